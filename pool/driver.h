@@ -1,0 +1,62 @@
+/*
+ * What the pool needs of a driver. The real one is interpose/driver_cuda.c; unit tests have one that fakes memory,
+ * completion and time. All functions may be called by many threads at once, and never with a lock of the pool held.
+ *
+ * Results are the driver's own codes: 0 is success, everything else is given to the program unchanged. The codes
+ * that the pool must tell apart or answer by itself are members of the table.
+ */
+#ifndef GP_POOL_DRIVER_H
+#define GP_POOL_DRIVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A context of the driver: work and memory belong to it. handle may be reused after its end, id never is. */
+typedef struct gp_driver_context {
+  void *handle;
+  uint64_t id;
+  int device;
+} gp_driver_context_t;
+
+typedef struct gp_driver_ops {
+  /* Mandatory. Allocates bytes (> 0) in the context, which is current in the calling thread. */
+  int (*alloc)(void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address);
+
+  /* Mandatory. Gives an allocation of the context back, whatever context is current. */
+  int (*free)(void *self, const gp_driver_context_t *context, uint64_t address);
+
+  /* Mandatory. Returns when all work submitted to the context before the call is complete. */
+  int (*wait)(void *self, const gp_driver_context_t *context);
+
+  /*
+   * Optional, all three or none (a driver that has no fence over a whole context). A fence is passed when all work
+   * submitted to any stream of the context before fence_record() is complete. *fence is NULL at first; the driver
+   * makes it then and uses it again later, at most one record outstanding. fence_query() gives 0 or code_not_ready.
+   * fence_destroy() takes a fence that may be outstanding.
+   */
+  int (*fence_record)(void *self, const gp_driver_context_t *context, void **fence);
+  int (*fence_query)(void *self, const gp_driver_context_t *context, void *fence);
+  void (*fence_destroy)(void *self, const gp_driver_context_t *context, void *fence);
+
+  /* Mandatory. Free and total bytes of the context's device, as the driver tells them. */
+  int (*memory_info)(void *self, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total);
+
+  /* Optional. Makes the driver give back what its own stream-ordered pool of that device holds idle. */
+  void (*trim_async)(void *self, const gp_driver_context_t *context);
+
+  /* Mandatory. A clock that never goes backwards, in nanoseconds, the same for all threads. */
+  uint64_t (*now_ns)(void *self);
+
+  int code_out_of_memory;
+  int code_invalid_value;
+  int code_not_ready;
+  bool (*code_is_sticky)(int code); /* Optional. True if the context is broken for good after such a result */
+} gp_driver_ops_t;
+
+typedef struct gp_driver {
+  const gp_driver_ops_t *ops;
+  void *self;
+} gp_driver_t;
+
+#endif

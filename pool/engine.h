@@ -1,0 +1,174 @@
+/*
+ * The pool engine: allocation, free, deferred reuse, limits. One engine serves a process.
+ *
+ * All functions may be called by any thread unless their comment says otherwise. Results of type int are the
+ * driver's codes (driver.h), 0 for success. "Context" is a context of the driver that the engine knows; such
+ * records are never freed before the engine, so that a pointer to one stays valid, if only as "lost".
+ */
+#ifndef GP_POOL_ENGINE_H
+#define GP_POOL_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pool/driver.h"
+#include "pool/observer.h"
+#include "pool/stats.h"
+#include "pool/util/options.h"
+
+typedef struct gp_engine gp_engine_t;
+typedef struct gp_context gp_context_t;
+
+#define GP_MAX_DEVICES 64
+
+/*
+ * Makes an engine. driver, observer and options are copied; what they point to must live as long as the engine.
+ * observer may be NULL. Returns NULL if the host is out of memory.
+ */
+gp_engine_t *gp_engine_create(const gp_driver_t *driver, const gp_observer_t *observer, const gp_options_t *options);
+
+/* Frees the records, not the device memory: no driver call. No other call may be running. NULL is legal. */
+void gp_engine_destroy(gp_engine_t *engine);
+
+/*
+ * The record of a driver context, made at first sight. device must be below GP_MAX_DEVICES. A record of the same
+ * handle with another id is marked lost first. Returns NULL if the host is out of memory.
+ */
+gp_context_t *gp_engine_context(gp_engine_t *engine, const gp_driver_context_t *driver_context);
+
+/* The record of a handle, or NULL if the handle is unknown. */
+gp_context_t *gp_engine_find_context(gp_engine_t *engine, const void *handle);
+
+/*
+ * The context is gone (destroyed, reset): all its memory went with it. Forgets its blocks without a driver call.
+ * NULL and a context already lost are legal.
+ */
+void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context);
+bool gp_context_is_lost(const gp_context_t *context);
+
+/*
+ * Allocates bytes in the context, which must be current in the calling thread. bytes == 0 and sizes that overflow
+ * are answered by the driver. On failure *ret_address is untouched.
+ */
+int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t *ret_address);
+
+typedef enum gp_free_result {
+  GP_FREE_DONE,    /* the pool owned it; *ret_code is the result for the program */
+  GP_FREE_UNKNOWN, /* not the address of a pool block: ask the driver */
+} gp_free_result_t;
+
+/*
+ * Frees the block that starts at address, from any context. A block that the program has already freed answers
+ * code_invalid_value. Under reuse mode `strict` it returns after the context's work is complete.
+ */
+gp_free_result_t gp_engine_free(gp_engine_t *engine, uint64_t address, int *ret_code);
+
+/*
+ * Takes one more reference on a live block: its memory returns to the pool when the last holder has released it,
+ * the program's cudaFree being one release. Returns false if address is not the start of a block in use.
+ */
+bool gp_engine_retain(gp_engine_t *engine, uint64_t address);
+bool gp_engine_release(gp_engine_t *engine, uint64_t address);
+
+/*
+ * The block at address (any address inside it) was made visible outside the process or got driver attributes that
+ * stay with the memory: on free it goes to the driver and is never handed out again.
+ */
+void gp_engine_taint(gp_engine_t *engine, uint64_t address);
+
+/*
+ * A synchronization of the program that covers all work of a context: begin before the driver's call, end after
+ * its success, with the token that begin gave. Everything freed before begin becomes reusable at end.
+ */
+uint64_t gp_engine_sync_begin(gp_engine_t *engine);
+void gp_engine_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t token);
+
+/*
+ * While at least one capture is counted, nothing is pooled, cached memory included, and the engine makes no driver
+ * call of its own. Begin returns when no call of the engine is in flight that could spoil the capture.
+ */
+void gp_engine_capture_begin(gp_engine_t *engine);
+void gp_engine_capture_end(gp_engine_t *engine);
+bool gp_engine_capture_active(const gp_engine_t *engine);
+
+/*
+ * Memory that is not pooled. Before the driver's call: reserve counts it against the limit, after giving idle
+ * blocks back if need be; false means that the limit refuses (the OOM event and report are written; the caller
+ * answers out of memory). Then either commit with the result of the successful call, or cancel.
+ * freed() is called before the driver's free; restore() puts the record back if the driver refused the free.
+ */
+typedef struct gp_passthrough {
+  uint64_t address;
+  uint64_t size;
+  uint64_t block; /* incarnation, given by commit */
+  uint64_t time_ns;
+  uint64_t stream;
+  int device;
+  gp_detail_t kind;
+  bool has_stream;
+} gp_passthrough_t;
+
+bool gp_engine_passthrough_reserve(gp_engine_t *engine, gp_context_t *context, uint64_t bytes);
+void gp_engine_passthrough_cancel(gp_engine_t *engine, gp_context_t *context, uint64_t bytes);
+void gp_engine_passthrough_commit(gp_engine_t *engine, gp_context_t *context, const gp_passthrough_t *memory,
+    uint64_t duration_ns);
+bool gp_engine_passthrough_freed(gp_engine_t *engine, uint64_t address, gp_passthrough_t *ret_memory);
+void gp_engine_passthrough_restore(gp_engine_t *engine, const gp_passthrough_t *memory);
+
+/* The driver refused an allocation of bytes that is not pooled: writes the OOM event and report. */
+void gp_engine_report_oom(gp_engine_t *engine, gp_context_t *context, uint64_t bytes);
+
+/*
+ * Gives idle memory of the context's device back to the driver, at least `bytes` if there is as much, largest
+ * blocks first; UINT64_MAX: all of it. Returns the bytes given back.
+ */
+uint64_t gp_engine_trim(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_detail_t reason);
+
+/* Turns the driver's figures for a device into what the program may believe: cached memory is free, limits hold. */
+void gp_engine_translate_info(gp_engine_t *engine, int device, uint64_t *free_bytes, uint64_t *total_bytes);
+
+/* A result that the program got from the driver: a sticky one makes the engine forward everything from then on. */
+void gp_engine_note_result(gp_engine_t *engine, int code);
+
+/* Reading, for snapshots and tests. None calls the driver. */
+
+typedef enum gp_block_state {
+  GP_BLOCK_LIVE,    /* "active_allocated": the program holds it */
+  GP_BLOCK_PENDING, /* "active_pending_free": freed, not yet reusable */
+  GP_BLOCK_IDLE,    /* "inactive" */
+} gp_block_state_t;
+
+typedef struct gp_block_view {
+  uint64_t address;
+  uint64_t size;      /* bytes held from the driver */
+  uint64_t requested; /* bytes the present or last owner asked for */
+  uint64_t block;     /* incarnation */
+  uint64_t time_ns;   /* of the present or last owner's allocation */
+  uint64_t context;   /* driver id of the context */
+  uint32_t refs;
+  gp_block_state_t state;
+  bool tainted;
+} gp_block_view_t;
+
+/* Devices that have ever had a context here, as a bit mask. */
+uint64_t gp_engine_devices(const gp_engine_t *engine);
+
+void gp_engine_stats(gp_engine_t *engine, int device, gp_stats_t *ret_stats);
+uint64_t gp_engine_limit(gp_engine_t *engine, int device); /* bytes; 0: none */
+
+/*
+ * Copies the views of a device's blocks (of its unpooled allocations), in no particular order, all of one moment.
+ * Returns how many there are; if that is more than capacity, only capacity were written: come again with more room.
+ */
+size_t gp_engine_blocks(gp_engine_t *engine, int device, gp_block_view_t *array, size_t capacity);
+size_t gp_engine_passthroughs(gp_engine_t *engine, int device, gp_passthrough_t *array, size_t capacity);
+
+/* Recomputes every sum and checks every invariant; prints each mismatch. No other call may be running. */
+bool gp_engine_check(gp_engine_t *engine);
+
+/* Around fork(): prepare takes every lock, parent and child give them back. */
+void gp_engine_fork_prepare(gp_engine_t *engine);
+void gp_engine_fork_done(gp_engine_t *engine);
+
+#endif

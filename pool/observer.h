@@ -1,0 +1,85 @@
+/*
+ * What the pool tells about itself. Recording (trace/) implements the table; without one the pool runs silent.
+ */
+#ifndef GP_POOL_OBSERVER_H
+#define GP_POOL_OBSERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum gp_action {
+#define ACTION(enumerator, name) GP_ACTION_##enumerator,
+#include "pool/actions.def"
+  GP_ACTION_COUNT
+} gp_action_t;
+
+typedef enum gp_detail {
+#define DETAIL(enumerator, name) GP_DETAIL_##enumerator,
+#include "pool/details.def"
+  GP_DETAIL_COUNT
+} gp_detail_t;
+
+/* The names of the snapshot; never NULL for a valid enumerator. */
+const char *gp_action_name(gp_action_t action);
+const char *gp_detail_name(gp_detail_t detail);
+
+/*
+ * One event. Times are the driver table's clock (driver.h), in nanoseconds.
+ * size is what the program asked for; of segment_alloc, segment_free and trim the bytes that moved; of oom the
+ * bytes that could not be had. block is the incarnation number of the block's present owner: it is given at each
+ * alloc, grows, and is never used again, so that a reader can tell the owners of one address apart; 0 if no block.
+ */
+typedef struct gp_event {
+  uint64_t time_ns;
+  uint64_t address;
+  uint64_t size;
+  uint64_t rounded_size;
+  uint64_t block;
+  uint64_t duration_ns; /* of the driver call behind the event; 0 if there was none */
+  uint64_t lifetime_ns; /* free_requested, free_completed, passthrough_free: since the alloc; else 0 */
+  uint64_t stream;      /* the driver's handle, meaningful with has_stream */
+  gp_action_t action;
+  gp_detail_t detail;
+  int device;
+  bool has_stream;
+  bool hit; /* alloc: served without a driver call */
+} gp_event_t;
+
+#define GP_OOM_OWNERS 3
+
+/* Live blocks of one requested size, taken together. */
+typedef struct gp_oom_owner {
+  uint64_t size;  /* bytes asked for, each */
+  uint64_t count; /* blocks */
+} gp_oom_owner_t;
+
+/* Why an allocation failed. All sizes in bytes, of the device in question, at the moment of giving up. */
+typedef struct gp_oom {
+  uint64_t time_ns;
+  uint64_t requested;
+  uint64_t live;          /* rounded bytes of blocks that the program holds */
+  uint64_t deferred;      /* freed, still in use by the device */
+  uint64_t cached;        /* idle */
+  uint64_t passthrough;   /* not pooled */
+  uint64_t limit;         /* 0: none */
+  uint64_t largest_free;  /* largest idle block before the pool gave everything back */
+  uint64_t device_free;   /* what the driver reports; 0 with device_total 0 if it could not be asked */
+  uint64_t device_total;
+  gp_oom_owner_t owners[GP_OOM_OWNERS]; /* largest total first; count 0: no more */
+  int device;
+  bool by_limit; /* GPUPOOL_LIMIT refused, not the driver */
+} gp_oom_t;
+
+/*
+ * event() is called with a lock of the pool held, in the order in which things happened on the device: it must be
+ * quick, must not call the driver or the pool, and may be called by many threads at once (for different devices).
+ * out_of_memory() is called with no lock held, before the program gets the error; it may call the functions of
+ * engine.h that read. The oom event precedes it.
+ */
+typedef struct gp_observer {
+  void (*event)(void *self, const gp_event_t *event);
+  void (*out_of_memory)(void *self, const gp_oom_t *oom);
+  void *self;
+} gp_observer_t;
+
+#endif

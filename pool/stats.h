@@ -1,0 +1,40 @@
+/*
+ * The statistics of one device (stats.def). Plain data: the owner's lock guards it.
+ * Invariants: for every gauge, current == allocated - freed and current <= peak.
+ */
+#ifndef GP_POOL_STATS_H
+#define GP_POOL_STATS_H
+
+#include <stdint.h>
+
+#include "pool/util/assert.h"
+
+typedef struct gp_gauge {
+  uint64_t current;
+  uint64_t peak;
+  uint64_t allocated;
+  uint64_t freed;
+} gp_gauge_t;
+
+typedef struct gp_stats {
+#define GAUGE(name, unit, what) gp_gauge_t name;
+#define COUNTER(name, what)     uint64_t name;
+#include "pool/stats.def"
+} gp_stats_t;
+
+static inline void gp_gauge_add(gp_gauge_t *gauge, uint64_t amount)
+{
+  gauge->current += amount;
+  gauge->allocated += amount;
+  if (gauge->current > gauge->peak)
+    gauge->peak = gauge->current;
+}
+
+static inline void gp_gauge_sub(gp_gauge_t *gauge, uint64_t amount)
+{
+  gp_assert_internal(gauge->current >= amount);
+  gauge->current -= amount;
+  gauge->freed += amount;
+}
+
+#endif
