@@ -96,7 +96,8 @@ bool gp_engine_capture_active(const gp_engine_t *engine);
  * Memory that is not pooled. Before the driver's call: reserve counts it against the limit, after giving idle
  * blocks back if need be; false means that the limit refuses (the OOM event and report are written; the caller
  * answers out of memory). Then either commit with the result of the successful call, or cancel.
- * freed() is called before the driver's free; restore() puts the record back if the driver refused the free.
+ * A free takes the record before the driver's call, because the driver may give the address to another thread as
+ * soon as it has it; then freed() with the time before the call, or restore() if the driver refused.
  */
 typedef struct gp_passthrough {
   uint64_t address;
@@ -113,7 +114,9 @@ bool gp_engine_passthrough_reserve(gp_engine_t *engine, gp_context_t *context, u
 void gp_engine_passthrough_cancel(gp_engine_t *engine, gp_context_t *context, uint64_t bytes);
 void gp_engine_passthrough_commit(gp_engine_t *engine, gp_context_t *context, const gp_passthrough_t *memory,
     uint64_t duration_ns);
-bool gp_engine_passthrough_freed(gp_engine_t *engine, uint64_t address, gp_passthrough_t *ret_memory);
+bool gp_engine_passthrough_take(gp_engine_t *engine, uint64_t address, gp_passthrough_t *ret_memory);
+void gp_engine_passthrough_freed(
+    gp_engine_t *engine, const gp_passthrough_t *memory, uint64_t time_ns, uint64_t duration_ns);
 void gp_engine_passthrough_restore(gp_engine_t *engine, const gp_passthrough_t *memory);
 
 /* The driver refused an allocation of bytes that is not pooled: writes the OOM event and report. */

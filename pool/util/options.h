@@ -59,7 +59,7 @@ typedef enum gp_option_source {
 
 /*
  * number: BOOL 0 or 1, INTEGER and SIZE the value, CHOICE the index of the choice, FLAGS a mask of 1 << index.
- * text is the value in force, as it was written, always terminated.
+ * INTEGER, SIZE: UINT64_MAX for none. text is the value in force, as it was written (a CHOICE: as the table has it).
  */
 typedef struct gp_option_value {
   uint64_t number;
@@ -85,13 +85,11 @@ static inline uint64_t gp_option_number(const gp_options_t *options, gp_option_i
   return options->values[id].number;
 }
 
+/* The value in force as text; of a CHOICE the choice as the table spells it. Lives as long as options. */
 static inline const char *gp_option_text(const gp_options_t *options, gp_option_id_t id)
 {
   return options->values[id].text;
 }
-
-/* The name of the choice in force; only for CHOICE options. Static, or a default's text. */
-const char *gp_option_choice(const gp_options_t *options, gp_option_id_t id);
 
 /* Looks a variable up; returns NULL if it is unset. */
 typedef const char *(*gp_option_lookup_fn)(void *arg, const char *variable);

@@ -1,0 +1,222 @@
+/*
+ * Allocation: from the idle blocks of the context (a hit: one lock, no driver call), else from the driver.
+ */
+#include "pool/state.h"
+
+/* One request on its way. */
+typedef struct gp_request {
+  gp_engine_t *engine;
+  gp_context_t *context;
+  uint64_t requested;
+  uint64_t size; /* of the block to make */
+  uint64_t ret_address;
+} gp_request_t;
+
+/* Serves the request from idle blocks. *ret_surplus: idle memory is overdue to go back, see the caller. */
+static bool serve_from_cache(gp_request_t *request, bool *ret_surplus)
+{
+  gp_engine_t *engine = request->engine;
+  gp_device_t *device = request->context->device;
+  uint64_t now_ns = gp_now(engine);
+
+  gp_lock_take(&device->lock);
+  gp_block_t *block = gp_block_take_idle(request->context, request->size);
+  if (block) {
+    gp_block_hand_out(engine, block, request->requested, now_ns, 0, true);
+    request->ret_address = block->address;
+  }
+  *ret_surplus = gp_release_is_due(engine, device, now_ns);
+  gp_lock_release(&device->lock);
+  return block != NULL;
+}
+
+/*
+ * Makes a block of request->size bytes; exact: not of a size that the type makes. Everything that can fail on our
+ * side is done before the driver is called, so that there is nothing to undo after its success but the map entry.
+ */
+static int serve_from_driver(gp_request_t *request, bool exact, bool *by_limit)
+{
+  gp_engine_t *engine = request->engine;
+  gp_context_t *context = request->context;
+  gp_device_t *device = context->device;
+  uint64_t address = 0;
+
+  *by_limit = !gp_limit_reserve(device, request->size);
+  if (*by_limit)
+    return engine->driver.ops->code_out_of_memory;
+  gp_block_t *block = gp_record_take(engine);
+  gp_lock_take(&device->lock);
+  bool prepared = block && gp_block_prepare(context, request->size);
+  gp_lock_release(&device->lock);
+
+  uint64_t start_ns = gp_now(engine);
+  int code = gp_driver_alloc(engine, &context->driver, request->size, &address);
+  uint64_t duration_ns = gp_now(engine) - start_ns;
+
+  if (code == 0 && prepared) {
+    block->size = request->size;
+    block->exact = exact;
+    __atomic_store_n(&block->context, context, __ATOMIC_RELAXED);
+    __atomic_store_n(&block->address, address, __ATOMIC_RELAXED);
+    gp_lock_take(&device->lock);
+    if (gp_address_map_insert(&engine->blocks, address, block)) {
+      gp_block_adopt(engine, block, start_ns, duration_ns);
+      gp_block_hand_out(engine, block, request->requested, start_ns, duration_ns, false);
+      gp_lock_release(&device->lock);
+      request->ret_address = address;
+      return 0;
+    }
+    gp_lock_release(&device->lock);
+  }
+  /* The driver refused, or the host has no memory for our records: then the program gets an untracked allocation,
+   * whose free will be the driver's. */
+  gp_limit_cancel(device, request->size);
+  gp_lock_take(&device->lock);
+  if (prepared)
+    gp_block_unprepare(context, request->size);
+  gp_lock_release(&device->lock);
+  if (block)
+    gp_record_give(engine, block);
+  if (code == 0)
+    request->ret_address = address;
+  return code;
+}
+
+static int attempt(void *arg, bool *by_limit)
+{
+  gp_request_t *request = arg;
+  bool surplus; /* left to the next call */
+
+  *by_limit = false;
+  if (request->engine->type->keeps_blocks && serve_from_cache(request, &surplus))
+    return 0;
+  return serve_from_driver(request, false, by_limit);
+}
+
+/* What a miss may learn from the device before it grows the pool, see GPUPOOL_MAX_DEFERRED. */
+#define POLL_BLOCKS 128 /* as many deferred blocks of the wanted size are worth a question to the driver */
+
+static bool serve_after_reclaim(gp_request_t *request)
+{
+  gp_engine_t *engine = request->engine;
+  gp_device_t *device = request->context->device;
+  bool surplus;
+
+  gp_lock_take(&device->lock);
+  uint64_t deferred = device->stats.deferred_bytes.current;
+  uint64_t allowance = gp_reuse_allowance(engine, device);
+  const gp_bin_t *bin = gp_bins_find(&request->context->bins, request->size);
+  uint32_t same_size = bin ? bin->deferred_count : 0;
+  gp_lock_release(&device->lock);
+
+  if (deferred == 0)
+    return false;
+  if (deferred > allowance / 2 || same_size > POLL_BLOCKS) {
+    gp_reuse_poll(engine);
+    if (serve_from_cache(request, &surplus))
+      return true;
+  }
+  if (deferred > allowance) {
+    (void)gp_reuse_wait(engine); /* a failure shows in the driver's answer to the allocation */
+    return serve_from_cache(request, &surplus);
+  }
+  return false;
+}
+
+/* Gives idle memory back if the device would be left with less than GPUPOOL_RESERVE. */
+static void keep_reserve(gp_request_t *request)
+{
+  gp_engine_t *engine = request->engine;
+  gp_device_t *device = request->context->device;
+  uint64_t free_bytes;
+  uint64_t total_bytes;
+
+  gp_lock_take(&device->lock);
+  uint64_t cached = device->stats.cached_bytes.current;
+  uint64_t reserve = gp_amount_resolve(&engine->reserve, device->total);
+  gp_lock_release(&device->lock);
+  if (cached == 0 || reserve == 0 || !gp_engine_enter(engine))
+    return;
+  int code = gp_driver_memory_info(engine, &request->context->driver, &free_bytes, &total_bytes);
+  gp_engine_leave(engine);
+  uint64_t wanted;
+  if (code == 0 && !__builtin_add_overflow(request->size, reserve, &wanted) && free_bytes < wanted)
+    (void)gp_release_largest(engine, device, wanted - free_bytes, GP_DETAIL_TRIM_RESERVE);
+}
+
+static int alloc_miss(gp_request_t *request)
+{
+  gp_engine_t *engine = request->engine;
+  const int out_of_memory = engine->driver.ops->code_out_of_memory;
+  gp_device_t *device = request->context->device;
+  bool by_limit = false;
+
+  if (engine->type->keeps_blocks) {
+    if (serve_after_reclaim(request))
+      return 0;
+    keep_reserve(request);
+  }
+  int code = serve_from_driver(request, false, &by_limit);
+  if (code != out_of_memory)
+    return code;
+
+  uint64_t largest_free = gp_oom_largest_idle(device);
+  code = gp_oom_climb(engine, request->context, request->size, attempt, request, &by_limit);
+  uint64_t exact = gp_round_up(request->requested, GP_BLOCK_GRANULE);
+  if (code == out_of_memory && exact != 0 && exact < request->size) {
+    request->size = exact;
+    code = serve_from_driver(request, true, &by_limit);
+  }
+  if (code == out_of_memory)
+    gp_oom_report(engine, request->context, request->requested, by_limit, largest_free);
+  return code;
+}
+
+/* While a capture is active or after a sticky error: the driver's call, recorded as not pooled. */
+static int alloc_forwarded(gp_request_t *request)
+{
+  gp_engine_t *engine = request->engine;
+  gp_passthrough_t memory = {.size = request->requested, .kind = GP_DETAIL_PASS_CAPTURE};
+
+  if (!gp_engine_passthrough_reserve(engine, request->context, request->requested))
+    return engine->driver.ops->code_out_of_memory;
+  memory.time_ns = gp_now(engine);
+  int code = gp_driver_alloc(engine, &request->context->driver, request->requested, &memory.address);
+  if (code != 0) {
+    gp_engine_passthrough_cancel(engine, request->context, request->requested);
+    return code;
+  }
+  gp_engine_passthrough_commit(engine, request->context, &memory, gp_now(engine) - memory.time_ns);
+  request->ret_address = memory.address;
+  return 0;
+}
+
+int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t *ret_address)
+{
+  gp_request_t request = {engine, context, bytes, 0, 0};
+  bool surplus = false;
+  int code = 0;
+
+  gp_assert(context && !gp_context_is_lost(context));
+  if (engine->refuse_all) {
+    gp_oom_report(engine, context, bytes, true, 0);
+    return engine->driver.ops->code_out_of_memory;
+  }
+  if (bytes > 0)
+    request.size = engine->type->block_bytes(&engine->type_config, bytes);
+  if (request.size == 0) {
+    /* Zero, or so large that rounding overflows: the driver knows the answer, and it is an error. */
+    code = gp_driver_alloc(engine, &context->driver, bytes, &request.ret_address);
+    if (code == engine->driver.ops->code_out_of_memory)
+      gp_oom_report(engine, context, bytes, false, gp_oom_largest_idle(context->device));
+  } else if (gp_engine_forwards(engine)) {
+    code = alloc_forwarded(&request);
+  } else if (!engine->type->keeps_blocks || !serve_from_cache(&request, &surplus)) {
+    code = alloc_miss(&request);
+  }
+  if (surplus)
+    gp_release_surplus(engine, context->device, gp_now(engine));
+  if (code == 0)
+    *ret_address = request.ret_address;
+  return code;
+}

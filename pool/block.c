@@ -1,0 +1,125 @@
+/*
+ * The transitions of one block. Each moves the block between lists, adjusts the statistics and tells the observer,
+ * all under the device's lock, so that the three never disagree.
+ */
+#include "pool/state.h"
+
+static gp_stats_t *stats_of(const gp_block_t *block)
+{
+  return &block->context->device->stats;
+}
+
+/* Counts a block of that size before it exists, so that its bin is there when it becomes idle. */
+bool gp_block_prepare(gp_context_t *context, uint64_t size)
+{
+  gp_bin_t *bin = gp_bins_make(&context->bins, size);
+  if (!bin)
+    return false;
+  bin->block_count++;
+  return true;
+}
+
+void gp_block_unprepare(gp_context_t *context, uint64_t size)
+{
+  gp_bins_find(&context->bins, size)->block_count--;
+}
+
+void gp_block_adopt(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns, uint64_t duration_ns)
+{
+  gp_stats_t *stats = stats_of(block);
+
+  gp_list_push_back(&block->context->blocks, &block->all);
+  gp_gauge_add(&stats->segment, 1);
+  gp_gauge_add(&stats->reserved_bytes, block->size);
+  stats->driver_allocs++;
+  gp_event_block(engine, block, GP_ACTION_SEGMENT_ALLOC, GP_DETAIL_NONE, time_ns, duration_ns, false);
+}
+
+void gp_block_hand_out(
+    gp_engine_t *engine, gp_block_t *block, uint64_t requested, uint64_t time_ns, uint64_t duration_ns, bool hit)
+{
+  gp_stats_t *stats = stats_of(block);
+
+  block->state = GP_STATE_LIVE;
+  block->refs = 1;
+  block->requested = requested;
+  block->time_ns = time_ns;
+  block->incarnation = atomic_fetch_add_explicit(&engine->incarnation, 1, memory_order_relaxed) + 1;
+  gp_gauge_add(&stats->allocation, 1);
+  gp_gauge_add(&stats->allocated_bytes, block->size);
+  gp_gauge_add(&stats->requested_bytes, requested);
+  gp_gauge_add(&stats->active_bytes, block->size);
+  if (hit)
+    stats->cache_hits++;
+  else
+    stats->cache_misses++;
+  gp_event_block(engine, block, GP_ACTION_ALLOC, GP_DETAIL_NONE, time_ns, duration_ns, hit);
+}
+
+void gp_block_end_ownership(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns)
+{
+  gp_stats_t *stats = stats_of(block);
+
+  gp_gauge_sub(&stats->allocation, 1);
+  gp_gauge_sub(&stats->allocated_bytes, block->size);
+  gp_gauge_sub(&stats->requested_bytes, block->requested);
+  gp_gauge_add(&stats->deferred_bytes, block->size);
+  gp_event_block(engine, block, GP_ACTION_FREE_REQUESTED, GP_DETAIL_NONE, time_ns, 0, false);
+}
+
+void gp_block_end_use(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns)
+{
+  gp_stats_t *stats = stats_of(block);
+
+  gp_gauge_sub(&stats->deferred_bytes, block->size);
+  gp_gauge_sub(&stats->active_bytes, block->size);
+  gp_event_block(engine, block, GP_ACTION_FREE_COMPLETED, GP_DETAIL_NONE, time_ns, 0, false);
+}
+
+void gp_block_enter_idle(gp_block_t *block, uint64_t now_ns)
+{
+  gp_context_t *context = block->context;
+
+  block->state = GP_STATE_IDLE;
+  block->idle_ns = now_ns;
+  gp_bin_push(gp_bins_find(&context->bins, block->size), block);
+  gp_list_push_back(&context->device->idle, &block->order);
+  gp_gauge_add(&context->device->stats.cached_bytes, block->size);
+}
+
+void gp_block_leave_idle(gp_block_t *block)
+{
+  gp_context_t *context = block->context;
+
+  gp_bin_remove(gp_bins_find(&context->bins, block->size), block);
+  gp_list_remove(&block->order);
+  gp_gauge_sub(&context->device->stats.cached_bytes, block->size);
+}
+
+gp_block_t *gp_block_take_idle(gp_context_t *context, uint64_t size)
+{
+  gp_bin_t *bin = gp_bins_find(&context->bins, size);
+  gp_block_t *block = bin ? bin->idle : NULL;
+
+  if (!block)
+    return NULL;
+  gp_assert_internal(block->state == GP_STATE_IDLE && block->size == size && block->context == context);
+  gp_bin_remove(bin, block);
+  gp_list_remove(&block->order);
+  gp_gauge_sub(&context->device->stats.cached_bytes, size);
+  return block;
+}
+
+void gp_block_forget(gp_engine_t *engine, gp_block_t *block, gp_detail_t why, uint64_t time_ns, uint64_t duration_ns)
+{
+  gp_device_t *device = block->context->device;
+
+  gp_event_block(engine, block, GP_ACTION_SEGMENT_FREE, why, time_ns, duration_ns, false);
+  gp_gauge_sub(&device->stats.segment, 1);
+  gp_gauge_sub(&device->stats.reserved_bytes, block->size);
+  device->held -= block->size;
+  gp_block_unprepare(block->context, block->size);
+  gp_list_remove(&block->all);
+  __atomic_store_n(&block->address, 0, __ATOMIC_RELAXED); /* for a free that raced with this, see free.c */
+  gp_record_give(engine, block);
+}

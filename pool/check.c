@@ -1,0 +1,141 @@
+/*
+ * Recomputes what state.h promises and compares. Every mismatch is printed, so that a failing test says what broke.
+ */
+#include <stdio.h>
+
+#include "pool/state.h"
+
+typedef struct gp_sums {
+  uint64_t segments, reserved, live_count, live, requested, deferred, cached;
+} gp_sums_t;
+
+static bool expect(bool condition, const char *what, uint64_t a, uint64_t b)
+{
+  if (!condition)
+    fprintf(stderr, "gpupool check: %s (%llu, %llu)\n", what, (unsigned long long)a, (unsigned long long)b);
+  return condition;
+}
+
+static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_block_t *block, gp_sums_t *sums)
+{
+  bool good = true;
+  bool owned = block->state == GP_STATE_LIVE || block->state == GP_STATE_HELD;
+
+  good &= expect(block->context == context, "block in the list of another context", block->address, 0);
+  good &= expect(block->state != GP_STATE_RELEASING, "block is still being released", block->address, 0);
+  good &= expect(gp_address_map_find(&engine->blocks, block->address) == block, "block not in the map",
+      block->address, 0);
+  good &= expect((block->refs > 0) == owned, "references against state", block->refs, block->state);
+  good &= expect(gp_bins_find(&context->bins, block->size) != NULL, "block without a bin", block->size, 0);
+  sums->segments++;
+  sums->reserved += block->size;
+  switch (block->state) {
+  case GP_STATE_LIVE:
+    sums->live_count++;
+    sums->live += block->size;
+    sums->requested += block->requested;
+    break;
+  case GP_STATE_HELD:
+  case GP_STATE_DEFERRED: sums->deferred += block->size; break;
+  case GP_STATE_IDLE: sums->cached += block->size; break;
+  case GP_STATE_RELEASING: break;
+  }
+  return good;
+}
+
+static bool check_bins(const gp_context_t *context)
+{
+  bool good = true;
+  uint64_t blocks = 0;
+  uint64_t counted = 0;
+
+  for (size_t i = 0; i < context->bins.capacity; i++) {
+    const gp_bin_t *bin = &context->bins.slots[i];
+    uint64_t idle = 0;
+    counted += bin->block_count;
+    for (const gp_block_t *block = bin->idle; block; block = block->bin_next) {
+      good &= expect(block->state == GP_STATE_IDLE, "block in a bin is not idle", block->address, block->state);
+      good &= expect(block->size == bin->size, "block in the bin of another size", block->size, bin->size);
+      idle++;
+    }
+    good &= expect(idle == bin->idle_count, "idle_count of a bin", idle, bin->idle_count);
+  }
+  for (gp_list_t *b = context->blocks.next; b != &context->blocks; b = b->next)
+    blocks++;
+  return expect(blocks == counted, "block_count of the bins", blocks, counted) && good;
+}
+
+static bool check_context(gp_engine_t *engine, gp_context_t *context, gp_sums_t *sums)
+{
+  bool good = true;
+  uint64_t tag = 0;
+
+  for (gp_list_t *b = context->blocks.next; b != &context->blocks; b = b->next)
+    good &= check_block(engine, context, gp_list_entry(b, gp_block_t, all), sums);
+  for (gp_list_t *b = context->deferred.next; b != &context->deferred; b = b->next) {
+    const gp_block_t *block = gp_list_entry(b, gp_block_t, order);
+    good &= expect(block->state == GP_STATE_DEFERRED, "block in deferred", block->address, block->state);
+    good &= expect(block->tag >= tag, "tags of deferred shrink", block->tag, tag);
+    tag = block->tag;
+  }
+  return check_bins(context) && good;
+}
+
+static bool check_gauge(const char *name, const gp_gauge_t *gauge)
+{
+  bool good = expect(gauge->current == gauge->allocated - gauge->freed, name, gauge->current, gauge->allocated);
+  return expect(gauge->current <= gauge->peak, name, gauge->current, gauge->peak) && good;
+}
+
+static bool check_device(gp_engine_t *engine, gp_device_t *device)
+{
+  gp_stats_t *stats = &device->stats;
+  gp_sums_t sums = {0};
+  bool good = true;
+  uint64_t idle = 0;
+  uint64_t since = 0;
+
+  for (gp_list_t *c = device->contexts.next; c != &device->contexts; c = c->next)
+    good &= check_context(engine, gp_list_entry(c, gp_context_t, device_link), &sums);
+  for (gp_list_t *b = device->idle.next; b != &device->idle; b = b->next) {
+    const gp_block_t *block = gp_list_entry(b, gp_block_t, order);
+    good &= expect(block->idle_ns >= since, "idle list is not by age", block->idle_ns, since);
+    since = block->idle_ns;
+    idle += block->size;
+  }
+#define GAUGE(name, unit, what) good &= check_gauge(#name, &stats->name);
+#include "pool/stats.def"
+  good &= expect(stats->segment.current == sums.segments, "segment", stats->segment.current, sums.segments);
+  good &= expect(stats->reserved_bytes.current == sums.reserved, "reserved_bytes", stats->reserved_bytes.current,
+      sums.reserved);
+  good &= expect(stats->allocation.current == sums.live_count, "allocation", stats->allocation.current,
+      sums.live_count);
+  good &= expect(stats->allocated_bytes.current == sums.live, "allocated_bytes", stats->allocated_bytes.current,
+      sums.live);
+  good &= expect(stats->requested_bytes.current == sums.requested, "requested_bytes",
+      stats->requested_bytes.current, sums.requested);
+  good &= expect(stats->deferred_bytes.current == sums.deferred, "deferred_bytes", stats->deferred_bytes.current,
+      sums.deferred);
+  good &= expect(stats->active_bytes.current == sums.live + sums.deferred, "active_bytes",
+      stats->active_bytes.current, sums.live + sums.deferred);
+  good &= expect(stats->cached_bytes.current == sums.cached && idle == sums.cached, "cached_bytes",
+      stats->cached_bytes.current, sums.cached);
+  good &= expect(device->held == sums.reserved + stats->passthrough_bytes.current, "held", device->held,
+      sums.reserved + stats->passthrough_bytes.current);
+  good &= expect(device->held <= device->limit, "held is over the limit", device->held, device->limit);
+  good &= expect(stats->cache_hits + stats->cache_misses == stats->allocation.allocated, "hits and misses",
+      stats->cache_hits + stats->cache_misses, stats->allocation.allocated);
+  good &= expect(device->releasing == 0, "releases in flight", device->releasing, 0);
+  return good;
+}
+
+bool gp_engine_check(gp_engine_t *engine)
+{
+  bool good = true;
+  for (int i = 0; i < GP_MAX_DEVICES; i++) {
+    gp_lock_take(&engine->devices[i].lock);
+    good &= check_device(engine, &engine->devices[i]);
+    gp_lock_release(&engine->devices[i].lock);
+  }
+  return good;
+}

@@ -1,0 +1,42 @@
+/*
+ * Checked calls of the driver table: what every call must satisfy is asserted here, once.
+ */
+#include "pool/state.h"
+
+int gp_driver_alloc(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address)
+{
+  uint64_t address = 0;
+
+  gp_assert(gp_locks_held() == 0);
+  int code = engine->driver.ops->alloc(engine->driver.self, context, bytes, &address);
+  if (code != 0) {
+    gp_engine_note_result(engine, code);
+    return code;
+  }
+  gp_assert(address > 1);
+  *ret_address = address;
+  return 0;
+}
+
+int gp_driver_free(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address)
+{
+  gp_assert(gp_locks_held() == 0);
+  int code = engine->driver.ops->free(engine->driver.self, context, address);
+  gp_engine_note_result(engine, code);
+  return code;
+}
+
+int gp_driver_wait(gp_engine_t *engine, const gp_driver_context_t *context)
+{
+  gp_assert(gp_locks_held() == 0);
+  int code = engine->driver.ops->wait(engine->driver.self, context);
+  gp_engine_note_result(engine, code);
+  return code;
+}
+
+int gp_driver_memory_info(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total)
+{
+  gp_assert(gp_locks_held() == 0);
+  return engine->driver.ops->memory_info(engine->driver.self, context, ret_free, ret_total);
+}

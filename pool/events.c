@@ -1,0 +1,56 @@
+#include "pool/state.h"
+
+void gp_event_block(gp_engine_t *engine, const gp_block_t *block, gp_action_t action, gp_detail_t detail,
+    uint64_t time_ns, uint64_t duration_ns, bool hit)
+{
+  bool is_segment = action == GP_ACTION_SEGMENT_ALLOC || action == GP_ACTION_SEGMENT_FREE;
+  bool is_free = action == GP_ACTION_FREE_REQUESTED || action == GP_ACTION_FREE_COMPLETED;
+  const gp_event_t event = {
+      .time_ns = time_ns,
+      .address = block->address,
+      .size = is_segment ? block->size : block->requested,
+      .rounded_size = block->size,
+      .block = is_segment ? 0 : block->incarnation,
+      .duration_ns = duration_ns,
+      .lifetime_ns = is_free ? time_ns - block->time_ns : 0,
+      .action = action,
+      .detail = detail,
+      .device = block->context->device->ordinal,
+      .hit = hit,
+  };
+  engine->observer.event(engine->observer.self, &event);
+}
+
+void gp_event_device(
+    gp_engine_t *engine, int device, gp_action_t action, gp_detail_t detail, uint64_t size, uint64_t time_ns)
+{
+  const gp_event_t event = {
+      .time_ns = time_ns,
+      .size = size,
+      .rounded_size = size,
+      .action = action,
+      .detail = detail,
+      .device = device,
+  };
+  engine->observer.event(engine->observer.self, &event);
+}
+
+void gp_event_passthrough(gp_engine_t *engine, const gp_passthrough_t *memory, gp_action_t action, uint64_t time_ns,
+    uint64_t duration_ns)
+{
+  const gp_event_t event = {
+      .time_ns = time_ns,
+      .address = memory->address,
+      .size = memory->size,
+      .rounded_size = memory->size,
+      .block = memory->block,
+      .duration_ns = duration_ns,
+      .lifetime_ns = action == GP_ACTION_PASSTHROUGH_FREE ? time_ns - memory->time_ns : 0,
+      .stream = memory->stream,
+      .action = action,
+      .detail = memory->kind,
+      .device = memory->device,
+      .has_stream = memory->has_stream,
+  };
+  engine->observer.event(engine->observer.self, &event);
+}

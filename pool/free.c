@@ -1,0 +1,118 @@
+/*
+ * Free, and the reference counts behind it: the program's ownership is one reference, gp_engine_retain takes others.
+ */
+#include "pool/state.h"
+
+/*
+ * The block at address with its device's lock held, or NULL with no lock. The map is read without a lock, so the
+ * record may meanwhile have become another block's: it is compared again under the lock.
+ */
+static gp_block_t *find_and_lock(gp_engine_t *engine, uint64_t address)
+{
+  gp_block_t *block = gp_address_map_find(&engine->blocks, address);
+  if (!block)
+    return NULL;
+  gp_context_t *context = __atomic_load_n(&block->context, __ATOMIC_RELAXED);
+  gp_device_t *device = context->device;
+  gp_lock_take(&device->lock);
+  if (__atomic_load_n(&block->address, __ATOMIC_RELAXED) == address &&
+      __atomic_load_n(&block->context, __ATOMIC_RELAXED) == context && block->state != GP_STATE_RELEASING)
+    return block;
+  gp_lock_release(&device->lock);
+  return NULL;
+}
+
+/* The last reference is gone. Takes the device's lock held and releases it; the driver's code if it was called. */
+static int drop_and_unlock(gp_engine_t *engine, gp_block_t *block)
+{
+  gp_device_t *device = block->context->device;
+
+#if GP_UNSAFE_REUSE
+  /* The build that shows that the tests notice: freed blocks can be handed out while the device still uses them. */
+  gp_block_end_use(engine, block, gp_now(engine));
+  gp_block_enter_idle(block, gp_now(engine));
+  gp_lock_release(&device->lock);
+  return 0;
+#endif
+  gp_reuse_defer(engine, block);
+  gp_lock_release(&device->lock);
+  /* As the driver's cudaFree: returns when the device is done, with the device's error if it failed. */
+  return engine->strict ? gp_reuse_wait(engine) : 0;
+}
+
+/* Such a block is never handed out again, so the program's free is the driver's free, its waiting included. */
+static bool goes_to_driver(const gp_engine_t *engine, const gp_block_t *block)
+{
+  return block->tainted || block->exact || !engine->type->keeps_blocks || gp_engine_forwards(engine);
+}
+
+gp_free_result_t gp_engine_free(gp_engine_t *engine, uint64_t address, int *ret_code)
+{
+  gp_block_t *block = find_and_lock(engine, address);
+  if (!block)
+    return GP_FREE_UNKNOWN;
+  gp_device_t *device = block->context->device;
+
+  if (block->state != GP_STATE_LIVE) {
+    gp_lock_release(&device->lock);
+    *ret_code = engine->driver.ops->code_invalid_value; /* a double free: the driver's answer to one */
+    return GP_FREE_DONE;
+  }
+  if (block->refs == 1 && goes_to_driver(engine, block)) {
+    gp_release_start(engine, block);
+    gp_lock_release(&device->lock);
+    *ret_code = gp_release_owned(engine, block);
+    return GP_FREE_DONE;
+  }
+  gp_block_end_ownership(engine, block, gp_now(engine));
+  if (--block->refs > 0) {
+    block->state = GP_STATE_HELD;
+    gp_lock_release(&device->lock);
+    *ret_code = 0;
+    return GP_FREE_DONE;
+  }
+  *ret_code = drop_and_unlock(engine, block);
+  return GP_FREE_DONE;
+}
+
+bool gp_engine_retain(gp_engine_t *engine, uint64_t address)
+{
+  gp_block_t *block = find_and_lock(engine, address);
+  if (!block)
+    return false;
+  bool in_use = block->state == GP_STATE_LIVE || block->state == GP_STATE_HELD;
+  if (in_use)
+    block->refs++;
+  gp_lock_release(&block->context->device->lock);
+  return in_use;
+}
+
+bool gp_engine_release(gp_engine_t *engine, uint64_t address)
+{
+  gp_block_t *block = find_and_lock(engine, address);
+  if (!block)
+    return false;
+  gp_device_t *device = block->context->device;
+  /* The program's own reference is given up by its free only. */
+  if ((block->state == GP_STATE_LIVE && block->refs > 1) || (block->state == GP_STATE_HELD && block->refs > 1)) {
+    block->refs--;
+    gp_lock_release(&device->lock);
+    return true;
+  }
+  if (block->state != GP_STATE_HELD) {
+    gp_lock_release(&device->lock);
+    return false;
+  }
+  block->refs = 0;
+  (void)drop_and_unlock(engine, block); /* a failed wait leaves it deferred */
+  return true;
+}
+
+void gp_engine_taint(gp_engine_t *engine, uint64_t address)
+{
+  gp_block_t *block = find_and_lock(engine, address);
+  if (!block)
+    return;
+  block->tainted = true;
+  gp_lock_release(&block->context->device->lock);
+}

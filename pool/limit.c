@@ -1,0 +1,87 @@
+/*
+ * The limit on what a device's memory the process may hold, and what the program is told about memory.
+ * Bytes are counted before the driver is asked, so that the limit is never exceeded, not even for a moment.
+ */
+#include "pool/state.h"
+
+uint64_t gp_amount_resolve(const gp_amount_t *amount, uint64_t whole)
+{
+  if (amount->is_none)
+    return UINT64_MAX;
+  return amount->is_share ? whole / 100 * amount->number + whole % 100 * amount->number / 100 : amount->number;
+}
+
+/* A share of the device needs its size, which the driver knows only when a context exists. */
+void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context)
+{
+  gp_device_t *device = context->device;
+  const gp_amount_t *limit = &engine->limits[device->ordinal];
+  uint64_t free_bytes;
+  uint64_t total_bytes = 0;
+
+  if ((limit->is_share || engine->reserve.is_share) && gp_engine_enter(engine)) {
+    if (gp_driver_memory_info(engine, &context->driver, &free_bytes, &total_bytes) != 0)
+      total_bytes = 0;
+    gp_engine_leave(engine);
+  }
+  gp_lock_take(&device->lock);
+  if (total_bytes)
+    device->total = total_bytes;
+  /* A share of an unknown whole is 0: a promise that cannot be computed is kept by refusing. */
+  device->limit = gp_amount_resolve(limit, device->total);
+  gp_lock_release(&device->lock);
+}
+
+bool gp_limit_reserve(gp_device_t *device, uint64_t bytes)
+{
+  bool granted;
+
+  gp_lock_take(&device->lock);
+  for (;;) {
+    granted = bytes <= device->limit && device->held <= device->limit - bytes;
+    if (granted || device->releasing == 0 || bytes > device->limit)
+      break;
+    /* Memory that another thread is giving back right now would be missed. Ranks are noted by hand around the wait. */
+    gp_lock_note_released(device->lock.rank);
+    pthread_cond_wait(&device->released, &device->lock.mutex);
+    gp_lock_note_taken(device->lock.rank);
+  }
+  if (granted)
+    device->held += bytes;
+  gp_lock_release(&device->lock);
+  return granted;
+}
+
+void gp_limit_cancel(gp_device_t *device, uint64_t bytes)
+{
+  gp_lock_take(&device->lock);
+  device->held -= bytes;
+  gp_lock_release(&device->lock);
+}
+
+uint64_t gp_engine_limit(gp_engine_t *engine, int device)
+{
+  gp_lock_take(&engine->devices[device].lock);
+  uint64_t limit = engine->devices[device].limit;
+  gp_lock_release(&engine->devices[device].lock);
+  return limit == UINT64_MAX ? 0 : limit;
+}
+
+void gp_engine_translate_info(gp_engine_t *engine, int ordinal, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+  gp_device_t *device = &engine->devices[ordinal];
+
+  gp_lock_take(&device->lock);
+  /* What an allocation would get back first: idle blocks, and deferred ones after a wait. */
+  uint64_t reusable = device->stats.cached_bytes.current + device->stats.deferred_bytes.current;
+  uint64_t used = device->held - reusable;
+  uint64_t limit = device->limit;
+  gp_lock_release(&device->lock);
+
+  *free_bytes = *free_bytes > *total_bytes - reusable || reusable > *total_bytes ? *total_bytes : *free_bytes + reusable;
+  if (limit < *total_bytes)
+    *total_bytes = limit;
+  uint64_t allowed = used < limit ? limit - used : 0;
+  if (allowed < *free_bytes)
+    *free_bytes = allowed;
+}

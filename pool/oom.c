@@ -1,0 +1,165 @@
+/*
+ * Out of memory: the steps that may make room, in order of what they cost the program, and the report if none did.
+ *   1 reclaim what the device has finished      2 wait for what it has not
+ *   3 give idle blocks back, largest first, as many as are missing     4 give all back, the driver's own pool too
+ * The caller then tries the exact size, and reports.
+ */
+#include "pool/state.h"
+
+static void count_retry(gp_device_t *device)
+{
+  gp_lock_take(&device->lock);
+  device->stats.num_alloc_retries++;
+  gp_lock_release(&device->lock);
+}
+
+static uint64_t deferred_bytes(gp_device_t *device)
+{
+  gp_lock_take(&device->lock);
+  uint64_t bytes = device->stats.deferred_bytes.current;
+  gp_lock_release(&device->lock);
+  return bytes;
+}
+
+/* Bytes that must go back before the limit grants `bytes`; if it is not the limit, as many as are asked for. */
+static uint64_t missing_bytes(gp_device_t *device, uint64_t bytes, bool by_limit)
+{
+  uint64_t missing = bytes;
+  gp_lock_take(&device->lock);
+  if (by_limit && device->held + bytes > device->limit)
+    missing = device->held + bytes - device->limit;
+  gp_lock_release(&device->lock);
+  return missing;
+}
+
+static bool trim_driver_pool(gp_engine_t *engine, gp_context_t *context)
+{
+  if (!engine->driver.ops->trim_async || !gp_engine_enter(engine))
+    return false;
+  engine->driver.ops->trim_async(engine->driver.self, &context->driver);
+  gp_engine_leave(engine);
+  return true;
+}
+
+typedef enum gp_step { STEP_RECLAIM, STEP_WAIT, STEP_TRIM, STEP_TRIM_ALL, STEP_COUNT } gp_step_t;
+
+/* Takes one step; returns false if it cannot have made room. */
+static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step, uint64_t bytes, bool by_limit)
+{
+  gp_device_t *device = context->device;
+
+  switch (step) {
+  case STEP_RECLAIM:
+    if (deferred_bytes(device) == 0)
+      return false;
+    gp_reuse_poll(engine);
+    return true;
+  case STEP_WAIT:
+    if (deferred_bytes(device) == 0)
+      return false;
+    (void)gp_reuse_wait(engine); /* its error is the driver's answer to the next attempt */
+    return true;
+  case STEP_TRIM:
+    return gp_release_largest(engine, device, missing_bytes(device, bytes, by_limit), GP_DETAIL_TRIM_OOM) > 0;
+  case STEP_TRIM_ALL: {
+    bool trimmed = gp_release_largest(engine, device, UINT64_MAX, GP_DETAIL_TRIM_OOM) > 0;
+    return (!by_limit && trim_driver_pool(engine, context)) || trimmed;
+  }
+  default: return false;
+  }
+}
+
+int gp_oom_climb(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_oom_attempt_fn attempt, void *arg,
+    bool *by_limit)
+{
+  const int out_of_memory = engine->driver.ops->code_out_of_memory;
+  int code = out_of_memory;
+
+  for (int step = 0; step < STEP_COUNT && code == out_of_memory; step++) {
+    if (!take_step(engine, context, (gp_step_t)step, bytes, *by_limit))
+      continue;
+    count_retry(context->device);
+    code = attempt(arg, by_limit);
+  }
+  return code;
+}
+
+/* Adds a block to the groups of one size; keeps the largest totals. groups has room for more than are reported. */
+typedef struct gp_groups {
+  gp_oom_owner_t groups[64];
+  int count;
+} gp_groups_t;
+
+static void add_to_groups(gp_groups_t *all, uint64_t size)
+{
+  int smallest = 0;
+  for (int i = 0; i < all->count; i++) {
+    if (all->groups[i].size == size) {
+      all->groups[i].count++;
+      return;
+    }
+    if (all->groups[i].size * all->groups[i].count < all->groups[smallest].size * all->groups[smallest].count)
+      smallest = i;
+  }
+  if (all->count < (int)(sizeof(all->groups) / sizeof(all->groups[0])))
+    all->groups[all->count++] = (gp_oom_owner_t){size, 1};
+  else if (size > all->groups[smallest].size * all->groups[smallest].count)
+    all->groups[smallest] = (gp_oom_owner_t){size, 1};
+}
+
+static void largest_groups(gp_groups_t *all, gp_oom_owner_t *owners)
+{
+  for (int rank = 0; rank < GP_OOM_OWNERS; rank++) {
+    int largest = -1;
+    for (int i = 0; i < all->count; i++) {
+      uint64_t total = all->groups[i].size * all->groups[i].count;
+      if (total > 0 && (largest < 0 || total > all->groups[largest].size * all->groups[largest].count))
+        largest = i;
+    }
+    if (largest < 0)
+      return;
+    owners[rank] = all->groups[largest];
+    all->groups[largest].count = 0;
+  }
+}
+
+void gp_oom_report(
+    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit, uint64_t largest_free)
+{
+  gp_device_t *device = context->device;
+  gp_groups_t groups = {.count = 0};
+  gp_oom_t oom = {
+      .requested = bytes, .largest_free = largest_free, .device = device->ordinal, .by_limit = by_limit};
+
+  if (gp_engine_enter(engine)) {
+    if (gp_driver_memory_info(engine, &context->driver, &oom.device_free, &oom.device_total) != 0)
+      oom.device_free = oom.device_total = 0;
+    gp_engine_leave(engine);
+  }
+  gp_lock_take(&device->lock);
+  oom.time_ns = gp_now(engine);
+  oom.live = device->stats.allocated_bytes.current;
+  oom.deferred = device->stats.deferred_bytes.current;
+  oom.cached = device->stats.cached_bytes.current;
+  oom.passthrough = device->stats.passthrough_bytes.current;
+  oom.limit = device->limit == UINT64_MAX ? 0 : device->limit;
+  device->stats.num_ooms++;
+  for (gp_list_t *c = device->contexts.next; c != &device->contexts; c = c->next) {
+    gp_context_t *owner = gp_list_entry(c, gp_context_t, device_link);
+    for (gp_list_t *b = owner->blocks.next; b != &owner->blocks; b = b->next) {
+      const gp_block_t *block = gp_list_entry(b, gp_block_t, all);
+      if (block->state == GP_STATE_LIVE)
+        add_to_groups(&groups, block->requested);
+    }
+  }
+  gp_event_device(engine, device->ordinal, GP_ACTION_OOM, GP_DETAIL_NONE, bytes, oom.time_ns);
+  gp_lock_release(&device->lock);
+  largest_groups(&groups, oom.owners);
+  if (engine->observer.out_of_memory)
+    engine->observer.out_of_memory(engine->observer.self, &oom);
+}
+
+void gp_engine_report_oom(gp_engine_t *engine, gp_context_t *context, uint64_t bytes)
+{
+  gp_oom_report(engine, context, bytes, false, gp_oom_largest_idle(context->device));
+}

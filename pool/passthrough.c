@@ -1,0 +1,136 @@
+/*
+ * Device memory that is not pooled (managed, pitch, stream-ordered, during a capture): counted, limited, recorded.
+ */
+#include <stdlib.h>
+
+#include "pool/state.h"
+
+typedef struct gp_reservation {
+  gp_device_t *device;
+  uint64_t bytes;
+  int out_of_memory;
+} gp_reservation_t;
+
+static int attempt_reserve(void *arg, bool *by_limit)
+{
+  gp_reservation_t *reservation = arg;
+  *by_limit = !gp_limit_reserve(reservation->device, reservation->bytes);
+  return *by_limit ? reservation->out_of_memory : 0;
+}
+
+bool gp_engine_passthrough_reserve(gp_engine_t *engine, gp_context_t *context, uint64_t bytes)
+{
+  gp_device_t *device = context->device;
+  gp_reservation_t reservation = {device, bytes, engine->driver.ops->code_out_of_memory};
+  bool by_limit = true;
+
+  if (!engine->refuse_all && gp_limit_reserve(device, bytes))
+    return true;
+  uint64_t largest_free = gp_oom_largest_idle(device);
+  if (!engine->refuse_all && gp_oom_climb(engine, context, bytes, attempt_reserve, &reservation, &by_limit) == 0)
+    return true;
+  gp_oom_report(engine, context, bytes, true, largest_free);
+  return false;
+}
+
+void gp_engine_passthrough_cancel(gp_engine_t *engine, gp_context_t *context, uint64_t bytes)
+{
+  (void)engine;
+  gp_limit_cancel(context->device, bytes);
+}
+
+/* Takes an allocation out of the sums, with its event. */
+static void uncount(gp_engine_t *engine, const gp_passthrough_t *memory, uint64_t time_ns, uint64_t duration_ns)
+{
+  gp_device_t *device = &engine->devices[memory->device];
+
+  gp_lock_take(&device->lock);
+  gp_gauge_sub(&device->stats.passthrough_bytes, memory->size);
+  device->held -= memory->size;
+  gp_event_passthrough(engine, memory, GP_ACTION_PASSTHROUGH_FREE, time_ns, duration_ns);
+  pthread_cond_broadcast(&device->released);
+  gp_lock_release(&device->lock);
+}
+
+/* Files the record under its address; false if the host has no memory for it. */
+static bool keep_record(gp_engine_t *engine, const gp_passthrough_t *memory)
+{
+  gp_passthrough_t *record = malloc(sizeof(*record));
+  if (!record)
+    return false;
+  *record = *memory;
+  gp_lock_take(&engine->passthrough_lock);
+  gp_passthrough_t *stale = gp_address_map_remove(&engine->passthroughs, memory->address);
+  bool kept = gp_address_map_insert(&engine->passthroughs, memory->address, record);
+  gp_lock_release(&engine->passthrough_lock);
+  if (stale) {
+    /* It went without our seeing it, with its graph, its memory pool or its context. */
+    uncount(engine, stale, memory->time_ns, 0);
+    free(stale);
+  }
+  if (!kept)
+    free(record);
+  return kept;
+}
+
+void gp_engine_passthrough_commit(
+    gp_engine_t *engine, gp_context_t *context, const gp_passthrough_t *memory, uint64_t duration_ns)
+{
+  gp_device_t *device = context->device;
+  gp_passthrough_t own = *memory;
+
+  own.device = device->ordinal;
+  gp_lock_take(&device->lock);
+  own.block = atomic_fetch_add_explicit(&engine->incarnation, 1, memory_order_relaxed) + 1;
+  gp_gauge_add(&device->stats.passthrough_bytes, own.size);
+  gp_event_passthrough(engine, &own, GP_ACTION_PASSTHROUGH_ALLOC, own.time_ns, duration_ns);
+  gp_lock_release(&device->lock);
+  if (!keep_record(engine, &own))
+    uncount(engine, &own, gp_now(engine), 0);
+}
+
+bool gp_engine_passthrough_take(gp_engine_t *engine, uint64_t address, gp_passthrough_t *ret_memory)
+{
+  if (!gp_address_map_find(&engine->passthroughs, address))
+    return false;
+  gp_lock_take(&engine->passthrough_lock);
+  gp_passthrough_t *record = gp_address_map_remove(&engine->passthroughs, address);
+  gp_lock_release(&engine->passthrough_lock);
+  if (!record)
+    return false;
+  *ret_memory = *record;
+  free(record);
+  return true;
+}
+
+void gp_engine_passthrough_freed(
+    gp_engine_t *engine, const gp_passthrough_t *memory, uint64_t time_ns, uint64_t duration_ns)
+{
+  uncount(engine, memory, time_ns, duration_ns);
+}
+
+void gp_engine_passthrough_restore(gp_engine_t *engine, const gp_passthrough_t *memory)
+{
+  if (!keep_record(engine, memory))
+    uncount(engine, memory, gp_now(engine), 0); /* the driver still has it, we stop counting it */
+}
+
+size_t gp_engine_passthroughs(gp_engine_t *engine, int device, gp_passthrough_t *array, size_t capacity)
+{
+  size_t count = 0;
+
+  gp_lock_take(&engine->passthrough_lock);
+  const gp_address_table_t *table = atomic_load(&engine->passthroughs.table);
+  for (size_t i = 0; table && i < table->capacity; i++) {
+    if (atomic_load_explicit(&table->slots[i].key, memory_order_relaxed) <= 1)
+      continue;
+    const gp_passthrough_t *record = atomic_load_explicit(&table->slots[i].value, memory_order_relaxed);
+    if (record->device != device)
+      continue;
+    if (count < capacity)
+      array[count] = *record;
+    count++;
+  }
+  gp_lock_release(&engine->passthrough_lock);
+  return count;
+}

@@ -1,0 +1,177 @@
+/*
+ * Memory goes back to the driver. A block is first taken out of the map and its lists under the lock (RELEASING), then
+ * the driver is called without a lock. The map comes first because the driver may give the address to another thread
+ * as soon as it has it. If the driver refuses, the block goes back to where it was: nothing is lost.
+ */
+#include "pool/state.h"
+
+void gp_release_start(gp_engine_t *engine, gp_block_t *block)
+{
+  gp_assert_internal(block->state == GP_STATE_LIVE || block->state == GP_STATE_IDLE);
+  if (block->state == GP_STATE_IDLE)
+    gp_block_leave_idle(block);
+  (void)gp_address_map_remove(&engine->blocks, block->address);
+  block->state = GP_STATE_RELEASING;
+  block->context->device->releasing++;
+}
+
+static void end_release(gp_device_t *device)
+{
+  device->releasing--;
+  pthread_cond_broadcast(&device->released);
+}
+
+/* Puts a block back into the map after the driver refused it; false if even that failed and the block is given up. */
+static bool restore_address(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
+{
+  if (!atomic_load(&block->context->lost) && gp_address_map_insert(&engine->blocks, block->address, block))
+    return true;
+  gp_block_forget(engine, block, GP_DETAIL_CONTEXT_LOST, now_ns, 0);
+  return false;
+}
+
+int gp_release_owned(gp_engine_t *engine, gp_block_t *block)
+{
+  gp_device_t *device = block->context->device;
+  uint64_t start_ns = gp_now(engine);
+  int code = gp_driver_free(engine, &block->context->driver, block->address);
+  uint64_t duration_ns = gp_now(engine) - start_ns;
+
+  gp_lock_take(&device->lock);
+  if (code == 0 || atomic_load(&block->context->lost)) {
+    /* Events carry the time before the call: another thread may have got the address meanwhile. */
+    gp_block_end_ownership(engine, block, start_ns);
+    gp_block_end_use(engine, block, start_ns);
+    gp_block_forget(engine, block, GP_DETAIL_NONE, start_ns, duration_ns);
+    if (code == 0)
+      device->stats.driver_frees++;
+  } else {
+    block->state = GP_STATE_LIVE;
+    if (!gp_address_map_insert(&engine->blocks, block->address, block)) {
+      gp_block_end_ownership(engine, block, start_ns);
+      gp_block_end_use(engine, block, start_ns);
+      gp_block_forget(engine, block, GP_DETAIL_CONTEXT_LOST, start_ns, duration_ns);
+    }
+  }
+  end_release(device);
+  gp_lock_release(&device->lock);
+  return code;
+}
+
+/* Gives a list of blocks (RELEASING, from IDLE) back; returns the bytes that the driver took. */
+static uint64_t release_list(gp_engine_t *engine, gp_device_t *device, gp_list_t *blocks, gp_detail_t reason)
+{
+  uint64_t bytes = 0;
+  uint64_t begin_ns = gp_now(engine);
+
+  while (!gp_list_is_empty(blocks)) {
+    gp_block_t *block = gp_list_entry(blocks->next, gp_block_t, order);
+    gp_list_remove(&block->order);
+    uint64_t start_ns = gp_now(engine);
+    int code = gp_driver_free(engine, &block->context->driver, block->address);
+    uint64_t end_ns = gp_now(engine);
+
+    gp_lock_take(&device->lock);
+    if (code == 0) {
+      bytes += block->size;
+      device->stats.driver_frees++;
+      gp_block_forget(engine, block, reason, start_ns, end_ns - start_ns);
+    } else if (restore_address(engine, block, end_ns)) {
+      gp_block_enter_idle(block, end_ns);
+    }
+    end_release(device);
+    gp_lock_release(&device->lock);
+  }
+  if (bytes > 0) {
+    gp_lock_take(&device->lock);
+    gp_event_device(engine, device->ordinal, GP_ACTION_TRIM, reason, bytes, begin_ns);
+    gp_lock_release(&device->lock);
+  }
+  return bytes;
+}
+
+static gp_block_t *largest_idle(gp_device_t *device)
+{
+  gp_block_t *largest = NULL;
+  for (gp_list_t *link = device->contexts.next; link != &device->contexts; link = link->next) {
+    gp_context_t *context = gp_list_entry(link, gp_context_t, device_link);
+    gp_bin_t *bin = gp_bins_largest(&context->bins);
+    if (bin && (!largest || bin->size > largest->size))
+      largest = bin->idle;
+  }
+  return largest;
+}
+
+uint64_t gp_oom_largest_idle(gp_device_t *device)
+{
+  gp_lock_take(&device->lock);
+  const gp_block_t *block = largest_idle(device);
+  uint64_t size = block ? block->size : 0;
+  gp_lock_release(&device->lock);
+  return size;
+}
+
+uint64_t gp_release_largest(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_detail_t reason)
+{
+  gp_list_t victims;
+  uint64_t chosen = 0;
+  uint64_t given = 0;
+
+  if (!gp_engine_enter(engine))
+    return 0;
+  gp_list_init(&victims);
+  gp_lock_take(&device->lock);
+  while (chosen < bytes) {
+    gp_block_t *block = largest_idle(device);
+    if (!block)
+      break;
+    gp_release_start(engine, block);
+    gp_list_push_back(&victims, &block->order);
+    chosen += block->size;
+  }
+  gp_lock_release(&device->lock);
+  given = release_list(engine, device, &victims, reason);
+  gp_engine_leave(engine);
+  return given;
+}
+
+static bool is_expired(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)
+{
+  if (engine->idle_release_ns == UINT64_MAX || gp_list_is_empty(&device->idle))
+    return false;
+  const gp_block_t *oldest = gp_list_entry(device->idle.next, gp_block_t, order);
+  return now_ns > oldest->idle_ns && now_ns - oldest->idle_ns >= engine->idle_release_ns;
+}
+
+bool gp_release_is_due(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)
+{
+  return device->stats.cached_bytes.current > engine->max_cached || is_expired(engine, device, now_ns);
+}
+
+uint64_t gp_release_surplus(gp_engine_t *engine, gp_device_t *device, uint64_t now_ns)
+{
+  gp_list_t victims;
+  gp_detail_t reason = GP_DETAIL_TRIM_IDLE;
+  uint64_t given = 0;
+
+  if (!gp_engine_enter(engine))
+    return 0;
+  gp_list_init(&victims);
+  gp_lock_take(&device->lock);
+  if (device->stats.cached_bytes.current > engine->max_cached)
+    reason = GP_DETAIL_TRIM_MAX_CACHED;
+  while (gp_release_is_due(engine, device, now_ns)) {
+    gp_block_t *oldest = gp_list_entry(device->idle.next, gp_block_t, order);
+    gp_release_start(engine, oldest);
+    gp_list_push_back(&victims, &oldest->order);
+  }
+  gp_lock_release(&device->lock);
+  given = release_list(engine, device, &victims, reason);
+  gp_engine_leave(engine);
+  return given;
+}
+
+uint64_t gp_engine_trim(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_detail_t reason)
+{
+  return gp_release_largest(engine, context->device, bytes, reason);
+}

@@ -1,0 +1,216 @@
+/*
+ * When a freed block may be used again.
+ *
+ * cudaFree may be called while kernels still use the block, and whoever gets it next may use it at once, on any
+ * stream or from the host. So it is reusable only when all device work submitted before the free is known by the
+ * host to be complete, in every context (a context reaches the memory of others through peer access and copies).
+ *
+ * Epochs make that cheap. `epoch` only grows. A free stamps its block with the epoch in force. Something that will
+ * establish that a context is idle (a synchronization, a fence) first begins a new epoch; the old one, e, is its
+ * token. When it has succeeded, all work of the context submitted before it began is complete, and so is the work
+ * before every free stamped e or less: such a free read `epoch` before begin changed it, and all submissions of the
+ * freeing thread, and those that happened before its cudaFree, come before that read. Both sides use sequentially
+ * consistent read-modify-write operations, so that the submissions are visible to the driver before the stamp is
+ * taken, on processors that reorder a later load with earlier stores too.
+ */
+#include "pool/state.h"
+
+uint64_t gp_reuse_begin(gp_engine_t *engine)
+{
+  return atomic_fetch_add(&engine->epoch, 1);
+}
+
+void gp_reuse_complete(gp_context_t *context, uint64_t epoch)
+{
+  uint64_t completed = atomic_load(&context->completed);
+  while (completed < epoch && !atomic_compare_exchange_weak(&context->completed, &completed, epoch)) {
+  }
+}
+
+static void raise_newest_tag(gp_engine_t *engine, uint64_t tag)
+{
+  uint64_t newest = atomic_load(&engine->newest_tag);
+  while (newest < tag && !atomic_compare_exchange_weak(&engine->newest_tag, &newest, tag)) {
+  }
+}
+
+void gp_reuse_defer(gp_engine_t *engine, gp_block_t *block)
+{
+  gp_context_t *context = block->context;
+
+  /* A read-modify-write, not a load: see above. Under the lock, so that the list is in the order of its tags. */
+  block->tag = atomic_fetch_add(&engine->epoch, 0);
+  block->state = GP_STATE_DEFERRED;
+  gp_list_push_back(&context->deferred, &block->order);
+  gp_bins_find(&context->bins, block->size)->deferred_count++;
+  raise_newest_tag(engine, block->tag);
+}
+
+/* The epoch that every context has completed; with contexts_lock held. */
+static uint64_t completed_by_all(gp_engine_t *engine)
+{
+  uint64_t completed = UINT64_MAX;
+  for (gp_list_t *link = engine->contexts.next; link != &engine->contexts; link = link->next) {
+    gp_context_t *context = gp_list_entry(link, gp_context_t, live_link);
+    uint64_t own = atomic_load(&context->completed);
+    if (own < completed)
+      completed = own;
+  }
+  return completed;
+}
+
+/* Moves the context's blocks whose free is in a completed epoch to idle; with the device's lock held. */
+static void reclaim(gp_engine_t *engine, gp_context_t *context, uint64_t completed, uint64_t now_ns)
+{
+  while (!gp_list_is_empty(&context->deferred)) {
+    gp_block_t *block = gp_list_entry(context->deferred.next, gp_block_t, order);
+    if (block->tag > completed)
+      break;
+    gp_list_remove(&block->order);
+    gp_bins_find(&context->bins, block->size)->deferred_count--;
+    gp_block_end_use(engine, block, now_ns);
+    gp_block_enter_idle(block, now_ns);
+  }
+}
+
+void gp_reuse_advance(gp_engine_t *engine)
+{
+  uint64_t devices = atomic_load(&engine->device_mask);
+
+  gp_lock_take(&engine->contexts_lock);
+  uint64_t completed = completed_by_all(engine);
+  gp_lock_release(&engine->contexts_lock);
+  for (; devices; devices &= devices - 1) {
+    gp_device_t *device = &engine->devices[__builtin_ctzll(devices)];
+    bool surplus = false;
+    uint64_t now_ns = 0;
+    gp_lock_take(&device->lock);
+    if (device->stats.deferred_bytes.current > 0) {
+      now_ns = gp_now(engine);
+      for (gp_list_t *link = device->contexts.next; link != &device->contexts; link = link->next)
+        reclaim(engine, gp_list_entry(link, gp_context_t, device_link), completed, now_ns);
+      surplus = gp_release_is_due(engine, device, now_ns);
+    }
+    gp_lock_release(&device->lock);
+    if (surplus)
+      gp_release_surplus(engine, device, now_ns);
+  }
+}
+
+/*
+ * The live contexts that have not completed everything freed so far, at most capacity of them. Contexts are never
+ * returned to the host before the engine ends, so that the pointers stay good without the lock.
+ */
+static int lagging_contexts(gp_engine_t *engine, gp_context_t **array, int capacity)
+{
+  uint64_t newest = atomic_load(&engine->newest_tag);
+  int count = 0;
+
+  gp_lock_take(&engine->contexts_lock);
+  for (gp_list_t *link = engine->contexts.next; link != &engine->contexts && count < capacity; link = link->next) {
+    gp_context_t *context = gp_list_entry(link, gp_context_t, live_link);
+    if (atomic_load(&context->completed) < newest)
+      array[count++] = context;
+  }
+  gp_lock_release(&engine->contexts_lock);
+  return count;
+}
+
+#define MAX_LAGGING 64
+
+static void count_on_device(gp_context_t *context, bool host_wait)
+{
+  gp_lock_take(&context->device->lock);
+  if (host_wait)
+    context->device->stats.host_waits++;
+  else
+    context->device->stats.fences++;
+  gp_lock_release(&context->device->lock);
+}
+
+/* Asks the outstanding fence of a context; records one if there is none. With fence.busy held. */
+static void poll_fence(gp_engine_t *engine, gp_context_t *context)
+{
+  const gp_driver_ops_t *ops = engine->driver.ops;
+  gp_fence_t *fence = &context->fence;
+
+  if (fence->outstanding) {
+    int code = ops->fence_query(engine->driver.self, &context->driver, fence->handle);
+    if (code == ops->code_not_ready)
+      return;
+    fence->outstanding = false;
+    gp_engine_note_result(engine, code);
+    if (code == 0)
+      gp_reuse_complete(context, fence->tag);
+  }
+  if (atomic_load(&context->completed) >= atomic_load(&engine->newest_tag) || gp_engine_forwards(engine))
+    return;
+  fence->tag = gp_reuse_begin(engine); /* before the record: what is freed after it is not covered */
+  int code = ops->fence_record(engine->driver.self, &context->driver, &fence->handle);
+  gp_engine_note_result(engine, code);
+  fence->outstanding = code == 0;
+  if (code == 0)
+    count_on_device(context, false);
+}
+
+void gp_reuse_poll(gp_engine_t *engine)
+{
+  gp_context_t *lagging[MAX_LAGGING];
+
+  if (!engine->driver.ops->fence_record || !gp_engine_enter(engine))
+    return;
+  int count = lagging_contexts(engine, lagging, MAX_LAGGING);
+  for (int i = 0; i < count; i++) {
+    gp_context_t *context = lagging[i];
+    if (atomic_flag_test_and_set_explicit(&context->fence.busy, memory_order_acquire))
+      continue; /* another thread is at it */
+    if (!atomic_load(&context->lost))
+      poll_fence(engine, context);
+    atomic_flag_clear_explicit(&context->fence.busy, memory_order_release);
+  }
+  gp_engine_leave(engine);
+  gp_reuse_advance(engine);
+}
+
+int gp_reuse_wait(gp_engine_t *engine)
+{
+  gp_context_t *lagging[MAX_LAGGING];
+  int result = 0;
+
+  if (!gp_engine_enter(engine))
+    return 0;
+  int count = lagging_contexts(engine, lagging, MAX_LAGGING);
+  for (int i = 0; i < count; i++) {
+    uint64_t epoch = gp_reuse_begin(engine);
+    int code = gp_driver_wait(engine, &lagging[i]->driver);
+    count_on_device(lagging[i], true);
+    if (code == 0)
+      gp_reuse_complete(lagging[i], epoch);
+    else if (!atomic_load(&lagging[i]->lost))
+      result = code;
+  }
+  gp_engine_leave(engine);
+  gp_reuse_advance(engine);
+  return result;
+}
+
+#define LEAST_ALLOWANCE (64 * GP_MIB)
+
+uint64_t gp_reuse_allowance(const gp_engine_t *engine, const gp_device_t *device)
+{
+  if (!engine->max_deferred.is_share)
+    return engine->max_deferred.number;
+  uint64_t share = gp_amount_resolve(&engine->max_deferred, device->stats.allocated_bytes.current);
+  return share > LEAST_ALLOWANCE ? share : LEAST_ALLOWANCE;
+}
+
+uint64_t gp_engine_sync_begin(gp_engine_t *engine)
+{
+  return gp_reuse_begin(engine);
+}
+
+void gp_engine_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t token)
+{
+  gp_reuse_complete(context, token);
+  gp_reuse_advance(engine);
+}

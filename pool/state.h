@@ -1,0 +1,249 @@
+/*
+ * The engine's structures, private to pool/. The functions are grouped under the file that defines them.
+ *
+ * Life of a block (whole allocations of the driver):
+ *
+ *      driver --alloc.c--> LIVE --free.c--> DEFERRED --reuse.c--> IDLE --alloc.c--> LIVE
+ *                           |  \                                   |
+ *                           |   `-> HELD (freed, but retained)     |
+ *                           `------------ release.c ---------------'--> RELEASING --> driver
+ */
+#ifndef GP_POOL_STATE_H
+#define GP_POOL_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pool/address_map.h"
+#include "pool/bins.h"
+#include "pool/driver.h"
+#include "pool/engine.h"
+#include "pool/observer.h"
+#include "pool/stats.h"
+#include "pool/type.h"
+#include "pool/util/list.h"
+#include "pool/util/lock.h"
+#include "pool/util/options.h"
+
+typedef struct gp_device gp_device_t;
+
+typedef enum gp_state {
+  GP_STATE_LIVE,      /* the program holds it */
+  GP_STATE_HELD,      /* the program freed it, somebody else retains it */
+  GP_STATE_DEFERRED,  /* freed; the device may still use it */
+  GP_STATE_IDLE,      /* ready to be handed out */
+  GP_STATE_RELEASING, /* on its way to the driver; in no list but context->blocks, and not in the map */
+} gp_state_t;
+
+/*
+ * Invariants, under the device's lock: refs > 0 exactly in states LIVE and HELD; the map leads from address to the
+ * block in every state but RELEASING; tag is meaningful in state DEFERRED only. address and context are also read
+ * without the lock, by a free that raced with the end of the block, and are stored atomically for that reason.
+ * Records are recycled, never returned to the host before the engine ends.
+ */
+struct gp_block {
+  uint64_t address;
+  gp_context_t *context;
+  uint64_t size;        /* bytes held from the driver */
+  uint64_t requested;   /* bytes the present or last owner asked for */
+  uint64_t incarnation; /* of the present or last owner; grows over all blocks of the engine */
+  uint64_t time_ns;     /* of the present or last owner's alloc */
+  uint64_t idle_ns;     /* since when idle */
+  uint64_t tag;         /* epoch of the free: reusable when every context has completed it */
+  gp_list_t all;        /* in context->blocks */
+  gp_list_t order;      /* DEFERRED: in context->deferred; IDLE: in device->idle; RELEASING: the releaser's list */
+  gp_block_t *bin_next; /* IDLE: in its bin */
+  gp_block_t *bin_previous;
+  uint32_t refs;
+  gp_state_t state;
+  bool tainted; /* exported: to the driver on free */
+  bool exact;   /* not of a size that the type makes: to the driver on free */
+};
+
+/*
+ * The fence of a context: at most one outstanding. tag is the epoch that is complete when the fence has passed.
+ * busy is a try-lock around the driver calls, so that no mutex is held across them.
+ */
+typedef struct gp_fence {
+  atomic_flag busy;
+  void *handle;
+  uint64_t tag;
+  bool outstanding;
+} gp_fence_t;
+
+/*
+ * A context of the driver. Invariants, under the device's lock: deferred is in the order of growing tags; the bins
+ * hold every block that is in the list blocks. completed only grows: all work of this context that was submitted
+ * before the epoch completed began is known to be complete.
+ */
+struct gp_context {
+  gp_driver_context_t driver;
+  gp_device_t *device;
+  gp_list_t live_link;    /* in engine->contexts while not lost */
+  gp_list_t device_link;  /* in device->contexts while not lost */
+  gp_context_t *next_any; /* every context ever made, for gp_engine_destroy */
+  gp_list_t blocks;
+  gp_list_t deferred;
+  gp_bins_t bins;
+  gp_fence_t fence;
+  _Atomic uint64_t completed;
+  atomic_bool lost;
+};
+
+/*
+ * One device. Invariants, under lock: held is the bytes of all blocks, passthrough allocations and reservations in
+ * flight, and held <= limit; stats.reserved_bytes is the sum of block sizes, stats.cached_bytes of the idle ones,
+ * stats.deferred_bytes of HELD and DEFERRED ones, stats.allocated_bytes of LIVE ones, stats.active_bytes of LIVE,
+ * HELD and DEFERRED ones; idle holds the idle blocks, oldest first. releasing counts driver frees in flight.
+ */
+struct gp_device {
+  gp_lock_t lock;
+  pthread_cond_t released;
+  unsigned releasing;
+  int ordinal;
+  uint64_t held;
+  uint64_t limit; /* UINT64_MAX: none */
+  uint64_t total; /* bytes of the device; 0: not known */
+  gp_list_t contexts;
+  gp_list_t idle;
+  gp_stats_t stats;
+};
+
+struct gp_engine {
+  gp_driver_t driver;
+  gp_observer_t observer; /* event is never NULL */
+  const gp_pool_type_t *type;
+  gp_type_config_t type_config;
+  bool strict;
+  bool refuse_all; /* the limit is malformed */
+  uint64_t idle_release_ns; /* UINT64_MAX: never */
+  uint64_t max_cached;      /* UINT64_MAX: no bound */
+  gp_amount_t reserve;
+  gp_amount_t max_deferred;
+  gp_amount_t limits[GP_MAX_DEVICES];
+
+  _Atomic uint64_t epoch;       /* see reuse.c */
+  _Atomic uint64_t newest_tag;  /* of any block freed so far */
+  _Atomic uint64_t incarnation;
+  _Atomic uint64_t device_mask;
+  atomic_int captures;
+  atomic_int own_calls; /* driver calls of the engine's own in flight, see gp_engine_enter */
+  atomic_bool dead;     /* a sticky error: everything is forwarded */
+
+  gp_lock_t contexts_lock;
+  gp_list_t contexts; /* live ones */
+  gp_context_t *all_contexts;
+
+  gp_address_map_t blocks;
+  gp_lock_t passthrough_lock;
+  gp_address_map_t passthroughs;
+
+  gp_lock_t records_lock;
+  gp_block_t *free_records; /* linked by bin_next */
+  struct gp_slab *slabs;
+
+  gp_device_t devices[GP_MAX_DEVICES];
+};
+
+/* engine.c */
+static inline uint64_t gp_now(const gp_engine_t *engine)
+{
+  return engine->driver.ops->now_ns(engine->driver.self);
+}
+
+/*
+ * Around a driver call that the engine makes on its own account: false while a capture is active, when no such call
+ * may be made. A capture begins only when no such call is in flight. Calls may nest.
+ */
+bool gp_engine_enter(gp_engine_t *engine);
+void gp_engine_leave(gp_engine_t *engine);
+bool gp_engine_forwards(const gp_engine_t *engine); /* dead, or a capture is active */
+
+/* record.c: block records */
+gp_block_t *gp_record_take(gp_engine_t *engine); /* in no list; NULL: the host is out of memory */
+void gp_record_give(gp_engine_t *engine, gp_block_t *block);
+void gp_records_fini(gp_engine_t *engine);
+
+/* events.c: what the observer is told, with the device's lock held */
+void gp_event_block(gp_engine_t *engine, const gp_block_t *block, gp_action_t action, gp_detail_t detail,
+    uint64_t time_ns, uint64_t duration_ns, bool hit);
+void gp_event_device(gp_engine_t *engine, int device, gp_action_t action, gp_detail_t detail, uint64_t size,
+    uint64_t time_ns);
+void gp_event_passthrough(gp_engine_t *engine, const gp_passthrough_t *memory, gp_action_t action, uint64_t time_ns,
+    uint64_t duration_ns);
+
+/*
+ * block.c: transitions of one block, with the device's lock held.
+ *   prepare      room for one more block of a size; unprepare takes that back. False: the host is out of memory.
+ *   adopt        the driver gave it; hand_out: to the program
+ *   end_ownership, end_use, enter_idle    the way of a freed block
+ *   take_idle    an idle block of exactly that size, out of its lists, or NULL
+ *   forget       the driver has it back
+ */
+bool gp_block_prepare(gp_context_t *context, uint64_t size);
+void gp_block_unprepare(gp_context_t *context, uint64_t size);
+void gp_block_adopt(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns, uint64_t duration_ns);
+void gp_block_hand_out(
+    gp_engine_t *engine, gp_block_t *block, uint64_t requested, uint64_t time_ns, uint64_t duration_ns, bool hit);
+void gp_block_end_ownership(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns);
+void gp_block_end_use(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns);
+void gp_block_enter_idle(gp_block_t *block, uint64_t now_ns);
+void gp_block_leave_idle(gp_block_t *block);
+gp_block_t *gp_block_take_idle(gp_context_t *context, uint64_t size);
+void gp_block_forget(gp_engine_t *engine, gp_block_t *block, gp_detail_t why, uint64_t time_ns, uint64_t duration_ns);
+
+/*
+ * reuse.c: when a freed block may be used again. All without a lock held, but for defer and allowance.
+ *   begin     starts a new epoch and returns the one before: all frees so far are in it or in older ones
+ *   defer     (device's lock) stamps a freed block and queues it
+ *   complete  the context has completed an epoch; advance: moves what every context has completed to idle
+ *   poll      asks outstanding fences, records new ones; never waits
+ *   wait      the host waits until everything freed before the call is reusable; a code of the driver
+ *   allowance (device's lock) bytes that may be deferred before a miss waits
+ */
+uint64_t gp_reuse_begin(gp_engine_t *engine);
+void gp_reuse_defer(gp_engine_t *engine, gp_block_t *block);
+void gp_reuse_complete(gp_context_t *context, uint64_t epoch);
+void gp_reuse_advance(gp_engine_t *engine);
+void gp_reuse_poll(gp_engine_t *engine);
+int gp_reuse_wait(gp_engine_t *engine);
+uint64_t gp_reuse_allowance(const gp_engine_t *engine, const gp_device_t *device);
+
+/*
+ * release.c: memory goes back to the driver. start takes a LIVE or IDLE block out of the map and its lists, with the
+ * device's lock held; the others are called without a lock and return the bytes given back.
+ */
+void gp_release_start(gp_engine_t *engine, gp_block_t *block);
+int gp_release_owned(gp_engine_t *engine, gp_block_t *block); /* started from LIVE; the driver's code */
+uint64_t gp_release_largest(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_detail_t reason);
+uint64_t gp_release_surplus(gp_engine_t *engine, gp_device_t *device, uint64_t now_ns); /* too many, too old */
+bool gp_release_is_due(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns); /* with the lock */
+
+/* limit.c: reserve counts bytes that are about to be held; false: the limit refuses. No lock held. */
+bool gp_limit_reserve(gp_device_t *device, uint64_t bytes);
+void gp_limit_cancel(gp_device_t *device, uint64_t bytes);
+void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context);
+uint64_t gp_amount_resolve(const gp_amount_t *amount, uint64_t whole); /* UINT64_MAX: none */
+
+/*
+ * oom.c: what is done before the program is told. attempt is called after each step that may have made room, until
+ * it returns something else than code_out_of_memory. It sets *by_limit when the limit refused.
+ */
+typedef int (*gp_oom_attempt_fn)(void *arg, bool *by_limit);
+int gp_oom_climb(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_oom_attempt_fn attempt, void *arg,
+    bool *by_limit);
+uint64_t gp_oom_largest_idle(gp_device_t *device);
+void gp_oom_report(
+    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit, uint64_t largest_free);
+
+/* Checked calls of the driver: arguments, results, and that no lock of ours is held. driver.c */
+int gp_driver_alloc(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address);
+int gp_driver_free(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address);
+int gp_driver_wait(gp_engine_t *engine, const gp_driver_context_t *context);
+int gp_driver_memory_info(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total);
+
+#endif

@@ -1,0 +1,68 @@
+/*
+ * Mutexes with ranks. A thread may take a lock only if it holds none of the same or a higher rank; a debug build
+ * (debug_level >= 1) checks that, and that no lock is held across a call of the driver.
+ */
+#ifndef GP_POOL_UTIL_LOCK_H
+#define GP_POOL_UTIL_LOCK_H
+
+#include <pthread.h>
+
+#include "pool/util/assert.h"
+
+/* In the order in which locks may be nested: an outer lock has the lower rank. */
+typedef enum gp_lock_rank {
+  GP_RANK_CONTEXTS = 1, /* the engine's list of contexts */
+  GP_RANK_DEVICE,       /* blocks, bins and statistics of one device */
+  GP_RANK_PASSTHROUGH,  /* allocations that are not pooled */
+  GP_RANK_MAP,          /* writers of an address map */
+  GP_RANK_RECORDS,      /* free records */
+} gp_lock_rank_t;
+
+typedef struct gp_lock {
+  pthread_mutex_t mutex;
+  gp_lock_rank_t rank;
+} gp_lock_t;
+
+#if GP_DEBUG_LEVEL >= 1
+void gp_lock_note_taken(gp_lock_rank_t rank);
+void gp_lock_note_released(gp_lock_rank_t rank);
+unsigned gp_locks_held(void); /* bit mask of ranks held by this thread */
+#else
+static inline void gp_lock_note_taken(gp_lock_rank_t rank)
+{
+  (void)rank;
+}
+static inline void gp_lock_note_released(gp_lock_rank_t rank)
+{
+  (void)rank;
+}
+static inline unsigned gp_locks_held(void)
+{
+  return 0;
+}
+#endif
+
+static inline void gp_lock_init(gp_lock_t *lock, gp_lock_rank_t rank)
+{
+  pthread_mutex_init(&lock->mutex, NULL); /* cannot fail with default attributes on Linux */
+  lock->rank = rank;
+}
+
+static inline void gp_lock_fini(gp_lock_t *lock)
+{
+  pthread_mutex_destroy(&lock->mutex);
+}
+
+static inline void gp_lock_take(gp_lock_t *lock)
+{
+  gp_lock_note_taken(lock->rank);
+  pthread_mutex_lock(&lock->mutex);
+}
+
+static inline void gp_lock_release(gp_lock_t *lock)
+{
+  pthread_mutex_unlock(&lock->mutex);
+  gp_lock_note_released(lock->rank);
+}
+
+#endif

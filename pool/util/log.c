@@ -1,0 +1,72 @@
+#include "pool/util/log.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static atomic_int log_verbose;
+static atomic_int log_fd = -1;
+static atomic_int warnings_shown;
+
+void gp_log_init(int verbose, int fd)
+{
+  atomic_store(&log_verbose, verbose);
+  atomic_store(&log_fd, fd);
+}
+
+int gp_log_enabled(gp_log_level_t level)
+{
+  return (int)level <= atomic_load_explicit(&log_verbose, memory_order_relaxed);
+}
+
+static void write_all(const char *text, size_t length)
+{
+  int fd = atomic_load(&log_fd);
+  if (fd < 0)
+    fd = STDERR_FILENO;
+  while (length > 0) {
+    ssize_t written = write(fd, text, length);
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written <= 0)
+      return; /* a closed or full stderr must not disturb the program */
+    text += written;
+    length -= (size_t)written;
+  }
+}
+
+void gp_vlog(gp_log_level_t level, const char *format, va_list arguments)
+{
+  char text[GP_LOG_LINE_BYTES];
+  int saved_errno = errno;
+  const char *last = "";
+
+  if (!gp_log_enabled(level))
+    return;
+  if (level == GP_LOG_ERROR) {
+    int shown = atomic_fetch_add(&warnings_shown, 1);
+    if (shown >= GP_LOG_MAX_WARNINGS)
+      return;
+    if (shown == GP_LOG_MAX_WARNINGS - 1)
+      last = " (further messages of this kind are not shown)";
+  }
+  int length = snprintf(text, sizeof(text), "gpupool: [%d] ", (int)getpid());
+  int body = vsnprintf(text + length, sizeof(text) - (size_t)length, format, arguments);
+  length = body < 0 || length + body >= (int)sizeof(text) ? (int)sizeof(text) - 1 : length + body;
+  int room = (int)sizeof(text) - 1 - (int)strlen(last) - 1;
+  if (length > room)
+    length = room;
+  length += snprintf(text + length, sizeof(text) - (size_t)length, "%s\n", last);
+  write_all(text, (size_t)length);
+  errno = saved_errno;
+}
+
+void gp_log(gp_log_level_t level, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  gp_vlog(level, format, arguments);
+  va_end(arguments);
+}
