@@ -155,18 +155,32 @@ void *gp_address_map_find(const gp_address_map_t *map, uint64_t address)
   return NULL;
 }
 
-void *gp_address_map_remove(gp_address_map_t *map, uint64_t address)
+/* Removes address, if value is not NULL only if it leads to that; with the lock held. */
+static void *remove_locked(gp_address_map_t *map, uint64_t address, const void *value)
 {
-  void *value = NULL;
-
-  gp_lock_take(&map->lock);
   gp_address_table_t *table = atomic_load_explicit(&map->table, memory_order_relaxed);
   gp_address_slot_t *slot = table && address > ADDRESS_DELETED ? find_slot(table, address) : NULL;
-  if (slot) {
-    value = atomic_load_explicit(&slot->value, memory_order_relaxed);
-    atomic_store_explicit(&slot->key, ADDRESS_DELETED, memory_order_release);
-    map->live--;
-  }
+  if (!slot)
+    return NULL;
+  void *found = atomic_load_explicit(&slot->value, memory_order_relaxed);
+  if (value && found != value)
+    return NULL;
+  atomic_store_explicit(&slot->key, ADDRESS_DELETED, memory_order_release);
+  map->live--;
+  return found;
+}
+
+void *gp_address_map_remove(gp_address_map_t *map, uint64_t address)
+{
+  gp_lock_take(&map->lock);
+  void *found = remove_locked(map, address, NULL);
   gp_lock_release(&map->lock);
-  return value;
+  return found;
+}
+
+void gp_address_map_remove_value(gp_address_map_t *map, uint64_t address, const void *value)
+{
+  gp_lock_take(&map->lock);
+  (void)remove_locked(map, address, value);
+  gp_lock_release(&map->lock);
 }

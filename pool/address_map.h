@@ -52,4 +52,7 @@ void *gp_address_map_find(const gp_address_map_t *map, uint64_t address);
 /* Removes address and returns what was there, or NULL. */
 void *gp_address_map_remove(gp_address_map_t *map, uint64_t address);
 
+/* Removes address if it leads to value: the address may have been given to another record meanwhile. */
+void gp_address_map_remove_value(gp_address_map_t *map, uint64_t address, const void *value);
+
 #endif

@@ -38,5 +38,7 @@ int gp_driver_memory_info(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total)
 {
   gp_assert(gp_locks_held() == 0);
-  return engine->driver.ops->memory_info(engine->driver.self, context, ret_free, ret_total);
+  int code = engine->driver.ops->memory_info(engine->driver.self, context, ret_free, ret_total);
+  gp_engine_note_result(engine, code);
+  return code;
 }

@@ -17,6 +17,7 @@ typedef struct gp_driver_context {
   void *handle;
   uint64_t id;
   int device;
+  bool is_primary; /* the device's own context, which a device reset ends */
 } gp_driver_context_t;
 
 typedef struct gp_driver_ops {

@@ -193,7 +193,7 @@ static void forget_lost(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
   case GP_STATE_HELD: gp_block_end_use(engine, block, now_ns); break;
   case GP_STATE_IDLE: gp_block_leave_idle(block); break;
   }
-  (void)gp_address_map_remove(&engine->blocks, block->address);
+  gp_address_map_remove_value(&engine->blocks, block->address, block);
   gp_block_forget(engine, block, GP_DETAIL_CONTEXT_LOST, now_ns, 0);
 }
 
@@ -222,6 +222,23 @@ void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
   gp_lock_release(&device->lock);
   /* Its fence went with it, and it holds nothing back any more. */
   gp_reuse_advance(engine);
+}
+
+void gp_engine_primary_lost(gp_engine_t *engine, int device)
+{
+  gp_context_t *context;
+
+  do {
+    context = NULL;
+    gp_lock_take(&engine->contexts_lock);
+    for (gp_list_t *link = engine->contexts.next; link != &engine->contexts && !context; link = link->next) {
+      gp_context_t *candidate = gp_list_entry(link, gp_context_t, live_link);
+      if (candidate->driver.is_primary && candidate->driver.device == device)
+        context = candidate;
+    }
+    gp_lock_release(&engine->contexts_lock);
+    gp_engine_context_lost(engine, context);
+  } while (context);
 }
 
 /*
@@ -266,18 +283,25 @@ bool gp_engine_forwards(const gp_engine_t *engine)
   return atomic_load(&engine->captures) > 0 || atomic_load(&engine->dead);
 }
 
-void gp_engine_note_result(gp_engine_t *engine, int code)
+void gp_engine_stand_aside(gp_engine_t *engine)
 {
-  if (code == 0 || !engine->driver.ops->code_is_sticky || !engine->driver.ops->code_is_sticky(code) ||
-      atomic_exchange(&engine->dead, true))
+  if (atomic_exchange(&engine->dead, true))
     return;
-  gp_log(GP_LOG_ERROR, "the driver reported error %d, after which nothing works in the context; no more pooling", code);
   for (uint64_t devices = atomic_load(&engine->device_mask); devices; devices &= devices - 1) {
     gp_device_t *device = &engine->devices[__builtin_ctzll(devices)];
     gp_lock_take(&device->lock);
     gp_event_device(engine, device->ordinal, GP_ACTION_MODE, GP_DETAIL_MODE_DEAD, 0, gp_now(engine));
     gp_lock_release(&device->lock);
   }
+}
+
+void gp_engine_note_result(gp_engine_t *engine, int code)
+{
+  if (code == 0 || !engine->driver.ops->code_is_sticky || !engine->driver.ops->code_is_sticky(code) ||
+      atomic_load(&engine->dead))
+    return;
+  gp_log(GP_LOG_ERROR, "the driver reported error %d, after which nothing works in the context; no more pooling", code);
+  gp_engine_stand_aside(engine);
 }
 
 uint64_t gp_engine_devices(const gp_engine_t *engine)

@@ -47,6 +47,9 @@ gp_context_t *gp_engine_find_context(gp_engine_t *engine, const void *handle);
 void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context);
 bool gp_context_is_lost(const gp_context_t *context);
 
+/* The same for the primary context of a device, after a reset of the device. */
+void gp_engine_primary_lost(gp_engine_t *engine, int device);
+
 /*
  * Allocates bytes in the context, which must be current in the calling thread. bytes == 0 and sizes that overflow
  * are answered by the driver. On failure *ret_address is untouched.
@@ -65,6 +68,14 @@ typedef enum gp_free_result {
 gp_free_result_t gp_engine_free(gp_engine_t *engine, uint64_t address, int *ret_code);
 
 /*
+ * The same, but the block leaves the pool: free_fn makes the driver's call (a stream-ordered free, say), with no lock
+ * held, and its result is the program's.
+ */
+typedef int (*gp_free_fn)(void *arg);
+gp_free_result_t gp_engine_free_with(
+    gp_engine_t *engine, uint64_t address, gp_free_fn free_fn, void *arg, int *ret_code);
+
+/*
  * Takes one more reference on a live block: its memory returns to the pool when the last holder has released it,
  * the program's cudaFree being one release. Returns false if address is not the start of a block in use.
  */
@@ -72,7 +83,7 @@ bool gp_engine_retain(gp_engine_t *engine, uint64_t address);
 bool gp_engine_release(gp_engine_t *engine, uint64_t address);
 
 /*
- * The block at address (any address inside it) was made visible outside the process or got driver attributes that
+ * The block that starts at address was made visible outside the process or got driver attributes that
  * stay with the memory: on free it goes to the driver and is never handed out again.
  */
 void gp_engine_taint(gp_engine_t *engine, uint64_t address);
@@ -129,10 +140,14 @@ void gp_engine_report_oom(gp_engine_t *engine, gp_context_t *context, uint64_t b
 uint64_t gp_engine_trim(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_detail_t reason);
 
 /* Turns the driver's figures for a device into what the program may believe: cached memory is free, limits hold. */
-void gp_engine_translate_info(gp_engine_t *engine, int device, uint64_t *free_bytes, uint64_t *total_bytes);
+void gp_engine_translate_info(
+    gp_engine_t *engine, const gp_context_t *context, uint64_t *free_bytes, uint64_t *total_bytes);
 
 /* A result that the program got from the driver: a sticky one makes the engine forward everything from then on. */
 void gp_engine_note_result(gp_engine_t *engine, int code);
+
+/* The same for another reason: from now on everything is forwarded. Blocks handed out stay the pool's to free. */
+void gp_engine_stand_aside(gp_engine_t *engine);
 
 /* Reading, for snapshots and tests. None calls the driver. */
 

@@ -27,7 +27,7 @@ static int drop_and_unlock(gp_engine_t *engine, gp_block_t *block)
 {
   gp_device_t *device = block->context->device;
 
-#if GP_UNSAFE_REUSE
+#ifdef GP_UNSAFE_REUSE
   /* The build that shows that the tests notice: freed blocks can be handed out while the device still uses them. */
   gp_block_end_use(engine, block, gp_now(engine));
   gp_block_enter_idle(block, gp_now(engine));
@@ -46,7 +46,8 @@ static bool goes_to_driver(const gp_engine_t *engine, const gp_block_t *block)
   return block->tainted || block->exact || !engine->type->keeps_blocks || gp_engine_forwards(engine);
 }
 
-gp_free_result_t gp_engine_free(gp_engine_t *engine, uint64_t address, int *ret_code)
+static gp_free_result_t free_block(
+    gp_engine_t *engine, uint64_t address, gp_free_fn free_fn, void *arg, int *ret_code)
 {
   gp_block_t *block = find_and_lock(engine, address);
   if (!block)
@@ -58,10 +59,10 @@ gp_free_result_t gp_engine_free(gp_engine_t *engine, uint64_t address, int *ret_
     *ret_code = engine->driver.ops->code_invalid_value; /* a double free: the driver's answer to one */
     return GP_FREE_DONE;
   }
-  if (block->refs == 1 && goes_to_driver(engine, block)) {
+  if (block->refs == 1 && (free_fn || goes_to_driver(engine, block))) {
     gp_release_start(engine, block);
     gp_lock_release(&device->lock);
-    *ret_code = gp_release_owned(engine, block);
+    *ret_code = gp_release_owned(engine, block, free_fn, arg);
     return GP_FREE_DONE;
   }
   gp_block_end_ownership(engine, block, gp_now(engine));
@@ -73,6 +74,17 @@ gp_free_result_t gp_engine_free(gp_engine_t *engine, uint64_t address, int *ret_
   }
   *ret_code = drop_and_unlock(engine, block);
   return GP_FREE_DONE;
+}
+
+gp_free_result_t gp_engine_free(gp_engine_t *engine, uint64_t address, int *ret_code)
+{
+  return free_block(engine, address, NULL, NULL, ret_code);
+}
+
+gp_free_result_t gp_engine_free_with(
+    gp_engine_t *engine, uint64_t address, gp_free_fn free_fn, void *arg, int *ret_code)
+{
+  return free_block(engine, address, free_fn, arg, ret_code);
 }
 
 bool gp_engine_retain(gp_engine_t *engine, uint64_t address)

@@ -67,10 +67,12 @@ uint64_t gp_engine_limit(gp_engine_t *engine, int device)
   return limit == UINT64_MAX ? 0 : limit;
 }
 
-void gp_engine_translate_info(gp_engine_t *engine, int ordinal, uint64_t *free_bytes, uint64_t *total_bytes)
+void gp_engine_translate_info(
+    gp_engine_t *engine, const gp_context_t *context, uint64_t *free_bytes, uint64_t *total_bytes)
 {
-  gp_device_t *device = &engine->devices[ordinal];
+  gp_device_t *device = context->device;
 
+  (void)engine;
   gp_lock_take(&device->lock);
   /* What an allocation would get back first: idle blocks, and deferred ones after a wait. */
   uint64_t reusable = device->stats.cached_bytes.current + device->stats.deferred_bytes.current;

@@ -21,15 +21,26 @@ static uint64_t deferred_bytes(gp_device_t *device)
   return bytes;
 }
 
-/* Bytes that must go back before the limit grants `bytes`; if it is not the limit, as many as are asked for. */
-static uint64_t missing_bytes(gp_device_t *device, uint64_t bytes, bool by_limit)
+/*
+ * Bytes that must go back before the limit, or the device as its driver describes it, has room for `bytes`. If there
+ * seems to be room (the driver's memory is in pieces), as many as are asked for.
+ */
+static uint64_t missing_bytes(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit)
 {
-  uint64_t missing = bytes;
-  gp_lock_take(&device->lock);
-  if (by_limit && device->held + bytes > device->limit)
-    missing = device->held + bytes - device->limit;
-  gp_lock_release(&device->lock);
-  return missing;
+  gp_device_t *device = context->device;
+  uint64_t free_bytes = 0;
+  uint64_t total_bytes;
+
+  if (by_limit) {
+    gp_lock_take(&device->lock);
+    free_bytes = device->held < device->limit ? device->limit - device->held : 0;
+    gp_lock_release(&device->lock);
+  } else if (gp_engine_enter(engine)) {
+    if (gp_driver_memory_info(engine, &context->driver, &free_bytes, &total_bytes) != 0)
+      free_bytes = 0;
+    gp_engine_leave(engine);
+  }
+  return free_bytes < bytes ? bytes - free_bytes : bytes;
 }
 
 static bool trim_driver_pool(gp_engine_t *engine, gp_context_t *context)
@@ -60,7 +71,7 @@ static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step
     (void)gp_reuse_wait(engine); /* its error is the driver's answer to the next attempt */
     return true;
   case STEP_TRIM:
-    return gp_release_largest(engine, device, missing_bytes(device, bytes, by_limit), GP_DETAIL_TRIM_OOM) > 0;
+    return gp_release_largest(engine, device, missing_bytes(engine, context, bytes, by_limit), GP_DETAIL_TRIM_OOM) > 0;
   case STEP_TRIM_ALL: {
     bool trimmed = gp_release_largest(engine, device, UINT64_MAX, GP_DETAIL_TRIM_OOM) > 0;
     return (!by_limit && trim_driver_pool(engine, context)) || trimmed;

@@ -10,7 +10,7 @@ void gp_release_start(gp_engine_t *engine, gp_block_t *block)
   gp_assert_internal(block->state == GP_STATE_LIVE || block->state == GP_STATE_IDLE);
   if (block->state == GP_STATE_IDLE)
     gp_block_leave_idle(block);
-  (void)gp_address_map_remove(&engine->blocks, block->address);
+  gp_address_map_remove_value(&engine->blocks, block->address, block);
   block->state = GP_STATE_RELEASING;
   block->context->device->releasing++;
 }
@@ -30,11 +30,11 @@ static bool restore_address(gp_engine_t *engine, gp_block_t *block, uint64_t now
   return false;
 }
 
-int gp_release_owned(gp_engine_t *engine, gp_block_t *block)
+int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn, void *arg)
 {
   gp_device_t *device = block->context->device;
   uint64_t start_ns = gp_now(engine);
-  int code = gp_driver_free(engine, &block->context->driver, block->address);
+  int code = free_fn ? free_fn(arg) : gp_driver_free(engine, &block->context->driver, block->address);
   uint64_t duration_ns = gp_now(engine) - start_ns;
 
   gp_lock_take(&device->lock);

@@ -217,7 +217,8 @@ uint64_t gp_reuse_allowance(const gp_engine_t *engine, const gp_device_t *device
  * device's lock held; the others are called without a lock and return the bytes given back.
  */
 void gp_release_start(gp_engine_t *engine, gp_block_t *block);
-int gp_release_owned(gp_engine_t *engine, gp_block_t *block); /* started from LIVE; the driver's code */
+/* A block started from LIVE: by the driver table's free, or by free_fn if that is not NULL. The driver's code. */
+int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn, void *arg);
 uint64_t gp_release_largest(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_detail_t reason);
 uint64_t gp_release_surplus(gp_engine_t *engine, gp_device_t *device, uint64_t now_ns); /* too many, too old */
 bool gp_release_is_due(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns); /* with the lock */

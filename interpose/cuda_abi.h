@@ -1,0 +1,19 @@
+/*
+ * The CUDA driver's types, and its functions under the names that libcuda exports. cuda.h renames functions by macros
+ * (cuMemAlloc becomes cuMemAlloc_v2) unless it is told that the ABI names are meant. What headers of CUDA 11.4 lack is
+ * not used by type: such parameters are void * in functions.def.
+ */
+#ifndef GP_INTERPOSE_CUDA_ABI_H
+#define GP_INTERPOSE_CUDA_ABI_H
+
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+
+#if CUDA_VERSION < 11040
+#error "CUDA headers 11.4 or newer are needed"
+#endif
+
+/* CUDA_VERSION of the newest header whose ABI variants functions.def was written against. */
+#define GP_NEWEST_CUDA_VERSION 13000
+
+#endif

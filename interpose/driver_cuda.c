@@ -1,0 +1,155 @@
+#include "interpose/driver_cuda.h"
+
+#include <stddef.h>
+
+#include "interpose/clock.h"
+#include "interpose/real.h"
+
+/* Makes a context current if it is not; true if leave() must undo that. */
+static bool enter_context(const gp_driver_context_t *context)
+{
+  CUcontext current = NULL;
+  if (GP_REAL_CALL(cuCtxGetCurrent, &current) == CUDA_SUCCESS && current == context->handle)
+    return false;
+  return GP_REAL_CALL(cuCtxPushCurrent_v2, context->handle) == CUDA_SUCCESS;
+}
+
+static void leave_context(bool entered)
+{
+  CUcontext ignored;
+  if (entered)
+    (void)GP_REAL_CALL(cuCtxPopCurrent_v2, &ignored); /* ours to pop; there is nobody to tell */
+}
+
+static int cuda_alloc(void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address)
+{
+  CUdeviceptr pointer = 0;
+  (void)self;
+  (void)context; /* current already */
+  CUresult result = GP_REAL_CALL(cuMemAlloc_v2, &pointer, (size_t)bytes);
+  if (result == CUDA_SUCCESS)
+    *ret_address = (uint64_t)pointer;
+  return (int)result;
+}
+
+static int cuda_free(void *self, const gp_driver_context_t *context, uint64_t address)
+{
+  (void)self;
+  bool entered = enter_context(context);
+  CUresult result = GP_REAL_CALL(cuMemFree_v2, (CUdeviceptr)address);
+  leave_context(entered);
+  return (int)result;
+}
+
+static int cuda_wait(void *self, const gp_driver_context_t *context)
+{
+  (void)self;
+  bool entered = enter_context(context);
+  CUresult result = GP_REAL_CALL(cuCtxSynchronize);
+  leave_context(entered);
+  return (int)result;
+}
+
+/*
+ * cuCtxRecordEvent captures "all the activities of the context at the time of this call" (cuda.h, 12.5). The event must
+ * be made in that context. No timing: such events cost least.
+ */
+static int cuda_fence_record(void *self, const gp_driver_context_t *context, void **fence)
+{
+  CUresult result = CUDA_SUCCESS;
+  (void)self;
+  if (!*fence) {
+    CUevent event = NULL;
+    bool entered = enter_context(context);
+    result = GP_REAL_CALL(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
+    leave_context(entered);
+    if (result == CUDA_SUCCESS)
+      *fence = event;
+  }
+  if (result == CUDA_SUCCESS)
+    result = GP_REAL_CALL(cuCtxRecordEvent, context->handle, *fence);
+  return (int)result;
+}
+
+static int cuda_fence_query(void *self, const gp_driver_context_t *context, void *fence)
+{
+  (void)self;
+  (void)context;
+  return (int)GP_REAL_CALL(cuEventQuery, fence);
+}
+
+static void cuda_fence_destroy(void *self, const gp_driver_context_t *context, void *fence)
+{
+  (void)self;
+  (void)context;
+  (void)GP_REAL_CALL(cuEventDestroy_v2, fence); /* an event that is gone already is as good */
+}
+
+static int cuda_memory_info(
+    void *self, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total)
+{
+  size_t free_bytes = 0;
+  size_t total_bytes = 0;
+  (void)self;
+  bool entered = enter_context(context);
+  CUresult result = GP_REAL_CALL(cuMemGetInfo_v2, &free_bytes, &total_bytes);
+  leave_context(entered);
+  if (result == CUDA_SUCCESS) {
+    *ret_free = free_bytes;
+    *ret_total = total_bytes;
+  }
+  return (int)result;
+}
+
+/* Idle memory of the device's default pool of stream-ordered memory, and of graphs (drivers since 11.2 and 11.4). */
+static void cuda_trim_async(void *self, const gp_driver_context_t *context)
+{
+  CUmemoryPool pool;
+  (void)self;
+  if (GP_REAL(cuDeviceGetDefaultMemPool) &&
+      GP_REAL(cuDeviceGetDefaultMemPool)(&pool, context->device) == CUDA_SUCCESS)
+    (void)GP_REAL_CALL(cuMemPoolTrimTo, pool, 0); /* the next allocation shows whether it helped */
+  if (GP_REAL(cuDeviceGraphMemTrim))
+    (void)GP_REAL(cuDeviceGraphMemTrim)(context->device);
+}
+
+static uint64_t cuda_now_ns(void *self)
+{
+  (void)self;
+  return gp_clock_now_ns();
+}
+
+/*
+ * Errors after which every call in the context fails until the process ends (cuda.h: "leaves the process in an
+ * inconsistent state"), and the driver's own end.
+ */
+static bool cuda_code_is_sticky(int code)
+{
+  return code == CUDA_ERROR_DEINITIALIZED || code == CUDA_ERROR_ECC_UNCORRECTABLE ||
+         code == CUDA_ERROR_ILLEGAL_ADDRESS || code == CUDA_ERROR_LAUNCH_TIMEOUT ||
+         code == CUDA_ERROR_CONTEXT_IS_DESTROYED || code == CUDA_ERROR_ASSERT ||
+         (code >= CUDA_ERROR_HARDWARE_STACK_ERROR && code <= CUDA_ERROR_LAUNCH_FAILED) || code == CUDA_ERROR_UNKNOWN;
+}
+
+#define COMMON_OPS                                                                                           \
+  .alloc = cuda_alloc, .free = cuda_free, .wait = cuda_wait, .memory_info = cuda_memory_info,                \
+  .trim_async = cuda_trim_async, .now_ns = cuda_now_ns, .code_out_of_memory = CUDA_ERROR_OUT_OF_MEMORY,      \
+  .code_invalid_value = CUDA_ERROR_INVALID_VALUE, .code_not_ready = CUDA_ERROR_NOT_READY,                    \
+  .code_is_sticky = cuda_code_is_sticky
+
+static const gp_driver_ops_t ops_without_fence = {COMMON_OPS};
+static const gp_driver_ops_t ops_with_fence = {
+    COMMON_OPS,
+    .fence_record = cuda_fence_record,
+    .fence_query = cuda_fence_query,
+    .fence_destroy = cuda_fence_destroy,
+};
+
+gp_driver_t gp_driver_cuda(int *ret_version)
+{
+  int version = 0;
+  if (GP_REAL_CALL(cuDriverGetVersion, &version) != CUDA_SUCCESS)
+    version = 0;
+  *ret_version = version;
+  return (gp_driver_t){GP_REAL(cuCtxRecordEvent) ? &ops_with_fence : &ops_without_fence, NULL};
+}

@@ -1,0 +1,18 @@
+/*
+ * The driver's names for our hooks, for programs that are linked to libcuda: a jump each. In assembly because cuda.h
+ * declares the same names, in some versions with types that others lack.
+ */
+#include "interpose/hooks.h"
+
+#if defined(__x86_64__)
+#define JUMP "endbr64\n\tjmp"
+#else
+#define JUMP "hint #34\n\tb" /* bti c */
+#endif
+
+#define HOOK(symbol, base, since, per_thread, parameters, arguments)                                         \
+  __asm__("\t.text\n\t.globl " #symbol "\n\t.type " #symbol ", %function\n" #symbol ":\n\t" JUMP              \
+          " hook_" #symbol "\n\t.size " #symbol ", .-" #symbol "\n");
+#include "interpose/functions.def"
+
+typedef int gp_exports_unused_t; /* ISO C wants a declaration */

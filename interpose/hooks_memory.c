@@ -1,0 +1,94 @@
+/*
+ * cuMemAlloc, cuMemFree, cuMemGetInfo and cuCtxSynchronize: the pool itself.
+ */
+#include "interpose/current.h"
+#include "interpose/hooks.h"
+#include "interpose/library.h"
+#include "interpose/passthrough.h"
+#include "interpose/real.h"
+
+CUresult CUDAAPI hook_cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
+{
+  gp_engine_t *engine = gp_library_engine();
+  gp_context_t *context = engine && pointer ? gp_current_context(engine) : NULL;
+  uint64_t address;
+
+  if (!context)
+    return GP_REAL_CALL(cuMemAlloc_v2, pointer, bytes);
+  int code = gp_engine_alloc(engine, context, bytes, &address);
+  if (code == CUDA_SUCCESS)
+    *pointer = (CUdeviceptr)address;
+  return (CUresult)code;
+}
+
+static int call_free(void *arg)
+{
+  const CUdeviceptr *pointer = arg;
+  return (int)GP_REAL_CALL(cuMemFree_v2, *pointer);
+}
+
+CUresult CUDAAPI hook_cuMemFree_v2(CUdeviceptr pointer)
+{
+  gp_engine_t *engine = gp_library_engine();
+  int code;
+
+  if (!engine)
+    return GP_REAL_CALL(cuMemFree_v2, pointer);
+  if (gp_engine_free(engine, (uint64_t)pointer, &code) == GP_FREE_DONE)
+    return (CUresult)code;
+  /* Managed, stream-ordered, graph or imported memory, an interior or an unknown pointer: the driver knows. */
+  return gp_passthrough_free(engine, pointer, call_free, &pointer);
+}
+
+CUresult CUDAAPI hook_cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
+{
+  gp_engine_t *engine = gp_library_engine();
+  size_t driver_free = 0;
+  size_t driver_total = 0;
+
+  if (!engine)
+    return GP_REAL_CALL(cuMemGetInfo_v2, free_bytes, total_bytes);
+  CUresult result = GP_REAL_CALL(cuMemGetInfo_v2, &driver_free, &driver_total);
+  if (result != CUDA_SUCCESS)
+    return result;
+  uint64_t told_free = driver_free;
+  uint64_t told_total = driver_total;
+  gp_context_t *context = gp_current_context(engine);
+  if (context)
+    gp_engine_translate_info(engine, context, &told_free, &told_total);
+  if (free_bytes)
+    *free_bytes = (size_t)told_free;
+  if (total_bytes)
+    *total_bytes = (size_t)told_total;
+  return result;
+}
+
+CUresult CUDAAPI hook_cuCtxSynchronize(void)
+{
+  gp_engine_t *engine = gp_library_engine();
+  gp_context_t *context = engine ? gp_current_context(engine) : NULL;
+
+  if (!context)
+    return GP_REAL_CALL(cuCtxSynchronize);
+  uint64_t token = gp_engine_sync_begin(engine);
+  CUresult result = GP_REAL_CALL(cuCtxSynchronize);
+  if (result == CUDA_SUCCESS)
+    gp_engine_sync_end(engine, context, token);
+  gp_engine_note_result(engine, (int)result);
+  return result;
+}
+
+CUresult CUDAAPI hook_cuCtxSynchronize_v2(CUcontext handle)
+{
+  gp_engine_t *engine = gp_library_engine();
+  gp_context_t *context = engine ? gp_known_context(engine, handle) : NULL;
+
+  if (!context)
+    return GP_REAL_CALL(cuCtxSynchronize_v2, handle);
+  uint64_t token = gp_engine_sync_begin(engine);
+  CUresult result = GP_REAL_CALL(cuCtxSynchronize_v2, handle);
+  if (result == CUDA_SUCCESS)
+    gp_engine_sync_end(engine, context, token);
+  gp_engine_note_result(engine, (int)result);
+  return result;
+}

@@ -1,0 +1,164 @@
+#include "interpose/library.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "interpose/driver_cuda.h"
+#include "interpose/real.h"
+#include "interpose/report.h"
+#include "pool/util/log.h"
+#include "pool/util/options.h"
+#include "pool/util/path.h"
+#include "trace/recorder.h"
+#include "trace/snapshot.h"
+
+typedef enum library_state {
+  LIBRARY_NEW,
+  LIBRARY_ACTIVE,
+  LIBRARY_OFF, /* for good: every call is forwarded */
+} library_state_t;
+
+static _Atomic(library_state_t) state;
+static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+static gp_engine_t *the_engine; /* set before state becomes ACTIVE */
+static gp_recorder_t *the_recorder;
+static gp_driver_t driver;
+static gp_options_t options;
+
+/* The start calls the driver, and a driver may call back: such a call is forwarded. */
+static _Thread_local bool starting __attribute__((tls_model("initial-exec")));
+
+static const char *from_environment(void *arg, const char *variable)
+{
+  (void)arg;
+  return secure_getenv(variable); /* nothing is read in a setuid program */
+}
+
+static void log_problem(void *arg, bool malformed, const char *message)
+{
+  (void)arg;
+  (void)malformed;
+  gp_log(GP_LOG_ERROR, "%s", message);
+}
+
+/* GPUPOOL_LOG, opened for appending; stderr if it is not set or cannot be opened. */
+static int open_log(void)
+{
+  char path[GP_PATH_BYTES];
+  const gp_option_value_t *value = &options.values[GP_OPTION_log];
+
+  if (value->source == GP_OPTION_FROM_DEFAULT)
+    return -1;
+  if (gp_path_expand(value->text, 0, "log", path, sizeof(path)) == 0) {
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600);
+    if (fd >= 0)
+      return fd;
+  }
+  gp_log(GP_LOG_ERROR, "GPUPOOL_LOG=%s cannot be opened for writing; messages go to stderr", value->text);
+  return -1;
+}
+
+static void log_options(void)
+{
+  for (int id = 0; id < GP_OPTION_COUNT; id++)
+    if (options.values[id].source != GP_OPTION_FROM_DEFAULT || gp_log_enabled(GP_LOG_DEBUG))
+      gp_log(GP_LOG_INFO, "%s=%s", gp_option_table[id].variable, options.values[id].text);
+}
+
+static _Thread_local bool forking __attribute__((tls_model("initial-exec"))); /* between prepare and done */
+
+static void fork_prepare(void)
+{
+  forking = atomic_load(&state) == LIBRARY_ACTIVE;
+  if (forking)
+    gp_engine_fork_prepare(the_engine);
+}
+
+static void fork_parent(void)
+{
+  if (forking)
+    gp_engine_fork_done(the_engine);
+  forking = false;
+}
+
+/* CUDA does not work in the child of a process that has used it, and its memory is the parent's: stand aside. */
+static void fork_child(void)
+{
+  if (!forking)
+    return;
+  fork_parent();
+  gp_recorder_fork_child(the_recorder);
+  atomic_store(&state, LIBRARY_OFF);
+}
+
+static library_state_t start(void)
+{
+  int version = 0;
+
+  gp_options_parse(&options, from_environment, NULL, NULL, NULL);
+  gp_log_init((int)gp_option_number(&options, GP_OPTION_verbose), -1);
+  gp_log_init((int)gp_option_number(&options, GP_OPTION_verbose), open_log());
+  /* Again, now that the messages know where to go. */
+  gp_options_parse(&options, from_environment, NULL, log_problem, NULL);
+  gp_options_check_names(environ, log_problem, NULL);
+  log_options();
+  if (gp_option_number(&options, GP_OPTION_disable))
+    return LIBRARY_OFF;
+
+  driver = gp_driver_cuda(&version);
+  the_recorder = gp_recorder_create(&options, driver.ops->now_ns, driver.self);
+  gp_observer_t observer = gp_recorder_observer(the_recorder);
+  the_engine = gp_engine_create(&driver, &observer, &options);
+  if (!the_engine) {
+    gp_log(GP_LOG_ERROR, "the host has no memory for the pool; the program runs without it");
+    return LIBRARY_OFF;
+  }
+  if (the_recorder) {
+    gp_recorder_attach(the_recorder, the_engine);
+    gp_recorder_set_versions(the_recorder, version, 0);
+  }
+  pthread_atfork(fork_prepare, fork_parent, fork_child);
+  return LIBRARY_ACTIVE;
+}
+
+gp_engine_t *gp_library_engine(void)
+{
+  library_state_t now = atomic_load_explicit(&state, memory_order_acquire);
+
+  if (now == LIBRARY_ACTIVE)
+    return the_engine;
+  (void)gp_real_bind(); /* the caller goes on with GP_REAL; without a driver it reports an error */
+  if (now == LIBRARY_OFF || starting)
+    return NULL;
+  starting = true;
+  pthread_mutex_lock(&start_lock);
+  if (atomic_load(&state) == LIBRARY_NEW)
+    atomic_store(&state, start());
+  pthread_mutex_unlock(&start_lock);
+  starting = false;
+  return atomic_load(&state) == LIBRARY_ACTIVE ? the_engine : NULL;
+}
+
+void gp_library_stand_aside(void)
+{
+  if (atomic_load(&state) == LIBRARY_ACTIVE)
+    gp_engine_stand_aside(the_engine);
+  else
+    atomic_store(&state, LIBRARY_OFF);
+}
+
+/*
+ * At exit: after the program's own exit handlers, so that what they free is seen. No driver call, and nothing is given
+ * back: the driver may be gone, and the memory goes with the process.
+ */
+__attribute__((destructor)) static void finish(void)
+{
+  if (atomic_load(&state) != LIBRARY_ACTIVE)
+    return;
+  if (gp_option_number(&options, GP_OPTION_stats))
+    gp_report_write(the_engine);
+  (void)gp_snapshot_at_exit(the_recorder); /* it has said what went wrong */
+}

@@ -1,0 +1,175 @@
+#include "interpose/lookup.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "interpose/hooks.h"
+#include "interpose/library.h"
+#include "interpose/real.h"
+#include "pool/util/log.h"
+
+typedef struct gp_hook {
+  const char *symbol; /* as exported */
+  const char *base;   /* as cuGetProcAddress is asked for it */
+  int since;
+  int per_thread;
+  void *hook;
+} gp_hook_t;
+
+static const gp_hook_t hooks[GP_HOOK_COUNT] = {
+#define HOOK(symbol, base, since, per_thread, parameters, arguments)                                         \
+  [GP_FN_##symbol] = {#symbol, #base, since, per_thread, (void *)hook_##symbol},
+#include "interpose/functions.def"
+};
+
+bool gp_lookup_is_own(const void *function)
+{
+  for (int i = 0; i < GP_HOOK_COUNT; i++)
+    if (hooks[i].hook == function)
+      return true;
+  return false;
+}
+
+/*
+ * Real dlsym. dlvsym is bound to its oldest version, which every glibc has; the versions of dlsym are tried newest
+ * first: since 2.34 it lives in libc, before in libdl; aarch64 began with 2.17.
+ */
+#if defined(__x86_64__)
+__asm__(".symver dlvsym, dlvsym@GLIBC_2.2.5");
+#endif
+
+typedef void *(*gp_dlsym_fn)(void *handle, const char *name);
+
+/* The stub jumps through this. Every thread that resolves it stores the same value. */
+__attribute__((visibility("hidden"))) gp_dlsym_fn gp_dlsym_next;
+
+static gp_dlsym_fn resolve_dlsym(void)
+{
+  static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"};
+  gp_dlsym_fn next = __atomic_load_n(&gp_dlsym_next, __ATOMIC_ACQUIRE);
+
+  for (size_t i = 0; !next && i < sizeof(versions) / sizeof(versions[0]); i++)
+    next = (gp_dlsym_fn)dlvsym(RTLD_NEXT, "dlsym", versions[i]);
+  if (!next) {
+    gp_log(GP_LOG_ERROR, "cannot find dlsym in the C library; this libc is not supported");
+    __builtin_trap(); /* there is nothing that dlsym could return */
+  }
+  __atomic_store_n(&gp_dlsym_next, next, __ATOMIC_RELEASE);
+  return next;
+}
+
+void *gp_real_dlsym(void *handle, const char *name)
+{
+  return resolve_dlsym()(handle, name);
+}
+
+/* Driver names are "cu" and a capital: that keeps cublas, cudnn and curl out before anything is compared. */
+static bool is_driver_name(const char *name)
+{
+  return name && name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
+}
+
+static const gp_hook_t *find_symbol(const char *name)
+{
+  for (int i = 0; i < GP_HOOK_COUNT; i++)
+    if (strcmp(hooks[i].symbol, name) == 0)
+      return &hooks[i];
+  return NULL;
+}
+
+void *gp_dlsym_decide(void *handle, const char *name, const void *return_address)
+{
+  gp_dlsym_fn real_dlsym = resolve_dlsym();
+
+  /* RTLD_NEXT and RTLD_DEFAULT depend on who asks: the stub jumps, so that the caller stays the caller. */
+  if (handle == RTLD_NEXT || handle == RTLD_DEFAULT || !is_driver_name(name))
+    return NULL;
+  const gp_hook_t *hook = find_symbol(name);
+  if (!hook)
+    return NULL;
+  void *function = real_dlsym(handle, name);
+  if (!function || gp_lookup_is_own(function))
+    return NULL; /* the jump gives the same again, with dlerror set by it */
+  if (!gp_real_is_driver_address(function) || gp_real_is_driver_address(return_address))
+    return NULL; /* another library's function of that name; or the driver looks for its own */
+  gp_real_bind_object(function);
+  return hook->hook;
+}
+
+/* The variant that the driver's documentation of cuGetProcAddress promises for these arguments. */
+static const gp_hook_t *find_variant(const char *base, int version, bool per_thread)
+{
+  const gp_hook_t *best = NULL;
+  bool best_exact = false;
+
+  for (int i = 0; i < GP_HOOK_COUNT; i++) {
+    if (strcmp(hooks[i].base, base) != 0 || hooks[i].since > version || (hooks[i].per_thread && !per_thread))
+      continue;
+    bool exact = (hooks[i].per_thread != 0) == per_thread;
+    if (!best || (exact && !best_exact) || (exact == best_exact && hooks[i].since > best->since)) {
+      best = &hooks[i];
+      best_exact = exact;
+    }
+  }
+  return best;
+}
+
+static bool has_base(const char *base)
+{
+  for (int i = 0; i < GP_HOOK_COUNT; i++)
+    if (strcmp(hooks[i].base, base) == 0)
+      return true;
+  return false;
+}
+
+/* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM of cuda.h */
+#define FLAG_PER_THREAD UINT64_C(2)
+
+void *gp_lookup_substitute(const char *symbol, int version, uint64_t flags, void *function)
+{
+  static atomic_flag told = ATOMIC_FLAG_INIT;
+
+  if (!is_driver_name(symbol) || !has_base(symbol) || gp_lookup_is_own(function))
+    return function;
+  /* The pointer that the driver returned says exactly which variant it is. */
+  for (int i = 0; i < GP_HOOK_COUNT; i++)
+    if (gp_real_get((gp_function_t)i) == function && strcmp(hooks[i].base, symbol) == 0)
+      return hooks[i].hook;
+  /* Known to the driver under another export: a variant that we leave alone on purpose (CUDA 2's 32-bit ABI). */
+  const gp_hook_t *variant = find_variant(symbol, version, (flags & FLAG_PER_THREAD) != 0);
+  if (!variant)
+    return function;
+  if (version <= GP_NEWEST_CUDA_VERSION)
+    return variant->hook; /* the driver's pointers differ from its exports: the documented rule decides */
+  if (!atomic_flag_test_and_set(&told)) {
+    gp_log(GP_LOG_ERROR,
+        "the driver has a variant of %s (asked for version %d) that this version of gpupool does not know; "
+        "nothing is pooled",
+        symbol, version);
+    gp_library_stand_aside();
+  }
+  return function;
+}
+
+CUresult CUDAAPI hook_cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags)
+{
+  if (!gp_real_bind())
+    return CUDA_ERROR_NOT_FOUND;
+  CUresult result = GP_REAL_CALL(cuGetProcAddress, symbol, function, version, flags);
+  if (result == CUDA_SUCCESS && symbol && function && *function)
+    *function = gp_lookup_substitute(symbol, version, flags, *function);
+  return result;
+}
+
+CUresult CUDAAPI hook_cuGetProcAddress_v2(
+    const char *symbol, void **function, int version, cuuint64_t flags, void *status)
+{
+  if (!gp_real_bind())
+    return CUDA_ERROR_NOT_FOUND;
+  CUresult result = GP_REAL_CALL(cuGetProcAddress_v2, symbol, function, version, flags, status);
+  if (result == CUDA_SUCCESS && symbol && function && *function)
+    *function = gp_lookup_substitute(symbol, version, flags, *function);
+  return result;
+}

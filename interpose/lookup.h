@@ -1,0 +1,27 @@
+/*
+ * From a name, or from a pointer that the driver gave, to the hook that stands in for it.
+ */
+#ifndef GP_INTERPOSE_LOOKUP_H
+#define GP_INTERPOSE_LOOKUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "interpose/cuda_abi.h"
+
+/* True if function is one of our hooks. */
+bool gp_lookup_is_own(const void *function);
+
+/*
+ * Asked by the dlsym stub: the hook to return instead of the driver's `name`, or NULL: jump to the real dlsym.
+ * Never changes what a failed lookup or a lookup of anything else returns.
+ */
+void *gp_dlsym_decide(void *handle, const char *name, const void *return_address);
+
+/*
+ * What cuGetProcAddress shall return for symbol, which the driver answered with function: the hook of exactly that ABI
+ * variant, or function itself.
+ */
+void *gp_lookup_substitute(const char *symbol, int version, uint64_t flags, void *function);
+
+#endif
