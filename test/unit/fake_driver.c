@@ -4,6 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Not Check's asserts: those allocate host memory, which some tests make fail. */
+#define REQUIRE(condition)                                                                                   \
+  do {                                                                                                       \
+    if (!(condition))                                                                                        \
+      abort();                                                                                               \
+  } while (0)
+
 /* The work of one allocation by every context that used it. */
 static uint64_t (*works)[FAKE_CONTEXTS];
 
@@ -51,7 +58,7 @@ static int fake_alloc(void *self, const gp_driver_context_t *context, uint64_t b
   else if (bytes > driver->capacity || driver->used > driver->capacity - bytes)
     code = FAKE_OUT_OF_MEMORY;
   if (code == 0) {
-    ck_assert_int_lt(driver->allocation_count, FAKE_ALLOCATIONS);
+    REQUIRE(driver->allocation_count < FAKE_ALLOCATIONS);
     int i = driver->allocation_count++;
     driver->allocations[i] = (fake_allocation_t){driver->next_address, bytes, context->handle, 0};
     memset(works[i], 0, sizeof(works[i]));
@@ -219,7 +226,7 @@ void fake_submit(fake_driver_t *driver, int context, uint64_t address)
   enter(driver);
   uint64_t work = ++driver->submitted[context];
   int i = find(driver, address);
-  ck_assert_int_ge(i, 0);
+  REQUIRE(i >= 0);
   works[i][context] = work;
   leave(driver);
 }
@@ -234,7 +241,7 @@ void fake_complete(fake_driver_t *driver, int context)
 bool fake_is_in_use(const fake_driver_t *driver, uint64_t address)
 {
   int i = find(driver, address);
-  ck_assert_int_ge(i, 0);
+  REQUIRE(i >= 0);
   for (int context = 0; context < FAKE_CONTEXTS; context++)
     if (works[i][context] > driver->completed[context])
       return true;
