@@ -1,0 +1,205 @@
+/*
+ * Address ranges. An arena is one mapping that costs nothing until touched, much larger than the memory it
+ * stands for: a GPU maps pages, so its address space does not fragment; the capacity is accounted apart.
+ *
+ * Invariant: a range that is not taken reads as zero, in the arena and in its shadow.
+ */
+#include "sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define SIM_WIPE (64u * 1024u)
+
+sim_arena_t sim_host_arena;
+
+typedef struct {
+  sim_node_t by_address; /* key: address, tie 0 */
+  sim_node_t by_size;    /* key: size, tie: address */
+} range_t;
+
+#define RANGE_OF_ADDRESS(node) SIM_CONTAINER(node, range_t, by_address)
+#define RANGE_OF_SIZE(node)    SIM_CONTAINER(node, range_t, by_size)
+
+static void range_add(sim_region_t *region, uint64_t address, uint64_t size)
+{
+  range_t *range = calloc(1, sizeof *range);
+  if (!range)
+    abort();
+  range->by_address.key = address;
+  range->by_size.key = size;
+  range->by_size.tie = address;
+  sim_tree_insert(&region->by_address, &range->by_address);
+  sim_tree_insert(&region->by_size, &range->by_size);
+}
+
+static void range_drop(sim_region_t *region, range_t *range)
+{
+  sim_tree_remove(&region->by_address, &range->by_address);
+  sim_tree_remove(&region->by_size, &range->by_size);
+  free(range);
+}
+
+static uint64_t region_take(sim_region_t *region, uint64_t size)
+{
+  sim_node_t *node = sim_tree_ceil(&region->by_size, size, 0);
+  if (!node)
+    return 0;
+  range_t *range = RANGE_OF_SIZE(node);
+  uint64_t address = range->by_address.key, rest = range->by_size.key - size;
+  range_drop(region, range);
+  if (rest)
+    range_add(region, address + size, rest);
+  return address;
+}
+
+static void region_give(sim_region_t *region, uint64_t address, uint64_t size)
+{
+  sim_node_t *node = sim_tree_floor(&region->by_address, address, 0);
+  if (node) {
+    range_t *range = RANGE_OF_ADDRESS(node);
+    if (range->by_address.key + range->by_size.key == address) {
+      address = range->by_address.key;
+      size += range->by_size.key;
+      range_drop(region, range);
+    }
+  }
+  node = sim_tree_ceil(&region->by_address, address, 0);
+  if (node && node->key == address + size) {
+    range_t *range = RANGE_OF_ADDRESS(node);
+    size += range->by_size.key;
+    range_drop(region, range);
+  }
+  range_add(region, address, size);
+}
+
+static uint64_t map(uint64_t hint, uint64_t size)
+{
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void *p = MAP_FAILED;
+  if (hint)
+    p = mmap((void *)(uintptr_t)hint, size, PROT_READ | PROT_WRITE, flags | MAP_FIXED_NOREPLACE, -1, 0);
+  if (p != MAP_FAILED && (uintptr_t)p != hint) { /* a kernel that takes the address as a mere hint */
+    munmap(p, size);
+    p = MAP_FAILED;
+  }
+  if (p == MAP_FAILED) /* the place is taken: addresses will vary */
+    p = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, -1, 0);
+  if (p == MAP_FAILED) {
+    fprintf(
+        stderr, "simcuda: cannot reserve %llu MiB of address space: %m\n", (unsigned long long)(size >> 20));
+    abort();
+  }
+  (void)madvise(p, size, MADV_NOHUGEPAGE); /* a touched byte must cost a small page; only an economy */
+  return (uintptr_t)p;
+}
+
+void sim_arena_init(sim_arena_t *arena, uint64_t hint, uint64_t size, bool shadow)
+{
+  uint64_t mask = SIM_PAGE - 1;
+  size = (size + mask) & ~mask;
+  arena->base = (map(hint, size + SIM_PAGE) + mask) & ~mask;
+  arena->size = size;
+  arena->to_shadow = 0;
+  if (shadow)
+    arena->to_shadow =
+        (int64_t)(((map(hint ? hint + size + 2 * (uint64_t)SIM_PAGE : 0, size + SIM_PAGE) + mask) & ~mask) -
+                  arena->base);
+  uint64_t small = (size / 4) & ~mask;
+  arena->small.unit = SIM_GRANULE;
+  arena->large.unit = SIM_PAGE;
+  range_add(&arena->small, arena->base, small);
+  range_add(&arena->large, arena->base + small, size - small);
+}
+
+static sim_region_t *region_of(sim_arena_t *arena, uint64_t *size)
+{
+  sim_region_t *region = *size < SIM_LARGE ? &arena->small : &arena->large;
+  *size = (*size + region->unit - 1) & ~(region->unit - 1);
+  return region;
+}
+
+uint64_t sim_arena_take(sim_arena_t *arena, uint64_t size)
+{
+  if (size > arena->size)
+    return 0;
+  sim_region_t *region = region_of(arena, &size);
+  return region_take(region, size);
+}
+
+/* Whole pages go back to the system, so memory use follows what the program holds; a few pages are quicker
+ * wiped. */
+static void clear(uint64_t address, uint64_t size)
+{
+  static uint64_t page;
+  if (size <= SIM_WIPE) {
+    memset((void *)(uintptr_t)address, 0, size);
+    return;
+  }
+  if (!page)
+    page = (uint64_t)sysconf(_SC_PAGESIZE);
+  uint64_t first = (address + page - 1) & ~(page - 1), last = (address + size) & ~(page - 1);
+  memset((void *)(uintptr_t)address, 0, first - address);
+  memset((void *)(uintptr_t)last, 0, address + size - last);
+  if (madvise((void *)(uintptr_t)first, last - first, MADV_DONTNEED) != 0)
+    memset((void *)(uintptr_t)first, 0, last - first);
+}
+
+void sim_arena_give(sim_arena_t *arena, uint64_t address, uint64_t size, uint64_t from, uint64_t to)
+{
+  sim_region_t *region = region_of(arena, &size);
+  if (from < to) {
+    clear(address + from, to - from);
+    if (arena->to_shadow)
+      clear(address + from + (uint64_t)arena->to_shadow, to - from);
+  }
+  region_give(region, address, size);
+}
+
+static bool inside(const sim_arena_t *arena, uint64_t address)
+{
+  return address - arena->base < arena->size;
+}
+
+sim_arena_t *sim_arena_of(uint64_t address)
+{
+  if (!sim_initialized)
+    return NULL;
+  for (int i = 0; i < sim_knobs.devices; i++) {
+    if (inside(&sim_devices[i].arena, address))
+      return &sim_devices[i].arena;
+  }
+  return inside(&sim_host_arena, address) ? &sim_host_arena : NULL;
+}
+
+static sim_block_t *find_in(sim_arena_t *arena, uint64_t address)
+{
+  if (arena->last && address - arena->last->node.key < arena->last->size)
+    return arena->last;
+  sim_node_t *node = sim_tree_floor(&arena->blocks, address, UINT64_MAX);
+  if (!node)
+    return NULL;
+  sim_block_t *block = SIM_CONTAINER(node, sim_block_t, node);
+  if (address - block->node.key >= block->size)
+    return NULL;
+  arena->last = block;
+  return block;
+}
+
+void sim_arena_remove(sim_arena_t *arena, sim_block_t *block)
+{
+  if (arena->last == block)
+    arena->last = NULL;
+  sim_tree_remove(&arena->blocks, &block->node);
+}
+
+sim_block_t *sim_arena_find(uint64_t address)
+{
+  sim_arena_t *arena = sim_arena_of(address);
+  if (arena)
+    return find_in(arena, address);
+  return sim_initialized ? find_in(&sim_host_arena, address) : NULL; /* registered memory lies anywhere */
+}

@@ -1,0 +1,202 @@
+/*
+ * Stream capture and graphs.
+ */
+#include "sim_test.h"
+
+#include <pthread.h>
+
+static CUstream stream;
+static CUdeviceptr memory;
+
+static void begin(CUstreamCaptureMode mode)
+{
+  test_start();
+  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  OK(cuMemAlloc(&memory, 4096));
+  OK(cuStreamBeginCapture(stream, mode));
+}
+
+START_TEST(test_captured_work_runs_at_launch)
+{
+  CUgraph graph;
+  CUgraphExec exec;
+  CUstreamCaptureStatus status;
+  unsigned value = 1;
+  size_t count = 0;
+  begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
+  OK(cuStreamIsCapturing(stream, &status));
+  ck_assert_int_eq(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+  OK(cuMemsetD32Async(memory, 5, 1, stream));
+  OK(cuMemcpyDtoDAsync(memory + 4, memory, 4, stream));
+  OK(cuStreamEndCapture(stream, &graph));
+  OK(cuGraphGetNodes(graph, NULL, &count));
+  ck_assert_uint_eq(count, 2);
+  OK(cuGraphInstantiate(&exec, graph, 0));
+  OK(cuGraphDestroy(graph));
+  OK(cuMemcpyDtoH(&value, memory + 4, 4));
+  ck_assert_uint_eq(value, 0);
+  for (int i = 0; i < 3; i++) {
+    OK(cuMemsetD32(memory + 4, 0, 1));
+    OK(cuCtxSynchronize());
+    OK(cuGraphLaunch(exec, stream));
+    OK(cuStreamSynchronize(stream));
+    OK(cuMemcpyDtoH(&value, memory + 4, 4));
+    ck_assert_uint_eq(value, 5);
+  }
+  OK(cuGraphExecDestroy(exec));
+}
+END_TEST
+
+static CUresult unsafe_call(int which)
+{
+  CUdeviceptr p;
+  CUevent event;
+  OK(cuEventCreate(&event, 0)); /* creating one is not unsafe */
+  switch (which) {
+  case 0: return cuMemAlloc(&p, 512);
+  case 1: return cuMemFree(memory);
+  case 2: return cuStreamSynchronize(stream);
+  case 3: return cuStreamQuery(stream);
+  case 4: return cuCtxSynchronize();
+  case 5: return cuEventQuery(event);
+  case 6: return cuCtxRecordEvent(NULL, event);
+  default: return CUDA_SUCCESS;
+  }
+}
+
+START_TEST(test_unsafe_calls_invalidate)
+{
+  CUgraph graph;
+  CUstreamCaptureStatus status;
+  begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
+  ck_assert_int_eq(unsafe_call(_i), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  OK(cuStreamIsCapturing(stream, &status));
+  ck_assert_int_eq(status, CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+  ck_assert_int_eq(cuMemsetD8Async(memory, 0, 1, stream), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  ck_assert_int_eq(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  ck_assert_ptr_null(graph);
+  OK(unsafe_call(0));
+}
+END_TEST
+
+START_TEST(test_relaxed_allows_allocation)
+{
+  CUdeviceptr p;
+  CUgraph graph;
+  begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+  OK(cuMemAlloc(&p, 512));
+  OK(cuStreamEndCapture(stream, &graph));
+  OK(cuGraphDestroy(graph));
+}
+END_TEST
+
+START_TEST(test_exchanged_mode_allows_allocation)
+{
+  CUdeviceptr p;
+  CUgraph graph;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
+  OK(cuThreadExchangeStreamCaptureMode(&mode));
+  ck_assert_int_eq(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
+  OK(cuMemAlloc(&p, 512));
+  OK(cuStreamEndCapture(stream, &graph));
+  OK(cuGraphDestroy(graph));
+}
+END_TEST
+
+static void *allocate(void *ctx)
+{
+  CUdeviceptr p;
+  OK(cuCtxSetCurrent(ctx));
+  return (void *)(uintptr_t)cuMemAlloc(&p, 512);
+}
+
+/* GLOBAL forbids other threads too, THREAD_LOCAL only its own. */
+START_TEST(test_other_thread)
+{
+  pthread_t thread;
+  CUcontext ctx;
+  void *result;
+  begin((CUstreamCaptureMode)_i);
+  OK(cuCtxGetCurrent(&ctx));
+  ck_assert_int_eq(pthread_create(&thread, NULL, allocate, ctx), 0);
+  pthread_join(thread, &result);
+  ck_assert_int_eq((int)(uintptr_t)result,
+      _i == CU_STREAM_CAPTURE_MODE_GLOBAL ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS);
+}
+END_TEST
+
+START_TEST(test_forked_stream_must_join)
+{
+  CUstream other;
+  CUevent event;
+  CUgraph graph;
+  begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
+  OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  OK(cuMemsetD8Async(memory, 1, 8, stream));
+  OK(cuEventRecord(event, stream));
+  OK(cuStreamWaitEvent(other, event, 0));
+  OK(cuMemsetD8Async(memory + 8, 1, 8, other));
+  ck_assert_int_eq(cuStreamEndCapture(other, &graph), CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+  if (_i) {
+    OK(cuEventRecord(event, other));
+    OK(cuStreamWaitEvent(stream, event, 0));
+    OK(cuStreamEndCapture(stream, &graph));
+    OK(cuGraphDestroy(graph));
+  } else {
+    ck_assert_int_eq(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+  }
+}
+END_TEST
+
+START_TEST(test_legacy_stream_is_unusable_while_a_blocking_one_captures)
+{
+  CUgraph graph;
+  test_start();
+  OK(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+  OK(cuMemAlloc(&memory, 4096));
+  OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  ck_assert_int_eq(cuMemsetD8Async(memory, 1, 1, NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+  ck_assert_int_eq(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  ck_assert_int_eq(
+      cuStreamBeginCapture(NULL, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+}
+END_TEST
+
+START_TEST(test_captured_allocation)
+{
+  CUgraph graph;
+  CUgraphExec exec;
+  CUdeviceptr p;
+  unsigned char byte = 0;
+  begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
+  OK(cuMemAllocAsync(&p, 4096, stream));
+  OK(cuMemsetD8Async(p, 1, 4096, stream));
+  OK(cuMemFreeAsync(p, stream));
+  OK(cuStreamEndCapture(stream, &graph));
+  OK(cuGraphInstantiate(&exec, graph, 0));
+  OK(cuGraphDestroy(graph)); /* the memory lives on with the executable graph */
+  OK(cuGraphLaunch(exec, stream));
+  OK(cuMemcpyDtoHAsync(&byte, p + 4095, 1, stream));
+  ck_assert_uint_eq(byte, 1);
+  OK(cuGraphExecDestroy(exec));
+  ck_assert_int_eq(cuMemcpyDtoH(&byte, p, 1), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("sim_capture");
+  TCase *tests = tcase_create("capture");
+  tcase_add_test(tests, test_captured_work_runs_at_launch);
+  tcase_add_loop_test(tests, test_unsafe_calls_invalidate, 0, 7);
+  tcase_add_test(tests, test_relaxed_allows_allocation);
+  tcase_add_test(tests, test_exchanged_mode_allows_allocation);
+  tcase_add_loop_test(tests, test_other_thread, 0, 2);
+  tcase_add_loop_test(tests, test_forked_stream_must_join, 0, 2);
+  tcase_add_test(tests, test_legacy_stream_is_unusable_while_a_blocking_one_captures);
+  tcase_add_test(tests, test_captured_allocation);
+  suite_add_tcase(suite, tests);
+  return test_main(suite);
+}

@@ -1,0 +1,219 @@
+/*
+ * Allocations: sizes, addresses, capacity, errors, attributes, mempools.
+ */
+#include "sim_test.h"
+
+START_TEST(test_alignment_and_accounting)
+{
+  CUdeviceptr small, large;
+  size_t free_bytes, total;
+  test_start();
+  OK(cuMemAlloc(&small, 1));
+  OK(cuMemAlloc(&large, 3 << 20));
+  ck_assert_uint_eq(small % 512, 0);
+  ck_assert_uint_eq(large % (2 << 20), 0);
+  OK(cuMemGetInfo(&free_bytes, &total));
+  ck_assert_uint_eq(total, (size_t)80 << 30);
+  ck_assert_uint_eq(total - free_bytes, 512 + (3 << 20));
+  OK(cuMemGetInfo(NULL, &total));
+  OK(cuMemFree(small));
+  OK(cuMemFree(large));
+  OK(cuMemGetInfo(&free_bytes, NULL));
+  ck_assert_uint_eq(free_bytes, total);
+}
+END_TEST
+
+START_TEST(test_errors)
+{
+  CUdeviceptr p;
+  ck_assert_int_eq(cuMemAlloc(&p, 1), CUDA_ERROR_NOT_INITIALIZED);
+  OK(cuInit(0));
+  ck_assert_int_eq(cuMemAlloc(&p, 1), CUDA_ERROR_INVALID_CONTEXT);
+  test_start();
+  ck_assert_int_eq(cuMemAlloc(&p, 0), CUDA_ERROR_INVALID_VALUE);
+  ck_assert_int_eq(cuMemAlloc(NULL, 8), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemAlloc(&p, 4096));
+  OK(cuMemFree(0));
+  ck_assert_int_eq(cuMemFree(p + 512), CUDA_ERROR_INVALID_VALUE);
+  ck_assert_int_eq(cuMemFree(12345), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemFree(p));
+  ck_assert_int_eq(cuMemFree(p), CUDA_ERROR_INVALID_VALUE);
+  ck_assert_int_eq(cuMemsetD8(p, 0, 1), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
+START_TEST(test_capacity)
+{
+  CUdeviceptr p, q;
+  setenv("SIMCUDA_CAPACITY", "1 MiB", 1);
+  test_start();
+  ck_assert_int_eq(cuMemAlloc(&p, (1 << 20) + 1), CUDA_ERROR_OUT_OF_MEMORY);
+  ck_assert_int_eq(cuMemAlloc(&p, (size_t)-1), CUDA_ERROR_OUT_OF_MEMORY);
+  OK(cuMemAlloc(&p, 1 << 20));
+  ck_assert_int_eq(cuMemAlloc(&q, 1), CUDA_ERROR_OUT_OF_MEMORY);
+  OK(cuMemFree(p));
+  OK(cuMemAlloc(&q, 1));
+}
+END_TEST
+
+START_TEST(test_capacity_per_device)
+{
+  size_t bytes;
+  setenv("SIMCUDA_CAPACITY", "0=8G,1=4GiB", 1);
+  setenv("SIMCUDA_DEVICES", "3", 1);
+  OK(cuInit(0));
+  OK(cuDeviceTotalMem(&bytes, 0));
+  ck_assert_uint_eq(bytes, (size_t)8 << 30);
+  OK(cuDeviceTotalMem(&bytes, 1));
+  ck_assert_uint_eq(bytes, (size_t)4 << 30);
+  OK(cuDeviceTotalMem(&bytes, 2));
+  ck_assert_uint_eq(bytes, (size_t)80 << 30);
+  ck_assert_int_eq(cuDeviceTotalMem(&bytes, 3), CUDA_ERROR_INVALID_DEVICE);
+}
+END_TEST
+
+START_TEST(test_reused_memory_is_clean)
+{
+  CUdeviceptr p, q;
+  unsigned char byte = 1;
+  test_start();
+  for (int i = 0; i < 2; i++) {
+    size_t bytes = i ? 5 << 20 : 700;
+    OK(cuMemAlloc(&p, bytes));
+    OK(cuMemsetD8(p, 0xff, bytes));
+    OK(cuMemFree(p));
+    OK(cuMemAlloc(&q, bytes));
+    ck_assert_uint_eq(p, q);
+    OK(cuMemcpyDtoH(&byte, q + bytes - 1, 1));
+    ck_assert_uint_eq(byte, 0);
+    OK(cuMemFree(q));
+  }
+}
+END_TEST
+
+START_TEST(test_attributes)
+{
+  CUdeviceptr p, base, start;
+  size_t size;
+  CUcontext ctx = test_start(), owner;
+  unsigned type, managed;
+  int device;
+  unsigned long long id, other;
+  void *host;
+  OK(cuMemAlloc(&p, 1000));
+  OK(cuMemGetAddressRange(&base, &size, p + 999));
+  ck_assert_uint_eq(base, p);
+  ck_assert_uint_eq(size, 1000);
+  OK(cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, p));
+  ck_assert_ptr_eq(owner, ctx);
+  OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p + 1));
+  ck_assert_uint_eq(type, CU_MEMORYTYPE_DEVICE);
+  OK(cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, p + 1));
+  ck_assert_uint_eq(start, p);
+  OK(cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p));
+  ck_assert_int_eq(device, 0);
+  OK(cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, p));
+  OK(cuMemFree(p));
+  ck_assert_int_eq(cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, p), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemAlloc(&p, 1000));
+  OK(cuPointerGetAttribute(&other, CU_POINTER_ATTRIBUTE_BUFFER_ID, p));
+  ck_assert_uint_ne(id, other);
+  OK(cuMemHostAlloc(&host, 100, 0));
+  OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)host));
+  ck_assert_uint_eq(type, CU_MEMORYTYPE_HOST);
+  OK(cuMemFreeHost(host));
+  OK(cuMemAllocManaged(&p, 100, CU_MEM_ATTACH_GLOBAL));
+  memset((void *)(uintptr_t)p, 1, 100);
+  OK(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, p));
+  ck_assert_uint_eq(managed, 1);
+  OK(cuMemFree(p));
+}
+END_TEST
+
+START_TEST(test_ipc_handle_of_interior_is_that_of_base)
+{
+  CUdeviceptr p;
+  CUipcMemHandle a, b;
+  test_start();
+  OK(cuMemAlloc(&p, 4096));
+  OK(cuIpcGetMemHandle(&a, p));
+  OK(cuIpcGetMemHandle(&b, p + 1024));
+  ck_assert_mem_eq(&a, &b, sizeof a);
+}
+END_TEST
+
+START_TEST(test_mempool_gives_back_at_synchronization)
+{
+  CUmemoryPool pool;
+  CUdeviceptr p, q;
+  cuuint64_t reserved, used, threshold = UINT64_MAX;
+  CUstream stream;
+  test_start();
+  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  OK(cuDeviceGetDefaultMemPool(&pool, 0));
+  OK(cuMemAllocAsync(&p, 4 << 20, stream));
+  OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+  ck_assert_uint_eq(used, 4 << 20);
+  OK(cuMemFreeAsync(p, stream));
+  ck_assert_int_eq(cuMemFreeAsync(p, stream), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemAllocAsync(&q, 4 << 20, stream)); /* same stream: at once */
+  ck_assert_uint_eq(p, q);
+  OK(cuMemFreeAsync(q, stream));
+  OK(cuStreamSynchronize(stream));
+  OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved));
+  ck_assert_uint_eq(reserved, 0);
+  OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+  OK(cuMemAllocAsync(&p, 4 << 20, stream));
+  OK(cuMemFree(p));
+  OK(cuStreamSynchronize(stream));
+  OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved));
+  ck_assert_uint_eq(reserved, 4 << 20);
+  OK(cuMemPoolTrimTo(pool, 0));
+  OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved));
+  ck_assert_uint_eq(reserved, 0);
+}
+END_TEST
+
+START_TEST(test_vmm)
+{
+  CUdeviceptr p;
+  CUmemGenericAllocationHandle handle;
+  CUmemAllocationProp prop = {
+      .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+  CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},
+      .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  size_t step, free_bytes, total;
+  test_start();
+  OK(cuMemGetAllocationGranularity(&step, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+  OK(cuMemAddressReserve(&p, 4 * step, 0, 0, 0));
+  OK(cuMemCreate(&handle, step, &prop, 0));
+  OK(cuMemGetInfo(&free_bytes, &total));
+  ck_assert_uint_eq(total - free_bytes, step);
+  ck_assert_int_eq(cuMemsetD8(p, 1, 1), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemMap(p + step, step, 0, handle, 0));
+  OK(cuMemSetAccess(p + step, step, &access, 1));
+  OK(cuMemsetD8(p + step, 1, step));
+  OK(cuMemRelease(handle));
+  OK(cuMemUnmap(p + step, step));
+  OK(cuMemGetInfo(&free_bytes, &total));
+  ck_assert_uint_eq(total, free_bytes);
+  OK(cuMemAddressFree(p, 4 * step));
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("sim_memory");
+  TCase *tests = tcase_create("memory");
+  tcase_add_test(tests, test_alignment_and_accounting);
+  tcase_add_test(tests, test_errors);
+  tcase_add_test(tests, test_capacity);
+  tcase_add_test(tests, test_capacity_per_device);
+  tcase_add_test(tests, test_reused_memory_is_clean);
+  tcase_add_test(tests, test_attributes);
+  tcase_add_test(tests, test_ipc_handle_of_interior_is_that_of_base);
+  tcase_add_test(tests, test_mempool_gives_back_at_synchronization);
+  tcase_add_test(tests, test_vmm);
+  suite_add_tcase(suite, tests);
+  return test_main(suite);
+}

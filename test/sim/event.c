@@ -1,0 +1,292 @@
+/*
+ * Events: a record is an operation of its stream; the event names that position until it is recorded again.
+ */
+#include "sim.h"
+
+#include <stdlib.h>
+
+#define MAGIC 0x65766e74u
+
+static sim_event_t *events, *free_events;
+static uint64_t last_number;
+
+static sim_event_t *lookup(CUevent event)
+{
+  return event && event->magic == MAGIC ? event : NULL;
+}
+
+static CUresult create(sim_call_t *call, CUevent *ret_event, unsigned flags)
+{
+  if (!ret_event || (flags & ~7u))
+    return CUDA_ERROR_INVALID_VALUE;
+  sim_event_t *event = free_events;
+  if (event) {
+    free_events = event->next_free;
+    *event = (sim_event_t){
+        .version = event->version}; /* an operation may still name an old record of this struct */
+  } else if (!(event = calloc(1, sizeof *event))) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  event->magic = MAGIC;
+  event->number = ++last_number;
+  event->ctx = call->ctx;
+  event->flags = flags;
+  event->version++;
+  event->next = events;
+  if (events)
+    events->prev = event;
+  events = event;
+  *ret_event = event;
+  return CUDA_SUCCESS;
+}
+
+SIM_FN(cuEventCreate, (CUevent * event, unsigned int flags), create(&call, event, flags), "%u -> %s", flags,
+    call.result == CUDA_SUCCESS ? sim_str_event(*event) : "")
+
+static void drop(sim_event_t *event)
+{
+  if (event->prev)
+    event->prev->next = event->next;
+  else
+    events = event->next;
+  if (event->next)
+    event->next->prev = event->prev;
+  free(event->deps);
+  event->deps = NULL;
+  event->dep_count = 0;
+  event->magic = 0;
+  event->version++;
+  event->next_free = free_events;
+  free_events = event;
+}
+
+void sim_event_drop_context(sim_ctx_t *ctx)
+{
+  for (sim_event_t *event = events, *next; event; event = next) {
+    next = event->next;
+    if (event->ctx == ctx)
+      drop(event);
+  }
+}
+
+#define DESTROY(name)                                                                                        \
+  CUresult CUDAAPI name(CUevent event)                                                                       \
+  {                                                                                                          \
+    sim_call_t call;                                                                                         \
+    bool go = sim_call_begin(&call, SIM_API_##name);                                                         \
+    const char *text = sim_str_event(event);                                                                 \
+    if (go && !lookup(event))                                                                                \
+      call.result = CUDA_ERROR_INVALID_HANDLE;                                                               \
+    else if (go)                                                                                             \
+      drop(event);                                                                                           \
+    return sim_call_end(&call, "%s", text);                                                                  \
+  }
+DESTROY(cuEventDestroy)
+DESTROY(cuEventDestroy_v2)
+
+static void set_deps(sim_event_t *event, unsigned count)
+{
+  event->deps = realloc(event->deps, (count ? count : 1) * sizeof *event->deps);
+  if (!event->deps)
+    abort();
+  event->dep_count = 0;
+  event->recorded = true;
+  event->version++;
+  event->capture = NULL;
+  event->capture_id = 0;
+}
+
+static CUresult record(sim_call_t *call, CUevent handle, CUstream stream_handle)
+{
+  sim_event_t *event = lookup(handle);
+  sim_stream_t *stream = sim_stream_get(call, stream_handle);
+  if (!stream)
+    return call->result;
+  if (!event || event->ctx != stream->ctx)
+    return CUDA_ERROR_INVALID_HANDLE;
+  if (stream->capture)
+    return sim_capture_record(stream, event);
+  if (stream->kind == SIM_STREAM_LEGACY && stream->ctx->captures)
+    return sim_capture_implicit(stream->ctx);
+  set_deps(event, 1);
+  sim_op_t *op = sim_op_new(SIM_OP_EVENT);
+  op->event = event;
+  op->event_version = event->version;
+  sim_sched_submit(stream, op);
+  event->deps[event->dep_count++] = sim_dep_now(stream);
+  return CUDA_SUCCESS;
+}
+
+SIM_FN2(cuEventRecord, cuEventRecord_ptsz, (CUevent event, CUstream stream), record(&call, event, stream),
+    "%s %s", sim_str_event(event), sim_str_stream(stream))
+SIM_FN2(cuEventRecordWithFlags, cuEventRecordWithFlags_ptsz,
+    (CUevent event, CUstream stream, unsigned int flags),
+    flags > 1 ? CUDA_ERROR_INVALID_VALUE : record(&call, event, stream), "%s %s %u", sim_str_event(event),
+    sim_str_stream(stream), flags)
+
+void sim_event_completed(sim_event_t *event, uint64_t version)
+{
+  if (event->version == version)
+    event->time = sim_clock;
+}
+
+static bool is_complete(const sim_event_t *event)
+{
+  for (unsigned i = 0; i < event->dep_count; i++) {
+    if (!sim_dep_done(&event->deps[i]))
+      return false;
+  }
+  return true;
+}
+
+static CUresult refuse_captured(sim_event_t *event)
+{
+  for (sim_capture_t *capture = sim_captures; event->capture && capture; capture = capture->next) {
+    if (capture == event->capture && capture->id == event->capture_id) {
+      sim_capture_invalidate(capture);
+      return CUDA_ERROR_CAPTURED_EVENT;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+static CUresult query(CUevent handle)
+{
+  sim_event_t *event = lookup(handle);
+  if (!event)
+    return CUDA_ERROR_INVALID_HANDLE;
+  CUresult result = refuse_captured(event);
+  if (result != CUDA_SUCCESS || is_complete(event))
+    return result;
+  for (unsigned i = 0; i < event->dep_count; i++)
+    sim_sched_nudge(event->deps[i]);
+  return CUDA_ERROR_NOT_READY;
+}
+
+SIM_FN(cuEventQuery, (CUevent event), query(event), "%s", sim_str_event(event))
+
+static CUresult synchronize(CUevent handle)
+{
+  sim_event_t *event = lookup(handle);
+  if (!event)
+    return CUDA_ERROR_INVALID_HANDLE;
+  CUresult result = refuse_captured(event);
+  if (result != CUDA_SUCCESS)
+    return result;
+  sim_ctx_t *ctx = event->ctx;
+  /* The record seen now; waiting may release the mutex, and another thread may record again meanwhile. */
+  unsigned count = event->dep_count;
+  sim_dep_t *deps = malloc((count ? count : 1) * sizeof *deps);
+  if (!deps)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  for (unsigned i = 0; i < count; i++)
+    deps[i] = event->deps[i];
+  for (unsigned i = 0; i < count; i++)
+    sim_sched_wait(deps[i]);
+  free(deps);
+  sim_pool_trim_all();
+  return ctx->sticky;
+}
+
+SIM_FN(cuEventSynchronize, (CUevent event), synchronize(event), "%s", sim_str_event(event))
+
+/* Virtual time: each completed operation takes a microsecond. */
+static CUresult elapsed(float *ret_ms, CUevent start_handle, CUevent end_handle)
+{
+  const sim_event_t *start = lookup(start_handle), *end = lookup(end_handle);
+  if (!ret_ms)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!start || !end || !start->recorded || !end->recorded ||
+      ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING))
+    return CUDA_ERROR_INVALID_HANDLE;
+  if (!is_complete(start) || !is_complete(end))
+    return CUDA_ERROR_NOT_READY;
+  *ret_ms = (float)((double)end->time - (double)start->time) * 0.001f;
+  return CUDA_SUCCESS;
+}
+
+SIM_FN(cuEventElapsedTime, (float *ms, CUevent start, CUevent end), elapsed(ms, start, end), "%s %s",
+    sim_str_event(start), sim_str_event(end))
+SIM_FN(cuEventElapsedTime_v2, (float *ms, CUevent start, CUevent end), elapsed(ms, start, end), "%s %s",
+    sim_str_event(start), sim_str_event(end))
+
+static CUresult stream_wait(sim_call_t *call, CUstream stream_handle, CUevent handle)
+{
+  sim_event_t *event = lookup(handle);
+  sim_stream_t *stream = sim_stream_get(call, stream_handle);
+  CUresult result = CUDA_SUCCESS;
+  if (!stream)
+    return call->result;
+  if (!event)
+    return CUDA_ERROR_INVALID_HANDLE;
+  if (sim_capture_wait(stream, event, &result))
+    return result;
+  if (is_complete(event))
+    return CUDA_SUCCESS;
+  sim_op_t *op = sim_op_new(SIM_OP_NOP);
+  for (unsigned i = 0; i < event->dep_count; i++)
+    sim_op_depend(op, event->deps[i]);
+  sim_sched_submit(stream, op);
+  return CUDA_SUCCESS;
+}
+
+SIM_FN2(cuStreamWaitEvent, cuStreamWaitEvent_ptsz, (CUstream stream, CUevent event, unsigned int flags),
+    flags > 1 ? CUDA_ERROR_INVALID_VALUE : stream_wait(&call, stream, event), "%s %s %u",
+    sim_str_stream(stream), sim_str_event(event), flags)
+
+/* "captures all the activities of the context at the time of this call"; with a capture active in it the call
+ * fails and "the capture is invalidated" (cuda.h, cuCtxRecordEvent). */
+static CUresult context_record(CUcontext ctx_handle, CUevent handle)
+{
+  sim_event_t *event = lookup(handle);
+  sim_ctx_t *ctx = ctx_handle ? sim_ctx_lookup(ctx_handle) : sim_ctx_current();
+  if (!ctx)
+    return CUDA_ERROR_INVALID_CONTEXT;
+  if (!event || event->ctx != ctx)
+    return CUDA_ERROR_INVALID_HANDLE;
+  if (ctx->captures) {
+    for (sim_capture_t *capture = sim_captures; capture; capture = capture->next) {
+      if (capture->ctx == ctx)
+        sim_capture_invalidate(capture);
+    }
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  unsigned count = 0;
+  for (const sim_stream_t *stream = sim_streams; stream; stream = stream->next)
+    count += stream->ctx == ctx && stream->head;
+  set_deps(event, count);
+  event->time = sim_clock;
+  for (sim_stream_t *stream = sim_streams; stream; stream = stream->next) {
+    if (stream->ctx == ctx && stream->head)
+      event->deps[event->dep_count++] = sim_dep_now(stream);
+  }
+  return CUDA_SUCCESS;
+}
+
+SIM_FN(cuCtxRecordEvent, (CUcontext ctx, CUevent event), context_record(ctx, event), "%s %s",
+    sim_str_ctx(ctx), sim_str_event(event))
+
+/* All later work of every stream that the context has waits. Each stream gets a wait of its own. */
+static CUresult context_wait(CUcontext ctx_handle, CUevent handle)
+{
+  sim_event_t *event = lookup(handle);
+  sim_ctx_t *ctx = ctx_handle ? sim_ctx_lookup(ctx_handle) : sim_ctx_current();
+  if (!ctx)
+    return CUDA_ERROR_INVALID_CONTEXT;
+  if (!event)
+    return CUDA_ERROR_INVALID_HANDLE;
+  if (ctx->captures)
+    return sim_capture_implicit(ctx);
+  for (sim_stream_t *stream = sim_streams; stream; stream = stream->next) {
+    if (stream->ctx != ctx || stream->zombie || is_complete(event))
+      continue;
+    sim_op_t *op = sim_op_new(SIM_OP_NOP);
+    for (unsigned i = 0; i < event->dep_count; i++)
+      sim_op_depend(op, event->deps[i]);
+    sim_sched_submit(stream, op);
+  }
+  return CUDA_SUCCESS;
+}
+
+SIM_FN(cuCtxWaitEvent, (CUcontext ctx, CUevent event), context_wait(ctx, event), "%s %s", sim_str_ctx(ctx),
+    sim_str_event(event))

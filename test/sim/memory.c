@@ -1,0 +1,211 @@
+/*
+ * Allocations: device, pitched and managed memory, and the blocks behind all kinds of memory.
+ */
+#include "sim.h"
+
+#include <stdlib.h>
+
+static uint64_t last_id;
+
+uint64_t sim_block_next_id(void)
+{
+  return ++last_id;
+}
+
+bool sim_memory_is_plain(const sim_block_t *block)
+{
+  return block->kind != SIM_MEM_MANAGED && block->kind != SIM_MEM_HOST && block->kind != SIM_MEM_REGISTERED;
+}
+
+/* Owned by `ctx` if that is not NULL. Accounts the size rounded up to SIM_GRANULE when `charge`. */
+sim_block_t *sim_block_new(sim_arena_t *arena, sim_device_t *device, sim_ctx_t *ctx, sim_mem_kind_t kind,
+    uint64_t bytes, bool charge, CUresult *ret_result)
+{
+  uint64_t size = (bytes + SIM_GRANULE - 1) & ~(uint64_t)(SIM_GRANULE - 1);
+  *ret_result = CUDA_ERROR_OUT_OF_MEMORY;
+  if (size < bytes || (charge && !sim_device_charge(device, size)))
+    return NULL;
+  uint64_t address = sim_arena_take(arena, size);
+  sim_block_t *block = address ? calloc(1, sizeof *block) : NULL;
+  if (!block) {
+    if (address)
+      sim_arena_give(arena, address, size, 0, 0);
+    if (charge)
+      sim_device_credit(device, size);
+    return NULL;
+  }
+  block->node.key = address;
+  block->size = size;
+  block->requested = bytes;
+  block->id = block->valid_from = sim_block_next_id();
+  block->kind = kind;
+  block->device = device;
+  block->charged = charge;
+  block->ctx = ctx;
+  block->arena = arena;
+  sim_tree_insert(&arena->blocks, &block->node);
+  if (ctx) {
+    block->next = ctx->blocks;
+    if (ctx->blocks)
+      ctx->blocks->prev = block;
+    ctx->blocks = block;
+  }
+  *ret_result = CUDA_SUCCESS;
+  return block;
+}
+
+void sim_block_delete(sim_block_t *block)
+{
+  sim_arena_remove(block->arena, block);
+  if (block->ctx) {
+    if (block->prev)
+      block->prev->next = block->next;
+    else
+      block->ctx->blocks = block->next;
+    if (block->next)
+      block->next->prev = block->prev;
+  }
+  if (block->charged)
+    sim_device_credit(block->device, block->size);
+  if (block->kind != SIM_MEM_REGISTERED)
+    sim_arena_give(block->arena, block->node.key, block->size, block->dirty_from, block->dirty_to);
+  free(block);
+}
+
+void sim_block_dirty(sim_block_t *block, uint64_t from, uint64_t to)
+{
+  if (block->dirty_from == block->dirty_to) {
+    block->dirty_from = from;
+    block->dirty_to = to;
+    return;
+  }
+  if (from < block->dirty_from)
+    block->dirty_from = from;
+  if (to > block->dirty_to)
+    block->dirty_to = to;
+}
+
+void sim_memory_drop_context(sim_ctx_t *ctx)
+{
+  while (ctx->blocks)
+    sim_block_delete(ctx->blocks);
+}
+
+static CUresult alloc(sim_call_t *call, CUdeviceptr *ret, size_t bytes, sim_mem_kind_t kind)
+{
+  CUresult result;
+  if (!ret || bytes == 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  sim_device_t *device = call->ctx->device;
+  sim_block_t *block = sim_block_new(&device->arena, device, call->ctx, kind, bytes, true, &result);
+  if (block) {
+    if (kind == SIM_MEM_MANAGED) /* the host writes it unseen */
+      sim_block_dirty(block, 0, block->size);
+    *ret = block->node.key;
+  }
+  return result;
+}
+
+SIM_FN(cuMemAlloc_v2, (CUdeviceptr * ret, size_t bytes), alloc(&call, ret, bytes, SIM_MEM_DEVICE),
+    "%zu -> %llx", bytes, sim_str_out(ret, call.result))
+SIM_FN(cuMemAllocManaged, (CUdeviceptr * ret, size_t bytes, unsigned int flags),
+    flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST ? alloc(&call, ret, bytes, SIM_MEM_MANAGED)
+                                                                 : CUDA_ERROR_INVALID_VALUE,
+    "%zu %u -> %llx", bytes, flags, sim_str_out(ret, call.result))
+
+static CUresult alloc_pitch(
+    sim_call_t *call, CUdeviceptr *ret, size_t *ret_pitch, size_t width, size_t height, unsigned element)
+{
+  if (!ret || !ret_pitch || width == 0 || height == 0 || (element != 4 && element != 8 && element != 16))
+    return CUDA_ERROR_INVALID_VALUE;
+  size_t pitch = (width + 511) & ~(size_t)511;
+  if (pitch < width || pitch > SIZE_MAX / height)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  CUresult result = alloc(call, ret, pitch * height, SIM_MEM_DEVICE);
+  if (result == CUDA_SUCCESS)
+    *ret_pitch = pitch;
+  return result;
+}
+
+SIM_FN(cuMemAllocPitch_v2,
+    (CUdeviceptr * ret, size_t *pitch, size_t width, size_t height, unsigned int element),
+    alloc_pitch(&call, ret, pitch, width, height, element), "%zu %zu %u -> %llx", width, height, element,
+    sim_str_out(ret, call.result))
+
+/* Waits for all work of the context that owns the memory, as drivers are seen to do; memory of
+ * cuMemAllocAsync excepted: there the program promises that it is not in use (cuda.h, cuMemFree). */
+CUresult sim_memory_free(sim_call_t *call, CUdeviceptr address)
+{
+  if (address == 0)
+    return CUDA_SUCCESS;
+  sim_block_t *block = sim_arena_find(address);
+  if (!block || block->node.key != address || block->free_called)
+    return CUDA_ERROR_INVALID_VALUE;
+  switch (block->kind) {
+  case SIM_MEM_DEVICE:
+  case SIM_MEM_MANAGED: break;
+  case SIM_MEM_POOL: return sim_pool_free(call, block, NULL);
+  default: return CUDA_ERROR_INVALID_VALUE;
+  }
+  uint64_t id = block->id;
+  if (!sim_ctx_is_idle(block->ctx)) {
+    sim_sched_wait_ctx(block->ctx);
+    block = sim_arena_find(address); /* a host function may have let another thread in */
+    if (!block || block->id != id)
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+  sim_block_delete(block);
+  return CUDA_SUCCESS;
+}
+
+SIM_FN(cuMemFree_v2, (CUdeviceptr address), sim_memory_free(&call, address), "%s", sim_str_ptr(address))
+
+static CUresult get_info(const sim_call_t *call, size_t *ret_free, size_t *ret_total)
+{
+  const sim_device_t *device = call->ctx->device;
+  uint64_t capacity = sim_knobs.capacity[device->ordinal];
+  if (ret_free)
+    *ret_free = capacity - device->used_bytes;
+  if (ret_total)
+    *ret_total = capacity;
+  return CUDA_SUCCESS;
+}
+
+SIM_FN(cuMemGetInfo_v2, (size_t * ret_free, size_t *ret_total), get_info(&call, ret_free, ret_total), " ")
+
+static CUresult address_range(CUdeviceptr *ret_base, size_t *ret_size, CUdeviceptr address)
+{
+  const sim_block_t *block = sim_arena_find(address);
+  if (!block || block->free_called || !sim_arena_of(address))
+    return CUDA_ERROR_NOT_FOUND;
+  if (ret_base)
+    *ret_base = block->node.key;
+  if (ret_size)
+    *ret_size = block->requested;
+  return CUDA_SUCCESS;
+}
+
+SIM_FN(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t *size, CUdeviceptr address),
+    address_range(base, size, address), "%s", sim_str_ptr(address))
+
+/* Hints have no effect. */
+SIM_FN(cuMemAdvise, (CUdeviceptr address, size_t bytes, CUmem_advise advice, CUdevice dev),
+    sim_arena_find(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE, "%s %zu", sim_str_ptr(address), bytes)
+SIM_FN(cuMemAdvise_v2, (CUdeviceptr address, size_t bytes, CUmem_advise advice, CUmemLocation location),
+    sim_arena_find(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE, "%s %zu", sim_str_ptr(address), bytes)
+
+static CUresult prefetch(sim_call_t *call, CUdeviceptr address, CUstream handle)
+{
+  sim_stream_t *stream = sim_stream_get(call, handle);
+  if (!stream)
+    return call->result;
+  return sim_arena_find(address) ? sim_submit(call, stream, sim_op_new(SIM_OP_NOP))
+                                 : CUDA_ERROR_INVALID_VALUE;
+}
+
+SIM_FN2(cuMemPrefetchAsync, cuMemPrefetchAsync_ptsz,
+    (CUdeviceptr address, size_t bytes, CUdevice dev, CUstream stream), prefetch(&call, address, stream),
+    "%s %zu %s", sim_str_ptr(address), bytes, sim_str_stream(stream))
+SIM_FN2(cuMemPrefetchAsync_v2, cuMemPrefetchAsync_v2_ptsz,
+    (CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned int flags, CUstream stream),
+    prefetch(&call, address, stream), "%s %zu %s", sim_str_ptr(address), bytes, sim_str_stream(stream))

@@ -1,0 +1,292 @@
+/*
+ * The scheduler: decides, from a seed, when queued work runs and in what order.
+ *
+ * An operation may run when it is at the head of its stream and every position it depends on is reached.
+ * Positions always name earlier submissions, so some head can always run, unless it waits for a value in
+ * memory.
+ *
+ * How eagerly work runs changes every few calls: sometimes nothing moves, sometimes one stream is held back
+ * while the others advance. That is where programs that forgot a synchronization show.
+ */
+#include "sim.h"
+
+#include <sched.h>
+#include <stdlib.h>
+
+unsigned sim_pending;
+
+static sim_stream_t **active; /* streams with queued work, in no order */
+static unsigned active_count, active_room;
+
+static uint64_t rng;
+static struct {
+  unsigned calls;  /* left in this phase */
+  unsigned chance; /* of running one more operation at a call, in 1/8 */
+  uint64_t held;   /* id of the stream that does not advance by itself */
+} phase;
+
+void sim_sched_seed(uint64_t seed)
+{
+  rng = seed * 0x9e3779b97f4a7c15u + 0x632be59bd9b4e019u;
+}
+
+static unsigned draw(unsigned below)
+{
+  rng ^= rng << 13;
+  rng ^= rng >> 7;
+  rng ^= rng << 17;
+  return (unsigned)((rng >> 32) % below);
+}
+
+bool sim_dep_done(const sim_dep_t *dep)
+{
+  return dep->stream->id != dep->id || dep->stream->completed >= dep->seq;
+}
+
+sim_dep_t sim_dep_now(sim_stream_t *stream)
+{
+  return (sim_dep_t){stream, stream->id, stream->submitted};
+}
+
+static void activate(sim_stream_t *stream)
+{
+  if (active_count == active_room) {
+    active_room = active_room ? 2 * active_room : 64;
+    active = realloc(active, active_room * sizeof(*active));
+    if (!active)
+      abort();
+  }
+  stream->active_index = (int)active_count;
+  active[active_count++] = stream;
+}
+
+static void deactivate(sim_stream_t *stream)
+{
+  unsigned i = (unsigned)stream->active_index;
+  active[i] = active[--active_count];
+  active[i]->active_index = (int)i;
+  stream->active_index = -1;
+}
+
+static const sim_dep_t *first_blocker(const sim_op_t *op)
+{
+  unsigned start = op->dep_count > 1 ? draw(op->dep_count) : 0;
+  for (unsigned i = 0; i < op->dep_count; i++) {
+    const sim_dep_t *dep = &op->deps[(start + i) % op->dep_count];
+    if (!sim_dep_done(dep))
+      return dep;
+  }
+  return NULL;
+}
+
+static bool can_run(const sim_stream_t *stream)
+{
+  if (!stream->head || stream->running)
+    return false;
+  for (unsigned i = 0; i < stream->head->dep_count; i++) {
+    if (!sim_dep_done(&stream->head->deps[i]))
+      return false;
+  }
+  return sim_op_is_ready(stream->head);
+}
+
+static bool is_host_work(const sim_op_t *op)
+{
+  return op->kind == SIM_OP_HOST || op->kind == SIM_OP_CALLBACK;
+}
+
+/* Runs the head of a stream. The mutex is released meanwhile if that is a function of the program. */
+static void run_head(sim_stream_t *stream)
+{
+  sim_op_t *op = stream->head;
+  if (is_host_work(op)) {
+    sim_thread_t *thread = sim_thread_self();
+    stream->running = true;
+    thread->in_callback = true;
+    pthread_mutex_unlock(&sim_mutex);
+    if (op->kind == SIM_OP_HOST)
+      ((CUhostFn)op->fn)(op->user);
+    else
+      ((CUstreamCallback)op->fn)(op->handle, CUDA_SUCCESS, op->user);
+    pthread_mutex_lock(&sim_mutex);
+    thread->in_callback = false;
+    stream->running = false;
+    pthread_cond_broadcast(&sim_cond);
+  } else {
+    sim_op_run(op, stream);
+  }
+  stream->head = op->next;
+  if (!stream->head)
+    stream->tail = NULL;
+  stream->completed++;
+  sim_clock++;
+  sim_pending--;
+  sim_op_delete(op);
+  if (!stream->head) {
+    deactivate(stream);
+    sim_stream_release(stream);
+  }
+}
+
+/* Runs one operation chosen at random among those that can run. */
+static bool run_any(bool host_work, uint64_t held)
+{
+  if (!active_count)
+    return false;
+  unsigned start = draw(active_count);
+  for (unsigned i = 0; i < active_count; i++) {
+    sim_stream_t *stream = active[(start + i) % active_count];
+    if (stream->id == held || !can_run(stream) || (!host_work && is_host_work(stream->head)))
+      continue;
+    run_head(stream);
+    return true;
+  }
+  return false;
+}
+
+/* Runs one operation that brings `dep` nearer. */
+static bool run_toward(const sim_dep_t *dep)
+{
+  for (;;) {
+    sim_stream_t *stream = dep->stream;
+    if (!stream->head || stream->running)
+      return false;
+    const sim_dep_t *blocker = first_blocker(stream->head);
+    if (!blocker) {
+      if (!sim_op_is_ready(stream->head))
+        return false;
+      run_head(stream);
+      return true;
+    }
+    dep = blocker;
+  }
+}
+
+static void wait_for_others(void)
+{
+  for (unsigned i = 0; i < active_count; i++) {
+    if (active[i]->running) {
+      pthread_cond_wait(&sim_cond, &sim_mutex);
+      return;
+    }
+  }
+  /* Everything waits for a value that only the host can write: leave it the lock. */
+  pthread_mutex_unlock(&sim_mutex);
+  sched_yield();
+  pthread_mutex_lock(&sim_mutex);
+}
+
+void sim_sched_wait(sim_dep_t dep)
+{
+  while (!sim_dep_done(&dep)) {
+    if (draw(4) == 0 ? run_any(true, 0) : run_toward(&dep))
+      continue;
+    if (!run_toward(&dep) && !run_any(true, 0))
+      wait_for_others();
+  }
+}
+
+bool sim_ctx_is_idle(const sim_ctx_t *ctx)
+{
+  for (unsigned i = 0; i < active_count; i++) {
+    if (active[i]->ctx == ctx)
+      return false;
+  }
+  return true;
+}
+
+bool sim_sched_any(bool (*test)(const sim_op_t *op, const void *data), const void *data)
+{
+  for (unsigned i = 0; i < active_count; i++) {
+    for (const sim_op_t *op = active[i]->head; op; op = op->next) {
+      if (test(op, data))
+        return true;
+    }
+  }
+  return false;
+}
+
+/* All work of the context submitted up to now */
+void sim_sched_wait_ctx(sim_ctx_t *ctx)
+{
+  unsigned count = 0;
+  sim_dep_t *deps = active_count ? calloc(active_count, sizeof *deps) : NULL;
+  if (active_count && !deps)
+    abort();
+  for (unsigned i = 0; i < active_count; i++) {
+    if (active[i]->ctx == ctx)
+      deps[count++] = sim_dep_now(active[i]);
+  }
+  for (unsigned i = count; i > 1; i--) {
+    unsigned j = draw(i);
+    sim_dep_t swap = deps[i - 1];
+    deps[i - 1] = deps[j];
+    deps[j] = swap;
+  }
+  for (unsigned i = 0; i < count; i++)
+    sim_sched_wait(deps[i]);
+  free(deps);
+}
+
+/* At each call: perhaps run something. Functions of the program wait for calls that wait, or that ask: the
+ * program may hold a lock that they take. */
+void sim_sched_poke(void)
+{
+  if (phase.calls-- == 0) {
+    static const unsigned char chances[] = {0, 0, 1, 3, 5, 7};
+    phase.calls = 1 + draw(64);
+    phase.chance = chances[draw(sizeof chances)];
+    phase.held = active_count && draw(2) ? active[draw(active_count)]->id : 0;
+  }
+  while (sim_pending && draw(8) < phase.chance) {
+    if (!run_any(false, phase.held))
+      break;
+  }
+}
+
+/* At a query that found work unfinished: lets a polling loop end, functions of the program included. */
+void sim_sched_nudge(sim_dep_t dep)
+{
+  if (draw(2) && !sim_dep_done(&dep))
+    (void)run_toward(&dep);
+}
+
+/*
+ * "The legacy default stream ... synchronizes with all other [blocking] streams in the same context" (CUDA
+ * C++ Programming Guide): work in it waits for all earlier work of blocking streams, later work of those
+ * waits for it.
+ */
+static void depend_on_default_stream(sim_stream_t *stream, sim_op_t *op)
+{
+  if (stream->nonblocking)
+    return;
+  if (stream->kind != SIM_STREAM_LEGACY) {
+    sim_stream_t *legacy = stream->ctx->legacy;
+    if (legacy->head)
+      sim_op_depend(op, sim_dep_now(legacy));
+    return;
+  }
+  for (unsigned i = 0; i < active_count; i++) {
+    sim_stream_t *other = active[i];
+    if (other != stream && other->ctx == stream->ctx && !other->nonblocking)
+      sim_op_depend(op, sim_dep_now(other));
+  }
+}
+
+void sim_sched_submit(sim_stream_t *stream, sim_op_t *op)
+{
+  depend_on_default_stream(stream, op);
+  op->next = NULL;
+  if (stream->tail)
+    stream->tail->next = op;
+  else
+    stream->head = op;
+  stream->tail = op;
+  stream->submitted++;
+  if (stream->active_index < 0)
+    activate(stream);
+  if (++sim_pending > SIM_MAX_PENDING) {
+    while (sim_pending > SIM_MAX_PENDING / 2 && run_any(false, 0))
+      ;
+  }
+}

@@ -1,0 +1,509 @@
+/*
+ * The simulated GPU: what its files share.
+ *
+ * One global mutex protects everything here; a function without "unlocked" in its comment is called with it
+ * held. There are no threads: queued work runs inside later driver calls, in an order drawn from
+ * SIMCUDA_SEED.
+ */
+#ifndef SIM_H
+#define SIM_H
+
+#ifndef __CUDA_API_VERSION_INTERNAL
+#define __CUDA_API_VERSION_INTERNAL /* cuda.h then declares every ABI variant under its exported name */
+#endif
+#include <cuda.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SIM_MAX_DEVICES 16
+#define SIM_GRANULE     512u                 /* sizes are accounted in these */
+#define SIM_LARGE       (1024u * 1024u)      /* from here on blocks are aligned to SIM_PAGE */
+#define SIM_PAGE        (2u * 1024u * 1024u) /* also the granularity of cuMemCreate */
+#define SIM_MAX_PENDING 1024                 /* a longer queue is run down, so memory stays bounded */
+
+typedef struct sim_op sim_op_t;
+typedef struct sim_block sim_block_t;
+typedef struct sim_capture sim_capture_t;
+typedef struct CUctx_st sim_ctx_t;
+typedef struct CUstream_st sim_handle_t;
+typedef struct CUevent_st sim_event_t;
+typedef struct CUgraph_st sim_graph_t;
+typedef struct CUfunc_st sim_func_t;
+typedef struct CUmemPoolHandle_st sim_pool_t;
+
+/* ---- api.c: the table of entry points and the frame of a call ---- */
+
+enum {
+  SIM_F_INIT = 1,   /* needs cuInit */
+  SIM_F_CTX = 3,    /* needs a current context (and cuInit) */
+  SIM_F_UNSAFE = 4, /* "potentially unsafe API call" of cuThreadExchangeStreamCaptureMode */
+  SIM_F_PTDS = 8,   /* the NULL stream is the calling thread's default stream */
+  SIM_F_STUB = 16,  /* exported and resolved, but not modelled */
+};
+
+enum sim_api {
+#define SIM_API(name, base, since, flags) SIM_API_##name,
+#include "api.def"
+#undef SIM_API
+  SIM_API_COUNT
+};
+
+typedef struct {
+  const char *name;
+  const char *base;
+  int since;
+  unsigned flags;
+} sim_api_t;
+
+extern const sim_api_t sim_api_table[SIM_API_COUNT];
+
+typedef struct {
+  enum sim_api api;
+  CUresult result;
+  sim_ctx_t *ctx; /* the current context, NULL for calls that need none */
+} sim_call_t;
+
+bool sim_call_begin(sim_call_t *call, enum sim_api api); /* locks; false: call->result is already decided */
+CUresult sim_call_end(sim_call_t *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int sim_stub_call(int api); /* unlocked */
+static inline bool sim_call_is_ptds(const sim_call_t *call)
+{
+  return (sim_api_table[call->api].flags & SIM_F_PTDS) != 0;
+}
+
+/* Defines one entry point: `body` is an expression of type CUresult that may use `call`; the rest is its log
+ * line. The declaration is for headers that are older than the entry point. */
+#define SIM_FN(name, params, body, ...)                                                                      \
+  CUresult CUDAAPI name params;                                                                              \
+  CUresult CUDAAPI name params                                                                               \
+  {                                                                                                          \
+    sim_call_t call;                                                                                         \
+    if (sim_call_begin(&call, SIM_API_##name))                                                               \
+      call.result = (body);                                                                                  \
+    return sim_call_end(&call, __VA_ARGS__);                                                                 \
+  }
+/* The same for a function and its per-thread default stream twin */
+#define SIM_FN2(name, twin, params, body, ...)                                                               \
+  SIM_FN(name, params, body, __VA_ARGS__)                                                                    \
+  SIM_FN(twin, params, body, __VA_ARGS__)
+
+/* ---- state.c ---- */
+
+extern pthread_mutex_t sim_mutex;
+extern pthread_cond_t sim_cond; /* a host function of the program has returned */
+extern bool sim_initialized;
+extern bool sim_forked; /* child of an initialised process: CUDA is unusable */
+extern bool sim_finished;
+void sim_state_init(void);
+
+typedef struct sim_thread {
+  struct {
+    sim_ctx_t *ctx;
+    uint64_t id;
+  } stack[32];
+  unsigned depth;
+  CUstreamCaptureMode capture_mode;
+  bool in_callback; /* running a host function of the program: no CUDA call is permitted */
+  uint64_t serial;
+} sim_thread_t;
+
+sim_thread_t *sim_thread_self(void);
+
+/* ---- knobs.c ---- */
+
+typedef struct {
+  int devices;
+  uint64_t capacity[SIM_MAX_DEVICES];
+  int driver;
+  uint64_t seed;
+  const char *log, *stats, *fail;
+  bool distinct;
+} sim_knobs_t;
+
+extern sim_knobs_t sim_knobs;
+void sim_knobs_read(void);
+bool sim_knobs_parse_size(const char *text, uint64_t *ret_bytes, const char **ret_end);
+
+/* ---- fault.c ---- */
+
+void sim_fault_parse(const char *text);
+bool sim_fault_hit(enum sim_api api, CUresult *ret_result);
+bool sim_error_is_sticky(CUresult result);
+
+/* ---- errors.c ---- */
+
+const char *sim_error_name(int code); /* NULL for an unknown code */
+const char *sim_error_text(int code);
+int sim_error_code(const char *name); /* -1 for an unknown name */
+
+/* ---- log.c ---- */
+
+extern bool sim_log_on;
+void sim_log_open(void);
+void sim_log_line(const char *text, size_t length);
+void sim_log_complain(const char *format, ...)
+    __attribute__((format(printf, 1, 2))); /* one line on stderr, limited */
+const char *sim_str_ptr(uint64_t address); /* "host" for pageable memory: those addresses vary between runs */
+const char *sim_str_stream(CUstream stream);
+const char *sim_str_event(CUevent event);
+const char *sim_str_ctx(CUcontext ctx);
+static inline unsigned long long sim_str_out(const CUdeviceptr *p, CUresult result)
+{
+  return result == CUDA_SUCCESS && p ? (unsigned long long)*p : 0;
+}
+
+/* ---- stats.c ---- */
+
+extern uint64_t sim_calls[SIM_API_COUNT];
+extern uint64_t sim_violations, sim_corrupt_stamps;
+void sim_stats_write(void);
+void sim_violation(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- tree.c: an ordered index (treap) of nodes embedded in their owners; key (key, tie) is unique ---- */
+
+typedef struct sim_node {
+  struct sim_node *left, *right;
+  uint64_t key, tie;
+} sim_node_t;
+
+typedef struct {
+  sim_node_t *root;
+} sim_tree_t;
+
+void sim_tree_insert(sim_tree_t *tree, sim_node_t *node);
+void sim_tree_remove(sim_tree_t *tree, sim_node_t *node);
+sim_node_t *sim_tree_floor(const sim_tree_t *tree, uint64_t key, uint64_t tie); /* greatest <= */
+sim_node_t *sim_tree_ceil(const sim_tree_t *tree, uint64_t key, uint64_t tie);  /* least >= */
+#define SIM_CONTAINER(node, type, member) ((type *)((char *)(node)-offsetof(type, member)))
+
+/* ---- arena.c: address ranges; free ranges of an arena and of its shadow read as zero ---- */
+
+typedef struct {
+  sim_tree_t by_address, by_size;
+  uint64_t unit; /* every range is a multiple of it */
+} sim_region_t;
+
+typedef struct {
+  uint64_t base, size;
+  int64_t to_shadow; /* shadow address - address */
+  sim_region_t small, large;
+  sim_tree_t blocks; /* live blocks by address */
+  sim_block_t *last; /* found last, or NULL */
+} sim_arena_t;
+
+void sim_arena_init(sim_arena_t *arena, uint64_t hint, uint64_t size, bool shadow);
+uint64_t sim_arena_take(sim_arena_t *arena, uint64_t size); /* 0 when there is no range left */
+/* Only the bytes from..to of it may differ from zero. */
+void sim_arena_give(sim_arena_t *arena, uint64_t address, uint64_t size, uint64_t from, uint64_t to);
+sim_arena_t *sim_arena_of(uint64_t address); /* any device's or the host's; NULL otherwise */
+sim_block_t *sim_arena_find(uint64_t address);
+void sim_arena_remove(sim_arena_t *arena, sim_block_t *block); /* from the index of live blocks */
+extern sim_arena_t sim_host_arena;
+
+/* ---- device.c ---- */
+
+typedef struct {
+  int ordinal;
+  sim_arena_t arena;
+  uint64_t used_bytes, peak_bytes; /* <= capacity */
+  sim_ctx_t *primary;
+  sim_pool_t *default_pool, *current_pool;
+} sim_device_t;
+
+extern sim_device_t sim_devices[SIM_MAX_DEVICES];
+void sim_device_init_all(void);
+sim_device_t *sim_device_get(CUdevice dev); /* NULL when out of range */
+bool sim_device_charge(sim_device_t *device, uint64_t bytes);
+void sim_device_credit(sim_device_t *device, uint64_t bytes);
+
+/* ---- context.c ---- */
+
+typedef struct sim_stream sim_stream_t;
+
+struct CUctx_st {
+  uint64_t id; /* never reused; the handle is */
+  bool alive;
+  bool primary;
+  unsigned retained; /* of a primary context */
+  unsigned flags, api_version;
+  sim_device_t *device;
+  CUresult sticky; /* once set every later call returns it */
+  sim_stream_t *legacy;
+  sim_block_t *blocks; /* memory that dies with the context */
+  unsigned captures;   /* active in this context */
+  uint64_t peers;      /* bit per device whose primary context is accessible */
+  CUfunc_cache cache_config;
+  size_t limits[16];
+  sim_ctx_t *next_free;
+};
+
+sim_ctx_t *sim_ctx_current(void);
+sim_ctx_t *sim_ctx_lookup(CUcontext ctx); /* NULL or destroyed: NULL */
+void sim_ctx_switch(sim_ctx_t *ctx);      /* replaces the top of this thread's stack */
+
+/* ---- stream.c ---- */
+
+/* A position in a stream: reached when the stream has completed `seq` operations, or is not that stream any
+ * more. */
+typedef struct {
+  sim_stream_t *stream;
+  uint64_t id, seq;
+} sim_dep_t;
+
+/* The queue behind a handle. It outlives the handle until its work is done; then its memory serves another
+ * stream under a new id. submitted - completed == number of ops queued from `head`. */
+struct sim_stream {
+  uint64_t id;
+  sim_ctx_t *ctx;
+  uint64_t ctx_id;
+  enum { SIM_STREAM_LEGACY, SIM_STREAM_THREAD, SIM_STREAM_USER } kind;
+  bool nonblocking, zombie;
+  bool running; /* its head is a host function being run with the mutex released */
+  unsigned flags;
+  int priority;
+  uint64_t thread; /* serial of the owner of a per-thread stream */
+  uint64_t submitted, completed;
+  sim_op_t *head, *tail;
+  int active_index; /* in the scheduler's list, -1 when idle */
+  sim_capture_t *capture;
+  sim_handle_t *handle;
+  sim_stream_t *prev, *next; /* of all streams in use */
+  sim_stream_t *next_free;
+};
+
+struct CUstream_st {
+  uint32_t magic;
+  uint64_t number; /* for the log: counts creations */
+  sim_stream_t *stream;
+  sim_handle_t *next_free;
+};
+
+extern sim_stream_t *sim_streams;
+sim_stream_t *sim_stream_new(sim_ctx_t *ctx, int kind, unsigned flags, int priority);
+/* The stream that a call means; sets call->result and returns NULL when the handle is bad. */
+sim_stream_t *sim_stream_get(sim_call_t *call, CUstream handle);
+void sim_stream_release(sim_stream_t *stream); /* idle zombies return to the free list */
+void sim_stream_drop_context(sim_ctx_t *ctx);
+void sim_stream_drop_thread(uint64_t thread);
+CUresult sim_stream_create(sim_call_t *call, CUstream *ret_stream, unsigned flags, int priority);
+
+/* ---- sched.c ---- */
+
+extern unsigned sim_pending; /* operations queued anywhere */
+bool sim_dep_done(const sim_dep_t *dep);
+sim_dep_t sim_dep_now(sim_stream_t *stream); /* everything submitted so far */
+void sim_sched_submit(sim_stream_t *stream, sim_op_t *op);
+void sim_sched_poke(void);
+void sim_sched_nudge(sim_dep_t dep);
+void sim_sched_wait(sim_dep_t dep);
+void sim_sched_wait_ctx(sim_ctx_t *ctx);
+bool sim_sched_any(
+    bool (*test)(const sim_op_t *op, const void *data), const void *data); /* of the queued work */
+bool sim_ctx_is_idle(const sim_ctx_t *ctx);
+void sim_sched_seed(uint64_t seed);
+
+/* ---- op.c: one unit of queued work ---- */
+
+typedef enum {
+  SIM_OP_NOP, /* a kernel that is not modelled, a wait, a record without an event */
+  SIM_OP_COPY,
+  SIM_OP_FILL,
+  SIM_OP_EXPECT, /* counts words that differ from a value */
+  SIM_OP_HOST,
+  SIM_OP_CALLBACK,
+  SIM_OP_EVENT,
+  SIM_OP_FREE, /* of the block that dst names */
+  SIM_OP_WRITE_VALUE,
+  SIM_OP_WAIT_VALUE,
+} sim_op_kind_t;
+
+typedef struct {
+  uint64_t address, pitch, slice; /* slice: bytes between 2D slices */
+  uint64_t block;                 /* buffer id it must still belong to; 0 for host memory */
+} sim_span_t;
+
+struct sim_op {
+  sim_op_kind_t kind;
+  sim_op_t *next;
+  sim_dep_t *deps; /* besides its place in the stream */
+  unsigned dep_count, dep_room;
+  sim_span_t dst, src;
+  uint64_t width, height, depth; /* bytes, rows, slices */
+  uint64_t value;
+  unsigned unit; /* bytes of `value` */
+  unsigned flags;
+  void *staged; /* source bytes taken at submission */
+  void *expect; /* what the shadow held at submission of a copy to the host */
+  uint64_t expect_bytes;
+  void *fn, *user;
+  CUstream handle; /* passed to a stream callback */
+  sim_event_t *event;
+  uint64_t event_version;
+};
+
+sim_op_t *sim_op_new(sim_op_kind_t kind);
+void sim_op_delete(sim_op_t *op);
+void sim_op_depend(sim_op_t *op, sim_dep_t dep);
+sim_op_t *sim_op_clone(const sim_op_t *op); /* parameters only */
+CUresult sim_op_prepare(sim_op_t *op); /* checks and names the blocks it touches, applies it to the shadow */
+bool sim_op_is_ready(const sim_op_t *op); /* of the head of a stream */
+void sim_op_run(sim_op_t *op, sim_stream_t *stream);
+
+/* ---- event.c ---- */
+
+struct CUevent_st {
+  uint32_t magic;
+  uint64_t number;
+  sim_ctx_t *ctx;
+  uint64_t ctx_id;
+  unsigned flags;
+  uint64_t version; /* of the last record */
+  sim_dep_t *deps;
+  unsigned dep_count;
+  uint64_t time; /* virtual, of the last completed record */
+  bool recorded;
+  sim_capture_t *capture; /* recorded in this capture last, with */
+  uint64_t capture_id;
+  struct CUgraphNode_st *capture_node;
+  sim_stream_t *capture_stream;
+  sim_event_t *next_free, *next, *prev;
+};
+
+extern uint64_t sim_clock; /* counts completed operations */
+void sim_event_completed(sim_event_t *event, uint64_t version);
+void sim_event_drop_context(sim_ctx_t *ctx);
+
+/* ---- memory.c ---- */
+
+typedef enum {
+  SIM_MEM_DEVICE,
+  SIM_MEM_MANAGED,
+  SIM_MEM_POOL,  /* stream-ordered, belongs to a mempool */
+  SIM_MEM_GRAPH, /* owned by a graph */
+  SIM_MEM_MODULE,
+  SIM_MEM_ARRAY,
+  SIM_MEM_VMM,
+  SIM_MEM_IPC,
+  SIM_MEM_HOST,
+  SIM_MEM_REGISTERED,
+} sim_mem_kind_t;
+
+struct sim_block {
+  sim_node_t node; /* key: address */
+  uint64_t size;   /* rounded up to SIM_GRANULE */
+  uint64_t requested;
+  uint64_t id; /* buffer id, never reused */
+  /* A stream-ordered block may be given out again while work of its former owners is queued ahead in that
+   * stream: ids valid_from..id are owners whose free has not executed. Elsewhere valid_from == id. */
+  uint64_t valid_from;
+  sim_mem_kind_t kind;
+  sim_device_t *device;
+  sim_ctx_t *ctx; /* NULL: survives contexts */
+  sim_block_t *prev, *next;
+  sim_arena_t *arena;
+  bool charged;                  /* counts against the capacity of its device */
+  uint64_t dirty_from, dirty_to; /* offsets: bytes outside read as zero */
+  bool free_called;              /* stream-ordered: the program may not name it any more */
+  bool released;                 /* stream-ordered: the free has executed, the block is cached in its pool */
+  bool sync_memops;
+  unsigned flags;
+  sim_pool_t *pool;
+  sim_dep_t free_at;
+  sim_block_t *pool_next;
+  unsigned graph_refs; /* graphs and executable graphs that own it */
+};
+
+sim_block_t *sim_block_new(sim_arena_t *arena, sim_device_t *device, sim_ctx_t *ctx, sim_mem_kind_t kind,
+    uint64_t bytes, bool charge, CUresult *ret_result);
+void sim_block_delete(sim_block_t *block);
+void sim_block_dirty(sim_block_t *block, uint64_t from, uint64_t to);
+uint64_t sim_block_next_id(void);
+void sim_memory_drop_context(sim_ctx_t *ctx);
+bool sim_memory_is_plain(const sim_block_t *block); /* device memory that the shadow can follow */
+CUresult sim_memory_free(sim_call_t *call, CUdeviceptr address);
+
+/* ---- mempool.c ---- */
+
+void sim_pool_init_device(sim_device_t *device);
+void sim_pool_free_executed(uint64_t address, uint64_t id);
+void sim_pool_trim_all(void); /* at synchronizations: back to the release thresholds */
+CUresult sim_pool_free(sim_call_t *call, sim_block_t *block, sim_stream_t *stream);
+
+/* ---- copy.c ---- */
+
+/* Queues or captures a prepared operation as the stream demands. */
+CUresult sim_submit(sim_call_t *call, sim_stream_t *stream, sim_op_t *op);
+
+/* ---- capture.c ---- */
+
+struct sim_capture {
+  uint64_t id;
+  sim_ctx_t *ctx;
+  sim_stream_t *origin;
+  sim_graph_t *graph;
+  CUstreamCaptureMode mode;
+  uint64_t thread;
+  bool invalidated;
+  bool owns_graph; /* not cuStreamBeginCaptureToGraph */
+  struct {
+    sim_stream_t *stream;
+    struct CUgraphNode_st *last;
+    bool joined;
+  } * members;
+  unsigned member_count;
+  struct CUgraphNode_st *deps_out[1];
+  sim_capture_t *next;
+};
+
+extern sim_capture_t *sim_captures;
+bool sim_capture_forbids(const sim_thread_t *thread); /* unsafe call: invalidates what it conflicts with */
+void sim_capture_invalidate(sim_capture_t *capture);
+/* True when work on the stream is not to be queued: captured into a graph, or refused (result tells). Takes
+ * op. */
+bool sim_capture_take(sim_stream_t *stream, sim_op_t *op, CUresult *ret_result);
+CUresult sim_capture_record(sim_stream_t *stream, sim_event_t *event);
+bool sim_capture_wait(sim_stream_t *stream, sim_event_t *event, CUresult *ret_result);
+CUresult sim_capture_implicit(
+    sim_ctx_t *ctx); /* the legacy stream is used while a blocking stream captures */
+struct CUgraphNode_st *sim_capture_alloc_node(sim_stream_t *stream, sim_block_t *block, bool free_node);
+void sim_capture_forget_stream(sim_stream_t *stream);
+
+/* ---- graph.c ---- */
+
+struct CUgraphNode_st {
+  sim_op_t *op; /* NULL for empty and memory nodes */
+  CUgraphNodeType type;
+  sim_graph_t *graph;
+  sim_block_t *block;
+  struct CUgraphNode_st **deps;
+  unsigned dep_count;
+};
+
+struct CUgraph_st {
+  uint32_t magic;
+  uint64_t number;
+  struct CUgraphNode_st **nodes; /* in an order that respects the dependencies */
+  unsigned count, room;
+};
+
+sim_graph_t *sim_graph_new(void);
+void sim_graph_delete(sim_graph_t *graph);
+struct CUgraphNode_st *sim_graph_add(sim_graph_t *graph, CUgraphNodeType type, sim_op_t *op,
+    struct CUgraphNode_st *const *deps, unsigned dep_count);
+
+/* ---- kernel.c ---- */
+
+struct CUfunc_st {
+  uint32_t magic;
+  char *name;
+  void *module;
+  uint64_t ctx_id;
+  enum { SIM_KERNEL_NONE, SIM_KERNEL_FILL, SIM_KERNEL_COPY, SIM_KERNEL_EXPECT } stand_in;
+  sim_func_t *next;
+};
+
+void sim_kernel_drop_context(sim_ctx_t *ctx);
+
+#endif

@@ -1,0 +1,232 @@
+/*
+ * Virtual memory management. Physical memory is accounted at cuMemCreate; its contents belong to the address
+ * range it is mapped to, so memory mapped at two addresses, or moved to another, does not carry its bytes
+ * along.
+ */
+#include "sim.h"
+
+#include <stdlib.h>
+
+typedef struct {
+  sim_device_t *device;
+  uint64_t size;
+  unsigned refs; /* the handle and each mapping */
+  CUmemAllocationProp prop;
+} physical_t;
+
+typedef struct mapping {
+  sim_block_t *block;
+  physical_t *physical;
+  struct mapping *next;
+} mapping_t;
+
+typedef struct reservation {
+  uint64_t address, size;
+  sim_arena_t *arena;
+  struct reservation *next;
+} reservation_t;
+
+static mapping_t *mappings;
+static reservation_t *reservations;
+
+static CUresult reserve(sim_call_t *call, CUdeviceptr *ret, size_t size, size_t alignment)
+{
+  if (!ret || size == 0 || size % SIM_PAGE || (alignment & (alignment - 1)))
+    return CUDA_ERROR_INVALID_VALUE;
+  sim_ctx_t *ctx = sim_ctx_current();
+  sim_arena_t *arena = ctx ? &ctx->device->arena : &sim_devices[0].arena;
+  reservation_t *reservation = calloc(1, sizeof *reservation);
+  if (!reservation)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  reservation->address = sim_arena_take(arena, size);
+  if (!reservation->address) {
+    free(reservation);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  reservation->size = size;
+  reservation->arena = arena;
+  reservation->next = reservations;
+  reservations = reservation;
+  *ret = reservation->address;
+  return CUDA_SUCCESS;
+}
+
+SIM_FN(cuMemAddressReserve,
+    (CUdeviceptr * ret, size_t size, size_t alignment, CUdeviceptr hint, unsigned long long flags),
+    flags ? CUDA_ERROR_INVALID_VALUE : reserve(&call, ret, size, alignment), "%zu %zu -> %llx", size,
+    alignment, sim_str_out(ret, call.result))
+
+static reservation_t **find_reservation(uint64_t address, uint64_t size)
+{
+  for (reservation_t **link = &reservations; *link; link = &(*link)->next) {
+    if (address >= (*link)->address && address + size <= (*link)->address + (*link)->size)
+      return link;
+  }
+  return NULL;
+}
+
+static bool is_mapped(uint64_t address, uint64_t size)
+{
+  for (const mapping_t *mapping = mappings; mapping; mapping = mapping->next) {
+    if (mapping->block->node.key < address + size &&
+        address < mapping->block->node.key + mapping->block->size)
+      return true;
+  }
+  return false;
+}
+
+static CUresult address_free(CUdeviceptr address, size_t size)
+{
+  reservation_t **link = find_reservation(address, size);
+  if (!link || (*link)->address != address || (*link)->size != size || is_mapped(address, size))
+    return CUDA_ERROR_INVALID_VALUE;
+  reservation_t *reservation = *link;
+  *link = reservation->next;
+  sim_arena_give(reservation->arena, address, size, 0, size);
+  free(reservation);
+  return CUDA_SUCCESS;
+}
+
+SIM_FN(cuMemAddressFree, (CUdeviceptr address, size_t size), address_free(address, size), "%s %zu",
+    sim_str_ptr(address), size)
+
+static CUresult create(CUmemGenericAllocationHandle *ret, size_t size, const CUmemAllocationProp *prop)
+{
+  if (!ret || !prop || size == 0 || size % SIM_PAGE || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+    return CUDA_ERROR_INVALID_VALUE;
+  sim_device_t *device = sim_device_get(prop->location.id);
+  if (!device)
+    return CUDA_ERROR_INVALID_DEVICE;
+  if (!sim_device_charge(device, size))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  physical_t *physical = calloc(1, sizeof *physical);
+  if (!physical)
+    abort();
+  physical->device = device;
+  physical->size = size;
+  physical->refs = 1;
+  physical->prop = *prop;
+  *ret = (uintptr_t)physical;
+  return CUDA_SUCCESS;
+}
+
+SIM_FN(cuMemCreate,
+    (CUmemGenericAllocationHandle * ret, size_t size, const CUmemAllocationProp *prop,
+        unsigned long long flags),
+    flags ? CUDA_ERROR_INVALID_VALUE : create(ret, size, prop), "%zu", size)
+
+static CUresult release(physical_t *physical)
+{
+  if (!physical || physical->refs == 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (--physical->refs == 0) {
+    sim_device_credit(physical->device, physical->size);
+    free(physical);
+  }
+  return CUDA_SUCCESS;
+}
+
+SIM_FN(cuMemRelease, (CUmemGenericAllocationHandle handle), release((physical_t *)(uintptr_t)handle), " ")
+
+static CUresult map(CUdeviceptr address, size_t size, size_t offset, physical_t *physical)
+{
+  reservation_t **link = find_reservation(address, size);
+  if (!link || !physical || size == 0 || offset || size != physical->size || address % SIM_PAGE ||
+      is_mapped(address, size))
+    return CUDA_ERROR_INVALID_VALUE;
+  mapping_t *mapping = calloc(1, sizeof *mapping);
+  sim_block_t *block = calloc(1, sizeof *block);
+  if (!mapping || !block)
+    abort();
+  block->node.key = address;
+  block->size = block->requested = size;
+  block->id = block->valid_from = sim_block_next_id();
+  block->kind = SIM_MEM_VMM;
+  block->device = physical->device;
+  block->arena = (*link)->arena;
+  sim_tree_insert(&block->arena->blocks, &block->node);
+  mapping->block = block;
+  mapping->physical = physical;
+  mapping->next = mappings;
+  mappings = mapping;
+  physical->refs++;
+  return CUDA_SUCCESS;
+}
+
+SIM_FN(cuMemMap,
+    (CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+        unsigned long long flags),
+    flags ? CUDA_ERROR_INVALID_VALUE : map(address, size, offset, (physical_t *)(uintptr_t)handle),
+    "%s %zu %zu", sim_str_ptr(address), size, offset)
+
+/* The range must consist of whole mappings. */
+static CUresult unmap(CUdeviceptr address, size_t size)
+{
+  uint64_t covered = 0;
+  for (const mapping_t *mapping = mappings; mapping; mapping = mapping->next) {
+    if (mapping->block->node.key >= address &&
+        mapping->block->node.key + mapping->block->size <= address + size)
+      covered += mapping->block->size;
+  }
+  if (size == 0 || covered != size)
+    return CUDA_ERROR_INVALID_VALUE;
+  for (mapping_t **link = &mappings; *link;) {
+    mapping_t *mapping = *link;
+    sim_block_t *block = mapping->block;
+    if (block->node.key < address || block->node.key + block->size > address + size) {
+      link = &mapping->next;
+      continue;
+    }
+    *link = mapping->next;
+    sim_arena_remove(block->arena, block);
+    (void)release(mapping->physical);
+    free(block);
+    free(mapping);
+  }
+  return CUDA_SUCCESS;
+}
+
+SIM_FN(cuMemUnmap, (CUdeviceptr address, size_t size), unmap(address, size), "%s %zu", sim_str_ptr(address),
+    size)
+SIM_FN(cuMemSetAccess, (CUdeviceptr address, size_t size, const CUmemAccessDesc *desc, size_t count),
+    desc &&count &&is_mapped(address, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE, "%s %zu %zu",
+    sim_str_ptr(address), size, count)
+
+static CUresult granularity(size_t *ret)
+{
+  if (!ret)
+    return CUDA_ERROR_INVALID_VALUE;
+  *ret = SIM_PAGE;
+  return CUDA_SUCCESS;
+}
+
+SIM_FN(cuMemGetAllocationGranularity,
+    (size_t * ret, const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags option),
+    granularity(ret), "%d", (int)option)
+
+static CUresult properties(CUmemAllocationProp *ret, const physical_t *physical)
+{
+  if (!ret || !physical)
+    return CUDA_ERROR_INVALID_VALUE;
+  *ret = physical->prop;
+  return CUDA_SUCCESS;
+}
+
+SIM_FN(cuMemGetAllocationPropertiesFromHandle,
+    (CUmemAllocationProp * ret, CUmemGenericAllocationHandle handle),
+    properties(ret, (const physical_t *)(uintptr_t)handle), " ")
+
+static CUresult retain(CUmemGenericAllocationHandle *ret, void *address)
+{
+  for (const mapping_t *mapping = mappings; ret && mapping; mapping = mapping->next) {
+    if ((uintptr_t)address - mapping->block->node.key < mapping->block->size) {
+      mapping->physical->refs++;
+      *ret = (uintptr_t)mapping->physical;
+      return CUDA_SUCCESS;
+    }
+  }
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+SIM_FN(cuMemRetainAllocationHandle, (CUmemGenericAllocationHandle * ret, void *address), retain(ret, address),
+    "%s", sim_str_ptr((uintptr_t)address))
