@@ -1,0 +1,570 @@
+/*
+ * Recording and reading back: chunks, threads, order, loss.
+ */
+#include <check.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fake_engine.h"
+#include "trace/history.h"
+#include "trace/internal.h"
+
+static gp_recorder_t *recorder;
+static gp_history_t history;
+static uint64_t until_ns[GP_MAX_DEVICES];
+
+static void make_recorder(const char *events, const char *mode)
+{
+  recorder = gp_recorder_create(fake_options(events, mode, NULL), fake_clock, NULL);
+  ck_assert_ptr_nonnull(recorder);
+}
+
+static void setup(void)
+{
+  fake_reset();
+  memset(&history, 0, sizeof(history));
+  for (int i = 0; i < GP_MAX_DEVICES; i++)
+    until_ns[i] = UINT64_MAX;
+}
+
+static void teardown(void)
+{
+  gp_history_fini(&history);
+  gp_recorder_destroy(recorder);
+  recorder = NULL;
+}
+
+static void take(void)
+{
+  gp_history_fini(&history);
+  ck_assert(gp_history_take(&recorder->chunks, until_ns, &history));
+}
+
+static const gp_event_record_t *nth(size_t i)
+{
+  ck_assert_uint_lt(i, history.count);
+  return &history.records[history.order[i]];
+}
+
+static void assert_sorted(void)
+{
+  for (size_t i = 1; i < history.count; i++)
+    ck_assert_uint_ge(nth(i)->time_ns, nth(i - 1)->time_ns);
+}
+
+/* Runs fn in a thread and waits for its end. */
+static void in_thread(void *(*fn)(void *), void *arg)
+{
+  pthread_t thread;
+  ck_assert_int_eq(pthread_create(&thread, NULL, fn, arg), 0);
+  pthread_join(thread, NULL);
+}
+
+typedef struct work {
+  uint64_t first_ns;
+  uint64_t step_ns;
+  uint64_t count;
+  pthread_barrier_t *recorded; /* NULL: do not wait */
+  pthread_barrier_t *finish;
+} work_t;
+
+static void *record_some(void *arg)
+{
+  const work_t *work = arg;
+  const gp_observer_t observer = gp_recorder_observer(recorder);
+  for (uint64_t i = 0; i < work->count; i++) {
+    /* No device: its clock makes times unique, and these tests set them. */
+    const gp_event_t event = {.time_ns = work->first_ns + i * work->step_ns,
+        .block = i + 1,
+        .action = GP_ACTION_ALLOC,
+        .device = -1};
+    observer.event(observer.self, &event);
+  }
+  if (work->recorded) {
+    pthread_barrier_wait(work->recorded);
+    pthread_barrier_wait(work->finish);
+  }
+  return NULL;
+}
+
+START_TEST(test_every_field_comes_back)
+{
+  make_recorder(NULL, NULL);
+  const gp_observer_t observer = gp_recorder_observer(recorder);
+  const gp_event_t event = {.time_ns = 1000000001,
+      .address = 0x7fffffe00000,
+      .size = 0x123456789a,
+      .rounded_size = 0x1234600000,
+      .block = UINT64_C(1) << 40,
+      .duration_ns = 123456789,
+      .lifetime_ns = UINT64_C(1) << 50,
+      .stream = 0xdeadbeef0,
+      .action = GP_ACTION_PASSTHROUGH_FREE,
+      .detail = GP_DETAIL_PASS_MANAGED,
+      .device = 63,
+      .has_stream = true,
+      .hit = true};
+  observer.event(observer.self, &event);
+  take();
+  ck_assert_uint_eq(history.count, 1);
+  const gp_event_record_t *record = nth(0);
+  ck_assert_uint_eq(record->time_ns, event.time_ns);
+  ck_assert_uint_eq(record->address, event.address);
+  ck_assert_uint_eq(record->size, event.size);
+  ck_assert_uint_eq(record->rounded_size, event.rounded_size);
+  ck_assert_uint_eq(record->block, event.block);
+  ck_assert_uint_eq(record->lifetime_ns, event.lifetime_ns);
+  ck_assert_uint_eq(gp_event_record_duration_unpack(record->duration), event.duration_ns);
+  ck_assert_int_eq(record->stack, -1);
+  ck_assert_int_eq(record->stream, 0);
+  ck_assert_uint_eq(record->thread, 0);
+  ck_assert_uint_eq(record->action, event.action);
+  ck_assert_uint_eq(record->detail, event.detail);
+  ck_assert_int_eq(record->device, 63);
+  ck_assert_uint_eq(record->hit, 1);
+  ck_assert_uint_eq(recorder->streams.handles[0], event.stream);
+  ck_assert_int_eq(recorder->threads.entries[0].tid, (int)syscall(SYS_gettid));
+}
+END_TEST
+
+START_TEST(test_long_durations_keep_their_magnitude)
+{
+  ck_assert_uint_eq(gp_event_record_duration_unpack(gp_event_record_duration_pack(2147483647)), 2147483647);
+  ck_assert_uint_eq(
+      gp_event_record_duration_unpack(gp_event_record_duration_pack(UINT64_C(60000000000))) >> 10,
+      UINT64_C(60000000000) >> 10);
+  ck_assert_uint_eq(
+      gp_event_record_duration_unpack(gp_event_record_duration_pack(UINT64_MAX)), UINT64_C(0x7fffffff) << 10);
+}
+END_TEST
+
+START_TEST(test_nothing_is_dropped_within_the_capacity)
+{
+  make_recorder("GPUPOOL_TRACE_EVENTS=1024", NULL);
+  for (uint64_t i = 1; i <= 1024; i++)
+    fake_record(recorder, GP_ACTION_ALLOC, 1000 * i, i);
+  take();
+  ck_assert_uint_eq(history.count, 1024);
+  ck_assert_uint_eq(history.dropped, 0);
+  ck_assert(!history.has_lost);
+}
+END_TEST
+
+START_TEST(test_wrap_keeps_a_suffix)
+{
+  make_recorder("GPUPOOL_TRACE_EVENTS=1024", NULL);
+  const uint64_t total = 100000 + 7;
+  for (uint64_t i = 1; i <= total; i++)
+    fake_record(recorder, GP_ACTION_ALLOC, 1000 * i, i);
+  take();
+  ck_assert_uint_ge(history.count, 1024 - GP_CHUNK_EVENTS_MIN);
+  ck_assert_uint_le(history.count, 1024 + GP_CHUNK_EVENTS_MIN);
+  ck_assert_uint_eq(history.count + history.dropped, total);
+  ck_assert(history.has_lost);
+  for (size_t i = 0; i < history.count; i++)
+    ck_assert_uint_eq(nth(i)->block, history.dropped + 1 + i);
+  ck_assert_uint_eq(history.since_ns, 1000 * history.dropped);
+}
+END_TEST
+
+START_TEST(test_two_threads_merge_in_order)
+{
+  make_recorder("GPUPOOL_TRACE_EVENTS=16384", NULL);
+  pthread_barrier_t recorded, finish;
+  pthread_barrier_init(&recorded, NULL, 3);
+  pthread_barrier_init(&finish, NULL, 3);
+  work_t odd = {.first_ns = 1001, .step_ns = 2, .count = 3000, .recorded = &recorded, .finish = &finish};
+  work_t even = {.first_ns = 1000, .step_ns = 2, .count = 3000, .recorded = &recorded, .finish = &finish};
+  pthread_t threads[2];
+  pthread_create(&threads[0], NULL, record_some, &odd);
+  pthread_create(&threads[1], NULL, record_some, &even);
+  pthread_barrier_wait(&recorded);
+  take(); /* with both chunks open */
+  ck_assert_uint_eq(history.count, 6000);
+  for (size_t i = 0; i < 6000; i++) {
+    ck_assert_uint_eq(nth(i)->time_ns, 1000 + i);
+    ck_assert_uint_eq(nth(i)->block, i / 2 + 1);
+  }
+  ck_assert_uint_ne(nth(0)->thread, nth(1)->thread);
+  pthread_barrier_wait(&finish);
+  pthread_join(threads[0], NULL);
+  pthread_join(threads[1], NULL);
+}
+END_TEST
+
+START_TEST(test_equal_times_go_by_block_then_arrival)
+{
+  make_recorder(NULL, NULL);
+  const gp_observer_t observer = gp_recorder_observer(recorder);
+  static const uint64_t mine[] = {5, 2, 9};
+  for (int i = 0; i < 3; i++) {
+    const gp_event_t event = {.time_ns = 70, .block = mine[i], .device = -1};
+    observer.event(observer.self, &event);
+  }
+  work_t other = {.first_ns = 70, .step_ns = 0, .count = 3}; /* blocks 1 2 3 */
+  in_thread(record_some, &other);
+  take();
+  ck_assert_uint_eq(history.count, 6);
+  static const uint64_t expected[] = {1, 2, 3, 5, 2, 9};
+  for (size_t i = 0; i < 6; i++)
+    ck_assert_uint_eq(nth(i)->block, expected[i]);
+}
+END_TEST
+
+START_TEST(test_order_of_one_device_is_that_of_arrival)
+{
+  make_recorder(NULL, NULL);
+  /* The second looked at the clock before it got the lock: its event is later all the same. */
+  fake_record(recorder, GP_ACTION_FREE_COMPLETED, 5000, 1);
+  fake_record(recorder, GP_ACTION_ALLOC, 4000, 2);
+  fake_record(recorder, GP_ACTION_ALLOC, 5001, 3);
+  fake_record(recorder, GP_ACTION_ALLOC, 9000, 4);
+  take();
+  for (size_t i = 0; i < 4; i++)
+    ck_assert_uint_eq(nth(i)->block, i + 1);
+  ck_assert_uint_eq(nth(1)->time_ns, 5001);
+  ck_assert_uint_eq(nth(2)->time_ns, 5002);
+  ck_assert_uint_eq(nth(3)->time_ns, 9000);
+}
+END_TEST
+
+START_TEST(test_times_that_go_backwards_are_sorted)
+{
+  make_recorder(NULL, NULL);
+  const gp_observer_t observer = gp_recorder_observer(recorder);
+  srandom(42);
+  for (int i = 0; i < 5000; i++) {
+    const gp_event_t event = {.time_ns = (uint64_t)(i * 10 + random() % 400), .block = 1, .device = -1};
+    observer.event(observer.self, &event);
+  }
+  take();
+  ck_assert_uint_eq(history.count, 5000);
+  assert_sorted();
+}
+END_TEST
+
+START_TEST(test_events_after_the_fence_are_left_out)
+{
+  make_recorder(NULL, NULL);
+  fake_now_ns = 5000;
+  fake_record(recorder, GP_ACTION_ALLOC, 4990, 1);
+  fake_record(recorder, GP_ACTION_ALLOC, 4991, 2);
+  until_ns[0] = gp_recorder_fence_ns(recorder, 0);
+  /* Stamped before, recorded after: the blocks do not show it. */
+  fake_record(recorder, GP_ACTION_ALLOC, 4995, 3);
+  take();
+  ck_assert_uint_eq(history.count, 2);
+  ck_assert_uint_eq(history.dropped, 0);
+  until_ns[0] = UINT64_MAX;
+  take();
+  ck_assert_uint_eq(history.count, 3);
+  ck_assert_uint_eq(nth(2)->block, 3);
+}
+END_TEST
+
+START_TEST(test_events_of_ended_threads_are_kept)
+{
+  make_recorder("GPUPOOL_TRACE_EVENTS=1024", NULL);
+  work_t work = {.step_ns = 10, .count = 5};
+  for (uint64_t i = 0; i < 20; i++) {
+    work.first_ns = 1000 * (i + 1);
+    in_thread(record_some, &work);
+  }
+  take();
+  ck_assert_uint_eq(history.count, 100);
+  assert_sorted();
+  ck_assert_uint_eq(atomic_load(&recorder->threads.count), 20);
+  ck_assert_uint_eq(nth(99)->thread, 19);
+}
+END_TEST
+
+START_TEST(test_chunks_of_ended_threads_are_used_again)
+{
+  make_recorder("GPUPOOL_TRACE_EVENTS=1024", NULL);
+  /* Many more threads than chunks: were a chunk lost with each, the shared one would have to serve. */
+  work_t work = {.step_ns = 10, .count = 2};
+  for (uint64_t i = 0; i < 300; i++) {
+    work.first_ns = 1000 * (i + 1);
+    in_thread(record_some, &work);
+  }
+  take();
+  ck_assert_uint_eq(history.count + history.dropped, 600);
+  ck_assert_uint_eq(history.count, 2 * 64);
+  ck_assert_uint_eq(nth(0)->time_ns, 1000 * (300 - 64 + 1));
+  ck_assert_uint_eq(atomic_load(&recorder->chunks.chunks[recorder->chunks.region->chunk_count - 1].count), 0);
+}
+END_TEST
+
+START_TEST(test_oldest_chunk_is_used_again_first)
+{
+  make_recorder("GPUPOOL_TRACE_EVENTS=1024", NULL);
+  /* 64 chunks, closed from the newest to the oldest. */
+  work_t work = {.count = 1};
+  for (uint64_t i = 0; i < 64; i++) {
+    work.first_ns = 10000 - i;
+    in_thread(record_some, &work);
+  }
+  work.first_ns = 20000;
+  in_thread(record_some, &work);
+  take();
+  ck_assert_uint_eq(history.count, 64);
+  ck_assert_uint_eq(history.dropped, 1);
+  ck_assert_uint_eq(history.since_ns, 10000 - 63);
+}
+END_TEST
+
+/* 80 threads that live together, 65 chunks: the last ones share. */
+START_TEST(test_threads_share_when_no_chunk_is_left)
+{
+  make_recorder("GPUPOOL_TRACE_EVENTS=1024", NULL);
+  enum { THREADS = 80 };
+  pthread_barrier_t recorded, finish;
+  pthread_barrier_init(&recorded, NULL, 2);
+  pthread_barrier_init(&finish, NULL, THREADS + 1);
+  pthread_t threads[THREADS];
+  work_t works[THREADS];
+  for (uint64_t i = 0; i < THREADS; i++) {
+    works[i] = (work_t){.first_ns = 1000 + i, .count = 1, .recorded = &recorded, .finish = &finish};
+    pthread_create(&threads[i], NULL, record_some, &works[i]);
+    pthread_barrier_wait(&recorded); /* one after the other */
+  }
+  take();
+  uint32_t shared = recorder->chunks.region->chunk_count - 1;
+  ck_assert_uint_eq(shared, 64);
+  ck_assert_uint_eq(atomic_load(&recorder->chunks.chunks[shared].count), THREADS - 64);
+  ck_assert_uint_eq(history.count, THREADS);
+  for (size_t i = 0; i < THREADS; i++)
+    ck_assert_uint_eq(nth(i)->time_ns, 1000 + i);
+
+  /* The shared chunk (16 events) is full: one more empties it, and what is as old elsewhere is lost with it.
+   */
+  work_t more = {.first_ns = 2000, .count = 1};
+  in_thread(record_some, &more);
+  take();
+  ck_assert_uint_eq(history.count, 1);
+  ck_assert_uint_eq(nth(0)->time_ns, 2000);
+  ck_assert_uint_eq(history.dropped, THREADS);
+  ck_assert_uint_eq(history.since_ns, 1000 + THREADS - 1);
+  pthread_barrier_wait(&finish);
+  for (int i = 0; i < THREADS; i++)
+    pthread_join(threads[i], NULL);
+}
+END_TEST
+
+START_TEST(test_loss_in_one_thread_hides_older_events_of_others)
+{
+  make_recorder("GPUPOOL_TRACE_EVENTS=1024", NULL);
+  pthread_barrier_t recorded, finish;
+  pthread_barrier_init(&recorded, NULL, 2);
+  pthread_barrier_init(&finish, NULL, 2);
+  work_t idle = {.first_ns = 10, .step_ns = 1, .count = 3, .recorded = &recorded, .finish = &finish};
+  pthread_t thread;
+  pthread_create(
+      &thread, NULL, record_some, &idle); /* keeps its chunk open, with events from the beginning */
+  pthread_barrier_wait(&recorded);
+  for (uint64_t i = 1; i <= 5000; i++)
+    fake_record(recorder, GP_ACTION_ALLOC, 1000 * i, i);
+  take();
+  ck_assert_uint_eq(history.count + history.dropped, 5003);
+  for (size_t i = 0; i < history.count; i++)
+    ck_assert_uint_eq(nth(i)->block, 5000 - history.count + 1 + i);
+  pthread_barrier_wait(&finish);
+  pthread_join(thread, NULL);
+}
+END_TEST
+
+START_TEST(test_mode_off_and_state_record_nothing)
+{
+  make_recorder(_i ? "GPUPOOL_TRACE=off" : "GPUPOOL_TRACE=state", NULL);
+  ck_assert_int_eq(gp_recorder_mode(recorder), _i ? GP_TRACE_OFF : GP_TRACE_STATE);
+  fake_record(recorder, GP_ACTION_ALLOC, 1000, 1);
+  take();
+  ck_assert_uint_eq(history.count, 0);
+  ck_assert_uint_eq(atomic_load(&recorder->threads.count), 0);
+}
+END_TEST
+
+START_TEST(test_pause_forgets_what_was_before)
+{
+  make_recorder(NULL, NULL);
+  fake_record(recorder, GP_ACTION_ALLOC, 1000, 1);
+  gp_recorder_set_mode(recorder, GP_TRACE_OFF);
+  fake_record(recorder, GP_ACTION_ALLOC, 2000, 2);
+  take();
+  ck_assert_uint_eq(history.count, 1); /* while it is off, what was recorded is still a complete history */
+  fake_now_ns = 3000;
+  gp_recorder_set_mode(recorder, GP_TRACE_ALL);
+  fake_record(recorder, GP_ACTION_ALLOC, 4000, 3);
+  gp_recorder_set_mode(recorder, GP_TRACE_ALL); /* no change */
+  take();
+  ck_assert_uint_eq(history.count, 1);
+  ck_assert_uint_eq(nth(0)->block, 3);
+  ck_assert_uint_eq(history.dropped, 1);
+  ck_assert_uint_eq(history.since_ns, 3000);
+}
+END_TEST
+
+START_TEST(test_streams_keep_their_index)
+{
+  make_recorder(NULL, NULL);
+  const gp_observer_t observer = gp_recorder_observer(recorder);
+  static const uint64_t handles[] = {0, 1, 0x5550, 0, 0x5550, 2, 1};
+  static const int expected[] = {0, 1, 2, 0, 2, 3, 1};
+  for (uint64_t i = 0; i < 7; i++) {
+    const gp_event_t event = {.time_ns = i, .stream = handles[i], .device = -1, .has_stream = true};
+    observer.event(observer.self, &event);
+  }
+  const gp_event_t without = {.time_ns = 7, .stream = 99, .device = -1};
+  observer.event(observer.self, &without);
+  take();
+  for (size_t i = 0; i < 7; i++)
+    ck_assert_int_eq(nth(i)->stream, expected[i]);
+  ck_assert_int_eq(nth(7)->stream, -1);
+  ck_assert_uint_eq(atomic_load(&recorder->streams.count), 4);
+}
+END_TEST
+
+START_TEST(test_streams_beyond_the_table_have_none)
+{
+  make_recorder(NULL, NULL);
+  for (uint64_t i = 0; i < GP_STREAMS_MAX; i++)
+    ck_assert_int_eq(gp_streams_intern(&recorder->streams, i * 4096), (int)i);
+  ck_assert_int_eq(gp_streams_intern(&recorder->streams, 7), -1);
+  ck_assert_int_eq(gp_streams_intern(&recorder->streams, 100 * 4096), 100);
+}
+END_TEST
+
+static void *name_and_record(void *arg)
+{
+  prctl(PR_SET_NAME, "worker-7");
+  return record_some(arg);
+}
+
+START_TEST(test_threads_have_names)
+{
+  make_recorder(NULL, NULL);
+  work_t work = {.first_ns = 1, .count = 1};
+  in_thread(name_and_record, &work);
+  ck_assert_str_eq(recorder->threads.entries[0].name, "worker-7");
+}
+END_TEST
+
+START_TEST(test_last_thread_entry_stands_for_the_rest)
+{
+  make_recorder(NULL, NULL);
+  for (int i = 0; i < GP_THREADS_MAX - 1; i++)
+    ck_assert_uint_eq(gp_threads_add_caller(&recorder->threads), i);
+  ck_assert_uint_eq(gp_threads_add_caller(&recorder->threads), GP_THREADS_MAX - 1);
+  ck_assert_uint_eq(gp_threads_add_caller(&recorder->threads), GP_THREADS_MAX - 1);
+  ck_assert_int_eq(recorder->threads.entries[GP_THREADS_MAX - 1].tid, 0);
+  ck_assert_str_eq(recorder->threads.entries[GP_THREADS_MAX - 1].name, GP_THREADS_OTHER_NAME);
+}
+END_TEST
+
+START_TEST(test_forked_child_is_silent)
+{
+  make_recorder(NULL, NULL);
+  fake_record(recorder, GP_ACTION_ALLOC, 1000, 1);
+  pid_t child = fork();
+  if (child == 0) {
+    if (_i == 0)
+      gp_recorder_fork_child(recorder);
+    for (uint64_t i = 0; i < 1000; i++) /* more than the rest of a chunk */
+      fake_record(recorder, GP_ACTION_ALLOC, 2000 + i, 2);
+    _exit(gp_recorder_mode(recorder) == GP_TRACE_OFF ? 0 : 1);
+  }
+  int status;
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  ck_assert_int_eq(status, 0);
+  take();
+  ck_assert_uint_eq(history.count, 1);
+}
+END_TEST
+
+/* Writers and readers at once; for the sanitizers, and that what a reader sees is a suffix of each thread. */
+static atomic_bool stop;
+
+static void *record_until_stopped(void *arg)
+{
+  const gp_observer_t observer = gp_recorder_observer(recorder);
+  uint64_t device = *(uint64_t *)arg;
+  for (uint64_t i = 1; !atomic_load_explicit(&stop, memory_order_relaxed); i++) {
+    const gp_event_t event = {.time_ns = atomic_fetch_add(&fake_now_ns, 1),
+        .block = i,
+        .device = (int)device,
+        .has_stream = true,
+        .stream = i % 5};
+    observer.event(observer.self, &event);
+  }
+  return NULL;
+}
+
+START_TEST(test_readers_see_a_suffix_while_others_record)
+{
+  make_recorder("GPUPOOL_TRACE_EVENTS=4096", NULL);
+  enum { THREADS = 3 };
+  pthread_t threads[THREADS];
+  uint64_t devices[THREADS];
+  atomic_store(&stop, false);
+  for (uint64_t i = 0; i < THREADS; i++) {
+    devices[i] = i;
+    pthread_create(&threads[i], NULL, record_until_stopped, &devices[i]);
+  }
+  for (int round = 0; round < 40; round++) {
+    uint64_t last[THREADS] = {0};
+    take();
+    assert_sorted();
+    for (size_t i = 0; i < history.count; i++) {
+      const gp_event_record_t *record = nth(i);
+      uint64_t *block = &last[record->device];
+      ck_assert(*block == 0 || record->block == *block + 1);
+      *block = record->block;
+    }
+    gp_history_fini(&history);
+  }
+  atomic_store(&stop, true);
+  for (int i = 0; i < THREADS; i++)
+    pthread_join(threads[i], NULL);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("recorder");
+  TCase *tcase = tcase_create("recorder");
+  tcase_set_timeout(tcase, 60);
+  tcase_add_checked_fixture(tcase, setup, teardown);
+  tcase_add_test(tcase, test_every_field_comes_back);
+  tcase_add_test(tcase, test_long_durations_keep_their_magnitude);
+  tcase_add_test(tcase, test_nothing_is_dropped_within_the_capacity);
+  tcase_add_test(tcase, test_wrap_keeps_a_suffix);
+  tcase_add_test(tcase, test_two_threads_merge_in_order);
+  tcase_add_test(tcase, test_equal_times_go_by_block_then_arrival);
+  tcase_add_test(tcase, test_order_of_one_device_is_that_of_arrival);
+  tcase_add_test(tcase, test_times_that_go_backwards_are_sorted);
+  tcase_add_test(tcase, test_events_after_the_fence_are_left_out);
+  tcase_add_test(tcase, test_events_of_ended_threads_are_kept);
+  tcase_add_test(tcase, test_chunks_of_ended_threads_are_used_again);
+  tcase_add_test(tcase, test_oldest_chunk_is_used_again_first);
+  tcase_add_test(tcase, test_threads_share_when_no_chunk_is_left);
+  tcase_add_test(tcase, test_loss_in_one_thread_hides_older_events_of_others);
+  tcase_add_loop_test(tcase, test_mode_off_and_state_record_nothing, 0, 2);
+  tcase_add_test(tcase, test_pause_forgets_what_was_before);
+  tcase_add_test(tcase, test_streams_keep_their_index);
+  tcase_add_test(tcase, test_streams_beyond_the_table_have_none);
+  tcase_add_test(tcase, test_threads_have_names);
+  tcase_add_test(tcase, test_last_thread_entry_stands_for_the_rest);
+  tcase_add_loop_test(tcase, test_forked_child_is_silent, 0, 2);
+  tcase_add_test(tcase, test_readers_see_a_suffix_while_others_record);
+  suite_add_tcase(suite, tcase);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

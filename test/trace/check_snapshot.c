@@ -1,0 +1,474 @@
+/*
+ * Snapshot files: names, folders, errors, how many; and the report of an out of memory.
+ */
+#include <check.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fake_engine.h"
+#include "pool/util/size.h"
+#include "trace/internal.h"
+#include "trace/oom_report.h"
+#include "trace/snapshot.h"
+
+static char folder[] = "/tmp/check_snapshot.XXXXXX";
+static char fallback[128];
+static gp_recorder_t *recorder;
+static char content[1 << 20];
+
+static void setup(void)
+{
+  strcpy(folder + strlen(folder) - 6, "XXXXXX");
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+  ck_assert_int_eq(chdir(folder), 0);
+  snprintf(fallback, sizeof(fallback), "%s/fallback", folder);
+  ck_assert_int_eq(mkdir(fallback, 0700), 0);
+  setenv("TMPDIR", fallback, 1);
+  fake_reset();
+  fake_fill();
+}
+
+static void make_recorder(const char *output, const char *more)
+{
+  const gp_options_t *options = output ? fake_options(output, more, NULL) : fake_options(more, NULL);
+  recorder = gp_recorder_create(options, fake_clock, NULL);
+  ck_assert_ptr_nonnull(recorder);
+  gp_recorder_attach(recorder, fake_engine_pointer());
+}
+
+static void teardown(void)
+{
+  char command[256];
+  gp_recorder_destroy(recorder);
+  recorder = NULL;
+  snprintf(command, sizeof(command), "rm -rf %s", folder);
+  ck_assert_int_eq(system(command), 0);
+}
+
+/* Entries of a folder, hidden ones too: leftover temporary files count. */
+static int count_files(const char *path)
+{
+  int count = 0;
+  DIR *dir = opendir(path);
+  ck_assert_ptr_nonnull(dir);
+  for (struct dirent *entry; (entry = readdir(dir));)
+    count += strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") && strcmp(entry->d_name, "fallback");
+  closedir(dir);
+  return count;
+}
+
+static const char *read_file(const char *path)
+{
+  int fd = open(path, O_RDONLY);
+  ck_assert_msg(fd >= 0, "%s is missing", path);
+  ssize_t length = read(fd, content, sizeof(content) - 1);
+  ck_assert_int_ge(length, 0);
+  content[length] = '\0';
+  close(fd);
+  return content;
+}
+
+static void write_text(const char *path, const char *text)
+{
+  FILE *file = fopen(path, "w");
+  ck_assert_ptr_nonnull(file);
+  fputs(text, file);
+  fclose(file);
+}
+
+static int write_snapshot(void)
+{
+  return gp_snapshot_write(recorder, "test", NULL, NULL);
+}
+
+START_TEST(test_file_is_complete_and_private)
+{
+  make_recorder("GPUPOOL_OUTPUT=snap.%r.%n.json", NULL);
+  umask(0);
+  ck_assert_int_eq(write_snapshot(), 0);
+  struct stat status;
+  ck_assert_int_eq(stat("snap.test.1.json", &status), 0);
+  ck_assert_uint_eq(status.st_mode & 07777, 0600);
+  const char *text = read_file("snap.test.1.json");
+  ck_assert_ptr_eq(strstr(text, "{\n\"format\":\"gpupool-snapshot\",\n\"version\":1,\n"), text);
+  ck_assert_str_eq(text + strlen(text) - 2, "}\n");
+  ck_assert_int_eq(count_files("."), 1);
+  ck_assert_uint_eq(
+      fake_log_matches("snapshot written: snap.test.1.json; next: gpupool summary snap.test.1.json"), 1);
+  ck_assert_int_eq(fake_log_levels[0], GP_LOG_INFO);
+}
+END_TEST
+
+START_TEST(test_nothing_is_overwritten)
+{
+  make_recorder("GPUPOOL_OUTPUT=snap.json", NULL);
+  write_text("snap.json", "mine");
+  write_text("snap.json.1", "mine too");
+  ck_assert_int_eq(write_snapshot(), 0);
+  ck_assert_int_eq(write_snapshot(), 0);
+  ck_assert_str_eq(read_file("snap.json"), "mine");
+  ck_assert_str_eq(read_file("snap.json.1"), "mine too");
+  ck_assert_ptr_nonnull(strstr(read_file("snap.json.2"), "gpupool-snapshot"));
+  ck_assert_ptr_nonnull(strstr(read_file("snap.json.3"), "gpupool-snapshot"));
+  ck_assert_int_eq(count_files("."), 4);
+}
+END_TEST
+
+START_TEST(test_dangling_link_is_not_followed)
+{
+  make_recorder("GPUPOOL_OUTPUT=snap.json", NULL);
+  ck_assert_int_eq(symlink("victim", "snap.json"), 0);
+  ck_assert_int_eq(write_snapshot(), 0);
+  ck_assert_int_ne(access("victim", F_OK), 0);
+  ck_assert_int_eq(access("snap.json.1", F_OK), 0);
+}
+END_TEST
+
+START_TEST(test_stale_temporary_file_is_left_alone)
+{
+  char name[64];
+  make_recorder("GPUPOOL_OUTPUT=snap.json", NULL);
+  snprintf(name, sizeof(name), ".gpupool-%d-1.tmp", (int)getpid());
+  write_text(name, "of another life");
+  ck_assert_int_eq(write_snapshot(), 0);
+  ck_assert_str_eq(read_file(name), "of another life");
+  ck_assert_int_eq(count_files("."), 2);
+}
+END_TEST
+
+START_TEST(test_folder_as_output_gets_the_default_name)
+{
+  ck_assert_int_eq(mkdir("out", 0700), 0);
+  make_recorder(_i ? "GPUPOOL_OUTPUT=out/" : "GPUPOOL_OUTPUT=out", NULL);
+  ck_assert_int_eq(write_snapshot(), 0);
+  ck_assert_int_eq(count_files("out"), 1);
+  char expected[256];
+  snprintf(expected, sizeof(expected), "snapshot written: out/gpupool.%s.", program_invocation_short_name);
+  ck_assert_uint_eq(fake_log_matches(expected), 1);
+}
+END_TEST
+
+START_TEST(test_missing_folder_falls_back)
+{
+  make_recorder("GPUPOOL_OUTPUT=missing/snap.%n.json", NULL);
+  ck_assert_int_eq(write_snapshot(), 0);
+  ck_assert_int_eq(write_snapshot(), 0);
+  ck_assert_int_eq(count_files(fallback), 2);
+  ck_assert_uint_eq(fake_log_matches("cannot create missing/snap.1.json"), 1);
+  ck_assert_uint_eq(fake_log_matches("cannot create"), 1); /* one line */
+  char expected[256];
+  snprintf(expected, sizeof(expected), "snapshot written: %s/snap.2.json", fallback);
+  ck_assert_uint_eq(fake_log_matches(expected), 1);
+}
+END_TEST
+
+START_TEST(test_no_folder_at_all_is_one_line)
+{
+  setenv("TMPDIR", "/nonexistent", 1);
+  make_recorder("GPUPOOL_OUTPUT=missing/snap.json", NULL);
+  errno = 4711;
+  ck_assert_int_eq(write_snapshot(), ENOENT);
+  ck_assert_int_eq(errno, 4711);
+  ck_assert_uint_eq(fake_log_count, 1);
+  ck_assert_str_eq(fake_log[0], "cannot write the snapshot missing/snap.json: No such file or directory");
+  ck_assert_int_eq(fake_log_levels[0], GP_LOG_ERROR);
+  ck_assert_int_eq(count_files("."), 0);
+}
+END_TEST
+
+/* The file size limit stands for a full disk: write(2) fails in the middle of the document. */
+START_TEST(test_full_disk_leaves_nothing)
+{
+  pid_t child = fork();
+  if (child == 0) {
+    make_recorder("GPUPOOL_OUTPUT=snap.json", NULL);
+    for (uint64_t i = 0; i < 20000; i++)
+      fake_record(recorder, GP_ACTION_ALLOC, fake_now_ns + i, i);
+    /* SIGXFSZ at its default would end the process. */
+    const struct rlimit limit = {100000, 100000};
+    if (_i == 1)
+      signal(SIGXFSZ, SIG_IGN);
+    if (setrlimit(RLIMIT_FSIZE, &limit))
+      _exit(2);
+    if (write_snapshot() != EFBIG)
+      _exit(3);
+    if (fake_log_count != 1 || strcmp(fake_log[0], "cannot write the snapshot snap.json: File too large"))
+      _exit(4);
+    sigset_t pending;
+    sigpending(&pending);
+    if (sigismember(&pending, SIGXFSZ))
+      _exit(5);
+    _exit(count_files(".") == 0 ? 0 : 6);
+  }
+  int status;
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+START_TEST(test_no_more_files_than_output_max)
+{
+  make_recorder("GPUPOOL_OUTPUT=snap.json", "GPUPOOL_OUTPUT_MAX=2");
+  ck_assert_int_eq(write_snapshot(), 0);
+  ck_assert_int_eq(write_snapshot(), 0);
+  ck_assert_int_eq(write_snapshot(), ECANCELED);
+  ck_assert_int_eq(write_snapshot(), ECANCELED);
+  ck_assert_int_eq(count_files("."), 2);
+  ck_assert_uint_eq(fake_log_matches("no more will be (GPUPOOL_OUTPUT_MAX)"), 1);
+  /* A path that somebody asked for by name is another matter. */
+  ck_assert_int_eq(gp_snapshot_write(recorder, "api", NULL, "100%d.json"), 0);
+  ck_assert_int_eq(access("100%d.json", F_OK), 0);
+}
+END_TEST
+
+START_TEST(test_failed_files_do_not_count)
+{
+  setenv("TMPDIR", "/nonexistent", 1);
+  make_recorder("GPUPOOL_OUTPUT=later/snap.json", "GPUPOOL_OUTPUT_MAX=1");
+  ck_assert_int_eq(write_snapshot(), ENOENT);
+  ck_assert_int_eq(mkdir("later", 0700), 0);
+  ck_assert_int_eq(write_snapshot(), 0);
+}
+END_TEST
+
+START_TEST(test_snapshot_event_shows_in_the_next_one)
+{
+  make_recorder("GPUPOOL_OUTPUT=snap.%n.json", NULL);
+  ck_assert_int_eq(write_snapshot(), 0);
+  fake_now_ns += 1000;
+  ck_assert_int_eq(write_snapshot(), 0);
+  ck_assert_ptr_nonnull(strstr(read_file("snap.1.json"), "\"action\":[],"));
+  char expected[64];
+  snprintf(expected, sizeof(expected), "\"action\":[%d],", GP_ACTION_SNAPSHOT);
+  ck_assert_ptr_nonnull(strstr(read_file("snap.2.json"), expected));
+  ck_assert_ptr_nonnull(strstr(content, "\"size\":[6291456],"));
+}
+END_TEST
+
+START_TEST(test_blocks_are_read_until_they_fit)
+{
+  make_recorder("GPUPOOL_OUTPUT=snap.json", NULL);
+  for (int i = 4; i < 1000; i++)
+    fake_engine.blocks[i] = (gp_block_view_t){.address = 0x7f1000000000 + (uint64_t)i * 4096, .size = 4096};
+  fake_engine.block_count = 1000; /* the statistics say 4 */
+  ck_assert_int_eq(write_snapshot(), 0);
+  ck_assert_uint_eq(fake_engine.block_reads, 2);
+  const char *text = read_file("snap.json");
+  char expected[64];
+  snprintf(
+      expected, sizeof(expected), "\"address\":%llu,\"total_size\":4096", 0x7f1000000000ull + 999 * 4096);
+  ck_assert_ptr_nonnull(strstr(text, expected));
+}
+END_TEST
+
+START_TEST(test_child_writes_no_file)
+{
+  make_recorder("GPUPOOL_OUTPUT=snap.json", NULL);
+  pid_t child = fork();
+  if (child == 0) {
+    if (_i)
+      gp_recorder_fork_child(recorder);
+    gp_snapshot_at_exit(recorder);
+    write_snapshot();
+    const gp_oom_t oom = {.requested = 1};
+    gp_snapshot_out_of_memory(recorder, &oom);
+    _exit(count_files("."));
+  }
+  int status;
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+/*
+ * At exit
+ */
+
+START_TEST(test_exit_writes_where_memory_was_used)
+{
+  make_recorder("GPUPOOL_OUTPUT=snap.%r.json", NULL);
+  memset(&fake_engine.stats, 0, sizeof(fake_engine.stats));
+  ck_assert_int_eq(gp_snapshot_at_exit(recorder), 0);
+  ck_assert_int_eq(count_files("."), 0);
+  fake_engine.stats.allocation.allocated = 1;
+  ck_assert_int_eq(gp_snapshot_at_exit(recorder), 0);
+  ck_assert_int_eq(access("snap.exit.json", F_OK), 0);
+}
+END_TEST
+
+START_TEST(test_exit_is_silent_without_engine_or_wish)
+{
+  make_recorder("GPUPOOL_OUTPUT=snap.json", "GPUPOOL_SNAPSHOT_AT=oom");
+  ck_assert_int_eq(gp_snapshot_at_exit(recorder), 0);
+  gp_recorder_destroy(recorder);
+  make_recorder("GPUPOOL_OUTPUT=snap.json", NULL);
+  gp_recorder_attach(recorder, NULL);
+  ck_assert_int_eq(gp_snapshot_at_exit(recorder), 0);
+  ck_assert_int_eq(gp_snapshot_at_exit(NULL), 0);
+  ck_assert_int_eq(count_files("."), 0);
+}
+END_TEST
+
+/*
+ * Out of memory
+ */
+
+static const gp_oom_t example = {
+    .requested = 2 * GP_GIB,
+    .live = 7 * GP_GIB,
+    .deferred = 512 * GP_MIB,
+    .cached = 256 * GP_MIB,
+    .passthrough = 64 * GP_MIB,
+    .limit = 8 * GP_GIB,
+    .largest_free = 128 * GP_MIB,
+    .device_free = 70 * GP_GIB,
+    .device_total = 80 * GP_GIB,
+    .owners = {{160 * GP_MIB, 12}, {GP_GIB, 1}},
+    .device = 3,
+    .by_limit = true,
+};
+
+static void out_of_memory(void)
+{
+  const gp_observer_t observer = gp_recorder_observer(recorder);
+  observer.out_of_memory(observer.self, &example);
+}
+
+START_TEST(test_oom_reports_first_and_once_a_minute)
+{
+  make_recorder("GPUPOOL_OUTPUT=snap.%n.json", NULL);
+  for (int i = 0; i < 10; i++)
+    out_of_memory();
+  ck_assert_int_eq(count_files("."), 1);
+  ck_assert_uint_eq(fake_log_matches("out of memory"), 1);
+  ck_assert_uint_eq(fake_log_matches("snapshot written"), 1);
+  ck_assert_int_eq(fake_log_levels[0], GP_LOG_ERROR);
+  ck_assert_int_eq(fake_log_levels[1], GP_LOG_ERROR);
+  fake_now_ns += UINT64_C(59999999999);
+  out_of_memory();
+  ck_assert_int_eq(count_files("."), 1);
+  fake_now_ns += 1;
+  out_of_memory();
+  out_of_memory();
+  ck_assert_int_eq(count_files("."), 2);
+  ck_assert_uint_eq(fake_log_matches("out of memory"), 2);
+}
+END_TEST
+
+START_TEST(test_oom_line_comes_without_snapshot)
+{
+  make_recorder("GPUPOOL_OUTPUT=snap.json", "GPUPOOL_SNAPSHOT_AT=exit");
+  out_of_memory();
+  ck_assert_int_eq(count_files("."), 0);
+  ck_assert_uint_eq(fake_log_count, 1);
+}
+END_TEST
+
+START_TEST(test_oom_before_the_engine_is_known)
+{
+  make_recorder("GPUPOOL_OUTPUT=snap.json", NULL);
+  gp_recorder_attach(recorder, NULL);
+  out_of_memory();
+  ck_assert_ptr_nonnull(strstr(read_file("snap.json"), "\"devices\":[],"));
+}
+END_TEST
+
+START_TEST(test_oom_line_says_what_matters)
+{
+  char text[GP_OOM_TEXT_BYTES];
+  ck_assert_str_eq(gp_oom_describe(&example, text, sizeof(text)),
+      "out of memory on device 3: asked for 2 GiB; the program holds 7 GiB and 64 MiB that is not pooled, "
+      "freed but still in use 512 MiB, cached 256 MiB (largest idle block was 128 MiB); limit 8 GiB; "
+      "the device has 70 GiB free of 80 GiB; biggest owners: 12 x 160 MiB, 1 x 1 GiB. "
+      "It is the limit that refuses: GPUPOOL_LIMIT=9792MiB would let it through");
+}
+END_TEST
+
+static const struct {
+  gp_oom_t oom;
+  const char *advice;
+} advice_cases[] = {
+    {{.requested = 90 * GP_GIB, .device_total = 80 * GP_GIB}, "It is more than the device has"},
+    {{.requested = GP_GIB, .live = GP_GIB, .device_free = GP_MIB, .device_total = 80 * GP_GIB},
+        "Other processes and CUDA itself use 79.0 GiB of the device"},
+    {{.requested = GP_GIB, .live = 77 * GP_GIB, .deferred = 2 * GP_GIB, .device_total = 80 * GP_GIB},
+        "GPUPOOL_REUSE=strict"},
+    {{.requested = GP_GIB, .live = 78 * GP_GIB, .device_free = 2 * GP_GIB, .device_total = 80 * GP_GIB},
+        "not in one piece"},
+    {{.requested = GP_GIB, .live = 79 * GP_GIB}, "Nothing idle is left"},
+    {{.requested = UINT64_MAX, .live = GP_GIB, .limit = GP_GIB, .by_limit = true},
+        "without the limit either"},
+    {{.requested = 20 * GP_GIB + 1, .limit = GP_GIB, .by_limit = true}, "GPUPOOL_LIMIT=21GiB"},
+};
+
+START_TEST(test_oom_advice_follows_the_figures)
+{
+  char text[GP_OOM_TEXT_BYTES];
+  gp_oom_describe(&advice_cases[_i].oom, text, sizeof(text));
+  ck_assert_msg(strstr(text, advice_cases[_i].advice) != NULL, "%s", text);
+}
+END_TEST
+
+START_TEST(test_oom_line_is_cut_to_the_buffer)
+{
+  char text[GP_OOM_TEXT_BYTES + 1];
+  for (size_t capacity = 1; capacity < GP_OOM_TEXT_BYTES; capacity++) {
+    memset(text, 'x', sizeof(text));
+    gp_oom_describe(&example, text, capacity);
+    ck_assert_uint_lt(strlen(text), capacity);
+    ck_assert_int_eq(text[capacity], 'x');
+  }
+  const gp_oom_t largest = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+      UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+      {{UINT64_MAX, UINT64_MAX}, {UINT64_MAX, UINT64_MAX}, {UINT64_MAX, UINT64_MAX}}, 63, false};
+  ck_assert_uint_lt(strlen(gp_oom_describe(&largest, text, GP_OOM_TEXT_BYTES)), GP_OOM_TEXT_BYTES - 1);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("snapshot");
+  TCase *tcase = tcase_create("file");
+  tcase_add_checked_fixture(tcase, setup, teardown);
+  tcase_set_timeout(tcase, 60);
+  tcase_add_test(tcase, test_file_is_complete_and_private);
+  tcase_add_test(tcase, test_nothing_is_overwritten);
+  tcase_add_test(tcase, test_dangling_link_is_not_followed);
+  tcase_add_test(tcase, test_stale_temporary_file_is_left_alone);
+  tcase_add_loop_test(tcase, test_folder_as_output_gets_the_default_name, 0, 2);
+  tcase_add_test(tcase, test_missing_folder_falls_back);
+  tcase_add_test(tcase, test_no_folder_at_all_is_one_line);
+  tcase_add_loop_test(tcase, test_full_disk_leaves_nothing, 0, 2);
+  tcase_add_test(tcase, test_no_more_files_than_output_max);
+  tcase_add_test(tcase, test_failed_files_do_not_count);
+  tcase_add_test(tcase, test_snapshot_event_shows_in_the_next_one);
+  tcase_add_test(tcase, test_blocks_are_read_until_they_fit);
+  tcase_add_loop_test(tcase, test_child_writes_no_file, 0, 2);
+  tcase_add_test(tcase, test_exit_writes_where_memory_was_used);
+  tcase_add_test(tcase, test_exit_is_silent_without_engine_or_wish);
+  suite_add_tcase(suite, tcase);
+  tcase = tcase_create("oom");
+  tcase_add_checked_fixture(tcase, setup, teardown);
+  tcase_add_test(tcase, test_oom_reports_first_and_once_a_minute);
+  tcase_add_test(tcase, test_oom_line_comes_without_snapshot);
+  tcase_add_test(tcase, test_oom_before_the_engine_is_known);
+  tcase_add_test(tcase, test_oom_line_says_what_matters);
+  tcase_add_loop_test(
+      tcase, test_oom_advice_follows_the_figures, 0, (int)(sizeof(advice_cases) / sizeof(advice_cases[0])));
+  tcase_add_test(tcase, test_oom_line_is_cut_to_the_buffer);
+  suite_add_tcase(suite, tcase);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,197 @@
+#include "fake_engine.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+fake_engine_t fake_engine;
+_Atomic uint64_t fake_now_ns;
+char fake_log[64][GP_LOG_LINE_BYTES];
+gp_log_level_t fake_log_levels[64];
+unsigned fake_log_count;
+
+static pthread_mutex_t log_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+void fake_reset(void)
+{
+  memset(&fake_engine, 0, sizeof(fake_engine));
+  fake_log_count = 0;
+  fake_now_ns = 1000000000;
+}
+
+static void set_gauge(gp_gauge_t *gauge, uint64_t current)
+{
+  *gauge =
+      (gp_gauge_t){.current = current, .peak = 2 * current, .allocated = 3 * current, .freed = 2 * current};
+}
+
+void fake_fill(void)
+{
+  fake_engine.devices = 1;
+  fake_engine.limit = UINT64_C(8) << 30;
+  /* Not in order of address. */
+  fake_engine.blocks[0] = (gp_block_view_t){.address = 0x7f0000400000,
+      .size = 4 << 20,
+      .requested = 3 << 20,
+      .block = 3,
+      .time_ns = fake_now_ns,
+      .context = 1,
+      .refs = 1,
+      .state = GP_BLOCK_LIVE,
+      .tainted = true};
+  fake_engine.blocks[1] = (gp_block_view_t){.address = 0x7f0000000000,
+      .size = 2 << 20,
+      .requested = 2 << 20,
+      .block = 2,
+      .context = 1,
+      .state = GP_BLOCK_PENDING};
+  fake_engine.blocks[2] = (gp_block_view_t){
+      .address = 0x7f0000200000, .size = 1 << 20, .block = 1, .context = 1, .state = GP_BLOCK_IDLE};
+  fake_engine.blocks[3] = (gp_block_view_t){
+      .address = 0x7f0000900000, .size = 3 << 20, .block = 4, .context = 1, .state = GP_BLOCK_IDLE};
+  fake_engine.block_count = 4;
+  fake_engine.passthroughs[0] = (gp_passthrough_t){.address = 0x7f0010000000,
+      .size = 12345,
+      .block = 9,
+      .time_ns = fake_now_ns,
+      .stream = 0x55aa0000,
+      .kind = GP_DETAIL_PASS_ASYNC,
+      .has_stream = true};
+  fake_engine.passthrough_count = 1;
+  set_gauge(&fake_engine.stats.allocation, 1);
+  set_gauge(&fake_engine.stats.segment, 4);
+  set_gauge(&fake_engine.stats.allocated_bytes, 4 << 20);
+  set_gauge(&fake_engine.stats.requested_bytes, 3 << 20);
+  set_gauge(&fake_engine.stats.reserved_bytes, 10 << 20);
+  set_gauge(&fake_engine.stats.active_bytes, 6 << 20);
+  set_gauge(&fake_engine.stats.cached_bytes, 4 << 20);
+  set_gauge(&fake_engine.stats.passthrough_bytes, 12345);
+  fake_engine.stats.cache_hits = 2;
+  fake_engine.stats.cache_misses = 1;
+}
+
+gp_engine_t *fake_engine_pointer(void)
+{
+  return (gp_engine_t *)(void *)&fake_engine;
+}
+
+uint64_t fake_clock(void *self)
+{
+  return atomic_load(&fake_now_ns);
+}
+
+static const char *lookup(void *arg, const char *variable)
+{
+  const char **pairs = arg;
+  for (; *pairs; pairs++) {
+    size_t length = strlen(variable);
+    if (strncmp(*pairs, variable, length) == 0 && (*pairs)[length] == '=')
+      return *pairs + length + 1;
+  }
+  return NULL;
+}
+
+static void on_problem(void *arg, bool malformed, const char *message)
+{
+  fprintf(stderr, "option: %s\n", message);
+  abort();
+}
+
+const gp_options_t *fake_options(const char *first, ...)
+{
+  static gp_options_t options;
+  const char *pairs[16] = {first};
+  va_list arguments;
+  va_start(arguments, first);
+  for (int i = 1; i < 16 && pairs[i - 1]; i++)
+    pairs[i] = va_arg(arguments, const char *);
+  va_end(arguments);
+  gp_options_parse(&options, lookup, pairs, on_problem, NULL);
+  return &options;
+}
+
+unsigned fake_log_matches(const char *text)
+{
+  unsigned count = 0;
+  for (unsigned i = 0; i < fake_log_count; i++)
+    count += strstr(fake_log[i], text) != NULL;
+  return count;
+}
+
+void fake_record(gp_recorder_t *recorder, gp_action_t action, uint64_t time_ns, uint64_t block)
+{
+  const gp_observer_t observer = gp_recorder_observer(recorder);
+  const gp_event_t event = {
+      .time_ns = time_ns,
+      .address = 0x7f0000000000 + (block << 21),
+      .size = 100 + block,
+      .rounded_size = 512 + block,
+      .block = block,
+      .action = action,
+      .device = 0,
+  };
+  observer.event(observer.self, &event);
+}
+
+/* pool/engine.h */
+
+uint64_t gp_engine_devices(const gp_engine_t *engine)
+{
+  return fake_engine.devices;
+}
+
+void gp_engine_stats(gp_engine_t *engine, int device, gp_stats_t *ret_stats)
+{
+  *ret_stats = fake_engine.stats;
+}
+
+uint64_t gp_engine_limit(gp_engine_t *engine, int device)
+{
+  return fake_engine.limit;
+}
+
+size_t gp_engine_blocks(gp_engine_t *engine, int device, gp_block_view_t *array, size_t capacity)
+{
+  size_t copied = fake_engine.block_count < capacity ? fake_engine.block_count : capacity;
+  fake_engine.block_reads++;
+  memcpy(array, fake_engine.blocks, copied * sizeof(*array));
+  return fake_engine.block_count;
+}
+
+size_t gp_engine_passthroughs(gp_engine_t *engine, int device, gp_passthrough_t *array, size_t capacity)
+{
+  memcpy(array, fake_engine.passthroughs, fake_engine.passthrough_count * sizeof(*array));
+  return fake_engine.passthrough_count;
+}
+
+/* pool/util/log.h */
+
+void gp_log_init(int verbose, int fd)
+{
+}
+
+int gp_log_enabled(gp_log_level_t level)
+{
+  return 1;
+}
+
+void gp_vlog(gp_log_level_t level, const char *format, va_list arguments)
+{
+  pthread_mutex_lock(&log_mutex);
+  if (fake_log_count < 64) {
+    fake_log_levels[fake_log_count] = level;
+    vsnprintf(fake_log[fake_log_count++], GP_LOG_LINE_BYTES, format, arguments);
+  }
+  pthread_mutex_unlock(&log_mutex);
+}
+
+void gp_log(gp_log_level_t level, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  gp_vlog(level, format, arguments);
+  va_end(arguments);
+}

@@ -1,0 +1,425 @@
+#include "trace/document.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "trace/oom_report.h"
+
+static uint64_t relative_ns(const gp_document_t *document, uint64_t time_ns)
+{
+  uint64_t base_ns = document->recorder->base_ns;
+  return time_ns > base_ns ? time_ns - base_ns : 0;
+}
+
+static void write_bytes_or_null(gp_json_t *json, const char *name, bool known, uint64_t bytes)
+{
+  gp_json_key(json, name);
+  if (known)
+    gp_json_uint(json, bytes);
+  else
+    gp_json_null(json);
+}
+
+/*
+ * The process
+ */
+
+static size_t read_proc_file(const char *path, char *buffer, size_t capacity)
+{
+  size_t used = 0;
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return 0;
+  while (used < capacity) {
+    ssize_t got = read(fd, buffer + used, capacity - used);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      break;
+    used += (size_t)got;
+  }
+  (void)close(fd); /* it was only read */
+  return used;
+}
+
+static void write_command_line(gp_json_t *json, gp_recorder_t *recorder)
+{
+  size_t length = read_proc_file("/proc/self/cmdline", recorder->text, sizeof(recorder->text));
+  gp_json_key(json, "command_line");
+  gp_json_begin(json, '[');
+  for (size_t at = 0; at < length;) {
+    size_t argument = strnlen(recorder->text + at, length - at);
+    gp_json_bytes(json, recorder->text + at, argument);
+    at += argument + 1;
+  }
+  gp_json_end(json, ']');
+}
+
+static void write_rank(gp_json_t *json)
+{
+  char text[32];
+  gp_json_key(json, "rank");
+  if (gp_path_expand("%k", 0, NULL, text, sizeof(text)) || !text[0] || strlen(text) > 9 ||
+      strspn(text, "0123456789") != strlen(text))
+    gp_json_null(json);
+  else
+    gp_json_uint(json, strtoul(text, NULL, 10));
+}
+
+static void write_process(gp_json_t *json, gp_recorder_t *recorder)
+{
+  int driver_version = atomic_load(&recorder->driver_version);
+  int runtime_version = atomic_load(&recorder->runtime_version);
+
+  gp_json_newline(json);
+  gp_json_key(json, "process");
+  gp_json_begin(json, '{');
+  gp_json_key_uint(json, "start_time_us", recorder->start_time_us);
+  ssize_t length = readlink("/proc/self/exe", recorder->text, sizeof(recorder->text));
+  gp_json_key(json, "program");
+  if (length > 0)
+    gp_json_bytes(json, recorder->text, (size_t)length);
+  else
+    gp_json_string(json, program_invocation_name);
+  write_command_line(json, recorder);
+  gp_json_key_int(json, "pid", recorder->pid);
+  char host[256];
+  gp_json_key_string(json, "host", gp_path_expand("%h", 0, NULL, host, sizeof(host)) ? "" : host);
+  write_rank(json);
+  write_bytes_or_null(json, "driver_version", driver_version > 0, (uint64_t)driver_version);
+  write_bytes_or_null(json, "runtime_version", runtime_version > 0, (uint64_t)runtime_version);
+  gp_json_end(json, '}');
+}
+
+static const char *lower_case(const char *name, char *buffer, size_t capacity)
+{
+  size_t i = 0;
+  for (; name[i] && i + 1 < capacity; i++)
+    buffer[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] - 'A' + 'a') : name[i];
+  buffer[i] = '\0';
+  return buffer;
+}
+
+static void write_settings(gp_json_t *json, const gp_recorder_t *recorder)
+{
+  static const char *const modes[] = {
+      [GP_TRACE_OFF] = "off", [GP_TRACE_STATE] = "state", [GP_TRACE_ALL] = "all"};
+  static const char *const sources[] = {[GP_OPTION_FROM_DEFAULT] = "default",
+      [GP_OPTION_FROM_ENVIRONMENT] = "environment",
+      [GP_OPTION_FROM_MXNET] = "mxnet"};
+  const gp_options_t *options = recorder->options;
+  char name[64];
+
+  gp_json_newline(json);
+  gp_json_key(json, "settings");
+  gp_json_begin(json, '{');
+  for (int id = 0; id < GP_OPTION_COUNT; id++) {
+    gp_json_key(json, lower_case(gp_option_table[id].name, name, sizeof(name)));
+    if (id == GP_OPTION_trace) /* the one that can be switched */
+      gp_json_string(json, modes[gp_recorder_mode(recorder)]);
+    else
+      gp_json_string(json, gp_option_text(options, (gp_option_id_t)id));
+  }
+  gp_json_key(json, "sources");
+  gp_json_begin(json, '{');
+  for (int id = 0; id < GP_OPTION_COUNT; id++) {
+    gp_option_source_t source = options->values[id].source;
+    if (source != GP_OPTION_FROM_DEFAULT)
+      gp_json_key_string(json, lower_case(gp_option_table[id].name, name, sizeof(name)), sources[source]);
+  }
+  gp_json_end(json, '}');
+  gp_json_end(json, '}');
+}
+
+/*
+ * Devices and memory
+ */
+
+static void write_gauge(gp_json_t *json, const char *name, const gp_gauge_t *gauge)
+{
+  gp_json_key(json, name);
+  gp_json_begin(json, '{');
+  gp_json_key_uint(json, "current", gauge->current);
+  gp_json_key_uint(json, "peak", gauge->peak);
+  gp_json_key_uint(json, "allocated", gauge->allocated);
+  gp_json_key_uint(json, "freed", gauge->freed);
+  gp_json_end(json, '}');
+}
+
+static void write_device(gp_json_t *json, int device, const gp_device_view_t *view)
+{
+  const gp_stats_t *stats = &view->stats;
+  gp_json_newline(json);
+  gp_json_begin(json, '{');
+  gp_json_key_int(json, "device", device);
+  write_bytes_or_null(json, "limit", view->limit > 0, view->limit);
+  gp_json_key(json, "stats");
+  gp_json_begin(json, '{');
+#define GAUGE(name, unit, what) write_gauge(json, #name, &stats->name);
+#define COUNTER(name, what)     gp_json_key_uint(json, #name, stats->name);
+#include "pool/stats.def"
+  gp_json_key(json, "cache_hit_rate");
+  gp_json_ratio(json, stats->cache_hits, stats->cache_hits + stats->cache_misses);
+  gp_json_key(json, "efficiency");
+  gp_json_ratio(json, stats->requested_bytes.current, stats->reserved_bytes.current);
+  gp_json_key(json, "fragmentation");
+  gp_json_ratio(json, view->idle_bytes - view->largest_idle, view->idle_bytes);
+  gp_json_end(json, '}');
+  gp_json_end(json, '}');
+}
+
+static const char *const state_names[] = {
+    [GP_BLOCK_LIVE] = "active_allocated",
+    [GP_BLOCK_PENDING] = "active_pending_free",
+    [GP_BLOCK_IDLE] = "inactive",
+};
+
+static void write_segment(
+    gp_json_t *json, const gp_document_t *document, int device, const gp_block_view_t *block)
+{
+  bool is_active = block->state != GP_BLOCK_IDLE;
+  gp_json_newline(json);
+  gp_json_begin(json, '{');
+  gp_json_key_int(json, "device", device);
+  gp_json_key_uint(json, "address", block->address);
+  gp_json_key_uint(json, "total_size", block->size);
+  gp_json_key_uint(json, "allocated_size", block->state == GP_BLOCK_LIVE ? block->size : 0);
+  gp_json_key_uint(json, "active_size", is_active ? block->size : 0);
+  gp_json_key_uint(json, "requested_size", is_active ? block->requested : 0);
+  gp_json_key_int(json, "stream", -1);
+  gp_json_key_uint(json, "context", block->context);
+  gp_json_key(json, "blocks");
+  gp_json_begin(json, '[');
+  gp_json_begin(json, '{');
+  gp_json_key_uint(json, "address", block->address);
+  gp_json_key_uint(json, "size", block->size);
+  gp_json_key_uint(json, "requested_size", block->requested);
+  gp_json_key_uint(json, "block", block->block);
+  gp_json_key_string(json, "state", state_names[block->state]);
+  gp_json_key_uint(json, "refs", block->refs);
+  gp_json_key_int(json, "stack", -1);
+  gp_json_key_int(json, "stream", -1);
+  gp_json_key_uint(json, "time_ns", relative_ns(document, block->time_ns));
+  gp_json_key(json, "tainted");
+  gp_json_bool(json, block->tainted);
+  gp_json_end(json, '}');
+  gp_json_end(json, ']');
+  gp_json_end(json, '}');
+}
+
+static void write_passthrough(
+    gp_json_t *json, const gp_document_t *document, int device, const gp_passthrough_t *memory)
+{
+  gp_json_newline(json);
+  gp_json_begin(json, '{');
+  gp_json_key_int(json, "device", device);
+  gp_json_key_uint(json, "address", memory->address);
+  gp_json_key_uint(json, "size", memory->size);
+  gp_json_key_string(json, "kind", gp_detail_name(memory->kind));
+  gp_json_key_int(json, "stream",
+      memory->has_stream ? gp_streams_intern(&document->recorder->streams, memory->stream) : -1);
+  gp_json_key_uint(json, "block", memory->block);
+  gp_json_key_uint(json, "time_ns", relative_ns(document, memory->time_ns));
+  gp_json_end(json, '}');
+}
+
+static void write_devices(gp_json_t *json, const gp_document_t *document)
+{
+  const gp_device_view_t *views = document->recorder->views;
+
+  gp_json_newline(json);
+  gp_json_key(json, "devices");
+  gp_json_begin(json, '[');
+  for (int device = 0; device < GP_MAX_DEVICES; device++) {
+    if (document->devices >> device & 1)
+      write_device(json, device, &views[device]);
+  }
+  gp_json_end(json, ']');
+
+  gp_json_newline(json);
+  gp_json_key(json, "segments");
+  gp_json_begin(json, '[');
+  for (int device = 0; device < GP_MAX_DEVICES; device++) {
+    for (size_t i = 0; i < (document->devices >> device & 1 ? views[device].blocks.count : 0); i++)
+      write_segment(json, document, device, gp_device_view_block(&views[device], i));
+  }
+  gp_json_end(json, ']');
+
+  gp_json_newline(json);
+  gp_json_key(json, "passthrough");
+  gp_json_begin(json, '[');
+  for (int device = 0; device < GP_MAX_DEVICES; device++) {
+    for (size_t i = 0; i < (document->devices >> device & 1 ? views[device].passthroughs.count : 0); i++)
+      write_passthrough(json, document, device, gp_device_view_passthrough(&views[device], i));
+  }
+  gp_json_end(json, ']');
+}
+
+/*
+ * Tables that events refer to. Written after what may still add to them was read.
+ */
+
+static void write_tables(gp_json_t *json, gp_recorder_t *recorder)
+{
+  gp_json_newline(json);
+  gp_json_key(json, "streams");
+  gp_json_begin(json, '[');
+  uint32_t count = atomic_load_explicit(&recorder->streams.count, memory_order_acquire);
+  for (uint32_t i = 0; i < count; i++) {
+    gp_json_begin(json, '{');
+    gp_json_key(json, "handle");
+    gp_json_hex(json, recorder->streams.handles[i]);
+    gp_json_end(json, '}');
+  }
+  gp_json_end(json, ']');
+
+  gp_json_newline(json);
+  gp_json_key(json, "threads");
+  gp_json_begin(json, '[');
+  count = atomic_load_explicit(&recorder->threads.count, memory_order_acquire);
+  for (uint32_t i = 0; i < count; i++) {
+    gp_json_begin(json, '{');
+    gp_json_key_int(json, "tid", recorder->threads.entries[i].tid);
+    gp_json_key_string(json, "name", recorder->threads.entries[i].name);
+    gp_json_end(json, '}');
+  }
+  gp_json_end(json, ']');
+}
+
+/*
+ * Events: one pass for each column
+ */
+
+#define COLUMN_UINT(name, expression)                                                                        \
+  begin_column(json, name);                                                                                  \
+  for (size_t i = 0; i < history->count && !json->error; i++) {                                              \
+    const gp_event_record_t *record = &history->records[history->order[i]];                                  \
+    gp_json_uint(json, expression);                                                                          \
+  }                                                                                                          \
+  gp_json_end(json, ']');
+
+#define COLUMN_INT(name, expression)                                                                         \
+  begin_column(json, name);                                                                                  \
+  for (size_t i = 0; i < history->count && !json->error; i++) {                                              \
+    const gp_event_record_t *record = &history->records[history->order[i]];                                  \
+    gp_json_int(json, expression);                                                                           \
+  }                                                                                                          \
+  gp_json_end(json, ']');
+
+static void begin_column(gp_json_t *json, const char *name)
+{
+  gp_json_newline(json);
+  gp_json_key(json, name);
+  gp_json_begin(json, '[');
+}
+
+static void write_events(gp_json_t *json, const gp_document_t *document)
+{
+  const gp_history_t *history = document->history;
+
+  gp_json_newline(json);
+  gp_json_key(json, "events");
+  gp_json_begin(json, '{');
+  begin_column(json, "actions");
+  for (int i = 0; i < GP_ACTION_COUNT; i++)
+    gp_json_string(json, gp_action_name((gp_action_t)i));
+  gp_json_end(json, ']');
+  begin_column(json, "details");
+  for (int i = 0; i < GP_DETAIL_COUNT; i++)
+    gp_json_string(json, gp_detail_name((gp_detail_t)i));
+  gp_json_end(json, ']');
+
+  COLUMN_UINT("action", record->action)
+  COLUMN_UINT("time_ns", relative_ns(document, record->time_ns))
+  COLUMN_INT("device", record->device)
+  COLUMN_INT("stream", record->stream)
+  COLUMN_UINT("thread", record->thread)
+  COLUMN_UINT("address", record->address)
+  COLUMN_UINT("size", record->size)
+  COLUMN_UINT("rounded_size", record->rounded_size)
+  COLUMN_UINT("block", record->block)
+  COLUMN_UINT("hit", record->hit)
+  COLUMN_UINT("duration_ns", gp_event_record_duration_unpack(record->duration))
+  COLUMN_UINT("lifetime_ns", record->lifetime_ns)
+  COLUMN_INT("stack", record->stack)
+  COLUMN_UINT("detail", record->detail)
+  gp_json_end(json, '}');
+}
+
+static void write_empty_array(gp_json_t *json, const char *name)
+{
+  gp_json_newline(json);
+  gp_json_key(json, name);
+  gp_json_begin(json, '[');
+  gp_json_end(json, ']');
+}
+
+static void write_oom(gp_json_t *json, const gp_document_t *document)
+{
+  const gp_oom_t *oom = document->oom;
+  char message[GP_OOM_TEXT_BYTES];
+  bool asked_driver = oom->device_total > 0;
+
+  gp_json_newline(json);
+  gp_json_key(json, "oom");
+  gp_json_begin(json, '{');
+  gp_json_key_uint(json, "time_ns", relative_ns(document, oom->time_ns));
+  gp_json_key_int(json, "device", oom->device);
+  gp_json_key_uint(json, "requested", oom->requested);
+  gp_json_key_uint(json, "live", oom->live);
+  gp_json_key_uint(json, "deferred", oom->deferred);
+  gp_json_key_uint(json, "cached", oom->cached);
+  gp_json_key_uint(json, "passthrough", oom->passthrough);
+  write_bytes_or_null(json, "limit", oom->limit > 0, oom->limit);
+  gp_json_key(json, "by_limit");
+  gp_json_bool(json, oom->by_limit);
+  gp_json_key_uint(json, "largest_free", oom->largest_free);
+  write_bytes_or_null(json, "device_free", asked_driver, oom->device_free);
+  write_bytes_or_null(json, "device_total", asked_driver, oom->device_total);
+  gp_json_key(json, "owners");
+  gp_json_begin(json, '[');
+  for (int i = 0; i < GP_OOM_OWNERS && oom->owners[i].count; i++) {
+    gp_json_begin(json, '{');
+    gp_json_key_uint(json, "size", oom->owners[i].size);
+    gp_json_key_uint(json, "count", oom->owners[i].count);
+    gp_json_end(json, '}');
+  }
+  gp_json_end(json, ']');
+  gp_json_key_string(json, "message", gp_oom_describe(oom, message, sizeof(message)));
+  gp_json_end(json, '}');
+}
+
+void gp_document_write(gp_json_t *json, const gp_document_t *document)
+{
+  const gp_history_t *history = document->history;
+
+  gp_json_begin(json, '{');
+  gp_json_newline(json);
+  gp_json_key_string(json, "format", GP_DOCUMENT_FORMAT);
+  gp_json_newline(json);
+  gp_json_key_uint(json, "version", GP_DOCUMENT_VERSION);
+  gp_json_newline(json);
+  gp_json_key_string(json, "reason", document->reason);
+  write_process(json, document->recorder);
+  write_settings(json, document->recorder);
+  write_devices(json, document);
+  write_tables(json, document->recorder);
+  write_events(json, document);
+  write_empty_array(json, "stacks");
+  write_empty_array(json, "frames");
+  write_empty_array(json, "modules");
+  write_empty_array(json, "marks");
+  if (document->oom)
+    write_oom(json, document);
+  gp_json_newline(json);
+  gp_json_key_uint(
+      json, "recorded_since_ns", history->has_lost ? relative_ns(document, history->since_ns) : 0);
+  gp_json_newline(json);
+  gp_json_key_uint(json, "dropped_events", history->dropped);
+  gp_json_end(json, '}');
+  json->needs_comma = false;
+  gp_json_newline(json);
+}

@@ -1,0 +1,254 @@
+#include "trace/recorder.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include "trace/internal.h"
+#include "trace/pages.h"
+
+/*
+ * What a thread knows of its own chunk. Invariant: with recorder_id == recorder->id and used < limit, the
+ * chunk is open and ours, and `used` of its records are published. limit == 0: no chunk.
+ */
+typedef struct writer {
+  uint64_t recorder_id;
+  uint64_t newest_ns; /* of the chunk's records */
+  gp_event_record_t *records;
+  _Atomic uint32_t *count;
+  uint32_t used;
+  uint32_t limit;
+  uint32_t chunk;
+  uint16_t thread;
+  int16_t stream; /* index of stream_handle, the last one seen */
+  uint64_t stream_handle;
+  bool has_stream;
+  bool will_close; /* the key's destructor is armed */
+} writer_t;
+
+/* initial-exec: the general model calls a function that may allocate at a thread's first access. */
+static __thread writer_t tls_writer __attribute__((tls_model("initial-exec")));
+
+static _Atomic uint64_t last_recorder_id;
+
+static int16_t stream_index(gp_recorder_t *recorder, writer_t *writer, uint64_t handle)
+{
+  if (!writer->has_stream || writer->stream_handle != handle) {
+    writer->stream = gp_streams_intern(&recorder->streams, handle);
+    writer->stream_handle = handle;
+    writer->has_stream = true;
+  }
+  return writer->stream;
+}
+
+/* The device's lock is held, so that loads and stores of two threads do not mix; atomic for the snapshot
+ * writer. */
+static inline uint64_t ordered_time_ns(gp_recorder_t *recorder, const gp_event_t *event)
+{
+  uint64_t time_ns = event->time_ns;
+  /* A snapshot event comes without the lock. */
+  if ((unsigned)event->device >= GP_MAX_DEVICES || event->action == GP_ACTION_SNAPSHOT)
+    return time_ns;
+  gp_device_clock_t *clock = &recorder->clocks[event->device];
+  uint64_t last_ns = atomic_load_explicit(&clock->last_ns, memory_order_relaxed);
+  uint64_t floor_ns = atomic_load_explicit(&clock->floor_ns, memory_order_relaxed);
+  if (last_ns < floor_ns)
+    last_ns = floor_ns;
+  if (time_ns <= last_ns)
+    time_ns = last_ns + 1;
+  atomic_store_explicit(&clock->last_ns, time_ns, memory_order_relaxed);
+  return time_ns;
+}
+
+uint64_t gp_recorder_fence_ns(gp_recorder_t *recorder, int device)
+{
+  gp_device_clock_t *clock = &recorder->clocks[device];
+  uint64_t now_ns = gp_recorder_now_ns(recorder);
+  uint64_t last_ns = atomic_load_explicit(&clock->last_ns, memory_order_relaxed);
+  if (now_ns < last_ns)
+    now_ns = last_ns;
+  /* Relaxed: who records after us has taken the lock that the caller takes next. */
+  atomic_store_explicit(&clock->floor_ns, now_ns, memory_order_relaxed);
+  return now_ns;
+}
+
+static inline void fill_record(
+    gp_recorder_t *recorder, writer_t *writer, gp_event_record_t *record, const gp_event_t *event)
+{
+  uint64_t time_ns = ordered_time_ns(recorder, event);
+  if (time_ns > writer->newest_ns)
+    writer->newest_ns = time_ns;
+  record->time_ns = time_ns;
+  record->address = event->address;
+  record->size = event->size;
+  record->rounded_size = event->rounded_size;
+  record->block = event->block;
+  record->lifetime_ns = event->lifetime_ns;
+  record->duration = gp_event_record_duration_pack(event->duration_ns);
+  record->stack = GP_EVENT_RECORD_NO_STACK;
+  record->stream =
+      event->has_stream ? stream_index(recorder, writer, event->stream) : (int16_t)GP_EVENT_RECORD_NO_STREAM;
+  record->thread = writer->thread;
+  record->action = (uint8_t)event->action;
+  record->detail = (uint8_t)event->detail;
+  record->device = (int8_t)event->device;
+  record->hit = event->hit;
+}
+
+/* At the end of a thread. Its chunk becomes one that can be used again; the events stay until then. */
+static void thread_ended(void *self)
+{
+  gp_recorder_t *recorder = self;
+  writer_t *writer = &tls_writer;
+  if (writer->recorder_id != recorder->id || atomic_load(&recorder->silent) || getpid() != recorder->pid)
+    return;
+  if (writer->limit)
+    gp_chunks_close(&recorder->chunks, writer->chunk, writer->newest_ns);
+  writer->limit = 0;
+  writer->used = 0;
+  /* Another destructor may free GPU memory after this one: that arms it again. */
+  writer->will_close = false;
+}
+
+/* The thread has no chunk of this recorder, or a full one. */
+static __attribute__((noinline)) void record_slowly(gp_recorder_t *recorder, const gp_event_t *event)
+{
+  writer_t *writer = &tls_writer;
+  if (getpid() != recorder->pid) { /* a child that was made without fork()'s handlers */
+    gp_recorder_fork_child(recorder);
+    return;
+  }
+  if (writer->recorder_id != recorder->id) {
+    *writer = (writer_t){.recorder_id = recorder->id, .thread = gp_threads_add_caller(&recorder->threads)};
+  }
+  /* Every time: were it not armed, the chunk would stay open for ever. */
+  if (!writer->will_close && recorder->has_key)
+    writer->will_close = pthread_setspecific(recorder->key, recorder) == 0;
+
+  uint32_t full = writer->limit ? writer->chunk : GP_CHUNK_NONE;
+  uint64_t full_newest_ns = writer->newest_ns;
+  gp_event_record_t record;
+  writer->newest_ns = 0;
+  fill_record(recorder, writer, &record, event);
+  uint32_t chunk = gp_chunks_turn(&recorder->chunks, full, full_newest_ns, writer->thread, &record);
+  writer->used = 0;
+  writer->limit = 0;
+  if (chunk == GP_CHUNK_NONE)
+    return;
+  writer->chunk = chunk;
+  writer->limit = recorder->chunks.region->chunk_events;
+  writer->records = gp_chunks_records(&recorder->chunks, chunk);
+  writer->count = &recorder->chunks.chunks[chunk].count;
+  writer->records[0] = record;
+  writer->used = 1;
+  atomic_store_explicit(writer->count, 1, memory_order_release);
+}
+
+static void record_event(void *self, const gp_event_t *event)
+{
+  gp_recorder_t *recorder = self;
+  writer_t *writer = &tls_writer;
+  if (atomic_load_explicit(&recorder->mode, memory_order_relaxed) != GP_TRACE_ALL)
+    return;
+  if (writer->recorder_id != recorder->id || writer->used == writer->limit) {
+    record_slowly(recorder, event);
+    return;
+  }
+  fill_record(recorder, writer, &writer->records[writer->used], event);
+  /* Release: a reader that sees the count sees the record. */
+  atomic_store_explicit(writer->count, ++writer->used, memory_order_release);
+}
+
+gp_recorder_t *gp_recorder_create(const gp_options_t *options, gp_clock_fn clock, void *clock_self)
+{
+  gp_recorder_t *recorder = gp_pages_map(sizeof(*recorder), false);
+  if (!recorder)
+    return NULL;
+  recorder->id = atomic_fetch_add(&last_recorder_id, 1) + 1;
+  recorder->clock = clock;
+  recorder->clock_self = clock_self;
+  recorder->options = options;
+  recorder->pid = getpid();
+  recorder->file.fd = -1;
+  if (pthread_mutex_init(&recorder->writer_mutex, NULL))
+    goto unmap;
+  if (gp_threads_init(&recorder->threads))
+    goto fini_writer;
+  if (gp_streams_init(&recorder->streams))
+    goto fini_threads;
+  if (!gp_chunks_init(&recorder->chunks, gp_option_number(options, GP_OPTION_trace_events)))
+    goto fini_streams;
+  /* Without a key (the process has used them all up) chunks of ended threads are not used again. */
+  recorder->has_key = pthread_key_create(&recorder->key, thread_ended) == 0;
+
+  struct timespec now;
+  recorder->base_ns = gp_recorder_now_ns(recorder);
+  (void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail */
+  recorder->start_time_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+  atomic_store(&recorder->mode, (int)gp_option_number(options, GP_OPTION_trace));
+  return recorder;
+
+fini_streams:
+  gp_streams_fini(&recorder->streams);
+fini_threads:
+  gp_threads_fini(&recorder->threads);
+fini_writer:
+  (void)pthread_mutex_destroy(&recorder->writer_mutex); /* nobody holds it */
+unmap:
+  gp_pages_unmap(recorder, sizeof(*recorder));
+  return NULL;
+}
+
+void gp_recorder_destroy(gp_recorder_t *recorder)
+{
+  if (!recorder)
+    return;
+  if (recorder->has_key)
+    (void)pthread_key_delete(recorder->key); /* it is ours */
+  gp_chunks_fini(&recorder->chunks);
+  gp_streams_fini(&recorder->streams);
+  gp_threads_fini(&recorder->threads);
+  (void)pthread_mutex_destroy(&recorder->writer_mutex); /* nobody holds it */
+  gp_pages_unmap(recorder, sizeof(*recorder));
+}
+
+gp_observer_t gp_recorder_observer(gp_recorder_t *recorder)
+{
+  return (gp_observer_t){
+      .event = record_event,
+      .out_of_memory = gp_snapshot_out_of_memory,
+      .self = recorder,
+  };
+}
+
+void gp_recorder_attach(gp_recorder_t *recorder, gp_engine_t *engine)
+{
+  atomic_store(&recorder->engine, engine);
+}
+
+void gp_recorder_set_versions(gp_recorder_t *recorder, int driver_version, int runtime_version)
+{
+  atomic_store(&recorder->driver_version, driver_version);
+  atomic_store(&recorder->runtime_version, runtime_version);
+}
+
+void gp_recorder_set_mode(gp_recorder_t *recorder, int mode)
+{
+  if (atomic_load(&recorder->silent))
+    return;
+  int before = atomic_exchange(&recorder->mode, mode);
+  /* The time after the switch: whoever still saw the old mode has an earlier event, which must not be missed
+   * alone. */
+  if (mode == GP_TRACE_ALL && before != GP_TRACE_ALL)
+    gp_chunks_forget(&recorder->chunks, gp_recorder_now_ns(recorder));
+}
+
+int gp_recorder_mode(const gp_recorder_t *recorder)
+{
+  return atomic_load(&recorder->mode);
+}
+
+void gp_recorder_fork_child(gp_recorder_t *recorder)
+{
+  atomic_store(&recorder->silent, true);
+  atomic_store(&recorder->mode, GP_TRACE_OFF);
+}

@@ -1,0 +1,278 @@
+#include "trace/snapshot.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "pool/util/log.h"
+#include "trace/document.h"
+#include "trace/oom_report.h"
+#include "trace/snapshot_file.h"
+
+#define OOM_INTERVAL_NS UINT64_C(60000000000)
+
+/* The one place that decides how loud a snapshot is: it always is after an out of memory, which nobody asked
+ * for. */
+static gp_log_level_t report_level(const gp_oom_t *oom)
+{
+  return oom ? GP_LOG_ERROR : GP_LOG_INFO;
+}
+
+/*
+ * While a file is written, its size limit (ulimit -f) must give an error and no signal, and the thread must
+ * not be cancelled with the mutex held.
+ */
+typedef struct shelter {
+  sigset_t mask;
+  bool was_pending;
+  int cancel_state;
+  int saved_errno;
+} shelter_t;
+
+static void shelter_enter(shelter_t *shelter)
+{
+  sigset_t set, pending;
+  shelter->saved_errno = errno;
+  (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &shelter->cancel_state); /* a legal state */
+  (void)sigpending(&pending);                                                   /* cannot fail */
+  shelter->was_pending = sigismember(&pending, SIGXFSZ) == 1;
+  (void)sigemptyset(&set);        /* cannot fail */
+  (void)sigaddset(&set, SIGXFSZ); /* cannot fail */
+  (void)pthread_sigmask(SIG_BLOCK, &set, &shelter->mask);
+}
+
+static void shelter_leave(shelter_t *shelter)
+{
+  sigset_t set;
+  const struct timespec no_time = {0};
+  (void)sigemptyset(&set);        /* cannot fail */
+  (void)sigaddset(&set, SIGXFSZ); /* cannot fail */
+  /* Takes the signal that our own write may have raised; one that was there before is the program's. */
+  if (!shelter->was_pending)
+    (void)sigtimedwait(&set, NULL, &no_time); /* mostly there is none */
+  (void)pthread_sigmask(SIG_SETMASK, &shelter->mask, NULL);
+  (void)pthread_setcancelstate(shelter->cancel_state, NULL); /* what it was */
+  errno = shelter->saved_errno;
+}
+
+static bool views_take(gp_recorder_t *recorder, gp_engine_t *engine, uint64_t devices)
+{
+  bool complete = true;
+  for (int device = 0; device < GP_MAX_DEVICES; device++) {
+    if (devices >> device & 1)
+      complete &= gp_device_view_take(
+          engine, device, gp_recorder_fence_ns(recorder, device), &recorder->views[device]);
+  }
+  return complete;
+}
+
+static void views_fini(gp_recorder_t *recorder, uint64_t devices)
+{
+  for (int device = 0; device < GP_MAX_DEVICES; device++) {
+    if (devices >> device & 1)
+      gp_device_view_fini(&recorder->views[device]);
+  }
+}
+
+static bool history_take(gp_recorder_t *recorder, uint64_t devices, gp_history_t *ret_history)
+{
+  uint64_t until_ns[GP_MAX_DEVICES];
+  for (int device = 0; device < GP_MAX_DEVICES; device++)
+    until_ns[device] = devices >> device & 1 ? recorder->views[device].until_ns : UINT64_MAX;
+  return gp_history_take(&recorder->chunks, until_ns, ret_history);
+}
+
+/* The name of the next file of ours in recorder->path. A folder gets the default name. */
+static int choose_path(gp_recorder_t *recorder, const char *reason, const char *path)
+{
+  const char *pattern = gp_option_text(recorder->options, GP_OPTION_output);
+  const char *default_pattern = gp_option_table[GP_OPTION_output].default_text;
+  size_t capacity = sizeof(recorder->path);
+  if (path) {
+    if (strlen(path) >= capacity)
+      return ENAMETOOLONG;
+    strcpy(recorder->path, path);
+    return 0;
+  }
+  if (gp_path_expand(pattern, recorder->sequence, reason, recorder->path, capacity))
+    return ENAMETOOLONG;
+  size_t length = strlen(recorder->path);
+  struct stat status;
+  bool is_folder = length > 0 && stat(recorder->path, &status) == 0 && S_ISDIR(status.st_mode);
+  if (length > 0 && !is_folder && recorder->path[length - 1] != '/')
+    return 0;
+  if (is_folder && recorder->path[length - 1] != '/' && length + 1 < capacity)
+    recorder->path[length++] = '/';
+  return gp_path_expand(
+             default_pattern, recorder->sequence, reason, recorder->path + length, capacity - length)
+             ? ENAMETOOLONG
+             : 0;
+}
+
+/* Visible in the next snapshot: one for each device, with the bytes that were active. */
+static void record_snapshot_events(gp_recorder_t *recorder, uint64_t devices)
+{
+  const gp_observer_t observer = gp_recorder_observer(recorder);
+  for (int device = 0; device < GP_MAX_DEVICES; device++) {
+    if (!(devices >> device & 1))
+      continue;
+    const gp_event_t event = {
+        .time_ns = gp_recorder_now_ns(recorder),
+        .size = recorder->views[device].stats.active_bytes.current,
+        .rounded_size = recorder->views[device].stats.active_bytes.current,
+        .action = GP_ACTION_SNAPSHOT,
+        .device = device,
+    };
+    observer.event(observer.self, &event);
+  }
+}
+
+static int write_file(gp_recorder_t *recorder, const gp_document_t *document)
+{
+  gp_snapshot_file_t *file = &recorder->file;
+  int error = gp_snapshot_file_open(file, recorder->path);
+  char text[128];
+  if (error) {
+    gp_log(GP_LOG_ERROR, "cannot write the snapshot %s: %s", recorder->path,
+        strerror_r(error, text, sizeof(text)));
+    return error;
+  }
+  if (file->fell_back && !recorder->said_fell_back) {
+    recorder->said_fell_back = true;
+    gp_log(GP_LOG_ERROR, "cannot create %s, so snapshots are written as %s; GPUPOOL_OUTPUT sets the place",
+        recorder->path, file->path);
+  }
+
+  gp_json_t json;
+  gp_json_init(&json, file->fd, recorder->buffer, sizeof(recorder->buffer));
+  gp_document_write(&json, document);
+  error = gp_json_finish(&json);
+  if (error)
+    gp_snapshot_file_discard(file);
+  else
+    error = gp_snapshot_file_publish(file);
+  if (error) {
+    gp_log(
+        GP_LOG_ERROR, "cannot write the snapshot %s: %s", file->path, strerror_r(error, text, sizeof(text)));
+    return error;
+  }
+  gp_log(report_level(document->oom), "snapshot written: %s; next: gpupool summary %s", file->published,
+      file->published);
+  return 0;
+}
+
+/* writer_mutex is held. */
+static int write_snapshot(gp_recorder_t *recorder, const char *reason, const gp_oom_t *oom, const char *path)
+{
+  uint64_t most = gp_option_number(recorder->options, GP_OPTION_output_max);
+  if (!path && recorder->file_count >= most) {
+    if (!recorder->said_no_more)
+      gp_log(GP_LOG_ERROR, "%llu snapshots were written and no more will be (GPUPOOL_OUTPUT_MAX)",
+          (unsigned long long)recorder->file_count);
+    recorder->said_no_more = true;
+    return ECANCELED;
+  }
+  if (!path)
+    recorder->sequence++;
+  int error = choose_path(recorder, reason, path);
+  if (error) {
+    gp_log(GP_LOG_ERROR, "cannot write a snapshot: the name made of GPUPOOL_OUTPUT is too long or not valid");
+    return error;
+  }
+
+  gp_engine_t *engine = atomic_load(&recorder->engine);
+  uint64_t devices = engine ? gp_engine_devices(engine) : 0;
+  gp_history_t history = {0};
+  if (!views_take(recorder, engine, devices)) {
+    gp_log(GP_LOG_ERROR, "cannot write the snapshot %s: out of host memory", recorder->path);
+    error = ENOMEM;
+    goto fini_views;
+  }
+  /* After the views: their locks were the moment at which every earlier event was in its chunk. */
+  if (!history_take(recorder, devices, &history)) {
+    gp_log(GP_LOG_ERROR, "cannot write the snapshot %s: out of host memory", recorder->path);
+    error = ENOMEM;
+    goto fini_views;
+  }
+  const gp_document_t document = {
+      .recorder = recorder,
+      .devices = devices,
+      .history = &history,
+      .reason = reason,
+      .oom = oom,
+  };
+  error = write_file(recorder, &document);
+  if (!error && !path)
+    recorder->file_count++;
+  if (!error)
+    record_snapshot_events(recorder, devices);
+
+  gp_history_fini(&history);
+fini_views:
+  views_fini(recorder, devices);
+  return error;
+}
+
+int gp_snapshot_write(gp_recorder_t *recorder, const char *reason, const gp_oom_t *oom, const char *path)
+{
+  shelter_t shelter;
+  if (atomic_load(&recorder->silent) || getpid() != recorder->pid)
+    return ECANCELED;
+  shelter_enter(&shelter);
+  (void)pthread_mutex_lock(&recorder->writer_mutex); /* a plain mutex cannot fail */
+  int error = write_snapshot(recorder, reason, oom, path);
+  (void)pthread_mutex_unlock(&recorder->writer_mutex); /* held */
+  shelter_leave(&shelter);
+  return error;
+}
+
+static bool has_allocated(gp_engine_t *engine)
+{
+  uint64_t devices = gp_engine_devices(engine);
+  for (int device = 0; device < GP_MAX_DEVICES; device++) {
+    gp_stats_t stats;
+    if (!(devices >> device & 1))
+      continue;
+    gp_engine_stats(engine, device, &stats);
+    if (stats.allocation.allocated || stats.passthrough_bytes.allocated || stats.num_ooms)
+      return true;
+  }
+  return false;
+}
+
+int gp_snapshot_at_exit(gp_recorder_t *recorder)
+{
+  if (!recorder || atomic_load(&recorder->silent))
+    return 0;
+  gp_engine_t *engine = atomic_load(&recorder->engine);
+  bool wanted = gp_option_number(recorder->options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_EXIT;
+  if (!wanted || !engine || !has_allocated(engine))
+    return 0;
+  return gp_snapshot_write(recorder, "exit", NULL, NULL);
+}
+
+/* True for the first caller, and for one caller a minute: programs catch the error and try again, for hours.
+ */
+static bool oom_is_due(gp_recorder_t *recorder)
+{
+  uint64_t now_ns = gp_recorder_now_ns(recorder);
+  uint64_t before = atomic_load(&recorder->oom_reported_ns);
+  if (before && now_ns < before - 1 + OOM_INTERVAL_NS)
+    return false;
+  return atomic_compare_exchange_strong(&recorder->oom_reported_ns, &before, now_ns + 1);
+}
+
+void gp_snapshot_out_of_memory(void *self, const gp_oom_t *oom)
+{
+  gp_recorder_t *recorder = self;
+  char text[GP_OOM_TEXT_BYTES];
+  if (atomic_load(&recorder->silent) || !oom_is_due(recorder))
+    return;
+  gp_log(GP_LOG_ERROR, "%s", gp_oom_describe(oom, text, sizeof(text)));
+  if (gp_option_number(recorder->options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_OOM)
+    (void)gp_snapshot_write(recorder, "oom", oom, NULL); /* it has reported its failure */
+}

@@ -1,0 +1,29 @@
+/*
+ * When and where snapshots are written.
+ */
+#ifndef GP_TRACE_SNAPSHOT_H
+#define GP_TRACE_SNAPSHOT_H
+
+#include "pool/observer.h"
+#include "trace/recorder.h"
+
+/*
+ * Writes a snapshot now. reason goes into the file and, as %r, into its name. path: NULL for GPUPOOL_OUTPUT,
+ * which counts against GPUPOOL_OUTPUT_MAX, else the name to use as it is. Nothing is ever overwritten: ".1",
+ * ".2" ... are appended to a name that is taken. oom may be NULL.
+ *
+ * Returns 0, or an errno after one line in the log; ECANCELED without one if GPUPOOL_OUTPUT_MAX is reached or
+ * the process is a forked child. A failure leaves no file behind and changes nothing else. Takes the engine's
+ * locks for a short time, so none may be held; makes no driver call. Any thread; one snapshot is written at a
+ * time, and while it is, others go on allocating. errno is preserved.
+ */
+int gp_snapshot_write(gp_recorder_t *recorder, const char *reason, const gp_oom_t *oom, const char *path);
+
+/*
+ * At the end of the process: writes a snapshot of reason "exit" if GPUPOOL_SNAPSHOT_AT says so and the
+ * program ever asked for GPU memory. Returns as gp_snapshot_write, 0 if there was nothing to do. NULL is
+ * legal.
+ */
+int gp_snapshot_at_exit(gp_recorder_t *recorder);
+
+#endif

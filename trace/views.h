@@ -1,0 +1,50 @@
+/*
+ * What the engine says of its devices at one moment, copied for the snapshot writer.
+ */
+#ifndef GP_TRACE_VIEWS_H
+#define GP_TRACE_VIEWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pool/engine.h"
+#include "trace/sort.h"
+
+/* An array from the engine, grown until everything fitted, with the order in which it is shown. */
+typedef struct gp_view_array {
+  void *items;
+  gp_sort_key_t *by_address;
+  size_t count;
+  void *pages;
+  size_t bytes;
+} gp_view_array_t;
+
+typedef struct gp_device_view {
+  uint64_t until_ns; /* events up to here, and perhaps a few more, came before the blocks were copied */
+  uint64_t limit;    /* bytes; 0: none */
+  gp_stats_t stats;
+  uint64_t idle_bytes; /* of the blocks copied */
+  uint64_t largest_idle;
+  gp_view_array_t blocks;       /* of gp_block_view_t */
+  gp_view_array_t passthroughs; /* of gp_passthrough_t */
+} gp_device_view_t;
+
+/*
+ * Fills *ret_view for one device. until_ns is gp_recorder_fence_ns. Returns false if the host has no memory;
+ * give it back with gp_device_view_fini in both cases. Takes the engine's locks.
+ */
+bool gp_device_view_take(gp_engine_t *engine, int device, uint64_t until_ns, gp_device_view_t *ret_view);
+void gp_device_view_fini(gp_device_view_t *view);
+
+static inline const gp_block_view_t *gp_device_view_block(const gp_device_view_t *view, size_t i)
+{
+  return (const gp_block_view_t *)view->blocks.items + view->blocks.by_address[i].index;
+}
+
+static inline const gp_passthrough_t *gp_device_view_passthrough(const gp_device_view_t *view, size_t i)
+{
+  return (const gp_passthrough_t *)view->passthroughs.items + view->passthroughs.by_address[i].index;
+}
+
+#endif
