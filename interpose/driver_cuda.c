@@ -113,6 +113,19 @@ static void cuda_trim_async(void *self, const gp_driver_context_t *context)
     (void)GP_REAL(cuDeviceGraphMemTrim)(context->device);
 }
 
+static int cuda_async_reserved(void *self, const gp_driver_context_t *context, uint64_t *ret_bytes)
+{
+  CUmemoryPool pool;
+  cuuint64_t bytes = 0;
+  (void)self;
+  CUresult result = GP_REAL_CALL(cuDeviceGetDefaultMemPool, &pool, context->device);
+  if (result == CUDA_SUCCESS)
+    result = GP_REAL_CALL(cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes);
+  if (result == CUDA_SUCCESS)
+    *ret_bytes = bytes;
+  return (int)result;
+}
+
 static uint64_t cuda_now_ns(void *self)
 {
   (void)self;
@@ -133,7 +146,7 @@ static bool cuda_code_is_sticky(int code)
 
 #define COMMON_OPS                                                                                           \
   .alloc = cuda_alloc, .free = cuda_free, .wait = cuda_wait, .memory_info = cuda_memory_info,                \
-  .trim_async = cuda_trim_async, .now_ns = cuda_now_ns, .code_out_of_memory = CUDA_ERROR_OUT_OF_MEMORY,      \
+  .trim_async = cuda_trim_async, .async_reserved = cuda_async_reserved, .now_ns = cuda_now_ns, .code_out_of_memory = CUDA_ERROR_OUT_OF_MEMORY,      \
   .code_invalid_value = CUDA_ERROR_INVALID_VALUE, .code_not_ready = CUDA_ERROR_NOT_READY,                    \
   .code_is_sticky = cuda_code_is_sticky
 

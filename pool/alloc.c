@@ -17,9 +17,9 @@ static bool serve_from_cache(gp_request_t *request, bool *ret_surplus)
 {
   gp_engine_t *engine = request->engine;
   gp_device_t *device = request->context->device;
-  uint64_t now_ns = gp_now(engine);
 
   gp_lock_take(&device->lock);
+  uint64_t now_ns = gp_now(engine); /* under the lock: events of a device are in the order of their times */
   gp_block_t *block = gp_block_take_idle(request->context, request->size);
   if (block) {
     gp_block_hand_out(engine, block, request->requested, now_ns, 0, true);
@@ -59,6 +59,7 @@ static int serve_from_driver(gp_request_t *request, bool exact, bool *by_limit)
     __atomic_store_n(&block->context, context, __ATOMIC_RELAXED);
     __atomic_store_n(&block->address, address, __ATOMIC_RELAXED);
     gp_lock_take(&device->lock);
+    gp_release_await(device, address);
     if (gp_address_map_insert(&engine->blocks, address, block)) {
       gp_block_adopt(engine, block, start_ns, duration_ns);
       gp_block_hand_out(engine, block, request->requested, start_ns, duration_ns, false);

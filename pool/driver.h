@@ -46,6 +46,9 @@ typedef struct gp_driver_ops {
   /* Optional. Makes the driver give back what its own stream-ordered pool of that device holds idle. */
   void (*trim_async)(void *self, const gp_driver_context_t *context);
 
+  /* Optional. Bytes that this pool holds from the device, in use or idle. */
+  int (*async_reserved)(void *self, const gp_driver_context_t *context, uint64_t *ret_bytes);
+
   /* Mandatory. A clock that never goes backwards, in nanoseconds, the same for all threads. */
   uint64_t (*now_ns)(void *self);
 

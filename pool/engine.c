@@ -59,6 +59,7 @@ gp_engine_t *gp_engine_create(const gp_driver_t *driver, const gp_observer_t *ob
     device->limit = UINT64_MAX;
     gp_list_init(&device->contexts);
     gp_list_init(&device->idle);
+    gp_list_init(&device->releases);
   }
   return engine;
 }

@@ -15,6 +15,7 @@
 #include "pool/driver.h"
 #include "pool/observer.h"
 #include "pool/stats.h"
+#include "pool/util/list.h"
 #include "pool/util/options.h"
 
 typedef struct gp_engine gp_engine_t;
@@ -103,14 +104,22 @@ void gp_engine_capture_begin(gp_engine_t *engine);
 void gp_engine_capture_end(gp_engine_t *engine);
 bool gp_engine_capture_active(const gp_engine_t *engine);
 
+/* An address on its way to the driver; who is given the same address next waits until that has been recorded. */
+typedef struct gp_release {
+  gp_list_t link;
+  uint64_t address;
+} gp_release_t;
+
 /*
  * Memory that is not pooled. Before the driver's call: reserve counts it against the limit, after giving idle
  * blocks back if need be; false means that the limit refuses (the OOM event and report are written; the caller
  * answers out of memory). Then either commit with the result of the successful call, or cancel.
  * A free takes the record before the driver's call, because the driver may give the address to another thread as
- * soon as it has it; then freed() with the time before the call, or restore() if the driver refused.
+ * soon as it has it; then freed() with the time before the call, or restore() if the driver refused. *ret_memory stays
+ * where it is until then.
  */
 typedef struct gp_passthrough {
+  gp_release_t release; /* between take and freed or restore */
   uint64_t address;
   uint64_t size;
   uint64_t block; /* incarnation, given by commit */
@@ -127,8 +136,8 @@ void gp_engine_passthrough_commit(gp_engine_t *engine, gp_context_t *context, co
     uint64_t duration_ns);
 bool gp_engine_passthrough_take(gp_engine_t *engine, uint64_t address, gp_passthrough_t *ret_memory);
 void gp_engine_passthrough_freed(
-    gp_engine_t *engine, const gp_passthrough_t *memory, uint64_t time_ns, uint64_t duration_ns);
-void gp_engine_passthrough_restore(gp_engine_t *engine, const gp_passthrough_t *memory);
+    gp_engine_t *engine, gp_passthrough_t *memory, uint64_t time_ns, uint64_t duration_ns);
+void gp_engine_passthrough_restore(gp_engine_t *engine, gp_passthrough_t *memory);
 
 /* The driver refused an allocation of bytes that is not pooled: writes the OOM event and report. */
 void gp_engine_report_oom(gp_engine_t *engine, gp_context_t *context, uint64_t bytes);

@@ -39,12 +39,9 @@ bool gp_limit_reserve(gp_device_t *device, uint64_t bytes)
   gp_lock_take(&device->lock);
   for (;;) {
     granted = bytes <= device->limit && device->held <= device->limit - bytes;
-    if (granted || device->releasing == 0 || bytes > device->limit)
+    if (granted || gp_list_is_empty(&device->releases) || bytes > device->limit)
       break;
-    /* Memory that another thread is giving back right now would be missed. Ranks are noted by hand around the wait. */
-    gp_lock_note_released(device->lock.rank);
-    pthread_cond_wait(&device->released, &device->lock.mutex);
-    gp_lock_note_taken(device->lock.rank);
+    gp_lock_wait(&device->lock, &device->released); /* another thread is giving memory back right now */
   }
   if (granted)
     device->held += bytes;
@@ -56,6 +53,33 @@ void gp_limit_cancel(gp_device_t *device, uint64_t bytes)
 {
   gp_lock_take(&device->lock);
   device->held -= bytes;
+  gp_lock_release(&device->lock);
+}
+
+/*
+ * Stream-ordered memory that the program has freed stays with the driver's pool until a synchronization, so under a
+ * limit it goes on counting until the driver says that the pool holds no more than what is in use.
+ */
+void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
+{
+  gp_device_t *device = context->device;
+  uint64_t reserved = 0;
+
+  gp_lock_take(&device->lock);
+  bool any = device->draining > 0;
+  gp_lock_release(&device->lock);
+  if (!any || !gp_engine_enter(engine))
+    return;
+  int code = engine->driver.ops->async_reserved(engine->driver.self, &context->driver, &reserved);
+  gp_engine_leave(engine);
+  if (code != 0)
+    return;
+  gp_lock_take(&device->lock);
+  uint64_t draining = reserved > device->async_live ? reserved - device->async_live : 0;
+  if (draining < device->draining) {
+    device->held -= device->draining - draining;
+    device->draining = draining;
+  }
   gp_lock_release(&device->lock);
 }
 

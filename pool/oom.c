@@ -13,12 +13,17 @@ static void count_retry(gp_device_t *device)
   gp_lock_release(&device->lock);
 }
 
-static uint64_t deferred_bytes(gp_device_t *device)
+static uint64_t bytes_of(gp_device_t *device, const uint64_t *field)
 {
   gp_lock_take(&device->lock);
-  uint64_t bytes = device->stats.deferred_bytes.current;
+  uint64_t bytes = *field;
   gp_lock_release(&device->lock);
   return bytes;
+}
+
+static bool has_deferred(gp_device_t *device)
+{
+  return bytes_of(device, &device->stats.deferred_bytes.current) > 0;
 }
 
 /*
@@ -43,12 +48,16 @@ static uint64_t missing_bytes(gp_engine_t *engine, gp_context_t *context, uint64
   return free_bytes < bytes ? bytes - free_bytes : bytes;
 }
 
+/* The driver's own pool gives back what is free in stream order, which it is once the device has got there. */
 static bool trim_driver_pool(gp_engine_t *engine, gp_context_t *context)
 {
   if (!engine->driver.ops->trim_async || !gp_engine_enter(engine))
     return false;
+  if (bytes_of(context->device, &context->device->draining) > 0)
+    (void)gp_driver_wait(engine, &context->driver); /* its error is the driver's answer to the next attempt */
   engine->driver.ops->trim_async(engine->driver.self, &context->driver);
   gp_engine_leave(engine);
+  gp_limit_settle(engine, context);
   return true;
 }
 
@@ -61,12 +70,14 @@ static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step
 
   switch (step) {
   case STEP_RECLAIM:
-    if (deferred_bytes(device) == 0)
+    if (has_deferred(device))
+      gp_reuse_poll(engine);
+    else if (bytes_of(device, &device->draining) == 0)
       return false;
-    gp_reuse_poll(engine);
+    gp_limit_settle(engine, context);
     return true;
   case STEP_WAIT:
-    if (deferred_bytes(device) == 0)
+    if (!has_deferred(device))
       return false;
     (void)gp_reuse_wait(engine); /* its error is the driver's answer to the next attempt */
     return true;
@@ -74,7 +85,8 @@ static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step
     return gp_release_largest(engine, device, missing_bytes(engine, context, bytes, by_limit), GP_DETAIL_TRIM_OOM) > 0;
   case STEP_TRIM_ALL: {
     bool trimmed = gp_release_largest(engine, device, UINT64_MAX, GP_DETAIL_TRIM_OOM) > 0;
-    return (!by_limit && trim_driver_pool(engine, context)) || trimmed;
+    bool pool_may_help = !by_limit || bytes_of(device, &device->draining) > 0;
+    return (pool_may_help && trim_driver_pool(engine, context)) || trimmed;
   }
   default: return false;
   }

@@ -39,16 +39,30 @@ void gp_engine_passthrough_cancel(gp_engine_t *engine, gp_context_t *context, ui
   gp_limit_cancel(context->device, bytes);
 }
 
-/* Takes an allocation out of the sums, with its event. */
-static void uncount(gp_engine_t *engine, const gp_passthrough_t *memory, uint64_t time_ns, uint64_t duration_ns)
+static bool is_async(const gp_passthrough_t *memory)
+{
+  return memory->kind == GP_DETAIL_PASS_ASYNC;
+}
+
+/* Takes an allocation out of the sums, with its event; the device's lock is held. */
+static void uncount(
+    gp_engine_t *engine, gp_device_t *device, const gp_passthrough_t *memory, uint64_t time_ns, uint64_t duration_ns)
+{
+  gp_gauge_sub(&device->stats.passthrough_bytes, memory->size);
+  if (is_async(memory))
+    device->async_live -= memory->size;
+  if (is_async(memory) && device->limit != UINT64_MAX && engine->driver.ops->async_reserved)
+    device->draining += memory->size; /* still held, by the driver's pool */
+  else
+    device->held -= memory->size;
+  gp_event_passthrough(engine, memory, GP_ACTION_PASSTHROUGH_FREE, time_ns, duration_ns);
+}
+
+static void lock_and_uncount(gp_engine_t *engine, const gp_passthrough_t *memory, uint64_t time_ns)
 {
   gp_device_t *device = &engine->devices[memory->device];
-
   gp_lock_take(&device->lock);
-  gp_gauge_sub(&device->stats.passthrough_bytes, memory->size);
-  device->held -= memory->size;
-  gp_event_passthrough(engine, memory, GP_ACTION_PASSTHROUGH_FREE, time_ns, duration_ns);
-  pthread_cond_broadcast(&device->released);
+  uncount(engine, device, memory, time_ns, 0);
   gp_lock_release(&device->lock);
 }
 
@@ -65,7 +79,7 @@ static bool keep_record(gp_engine_t *engine, const gp_passthrough_t *memory)
   gp_lock_release(&engine->passthrough_lock);
   if (stale) {
     /* It went without our seeing it, with its graph, its memory pool or its context. */
-    uncount(engine, stale, memory->time_ns, 0);
+    lock_and_uncount(engine, stale, memory->time_ns);
     free(stale);
   }
   if (!kept)
@@ -81,12 +95,15 @@ void gp_engine_passthrough_commit(
 
   own.device = device->ordinal;
   gp_lock_take(&device->lock);
+  gp_release_await(device, own.address);
   own.block = atomic_fetch_add_explicit(&engine->incarnation, 1, memory_order_relaxed) + 1;
   gp_gauge_add(&device->stats.passthrough_bytes, own.size);
+  if (is_async(&own))
+    device->async_live += own.size;
   gp_event_passthrough(engine, &own, GP_ACTION_PASSTHROUGH_ALLOC, own.time_ns, duration_ns);
   gp_lock_release(&device->lock);
   if (!keep_record(engine, &own))
-    uncount(engine, &own, gp_now(engine), 0);
+    lock_and_uncount(engine, &own, gp_now(engine));
 }
 
 bool gp_engine_passthrough_take(gp_engine_t *engine, uint64_t address, gp_passthrough_t *ret_memory)
@@ -100,19 +117,35 @@ bool gp_engine_passthrough_take(gp_engine_t *engine, uint64_t address, gp_passth
     return false;
   *ret_memory = *record;
   free(record);
+
+  gp_device_t *device = &engine->devices[ret_memory->device];
+  ret_memory->release.address = address;
+  gp_lock_take(&device->lock);
+  gp_release_announce(device, &ret_memory->release);
+  gp_lock_release(&device->lock);
   return true;
 }
 
 void gp_engine_passthrough_freed(
-    gp_engine_t *engine, const gp_passthrough_t *memory, uint64_t time_ns, uint64_t duration_ns)
+    gp_engine_t *engine, gp_passthrough_t *memory, uint64_t time_ns, uint64_t duration_ns)
 {
-  uncount(engine, memory, time_ns, duration_ns);
+  gp_device_t *device = &engine->devices[memory->device];
+
+  gp_lock_take(&device->lock);
+  uncount(engine, device, memory, time_ns, duration_ns);
+  gp_release_finish(device, &memory->release);
+  gp_lock_release(&device->lock);
 }
 
-void gp_engine_passthrough_restore(gp_engine_t *engine, const gp_passthrough_t *memory)
+void gp_engine_passthrough_restore(gp_engine_t *engine, gp_passthrough_t *memory)
 {
+  gp_device_t *device = &engine->devices[memory->device];
+
+  gp_lock_take(&device->lock);
+  gp_release_finish(device, &memory->release);
+  gp_lock_release(&device->lock);
   if (!keep_record(engine, memory))
-    uncount(engine, memory, gp_now(engine), 0); /* the driver still has it, we stop counting it */
+    lock_and_uncount(engine, memory, gp_now(engine)); /* the driver still has it, we stop counting it */
 }
 
 size_t gp_engine_passthroughs(gp_engine_t *engine, int device, gp_passthrough_t *array, size_t capacity)

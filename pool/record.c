@@ -46,6 +46,7 @@ gp_block_t *gp_record_take(gp_engine_t *engine)
   block->exact = false;
   gp_list_init(&block->all);
   gp_list_init(&block->order);
+  gp_list_init(&block->release.link);
   return block;
 }
 

@@ -12,13 +12,37 @@ void gp_release_start(gp_engine_t *engine, gp_block_t *block)
     gp_block_leave_idle(block);
   gp_address_map_remove_value(&engine->blocks, block->address, block);
   block->state = GP_STATE_RELEASING;
-  block->context->device->releasing++;
+  block->release.address = block->address;
+  gp_release_announce(block->context->device, &block->release);
 }
 
-static void end_release(gp_device_t *device)
+void gp_release_announce(gp_device_t *device, gp_release_t *release)
 {
-  device->releasing--;
+  gp_list_push_back(&device->releases, &release->link);
+}
+
+void gp_release_finish(gp_device_t *device, gp_release_t *release)
+{
+  gp_list_remove(&release->link);
   pthread_cond_broadcast(&device->released);
+}
+
+static bool is_in_flight(const gp_device_t *device, uint64_t address)
+{
+  for (const gp_list_t *link = device->releases.next; link != &device->releases; link = link->next)
+    if (gp_list_entry(link, gp_release_t, link)->address == address)
+      return true;
+  return false;
+}
+
+/*
+ * The driver has given `address` anew while its former owner's thread, back from the driver's free, has not got to
+ * recording that. Waiting for it keeps the history in the order in which things happened.
+ */
+void gp_release_await(gp_device_t *device, uint64_t address)
+{
+  while (is_in_flight(device, address))
+    gp_lock_wait(&device->lock, &device->released);
 }
 
 /* Puts a block back into the map after the driver refused it; false if even that failed and the block is given up. */
@@ -38,8 +62,8 @@ int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn,
   uint64_t duration_ns = gp_now(engine) - start_ns;
 
   gp_lock_take(&device->lock);
+  gp_release_finish(device, &block->release); /* nobody runs before the lock is released */
   if (code == 0 || atomic_load(&block->context->lost)) {
-    /* Events carry the time before the call: another thread may have got the address meanwhile. */
     gp_block_end_ownership(engine, block, start_ns);
     gp_block_end_use(engine, block, start_ns);
     gp_block_forget(engine, block, GP_DETAIL_NONE, start_ns, duration_ns);
@@ -53,7 +77,6 @@ int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn,
       gp_block_forget(engine, block, GP_DETAIL_CONTEXT_LOST, start_ns, duration_ns);
     }
   }
-  end_release(device);
   gp_lock_release(&device->lock);
   return code;
 }
@@ -72,6 +95,7 @@ static uint64_t release_list(gp_engine_t *engine, gp_device_t *device, gp_list_t
     uint64_t end_ns = gp_now(engine);
 
     gp_lock_take(&device->lock);
+    gp_release_finish(device, &block->release);
     if (code == 0) {
       bytes += block->size;
       device->stats.driver_frees++;
@@ -79,7 +103,6 @@ static uint64_t release_list(gp_engine_t *engine, gp_device_t *device, gp_list_t
     } else if (restore_address(engine, block, end_ns)) {
       gp_block_enter_idle(block, end_ns);
     }
-    end_release(device);
     gp_lock_release(&device->lock);
   }
   if (bytes > 0) {

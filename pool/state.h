@@ -55,6 +55,7 @@ struct gp_block {
   uint64_t tag;         /* epoch of the free: reusable when every context has completed it */
   gp_list_t all;        /* in context->blocks */
   gp_list_t order;      /* DEFERRED: in context->deferred; IDLE: in device->idle; RELEASING: the releaser's list */
+  gp_release_t release; /* RELEASING: in device->releases */
   gp_block_t *bin_next; /* IDLE: in its bin */
   gp_block_t *bin_previous;
   uint32_t refs;
@@ -94,17 +95,21 @@ struct gp_context {
 };
 
 /*
- * One device. Invariants, under lock: held is the bytes of all blocks, passthrough allocations and reservations in
- * flight, and held <= limit; stats.reserved_bytes is the sum of block sizes, stats.cached_bytes of the idle ones,
+ * One device. Invariants, under lock: held is the bytes of all blocks, passthrough allocations, what drains and
+ * reservations in flight, and held <= limit; stats.reserved_bytes is the sum of block sizes, stats.cached_bytes of the idle ones,
  * stats.deferred_bytes of HELD and DEFERRED ones, stats.allocated_bytes of LIVE ones, stats.active_bytes of LIVE,
- * HELD and DEFERRED ones; idle holds the idle blocks, oldest first. releasing counts driver frees in flight.
+ * HELD and DEFERRED ones; idle holds the idle blocks, oldest first; releases holds what is on its way to the driver.
+ * draining: stream-ordered memory that the program has freed and the driver's pool may still hold; counted only under
+ * a limit, and only if the driver can be asked (see gp_limit_settle). async_live: what the program holds of it.
  */
 struct gp_device {
   gp_lock_t lock;
   pthread_cond_t released;
-  unsigned releasing;
+  gp_list_t releases;
   int ordinal;
   uint64_t held;
+  uint64_t draining;
+  uint64_t async_live;
   uint64_t limit; /* UINT64_MAX: none */
   uint64_t total; /* bytes of the device; 0: not known */
   gp_list_t contexts;
@@ -217,6 +222,9 @@ uint64_t gp_reuse_allowance(const gp_engine_t *engine, const gp_device_t *device
  * device's lock held; the others are called without a lock and return the bytes given back.
  */
 void gp_release_start(gp_engine_t *engine, gp_block_t *block);
+void gp_release_announce(gp_device_t *device, gp_release_t *release); /* these three with the device's lock held */
+void gp_release_finish(gp_device_t *device, gp_release_t *release);
+void gp_release_await(gp_device_t *device, uint64_t address); /* until no release of address is in flight */
 /* A block started from LIVE: by the driver table's free, or by free_fn if that is not NULL. The driver's code. */
 int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn, void *arg);
 uint64_t gp_release_largest(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_detail_t reason);
@@ -226,6 +234,7 @@ bool gp_release_is_due(const gp_engine_t *engine, const gp_device_t *device, uin
 /* limit.c: reserve counts bytes that are about to be held; false: the limit refuses. No lock held. */
 bool gp_limit_reserve(gp_device_t *device, uint64_t bytes);
 void gp_limit_cancel(gp_device_t *device, uint64_t bytes);
+void gp_limit_settle(gp_engine_t *engine, gp_context_t *context); /* asks the driver what has drained; no lock held */
 void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context);
 uint64_t gp_amount_resolve(const gp_amount_t *amount, uint64_t whole); /* UINT64_MAX: none */
 

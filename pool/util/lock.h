@@ -59,6 +59,14 @@ static inline void gp_lock_take(gp_lock_t *lock)
   pthread_mutex_lock(&lock->mutex);
 }
 
+/* Waits for a condition; the lock is released meanwhile. */
+static inline void gp_lock_wait(gp_lock_t *lock, pthread_cond_t *condition)
+{
+  gp_lock_note_released(lock->rank);
+  pthread_cond_wait(condition, &lock->mutex);
+  gp_lock_note_taken(lock->rank);
+}
+
 static inline void gp_lock_release(gp_lock_t *lock)
 {
   pthread_mutex_unlock(&lock->mutex);

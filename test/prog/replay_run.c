@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 typedef struct block {
   uint64_t address;
@@ -38,12 +39,22 @@ typedef struct worker {
   pthread_t thread;
 } worker_t;
 
+/* Ends the process as programs do, exit handlers included; by one thread, since exit() is not for two at once. */
+static _Noreturn void give_up(void)
+{
+  static atomic_flag ending = ATOMIC_FLAG_INIT;
+  if (!atomic_flag_test_and_set(&ending))
+    exit(REPLAY_EXIT_CUDA);
+  for (;;)
+    pause();
+}
+
 void replay_must(const replay_api_t *api, const char *what, int code)
 {
   if (code == 0)
     return;
   fprintf(stderr, "replay: %s failed: %s (%d)\n", what, api->error_name(code), code);
-  _Exit(REPLAY_EXIT_CUDA);
+  give_up();
 }
 
 static void count(atomic_uint_fast64_t *counter)
@@ -225,7 +236,7 @@ void replay_run(const replay_trace_t *trace, const replay_options_t *options, re
     workers[i] = (worker_t){.run = &run, .index = i, .events = allocate(run.stream_count, sizeof(void *))};
     if (i > 0 && pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0) {
       fprintf(stderr, "replay: cannot create thread %u\n", (unsigned)i);
-      _Exit(REPLAY_EXIT_CUDA);
+      give_up();
     }
   }
   work(&workers[0]); /* the main thread is the first worker: one thread means no thread is created */
