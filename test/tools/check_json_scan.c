@@ -1,0 +1,230 @@
+/*
+ * The JSON tokenizer: what it accepts, what it refuses, and where.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/json_scan.h"
+
+/* A copy of its own size, so that a sanitizer sees a byte too far. */
+static char *copy_of(const char *text, size_t length)
+{
+  char *copy = malloc(length + 1);
+  ck_assert_ptr_nonnull(copy);
+  memcpy(copy, text, length);
+  copy[length] = '\0';
+  return copy;
+}
+
+static bool accepts(const char *text, size_t *ret_error_at)
+{
+  gp_json_scan_t scan;
+  char *copy = copy_of(text, strlen(text));
+  gp_json_scan_init(&scan, copy, strlen(text));
+  bool good = gp_json_scan_skip(&scan) && gp_json_scan_end(&scan);
+  ck_assert_int_eq(good, scan.error == NULL);
+  *ret_error_at = scan.error_at;
+  free(copy);
+  return good;
+}
+
+START_TEST(test_correct_documents_are_accepted)
+{
+  static const char *const texts[] = {"0", "-0", "12.5e-3", "1E+9", " true ", "false", "null", "\"\"", "[]",
+      "{}", " [ 1 , [ ] , { } ] ", "{\"a\":{\"b\":[1,2,{\"c\":null}]},\"d\":\"e\"}",
+      "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\"", "\"\\ud83d\\ude00\"",
+      "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"", "[\"a\",\t\"b\"\r\n]"};
+  size_t at;
+  for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+    ck_assert_msg(accepts(texts[i], &at), "%s refused at %zu", texts[i], at);
+}
+END_TEST
+
+START_TEST(test_errors_are_where_they_are)
+{
+  static const struct {
+    const char *text;
+    size_t at;
+  } cases[] = {
+      {"", 0},
+      {"tru", 3},
+      {"trux", 0},
+      {"[1,]", 3},
+      {"[1 2]", 3},
+      {"{\"a\" 1}", 5},
+      {"{a:1}", 1},
+      {"{\"a\":1,}", 7},
+      {"[01]", 3},
+      {"[1.]", 3},
+      {"[-]", 2},
+      {"[.5]", 1},
+      {"1e", 2},
+      {"\"\\x\"", 1},
+      {"\"\\u12g4\"", 1},
+      {"\"\\ud800\"", 1},
+      {"\"\\udc00\"", 1},
+      {"\"a\nb\"", 2},
+      {"\"\xff\"", 1},
+      {"\"\xc0\x80\"", 1},
+      {"\"\xed\xa0\x80\"", 1},
+      {"\"\xf5\x80\x80\x80\"", 1},
+      {"\"abc", 4},
+      {"[1", 2},
+      {"{\"a\":", 5},
+      {"1 2", 2},
+      {"]", 0},
+      {"[}", 1},
+      {"\"\\", 2},
+      {"\"\\u12", 5},
+      {"\"\xe2\x82", 3},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    size_t at;
+    ck_assert_msg(!accepts(cases[i].text, &at), "%s accepted", cases[i].text);
+    ck_assert_msg(at == cases[i].at, "%s: error at %zu and not at %zu", cases[i].text, at, cases[i].at);
+  }
+}
+END_TEST
+
+START_TEST(test_nesting_is_bounded)
+{
+  char text[4 * GP_JSON_SCAN_DEPTH];
+  size_t at;
+  for (int depth = GP_JSON_SCAN_DEPTH; depth <= GP_JSON_SCAN_DEPTH + 1; depth++) {
+    memset(text, '[', (size_t)depth);
+    memset(text + depth, ']', (size_t)depth);
+    text[2 * depth] = '\0';
+    ck_assert_int_eq(accepts(text, &at), depth == GP_JSON_SCAN_DEPTH);
+  }
+  ck_assert_uint_eq(at, GP_JSON_SCAN_DEPTH);
+}
+END_TEST
+
+START_TEST(test_every_prefix_of_a_document_is_refused)
+{
+  static const char text[] = "{\"a\":[1,-2,{\"b\":\"c\\u00e9\xc3\xa9\"}],\"d\":[true,false,null,1.5e3]}";
+  for (size_t length = 0; length < sizeof(text) - 1; length++) {
+    gp_json_scan_t scan;
+    char *copy = copy_of(text, length);
+    gp_json_scan_init(&scan, copy, length);
+    ck_assert(!(gp_json_scan_skip(&scan) && gp_json_scan_end(&scan)));
+    ck_assert_uint_eq(scan.error_at, length);
+    free(copy);
+  }
+}
+END_TEST
+
+START_TEST(test_members_and_elements_are_visited)
+{
+  static const char text[] = "{ \"one\" : 1 , \"list\" : [ 7 , 8 ] , \"text\" : \"a\\\"b\" }";
+  gp_json_scan_t scan;
+  gp_json_slice_t name, string;
+  int64_t number;
+
+  gp_json_scan_init(&scan, text, sizeof(text) - 1);
+  ck_assert(gp_json_scan_begin(&scan, '{'));
+  ck_assert(gp_json_scan_member(&scan, &name));
+  ck_assert(gp_json_slice_is(name, "one"));
+  ck_assert(!gp_json_slice_is(name, "on"));
+  ck_assert(gp_json_scan_integer(&scan, &number));
+  ck_assert_int_eq(number, 1);
+  ck_assert(gp_json_scan_member(&scan, &name));
+  ck_assert(gp_json_scan_begin(&scan, '['));
+  for (int i = 7; i <= 8; i++) {
+    ck_assert(gp_json_scan_element(&scan));
+    ck_assert(gp_json_scan_integer(&scan, &number));
+    ck_assert_int_eq(number, i);
+  }
+  ck_assert(!gp_json_scan_element(&scan));
+  ck_assert(gp_json_scan_member(&scan, &name));
+  ck_assert(gp_json_scan_string(&scan, &string));
+  ck_assert(gp_json_slice_is(string, "a\\\"b"));
+  ck_assert(!gp_json_scan_member(&scan, &name));
+  ck_assert_ptr_null(scan.error);
+  ck_assert(gp_json_scan_end(&scan));
+}
+END_TEST
+
+static bool integers(const char *text, bool keep, gp_json_integers_t *ret_integers, size_t *ret_error_at)
+{
+  gp_json_scan_t scan;
+  char *copy = copy_of(text, strlen(text));
+  gp_json_scan_init(&scan, copy, strlen(text));
+  bool good = gp_json_scan_integers(&scan, keep, 0, ret_integers) && gp_json_scan_end(&scan);
+  if (!good && !scan.error)
+    ck_abort_msg("failed without an error");
+  *ret_error_at = scan.error_at;
+  free(copy);
+  return good;
+}
+
+START_TEST(test_integers_are_read)
+{
+  gp_json_integers_t read;
+  size_t at;
+  ck_assert(integers("[0,-1, 9007199254740991 ,\n-9007199254740991]", true, &read, &at));
+  ck_assert_uint_eq(read.count, 4);
+  ck_assert_int_eq(read.values[0], 0);
+  ck_assert_int_eq(read.values[1], -1);
+  ck_assert_int_eq(read.values[2], GP_JSON_SCAN_INTEGER_MAX);
+  ck_assert_int_eq(read.values[3], -GP_JSON_SCAN_INTEGER_MAX);
+  free(read.values);
+  ck_assert(integers("[ ]", true, &read, &at));
+  ck_assert_uint_eq(read.count, 0);
+  free(read.values);
+  ck_assert(integers("[1,2,3]", false, &read, &at));
+  ck_assert_uint_eq(read.count, 3);
+  ck_assert_ptr_null(read.values);
+}
+END_TEST
+
+START_TEST(test_what_is_no_integer_is_refused)
+{
+  static const struct {
+    const char *text;
+    size_t at;
+  } cases[] = {{"[1,2.5]", 3}, {"[1e3]", 1}, {"[9007199254740992]", 1}, {"[-9007199254740992]", 1},
+      {"[01]", 1}, {"[1,-]", 4}, {"[99999999999999999999999999]", 1}, {"[\"1\"]", 1}, {"[1,,2]", 3},
+      {"[1", 2}, {"[1,", 3}, {"[", 1}, {"[-", 2}, {"{}", 0}, {"[null]", 1}, {"[1,2}", 4}, {"[1,]", 3}};
+  gp_json_integers_t read;
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    size_t at;
+    ck_assert_msg(!integers(cases[i].text, true, &read, &at), "%s accepted", cases[i].text);
+    ck_assert_msg(at == cases[i].at, "%s: error at %zu and not at %zu", cases[i].text, at, cases[i].at);
+    ck_assert_ptr_null(read.values);
+  }
+}
+END_TEST
+
+START_TEST(test_nul_bytes_are_no_end)
+{
+  static const char text[] = "[1,\0002]";
+  gp_json_scan_t scan;
+  gp_json_scan_init(&scan, text, sizeof(text) - 1);
+  ck_assert(!gp_json_scan_skip(&scan));
+  ck_assert_uint_eq(scan.error_at, 3);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("json_scan");
+  TCase *values = tcase_create("values");
+  TCase *numbers = tcase_create("integers");
+  tcase_add_test(values, test_correct_documents_are_accepted);
+  tcase_add_test(values, test_errors_are_where_they_are);
+  tcase_add_test(values, test_nesting_is_bounded);
+  tcase_add_test(values, test_every_prefix_of_a_document_is_refused);
+  tcase_add_test(values, test_members_and_elements_are_visited);
+  tcase_add_test(values, test_nul_bytes_are_no_end);
+  tcase_add_test(numbers, test_integers_are_read);
+  tcase_add_test(numbers, test_what_is_no_integer_is_refused);
+  suite_add_tcase(suite, values);
+  suite_add_tcase(suite, numbers);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed != 0;
+}

@@ -1,0 +1,108 @@
+/*
+ * How numbers, lines and suggestions look.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/output.h"
+#include "tools/tool.h"
+
+START_TEST(test_counts_have_separators)
+{
+  char text[GP_NUMBER_BYTES];
+  ck_assert_str_eq(gp_number_count(0, text), "0");
+  ck_assert_str_eq(gp_number_count(999, text), "999");
+  ck_assert_str_eq(gp_number_count(8255, text), "8,255");
+  ck_assert_str_eq(gp_number_count(1000000, text), "1,000,000");
+  ck_assert_str_eq(gp_number_count(UINT64_MAX, text), "18,446,744,073,709,551,615");
+  ck_assert_str_eq(gp_number_plural(1, "block", text), "1 block");
+  ck_assert_str_eq(gp_number_plural(2000, "block", text), "2,000 blocks");
+}
+END_TEST
+
+START_TEST(test_durations_have_units)
+{
+  char text[GP_NUMBER_BYTES];
+  ck_assert_str_eq(gp_number_duration(0, text), "0 ns");
+  ck_assert_str_eq(gp_number_duration(1500, text), "1.50 us");
+  ck_assert_str_eq(gp_number_duration(12345678, text), "12.3 ms");
+  ck_assert_str_eq(gp_number_duration(UINT64_C(119000000000), text), "119 s");
+  ck_assert_str_eq(gp_number_duration(UINT64_C(184000000000), text), "3 min 4 s");
+  ck_assert_str_eq(gp_number_duration(UINT64_C(7380000000000), text), "2 h 3 min");
+}
+END_TEST
+
+START_TEST(test_percents_do_not_lie)
+{
+  char text[GP_NUMBER_BYTES];
+  ck_assert_str_eq(gp_number_percent(0, text), "0%");
+  ck_assert_str_eq(gp_number_percent(1, text), "100%");
+  ck_assert_str_eq(gp_number_percent(0.992126, text), "99.2%");
+  ck_assert_str_eq(gp_number_percent(0.99999, text), "99.9%");
+  ck_assert_str_eq(gp_number_percent(0.0001, text), "<0.1%");
+}
+END_TEST
+
+START_TEST(test_lines_are_broken_between_words)
+{
+  char *text;
+  size_t length;
+  FILE *stream = open_memstream(&text, &length);
+  char word[50];
+  memset(word, 'x', sizeof(word) - 1);
+  word[sizeof(word) - 1] = '\0';
+  char both[128];
+  snprintf(both, sizeof(both), "%s %s end", word, word);
+  gp_output_wrap(stream, "- ", "  ", both);
+  fclose(stream);
+  char expected[200];
+  snprintf(expected, sizeof(expected), "- %s\n  %s end\n", word, word);
+  ck_assert_str_eq(text, expected);
+  free(text);
+}
+END_TEST
+
+START_TEST(test_a_terminal_is_not_steered)
+{
+  char text[32];
+  ck_assert_str_eq(gp_printable("a\033[31m\n\xc2\x9b"
+                                "b\x7f\xc3\xa9",
+                       text, sizeof(text)),
+      "a?[31m??b?\xc3\xa9");
+  ck_assert_str_eq(gp_printable("abc\xc3\xa9", text, 5), "abc");
+  ck_assert_str_eq(gp_printable("abc\xc3\xa9", text, 6), "abc\xc3\xa9");
+  ck_assert_str_eq(gp_printable("abc", text, 1), "");
+}
+END_TEST
+
+START_TEST(test_the_nearest_name_is_suggested)
+{
+  static const char *const names[] = {"limit", "max-cached", "type", "trace", "trace-events"};
+  ck_assert_str_eq(gp_suggest_nearest("limt", names, 5), "limit");
+  ck_assert_str_eq(gp_suggest_nearest("tpye", names, 5), "type");
+  ck_assert_str_eq(gp_suggest_nearest("MAX_CACHE", names, 5), "max-cached");
+  ck_assert_str_eq(gp_suggest_nearest("max", names, 5), "max-cached");
+  ck_assert_str_eq(gp_suggest_nearest("trace-event", names, 5), "trace-events");
+  ck_assert_ptr_null(gp_suggest_nearest("zebra", names, 5));
+  ck_assert_ptr_null(gp_suggest_nearest("", names, 5));
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("output");
+  TCase *looks = tcase_create("looks");
+  tcase_add_test(looks, test_counts_have_separators);
+  tcase_add_test(looks, test_durations_have_units);
+  tcase_add_test(looks, test_percents_do_not_lie);
+  tcase_add_test(looks, test_lines_are_broken_between_words);
+  tcase_add_test(looks, test_a_terminal_is_not_steered);
+  tcase_add_test(looks, test_the_nearest_name_is_suggested);
+  suite_add_tcase(suite, looks);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed != 0;
+}

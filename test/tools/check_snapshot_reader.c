@@ -1,0 +1,256 @@
+/*
+ * The snapshot reader: figures of a small snapshot, and that no input is too bad for it.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "small_snapshot.h"
+#include "tools/summary.h"
+
+#define ALL_COLUMNS ((1u << GP_COLUMN_COUNT) - 1)
+
+/* Parses a copy of its own size, so that a sanitizer sees a byte too far. */
+static gp_snapshot_t *parse(const char *text, size_t length, gp_snapshot_error_t *ret_error)
+{
+  char *copy = malloc(length + 1);
+  ck_assert_ptr_nonnull(copy);
+  memcpy(copy, text, length);
+  copy[length] = '\0';
+  gp_snapshot_t *snapshot = gp_snapshot_parse(copy, length, ALL_COLUMNS, ret_error);
+  if (!snapshot) {
+    ck_assert_uint_le(ret_error->offset, length);
+    ck_assert_uint_gt(strlen(ret_error->text), 0);
+  }
+  free(copy);
+  return snapshot;
+}
+
+/* Everything that is made of what was read: the figures must be usable. */
+static void use(const gp_snapshot_t *snapshot)
+{
+  static gp_summary_t summary;
+  gp_output_t output;
+  ck_assert_int_eq(gp_summary_init(&summary, snapshot, "test", GP_SUMMARY_ALL), 0);
+  ck_assert_int_eq(gp_output_open(&output, NULL, false, true), 0);
+  gp_summary_print(&summary, &output);
+  gp_output_discard(&output);
+  cJSON *json = gp_summary_json(&summary);
+  char *text = cJSON_PrintUnformatted(json);
+  ck_assert_ptr_nonnull(text);
+  cJSON_free(text);
+  cJSON_Delete(json);
+  gp_summary_fini(&summary);
+}
+
+START_TEST(test_a_snapshot_is_read)
+{
+  gp_snapshot_error_t error;
+  gp_snapshot_t *snapshot = parse(SMALL_SNAPSHOT, strlen(SMALL_SNAPSHOT), &error);
+  ck_assert_msg(snapshot != NULL, "%zu: %s", error.offset, error.text);
+  ck_assert_uint_eq(snapshot->note_count, 0);
+  ck_assert_uint_eq(snapshot->device_count, 1);
+  ck_assert_uint_eq(snapshot->devices[0].limit, 8589934592);
+  ck_assert_uint_eq(snapshot->devices[0].stats.requested_bytes.peak, 6000000);
+  ck_assert_uint_eq(snapshot->devices[0].stats.cache_misses, 3);
+  ck_assert_uint_eq(snapshot->block_count, 3);
+  ck_assert_int_eq(snapshot->blocks[1].state, GP_SNAPSHOT_INACTIVE);
+  ck_assert_uint_eq(snapshot->blocks[2].requested, 2000000);
+  ck_assert_uint_eq(snapshot->events.count, 5);
+  ck_assert_str_eq(snapshot->events.actions.names[1], "free_requested");
+  ck_assert_int_eq(snapshot->events.columns[GP_COLUMN_STREAM][2], 0);
+  ck_assert_int_eq(snapshot->events.columns[GP_COLUMN_LIFETIME_NS][4], 48000);
+  ck_assert_str_eq(gp_snapshot_text(cJSON_GetObjectItem(snapshot->root, "process"), "host"), "node1");
+  use(snapshot);
+  gp_snapshot_destroy(snapshot);
+}
+END_TEST
+
+START_TEST(test_the_facts_are_those_of_the_snapshot)
+{
+  static gp_summary_t summary;
+  gp_snapshot_error_t error;
+  gp_snapshot_t *snapshot = parse(SMALL_SNAPSHOT, strlen(SMALL_SNAPSHOT), &error);
+  ck_assert_ptr_nonnull(snapshot);
+  ck_assert_int_eq(gp_summary_init(&summary, snapshot, "test", 0), 0);
+  ck_assert_uint_eq(summary.devices[0].live_count, 2);
+  ck_assert_uint_eq(summary.devices[0].live_bytes, 4194304);
+  ck_assert_uint_eq(summary.devices[0].largest_idle, 2097152);
+  ck_assert_uint_eq(summary.devices[0].group_count, 1);
+  ck_assert_uint_eq(summary.devices[0].groups[0].count, 2);
+  ck_assert_uint_eq(summary.event_count, 5);
+  ck_assert_uint_eq(summary.driver_ns, 268000);
+  ck_assert_uint_eq(summary.actions[0].count, 3);
+  ck_assert_uint_eq(summary.actions[0].longest_ns, 98000);
+  ck_assert_uint_eq(summary.until_ns, 52000);
+  ck_assert(!summary.is_partial);
+  ck_assert_str_eq(summary.findings[0].code, "served");
+  ck_assert_str_eq(summary.findings[1].code, "live_at_exit");
+  gp_summary_fini(&summary);
+  ck_assert_int_ne(gp_summary_init(&summary, snapshot, "test", 1), 0);
+  gp_summary_fini(&summary);
+  gp_snapshot_destroy(snapshot);
+}
+END_TEST
+
+START_TEST(test_every_truncation_is_refused)
+{
+  static const char text[] = SMALL_SNAPSHOT;
+  gp_snapshot_error_t error;
+  size_t complete = sizeof(text) - 2; /* without the last line end */
+  for (size_t length = 0; length < complete; length++) {
+    gp_snapshot_t *snapshot = parse(text, length, &error);
+    ck_assert_msg(snapshot == NULL, "the first %zu bytes were accepted", length);
+    ck_assert_uint_eq(error.offset, length);
+  }
+  gp_snapshot_destroy(parse(text, complete, &error));
+}
+END_TEST
+
+START_TEST(test_no_changed_byte_is_a_crash)
+{
+  static const char text[] = SMALL_SNAPSHOT;
+  static const char others[] = "\0\"{}[],:-19e.\\ntfu\xff\xc3";
+  char changed[sizeof(text)];
+  gp_snapshot_error_t error;
+  int accepted = 0;
+  for (size_t at = 0; at < sizeof(text) - 1; at++) {
+    for (unsigned i = 0; i < 8 + sizeof(others) - 1; i++) {
+      memcpy(changed, text, sizeof(text));
+      changed[at] = i < 8 ? (char)(changed[at] ^ (1 << i)) : others[i - 8];
+      gp_snapshot_t *snapshot = parse(changed, sizeof(text) - 1, &error);
+      accepted += snapshot != NULL;
+      if (snapshot && i < 2)
+        use(snapshot);
+      gp_snapshot_destroy(snapshot);
+    }
+  }
+  ck_assert_int_gt(accepted, 0); /* a digit is as good as another */
+}
+END_TEST
+
+/* The snapshot with one part replaced: what comes of it. */
+static void expect(const char *text, const char *part_of_error)
+{
+  gp_snapshot_error_t error = {0};
+  gp_snapshot_t *snapshot = parse(text, strlen(text), &error);
+  if (part_of_error) {
+    ck_assert_msg(snapshot == NULL, "accepted, but: %s", part_of_error);
+    ck_assert_msg(
+        strstr(error.text, part_of_error) != NULL, "\"%s\" is not in \"%s\"", part_of_error, error.text);
+  } else {
+    ck_assert_msg(snapshot != NULL, "%zu: %s", error.offset, error.text);
+    use(snapshot);
+  }
+  gp_snapshot_destroy(snapshot);
+}
+
+START_TEST(test_other_inputs_are_told_apart)
+{
+  gp_snapshot_error_t error;
+  expect("", "is empty");
+  expect(" \n", "nothing but blanks");
+  expect("hello", "it is not JSON");
+  expect("[1]", "JSON array");
+  expect("{}", "not a gpupool snapshot");
+  expect("{\"traceEvents\":[]}", "Perfetto");
+  expect("{\"segments\":[],\"device_traces\":[]}", "PyTorch");
+  expect("{\"format\":\"gpupool-summary\",\"version\":1}", "its format is \"gpupool-summary\"");
+  expect("{\"format\":\"gpupool-snapshot\"}", "no valid version");
+  expect("{\"format\":\"gpupool-snapshot\",\"version\":2,\"events\":7}", "newer than this tool");
+  expect("{\"format\":\"gpupool-snapshot\",\"version\":\"1\"}", "whole number");
+  ck_assert_ptr_null(parse("\x1f\x8b\x08\x00", 4, &error));
+  ck_assert_ptr_nonnull(strstr(error.text, "gzip"));
+  ck_assert_ptr_null(parse("\x80\x02}", 3, &error));
+  ck_assert_ptr_nonnull(strstr(error.text, "pickle"));
+}
+END_TEST
+
+START_TEST(test_indexes_are_checked)
+{
+#define WITH_EVENTS(events)                                                                                  \
+  SMALL_HEAD SMALL_PROCESS SMALL_SETTINGS SMALL_DEVICES SMALL_SEGMENTS SMALL_TABLES                          \
+      "\"events\":{\"actions\":[\"alloc\"],\"details\":[\"\"]," events "}," SMALL_TAIL
+  expect(WITH_EVENTS("\"action\":[0]"), NULL);
+  expect(WITH_EVENTS("\"action\":[1]"), "events.action: element 0 is 1");
+  expect(WITH_EVENTS("\"action\":[-1]"), "events.action: element 0 is -1");
+  expect(WITH_EVENTS("\"detail\":[0,1]"), "events.detail: element 1 is 1");
+  expect(WITH_EVENTS("\"device\":[64]"), "events.device");
+  expect(WITH_EVENTS("\"device\":[-1]"), NULL);
+  expect(WITH_EVENTS("\"stream\":[1]"), "events.stream");
+  expect(WITH_EVENTS("\"thread\":[1]"), "events.thread");
+  expect(WITH_EVENTS("\"hit\":[2]"), "events.hit");
+  expect(WITH_EVENTS("\"size\":[-5]"), "events.size");
+  expect(WITH_EVENTS("\"action\":[0],\"action\":[0]"), "there already");
+  expect(WITH_EVENTS("\"action\":{}"), "an array was expected");
+}
+END_TEST
+
+START_TEST(test_wrong_kinds_are_refused)
+{
+  expect("{\"format\":\"gpupool-snapshot\",\"version\":1,\"process\":[]}", "process is not an object");
+  expect("{\"format\":\"gpupool-snapshot\",\"version\":1,\"devices\":[{\"device\":0}]}", "has no stats");
+  expect("{\"format\":\"gpupool-snapshot\",\"version\":1,\"devices\":[{\"device\":0.5,\"stats\":{}}]}",
+      "ordinal");
+  expect("{\"format\":\"gpupool-snapshot\",\"version\":1,\"devices\":[{\"device\":0,\"stats\":{\"fences\":-1}"
+         "}]}",
+      "fences of device 0");
+  expect("{\"format\":\"gpupool-snapshot\",\"version\":1,\"devices\":[{\"device\":0,\"stats\":{\"segment\":1}"
+         "}]}",
+      "segment of device 0");
+  expect(
+      "{\"format\":\"gpupool-snapshot\",\"version\":1,\"devices\":[{\"device\":0,\"stats\":{}},{\"device\":0,"
+      "\"stats\":{}}]}",
+      "twice");
+  expect("{\"format\":\"gpupool-snapshot\",\"version\":1,\"dropped_events\":-1}", "dropped_events");
+  expect(
+      "{\"format\":\"gpupool-snapshot\",\"version\":1,\"segments\":[{\"blocks\":[]}]}", "no possible device");
+  expect("{\"format\":\"gpupool-snapshot\",\"version\":1,\"segments\":[],\"segments\":[]}", "twice");
+}
+END_TEST
+
+START_TEST(test_what_is_missing_is_noted)
+{
+  gp_snapshot_error_t error;
+  const char *text = WITH_EVENTS("\"action\":[0,0,0],\"time_ns\":[1,2]");
+  gp_snapshot_t *snapshot = parse(text, strlen(text), &error);
+  bool differs = false;
+  ck_assert_ptr_nonnull(snapshot);
+  ck_assert_uint_eq(snapshot->events.count, 2);
+  for (size_t i = 0; i < snapshot->note_count; i++)
+    differs = differs || strstr(snapshot->notes[i], "2 of 3 events");
+  ck_assert(differs);
+  use(snapshot);
+  gp_snapshot_destroy(snapshot);
+
+  text = "{\"version\":1,\"new\":[{}],\"format\":\"gpupool-snapshot\"}";
+  snapshot = parse(text, strlen(text), &error);
+  ck_assert_ptr_nonnull(snapshot);
+  ck_assert_uint_gt(snapshot->note_count, 5);
+  use(snapshot);
+  gp_snapshot_destroy(snapshot);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("snapshot_reader");
+  TCase *good = tcase_create("good");
+  TCase *bad = tcase_create("bad");
+  tcase_set_timeout(bad, 120);
+  tcase_add_test(good, test_a_snapshot_is_read);
+  tcase_add_test(good, test_the_facts_are_those_of_the_snapshot);
+  tcase_add_test(good, test_what_is_missing_is_noted);
+  tcase_add_test(bad, test_every_truncation_is_refused);
+  tcase_add_test(bad, test_no_changed_byte_is_a_crash);
+  tcase_add_test(bad, test_other_inputs_are_told_apart);
+  tcase_add_test(bad, test_indexes_are_checked);
+  tcase_add_test(bad, test_wrong_kinds_are_refused);
+  suite_add_tcase(suite, good);
+  suite_add_tcase(suite, bad);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed != 0;
+}

@@ -1,0 +1,129 @@
+/*
+ * gpupool config: the options in force.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+
+#include "tools/arguments.h"
+#include "tools/output.h"
+#include "tools/tool.h"
+
+void gp_command_config_help(void)
+{
+  printf("usage: gpupool config [--json] [options]\n"
+         "\n"
+         "Prints the options that a program would run with: value, default, where the\n"
+         "value comes from, and what it means. They come from the environment\n"
+         "(GPUPOOL_LIMIT), from MXNet's variables where ours are unset, and from options\n"
+         "of the same names (--limit). Exit status 2 if a value is malformed.\n"
+         "\n"
+         "  --json\n"
+         "      one JSON document: {\"options\": [{\"name\", \"variable\", \"type\", \"value\",\n"
+         "      \"default\", \"source\", \"malformed\", \"syntax\", \"help\"}]}\n");
+  gp_arguments_print_help();
+}
+
+static const char *source_name(
+    const gp_arguments_t *arguments, const gp_options_t *options, int id, bool for_json)
+{
+  if (arguments->texts[id] && options->values[id].source == GP_OPTION_FROM_ENVIRONMENT)
+    return "option";
+  switch (options->values[id].source) {
+  case GP_OPTION_FROM_DEFAULT: return "default";
+  case GP_OPTION_FROM_ENVIRONMENT: return "environment";
+  case GP_OPTION_FROM_MXNET: return for_json ? "mxnet" : "MXNet";
+  }
+  return "";
+}
+
+/* A value was given and the default is used: then it is malformed. MXNet's variables are reported, not
+ * marked. */
+static bool is_malformed(gp_arguments_t *arguments, const gp_options_t *options, int id)
+{
+  return options->values[id].source == GP_OPTION_FROM_DEFAULT &&
+         gp_arguments_lookup(arguments, gp_option_table[id].variable) != NULL;
+}
+
+static void print_table(gp_arguments_t *arguments, const gp_options_t *options)
+{
+  char name[GP_ARGUMENT_NAME_BYTES];
+  char value[GP_OPTION_TEXT_BYTES];
+
+  printf("%-16s %-25s %-25s %s\n", "name", "value", "default", "source");
+  for (int id = 0; id < GP_OPTION_COUNT; id++) {
+    const gp_option_t *option = &gp_option_table[id];
+    bool malformed = is_malformed(arguments, options, id);
+    const char *text = gp_printable(gp_option_text(options, (gp_option_id_t)id), value, sizeof(value));
+    if (malformed && id == GP_OPTION_limit)
+      text = "nothing can be allocated";
+    printf("%-16s %-25s %-25s %s\n", gp_argument_name((gp_option_id_t)id, name), text, option->default_text,
+        malformed ? "malformed" : source_name(arguments, options, id, false));
+    gp_output_wrap(stdout, "    ", "    ", option->help);
+  }
+  printf("\ngpupool run raises trace-events to 4194304 where it is not set.\n");
+}
+
+static int print_json(gp_arguments_t *arguments, const gp_options_t *options)
+{
+  static const char *const types[] = {
+      [GP_OPTION_BOOL] = "bool",
+      [GP_OPTION_INTEGER] = "integer",
+      [GP_OPTION_SIZE] = "size",
+      [GP_OPTION_SHARE] = "share",
+      [GP_OPTION_DEVICE_SIZE] = "device_size",
+      [GP_OPTION_CHOICE] = "choice",
+      [GP_OPTION_FLAGS] = "flags",
+      [GP_OPTION_TEXT] = "text",
+  };
+  cJSON *root = cJSON_CreateObject();
+  cJSON *list = cJSON_AddArrayToObject(root, "options");
+  for (int id = 0; id < GP_OPTION_COUNT && list; id++) {
+    const gp_option_t *option = &gp_option_table[id];
+    char name[GP_ARGUMENT_NAME_BYTES];
+    cJSON *item = cJSON_CreateObject();
+    cJSON_AddStringToObject(item, "name", gp_argument_name((gp_option_id_t)id, name));
+    cJSON_AddStringToObject(item, "variable", option->variable);
+    cJSON_AddStringToObject(item, "type", types[option->type]);
+    cJSON_AddStringToObject(item, "value", gp_option_text(options, (gp_option_id_t)id));
+    cJSON_AddStringToObject(item, "default", option->default_text);
+    cJSON_AddStringToObject(item, "source", source_name(arguments, options, id, true));
+    cJSON_AddBoolToObject(item, "malformed", is_malformed(arguments, options, id));
+    cJSON_AddStringToObject(item, "syntax", option->syntax);
+    cJSON_AddStringToObject(item, "help", option->help);
+    cJSON_AddItemToArray(list, item);
+  }
+  char *text = cJSON_Print(root);
+  cJSON_Delete(root);
+  if (!text) {
+    gp_message("out of memory");
+    return GP_EXIT_INPUT;
+  }
+  puts(text);
+  cJSON_free(text);
+  return GP_EXIT_DONE;
+}
+
+int gp_command_config(int argc, char **argv)
+{
+  gp_arguments_t arguments;
+  static gp_options_t options; /* too large for a stack */
+
+  int status = gp_arguments_parse("config", true, argc, argv, &arguments);
+  if (status)
+    return status;
+  if (arguments.help) {
+    gp_command_config_help();
+    return GP_EXIT_DONE;
+  }
+  if (arguments.next < argc)
+    return gp_message_usage("config", "config: unexpected argument %s", argv[arguments.next]);
+  int malformed = gp_arguments_check(&arguments, false, &options);
+  if (arguments.json)
+    status = print_json(&arguments, &options);
+  else
+    print_table(&arguments, &options);
+  return status ? status : malformed ? GP_EXIT_USAGE : GP_EXIT_DONE;
+}

@@ -1,0 +1,80 @@
+/*
+ * A pull tokenizer for JSON that copies nothing, for documents that are too large for a tree. It accepts
+ * exactly RFC 8259 (strings are checked to be UTF-8), nested at most GP_JSON_SCAN_DEPTH deep.
+ *
+ * After an error every call fails and `at` stays, so that errors have to be looked at only once. The text
+ * ends with a NUL at text[length], which is not part of it.
+ */
+#ifndef GP_TOOLS_JSON_SCAN_H
+#define GP_TOOLS_JSON_SCAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GP_JSON_SCAN_DEPTH  64
+#define GP_JSON_SCAN_DIGITS 40 /* of one number; longer ones are refused */
+
+/* The largest integer that a snapshot holds. */
+#define GP_JSON_SCAN_INTEGER_MAX ((INT64_C(1) << 53) - 1)
+
+typedef struct gp_json_scan {
+  const char *text; /* borrowed */
+  size_t length;
+  size_t at;
+  unsigned depth;
+  uint64_t is_first; /* a bit by depth: nothing was read since the bracket */
+  const char *error; /* what is wrong at error_at, a static clause; NULL: nothing */
+  size_t error_at;
+} gp_json_scan_t;
+
+/* Part of the text. A string without its quotes and with its escapes as they stand. */
+typedef struct gp_json_slice {
+  const char *text;
+  size_t length;
+} gp_json_slice_t;
+
+bool gp_json_slice_is(gp_json_slice_t slice, const char *text);
+
+void gp_json_scan_init(gp_json_scan_t *scan, const char *text, size_t length);
+
+/* Notes an error at `at`, unless there is one already. error is static. Returns false. */
+bool gp_json_scan_fail(gp_json_scan_t *scan, size_t at, const char *error);
+
+/* The first character of the next value, '\0' at the end of the text or after an error. Skips blanks. */
+char gp_json_scan_peek(gp_json_scan_t *scan);
+
+/* Goes into an object ('{') or array ('['); anything else is an error. */
+bool gp_json_scan_begin(gp_json_scan_t *scan, char bracket);
+
+/* Goes to the next element of the array; false at its end (the bracket is then read) or after an error. */
+bool gp_json_scan_element(gp_json_scan_t *scan);
+
+/* Goes to the next member of the object and past its name; false at its end or after an error. */
+bool gp_json_scan_member(gp_json_scan_t *scan, gp_json_slice_t *ret_name);
+
+/* Reads a string. */
+bool gp_json_scan_string(gp_json_scan_t *scan, gp_json_slice_t *ret_string);
+
+/* Reads an integer of at most GP_JSON_SCAN_INTEGER_MAX either way. */
+bool gp_json_scan_integer(gp_json_scan_t *scan, int64_t *ret_number);
+
+/* Reads past a value of any kind and checks it. */
+bool gp_json_scan_skip(gp_json_scan_t *scan);
+
+/* True if nothing but blanks is left, else an error. */
+bool gp_json_scan_end(gp_json_scan_t *scan);
+
+typedef struct gp_json_integers {
+  int64_t *values; /* give back with free(); NULL if keep was false */
+  size_t count;
+} gp_json_integers_t;
+
+/*
+ * Reads an array of integers. keep: store them, else check and count only. expected is how many are likely.
+ * Out of memory is an error like any other. *ret_integers is empty on failure.
+ */
+bool gp_json_scan_integers(
+    gp_json_scan_t *scan, bool keep, size_t expected, gp_json_integers_t *ret_integers);
+
+#endif

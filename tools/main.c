@@ -1,0 +1,94 @@
+/*
+ * gpupool: the command line tool. One table names the sub-commands.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/tool.h"
+
+static const gp_command_t commands[] = {
+    {"run", gp_command_run, gp_command_run_help, "run a program with its GPU memory pooled and recorded"},
+    {"summary", gp_command_summary, gp_command_summary_help,
+        "say what happened, from the snapshot a program left"},
+    {"config", gp_command_config, gp_command_config_help, "print the effective options"},
+};
+#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
+
+static int print_help(void)
+{
+  printf("gpupool pools the GPU memory of unmodified CUDA programs and tells what they did\n"
+         "with it.\n"
+         "\n"
+         "usage: gpupool COMMAND [arguments]\n"
+         "\n");
+  for (size_t i = 0; i < COMMAND_COUNT; i++)
+    printf("  %-10s %s\n", commands[i].name, commands[i].summary);
+  printf("  %-10s %s\n", "help", "print this, or the help of a command");
+  printf("\n"
+         "gpupool COMMAND --help explains a command; gpupool --version prints the version.\n"
+         "Begin with:  gpupool run -- PROGRAM ARGS\n"
+         "\n"
+         "Exit status: 0 done; 2 usage; 3 input that cannot be read; 4 partial input with\n"
+         "--strict. gpupool run returns that of the program.\n");
+  return GP_EXIT_DONE;
+}
+
+static const gp_command_t *find_command(const char *name)
+{
+  for (size_t i = 0; i < COMMAND_COUNT; i++) {
+    if (strcmp(commands[i].name, name) == 0)
+      return &commands[i];
+  }
+  return NULL;
+}
+
+static int unknown_command(const char *name)
+{
+  const char *names[COMMAND_COUNT + 1];
+  for (size_t i = 0; i < COMMAND_COUNT; i++)
+    names[i] = commands[i].name;
+  names[COMMAND_COUNT] = "help";
+  const char *nearest = gp_suggest_nearest(name, names, COMMAND_COUNT + 1);
+  if (nearest)
+    return gp_message_usage(NULL, "unknown command %s (did you mean %s?)", name, nearest);
+  return gp_message_usage(NULL, "unknown command %s", name);
+}
+
+static int help(int argc, char **argv)
+{
+  if (argc < 2)
+    return print_help();
+  const gp_command_t *command = find_command(argv[1]);
+  if (!command)
+    return strcmp(argv[1], "help") == 0 ? print_help() : unknown_command(argv[1]);
+  command->help();
+  return GP_EXIT_DONE;
+}
+
+/* What was printed may not have arrived: a full disk must not look like success. */
+static int finish(int status)
+{
+  if (fflush(stdout) == 0 && !ferror(stdout))
+    return status;
+  gp_message("the output could not be written");
+  return status ? status : GP_EXIT_INPUT;
+}
+
+int main(int argc, char **argv)
+{
+  if (argc < 2)
+    return gp_message_usage(NULL, "a command is missing");
+  const char *name = argv[1];
+  if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+    return finish(print_help());
+  if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+    printf("gpupool %s\n", GP_VERSION);
+    return finish(GP_EXIT_DONE);
+  }
+  if (strcmp(name, "help") == 0)
+    return finish(help(argc - 1, argv + 1));
+  const gp_command_t *command = find_command(name);
+  if (!command)
+    return name[0] == '-' ? gp_message_usage(NULL, "unknown option %s", name) : unknown_command(name);
+  return finish(command->run(argc - 1, argv + 1));
+}

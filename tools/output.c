@@ -1,0 +1,211 @@
+#include "tools/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/tool.h"
+
+static bool wants_colour(const gp_output_t *output, bool no_color)
+{
+  const char *variable = getenv("NO_COLOR");
+  const char *terminal = getenv("TERM");
+  return !no_color && !output->path && !(variable && variable[0]) && isatty(STDOUT_FILENO) && terminal &&
+         strcmp(terminal, "dumb") != 0;
+}
+
+static int refuse_existing(const char *path)
+{
+  gp_message("%s exists; --force overwrites it", path);
+  return GP_EXIT_USAGE;
+}
+
+int gp_output_open(gp_output_t *output, const char *path, bool force, bool no_color)
+{
+  *output = (gp_output_t){.path = path && strcmp(path, "-") != 0 ? path : NULL, .force = force};
+  /* Said before the work, too; the open that counts is the one at the end. */
+  if (output->path && !force && access(output->path, F_OK) == 0)
+    return refuse_existing(output->path);
+  output->colour = wants_colour(output, no_color);
+  output->stream = open_memstream(&output->text, &output->length);
+  if (!output->stream) {
+    gp_message("out of memory");
+    return GP_EXIT_INPUT;
+  }
+  return 0;
+}
+
+static int write_all(int fd, const char *text, size_t length)
+{
+  while (length > 0) {
+    ssize_t written = write(fd, text, length);
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written < 0)
+      return errno;
+    text += written;
+    length -= (size_t)written;
+  }
+  return 0;
+}
+
+static int write_file(const gp_output_t *output)
+{
+  int fd = open(output->path, O_WRONLY | O_CREAT | O_CLOEXEC | (output->force ? O_TRUNC : O_EXCL), 0666);
+  if (fd < 0 && errno == EEXIST)
+    return refuse_existing(output->path);
+  int error = fd < 0 ? errno : write_all(fd, output->text, output->length);
+  if (fd >= 0 && close(fd) && !error)
+    error = errno;
+  if (error) {
+    gp_message("%s: %s", output->path, strerror(error));
+    return GP_EXIT_INPUT;
+  }
+  return 0;
+}
+
+int gp_output_close(gp_output_t *output)
+{
+  bool failed = fclose(output->stream) != 0;
+  int status = 0;
+
+  output->stream = NULL;
+  if (failed) {
+    gp_message("out of memory");
+    status = GP_EXIT_INPUT;
+  } else if (output->path) {
+    status = write_file(output);
+  } else {
+    fflush(stdout);
+    int error = write_all(STDOUT_FILENO, output->text, output->length);
+    if (error) {
+      gp_message("the output could not be written: %s", strerror(error));
+      status = GP_EXIT_INPUT;
+    }
+  }
+  free(output->text);
+  output->text = NULL;
+  return status;
+}
+
+void gp_output_discard(gp_output_t *output)
+{
+  if (output->stream)
+    (void)fclose(output->stream); /* its content is given up */
+  output->stream = NULL;
+  free(output->text);
+  output->text = NULL;
+}
+
+const char *gp_output_style(const gp_output_t *output, gp_style_t style)
+{
+  static const char *const sequences[] = {
+      [GP_STYLE_PLAIN] = "\033[0m",
+      [GP_STYLE_HEADING] = "\033[1m",
+      [GP_STYLE_FAINT] = "\033[2m",
+      [GP_STYLE_GOOD] = "\033[32m",
+      [GP_STYLE_WARNING] = "\033[33m",
+      [GP_STYLE_ERROR] = "\033[1;31m",
+  };
+  return output->colour ? sequences[style] : "";
+}
+
+/* Columns that text[0..length) takes, a character each; wide ones are rare in what is printed here. */
+static size_t columns_of(const char *text, size_t length)
+{
+  size_t columns = 0;
+  for (size_t i = 0; i < length; i++)
+    columns += ((unsigned char)text[i] & 0xc0) != 0x80;
+  return columns;
+}
+
+void gp_output_wrap(FILE *stream, const char *first, const char *rest, const char *text)
+{
+  size_t column = columns_of(first, strlen(first));
+  bool is_line_empty = true;
+
+  fputs(first, stream);
+  while (*text) {
+    size_t length = strcspn(text, " ");
+    size_t width = columns_of(text, length);
+    if (!is_line_empty && column + 1 + width > GP_OUTPUT_COLUMNS) {
+      fprintf(stream, "\n%s", rest);
+      column = columns_of(rest, strlen(rest));
+      is_line_empty = true;
+    }
+    fprintf(stream, "%s%.*s", is_line_empty ? "" : " ", (int)length, text);
+    column += width + !is_line_empty;
+    is_line_empty = false;
+    text += length;
+    text += strspn(text, " ");
+  }
+  fputc('\n', stream);
+}
+
+char *gp_number_count(uint64_t count, char *buffer)
+{
+  char digits[24];
+  int length = snprintf(digits, sizeof(digits), "%" PRIu64, count);
+  char *to = buffer;
+  for (int i = 0; i < length; i++) {
+    if (i > 0 && (length - i) % 3 == 0)
+      *to++ = ',';
+    *to++ = digits[i];
+  }
+  *to = '\0';
+  return buffer;
+}
+
+char *gp_number_duration(uint64_t duration_ns, char *buffer)
+{
+  static const struct {
+    uint64_t below_ns;
+    double unit_ns;
+    const char *unit;
+  } units[] = {
+      {UINT64_C(1000000), 1e3, "us"},
+      {UINT64_C(1000000000), 1e6, "ms"},
+      {UINT64_C(120000000000), 1e9, "s"},
+  };
+  uint64_t seconds = duration_ns / 1000000000;
+
+  if (duration_ns < 1000) {
+    snprintf(buffer, GP_NUMBER_BYTES, "%" PRIu64 " ns", duration_ns);
+    return buffer;
+  }
+  for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+    double value = (double)duration_ns / units[i].unit_ns;
+    if (duration_ns >= units[i].below_ns)
+      continue;
+    snprintf(buffer, GP_NUMBER_BYTES, "%.*f %s", value < 10 ? 2 : value < 100 ? 1 : 0, value, units[i].unit);
+    return buffer;
+  }
+  if (seconds < 7200)
+    snprintf(buffer, GP_NUMBER_BYTES, "%" PRIu64 " min %" PRIu64 " s", seconds / 60, seconds % 60);
+  else
+    snprintf(buffer, GP_NUMBER_BYTES, "%" PRIu64 " h %" PRIu64 " min", seconds / 3600, seconds / 60 % 60);
+  return buffer;
+}
+
+char *gp_number_percent(double ratio, char *buffer)
+{
+  double percent = ratio * 100;
+  if (ratio > 0 && percent < 0.1)
+    snprintf(buffer, GP_NUMBER_BYTES, "<0.1%%");
+  else if (ratio < 1 && percent > 99.9)
+    snprintf(buffer, GP_NUMBER_BYTES, "99.9%%");
+  else
+    snprintf(buffer, GP_NUMBER_BYTES, percent == 0 || percent == 100 ? "%.0f%%" : "%.1f%%", percent);
+  return buffer;
+}
+
+char *gp_number_plural(uint64_t count, const char *noun, char *buffer)
+{
+  gp_number_count(count, buffer);
+  size_t used = strlen(buffer);
+  snprintf(buffer + used, GP_NUMBER_BYTES - used, " %s%s", noun, count == 1 ? "" : "s");
+  return buffer;
+}

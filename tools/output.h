@@ -1,0 +1,59 @@
+/*
+ * Where a command's result goes: stdout or the file of -o, and how it looks there.
+ */
+#ifndef GP_TOOLS_OUTPUT_H
+#define GP_TOOLS_OUTPUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define GP_OUTPUT_COLUMNS 79 /* of 80: some terminals wrap a line that is full */
+
+typedef enum gp_style {
+  GP_STYLE_PLAIN,
+  GP_STYLE_HEADING,
+  GP_STYLE_FAINT,
+  GP_STYLE_GOOD,
+  GP_STYLE_WARNING,
+  GP_STYLE_ERROR,
+} gp_style_t;
+
+/* The result is gathered in memory first, so that an error leaves no half of it behind. */
+typedef struct gp_output {
+  FILE *stream; /* write here */
+  bool colour;
+  const char *path; /* NULL: stdout */
+  bool force;
+  char *text;
+  size_t length;
+} gp_output_t;
+
+/*
+ * path: NULL or "-" for stdout; an existing file is refused unless force. Colour is used on a terminal only,
+ * and not with no_color or NO_COLOR. Returns 0 or, after a message, the exit status. output borrows path.
+ */
+int gp_output_open(gp_output_t *output, const char *path, bool force, bool no_color);
+
+/* Writes everything out and gives the memory back. Returns 0 or, after a message, the exit status. */
+int gp_output_close(gp_output_t *output);
+
+/* Gives the memory back, nothing is written. */
+void gp_output_discard(gp_output_t *output);
+
+/* The escape sequence that begins a style; "" without colour. GP_STYLE_PLAIN ends all. Static. */
+const char *gp_output_style(const gp_output_t *output, gp_style_t style);
+
+/* Writes text in lines of at most GP_OUTPUT_COLUMNS, the first after `first`, the others after `rest`. */
+void gp_output_wrap(FILE *stream, const char *first, const char *rest, const char *text);
+
+/*
+ * Numbers for a reader. Each returns buffer, which holds at least GP_NUMBER_BYTES.
+ */
+#define GP_NUMBER_BYTES 40
+char *gp_number_count(uint64_t count, char *buffer);          /* "8,255" */
+char *gp_number_duration(uint64_t duration_ns, char *buffer); /* "1.23 ms", "3 min 4 s" */
+char *gp_number_percent(double ratio, char *buffer);          /* 0..1: "99.2%", never rounded to 0% or 100% */
+char *gp_number_plural(uint64_t count, const char *noun, char *buffer); /* "1 block", "8,255 blocks" */
+
+#endif

@@ -1,0 +1,443 @@
+#include "tools/snapshot_reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/snapshot_parts.h"
+#include "tools/tool.h"
+
+/* What the tree is made of, with the first character of such a value. Everything else is checked and left
+ * out. */
+static const struct {
+  const char *name;
+  char first; /* '0' for a number */
+  const char *kind;
+  bool required;
+} members[] = {
+    {"format", '"', "a string", true},
+    {"version", '0', "a number", true},
+    {"reason", '"', "a string", true},
+    {"process", '{', "an object", true},
+    {"settings", '{', "an object", true},
+    {"devices", '[', "an array", true},
+    {"streams", '[', "an array", true},
+    {"threads", '[', "an array", true},
+    {"oom", '{', "an object", false},
+    {"recorded_since_ns", '0', "a number", true},
+    {"dropped_events", '0', "a number", true},
+};
+#define MEMBER_COUNT (sizeof(members) / sizeof(members[0]))
+
+bool gp_snapshot_fail(gp_snapshot_parse_t *parse, size_t offset, const char *format, ...)
+{
+  va_list arguments;
+  if (!parse->failed) {
+    parse->failed = true;
+    parse->error->offset = offset;
+    va_start(arguments, format);
+    vsnprintf(parse->error->text, sizeof(parse->error->text), format, arguments);
+    va_end(arguments);
+  }
+  return false;
+}
+
+void gp_snapshot_note(gp_snapshot_t *snapshot, const char *format, ...)
+{
+  va_list arguments;
+  char *text;
+  if (snapshot->note_count == GP_SNAPSHOT_NOTES)
+    return;
+  va_start(arguments, format);
+  int length = vasprintf(&text, format, arguments);
+  va_end(arguments);
+  if (length >= 0)
+    snapshot->notes[snapshot->note_count++] = text;
+}
+
+const char *gp_snapshot_text(const cJSON *object, const char *name)
+{
+  const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
+  return text ? text : "";
+}
+
+static bool to_uint(const cJSON *item, uint64_t *ret_number)
+{
+  double value = cJSON_GetNumberValue(item);
+  if (!(value >= 0 && value <= (double)GP_JSON_SCAN_INTEGER_MAX))
+    return false;
+  uint64_t number = (uint64_t)value;
+  if ((double)number < value)
+    return false;
+  *ret_number = number;
+  return true;
+}
+
+int gp_snapshot_uint(const cJSON *object, const char *name, uint64_t *ret_number)
+{
+  const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
+  if (!item || cJSON_IsNull(item))
+    return 0;
+  return cJSON_IsNumber(item) && to_uint(item, ret_number) ? 1 : -1;
+}
+
+/*
+ * Devices
+ */
+
+typedef struct device_parse {
+  gp_snapshot_parse_t *parse;
+  size_t offset; /* of "devices" */
+  int device;
+} device_parse_t;
+
+static bool read_number(
+    const device_parse_t *at, const cJSON *object, const char *where, const char *name, uint64_t *ret_number)
+{
+  int got = gp_snapshot_uint(object, name, ret_number);
+  if (got == 0)
+    gp_snapshot_note(at->parse->snapshot, "device %d has no %s%s", at->device, where, name);
+  if (got < 0)
+    return gp_snapshot_fail(
+        at->parse, at->offset, "%s%s of device %d is no number from 0 to 2^53", where, name, at->device);
+  return true;
+}
+
+static bool read_gauge(const device_parse_t *at, const cJSON *stats, const char *name, gp_gauge_t *gauge)
+{
+  const cJSON *object = cJSON_GetObjectItemCaseSensitive(stats, name);
+  char where[64];
+  if (!object) {
+    gp_snapshot_note(at->parse->snapshot, "device %d has no %s", at->device, name);
+    return true;
+  }
+  if (!cJSON_IsObject(object))
+    return gp_snapshot_fail(at->parse, at->offset, "%s of device %d is not an object", name, at->device);
+  snprintf(where, sizeof(where), "%s.", name);
+  return read_number(at, object, where, "current", &gauge->current) &&
+         read_number(at, object, where, "peak", &gauge->peak) &&
+         read_number(at, object, where, "allocated", &gauge->allocated) &&
+         read_number(at, object, where, "freed", &gauge->freed);
+}
+
+static bool read_ratio(const device_parse_t *at, const cJSON *stats, const char *name, double *ret_ratio)
+{
+  const cJSON *item = cJSON_GetObjectItemCaseSensitive(stats, name);
+  if (!item)
+    return true;
+  double ratio = cJSON_GetNumberValue(item);
+  if (!cJSON_IsNumber(item) ||
+      !(ratio >= 0 && ratio < 1e6)) /* efficiency is above 1 where memory is not the pool's */
+    return gp_snapshot_fail(at->parse, at->offset, "%s of device %d is no ratio", name, at->device);
+  *ret_ratio = ratio;
+  return true;
+}
+
+static bool read_device(gp_snapshot_parse_t *parse, size_t offset, const cJSON *item)
+{
+  gp_snapshot_t *snapshot = parse->snapshot;
+  const cJSON *stats = cJSON_GetObjectItemCaseSensitive(item, "stats");
+  uint64_t ordinal = 0;
+
+  if (!cJSON_IsObject(item) || gp_snapshot_uint(item, "device", &ordinal) != 1 ||
+      ordinal >= GP_SNAPSHOT_DEVICES)
+    return gp_snapshot_fail(parse, offset, "devices: one without a possible ordinal");
+  if (!cJSON_IsObject(stats))
+    return gp_snapshot_fail(parse, offset, "device %u has no stats", (unsigned)ordinal);
+  if (snapshot->device_count == GP_SNAPSHOT_DEVICES)
+    return gp_snapshot_fail(parse, offset, "more devices than there can be");
+  for (size_t i = 0; i < snapshot->device_count; i++) {
+    if (snapshot->devices[i].device == (int)ordinal)
+      return gp_snapshot_fail(parse, offset, "device %u is there twice", (unsigned)ordinal);
+  }
+  gp_snapshot_device_t *device = &snapshot->devices[snapshot->device_count++];
+  const device_parse_t at = {parse, offset, (int)ordinal};
+  device->device = (int)ordinal;
+  if (gp_snapshot_uint(item, "limit", &device->limit) < 0)
+    return gp_snapshot_fail(parse, offset, "limit of device %d is no size", device->device);
+#define GAUGE(name, unit, what)                                                                              \
+  if (!read_gauge(&at, stats, #name, &device->stats.name))                                                   \
+    return false;
+#define COUNTER(name, what)                                                                                  \
+  if (!read_number(&at, stats, "", #name, &device->stats.name))                                              \
+    return false;
+#include "pool/stats.def"
+  return read_ratio(&at, stats, "cache_hit_rate", &device->cache_hit_rate) &&
+         read_ratio(&at, stats, "efficiency", &device->efficiency) &&
+         read_ratio(&at, stats, "fragmentation", &device->fragmentation);
+}
+
+/*
+ * The document
+ */
+
+/* What the input is, if it is no JSON object. NULL: no idea. */
+static const char *known_magic(const char *text, size_t length)
+{
+  static const struct {
+    const char *magic;
+    size_t length;
+    const char *what;
+  } kinds[] = {
+      {"\x1f\x8b", 2, "it is compressed with gzip: decompress it first"},
+      {"\x28\xb5\x2f\xfd", 4, "it is compressed with zstd: decompress it first"},
+      {"\xfd"
+       "7zXZ",
+          5, "it is compressed with xz: decompress it first"},
+      {"PK\x03\x04", 4, "it is a zip archive"},
+      {"\x7f"
+       "ELF",
+          4, "it is an executable or library"},
+      {"\x80\x02", 2, "it is a Python pickle, perhaps a snapshot of PyTorch"},
+      {"\x80\x03", 2, "it is a Python pickle, perhaps a snapshot of PyTorch"},
+      {"\x80\x04", 2, "it is a Python pickle, perhaps a snapshot of PyTorch"},
+      {"\x80\x05", 2, "it is a Python pickle, perhaps a snapshot of PyTorch"},
+      {"<", 1, "it looks like HTML or XML"},
+      {"\xef\xbb\xbf", 3, "it begins with a byte order mark"},
+  };
+  for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+    if (length >= kinds[i].length && memcmp(text, kinds[i].magic, kinds[i].length) == 0)
+      return kinds[i].what;
+  }
+  return NULL;
+}
+
+static bool scan_failed(gp_snapshot_parse_t *parse)
+{
+  return parse->scan.error && gp_snapshot_fail(parse, parse->scan.error_at, "%s", parse->scan.error);
+}
+
+/* Looks for format and version, wherever they are, before anything is believed. */
+static bool check_format(gp_snapshot_parse_t *parse, const char *text, size_t length)
+{
+  gp_json_scan_t scan;
+  gp_json_slice_t name, format = {NULL, 0};
+  const char *other = "it is JSON of another kind";
+  int64_t version = -1;
+  size_t version_at = 0;
+
+  gp_json_scan_init(&scan, text, length);
+  if (length == 0)
+    return gp_snapshot_fail(parse, 0, "the input is empty");
+  char first = gp_json_scan_peek(&scan);
+  if (first == '\0' && scan.at == length)
+    return gp_snapshot_fail(parse, 0, "the input has nothing but blanks");
+  if (first != '{') {
+    const char *what = known_magic(text, length);
+    return gp_snapshot_fail(parse, 0, "not a gpupool snapshot: %s",
+        what           ? what
+        : first == '[' ? "it is a JSON array"
+                       : "it is not JSON");
+  }
+  (void)gp_json_scan_begin(&scan, '{'); /* it is there */
+  while (!(format.text && version >= 0) && gp_json_scan_member(&scan, &name)) {
+    char kind = gp_json_scan_peek(&scan);
+    if (gp_json_slice_is(name, "format") && kind == '"' && !format.text) {
+      if (!gp_json_scan_string(&scan, &format))
+        break;
+    } else if (gp_json_slice_is(name, "version") && version < 0) {
+      version_at = scan.at;
+      if (!gp_json_scan_integer(&scan, &version))
+        break;
+    } else {
+      if (gp_json_slice_is(name, "traceEvents"))
+        other = "it is a trace of Chrome or Perfetto";
+      else if (gp_json_slice_is(name, "device_traces"))
+        other = "it is a snapshot of PyTorch";
+      (void)gp_json_scan_skip(&scan); /* its error ends the loop */
+    }
+  }
+  if (format.text && !gp_json_slice_is(format, GP_SNAPSHOT_FORMAT))
+    return gp_snapshot_fail(parse, 0, "not a gpupool snapshot: its format is \"%.*s\"",
+        (int)(format.length < 64 ? format.length : 64), format.text);
+  if (scan.error)
+    return gp_snapshot_fail(parse, scan.error_at, "%s", scan.error);
+  if (!format.text)
+    return gp_snapshot_fail(parse, 0, "not a gpupool snapshot: %s", other);
+  if (version < 1)
+    return gp_snapshot_fail(parse, version_at, "there is no valid version");
+  if (version > GP_SNAPSHOT_VERSION)
+    return gp_snapshot_fail(parse, version_at,
+        "version %lld of the format is newer than this tool, which knows %d: take the gpupool that wrote it",
+        (long long)version, GP_SNAPSHOT_VERSION);
+  return true;
+}
+
+/* Gives a small value, which the scan has found correct, to cJSON. */
+static bool read_small(gp_snapshot_parse_t *parse, size_t i)
+{
+  gp_json_scan_t *scan = &parse->scan;
+  char first = gp_json_scan_peek(scan);
+  size_t at = scan->at;
+  const char *end;
+
+  if (!gp_json_scan_skip(scan))
+    return false;
+  bool is_number = (first >= '0' && first <= '9') || first == '-';
+  if (members[i].first == '0' ? !is_number : first != members[i].first)
+    return gp_snapshot_fail(parse, at, "%s is not %s", members[i].name, members[i].kind);
+  if (cJSON_GetObjectItemCaseSensitive(parse->snapshot->root, members[i].name))
+    return gp_snapshot_fail(parse, at, "%s is there twice", members[i].name);
+  cJSON *item = cJSON_ParseWithLengthOpts(scan->text + at, scan->at - at, &end, false);
+  if (!item)
+    return gp_snapshot_fail(parse, at, "%s cannot be read", members[i].name);
+  cJSON_AddItemToObject(parse->snapshot->root, members[i].name, item);
+  if (strcmp(members[i].name, "devices") == 0) {
+    const cJSON *device;
+    cJSON_ArrayForEach(device, item)
+    {
+      if (!read_device(parse, at, device))
+        return false;
+    }
+  }
+  if (strcmp(members[i].name, "recorded_since_ns") == 0 &&
+      !to_uint(item, &parse->snapshot->recorded_since_ns))
+    return gp_snapshot_fail(parse, at, "recorded_since_ns is no time");
+  if (strcmp(members[i].name, "dropped_events") == 0 && !to_uint(item, &parse->snapshot->dropped_events))
+    return gp_snapshot_fail(parse, at, "dropped_events is no number of events");
+  return true;
+}
+
+static bool read_document(gp_snapshot_parse_t *parse)
+{
+  gp_json_scan_t *scan = &parse->scan;
+  gp_json_slice_t name;
+  bool has_events = false, has_segments = false;
+
+  if (!gp_json_scan_begin(scan, '{'))
+    return false;
+  while (gp_json_scan_member(scan, &name)) {
+    bool good;
+    size_t i = 0;
+    while (i < MEMBER_COUNT && !gp_json_slice_is(name, members[i].name))
+      i++;
+    if (i < MEMBER_COUNT) {
+      good = read_small(parse, i);
+    } else if (gp_json_slice_is(name, "events")) {
+      good = !has_events ? gp_snapshot_read_events(parse)
+                         : gp_snapshot_fail(parse, scan->at, "events are there twice");
+      has_events = true;
+    } else if (gp_json_slice_is(name, "segments")) {
+      good = !has_segments ? gp_snapshot_read_segments(parse)
+                           : gp_snapshot_fail(parse, scan->at, "segments are there twice");
+      has_segments = true;
+    } else {
+      good = gp_json_scan_skip(scan);
+    }
+    if (!good)
+      return false;
+  }
+  if (!gp_json_scan_end(scan))
+    return false;
+  for (size_t i = 0; i < MEMBER_COUNT; i++) {
+    if (members[i].required && !cJSON_GetObjectItemCaseSensitive(parse->snapshot->root, members[i].name))
+      gp_snapshot_note(parse->snapshot, "%s is missing", members[i].name);
+  }
+  if (!has_segments)
+    gp_snapshot_note(parse->snapshot, "segments are missing");
+  if (!has_events)
+    gp_snapshot_note(parse->snapshot, "events are missing");
+  return !has_events || gp_snapshot_check_events(parse);
+}
+
+gp_snapshot_t *gp_snapshot_parse(
+    const char *text, size_t length, unsigned columns, gp_snapshot_error_t *ret_error)
+{
+  gp_snapshot_parse_t parse = {.columns = columns, .error = ret_error};
+
+  if (!check_format(&parse, text, length))
+    return NULL;
+  gp_json_scan_init(&parse.scan, text, length);
+  parse.snapshot = calloc(1, sizeof(*parse.snapshot));
+  if (parse.snapshot)
+    parse.snapshot->root = cJSON_CreateObject();
+  if (!parse.snapshot || !parse.snapshot->root) {
+    (void)gp_snapshot_fail(&parse, 0, "not enough memory to read this");
+  } else if (read_document(&parse)) {
+    return parse.snapshot;
+  }
+  (void)scan_failed(&parse); /* unless the content had failed before */
+  gp_snapshot_destroy(parse.snapshot);
+  return NULL;
+}
+
+void gp_snapshot_destroy(gp_snapshot_t *snapshot)
+{
+  if (!snapshot)
+    return;
+  cJSON_Delete(snapshot->root);
+  gp_snapshot_rows_fini(snapshot);
+  for (size_t i = 0; i < snapshot->note_count; i++)
+    free(snapshot->notes[i]);
+  free(snapshot);
+}
+
+/*
+ * Files. Read, not mapped: a file that another process cuts short meanwhile must not be a signal here.
+ */
+
+static int read_whole(int fd, char **ret_text, size_t *ret_length)
+{
+  struct stat status;
+  size_t capacity = 1 << 16, used = 0;
+  if (fstat(fd, &status))
+    return errno;
+  if (S_ISDIR(status.st_mode))
+    return EISDIR;
+  if (S_ISREG(status.st_mode) && status.st_size > 0)
+    capacity = (size_t)status.st_size + 2; /* one for the NUL, one to see the end */
+  char *text = malloc(capacity);
+  while (text) {
+    ssize_t got = read(fd, text + used, capacity - used - 1);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0) {
+      int error = got < 0 ? errno : 0;
+      text[used] = '\0';
+      if (error) {
+        free(text);
+        return error;
+      }
+      *ret_text = text;
+      *ret_length = used;
+      return 0;
+    }
+    used += (size_t)got;
+    if (capacity - used > 1)
+      continue;
+    char *larger = capacity <= SIZE_MAX / 2 ? realloc(text, capacity * 2) : NULL;
+    if (!larger)
+      free(text);
+    text = larger;
+    capacity *= 2;
+  }
+  return ENOMEM;
+}
+
+gp_snapshot_t *gp_snapshot_load(const char *path, unsigned columns)
+{
+  bool is_stdin = strcmp(path, "-") == 0;
+  const char *name = is_stdin ? "stdin" : path;
+  gp_snapshot_error_t wrong;
+  char *text = NULL;
+  size_t length = 0;
+
+  int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+  int error = fd < 0 ? errno : read_whole(fd, &text, &length);
+  if (fd >= 0 && !is_stdin)
+    (void)close(fd); /* it was only read */
+  if (error) {
+    gp_message("%s: %s", name, strerror(error));
+    return NULL;
+  }
+  gp_snapshot_t *snapshot = gp_snapshot_parse(text, length, columns, &wrong);
+  free(text);
+  if (!snapshot)
+    gp_message("%s: offset %zu: %s", name, wrong.offset, wrong.text);
+  return snapshot;
+}

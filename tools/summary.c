@@ -1,0 +1,228 @@
+#include "tools/summary.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Blocks
+ */
+
+static gp_summary_device_t *find_device(gp_summary_t *summary, int device)
+{
+  for (size_t i = 0; i < summary->device_count; i++) {
+    if (summary->devices[i].device->device == device)
+      return &summary->devices[i];
+  }
+  return NULL;
+}
+
+static int compare_blocks(const void *a, const void *b)
+{
+  const gp_snapshot_block_t *x = *(const gp_snapshot_block_t *const *)a;
+  const gp_snapshot_block_t *y = *(const gp_snapshot_block_t *const *)b;
+  if (x->device != y->device)
+    return x->device < y->device ? -1 : 1;
+  return (x->requested > y->requested) - (x->requested < y->requested);
+}
+
+/* Keeps the largest, sorted. */
+static void add_group(gp_summary_device_t *device, const gp_summary_group_t *group)
+{
+  size_t at = device->group_count;
+  device->size_count++;
+  while (at > 0 && device->groups[at - 1].bytes < group->bytes)
+    at--;
+  if (at == GP_SUMMARY_GROUPS)
+    return;
+  size_t last = device->group_count < GP_SUMMARY_GROUPS ? device->group_count++ : GP_SUMMARY_GROUPS - 1;
+  memmove(&device->groups[at + 1], &device->groups[at], (last - at) * sizeof(*group));
+  device->groups[at] = *group;
+}
+
+static void count_block(gp_summary_device_t *device, const gp_snapshot_block_t *block)
+{
+  switch (block->state) {
+  case GP_SNAPSHOT_ALLOCATED:
+    device->live_count++;
+    device->live_bytes += block->size;
+    break;
+  case GP_SNAPSHOT_PENDING:
+    device->pending_count++;
+    device->pending_bytes += block->size;
+    break;
+  case GP_SNAPSHOT_INACTIVE:
+    device->idle_count++;
+    device->idle_bytes += block->size;
+    if (block->size > device->largest_idle)
+      device->largest_idle = block->size;
+    break;
+  case GP_SNAPSHOT_OTHER: break;
+  }
+}
+
+static int gather_blocks(gp_summary_t *summary)
+{
+  const gp_snapshot_t *snapshot = summary->snapshot;
+  const gp_snapshot_block_t **live = calloc(snapshot->block_count + 1, sizeof(*live));
+  size_t count = 0;
+
+  if (!live)
+    return ENOMEM;
+  for (size_t i = 0; i < snapshot->block_count; i++) {
+    const gp_snapshot_block_t *block = &snapshot->blocks[i];
+    gp_summary_device_t *device = find_device(summary, block->device);
+    if (block->time_ns > summary->until_ns)
+      summary->until_ns = block->time_ns;
+    if (!device)
+      continue;
+    count_block(device, block);
+    if (block->state == GP_SNAPSHOT_ALLOCATED)
+      live[count++] = block;
+  }
+  qsort(live, count, sizeof(*live), compare_blocks);
+  for (size_t i = 0; i < count;) {
+    gp_summary_group_t group = {.requested = live[i]->requested};
+    size_t first = i;
+    for (; i < count && compare_blocks(&live[i], &live[first]) == 0; i++) {
+      group.count++;
+      group.bytes += live[i]->size;
+    }
+    add_group(find_device(summary, live[first]->device), &group);
+  }
+  free(live);
+  return 0;
+}
+
+/*
+ * Events
+ */
+
+/* Counts by action and detail, in a table of the size of all combinations. */
+static int keep_details(gp_summary_t *summary, const uint64_t *counts)
+{
+  const gp_snapshot_events_t *events = &summary->snapshot->events;
+  size_t kinds = events->details.count;
+  size_t used = 0;
+  for (size_t i = 0; i < events->actions.count * kinds; i++)
+    used += counts[i] > 0 && events->details.names[i % kinds][0];
+  summary->details = calloc(used + 1, sizeof(*summary->details));
+  if (!summary->details)
+    return ENOMEM;
+  for (size_t i = 0; i < events->actions.count * kinds; i++) {
+    if (counts[i] > 0 && events->details.names[i % kinds][0])
+      summary->details[summary->detail_count++] = (gp_summary_detail_t){
+          events->actions.names[i / kinds], events->details.names[i % kinds], counts[i]};
+  }
+  return 0;
+}
+
+/*
+ * A miss is two events, segment_alloc and alloc, which both have the duration of the one driver call behind
+ * them. So of these two only the larger sum counts.
+ */
+static void sum_driver_time(gp_summary_t *summary)
+{
+  const gp_summary_action_t none = {0};
+  const gp_summary_action_t *alloc = &none, *segment_alloc = &none;
+  for (size_t i = 0; i < summary->action_count; i++) {
+    const gp_summary_action_t *action = &summary->actions[i];
+    summary->driver_ns += action->driver_ns;
+    summary->driver_calls += action->driver_calls;
+    if (strcmp(action->name, "alloc") == 0)
+      alloc = action;
+    else if (strcmp(action->name, "segment_alloc") == 0)
+      segment_alloc = action;
+  }
+  const gp_summary_action_t *smaller =
+      alloc->driver_calls < segment_alloc->driver_calls ? alloc : segment_alloc;
+  summary->driver_ns -= smaller->driver_ns;
+  summary->driver_calls -= smaller->driver_calls;
+}
+
+static int gather_events(gp_summary_t *summary)
+{
+  const gp_snapshot_events_t *events = &summary->snapshot->events;
+  const int64_t *action = events->columns[GP_COLUMN_ACTION];
+  const int64_t *time_ns = events->columns[GP_COLUMN_TIME_NS];
+  const int64_t *device = events->columns[GP_COLUMN_DEVICE];
+  const int64_t *duration_ns = events->columns[GP_COLUMN_DURATION_NS];
+  const int64_t *detail = events->columns[GP_COLUMN_DETAIL];
+  size_t kinds = events->details.count;
+
+  summary->actions = calloc(events->actions.count + 1, sizeof(*summary->actions));
+  uint64_t *counts = calloc(events->actions.count * kinds + 1, sizeof(*counts));
+  if (!summary->actions || !counts) {
+    free(counts);
+    return ENOMEM;
+  }
+  summary->action_count = events->actions.count;
+  for (size_t i = 0; i < summary->action_count; i++)
+    summary->actions[i].name = events->actions.names[i];
+
+  for (size_t i = 0; action && i < events->count; i++) {
+    if (summary->device != GP_SUMMARY_ALL && device && device[i] != summary->device)
+      continue;
+    gp_summary_action_t *row = &summary->actions[action[i]];
+    uint64_t lasted_ns = duration_ns ? (uint64_t)duration_ns[i] : 0;
+    uint64_t at_ns = time_ns ? (uint64_t)time_ns[i] : 0;
+    if (summary->event_count == 0 || at_ns < summary->first_ns)
+      summary->first_ns = at_ns;
+    if (at_ns > summary->last_ns)
+      summary->last_ns = at_ns;
+    summary->event_count++;
+    row->count++;
+    row->driver_ns += lasted_ns;
+    row->driver_calls += lasted_ns > 0;
+    if (lasted_ns > row->longest_ns)
+      row->longest_ns = lasted_ns;
+    if (detail && kinds)
+      counts[(size_t)action[i] * kinds + (size_t)detail[i]]++;
+  }
+  sum_driver_time(summary);
+  if (summary->last_ns > summary->until_ns)
+    summary->until_ns = summary->last_ns;
+  int error = keep_details(summary, counts);
+  free(counts);
+  return error;
+}
+
+uint64_t gp_summary_detail_count(const gp_summary_t *summary, const char *action, const char *detail)
+{
+  for (size_t i = 0; i < summary->detail_count; i++) {
+    if (strcmp(summary->details[i].action, action) == 0 && strcmp(summary->details[i].detail, detail) == 0)
+      return summary->details[i].count;
+  }
+  return 0;
+}
+
+int gp_summary_init(gp_summary_t *summary, const gp_snapshot_t *snapshot, const char *file, int device)
+{
+  *summary = (gp_summary_t){.file = file, .snapshot = snapshot, .device = device};
+  for (size_t i = 0; i < snapshot->device_count; i++) {
+    if (device == GP_SUMMARY_ALL || snapshot->devices[i].device == device)
+      summary->devices[summary->device_count++].device = &snapshot->devices[i];
+  }
+  if (device != GP_SUMMARY_ALL && !summary->device_count)
+    return ENODEV;
+  summary->is_partial = snapshot->note_count || snapshot->dropped_events || snapshot->recorded_since_ns;
+  uint64_t oom_ns;
+  const cJSON *oom = cJSON_GetObjectItemCaseSensitive(snapshot->root, "oom");
+  if (gp_snapshot_uint(oom, "time_ns", &oom_ns) == 1)
+    summary->until_ns = oom_ns;
+  int error = gather_blocks(summary);
+  if (!error)
+    error = gather_events(summary);
+  if (!error && !gp_verdict_find(summary))
+    error = ENOMEM;
+  return error;
+}
+
+void gp_summary_fini(gp_summary_t *summary)
+{
+  free(summary->actions);
+  free(summary->details);
+  for (size_t i = 0; i < summary->finding_count; i++)
+    free(summary->findings[i].text);
+  *summary = (gp_summary_t){.device = GP_SUMMARY_ALL};
+}

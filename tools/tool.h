@@ -1,0 +1,60 @@
+/*
+ * What the sub-commands of gpupool share: exit statuses, messages, help.
+ */
+#ifndef GP_TOOLS_TOOL_H
+#define GP_TOOLS_TOOL_H
+
+#include <stddef.h>
+
+enum {
+  GP_EXIT_DONE = 0,
+  GP_EXIT_USAGE = 2,
+  GP_EXIT_INPUT = 3,   /* unreadable or corrupt input, or an output that cannot be written */
+  GP_EXIT_PARTIAL = 4, /* with --strict: something is missing in the input */
+};
+
+/* A sub-command. argv[0] is its name. Returns the exit status. */
+typedef struct gp_command {
+  const char *name;
+  int (*run)(int argc, char **argv);
+  void (*help)(void); /* prints to stdout */
+  const char *summary;
+} gp_command_t;
+
+/* run.c, config.c, summary_command.c */
+int gp_command_run(int argc, char **argv);
+void gp_command_run_help(void);
+int gp_command_config(int argc, char **argv);
+void gp_command_config_help(void);
+int gp_command_summary(int argc, char **argv);
+void gp_command_summary_help(void);
+
+/* message.c */
+
+/* One line on stderr: "gpupool: ...". What is not printable, line ends included, is replaced. */
+void gp_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The same, followed by "; try gpupool COMMAND --help" (command NULL: "gpupool --help"). Returns
+ * GP_EXIT_USAGE. */
+int gp_message_usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * Reports an option that does not exist, with the nearest of `names` (count strings without dashes) if one is
+ * near. option is the argument as it was typed. Returns GP_EXIT_USAGE.
+ */
+int gp_message_unknown_option(
+    const char *command, const char *option, const char *const *names, size_t count);
+
+/*
+ * Copies text to buffer, every byte that could steer a terminal replaced by '?'; cut to capacity (at least
+ * 1), never in the middle of a UTF-8 character. Returns buffer.
+ */
+char *gp_printable(const char *text, char *buffer, size_t capacity);
+
+/* suggest.c */
+
+/* The name that is nearest to text, if it is near enough to be what was meant, else NULL. Ignores case; '_'
+ * is '-'. */
+const char *gp_suggest_nearest(const char *text, const char *const *names, size_t count);
+
+#endif
