@@ -1,0 +1,126 @@
+"""What the library must not do: to programs without CUDA, to the symbol table, with bad settings."""
+
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+from harness import LIBRARY, PreloadCase, SOURCE, trace_files
+
+
+def tool(*command):
+    return subprocess.run(command, stdout=subprocess.PIPE, universal_newlines=True, check=True).stdout
+
+
+class Inert(PreloadCase):
+    def test_ordinary_programs_are_unchanged(self):
+        script = ("import os, threading; print(sorted(os.listdir('.')), len(os.listdir('/proc/self/task')),"
+                  "[l for l in open('/proc/self/maps') if 'libcuda' in l or 'libunwind' in l or 'cjson' in l])")
+        for command in (["/bin/ls", "/"], ["/bin/bash", "-c", "for i in 1 2 3; do echo $((i * 2)); done | sort -r"],
+                        [sys.executable, "-c", script], ["/bin/sh", "-c", "exit 3"],
+                        ["/bin/bash", "-c", "ulimit -v 2000000; ls -d / | cat"]):
+            with self.subTest(command=command[0]):
+                plain = self.run_program(command[0], *command[1:], preload=None)
+                run = self.run_program(command[0], *command[1:])
+                self.assertEqual((run.status, run.out, run.err), (plain.status, plain.out, plain.err))
+                self.assertEqual(os.listdir(run.folder), os.listdir(plain.folder))
+
+    def test_needs_libc_only(self):
+        needed = re.findall(r"NEEDED.*\[(.*)\]", tool("readelf", "-d", LIBRARY))
+        allowed = {"libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "libdl.so.2", "libpthread.so.0"}
+        if "asan" in tool("readelf", "-d", LIBRARY) or "tsan" in tool("readelf", "-d", LIBRARY):
+            self.skipTest("built with a sanitizer")
+        self.assertEqual([name for name in needed if name not in allowed], [])
+
+    def test_exports_the_hooks_and_dlsym_only(self):
+        with open(os.path.join(SOURCE, "interpose", "functions.def")) as file:
+            hooks = set(re.findall(r"^HOOK\((\w+),", file.read(), re.M))
+        exported = {line.split()[-1] for line in tool("nm", "-D", "--defined-only", LIBRARY).splitlines()}
+        self.assertEqual({name for name in exported if not name.startswith(("__asan", "__tsan", "__odr"))},
+                         hooks | {"dlsym"})
+        self.assertGreater(len(hooks), 30)
+
+    def test_exports_have_no_named_version(self):
+        """A named version node would not satisfy references to dlsym@GLIBC_2.34, silently."""
+        self.assertNotRegex(tool("readelf", "--dyn-syms", "-W", LIBRARY), r"\bdlsym@@?\w")
+        self.assertNotIn("Version definition section", tool("readelf", "-V", LIBRARY))
+
+    def test_no_constructor(self):
+        sections = tool("readelf", "-S", "-W", LIBRARY)
+        match = re.search(r"\.init_array\s+INIT_ARRAY\s+\w+ \w+ (\w+)", sections)
+        if "asan" in tool("readelf", "-d", LIBRARY) or "tsan" in tool("readelf", "-d", LIBRARY):
+            self.skipTest("built with a sanitizer")
+        self.assertEqual(int(match.group(1), 16) if match else 8, 8)  # the compiler's own frame_dummy
+
+    def test_program_without_allocation_writes_nothing(self):
+        run = self.run_program("lookups", "/dev/null")
+        self.assertEqual(run.snapshot_paths(), [])
+
+
+class Settings(PreloadCase):
+    def test_malformed_values_are_said_once_and_change_nothing(self):
+        path = trace_files()[0]
+        plain = re.sub(r" seconds=\S+", "", self.run_program("replay", "--check", path, preload=None).out)
+        for name, value in (("TYPE", "square"), ("RESERVE", "much"), ("MAX_CACHED", "1XB"), ("IDLE_RELEASE", "-5"),
+                            ("ROUND_DIVISIONS", "3"), ("ROUND_CUTOFF", "99"), ("PAGE", "1"), ("LARGE_ROUND", "2.5.1MiB"),
+                            ("REUSE", "always"), ("MAX_DEFERRED", "200%"), ("TRACE", "yes"), ("TRACE_EVENTS", "1e6"),
+                            ("SNAPSHOT_AT", "exit,never"), ("OUTPUT_MAX", "0"), ("STATS", "2"), ("VERBOSE", "loud"),
+                            ("DISABLE", "maybe")):
+            with self.subTest(name=name, value=value):
+                run = self.run_program("replay", "--check", path, **{name: value})
+                self.assertEqual(run.status, 0, run.err)
+                self.assertEqual(re.sub(r" seconds=\S+", "", run.out), plain)
+                lines = [line for line in run.messages if "GPUPOOL_%s=%s is malformed" % (name, value) in line]
+                self.assertEqual(len(lines), 1, run.err)
+                self.assertIn("accepted:", lines[0])
+
+    def test_malformed_output_pattern_uses_the_default(self):
+        run = self.run_program("replay", trace_files()[0], OUTPUT="x.%z.json")
+        self.assertEqual(len([line for line in run.messages if "GPUPOOL_OUTPUT=x.%z.json is malformed" in line]), 1)
+        self.assertEqual(len([name for name in os.listdir(run.folder) if name.startswith("gpupool.replay.")]), 1)
+
+    def test_unknown_name_is_said_with_the_nearest(self):
+        run = self.run_program("replay", trace_files()[0], LIMITS="1GiB")
+        lines = [line for line in run.messages if "GPUPOOL_LIMITS" in line]
+        self.assertEqual(len(lines), 1, run.err)
+        self.assertIn("GPUPOOL_LIMIT", lines[0].replace("GPUPOOL_LIMITS", ""))
+
+    def test_unwritable_output_folder(self):
+        run = self.run_program("replay", trace_files()[0], OUTPUT="/nowhere/at/all/%p.json")
+        self.assertEqual(run.status, 0)
+        self.assertEqual(len([line for line in run.messages if "/nowhere/at/all" in line]), 1, run.err)
+
+    def test_full_disk(self):
+        """The file may not grow past 64 KiB: the snapshot fails with one line, and nothing is left behind."""
+        run = self.run_program("replay", trace_files()[0], prefix=(
+            "/bin/bash", "-c", 'trap "" XFSZ; ulimit -f 64; exec "$@"', "bash"))
+        self.assertEqual(run.status, 0, run.err)
+        self.assertEqual(run.snapshot_paths(), [])
+        lines = [line for line in run.messages if "File too large" in line or "snapshot" in line]
+        self.assertEqual(len(lines), 1, run.err)
+        self.assertEqual([name for name in os.listdir(run.folder) if "snapshot" in name], [])
+
+    def test_log_file(self):
+        run = self.run_program("replay", trace_files()[0], STATS="1", VERBOSE="1", LOG="log.%p.txt")
+        self.assertEqual(run.messages, [])
+        logs = [name for name in os.listdir(run.folder) if name.startswith("log.")]
+        self.assertEqual(len(logs), 1)
+        with open(os.path.join(run.folder, logs[0])) as file:
+            text = file.read()
+        self.assertIn("GPUPOOL_STATS=1", text)
+        self.assertIn("without a driver call", text)
+        run = self.run_program("replay", trace_files()[0], LOG="/nowhere/log.txt")
+        self.assertEqual(len([line for line in run.messages if "GPUPOOL_LOG=/nowhere/log.txt" in line]), 1)
+
+    def test_mxnet_variables(self):
+        os.environ["MXNET_GPU_MEM_POOL_TYPE"] = "Round"
+        self.addCleanup(os.environ.pop, "MXNET_GPU_MEM_POOL_TYPE")
+        settings = self.run_program("replay", trace_files()[0]).snapshot()["settings"]
+        self.assertEqual((settings["type"], settings["round_divisions"], settings["round_cutoff"]), ("round", "1", "24"))
+        settings = self.run_program("replay", trace_files()[0], TYPE="naive").snapshot()["settings"]
+        self.assertEqual((settings["type"], settings["round_divisions"]), ("naive", "8"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,86 @@
+"""Running out of memory: by the limit, by the device, and what the user is told."""
+
+import os
+import unittest
+
+from harness import GIB, PreloadCase, Trace, count_actions, stats_of, trace_files
+
+
+class Limit(PreloadCase):
+    def test_limit_holds_on_every_trace(self):
+        for path in trace_files():
+            trace = Trace(path)
+            limit = min(20 * GIB, trace.peak * 3 // 4)
+            for args in ((), ("--threads", "4"), ("--async",), ("--api", "driver", "--streams", "4")):
+                with self.subTest(trace=os.path.basename(path), args=args):
+                    run = self.run_program("replay", "--check", *args, path, LIMIT=str(limit))
+                    self.assertEqual(run.status, 0, run.err)
+                    self.expect_clean(run)
+                    if "--threads" not in args:  # threads hold less at a time
+                        self.assertGreater(run.field("failed"), 0)
+                    self.assertEqual(run.field("error_mismatches"), 0)  # cudaGetLastError agrees
+                    self.assertLessEqual(run.sim["peak_bytes"][0], limit)
+
+    def test_limit_leaves_a_report(self):
+        path = next((p for p in trace_files() if "train-medium-1024" in p), trace_files()[0])
+        limit = 20 if "1024" in path else 8
+        run = self.run_program("replay", "--check", path, LIMIT="%dGiB" % limit)
+        self.assertEqual(run.status, 0)
+        oom = run.snapshot("oom")
+        self.expect_valid(oom)
+        self.assertEqual(oom["reason"], "oom")
+        self.assertEqual(oom["oom"]["limit"], limit * GIB)
+        lines = [line for line in run.messages if "out of memory" in line]
+        self.assertEqual(len(lines), 1, run.err)
+        for text in ("asked for", "the program holds", "limit", "GPUPOOL_LIMIT", "%d GiB" % limit):
+            self.assertIn(text, lines[0])
+        last = run.snapshot("exit")
+        self.assertEqual(stats_of(last)["num_ooms"], run.field("failed"))
+        self.assertEqual(count_actions(last)["oom"], run.field("failed"))
+
+    def test_full_device(self):
+        for path in trace_files()[:2]:
+            trace = Trace(path)
+            capacity = trace.peak // 2 // (2 << 20) * (2 << 20)
+            plain = self.run_program("replay", path, preload=None, SIMCUDA_CAPACITY=str(capacity))
+            run = self.run_program("replay", "--check", path, SIMCUDA_CAPACITY=str(capacity))
+            self.assertEqual(run.status, 0, run.err)
+            self.expect_clean(run)
+            self.assertGreater(run.field("failed"), 0)
+            # A pool must not fail much more than the driver would: rounding is given up before the program is told.
+            self.assertLessEqual(run.field("failed"), plain.field("failed") * 1.1 + 5)
+            self.assertIn("of %.1f GiB" % (capacity / GIB), [m for m in run.messages if "out of memory" in m][0])
+
+    def test_malformed_limit_refuses_every_allocation(self):
+        path = trace_files()[0]
+        for value in ("20 lemons", "", "-1", "101%", "0=1GiB,", "64=1GiB", "1GiB,0=1GiB"):
+            with self.subTest(value=value):
+                run = self.run_program("replay", path, LIMIT=value)
+                self.assertEqual(run.status, 0)
+                self.assertEqual(run.field("failed"), Trace(path).allocations)
+                self.assertEqual(run.field("error_mismatches"), 0)
+                lines = [line for line in run.messages if "GPUPOOL_LIMIT=" + value in line and "malformed" in line]
+                self.assertEqual(len(lines), 1, run.err)
+                self.assertEqual(run.sim["peak_bytes"][0], 0)
+
+    def test_limit_of_one_device(self):
+        run = self.run_program("replay", trace_files()[0], LIMIT="1=1MiB", SIMCUDA_DEVICES="2")
+        self.assertEqual(run.field("failed"), 0)
+        run = self.run_program("replay", trace_files()[0], LIMIT="0=1MiB,1=50%", SIMCUDA_DEVICES="2")
+        self.assertGreater(run.field("failed"), 0)
+
+    def test_max_cached_and_reserve(self):
+        path = trace_files()[0]
+        run = self.run_program("replay", "--check", path, MAX_CACHED="1GiB")
+        self.expect_clean(run)
+        snapshot = run.snapshot()
+        self.assertLessEqual(stats_of(snapshot)["cached_bytes"]["current"], GIB)
+        self.assertGreater(count_actions(snapshot)["trim"], 0)
+        run = self.run_program("replay", "--check", path, RESERVE="70GiB")
+        self.expect_clean(run)
+        self.assertEqual(run.field("failed"), 0)  # never a reason to refuse
+        self.assertGreater(count_actions(run.snapshot())["trim"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,131 @@
+"""Real workloads, replayed by a program that knows nothing of the pool."""
+
+import os
+import unittest
+
+from harness import PreloadCase, Trace, UNSAFE_LIBRARY, count_actions, stats_of, trace_files
+
+QUERIES = {"cuCtxGetCurrent", "cuCtxGetId", "cuCtxGetDevice"}
+
+
+class Replay(PreloadCase):
+    def expect_counts(self, run, trace, passes=1):
+        self.assertEqual(run.status, 0, run.err)
+        self.expect_clean(run)
+        snapshot = run.snapshot()
+        stats = stats_of(snapshot)
+        self.assertEqual(stats["allocation"]["allocated"], trace.allocations * passes)
+        self.assertEqual(stats["allocation"]["freed"], (trace.frees + trace.survivors) * passes)
+        self.assertEqual(stats["cache_hits"] + stats["cache_misses"], trace.allocations * passes)
+        if snapshot["dropped_events"] == 0:
+            counts = count_actions(snapshot)
+            self.assertEqual(counts["alloc"], trace.allocations * passes)
+            self.assertEqual(counts["free_requested"], trace.allocations * passes)
+        return snapshot, stats
+
+    def test_every_trace(self):
+        for path in trace_files():
+            with self.subTest(trace=os.path.basename(path)):
+                trace = Trace(path)
+                run = self.run_program("replay", "--check", path)
+                snapshot, stats = self.expect_counts(run, trace)
+                self.assertEqual(stats["requested_bytes"]["peak"], trace.peak)
+                self.expect_valid(snapshot, schema=False)
+
+    def test_every_trace_with_other_types_and_modes(self):
+        for path in trace_files():
+            trace = Trace(path)
+            for settings in ({"TYPE": "naive"}, {"TYPE": "unpooled"}, {"REUSE": "strict"}, {"MAX_DEFERRED": "0"}):
+                with self.subTest(trace=os.path.basename(path), **settings):
+                    run = self.run_program("replay", "--check", "--streams", "3", path, **settings)
+                    snapshot, stats = self.expect_counts(run, trace)
+                    self.assertEqual(stats["requested_bytes"]["peak"], trace.peak)
+                    self.expect_history(snapshot)
+
+    def test_apis_streams_and_threads(self):
+        for path in trace_files():
+            trace = Trace(path)
+            for args in (("--api", "driver"), ("--streams", "4"), ("--threads", "4"),
+                         ("--streams", "4", "--threads", "4", "--repeat", "2"), ("--sync-every", "0")):
+                with self.subTest(trace=os.path.basename(path), args=args):
+                    run = self.run_program("replay", "--check", *args, path)
+                    snapshot, _ = self.expect_counts(run, trace, passes=2 if "--repeat" in args else 1)
+                    self.expect_history(snapshot)
+
+    def test_stream_ordered_memory_is_recorded_not_pooled(self):
+        for path in trace_files():
+            for args in ((), ("--api", "driver"), ("--threads", "4", "--streams", "4")):
+                with self.subTest(trace=os.path.basename(path), args=args):
+                    trace = Trace(path)
+                    run = self.run_program("replay", "--check", "--async", *args, path)
+                    self.assertEqual(run.status, 0, run.err)
+                    self.expect_clean(run)
+                    snapshot = run.snapshot()
+                    counts = count_actions(snapshot)
+                    self.assertEqual(counts["passthrough_alloc"], trace.allocations)
+                    self.assertEqual(counts["passthrough_free"], trace.allocations)
+                    self.assertNotIn("alloc", counts)
+                    self.assertEqual(stats_of(snapshot)["passthrough_bytes"]["current"], 0)
+                    self.assertEqual(run.calls()["cuMemAllocAsync"], trace.allocations)
+
+    def test_steady_state_makes_no_driver_call_of_ours(self):
+        """From the second pass on hits, from the third on nothing but what the program asks the driver itself."""
+        for path in [p for p in trace_files() if "train" in p or "fullstep" in p]:
+            with self.subTest(trace=os.path.basename(path)):
+                trace = Trace(path)
+                runs = {(repeat, preload): self.run_program("replay", "--check", "--repeat", str(repeat), path,
+                                                            **({} if preload else {"DISABLE": "1"}))
+                        for repeat in (1, 2, 5) for preload in (True, False)}
+                _, first = self.expect_counts(runs[1, True], trace, 1)
+                _, second = self.expect_counts(runs[2, True], trace, 2)
+                _, fifth = self.expect_counts(runs[5, True], trace, 5)
+                self.assertGreaterEqual(second["cache_hits"] - first["cache_hits"], 0.99 * trace.allocations)
+                self.assertGreaterEqual(fifth["cache_hits"] - first["cache_hits"], 0.99 * 4 * trace.allocations)
+                for name in ("driver_allocs", "driver_frees", "fences", "host_waits"):
+                    self.assertEqual(fifth[name], second[name], name)
+                ours = self.tail(runs[5, True], runs[2, True])
+                theirs = self.tail(runs[5, False], runs[2, False])
+                for name in ("cuMemAlloc_v2", "cuMemFree_v2"):
+                    self.assertEqual(theirs.pop(name), 3 * trace.allocations)
+                self.assertEqual(ours, theirs)
+
+    @staticmethod
+    def tail(longer, shorter):
+        """Driver calls of the passes that only the longer run made, context queries aside."""
+        calls = {name: count - shorter.calls().get(name, 0) for name, count in longer.calls().items()}
+        return {name: count for name, count in calls.items() if count and name not in QUERIES}
+
+    def test_disabled_library_changes_no_driver_call(self):
+        for path in trace_files()[:2]:
+            for api in ("runtime", "driver"):
+                plain = self.run_program("replay", "--check", "--api", api, path, preload=None, log=True)
+                disabled = self.run_program("replay", "--check", "--api", api, path, log=True, DISABLE="1")
+                with open(plain.log) as a, open(disabled.log) as b:
+                    self.assertTrue(a.read() == b.read(), "the simulator's call logs differ")
+                self.assertEqual(disabled.snapshot_paths(), [])
+                self.assertEqual(disabled.err, plain.err)
+
+    def test_immediate_reuse_turns_this_red(self):
+        """The test of the tests above: a pool without the rules must be noticed."""
+        caught = 0
+        for path in trace_files():
+            run = self.run_program("replay", "--check", "--streams", "4", path, preload=UNSAFE_LIBRARY)
+            caught += run.status != 0 and run.sim["corrupt_stamps"] > 0 and run.field("wrong_stamps") > 0
+        self.assertEqual(caught, len(trace_files()))
+
+    def test_recording_modes(self):
+        path = trace_files()[0]
+        off = self.run_program("replay", path, TRACE="off")
+        self.assertEqual(off.snapshot()["events"]["action"], [])
+        state = self.run_program("replay", path, TRACE="state").snapshot()
+        self.assertEqual(state["events"]["action"], [])
+        self.assertGreater(stats_of(state)["allocation"]["allocated"], 0)
+        few = self.run_program("replay", path, TRACE_EVENTS="2048").snapshot()
+        self.assertLessEqual(len(few["events"]["action"]), 2048)
+        self.assertGreater(few["dropped_events"], 0)
+        self.assertEqual(stats_of(few), dict(stats_of(few), **{"num_ooms": 0}))
+        self.expect_valid(few)
+
+
+if __name__ == "__main__":
+    unittest.main()
