@@ -41,7 +41,7 @@ static int serve_from_driver(gp_request_t *request, bool exact, bool *by_limit)
   gp_device_t *device = context->device;
   uint64_t address = 0;
 
-  *by_limit = !gp_limit_reserve(device, request->size);
+  *by_limit = !gp_limit_reserve(engine, context, request->size, request->size);
   if (*by_limit)
     return engine->driver.ops->code_out_of_memory;
   gp_block_t *block = gp_record_take(engine);
@@ -179,7 +179,7 @@ static int alloc_forwarded(gp_request_t *request)
   gp_engine_t *engine = request->engine;
   gp_passthrough_t memory = {.size = request->requested, .kind = GP_DETAIL_PASS_CAPTURE};
 
-  if (!gp_engine_passthrough_reserve(engine, request->context, request->requested))
+  if (!gp_engine_passthrough_reserve(engine, request->context, request->requested, memory.kind))
     return engine->driver.ops->code_out_of_memory;
   memory.time_ns = gp_now(engine);
   int code = gp_driver_alloc(engine, &request->context->driver, request->requested, &memory.address);

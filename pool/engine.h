@@ -130,7 +130,8 @@ typedef struct gp_passthrough {
   bool has_stream;
 } gp_passthrough_t;
 
-bool gp_engine_passthrough_reserve(gp_engine_t *engine, gp_context_t *context, uint64_t bytes);
+bool gp_engine_passthrough_reserve(
+    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_detail_t kind);
 void gp_engine_passthrough_cancel(gp_engine_t *engine, gp_context_t *context, uint64_t bytes);
 void gp_engine_passthrough_commit(gp_engine_t *engine, gp_context_t *context, const gp_passthrough_t *memory,
     uint64_t duration_ns);

@@ -32,14 +32,16 @@ void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context)
   gp_lock_release(&device->lock);
 }
 
-bool gp_limit_reserve(gp_device_t *device, uint64_t bytes)
+bool gp_limit_reserve(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t growth)
 {
+  gp_device_t *device = context->device;
   bool granted;
 
+  gp_limit_settle(engine, context);
   gp_lock_take(&device->lock);
   for (;;) {
-    granted = bytes <= device->limit && device->held <= device->limit - bytes;
-    if (granted || gp_list_is_empty(&device->releases) || bytes > device->limit)
+    granted = growth <= device->limit && device->held <= device->limit - growth;
+    if (granted || gp_list_is_empty(&device->releases) || growth > device->limit)
       break;
     gp_lock_wait(&device->lock, &device->released); /* another thread is giving memory back right now */
   }
@@ -57,8 +59,9 @@ void gp_limit_cancel(gp_device_t *device, uint64_t bytes)
 }
 
 /*
- * Stream-ordered memory that the program has freed stays with the driver's pool until a synchronization, so under a
- * limit it goes on counting until the driver says that the pool holds no more than what is in use.
+ * Stream-ordered memory that the program has freed stays with the driver's pool until a synchronization, and the pool
+ * may use larger pieces than were asked for. Under a limit the driver is therefore asked what its pool holds, before
+ * anything is added; what that is beyond the sizes in use counts as draining.
  */
 void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
 {
@@ -66,7 +69,8 @@ void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
   uint64_t reserved = 0;
 
   gp_lock_take(&device->lock);
-  bool any = device->draining > 0;
+  bool any = device->limit != UINT64_MAX && engine->driver.ops->async_reserved &&
+             (device->draining > 0 || device->async_live > 0);
   gp_lock_release(&device->lock);
   if (!any || !gp_engine_enter(engine))
     return;
@@ -76,10 +80,8 @@ void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
     return;
   gp_lock_take(&device->lock);
   uint64_t draining = reserved > device->async_live ? reserved - device->async_live : 0;
-  if (draining < device->draining) {
-    device->held -= device->draining - draining;
-    device->draining = draining;
-  }
+  device->held += draining - device->draining;
+  device->draining = draining;
   gp_lock_release(&device->lock);
 }
 

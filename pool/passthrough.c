@@ -6,28 +6,40 @@
 #include "pool/state.h"
 
 typedef struct gp_reservation {
-  gp_device_t *device;
+  gp_engine_t *engine;
+  gp_context_t *context;
   uint64_t bytes;
-  int out_of_memory;
+  uint64_t growth;
 } gp_reservation_t;
+
+/* The driver's pools of stream-ordered memory grow in pieces of this size, whatever is asked for. */
+#define ASYNC_GROWTH (32 * GP_MIB)
+
+static uint64_t growth_of(uint64_t bytes, gp_detail_t kind)
+{
+  uint64_t growth = kind == GP_DETAIL_PASS_ASYNC || kind == GP_DETAIL_PASS_MEMPOOL ? gp_round_up(bytes, ASYNC_GROWTH)
+                                                                                   : bytes;
+  return growth ? growth : UINT64_MAX; /* overflow: more than there is */
+}
 
 static int attempt_reserve(void *arg, bool *by_limit)
 {
   gp_reservation_t *reservation = arg;
-  *by_limit = !gp_limit_reserve(reservation->device, reservation->bytes);
-  return *by_limit ? reservation->out_of_memory : 0;
+  *by_limit = !gp_limit_reserve(reservation->engine, reservation->context, reservation->bytes, reservation->growth);
+  return *by_limit ? reservation->engine->driver.ops->code_out_of_memory : 0;
 }
 
-bool gp_engine_passthrough_reserve(gp_engine_t *engine, gp_context_t *context, uint64_t bytes)
+bool gp_engine_passthrough_reserve(
+    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_detail_t kind)
 {
   gp_device_t *device = context->device;
-  gp_reservation_t reservation = {device, bytes, engine->driver.ops->code_out_of_memory};
+  gp_reservation_t reservation = {engine, context, bytes, growth_of(bytes, kind)};
   bool by_limit = true;
 
-  if (!engine->refuse_all && gp_limit_reserve(device, bytes))
+  if (!engine->refuse_all && gp_limit_reserve(engine, context, bytes, reservation.growth))
     return true;
   uint64_t largest_free = gp_oom_largest_idle(device);
-  if (!engine->refuse_all && gp_oom_climb(engine, context, bytes, attempt_reserve, &reservation, &by_limit) == 0)
+  if (!engine->refuse_all && gp_oom_climb(engine, context, reservation.growth, attempt_reserve, &reservation, &by_limit) == 0)
     return true;
   gp_oom_report(engine, context, bytes, true, largest_free);
   return false;

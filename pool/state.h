@@ -96,7 +96,7 @@ struct gp_context {
 
 /*
  * One device. Invariants, under lock: held is the bytes of all blocks, passthrough allocations, what drains and
- * reservations in flight, and held <= limit; stats.reserved_bytes is the sum of block sizes, stats.cached_bytes of the idle ones,
+ * reservations in flight, and held less draining <= limit; stats.reserved_bytes is the sum of block sizes, stats.cached_bytes of the idle ones,
  * stats.deferred_bytes of HELD and DEFERRED ones, stats.allocated_bytes of LIVE ones, stats.active_bytes of LIVE,
  * HELD and DEFERRED ones; idle holds the idle blocks, oldest first; releases holds what is on its way to the driver.
  * draining: stream-ordered memory that the program has freed and the driver's pool may still hold; counted only under
@@ -231,8 +231,11 @@ uint64_t gp_release_largest(gp_engine_t *engine, gp_device_t *device, uint64_t b
 uint64_t gp_release_surplus(gp_engine_t *engine, gp_device_t *device, uint64_t now_ns); /* too many, too old */
 bool gp_release_is_due(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns); /* with the lock */
 
-/* limit.c: reserve counts bytes that are about to be held; false: the limit refuses. No lock held. */
-bool gp_limit_reserve(gp_device_t *device, uint64_t bytes);
+/*
+ * limit.c: reserve counts bytes that are about to be held; false: the limit refuses, because the device's memory may
+ * grow by `growth`, which is bytes or more. No lock held.
+ */
+bool gp_limit_reserve(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t growth);
 void gp_limit_cancel(gp_device_t *device, uint64_t bytes);
 void gp_limit_settle(gp_engine_t *engine, gp_context_t *context); /* asks the driver what has drained; no lock held */
 void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context);

@@ -74,7 +74,7 @@ static void run_scenario(gp_engine_t *engine)
       gp_engine_sync_end(engine, contexts[0], token);
     }
     driver.now_ns += UINT64_C(2000000000);
-    if (contexts[0] && gp_engine_passthrough_reserve(engine, contexts[0], 3 * GP_MIB)) {
+    if (contexts[0] && gp_engine_passthrough_reserve(engine, contexts[0], 3 * GP_MIB, GP_DETAIL_PASS_MANAGED)) {
       gp_passthrough_t memory = {.address = 0x5000, .size = 3 * GP_MIB, .kind = GP_DETAIL_PASS_MANAGED};
       gp_engine_passthrough_commit(engine, contexts[0], &memory, 1);
       if (gp_engine_passthrough_take(engine, 0x5000, &memory))

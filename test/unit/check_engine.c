@@ -482,7 +482,7 @@ START_TEST(test_malformed_limit_refuses_everything)
   gp_driver_context_t first = fake_context(0, 0);
   context = gp_engine_context(engine, &first);
   ck_assert_int_eq(gp_engine_alloc(engine, context, 1, &address), FAKE_OUT_OF_MEMORY);
-  ck_assert(!gp_engine_passthrough_reserve(engine, context, 1));
+  ck_assert(!gp_engine_passthrough_reserve(engine, context, 1, GP_DETAIL_PASS_MANAGED));
   ck_assert_int_eq(driver.count[FAKE_ALLOC], 0);
   stop();
 }
@@ -493,10 +493,10 @@ START_TEST(test_passthrough_counts_against_the_limit)
   start((const char *const[]){"GPUPOOL_LIMIT=8MiB", NULL}, GP_GIB, true);
   uint64_t block = allocate(4 * GP_MIB);
   free_code(block);
-  ck_assert(gp_engine_passthrough_reserve(engine, context, 6 * GP_MIB)); /* the idle block makes room */
+  ck_assert(gp_engine_passthrough_reserve(engine, context, 6 * GP_MIB, GP_DETAIL_PASS_MANAGED)); /* the idle block makes room */
   gp_passthrough_t memory = {.address = 0x1000, .size = 6 * GP_MIB, .kind = GP_DETAIL_PASS_ASYNC};
   gp_engine_passthrough_commit(engine, context, &memory, 5);
-  ck_assert(!gp_engine_passthrough_reserve(engine, context, 4 * GP_MIB));
+  ck_assert(!gp_engine_passthrough_reserve(engine, context, 4 * GP_MIB, GP_DETAIL_PASS_MANAGED));
   ck_assert_uint_eq(stats().num_ooms, 1);
   ck_assert_uint_eq(stats().passthrough_bytes.current, 6 * GP_MIB);
   ck_assert_uint_eq(gp_engine_passthroughs(engine, 0, NULL, 0), 1);
