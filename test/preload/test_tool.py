@@ -1,0 +1,89 @@
+"""The tool on real snapshots: `gpupool run` starts programs under the library, `gpupool summary` reads what they left."""
+
+import glob
+import json
+import os
+import subprocess
+import unittest
+
+from harness import GIB, PROG, PreloadCase, SIM, Trace, trace_files
+
+TOOL = os.environ["GP_TOOL"]
+
+
+class Tool(PreloadCase):
+    def tool(self, *args, **settings):
+        env = {key: value for key, value in os.environ.items() if not key.startswith(("GPUPOOL_", "SIMCUDA_"))}
+        env.update(settings, LD_LIBRARY_PATH=SIM, NO_COLOR="1")
+        return subprocess.run([TOOL] + list(args), env=env, cwd=self.folder, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, universal_newlines=True, timeout=120)
+
+    def summary(self, *args):
+        result = self.tool("summary", "--json", *args)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)["snapshots"]
+
+    def test_run_and_summary_of_every_trace(self):
+        for path in trace_files():
+            with self.subTest(trace=os.path.basename(path)):
+                trace = Trace(path)
+                before = set(glob.glob(os.path.join(self.folder, "*.json")))
+                run = self.tool("run", "--", os.path.join(PROG, "replay"), "--check", path)
+                self.assertEqual(run.returncode, 0, run.stderr)
+                (snapshot,) = set(glob.glob(os.path.join(self.folder, "*.json"))) - before
+                name = os.path.basename(snapshot)
+                self.assertIn("gpupool: next: gpupool summary " + name, run.stderr.splitlines())
+                (facts,) = self.summary(snapshot)
+                self.assertEqual(facts["reason"], "exit")
+                self.assertFalse(facts["partial"])
+                stats = facts["devices"][0]["stats"]
+                self.assertEqual(stats["allocation"]["allocated"], trace.allocations)
+                self.assertEqual(stats["requested_bytes"]["peak"], trace.peak)
+                text = self.tool("summary", snapshot).stdout
+                self.assertIn("{:,}".format(trace.allocations), text)
+                self.assertIn("served from the pool", " ".join(text.split()))
+                self.assertLessEqual(max(len(line) for line in text.splitlines()), 120)
+
+    def test_options_reach_the_program(self):
+        path = trace_files()[0]
+        run = self.tool("run", "--limit=2GiB", "--type", "naive", "--reuse", "strict", "--output", "here.%r.json", "--",
+                        os.path.join(PROG, "replay"), path)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        (facts,) = self.summary(os.path.join(self.folder, "here.oom.json"))
+        self.assertEqual((facts["settings"]["type"], facts["settings"]["reuse"]), ("naive", "strict"))
+        self.assertEqual(facts["devices"][0]["limit"], 2 * GIB)
+        text = " ".join(self.tool("summary", os.path.join(self.folder, "here.oom.json")).stdout.split())
+        self.assertIn("Out of memory on device 0", text)
+        self.assertIn("biggest owners", text)
+        self.assertIn("GPUPOOL_LIMIT=", text)
+
+    def test_exit_status_is_the_programs(self):
+        self.assertEqual(self.tool("run", "--", os.path.join(PROG, "replay"), "--no-such-option").returncode, 2)
+        self.assertEqual(self.tool("run", "--", "/bin/sh", "-c", "exit 41").returncode, 41)
+
+    def test_program_without_cuda_is_said(self):
+        result = self.tool("run", "--", "/bin/true")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("no CUDA allocation was seen", result.stderr)
+
+    def test_truncated_and_corrupt_snapshots(self):
+        self.tool("run", "--output", "s.json", "--", os.path.join(PROG, "replay"), trace_files()[0])
+        with open(os.path.join(self.folder, "s.json"), "rb") as file:
+            good = file.read()
+        bad = os.path.join(self.folder, "bad.json")
+        for cut in [0, 1, 17, 1000, len(good) // 2, len(good) - 2]:
+            with open(bad, "wb") as file:
+                file.write(good[:cut])
+            result = self.tool("summary", bad)
+            self.assertEqual(result.returncode, 3, cut)
+            self.assertRegex(result.stderr, r"^gpupool: .*bad\.json: .*\n$")
+        for at in range(0, len(good), len(good) // 60):
+            with open(bad, "wb") as file:
+                file.write(good[:at] + bytes([good[at] ^ 0x15]) + good[at + 1:])
+            result = self.tool("summary", bad)
+            self.assertIn(result.returncode, (0, 3), at)
+            self.assertNotIn("Sanitizer", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
