@@ -78,13 +78,6 @@ static int cuda_fence_query(void *self, const gp_driver_context_t *context, void
   return (int)GP_REAL_CALL(cuEventQuery, fence);
 }
 
-static void cuda_fence_destroy(void *self, const gp_driver_context_t *context, void *fence)
-{
-  (void)self;
-  (void)context;
-  (void)GP_REAL_CALL(cuEventDestroy_v2, fence); /* an event that is gone already is as good */
-}
-
 static int cuda_memory_info(
     void *self, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total)
 {
@@ -155,7 +148,6 @@ static const gp_driver_ops_t ops_with_fence = {
     COMMON_OPS,
     .fence_record = cuda_fence_record,
     .fence_query = cuda_fence_query,
-    .fence_destroy = cuda_fence_destroy,
 };
 
 gp_driver_t gp_driver_cuda(int *ret_version)

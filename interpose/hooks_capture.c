@@ -12,10 +12,10 @@
 #define BEGIN_CAPTURE(symbol, ...)                                                                           \
   gp_engine_t *engine = gp_library_engine();                                                                 \
   if (engine)                                                                                                \
-    gp_engine_capture_begin(engine);                                                                         \
+    gp_engine_suspend(engine);                                                                         \
   CUresult result = GP_REAL_CALL(symbol, __VA_ARGS__);                                                       \
   if (engine && result != CUDA_SUCCESS)                                                                      \
-    gp_engine_capture_end(engine);                                                                           \
+    gp_engine_resume(engine);                                                                           \
   return result
 
 CUresult CUDAAPI hook_cuStreamBeginCapture(CUstream stream)
@@ -55,7 +55,7 @@ static CUresult ended(CUresult result)
   gp_engine_t *engine = gp_library_engine();
   if (engine && (result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
                     result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED))
-    gp_engine_capture_end(engine);
+    gp_engine_resume(engine);
   return result;
 }
 

@@ -69,83 +69,121 @@ CUresult CUDAAPI hook_cuCtxPushCurrent_v2(CUcontext context)
   return made_current(GP_REAL_CALL(cuCtxPushCurrent_v2, context), context);
 }
 
-/* Forgets the context's memory after the driver has destroyed it. */
-static CUresult destroyed(CUresult result, CUcontext handle, gp_engine_t *engine, gp_context_t *context)
+CUresult CUDAAPI hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
+{
+  gp_engine_t *engine = gp_library_engine();
+  if (engine)
+    (void)gp_current_context(engine); /* the one that will reach into the peer's memory: its work must be asked for */
+  return GP_REAL_CALL(cuCtxEnablePeerAccess, peer, flags);
+}
+
+/*
+ * While a context is being destroyed no other thread may wait for it or poll its fence on our account. Its memory is
+ * forgotten after the driver's success only: if the driver refuses, nothing has changed.
+ */
+typedef struct ending {
+  gp_engine_t *engine; /* NULL: nothing to do */
+  gp_context_t *context;
+  CUcontext handle;
+} ending_t;
+
+static ending_t begin_destroy(CUcontext handle)
+{
+  ending_t ending = {gp_library_engine(), NULL, handle};
+  if (ending.engine) {
+    ending.context = handle ? gp_known_context(ending.engine, handle) : NULL;
+    gp_engine_suspend(ending.engine);
+  }
+  return ending;
+}
+
+static CUresult end_destroy(const ending_t *ending, CUresult result)
 {
   if (result == CUDA_SUCCESS) {
-    gp_user_context_destroyed(handle);
-    if (engine)
-      gp_engine_context_lost(engine, context);
+    gp_user_context_destroyed(ending->handle);
+    if (ending->engine)
+      gp_engine_context_lost(ending->engine, ending->context);
   }
+  if (ending->engine)
+    gp_engine_resume(ending->engine);
   return result;
 }
 
 CUresult CUDAAPI hook_cuCtxDestroy(CUcontext handle)
 {
-  gp_engine_t *engine = gp_library_engine();
-  gp_context_t *context = engine && handle ? gp_known_context(engine, handle) : NULL;
-  return destroyed(GP_REAL_CALL(cuCtxDestroy, handle), handle, engine, context);
+  ending_t ending = begin_destroy(handle);
+  return end_destroy(&ending, GP_REAL_CALL(cuCtxDestroy, handle));
 }
 
 CUresult CUDAAPI hook_cuCtxDestroy_v2(CUcontext handle)
 {
-  gp_engine_t *engine = gp_library_engine();
-  gp_context_t *context = engine && handle ? gp_known_context(engine, handle) : NULL;
-  return destroyed(GP_REAL_CALL(cuCtxDestroy_v2, handle), handle, engine, context);
+  ending_t ending = begin_destroy(handle);
+  return end_destroy(&ending, GP_REAL_CALL(cuCtxDestroy_v2, handle));
 }
 
 /* Deprecated counterpart of cuCtxAttach: destroys with the last reference. Whether it did, the driver's id tells. */
 CUresult CUDAAPI hook_cuCtxDetach(CUcontext handle)
 {
-  gp_engine_t *engine = gp_library_engine();
-  gp_context_t *context = engine && handle ? gp_known_context(engine, handle) : NULL;
+  ending_t ending = begin_destroy(handle);
   unsigned long long id;
 
   CUresult result = GP_REAL_CALL(cuCtxDetach, handle);
   if (result == CUDA_SUCCESS && GP_REAL(cuCtxGetId) && GP_REAL(cuCtxGetId)(handle, &id) == CUDA_SUCCESS)
-    return result; /* lives on */
-  return destroyed(result, handle, engine, context);
+    ending.context = NULL; /* lives on */
+  return end_destroy(&ending, result);
 }
 
-static CUresult primary_reset(CUresult result, gp_engine_t *engine, CUdevice device)
+static ending_t begin_reset(void)
 {
-  if (result == CUDA_SUCCESS && engine && device >= 0 && device < GP_MAX_DEVICES)
-    gp_engine_primary_lost(engine, device);
+  ending_t ending = {gp_library_engine(), NULL, NULL};
+  if (ending.engine)
+    gp_engine_suspend(ending.engine);
+  return ending;
+}
+
+static CUresult end_reset(const ending_t *ending, CUdevice device, CUresult result)
+{
+  if (ending->engine && result == CUDA_SUCCESS && device >= 0 && device < GP_MAX_DEVICES)
+    gp_engine_primary_lost(ending->engine, device);
+  if (ending->engine)
+    gp_engine_resume(ending->engine);
   return result;
 }
 
 CUresult CUDAAPI hook_cuDevicePrimaryCtxReset(CUdevice device)
 {
-  gp_engine_t *engine = gp_library_engine();
-  return primary_reset(GP_REAL_CALL(cuDevicePrimaryCtxReset, device), engine, device);
+  ending_t ending = begin_reset();
+  return end_reset(&ending, device, GP_REAL_CALL(cuDevicePrimaryCtxReset, device));
 }
 
 CUresult CUDAAPI hook_cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
-  gp_engine_t *engine = gp_library_engine();
-  return primary_reset(GP_REAL_CALL(cuDevicePrimaryCtxReset_v2, device), engine, device);
+  ending_t ending = begin_reset();
+  return end_reset(&ending, device, GP_REAL_CALL(cuDevicePrimaryCtxReset_v2, device));
 }
 
 /* The last release resets the context; the driver says whether it was the last. */
-static CUresult primary_released(CUresult result, gp_engine_t *engine, CUdevice device)
+static CUresult end_release(const ending_t *ending, CUdevice device, CUresult result)
 {
   unsigned flags;
   int active = 0;
 
-  if (result != CUDA_SUCCESS || !engine ||
-      (GP_REAL_CALL(cuDevicePrimaryCtxGetState, device, &flags, &active) == CUDA_SUCCESS && active))
+  if (ending->engine && result == CUDA_SUCCESS &&
+      GP_REAL_CALL(cuDevicePrimaryCtxGetState, device, &flags, &active) == CUDA_SUCCESS && active) {
+    gp_engine_resume(ending->engine);
     return result;
-  return primary_reset(result, engine, device);
+  }
+  return end_reset(ending, device, result);
 }
 
 CUresult CUDAAPI hook_cuDevicePrimaryCtxRelease(CUdevice device)
 {
-  gp_engine_t *engine = gp_library_engine();
-  return primary_released(GP_REAL_CALL(cuDevicePrimaryCtxRelease, device), engine, device);
+  ending_t ending = begin_reset();
+  return end_release(&ending, device, GP_REAL_CALL(cuDevicePrimaryCtxRelease, device));
 }
 
 CUresult CUDAAPI hook_cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
-  gp_engine_t *engine = gp_library_engine();
-  return primary_released(GP_REAL_CALL(cuDevicePrimaryCtxRelease_v2, device), engine, device);
+  ending_t ending = begin_reset();
+  return end_release(&ending, device, GP_REAL_CALL(cuDevicePrimaryCtxRelease_v2, device));
 }

@@ -50,6 +50,8 @@ static gp_dlsym_fn resolve_dlsym(void)
   static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"};
   gp_dlsym_fn next = __atomic_load_n(&gp_dlsym_next, __ATOMIC_ACQUIRE);
 
+  if (next)
+    return next;
   for (size_t i = 0; !next && i < sizeof(versions) / sizeof(versions[0]); i++)
     next = (gp_dlsym_fn)dlvsym(RTLD_NEXT, "dlsym", versions[i]);
   if (!next) {
@@ -57,6 +59,7 @@ static gp_dlsym_fn resolve_dlsym(void)
     __builtin_trap(); /* there is nothing that dlsym could return */
   }
   __atomic_store_n(&gp_dlsym_next, next, __ATOMIC_RELEASE);
+  (void)dlerror(); /* a version that this C library does not have is not the caller's error */
   return next;
 }
 
@@ -95,6 +98,7 @@ void *gp_dlsym_decide(void *handle, const char *name, const void *return_address
   if (!gp_real_is_driver_address(function) || gp_real_is_driver_address(return_address))
     return NULL; /* another library's function of that name; or the driver looks for its own */
   gp_real_bind_object(function);
+  (void)dlerror(); /* our own lookups may have failed; the caller's has not */
   return hook->hook;
 }
 

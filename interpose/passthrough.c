@@ -19,7 +19,7 @@ CUresult gp_passthrough_alloc(const gp_passthrough_call_t *call)
     return call->call(call->arg);
   if (!gp_engine_passthrough_reserve(engine, context, call->bytes, call->kind))
     return CUDA_ERROR_OUT_OF_MEMORY;
-  bool capturing = gp_engine_capture_active(engine);
+  bool capturing = gp_engine_is_suspended(engine);
   memory.time_ns = gp_clock_now_ns();
   CUresult result = call->call(call->arg);
   if (result == CUDA_ERROR_OUT_OF_MEMORY && !capturing) {

@@ -124,6 +124,20 @@ static bool serve_after_reclaim(gp_request_t *request)
   return false;
 }
 
+#define FREE_TOLD_NS   UINT64_C(100000000)
+#define FREE_TOLD_AMPLE 4 /* times the reserve */
+
+/*
+ * Whether the driver's last word on free memory, less what we took since, leaves so much that it need not be asked
+ * again: a program that starts up would otherwise cause a question with every allocation. With the device's lock.
+ */
+static bool has_ample_memory(const gp_device_t *device, uint64_t size, uint64_t reserve, uint64_t now_ns)
+{
+  uint64_t taken = device->held > device->free_told_held ? device->held - device->free_told_held : 0;
+  uint64_t left = device->free_told > taken ? device->free_told - taken : 0;
+  return now_ns - device->free_told_ns < FREE_TOLD_NS && left > size && (left - size) / FREE_TOLD_AMPLE > reserve;
+}
+
 /* Gives idle memory back if the device would be left with less than GPUPOOL_RESERVE. */
 static void keep_reserve(gp_request_t *request)
 {
@@ -135,12 +149,20 @@ static void keep_reserve(gp_request_t *request)
   gp_lock_take(&device->lock);
   uint64_t cached = device->stats.cached_bytes.current;
   uint64_t reserve = gp_amount_resolve(&engine->reserve, device->total);
+  bool ample = has_ample_memory(device, request->size, reserve, gp_now(engine));
   gp_lock_release(&device->lock);
-  if (cached == 0 || reserve == 0 || !gp_engine_enter(engine))
+  if (cached == 0 || reserve == 0 || ample || !gp_engine_enter(engine))
     return;
   int code = gp_driver_memory_info(engine, &request->context->driver, &free_bytes, &total_bytes);
   gp_engine_leave(engine);
   uint64_t wanted;
+  if (code == 0) {
+    gp_lock_take(&device->lock);
+    device->free_told = free_bytes;
+    device->free_told_ns = gp_now(engine);
+    device->free_told_held = device->held;
+    gp_lock_release(&device->lock);
+  }
   if (code == 0 && !__builtin_add_overflow(request->size, reserve, &wanted) && free_bytes < wanted)
     (void)gp_release_largest(engine, device, wanted - free_bytes, GP_DETAIL_TRIM_RESERVE);
 }
@@ -162,6 +184,10 @@ static int alloc_miss(gp_request_t *request)
     return code;
 
   uint64_t largest_free = gp_oom_largest_idle(device);
+  if (gp_oom_is_hopeless(engine, request->context, request->requested)) {
+    gp_oom_report(engine, request->context, request->requested, by_limit, largest_free);
+    return code;
+  }
   code = gp_oom_climb(engine, request->context, request->size, attempt, request, &by_limit);
   uint64_t exact = gp_round_up(request->requested, GP_BLOCK_GRANULE);
   if (code == out_of_memory && exact != 0 && exact < request->size) {
@@ -198,7 +224,7 @@ int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, 
   bool surplus = false;
   int code = 0;
 
-  gp_assert(context && !gp_context_is_lost(context));
+  gp_assert(context);
   if (engine->refuse_all) {
     gp_oom_report(engine, context, bytes, true, 0);
     return engine->driver.ops->code_out_of_memory;

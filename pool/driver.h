@@ -31,14 +31,13 @@ typedef struct gp_driver_ops {
   int (*wait)(void *self, const gp_driver_context_t *context);
 
   /*
-   * Optional, all three or none (a driver that has no fence over a whole context). A fence is passed when all work
+   * Optional, both or none (a driver that has no fence over a whole context). A fence is passed when all work
    * submitted to any stream of the context before fence_record() is complete. *fence is NULL at first; the driver
    * makes it then and uses it again later, at most one record outstanding. fence_query() gives 0 or code_not_ready.
-   * fence_destroy() takes a fence that may be outstanding.
+   * A fence ends with its context, never before: it is one small object of the driver for each context.
    */
   int (*fence_record)(void *self, const gp_driver_context_t *context, void **fence);
   int (*fence_query)(void *self, const gp_driver_context_t *context, void *fence);
-  void (*fence_destroy)(void *self, const gp_driver_context_t *context, void *fence);
 
   /* Mandatory. Free and total bytes of the context's device, as the driver tells them. */
   int (*memory_info)(void *self, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total);

@@ -1,5 +1,5 @@
 /*
- * The engine's life, its contexts, and the two states in which it stands aside: a capture, a broken context.
+ * The engine's life, its contexts, and the two states in which it stands aside: suspended, and after a sticky error.
  */
 #include "pool/engine.h"
 
@@ -243,7 +243,7 @@ void gp_engine_primary_lost(gp_engine_t *engine, int device)
 }
 
 /*
- * Captures against our own driver calls: each side announces itself first and looks at the other afterwards, in
+ * Suspensions against our own driver calls: each side announces itself first and looks at the other afterwards, in
  * sequentially consistent order, so that not both can miss the other.
  */
 bool gp_engine_enter(gp_engine_t *engine)
@@ -260,28 +260,28 @@ void gp_engine_leave(gp_engine_t *engine)
   atomic_fetch_sub(&engine->own_calls, 1);
 }
 
-void gp_engine_capture_begin(gp_engine_t *engine)
+void gp_engine_suspend(gp_engine_t *engine)
 {
-  atomic_fetch_add(&engine->captures, 1);
+  atomic_fetch_add(&engine->suspensions, 1);
   while (atomic_load(&engine->own_calls) > 0)
     sched_yield(); /* a driver call of another thread, which does not wait for us */
 }
 
-void gp_engine_capture_end(gp_engine_t *engine)
+void gp_engine_resume(gp_engine_t *engine)
 {
-  int captures = atomic_load(&engine->captures);
-  while (captures > 0 && !atomic_compare_exchange_weak(&engine->captures, &captures, captures - 1)) {
+  int suspensions = atomic_load(&engine->suspensions);
+  while (suspensions > 0 && !atomic_compare_exchange_weak(&engine->suspensions, &suspensions, suspensions - 1)) {
   }
 }
 
-bool gp_engine_capture_active(const gp_engine_t *engine)
+bool gp_engine_is_suspended(const gp_engine_t *engine)
 {
-  return atomic_load(&engine->captures) > 0;
+  return atomic_load(&engine->suspensions) > 0;
 }
 
 bool gp_engine_forwards(const gp_engine_t *engine)
 {
-  return atomic_load(&engine->captures) > 0 || atomic_load(&engine->dead);
+  return atomic_load(&engine->suspensions) > 0 || atomic_load(&engine->dead);
 }
 
 void gp_engine_stand_aside(gp_engine_t *engine)

@@ -97,12 +97,13 @@ uint64_t gp_engine_sync_begin(gp_engine_t *engine);
 void gp_engine_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t token);
 
 /*
- * While at least one capture is counted, nothing is pooled, cached memory included, and the engine makes no driver
- * call of its own. Begin returns when no call of the engine is in flight that could spoil the capture.
+ * While suspended, nothing is pooled, cached memory included, and the engine makes no driver call of its own: during a
+ * stream capture, which such calls would spoil, and while a context is being destroyed. Suspend returns when no such
+ * call is in flight. Suspensions count; each is ended by one resume.
  */
-void gp_engine_capture_begin(gp_engine_t *engine);
-void gp_engine_capture_end(gp_engine_t *engine);
-bool gp_engine_capture_active(const gp_engine_t *engine);
+void gp_engine_suspend(gp_engine_t *engine);
+void gp_engine_resume(gp_engine_t *engine);
+bool gp_engine_is_suspended(const gp_engine_t *engine);
 
 /* An address on its way to the driver; who is given the same address next waits until that has been recorded. */
 typedef struct gp_release {

@@ -61,6 +61,34 @@ static bool trim_driver_pool(gp_engine_t *engine, gp_context_t *context)
   return true;
 }
 
+/*
+ * Even with everything back that could go back, `bytes` would not fit: then the cache is left alone. Programs probe for
+ * memory with sizes that cannot succeed, and must not pay for it with all that was cached. When in doubt, not hopeless.
+ */
+bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t bytes)
+{
+  gp_device_t *device = context->device;
+  uint64_t free_bytes = UINT64_MAX / 4;
+  uint64_t total_bytes;
+  uint64_t async_bytes = 0;
+
+  if (gp_engine_enter(engine)) {
+    if (gp_driver_memory_info(engine, &context->driver, &free_bytes, &total_bytes) != 0)
+      free_bytes = UINT64_MAX / 4;
+    if (engine->driver.ops->async_reserved &&
+        engine->driver.ops->async_reserved(engine->driver.self, &context->driver, &async_bytes) != 0)
+      async_bytes = UINT64_MAX / 4;
+    gp_engine_leave(engine);
+  }
+  gp_lock_take(&device->lock);
+  uint64_t ours = device->stats.cached_bytes.current + device->stats.deferred_bytes.current;
+  uint64_t kept = device->held - ours - device->draining;
+  bool hopeless = bytes > free_bytes + ours + async_bytes ||
+                  (device->limit != UINT64_MAX && (kept > device->limit || bytes > device->limit - kept));
+  gp_lock_release(&device->lock);
+  return hopeless;
+}
+
 typedef enum gp_step { STEP_RECLAIM, STEP_WAIT, STEP_TRIM, STEP_TRIM_ALL, STEP_COUNT } gp_step_t;
 
 /* Takes one step; returns false if it cannot have made room. */

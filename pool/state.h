@@ -112,6 +112,9 @@ struct gp_device {
   uint64_t async_live;
   uint64_t limit; /* UINT64_MAX: none */
   uint64_t total; /* bytes of the device; 0: not known */
+  uint64_t free_told;    /* what the driver said was free, at ... */
+  uint64_t free_told_ns; /* ... this time, when we held ... */
+  uint64_t free_told_held; /* ... that much */
   gp_list_t contexts;
   gp_list_t idle;
   gp_stats_t stats;
@@ -134,7 +137,7 @@ struct gp_engine {
   _Atomic uint64_t newest_tag;  /* of any block freed so far */
   _Atomic uint64_t incarnation;
   _Atomic uint64_t device_mask;
-  atomic_int captures;
+  atomic_int suspensions;
   atomic_int own_calls; /* driver calls of the engine's own in flight, see gp_engine_enter */
   atomic_bool dead;     /* a sticky error: everything is forwarded */
 
@@ -160,12 +163,12 @@ static inline uint64_t gp_now(const gp_engine_t *engine)
 }
 
 /*
- * Around a driver call that the engine makes on its own account: false while a capture is active, when no such call
- * may be made. A capture begins only when no such call is in flight. Calls may nest.
+ * Around a driver call that the engine makes on its own account: false while it is suspended (or dead), when no such
+ * call may be made. Calls may nest.
  */
 bool gp_engine_enter(gp_engine_t *engine);
 void gp_engine_leave(gp_engine_t *engine);
-bool gp_engine_forwards(const gp_engine_t *engine); /* dead, or a capture is active */
+bool gp_engine_forwards(const gp_engine_t *engine); /* dead, or suspended */
 
 /* record.c: block records */
 gp_block_t *gp_record_take(gp_engine_t *engine); /* in no list; NULL: the host is out of memory */
@@ -248,6 +251,7 @@ uint64_t gp_amount_resolve(const gp_amount_t *amount, uint64_t whole); /* UINT64
 typedef int (*gp_oom_attempt_fn)(void *arg, bool *by_limit);
 int gp_oom_climb(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_oom_attempt_fn attempt, void *arg,
     bool *by_limit);
+bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t bytes); /* no lock held */
 uint64_t gp_oom_largest_idle(gp_device_t *device);
 void gp_oom_report(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit, uint64_t largest_free);

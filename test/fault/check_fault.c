@@ -80,7 +80,7 @@ static void run_scenario(gp_engine_t *engine)
       if (gp_engine_passthrough_take(engine, 0x5000, &memory))
         gp_engine_passthrough_freed(engine, &memory, 0, 1);
     }
-    gp_engine_capture_begin(engine);
+    gp_engine_suspend(engine);
     uint64_t captured = 0;
     if (contexts[1] && gp_engine_alloc(engine, contexts[1], 1000, &captured) == 0) {
       gp_passthrough_t memory;
@@ -90,7 +90,7 @@ static void run_scenario(gp_engine_t *engine)
       if (known)
         gp_engine_passthrough_freed(engine, &memory, 0, 1);
     }
-    gp_engine_capture_end(engine);
+    gp_engine_resume(engine);
   }
   for (int i = 0; i < 2; i++)
     if (contexts[i])

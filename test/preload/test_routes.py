@@ -66,6 +66,16 @@ class Routes(PreloadCase):
                      "cuGetProcAddress", "cuStreamBeginCapture", "cuDevicePrimaryCtxReset"):
             self.assertIn(name, hooked)
 
+    def test_driver_without_most_functions(self):
+        """Our own failing lookups must not show in dlerror(), and what cannot be pooled is forwarded."""
+        arguments = (os.environ["GP_OLD_DRIVER_PROG"], os.environ["GP_OLD_DRIVER"])
+        plain = self.run_program(*arguments, preload=None)
+        run = self.run_program(*arguments)
+        self.assertEqual((run.status, run.out), (plain.status, plain.out))
+        self.assertIn("cuMemAlloc_v2: found, no error", run.out)
+        self.assertIn("alloc: 0, 0x10040", run.out)
+        self.assertEqual(run.err, "")
+
     def test_two_preloads_in_either_order(self):
         other = os.path.join(SIM, "libcudart.so.13")  # any library will do: it must still be found by the loader
         for order in (other + ":" + os.environ["GP_LIBRARY"], os.environ["GP_LIBRARY"] + ":" + other):

@@ -301,6 +301,22 @@ START_TEST(test_out_of_memory_gives_back_the_largest_first)
 }
 END_TEST
 
+START_TEST(test_hopeless_request_leaves_the_cache_alone)
+{
+  uint64_t address;
+  start((const char *const[]){"GPUPOOL_RESERVE=0", NULL}, 16 * GP_MIB, true);
+  uint64_t block = allocate(8 * GP_MIB);
+  allocate(4 * GP_MIB);
+  free_code(block);
+  synchronize();
+  ck_assert_int_eq(gp_engine_alloc(engine, context, 13 * GP_MIB, &address), FAKE_OUT_OF_MEMORY);
+  ck_assert_uint_eq(stats().cached_bytes.current, 8 * GP_MIB);
+  ck_assert_uint_eq(stats().num_ooms, 1);
+  allocate(12 * GP_MIB); /* this one fits if everything goes back */
+  stop();
+}
+END_TEST
+
 START_TEST(test_reserve_gives_idle_memory_back)
 {
   start((const char *const[]){"GPUPOOL_RESERVE=4MiB", NULL}, 16 * GP_MIB, true);
@@ -355,13 +371,13 @@ START_TEST(test_nothing_is_pooled_during_a_capture)
   free_code(idle);
   synchronize();
   long before = driver.calls;
-  gp_engine_capture_begin(engine);
+  gp_engine_suspend(engine);
   uint64_t captured = allocate(1000);
   ck_assert_uint_ne(captured, idle);
   ck_assert_int_eq(free_code(held), 0); /* the driver's free */
   ck_assert_int_eq(driver.calls - before, 2);
   ck_assert_uint_eq(stats().passthrough_bytes.current, 1000);
-  gp_engine_capture_end(engine);
+  gp_engine_resume(engine);
   ck_assert_uint_eq(allocate(1000), idle);
   gp_passthrough_t memory;
   ck_assert(gp_engine_passthrough_take(engine, captured, &memory));
@@ -569,7 +585,7 @@ START_TEST(test_out_of_memory_report_names_the_owners)
   ck_assert_int_eq(oom_count, 1);
   ck_assert_uint_eq(last_oom.requested, 20 * GP_MIB);
   ck_assert_uint_eq(last_oom.live, 58 * GP_MIB);
-  ck_assert_uint_eq(last_oom.cached, 0);
+  ck_assert_uint_eq(last_oom.cached, 4 * GP_MIB); /* giving it back would not have helped */
   ck_assert_uint_eq(last_oom.largest_free, 4 * GP_MIB);
   ck_assert_uint_eq(last_oom.device_total, 64 * GP_MIB);
   ck_assert(!last_oom.by_limit);
@@ -609,6 +625,7 @@ static Suite *engine_suite(void)
   tcase_add_test(limits, test_limit_as_share_and_per_device);
   tcase_add_test(limits, test_rounding_does_not_cause_out_of_memory);
   tcase_add_test(limits, test_out_of_memory_gives_back_the_largest_first);
+  tcase_add_test(limits, test_hopeless_request_leaves_the_cache_alone);
   tcase_add_test(limits, test_reserve_gives_idle_memory_back);
   tcase_add_test(limits, test_max_cached_gives_the_oldest_back);
   tcase_add_test(limits, test_idle_memory_goes_back_after_a_while);

@@ -141,13 +141,6 @@ static int fake_query(void *self, const gp_driver_context_t *context, void *fenc
   return code;
 }
 
-static void fake_destroy(void *self, const gp_driver_context_t *context, void *fence)
-{
-  (void)self;
-  (void)context;
-  (void)fence;
-}
-
 static int fake_info(void *self, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total)
 {
   fake_driver_t *driver = self;
@@ -185,7 +178,6 @@ void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence)
       .wait = fake_wait,
       .fence_record = with_fence ? fake_record : NULL,
       .fence_query = with_fence ? fake_query : NULL,
-      .fence_destroy = with_fence ? fake_destroy : NULL,
       .memory_info = fake_info,
       .now_ns = fake_now,
       .code_out_of_memory = FAKE_OUT_OF_MEMORY,
