@@ -2,8 +2,12 @@
 
 #include <stdlib.h>
 
-#define ADDRESS_DELETED    UINT64_C(1)
-#define INITIAL_CAPACITY   1024u
+#define ADDRESS_DELETED UINT64_C(1)
+
+/* Tests make it small, so that tables are rebuilt all the time. */
+#ifndef GP_ADDRESS_MAP_CAPACITY
+#define GP_ADDRESS_MAP_CAPACITY 1024
+#endif
 
 /* Driver addresses are multiples of 512 and often of 2 MiB: the multiplication spreads the high bits over the index. */
 static size_t first_slot(const gp_address_table_t *table, uint64_t address)
@@ -98,7 +102,7 @@ static void retire_table(gp_address_map_t *map, gp_address_table_t *old, size_t 
 /* Moves to a table with room for at least as many again as are live, without the deleted ones. */
 static gp_address_table_t *rebuild(gp_address_map_t *map, gp_address_table_t *old)
 {
-  size_t capacity = old ? old->capacity : INITIAL_CAPACITY; /* never smaller: capacities only grow */
+  size_t capacity = old ? old->capacity : GP_ADDRESS_MAP_CAPACITY; /* never smaller: capacities only grow */
   while (capacity / 2 < map->live + 1)
     capacity *= 2;
   gp_address_table_t *table = take_table(map, capacity);

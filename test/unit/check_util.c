@@ -166,7 +166,7 @@ static atomic_int missed;
 static void *churn(void *arg)
 {
   static char value;
-  for (uint64_t i = 1; i < 200000; i++) {
+  for (uint64_t i = 1; i < 500000; i++) {
     (void)gp_address_map_insert(&shared, UINT64_C(0x100000) + i * 512, &value);
     (void)gp_address_map_remove(&shared, UINT64_C(0x100000) + i * 512);
   }
@@ -174,20 +174,30 @@ static void *churn(void *arg)
   return arg;
 }
 
-START_TEST(test_map_readers_find_what_stays)
+static char kept[4];
+
+static void *look(void *arg)
 {
-  static char kept[16];
-  pthread_t thread;
-  gp_address_map_init(&shared);
-  for (uint64_t i = 0; i < 16; i++)
-    ck_assert(gp_address_map_insert(&shared, 0x1000 + i * 512, &kept[i]));
-  atomic_store(&churning, true);
-  pthread_create(&thread, NULL, churn, NULL);
   while (atomic_load(&churning))
-    for (uint64_t i = 0; i < 16; i++)
+    for (uint64_t i = 0; i < 4; i++)
       if (gp_address_map_find(&shared, 0x1000 + i * 512) != &kept[i])
         atomic_fetch_add(&missed, 1);
-  pthread_join(thread, NULL);
+  return arg;
+}
+
+/* More readers than processors, so that some are interrupted in the middle of a look-up while tables come and go. */
+START_TEST(test_map_readers_find_what_stays)
+{
+  enum { READERS = 6 };
+  pthread_t threads[READERS + 1];
+  gp_address_map_init(&shared);
+  for (uint64_t i = 0; i < 4; i++)
+    ck_assert(gp_address_map_insert(&shared, 0x1000 + i * 512, &kept[i]));
+  atomic_store(&churning, true);
+  for (int i = 0; i <= READERS; i++)
+    pthread_create(&threads[i], NULL, i == 0 ? churn : look, NULL);
+  for (int i = 0; i <= READERS; i++)
+    pthread_join(threads[i], NULL);
   ck_assert_int_eq(atomic_load(&missed), 0);
   gp_address_map_fini(&shared);
 }
