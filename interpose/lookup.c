@@ -32,42 +32,6 @@ bool gp_lookup_is_own(const void *function)
   return false;
 }
 
-/*
- * Real dlsym. dlvsym is bound to its oldest version, which every glibc has; the versions of dlsym are tried newest
- * first: since 2.34 it lives in libc, before in libdl; aarch64 began with 2.17.
- */
-#if defined(__x86_64__)
-__asm__(".symver dlvsym, dlvsym@GLIBC_2.2.5");
-#endif
-
-typedef void *(*gp_dlsym_fn)(void *handle, const char *name);
-
-/* The stub jumps through this. Every thread that resolves it stores the same value. */
-__attribute__((visibility("hidden"))) gp_dlsym_fn gp_dlsym_next;
-
-static gp_dlsym_fn resolve_dlsym(void)
-{
-  static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"};
-  gp_dlsym_fn next = __atomic_load_n(&gp_dlsym_next, __ATOMIC_ACQUIRE);
-
-  if (next)
-    return next;
-  for (size_t i = 0; !next && i < sizeof(versions) / sizeof(versions[0]); i++)
-    next = (gp_dlsym_fn)dlvsym(RTLD_NEXT, "dlsym", versions[i]);
-  if (!next) {
-    gp_log(GP_LOG_ERROR, "cannot find dlsym in the C library; this libc is not supported");
-    __builtin_trap(); /* there is nothing that dlsym could return */
-  }
-  __atomic_store_n(&gp_dlsym_next, next, __ATOMIC_RELEASE);
-  (void)dlerror(); /* a version that this C library does not have is not the caller's error */
-  return next;
-}
-
-void *gp_real_dlsym(void *handle, const char *name)
-{
-  return resolve_dlsym()(handle, name);
-}
-
 /* Driver names are "cu" and a capital: that keeps cublas, cudnn and curl out before anything is compared. */
 static bool is_driver_name(const char *name)
 {
@@ -84,15 +48,14 @@ static const gp_hook_t *find_symbol(const char *name)
 
 void *gp_dlsym_decide(void *handle, const char *name, const void *return_address)
 {
-  gp_dlsym_fn real_dlsym = resolve_dlsym();
-
+  gp_real_dlsym_init(); /* the stub jumps through it */
   /* RTLD_NEXT and RTLD_DEFAULT depend on who asks: the stub jumps, so that the caller stays the caller. */
   if (handle == RTLD_NEXT || handle == RTLD_DEFAULT || !is_driver_name(name))
     return NULL;
   const gp_hook_t *hook = find_symbol(name);
   if (!hook)
     return NULL;
-  void *function = real_dlsym(handle, name);
+  void *function = gp_real_dlsym(handle, name);
   if (!function || gp_lookup_is_own(function))
     return NULL; /* the jump gives the same again, with dlerror set by it */
   if (!gp_real_is_driver_address(function) || gp_real_is_driver_address(return_address))

@@ -54,7 +54,10 @@ static inline void *gp_real_get(gp_function_t function)
 /* True if address lies in an object whose file name is that of a driver library (libcuda.so...). */
 bool gp_real_is_driver_address(const void *address);
 
-/* dlsym and dladdr of the C library, as the process would see them without us. dlsym's caller is this library. */
+/* The C library's dlsym, or that of the next library that stands in for it. Its caller is this library. */
 void *gp_real_dlsym(void *handle, const char *name);
+
+/* Makes sure that the stub knows where to jump to. */
+void gp_real_dlsym_init(void);
 
 #endif

@@ -156,14 +156,13 @@ struct gp_engine {
   gp_device_t devices[GP_MAX_DEVICES];
 };
 
-/* engine.c */
 static inline uint64_t gp_now(const gp_engine_t *engine)
 {
   return engine->driver.ops->now_ns(engine->driver.self);
 }
 
 /*
- * Around a driver call that the engine makes on its own account: false while it is suspended (or dead), when no such
+ * suspend.c. Around a driver call that the engine makes on its own account: false while it is suspended (or dead), when no such
  * call may be made. Calls may nest.
  */
 bool gp_engine_enter(gp_engine_t *engine);

@@ -1,0 +1,152 @@
+/*
+ * Contexts of the driver: met, found, and lost with all their memory.
+ */
+#include <stdlib.h>
+
+#include "pool/state.h"
+
+static gp_context_t *find_live(gp_engine_t *engine, const void *handle)
+{
+  for (gp_list_t *link = engine->contexts.next; link != &engine->contexts; link = link->next) {
+    gp_context_t *context = gp_list_entry(link, gp_context_t, live_link);
+    if (context->driver.handle == handle)
+      return context;
+  }
+  return NULL;
+}
+
+gp_context_t *gp_engine_find_context(gp_engine_t *engine, const void *handle)
+{
+  gp_lock_take(&engine->contexts_lock);
+  gp_context_t *context = find_live(engine, handle);
+  gp_lock_release(&engine->contexts_lock);
+  return context;
+}
+
+static gp_context_t *make_context(gp_engine_t *engine, const gp_driver_context_t *driver_context)
+{
+  gp_context_t *context = calloc(1, sizeof(*context));
+  if (!context)
+    return NULL;
+  context->driver = *driver_context;
+  context->device = &engine->devices[driver_context->device];
+  gp_list_init(&context->blocks);
+  gp_list_init(&context->deferred);
+  gp_list_init(&context->device_link);
+  gp_bins_init(&context->bins);
+  atomic_flag_clear(&context->fence.busy);
+  atomic_init(&context->completed, 0); /* work that it submitted before we met it may be pending */
+  atomic_init(&context->lost, false);
+  return context;
+}
+
+gp_context_t *gp_engine_context(gp_engine_t *engine, const gp_driver_context_t *driver_context)
+{
+  gp_context_t *made = NULL;
+
+  gp_lock_take(&engine->contexts_lock);
+  gp_context_t *context = find_live(engine, driver_context->handle);
+  gp_lock_release(&engine->contexts_lock);
+  if (context && context->driver.id == driver_context->id)
+    return context;
+  gp_engine_context_lost(engine, context);
+
+  made = make_context(engine, driver_context);
+  if (!made)
+    return NULL;
+  gp_lock_take(&engine->contexts_lock);
+  context = find_live(engine, driver_context->handle);
+  if (!context) {
+    context = made;
+    made->next_any = engine->all_contexts;
+    engine->all_contexts = made;
+    gp_list_push_back(&engine->contexts, &made->live_link);
+    gp_lock_take(&made->device->lock);
+    gp_list_push_back(&made->device->contexts, &made->device_link);
+    gp_lock_release(&made->device->lock);
+  }
+  gp_lock_release(&engine->contexts_lock);
+  if (context != made) {
+    free(made); /* another thread was first */
+    return context;
+  }
+  uint64_t bit = UINT64_C(1) << made->device->ordinal;
+  if (!(atomic_fetch_or(&engine->device_mask, bit) & bit)) {
+    gp_lock_take(&made->device->lock);
+    gp_event_device(engine, made->device->ordinal, GP_ACTION_MODE,
+        engine->strict ? GP_DETAIL_MODE_STRICT : GP_DETAIL_MODE_CONTEXT, 0, gp_now(engine));
+    gp_lock_release(&made->device->lock);
+  }
+  gp_limit_resolve(engine, made);
+  return made;
+}
+
+bool gp_context_is_lost(const gp_context_t *context)
+{
+  return atomic_load_explicit(&context->lost, memory_order_acquire);
+}
+
+/* Forgets one block of a lost context; the device's lock is held. A block that is RELEASING is its releaser's. */
+static void forget_lost(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
+{
+  switch (block->state) {
+  case GP_STATE_RELEASING: return;
+  case GP_STATE_LIVE:
+    gp_block_end_ownership(engine, block, now_ns);
+    gp_block_end_use(engine, block, now_ns);
+    break;
+  case GP_STATE_DEFERRED:
+    gp_list_remove(&block->order);
+    gp_bins_find(&block->context->bins, block->size)->deferred_count--;
+    gp_block_end_use(engine, block, now_ns);
+    break;
+  case GP_STATE_HELD: gp_block_end_use(engine, block, now_ns); break;
+  case GP_STATE_IDLE: gp_block_leave_idle(block); break;
+  }
+  gp_address_map_remove_value(&engine->blocks, block->address, block);
+  gp_block_forget(engine, block, GP_DETAIL_CONTEXT_LOST, now_ns, 0);
+}
+
+void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
+{
+  if (!context)
+    return;
+  gp_lock_take(&engine->contexts_lock);
+  bool already = atomic_exchange(&context->lost, true);
+  if (!already)
+    gp_list_remove(&context->live_link);
+  gp_lock_release(&engine->contexts_lock);
+  if (already)
+    return;
+
+  gp_device_t *device = context->device;
+  uint64_t now_ns = gp_now(engine);
+  gp_lock_take(&device->lock);
+  for (gp_list_t *link = context->blocks.next; link != &context->blocks;) {
+    gp_block_t *block = gp_list_entry(link, gp_block_t, all);
+    link = link->next;
+    forget_lost(engine, block, now_ns);
+  }
+  gp_list_remove(&context->device_link);
+  pthread_cond_broadcast(&device->released);
+  gp_lock_release(&device->lock);
+  /* Its fence went with it, and it holds nothing back any more. */
+  gp_reuse_advance(engine);
+}
+
+void gp_engine_primary_lost(gp_engine_t *engine, int device)
+{
+  gp_context_t *context;
+
+  do {
+    context = NULL;
+    gp_lock_take(&engine->contexts_lock);
+    for (gp_list_t *link = engine->contexts.next; link != &engine->contexts && !context; link = link->next) {
+      gp_context_t *candidate = gp_list_entry(link, gp_context_t, live_link);
+      if (candidate->driver.is_primary && candidate->driver.device == device)
+        context = candidate;
+    }
+    gp_lock_release(&engine->contexts_lock);
+    gp_engine_context_lost(engine, context);
+  } while (context);
+}

@@ -1,0 +1,70 @@
+/*
+ * The two states in which the engine stands aside: suspended for a while, and for good after a sticky error.
+ */
+#include <sched.h>
+
+#include "pool/state.h"
+#include "pool/util/log.h"
+
+/*
+ * Suspensions against our own driver calls: each side announces itself first and looks at the other afterwards, in
+ * sequentially consistent order, so that not both can miss the other.
+ */
+bool gp_engine_enter(gp_engine_t *engine)
+{
+  atomic_fetch_add(&engine->own_calls, 1);
+  if (!gp_engine_forwards(engine))
+    return true;
+  gp_engine_leave(engine);
+  return false;
+}
+
+void gp_engine_leave(gp_engine_t *engine)
+{
+  atomic_fetch_sub(&engine->own_calls, 1);
+}
+
+void gp_engine_suspend(gp_engine_t *engine)
+{
+  atomic_fetch_add(&engine->suspensions, 1);
+  while (atomic_load(&engine->own_calls) > 0)
+    sched_yield(); /* a driver call of another thread, which does not wait for us */
+}
+
+void gp_engine_resume(gp_engine_t *engine)
+{
+  int suspensions = atomic_load(&engine->suspensions);
+  while (suspensions > 0 && !atomic_compare_exchange_weak(&engine->suspensions, &suspensions, suspensions - 1)) {
+  }
+}
+
+bool gp_engine_is_suspended(const gp_engine_t *engine)
+{
+  return atomic_load(&engine->suspensions) > 0;
+}
+
+bool gp_engine_forwards(const gp_engine_t *engine)
+{
+  return atomic_load(&engine->suspensions) > 0 || atomic_load(&engine->dead);
+}
+
+void gp_engine_stand_aside(gp_engine_t *engine)
+{
+  if (atomic_exchange(&engine->dead, true))
+    return;
+  for (uint64_t devices = atomic_load(&engine->device_mask); devices; devices &= devices - 1) {
+    gp_device_t *device = &engine->devices[__builtin_ctzll(devices)];
+    gp_lock_take(&device->lock);
+    gp_event_device(engine, device->ordinal, GP_ACTION_MODE, GP_DETAIL_MODE_DEAD, 0, gp_now(engine));
+    gp_lock_release(&device->lock);
+  }
+}
+
+void gp_engine_note_result(gp_engine_t *engine, int code)
+{
+  if (code == 0 || !engine->driver.ops->code_is_sticky || !engine->driver.ops->code_is_sticky(code) ||
+      atomic_load(&engine->dead))
+    return;
+  gp_log(GP_LOG_ERROR, "the driver reported error %d, after which nothing works in the context; no more pooling", code);
+  gp_engine_stand_aside(engine);
+}
