@@ -230,14 +230,17 @@ void fake_complete(fake_driver_t *driver, int context)
   leave(driver);
 }
 
-bool fake_is_in_use(const fake_driver_t *driver, uint64_t address)
+bool fake_is_in_use(fake_driver_t *driver, uint64_t address)
 {
+  bool in_use = false;
+
+  enter(driver);
   int i = find(driver, address);
   REQUIRE(i >= 0);
   for (int context = 0; context < FAKE_CONTEXTS; context++)
-    if (works[i][context] > driver->completed[context])
-      return true;
-  return false;
+    in_use = in_use || works[i][context] > driver->completed[context];
+  leave(driver);
+  return in_use;
 }
 
 static const char *look_up(void *arg, const char *variable)

@@ -1,7 +1,7 @@
 /*
  * A driver for tests of the engine: memory is addresses, device work is a counter per context that the test moves, time
  * stands still until the test moves it, and any call can be made to fail. Not safe to use from several threads unless
- * said so: with `locked` set all calls are serialised.
+ * said so: with `locked` set all calls are serialised, those of the test included.
  */
 #ifndef GP_TEST_FAKE_DRIVER_H
 #define GP_TEST_FAKE_DRIVER_H
@@ -59,8 +59,8 @@ gp_driver_context_t fake_context(int index, int device);
 void fake_submit(fake_driver_t *driver, int context, uint64_t address);
 void fake_complete(fake_driver_t *driver, int context);
 
-/* The newest work submitted on the allocation at address that is not complete; 0: none. */
-bool fake_is_in_use(const fake_driver_t *driver, uint64_t address);
+/* Work submitted on the allocation at address is not complete. */
+bool fake_is_in_use(fake_driver_t *driver, uint64_t address);
 
 /* Options as the environment would give them: "NAME=value" strings, NULL at the end. Fails the test if one is bad. */
 void fake_options(gp_options_t *options, const char *const *settings);
