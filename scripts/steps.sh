@@ -1,0 +1,93 @@
+# shellcheck shell=sh disable=SC2034,SC2086
+# What demo.sh, test.sh and .ci/run share. Read with ".", from the root of the tree, under set -eu.
+#
+# A step is one command: it prints its name and its seconds, its output goes to a file in build/logs, and the end of
+# that file is printed only if it failed.
+
+STEP_LOGS=build/logs
+STEP_TAIL=60
+
+step() { # NAME COMMAND...
+  step_name=$1
+  shift
+  step_log=$STEP_LOGS/$(printf %s "$step_name" | tr -cs 'A-Za-z0-9\n' -).log
+  step_began=$(date +%s)
+  mkdir -p "$STEP_LOGS"
+  printf '== %s: ' "$step_name"
+  if "$@" >"$step_log" 2>&1 </dev/null; then
+    echo "$(($(date +%s) - step_began)) s"
+  else
+    step_status=$?
+    echo "FAILED after $(($(date +%s) - step_began)) s"
+    tail -n "$STEP_TAIL" "$step_log" >&2
+    step_failed "$step_name" "exit status $step_status; its whole output: $step_log"
+    return 1
+  fi
+}
+
+step_failed() { # NAME WHY
+  echo "$(basename "$0"): step \"$1\" failed ($2)" >&2
+}
+
+# Debian and Ubuntu packages: what is there is not touched, and nobody has to be root if all are there.
+install_packages() { # PACKAGE...
+  missing=
+  if ! command -v dpkg-query >/dev/null; then
+    echo "== packages: not a Debian or Ubuntu system, so what is missing has to be installed by hand"
+    return 0
+  fi
+  for package; do
+    case $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true) in
+      installed) ;;
+      *) missing="$missing $package" ;;
+    esac
+  done
+  if [ -z "$missing" ]; then
+    return 0
+  fi
+  if [ "$(id -u)" -eq 0 ]; then
+    as_root=
+  elif command -v sudo >/dev/null; then
+    as_root=sudo
+  else
+    step_failed packages "neither root nor sudo; have somebody run: apt-get install$missing"
+    return 1
+  fi
+  echo "== packages: installing$missing"
+  # A source that cannot be reached need not matter: the installation decides.
+  step "apt-get update" $as_root apt-get update -q || true
+  step "apt-get install" $as_root env DEBIAN_FRONTEND=noninteractive \
+    apt-get -o DPkg::Lock::Timeout=300 install -y -q --no-install-recommends $missing
+}
+
+# What building and testing needs. libsubunit-dev: check.pc names it, and not every release of check pulls it in.
+install_build_packages() {
+  install_packages build-essential meson ninja-build pkg-config check libsubunit-dev libcjson-dev \
+    python3 python3-jsonschema
+}
+
+find_cuda_headers() {
+  if ! CUDA_INCLUDE=$(scripts/find-cuda.sh); then
+    step_failed "CUDA headers" "see above"
+    return 1
+  fi
+}
+
+# Every build has the tool and the tests: without a package it fails here, not by leaving something out.
+configure() { # FOLDER OPTION...
+  configure_folder=$1
+  shift
+  if [ -f "$configure_folder/meson-private/coredata.dat" ]; then
+    set -- --reconfigure "$configure_folder" "$@"
+  else
+    set -- "$configure_folder" "$@"
+  fi
+  meson setup -Dtools=enabled -Dtests=enabled "$@"
+}
+
+# A test sends these signals; nobody but env can undo that nohup, or the & of a script, had them ignored.
+meson_test() { # FOLDER ARGS...
+  meson_test_folder=$1
+  shift
+  env --default-signal=HUP,INT,QUIT meson test -C "$meson_test_folder" --no-rebuild --print-errorlogs "$@"
+}
