@@ -5,13 +5,20 @@
 #include "interpose/clock.h"
 #include "interpose/real.h"
 
-/* Makes a context current if it is not; true if leave() must undo that. */
-static bool enter_context(const gp_driver_context_t *context)
+/*
+ * Makes a context current if it is not; *ret_entered says whether leave() must undo that. A failure must not pass for
+ * success: a wait in the wrong context would be taken for a fact about the right one.
+ */
+static CUresult enter_context(const gp_driver_context_t *context, bool *ret_entered)
 {
   CUcontext current = NULL;
+
+  *ret_entered = false;
   if (GP_REAL_CALL(cuCtxGetCurrent, &current) == CUDA_SUCCESS && current == context->handle)
-    return false;
-  return GP_REAL_CALL(cuCtxPushCurrent_v2, context->handle) == CUDA_SUCCESS;
+    return CUDA_SUCCESS;
+  CUresult result = GP_REAL_CALL(cuCtxPushCurrent_v2, context->handle);
+  *ret_entered = result == CUDA_SUCCESS;
+  return result;
 }
 
 static void leave_context(bool entered)
@@ -35,7 +42,8 @@ static int cuda_alloc(void *self, const gp_driver_context_t *context, uint64_t b
 static int cuda_free(void *self, const gp_driver_context_t *context, uint64_t address)
 {
   (void)self;
-  bool entered = enter_context(context);
+  bool entered;
+  (void)enter_context(context, &entered); /* an address says by itself where it belongs; some context will do */
   CUresult result = GP_REAL_CALL(cuMemFree_v2, (CUdeviceptr)address);
   leave_context(entered);
   return (int)result;
@@ -44,8 +52,10 @@ static int cuda_free(void *self, const gp_driver_context_t *context, uint64_t ad
 static int cuda_wait(void *self, const gp_driver_context_t *context)
 {
   (void)self;
-  bool entered = enter_context(context);
-  CUresult result = GP_REAL_CALL(cuCtxSynchronize);
+  bool entered;
+  CUresult result = enter_context(context, &entered);
+  if (result == CUDA_SUCCESS)
+    result = GP_REAL_CALL(cuCtxSynchronize);
   leave_context(entered);
   return (int)result;
 }
@@ -60,8 +70,10 @@ static int cuda_fence_record(void *self, const gp_driver_context_t *context, voi
   (void)self;
   if (!*fence) {
     CUevent event = NULL;
-    bool entered = enter_context(context);
-    result = GP_REAL_CALL(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
+    bool entered;
+    result = enter_context(context, &entered);
+    if (result == CUDA_SUCCESS)
+      result = GP_REAL_CALL(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
     leave_context(entered);
     if (result == CUDA_SUCCESS)
       *fence = event;
@@ -84,8 +96,10 @@ static int cuda_memory_info(
   size_t free_bytes = 0;
   size_t total_bytes = 0;
   (void)self;
-  bool entered = enter_context(context);
-  CUresult result = GP_REAL_CALL(cuMemGetInfo_v2, &free_bytes, &total_bytes);
+  bool entered;
+  CUresult result = enter_context(context, &entered);
+  if (result == CUDA_SUCCESS)
+    result = GP_REAL_CALL(cuMemGetInfo_v2, &free_bytes, &total_bytes);
   leave_context(entered);
   if (result == CUDA_SUCCESS) {
     *ret_free = free_bytes;
@@ -119,6 +133,12 @@ static int cuda_async_reserved(void *self, const gp_driver_context_t *context, u
   return (int)result;
 }
 
+/* Also what a context answers that ended by a way that no hook sees (a green context, an export table). */
+static bool cuda_code_is_context_gone(int code)
+{
+  return code == CUDA_ERROR_INVALID_CONTEXT || code == CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
 static uint64_t cuda_now_ns(void *self)
 {
   (void)self;
@@ -133,7 +153,7 @@ static bool cuda_code_is_sticky(int code)
 {
   return code == CUDA_ERROR_DEINITIALIZED || code == CUDA_ERROR_ECC_UNCORRECTABLE ||
          code == CUDA_ERROR_ILLEGAL_ADDRESS || code == CUDA_ERROR_LAUNCH_TIMEOUT ||
-         code == CUDA_ERROR_CONTEXT_IS_DESTROYED || code == CUDA_ERROR_ASSERT ||
+         code == CUDA_ERROR_ASSERT ||
          (code >= CUDA_ERROR_HARDWARE_STACK_ERROR && code <= CUDA_ERROR_LAUNCH_FAILED) || code == CUDA_ERROR_UNKNOWN;
 }
 
@@ -141,7 +161,7 @@ static bool cuda_code_is_sticky(int code)
   .alloc = cuda_alloc, .free = cuda_free, .wait = cuda_wait, .memory_info = cuda_memory_info,                \
   .trim_async = cuda_trim_async, .async_reserved = cuda_async_reserved, .now_ns = cuda_now_ns, .code_out_of_memory = CUDA_ERROR_OUT_OF_MEMORY,      \
   .code_invalid_value = CUDA_ERROR_INVALID_VALUE, .code_not_ready = CUDA_ERROR_NOT_READY,                    \
-  .code_is_sticky = cuda_code_is_sticky
+  .code_is_sticky = cuda_code_is_sticky, .code_is_context_gone = cuda_code_is_context_gone
 
 static const gp_driver_ops_t ops_without_fence = {COMMON_OPS};
 static const gp_driver_ops_t ops_with_fence = {

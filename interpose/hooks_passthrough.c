@@ -6,6 +6,9 @@
 #include "interpose/passthrough.h"
 #include "interpose/real.h"
 
+/* Pitches are multiples of 512 on the devices of today (CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT divides it). */
+#define PITCH_STEP 512
+
 typedef struct pitch_call {
   CUdeviceptr *pointer;
   size_t *pitch;
@@ -25,8 +28,9 @@ CUresult CUDAAPI hook_cuMemAllocPitch_v2(
 {
   pitch_call_t arguments = {pointer, pitch, width, height, element};
   size_t least;
-  /* The pitch is the driver's secret until it answers; what is counted is what must at least be held. */
-  bool overflow = __builtin_mul_overflow(width, height, &least);
+  /* The pitch is the driver's secret until it answers: rows are counted with the largest that it is known to use. */
+  size_t row = width > SIZE_MAX - (PITCH_STEP - 1) ? width : (width + PITCH_STEP - 1) / PITCH_STEP * PITCH_STEP;
+  bool overflow = __builtin_mul_overflow(row, height, &least);
   return gp_passthrough_alloc(&(gp_passthrough_call_t){.call = call_pitch,
       .arg = &arguments,
       .pointer = pointer,

@@ -130,8 +130,8 @@ gp_engine_t *gp_library_engine(void)
 
   if (now == LIBRARY_ACTIVE)
     return the_engine;
-  (void)gp_real_bind(); /* the caller goes on with GP_REAL; without a driver it reports an error */
-  if (now == LIBRARY_OFF || starting)
+  /* The caller goes on with GP_REAL; without a driver it reports an error, and the start waits until there is one. */
+  if (!gp_real_bind() || now == LIBRARY_OFF || starting)
     return NULL;
   starting = true;
   pthread_mutex_lock(&start_lock);

@@ -46,6 +46,16 @@ static const gp_hook_t *find_symbol(const char *name)
   return NULL;
 }
 
+/* Work that goes through another copy of the driver (dlmopen, a copy by another path) is none that we see. */
+static void tell_of_second_driver(void)
+{
+  static atomic_flag told = ATOMIC_FLAG_INIT;
+  if (atomic_flag_test_and_set(&told))
+    return;
+  gp_log(GP_LOG_ERROR, "the process uses more than one copy of the CUDA driver library; nothing is pooled");
+  gp_library_stand_aside();
+}
+
 void *gp_dlsym_decide(void *handle, const char *name, const void *return_address)
 {
   gp_real_dlsym_init(); /* the stub jumps through it */
@@ -61,6 +71,10 @@ void *gp_dlsym_decide(void *handle, const char *name, const void *return_address
   if (!gp_real_is_driver_address(function) || gp_real_is_driver_address(return_address))
     return NULL; /* another library's function of that name; or the driver looks for its own */
   gp_real_bind_object(function);
+  if (gp_real_get((gp_function_t)(hook - hooks)) != function) {
+    tell_of_second_driver();
+    return NULL; /* our hook would call the first one */
+  }
   (void)dlerror(); /* our own lookups may have failed; the caller's has not */
   return hook->hook;
 }

@@ -4,6 +4,12 @@
 #include "interpose/current.h"
 #include "interpose/library.h"
 
+static int repeat_call(void *arg)
+{
+  const gp_passthrough_call_t *call = arg;
+  return (int)call->call(call->arg);
+}
+
 CUresult gp_passthrough_alloc(const gp_passthrough_call_t *call)
 {
   gp_engine_t *engine = gp_library_engine();
@@ -22,19 +28,13 @@ CUresult gp_passthrough_alloc(const gp_passthrough_call_t *call)
   bool capturing = gp_engine_is_suspended(engine);
   memory.time_ns = gp_clock_now_ns();
   CUresult result = call->call(call->arg);
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && !capturing) {
-    if (gp_engine_trim(engine, context, UINT64_MAX, GP_DETAIL_TRIM_OOM) > 0)
-      result = call->call(call->arg);
-    if (result == CUDA_ERROR_OUT_OF_MEMORY)
-      gp_engine_report_oom(engine, context, call->bytes);
-  }
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && !capturing)
+    result = (CUresult)gp_engine_passthrough_retry(engine, context, call->bytes, repeat_call, (void *)(uintptr_t)call);
   gp_engine_note_result(engine, (int)result);
   if (result != CUDA_SUCCESS) {
-    gp_engine_passthrough_cancel(engine, context, call->bytes);
+    gp_engine_passthrough_cancel(engine, context, call->bytes, call->kind);
     return result;
   }
-  if (capturing)
-    memory.kind = GP_DETAIL_PASS_CAPTURE;
   memory.address = (uint64_t)*call->pointer;
   gp_engine_passthrough_commit(engine, context, &memory, gp_clock_now_ns() - memory.time_ns);
   return result;

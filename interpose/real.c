@@ -18,13 +18,16 @@ static const char *const function_names[GP_FUNCTION_COUNT] = {
 static atomic_bool bound;
 
 /*
+ * From the first handle, and what it lacks from the second (NULL: none).
  * Every thread that gets here stores the same pointers, so nobody has to wait for anybody: pthread_once would deadlock
  * when a library's constructor, run by dlopen under the loader's lock, comes here while another thread loads.
  */
-static void bind_all(void *handle)
+static void bind_all(void *first, void *second)
 {
   for (int i = 0; i < GP_FUNCTION_COUNT; i++) {
-    void *function = gp_real_dlsym(handle, function_names[i]);
+    void *function = gp_real_dlsym(first, function_names[i]);
+    if ((!function || gp_lookup_is_own(function)) && second)
+      function = gp_real_dlsym(second, function_names[i]);
     if (function && !gp_lookup_is_own(function))
       __atomic_store_n(&gp_real_functions[i], function, __ATOMIC_RELAXED);
   }
@@ -53,20 +56,21 @@ void gp_real_bind_object(const void *address)
   /* Loaded already: this only finds it, and pins it, because we keep pointers into it. */
   void *handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
   if (handle)
-    bind_all(handle);
+    bind_all(handle, NULL);
 }
 
 bool gp_real_bind(void)
 {
   if (atomic_load_explicit(&bound, memory_order_acquire))
     return true;
+  /*
+   * What the loader would have given the program: the next definition in the order of look-up, which may be another
+   * preload's that has some of the names only, and the driver itself for the rest.
+   */
+  void *handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
   void *next = gp_real_dlsym(RTLD_NEXT, "cuInit");
-  if (next) {
-    gp_real_bind_object(next);
-  } else {
-    void *handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-    if (handle)
-      bind_all(handle);
-  }
+  if (handle || (next && !gp_lookup_is_own(next)))
+    bind_all(RTLD_NEXT, handle);
+  (void)dlerror(); /* names that this driver lacks are not the program's errors */
   return atomic_load_explicit(&bound, memory_order_acquire);
 }

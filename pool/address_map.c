@@ -59,7 +59,7 @@ static bool place(gp_address_table_t *table, uint64_t address, void *value)
     uint64_t key = atomic_load_explicit(&slot->key, memory_order_relaxed);
     if (key != 0 && key != ADDRESS_DELETED)
       continue;
-    atomic_store_explicit(&slot->value, value, memory_order_relaxed);
+    atomic_store_explicit(&slot->value, value, memory_order_release);
     atomic_store_explicit(&slot->key, address, memory_order_release);
     return key == 0;
   }
@@ -145,6 +145,7 @@ bool gp_address_map_insert(gp_address_map_t *map, uint64_t address, void *value)
 void *gp_address_map_find(const gp_address_map_t *map, uint64_t address)
 {
   uint64_t generation;
+  void *value;
 
   if (address <= ADDRESS_DELETED)
     return NULL;
@@ -152,11 +153,10 @@ void *gp_address_map_find(const gp_address_map_t *map, uint64_t address)
     generation = atomic_load_explicit(&map->generation, memory_order_acquire);
     const gp_address_table_t *table = atomic_load_explicit(&map->table, memory_order_acquire);
     const gp_address_slot_t *slot = table ? find_slot(table, address) : NULL;
-    if (slot)
-      return atomic_load_explicit(&slot->value, memory_order_acquire);
-    /* The loads of keys are acquire loads: if one saw an overwritten spare, this one sees the newer generation. */
+    value = slot ? atomic_load_explicit(&slot->value, memory_order_acquire) : NULL;
+    /* The loads of keys and values acquire: if one saw an overwritten spare, this one sees the newer generation. */
   } while (atomic_load_explicit(&map->generation, memory_order_relaxed) != generation);
-  return NULL;
+  return value;
 }
 
 /* Removes address, if value is not NULL only if it leads to that; with the lock held. */

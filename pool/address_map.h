@@ -5,7 +5,7 @@
  * is published. Memory of a table is never returned before fini, because a reader may still be in it: a table that
  * was outgrown is kept, and one that filled up with deleted slots becomes the spare into which the next rebuild of
  * the same size goes. The generation grows before a spare is overwritten and after a new table is in force; a reader
- * that found nothing looks again if it has changed meanwhile. So a reader that looks for an address whose insertion
+ * looks again if it has changed meanwhile. So a reader that looks for an address whose insertion
  * happened before its call always finds it. A reader that races with the removal of that address may get a record
  * that has since become another's, and must compare under the record's lock.
  */

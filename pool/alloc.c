@@ -41,7 +41,7 @@ static int serve_from_driver(gp_request_t *request, bool exact, bool *by_limit)
   gp_device_t *device = context->device;
   uint64_t address = 0;
 
-  *by_limit = !gp_limit_reserve(engine, context, request->size, request->size);
+  *by_limit = !gp_limit_reserve(engine, context, request->size, request->size, false);
   if (*by_limit)
     return engine->driver.ops->code_out_of_memory;
   gp_block_t *block = gp_record_take(engine);
@@ -118,7 +118,8 @@ static bool serve_after_reclaim(gp_request_t *request)
       return true;
   }
   if (deferred > allowance) {
-    (void)gp_reuse_wait(engine); /* a failure shows in the driver's answer to the allocation */
+    /* Not for other devices: growing is always allowed. A failure shows in the driver's answer to the allocation. */
+    (void)gp_reuse_await(engine, request->context);
     return serve_from_cache(request, &surplus);
   }
   return false;
@@ -184,6 +185,11 @@ static int alloc_miss(gp_request_t *request)
     return code;
 
   uint64_t largest_free = gp_oom_largest_idle(device);
+  if (gp_release_await_all(device)) {
+    code = attempt(request, &by_limit); /* another thread was giving memory back */
+    if (code != out_of_memory)
+      return code;
+  }
   if (gp_oom_is_hopeless(engine, request->context, request->requested)) {
     gp_oom_report(engine, request->context, request->requested, by_limit, largest_free);
     return code;
@@ -210,7 +216,7 @@ static int alloc_forwarded(gp_request_t *request)
   memory.time_ns = gp_now(engine);
   int code = gp_driver_alloc(engine, &request->context->driver, request->requested, &memory.address);
   if (code != 0) {
-    gp_engine_passthrough_cancel(engine, request->context, request->requested);
+    gp_engine_passthrough_cancel(engine, request->context, request->requested, memory.kind);
     return code;
   }
   gp_engine_passthrough_commit(engine, request->context, &memory, gp_now(engine) - memory.time_ns);

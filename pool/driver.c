@@ -29,9 +29,7 @@ int gp_driver_free(gp_engine_t *engine, const gp_driver_context_t *context, uint
 int gp_driver_wait(gp_engine_t *engine, const gp_driver_context_t *context)
 {
   gp_assert(gp_locks_held() == 0);
-  int code = engine->driver.ops->wait(engine->driver.self, context);
-  gp_engine_note_result(engine, code);
-  return code;
+  return engine->driver.ops->wait(engine->driver.self, context);
 }
 
 int gp_driver_memory_info(

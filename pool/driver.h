@@ -54,7 +54,8 @@ typedef struct gp_driver_ops {
   int code_out_of_memory;
   int code_invalid_value;
   int code_not_ready;
-  bool (*code_is_sticky)(int code); /* Optional. True if the context is broken for good after such a result */
+  bool (*code_is_sticky)(int code);       /* Optional. True if nothing works in the context after such a result */
+  bool (*code_is_context_gone)(int code); /* Optional. True if such a result of a wait or fence means it has ended */
 } gp_driver_ops_t;
 
 typedef struct gp_driver {

@@ -78,7 +78,8 @@ gp_free_result_t gp_engine_free_with(
 
 /*
  * Takes one more reference on a live block: its memory returns to the pool when the last holder has released it,
- * the program's cudaFree being one release. Returns false if address is not the start of a block in use.
+ * the program's cudaFree being one release. Returns false if address is not the start of a block in use, or if the
+ * block had to go to the driver and the driver refused.
  */
 bool gp_engine_retain(gp_engine_t *engine, uint64_t address);
 bool gp_engine_release(gp_engine_t *engine, uint64_t address);
@@ -126,6 +127,7 @@ typedef struct gp_passthrough {
   uint64_t block; /* incarnation, given by commit */
   uint64_t time_ns;
   uint64_t stream;
+  const gp_context_t *context; /* with which it ends, set by commit; NULL: it outlives contexts */
   int device;
   gp_detail_t kind;
   bool has_stream;
@@ -133,7 +135,7 @@ typedef struct gp_passthrough {
 
 bool gp_engine_passthrough_reserve(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_detail_t kind);
-void gp_engine_passthrough_cancel(gp_engine_t *engine, gp_context_t *context, uint64_t bytes);
+void gp_engine_passthrough_cancel(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_detail_t kind);
 void gp_engine_passthrough_commit(gp_engine_t *engine, gp_context_t *context, const gp_passthrough_t *memory,
     uint64_t duration_ns);
 bool gp_engine_passthrough_take(gp_engine_t *engine, uint64_t address, gp_passthrough_t *ret_memory);
@@ -141,8 +143,12 @@ void gp_engine_passthrough_freed(
     gp_engine_t *engine, gp_passthrough_t *memory, uint64_t time_ns, uint64_t duration_ns);
 void gp_engine_passthrough_restore(gp_engine_t *engine, gp_passthrough_t *memory);
 
-/* The driver refused an allocation of bytes that is not pooled: writes the OOM event and report. */
-void gp_engine_report_oom(gp_engine_t *engine, gp_context_t *context, uint64_t bytes);
+/*
+ * The driver had no memory for an allocation of bytes that is not pooled: makes room step by step and calls `again`,
+ * which repeats the driver's call, after each. Its last result; out of memory has then been reported.
+ */
+int gp_engine_passthrough_retry(
+    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, int (*again)(void *arg), void *arg);
 
 /*
  * Gives idle memory of the context's device back to the driver, at least `bytes` if there is as much, largest

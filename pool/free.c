@@ -25,7 +25,8 @@ static gp_block_t *find_and_lock(gp_engine_t *engine, uint64_t address)
 /* The last reference is gone. Takes the device's lock held and releases it; the driver's code if it was called. */
 static int drop_and_unlock(gp_engine_t *engine, gp_block_t *block)
 {
-  gp_device_t *device = block->context->device;
+  gp_context_t *context = block->context;
+  gp_device_t *device = context->device;
 
 #ifdef GP_UNSAFE_REUSE
   /* The build that shows that the tests notice: freed blocks can be handed out while the device still uses them. */
@@ -37,7 +38,7 @@ static int drop_and_unlock(gp_engine_t *engine, gp_block_t *block)
   gp_reuse_defer(engine, block);
   gp_lock_release(&device->lock);
   /* As the driver's cudaFree: returns when the device is done, with the device's error if it failed. */
-  return engine->strict ? gp_reuse_wait(engine) : 0;
+  return engine->strict ? gp_reuse_wait(engine, context, false) : 0;
 }
 
 /* Such a block is never handed out again, so the program's free is the driver's free, its waiting included. */
@@ -114,6 +115,11 @@ bool gp_engine_release(gp_engine_t *engine, uint64_t address)
   if (block->state != GP_STATE_HELD) {
     gp_lock_release(&device->lock);
     return false;
+  }
+  if (goes_to_driver(engine, block)) {
+    gp_release_start(engine, block);
+    gp_lock_release(&device->lock);
+    return gp_release_held(engine, block) == 0; /* if the driver refuses, the holder keeps its reference */
   }
   block->refs = 0;
   (void)drop_and_unlock(engine, block); /* a failed wait leaves it deferred */

@@ -27,26 +27,45 @@ void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context)
   gp_lock_take(&device->lock);
   if (total_bytes)
     device->total = total_bytes;
-  /* A share of an unknown whole is 0: a promise that cannot be computed is kept by refusing. */
+  /* A share of an unknown whole is 0: a promise that cannot be computed is kept by refusing, until it can. */
   device->limit = gp_amount_resolve(limit, device->total);
   gp_lock_release(&device->lock);
 }
 
-bool gp_limit_reserve(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t growth)
+/* A share could not be resolved when the device was first seen: during a capture, or because the driver failed. */
+static bool device_needs_total(const gp_engine_t *engine, gp_device_t *device)
+{
+  if (!engine->limits[device->ordinal].is_share)
+    return false;
+  gp_lock_take(&device->lock);
+  bool unknown = device->total == 0;
+  gp_lock_release(&device->lock);
+  return unknown;
+}
+
+bool gp_limit_reserve(
+    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t growth, bool is_async)
 {
   gp_device_t *device = context->device;
   bool granted;
 
   gp_limit_settle(engine, context);
+  if (device_needs_total(engine, device))
+    gp_limit_resolve(engine, context);
   gp_lock_take(&device->lock);
+  if (is_async && device->draining >= bytes)
+    growth = bytes; /* the pool need not grow; what it holds idle is counted already */
   for (;;) {
     granted = growth <= device->limit && device->held <= device->limit - growth;
     if (granted || gp_list_is_empty(&device->releases) || growth > device->limit)
       break;
     gp_lock_wait(&device->lock, &device->released); /* another thread is giving memory back right now */
   }
-  if (granted)
+  if (granted) {
     device->held += bytes;
+    if (is_async)
+      device->async_live += bytes;
+  }
   gp_lock_release(&device->lock);
   return granted;
 }

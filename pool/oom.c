@@ -107,7 +107,7 @@ static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step
   case STEP_WAIT:
     if (!has_deferred(device))
       return false;
-    (void)gp_reuse_wait(engine); /* its error is the driver's answer to the next attempt */
+    (void)gp_reuse_wait(engine, context, false); /* its error is the driver's answer to the next attempt */
     return true;
   case STEP_TRIM:
     return gp_release_largest(engine, device, missing_bytes(engine, context, bytes, by_limit), GP_DETAIL_TRIM_OOM) > 0;
@@ -208,9 +208,4 @@ void gp_oom_report(
   largest_groups(&groups, oom.owners);
   if (engine->observer.out_of_memory)
     engine->observer.out_of_memory(engine->observer.self, &oom);
-}
-
-void gp_engine_report_oom(gp_engine_t *engine, gp_context_t *context, uint64_t bytes)
-{
-  gp_oom_report(engine, context, bytes, false, gp_oom_largest_idle(context->device));
 }

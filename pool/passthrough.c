@@ -10,6 +10,7 @@ typedef struct gp_reservation {
   gp_context_t *context;
   uint64_t bytes;
   uint64_t growth;
+  bool is_async;
 } gp_reservation_t;
 
 /* The driver's pools of stream-ordered memory grow in pieces of this size, whatever is asked for. */
@@ -25,7 +26,8 @@ static uint64_t growth_of(uint64_t bytes, gp_detail_t kind)
 static int attempt_reserve(void *arg, bool *by_limit)
 {
   gp_reservation_t *reservation = arg;
-  *by_limit = !gp_limit_reserve(reservation->engine, reservation->context, reservation->bytes, reservation->growth);
+  *by_limit = !gp_limit_reserve(reservation->engine, reservation->context, reservation->bytes, reservation->growth,
+      reservation->is_async);
   return *by_limit ? reservation->engine->driver.ops->code_out_of_memory : 0;
 }
 
@@ -33,10 +35,10 @@ bool gp_engine_passthrough_reserve(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_detail_t kind)
 {
   gp_device_t *device = context->device;
-  gp_reservation_t reservation = {engine, context, bytes, growth_of(bytes, kind)};
+  gp_reservation_t reservation = {engine, context, bytes, growth_of(bytes, kind), kind == GP_DETAIL_PASS_ASYNC};
   bool by_limit = true;
 
-  if (!engine->refuse_all && gp_limit_reserve(engine, context, bytes, reservation.growth))
+  if (!engine->refuse_all && gp_limit_reserve(engine, context, bytes, reservation.growth, reservation.is_async))
     return true;
   uint64_t largest_free = gp_oom_largest_idle(device);
   if (!engine->refuse_all && gp_oom_climb(engine, context, reservation.growth, attempt_reserve, &reservation, &by_limit) == 0)
@@ -45,10 +47,42 @@ bool gp_engine_passthrough_reserve(
   return false;
 }
 
-void gp_engine_passthrough_cancel(gp_engine_t *engine, gp_context_t *context, uint64_t bytes)
+typedef struct gp_repeat {
+  int (*again)(void *arg);
+  void *arg;
+} gp_repeat_t;
+
+static int attempt_again(void *arg, bool *by_limit)
 {
+  const gp_repeat_t *repeat = arg;
+  *by_limit = false; /* counted against the limit before */
+  return repeat->again(repeat->arg);
+}
+
+int gp_engine_passthrough_retry(
+    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, int (*again)(void *arg), void *arg)
+{
+  gp_repeat_t repeat = {again, arg};
+  uint64_t largest_free = gp_oom_largest_idle(context->device);
+  bool by_limit = false;
+  int code = engine->driver.ops->code_out_of_memory;
+
+  if (!gp_oom_is_hopeless(engine, context, bytes))
+    code = gp_oom_climb(engine, context, bytes, attempt_again, &repeat, &by_limit);
+  if (code == engine->driver.ops->code_out_of_memory)
+    gp_oom_report(engine, context, bytes, false, largest_free);
+  return code;
+}
+
+void gp_engine_passthrough_cancel(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_detail_t kind)
+{
+  gp_device_t *device = context->device;
   (void)engine;
-  gp_limit_cancel(context->device, bytes);
+  gp_lock_take(&device->lock);
+  device->held -= bytes;
+  if (kind == GP_DETAIL_PASS_ASYNC)
+    device->async_live -= bytes;
+  gp_lock_release(&device->lock);
 }
 
 static bool is_async(const gp_passthrough_t *memory)
@@ -106,12 +140,11 @@ void gp_engine_passthrough_commit(
   gp_passthrough_t own = *memory;
 
   own.device = device->ordinal;
+  own.context = memory->kind == GP_DETAIL_PASS_ASYNC || memory->kind == GP_DETAIL_PASS_MEMPOOL ? NULL : context;
   gp_lock_take(&device->lock);
   gp_release_await(device, own.address);
   own.block = atomic_fetch_add_explicit(&engine->incarnation, 1, memory_order_relaxed) + 1;
   gp_gauge_add(&device->stats.passthrough_bytes, own.size);
-  if (is_async(&own))
-    device->async_live += own.size;
   gp_event_passthrough(engine, &own, GP_ACTION_PASSTHROUGH_ALLOC, own.time_ns, duration_ns);
   gp_lock_release(&device->lock);
   if (!keep_record(engine, &own))
@@ -158,6 +191,35 @@ void gp_engine_passthrough_restore(gp_engine_t *engine, gp_passthrough_t *memory
   gp_lock_release(&device->lock);
   if (!keep_record(engine, memory))
     lock_and_uncount(engine, memory, gp_now(engine)); /* the driver still has it, we stop counting it */
+}
+
+/* The next allocation that went with the context, taken out of the map; false: no more. */
+static bool take_of_context(gp_engine_t *engine, const gp_context_t *context, gp_passthrough_t *ret_memory)
+{
+  bool found = false;
+
+  gp_lock_take(&engine->passthrough_lock);
+  const gp_address_table_t *table = atomic_load(&engine->passthroughs.table);
+  for (size_t i = 0; table && i < table->capacity && !found; i++) {
+    if (atomic_load_explicit(&table->slots[i].key, memory_order_relaxed) <= 1)
+      continue;
+    gp_passthrough_t *record = atomic_load_explicit(&table->slots[i].value, memory_order_relaxed);
+    if (record->context != context)
+      continue;
+    found = true;
+    *ret_memory = *record;
+    (void)gp_address_map_remove(&engine->passthroughs, record->address);
+    free(record);
+  }
+  gp_lock_release(&engine->passthrough_lock);
+  return found;
+}
+
+void gp_passthrough_context_lost(gp_engine_t *engine, const gp_context_t *context)
+{
+  gp_passthrough_t memory;
+  while (take_of_context(engine, context, &memory))
+    lock_and_uncount(engine, &memory, gp_now(engine));
 }
 
 size_t gp_engine_passthroughs(gp_engine_t *engine, int device, gp_passthrough_t *array, size_t capacity)

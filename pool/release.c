@@ -7,7 +7,7 @@
 
 void gp_release_start(gp_engine_t *engine, gp_block_t *block)
 {
-  gp_assert_internal(block->state == GP_STATE_LIVE || block->state == GP_STATE_IDLE);
+  gp_assert_internal(block->state != GP_STATE_DEFERRED && block->state != GP_STATE_RELEASING);
   if (block->state == GP_STATE_IDLE)
     gp_block_leave_idle(block);
   gp_address_map_remove_value(&engine->blocks, block->address, block);
@@ -45,6 +45,16 @@ void gp_release_await(gp_device_t *device, uint64_t address)
     gp_lock_wait(&device->lock, &device->released);
 }
 
+bool gp_release_await_all(gp_device_t *device)
+{
+  gp_lock_take(&device->lock);
+  bool any = !gp_list_is_empty(&device->releases);
+  while (!gp_list_is_empty(&device->releases))
+    gp_lock_wait(&device->lock, &device->released);
+  gp_lock_release(&device->lock);
+  return any;
+}
+
 /* Puts a block back into the map after the driver refused it; false if even that failed and the block is given up. */
 static bool restore_address(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
 {
@@ -52,6 +62,25 @@ static bool restore_address(gp_engine_t *engine, gp_block_t *block, uint64_t now
     return true;
   gp_block_forget(engine, block, GP_DETAIL_CONTEXT_LOST, now_ns, 0);
   return false;
+}
+
+int gp_release_held(gp_engine_t *engine, gp_block_t *block)
+{
+  gp_device_t *device = block->context->device;
+  uint64_t start_ns = gp_now(engine);
+  int code = gp_driver_free(engine, &block->context->driver, block->address);
+
+  gp_lock_take(&device->lock);
+  gp_release_finish(device, &block->release);
+  if (code == 0 || !gp_address_map_insert(&engine->blocks, block->address, block)) {
+    gp_block_end_use(engine, block, start_ns);
+    gp_block_forget(engine, block, GP_DETAIL_NONE, start_ns, gp_now(engine) - start_ns);
+    device->stats.driver_frees += code == 0;
+  } else {
+    block->state = GP_STATE_HELD;
+  }
+  gp_lock_release(&device->lock);
+  return code;
 }
 
 int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn, void *arg)

@@ -13,6 +13,8 @@
  * consistent read-modify-write operations, so that the submissions are visible to the driver before the stamp is
  * taken, on processors that reorder a later load with earlier stores too.
  */
+#include <sched.h>
+
 #include "pool/state.h"
 
 uint64_t gp_reuse_begin(gp_engine_t *engine)
@@ -98,10 +100,12 @@ void gp_reuse_advance(gp_engine_t *engine)
 }
 
 /*
- * The live contexts that have not completed everything freed so far, at most capacity of them. Contexts are never
+ * The live contexts (of one device, or of all: NULL) that have not completed everything freed so far, at most capacity
+ * of them. Contexts are never
  * returned to the host before the engine ends, so that the pointers stay good without the lock.
  */
-static int lagging_contexts(gp_engine_t *engine, gp_context_t **array, int capacity)
+static int lagging_contexts(
+    gp_engine_t *engine, const gp_device_t *device, gp_context_t **array, int capacity)
 {
   uint64_t newest = atomic_load(&engine->newest_tag);
   int count = 0;
@@ -109,7 +113,7 @@ static int lagging_contexts(gp_engine_t *engine, gp_context_t **array, int capac
   gp_lock_take(&engine->contexts_lock);
   for (gp_list_t *link = engine->contexts.next; link != &engine->contexts && count < capacity; link = link->next) {
     gp_context_t *context = gp_list_entry(link, gp_context_t, live_link);
-    if (atomic_load(&context->completed) < newest)
+    if (atomic_load(&context->completed) < newest && (!device || context->device == device))
       array[count++] = context;
   }
   gp_lock_release(&engine->contexts_lock);
@@ -128,6 +132,16 @@ static void count_on_device(gp_context_t *context, bool host_wait)
   gp_lock_release(&context->device->lock);
 }
 
+/* A result of a wait or a fence: a context that has ended unseen must not hold the others' memory back for ever. */
+static void note_context_result(gp_engine_t *engine, gp_context_t *context, int code)
+{
+  const gp_driver_ops_t *ops = engine->driver.ops;
+  if (code != 0 && ops->code_is_context_gone && ops->code_is_context_gone(code))
+    gp_engine_context_lost(engine, context);
+  else
+    gp_engine_note_result(engine, code);
+}
+
 /* Asks the outstanding fence of a context; records one if there is none. With fence.busy held. */
 static void poll_fence(gp_engine_t *engine, gp_context_t *context)
 {
@@ -139,7 +153,7 @@ static void poll_fence(gp_engine_t *engine, gp_context_t *context)
     if (code == ops->code_not_ready)
       return;
     fence->outstanding = false;
-    gp_engine_note_result(engine, code);
+    note_context_result(engine, context, code);
     if (code == 0)
       gp_reuse_complete(context, fence->tag);
   }
@@ -147,7 +161,7 @@ static void poll_fence(gp_engine_t *engine, gp_context_t *context)
     return;
   fence->tag = gp_reuse_begin(engine); /* before the record: what is freed after it is not covered */
   int code = ops->fence_record(engine->driver.self, &context->driver, &fence->handle);
-  gp_engine_note_result(engine, code);
+  note_context_result(engine, context, code);
   fence->outstanding = code == 0;
   if (code == 0)
     count_on_device(context, false);
@@ -159,7 +173,7 @@ void gp_reuse_poll(gp_engine_t *engine)
 
   if (!engine->driver.ops->fence_record || !gp_engine_enter(engine))
     return;
-  int count = lagging_contexts(engine, lagging, MAX_LAGGING);
+  int count = lagging_contexts(engine, NULL, lagging, MAX_LAGGING);
   for (int i = 0; i < count; i++) {
     gp_context_t *context = lagging[i];
     if (atomic_flag_test_and_set_explicit(&context->fence.busy, memory_order_acquire))
@@ -172,26 +186,53 @@ void gp_reuse_poll(gp_engine_t *engine)
   gp_reuse_advance(engine);
 }
 
-int gp_reuse_wait(gp_engine_t *engine)
+/*
+ * Not between enter and leave, on purpose: a thread that begins a capture must not wait for a wait of ours, whose end may
+ * depend on that very thread. That a wait may be entered just as another thread begins a capture is the program's own
+ * doing: it asked for a call (cudaFree, cudaMalloc) that may synchronize, which is not legal then without us either.
+ */
+int gp_reuse_wait(gp_engine_t *engine, gp_context_t *own, bool own_device_only)
 {
   gp_context_t *lagging[MAX_LAGGING];
   int result = 0;
 
-  if (!gp_engine_enter(engine))
-    return 0;
-  int count = lagging_contexts(engine, lagging, MAX_LAGGING);
-  for (int i = 0; i < count; i++) {
+  int count = lagging_contexts(engine, own_device_only ? own->device : NULL, lagging, MAX_LAGGING);
+  for (int i = 0; i < count && !gp_engine_forwards(engine); i++) {
     uint64_t epoch = gp_reuse_begin(engine);
     int code = gp_driver_wait(engine, &lagging[i]->driver);
     count_on_device(lagging[i], true);
     if (code == 0)
       gp_reuse_complete(lagging[i], epoch);
-    else if (!atomic_load(&lagging[i]->lost))
-      result = code;
+    else
+      note_context_result(engine, lagging[i], code);
+    if (code != 0 && lagging[i] == own)
+      result = code; /* what another context answers is not the program's business here */
   }
-  gp_engine_leave(engine);
   gp_reuse_advance(engine);
   return result;
+}
+
+#define PATIENCE_NS    UINT64_C(1000000000)
+#define PATIENT_POLLS  16   /* where the clock stands still, as in tests */
+
+bool gp_reuse_await(gp_engine_t *engine, gp_context_t *own)
+{
+  gp_context_t *lagging[1];
+  uint64_t begin_ns = gp_now(engine);
+
+  if (!engine->driver.ops->fence_record)
+    return gp_reuse_wait(engine, own, true) == 0;
+  count_on_device(own, true);
+  for (int polls = 0;; polls++) {
+    uint64_t now_ns = gp_now(engine);
+    gp_reuse_poll(engine);
+    if (lagging_contexts(engine, own->device, lagging, 1) == 0)
+      return true;
+    if (now_ns - begin_ns > PATIENCE_NS || (polls > PATIENT_POLLS && now_ns == begin_ns) ||
+        gp_engine_forwards(engine))
+      return false;
+    sched_yield();
+  }
 }
 
 #define LEAST_ALLOWANCE (64 * GP_MIB)

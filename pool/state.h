@@ -208,7 +208,9 @@ void gp_block_forget(gp_engine_t *engine, gp_block_t *block, gp_detail_t why, ui
  *   defer     (device's lock) stamps a freed block and queues it
  *   complete  the context has completed an epoch; advance: moves what every context has completed to idle
  *   poll      asks outstanding fences, records new ones; never waits
- *   wait      the host waits until everything freed before the call is reusable; a code of the driver
+ *   wait      the host waits for the contexts of own's device, or of all, so that what was freed before the call is
+ *             reusable; the driver's code for own, if it had to be waited for
+ *   await     the same for own's device, but gives up after a second: a kernel may be waiting for this very thread
  *   allowance (device's lock) bytes that may be deferred before a miss waits
  */
 uint64_t gp_reuse_begin(gp_engine_t *engine);
@@ -216,7 +218,8 @@ void gp_reuse_defer(gp_engine_t *engine, gp_block_t *block);
 void gp_reuse_complete(gp_context_t *context, uint64_t epoch);
 void gp_reuse_advance(gp_engine_t *engine);
 void gp_reuse_poll(gp_engine_t *engine);
-int gp_reuse_wait(gp_engine_t *engine);
+int gp_reuse_wait(gp_engine_t *engine, gp_context_t *own, bool own_device_only);
+bool gp_reuse_await(gp_engine_t *engine, gp_context_t *own);
 uint64_t gp_reuse_allowance(const gp_engine_t *engine, const gp_device_t *device);
 
 /*
@@ -229,15 +232,18 @@ void gp_release_finish(gp_device_t *device, gp_release_t *release);
 void gp_release_await(gp_device_t *device, uint64_t address); /* until no release of address is in flight */
 /* A block started from LIVE: by the driver table's free, or by free_fn if that is not NULL. The driver's code. */
 int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn, void *arg);
+int gp_release_held(gp_engine_t *engine, gp_block_t *block); /* the same for one started from HELD */
+bool gp_release_await_all(gp_device_t *device); /* until none is in flight; false: none was */
 uint64_t gp_release_largest(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_detail_t reason);
 uint64_t gp_release_surplus(gp_engine_t *engine, gp_device_t *device, uint64_t now_ns); /* too many, too old */
 bool gp_release_is_due(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns); /* with the lock */
 
 /*
  * limit.c: reserve counts bytes that are about to be held; false: the limit refuses, because the device's memory may
- * grow by `growth`, which is bytes or more. No lock held.
+ * grow by `growth`, which is bytes or more, unless the driver's async pool holds enough idle. No lock held.
  */
-bool gp_limit_reserve(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t growth);
+bool gp_limit_reserve(
+    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t growth, bool is_async);
 void gp_limit_cancel(gp_device_t *device, uint64_t bytes);
 void gp_limit_settle(gp_engine_t *engine, gp_context_t *context); /* asks the driver what has drained; no lock held */
 void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context);
@@ -254,6 +260,8 @@ bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t byt
 uint64_t gp_oom_largest_idle(gp_device_t *device);
 void gp_oom_report(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit, uint64_t largest_free);
+
+void gp_passthrough_context_lost(gp_engine_t *engine, const gp_context_t *context); /* passthrough.c; no lock held */
 
 /* Checked calls of the driver: arguments, results, and that no lock of ours is held. driver.c */
 int gp_driver_alloc(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address);

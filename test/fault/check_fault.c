@@ -62,8 +62,8 @@ static void run_scenario(gp_engine_t *engine)
       gp_free_result_t result = gp_engine_free(engine, address, &code);
       if (result == GP_FREE_UNKNOWN)
         code = driver.ops.free(&driver, &keys[i % 2], address); /* untracked: the hook asks the driver */
-      if (i == 6)
-        gp_engine_release(engine, address);
+      if (i == 6 && !gp_engine_release(engine, address))
+        gp_engine_release(engine, address); /* the driver refused: once more */
       if (code == DRIVER_CODE && gp_engine_free(engine, address, &code) == GP_FREE_UNKNOWN)
         code = driver.ops.free(&driver, &keys[i % 2], address); /* the program tries again */
       blocks[i] = 0;

@@ -240,6 +240,128 @@ START_TEST(test_tainted_block_goes_to_the_driver)
 }
 END_TEST
 
+START_TEST(test_tainted_block_goes_to_the_driver_with_its_last_holder)
+{
+  start(NULL, GP_GIB, true);
+  uint64_t block = allocate(1000);
+  gp_engine_taint(engine, block);
+  ck_assert(gp_engine_retain(engine, block));
+  ck_assert_int_eq(free_code(block), 0);
+  ck_assert(gp_engine_release(engine, block));
+  ck_assert_uint_eq(driver.used, 0);
+  stop();
+}
+END_TEST
+
+/* Another thread frees, with work just submitted, in the middle of a driver call of ours. */
+static uint64_t freed_meanwhile;
+static int (*real_wait)(void *self, const gp_driver_context_t *key);
+static int (*real_record)(void *self, const gp_driver_context_t *key, void **fence);
+
+static void free_meanwhile(void)
+{
+  uint64_t block = freed_meanwhile;
+  freed_meanwhile = 0;
+  if (block) {
+    fake_submit(&driver, 0, block);
+    (void)free_code(block);
+  }
+}
+
+static int wait_then_free(void *self, const gp_driver_context_t *key)
+{
+  int code = real_wait(self, key);
+  free_meanwhile();
+  return code;
+}
+
+static int record_then_free(void *self, const gp_driver_context_t *key, void **fence)
+{
+  int code = real_record(self, key, fence);
+  free_meanwhile();
+  return code;
+}
+
+START_TEST(test_free_during_a_wait_is_not_covered)
+{
+  start((const char *const[]){"GPUPOOL_MAX_DEFERRED=0", NULL}, GP_GIB, false);
+  real_wait = driver.ops.wait;
+  driver.ops.wait = wait_then_free;
+  uint64_t block = allocate(1000);
+  freed_meanwhile = allocate(2000);
+  uint64_t other = freed_meanwhile;
+  fake_submit(&driver, 0, block);
+  free_code(block);
+  ck_assert_uint_eq(allocate(1000), block);
+  ck_assert(fake_is_in_use(&driver, other));
+  ck_assert_uint_eq(stats().deferred_bytes.current, 2048);
+  stop();
+}
+END_TEST
+
+START_TEST(test_free_during_a_record_is_not_covered)
+{
+  start((const char *const[]){"GPUPOOL_MAX_DEFERRED=4MiB", NULL}, GP_GIB, true);
+  real_record = driver.ops.fence_record;
+  driver.ops.fence_record = record_then_free;
+  uint64_t block = allocate(3 * GP_MIB);
+  uint64_t other = allocate(2000);
+  fake_submit(&driver, 0, block);
+  free_code(block);
+  freed_meanwhile = other;
+  allocate(3 * GP_MIB);                              /* records; the other is freed behind the record */
+  driver.completed[0] = driver.submitted[0] - 1;     /* all but the work on the other */
+  ck_assert_uint_eq(allocate(3 * GP_MIB), block);
+  ck_assert(fake_is_in_use(&driver, other));
+  ck_assert_uint_ne(allocate(2000), other);
+  stop();
+}
+END_TEST
+
+START_TEST(test_context_that_ended_unseen_holds_nothing_back)
+{
+  start((const char *const[]){"GPUPOOL_MAX_DEFERRED=0", NULL}, GP_GIB, false);
+  gp_driver_context_t other = fake_context(1, 0);
+  gp_context_t *second = gp_engine_context(engine, &other);
+  uint64_t block = allocate(1000);
+  free_code(block);
+  driver.fail_at = driver.calls + 2; /* the wait for the second context */
+  driver.fail_code = FAKE_GONE;
+  ck_assert_uint_eq(allocate(1000), block);
+  ck_assert(gp_context_is_lost(second));
+  stop();
+}
+END_TEST
+
+START_TEST(test_share_of_a_device_that_could_not_be_asked)
+{
+  uint64_t address;
+  gp_driver_context_t first = fake_context(0, 0);
+  fake_driver_init(&driver, 64 * GP_MIB, true);
+  engine = fake_engine(&driver, NULL, (const char *const[]){"GPUPOOL_LIMIT=50%", NULL});
+  driver.fail_at = 1;
+  driver.fail_code = FAKE_INVALID_VALUE;
+  context = gp_engine_context(engine, &first);
+  allocate(16 * GP_MIB); /* asked again, and known now */
+  ck_assert_uint_eq(gp_engine_limit(engine, 0), 32 * GP_MIB);
+  ck_assert_int_eq(gp_engine_alloc(engine, context, 17 * GP_MIB, &address), FAKE_OUT_OF_MEMORY);
+  stop();
+}
+END_TEST
+
+START_TEST(test_lost_context_takes_unpooled_memory_along)
+{
+  start(NULL, GP_GIB, true);
+  ck_assert(gp_engine_passthrough_reserve(engine, context, 4096, GP_DETAIL_PASS_PITCH));
+  gp_passthrough_t memory = {.address = 0x2000, .size = 4096, .kind = GP_DETAIL_PASS_PITCH};
+  gp_engine_passthrough_commit(engine, context, &memory, 1);
+  gp_engine_context_lost(engine, context);
+  ck_assert_uint_eq(stats().passthrough_bytes.current, 0);
+  ck_assert(!gp_engine_passthrough_take(engine, 0x2000, &memory));
+  stop();
+}
+END_TEST
+
 START_TEST(test_limit_is_never_exceeded_and_idle_memory_makes_room)
 {
   const char *const settings[] = {"GPUPOOL_LIMIT=8MiB", NULL};
@@ -510,7 +632,7 @@ START_TEST(test_passthrough_counts_against_the_limit)
   uint64_t block = allocate(4 * GP_MIB);
   free_code(block);
   ck_assert(gp_engine_passthrough_reserve(engine, context, 6 * GP_MIB, GP_DETAIL_PASS_MANAGED)); /* the idle block makes room */
-  gp_passthrough_t memory = {.address = 0x1000, .size = 6 * GP_MIB, .kind = GP_DETAIL_PASS_ASYNC};
+  gp_passthrough_t memory = {.address = 0x1000, .size = 6 * GP_MIB, .kind = GP_DETAIL_PASS_MANAGED};
   gp_engine_passthrough_commit(engine, context, &memory, 5);
   ck_assert(!gp_engine_passthrough_reserve(engine, context, 4 * GP_MIB, GP_DETAIL_PASS_MANAGED));
   ck_assert_uint_eq(stats().num_ooms, 1);
@@ -616,6 +738,12 @@ static Suite *engine_suite(void)
   tcase_add_test(blocks, test_size_zero_and_overflow_are_the_drivers);
   tcase_add_test(blocks, test_retained_block_returns_with_the_last_holder);
   tcase_add_test(blocks, test_tainted_block_goes_to_the_driver);
+  tcase_add_test(blocks, test_tainted_block_goes_to_the_driver_with_its_last_holder);
+  tcase_add_test(reuse, test_free_during_a_wait_is_not_covered);
+  tcase_add_test(reuse, test_free_during_a_record_is_not_covered);
+  tcase_add_test(reuse, test_context_that_ended_unseen_holds_nothing_back);
+  tcase_add_test(blocks, test_lost_context_takes_unpooled_memory_along);
+  tcase_add_test(blocks, test_share_of_a_device_that_could_not_be_asked);
   tcase_add_test(blocks, test_failed_driver_free_loses_nothing);
   tcase_add_test(blocks, test_failed_trim_keeps_the_block);
   suite_add_tcase(suite, blocks);

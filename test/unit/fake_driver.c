@@ -169,6 +169,11 @@ static bool fake_is_sticky(int code)
   return code == FAKE_STICKY;
 }
 
+static bool fake_is_gone(int code)
+{
+  return code == FAKE_GONE;
+}
+
 void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence)
 {
   memset(driver, 0, sizeof(*driver));
@@ -184,6 +189,7 @@ void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence)
       .code_invalid_value = FAKE_INVALID_VALUE,
       .code_not_ready = FAKE_NOT_READY,
       .code_is_sticky = fake_is_sticky,
+      .code_is_context_gone = fake_is_gone,
   };
   pthread_mutex_init(&driver->mutex, NULL);
   driver->capacity = capacity;

@@ -17,6 +17,7 @@
 #define FAKE_INVALID_VALUE 1
 #define FAKE_NOT_READY     600
 #define FAKE_STICKY        700
+#define FAKE_GONE          201
 #define FAKE_CONTEXTS      4
 #define FAKE_ALLOCATIONS   (1 << 16)
 
