@@ -53,8 +53,6 @@ bool gp_limit_reserve(
   if (device_needs_total(engine, device))
     gp_limit_resolve(engine, context);
   gp_lock_take(&device->lock);
-  if (is_async && device->draining >= bytes)
-    growth = bytes; /* the pool need not grow; what it holds idle is counted already */
   for (;;) {
     granted = growth <= device->limit && device->held <= device->limit - growth;
     if (granted || gp_list_is_empty(&device->releases) || growth > device->limit)

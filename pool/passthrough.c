@@ -13,7 +13,10 @@ typedef struct gp_reservation {
   bool is_async;
 } gp_reservation_t;
 
-/* The driver's pools of stream-ordered memory grow in pieces of this size, whatever is asked for. */
+/*
+ * The driver's pools of stream-ordered memory grow in pieces of this size, whatever is asked for, and nobody can say
+ * whether what they hold idle would do. Close to a limit that refuses what might have fitted; a limit is a promise.
+ */
 #define ASYNC_GROWTH (32 * GP_MIB)
 
 static uint64_t growth_of(uint64_t bytes, gp_detail_t kind)

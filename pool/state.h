@@ -240,7 +240,7 @@ bool gp_release_is_due(const gp_engine_t *engine, const gp_device_t *device, uin
 
 /*
  * limit.c: reserve counts bytes that are about to be held; false: the limit refuses, because the device's memory may
- * grow by `growth`, which is bytes or more, unless the driver's async pool holds enough idle. No lock held.
+ * grow by `growth`, which is bytes or more. No lock held.
  */
 bool gp_limit_reserve(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t growth, bool is_async);

@@ -6,7 +6,8 @@ import unittest
 
 from harness import PROG, PreloadCase, SIM, SOURCE, stats_of, trace_files
 
-CORNERS = ("static_route", "driver_linked", "per_thread", "errors", "capture", "contexts", "fork", "exits")
+CORNERS = ("static_route", "driver_linked", "per_thread", "errors", "capture", "contexts", "fork", "exits",
+           "two_contexts")
 
 
 class Routes(PreloadCase):
@@ -49,6 +50,18 @@ class Routes(PreloadCase):
             run = self.run_program(name, *args, SIMCUDA_PROC_ADDRESS="distinct")
             self.assertEqual(run.status, 0, run.err)
             self.assertGreater(stats_of(run.snapshot())["allocation"]["allocated"], 0)
+
+    def test_waits_happen_in_the_right_context(self):
+        """A context that cannot be made current must not pass for one whose work is complete."""
+        for settings in ({}, {"MAX_DEFERRED": "0"}, {"REUSE": "strict"}):
+            for push in ("", "1", "2", "3", "4"):
+                with self.subTest(push=push, **settings):
+                    if push:
+                        settings = dict(settings, SIMCUDA_FAIL="cuCtxPushCurrent_v2:2@" + push)
+                    run = self.run_program("two_contexts", **settings, SIMCUDA_DRIVER="12040")
+                    self.expect_clean(run)
+                    if run.status == 0:
+                        self.assertIn("the copy holds 1", run.out)
 
     def test_every_lookup_of_a_real_runtime_is_answered(self):
         lookups = os.path.join(SOURCE, "..", "shared", "reference", "cudart-13.0-lookups.txt")
