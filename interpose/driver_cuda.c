@@ -176,5 +176,6 @@ gp_driver_t gp_driver_cuda(int *ret_version)
   if (GP_REAL_CALL(cuDriverGetVersion, &version) != CUDA_SUCCESS)
     version = 0;
   *ret_version = version;
-  return (gp_driver_t){GP_REAL(cuCtxRecordEvent) ? &ops_with_fence : &ops_without_fence, NULL};
+  bool has_fence = version >= 12050 && GP_REAL(cuCtxRecordEvent);
+  return (gp_driver_t){has_fence ? &ops_with_fence : &ops_without_fence, NULL};
 }
