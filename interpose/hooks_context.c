@@ -2,10 +2,13 @@
  * Contexts: that they exist must be known before they submit work (the reuse rules ask all of them), and when they end
  * their memory is gone.
  */
+#include <stdatomic.h>
+
 #include "interpose/current.h"
 #include "interpose/hooks.h"
 #include "interpose/library.h"
 #include "interpose/real.h"
+#include "pool/util/log.h"
 
 static CUresult created(CUresult result, CUcontext *context)
 {
@@ -75,6 +78,22 @@ CUresult CUDAAPI hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
   if (engine)
     (void)gp_current_context(engine); /* the one that will reach into the peer's memory: its work must be asked for */
   return GP_REAL_CALL(cuCtxEnablePeerAccess, peer, flags);
+}
+
+/*
+ * cuCtxSynchronize covers the streams of green contexts only when the primary context is current (cuda.h), and such a
+ * stream can carry work although its context was never current. Until the reuse rules know green contexts, nothing is
+ * pooled once there is such a stream. Before the driver is asked, so that no block is handed out in between.
+ */
+CUresult CUDAAPI hook_cuGreenCtxStreamCreate(CUstream *stream, void *green, unsigned flags, int priority)
+{
+  static atomic_flag told = ATOMIC_FLAG_INIT;
+
+  if (gp_library_engine() && !atomic_flag_test_and_set(&told)) {
+    gp_log(GP_LOG_ERROR, "the program uses streams of green contexts, which gpupool does not know yet; nothing is pooled");
+    gp_library_stand_aside();
+  }
+  return GP_REAL_CALL(cuGreenCtxStreamCreate, stream, green, flags, priority);
 }
 
 /*

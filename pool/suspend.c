@@ -48,7 +48,15 @@ bool gp_engine_forwards(const gp_engine_t *engine)
   return atomic_load(&engine->suspensions) > 0 || atomic_load(&engine->dead);
 }
 
-void gp_engine_stand_aside(gp_engine_t *engine)
+/* What is cached could neither be used nor given back later: the driver gets it now. */
+static void give_all_back(gp_engine_t *engine)
+{
+  for (uint64_t devices = atomic_load(&engine->device_mask); devices; devices &= devices - 1)
+    (void)gp_release_largest(
+        engine, &engine->devices[__builtin_ctzll(devices)], UINT64_MAX, GP_DETAIL_TRIM_REQUESTED);
+}
+
+static void die(gp_engine_t *engine)
 {
   if (atomic_exchange(&engine->dead, true))
     return;
@@ -66,5 +74,12 @@ void gp_engine_note_result(gp_engine_t *engine, int code)
       atomic_load(&engine->dead))
     return;
   gp_log(GP_LOG_ERROR, "the driver reported error %d, after which nothing works in the context; no more pooling", code);
-  gp_engine_stand_aside(engine);
+  die(engine); /* without giving back: no call would work */
+}
+
+void gp_engine_stand_aside(gp_engine_t *engine)
+{
+  if (!atomic_load(&engine->dead))
+    give_all_back(engine);
+  die(engine);
 }

@@ -43,7 +43,6 @@ LATER = {
     "cuModuleLoadDataEx": HIDDEN,
     "cuModuleLoadFatBinary": HIDDEN,
     "cuGreenCtxDestroy": GREEN,
-    "cuGreenCtxStreamCreate": GREEN,
     "cuIpcOpenMemHandle": IPC,
     "cuIpcOpenMemHandle_v2": IPC,
 }

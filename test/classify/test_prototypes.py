@@ -20,6 +20,7 @@ LOOSE = [
     ("cuGetProcAddress_v2", "void *status", "CUdriverProcAddressQueryResult *", NEWER + "12.0"),
     ("cuCtxCreate_v3", "void *affinity", "CUexecAffinityParam *", "handed on without a look at it"),
     ("cuCtxCreate_v4", "void *parameters", "CUctxCreateParams *", NEWER + "12.5"),
+    ("cuGreenCtxStreamCreate", "void *green", "struct CUgreenCtx_st *", NEWER + "12.4"),
     ("cuMemGetHandleForAddressRange", "int type", "CUmemRangeHandleType", NEWER + "11.7; an enumeration"),
     ("cuStreamBeginCaptureToGraph", "const void *edges", "const CUgraphEdgeData *", NEWER + "12.3"),
     ("cuStreamBeginCaptureToGraph_ptsz", "const void *edges", "const CUgraphEdgeData *", NEWER + "12.3"),

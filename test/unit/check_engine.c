@@ -528,6 +528,23 @@ START_TEST(test_sticky_error_ends_pooling)
 }
 END_TEST
 
+START_TEST(test_standing_aside_gives_the_cache_back)
+{
+  start(NULL, GP_GIB, true);
+  uint64_t idle = allocate(1000);
+  uint64_t held = allocate(2000);
+  free_code(idle);
+  synchronize();
+  gp_engine_stand_aside(engine);
+  ck_assert_uint_eq(stats().cached_bytes.current, 0);
+  allocate(1000);
+  ck_assert_uint_eq(stats().passthrough_bytes.current, 1000);
+  ck_assert_int_eq(free_code(held), 0);
+  ck_assert_uint_eq(driver.used, 1000);
+  stop();
+}
+END_TEST
+
 START_TEST(test_lost_context_takes_its_blocks_along)
 {
   int code;
@@ -766,6 +783,7 @@ static Suite *engine_suite(void)
   TCase *contexts = tcase_create("contexts");
   tcase_add_test(contexts, test_nothing_is_pooled_during_a_capture);
   tcase_add_test(contexts, test_sticky_error_ends_pooling);
+  tcase_add_test(contexts, test_standing_aside_gives_the_cache_back);
   tcase_add_test(contexts, test_lost_context_takes_its_blocks_along);
   tcase_add_test(contexts, test_handle_with_another_id_is_another_context);
   tcase_add_test(contexts, test_contexts_of_one_device_do_not_share_blocks);
