@@ -158,6 +158,10 @@ __attribute__((destructor)) static void finish(void)
 {
   if (atomic_load(&state) != LIBRARY_ACTIVE)
     return;
+  if (!gp_engine_is_free(the_engine)) {
+    gp_log(GP_LOG_ERROR, "the program ended in the middle of an allocation; no snapshot is written");
+    return;
+  }
   if (gp_option_number(&options, GP_OPTION_stats))
     gp_report_write(the_engine);
   (void)gp_snapshot_at_exit(the_recorder); /* it has said what went wrong */

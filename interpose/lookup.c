@@ -33,7 +33,7 @@ bool gp_lookup_is_own(const void *function)
 }
 
 /* Driver names are "cu" and a capital: that keeps cublas, cudnn and curl out before anything is compared. */
-static bool is_driver_name(const char *name)
+GP_BEFORE_SANITIZERS static bool is_driver_name(const char *name)
 {
   return name && name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
 }
@@ -56,7 +56,7 @@ static void tell_of_second_driver(void)
   gp_library_stand_aside();
 }
 
-void *gp_dlsym_decide(void *handle, const char *name, const void *return_address)
+GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const void *return_address)
 {
   gp_real_dlsym_init(); /* the stub jumps through it */
   /* RTLD_NEXT and RTLD_DEFAULT depend on who asks: the stub jumps, so that the caller stays the caller. */

@@ -54,6 +54,12 @@ static inline void *gp_real_get(gp_function_t function)
 /* True if address lies in an object whose file name is that of a driver library (libcuda.so...). */
 bool gp_real_is_driver_address(const void *address);
 
+/*
+ * The way from dlsym to the real one runs before a sanitizer's runtime, which looks its own functions up, is ready for
+ * instrumented code.
+ */
+#define GP_BEFORE_SANITIZERS __attribute__((no_sanitize("address", "undefined", "thread")))
+
 /* The C library's dlsym, or that of the next library that stands in for it. Its caller is this library. */
 void *gp_real_dlsym(void *handle, const char *name);
 

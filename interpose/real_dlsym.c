@@ -20,7 +20,7 @@ typedef void *(*gp_dlsym_fn)(void *handle, const char *name);
 /* The stub jumps through this. Every thread that resolves it stores the same value. */
 __attribute__((visibility("hidden"))) gp_dlsym_fn gp_dlsym_next;
 
-static gp_dlsym_fn resolve_dlsym(void)
+GP_BEFORE_SANITIZERS static gp_dlsym_fn resolve_dlsym(void)
 {
   static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"};
   gp_dlsym_fn next = __atomic_load_n(&gp_dlsym_next, __ATOMIC_ACQUIRE);
@@ -38,7 +38,7 @@ static gp_dlsym_fn resolve_dlsym(void)
   return next;
 }
 
-void gp_real_dlsym_init(void)
+GP_BEFORE_SANITIZERS void gp_real_dlsym_init(void)
 {
   (void)resolve_dlsym();
 }

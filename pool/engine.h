@@ -186,6 +186,12 @@ typedef struct gp_block_view {
   bool tainted;
 } gp_block_view_t;
 
+/*
+ * For the end of the process: false if a lock could not be had within a second. Then it is held by the very thread that
+ * asks, interrupted by a signal whose handler ended the program, and whoever reads would wait for ever.
+ */
+bool gp_engine_is_free(gp_engine_t *engine);
+
 /* Devices that have ever had a context here, as a bit mask. */
 uint64_t gp_engine_devices(const gp_engine_t *engine);
 

@@ -1,11 +1,27 @@
 /*
  * Reading the engine, for snapshots and tests.
  */
+#include <time.h>
+
 #include "pool/state.h"
 
 uint64_t gp_engine_devices(const gp_engine_t *engine)
 {
   return atomic_load(&engine->device_mask);
+}
+
+bool gp_engine_is_free(gp_engine_t *engine)
+{
+  for (uint64_t devices = atomic_load(&engine->device_mask); devices; devices &= devices - 1) {
+    gp_lock_t *lock = &engine->devices[__builtin_ctzll(devices)].lock;
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec++;
+    if (pthread_mutex_timedlock(&lock->mutex, &until) != 0)
+      return false;
+    pthread_mutex_unlock(&lock->mutex);
+  }
+  return true;
 }
 
 void gp_engine_stats(gp_engine_t *engine, int device, gp_stats_t *ret_stats)

@@ -693,6 +693,31 @@ START_TEST(test_failed_trim_keeps_the_block)
 }
 END_TEST
 
+static bool free_inside;
+
+static void ask_inside(void *self, const gp_event_t *event)
+{
+  (void)self;
+  if (event->action == GP_ACTION_ALLOC)
+    free_inside = gp_engine_is_free(engine);
+}
+
+/* As in an exit handler that a signal handler reached while the thread was in the middle of an allocation. */
+START_TEST(test_a_thread_inside_the_engine_is_noticed_at_exit)
+{
+  const gp_observer_t observer = {.event = ask_inside};
+  gp_driver_context_t first = fake_context(0, 0);
+  free_inside = true;
+  fake_driver_init(&driver, GP_GIB, true);
+  engine = fake_engine(&driver, &observer, NULL);
+  context = gp_engine_context(engine, &first);
+  allocate(1000);
+  ck_assert(!free_inside);
+  ck_assert(gp_engine_is_free(engine));
+  stop();
+}
+END_TEST
+
 static gp_oom_t last_oom;
 static int oom_count;
 
@@ -783,6 +808,7 @@ static Suite *engine_suite(void)
   TCase *contexts = tcase_create("contexts");
   tcase_add_test(contexts, test_nothing_is_pooled_during_a_capture);
   tcase_add_test(contexts, test_sticky_error_ends_pooling);
+  tcase_add_test(contexts, test_a_thread_inside_the_engine_is_noticed_at_exit);
   tcase_add_test(contexts, test_standing_aside_gives_the_cache_back);
   tcase_add_test(contexts, test_lost_context_takes_its_blocks_along);
   tcase_add_test(contexts, test_handle_with_another_id_is_another_context);
