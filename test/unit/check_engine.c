@@ -1,6 +1,8 @@
 /*
  * The engine's behaviours, one by one, over the fake driver.
  */
+#include <pthread.h>
+#include <sched.h>
 #include <string.h>
 
 #include "test/unit/check_main.h"
@@ -509,6 +511,70 @@ START_TEST(test_nothing_is_pooled_during_a_capture)
 }
 END_TEST
 
+START_TEST(test_no_driver_call_of_ours_while_suspended)
+{
+  start((const char *const[]){"GPUPOOL_IDLE_RELEASE=1", "GPUPOOL_MAX_CACHED=5000", "GPUPOOL_MAX_DEFERRED=0", NULL},
+      GP_GIB, true);
+  uint64_t idle = allocate(1000);
+  uint64_t deferred = allocate(9000);
+  free_code(idle);
+  synchronize();
+  free_code(deferred);
+  gp_engine_suspend(engine);
+  driver.now_ns += UINT64_C(5000000000);
+  long before = driver.calls;
+  synchronize(); /* too much is idle now, and for too long */
+  ck_assert_uint_eq(gp_engine_trim(engine, context, UINT64_MAX, GP_DETAIL_TRIM_REQUESTED), 0);
+  ck_assert_int_eq(driver.calls, before);
+  allocate(1000);
+  ck_assert_int_eq(driver.calls, before + 1); /* the program's own */
+  gp_engine_resume(engine);
+  free_code(allocate(700));
+  ck_assert_int_gt(driver.count[FAKE_FREE], 0);
+  stop();
+}
+END_TEST
+
+static pthread_t suspender;
+static int suspending; /* 0: not begun, 1: called, 2: returned */
+static int seen_during_the_call;
+
+static void *suspend_engine(void *arg)
+{
+  __atomic_store_n(&suspending, 1, __ATOMIC_SEQ_CST);
+  gp_engine_suspend(engine);
+  __atomic_store_n(&suspending, 2, __ATOMIC_SEQ_CST);
+  return arg;
+}
+
+static int record_while_another_suspends(void *self, const gp_driver_context_t *key, void **fence)
+{
+  pthread_create(&suspender, NULL, suspend_engine, NULL);
+  while (__atomic_load_n(&suspending, __ATOMIC_SEQ_CST) == 0)
+    sched_yield();
+  for (int i = 0; i < 2000; i++)
+    sched_yield(); /* room for it to return, if it does not wait for this call */
+  seen_during_the_call = __atomic_load_n(&suspending, __ATOMIC_SEQ_CST);
+  return real_record(self, key, fence);
+}
+
+START_TEST(test_suspending_waits_for_a_driver_call_of_ours)
+{
+  start((const char *const[]){"GPUPOOL_MAX_DEFERRED=4MiB", NULL}, GP_GIB, true);
+  real_record = driver.ops.fence_record;
+  driver.ops.fence_record = record_while_another_suspends;
+  suspending = seen_during_the_call = 0;
+  free_code(allocate(3 * GP_MIB));
+  uint64_t address; /* records, and is then forwarded or not: the suspension may have begun */
+  ck_assert_int_eq(gp_engine_alloc(engine, context, 3 * GP_MIB, &address), 0);
+  pthread_join(suspender, NULL);
+  ck_assert_int_eq(seen_during_the_call, 1);
+  ck_assert_int_eq(suspending, 2);
+  gp_engine_resume(engine);
+  stop();
+}
+END_TEST
+
 START_TEST(test_sticky_error_ends_pooling)
 {
   uint64_t address = 0;
@@ -807,6 +873,8 @@ static Suite *engine_suite(void)
 
   TCase *contexts = tcase_create("contexts");
   tcase_add_test(contexts, test_nothing_is_pooled_during_a_capture);
+  tcase_add_test(contexts, test_no_driver_call_of_ours_while_suspended);
+  tcase_add_test(contexts, test_suspending_waits_for_a_driver_call_of_ours);
   tcase_add_test(contexts, test_sticky_error_ends_pooling);
   tcase_add_test(contexts, test_a_thread_inside_the_engine_is_noticed_at_exit);
   tcase_add_test(contexts, test_standing_aside_gives_the_cache_back);
