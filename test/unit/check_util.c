@@ -166,7 +166,7 @@ static atomic_int missed;
 static void *churn(void *arg)
 {
   static char value;
-  for (uint64_t i = 1; i < 500000; i++) {
+  for (uint64_t i = 1; i < 60000; i++) {
     (void)gp_address_map_insert(&shared, UINT64_C(0x100000) + i * 512, &value);
     (void)gp_address_map_remove(&shared, UINT64_C(0x100000) + i * 512);
   }
