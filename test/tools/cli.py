@@ -89,7 +89,7 @@ class Case(unittest.TestCase):
         for name in ("tree/tools", "tree/interpose", "work", "tmp"):
             os.makedirs(self.path(name))
         self.tool = shutil.copy(GPUPOOL, self.path("tree/tools/gpupool"))
-        self.library = shutil.copy(STUB, self.path("tree/interpose/libgpupool.so"))
+        self.pool_library = shutil.copy(STUB, self.path("tree/interpose/libgpupool.so"))
 
     def path(self, *parts):
         return os.path.join(self.folder, *parts)
@@ -261,14 +261,14 @@ class Run(Case):
         self.assertEqual(self.child_environment("--trace-events", "4096")["GPUPOOL_TRACE_EVENTS"], "4096")
 
     def test_the_library_comes_first(self):
-        self.assertEqual(self.child_environment()["LD_PRELOAD"], self.library)
+        self.assertEqual(self.child_environment()["LD_PRELOAD"], self.pool_library)
         other = shutil.copy(STUB, self.path("other.so"))
-        self.assertEqual(self.child_environment(LD_PRELOAD=other)["LD_PRELOAD"], self.library + ":" + other)
-        both = other + " " + self.library
+        self.assertEqual(self.child_environment(LD_PRELOAD=other)["LD_PRELOAD"], self.pool_library + ":" + other)
+        both = other + " " + self.pool_library
         self.assertEqual(self.child_environment(LD_PRELOAD=both)["LD_PRELOAD"], both)
 
     def test_installed_beside_bin(self):
-        os.remove(self.library)
+        os.remove(self.pool_library)
         shutil.copy(STUB, self.path("tree/tools/libgpupool.so"))
         self.assertEqual(self.child_environment()["LD_PRELOAD"], self.path("tree/tools/libgpupool.so"))
 
