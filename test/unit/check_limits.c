@@ -1,0 +1,251 @@
+/*
+ * Limits, what goes back to the driver when, and running out of memory, over the fake driver.
+ */
+#include "test/unit/check_main.h"
+#include "test/unit/engine_fixture.h"
+
+START_TEST(test_limit_is_never_exceeded_and_idle_memory_makes_room)
+{
+  const char *const settings[] = {"GPUPOOL_LIMIT=8MiB", NULL};
+  uint64_t address = 0;
+  start(settings, GP_GIB, true);
+  uint64_t block = allocate(6 * GP_MIB);
+  ck_assert_int_eq(gp_engine_alloc(engine, context, 4 * GP_MIB, &address), FAKE_OUT_OF_MEMORY);
+  ck_assert_int_eq(free_code(block), 0);
+  fake_submit(&driver, 0, block);
+  allocate(4 * GP_MIB); /* waits for the freed block and gives it back */
+  ck_assert_uint_le(driver.peak, 8 * GP_MIB);
+  ck_assert_int_eq(gp_engine_alloc(engine, context, 9 * GP_MIB, &address), FAKE_OUT_OF_MEMORY);
+  stop();
+}
+END_TEST
+
+START_TEST(test_limit_as_share_and_per_device)
+{
+  const char *const settings[] = {"GPUPOOL_LIMIT=0=25%,1=1MiB", NULL};
+  uint64_t address = 0;
+  start(settings, 16 * GP_MIB, true);
+  gp_driver_context_t other = fake_context(1, 1);
+  gp_context_t *second = gp_engine_context(engine, &other);
+  ck_assert_uint_eq(gp_engine_limit(engine, 0), 4 * GP_MIB);
+  ck_assert_uint_eq(gp_engine_limit(engine, 1), GP_MIB);
+  ck_assert_uint_eq(gp_engine_limit(engine, 2), 0);
+  allocate(4 * GP_MIB);
+  ck_assert_int_eq(gp_engine_alloc(engine, context, 1, &address), FAKE_OUT_OF_MEMORY);
+  ck_assert_int_eq(gp_engine_alloc(engine, second, GP_MIB, &address), 0);
+  stop();
+}
+END_TEST
+
+START_TEST(test_rounding_does_not_cause_out_of_memory)
+{
+  const uint64_t odd = 9 * GP_MIB + 4096; /* a class of type round is 10 MiB */
+  start(NULL, 9 * GP_MIB + 4096, true);
+  uint64_t block = allocate(odd);
+  ck_assert_uint_eq(driver.used, odd);
+  ck_assert_int_eq(free_code(block), 0); /* not of a class: back to the driver */
+  ck_assert_uint_eq(driver.used, 0);
+  stop();
+}
+END_TEST
+
+START_TEST(test_out_of_memory_gives_back_the_largest_first)
+{
+  start((const char *const[]){"GPUPOOL_RESERVE=0", NULL}, 16 * GP_MIB, true);
+  uint64_t small = allocate(2 * GP_MIB);
+  uint64_t large = allocate(8 * GP_MIB);
+  ck_assert_int_eq(free_code(small), 0);
+  ck_assert_int_eq(free_code(large), 0);
+  synchronize();
+  allocate(12 * GP_MIB);
+  ck_assert_int_eq(driver.count[FAKE_FREE], 1);
+  ck_assert_uint_eq(stats().cached_bytes.current, 2 * GP_MIB);
+  ck_assert_uint_eq(stats().num_alloc_retries, 1);
+  stop();
+}
+END_TEST
+
+START_TEST(test_hopeless_request_leaves_the_cache_alone)
+{
+  uint64_t address;
+  start((const char *const[]){"GPUPOOL_RESERVE=0", NULL}, 16 * GP_MIB, true);
+  uint64_t block = allocate(8 * GP_MIB);
+  allocate(4 * GP_MIB);
+  free_code(block);
+  synchronize();
+  ck_assert_int_eq(gp_engine_alloc(engine, context, 13 * GP_MIB, &address), FAKE_OUT_OF_MEMORY);
+  ck_assert_uint_eq(stats().cached_bytes.current, 8 * GP_MIB);
+  ck_assert_uint_eq(stats().num_ooms, 1);
+  allocate(12 * GP_MIB); /* this one fits if everything goes back */
+  stop();
+}
+END_TEST
+
+START_TEST(test_reserve_gives_idle_memory_back)
+{
+  start((const char *const[]){"GPUPOOL_RESERVE=4MiB", NULL}, 16 * GP_MIB, true);
+  uint64_t block = allocate(8 * GP_MIB);
+  ck_assert_int_eq(free_code(block), 0);
+  synchronize();
+  allocate(6 * GP_MIB); /* 2 MiB would be left free */
+  ck_assert_uint_eq(stats().cached_bytes.current, 0);
+  allocate(8 * GP_MIB); /* but it is never a reason to refuse */
+  stop();
+}
+END_TEST
+
+START_TEST(test_max_cached_gives_the_oldest_back)
+{
+  start((const char *const[]){"GPUPOOL_MAX_CACHED=5MiB", NULL}, GP_GIB, true);
+  uint64_t a = allocate(2 * GP_MIB);
+  uint64_t b = allocate(3 * GP_MIB);
+  uint64_t c = allocate(2 * GP_MIB);
+  free_code(a);
+  free_code(b);
+  free_code(c);
+  synchronize();
+  ck_assert_uint_eq(stats().cached_bytes.current, 5 * GP_MIB);
+  ck_assert_uint_eq(allocate(2 * GP_MIB), c); /* a, the oldest, went back */
+  stop();
+}
+END_TEST
+
+START_TEST(test_idle_memory_goes_back_after_a_while)
+{
+  start((const char *const[]){"GPUPOOL_IDLE_RELEASE=10", NULL}, GP_GIB, true);
+  uint64_t block = allocate(2 * GP_MIB);
+  free_code(block);
+  synchronize();
+  driver.now_ns += UINT64_C(9999999999);
+  allocate(4096);
+  ck_assert_uint_eq(stats().cached_bytes.current, 2 * GP_MIB);
+  driver.now_ns += 1;
+  free_code(allocate(4096));
+  synchronize();
+  ck_assert_uint_eq(stats().cached_bytes.current, 4096);
+  stop();
+}
+END_TEST
+
+START_TEST(test_memory_info_counts_cached_as_free_and_knows_the_limit)
+{
+  uint64_t free_bytes = 90 * GP_MIB;
+  uint64_t total = 100 * GP_MIB;
+  start((const char *const[]){"GPUPOOL_LIMIT=20MiB", NULL}, GP_GIB, true);
+  uint64_t block = allocate(8 * GP_MIB);
+  allocate(4 * GP_MIB);
+  gp_engine_translate_info(engine, context, &free_bytes, &total);
+  ck_assert_uint_eq(total, 20 * GP_MIB);
+  ck_assert_uint_eq(free_bytes, 8 * GP_MIB);
+  free_code(block);
+  free_bytes = 2 * GP_MIB; /* others hold the rest */
+  total = 100 * GP_MIB;
+  gp_engine_translate_info(engine, context, &free_bytes, &total);
+  ck_assert_uint_eq(free_bytes, 10 * GP_MIB);
+  stop();
+}
+END_TEST
+
+START_TEST(test_malformed_limit_refuses_everything)
+{
+  gp_options_t options;
+  gp_driver_t table;
+  uint64_t address = 0;
+  fake_driver_init(&driver, GP_GIB, true);
+  table = fake_driver_table(&driver);
+  fake_options(&options, NULL);
+  options.limit_malformed = true;
+  engine = gp_engine_create(&table, NULL, &options);
+  gp_driver_context_t first = fake_context(0, 0);
+  context = gp_engine_context(engine, &first);
+  ck_assert_int_eq(gp_engine_alloc(engine, context, 1, &address), FAKE_OUT_OF_MEMORY);
+  ck_assert(!gp_engine_passthrough_reserve(engine, context, 1, GP_DETAIL_PASS_MANAGED));
+  ck_assert_int_eq(driver.count[FAKE_ALLOC], 0);
+  stop();
+}
+END_TEST
+
+START_TEST(test_passthrough_counts_against_the_limit)
+{
+  start((const char *const[]){"GPUPOOL_LIMIT=8MiB", NULL}, GP_GIB, true);
+  uint64_t block = allocate(4 * GP_MIB);
+  free_code(block);
+  ck_assert(gp_engine_passthrough_reserve(engine, context, 6 * GP_MIB, GP_DETAIL_PASS_MANAGED)); /* the idle block makes room */
+  gp_passthrough_t memory = {.address = 0x1000, .size = 6 * GP_MIB, .kind = GP_DETAIL_PASS_MANAGED};
+  gp_engine_passthrough_commit(engine, context, &memory, 5);
+  ck_assert(!gp_engine_passthrough_reserve(engine, context, 4 * GP_MIB, GP_DETAIL_PASS_MANAGED));
+  ck_assert_uint_eq(stats().num_ooms, 1);
+  ck_assert_uint_eq(stats().passthrough_bytes.current, 6 * GP_MIB);
+  ck_assert_uint_eq(gp_engine_passthroughs(engine, 0, NULL, 0), 1);
+  gp_passthrough_t taken;
+  ck_assert(gp_engine_passthrough_take(engine, 0x1000, &taken));
+  gp_engine_passthrough_restore(engine, &taken); /* the driver refused */
+  ck_assert(gp_engine_passthrough_take(engine, 0x1000, &taken));
+  gp_engine_passthrough_freed(engine, &taken, 0, 0);
+  ck_assert(!gp_engine_passthrough_take(engine, 0x1000, &taken));
+  stop();
+}
+END_TEST
+
+static gp_oom_t last_oom;
+static int oom_count;
+
+static void note_oom(void *self, const gp_oom_t *oom)
+{
+  (void)self;
+  last_oom = *oom;
+  oom_count++;
+}
+
+START_TEST(test_out_of_memory_report_names_the_owners)
+{
+  const gp_observer_t observer = {.out_of_memory = note_oom};
+  uint64_t address;
+  gp_driver_context_t first = fake_context(0, 0);
+  oom_count = 0;
+  fake_driver_init(&driver, 64 * GP_MIB, true);
+  engine = fake_engine(&driver, &observer, (const char *const[]){"GPUPOOL_RESERVE=0", NULL});
+  context = gp_engine_context(engine, &first);
+  for (int i = 0; i < 4; i++)
+    allocate(10 * GP_MIB);
+  allocate(15 * GP_MIB);
+  for (int i = 0; i < 3; i++)
+    allocate(GP_MIB);
+  uint64_t idle = allocate(4 * GP_MIB);
+  free_code(idle);
+  synchronize();
+  ck_assert_int_eq(gp_engine_alloc(engine, context, 20 * GP_MIB, &address), FAKE_OUT_OF_MEMORY);
+  ck_assert_int_eq(oom_count, 1);
+  ck_assert_uint_eq(last_oom.requested, 20 * GP_MIB);
+  ck_assert_uint_eq(last_oom.live, 58 * GP_MIB);
+  ck_assert_uint_eq(last_oom.cached, 4 * GP_MIB); /* giving it back would not have helped */
+  ck_assert_uint_eq(last_oom.largest_free, 4 * GP_MIB);
+  ck_assert_uint_eq(last_oom.device_total, 64 * GP_MIB);
+  ck_assert(!last_oom.by_limit);
+  ck_assert_uint_eq(last_oom.owners[0].size, 10 * GP_MIB);
+  ck_assert_uint_eq(last_oom.owners[0].count, 4);
+  ck_assert_uint_eq(last_oom.owners[1].size, 15 * GP_MIB);
+  ck_assert_uint_eq(last_oom.owners[2].count, 3);
+  stop();
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("limits");
+  TCase *limits = tcase_create("limits");
+  tcase_add_test(limits, test_limit_is_never_exceeded_and_idle_memory_makes_room);
+  tcase_add_test(limits, test_limit_as_share_and_per_device);
+  tcase_add_test(limits, test_rounding_does_not_cause_out_of_memory);
+  tcase_add_test(limits, test_out_of_memory_gives_back_the_largest_first);
+  tcase_add_test(limits, test_hopeless_request_leaves_the_cache_alone);
+  tcase_add_test(limits, test_reserve_gives_idle_memory_back);
+  tcase_add_test(limits, test_max_cached_gives_the_oldest_back);
+  tcase_add_test(limits, test_idle_memory_goes_back_after_a_while);
+  tcase_add_test(limits, test_memory_info_counts_cached_as_free_and_knows_the_limit);
+  tcase_add_test(limits, test_malformed_limit_refuses_everything);
+  tcase_add_test(limits, test_passthrough_counts_against_the_limit);
+  tcase_add_test(limits, test_out_of_memory_report_names_the_owners);
+  suite_add_tcase(suite, limits);
+  return gp_check_main(suite);
+}
