@@ -197,7 +197,7 @@ static int attribute_value(CUdevice_attribute attribute, CUdevice dev)
   case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK: return 1024;
   case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID: return dev;
   case CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES: return CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  default: return 0;
+  default: return sim_array_limit((int)attribute);
   }
 }
 

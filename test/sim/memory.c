@@ -89,6 +89,7 @@ void sim_memory_drop_context(sim_ctx_t *ctx)
 {
   while (ctx->blocks)
     sim_block_delete(ctx->blocks);
+  sim_array_drop_context(ctx);
 }
 
 static CUresult alloc(sim_call_t *call, CUdeviceptr *ret, size_t bytes, sim_mem_kind_t kind)

@@ -383,7 +383,6 @@ typedef enum {
   SIM_MEM_POOL,  /* stream-ordered, belongs to a mempool */
   SIM_MEM_GRAPH, /* owned by a graph */
   SIM_MEM_MODULE,
-  SIM_MEM_ARRAY,
   SIM_MEM_VMM,
   SIM_MEM_IPC,
   SIM_MEM_HOST,
@@ -423,6 +422,18 @@ uint64_t sim_block_next_id(void);
 void sim_memory_drop_context(sim_ctx_t *ctx);
 bool sim_memory_is_plain(const sim_block_t *block); /* device memory that the shadow can follow */
 CUresult sim_memory_free(sim_call_t *call, CUdeviceptr address);
+
+/* ---- array_shape.c ---- */
+
+int sim_array_limit(int attribute); /* a CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE... or _SURFACE...; 0: another */
+CUresult sim_array_check(const CUDA_ARRAY3D_DESCRIPTOR *desc, bool mipmapped);
+uint64_t sim_array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *desc); /* of one level, all its layers */
+CUDA_ARRAY3D_DESCRIPTOR sim_array_next_level(const CUDA_ARRAY3D_DESCRIPTOR *desc);
+unsigned sim_array_clamp_levels(const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned wanted);
+
+/* ---- array.c ---- */
+
+void sim_array_drop_context(const sim_ctx_t *ctx);
 
 /* ---- mempool.c ---- */
 
