@@ -174,33 +174,6 @@ START_TEST(test_mempool_gives_back_at_synchronization)
 }
 END_TEST
 
-START_TEST(test_vmm)
-{
-  CUdeviceptr p;
-  CUmemGenericAllocationHandle handle;
-  CUmemAllocationProp prop = {
-      .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
-  CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},
-      .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-  size_t step, free_bytes, total;
-  test_start();
-  OK(cuMemGetAllocationGranularity(&step, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
-  OK(cuMemAddressReserve(&p, 4 * step, 0, 0, 0));
-  OK(cuMemCreate(&handle, step, &prop, 0));
-  OK(cuMemGetInfo(&free_bytes, &total));
-  ck_assert_uint_eq(total - free_bytes, step);
-  ck_assert_int_eq(cuMemsetD8(p, 1, 1), CUDA_ERROR_INVALID_VALUE);
-  OK(cuMemMap(p + step, step, 0, handle, 0));
-  OK(cuMemSetAccess(p + step, step, &access, 1));
-  OK(cuMemsetD8(p + step, 1, step));
-  OK(cuMemRelease(handle));
-  OK(cuMemUnmap(p + step, step));
-  OK(cuMemGetInfo(&free_bytes, &total));
-  ck_assert_uint_eq(total, free_bytes);
-  OK(cuMemAddressFree(p, 4 * step));
-}
-END_TEST
-
 int main(void)
 {
   Suite *suite = suite_create("sim_memory");
@@ -213,7 +186,6 @@ int main(void)
   tcase_add_test(tests, test_attributes);
   tcase_add_test(tests, test_ipc_handle_of_interior_is_that_of_base);
   tcase_add_test(tests, test_mempool_gives_back_at_synchronization);
-  tcase_add_test(tests, test_vmm);
   suite_add_tcase(suite, tests);
   return test_main(suite);
 }

@@ -14,7 +14,8 @@ uint64_t sim_block_next_id(void)
 
 bool sim_memory_is_plain(const sim_block_t *block)
 {
-  return block->kind != SIM_MEM_MANAGED && block->kind != SIM_MEM_HOST && block->kind != SIM_MEM_REGISTERED;
+  return block->kind != SIM_MEM_MANAGED && block->kind != SIM_MEM_HOST && block->kind != SIM_MEM_REGISTERED &&
+         !block->on_host;
 }
 
 /* Owned by `ctx` if that is not NULL. Accounts the size rounded up to SIM_GRANULE when `charge`. */

@@ -10,7 +10,7 @@
 static CUresult attribute(
     void *data, CUpointer_attribute attribute, const sim_block_t *block, CUdeviceptr address)
 {
-  bool host = block->kind == SIM_MEM_HOST || block->kind == SIM_MEM_REGISTERED;
+  bool host = block->kind == SIM_MEM_HOST || block->kind == SIM_MEM_REGISTERED || block->on_host;
   bool managed = block->kind == SIM_MEM_MANAGED;
   switch ((int)attribute) {
   case CU_POINTER_ATTRIBUTE_CONTEXT: *(CUcontext *)data = block->ctx; break;

@@ -407,6 +407,7 @@ struct sim_block {
   bool free_called;              /* stream-ordered: the program may not name it any more */
   bool released;                 /* stream-ordered: the free has executed, the block is cached in its pool */
   bool sync_memops;
+  bool on_host; /* in host memory, which the program may touch, though its address is the device's */
   unsigned flags;
   sim_pool_t *pool;
   sim_dep_t free_at;

@@ -4,25 +4,20 @@
  * along.
  */
 #include "sim.h"
+#include "vmm.h"
 
 #include <stdlib.h>
 
-typedef struct {
-  sim_device_t *device;
-  uint64_t size;
-  unsigned refs; /* the handle and each mapping */
-  CUmemAllocationProp prop;
-} physical_t;
-
 typedef struct mapping {
   sim_block_t *block;
-  physical_t *physical;
+  sim_physical_t *physical;
+  CUmemGenericAllocationHandle handle; /* used for it; the value may stand for other memory by now */
   struct mapping *next;
 } mapping_t;
 
 typedef struct reservation {
   uint64_t address, size;
-  sim_arena_t *arena;
+  sim_device_t *device;
   struct reservation *next;
 } reservation_t;
 
@@ -34,17 +29,17 @@ static CUresult reserve(sim_call_t *call, CUdeviceptr *ret, size_t size, size_t 
   if (!ret || size == 0 || size % SIM_PAGE || (alignment & (alignment - 1)))
     return CUDA_ERROR_INVALID_VALUE;
   sim_ctx_t *ctx = sim_ctx_current();
-  sim_arena_t *arena = ctx ? &ctx->device->arena : &sim_devices[0].arena;
+  sim_device_t *device = ctx ? ctx->device : &sim_devices[0];
   reservation_t *reservation = calloc(1, sizeof *reservation);
   if (!reservation)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  reservation->address = sim_arena_take(arena, size);
+  reservation->address = sim_arena_take(&device->arena, size);
   if (!reservation->address) {
     free(reservation);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   reservation->size = size;
-  reservation->arena = arena;
+  reservation->device = device;
   reservation->next = reservations;
   reservations = reservation;
   *ret = reservation->address;
@@ -82,7 +77,7 @@ static CUresult address_free(CUdeviceptr address, size_t size)
     return CUDA_ERROR_INVALID_VALUE;
   reservation_t *reservation = *link;
   *link = reservation->next;
-  sim_arena_give(reservation->arena, address, size, 0, size);
+  sim_arena_give(&reservation->device->arena, address, size, 0, size);
   free(reservation);
   return CUDA_SUCCESS;
 }
@@ -90,47 +85,10 @@ static CUresult address_free(CUdeviceptr address, size_t size)
 SIM_FN(cuMemAddressFree, (CUdeviceptr address, size_t size), address_free(address, size), "%s %zu",
     sim_str_ptr(address), size)
 
-static CUresult create(CUmemGenericAllocationHandle *ret, size_t size, const CUmemAllocationProp *prop)
-{
-  if (!ret || !prop || size == 0 || size % SIM_PAGE || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-    return CUDA_ERROR_INVALID_VALUE;
-  sim_device_t *device = sim_device_get(prop->location.id);
-  if (!device)
-    return CUDA_ERROR_INVALID_DEVICE;
-  if (!sim_device_charge(device, size))
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  physical_t *physical = calloc(1, sizeof *physical);
-  if (!physical)
-    abort();
-  physical->device = device;
-  physical->size = size;
-  physical->refs = 1;
-  physical->prop = *prop;
-  *ret = (uintptr_t)physical;
-  return CUDA_SUCCESS;
-}
-
-SIM_FN(cuMemCreate,
-    (CUmemGenericAllocationHandle * ret, size_t size, const CUmemAllocationProp *prop,
-        unsigned long long flags),
-    flags ? CUDA_ERROR_INVALID_VALUE : create(ret, size, prop), "%zu", size)
-
-static CUresult release(physical_t *physical)
-{
-  if (!physical || physical->refs == 0)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (--physical->refs == 0) {
-    sim_device_credit(physical->device, physical->size);
-    free(physical);
-  }
-  return CUDA_SUCCESS;
-}
-
-SIM_FN(cuMemRelease, (CUmemGenericAllocationHandle handle), release((physical_t *)(uintptr_t)handle), " ")
-
-static CUresult map(CUdeviceptr address, size_t size, size_t offset, physical_t *physical)
+static CUresult map(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle)
 {
   reservation_t **link = find_reservation(address, size);
+  sim_physical_t *physical = sim_vmm_physical(handle);
   if (!link || !physical || size == 0 || offset || size != physical->size || address % SIM_PAGE ||
       is_mapped(address, size))
     return CUDA_ERROR_INVALID_VALUE;
@@ -142,11 +100,13 @@ static CUresult map(CUdeviceptr address, size_t size, size_t offset, physical_t 
   block->size = block->requested = size;
   block->id = block->valid_from = sim_block_next_id();
   block->kind = SIM_MEM_VMM;
-  block->device = physical->device;
-  block->arena = (*link)->arena;
+  block->device = physical->device ? physical->device : (*link)->device;
+  block->on_host = !physical->device;
+  block->arena = &(*link)->device->arena;
   sim_tree_insert(&block->arena->blocks, &block->node);
   mapping->block = block;
   mapping->physical = physical;
+  mapping->handle = handle;
   mapping->next = mappings;
   mappings = mapping;
   physical->refs++;
@@ -156,8 +116,8 @@ static CUresult map(CUdeviceptr address, size_t size, size_t offset, physical_t 
 SIM_FN(cuMemMap,
     (CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
         unsigned long long flags),
-    flags ? CUDA_ERROR_INVALID_VALUE : map(address, size, offset, (physical_t *)(uintptr_t)handle),
-    "%s %zu %zu", sim_str_ptr(address), size, offset)
+    flags ? CUDA_ERROR_INVALID_VALUE : map(address, size, offset, handle), "%s %zu %zu %llu",
+    sim_str_ptr(address), size, offset, handle)
 
 /* The range must consist of whole mappings. */
 static CUresult unmap(CUdeviceptr address, size_t size)
@@ -179,7 +139,7 @@ static CUresult unmap(CUdeviceptr address, size_t size)
     }
     *link = mapping->next;
     sim_arena_remove(block->arena, block);
-    (void)release(mapping->physical);
+    sim_vmm_unref(mapping->physical);
     free(block);
     free(mapping);
   }
@@ -192,36 +152,14 @@ SIM_FN(cuMemSetAccess, (CUdeviceptr address, size_t size, const CUmemAccessDesc 
     desc &&count &&is_mapped(address, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE, "%s %zu %zu",
     sim_str_ptr(address), size, count)
 
-static CUresult granularity(size_t *ret)
-{
-  if (!ret)
-    return CUDA_ERROR_INVALID_VALUE;
-  *ret = SIM_PAGE;
-  return CUDA_SUCCESS;
-}
-
-SIM_FN(cuMemGetAllocationGranularity,
-    (size_t * ret, const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags option),
-    granularity(ret), "%d", (int)option)
-
-static CUresult properties(CUmemAllocationProp *ret, const physical_t *physical)
-{
-  if (!ret || !physical)
-    return CUDA_ERROR_INVALID_VALUE;
-  *ret = physical->prop;
-  return CUDA_SUCCESS;
-}
-
-SIM_FN(cuMemGetAllocationPropertiesFromHandle,
-    (CUmemAllocationProp * ret, CUmemGenericAllocationHandle handle),
-    properties(ret, (const physical_t *)(uintptr_t)handle), " ")
-
+/* "The handle is guaranteed to be the same handle value used to map the memory" (cuda.h): it comes back even
+ * if it was released meanwhile, unless the value has gone to another allocation. */
 static CUresult retain(CUmemGenericAllocationHandle *ret, void *address)
 {
-  for (const mapping_t *mapping = mappings; ret && mapping; mapping = mapping->next) {
+  for (mapping_t *mapping = mappings; ret && mapping; mapping = mapping->next) {
     if ((uintptr_t)address - mapping->block->node.key < mapping->block->size) {
-      mapping->physical->refs++;
-      *ret = (uintptr_t)mapping->physical;
+      mapping->handle = sim_vmm_retain(mapping->handle, mapping->physical);
+      *ret = mapping->handle;
       return CUDA_SUCCESS;
     }
   }
@@ -229,4 +167,4 @@ static CUresult retain(CUmemGenericAllocationHandle *ret, void *address)
 }
 
 SIM_FN(cuMemRetainAllocationHandle, (CUmemGenericAllocationHandle * ret, void *address), retain(ret, address),
-    "%s", sim_str_ptr((uintptr_t)address))
+    "%s -> %llu", sim_str_ptr((uintptr_t)address), ret &&call.result == CUDA_SUCCESS ? *ret : 0)

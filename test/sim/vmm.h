@@ -1,0 +1,23 @@
+/*
+ * Virtual memory management: what physical memory (vmm_physical.c) and its mappings (vmm.c) share.
+ */
+#ifndef SIM_VMM_H
+#define SIM_VMM_H
+
+#include "sim.h"
+
+typedef struct sim_physical {
+  sim_device_t *device; /* charged for it; NULL: host memory */
+  uint64_t size;
+  uint64_t id;   /* never reused */
+  unsigned refs; /* handles and mappings */
+  CUmemAllocationProp prop;
+  struct sim_physical *prev, *next;
+} sim_physical_t;
+
+sim_physical_t *sim_vmm_physical(CUmemGenericAllocationHandle handle); /* NULL: no such handle */
+void sim_vmm_unref(sim_physical_t *physical);
+/* One more reference to `handle` if it still stands for `physical` or for nothing, else to a new one. */
+CUmemGenericAllocationHandle sim_vmm_retain(CUmemGenericAllocationHandle handle, sim_physical_t *physical);
+
+#endif
