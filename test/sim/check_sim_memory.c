@@ -1,5 +1,5 @@
 /*
- * Allocations: sizes, addresses, capacity, errors, attributes, mempools.
+ * Allocations: sizes, addresses, capacity, errors, attributes.
  */
 #include "sim_test.h"
 
@@ -142,38 +142,6 @@ START_TEST(test_ipc_handle_of_interior_is_that_of_base)
 }
 END_TEST
 
-START_TEST(test_mempool_gives_back_at_synchronization)
-{
-  CUmemoryPool pool;
-  CUdeviceptr p, q;
-  cuuint64_t reserved, used, threshold = UINT64_MAX;
-  CUstream stream;
-  test_start();
-  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-  OK(cuDeviceGetDefaultMemPool(&pool, 0));
-  OK(cuMemAllocAsync(&p, 4 << 20, stream));
-  OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
-  ck_assert_uint_eq(used, 4 << 20);
-  OK(cuMemFreeAsync(p, stream));
-  ck_assert_int_eq(cuMemFreeAsync(p, stream), CUDA_ERROR_INVALID_VALUE);
-  OK(cuMemAllocAsync(&q, 4 << 20, stream)); /* same stream: at once */
-  ck_assert_uint_eq(p, q);
-  OK(cuMemFreeAsync(q, stream));
-  OK(cuStreamSynchronize(stream));
-  OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved));
-  ck_assert_uint_eq(reserved, 0);
-  OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
-  OK(cuMemAllocAsync(&p, 4 << 20, stream));
-  OK(cuMemFree(p));
-  OK(cuStreamSynchronize(stream));
-  OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved));
-  ck_assert_uint_eq(reserved, 4 << 20);
-  OK(cuMemPoolTrimTo(pool, 0));
-  OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved));
-  ck_assert_uint_eq(reserved, 0);
-}
-END_TEST
-
 int main(void)
 {
   Suite *suite = suite_create("sim_memory");
@@ -185,7 +153,6 @@ int main(void)
   tcase_add_test(tests, test_reused_memory_is_clean);
   tcase_add_test(tests, test_attributes);
   tcase_add_test(tests, test_ipc_handle_of_interior_is_that_of_base);
-  tcase_add_test(tests, test_mempool_gives_back_at_synchronization);
   suite_add_tcase(suite, tests);
   return test_main(suite);
 }

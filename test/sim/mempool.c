@@ -1,71 +1,52 @@
 /*
- * Memory pools: cuMemAllocAsync and friends.
+ * Memory pools.
  *
- * A pool hands out whole blocks. Its bytes: reserved == used + cached; each block is charged to the device
- * while the pool holds it. A freed block may serve another allocation at once in the same stream, elsewhere
- * when its free has executed. Cached bytes above the release threshold go back at the next synchronization.
+ * A pool hands out whole blocks. Its bytes: reserved == used + cached; each block of a pool in device memory
+ * is charged to the device while the pool holds it. A freed block may serve another allocation at once in the
+ * same stream, elsewhere when its free has executed. Cached bytes above the release threshold go back at the
+ * next synchronization.
  */
-#include "sim.h"
+#include "mempool.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-struct CUmemPoolHandle_st {
-  bool destroyed; /* lives on until its last allocation is freed */
-  sim_device_t *device;
-  uint64_t threshold;
-  uint64_t reserved, reserved_high, used, used_high;
-  sim_block_t *cached; /* freed, by pool_next; some frees may not have executed */
-  sim_pool_t *next;
-  int reuse[4];
-};
+#define TYPE_MANAGED 2 /* CU_MEM_ALLOCATION_TYPE_MANAGED of CUDA 13 */
 
-static sim_pool_t *pools;
+sim_pool_t *sim_pools;
 
-static sim_pool_t *new_pool(sim_device_t *device)
+/* Of host memory: the location HOST, and the one NUMA node */
+static struct {
+  sim_pool_t *default_pool, *current_pool;
+} host_pools[2];
+
+static sim_pool_t *new_pool(CUmemLocation location)
 {
   sim_pool_t *pool = calloc(1, sizeof *pool);
   if (!pool)
-    return NULL;
-  pool->device = device;
+    abort();
+  pool->location = location;
+  if (location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+    pool->device = sim_device_get(location.id);
+  pool->max = UINT64_MAX;
   pool->reuse[1] = pool->reuse[2] = pool->reuse[3] = 1;
-  pool->next = pools;
-  pools = pool;
+  pool->next = sim_pools;
+  sim_pools = pool;
   return pool;
+}
+
+bool sim_pool_is_usable(const sim_pool_t *pool)
+{
+  const sim_pool_t *other = sim_pools;
+  while (other && other != pool)
+    other = other->next;
+  return other && !other->destroyed;
 }
 
 void sim_pool_init_device(sim_device_t *device)
 {
-  device->default_pool = device->current_pool = new_pool(device);
-  if (!device->default_pool)
-    abort();
-}
-
-static uint64_t block_size(uint64_t bytes)
-{
-  uint64_t unit = bytes < SIM_LARGE ? SIM_GRANULE : SIM_PAGE;
-  return (bytes + unit - 1) & ~(unit - 1);
-}
-
-static bool is_reusable(const sim_block_t *block, const sim_stream_t *stream)
-{
-  return (block->free_at.stream == stream && block->free_at.id == stream->id) ||
-         sim_dep_done(&block->free_at);
-}
-
-static sim_block_t *take_cached(sim_pool_t *pool, uint64_t size, const sim_stream_t *stream)
-{
-  sim_block_t **best = NULL;
-  for (sim_block_t **link = &pool->cached; *link; link = &(*link)->pool_next) {
-    if ((*link)->size >= size && (*link)->size - size <= size / 4 &&
-        (!best || (*link)->size < (*best)->size) && is_reusable(*link, stream))
-      best = link;
-  }
-  if (!best)
-    return NULL;
-  sim_block_t *block = *best;
-  *best = block->pool_next;
-  return block;
+  CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->ordinal};
+  device->default_pool = device->current_pool = new_pool(location);
+  device->default_pool->is_default = true;
 }
 
 static void release(sim_pool_t *pool, sim_block_t *block)
@@ -74,7 +55,7 @@ static void release(sim_pool_t *pool, sim_block_t *block)
   sim_block_delete(block);
 }
 
-static void trim(sim_pool_t *pool, uint64_t keep)
+void sim_pool_trim(sim_pool_t *pool, uint64_t keep)
 {
   for (sim_block_t **link = &pool->cached; *link && pool->reserved > keep;) {
     sim_block_t *block = *link;
@@ -91,7 +72,7 @@ static void reap(sim_pool_t *pool)
 {
   if (!pool->destroyed || pool->used || pool->cached)
     return;
-  sim_pool_t **link = &pools;
+  sim_pool_t **link = &sim_pools;
   while (*link != pool)
     link = &(*link)->next;
   *link = pool->next;
@@ -100,180 +81,78 @@ static void reap(sim_pool_t *pool)
 
 void sim_pool_trim_all(void)
 {
-  for (sim_pool_t *pool = pools, *next; pool; pool = next) {
+  for (sim_pool_t *pool = sim_pools, *next; pool; pool = next) {
     next = pool->next;
     if (pool->cached && pool->reserved > pool->threshold)
-      trim(pool, pool->threshold);
+      sim_pool_trim(pool, pool->threshold);
     if (pool->destroyed)
       reap(pool);
   }
 }
 
-static CUresult alloc_from(
-    sim_call_t *call, CUdeviceptr *ret, size_t bytes, sim_pool_t *pool, CUstream handle)
+static CUresult check_location(CUmemLocation location)
 {
-  sim_stream_t *stream = sim_stream_get(call, handle);
-  CUresult result;
-  if (!stream)
-    return call->result;
-  if (!ret || bytes == 0 || !pool || pool->destroyed)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (stream->kind == SIM_STREAM_LEGACY && stream->ctx->captures)
-    return sim_capture_implicit(stream->ctx);
-  if (stream->capture) {
-    sim_block_t *block =
-        sim_block_new(&pool->device->arena, pool->device, NULL, SIM_MEM_GRAPH, bytes, true, &result);
-    if (!block)
-      return result;
-    if (!sim_capture_alloc_node(stream, block, false)) {
-      sim_block_delete(block);
-      return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    }
-    *ret = block->node.key;
-    return CUDA_SUCCESS;
+  switch ((int)location.type) {
+  case CU_MEM_LOCATION_TYPE_DEVICE:
+    return sim_device_get(location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+  case CU_MEM_LOCATION_TYPE_HOST: return CUDA_SUCCESS;
+  case CU_MEM_LOCATION_TYPE_HOST_NUMA: return location.id == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  default: return CUDA_ERROR_INVALID_VALUE;
   }
-  if (bytes > sim_knobs.capacity[pool->device->ordinal])
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  uint64_t size = block_size(bytes);
-  sim_block_t *block = take_cached(pool, size, stream);
-  if (!block) {
-    block = sim_block_new(&pool->device->arena, pool->device, NULL, SIM_MEM_POOL, size, true, &result);
-    if (!block) { /* the driver's own way out: wait, give back what is idle, try again */
-      sim_sched_wait_ctx(stream->ctx);
-      for (sim_pool_t *other = pools; other; other = other->next)
-        trim(other, 0);
-      block = sim_block_new(&pool->device->arena, pool->device, NULL, SIM_MEM_POOL, size, true, &result);
-    }
-    if (!block)
-      return result;
-    pool->reserved += block->size;
-    if (pool->reserved > pool->reserved_high)
-      pool->reserved_high = pool->reserved;
-  } else {
-    block->id = sim_block_next_id();
-    if (block->released)
-      block->valid_from = block->id;
-  }
-  block->pool = pool;
-  block->requested = bytes;
-  block->free_called = block->released = false;
-  pool->used += block->size;
-  if (pool->used > pool->used_high)
-    pool->used_high = pool->used;
-  *ret = block->node.key;
-  return sim_submit(call, stream, sim_op_new(SIM_OP_NOP));
 }
 
-SIM_FN2(cuMemAllocAsync, cuMemAllocAsync_ptsz, (CUdeviceptr * ret, size_t bytes, CUstream stream),
-    alloc_from(&call, ret, bytes, call.ctx->device->current_pool, stream), "%zu %s -> %llx", bytes,
-    sim_str_stream(stream), sim_str_out(ret, call.result))
-SIM_FN2(cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync_ptsz,
-    (CUdeviceptr * ret, size_t bytes, CUmemoryPool pool, CUstream stream),
-    alloc_from(&call, ret, bytes, pool, stream), "%zu %s -> %llx", bytes, sim_str_stream(stream),
-    sim_str_out(ret, call.result))
-
-/* The free has its turn in the stream: from now on the memory belongs to nobody, unless it was given out
- * again before (in that stream), and then it has another id. */
-void sim_pool_free_executed(uint64_t address, uint64_t id)
+static CUresult check_type(CUmemAllocationType type)
 {
-  sim_block_t *block = sim_arena_find(address);
-  if (!block || id < block->valid_from || id > block->id)
-    return;
-  if (block->kind != SIM_MEM_POOL) {
-    sim_block_delete(block);
-    return;
-  }
-  block->valid_from = id + 1;
-  block->released = block->id == id;
+  return type == CU_MEM_ALLOCATION_TYPE_PINNED ? CUDA_SUCCESS
+         : (int)type == TYPE_MANAGED           ? CUDA_ERROR_NOT_SUPPORTED
+                                               : CUDA_ERROR_INVALID_VALUE;
 }
-
-static void submit_free(sim_stream_t *stream, const sim_block_t *block)
-{
-  sim_op_t *op = sim_op_new(SIM_OP_FREE);
-  op->dst.address = block->node.key;
-  op->dst.block = block->id;
-  sim_sched_submit(stream, op);
-}
-
-/* stream NULL: cuMemFree, which does not wait for anything here; the program promised that the memory is not
- * in use. */
-CUresult sim_pool_free(sim_call_t *call, sim_block_t *block, sim_stream_t *stream)
-{
-  sim_pool_t *pool = block->pool;
-  block->free_called = true;
-  pool->used -= block->size;
-  block->pool_next = pool->cached;
-  pool->cached = block;
-  if (!stream) {
-    block->released = true;
-    block->valid_from = block->id + 1;
-    block->free_at = sim_dep_now(call->ctx->legacy);
-    block->free_at.seq = 0; /* reached: usable everywhere */
-    trim(pool, pool->threshold);
-    return CUDA_SUCCESS;
-  }
-  submit_free(stream, block);
-  block->free_at = sim_dep_now(stream);
-  return CUDA_SUCCESS;
-}
-
-static CUresult free_async(sim_call_t *call, CUdeviceptr address, CUstream handle)
-{
-  sim_stream_t *stream = sim_stream_get(call, handle);
-  if (!stream)
-    return call->result;
-  if (stream->kind == SIM_STREAM_LEGACY && stream->ctx->captures)
-    return sim_capture_implicit(stream->ctx);
-  sim_block_t *block = sim_arena_find(address);
-  if (!block || block->node.key != address || block->free_called)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (stream->capture) {
-    if (block->kind != SIM_MEM_GRAPH)
-      return CUDA_ERROR_INVALID_VALUE;
-    return sim_capture_alloc_node(stream, block, true) ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-  }
-  if (block->kind == SIM_MEM_POOL)
-    return sim_pool_free(call, block, stream);
-  if (block->kind == SIM_MEM_GRAPH)
-    return CUDA_SUCCESS; /* the address stays the graph's */
-  if (block->kind != SIM_MEM_DEVICE)
-    return CUDA_ERROR_INVALID_VALUE;
-  block->free_called = true;
-  submit_free(stream, block);
-  return CUDA_SUCCESS;
-}
-
-SIM_FN2(cuMemFreeAsync, cuMemFreeAsync_ptsz, (CUdeviceptr address, CUstream stream),
-    free_async(&call, address, stream), "%s %s", sim_str_ptr(address), sim_str_stream(stream))
-
-/* ---- pool objects ---- */
 
 static CUresult create(CUmemoryPool *ret, const CUmemPoolProps *props)
 {
-  if (!ret || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
-      props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+  if (!ret || !props)
     return CUDA_ERROR_INVALID_VALUE;
-  sim_device_t *device = sim_device_get(props->location.id);
-  if (!device)
-    return CUDA_ERROR_INVALID_DEVICE;
-  sim_pool_t *pool = new_pool(device);
-  if (!pool)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CUresult result = check_type(props->allocType);
+  if (result == CUDA_SUCCESS)
+    result = check_location(props->location);
+  if (result != CUDA_SUCCESS)
+    return result;
+  if (props->location.type == CU_MEM_LOCATION_TYPE_HOST && props->handleTypes)
+    return CUDA_ERROR_INVALID_VALUE; /* "not IPC capable" (cuda.h) */
+  sim_pool_t *pool = new_pool(props->location);
+  if (props->maxSize)
+    pool->max = props->maxSize;
   *ret = pool;
   return CUDA_SUCCESS;
 }
 
 SIM_FN(cuMemPoolCreate, (CUmemoryPool * ret, const CUmemPoolProps *props), create(ret, props), " ")
 
+/* The current pool of a location, or its default one; made when first asked for. */
+static sim_pool_t **slot_of(CUmemLocation location, bool current)
+{
+  if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
+    sim_device_t *device = sim_device_get(location.id);
+    return current ? &device->current_pool : &device->default_pool;
+  }
+  unsigned i = location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+  if (!host_pools[i].default_pool) {
+    host_pools[i].default_pool = host_pools[i].current_pool = new_pool(location);
+    host_pools[i].default_pool->is_default = true;
+  }
+  return current ? &host_pools[i].current_pool : &host_pools[i].default_pool;
+}
+
 static CUresult destroy(sim_pool_t *pool)
 {
-  if (!pool || pool->destroyed || pool == pool->device->default_pool)
+  if (!sim_pool_is_usable(pool) || pool->is_default)
     return CUDA_ERROR_INVALID_VALUE;
   pool->destroyed = true;
   pool->threshold = 0;
-  if (pool->device->current_pool == pool)
-    pool->device->current_pool = pool->device->default_pool;
-  trim(pool, 0);
+  sim_pool_t **current = slot_of(pool->location, true);
+  if (*current == pool)
+    *current = *slot_of(pool->location, false);
+  sim_pool_trim(pool, 0);
   reap(pool);
   return CUDA_SUCCESS;
 }
@@ -282,9 +161,9 @@ SIM_FN(cuMemPoolDestroy, (CUmemoryPool pool), destroy(pool), " ")
 
 static CUresult trim_to(sim_pool_t *pool, size_t keep)
 {
-  if (!pool || pool->destroyed)
+  if (!sim_pool_is_usable(pool))
     return CUDA_ERROR_INVALID_VALUE;
-  trim(pool, keep);
+  sim_pool_trim(pool, keep);
   return CUDA_SUCCESS;
 }
 
@@ -292,7 +171,7 @@ SIM_FN(cuMemPoolTrimTo, (CUmemoryPool pool, size_t keep), trim_to(pool, keep), "
 
 static CUresult set_attribute(sim_pool_t *pool, CUmemPool_attribute attribute, const void *value)
 {
-  if (!pool || !value)
+  if (!sim_pool_is_usable(pool) || !value)
     return CUDA_ERROR_INVALID_VALUE;
   switch (attribute) {
   case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
@@ -327,7 +206,7 @@ SIM_FN(cuMemPoolSetAttribute, (CUmemoryPool pool, CUmemPool_attribute attribute,
 
 static CUresult get_attribute(const sim_pool_t *pool, CUmemPool_attribute attribute, void *ret)
 {
-  if (!pool || !ret)
+  if (!sim_pool_is_usable(pool) || !ret)
     return CUDA_ERROR_INVALID_VALUE;
   switch (attribute) {
   case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
@@ -346,70 +225,67 @@ static CUresult get_attribute(const sim_pool_t *pool, CUmemPool_attribute attrib
 SIM_FN(cuMemPoolGetAttribute, (CUmemoryPool pool, CUmemPool_attribute attribute, void *ret),
     get_attribute(pool, attribute, ret), "%d", (int)attribute)
 SIM_FN(cuMemPoolSetAccess, (CUmemoryPool pool, const CUmemAccessDesc *map, size_t count),
-    pool &&map ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE, "%zu", count)
+    sim_pool_is_usable(pool) && map ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE, "%zu", count)
 
 static CUresult get_access(CUmemAccess_flags *ret, const sim_pool_t *pool, const CUmemLocation *location)
 {
-  if (!ret || !pool || !location)
+  if (!ret || !sim_pool_is_usable(pool) || !location)
     return CUDA_ERROR_INVALID_VALUE;
-  *ret = location->id == pool->device->ordinal ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-                                               : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  bool home = (location->type == CU_MEM_LOCATION_TYPE_DEVICE) == (pool->device != NULL) &&
+              (!pool->device || location->id == pool->device->ordinal);
+  *ret = home ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
   return CUDA_SUCCESS;
 }
 
 SIM_FN(cuMemPoolGetAccess, (CUmemAccess_flags * ret, CUmemoryPool pool, CUmemLocation *location),
     get_access(ret, pool, location), " ")
 
-static CUresult get_pool(CUmemoryPool *ret, CUdevice dev, bool current)
+/* ---- the pools of a location ---- */
+
+static CUresult get_pool(
+    CUmemoryPool *ret, const CUmemLocation *location, CUmemAllocationType type, bool current)
 {
-  const sim_device_t *device = sim_device_get(dev);
-  if (!device)
-    return CUDA_ERROR_INVALID_DEVICE;
-  if (!ret)
+  if (!ret || !location)
     return CUDA_ERROR_INVALID_VALUE;
-  *ret = current ? device->current_pool : device->default_pool;
+  CUresult result = check_type(type);
+  if (result == CUDA_SUCCESS)
+    result = check_location(*location);
+  if (result == CUDA_SUCCESS)
+    *ret = *slot_of(*location, current);
+  return result;
+}
+
+static CUresult set_pool(const CUmemLocation *location, CUmemAllocationType type, sim_pool_t *pool)
+{
+  if (!location)
+    return CUDA_ERROR_INVALID_VALUE;
+  CUresult result = check_type(type);
+  if (result == CUDA_SUCCESS)
+    result = check_location(*location);
+  if (result != CUDA_SUCCESS)
+    return result;
+  if (!sim_pool_is_usable(pool) || pool->location.type != location->type ||
+      (pool->device && pool->location.id != location->id))
+    return CUDA_ERROR_INVALID_VALUE;
+  *slot_of(*location, true) = pool;
   return CUDA_SUCCESS;
 }
 
-SIM_FN(cuDeviceGetDefaultMemPool, (CUmemoryPool * ret, CUdevice dev), get_pool(ret, dev, false), "%d", dev)
-SIM_FN(cuDeviceGetMemPool, (CUmemoryPool * ret, CUdevice dev), get_pool(ret, dev, true), "%d", dev)
+#define DEVICE_LOCATION(dev)                                                                                 \
+  &(CUmemLocation)                                                                                           \
+  {                                                                                                          \
+    .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (dev)                                                         \
+  }
 
-static CUresult set_pool(CUdevice dev, sim_pool_t *pool)
-{
-  sim_device_t *device = sim_device_get(dev);
-  if (!device)
-    return CUDA_ERROR_INVALID_DEVICE;
-  if (!pool || pool->destroyed || pool->device != device)
-    return CUDA_ERROR_INVALID_VALUE;
-  device->current_pool = pool;
-  return CUDA_SUCCESS;
-}
-
-SIM_FN(cuDeviceSetMemPool, (CUdevice dev, CUmemoryPool pool), set_pool(dev, pool), "%d", dev)
+SIM_FN(cuDeviceGetDefaultMemPool, (CUmemoryPool * ret, CUdevice dev),
+    get_pool(ret, DEVICE_LOCATION(dev), CU_MEM_ALLOCATION_TYPE_PINNED, false), "%d", dev)
+SIM_FN(cuDeviceGetMemPool, (CUmemoryPool * ret, CUdevice dev),
+    get_pool(ret, DEVICE_LOCATION(dev), CU_MEM_ALLOCATION_TYPE_PINNED, true), "%d", dev)
+SIM_FN(cuDeviceSetMemPool, (CUdevice dev, CUmemoryPool pool),
+    set_pool(DEVICE_LOCATION(dev), CU_MEM_ALLOCATION_TYPE_PINNED, pool), "%d", dev)
 SIM_FN(cuMemGetDefaultMemPool, (CUmemoryPool * ret, CUmemLocation *location, CUmemAllocationType type),
-    location ? get_pool(ret, location->id, false) : CUDA_ERROR_INVALID_VALUE, "%d", (int)type)
+    get_pool(ret, location, type, false), "%d", (int)type)
 SIM_FN(cuMemGetMemPool, (CUmemoryPool * ret, CUmemLocation *location, CUmemAllocationType type),
-    location ? get_pool(ret, location->id, true) : CUDA_ERROR_INVALID_VALUE, "%d", (int)type)
+    get_pool(ret, location, type, true), "%d", (int)type)
 SIM_FN(cuMemSetMemPool, (CUmemLocation * location, CUmemAllocationType type, CUmemoryPool pool),
-    location ? set_pool(location->id, pool) : CUDA_ERROR_INVALID_VALUE, "%d", (int)type)
-
-static CUresult graph_mem(CUdevice dev)
-{
-  return sim_device_get(dev) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-}
-
-SIM_FN(cuDeviceGraphMemTrim, (CUdevice dev), graph_mem(dev), "%d", dev)
-
-static CUresult graph_mem_attribute(CUdevice dev, void *ret)
-{
-  if (!ret)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (graph_mem(dev) == CUDA_SUCCESS)
-    *(cuuint64_t *)ret = 0;
-  return graph_mem(dev);
-}
-
-SIM_FN(cuDeviceGetGraphMemAttribute, (CUdevice dev, CUgraphMem_attribute attribute, void *ret),
-    graph_mem_attribute(dev, ret), "%d %d", dev, (int)attribute)
-SIM_FN(cuDeviceSetGraphMemAttribute, (CUdevice dev, CUgraphMem_attribute attribute, void *value),
-    graph_mem(dev), "%d %d", dev, (int)attribute)
+    set_pool(location, type, pool), "%d", (int)type)

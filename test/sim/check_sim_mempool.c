@@ -1,0 +1,216 @@
+/*
+ * Memory pools: when they give back, where their memory lies, how long they live.
+ */
+#include "sim_test.h"
+
+static CUstream stream;
+
+static void start(void)
+{
+  test_start();
+  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+}
+
+static size_t used(void)
+{
+  size_t free_bytes, total;
+  OK(cuMemGetInfo(&free_bytes, &total));
+  return total - free_bytes;
+}
+
+static CUmemoryPool create(int type, int id)
+{
+  CUmemPoolProps props = {
+      .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = (CUmemLocationType)type, .id = id}};
+  CUmemoryPool pool;
+  OK(cuMemPoolCreate(&pool, &props));
+  return pool;
+}
+
+START_TEST(test_gives_back_at_synchronization)
+{
+  CUmemoryPool pool;
+  CUdeviceptr p, q;
+  cuuint64_t reserved, used, threshold = UINT64_MAX;
+  start();
+  OK(cuDeviceGetDefaultMemPool(&pool, 0));
+  OK(cuMemAllocAsync(&p, 4 << 20, stream));
+  OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+  ck_assert_uint_eq(used, 4 << 20);
+  OK(cuMemFreeAsync(p, stream));
+  ck_assert_int_eq(cuMemFreeAsync(p, stream), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemAllocAsync(&q, 4 << 20, stream)); /* same stream: at once */
+  ck_assert_uint_eq(p, q);
+  OK(cuMemFreeAsync(q, stream));
+  OK(cuStreamSynchronize(stream));
+  OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved));
+  ck_assert_uint_eq(reserved, 0);
+  OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+  OK(cuMemAllocAsync(&p, 4 << 20, stream));
+  OK(cuMemFree(p));
+  OK(cuStreamSynchronize(stream));
+  OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved));
+  ck_assert_uint_eq(reserved, 4 << 20);
+  OK(cuMemPoolTrimTo(pool, 0));
+  OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved));
+  ck_assert_uint_eq(reserved, 0);
+}
+END_TEST
+
+START_TEST(test_host_pool_is_not_charged)
+{
+  CUmemoryPool pool, of_block;
+  CUdeviceptr p;
+  unsigned type;
+  char byte = 0;
+  start();
+  pool = create(_i, 0);
+  OK(cuMemAllocFromPoolAsync(&p, 4 << 20, pool, stream));
+  ck_assert_uint_eq(used(), 0);
+  OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p));
+  ck_assert_uint_eq(type, CU_MEMORYTYPE_HOST);
+  OK(cuPointerGetAttribute(&of_block, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, p));
+  ck_assert_ptr_eq(of_block, pool);
+  OK(cuMemsetD8Async(p, 3, 4 << 20, stream));
+  OK(cuStreamSynchronize(stream));
+  memcpy(&byte, (const void *)(uintptr_t)(p + 5), 1);
+  ck_assert_int_eq(byte, 3);
+  OK(cuMemFreeAsync(p, stream));
+  OK(cuStreamSynchronize(stream));
+  OK(cuMemPoolDestroy(pool));
+}
+END_TEST
+
+START_TEST(test_pools_of_locations)
+{
+  CUmemLocation host = {.type = CU_MEM_LOCATION_TYPE_HOST}, device = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
+  CUmemoryPool of_host, of_device, pool, got;
+  start();
+  OK(cuMemGetDefaultMemPool(&of_host, &host, CU_MEM_ALLOCATION_TYPE_PINNED));
+  OK(cuMemGetDefaultMemPool(&of_device, &device, CU_MEM_ALLOCATION_TYPE_PINNED));
+  ck_assert_ptr_ne(of_host, of_device);
+  OK(cuDeviceGetDefaultMemPool(&got, 0));
+  ck_assert_ptr_eq(got, of_device);
+  OK(cuMemGetMemPool(&got, &host, CU_MEM_ALLOCATION_TYPE_PINNED));
+  ck_assert_ptr_eq(got, of_host);
+  pool = create(CU_MEM_LOCATION_TYPE_HOST, 0);
+  OK(cuMemSetMemPool(&host, CU_MEM_ALLOCATION_TYPE_PINNED, pool));
+  OK(cuMemGetMemPool(&got, &host, CU_MEM_ALLOCATION_TYPE_PINNED));
+  ck_assert_ptr_eq(got, pool);
+  ck_assert_int_eq(cuMemSetMemPool(&device, CU_MEM_ALLOCATION_TYPE_PINNED, pool), CUDA_ERROR_INVALID_VALUE);
+  ck_assert_int_eq(cuDeviceSetMemPool(0, pool), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemPoolDestroy(pool)); /* "sets the default mempool as the current mempool" */
+  OK(cuMemGetMemPool(&got, &host, CU_MEM_ALLOCATION_TYPE_PINNED));
+  ck_assert_ptr_eq(got, of_host);
+  ck_assert_int_eq(cuMemPoolDestroy(of_host), CUDA_ERROR_INVALID_VALUE);
+  ck_assert_int_eq(cuMemPoolDestroy(of_device), CUDA_ERROR_INVALID_VALUE);
+  ck_assert_int_eq(cuMemPoolDestroy(pool), CUDA_ERROR_INVALID_VALUE);
+  pool = create(CU_MEM_LOCATION_TYPE_DEVICE, 0);
+  OK(cuMemSetMemPool(&device, CU_MEM_ALLOCATION_TYPE_PINNED, pool));
+  OK(cuDeviceGetMemPool(&got, 0));
+  ck_assert_ptr_eq(got, pool);
+  device.id = 1;
+  ck_assert_int_eq(cuMemGetMemPool(&got, &device, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_ERROR_INVALID_DEVICE);
+  host.type = CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+  ck_assert_int_eq(cuMemGetMemPool(&got, &host, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
+START_TEST(test_create_errors)
+{
+  CUmemoryPool pool;
+  CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+      .location = {.type = CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT}};
+  start();
+  ck_assert_int_eq(cuMemPoolCreate(&pool, &props), CUDA_ERROR_INVALID_VALUE);
+  props.location.type = CU_MEM_LOCATION_TYPE_HOST;
+  props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  ck_assert_int_eq(cuMemPoolCreate(&pool, &props), CUDA_ERROR_INVALID_VALUE);
+  props.location = (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1};
+  ck_assert_int_eq(cuMemPoolCreate(&pool, &props), CUDA_ERROR_INVALID_DEVICE);
+  props.location.id = 0;
+  props.allocType = CU_MEM_ALLOCATION_TYPE_INVALID;
+  ck_assert_int_eq(cuMemPoolCreate(&pool, &props), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
+/* A pool that is destroyed lives until its last allocation is freed. */
+START_TEST(test_destroyed_with_live_allocations)
+{
+  CUmemoryPool pool;
+  CUdeviceptr p, q, r;
+  cuuint64_t bytes;
+  start();
+  pool = create(CU_MEM_LOCATION_TYPE_DEVICE, 0);
+  OK(cuMemAllocFromPoolAsync(&p, 4 << 20, pool, stream));
+  OK(cuMemAllocFromPoolAsync(&q, 2 << 20, pool, stream));
+  OK(cuMemPoolDestroy(pool));
+  ck_assert_uint_eq(used(), 6 << 20);
+  ck_assert_int_eq(cuMemAllocFromPoolAsync(&r, 512, pool, stream), CUDA_ERROR_INVALID_VALUE);
+  ck_assert_int_eq(
+      cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &bytes), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemsetD8Async(p, 1, 4 << 20, stream));
+  OK(cuMemFreeAsync(p, stream));
+  OK(cuStreamSynchronize(stream));
+  ck_assert_uint_eq(used(), 2 << 20);
+  OK(cuMemFree(q));
+  ck_assert_uint_eq(used(), 0);
+  OK(cuCtxSynchronize());
+  ck_assert_int_eq(cuMemPoolDestroy(pool), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
+START_TEST(test_pool_of_another_device)
+{
+  CUmemoryPool pool;
+  CUdeviceptr p;
+  CUcontext other;
+  int device = -1;
+  setenv("SIMCUDA_DEVICES", "2", 1);
+  start();
+  pool = create(CU_MEM_LOCATION_TYPE_DEVICE, 1);
+  OK(cuMemAllocFromPoolAsync(&p, 4 << 20, pool, stream));
+  ck_assert_uint_eq(used(), 0);
+  OK(cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p));
+  ck_assert_int_eq(device, 1);
+  OK(cuDevicePrimaryCtxRetain(&other, 1));
+  OK(cuCtxPushCurrent(other));
+  ck_assert_uint_eq(used(), 4 << 20);
+  OK(cuCtxPopCurrent(NULL));
+  OK(cuMemFreeAsync(p, stream));
+  OK(cuStreamSynchronize(stream));
+  OK(cuCtxPushCurrent(other));
+  ck_assert_uint_eq(used(), 0);
+}
+END_TEST
+
+START_TEST(test_largest_size_of_a_pool)
+{
+  CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+      .maxSize = 6 << 20};
+  CUmemoryPool pool;
+  CUdeviceptr p, q;
+  start();
+  OK(cuMemPoolCreate(&pool, &props));
+  OK(cuMemAllocFromPoolAsync(&p, 4 << 20, pool, stream));
+  ck_assert_int_eq(cuMemAllocFromPoolAsync(&q, 4 << 20, pool, stream), CUDA_ERROR_OUT_OF_MEMORY);
+  OK(cuMemAllocFromPoolAsync(&q, 2 << 20, pool, stream));
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("sim_mempool");
+  TCase *tests = tcase_create("mempool");
+  tcase_add_test(tests, test_gives_back_at_synchronization);
+  tcase_add_loop_test(
+      tests, test_host_pool_is_not_charged, CU_MEM_LOCATION_TYPE_HOST, CU_MEM_LOCATION_TYPE_HOST_NUMA + 1);
+  tcase_add_test(tests, test_pools_of_locations);
+  tcase_add_test(tests, test_create_errors);
+  tcase_add_test(tests, test_destroyed_with_live_allocations);
+  tcase_add_test(tests, test_pool_of_another_device);
+  tcase_add_test(tests, test_largest_size_of_a_pool);
+  suite_add_tcase(suite, tests);
+  return test_main(suite);
+}

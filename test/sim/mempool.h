@@ -1,0 +1,26 @@
+/*
+ * Memory pools: what the objects (mempool.c) and the allocations from them (mempool_alloc.c) share.
+ */
+#ifndef SIM_MEMPOOL_H
+#define SIM_MEMPOOL_H
+
+#include "sim.h"
+
+/* reserved == used + the sizes of `cached` <= max */
+struct CUmemPoolHandle_st {
+  bool is_default;
+  bool destroyed;       /* lives on until its last allocation is freed */
+  sim_device_t *device; /* NULL: in host memory, which is not charged */
+  CUmemLocation location;
+  uint64_t threshold, max;
+  uint64_t reserved, reserved_high, used, used_high;
+  sim_block_t *cached; /* freed, by pool_next; some frees may not have executed */
+  sim_pool_t *next;
+  int reuse[4];
+};
+
+extern sim_pool_t *sim_pools;
+bool sim_pool_is_usable(const sim_pool_t *pool);     /* it exists and is not destroyed */
+void sim_pool_trim(sim_pool_t *pool, uint64_t keep); /* of what is cached and whose free has executed */
+
+#endif

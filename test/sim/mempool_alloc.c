@@ -1,0 +1,186 @@
+/*
+ * Allocations from memory pools: cuMemAllocAsync and friends.
+ */
+#include "mempool.h"
+
+static uint64_t block_size(uint64_t bytes)
+{
+  uint64_t unit = bytes < SIM_LARGE ? SIM_GRANULE : SIM_PAGE;
+  return (bytes + unit - 1) & ~(unit - 1);
+}
+
+static bool is_reusable(const sim_block_t *block, const sim_stream_t *stream)
+{
+  return (block->free_at.stream == stream && block->free_at.id == stream->id) ||
+         sim_dep_done(&block->free_at);
+}
+
+static sim_block_t *take_cached(sim_pool_t *pool, uint64_t size, const sim_stream_t *stream)
+{
+  sim_block_t **best = NULL;
+  for (sim_block_t **link = &pool->cached; *link; link = &(*link)->pool_next) {
+    if ((*link)->size >= size && (*link)->size - size <= size / 4 &&
+        (!best || (*link)->size < (*best)->size) && is_reusable(*link, stream))
+      best = link;
+  }
+  if (!best)
+    return NULL;
+  sim_block_t *block = *best;
+  *best = block->pool_next;
+  return block;
+}
+
+static sim_block_t *new_block(const sim_pool_t *pool, const sim_stream_t *stream, uint64_t size)
+{
+  CUresult result;
+  if (size > pool->max - pool->reserved)
+    return NULL;
+  if (pool->device)
+    return sim_block_new(&pool->device->arena, pool->device, NULL, SIM_MEM_POOL, size, true, &result);
+  sim_block_t *block =
+      sim_block_new(&sim_host_arena, stream->ctx->device, NULL, SIM_MEM_POOL, size, false, &result);
+  if (block) {
+    block->on_host = true;
+    sim_block_dirty(block, 0, block->size); /* the host writes it unseen */
+  }
+  return block;
+}
+
+static CUresult alloc_from(
+    sim_call_t *call, CUdeviceptr *ret, size_t bytes, sim_pool_t *pool, CUstream handle)
+{
+  sim_stream_t *stream = sim_stream_get(call, handle);
+  CUresult result;
+  if (!stream)
+    return call->result;
+  if (!ret || bytes == 0 || !sim_pool_is_usable(pool))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (stream->kind == SIM_STREAM_LEGACY && stream->ctx->captures)
+    return sim_capture_implicit(stream->ctx);
+  if (stream->capture && !pool->device)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  if (stream->capture) {
+    sim_block_t *block =
+        sim_block_new(&pool->device->arena, pool->device, NULL, SIM_MEM_GRAPH, bytes, true, &result);
+    if (!block)
+      return result;
+    if (!sim_capture_alloc_node(stream, block, false)) {
+      sim_block_delete(block);
+      return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    }
+    *ret = block->node.key;
+    return CUDA_SUCCESS;
+  }
+  if (bytes > (pool->device ? sim_knobs.capacity[pool->device->ordinal] : sim_host_arena.size))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  uint64_t size = block_size(bytes);
+  sim_block_t *block = take_cached(pool, size, stream);
+  if (!block) {
+    block = new_block(pool, stream, size);
+    if (!block) { /* the driver's own way out: wait, give back what is idle, try again */
+      sim_sched_wait_ctx(stream->ctx);
+      for (sim_pool_t *other = sim_pools; other; other = other->next)
+        sim_pool_trim(other, 0);
+      block = new_block(pool, stream, size);
+    }
+    if (!block)
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    pool->reserved += block->size;
+    if (pool->reserved > pool->reserved_high)
+      pool->reserved_high = pool->reserved;
+  } else {
+    block->id = sim_block_next_id();
+    if (block->released)
+      block->valid_from = block->id;
+  }
+  block->pool = pool;
+  block->requested = bytes;
+  block->free_called = block->released = false;
+  pool->used += block->size;
+  if (pool->used > pool->used_high)
+    pool->used_high = pool->used;
+  *ret = block->node.key;
+  return sim_submit(call, stream, sim_op_new(SIM_OP_NOP));
+}
+
+SIM_FN2(cuMemAllocAsync, cuMemAllocAsync_ptsz, (CUdeviceptr * ret, size_t bytes, CUstream stream),
+    alloc_from(&call, ret, bytes, call.ctx->device->current_pool, stream), "%zu %s -> %llx", bytes,
+    sim_str_stream(stream), sim_str_out(ret, call.result))
+SIM_FN2(cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync_ptsz,
+    (CUdeviceptr * ret, size_t bytes, CUmemoryPool pool, CUstream stream),
+    alloc_from(&call, ret, bytes, pool, stream), "%zu %s -> %llx", bytes, sim_str_stream(stream),
+    sim_str_out(ret, call.result))
+
+/* The free has its turn in the stream: from now on the memory belongs to nobody, unless it was given out
+ * again before (in that stream), and then it has another id. */
+void sim_pool_free_executed(uint64_t address, uint64_t id)
+{
+  sim_block_t *block = sim_arena_find(address);
+  if (!block || id < block->valid_from || id > block->id)
+    return;
+  if (block->kind != SIM_MEM_POOL) {
+    sim_block_delete(block);
+    return;
+  }
+  block->valid_from = id + 1;
+  block->released = block->id == id;
+}
+
+static void submit_free(sim_stream_t *stream, const sim_block_t *block)
+{
+  sim_op_t *op = sim_op_new(SIM_OP_FREE);
+  op->dst.address = block->node.key;
+  op->dst.block = block->id;
+  sim_sched_submit(stream, op);
+}
+
+/* stream NULL: cuMemFree, which does not wait for anything here; the program promised that the memory is not
+ * in use. */
+CUresult sim_pool_free(sim_call_t *call, sim_block_t *block, sim_stream_t *stream)
+{
+  sim_pool_t *pool = block->pool;
+  block->free_called = true;
+  pool->used -= block->size;
+  block->pool_next = pool->cached;
+  pool->cached = block;
+  if (!stream) {
+    block->released = true;
+    block->valid_from = block->id + 1;
+    block->free_at = sim_dep_now(call->ctx->legacy);
+    block->free_at.seq = 0; /* reached: usable everywhere */
+    sim_pool_trim(pool, pool->threshold);
+    return CUDA_SUCCESS;
+  }
+  submit_free(stream, block);
+  block->free_at = sim_dep_now(stream);
+  return CUDA_SUCCESS;
+}
+
+static CUresult free_async(sim_call_t *call, CUdeviceptr address, CUstream handle)
+{
+  sim_stream_t *stream = sim_stream_get(call, handle);
+  if (!stream)
+    return call->result;
+  if (stream->kind == SIM_STREAM_LEGACY && stream->ctx->captures)
+    return sim_capture_implicit(stream->ctx);
+  sim_block_t *block = sim_arena_find(address);
+  if (!block || block->node.key != address || block->free_called)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (stream->capture) {
+    if (block->kind != SIM_MEM_GRAPH)
+      return CUDA_ERROR_INVALID_VALUE;
+    return sim_capture_alloc_node(stream, block, true) ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  }
+  if (block->kind == SIM_MEM_POOL)
+    return sim_pool_free(call, block, stream);
+  if (block->kind == SIM_MEM_GRAPH)
+    return CUDA_SUCCESS; /* the address stays the graph's */
+  if (block->kind != SIM_MEM_DEVICE)
+    return CUDA_ERROR_INVALID_VALUE;
+  block->free_called = true;
+  submit_free(stream, block);
+  return CUDA_SUCCESS;
+}
+
+SIM_FN2(cuMemFreeAsync, cuMemFreeAsync_ptsz, (CUdeviceptr address, CUstream stream),
+    free_async(&call, address, stream), "%s %s", sim_str_ptr(address), sim_str_stream(stream))
