@@ -71,5 +71,23 @@ gp_context_t *gp_current_context(gp_engine_t *engine)
 
 gp_context_t *gp_known_context(gp_engine_t *engine, CUcontext handle)
 {
-  return handle ? gp_engine_find_context(engine, handle) : gp_current_context(engine);
+  unsigned long long id = 0;
+
+  if (!handle)
+    return gp_current_context(engine);
+  if (GP_REAL(cuCtxGetId) && GP_REAL(cuCtxGetId)(handle, &id) != CUDA_SUCCESS)
+    return NULL;
+  gp_context_t *context = gp_engine_find_context(engine, handle);
+  return context && gp_context_id(context) == id ? context : NULL;
+}
+
+gp_context_t *gp_stream_context(gp_engine_t *engine, CUstream stream)
+{
+  CUcontext handle = NULL;
+
+  if (!stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD || !GP_REAL(cuStreamGetCtx))
+    return gp_current_context(engine); /* streams of that kind are in each context; the driver is older than 9.2 */
+  if (GP_REAL(cuStreamGetCtx)(stream, &handle) != CUDA_SUCCESS || !handle)
+    return NULL;
+  return gp_known_context(engine, handle);
 }

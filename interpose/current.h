@@ -13,6 +13,12 @@ gp_context_t *gp_current_context(gp_engine_t *engine);
 /* The record of a context that may not be current, or NULL if it was never seen. handle NULL: the current one. */
 gp_context_t *gp_known_context(gp_engine_t *engine, CUcontext handle);
 
+/*
+ * The record of the context that a stream belongs to, or NULL as above. The handle must be one that may be given to the
+ * driver. No call here is prohibited during a capture.
+ */
+gp_context_t *gp_stream_context(gp_engine_t *engine, CUstream stream);
+
 /* Contexts that the program created itself, as opposed to the devices' primary ones. */
 void gp_user_context_created(CUcontext handle);
 void gp_user_context_destroyed(CUcontext handle);

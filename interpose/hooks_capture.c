@@ -1,72 +1,126 @@
 /*
- * Stream captures: while one is active nothing is pooled and we make no driver call of our own, because many calls are
+ * Stream captures: while one is running nothing is pooled and we make no driver call of our own, because many calls are
  * prohibited then and would invalidate the program's capture.
  *
  * The capture is counted before the driver is asked, so that no call of ours can slip in between; taken back if it
- * did not begin. It ends with a successful cuStreamEndCapture, or with one that reports that it had become invalid.
+ * did not begin. It ends when the driver says so, with its stream, or with its context (gp_engine_suspend_in).
  */
+#include "interpose/captures.h"
 #include "interpose/hooks.h"
 #include "interpose/library.h"
 #include "interpose/real.h"
 
-#define BEGIN_CAPTURE(symbol, ...)                                                                           \
+static CUresult began(gp_engine_t *engine, gp_capture_t *capture, CUresult result)
+{
+  if (capture && result == CUDA_SUCCESS)
+    gp_capture_put(engine, capture);
+  else
+    gp_capture_finish(engine, capture);
+  return result;
+}
+
+#define BEGIN_CAPTURE(symbol, per_thread, stream, ...)                                                       \
   gp_engine_t *engine = gp_library_engine();                                                                 \
-  if (engine)                                                                                                \
-    gp_engine_suspend(engine);                                                                         \
-  CUresult result = GP_REAL_CALL(symbol, __VA_ARGS__);                                                       \
-  if (engine && result != CUDA_SUCCESS)                                                                      \
-    gp_engine_resume(engine);                                                                           \
-  return result
+  gp_capture_t *capture = engine ? gp_capture_begin(engine, stream, per_thread) : NULL;                      \
+  return began(engine, capture, GP_REAL_CALL(symbol, __VA_ARGS__))
 
 CUresult CUDAAPI hook_cuStreamBeginCapture(CUstream stream)
 {
-  BEGIN_CAPTURE(cuStreamBeginCapture, stream);
+  BEGIN_CAPTURE(cuStreamBeginCapture, false, stream, stream);
 }
 
 CUresult CUDAAPI hook_cuStreamBeginCapture_ptsz(CUstream stream)
 {
-  BEGIN_CAPTURE(cuStreamBeginCapture_ptsz, stream);
+  BEGIN_CAPTURE(cuStreamBeginCapture_ptsz, true, stream, stream);
 }
 
 CUresult CUDAAPI hook_cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
 {
-  BEGIN_CAPTURE(cuStreamBeginCapture_v2, stream, mode);
+  BEGIN_CAPTURE(cuStreamBeginCapture_v2, false, stream, stream, mode);
 }
 
 CUresult CUDAAPI hook_cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode)
 {
-  BEGIN_CAPTURE(cuStreamBeginCapture_v2_ptsz, stream, mode);
+  BEGIN_CAPTURE(cuStreamBeginCapture_v2_ptsz, true, stream, stream, mode);
 }
 
 CUresult CUDAAPI hook_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode *nodes,
     const void *edges, size_t count, CUstreamCaptureMode mode)
 {
-  BEGIN_CAPTURE(cuStreamBeginCaptureToGraph, stream, graph, nodes, edges, count, mode);
+  BEGIN_CAPTURE(cuStreamBeginCaptureToGraph, false, stream, stream, graph, nodes, edges, count, mode);
 }
 
 CUresult CUDAAPI hook_cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, const CUgraphNode *nodes,
     const void *edges, size_t count, CUstreamCaptureMode mode)
 {
-  BEGIN_CAPTURE(cuStreamBeginCaptureToGraph_ptsz, stream, graph, nodes, edges, count, mode);
+  BEGIN_CAPTURE(cuStreamBeginCaptureToGraph_ptsz, true, stream, stream, graph, nodes, edges, count, mode);
 }
 
-static CUresult ended(CUresult result)
+/*
+ * Whether cuStreamEndCapture, which answered result, has left the stream without a capture. Errors that the
+ * documentation of captures names say so; for any other the driver is asked, about a handle that the program has just
+ * used. If it does not know, the capture runs on: it will end with its stream.
+ */
+static bool is_over(CUresult result, CUstream stream, bool per_thread)
 {
-  gp_engine_t *engine = gp_library_engine();
-  if (engine && (result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
-                    result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED))
-    gp_engine_resume(engine);
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+
+  switch (result) {
+  case CUDA_SUCCESS:
+  case CUDA_ERROR_STREAM_CAPTURE_INVALIDATED:
+  case CUDA_ERROR_STREAM_CAPTURE_UNJOINED: return true;
+  case CUDA_ERROR_STREAM_CAPTURE_UNMATCHED:
+  case CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD: return false;
+  default: break;
+  }
+  CUresult asked = per_thread ? GP_REAL_CALL(cuStreamIsCapturing_ptsz, stream, &status)
+                              : GP_REAL_CALL(cuStreamIsCapturing, stream, &status);
+  return asked == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+static CUresult ended(gp_engine_t *engine, gp_capture_t *capture, CUresult result, bool over)
+{
+  if (capture && !over)
+    gp_capture_put(engine, capture);
+  else
+    gp_capture_finish(engine, capture);
+  if (engine)
+    gp_engine_note_result(engine, (int)result);
   return result;
 }
 
 CUresult CUDAAPI hook_cuStreamEndCapture(CUstream stream, CUgraph *graph)
 {
-  (void)gp_library_engine();
-  return ended(GP_REAL_CALL(cuStreamEndCapture, stream, graph));
+  gp_engine_t *engine = gp_library_engine();
+  gp_capture_t *capture = engine ? gp_capture_take(engine, stream, false) : NULL;
+  CUresult result = GP_REAL_CALL(cuStreamEndCapture, stream, graph);
+  return ended(engine, capture, result, capture && is_over(result, stream, false));
 }
 
 CUresult CUDAAPI hook_cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph)
 {
-  (void)gp_library_engine();
-  return ended(GP_REAL_CALL(cuStreamEndCapture_ptsz, stream, graph));
+  gp_engine_t *engine = gp_library_engine();
+  gp_capture_t *capture = engine ? gp_capture_take(engine, stream, true) : NULL;
+  CUresult result = GP_REAL_CALL(cuStreamEndCapture_ptsz, stream, graph);
+  return ended(engine, capture, result, capture && is_over(result, stream, true));
+}
+
+/*
+ * The stream in which a capture began is the only one that can end it. Another stream of the capture may go: that
+ * invalidates the capture, which runs on until it is ended.
+ */
+CUresult CUDAAPI hook_cuStreamDestroy(CUstream stream)
+{
+  gp_engine_t *engine = gp_library_engine();
+  gp_capture_t *capture = engine ? gp_capture_take(engine, stream, false) : NULL;
+  CUresult result = GP_REAL_CALL(cuStreamDestroy, stream);
+  return ended(engine, capture, result, result == CUDA_SUCCESS);
+}
+
+CUresult CUDAAPI hook_cuStreamDestroy_v2(CUstream stream)
+{
+  gp_engine_t *engine = gp_library_engine();
+  gp_capture_t *capture = engine ? gp_capture_take(engine, stream, false) : NULL;
+  CUresult result = GP_REAL_CALL(cuStreamDestroy_v2, stream);
+  return ended(engine, capture, result, result == CUDA_SUCCESS);
 }

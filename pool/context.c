@@ -81,6 +81,11 @@ gp_context_t *gp_engine_context(gp_engine_t *engine, const gp_driver_context_t *
   return made;
 }
 
+uint64_t gp_context_id(const gp_context_t *context)
+{
+  return context->driver.id;
+}
+
 bool gp_context_is_lost(const gp_context_t *context)
 {
   return atomic_load_explicit(&context->lost, memory_order_acquire);
@@ -113,8 +118,10 @@ void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
     return;
   gp_lock_take(&engine->contexts_lock);
   bool already = atomic_exchange(&context->lost, true);
-  if (!already)
+  if (!already) {
     gp_list_remove(&context->live_link);
+    gp_suspend_context_lost(engine, context);
+  }
   gp_lock_release(&engine->contexts_lock);
   if (already)
     return;

@@ -41,6 +41,9 @@ gp_context_t *gp_engine_context(gp_engine_t *engine, const gp_driver_context_t *
 /* The record of a handle, or NULL if the handle is unknown. */
 gp_context_t *gp_engine_find_context(gp_engine_t *engine, const void *handle);
 
+/* The driver's id that the record was made with; 0 for a driver without ids. */
+uint64_t gp_context_id(const gp_context_t *context);
+
 /*
  * The context is gone (destroyed, reset): all its memory went with it. Forgets its blocks without a driver call.
  * NULL and a context already lost are legal.
@@ -105,6 +108,14 @@ void gp_engine_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t tok
 void gp_engine_suspend(gp_engine_t *engine);
 void gp_engine_resume(gp_engine_t *engine);
 bool gp_engine_is_suspended(const gp_engine_t *engine);
+
+/*
+ * The same for something that lives in a context and cannot outlive it, as a capture does: the suspension ends with
+ * the context at the latest. Returns its owner, to be passed to resume_in once: the context, or NULL if that is NULL
+ * or lost already, when nothing but resume_in ends it. resume_in after the owner's end does nothing.
+ */
+gp_context_t *gp_engine_suspend_in(gp_engine_t *engine, gp_context_t *context);
+void gp_engine_resume_in(gp_engine_t *engine, gp_context_t *owner);
 
 /* An address on its way to the driver; who is given the same address next waits until that has been recorded. */
 typedef struct gp_release {

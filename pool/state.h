@@ -91,6 +91,7 @@ struct gp_context {
   gp_bins_t bins;
   gp_fence_t fence;
   _Atomic uint64_t completed;
+  int suspensions; /* of the engine's, those that end with this context; under contexts_lock, 0 once lost */
   atomic_bool lost;
 };
 
@@ -167,6 +168,7 @@ static inline uint64_t gp_now(const gp_engine_t *engine)
  */
 bool gp_engine_enter(gp_engine_t *engine);
 void gp_engine_leave(gp_engine_t *engine);
+void gp_suspend_context_lost(gp_engine_t *engine, gp_context_t *context); /* with contexts_lock held */
 bool gp_engine_forwards(const gp_engine_t *engine); /* dead, or suspended */
 
 /* record.c: block records */

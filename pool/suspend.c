@@ -24,18 +24,54 @@ void gp_engine_leave(gp_engine_t *engine)
   atomic_fetch_sub(&engine->own_calls, 1);
 }
 
-void gp_engine_suspend(gp_engine_t *engine)
+/* The suspension is counted already. */
+static void await_own_calls(gp_engine_t *engine)
 {
-  atomic_fetch_add(&engine->suspensions, 1);
   while (atomic_load(&engine->own_calls) > 0)
     sched_yield(); /* a driver call of another thread, which does not wait for us */
 }
 
+void gp_engine_suspend(gp_engine_t *engine)
+{
+  atomic_fetch_add(&engine->suspensions, 1);
+  await_own_calls(engine);
+}
+
 void gp_engine_resume(gp_engine_t *engine)
 {
-  int suspensions = atomic_load(&engine->suspensions);
-  while (suspensions > 0 && !atomic_compare_exchange_weak(&engine->suspensions, &suspensions, suspensions - 1)) {
+  int before = atomic_fetch_sub(&engine->suspensions, 1);
+  gp_assert(before > 0);
+  (void)before;
+}
+
+gp_context_t *gp_engine_suspend_in(gp_engine_t *engine, gp_context_t *context)
+{
+  gp_lock_take(&engine->contexts_lock);
+  if (context && atomic_load(&context->lost))
+    context = NULL;
+  if (context)
+    context->suspensions++;
+  atomic_fetch_add(&engine->suspensions, 1);
+  gp_lock_release(&engine->contexts_lock);
+  await_own_calls(engine);
+  return context;
+}
+
+void gp_engine_resume_in(gp_engine_t *engine, gp_context_t *owner)
+{
+  gp_lock_take(&engine->contexts_lock);
+  if (!owner || owner->suspensions > 0) { /* else it went with its owner */
+    if (owner)
+      owner->suspensions--;
+    gp_engine_resume(engine);
   }
+  gp_lock_release(&engine->contexts_lock);
+}
+
+void gp_suspend_context_lost(gp_engine_t *engine, gp_context_t *context)
+{
+  atomic_fetch_sub(&engine->suspensions, context->suspensions);
+  context->suspensions = 0;
 }
 
 bool gp_engine_is_suspended(const gp_engine_t *engine)

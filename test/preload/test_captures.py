@@ -1,0 +1,71 @@
+"""Stream captures end in many ways. The pool stands aside while one runs, and no longer."""
+
+import unittest
+
+from harness import PreloadCase, count_actions, stats_of
+
+PROBES = {  # case of capture_ends -> allocations that it makes while a capture runs and that succeed
+    "ended": 1, "destroyed": 1, "destroyed_v1": 0, "destroyed_and_made_again": 1, "destroy_refused": 1,
+    "context_destroyed": 1, "context_destroyed_elsewhere": 1, "primary_reset": 1, "primary_released": 1,
+    "primary_released_once": 2, "unjoined": 0, "unmatched": 1, "member_destroyed": 1, "invalidated": 0,
+    "two_captures": 1, "begun_twice": 1, "never_begun": 0, "without_graph": 1, "wrong_thread": 1,
+    "ended_by_another_thread": 1, "thread_ended": 1, "per_thread": 2, "per_context": 2,
+}
+
+
+class Captures(PreloadCase):
+    def expect_same(self, case, probes, **settings):
+        """As without the library; what was asked for during the capture is the driver's, what came after is pooled."""
+        plain = self.run_program("capture_ends", case, preload=None, timeout=60, **settings)
+        run = self.run_program("capture_ends", case, timeout=60, **settings)
+        self.assertEqual((run.status, run.out), (plain.status, plain.out))
+        self.expect_clean(run)
+        snapshot = run.snapshot()
+        self.expect_valid(snapshot)
+        self.assertEqual(count_actions(snapshot).get("passthrough_alloc", 0), probes, run.out)
+        stats = stats_of(snapshot)
+        self.assertEqual((stats["cache_misses"], stats["cache_hits"]), (1, 2), "pooled again when it had ended")
+        return run
+
+    def test_every_end(self):
+        self.assertEqual(set(self.run_program("capture_ends", preload=None).out.split()), set(PROBES))
+        for case, probes in PROBES.items():
+            for driver in ("11040", "12040", "13000"):
+                with self.subTest(case=case, driver=driver):
+                    self.expect_same(case, probes, SIMCUDA_DRIVER=driver)
+
+    def test_end_that_fails(self):
+        """The driver is asked whether the capture still runs: it does in all of these, until it is ended otherwise."""
+        for code in ("2", "1", "800"):
+            with self.subTest(code=code):
+                self.expect_same("unmatched", 1, SIMCUDA_FAIL="cuStreamEndCapture:%s@1" % code)
+                self.expect_same("without_graph", 1, SIMCUDA_FAIL="cuStreamEndCapture:%s@1" % code)
+
+    def test_destroy_that_fails(self):
+        plain = self.run_program("capture_ends", "destroyed", preload=None, SIMCUDA_FAIL="cuStreamDestroy_v2:2@1")
+        run = self.run_program("capture_ends", "destroyed", SIMCUDA_FAIL="cuStreamDestroy_v2:2@1")
+        self.assertEqual((run.status, run.out), (plain.status, plain.out))
+        self.assertEqual(stats_of(run.snapshot())["cache_hits"], 0, "the capture runs on")
+
+    def test_begin_that_fails(self):
+        for code in ("2", "900"):
+            plain = self.run_program("capture_ends", "destroyed_v1", preload=None,
+                                     SIMCUDA_FAIL="cuStreamBeginCapture_v2:%s@1" % code)
+            run = self.run_program("capture_ends", "destroyed_v1", SIMCUDA_FAIL="cuStreamBeginCapture_v2:%s@1" % code)
+            self.assertEqual((run.status, run.out), (plain.status, plain.out))
+            self.assertEqual(stats_of(run.snapshot())["cache_hits"], 2)
+
+    def test_nothing_of_ours_while_one_runs(self):
+        """Between begin and end the driver gets the program's calls, and questions that no capture prohibits."""
+        allowed = {"cuStreamBeginCapture_v2", "cuMemAlloc_v2", "cuMemFree_v2", "cuStreamEndCapture", "cuCtxGetCurrent",
+                   "cuCtxGetId", "cuCtxGetDevice"}
+        run = self.run_program("capture_ends", "ended", log=True, MAX_DEFERRED="0")
+        with open(run.log) as file:
+            names = [line.split()[0] for line in file]
+        during = names[names.index("cuStreamBeginCapture_v2"):names.index("cuStreamEndCapture")]
+        self.assertIn("cuMemAlloc_v2", during)
+        self.assertEqual(set(during) - allowed, set())
+
+
+if __name__ == "__main__":
+    unittest.main()
