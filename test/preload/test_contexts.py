@@ -1,0 +1,41 @@
+"""Contexts come into use, end, and come back under the same handle: whose work is waited for, and whose memory it is."""
+
+import unittest
+
+from harness import PreloadCase, UNSAFE_LIBRARY
+
+SEEDS = ("1", "2", "3", "4")
+COME_INTO_USE = ("push", "push_v1", "set", "create", "create_v3", "create_v4")
+
+
+class Waits(PreloadCase):
+    def expect_copy(self, *args, **settings):
+        run = self.run_program("waits", *args, timeout=60, **settings)
+        self.assertEqual((run.status, run.out), (0, "the copy holds 1\n"), run.err)
+        self.expect_clean(run)
+
+    def test_a_wait_happens_in_the_context_it_is_for(self):
+        """Freed while another context is current. Before 12.5 there is no fence: the host waits."""
+        for settings in ({"REUSE": "strict"}, {"MAX_DEFERRED": "0"}):
+            for driver in ("12040", "13000"):
+                for seed in SEEDS:
+                    with self.subTest(driver=driver, seed=seed, **settings):
+                        self.expect_copy("free", SIMCUDA_DRIVER=driver, SIMCUDA_SEED=seed, **settings)
+
+    def test_every_context_in_use_is_waited_for(self):
+        for how in COME_INTO_USE:
+            for driver in ("11040", "12040", "13000"):
+                for seed in SEEDS:
+                    with self.subTest(how=how, driver=driver, seed=seed):
+                        self.expect_copy(how, SIMCUDA_DRIVER=driver, SIMCUDA_SEED=seed)
+
+    def test_the_programs_notice(self):
+        """Without the rules of reuse the copy is of the next owner's memory."""
+        for how in ("free",) + COME_INTO_USE:
+            with self.subTest(how=how):
+                runs = [self.run_program("waits", how, preload=UNSAFE_LIBRARY, SIMCUDA_SEED=seed) for seed in SEEDS]
+                self.assertTrue(any(run.status != 0 or run.sim["corrupt_stamps"] for run in runs))
+
+
+if __name__ == "__main__":
+    unittest.main()
