@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "interpose/driver_cuda.h"
+#include "interpose/injection.h"
+#include "interpose/process.h"
 #include "interpose/real.h"
 #include "interpose/report.h"
 #include "pool/util/log.h"
@@ -47,7 +49,7 @@ static void log_problem(void *arg, bool malformed, const char *message)
 /* GPUPOOL_LOG, opened for appending; stderr if it is not set or cannot be opened. */
 static int open_log(void)
 {
-  char path[GP_PATH_BYTES];
+  static char path[GP_PATH_BYTES]; /* under start_lock; the first call may come from a thread with a small stack */
   const gp_option_value_t *value = &options.values[GP_OPTION_log];
 
   if (value->source == GP_OPTION_FROM_DEFAULT)
@@ -72,9 +74,10 @@ static _Thread_local bool forking __attribute__((tls_model("initial-exec"))); /*
 
 static void fork_prepare(void)
 {
-  forking = atomic_load(&state) == LIBRARY_ACTIVE;
-  if (forking)
-    gp_engine_fork_prepare(the_engine);
+  if (forking || atomic_load(&state) != LIBRARY_ACTIVE)
+    return;
+  gp_engine_fork_prepare(the_engine);
+  forking = true;
 }
 
 static void fork_parent(void)
@@ -84,15 +87,33 @@ static void fork_parent(void)
   forking = false;
 }
 
-/* CUDA does not work in the child of a process that has used it, and its memory is the parent's: stand aside. */
+/*
+ * CUDA does not work in the child of a process that has used it, and its memory is the parent's: for good, whatever the
+ * library was doing. After a clone() without fork()'s handlers our locks may be held by threads that are not here.
+ */
+static void abandon(void)
+{
+  if (atomic_exchange(&state, LIBRARY_OFF) == LIBRARY_ACTIVE && the_recorder)
+    gp_recorder_fork_child(the_recorder);
+}
+
 static void fork_child(void)
 {
-  if (!forking)
-    return;
   fork_parent();
-  gp_recorder_fork_child(the_recorder);
-  atomic_store(&state, LIBRARY_OFF);
+  abandon();
 }
+
+/* Beside a tool that watches the driver's calls there is no pooling; limits and the record remain. */
+static void make_way_for_tools(void)
+{
+  char text[512];
+  if (!gp_injection_find(text, sizeof(text)))
+    return;
+  gp_log(GP_LOG_ERROR, "%s: a tool watches the CUDA calls of this process; nothing is pooled", text);
+  gp_engine_stand_aside(the_engine);
+}
+
+static void finish(void);
 
 static library_state_t start(void)
 {
@@ -120,19 +141,20 @@ static library_state_t start(void)
     gp_recorder_attach(the_recorder, the_engine);
     gp_recorder_set_versions(the_recorder, version, 0);
   }
-  pthread_atfork(fork_prepare, fork_parent, fork_child);
+  make_way_for_tools();
+  (void)at_quick_exit(finish); /* no destructors run there; without memory for it there is no report */
   return LIBRARY_ACTIVE;
 }
 
-gp_engine_t *gp_library_engine(void)
+/* The first call in this process, or one while another thread makes it. */
+static __attribute__((noinline)) gp_engine_t *engine_slowly(void)
 {
-  library_state_t now = atomic_load_explicit(&state, memory_order_acquire);
-
-  if (now == LIBRARY_ACTIVE)
-    return the_engine;
+  if (!gp_process_is_ours())
+    abandon();
   /* The caller goes on with GP_REAL; without a driver it reports an error, and the start waits until there is one. */
-  if (!gp_real_bind() || now == LIBRARY_OFF || starting)
+  if (!gp_real_bind() || atomic_load(&state) == LIBRARY_OFF || starting)
     return NULL;
+  gp_process_watch(fork_prepare, fork_parent, fork_child); /* before the lock, which a child could inherit */
   starting = true;
   pthread_mutex_lock(&start_lock);
   if (atomic_load(&state) == LIBRARY_NEW)
@@ -142,21 +164,28 @@ gp_engine_t *gp_library_engine(void)
   return atomic_load(&state) == LIBRARY_ACTIVE ? the_engine : NULL;
 }
 
+gp_engine_t *gp_library_engine(void)
+{
+  if (atomic_load_explicit(&state, memory_order_acquire) == LIBRARY_ACTIVE && gp_process_is_ours())
+    return the_engine;
+  return engine_slowly();
+}
+
 void gp_library_stand_aside(void)
 {
-  if (atomic_load(&state) == LIBRARY_ACTIVE)
+  if (atomic_load(&state) == LIBRARY_ACTIVE && gp_process_is_ours())
     gp_engine_stand_aside(the_engine);
   else
-    atomic_store(&state, LIBRARY_OFF);
+    abandon();
 }
 
 /*
- * At exit: after the program's own exit handlers, so that what they free is seen. No driver call, and nothing is given
- * back: the driver may be gone, and the memory goes with the process.
+ * At exit, as a destructor: after the program's own exit handlers, so that what they free is seen. No driver call, and
+ * nothing is given back: the driver may be gone, and the memory goes with the process.
  */
 __attribute__((destructor)) static void finish(void)
 {
-  if (atomic_load(&state) != LIBRARY_ACTIVE)
+  if (atomic_load(&state) != LIBRARY_ACTIVE || !gp_process_is_ours())
     return;
   if (!gp_engine_is_free(the_engine)) {
     gp_log(GP_LOG_ERROR, "the program ended in the middle of an allocation; no snapshot is written");

@@ -73,8 +73,9 @@ gp_context_t *gp_engine_context(gp_engine_t *engine, const gp_driver_context_t *
   uint64_t bit = UINT64_C(1) << made->device->ordinal;
   if (!(atomic_fetch_or(&engine->device_mask, bit) & bit)) {
     gp_lock_take(&made->device->lock);
+    gp_detail_t mode = engine->strict ? GP_DETAIL_MODE_STRICT : GP_DETAIL_MODE_CONTEXT;
     gp_event_device(engine, made->device->ordinal, GP_ACTION_MODE,
-        engine->strict ? GP_DETAIL_MODE_STRICT : GP_DETAIL_MODE_CONTEXT, 0, gp_now(engine));
+        atomic_load(&engine->dead) ? GP_DETAIL_MODE_DEAD : mode, 0, gp_now(engine));
     gp_lock_release(&made->device->lock);
   }
   gp_limit_resolve(engine, made);

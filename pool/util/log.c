@@ -1,9 +1,11 @@
 #include "pool/util/log.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static atomic_int log_verbose;
@@ -37,6 +39,22 @@ static void write_all(const char *text, size_t length)
   }
 }
 
+/* A pipe that nobody reads any more must not end the program either: the signal of our own write is taken back. */
+static void write_without_signal(const char *text, size_t length)
+{
+  sigset_t pipe_only, mask, pending;
+  const struct timespec no_time = {0};
+
+  (void)sigemptyset(&pipe_only);         /* these four cannot fail */
+  (void)sigaddset(&pipe_only, SIGPIPE);
+  (void)sigpending(&pending);
+  (void)pthread_sigmask(SIG_BLOCK, &pipe_only, &mask);
+  write_all(text, length);
+  if (sigismember(&pending, SIGPIPE) != 1)
+    (void)sigtimedwait(&pipe_only, NULL, &no_time); /* mostly there is none */
+  (void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
+}
+
 void gp_vlog(gp_log_level_t level, const char *format, va_list arguments)
 {
   char text[GP_LOG_LINE_BYTES];
@@ -59,7 +77,7 @@ void gp_vlog(gp_log_level_t level, const char *format, va_list arguments)
   if (length > room)
     length = room;
   length += snprintf(text + length, sizeof(text) - (size_t)length, "%s\n", last);
-  write_all(text, (size_t)length);
+  write_without_signal(text, (size_t)length);
   errno = saved_errno;
 }
 

@@ -1,0 +1,39 @@
+#include "interpose/process.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18 /* Linux 4.14 */
+#endif
+
+static const unsigned char always = 1;
+const unsigned char *gp_process_mark __attribute__((visibility("hidden"))) = &always;
+
+static atomic_bool watching;
+
+/* A page that the kernel gives to children as zeros. Several threads may make one; the first is kept. */
+static void make_mark(void)
+{
+  const unsigned char *expected = &always;
+  size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+  unsigned char *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+  if (page == MAP_FAILED)
+    return;
+  *page = 1;
+  if (madvise(page, bytes, MADV_WIPEONFORK) != 0 ||
+      !__atomic_compare_exchange_n(&gp_process_mark, &expected, page, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+    (void)munmap(page, bytes); /* ours, and nobody has seen it */
+}
+
+void gp_process_watch(void (*prepare)(void), void (*parent)(void), void (*child)(void))
+{
+  if (atomic_load_explicit(&watching, memory_order_acquire))
+    return;
+  make_mark();
+  (void)pthread_atfork(prepare, parent, child); /* no memory: children are told apart by the mark alone */
+  atomic_store_explicit(&watching, true, memory_order_release);
+}
