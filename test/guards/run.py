@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""Removes each guard against a hazard from a copy of the tree and shows that its test notices.
+
+    test/guards/run.py [--only PATTERN] [--build DIR]    every guard, or those whose name, file or sentence matches
+    test/guards/run.py --list                            what there is
+    test/guards/run.py --check BUILD                     only that the edits apply and the tests exist in that build
+
+The tables are the JSON files beside this one, each a list of
+
+    {"guard": "H3", "what": "a sentence", "file": "path", "find": "text that occurs once in it", "replace": "text",
+     "test": "Meson test, or a list", "case": "Class.test_name (optional: only this case of a Python test)"}
+
+The named tests have to be green before. For each entry the edit is applied, the tree built, the tests run, and the edit
+taken back. Red is a test that ran and failed, or ran past the limit; an edit that does not apply or does not compile, and
+a test that stays green or was skipped, make the run fail.
+"""
+
+import argparse
+import glob
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCE = os.path.dirname(os.path.dirname(HERE))
+LIMIT_S = 240
+FIELDS = {"guard": str, "what": str, "file": str, "find": str, "replace": str, "test": (str, list)}
+
+
+class Problem(Exception):
+    pass
+
+
+def read_tables(folder=HERE):
+    entries = []
+    for path in sorted(glob.glob(os.path.join(folder, "*.json"))):
+        with open(path) as file:
+            table = json.load(file)
+        for entry in table:
+            for field, kind in FIELDS.items():
+                if not isinstance(entry.get(field), kind):
+                    raise Problem("%s: an entry has no valid \"%s\": %s" % (path, field, entry.get("guard")))
+            unknown = set(entry) - set(FIELDS) - {"case"}
+            if unknown:
+                raise Problem("%s: %s: unknown field %s" % (path, entry["guard"], sorted(unknown)[0]))
+            entry["tests"] = [entry["test"]] if isinstance(entry["test"], str) else entry["test"]
+        entries += table
+    return entries
+
+
+def edited(tree, entry):
+    """The file's text with and without the guard."""
+    with open(os.path.join(tree, entry["file"])) as file:
+        text = file.read()
+    count = text.count(entry["find"])
+    if count != 1:
+        raise Problem("its text is found %d times in %s" % (count, entry["file"]))
+    if entry["find"] == entry["replace"]:
+        raise Problem("it changes nothing")
+    return text, text.replace(entry["find"], entry["replace"])
+
+
+def check(entries, build):
+    """Problems of the tables that show without a build of each: texts, names of tests and cases."""
+    with open(os.path.join(build, "meson-info", "intro-tests.json")) as file:
+        tests = {test["name"]: test["cmd"] for test in json.load(file)}
+    problems = []
+    for entry in entries:
+        try:
+            edited(SOURCE, entry)
+        except (Problem, OSError) as problem:
+            problems.append("%s: %s" % (entry["guard"], problem))
+        for name in entry["tests"]:
+            if name not in tests:
+                problems.append("%s: there is no test %s" % (entry["guard"], name))
+            elif "case" in entry:
+                scripts = [word for word in tests[name] if word.endswith(".py")]
+                method = entry["case"].split(".")[-1]
+                if not any("def %s(" % method in open(script).read() for script in scripts):
+                    problems.append("%s: test %s has no case %s" % (entry["guard"], name, entry["case"]))
+    return problems
+
+
+def copy_tree(to):
+    """Tracked files, and new ones that git does not ignore; what has not changed is not touched."""
+    names = subprocess.run(["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=SOURCE, check=True,
+                           stdout=subprocess.PIPE).stdout.decode().split("\0")
+    for name in names:
+        source, target = os.path.join(SOURCE, name), os.path.join(to, name)
+        if not name or not os.path.isfile(source):
+            continue
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        with open(source, "rb") as file:
+            content = file.read()
+        if os.path.exists(target):
+            with open(target, "rb") as file:
+                if file.read() == content:
+                    continue
+        shutil.copy(source, target)
+
+
+def run_quietly(command, limit_s=None):
+    """Status and output; None as status: it ran past the limit and was ended with all that it had started."""
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               universal_newlines=True, errors="replace", start_new_session=True)
+    try:
+        out, _ = process.communicate(timeout=limit_s)
+        return process.returncode, out
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        return None, process.communicate()[0]
+
+
+class Tree:
+    """A copy of the tree and a build of it."""
+
+    def __init__(self, folder):
+        self.source = os.path.join(folder, "tree")
+        self.build = os.path.join(folder, "build")
+        copy_tree(self.source)
+        if not os.path.exists(os.path.join(self.build, "build.ninja")):
+            self.must("meson", "setup", self.build, self.source, "-Ddebug_level=3")
+        self.must("ninja", "-C", self.build)
+
+    def must(self, *command):
+        status, out = run_quietly(list(command))
+        if status != 0:
+            raise Problem("%s failed:\n%s" % (command[0], out[-4000:]))
+
+    def is_green(self, name, case):
+        """True, or False for a test that failed."""
+        log = os.path.join(self.build, "meson-logs", "testlog.json")
+        if os.path.exists(log):
+            os.remove(log)
+        command = ["meson", "test", "-C", self.build, "--no-rebuild", name]
+        status, out = run_quietly(command + (["--test-args", case] if case else []), LIMIT_S)
+        if status is None:
+            return False
+        if not os.path.exists(log):
+            raise Problem("test %s did not run:\n%s" % (name, out[-2000:]))
+        with open(log) as file:
+            (result,) = [json.loads(line)["result"] for line in file]
+        if result == "SKIP":
+            raise Problem("test %s was skipped" % name)
+        return result == "OK"
+
+    def seconds_until_red(self, entry):
+        path = os.path.join(self.source, entry["file"])
+        before, after = edited(self.source, entry)
+        try:
+            with open(path, "w") as file:
+                file.write(after)
+            self.must("ninja", "-C", self.build)
+            began = time.monotonic()
+            if any([self.is_green(name, entry.get("case")) for name in entry["tests"]]):
+                raise Problem("stays green without the guard")
+            return time.monotonic() - began
+        finally:
+            with open(path, "w") as file:
+                file.write(before)
+
+
+def run(entries, folder):
+    tree = Tree(folder)
+    failed = 0
+    for name, case in sorted({(name, e.get("case") or "") for e in entries for name in e["tests"]}):
+        if not tree.is_green(name, case):
+            print("%s %s: not green with all guards in place" % (name, case))
+            failed += 1
+    if failed:
+        return failed
+    form = "%-8s %-28s %-60s %s"
+    print(form % ("guard", "file", "test", "red in s"))
+    for entry in entries:
+        test = ", ".join(entry["tests"]) + (" " + entry["case"] if "case" in entry else "")
+        try:
+            print(form % (entry["guard"], entry["file"], test, "%.1f" % tree.seconds_until_red(entry)), flush=True)
+        except Problem as problem:
+            print(form % (entry["guard"], entry["file"], test, "NOT RED: %s" % problem), flush=True)
+            failed += 1
+    return failed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", metavar="PATTERN", default="", help="regular expression")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--check", metavar="BUILD")
+    parser.add_argument("--build", metavar="DIR", help="keep the copy and its build there, for the next run")
+    options = parser.parse_args()
+    try:
+        entries = read_tables()
+        if options.check:
+            problems = check(entries, options.check)
+            print("\n".join(problems) or "%d guards apply" % len(entries))
+            return 1 if problems or not entries else 0
+        entries = [e for e in entries
+                   if re.search(options.only, " ".join([e["guard"], e["file"], e["what"]] + e["tests"]))]
+        if options.list:
+            for entry in entries:
+                print("%-8s %-28s %-20s %s" % (entry["guard"], entry["file"], ",".join(entry["tests"]), entry["what"]))
+            return 0
+        if not entries:
+            raise Problem("no guard matches %s" % options.only)
+        if options.build:
+            os.makedirs(options.build, exist_ok=True)
+            failed = run(entries, os.path.abspath(options.build))
+        else:
+            with tempfile.TemporaryDirectory(prefix="gpupool-guards-") as folder:
+                failed = run(entries, folder)
+        print("%d guards, %d not shown" % (len(entries), failed))
+        return 1 if failed else 0
+    except Problem as problem:
+        sys.stderr.write("run.py: %s\n" % problem)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
