@@ -14,7 +14,7 @@ step "build" ninja -C build
 # Which GPU
 #
 simulated=$PWD/build/test/sim
-runtime=$(basename "$(ls "$simulated"/libcudart.so.[1-9]*[0-9] | head -n 1)")
+runtime=$(basename "$(readlink "$simulated/libcudart.so")") # that of the programs
 trace=test/traces/gpt2-medium-train.csv
 if gpu=$(scripts/find-gpu.py "$CUDA_INCLUDE" "$runtime" 2>build/logs/find-gpu.log); then
   libraries=$(echo "$gpu" | sed -n 1p)

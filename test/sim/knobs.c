@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-sim_knobs_t sim_knobs = {.devices = 1, .driver = 13000, .seed = 1};
+sim_knobs_t sim_knobs = {.devices = 1, .seed = 1};
 
 static void complain(const char *name, const char *value, const char *accepted)
 {
@@ -95,6 +95,7 @@ static bool parse_capacity(const char *text, uint64_t *capacity)
 void sim_knobs_read(void)
 {
   uint64_t value;
+  sim_knobs.driver = sim_built_version;
   if (parse_number("SIMCUDA_DEVICES", 0, SIM_MAX_DEVICES, "a number of devices, 0 to 16", &value))
     sim_knobs.devices = (int)value;
   if (parse_number("SIMCUDA_DRIVER", 2000, 99990, "a version such as 12040", &value))

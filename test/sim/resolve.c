@@ -128,6 +128,13 @@ SIM_FN(cuGetProcAddress_v2,
     (const char *symbol, void **ret, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status),
     resolve(symbol, ret, version, flags, status), LOG)
 
+/* A variant that no header declares: what a newer driver may have. In the log it is the one that it forwards to. */
+CUresult cuMemAlloc_v3(CUdeviceptr *ret, size_t bytes, unsigned long long flags);
+CUresult cuMemAlloc_v3(CUdeviceptr *ret, size_t bytes, unsigned long long flags)
+{
+  return flags ? CUDA_ERROR_INVALID_VALUE : cuMemAlloc_v2(ret, bytes);
+}
+
 /* Private tables of NVIDIA's own libraries: there are none here. */
 static CUresult export_table(const void **ret)
 {

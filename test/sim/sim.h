@@ -123,6 +123,7 @@ typedef struct {
 } sim_knobs_t;
 
 extern sim_knobs_t sim_knobs;
+extern const int sim_built_version; /* driver_version.c */
 void sim_knobs_read(void);
 bool sim_knobs_parse_size(const char *text, uint64_t *ret_bytes, const char **ret_end);
 
