@@ -20,19 +20,27 @@ typedef void *(*gp_dlsym_fn)(void *handle, const char *name);
 /* The stub jumps through this. Every thread that resolves it stores the same value. */
 __attribute__((visibility("hidden"))) gp_dlsym_fn gp_dlsym_next;
 
+/*
+ * dlvsym finds exactly the named version, so another preload's dlsym, which has none, is passed over. What comes next in
+ * the order of look-up is what the C library's own says: asked from here, where "next" is after this library.
+ */
 GP_BEFORE_SANITIZERS static gp_dlsym_fn resolve_dlsym(void)
 {
   static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"};
+  gp_dlsym_fn found = NULL;
   gp_dlsym_fn next = __atomic_load_n(&gp_dlsym_next, __ATOMIC_ACQUIRE);
 
   if (next)
     return next;
-  for (size_t i = 0; !next && i < sizeof(versions) / sizeof(versions[0]); i++)
-    next = (gp_dlsym_fn)dlvsym(RTLD_NEXT, "dlsym", versions[i]);
-  if (!next) {
+  for (size_t i = 0; !found && i < sizeof(versions) / sizeof(versions[0]); i++)
+    found = (gp_dlsym_fn)dlvsym(RTLD_NEXT, "dlsym", versions[i]);
+  if (!found) {
     gp_log(GP_LOG_ERROR, "cannot find dlsym in the C library; this libc is not supported");
     __builtin_trap(); /* there is nothing that dlsym could return */
   }
+  next = (gp_dlsym_fn)found(RTLD_NEXT, "dlsym");
+  if (!next)
+    next = found;
   __atomic_store_n(&gp_dlsym_next, next, __ATOMIC_RELEASE);
   (void)dlerror(); /* a version that this C library does not have is not the caller's error */
   return next;

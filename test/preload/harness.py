@@ -1,7 +1,8 @@
 """What the preload tests share: whole programs run on the simulated GPU, with and without libgpupool.so.
 
 Paths come from the environment that Meson sets: GP_LIBRARY, GP_UNSAFE_LIBRARY, GP_SIM (folder of the simulated
-libraries), GP_PROG (folder of the programs), GP_SOURCE (the source tree), GP_TOOL (the gpupool tool, may be unset).
+libraries), GP_PROG (folder of the programs), GP_SOURCE (the source tree), GP_TOOL (the gpupool tool, may be unset),
+GP_EMULATOR (the command that runs programs of another architecture, may be unset).
 """
 
 import csv
@@ -22,6 +23,7 @@ UNSAFE_LIBRARY = os.environ["GP_UNSAFE_LIBRARY"]
 SIM = os.environ["GP_SIM"]
 PROG = os.environ["GP_PROG"]
 SOURCE = os.environ["GP_SOURCE"]
+EMULATOR = os.environ.get("GP_EMULATOR", "").split()  # for programs of another architecture
 
 GIB = 1 << 30
 COLUMNS = ("action", "detail", "time_ns", "device", "stream", "thread", "address", "size", "rounded_size", "block",
@@ -97,16 +99,26 @@ class PreloadCase(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
         self.runs = 0
 
-    def run_program(self, name, *args, preload=LIBRARY, log=False, timeout=300, prefix=(), **settings):
+    def driver_folder(self, version):
+        """A folder whose libcuda.so.1 is the driver of that version, with the exports that it had."""
+        folder = os.path.join(self.folder, "driver-" + version)
+        if not os.path.exists(folder):
+            os.mkdir(folder)
+            name = "libcuda.so.1" if version == "13000" else "libcuda-%s.so" % version
+            os.symlink(os.path.join(SIM, name), os.path.join(folder, "libcuda.so.1"))
+        return folder
+
+    def run_program(self, name, *args, preload=LIBRARY, log=False, timeout=300, prefix=(), driver=None, **settings):
         """Runs a program of test/prog (or an absolute path). preload=None: without the library.
 
+        driver: the version of the driver that is found, with its exports ("12040"); by default that of SIM.
         settings are environment variables: LIMIT="1GiB" is GPUPOOL_LIMIT, names with SIMCUDA_ stay as they are.
         """
         self.runs += 1
         folder = os.path.join(self.folder, "run%d" % self.runs)
         os.mkdir(folder)
         env = {key: value for key, value in os.environ.items() if not key.startswith(("GPUPOOL_", "SIMCUDA_"))}
-        env["LD_LIBRARY_PATH"] = SIM
+        env["LD_LIBRARY_PATH"] = (self.driver_folder(driver) + ":" if driver else "") + SIM
         env["SIMCUDA_STATS"] = os.path.join(folder, "sim.json")
         log_path = os.path.join(folder, "sim.log")
         if log:
@@ -117,7 +129,11 @@ class PreloadCase(unittest.TestCase):
         for key, value in settings.items():
             env[key if key.startswith("SIMCUDA_") else "GPUPOOL_" + key] = value
         path = name if os.path.isabs(name) else os.path.join(PROG, name)
-        result = subprocess.run(list(prefix) + [path] + list(args), env=env, cwd=folder, stdout=subprocess.PIPE,
+        command = list(prefix) + [path] + list(args)
+        if EMULATOR:  # it must not take the loader's variables for its own
+            loader = [["-E", key + "=" + env.pop(key)] for key in ("LD_PRELOAD", "LD_LIBRARY_PATH") if key in env]
+            command = EMULATOR + sum(loader, []) + command
+        result = subprocess.run(command, env=env, cwd=folder, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, universal_newlines=True, timeout=timeout, errors="replace")
         if result.returncode < 0:
             self.fail("%s %s died of %s\n%s" % (name, " ".join(args), signal.Signals(-result.returncode).name,
