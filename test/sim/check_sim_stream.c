@@ -270,6 +270,37 @@ START_TEST(test_stand_in_kernels)
 }
 END_TEST
 
+/* A kernel that waits for the host keeps its stream, and what is behind it, pending; others go on. */
+START_TEST(test_stand_in_waits)
+{
+  CUstream waiting, other;
+  CUevent behind;
+  CUdeviceptr p;
+  unsigned value;
+  volatile uint32_t *flag;
+  CUcontext ctx = test_start();
+  OK(cuStreamCreate(&waiting, CU_STREAM_NON_BLOCKING));
+  OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  OK(cuEventCreate(&behind, 0));
+  OK(cuMemAlloc(&p, 4));
+  OK(cuMemHostAlloc((void **)&flag, sizeof *flag, CU_MEMHOSTALLOC_DEVICEMAP));
+  *flag = 0;
+  launch(find("_Z12simcuda_waitPVKjm"), waiting, (uint64_t)(uintptr_t)flag, 0, 0);
+  OK(cuCtxRecordEvent(ctx, behind));
+  OK(cuMemsetD32Async(p, 5, 1, other));
+  OK(cuStreamSynchronize(other));
+  OK(cuMemcpyDtoHAsync(&value, p, 4, other));
+  ck_assert_uint_eq(value, 5);
+  for (int i = 0; i < 1000; i++) {
+    ck_assert_int_eq(cuStreamQuery(waiting), CUDA_ERROR_NOT_READY);
+    ck_assert_int_eq(cuEventQuery(behind), CUDA_ERROR_NOT_READY);
+  }
+  *flag = 1;
+  OK(cuEventSynchronize(behind));
+  OK(cuStreamQuery(waiting));
+}
+END_TEST
+
 /* ---- the oracle ---- */
 
 static void ordered(void)
@@ -382,6 +413,7 @@ int main(void)
   tcase_add_loop_test(tests, test_copies, 0, 10);
   tcase_add_loop_test(tests, test_host_functions, 0, 10);
   tcase_add_test(tests, test_stand_in_kernels);
+  tcase_add_test(tests, test_stand_in_waits);
   tcase_add_loop_test(tests, test_oracle, 0, 5);
   suite_add_tcase(suite, tests);
   return test_main(suite);

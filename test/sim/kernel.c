@@ -1,9 +1,12 @@
 /*
  * Modules, libraries, kernels and launches. Device code is not looked at: a kernel is known by its name
  * alone. Any name can be found in any module, and a kernel does nothing, except the stand-ins (the name may
- * be mangled): simcuda_fill(uint64_t *p, size_t words, uint64_t value)    writes simcuda_copy(void *dst,
- * const void *src, size_t bytes)     copies simcuda_expect(uint64_t *p, size_t words, uint64_t value)  counts
- * words that differ as corrupt stamps
+ * be mangled; further parameters are not looked at):
+ *
+ *   simcuda_fill(uint64_t *p, size_t words, uint64_t value)      writes
+ *   simcuda_copy(void *dst, const void *src, size_t bytes)       copies
+ *   simcuda_expect(uint64_t *p, size_t words, uint64_t value)    counts words that differ as corrupt stamps
+ *   simcuda_wait(const volatile uint32_t *flag)                  runs until *flag, in host memory, is not 0
  */
 #include "sim.h"
 
@@ -132,6 +135,7 @@ static CUresult get_function(CUfunction *ret, module_t *module, const char *name
     function->stand_in = strstr(name, "simcuda_fill")     ? SIM_KERNEL_FILL
                          : strstr(name, "simcuda_copy")   ? SIM_KERNEL_COPY
                          : strstr(name, "simcuda_expect") ? SIM_KERNEL_EXPECT
+                         : strstr(name, "simcuda_wait")   ? SIM_KERNEL_WAIT
                                                           : SIM_KERNEL_NONE;
     function->next = module->functions;
     module->functions = function;
@@ -331,8 +335,17 @@ static sim_op_t *stand_in(const sim_func_t *function, void **params)
 {
   if (function->stand_in == SIM_KERNEL_NONE || !params)
     return sim_op_new(SIM_OP_NOP);
-  uint64_t first = argument(params, 0), second = argument(params, 1), third = argument(params, 2);
+  uint64_t first = argument(params, 0);
   sim_op_t *op;
+  if (function->stand_in == SIM_KERNEL_WAIT) {
+    op = sim_op_new(SIM_OP_WAIT_VALUE);
+    op->src.address = first;
+    op->unit = sizeof(uint32_t);
+    op->value = 1;
+    op->flags = CU_STREAM_WAIT_VALUE_GEQ;
+    return op;
+  }
+  uint64_t second = argument(params, 1), third = argument(params, 2);
   if (function->stand_in == SIM_KERNEL_COPY) {
     op = sim_op_new(SIM_OP_COPY);
     op->dst.address = first;

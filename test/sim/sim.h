@@ -513,7 +513,7 @@ struct CUfunc_st {
   char *name;
   void *module;
   uint64_t ctx_id;
-  enum { SIM_KERNEL_NONE, SIM_KERNEL_FILL, SIM_KERNEL_COPY, SIM_KERNEL_EXPECT } stand_in;
+  enum { SIM_KERNEL_NONE, SIM_KERNEL_FILL, SIM_KERNEL_COPY, SIM_KERNEL_EXPECT, SIM_KERNEL_WAIT } stand_in;
   sim_func_t *next;
 };
 
