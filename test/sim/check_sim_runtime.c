@@ -5,6 +5,7 @@
 #include "sim_test.h"
 
 #include <cuda_runtime_api.h>
+#include <sys/mman.h>
 
 #define RT_OK(call) ck_assert_int_eq((call), cudaSuccess)
 
@@ -95,6 +96,23 @@ START_TEST(test_channel_formats)
 }
 END_TEST
 
+START_TEST(test_external_memory)
+{
+  struct cudaExternalMemoryHandleDesc desc = {.type = cudaExternalMemoryHandleTypeOpaqueFd, .size = 4096};
+  struct cudaExternalMemoryBufferDesc part = {.offset = 512, .size = 1024};
+  cudaExternalMemory_t memory;
+  void *p;
+  desc.handle.fd = memfd_create("external", MFD_CLOEXEC);
+  RT_OK(cudaImportExternalMemory(&memory, &desc));
+  ck_assert_uint_eq(used(), 4096);
+  RT_OK(cudaExternalMemoryGetMappedBuffer(&p, memory, &part));
+  RT_OK(cudaMemset(p, 1, 1024));
+  RT_OK(cudaFree(p));
+  RT_OK(cudaDestroyExternalMemory(memory));
+  ck_assert_uint_eq(used(), 0);
+}
+END_TEST
+
 static void allocate_arrays(void)
 {
   cudaArray_t array;
@@ -124,6 +142,7 @@ int main(void)
   tcase_add_test(tests, test_array);
   tcase_add_test(tests, test_mipmapped_array);
   tcase_add_test(tests, test_channel_formats);
+  tcase_add_test(tests, test_external_memory);
   tcase_add_test(tests, test_driver_calls);
   suite_add_tcase(suite, tests);
   return test_main(suite);

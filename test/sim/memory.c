@@ -91,6 +91,7 @@ void sim_memory_drop_context(sim_ctx_t *ctx)
   while (ctx->blocks)
     sim_block_delete(ctx->blocks);
   sim_array_drop_context(ctx);
+  sim_external_drop_context(ctx);
 }
 
 static CUresult alloc(sim_call_t *call, CUdeviceptr *ret, size_t bytes, sim_mem_kind_t kind)
@@ -145,7 +146,8 @@ CUresult sim_memory_free(sim_call_t *call, CUdeviceptr address)
     return CUDA_ERROR_INVALID_VALUE;
   switch (block->kind) {
   case SIM_MEM_DEVICE:
-  case SIM_MEM_MANAGED: break;
+  case SIM_MEM_MANAGED:
+  case SIM_MEM_EXTERNAL: break;
   case SIM_MEM_POOL: return sim_pool_free(call, block, NULL);
   default: return CUDA_ERROR_INVALID_VALUE;
   }

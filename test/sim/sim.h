@@ -386,6 +386,7 @@ typedef enum {
   SIM_MEM_MODULE,
   SIM_MEM_VMM,
   SIM_MEM_IPC,
+  SIM_MEM_EXTERNAL,
   SIM_MEM_HOST,
   SIM_MEM_REGISTERED,
 } sim_mem_kind_t;
@@ -436,6 +437,10 @@ unsigned sim_array_clamp_levels(const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned wa
 /* ---- array.c ---- */
 
 void sim_array_drop_context(const sim_ctx_t *ctx);
+
+/* ---- external.c ---- */
+
+void sim_external_drop_context(const sim_ctx_t *ctx);
 
 /* ---- mempool.c ---- */
 
