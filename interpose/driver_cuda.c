@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "interpose/clock.h"
+#include "interpose/mempools.h"
 #include "interpose/real.h"
 
 /*
@@ -97,6 +98,11 @@ static int cuda_memory_info(
   size_t total_bytes = 0;
   (void)self;
   bool entered;
+  if (!context->handle) { /* a device without a context: its size is known, and nothing of ours is on it */
+    CUresult result = GP_REAL_CALL(cuDeviceTotalMem_v2, &total_bytes, context->device);
+    *ret_free = *ret_total = total_bytes;
+    return (int)result;
+  }
   CUresult result = enter_context(context, &entered);
   if (result == CUDA_SUCCESS)
     result = GP_REAL_CALL(cuMemGetInfo_v2, &free_bytes, &total_bytes);
@@ -108,28 +114,24 @@ static int cuda_memory_info(
   return (int)result;
 }
 
-/* Idle memory of the device's default pool of stream-ordered memory, and of graphs (drivers since 11.2 and 11.4). */
+/* Idle memory of the device's pools of stream-ordered memory, and of graphs (drivers since 11.2 and 11.4). */
 static void cuda_trim_async(void *self, const gp_driver_context_t *context)
 {
-  CUmemoryPool pool;
   (void)self;
-  if (GP_REAL(cuDeviceGetDefaultMemPool) &&
-      GP_REAL(cuDeviceGetDefaultMemPool)(&pool, context->device) == CUDA_SUCCESS)
-    (void)GP_REAL_CALL(cuMemPoolTrimTo, pool, 0); /* the next allocation shows whether it helped */
+  gp_mempools_trim(context->device); /* the next allocation shows whether it helped */
   if (GP_REAL(cuDeviceGraphMemTrim))
     (void)GP_REAL(cuDeviceGraphMemTrim)(context->device);
 }
 
 static int cuda_async_reserved(void *self, const gp_driver_context_t *context, uint64_t *ret_bytes)
 {
-  CUmemoryPool pool;
-  cuuint64_t bytes = 0;
+  cuuint64_t graphs = 0;
   (void)self;
-  CUresult result = GP_REAL_CALL(cuDeviceGetDefaultMemPool, &pool, context->device);
-  if (result == CUDA_SUCCESS)
-    result = GP_REAL_CALL(cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes);
-  if (result == CUDA_SUCCESS)
-    *ret_bytes = bytes;
+  CUresult result = gp_mempools_reserved(context->device, ret_bytes);
+  if (result == CUDA_SUCCESS && GP_REAL(cuDeviceGetGraphMemAttribute) &&
+      GP_REAL(cuDeviceGetGraphMemAttribute)(context->device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &graphs) ==
+          CUDA_SUCCESS)
+    *ret_bytes += graphs;
   return (int)result;
 }
 

@@ -1,8 +1,7 @@
 /*
- * Device memory that is not pooled: pitch, managed, stream-ordered.
+ * Device memory with an address that is not pooled: pitch, managed. And page-locked memory of the host.
  */
 #include "interpose/hooks.h"
-#include "interpose/library.h"
 #include "interpose/passthrough.h"
 #include "interpose/real.h"
 
@@ -23,19 +22,33 @@ static CUresult call_pitch(void *arg)
   return GP_REAL_CALL(cuMemAllocPitch_v2, call->pointer, call->pitch, call->width, call->height, call->element);
 }
 
+static uint64_t pitch_address(void *arg)
+{
+  return (uint64_t)*((const pitch_call_t *)arg)->pointer;
+}
+
+static uint64_t pitch_bytes(void *arg)
+{
+  const pitch_call_t *call = arg;
+  return (uint64_t)*call->pitch * call->height;
+}
+
 CUresult CUDAAPI hook_cuMemAllocPitch_v2(
     CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element)
 {
   pitch_call_t arguments = {pointer, pitch, width, height, element};
-  size_t least;
+  size_t most;
   /* The pitch is the driver's secret until it answers: rows are counted with the largest that it is known to use. */
   size_t row = width > SIZE_MAX - (PITCH_STEP - 1) ? width : (width + PITCH_STEP - 1) / PITCH_STEP * PITCH_STEP;
-  bool overflow = __builtin_mul_overflow(row, height, &least);
+  bool legal = pointer && pitch && !__builtin_mul_overflow(row, height, &most);
   return gp_passthrough_alloc(&(gp_passthrough_call_t){.call = call_pitch,
-      .arg = &arguments,
-      .pointer = pointer,
-      .bytes = overflow ? 0 : least,
-      .kind = GP_DETAIL_PASS_PITCH});
+                                  .address = pitch_address,
+                                  .bytes_got = pitch_bytes,
+                                  .arg = &arguments,
+                                  .bytes = legal ? most : 0,
+                                  .kind = GP_DETAIL_PASS_PITCH,
+                                  .device = GP_CURRENT_DEVICE},
+      NULL);
 }
 
 typedef struct managed_call {
@@ -50,106 +63,96 @@ static CUresult call_managed(void *arg)
   return GP_REAL_CALL(cuMemAllocManaged, call->pointer, call->bytes, call->flags);
 }
 
+static uint64_t managed_address(void *arg)
+{
+  return (uint64_t)*((const managed_call_t *)arg)->pointer;
+}
+
 CUresult CUDAAPI hook_cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags)
 {
   managed_call_t arguments = {pointer, bytes, flags};
   return gp_passthrough_alloc(&(gp_passthrough_call_t){.call = call_managed,
-      .arg = &arguments,
-      .pointer = pointer,
-      .bytes = bytes,
-      .kind = GP_DETAIL_PASS_MANAGED});
+                                  .address = managed_address,
+                                  .arg = &arguments,
+                                  .bytes = pointer ? bytes : 0,
+                                  .kind = GP_DETAIL_PASS_MANAGED,
+                                  .device = GP_CURRENT_DEVICE},
+      NULL);
 }
 
-/* The four stream-ordered allocations: function is the driver's, with or without a memory pool. */
-typedef struct async_call {
+/* The calls that page-lock host memory: new memory (pointer says where to store its address), or the program's own. */
+typedef struct host_call {
   gp_function_t function;
-  CUdeviceptr *pointer;
+  void **pointer;
+  void *memory;
   size_t bytes;
-  CUmemoryPool pool;
-  CUstream stream;
-} async_call_t;
+  unsigned flags;
+} host_call_t;
 
-static CUresult call_async(void *arg)
+static CUresult call_host(void *arg)
 {
-  const async_call_t *call = arg;
-  void *function = gp_real_get(call->function);
-
-  if (!function)
-    return CUDA_ERROR_NOT_FOUND;
-  if (call->function == GP_FN_cuMemAllocAsync || call->function == GP_FN_cuMemAllocAsync_ptsz)
-    return ((gp_fn_cuMemAllocAsync)function)(call->pointer, call->bytes, call->stream);
-  return ((gp_fn_cuMemAllocFromPoolAsync)function)(call->pointer, call->bytes, call->pool, call->stream);
+  const host_call_t *call = arg;
+  switch (call->function) {
+  case GP_FN_cuMemHostAlloc: return GP_REAL_CALL(cuMemHostAlloc, call->pointer, call->bytes, call->flags);
+  case GP_FN_cuMemAllocHost_v2: return GP_REAL_CALL(cuMemAllocHost_v2, call->pointer, call->bytes);
+  case GP_FN_cuMemHostRegister: return GP_REAL_CALL(cuMemHostRegister, call->memory, call->bytes, call->flags);
+  default: return GP_REAL_CALL(cuMemHostRegister_v2, call->memory, call->bytes, call->flags);
+  }
 }
 
-static CUresult alloc_async(async_call_t arguments, gp_detail_t kind)
+static uint64_t host_address(void *arg)
 {
-  return gp_passthrough_alloc(&(gp_passthrough_call_t){.call = call_async,
-      .arg = &arguments,
-      .pointer = arguments.pointer,
-      .bytes = arguments.bytes,
-      .kind = kind,
-      .stream = arguments.stream,
-      .has_stream = true});
+  const host_call_t *call = arg;
+  return (uint64_t)(uintptr_t)(call->pointer ? *call->pointer : call->memory);
 }
 
-CUresult CUDAAPI hook_cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream)
+static CUresult lock_pages(host_call_t arguments)
 {
-  return alloc_async(
-      (async_call_t){GP_FN_cuMemAllocAsync, pointer, bytes, NULL, stream}, GP_DETAIL_PASS_ASYNC);
+  return gp_passthrough_alloc(&(gp_passthrough_call_t){.call = call_host,
+                                  .address = host_address,
+                                  .arg = &arguments,
+                                  .bytes = arguments.pointer || arguments.memory ? arguments.bytes : 0,
+                                  .kind = GP_DETAIL_PASS_HOST,
+                                  .device = GP_CURRENT_DEVICE},
+      NULL);
 }
 
-CUresult CUDAAPI hook_cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUstream stream)
+CUresult CUDAAPI hook_cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags)
 {
-  return alloc_async(
-      (async_call_t){GP_FN_cuMemAllocAsync_ptsz, pointer, bytes, NULL, stream}, GP_DETAIL_PASS_ASYNC);
+  return lock_pages((host_call_t){GP_FN_cuMemHostAlloc, pointer, NULL, bytes, flags});
 }
 
-CUresult CUDAAPI hook_cuMemAllocFromPoolAsync(
-    CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
+CUresult CUDAAPI hook_cuMemAllocHost_v2(void **pointer, size_t bytes)
 {
-  return alloc_async(
-      (async_call_t){GP_FN_cuMemAllocFromPoolAsync, pointer, bytes, pool, stream}, GP_DETAIL_PASS_MEMPOOL);
+  return lock_pages((host_call_t){GP_FN_cuMemAllocHost_v2, pointer, NULL, bytes, 0});
 }
 
-CUresult CUDAAPI hook_cuMemAllocFromPoolAsync_ptsz(
-    CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
+CUresult CUDAAPI hook_cuMemHostRegister(void *pointer, size_t bytes, unsigned flags)
 {
-  return alloc_async(
-      (async_call_t){GP_FN_cuMemAllocFromPoolAsync_ptsz, pointer, bytes, pool, stream}, GP_DETAIL_PASS_MEMPOOL);
+  return lock_pages((host_call_t){GP_FN_cuMemHostRegister, NULL, pointer, bytes, flags});
 }
 
-typedef struct free_async_call {
-  gp_function_t function;
-  CUdeviceptr pointer;
-  CUstream stream;
-} free_async_call_t;
-
-static int call_free_async(void *arg)
+CUresult CUDAAPI hook_cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned flags)
 {
-  const free_async_call_t *call = arg;
-  void *function = gp_real_get(call->function);
-  return function ? (int)((gp_fn_cuMemFreeAsync)function)(call->pointer, call->stream) : CUDA_ERROR_NOT_FOUND;
+  return lock_pages((host_call_t){GP_FN_cuMemHostRegister_v2, NULL, pointer, bytes, flags});
 }
 
-static CUresult free_async(free_async_call_t arguments)
+static int call_free_host(void *arg)
 {
-  gp_engine_t *engine = gp_library_engine();
-  int code;
-
-  if (!engine)
-    return (CUresult)call_free_async(&arguments);
-  /* Memory of cuMemAlloc may be freed in stream order too; then the block leaves the pool. */
-  if (gp_engine_free_with(engine, (uint64_t)arguments.pointer, call_free_async, &arguments, &code) == GP_FREE_DONE)
-    return (CUresult)code;
-  return gp_passthrough_free(engine, arguments.pointer, call_free_async, &arguments);
+  return (int)GP_REAL_CALL(cuMemFreeHost, arg);
 }
 
-CUresult CUDAAPI hook_cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
+CUresult CUDAAPI hook_cuMemFreeHost(void *pointer)
 {
-  return free_async((free_async_call_t){GP_FN_cuMemFreeAsync, pointer, stream});
+  return gp_passthrough_free(GP_SPACE_POINTER, (uint64_t)(uintptr_t)pointer, call_free_host, pointer);
 }
 
-CUresult CUDAAPI hook_cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream)
+static int call_unregister(void *arg)
 {
-  return free_async((free_async_call_t){GP_FN_cuMemFreeAsync_ptsz, pointer, stream});
+  return (int)GP_REAL_CALL(cuMemHostUnregister, arg);
+}
+
+CUresult CUDAAPI hook_cuMemHostUnregister(void *pointer)
+{
+  return gp_passthrough_free(GP_SPACE_POINTER, (uint64_t)(uintptr_t)pointer, call_unregister, pointer);
 }

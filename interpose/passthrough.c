@@ -10,17 +10,38 @@ static int repeat_call(void *arg)
   return (int)call->call(call->arg);
 }
 
-CUresult gp_passthrough_alloc(const gp_passthrough_call_t *call)
+/* The context to count with, NULL: not to be counted. */
+static gp_context_t *context_of(gp_engine_t *engine, const gp_passthrough_call_t *call)
+{
+  gp_context_t *current = gp_current_context(engine);
+  if (call->device == GP_CURRENT_DEVICE || (current && gp_context_device(current) == call->device))
+    return current;
+  return gp_engine_device_context(engine, call->device);
+}
+
+static CUresult second_try(
+    gp_engine_t *engine, gp_context_t *context, const gp_passthrough_call_t *call)
+{
+  if (gp_passthrough_is_host(call->kind))
+    return gp_engine_make_room(engine, context) ? call->call(call->arg) : CUDA_ERROR_OUT_OF_MEMORY;
+  return (CUresult)gp_engine_passthrough_retry(engine, context, call->bytes, repeat_call, (void *)(uintptr_t)call);
+}
+
+CUresult gp_passthrough_alloc(const gp_passthrough_call_t *call, bool *ret_counted)
 {
   gp_engine_t *engine = gp_library_engine();
-  gp_context_t *context = engine && call->pointer && call->bytes > 0 ? gp_current_context(engine) : NULL;
+  gp_context_t *context = engine && call->bytes > 0 ? context_of(engine, call) : NULL;
   gp_passthrough_t memory = {
       .size = call->bytes,
+      .key = call->key,
+      .pool = call->pool,
       .kind = call->kind,
       .stream = (uint64_t)(uintptr_t)call->stream,
       .has_stream = call->has_stream,
   };
 
+  if (ret_counted)
+    *ret_counted = false;
   if (!context)
     return call->call(call->arg);
   if (!gp_engine_passthrough_reserve(engine, context, call->bytes, call->kind))
@@ -29,21 +50,28 @@ CUresult gp_passthrough_alloc(const gp_passthrough_call_t *call)
   memory.time_ns = gp_clock_now_ns();
   CUresult result = call->call(call->arg);
   if (result == CUDA_ERROR_OUT_OF_MEMORY && !capturing)
-    result = (CUresult)gp_engine_passthrough_retry(engine, context, call->bytes, repeat_call, (void *)(uintptr_t)call);
+    result = second_try(engine, context, call);
   gp_engine_note_result(engine, (int)result);
   if (result != CUDA_SUCCESS) {
     gp_engine_passthrough_cancel(engine, context, call->bytes, call->kind);
     return result;
   }
-  memory.address = (uint64_t)*call->pointer;
+  uint64_t got = call->bytes_got ? call->bytes_got(call->arg) : call->bytes;
+  if (got < call->bytes) {
+    memory.size = got;
+    gp_engine_passthrough_cancel(engine, context, call->bytes - got, call->kind);
+  }
+  memory.address = call->address(call->arg);
   gp_engine_passthrough_commit(engine, context, &memory, gp_clock_now_ns() - memory.time_ns);
+  if (ret_counted)
+    *ret_counted = true;
   return result;
 }
 
-CUresult gp_passthrough_free(gp_engine_t *engine, CUdeviceptr pointer, gp_free_fn free_fn, void *arg)
+CUresult gp_passthrough_free_in(gp_engine_t *engine, gp_space_t space, uint64_t key, gp_free_fn free_fn, void *arg)
 {
   gp_passthrough_t memory;
-  bool known = gp_engine_passthrough_take(engine, (uint64_t)pointer, &memory);
+  bool known = gp_engine_passthrough_take(engine, space, key, &memory);
   uint64_t start_ns = gp_clock_now_ns();
   int code = free_fn(arg);
 
@@ -53,4 +81,24 @@ CUresult gp_passthrough_free(gp_engine_t *engine, CUdeviceptr pointer, gp_free_f
     gp_engine_passthrough_restore(engine, &memory);
   gp_engine_note_result(engine, code);
   return (CUresult)code;
+}
+
+CUresult gp_passthrough_free(gp_space_t space, uint64_t key, gp_free_fn free_fn, void *arg)
+{
+  gp_engine_t *engine = gp_library_engine();
+  return engine ? gp_passthrough_free_in(engine, space, key, free_fn, arg) : (CUresult)free_fn(arg);
+}
+
+CUresult gp_passthrough_hidden(CUresult (*call)(void *arg), void *arg)
+{
+  gp_engine_t *engine = gp_library_engine();
+  CUresult result = call(arg);
+
+  if (!engine)
+    return result;
+  gp_context_t *context = result == CUDA_ERROR_OUT_OF_MEMORY ? gp_current_context(engine) : NULL;
+  if (context && !gp_engine_is_suspended(engine) && gp_engine_make_room(engine, context))
+    result = call(arg);
+  gp_engine_note_result(engine, (int)result);
+  return result;
 }

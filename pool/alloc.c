@@ -152,19 +152,10 @@ static void keep_reserve(gp_request_t *request)
   uint64_t reserve = gp_amount_resolve(&engine->reserve, device->total);
   bool ample = has_ample_memory(device, request->size, reserve, gp_now(engine));
   gp_lock_release(&device->lock);
-  if (cached == 0 || reserve == 0 || ample || !gp_engine_enter(engine))
+  if (cached == 0 || reserve == 0 || ample || !gp_limit_ask(engine, request->context, &free_bytes, &total_bytes))
     return;
-  int code = gp_driver_memory_info(engine, &request->context->driver, &free_bytes, &total_bytes);
-  gp_engine_leave(engine);
   uint64_t wanted;
-  if (code == 0) {
-    gp_lock_take(&device->lock);
-    device->free_told = free_bytes;
-    device->free_told_ns = gp_now(engine);
-    device->free_told_held = device->held;
-    gp_lock_release(&device->lock);
-  }
-  if (code == 0 && !__builtin_add_overflow(request->size, reserve, &wanted) && free_bytes < wanted)
+  if (!__builtin_add_overflow(request->size, reserve, &wanted) && free_bytes < wanted)
     (void)gp_release_largest(engine, device, wanted - free_bytes, GP_DETAIL_TRIM_RESERVE);
 }
 

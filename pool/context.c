@@ -23,13 +23,10 @@ gp_context_t *gp_engine_find_context(gp_engine_t *engine, const void *handle)
   return context;
 }
 
-static gp_context_t *make_context(gp_engine_t *engine, const gp_driver_context_t *driver_context)
+void gp_context_init(gp_context_t *context, const gp_driver_context_t *driver_context, gp_device_t *device)
 {
-  gp_context_t *context = calloc(1, sizeof(*context));
-  if (!context)
-    return NULL;
   context->driver = *driver_context;
-  context->device = &engine->devices[driver_context->device];
+  context->device = device;
   gp_list_init(&context->blocks);
   gp_list_init(&context->deferred);
   gp_list_init(&context->device_link);
@@ -37,6 +34,42 @@ static gp_context_t *make_context(gp_engine_t *engine, const gp_driver_context_t
   atomic_flag_clear(&context->fence.busy);
   atomic_init(&context->completed, 0); /* work that it submitted before we met it may be pending */
   atomic_init(&context->lost, false);
+}
+
+static gp_context_t *make_context(gp_engine_t *engine, const gp_driver_context_t *driver_context)
+{
+  gp_context_t *context = calloc(1, sizeof(*context));
+  if (context)
+    gp_context_init(context, driver_context, &engine->devices[driver_context->device]);
+  return context;
+}
+
+/* From now on the device is one of those that snapshots speak of. */
+static void note_device(gp_engine_t *engine, gp_device_t *device)
+{
+  uint64_t bit = UINT64_C(1) << device->ordinal;
+
+  if (atomic_load_explicit(&engine->device_mask, memory_order_relaxed) & bit ||
+      atomic_fetch_or(&engine->device_mask, bit) & bit)
+    return;
+  gp_lock_take(&device->lock);
+  gp_detail_t mode = engine->strict ? GP_DETAIL_MODE_STRICT : GP_DETAIL_MODE_CONTEXT;
+  gp_event_device(engine, device->ordinal, GP_ACTION_MODE,
+      atomic_load(&engine->dead) ? GP_DETAIL_MODE_DEAD : mode, 0, gp_now(engine));
+  gp_lock_release(&device->lock);
+}
+
+gp_context_t *gp_engine_device_context(gp_engine_t *engine, int ordinal)
+{
+  if (ordinal < 0 || ordinal >= GP_MAX_DEVICES)
+    return NULL;
+  gp_device_t *device = &engine->devices[ordinal];
+  gp_context_t *context = &device->stand_in;
+  gp_lock_take(&device->lock);
+  if (!gp_list_is_empty(&device->contexts))
+    context = gp_list_entry(device->contexts.next, gp_context_t, device_link);
+  gp_lock_release(&device->lock);
+  note_device(engine, device);
   return context;
 }
 
@@ -70,14 +103,7 @@ gp_context_t *gp_engine_context(gp_engine_t *engine, const gp_driver_context_t *
     free(made); /* another thread was first */
     return context;
   }
-  uint64_t bit = UINT64_C(1) << made->device->ordinal;
-  if (!(atomic_fetch_or(&engine->device_mask, bit) & bit)) {
-    gp_lock_take(&made->device->lock);
-    gp_detail_t mode = engine->strict ? GP_DETAIL_MODE_STRICT : GP_DETAIL_MODE_CONTEXT;
-    gp_event_device(engine, made->device->ordinal, GP_ACTION_MODE,
-        atomic_load(&engine->dead) ? GP_DETAIL_MODE_DEAD : mode, 0, gp_now(engine));
-    gp_lock_release(&made->device->lock);
-  }
+  note_device(engine, made->device);
   gp_limit_resolve(engine, made);
   return made;
 }
@@ -85,6 +111,11 @@ gp_context_t *gp_engine_context(gp_engine_t *engine, const gp_driver_context_t *
 uint64_t gp_context_id(const gp_context_t *context)
 {
   return context->driver.id;
+}
+
+int gp_context_device(const gp_context_t *context)
+{
+  return context->driver.device;
 }
 
 bool gp_context_is_lost(const gp_context_t *context)

@@ -44,11 +44,10 @@ gp_engine_t *gp_engine_create(const gp_driver_t *driver, const gp_observer_t *ob
   configure(engine, options);
   atomic_init(&engine->epoch, 1); /* 0 is what a context has completed that nothing is known of */
   gp_lock_init(&engine->contexts_lock, GP_RANK_CONTEXTS);
-  gp_lock_init(&engine->passthrough_lock, GP_RANK_PASSTHROUGH);
   gp_lock_init(&engine->records_lock, GP_RANK_RECORDS);
   gp_list_init(&engine->contexts);
   gp_address_map_init(&engine->blocks);
-  gp_address_map_init(&engine->passthroughs);
+  gp_passthroughs_init(engine);
   for (int i = 0; i < GP_MAX_DEVICES; i++) {
     gp_device_t *device = &engine->devices[i];
     gp_lock_init(&device->lock, GP_RANK_DEVICE);
@@ -56,19 +55,12 @@ gp_engine_t *gp_engine_create(const gp_driver_t *driver, const gp_observer_t *ob
     device->ordinal = i;
     /* A share is not known before the driver has told the device's size: until then it refuses. */
     device->limit = gp_amount_resolve(&engine->limits[i], 0);
+    gp_context_init(&device->stand_in, &(gp_driver_context_t){.handle = NULL, .device = i}, device);
     gp_list_init(&device->contexts);
     gp_list_init(&device->idle);
     gp_list_init(&device->releases);
   }
   return engine;
-}
-
-static void free_passthroughs(gp_engine_t *engine)
-{
-  gp_address_table_t *table = atomic_load(&engine->passthroughs.table);
-  for (size_t i = 0; table && i < table->capacity; i++)
-    if (atomic_load(&table->slots[i].key) > 1)
-      free(atomic_load(&table->slots[i].value));
 }
 
 void gp_engine_destroy(gp_engine_t *engine)
@@ -85,12 +77,10 @@ void gp_engine_destroy(gp_engine_t *engine)
     pthread_cond_destroy(&engine->devices[i].released);
     gp_lock_fini(&engine->devices[i].lock);
   }
-  free_passthroughs(engine);
-  gp_address_map_fini(&engine->passthroughs);
+  gp_passthroughs_fini(engine);
   gp_address_map_fini(&engine->blocks);
   gp_records_fini(engine);
   gp_lock_fini(&engine->records_lock);
-  gp_lock_fini(&engine->passthrough_lock);
   gp_lock_fini(&engine->contexts_lock);
   free(engine);
 }
@@ -102,7 +92,8 @@ void gp_engine_fork_prepare(gp_engine_t *engine)
   for (int i = 0; i < GP_MAX_DEVICES; i++)
     pthread_mutex_lock(&engine->devices[i].lock.mutex);
   pthread_mutex_lock(&engine->passthrough_lock.mutex);
-  pthread_mutex_lock(&engine->passthroughs.lock.mutex);
+  for (int i = 0; i < GP_SPACE_COUNT; i++)
+    pthread_mutex_lock(&engine->passthroughs[i].lock.mutex);
   pthread_mutex_lock(&engine->blocks.lock.mutex);
   pthread_mutex_lock(&engine->records_lock.mutex);
 }
@@ -111,7 +102,8 @@ void gp_engine_fork_done(gp_engine_t *engine)
 {
   pthread_mutex_unlock(&engine->records_lock.mutex);
   pthread_mutex_unlock(&engine->blocks.lock.mutex);
-  pthread_mutex_unlock(&engine->passthroughs.lock.mutex);
+  for (int i = GP_SPACE_COUNT - 1; i >= 0; i--)
+    pthread_mutex_unlock(&engine->passthroughs[i].lock.mutex);
   pthread_mutex_unlock(&engine->passthrough_lock.mutex);
   for (int i = GP_MAX_DEVICES - 1; i >= 0; i--)
     pthread_mutex_unlock(&engine->devices[i].lock.mutex);

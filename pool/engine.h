@@ -23,6 +23,12 @@ typedef struct gp_context gp_context_t;
 
 #define GP_MAX_DEVICES 64
 
+/* An address on its way to the driver; who is given the same address next waits until that has been recorded. */
+typedef struct gp_release {
+  gp_list_t link;
+  uint64_t address;
+} gp_release_t;
+
 /*
  * Makes an engine. driver, observer and options are copied; what they point to must live as long as the engine.
  * observer may be NULL. Returns NULL if the host is out of memory.
@@ -50,6 +56,7 @@ uint64_t gp_context_id(const gp_context_t *context);
  */
 void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context);
 bool gp_context_is_lost(const gp_context_t *context);
+int gp_context_device(const gp_context_t *context); /* its ordinal */
 
 /* The same for the primary context of a device, after a reset of the device. */
 void gp_engine_primary_lost(gp_engine_t *engine, int device);
@@ -117,55 +124,32 @@ bool gp_engine_is_suspended(const gp_engine_t *engine);
 gp_context_t *gp_engine_suspend_in(gp_engine_t *engine, gp_context_t *context);
 void gp_engine_resume_in(gp_engine_t *engine, gp_context_t *owner);
 
-/* An address on its way to the driver; who is given the same address next waits until that has been recorded. */
-typedef struct gp_release {
-  gp_list_t link;
-  uint64_t address;
-} gp_release_t;
-
-/*
- * Memory that is not pooled. Before the driver's call: reserve counts it against the limit, after giving idle
- * blocks back if need be; false means that the limit refuses (the OOM event and report are written; the caller
- * answers out of memory). Then either commit with the result of the successful call, or cancel.
- * A free takes the record before the driver's call, because the driver may give the address to another thread as
- * soon as it has it; then freed() with the time before the call, or restore() if the driver refused. *ret_memory stays
- * where it is until then.
- */
-typedef struct gp_passthrough {
-  gp_release_t release; /* between take and freed or restore */
-  uint64_t address;
-  uint64_t size;
-  uint64_t block; /* incarnation, given by commit */
-  uint64_t time_ns;
-  uint64_t stream;
-  const gp_context_t *context; /* with which it ends, set by commit; NULL: it outlives contexts */
-  int device;
-  gp_detail_t kind;
-  bool has_stream;
-} gp_passthrough_t;
-
-bool gp_engine_passthrough_reserve(
-    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_detail_t kind);
-void gp_engine_passthrough_cancel(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_detail_t kind);
-void gp_engine_passthrough_commit(gp_engine_t *engine, gp_context_t *context, const gp_passthrough_t *memory,
-    uint64_t duration_ns);
-bool gp_engine_passthrough_take(gp_engine_t *engine, uint64_t address, gp_passthrough_t *ret_memory);
-void gp_engine_passthrough_freed(
-    gp_engine_t *engine, gp_passthrough_t *memory, uint64_t time_ns, uint64_t duration_ns);
-void gp_engine_passthrough_restore(gp_engine_t *engine, gp_passthrough_t *memory);
-
-/*
- * The driver had no memory for an allocation of bytes that is not pooled: makes room step by step and calls `again`,
- * which repeats the driver's call, after each. Its last result; out of memory has then been reported.
- */
-int gp_engine_passthrough_retry(
-    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, int (*again)(void *arg), void *arg);
-
 /*
  * Gives idle memory of the context's device back to the driver, at least `bytes` if there is as much, largest
  * blocks first; UINT64_MAX: all of it. Returns the bytes given back.
  */
 uint64_t gp_engine_trim(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_detail_t reason);
+
+/*
+ * For a call of the program that takes memory of the device unseen (code, stacks, tables of the driver) and was told
+ * that there is none: waits for freed memory, gives back all that is idle on the context's device, the driver's own
+ * pools included. False: nothing has changed, so that calling again is of no use.
+ */
+bool gp_engine_make_room(gp_engine_t *engine, gp_context_t *context);
+
+/*
+ * What of a device is in use and not by memory that this process asked for: contexts, code, what the driver's tables
+ * need, other processes. As of the last time that the driver was asked for its figures; false: it never was.
+ */
+typedef struct gp_device_use {
+  uint64_t total;       /* bytes of the device */
+  uint64_t free;        /* as the driver said ... */
+  uint64_t time_ns;     /* ... then */
+  uint64_t accounted;   /* bytes that we knew of at that time, pooled or not */
+  uint64_t unaccounted; /* the rest of what was in use; 0 if the figures, which are not of one moment, disagree */
+} gp_device_use_t;
+
+bool gp_engine_device_use(gp_engine_t *engine, int device, gp_device_use_t *ret_use);
 
 /* Turns the driver's figures for a device into what the program may believe: cached memory is free, limits hold. */
 void gp_engine_translate_info(
@@ -210,11 +194,10 @@ void gp_engine_stats(gp_engine_t *engine, int device, gp_stats_t *ret_stats);
 uint64_t gp_engine_limit(gp_engine_t *engine, int device); /* bytes; 0: none */
 
 /*
- * Copies the views of a device's blocks (of its unpooled allocations), in no particular order, all of one moment.
+ * Copies the views of a device's blocks, in no particular order, all of one moment.
  * Returns how many there are; if that is more than capacity, only capacity were written: come again with more room.
  */
 size_t gp_engine_blocks(gp_engine_t *engine, int device, gp_block_view_t *array, size_t capacity);
-size_t gp_engine_passthroughs(gp_engine_t *engine, int device, gp_passthrough_t *array, size_t capacity);
 
 /* Recomputes every sum and checks every invariant; prints each mismatch. No other call may be running. */
 bool gp_engine_check(gp_engine_t *engine);

@@ -15,21 +15,69 @@ uint64_t gp_amount_resolve(const gp_amount_t *amount, uint64_t whole)
 void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context)
 {
   gp_device_t *device = context->device;
-  const gp_amount_t *limit = &engine->limits[device->ordinal];
   uint64_t free_bytes;
-  uint64_t total_bytes = 0;
+  uint64_t total_bytes;
 
-  if ((limit->is_share || engine->reserve.is_share) && gp_engine_enter(engine)) {
-    if (gp_driver_memory_info(engine, &context->driver, &free_bytes, &total_bytes) != 0)
-      total_bytes = 0;
-    gp_engine_leave(engine);
-  }
+  (void)gp_limit_ask(engine, context, &free_bytes, &total_bytes);
   gp_lock_take(&device->lock);
-  if (total_bytes)
-    device->total = total_bytes;
   /* A share of an unknown whole is 0: a promise that cannot be computed is kept by refusing, until it can. */
-  device->limit = gp_amount_resolve(limit, device->total);
+  device->limit = gp_amount_resolve(&engine->limits[device->ordinal], device->total);
   gp_lock_release(&device->lock);
+}
+
+/* What the driver's own pools hold beyond what the program has of them; false: it cannot be asked. */
+static bool ask_pools(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_reserved)
+{
+  *ret_reserved = 0;
+  return engine->driver.ops->async_reserved &&
+         engine->driver.ops->async_reserved(engine->driver.self, &context->driver, ret_reserved) == 0;
+}
+
+void gp_limit_note_told(gp_engine_t *engine, gp_device_t *device, uint64_t free_bytes, uint64_t total_bytes,
+    uint64_t pools_reserved)
+{
+  gp_lock_take(&device->lock);
+  device->total = total_bytes;
+  device->free_told = free_bytes;
+  device->free_told_ns = gp_now(engine);
+  device->free_told_held = device->held - device->draining;
+  device->free_told_pools = pools_reserved > device->async_live ? pools_reserved - device->async_live : 0;
+  gp_lock_release(&device->lock);
+}
+
+bool gp_limit_ask(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free, uint64_t *ret_total)
+{
+  uint64_t reserved;
+
+  *ret_free = *ret_total = 0;
+  if (!gp_engine_enter(engine))
+    return false;
+  bool told = gp_driver_memory_info(engine, &context->driver, ret_free, ret_total) == 0 && *ret_total > 0;
+  if (told) {
+    gp_lock_take(&context->device->lock);
+    bool uses_pools = context->device->uses_pools;
+    gp_lock_release(&context->device->lock);
+    if (!uses_pools || !ask_pools(engine, context, &reserved))
+      reserved = 0;
+    gp_limit_note_told(engine, context->device, *ret_free, *ret_total, reserved);
+  }
+  gp_engine_leave(engine);
+  return told;
+}
+
+bool gp_engine_device_use(gp_engine_t *engine, int ordinal, gp_device_use_t *ret_use)
+{
+  gp_device_t *device = &engine->devices[ordinal];
+
+  gp_lock_take(&device->lock);
+  bool told = device->total > 0 && device->free_told_ns > 0;
+  uint64_t used = device->total > device->free_told ? device->total - device->free_told : 0;
+  *ret_use = (gp_device_use_t){
+      .total = device->total, .free = device->free_told, .time_ns = device->free_told_ns,
+      .accounted = device->free_told_held + device->free_told_pools};
+  gp_lock_release(&device->lock);
+  ret_use->unaccounted = used > ret_use->accounted ? used - ret_use->accounted : 0;
+  return told;
 }
 
 /* A share could not be resolved when the device was first seen: during a capture, or because the driver failed. */
@@ -61,8 +109,10 @@ bool gp_limit_reserve(
   }
   if (granted) {
     device->held += bytes;
-    if (is_async)
+    if (is_async) {
       device->async_live += bytes;
+      device->uses_pools = true;
+    }
   }
   gp_lock_release(&device->lock);
   return granted;
@@ -83,7 +133,7 @@ void gp_limit_cancel(gp_device_t *device, uint64_t bytes)
 void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
 {
   gp_device_t *device = context->device;
-  uint64_t reserved = 0;
+  uint64_t reserved;
 
   gp_lock_take(&device->lock);
   bool any = device->limit != UINT64_MAX && engine->driver.ops->async_reserved &&
@@ -91,9 +141,9 @@ void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
   gp_lock_release(&device->lock);
   if (!any || !gp_engine_enter(engine))
     return;
-  int code = engine->driver.ops->async_reserved(engine->driver.self, &context->driver, &reserved);
+  bool told = ask_pools(engine, context, &reserved);
   gp_engine_leave(engine);
-  if (code != 0)
+  if (!told)
     return;
   gp_lock_take(&device->lock);
   uint64_t draining = reserved > device->async_live ? reserved - device->async_live : 0;
@@ -115,7 +165,10 @@ void gp_engine_translate_info(
 {
   gp_device_t *device = context->device;
 
-  (void)engine;
+  gp_lock_take(&device->lock);
+  uint64_t pools = device->free_told_pools + device->async_live; /* as last asked */
+  gp_lock_release(&device->lock);
+  gp_limit_note_told(engine, device, *free_bytes, *total_bytes, pools);
   gp_lock_take(&device->lock);
   /* What an allocation would get back first: idle blocks, and deferred ones after a wait. */
   uint64_t reusable = device->stats.cached_bytes.current + device->stats.deferred_bytes.current;

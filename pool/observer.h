@@ -65,6 +65,7 @@ typedef struct gp_oom {
   uint64_t largest_free;  /* largest idle block before the pool gave everything back */
   uint64_t device_free;   /* what the driver reports; 0 with device_total 0 if it could not be asked */
   uint64_t device_total;
+  uint64_t unaccounted; /* in use on the device, but by nothing that this process asked for; 0 if not known */
   gp_oom_owner_t owners[GP_OOM_OWNERS]; /* largest total first; count 0: no more */
   int device;
   bool by_limit; /* GPUPOOL_LIMIT refused, not the driver */

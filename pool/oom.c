@@ -40,10 +40,8 @@ static uint64_t missing_bytes(gp_engine_t *engine, gp_context_t *context, uint64
     gp_lock_take(&device->lock);
     free_bytes = device->held < device->limit ? device->limit - device->held : 0;
     gp_lock_release(&device->lock);
-  } else if (gp_engine_enter(engine)) {
-    if (gp_driver_memory_info(engine, &context->driver, &free_bytes, &total_bytes) != 0)
-      free_bytes = 0;
-    gp_engine_leave(engine);
+  } else {
+    (void)gp_limit_ask(engine, context, &free_bytes, &total_bytes);
   }
   return free_bytes < bytes ? bytes - free_bytes : bytes;
 }
@@ -87,6 +85,21 @@ bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t byt
                   (device->limit != UINT64_MAX && (kept > device->limit || bytes > device->limit - kept));
   gp_lock_release(&device->lock);
   return hopeless;
+}
+
+bool gp_engine_make_room(gp_engine_t *engine, gp_context_t *context)
+{
+  gp_device_t *device = context->device;
+  bool waited = has_deferred(device);
+
+  gp_lock_take(&device->lock);
+  bool uses_pools = device->uses_pools;
+  gp_lock_release(&device->lock);
+
+  if (waited)
+    (void)gp_reuse_wait(engine, context, false); /* its error is the driver's answer to the next attempt */
+  bool trimmed = gp_release_largest(engine, device, UINT64_MAX, GP_DETAIL_TRIM_OOM) > 0;
+  return (uses_pools && trim_driver_pool(engine, context)) || trimmed;
 }
 
 typedef enum gp_step { STEP_RECLAIM, STEP_WAIT, STEP_TRIM, STEP_TRIM_ALL, STEP_COUNT } gp_step_t;
@@ -182,10 +195,10 @@ void gp_oom_report(
   gp_oom_t oom = {
       .requested = bytes, .largest_free = largest_free, .device = device->ordinal, .by_limit = by_limit};
 
-  if (gp_engine_enter(engine)) {
-    if (gp_driver_memory_info(engine, &context->driver, &oom.device_free, &oom.device_total) != 0)
-      oom.device_free = oom.device_total = 0;
-    gp_engine_leave(engine);
+  if (gp_limit_ask(engine, context, &oom.device_free, &oom.device_total)) {
+    gp_device_use_t use;
+    if (gp_engine_device_use(engine, device->ordinal, &use))
+      oom.unaccounted = use.unaccounted;
   }
   gp_lock_take(&device->lock);
   oom.time_ns = gp_now(engine);

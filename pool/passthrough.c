@@ -1,7 +1,8 @@
 /*
- * Device memory that is not pooled (managed, pitch, stream-ordered, during a capture): counted, limited, recorded.
+ * Device memory that is not pooled (managed, pitch, stream-ordered, arrays, mapped, of graphs, during a capture):
+ * counted, limited, recorded. The records are in passthrough_records.c.
  */
-#include <stdlib.h>
+#include "pool/passthrough.h"
 
 #include "pool/state.h"
 
@@ -10,8 +11,24 @@ typedef struct gp_reservation {
   gp_context_t *context;
   uint64_t bytes;
   uint64_t growth;
-  bool is_async;
+  bool is_pooled;
 } gp_reservation_t;
+
+bool gp_passthrough_is_host(gp_detail_t kind)
+{
+  return kind == GP_DETAIL_PASS_HOST;
+}
+
+/* In one of the driver's own pools, which can be asked what they hold beyond what is in use. */
+static bool is_driver_pooled(gp_detail_t kind)
+{
+  return kind == GP_DETAIL_PASS_ASYNC || kind == GP_DETAIL_PASS_MEMPOOL || kind == GP_DETAIL_PASS_GRAPH;
+}
+
+static bool is_in_pool(const gp_passthrough_t *memory)
+{
+  return is_driver_pooled(memory->kind) && !memory->is_detached;
+}
 
 /*
  * The driver's pools of stream-ordered memory grow in pieces of this size, whatever is asked for, and nobody can say
@@ -21,8 +38,7 @@ typedef struct gp_reservation {
 
 static uint64_t growth_of(uint64_t bytes, gp_detail_t kind)
 {
-  uint64_t growth = kind == GP_DETAIL_PASS_ASYNC || kind == GP_DETAIL_PASS_MEMPOOL ? gp_round_up(bytes, ASYNC_GROWTH)
-                                                                                   : bytes;
+  uint64_t growth = is_driver_pooled(kind) ? gp_round_up(bytes, ASYNC_GROWTH) : bytes;
   return growth ? growth : UINT64_MAX; /* overflow: more than there is */
 }
 
@@ -30,7 +46,7 @@ static int attempt_reserve(void *arg, bool *by_limit)
 {
   gp_reservation_t *reservation = arg;
   *by_limit = !gp_limit_reserve(reservation->engine, reservation->context, reservation->bytes, reservation->growth,
-      reservation->is_async);
+      reservation->is_pooled);
   return *by_limit ? reservation->engine->driver.ops->code_out_of_memory : 0;
 }
 
@@ -38,10 +54,12 @@ bool gp_engine_passthrough_reserve(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_detail_t kind)
 {
   gp_device_t *device = context->device;
-  gp_reservation_t reservation = {engine, context, bytes, growth_of(bytes, kind), kind == GP_DETAIL_PASS_ASYNC};
+  gp_reservation_t reservation = {engine, context, bytes, growth_of(bytes, kind), is_driver_pooled(kind)};
   bool by_limit = true;
 
-  if (!engine->refuse_all && gp_limit_reserve(engine, context, bytes, reservation.growth, reservation.is_async))
+  if (gp_passthrough_is_host(kind))
+    return true;
+  if (!engine->refuse_all && gp_limit_reserve(engine, context, bytes, reservation.growth, reservation.is_pooled))
     return true;
   uint64_t largest_free = gp_oom_largest_idle(device);
   if (!engine->refuse_all && gp_oom_climb(engine, context, reservation.growth, attempt_reserve, &reservation, &by_limit) == 0)
@@ -80,30 +98,32 @@ int gp_engine_passthrough_retry(
 void gp_engine_passthrough_cancel(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_detail_t kind)
 {
   gp_device_t *device = context->device;
+
   (void)engine;
+  if (gp_passthrough_is_host(kind))
+    return;
   gp_lock_take(&device->lock);
   device->held -= bytes;
-  if (kind == GP_DETAIL_PASS_ASYNC)
+  if (is_driver_pooled(kind))
     device->async_live -= bytes;
   gp_lock_release(&device->lock);
-}
-
-static bool is_async(const gp_passthrough_t *memory)
-{
-  return memory->kind == GP_DETAIL_PASS_ASYNC;
 }
 
 /* Takes an allocation out of the sums, with its event; the device's lock is held. */
 static void uncount(
     gp_engine_t *engine, gp_device_t *device, const gp_passthrough_t *memory, uint64_t time_ns, uint64_t duration_ns)
 {
-  gp_gauge_sub(&device->stats.passthrough_bytes, memory->size);
-  if (is_async(memory))
-    device->async_live -= memory->size;
-  if (is_async(memory) && device->limit != UINT64_MAX && engine->driver.ops->async_reserved)
-    device->draining += memory->size; /* still held, by the driver's pool */
-  else
-    device->held -= memory->size;
+  if (gp_passthrough_is_host(memory->kind)) {
+    gp_gauge_sub(&device->stats.pinned_host_bytes, memory->size);
+  } else {
+    gp_gauge_sub(&device->stats.passthrough_bytes, memory->size);
+    if (is_in_pool(memory))
+      device->async_live -= memory->size;
+    if (is_in_pool(memory) && device->limit != UINT64_MAX && engine->driver.ops->async_reserved)
+      device->draining += memory->size; /* still held, by the driver's pool */
+    else
+      device->held -= memory->size;
+  }
   gp_event_passthrough(engine, memory, GP_ACTION_PASSTHROUGH_FREE, time_ns, duration_ns);
 }
 
@@ -115,25 +135,23 @@ static void lock_and_uncount(gp_engine_t *engine, const gp_passthrough_t *memory
   gp_lock_release(&device->lock);
 }
 
-/* Files the record under its address; false if the host has no memory for it. */
-static bool keep_record(gp_engine_t *engine, const gp_passthrough_t *memory)
+/* Files the record; without memory for it the allocation is not counted any longer. */
+static void keep(gp_engine_t *engine, const gp_passthrough_t *memory)
 {
-  gp_passthrough_t *record = malloc(sizeof(*record));
-  if (!record)
-    return false;
-  *record = *memory;
-  gp_lock_take(&engine->passthrough_lock);
-  gp_passthrough_t *stale = gp_address_map_remove(&engine->passthroughs, memory->address);
-  bool kept = gp_address_map_insert(&engine->passthroughs, memory->address, record);
-  gp_lock_release(&engine->passthrough_lock);
-  if (stale) {
-    /* It went without our seeing it, with its graph, its memory pool or its context. */
-    lock_and_uncount(engine, stale, memory->time_ns);
-    free(stale);
-  }
+  gp_passthrough_t stale;
+  bool has_stale;
+  bool kept = gp_passthrough_keep(engine, memory, &stale, &has_stale);
+
+  if (has_stale) /* it went without our seeing it, with its graph, its memory pool or its context */
+    lock_and_uncount(engine, &stale, memory->time_ns);
   if (!kept)
-    free(record);
-  return kept;
+    lock_and_uncount(engine, memory, gp_now(engine));
+}
+
+/* What the driver frees with a context; pools, mapped memory and graphs live without one (cuda.h, cuCtxDestroy). */
+static bool ends_with_context(gp_detail_t kind)
+{
+  return !is_driver_pooled(kind) && kind != GP_DETAIL_PASS_PHYSICAL;
 }
 
 void gp_engine_passthrough_commit(
@@ -142,32 +160,26 @@ void gp_engine_passthrough_commit(
   gp_device_t *device = context->device;
   gp_passthrough_t own = *memory;
 
+  own.key = memory->key ? memory->key : memory->address;
   own.device = device->ordinal;
-  own.context = memory->kind == GP_DETAIL_PASS_ASYNC || memory->kind == GP_DETAIL_PASS_MEMPOOL ? NULL : context;
+  own.context = ends_with_context(memory->kind) && context->driver.handle ? context : NULL;
+  own.is_detached = false;
   gp_lock_take(&device->lock);
-  gp_release_await(device, own.address);
+  gp_release_await(device, own.key);
   own.block = atomic_fetch_add_explicit(&engine->incarnation, 1, memory_order_relaxed) + 1;
-  gp_gauge_add(&device->stats.passthrough_bytes, own.size);
+  gp_gauge_add(gp_passthrough_is_host(own.kind) ? &device->stats.pinned_host_bytes : &device->stats.passthrough_bytes,
+      own.size);
   gp_event_passthrough(engine, &own, GP_ACTION_PASSTHROUGH_ALLOC, own.time_ns, duration_ns);
   gp_lock_release(&device->lock);
-  if (!keep_record(engine, &own))
-    lock_and_uncount(engine, &own, gp_now(engine));
+  keep(engine, &own);
 }
 
-bool gp_engine_passthrough_take(gp_engine_t *engine, uint64_t address, gp_passthrough_t *ret_memory)
+bool gp_engine_passthrough_take(gp_engine_t *engine, gp_space_t space, uint64_t key, gp_passthrough_t *ret_memory)
 {
-  if (!gp_address_map_find(&engine->passthroughs, address))
+  if (!gp_passthrough_remove(engine, space, key, ret_memory))
     return false;
-  gp_lock_take(&engine->passthrough_lock);
-  gp_passthrough_t *record = gp_address_map_remove(&engine->passthroughs, address);
-  gp_lock_release(&engine->passthrough_lock);
-  if (!record)
-    return false;
-  *ret_memory = *record;
-  free(record);
-
   gp_device_t *device = &engine->devices[ret_memory->device];
-  ret_memory->release.address = address;
+  ret_memory->release.address = key;
   gp_lock_take(&device->lock);
   gp_release_announce(device, &ret_memory->release);
   gp_lock_release(&device->lock);
@@ -192,55 +204,25 @@ void gp_engine_passthrough_restore(gp_engine_t *engine, gp_passthrough_t *memory
   gp_lock_take(&device->lock);
   gp_release_finish(device, &memory->release);
   gp_lock_release(&device->lock);
-  if (!keep_record(engine, memory))
-    lock_and_uncount(engine, memory, gp_now(engine)); /* the driver still has it, we stop counting it */
-}
-
-/* The next allocation that went with the context, taken out of the map; false: no more. */
-static bool take_of_context(gp_engine_t *engine, const gp_context_t *context, gp_passthrough_t *ret_memory)
-{
-  bool found = false;
-
-  gp_lock_take(&engine->passthrough_lock);
-  const gp_address_table_t *table = atomic_load(&engine->passthroughs.table);
-  for (size_t i = 0; table && i < table->capacity && !found; i++) {
-    if (atomic_load_explicit(&table->slots[i].key, memory_order_relaxed) <= 1)
-      continue;
-    gp_passthrough_t *record = atomic_load_explicit(&table->slots[i].value, memory_order_relaxed);
-    if (record->context != context)
-      continue;
-    found = true;
-    *ret_memory = *record;
-    (void)gp_address_map_remove(&engine->passthroughs, record->address);
-    free(record);
-  }
-  gp_lock_release(&engine->passthrough_lock);
-  return found;
+  keep(engine, memory);
 }
 
 void gp_passthrough_context_lost(gp_engine_t *engine, const gp_context_t *context)
 {
   gp_passthrough_t memory;
-  while (take_of_context(engine, context, &memory))
+  while (gp_passthrough_remove_of_context(engine, context, &memory))
     lock_and_uncount(engine, &memory, gp_now(engine));
 }
 
-size_t gp_engine_passthroughs(gp_engine_t *engine, int device, gp_passthrough_t *array, size_t capacity)
+void gp_engine_mempool_gone(gp_engine_t *engine, uint64_t pool)
 {
-  size_t count = 0;
+  int ordinal;
+  uint64_t size;
 
-  gp_lock_take(&engine->passthrough_lock);
-  const gp_address_table_t *table = atomic_load(&engine->passthroughs.table);
-  for (size_t i = 0; table && i < table->capacity; i++) {
-    if (atomic_load_explicit(&table->slots[i].key, memory_order_relaxed) <= 1)
-      continue;
-    const gp_passthrough_t *record = atomic_load_explicit(&table->slots[i].value, memory_order_relaxed);
-    if (record->device != device)
-      continue;
-    if (count < capacity)
-      array[count] = *record;
-    count++;
+  while (gp_passthrough_detach_next(engine, pool, &ordinal, &size)) {
+    gp_device_t *device = &engine->devices[ordinal];
+    gp_lock_take(&device->lock);
+    device->async_live -= size;
+    gp_lock_release(&device->lock);
   }
-  gp_lock_release(&engine->passthrough_lock);
-  return count;
 }

@@ -22,6 +22,7 @@
 #include "pool/driver.h"
 #include "pool/engine.h"
 #include "pool/observer.h"
+#include "pool/passthrough.h"
 #include "pool/stats.h"
 #include "pool/type.h"
 #include "pool/util/list.h"
@@ -100,7 +101,7 @@ struct gp_context {
  * reservations in flight, and held less draining <= limit; stats.reserved_bytes is the sum of block sizes, stats.cached_bytes of the idle ones,
  * stats.deferred_bytes of HELD and DEFERRED ones, stats.allocated_bytes of LIVE ones, stats.active_bytes of LIVE,
  * HELD and DEFERRED ones; idle holds the idle blocks, oldest first; releases holds what is on its way to the driver.
- * draining: stream-ordered memory that the program has freed and the driver's pool may still hold; counted only under
+ * draining: stream-ordered memory that the program has freed and the driver's pools may still hold; counted only under
  * a limit, and only if the driver can be asked (see gp_limit_settle). async_live: what the program holds of it.
  */
 struct gp_device {
@@ -111,11 +112,14 @@ struct gp_device {
   uint64_t held;
   uint64_t draining;
   uint64_t async_live;
+  bool uses_pools; /* the program has ever had memory of the driver's own pools */
   uint64_t limit; /* UINT64_MAX: none */
   uint64_t total; /* bytes of the device; 0: not known */
-  uint64_t free_told;    /* what the driver said was free, at ... */
-  uint64_t free_told_ns; /* ... this time, when we held ... */
-  uint64_t free_told_held; /* ... that much */
+  uint64_t free_told;      /* what the driver said was free, at ... */
+  uint64_t free_told_ns;   /* ... this time (0: never asked), when we held ... */
+  uint64_t free_told_held; /* ... that much less draining, and the driver's own pools, beyond what ... */
+  uint64_t free_told_pools; /* ... the program had of them, this */
+  gp_context_t stand_in; /* for the device as such while it has no context, see gp_engine_device_context; in no list */
   gp_list_t contexts;
   gp_list_t idle;
   gp_stats_t stats;
@@ -148,7 +152,7 @@ struct gp_engine {
 
   gp_address_map_t blocks;
   gp_lock_t passthrough_lock;
-  gp_address_map_t passthroughs;
+  gp_address_map_t passthroughs[GP_SPACE_COUNT]; /* gp_passthrough_t by key */
 
   gp_lock_t records_lock;
   gp_block_t *free_records; /* linked by bin_next */
@@ -170,6 +174,9 @@ bool gp_engine_enter(gp_engine_t *engine);
 void gp_engine_leave(gp_engine_t *engine);
 void gp_suspend_context_lost(gp_engine_t *engine, gp_context_t *context); /* with contexts_lock held */
 bool gp_engine_forwards(const gp_engine_t *engine); /* dead, or suspended */
+
+/* context.c */
+void gp_context_init(gp_context_t *context, const gp_driver_context_t *driver_context, gp_device_t *device);
 
 /* record.c: block records */
 gp_block_t *gp_record_take(gp_engine_t *engine); /* in no list; NULL: the host is out of memory */
@@ -246,6 +253,13 @@ bool gp_release_is_due(const gp_engine_t *engine, const gp_device_t *device, uin
  */
 bool gp_limit_reserve(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t growth, bool is_async);
+/*
+ * Asks the driver for the device's figures and remembers them with what we held then; false: it could not be asked.
+ * note_told remembers what the program was told. No lock held.
+ */
+bool gp_limit_ask(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free, uint64_t *ret_total);
+void gp_limit_note_told(gp_engine_t *engine, gp_device_t *device, uint64_t free_bytes, uint64_t total_bytes,
+    uint64_t pools_reserved);
 void gp_limit_cancel(gp_device_t *device, uint64_t bytes);
 void gp_limit_settle(gp_engine_t *engine, gp_context_t *context); /* asks the driver what has drained; no lock held */
 void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context);
@@ -264,6 +278,19 @@ void gp_oom_report(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit, uint64_t largest_free);
 
 void gp_passthrough_context_lost(gp_engine_t *engine, const gp_context_t *context); /* passthrough.c; no lock held */
+
+/*
+ * passthrough_records.c. keep files a copy and gives back, to be uncounted, what was there under the same key; false:
+ * the host has no memory. remove and its variants take one record out; detach_next marks one of a pool; false: none.
+ */
+bool gp_passthrough_keep(
+    gp_engine_t *engine, const gp_passthrough_t *memory, gp_passthrough_t *ret_stale, bool *ret_has_stale);
+bool gp_passthrough_remove(gp_engine_t *engine, gp_space_t space, uint64_t key, gp_passthrough_t *ret_memory);
+bool gp_passthrough_remove_of_context(
+    gp_engine_t *engine, const gp_context_t *context, gp_passthrough_t *ret_memory);
+bool gp_passthrough_detach_next(gp_engine_t *engine, uint64_t pool, int *ret_device, uint64_t *ret_size);
+void gp_passthroughs_init(gp_engine_t *engine);
+void gp_passthroughs_fini(gp_engine_t *engine);
 
 /* Checked calls of the driver: arguments, results, and that no lock of ours is held. driver.c */
 int gp_driver_alloc(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address);

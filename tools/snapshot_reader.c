@@ -138,6 +138,18 @@ static bool read_ratio(const device_parse_t *at, const cJSON *stats, const char 
   return true;
 }
 
+static bool read_use(const device_parse_t *at, const cJSON *use, gp_snapshot_device_t *device)
+{
+  if (!use || cJSON_IsNull(use))
+    return true;
+  if (!cJSON_IsObject(use))
+    return gp_snapshot_fail(at->parse, at->offset, "use of device %d is not an object", at->device);
+  return read_number(at, use, "use.", "total", &device->total) &&
+         read_number(at, use, "use.", "free", &device->free) &&
+         read_number(at, use, "use.", "unaccounted", &device->unaccounted) &&
+         read_number(at, use, "use.", "time_ns", &device->use_ns);
+}
+
 static bool read_device(gp_snapshot_parse_t *parse, size_t offset, const cJSON *item)
 {
   gp_snapshot_t *snapshot = parse->snapshot;
@@ -160,6 +172,8 @@ static bool read_device(gp_snapshot_parse_t *parse, size_t offset, const cJSON *
   device->device = (int)ordinal;
   if (gp_snapshot_uint(item, "limit", &device->limit) < 0)
     return gp_snapshot_fail(parse, offset, "limit of device %d is no size", device->device);
+  if (!read_use(&at, cJSON_GetObjectItemCaseSensitive(item, "use"), device))
+    return false;
 #define GAUGE(name, unit, what)                                                                              \
   if (!read_gauge(&at, stats, #name, &device->stats.name))                                                   \
     return false;

@@ -75,6 +75,10 @@ typedef struct gp_snapshot_block {
 typedef struct gp_snapshot_device {
   int device;
   uint64_t limit; /* bytes; 0: none */
+  uint64_t total; /* bytes of the device; 0: not known, nor the next three */
+  uint64_t free;
+  uint64_t unaccounted; /* in use, but by nothing that the process asked for */
+  uint64_t use_ns;      /* when that was so */
   gp_stats_t stats;
   double cache_hit_rate;
   double efficiency;

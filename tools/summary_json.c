@@ -83,12 +83,26 @@ static void add_blocks(cJSON *object, const char *name, uint64_t count, uint64_t
   add_uint(item, "bytes", bytes);
 }
 
+static void add_use(cJSON *item, const gp_snapshot_device_t *device)
+{
+  if (!device->total) {
+    cJSON_AddNullToObject(item, "use");
+    return;
+  }
+  cJSON *use = cJSON_AddObjectToObject(item, "use");
+  add_uint(use, "time_ns", device->use_ns);
+  add_uint(use, "total", device->total);
+  add_uint(use, "free", device->free);
+  add_uint(use, "unaccounted", device->unaccounted);
+}
+
 static void add_device(cJSON *list, const gp_summary_device_t *device)
 {
   const gp_stats_t *stats = &device->device->stats;
   cJSON *item = cJSON_CreateObject();
   add_uint(item, "device", (uint64_t)device->device->device);
   add_uint_or_null(item, "limit", device->device->limit > 0, device->device->limit);
+  add_use(item, device->device);
   cJSON *numbers = cJSON_AddObjectToObject(item, "stats");
 #define GAUGE(name, unit, what) add_gauge(numbers, #name, &stats->name);
 #define COUNTER(name, what)     add_uint(numbers, #name, stats->name);

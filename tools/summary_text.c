@@ -217,6 +217,19 @@ static void print_groups(const gp_summary_device_t *device, gp_output_t *output)
         gp_number_plural(device->size_count - device->group_count, "other size", count));
 }
 
+/* Without this a reader looks for memory in the program that contexts, code or other processes have. */
+static void print_use(const gp_snapshot_device_t *device, gp_output_t *output)
+{
+  char total[GP_SIZE_TEXT_BYTES], is_free[GP_SIZE_TEXT_BYTES], other[GP_SIZE_TEXT_BYTES], when[GP_NUMBER_BYTES];
+
+  if (device->total)
+    fprintf(output->stream,
+        "\n  Of the device's %s, %s were free %s after the start, and %s were in use by nothing that\n"
+        "  the program asked for: contexts, code, other processes.\n",
+        gp_size_format(device->total, total), gp_size_format(device->free, is_free),
+        gp_number_duration(device->use_ns, when), gp_size_format(device->unaccounted, other));
+}
+
 static void print_device(const gp_summary_device_t *device, gp_output_t *output)
 {
   const gp_stats_t *stats = &device->device->stats;
@@ -238,7 +251,9 @@ static void print_device(const gp_summary_device_t *device, gp_output_t *output)
   print_gauge(output, "passthrough (not pooled)", &stats->passthrough_bytes, false, true);
   print_gauge(output, "blocks", &stats->allocation, true, true);
   print_gauge(output, "driver allocations", &stats->segment, true, true);
+  print_gauge(output, "pinned host memory", &stats->pinned_host_bytes, false, false);
   print_counters(device, output);
+  print_use(device->device, output);
   if (device->idle_count) {
     char count[GP_NUMBER_BYTES], bytes[GP_SIZE_TEXT_BYTES];
     fprintf(output->stream, "\n  %s idle, %s in all, the largest %s\n",

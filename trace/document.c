@@ -149,13 +149,31 @@ static void write_gauge(gp_json_t *json, const char *name, const gp_gauge_t *gau
   gp_json_end(json, '}');
 }
 
-static void write_device(gp_json_t *json, int device, const gp_device_view_t *view)
+/* Whose the memory of the device is, at the last moment when the driver told. */
+static void write_use(gp_json_t *json, const gp_document_t *document, const gp_device_view_t *view)
+{
+  gp_json_key(json, "use");
+  if (!view->has_use) {
+    gp_json_null(json);
+    return;
+  }
+  gp_json_begin(json, '{');
+  gp_json_key_uint(json, "time_ns", relative_ns(document, view->use.time_ns));
+  gp_json_key_uint(json, "total", view->use.total);
+  gp_json_key_uint(json, "free", view->use.free);
+  gp_json_key_uint(json, "accounted", view->use.accounted);
+  gp_json_key_uint(json, "unaccounted", view->use.unaccounted);
+  gp_json_end(json, '}');
+}
+
+static void write_device(gp_json_t *json, const gp_document_t *document, int device, const gp_device_view_t *view)
 {
   const gp_stats_t *stats = &view->stats;
   gp_json_newline(json);
   gp_json_begin(json, '{');
   gp_json_key_int(json, "device", device);
   write_bytes_or_null(json, "limit", view->limit > 0, view->limit);
+  write_use(json, document, view);
   gp_json_key(json, "stats");
   gp_json_begin(json, '{');
 #define GAUGE(name, unit, what) write_gauge(json, #name, &stats->name);
@@ -235,7 +253,7 @@ static void write_devices(gp_json_t *json, const gp_document_t *document)
   gp_json_begin(json, '[');
   for (int device = 0; device < GP_MAX_DEVICES; device++) {
     if (document->devices >> device & 1)
-      write_device(json, device, &views[device]);
+      write_device(json, document, device, &views[device]);
   }
   gp_json_end(json, ']');
 
@@ -379,6 +397,7 @@ static void write_oom(gp_json_t *json, const gp_document_t *document)
   gp_json_key_uint(json, "largest_free", oom->largest_free);
   write_bytes_or_null(json, "device_free", asked_driver, oom->device_free);
   write_bytes_or_null(json, "device_total", asked_driver, oom->device_total);
+  write_bytes_or_null(json, "unaccounted", asked_driver, oom->unaccounted);
   gp_json_key(json, "owners");
   gp_json_begin(json, '[');
   for (int i = 0; i < GP_OOM_OWNERS && oom->owners[i].count; i++) {

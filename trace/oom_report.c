@@ -52,7 +52,6 @@ static void add_sufficient_limit(text_t *text, uint64_t bytes)
 /* Only what follows from the figures; better no advice than a wrong one. */
 static void add_advice(text_t *text, const gp_oom_t *oom)
 {
-  uint64_t held = oom->live + oom->deferred + oom->cached + oom->passthrough;
   uint64_t needed = oom->live + oom->deferred + oom->passthrough;
   bool overflows = needed + oom->requested < needed;
 
@@ -74,10 +73,9 @@ static void add_advice(text_t *text, const gp_oom_t *oom)
     add(text, ". It is more than the device has");
     return;
   }
-  uint64_t used = oom->device_total - oom->device_free;
   /* Every context takes some hundred MiB: only more than that is worth a word. */
-  if (used > held && used - held >= oom->requested && used - held > oom->device_total / 8) {
-    add_size(text, ". Other processes and CUDA itself use ", used - held,
+  if (oom->unaccounted >= oom->requested && oom->unaccounted > oom->device_total / 8) {
+    add_size(text, ". Other processes and CUDA itself use ", oom->unaccounted,
         " of the device: there is the memory that is missing");
     return;
   }

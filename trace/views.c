@@ -48,6 +48,7 @@ bool gp_device_view_take(gp_engine_t *engine, int device, uint64_t until_ns, gp_
   view->until_ns = until_ns;
   gp_engine_stats(engine, device, &view->stats);
   view->limit = gp_engine_limit(engine, device);
+  view->has_use = gp_engine_device_use(engine, device, &view->use);
   static_assert(
       sizeof(gp_block_view_t) % 8 == 0 && sizeof(gp_passthrough_t) % 8 == 0, "keys follow, aligned");
   if (!take_array(

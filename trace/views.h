@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pool/engine.h"
+#include "pool/passthrough.h"
 #include "trace/sort.h"
 
 /* An array from the engine, grown until everything fitted, with the order in which it is shown. */
@@ -24,6 +24,8 @@ typedef struct gp_device_view {
   uint64_t until_ns; /* events up to here, and perhaps a few more, came before the blocks were copied */
   uint64_t limit;    /* bytes; 0: none */
   gp_stats_t stats;
+  gp_device_use_t use;
+  bool has_use; /* the driver has been asked for the device's figures */
   uint64_t idle_bytes; /* of the blocks copied */
   uint64_t largest_idle;
   gp_view_array_t blocks;       /* of gp_block_view_t */

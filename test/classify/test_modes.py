@@ -13,35 +13,11 @@ MODES = {
 WORDS = {"EVERY", "CONTEXT", "STREAM", "SINGLE", "NONE"}
 
 # Asked for by its class, and not hooked yet: why that may wait. An entry that is hooked meanwhile has to go.
-COUNTED = ("arrays and memory of cuMemCreate are neither in the limit nor asked for again when memory has run out "
-           "(doc/design.md, What is not there yet)")
-HIDDEN = ("may fail for want of memory that the pool keeps. To repeat it is right only where the failed call left "
-          "nothing behind: to be looked at one by one")
 GREEN = ("green contexts: work in their streams without the context ever being current is not waited for, and "
          "destroying the last one can end the primary context, which ids of contexts show only at the next use")
 IPC = ("may enable peer access for the current context; that one is known already, unless it became current by a way "
        "that no hook sees (doc/design.md)")
 LATER = {
-    "cuArray3DCreate_v2": COUNTED,
-    "cuArrayCreate_v2": COUNTED,
-    "cuArrayDestroy": COUNTED,
-    "cuMemCreate": COUNTED,
-    "cuMemRelease": COUNTED,
-    "cuMipmappedArrayCreate": COUNTED,
-    "cuMipmappedArrayDestroy": COUNTED,
-    "cuCtxSetLimit": HIDDEN,
-    "cuFuncLoad": HIDDEN,
-    "cuGraphInstantiate": HIDDEN,
-    "cuGraphInstantiateWithFlags": HIDDEN,
-    "cuGraphInstantiateWithParams": HIDDEN,
-    "cuGraphInstantiateWithParams_ptsz": HIDDEN,
-    "cuGraphInstantiate_v2": HIDDEN,
-    "cuLibraryLoadData": HIDDEN,
-    "cuLibraryLoadFromFile": HIDDEN,
-    "cuModuleLoad": HIDDEN,
-    "cuModuleLoadData": HIDDEN,
-    "cuModuleLoadDataEx": HIDDEN,
-    "cuModuleLoadFatBinary": HIDDEN,
     "cuGreenCtxDestroy": GREEN,
     "cuIpcOpenMemHandle": IPC,
     "cuIpcOpenMemHandle_v2": IPC,

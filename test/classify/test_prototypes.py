@@ -22,6 +22,12 @@ LOOSE = [
     ("cuCtxCreate_v4", "void *parameters", "CUctxCreateParams *", NEWER + "12.5"),
     ("cuGreenCtxStreamCreate", "void *green", "struct CUgreenCtx_st *", NEWER + "12.4"),
     ("cuMemGetHandleForAddressRange", "int type", "CUmemRangeHandleType", NEWER + "11.7; an enumeration"),
+    ("cuGraphInstantiateWithParams", "void *parameters", "CUDA_GRAPH_INSTANTIATE_PARAMS *", NEWER + "12.0"),
+    ("cuGraphInstantiateWithParams_ptsz", "void *parameters", "CUDA_GRAPH_INSTANTIATE_PARAMS *", NEWER + "12.0"),
+    ("cuLibraryLoadData", "void **library", "CUlibrary *", NEWER + "12.0"),
+    ("cuLibraryLoadData", "void *options", "CUlibraryOption *", NEWER + "12.0"),
+    ("cuLibraryLoadFromFile", "void **library", "CUlibrary *", NEWER + "12.0"),
+    ("cuLibraryLoadFromFile", "void *options", "CUlibraryOption *", NEWER + "12.0"),
     ("cuStreamBeginCaptureToGraph", "const void *edges", "const CUgraphEdgeData *", NEWER + "12.3"),
     ("cuStreamBeginCaptureToGraph_ptsz", "const void *edges", "const CUgraphEdgeData *", NEWER + "12.3"),
 ]

@@ -36,7 +36,7 @@ static void free_block(uint64_t address)
     /* Allocated while another thread had the engine suspended: not pooled, so its free is the driver's. */
     gp_passthrough_t memory;
     const gp_driver_context_t key = fake_context(0, 0);
-    if (!gp_engine_passthrough_take(engine, address, &memory))
+    if (!gp_engine_passthrough_take(engine, GP_SPACE_POINTER, address, &memory))
       abort();
     code = driver.ops.free(&driver, &key, address);
     gp_engine_passthrough_freed(engine, &memory, 0, 1);
@@ -87,7 +87,7 @@ static void *work(void *arg)
       if (gp_engine_passthrough_reserve(engine, contexts[0], 4096, GP_DETAIL_PASS_MANAGED)) {
         memory = (gp_passthrough_t){.address = 0x1000 + ((uint64_t)state << 20), .size = 4096, .kind = GP_DETAIL_PASS_MANAGED};
         gp_engine_passthrough_commit(engine, contexts[0], &memory, 1);
-        if (gp_engine_passthrough_take(engine, memory.address, &memory))
+        if (gp_engine_passthrough_take(engine, GP_SPACE_POINTER, memory.address, &memory))
           gp_engine_passthrough_freed(engine, &memory, 0, 1);
       }
     } else {

@@ -77,14 +77,14 @@ static void run_scenario(gp_engine_t *engine)
     if (contexts[0] && gp_engine_passthrough_reserve(engine, contexts[0], 3 * GP_MIB, GP_DETAIL_PASS_MANAGED)) {
       gp_passthrough_t memory = {.address = 0x5000, .size = 3 * GP_MIB, .kind = GP_DETAIL_PASS_MANAGED};
       gp_engine_passthrough_commit(engine, contexts[0], &memory, 1);
-      if (gp_engine_passthrough_take(engine, 0x5000, &memory))
+      if (gp_engine_passthrough_take(engine, GP_SPACE_POINTER, 0x5000, &memory))
         gp_engine_passthrough_freed(engine, &memory, 0, 1);
     }
     gp_engine_suspend(engine);
     uint64_t captured = 0;
     if (contexts[1] && gp_engine_alloc(engine, contexts[1], 1000, &captured) == 0) {
       gp_passthrough_t memory;
-      bool known = gp_engine_passthrough_take(engine, captured, &memory);
+      bool known = gp_engine_passthrough_take(engine, GP_SPACE_POINTER, captured, &memory);
       if (driver.ops.free(&driver, &keys[1], captured) != 0)
         (void)driver.ops.free(&driver, &keys[1], captured);
       if (known)

@@ -194,10 +194,12 @@ def stats_of(snapshot, device=0):
     return next(d["stats"] for d in snapshot["devices"] if d["device"] == device)
 
 
-def count_actions(snapshot):
+def count_actions(snapshot, but=()):
+    """Events by action, without those of the details in but."""
     events = snapshot["events"]
     counts = {}
-    for index in events["action"]:
+    for index, detail in zip(events["action"], events["detail"]):
         name = events["actions"][index] if isinstance(index, int) else index
-        counts[name] = counts.get(name, 0) + 1
+        if (events["details"][detail] if isinstance(detail, int) else detail) not in but:
+            counts[name] = counts.get(name, 0) + 1
     return counts

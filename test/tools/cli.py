@@ -22,7 +22,7 @@ GPUPOOL = STUB = None
 DONE, USAGE, INPUT, PARTIAL = 0, 2, 3, 4
 GAUGES = [
     "allocation", "segment", "allocated_bytes", "requested_bytes", "reserved_bytes", "active_bytes", "cached_bytes",
-    "inactive_split_bytes", "deferred_bytes", "passthrough_bytes",
+    "inactive_split_bytes", "deferred_bytes", "passthrough_bytes", "pinned_host_bytes",
 ]
 COUNTERS = [
     "cache_hits", "cache_misses", "driver_allocs", "driver_frees", "fences", "host_waits", "num_ooms",

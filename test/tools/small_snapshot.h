@@ -25,6 +25,7 @@
                           GAUGE_TEXT("inactive_split_bytes", 0, 0, 0, 0) \
                               GAUGE_TEXT("deferred_bytes", 0, 0, 0, 0) \
                                   GAUGE_TEXT("passthrough_bytes", 0, 0, 0, 0) \
+                                      GAUGE_TEXT("pinned_host_bytes", 0, 0, 0, 0) \
   "\"cache_hits\":0,\"cache_misses\":3,\"driver_allocs\":3,\"driver_frees\":0,\"fences\":0,\"host_waits\":0," \
   "\"num_ooms\":0,\"num_alloc_retries\":0,\"cache_hit_rate\":0.000000,\"efficiency\":0.635783," \
   "\"fragmentation\":0.000000}}],\n"

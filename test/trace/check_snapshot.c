@@ -398,8 +398,8 @@ static const struct {
   const char *advice;
 } advice_cases[] = {
     {{.requested = 90 * GP_GIB, .device_total = 80 * GP_GIB}, "It is more than the device has"},
-    {{.requested = GP_GIB, .live = GP_GIB, .device_free = GP_MIB, .device_total = 80 * GP_GIB},
-        "Other processes and CUDA itself use 79.0 GiB of the device"},
+    {{.requested = GP_GIB, .device_free = GP_MIB, .device_total = 80 * GP_GIB, .unaccounted = 79 * GP_GIB},
+        "Other processes and CUDA itself use 79 GiB of the device"},
     {{.requested = GP_GIB, .live = 77 * GP_GIB, .deferred = 2 * GP_GIB, .device_total = 80 * GP_GIB},
         "GPUPOOL_REUSE=strict"},
     {{.requested = GP_GIB, .live = 78 * GP_GIB, .device_free = 2 * GP_GIB, .device_total = 80 * GP_GIB},
@@ -428,7 +428,7 @@ START_TEST(test_oom_line_is_cut_to_the_buffer)
     ck_assert_int_eq(text[capacity], 'x');
   }
   const gp_oom_t largest = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
-      UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+      UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
       {{UINT64_MAX, UINT64_MAX}, {UINT64_MAX, UINT64_MAX}, {UINT64_MAX, UINT64_MAX}}, 63, false};
   ck_assert_uint_lt(strlen(gp_oom_describe(&largest, text, GP_OOM_TEXT_BYTES)), GP_OOM_TEXT_BYTES - 1);
 }

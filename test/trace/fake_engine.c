@@ -153,6 +153,12 @@ uint64_t gp_engine_limit(gp_engine_t *engine, int device)
   return fake_engine.limit;
 }
 
+bool gp_engine_device_use(gp_engine_t *engine, int device, gp_device_use_t *ret_use)
+{
+  *ret_use = fake_engine.use;
+  return fake_engine.use.total > 0;
+}
+
 size_t gp_engine_blocks(gp_engine_t *engine, int device, gp_block_view_t *array, size_t capacity)
 {
   size_t copied = fake_engine.block_count < capacity ? fake_engine.block_count : capacity;

@@ -5,7 +5,7 @@
 #ifndef GP_TEST_TRACE_FAKE_ENGINE_H
 #define GP_TEST_TRACE_FAKE_ENGINE_H
 
-#include "pool/engine.h"
+#include "pool/passthrough.h"
 #include "pool/util/log.h"
 #include "trace/recorder.h"
 
@@ -17,6 +17,7 @@ typedef struct fake_engine {
   gp_stats_t stats;
   gp_block_view_t blocks[FAKE_BLOCKS];
   size_t block_count;
+  gp_device_use_t use;
   gp_passthrough_t passthroughs[64];
   size_t passthrough_count;
   unsigned block_reads;

@@ -107,7 +107,7 @@ START_TEST(test_lost_context_takes_unpooled_memory_along)
   gp_engine_passthrough_commit(engine, context, &memory, 1);
   gp_engine_context_lost(engine, context);
   ck_assert_uint_eq(stats().passthrough_bytes.current, 0);
-  ck_assert(!gp_engine_passthrough_take(engine, 0x2000, &memory));
+  ck_assert(!gp_engine_passthrough_take(engine, GP_SPACE_POINTER, 0x2000, &memory));
   stop();
 }
 END_TEST
@@ -129,7 +129,7 @@ START_TEST(test_nothing_is_pooled_during_a_capture)
   gp_engine_resume(engine);
   ck_assert_uint_eq(allocate(1000), idle);
   gp_passthrough_t memory;
-  ck_assert(gp_engine_passthrough_take(engine, captured, &memory));
+  ck_assert(gp_engine_passthrough_take(engine, GP_SPACE_POINTER, captured, &memory));
   gp_engine_passthrough_freed(engine, &memory, 0, 0);
   ck_assert_uint_eq(stats().passthrough_bytes.current, 0);
   stop();

@@ -178,11 +178,11 @@ START_TEST(test_passthrough_counts_against_the_limit)
   ck_assert_uint_eq(stats().passthrough_bytes.current, 6 * GP_MIB);
   ck_assert_uint_eq(gp_engine_passthroughs(engine, 0, NULL, 0), 1);
   gp_passthrough_t taken;
-  ck_assert(gp_engine_passthrough_take(engine, 0x1000, &taken));
+  ck_assert(gp_engine_passthrough_take(engine, GP_SPACE_POINTER, 0x1000, &taken));
   gp_engine_passthrough_restore(engine, &taken); /* the driver refused */
-  ck_assert(gp_engine_passthrough_take(engine, 0x1000, &taken));
+  ck_assert(gp_engine_passthrough_take(engine, GP_SPACE_POINTER, 0x1000, &taken));
   gp_engine_passthrough_freed(engine, &taken, 0, 0);
-  ck_assert(!gp_engine_passthrough_take(engine, 0x1000, &taken));
+  ck_assert(!gp_engine_passthrough_take(engine, GP_SPACE_POINTER, 0x1000, &taken));
   stop();
 }
 END_TEST

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "pool/driver.h"
-#include "pool/engine.h"
+#include "pool/passthrough.h"
 
 #define FAKE_OUT_OF_MEMORY 2
 #define FAKE_INVALID_VALUE 1

@@ -1,0 +1,208 @@
+"""Every kind of memory that a program can get: counted, within the limit, recorded, tried again after a trim."""
+
+import re
+import unittest
+
+from harness import PreloadCase, count_actions, stats_of
+
+MIB = 1 << 20
+# Kinds of test/prog/memory_kinds.c -> the kind that the snapshot shows, None: pooled
+DEVICE_KINDS = {
+    "plain": None, "pitch": "pitch", "managed": "managed", "async": "async", "mempool": "mempool",
+    "current_pool": "async", "array": "array", "array3d": "array", "mipmap": "array", "external": "external",
+    "vmm": "vmm",
+}
+HOST_KINDS = ("host", "registered", "host_pool", "vmm_host")
+IN_POOLS = ("async", "mempool", "current_pool", "graph")  # the driver's pools grow by 32 MiB
+SUCCESS = "CUDA_SUCCESS"
+OUT_OF_MEMORY = "CUDA_ERROR_OUT_OF_MEMORY"
+
+
+def details(snapshot, action):
+    events = snapshot["events"]
+    return {events["details"][detail] for index, detail in zip(events["action"], events["detail"])
+            if events["actions"][index] == action}
+
+
+class MemoryKinds(PreloadCase):
+    def run_kinds(self, *commands, **settings):
+        run = self.run_program("memory_kinds", *commands, **settings)
+        self.assertEqual(run.status, 0, run.out + run.err)
+        run.got = [(match[0], int(match[1]), match[2])
+                   for match in re.findall(r"^(\w+): (\d+) of \d+, (\w+)$", run.out, re.M)]
+        return run
+
+    def test_each_is_counted_and_recorded(self):
+        for kind, shown in DEVICE_KINDS.items():
+            with self.subTest(kind=kind):
+                run = self.run_kinds("%s:%d:3" % (kind, 8 * MIB))
+                self.assertEqual(run.got, [(kind, 3, SUCCESS)])
+                snapshot = run.snapshot()
+                self.expect_valid(snapshot)
+                gauge = stats_of(snapshot)["passthrough_bytes" if shown else "requested_bytes"]
+                self.assertEqual(gauge["current"], 24 * MIB)
+                if shown:
+                    self.assertEqual([memory["kind"] for memory in snapshot["passthrough"]], [shown] * 3)
+                    self.assertEqual(details(snapshot, "passthrough_alloc"), {shown})
+                self.assertEqual(stats_of(snapshot)["pinned_host_bytes"]["peak"], 0)
+
+                run = self.run_kinds("%s:%d:3" % (kind, 8 * MIB), "free")
+                snapshot = run.snapshot()
+                self.expect_valid(snapshot)
+                self.assertEqual(stats_of(snapshot)["passthrough_bytes"]["current"], 0)
+                self.assertEqual(stats_of(snapshot)["passthrough_bytes"]["peak"], 24 * MIB if shown else 0)
+                self.assertEqual(snapshot["passthrough"], [])
+                self.assertEqual(count_actions(snapshot).get("passthrough_free", 0), 3 if shown else 0)
+                self.expect_clean(run)
+
+    def test_each_meets_the_limit(self):
+        for kind in DEVICE_KINDS:
+            with self.subTest(kind=kind):
+                size = 32 * MIB if kind in IN_POOLS else 8 * MIB
+                run = self.run_kinds("%s:%d:20" % (kind, size), "free", "%s:%d:20" % (kind, size), LIMIT="100MiB")
+                many = 100 * MIB // size
+                self.assertEqual(run.got, [(kind, many, OUT_OF_MEMORY)] * 2)
+                self.assertLessEqual(run.sim["peak_bytes"][0], 100 * MIB)
+                self.assertEqual(stats_of(run.snapshot("exit"))["num_ooms"], 2)
+                self.assertEqual(run.snapshot("oom")["oom"]["by_limit"], True)
+
+    def test_the_limit_holds_over_the_sum(self):
+        kinds = list(DEVICE_KINDS)
+        for turn in range(len(kinds)):
+            order = kinds[turn:] + kinds[:turn]
+            with self.subTest(first=order[0]):
+                run = self.run_kinds(*["%s:%d:2" % (kind, 12 * MIB) for kind in order],
+                                     "free-all", *["%s:%d:3" % (kind, 10 * MIB) for kind in reversed(order)],
+                                     LIMIT="150MiB")
+                self.assertLessEqual(run.sim["peak_bytes"][0], 150 * MIB)
+                self.assertEqual({result for _, _, result in run.got}, {SUCCESS, OUT_OF_MEMORY})
+                self.expect_valid(run.snapshot("exit"))
+
+    def test_the_cache_makes_room_for_each(self):
+        """60 of 64 MiB lie idle here; without the library they were the driver's again."""
+        for kind in DEVICE_KINDS:
+            with self.subTest(kind=kind):
+                run = self.run_kinds("plain:%d:60" % MIB, "free", "%s:%d:1" % (kind, 32 * MIB),
+                                     SIMCUDA_CAPACITY="64MiB", RESERVE="0")
+                self.assertEqual(run.got[-1], (kind, 1, SUCCESS))
+                self.assertEqual(stats_of(run.snapshot())["num_ooms"], 0)
+
+    def test_out_of_memory_is_the_drivers(self):
+        for kind in DEVICE_KINDS:
+            with self.subTest(kind=kind):
+                commands = ("plain:%d:20" % MIB, "%s:%d:9" % (kind, 16 * MIB), "free", "%s:%d:9" % (kind, 16 * MIB))
+                plain = self.run_kinds(*commands, preload=None, SIMCUDA_CAPACITY="128MiB")
+                run = self.run_kinds(*commands, SIMCUDA_CAPACITY="128MiB", RESERVE="0")
+                self.assertEqual(run.got, plain.got)
+                self.assertGreater(stats_of(run.snapshot("exit"))["num_ooms"], 0)
+
+    def test_what_holds_nothing_is_not_counted(self):
+        run = self.run_kinds("sparse:%d:20" % (8 * MIB), "free", LIMIT="16MiB")
+        self.assertEqual(run.got, [("sparse", 20, SUCCESS)])
+
+    def test_all_levels_of_a_mipmap(self):
+        run = self.run_kinds("mipmaps:%d:1" % (16 * MIB))
+        levels = sum(max(1, 4096 >> level) * max(1, 4096 >> level) for level in range(13))
+        self.assertEqual(stats_of(run.snapshot())["passthrough_bytes"]["current"], levels)
+
+    def test_a_context_takes_its_memory_along(self):
+        run = self.run_program("contexts")
+        self.assertEqual(run.status, 0)
+        self.assertEqual(stats_of(run.snapshot())["passthrough_bytes"]["current"], 0)
+
+    #
+    # Virtual memory management: memory lives as long as a handle or a mapping
+    #
+
+    def expect_held(self, held, *commands):
+        """After the commands on 40 MiB, 40 more fit into 64 or they do not."""
+        run = self.run_kinds("vmm:%d:1" % (40 * MIB), *commands, "vmm:%d:1" % (40 * MIB), LIMIT="64MiB")
+        self.assertEqual(run.got[-1][1:], (0, OUT_OF_MEMORY) if held else (1, SUCCESS), commands)
+        self.assertLessEqual(run.sim["peak_bytes"][0], 64 * MIB)
+
+    def test_physical_memory_lives_by_handles_and_mappings(self):
+        self.expect_held(True)
+        self.expect_held(True, "release")
+        self.expect_held(True, "unmap")
+        self.expect_held(True, "retain", "release")
+        self.expect_held(True, "map", "release")
+        self.expect_held(True, "release", "retain", "unmap")
+        self.expect_held(False, "release", "unmap")
+        self.expect_held(False, "unmap", "release")
+        self.expect_held(False, "map", "unmap", "release")
+        self.expect_held(False, "release", "retain", "unmap", "release")
+
+    def test_physical_memory_of_a_device_without_context(self):
+        run = self.run_kinds("vmm_elsewhere:%d:9" % (8 * MIB), "plain:%d:9" % (8 * MIB), "free-all",
+                             LIMIT="1=20MiB", SIMCUDA_DEVICES="2")
+        self.assertEqual(run.got, [("vmm_elsewhere", 2, OUT_OF_MEMORY), ("plain", 9, SUCCESS)])
+        devices = {device["device"]: device["stats"] for device in run.snapshot("exit")["devices"]}
+        self.assertEqual(devices[1]["passthrough_bytes"]["peak"], 16 * MIB)
+        self.assertEqual(devices[0]["passthrough_bytes"]["peak"], 0)
+        run = self.run_kinds("vmm_elsewhere:%d:9" % (8 * MIB), LIMIT="1=25%", SIMCUDA_DEVICES="2",
+                             SIMCUDA_CAPACITY="80MiB")
+        self.assertEqual(run.got, [("vmm_elsewhere", 2, OUT_OF_MEMORY)])
+
+    #
+    # The program's own memory pools
+    #
+
+    def test_a_pool_that_goes_before_its_memory(self):
+        for kind in ("mempool", "current_pool"):
+            with self.subTest(kind=kind):
+                run = self.run_kinds("%s:%d:2" % (kind, 32 * MIB), "forget-pools", "plain:%d:20" % (8 * MIB), "free",
+                                     "free", "plain:%d:20" % (8 * MIB), LIMIT="128MiB")
+                self.assertEqual(run.got, [(kind, 2, SUCCESS), ("plain", 8, OUT_OF_MEMORY),
+                                           ("plain", 16, OUT_OF_MEMORY)])
+                self.assertLessEqual(run.sim["peak_bytes"][0], 128 * MIB)
+
+    #
+    # Memory of the host
+    #
+
+    def test_pinned_memory_is_counted_apart(self):
+        for kind in HOST_KINDS:
+            with self.subTest(kind=kind):
+                run = self.run_kinds("%s:%d:3" % (kind, 8 * MIB), "plain:%d:1" % MIB, LIMIT="2MiB")
+                self.assertEqual(run.got, [(kind, 3, SUCCESS), ("plain", 1, SUCCESS)])
+                stats = stats_of(run.snapshot())
+                self.assertEqual(stats["pinned_host_bytes"]["current"], 24 * MIB)
+                self.assertEqual(stats["passthrough_bytes"]["peak"], 0)
+                run = self.run_kinds("%s:%d:3" % (kind, 8 * MIB), "free", "plain:%d:1" % MIB)
+                self.assertEqual(stats_of(run.snapshot())["pinned_host_bytes"]["peak"], 24 * MIB)
+                self.assertEqual(stats_of(run.snapshot())["pinned_host_bytes"]["current"], 0)
+
+    #
+    # What the driver takes for itself
+    #
+
+    def test_code_is_loaded_again_after_the_cache_made_room(self):
+        plain = self.run_kinds("module", preload=None)
+        fault = {"SIMCUDA_FAIL": "cuModuleLoadData:2@1"}
+        run = self.run_kinds("plain:%d:1" % MIB, "free", "module", **fault)
+        self.assertEqual(run.out.splitlines()[-1], plain.out.splitlines()[-1])
+        self.assertEqual(run.calls()["cuModuleLoadData"], 2)
+        self.assertEqual(stats_of(run.snapshot())["cached_bytes"]["current"], 0)
+        run = self.run_kinds("plain:%d:1" % MIB, "module", **fault)  # nothing idle: nothing to try again for
+        self.assertEqual(run.out.splitlines()[-1], "module: " + OUT_OF_MEMORY)
+        self.assertEqual(run.calls()["cuModuleLoadData"], 1)
+
+    def test_every_way_to_take_memory_unseen(self):
+        for name in ():
+            with self.subTest(name=name):
+                run = self.run_kinds("plain:%d:1" % MIB, "free", "graph:%d:1" % MIB, SIMCUDA_FAIL=name + ":2@1")
+                self.assertEqual(run.got[-1], ("graph", 1, SUCCESS))
+
+    #
+    # What nobody can account for
+    #
+
+    def test_figures_of_the_device(self):
+        run = self.run_kinds("plain:%d:1" % (8 * MIB), "array:%d:1" % (8 * MIB), "info", SIMCUDA_CAPACITY="1GiB")
+        use = run.snapshot()["devices"][0]["use"]
+        self.assertEqual((use["total"], use["free"], use["accounted"], use["unaccounted"]),
+                         (1024 * MIB, 1008 * MIB, 16 * MIB, 0))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,434 @@
+/*
+ * Allocates every kind of memory that the driver has, by a list of commands:
+ *   KIND:BYTES[:COUNT]   allocates COUNT (1) of BYTES each, until one fails; says how many it got and the last result
+ *   free                 frees everything of the last KIND command; free-all: of all
+ *   release, unmap, map, retain   what keeps memory of vmm: its handles and its mappings, of the last KIND command
+ *   forget-pools         destroys the memory pools while memory from them is in use
+ *   module               loads code from an image that no GPU takes
+ *   info                 says what cuMemGetInfo says
+ * Exit status: 0 unless a command is not known or something failed that must not.
+ */
+#include <cuda.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ITEMS 4096
+
+typedef struct item {
+  CUdeviceptr pointer;
+  void *handle;
+  CUmemGenericAllocationHandle physical;
+  size_t bytes;
+  void *more;
+  int command;
+  const struct kind *kind;
+} item_t;
+
+typedef struct kind {
+  const char *name;
+  CUresult (*alloc)(item_t *item);
+  CUresult (*release)(item_t *item);
+} kind_t;
+
+static item_t items[ITEMS];
+static int item_count;
+static int device_of_vmm;
+static CUmemoryPool own_pool, host_pool;
+
+static void must(const char *what, CUresult result)
+{
+  const char *name = NULL;
+  if (result == CUDA_SUCCESS)
+    return;
+  if (cuGetErrorName(result, &name) != CUDA_SUCCESS || !name)
+    name = "unknown";
+  printf("memory_kinds: %s failed: %s\n", what, name);
+  exit(1);
+}
+
+static const char *name_of(CUresult result)
+{
+  const char *name = NULL;
+  return cuGetErrorName(result, &name) == CUDA_SUCCESS && name ? name : "unknown";
+}
+
+/*
+ * Memory with an address
+ */
+
+static CUresult alloc_plain(item_t *item)
+{
+  return cuMemAlloc(&item->pointer, item->bytes);
+}
+
+static CUresult alloc_pitch(item_t *item)
+{
+  size_t pitch;
+  return cuMemAllocPitch(&item->pointer, &pitch, 4000, item->bytes / 4096, 4); /* rows of 4,000 take 4,096 */
+}
+
+static CUresult alloc_managed(item_t *item)
+{
+  return cuMemAllocManaged(&item->pointer, item->bytes, CU_MEM_ATTACH_GLOBAL);
+}
+
+static CUresult free_pointer(item_t *item)
+{
+  return cuMemFree(item->pointer);
+}
+
+static CUresult alloc_async(item_t *item)
+{
+  return cuMemAllocAsync(&item->pointer, item->bytes, NULL);
+}
+
+static CUresult alloc_from_pool(item_t *item, CUmemoryPool *pool, CUmemLocationType type)
+{
+  if (!*pool) {
+    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = type, .id = 0}};
+    must("cuMemPoolCreate", cuMemPoolCreate(pool, &properties));
+  }
+  return cuMemAllocFromPoolAsync(&item->pointer, item->bytes, *pool, NULL);
+}
+
+static CUresult alloc_mempool(item_t *item)
+{
+  return alloc_from_pool(item, &own_pool, CU_MEM_LOCATION_TYPE_DEVICE);
+}
+
+static CUresult alloc_host_pool(item_t *item)
+{
+  return alloc_from_pool(item, &host_pool, CU_MEM_LOCATION_TYPE_HOST);
+}
+
+/* cuMemAllocAsync takes from the pool that the program has made the device's current one. */
+static CUresult alloc_current_pool(item_t *item)
+{
+  if (!own_pool) {
+    CUmemPoolProps properties = {
+        .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+    must("cuMemPoolCreate", cuMemPoolCreate(&own_pool, &properties));
+  }
+  must("cuDeviceSetMemPool", cuDeviceSetMemPool(0, own_pool));
+  return cuMemAllocAsync(&item->pointer, item->bytes, NULL);
+}
+
+static CUresult free_async(item_t *item)
+{
+  return cuMemFreeAsync(item->pointer, NULL);
+}
+
+/*
+ * Memory with a handle
+ */
+
+static CUresult alloc_array(item_t *item)
+{
+  CUDA_ARRAY_DESCRIPTOR descriptor = {
+      .Width = 1024, .Height = item->bytes / 4096, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+  return cuArrayCreate((CUarray *)&item->handle, &descriptor);
+}
+
+static CUresult alloc_array3d(item_t *item)
+{
+  CUDA_ARRAY3D_DESCRIPTOR descriptor = {.Width = 256,
+      .Height = 4,
+      .Depth = item->bytes / 8192,
+      .Format = CU_AD_FORMAT_HALF,
+      .NumChannels = 4,
+      .Flags = CUDA_ARRAY3D_SURFACE_LDST};
+  return cuArray3DCreate((CUarray *)&item->handle, &descriptor);
+}
+
+/* A sparse array holds nothing. */
+static CUresult alloc_sparse(item_t *item)
+{
+  CUDA_ARRAY3D_DESCRIPTOR descriptor = {.Width = 1024,
+      .Height = item->bytes / 4096,
+      .Format = CU_AD_FORMAT_FLOAT,
+      .NumChannels = 1,
+      .Flags = CUDA_ARRAY3D_SPARSE};
+  return cuArray3DCreate((CUarray *)&item->handle, &descriptor);
+}
+
+static CUresult free_array(item_t *item)
+{
+  return cuArrayDestroy(item->handle);
+}
+
+/* One level: the bytes of all levels are no round number. */
+static CUresult alloc_mipmap(item_t *item)
+{
+  CUDA_ARRAY3D_DESCRIPTOR descriptor = {
+      .Width = 4096, .Height = item->bytes / 4096, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
+  return cuMipmappedArrayCreate((CUmipmappedArray *)&item->handle, &descriptor, 1);
+}
+
+/* All levels: a third more than the first. */
+static CUresult alloc_mipmaps(item_t *item)
+{
+  CUDA_ARRAY3D_DESCRIPTOR descriptor = {
+      .Width = 4096, .Height = item->bytes / 4096, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
+  return cuMipmappedArrayCreate((CUmipmappedArray *)&item->handle, &descriptor, 13);
+}
+
+static CUresult free_mipmap(item_t *item)
+{
+  return cuMipmappedArrayDestroy(item->handle);
+}
+
+static CUresult alloc_external(item_t *item)
+{
+  /* The simulated driver takes any file; on success it is the driver's (cuda.h, cuImportExternalMemory). */
+  CUDA_EXTERNAL_MEMORY_HANDLE_DESC descriptor = {.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD,
+      .handle = {.fd = open("/dev/null", O_RDWR | O_CLOEXEC)},
+      .size = item->bytes};
+  CUresult result = cuImportExternalMemory((CUexternalMemory *)&item->handle, &descriptor);
+  if (result != CUDA_SUCCESS)
+    close(descriptor.handle.fd);
+  return result;
+}
+
+static CUresult free_external(item_t *item)
+{
+  return cuDestroyExternalMemory(item->handle);
+}
+
+/*
+ * Virtual memory management
+ */
+
+static CUresult create_physical(item_t *item, CUmemLocationType type)
+{
+  CUmemAllocationProp properties = {
+      .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = type, .id = device_of_vmm}};
+  return cuMemCreate(&item->physical, item->bytes, &properties, 0);
+}
+
+static CUresult alloc_vmm(item_t *item)
+{
+  CUresult result = create_physical(item, CU_MEM_LOCATION_TYPE_DEVICE);
+  if (result == CUDA_SUCCESS) {
+    must("cuMemAddressReserve", cuMemAddressReserve(&item->pointer, item->bytes, 0, 0, 0));
+    must("cuMemMap", cuMemMap(item->pointer, item->bytes, 0, item->physical, 0));
+  }
+  return result;
+}
+
+/* Of device 1, in which the program has no context. */
+static CUresult alloc_vmm_elsewhere(item_t *item)
+{
+  device_of_vmm = 1;
+  CUresult result = create_physical(item, CU_MEM_LOCATION_TYPE_DEVICE);
+  device_of_vmm = 0;
+  return result;
+}
+
+static CUresult alloc_vmm_host(item_t *item)
+{
+  return create_physical(item, CU_MEM_LOCATION_TYPE_HOST);
+}
+
+static CUresult free_vmm(item_t *item)
+{
+  if (item->pointer) {
+    must("cuMemUnmap", cuMemUnmap(item->pointer, item->bytes));
+    must("cuMemAddressFree", cuMemAddressFree(item->pointer, item->bytes));
+  }
+  return item->physical ? cuMemRelease(item->physical) : CUDA_SUCCESS;
+}
+
+/*
+ * Graphs
+ */
+
+/* An allocation node, and a node that frees it. */
+static CUresult alloc_graph(item_t *item)
+{
+  CUgraph graph;
+  CUgraphNode alloc, node;
+  CUgraphExec exec;
+  CUDA_MEM_ALLOC_NODE_PARAMS parameters = {
+      .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+          .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}},
+      .bytesize = item->bytes};
+  must("cuGraphCreate", cuGraphCreate(&graph, 0));
+  must("cuGraphAddMemAllocNode", cuGraphAddMemAllocNode(&alloc, graph, NULL, 0, &parameters));
+  must("cuGraphAddMemFreeNode", cuGraphAddMemFreeNode(&node, graph, &alloc, 1, parameters.dptr));
+  must("cuGraphInstantiate", cuGraphInstantiate(&exec, graph, 0));
+  CUresult result = cuGraphLaunch(exec, NULL);
+  if (result == CUDA_SUCCESS) {
+    must("cuGraphLaunch", cuGraphLaunch(exec, NULL)); /* needs nothing more */
+    must("cuCtxSynchronize", cuCtxSynchronize());
+    item->handle = exec;
+    item->more = graph;
+  } else {
+    must("cuGraphExecDestroy", cuGraphExecDestroy(exec));
+    must("cuGraphDestroy", cuGraphDestroy(graph));
+  }
+  return result;
+}
+
+static CUresult free_graph(item_t *item)
+{
+  must("cuGraphExecDestroy", cuGraphExecDestroy(item->handle));
+  must("cuGraphDestroy", cuGraphDestroy(item->more));
+  return cuDeviceGraphMemTrim(0);
+}
+
+/*
+ * Memory of the host
+ */
+
+static CUresult alloc_host(item_t *item)
+{
+  return cuMemHostAlloc(&item->handle, item->bytes, 0);
+}
+
+static CUresult free_host(item_t *item)
+{
+  return cuMemFreeHost(item->handle);
+}
+
+static CUresult register_host(item_t *item)
+{
+  item->handle = aligned_alloc(4096, item->bytes);
+  return item->handle ? cuMemHostRegister(item->handle, item->bytes, 0) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult unregister_host(item_t *item)
+{
+  CUresult result = cuMemHostUnregister(item->handle);
+  free(item->handle);
+  return result;
+}
+
+static const kind_t kinds[] = {
+    {"plain", alloc_plain, free_pointer},
+    {"pitch", alloc_pitch, free_pointer},
+    {"managed", alloc_managed, free_pointer},
+    {"async", alloc_async, free_async},
+    {"mempool", alloc_mempool, free_async},
+    {"current_pool", alloc_current_pool, free_async},
+    {"array", alloc_array, free_array},
+    {"array3d", alloc_array3d, free_array},
+    {"sparse", alloc_sparse, free_array},
+    {"mipmap", alloc_mipmap, free_mipmap},
+    {"mipmaps", alloc_mipmaps, free_mipmap},
+    {"external", alloc_external, free_external},
+    {"vmm", alloc_vmm, free_vmm},
+    {"vmm_elsewhere", alloc_vmm_elsewhere, free_vmm},
+    {"graph", alloc_graph, free_graph},
+    {"host", alloc_host, free_host},
+    {"registered", register_host, unregister_host},
+    {"host_pool", alloc_host_pool, free_async},
+    {"vmm_host", alloc_vmm_host, free_vmm},
+};
+
+static const kind_t *find_kind(const char *name, size_t length)
+{
+  for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+    if (strlen(kinds[i].name) == length && memcmp(kinds[i].name, name, length) == 0)
+      return &kinds[i];
+  return NULL;
+}
+
+static void allocate(const kind_t *kind, size_t bytes, int count, int command)
+{
+  int got = 0;
+  CUresult result = CUDA_SUCCESS;
+
+  for (; got < count && item_count < ITEMS; got++, item_count++) {
+    item_t *item = &items[item_count];
+    *item = (item_t){.bytes = bytes, .command = command, .kind = kind};
+    result = kind->alloc(item);
+    if (result != CUDA_SUCCESS)
+      break;
+  }
+  printf("%s: %d of %d, %s\n", kind->name, got, count, name_of(result));
+}
+
+static void free_items(int command)
+{
+  while (item_count > 0 && (command == 0 || items[item_count - 1].command == command)) {
+    item_t *item = &items[--item_count];
+    must(item->kind->name, item->kind->release(item));
+  }
+  must("cuCtxSynchronize", cuCtxSynchronize());
+}
+
+static int change_vmm(const char *name, int command)
+{
+  for (int i = item_count - 1; i >= 0 && items[i].command == command; i--) {
+    item_t *item = &items[i];
+    if (strcmp(name, "release") == 0) {
+      must("cuMemRelease", cuMemRelease(item->physical));
+      item->physical = 0;
+    } else if (strcmp(name, "unmap") == 0) {
+      must("cuMemUnmap", cuMemUnmap(item->pointer, item->bytes));
+      must("cuMemAddressFree", cuMemAddressFree(item->pointer, item->bytes));
+      item->pointer = 0;
+    } else if (strcmp(name, "map") == 0) { /* once more, elsewhere: the first mapping stays */
+      CUdeviceptr other;
+      must("cuMemAddressReserve", cuMemAddressReserve(&other, item->bytes, 0, 0, 0));
+      must("cuMemMap", cuMemMap(other, item->bytes, 0, item->physical, 0));
+      must("cuMemUnmap", cuMemUnmap(item->pointer, item->bytes));
+      item->pointer = other;
+    } else if (strcmp(name, "retain") == 0) {
+      must("cuMemRetainAllocationHandle",
+          cuMemRetainAllocationHandle(&item->physical, (char *)(uintptr_t)item->pointer + item->bytes / 2));
+    } else {
+      return 0;
+    }
+  }
+  return 1;
+}
+
+static int run(char *word, int command)
+{
+  char *end = strchr(word, ':');
+  const kind_t *kind = end ? find_kind(word, (size_t)(end - word)) : NULL;
+
+  if (kind) {
+    char *rest;
+    size_t bytes = strtoull(end + 1, &rest, 10);
+    allocate(kind, bytes, *rest == ':' ? atoi(rest + 1) : 1, command);
+  } else if (strcmp(word, "free") == 0) {
+    free_items(item_count ? items[item_count - 1].command : 0);
+  } else if (strcmp(word, "free-all") == 0) {
+    free_items(0);
+  } else if (strcmp(word, "forget-pools") == 0) {
+    if (own_pool)
+      must("cuMemPoolDestroy", cuMemPoolDestroy(own_pool));
+    own_pool = NULL;
+  } else if (strcmp(word, "module") == 0) {
+    CUmodule module;
+    printf("module: %s\n", name_of(cuModuleLoadData(&module, "no image")));
+  } else if (strcmp(word, "info") == 0) {
+    size_t available, total;
+    must("cuMemGetInfo", cuMemGetInfo(&available, &total));
+    printf("info: %zu of %zu\n", available, total);
+  } else {
+    return item_count > 0 && change_vmm(word, items[item_count - 1].command);
+  }
+  return 1;
+}
+
+int main(int argc, char **argv)
+{
+  CUcontext context;
+
+  must("cuInit", cuInit(0));
+  must("cuDevicePrimaryCtxRetain", cuDevicePrimaryCtxRetain(&context, 0));
+  must("cuCtxSetCurrent", cuCtxSetCurrent(context));
+  for (int i = 1; i < argc; i++) {
+    if (!run(argv[i], i)) {
+      fprintf(stderr, "memory_kinds: what is %s?\n", argv[i]);
+      return 2;
+    }
+  }
+  return 0;
+}
