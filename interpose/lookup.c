@@ -105,6 +105,12 @@ static bool has_base(const char *base)
   return false;
 }
 
+/* From this version on the name may stand for a function of other parameters: no rule says which. */
+static bool is_renamed(const char *base, int version)
+{
+  return version >= 12000 && strcmp(base, "cuGraphInstantiate") == 0;
+}
+
 /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM of cuda.h */
 #define FLAG_PER_THREAD UINT64_C(2)
 
@@ -114,13 +120,19 @@ void *gp_lookup_substitute(const char *symbol, int version, uint64_t flags, void
 
   if (!is_driver_name(symbol) || !has_base(symbol) || gp_lookup_is_own(function))
     return function;
-  /* The pointer that the driver returned says exactly which variant it is. */
+  /*
+   * The pointer that the driver returned says exactly which variant it is, under whatever name it was asked for: since
+   * 12.0 cuGraphInstantiate stands for cuGraphInstantiateWithFlags.
+   */
   for (int i = 0; i < GP_HOOK_COUNT; i++)
     if (gp_real_get((gp_function_t)i) == function && strcmp(hooks[i].base, symbol) == 0)
       return hooks[i].hook;
+  for (int i = 0; i < GP_HOOK_COUNT; i++)
+    if (gp_real_get((gp_function_t)i) == function)
+      return hooks[i].hook;
   /* Known to the driver under another export: a variant that we leave alone on purpose (CUDA 2's 32-bit ABI). */
   const gp_hook_t *variant = find_variant(symbol, version, (flags & FLAG_PER_THREAD) != 0);
-  if (!variant)
+  if (!variant || is_renamed(symbol, version))
     return function;
   if (version <= GP_NEWEST_CUDA_VERSION)
     return variant->hook; /* the driver's pointers differ from its exports: the documented rule decides */
