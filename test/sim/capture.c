@@ -136,17 +136,9 @@ bool sim_capture_take(sim_stream_t *stream, sim_op_t *op, CUresult *ret_result)
   return true;
 }
 
-struct CUgraphNode_st *sim_capture_alloc_node(sim_stream_t *stream, sim_block_t *block, bool free_node)
+struct CUgraphNode_st *sim_capture_memory_node(sim_stream_t *stream, CUgraphNodeType type)
 {
-  if (stream->capture->invalidated)
-    return NULL;
-  struct CUgraphNode_st *node =
-      add(stream, free_node ? CU_GRAPH_NODE_TYPE_MEM_FREE : CU_GRAPH_NODE_TYPE_MEM_ALLOC, NULL);
-  if (!free_node) {
-    node->block = block;
-    block->graph_refs = 1;
-  }
-  return node;
+  return add(stream, type, NULL);
 }
 
 CUresult sim_capture_record(sim_stream_t *stream, sim_event_t *event)

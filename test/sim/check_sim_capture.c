@@ -164,27 +164,6 @@ START_TEST(test_legacy_stream_is_unusable_while_a_blocking_one_captures)
 }
 END_TEST
 
-START_TEST(test_captured_allocation)
-{
-  CUgraph graph;
-  CUgraphExec exec;
-  CUdeviceptr p;
-  unsigned char byte = 0;
-  begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
-  OK(cuMemAllocAsync(&p, 4096, stream));
-  OK(cuMemsetD8Async(p, 1, 4096, stream));
-  OK(cuMemFreeAsync(p, stream));
-  OK(cuStreamEndCapture(stream, &graph));
-  OK(cuGraphInstantiate(&exec, graph, 0));
-  OK(cuGraphDestroy(graph)); /* the memory lives on with the executable graph */
-  OK(cuGraphLaunch(exec, stream));
-  OK(cuMemcpyDtoHAsync(&byte, p + 4095, 1, stream));
-  ck_assert_uint_eq(byte, 1);
-  OK(cuGraphExecDestroy(exec));
-  ck_assert_int_eq(cuMemcpyDtoH(&byte, p, 1), CUDA_ERROR_INVALID_VALUE);
-}
-END_TEST
-
 int main(void)
 {
   Suite *suite = suite_create("sim_capture");
@@ -196,7 +175,6 @@ int main(void)
   tcase_add_loop_test(tests, test_other_thread, 0, 2);
   tcase_add_loop_test(tests, test_forked_stream_must_join, 0, 2);
   tcase_add_test(tests, test_legacy_stream_is_unusable_while_a_blocking_one_captures);
-  tcase_add_test(tests, test_captured_allocation);
   suite_add_tcase(suite, tests);
   return test_main(suite);
 }

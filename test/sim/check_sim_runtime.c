@@ -113,6 +113,40 @@ START_TEST(test_external_memory)
 }
 END_TEST
 
+START_TEST(test_graph_memory)
+{
+  struct cudaMemAllocNodeParams params = {.bytesize = 4096}, got;
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  cudaGraphNode_t alloc, release;
+  void *p = NULL;
+  unsigned long long bytes = 0;
+  params.poolProps.allocType = cudaMemAllocationTypePinned;
+  params.poolProps.location.type = cudaMemLocationTypeDevice;
+  ck_assert_uint_eq(used(), 0);
+  RT_OK(cudaGraphCreate(&graph, 0));
+  RT_OK(cudaGraphAddMemAllocNode(&alloc, graph, NULL, 0, &params));
+  RT_OK(cudaGraphMemAllocNodeGetParams(alloc, &got));
+  ck_assert_uint_eq(got.bytesize, 4096);
+  ck_assert_ptr_eq(got.dptr, params.dptr);
+  RT_OK(cudaGraphAddMemFreeNode(&release, graph, &alloc, 1, params.dptr));
+  RT_OK(cudaGraphMemFreeNodeGetParams(release, &p));
+  ck_assert_ptr_eq(p, params.dptr);
+  RT_OK(cudaGraphInstantiate(&exec, graph, 0));
+  RT_OK(cudaGraphLaunch(exec, NULL));
+  RT_OK(cudaDeviceSynchronize());
+  RT_OK(cudaDeviceGetGraphMemAttribute(0, cudaGraphMemAttrReservedMemCurrent, &bytes));
+  ck_assert_uint_eq(bytes, 4096);
+  ck_assert_uint_eq(used(), 4096);
+  RT_OK(cudaDeviceGraphMemTrim(0));
+  ck_assert_uint_eq(used(), 0);
+  bytes = 0;
+  RT_OK(cudaDeviceSetGraphMemAttribute(0, cudaGraphMemAttrReservedMemHigh, &bytes));
+  RT_OK(cudaDeviceGetGraphMemAttribute(0, cudaGraphMemAttrReservedMemHigh, &bytes));
+  ck_assert_uint_eq(bytes, 0);
+}
+END_TEST
+
 static void allocate_arrays(void)
 {
   cudaArray_t array;
@@ -143,6 +177,7 @@ int main(void)
   tcase_add_test(tests, test_mipmapped_array);
   tcase_add_test(tests, test_channel_formats);
   tcase_add_test(tests, test_external_memory);
+  tcase_add_test(tests, test_graph_memory);
   tcase_add_test(tests, test_driver_calls);
   suite_add_tcase(suite, tests);
   return test_main(suite);

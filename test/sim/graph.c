@@ -1,19 +1,11 @@
 /*
- * Graphs: lists of operations that a launch submits again, in an order that respects the dependencies.
+ * Graphs and their nodes.
  */
 #include "sim.h"
 
 #include <stdlib.h>
 
 #define MAGIC 0x67726170u
-
-struct CUgraphExec_st {
-  uint32_t magic;
-  sim_op_t **ops;
-  unsigned count;
-  sim_block_t **blocks; /* memory of its allocation nodes, which outlives the graph it was made from */
-  unsigned block_count;
-};
 
 static uint64_t last_number;
 
@@ -27,15 +19,9 @@ sim_graph_t *sim_graph_new(void)
   return graph;
 }
 
-static bool is_graph(const sim_graph_t *graph)
+bool sim_graph_is_valid(const sim_graph_t *graph)
 {
   return graph && graph->magic == MAGIC;
-}
-
-static void unref(sim_block_t *block)
-{
-  if (--block->graph_refs == 0)
-    sim_block_delete(block);
 }
 
 void sim_graph_delete(sim_graph_t *graph)
@@ -44,11 +30,18 @@ void sim_graph_delete(sim_graph_t *graph)
     struct CUgraphNode_st *node = graph->nodes[i];
     if (node->op)
       sim_op_delete(node->op);
-    if (node->block)
-      unref(node->block);
+    if (node->block) {
+      node->block->graph.owner = NULL;
+      sim_graph_mem_unref(node->block);
+      free((void *)(uintptr_t)node->alloc.accessDescs);
+    }
+    if (node->child)
+      sim_graph_delete(node->child);
     free(node->deps);
     free(node);
   }
+  if (graph->exec)
+    sim_graph_exec_forget(graph->exec);
   free(graph->nodes);
   graph->magic = 0;
   free(graph);
@@ -79,6 +72,17 @@ struct CUgraphNode_st *sim_graph_add(sim_graph_t *graph, CUgraphNodeType type, s
   return node;
 }
 
+bool sim_graph_has_memory(const sim_graph_t *graph)
+{
+  for (unsigned i = 0; i < graph->count; i++) {
+    const struct CUgraphNode_st *node = graph->nodes[i];
+    if (node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || node->type == CU_GRAPH_NODE_TYPE_MEM_FREE ||
+        (node->child && sim_graph_has_memory(node->child)))
+      return true;
+  }
+  return false;
+}
+
 static CUresult create(CUgraph *ret, unsigned flags)
 {
   if (!ret || flags)
@@ -91,7 +95,7 @@ SIM_FN(cuGraphCreate, (CUgraph * ret, unsigned int flags), create(ret, flags), "
 
 static CUresult destroy(CUgraph graph)
 {
-  if (!is_graph(graph))
+  if (!sim_graph_is_valid(graph) || graph->embedded)
     return CUDA_ERROR_INVALID_VALUE;
   sim_graph_delete(graph);
   return CUDA_SUCCESS;
@@ -102,7 +106,7 @@ SIM_FN(cuGraphDestroy, (CUgraph graph), destroy(graph), " ")
 static CUresult add_empty(CUgraphNode *ret, CUgraph graph, const CUgraphNode *deps, size_t count,
     sim_op_t *op, CUgraphNodeType type)
 {
-  if (!ret || !is_graph(graph) || (count && !deps)) {
+  if (!ret || !sim_graph_is_valid(graph) || (count && !deps)) {
     if (op)
       sim_op_delete(op);
     return CUDA_ERROR_INVALID_VALUE;
@@ -151,7 +155,7 @@ SIM_FN(cuGraphAddMemsetNode,
 
 static CUresult get_nodes(CUgraph graph, CUgraphNode *nodes, size_t *count, bool roots)
 {
-  if (!is_graph(graph) || !count)
+  if (!sim_graph_is_valid(graph) || !count)
     return CUDA_ERROR_INVALID_VALUE;
   size_t n = 0;
   for (unsigned i = 0; i < graph->count; i++) {
@@ -186,102 +190,3 @@ static CUresult get_type(CUgraphNode node, CUgraphNodeType *ret)
 }
 
 SIM_FN(cuGraphNodeGetType, (CUgraphNode node, CUgraphNodeType *ret), get_type(node, ret), " ")
-
-static CUresult instantiate(CUgraphExec *ret, const sim_graph_t *graph)
-{
-  if (!ret || !is_graph(graph))
-    return CUDA_ERROR_INVALID_VALUE;
-  struct CUgraphExec_st *exec = calloc(1, sizeof *exec);
-  if (exec) {
-    exec->ops = calloc(graph->count + 1, sizeof(*exec->ops));
-    exec->blocks = calloc(graph->count + 1, sizeof(*exec->blocks));
-  }
-  if (!exec || !exec->ops || !exec->blocks)
-    abort();
-  exec->magic = MAGIC + 1;
-  for (unsigned i = 0; i < graph->count; i++) {
-    if (graph->nodes[i]->op)
-      exec->ops[exec->count++] = sim_op_clone(graph->nodes[i]->op);
-    if (graph->nodes[i]->block) {
-      exec->blocks[exec->block_count++] = graph->nodes[i]->block;
-      graph->nodes[i]->block->graph_refs++;
-    }
-  }
-  *ret = exec;
-  return CUDA_SUCCESS;
-}
-
-SIM_FN(cuGraphInstantiate, (CUgraphExec * ret, CUgraph graph, CUgraphNode *error, char *log, size_t bytes),
-    instantiate(ret, graph), " ")
-SIM_FN(cuGraphInstantiate_v2, (CUgraphExec * ret, CUgraph graph, CUgraphNode *error, char *log, size_t bytes),
-    instantiate(ret, graph), " ")
-SIM_FN(cuGraphInstantiateWithFlags, (CUgraphExec * ret, CUgraph graph, unsigned long long flags),
-    instantiate(ret, graph), "%llu", flags)
-
-static CUresult instantiate_params(CUgraphExec *ret, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)
-{
-  CUresult result = params ? instantiate(ret, graph) : CUDA_ERROR_INVALID_VALUE;
-  if (params) {
-    params->result_out =
-        result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
-    params->hErrNode_out = NULL;
-  }
-  return result;
-}
-
-SIM_FN2(cuGraphInstantiateWithParams, cuGraphInstantiateWithParams_ptsz,
-    (CUgraphExec * ret, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params),
-    instantiate_params(ret, graph, params), " ")
-
-static bool is_exec(CUgraphExec exec)
-{
-  return exec && exec->magic == MAGIC + 1;
-}
-
-static CUresult exec_destroy(CUgraphExec exec)
-{
-  if (!is_exec(exec))
-    return CUDA_ERROR_INVALID_VALUE;
-  for (unsigned i = 0; i < exec->count; i++)
-    sim_op_delete(exec->ops[i]);
-  for (unsigned i = 0; i < exec->block_count; i++)
-    unref(exec->blocks[i]);
-  exec->magic = 0;
-  free(exec->blocks);
-  free(exec->ops);
-  free(exec);
-  return CUDA_SUCCESS;
-}
-
-SIM_FN(cuGraphExecDestroy, (CUgraphExec exec), exec_destroy(exec), " ")
-
-static CUresult launch(sim_call_t *call, CUgraphExec exec, CUstream handle)
-{
-  sim_stream_t *stream = sim_stream_get(call, handle);
-  if (!stream)
-    return call->result;
-  if (!is_exec(exec))
-    return CUDA_ERROR_INVALID_VALUE;
-  for (unsigned i = 0; i < exec->count; i++) {
-    sim_op_t *op = sim_op_clone(exec->ops[i]);
-    CUresult result;
-    if (sim_capture_take(stream, op, &result)) {
-      if (result != CUDA_SUCCESS)
-        return result;
-      continue;
-    }
-    result = sim_op_prepare(op);
-    if (result != CUDA_SUCCESS) {
-      sim_op_delete(op);
-      sim_violation("a graph was launched whose memory is not allocated");
-      continue;
-    }
-    sim_sched_submit(stream, op);
-  }
-  return CUDA_SUCCESS;
-}
-
-SIM_FN2(cuGraphLaunch, cuGraphLaunch_ptsz, (CUgraphExec exec, CUstream stream), launch(&call, exec, stream),
-    "%s", sim_str_stream(stream))
-SIM_FN2(cuGraphUpload, cuGraphUpload_ptsz, (CUgraphExec exec, CUstream stream),
-    is_exec(exec) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE, "%s", sim_str_stream(stream))

@@ -149,6 +149,7 @@ CUresult sim_memory_free(sim_call_t *call, CUdeviceptr address)
   case SIM_MEM_MANAGED:
   case SIM_MEM_EXTERNAL: break;
   case SIM_MEM_POOL: return sim_pool_free(call, block, NULL);
+  case SIM_MEM_GRAPH: return sim_graph_mem_free(block, NULL);
   default: return CUDA_ERROR_INVALID_VALUE;
   }
   uint64_t id = block->id;

@@ -81,6 +81,7 @@ static void reap(sim_pool_t *pool)
 
 void sim_pool_trim_all(void)
 {
+  sim_graph_mem_reap();
   for (sim_pool_t *pool = sim_pools, *next; pool; pool = next) {
     next = pool->next;
     if (pool->cached && pool->reserved > pool->threshold)

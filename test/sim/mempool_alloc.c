@@ -46,31 +46,36 @@ static sim_block_t *new_block(const sim_pool_t *pool, const sim_stream_t *stream
   return block;
 }
 
+static CUresult capture_alloc(CUdeviceptr *ret, size_t bytes, const sim_pool_t *pool, sim_stream_t *stream)
+{
+  CUresult result;
+  if (stream->capture->invalidated)
+    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (!pool->device)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  sim_block_t *block = sim_graph_mem_new(pool->device, bytes, &result);
+  if (!block)
+    return result;
+  CUDA_MEM_ALLOC_NODE_PARAMS params = {
+      .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = pool->location},
+      .bytesize = bytes};
+  sim_graph_mem_set_alloc(sim_capture_memory_node(stream, CU_GRAPH_NODE_TYPE_MEM_ALLOC), block, &params);
+  *ret = block->node.key;
+  return CUDA_SUCCESS;
+}
+
 static CUresult alloc_from(
     sim_call_t *call, CUdeviceptr *ret, size_t bytes, sim_pool_t *pool, CUstream handle)
 {
   sim_stream_t *stream = sim_stream_get(call, handle);
-  CUresult result;
   if (!stream)
     return call->result;
   if (!ret || bytes == 0 || !sim_pool_is_usable(pool))
     return CUDA_ERROR_INVALID_VALUE;
   if (stream->kind == SIM_STREAM_LEGACY && stream->ctx->captures)
     return sim_capture_implicit(stream->ctx);
-  if (stream->capture && !pool->device)
-    return CUDA_ERROR_NOT_SUPPORTED;
-  if (stream->capture) {
-    sim_block_t *block =
-        sim_block_new(&pool->device->arena, pool->device, NULL, SIM_MEM_GRAPH, bytes, true, &result);
-    if (!block)
-      return result;
-    if (!sim_capture_alloc_node(stream, block, false)) {
-      sim_block_delete(block);
-      return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    }
-    *ret = block->node.key;
-    return CUDA_SUCCESS;
-  }
+  if (stream->capture)
+    return capture_alloc(ret, bytes, pool, stream);
   if (bytes > (pool->device ? sim_knobs.capacity[pool->device->ordinal] : sim_host_arena.size))
     return CUDA_ERROR_OUT_OF_MEMORY;
   uint64_t size = block_size(bytes);
@@ -156,6 +161,16 @@ CUresult sim_pool_free(sim_call_t *call, sim_block_t *block, sim_stream_t *strea
   return CUDA_SUCCESS;
 }
 
+static CUresult capture_free(CUdeviceptr address, sim_stream_t *stream)
+{
+  if (stream->capture->invalidated)
+    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  CUresult result = sim_graph_mem_may_free(stream->capture->graph, address);
+  if (result == CUDA_SUCCESS)
+    sim_graph_mem_set_free(sim_capture_memory_node(stream, CU_GRAPH_NODE_TYPE_MEM_FREE), address);
+  return result;
+}
+
 static CUresult free_async(sim_call_t *call, CUdeviceptr address, CUstream handle)
 {
   sim_stream_t *stream = sim_stream_get(call, handle);
@@ -163,18 +178,15 @@ static CUresult free_async(sim_call_t *call, CUdeviceptr address, CUstream handl
     return call->result;
   if (stream->kind == SIM_STREAM_LEGACY && stream->ctx->captures)
     return sim_capture_implicit(stream->ctx);
+  if (stream->capture)
+    return capture_free(address, stream);
   sim_block_t *block = sim_arena_find(address);
   if (!block || block->node.key != address || block->free_called)
     return CUDA_ERROR_INVALID_VALUE;
-  if (stream->capture) {
-    if (block->kind != SIM_MEM_GRAPH)
-      return CUDA_ERROR_INVALID_VALUE;
-    return sim_capture_alloc_node(stream, block, true) ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-  }
   if (block->kind == SIM_MEM_POOL)
     return sim_pool_free(call, block, stream);
   if (block->kind == SIM_MEM_GRAPH)
-    return CUDA_SUCCESS; /* the address stays the graph's */
+    return sim_graph_mem_free(block, stream);
   if (block->kind != SIM_MEM_DEVICE)
     return CUDA_ERROR_INVALID_VALUE;
   block->free_called = true;

@@ -157,7 +157,6 @@ RT_FN_INIT(cudaDeviceGetDefaultMemPool, (cudaMemPool_t * ret, int device),
     rt_driver.cuDeviceGetDefaultMemPool(ret, device))
 RT_FN_INIT(cudaDeviceGetMemPool, (cudaMemPool_t * ret, int device), rt_driver.cuDeviceGetMemPool(ret, device))
 RT_FN_INIT(cudaDeviceSetMemPool, (int device, cudaMemPool_t pool), rt_driver.cuDeviceSetMemPool(device, pool))
-RT_FN_INIT(cudaDeviceGraphMemTrim, (int device), rt_driver.cuDeviceGraphMemTrim(device))
 
 /* ---- pointers ---- */
 

@@ -414,7 +414,12 @@ struct sim_block {
   sim_pool_t *pool;
   sim_dep_t free_at;
   sim_block_t *pool_next;
-  unsigned graph_refs; /* graphs and executable graphs that own it */
+  struct {
+    unsigned refs;                    /* graphs and executable graphs that own it */
+    sim_graph_t *owner;               /* NULL: that graph is gone */
+    bool backed;                      /* physical memory is mapped to it */
+    bool freed_inside, freed_outside; /* its own graph, or another one, has a free node for it */
+  } graph;
 };
 
 sim_block_t *sim_block_new(sim_arena_t *arena, sim_device_t *device, sim_ctx_t *ctx, sim_mem_kind_t kind,
@@ -485,16 +490,20 @@ CUresult sim_capture_record(sim_stream_t *stream, sim_event_t *event);
 bool sim_capture_wait(sim_stream_t *stream, sim_event_t *event, CUresult *ret_result);
 CUresult sim_capture_implicit(
     sim_ctx_t *ctx); /* the legacy stream is used while a blocking stream captures */
-struct CUgraphNode_st *sim_capture_alloc_node(sim_stream_t *stream, sim_block_t *block, bool free_node);
+struct CUgraphNode_st *sim_capture_memory_node(
+    sim_stream_t *stream, CUgraphNodeType type); /* not invalidated */
 void sim_capture_forget_stream(sim_stream_t *stream);
 
 /* ---- graph.c ---- */
 
 struct CUgraphNode_st {
-  sim_op_t *op; /* NULL for empty and memory nodes */
+  sim_op_t *op; /* NULL for empty, memory and child graph nodes */
   CUgraphNodeType type;
   sim_graph_t *graph;
-  sim_block_t *block;
+  sim_block_t *block;               /* of an allocation node */
+  CUDA_MEM_ALLOC_NODE_PARAMS alloc; /* of an allocation node; owns accessDescs */
+  CUdeviceptr freed;                /* of a free node */
+  sim_graph_t *child;               /* owned */
   struct CUgraphNode_st **deps;
   unsigned dep_count;
 };
@@ -504,12 +513,33 @@ struct CUgraph_st {
   uint64_t number;
   struct CUgraphNode_st **nodes; /* in an order that respects the dependencies */
   unsigned count, room;
+  bool embedded;               /* in a child graph node of another */
+  struct CUgraphExec_st *exec; /* of a graph with memory nodes, of which there may be one */
 };
 
 sim_graph_t *sim_graph_new(void);
+bool sim_graph_is_valid(const sim_graph_t *graph);
 void sim_graph_delete(sim_graph_t *graph);
 struct CUgraphNode_st *sim_graph_add(sim_graph_t *graph, CUgraphNodeType type, sim_op_t *op,
     struct CUgraphNode_st *const *deps, unsigned dep_count);
+bool sim_graph_has_memory(const sim_graph_t *graph); /* allocation or free nodes, also in child graphs */
+
+/* ---- graph_exec.c ---- */
+
+void sim_graph_exec_forget(struct CUgraphExec_st *exec); /* its graph is gone */
+
+/* ---- graph_mem.c ---- */
+
+sim_block_t *sim_graph_mem_new(
+    sim_device_t *device, uint64_t bytes, CUresult *ret_result); /* addresses only */
+void sim_graph_mem_set_alloc(
+    struct CUgraphNode_st *node, sim_block_t *block, const CUDA_MEM_ALLOC_NODE_PARAMS *params);
+CUresult sim_graph_mem_may_free(const sim_graph_t *graph, CUdeviceptr address); /* by a node of this graph */
+void sim_graph_mem_set_free(struct CUgraphNode_st *node, CUdeviceptr address);
+CUresult sim_graph_mem_back(sim_block_t *const *blocks, unsigned count); /* all or none */
+CUresult sim_graph_mem_free(sim_block_t *block, sim_stream_t *stream);   /* by the program */
+void sim_graph_mem_unref(sim_block_t *block);
+void sim_graph_mem_reap(void); /* at synchronizations: what nobody refers to any more */
 
 /* ---- kernel.c ---- */
 
