@@ -110,7 +110,8 @@ static ending_t begin_destroy(CUcontext handle)
 {
   ending_t ending = {gp_library_engine(), NULL, handle};
   if (ending.engine) {
-    ending.context = handle ? gp_known_context(ending.engine, handle) : NULL;
+    /* By its handle alone: whatever we know under it is gone afterwards. */
+    ending.context = handle ? gp_engine_find_context(ending.engine, handle) : NULL;
     gp_engine_suspend(ending.engine);
   }
   return ending;

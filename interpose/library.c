@@ -131,7 +131,9 @@ static library_state_t start(void)
 
   driver = gp_driver_cuda(&version);
   the_recorder = gp_recorder_create(&options, driver.ops->now_ns, driver.self);
-  gp_observer_t observer = gp_recorder_observer(the_recorder);
+  if (!the_recorder)
+    gp_log(GP_LOG_ERROR, "the host has no memory for a record; there will be no snapshots");
+  gp_observer_t observer = the_recorder ? gp_recorder_observer(the_recorder) : (gp_observer_t){0};
   the_engine = gp_engine_create(&driver, &observer, &options);
   if (!the_engine) {
     gp_log(GP_LOG_ERROR, "the host has no memory for the pool; the program runs without it");

@@ -37,8 +37,13 @@ static int drop_and_unlock(gp_engine_t *engine, gp_block_t *block)
 #endif
   gp_reuse_defer(engine, block);
   gp_lock_release(&device->lock);
-  /* As the driver's cudaFree: returns when the device is done, with the device's error if it failed. */
-  return engine->strict ? gp_reuse_wait(engine, context, false) : 0;
+  if (!engine->strict)
+    return 0;
+  /* As the driver's cudaFree: returns when the device is done, with the device's error if that failed. A wait that
+   * failed otherwise leaves the block deferred; the program's free has succeeded. */
+  int code = gp_reuse_wait(engine, context, false);
+  const gp_driver_ops_t *ops = engine->driver.ops;
+  return ops->code_is_sticky && ops->code_is_sticky(code) ? code : 0;
 }
 
 /* Such a block is never handed out again, so the program's free is the driver's free, its waiting included. */

@@ -1,15 +1,124 @@
-"""Driver call N fails, for N = 1, 2, ...: no crash, no leak, and the program sees what it would have seen."""
+"""Driver call N fails, host call N fails, for N = 1, 2, ...: no crash, no leak, the program sees what it would have."""
 
+import glob
+import json
 import os
 import re
+import subprocess
 import unittest
 
-from harness import PreloadCase, stats_of, trace_files
+from harness import LIBRARY, PreloadCase, stats_of, trace_files
 
+FAIL_HOST = os.environ["GP_FAIL_HOST"]
+TOO_MUCH = "100000000"  # for a device of ...
+CAPACITY = "64MiB"
+# Under a sanitizer a run takes many times as long, and the C library's functions are the sanitizer's.
+SANITIZED = re.search(r"lib[at]san", subprocess.run(["readelf", "-d", LIBRARY], stdout=subprocess.PIPE,
+                                                    universal_newlines=True, check=True).stdout)
+STEP = 7 if SANITIZED else 1
 ROWS = 40  # of the trace: enough for misses, hits and frees
 
 
-class Faults(PreloadCase):
+class Scenario(PreloadCase):
+    """The program test/prog/scenario.c, which touches everything."""
+
+    def run_scenario(self, preload=LIBRARY, **settings):
+        return self.run_program("scenario", TOO_MUCH, preload=preload, timeout=60, SIMCUDA_CAPACITY=CAPACITY, **settings)
+
+    def outputs_of_one_failure(self, code):
+        """Every output that the program has without the library when one of its calls fails."""
+        calls = sum(self.run_scenario(preload=None).calls().values())
+        return {self.run_scenario(preload=None, SIMCUDA_FAIL="*:%s@%d" % (code, n)).out for n in range(calls + 1, 0, -1)}
+
+    def expect_no_leak(self, run, which):
+        """The program has freed everything or destroyed its context: nothing of the pool's is left either."""
+        if "cuCtxDestroy_v2(context): 0" in run.out:
+            self.assertEqual(run.sim["current_bytes"][0], 0, which)
+
+    def expect_snapshots_valid(self, run):
+        for path in run.snapshot_paths():
+            with open(path) as file:
+                self.expect_valid(json.load(file), schema=False)
+
+    def test_settings(self):
+        """The scenario itself, under each setting: as without the library, and it does touch what it should."""
+        plain = self.run_scenario(preload=None)
+        for settings in ({}, {"TYPE": "naive"}, {"TYPE": "unpooled"}, {"REUSE": "strict"}, {"MAX_DEFERRED": "0"},
+                         {"LIMIT": "60MiB"}, {"TRACE": "off"}, {"DISABLE": "1"}):
+            for driver in ("11040", "12040", "13000"):
+                with self.subTest(driver=driver, **settings):
+                    run = self.run_scenario(SIMCUDA_DRIVER=driver, **settings)
+                    self.assertEqual((run.status, run.out), (plain.status, plain.out))
+                    self.expect_clean(run)
+                    self.expect_no_leak(run, settings)
+        stats = stats_of(self.run_scenario().snapshot())
+        self.assertGreater(stats["cache_hits"], 10)
+        for name in ("passthrough_bytes", "deferred_bytes"):
+            self.assertGreater(stats[name]["allocated"], 0)
+        self.assertGreater(stats["num_ooms"], 0)
+
+    def test_every_driver_call(self):
+        """A failure of a call of ours does not show; one of the program's shows as it would without the library."""
+        strict = {"REUSE": "strict", "SIMCUDA_DRIVER": "12040", "LIMIT": "60MiB"}
+        # Not 999 in strict mode: there cudaFree reports what its wait learnt, and that error is one that stays.
+        for code, variants in (("2", ({}, strict)), ("999", ({},))):
+            legal = self.outputs_of_one_failure(code)
+            for settings in variants:
+                calls = sum(self.run_scenario(**settings).calls().values())
+                self.assertGreater(calls, 200)
+                for n in range(1, calls + 1, STEP):
+                    which = "call %d of %d, code %s, %s" % (n, calls, code, settings)
+                    run = self.run_scenario(SIMCUDA_FAIL="*:%s@%d" % (code, n), **settings)
+                    self.assertIn(run.status, (0, 1), which + run.err)
+                    self.assertEqual((run.sim["violations"], run.sim["corrupt_stamps"]), (0, 0), which)
+                    self.expect_no_leak(run, which)
+                    self.expect_snapshots_valid(run)
+                    if run.out not in legal:
+                        self.fail("%s:\n%s" % (which, run.out))
+
+    def test_every_driver_call_may_end_the_context(self):
+        """Error 700 sticks to the context: whatever comes then, nothing may crash, hang, or be used too early."""
+        calls = sum(self.run_scenario().calls().values())
+        for n in range(1, calls + 1, STEP):
+            run = self.run_scenario(SIMCUDA_FAIL="*:700@%d" % n)
+            self.assertIn(run.status, (0, 1), "call %d" % n)
+            self.assertEqual((run.sim["violations"], run.sim["corrupt_stamps"]), (0, 0), "call %d" % n)
+            self.expect_snapshots_valid(run)
+
+    def run_on_poor_host(self, n, **settings):
+        notes = os.path.join(self.folder, "notes%d" % self.runs)
+        os.environ.update(FAIL_HOST=str(n), FAIL_HOST_FILE=notes)
+        try:
+            run = self.run_scenario(preload=FAIL_HOST + ":" + LIBRARY, LOG="log.txt", STATS="1", **settings)
+        finally:
+            del os.environ["FAIL_HOST"], os.environ["FAIL_HOST_FILE"]
+        with open(notes) as file:
+            asked, refused = file.read().split()
+        return run, int(asked), refused
+
+    @unittest.skipIf(SANITIZED, "built with a sanitizer")
+    def test_every_request_to_the_host(self):
+        """Memory, files, handlers: the program notices nothing, the device is empty at the end, files are whole."""
+        plain = self.run_scenario(preload=None)
+        refusals = set()
+        for settings in ({}, {"TYPE": "naive", "LIMIT": "0=60MiB", "TRACE_EVENTS": "1024"}, {"VERBOSE": "2", "REUSE": "strict"}):
+            _, requests, _ = self.run_on_poor_host(0, **settings)
+            self.assertGreater(requests, 15)
+            for n in range(1, requests + 1):
+                run, _, refused = self.run_on_poor_host(n, **settings)
+                which = "request %d of %d, a %s; %s" % (n, requests, refused, settings)
+                self.assertNotEqual(refused, "nothing", which)
+                refusals.add(refused)
+                self.assertEqual((run.status, run.out), (plain.status, plain.out), which)
+                self.assertEqual((run.sim["violations"], run.sim["corrupt_stamps"]), (0, 0), which)
+                self.expect_no_leak(run, which)
+                self.expect_snapshots_valid(run)
+                self.assertEqual(glob.glob(os.path.join(run.folder, ".*")), [], which)
+        self.assertGreaterEqual(refusals, {"malloc", "calloc", "mmap64", "open", "write", "pthread_key_create",
+                                           "__register_atfork", "madvise", "syscall", "__cxa_at_quick_exit"})
+
+
+class Replay(PreloadCase):
     def setUp(self):
         super().setUp()
         with open(trace_files()[0]) as file:

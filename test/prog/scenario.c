@@ -1,0 +1,195 @@
+/*
+ * A little of everything that a program does with GPU memory, each step with its result, so that it can be compared
+ * line by line when one call in it fails. It goes on after a failure, and what it could not free it tries to free once
+ * more: one failed call leaves nothing behind. Prints codes and no address.
+ *
+ * scenario [FAIL_AT]   with a size: an allocation of it is attempted and expected to fail
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+
+#define KIB 1024u
+#define MIB (1024u * KIB)
+
+static CUresult say(const char *what, CUresult result)
+{
+  printf("%s: %d\n", what, (int)result);
+  return result;
+}
+
+#define SAY(call) say(#call, call)
+
+/* Twice: the second time is not the call that was to fail. */
+#define END(call) ((void)(SAY(call) != CUDA_SUCCESS && SAY(call)))
+
+typedef struct block {
+  CUdeviceptr address;
+  int held;
+} block_t;
+
+static block_t hold(const char *what, CUresult result, CUdeviceptr address)
+{
+  return (block_t){address, say(what, result) == CUDA_SUCCESS};
+}
+
+static block_t allocate(size_t bytes)
+{
+  CUdeviceptr address = 0;
+  CUresult result = cuMemAlloc_v2(&address, bytes);
+  return hold("cuMemAlloc", result, address);
+}
+
+static void release(block_t *block)
+{
+  if (block->held)
+    END(cuMemFree_v2(block->address));
+  block->held = 0;
+}
+
+static void release_async(block_t *block, CUstream stream)
+{
+  if (block->held)
+    END(cuMemFreeAsync(block->address, stream));
+  block->held = 0;
+}
+
+/* Misses, hits, deferred memory under work, a double free, pointers that are nobody's. */
+static void pooled(CUstream stream)
+{
+  static const size_t sizes[] = {1, 4 * KIB, 100 * KIB, 1 * MIB, 3 * MIB, 100 * KIB};
+  enum { COUNT = sizeof(sizes) / sizeof(sizes[0]) };
+  for (int round = 0; round < 3; round++) {
+    block_t blocks[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+      blocks[i] = allocate(sizes[i]);
+      if (blocks[i].held)
+        SAY(cuMemsetD8Async(blocks[i].address, 1, sizes[i], stream));
+    }
+    for (int i = 0; i < COUNT; i++)
+      release(&blocks[i]);
+    if (round != 1)
+      SAY(cuCtxSynchronize());
+  }
+  block_t twice = allocate(64 * KIB);
+  block_t again = twice;
+  release(&twice);
+  if (again.held)
+    SAY(cuMemFree_v2(again.address));
+  SAY(cuMemFree_v2(0x10000));
+  SAY(cuMemFree_v2(0));
+  (void)allocate(0);
+}
+
+static void not_pooled(CUstream stream)
+{
+  CUdeviceptr address = 0;
+  size_t pitch;
+  CUresult result = cuMemAllocManaged(&address, 1 * MIB, CU_MEM_ATTACH_GLOBAL);
+  block_t managed = hold("cuMemAllocManaged", result, address);
+  result = cuMemAllocPitch_v2(&address, &pitch, 1000, 100, 4);
+  block_t pitched = hold("cuMemAllocPitch", result, address);
+  result = cuMemAllocAsync(&address, 2 * MIB, stream);
+  block_t ordered = hold("cuMemAllocAsync", result, address);
+  result = cuMemAllocAsync_ptsz(&address, 1 * MIB, NULL);
+  block_t own = hold("cuMemAllocAsync_ptsz", result, address);
+  block_t plain = allocate(200 * KIB);
+  release(&managed);
+  release(&pitched);
+  release_async(&ordered, stream);
+  release_async(&own, CU_STREAM_PER_THREAD);
+  SAY(cuStreamSynchronize(stream));
+  release_async(&plain, stream);
+  SAY(cuCtxSynchronize());
+}
+
+static void exported(void)
+{
+  CUipcMemHandle handle;
+  unsigned on = 1;
+  block_t shared = allocate(2 * MIB), marked = allocate(2 * MIB);
+  if (shared.held)
+    SAY(cuIpcGetMemHandle(&handle, shared.address));
+  if (marked.held)
+    SAY(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, marked.address));
+  release(&shared);
+  release(&marked);
+}
+
+static void captured(CUstream stream)
+{
+  CUgraph graph = NULL;
+  block_t before = allocate(100 * KIB);
+  if (SAY(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED)) == CUDA_SUCCESS) {
+    block_t during = allocate(100 * KIB);
+    release(&before);
+    END(cuStreamEndCapture(stream, &graph));
+    release(&during);
+  }
+  release(&before);
+  if (graph)
+    END(cuGraphDestroy(graph));
+  CUstream gone = NULL;
+  if (SAY(cuStreamCreate(&gone, CU_STREAM_NON_BLOCKING)) == CUDA_SUCCESS) {
+    SAY(cuStreamBeginCapture_v2(gone, CU_STREAM_CAPTURE_MODE_RELAXED));
+    END(cuStreamDestroy_v2(gone));
+  }
+}
+
+/* Another context of its own with live memory, and the device's primary one twice. */
+static void contexts(CUcontext first)
+{
+  CUcontext other = NULL;
+  if (SAY(cuCtxCreate_v2(&other, 0, 0)) == CUDA_SUCCESS) {
+    block_t left = allocate(300 * KIB), freed = allocate(300 * KIB);
+    (void)left; /* goes with its context */
+    release(&freed);
+    END(cuCtxDestroy_v2(other));
+    SAY(cuCtxSetCurrent(first));
+  }
+  for (int i = 0; i < 2; i++) {
+    if (SAY(cuDevicePrimaryCtxRetain(&other, 0)) != CUDA_SUCCESS)
+      continue;
+    if (SAY(cuCtxPushCurrent_v2(other)) == CUDA_SUCCESS) {
+      block_t left = allocate(500 * KIB);
+      (void)left; /* likewise */
+      END(cuCtxPopCurrent_v2(&other));
+    }
+    END(cuDevicePrimaryCtxRelease_v2(0));
+  }
+}
+
+static void out_of_memory(size_t bytes)
+{
+  size_t available, total;
+  block_t held = allocate(4 * MIB);
+  SAY(cuMemGetInfo_v2(&available, &total));
+  if (bytes) {
+    block_t too_much = allocate(bytes);
+    release(&too_much);
+  }
+  release(&held);
+  SAY(cuMemGetInfo_v2(&available, NULL));
+}
+
+int main(int argc, char **argv)
+{
+  CUcontext context = NULL;
+  CUstream stream = NULL;
+  if (SAY(cuInit(0)) != CUDA_SUCCESS && SAY(cuInit(0)) != CUDA_SUCCESS)
+    return 1;
+  if (SAY(cuCtxCreate_v2(&context, 0, 0)) != CUDA_SUCCESS && SAY(cuCtxCreate_v2(&context, 0, 0)) != CUDA_SUCCESS)
+    return 1;
+  SAY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  pooled(stream);
+  not_pooled(stream);
+  exported();
+  captured(stream);
+  contexts(context);
+  out_of_memory(argc > 1 ? strtoull(argv[1], NULL, 10) : 0);
+  pooled(NULL);
+  END(cuCtxDestroy_v2(context));
+  return 0;
+}
