@@ -17,6 +17,8 @@ dlsym:
         mov     x2, x30                 /* the caller of dlsym */
         bl      gp_dlsym_decide
         cbz     x0, .Lforward
+        cmn     x0, #1                  /* GP_DLSYM_NONE */
+        csel    x0, xzr, x0, eq
         ldp     x29, x30, [sp], #32
         .cfi_remember_state
         .cfi_adjust_cfa_offset -32

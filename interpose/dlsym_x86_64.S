@@ -29,6 +29,11 @@ dlsym:
         .cfi_adjust_cfa_offset -8
         testq   %rax, %rax
         jz      .Lforward
+        cmpq    $-1, %rax               /* GP_DLSYM_NONE */
+        je      .Lnone
+        ret
+.Lnone:
+        xorl    %eax, %eax
         ret
 .Lforward:
         jmp     *gp_dlsym_next(%rip)

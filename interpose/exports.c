@@ -1,6 +1,7 @@
 /*
  * The driver's names for our hooks, for programs that are linked to libcuda: a jump each. In assembly because cuda.h
- * declares the same names, in some versions with types that others lack.
+ * declares the same names, in some versions with types that others lack. gp_export_NAME is the same place under a name
+ * that nobody else can define: what the loader would make of NAME here may be another library's.
  */
 #include "interpose/hooks.h"
 
@@ -11,8 +12,9 @@
 #endif
 
 #define HOOK(symbol, base, since, per_thread, parameters, arguments)                                         \
-  __asm__("\t.text\n\t.globl " #symbol "\n\t.type " #symbol ", %function\n" #symbol ":\n\t" JUMP              \
-          " hook_" #symbol "\n\t.size " #symbol ", .-" #symbol "\n");
+  __asm__("\t.text\n\t.globl " #symbol ", gp_export_" #symbol "\n\t.hidden gp_export_" #symbol                    \
+          "\n\t.type " #symbol ", %function\n" #symbol ":\ngp_export_" #symbol ":\n\t" JUMP " hook_" #symbol         \
+          "\n\t.size " #symbol ", .-" #symbol "\n");
 #include "interpose/functions.def"
 
 typedef int gp_exports_unused_t; /* ISO C wants a declaration */

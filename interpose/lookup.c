@@ -10,24 +10,30 @@
 #include "interpose/real.h"
 #include "pool/util/log.h"
 
+#define HOOK(symbol, base, since, per_thread, parameters, arguments)                                         \
+  extern const char gp_export_##symbol[] __attribute__((visibility("hidden"))); /* exports.c */
+#include "interpose/functions.def"
+
 typedef struct gp_hook {
   const char *symbol; /* as exported */
   const char *base;   /* as cuGetProcAddress is asked for it */
   int since;
   int per_thread;
   void *hook;
+  const char *export; /* where our own export of the symbol is */
 } gp_hook_t;
 
 static const gp_hook_t hooks[GP_HOOK_COUNT] = {
 #define HOOK(symbol, base, since, per_thread, parameters, arguments)                                         \
-  [GP_FN_##symbol] = {#symbol, #base, since, per_thread, (void *)hook_##symbol},
+  [GP_FN_##symbol] = {                                                                                      \
+      #symbol, #base, since, per_thread, (void *)hook_##symbol, gp_export_##symbol},
 #include "interpose/functions.def"
 };
 
 bool gp_lookup_is_own(const void *function)
 {
   for (int i = 0; i < GP_HOOK_COUNT; i++)
-    if (hooks[i].hook == function)
+    if (hooks[i].hook == function || hooks[i].export == function)
       return true;
   return false;
 }
@@ -56,17 +62,32 @@ static void tell_of_second_driver(void)
   gp_library_stand_aside();
 }
 
+/*
+ * A look-up by scope finds our export where a program without us would have found nothing: no driver is loaded, or one
+ * that lacks the function. Then the answer is none; the search behind us sets dlerror.
+ */
+static void *unless_ours_alone(const gp_hook_t *hook)
+{
+  if (gp_real_bind() && gp_real_get((gp_function_t)(hook - hooks)))
+    return NULL;
+  return gp_real_dlsym(RTLD_NEXT, hook->symbol) ? NULL : GP_DLSYM_NONE;
+}
+
 GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const void *return_address)
 {
   gp_real_dlsym_init(); /* the stub jumps through it */
-  /* RTLD_NEXT and RTLD_DEFAULT depend on who asks: the stub jumps, so that the caller stays the caller. */
-  if (handle == RTLD_NEXT || handle == RTLD_DEFAULT || !is_driver_name(name))
+  if (!is_driver_name(name))
     return NULL;
   const gp_hook_t *hook = find_symbol(name);
   if (!hook)
     return NULL;
+  /* What these find depends on who asks: the stub jumps, so that the caller stays the caller. */
+  if (handle == RTLD_NEXT || handle == RTLD_DEFAULT)
+    return unless_ours_alone(hook);
   void *function = gp_real_dlsym(handle, name);
-  if (!function || gp_lookup_is_own(function))
+  if (gp_lookup_is_own(function))
+    return unless_ours_alone(hook); /* the handle of the program itself */
+  if (!function)
     return NULL; /* the jump gives the same again, with dlerror set by it */
   if (!gp_real_is_driver_address(function) || gp_real_is_driver_address(return_address))
     return NULL; /* another library's function of that name; or the driver looks for its own */

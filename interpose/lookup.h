@@ -9,12 +9,15 @@
 
 #include "interpose/cuda_abi.h"
 
-/* True if function is one of our hooks. */
+/* True if function is one of our hooks, or the export of one. */
 bool gp_lookup_is_own(const void *function);
 
+/* Known to the stubs: dlsym returns NULL; dlerror says why. */
+#define GP_DLSYM_NONE ((void *)-1)
+
 /*
- * Asked by the dlsym stub: the hook to return instead of the driver's `name`, or NULL: jump to the real dlsym.
- * Never changes what a failed lookup or a lookup of anything else returns.
+ * Asked by the dlsym stub: the hook to return instead of the driver's `name`; GP_DLSYM_NONE; or NULL: jump to the real
+ * dlsym. Never changes what a failed lookup or a lookup of anything else returns.
  */
 void *gp_dlsym_decide(void *handle, const char *name, const void *return_address);
 
