@@ -10,7 +10,7 @@ MIB = 1 << 20
 DEVICE_KINDS = {
     "plain": None, "pitch": "pitch", "managed": "managed", "async": "async", "mempool": "mempool",
     "current_pool": "async", "array": "array", "array3d": "array", "mipmap": "array", "external": "external",
-    "vmm": "vmm",
+    "vmm": "vmm", "graph": "graph",
 }
 HOST_KINDS = ("host", "registered", "host_pool", "vmm_host")
 IN_POOLS = ("async", "mempool", "current_pool", "graph")  # the driver's pools grow by 32 MiB
@@ -188,7 +188,7 @@ class MemoryKinds(PreloadCase):
         self.assertEqual(run.calls()["cuModuleLoadData"], 1)
 
     def test_every_way_to_take_memory_unseen(self):
-        for name in ():
+        for name in ("cuGraphInstantiateWithFlags",):
             with self.subTest(name=name):
                 run = self.run_kinds("plain:%d:1" % MIB, "free", "graph:%d:1" % MIB, SIMCUDA_FAIL=name + ":2@1")
                 self.assertEqual(run.got[-1], ("graph", 1, SUCCESS))

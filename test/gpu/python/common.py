@@ -1,0 +1,35 @@
+"""What the Python programs share: one JSON object on stdout, in the form of common/report.h."""
+
+import json
+import sys
+import time
+
+EXIT_SKIP = 77
+facts = []
+
+
+def fact(name, value, unit=""):
+    facts.append({"name": name, "value": value, "unit": unit})
+
+
+def finish(program):
+    print(json.dumps({"program": program, "facts": facts}))
+
+
+def skip(program, reason):
+    print(json.dumps({"program": program, "skip": reason}))
+    sys.exit(EXIT_SKIP)
+
+
+class Clock:
+    """Seconds from the first call of begin(), so that what happens once is left out."""
+
+    def __init__(self):
+        self.at = None
+
+    def begin(self):
+        if self.at is None:
+            self.at = time.perf_counter()
+
+    def report(self):
+        fact("seconds", time.perf_counter() - self.at, "s")

@@ -1,0 +1,270 @@
+#!/usr/bin/env python3
+"""The logic of the hardware check, without a GPU: the manifest, what is judged a failure, the verdicts, the options."""
+
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+
+import execute
+import judge
+import manifest
+import report
+import verdict
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def result(status=0, out="", err="", timed_out=False):
+    return execute.Result(["program"], status, timed_out, 1.0, out, err, 1)
+
+
+def observation(under="driver", values=None, status=0, stats=None, sim=None, out="", timed_out=False, assumed=None,
+                skip=None):
+    facts = {name: {"name": name, "value": value} for name, value in (values or {}).items()}
+    for name, pair in (assumed or {}).items():
+        facts[name] = {"name": name, "value": pair[0], "assumed": pair[1], "says": ""}
+    return judge.Observation(manifest.run(under), result(status, out, timed_out=timed_out), facts, skip, stats, sim, [])
+
+
+def a_check(judged="facts", expect=()):
+    return manifest.check("name", "preload", "shows", "program", judge=judged, expect=expect)
+
+
+class Manifest(unittest.TestCase):
+    def test_names_are_unique(self):
+        names = [check.name for check in manifest.CHECKS]
+        self.assertEqual(len(names), len(set(names)))
+
+    def test_every_line_names_what_there_is(self):
+        for check in manifest.CHECKS:
+            kind, _, name = check.program.rpartition(":")
+            self.assertIn(check.part, manifest.PARTS)
+            self.assertTrue(callable(getattr(judge, check.judge, None)), check.judge)
+            if kind == "python":
+                self.assertTrue(os.path.exists(os.path.join(HERE, "python", name)), name)
+            elif kind == "prog":
+                self.assertTrue(os.path.exists(os.path.join(HERE, "..", "prog", name + ".c")), name)
+            else:
+                self.assertIn(name, manifest.PROGRAMS)
+            for run in check.runs:
+                self.assertIn(run.under, ("driver", "pool", "unsafe", "trace"))
+            if check.sim and not kind:
+                self.assertFalse(manifest.PROGRAMS[name].static, "%s: a static runtime is NVIDIA's" % name)
+
+    def test_every_program_is_built_and_used(self):
+        sources = {os.path.relpath(path, HERE) for path in glob.glob(os.path.join(HERE, "*", "*.cu"))}
+        self.assertEqual(sources, {program.source for program in manifest.PROGRAMS.values()})
+        self.assertEqual(set(manifest.PROGRAMS), {check.program for check in manifest.CHECKS if ":" not in check.program})
+
+    def test_every_question_is_asked(self):
+        asked = "-".join(check.name for check in manifest.CHECKS)
+        for number in range(1, 13):
+            self.assertIn("G%d-" % number, asked + "-")
+
+    def test_verdicts_rest_on_checks_that_there_are(self):
+        names = {check.name for check in manifest.CHECKS}
+        for mode in verdict.decide([]).values():
+            for condition in mode["conditions"]:
+                self.assertIsNone(condition["met"])
+                for name in condition["reason"].partition(": ")[2].split(", "):
+                    self.assertIn(name, names | {""})
+
+
+class Judge(unittest.TestCase):
+    def expect(self, wanted, check, *observations):
+        self.assertEqual(judge.judge(check, observations)[0], wanted, judge.judge(check, observations))
+
+    def test_ends_that_are_failures(self):
+        for bad in (observation(status=1), observation(status=-11), observation(status=-9, timed_out=True),
+                    observation(status=0)):
+            self.expect("failed", a_check(), bad)
+        self.expect("passed", a_check(), observation(values={"a": 1}))
+
+    def test_a_program_that_cannot_run_is_skipped_with_its_reason(self):
+        self.assertEqual(judge.judge(a_check(), [observation(status=77, skip="too old")]), ("skipped", ["too old"]))
+
+    def test_a_pool_that_saw_nothing_is_a_failure(self):
+        self.expect("failed", a_check(), observation("pool", {"a": 1}))
+        self.expect("passed", a_check(), observation("pool", {"a": 1}, stats={}))
+
+    def test_expectations_of_the_snapshot(self):
+        check = a_check("passes", (("reserved_bytes.peak", "<=", 10), ("cache_hits", ">", 0)))
+        self.expect("passed", check, observation("pool", stats={"reserved_bytes.peak": 10, "cache_hits": 1}))
+        self.expect("failed", check, observation("pool", stats={"reserved_bytes.peak": 11, "cache_hits": 1}))
+        self.expect("failed", check, observation("pool", stats={"reserved_bytes.peak": 1, "cache_hits": 0}))
+
+    def test_corruption(self):
+        wrong, right = {"mismatches": 3}, {"mismatches": 0}
+        seen = {"corrupt_stamps": 2, "violations": 0}
+        self.expect("failed", a_check("clean"), observation(values=wrong))
+        self.expect("failed", a_check("clean"), observation(values=right, sim=seen))
+        self.expect("failed", a_check("clean"), observation(values={"it is so": False}))
+        self.expect("passed", a_check("clean"), observation(values=right))
+        self.expect("passed", a_check("caught"), observation(values=wrong))
+        self.expect("passed", a_check("caught"), observation(values=right, sim=seen))
+        self.expect("failed", a_check("caught"), observation(values=right))
+
+    def test_counts(self):
+        values = {"mismatches": 0, "allocations": 5, "frees": 4}
+        good = {"allocation.allocated": 5, "allocation.freed": 4}
+        self.expect("passed", a_check("counted"), observation("pool", values, stats=good))
+        for name in good:
+            self.expect("failed", a_check("counted"), observation("pool", values, stats=dict(good, **{name: 7})))
+
+    def test_full_device(self):
+        values = {"mismatches": 0, "a full device answers": "cudaErrorMemoryAllocation", "bytes that fitted": 1000,
+                  "three quarters of it in one piece": "cudaSuccess",
+                  "twice the device answers": "cudaErrorMemoryAllocation"}
+        driver = observation("driver", values)
+        self.expect("passed", a_check("full"), driver, observation("pool", values, stats={}))
+        for name, bad in (("three quarters of it in one piece", "cudaErrorMemoryAllocation"), ("bytes that fitted", 900),
+                          ("twice the device answers", "cudaErrorUnknown")):
+            self.expect("failed", a_check("full"), driver, observation("pool", dict(values, **{name: bad}), stats={}))
+
+    def test_same_output(self):
+        driver = observation(out="a\nb\n")
+        self.expect("passed", a_check("same"), driver, observation("pool", out="a\nb\n", stats={}))
+        self.expect("failed", a_check("same"), driver, observation("pool", out="a\n", stats={}))
+        self.expect("failed", a_check("same"), driver, observation("pool", out="a\nc\n", stats={}))
+
+    def test_equal_results(self):
+        driver = observation(values={"result: x": 100.0, "result: y": "7"})
+        good = observation("pool", {"result: x": 100.05, "result: y": "7"}, stats={})
+        self.expect("passed", a_check("equal"), driver, good)
+        for values in ({"result: x": 101.0, "result: y": "7"}, {"result: x": 100.0, "result: y": "8"}, {}):
+            self.expect("failed", a_check("equal"), driver, observation("pool", values, stats={}))
+
+    def test_facts_are_found_behind_other_output(self):
+        facts, skip = judge.parse_facts('warning\n{"program": "p", "facts": [{"name": "n", "value": 1}]}\nbye\n')
+        self.assertEqual((facts["n"]["value"], skip), (1, None))
+        self.assertEqual(judge.parse_facts('{"program": "p", "skip": "why"}'), ({}, "why"))
+        self.assertEqual(judge.parse_facts('{"program": "p", "fac'), ({}, None))
+
+
+def outcome(name, passed=True, **assumed):
+    facts = [{"name": key, "value": pair[0], "assumed": pair[1], "says": ""} for key, pair in assumed.items()]
+    return {"name": name, "part": "question", "shows": "", "result": "passed" if passed else "failed",
+            "problems": [] if passed else ["why"], "surprises": [], "comparison": "", "runs": [{"facts": facts}]}
+
+
+def good_outcomes():
+    calls = {"cudaMalloc is seen": (True, True), "cudaStreamCreate is seen": (True, True)}
+    sync = outcome("G5-waits-sync", **{"cudaDeviceSynchronize covers: legacy": (True, True)})
+    sync["runs"][0]["facts"].append({"name": "cudaMemcpy device to host, 64 B waits for", "value": "legacy, blocking"})
+    return [outcome("G1-coverage", **{"covers: legacy": (True, True), "completes after: legacy": (True, True)}),
+            outcome("G3-runtime-calls", **calls), outcome("G3-runtime-calls-static", **calls), sync,
+            outcome("G11-streams-cublas", **{"cuBLAS: every stream is seen": (True, True)})] + [
+                outcome("integrity-" + name) for name in ("unsafe", "driver", "auto", "context", "strict", "deferred",
+                                                          "many", "per-thread")]
+
+
+class Verdict(unittest.TestCase):
+    def verdicts(self, outcomes):
+        return {mode: decided["verdict"] for mode, decided in verdict.decide(outcomes).items()}
+
+    def test_all_met(self):
+        self.assertEqual(set(self.verdicts(good_outcomes()).values()), {"conditions met"})
+
+    def test_nothing_known(self):
+        self.assertEqual(set(self.verdicts([]).values()), {"not decided"})
+
+    def refute(self, name, fact, value, *modes):
+        outcomes = good_outcomes()
+        chosen = next(o for o in outcomes if o["name"] == name)
+        if fact is None:
+            chosen.update(result="failed", problems=["why"])
+        else:
+            next(f for f in chosen["runs"][0]["facts"] if f["name"] == fact)["value"] = value
+        refuted = {mode for mode, text in self.verdicts(outcomes).items() if text == "conditions not met"}
+        self.assertEqual(refuted, set(modes), name)
+
+    def test_each_condition_decides_its_modes(self):
+        everything = ("strict", "context", "epoch", "mono")
+        self.refute("G1-coverage", "covers: legacy", False, "context", "epoch", "mono")
+        self.refute("G1-coverage", "completes after: legacy", False, "context", "epoch", "mono")
+        self.refute("G3-runtime-calls-static", "cudaMalloc is seen", False, *everything)
+        self.refute("G5-waits-sync", "cudaDeviceSynchronize covers: legacy", False, *everything)
+        self.refute("G5-waits-sync", "cudaMemcpy device to host, 64 B waits for", "none", "mono")
+        self.refute("G11-streams-cublas", "cuBLAS: every stream is seen", False, "epoch", "mono")
+        self.refute("integrity-strict", None, None, "strict")
+        self.refute("integrity-context", None, None, "context", "epoch", "mono")
+        self.refute("integrity-unsafe", None, None, *everything)
+
+    def test_what_was_not_run_is_open(self):
+        for gone in [o["name"] for o in good_outcomes()]:
+            left = [o for o in good_outcomes() if o["name"] != gone]
+            self.assertIn("not decided", self.verdicts(left).values(), gone)
+
+
+class Execute(unittest.TestCase):
+    def test_a_command_past_its_limit_ends_with_its_children(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "fifo")
+            os.mkfifo(path)
+            reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+            done = execute.execute(["sh", "-c", "echo begun; sleep 600 3>%s & wait" % path], folder, 1)
+            self.assertTrue(done.timed_out)
+            self.assertEqual(done.out, "begun\n")
+            self.assertEqual(os.read(reader, 1), b"")  # nobody has it open for writing any more
+            os.close(reader)
+
+    def test_a_command_that_there_is_not(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = execute.execute(["/nowhere/program"], folder, 5)
+            self.assertEqual(done.status, 127)
+            self.assertIn("/nowhere/program", done.err)
+
+
+class Command(unittest.TestCase):
+    def run_check(self, *args, **environment):
+        return subprocess.run([sys.executable, os.path.join(HERE, "check.py")] + list(args), stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, universal_newlines=True, env=dict(os.environ, **environment))
+
+    def test_mistakes_in_options(self):
+        with tempfile.NamedTemporaryFile() as file:
+            for args, text in ((["--only", "nothing"], "--only nothing: no such part or check"),
+                               (["--only", "real/coverage"], "no such part or check"),
+                               (["--time-limit", "0"], "--time-limit"), (["--time-limit", "soon"], "soon"),
+                               (["--jobs", "-1"], "--jobs"), (["--out", file.name], file.name),
+                               (["--meson-build", "/nowhere"], "/nowhere holds no"), (["--unknown"], "--unknown"),
+                               (["extra"], "extra")):
+                done = self.run_check(*args)
+                self.assertEqual(done.returncode, 2, args)
+                self.assertIn(text, done.stderr)
+                self.assertNotIn("Traceback", done.stderr)
+
+    def test_list(self):
+        done = self.run_check("--list")
+        self.assertEqual(done.returncode, 0)
+        for check in manifest.CHECKS:
+            self.assertIn(check.name, done.stdout)
+        only = self.run_check("--list", "--only", "integrity", "--only", "real/solver").stdout
+        self.assertIn("integrity-auto", only)
+        self.assertIn("solver", only)
+        self.assertNotIn("G1-coverage", only)
+
+    def test_without_a_gpu_everything_is_skipped_and_listed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = self.run_check("--out", folder, CUDA_VISIBLE_DEVICES="")
+            self.assertEqual(done.returncode, 77, done.stderr)
+            with open(os.path.join(folder, "gpu-check.json")) as file:
+                data = json.load(file)
+            self.assertEqual(data["format"], report.FORMAT["format"])
+            self.assertTrue(data["complete"])
+            self.assertEqual([o["name"] for o in data["checks"]], [check.name for check in manifest.CHECKS])
+            for check in data["checks"]:
+                self.assertEqual(check["result"], "skipped")
+                self.assertTrue(check["problems"][0].startswith("no GPU: "))
+                self.assertIn(check["name"], done.stdout)
+            with open(os.path.join(folder, "results.md")) as file:
+                self.assertIn("not decided", file.read())
+
+
+if __name__ == "__main__":
+    unittest.main()
