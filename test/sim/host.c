@@ -20,6 +20,7 @@ static CUresult alloc(sim_call_t *call, void **ret, size_t bytes, unsigned flags
   return result;
 }
 
+SIM_FN(cuMemAllocHost, (void **ret, unsigned int bytes), alloc(&call, ret, bytes, 0), "%u", bytes)
 SIM_FN(cuMemAllocHost_v2, (void **ret, size_t bytes), alloc(&call, ret, bytes, 0), "%zu", bytes)
 SIM_FN(cuMemHostAlloc, (void **ret, size_t bytes, unsigned int flags), alloc(&call, ret, bytes, flags),
     "%zu %u", bytes, flags)
@@ -46,12 +47,18 @@ static CUresult free_host(void *p)
 
 SIM_FN(cuMemFreeHost, (void *p), free_host(p), "%s", sim_str_ptr((uintptr_t)p))
 
+static bool overlaps_registered(uint64_t address, uint64_t bytes)
+{
+  const sim_node_t *next = sim_tree_ceil(&sim_host_arena.blocks, address, 0);
+  return sim_arena_find(address) || (next && next->key - address < bytes);
+}
+
 static CUresult host_register(sim_call_t *call, void *p, size_t bytes, unsigned flags)
 {
   uint64_t address = (uintptr_t)p;
-  if (!p || bytes == 0)
+  if (!p || bytes == 0 || address + bytes < address || (flags & ~15u))
     return CUDA_ERROR_INVALID_VALUE;
-  if (sim_arena_find(address) || sim_arena_find(address + bytes - 1))
+  if (overlaps_registered(address, bytes))
     return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   sim_block_t *block = calloc(1, sizeof *block);
   if (!block)
@@ -72,6 +79,8 @@ static CUresult host_register(sim_call_t *call, void *p, size_t bytes, unsigned 
   return CUDA_SUCCESS;
 }
 
+SIM_FN(cuMemHostRegister, (void *p, size_t bytes, unsigned int flags), host_register(&call, p, bytes, flags),
+    "host %zu %u", bytes, flags)
 SIM_FN(cuMemHostRegister_v2, (void *p, size_t bytes, unsigned int flags),
     host_register(&call, p, bytes, flags), "host %zu %u", bytes, flags)
 
