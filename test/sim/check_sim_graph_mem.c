@@ -311,6 +311,31 @@ START_TEST(test_launch_without_memory)
 }
 END_TEST
 
+/* "Each launch is ordered behind [...] any previous launches", in whatever streams they are. */
+START_TEST(test_launches_follow_each_other)
+{
+  CUstream other;
+  CUgraphExec exec;
+  CUDA_MEMSET_NODE_PARAMS fill = {.elementSize = 1, .width = 16, .height = 1};
+  unsigned *gate;
+  start();
+  OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  OK(cuMemHostAlloc((void **)&gate, sizeof *gate, 0));
+  *gate = 0;
+  OK(cuMemAlloc(&fill.dst, 16));
+  OK(cuGraphAddMemsetNode(&node, graph, NULL, 0, &fill, NULL));
+  exec = instantiate(graph);
+  OK(cuStreamWaitValue32(stream, (CUdeviceptr)(uintptr_t)gate, 1, CU_STREAM_WAIT_VALUE_EQ));
+  OK(cuGraphLaunch(exec, stream));
+  OK(cuGraphLaunch(exec, other));
+  for (int i = 0; i < 1000; i++)
+    ck_assert_int_eq(cuStreamQuery(other), CUDA_ERROR_NOT_READY);
+  *gate = 1;
+  OK(cuStreamSynchronize(other));
+  OK(cuStreamQuery(stream));
+}
+END_TEST
+
 START_TEST(test_one_executable_graph_at_a_time)
 {
   CUgraphExec exec, second;
@@ -438,6 +463,7 @@ int main(void)
   tcase_add_test(tests, test_auto_free_on_launch);
   tcase_add_test(tests, test_who_may_free);
   tcase_add_test(tests, test_launch_without_memory);
+  tcase_add_test(tests, test_launches_follow_each_other);
   tcase_add_test(tests, test_one_executable_graph_at_a_time);
   tcase_add_test(tests, test_upload_at_instantiation);
   tcase_add_test(tests, test_child_graph);

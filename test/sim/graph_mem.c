@@ -104,12 +104,9 @@ void sim_graph_mem_unref(sim_block_t *block)
     sim_graph_mem_reap();
 }
 
-/* "These allocations cannot be freed outside the owning graph" if it frees them (cuda.h). Nothing is waited
- * for. */
+/* Of an allocated block, so not of one that its own graph frees. Nothing is waited for. */
 CUresult sim_graph_mem_free(sim_block_t *block, sim_stream_t *stream)
 {
-  if (block->graph.freed_inside)
-    return CUDA_ERROR_INVALID_VALUE;
   block->free_called = true;
   if (stream)
     block->free_at = sim_dep_now(stream);
