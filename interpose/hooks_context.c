@@ -82,18 +82,30 @@ CUresult CUDAAPI hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 
 /*
  * cuCtxSynchronize covers the streams of green contexts only when the primary context is current (cuda.h), and such a
- * stream can carry work although its context was never current. Until the reuse rules know green contexts, nothing is
- * pooled once there is such a stream. Before the driver is asked, so that no block is handed out in between.
+ * stream can carry work although its context was never current. Memory allocated where a green context is current is the
+ * primary context's, and outlives it. Until the reuse rules know green contexts, nothing is pooled once there is a
+ * stream of one, or one that can be made current. Before the driver is asked, so that no block is handed out in between.
  */
-CUresult CUDAAPI hook_cuGreenCtxStreamCreate(CUstream *stream, void *green, unsigned flags, int priority)
+static void make_way_for_green(void)
 {
   static atomic_flag told = ATOMIC_FLAG_INIT;
 
   if (gp_library_engine() && !atomic_flag_test_and_set(&told)) {
-    gp_log(GP_LOG_ERROR, "the program uses streams of green contexts, which gpupool does not know yet; nothing is pooled");
+    gp_log(GP_LOG_ERROR, "the program uses green contexts, which gpupool does not know yet; nothing is pooled");
     gp_library_stand_aside();
   }
+}
+
+CUresult CUDAAPI hook_cuGreenCtxStreamCreate(CUstream *stream, void *green, unsigned flags, int priority)
+{
+  make_way_for_green();
   return GP_REAL_CALL(cuGreenCtxStreamCreate, stream, green, flags, priority);
+}
+
+CUresult CUDAAPI hook_cuCtxFromGreenCtx(CUcontext *context, void *green)
+{
+  make_way_for_green();
+  return GP_REAL_CALL(cuCtxFromGreenCtx, context, green);
 }
 
 /*
@@ -148,9 +160,11 @@ CUresult CUDAAPI hook_cuCtxDetach(CUcontext handle)
   unsigned long long id;
 
   CUresult result = GP_REAL_CALL(cuCtxDetach, handle);
-  if (result == CUDA_SUCCESS && GP_REAL(cuCtxGetId) && GP_REAL(cuCtxGetId)(handle, &id) == CUDA_SUCCESS)
-    ending.context = NULL; /* lives on */
-  return end_destroy(&ending, result);
+  if (result != CUDA_SUCCESS || !GP_REAL(cuCtxGetId) || GP_REAL(cuCtxGetId)(handle, &id) != CUDA_SUCCESS)
+    return end_destroy(&ending, result);
+  if (ending.engine)
+    gp_engine_resume(ending.engine); /* it lives on */
+  return result;
 }
 
 static ending_t begin_reset(void)
@@ -183,17 +197,19 @@ CUresult CUDAAPI hook_cuDevicePrimaryCtxReset_v2(CUdevice device)
 }
 
 /* The last release resets the context; the driver says whether it was the last. */
-static CUresult end_release(const ending_t *ending, CUdevice device, CUresult result)
+static bool primary_is_active(CUdevice device)
 {
   unsigned flags;
   int active = 0;
+  return GP_REAL_CALL(cuDevicePrimaryCtxGetState, device, &flags, &active) == CUDA_SUCCESS && active;
+}
 
-  if (ending->engine && result == CUDA_SUCCESS &&
-      GP_REAL_CALL(cuDevicePrimaryCtxGetState, device, &flags, &active) == CUDA_SUCCESS && active) {
-    gp_engine_resume(ending->engine);
-    return result;
-  }
-  return end_reset(ending, device, result);
+static CUresult end_release(const ending_t *ending, CUdevice device, CUresult result)
+{
+  if (!ending->engine || result != CUDA_SUCCESS || !primary_is_active(device))
+    return end_reset(ending, device, result);
+  gp_engine_resume(ending->engine);
+  return result;
 }
 
 CUresult CUDAAPI hook_cuDevicePrimaryCtxRelease(CUdevice device)
@@ -206,4 +222,27 @@ CUresult CUDAAPI hook_cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
   ending_t ending = begin_reset();
   return end_release(&ending, device, GP_REAL_CALL(cuDevicePrimaryCtxRelease_v2, device));
+}
+
+/* It holds a reference to its device's primary context, which may be the last; it does not say which device that is. */
+CUresult CUDAAPI hook_cuGreenCtxDestroy(void *green)
+{
+  ending_t ending = begin_reset();
+  CUcontext converted = NULL;
+
+  if (ending.engine && (!GP_REAL(cuCtxFromGreenCtx) ||
+                           GP_REAL(cuCtxFromGreenCtx)(&converted, green) != CUDA_SUCCESS))
+    converted = NULL;
+  if (converted)
+    ending.context = gp_engine_find_context(ending.engine, converted);
+  CUresult result = GP_REAL_CALL(cuGreenCtxDestroy, green);
+  if (ending.engine && result == CUDA_SUCCESS) {
+    gp_engine_context_lost(ending.engine, ending.context);
+    for (uint64_t devices = gp_engine_devices(ending.engine); devices; devices &= devices - 1)
+      if (!primary_is_active(__builtin_ctzll(devices)))
+        gp_engine_primary_lost(ending.engine, __builtin_ctzll(devices));
+  }
+  if (ending.engine)
+    gp_engine_resume(ending.engine);
+  return result;
 }

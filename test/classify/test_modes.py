@@ -13,12 +13,9 @@ MODES = {
 WORDS = {"EVERY", "CONTEXT", "STREAM", "SINGLE", "NONE"}
 
 # Asked for by its class, and not hooked yet: why that may wait. An entry that is hooked meanwhile has to go.
-GREEN = ("green contexts: work in their streams without the context ever being current is not waited for, and "
-         "destroying the last one can end the primary context, which ids of contexts show only at the next use")
 IPC = ("may enable peer access for the current context; that one is known already, unless it became current by a way "
        "that no hook sees (doc/design.md)")
 LATER = {
-    "cuGreenCtxDestroy": GREEN,
     "cuIpcOpenMemHandle": IPC,
     "cuIpcOpenMemHandle_v2": IPC,
 }

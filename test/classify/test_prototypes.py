@@ -20,6 +20,8 @@ LOOSE = [
     ("cuGetProcAddress_v2", "void *status", "CUdriverProcAddressQueryResult *", NEWER + "12.0"),
     ("cuCtxCreate_v3", "void *affinity", "CUexecAffinityParam *", "handed on without a look at it"),
     ("cuCtxCreate_v4", "void *parameters", "CUctxCreateParams *", NEWER + "12.5"),
+    ("cuCtxFromGreenCtx", "void *green", "struct CUgreenCtx_st *", NEWER + "12.4"),
+    ("cuGreenCtxDestroy", "void *green", "struct CUgreenCtx_st *", NEWER + "12.4"),
     ("cuGreenCtxStreamCreate", "void *green", "struct CUgreenCtx_st *", NEWER + "12.4"),
     ("cuMemGetHandleForAddressRange", "int type", "CUmemRangeHandleType", NEWER + "11.7; an enumeration"),
     ("cuGraphInstantiateWithParams", "void *parameters", "CUDA_GRAPH_INSTANTIATE_PARAMS *", NEWER + "12.0"),

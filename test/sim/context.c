@@ -84,6 +84,25 @@ void sim_ctx_switch(sim_ctx_t *ctx)
     (void)push(ctx); /* there is room: one was popped or the stack was empty */
 }
 
+sim_ctx_t *sim_ctx_new(sim_device_t *device)
+{
+  sim_ctx_t *ctx = free_contexts;
+  if (ctx)
+    free_contexts = ctx->next_free;
+  else if (!(ctx = calloc(1, sizeof *ctx)))
+    return NULL;
+  activate(ctx, device, false);
+  ctx->attached = 1;
+  return ctx;
+}
+
+void sim_ctx_end(sim_ctx_t *ctx)
+{
+  deactivate(ctx);
+  ctx->next_free = free_contexts;
+  free_contexts = ctx;
+}
+
 static CUresult create(CUcontext *ret_ctx, unsigned flags, CUdevice dev, unsigned api_version)
 {
   sim_device_t *device = sim_device_get(dev);
@@ -91,12 +110,9 @@ static CUresult create(CUcontext *ret_ctx, unsigned flags, CUdevice dev, unsigne
     return CUDA_ERROR_INVALID_DEVICE;
   if (!ret_ctx)
     return CUDA_ERROR_INVALID_VALUE;
-  sim_ctx_t *ctx = free_contexts;
-  if (ctx)
-    free_contexts = ctx->next_free;
-  else if (!(ctx = calloc(1, sizeof *ctx)))
+  sim_ctx_t *ctx = sim_ctx_new(device);
+  if (!ctx)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  activate(ctx, device, false);
   ctx->flags = flags;
   ctx->api_version = api_version;
   CUresult result = push(ctx);
@@ -105,6 +121,8 @@ static CUresult create(CUcontext *ret_ctx, unsigned flags, CUdevice dev, unsigne
   return result;
 }
 
+SIM_FN(
+    cuCtxCreate, (CUcontext * ctx, unsigned int flags, CUdevice dev), create(ctx, flags, dev, 3010), "%u %d", flags, dev)
 SIM_FN(cuCtxCreate_v2, (CUcontext * ctx, unsigned int flags, CUdevice dev), create(ctx, flags, dev, 3020),
     "%u %d", flags, dev)
 SIM_FN(cuCtxCreate_v3,
@@ -119,14 +137,32 @@ static CUresult destroy(CUcontext ctx)
     return CUDA_ERROR_INVALID_CONTEXT;
   if (sim_ctx_current() == ctx)
     sim_thread_self()->depth--;
-  deactivate(ctx);
-  ctx->next_free = free_contexts;
-  free_contexts = ctx;
+  sim_ctx_end(ctx);
   return CUDA_SUCCESS;
 }
 
 SIM_FN(cuCtxDestroy, (CUcontext ctx), destroy(ctx), "%s", sim_str_ctx(ctx))
 SIM_FN(cuCtxDestroy_v2, (CUcontext ctx), destroy(ctx), "%s", sim_str_ctx(ctx))
+
+/* "Increments the usage count of the context"; "detaching decrements it, and destroys at 0" (cuda.h) */
+static CUresult attach(CUcontext *ret_ctx, unsigned flags, sim_ctx_t *ctx)
+{
+  if (!ret_ctx || flags)
+    return CUDA_ERROR_INVALID_VALUE;
+  ctx->attached++;
+  *ret_ctx = ctx;
+  return CUDA_SUCCESS;
+}
+
+static CUresult detach(CUcontext ctx)
+{
+  if (!sim_ctx_lookup(ctx) || ctx->primary || sim_ctx_current() != ctx)
+    return CUDA_ERROR_INVALID_CONTEXT;
+  return --ctx->attached ? CUDA_SUCCESS : destroy(ctx);
+}
+
+SIM_FN(cuCtxAttach, (CUcontext * ctx, unsigned int flags), attach(ctx, flags, call.ctx), "%u", flags)
+SIM_FN(cuCtxDetach, (CUcontext ctx), detach(ctx), "%s", sim_str_ctx(ctx))
 
 static CUresult pop(CUcontext *ret_ctx)
 {
@@ -309,7 +345,7 @@ SIM_FN(cuCtxDisablePeerAccess, (CUcontext other), peer(other, false, call.ctx), 
 
 /* ---- primary contexts ---- */
 
-static CUresult primary_retain(CUcontext *ret_ctx, CUdevice dev)
+CUresult sim_ctx_primary_retain(CUcontext *ret_ctx, CUdevice dev)
 {
   sim_device_t *device = sim_device_get(dev);
   if (!device)
@@ -325,9 +361,9 @@ static CUresult primary_retain(CUcontext *ret_ctx, CUdevice dev)
   return CUDA_SUCCESS;
 }
 
-SIM_FN(cuDevicePrimaryCtxRetain, (CUcontext * ctx, CUdevice dev), primary_retain(ctx, dev), "%d", dev)
+SIM_FN(cuDevicePrimaryCtxRetain, (CUcontext * ctx, CUdevice dev), sim_ctx_primary_retain(ctx, dev), "%d", dev)
 
-static CUresult primary_release(CUdevice dev)
+CUresult sim_ctx_primary_release(CUdevice dev)
 {
   sim_device_t *device = sim_device_get(dev);
   if (!device)
@@ -339,8 +375,8 @@ static CUresult primary_release(CUdevice dev)
   return CUDA_SUCCESS;
 }
 
-SIM_FN(cuDevicePrimaryCtxRelease, (CUdevice dev), primary_release(dev), "%d", dev)
-SIM_FN(cuDevicePrimaryCtxRelease_v2, (CUdevice dev), primary_release(dev), "%d", dev)
+SIM_FN(cuDevicePrimaryCtxRelease, (CUdevice dev), sim_ctx_primary_release(dev), "%d", dev)
+SIM_FN(cuDevicePrimaryCtxRelease_v2, (CUdevice dev), sim_ctx_primary_release(dev), "%d", dev)
 
 static CUresult primary_reset(CUdevice dev)
 {

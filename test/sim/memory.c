@@ -86,6 +86,20 @@ void sim_block_dirty(sim_block_t *block, uint64_t from, uint64_t to)
     block->dirty_to = to;
 }
 
+void sim_memory_move(sim_ctx_t *from, sim_ctx_t *to)
+{
+  while (from->blocks) {
+    sim_block_t *block = from->blocks;
+    from->blocks = block->next;
+    block->ctx = to;
+    block->prev = NULL;
+    block->next = to->blocks;
+    if (to->blocks)
+      to->blocks->prev = block;
+    to->blocks = block;
+  }
+}
+
 void sim_memory_drop_context(sim_ctx_t *ctx)
 {
   while (ctx->blocks)

@@ -228,6 +228,7 @@ struct CUctx_st {
   bool alive;
   bool primary;
   unsigned retained; /* of a primary context */
+  unsigned attached; /* of another */
   unsigned flags, api_version;
   sim_device_t *device;
   CUresult sticky; /* once set every later call returns it */
@@ -243,6 +244,10 @@ struct CUctx_st {
 sim_ctx_t *sim_ctx_current(void);
 sim_ctx_t *sim_ctx_lookup(CUcontext ctx); /* NULL or destroyed: NULL */
 void sim_ctx_switch(sim_ctx_t *ctx);      /* replaces the top of this thread's stack */
+sim_ctx_t *sim_ctx_new(sim_device_t *device); /* current nowhere; NULL: no memory */
+void sim_ctx_end(sim_ctx_t *ctx);             /* with everything in it, after its work has run */
+CUresult sim_ctx_primary_retain(CUcontext *ret_ctx, CUdevice dev);
+CUresult sim_ctx_primary_release(CUdevice dev);
 
 /* ---- stream.c ---- */
 
@@ -428,6 +433,7 @@ void sim_block_delete(sim_block_t *block);
 void sim_block_dirty(sim_block_t *block, uint64_t from, uint64_t to);
 uint64_t sim_block_next_id(void);
 void sim_memory_drop_context(sim_ctx_t *ctx);
+void sim_memory_move(sim_ctx_t *from, sim_ctx_t *to); /* all that would end with the one ends with the other */
 bool sim_memory_is_plain(const sim_block_t *block); /* device memory that the shadow can follow */
 CUresult sim_memory_free(sim_call_t *call, CUdeviceptr address);
 
