@@ -70,37 +70,15 @@ static void log_options(void)
       gp_log(GP_LOG_INFO, "%s=%s", gp_option_table[id].variable, options.values[id].text);
 }
 
-static _Thread_local bool forking __attribute__((tls_model("initial-exec"))); /* between prepare and done */
-
-static void fork_prepare(void)
-{
-  if (forking || atomic_load(&state) != LIBRARY_ACTIVE)
-    return;
-  gp_engine_fork_prepare(the_engine);
-  forking = true;
-}
-
-static void fork_parent(void)
-{
-  if (forking)
-    gp_engine_fork_done(the_engine);
-  forking = false;
-}
-
 /*
- * CUDA does not work in the child of a process that has used it, and its memory is the parent's: for good, whatever the
- * library was doing. After a clone() without fork()'s handlers our locks may be held by threads that are not here.
+ * CUDA does not work in the child of a process that has used it, and its memory is the parent's: off for good, whatever
+ * the library was doing. Our locks may be held by threads that are not here; nothing in the child takes one, so that
+ * fork() need not wait for any.
  */
 static void abandon(void)
 {
   if (atomic_exchange(&state, LIBRARY_OFF) == LIBRARY_ACTIVE && the_recorder)
     gp_recorder_fork_child(the_recorder);
-}
-
-static void fork_child(void)
-{
-  fork_parent();
-  abandon();
 }
 
 /* Beside a tool that watches the driver's calls there is no pooling; limits and the record remain. */
@@ -156,7 +134,7 @@ static __attribute__((noinline)) gp_engine_t *engine_slowly(void)
   /* The caller goes on with GP_REAL; without a driver it reports an error, and the start waits until there is one. */
   if (!gp_real_bind() || atomic_load(&state) == LIBRARY_OFF || starting)
     return NULL;
-  gp_process_watch(fork_prepare, fork_parent, fork_child); /* before the lock, which a child could inherit */
+  gp_process_watch(abandon); /* before the lock, which a child could inherit */
   starting = true;
   pthread_mutex_lock(&start_lock);
   if (atomic_load(&state) == LIBRARY_NEW)

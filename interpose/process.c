@@ -29,11 +29,11 @@ static void make_mark(void)
     (void)munmap(page, bytes); /* ours, and nobody has seen it */
 }
 
-void gp_process_watch(void (*prepare)(void), void (*parent)(void), void (*child)(void))
+void gp_process_watch(void (*child)(void))
 {
   if (atomic_load_explicit(&watching, memory_order_acquire))
     return;
   make_mark();
-  (void)pthread_atfork(prepare, parent, child); /* no memory: children are told apart by the mark alone */
+  (void)pthread_atfork(NULL, NULL, child); /* no memory: children are told apart by the mark alone */
   atomic_store_explicit(&watching, true, memory_order_release);
 }

@@ -8,17 +8,17 @@
 #include <stdbool.h>
 
 /*
- * From now on children are told apart. prepare, parent and child become the handlers of pthread_atfork(); they are
- * called again, to no effect, if several threads came here at once. Before the library takes its first lock, so that
- * no child can inherit one that nobody will release. Calls after the first do nothing.
+ * From now on children are told apart; child() is called in those of fork(). Before the library takes its first lock,
+ * which a child could otherwise inherit held. Calls after the first do nothing; of several at once each has an effect,
+ * which does no harm.
  */
-void gp_process_watch(void (*prepare)(void), void (*parent)(void), void (*child)(void));
+void gp_process_watch(void (*child)(void));
 
 extern const unsigned char *gp_process_mark; /* private: leads to 1, in a child to 0 */
 
 /*
  * False in a child, also in one made by clone() without the handlers of pthread_atfork(). One load, because every hook
- * asks. A kernel before 4.14 cannot do that: there only fork() is noticed, by its handlers.
+ * asks. A kernel before 4.14 cannot do that: there only fork() is noticed, by child().
  */
 static inline bool gp_process_is_ours(void)
 {

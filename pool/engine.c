@@ -1,5 +1,5 @@
 /*
- * The engine's life: made from the options, ended, carried through a fork.
+ * The engine's life: made from the options, and ended.
  */
 #include "pool/engine.h"
 
@@ -83,29 +83,4 @@ void gp_engine_destroy(gp_engine_t *engine)
   gp_lock_fini(&engine->records_lock);
   gp_lock_fini(&engine->contexts_lock);
   free(engine);
-}
-
-void gp_engine_fork_prepare(gp_engine_t *engine)
-{
-  /* In the order of their ranks; devices are one rank, so the ranks are not noted here. */
-  pthread_mutex_lock(&engine->contexts_lock.mutex);
-  for (int i = 0; i < GP_MAX_DEVICES; i++)
-    pthread_mutex_lock(&engine->devices[i].lock.mutex);
-  pthread_mutex_lock(&engine->passthrough_lock.mutex);
-  for (int i = 0; i < GP_SPACE_COUNT; i++)
-    pthread_mutex_lock(&engine->passthroughs[i].lock.mutex);
-  pthread_mutex_lock(&engine->blocks.lock.mutex);
-  pthread_mutex_lock(&engine->records_lock.mutex);
-}
-
-void gp_engine_fork_done(gp_engine_t *engine)
-{
-  pthread_mutex_unlock(&engine->records_lock.mutex);
-  pthread_mutex_unlock(&engine->blocks.lock.mutex);
-  for (int i = GP_SPACE_COUNT - 1; i >= 0; i--)
-    pthread_mutex_unlock(&engine->passthroughs[i].lock.mutex);
-  pthread_mutex_unlock(&engine->passthrough_lock.mutex);
-  for (int i = GP_MAX_DEVICES - 1; i >= 0; i--)
-    pthread_mutex_unlock(&engine->devices[i].lock.mutex);
-  pthread_mutex_unlock(&engine->contexts_lock.mutex);
 }

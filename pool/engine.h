@@ -202,8 +202,4 @@ size_t gp_engine_blocks(gp_engine_t *engine, int device, gp_block_view_t *array,
 /* Recomputes every sum and checks every invariant; prints each mismatch. No other call may be running. */
 bool gp_engine_check(gp_engine_t *engine);
 
-/* Around fork(): prepare takes every lock, parent and child give them back. */
-void gp_engine_fork_prepare(gp_engine_t *engine);
-void gp_engine_fork_done(gp_engine_t *engine);
-
 #endif

@@ -1,8 +1,11 @@
 """Contexts come into use, end, and come back under the same handle: whose work is waited for, and whose memory it is."""
 
+import os
 import unittest
 
-from harness import PreloadCase, UNSAFE_LIBRARY, stats_of
+from harness import LIBRARY, PreloadCase, UNSAFE_LIBRARY, stats_of
+
+WAYS = os.environ["GP_DRIVER_WAYS"]
 
 SEEDS = ("1", "2", "3", "4")
 COME_INTO_USE = ("push", "push_v1", "set", "create", "create_v3", "create_v4")
@@ -40,7 +43,7 @@ class Waits(PreloadCase):
 # case of context_life -> hits: two in the first use() of a context, three in each further one, none while another context
 # is known that does not synchronize
 HITS = {"created_v1": 4, "detached_last": 4, "detached_first": 5, "reset_beside": 5, "primary_again": 15,
-        "destroy_refused": 5, "green_current": 2, "green_stream": 2, "green_last": 7}
+        "destroy_refused": 5, "reset_unseen": 4, "green_current": 2, "green_stream": 2, "green_last": 7}
 
 
 class Ends(PreloadCase):
@@ -67,6 +70,24 @@ class Ends(PreloadCase):
                     self.assertEqual(stats["cache_hits"], HITS[case])
                     green = len([line for line in run.messages if "green contexts" in line])
                     self.assertEqual(green, case in ("green_current", "green_stream"))
+
+    def test_an_end_that_no_hook_sees(self):
+        """The same handle with another id is another context. Drivers have ids since 12.0."""
+        for driver in ("12000", "12040", "13000"):
+            with self.subTest(driver=driver):
+                plain = self.run_program("context_life", "reset_unseen", preload=WAYS, SIMCUDA_DRIVER=driver)
+                run = self.run_program("context_life", "reset_unseen", preload=LIBRARY + ":" + WAYS,
+                                       SIMCUDA_DRIVER=driver)
+                self.assertEqual((run.status, run.out), (plain.status, plain.out))
+                self.expect_clean(run)
+                self.assertIn("unseen_reset(0): 0", run.out)
+                self.assertEqual(stats_of(run.snapshot())["cache_hits"], HITS["reset_unseen"])
+
+    def test_a_driver_that_calls_back_while_the_library_starts(self):
+        plain = self.run_program("context_life", "primary_again", preload=None)
+        run = self.run_program("context_life", "primary_again", preload=LIBRARY + ":" + WAYS, timeout=20)
+        self.assertEqual((run.status, run.out), (plain.status, plain.out))
+        self.assertEqual(stats_of(run.snapshot())["cache_hits"], HITS["primary_again"])
 
 
 if __name__ == "__main__":

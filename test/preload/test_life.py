@@ -16,7 +16,7 @@ SHELL = ("/bin/bash", "-c", '"$@"; exit $?', "bash")  # turns the end by a signa
 SNAPSHOTS = {
     "plain": [1],
     "fork_before": [1, 1],
-    "fork_exit": [2], "fork_now": [2], "fork_twice": [1], "clone_exit": [2], "vfork_now": [2],
+    "fork_exit": [2], "fork_now": [2], "fork_twice": [1], "clone_exit": [2], "clone_quiet": [2], "vfork_now": [2],
     "fork_exec": [2, 1], "spawn": [2, 1], "vfork_exec": [2, 1],
     "signal_exits": [1], "exit_in_thread": [1], "main_leaves_first": [1], "quick_exit_frees": [1],
     "signals_untouched": [1], "smallest_stack": [0],
@@ -89,6 +89,10 @@ class Life(PreloadCase):
         self.assertEqual(plain, {(2 + 1, 1 + 1), (2 + 2, 1 + 1)}, "child, parent")
         self.assertEqual(ours, {(2 + 1, 0 + 1), (2 + 1, 0 + 0)}, "child: all it does; parent: what the pool lacks")
         self.assertEqual(len([line for line in run.messages if "device 0" in line]), 3, "the child has nothing to report")
+
+    def test_child_without_handlers_says_nothing(self):
+        run = self.run_program("life", "clone_quiet", prefix=SHELL, timeout=60, STATS="1")
+        self.assertEqual(len([line for line in run.messages if "device 0" in line]), 3, run.err)
 
     def test_fork_beside_threads_that_allocate(self):
         """The locks of the pool are whole in the child, whatever the other threads are at."""

@@ -94,7 +94,8 @@ class MemoryKinds(PreloadCase):
                 plain = self.run_kinds(*commands, preload=None, SIMCUDA_CAPACITY="128MiB")
                 run = self.run_kinds(*commands, SIMCUDA_CAPACITY="128MiB", RESERVE="0")
                 self.assertEqual(run.got, plain.got)
-                self.assertGreater(stats_of(run.snapshot("exit"))["num_ooms"], 0)
+                if kind != "graph":  # memory of graphs that are not running is the driver's to use again
+                    self.assertGreater(stats_of(run.snapshot("exit"))["num_ooms"], 0)
 
     def test_what_holds_nothing_is_not_counted(self):
         run = self.run_kinds("sparse:%d:20" % (8 * MIB), "free", LIMIT="16MiB")

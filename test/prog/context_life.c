@@ -111,6 +111,24 @@ static void destroy_refused(void)
   SAY(cuMemFree_v2(left));
 }
 
+/* Resets by a way that no preloaded library sees, if somebody provides one. */
+CUresult unseen_reset(CUdevice device) __attribute__((weak));
+
+static void reset_unseen(void)
+{
+  SAY(cuDevicePrimaryCtxRetain(&context, 0));
+  SAY(cuCtxSetCurrent(context));
+  CUdeviceptr left = use();
+  if (unseen_reset)
+    SAY(unseen_reset(0));
+  else
+    SAY(cuDevicePrimaryCtxReset_v2(0));
+  SAY(cuDevicePrimaryCtxRetain(&context, 0));
+  SAY(cuCtxSetCurrent(context));
+  (void)use();
+  SAY(cuMemFree_v2(left));
+}
+
 #if CUDA_VERSION >= 12050
 static CUgreenCtx green;
 
@@ -177,7 +195,7 @@ static const struct {
 } cases[] = {
 #define CASE(name) {#name, name}
     CASE(created_v1), CASE(detached_last), CASE(detached_first), CASE(reset_beside), CASE(primary_again),
-    CASE(destroy_refused),
+    CASE(destroy_refused), CASE(reset_unseen),
 #if CUDA_VERSION >= 12050
     CASE(green_current), CASE(green_stream), CASE(green_last),
 #endif

@@ -30,14 +30,18 @@ typedef struct block {
   int held;
 } block_t;
 
+#define UNTOUCHED 7
+
 static block_t hold(const char *what, CUresult result, CUdeviceptr address)
 {
+  if (result != CUDA_SUCCESS && address != UNTOUCHED)
+    printf("a call that failed stored a pointer\n");
   return (block_t){address, say(what, result) == CUDA_SUCCESS};
 }
 
 static block_t allocate(size_t bytes)
 {
-  CUdeviceptr address = 0;
+  CUdeviceptr address = UNTOUCHED;
   CUresult result = cuMemAlloc_v2(&address, bytes);
   return hold("cuMemAlloc", result, address);
 }
@@ -85,14 +89,17 @@ static void pooled(CUstream stream)
 
 static void not_pooled(CUstream stream)
 {
-  CUdeviceptr address = 0;
+  CUdeviceptr address = UNTOUCHED;
   size_t pitch;
   CUresult result = cuMemAllocManaged(&address, 1 * MIB, CU_MEM_ATTACH_GLOBAL);
   block_t managed = hold("cuMemAllocManaged", result, address);
+  address = UNTOUCHED;
   result = cuMemAllocPitch_v2(&address, &pitch, 1000, 100, 4);
   block_t pitched = hold("cuMemAllocPitch", result, address);
+  address = UNTOUCHED;
   result = cuMemAllocAsync(&address, 2 * MIB, stream);
   block_t ordered = hold("cuMemAllocAsync", result, address);
+  address = UNTOUCHED;
   result = cuMemAllocAsync_ptsz(&address, 1 * MIB, NULL);
   block_t own = hold("cuMemAllocAsync_ptsz", result, address);
   block_t plain = allocate(200 * KIB);
