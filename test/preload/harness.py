@@ -130,7 +130,8 @@ class PreloadCase(unittest.TestCase):
             env[key if key.startswith("SIMCUDA_") else "GPUPOOL_" + key] = value
         path = name if os.path.isabs(name) else os.path.join(PROG, name)
         command = list(prefix) + [path] + list(args)
-        if EMULATOR:  # it must not take the loader's variables for its own
+        if EMULATOR:  # it pays for address space, and must not take the loader's variables for its own
+            env.setdefault("SIMCUDA_CAPACITY", "64MiB")
             loader = [["-E", key + "=" + env.pop(key)] for key in ("LD_PRELOAD", "LD_LIBRARY_PATH") if key in env]
             command = EMULATOR + sum(loader, []) + command
         result = subprocess.run(command, env=env, cwd=folder, stdout=subprocess.PIPE,

@@ -15,6 +15,12 @@ sim_device_t sim_devices[SIM_MAX_DEVICES];
 
 extern void __tsan_init(void) __attribute__((weak));
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+  return a < b ? a : b;
+}
+
+/* Address space is free of charge, except under an emulator, where tests choose a small capacity: hence the bounds. */
 void sim_device_init_all(void)
 {
   bool fixed = !__tsan_init;
@@ -22,12 +28,12 @@ void sim_device_init_all(void)
   for (int i = 0; i < sim_knobs.devices; i++) {
     sim_device_t *device = &sim_devices[i];
     device->ordinal = i;
-    uint64_t room = 2 * sim_knobs.capacity[i] + ((uint64_t)8 << 30);
+    uint64_t room = 2 * sim_knobs.capacity[i] + least((uint64_t)8 << 30, 8 * sim_knobs.capacity[i]);
     sim_arena_init(&device->arena, fixed ? hint : 0, room, true);
     hint += 2 * room + ((uint64_t)1 << 32);
     sim_pool_init_device(device);
   }
-  sim_arena_init(&sim_host_arena, fixed ? HOST_HINT : 0, (uint64_t)256 << 30, false);
+  sim_arena_init(&sim_host_arena, fixed ? HOST_HINT : 0, least((uint64_t)256 << 30, 64 * sim_knobs.capacity[0]), false);
 }
 
 sim_device_t *sim_device_get(CUdevice dev)
