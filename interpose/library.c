@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "interpose/driver_cuda.h"
+#include "interpose/escape.h"
 #include "interpose/injection.h"
 #include "interpose/process.h"
 #include "interpose/real.h"
@@ -106,6 +107,8 @@ static library_state_t start(void)
   log_options();
   if (gp_option_number(&options, GP_OPTION_disable))
     return LIBRARY_OFF;
+  if (gp_escape_check())
+    return LIBRARY_OFF;
 
   driver = gp_driver_cuda(&version);
   the_recorder = gp_recorder_create(&options, driver.ops->now_ns, driver.self);
@@ -171,6 +174,7 @@ __attribute__((destructor)) static void finish(void)
     gp_log(GP_LOG_ERROR, "the program ended in the middle of an allocation; no snapshot is written");
     return;
   }
+  (void)gp_escape_check(); /* of what was loaded since the start */
   if (gp_option_number(&options, GP_OPTION_stats))
     gp_report_write(the_engine);
   (void)gp_snapshot_at_exit(the_recorder); /* it has said what went wrong */

@@ -52,6 +52,14 @@ static const gp_hook_t *find_symbol(const char *name)
   return NULL;
 }
 
+const void *gp_lookup_behind(const char *name)
+{
+  if (strcmp(name, "dlsym") == 0)
+    return gp_real_dlsym_address();
+  const gp_hook_t *hook = is_driver_name(name) ? find_symbol(name) : NULL;
+  return hook ? gp_real_get((gp_function_t)(hook - hooks)) : NULL;
+}
+
 /* Work that goes through another copy of the driver (dlmopen, a copy by another path) is none that we see. */
 static void tell_of_second_driver(void)
 {

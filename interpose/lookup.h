@@ -12,6 +12,9 @@
 /* True if function is one of our hooks, or the export of one. */
 bool gp_lookup_is_own(const void *function);
 
+/* What callers of `name` would get without us: the driver's function, the C library's dlsym; NULL for other names. */
+const void *gp_lookup_behind(const char *name);
+
 /* Known to the stubs: dlsym returns NULL; dlerror says why. */
 #define GP_DLSYM_NONE ((void *)-1)
 

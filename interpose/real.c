@@ -34,7 +34,7 @@ static void bind_all(void *first, void *second)
   atomic_store_explicit(&bound, true, memory_order_release);
 }
 
-static bool is_driver_file(const char *path)
+bool gp_real_is_driver_file(const char *path)
 {
   const char *slash = path ? strrchr(path, '/') : NULL;
   const char *name = slash ? slash + 1 : path;
@@ -44,7 +44,7 @@ static bool is_driver_file(const char *path)
 bool gp_real_is_driver_address(const void *address)
 {
   Dl_info info;
-  return dladdr(address, &info) != 0 && is_driver_file(info.dli_fname);
+  return dladdr(address, &info) != 0 && gp_real_is_driver_file(info.dli_fname);
 }
 
 void gp_real_bind_object(const void *address)

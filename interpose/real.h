@@ -51,6 +51,9 @@ static inline void *gp_real_get(gp_function_t function)
  */
 #define GP_REAL_CALL(symbol, ...) (GP_REAL(symbol) ? GP_REAL(symbol)(__VA_ARGS__) : CUDA_ERROR_NOT_FOUND)
 
+/* True if the file name of that path is that of a driver library (libcuda.so...). NULL: false. */
+bool gp_real_is_driver_file(const char *path);
+
 /* True if address lies in an object whose file name is that of a driver library (libcuda.so...). */
 bool gp_real_is_driver_address(const void *address);
 
@@ -62,6 +65,9 @@ bool gp_real_is_driver_address(const void *address);
 
 /* The C library's dlsym, or that of the next library that stands in for it. Its caller is this library. */
 void *gp_real_dlsym(void *handle, const char *name);
+
+/* Where that is. */
+const void *gp_real_dlsym_address(void);
 
 /* Makes sure that the stub knows where to jump to. */
 void gp_real_dlsym_init(void);

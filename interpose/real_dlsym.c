@@ -55,3 +55,8 @@ void *gp_real_dlsym(void *handle, const char *name)
 {
   return resolve_dlsym()(handle, name);
 }
+
+const void *gp_real_dlsym_address(void)
+{
+  return (const void *)resolve_dlsym();
+}

@@ -181,7 +181,9 @@ static void report_nothing(
         strsignal(launched->signal), path);
   else
     gp_message(
-        "%s in %s: likely it does not use CUDA, or starts a program that cannot be preloaded", nothing, path);
+        "%s in %s: likely it does not use CUDA, or starts a program that cannot be preloaded, or loads what uses CUDA "
+        "out of sight (RTLD_DEEPBIND, dlmopen)",
+        nothing, path);
 }
 
 static int run_program(const gp_options_t *options, const char *output, const char *library, char **argv)

@@ -4,6 +4,7 @@
  *
  * resolve none                      a program without a driver: dlsym finds no function of one
  * resolve global NAME...            the driver is loaded for all to see: does it have these?
+ * resolve two DRIVER                another driver, too: whose is the function that each of the two gives?
  * resolve corners                   cuGetProcAddress with arguments that are missing, empty, too new, wrong; before cuInit
  * resolve call NAME VERSION FLAGS   resolves one and calls it with zeroes: the driver's log says which variant it was
  */
@@ -21,6 +22,12 @@ static void print_found(const char *how, void *handle, const char *name)
   (void)dlerror();
   void *function = dlsym(handle, name);
   printf("%s %s: %s, %s\n", how, name, function ? "found" : "none", dlerror() ? "error" : "no error");
+}
+
+static void print_owner(const void *function)
+{
+  Dl_info info;
+  printf("%s\n", function && dladdr(function, &info) ? strrchr(info.dli_fname, '/') + 1 : "nobody");
 }
 
 static void look_everywhere(const char *name)
@@ -86,6 +93,10 @@ int main(int argc, char **argv)
   }
   for (int i = 2; strcmp(how, "global") == 0 && i < argc; i++)
     look_everywhere(argv[i]);
+  if (strcmp(how, "two") == 0 && argc == 3) {
+    print_owner(dlsym(driver, "cuMemAlloc_v2"));
+    print_owner(dlsym(dlopen(argv[2], RTLD_NOW | RTLD_LOCAL), "cuMemAlloc_v2"));
+  }
   if (strcmp(how, "corners") == 0)
     corners(driver);
   if (strcmp(how, "call") == 0 && argc == 5) {

@@ -1,0 +1,16 @@
+/*
+ * Work on the GPU that no hook can see, because it reaches the driver past this library: said once.
+ */
+#ifndef GP_INTERPOSE_ESCAPE_H
+#define GP_INTERPOSE_ESCAPE_H
+
+#include <stdbool.h>
+
+/*
+ * Looks for a second copy of the driver in the process (dlmopen, another file) and for libraries whose calls of the
+ * driver or of dlsym go past ours (RTLD_DEEPBIND). True if there is one; the first time one line says so. Takes as long
+ * as the relocations of all libraries: for rare moments, outside of locks. What is loaded later it cannot know.
+ */
+bool gp_escape_check(void);
+
+#endif
