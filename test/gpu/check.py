@@ -29,6 +29,7 @@ from session import Session
 
 EXIT_FAILED, EXIT_USAGE, EXIT_SKIP = 1, 2, 77
 DEFAULT_LIMIT = 480
+BUILT = "built, not run"
 
 
 def matches(check, pattern):
@@ -78,7 +79,7 @@ def parse_options():
     parser.add_argument("--jobs", type=positive, default=os.cpu_count() or 1, help="compilers at a time (%(default)s)")
     parser.add_argument("--sim", action="store_true",
                         help="on the simulated GPU, what it can run: exercises the check itself")
-    parser.add_argument("--build-only", action="store_true", help="build everything and run nothing; needs no GPU")
+    parser.add_argument("--build-only", action="store_true", help="build everything and run nothing; needs no GPU (exit status 0 if all was built)")
     parser.add_argument("--meson-build", metavar="DIR", type=folder_with("interpose/libgpupool.so", "test/prog/replay"),
                         help="use what is built there, and build gpupool no more")
     options = parser.parse_args()
@@ -206,7 +207,7 @@ def perform(options, checks, data, begin):
             return
     toolkit, programs, build_folder, libraries = build(options, checks, machine, problems)
     if options.build_only:
-        outcomes += [skipped(check, problems.get(check.program, "built, not run")) for check in checks]
+        outcomes += [skipped(check, problems.get(check.program) or problems.get("gpupool") or BUILT) for check in checks]
         return
     simulator = os.path.join(build_folder, "test", "sim") if options.sim else None
     if options.sim:
@@ -238,6 +239,7 @@ def main():
         signal.signal(number, on_signal)
     data = {"date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "simulated": options.sim, "complete": False,
             "incomplete_because": "it was ended", "command": " ".join(["scripts/gpu-check.sh"] + sys.argv[1:]),
+            "places": {options.out: "OUT", toolchain.SOURCE: "."},
             "machine": describe_machine(options.out, None) if options.sim else {}, "checks": []}
     try:
         perform(options, checks, data, begin)
@@ -251,6 +253,8 @@ def main():
     results = [outcome["result"] for outcome in data["checks"]]
     if "failed" in results or not data["complete"]:
         return EXIT_FAILED
+    if options.build_only:
+        return EXIT_FAILED if any(outcome["problems"] != [BUILT] for outcome in data["checks"]) else 0
     return 0 if "passed" in results else EXIT_SKIP
 
 

@@ -170,9 +170,9 @@ def equal(check, observations):
 
 def judge(check, observations):
     """(result, problems): "passed", "failed", or "skipped" with the reason as the only problem."""
-    for observation in observations:
-        if observation.result.status == EXIT_SKIP and not observation.result.timed_out:
-            return "skipped", [observation.skip or last_line(observation.result.out) or "it gives no reason"]
+    first = observations[0]
+    if first.result.status == EXIT_SKIP and not first.result.timed_out:
+        return "skipped", [first.skip or last_line(first.result.out) or "it gives no reason"]
     problems = [text for observation in observations for text in observation_problems(check, observation)]
     if not problems:
         problems = list(globals()[check.judge](check, observations))

@@ -71,18 +71,25 @@ def machine_lines(machine):
     else:
         lines.append("GPU: none (%s)" % machine.get("no_gpu", "not looked for"))
     lines.append("Toolkit: %s" % machine.get("toolkit", "none"))
-    lines.append("Host: %s, %s processors, kernel %s" % (machine["processor"], machine["processors"], machine["kernel"]))
+    lines.append("Host: %s, %s processors" % (machine["processor"], machine["processors"]))
     lines.append("gpupool: %s" % machine["revision"])
     return lines
 
 
 def verdict_lines(verdicts):
+    said = set()  # modes build on each other
     for mode, verdict in verdicts.items():
         yield "  %-8s %s%s" % (mode, verdict["verdict"], " (not built yet)" if mode in MODES_NOT_BUILT else "")
+        again = False
         for condition in verdict["conditions"]:
-            if condition["met"] is not True:
+            if condition["met"] is not True and condition["text"] not in said:
+                said.add(condition["text"])
                 word = "refuted" if condition["met"] is False else "open"
                 yield "             %s: %s: %s" % (word, condition["text"], condition["reason"])
+            elif condition["met"] is not True:
+                again = True
+        if again:
+            yield "             and what is said above"
 
 
 def surprise_lines(outcomes):
@@ -121,16 +128,36 @@ def cell(text):
     return str(text).replace("|", "\\|").replace("\n", " ")
 
 
-def command_of(run):
+def without_places(text, places):
+    """For a page that others read: folders by their role. The JSON has them as they were."""
+    for place, name in places.items():
+        text = text.replace(place, name)
+    return text
+
+
+def command_of(run, places):
     words = ["%s=%s" % item for item in sorted(run["environment"].items())] + run["command"]
-    return " ".join(shlex.quote(word) if "=" not in word else word for word in words)
+    return without_places(" ".join(shlex.quote(word) if "=" not in word else word for word in words), places)
+
+
+# Of the pool, for each run under it
+POOL_FIGURES = (("cache_hit_rate", "share"), ("driver_allocs", ""), ("driver_frees", ""), ("fences", ""),
+                ("host_waits", ""), ("num_ooms", ""), ("reserved_bytes.peak", "B"), ("requested_bytes.peak", "B"))
+
+
+def figures_of(run):
+    facts = list(run["facts"])
+    if run["stats"] and run["under"] == "pool":
+        facts += [{"name": "pool: " + name, "value": run["stats"][name], "unit": unit} for name, unit in POOL_FIGURES
+                  if name in run["stats"]]
+    return facts
 
 
 def markdown(data):
-    outcomes = data["checks"]
+    outcomes, places = data["checks"], data["places"]
     lines = ["## %s, %s" % (data["machine"].get("gpu", {}).get("name", "no GPU"), data["date"]), ""]
     lines += ["- " + line for line in machine_lines(data["machine"])]
-    lines += ["- Command: `%s`; %s in %.0f s%s" % (data["command"], counts(outcomes), data["seconds"],
+    lines += ["- Command: `%s`; %s in %.0f s%s" % (without_places(data["command"], places), counts(outcomes), data["seconds"],
                                                    "" if data["complete"] else "; not complete: " + data["incomplete_because"])]
     lines += ["", "### Reuse modes", "", "| mode | verdict | what is open or refuted |", "|---|---|---|"]
     for mode, verdict in data["verdicts"].items():
@@ -141,20 +168,26 @@ def markdown(data):
     for title, chosen in (("Failed", failed), ("Skipped", skipped)):
         if chosen:
             lines += ["", "### " + title, ""]
-            lines += ["- %s: %s" % (outcome["name"], "; ".join(outcome["problems"])) for outcome in chosen]
+            lines += ["- %s: %s" % (outcome["name"], without_places("; ".join(outcome["problems"]), places))
+                      for outcome in chosen]
     surprising = list(surprise_lines(outcomes))
     if surprising:
         lines += ["", "### Not as the design assumes", ""] + ["- " + line.strip() for line in surprising]
+    comparisons = [outcome for outcome in outcomes if outcome["comparison"]]
+    if comparisons:
+        lines += ["", "### Without and with the pool", ""]
+        lines += ["- %s: %s" % (outcome["name"], outcome["comparison"]) for outcome in comparisons]
     lines += ["", "### Figures"]
     for outcome in outcomes:
         for run in outcome["runs"]:
-            if not run["facts"]:
+            facts = figures_of(run)
+            if not facts:
                 continue
             lines += ["", "**%s**, %s, in %.1f s: `%s`" % (outcome["name"], outcome["shows"], run["seconds"],
-                                                          command_of(run)), "",
+                                                          command_of(run, places)), "",
                       "| | | |", "|---|---|---|"]
             lines += ["| %s | %s | %s |" % (cell(fact["name"]), cell(format_value(fact)), cell(spread(fact)))
-                      for fact in run["facts"]]
+                      for fact in facts]
     return "\n".join(lines) + "\n"
 
 

@@ -94,7 +94,8 @@ class Session:
             with open(counters) as file:
                 sim = json.load(file)
         messages = [line for line in result.err.splitlines() if line.startswith("gpupool: ")]
-        return judge.Observation(run, result, facts, skip, stats, sim, messages), environment
+        cut_short = result.timed_out and limit < check.limit
+        return judge.Observation(run, result, facts, skip, stats, sim, messages), environment, cut_short
 
     def perform(self, check):
         """The outcome of one check, ready for the report."""
@@ -108,9 +109,12 @@ class Session:
             return outcome
         observations = []
         for number, run in enumerate(check.runs, 1):
-            observation, environment = self.observe(check, run, number)
+            observation, environment, cut_short = self.observe(check, run, number)
             observations.append(observation)
             outcome["runs"].append(describe(observation, environment))
+            if cut_short:
+                outcome["problems"] = ["the time of the whole check ended during it"]
+                return outcome
             if observation.result.status != 0 or observation.result.timed_out:
                 break  # nothing to compare with
         outcome["result"], outcome["problems"] = judge.judge(check, observations)

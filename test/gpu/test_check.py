@@ -89,6 +89,10 @@ class Judge(unittest.TestCase):
     def test_a_program_that_cannot_run_is_skipped_with_its_reason(self):
         self.assertEqual(judge.judge(a_check(), [observation(status=77, skip="too old")]), ("skipped", ["too old"]))
 
+    def test_a_program_that_finds_a_reason_only_under_the_pool_fails(self):
+        self.expect("failed", a_check("equal"), observation(values={"result: x": 1}),
+                    observation("pool", status=77, skip="no device", stats={}))
+
     def test_a_pool_that_saw_nothing_is_a_failure(self):
         self.expect("failed", a_check(), observation("pool", {"a": 1}))
         self.expect("passed", a_check(), observation("pool", {"a": 1}, stats={}))
@@ -194,7 +198,12 @@ class Verdict(unittest.TestCase):
         self.refute("G11-streams-cublas", "cuBLAS: every stream is seen", False, "epoch", "mono")
         self.refute("integrity-strict", None, None, "strict")
         self.refute("integrity-context", None, None, "context", "epoch", "mono")
-        self.refute("integrity-unsafe", None, None, *everything)
+        self.refute("integrity-unsafe", None, None)  # a control that fails leaves all open
+
+    def test_a_control_that_fails_decides_nothing(self):
+        outcomes = good_outcomes()
+        next(o for o in outcomes if o["name"] == "integrity-unsafe").update(result="failed", problems=["why"])
+        self.assertEqual(set(self.verdicts(outcomes).values()), {"not decided"})
 
     def test_what_was_not_run_is_open(self):
         for gone in [o["name"] for o in good_outcomes()]:

@@ -13,19 +13,20 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-[[noreturn]] inline void fail(const char *what, const char *why, int line)
+[[noreturn]] inline void fail(const char *what, const char *why, const char *file, int line)
 {
-  std::fprintf(stderr, "%s:%d: %s: %s\n", report_program, line, what, why);
+  const char *slash = std::strrchr(file, '/');
+  std::fprintf(stderr, "%s: %s:%d: %s: %s\n", report_program, slash ? slash + 1 : file, line, what, why);
   std::fflush(stderr);
   _exit(1); // other threads may be inside CUDA, and kernels may be running
 }
 
-inline void check_runtime(cudaError_t error, const char *call, int line)
+inline void check_runtime(cudaError_t error, const char *call, const char *file, int line)
 {
   if (error != cudaSuccess)
-    fail(call, cudaGetErrorName(error), line);
+    fail(call, cudaGetErrorName(error), file, line);
 }
-#define CHECK(call) check_runtime((call), #call, __LINE__)
+#define CHECK(call) check_runtime((call), #call, __FILE__, __LINE__)
 
 //
 // The driver, as a program gets it that loads it itself. DRIVER(cuMemAlloc) is the function that the headers mean by
@@ -37,16 +38,16 @@ inline void *driver_symbol(const char *name)
   return library ? dlsym(library, name) : NULL;
 }
 
-inline void *driver_need(const char *name, int line)
+inline void *driver_need(const char *name, const char *file, int line)
 {
   void *symbol = driver_symbol(name);
   if (!symbol)
-    fail(name, "the driver does not have it", line);
+    fail(name, "the driver does not have it", file, line);
   return symbol;
 }
 #define DRIVER_NAME_(name)  #name
 #define DRIVER_NAME(name)   DRIVER_NAME_(name)
-#define DRIVER(name)        (reinterpret_cast<decltype(&name)>(driver_need(DRIVER_NAME(name), __LINE__)))
+#define DRIVER(name)        (reinterpret_cast<decltype(&name)>(driver_need(DRIVER_NAME(name), __FILE__, __LINE__)))
 #define DRIVER_MAYBE(name)  (reinterpret_cast<decltype(&name)>(driver_symbol(DRIVER_NAME(name))))
 
 inline std::string driver_error(CUresult result)
@@ -57,12 +58,12 @@ inline std::string driver_error(CUresult result)
   return name;
 }
 
-inline void check_driver(CUresult result, const char *call, int line)
+inline void check_driver(CUresult result, const char *call, const char *file, int line)
 {
   if (result != CUDA_SUCCESS)
-    fail(call, driver_error(result).c_str(), line);
+    fail(call, driver_error(result).c_str(), file, line);
 }
-#define CHECK_CU(call) check_driver((call), #call, __LINE__)
+#define CHECK_CU(call) check_driver((call), #call, __FILE__, __LINE__)
 
 inline double now_ns()
 {
@@ -70,17 +71,14 @@ inline double now_ns()
   return (double)duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
 }
 
-// The name for the report, a limit after which the process ends whatever it hangs in, and the first device. Kernels
-// are loaded at once: loading one later may wait for running ones, which would then wait for us.
+// The name for the report, a limit after which the process ends whatever it hangs in, and the first device. That there
+// is one is known before: none is an error, perhaps of what is preloaded. Kernels are loaded at once: loading one later
+// may wait for running ones, which would then wait for us.
 inline void start(const char *program, unsigned limit_seconds)
 {
   report_program = program;
   alarm(limit_seconds);
   setenv("CUDA_MODULE_LOADING", "EAGER", 1);
-  int count = 0;
-  cudaError_t error = cudaGetDeviceCount(&count);
-  if (error != cudaSuccess || count == 0)
-    report_skip(std::string("no device: ") + cudaGetErrorName(error));
   CHECK(cudaSetDevice(0));
   CHECK(cudaFree(0));
 }

@@ -55,7 +55,7 @@ inline StreamKind foreign_stream()
 {
   StreamKind kind = {"other context", cudaStreamLegacy, NULL, false, ""};
   typedef CUresult (*create_fn)(CUcontext *, unsigned, CUdevice);
-  auto create = reinterpret_cast<create_fn>(driver_need("cuCtxCreate_v2", __LINE__));
+  auto create = reinterpret_cast<create_fn>(driver_need("cuCtxCreate_v2", __FILE__, __LINE__));
   CUcontext before = current_context();
   CUresult result = create(&kind.context, 0, 0);
   if (result != CUDA_SUCCESS)

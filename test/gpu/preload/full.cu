@@ -27,7 +27,7 @@ int main()
   report_number("total", (double)total, "B");
   size_t piece = available / 40 / (2u << 20) * (2u << 20);
   if (piece < EDGE * 2)
-    fail("free memory", "too little to begin", __LINE__);
+    fail("free memory", "too little to begin", __FILE__, __LINE__);
 
   std::vector<char *> blocks;
   cudaError_t error;

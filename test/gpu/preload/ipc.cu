@@ -10,7 +10,7 @@ static const size_t BYTES = 4u << 20;
 static void send(int fd, const void *data, size_t bytes)
 {
   if (write(fd, data, bytes) != (ssize_t)bytes)
-    fail("write", "the other process is gone", __LINE__);
+    fail("write", "the other process is gone", __FILE__, __LINE__);
 }
 
 static void receive(int fd, void *data, size_t bytes)
@@ -19,7 +19,7 @@ static void receive(int fd, void *data, size_t bytes)
   while (got < bytes) {
     ssize_t n = read(fd, (char *)data + got, bytes - got);
     if (n <= 0)
-      fail("read", "the other process is gone", __LINE__);
+      fail("read", "the other process is gone", __FILE__, __LINE__);
     got += (size_t)n;
   }
 }
@@ -53,10 +53,10 @@ int main()
   int down[2], up[2];
   report_program = "ipc";
   if (pipe(down) != 0 || pipe(up) != 0)
-    fail("pipe", "no more descriptors", __LINE__);
+    fail("pipe", "no more descriptors", __FILE__, __LINE__);
   pid_t child = fork(); // before CUDA is used
   if (child < 0)
-    fail("fork", "no more processes", __LINE__);
+    fail("fork", "no more processes", __FILE__, __LINE__);
   if (child == 0) {
     close(down[1]);
     close(up[0]);

@@ -12,12 +12,12 @@
 #define HAVE_CUPTI 0
 #endif
 
-[[maybe_unused]] static void check_library(int status, const char *call, int line)
+[[maybe_unused]] static void check_library(int status, const char *call, const char *file, int line)
 {
   if (status != 0)
-    fail(call, ("status " + std::to_string(status)).c_str(), line);
+    fail(call, ("status " + std::to_string(status)).c_str(), file, line);
 }
-#define CHECK_LIBRARY(call) check_library((int)(call), #call, __LINE__)
+#define CHECK_LIBRARY(call) check_library((int)(call), #call, __FILE__, __LINE__)
 
 [[maybe_unused]] static float *device_floats(size_t count)
 {

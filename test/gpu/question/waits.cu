@@ -154,7 +154,7 @@ int main(int argc, char **argv)
   start("waits", 100);
   bool sync = argc > 1 && std::string(argv[1]) == "sync";
   if (argc != 2 || (!sync && std::string(argv[1]) != "free"))
-    fail("usage", "waits free|sync", __LINE__);
+    fail("usage", "waits free|sync", __FILE__, __LINE__);
   CHECK(cudaStreamCreateWithFlags(&side, cudaStreamNonBlocking));
   CHECK(cudaStreamCreate(&blocking));
   CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));

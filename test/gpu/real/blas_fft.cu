@@ -4,12 +4,12 @@
 #include <cublas_v2.h>
 #include <cufft.h>
 
-static void check_library(int status, const char *call, int line)
+static void check_library(int status, const char *call, const char *file, int line)
 {
   if (status != 0)
-    fail(call, ("status " + std::to_string(status)).c_str(), line);
+    fail(call, ("status " + std::to_string(status)).c_str(), file, line);
 }
-#define CHECK_LIBRARY(call) check_library((int)(call), #call, __LINE__)
+#define CHECK_LIBRARY(call) check_library((int)(call), #call, __FILE__, __LINE__)
 
 __global__ void set(float *p, size_t n, unsigned seed)
 {
