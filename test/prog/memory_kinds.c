@@ -272,6 +272,31 @@ static CUresult alloc_graph(item_t *item)
   return result;
 }
 
+/* The same by capturing cuMemAllocAsync and cuMemFreeAsync. */
+static CUresult alloc_captured(item_t *item)
+{
+  CUstream stream;
+  CUgraph graph;
+  CUgraphExec exec;
+  CUdeviceptr pointer;
+  must("cuStreamCreate", cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  must("cuStreamBeginCapture", cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  must("cuMemAllocAsync", cuMemAllocAsync(&pointer, item->bytes, stream));
+  must("cuMemFreeAsync", cuMemFreeAsync(pointer, stream));
+  must("cuStreamEndCapture", cuStreamEndCapture(stream, &graph));
+  must("cuGraphInstantiate", cuGraphInstantiate(&exec, graph, 0));
+  CUresult result = cuGraphLaunch(exec, stream);
+  must("cuStreamSynchronize", cuStreamSynchronize(stream));
+  must("cuStreamDestroy", cuStreamDestroy(stream));
+  item->handle = exec;
+  item->more = graph;
+  if (result != CUDA_SUCCESS) {
+    must("cuGraphExecDestroy", cuGraphExecDestroy(exec));
+    must("cuGraphDestroy", cuGraphDestroy(graph));
+  }
+  return result;
+}
+
 static CUresult free_graph(item_t *item)
 {
   must("cuGraphExecDestroy", cuGraphExecDestroy(item->handle));
@@ -322,6 +347,7 @@ static const kind_t kinds[] = {
     {"vmm", alloc_vmm, free_vmm},
     {"vmm_elsewhere", alloc_vmm_elsewhere, free_vmm},
     {"graph", alloc_graph, free_graph},
+    {"captured", alloc_captured, free_graph},
     {"host", alloc_host, free_host},
     {"registered", register_host, unregister_host},
     {"host_pool", alloc_host_pool, free_async},

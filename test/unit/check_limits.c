@@ -230,6 +230,88 @@ START_TEST(test_out_of_memory_report_names_the_owners)
 }
 END_TEST
 
+/* Memory of contexts, code and other processes is in use on the device and in no sum of the pool. */
+START_TEST(test_what_nobody_asked_for_is_told)
+{
+  const char *const settings[] = {"GPUPOOL_RESERVE=0", NULL};
+  const gp_observer_t observer = {.out_of_memory = note_oom};
+  gp_driver_context_t first = fake_context(0, 0);
+  gp_device_use_t use;
+  uint64_t address;
+
+  fake_driver_init(&driver, 100 * GP_MIB, true);
+  driver.used = 10 * GP_MIB;
+  engine = fake_engine(&driver, &observer, settings);
+  ck_assert(!gp_engine_device_use(engine, 0, &use)); /* the driver has not been asked */
+  context = gp_engine_context(engine, &first);
+  ck_assert(gp_engine_device_use(engine, 0, &use));
+  ck_assert_uint_eq(use.total, 100 * GP_MIB);
+  ck_assert_uint_eq(use.free, 90 * GP_MIB);
+  ck_assert_uint_eq(use.accounted, 0);
+  ck_assert_uint_eq(use.unaccounted, 10 * GP_MIB);
+
+  allocate(4 * GP_MIB);
+  ck_assert(gp_engine_passthrough_reserve(engine, context, 6 * GP_MIB, GP_DETAIL_PASS_ARRAY));
+  gp_engine_passthrough_commit(engine, context,
+      &(gp_passthrough_t){.address = 0x1000, .size = 6 * GP_MIB, .kind = GP_DETAIL_PASS_ARRAY}, 1);
+  driver.used += 6 * GP_MIB;
+  driver.used += 20 * GP_MIB; /* another process */
+  ck_assert_int_eq(gp_engine_alloc(engine, context, 80 * GP_MIB, &address), FAKE_OUT_OF_MEMORY);
+  ck_assert_uint_eq(last_oom.unaccounted, 30 * GP_MIB);
+  ck_assert(gp_engine_device_use(engine, 0, &use));
+  ck_assert_uint_eq(use.accounted, 10 * GP_MIB);
+  ck_assert_uint_eq(use.unaccounted, 30 * GP_MIB);
+  driver.used -= 36 * GP_MIB; /* so that the fixture's sums agree */
+  stop();
+}
+END_TEST
+
+/* A device on which the program has no context can hold memory of cuMemCreate, and has a limit like any other. */
+START_TEST(test_a_device_without_context)
+{
+  const char *const settings[] = {"GPUPOOL_LIMIT=3=8MiB", NULL};
+  start(settings, GP_GIB, true);
+  gp_context_t *stand_in = gp_engine_device_context(engine, 3);
+  ck_assert_ptr_nonnull(stand_in);
+  ck_assert_int_eq(gp_context_device(stand_in), 3);
+  ck_assert_ptr_eq(gp_engine_device_context(engine, 0), context);
+  ck_assert_ptr_null(gp_engine_device_context(engine, GP_MAX_DEVICES));
+  ck_assert_ptr_null(gp_engine_device_context(engine, -1));
+  ck_assert(gp_engine_passthrough_reserve(engine, stand_in, 6 * GP_MIB, GP_DETAIL_PASS_PHYSICAL));
+  ck_assert(!gp_engine_passthrough_reserve(engine, stand_in, 4 * GP_MIB, GP_DETAIL_PASS_PHYSICAL));
+  gp_engine_passthrough_cancel(engine, stand_in, 6 * GP_MIB, GP_DETAIL_PASS_PHYSICAL);
+  ck_assert(gp_engine_passthrough_reserve(engine, stand_in, 8 * GP_MIB, GP_DETAIL_PASS_PHYSICAL));
+  gp_engine_passthrough_cancel(engine, stand_in, 8 * GP_MIB, GP_DETAIL_PASS_PHYSICAL);
+  ck_assert_uint_eq(gp_engine_devices(engine), 1 << 0 | 1 << 3);
+  stop();
+}
+END_TEST
+
+/* The same number can be an address, a handle of an array and one of a graph. */
+START_TEST(test_names_of_different_kinds_are_apart)
+{
+  const gp_detail_t kinds[] = {GP_DETAIL_PASS_MANAGED, GP_DETAIL_PASS_ARRAY, GP_DETAIL_PASS_PHYSICAL,
+      GP_DETAIL_PASS_EXTERNAL, GP_DETAIL_PASS_GRAPH};
+  gp_passthrough_t memory;
+
+  start(NULL, GP_GIB, true);
+  for (int i = 0; i < 5; i++) {
+    ck_assert(gp_engine_passthrough_reserve(engine, context, GP_MIB, kinds[i]));
+    gp_engine_passthrough_commit(
+        engine, context, &(gp_passthrough_t){.address = 0x1000, .size = GP_MIB, .kind = kinds[i]}, 1);
+  }
+  ck_assert_uint_eq(stats().passthrough_bytes.current, 5 * GP_MIB);
+  ck_assert_uint_eq(gp_engine_passthroughs(engine, 0, NULL, 0), 5);
+  for (int i = 0; i < 5; i++) {
+    ck_assert(gp_engine_passthrough_take(engine, gp_passthrough_space(kinds[i]), 0x1000, &memory));
+    ck_assert_int_eq(memory.kind, kinds[i]);
+    gp_engine_passthrough_freed(engine, &memory, 0, 1);
+  }
+  ck_assert_uint_eq(stats().passthrough_bytes.current, 0);
+  stop();
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("limits");
@@ -246,6 +328,9 @@ int main(void)
   tcase_add_test(limits, test_malformed_limit_refuses_everything);
   tcase_add_test(limits, test_passthrough_counts_against_the_limit);
   tcase_add_test(limits, test_out_of_memory_report_names_the_owners);
+  tcase_add_test(limits, test_what_nobody_asked_for_is_told);
+  tcase_add_test(limits, test_a_device_without_context);
+  tcase_add_test(limits, test_names_of_different_kinds_are_apart);
   suite_add_tcase(suite, limits);
   return gp_check_main(suite);
 }
