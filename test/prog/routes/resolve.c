@@ -4,6 +4,7 @@
  *
  * resolve none                      a program without a driver: dlsym finds no function of one
  * resolve global NAME...            the driver is loaded for all to see: does it have these?
+ * resolve owners NAME...             whose functions the driver's handle gives
  * resolve two DRIVER                another driver, too: whose is the function that each of the two gives?
  * resolve corners                   cuGetProcAddress with arguments that are missing, empty, too new, wrong; before cuInit
  * resolve call NAME VERSION FLAGS   resolves one and calls it with zeroes: the driver's log says which variant it was
@@ -93,6 +94,10 @@ int main(int argc, char **argv)
   }
   for (int i = 2; strcmp(how, "global") == 0 && i < argc; i++)
     look_everywhere(argv[i]);
+  for (int i = 2; strcmp(how, "owners") == 0 && i < argc; i++) {
+    printf("%s: ", argv[i]);
+    print_owner(dlsym(driver, argv[i]));
+  }
   if (strcmp(how, "two") == 0 && argc == 3) {
     print_owner(dlsym(driver, "cuMemAlloc_v2"));
     print_owner(dlsym(dlopen(argv[2], RTLD_NOW | RTLD_LOCAL), "cuMemAlloc_v2"));
