@@ -55,6 +55,16 @@ class Programs(PreloadCase):
                         if run.status == 0:
                             self.assertIn("the copy holds 1", run.out)
 
+    def test_exported_memory_goes_to_the_driver(self):
+        for way, frees in (("ipc", 1), ("tokens", 1), ("token-list", 1), ("sync", 1), ("none", 0)):
+            with self.subTest(way=way):
+                plain = self.run_program("exports", way, preload=None)
+                run = self.run_program("exports", way)
+                self.assertEqual((run.status, run.out), (plain.status, plain.out))
+                self.assertEqual(run.out, way + ": 0\n")
+                self.assertEqual(run.calls().get("cuMemFree_v2", 0), frees)
+                self.assertEqual(stats_of(run.snapshot())["cache_hits"], 1 - frees)
+
     def test_forked_child_writes_nothing(self):
         run = self.run_program("fork")
         self.assertEqual(len(run.snapshot_paths()), 1)

@@ -1,0 +1,46 @@
+/*
+ * Shows memory that is made known outside the process, or marked, before it is freed: whoever got at it must not find
+ * another owner's data there later, so it has to go back to the driver and must not be handed out again.
+ *
+ * exports WAY: ipc, tokens, token-list, sync, or none
+ */
+#include <cuda.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BYTES ((size_t)4 << 20)
+
+static int export_memory(const char *way, CUdeviceptr pointer)
+{
+  CUipcMemHandle handle;
+  CUDA_POINTER_ATTRIBUTE_P2P_TOKENS tokens;
+  CUpointer_attribute list[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_P2P_TOKENS};
+  unsigned type, on = 1;
+  void *data[] = {&type, &tokens};
+
+  if (strcmp(way, "ipc") == 0)
+    return (int)cuIpcGetMemHandle(&handle, pointer + 512); /* an inner address stands for the whole */
+  if (strcmp(way, "tokens") == 0)
+    return (int)cuPointerGetAttribute(&tokens, CU_POINTER_ATTRIBUTE_P2P_TOKENS, pointer);
+  if (strcmp(way, "token-list") == 0)
+    return (int)cuPointerGetAttributes(2, list, data, pointer);
+  if (strcmp(way, "sync") == 0)
+    return (int)cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, pointer);
+  return 0;
+}
+
+int main(int argc, char **argv)
+{
+  CUdevice device;
+  CUcontext context;
+  CUdeviceptr pointer;
+
+  if (argc != 2 || cuInit(0) || cuDeviceGet(&device, 0) || cuDevicePrimaryCtxRetain(&context, device) ||
+      cuCtxSetCurrent(context) || cuMemAlloc(&pointer, BYTES))
+    return 1;
+  int result = export_memory(argv[1], pointer);
+  printf("%s: %d\n", argv[1], result);
+  if (cuMemFree(pointer) || cuCtxSynchronize() || cuMemAlloc(&pointer, BYTES) || cuMemFree(pointer))
+    return 1;
+  return 0;
+}
