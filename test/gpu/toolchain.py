@@ -206,18 +206,24 @@ def build_call_trace(toolkit, folder):
     return target
 
 
+def which(*names):
+    """On PATH, or beside this Python: a virtual environment's programs need not be on PATH."""
+    path = os.environ.get("PATH", "") + ":" + os.path.dirname(sys.executable)
+    return next((found for found in (shutil.which(name, path=path) for name in names) if found), None)
+
+
 def find_meson():
     if os.environ.get("MESON"):
         return os.environ["MESON"].split()
-    if shutil.which("meson"):
-        return ["meson"]
+    if which("meson"):
+        return [which("meson")]
     if subprocess.run([sys.executable, "-c", "import mesonbuild.mesonmain"], stderr=subprocess.DEVNULL).returncode == 0:
         return [sys.executable, "-m", "mesonbuild.mesonmain"]
     raise Missing("Meson is not installed: install it, or set MESON to a copy of it (\"python3 /path/to/meson.py\")")
 
 
 def find_ninja():
-    ninja = os.environ.get("NINJA") or shutil.which("ninja") or shutil.which("ninja-build")
+    ninja = os.environ.get("NINJA") or which("ninja", "ninja-build")
     if not ninja:
         raise Missing("Ninja is not installed: install it, or set NINJA to a copy of it")
     return ninja

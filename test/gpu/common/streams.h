@@ -1,4 +1,7 @@
 // Every kind of stream that work can be in.
+//
+// gpupool relies on nothing about those with a context of their own: it asks each context that it knows, and stops
+// pooling when it sees a stream of a green context created.
 #ifndef GPU_STREAMS_H
 #define GPU_STREAMS_H
 
@@ -7,8 +10,8 @@
 struct StreamKind {
   std::string name;
   cudaStream_t stream;
-  CUcontext context; // that it belongs to; NULL: the primary one
-  bool own_context;  // its work is in the primary context
+  CUcontext context;   // that it belongs to; NULL: the primary one
+  bool own_context;    // it is the primary context's, or of a green context of that
   std::string missing; // why there is none; empty: there is one
 };
 
@@ -112,15 +115,17 @@ inline std::string hold(Gate &gate, StreamKind &kind)
   return kind.missing;
 }
 
-// Lets everything of this kind's context end.
+// Lets what is pending end, wherever it is.
 inline void settle(Gate &gate, StreamKind &kind)
 {
   CUcontext before = current_context();
   gate.open();
-  if (kind.context) {
+  if (!kind.own_context) {
     CHECK_CU(DRIVER(cuCtxSetCurrent)(kind.context));
     CHECK_CU(DRIVER(cuCtxSynchronize)());
     CHECK_CU(DRIVER(cuCtxSetCurrent)(before));
+  } else if (kind.context) { // whether the primary context's synchronization covers it is a question, not known here
+    CHECK(cudaStreamSynchronize(kind.stream));
   }
   CHECK(cudaDeviceSynchronize());
 }

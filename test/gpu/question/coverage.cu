@@ -54,9 +54,10 @@ static void ask(Gate &gate, StreamKind &kind, const std::string &name)
     settle(gate, kind);
     return;
   }
-  report_assumed("covers: " + name, covered, kind.own_context,
-      kind.own_context ? "GPUPOOL_REUSE=context reuses memory after this event"
-                       : "the pool records an event in every context that it knows");
+  if (kind.context) // green, or another context's: nothing rests on it
+    report_bool("covers: " + name, covered);
+  else
+    report_assumed("covers: " + name, covered, true, "GPUPOOL_REUSE=context reuses memory after this event");
   report_assumed("completes after: " + name, completed, true, "else deferred memory never comes back");
   settle(gate, kind);
 }

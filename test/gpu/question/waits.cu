@@ -139,10 +139,9 @@ static void ask(Gate &gate, std::vector<StreamKind> &kinds, const Call &call)
       call.after();
     std::string &list = outcome.waited ? waited : passed;
     list += (list.empty() ? "" : ", ") + kind.name;
-    if (std::string(call.name) == "cudaDeviceSynchronize")
-      report_assumed("cudaDeviceSynchronize covers: " + kind.name, outcome.waited, kind.own_context,
-          kind.own_context ? "every reuse mode takes a synchronization for complete"
-                           : "the pool asks each context that it knows");
+    if (std::string(call.name) == "cudaDeviceSynchronize" && !kind.context)
+      report_assumed("cudaDeviceSynchronize covers: " + kind.name, outcome.waited, true,
+          "every reuse mode takes a synchronization for complete");
   }
   report_text(std::string(call.name) + " waits for", waited.empty() ? "none" : waited);
   if (!refused.empty())
