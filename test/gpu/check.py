@@ -34,7 +34,9 @@ BUILT = "built, not run"
 
 def matches(check, pattern):
     part, slash, name = pattern.partition("/")
-    return (part, name) in ((check.part, check.name), (check.part, "")) if slash else pattern in (check.part, check.name)
+    if slash:
+        return part == check.part and name in (check.name, "")
+    return pattern in (check.part, check.name)
 
 
 def choose(parser, patterns):
@@ -79,7 +81,8 @@ def parse_options():
     parser.add_argument("--jobs", type=positive, default=os.cpu_count() or 1, help="compilers at a time (%(default)s)")
     parser.add_argument("--sim", action="store_true",
                         help="on the simulated GPU, what it can run: exercises the check itself")
-    parser.add_argument("--build-only", action="store_true", help="build everything and run nothing; needs no GPU (exit status 0 if all was built)")
+    parser.add_argument("--build-only", action="store_true",
+                        help="build everything and run nothing; needs no GPU (exit status 0 if all was built)")
     parser.add_argument("--meson-build", metavar="DIR", type=folder_with("interpose/libgpupool.so", "test/prog/replay"),
                         help="use what is built there, and build gpupool no more")
     options = parser.parse_args()
@@ -126,12 +129,12 @@ def describe_machine(folder, simulator):
                "python": platform.python_version(),
                "revision": ask("git", "describe", "--always", "--dirty") or "unknown revision"}
     environment = dict(os.environ, LD_LIBRARY_PATH=simulator) if simulator else None
-    result = execute([sys.executable, os.path.join(toolchain.HERE, "probe.py")], os.path.join(folder, "run", "probe"), 60,
-                     environment)
+    result = execute([sys.executable, os.path.join(toolchain.HERE, "probe.py")],
+                     os.path.join(folder, "run", "probe"), 60, environment)
     if result.status == 0:
         machine["gpu"] = json.loads(result.out)
     else:
-        machine["no_gpu"] = "the driver does not answer" if result.timed_out else result.err.strip() or "unknown"
+        machine["no_gpu"] = "the driver does not answer" if result.timed_out else result.err.strip()
     if machine.get("gpu") and not simulator and shutil.which("nvidia-smi"):
         machine["driver"] = ask("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
     return machine
@@ -154,8 +157,8 @@ def build(options, checks, machine, problems):
         if not options.meson_build:
             say("== building gpupool")
             prog = sorted({check.program[5:] for check in checks if check.program.startswith("prog:")})
-            toolchain.build_gpupool(build_folder, ["interpose/libgpupool.so", "test/preload/libgpupool_unsafe.so",
-                                                   "test/sim/libcuda.so.1"] + ["test/prog/" + p for p in prog], options.jobs)
+            wanted = ["interpose/libgpupool.so", "test/preload/libgpupool_unsafe.so", "test/sim/libcuda.so.1"]
+            toolchain.build_gpupool(build_folder, wanted + ["test/prog/" + name for name in prog], options.jobs)
     except toolchain.Missing as missing:
         problems["gpupool"] = str(missing)
         say("   " + str(missing))
@@ -207,7 +210,8 @@ def perform(options, checks, data, begin):
             return
     toolkit, programs, build_folder, libraries = build(options, checks, machine, problems)
     if options.build_only:
-        outcomes += [skipped(check, problems.get(check.program) or problems.get("gpupool") or BUILT) for check in checks]
+        outcomes += [skipped(check, problems.get(check.program) or problems.get("gpupool") or BUILT)
+                     for check in checks]
         return
     simulator = os.path.join(build_folder, "test", "sim") if options.sim else None
     if options.sim:

@@ -27,7 +27,10 @@ def format_value(fact):
         value, unit = value / 1000, "us"
     if unit == "us" and value >= 1000:
         value, unit = value / 1000, "ms"
-    number = "{:,}".format(value) if isinstance(value, int) else "{:,.4g}".format(value) if value < 1e6 else "{:,.0f}".format(value)
+    if isinstance(value, int) or value >= 1e6:
+        number = "{:,.0f}".format(value)
+    else:
+        number = "{:,.4g}".format(value)
     return (number + " " + unit).strip()
 
 
@@ -157,8 +160,9 @@ def markdown(data):
     outcomes, places = data["checks"], data["places"]
     lines = ["## %s, %s" % (data["machine"].get("gpu", {}).get("name", "no GPU"), data["date"]), ""]
     lines += ["- " + line for line in machine_lines(data["machine"])]
-    lines += ["- Command: `%s`; %s in %.0f s%s" % (without_places(data["command"], places), counts(outcomes), data["seconds"],
-                                                   "" if data["complete"] else "; not complete: " + data["incomplete_because"])]
+    ended = "" if data["complete"] else "; not complete: " + data["incomplete_because"]
+    lines.append("- Command: `%s`; %s in %.0f s%s" % (without_places(data["command"], places), counts(outcomes),
+                                                     data["seconds"], ended))
     lines += ["", "### Reuse modes", "", "| mode | verdict | what is open or refuted |", "|---|---|---|"]
     for mode, verdict in data["verdicts"].items():
         open_ones = ["%s: %s" % (c["text"], c["reason"]) for c in verdict["conditions"] if c["met"] is not True]

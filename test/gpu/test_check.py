@@ -60,7 +60,8 @@ class Manifest(unittest.TestCase):
     def test_every_program_is_built_and_used(self):
         sources = {os.path.relpath(path, HERE) for path in glob.glob(os.path.join(HERE, "*", "*.cu"))}
         self.assertEqual(sources, {program.source for program in manifest.PROGRAMS.values()})
-        self.assertEqual(set(manifest.PROGRAMS), {check.program for check in manifest.CHECKS if ":" not in check.program})
+        used = {check.program for check in manifest.CHECKS if ":" not in check.program}
+        self.assertEqual(set(manifest.PROGRAMS), used)
 
     def test_every_question_is_asked(self):
         asked = "-".join(check.name for check in manifest.CHECKS)
@@ -127,8 +128,8 @@ class Judge(unittest.TestCase):
                   "twice the device answers": "cudaErrorMemoryAllocation"}
         driver = observation("driver", values)
         self.expect("passed", a_check("full"), driver, observation("pool", values, stats={}))
-        for name, bad in (("three quarters of it in one piece", "cudaErrorMemoryAllocation"), ("bytes that fitted", 900),
-                          ("twice the device answers", "cudaErrorUnknown")):
+        for name, bad in (("three quarters of it in one piece", "cudaErrorMemoryAllocation"),
+                          ("bytes that fitted", 900), ("twice the device answers", "cudaErrorUnknown")):
             self.expect("failed", a_check("full"), driver, observation("pool", dict(values, **{name: bad}), stats={}))
 
     def test_same_output(self):

@@ -24,7 +24,8 @@ class Missing(Exception):
 
 def wheel_folders(kind):
     """Libraries that came with Python packages, nvidia/cudnn/lib for instance."""
-    return [folder for path in sys.path if path for folder in sorted(glob.glob(os.path.join(path, "nvidia", "*", kind)))]
+    return [folder for path in sys.path if path
+            for folder in sorted(glob.glob(os.path.join(path, "nvidia", "*", kind)))]
 
 
 class Toolkit:
@@ -43,7 +44,8 @@ class Toolkit:
         self.nvcc = self.find_nvcc()
         self.version, self.architectures = self.ask_nvcc()
         machine = os.uname().machine
-        roots = [self.root, os.path.join(self.root, "targets", machine + "-linux"), os.path.join(self.root, "extras", "CUPTI")]
+        roots = [self.root, os.path.join(self.root, "targets", machine + "-linux"),
+                 os.path.join(self.root, "extras", "CUPTI")]
         folders = [os.path.join(root, lib) for root in roots for lib in ("lib64", "lib")]
         folders += ["/usr/lib/%s-linux-gnu" % machine, "/usr/lib64"]
         self.library_folders = [f for f in folders if os.path.isdir(f)] + wheel_folders("lib")
@@ -60,7 +62,8 @@ class Toolkit:
 
     def ask_nvcc(self):
         try:
-            version = subprocess.run([self.nvcc, "--version"], stdout=subprocess.PIPE, universal_newlines=True, check=True)
+            version = subprocess.run([self.nvcc, "--version"], stdout=subprocess.PIPE, universal_newlines=True,
+                                     check=True)
             known = subprocess.run([self.nvcc, "--list-gpu-arch"], stdout=subprocess.PIPE, universal_newlines=True,
                                    check=True)
         except (OSError, subprocess.CalledProcessError) as error:

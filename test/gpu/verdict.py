@@ -34,7 +34,8 @@ class Evidence:
         """All facts of these checks that begin so and carry an assumption are as assumed, and there are some."""
         wrong, missing = [], []
         for name in names:
-            found = [fact for fact in self.facts(name).values() if "assumed" in fact and fact["name"].startswith(prefix)]
+            found = [fact for fact in self.facts(name).values()
+                     if "assumed" in fact and fact["name"].startswith(prefix)]
             wrong += [fact["name"] for fact in found if fact["value"] != fact["assumed"]]
             if not found:
                 missing.append(name)

@@ -1,6 +1,6 @@
-// Work that is certainly pending: a kernel that runs until the host opens the gate. It gives up after LIMIT_NS, so
-// that a call that waits for it cannot hang for ever; how long a call took tells which it was. The simulated GPU knows
-// the kernel by its name.
+// Work that is certainly pending: a kernel that runs until the host opens the gate. It gives up after
+// LIMIT_NS, so that a call that waits for it cannot hang for ever; how long a call took tells which it was.
+// The simulated GPU knows the kernel by its name.
 #ifndef GPU_GATE_H
 #define GPU_GATE_H
 
@@ -36,7 +36,10 @@ public:
     CHECK(cudaGetLastError());
     CHECK(cudaDeviceSynchronize());
   }
-  ~Gate() { open(); }
+  ~Gate()
+  {
+    open();
+  }
 
   void close()
   {
@@ -55,7 +58,10 @@ public:
   }
 
   // Whether a kernel launched after the last close() may have given up by now.
-  bool has_expired() const { return now_ns() - closed_ns_ > GATE_LIMIT_NS / 2; }
+  bool has_expired() const
+  {
+    return now_ns() - closed_ns_ > GATE_LIMIT_NS / 2;
+  }
 
 private:
   volatile uint32_t *open_;

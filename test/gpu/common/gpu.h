@@ -1,5 +1,5 @@
-// What the programs of the hardware check share. Each is one translation unit that includes this first. They are
-// ordinary CUDA programs: documented API only, and nothing in them knows of gpupool.
+// What the programs of the hardware check share. Each is one translation unit that includes this first. They
+// are ordinary CUDA programs: documented API only, and nothing in them knows of gpupool.
 #ifndef GPU_GPU_H
 #define GPU_GPU_H
 
@@ -29,8 +29,9 @@ inline void check_runtime(cudaError_t error, const char *call, const char *file,
 #define CHECK(call) check_runtime((call), #call, __FILE__, __LINE__)
 
 //
-// The driver, as a program gets it that loads it itself. DRIVER(cuMemAlloc) is the function that the headers mean by
-// cuMemAlloc, cuMemAlloc_v2 for instance; it must exist. DRIVER_MAYBE gives NULL where this driver lacks it.
+// The driver, as a program gets it that loads it itself. DRIVER(cuMemAlloc) is the function that the headers
+// mean by cuMemAlloc, cuMemAlloc_v2 for instance; it must exist. DRIVER_MAYBE gives NULL where this driver
+// lacks it.
 //
 inline void *driver_symbol(const char *name)
 {
@@ -45,10 +46,11 @@ inline void *driver_need(const char *name, const char *file, int line)
     fail(name, "the driver does not have it", file, line);
   return symbol;
 }
-#define DRIVER_NAME_(name)  #name
-#define DRIVER_NAME(name)   DRIVER_NAME_(name)
-#define DRIVER(name)        (reinterpret_cast<decltype(&name)>(driver_need(DRIVER_NAME(name), __FILE__, __LINE__)))
-#define DRIVER_MAYBE(name)  (reinterpret_cast<decltype(&name)>(driver_symbol(DRIVER_NAME(name))))
+#define DRIVER_NAME_(name) #name
+#define DRIVER_NAME(name)  DRIVER_NAME_(name)
+#define DRIVER(name)                                                                                         \
+  (reinterpret_cast<decltype(&name)>(driver_need(DRIVER_NAME(name), __FILE__, __LINE__)))
+#define DRIVER_MAYBE(name) (reinterpret_cast<decltype(&name)>(driver_symbol(DRIVER_NAME(name))))
 
 inline std::string driver_error(CUresult result)
 {
@@ -71,9 +73,9 @@ inline double now_ns()
   return (double)duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
 }
 
-// The name for the report, a limit after which the process ends whatever it hangs in, and the first device. That there
-// is one is known before: none is an error, perhaps of what is preloaded. Kernels are loaded at once: loading one later
-// may wait for running ones, which would then wait for us.
+// The name for the report, a limit after which the process ends whatever it hangs in, and the first device.
+// That there is one is known before: none is an error, perhaps of what is preloaded. Kernels are loaded at
+// once: loading one later may wait for running ones, which would then wait for us.
 inline void start(const char *program, unsigned limit_seconds)
 {
   report_program = program;

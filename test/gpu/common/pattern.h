@@ -1,5 +1,5 @@
-// Memory that is written and verified on the device: kernels that the simulated GPU knows by their names, too, where
-// it counts the differences itself (corrupt_stamps).
+// Memory that is written and verified on the device: kernels that the simulated GPU knows by their names,
+// too, where it counts the differences itself (corrupt_stamps).
 #ifndef GPU_PATTERN_H
 #define GPU_PATTERN_H
 
@@ -7,7 +7,8 @@
 
 __global__ void simcuda_fill(uint64_t *p, size_t words, uint64_t value)
 {
-  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < words; i += (size_t)gridDim.x * blockDim.x)
+  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < words;
+       i += (size_t)gridDim.x * blockDim.x)
     p[i] = value;
 }
 
@@ -15,7 +16,8 @@ __global__ void simcuda_expect(
     const volatile uint64_t *p, size_t words, uint64_t value, unsigned long long *mismatches)
 {
   unsigned long long wrong = 0;
-  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < words; i += (size_t)gridDim.x * blockDim.x)
+  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < words;
+       i += (size_t)gridDim.x * blockDim.x)
     wrong += p[i] != value;
   if (wrong)
     atomicAdd(mismatches, wrong);
@@ -43,7 +45,8 @@ inline void fill(void *p, size_t bytes, uint64_t value, cudaStream_t stream)
   CHECK(cudaGetLastError());
 }
 
-inline void expect(const void *p, size_t bytes, uint64_t value, unsigned long long *mismatches, cudaStream_t stream)
+inline void expect(
+    const void *p, size_t bytes, uint64_t value, unsigned long long *mismatches, cudaStream_t stream)
 {
   simcuda_expect<<<grid_for(bytes / 8), 256, 0, stream>>>((const uint64_t *)p, bytes / 8, value, mismatches);
   CHECK(cudaGetLastError());
@@ -78,7 +81,9 @@ inline unsigned long long take_counter(unsigned long long *counter)
 // A small generator with a seed: the same numbers on every machine.
 struct Random {
   uint64_t state;
-  explicit Random(uint64_t seed) : state(seed * 0x9e3779b97f4a7c15ull + 0x632be59bd9b4e019ull) {}
+  explicit Random(uint64_t seed) : state(seed * 0x9e3779b97f4a7c15ull + 0x632be59bd9b4e019ull)
+  {
+  }
   uint64_t next()
   {
     state ^= state << 13;
@@ -86,7 +91,10 @@ struct Random {
     state ^= state << 17;
     return state * 0x2545f4914f6cdd1dull;
   }
-  uint64_t below(uint64_t n) { return (next() >> 11) % n; }
+  uint64_t below(uint64_t n)
+  {
+    return (next() >> 11) % n;
+  }
 };
 
 #endif

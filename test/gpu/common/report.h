@@ -1,9 +1,10 @@
 // What a program of the hardware check found, as one JSON object on stdout:
 //
-//   {"program": NAME, "facts": [{"name", "value", "unit"?, "min"?, "p95"?, "samples"?, "assumed"?, "says"?}...]}
+//   {"program": NAME, "facts": [{"name", "value", "unit"?, "min"?, "p95"?, "samples"?, "assumed"?,
+//   "says"?}...]}
 //
-// or {"program": NAME, "skip": REASON} with exit status 77. Nothing else is printed on stdout. The functions belong to
-// the main thread.
+// or {"program": NAME, "skip": REASON} with exit status 77. Nothing else is printed on stdout. The functions
+// belong to the main thread.
 #ifndef GPU_REPORT_H
 #define GPU_REPORT_H
 
@@ -42,7 +43,8 @@ inline std::string report_format(double value)
   char text[40];
   if (!std::isfinite(value))
     return "null";
-  std::snprintf(text, sizeof text, value == std::floor(value) && std::fabs(value) < 9e15 ? "%.0f" : "%.6g", value);
+  std::snprintf(
+      text, sizeof text, value == std::floor(value) && std::fabs(value) < 9e15 ? "%.0f" : "%.6g", value);
   return text;
 }
 
@@ -66,7 +68,8 @@ inline void report_bool(const std::string &name, bool value)
   report_fact(name, value ? "true" : "false");
 }
 
-// A property that the design relies on, or rules out: where the driver differs, the report says so with `matters`.
+// A property that the design relies on, or rules out: where the driver differs, the report says so with
+// `matters`.
 inline void report_assumed(const std::string &name, bool value, bool assumed, const std::string &matters)
 {
   report_fact(name, std::string(value ? "true" : "false") + ", \"assumed\": " + (assumed ? "true" : "false") +
@@ -81,8 +84,8 @@ inline void report_samples(const std::string &name, std::vector<double> &samples
   std::sort(samples.begin(), samples.end());
   size_t n = samples.size(), high = std::min(n - 1, n * 95 / 100);
   report_fact(name, report_format(samples[n / 2]) + ", \"unit\": " + report_quote(unit) +
-                        ", \"min\": " + report_format(samples[0]) + ", \"p95\": " + report_format(samples[high]) +
-                        ", \"samples\": " + std::to_string(n));
+                        ", \"min\": " + report_format(samples[0]) +
+                        ", \"p95\": " + report_format(samples[high]) + ", \"samples\": " + std::to_string(n));
 }
 
 inline int report_finish()
@@ -96,7 +99,8 @@ inline int report_finish()
 
 [[noreturn]] inline void report_skip(const std::string &reason)
 {
-  std::printf("{\"program\": %s, \"skip\": %s}\n", report_quote(report_program).c_str(), report_quote(reason).c_str());
+  std::printf("{\"program\": %s, \"skip\": %s}\n", report_quote(report_program).c_str(),
+      report_quote(reason).c_str());
   std::fflush(stdout);
   std::exit(EXIT_SKIP);
 }

@@ -1,7 +1,7 @@
 // Every kind of stream that work can be in.
 //
-// gpupool relies on nothing about those with a context of their own: it asks each context that it knows, and stops
-// pooling when it sees a stream of a green context created.
+// gpupool relies on nothing about those with a context of their own: it asks each context that it knows, and
+// stops pooling when it sees a stream of a green context created.
 #ifndef GPU_STREAMS_H
 #define GPU_STREAMS_H
 
@@ -124,7 +124,8 @@ inline void settle(Gate &gate, StreamKind &kind)
     CHECK_CU(DRIVER(cuCtxSetCurrent)(kind.context));
     CHECK_CU(DRIVER(cuCtxSynchronize)());
     CHECK_CU(DRIVER(cuCtxSetCurrent)(before));
-  } else if (kind.context) { // whether the primary context's synchronization covers it is a question, not known here
+  } else if (kind.context) { // whether the primary context's synchronization covers it is a question, not
+                             // known here
     CHECK(cudaStreamSynchronize(kind.stream));
   }
   CHECK(cudaDeviceSynchronize());

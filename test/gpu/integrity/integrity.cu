@@ -1,10 +1,12 @@
-// Data integrity: many streams and threads allocate, write, verify on the device and free without waiting, so that a
-// block that is handed out again too early is seen as mismatches. Kernels pause for random times in between.
+// Data integrity: many streams and threads allocate, write, verify on the device and free without waiting, so
+// that a block that is handed out again too early is seen as mismatches. Kernels pause for random times in
+// between.
 //
 //   integrity [--seconds N] [--rounds N] [--threads N] [--streams N] [--seed N] [--async]
 //
-// Ends after --seconds, or --rounds of each thread (for runs that shall be the same each time). --async: half of the
-// blocks are stream-ordered. Prints the counts; a mismatch is no error of this program, the caller judges.
+// Ends after --seconds, or --rounds of each thread (for runs that shall be the same each time). --async: half
+// of the blocks are stream-ordered. Prints the counts; a mismatch is no error of this program, the caller
+// judges.
 #include "../common/pattern.h"
 
 #include <atomic>
@@ -50,7 +52,8 @@ static bool allocate(Block *block, cudaStream_t stream)
 // One block's life: written, kept for a while, verified, freed while the verification is still to come.
 static void live(Random &random, uint64_t value, cudaStream_t stream)
 {
-  Block block = {NULL, sizes[random.below(sizeof sizes / sizeof sizes[0])], value, options.async && random.below(2)};
+  Block block = {
+      NULL, sizes[random.below(sizeof sizes / sizeof sizes[0])], value, options.async && random.below(2)};
   if (!allocate(&block, stream))
     return;
   fill(block.p, block.bytes, value, stream);
@@ -85,8 +88,9 @@ static void work(int index)
 
 static void parse(int argc, char **argv)
 {
-  static const struct option known[] = {{"seconds", 1, NULL, 's'}, {"rounds", 1, NULL, 'r'}, {"threads", 1, NULL, 't'},
-      {"streams", 1, NULL, 'n'}, {"seed", 1, NULL, 'e'}, {"async", 0, NULL, 'a'}, {}};
+  static const struct option known[] = {{"seconds", 1, NULL, 's'}, {"rounds", 1, NULL, 'r'},
+      {"threads", 1, NULL, 't'}, {"streams", 1, NULL, 'n'}, {"seed", 1, NULL, 'e'}, {"async", 0, NULL, 'a'},
+      {}};
   for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
     switch (c) {
     case 's': options.seconds = std::atof(optarg); break;

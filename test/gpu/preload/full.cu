@@ -1,5 +1,6 @@
-// Running out of memory: the device (or the limit) is filled, half is freed, and a block is asked for that fits only if
-// freed memory went back to the driver. What is still allocated keeps its contents. Host memory is not used.
+// Running out of memory: the device (or the limit) is filled, half is freed, and a block is asked for that
+// fits only if freed memory went back to the driver. What is still allocated keeps its contents. Host memory
+// is not used.
 #include "../common/pattern.h"
 
 static const size_t EDGE = 65536; // written and verified at both ends of each block

@@ -1,5 +1,6 @@
-// Stream capture and graphs: memory from before a capture, stream-ordered memory inside it, and another thread that
-// allocates and frees while a capture of this thread is active. The graph is launched twice and its work verified.
+// Stream capture and graphs: memory from before a capture, stream-ordered memory inside it, and another
+// thread that allocates and frees while a capture of this thread is active. The graph is launched twice and
+// its work verified.
 #include "../common/pattern.h"
 
 #include <thread>

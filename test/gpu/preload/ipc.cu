@@ -1,6 +1,7 @@
-// Memory shared with another process. The owner allocates and writes, the other process opens the handle, verifies,
-// writes and closes; the owner verifies and frees. Afterwards the owner works on with memory of the same size while the
-// other process holds an open handle to a block that was not freed: what it sees there must not change.
+// Memory shared with another process. The owner allocates and writes, the other process opens the handle,
+// verifies, writes and closes; the owner verifies and frees. Afterwards the owner works on with memory of the
+// same size while the other process holds an open handle to a block that was not freed: what it sees there
+// must not change.
 #include "../common/pattern.h"
 
 #include <sys/wait.h>

@@ -1,5 +1,6 @@
-// An ordinary program: several threads and streams allocate, use and free memory of many sizes, the same ones again and
-// again. Checks what its kernels left, and prints how often it called, so that it can be compared with a snapshot.
+// An ordinary program: several threads and streams allocate, use and free memory of many sizes, the same ones
+// again and again. Checks what its kernels left, and prints how often it called, so that it can be compared
+// with a snapshot.
 #include "../common/pattern.h"
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// G1, G7, G9: what the calls cost that a pool makes, or saves. Medians of repeated single calls, in nanoseconds.
+// G1, G7, G9: what the calls cost that a pool makes, or saves. Medians of repeated single calls, in
+// nanoseconds.
 //
 // `costs` without the preload is the driver; with it, cudaMalloc and cudaFree are the pool's.
 #include "../common/gpu.h"
@@ -9,7 +10,8 @@ static const double BUDGET_NS = 6e7; // per measurement
 static double clock_ns;              // what two readings of the clock cost
 
 // Times `call` alone; `before` prepares each call and is not timed. Stops after BUDGET_NS or `most` calls.
-static void measure(const std::string &name, int most, std::function<void()> before, std::function<void()> call)
+static void measure(
+    const std::string &name, int most, std::function<void()> before, std::function<void()> call)
 {
   std::vector<double> samples;
   double end = now_ns() + BUDGET_NS;
@@ -120,8 +122,10 @@ static void fences()
         CHECK(cudaMemsetAsync(memory, 0, 4096, stream));
     };
     std::string with = " with " + std::to_string(count) + " streams";
-    measure("cuCtxRecordEvent" + with + " idle", 500, drain, [&] { CHECK_CU(record_context(context, fence)); });
-    measure("cuCtxRecordEvent" + with + " busy", 200, busy, [&] { CHECK_CU(record_context(context, fence)); });
+    measure(
+        "cuCtxRecordEvent" + with + " idle", 500, drain, [&] { CHECK_CU(record_context(context, fence)); });
+    measure(
+        "cuCtxRecordEvent" + with + " busy", 200, busy, [&] { CHECK_CU(record_context(context, fence)); });
     measure("an event for each stream" + with + " busy", 200, busy, [&] {
       for (size_t i = 0; i < count; i++)
         CHECK(cudaEventRecord(events[i], streams[i]));
@@ -150,7 +154,8 @@ static std::string size_name(size_t bytes)
 
 static void allocations()
 {
-  static const size_t sizes[] = {512, 4096, 65536, 1u << 20, 2u << 20, 16u << 20, 64u << 20, 256u << 20, 1u << 30};
+  static const size_t sizes[] = {
+      512, 4096, 65536, 1u << 20, 2u << 20, 16u << 20, 64u << 20, 256u << 20, 1u << 30};
   size_t available, total;
   CHECK(cudaMemGetInfo(&available, &total));
   for (size_t bytes : sizes) {
@@ -168,7 +173,8 @@ static void allocations()
     };
     measure("cudaMalloc of " + size_name(bytes), 1000, settle, [&] { CHECK(cudaMalloc(&p, bytes)); });
     free_it();
-    measure("cudaFree of " + size_name(bytes), 1000, [&] { CHECK(cudaMalloc(&p, bytes)); }, free_it);
+    measure(
+        "cudaFree of " + size_name(bytes), 1000, [&] { CHECK(cudaMalloc(&p, bytes)); }, free_it);
     drain();
     measure("cudaMalloc and cudaFree of " + size_name(bytes) + ", never synchronized", 1000, nothing, [&] {
       CHECK(cudaMalloc(&p, bytes));
@@ -189,7 +195,8 @@ static void stream_ordered()
     CHECK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
     for (size_t bytes : {size_t(4096), size_t(2u << 20), size_t(64u << 20)}) {
       void *p = NULL;
-      std::string with = " of " + size_name(bytes) + (threshold ? ", memory kept" : ", threshold 0, after a synchronize");
+      std::string with =
+          " of " + size_name(bytes) + (threshold ? ", memory kept" : ", threshold 0, after a synchronize");
       auto free_it = [&] {
         if (p)
           CHECK(cudaFreeAsync(p, 0));
@@ -199,10 +206,12 @@ static void stream_ordered()
       };
       measure("cudaMallocAsync" + with, 500, free_it, [&] { CHECK(cudaMallocAsync(&p, bytes, 0)); });
       free_it();
-      measure("cudaFreeAsync" + with, 500, [&] { CHECK(cudaMallocAsync(&p, bytes, 0)); }, [&] {
-        CHECK(cudaFreeAsync(p, 0));
-        p = NULL;
-      });
+      measure(
+          "cudaFreeAsync" + with, 500, [&] { CHECK(cudaMallocAsync(&p, bytes, 0)); },
+          [&] {
+            CHECK(cudaFreeAsync(p, 0));
+            p = NULL;
+          });
     }
   }
   uint64_t threshold = 0;

@@ -1,7 +1,9 @@
-// G1: does an event recorded for the whole context (cuCtxRecordEvent) wait for the work of every kind of stream?
+// G1: does an event recorded for the whole context (cuCtxRecordEvent) wait for the work of every kind of
+// stream?
 //
-// For each kind: a kernel is made pending there, the event is recorded, and asked while the kernel certainly runs.
-// Controls: with nothing pending the event completes, and work submitted after the record does not hold it.
+// For each kind: a kernel is made pending there, the event is recorded, and asked while the kernel certainly
+// runs. Controls: with nothing pending the event completes, and work submitted after the record does not hold
+// it.
 #include "../common/streams.h"
 
 #if CUDA_VERSION >= 12050
@@ -140,7 +142,8 @@ int main()
   warm_up(gate, kinds);
 
   record();
-  report_assumed("control: completes with nothing pending", completes_soon(), true, "the event means nothing else");
+  report_assumed(
+      "control: completes with nothing pending", completes_soon(), true, "the event means nothing else");
   for (StreamKind &kind : kinds) {
     std::string why = hold(gate, kind);
     if (why.empty())

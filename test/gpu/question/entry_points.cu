@@ -1,7 +1,9 @@
-// G2: are the pointers of cuGetProcAddress the exported addresses, for every function that gpupool hooks or calls?
+// G2: are the pointers of cuGetProcAddress the exported addresses, for every function that gpupool hooks or
+// calls?
 //
-// Where they are, gpupool knows from the pointer which variant of a function a program was given; where they are not,
-// the documented rule about versions decides. Asked with the version of each variant, as runtimes do.
+// Where they are, gpupool knows from the pointer which variant of a function a program was given; where they
+// are not, the documented rule about versions decides. Asked with the version of each variant, as runtimes
+// do.
 #include "../common/gpu.h"
 
 struct Entry {
@@ -28,7 +30,8 @@ int main()
     if (entry.since > version)
       continue;
     CUresult result = look_up(entry.base, &given, entry.since,
-        entry.per_thread ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM, NULL);
+        entry.per_thread ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM,
+        NULL);
     if (result != CUDA_SUCCESS || !given) {
       absent++;
       different += std::string(different.empty() ? "" : ", ") + entry.symbol + " (not given)";

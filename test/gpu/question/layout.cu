@@ -1,5 +1,5 @@
-// G8: how the driver lays out cudaMalloc memory: alignment, what an address range query says, what a block takes from
-// the device, and whether small blocks share a larger one.
+// G8: how the driver lays out cudaMalloc memory: alignment, what an address range query says, what a block
+// takes from the device, and whether small blocks share a larger one.
 #include "../common/gpu.h"
 
 static std::string size_name(size_t bytes)
@@ -37,14 +37,14 @@ static void ask_size(size_t bytes)
   report_number(of + "taken from the device by 8 blocks", (double)most, "B");
   report_number(of + "address range", (double)largest_range, "B");
   report_assumed(of + "is the base of its address range", at_base, true, "IPC handles are of the base");
-  report_assumed(of + "address range is what was asked for", least_range == bytes && largest_range == bytes, true,
-      "the pool answers with the rounded size");
+  report_assumed(of + "address range is what was asked for", least_range == bytes && largest_range == bytes,
+      true, "the pool answers with the rounded size");
   for (int i = 0; i < COUNT; i++)
     CHECK(cudaFree(p[i]));
 }
 
-// Blocks of one page size, until the device's free memory changes for the second time: what lies between is one
-// driver block.
+// Blocks of one page size, until the device's free memory changes for the second time: what lies between is
+// one driver block.
 static void ask_sharing(size_t bytes)
 {
   std::vector<void *> blocks;
@@ -62,7 +62,8 @@ static void ask_sharing(size_t bytes)
       first_drop = blocks.size();
   }
   if (drops == 2) {
-    report_number("blocks of " + size_name(bytes) + " that share a driver block", (double)(blocks.size() - first_drop), "");
+    report_number("blocks of " + size_name(bytes) + " that share a driver block",
+        (double)(blocks.size() - first_drop), "");
     report_number("that driver block", (double)step, "B");
   }
   for (void *p : blocks)

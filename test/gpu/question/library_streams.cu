@@ -1,6 +1,7 @@
-// G11: streams that a library creates by itself: are all of them created by calls that gpupool could see? Run under
-// the call trace; CUPTI, where it is installed, says how many were created in truth. One program a library, chosen when
-// it is compiled: USE_CUBLAS, USE_CUBLASLT, USE_CUDNN, USE_CUFFT, USE_CUSPARSE, USE_NCCL.
+// G11: streams that a library creates by itself: are all of them created by calls that gpupool could see? Run
+// under the call trace; CUPTI, where it is installed, says how many were created in truth. One program a
+// library, chosen when it is compiled: USE_CUBLAS, USE_CUBLASLT, USE_CUDNN, USE_CUFFT, USE_CUSPARSE,
+// USE_NCCL.
 #include "../common/calls.h"
 
 #include <atomic>
@@ -67,7 +68,8 @@ static const char *const library = "cuDNN";
 static void use()
 {
   const float one = 1, zero = 0;
-  float *x = device_floats(8 * 16 * 32 * 32), *w = device_floats(16 * 16 * 3 * 3), *y = device_floats(8 * 16 * 32 * 32);
+  float *x = device_floats(8 * 16 * 32 * 32), *w = device_floats(16 * 16 * 3 * 3),
+        *y = device_floats(8 * 16 * 32 * 32);
   cudnnHandle_t handle;
   cudnnTensorDescriptor_t tensor;
   cudnnFilterDescriptor_t filter;
@@ -82,8 +84,8 @@ static void use()
   CHECK_LIBRARY(cudnnSetConvolution2dDescriptor(
       convolution, 1, 1, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
   const cudnnConvolutionFwdAlgo_t algorithm = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
-  CHECK_LIBRARY(
-      cudnnGetConvolutionForwardWorkspaceSize(handle, tensor, filter, convolution, tensor, algorithm, &bytes));
+  CHECK_LIBRARY(cudnnGetConvolutionForwardWorkspaceSize(
+      handle, tensor, filter, convolution, tensor, algorithm, &bytes));
   float *workspace = device_floats(bytes / sizeof(float) + 1);
   CHECK_LIBRARY(cudnnConvolutionForward(
       handle, &one, tensor, x, filter, w, convolution, algorithm, workspace, bytes, &zero, tensor, y));
@@ -124,15 +126,15 @@ static void use()
   cusparseDnVecDescr_t vx, vy;
   size_t bytes = 0;
   CHECK_LIBRARY(cusparseCreate(&handle));
-  CHECK_LIBRARY(cusparseCreateCsr(&matrix, n, n, n, offsets, columns, values, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I,
-      CUSPARSE_INDEX_BASE_ZERO, CUDA_R_32F));
+  CHECK_LIBRARY(cusparseCreateCsr(&matrix, n, n, n, offsets, columns, values, CUSPARSE_INDEX_32I,
+      CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_32F));
   CHECK_LIBRARY(cusparseCreateDnVec(&vx, n, x, CUDA_R_32F));
   CHECK_LIBRARY(cusparseCreateDnVec(&vy, n, y, CUDA_R_32F));
   CHECK_LIBRARY(cusparseSpMV_bufferSize(handle, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, matrix, vx, &zero, vy,
       CUDA_R_32F, CUSPARSE_SPMV_ALG_DEFAULT, &bytes));
   float *workspace = device_floats(bytes / sizeof(float) + 1);
-  CHECK_LIBRARY(cusparseSpMV(handle, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, matrix, vx, &zero, vy, CUDA_R_32F,
-      CUSPARSE_SPMV_ALG_DEFAULT, workspace));
+  CHECK_LIBRARY(cusparseSpMV(handle, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, matrix, vx, &zero, vy,
+      CUDA_R_32F, CUSPARSE_SPMV_ALG_DEFAULT, workspace));
   CHECK(cudaDeviceSynchronize());
   CHECK_LIBRARY(cusparseDestroy(handle));
 }
@@ -210,7 +212,8 @@ int main()
   report_text(of + "driver calls", calls.empty() ? "none seen" : calls);
   if (blind.empty()) {
     report_number(of + "streams created in truth", in_truth, "");
-    report_assumed(of + "every stream is seen", seen >= in_truth, true, "facts about single streams need to see each");
+    report_assumed(
+        of + "every stream is seen", seen >= in_truth, true, "facts about single streams need to see each");
   } else {
     report_text(of + "streams created in truth", "cannot be told: " + blind);
   }

@@ -1,5 +1,5 @@
-// G12: memory of one kind freed by the call for another: cudaFreeAsync of cudaMalloc memory, and so on; and the errors
-// of pointers that are not a block.
+// G12: memory of one kind freed by the call for another: cudaFreeAsync of cudaMalloc memory, and so on; and
+// the errors of pointers that are not a block.
 #include "../common/gpu.h"
 
 static cudaStream_t stream;

@@ -1,8 +1,9 @@
-// G10: programmatic dependent launch lets a kernel begin before the one before it in its stream has ended. Does memory
-// that changes hands between the two, in stream order, get written while the first kernel still reads it?
+// G10: programmatic dependent launch lets a kernel begin before the one before it in its stream has ended.
+// Does memory that changes hands between the two, in stream order, get written while the first kernel still
+// reads it?
 //
-// The first kernel lets the next one go at once, waits, and then looks whether its memory changed. The second writes
-// its own memory without waiting for the first to complete.
+// The first kernel lets the next one go at once, waits, and then looks whether its memory changed. The second
+// writes its own memory without waiting for the first to complete.
 #include "../common/gpu.h"
 
 #if CUDA_VERSION >= 11080
@@ -15,7 +16,8 @@ __device__ static unsigned long long device_ns()
   return ns;
 }
 
-__global__ void read_slowly(volatile unsigned *p, unsigned expected, unsigned long long hold_ns, unsigned *changed)
+__global__ void read_slowly(
+    volatile unsigned *p, unsigned expected, unsigned long long hold_ns, unsigned *changed)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
@@ -86,13 +88,14 @@ static void ask(Between between, const char *name)
   report_number(std::string(name) + ": rounds with the same address", same, "");
   if (between == NOTHING) {
     overlaps = overwritten;
-    report_number("control, the same block kept: rounds in which the second kernel wrote early", overwritten, "");
+    report_number(
+        "control, the same block kept: rounds in which the second kernel wrote early", overwritten, "");
   } else if (overlaps == 0) {
     report_text("memory is overwritten behind a programmatic launch: " + std::string(name),
         "cannot be told: the control saw no overlap");
   } else {
-    report_assumed("memory is overwritten behind a programmatic launch: " + std::string(name), overwritten > 0, false,
-        "reuse in stream order alone is then not safe on such a stream");
+    report_assumed("memory is overwritten behind a programmatic launch: " + std::string(name),
+        overwritten > 0, false, "reuse in stream order alone is then not safe on such a stream");
   }
 }
 

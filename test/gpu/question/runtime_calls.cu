@@ -1,5 +1,5 @@
-// G3: which driver calls does the runtime make for its own calls, and does gpupool see them? Run under the call trace,
-// with the shared and with the static runtime.
+// G3: which driver calls does the runtime make for its own calls, and does gpupool see them? Run under the
+// call trace, with the shared and with the static runtime.
 #include "../common/calls.h"
 
 #include <functional>
@@ -46,7 +46,8 @@ int main()
   expect(calls, "cudaDeviceSynchronize", "cuCtxSynchronize", "the fact by which freed memory is used again");
   ask("cudaStreamSynchronize(0)", [] { return cudaStreamSynchronize(0); });
   ask("cudaStreamSynchronize(per-thread)", [] { return cudaStreamSynchronize(cudaStreamPerThread); });
-  calls = ask("cudaStreamCreateWithFlags", [] { return cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking); });
+  calls = ask(
+      "cudaStreamCreateWithFlags", [] { return cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking); });
   expect(calls, "cudaStreamCreate", "cuStreamCreate", "facts about single streams need to see every stream");
   ask("cudaEventCreate", [] { return cudaEventCreateWithFlags(&event, cudaEventDisableTiming); });
   ask("cudaEventRecord", [] { return cudaEventRecord(event, stream); });
@@ -72,8 +73,8 @@ int main()
   ask("cudaMalloc before the reset", [] { return cudaMalloc(&p, 4096); });
   calls = ask("cudaDeviceReset", [] { return cudaDeviceReset(); });
   report_assumed("cudaDeviceReset is seen",
-      count_calls(calls, "cuDevicePrimaryCtxReset") + count_calls(calls, "cuDevicePrimaryCtxRelease") > 0, true,
-      "else blocks of a context that is gone have to be found out by its id");
+      count_calls(calls, "cuDevicePrimaryCtxReset") + count_calls(calls, "cuDevicePrimaryCtxRelease") > 0,
+      true, "else blocks of a context that is gone have to be found out by its id");
   ask("cudaMalloc after the reset", [] { return cudaMalloc(&p, 4096); });
   ask("cudaFree after the reset", [] { return cudaFree(p); });
   return report_finish();

@@ -1,8 +1,8 @@
 // G4, G5: which calls wait for pending work, and in which streams?
 //
-// For each call and each kind of stream: a kernel is made pending there, the call is made in another thread, and the
-// gate is opened when it has returned or has not for a while. `waits free` asks the calls that allocate and free,
-// `waits sync` those that synchronize and copy.
+// For each call and each kind of stream: a kernel is made pending there, the call is made in another thread,
+// and the gate is opened when it has returned or has not for a while. `waits free` asks the calls that
+// allocate and free, `waits sync` those that synchronize and copy.
 #include "../common/streams.h"
 
 #include <functional>
@@ -18,7 +18,7 @@ static void *block, *other;
 static cudaStream_t side, blocking;
 static cudaEvent_t event;
 static std::string refused; // the first error that a call answered
-static bool succeeded;       // the last call
+static bool succeeded;      // the last call
 
 static void note(cudaError_t error)
 {
@@ -60,10 +60,12 @@ static std::vector<Call> calls_that_allocate()
           },
           [] { note(cudaFree(block)); }, nothing},
       {"cudaMallocManaged", nothing, [] { note(cudaMallocManaged(&block, SMALL)); }, free_block},
-      {"cudaFree of managed memory", [] { CHECK(cudaMallocManaged(&block, SMALL)); }, [] { note(cudaFree(block)); },
+      {"cudaFree of managed memory", [] { CHECK(cudaMallocManaged(&block, SMALL)); },
+          [] { note(cudaFree(block)); }, nothing},
+      {"cudaMallocHost", nothing, [] { note(cudaMallocHost(&block, SMALL)); },
+          [] { CHECK(cudaFreeHost(block)); }},
+      {"cudaFreeHost", [] { CHECK(cudaMallocHost(&block, SMALL)); }, [] { note(cudaFreeHost(block)); },
           nothing},
-      {"cudaMallocHost", nothing, [] { note(cudaMallocHost(&block, SMALL)); }, [] { CHECK(cudaFreeHost(block)); }},
-      {"cudaFreeHost", [] { CHECK(cudaMallocHost(&block, SMALL)); }, [] { note(cudaFreeHost(block)); }, nothing},
       {"cudaMemGetInfo", nothing,
           [] {
             size_t available, total;
@@ -78,8 +80,10 @@ static std::vector<Call> calls_that_synchronize()
   static char host[64];
   return {
       {"cudaDeviceSynchronize", nothing, [] { note(cudaDeviceSynchronize()); }, nothing},
-      {"cudaStreamSynchronize(legacy)", nothing, [] { note(cudaStreamSynchronize(cudaStreamLegacy)); }, nothing},
-      {"cudaStreamSynchronize(a blocking stream)", nothing, [] { note(cudaStreamSynchronize(blocking)); }, nothing},
+      {"cudaStreamSynchronize(legacy)", nothing, [] { note(cudaStreamSynchronize(cudaStreamLegacy)); },
+          nothing},
+      {"cudaStreamSynchronize(a blocking stream)", nothing, [] { note(cudaStreamSynchronize(blocking)); },
+          nothing},
       {"event recorded in the legacy stream", nothing,
           [] {
             note(cudaEventRecord(event, cudaStreamLegacy));

@@ -1,5 +1,5 @@
-// A conjugate gradient solver that allocates its temporaries anew in each iteration, in plain CUDA. The reductions are
-// in a fixed order, so that the result is the same each time.
+// A conjugate gradient solver that allocates its temporaries anew in each iteration, in plain CUDA. The
+// reductions are in a fixed order, so that the result is the same each time.
 #include "../common/gpu.h"
 
 static const int SIDE = 512, N = SIDE * SIDE, PARTS = 256;

@@ -30,8 +30,8 @@ int main(int argc, char **argv)
     if (round == 2)
       begin = now_ns(); // without what happens once
     thrust::device_vector<unsigned> keys(n);
-    thrust::transform(
-        thrust::counting_iterator<unsigned>(0), thrust::counting_iterator<unsigned>(n), keys.begin(), Mix{(unsigned)round});
+    thrust::transform(thrust::counting_iterator<unsigned>(0), thrust::counting_iterator<unsigned>(n),
+        keys.begin(), Mix{(unsigned)round});
     thrust::sort(keys.begin(), keys.end());
     thrust::device_vector<unsigned> totals(n), unique(n), counts(n);
     thrust::inclusive_scan(keys.begin(), keys.end(), totals.begin());

@@ -1,8 +1,8 @@
 /*
- * A preload library that tells which driver functions a program's libraries call. It stands where gpupool stands, at
- * dlsym and cuGetProcAddress, and hands out a counting stub for every function of the driver; the driver's export
- * tables (cuGetExportTable) are left alone, and calls through them are not seen. Calls of functions that a program is
- * linked to are not seen either. Built for the hardware check only.
+ * A preload library that tells which driver functions a program's libraries call. It stands where gpupool
+ * stands, at dlsym and cuGetProcAddress, and hands out a counting stub for every function of the driver; the
+ * driver's export tables (cuGetExportTable) are left alone, and calls through them are not seen. Calls of
+ * functions that a program is linked to are not seen either. Built for the hardware check only.
  *
  * A program finds calltrace_take with dlsym(RTLD_DEFAULT).
  */
@@ -24,7 +24,8 @@ typedef struct {
 } stub_t;
 
 extern const char calltrace_stubs[];
-void *(*gp_dlsym_next)(void *, const char *) __attribute__((visibility("hidden"))); /* dlsym_x86_64.S jumps there */
+void *(*gp_dlsym_next)(
+    void *, const char *)__attribute__((visibility("hidden"))); /* dlsym_x86_64.S jumps there */
 void *gp_dlsym_decide(void *handle, const char *name, const void *caller);
 void *calltrace_note(unsigned number);
 
@@ -92,7 +93,8 @@ static CUresult lookup5(const char *name, void **function, int version, cuuint64
 
 static void substitute(const char *name, void **function, int version)
 {
-  if (!name || !function || !*function || strncmp(name, "cu", 2) != 0 || strcmp(name, "cuGetExportTable") == 0)
+  if (!name || !function || !*function || strncmp(name, "cu", 2) != 0 ||
+      strcmp(name, "cuGetExportTable") == 0)
     return;
   if (strcmp(name, "cuGetProcAddress") != 0) {
     *function = wrap(name, version, *function);
@@ -121,7 +123,8 @@ static CUresult lookup5(const char *name, void **function, int version, cuuint64
   return result;
 }
 
-__attribute__((visibility("hidden"))) void *gp_dlsym_decide(void *handle, const char *name, const void *caller)
+__attribute__((visibility("hidden"))) void *gp_dlsym_decide(
+    void *handle, const char *name, const void *caller)
 {
   if (!gp_dlsym_next) {
     static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"};
@@ -129,8 +132,8 @@ __attribute__((visibility("hidden"))) void *gp_dlsym_decide(void *handle, const 
       gp_dlsym_next = (void *(*)(void *, const char *))dlvsym(RTLD_NEXT, "dlsym", versions[i]);
     (void)dlerror();
   }
-  if (handle == RTLD_NEXT || handle == RTLD_DEFAULT || !name || strncmp(name, "cu", 2) != 0 || name[2] < 'A' ||
-      name[2] > 'Z' || strcmp(name, "cuGetExportTable") == 0)
+  if (handle == RTLD_NEXT || handle == RTLD_DEFAULT || !name || strncmp(name, "cu", 2) != 0 ||
+      name[2] < 'A' || name[2] > 'Z' || strcmp(name, "cuGetExportTable") == 0)
     return NULL;
   void *real = gp_dlsym_next(handle, name);
   if (!real || !is_driver_address(real) || is_driver_address(caller))
@@ -147,8 +150,8 @@ __attribute__((visibility("hidden"))) void *gp_dlsym_decide(void *handle, const 
 }
 
 /*
- * The calls since the last take, "cuMemAlloc_v2, cuCtxGetCurrent x3" in the order of their first calls, "" if none.
- * The text is good until the next take. For one thread.
+ * The calls since the last take, "cuMemAlloc_v2, cuCtxGetCurrent x3" in the order of their first calls, "" if
+ * none. The text is good until the next take. For one thread.
  */
 __attribute__((visibility("default"))) const char *calltrace_take(void)
 {

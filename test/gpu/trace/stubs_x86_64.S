@@ -1,7 +1,7 @@
 /*
- * One stub for every function that the call trace may hand out. A stub says its number to calltrace_note, which counts
- * the call and returns the real function, and jumps there: arguments in registers and on the stack, and the return
- * address, are the caller's, so that no prototype has to be known.
+ * One stub for every function that the call trace may hand out. A stub says its number to calltrace_note, which
+ * counts the call and returns the real function, and jumps there: arguments in registers and on the stack, and the
+ * return address, are the caller's, so that no prototype has to be known.
  */
 #define STUBS 1024              /* and in calltrace.c */
 #define STUB_BYTES_LOG2 4
