@@ -247,7 +247,7 @@ def main():
             "machine": describe_machine(options.out, None) if options.sim else {}, "checks": []}
     try:
         perform(options, checks, data, begin)
-        data["complete"] = True
+        data.update(complete=True, incomplete_because=None)
     except (KeyboardInterrupt, Interrupted) as error:
         data["incomplete_because"] = "interrupted (%s)" % (error or "from the keyboard")
         done = {outcome["name"] for outcome in data["checks"]}
