@@ -23,7 +23,7 @@ SNAPSHOTS = {
     # no handler of the C library runs: nothing is written
     "signal_default": [], "abort_now": [],
 }
-OTHERS = {"fork_beside_threads", "fork_during_start", "crowd", "parade", "small_stack", "reset_and_go_on"}
+OTHERS = {"fork_beside_threads", "fork_during_start", "crowd", "parade", "small_stack", "small_stack_starts", "reset_and_go_on"}
 DRIVERS = ("11040", "12040", "13000")
 
 
@@ -141,6 +141,14 @@ class Life(PreloadCase):
             self.assertEqual(len(run.snapshot_paths("oom")), name != "plain")
         for name, size in used.items():
             self.assertLess(size - used["plain"], 4096, used)
+
+    def test_the_start_needs_little_stack(self):
+        used = {}
+        for name, settings in (("plain", {"preload": None}), ("pool", {"LOG": "log.txt", "VERBOSE": "2"})):
+            run = self.run_program("life", "small_stack_starts", timeout=60, **settings)
+            self.assertEqual(run.status, 0)
+            used[name] = int(re.search(r"stack used: (\d+)", run.err).group(1))
+        self.assertLess(used["pool"] - used["plain"], 2048, used)
 
     def test_signals_are_left_alone(self):
         _, run = self.run_both("life", "signals_untouched")

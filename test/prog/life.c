@@ -378,8 +378,14 @@ static void *in_small_stack(void *unused)
   return unused;
 }
 
+static void *first_call(void *unused)
+{
+  say("churn", churn());
+  return unused;
+}
+
 /* On a stack that is painted before, so that it shows on stderr how much of it was needed. */
-static void small_stack(void)
+static void on_painted_stack(void *(*function)(void *))
 {
   enum { SIZE = 64 << 10, PAINT = 0x5a };
   static unsigned char stack[SIZE] __attribute__((aligned(4096)));
@@ -389,7 +395,7 @@ static void small_stack(void)
   memset(stack, PAINT, SIZE);
   pthread_attr_init(&attributes);
   if (pthread_attr_setstack(&attributes, stack, SIZE) != 0 ||
-      pthread_create(&thread, &attributes, in_small_stack, NULL) != 0) {
+      pthread_create(&thread, &attributes, function, NULL) != 0) {
     printf("no thread\n");
     return;
   }
@@ -397,6 +403,16 @@ static void small_stack(void)
   while (untouched < SIZE && stack[untouched] == PAINT)
     untouched++;
   fprintf(stderr, "stack used: %zu bytes\n", SIZE - untouched);
+}
+
+static void small_stack(void)
+{
+  on_painted_stack(in_small_stack);
+}
+
+static void small_stack_starts(void)
+{
+  on_painted_stack(first_call);
 }
 
 /* As small as a thread can be. */
@@ -530,7 +546,7 @@ static const struct {
     CASE(plain), CASE(fork_before), CASE(fork_exit), CASE(fork_now), CASE(fork_twice), CASE(fork_exec), CASE(spawn),
     CASE(vfork_exec), CASE(vfork_now), CASE(clone_exit), CASE(clone_quiet), CASE(fork_beside_threads), CASE(fork_during_start),
     CASE(crowd), CASE(parade),
-    CASE(small_stack), CASE(smallest_stack), CASE(signal_default), CASE(signal_exits), CASE(signals_untouched), CASE(quick_exit_frees),
+    CASE(small_stack), CASE(small_stack_starts), CASE(smallest_stack), CASE(signal_default), CASE(signal_exits), CASE(signals_untouched), CASE(quick_exit_frees),
     CASE(abort_now), CASE(exit_in_thread), CASE(main_leaves_first), CASE(reset_and_go_on),
 };
 
