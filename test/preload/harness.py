@@ -23,6 +23,7 @@ UNSAFE_LIBRARY = os.environ["GP_UNSAFE_LIBRARY"]
 SIM = os.environ["GP_SIM"]
 PROG = os.environ["GP_PROG"]
 SOURCE = os.environ["GP_SOURCE"]
+SANITIZED = os.environ.get("GP_SANITIZED", "none") != "none"  # built with a sanitizer
 EMULATOR = os.environ.get("GP_EMULATOR", "").split()  # for programs of another architecture
 
 GIB = 1 << 30
