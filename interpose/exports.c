@@ -4,6 +4,7 @@
  * that nobody else can define: what the loader would make of NAME here may be another library's.
  */
 #include "interpose/hooks.h"
+#include "interpose/work.h"
 
 #if defined(__x86_64__)
 #define JUMP "endbr64\n\tjmp"
@@ -16,5 +17,13 @@
           "\n\t.type " #symbol ", %function\n" #symbol ":\ngp_export_" #symbol ":\n\t" JUMP " hook_" #symbol         \
           "\n\t.size " #symbol ", .-" #symbol "\n");
 #include "interpose/functions.def"
+
+#if GP_HAS_WORK_STUBS
+#define WORK(symbol, base, since, per_thread, where)                                                         \
+  __asm__("\t.text\n\t.globl " #symbol ", gp_export_" #symbol "\n\t.hidden gp_export_" #symbol                    \
+          "\n\t.type " #symbol ", %function\n" #symbol ":\ngp_export_" #symbol ":\n\t" JUMP " gp_work_" #symbol      \
+          "\n\t.size " #symbol ", .-" #symbol "\n");
+#include "interpose/work.def"
+#endif
 
 typedef int gp_exports_unused_t; /* ISO C wants a declaration */

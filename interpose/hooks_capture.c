@@ -9,6 +9,7 @@
 #include "interpose/hooks.h"
 #include "interpose/library.h"
 #include "interpose/real.h"
+#include "pool/streams.h"
 
 static CUresult began(gp_engine_t *engine, gp_capture_t *capture, CUresult result)
 {
@@ -109,18 +110,28 @@ CUresult CUDAAPI hook_cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph)
  * The stream in which a capture began is the only one that can end it. Another stream of the capture may go: that
  * invalidates the capture, which runs on until it is ended.
  */
-CUresult CUDAAPI hook_cuStreamDestroy(CUstream stream)
+static CUresult destroy(CUresult(CUDAAPI *call)(CUstream), CUstream stream)
 {
   gp_engine_t *engine = gp_library_engine();
   gp_capture_t *capture = engine ? gp_capture_take(engine, stream, false) : NULL;
-  CUresult result = GP_REAL_CALL(cuStreamDestroy, stream);
+  gp_stream_t *followed = engine ? gp_stream_take(engine, (uint64_t)(uintptr_t)stream) : NULL;
+  CUresult result = call ? call(stream) : CUDA_ERROR_NOT_FOUND;
+
+  if (result == CUDA_SUCCESS)
+    gp_stream_destroyed(engine, followed);
+  else
+    gp_stream_restored(engine, followed);
   return ended(engine, capture, result, result == CUDA_SUCCESS);
+}
+
+CUresult CUDAAPI hook_cuStreamDestroy(CUstream stream)
+{
+  (void)gp_library_engine(); /* binds */
+  return destroy(GP_REAL(cuStreamDestroy), stream);
 }
 
 CUresult CUDAAPI hook_cuStreamDestroy_v2(CUstream stream)
 {
-  gp_engine_t *engine = gp_library_engine();
-  gp_capture_t *capture = engine ? gp_capture_take(engine, stream, false) : NULL;
-  CUresult result = GP_REAL_CALL(cuStreamDestroy_v2, stream);
-  return ended(engine, capture, result, result == CUDA_SUCCESS);
+  (void)gp_library_engine();
+  return destroy(GP_REAL(cuStreamDestroy_v2), stream);
 }

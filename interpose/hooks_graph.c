@@ -13,6 +13,7 @@
 #include "interpose/library.h"
 #include "interpose/passthrough.h"
 #include "interpose/real.h"
+#include "interpose/work.h"
 #include "pool/address_map.h"
 
 /*
@@ -175,6 +176,8 @@ static CUresult launch(launch_call_t arguments)
   need_t *need = take_need(arguments.exec);
   bool counted;
 
+  gp_work_note(arguments.stream,
+      arguments.function == GP_FN_cuGraphLaunch_ptsz || arguments.function == GP_FN_cuGraphUpload_ptsz);
   if (!need)
     return call_launch(&arguments);
   CUresult result = gp_passthrough_alloc(&(gp_passthrough_call_t){.call = call_launch,

@@ -70,7 +70,7 @@ CUresult CUDAAPI hook_cuCtxSynchronize(void)
 
   if (!context)
     return GP_REAL_CALL(cuCtxSynchronize);
-  uint64_t token = gp_engine_sync_begin(engine);
+  uint64_t token = gp_engine_sync_begin(engine, context);
   CUresult result = GP_REAL_CALL(cuCtxSynchronize);
   if (result == CUDA_SUCCESS)
     gp_engine_sync_end(engine, context, token);
@@ -85,7 +85,7 @@ CUresult CUDAAPI hook_cuCtxSynchronize_v2(CUcontext handle)
 
   if (!context)
     return GP_REAL_CALL(cuCtxSynchronize_v2, handle);
-  uint64_t token = gp_engine_sync_begin(engine);
+  uint64_t token = gp_engine_sync_begin(engine, context);
   CUresult result = GP_REAL_CALL(cuCtxSynchronize_v2, handle);
   if (result == CUDA_SUCCESS)
     gp_engine_sync_end(engine, context, token);

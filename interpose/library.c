@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "interpose/driver_cuda.h"
@@ -145,6 +146,19 @@ static __attribute__((noinline)) gp_engine_t *engine_slowly(void)
   pthread_mutex_unlock(&start_lock);
   starting = false;
   return atomic_load(&state) == LIBRARY_ACTIVE ? the_engine : NULL;
+}
+
+bool gp_library_wants_work(void)
+{
+  static _Atomic signed char wants; /* 0: not looked yet, 1: yes, -1: no */
+  signed char known = atomic_load_explicit(&wants, memory_order_relaxed);
+
+  if (known == 0) {
+    const char *reuse = secure_getenv(gp_option_table[GP_OPTION_reuse].variable);
+    known = reuse && strcasecmp(reuse, "epoch") == 0 ? 1 : -1;
+    atomic_store_explicit(&wants, known, memory_order_relaxed);
+  }
+  return known > 0;
 }
 
 gp_engine_t *gp_library_engine(void)

@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#include <stdbool.h>
+
 #include "pool/engine.h"
 
 /*
@@ -17,5 +19,11 @@ gp_engine_t *gp_library_engine(void);
 
 /* From now on every call is forwarded; memory already handed out stays ours to free. Say why before. */
 void gp_library_stand_aside(void);
+
+/*
+ * Whether the reuse mode that is asked for has to know all work (GPUPOOL_REUSE=epoch). Does not start the library, so
+ * that a look-up may ask.
+ */
+bool gp_library_wants_work(void);
 
 #endif

@@ -8,11 +8,17 @@
 #include "interpose/hooks.h"
 #include "interpose/library.h"
 #include "interpose/real.h"
+#include "interpose/work.h"
 #include "pool/util/log.h"
 
 #define HOOK(symbol, base, since, per_thread, parameters, arguments)                                         \
   extern const char gp_export_##symbol[] __attribute__((visibility("hidden"))); /* exports.c */
 #include "interpose/functions.def"
+#if GP_HAS_WORK_STUBS
+#define WORK(symbol, base, since, per_thread, where)                                                         \
+  extern const char gp_export_##symbol[] __attribute__((visibility("hidden")));
+#include "interpose/work.def"
+#endif
 
 typedef struct gp_hook {
   const char *symbol; /* as exported */
@@ -23,16 +29,34 @@ typedef struct gp_hook {
   const char *export; /* where our own export of the symbol is */
 } gp_hook_t;
 
-static const gp_hook_t hooks[GP_HOOK_COUNT] = {
+#if GP_HAS_WORK_STUBS
+#define REPLACED GP_REPLACED_COUNT
+#else
+#define REPLACED GP_HOOK_COUNT
+#endif
+
+static const gp_hook_t hooks[REPLACED] = {
 #define HOOK(symbol, base, since, per_thread, parameters, arguments)                                         \
   [GP_FN_##symbol] = {                                                                                      \
       #symbol, #base, since, per_thread, (void *)hook_##symbol, gp_export_##symbol},
 #include "interpose/functions.def"
+#if GP_HAS_WORK_STUBS
+#define WORK(symbol, base, since, per_thread, where)                                                         \
+  [GP_FN_##symbol] = {                                                                                      \
+      #symbol, #base, since, per_thread, (void *)(uintptr_t)gp_work_##symbol, gp_export_##symbol},
+#include "interpose/work.def"
+#endif
 };
+
+/* The stubs are handed out only where a reuse mode needs them: a launch pays for nothing else. */
+static int in_force(void)
+{
+  return gp_library_wants_work() ? REPLACED : GP_HOOK_COUNT;
+}
 
 bool gp_lookup_is_own(const void *function)
 {
-  for (int i = 0; i < GP_HOOK_COUNT; i++)
+  for (int i = 0; i < REPLACED; i++)
     if (hooks[i].hook == function || hooks[i].export == function)
       return true;
   return false;
@@ -46,7 +70,7 @@ GP_BEFORE_SANITIZERS static bool is_driver_name(const char *name)
 
 static const gp_hook_t *find_symbol(const char *name)
 {
-  for (int i = 0; i < GP_HOOK_COUNT; i++)
+  for (int i = 0; i < in_force(); i++)
     if (strcmp(hooks[i].symbol, name) == 0)
       return &hooks[i];
   return NULL;
@@ -114,7 +138,7 @@ static const gp_hook_t *find_variant(const char *base, int version, bool per_thr
   const gp_hook_t *best = NULL;
   bool best_exact = false;
 
-  for (int i = 0; i < GP_HOOK_COUNT; i++) {
+  for (int i = 0; i < in_force(); i++) {
     if (strcmp(hooks[i].base, base) != 0 || hooks[i].since > version || (hooks[i].per_thread && !per_thread))
       continue;
     bool exact = (hooks[i].per_thread != 0) == per_thread;
@@ -128,7 +152,7 @@ static const gp_hook_t *find_variant(const char *base, int version, bool per_thr
 
 static bool has_base(const char *base)
 {
-  for (int i = 0; i < GP_HOOK_COUNT; i++)
+  for (int i = 0; i < in_force(); i++)
     if (strcmp(hooks[i].base, base) == 0)
       return true;
   return false;
@@ -153,10 +177,10 @@ void *gp_lookup_substitute(const char *symbol, int version, uint64_t flags, void
    * The pointer that the driver returned says exactly which variant it is, under whatever name it was asked for: since
    * 12.0 cuGraphInstantiate stands for cuGraphInstantiateWithFlags.
    */
-  for (int i = 0; i < GP_HOOK_COUNT; i++)
+  for (int i = 0; i < in_force(); i++)
     if (gp_real_get((gp_function_t)i) == function && strcmp(hooks[i].base, symbol) == 0)
       return hooks[i].hook;
-  for (int i = 0; i < GP_HOOK_COUNT; i++)
+  for (int i = 0; i < in_force(); i++)
     if (gp_real_get((gp_function_t)i) == function)
       return hooks[i].hook;
   /* Known to the driver under another export: a variant that we leave alone on purpose (CUDA 2's 32-bit ABI). */

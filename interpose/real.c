@@ -13,6 +13,8 @@ static const char *const function_names[GP_FUNCTION_COUNT] = {
 #define HOOK(symbol, base, since, per_thread, parameters, arguments) [GP_FN_##symbol] = #symbol,
 #define CALL(symbol, parameters)                                     [GP_FN_##symbol] = #symbol,
 #include "interpose/functions.def"
+#define WORK(symbol, base, since, per_thread, where) [GP_FN_##symbol] = #symbol,
+#include "interpose/work.def"
 };
 
 static atomic_bool bound;

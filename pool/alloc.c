@@ -112,6 +112,11 @@ static bool serve_after_reclaim(gp_request_t *request)
 
   if (deferred == 0)
     return false;
+  if (gp_engine_uses_streams(engine)) { /* a stream without work holds nothing back: this asks no driver */
+    gp_reuse_advance(engine);
+    if (serve_from_cache(request, &surplus))
+      return true;
+  }
   if (deferred > allowance / 2 || same_size > POLL_BLOCKS) {
     gp_reuse_poll(engine);
     if (serve_from_cache(request, &surplus))

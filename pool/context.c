@@ -30,6 +30,7 @@ void gp_context_init(gp_context_t *context, const gp_driver_context_t *driver_co
   gp_list_init(&context->blocks);
   gp_list_init(&context->deferred);
   gp_list_init(&context->device_link);
+  gp_list_init(&context->streams);
   gp_bins_init(&context->bins);
   atomic_flag_clear(&context->fence.busy);
   atomic_init(&context->completed, 0); /* work that it submitted before we met it may be pending */
@@ -53,7 +54,9 @@ static void note_device(gp_engine_t *engine, gp_device_t *device)
       atomic_fetch_or(&engine->device_mask, bit) & bit)
     return;
   gp_lock_take(&device->lock);
-  gp_detail_t mode = engine->strict ? GP_DETAIL_MODE_STRICT : GP_DETAIL_MODE_CONTEXT;
+  gp_detail_t mode = engine->strict                   ? GP_DETAIL_MODE_STRICT
+                     : gp_engine_uses_streams(engine) ? GP_DETAIL_MODE_EPOCH
+                                                      : GP_DETAIL_MODE_CONTEXT;
   gp_event_device(engine, device->ordinal, GP_ACTION_MODE,
       atomic_load(&engine->dead) ? GP_DETAIL_MODE_DEAD : mode, 0, gp_now(engine));
   gp_lock_release(&device->lock);
@@ -94,6 +97,7 @@ gp_context_t *gp_engine_context(gp_engine_t *engine, const gp_driver_context_t *
     made->next_any = engine->all_contexts;
     engine->all_contexts = made;
     gp_list_push_back(&engine->contexts, &made->live_link);
+    gp_streams_add_context(engine, made);
     gp_lock_take(&made->device->lock);
     gp_list_push_back(&made->device->contexts, &made->device_link);
     gp_lock_release(&made->device->lock);
@@ -152,6 +156,7 @@ void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
   bool already = atomic_exchange(&context->lost, true);
   if (!already) {
     gp_list_remove(&context->live_link);
+    gp_streams_drop_context(engine, context);
     gp_suspend_context_lost(engine, context);
   }
   gp_lock_release(&engine->contexts_lock);

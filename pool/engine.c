@@ -20,6 +20,7 @@ static void configure(gp_engine_t *engine, const gp_options_t *options)
   engine->type = gp_pool_type(options);
   gp_type_config_init(&engine->type_config, options);
   engine->strict = gp_option_number(options, GP_OPTION_reuse) == GP_REUSE_STRICT;
+  atomic_init(&engine->uses_streams, gp_option_number(options, GP_OPTION_reuse) == GP_REUSE_EPOCH);
   engine->refuse_all = options->limit_malformed;
   engine->idle_release_ns = idle_seconds ? idle_seconds * UINT64_C(1000000000) : UINT64_MAX;
   engine->max_cached = gp_option_number(options, GP_OPTION_max_cached);
@@ -48,6 +49,7 @@ gp_engine_t *gp_engine_create(const gp_driver_t *driver, const gp_observer_t *ob
   gp_list_init(&engine->contexts);
   gp_address_map_init(&engine->blocks);
   gp_passthroughs_init(engine);
+  gp_stream_table_init(engine);
   for (int i = 0; i < GP_MAX_DEVICES; i++) {
     gp_device_t *device = &engine->devices[i];
     gp_lock_init(&device->lock, GP_RANK_DEVICE);
@@ -67,6 +69,10 @@ void gp_engine_destroy(gp_engine_t *engine)
 {
   if (!engine)
     return;
+  gp_lock_take(&engine->contexts_lock);
+  for (gp_list_t *link = engine->contexts.next; link != &engine->contexts; link = link->next)
+    gp_streams_drop_context(engine, gp_list_entry(link, gp_context_t, live_link));
+  gp_lock_release(&engine->contexts_lock);
   while (engine->all_contexts) {
     gp_context_t *next = engine->all_contexts->next_any;
     gp_bins_fini(&engine->all_contexts->bins);
@@ -78,6 +84,7 @@ void gp_engine_destroy(gp_engine_t *engine)
     gp_lock_fini(&engine->devices[i].lock);
   }
   gp_passthroughs_fini(engine);
+  gp_stream_table_fini(engine);
   gp_address_map_fini(&engine->blocks);
   gp_records_fini(engine);
   gp_lock_fini(&engine->records_lock);

@@ -104,7 +104,7 @@ void gp_engine_taint(gp_engine_t *engine, uint64_t address);
  * A synchronization of the program that covers all work of a context: begin before the driver's call, end after
  * its success, with the token that begin gave. Everything freed before begin becomes reusable at end.
  */
-uint64_t gp_engine_sync_begin(gp_engine_t *engine);
+uint64_t gp_engine_sync_begin(gp_engine_t *engine, gp_context_t *context);
 void gp_engine_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t token);
 
 /*

@@ -80,6 +80,7 @@ void gp_reuse_advance(gp_engine_t *engine)
   uint64_t devices = atomic_load(&engine->device_mask);
 
   gp_lock_take(&engine->contexts_lock);
+  gp_streams_settle(engine);
   uint64_t completed = completed_by_all(engine);
   gp_lock_release(&engine->contexts_lock);
   for (; devices; devices &= devices - 1) {
@@ -154,12 +155,15 @@ static void poll_fence(gp_engine_t *engine, gp_context_t *context)
       return;
     fence->outstanding = false;
     note_context_result(engine, context, code);
-    if (code == 0)
+    if (code == 0) {
+      gp_streams_sync_end(engine, context, fence->tag);
       gp_reuse_complete(context, fence->tag);
+    }
   }
   if (atomic_load(&context->completed) >= atomic_load(&engine->newest_tag) || gp_engine_forwards(engine))
     return;
   fence->tag = gp_reuse_begin(engine); /* before the record: what is freed after it is not covered */
+  gp_streams_sync_begin(engine, context, fence->tag);
   int code = ops->fence_record(engine->driver.self, &context->driver, &fence->handle);
   note_context_result(engine, context, code);
   fence->outstanding = code == 0;
@@ -199,12 +203,15 @@ int gp_reuse_wait(gp_engine_t *engine, gp_context_t *own, bool own_device_only)
   int count = lagging_contexts(engine, own_device_only ? own->device : NULL, lagging, MAX_LAGGING);
   for (int i = 0; i < count && !gp_engine_forwards(engine); i++) {
     uint64_t epoch = gp_reuse_begin(engine);
+    gp_streams_sync_begin(engine, lagging[i], epoch);
     int code = gp_driver_wait(engine, &lagging[i]->driver);
     count_on_device(lagging[i], true);
-    if (code == 0)
+    if (code == 0) {
+      gp_streams_sync_end(engine, lagging[i], epoch);
       gp_reuse_complete(lagging[i], epoch);
-    else
+    } else {
       note_context_result(engine, lagging[i], code);
+    }
     if (code != 0 && lagging[i] == own)
       result = code; /* what another context answers is not the program's business here */
   }
@@ -245,13 +252,16 @@ uint64_t gp_reuse_allowance(const gp_engine_t *engine, const gp_device_t *device
   return share > LEAST_ALLOWANCE ? share : LEAST_ALLOWANCE;
 }
 
-uint64_t gp_engine_sync_begin(gp_engine_t *engine)
+uint64_t gp_engine_sync_begin(gp_engine_t *engine, gp_context_t *context)
 {
-  return gp_reuse_begin(engine);
+  uint64_t epoch = gp_reuse_begin(engine);
+  gp_streams_sync_begin(engine, context, epoch);
+  return epoch;
 }
 
 void gp_engine_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t token)
 {
+  gp_streams_sync_end(engine, context, token);
   gp_reuse_complete(context, token);
   gp_reuse_advance(engine);
 }

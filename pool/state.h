@@ -24,6 +24,7 @@
 #include "pool/observer.h"
 #include "pool/passthrough.h"
 #include "pool/stats.h"
+#include "pool/streams.h"
 #include "pool/type.h"
 #include "pool/util/list.h"
 #include "pool/util/lock.h"
@@ -92,6 +93,8 @@ struct gp_context {
   gp_bins_t bins;
   gp_fence_t fence;
   _Atomic uint64_t completed;
+  gp_list_t streams; /* in reuse mode `epoch`; see streams.c */
+  gp_stream_t *default_stream;
   int suspensions; /* of the engine's, those that end with this context; under contexts_lock, 0 once lost */
   atomic_bool lost;
 };
@@ -146,8 +149,15 @@ struct gp_engine {
   atomic_int own_calls; /* driver calls of the engine's own in flight, see gp_engine_enter */
   atomic_bool dead;     /* a sticky error: everything is forwarded */
 
-  gp_lock_t contexts_lock;
-  gp_list_t contexts; /* live ones */
+  atomic_bool uses_streams; /* reuse mode `epoch`, unless something has escaped its sight */
+
+  gp_lock_t contexts_lock; /* and what streams.c has */
+  gp_list_t contexts;      /* live ones */
+  gp_address_map_t streams; /* created ones, by handle */
+  gp_list_t free_streams;
+  uint64_t last_stream_id;
+  uint64_t default_epoch; /* with default_token, 0: none; see streams.c */
+  uint32_t default_token;
   gp_context_t *all_contexts;
 
   gp_address_map_t blocks;
@@ -177,6 +187,19 @@ bool gp_engine_forwards(const gp_engine_t *engine); /* dead, or suspended */
 
 /* context.c */
 void gp_context_init(gp_context_t *context, const gp_driver_context_t *driver_context, gp_device_t *device);
+
+/*
+ * streams.c. add, drop and settle with contexts_lock held: a context comes, goes; what is known of streams becomes
+ * what contexts have completed. sync_begin and sync_end, without: around a synchronization of a context, whose epoch
+ * has just been begun.
+ */
+void gp_stream_table_init(gp_engine_t *engine);
+void gp_stream_table_fini(gp_engine_t *engine);
+void gp_streams_add_context(gp_engine_t *engine, gp_context_t *context);
+void gp_streams_drop_context(gp_engine_t *engine, gp_context_t *context);
+void gp_streams_settle(gp_engine_t *engine);
+void gp_streams_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t epoch);
+void gp_streams_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t epoch);
 
 /* record.c: block records */
 gp_block_t *gp_record_take(gp_engine_t *engine); /* in no list; NULL: the host is out of memory */

@@ -76,7 +76,7 @@ typedef struct gp_options {
 
 /* Choices by their order in options.def, for code that asks. */
 enum { GP_TYPE_ROUND, GP_TYPE_NAIVE, GP_TYPE_UNPOOLED };
-enum { GP_REUSE_AUTO, GP_REUSE_CONTEXT, GP_REUSE_STRICT };
+enum { GP_REUSE_AUTO, GP_REUSE_EPOCH, GP_REUSE_CONTEXT, GP_REUSE_STRICT };
 enum { GP_TRACE_OFF, GP_TRACE_STATE, GP_TRACE_ALL };
 enum { GP_SNAPSHOT_AT_EXIT = 1 << 0, GP_SNAPSHOT_AT_OOM = 1 << 1 };
 

@@ -126,7 +126,7 @@ static void give(bench_t *bench, uint64_t address)
 
 static void synchronize(bench_t *bench)
 {
-  gp_engine_sync_end(bench->engine, bench->context, gp_engine_sync_begin(bench->engine));
+  gp_engine_sync_end(bench->engine, bench->context, gp_engine_sync_begin(bench->engine, bench->context));
 }
 
 static double seconds(void)

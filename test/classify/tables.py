@@ -8,6 +8,7 @@ SOURCE = os.environ["GP_SOURCE"]
 INCLUDE = os.environ["GP_CUDA_INCLUDE"]
 CLASSES_DEF = os.path.join("interpose", "classes.def")
 FUNCTIONS_DEF = os.path.join("interpose", "functions.def")
+WORK_DEF = os.path.join("interpose", "work.def")
 
 Kind = collections.namedtuple("Kind", "name modes")
 Class = collections.namedtuple("Class", "symbol since kind")
@@ -51,6 +52,15 @@ def hooks():
     form = r"(\w+), (\w+), (\d+), ([01]), \((.*)\), \([^()]*\)"
     return [Function(symbol, base, int(since), per_thread == "1", parameters)
             for symbol, base, since, per_thread, parameters in entries(FUNCTIONS_DEF, "HOOK", form)]
+
+
+Work = collections.namedtuple("Work", "symbol base since per_thread where")
+
+
+def works():
+    """[Work], the stubs of work.def"""
+    return [Work(symbol, base, int(since), per_thread == "1", where) for symbol, base, since, per_thread, where
+            in entries(WORK_DEF, "WORK", r"(\w+), (\w+), (\d+), ([01]), (\w+)")]
 
 
 def calls():

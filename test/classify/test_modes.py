@@ -3,19 +3,35 @@
 import collections
 import unittest
 
-from tables import CLASSES_DEF, FUNCTIONS_DEF, classes, hooks, kinds, parts
+from tables import CLASSES_DEF, FUNCTIONS_DEF, classes, hooks, kinds, parts, works
 
 # Reuse modes of GPUPOOL_REUSE -> the words of classes.def that ask for hooks in it.
 MODES = {
     "strict": {"EVERY"},
     "context": {"EVERY", "CONTEXT"},
+    "epoch": {"EVERY", "STREAM"},
 }
 WORDS = {"EVERY", "CONTEXT", "STREAM", "SINGLE", "NONE"}
 
 # Asked for by its class, and not hooked yet: why that may wait. An entry that is hooked meanwhile has to go.
 IPC = ("may enable peer access for the current context; that one is known already, unless it became current by a way "
        "that no hook sees (doc/design.md)")
+WAITS = ("what a stream waits for is no work, and completes nothing: its facts come from elsewhere. To know the order "
+         "between streams is for a mode that uses it")
+EVENTS = "an event that was made and not recorded stands for nothing"
+ELAPSED = "both events were waited for or asked before: nothing new"
+OLD = "32-bit addresses: no use for 64-bit programs, and when the copy returns its own work is done"
 LATER = {
+    "cuCtxWaitEvent": WAITS,
+    "cuGreenCtxWaitEvent": WAITS,
+    "cuStreamWaitEvent": WAITS,
+    "cuStreamWaitEvent_ptsz": WAITS,
+    "cuEventCreate": EVENTS,
+    "cuGraphEventRecordNodeGetEvent": EVENTS,
+    "cuEventElapsedTime": ELAPSED,
+    "cuEventElapsedTime_v2": ELAPSED,
+    "cuMemcpyAtoH": OLD,
+    "cuMemcpyDtoH": OLD,
     "cuIpcOpenMemHandle": IPC,
     "cuIpcOpenMemHandle_v2": IPC,
 }
@@ -28,7 +44,7 @@ class Modes(unittest.TestCase):
     def setUpClass(cls):
         cls.kinds = kinds()
         cls.classes = {entry.symbol: entry for entry in classes()}
-        cls.hooks = {hook.symbol: hook for hook in hooks()}
+        cls.hooks = {hook.symbol: hook for hook in hooks() + works()}
 
     def required(self, mode):
         return {symbol: entry.kind for symbol, entry in self.classes.items()

@@ -11,7 +11,7 @@ import sys
 import unittest
 
 from tables import (CLASSES_DEF, FUNCTIONS_DEF, INCLUDE, SOURCE, calls, came_by, classes, cuda_version, hooks, parts,
-                    typedef_versions)
+                    typedef_versions, works)
 
 # Parameters whose type in functions.def is not the header's: symbol, parameter there, type in the header, and why. Only
 # void * (for the address of a type) or an integer of the same size can stand in for it, and that is checked too.
@@ -24,6 +24,12 @@ LOOSE = [
     ("cuGreenCtxDestroy", "void *green", "struct CUgreenCtx_st *", NEWER + "12.4"),
     ("cuGreenCtxStreamCreate", "void *green", "struct CUgreenCtx_st *", NEWER + "12.4"),
     ("cuMemGetHandleForAddressRange", "int type", "CUmemRangeHandleType", NEWER + "11.7; an enumeration"),
+    ("cuGreenCtxRecordEvent", "void *green", "struct CUgreenCtx_st *", NEWER + "12.4"),
+    ("cuGraphAddNode", "void *parameters", "CUgraphNodeParams *", NEWER + "12.2"),
+    ("cuGraphAddNode_v2", "const void *edges", "const CUgraphEdgeData *", NEWER + "12.3"),
+    ("cuGraphAddNode_v2", "void *parameters", "CUgraphNodeParams *", NEWER + "12.2"),
+    ("cuGraphNodeSetParams", "void *parameters", "CUgraphNodeParams *", NEWER + "12.2"),
+    ("cuGraphExecNodeSetParams", "void *parameters", "CUgraphNodeParams *", NEWER + "12.2"),
     ("cuGraphInstantiateWithParams", "void *parameters", "CUDA_GRAPH_INSTANTIATE_PARAMS *", NEWER + "12.0"),
     ("cuGraphInstantiateWithParams_ptsz", "void *parameters", "CUDA_GRAPH_INSTANTIATE_PARAMS *", NEWER + "12.0"),
     ("cuLibraryLoadData", "void **library", "CUlibrary *", NEWER + "12.0"),
@@ -76,7 +82,7 @@ class Prototypes(unittest.TestCase):
     def test_reading(self):
         """That what is compared is all there is."""
         text = '#include "interpose/real.h"\n_Static_assert(GP_HOOK_COUNT == %d && GP_FUNCTION_COUNT == %d, "%s");\n'
-        counts = (len(self.hooks), len(self.functions), "this test reads other lines of the table than the compiler")
+        counts = (len(self.hooks), len(self.functions) + len(works()), "this test reads other lines of the table than the compiler")
         self.assert_compiles(text % counts, FUNCTIONS_DEF)
         self.assertGreater(len(self.declared), 400, "declarations found in cuda.h")
 

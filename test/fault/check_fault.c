@@ -69,7 +69,7 @@ static void run_scenario(gp_engine_t *engine)
       blocks[i] = 0;
     }
     if (contexts[0] && round == 1) {
-      uint64_t token = gp_engine_sync_begin(engine);
+      uint64_t token = gp_engine_sync_begin(engine, contexts[0]);
       fake_complete(&driver, 0);
       gp_engine_sync_end(engine, contexts[0], token);
     }
@@ -100,7 +100,7 @@ static void run_scenario(gp_engine_t *engine)
   for (int i = 0; i < 2; i++) {
     if (!contexts[i])
       continue;
-    uint64_t token = gp_engine_sync_begin(engine);
+    uint64_t token = gp_engine_sync_begin(engine, contexts[i]);
     fake_complete(&driver, i);
     gp_engine_sync_end(engine, contexts[i], token);
   }

@@ -4,6 +4,7 @@
 import glob
 import json
 import os
+import select
 import subprocess
 import sys
 import tempfile
@@ -221,6 +222,7 @@ class Execute(unittest.TestCase):
             done = execute.execute(["sh", "-c", "echo begun; sleep 600 3>%s & wait" % path], folder, 1)
             self.assertTrue(done.timed_out)
             self.assertEqual(done.out, "begun\n")
+            select.select([reader], [], [], 60)  # the kernel may be a while about it
             self.assertEqual(os.read(reader, 1), b"")  # nobody has it open for writing any more
             os.close(reader)
 

@@ -23,6 +23,9 @@ class Inert(PreloadCase):
     def test_exports_the_hooks_and_dlsym_only(self):
         with open(os.path.join(SOURCE, "interpose", "functions.def")) as file:
             hooks = set(re.findall(r"^HOOK\((\w+),", file.read(), re.M))
+        if os.uname().machine == "x86_64":
+            with open(os.path.join(SOURCE, "interpose", "work.def")) as file:
+                hooks |= set(re.findall(r"^WORK\((\w+),", file.read(), re.M))
         exported = {line.split()[-1] for line in tool("nm", "-D", "--defined-only", LIBRARY).splitlines()}
         self.assertEqual({name for name in exported if not name.startswith(("__asan", "__tsan", "__odr"))},
                          hooks | {"dlsym"})

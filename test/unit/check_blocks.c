@@ -290,7 +290,7 @@ START_TEST(test_contexts_of_one_device_do_not_share_blocks)
   uint64_t block = allocate(1000);
   free_code(block);
   synchronize();
-  gp_engine_sync_end(engine, second, gp_engine_sync_begin(engine));
+  gp_engine_sync_end(engine, second, gp_engine_sync_begin(engine, second));
   ck_assert_int_eq(gp_engine_alloc(engine, second, 1000, &address), 0);
   ck_assert_uint_ne(address, block);
   ck_assert_uint_eq(allocate(1000), block);

@@ -1,0 +1,122 @@
+/*
+ * Streams, for reuse mode `epoch`: which there are, and what the program learns of their completion. In other modes the
+ * hooks only hand on.
+ *
+ * A copy from the device to the host that is not asynchronous returns when it is complete (CUDA Driver API, "API
+ * synchronization behavior"), and its stream with it, up to there. Other copies and memsets promise less.
+ */
+#include "interpose/current.h"
+#include "interpose/hooks.h"
+#include "interpose/library.h"
+#include "interpose/real.h"
+#include "interpose/work.h"
+
+static CUresult created(CUresult result, const CUstream *stream)
+{
+  gp_engine_t *engine = gp_library_engine();
+
+  if (result != CUDA_SUCCESS || !engine || !gp_engine_uses_streams(engine))
+    return result;
+  gp_context_t *context = gp_current_context(engine);
+  if (context)
+    gp_stream_created(engine, context, (uint64_t)(uintptr_t)*stream);
+  else
+    gp_streams_escape(engine, "a stream was made in a context that cannot be followed");
+  return result;
+}
+
+CUresult CUDAAPI hook_cuStreamCreate(CUstream *stream, unsigned flags)
+{
+  (void)gp_library_engine(); /* binds */
+  return created(GP_REAL_CALL(cuStreamCreate, stream, flags), stream);
+}
+
+CUresult CUDAAPI hook_cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
+{
+  (void)gp_library_engine();
+  return created(GP_REAL_CALL(cuStreamCreateWithPriority, stream, flags, priority), stream);
+}
+
+/* What a call will have told of a stream if it succeeds. */
+typedef struct fact {
+  gp_engine_t *engine; /* NULL: nothing */
+  gp_stream_fact_t of_stream;
+} fact_t;
+
+static fact_t begin(CUstream stream, bool per_thread)
+{
+  fact_t fact = {.engine = gp_library_engine()};
+
+  if (fact.engine && !gp_engine_uses_streams(fact.engine))
+    fact.engine = NULL;
+  if (fact.engine)
+    fact.of_stream = gp_stream_fact_begin(fact.engine, gp_work_stream(fact.engine, stream, per_thread));
+  return fact;
+}
+
+static CUresult end(const fact_t *fact, CUresult result)
+{
+  if (fact->engine && result == CUDA_SUCCESS)
+    gp_stream_fact_end(fact->engine, &fact->of_stream);
+  else if (fact->engine && result != CUDA_ERROR_NOT_READY)
+    gp_engine_note_result(fact->engine, (int)result);
+  return result;
+}
+
+CUresult CUDAAPI hook_cuStreamSynchronize(CUstream stream)
+{
+  fact_t fact = begin(stream, false);
+  return end(&fact, GP_REAL_CALL(cuStreamSynchronize, stream));
+}
+
+CUresult CUDAAPI hook_cuStreamSynchronize_ptsz(CUstream stream)
+{
+  fact_t fact = begin(stream, true);
+  return end(&fact, GP_REAL_CALL(cuStreamSynchronize_ptsz, stream));
+}
+
+CUresult CUDAAPI hook_cuStreamQuery(CUstream stream)
+{
+  fact_t fact = begin(stream, false);
+  return end(&fact, GP_REAL_CALL(cuStreamQuery, stream));
+}
+
+CUresult CUDAAPI hook_cuStreamQuery_ptsz(CUstream stream)
+{
+  fact_t fact = begin(stream, true);
+  return end(&fact, GP_REAL_CALL(cuStreamQuery_ptsz, stream));
+}
+
+/* A copy of nothing says nothing. */
+static fact_t begin_copy(size_t bytes, bool per_thread)
+{
+  return bytes > 0 ? begin(NULL, per_thread) : (fact_t){.engine = NULL};
+}
+
+CUresult CUDAAPI hook_cuMemcpyDtoH_v2(void *host, CUdeviceptr pointer, size_t bytes)
+{
+  (void)gp_library_engine();
+  fact_t fact = begin_copy(bytes, false);
+  return end(&fact, GP_REAL_CALL(cuMemcpyDtoH_v2, host, pointer, bytes));
+}
+
+CUresult CUDAAPI hook_cuMemcpyDtoH_v2_ptds(void *host, CUdeviceptr pointer, size_t bytes)
+{
+  (void)gp_library_engine();
+  fact_t fact = begin_copy(bytes, true);
+  return end(&fact, GP_REAL_CALL(cuMemcpyDtoH_v2_ptds, host, pointer, bytes));
+}
+
+CUresult CUDAAPI hook_cuMemcpyAtoH_v2(void *host, CUarray array, size_t offset, size_t bytes)
+{
+  (void)gp_library_engine();
+  fact_t fact = begin_copy(bytes, false);
+  return end(&fact, GP_REAL_CALL(cuMemcpyAtoH_v2, host, array, offset, bytes));
+}
+
+CUresult CUDAAPI hook_cuMemcpyAtoH_v2_ptds(void *host, CUarray array, size_t offset, size_t bytes)
+{
+  (void)gp_library_engine();
+  fact_t fact = begin_copy(bytes, true);
+  return end(&fact, GP_REAL_CALL(cuMemcpyAtoH_v2_ptds, host, array, offset, bytes));
+}

@@ -1,0 +1,30 @@
+/*
+ * Work on its way to the driver, for reuse mode `epoch`: the stubs of work.def and what C hooks do in their place.
+ */
+#ifndef GP_INTERPOSE_WORK_H
+#define GP_INTERPOSE_WORK_H
+
+#include <stdbool.h>
+
+#include "interpose/cuda_abi.h"
+#include "pool/streams.h"
+
+/* The stubs, by address: not to be called from C. Absent on processors that they are not written for. */
+#if defined(__x86_64__)
+#define GP_HAS_WORK_STUBS 1
+#define WORK(symbol, base, since, per_thread, where) extern const char gp_work_##symbol[];
+#include "interpose/work.def"
+#else
+#define GP_HAS_WORK_STUBS 0
+#endif
+
+/*
+ * The record of a stream as the program names it: NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or a handle; per_thread:
+ * NULL means the calling thread's own. NULL if it is not known.
+ */
+gp_stream_t *gp_work_stream(gp_engine_t *engine, CUstream stream, bool per_thread);
+
+/* For hooks in C that submit work: marks the stream, before the driver's call. */
+void gp_work_note(CUstream stream, bool per_thread);
+
+#endif

@@ -1,0 +1,114 @@
+/*
+ * Uses memory in streams and learns of its completion in one way for each run: streams WAY [ROUNDS].
+ * Each round allocates a block for each stream, fills it there, frees it while the work may be pending, allocates
+ * again, fills the new block in another stream and reads it back: what the reader sees is the new owner's, or the
+ * memory was handed out too early.
+ * WAY, what happens at the end of each round: stream (synchronizes each), query (asks each until it is done), event
+ * (waits for an event recorded in each), copy (copies from the device, in the default stream), destroy (makes new
+ * streams, the old ones are destroyed with their work pending), device (synchronizes the device), none.
+ */
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STREAMS 4
+#define BYTES   (1u << 20)
+
+static void must(const char *what, cudaError_t result)
+{
+  if (result == cudaSuccess)
+    return;
+  fprintf(stderr, "streams: %s failed: %s\n", what, cudaGetErrorString(result));
+  exit(1);
+}
+
+static cudaStream_t work[STREAMS];
+static cudaEvent_t events[STREAMS];
+static unsigned char *host;
+static unsigned long wrong;
+
+static void make_streams(void)
+{
+  for (int i = 0; i < STREAMS; i++)
+    must("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&work[i], cudaStreamNonBlocking));
+}
+
+static void finish_round(const char *way)
+{
+  for (int i = 0; i < STREAMS; i++) {
+    if (strcmp(way, "stream") == 0) {
+      must("cudaStreamSynchronize", cudaStreamSynchronize(work[i]));
+    } else if (strcmp(way, "query") == 0) {
+      cudaError_t result;
+      do {
+        result = cudaStreamQuery(work[i]);
+      } while (result == cudaErrorNotReady);
+      must("cudaStreamQuery", result);
+    } else if (strcmp(way, "event") == 0) {
+      must("cudaEventRecord", cudaEventRecord(events[i], work[i]));
+      must("cudaEventSynchronize", cudaEventSynchronize(events[i]));
+    } else if (strcmp(way, "destroy") == 0) {
+      must("cudaStreamDestroy", cudaStreamDestroy(work[i]));
+    }
+  }
+  if (strcmp(way, "destroy") == 0)
+    make_streams();
+  if (strcmp(way, "device") == 0)
+    must("cudaDeviceSynchronize", cudaDeviceSynchronize());
+}
+
+static void one_round(const char *way, int round)
+{
+  void *blocks[STREAMS];
+  unsigned char value = (unsigned char)(round % 250);
+  bool in_default = strcmp(way, "copy") == 0;
+
+  for (int i = 0; i < STREAMS; i++) {
+    must("cudaMalloc", cudaMalloc(&blocks[i], BYTES));
+    must("cudaMemsetAsync", cudaMemsetAsync(blocks[i], value + 1, BYTES, in_default ? NULL : work[i]));
+  }
+  for (int i = 0; i < STREAMS; i++)
+    must("cudaFree", cudaFree(blocks[i]));
+  for (int i = 0; i < STREAMS; i++) {
+    cudaStream_t other = in_default ? NULL : work[(i + 1) % STREAMS];
+    must("cudaMalloc", cudaMalloc(&blocks[i], BYTES));
+    must("cudaMemsetAsync", cudaMemsetAsync(blocks[i], value + 2, BYTES, other));
+    must("cudaMemcpyAsync", cudaMemcpyAsync(host + i * BYTES, blocks[i], BYTES, cudaMemcpyDeviceToHost, other));
+  }
+  if (in_default) {
+    for (int i = 0; i < STREAMS; i++)
+      must("cudaMemcpy", cudaMemcpy(host + i * BYTES, blocks[i], BYTES, cudaMemcpyDeviceToHost));
+  }
+  bool is_read = in_default;
+  if (strcmp(way, "destroy") != 0 && strcmp(way, "none") != 0) {
+    finish_round(way);
+    is_read = true;
+  }
+  for (int i = 0; i < STREAMS && is_read; i++)
+    for (unsigned k = 0; k < BYTES; k += 4099)
+      wrong += host[i * BYTES + k] != value + 2;
+  for (int i = 0; i < STREAMS; i++)
+    must("cudaFree", cudaFree(blocks[i]));
+  if (!is_read)
+    finish_round(way);
+}
+
+int main(int argc, char **argv)
+{
+  const char *way = argc > 1 ? argv[1] : "stream";
+  int rounds = argc > 2 ? atoi(argv[2]) : 50;
+  cudaStream_t idle;
+
+  must("cudaStreamCreate", cudaStreamCreate(&idle)); /* as a library keeps one */
+  must("cudaMallocHost", cudaMallocHost((void **)&host, STREAMS * BYTES));
+  make_streams();
+  for (int i = 0; i < STREAMS; i++)
+    must("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&events[i], cudaEventDisableTiming));
+  for (int round = 0; round < rounds; round++)
+    one_round(way, round);
+  must("cudaDeviceSynchronize", cudaDeviceSynchronize());
+  printf("streams: %s, %d rounds, wrong=%lu\n", way, rounds, wrong);
+  return wrong > 0;
+}
