@@ -194,10 +194,21 @@ void gp_engine_stats(gp_engine_t *engine, int device, gp_stats_t *ret_stats);
 uint64_t gp_engine_limit(gp_engine_t *engine, int device); /* bytes; 0: none */
 
 /*
- * Copies the views of a device's blocks, in no particular order, all of one moment.
- * Returns how many there are; if that is more than capacity, only capacity were written: come again with more room.
+ * What is to happen in the moment that a copy is of: every event of the device before it has been told to the observer,
+ * and none after. Runs with the device's lock held: it may take no lock and call nothing of the engine.
  */
-size_t gp_engine_blocks(gp_engine_t *engine, int device, gp_block_view_t *array, size_t capacity);
+typedef struct gp_moment {
+  void (*fn)(void *arg, int device);
+  void *arg;
+} gp_moment_t;
+
+/*
+ * Copies the views of a device's blocks, in no particular order, and its statistics, all of one moment. Both ret_stats
+ * and moment may be NULL. Returns how many blocks there are; if that is more than capacity, only capacity were written:
+ * come again with more room.
+ */
+size_t gp_engine_blocks(gp_engine_t *engine, int device, gp_block_view_t *array, size_t capacity,
+    gp_stats_t *ret_stats, const gp_moment_t *moment);
 
 /* Recomputes every sum and checks every invariant; prints each mismatch. No other call may be running. */
 bool gp_engine_check(gp_engine_t *engine);

@@ -11,6 +11,7 @@ void gp_release_start(gp_engine_t *engine, gp_block_t *block)
   if (block->state == GP_STATE_IDLE)
     gp_block_leave_idle(block);
   gp_address_map_remove_value(&engine->blocks, block->address, block);
+  block->released_from = block->state;
   block->state = GP_STATE_RELEASING;
   block->release.address = block->address;
   gp_release_announce(block->context->device, &block->release);

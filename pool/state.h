@@ -41,7 +41,7 @@ typedef enum gp_state {
 } gp_state_t;
 
 /*
- * Invariants, under the device's lock: refs > 0 exactly in states LIVE and HELD; the map leads from address to the
+ * Invariants, under the device's lock: refs > 0 exactly in states LIVE and HELD, also on the way from there to the driver; the map leads from address to the
  * block in every state but RELEASING; tag is meaningful in state DEFERRED only. address and context are also read
  * without the lock, by a free that raced with the end of the block, and are stored atomically for that reason.
  * Records are recycled, never returned to the host before the engine ends.
@@ -62,6 +62,7 @@ struct gp_block {
   gp_block_t *bin_previous;
   uint32_t refs;
   gp_state_t state;
+  gp_state_t released_from; /* RELEASING: what it was, and is again if the driver refuses */
   bool tainted; /* exported: to the driver on free */
   bool exact;   /* not of a size that the type makes: to the driver on free */
 };

@@ -41,21 +41,26 @@ static gp_block_state_t view_state(gp_state_t state)
   }
 }
 
-size_t gp_engine_blocks(gp_engine_t *engine, int ordinal, gp_block_view_t *array, size_t capacity)
+size_t gp_engine_blocks(gp_engine_t *engine, int ordinal, gp_block_view_t *array, size_t capacity,
+    gp_stats_t *ret_stats, const gp_moment_t *moment)
 {
   gp_device_t *device = &engine->devices[ordinal];
   size_t count = 0;
 
   gp_lock_take(&device->lock);
+  if (moment)
+    moment->fn(moment->arg, ordinal);
+  if (ret_stats)
+    *ret_stats = device->stats;
   for (gp_list_t *c = device->contexts.next; c != &device->contexts; c = c->next) {
     gp_context_t *context = gp_list_entry(c, gp_context_t, device_link);
     for (gp_list_t *b = context->blocks.next; b != &context->blocks; b = b->next) {
       const gp_block_t *block = gp_list_entry(b, gp_block_t, all);
-      if (block->state == GP_STATE_RELEASING)
-        continue; /* the driver may have given the address to another block already */
+      /* Nobody was given the address anew before the record of its release (gp_release_await): until then it is ours. */
+      gp_state_t state = block->state == GP_STATE_RELEASING ? block->released_from : block->state;
       if (count < capacity)
         array[count] = (gp_block_view_t){block->address, block->size, block->requested, block->incarnation,
-            block->time_ns, context->driver.id, block->refs, view_state(block->state), block->tainted};
+            block->time_ns, context->driver.id, block->refs, view_state(state), block->tainted};
       count++;
     }
   }

@@ -87,8 +87,8 @@ static inline uint64_t gp_recorder_now_ns(const gp_recorder_t *recorder)
 }
 
 /*
- * A time such that the events of a device up to it are complete once the caller has held the device's lock,
- * and all that is recorded after that is newer.
+ * A time such that all events of a device up to it are recorded, and what is recorded later is newer. The device's lock
+ * is held.
  */
 uint64_t gp_recorder_fence_ns(gp_recorder_t *recorder, int device);
 

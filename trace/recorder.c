@@ -66,7 +66,7 @@ uint64_t gp_recorder_fence_ns(gp_recorder_t *recorder, int device)
   uint64_t last_ns = atomic_load_explicit(&clock->last_ns, memory_order_relaxed);
   if (now_ns < last_ns)
     now_ns = last_ns;
-  /* Relaxed: who records after us has taken the lock that the caller takes next. */
+  /* Relaxed: who records after us takes the lock that is held here. */
   atomic_store_explicit(&clock->floor_ns, now_ns, memory_order_relaxed);
   return now_ns;
 }

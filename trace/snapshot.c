@@ -59,13 +59,20 @@ static void shelter_leave(shelter_t *shelter)
   errno = shelter->saved_errno;
 }
 
+/* The moment of the copy of a device's blocks: where its events have to end. */
+static void note_fence(void *self, int device)
+{
+  gp_recorder_t *recorder = self;
+  recorder->views[device].until_ns = gp_recorder_fence_ns(recorder, device);
+}
+
 static bool views_take(gp_recorder_t *recorder, gp_engine_t *engine, uint64_t devices)
 {
+  const gp_moment_t moment = {note_fence, recorder};
   bool complete = true;
   for (int device = 0; device < GP_MAX_DEVICES; device++) {
     if (devices >> device & 1)
-      complete &= gp_device_view_take(
-          engine, device, gp_recorder_fence_ns(recorder, device), &recorder->views[device]);
+      complete &= gp_device_view_take(engine, device, &moment, &recorder->views[device]);
   }
   return complete;
 }
@@ -192,7 +199,7 @@ static int write_snapshot(gp_recorder_t *recorder, const char *reason, const gp_
     error = ENOMEM;
     goto fini_views;
   }
-  /* After the views: their locks were the moment at which every earlier event was in its chunk. */
+  /* After the views, in whose moments every earlier event was in its chunk. */
   if (!history_take(recorder, devices, &history)) {
     gp_log(GP_LOG_ERROR, "cannot write the snapshot %s: out of host memory", recorder->path);
     error = ENOMEM;

@@ -5,20 +5,27 @@
 
 #include "trace/pages.h"
 
-typedef size_t (*read_fn)(gp_engine_t *engine, int device, void *array, size_t capacity);
+typedef struct reading {
+  gp_engine_t *engine;
+  int device;
+  gp_stats_t *stats;
+  const gp_moment_t *moment;
+} reading_t;
 
-static size_t read_blocks(gp_engine_t *engine, int device, void *array, size_t capacity)
+typedef size_t (*read_fn)(const reading_t *reading, void *array, size_t capacity);
+
+static size_t read_blocks(const reading_t *reading, void *array, size_t capacity)
 {
-  return gp_engine_blocks(engine, device, array, capacity);
+  return gp_engine_blocks(reading->engine, reading->device, array, capacity, reading->stats, reading->moment);
 }
 
-static size_t read_passthroughs(gp_engine_t *engine, int device, void *array, size_t capacity)
+static size_t read_passthroughs(const reading_t *reading, void *array, size_t capacity)
 {
-  return gp_engine_passthroughs(engine, device, array, capacity);
+  return gp_engine_passthroughs(reading->engine, reading->device, array, capacity);
 }
 
-static bool take_array(gp_engine_t *engine, int device, read_fn read, size_t item_bytes, size_t guess,
-    gp_view_array_t *ret_array)
+static bool take_array(
+    const reading_t *reading, read_fn read, size_t item_bytes, size_t guess, gp_view_array_t *ret_array)
 {
   size_t capacity = guess + guess / 4 + 64;
   for (;;) {
@@ -26,7 +33,7 @@ static bool take_array(gp_engine_t *engine, int device, read_fn read, size_t ite
     char *pages = gp_pages_map(bytes, false);
     if (!pages)
       return false;
-    size_t count = read(engine, device, pages, capacity);
+    size_t count = read(reading, pages, capacity);
     if (count <= capacity) {
       ret_array->items = pages;
       ret_array->by_address = (gp_sort_key_t *)(void *)(pages + capacity * item_bytes);
@@ -41,19 +48,18 @@ static bool take_array(gp_engine_t *engine, int device, read_fn read, size_t ite
   }
 }
 
-bool gp_device_view_take(gp_engine_t *engine, int device, uint64_t until_ns, gp_device_view_t *ret_view)
+bool gp_device_view_take(gp_engine_t *engine, int device, const gp_moment_t *moment, gp_device_view_t *ret_view)
 {
   gp_device_view_t *view = ret_view;
+  const reading_t reading = {engine, device, &view->stats, moment};
   memset(view, 0, sizeof(*view));
-  view->until_ns = until_ns;
-  gp_engine_stats(engine, device, &view->stats);
+  gp_engine_stats(engine, device, &view->stats); /* how many blocks to expect */
   view->limit = gp_engine_limit(engine, device);
   view->has_use = gp_engine_device_use(engine, device, &view->use);
   static_assert(
       sizeof(gp_block_view_t) % 8 == 0 && sizeof(gp_passthrough_t) % 8 == 0, "keys follow, aligned");
-  if (!take_array(
-          engine, device, read_blocks, sizeof(gp_block_view_t), view->stats.segment.current, &view->blocks) ||
-      !take_array(engine, device, read_passthroughs, sizeof(gp_passthrough_t), 64, &view->passthroughs))
+  if (!take_array(&reading, read_blocks, sizeof(gp_block_view_t), view->stats.segment.current, &view->blocks) ||
+      !take_array(&reading, read_passthroughs, sizeof(gp_passthrough_t), 64, &view->passthroughs))
     return false;
 
   const gp_block_view_t *blocks = view->blocks.items;

@@ -93,8 +93,7 @@ static void *work(void *arg)
     } else {
       gp_block_view_t views[32];
       gp_stats_t stats;
-      (void)gp_engine_blocks(engine, 0, views, 32);
-      gp_engine_stats(engine, 0, &stats);
+      (void)gp_engine_blocks(engine, 0, views, 32, &stats, NULL);
     }
   }
   return NULL;

@@ -38,14 +38,13 @@ class Life(PreloadCase):
             self.expect_clean(run)
         return plain, run
 
-    def exit_snapshots(self, run, complete=True):
-        """By process, oldest first. Not complete: other threads went on while it was written."""
+    def exit_snapshots(self, run):
+        """By process, oldest first."""
         found = []
         for path in run.snapshot_paths("exit"):
             with open(path) as file:
                 snapshot = json.load(file)
-            if complete:
-                self.expect_valid(snapshot)
+            self.expect_valid(snapshot)
             self.assertEqual(int(os.path.basename(path).split(".")[1]), snapshot["process"]["pid"])
             found.append(snapshot)
         return sorted(found, key=lambda snapshot: snapshot["process"]["start_time_us"])
@@ -172,7 +171,7 @@ class Life(PreloadCase):
                           ("abort", None)):
             with self.subTest(way=way):
                 _, run = self.run_both("exits", way)
-                snapshots = self.exit_snapshots(run, complete=way != "thread")
+                snapshots = self.exit_snapshots(run)
                 self.assertEqual(len(snapshots), 0 if way in ("_exit", "abort") else 1)
                 if live is not None:
                     self.assertEqual(stats_of(snapshots[0])["allocation"]["current"], live)

@@ -270,6 +270,30 @@ START_TEST(test_blocks_are_read_until_they_fit)
 }
 END_TEST
 
+static void allocate_meanwhile(void)
+{
+  uint64_t block = 100 + fake_engine.block_count;
+  fake_now_ns += 1000;
+  fake_record(recorder, GP_ACTION_ALLOC, fake_now_ns, block);
+  fake_engine.blocks[fake_engine.block_count++] = (gp_block_view_t){
+      .address = 0x7f0000000000 + (block << 21), .size = 2 << 20, .requested = 1, .block = block, .state = GP_BLOCK_LIVE};
+  fake_engine.stats.cache_misses++;
+}
+
+/* One allocation between the wish for a snapshot and the copy of the blocks, and one just after it. */
+START_TEST(test_events_end_where_the_blocks_were_copied)
+{
+  make_recorder("GPUPOOL_OUTPUT=snap.json", NULL);
+  fake_engine.others = allocate_meanwhile;
+  ck_assert_int_eq(write_snapshot(), 0);
+  const char *text = read_file("snap.json");
+  ck_assert_ptr_nonnull(strstr(text, "\"block\":104")); /* of a segment: the fifth block */
+  ck_assert_ptr_null(strstr(text, "\"block\":105"));
+  ck_assert_ptr_nonnull(strstr(text, "\"block\":[104],")); /* of the events */
+  ck_assert_ptr_nonnull(strstr(text, "\"cache_misses\":2,"));
+}
+END_TEST
+
 START_TEST(test_child_writes_no_file)
 {
   make_recorder("GPUPOOL_OUTPUT=snap.json", NULL);
@@ -452,6 +476,7 @@ int main(void)
   tcase_add_test(tcase, test_failed_files_do_not_count);
   tcase_add_test(tcase, test_snapshot_event_shows_in_the_next_one);
   tcase_add_test(tcase, test_blocks_are_read_until_they_fit);
+  tcase_add_test(tcase, test_events_end_where_the_blocks_were_copied);
   tcase_add_loop_test(tcase, test_child_writes_no_file, 0, 2);
   tcase_add_test(tcase, test_exit_writes_where_memory_was_used);
   tcase_add_test(tcase, test_exit_is_silent_without_engine_or_wish);

@@ -159,12 +159,21 @@ bool gp_engine_device_use(gp_engine_t *engine, int device, gp_device_use_t *ret_
   return fake_engine.use.total > 0;
 }
 
-size_t gp_engine_blocks(gp_engine_t *engine, int device, gp_block_view_t *array, size_t capacity)
+size_t gp_engine_blocks(gp_engine_t *engine, int device, gp_block_view_t *array, size_t capacity,
+    gp_stats_t *ret_stats, const gp_moment_t *moment)
 {
-  size_t copied = fake_engine.block_count < capacity ? fake_engine.block_count : capacity;
+  if (fake_engine.others)
+    fake_engine.others();
+  if (moment)
+    moment->fn(moment->arg, device);
+  size_t count = fake_engine.block_count;
   fake_engine.block_reads++;
-  memcpy(array, fake_engine.blocks, copied * sizeof(*array));
-  return fake_engine.block_count;
+  memcpy(array, fake_engine.blocks, (count < capacity ? count : capacity) * sizeof(*array));
+  if (ret_stats)
+    *ret_stats = fake_engine.stats;
+  if (fake_engine.others)
+    fake_engine.others();
+  return count;
 }
 
 size_t gp_engine_passthroughs(gp_engine_t *engine, int device, gp_passthrough_t *array, size_t capacity)
