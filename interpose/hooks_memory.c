@@ -49,8 +49,10 @@ CUresult CUDAAPI hook_cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
   if (!engine)
     return GP_REAL_CALL(cuMemGetInfo_v2, free_bytes, total_bytes);
   CUresult result = GP_REAL_CALL(cuMemGetInfo_v2, &driver_free, &driver_total);
-  if (result != CUDA_SUCCESS)
+  if (result != CUDA_SUCCESS) {
+    gp_engine_note_result(engine, (int)result);
     return result;
+  }
   uint64_t told_free = driver_free;
   uint64_t told_total = driver_total;
   gp_context_t *context = gp_current_context(engine);
