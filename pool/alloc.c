@@ -211,6 +211,8 @@ static int alloc_forwarded(gp_request_t *request)
     return engine->driver.ops->code_out_of_memory;
   memory.time_ns = gp_now(engine);
   int code = gp_driver_alloc(engine, &request->context->driver, request->requested, &memory.address);
+  if (code == engine->driver.ops->code_out_of_memory && gp_aside_release(engine) > 0)
+    code = gp_driver_alloc(engine, &request->context->driver, request->requested, &memory.address);
   if (code != 0) {
     gp_engine_passthrough_cancel(engine, request->context, request->requested, memory.kind);
     return code;

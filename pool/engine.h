@@ -158,7 +158,10 @@ void gp_engine_translate_info(
 /* A result that the program got from the driver: a sticky one makes the engine forward everything from then on. */
 void gp_engine_note_result(gp_engine_t *engine, int code);
 
-/* The same for another reason: from now on everything is forwarded. Blocks handed out stay the pool's to free. */
+/*
+ * The same for another reason: from now on everything is forwarded. What is idle goes back to the driver at once, what
+ * the device may still use at the program's next free, or when memory runs out; blocks handed out stay the pool's to free.
+ */
 void gp_engine_stand_aside(gp_engine_t *engine);
 
 /* Reading, for snapshots and tests. None calls the driver. */

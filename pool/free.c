@@ -84,6 +84,7 @@ static gp_free_result_t free_block(
 
 gp_free_result_t gp_engine_free(gp_engine_t *engine, uint64_t address, int *ret_code)
 {
+  (void)gp_aside_release(engine);
   return free_block(engine, address, NULL, NULL, ret_code);
 }
 

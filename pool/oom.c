@@ -139,6 +139,10 @@ int gp_oom_climb(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_
   const int out_of_memory = engine->driver.ops->code_out_of_memory;
   int code = out_of_memory;
 
+  if (gp_aside_release(engine) > 0) {
+    count_retry(context->device);
+    code = attempt(arg, by_limit);
+  }
   for (int step = 0; step < STEP_COUNT && code == out_of_memory; step++) {
     if (!take_step(engine, context, (gp_step_t)step, bytes, *by_limit))
       continue;

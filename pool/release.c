@@ -7,9 +7,13 @@
 
 void gp_release_start(gp_engine_t *engine, gp_block_t *block)
 {
-  gp_assert_internal(block->state != GP_STATE_DEFERRED && block->state != GP_STATE_RELEASING);
-  if (block->state == GP_STATE_IDLE)
+  gp_assert_internal(block->state != GP_STATE_RELEASING);
+  if (block->state == GP_STATE_IDLE) {
     gp_block_leave_idle(block);
+  } else if (block->state == GP_STATE_DEFERRED) {
+    gp_list_remove(&block->order);
+    gp_bins_find(&block->context->bins, block->size)->deferred_count--;
+  }
   gp_address_map_remove_value(&engine->blocks, block->address, block);
   block->released_from = block->state;
   block->state = GP_STATE_RELEASING;
@@ -56,13 +60,24 @@ bool gp_release_await_all(gp_device_t *device)
   return any;
 }
 
-/* Puts a block back into the map after the driver refused it; false if even that failed and the block is given up. */
-static bool restore_address(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
+/* The driver has an idle or deferred block back, or its context is gone; with the device's lock held. */
+static void forget_unused(
+    gp_engine_t *engine, gp_block_t *block, gp_detail_t why, uint64_t time_ns, uint64_t duration_ns)
 {
-  if (!atomic_load(&block->context->lost) && gp_address_map_insert(&engine->blocks, block->address, block))
-    return true;
-  gp_block_forget(engine, block, GP_DETAIL_CONTEXT_LOST, now_ns, 0);
-  return false;
+  if (block->released_from == GP_STATE_DEFERRED)
+    gp_block_end_use(engine, block, time_ns);
+  gp_block_forget(engine, block, why, time_ns, duration_ns);
+}
+
+/* The driver refused a block: it is what it was, unless that fails, when it is given up. */
+static void restore(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
+{
+  if (atomic_load(&block->context->lost) || !gp_address_map_insert(&engine->blocks, block->address, block))
+    forget_unused(engine, block, GP_DETAIL_CONTEXT_LOST, now_ns, 0);
+  else if (block->released_from == GP_STATE_DEFERRED)
+    gp_reuse_defer(engine, block);
+  else
+    gp_block_enter_idle(block, now_ns);
 }
 
 int gp_release_held(gp_engine_t *engine, gp_block_t *block)
@@ -111,7 +126,7 @@ int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn,
   return code;
 }
 
-/* Gives a list of blocks (RELEASING, from IDLE) back; returns the bytes that the driver took. */
+/* Gives a list of blocks (RELEASING, from IDLE or DEFERRED) back; returns the bytes that the driver took. */
 static uint64_t release_list(gp_engine_t *engine, gp_device_t *device, gp_list_t *blocks, gp_detail_t reason)
 {
   uint64_t bytes = 0;
@@ -129,9 +144,9 @@ static uint64_t release_list(gp_engine_t *engine, gp_device_t *device, gp_list_t
     if (code == 0) {
       bytes += block->size;
       device->stats.driver_frees++;
-      gp_block_forget(engine, block, reason, start_ns, end_ns - start_ns);
-    } else if (restore_address(engine, block, end_ns)) {
-      gp_block_enter_idle(block, end_ns);
+      forget_unused(engine, block, reason, start_ns, end_ns - start_ns);
+    } else {
+      restore(engine, block, end_ns);
     }
     gp_lock_release(&device->lock);
   }
@@ -186,6 +201,29 @@ uint64_t gp_release_largest(gp_engine_t *engine, gp_device_t *device, uint64_t b
   given = release_list(engine, device, &victims, reason);
   gp_engine_leave(engine);
   return given;
+}
+
+uint64_t gp_release_unused(gp_engine_t *engine, gp_device_t *device, gp_detail_t reason)
+{
+  gp_list_t victims;
+  gp_block_t *block;
+
+  gp_list_init(&victims);
+  gp_lock_take(&device->lock);
+  for (gp_list_t *link = device->contexts.next; link != &device->contexts; link = link->next) {
+    gp_context_t *context = gp_list_entry(link, gp_context_t, device_link);
+    while (!gp_list_is_empty(&context->deferred)) {
+      block = gp_list_entry(context->deferred.next, gp_block_t, order);
+      gp_release_start(engine, block);
+      gp_list_push_back(&victims, &block->order);
+    }
+  }
+  while ((block = largest_idle(device))) {
+    gp_release_start(engine, block);
+    gp_list_push_back(&victims, &block->order);
+  }
+  gp_lock_release(&device->lock);
+  return release_list(engine, device, &victims, reason);
 }
 
 static bool is_expired(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)

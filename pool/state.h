@@ -148,7 +148,8 @@ struct gp_engine {
   _Atomic uint64_t device_mask;
   atomic_int suspensions;
   atomic_int own_calls; /* driver calls of the engine's own in flight, see gp_engine_enter */
-  atomic_bool dead;     /* a sticky error: everything is forwarded */
+  atomic_bool dead;     /* everything is forwarded, for good */
+  atomic_bool aside;    /* dead, but not of an error: what is still ours can go back to the driver */
 
   atomic_bool uses_streams; /* reuse mode `epoch`, unless something has escaped its sight */
 
@@ -185,6 +186,13 @@ bool gp_engine_enter(gp_engine_t *engine);
 void gp_engine_leave(gp_engine_t *engine);
 void gp_suspend_context_lost(gp_engine_t *engine, gp_context_t *context); /* with contexts_lock held */
 bool gp_engine_forwards(const gp_engine_t *engine); /* dead, or suspended */
+
+/*
+ * suspend.c. What was deferred when the engine stood aside goes back to the driver, whose free waits for the device: to
+ * be called, without a lock, where the program makes a call that may wait. Returns the bytes given back; 0, at little
+ * cost, if the engine has not stood aside.
+ */
+uint64_t gp_aside_release(gp_engine_t *engine);
 
 /* context.c */
 void gp_context_init(gp_context_t *context, const gp_driver_context_t *driver_context, gp_device_t *device);
@@ -256,8 +264,9 @@ bool gp_reuse_await(gp_engine_t *engine, gp_context_t *own);
 uint64_t gp_reuse_allowance(const gp_engine_t *engine, const gp_device_t *device);
 
 /*
- * release.c: memory goes back to the driver. start takes a LIVE or IDLE block out of the map and its lists, with the
- * device's lock held; the others are called without a lock and return the bytes given back.
+ * release.c: memory goes back to the driver. start takes a LIVE, DEFERRED or IDLE block out of the map and its lists,
+ * with the device's lock held; the others are called without a lock and return the bytes given back. unused gives all
+ * back that is idle or deferred, and may wait for the device.
  */
 void gp_release_start(gp_engine_t *engine, gp_block_t *block);
 void gp_release_announce(gp_device_t *device, gp_release_t *release); /* these three with the device's lock held */
@@ -268,6 +277,7 @@ int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn,
 int gp_release_held(gp_engine_t *engine, gp_block_t *block); /* the same for one started from HELD */
 bool gp_release_await_all(gp_device_t *device); /* until none is in flight; false: none was */
 uint64_t gp_release_largest(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_detail_t reason);
+uint64_t gp_release_unused(gp_engine_t *engine, gp_device_t *device, gp_detail_t reason);
 uint64_t gp_release_surplus(gp_engine_t *engine, gp_device_t *device, uint64_t now_ns); /* too many, too old */
 bool gp_release_is_due(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns); /* with the lock */
 

@@ -84,7 +84,7 @@ bool gp_engine_forwards(const gp_engine_t *engine)
   return atomic_load(&engine->suspensions) > 0 || atomic_load(&engine->dead);
 }
 
-/* What is cached could neither be used nor given back later: the driver gets it now. */
+/* What is cached cannot be used any more: the driver gets it now. */
 static void give_all_back(gp_engine_t *engine)
 {
   for (uint64_t devices = atomic_load(&engine->device_mask); devices; devices &= devices - 1)
@@ -113,9 +113,31 @@ void gp_engine_note_result(gp_engine_t *engine, int code)
   die(engine); /* without giving back: no call would work */
 }
 
+/*
+ * Called from look-ups, too, and others of the program's calls that do not wait. What the device may still use is
+ * therefore left to the program's next free, as a kernel may be waiting for this very thread.
+ */
 void gp_engine_stand_aside(gp_engine_t *engine)
 {
-  if (!atomic_load(&engine->dead))
-    give_all_back(engine);
+  if (atomic_load(&engine->dead))
+    return;
+  gp_reuse_poll(engine);
+  give_all_back(engine);
   die(engine);
+  atomic_store(&engine->aside, true);
+}
+
+/*
+ * No waits, fences or rules of ours: the engine stands aside because they may not hold. The driver's free is right
+ * whoever uses the memory. As with gp_reuse_wait, it is not between enter and leave.
+ */
+uint64_t gp_aside_release(gp_engine_t *engine)
+{
+  uint64_t bytes = 0;
+
+  if (!atomic_load_explicit(&engine->aside, memory_order_relaxed) || atomic_load(&engine->suspensions) > 0)
+    return 0;
+  for (uint64_t devices = atomic_load(&engine->device_mask); devices; devices &= devices - 1)
+    bytes += gp_release_unused(engine, &engine->devices[__builtin_ctzll(devices)], GP_DETAIL_TRIM_REQUESTED);
+  return bytes;
 }

@@ -238,6 +238,76 @@ START_TEST(test_standing_aside_gives_the_cache_back)
 }
 END_TEST
 
+/* The driver's free waits for the device, so it has to be where the program expects a wait: in a free of its own. */
+START_TEST(test_standing_aside_gives_deferred_memory_back_at_the_next_free)
+{
+  start(NULL, GP_GIB, false);
+  uint64_t deferred = allocate(3000);
+  uint64_t held = allocate(2000);
+  fake_submit(&driver, 0, deferred);
+  free_code(deferred);
+  gp_engine_stand_aside(engine);
+  ck_assert_uint_gt(stats().deferred_bytes.current, 0);
+  ck_assert_int_eq(driver.count[FAKE_FREE], 0);
+  ck_assert_int_eq(driver.count[FAKE_WAIT], 0);
+
+  gp_engine_suspend(engine);
+  fake_complete(&driver, 0);
+  ck_assert_int_eq(free_code(held), 0);
+  ck_assert_uint_gt(stats().deferred_bytes.current, 0); /* not during a capture */
+  gp_engine_resume(engine);
+
+  int code;
+  driver.fail_at = driver.calls + 1;
+  driver.fail_code = FAKE_INVALID_VALUE;
+  ck_assert_int_eq(gp_engine_free(engine, 1 << 30, &code), GP_FREE_UNKNOWN);
+  ck_assert_uint_gt(stats().deferred_bytes.current, 0); /* the driver refused: nothing is lost */
+  ck_assert_int_eq(gp_engine_free(engine, 1 << 30, &code), GP_FREE_UNKNOWN);
+  ck_assert_uint_eq(stats().deferred_bytes.current, 0);
+  ck_assert_uint_eq(stats().active_bytes.current, 0);
+  ck_assert_uint_eq(driver.used, 0);
+  stop();
+}
+END_TEST
+
+/* With fences: what is complete goes back at once. */
+START_TEST(test_standing_aside_asks_its_fences)
+{
+  start((const char *const[]){"GPUPOOL_MAX_DEFERRED=4MiB", "GPUPOOL_RESERVE=0", NULL}, GP_GIB, true);
+  uint64_t block = allocate(3 * GP_MIB);
+  fake_submit(&driver, 0, block);
+  free_code(block);
+  allocate(3 * GP_MIB); /* records a fence */
+  fake_complete(&driver, 0);
+  gp_engine_stand_aside(engine);
+  ck_assert_uint_eq(stats().deferred_bytes.current, 0);
+  ck_assert_uint_eq(driver.used, 3 * GP_MIB);
+  stop();
+}
+END_TEST
+
+/* 1: memory that is not pooled, at the limit; 2, 3: cudaMalloc, when the device is full and at the limit. */
+START_TEST(test_deferred_memory_makes_room_after_standing_aside)
+{
+  const char *const limit[] = {"GPUPOOL_LIMIT=8MiB", NULL};
+  uint64_t address;
+  start(_i & 1 ? limit : NULL, _i & 1 ? GP_GIB : 8 * GP_MIB, false);
+  free_code(allocate(6 * GP_MIB));
+  fake_complete(&driver, 0);
+  gp_engine_stand_aside(engine);
+  if (_i & 2)
+    ck_assert_int_eq(gp_engine_alloc(engine, context, 4 * GP_MIB, &address), 0);
+  else
+    ck_assert(gp_engine_passthrough_reserve(engine, context, 4 * GP_MIB, GP_DETAIL_PASS_MANAGED));
+  ck_assert_uint_eq(stats().num_ooms, 0);
+  ck_assert_uint_eq(stats().deferred_bytes.current, 0);
+  gp_engine_context_lost(engine, context); /* what is reserved or forwarded is no matter here */
+  ck_assert_uint_eq(stats().deferred_bytes.current, 0);
+  gp_engine_destroy(engine);
+  fake_driver_fini(&driver);
+}
+END_TEST
+
 START_TEST(test_lost_context_takes_its_blocks_along)
 {
   int code;
@@ -367,6 +437,9 @@ int main(void)
   tcase_add_test(blocks, test_suspending_waits_for_a_driver_call_of_ours);
   tcase_add_test(blocks, test_sticky_error_ends_pooling);
   tcase_add_test(blocks, test_standing_aside_gives_the_cache_back);
+  tcase_add_test(blocks, test_standing_aside_gives_deferred_memory_back_at_the_next_free);
+  tcase_add_test(blocks, test_standing_aside_asks_its_fences);
+  tcase_add_loop_test(blocks, test_deferred_memory_makes_room_after_standing_aside, 1, 4);
   tcase_add_test(blocks, test_lost_context_takes_its_blocks_along);
   tcase_add_test(blocks, test_handle_with_another_id_is_another_context);
   tcase_add_test(blocks, test_contexts_of_one_device_do_not_share_blocks);
