@@ -146,6 +146,27 @@ START_TEST(test_memory_info_counts_cached_as_free_and_knows_the_limit)
 }
 END_TEST
 
+/* The driver's word and ours are of different moments: another thread may just have given memory back. */
+START_TEST(test_free_memory_is_never_more_than_there_is)
+{
+  start(NULL, 100 * GP_MIB, true);
+  free_code(allocate(40 * GP_MIB));
+  synchronize();
+  uint64_t total = 100 * GP_MIB;
+  uint64_t free_bytes = 60 * GP_MIB;
+  gp_engine_translate_info(engine, context, &free_bytes, &total);
+  ck_assert_uint_eq(free_bytes, 100 * GP_MIB);
+  free_bytes = 90 * GP_MIB;
+  gp_engine_translate_info(engine, context, &free_bytes, &total);
+  ck_assert_uint_eq(free_bytes, 100 * GP_MIB);
+  free_bytes = total = 20 * GP_MIB; /* less than we hold */
+  gp_engine_translate_info(engine, context, &free_bytes, &total);
+  ck_assert_uint_eq(free_bytes, 20 * GP_MIB);
+  ck_assert_uint_eq(total, 20 * GP_MIB);
+  stop();
+}
+END_TEST
+
 START_TEST(test_malformed_limit_refuses_everything)
 {
   gp_options_t options;
@@ -325,6 +346,7 @@ int main(void)
   tcase_add_test(limits, test_max_cached_gives_the_oldest_back);
   tcase_add_test(limits, test_idle_memory_goes_back_after_a_while);
   tcase_add_test(limits, test_memory_info_counts_cached_as_free_and_knows_the_limit);
+  tcase_add_test(limits, test_free_memory_is_never_more_than_there_is);
   tcase_add_test(limits, test_malformed_limit_refuses_everything);
   tcase_add_test(limits, test_passthrough_counts_against_the_limit);
   tcase_add_test(limits, test_out_of_memory_report_names_the_owners);
