@@ -22,7 +22,7 @@ extern const unsigned char *gp_process_mark; /* private: leads to 1, in a child 
  */
 static inline bool gp_process_is_ours(void)
 {
-  return *(const volatile unsigned char *)__atomic_load_n(&gp_process_mark, __ATOMIC_RELAXED) != 0;
+  return *(const volatile unsigned char *)__atomic_load_n(&gp_process_mark, __ATOMIC_ACQUIRE) != 0;
 }
 
 #endif
