@@ -3,7 +3,8 @@
 
     test/guards/run.py [--only PATTERN] [--build DIR]    every guard, or those whose name, file or sentence matches
     test/guards/run.py --list                            what there is
-    test/guards/run.py --check BUILD                     only that the edits apply and the tests exist in that build
+    test/guards/run.py --check BUILD                     only that the edits apply, that build has the tests, and
+                                                         doc/interception.md names them
 
 The tables are the JSON files beside this one, each a list of
 
@@ -85,6 +86,23 @@ def check(entries, build):
                 if not any("def %s(" % method in open(script).read() for script in scripts):
                     problems.append("%s: test %s has no case %s" % (entry["guard"], name, entry["case"]))
     return problems
+
+
+def check_page(entries):
+    """Rows of doc/interception.md that claim a guard which no entry removes, or leave out a test of one that does."""
+    problems = []
+    tests = {}
+    for entry in entries:
+        tests.setdefault(entry["guard"], set()).update(entry["tests"])
+    with open(os.path.join(SOURCE, "doc", "interception.md")) as file:
+        rows = re.findall(r"^\| (H\d+) \|.*\| (.*) \|$", file.read(), re.M)
+    for hazard, shown in rows:
+        if shown.startswith("guarded") != (hazard in tests):
+            problems.append("%s: guarded by doc/interception.md, or by an entry here, but not both" % hazard)
+        for name in sorted(tests.get(hazard, ())):
+            if "`%s`" % name not in shown:
+                problems.append("%s: doc/interception.md does not name %s" % (hazard, name))
+    return problems if rows else ["doc/interception.md has no table of hazards"]
 
 
 def copy_tree(to):
@@ -197,7 +215,7 @@ def main():
     try:
         entries = read_tables()
         if options.check:
-            problems = check(entries, options.check)
+            problems = check(entries, options.check) + check_page(entries)
             print("\n".join(problems) or "%d guards apply" % len(entries))
             return 1 if problems or not entries else 0
         entries = [e for e in entries
