@@ -1,6 +1,7 @@
 /*
  * The frame of every driver call: counting, fault injection, preconditions, a step of the scheduler, the log.
  */
+#include "oracle.h"
 #include "sim.h"
 
 #include <stdarg.h>
@@ -14,6 +15,21 @@ const sim_api_t sim_api_table[SIM_API_COUNT] = {
 };
 
 static bool started;
+static void (*on_call)(int entering);
+
+void simcuda_on_call(void (*fn)(int entering))
+{
+  pthread_mutex_lock(&sim_mutex);
+  __atomic_store_n(&on_call, fn, __ATOMIC_RELEASE);
+  pthread_mutex_unlock(&sim_mutex);
+}
+
+static void tell(int entering)
+{
+  void (*fn)(int) = __atomic_load_n(&on_call, __ATOMIC_ACQUIRE);
+  if (fn)
+    fn(entering);
+}
 
 static void start(void)
 {
@@ -22,6 +38,7 @@ static void start(void)
   sim_knobs_read();
   sim_log_open();
   sim_sched_seed(sim_knobs.seed);
+  sim_oracle_on = sim_knobs.oracle;
 }
 
 static bool check(sim_call_t *call, unsigned flags)
@@ -59,6 +76,7 @@ bool sim_call_begin(sim_call_t *call, enum sim_api api)
   call->api = api;
   call->ctx = NULL;
   call->result = CUDA_SUCCESS;
+  tell(1);
   pthread_mutex_lock(&sim_mutex);
   if (!started)
     start();
@@ -105,6 +123,7 @@ CUresult sim_call_end(sim_call_t *call, const char *format, ...)
     sim_log_line(line, (size_t)n);
   }
   pthread_mutex_unlock(&sim_mutex);
+  tell(0);
   return result;
 }
 

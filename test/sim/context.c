@@ -32,7 +32,10 @@ static void activate(sim_ctx_t *ctx, sim_device_t *device, bool primary)
 /* Everything in it dies with a context, after its work has run. */
 static void deactivate(sim_ctx_t *ctx)
 {
+  sim_clock_t *clock = sim_oracle_ctx_clock(ctx);
   sim_sched_wait_ctx(ctx);
+  sim_oracle_know(clock); /* nothing of it runs when the context is gone */
+  free(clock);
   while (sim_captures && ctx->captures) {
     sim_capture_t *capture = sim_captures;
     while (capture->ctx != ctx)
@@ -268,7 +271,10 @@ static CUresult synchronize(sim_ctx_t *ctx)
     return CUDA_ERROR_INVALID_CONTEXT;
   if (ctx->captures)
     return sim_capture_implicit(ctx);
+  sim_clock_t *clock = sim_oracle_ctx_clock(ctx);
   sim_sched_wait_ctx(ctx);
+  sim_oracle_know(clock);
+  free(clock);
   sim_pool_trim_all();
   return ctx->sticky;
 }

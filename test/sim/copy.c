@@ -96,8 +96,11 @@ static CUresult copy(sim_call_t *call, sim_op_t *op, CUstream handle, bool async
   if (result != CUDA_SUCCESS)
     goto fail;
   sim_sched_submit(stream, op);
+  sim_clock_t *clock = from_device && !to_device && !async ? sim_oracle_stream_clock(stream) : NULL;
   if (wait)
     sim_sched_wait(sim_dep_now(stream));
+  sim_oracle_know(clock); /* the only copies that give a fact: they return "once the copy has completed" */
+  free(clock);
   return CUDA_SUCCESS;
 fail:
   sim_op_delete(op);

@@ -52,7 +52,9 @@ static void drop(sim_event_t *event)
   if (event->next)
     event->next->prev = event->prev;
   free(event->deps);
+  free(event->clock);
   event->deps = NULL;
+  event->clock = NULL;
   event->dep_count = 0;
   event->magic = 0;
   event->version++;
@@ -89,6 +91,8 @@ static void set_deps(sim_event_t *event, unsigned count)
   event->deps = realloc(event->deps, (count ? count : 1) * sizeof *event->deps);
   if (!event->deps)
     abort();
+  free(event->clock);
+  event->clock = NULL;
   event->dep_count = 0;
   event->recorded = true;
   event->version++;
@@ -114,6 +118,7 @@ static CUresult record(sim_call_t *call, CUevent handle, CUstream stream_handle)
   op->event_version = event->version;
   sim_sched_submit(stream, op);
   event->deps[event->dep_count++] = sim_dep_now(stream);
+  event->clock = sim_oracle_stream_clock(stream);
   return CUDA_SUCCESS;
 }
 
@@ -156,8 +161,12 @@ static CUresult query(CUevent handle)
   if (!event)
     return CUDA_ERROR_INVALID_HANDLE;
   CUresult result = refuse_captured(event);
-  if (result != CUDA_SUCCESS || is_complete(event))
+  if (result != CUDA_SUCCESS)
     return result;
+  if (is_complete(event)) {
+    sim_oracle_know(event->clock);
+    return CUDA_SUCCESS;
+  }
   for (unsigned i = 0; i < event->dep_count; i++)
     sim_sched_nudge(event->deps[i]);
   return CUDA_ERROR_NOT_READY;
@@ -181,8 +190,11 @@ static CUresult synchronize(CUevent handle)
     return CUDA_ERROR_OUT_OF_MEMORY;
   for (unsigned i = 0; i < count; i++)
     deps[i] = event->deps[i];
+  sim_clock_t *clock = sim_oracle_clock_copy(event->clock);
   for (unsigned i = 0; i < count; i++)
     sim_sched_wait(deps[i]);
+  sim_oracle_know(clock);
+  free(clock);
   free(deps);
   sim_pool_trim_all();
   return ctx->sticky;
@@ -221,7 +233,8 @@ static CUresult stream_wait(sim_call_t *call, CUstream stream_handle, CUevent ha
     return CUDA_ERROR_INVALID_HANDLE;
   if (sim_capture_wait(stream, event, &result))
     return result;
-  if (is_complete(event))
+  sim_oracle_wait(stream, event->clock);
+  if (is_complete(event) && !sim_oracle_on) /* else an operation in any case: what is ordered is not to depend on luck */
     return CUDA_SUCCESS;
   sim_op_t *op = sim_op_new(SIM_OP_NOP);
   for (unsigned i = 0; i < event->dep_count; i++)
@@ -256,6 +269,7 @@ static CUresult context_record(CUcontext ctx_handle, CUevent handle)
     count += stream->ctx == ctx && stream->head;
   set_deps(event, count);
   event->time = sim_clock;
+  event->clock = sim_oracle_ctx_clock(ctx);
   for (sim_stream_t *stream = sim_streams; stream; stream = stream->next) {
     if (stream->ctx == ctx && stream->head)
       event->deps[event->dep_count++] = sim_dep_now(stream);
@@ -278,8 +292,9 @@ static CUresult context_wait(CUcontext ctx_handle, CUevent handle)
   if (ctx->captures)
     return sim_capture_implicit(ctx);
   for (sim_stream_t *stream = sim_streams; stream; stream = stream->next) {
-    if (stream->ctx != ctx || stream->zombie || is_complete(event))
+    if (stream->ctx != ctx || stream->zombie || (is_complete(event) && !sim_oracle_on))
       continue;
+    sim_oracle_wait(stream, event->clock);
     sim_op_t *op = sim_op_new(SIM_OP_NOP);
     for (unsigned i = 0; i < event->dep_count; i++)
       sim_op_depend(op, event->deps[i]);

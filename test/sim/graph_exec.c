@@ -22,6 +22,7 @@ struct CUgraphExec_st {
   sim_block_t **blocks; /* of its allocation nodes, which outlive the graph they were made in */
   unsigned block_count;
   sim_dep_t last; /* launch */
+  sim_clock_t *last_clock;
 };
 
 static unsigned count_nodes(const sim_graph_t *graph)
@@ -113,6 +114,7 @@ static CUresult exec_destroy(CUgraphExec exec)
   exec->magic = 0;
   free(exec->blocks);
   free(exec->steps);
+  free(exec->last_clock);
   free(exec);
   return CUDA_SUCCESS;
 }
@@ -221,6 +223,7 @@ static CUresult launch(sim_call_t *call, CUgraphExec exec, CUstream handle)
   CUresult result = check_memory(exec);
   if (result != CUDA_SUCCESS)
     return result;
+  sim_oracle_wait(stream, exec->last_clock);
   for (unsigned i = 0; i < exec->count; i++) {
     const step_t *step = &exec->steps[i];
     if (step->alloc)
@@ -234,6 +237,8 @@ static CUresult launch(sim_call_t *call, CUgraphExec exec, CUstream handle)
     }
   }
   exec->last = sim_dep_now(stream);
+  free(exec->last_clock);
+  exec->last_clock = sim_oracle_stream_clock(stream);
   for (unsigned i = 0; i < exec->block_count; i++)
     exec->blocks[i]->free_at = exec->last;
   return CUDA_SUCCESS;

@@ -363,7 +363,8 @@ static sim_op_t *stand_in(const sim_func_t *function, void **params)
 }
 
 static CUresult launch(
-    sim_call_t *call, CUfunction function, CUstream handle, void **params, unsigned grid, unsigned block)
+    sim_call_t *call, CUfunction function, CUstream handle, void **params, unsigned grid, unsigned block,
+    bool programmatic)
 {
   sim_stream_t *stream = sim_stream_get(call, handle);
   if (!stream)
@@ -373,6 +374,8 @@ static CUresult launch(
   if (grid == 0 || block == 0 || block > 1024)
     return CUDA_ERROR_INVALID_VALUE;
   sim_op_t *op = stand_in(function, params);
+  op->is_kernel = true;
+  op->programmatic = programmatic;
   CUresult result;
   if (sim_capture_take(stream, op, &result))
     return result;
@@ -394,20 +397,24 @@ static const char *name_of(CUfunction function)
 SIM_FN2(cuLaunchKernel, cuLaunchKernel_ptsz,
     (CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
         unsigned int bz, unsigned int shared, CUstream stream, void **params, void **extra),
-    launch(&call, f, stream, params, gx *gy *gz, bx *by *bz), "%s %u %u %u %u %u %u %u %s", name_of(f), gx,
+    launch(&call, f, stream, params, gx *gy *gz, bx *by *bz, false), "%s %u %u %u %u %u %u %u %s", name_of(f), gx,
     gy, gz, bx, by, bz, shared, sim_str_stream(stream))
 SIM_FN2(cuLaunchCooperativeKernel, cuLaunchCooperativeKernel_ptsz,
     (CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
         unsigned int bz, unsigned int shared, CUstream stream, void **params),
-    launch(&call, f, stream, params, gx *gy *gz, bx *by *bz), "%s %u %u %u %u %u %u %u %s", name_of(f), gx,
+    launch(&call, f, stream, params, gx *gy *gz, bx *by *bz, false), "%s %u %u %u %u %u %u %u %s", name_of(f), gx,
     gy, gz, bx, by, bz, shared, sim_str_stream(stream))
 
 static CUresult launch_ex(sim_call_t *call, const CUlaunchConfig *c, CUfunction f, void **params)
 {
   if (!c)
     return CUDA_ERROR_INVALID_VALUE;
+  bool programmatic = false;
+  for (unsigned i = 0; i < c->numAttrs; i++)
+    programmatic |= c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
+                    c->attrs[i].value.programmaticStreamSerializationAllowed;
   return launch(call, f, c->hStream, params, c->gridDimX * c->gridDimY * c->gridDimZ,
-      c->blockDimX * c->blockDimY * c->blockDimZ);
+      c->blockDimX * c->blockDimY * c->blockDimZ, programmatic);
 }
 
 SIM_FN2(cuLaunchKernelEx, cuLaunchKernelEx_ptsz,

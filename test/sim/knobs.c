@@ -120,6 +120,8 @@ void sim_knobs_read(void)
     else
       complain("SIMCUDA_PROC_ADDRESS", text, "exported or distinct");
   }
+  if (parse_number("SIMCUDA_ORACLE", 0, 1, "0 or 1", &value))
+    sim_knobs.oracle = value;
   text = getenv("SIMCUDA_FAIL");
   if (text && *text)
     sim_fault_parse(text);

@@ -57,6 +57,8 @@ sim_block_t *sim_block_new(sim_arena_t *arena, sim_device_t *device, sim_ctx_t *
 
 void sim_block_delete(sim_block_t *block)
 {
+  if (sim_oracle_on)
+    sim_oracle_forget(block->node.key, block->size);
   sim_arena_remove(block->arena, block);
   if (block->ctx) {
     if (block->prev)
@@ -167,8 +169,9 @@ CUresult sim_memory_free(sim_call_t *call, CUdeviceptr address)
   default: return CUDA_ERROR_INVALID_VALUE;
   }
   uint64_t id = block->id;
-  if (!sim_ctx_is_idle(block->ctx)) {
-    sim_sched_wait_ctx(block->ctx);
+  if (sim_oracle_on || !sim_ctx_is_idle(block->ctx)) {
+    /* A program that is checked may have work on it in other contexts, too: this driver is then one that waits for it. */
+    sim_sched_wait_ctx(sim_oracle_on ? NULL : block->ctx);
     block = sim_arena_find(address); /* a host function may have let another thread in */
     if (!block || block->id != id)
       return CUDA_ERROR_INVALID_VALUE;

@@ -94,6 +94,8 @@ static CUresult alloc_from(
     if (pool->reserved > pool->reserved_high)
       pool->reserved_high = pool->reserved;
   } else {
+    if (sim_oracle_on)
+      sim_oracle_forget(block->node.key, block->size); /* the driver's own reuse */
     block->id = sim_block_next_id();
     if (block->released)
       block->valid_from = block->id;

@@ -40,6 +40,7 @@ void sim_op_delete(sim_op_t *op)
 {
   free(op->staged);
   free(op->expect);
+  free(op->place);
   op->next = free_ops;
   free_ops = op;
 }
@@ -55,6 +56,7 @@ sim_op_t *sim_op_clone(const sim_op_t *op)
   copy->dep_count = 0;
   copy->next = NULL;
   copy->staged = copy->expect = NULL;
+  copy->place = NULL;
   copy->expect_bytes = 0;
   return copy;
 }

@@ -28,6 +28,7 @@ static struct {
 void sim_sched_seed(uint64_t seed)
 {
   rng = seed * 0x9e3779b97f4a7c15u + 0x632be59bd9b4e019u;
+  phase.calls = 0;
 }
 
 static unsigned draw(unsigned below)
@@ -103,6 +104,7 @@ static void run_head(sim_stream_t *stream)
     sim_thread_t *thread = sim_thread_self();
     stream->running = true;
     thread->in_callback = true;
+    thread->place = op->place;
     pthread_mutex_unlock(&sim_mutex);
     if (op->kind == SIM_OP_HOST)
       ((CUhostFn)op->fn)(op->user);
@@ -110,6 +112,7 @@ static void run_head(sim_stream_t *stream)
       ((CUstreamCallback)op->fn)(op->handle, CUDA_SUCCESS, op->user);
     pthread_mutex_lock(&sim_mutex);
     thread->in_callback = false;
+    thread->place = NULL;
     stream->running = false;
     pthread_cond_broadcast(&sim_cond);
   } else {
@@ -206,7 +209,7 @@ bool sim_sched_any(bool (*test)(const sim_op_t *op, const void *data), const voi
   return false;
 }
 
-/* All work of the context submitted up to now */
+/* All work of the context, or of all contexts, submitted up to now */
 void sim_sched_wait_ctx(sim_ctx_t *ctx)
 {
   unsigned count = 0;
@@ -214,7 +217,7 @@ void sim_sched_wait_ctx(sim_ctx_t *ctx)
   if (active_count && !deps)
     abort();
   for (unsigned i = 0; i < active_count; i++) {
-    if (active[i]->ctx == ctx)
+    if (!ctx || active[i]->ctx == ctx)
       deps[count++] = sim_dep_now(active[i]);
   }
   for (unsigned i = count; i > 1; i--) {
@@ -275,6 +278,8 @@ static void depend_on_default_stream(sim_stream_t *stream, sim_op_t *op)
 
 void sim_sched_submit(sim_stream_t *stream, sim_op_t *op)
 {
+  if (sim_oracle_on)
+    sim_oracle_submit(stream, op);
   depend_on_default_stream(stream, op);
   op->next = NULL;
   if (stream->tail)

@@ -32,6 +32,8 @@ typedef struct CUevent_st sim_event_t;
 typedef struct CUgraph_st sim_graph_t;
 typedef struct CUfunc_st sim_func_t;
 typedef struct CUmemPoolHandle_st sim_pool_t;
+typedef struct sim_clock sim_clock_t;
+typedef struct sim_place sim_place_t;
 
 /* ---- api.c: the table of entry points and the frame of a call ---- */
 
@@ -107,6 +109,7 @@ typedef struct sim_thread {
   CUstreamCaptureMode capture_mode;
   bool in_callback; /* running a host function of the program: no CUDA call is permitted */
   uint64_t serial;
+  const sim_place_t *place; /* of the host function that it runs; the oracle is on */
 } sim_thread_t;
 
 sim_thread_t *sim_thread_self(void);
@@ -120,6 +123,7 @@ typedef struct {
   uint64_t seed;
   const char *log, *stats, *fail;
   bool distinct;
+  bool oracle;
 } sim_knobs_t;
 
 extern sim_knobs_t sim_knobs;
@@ -273,6 +277,7 @@ struct sim_stream {
   uint64_t submitted, completed;
   sim_op_t *head, *tail;
   int active_index; /* in the scheduler's list, -1 when idle */
+  unsigned slot;    /* of the oracle, from 1 on; 0: none yet */
   sim_capture_t *capture;
   sim_handle_t *handle;
   sim_stream_t *prev, *next; /* of all streams in use */
@@ -304,7 +309,7 @@ void sim_sched_submit(sim_stream_t *stream, sim_op_t *op);
 void sim_sched_poke(void);
 void sim_sched_nudge(sim_dep_t dep);
 void sim_sched_wait(sim_dep_t dep);
-void sim_sched_wait_ctx(sim_ctx_t *ctx);
+void sim_sched_wait_ctx(sim_ctx_t *ctx); /* NULL: all */
 bool sim_sched_any(
     bool (*test)(const sim_op_t *op, const void *data), const void *data); /* of the queued work */
 bool sim_ctx_is_idle(const sim_ctx_t *ctx);
@@ -345,6 +350,8 @@ struct sim_op {
   uint64_t expect_bytes;
   void *fn, *user;
   CUstream handle; /* passed to a stream callback */
+  bool is_kernel, programmatic; /* a launch, and one that may overlap the one in front of it */
+  sim_place_t *place;           /* of a host function; the oracle is on */
   sim_event_t *event;
   uint64_t event_version;
 };
@@ -357,6 +364,21 @@ CUresult sim_op_prepare(sim_op_t *op); /* checks and names the blocks it touches
 bool sim_op_is_ready(const sim_op_t *op); /* of the head of a stream */
 void sim_op_run(sim_op_t *op, sim_stream_t *stream);
 
+/* ---- oracle.c: which operation comes after which. With the oracle off all of it does nothing ---- */
+
+extern bool sim_oracle_on;
+void sim_oracle_submit(sim_stream_t *stream, sim_op_t *op); /* before it is queued */
+void sim_oracle_stream_gone(sim_stream_t *stream);          /* its last operation has run */
+sim_clock_t *sim_oracle_stream_clock(sim_stream_t *stream); /* all its work so far, for free(); NULL: off */
+sim_clock_t *sim_oracle_ctx_clock(const sim_ctx_t *ctx);    /* the same of all its streams */
+sim_clock_t *sim_oracle_clock_copy(const sim_clock_t *clock);
+void sim_oracle_know(const sim_clock_t *clock);             /* the host is told that this is complete; NULL: nothing */
+void sim_oracle_wait(sim_stream_t *stream, const sim_clock_t *clock); /* later work comes after it; NULL: nothing */
+
+/* ---- oracle_owner.c: owners of memory ---- */
+
+void sim_oracle_forget(uint64_t address, uint64_t bytes); /* the driver takes the memory back, or hands it out */
+
 /* ---- event.c ---- */
 
 struct CUevent_st {
@@ -368,6 +390,7 @@ struct CUevent_st {
   uint64_t version; /* of the last record */
   sim_dep_t *deps;
   unsigned dep_count;
+  sim_clock_t *clock; /* of the last record; the oracle is on */
   uint64_t time; /* virtual, of the last completed record */
   bool recorded;
   sim_capture_t *capture; /* recorded in this capture last, with */

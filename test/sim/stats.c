@@ -1,7 +1,7 @@
 /*
  * Counters, and SIMCUDA_STATS: a JSON file written when the process ends.
  */
-#include "sim.h"
+#include "oracle_clock.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -65,7 +65,16 @@ void sim_stats_write(void)
   fputs("\n  }", file);
   write_devices(file, "current_bytes", false);
   write_devices(file, "peak_bytes", true);
-  fprintf(file, ",\n  \"violations\": %" PRIu64 ",\n  \"corrupt_stamps\": %" PRIu64 "\n}\n", sim_violations,
+  fprintf(file, ",\n  \"violations\": %" PRIu64 ",\n  \"corrupt_stamps\": %" PRIu64 "", sim_violations,
       sim_corrupt_stamps);
+  if (sim_oracle_on) {
+    simcuda_oracle_t counts;
+    sim_oracle_counts(&counts);
+    fprintf(file,
+        ",\n  \"owned\": %" PRIu64 ",\n  \"reuses\": %" PRIu64 ",\n  \"pending_reuses\": %" PRIu64
+        ",\n  \"accesses\": %" PRIu64 ",\n  \"early_reuse\": %" PRIu64 ",\n  \"strays\": %" PRIu64,
+        counts.owned, counts.reuses, counts.pending_reuses, counts.accesses, counts.early_reuse, counts.strays);
+  }
+  fputs("\n}\n", file);
   fclose(file);
 }

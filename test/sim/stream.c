@@ -49,6 +49,7 @@ void sim_stream_release(sim_stream_t *stream)
     sim_streams = stream->next;
   if (stream->next)
     stream->next->prev = stream->prev;
+  sim_oracle_stream_gone(stream);
   stream->id = 0; /* every position in it counts as reached from now on */
   stream->next_free = free_streams;
   free_streams = stream;
@@ -192,7 +193,10 @@ static CUresult synchronize(sim_call_t *call, CUstream handle)
   if (result != CUDA_SUCCESS)
     return result;
   sim_ctx_t *ctx = stream->ctx;
+  sim_clock_t *clock = sim_oracle_stream_clock(stream);
   sim_sched_wait(sim_dep_now(stream));
+  sim_oracle_know(clock);
+  free(clock);
   sim_pool_trim_all();
   return ctx->sticky;
 }
@@ -208,8 +212,12 @@ static CUresult query(sim_call_t *call, CUstream handle)
   CUresult result = refuse_captured(stream);
   if (result != CUDA_SUCCESS)
     return result;
-  if (stream->submitted == stream->completed)
+  if (stream->submitted == stream->completed) {
+    sim_clock_t *clock = sim_oracle_stream_clock(stream);
+    sim_oracle_know(clock);
+    free(clock);
     return CUDA_SUCCESS;
+  }
   sim_sched_nudge(sim_dep_now(stream));
   return CUDA_ERROR_NOT_READY;
 }

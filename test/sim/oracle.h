@@ -1,0 +1,48 @@
+/*
+ * What a program may tell the simulated driver, and ask it: who owns which memory, for the ordering oracle
+ * (SIMCUDA_ORACLE=1), and where it is. The functions are exports of the simulated libcuda.so.1, found with
+ * dlsym; no other driver has them. They make no driver call, need no initialisation, run no queued work, and may be
+ * called by any thread, also in host functions. With the oracle off the first four do nothing.
+ */
+#ifndef SIM_ORACLE_H
+#define SIM_ORACLE_H
+
+#include <stdint.h>
+
+typedef struct simcuda_oracle {
+  uint64_t owned;           /* allocations announced */
+  uint64_t reuses;          /* of them, in memory that had an earlier owner since the driver gave it */
+  uint64_t pending_reuses;  /* of those, while accesses of an earlier owner were not known to be complete */
+  uint64_t accesses;        /* by queued work and by the host, to owned memory */
+  uint64_t early_reuse;     /* accesses that were not ordered after those of an earlier owner */
+  uint64_t strays;          /* accesses to memory that nobody owned any more, and memory with two owners */
+  uint64_t violations, corrupt_stamps; /* as in SIMCUDA_STATS, with the oracle on or off */
+} simcuda_oracle_t;
+
+/* bytes from address on belong to owner (a number that the reports give): right after they were allocated. */
+typedef void simcuda_own_fn(uint64_t address, uint64_t bytes, uint64_t owner);
+/* They belong to nobody: right before they are freed. An address that nobody owns: nothing happens. */
+typedef void simcuda_disown_fn(uint64_t address);
+/* The host reads or writes them now; in a host function: in the order of the stream that runs it. */
+typedef void simcuda_touch_fn(uint64_t address, uint64_t bytes);
+/* A number for what the calling thread does from here on, for the reports. */
+typedef void simcuda_step_fn(uint64_t step);
+/* Begins the random sequence of the scheduler again. */
+typedef void simcuda_seed_fn(uint64_t seed);
+/* The counts so far. */
+typedef void simcuda_counts_fn(simcuda_oracle_t *ret_counts);
+/*
+ * fn (NULL: none) is called by each thread when it enters a driver function of the table (entering: 1) and when it leaves
+ * one (0), with no lock held: a place at which another thread may get its turn.
+ */
+typedef void simcuda_on_call_fn(void (*fn)(int entering));
+
+simcuda_own_fn simcuda_own;
+simcuda_disown_fn simcuda_disown;
+simcuda_touch_fn simcuda_touch;
+simcuda_step_fn simcuda_step;
+simcuda_seed_fn simcuda_seed;
+simcuda_counts_fn simcuda_counts;
+simcuda_on_call_fn simcuda_on_call;
+
+#endif

@@ -1,0 +1,247 @@
+/*
+ * The ordering oracle, part two: who owns which memory, and whether a new owner came too early.
+ *
+ * The program announces its allocations, so that memory which a library below it hands out again is seen to change
+ * hands. Each owner's last access in each stream is kept until it is known to be complete, beyond the end of the
+ * ownership. An access of a later owner has to come after all of them. Owners are compared as a whole, not byte by
+ * byte: a kernel may touch all that it was given.
+ *
+ * Memory that the driver itself takes back or hands out begins anew: drivers know what they do.
+ */
+#include "oracle_clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct range {
+  uint64_t address, bytes;
+  uint64_t owner;
+  uint64_t ended_step; /* of an earlier owner */
+  uint64_t reported;   /* the later owner that was reported last */
+  sim_use_t *uses;     /* the last of each slot */
+  unsigned use_count, use_room;
+  struct range *next;
+} range_t;
+
+static range_t *owned, *ended; /* present and earlier owners */
+static simcuda_oracle_t counts;
+
+static bool overlaps(const range_t *range, uint64_t address, uint64_t bytes)
+{
+  return range->address < address + bytes && address < range->address + range->bytes;
+}
+
+static const char *kind_name(sim_op_kind_t kind)
+{
+  static const char *const names[] = {
+      [SIM_OP_COPY] = "copy",
+      [SIM_OP_FILL] = "fill",
+      [SIM_OP_EXPECT] = "read",
+      [SIM_OP_HOST] = "host function",
+      [SIM_OP_CALLBACK] = "callback",
+      [SIM_OP_WRITE_VALUE] = "written value",
+      [SIM_OP_WAIT_VALUE] = "awaited value",
+  };
+  return (size_t)kind < sizeof names / sizeof *names && names[kind] ? names[kind] : "operation";
+}
+
+static void delete(range_t **link)
+{
+  range_t *range = *link;
+  *link = range->next;
+  free(range->uses);
+  free(range);
+}
+
+/* Drops what is known to be complete. */
+static void prune(range_t *range)
+{
+  for (unsigned i = 0; i < range->use_count;) {
+    if (range->uses[i].index <= sim_known.at[range->uses[i].slot])
+      range->uses[i] = range->uses[--range->use_count];
+    else
+      i++;
+  }
+}
+
+static void note_use(range_t *range, const sim_use_t *use)
+{
+  for (unsigned i = 0; i < range->use_count; i++) {
+    if (range->uses[i].slot == use->slot) {
+      range->uses[i] = *use;
+      return;
+    }
+  }
+  prune(range);
+  if (range->use_count == range->use_room) {
+    range->use_room = range->use_room ? 2 * range->use_room : 4;
+    range->uses = realloc(range->uses, range->use_room * sizeof *range->uses);
+    if (!range->uses)
+      abort();
+  }
+  range->uses[range->use_count++] = *use;
+}
+
+/* use NULL: the host, now. */
+static void check_against(
+    range_t *before, const range_t *now, const sim_clock_t *begin, const sim_use_t *use)
+{
+  for (unsigned i = 0; i < before->use_count; i++) {
+    const sim_use_t *old = &before->uses[i];
+    if (old->index <= begin->at[old->slot] || before->reported == now->owner)
+      continue;
+    before->reported = now->owner;
+    counts.early_reuse++;
+    sim_log_complain("early reuse of %llx: step %llu, a %s by owner %llu, is not ordered after step %llu, a %s by owner "
+                     "%llu, which ended in step %llu",
+        (unsigned long long)now->address, (unsigned long long)(use ? use->step : sim_step),
+        use ? kind_name(use->kind) : "host access", (unsigned long long)now->owner, (unsigned long long)old->step,
+        kind_name(old->kind), (unsigned long long)before->owner, (unsigned long long)before->ended_step);
+  }
+}
+
+static void check_access(uint64_t address, uint64_t bytes, const sim_clock_t *begin, const sim_use_t *use)
+{
+  bool anyones = false;
+  for (range_t *range = owned; range; range = range->next) {
+    if (!overlaps(range, address, bytes))
+      continue;
+    anyones = true;
+    counts.accesses++;
+    for (range_t *before = ended; before; before = before->next) {
+      if (overlaps(before, range->address, range->bytes))
+        check_against(before, range, begin, use);
+    }
+    if (use)
+      note_use(range, use);
+  }
+  if (anyones)
+    return;
+  for (const range_t *before = ended; before; before = before->next) {
+    if (overlaps(before, address, bytes)) {
+      counts.strays++;
+      sim_log_complain("stray access to %llx: step %llu uses memory of owner %llu, which ended in step %llu",
+          (unsigned long long)address, (unsigned long long)(use ? use->step : sim_step),
+          (unsigned long long)before->owner, (unsigned long long)before->ended_step);
+      return;
+    }
+  }
+}
+
+static void check_span(const sim_span_t *span, const sim_op_t *op, const sim_clock_t *begin, const sim_use_t *use)
+{
+  if (span->address)
+    check_access(span->address, (op->depth - 1) * span->slice + (op->height - 1) * span->pitch + op->width, begin, use);
+}
+
+void sim_owner_check_op(const sim_op_t *op, const sim_clock_t *begin, const sim_use_t *use)
+{
+  if (!op->width || (!owned && !ended))
+    return;
+  if (op->kind == SIM_OP_COPY || op->kind == SIM_OP_FILL || op->kind == SIM_OP_WRITE_VALUE)
+    check_span(&op->dst, op, begin, use);
+  if ((op->kind == SIM_OP_COPY && !op->staged) || op->kind == SIM_OP_EXPECT || op->kind == SIM_OP_WAIT_VALUE)
+    check_span(&op->src, op, begin, use);
+}
+
+void simcuda_touch(uint64_t address, uint64_t bytes)
+{
+  pthread_mutex_lock(&sim_mutex);
+  if (sim_oracle_on) {
+    const sim_place_t *place = sim_thread_self()->place;
+    check_access(address, bytes, place ? &place->begin : &sim_known, place ? &place->use : NULL);
+  }
+  pthread_mutex_unlock(&sim_mutex);
+}
+
+/* Earlier owners of what the new one has. */
+static void count_reuse(const range_t *range)
+{
+  bool reused = false, pending = false;
+  for (range_t **link = &ended; *link;) {
+    range_t *before = *link;
+    if (!overlaps(before, range->address, range->bytes)) {
+      link = &before->next;
+      continue;
+    }
+    reused = true;
+    prune(before);
+    pending |= before->use_count > 0;
+    if (!before->use_count && before->address >= range->address &&
+        before->address + before->bytes <= range->address + range->bytes)
+      delete (link); /* nothing is left to be said of it */
+    else
+      link = &before->next;
+  }
+  counts.owned++;
+  counts.reuses += reused;
+  counts.pending_reuses += pending;
+}
+
+void simcuda_own(uint64_t address, uint64_t bytes, uint64_t owner)
+{
+  pthread_mutex_lock(&sim_mutex);
+  if (sim_oracle_on) {
+    range_t *range = calloc(1, sizeof *range);
+    if (!range)
+      abort();
+    *range = (range_t){.address = address, .bytes = bytes, .owner = owner, .reported = UINT64_MAX};
+    for (const range_t *other = owned; other; other = other->next) {
+      if (overlaps(other, address, bytes)) {
+        counts.strays++;
+        sim_log_complain("two owners of %llx: %llu and, since step %llu, %llu", (unsigned long long)address,
+            (unsigned long long)other->owner, (unsigned long long)sim_step, (unsigned long long)owner);
+      }
+    }
+    count_reuse(range);
+    range->next = owned;
+    owned = range;
+  }
+  pthread_mutex_unlock(&sim_mutex);
+}
+
+void simcuda_disown(uint64_t address)
+{
+  pthread_mutex_lock(&sim_mutex);
+  range_t **link = &owned;
+  while (*link && (*link)->address != address)
+    link = &(*link)->next;
+  if (*link) {
+    range_t *range = *link;
+    *link = range->next;
+    range->ended_step = sim_step;
+    range->next = ended;
+    ended = range;
+  }
+  pthread_mutex_unlock(&sim_mutex);
+}
+
+static void forget(range_t **list, uint64_t address, uint64_t bytes)
+{
+  for (range_t **link = list; *link;) {
+    if (overlaps(*link, address, bytes))
+      delete (link);
+    else
+      link = &(*link)->next;
+  }
+}
+
+void sim_oracle_forget(uint64_t address, uint64_t bytes)
+{
+  forget(&owned, address, bytes);
+  forget(&ended, address, bytes);
+}
+
+void sim_oracle_counts(simcuda_oracle_t *ret_counts)
+{
+  *ret_counts = counts;
+  ret_counts->violations = sim_violations;
+  ret_counts->corrupt_stamps = sim_corrupt_stamps;
+}
+
+void simcuda_counts(simcuda_oracle_t *ret_counts)
+{
+  pthread_mutex_lock(&sim_mutex);
+  sim_oracle_counts(ret_counts);
+  pthread_mutex_unlock(&sim_mutex);
+}
