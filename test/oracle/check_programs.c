@@ -1,0 +1,206 @@
+/*
+ * The generator and the shrinker by themselves, without a driver: programs are legal, all kinds of steps and of nesting
+ * occur, what is not legal is refused, and a shrunk program has what it needs and no more.
+ */
+#include "program.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const options_t all_options = {.ctx_events = true, .programmatic = true, .devices = 2};
+static program_t program;
+
+START_TEST(test_programs_are_legal_and_of_all_kinds)
+{
+  unsigned kinds[STEP_KINDS] = {0}, nested = 0, threads[THREADS] = {0};
+  for (uint64_t seed = 1; seed <= 3000; seed++) {
+    static program_t again;
+    generate(&program, seed, &all_options);
+    ck_assert_int_ge(program.count, 10);
+    again = program;
+    ck_assert_msg(model_check(&again), "seed %d is not legal", (int)seed);
+    ck_assert_int_eq(memcmp(&again, &program, sizeof again), 0);
+    for (int i = 0; i < program.count; i++) {
+      kinds[program.steps[i].kind]++;
+      nested += program.steps[i].inside > 0;
+      threads[program.steps[i].thread]++;
+    }
+  }
+  for (int kind = 0; kind < STEP_KINDS; kind++)
+    ck_assert_msg(kinds[kind] >= 30, "%s occurs %u times", step_infos[kind].name, kinds[kind]);
+  ck_assert_uint_ge(nested, 2000);
+  for (int t = 0; t < THREADS; t++)
+    ck_assert_uint_ge(threads[t], 10000);
+}
+END_TEST
+
+START_TEST(test_a_seed_repeats)
+{
+  static program_t other;
+  generate(&program, 5, &all_options);
+  generate(&other, 6, &all_options);
+  ck_assert_int_ne(memcmp(&program.steps, &other.steps, sizeof other.steps), 0);
+  generate(&other, 5, &all_options);
+  ck_assert_int_eq(program.count, other.count);
+  ck_assert_int_eq(memcmp(&program.steps, &other.steps, (size_t)other.count * sizeof *other.steps), 0);
+}
+END_TEST
+
+START_TEST(test_dependencies_name_earlier_steps)
+{
+  for (uint64_t seed = 1; seed <= 200; seed++) {
+    generate(&program, seed, &all_options);
+    for (int i = 0; i < program.count; i++) {
+      for (int j = i; j < MAX_STEPS; j++)
+        ck_assert_msg(!(program.after[i][j / 64] >> (j % 64) & 1), "step %d waits for %d", i, j);
+    }
+  }
+}
+END_TEST
+
+/* ---- programs by hand ---- */
+
+enum { BLOCKED = LANE_CREATED, OTHER, THIRD };
+
+static bool take(model_t *model, step_t step)
+{
+  return model_append(model, &step);
+}
+
+static model_t *begin(void)
+{
+  model_t *model = model_new();
+  model_reset(model, &program);
+  ck_assert(take(model, (step_t){.kind = STEP_STREAM_CREATE, .lane = BLOCKED}));
+  ck_assert(take(model, (step_t){.kind = STEP_STREAM_CREATE, .lane = OTHER, .flags = 1}));
+  ck_assert(take(model, (step_t){.kind = STEP_STREAM_CREATE, .lane = THIRD, .flags = 1}));
+  ck_assert(take(model, (step_t){.kind = STEP_EVENT_CREATE, .event = 0}));
+  ck_assert(take(model, (step_t){.kind = STEP_ALLOC, .mem = 0, .bytes = 4096}));
+  return model;
+}
+
+static bool fill(model_t *model, int lane)
+{
+  return take(model, (step_t){.kind = STEP_FILL, .lane = (uint8_t)lane});
+}
+
+START_TEST(test_unordered_accesses_are_refused)
+{
+  model_t *model = begin();
+  ck_assert(!take(model, (step_t){.kind = STEP_EXPECT, .lane = OTHER})); /* nothing was written */
+  ck_assert(fill(model, OTHER));
+  ck_assert(!fill(model, THIRD));
+  ck_assert(!fill(model, BLOCKED));
+  ck_assert(!fill(model, LANE_LEGACY(0)));
+  ck_assert(take(model, (step_t){.kind = STEP_STREAM_QUERY, .lane = OTHER})); /* its answer is not looked at */
+  ck_assert(!fill(model, THIRD));
+  ck_assert(take(model, (step_t){.kind = STEP_EVENT_RECORD, .lane = OTHER}));
+  ck_assert(!fill(model, THIRD));
+  ck_assert(take(model, (step_t){.kind = STEP_EVENT_WAIT, .lane = THIRD}));
+  ck_assert(!fill(model, BLOCKED));
+  ck_assert(fill(model, THIRD));
+  ck_assert(take(model, (step_t){.kind = STEP_EVENT_WAIT, .lane = BLOCKED})); /* of a record before that access */
+  ck_assert(!fill(model, BLOCKED));
+  ck_assert(take(model, (step_t){.kind = STEP_STREAM_SYNC, .lane = THIRD}));
+  ck_assert(fill(model, BLOCKED));
+  ck_assert(fill(model, LANE_LEGACY(0))); /* which waits for it */
+  ck_assert(!fill(model, OTHER));
+  ck_assert(take(model, (step_t){.kind = STEP_FREE}));
+  ck_assert(!fill(model, LANE_LEGACY(0)));
+  ck_assert(!take(model, (step_t){.kind = STEP_FREE}));
+  free(model);
+}
+END_TEST
+
+START_TEST(test_what_a_call_in_progress_tells_is_known_when_it_ends)
+{
+  model_t *model = begin();
+  step_t around = {.kind = STEP_CTX_SYNC, .inside = 2};
+  step_t query = {.kind = STEP_STREAM_QUERY, .thread = 1, .lane = LANE_THREAD(0, 1)};
+  ck_assert(fill(model, OTHER));
+  ck_assert(take(model, around));
+  ck_assert(!take(model, (step_t){.kind = STEP_FILL, .thread = 1, .lane = THIRD}));
+  ck_assert(!take(model, (step_t){.kind = STEP_STREAM_QUERY, .lane = LANE_THREAD(0, 0)})); /* the same thread */
+  ck_assert(take(model, query));
+  ck_assert(take(model, query));
+  ck_assert(fill(model, THIRD));
+  ck_assert(take(model, around));
+  ck_assert(take(model, (step_t){.kind = STEP_FILL, .thread = 1, .lane = THIRD})); /* behind its beginning, perhaps */
+  ck_assert(take(model, query));
+  ck_assert(!fill(model, OTHER));
+  free(model);
+}
+END_TEST
+
+START_TEST(test_during_a_capture)
+{
+  model_t *model = begin();
+  ck_assert(take(model, (step_t){.kind = STEP_CAPTURE_BEGIN, .lane = OTHER, .flags = 1}));
+  ck_assert(!take(model, (step_t){.kind = STEP_CTX_SYNC, .thread = 1}));
+  ck_assert(!take(model, (step_t){.kind = STEP_ALLOC, .mem = 1, .bytes = 8})); /* by this thread */
+  ck_assert(take(model, (step_t){.kind = STEP_ALLOC, .mem = 1, .bytes = 8, .thread = 1}));
+  ck_assert(!fill(model, LANE_LEGACY(0)));
+  ck_assert(fill(model, OTHER));
+  ck_assert(fill(model, THIRD)); /* the captured work has not run */
+  ck_assert(take(model, (step_t){.kind = STEP_CAPTURE_END, .lane = OTHER}));
+  ck_assert(!take(model, (step_t){.kind = STEP_GRAPH_LAUNCH, .lane = OTHER}));
+  ck_assert(take(model, (step_t){.kind = STEP_GRAPH_LAUNCH, .lane = THIRD}));
+  ck_assert(take(model, (step_t){.kind = STEP_FREE}));
+  ck_assert(!take(model, (step_t){.kind = STEP_GRAPH_LAUNCH, .lane = THIRD}));
+  free(model);
+}
+END_TEST
+
+/* ---- shrinking ---- */
+
+/* A free while another thread is in a synchronization, and a host function somewhere */
+static bool has_both(const program_t *candidate)
+{
+  bool host = false, freed = false;
+  for (int i = 0; i < candidate->count; i++) {
+    const step_t *step = &candidate->steps[i];
+    host |= step->kind == STEP_HOST_FUNC;
+    for (int j = i + 1; j <= i + step->inside; j++)
+      freed |= candidate->steps[j].kind == STEP_FREE;
+  }
+  return host && freed;
+}
+
+START_TEST(test_shrinking)
+{
+  int shrunk = 0;
+  for (uint64_t seed = 1; seed <= 400 && shrunk < 5; seed++) {
+    generate(&program, seed, &all_options);
+    if (!has_both(&program))
+      continue;
+    shrunk++;
+    shrink(&program, has_both);
+    ck_assert(has_both(&program));
+    ck_assert(model_check(&program));
+    /* host function, allocation, call around, free; what an event call needs besides */
+    ck_assert_msg(program.count <= 5, "seed %d: %d steps", (int)seed, program.count);
+  }
+  ck_assert_int_eq(shrunk, 5);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("programs");
+  TCase *tcase = tcase_create("programs");
+  tcase_add_test(tcase, test_programs_are_legal_and_of_all_kinds);
+  tcase_add_test(tcase, test_a_seed_repeats);
+  tcase_add_test(tcase, test_dependencies_name_earlier_steps);
+  tcase_add_test(tcase, test_unordered_accesses_are_refused);
+  tcase_add_test(tcase, test_what_a_call_in_progress_tells_is_known_when_it_ends);
+  tcase_add_test(tcase, test_during_a_capture);
+  tcase_add_test(tcase, test_shrinking);
+  tcase_set_timeout(tcase, 60);
+  suite_add_tcase(suite, tcase);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

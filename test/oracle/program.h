@@ -1,0 +1,144 @@
+/*
+ * Random CUDA programs: a list of steps, each taken by one thread.
+ *
+ * The list is one order in which the program runs. Steps that stand inside another (its `inside` next ones) run while
+ * that call is in progress, at the `moment`-th time that it enters or leaves the driver; if it never does so often,
+ * they run behind it. Run freely, the threads keep to the dependencies that the model found between steps.
+ */
+#ifndef ORACLE_PROGRAM_H
+#define ORACLE_PROGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define MAX_STEPS  256
+#define MAX_MEMS   64
+#define MAX_EVENTS 16
+#define MAX_GRAPHS 4
+#define CTXS       3 /* the primary ones of devices 0 and 1, and another one of device 0 */
+#define THREADS    3
+#define GRAPH_NODES 4
+#define WORDS      64 /* of each allocation that work touches */
+#define VALUE(number) (UINT64_C(0x0101010101010101) * (uint8_t)(number))
+
+/* Streams have numbers: the legacy ones, each thread's, then those that were created, which are never used again. */
+#define LANES              64
+#define LANE_LEGACY(c)     (c)
+#define LANE_THREAD(c, t)  (CTXS + (c)*THREADS + (t))
+#define LANE_CREATED       (CTXS + CTXS * THREADS)
+#define LANE_GONE(c)       (LANES - 1 - (c)) /* stands for streams of threads that have ended */
+#define LANE_END           (LANES - CTXS)
+
+typedef enum {
+#define STEP(name, text, flags) STEP_##name,
+#include "steps.def"
+#undef STEP
+  STEP_KINDS
+} step_kind_t;
+
+enum {
+  F_MEM = 1,   /* which of its fields a step uses */
+  F_LANE = 2,
+  F_EVENT = 4,
+  F_CTX = 8,
+  F_GRAPH = 16,
+  F_SOURCE = 32, /* mem2 */
+  F_ACCESS = 64, /* queued work on mem */
+  F_INSIDE = 128, /* may stand inside another call */
+  F_AROUND = 256, /* others may stand inside it */
+};
+
+typedef struct step {
+  step_kind_t kind;
+  uint8_t thread, lane, mem, mem2, event, ctx, graph;
+  uint8_t route;  /* 0: found with dlsym, 1: with cuGetProcAddress */
+  uint8_t flags;  /* of the call: stream flags, capture mode */
+  uint8_t value;  /* written, or expected */
+  uint8_t inside, moment;
+  uint32_t bytes;
+} step_t;
+
+typedef struct program {
+  uint64_t seed;
+  int count;
+  step_t steps[MAX_STEPS];
+  uint64_t after[MAX_STEPS][MAX_STEPS / 64]; /* steps that have to be done before, by other threads too */
+} program_t;
+
+typedef struct step_info {
+  const char *name; /* as printed */
+  unsigned flags;
+} step_info_t;
+
+extern const step_info_t step_infos[STEP_KINDS];
+
+/* ---- model.c: what is legal ---- */
+
+typedef struct model model_t;
+
+model_t *model_new(void); /* free() */
+void model_reset(model_t *model, program_t *program); /* an empty program begins; its `after` is filled in */
+/* Appends the step if a legal program may take it now, with its value set. False: nothing has changed. */
+bool model_append(model_t *model, const step_t *step);
+/* Checks a whole program and fills in `after` and the values that reads expect. */
+bool model_check(program_t *program);
+
+/* What a generator asks */
+typedef struct model_mem {
+  bool live, busy, written, known;
+  uint8_t ctx, value;
+  int last; /* lane; -1: none */
+  uint16_t stamp; /* counts accesses */
+  uint64_t ordered; /* lanes whose next operation comes after the last access */
+  int writer;
+  uint32_t bytes;
+} model_mem_t;
+
+const model_mem_t *model_mem(const model_t *model, int mem);
+bool model_lane_is_live(const model_t *model, int lane);
+bool model_event_is_live(const model_t *model, int event);
+bool model_ctx_is_live(const model_t *model, int ctx);
+bool model_graph_is_live(const model_t *model, int graph);
+int model_capture(const model_t *model); /* the lane that is being captured, -1: none */
+int model_new_mem(const model_t *model);   /* the next number, -1: there are no more */
+int model_new_lane(const model_t *model);
+int model_new_event(const model_t *model);
+int model_new_graph(const model_t *model);
+int model_lane_ctx(const model_t *model, int lane);
+int model_open(const model_t *model); /* steps that are still to come inside the last call */
+
+/* ---- generate.c ---- */
+
+typedef struct options {
+  bool ctx_events; /* cuCtxRecordEvent (drivers since 12.5) */
+  bool programmatic; /* launches that overlap the one in front of them */
+  int devices;
+} options_t;
+
+void generate(program_t *program, uint64_t seed, const options_t *options);
+
+/* ---- execute.c ---- */
+
+typedef struct outcome {
+  uint64_t failed_calls, wrong_values, early_reuse, strays, violations, corrupt_stamps;
+  uint64_t reuses, pending_reuses;
+  char first[256]; /* failure in words, "" for none */
+} outcome_t;
+
+bool execute_init(void); /* once; false: not on the simulated GPU (said on stderr) */
+/* The program alone, in new contexts, of which nothing is left afterwards. */
+void execute(const program_t *program, bool freely, outcome_t *ret_outcome);
+bool outcome_is_good(const outcome_t *outcome);
+
+/* ---- shrink.c ---- */
+
+/* Takes steps away while the program stays legal and still_fails. */
+void shrink(program_t *program, bool (*still_fails)(const program_t *program));
+
+/* ---- print.c ---- */
+
+void print_steps(FILE *file, const program_t *program);
+void print_c(FILE *file, const program_t *program);
+
+#endif
