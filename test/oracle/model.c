@@ -448,7 +448,9 @@ static void launch_graph(model_t *model, int index, const step_t *step)
 {
   graph_t *graph = &model->graphs[step->graph];
   touch(model, index, &graph->writer);
-  submit(model, index, step->lane);
+  touch(model, index, &model->lanes[step->lane].writer);
+  if (graph->count) /* an empty one orders nothing */
+    submit(model, index, step->lane);
   for (int i = 0; i < graph->count; i++) {
     access(model, index, step, graph->mems[i]);
     model->mems[graph->mems[i]].value = graph->values[i];
@@ -461,6 +463,7 @@ static void access_step(model_t *model, int index, step_t *step)
   model_mem_t *mem = &model->mems[step->mem];
   if (step->lane == model->capture && model->capture >= 0) {
     touch(model, index, &model->lanes[step->lane].writer);
+    touch(model, index, &mem->writer); /* its address is there */
     model->captured.mems[model->captured.count] = step->mem;
     model->captured.values[model->captured.count++] = step->value;
     return;
