@@ -234,6 +234,20 @@ static CUresult unless_not_ready(CUresult result)
   return result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result;
 }
 
+/* One that is not current, where the driver can */
+static CUresult synchronize_ctx(const driver_t *driver, const step_t *step)
+{
+  if (!by_name.cuCtxSynchronize_v2 || step->value % 2)
+    return driver->cuCtxSynchronize();
+  for (int c = 0; c < CTXS; c++) {
+    if (ctx_numbers[c] && c != step->ctx) {
+      CUresult result = enter_ctx(driver, c);
+      return result == CUDA_SUCCESS ? by_name.cuCtxSynchronize_v2(ctxs[step->ctx]) : result;
+    }
+  }
+  return by_name.cuCtxSynchronize_v2(NULL);
+}
+
 static CUresult perform(const driver_t *driver, const step_t *step, int index)
 {
   CUstream lane = lanes[step->lane];
@@ -241,6 +255,10 @@ static CUresult perform(const driver_t *driver, const step_t *step, int index)
   switch (step->kind) {
   case STEP_ALLOC: return allocate(driver, step);
   case STEP_FREE: return release(driver, step->mem);
+  case STEP_FREE_ASYNC:
+    mem_live[step->mem] = false;
+    disown(mems[step->mem]);
+    return driver->cuMemFreeAsync(mems[step->mem], lane);
   case STEP_FILL:
   case STEP_FILL_EARLY: return launch(driver, step, fills);
   case STEP_EXPECT: return launch(driver, step, expects);
@@ -266,7 +284,7 @@ static CUresult perform(const driver_t *driver, const step_t *step, int index)
   case STEP_EVENT_QUERY: return unless_not_ready(driver->cuEventQuery(event));
   case STEP_CTX_RECORD: return driver->cuCtxRecordEvent(ctxs[step->ctx], event);
   case STEP_CTX_WAIT: return driver->cuCtxWaitEvent(ctxs[step->ctx], event);
-  case STEP_CTX_SYNC: return driver->cuCtxSynchronize();
+  case STEP_CTX_SYNC: return synchronize_ctx(driver, step);
   case STEP_CTX_CREATE: return create_ctx(driver, step->ctx);
   case STEP_CTX_DESTROY:
     for (int i = 0; i < index; i++) {

@@ -169,8 +169,13 @@ static int allocate(gen_t *gen, int ctx)
 
 static bool release(gen_t *gen, int m)
 {
-  step_t step = some(gen, STEP_FREE);
+  step_t step = some(gen, chance(gen, 5) ? STEP_FREE_ASYNC : STEP_FREE);
   step.mem = (uint8_t)m;
+  int lane = pick_lane(gen, model_mem(gen->model, m)->ctx);
+  step.lane = (uint8_t)(lane < 0 ? 0 : lane);
+  if (emit(gen, step))
+    return true;
+  step.kind = STEP_FREE; /* not ordered behind the last access there */
   return emit(gen, step);
 }
 

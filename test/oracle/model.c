@@ -299,7 +299,7 @@ static bool may_while_capturing(const model_t *model, const step_t *step)
 {
   static const step_kind_t never[] = {STEP_CAPTURE_BEGIN, STEP_CTX_SYNC, STEP_CTX_RECORD, STEP_CTX_WAIT, STEP_CTX_CREATE,
       STEP_CTX_DESTROY, STEP_THREAD_END, STEP_GRAPH_LAUNCH, STEP_MEMSET_SYNC, STEP_TO_DEVICE, STEP_TO_HOST,
-      STEP_HOST_FUNC};
+      STEP_HOST_FUNC, STEP_FREE_ASYNC};
   static const step_kind_t unsafe[] = {STEP_ALLOC, STEP_FREE, STEP_STREAM_SYNC, STEP_STREAM_QUERY, STEP_EVENT_SYNC,
       STEP_EVENT_QUERY, STEP_STREAM_CREATE, STEP_STREAM_DESTROY, STEP_EVENT_CREATE, STEP_EVENT_DESTROY,
       STEP_GRAPH_DESTROY};
@@ -344,6 +344,8 @@ static bool mems_are_ready(const model_t *model, const step_t *step)
     return step->mem >= model->mem_count && step->mem < MAX_MEMS;
   if (step->kind == STEP_FREE)
     return step->mem < model->mem_count && mem->live && !mem->busy;
+  if (step->kind == STEP_FREE_ASYNC)
+    return may_access(model, step, step->mem) && mem->ctx == model->lanes[step->lane].ctx;
   if (!(step_infos[step->kind].flags & F_ACCESS))
     return true;
   if (default_only && step->lane >= LANE_CREATED)
@@ -524,6 +526,11 @@ static void apply(model_t *model, int index, step_t *step)
     break;
   case STEP_FREE:
     touch(model, index, &model->mems[step->mem].writer);
+    model->mems[step->mem].live = false;
+    break;
+  case STEP_FREE_ASYNC:
+    submit(model, index, step->lane);
+    access(model, index, step, step->mem);
     model->mems[step->mem].live = false;
     break;
   case STEP_HOST_FUNC: submit(model, index, step->lane); break;

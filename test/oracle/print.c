@@ -150,6 +150,7 @@ static void print_call(FILE *file, const program_t *program, const step_t *step)
     fprintf(file, "OK(cuMemAlloc_v2(&m[%d], %u));\n  simcuda_own(m[%d], %u, %d);\n", m, step->bytes, m, step->bytes, m);
     break;
   case STEP_FREE: fprintf(file, "simcuda_disown(m[%d]);\n  OK(cuMemFree_v2(m[%d]));\n", m, m); break;
+  case STEP_FREE_ASYNC: fprintf(file, "simcuda_disown(m[%d]);\n  OK(cuMemFreeAsync(m[%d], %s));\n", m, m, s); break;
   case STEP_FILL: fprintf(file, "launch(fill[%d], m[%d], %s, %d);\n", lane_ctx, m, s, v); break;
   case STEP_FILL_EARLY: fprintf(file, "launch_early(fill[%d], m[%d], %s, %d);\n", lane_ctx, m, s, v); break;
   case STEP_EXPECT: fprintf(file, "launch(expect[%d], m[%d], %s, %d);\n", lane_ctx, m, s, v); break;
@@ -177,7 +178,7 @@ static void print_call(FILE *file, const program_t *program, const step_t *step)
   case STEP_EVENT_QUERY: fprintf(file, "OK(cuEventQuery(e[%d]));\n", e); break;
   case STEP_CTX_RECORD: fprintf(file, "OK(cuCtxRecordEvent(ctx[%d], e[%d]));\n", c, e); break;
   case STEP_CTX_WAIT: fprintf(file, "OK(cuCtxWaitEvent(ctx[%d], e[%d]));\n", c, e); break;
-  case STEP_CTX_SYNC: fprintf(file, "OK(cuCtxSynchronize());\n"); break;
+  case STEP_CTX_SYNC: fprintf(file, v % 2 ? "OK(cuCtxSynchronize());\n" : "OK(cuCtxSynchronize_v2(ctx[%d]));\n", c); break;
   case STEP_CTX_CREATE: fprintf(file, "create(%d);\n", c); break;
   case STEP_CTX_DESTROY:
     if (c == 2)
