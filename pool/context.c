@@ -54,11 +54,7 @@ static void note_device(gp_engine_t *engine, gp_device_t *device)
       atomic_fetch_or(&engine->device_mask, bit) & bit)
     return;
   gp_lock_take(&device->lock);
-  gp_detail_t mode = engine->strict                   ? GP_DETAIL_MODE_STRICT
-                     : gp_engine_uses_streams(engine) ? GP_DETAIL_MODE_EPOCH
-                                                      : GP_DETAIL_MODE_CONTEXT;
-  gp_event_device(engine, device->ordinal, GP_ACTION_MODE,
-      atomic_load(&engine->dead) ? GP_DETAIL_MODE_DEAD : mode, 0, gp_now(engine));
+  gp_event_device(engine, device->ordinal, GP_ACTION_MODE, gp_engine_mode(engine), 0, gp_now(engine));
   gp_lock_release(&device->lock);
 }
 

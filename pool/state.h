@@ -149,7 +149,7 @@ struct gp_engine {
   atomic_int suspensions;
   atomic_int own_calls; /* driver calls of the engine's own in flight, see gp_engine_enter */
   atomic_bool dead;     /* everything is forwarded, for good */
-  atomic_bool aside;    /* dead, but not of an error: what is still ours can go back to the driver */
+  atomic_bool aside;    /* dead, or about to be, but not of an error: what is still ours can go back to the driver */
 
   atomic_bool uses_streams; /* reuse mode `epoch`, unless something has escaped its sight */
 
@@ -186,6 +186,7 @@ bool gp_engine_enter(gp_engine_t *engine);
 void gp_engine_leave(gp_engine_t *engine);
 void gp_suspend_context_lost(gp_engine_t *engine, gp_context_t *context); /* with contexts_lock held */
 bool gp_engine_forwards(const gp_engine_t *engine); /* dead, or suspended */
+gp_detail_t gp_engine_mode(const gp_engine_t *engine); /* of the engine's mode events */
 
 /*
  * suspend.c. What was deferred when the engine stood aside goes back to the driver, whose free waits for the device: to

@@ -92,6 +92,15 @@ static void give_all_back(gp_engine_t *engine)
         engine, &engine->devices[__builtin_ctzll(devices)], UINT64_MAX, GP_DETAIL_TRIM_REQUESTED);
 }
 
+gp_detail_t gp_engine_mode(const gp_engine_t *engine)
+{
+  if (atomic_load(&engine->dead))
+    return atomic_load(&engine->aside) ? GP_DETAIL_MODE_ASIDE : GP_DETAIL_MODE_DEAD;
+  if (engine->strict)
+    return GP_DETAIL_MODE_STRICT;
+  return gp_engine_uses_streams(engine) ? GP_DETAIL_MODE_EPOCH : GP_DETAIL_MODE_CONTEXT;
+}
+
 static void die(gp_engine_t *engine)
 {
   if (atomic_exchange(&engine->dead, true))
@@ -99,15 +108,17 @@ static void die(gp_engine_t *engine)
   for (uint64_t devices = atomic_load(&engine->device_mask); devices; devices &= devices - 1) {
     gp_device_t *device = &engine->devices[__builtin_ctzll(devices)];
     gp_lock_take(&device->lock);
-    gp_event_device(engine, device->ordinal, GP_ACTION_MODE, GP_DETAIL_MODE_DEAD, 0, gp_now(engine));
+    gp_event_device(engine, device->ordinal, GP_ACTION_MODE, gp_engine_mode(engine), 0, gp_now(engine));
     gp_lock_release(&device->lock);
   }
 }
 
 void gp_engine_note_result(gp_engine_t *engine, int code)
 {
-  if (code == 0 || !engine->driver.ops->code_is_sticky || !engine->driver.ops->code_is_sticky(code) ||
-      atomic_load(&engine->dead))
+  if (code == 0 || !engine->driver.ops->code_is_sticky || !engine->driver.ops->code_is_sticky(code))
+    return;
+  atomic_store(&engine->aside, false); /* nothing can go back any more */
+  if (atomic_load(&engine->dead))
     return;
   gp_log(GP_LOG_ERROR, "the driver reported error %d, after which nothing works in the context; no more pooling", code);
   die(engine); /* without giving back: no call would work */
@@ -123,8 +134,8 @@ void gp_engine_stand_aside(gp_engine_t *engine)
     return;
   gp_reuse_poll(engine);
   give_all_back(engine);
-  die(engine);
   atomic_store(&engine->aside, true);
+  die(engine);
 }
 
 /*

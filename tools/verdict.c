@@ -251,6 +251,10 @@ static void judge_modes(verdict_t *verdict)
   if (gp_summary_detail_count(summary, "mode", "dead"))
     say(verdict, GP_SEVERITY_ERROR, "dead", GP_SUMMARY_ALL,
         "The device reported an error that stays, and from then on every call went to the driver unpooled.");
+  if (gp_summary_detail_count(summary, "mode", "aside"))
+    say(verdict, GP_SEVERITY_WARNING, "aside", GP_SUMMARY_ALL,
+        "The pool stood aside for a reason that it told on stderr or in GPUPOOL_LOG, and from then on every call went to "
+        "the driver unpooled.");
   uint64_t lost = gp_summary_detail_count(summary, "segment_free", "context_lost");
   char count[GP_NUMBER_BYTES];
   if (lost)

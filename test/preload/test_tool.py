@@ -23,6 +23,17 @@ class Tool(PreloadCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         return json.loads(result.stdout)["snapshots"]
 
+    def test_why_nothing_is_pooled(self):
+        """An error of the device and a tool that watches are told apart."""
+        for settings, code, other in (({"CUDA_INJECTION64_PATH": "/opt/tool.so"}, "aside", "dead"),
+                                      ({"SIMCUDA_FAIL": "cuCtxSynchronize:700@1"}, "dead", "aside")):
+            run = self.tool("run", "--output", code + ".json", "--", os.path.join(PROG, "scenario"), **settings)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            (facts,) = self.summary(code + ".json")
+            codes = [finding["code"] for finding in facts["findings"]]
+            self.assertIn(code, codes)
+            self.assertNotIn(other, codes)
+
     def test_run_and_summary_of_every_trace(self):
         for path in trace_files():
             with self.subTest(trace=os.path.basename(path)):

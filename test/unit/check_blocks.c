@@ -270,6 +270,20 @@ START_TEST(test_standing_aside_gives_deferred_memory_back_at_the_next_free)
 }
 END_TEST
 
+START_TEST(test_after_an_error_that_stays_nothing_goes_back)
+{
+  int code;
+  start(NULL, GP_GIB, false);
+  free_code(allocate(3000));
+  gp_engine_stand_aside(engine);
+  gp_engine_note_result(engine, FAKE_STICKY);
+  long before = driver.calls;
+  ck_assert_int_eq(gp_engine_free(engine, 1 << 30, &code), GP_FREE_UNKNOWN);
+  ck_assert_int_eq(driver.calls, before);
+  stop();
+}
+END_TEST
+
 /* With fences: what is complete goes back at once. */
 START_TEST(test_standing_aside_asks_its_fences)
 {
@@ -438,6 +452,7 @@ int main(void)
   tcase_add_test(blocks, test_sticky_error_ends_pooling);
   tcase_add_test(blocks, test_standing_aside_gives_the_cache_back);
   tcase_add_test(blocks, test_standing_aside_gives_deferred_memory_back_at_the_next_free);
+  tcase_add_test(blocks, test_after_an_error_that_stays_nothing_goes_back);
   tcase_add_test(blocks, test_standing_aside_asks_its_fences);
   tcase_add_loop_test(blocks, test_deferred_memory_makes_room_after_standing_aside, 1, 4);
   tcase_add_test(blocks, test_lost_context_takes_its_blocks_along);
