@@ -32,11 +32,13 @@ class Errors(PreloadCase):
                     self.assertEqual(count_actions(run.snapshot())["mode"], 2)
 
     def test_so_do_those_that_a_question_about_memory_tells(self):
-        """The pool asks, too: which of the calls is the program's first shows in what the program sees."""
+        """The pool asks, too: which of the calls is the program's first shows in what the program sees. RESERVE=0: for that
+        it would ask again after some time."""
         for code in ("4", "700"):
             plain = self.run_scenario(preload=None, SIMCUDA_FAIL="cuMemGetInfo_v2:%s@1" % code)
-            calls = self.run_scenario().calls()["cuMemGetInfo_v2"]
-            runs = [self.run_scenario(SIMCUDA_FAIL="cuMemGetInfo_v2:%s@%d" % (code, n)) for n in range(1, calls + 1)]
+            calls = self.run_scenario(RESERVE="0").calls()["cuMemGetInfo_v2"]
+            runs = [self.run_scenario(RESERVE="0", SIMCUDA_FAIL="cuMemGetInfo_v2:%s@%d" % (code, n))
+                    for n in range(1, calls + 1)]
             (run,) = [run for run in runs if (run.status, run.out) == (plain.status, plain.out)]
             (line,) = [line for line in run.messages if "no more pooling" in line]
             self.assertIn("error %s," % code, line)
