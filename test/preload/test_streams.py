@@ -49,6 +49,15 @@ class Streams(PreloadCase):
             run = self.run_streams("destroy", REUSE=reuse, MAX_DEFERRED="1")
             self.assertGreater(stats_of(run.snapshot())["cache_hits"], 0)
 
+    def test_launches_of_graphs_are_work(self):
+        run = self.run_streams("graph", REUSE="epoch")
+        self.assertEqual(modes(run.snapshot()), ["epoch"])
+
+    def test_a_stream_of_unknown_origin_ends_the_mode(self):
+        run = self.run_streams("hidden", REUSE="epoch", VERBOSE="1")
+        self.assertEqual(modes(run.snapshot()), ["epoch", "context"])
+        self.assertEqual(len([line for line in run.messages if "reuse mode is context" in line]), 1)
+
     def test_without_facts_deferred_memory_is_bounded(self):
         run = self.run_streams("none", rounds=200, REUSE="epoch", MAX_DEFERRED="16MiB")
         stats = stats_of(run.snapshot())

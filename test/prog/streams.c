@@ -3,11 +3,15 @@
  * Each round allocates a block for each stream, fills it there, frees it while the work may be pending, allocates
  * again, fills the new block in another stream and reads it back: what the reader sees is the new owner's, or the
  * memory was handed out too early.
+ * Blocks are filled by memsets; under WAY graph by graphs that are launched once and destroyed; under hidden in streams
+ * that the driver made by a way of its own, where it has one.
  * WAY, what happens at the end of each round: stream (synchronizes each), query (asks each until it is done), event
  * (waits for an event recorded in each), copy (copies from the device, in the default stream), destroy (makes new
- * streams, the old ones are destroyed with their work pending), device (synchronizes the device), none.
+ * streams, the old ones are destroyed with their work pending), device (synchronizes the device), graph and hidden (as
+ * stream), none.
  */
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,20 +29,48 @@ static void must(const char *what, cudaError_t result)
 }
 
 static cudaStream_t work[STREAMS];
+static cudaStream_t capturing;
 static cudaEvent_t events[STREAMS];
 static unsigned char *host;
 static unsigned long wrong;
 
-static void make_streams(void)
+typedef int unseen_stream_fn(void **ret_stream); /* of the simulated driver */
+
+static void make_streams(const char *way)
 {
-  for (int i = 0; i < STREAMS; i++)
+  unseen_stream_fn *unseen = NULL;
+
+  if (strcmp(way, "hidden") == 0)
+    *(void **)&unseen = dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "simcuda_unseen_stream");
+  for (int i = 0; i < STREAMS && unseen; i++)
+    must("making a stream unseen", (cudaError_t)unseen((void **)&work[i]));
+  for (int i = 0; i < STREAMS && !unseen; i++)
     must("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&work[i], cudaStreamNonBlocking));
+}
+
+static void fill(const char *way, void *block, int value, cudaStream_t stream)
+{
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+
+  if (strcmp(way, "graph") != 0) {
+    must("cudaMemsetAsync", cudaMemsetAsync(block, value, BYTES, stream));
+    return;
+  }
+  must("cudaStreamBeginCapture", cudaStreamBeginCapture(capturing, cudaStreamCaptureModeRelaxed));
+  must("cudaMemsetAsync", cudaMemsetAsync(block, value, BYTES, capturing));
+  must("cudaStreamEndCapture", cudaStreamEndCapture(capturing, &graph));
+  must("cudaStreamSynchronize", cudaStreamSynchronize(capturing)); /* it has no work, whatever passed through it */
+  must("cudaGraphInstantiate", cudaGraphInstantiate(&exec, graph, 0));
+  must("cudaGraphLaunch", cudaGraphLaunch(exec, stream));
+  must("cudaGraphExecDestroy", cudaGraphExecDestroy(exec));
+  must("cudaGraphDestroy", cudaGraphDestroy(graph));
 }
 
 static void finish_round(const char *way)
 {
   for (int i = 0; i < STREAMS; i++) {
-    if (strcmp(way, "stream") == 0) {
+    if (strcmp(way, "stream") == 0 || strcmp(way, "graph") == 0 || strcmp(way, "hidden") == 0) {
       must("cudaStreamSynchronize", cudaStreamSynchronize(work[i]));
     } else if (strcmp(way, "query") == 0) {
       cudaError_t result;
@@ -54,7 +86,7 @@ static void finish_round(const char *way)
     }
   }
   if (strcmp(way, "destroy") == 0)
-    make_streams();
+    make_streams(way);
   if (strcmp(way, "device") == 0)
     must("cudaDeviceSynchronize", cudaDeviceSynchronize());
 }
@@ -67,14 +99,14 @@ static void one_round(const char *way, int round)
 
   for (int i = 0; i < STREAMS; i++) {
     must("cudaMalloc", cudaMalloc(&blocks[i], BYTES));
-    must("cudaMemsetAsync", cudaMemsetAsync(blocks[i], value + 1, BYTES, in_default ? NULL : work[i]));
+    fill(way, blocks[i], value + 1, in_default ? NULL : work[i]);
   }
   for (int i = 0; i < STREAMS; i++)
     must("cudaFree", cudaFree(blocks[i]));
   for (int i = 0; i < STREAMS; i++) {
     cudaStream_t other = in_default ? NULL : work[(i + 1) % STREAMS];
     must("cudaMalloc", cudaMalloc(&blocks[i], BYTES));
-    must("cudaMemsetAsync", cudaMemsetAsync(blocks[i], value + 2, BYTES, other));
+    fill(way, blocks[i], value + 2, other);
     must("cudaMemcpyAsync", cudaMemcpyAsync(host + i * BYTES, blocks[i], BYTES, cudaMemcpyDeviceToHost, other));
   }
   if (in_default) {
@@ -102,8 +134,9 @@ int main(int argc, char **argv)
   cudaStream_t idle;
 
   must("cudaStreamCreate", cudaStreamCreate(&idle)); /* as a library keeps one */
+  must("cudaStreamCreate", cudaStreamCreate(&capturing));
   must("cudaMallocHost", cudaMallocHost((void **)&host, STREAMS * BYTES));
-  make_streams();
+  make_streams(way);
   for (int i = 0; i < STREAMS; i++)
     must("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&events[i], cudaEventDisableTiming));
   for (int round = 0; round < rounds; round++)

@@ -37,6 +37,13 @@ typedef void simcuda_counts_fn(simcuda_oracle_t *ret_counts);
  */
 typedef void simcuda_on_call_fn(void (*fn)(int entering));
 
+/*
+ * A stream of the current context, made by a way that no library between the program and the driver sees, as by the
+ * driver's export tables. The result is a CUresult. A driver call, unlike the others.
+ */
+typedef int simcuda_unseen_stream_fn(void **ret_stream);
+
+simcuda_unseen_stream_fn simcuda_unseen_stream;
 simcuda_own_fn simcuda_own;
 simcuda_disown_fn simcuda_disown;
 simcuda_touch_fn simcuda_touch;

@@ -3,6 +3,8 @@
  */
 #include "sim.h"
 
+#include "oracle.h"
+
 #include <stdlib.h>
 
 #define MAGIC 0x73747265u
@@ -143,6 +145,12 @@ CUresult sim_stream_create(sim_call_t *call, CUstream *ret_stream, unsigned flag
   handle->stream->handle = handle;
   *ret_stream = handle;
   return CUDA_SUCCESS;
+}
+
+/* By its own name for the log, without passing by an export that could be another library's (-Bsymbolic). */
+int simcuda_unseen_stream(void **ret_stream)
+{
+  return (int)cuStreamCreate((CUstream *)ret_stream, CU_STREAM_NON_BLOCKING);
 }
 
 SIM_FN(cuStreamCreate, (CUstream * stream, unsigned int flags), sim_stream_create(&call, stream, flags, 0),
