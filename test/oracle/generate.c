@@ -258,7 +258,8 @@ static void interrupt(gen_t *gen)
   step.mem = (uint8_t)m;
   step.bytes = gen->size;
   step.inside = (uint8_t)(1 + draw(gen, 4));
-  step.moment = (uint8_t)draw(gen, 12);
+  step.moment = (uint8_t)draw(gen, 14);
+  bool taken = step.kind == STEP_ALLOC;
   if (!emit(gen, step))
     return;
   int outer_thread = gen->program->steps[gen->program->count - 1].thread;
@@ -271,12 +272,14 @@ static void interrupt(gen_t *gen)
     step.bytes = gen->size;
     step.lane = (uint8_t)LANE_THREAD(0, thread);
     step.event = (uint8_t)event;
-    if (step.kind == STEP_FREE && before > 1) { /* work on it first, in some stream */
+    if (step.kind == STEP_FREE && before > 1 && victim >= 0) { /* work on it first, in some stream */
       step_t fill = step;
+      int last = model_mem(gen->model, victim)->last;
       fill.kind = STEP_FILL;
-      fill.lane = (uint8_t)(chance(gen, 50) ? step.lane : lane);
-      if (victim >= 0)
+      if (!emit(gen, fill)) {
+        fill.lane = (uint8_t)(last < 0 ? lane : last);
         (void)emit(gen, fill);
+      }
     }
     if (victim >= 0 && tries < 20) {
       (void)emit(gen, step);
@@ -285,6 +288,13 @@ static void interrupt(gen_t *gen)
       (void)emit(gen, step);
     }
   }
+  lane = gen->program->steps[gen->program->count - 1].kind == STEP_FREE || chance(gen, 50) ? pick_lane(gen, ctx) : -1;
+  if (lane < 0)
+    return;
+  if (!taken && chance(gen, 70)) /* after a synchronization: who gets that memory, and when */
+    m = allocate(gen, ctx);
+  if (m >= 0 && (taken || model_mem(gen->model, m)->live))
+    (void)use(gen, m, lane);
 }
 
 static void capture(gen_t *gen)

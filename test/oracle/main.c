@@ -8,6 +8,7 @@
  *     --programmatic  and launches that overlap the one in front of them
  *     --steps, --c    print the program of seed FIRST, in words or as C, and run nothing
  *     --shrink        make the first wrong one small, and print it as C
+ *     --no-pending    memory must not even be handed out while work on it is pending
  *     --keep-going    do not stop at the first wrong one
  *
  * The last line is `programs=N steps=N allocations=N reuses=N pending_reuses=N wrong=N first_wrong=SEED`, where
@@ -22,7 +23,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static bool freely;
+static bool freely, no_pending;
+
+static bool is_wrong(outcome_t *outcome)
+{
+  if (no_pending && outcome->pending_reuses && !outcome->first[0])
+    snprintf(outcome->first, sizeof outcome->first, "%llu times memory was handed out while work on it was pending",
+        (unsigned long long)outcome->pending_reuses);
+  return !outcome_is_good(outcome) || (no_pending && outcome->pending_reuses);
+}
 
 /* In a process of its own: what goes wrong must not stay. The driver must not have been touched in this one. */
 static bool fails_alone(const program_t *program)
@@ -40,7 +49,7 @@ static bool fails_alone(const program_t *program)
       _exit(2);
     alarm(20);
     execute(program, freely, &outcome);
-    _exit(outcome_is_good(&outcome) ? 0 : 1);
+    _exit(is_wrong(&outcome) ? 1 : 0);
   }
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
     ;
@@ -50,7 +59,7 @@ static bool fails_alone(const program_t *program)
 static int usage(void)
 {
   fprintf(stderr, "usage: reuse_programs [--freely] [--devices N] [--ctx-events] [--programmatic] [--steps] [--c] "
-                  "[--shrink] [--keep-going] FIRST [COUNT]\n");
+                  "[--shrink] [--no-pending] [--keep-going] FIRST [COUNT]\n");
   return 2;
 }
 
@@ -73,7 +82,8 @@ int main(int argc, char **argv)
   static const struct option names[] = {{"freely", no_argument, NULL, 'f'}, {"devices", required_argument, NULL, 'd'},
       {"ctx-events", no_argument, NULL, 'e'}, {"programmatic", no_argument, NULL, 'p'}, {"steps", no_argument, NULL, 's'},
       {"c", no_argument, NULL, 'c'},
-      {"shrink", no_argument, NULL, 'm'}, {"keep-going", no_argument, NULL, 'k'}, {NULL, 0, NULL, 0}};
+      {"shrink", no_argument, NULL, 'm'}, {"keep-going", no_argument, NULL, 'k'},
+      {"no-pending", no_argument, NULL, 'n'}, {NULL, 0, NULL, 0}};
   options_t options = {.devices = 1};
   void (*print)(FILE *, const program_t *) = NULL;
   bool small = false, keep_going = false;
@@ -90,6 +100,7 @@ int main(int argc, char **argv)
     case 'c': print = print_c; break;
     case 'm': small = true; break;
     case 'k': keep_going = true; break;
+    case 'n': no_pending = true; break;
     default: return usage();
     }
   }
@@ -118,7 +129,7 @@ int main(int argc, char **argv)
       allocations += program.steps[i].kind == STEP_ALLOC;
     reuses += outcome.reuses;
     pending += outcome.pending_reuses;
-    if (outcome_is_good(&outcome))
+    if (!is_wrong(&outcome))
       continue;
     fprintf(stderr, "seed %llu: %s\n", (unsigned long long)seed, outcome.first);
     if (!wrong++)
