@@ -126,6 +126,7 @@ class MemoryKinds(PreloadCase):
         self.expect_held(True, "release")
         self.expect_held(True, "unmap")
         self.expect_held(True, "retain", "release")
+        self.expect_held(True, "retain", "unmap", "release")
         self.expect_held(True, "map", "release")
         self.expect_held(True, "release", "retain", "unmap")
         self.expect_held(False, "release", "unmap")

@@ -167,6 +167,41 @@ START_TEST(test_free_memory_is_never_more_than_there_is)
 }
 END_TEST
 
+static uint64_t reserved_by_pools;
+
+static int tell_reserved(void *self, const gp_driver_context_t *key, uint64_t *ret_reserved)
+{
+  *ret_reserved = reserved_by_pools;
+  return 0;
+}
+
+static void take_from_pool(uint64_t pool, uint64_t bytes)
+{
+  const gp_passthrough_t memory = {
+      .address = 0x1000000 * pool, .size = bytes, .pool = pool, .kind = GP_DETAIL_PASS_MEMPOOL};
+  ck_assert(gp_engine_passthrough_reserve(engine, context, bytes, memory.kind));
+  reserved_by_pools += 32 * GP_MIB; /* the piece by which it grows */
+  gp_engine_passthrough_commit(engine, context, &memory, 0);
+}
+
+/* Memory lives on without its pool; what another pool holds beyond what is in use is counted nevertheless. */
+START_TEST(test_a_pool_that_went_hides_nothing_of_another)
+{
+  uint64_t address = 0;
+  start((const char *const[]){"GPUPOOL_LIMIT=96MiB", NULL}, GP_GIB, true);
+  reserved_by_pools = 0;
+  driver.ops.async_reserved = tell_reserved;
+  take_from_pool(1, 32 * GP_MIB);
+  take_from_pool(2, GP_MIB);
+  gp_engine_mempool_gone(engine, 1);
+  reserved_by_pools -= 32 * GP_MIB; /* nobody can ask it any more */
+  allocate(32 * GP_MIB);
+  ck_assert_int_eq(gp_engine_alloc(engine, context, 8 * GP_MIB, &address), FAKE_OUT_OF_MEMORY);
+  gp_engine_destroy(engine);
+  fake_driver_fini(&driver);
+}
+END_TEST
+
 START_TEST(test_malformed_limit_refuses_everything)
 {
   gp_options_t options;
@@ -347,6 +382,7 @@ int main(void)
   tcase_add_test(limits, test_idle_memory_goes_back_after_a_while);
   tcase_add_test(limits, test_memory_info_counts_cached_as_free_and_knows_the_limit);
   tcase_add_test(limits, test_free_memory_is_never_more_than_there_is);
+  tcase_add_test(limits, test_a_pool_that_went_hides_nothing_of_another);
   tcase_add_test(limits, test_malformed_limit_refuses_everything);
   tcase_add_test(limits, test_passthrough_counts_against_the_limit);
   tcase_add_test(limits, test_out_of_memory_report_names_the_owners);
