@@ -13,6 +13,7 @@
 #include "interpose/process.h"
 #include "interpose/real.h"
 #include "interpose/report.h"
+#include "interpose/work.h"
 #include "pool/util/log.h"
 #include "pool/util/options.h"
 #include "pool/util/path.h"
@@ -121,6 +122,10 @@ static library_state_t start(void)
     gp_log(GP_LOG_ERROR, "the host has no memory for the pool; the program runs without it");
     return LIBRARY_OFF;
   }
+  if (!GP_HAS_WORK_STUBS)
+    gp_streams_escape(the_engine, "streams are followed on x86-64 only");
+  else if (!gp_library_wants_work())
+    gp_streams_escape(the_engine, "the functions that submit work were handed out as they are");
   if (the_recorder) {
     gp_recorder_attach(the_recorder, the_engine);
     gp_recorder_set_versions(the_recorder, version, 0);
