@@ -9,7 +9,8 @@
 The tables are the JSON files beside this one, each a list of
 
     {"guard": "H3", "what": "a sentence", "file": "path", "find": "text that occurs once in it", "replace": "text",
-     "test": "Meson test, or a list", "case": "Class.test_name (optional: only this case of a Python test)"}
+     "test": "Meson test, or a list", "case": "Class.test_name (optional: only this case of a Python test)",
+     "seed": 4711 (optional: only this program of test/oracle/run.py)}
 
 The named tests have to be green before. For each entry the edit is applied, the tree built, the tests run, and the edit
 taken back. Red is a test that ran and failed, or ran past the limit; an edit that does not apply or does not compile, and
@@ -47,9 +48,10 @@ def read_tables(folder=HERE):
             for field, kind in FIELDS.items():
                 if not isinstance(entry.get(field), kind):
                     raise Problem("%s: an entry has no valid \"%s\": %s" % (path, field, entry.get("guard")))
-            unknown = set(entry) - set(FIELDS) - {"case"}
+            unknown = set(entry) - set(FIELDS) - {"case", "seed"}
             if unknown:
                 raise Problem("%s: %s: unknown field %s" % (path, entry["guard"], sorted(unknown)[0]))
+            entry["arguments"] = entry.get("case") or ("--only-seed=%d" % entry["seed"] if "seed" in entry else "")
             entry["tests"] = [entry["test"]] if isinstance(entry["test"], str) else entry["test"]
         entries += table
     return entries
@@ -151,13 +153,13 @@ class Tree:
         if status != 0:
             raise Problem("%s failed:\n%s" % (command[0], out[-4000:]))
 
-    def is_green(self, name, case):
+    def is_green(self, name, arguments):
         """True, or False for a test that failed."""
         log = os.path.join(self.build, "meson-logs", "testlog.json")
         if os.path.exists(log):
             os.remove(log)
         command = ["meson", "test", "-C", self.build, "--no-rebuild", name]
-        status, out = run_quietly(command + (["--test-args", case] if case else []), LIMIT_S)
+        status, out = run_quietly(command + (["--test-args=" + arguments] if arguments else []), LIMIT_S)
         if status is None:
             return False
         if not os.path.exists(log):
@@ -176,7 +178,7 @@ class Tree:
                 file.write(after)
             self.must("ninja", "-C", self.build)
             began = time.monotonic()
-            if any([self.is_green(name, entry.get("case")) for name in entry["tests"]]):
+            if any([self.is_green(name, entry["arguments"]) for name in entry["tests"]]):
                 raise Problem("stays green without the guard")
             return time.monotonic() - began
         finally:
@@ -187,16 +189,16 @@ class Tree:
 def run(entries, folder):
     tree = Tree(folder)
     failed = 0
-    for name, case in sorted({(name, e.get("case") or "") for e in entries for name in e["tests"]}):
-        if not tree.is_green(name, case):
-            print("%s %s: not green with all guards in place" % (name, case))
+    for name, arguments in sorted({(name, e["arguments"]) for e in entries for name in e["tests"]}):
+        if not tree.is_green(name, arguments):
+            print("%s %s: not green with all guards in place" % (name, arguments))
             failed += 1
     if failed:
         return failed
     form = "%-8s %-28s %-60s %s"
     print(form % ("guard", "file", "test", "red in s"))
     for entry in entries:
-        test = ", ".join(entry["tests"]) + (" " + entry["case"] if "case" in entry else "")
+        test = ", ".join(entry["tests"]) + " " + entry["arguments"]
         try:
             print(form % (entry["guard"], entry["file"], test, "%.1f" % tree.seconds_until_red(entry)), flush=True)
         except Problem as problem:

@@ -111,7 +111,8 @@ class Runner:
             row.figures[name] += figures[name]
         if figures["wrong"]:
             text = "%s%s" % (result.stderr[-1500:], self.repeat(row, freely, figures["first_wrong"]))
-            if self.shrink and not freely:
+            if self.shrink and not freely:  # one will do
+                self.shrink = False
                 small = self.call(row, freely, ["--shrink", figures["first_wrong"]], 600)
                 text += "\n" + small.stderr[-4000:] + small.stdout
             row.problems.append(text)
