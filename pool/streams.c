@@ -291,8 +291,9 @@ void gp_streams_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t 
   }
   gp_mark_t *mark = gp_mark_place(GP_STREAM_DEFAULT);
   if (!one && (!engine->default_token || atomic_load(&mark->state) != engine->default_token)) {
-    engine->default_epoch = epoch;
     engine->default_token = gp_mark_sync_begin(mark);
+    /* Only facts that begin from now on, with the token in place, cover all that was marked before it. */
+    engine->default_epoch = gp_reuse_begin(engine) + 1;
   }
   gp_lock_release(&engine->contexts_lock);
 }
@@ -311,8 +312,8 @@ void gp_streams_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t ep
 }
 
 /*
- * The mark of the default streams of several contexts. Each has completed an epoch that began no earlier than the one
- * in which the token was taken: what was marked before is complete, and what was marked since has replaced the token.
+ * The mark of the default streams of several contexts. Each context has completed an epoch by a fact that began after
+ * the token was taken: what was marked before is complete, and what was marked since has replaced the token.
  */
 static void settle_default(gp_engine_t *engine)
 {
