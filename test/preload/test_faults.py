@@ -44,7 +44,7 @@ class Scenario(PreloadCase):
         """The scenario itself, under each setting: as without the library, and it does touch what it should."""
         plain = self.run_scenario(preload=None)
         for settings in ({}, {"TYPE": "naive"}, {"TYPE": "unpooled"}, {"REUSE": "strict"}, {"MAX_DEFERRED": "0"},
-                         {"LIMIT": "60MiB"}, {"TRACE": "off"}, {"DISABLE": "1"}):
+                         {"REUSE": "epoch"}, {"LIMIT": "60MiB"}, {"TRACE": "off"}, {"DISABLE": "1"}):
             for driver in ("11040", "12040", "13000"):
                 with self.subTest(driver=driver, **settings):
                     run = self.run_scenario(SIMCUDA_DRIVER=driver, **settings)
@@ -61,7 +61,7 @@ class Scenario(PreloadCase):
         """A failure of a call of ours does not show; one of the program's shows as it would without the library."""
         strict = {"REUSE": "strict", "SIMCUDA_DRIVER": "12040", "LIMIT": "60MiB"}
         # Not 999 in strict mode: there cudaFree reports what its wait learnt, and that error is one that stays.
-        for code, variants in (("2", ({}, strict)), ("999", ({},))):
+        for code, variants in (("2", ({}, strict, {"REUSE": "epoch"})), ("999", ({},))):
             legal = self.outputs_of_one_failure(code)
             for settings in variants:
                 calls = sum(self.run_scenario(**settings).calls().values())
@@ -101,7 +101,8 @@ class Scenario(PreloadCase):
         """Memory, files, handlers: the program notices nothing, the device is empty at the end, files are whole."""
         plain = self.run_scenario(preload=None)
         refusals = set()
-        for settings in ({}, {"TYPE": "naive", "LIMIT": "0=60MiB", "TRACE_EVENTS": "1024"}, {"VERBOSE": "2", "REUSE": "strict"}):
+        for settings in ({}, {"TYPE": "naive", "LIMIT": "0=60MiB", "TRACE_EVENTS": "1024"}, {"VERBOSE": "2", "REUSE": "strict"},
+                         {"REUSE": "epoch"}):
             _, requests, _ = self.run_on_poor_host(0, **settings)
             self.assertGreater(requests, 15)
             for n in range(1, requests + 1):

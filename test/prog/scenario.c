@@ -168,6 +168,116 @@ static void contexts(CUcontext first)
   }
 }
 
+/* Memory that is found by a handle. */
+static void with_handles(void)
+{
+  CUDA_ARRAY_DESCRIPTOR flat = {.Width = 256, .Height = 256, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+  CUDA_ARRAY3D_DESCRIPTOR deep = {
+      .Width = 64, .Height = 64, .Depth = 16, .Format = CU_AD_FORMAT_HALF, .NumChannels = 2};
+  CUarray array = NULL;
+  CUmipmappedArray mipmap = NULL;
+  if (SAY(cuArrayCreate_v2(&array, &flat)) == CUDA_SUCCESS)
+    END(cuArrayDestroy(array));
+  if (SAY(cuArray3DCreate_v2(&array, &deep)) == CUDA_SUCCESS)
+    END(cuArrayDestroy(array));
+  if (SAY(cuMipmappedArrayCreate(&mipmap, &deep, 3)) == CUDA_SUCCESS)
+    END(cuMipmappedArrayDestroy(mipmap));
+}
+
+/* Memory that is released while it is mapped. */
+static void mapped(void)
+{
+  const size_t bytes = 2 * MIB;
+  CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+  CUmemGenericAllocationHandle handle = 0, again = 0;
+  CUdeviceptr address = 0;
+  int is_mapped = 0;
+  if (SAY(cuMemCreate(&handle, bytes, &properties, 0)) != CUDA_SUCCESS)
+    return;
+  if (SAY(cuMemAddressReserve(&address, bytes, 0, 0, 0)) == CUDA_SUCCESS)
+    is_mapped = SAY(cuMemMap(address, bytes, 0, handle, 0)) == CUDA_SUCCESS;
+  END(cuMemRelease(handle));
+  if (is_mapped && SAY(cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)address)) == CUDA_SUCCESS)
+    END(cuMemRelease(again));
+  if (is_mapped)
+    END(cuMemUnmap(address, bytes));
+  if (address)
+    END(cuMemAddressFree(address, bytes));
+}
+
+/* A memory pool of the program's, which goes before its last memory. */
+static void own_pool(CUstream stream)
+{
+  CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+  CUmemoryPool pool = NULL;
+  CUdeviceptr address = UNTOUCHED;
+  if (SAY(cuMemPoolCreate(&pool, &properties)) != CUDA_SUCCESS)
+    return;
+  CUresult result = cuMemAllocFromPoolAsync(&address, 1 * MIB, pool, stream);
+  block_t block = hold("cuMemAllocFromPoolAsync", result, address);
+  END(cuMemPoolDestroy(pool));
+  release_async(&block, stream);
+  SAY(cuStreamSynchronize(stream));
+}
+
+static void of_the_host(void)
+{
+  static char own[64 * KIB] __attribute__((aligned(4096)));
+  void *memory = NULL;
+  if (SAY(cuMemHostAlloc(&memory, 1 * MIB, 0)) == CUDA_SUCCESS)
+    END(cuMemFreeHost(memory));
+  if (SAY(cuMemHostRegister_v2(own, sizeof(own), 0)) == CUDA_SUCCESS)
+    END(cuMemHostUnregister(own));
+}
+
+/* A graph that allocates and frees, launched twice. */
+static void graph_memory(CUstream stream)
+{
+  CUgraph graph = NULL;
+  CUgraphExec exec = NULL;
+  CUgraphNode alloc, end;
+  CUDA_MEM_ALLOC_NODE_PARAMS parameters = {.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                               .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}},
+      .bytesize = 1 * MIB};
+  if (SAY(cuGraphCreate(&graph, 0)) != CUDA_SUCCESS)
+    return;
+  if (SAY(cuGraphAddMemAllocNode(&alloc, graph, NULL, 0, &parameters)) == CUDA_SUCCESS &&
+      SAY(cuGraphAddMemFreeNode(&end, graph, &alloc, 1, parameters.dptr)) == CUDA_SUCCESS &&
+      SAY(cuGraphInstantiateWithFlags(&exec, graph, 0)) == CUDA_SUCCESS) {
+    SAY(cuGraphLaunch(exec, stream));
+    SAY(cuGraphLaunch(exec, stream));
+    SAY(cuStreamSynchronize(stream));
+    END(cuGraphExecDestroy(exec));
+  }
+  END(cuGraphDestroy(graph));
+  END(cuDeviceGraphMemTrim(0));
+}
+
+/* Facts about single streams. */
+static void facts(CUstream stream)
+{
+  CUevent event = NULL;
+  unsigned char byte;
+  block_t block = allocate(100 * KIB);
+  if (SAY(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING)) == CUDA_SUCCESS) {
+    if (block.held)
+      SAY(cuMemsetD8Async(block.address, 2, 100 * KIB, stream));
+    /* A question before the wait has succeeded has no certain answer. */
+    if (SAY(cuEventRecord(event, stream)) == CUDA_SUCCESS && SAY(cuEventSynchronize(event)) == CUDA_SUCCESS)
+      SAY(cuEventQuery(event));
+    END(cuEventDestroy_v2(event));
+  }
+  if (SAY(cuStreamSynchronize(stream)) == CUDA_SUCCESS)
+    SAY(cuStreamQuery(stream));
+  if (block.held)
+    SAY(cuMemcpyDtoH_v2(&byte, block.address, 1));
+  release(&block);
+  block_t next = allocate(100 * KIB);
+  release(&next);
+}
+
 static void out_of_memory(size_t bytes)
 {
   size_t available, total;
@@ -192,6 +302,12 @@ int main(int argc, char **argv)
   SAY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   pooled(stream);
   not_pooled(stream);
+  with_handles();
+  mapped();
+  own_pool(stream);
+  of_the_host();
+  graph_memory(stream);
+  facts(stream);
   exported();
   captured(stream);
   contexts(context);
