@@ -60,7 +60,7 @@ class Session:
             ours["SIMCUDA_STATS"] = os.path.join(folder, "sim.%p.json")
         elif kind != "python":
             program = None if kind else manifest.PROGRAMS[name]
-            folders = toolchain.library_path(self.toolkit, program) + [os.environ.get("LD_LIBRARY_PATH", "")]
+            folders = toolchain.search_path(self.toolkit, program) + [os.environ.get("LD_LIBRARY_PATH", "")]
             ours["LD_LIBRARY_PATH"] = ":".join(path for path in folders if path)
         if kind == "python":
             ours["PYTHONDONTWRITEBYTECODE"] = "1"

@@ -48,7 +48,7 @@ class Toolkit:
                  os.path.join(self.root, "extras", "CUPTI")]
         folders = [os.path.join(root, lib) for root in roots for lib in ("lib64", "lib")]
         folders += ["/usr/lib/%s-linux-gnu" % machine, "/usr/lib64"]
-        self.library_folders = [f for f in folders if os.path.isdir(f)] + wheel_folders("lib")
+        self.search_folders = [f for f in folders if os.path.isdir(f)] + wheel_folders("lib")
         folders = [self.include, os.path.join(self.root, "extras", "CUPTI", "include"), "/usr/include"]
         self.include_folders = [f for f in folders if os.path.isdir(f)] + wheel_folders("include")
 
@@ -74,7 +74,7 @@ class Toolkit:
 
     def find_library(self, name):
         """The path of a shared library, or Missing."""
-        for folder in self.library_folders:
+        for folder in self.search_folders:
             for pattern in ("lib%s.so", "lib%s.so.[0-9]*"):
                 found = sorted(glob.glob(os.path.join(folder, pattern % name)))
                 if found:
@@ -103,7 +103,7 @@ class Toolkit:
         return options
 
 
-def library_path(toolkit, program=None):
+def search_path(toolkit, program=None):
     """LD_LIBRARY_PATH for a program: the shared runtime, what the program needs, and what that needs in turn."""
     folders = []
     if not toolkit:
@@ -116,7 +116,7 @@ def library_path(toolkit, program=None):
         if folder not in folders:
             folders.append(folder)
     if program and program.needs:
-        folders += [f for f in toolkit.library_folders if f not in folders and "/nvidia/" in f]
+        folders += [f for f in toolkit.search_folders if f not in folders and "/nvidia/" in f]
     return folders
 
 

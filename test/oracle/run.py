@@ -42,7 +42,7 @@ FIELDS = ("programs", "steps", "allocations", "reuses", "pending_reuses", "wrong
 
 class Row:
     def __init__(self, driver, library=None, pool=None, mode=None, deferred="large"):
-        self.driver, self.library, self.pool, self.mode, self.deferred = driver, library, pool, mode, deferred
+        self.driver, self.preload, self.pool, self.mode, self.deferred = driver, library, pool, mode, deferred
         self.name = "%s %s %s" % (pool, mode, DRIVERS[driver]) if library else "no library %s" % DRIVERS[driver]
         if library and deferred == "small":
             self.name += " small"
@@ -66,8 +66,8 @@ class Runner:
         env = {key: value for key, value in os.environ.items() if not key.startswith(("GPUPOOL_", "SIMCUDA_"))}
         env.update(LD_LIBRARY_PATH=os.path.join(self.folder, row.driver) + ":" + self.sim, SIMCUDA_ORACLE="1",
                    SIMCUDA_DEVICES="2")
-        if row.library:
-            env.update(LD_PRELOAD=(env.get("LD_PRELOAD", "") + ":" + row.library).lstrip(":"), GPUPOOL_TYPE=row.pool,
+        if row.preload:
+            env.update(LD_PRELOAD=(env.get("LD_PRELOAD", "") + ":" + row.preload).lstrip(":"), GPUPOOL_TYPE=row.pool,
                        GPUPOOL_REUSE=row.mode, GPUPOOL_SNAPSHOT_AT="none")
             if DEFERRED[row.deferred]:
                 env["GPUPOOL_MAX_DEFERRED"] = DEFERRED[row.deferred]
@@ -76,7 +76,7 @@ class Runner:
     def options(self, row, freely):
         return (["--freely"] if freely else []) + ["--devices", "2", "--programmatic"] + (
             ["--ctx-events"] if int(row.driver) >= FENCE_SINCE else []) + (
-            ["--no-pending"] if row.library and not MODES[row.mode] else [])
+            ["--no-pending"] if row.preload and not MODES[row.mode] else [])
 
     def call(self, row, freely, arguments, limit_s):
         return subprocess.run([self.program] + self.options(row, freely) + [str(a) for a in arguments],
@@ -137,7 +137,7 @@ def judge(row):
     figures = row.figures
     if row.problems or figures["wrong"]:
         return
-    pooled = row.library and row.pool != "unpooled"
+    pooled = row.preload and row.pool != "unpooled"
     least = LEAST_REUSES.get((row.mode, row.deferred), LEAST_REUSES["context", row.deferred])
     if pooled and figures["allocations"] > LEAST_ALLOCATIONS and 100 * figures["reuses"] < least * figures["allocations"]:
         row.problems.append("memory was reused for fewer than %d of 100 allocations" % least)

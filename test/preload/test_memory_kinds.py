@@ -204,6 +204,8 @@ class MemoryKinds(PreloadCase):
         use = run.snapshot()["devices"][0]["use"]
         self.assertEqual((use["total"], use["free"], use["accounted"], use["unaccounted"]),
                          (1024 * MIB, 1008 * MIB, 16 * MIB, 0))
+        run = self.run_kinds("plain:%d:1" % (8 * MIB), "info", SIMCUDA_CAPACITY="1GiB", STATS="1")
+        self.assertIn("of 1 GiB, 1016 MiB were free when last asked, and 0 B in use by nothing", run.err)
 
 
 if __name__ == "__main__":

@@ -108,6 +108,7 @@ END_TEST
 
 static CUgraphExec captured(CUdeviceptr *p)
 {
+  OK(cuGraphDestroy(graph));
   OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
   OK(cuMemAllocAsync(p, 4 * MIB, stream));
   OK(cuMemsetD8Async(*p, 1, 4 * MIB, stream));
@@ -333,6 +334,7 @@ START_TEST(test_launches_follow_each_other)
   *gate = 1;
   OK(cuStreamSynchronize(other));
   OK(cuStreamQuery(stream));
+  OK(cuGraphExecDestroy(exec));
 }
 END_TEST
 
@@ -386,10 +388,12 @@ START_TEST(test_child_graph)
   ck_assert_int_eq(cuGraphAddMemAllocNode(&node, got, NULL, 0, &params), CUDA_ERROR_INVALID_VALUE);
   ck_assert_int_eq(cuGraphDestroy(got), CUDA_ERROR_INVALID_VALUE);
   OK(cuGraphDestroy(child));
-  OK(cuGraphLaunch(instantiate(graph), stream));
+  CUgraphExec exec = instantiate(graph);
+  OK(cuGraphLaunch(exec, stream));
   OK(cuStreamSynchronize(stream));
   OK(cuMemcpyDtoH(&byte, p + 15, 1));
   ck_assert_int_eq(byte, 9);
+  OK(cuGraphExecDestroy(exec));
 }
 END_TEST
 

@@ -315,6 +315,8 @@ START_TEST(test_a_graph_is_in_the_stream_that_launches_it)
   ck_assert_int_eq(early(), 0);
   use(first);
   ck_assert_int_eq(early(), 1);
+  OK(cuGraphExecDestroy(exec));
+  OK(cuGraphDestroy(graph));
 }
 END_TEST
 
