@@ -237,6 +237,7 @@ def main():
     begin = time.monotonic()
     options, checks = parse_options()
     if options.list:
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a pager that was left early is no error
         list_checks(checks)
         return 0
     for number in (signal.SIGTERM, signal.SIGHUP):
