@@ -8,6 +8,34 @@
 
 #define UNPACK(...) __VA_ARGS__
 
+/*
+ * Options of the just-in-time compiler. The driver writes some values back (CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES: the bytes
+ * it filled), so that a second call gets them as the program gave them.
+ */
+#define MAX_OPTIONS 32 /* there are fewer kinds; more than that are handed on as the first call left them */
+
+typedef struct jit {
+  void **values;
+  unsigned count;
+  void *given[MAX_OPTIONS];
+} jit_t;
+
+static jit_t jit_of(void **values, unsigned count)
+{
+  jit_t jit = {.values = values, .count = values && count <= MAX_OPTIONS ? count : 0};
+  for (unsigned i = 0; i < jit.count; i++)
+    jit.given[i] = values[i];
+  return jit;
+}
+
+static void **jit_values(const jit_t *jit)
+{
+  for (unsigned i = 0; i < jit->count; i++)
+    if (jit->values[i] != jit->given[i]) /* the program's array may be constant, as long as nobody writes to it */
+      jit->values[i] = jit->given[i];
+  return jit->values;
+}
+
 /* HIDDEN(symbol, fields of the arguments, parameters, arguments in order, the call from the fields) */
 #define HIDDEN(symbol, fields, parameters, arguments, from_fields)                                                     \
   typedef struct symbol##_call {                                                                                       \
@@ -30,21 +58,22 @@ HIDDEN(cuModuleLoadData, CUmodule *module; const void *image;, (CUmodule * modul
     (module, image), (a->module, a->image))
 HIDDEN(cuModuleLoadFatBinary, CUmodule *module; const void *image;, (CUmodule * module, const void *image),
     (module, image), (a->module, a->image))
-HIDDEN(cuModuleLoadDataEx, CUmodule *module; const void *image; unsigned count; CUjit_option * options; void **values;
+HIDDEN(cuModuleLoadDataEx, CUmodule *module; const void *image; unsigned count; CUjit_option * options; jit_t jit;
        , (CUmodule * module, const void *image, unsigned count, CUjit_option *options, void **values),
-    (module, image, count, options, values), (a->module, a->image, a->count, a->options, a->values))
-HIDDEN(cuLibraryLoadData, void **library; const void *code; CUjit_option * jit_options; void **jit_values;
+    (module, image, count, options, jit_of(values, count)),
+    (a->module, a->image, a->count, a->options, jit_values(&a->jit)))
+HIDDEN(cuLibraryLoadData, void **library; const void *code; CUjit_option * jit_options; jit_t jit;
        unsigned jit_count; void *options; void **values; unsigned count;
-       , (void **library, const void *code, CUjit_option *jit_options, void **jit_values, unsigned jit_count,
+       , (void **library, const void *code, CUjit_option *jit_options, void **jit_option_values, unsigned jit_count,
              void *options, void **values, unsigned count),
-    (library, code, jit_options, jit_values, jit_count, options, values, count),
-    (a->library, a->code, a->jit_options, a->jit_values, a->jit_count, a->options, a->values, a->count))
-HIDDEN(cuLibraryLoadFromFile, void **library; const char *path; CUjit_option * jit_options; void **jit_values;
+    (library, code, jit_options, jit_of(jit_option_values, jit_count), jit_count, options, values, count),
+    (a->library, a->code, a->jit_options, jit_values(&a->jit), a->jit_count, a->options, a->values, a->count))
+HIDDEN(cuLibraryLoadFromFile, void **library; const char *path; CUjit_option * jit_options; jit_t jit;
        unsigned jit_count; void *options; void **values; unsigned count;
-       , (void **library, const char *path, CUjit_option *jit_options, void **jit_values, unsigned jit_count,
+       , (void **library, const char *path, CUjit_option *jit_options, void **jit_option_values, unsigned jit_count,
              void *options, void **values, unsigned count),
-    (library, path, jit_options, jit_values, jit_count, options, values, count),
-    (a->library, a->path, a->jit_options, a->jit_values, a->jit_count, a->options, a->values, a->count))
+    (library, path, jit_options, jit_of(jit_option_values, jit_count), jit_count, options, values, count),
+    (a->library, a->path, a->jit_options, jit_values(&a->jit), a->jit_count, a->options, a->values, a->count))
 HIDDEN(cuFuncLoad, CUfunction function;, (CUfunction function), (function), (a->function))
 HIDDEN(cuCtxSetLimit, CUlimit limit; size_t value;, (CUlimit limit, size_t value), (limit, value),
     (a->limit, a->value))
