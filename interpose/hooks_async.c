@@ -161,11 +161,12 @@ CUresult CUDAAPI hook_cuMemPoolDestroy(CUmemoryPool pool)
   gp_engine_t *engine = gp_library_engine();
   int device;
   bool known = engine && gp_mempool_forget(pool, &device);
-  CUresult result = GP_REAL_CALL(cuMemPoolDestroy, pool);
 
-  if (known && result == CUDA_SUCCESS)
+  /* Before the driver may give the handle to another thread. If it refuses, this memory is counted twice. */
+  if (known)
     gp_engine_mempool_gone(engine, (uint64_t)(uintptr_t)pool);
-  else if (known)
+  CUresult result = GP_REAL_CALL(cuMemPoolDestroy, pool);
+  if (known && result != CUDA_SUCCESS)
     gp_mempool_created(pool, device);
   return result;
 }

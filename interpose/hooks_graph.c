@@ -22,6 +22,7 @@
  */
 typedef struct need {
   uint64_t bytes;
+  int device; /* of the first allocation node; nodes on several devices are counted there */
 } need_t;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -36,7 +37,7 @@ static void init_needs(void)
 #define MAX_DEPTH 16 /* of graphs in graphs */
 
 /* Bytes of all allocation nodes of a graph and of the graphs in it. What cannot be read counts nothing. */
-static uint64_t bytes_of_graph(CUgraph graph, int depth)
+static uint64_t bytes_of_graph(CUgraph graph, int depth, int *device)
 {
   size_t count = 0;
   uint64_t bytes = 0;
@@ -54,11 +55,14 @@ static uint64_t bytes_of_graph(CUgraph graph, int depth)
     if (GP_REAL_CALL(cuGraphNodeGetType, nodes[i], &type) != CUDA_SUCCESS)
       continue;
     if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
-        GP_REAL(cuGraphMemAllocNodeGetParams)(nodes[i], &parameters) == CUDA_SUCCESS)
+        GP_REAL(cuGraphMemAllocNodeGetParams)(nodes[i], &parameters) == CUDA_SUCCESS) {
       bytes += parameters.bytesize;
-    else if (type == CU_GRAPH_NODE_TYPE_GRAPH &&
-             GP_REAL_CALL(cuGraphChildGraphNodeGetGraph, nodes[i], &child) == CUDA_SUCCESS)
-      bytes += bytes_of_graph(child, depth + 1);
+      if (*device == GP_CURRENT_DEVICE && parameters.poolProps.location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+        *device = parameters.poolProps.location.id;
+    } else if (type == CU_GRAPH_NODE_TYPE_GRAPH &&
+               GP_REAL_CALL(cuGraphChildGraphNodeGetGraph, nodes[i], &child) == CUDA_SUCCESS) {
+      bytes += bytes_of_graph(child, depth + 1, device);
+    }
   }
   free(nodes);
   return bytes;
@@ -66,13 +70,14 @@ static uint64_t bytes_of_graph(CUgraph graph, int depth)
 
 static void note_instantiated(CUgraphExec exec, CUgraph graph)
 {
-  uint64_t bytes = bytes_of_graph(graph, 0);
+  int device = GP_CURRENT_DEVICE;
+  uint64_t bytes = bytes_of_graph(graph, 0, &device);
   need_t *need = bytes > 0 ? malloc(sizeof(*need)) : NULL;
 
   if (!need)
     return;
   pthread_once(&once, init_needs);
-  need->bytes = bytes;
+  *need = (need_t){bytes, device};
   if (gp_address_map_insert(&needs, (uint64_t)(uintptr_t)exec, need))
     atomic_fetch_add(&need_count, 1);
   else
@@ -163,6 +168,8 @@ static CUresult call_launch(void *arg)
 {
   const launch_call_t *call = arg;
   void *function = gp_real_get(call->function);
+  /* At each try, and nothing of ours in between: making room before it may have cleared the mark. */
+  gp_work_note(call->stream, call->function == GP_FN_cuGraphLaunch_ptsz || call->function == GP_FN_cuGraphUpload_ptsz);
   return function ? ((gp_fn_cuGraphLaunch)function)(call->exec, call->stream) : CUDA_ERROR_NOT_FOUND;
 }
 
@@ -176,8 +183,6 @@ static CUresult launch(launch_call_t arguments)
   need_t *need = take_need(arguments.exec);
   bool counted;
 
-  gp_work_note(arguments.stream,
-      arguments.function == GP_FN_cuGraphLaunch_ptsz || arguments.function == GP_FN_cuGraphUpload_ptsz);
   if (!need)
     return call_launch(&arguments);
   CUresult result = gp_passthrough_alloc(&(gp_passthrough_call_t){.call = call_launch,
@@ -185,7 +190,7 @@ static CUresult launch(launch_call_t arguments)
                                              .arg = &arguments,
                                              .bytes = need->bytes,
                                              .kind = GP_DETAIL_PASS_GRAPH,
-                                             .device = GP_CURRENT_DEVICE},
+                                             .device = need->device},
       &counted);
   if (!counted && gp_address_map_insert(&needs, (uint64_t)(uintptr_t)arguments.exec, need))
     atomic_fetch_add(&need_count, 1); /* it may be launched again */

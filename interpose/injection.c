@@ -49,3 +49,16 @@ bool gp_injection_find(char *text, size_t capacity)
   }
   return dl_iterate_phdr(look_at, &search) != 0;
 }
+
+static int is_cupti(struct dl_phdr_info *object, size_t size, void *arg)
+{
+  const char *slash = object->dlpi_name ? strrchr(object->dlpi_name, '/') : NULL;
+  (void)size;
+  (void)arg;
+  return slash && strncmp(slash + 1, "libcupti", 8) == 0;
+}
+
+bool gp_injection_watches_calls(void)
+{
+  return dl_iterate_phdr(is_cupti, NULL) != 0;
+}

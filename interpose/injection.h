@@ -15,4 +15,10 @@
  */
 bool gp_injection_find(char *text, size_t capacity);
 
+/*
+ * True if CUPTI is loaded, by which a program can have itself called back in the middle of each driver call. Pooling does
+ * not mind; marks of work do (pool/marks.h).
+ */
+bool gp_injection_watches_calls(void);
+
 #endif

@@ -9,6 +9,7 @@
 #include "interpose/library.h"
 #include "interpose/real.h"
 #include "interpose/work.h"
+#include "pool/streams.h"
 #include "pool/util/log.h"
 
 #define HOOK(symbol, base, since, per_thread, parameters, arguments)                                         \
@@ -114,6 +115,8 @@ GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const
   if (!hook)
     return NULL;
   /* What these find depends on who asks: the stub jumps, so that the caller stays the caller. */
+  if (handle == RTLD_NEXT && hook - hooks >= GP_HOOK_COUNT)
+    gp_streams_distrust(); /* work of a library behind this one passes no stub */
   if (handle == RTLD_NEXT || handle == RTLD_DEFAULT)
     return unless_ours_alone(hook);
   void *function = gp_real_dlsym(handle, name);

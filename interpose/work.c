@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "interpose/current.h"
+#include "interpose/events.h"
 #include "interpose/library.h"
 #include "interpose/real.h"
 
@@ -36,6 +37,18 @@ static void mark(gp_engine_t *engine, uint64_t handle, bool per_thread)
     gp_streams_escape(engine, "there is work in a stream that was made by an unknown way");
 }
 
+bool gp_work_goes_to_driver(void)
+{
+#if GP_HAS_WORK_STUBS
+  for (int i = GP_HOOK_COUNT; i < GP_REPLACED_COUNT; i++) {
+    const void *function = gp_real_get((gp_function_t)i);
+    if (function && !gp_real_is_driver_address(function))
+      return false;
+  }
+#endif
+  return true;
+}
+
 void gp_work_note(CUstream stream, bool per_thread)
 {
   gp_engine_t *engine = gp_library_engine();
@@ -45,8 +58,13 @@ void gp_work_note(CUstream stream, bool per_thread)
 
 #if GP_HAS_WORK_STUBS
 
+#if CUDA_VERSION >= 11080
 /* What the stubs read. */
 _Static_assert(offsetof(CUlaunchConfig, hStream) == 32 && offsetof(CUlaunchConfig, numAttrs) == 48, "LOAD_CONFIG");
+#endif
+
+#define ATTRIBUTE_PROGRAMMATIC_EVENT 7  /* by number: CUDA 11.8 and 12.3 brought their names */
+#define ATTRIBUTE_COMPLETION_EVENT   12
 
 typedef enum where {
   WHERE_ARGUMENT_1,
@@ -69,6 +87,24 @@ static const struct {
 #define WORK(symbol, base, since, per_thread, where) [GP_FN_##symbol - GP_HOOK_COUNT] = {per_thread, WHERE_##where},
 #include "interpose/work.def"
 };
+
+/*
+ * Launches that record an event as they go (cuda.h, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT and
+ * CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT): it stands for something else from now on.
+ */
+static void look_at_attributes(const void *first)
+{
+#if CUDA_VERSION >= 11080
+  const CUlaunchConfig *config = first;
+  for (unsigned i = 0; config->attrs && i < config->numAttrs; i++) {
+    const CUlaunchAttribute *attribute = &config->attrs[i];
+    if (attribute->id == ATTRIBUTE_PROGRAMMATIC_EVENT || attribute->id == ATTRIBUTE_COMPLETION_EVENT)
+      gp_event_distrust(*(const CUevent *)(const void *)&attribute->value); /* first in either structure */
+  }
+#else
+  (void)first;
+#endif
+}
 
 static CUresult CUDAAPI not_found(void)
 {
@@ -93,8 +129,11 @@ void *gp_work_slow(uint64_t stream, unsigned function, const void *first)
     gp_streams_escape(engine, "one call submits work to several streams");
   else if (where == WHERE_CONFIG && !first)
     return real;
-  else
+  else {
+    if (where == WHERE_CONFIG)
+      look_at_attributes(first);
     mark(engine, stream, per_thread);
+  }
   return real;
 }
 

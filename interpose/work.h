@@ -24,7 +24,16 @@
  */
 gp_stream_t *gp_work_stream(gp_engine_t *engine, CUstream stream, bool per_thread);
 
-/* For hooks in C that submit work: marks the stream, before the driver's call. */
+/*
+ * False if another library stands between the stubs and the driver: it may call into this one in the middle of a launch,
+ * between the mark and the submission, as tools that watch launches do. Takes the loader's lock.
+ */
+bool gp_work_goes_to_driver(void);
+
+/*
+ * For hooks in C that submit work: marks the stream. The driver's call comes next: whatever of this library runs in
+ * between may take the mark for that of work which the driver has, and clear it.
+ */
 void gp_work_note(CUstream stream, bool per_thread);
 
 #endif

@@ -79,6 +79,7 @@ void gp_reuse_advance(gp_engine_t *engine)
 {
   uint64_t devices = atomic_load(&engine->device_mask);
 
+  gp_streams_tell_distrust(engine);
   gp_lock_take(&engine->contexts_lock);
   gp_streams_settle(engine);
   uint64_t completed = completed_by_all(engine);

@@ -208,6 +208,7 @@ void gp_stream_table_fini(gp_engine_t *engine);
 void gp_streams_add_context(gp_engine_t *engine, gp_context_t *context);
 void gp_streams_drop_context(gp_engine_t *engine, gp_context_t *context);
 void gp_streams_settle(gp_engine_t *engine);
+void gp_streams_tell_distrust(gp_engine_t *engine); /* without the lock */
 void gp_streams_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t epoch);
 void gp_streams_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t epoch);
 

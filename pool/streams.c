@@ -39,9 +39,23 @@ static _Thread_local struct {
   gp_context_t *context;
 } of_thread __attribute__((tls_model("initial-exec")));
 
+static atomic_bool distrusted; /* one engine serves a process */
+
 bool gp_engine_uses_streams(const gp_engine_t *engine)
 {
-  return atomic_load_explicit(&engine->uses_streams, memory_order_relaxed);
+  return atomic_load_explicit(&engine->uses_streams, memory_order_relaxed) &&
+         !atomic_load_explicit(&distrusted, memory_order_relaxed);
+}
+
+void gp_streams_distrust(void)
+{
+  atomic_store(&distrusted, true);
+}
+
+void gp_streams_tell_distrust(gp_engine_t *engine)
+{
+  if (atomic_load_explicit(&distrusted, memory_order_relaxed))
+    gp_streams_escape(engine, "a library looks for the driver's functions behind this one");
 }
 
 uint64_t gp_stream_id(const gp_stream_t *stream)
@@ -158,6 +172,15 @@ void gp_streams_drop_context(gp_engine_t *engine, gp_context_t *context)
 void gp_stream_created(gp_engine_t *engine, gp_context_t *context, uint64_t handle)
 {
   gp_lock_take(&engine->contexts_lock);
+  /*
+   * The handle of a stream that went with its context, before that has been told: its place has to be free, for
+   * otherwise the stubs would mark the old stream in the new one's stead.
+   */
+  gp_stream_t *stale = gp_address_map_remove(&engine->streams, handle);
+  if (stale) {
+    leave_mark(stale);
+    stale->end_epoch = gp_reuse_begin(engine);
+  }
   gp_stream_t *stream = make(engine, context, handle, true);
   bool kept = stream && gp_address_map_insert(&engine->streams, handle, stream);
   gp_lock_release(&engine->contexts_lock);
@@ -211,9 +234,17 @@ gp_stream_t *gp_stream_default(gp_context_t *context)
   return context->default_stream;
 }
 
+/* A thread's default stream gets no more work when the thread has ended. */
+static bool thread_has_ended(const gp_stream_t *stream)
+{
+  return stream->marker && atomic_load(&stream->marker->owners) != stream->marker_owner;
+}
+
 gp_stream_t *gp_stream_of_thread(gp_engine_t *engine, gp_context_t *context)
 {
-  if (of_thread.stream && of_thread.context == context && gp_stream_id(of_thread.stream) == of_thread.id)
+  /* Destructors of a thread may work after ours has run: its record is ended then, and they get another. */
+  if (of_thread.stream && of_thread.context == context && gp_stream_id(of_thread.stream) == of_thread.id &&
+      !thread_has_ended(of_thread.stream))
     return of_thread.stream;
   /* A record for each context that the thread comes from; the ones before stay until their context has completed them. */
   gp_lock_take(&engine->contexts_lock);
@@ -328,12 +359,6 @@ static void settle_default(gp_engine_t *engine)
   engine->default_token = 0;
 }
 
-/* A thread's default stream gets no more work when the thread has ended. */
-static bool thread_has_ended(const gp_stream_t *stream)
-{
-  return stream->marker && atomic_load(&stream->marker->owners) != stream->marker_owner;
-}
-
 /*
  * The epoch that all streams of a context have completed, at most `epoch`, which has just ended. Also lets go of ended
  * streams that need not be waited for any more. With the lock.
@@ -368,6 +393,8 @@ void gp_streams_settle(gp_engine_t *engine)
     return;
   settle_default(engine);
   uint64_t epoch = gp_reuse_begin(engine); /* before any mark is read: see above */
+  if (!atomic_load(&engine->uses_streams) || atomic_load(&distrusted))
+    return; /* it ended meanwhile: work that no mark tells of may be older than the epoch */
   for (gp_list_t *link = engine->contexts.next; link != &engine->contexts; link = link->next) {
     gp_context_t *context = gp_list_entry(link, gp_context_t, live_link);
     gp_reuse_complete(context, completed_by_streams(engine, context, epoch));

@@ -62,4 +62,7 @@ void gp_stream_fact_end(gp_engine_t *engine, const gp_stream_fact_t *fact);
  */
 void gp_streams_escape(gp_engine_t *engine, const char *why);
 
+/* The same where nothing may be done, in the middle of a look-up: takes effect at once, and is told later. */
+void gp_streams_distrust(void);
+
 #endif

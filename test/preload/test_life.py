@@ -90,11 +90,11 @@ class Life(PreloadCase):
         # Allocations and frees, the parent's before the clone included: two and one, of which the pool keeps the free.
         self.assertEqual(plain, {(2 + 1, 1 + 1), (2 + 2, 1 + 1)}, "child, parent")
         self.assertEqual(ours, {(2 + 1, 0 + 1), (2 + 1, 0 + 0)}, "child: all it does; parent: what the pool lacks")
-        self.assertEqual(len([line for line in run.messages if "device 0" in line]), 3, "the child has nothing to report")
+        self.assertEqual(len([line for line in run.messages if "device 0" in line]), 4, "the child has nothing to report")
 
     def test_child_without_handlers_says_nothing(self):
         run = self.run_program("life", "clone_quiet", prefix=SHELL, timeout=60, STATS="1")
-        self.assertEqual(len([line for line in run.messages if "device 0" in line]), 3, run.err)
+        self.assertEqual(len([line for line in run.messages if "device 0" in line]), 4, run.err)
 
     def test_fork_beside_threads_that_allocate(self):
         """The locks of the pool are whole in the child, whatever the other threads are at."""

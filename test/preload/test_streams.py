@@ -53,6 +53,14 @@ class Streams(PreloadCase):
         run = self.run_streams("graph", REUSE="epoch")
         self.assertEqual(modes(run.snapshot()), ["epoch"])
 
+    def test_a_launch_that_waits_for_memory_first(self):
+        """Making room for a graph ends with a synchronization of ours: the launch comes after it, and is marked after."""
+        for settings in ({"LIMIT": "400MiB"}, {"SIMCUDA_CAPACITY": "400MiB", "RESERVE": "0"}, {}):
+            for reuse in ("epoch", "context", "strict"):
+                with self.subTest(reuse=reuse, **settings):
+                    run = self.run_program("graph_pending", REUSE=reuse, **settings)
+                    self.assertEqual((run.status, run.out), (0, "graph_pending: in order\n"), run.err)
+
     def test_a_stream_of_unknown_origin_ends_the_mode(self):
         run = self.run_streams("hidden", REUSE="epoch", VERBOSE="1")
         self.assertEqual(modes(run.snapshot()), ["epoch", "context"])

@@ -348,6 +348,84 @@ START_TEST(test_a_lost_context_takes_its_streams_along)
 }
 END_TEST
 
+/*
+ * A context is being destroyed: its streams are the driver's to give again, and we have not been told yet. What stubs do
+ * for the new stream must not reach the old one's mark.
+ */
+START_TEST(test_a_handle_of_a_dying_context)
+{
+  start_with_streams();
+  gp_driver_context_t other = fake_context(1, 0);
+  gp_context_t *second = gp_engine_context(engine, &other);
+  gp_stream_created(engine, second, STREAM_C + 16);
+  uint64_t block = allocate(GP_MIB);
+  gp_stream_created(engine, context, STREAM_C + 16);
+  gp_mark_t *place = gp_mark_place(STREAM_C + 16); /* what a stub does */
+  ck_assert(gp_marker_init());
+  if (atomic_load(&place->handle) == STREAM_C + 16)
+    gp_mark_work(place);
+  else
+    work(STREAM_C + 16);
+  gp_engine_context_lost(engine, second);
+  ck_assert_int_eq(free_code(block), 0);
+  look();
+  ck_assert_uint_eq(deferred(), GP_MIB);
+  synchronize_stream(gp_stream_find(engine, STREAM_C + 16));
+  ck_assert_uint_eq(deferred(), 0);
+  stop();
+}
+END_TEST
+
+static pthread_key_t late_key;
+static pthread_barrier_t late_barrier;
+static uint64_t late_block;
+
+/* Of a key that is younger than ours, so that it runs later: works in the thread's own stream once more. */
+static void late_destructor(void *arg)
+{
+  int code;
+  (void)arg;
+  pthread_barrier_wait(&late_barrier); /* our destructor has run */
+  pthread_barrier_wait(&late_barrier); /* somebody has begun to synchronize the context */
+  gp_stream_mark(engine, gp_stream_of_thread(engine, context));
+  gp_mark_submitted();
+  ck_assert_int_eq(gp_engine_free(engine, late_block, &code), GP_FREE_DONE);
+  pthread_barrier_wait(&late_barrier);
+}
+
+static void *work_late(void *arg)
+{
+  (void)arg;
+  gp_stream_mark(engine, gp_stream_of_thread(engine, context));
+  ck_assert_int_eq(pthread_key_create(&late_key, late_destructor), 0);
+  ck_assert_int_eq(pthread_setspecific(late_key, &late_key), 0);
+  return NULL;
+}
+
+START_TEST(test_work_in_the_destructors_of_a_thread)
+{
+  pthread_t thread;
+
+  start_with_streams();
+  pthread_barrier_init(&late_barrier, NULL, 2);
+  late_block = allocate(GP_MIB);
+  ck_assert_int_eq(pthread_create(&thread, NULL, work_late, NULL), 0);
+  pthread_barrier_wait(&late_barrier);
+  look(); /* the thread's stream is seen to have ended */
+  uint64_t token = gp_engine_sync_begin(engine, context);
+  pthread_barrier_wait(&late_barrier);
+  pthread_barrier_wait(&late_barrier);
+  fake_complete(&driver, 0);
+  gp_engine_sync_end(engine, context, token); /* began before that work */
+  pthread_join(thread, NULL);
+  look();
+  ck_assert_uint_eq(deferred(), GP_MIB);
+  synchronize();
+  ck_assert_uint_eq(deferred(), 0);
+  stop();
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("streams");
@@ -366,6 +444,8 @@ int main(void)
   tcase_add_test(streams, test_default_streams_of_threads);
   tcase_add_test(streams, test_an_escape_ends_the_mode);
   tcase_add_test(streams, test_a_lost_context_takes_its_streams_along);
+  tcase_add_test(streams, test_a_handle_of_a_dying_context);
+  tcase_add_test(streams, test_work_in_the_destructors_of_a_thread);
   suite_add_tcase(suite, streams);
   return gp_check_main(suite);
 }
