@@ -11,6 +11,7 @@
 #define STREAM_A UINT64_C(0x10000010)
 #define STREAM_B UINT64_C(0x10000020)
 #define STREAM_C UINT64_C(0x20000010) /* the place of A in the table of marks */
+#define STREAM_D UINT64_C(0x10000030)
 
 static const char *const epoch_mode[] = {"GPUPOOL_REUSE=epoch", NULL};
 
@@ -357,20 +358,20 @@ START_TEST(test_a_handle_of_a_dying_context)
   start_with_streams();
   gp_driver_context_t other = fake_context(1, 0);
   gp_context_t *second = gp_engine_context(engine, &other);
-  gp_stream_created(engine, second, STREAM_C + 16);
+  gp_stream_created(engine, second, STREAM_D);
   uint64_t block = allocate(GP_MIB);
-  gp_stream_created(engine, context, STREAM_C + 16);
-  gp_mark_t *place = gp_mark_place(STREAM_C + 16); /* what a stub does */
+  gp_stream_created(engine, context, STREAM_D);
+  gp_mark_t *place = gp_mark_place(STREAM_D); /* what a stub does */
   ck_assert(gp_marker_init());
-  if (atomic_load(&place->handle) == STREAM_C + 16)
+  if (atomic_load(&place->handle) == STREAM_D)
     gp_mark_work(place);
   else
-    work(STREAM_C + 16);
+    work(STREAM_D);
   gp_engine_context_lost(engine, second);
   ck_assert_int_eq(free_code(block), 0);
   look();
   ck_assert_uint_eq(deferred(), GP_MIB);
-  synchronize_stream(gp_stream_find(engine, STREAM_C + 16));
+  synchronize_stream(gp_stream_find(engine, STREAM_D));
   ck_assert_uint_eq(deferred(), 0);
   stop();
 }
