@@ -15,7 +15,7 @@
 
         .text
 
-        .macro gp_stub name, per_thread
+        .macro gp_stub name
         .globl  gp_work_\name
         .hidden gp_work_\name
         .type   gp_work_\name, @function
@@ -63,7 +63,7 @@ gp_work_\name:
 #define LOAD_MANY       movq $-2, %rax
 
 #define WORK(symbol, base, since, per_thread, where)                                                                   \
-        gp_stub symbol, per_thread; endbr64; LOAD_##where; gp_mark symbol, per_thread
+        gp_stub symbol; endbr64; LOAD_##where; gp_mark symbol, per_thread
 #include "interpose/work.def"
 
 /*

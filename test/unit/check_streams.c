@@ -129,7 +129,6 @@ END_TEST
 
 typedef struct submitter {
   pthread_barrier_t marked, go_on, submitted, ended;
-  bool submits; /* comes back from the driver before it ends */
 } submitter_t;
 
 static void *submit(void *arg)
@@ -282,10 +281,6 @@ START_TEST(test_default_streams_of_two_contexts)
   stop();
 }
 END_TEST
-
-typedef struct own_stream {
-  uint64_t block;
-} own_stream_t;
 
 static void *work_in_own_stream(void *arg)
 {
