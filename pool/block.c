@@ -28,6 +28,7 @@ void gp_block_adopt(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns, ui
 {
   gp_stats_t *stats = stats_of(block);
 
+  block->origin = engine->observer.origin(engine->observer.self);
   gp_list_push_back(&block->context->blocks, &block->all);
   gp_gauge_add(&stats->segment, 1);
   gp_gauge_add(&stats->reserved_bytes, block->size);
@@ -44,6 +45,7 @@ void gp_block_hand_out(
   block->refs = 1;
   block->requested = requested;
   block->time_ns = time_ns;
+  block->origin = engine->observer.origin(engine->observer.self);
   block->incarnation = atomic_fetch_add_explicit(&engine->incarnation, 1, memory_order_relaxed) + 1;
   gp_gauge_add(&stats->allocation, 1);
   gp_gauge_add(&stats->allocated_bytes, block->size);

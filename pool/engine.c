@@ -7,6 +7,11 @@
 
 #include "pool/state.h"
 
+static uint32_t no_origin(void *self)
+{
+  return GP_ORIGIN_NONE;
+}
+
 static void ignore_event(void *self, const gp_event_t *event)
 {
   (void)self;
@@ -42,6 +47,8 @@ gp_engine_t *gp_engine_create(const gp_driver_t *driver, const gp_observer_t *ob
     engine->observer = *observer;
   if (!engine->observer.event)
     engine->observer.event = ignore_event;
+  if (!engine->observer.origin)
+    engine->observer.origin = no_origin;
   configure(engine, options);
   atomic_init(&engine->epoch, 1); /* 0 is what a context has completed that nothing is known of */
   gp_lock_init(&engine->contexts_lock, GP_RANK_CONTEXTS);

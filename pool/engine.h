@@ -180,6 +180,7 @@ typedef struct gp_block_view {
   uint64_t time_ns;   /* of the present or last owner's allocation */
   uint64_t context;   /* driver id of the context */
   uint32_t refs;
+  uint32_t origin; /* of the present or last owner */
   gp_block_state_t state;
   bool tainted;
 } gp_block_view_t;

@@ -38,6 +38,7 @@ typedef struct gp_event {
   uint64_t duration_ns; /* of the driver call behind the event; 0 if there was none */
   uint64_t lifetime_ns; /* free_requested, free_completed, passthrough_free: since the alloc; else 0 */
   uint64_t stream;      /* the driver's handle, meaningful with has_stream */
+  uint32_t origin;      /* of a block, and of memory that is not pooled: its owner's; else the caller's */
   gp_action_t action;
   gp_detail_t detail;
   int device;
@@ -71,13 +72,20 @@ typedef struct gp_oom {
   bool by_limit; /* GPUPOOL_LIMIT refused, not the driver */
 } gp_oom_t;
 
+#define GP_ORIGIN_NONE 0u
+
 /*
  * event() is called with a lock of the pool held, in the order in which things happened on the device: it must be
  * quick, must not call the driver or the pool, and may be called by many threads at once (for different devices).
  * out_of_memory() is called with no lock held, before the program gets the error; it may call the functions of
  * engine.h that read. The oom event precedes it.
+ *
+ * origin() tells who is asking for memory, as a number of the observer's own that stays with the block until its next
+ * owner: a stack, say. It is called by the thread that asks, with a lock of the pool held, so the answer must be known
+ * before. NULL: GP_ORIGIN_NONE always.
  */
 typedef struct gp_observer {
+  uint32_t (*origin)(void *self);
   void (*event)(void *self, const gp_event_t *event);
   void (*out_of_memory)(void *self, const gp_oom_t *oom);
   void *self;

@@ -164,6 +164,7 @@ void gp_engine_passthrough_commit(
   own.device = device->ordinal;
   own.context = ends_with_context(memory->kind) && context->driver.handle ? context : NULL;
   own.is_detached = false;
+  own.origin = engine->observer.origin(engine->observer.self);
   gp_lock_take(&device->lock);
   gp_release_await(device, own.key);
   own.block = atomic_fetch_add_explicit(&engine->incarnation, 1, memory_order_relaxed) + 1;

@@ -61,6 +61,7 @@ struct gp_block {
   gp_block_t *bin_next; /* IDLE: in its bin */
   gp_block_t *bin_previous;
   uint32_t refs;
+  uint32_t origin; /* of the present or last owner, as the observer told */
   gp_state_t state;
   gp_state_t released_from; /* RELEASING: what it was, and is again if the driver refuses */
   bool tainted; /* exported: to the driver on free */
@@ -131,7 +132,7 @@ struct gp_device {
 
 struct gp_engine {
   gp_driver_t driver;
-  gp_observer_t observer; /* event is never NULL */
+  gp_observer_t observer; /* event and origin are never NULL */
   const gp_pool_type_t *type;
   gp_type_config_t type_config;
   bool strict;

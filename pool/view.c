@@ -60,7 +60,7 @@ size_t gp_engine_blocks(gp_engine_t *engine, int ordinal, gp_block_view_t *array
       gp_state_t state = block->state == GP_STATE_RELEASING ? block->released_from : block->state;
       if (count < capacity)
         array[count] = (gp_block_view_t){block->address, block->size, block->requested, block->incarnation,
-            block->time_ns, context->driver.id, block->refs, view_state(state), block->tainted};
+            block->time_ns, context->driver.id, block->refs, block->origin, view_state(state), block->tainted};
       count++;
     }
   }

@@ -317,34 +317,47 @@ static bool read_small(gp_snapshot_parse_t *parse, size_t i)
   return true;
 }
 
+/* The long ones. */
+static const struct {
+  const char *name;
+  bool (*read)(gp_snapshot_parse_t *parse);
+} arrays[] = {
+    {"segments", gp_snapshot_read_segments},
+    {"passthrough", gp_snapshot_read_passthrough},
+    {"events", gp_snapshot_read_events},
+    {"stacks", gp_snapshot_read_stacks},
+    {"frames", gp_snapshot_read_frames},
+    {"modules", gp_snapshot_read_modules},
+};
+#define ARRAY_COUNT (sizeof(arrays) / sizeof(arrays[0]))
+
 static bool read_document(gp_snapshot_parse_t *parse)
 {
   gp_json_scan_t *scan = &parse->scan;
   gp_json_slice_t name;
-  bool has_events = false, has_segments = false;
+  bool seen[ARRAY_COUNT] = {false};
 
   if (!gp_json_scan_begin(scan, '{'))
     return false;
   while (gp_json_scan_member(scan, &name)) {
     bool good;
-    size_t i = 0;
+    size_t i = 0, k = 0;
     while (i < MEMBER_COUNT && !gp_json_slice_is(name, members[i].name))
       i++;
-    if (i < MEMBER_COUNT) {
+    while (k < ARRAY_COUNT && !gp_json_slice_is(name, arrays[k].name))
+      k++;
+    if (i < MEMBER_COUNT)
       good = read_small(parse, i);
-    } else if (gp_json_slice_is(name, "events")) {
-      good = !has_events ? gp_snapshot_read_events(parse)
-                         : gp_snapshot_fail(parse, scan->at, "events are there twice");
-      has_events = true;
-    } else if (gp_json_slice_is(name, "segments")) {
-      good = !has_segments ? gp_snapshot_read_segments(parse)
-                           : gp_snapshot_fail(parse, scan->at, "segments are there twice");
-      has_segments = true;
-    } else {
+    else if (k == ARRAY_COUNT)
       good = gp_json_scan_skip(scan);
-    }
+    else if (seen[k])
+      good = gp_snapshot_fail(parse, scan->at, "%s are there twice", arrays[k].name);
+    else
+      good = arrays[k].read(parse);
     if (!good)
       return false;
+    if (k < ARRAY_COUNT)
+      seen[k] = true;
   }
   if (!gp_json_scan_end(scan))
     return false;
@@ -352,11 +365,15 @@ static bool read_document(gp_snapshot_parse_t *parse)
     if (members[i].required && !cJSON_GetObjectItemCaseSensitive(parse->snapshot->root, members[i].name))
       gp_snapshot_note(parse->snapshot, "%s is missing", members[i].name);
   }
-  if (!has_segments)
-    gp_snapshot_note(parse->snapshot, "segments are missing");
-  if (!has_events)
-    gp_snapshot_note(parse->snapshot, "events are missing");
-  return !has_events || gp_snapshot_check_events(parse);
+  bool has_events = false;
+  for (size_t k = 0; k < ARRAY_COUNT; k++) {
+    if (!seen[k])
+      gp_snapshot_note(parse->snapshot, "%s are missing", arrays[k].name);
+    else if (arrays[k].read == gp_snapshot_read_events)
+      has_events = true;
+  }
+  return gp_snapshot_check_stacks(parse) && gp_snapshot_check_memory(parse) &&
+         (!has_events || gp_snapshot_check_events(parse));
 }
 
 gp_snapshot_t *gp_snapshot_parse(
@@ -385,7 +402,9 @@ void gp_snapshot_destroy(gp_snapshot_t *snapshot)
   if (!snapshot)
     return;
   cJSON_Delete(snapshot->root);
+  gp_snapshot_memory_fini(snapshot);
   gp_snapshot_rows_fini(snapshot);
+  gp_snapshot_stacks_fini(snapshot);
   for (size_t i = 0; i < snapshot->note_count; i++)
     free(snapshot->notes[i]);
   free(snapshot);

@@ -1,5 +1,5 @@
 /*
- * Reads a snapshot (trace/FORMAT.md). The small parts become a cJSON tree; events, segments and passthrough,
+ * Reads a snapshot (trace/FORMAT.md). The small parts become a cJSON tree; events, segments, passthrough and stacks,
  * of which there can be millions, become arrays. Every index is checked, so that what was read can be used as
  * it is.
  */
@@ -63,14 +63,67 @@ typedef enum gp_snapshot_state {
   GP_SNAPSHOT_OTHER, /* of a newer library */
 } gp_snapshot_state_t;
 
-/* Sizes in bytes. */
+/* Sizes in bytes. stack and stream are indexes, -1: none. */
 typedef struct gp_snapshot_block {
+  uint64_t address;
   uint64_t size;
   uint64_t requested;
+  uint64_t block; /* incarnation */
   uint64_t time_ns;
+  size_t segment; /* index */
   int device;
+  int stack;
+  int stream;
   gp_snapshot_state_t state;
+  bool tainted;
 } gp_snapshot_block_t;
+
+typedef struct gp_snapshot_segment {
+  uint64_t address;
+  uint64_t size;
+  uint64_t context;
+  size_t first_block; /* its blocks are [first_block, first_block + block_count) of the snapshot's */
+  size_t block_count;
+  int device;
+  int stream;
+} gp_snapshot_segment_t;
+
+/* Live memory that is not pooled. */
+typedef struct gp_snapshot_passthrough {
+  uint64_t address;
+  uint64_t size;
+  uint64_t block;
+  uint64_t time_ns;
+  char *kind;
+  int device;
+  int stack;
+  int stream;
+} gp_snapshot_passthrough_t;
+
+/* One call. Text is "" where it is not known. */
+typedef struct gp_snapshot_frame {
+  uint64_t address; /* 0: none */
+  char *function;
+  char *file;
+  int module;
+  int line; /* 0: not known */
+  bool is_inline;
+} gp_snapshot_frame_t;
+
+typedef struct gp_snapshot_module {
+  char *path;
+  char *build_id; /* hexadecimal */
+  uint64_t bias;
+  uint64_t start;
+  uint64_t end;
+} gp_snapshot_module_t;
+
+/* Stack i is frames[first[i] .. first[i + 1]) of frame_indexes, the innermost first. */
+typedef struct gp_snapshot_stacks {
+  size_t count;
+  size_t *first; /* count + 1; NULL if count is 0 */
+  int *frame_indexes;
+} gp_snapshot_stacks_t;
 
 typedef struct gp_snapshot_device {
   int device;
@@ -89,8 +142,17 @@ typedef struct gp_snapshot {
   cJSON *root; /* format, version, reason, process, settings, streams, threads, oom */
   gp_snapshot_device_t devices[GP_SNAPSHOT_DEVICES];
   size_t device_count;
+  gp_snapshot_segment_t *segments; /* as in the file: by device, then address */
+  size_t segment_count;
   gp_snapshot_block_t *blocks;
   size_t block_count;
+  gp_snapshot_passthrough_t *passthroughs;
+  size_t passthrough_count;
+  gp_snapshot_stacks_t stacks;
+  gp_snapshot_frame_t *frames;
+  size_t frame_count;
+  gp_snapshot_module_t *modules;
+  size_t module_count;
   gp_snapshot_events_t events;
   uint64_t recorded_since_ns; /* events up to here are missing; 0: none is */
   uint64_t dropped_events;

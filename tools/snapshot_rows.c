@@ -1,3 +1,6 @@
+/*
+ * The events of a snapshot.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,138 +17,6 @@ static const struct {
 };
 
 #define NAMES_MOST 256 /* actions or details: a few dozen at most */
-
-/* Reads a member that is a number from 0 on. */
-static bool read_uint(gp_json_scan_t *scan, uint64_t *ret_number)
-{
-  int64_t number;
-  char c = gp_json_scan_peek(scan);
-  size_t at = scan->at;
-  if (c == 'n') /* null: not known */
-    return gp_json_scan_skip(scan);
-  if (!gp_json_scan_integer(scan, &number))
-    return false;
-  if (number < 0)
-    return gp_json_scan_fail(scan, at, "a negative number");
-  *ret_number = (uint64_t)number;
-  return true;
-}
-
-static bool read_state(gp_json_scan_t *scan, gp_snapshot_state_t *ret_state)
-{
-  static const char *const names[] = {
-      [GP_SNAPSHOT_ALLOCATED] = "active_allocated",
-      [GP_SNAPSHOT_PENDING] = "active_pending_free",
-      [GP_SNAPSHOT_INACTIVE] = "inactive",
-  };
-  gp_json_slice_t name;
-  if (!gp_json_scan_string(scan, &name))
-    return false;
-  *ret_state = GP_SNAPSHOT_OTHER;
-  for (int i = 0; i < GP_SNAPSHOT_OTHER; i++) {
-    if (gp_json_slice_is(name, names[i]))
-      *ret_state = (gp_snapshot_state_t)i;
-  }
-  return true;
-}
-
-static bool read_block(gp_json_scan_t *scan, gp_snapshot_block_t *ret_block)
-{
-  gp_snapshot_block_t block = {.state = GP_SNAPSHOT_OTHER};
-  gp_json_slice_t name;
-
-  if (!gp_json_scan_begin(scan, '{'))
-    return false;
-  while (gp_json_scan_member(scan, &name)) {
-    bool good;
-    if (gp_json_slice_is(name, "size"))
-      good = read_uint(scan, &block.size);
-    else if (gp_json_slice_is(name, "requested_size"))
-      good = read_uint(scan, &block.requested);
-    else if (gp_json_slice_is(name, "time_ns"))
-      good = read_uint(scan, &block.time_ns);
-    else if (gp_json_slice_is(name, "state"))
-      good = read_state(scan, &block.state);
-    else
-      good = gp_json_scan_skip(scan);
-    if (!good)
-      return false;
-  }
-  *ret_block = block;
-  return !scan->error;
-}
-
-typedef struct blocks {
-  gp_snapshot_block_t *items;
-  size_t count;
-  size_t capacity;
-} blocks_t;
-
-static bool read_blocks(gp_json_scan_t *scan, blocks_t *blocks)
-{
-  if (!gp_json_scan_begin(scan, '['))
-    return false;
-  while (gp_json_scan_element(scan)) {
-    if (blocks->count == blocks->capacity) {
-      size_t capacity = blocks->capacity ? 2 * blocks->capacity : 64;
-      gp_snapshot_block_t *items = realloc(blocks->items, capacity * sizeof(*items));
-      if (!items)
-        return gp_json_scan_fail(scan, scan->at, "not enough memory to read this");
-      blocks->items = items;
-      blocks->capacity = capacity;
-    }
-    if (!read_block(scan, &blocks->items[blocks->count]))
-      return false;
-    blocks->count++;
-  }
-  return !scan->error;
-}
-
-/* The device of a segment may come after its blocks, so they get it in the end. */
-static bool read_segment(gp_json_scan_t *scan, blocks_t *blocks)
-{
-  size_t first = blocks->count;
-  size_t device_at = scan->at;
-  uint64_t device = UINT64_MAX;
-  gp_json_slice_t name;
-
-  if (!gp_json_scan_begin(scan, '{'))
-    return false;
-  while (gp_json_scan_member(scan, &name)) {
-    bool good;
-    if (gp_json_slice_is(name, "device")) {
-      (void)gp_json_scan_peek(scan); /* for the blanks */
-      device_at = scan->at;
-      good = read_uint(scan, &device);
-    } else if (gp_json_slice_is(name, "blocks")) {
-      good = read_blocks(scan, blocks);
-    } else {
-      good = gp_json_scan_skip(scan);
-    }
-    if (!good)
-      return false;
-  }
-  if (scan->error)
-    return false;
-  if (device >= GP_SNAPSHOT_DEVICES)
-    return gp_json_scan_fail(scan, device_at, "a segment of no possible device");
-  for (size_t i = first; i < blocks->count; i++)
-    blocks->items[i].device = (int)device;
-  return true;
-}
-
-bool gp_snapshot_read_segments(gp_snapshot_parse_t *parse)
-{
-  gp_json_scan_t *scan = &parse->scan;
-  blocks_t blocks = {0};
-  bool good = gp_json_scan_begin(scan, '[');
-
-  while (good && gp_json_scan_element(scan))
-    good = read_segment(scan, &blocks);
-  parse->snapshot->blocks = blocks.items;
-  parse->snapshot->block_count = blocks.count;
-  return good && !scan->error;
-}
 
 /* Names are those of the format and need no escapes; one that has some is kept as it stands. */
 static bool read_names(gp_json_scan_t *scan, gp_snapshot_names_t *names)
@@ -234,6 +105,7 @@ static size_t referred_count(const gp_snapshot_t *snapshot, int column)
     return (size_t)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(snapshot->root, "streams"));
   case GP_COLUMN_THREAD:
     return (size_t)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(snapshot->root, "threads"));
+  case GP_COLUMN_STACK: return snapshot->stacks.count;
   default: return SIZE_MAX;
   }
 }
@@ -282,7 +154,6 @@ static void names_fini(gp_snapshot_names_t *names)
 
 void gp_snapshot_rows_fini(gp_snapshot_t *snapshot)
 {
-  free(snapshot->blocks);
   for (int column = 0; column < GP_COLUMN_COUNT; column++)
     free(snapshot->events.columns[column]);
   names_fini(&snapshot->events.actions);

@@ -218,7 +218,7 @@ static void write_segment(
   gp_json_key_uint(json, "block", block->block);
   gp_json_key_string(json, "state", state_names[block->state]);
   gp_json_key_uint(json, "refs", block->refs);
-  gp_json_key_int(json, "stack", -1);
+  gp_json_key_int(json, "stack", (int64_t)block->origin - 1);
   gp_json_key_int(json, "stream", -1);
   gp_json_key_uint(json, "time_ns", relative_ns(document, block->time_ns));
   gp_json_key(json, "tainted");
@@ -240,6 +240,7 @@ static void write_passthrough(
   gp_json_key_int(json, "stream",
       memory->has_stream ? gp_streams_intern(&document->recorder->streams, memory->stream) : -1);
   gp_json_key_uint(json, "block", memory->block);
+  gp_json_key_int(json, "stack", (int64_t)memory->origin - 1);
   gp_json_key_uint(json, "time_ns", relative_ns(document, memory->time_ns));
   gp_json_end(json, '}');
 }

@@ -84,7 +84,7 @@ static inline void fill_record(
   record->block = event->block;
   record->lifetime_ns = event->lifetime_ns;
   record->duration = gp_event_record_duration_pack(event->duration_ns);
-  record->stack = GP_EVENT_RECORD_NO_STACK;
+  record->stack = (int32_t)event->origin - 1;
   record->stream =
       event->has_stream ? stream_index(recorder, writer, event->stream) : (int16_t)GP_EVENT_RECORD_NO_STREAM;
   record->thread = writer->thread;

@@ -66,6 +66,43 @@ START_TEST(test_a_snapshot_is_read)
 }
 END_TEST
 
+#define NAMED_TAIL                                                                                           \
+  "\"stacks\":[[1,0],[],[0]],\n\"frames\":[{\"address\":4711,\"module\":0},{\"address\":0,\"module\":-1,"               \
+  "\"function\":\"f\\u00e9<\\\"x\\\">\",\"file\":\"a.c\",\"line\":12,\"inline\":true}],\n\"modules\":[{\"path\":\"/bin/x\"," \
+  "\"build_id\":\"00ff\",\"bias\":4096,\"start\":4096,\"end\":8192}],\n\"marks\":[],\n\"recorded_since_ns\":0,\n"   \
+  "\"dropped_events\":0}\n"
+#define NAMED_SNAPSHOT                                                                                       \
+  SMALL_HEAD SMALL_PROCESS SMALL_SETTINGS SMALL_DEVICES                                                      \
+      "\"segments\":[],\"passthrough\":[{\"device\":0,\"address\":77,\"size\":5,\"kind\":\"managed\","                  \
+      "\"stream\":0,\"block\":9,\"stack\":2,\"time_ns\":3}],\n" SMALL_TABLES SMALL_EVENTS NAMED_TAIL
+
+START_TEST(test_who_asked_is_read)
+{
+  gp_snapshot_error_t error;
+  gp_snapshot_t *snapshot = parse(NAMED_SNAPSHOT, strlen(NAMED_SNAPSHOT), &error);
+  ck_assert_msg(snapshot != NULL, "%zu: %s", error.offset, error.text);
+  ck_assert_uint_eq(snapshot->note_count, 0);
+  ck_assert_uint_eq(snapshot->passthrough_count, 1);
+  ck_assert_str_eq(snapshot->passthroughs[0].kind, "managed");
+  ck_assert_int_eq(snapshot->passthroughs[0].stack, 2);
+  ck_assert_uint_eq(snapshot->stacks.count, 3);
+  ck_assert_uint_eq(snapshot->stacks.first[0], 0);
+  ck_assert_uint_eq(snapshot->stacks.first[1], 2);
+  ck_assert_uint_eq(snapshot->stacks.first[2], 2);
+  ck_assert_uint_eq(snapshot->stacks.first[3], 3);
+  ck_assert_int_eq(snapshot->stacks.frame_indexes[0], 1);
+  ck_assert_uint_eq(snapshot->frames[0].address, 4711);
+  ck_assert_str_eq(snapshot->frames[0].function, "");
+  ck_assert_str_eq(snapshot->frames[1].function, "f\xc3\xa9<\"x\">");
+  ck_assert_int_eq(snapshot->frames[1].line, 12);
+  ck_assert_int_eq(snapshot->frames[1].module, -1);
+  ck_assert(snapshot->frames[1].is_inline);
+  ck_assert_str_eq(snapshot->modules[0].path, "/bin/x");
+  ck_assert_uint_eq(snapshot->modules[0].end, 8192);
+  gp_snapshot_destroy(snapshot);
+}
+END_TEST
+
 START_TEST(test_the_facts_are_those_of_the_snapshot)
 {
   static gp_summary_t summary;
@@ -183,6 +220,18 @@ START_TEST(test_indexes_are_checked)
   expect(WITH_EVENTS("\"size\":[-5]"), "events.size");
   expect(WITH_EVENTS("\"action\":[0],\"action\":[0]"), "there already");
   expect(WITH_EVENTS("\"action\":{}"), "an array was expected");
+  expect(WITH_EVENTS("\"stack\":[0]"), "events.stack: element 0 is 0");
+#define WITH_TABLES(memory, stacks, frames)                                                                  \
+  "{\"format\":\"gpupool-snapshot\",\"version\":1," memory "\"stacks\":[" stacks "],\"frames\":[" frames           \
+  "],\"modules\":[]}"
+  expect(WITH_TABLES("", "[0]", "{}"), NULL);
+  expect(WITH_TABLES("", "[],[1]", "{}"), "stack 1 has frame 1");
+  expect(WITH_TABLES("", "[-1]", "{}"), "impossible frame");
+  expect(WITH_TABLES("", "", "{\"module\":0}"), "in module 0");
+  expect(WITH_TABLES("\"passthrough\":[{\"device\":0,\"kind\":\"\",\"stack\":1}],", "[]", ""), "passthrough memory 0");
+  expect(WITH_TABLES("\"passthrough\":[{\"device\":0,\"kind\":\"\",\"stream\":0}],", "[]", ""), "passthrough memory 0");
+  expect(WITH_TABLES("\"passthrough\":[{\"device\":0}],", "", ""), "of no kind");
+  expect(WITH_TABLES("\"segments\":[{\"device\":0,\"blocks\":[{\"stack\":0}]}],", "", ""), "block 0");
 }
 END_TEST
 
@@ -239,6 +288,7 @@ int main(void)
   TCase *bad = tcase_create("bad");
   tcase_set_timeout(bad, 120);
   tcase_add_test(good, test_a_snapshot_is_read);
+  tcase_add_test(good, test_who_asked_is_read);
   tcase_add_test(good, test_the_facts_are_those_of_the_snapshot);
   tcase_add_test(good, test_what_is_missing_is_noted);
   tcase_add_test(bad, test_every_truncation_is_refused);

@@ -23,6 +23,20 @@ static void count_event(void *self, const gp_event_t *event)
   now.in_use += (event->action == GP_ACTION_ALLOC) - (event->action == GP_ACTION_FREE_COMPLETED);
 }
 
+/* Who asks at present, and whom the last event of each action named. */
+static uint32_t asker;
+static uint32_t named[GP_ACTION_COUNT];
+
+static uint32_t tell_asker(void *self)
+{
+  return asker;
+}
+
+static void note_origin(void *self, const gp_event_t *event)
+{
+  named[event->action] = event->origin;
+}
+
 static void note_sums(void *arg, int device)
 {
   ck_assert_int_eq(device, 0);
@@ -72,6 +86,47 @@ static int copy_and_free(void *self, const gp_driver_context_t *key, uint64_t ad
   copy();
   return real_free(self, key, address);
 }
+
+START_TEST(test_a_block_keeps_who_asked_until_its_next_owner)
+{
+  const gp_observer_t observer = {.event = note_origin, .origin = tell_asker};
+  gp_driver_context_t first = fake_context(0, 0);
+  gp_passthrough_t memory = {.address = 4096, .size = GP_MIB, .kind = GP_DETAIL_PASS_MANAGED};
+  gp_passthrough_t copy_of;
+  fake_driver_init(&driver, GP_GIB, true);
+  engine = fake_engine(&driver, &observer, NULL);
+  context = gp_engine_context(engine, &first);
+  asker = 7;
+  uint64_t address = allocate(GP_MIB);
+  ck_assert_uint_eq(named[GP_ACTION_SEGMENT_ALLOC], 7);
+  ck_assert_uint_eq(named[GP_ACTION_ALLOC], 7);
+  asker = 8;
+  ck_assert_int_eq(free_code(address), 0);
+  synchronize();
+  ck_assert_uint_eq(named[GP_ACTION_FREE_REQUESTED], 7);
+  ck_assert_uint_eq(named[GP_ACTION_FREE_COMPLETED], 7);
+  copy();
+  ck_assert_uint_eq(views[0].origin, 7);
+  asker = 9;
+  ck_assert_uint_eq(allocate(GP_MIB), address);
+  copy();
+  ck_assert_uint_eq(views[0].origin, 9);
+
+  asker = 10;
+  ck_assert(gp_engine_passthrough_reserve(engine, context, GP_MIB, memory.kind));
+  gp_engine_passthrough_commit(engine, context, &memory, 0);
+  ck_assert_uint_eq(named[GP_ACTION_PASSTHROUGH_ALLOC], 10);
+  ck_assert_uint_eq(gp_engine_passthroughs(engine, 0, &copy_of, 1), 1);
+  ck_assert_uint_eq(copy_of.origin, 10);
+  asker = 11;
+  ck_assert_int_eq(free_code(address), 0);
+  synchronize();
+  ck_assert_uint_gt(gp_engine_trim(engine, context, UINT64_MAX, GP_DETAIL_TRIM_REQUESTED), 0);
+  ck_assert_uint_eq(named[GP_ACTION_SEGMENT_FREE], 11);
+  ck_assert_uint_eq(named[GP_ACTION_TRIM], 11);
+  stop();
+}
+END_TEST
 
 START_TEST(test_blocks_in_every_state)
 {
@@ -123,6 +178,7 @@ int main(void)
 {
   Suite *suite = suite_create("views");
   TCase *tcase = tcase_create("views");
+  tcase_add_test(tcase, test_a_block_keeps_who_asked_until_its_next_owner);
   tcase_add_test(tcase, test_blocks_in_every_state);
   tcase_add_test(tcase, test_a_block_on_its_way_to_the_driver);
   suite_add_tcase(suite, tcase);
