@@ -20,7 +20,9 @@ static bool serve_from_cache(gp_request_t *request, bool *ret_surplus)
 
   gp_lock_take(&device->lock);
   uint64_t now_ns = gp_now(engine); /* under the lock: events of a device are in the order of their times */
-  gp_block_t *block = gp_block_take_idle(request->context, request->size);
+  /* Over a limit that was lowered, what is idle has to go back: the miss that follows sees to that. */
+  gp_block_t *block =
+      gp_device_is_over_limit(device) ? NULL : gp_block_take_idle(request->context, request->size);
   if (block) {
     gp_block_hand_out(engine, block, request->requested, now_ns, 0, true);
     request->ret_address = block->address;

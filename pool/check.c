@@ -122,7 +122,7 @@ static bool check_device(gp_engine_t *engine, gp_device_t *device)
       stats->cached_bytes.current, sums.cached);
   uint64_t accounted = sums.reserved + stats->passthrough_bytes.current + device->draining;
   good &= expect(device->held == accounted, "held", device->held, accounted);
-  good &= expect(device->held - device->draining <= device->limit, "held is over the limit", device->held, device->limit);
+  good &= expect(device->lowered || device->held - device->draining <= device->limit, "held is over the limit", device->held, device->limit);
   good &= expect(stats->cache_hits + stats->cache_misses == stats->allocation.allocated, "hits and misses",
       stats->cache_hits + stats->cache_misses, stats->allocation.allocated);
   good &= expect(gp_list_is_empty(&device->releases), "releases in flight", 0, 0);

@@ -138,6 +138,19 @@ uint64_t gp_engine_trim(gp_engine_t *engine, gp_context_t *context, uint64_t byt
 bool gp_engine_make_room(gp_engine_t *engine, gp_context_t *context);
 
 /*
+ * Changes at run time, at the wish of a user who watches the program. They do not wait for the device.
+ *
+ * set_limits: the limits of all devices, as GPUPOOL_LIMIT has them, by ordinal. Where more than that is held, idle
+ * memory goes back at once; what is freed later goes back, too, and nothing is handed out until the limit is kept. A
+ * malformed limit of the start is forgotten. empty_cache: idle memory of all devices goes back to the driver. Both return the
+ * bytes given back: none during a stream capture, or after the engine stood aside. reset_peaks: every peak begins anew
+ * at what is there now.
+ */
+uint64_t gp_engine_set_limits(gp_engine_t *engine, const gp_amount_t limits[GP_MAX_DEVICES]);
+uint64_t gp_engine_empty_cache(gp_engine_t *engine);
+void gp_engine_reset_peaks(gp_engine_t *engine);
+
+/*
  * What of a device is in use and not by memory that this process asked for: contexts, code, what the driver's tables
  * need, other processes. As of the last time that the driver was asked for its figures; false: it never was.
  */
@@ -196,6 +209,7 @@ uint64_t gp_engine_devices(const gp_engine_t *engine);
 
 void gp_engine_stats(gp_engine_t *engine, int device, gp_stats_t *ret_stats);
 uint64_t gp_engine_limit(gp_engine_t *engine, int device); /* bytes; 0: none */
+uint64_t gp_engine_largest_idle(gp_engine_t *engine, int device); /* bytes of the largest idle block; 0: none is idle */
 
 /*
  * What is to happen in the moment that a copy is of: every event of the device before it has been told to the observer,

@@ -83,10 +83,8 @@ bool gp_engine_device_use(gp_engine_t *engine, int ordinal, gp_device_use_t *ret
 /* A share could not be resolved when the device was first seen: during a capture, or because the driver failed. */
 static bool device_needs_total(const gp_engine_t *engine, gp_device_t *device)
 {
-  if (!engine->limits[device->ordinal].is_share)
-    return false;
   gp_lock_take(&device->lock);
-  bool unknown = device->total == 0;
+  bool unknown = engine->limits[device->ordinal].is_share && device->total == 0;
   gp_lock_release(&device->lock);
   return unknown;
 }
@@ -137,7 +135,7 @@ void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
 
   gp_lock_take(&device->lock);
   bool any = device->limit != UINT64_MAX && engine->driver.ops->async_reserved &&
-             (device->draining > 0 || device->async_live > 0);
+             (device->draining > 0 || device->async_live > 0 || device->unsettled);
   gp_lock_release(&device->lock);
   if (!any || !gp_engine_enter(engine))
     return;
@@ -149,6 +147,7 @@ void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
   uint64_t draining = reserved > device->async_live ? reserved - device->async_live : 0;
   device->held += draining - device->draining;
   device->draining = draining;
+  device->unsettled = false;
   gp_lock_release(&device->lock);
 }
 

@@ -179,6 +179,11 @@ uint64_t gp_oom_largest_idle(gp_device_t *device)
   return size;
 }
 
+uint64_t gp_engine_largest_idle(gp_engine_t *engine, int device)
+{
+  return gp_oom_largest_idle(&engine->devices[device]);
+}
+
 uint64_t gp_release_largest(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_detail_t reason)
 {
   gp_list_t victims;
@@ -236,7 +241,8 @@ static bool is_expired(const gp_engine_t *engine, const gp_device_t *device, uin
 
 bool gp_release_is_due(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)
 {
-  return device->stats.cached_bytes.current > engine->max_cached || is_expired(engine, device, now_ns);
+  return device->stats.cached_bytes.current > engine->max_cached || is_expired(engine, device, now_ns) ||
+         (gp_device_is_over_limit(device) && !gp_list_is_empty(&device->idle));
 }
 
 uint64_t gp_release_surplus(gp_engine_t *engine, gp_device_t *device, uint64_t now_ns)
@@ -251,6 +257,8 @@ uint64_t gp_release_surplus(gp_engine_t *engine, gp_device_t *device, uint64_t n
   gp_lock_take(&device->lock);
   if (device->stats.cached_bytes.current > engine->max_cached)
     reason = GP_DETAIL_TRIM_MAX_CACHED;
+  else if (gp_device_is_over_limit(device))
+    reason = GP_DETAIL_TRIM_REQUESTED;
   while (gp_release_is_due(engine, device, now_ns)) {
     gp_block_t *oldest = gp_list_entry(device->idle.next, gp_block_t, order);
     gp_release_start(engine, oldest);

@@ -103,7 +103,7 @@ struct gp_context {
 
 /*
  * One device. Invariants, under lock: held is the bytes of all blocks, passthrough allocations, what drains and
- * reservations in flight, and held less draining <= limit; stats.reserved_bytes is the sum of block sizes, stats.cached_bytes of the idle ones,
+ * reservations in flight, and held less draining <= limit unless lowered; stats.reserved_bytes is the sum of block sizes, stats.cached_bytes of the idle ones,
  * stats.deferred_bytes of HELD and DEFERRED ones, stats.allocated_bytes of LIVE ones, stats.active_bytes of LIVE,
  * HELD and DEFERRED ones; idle holds the idle blocks, oldest first; releases holds what is on its way to the driver.
  * draining: stream-ordered memory that the program has freed and the driver's pools may still hold; counted only under
@@ -119,6 +119,8 @@ struct gp_device {
   uint64_t async_live;
   bool uses_pools; /* the program has ever had memory of the driver's own pools */
   uint64_t limit; /* UINT64_MAX: none */
+  bool lowered;   /* when the limit was set, more was held: held may be above it until enough was freed */
+  bool unsettled; /* it was set without knowing what the driver's pools hold */
   uint64_t total; /* bytes of the device; 0: not known */
   uint64_t free_told;      /* what the driver said was free, at ... */
   uint64_t free_told_ns;   /* ... this time (0: never asked), when we held ... */
@@ -136,12 +138,12 @@ struct gp_engine {
   const gp_pool_type_t *type;
   gp_type_config_t type_config;
   bool strict;
-  bool refuse_all; /* the limit is malformed */
+  atomic_bool refuse_all; /* the limit is malformed */
   uint64_t idle_release_ns; /* UINT64_MAX: never */
   uint64_t max_cached;      /* UINT64_MAX: no bound */
   gp_amount_t reserve;
   gp_amount_t max_deferred;
-  gp_amount_t limits[GP_MAX_DEVICES];
+  gp_amount_t limits[GP_MAX_DEVICES]; /* each under its device's lock */
 
   _Atomic uint64_t epoch;       /* see reuse.c */
   _Atomic uint64_t newest_tag;  /* of any block freed so far */
@@ -173,6 +175,12 @@ struct gp_engine {
 
   gp_device_t devices[GP_MAX_DEVICES];
 };
+
+/* The limit was lowered below what is held, and too little has been freed since. With the device's lock. */
+static inline bool gp_device_is_over_limit(const gp_device_t *device)
+{
+  return device->lowered && device->held - device->draining > device->limit;
+}
 
 static inline uint64_t gp_now(const gp_engine_t *engine)
 {
