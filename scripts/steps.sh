@@ -62,7 +62,7 @@ install_packages() { # PACKAGE...
 
 # What building and testing needs. libsubunit-dev: check.pc names it, and not every release of check pulls it in.
 install_build_packages() {
-  install_packages build-essential meson ninja-build pkg-config check libsubunit-dev libcjson-dev \
+  install_packages build-essential meson ninja-build pkg-config check libsubunit-dev libcjson-dev libdw-dev \
     python3 python3-jsonschema
 }
 
@@ -82,7 +82,7 @@ configure() { # FOLDER OPTION...
   else
     set -- "$configure_folder" "$@"
   fi
-  meson setup -Dtools=enabled -Dtests=enabled "$@"
+  meson setup -Dtools=enabled -Dsymbols=enabled -Dtests=enabled "$@"
 }
 
 # A test sends these signals; nobody but env can undo that nohup, or the & of a script, had them ignored.
