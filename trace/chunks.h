@@ -7,7 +7,8 @@
  * event at or before it, wherever it is stored. A reader that replays events backwards from the present state
  * therefore never misses one in the middle.
  *
- * The region (header, chunks, records) holds no pointers and can be mapped anywhere.
+ * All of it (header, chunks, records) is a section of the region and holds no pointers: a reader finds it when the
+ * process was killed at any instruction.
  */
 #ifndef GP_TRACE_CHUNKS_H
 #define GP_TRACE_CHUNKS_H
@@ -20,6 +21,7 @@
 #include <stdint.h>
 
 #include "trace/event_record.h"
+#include "trace/region.h"
 
 #define GP_CHUNK_NONE         UINT32_MAX
 #define GP_CHUNK_EVENTS       256 /* per chunk; fewer if the region is small */
@@ -50,33 +52,57 @@ typedef struct gp_chunk {
 
 static_assert(sizeof(gp_chunk_t) == 64, "one cache line each: owners must not disturb each other");
 
-typedef struct gp_chunk_region {
-  char magic[8]; /* "gpupool" */
-  uint32_t version;
+typedef struct gp_chunk_header {
+  uint32_t version; /* GP_EVENT_RECORD_VERSION; 0: nothing is here yet */
   uint32_t record_bytes;
   uint32_t chunk_events;
-  uint32_t chunk_count; /* the last one is the shared chunk */
+  uint32_t chunk_count; /* the first one is the shared chunk */
+  _Atomic uint32_t discarding;  /* index + 1 of a chunk whose events are being given up, see dropped_then */
   uint64_t chunks_offset;
   uint64_t records_offset;
-  uint64_t dropped;  /* events overwritten */
+  uint64_t dropped;      /* events overwritten */
+  uint64_t dropped_then; /* with discarding: what dropped is going to be, without the chunk */
   uint64_t since_ns; /* newest time lost, with has_lost */
   uint32_t has_lost;
   uint32_t oldest; /* closed list: the first to be used again */
   uint32_t newest;
-  uint32_t used;   /* chunks [used, chunk_count - 1) are free */
+  uint32_t used;   /* chunks [used, chunk_count) were never used */
+  uint32_t reserved;
   uint64_t opened; /* openings so far */
-} gp_chunk_region_t;
+} gp_chunk_header_t;
 
 typedef struct gp_chunks {
   pthread_mutex_t mutex; /* a leaf: nothing is called with it held */
-  gp_chunk_region_t *region;
+  gp_region_t *region;
+  gp_chunk_header_t *header;
   gp_chunk_t *chunks;
   gp_event_record_t *records;
-  size_t bytes;
+  uint64_t events;   /* asked for */
+  uint64_t unstored; /* events for which there was no memory at all */
+  uint64_t since_ns; /* of gp_chunks_forget before anything was recorded, with has_lost */
+  bool has_lost;
 } gp_chunks_t;
 
-/* Makes room for at least `events` events, or for as many as the host has memory for. False: for none. */
-bool gp_chunks_init(gp_chunks_t *chunks, uint64_t events);
+/* Bytes that the section needs for at least `events` events. */
+size_t gp_chunks_bytes(uint64_t events);
+
+/*
+ * The section has room for `events` events; how many are kept is for memory to say. The region is borrowed. Returns 0
+ * or an errno.
+ */
+int gp_chunks_init(gp_chunks_t *chunks, gp_region_t *region, uint64_t events);
+
+/*
+ * For a section that was read from a file: header, chunks and records are right and private memory, nobody records.
+ * gp_chunks_fini as ever.
+ */
+int gp_chunks_init_copy(gp_chunks_t *chunks, gp_chunk_header_t *header, gp_chunk_t *array, gp_event_record_t *records);
+
+/* Nothing was recorded: header and chunks must not be read. */
+static inline bool gp_chunks_is_empty(const gp_chunks_t *chunks)
+{
+  return chunks->region && !gp_region_used(chunks->region, GP_SECTION_EVENTS);
+}
 
 /* No thread may record any more. */
 void gp_chunks_fini(gp_chunks_t *chunks);
@@ -84,7 +110,7 @@ void gp_chunks_fini(gp_chunks_t *chunks);
 /*
  * Closes the caller's chunk `full` (GP_CHUNK_NONE: it has none), whose newest time is newest_ns, and opens
  * another for it. Returns its index, with no record in it; or, if every chunk is open by some thread, appends
- * *record to the shared chunk and returns GP_CHUNK_NONE.
+ * *record to the shared chunk and returns GP_CHUNK_NONE. Without any memory the record is lost, and counted.
  */
 uint32_t gp_chunks_turn(
     gp_chunks_t *chunks, uint32_t full, uint64_t newest_ns, uint32_t owner, const gp_event_record_t *record);
@@ -97,8 +123,11 @@ void gp_chunks_forget(gp_chunks_t *chunks, uint64_t now_ns);
 
 static inline gp_event_record_t *gp_chunks_records(const gp_chunks_t *chunks, uint32_t index)
 {
-  return chunks->records + (size_t)index * chunks->region->chunk_events;
+  return chunks->records + (size_t)index * chunks->header->chunk_events;
 }
+
+/* Puts a chunk that has events into the list of closed ones. Here for the reader of files; the mutex is held. */
+void gp_chunks_enlist(gp_chunks_t *chunks, uint32_t index);
 
 /* Looks for the newest time in a chunk, 0 if it is empty. The mutex is held. */
 uint64_t gp_chunks_newest_ns(const gp_chunks_t *chunks, uint32_t index);

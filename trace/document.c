@@ -286,11 +286,11 @@ static void write_tables(gp_json_t *json, gp_recorder_t *recorder)
   gp_json_newline(json);
   gp_json_key(json, "streams");
   gp_json_begin(json, '[');
-  uint32_t count = atomic_load_explicit(&recorder->streams.count, memory_order_acquire);
+  uint32_t count = gp_streams_count(&recorder->streams);
   for (uint32_t i = 0; i < count; i++) {
     gp_json_begin(json, '{');
     gp_json_key(json, "handle");
-    gp_json_hex(json, recorder->streams.handles[i]);
+    gp_json_hex(json, recorder->streams.table->handles[i]);
     gp_json_end(json, '}');
   }
   gp_json_end(json, ']');
@@ -298,11 +298,11 @@ static void write_tables(gp_json_t *json, gp_recorder_t *recorder)
   gp_json_newline(json);
   gp_json_key(json, "threads");
   gp_json_begin(json, '[');
-  count = atomic_load_explicit(&recorder->threads.count, memory_order_acquire);
+  count = gp_threads_count(&recorder->threads);
   for (uint32_t i = 0; i < count; i++) {
     gp_json_begin(json, '{');
-    gp_json_key_int(json, "tid", recorder->threads.entries[i].tid);
-    gp_json_key_string(json, "name", recorder->threads.entries[i].name);
+    gp_json_key_int(json, "tid", recorder->threads.table->entries[i].tid);
+    gp_json_key_string(json, "name", recorder->threads.table->entries[i].name);
     gp_json_end(json, '}');
   }
   gp_json_end(json, ']');

@@ -83,10 +83,10 @@ typedef void (*chunk_visit_fn)(gp_chunks_t *chunks, uint32_t index, size_t count
 
 static void visit_chunks(gp_chunks_t *chunks, const uint32_t *counts, chunk_visit_fn visit, void *arg)
 {
-  const gp_chunk_region_t *region = chunks->region;
-  for (uint32_t i = region->oldest; i != GP_CHUNK_NONE; i = chunks->chunks[i].next)
+  const gp_chunk_header_t *header = chunks->header;
+  for (uint32_t i = header->oldest; i != GP_CHUNK_NONE; i = chunks->chunks[i].next)
     visit(chunks, i, chunk_count_of(chunks, i), arg);
-  for (uint32_t i = 0; i < region->chunk_count; i++) {
+  for (uint32_t i = 0; i < header->chunk_count; i++) {
     const gp_chunk_t *chunk = &chunks->chunks[i];
     if (chunk->state == GP_CHUNK_OPEN || chunk->state == GP_CHUNK_SHARED)
       visit(chunks, i, counts ? counts[i] : chunk_count_of(chunks, i), arg);
@@ -274,15 +274,21 @@ bool gp_history_take(gp_chunks_t *chunks, const uint64_t until_ns[GP_MAX_DEVICES
   memset(history, 0, sizeof(*history));
 
   size_t total = 0;
+  if (gp_chunks_is_empty(chunks)) {
+    history->has_lost = chunks->has_lost;
+    history->since_ns = chunks->since_ns;
+    history->dropped = chunks->unstored;
+    return true;
+  }
   (void)pthread_mutex_lock(&chunks->mutex); /* a plain mutex cannot fail */
   visit_chunks(chunks, NULL, add_count, &total);
   (void)pthread_mutex_unlock(&chunks->mutex); /* held */
 
   /* Some more, for what is recorded until the copy is made; what does not fit is left out, oldest first. */
-  size_t chunk_count = chunks->region->chunk_count;
-  size_t capacity = total + total / 8 + 64 * (size_t)chunks->region->chunk_events;
-  if (capacity > chunk_count * chunks->region->chunk_events)
-    capacity = chunk_count * chunks->region->chunk_events;
+  size_t chunk_count = chunks->header->chunk_count;
+  size_t capacity = total + total / 8 + 64 * (size_t)chunks->header->chunk_events;
+  if (capacity > chunk_count * chunks->header->chunk_events)
+    capacity = chunk_count * chunks->header->chunk_events;
   while (!map_workspace(history, &work, capacity, chunk_count)) {
     capacity /= 2;
     if (capacity < GP_CHUNK_EVENTS)
@@ -296,9 +302,9 @@ bool gp_history_take(gp_chunks_t *chunks, const uint64_t until_ns[GP_MAX_DEVICES
 
   copying_t copying = {.history = history, .work = &work, .until_ns = until_ns};
   (void)pthread_mutex_lock(&chunks->mutex); /* a plain mutex cannot fail */
-  history->has_lost = chunks->region->has_lost;
-  history->since_ns = chunks->region->since_ns;
-  history->dropped = chunks->region->dropped;
+  history->has_lost = chunks->header->has_lost;
+  history->since_ns = chunks->header->since_ns;
+  history->dropped = chunks->header->dropped + chunks->unstored;
   /* Once: owners go on, and both passes must see the same. */
   for (uint32_t i = 0; i < chunk_count; i++)
     counts[i] = (uint32_t)chunk_count_of(chunks, i);

@@ -2,7 +2,8 @@
  * What the files of trace/ know of each other. Grouped by the file that defines it.
  *
  * Locks: writer_mutex is the outermost, it is held while a snapshot is written and while the engine is read;
- * the mutexes of chunks, threads and streams are leaves that are taken under the pool's locks.
+ * the mutexes of chunks, threads, streams and early are taken under the pool's locks, that of the region under
+ * these.
  */
 #ifndef GP_TRACE_INTERNAL_H
 #define GP_TRACE_INTERNAL_H
@@ -11,10 +12,13 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "pool/util/path.h"
 #include "trace/chunks.h"
+#include "trace/early.h"
 #include "trace/recorder.h"
+#include "trace/region.h"
 #include "trace/streams.h"
 #include "trace/threads.h"
 #include "trace/views.h"
@@ -60,6 +64,8 @@ struct gp_recorder {
   _Atomic int runtime_version;
 
   gp_device_clock_t clocks[GP_MAX_DEVICES];
+  gp_region_t region;
+  gp_early_t early;
   gp_chunks_t chunks;
   gp_threads_t threads;
   gp_streams_t streams;
@@ -79,6 +85,12 @@ struct gp_recorder {
   char buffer[GP_SNAPSHOT_BUFFER_BYTES]; /* of the JSON writer */
   char text[GP_SNAPSHOT_TEXT_BYTES];     /* of what is copied from /proc */
 };
+
+/* False in a forked child: one without handlers finds a recorder that was wiped. */
+static inline bool gp_recorder_is_ours(const gp_recorder_t *recorder)
+{
+  return !atomic_load(&recorder->silent) && getpid() == recorder->pid;
+}
 
 /* recorder.c */
 static inline uint64_t gp_recorder_now_ns(const gp_recorder_t *recorder)

@@ -1,10 +1,20 @@
 #include "trace/recorder.h"
 
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "trace/internal.h"
 #include "trace/pages.h"
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18 /* Linux 4.14 */
+#endif
+
+/* At most; a table that is full says so in the snapshot. */
+#define STACKS_BYTES  ((size_t)64 << 20)
+#define MODULES_BYTES ((size_t)4 << 20)
+#define STRINGS_BYTES ((size_t)32 << 20)
 
 /*
  * What a thread knows of its own chunk. Invariant: with recorder_id == recorder->id and used < limit, the
@@ -71,10 +81,9 @@ uint64_t gp_recorder_fence_ns(gp_recorder_t *recorder, int device)
   return now_ns;
 }
 
-static inline void fill_record(
-    gp_recorder_t *recorder, writer_t *writer, gp_event_record_t *record, const gp_event_t *event)
+static inline void fill_record(gp_recorder_t *recorder, writer_t *writer, gp_event_record_t *record,
+    const gp_event_t *event, uint64_t time_ns)
 {
-  uint64_t time_ns = ordered_time_ns(recorder, event);
   if (time_ns > writer->newest_ns)
     writer->newest_ns = time_ns;
   record->time_ns = time_ns;
@@ -109,6 +118,61 @@ static void thread_ended(void *self)
   writer->will_close = false;
 }
 
+/* Puts a record where there is no chunk, or a full one. */
+static void turn(gp_recorder_t *recorder, writer_t *writer, const gp_event_record_t *record, uint64_t full_newest_ns)
+{
+  uint32_t full = writer->limit ? writer->chunk : GP_CHUNK_NONE;
+  uint32_t chunk = gp_chunks_turn(&recorder->chunks, full, full_newest_ns, writer->thread, record);
+  writer->used = 0;
+  writer->limit = 0;
+  if (chunk == GP_CHUNK_NONE)
+    return;
+  writer->chunk = chunk;
+  writer->limit = recorder->chunks.header->chunk_events;
+  writer->records = gp_chunks_records(&recorder->chunks, chunk);
+  writer->count = &recorder->chunks.chunks[chunk].count;
+  writer->records[0] = *record;
+  writer->used = 1;
+  atomic_store_explicit(writer->count, 1, memory_order_release);
+}
+
+static void append(gp_recorder_t *recorder, writer_t *writer, const gp_event_t *event, uint64_t time_ns)
+{
+  if (writer->used < writer->limit) {
+    fill_record(recorder, writer, &writer->records[writer->used], event, time_ns);
+    /* Release: a reader that sees the count sees the record. */
+    atomic_store_explicit(writer->count, ++writer->used, memory_order_release);
+    return;
+  }
+  gp_event_record_t record;
+  uint64_t full_newest_ns = writer->newest_ns;
+  writer->newest_ns = 0;
+  fill_record(recorder, writer, &record, event, time_ns);
+  turn(recorder, writer, &record, full_newest_ns);
+}
+
+/* The record begins: what was kept back comes first, under the names of the threads that it came from. */
+static void append_early(gp_recorder_t *recorder, writer_t *writer)
+{
+  const gp_early_t *early = &recorder->early;
+  const uint16_t own = writer->thread;
+  const int32_t own_tid = gp_threads_describe_caller().tid;
+  uint16_t threads[GP_EARLY_EVENTS];
+  for (unsigned i = 0; i < early->count; i++) {
+    const gp_early_event_t *kept = &early->events[i];
+    unsigned same = 0;
+    while (early->events[same].thread.tid != kept->thread.tid)
+      same++;
+    if (same < i)
+      threads[i] = threads[same];
+    else
+      threads[i] = kept->thread.tid == own_tid ? own : gp_threads_add(&recorder->threads, &kept->thread);
+    writer->thread = threads[i];
+    append(recorder, writer, &kept->event, kept->event.time_ns);
+  }
+  writer->thread = own;
+}
+
 /* The thread has no chunk of this recorder, or a full one. */
 static __attribute__((noinline)) void record_slowly(gp_recorder_t *recorder, const gp_event_t *event)
 {
@@ -117,30 +181,23 @@ static __attribute__((noinline)) void record_slowly(gp_recorder_t *recorder, con
     gp_recorder_fork_child(recorder);
     return;
   }
+  if (event->action == GP_ACTION_MODE && !gp_region_is_started(&recorder->region)) {
+    gp_event_t kept = *event;
+    kept.time_ns = ordered_time_ns(recorder, event);
+    if (gp_early_keep(&recorder->early, &kept))
+      return;
+  }
   if (writer->recorder_id != recorder->id) {
-    *writer = (writer_t){.recorder_id = recorder->id, .thread = gp_threads_add_caller(&recorder->threads)};
+    *writer = (writer_t){.recorder_id = recorder->id};
+    writer->thread = gp_threads_add_caller(&recorder->threads);
   }
   /* Every time: were it not armed, the chunk would stay open for ever. */
   if (!writer->will_close && recorder->has_key)
     writer->will_close = pthread_setspecific(recorder->key, recorder) == 0;
 
-  uint32_t full = writer->limit ? writer->chunk : GP_CHUNK_NONE;
-  uint64_t full_newest_ns = writer->newest_ns;
-  gp_event_record_t record;
-  writer->newest_ns = 0;
-  fill_record(recorder, writer, &record, event);
-  uint32_t chunk = gp_chunks_turn(&recorder->chunks, full, full_newest_ns, writer->thread, &record);
-  writer->used = 0;
-  writer->limit = 0;
-  if (chunk == GP_CHUNK_NONE)
-    return;
-  writer->chunk = chunk;
-  writer->limit = recorder->chunks.region->chunk_events;
-  writer->records = gp_chunks_records(&recorder->chunks, chunk);
-  writer->count = &recorder->chunks.chunks[chunk].count;
-  writer->records[0] = record;
-  writer->used = 1;
-  atomic_store_explicit(writer->count, 1, memory_order_release);
+  if (gp_early_end(&recorder->early))
+    append_early(recorder, writer);
+  append(recorder, writer, event, ordered_time_ns(recorder, event));
 }
 
 static void record_event(void *self, const gp_event_t *event)
@@ -153,9 +210,37 @@ static void record_event(void *self, const gp_event_t *event)
     record_slowly(recorder, event);
     return;
   }
-  fill_record(recorder, writer, &writer->records[writer->used], event);
+  fill_record(recorder, writer, &writer->records[writer->used], event, ordered_time_ns(recorder, event));
   /* Release: a reader that sees the count sees the record. */
   atomic_store_explicit(writer->count, ++writer->used, memory_order_release);
+}
+
+static bool init_region(gp_recorder_t *recorder)
+{
+  uint64_t events = gp_option_number(recorder->options, GP_OPTION_trace_events);
+  gp_region_plan_t plan = {
+      .root = gp_option_text(recorder->options, GP_OPTION_record),
+      .base_ns = recorder->base_ns,
+      .start_time_us = recorder->start_time_us,
+      .pid = recorder->pid,
+      .capacity = {[GP_SECTION_THREADS] = sizeof(gp_thread_table_t),
+          [GP_SECTION_STREAMS] = sizeof(gp_stream_table_t),
+          [GP_SECTION_STACKS] = STACKS_BYTES,
+          [GP_SECTION_MODULES] = MODULES_BYTES,
+          [GP_SECTION_STRINGS] = STRINGS_BYTES},
+  };
+  /* With less address space fewer events will do. */
+  for (;; events /= 2) {
+    plan.capacity[GP_SECTION_EVENTS] = gp_chunks_bytes(events);
+    if (gp_region_init(&recorder->region, &plan))
+      break;
+    if (events < GP_CHUNK_EVENTS)
+      return false;
+  }
+  if (gp_chunks_init(&recorder->chunks, &recorder->region, events) == 0)
+    return true;
+  gp_region_fini(&recorder->region);
+  return false;
 }
 
 gp_recorder_t *gp_recorder_create(const gp_options_t *options, gp_clock_fn clock, void *clock_self)
@@ -169,28 +254,34 @@ gp_recorder_t *gp_recorder_create(const gp_options_t *options, gp_clock_fn clock
   recorder->options = options;
   recorder->pid = getpid();
   recorder->file.fd = -1;
-  if (pthread_mutex_init(&recorder->writer_mutex, NULL))
-    goto unmap;
-  if (gp_threads_init(&recorder->threads))
-    goto fini_writer;
-  if (gp_streams_init(&recorder->streams))
-    goto fini_threads;
-  if (!gp_chunks_init(&recorder->chunks, gp_option_number(options, GP_OPTION_trace_events)))
-    goto fini_streams;
-  /* Without a key (the process has used them all up) chunks of ended threads are not used again. */
-  recorder->has_key = pthread_key_create(&recorder->key, thread_ended) == 0;
-
+  /* What a child finds instead is a recorder that is off: it has no memory to record in (region.h). */
+  (void)madvise(recorder, sizeof(*recorder), MADV_WIPEONFORK);
   struct timespec now;
   recorder->base_ns = gp_recorder_now_ns(recorder);
   (void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail */
   recorder->start_time_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+  if (pthread_mutex_init(&recorder->writer_mutex, NULL))
+    goto unmap;
+  if (pthread_mutex_init(&recorder->early.mutex, NULL))
+    goto fini_writer;
+  if (!init_region(recorder))
+    goto fini_early;
+  if (gp_threads_init(&recorder->threads, &recorder->region))
+    goto fini_region;
+  if (gp_streams_init(&recorder->streams, &recorder->region))
+    goto fini_threads;
+  /* Without a key (the process has used them all up) chunks of ended threads are not used again. */
+  recorder->has_key = pthread_key_create(&recorder->key, thread_ended) == 0;
   atomic_store(&recorder->mode, (int)gp_option_number(options, GP_OPTION_trace));
   return recorder;
 
-fini_streams:
-  gp_streams_fini(&recorder->streams);
 fini_threads:
   gp_threads_fini(&recorder->threads);
+fini_region:
+  gp_chunks_fini(&recorder->chunks);
+  gp_region_fini(&recorder->region);
+fini_early:
+  (void)pthread_mutex_destroy(&recorder->early.mutex); /* nobody holds it */
 fini_writer:
   (void)pthread_mutex_destroy(&recorder->writer_mutex); /* nobody holds it */
 unmap:
@@ -204,9 +295,12 @@ void gp_recorder_destroy(gp_recorder_t *recorder)
     return;
   if (recorder->has_key)
     (void)pthread_key_delete(recorder->key); /* it is ours */
+  gp_region_remove(&recorder->region);
   gp_chunks_fini(&recorder->chunks);
   gp_streams_fini(&recorder->streams);
   gp_threads_fini(&recorder->threads);
+  gp_region_fini(&recorder->region);
+  (void)pthread_mutex_destroy(&recorder->early.mutex); /* nobody holds it */
   (void)pthread_mutex_destroy(&recorder->writer_mutex); /* nobody holds it */
   gp_pages_unmap(recorder, sizeof(*recorder));
 }

@@ -227,7 +227,7 @@ fini_views:
 int gp_snapshot_write(gp_recorder_t *recorder, const char *reason, const gp_oom_t *oom, const char *path)
 {
   shelter_t shelter;
-  if (atomic_load(&recorder->silent) || getpid() != recorder->pid)
+  if (!gp_recorder_is_ours(recorder))
     return ECANCELED;
   shelter_enter(&shelter);
   (void)pthread_mutex_lock(&recorder->writer_mutex); /* a plain mutex cannot fail */
@@ -253,13 +253,15 @@ static bool has_allocated(gp_engine_t *engine)
 
 int gp_snapshot_at_exit(gp_recorder_t *recorder)
 {
-  if (!recorder || atomic_load(&recorder->silent))
+  if (!recorder || !gp_recorder_is_ours(recorder))
     return 0;
   gp_engine_t *engine = atomic_load(&recorder->engine);
   bool wanted = gp_option_number(recorder->options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_EXIT;
-  if (!wanted || !engine || !has_allocated(engine))
-    return 0;
-  return gp_snapshot_write(recorder, "exit", NULL, NULL);
+  int error = wanted && engine && has_allocated(engine) ? gp_snapshot_write(recorder, "exit", NULL, NULL) : 0;
+  /* It has served, or nobody wants one; otherwise it is all that there is. */
+  if (!error || error == ECANCELED)
+    gp_region_remove(&recorder->region);
+  return error;
 }
 
 /* True for the first caller, and for one caller a minute: programs catch the error and try again, for hours.
@@ -277,7 +279,7 @@ void gp_snapshot_out_of_memory(void *self, const gp_oom_t *oom)
 {
   gp_recorder_t *recorder = self;
   char text[GP_OOM_TEXT_BYTES];
-  if (atomic_load(&recorder->silent) || !oom_is_due(recorder))
+  if (!gp_recorder_is_ours(recorder) || !oom_is_due(recorder))
     return;
   gp_log(GP_LOG_ERROR, "%s", gp_oom_describe(oom, text, sizeof(text)));
   if (gp_option_number(recorder->options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_OOM)

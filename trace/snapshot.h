@@ -21,7 +21,7 @@ int gp_snapshot_write(gp_recorder_t *recorder, const char *reason, const gp_oom_
 
 /*
  * At the end of the process: writes a snapshot of reason "exit" if GPUPOOL_SNAPSHOT_AT says so and the
- * program ever asked for GPU memory. Returns as gp_snapshot_write, 0 if there was nothing to do. NULL is
+ * program ever asked for GPU memory. The file of the record goes, unless the snapshot could not be written. Returns as gp_snapshot_write, 0 if there was nothing to do. NULL is
  * legal.
  */
 int gp_snapshot_at_exit(gp_recorder_t *recorder);

@@ -2,8 +2,10 @@
 
 #include <stdbool.h>
 
-int gp_streams_init(gp_streams_t *streams)
+int gp_streams_init(gp_streams_t *streams, gp_region_t *region)
 {
+  streams->region = region;
+  streams->table = gp_region_section(region, GP_SECTION_STREAMS, NULL);
   return pthread_mutex_init(&streams->mutex, NULL);
 }
 
@@ -24,7 +26,7 @@ static bool find_slot(gp_streams_t *streams, uint64_t handle, uint32_t *ret_slot
       *ret_slot = slot;
       return false;
     }
-    if (streams->handles[taken - 1] == handle) {
+    if (streams->table->handles[taken - 1] == handle) {
       *ret_index = (int16_t)(taken - 1);
       return true;
     }
@@ -39,11 +41,14 @@ int16_t gp_streams_intern(gp_streams_t *streams, uint64_t handle)
     return index;
 
   (void)pthread_mutex_lock(&streams->mutex); /* a plain mutex cannot fail */
-  uint32_t count = atomic_load_explicit(&streams->count, memory_order_relaxed);
+  gp_stream_table_t *table = streams->table;
+  uint32_t count = gp_streams_count(streams);
   /* Again: another thread may have added it since. */
-  if (!find_slot(streams, handle, &slot, &index) && count < GP_STREAMS_MAX) {
-    streams->handles[count] = handle;
-    atomic_store_explicit(&streams->count, count + 1, memory_order_release);
+  if (!find_slot(streams, handle, &slot, &index) && count < GP_STREAMS_MAX &&
+      gp_region_grow(streams->region, GP_SECTION_STREAMS,
+          offsetof(gp_stream_table_t, handles) + (count + 1) * sizeof(handle))) {
+    table->handles[count] = handle;
+    atomic_store_explicit(&table->count, count + 1, memory_order_release);
     /* Last: who finds the slot reads the handle without a lock. */
     atomic_store_explicit(&streams->slots[slot], (uint16_t)(count + 1), memory_order_release);
     index = (int16_t)count;

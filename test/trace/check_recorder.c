@@ -127,8 +127,8 @@ START_TEST(test_every_field_comes_back)
   ck_assert_uint_eq(record->detail, event.detail);
   ck_assert_int_eq(record->device, 63);
   ck_assert_uint_eq(record->hit, 1);
-  ck_assert_uint_eq(recorder->streams.handles[0], event.stream);
-  ck_assert_int_eq(recorder->threads.entries[0].tid, (int)syscall(SYS_gettid));
+  ck_assert_uint_eq(recorder->streams.table->handles[0], event.stream);
+  ck_assert_int_eq(recorder->threads.table->entries[0].tid, (int)syscall(SYS_gettid));
 }
 END_TEST
 
@@ -278,7 +278,7 @@ START_TEST(test_events_of_ended_threads_are_kept)
   take();
   ck_assert_uint_eq(history.count, 100);
   assert_sorted();
-  ck_assert_uint_eq(atomic_load(&recorder->threads.count), 20);
+  ck_assert_uint_eq(gp_threads_count(&recorder->threads), 20);
   ck_assert_uint_eq(nth(99)->thread, 19);
 }
 END_TEST
@@ -296,7 +296,7 @@ START_TEST(test_chunks_of_ended_threads_are_used_again)
   ck_assert_uint_eq(history.count + history.dropped, 600);
   ck_assert_uint_eq(history.count, 2 * 64);
   ck_assert_uint_eq(nth(0)->time_ns, 1000 * (300 - 64 + 1));
-  ck_assert_uint_eq(atomic_load(&recorder->chunks.chunks[recorder->chunks.region->chunk_count - 1].count), 0);
+  ck_assert_uint_eq(atomic_load(&recorder->chunks.chunks[0].count), 0);
 }
 END_TEST
 
@@ -334,9 +334,8 @@ START_TEST(test_threads_share_when_no_chunk_is_left)
     pthread_barrier_wait(&recorded); /* one after the other */
   }
   take();
-  uint32_t shared = recorder->chunks.region->chunk_count - 1;
-  ck_assert_uint_eq(shared, 64);
-  ck_assert_uint_eq(atomic_load(&recorder->chunks.chunks[shared].count), THREADS - 64);
+  ck_assert_uint_eq(recorder->chunks.header->chunk_count, 1 + 64);
+  ck_assert_uint_eq(atomic_load(&recorder->chunks.chunks[0].count), THREADS - 64);
   ck_assert_uint_eq(history.count, THREADS);
   for (size_t i = 0; i < THREADS; i++)
     ck_assert_uint_eq(nth(i)->time_ns, 1000 + i);
@@ -385,7 +384,7 @@ START_TEST(test_mode_off_and_state_record_nothing)
   fake_record(recorder, GP_ACTION_ALLOC, 1000, 1);
   take();
   ck_assert_uint_eq(history.count, 0);
-  ck_assert_uint_eq(atomic_load(&recorder->threads.count), 0);
+  ck_assert_uint_eq(gp_threads_count(&recorder->threads), 0);
 }
 END_TEST
 
@@ -425,7 +424,7 @@ START_TEST(test_streams_keep_their_index)
   for (size_t i = 0; i < 7; i++)
     ck_assert_int_eq(nth(i)->stream, expected[i]);
   ck_assert_int_eq(nth(7)->stream, -1);
-  ck_assert_uint_eq(atomic_load(&recorder->streams.count), 4);
+  ck_assert_uint_eq(gp_streams_count(&recorder->streams), 4);
 }
 END_TEST
 
@@ -450,7 +449,7 @@ START_TEST(test_threads_have_names)
   make_recorder(NULL, NULL);
   work_t work = {.first_ns = 1, .count = 1};
   in_thread(name_and_record, &work);
-  ck_assert_str_eq(recorder->threads.entries[0].name, "worker-7");
+  ck_assert_str_eq(recorder->threads.table->entries[0].name, "worker-7");
 }
 END_TEST
 
@@ -461,8 +460,8 @@ START_TEST(test_last_thread_entry_stands_for_the_rest)
     ck_assert_uint_eq(gp_threads_add_caller(&recorder->threads), i);
   ck_assert_uint_eq(gp_threads_add_caller(&recorder->threads), GP_THREADS_MAX - 1);
   ck_assert_uint_eq(gp_threads_add_caller(&recorder->threads), GP_THREADS_MAX - 1);
-  ck_assert_int_eq(recorder->threads.entries[GP_THREADS_MAX - 1].tid, 0);
-  ck_assert_str_eq(recorder->threads.entries[GP_THREADS_MAX - 1].name, GP_THREADS_OTHER_NAME);
+  ck_assert_int_eq(recorder->threads.table->entries[GP_THREADS_MAX - 1].tid, 0);
+  ck_assert_str_eq(recorder->threads.table->entries[GP_THREADS_MAX - 1].name, GP_THREADS_OTHER_NAME);
 }
 END_TEST
 

@@ -1,0 +1,58 @@
+/*
+ * The files of records (region.h): ROOT/gpupool.UID/PID-STARTTIME, a folder of the user's own that nobody else can
+ * enter. STARTTIME (microseconds since 1970) tells two programs apart that ran under one pid.
+ *
+ * Nothing here allocates from the program's heap or keeps a descriptor open.
+ */
+#ifndef GP_TRACE_RECORD_FILE_H
+#define GP_TRACE_RECORD_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define GP_RECORD_FILE_PATH_BYTES 1024
+#define GP_RECORD_FILES_KEPT      4 /* of programs that did not come to their end */
+
+typedef struct gp_record_file {
+  char path[GP_RECORD_FILE_PATH_BYTES];
+  dev_t device;
+  ino_t inode;
+  const char *problem; /* what could not be done; static */
+} gp_record_file_t;
+
+/* ROOT/gpupool.UID of the present user. Returns false if it does not fit. */
+bool gp_record_folder(const char *root, char *buffer, size_t capacity);
+
+/* The pid and start time that a file's name tells; false: it is no name of ours. */
+bool gp_record_file_parse(const char *name, pid_t *ret_pid, uint64_t *ret_start_time_us);
+
+/*
+ * Makes an empty file, mode 0600, and its folder if need be. Returns a descriptor, which the caller closes, or -1 with
+ * errno and file->problem set.
+ */
+int gp_record_file_create(gp_record_file_t *file, const char *root, pid_t pid, uint64_t start_time_us);
+
+/* Another descriptor for writing, or -1 with errno; ESTALE if the name is another file's now. */
+int gp_record_file_reopen(const gp_record_file_t *file);
+
+/* Removes the file, if the name is still its. */
+void gp_record_file_remove(const gp_record_file_t *file);
+
+/*
+ * Whether some process has the file mapped for writing, that is, whether its program still runs; fd is open for
+ * reading only. Asks the kernel and not for the pid, which may be of another name space or of another program by now.
+ */
+bool gp_record_file_is_in_use(int fd, pid_t pid);
+
+/* Opens the user's folder, which has to be his alone: -1 with errno and a static text of what is wrong. */
+int gp_record_folder_open(const char *root, bool create, const char **ret_problem);
+
+/*
+ * Removes the oldest files that no program uses any more, all but GP_RECORD_FILES_KEPT. Returns how many are left. A
+ * folder that is not the user's alone is left as it is.
+ */
+unsigned gp_record_files_prune(const char *root);
+
+#endif
