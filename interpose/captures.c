@@ -7,6 +7,7 @@
 
 #include "interpose/current.h"
 #include "interpose/library.h"
+#include "pool/mono.h"
 #include "pool/util/list.h"
 #include "pool/util/log.h"
 
@@ -122,6 +123,9 @@ gp_capture_t *gp_capture_begin(gp_engine_t *engine, CUstream stream, bool per_th
     capture->context = gp_stream_context(engine, capture->stream);
   gp_list_init(&capture->link);
   capture->owner = gp_engine_suspend_in(engine, capture->context);
+  /* Suspended it cannot begin again. During the capture nobody could settle a debt, so none is left over. */
+  if (gp_mono_leave(engine, GP_DETAIL_MODE_EPOCH_CAPTURE))
+    (void)gp_mono_settle(engine);
   return capture;
 }
 

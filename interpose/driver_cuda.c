@@ -3,7 +3,9 @@
 #include <stddef.h>
 
 #include "interpose/clock.h"
+#include "interpose/library.h"
 #include "interpose/mempools.h"
+#include "interpose/rdma.h"
 #include "interpose/real.h"
 
 /*
@@ -32,8 +34,11 @@ static void leave_context(bool entered)
 static int cuda_alloc(void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address)
 {
   CUdeviceptr pointer = 0;
+  gp_engine_t *engine = gp_library_engine();
   (void)self;
   (void)context; /* current already */
+  if (engine)
+    gp_rdma_look(engine);
   CUresult result = GP_REAL_CALL(cuMemAlloc_v2, &pointer, (size_t)bytes);
   if (result == CUDA_SUCCESS)
     *ret_address = (uint64_t)pointer;
@@ -89,6 +94,28 @@ static int cuda_fence_query(void *self, const gp_driver_context_t *context, void
   (void)self;
   (void)context;
   return (int)GP_REAL_CALL(cuEventQuery, fence);
+}
+
+/*
+ * A wait stays in force when its event is destroyed (cuda.h, cuEventDestroy: its resources are released when it is
+ * complete). The default stream is that of the current context.
+ */
+static int cuda_order(void *self, const gp_driver_context_t *context, uint64_t stream)
+{
+  CUevent event = NULL;
+  bool entered;
+  (void)self;
+  CUresult result = enter_context(context, &entered);
+  if (result == CUDA_SUCCESS)
+    result = GP_REAL_CALL(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
+  if (result == CUDA_SUCCESS)
+    result = GP_REAL_CALL(cuEventRecord, event, CU_STREAM_LEGACY);
+  if (result == CUDA_SUCCESS)
+    result = GP_REAL_CALL(cuStreamWaitEvent, (CUstream)(uintptr_t)stream, event, 0);
+  if (event)
+    (void)GP_REAL_CALL(cuEventDestroy_v2, event); /* ours; there is nobody to tell */
+  leave_context(entered);
+  return (int)result;
 }
 
 static int cuda_memory_info(
@@ -160,7 +187,8 @@ static bool cuda_code_is_sticky(int code)
 }
 
 #define COMMON_OPS                                                                                           \
-  .alloc = cuda_alloc, .free = cuda_free, .wait = cuda_wait, .memory_info = cuda_memory_info,                \
+  .alloc = cuda_alloc, .free = cuda_free, .wait = cuda_wait, .order = cuda_order,                            \
+  .memory_info = cuda_memory_info,                                                                           \
   .trim_async = cuda_trim_async, .async_reserved = cuda_async_reserved, .now_ns = cuda_now_ns, .code_out_of_memory = CUDA_ERROR_OUT_OF_MEMORY,      \
   .code_invalid_value = CUDA_ERROR_INVALID_VALUE, .code_not_ready = CUDA_ERROR_NOT_READY,                    \
   .code_is_sticky = cuda_code_is_sticky, .code_is_context_gone = cuda_code_is_context_gone

@@ -8,6 +8,7 @@
 #include "interpose/hooks.h"
 #include "interpose/library.h"
 #include "interpose/real.h"
+#include "pool/mono.h"
 #include "pool/util/log.h"
 
 static CUresult created(CUresult result, CUcontext *context)
@@ -75,8 +76,11 @@ CUresult CUDAAPI hook_cuCtxPushCurrent_v2(CUcontext context)
 CUresult CUDAAPI hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 {
   gp_engine_t *engine = gp_library_engine();
-  if (engine)
+  if (engine) {
     (void)gp_current_context(engine); /* the one that will reach into the peer's memory: its work must be asked for */
+    if (gp_mono_bar(engine, GP_DETAIL_MODE_EPOCH_PEER))
+      (void)gp_mono_settle(engine);
+  }
   return GP_REAL_CALL(cuCtxEnablePeerAccess, peer, flags);
 }
 
@@ -89,11 +93,14 @@ CUresult CUDAAPI hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 static void make_way_for_green(void)
 {
   static atomic_flag told = ATOMIC_FLAG_INIT;
+  gp_engine_t *engine = gp_library_engine();
 
-  if (gp_library_engine() && !atomic_flag_test_and_set(&told)) {
+  if (engine && !atomic_flag_test_and_set(&told)) {
     gp_log(GP_LOG_ERROR, "the program uses green contexts, which gpupool does not know yet; nothing is pooled");
     gp_library_stand_aside();
   }
+  if (engine && gp_mono_bar(engine, GP_DETAIL_MODE_EPOCH_STREAM))
+    (void)gp_mono_settle(engine);
 }
 
 CUresult CUDAAPI hook_cuGreenCtxStreamCreate(CUstream *stream, void *green, unsigned flags, int priority)

@@ -5,7 +5,28 @@
  */
 #include "interpose/hooks.h"
 #include "interpose/library.h"
+#include "interpose/rdma.h"
 #include "interpose/real.h"
+#include "pool/mono.h"
+
+/*
+ * Before the call. Whoever gets at the memory by it keeps to no stream of ours, so that work of the block's earlier
+ * owners must not be pending any more (pool/mono.h).
+ */
+static void settle(void)
+{
+  gp_engine_t *engine = gp_library_engine(); /* binds */
+  if (engine && gp_mono_bar(engine, GP_DETAIL_MODE_EPOCH_EXPORT))
+    (void)gp_mono_settle(engine); /* what went wrong the call will say */
+}
+
+/* Before a look at memory: with such a look libraries prepare to give it to a device. */
+static void look(void)
+{
+  gp_engine_t *engine = gp_library_engine();
+  if (engine)
+    gp_rdma_look(engine);
+}
 
 /* pointer may lie inside a block; the driver knows where that begins. */
 static CUresult tainted(CUresult result, CUdeviceptr pointer)
@@ -23,34 +44,36 @@ static CUresult tainted(CUresult result, CUdeviceptr pointer)
 
 CUresult CUDAAPI hook_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
 {
-  (void)gp_library_engine(); /* binds */
+  settle();
   return tainted(GP_REAL_CALL(cuIpcGetMemHandle, handle, pointer), pointer);
 }
 
 CUresult CUDAAPI hook_cuMemGetHandleForAddressRange(
     void *handle, CUdeviceptr pointer, size_t size, int type, unsigned long long flags)
 {
-  (void)gp_library_engine();
+  settle();
   return tainted(GP_REAL_CALL(cuMemGetHandleForAddressRange, handle, pointer, size, type, flags), pointer);
 }
 
 CUresult CUDAAPI hook_cuMulticastBindAddr(
     unsigned long long multicast, size_t offset, CUdeviceptr pointer, size_t size, unsigned long long flags)
 {
-  (void)gp_library_engine();
+  settle();
   return tainted(GP_REAL_CALL(cuMulticastBindAddr, multicast, offset, pointer, size, flags), pointer);
 }
 
 CUresult CUDAAPI hook_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
-  (void)gp_library_engine();
+  settle();
   return tainted(GP_REAL_CALL(cuPointerSetAttribute, value, attribute, pointer), pointer);
 }
 
 /* Asking for peer-to-peer tokens sets CU_POINTER_ATTRIBUTE_SYNC_MEMOPS and gives the memory to a third party. */
 CUresult CUDAAPI hook_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
-  (void)gp_library_engine();
+  look();
+  if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
+    settle();
   CUresult result = GP_REAL_CALL(cuPointerGetAttribute, data, attribute, pointer);
   return attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS ? tainted(result, pointer) : result;
 }
@@ -58,10 +81,12 @@ CUresult CUDAAPI hook_cuPointerGetAttribute(void *data, CUpointer_attribute attr
 CUresult CUDAAPI hook_cuPointerGetAttributes(
     unsigned count, CUpointer_attribute *attributes, void **data, CUdeviceptr pointer)
 {
-  (void)gp_library_engine();
-  CUresult result = GP_REAL_CALL(cuPointerGetAttributes, count, attributes, data, pointer);
+  bool exports = false;
+  look();
   for (unsigned i = 0; attributes && i < count; i++)
-    if (attributes[i] == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
-      return tainted(result, pointer);
-  return result;
+    exports |= attributes[i] == CU_POINTER_ATTRIBUTE_P2P_TOKENS;
+  if (exports)
+    settle();
+  CUresult result = GP_REAL_CALL(cuPointerGetAttributes, count, attributes, data, pointer);
+  return exports ? tainted(result, pointer) : result;
 }

@@ -10,31 +10,47 @@
 #include "interpose/library.h"
 #include "interpose/real.h"
 #include "interpose/work.h"
+#include "pool/mono.h"
 
-static CUresult created(CUresult result, const CUstream *stream)
+static void follow(gp_engine_t *engine, CUstream stream)
+{
+  gp_context_t *context = gp_current_context(engine);
+  if (context)
+    gp_stream_created(engine, context, (uint64_t)(uintptr_t)stream);
+  else
+    gp_streams_escape(engine, "a stream was made in a context that cannot be followed");
+}
+
+/*
+ * A non-blocking stream is not ordered behind the default stream as others are: while there is a debt (pool/mono.h), we
+ * put it there before the program has it. In that order: what was handed out before the stream was followed is what the
+ * debt is about.
+ */
+static CUresult created(CUresult result, const CUstream *stream, unsigned flags)
 {
   gp_engine_t *engine = gp_library_engine();
 
-  if (result != CUDA_SUCCESS || !engine || !gp_engine_uses_streams(engine))
+  if (result != CUDA_SUCCESS || !engine)
     return result;
-  gp_context_t *context = gp_current_context(engine);
-  if (context)
-    gp_stream_created(engine, context, (uint64_t)(uintptr_t)*stream);
-  else
-    gp_streams_escape(engine, "a stream was made in a context that cannot be followed");
+  if (gp_engine_uses_streams(engine))
+    follow(engine, *stream);
+  if (flags & CU_STREAM_NON_BLOCKING)
+    result = (CUresult)gp_mono_order(engine, (uint64_t)(uintptr_t)*stream);
+  if (result != CUDA_SUCCESS)
+    (void)hook_cuStreamDestroy_v2(*stream); /* the program is told of the first error */
   return result;
 }
 
 CUresult CUDAAPI hook_cuStreamCreate(CUstream *stream, unsigned flags)
 {
   (void)gp_library_engine(); /* binds */
-  return created(GP_REAL_CALL(cuStreamCreate, stream, flags), stream);
+  return created(GP_REAL_CALL(cuStreamCreate, stream, flags), stream, flags);
 }
 
 CUresult CUDAAPI hook_cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
 {
   (void)gp_library_engine();
-  return created(GP_REAL_CALL(cuStreamCreateWithPriority, stream, flags, priority), stream);
+  return created(GP_REAL_CALL(cuStreamCreateWithPriority, stream, flags, priority), stream, flags);
 }
 
 /* What a call will have told of a stream if it succeeds. */

@@ -11,6 +11,7 @@
 #include "interpose/escape.h"
 #include "interpose/injection.h"
 #include "interpose/process.h"
+#include "interpose/rdma.h"
 #include "interpose/real.h"
 #include "interpose/report.h"
 #include "interpose/work.h"
@@ -128,6 +129,7 @@ static library_state_t start(void)
     gp_streams_escape(the_engine, "the functions that submit work were handed out as they are");
   else if (gp_engine_uses_streams(the_engine) && (!gp_work_goes_to_driver() || gp_injection_watches_calls()))
     gp_streams_escape(the_engine, "another library stands between this one and the driver, or watches its calls");
+  gp_rdma_look(the_engine);
   if (the_recorder) {
     gp_recorder_attach(the_recorder, the_engine);
     gp_recorder_set_versions(the_recorder, version, 0);

@@ -6,6 +6,7 @@
 #include "interpose/events.h"
 #include "interpose/library.h"
 #include "interpose/real.h"
+#include "pool/mono.h"
 
 #define STREAM_LEGACY     UINT64_C(1) /* CU_STREAM_LEGACY and CU_STREAM_PER_THREAD of cuda.h, as numbers */
 #define STREAM_PER_THREAD UINT64_C(2)
@@ -63,7 +64,8 @@ void gp_work_note(CUstream stream, bool per_thread)
 _Static_assert(offsetof(CUlaunchConfig, hStream) == 32 && offsetof(CUlaunchConfig, numAttrs) == 48, "LOAD_CONFIG");
 #endif
 
-#define ATTRIBUTE_PROGRAMMATIC_EVENT 7  /* by number: CUDA 11.8 and 12.3 brought their names */
+#define ATTRIBUTE_PROGRAMMATIC       6 /* by number: CUDA 11.8 and 12.3 brought their names */
+#define ATTRIBUTE_PROGRAMMATIC_EVENT 7
 #define ATTRIBUTE_COMPLETION_EVENT   12
 
 typedef enum where {
@@ -90,9 +92,10 @@ static const struct {
 
 /*
  * Launches that record an event as they go (cuda.h, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT and
- * CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT): it stands for something else from now on.
+ * CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT): it stands for something else from now on. And programmatic ones, which do
+ * not wait for the kernel in front of them, whose memory they may have been given: that one has to be over.
  */
-static void look_at_attributes(const void *first)
+static void look_at_attributes(gp_engine_t *engine, const void *first)
 {
 #if CUDA_VERSION >= 11080
   const CUlaunchConfig *config = first;
@@ -100,8 +103,12 @@ static void look_at_attributes(const void *first)
     const CUlaunchAttribute *attribute = &config->attrs[i];
     if (attribute->id == ATTRIBUTE_PROGRAMMATIC_EVENT || attribute->id == ATTRIBUTE_COMPLETION_EVENT)
       gp_event_distrust(*(const CUevent *)(const void *)&attribute->value); /* first in either structure */
+    if ((attribute->id == ATTRIBUTE_PROGRAMMATIC || attribute->id == ATTRIBUTE_PROGRAMMATIC_EVENT) &&
+        gp_mono_bar(engine, GP_DETAIL_MODE_EPOCH_PROGRAMMATIC))
+      (void)gp_mono_settle(engine); /* what went wrong the launch will say */
   }
 #else
+  (void)engine;
   (void)first;
 #endif
 }
@@ -123,6 +130,8 @@ void *gp_work_slow(uint64_t stream, unsigned function, const void *first)
 
   if (!real)
     return (void *)not_found; /* see GP_REAL_CALL */
+  if (engine && !gp_engine_uses_streams(engine))
+    (void)gp_mono_settle(engine); /* this work may be in a stream that nobody follows, and that is behind no other */
   if (!engine || !gp_engine_uses_streams(engine))
     return real;
   if (where == WHERE_MANY)
@@ -131,7 +140,7 @@ void *gp_work_slow(uint64_t stream, unsigned function, const void *first)
     return real;
   else {
     if (where == WHERE_CONFIG)
-      look_at_attributes(first);
+      look_at_attributes(engine, first);
     mark(engine, stream, per_thread);
   }
   return real;

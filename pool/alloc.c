@@ -12,6 +12,21 @@ typedef struct gp_request {
   uint64_t ret_address;
 } gp_request_t;
 
+/*
+ * Under MONO any idle block will do; what is handed out while its earlier owner's work may be pending is a debt.
+ * Otherwise its own context has to have completed the free: others had no work when it was freed under MONO, and have
+ * completed all other frees of idle blocks. With the device's lock.
+ */
+static gp_block_t *take_idle(gp_engine_t *engine, gp_context_t *context, uint64_t size)
+{
+  if (!gp_mono_holds(engine))
+    return gp_block_take_idle(context, size, atomic_load_explicit(&context->completed, memory_order_acquire));
+  gp_block_t *block = gp_block_take_idle(context, size, UINT64_MAX);
+  if (block && block->tag > atomic_load_explicit(&engine->mono_debt, memory_order_relaxed))
+    atomic_store(&engine->mono_debt, block->tag);
+  return block;
+}
+
 /* Serves the request from idle blocks. *ret_surplus: idle memory is overdue to go back, see the caller. */
 static bool serve_from_cache(gp_request_t *request, bool *ret_surplus)
 {
@@ -22,7 +37,7 @@ static bool serve_from_cache(gp_request_t *request, bool *ret_surplus)
   uint64_t now_ns = gp_now(engine); /* under the lock: events of a device are in the order of their times */
   /* Over a limit that was lowered, what is idle has to go back: the miss that follows sees to that. */
   gp_block_t *block =
-      gp_device_is_over_limit(device) ? NULL : gp_block_take_idle(request->context, request->size);
+      gp_device_is_over_limit(device) ? NULL : take_idle(engine, request->context, request->size);
   if (block) {
     gp_block_hand_out(engine, block, request->requested, now_ns, 0, true);
     request->ret_address = block->address;
@@ -110,9 +125,10 @@ static bool serve_after_reclaim(gp_request_t *request)
   uint64_t allowance = gp_reuse_allowance(engine, device);
   const gp_bin_t *bin = gp_bins_find(&request->context->bins, request->size);
   uint32_t same_size = bin ? bin->deferred_count : 0;
+  bool withheld = bin && bin->idle; /* freed under MONO, which is over */
   gp_lock_release(&device->lock);
 
-  if (deferred == 0)
+  if (deferred == 0 && !withheld)
     return false;
   if (gp_engine_uses_streams(engine)) { /* a stream without work holds nothing back: this asks no driver */
     gp_reuse_advance(engine);

@@ -98,11 +98,13 @@ void gp_block_leave_idle(gp_block_t *block)
   gp_gauge_sub(&context->device->stats.cached_bytes, block->size);
 }
 
-gp_block_t *gp_block_take_idle(gp_context_t *context, uint64_t size)
+gp_block_t *gp_block_take_idle(gp_context_t *context, uint64_t size, uint64_t newest)
 {
   gp_bin_t *bin = gp_bins_find(&context->bins, size);
   gp_block_t *block = bin ? bin->idle : NULL;
 
+  while (block && block->tag > newest) /* freed under MONO, which is over */
+    block = block->bin_next;
   if (!block)
     return NULL;
   gp_assert_internal(block->state == GP_STATE_IDLE && block->size == size && block->context == context);

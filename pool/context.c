@@ -75,6 +75,7 @@ gp_context_t *gp_engine_device_context(gp_engine_t *engine, int ordinal)
 gp_context_t *gp_engine_context(gp_engine_t *engine, const gp_driver_context_t *driver_context)
 {
   gp_context_t *made = NULL;
+  gp_detail_t mode = GP_DETAIL_NONE;
 
   gp_lock_take(&engine->contexts_lock);
   gp_context_t *context = find_live(engine, driver_context->handle);
@@ -94,6 +95,7 @@ gp_context_t *gp_engine_context(gp_engine_t *engine, const gp_driver_context_t *
     engine->all_contexts = made;
     gp_list_push_back(&engine->contexts, &made->live_link);
     gp_streams_add_context(engine, made);
+    mode = gp_mono_add_context(engine, made);
     gp_lock_take(&made->device->lock);
     gp_list_push_back(&made->device->contexts, &made->device_link);
     gp_lock_release(&made->device->lock);
@@ -103,6 +105,8 @@ gp_context_t *gp_engine_context(gp_engine_t *engine, const gp_driver_context_t *
     free(made); /* another thread was first */
     return context;
   }
+  gp_mono_tell(mode);
+  (void)gp_mono_settle(engine); /* what the first context still does, the second one does not wait for */
   note_device(engine, made->device);
   gp_limit_resolve(engine, made);
   return made;
@@ -153,6 +157,7 @@ void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
   if (!already) {
     gp_list_remove(&context->live_link);
     gp_streams_drop_context(engine, context);
+    gp_mono_drop_context(engine, context);
     gp_suspend_context_lost(engine, context);
   }
   gp_lock_release(&engine->contexts_lock);

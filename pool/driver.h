@@ -39,6 +39,12 @@ typedef struct gp_driver_ops {
   int (*fence_record)(void *self, const gp_driver_context_t *context, void **fence);
   int (*fence_query)(void *self, const gp_driver_context_t *context, void *fence);
 
+  /*
+   * Optional. Puts a stream of the context behind its default stream: what is submitted to the stream from now on begins
+   * after what was submitted to the default stream before. stream is the driver's handle.
+   */
+  int (*order)(void *self, const gp_driver_context_t *context, uint64_t stream);
+
   /* Mandatory. Free and total bytes of the context's device, as the driver tells them. */
   int (*memory_info)(void *self, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total);
 

@@ -22,19 +22,41 @@ static gp_block_t *find_and_lock(gp_engine_t *engine, uint64_t address)
   return NULL;
 }
 
+/*
+ * Under MONO the block can be handed out at once. If the default stream has no work, nothing of its owner can be pending:
+ * all of it was marked before the free (marks.h). With the device's lock.
+ */
+static void enter_idle_at_once(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
+{
+  if (gp_mark_is_clean(gp_mark_place(GP_STREAM_DEFAULT)))
+    block->tag = 0;
+  else
+    gp_reuse_stamp(engine, block);
+  gp_block_end_use(engine, block, now_ns);
+  gp_block_enter_idle(block, now_ns);
+}
+
 /* The last reference is gone. Takes the device's lock held and releases it; the driver's code if it was called. */
-static int drop_and_unlock(gp_engine_t *engine, gp_block_t *block)
+static int drop_and_unlock(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
 {
   gp_context_t *context = block->context;
   gp_device_t *device = context->device;
 
 #ifdef GP_UNSAFE_REUSE
   /* The build that shows that the tests notice: freed blocks can be handed out while the device still uses them. */
-  gp_block_end_use(engine, block, gp_now(engine));
-  gp_block_enter_idle(block, gp_now(engine));
+  gp_block_end_use(engine, block, now_ns);
+  gp_block_enter_idle(block, now_ns);
   gp_lock_release(&device->lock);
   return 0;
 #endif
+  if (gp_mono_holds(engine)) {
+    enter_idle_at_once(engine, block, now_ns);
+    bool surplus = gp_release_is_due(engine, device, now_ns);
+    gp_lock_release(&device->lock);
+    if (surplus)
+      gp_release_surplus(engine, device, now_ns);
+    return 0;
+  }
   gp_reuse_defer(engine, block);
   gp_lock_release(&device->lock);
   if (!engine->strict)
@@ -71,14 +93,15 @@ static gp_free_result_t free_block(
     *ret_code = gp_release_owned(engine, block, free_fn, arg);
     return GP_FREE_DONE;
   }
-  gp_block_end_ownership(engine, block, gp_now(engine));
+  uint64_t now_ns = gp_now(engine);
+  gp_block_end_ownership(engine, block, now_ns);
   if (--block->refs > 0) {
     block->state = GP_STATE_HELD;
     gp_lock_release(&device->lock);
     *ret_code = 0;
     return GP_FREE_DONE;
   }
-  *ret_code = drop_and_unlock(engine, block);
+  *ret_code = drop_and_unlock(engine, block, now_ns);
   return GP_FREE_DONE;
 }
 
@@ -128,7 +151,7 @@ bool gp_engine_release(gp_engine_t *engine, uint64_t address)
     return gp_release_held(engine, block) == 0; /* if the driver refuses, the holder keeps its reference */
   }
   block->refs = 0;
-  (void)drop_and_unlock(engine, block); /* a failed wait leaves it deferred */
+  (void)drop_and_unlock(engine, block, gp_now(engine)); /* a failed wait leaves it deferred */
   return true;
 }
 

@@ -36,16 +36,21 @@ static void raise_newest_tag(gp_engine_t *engine, uint64_t tag)
   }
 }
 
+void gp_reuse_stamp(gp_engine_t *engine, gp_block_t *block)
+{
+  /* A read-modify-write, not a load: see above. Under the lock, so that the list is in the order of its tags. */
+  block->tag = atomic_fetch_add(&engine->epoch, 0);
+  raise_newest_tag(engine, block->tag);
+}
+
 void gp_reuse_defer(gp_engine_t *engine, gp_block_t *block)
 {
   gp_context_t *context = block->context;
 
-  /* A read-modify-write, not a load: see above. Under the lock, so that the list is in the order of its tags. */
-  block->tag = atomic_fetch_add(&engine->epoch, 0);
+  gp_reuse_stamp(engine, block);
   block->state = GP_STATE_DEFERRED;
   gp_list_push_back(&context->deferred, &block->order);
   gp_bins_find(&context->bins, block->size)->deferred_count++;
-  raise_newest_tag(engine, block->tag);
 }
 
 /* The epoch that every context has completed; with contexts_lock held. */
@@ -191,6 +196,21 @@ void gp_reuse_poll(gp_engine_t *engine)
   gp_reuse_advance(engine);
 }
 
+int gp_reuse_wait_for(gp_engine_t *engine, gp_context_t *context)
+{
+  uint64_t epoch = gp_reuse_begin(engine);
+  gp_streams_sync_begin(engine, context, epoch);
+  int code = gp_driver_wait(engine, &context->driver);
+  count_on_device(context, true);
+  if (code == 0) {
+    gp_streams_sync_end(engine, context, epoch);
+    gp_reuse_complete(context, epoch);
+  } else {
+    note_context_result(engine, context, code);
+  }
+  return code;
+}
+
 /*
  * Not between enter and leave, on purpose: a thread that begins a capture must not wait for a wait of ours, whose end may
  * depend on that very thread. That a wait may be entered just as another thread begins a capture is the program's own
@@ -203,16 +223,7 @@ int gp_reuse_wait(gp_engine_t *engine, gp_context_t *own, bool own_device_only)
 
   int count = lagging_contexts(engine, own_device_only ? own->device : NULL, lagging, MAX_LAGGING);
   for (int i = 0; i < count && !gp_engine_forwards(engine); i++) {
-    uint64_t epoch = gp_reuse_begin(engine);
-    gp_streams_sync_begin(engine, lagging[i], epoch);
-    int code = gp_driver_wait(engine, &lagging[i]->driver);
-    count_on_device(lagging[i], true);
-    if (code == 0) {
-      gp_streams_sync_end(engine, lagging[i], epoch);
-      gp_reuse_complete(lagging[i], epoch);
-    } else {
-      note_context_result(engine, lagging[i], code);
-    }
+    int code = gp_reuse_wait_for(engine, lagging[i]);
     if (code != 0 && lagging[i] == own)
       result = code; /* what another context answers is not the program's business here */
   }

@@ -21,6 +21,7 @@
 #include "pool/bins.h"
 #include "pool/driver.h"
 #include "pool/engine.h"
+#include "pool/mono.h"
 #include "pool/observer.h"
 #include "pool/passthrough.h"
 #include "pool/stats.h"
@@ -42,7 +43,8 @@ typedef enum gp_state {
 
 /*
  * Invariants, under the device's lock: refs > 0 exactly in states LIVE and HELD, also on the way from there to the driver; the map leads from address to the
- * block in every state but RELEASING; tag is meaningful in state DEFERRED only. address and context are also read
+ * block in every state but RELEASING; tag is meaningful in states DEFERRED and IDLE only, and the tag of an idle block
+ * was completed by all contexts unless it was freed under MONO. address and context are also read
  * without the lock, by a free that raced with the end of the block, and are stored atomically for that reason.
  * Records are recycled, never returned to the host before the engine ends.
  */
@@ -54,7 +56,7 @@ struct gp_block {
   uint64_t incarnation; /* of the present or last owner; grows over all blocks of the engine */
   uint64_t time_ns;     /* of the present or last owner's alloc */
   uint64_t idle_ns;     /* since when idle */
-  uint64_t tag;         /* epoch of the free: reusable when every context has completed it */
+  uint64_t tag;         /* epoch of the free: reusable when every context has completed it. 0: of none */
   gp_list_t all;        /* in context->blocks */
   gp_list_t order;      /* DEFERRED: in context->deferred; IDLE: in device->idle; RELEASING: the releaser's list */
   gp_release_t release; /* RELEASING: in device->releases */
@@ -97,6 +99,7 @@ struct gp_context {
   _Atomic uint64_t completed;
   gp_list_t streams; /* in reuse mode `epoch`; see streams.c */
   gp_stream_t *default_stream;
+  bool mono_barred; /* something was seen with which MONO cannot be; under contexts_lock */
   int suspensions; /* of the engine's, those that end with this context; under contexts_lock, 0 once lost */
   atomic_bool lost;
 };
@@ -156,7 +159,16 @@ struct gp_engine {
 
   atomic_bool uses_streams; /* reuse mode `epoch`, unless something has escaped its sight */
 
+  /* MONO, see mono.h and mono.c */
+  atomic_bool mono;
+  atomic_bool mono_all_barred; /* all live contexts are, and MONO is over */
+  _Atomic uint64_t mono_debt;  /* tag of the newest free whose memory was handed out at once, 0: none; written with the
+                                  device's lock held */
+
   gp_lock_t contexts_lock; /* and what streams.c has */
+  gp_context_t *mono_context; /* where MONO holds, or held last; NULL: nowhere, or that context is lost */
+  uint64_t mono_sync;         /* the synchronization with whose end it begins again; 0: none */
+  bool mono_forbidden;
   gp_list_t contexts;      /* live ones */
   gp_address_map_t streams; /* created ones, by handle */
   gp_list_t free_streams;
@@ -220,6 +232,25 @@ void gp_streams_settle(gp_engine_t *engine);
 void gp_streams_tell_distrust(gp_engine_t *engine); /* without the lock */
 void gp_streams_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t epoch);
 void gp_streams_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t epoch);
+uint64_t gp_streams_default_completed(const gp_context_t *context); /* by facts about its default stream */
+
+/*
+ * mono.c, with contexts_lock held; each returns what is to be told when it is not. end: see gp_mono_leave. add_context
+ * and drop_context: it is in engine->contexts already, or not any more. sync_begin and sync_end: around a
+ * synchronization of the context; alone: it has no stream but the default one to which work may still be submitted.
+ */
+gp_detail_t gp_mono_end(gp_engine_t *engine, gp_detail_t why);
+gp_detail_t gp_mono_add_context(gp_engine_t *engine, gp_context_t *context);
+void gp_mono_drop_context(gp_engine_t *engine, const gp_context_t *context);
+void gp_mono_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t epoch, bool alone);
+gp_detail_t gp_mono_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t epoch);
+void gp_mono_tell(gp_detail_t what); /* without the lock */
+
+/* mono.c's, too: freed memory may be handed out at once. With the lock of a device of which there is a block. */
+static inline bool gp_mono_holds(const gp_engine_t *engine)
+{
+  return atomic_load_explicit(&engine->mono, memory_order_relaxed) && gp_engine_uses_streams(engine);
+}
 
 /* record.c: block records */
 gp_block_t *gp_record_take(gp_engine_t *engine); /* in no list; NULL: the host is out of memory */
@@ -239,7 +270,7 @@ void gp_event_passthrough(gp_engine_t *engine, const gp_passthrough_t *memory, g
  *   prepare      room for one more block of a size; unprepare takes that back. False: the host is out of memory.
  *   adopt        the driver gave it; hand_out: to the program
  *   end_ownership, end_use, enter_idle    the way of a freed block
- *   take_idle    an idle block of exactly that size, out of its lists, or NULL
+ *   take_idle    an idle block of exactly that size whose tag is at most newest, out of its lists, or NULL
  *   forget       the driver has it back
  */
 bool gp_block_prepare(gp_context_t *context, uint64_t size);
@@ -251,26 +282,29 @@ void gp_block_end_ownership(gp_engine_t *engine, gp_block_t *block, uint64_t tim
 void gp_block_end_use(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns);
 void gp_block_enter_idle(gp_block_t *block, uint64_t now_ns);
 void gp_block_leave_idle(gp_block_t *block);
-gp_block_t *gp_block_take_idle(gp_context_t *context, uint64_t size);
+gp_block_t *gp_block_take_idle(gp_context_t *context, uint64_t size, uint64_t newest);
 void gp_block_forget(gp_engine_t *engine, gp_block_t *block, gp_detail_t why, uint64_t time_ns, uint64_t duration_ns);
 
 /*
  * reuse.c: when a freed block may be used again. All without a lock held, but for defer and allowance.
  *   begin     starts a new epoch and returns the one before: all frees so far are in it or in older ones
- *   defer     (device's lock) stamps a freed block and queues it
+ *   stamp     (device's lock) gives a freed block its tag; defer stamps and queues it
  *   complete  the context has completed an epoch; advance: moves what every context has completed to idle
  *   poll      asks outstanding fences, records new ones; never waits
  *   wait      the host waits for the contexts of own's device, or of all, so that what was freed before the call is
  *             reusable; the driver's code for own, if it had to be waited for
+ *   wait_for  the host waits for one context; the driver's code
  *   await     the same for own's device, but gives up after a second: a kernel may be waiting for this very thread
  *   allowance (device's lock) bytes that may be deferred before a miss waits
  */
 uint64_t gp_reuse_begin(gp_engine_t *engine);
+void gp_reuse_stamp(gp_engine_t *engine, gp_block_t *block);
 void gp_reuse_defer(gp_engine_t *engine, gp_block_t *block);
 void gp_reuse_complete(gp_context_t *context, uint64_t epoch);
 void gp_reuse_advance(gp_engine_t *engine);
 void gp_reuse_poll(gp_engine_t *engine);
 int gp_reuse_wait(gp_engine_t *engine, gp_context_t *own, bool own_device_only);
+int gp_reuse_wait_for(gp_engine_t *engine, gp_context_t *context);
 bool gp_reuse_await(gp_engine_t *engine, gp_context_t *own);
 uint64_t gp_reuse_allowance(const gp_engine_t *engine, const gp_device_t *device);
 

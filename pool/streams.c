@@ -67,6 +67,10 @@ void gp_streams_escape(gp_engine_t *engine, const char *why)
 {
   if (!atomic_exchange(&engine->uses_streams, false))
     return;
+  gp_lock_take(&engine->contexts_lock);
+  (void)gp_mono_end(engine, GP_DETAIL_MODE_CONTEXT); /* told here */
+  gp_lock_release(&engine->contexts_lock);
+  (void)gp_mono_settle(engine);
   gp_log(GP_LOG_INFO, "reuse mode is context from now on: %s", why);
   for (uint64_t devices = atomic_load(&engine->device_mask); devices; devices &= devices - 1) {
     gp_device_t *device = &engine->devices[__builtin_ctzll(devices)];
@@ -183,7 +187,9 @@ void gp_stream_created(gp_engine_t *engine, gp_context_t *context, uint64_t hand
   }
   gp_stream_t *stream = make(engine, context, handle, true);
   bool kept = stream && gp_address_map_insert(&engine->streams, handle, stream);
+  gp_detail_t left = gp_mono_end(engine, GP_DETAIL_MODE_EPOCH_STREAM);
   gp_lock_release(&engine->contexts_lock);
+  gp_mono_tell(left);
   if (!kept)
     gp_streams_escape(engine, "the host has no memory to follow streams");
 }
@@ -255,7 +261,9 @@ gp_stream_t *gp_stream_of_thread(gp_engine_t *engine, gp_context_t *context)
   }
   if (of_thread.stream && gp_stream_id(of_thread.stream) == of_thread.id && !of_thread.stream->end_epoch)
     of_thread.stream->end_epoch = gp_reuse_begin(engine);
+  gp_detail_t left = gp_mono_end(engine, GP_DETAIL_MODE_EPOCH_PER_THREAD);
   gp_lock_release(&engine->contexts_lock);
+  gp_mono_tell(left);
   if (!stream) {
     gp_streams_escape(engine, "the host has no memory to follow streams");
     return NULL;
@@ -306,6 +314,12 @@ void gp_stream_fact_end(gp_engine_t *engine, const gp_stream_fact_t *fact)
   gp_reuse_advance(engine);
 }
 
+/* Nobody can submit work to it any more. */
+static bool is_over(const gp_stream_t *stream)
+{
+  return stream->end_epoch || thread_has_ended(stream);
+}
+
 void gp_streams_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t epoch)
 {
   gp_mark_submitted();
@@ -313,8 +327,10 @@ void gp_streams_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t 
     return;
   gp_lock_take(&engine->contexts_lock);
   bool one = has_one_context(engine);
+  bool alone = true;
   for (gp_list_t *link = context->streams.next; link != &context->streams; link = link->next) {
     gp_stream_t *stream = gp_list_entry(link, gp_stream_t, link);
+    alone &= stream->handle == GP_STREAM_DEFAULT || is_over(stream);
     if (stream->handle == GP_STREAM_DEFAULT && !one)
       continue;
     stream->sync_token = gp_mark_sync_begin(stream->mark);
@@ -326,6 +342,7 @@ void gp_streams_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t 
     /* Only facts that begin from now on, with the token in place, cover all that was marked before it. */
     engine->default_epoch = gp_reuse_begin(engine) + 1;
   }
+  gp_mono_sync_begin(engine, context, epoch, alone);
   gp_lock_release(&engine->contexts_lock);
 }
 
@@ -339,7 +356,14 @@ void gp_streams_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t ep
     if (stream->sync_epoch == epoch)
       gp_mark_sync_end(stream->mark, stream->sync_token);
   }
+  gp_detail_t begun = gp_mono_sync_end(engine, context, epoch);
   gp_lock_release(&engine->contexts_lock);
+  gp_mono_tell(begun);
+}
+
+uint64_t gp_streams_default_completed(const gp_context_t *context)
+{
+  return context->default_stream ? atomic_load(&context->default_stream->completed) : 0;
 }
 
 /*

@@ -98,6 +98,8 @@ gp_detail_t gp_engine_mode(const gp_engine_t *engine)
     return atomic_load(&engine->aside) ? GP_DETAIL_MODE_ASIDE : GP_DETAIL_MODE_DEAD;
   if (engine->strict)
     return GP_DETAIL_MODE_STRICT;
+  if (gp_mono_holds(engine))
+    return GP_DETAIL_MODE_MONO;
   return gp_engine_uses_streams(engine) ? GP_DETAIL_MODE_EPOCH : GP_DETAIL_MODE_CONTEXT;
 }
 

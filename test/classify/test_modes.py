@@ -9,7 +9,7 @@ from tables import CLASSES_DEF, FUNCTIONS_DEF, classes, hooks, kinds, parts, wor
 MODES = {
     "strict": {"EVERY"},
     "context": {"EVERY", "CONTEXT"},
-    "epoch": {"EVERY", "STREAM"},
+    "epoch": {"EVERY", "STREAM", "SINGLE"},
 }
 WORDS = {"EVERY", "CONTEXT", "STREAM", "SINGLE", "NONE"}
 

@@ -37,7 +37,7 @@ class Streams(PreloadCase):
                 self.assertEqual((stats["fences"], stats["host_waits"]), (0, 0))
                 for call in OURS if way != "query" else OURS[:3]:  # how often the program asks varies
                     self.assertEqual(run.calls().get(call, 0), plain.calls().get(call, 0), call)
-                self.assertEqual(modes(run.snapshot()), ["epoch"])
+                self.assertEqual(modes(run.snapshot()), ["mono", "epoch_stream"])
 
     def test_context_needs_facts_about_contexts(self):
         """The same program under `context`, so that the test above does not show something else."""
@@ -51,7 +51,7 @@ class Streams(PreloadCase):
 
     def test_launches_of_graphs_are_work(self):
         run = self.run_streams("graph", REUSE="epoch")
-        self.assertEqual(modes(run.snapshot()), ["epoch"])
+        self.assertEqual(modes(run.snapshot()), ["mono", "epoch_stream"])
 
     def test_a_launch_that_waits_for_memory_first(self):
         """Making room for a graph ends with a synchronization of ours: the launch comes after it, and is marked after."""
@@ -63,7 +63,7 @@ class Streams(PreloadCase):
 
     def test_a_stream_of_unknown_origin_ends_the_mode(self):
         run = self.run_streams("hidden", REUSE="epoch", VERBOSE="1")
-        self.assertEqual(modes(run.snapshot()), ["epoch", "context"])
+        self.assertEqual(modes(run.snapshot()), ["mono", "epoch_stream", "context"])
         self.assertEqual(len([line for line in run.messages if "reuse mode is context" in line]), 1)
 
     def test_without_facts_deferred_memory_is_bounded(self):

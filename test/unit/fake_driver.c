@@ -158,6 +158,21 @@ static int fake_info(void *self, const gp_driver_context_t *context, uint64_t *r
   return code;
 }
 
+static int fake_order(void *self, const gp_driver_context_t *context, uint64_t stream)
+{
+  fake_driver_t *driver = self;
+  int code = 0;
+
+  (void)context;
+  enter(driver);
+  if (must_fail(driver, FAKE_ORDER))
+    code = driver->fail_code;
+  else
+    driver->ordered = stream;
+  leave(driver);
+  return code;
+}
+
 static uint64_t fake_now(void *self)
 {
   fake_driver_t *driver = self;
@@ -183,6 +198,7 @@ void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence)
       .wait = fake_wait,
       .fence_record = with_fence ? fake_record : NULL,
       .fence_query = with_fence ? fake_query : NULL,
+      .order = fake_order,
       .memory_info = fake_info,
       .now_ns = fake_now,
       .code_out_of_memory = FAKE_OUT_OF_MEMORY,

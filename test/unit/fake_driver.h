@@ -21,7 +21,7 @@
 #define FAKE_CONTEXTS      4
 #define FAKE_ALLOCATIONS   (1 << 16)
 
-typedef enum fake_call { FAKE_ALLOC, FAKE_FREE, FAKE_WAIT, FAKE_RECORD, FAKE_QUERY, FAKE_INFO, FAKE_CALLS } fake_call_t;
+typedef enum fake_call { FAKE_ALLOC, FAKE_FREE, FAKE_WAIT, FAKE_RECORD, FAKE_QUERY, FAKE_INFO, FAKE_ORDER, FAKE_CALLS } fake_call_t;
 
 typedef struct fake_allocation {
   uint64_t address;
@@ -46,6 +46,7 @@ typedef struct fake_driver {
   uint64_t submitted[FAKE_CONTEXTS];
   uint64_t completed[FAKE_CONTEXTS];
   uint64_t fences[FAKE_CONTEXTS]; /* work that the fence of a context covers */
+  uint64_t ordered; /* the stream that was put behind the default stream last */
   fake_allocation_t *allocations;
   int allocation_count;
   long errors; /* frees of what is not allocated, frees while work is pending by a driver that must not wait ... */

@@ -1,0 +1,354 @@
+/*
+ * Reuse mode `epoch` while all work is in one stream: memory is handed out at once, what ends that, what has to be
+ * settled then, and when it begins again.
+ */
+#include <pthread.h>
+
+#include "pool/mono.h"
+#include "pool/streams.h"
+#include "test/unit/check_main.h"
+#include "test/unit/engine_fixture.h"
+
+#define STREAM_A UINT64_C(0x10000010)
+#define STREAM_B UINT64_C(0x10000020)
+
+static const char *const epoch_mode[] = {"GPUPOOL_REUSE=epoch", NULL};
+
+static void begin(void)
+{
+  start(epoch_mode, GP_GIB, true);
+}
+
+static long own_calls(void)
+{
+  return driver.count[FAKE_RECORD] + driver.count[FAKE_QUERY] + driver.count[FAKE_WAIT] + driver.count[FAKE_ORDER];
+}
+
+static void work(void)
+{
+  gp_stream_mark(engine, gp_stream_default(context));
+}
+
+/* A block of that size has been used by an owner whose work is pending, and is free. */
+static uint64_t used_block(uint64_t bytes)
+{
+  uint64_t block = allocate(bytes);
+  work();
+  ck_assert_int_eq(free_code(block), 0);
+  return block;
+}
+
+/* With a size that the test uses nowhere else. */
+static bool reuses_at_once(uint64_t bytes)
+{
+  uint64_t block = used_block(bytes);
+  return allocate(bytes) == block;
+}
+
+static void run_in_debt(void)
+{
+  ck_assert(reuses_at_once(GP_MIB));
+  ck_assert(gp_mono_has_debt(engine));
+}
+
+START_TEST(test_freed_memory_is_handed_out_at_once)
+{
+  begin();
+  uint64_t first = allocate(GP_MIB);
+  for (int i = 0; i < 100; i++) {
+    work();
+    ck_assert_int_eq(free_code(first), 0);
+    ck_assert_uint_eq(allocate(GP_MIB), first);
+  }
+  ck_assert_int_eq(own_calls(), 0);
+  ck_assert_int_eq(driver.count[FAKE_ALLOC], 1);
+  ck_assert_uint_eq(stats().deferred_bytes.peak, GP_MIB); /* between the free and its end */
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_debt_is_memory_whose_earlier_owner_may_be_at_work)
+{
+  begin();
+  uint64_t block = allocate(GP_MIB);
+  ck_assert_int_eq(free_code(block), 0); /* nobody has worked */
+  ck_assert_uint_eq(allocate(GP_MIB), block);
+  ck_assert(!gp_mono_has_debt(engine));
+  work();
+  ck_assert_int_eq(free_code(block), 0);
+  ck_assert(!gp_mono_has_debt(engine)); /* nobody has it */
+  ck_assert_uint_eq(allocate(GP_MIB), block);
+  ck_assert(gp_mono_has_debt(engine));
+  synchronize();
+  ck_assert(!gp_mono_has_debt(engine));
+  ck_assert_int_eq(free_code(block), 0);
+  ck_assert_uint_eq(allocate(GP_MIB), block);
+  ck_assert(!gp_mono_has_debt(engine)); /* all work was over when it was freed */
+  stop();
+}
+END_TEST
+
+START_TEST(test_facts_about_the_default_stream_settle)
+{
+  begin();
+  run_in_debt();
+  gp_stream_fact_t fact = gp_stream_fact_begin(engine, gp_stream_default(context));
+  work(); /* so that its mark stays */
+  gp_stream_created(engine, context, STREAM_A);
+  ck_assert(gp_mono_has_debt(engine));
+  gp_stream_fact_end(engine, &fact);
+  ck_assert(!gp_mono_has_debt(engine));
+  ck_assert_int_eq(own_calls(), 0);
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_stream_ends_it)
+{
+  begin();
+  run_in_debt();
+  uint64_t withheld = used_block(2 * GP_MIB);
+  gp_stream_created(engine, context, STREAM_A);
+  ck_assert(!reuses_at_once(3 * GP_MIB));
+  uint64_t other = allocate(2 * GP_MIB);
+  ck_assert_uint_ne(other, withheld); /* idle, but handed out only when that work is known to be over */
+  ck_assert_int_eq(gp_mono_order(engine, STREAM_A), 0);
+  ck_assert_uint_eq(driver.ordered, STREAM_A);
+  ck_assert_int_eq(gp_mono_order(engine, STREAM_B), 0); /* each stream for itself */
+  ck_assert_uint_eq(driver.ordered, STREAM_B);
+  ck_assert_int_eq(own_calls(), 2);
+  synchronize();
+  ck_assert_int_eq(gp_mono_order(engine, STREAM_A), 0);
+  ck_assert_int_eq(own_calls(), 2);
+  ck_assert_uint_eq(allocate(2 * GP_MIB), withheld);
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_driver_that_cannot_order_is_waited_for)
+{
+  begin();
+  run_in_debt();
+  gp_stream_created(engine, context, STREAM_A);
+  driver.fail_at = driver.calls + 1;
+  driver.fail_code = FAKE_INVALID_VALUE;
+  ck_assert_int_eq(gp_mono_order(engine, STREAM_A), 0);
+  ck_assert_int_eq(driver.count[FAKE_ORDER], 1);
+  ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
+  ck_assert(!gp_mono_has_debt(engine));
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_wait_that_fails_leaves_the_debt)
+{
+  begin();
+  run_in_debt();
+  ck_assert(gp_mono_leave(engine, GP_DETAIL_MODE_EPOCH_CAPTURE));
+  driver.fail_at = driver.calls + 1;
+  driver.fail_code = FAKE_INVALID_VALUE;
+  ck_assert_int_eq(gp_mono_settle(engine), FAKE_INVALID_VALUE);
+  ck_assert(gp_mono_has_debt(engine));
+  ck_assert_int_eq(gp_mono_settle(engine), 0);
+  ck_assert(!gp_mono_has_debt(engine));
+  stop();
+}
+END_TEST
+
+static void *use_own_stream(void *arg)
+{
+  (void)arg;
+  gp_stream_mark(engine, gp_stream_of_thread(engine, context));
+  return NULL;
+}
+
+START_TEST(test_a_stream_of_a_thread_ends_it)
+{
+  pthread_t thread;
+
+  begin();
+  run_in_debt();
+  ck_assert_int_eq(pthread_create(&thread, NULL, use_own_stream, NULL), 0);
+  pthread_join(thread, NULL);
+  ck_assert(!reuses_at_once(3 * GP_MIB));
+  ck_assert_int_eq(own_calls(), 0); /* it is behind the default stream by itself */
+  ck_assert(gp_mono_has_debt(engine)); /* others may not be */
+  synchronize();
+  ck_assert(reuses_at_once(5 * GP_MIB)); /* that thread is gone */
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_second_context_waits_for_the_first)
+{
+  gp_driver_context_t other = fake_context(1, 0);
+
+  begin();
+  run_in_debt();
+  gp_context_t *second = gp_engine_context(engine, &other);
+  ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
+  ck_assert(!reuses_at_once(3 * GP_MIB));
+  synchronize();
+  ck_assert(!reuses_at_once(5 * GP_MIB));
+  gp_engine_context_lost(engine, second);
+  ck_assert(!reuses_at_once(6 * GP_MIB));
+  synchronize();
+  ck_assert(reuses_at_once(7 * GP_MIB));
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_second_context_without_debt_costs_nothing)
+{
+  gp_driver_context_t other = fake_context(1, 0);
+
+  begin();
+  ck_assert_uint_ne(used_block(GP_MIB), 0);
+  (void)gp_engine_context(engine, &other);
+  ck_assert_int_eq(own_calls(), 0);
+  ck_assert(!reuses_at_once(3 * GP_MIB));
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_new_only_context)
+{
+  gp_driver_context_t other = fake_context(1, 0);
+
+  begin();
+  run_in_debt();
+  gp_engine_context_lost(engine, context);
+  ck_assert(!gp_mono_has_debt(engine));
+  context = gp_engine_context(engine, &other);
+  ck_assert(reuses_at_once(3 * GP_MIB));
+  ck_assert_int_eq(own_calls(), 0);
+  stop();
+}
+END_TEST
+
+START_TEST(test_it_begins_again_after_the_streams_and_a_synchronization)
+{
+  begin();
+  gp_stream_created(engine, context, STREAM_A);
+  synchronize();
+  ck_assert(!reuses_at_once(GP_MIB)); /* the stream is there */
+  gp_stream_mark(engine, gp_stream_find(engine, STREAM_A));
+  uint64_t token = gp_engine_sync_begin(engine, context);
+  gp_stream_destroyed(engine, gp_stream_take(engine, STREAM_A));
+  gp_engine_sync_end(engine, context, token); /* began before the stream was gone */
+  ck_assert(!reuses_at_once(2 * GP_MIB));
+  synchronize();
+  ck_assert(reuses_at_once(3 * GP_MIB));
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_stream_that_comes_during_the_synchronization)
+{
+  begin();
+  gp_stream_created(engine, context, STREAM_A);
+  gp_stream_destroyed(engine, gp_stream_take(engine, STREAM_A));
+  uint64_t token = gp_engine_sync_begin(engine, context);
+  gp_stream_created(engine, context, STREAM_B);
+  gp_engine_sync_end(engine, context, token);
+  ck_assert(!reuses_at_once(GP_MIB));
+  gp_stream_destroyed(engine, gp_stream_take(engine, STREAM_B));
+  token = gp_engine_sync_begin(engine, context);
+  gp_stream_created(engine, context, STREAM_A); /* comes and goes */
+  gp_stream_destroyed(engine, gp_stream_take(engine, STREAM_A));
+  gp_engine_sync_end(engine, context, token);
+  ck_assert(!reuses_at_once(2 * GP_MIB));
+  stop();
+}
+END_TEST
+
+START_TEST(test_what_bars_it)
+{
+  gp_driver_context_t other = fake_context(1, 0);
+
+  begin();
+  run_in_debt();
+  ck_assert(gp_mono_bar(engine, GP_DETAIL_MODE_EPOCH_PEER));
+  ck_assert_int_eq(gp_mono_settle(engine), 0);
+  synchronize();
+  ck_assert(!reuses_at_once(2 * GP_MIB));
+  ck_assert(!gp_mono_bar(engine, GP_DETAIL_MODE_EPOCH_PEER));
+  gp_engine_context_lost(engine, context);
+  context = gp_engine_context(engine, &other);
+  ck_assert(reuses_at_once(3 * GP_MIB)); /* another context */
+  ck_assert(gp_mono_forbid(engine, GP_DETAIL_MODE_EPOCH_RDMA));
+  gp_engine_context_lost(engine, context);
+  other = fake_context(2, 0);
+  context = gp_engine_context(engine, &other);
+  ck_assert(!reuses_at_once(5 * GP_MIB));
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_capture)
+{
+  begin();
+  run_in_debt();
+  gp_context_t *owner = gp_engine_suspend_in(engine, context);
+  ck_assert(gp_mono_leave(engine, GP_DETAIL_MODE_EPOCH_CAPTURE));
+  ck_assert_int_eq(gp_mono_settle(engine), 0);
+  ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
+  synchronize();
+  gp_engine_resume_in(engine, owner);
+  ck_assert(!reuses_at_once(2 * GP_MIB));
+  synchronize();
+  ck_assert(reuses_at_once(3 * GP_MIB));
+  stop();
+}
+END_TEST
+
+START_TEST(test_an_escape_settles)
+{
+  begin();
+  run_in_debt();
+  gp_streams_escape(engine, "the test says so");
+  ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
+  ck_assert(!reuses_at_once(2 * GP_MIB));
+  synchronize();
+  ck_assert(!reuses_at_once(3 * GP_MIB));
+  stop();
+}
+END_TEST
+
+START_TEST(test_other_modes_know_nothing_of_it)
+{
+  static const char *const settings[][2] = {{NULL}, {"GPUPOOL_REUSE=context", NULL}, {"GPUPOOL_REUSE=auto", NULL}};
+
+  for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+    start(settings[i], GP_GIB, true);
+    uint64_t block = allocate(GP_MIB);
+    ck_assert_int_eq(free_code(block), 0);
+    ck_assert_uint_ne(allocate(GP_MIB), block);
+    stop();
+  }
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("mono");
+  TCase *mono = tcase_create("mono");
+  tcase_add_test(mono, test_freed_memory_is_handed_out_at_once);
+  tcase_add_test(mono, test_a_debt_is_memory_whose_earlier_owner_may_be_at_work);
+  tcase_add_test(mono, test_facts_about_the_default_stream_settle);
+  tcase_add_test(mono, test_a_stream_ends_it);
+  tcase_add_test(mono, test_a_driver_that_cannot_order_is_waited_for);
+  tcase_add_test(mono, test_a_wait_that_fails_leaves_the_debt);
+  tcase_add_test(mono, test_a_stream_of_a_thread_ends_it);
+  tcase_add_test(mono, test_a_second_context_waits_for_the_first);
+  tcase_add_test(mono, test_a_second_context_without_debt_costs_nothing);
+  tcase_add_test(mono, test_a_new_only_context);
+  tcase_add_test(mono, test_it_begins_again_after_the_streams_and_a_synchronization);
+  tcase_add_test(mono, test_a_stream_that_comes_during_the_synchronization);
+  tcase_add_test(mono, test_what_bars_it);
+  tcase_add_test(mono, test_a_capture);
+  tcase_add_test(mono, test_an_escape_settles);
+  tcase_add_test(mono, test_other_modes_know_nothing_of_it);
+  suite_add_tcase(suite, mono);
+  return gp_check_main(suite);
+}
