@@ -20,6 +20,7 @@
 #include "pool/util/path.h"
 #include "trace/recorder.h"
 #include "trace/snapshot.h"
+#include "trace/triggers.h"
 
 typedef enum library_state {
   LIBRARY_NEW,
@@ -95,6 +96,12 @@ static void make_way_for_tools(void)
   gp_engine_stand_aside(the_engine);
 }
 
+/* The program's first GPU memory: before that there is no thread, no handler, no file. */
+static void first_use(void *self)
+{
+  gp_triggers_start(self);
+}
+
 static void finish(void);
 
 static library_state_t start(void)
@@ -118,6 +125,8 @@ static library_state_t start(void)
   if (!the_recorder)
     gp_log(GP_LOG_ERROR, "the host has no memory for a record; there will be no snapshots");
   gp_observer_t observer = the_recorder ? gp_recorder_observer(the_recorder) : (gp_observer_t){0};
+  if (the_recorder)
+    observer.first_use = first_use;
   the_engine = gp_engine_create(&driver, &observer, &options);
   if (!the_engine) {
     gp_log(GP_LOG_ERROR, "the host has no memory for the pool; the program runs without it");
@@ -201,4 +210,5 @@ __attribute__((destructor)) static void finish(void)
   if (gp_option_number(&options, GP_OPTION_stats))
     gp_report_write(the_engine);
   (void)gp_snapshot_at_exit(the_recorder); /* it has said what went wrong */
+  gp_snapshot_close(the_recorder);
 }

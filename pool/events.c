@@ -1,5 +1,12 @@
 #include "pool/state.h"
 
+void gp_event_first_use(gp_engine_t *engine)
+{
+  if (!atomic_load_explicit(&engine->was_used, memory_order_relaxed) && !atomic_exchange(&engine->was_used, true) &&
+      engine->observer.first_use)
+    engine->observer.first_use(engine->observer.self);
+}
+
 void gp_event_block(gp_engine_t *engine, const gp_block_t *block, gp_action_t action, gp_detail_t detail,
     uint64_t time_ns, uint64_t duration_ns, bool hit)
 {

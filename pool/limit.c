@@ -95,6 +95,7 @@ bool gp_limit_reserve(
   gp_device_t *device = context->device;
   bool granted;
 
+  gp_event_first_use(engine);
   gp_limit_settle(engine, context);
   if (device_needs_total(engine, device))
     gp_limit_resolve(engine, context);

@@ -80,11 +80,15 @@ typedef struct gp_oom {
  * out_of_memory() is called with no lock held, before the program gets the error; it may call the functions of
  * engine.h that read. The oom event precedes it.
  *
+ * first_use() is called once, with no lock held, by the thread that asks for the first memory of a device, before the
+ * driver is asked: what a process needs only with GPU memory can be made there. Other threads do not wait for it.
+ *
  * origin() tells who is asking for memory, as a number of the observer's own that stays with the block until its next
  * owner: a stack, say. It is called by the thread that asks, with a lock of the pool held, so the answer must be known
  * before. NULL: GP_ORIGIN_NONE always.
  */
 typedef struct gp_observer {
+  void (*first_use)(void *self); /* NULL: nothing */
   uint32_t (*origin)(void *self);
   void (*event)(void *self, const gp_event_t *event);
   void (*out_of_memory)(void *self, const gp_oom_t *oom);

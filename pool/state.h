@@ -157,6 +157,7 @@ struct gp_engine {
   atomic_bool dead;     /* everything is forwarded, for good */
   atomic_bool aside;    /* dead, or about to be, but not of an error: what is still ours can go back to the driver */
 
+  atomic_bool was_used; /* the observer has been told */
   atomic_bool uses_streams; /* reuse mode `epoch`, unless something has escaped its sight */
 
   /* MONO, see mono.h and mono.c */
@@ -262,6 +263,7 @@ void gp_event_block(gp_engine_t *engine, const gp_block_t *block, gp_action_t ac
     uint64_t time_ns, uint64_t duration_ns, bool hit);
 void gp_event_device(gp_engine_t *engine, int device, gp_action_t action, gp_detail_t detail, uint64_t size,
     uint64_t time_ns);
+void gp_event_first_use(gp_engine_t *engine); /* without a lock: somebody asks for memory */
 void gp_event_passthrough(gp_engine_t *engine, const gp_passthrough_t *memory, gp_action_t action, uint64_t time_ns,
     uint64_t duration_ns);
 

@@ -77,6 +77,7 @@ struct gp_recorder {
   pthread_mutex_t writer_mutex;
   unsigned sequence;   /* of the last snapshot tried, from 1 */
   uint64_t file_count; /* snapshots written under a name of ours */
+  bool closed;         /* the process ends: no more snapshots */
   bool said_no_more;   /* the line about GPUPOOL_OUTPUT_MAX was written */
   bool said_fell_back; /* the line about the folder was written */
   gp_snapshot_file_t file;

@@ -14,6 +14,7 @@
 #include "trace/snapshot_file.h"
 
 #define OOM_INTERVAL_NS UINT64_C(60000000000)
+#define CLOSE_SECONDS   5
 
 /* The one place that decides how loud a snapshot is: it always is after an out of memory, which nobody asked
  * for. */
@@ -231,7 +232,7 @@ int gp_snapshot_write(gp_recorder_t *recorder, const char *reason, const gp_oom_
     return ECANCELED;
   shelter_enter(&shelter);
   (void)pthread_mutex_lock(&recorder->writer_mutex); /* a plain mutex cannot fail */
-  int error = write_snapshot(recorder, reason, oom, path);
+  int error = recorder->closed ? ECANCELED : write_snapshot(recorder, reason, oom, path);
   (void)pthread_mutex_unlock(&recorder->writer_mutex); /* held */
   shelter_leave(&shelter);
   return error;
@@ -262,6 +263,20 @@ int gp_snapshot_at_exit(gp_recorder_t *recorder)
   if (!error || error == ECANCELED)
     gp_region_remove(&recorder->region);
   return error;
+}
+
+void gp_snapshot_close(gp_recorder_t *recorder)
+{
+  struct timespec until;
+  if (!recorder)
+    return;
+  (void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail */
+  until.tv_sec += CLOSE_SECONDS;
+  /* Not for ever: the very thread that is writing may be the one that ends the process, in a signal handler. */
+  if (pthread_mutex_timedlock(&recorder->writer_mutex, &until) != 0)
+    return;
+  recorder->closed = true;
+  (void)pthread_mutex_unlock(&recorder->writer_mutex); /* held */
 }
 
 /* True for the first caller, and for one caller a minute: programs catch the error and try again, for hours.

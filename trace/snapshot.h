@@ -12,8 +12,8 @@
  * which counts against GPUPOOL_OUTPUT_MAX, else the name to use as it is. Nothing is ever overwritten: ".1",
  * ".2" ... are appended to a name that is taken. oom may be NULL.
  *
- * Returns 0, or an errno after one line in the log; ECANCELED without one if GPUPOOL_OUTPUT_MAX is reached or
- * the process is a forked child. A failure leaves no file behind and changes nothing else. Takes the engine's
+ * Returns 0, or an errno after one line in the log; ECANCELED without one if GPUPOOL_OUTPUT_MAX is reached, the
+ * process is a forked child, or after gp_snapshot_close. A failure leaves no file behind and changes nothing else. Takes the engine's
  * locks for a short time, so none may be held; makes no driver call. Any thread; one snapshot is written at a
  * time, and while it is, others go on allocating. errno is preserved.
  */
@@ -25,5 +25,11 @@ int gp_snapshot_write(gp_recorder_t *recorder, const char *reason, const gp_oom_
  * legal.
  */
 int gp_snapshot_at_exit(gp_recorder_t *recorder);
+
+/*
+ * The process ends: waits, at most some seconds, for a snapshot that another thread is writing, so that no half of one
+ * is left behind. From now on gp_snapshot_write answers ECANCELED. NULL is legal.
+ */
+void gp_snapshot_close(gp_recorder_t *recorder);
 
 #endif

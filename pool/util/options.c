@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "pool/util/path.h"
+#include "pool/util/signal_name.h"
 
 const gp_option_t gp_option_table[GP_OPTION_COUNT] = {
 #define OPTION(id, name, type, default_text, minimum, maximum, syntax, help)                                 \
@@ -208,17 +209,39 @@ static bool parse_choice(const attempt_t *attempt, gp_option_value_t *value)
   return true;
 }
 
-static bool parse_flags(const attempt_t *attempt, uint64_t *ret_number)
+#define SIGNAL_CHOICE "signal:NAME"
+#define SIGNAL_PREFIX "signal:"
+
+static bool is_signal_choice(const gp_option_t *option, const char *text, size_t length)
+{
+  return length > strlen(SIGNAL_PREFIX) && strncasecmp(text, SIGNAL_PREFIX, strlen(SIGNAL_PREFIX)) == 0 &&
+         find_choice(option->syntax, SIGNAL_CHOICE, strlen(SIGNAL_CHOICE)) >= 0;
+}
+
+/* *ret_signals: those that were named, 1 << (number - 1). */
+static bool parse_flags(const attempt_t *attempt, uint64_t *ret_number, uint64_t *ret_signals)
 {
   const gp_option_t *option = &gp_option_table[attempt->id];
   uint64_t mask = 0;
+  uint64_t signals = 0;
   char accepted[200];
 
   if (strcasecmp(attempt->text, "none") != 0) {
     const char *p = attempt->text;
     for (;;) {
       size_t length = strcspn(p, ",");
-      int index = find_choice(option->syntax, p, length);
+      int index;
+      if (is_signal_choice(option, p, length)) {
+        int number = gp_signal_parse(p + strlen(SIGNAL_PREFIX), length - strlen(SIGNAL_PREFIX));
+        if (!number) {
+          report(attempt, "after signal: one of " GP_SIGNAL_SYNTAX " (faults are the program's, KILL and STOP cannot be caught)");
+          return false;
+        }
+        signals |= UINT64_C(1) << (number - 1);
+        index = find_choice(option->syntax, SIGNAL_CHOICE, strlen(SIGNAL_CHOICE));
+      } else {
+        index = find_choice(option->syntax, p, length);
+      }
       if (index < 0) {
         snprintf(accepted, sizeof(accepted), "any of %s, separated by commas, or none", option->syntax);
         report(attempt, accepted);
@@ -232,6 +255,7 @@ static bool parse_flags(const attempt_t *attempt, uint64_t *ret_number)
     }
   }
   *ret_number = mask;
+  *ret_signals = signals;
   return true;
 }
 
@@ -261,7 +285,7 @@ static bool parse_value(const attempt_t *attempt, gp_options_t *options)
     break;
   case GP_OPTION_DEVICE_SIZE: good = parse_device_amounts(attempt, options->limits); break;
   case GP_OPTION_CHOICE: return parse_choice(attempt, value);
-  case GP_OPTION_FLAGS: good = parse_flags(attempt, &value->number); break;
+  case GP_OPTION_FLAGS: good = parse_flags(attempt, &value->number, &options->snapshot_signals); break;
   case GP_OPTION_TEXT: good = parse_text(attempt); break;
   }
   if (good)

@@ -71,6 +71,7 @@ typedef struct gp_option_value {
 typedef struct gp_options {
   gp_option_value_t values[GP_OPTION_COUNT];
   gp_amount_t limits[GP_OPTION_DEVICES]; /* of GPUPOOL_LIMIT, by device ordinal */
+  uint64_t snapshot_signals;             /* of GPUPOOL_SNAPSHOT_AT: 1 << (number - 1) */
   bool limit_malformed;                  /* every allocation must then fail: a limit is a promise to others */
 } gp_options_t;
 
@@ -78,7 +79,7 @@ typedef struct gp_options {
 enum { GP_TYPE_ROUND, GP_TYPE_NAIVE, GP_TYPE_UNPOOLED };
 enum { GP_REUSE_AUTO, GP_REUSE_EPOCH, GP_REUSE_CONTEXT, GP_REUSE_STRICT };
 enum { GP_TRACE_OFF, GP_TRACE_STATE, GP_TRACE_ALL };
-enum { GP_SNAPSHOT_AT_EXIT = 1 << 0, GP_SNAPSHOT_AT_OOM = 1 << 1 };
+enum { GP_SNAPSHOT_AT_EXIT = 1 << 0, GP_SNAPSHOT_AT_OOM = 1 << 1, GP_SNAPSHOT_AT_SIGNAL = 1 << 2 };
 
 static inline uint64_t gp_option_number(const gp_options_t *options, gp_option_id_t id)
 {

@@ -112,6 +112,9 @@ STAND_IN(ssize_t, write, (int fd, const void *bytes, size_t count), (fd, bytes, 
 STAND_IN(int, pthread_key_create, (pthread_key_t * key, void (*destructor)(void *)), (key, destructor), EAGAIN, 0)
 STAND_IN(int, pthread_setspecific, (pthread_key_t key, const void *value), (key, value), ENOMEM, 0)
 
+STAND_IN(int, pthread_create, (pthread_t * thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg),
+    (thread, attributes, fn, arg), EAGAIN, 0)
+
 int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object);
 int __cxa_at_quick_exit(void (*handler)(void *), void *object);
 STAND_IN(int, __register_atfork, (void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object),

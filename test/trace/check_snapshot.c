@@ -329,6 +329,18 @@ START_TEST(test_exit_writes_where_memory_was_used)
 }
 END_TEST
 
+START_TEST(test_nothing_is_written_after_the_end)
+{
+  make_recorder("GPUPOOL_OUTPUT=snap.json", NULL);
+  gp_snapshot_close(recorder);
+  ck_assert_int_eq(gp_snapshot_write(recorder, "test", NULL, NULL), ECANCELED);
+  const gp_oom_t oom = {.requested = 1};
+  gp_snapshot_out_of_memory(recorder, &oom);
+  ck_assert_int_eq(count_files("."), 0);
+  gp_snapshot_close(NULL);
+}
+END_TEST
+
 START_TEST(test_exit_is_silent_without_engine_or_wish)
 {
   make_recorder("GPUPOOL_OUTPUT=snap.json", "GPUPOOL_SNAPSHOT_AT=oom");
@@ -479,6 +491,7 @@ int main(void)
   tcase_add_test(tcase, test_events_end_where_the_blocks_were_copied);
   tcase_add_loop_test(tcase, test_child_writes_no_file, 0, 2);
   tcase_add_test(tcase, test_exit_writes_where_memory_was_used);
+  tcase_add_test(tcase, test_nothing_is_written_after_the_end);
   tcase_add_test(tcase, test_exit_is_silent_without_engine_or_wish);
   suite_add_tcase(suite, tcase);
   tcase = tcase_create("oom");

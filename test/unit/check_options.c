@@ -1,10 +1,12 @@
 /*
  * The option table and its parser: every accepted form, every refusal with its sentence, and the table itself.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "pool/util/options.h"
+#include "pool/util/signal_name.h"
 #include "test/unit/check_main.h"
 
 typedef struct heard {
@@ -71,6 +73,43 @@ START_TEST(test_choices_have_the_numbers_that_code_uses)
   ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_reuse), GP_REUSE_CONTEXT);
   ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_trace), GP_TRACE_OFF);
   ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_snapshot_at), 0);
+}
+END_TEST
+
+START_TEST(test_signals_by_name)
+{
+  gp_options_t options;
+  parse(&options, SETTINGS("GPUPOOL_SNAPSHOT_AT=exit,signal:USR1,Signal:sigterm,signal:RTMIN+2,signal:SIGRTMAX-1"));
+  ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_snapshot_at), GP_SNAPSHOT_AT_EXIT | GP_SNAPSHOT_AT_SIGNAL);
+  ck_assert_uint_eq(options.snapshot_signals, UINT64_C(1) << (SIGUSR1 - 1) | UINT64_C(1) << (SIGTERM - 1) |
+                                                  UINT64_C(1) << (SIGRTMIN + 1) | UINT64_C(1) << (SIGRTMAX - 2));
+  parse(&options, SETTINGS("GPUPOOL_SNAPSHOT_AT=exit"));
+  ck_assert_uint_eq(options.snapshot_signals, 0);
+  static const char *const bad[] = {"signal", "signal:", "signal:NAME", "signal:KILL", "signal:SIGSTOP", "signal:SEGV",
+      "signal:10", "signal:USR3", "signal:RTMIN+", "signal:RTMIN-1", "signal:RTMIN+99", "signal:RTMIN+100", "signal:RTMAX+1",
+      "signal:USR1x", "exit,signal:SIG", "signal:USR1,"};
+  for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    char setting[64];
+    snprintf(setting, sizeof(setting), "GPUPOOL_SNAPSHOT_AT=%s", bad[i]);
+    heard_t heard = parse(&options, SETTINGS(setting));
+    ck_assert_msg(heard.malformed == 1, "%s was taken", setting);
+    ck_assert_uint_eq(options.snapshot_signals, 0);
+    ck_assert_str_eq(gp_option_text(&options, GP_OPTION_snapshot_at), "exit,oom");
+  }
+  heard_t heard = parse(&options, SETTINGS("GPUPOOL_SNAPSHOT_AT=signal:KILL"));
+  ck_assert_ptr_nonnull(strstr(heard.last, "KILL and STOP cannot be caught"));
+}
+END_TEST
+
+START_TEST(test_signal_names_can_be_read_back)
+{
+  char name[GP_SIGNAL_NAME_BYTES];
+  int readable = 0;
+  for (int number = 1; number <= SIGRTMAX; number++) {
+    gp_signal_name(number, name);
+    readable += gp_signal_parse(name, strlen(name)) == number;
+  }
+  ck_assert_int_eq(readable, 15 + SIGRTMAX - SIGRTMIN + 1);
 }
 END_TEST
 
@@ -168,6 +207,8 @@ int main(void)
   TCase *parsing = tcase_create("parsing");
   tcase_add_test(parsing, test_every_default_is_legal);
   tcase_add_test(parsing, test_choices_have_the_numbers_that_code_uses);
+  tcase_add_test(parsing, test_signals_by_name);
+  tcase_add_test(parsing, test_signal_names_can_be_read_back);
   tcase_add_test(parsing, test_limits);
   tcase_add_test(parsing, test_malformed_values_leave_the_default);
   tcase_add_test(parsing, test_mxnet_variables_fill_in);
