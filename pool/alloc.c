@@ -121,7 +121,7 @@ static bool serve_after_reclaim(gp_request_t *request)
   bool surplus;
 
   gp_lock_take(&device->lock);
-  uint64_t deferred = device->stats.deferred_bytes.current;
+  uint64_t deferred = device->stats->deferred_bytes.current;
   uint64_t allowance = gp_reuse_allowance(engine, device);
   const gp_bin_t *bin = gp_bins_find(&request->context->bins, request->size);
   uint32_t same_size = bin ? bin->deferred_count : 0;
@@ -171,7 +171,7 @@ static void keep_reserve(gp_request_t *request)
   uint64_t total_bytes;
 
   gp_lock_take(&device->lock);
-  uint64_t cached = device->stats.cached_bytes.current;
+  uint64_t cached = device->stats->cached_bytes.current;
   uint64_t reserve = gp_amount_resolve(&engine->reserve, device->total);
   bool ample = has_ample_memory(device, request->size, reserve, gp_now(engine));
   gp_lock_release(&device->lock);

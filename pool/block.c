@@ -6,7 +6,7 @@
 
 static gp_stats_t *stats_of(const gp_block_t *block)
 {
-  return &block->context->device->stats;
+  return block->context->device->stats;
 }
 
 /* Counts a block of that size before it exists, so that its bin is there when it becomes idle. */
@@ -34,6 +34,7 @@ void gp_block_adopt(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns, ui
   gp_gauge_add(&stats->reserved_bytes, block->size);
   stats->driver_allocs++;
   gp_event_block(engine, block, GP_ACTION_SEGMENT_ALLOC, GP_DETAIL_NONE, time_ns, duration_ns, false);
+  gp_event_facts(engine, block->context->device);
 }
 
 void gp_block_hand_out(
@@ -86,7 +87,7 @@ void gp_block_enter_idle(gp_block_t *block, uint64_t now_ns)
   block->idle_ns = now_ns;
   gp_bin_push(gp_bins_find(&context->bins, block->size), block);
   gp_list_push_back(&context->device->idle, &block->order);
-  gp_gauge_add(&context->device->stats.cached_bytes, block->size);
+  gp_gauge_add(&context->device->stats->cached_bytes, block->size);
 }
 
 void gp_block_leave_idle(gp_block_t *block)
@@ -95,7 +96,7 @@ void gp_block_leave_idle(gp_block_t *block)
 
   gp_bin_remove(gp_bins_find(&context->bins, block->size), block);
   gp_list_remove(&block->order);
-  gp_gauge_sub(&context->device->stats.cached_bytes, block->size);
+  gp_gauge_sub(&context->device->stats->cached_bytes, block->size);
 }
 
 gp_block_t *gp_block_take_idle(gp_context_t *context, uint64_t size, uint64_t newest)
@@ -110,7 +111,7 @@ gp_block_t *gp_block_take_idle(gp_context_t *context, uint64_t size, uint64_t ne
   gp_assert_internal(block->state == GP_STATE_IDLE && block->size == size && block->context == context);
   gp_bin_remove(bin, block);
   gp_list_remove(&block->order);
-  gp_gauge_sub(&context->device->stats.cached_bytes, size);
+  gp_gauge_sub(&context->device->stats->cached_bytes, size);
   return block;
 }
 
@@ -119,8 +120,8 @@ void gp_block_forget(gp_engine_t *engine, gp_block_t *block, gp_detail_t why, ui
   gp_device_t *device = block->context->device;
 
   gp_event_block(engine, block, GP_ACTION_SEGMENT_FREE, why, time_ns, duration_ns, false);
-  gp_gauge_sub(&device->stats.segment, 1);
-  gp_gauge_sub(&device->stats.reserved_bytes, block->size);
+  gp_gauge_sub(&device->stats->segment, 1);
+  gp_gauge_sub(&device->stats->reserved_bytes, block->size);
   device->held -= block->size;
   gp_block_unprepare(block->context, block->size);
   gp_list_remove(&block->all);

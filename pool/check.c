@@ -89,7 +89,7 @@ static bool check_gauge(const char *name, const gp_gauge_t *gauge)
 
 static bool check_device(gp_engine_t *engine, gp_device_t *device)
 {
-  gp_stats_t *stats = &device->stats;
+  gp_stats_t *stats = device->stats;
   gp_sums_t sums = {0};
   bool good = true;
   uint64_t idle = 0;

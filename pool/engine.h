@@ -150,18 +150,7 @@ uint64_t gp_engine_set_limits(gp_engine_t *engine, const gp_amount_t limits[GP_M
 uint64_t gp_engine_empty_cache(gp_engine_t *engine);
 void gp_engine_reset_peaks(gp_engine_t *engine);
 
-/*
- * What of a device is in use and not by memory that this process asked for: contexts, code, what the driver's tables
- * need, other processes. As of the last time that the driver was asked for its figures; false: it never was.
- */
-typedef struct gp_device_use {
-  uint64_t total;       /* bytes of the device */
-  uint64_t free;        /* as the driver said ... */
-  uint64_t time_ns;     /* ... then */
-  uint64_t accounted;   /* bytes that we knew of at that time, pooled or not */
-  uint64_t unaccounted; /* the rest of what was in use; 0 if the figures, which are not of one moment, disagree */
-} gp_device_use_t;
-
+/* As of the last time that the driver was asked; false: it never was. */
 bool gp_engine_device_use(gp_engine_t *engine, int device, gp_device_use_t *ret_use);
 
 /* Turns the driver's figures for a device into what the program may believe: cached memory is free, limits hold. */

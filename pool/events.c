@@ -7,7 +7,7 @@ void gp_event_first_use(gp_engine_t *engine)
     engine->observer.first_use(engine->observer.self);
 }
 
-void gp_event_block(gp_engine_t *engine, const gp_block_t *block, gp_action_t action, gp_detail_t detail,
+void gp_event_block(gp_engine_t *engine, gp_block_t *block, gp_action_t action, gp_detail_t detail,
     uint64_t time_ns, uint64_t duration_ns, bool hit)
 {
   bool is_segment = action == GP_ACTION_SEGMENT_ALLOC || action == GP_ACTION_SEGMENT_FREE;
@@ -25,6 +25,8 @@ void gp_event_block(gp_engine_t *engine, const gp_block_t *block, gp_action_t ac
       .action = action,
       .detail = detail,
       .device = block->context->device->ordinal,
+      .context = block->context->driver.id,
+      .note = &block->note,
       .hit = hit,
   };
   engine->observer.event(engine->observer.self, &event);
@@ -45,7 +47,7 @@ void gp_event_device(
   engine->observer.event(engine->observer.self, &event);
 }
 
-void gp_event_passthrough(gp_engine_t *engine, const gp_passthrough_t *memory, gp_action_t action, uint64_t time_ns,
+void gp_event_passthrough(gp_engine_t *engine, gp_passthrough_t *memory, gp_action_t action, uint64_t time_ns,
     uint64_t duration_ns)
 {
   const gp_event_t event = {
@@ -61,7 +63,27 @@ void gp_event_passthrough(gp_engine_t *engine, const gp_passthrough_t *memory, g
       .action = action,
       .detail = memory->kind,
       .device = memory->device,
+      .note = &memory->note,
       .has_stream = memory->has_stream,
   };
   engine->observer.event(engine->observer.self, &event);
+}
+
+void gp_event_holders(gp_engine_t *engine, gp_block_t *block)
+{
+  if (engine->observer.holders)
+    engine->observer.holders(engine->observer.self, &block->note, block->refs, block->tainted);
+}
+
+void gp_event_facts(gp_engine_t *engine, gp_device_t *device)
+{
+  gp_device_facts_t facts = {.limit = device->limit == UINT64_MAX ? 0 : device->limit};
+  if (!engine->observer.facts)
+    return;
+  facts.has_use = gp_limit_use(device, &facts.use);
+  gp_stats_t *place = engine->observer.facts(engine->observer.self, device->ordinal, &facts);
+  if (!place || place == device->stats)
+    return;
+  *place = *device->stats;
+  device->stats = place;
 }

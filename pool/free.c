@@ -97,6 +97,7 @@ static gp_free_result_t free_block(
   gp_block_end_ownership(engine, block, now_ns);
   if (--block->refs > 0) {
     block->state = GP_STATE_HELD;
+    gp_event_holders(engine, block);
     gp_lock_release(&device->lock);
     *ret_code = 0;
     return GP_FREE_DONE;
@@ -123,8 +124,10 @@ bool gp_engine_retain(gp_engine_t *engine, uint64_t address)
   if (!block)
     return false;
   bool in_use = block->state == GP_STATE_LIVE || block->state == GP_STATE_HELD;
-  if (in_use)
+  if (in_use) {
     block->refs++;
+    gp_event_holders(engine, block);
+  }
   gp_lock_release(&block->context->device->lock);
   return in_use;
 }
@@ -138,6 +141,7 @@ bool gp_engine_release(gp_engine_t *engine, uint64_t address)
   /* The program's own reference is given up by its free only. */
   if ((block->state == GP_STATE_LIVE && block->refs > 1) || (block->state == GP_STATE_HELD && block->refs > 1)) {
     block->refs--;
+    gp_event_holders(engine, block);
     gp_lock_release(&device->lock);
     return true;
   }
@@ -151,6 +155,7 @@ bool gp_engine_release(gp_engine_t *engine, uint64_t address)
     return gp_release_held(engine, block) == 0; /* if the driver refuses, the holder keeps its reference */
   }
   block->refs = 0;
+  gp_event_holders(engine, block);
   (void)drop_and_unlock(engine, block, gp_now(engine)); /* a failed wait leaves it deferred */
   return true;
 }
@@ -161,5 +166,6 @@ void gp_engine_taint(gp_engine_t *engine, uint64_t address)
   if (!block)
     return;
   block->tainted = true;
+  gp_event_holders(engine, block);
   gp_lock_release(&block->context->device->lock);
 }

@@ -42,6 +42,7 @@ void gp_limit_note_told(gp_engine_t *engine, gp_device_t *device, uint64_t free_
   device->free_told_ns = gp_now(engine);
   device->free_told_held = device->held - device->draining;
   device->free_told_pools = pools_reserved > device->async_live ? pools_reserved - device->async_live : 0;
+  gp_event_facts(engine, device);
   gp_lock_release(&device->lock);
 }
 
@@ -65,18 +66,24 @@ bool gp_limit_ask(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free
   return told;
 }
 
-bool gp_engine_device_use(gp_engine_t *engine, int ordinal, gp_device_use_t *ret_use)
+bool gp_limit_use(const gp_device_t *device, gp_device_use_t *ret_use)
 {
-  gp_device_t *device = &engine->devices[ordinal];
-
-  gp_lock_take(&device->lock);
   bool told = device->total > 0 && device->free_told_ns > 0;
   uint64_t used = device->total > device->free_told ? device->total - device->free_told : 0;
   *ret_use = (gp_device_use_t){
       .total = device->total, .free = device->free_told, .time_ns = device->free_told_ns,
       .accounted = device->free_told_held + device->free_told_pools};
-  gp_lock_release(&device->lock);
   ret_use->unaccounted = used > ret_use->accounted ? used - ret_use->accounted : 0;
+  return told;
+}
+
+bool gp_engine_device_use(gp_engine_t *engine, int ordinal, gp_device_use_t *ret_use)
+{
+  gp_device_t *device = &engine->devices[ordinal];
+
+  gp_lock_take(&device->lock);
+  bool told = gp_limit_use(device, ret_use);
+  gp_lock_release(&device->lock);
   return told;
 }
 
@@ -171,7 +178,7 @@ void gp_engine_translate_info(
   gp_limit_note_told(engine, device, *free_bytes, *total_bytes, pools);
   gp_lock_take(&device->lock);
   /* What an allocation would get back first: idle blocks, and deferred ones after a wait. */
-  uint64_t reusable = device->stats.cached_bytes.current + device->stats.deferred_bytes.current;
+  uint64_t reusable = device->stats->cached_bytes.current + device->stats->deferred_bytes.current;
   uint64_t used = device->held - reusable;
   uint64_t limit = device->limit;
   gp_lock_release(&device->lock);

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "pool/stats.h"
+
 typedef enum gp_action {
 #define ACTION(enumerator, name) GP_ACTION_##enumerator,
 #include "pool/actions.def"
@@ -44,6 +46,9 @@ typedef struct gp_event {
   int device;
   bool has_stream;
   bool hit; /* alloc: served without a driver call */
+  uint64_t context; /* id of the context; 0: the event is of none */
+  uint32_t *note;   /* a number of the observer's own that stays with the segment, or with memory that is not pooled, and
+                     * is his to change under the device's lock; 0 at first. NULL: the event is of neither */
 } gp_event_t;
 
 #define GP_OOM_OWNERS 3
@@ -72,6 +77,25 @@ typedef struct gp_oom {
   bool by_limit; /* GPUPOOL_LIMIT refused, not the driver */
 } gp_oom_t;
 
+/*
+ * What of a device is in use and not by memory that this process asked for: contexts, code, what the driver's tables
+ * need, other processes. As of the last time that the driver was asked for its figures.
+ */
+typedef struct gp_device_use {
+  uint64_t total;       /* bytes of the device */
+  uint64_t free;        /* as the driver said ... */
+  uint64_t time_ns;     /* ... then */
+  uint64_t accounted;   /* bytes that we knew of at that time, pooled or not */
+  uint64_t unaccounted; /* the rest of what was in use; 0 if the figures, which are not of one moment, disagree */
+} gp_device_use_t;
+
+/* What is known of a device besides events. */
+typedef struct gp_device_facts {
+  uint64_t limit; /* bytes; 0: none */
+  gp_device_use_t use;
+  bool has_use; /* the driver has been asked for the device's figures */
+} gp_device_facts_t;
+
 #define GP_ORIGIN_NONE 0u
 
 /*
@@ -86,11 +110,17 @@ typedef struct gp_oom {
  * origin() tells who is asking for memory, as a number of the observer's own that stays with the block until its next
  * owner: a stack, say. It is called by the thread that asks, with a lock of the pool held, so the answer must be known
  * before. NULL: GP_ORIGIN_NONE always.
+ *
+ * holders() tells of a block whose references or taint have changed, between events; facts() of the device, after the
+ * driver was called for it. Its answer is where the engine keeps the device's statistics from then on (it has copied
+ * them there), for as long as the engine lives; NULL: where they are. Both are called as event() is, and may be NULL.
  */
 typedef struct gp_observer {
   void (*first_use)(void *self); /* NULL: nothing */
   uint32_t (*origin)(void *self);
   void (*event)(void *self, const gp_event_t *event);
+  void (*holders)(void *self, const uint32_t *note, uint32_t refs, bool tainted);
+  gp_stats_t *(*facts)(void *self, int device, const gp_device_facts_t *facts);
   void (*out_of_memory)(void *self, const gp_oom_t *oom);
   void *self;
 } gp_observer_t;

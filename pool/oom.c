@@ -9,7 +9,7 @@
 static void count_retry(gp_device_t *device)
 {
   gp_lock_take(&device->lock);
-  device->stats.num_alloc_retries++;
+  device->stats->num_alloc_retries++;
   gp_lock_release(&device->lock);
 }
 
@@ -23,7 +23,10 @@ static uint64_t bytes_of(gp_device_t *device, const uint64_t *field)
 
 static bool has_deferred(gp_device_t *device)
 {
-  return bytes_of(device, &device->stats.deferred_bytes.current) > 0;
+  gp_lock_take(&device->lock); /* also for where the statistics are */
+  uint64_t bytes = device->stats->deferred_bytes.current;
+  gp_lock_release(&device->lock);
+  return bytes > 0;
 }
 
 /*
@@ -79,7 +82,7 @@ bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t byt
     gp_engine_leave(engine);
   }
   gp_lock_take(&device->lock);
-  uint64_t ours = device->stats.cached_bytes.current + device->stats.deferred_bytes.current;
+  uint64_t ours = device->stats->cached_bytes.current + device->stats->deferred_bytes.current;
   uint64_t kept = device->held - ours - device->draining;
   bool hopeless = bytes > free_bytes + ours + async_bytes ||
                   (device->limit != UINT64_MAX && (kept > device->limit || bytes > device->limit - kept));
@@ -207,12 +210,12 @@ void gp_oom_report(
   }
   gp_lock_take(&device->lock);
   oom.time_ns = gp_now(engine);
-  oom.live = device->stats.allocated_bytes.current;
-  oom.deferred = device->stats.deferred_bytes.current;
-  oom.cached = device->stats.cached_bytes.current;
-  oom.passthrough = device->stats.passthrough_bytes.current;
+  oom.live = device->stats->allocated_bytes.current;
+  oom.deferred = device->stats->deferred_bytes.current;
+  oom.cached = device->stats->cached_bytes.current;
+  oom.passthrough = device->stats->passthrough_bytes.current;
   oom.limit = device->limit == UINT64_MAX ? 0 : device->limit;
-  device->stats.num_ooms++;
+  device->stats->num_ooms++;
   for (gp_list_t *c = device->contexts.next; c != &device->contexts; c = c->next) {
     gp_context_t *owner = gp_list_entry(c, gp_context_t, device_link);
     for (gp_list_t *b = owner->blocks.next; b != &owner->blocks; b = b->next) {

@@ -111,12 +111,12 @@ void gp_engine_passthrough_cancel(gp_engine_t *engine, gp_context_t *context, ui
 
 /* Takes an allocation out of the sums, with its event; the device's lock is held. */
 static void uncount(
-    gp_engine_t *engine, gp_device_t *device, const gp_passthrough_t *memory, uint64_t time_ns, uint64_t duration_ns)
+    gp_engine_t *engine, gp_device_t *device, gp_passthrough_t *memory, uint64_t time_ns, uint64_t duration_ns)
 {
   if (gp_passthrough_is_host(memory->kind)) {
-    gp_gauge_sub(&device->stats.pinned_host_bytes, memory->size);
+    gp_gauge_sub(&device->stats->pinned_host_bytes, memory->size);
   } else {
-    gp_gauge_sub(&device->stats.passthrough_bytes, memory->size);
+    gp_gauge_sub(&device->stats->passthrough_bytes, memory->size);
     if (is_in_pool(memory))
       device->async_live -= memory->size;
     if (is_in_pool(memory) && device->limit != UINT64_MAX && engine->driver.ops->async_reserved)
@@ -127,7 +127,7 @@ static void uncount(
   gp_event_passthrough(engine, memory, GP_ACTION_PASSTHROUGH_FREE, time_ns, duration_ns);
 }
 
-static void lock_and_uncount(gp_engine_t *engine, const gp_passthrough_t *memory, uint64_t time_ns)
+static void lock_and_uncount(gp_engine_t *engine, gp_passthrough_t *memory, uint64_t time_ns)
 {
   gp_device_t *device = &engine->devices[memory->device];
   gp_lock_take(&device->lock);
@@ -136,7 +136,7 @@ static void lock_and_uncount(gp_engine_t *engine, const gp_passthrough_t *memory
 }
 
 /* Files the record; without memory for it the allocation is not counted any longer. */
-static void keep(gp_engine_t *engine, const gp_passthrough_t *memory)
+static void keep(gp_engine_t *engine, gp_passthrough_t *memory)
 {
   gp_passthrough_t stale;
   bool has_stale;
@@ -164,13 +164,15 @@ void gp_engine_passthrough_commit(
   own.device = device->ordinal;
   own.context = ends_with_context(memory->kind) && context->driver.handle ? context : NULL;
   own.is_detached = false;
+  own.note = 0;
   own.origin = engine->observer.origin(engine->observer.self);
   gp_lock_take(&device->lock);
   gp_release_await(device, own.key);
   own.block = atomic_fetch_add_explicit(&engine->incarnation, 1, memory_order_relaxed) + 1;
-  gp_gauge_add(gp_passthrough_is_host(own.kind) ? &device->stats.pinned_host_bytes : &device->stats.passthrough_bytes,
+  gp_gauge_add(gp_passthrough_is_host(own.kind) ? &device->stats->pinned_host_bytes : &device->stats->passthrough_bytes,
       own.size);
   gp_event_passthrough(engine, &own, GP_ACTION_PASSTHROUGH_ALLOC, own.time_ns, duration_ns);
+  gp_event_facts(engine, device);
   gp_lock_release(&device->lock);
   keep(engine, &own);
 }

@@ -33,6 +33,7 @@ typedef struct gp_passthrough {
   uint64_t address;
   uint64_t size;
   uint64_t block; /* incarnation, given by commit */
+  uint32_t note;   /* the observer's, set by commit */
   uint32_t origin; /* as the observer told, asked by commit */
   uint64_t time_ns;
   uint64_t stream;

@@ -91,7 +91,7 @@ int gp_release_held(gp_engine_t *engine, gp_block_t *block)
   if (code == 0 || !gp_address_map_insert(&engine->blocks, block->address, block)) {
     gp_block_end_use(engine, block, start_ns);
     gp_block_forget(engine, block, GP_DETAIL_NONE, start_ns, gp_now(engine) - start_ns);
-    device->stats.driver_frees += code == 0;
+    device->stats->driver_frees += code == 0;
   } else {
     block->state = GP_STATE_HELD;
   }
@@ -113,7 +113,7 @@ int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn,
     gp_block_end_use(engine, block, start_ns);
     gp_block_forget(engine, block, GP_DETAIL_NONE, start_ns, duration_ns);
     if (code == 0)
-      device->stats.driver_frees++;
+      device->stats->driver_frees++;
   } else {
     block->state = GP_STATE_LIVE;
     if (!gp_address_map_insert(&engine->blocks, block->address, block)) {
@@ -143,7 +143,7 @@ static uint64_t release_list(gp_engine_t *engine, gp_device_t *device, gp_list_t
     gp_release_finish(device, &block->release);
     if (code == 0) {
       bytes += block->size;
-      device->stats.driver_frees++;
+      device->stats->driver_frees++;
       forget_unused(engine, block, reason, start_ns, end_ns - start_ns);
     } else {
       restore(engine, block, end_ns);
@@ -241,7 +241,7 @@ static bool is_expired(const gp_engine_t *engine, const gp_device_t *device, uin
 
 bool gp_release_is_due(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)
 {
-  return device->stats.cached_bytes.current > engine->max_cached || is_expired(engine, device, now_ns) ||
+  return device->stats->cached_bytes.current > engine->max_cached || is_expired(engine, device, now_ns) ||
          (gp_device_is_over_limit(device) && !gp_list_is_empty(&device->idle));
 }
 
@@ -255,7 +255,7 @@ uint64_t gp_release_surplus(gp_engine_t *engine, gp_device_t *device, uint64_t n
     return 0;
   gp_list_init(&victims);
   gp_lock_take(&device->lock);
-  if (device->stats.cached_bytes.current > engine->max_cached)
+  if (device->stats->cached_bytes.current > engine->max_cached)
     reason = GP_DETAIL_TRIM_MAX_CACHED;
   else if (gp_device_is_over_limit(device))
     reason = GP_DETAIL_TRIM_REQUESTED;

@@ -94,7 +94,7 @@ void gp_reuse_advance(gp_engine_t *engine)
     bool surplus = false;
     uint64_t now_ns = 0;
     gp_lock_take(&device->lock);
-    if (device->stats.deferred_bytes.current > 0) {
+    if (device->stats->deferred_bytes.current > 0) {
       now_ns = gp_now(engine);
       for (gp_list_t *link = device->contexts.next; link != &device->contexts; link = link->next)
         reclaim(engine, gp_list_entry(link, gp_context_t, device_link), completed, now_ns);
@@ -133,9 +133,9 @@ static void count_on_device(gp_context_t *context, bool host_wait)
 {
   gp_lock_take(&context->device->lock);
   if (host_wait)
-    context->device->stats.host_waits++;
+    context->device->stats->host_waits++;
   else
-    context->device->stats.fences++;
+    context->device->stats->fences++;
   gp_lock_release(&context->device->lock);
 }
 
@@ -260,7 +260,7 @@ uint64_t gp_reuse_allowance(const gp_engine_t *engine, const gp_device_t *device
 {
   if (!engine->max_deferred.is_share)
     return engine->max_deferred.number;
-  uint64_t share = gp_amount_resolve(&engine->max_deferred, device->stats.allocated_bytes.current);
+  uint64_t share = gp_amount_resolve(&engine->max_deferred, device->stats->allocated_bytes.current);
   return share > LEAST_ALLOWANCE ? share : LEAST_ALLOWANCE;
 }
 

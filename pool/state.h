@@ -64,6 +64,7 @@ struct gp_block {
   gp_block_t *bin_previous;
   uint32_t refs;
   uint32_t origin; /* of the present or last owner, as the observer told */
+  uint32_t note;   /* the observer's, see gp_event_t; 0 at first */
   gp_state_t state;
   gp_state_t released_from; /* RELEASING: what it was, and is again if the driver refuses */
   bool tainted; /* exported: to the driver on free */
@@ -132,7 +133,8 @@ struct gp_device {
   gp_context_t stand_in; /* for the device as such while it has no context, see gp_engine_device_context; in no list */
   gp_list_t contexts;
   gp_list_t idle;
-  gp_stats_t stats;
+  gp_stats_t *stats; /* own_stats, until the observer has a place for them; also to be read under the lock */
+  gp_stats_t own_stats;
 };
 
 struct gp_engine {
@@ -258,14 +260,19 @@ gp_block_t *gp_record_take(gp_engine_t *engine); /* in no list; NULL: the host i
 void gp_record_give(gp_engine_t *engine, gp_block_t *block);
 void gp_records_fini(gp_engine_t *engine);
 
-/* events.c: what the observer is told, with the device's lock held */
-void gp_event_block(gp_engine_t *engine, const gp_block_t *block, gp_action_t action, gp_detail_t detail,
+/*
+ * events.c: what the observer is told, with the device's lock held. holders: who holds a block has changed without an
+ * event; facts: what else is known of the device, where it costs nothing because the driver was called.
+ */
+void gp_event_block(gp_engine_t *engine, gp_block_t *block, gp_action_t action, gp_detail_t detail,
     uint64_t time_ns, uint64_t duration_ns, bool hit);
 void gp_event_device(gp_engine_t *engine, int device, gp_action_t action, gp_detail_t detail, uint64_t size,
     uint64_t time_ns);
-void gp_event_first_use(gp_engine_t *engine); /* without a lock: somebody asks for memory */
-void gp_event_passthrough(gp_engine_t *engine, const gp_passthrough_t *memory, gp_action_t action, uint64_t time_ns,
+void gp_event_passthrough(gp_engine_t *engine, gp_passthrough_t *memory, gp_action_t action, uint64_t time_ns,
     uint64_t duration_ns);
+void gp_event_first_use(gp_engine_t *engine); /* without a lock: somebody asks for memory */
+void gp_event_holders(gp_engine_t *engine, gp_block_t *block);
+void gp_event_facts(gp_engine_t *engine, gp_device_t *device);
 
 /*
  * block.c: transitions of one block, with the device's lock held.
@@ -339,6 +346,7 @@ bool gp_limit_reserve(
  * note_told remembers what the program was told. No lock held.
  */
 bool gp_limit_ask(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free, uint64_t *ret_total);
+bool gp_limit_use(const gp_device_t *device, gp_device_use_t *ret_use); /* with the lock; see gp_engine_device_use */
 void gp_limit_note_told(gp_engine_t *engine, gp_device_t *device, uint64_t free_bytes, uint64_t total_bytes,
     uint64_t pools_reserved);
 void gp_limit_cancel(gp_device_t *device, uint64_t bytes);

@@ -27,7 +27,7 @@ bool gp_engine_is_free(gp_engine_t *engine)
 void gp_engine_stats(gp_engine_t *engine, int device, gp_stats_t *ret_stats)
 {
   gp_lock_take(&engine->devices[device].lock);
-  *ret_stats = engine->devices[device].stats;
+  *ret_stats = *engine->devices[device].stats;
   gp_lock_release(&engine->devices[device].lock);
 }
 
@@ -51,7 +51,7 @@ size_t gp_engine_blocks(gp_engine_t *engine, int ordinal, gp_block_view_t *array
   if (moment)
     moment->fn(moment->arg, ordinal);
   if (ret_stats)
-    *ret_stats = device->stats;
+    *ret_stats = *device->stats;
   for (gp_list_t *c = device->contexts.next; c != &device->contexts; c = c->next) {
     gp_context_t *context = gp_list_entry(c, gp_context_t, device_link);
     for (gp_list_t *b = context->blocks.next; b != &context->blocks; b = b->next) {

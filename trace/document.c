@@ -1,16 +1,13 @@
 #include "trace/document.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "trace/oom_report.h"
 
 static uint64_t relative_ns(const gp_document_t *document, uint64_t time_ns)
 {
-  uint64_t base_ns = document->recorder->base_ns;
+  uint64_t base_ns = document->base_ns;
   return time_ns > base_ns ? time_ns - base_ns : 0;
 }
 
@@ -27,108 +24,65 @@ static void write_bytes_or_null(gp_json_t *json, const char *name, bool known, u
  * The process
  */
 
-static size_t read_proc_file(const char *path, char *buffer, size_t capacity)
+static void write_process(gp_json_t *json, const gp_document_t *document)
 {
-  size_t used = 0;
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0)
-    return 0;
-  while (used < capacity) {
-    ssize_t got = read(fd, buffer + used, capacity - used);
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got <= 0)
-      break;
-    used += (size_t)got;
-  }
-  (void)close(fd); /* it was only read */
-  return used;
-}
-
-static void write_command_line(gp_json_t *json, gp_recorder_t *recorder)
-{
-  size_t length = read_proc_file("/proc/self/cmdline", recorder->text, sizeof(recorder->text));
-  gp_json_key(json, "command_line");
-  gp_json_begin(json, '[');
-  for (size_t at = 0; at < length;) {
-    size_t argument = strnlen(recorder->text + at, length - at);
-    gp_json_bytes(json, recorder->text + at, argument);
-    at += argument + 1;
-  }
-  gp_json_end(json, ']');
-}
-
-static void write_rank(gp_json_t *json)
-{
-  char text[32];
-  gp_json_key(json, "rank");
-  if (gp_path_expand("%k", 0, NULL, text, sizeof(text)) || !text[0] || strlen(text) > 9 ||
-      strspn(text, "0123456789") != strlen(text))
-    gp_json_null(json);
-  else
-    gp_json_uint(json, strtoul(text, NULL, 10));
-}
-
-static void write_process(gp_json_t *json, gp_recorder_t *recorder)
-{
-  int driver_version = atomic_load(&recorder->driver_version);
-  int runtime_version = atomic_load(&recorder->runtime_version);
+  const char *program = gp_description_find(&document->description, "program");
+  const char *host = gp_description_find(&document->description, "host");
+  const char *rank = gp_description_find(&document->description, "rank");
+  gp_description_pair_t pair;
 
   gp_json_newline(json);
   gp_json_key(json, "process");
   gp_json_begin(json, '{');
-  gp_json_key_uint(json, "start_time_us", recorder->start_time_us);
-  ssize_t length = readlink("/proc/self/exe", recorder->text, sizeof(recorder->text));
-  gp_json_key(json, "program");
-  if (length > 0)
-    gp_json_bytes(json, recorder->text, (size_t)length);
-  else
-    gp_json_string(json, program_invocation_name);
-  write_command_line(json, recorder);
-  gp_json_key_int(json, "pid", recorder->pid);
-  char host[256];
-  gp_json_key_string(json, "host", gp_path_expand("%h", 0, NULL, host, sizeof(host)) ? "" : host);
-  write_rank(json);
-  write_bytes_or_null(json, "driver_version", driver_version > 0, (uint64_t)driver_version);
-  write_bytes_or_null(json, "runtime_version", runtime_version > 0, (uint64_t)runtime_version);
+  gp_json_key_uint(json, "start_time_us", document->start_time_us);
+  gp_json_key_string(json, "program", program ? program : "");
+  gp_json_key(json, "command_line");
+  gp_json_begin(json, '[');
+  for (size_t at = 0; gp_description_next(&document->description, &at, &pair);) {
+    if (strcmp(pair.key, "argument") == 0)
+      gp_json_string(json, pair.value);
+  }
+  gp_json_end(json, ']');
+  gp_json_key_int(json, "pid", document->pid);
+  gp_json_key_string(json, "host", host ? host : "");
+  write_bytes_or_null(json, "rank", rank != NULL, rank ? strtoul(rank, NULL, 10) : 0);
+  write_bytes_or_null(json, "driver_version", document->driver_version > 0, (uint64_t)document->driver_version);
+  write_bytes_or_null(json, "runtime_version", document->runtime_version > 0, (uint64_t)document->runtime_version);
   gp_json_end(json, '}');
 }
 
-static const char *lower_case(const char *name, char *buffer, size_t capacity)
+/* Key and value of a pair NAME=TEXT of that kind; false: it is none. */
+static bool split_pair(const gp_description_pair_t *pair, const char *kind, char name[64], const char **ret_text)
 {
-  size_t i = 0;
-  for (; name[i] && i + 1 < capacity; i++)
-    buffer[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] - 'A' + 'a') : name[i];
-  buffer[i] = '\0';
-  return buffer;
+  const char *equals = strchr(pair->value, '=');
+  if (strcmp(pair->key, kind) != 0 || !equals || equals - pair->value >= 64)
+    return false;
+  memcpy(name, pair->value, (size_t)(equals - pair->value));
+  name[equals - pair->value] = '\0';
+  *ret_text = equals + 1;
+  return name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '\0';
 }
 
-static void write_settings(gp_json_t *json, const gp_recorder_t *recorder)
+static void write_settings(gp_json_t *json, const gp_document_t *document)
 {
   static const char *const modes[] = {
       [GP_TRACE_OFF] = "off", [GP_TRACE_STATE] = "state", [GP_TRACE_ALL] = "all"};
-  static const char *const sources[] = {[GP_OPTION_FROM_DEFAULT] = "default",
-      [GP_OPTION_FROM_ENVIRONMENT] = "environment",
-      [GP_OPTION_FROM_MXNET] = "mxnet"};
-  const gp_options_t *options = recorder->options;
+  gp_description_pair_t pair;
+  const char *text;
   char name[64];
 
   gp_json_newline(json);
   gp_json_key(json, "settings");
   gp_json_begin(json, '{');
-  for (int id = 0; id < GP_OPTION_COUNT; id++) {
-    gp_json_key(json, lower_case(gp_option_table[id].name, name, sizeof(name)));
-    if (id == GP_OPTION_trace) /* the one that can be switched */
-      gp_json_string(json, modes[gp_recorder_mode(recorder)]);
-    else
-      gp_json_string(json, gp_option_text(options, (gp_option_id_t)id));
+  for (size_t at = 0; gp_description_next(&document->description, &at, &pair);) {
+    if (split_pair(&pair, "setting", name, &text)) /* one can be switched */
+      gp_json_key_string(json, name, strcmp(name, "trace") == 0 ? modes[document->mode] : text);
   }
   gp_json_key(json, "sources");
   gp_json_begin(json, '{');
-  for (int id = 0; id < GP_OPTION_COUNT; id++) {
-    gp_option_source_t source = options->values[id].source;
-    if (source != GP_OPTION_FROM_DEFAULT)
-      gp_json_key_string(json, lower_case(gp_option_table[id].name, name, sizeof(name)), sources[source]);
+  for (size_t at = 0; gp_description_next(&document->description, &at, &pair);) {
+    if (split_pair(&pair, "source", name, &text))
+      gp_json_key_string(json, name, text);
   }
   gp_json_end(json, '}');
   gp_json_end(json, '}');
@@ -238,7 +192,7 @@ static void write_passthrough(
   gp_json_key_uint(json, "size", memory->size);
   gp_json_key_string(json, "kind", gp_detail_name(memory->kind));
   gp_json_key_int(json, "stream",
-      memory->has_stream ? gp_streams_intern(&document->recorder->streams, memory->stream) : -1);
+      memory->has_stream ? (int64_t)memory->stream : -1);
   gp_json_key_uint(json, "block", memory->block);
   gp_json_key_int(json, "stack", (int64_t)memory->origin - 1);
   gp_json_key_uint(json, "time_ns", relative_ns(document, memory->time_ns));
@@ -247,7 +201,7 @@ static void write_passthrough(
 
 static void write_devices(gp_json_t *json, const gp_document_t *document)
 {
-  const gp_device_view_t *views = document->recorder->views;
+  const gp_device_view_t *views = document->views;
 
   gp_json_newline(json);
   gp_json_key(json, "devices");
@@ -278,19 +232,18 @@ static void write_devices(gp_json_t *json, const gp_document_t *document)
 }
 
 /*
- * Tables that events refer to. Written after what may still add to them was read.
+ * Tables that events refer to.
  */
 
-static void write_tables(gp_json_t *json, gp_recorder_t *recorder)
+static void write_tables(gp_json_t *json, const gp_document_t *document)
 {
   gp_json_newline(json);
   gp_json_key(json, "streams");
   gp_json_begin(json, '[');
-  uint32_t count = gp_streams_count(&recorder->streams);
-  for (uint32_t i = 0; i < count; i++) {
+  for (uint32_t i = 0; i < document->stream_count; i++) {
     gp_json_begin(json, '{');
     gp_json_key(json, "handle");
-    gp_json_hex(json, recorder->streams.table->handles[i]);
+    gp_json_hex(json, document->streams[i]);
     gp_json_end(json, '}');
   }
   gp_json_end(json, ']');
@@ -298,13 +251,22 @@ static void write_tables(gp_json_t *json, gp_recorder_t *recorder)
   gp_json_newline(json);
   gp_json_key(json, "threads");
   gp_json_begin(json, '[');
-  count = gp_threads_count(&recorder->threads);
-  for (uint32_t i = 0; i < count; i++) {
+  for (uint32_t i = 0; i < document->thread_count; i++) {
     gp_json_begin(json, '{');
-    gp_json_key_int(json, "tid", recorder->threads.table->entries[i].tid);
-    gp_json_key_string(json, "name", recorder->threads.table->entries[i].name);
+    gp_json_key_int(json, "tid", document->threads[i].tid);
+    gp_json_key_string(json, "name", document->threads[i].name);
     gp_json_end(json, '}');
   }
+  gp_json_end(json, ']');
+}
+
+static void write_notes(gp_json_t *json, const gp_document_t *document)
+{
+  gp_json_newline(json);
+  gp_json_key(json, "notes");
+  gp_json_begin(json, '[');
+  for (size_t i = 0; i < document->note_count; i++)
+    gp_json_string(json, document->notes[i]);
   gp_json_end(json, ']');
 }
 
@@ -423,10 +385,10 @@ void gp_document_write(gp_json_t *json, const gp_document_t *document)
   gp_json_key_uint(json, "version", GP_DOCUMENT_VERSION);
   gp_json_newline(json);
   gp_json_key_string(json, "reason", document->reason);
-  write_process(json, document->recorder);
-  write_settings(json, document->recorder);
+  write_process(json, document);
+  write_settings(json, document);
   write_devices(json, document);
-  write_tables(json, document->recorder);
+  write_tables(json, document);
   write_events(json, document);
   write_empty_array(json, "stacks");
   write_empty_array(json, "frames");
@@ -439,6 +401,8 @@ void gp_document_write(gp_json_t *json, const gp_document_t *document)
       json, "recorded_since_ns", history->has_lost ? relative_ns(document, history->since_ns) : 0);
   gp_json_newline(json);
   gp_json_key_uint(json, "dropped_events", history->dropped);
+  if (document->note_count)
+    write_notes(json, document);
   gp_json_end(json, '}');
   json->needs_comma = false;
   gp_json_newline(json);

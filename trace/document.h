@@ -1,25 +1,41 @@
 /*
- * The snapshot as a JSON document (FORMAT.md), from what was gathered for it.
+ * The snapshot as a JSON document (FORMAT.md), from a plain description of what was gathered: by the process itself, or
+ * by a reader of its record.
  */
 #ifndef GP_TRACE_DOCUMENT_H
 #define GP_TRACE_DOCUMENT_H
 
+#include "trace/description.h"
 #include "trace/history.h"
-#include "trace/internal.h"
 #include "trace/json.h"
+#include "trace/threads.h"
+#include "trace/views.h"
 
 #define GP_DOCUMENT_FORMAT  "gpupool-snapshot"
 #define GP_DOCUMENT_VERSION 1
 
 typedef struct gp_document {
-  gp_recorder_t *recorder; /* with recorder->views taken of the devices below */
-  uint64_t devices;        /* bit mask */
+  gp_description_t description;
+  uint64_t start_time_us;
+  uint64_t base_ns; /* the clock of the rest at that time */
+  int64_t pid;
+  int driver_version; /* 0: not known */
+  int runtime_version;
+  int mode;                      /* GP_TRACE_* */
+  uint64_t devices;              /* bit mask */
+  const gp_device_view_t *views; /* by ordinal, of these; a stream in them is its index */
+  const uint64_t *streams;       /* handles */
+  uint32_t stream_count;
+  const gp_thread_entry_t *threads;
+  uint32_t thread_count;
   const gp_history_t *history;
+  const char *const *notes; /* what has to be known of the record itself */
+  size_t note_count;
   const char *reason;
   const gp_oom_t *oom; /* NULL: the reason is another */
 } gp_document_t;
 
-/* Writes all of it. Errors stay in json. The recorder's writer_mutex is held. */
+/* Writes all of it. Errors stay in json. */
 void gp_document_write(gp_json_t *json, const gp_document_t *document);
 
 #endif

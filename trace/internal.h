@@ -16,7 +16,9 @@
 
 #include "pool/util/path.h"
 #include "trace/chunks.h"
+#include "trace/description.h"
 #include "trace/early.h"
+#include "trace/live.h"
 #include "trace/recorder.h"
 #include "trace/region.h"
 #include "trace/streams.h"
@@ -24,7 +26,6 @@
 #include "trace/views.h"
 
 #define GP_SNAPSHOT_BUFFER_BYTES (64 * 1024)
-#define GP_SNAPSHOT_TEXT_BYTES   (64 * 1024)
 
 /* snapshot_file.c */
 typedef struct gp_snapshot_file {
@@ -59,6 +60,8 @@ struct gp_recorder {
   pid_t pid;
   uint64_t base_ns;       /* clock at creation ... */
   uint64_t start_time_us; /* ... and the time of day at that moment */
+  atomic_bool is_described; /* the record says whose it is */
+  atomic_bool has_gap;      /* blocks from while recording was off may be missing in live */
   gp_engine_t *_Atomic engine;
   _Atomic int driver_version;
   _Atomic int runtime_version;
@@ -67,6 +70,7 @@ struct gp_recorder {
   gp_region_t region;
   gp_early_t early;
   gp_chunks_t chunks;
+  gp_live_t live;
   gp_threads_t threads;
   gp_streams_t streams;
 
@@ -84,7 +88,7 @@ struct gp_recorder {
   gp_device_view_t views[GP_MAX_DEVICES];
   char path[GP_PATH_BYTES];
   char buffer[GP_SNAPSHOT_BUFFER_BYTES]; /* of the JSON writer */
-  char text[GP_SNAPSHOT_TEXT_BYTES];     /* of what is copied from /proc */
+  char text[GP_DESCRIPTION_BYTES];
 };
 
 /* False in a forked child: one without handlers finds a recorder that was wiped. */
@@ -104,6 +108,9 @@ static inline uint64_t gp_recorder_now_ns(const gp_recorder_t *recorder)
  * is held.
  */
 uint64_t gp_recorder_fence_ns(gp_recorder_t *recorder, int device);
+
+/* Puts the report of an out of memory into the record. Any thread, no lock held. */
+void gp_recorder_keep_oom(gp_recorder_t *recorder, const gp_oom_t *oom);
 
 /* snapshot.c: gp_observer_t out_of_memory. */
 void gp_snapshot_out_of_memory(void *self, const gp_oom_t *oom);

@@ -1,5 +1,6 @@
 #include "trace/recorder.h"
 
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -204,15 +205,84 @@ static void record_event(void *self, const gp_event_t *event)
 {
   gp_recorder_t *recorder = self;
   writer_t *writer = &tls_writer;
-  if (atomic_load_explicit(&recorder->mode, memory_order_relaxed) != GP_TRACE_ALL)
-    return;
-  if (writer->recorder_id != recorder->id || writer->used == writer->limit) {
-    record_slowly(recorder, event);
-    return;
+  int mode = atomic_load_explicit(&recorder->mode, memory_order_relaxed);
+  if (mode == GP_TRACE_ALL) {
+    if (writer->recorder_id != recorder->id || writer->used == writer->limit) {
+      record_slowly(recorder, event);
+    } else {
+      fill_record(recorder, writer, &writer->records[writer->used], event, ordered_time_ns(recorder, event));
+      /* Release: a reader that sees the count sees the record. */
+      atomic_store_explicit(writer->count, ++writer->used, memory_order_release);
+    }
   }
-  fill_record(recorder, writer, &writer->records[writer->used], event, ordered_time_ns(recorder, event));
-  /* Release: a reader that sees the count sees the record. */
-  atomic_store_explicit(writer->count, ++writer->used, memory_order_release);
+  /* After the event: what is in no event is in no slot. What is known stays right when recording is off. */
+  if (event->note && recorder->live.slots && (mode != GP_TRACE_OFF || *event->note)) {
+    int16_t stream = event->has_stream ? gp_streams_intern(&recorder->streams, event->stream) : -1;
+    gp_live_event(&recorder->live, event, stream, mode == GP_TRACE_OFF);
+  }
+}
+
+static void record_holders(void *self, const uint32_t *note, uint32_t refs, bool tainted)
+{
+  gp_recorder_t *recorder = self;
+  gp_live_holders(&recorder->live, *note, refs, tainted);
+}
+
+/* Says in the record whose it is. Once, with the first memory that the program gets. */
+static void describe(gp_recorder_t *recorder)
+{
+  char *buffer;
+  gp_region_header_t *header = recorder->region.header;
+  if (atomic_exchange(&recorder->is_described, true))
+    return;
+  atomic_store(&header->mode, (uint32_t)gp_recorder_mode(recorder));
+  atomic_store(&header->driver_version, atomic_load(&recorder->driver_version));
+  atomic_store(&header->runtime_version, atomic_load(&recorder->runtime_version));
+  atomic_store(&header->has_gap, atomic_load(&recorder->has_gap));
+  buffer = gp_pages_map(GP_DESCRIPTION_BYTES, false);
+  if (!buffer)
+    return;
+  gp_description_t description = gp_description_make(recorder->options, buffer, GP_DESCRIPTION_BYTES);
+  /* Its length first, complete when it is there: a reader wants whole pairs. */
+  if (gp_region_grow(&recorder->region, GP_SECTION_DESCRIPTION, sizeof(uint64_t) + description.length)) {
+    char *section = gp_region_section(&recorder->region, GP_SECTION_DESCRIPTION, NULL);
+    memcpy(section + sizeof(uint64_t), description.text, description.length);
+    atomic_signal_fence(memory_order_release);
+    *(uint64_t *)(void *)section = description.length;
+  }
+  gp_pages_unmap(buffer, GP_DESCRIPTION_BYTES);
+}
+
+void gp_recorder_keep_oom(gp_recorder_t *recorder, const gp_oom_t *oom)
+{
+  if (!gp_region_is_started(&recorder->region) ||
+      !gp_region_grow(&recorder->region, GP_SECTION_OOM, sizeof(gp_oom_record_t)))
+    return;
+  gp_oom_record_t *record = gp_region_section(&recorder->region, GP_SECTION_OOM, NULL);
+  (void)pthread_mutex_lock(&recorder->live.mutex); /* a plain mutex cannot fail */
+  atomic_store(&record->is_complete, 0);
+  record->report = *oom;
+  atomic_store(&record->is_complete, 1);
+  (void)pthread_mutex_unlock(&recorder->live.mutex); /* held */
+}
+
+/* The statistics are kept in the record, so that they are there when the process is not. */
+static gp_stats_t *record_facts(void *self, int device, const gp_device_facts_t *facts)
+{
+  gp_recorder_t *recorder = self;
+  if (!gp_region_is_started(&recorder->region))
+    return NULL;
+  if (!atomic_load_explicit(&recorder->is_described, memory_order_relaxed))
+    describe(recorder);
+  if (!gp_region_grow(&recorder->region, GP_SECTION_DEVICES, GP_MAX_DEVICES * sizeof(gp_device_record_t)))
+    return NULL;
+  gp_device_record_t *record = gp_region_section(&recorder->region, GP_SECTION_DEVICES, NULL);
+  record += device;
+  record->limit = facts->limit;
+  record->use = facts->use;
+  record->has_use = facts->has_use;
+  record->is_known = 1;
+  return &record->stats;
 }
 
 static bool init_region(gp_recorder_t *recorder)
@@ -224,6 +294,10 @@ static bool init_region(gp_recorder_t *recorder)
       .start_time_us = recorder->start_time_us,
       .pid = recorder->pid,
       .capacity = {[GP_SECTION_THREADS] = sizeof(gp_thread_table_t),
+          [GP_SECTION_DEVICES] = GP_MAX_DEVICES * sizeof(gp_device_record_t),
+          [GP_SECTION_OOM] = sizeof(gp_oom_record_t),
+          [GP_SECTION_LIVE] = GP_LIVE_MAX * sizeof(gp_live_slot_t),
+          [GP_SECTION_DESCRIPTION] = sizeof(uint64_t) + GP_DESCRIPTION_BYTES,
           [GP_SECTION_STREAMS] = sizeof(gp_stream_table_t),
           [GP_SECTION_STACKS] = STACKS_BYTES,
           [GP_SECTION_MODULES] = MODULES_BYTES,
@@ -270,11 +344,15 @@ gp_recorder_t *gp_recorder_create(const gp_options_t *options, gp_clock_fn clock
     goto fini_region;
   if (gp_streams_init(&recorder->streams, &recorder->region))
     goto fini_threads;
+  if (gp_live_init(&recorder->live, &recorder->region))
+    goto fini_streams;
   /* Without a key (the process has used them all up) chunks of ended threads are not used again. */
   recorder->has_key = pthread_key_create(&recorder->key, thread_ended) == 0;
   atomic_store(&recorder->mode, (int)gp_option_number(options, GP_OPTION_trace));
   return recorder;
 
+fini_streams:
+  gp_streams_fini(&recorder->streams);
 fini_threads:
   gp_threads_fini(&recorder->threads);
 fini_region:
@@ -297,6 +375,7 @@ void gp_recorder_destroy(gp_recorder_t *recorder)
     (void)pthread_key_delete(recorder->key); /* it is ours */
   gp_region_remove(&recorder->region);
   gp_chunks_fini(&recorder->chunks);
+  gp_live_fini(&recorder->live);
   gp_streams_fini(&recorder->streams);
   gp_threads_fini(&recorder->threads);
   gp_region_fini(&recorder->region);
@@ -309,6 +388,8 @@ gp_observer_t gp_recorder_observer(gp_recorder_t *recorder)
 {
   return (gp_observer_t){
       .event = record_event,
+      .holders = record_holders,
+      .facts = record_facts,
       .out_of_memory = gp_snapshot_out_of_memory,
       .self = recorder,
   };
@@ -328,6 +409,10 @@ void gp_recorder_set_versions(gp_recorder_t *recorder, int driver_version, int r
 {
   atomic_store(&recorder->driver_version, driver_version);
   atomic_store(&recorder->runtime_version, runtime_version);
+  if (gp_region_is_started(&recorder->region)) {
+    atomic_store(&recorder->region.header->driver_version, driver_version);
+    atomic_store(&recorder->region.header->runtime_version, runtime_version);
+  }
 }
 
 void gp_recorder_set_mode(gp_recorder_t *recorder, int mode)
@@ -339,6 +424,12 @@ void gp_recorder_set_mode(gp_recorder_t *recorder, int mode)
    * alone. */
   if (mode == GP_TRACE_ALL && before != GP_TRACE_ALL)
     gp_chunks_forget(&recorder->chunks, gp_recorder_now_ns(recorder));
+  if (before == GP_TRACE_OFF && mode != GP_TRACE_OFF)
+    atomic_store(&recorder->has_gap, true);
+  if (gp_region_is_started(&recorder->region)) {
+    atomic_store(&recorder->region.header->mode, (uint32_t)mode);
+    atomic_store(&recorder->region.header->has_gap, atomic_load(&recorder->has_gap));
+  }
 }
 
 int gp_recorder_mode(const gp_recorder_t *recorder)
@@ -349,5 +440,6 @@ int gp_recorder_mode(const gp_recorder_t *recorder)
 void gp_recorder_fork_child(gp_recorder_t *recorder)
 {
   atomic_store(&recorder->silent, true);
+  recorder->live.slots = NULL; /* they are not in this process */
   atomic_store(&recorder->mode, GP_TRACE_OFF);
 }

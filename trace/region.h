@@ -30,7 +30,7 @@
 #define GP_REGION_BYTES_MIN    (512 * 1024) /* with less the record is not worth it */
 
 typedef enum gp_section {
-  GP_SECTION_DESCRIPTION, /* description.h: what the snapshot says of process and settings */
+  GP_SECTION_DESCRIPTION, /* description.h, after its length in 8 bytes: what the snapshot says of process and settings */
   GP_SECTION_DEVICES,     /* live.h: gp_device_record_t by ordinal */
   GP_SECTION_OOM,         /* live.h: gp_oom_record_t, the last out of memory that was reported */
   GP_SECTION_THREADS,     /* threads.h */

@@ -10,6 +10,7 @@
 
 #include "pool/util/log.h"
 #include "trace/document.h"
+#include "trace/internal.h"
 #include "trace/oom_report.h"
 #include "trace/snapshot_file.h"
 
@@ -92,6 +93,20 @@ static bool history_take(gp_recorder_t *recorder, uint64_t devices, gp_history_t
   for (int device = 0; device < GP_MAX_DEVICES; device++)
     until_ns[device] = devices >> device & 1 ? recorder->views[device].until_ns : UINT64_MAX;
   return gp_history_take(&recorder->chunks, until_ns, ret_history);
+}
+
+/* Handles become indexes, in the copy. */
+static void index_streams(gp_recorder_t *recorder, uint64_t devices)
+{
+  for (int device = 0; device < GP_MAX_DEVICES; device++) {
+    gp_view_array_t *array = &recorder->views[device].passthroughs;
+    for (size_t i = 0; i < (devices >> device & 1 ? array->count : 0); i++) {
+      gp_passthrough_t *memory = (gp_passthrough_t *)array->items + i;
+      int16_t index = memory->has_stream ? gp_streams_intern(&recorder->streams, memory->stream) : -1;
+      memory->has_stream = index >= 0;
+      memory->stream = (uint64_t)index;
+    }
+  }
 }
 
 /* The name of the next file of ours in recorder->path. A folder gets the default name. */
@@ -206,9 +221,27 @@ static int write_snapshot(gp_recorder_t *recorder, const char *reason, const gp_
     error = ENOMEM;
     goto fini_views;
   }
+  index_streams(recorder, devices);
+  char note[sizeof(recorder->region.problem) + 128];
+  const char *const notes[] = {note};
+  (void)snprintf(note, sizeof(note), "the record was kept in ordinary memory and would not have survived a kill: %s/%s",
+      recorder->region.plan.root, recorder->region.problem);
   const gp_document_t document = {
-      .recorder = recorder,
+      .description = gp_description_make(recorder->options, recorder->text, sizeof(recorder->text)),
+      .start_time_us = recorder->start_time_us,
+      .base_ns = recorder->base_ns,
+      .pid = recorder->pid,
+      .driver_version = atomic_load(&recorder->driver_version),
+      .runtime_version = atomic_load(&recorder->runtime_version),
+      .mode = gp_recorder_mode(recorder),
       .devices = devices,
+      .views = recorder->views,
+      .streams = recorder->streams.table->handles,
+      .stream_count = gp_streams_count(&recorder->streams), /* after what may add to them */
+      .threads = recorder->threads.table->entries,
+      .thread_count = gp_threads_count(&recorder->threads),
+      .notes = notes,
+      .note_count = recorder->region.problem[0] != '\0',
       .history = &history,
       .reason = reason,
       .oom = oom,
@@ -294,7 +327,10 @@ void gp_snapshot_out_of_memory(void *self, const gp_oom_t *oom)
 {
   gp_recorder_t *recorder = self;
   char text[GP_OOM_TEXT_BYTES];
-  if (!gp_recorder_is_ours(recorder) || !oom_is_due(recorder))
+  if (!gp_recorder_is_ours(recorder))
+    return;
+  gp_recorder_keep_oom(recorder, oom);
+  if (!oom_is_due(recorder))
     return;
   gp_log(GP_LOG_ERROR, "%s", gp_oom_describe(oom, text, sizeof(text)));
   if (gp_option_number(recorder->options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_OOM)

@@ -1,0 +1,36 @@
+/*
+ * What a snapshot says of the process and of its settings, as text: pairs of a key and a value, each ended by a NUL.
+ * It is in the record from the beginning, so that it is there when the process is not.
+ *
+ *   program, host, rank (none if it is no number), argument (one for each), setting NAME=TEXT, source NAME=WHERE
+ */
+#ifndef GP_TRACE_DESCRIPTION_H
+#define GP_TRACE_DESCRIPTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "pool/util/options.h"
+
+#define GP_DESCRIPTION_BYTES (160 * 1024) /* at most: a command line of 64 KiB, and all settings */
+
+typedef struct gp_description {
+  const char *text; /* ends with a NUL, unless length is 0 */
+  size_t length;
+} gp_description_t;
+
+typedef struct gp_description_pair {
+  const char *key;
+  const char *value; /* any bytes but NUL */
+} gp_description_pair_t;
+
+/* Describes the calling process. buffer is borrowed by the result; what does not fit is left out, arguments last. */
+gp_description_t gp_description_make(const gp_options_t *options, char *buffer, size_t capacity);
+
+/* The next pair from *at on, which begins as 0. False: no more. */
+bool gp_description_next(const gp_description_t *description, size_t *at, gp_description_pair_t *ret_pair);
+
+/* The value of the first pair of that key, or NULL. */
+const char *gp_description_find(const gp_description_t *description, const char *key);
+
+#endif
