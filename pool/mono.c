@@ -25,9 +25,9 @@ static const char *sentence(gp_detail_t why)
 void gp_mono_tell(gp_detail_t why)
 {
   if (why == GP_DETAIL_MODE_MONO)
-    gp_log(GP_LOG_INFO, "all work is in one stream: freed memory is used again at once");
+    gp_log(GP_LOG_INFO, "reuse mode is mono: all work is in one stream");
   else if (why != GP_DETAIL_NONE)
-    gp_log(GP_LOG_INFO, "freed memory is used again when work is known to be complete, from now on: %s", sentence(why));
+    gp_log(GP_LOG_INFO, "reuse mode is epoch from now on: %s", sentence(why));
 }
 
 static void record_mode(gp_engine_t *engine, gp_detail_t mode)

@@ -2,6 +2,8 @@
 """Removes each guard against a hazard from a copy of the tree and shows that its test notices.
 
     test/guards/run.py [--only PATTERN] [--build DIR]    every guard, or those whose name, file or sentence matches
+    test/guards/run.py --find-seeds [--only PATTERN]     looks for a new program for each guard that has a seed, and
+                                                         writes it into the table: after changes of the generator
     test/guards/run.py --list                            what there is
     test/guards/run.py --check BUILD                     only that the edits apply, that build has the tests, and
                                                          doc/interception.md names them
@@ -52,6 +54,7 @@ def read_tables(folder=HERE):
             if unknown:
                 raise Problem("%s: %s: unknown field %s" % (path, entry["guard"], sorted(unknown)[0]))
             entry["arguments"] = entry.get("case") or ("--only-seed=%d" % entry["seed"] if "seed" in entry else "")
+            entry["table"] = path
             entry["tests"] = [entry["test"]] if isinstance(entry["test"], str) else entry["test"]
         entries += table
     return entries
@@ -186,6 +189,48 @@ class Tree:
                 file.write(before)
 
 
+    def first_seed(self, entry):
+        """Of the programs that go wrong without the guard, one that does with a row of its own seeds as with all."""
+        path = os.path.join(self.source, entry["file"])
+        before, after = edited(self.source, entry)
+        script = os.path.join(self.source, "test", "oracle", "run.py")
+        try:
+            with open(path, "w") as file:
+                file.write(after)
+            self.must("ninja", "-C", self.build)
+            _, out = run_quietly([script, self.build, "--programs", "60000", "--no-shrink"], 4 * LIMIT_S)
+            seeds = re.findall(r"^To see it again: .* (\d+)$", out, re.M) + re.findall(r", by seed (\d+)$", out, re.M)
+            for seed in sorted({int(seed) for seed in seeds}):
+                if not self.is_green("reuse-programs", "--only-seed=%d" % seed):
+                    return seed
+            raise Problem("60,000 programs do not notice")
+        finally:
+            with open(path, "w") as file:
+                file.write(before)
+
+
+def find_seeds(entries, folder):
+    """A JSON table is edited as text, so that the rest of it stays as it was written."""
+    tree = Tree(folder)
+    failed = 0
+    for entry in entries:
+        if "seed" not in entry:
+            continue
+        try:
+            seed = tree.first_seed(entry)
+            with open(entry["table"]) as file:
+                text = file.read()
+            start = text.index(json.dumps(entry["what"]))
+            field = text.index('"seed": ', start)
+            with open(entry["table"], "w") as file:
+                file.write(text[:field] + re.sub(r'^"seed": \d+', '"seed": %d' % seed, text[field:]))
+            print("%-8s %-8d %s" % (entry["guard"], seed, entry["what"]), flush=True)
+        except Problem as problem:
+            print("%-8s NOT FOUND %s: %s" % (entry["guard"], entry["what"], problem), flush=True)
+            failed += 1
+    return failed
+
+
 def run(entries, folder):
     tree = Tree(folder)
     failed = 0
@@ -210,6 +255,7 @@ def run(entries, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", metavar="PATTERN", default="", help="regular expression")
+    parser.add_argument("--find-seeds", action="store_true")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--check", metavar="BUILD")
     parser.add_argument("--build", metavar="DIR", help="keep the copy and its build there, for the next run")
@@ -228,12 +274,13 @@ def main():
             return 0
         if not entries:
             raise Problem("no guard matches %s" % options.only)
+        do = find_seeds if options.find_seeds else run
         if options.build:
             os.makedirs(options.build, exist_ok=True)
-            failed = run(entries, os.path.abspath(options.build))
+            failed = do(entries, os.path.abspath(options.build))
         else:
             with tempfile.TemporaryDirectory(prefix="gpupool-guards-") as folder:
-                failed = run(entries, folder)
+                failed = do(entries, folder)
         print("%d guards, %d not shown" % (len(entries), failed))
         return 1 if failed else 0
     except Problem as problem:

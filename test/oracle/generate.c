@@ -3,21 +3,11 @@
  * was submitted and taken again at once, use in another stream, events recorded again, streams destroyed with work
  * pending, and calls of other threads in the middle of a synchronization.
  */
-#include "program.h"
+#include "gen.h"
 
 #include <stdlib.h>
 
-typedef struct {
-  model_t *model;
-  program_t *program;
-  const options_t *options;
-  uint64_t random;
-  int threads;
-  int ctxs; /* that this program may use */
-  uint32_t size; /* of most allocations */
-} gen_t;
-
-static unsigned draw(gen_t *gen, unsigned below)
+unsigned draw(gen_t *gen, unsigned below)
 {
   gen->random ^= gen->random << 13;
   gen->random ^= gen->random >> 7;
@@ -25,12 +15,12 @@ static unsigned draw(gen_t *gen, unsigned below)
   return (unsigned)((gen->random >> 32) % below);
 }
 
-static bool chance(gen_t *gen, unsigned percent)
+bool chance(gen_t *gen, unsigned percent)
 {
   return draw(gen, 100) < percent;
 }
 
-static bool emit(gen_t *gen, step_t step)
+bool emit(gen_t *gen, step_t step)
 {
   unsigned lane = step.lane;
   if ((step_infos[step.kind].flags & F_LANE) && lane >= CTXS && lane < LANE_CREATED)
@@ -40,7 +30,7 @@ static bool emit(gen_t *gen, step_t step)
   return model_append(gen->model, &step);
 }
 
-static step_t some(gen_t *gen, step_kind_t kind)
+step_t some(gen_t *gen, step_kind_t kind)
 {
   return (step_t){.kind = kind,
       .thread = (uint8_t)draw(gen, (unsigned)gen->threads),
@@ -50,11 +40,11 @@ static step_t some(gen_t *gen, step_kind_t kind)
 
 static int pick_ctx(gen_t *gen)
 {
-  int c = chance(gen, 70) ? 0 : (int)draw(gen, (unsigned)gen->ctxs);
+  int c = gen->single || chance(gen, 70) ? 0 : (int)draw(gen, (unsigned)gen->ctxs);
   return model_ctx_is_live(gen->model, c) ? c : -1;
 }
 
-static int new_lane(gen_t *gen, int ctx)
+int new_lane(gen_t *gen, int ctx)
 {
   step_t step = some(gen, STEP_STREAM_CREATE);
   int lane = model_new_lane(gen->model);
@@ -67,8 +57,10 @@ static int new_lane(gen_t *gen, int ctx)
 }
 
 /* A live lane of the context, often one that was just created; -1: none. */
-static int pick_lane(gen_t *gen, int ctx)
+int pick_lane(gen_t *gen, int ctx)
 {
+  if (gen->single)
+    return LANE_LEGACY(ctx);
   if (chance(gen, 12))
     return new_lane(gen, ctx);
   for (int tries = 0; tries < 20; tries++) {
@@ -76,13 +68,15 @@ static int pick_lane(gen_t *gen, int ctx)
     int lane = kind < 2   ? LANE_LEGACY(ctx)
                : kind < 4 ? LANE_THREAD(ctx, (int)draw(gen, (unsigned)gen->threads))
                           : LANE_CREATED + (int)draw(gen, LANE_END - LANE_CREATED);
+    if (lane == LANE_THREAD(ctx, 0) && !gen->own_streams)
+      continue;
     if (model_lane_is_live(gen->model, lane) && model_lane_ctx(gen->model, lane) == ctx)
       return lane;
   }
   return LANE_LEGACY(ctx);
 }
 
-static int pick_mem(gen_t *gen)
+int pick_mem(gen_t *gen)
 {
   for (int tries = 0; tries < 30; tries++) {
     int m = (int)draw(gen, MAX_MEMS);
@@ -135,13 +129,13 @@ static bool order_behind(gen_t *gen, int m, int lane)
   return emit(gen, step);
 }
 
-static bool use(gen_t *gen, int m, int lane)
+bool use(gen_t *gen, int m, int lane)
 {
   static const step_kind_t writes[] = {
       STEP_FILL, STEP_FILL, STEP_FILL, STEP_MEMSET, STEP_MEMSET_SYNC, STEP_TO_DEVICE, STEP_FILL_EARLY};
   static const step_kind_t reads[] = {STEP_EXPECT, STEP_EXPECT, STEP_TO_HOST};
   bool read = model_mem(gen->model, m)->written && chance(gen, 35);
-  step_t step = some(gen, read ? reads[draw(gen, 3)] : writes[draw(gen, gen->options->programmatic ? 7 : 6)]);
+  step_t step = some(gen, read ? reads[draw(gen, 3)] : writes[draw(gen, gen->options->programmatic && !gen->single ? 7 : 6)]);
   step.mem = (uint8_t)m;
   step.lane = (uint8_t)lane;
   if (chance(gen, 10)) {
@@ -154,7 +148,7 @@ static bool use(gen_t *gen, int m, int lane)
   return emit(gen, step) || (order_behind(gen, m, lane) && emit(gen, step));
 }
 
-static int allocate(gen_t *gen, int ctx)
+int allocate(gen_t *gen, int ctx)
 {
   static const uint32_t sizes[] = {4096, 4096, 5000, 65536, 1u << 20};
   step_t step = some(gen, STEP_ALLOC);
@@ -167,7 +161,7 @@ static int allocate(gen_t *gen, int ctx)
   return emit(gen, step) ? m : -1;
 }
 
-static bool release(gen_t *gen, int m)
+bool release(gen_t *gen, int m)
 {
   step_t step = some(gen, chance(gen, 5) ? STEP_FREE_ASYNC : STEP_FREE);
   step.mem = (uint8_t)m;
@@ -270,7 +264,7 @@ static void interrupt(gen_t *gen)
     step.thread = (uint8_t)thread;
     step.mem = (uint8_t)(step.kind == STEP_ALLOC ? model_new_mem(gen->model) : victim < 0 ? 0 : victim);
     step.bytes = gen->size;
-    step.lane = (uint8_t)LANE_THREAD(0, thread);
+    step.lane = (uint8_t)(gen->single ? LANE_LEGACY(0) : LANE_THREAD(0, thread));
     step.event = (uint8_t)event;
     if (step.kind == STEP_FREE && before > 1 && victim >= 0) { /* work on it first, in some stream */
       step_t fill = step;
@@ -297,7 +291,7 @@ static void interrupt(gen_t *gen)
     (void)use(gen, m, lane);
 }
 
-static void capture(gen_t *gen)
+void capture(gen_t *gen)
 {
   int capturing = model_capture(gen->model);
   step_t step = some(gen, STEP_CAPTURE_BEGIN);
@@ -374,11 +368,20 @@ void generate(program_t *program, uint64_t seed, const options_t *options)
   gen.threads = kind < 4 ? 1 : kind < 8 ? 2 : 3;
   gen.ctxs = chance(&gen, 70) ? 1 : options->devices > 1 ? 3 : 1;
   gen.size = sizes[draw(&gen, 3)];
+  gen.single = chance(&gen, 50);
+  gen.own_streams = chance(&gen, 60);
   int target = 20 + (int)draw(&gen, 60);
   for (int tries = 0; program->count < target && tries < 1000; tries++) {
     unsigned gesture = draw(&gen, 100);
     int m;
-    if (gesture < 36) {
+    if (gen.single ? gesture >= 86 && gesture < 97 : chance(&gen, 3)) {
+      if (gen.single)
+        leave_single(&gen);
+      else
+        enter_single(&gen);
+    } else if (gen.single && gesture >= 65 && gesture < 69) {
+      continue; /* there is no stream to destroy */
+    } else if (gesture < 36) {
       churn(&gen);
     } else if (gesture < 46) {
       int ctx = pick_ctx(&gen), lane = ctx < 0 ? -1 : pick_lane(&gen, ctx);

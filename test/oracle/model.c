@@ -503,6 +503,8 @@ static void end_around(model_t *model, int index)
   after(model, index, around->index);
   if (step->kind == STEP_ALLOC)
     model->mems[step->mem].busy = false;
+  if (step->kind == STEP_STREAM_CREATE)
+    model->lanes[step->lane].live = true;
   if (step->kind != STEP_EVENT_SYNC || model->events[step->event].version == around->event_version)
     know(model, index, around->covers);
 }
@@ -535,7 +537,7 @@ static void apply(model_t *model, int index, step_t *step)
     break;
   case STEP_HOST_FUNC: submit(model, index, step->lane); break;
   case STEP_STREAM_CREATE:
-    *lane = (lane_t){true, step->ctx, 0, step->flags & 1 ? NONBLOCKING : BLOCKING, index};
+    *lane = (lane_t){!step->inside, step->ctx, 0, step->flags & 1 ? NONBLOCKING : BLOCKING, index};
     model->lane_count = step->lane + 1;
     break;
   case STEP_STREAM_DESTROY:

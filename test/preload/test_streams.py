@@ -1,14 +1,37 @@
-"""GPUPOOL_REUSE=epoch: memory comes back by facts about single streams, never too early, and without calls of ours."""
+"""GPUPOOL_REUSE=epoch: memory comes back by facts about single streams, never too early, and without calls of ours; at
+once while there is one stream."""
 
+import os
 import re
+import shutil
 import unittest
 
-from harness import UNSAFE_LIBRARY, PreloadCase, stats_of, trace_files
+from harness import LIBRARY, UNSAFE_LIBRARY, PreloadCase, stats_of, trace_files
 
 # What the program learns of its streams, and the calls of ours that reuse may then cost: none.
 FACTS = ("stream", "query", "event", "copy", "device")
 OURS = ("cuCtxRecordEvent", "cuEventQuery", "cuEventRecord", "cuStreamQuery", "cuCtxSynchronize", "cuEventCreate")
 MIB = 1 << 20
+
+# What each ends the order of one stream by: the reason, and the calls of ours for what is owed then, which stand in front
+# of the program's (behind it for a new context, and for a new stream, which nobody has yet).
+ORDER = ["cuEventCreate", "cuEventRecord", "cuStreamWaitEvent", "cuEventDestroy_v2"]
+WAIT = ["cuCtxSynchronize"]
+ENDS = {
+    ("stream", "1"): ("epoch_stream", ["cuStreamCreate"] + ORDER + ["cuMemsetD8Async", "cuStreamCreateWithPriority"] +
+                      ORDER + ["cuCtxSynchronize", "cuStreamCreate"]),
+    ("stream", "0"): ("epoch_stream", ["cuStreamCreate", "cuMemsetD8Async", "cuStreamCreateWithPriority",
+                                       "cuCtxSynchronize", "cuStreamCreate"]),
+    ("per_thread",): ("epoch_per_thread", ["cuMemsetD8Async"]),
+    ("context",): ("epoch_context", ["cuCtxCreate_v2"] + WAIT),
+    ("peer",): ("epoch_peer", WAIT + ["cuCtxEnablePeerAccess"]),
+    ("ipc",): ("epoch_export", WAIT + ["cuIpcGetMemHandle"]),
+    ("attribute",): ("epoch_export", WAIT + ["cuPointerSetAttribute"]),
+    ("capture",): ("epoch_capture", WAIT + ["cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphDestroy"]),
+    ("programmatic",): ("epoch_programmatic", WAIT + ["cuLaunchKernelEx", "cuLaunchKernelEx"]),
+}
+ASIDE = {"cuCtxGetCurrent", "cuCtxGetId", "cuCtxGetDevice", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuMemGetInfo_v2",
+         "cuMemGetAddressRange_v2", "cuCtxSetCurrent"}
 
 
 def modes(snapshot):
@@ -91,6 +114,66 @@ class Streams(PreloadCase):
                 run = self.run_program(name, REUSE="epoch")
                 self.assertEqual((run.status, re.sub(r"0x\w+", "", run.out)), (plain.status, re.sub(r"0x\w+", "", plain.out)))
                 self.expect_clean(run)
+
+
+class OneStream(PreloadCase):
+    """Programs whose work is all in the default stream, for a while."""
+
+    def run_mono(self, *args, **settings):
+        run = self.run_program("mono", *args, log=True, **dict({"REUSE": "epoch", "VERBOSE": "1"}, **settings))
+        self.assertEqual(run.status, 0, run.out + run.err)
+        self.expect_clean(run)
+        with open(run.log) as file:
+            run.log_calls = [line.split()[0] for line in file]
+        run.moves = [int(moves) for moves in re.findall(r"^moves=(\d+)$", run.out, re.M)]
+        return run
+
+    def between(self, run):
+        """The driver's calls between the first rounds and the second ones, but for questions about the context."""
+        begin = run.log_calls.index("cuMemFreeHost") + 1
+        end = run.log_calls.index("cuMemHostAlloc", begin)
+        return [call for call in run.log_calls[begin:end] if call not in ASIDE]
+
+    def test_memory_is_used_again_at_once_without_a_call(self):
+        run = self.run_mono("none")
+        self.assertEqual(run.moves, [1, 1])  # one block, at one address
+        self.assertEqual(stats_of(run.snapshot())["reserved_bytes"]["peak"], 2 * MIB)
+        rounds = run.log_calls[run.log_calls.index("cuMemHostAlloc") + 1:run.log_calls.index("cuMemFreeHost")]
+        rounds = [call for call in rounds if call not in ASIDE]
+        self.assertEqual(rounds, ["cuMemAlloc_v2"] + 20 * ["cuMemsetD8Async"])
+        self.assertEqual(modes(run.snapshot()), ["mono"])
+        self.assertEqual(len([line for line in run.messages if "reuse mode is mono" in line]), 1)
+
+    def test_what_ends_it_is_paid_for_before_it_can_do_harm(self):
+        for args, (reason, calls) in ENDS.items():
+            with self.subTest(args=args):
+                run = self.run_mono(*args)
+                self.assertEqual(self.between(run), calls)
+                self.assertEqual(modes(run.snapshot())[:2], ["mono", reason])
+                # Nothing is used again at once any more, unless the program went back to one stream, as after a capture.
+                self.assertEqual(modes(run.snapshot())[2:], ["mono"] if args == ("capture",) else [])
+                if args != ("capture",):
+                    self.assertGreater(run.moves[1], 1)
+                self.assertEqual(len([line for line in run.messages if "reuse mode is epoch from now on" in line]), 1)
+
+    def test_other_modes_wait(self):
+        for reuse in ("auto", "context"):
+            run = self.run_mono("none", REUSE=reuse)
+            self.assertGreater(run.moves[0], 1)
+            self.assertEqual(modes(run.snapshot()), ["context"])
+
+    def test_libraries_for_rdma(self):
+        """One that is loaded later is seen when memory comes from the driver, or when somebody asks about memory."""
+        name = os.path.join(self.folder, "libibverbs.so.1")
+        shutil.copy(os.environ["GP_TOOL_STUB"], name)
+        run = self.run_mono("library", name)
+        self.assertEqual(self.between(run), WAIT + ["cuMemAlloc_v2"])
+        self.assertEqual(modes(run.snapshot()), ["mono", "epoch_rdma"])
+        run = self.run_mono("library", os.environ["GP_DRIVER_WAYS"])  # some other
+        self.assertEqual(modes(run.snapshot()), ["mono"])
+        run = self.run_mono("none", preload=LIBRARY + ":" + name)
+        self.assertEqual(modes(run.snapshot()), ["epoch"])
+        self.assertGreater(run.moves[0], 1)
 
 
 if __name__ == "__main__":
