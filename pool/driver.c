@@ -40,3 +40,33 @@ int gp_driver_memory_info(
   gp_engine_note_result(engine, code);
   return code;
 }
+
+int gp_driver_fence_record(gp_engine_t *engine, const gp_driver_context_t *context, void **fence)
+{
+  gp_assert(gp_locks_held() == 0);
+  return engine->driver.ops->fence_record(engine->driver.self, context, fence);
+}
+
+int gp_driver_fence_query(gp_engine_t *engine, const gp_driver_context_t *context, void *fence)
+{
+  gp_assert(gp_locks_held() == 0);
+  return engine->driver.ops->fence_query(engine->driver.self, context, fence);
+}
+
+int gp_driver_order(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream)
+{
+  gp_assert(gp_locks_held() == 0);
+  return engine->driver.ops->order(engine->driver.self, context, stream);
+}
+
+int gp_driver_async_reserved(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_bytes)
+{
+  gp_assert(gp_locks_held() == 0);
+  return engine->driver.ops->async_reserved(engine->driver.self, context, ret_bytes);
+}
+
+void gp_driver_trim_async(gp_engine_t *engine, const gp_driver_context_t *context)
+{
+  gp_assert(gp_locks_held() == 0);
+  engine->driver.ops->trim_async(engine->driver.self, context);
+}

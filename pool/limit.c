@@ -30,7 +30,7 @@ static bool ask_pools(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_
 {
   *ret_reserved = 0;
   return engine->driver.ops->async_reserved &&
-         engine->driver.ops->async_reserved(engine->driver.self, &context->driver, ret_reserved) == 0;
+         gp_driver_async_reserved(engine, &context->driver, ret_reserved) == 0;
 }
 
 void gp_limit_note_told(gp_engine_t *engine, gp_device_t *device, uint64_t free_bytes, uint64_t total_bytes,

@@ -195,7 +195,7 @@ int gp_mono_order(gp_engine_t *engine, uint64_t stream)
   if (!context)
     return 0;
   if (ops->order && gp_engine_enter(engine)) {
-    code = ops->order(engine->driver.self, &context->driver, stream);
+    code = gp_driver_order(engine, &context->driver, stream);
     gp_engine_leave(engine);
   }
   return code == 0 ? 0 : gp_reuse_wait_for(engine, context);

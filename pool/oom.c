@@ -56,7 +56,7 @@ static bool trim_driver_pool(gp_engine_t *engine, gp_context_t *context)
     return false;
   if (bytes_of(context->device, &context->device->draining) > 0)
     (void)gp_driver_wait(engine, &context->driver); /* its error is the driver's answer to the next attempt */
-  engine->driver.ops->trim_async(engine->driver.self, &context->driver);
+  gp_driver_trim_async(engine, &context->driver);
   gp_engine_leave(engine);
   gp_limit_settle(engine, context);
   return true;
@@ -77,7 +77,7 @@ bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t byt
     if (gp_driver_memory_info(engine, &context->driver, &free_bytes, &total_bytes) != 0)
       free_bytes = UINT64_MAX / 4;
     if (engine->driver.ops->async_reserved &&
-        engine->driver.ops->async_reserved(engine->driver.self, &context->driver, &async_bytes) != 0)
+        gp_driver_async_reserved(engine, &context->driver, &async_bytes) != 0)
       async_bytes = UINT64_MAX / 4;
     gp_engine_leave(engine);
   }

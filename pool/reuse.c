@@ -156,7 +156,7 @@ static void poll_fence(gp_engine_t *engine, gp_context_t *context)
   gp_fence_t *fence = &context->fence;
 
   if (fence->outstanding) {
-    int code = ops->fence_query(engine->driver.self, &context->driver, fence->handle);
+    int code = gp_driver_fence_query(engine, &context->driver, fence->handle);
     if (code == ops->code_not_ready)
       return;
     fence->outstanding = false;
@@ -170,7 +170,7 @@ static void poll_fence(gp_engine_t *engine, gp_context_t *context)
     return;
   fence->tag = gp_reuse_begin(engine); /* before the record: what is freed after it is not covered */
   gp_streams_sync_begin(engine, context, fence->tag);
-  int code = ops->fence_record(engine->driver.self, &context->driver, &fence->handle);
+  int code = gp_driver_fence_record(engine, &context->driver, &fence->handle);
   note_context_result(engine, context, code);
   fence->outstanding = code == 0;
   if (code == 0)

@@ -381,10 +381,15 @@ bool gp_passthrough_detach_next(gp_engine_t *engine, uint64_t pool, int *ret_dev
 void gp_passthroughs_init(gp_engine_t *engine);
 void gp_passthroughs_fini(gp_engine_t *engine);
 
-/* Checked calls of the driver: arguments, results, and that no lock of ours is held. driver.c */
+/* driver.c: checked calls of the driver: arguments, results, and that no lock of ours is held. There are no others. */
 int gp_driver_alloc(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address);
 int gp_driver_free(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address);
 int gp_driver_wait(gp_engine_t *engine, const gp_driver_context_t *context);
+int gp_driver_fence_record(gp_engine_t *engine, const gp_driver_context_t *context, void **fence);
+int gp_driver_fence_query(gp_engine_t *engine, const gp_driver_context_t *context, void *fence);
+int gp_driver_order(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream);
+int gp_driver_async_reserved(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_bytes);
+void gp_driver_trim_async(gp_engine_t *engine, const gp_driver_context_t *context);
 int gp_driver_memory_info(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total);
 

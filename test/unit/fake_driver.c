@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pool/util/lock.h"
+
 /* Not Check's asserts: those allocate host memory, which some tests make fail. */
 #define REQUIRE(condition)                                                                                   \
   do {                                                                                                       \
@@ -16,6 +18,7 @@ static uint64_t (*works)[FAKE_CONTEXTS];
 
 static void enter(fake_driver_t *driver)
 {
+  REQUIRE(gp_locks_held() == 0); /* always, in a build without asserts */
   if (driver->locked)
     pthread_mutex_lock(&driver->mutex);
 }
