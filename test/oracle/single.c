@@ -156,6 +156,26 @@ static void synchronize_around(gen_t *gen, int lane, int m)
   }
 }
 
+/* All streams are gone; memory that one of them works on is freed and taken while the synchronization has not ended. */
+static void free_around(gen_t *gen, int m)
+{
+  static const step_kind_t kinds[] = {STEP_FREE, STEP_ALLOC, STEP_FILL};
+  step_t step = some(gen, STEP_CTX_SYNC);
+  int next = model_new_mem(gen->model);
+  step.inside = 3;
+  step.moment = (uint8_t)draw(gen, 6);
+  if (gen->threads < 2 || next < 0 || !emit(gen, step))
+    return;
+  for (int i = 0; model_open(gen->model) > 0; i++) {
+    step_t inner = some(gen, i < 3 ? kinds[i] : STEP_STREAM_QUERY);
+    inner.thread = (uint8_t)((step.thread + 1) % gen->threads);
+    inner.lane = LANE_LEGACY(0);
+    inner.mem = (uint8_t)(i == 0 ? m : next);
+    inner.bytes = model_mem(gen->model, m)->bytes;
+    (void)emit(gen, inner);
+  }
+}
+
 void enter_single(gen_t *gen)
 {
   int m = allocate(gen, 0), last = -1;
@@ -182,6 +202,8 @@ void enter_single(gen_t *gen)
   }
   if (last >= 0)
     synchronize_around(gen, last, m);
+  else if (chance(gen, 30))
+    free_around(gen, m);
   else if (chance(gen, 70))
     (void)emit(gen, some(gen, STEP_CTX_SYNC));
   gen->single = true;
