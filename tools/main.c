@@ -1,6 +1,7 @@
 /*
  * gpupool: the command line tool. One table names the sub-commands.
  */
+#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -76,6 +77,7 @@ static int finish(int status)
 
 int main(int argc, char **argv)
 {
+  (void)setlocale(LC_CTYPE, ""); /* tells what characters the terminal has; without it, ASCII */
   if (argc < 2)
     return gp_message_usage(NULL, "a command is missing");
   const char *name = argv[1];

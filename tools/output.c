@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <langinfo.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "tools/tool.h"
@@ -23,6 +25,17 @@ static int refuse_existing(const char *path)
   return GP_EXIT_USAGE;
 }
 
+#define LEAST_COLUMNS 40
+
+static size_t terminal_columns(const gp_output_t *output)
+{
+  struct winsize size;
+  if (output->path || !isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 ||
+      size.ws_col <= LEAST_COLUMNS)
+    return GP_OUTPUT_COLUMNS;
+  return (size_t)size.ws_col - 1;
+}
+
 int gp_output_open(gp_output_t *output, const char *path, bool force, bool no_color)
 {
   *output = (gp_output_t){.path = path && strcmp(path, "-") != 0 ? path : NULL, .force = force};
@@ -30,6 +43,8 @@ int gp_output_open(gp_output_t *output, const char *path, bool force, bool no_co
   if (output->path && !force && access(output->path, F_OK) == 0)
     return refuse_existing(output->path);
   output->colour = wants_colour(output, no_color);
+  output->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+  output->columns = terminal_columns(output);
   output->stream = open_memstream(&output->text, &output->length);
   if (!output->stream) {
     gp_message("out of memory");
@@ -113,13 +128,44 @@ const char *gp_output_style(const gp_output_t *output, gp_style_t style)
   return output->colour ? sequences[style] : "";
 }
 
-/* Columns that text[0..length) takes, a character each; wide ones are rare in what is printed here. */
 static size_t columns_of(const char *text, size_t length)
 {
   size_t columns = 0;
   for (size_t i = 0; i < length; i++)
     columns += ((unsigned char)text[i] & 0xc0) != 0x80;
   return columns;
+}
+
+size_t gp_text_columns(const char *text)
+{
+  return columns_of(text, strlen(text));
+}
+
+/* The byte at which a character begins, `columns` characters after text. */
+static size_t offset_of(const char *text, size_t columns)
+{
+  size_t at = 0;
+  while (text[at] && columns > 0) {
+    at++;
+    while (((unsigned char)text[at] & 0xc0) == 0x80)
+      at++;
+    columns--;
+  }
+  return at;
+}
+
+char *gp_text_shorten(const char *text, size_t columns, char *buffer, size_t capacity)
+{
+  gp_printable(text, buffer, capacity);
+  size_t width = gp_text_columns(buffer);
+  if (width <= columns)
+    return buffer;
+  size_t tail = (columns - 3) / 2;
+  size_t head = offset_of(buffer, columns - 3 - tail);
+  size_t rest = offset_of(buffer, width - tail);
+  memmove(buffer + head + 3, buffer + rest, strlen(buffer + rest) + 1);
+  memcpy(buffer + head, "...", 3);
+  return buffer;
 }
 
 void gp_output_wrap(FILE *stream, const char *first, const char *rest, const char *text)

@@ -23,6 +23,8 @@ typedef enum gp_style {
 typedef struct gp_output {
   FILE *stream; /* write here */
   bool colour;
+  bool utf8;     /* characters beyond ASCII can be drawn */
+  size_t columns; /* of a line: of the terminal, else GP_OUTPUT_COLUMNS */
   const char *path; /* NULL: stdout */
   bool force;
   char *text;
@@ -31,7 +33,8 @@ typedef struct gp_output {
 
 /*
  * path: NULL or "-" for stdout; an existing file is refused unless force. Colour is used on a terminal only,
- * and not with no_color or NO_COLOR. Returns 0 or, after a message, the exit status. output borrows path.
+ * and not with no_color or NO_COLOR; UTF-8 where the locale (LC_CTYPE) has it. Returns 0 or, after a
+ * message, the exit status. output borrows path.
  */
 int gp_output_open(gp_output_t *output, const char *path, bool force, bool no_color);
 
@@ -46,6 +49,15 @@ const char *gp_output_style(const gp_output_t *output, gp_style_t style);
 
 /* Writes text in lines of at most GP_OUTPUT_COLUMNS, the first after `first`, the others after `rest`. */
 void gp_output_wrap(FILE *stream, const char *first, const char *rest, const char *text);
+
+/* Columns that text takes, a character each; wide ones are rare in what is printed here. */
+size_t gp_text_columns(const char *text);
+
+/*
+ * text in at most `columns` columns (4 or more): what is too long loses its middle, for which "..." stands. Bytes that could
+ * steer a terminal are replaced. Cut to capacity. Returns buffer.
+ */
+char *gp_text_shorten(const char *text, size_t columns, char *buffer, size_t capacity);
 
 /*
  * Numbers for a reader. Each returns buffer, which holds at least GP_NUMBER_BYTES.

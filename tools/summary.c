@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/report.h"
+
 /*
  * Blocks
  */
@@ -17,10 +19,10 @@ static gp_summary_device_t *find_device(gp_summary_t *summary, int device)
   return NULL;
 }
 
-static int compare_blocks(const void *a, const void *b)
+static int compare_lives(const void *a, const void *b)
 {
-  const gp_snapshot_block_t *x = *(const gp_snapshot_block_t *const *)a;
-  const gp_snapshot_block_t *y = *(const gp_snapshot_block_t *const *)b;
+  const gp_life_t *x = *(const gp_life_t *const *)a;
+  const gp_life_t *y = *(const gp_life_t *const *)b;
   if (x->device != y->device)
     return x->device < y->device ? -1 : 1;
   return (x->requested > y->requested) - (x->requested < y->requested);
@@ -45,15 +47,15 @@ static void count_block(gp_summary_device_t *device, const gp_snapshot_block_t *
   switch (block->state) {
   case GP_SNAPSHOT_ALLOCATED:
     device->live_count++;
-    device->live_bytes += block->size;
+    device->live_bytes = gp_add_saturated(device->live_bytes, block->size);
     break;
   case GP_SNAPSHOT_PENDING:
     device->pending_count++;
-    device->pending_bytes += block->size;
+    device->pending_bytes = gp_add_saturated(device->pending_bytes, block->size);
     break;
   case GP_SNAPSHOT_INACTIVE:
     device->idle_count++;
-    device->idle_bytes += block->size;
+    device->idle_bytes = gp_add_saturated(device->idle_bytes, block->size);
     if (block->size > device->largest_idle)
       device->largest_idle = block->size;
     break;
@@ -61,32 +63,40 @@ static void count_block(gp_summary_device_t *device, const gp_snapshot_block_t *
   }
 }
 
-static int gather_blocks(gp_summary_t *summary)
+static void count_blocks(gp_summary_t *summary)
 {
   const gp_snapshot_t *snapshot = summary->snapshot;
-  const gp_snapshot_block_t **live = calloc(snapshot->block_count + 1, sizeof(*live));
-  size_t count = 0;
-
-  if (!live)
-    return ENOMEM;
   for (size_t i = 0; i < snapshot->block_count; i++) {
     const gp_snapshot_block_t *block = &snapshot->blocks[i];
     gp_summary_device_t *device = find_device(summary, block->device);
     if (block->time_ns > summary->until_ns)
       summary->until_ns = block->time_ns;
-    if (!device)
-      continue;
-    count_block(device, block);
-    if (block->state == GP_SNAPSHOT_ALLOCATED)
-      live[count++] = block;
+    if (device)
+      count_block(device, block);
   }
-  qsort(live, count, sizeof(*live), compare_blocks);
+}
+
+static int group_live_blocks(gp_summary_t *summary)
+{
+  const gp_history_t *history = &summary->history;
+  const gp_life_t **live = calloc(history->life_count + 1, sizeof(*live));
+  size_t count = 0;
+
+  if (!live)
+    return ENOMEM;
+  for (size_t i = 0; i < history->life_count; i++) {
+    const gp_life_t *life = &history->lives[i];
+    if (life->is_held && life->kind == GP_LIFE_POOLED && find_device(summary, life->device) &&
+        gp_history_has(summary->filter, life))
+      live[count++] = life;
+  }
+  qsort(live, count, sizeof(*live), compare_lives);
   for (size_t i = 0; i < count;) {
     gp_summary_group_t group = {.requested = live[i]->requested};
     size_t first = i;
-    for (; i < count && compare_blocks(&live[i], &live[first]) == 0; i++) {
+    for (; i < count && compare_lives(&live[i], &live[first]) == 0; i++) {
       group.count++;
-      group.bytes += live[i]->size;
+      group.bytes = gp_add_saturated(group.bytes, live[i]->rounded);
     }
     add_group(find_device(summary, live[first]->device), &group);
   }
@@ -127,7 +137,7 @@ static void sum_driver_time(gp_summary_t *summary)
   const gp_summary_action_t *alloc = &none, *segment_alloc = &none;
   for (size_t i = 0; i < summary->action_count; i++) {
     const gp_summary_action_t *action = &summary->actions[i];
-    summary->driver_ns += action->driver_ns;
+    summary->driver_ns = gp_add_saturated(summary->driver_ns, action->driver_ns);
     summary->driver_calls += action->driver_calls;
     if (strcmp(action->name, "alloc") == 0)
       alloc = action;
@@ -136,7 +146,7 @@ static void sum_driver_time(gp_summary_t *summary)
   }
   const gp_summary_action_t *smaller =
       alloc->driver_calls < segment_alloc->driver_calls ? alloc : segment_alloc;
-  summary->driver_ns -= smaller->driver_ns;
+  summary->driver_ns = gp_subtract_saturated(summary->driver_ns, smaller->driver_ns);
   summary->driver_calls -= smaller->driver_calls;
 }
 
@@ -146,6 +156,8 @@ static int gather_events(gp_summary_t *summary)
   const int64_t *action = events->columns[GP_COLUMN_ACTION];
   const int64_t *time_ns = events->columns[GP_COLUMN_TIME_NS];
   const int64_t *device = events->columns[GP_COLUMN_DEVICE];
+  const int64_t *stream = events->columns[GP_COLUMN_STREAM];
+  const int64_t *thread = events->columns[GP_COLUMN_THREAD];
   const int64_t *duration_ns = events->columns[GP_COLUMN_DURATION_NS];
   const int64_t *detail = events->columns[GP_COLUMN_DETAIL];
   size_t kinds = events->details.count;
@@ -161,18 +173,19 @@ static int gather_events(gp_summary_t *summary)
     summary->actions[i].name = events->actions.names[i];
 
   for (size_t i = 0; action && i < events->count; i++) {
-    if (summary->device != GP_SUMMARY_ALL && device && device[i] != summary->device)
-      continue;
     gp_summary_action_t *row = &summary->actions[action[i]];
     uint64_t lasted_ns = duration_ns ? (uint64_t)duration_ns[i] : 0;
     uint64_t at_ns = time_ns ? (uint64_t)time_ns[i] : 0;
+    if (!gp_filter_has(summary->filter, device ? (int)device[i] : 0, stream ? stream[i] : -1,
+            thread ? thread[i] : GP_FILTER_UNKNOWN, at_ns))
+      continue;
     if (summary->event_count == 0 || at_ns < summary->first_ns)
       summary->first_ns = at_ns;
     if (at_ns > summary->last_ns)
       summary->last_ns = at_ns;
     summary->event_count++;
     row->count++;
-    row->driver_ns += lasted_ns;
+    row->driver_ns = gp_add_saturated(row->driver_ns, lasted_ns);
     row->driver_calls += lasted_ns > 0;
     if (lasted_ns > row->longest_ns)
       row->longest_ns = lasted_ns;
@@ -196,21 +209,23 @@ uint64_t gp_summary_detail_count(const gp_summary_t *summary, const char *action
   return 0;
 }
 
-int gp_summary_init(gp_summary_t *summary, const gp_snapshot_t *snapshot, const char *file, int device)
+int gp_summary_init(
+    gp_summary_t *summary, const gp_snapshot_t *snapshot, const char *file, const gp_filter_t *filter)
 {
-  *summary = (gp_summary_t){.file = file, .snapshot = snapshot, .device = device};
+  *summary = (gp_summary_t){.file = file, .snapshot = snapshot, .filter = filter};
   for (size_t i = 0; i < snapshot->device_count; i++) {
-    if (device == GP_SUMMARY_ALL || snapshot->devices[i].device == device)
+    if (gp_filter_has_device(filter, snapshot->devices[i].device))
       summary->devices[summary->device_count++].device = &snapshot->devices[i];
   }
-  if (device != GP_SUMMARY_ALL && !summary->device_count)
-    return ENODEV;
-  summary->is_partial = snapshot->note_count || snapshot->dropped_events || snapshot->recorded_since_ns;
+  summary->is_partial = gp_report_is_partial(snapshot);
   uint64_t oom_ns;
   const cJSON *oom = cJSON_GetObjectItemCaseSensitive(snapshot->root, "oom");
   if (gp_snapshot_uint(oom, "time_ns", &oom_ns) == 1)
     summary->until_ns = oom_ns;
-  int error = gather_blocks(summary);
+  count_blocks(summary);
+  int error = gp_history_init(&summary->history, snapshot);
+  if (!error)
+    error = group_live_blocks(summary);
   if (!error)
     error = gather_events(summary);
   if (!error && !gp_verdict_find(summary))
@@ -224,5 +239,6 @@ void gp_summary_fini(gp_summary_t *summary)
   free(summary->details);
   for (size_t i = 0; i < summary->finding_count; i++)
     free(summary->findings[i].text);
-  *summary = (gp_summary_t){.device = GP_SUMMARY_ALL};
+  gp_history_fini(&summary->history);
+  *summary = (gp_summary_t){.finding_count = 0};
 }

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tools/filter.h"
+#include "tools/history.h"
 #include "tools/output.h"
 #include "tools/snapshot_reader.h"
 
@@ -17,9 +19,7 @@
 #define GP_SUMMARY_ALL      (-1)
 
 /* What the summary needs of the events; the rest is checked and not kept. */
-#define GP_SUMMARY_COLUMNS                                                                                   \
-  (1u << GP_COLUMN_ACTION | 1u << GP_COLUMN_TIME_NS | 1u << GP_COLUMN_DEVICE | 1u << GP_COLUMN_DURATION_NS | \
-      1u << GP_COLUMN_DETAIL)
+#define GP_SUMMARY_COLUMNS (GP_HISTORY_COLUMNS | 1u << GP_COLUMN_DURATION_NS)
 
 /* Live blocks of one requested size. */
 typedef struct gp_summary_group {
@@ -76,7 +76,8 @@ typedef struct gp_finding {
 typedef struct gp_summary {
   const char *file;
   const gp_snapshot_t *snapshot;
-  int device; /* the one asked for, or GP_SUMMARY_ALL */
+  const gp_filter_t *filter;
+  gp_history_t history;
   gp_summary_device_t devices[GP_SNAPSHOT_DEVICES];
   size_t device_count;
   gp_summary_action_t *actions; /* as in the file, those without events too */
@@ -95,11 +96,12 @@ typedef struct gp_summary {
 } gp_summary_t;
 
 /*
- * Gathers the facts of snapshot, of one device or GP_SUMMARY_ALL, and judges them. file names the input. Both
- * are borrowed for the life of the summary. Returns 0, or an errno: ENODEV if there is no such device,
- * ENOMEM. Fini it in any case.
+ * Gathers the facts of what filter wants of snapshot, and judges them; statistics are of whole devices always. file names
+ * the input. All three are borrowed for the life of the summary. Returns 0, ENOMEM, or EOVERFLOW for too many events.
+ * Fini it in any case.
  */
-int gp_summary_init(gp_summary_t *summary, const gp_snapshot_t *snapshot, const char *file, int device);
+int gp_summary_init(
+    gp_summary_t *summary, const gp_snapshot_t *snapshot, const char *file, const gp_filter_t *filter);
 void gp_summary_fini(gp_summary_t *summary);
 
 /* Events of that action and detail. */
@@ -112,7 +114,7 @@ const char *gp_verdict_severity_name(gp_severity_t severity);
 /* summary_text.c */
 void gp_summary_print(const gp_summary_t *summary, gp_output_t *output);
 
-/* summary_json.c: one document for all (SUMMARY.md). Returns false without memory. */
-cJSON *gp_summary_json(const gp_summary_t *summary);
+/* summary_json.c: adds the members of one of "snapshots" (REPORTS.md) to object. */
+void gp_summary_json(const gp_summary_t *summary, cJSON *object);
 
 #endif

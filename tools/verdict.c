@@ -84,7 +84,7 @@ static void judge_oom(verdict_t *verdict)
   (void)gp_snapshot_uint(oom, "requested", &requested);
   (void)gp_snapshot_uint(oom, "live", &live_bytes);
   int ordinal = device < GP_SNAPSHOT_DEVICES ? (int)device : GP_SUMMARY_ALL;
-  if (verdict->summary->device != GP_SUMMARY_ALL && verdict->summary->device != ordinal)
+  if (ordinal != GP_SUMMARY_ALL && !gp_filter_has_device(verdict->summary->filter, ordinal))
     return;
   if (message[0])
     say(verdict, GP_SEVERITY_ERROR, "oom", ordinal, "%c%s.", message[0] == 'o' ? 'O' : message[0],

@@ -29,13 +29,13 @@
   "\"cache_hits\":0,\"cache_misses\":3,\"driver_allocs\":3,\"driver_frees\":0,\"fences\":0,\"host_waits\":0," \
   "\"num_ooms\":0,\"num_alloc_retries\":0,\"cache_hit_rate\":0.000000,\"efficiency\":0.635783," \
   "\"fragmentation\":0.000000}}],\n"
-#define SMALL_BLOCK(address, state) \
+#define SMALL_BLOCK(address, number, state) \
   "{\"device\":0,\"address\":" #address ",\"total_size\":2097152,\"blocks\":[{\"address\":" #address \
-  ",\"size\":2097152,\"requested_size\":2000000,\"block\":1,\"state\":\"" state \
+  ",\"size\":2097152,\"requested_size\":2000000,\"block\":" #number ",\"state\":\"" state \
   "\",\"refs\":1,\"stack\":-1,\"stream\":-1,\"time_ns\":52000,\"tainted\":false}]}"
 #define SMALL_SEGMENTS \
-  "\"segments\":[\n" SMALL_BLOCK(4194304, "active_allocated") ",\n" SMALL_BLOCK(8388608, "inactive") ",\n" \
-  SMALL_BLOCK(16777216, "active_allocated") "],\n\"passthrough\":[],\n"
+  "\"segments\":[\n" SMALL_BLOCK(4194304, 1, "active_allocated") ",\n" SMALL_BLOCK(8388608, 2, "inactive") ",\n" \
+  SMALL_BLOCK(16777216, 3, "active_allocated") "],\n\"passthrough\":[],\n"
 #define SMALL_TABLES \
   "\"streams\":[{\"handle\":\"0x0\"}],\n\"threads\":[{\"tid\":4711,\"name\":\"app\"}],\n"
 #define SMALL_EVENTS \

@@ -1,0 +1,80 @@
+/*
+ * The command line of the commands that read snapshots. The options that all of them have are here, once; a
+ * command adds a table of its own. The help is made of the tables.
+ */
+#ifndef GP_TOOLS_REQUEST_H
+#define GP_TOOLS_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GP_REQUEST_ALL_DEVICES (-1)
+
+typedef enum gp_parameter_kind {
+  GP_PARAMETER_FLAG,            /* bool */
+  GP_PARAMETER_TEXT,            /* const char * */
+  GP_PARAMETER_COUNT,           /* uint64_t from least to most */
+  GP_PARAMETER_OPTIONAL_COUNT,  /* the same; the value can only follow '=', else it is least */
+  GP_PARAMETER_DEVICE,          /* int */
+  GP_PARAMETER_TIME,            /* uint64_t, nanoseconds: 1.5s, 20ms, 5us, 100ns, 2min */
+  GP_PARAMETER_CHOICE,          /* int, the index of one of the choices, "live|peak" */
+} gp_parameter_kind_t;
+
+/* An option. All strings are static. */
+typedef struct gp_parameter {
+  const char *name;     /* "output" of --output */
+  char letter;          /* 'o' of -o; 0: none */
+  const char *argument; /* what the help calls the value; NULL for a flag */
+  gp_parameter_kind_t kind;
+  size_t offset; /* of the value, in gp_request_t or in the command's own structure */
+  const char *choices;
+  uint64_t least;
+  uint64_t most;
+  const char *help;
+} gp_parameter_t;
+
+typedef struct gp_request {
+  const char *command;
+  bool json;
+  bool force;
+  bool strict;
+  bool no_color;
+  bool wide;
+  bool ascii;
+  bool help;
+  const char *output; /* NULL: stdout */
+  int device;
+  const char *stream; /* as typed; NULL: all. What it means depends on the snapshot (filter.h) */
+  const char *thread;
+  uint64_t since_ns;
+  uint64_t until_ns; /* UINT64_MAX: to the end */
+  char **files;      /* moved to the front of argv */
+  int file_count;
+} gp_request_t;
+
+/* What one command is like. */
+typedef struct gp_request_form {
+  const char *command;
+  const char *files; /* "FILE...", of the usage line */
+  int least_files;
+  int most_files; /* 0: any number */
+  const char *about;
+  const gp_parameter_t *parameters; /* the command's own; their offsets are in *own */
+  size_t parameter_count;
+  const char *statuses; /* appended to what the help says of exit statuses; NULL: nothing */
+} gp_request_form_t;
+
+/*
+ * Reads the command line into *request and *own, which has its defaults already. With request->help set nothing
+ * else was checked. Returns 0 or, after a message, the exit status. Borrows argv.
+ */
+int gp_request_parse(const gp_request_form_t *form, int argc, char **argv, gp_request_t *request, void *own);
+
+/* Prints the help to stdout. */
+void gp_request_help(const gp_request_form_t *form);
+
+/* "1.5s" and so on, see GP_PARAMETER_TIME. Returns false if text is nothing like it or too long. */
+bool gp_request_parse_time(const char *text, uint64_t *ret_ns);
+
+#endif
