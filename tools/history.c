@@ -125,9 +125,11 @@ typedef struct build {
   size_t segment_slots;
 } build_t;
 
-static gp_life_kind_t passthrough_kind(const char *name)
+/* what: of the snapshot, which outlives the history. */
+static void set_kind(gp_life_t *life, const char *what)
 {
-  return strcmp(name, "pinned_host") == 0 ? GP_LIFE_HOST : GP_LIFE_PASSTHROUGH;
+  life->kind = strcmp(what, "pinned_host") == 0 ? GP_LIFE_HOST : GP_LIFE_PASSTHROUGH;
+  life->what = what;
 }
 
 static void describe(const build_t *build, gp_life_t *life, bool is_pooled)
@@ -141,7 +143,7 @@ static void describe(const build_t *build, gp_life_t *life, bool is_pooled)
   life->stack = (int32_t)value(events, GP_COLUMN_STACK, build->event, -1);
   life->kind = GP_LIFE_POOLED;
   if (!is_pooled)
-    life->kind = (uint8_t)(detail >= 0 ? passthrough_kind(events->details.names[detail]) : GP_LIFE_PASSTHROUGH);
+    set_kind(life, detail >= 0 ? events->details.names[detail] : "");
 }
 
 static int begin_life(build_t *build, bool is_pooled)
@@ -316,7 +318,7 @@ static int take_passthrough(build_t *build, const gp_snapshot_passthrough_t *mem
     life->begin_ns = memory->time_ns;
     life->stack = memory->stack;
     life->stream = memory->stream;
-    life->kind = (uint8_t)passthrough_kind(memory->kind);
+    set_kind(life, memory->kind);
   }
   life->is_held = true;
   return 0;

@@ -36,6 +36,7 @@ typedef struct gp_life {
   uint64_t requested;
   uint64_t rounded; /* of memory that is not pooled: as requested */
   uint64_t begin_ns;
+  const char *what; /* of memory that is not pooled: its kind, as in the snapshot; else NULL */
   uint32_t begin; /* moments: handed out, */
   uint32_t freed; /* freed by the program, */
   uint32_t done;  /* not in use by the device any more */

@@ -11,6 +11,8 @@ static const gp_command_t commands[] = {
     {"run", gp_command_run, gp_command_run_help, "run a program with its GPU memory pooled and recorded"},
     {"summary", gp_command_summary, gp_command_summary_help,
         "say what happened, from the snapshot a program left"},
+    {"leaks", gp_command_leaks, gp_command_leaks_help, "say what was not freed, or grows between two snapshots"},
+    {"sites", gp_command_sites, gp_command_sites_help, "say who asked for the memory"},
     {"config", gp_command_config, gp_command_config_help, "print the effective options"},
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
@@ -29,8 +31,8 @@ static int print_help(void)
          "gpupool COMMAND --help explains a command; gpupool --version prints the version.\n"
          "Begin with:  gpupool run -- PROGRAM ARGS\n"
          "\n"
-         "Exit status: 0 done; 2 usage; 3 input that cannot be read; 4 partial input with\n"
-         "--strict. gpupool run returns that of the program.\n");
+         "Exit status: 0 done; 1 findings, if asked for; 2 usage; 3 input that cannot be\n"
+         "read; 4 partial input with --strict. gpupool run returns that of the program.\n");
   return GP_EXIT_DONE;
 }
 

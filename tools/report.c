@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/symbols.h"
 #include "tools/tool.h"
 
 bool gp_report_is_partial(const gp_snapshot_t *snapshot)
@@ -19,7 +20,7 @@ int gp_report_out_of_memory(const char *file)
   return GP_EXIT_INPUT;
 }
 
-/* An unreadable file outweighs a wrong option, that a partial file, and all of them what was found. */
+/* An unreadable file outweighs a wrong option, and that a partial file. */
 static int worse(int a, int b)
 {
   static const int order[] = {GP_EXIT_INPUT, GP_EXIT_USAGE, GP_EXIT_PARTIAL};
@@ -27,7 +28,7 @@ static int worse(int a, int b)
     if (a == order[i] || b == order[i])
       return order[i];
   }
-  return a ? a : b;
+  return GP_EXIT_DONE;
 }
 
 static int print_json(gp_output_t *output, const cJSON *root)
@@ -46,17 +47,20 @@ static const char *name_of(const char *file)
 }
 
 /* Loads and filters one file. Returns the exit status; close_input() in any case. */
-static int open_input(
-    const gp_request_t *request, const void *own, unsigned columns, int index, gp_report_input_t *ret_input)
+static int open_input(const gp_request_t *request, const void *own, unsigned columns, int index, int *findings,
+    gp_report_input_t *ret_input)
 {
   const char *file = request->files[index];
   gp_filter_t *filter = calloc(1, sizeof(*filter));
-  *ret_input = (gp_report_input_t){.request = request, .own = own, .filter = filter, .file = name_of(file)};
+  *ret_input = (gp_report_input_t){
+      .request = request, .own = own, .filter = filter, .file = name_of(file), .findings = findings};
   if (!filter)
     return gp_report_out_of_memory(ret_input->file);
-  ret_input->snapshot = gp_snapshot_load(file, columns);
-  if (!ret_input->snapshot)
+  gp_snapshot_t *snapshot = gp_snapshot_load(file, columns);
+  ret_input->snapshot = snapshot;
+  if (!snapshot)
     return GP_EXIT_INPUT;
+  gp_symbols_resolve(snapshot, NULL);
   return gp_filter_init(filter, request, ret_input->snapshot, ret_input->file);
 }
 
@@ -78,14 +82,14 @@ static int check_strict(const gp_report_input_t *input)
 
 /* A file after the other, so that only one is in memory. *ret_shown: how many there is a report of. */
 static int report_each(const gp_request_t *request, const void *own, unsigned columns, gp_report_fn report,
-    gp_output_t *output, cJSON *root, int *ret_shown)
+    gp_output_t *output, cJSON *root, int *findings, int *ret_shown)
 {
   cJSON *list = cJSON_AddArrayToObject(root, "snapshots");
   int status = 0;
   for (int i = 0; i < request->file_count; i++) {
     gp_report_input_t input;
     cJSON *object = cJSON_CreateObject();
-    int result = open_input(request, own, columns, i, &input);
+    int result = open_input(request, own, columns, i, findings, &input);
     bool is_open = !result;
     if (is_open)
       result = worse(report(&input, 1, output, object), check_strict(&input));
@@ -102,13 +106,13 @@ static int report_each(const gp_request_t *request, const void *own, unsigned co
 }
 
 static int report_together(const gp_request_t *request, const void *own, unsigned columns, gp_report_fn report,
-    gp_output_t *output, cJSON *root, int *ret_shown)
+    gp_output_t *output, cJSON *root, int *findings, int *ret_shown)
 {
   gp_report_input_t *inputs = calloc((size_t)request->file_count, sizeof(*inputs));
   int status = inputs ? 0 : gp_report_out_of_memory(request->command);
   int opened = 0;
   while (inputs && !status && opened < request->file_count) {
-    status = open_input(request, own, columns, opened, &inputs[opened]);
+    status = open_input(request, own, columns, opened, findings, &inputs[opened]);
     opened++;
   }
   if (!status)
@@ -129,7 +133,7 @@ int gp_report_run(const gp_request_form_t *form, int argc, char **argv, void *ow
   gp_request_t request;
   gp_output_t output;
   char format[64];
-  int shown = 0;
+  int shown = 0, findings = 0;
 
   int status = gp_request_parse(form, argc, argv, &request, own);
   if (status)
@@ -146,12 +150,14 @@ int gp_report_run(const gp_request_form_t *form, int argc, char **argv, void *ow
   snprintf(format, sizeof(format), "gpupool-%s", form->command);
   cJSON_AddStringToObject(root, "format", format);
   cJSON_AddNumberToObject(root, "version", 1);
-  status = (each ? report_each : report_together)(&request, own, columns, report, &output, root, &shown);
+  status = (each ? report_each : report_together)(&request, own, columns, report, &output, root, &findings, &shown);
   if (shown && request.json)
     status = worse(status, print_json(&output, root));
   cJSON_Delete(root);
   if (shown)
-    return worse(status, gp_output_close(&output));
+    status = worse(status, gp_output_close(&output));
+  if (shown)
+    return status ? status : findings;
   gp_output_discard(&output);
   return status;
 }

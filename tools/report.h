@@ -17,6 +17,7 @@ typedef struct gp_report_input {
   const gp_snapshot_t *snapshot;
   const gp_filter_t *filter;
   const char *file; /* as typed; "stdin" for - */
+  int *findings;    /* set to the exit status that what was found is to have, if nothing goes wrong */
 } gp_report_input_t;
 
 /*

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "pool/util/size.h"
+#include "tools/report.h"
 #include "tools/summary.h"
 #include "tools/tool.h"
 
@@ -316,6 +317,26 @@ static void print_names(gp_output_t *output, const cJSON *list, const char *noun
   gp_output_wrap(output->stream, "  ", "    ", gp_printable(text, shown, sizeof(shown)));
 }
 
+static bool has_finding(const gp_summary_t *summary, const char *code)
+{
+  for (size_t i = 0; i < summary->finding_count; i++) {
+    if (strcmp(summary->findings[i].code, code) == 0)
+      return true;
+  }
+  return false;
+}
+
+/* Where to look closer at what was found. */
+static void print_next(const gp_summary_t *summary, gp_output_t *output)
+{
+  if (has_finding(summary, "oom"))
+    gp_report_next(output, "sites", summary->file, "--sort live");
+  else if (has_finding(summary, "live_at_exit"))
+    gp_report_next(output, "leaks", summary->file, "");
+  else
+    gp_report_next(output, "sites", summary->file, "");
+}
+
 void gp_summary_print(const gp_summary_t *summary, gp_output_t *output)
 {
   const cJSON *root = summary->snapshot->root;
@@ -327,4 +348,5 @@ void gp_summary_print(const gp_summary_t *summary, gp_output_t *output)
   heading(output, "Streams and threads");
   print_names(output, cJSON_GetObjectItemCaseSensitive(root, "streams"), "stream", "handle");
   print_names(output, cJSON_GetObjectItemCaseSensitive(root, "threads"), "thread", "name");
+  print_next(summary, output);
 }

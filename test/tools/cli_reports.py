@@ -1,0 +1,396 @@
+#!/usr/bin/env python3
+"""The commands of gpupool that read snapshots, beside summary.
+
+    cli_reports.py GPUPOOL PRELOAD_STUB [TEST ...]
+"""
+
+import json
+import os
+import sys
+import unittest
+
+import cli
+from cli import DONE, INPUT, MIB, PARTIAL, USAGE, Case, device_of, gauge, snapshot_of
+
+EVENT_DEFAULTS = {"device": 0, "stream": 0, "thread": 0, "stack": -1}
+ACTIONS = [
+    "alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "oom", "snapshot", "trim", "mode",
+    "passthrough_alloc", "passthrough_free",
+]
+DETAILS = ["", "idle", "managed", "pinned_host"]
+FRAMES = [  # a program, its library, the runtime
+    {"function": "main", "file": "/src/app.cu", "line": 90, "module": 0},
+    {"function": "Model::load(std::string const&)", "file": "/src/model.cu", "line": 12, "module": 0},
+    {"function": "Cache::grow()", "file": "/src/cache.cu", "line": 33, "module": 0},
+    {"function": "cudaMalloc", "file": "", "line": 0, "module": 1},
+    {"function": "a::very::long::name::of::a::function::that::is::cut::in::its::middle", "file": "/src/long.cu",
+     "line": 7, "module": 0},
+]
+STACKS = [[3, 1, 0], [3, 2, 0], [3, 2, 1, 0], [3, 4, 0]]
+
+
+class Program:
+    """Makes the snapshot of a program from what it did: alloc, free, complete, passthrough."""
+
+    def __init__(self, with_stacks=True):
+        self.rows = []
+        self.live = {}
+        self.passthrough = {}
+        self.with_stacks = with_stacks
+        self.time = self.blocks = 0
+        self.reserved = {}
+
+    def event(self, action, detail="", **columns):
+        self.time += 1000
+        row = {name: 0 for name in cli.COLUMNS}
+        row.update(EVENT_DEFAULTS, time_ns=self.time, **columns)
+        row.update(action=ACTIONS.index(action), detail=DETAILS.index(detail))
+        if not self.with_stacks:
+            row["stack"] = -1
+        self.rows.append(row)
+        return row
+
+    def alloc(self, size, rounded=None, stack=-1, address=None, **columns):
+        self.blocks += 1
+        rounded = rounded or size
+        address = address or (self.blocks << 32)
+        device = columns.get("device", 0)
+        if (device, address) not in self.reserved:
+            self.event("segment_alloc", address=address, size=rounded, rounded_size=rounded, device=device)
+            self.reserved[device, address] = rounded
+        row = self.event("alloc", size=size, rounded_size=rounded, address=address, block=self.blocks, stack=stack,
+                         **columns)
+        self.live[self.blocks] = dict(row, state="active_allocated")
+        return self.blocks
+
+    def columns_of(self, block):
+        return {name: self.live[block][name] for name in ("address", "block", "device", "rounded_size", "size",
+                                                          "stack", "stream", "thread")}
+
+    def free(self, block, complete=True):
+        self.live[block]["state"] = "active_pending_free"
+        self.event("free_requested", **self.columns_of(block))
+        if complete:
+            self.complete(block)
+        return self.live.get(block, {}).get("address")
+
+    def complete(self, block):
+        self.live[block]["state"] = "inactive"
+        self.event("free_completed", **self.columns_of(block))
+
+    def managed(self, size, stack=-1, kind="managed"):
+        self.blocks += 1
+        row = self.event("passthrough_alloc", detail=kind, size=size, address=self.blocks << 32, block=self.blocks,
+                         stack=stack)
+        self.passthrough[self.blocks] = dict(row, kind=kind)
+
+    def snapshot(self, keep=None, **changes):
+        """keep: only that many of the events, the last ones."""
+        latest = {}
+        for block in self.live.values():
+            latest[block["device"], block["address"]] = block
+        segments = [{
+            "device": device, "address": address, "total_size": self.reserved[device, address], "stream": -1,
+            "context": 1, "allocated_size": 0, "active_size": 0, "requested_size": 0, "blocks": [{
+                "address": address, "size": self.reserved[device, address], "requested_size": block["size"],
+                "block": block["block"], "state": block["state"], "refs": 1, "stack": block["stack"],
+                "stream": block["stream"], "time_ns": block["time_ns"], "tainted": False}],
+        } for (device, address), block in sorted(latest.items())]
+        rows = self.rows[-keep:] if keep else self.rows
+        events = {name: [row[name] for row in rows] for name in cli.COLUMNS}
+        events.update(actions=ACTIONS, details=DETAILS)
+        passthrough = [{"device": row["device"], "address": row["address"], "size": row["size"], "kind": row["kind"],
+                        "stream": row["stream"], "block": row["block"], "stack": row["stack"],
+                        "time_ns": row["time_ns"]} for row in self.passthrough.values()]
+        devices = sorted({row["device"] for row in self.rows} | {0})
+        named = {"stacks": STACKS, "modules": [
+            {"path": "/usr/bin/app", "build_id": "", "bias": 0, "start": 4096, "end": 8192},
+            {"path": "/usr/lib/libcudart.so.13", "build_id": "", "bias": 0, "start": 8192, "end": 16384},
+        ], "frames": [dict(frame, address=4096 + i, inline=False) for i, frame in enumerate(FRAMES)]}
+        return snapshot_of(**{
+            "devices": [device_of(device, allocation=gauge(3)) for device in devices], "segments": segments,
+            "passthrough": passthrough, "events": events, "streams": [{"handle": "0x0"}, {"handle": "0x7f00"}],
+            "threads": [{"tid": 4711, "name": "main"}, {"tid": 4712, "name": "worker"}],
+            "recorded_since_ns": rows[0]["time_ns"] - 1 if keep else 0,
+            "dropped_events": len(self.rows) - len(rows), **(named if self.with_stacks else {}), **changes})
+
+
+def ordinary(with_stacks=True):
+    """loads a model of 2 x 10 MiB, which it keeps; grows a cache, which it frees; a temporary; managed memory."""
+    program = Program(with_stacks)
+    program.alloc(10 * MIB, stack=0)
+    program.alloc(10 * MIB, stack=0, thread=1, stream=1)
+    cache = program.alloc(30 * MIB, 32 * MIB, stack=1)
+    other = program.alloc(5 * MIB, stack=2)
+    address = program.free(program.alloc(1 * MIB, stack=3))
+    program.free(program.alloc(1 * MIB, stack=3, address=address))
+    program.free(cache)
+    program.free(other, complete=False)
+    program.managed(3 * MIB, stack=1)
+    return program
+
+
+class Reports(Case):
+    command = None
+
+    def report(self, program, *arguments, status=DONE, command=None, **environment):
+        snapshot = program.snapshot() if isinstance(program, Program) else program
+        return self.run_tool(command or self.command, self.write("s.json", snapshot), *arguments, status=status,
+                             **environment)
+
+    def document(self, program, *arguments, status=DONE):
+        document = json.loads(self.report(program, "--json", *arguments, status=status).stdout)
+        self.assertEqual((document["format"], document["version"]), ("gpupool-" + self.command, 1))
+        return document
+
+    def facts(self, program, *arguments):
+        return self.document(program, *arguments)["snapshots"][0]
+
+    def narrow(self, text):
+        self.assertLessEqual(max(map(len, text.splitlines())), 80, text)
+
+
+class Options(Reports):
+    """What all of these commands take."""
+
+    commands = ("summary", "leaks", "sites")
+
+    def test_wrong_values_are_one_line(self):
+        for command in self.commands:
+            for option, part in (
+                ("--device=x", "--device=x is malformed; accepted: 0 to 63"), ("--device=64", "accepted: 0 to 63"),
+                ("--since=1", "accepted: a time with its unit"), ("--until=1parsec", "--until=1parsec is malformed"),
+                ("--since=-1s", "--since=-1s is malformed"), ("--stream=", "--stream= is malformed"),
+                ("--json=1", "--json takes no value"), ("--zebra", "unknown option --zebra"), ("--output", "needs a value"),
+                ("-x", "unknown option -x"),
+            ):
+                result = self.run_tool(command, "s.json", option, status=USAGE)
+                self.one_line(result.stderr)
+                self.assertIn(part, result.stderr)
+                self.assertIn("try gpupool " + command + " --help", result.stderr)
+            result = self.run_tool(command, "s.json", "--since=2s", "--until=1s", status=USAGE)
+            self.assertIn("--since is after --until", result.stderr)
+            self.assertIn("a file is missing", self.run_tool(command, status=USAGE).stderr)
+
+    def test_what_is_not_in_the_snapshot_is_said(self):
+        for command in self.commands:
+            for option, part in (("--device=1", "there is no device 1 in it"),
+                                 ("--stream=2", "there is no stream 2 in it (0x0, 0x7f00)"),
+                                 ("--thread=none", "there is no thread none in it (main, worker)")):
+                result = self.report(ordinary(), option, status=USAGE, command=command)
+                self.one_line(result.stderr)
+                self.assertIn(part, result.stderr)
+                self.assertEqual(result.stdout, "")
+
+    def test_text_is_narrow_and_names_what_to_type_next(self):
+        for command in self.commands:
+            for program in (ordinary(), ordinary(False), Program()):
+                text = self.report(program, command=command).stdout
+                self.narrow(text)
+                self.assertRegex(text.splitlines()[-1], r"^Next: gpupool \w+ ")
+
+    def test_files_that_need_quotes_are_quoted(self):
+        for command in self.commands:
+            self.write("it's.json", ordinary().snapshot())
+            text = self.run_tool(command, "it's.json").stdout
+            self.assertIn(" 'it'\\''s.json'", text.splitlines()[-1])
+
+    def test_partial_and_corrupt_inputs(self):
+        for command in self.commands:
+            self.one_line(self.report(ordinary().snapshot(keep=5), "--strict", status=PARTIAL, command=command).stderr)
+            self.report(ordinary(), "--strict", command=command)
+            result = self.report("{", status=INPUT, command=command)
+            self.one_line(result.stderr)
+            self.assertEqual(result.stdout, "")
+
+    def test_help(self):
+        for command in self.commands:
+            text = self.run_tool(command, "--help").stdout
+            self.assertTrue(text.startswith("usage: gpupool " + command), text)
+            self.narrow(text)
+            for option in ("--device N", "--stream S", "--thread T", "--since TIME", "--until TIME", "--json"):
+                self.assertIn(option, text)
+
+
+class Sites(Reports):
+    command = "sites"
+
+    def site(self, facts, name):
+        (found,) = [site for site in facts["sites"] if site["name"] == name]
+        return found
+
+    def test_flat_and_cumulative(self):
+        facts = self.facts(ordinary())
+        self.assertEqual(facts["sort"], "peak")
+        self.assertEqual(facts["by"], "function")
+        load = self.site(facts, "Model::load(std::string const&)")
+        self.assertEqual(load["flat"]["live"], {"bytes": 20 * MIB, "count": 2})
+        self.assertEqual(load["cumulative"]["total"], {"bytes": 25 * MIB, "count": 3})
+        grow = self.site(facts, "Cache::grow()")
+        self.assertEqual(grow["flat"]["total"], {"bytes": 38 * MIB, "count": 3})
+        self.assertEqual(grow["flat"]["live"], {"bytes": 3 * MIB, "count": 1})
+        self.assertEqual(grow["flat"]["peak"], {"bytes": 35 * MIB, "count": 2})
+        main = self.site(facts, "main")
+        self.assertEqual(main["flat"]["total"], {"bytes": 0, "count": 0})
+        self.assertEqual(main["cumulative"]["total"], facts["sum"]["total"])
+        self.assertEqual(facts["peaks"], [{"device": 0, "time_ns": facts["peaks"][0]["time_ns"], "bytes": 56 * MIB}])
+        long = self.site(facts, FRAMES[4]["function"])
+        self.assertEqual(long["flat"]["temporary"], {"bytes": 2 * MIB, "count": 2})
+
+    def test_sorts(self):
+        for sort, first in (("peak", "Cache::grow()"), ("live", "Model::load(std::string const&)"),
+                            ("total", "Cache::grow()"), ("count", "Cache::grow()"),
+                            ("temporary", FRAMES[4]["function"])):
+            facts = self.facts(ordinary(), "--sort", sort)
+            self.assertEqual(facts["sites"][0]["name"], first, sort)
+            self.report(ordinary(), "--sort", sort)
+        self.assertEqual(self.facts(ordinary().snapshot(reason="oom"))["sort"], "live")
+
+    def test_focus_and_ignore(self):
+        self.assertEqual(self.facts(ordinary(), "--focus", "^Cache::")["sum"]["total"]["count"], 3)
+        self.assertEqual(self.facts(ordinary(), "--focus", "model\\.cu")["sum"]["total"]["count"], 3)
+        self.assertEqual(self.facts(ordinary(), "--ignore", "load|grow")["sum"]["total"]["count"], 2)
+        self.assertEqual(self.facts(ordinary(), "--focus", "libcudart")["sum"]["total"]["count"], 7)
+        for option in ("--focus", "--ignore"):
+            result = self.report(ordinary(), option, "(", status=USAGE)
+            self.one_line(result.stderr)
+            self.assertIn(option + "=( is malformed", result.stderr)
+
+    def test_by(self):
+        names = lambda by: [site["name"] for site in self.facts(ordinary(), "--by", by)["sites"]]
+        self.assertIn("Cache::grow() cache.cu:33", names("line"))
+        self.assertEqual(set(names("module")), {"app", "libcudart.so.13"})
+        self.assertEqual(names("size")[0], "30 MiB")
+        self.assertEqual(self.facts(ordinary(False))["by"], "size")
+        self.assertIn("No stacks were recorded", self.report(ordinary(False)).stdout)
+
+    def test_top(self):
+        self.assertEqual(len(self.facts(ordinary(), "-n", "2")["sites"]), 2)
+        self.assertIn("-n 0 shows all", self.report(ordinary(), "--top=1").stdout)
+        for option in ("-n=x", "--sort=size", "--by=colour"):
+            self.one_line(self.report(ordinary(), *option.split("=", 1) if option[1] != "-" else [option], status=USAGE).stderr)
+
+    def test_filters(self):
+        count = lambda *arguments: self.facts(ordinary(), *arguments)["sum"]["total"]["count"]
+        self.assertEqual(count(), 7)
+        self.assertEqual(count("--stream", "1"), 1)
+        self.assertEqual(count("--stream", "0x7f00"), 1)
+        self.assertEqual(count("--thread", "worker"), 1)
+        self.assertEqual(count("--thread", "4711"), 6)
+        self.assertEqual(count("--until", "3us"), 1)
+        self.assertEqual(count("--since", "3us"), 6)
+        self.assertEqual(self.facts(ordinary(), "--thread=worker")["peaks"][0]["bytes"], 10 * MIB)
+
+    def test_long_names_are_cut_in_the_middle_unless_wide(self):
+        name = FRAMES[4]["function"]
+        text = self.report(ordinary()).stdout
+        self.assertNotIn(name, text)
+        self.assertIn("a::very::lo", text)
+        self.assertIn("its::middle", text)
+        self.assertIn(name, self.report(ordinary(), "--wide").stdout)
+
+    def test_host_memory_is_not_the_devices(self):
+        program = ordinary()
+        program.managed(1 << 40, kind="pinned_host")
+        self.assertEqual(self.facts(program)["sum"], self.facts(ordinary())["sum"])
+
+    def test_a_history_that_is_cut_off(self):
+        """Of the end of the history the same is said as of all of it, as far as it can be known."""
+        whole, end = self.facts(ordinary()), self.facts(ordinary().snapshot(keep=6))
+        self.assertEqual(whole["sum"]["live"], end["sum"]["live"])
+        self.assertIn("Events before", self.report(ordinary().snapshot(keep=6)).stdout)
+
+
+class Leaks(Reports):
+    command = "leaks"
+
+    def test_what_is_held_at_exit(self):
+        text = self.report(ordinary()).stdout
+        self.assertIn("20,971,520 bytes (20 MiB) leaked in 2 allocations on device 0", text)
+        self.assertIn("    #1  Model::load(std::string const&) model.cu:12\n", text)
+        self.assertIn("3,145,728 bytes (3 MiB) leaked in 1 allocation on device 0, managed", text)
+        self.assertIn("LEAK SUMMARY: 24,117,248 bytes leaked in 3 allocations\n", text)
+        facts = self.document(ordinary())
+        self.assertEqual(facts["sum"], {"bytes": 23 * MIB, "count": 3})
+        self.assertEqual([leak["bytes"] for leak in facts["leaks"]], [20 * MIB, 3 * MIB])
+        self.assertEqual(facts["leaks"][0]["stack"][1], "Model::load(std::string const&) model.cu:12")
+
+    def test_without_stacks_by_size(self):
+        facts = self.document(ordinary(False))
+        self.assertEqual([(leak["requested_size"], leak["count"]) for leak in facts["leaks"]],
+                         [(10 * MIB, 2), (3 * MIB, 1)])
+        self.assertIn("2 allocations of 10 MiB", self.report(ordinary(False)).stdout)
+
+    def test_nothing_held_is_no_leak(self):
+        program = Program()
+        program.free(program.alloc(MIB, stack=0), complete=False)
+        program.free(program.alloc(MIB, stack=0))
+        self.assertIn("LEAK SUMMARY: 0 bytes leaked in 0 allocations", self.report(program, "--error-exitcode").stdout)
+
+    def test_live_blocks_are_no_leaks(self):
+        snapshot = ordinary().snapshot(reason="oom")
+        text = self.report(snapshot, "--error-exitcode=9").stdout
+        self.assertIn("these are live blocks, not leaks", " ".join(text.split()))
+        self.assertNotIn("LEAK", text)
+        self.assertFalse(self.document(snapshot)["is_leak"])
+
+    def test_exit_status(self):
+        self.report(ordinary(), "--error-exitcode", status=1)
+        for status in (1, 2, 3, 4, 99, 255):
+            result = self.report(ordinary(), "--error-exitcode=%d" % status, status=status)
+            self.assertIn("LEAK SUMMARY", result.stdout)
+        for text in ("0", "256", "x", ""):
+            self.one_line(self.report(ordinary(), "--error-exitcode=" + text, status=USAGE).stderr)
+
+    def test_suppressions(self):
+        path = self.write("known", "# the model stays\nleak:Model::load\n\nleak:never_there\n")
+        text = self.report(ordinary(), "--suppressions", path).stdout
+        self.assertIn("LEAK SUMMARY: 3,145,728 bytes leaked in 1 allocation\n", text)
+        self.assertRegex(text, r"(?m)^ +2 +20,971,520  Model::load$")
+        self.assertNotIn("never_there", text)
+        facts = self.document(ordinary(), "--suppressions", path)
+        self.assertEqual(facts["suppressed"], {"bytes": 20 * MIB, "count": 2})
+        all_of_it = self.write("all", "leak:^/usr/bin/app$\n")
+        self.report(ordinary(), "--suppressions=" + all_of_it, "--error-exitcode")
+        self.assertIn("SUMMARY: 24,117,248 bytes", self.report(ordinary(False), "--suppressions=" + all_of_it).stdout)
+
+    def test_bad_suppressions(self):
+        for content, part in (("race:x\n", "line 1: a suppression is a line leak:PATTERN"),
+                              ("leak:a\nleak:*\n", "line 2: a pattern that matches everything")):
+            result = self.report(ordinary(), "--suppressions", self.write("bad", content), status=INPUT)
+            self.one_line(result.stderr)
+            self.assertIn(part, result.stderr)
+        self.assertIn("No such file", self.report(ordinary(), "--suppressions=none", status=INPUT).stderr)
+        self.assertIn("directory", self.report(ordinary(), "--suppressions=.", status=INPUT).stderr)
+        self.report(ordinary(), "--suppressions", self.write("empty", ""))
+
+    def test_growth(self):
+        before, after = ordinary(), ordinary()
+        after.alloc(4 * MIB, stack=1)
+        after.alloc(10 * MIB, stack=0)
+        first, second = self.write("a.json", before.snapshot()), self.write("b.json", after.snapshot())
+        text = self.run_tool("leaks", first, second).stdout
+        self.assertIn("GROWTH SUMMARY: 14,680,064 bytes more than before in 2 allocations", text)
+        self.run_tool("leaks", first, second, "--error-exitcode", status=1)
+        facts = json.loads(self.run_tool("leaks", first, second, "--json").stdout)
+        self.assertEqual([(leak["bytes"], leak["count"], leak["held_count"]) for leak in facts["leaks"]],
+                         [(10 * MIB, 1, 3), (4 * MIB, 1, 1)])
+        self.assertEqual(facts["files"], [first, second])
+        self.assertIn("GROWTH SUMMARY: 0 bytes", self.run_tool("leaks", second, first, "--error-exitcode").stdout)
+        self.one_line(self.run_tool("leaks", first, second, first, status=USAGE).stderr)
+        self.one_line(self.run_tool("leaks", "-", "-", status=USAGE).stderr)
+
+    def test_host_memory_is_apart(self):
+        program = ordinary()
+        program.managed(MIB, kind="pinned_host")
+        facts = self.document(program)
+        self.assertEqual(facts["host"], {"bytes": MIB, "count": 1})
+        self.assertEqual(facts["sum"], {"bytes": 23 * MIB, "count": 3})
+        self.assertIn("page-locked: 1,048,576 bytes in 1 allocation", self.report(program).stdout)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    cli.GPUPOOL, cli.STUB = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+    unittest.main(argv=[sys.argv[0]] + sys.argv[3:])
