@@ -21,6 +21,7 @@ typedef struct gp_command {
   const char *summary;
 } gp_command_t;
 
+/* run.c, config.c, summary_command.c, export_command.c */
 /* run.c, config.c, summary_command.c, sites_command.c, leaks_command.c */
 int gp_command_run(int argc, char **argv);
 void gp_command_run_help(void);
@@ -28,6 +29,8 @@ int gp_command_config(int argc, char **argv);
 void gp_command_config_help(void);
 int gp_command_summary(int argc, char **argv);
 void gp_command_summary_help(void);
+int gp_command_export(int argc, char **argv);
+void gp_command_export_help(void);
 int gp_command_leaks(int argc, char **argv);
 void gp_command_leaks_help(void);
 int gp_command_sites(int argc, char **argv);

@@ -1,0 +1,115 @@
+"""`gpupool export` on snapshots of real programs: what other tools demand of each format, and that nothing is lost."""
+
+import os
+import subprocess
+import sys
+import unittest
+
+from harness import PROG, PreloadCase, SIM, SOURCE, Trace, count_actions, stats_of, trace_files
+
+sys.path.insert(0, os.path.join(SOURCE, "test", "tools"))
+import export_formats as formats  # noqa: E402
+
+TOOL = os.environ["GP_TOOL"]
+
+
+class Export(PreloadCase):
+    def export(self, path, *args):
+        result = subprocess.run([TOOL, "export", path, "--to", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                timeout=120)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertNotIn(b"left out", result.stderr)
+        return result.stdout
+
+    def check_all(self, path, snapshot):
+        """Every format, and the sums of the snapshot in each."""
+        stats = stats_of(snapshot)
+        counts = count_actions(snapshot, but=("pinned_host",))
+        document = formats.load_pickle(self.export(path, "pytorch"))
+        formats.check_pytorch(document)
+        self.assertEqual(formats.load_json(self.export(path, "pytorch-json")), formats.plain(document))
+        (trace,) = document["device_traces"]
+        said = {}
+        for entry in trace:
+            said[entry["action"]] = said.get(entry["action"], 0) + 1
+        unpooled, gone = counts.get("passthrough_alloc", 0), counts.get("passthrough_free", 0)
+        for action, more in (("alloc", unpooled), ("segment_alloc", unpooled), ("free_requested", gone),
+                             ("free_completed", gone), ("segment_free", gone), ("oom", 0)):
+            self.assertEqual(said.get(action, 0), counts.get(action, 0) + more, action)
+        self.assertEqual(sum(s["total_size"] for s in document["segments"]),
+                         stats["reserved_bytes"]["current"] + stats["passthrough_bytes"]["current"])
+
+        timeline = formats.load_json(self.export(path, "perfetto"))
+        left = formats.check_perfetto(timeline)
+        self.assertEqual(sum(key[1] == "block" for key in left), stats["allocation"]["current"])
+        last = [event for event in timeline["traceEvents"] if event["ph"] == "C"][-1]["args"]
+        self.assertEqual(last, {
+            "allocated": stats["allocated_bytes"]["current"], "active": stats["active_bytes"]["current"],
+            "reserved": stats["reserved_bytes"]["current"], "passthrough": stats["passthrough_bytes"]["current"]})
+
+        graph = formats.load_json(self.export(path, "speedscope"))
+        formats.check_speedscope(graph)
+        for profile, metric in zip(graph["profiles"], ("live", "peak", "total")):
+            folded = formats.read_folded(self.export(path, "folded", "--metric", metric).decode())
+            self.assertEqual(sum(folded.values()), profile["endValue"], metric)
+        held = stats["allocated_bytes"], stats["passthrough_bytes"]
+        self.assertEqual(graph["profiles"][0]["endValue"], sum(gauge["current"] for gauge in held))
+        self.assertEqual(graph["profiles"][2]["endValue"], sum(gauge["allocated"] for gauge in held))
+        if not stats["passthrough_bytes"]["allocated"]:
+            self.assertEqual(graph["profiles"][1]["endValue"], stats["allocated_bytes"]["peak"])
+        return document
+
+    def test_traces(self):
+        for path in trace_files():
+            for args in ((), ("--async",), ("--streams", "3")):
+                with self.subTest(trace=os.path.basename(path), args=args):
+                    run = self.run_program("replay", *args, path)
+                    self.check_all(run.snapshot_paths("exit")[0], run.snapshot())
+
+    def test_every_kind_of_memory(self):
+        for program in ("scenario", "errors", "two_contexts"):
+            with self.subTest(program=program):
+                run = self.run_program(program)
+                (path,) = run.snapshot_paths("exit")
+                self.check_all(path, run.snapshot())
+
+    def test_out_of_memory(self):
+        run = self.run_program("replay", trace_files()[0], LIMIT="1GiB")
+        (path,) = run.snapshot_paths("oom")[:1]
+        document = formats.load_pickle(self.export(path, "pytorch"))
+        formats.check_pytorch(document)
+        self.assertEqual([e["size"] for e in document["device_traces"][0] if e["action"] == "oom"][:1],
+                         [run.snapshot("oom")["oom"]["requested"]])
+
+    def test_history_that_has_lost_its_beginning(self):
+        run = self.run_program("replay", "--streams", "3", trace_files()[0], TRACE_EVENTS="2048")
+        (path,) = run.snapshot_paths("exit")
+        self.assertGreater(run.snapshot()["dropped_events"], 0)
+        document = formats.load_pickle(self.export(path, "pytorch"))
+        formats.check_pytorch(document)
+        formats.check_perfetto(formats.load_json(self.export(path, "perfetto")))
+        rows = formats.read_csv(self.export(path, "csv").decode())
+        first_free = [row[0] for row in rows].index("F")
+        self.assertGreater(first_free, 100)  # what was live already comes first
+
+    def test_requests_can_be_replayed(self):
+        """The same program again, from its own snapshot: the same requests, so the same figures."""
+        for path in trace_files():
+            for args in ((), ("--async", "--streams", "2")):
+                with self.subTest(trace=os.path.basename(path), args=args):
+                    trace = Trace(path)
+                    run = self.run_program("replay", *args, path)
+                    exported = os.path.join(self.folder, "again%d.csv" % self.runs)
+                    self.export(run.snapshot_paths("exit")[0], "csv", "-o", exported)
+                    with open(exported, encoding="utf-8") as file:
+                        rows = formats.read_csv(file.read())
+                    with open(path, encoding="utf-8") as file:
+                        sizes = [int(line.split(",")[2]) for line in file if line.startswith("A,")]
+                    self.assertEqual([row[2] for row in rows if row[0] == "A"], sizes)
+                    again = self.run_program("replay", "--check", exported)
+                    self.assertEqual(again.status, 0, again.err)
+                    self.assertEqual(stats_of(again.snapshot())["requested_bytes"]["peak"], trace.peak)
+
+
+if __name__ == "__main__":
+    unittest.main()

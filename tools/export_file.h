@@ -1,0 +1,32 @@
+/*
+ * Where an export goes: stdout, or a file that has its name only when it is complete. Unlike output.h nothing is gathered
+ * in memory, since an export may be larger than what it is made of.
+ */
+#ifndef GP_TOOLS_EXPORT_FILE_H
+#define GP_TOOLS_EXPORT_FILE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+typedef struct gp_export_file {
+  FILE *stream;
+  const char *path; /* NULL: stdout */
+  char *target;     /* path, links followed; NULL: stream is at its final place already */
+  char *temporary;  /* where stream is meanwhile: beside target */
+  bool force;
+} gp_export_file_t;
+
+/*
+ * path: NULL or "-" for stdout; borrowed. An existing file is refused unless force; with force what is no regular file
+ * (a device, a pipe) is written to as it is. is_binary: a terminal is refused. Returns 0 or, after a message, the exit
+ * status.
+ */
+int gp_export_file_open(gp_export_file_t *file, const char *path, bool force, bool is_binary);
+
+/* Puts the file in its place. Returns 0 or, after a message, the exit status. */
+int gp_export_file_close(gp_export_file_t *file);
+
+/* Takes back what was written, except to stdout. */
+void gp_export_file_discard(gp_export_file_t *file);
+
+#endif
