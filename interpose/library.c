@@ -18,6 +18,7 @@
 #include "pool/util/log.h"
 #include "pool/util/options.h"
 #include "pool/util/path.h"
+#include "trace/control.h"
 #include "trace/recorder.h"
 #include "trace/snapshot.h"
 #include "trace/triggers.h"
@@ -100,6 +101,8 @@ static void make_way_for_tools(void)
 static void first_use(void *self)
 {
   gp_triggers_start(self);
+  if (gp_option_number(&options, GP_OPTION_control))
+    gp_control_start(self, the_engine);
 }
 
 static void finish(void);
@@ -202,6 +205,7 @@ __attribute__((destructor)) static void finish(void)
 {
   if (atomic_load(&state) != LIBRARY_ACTIVE || !gp_process_is_ours())
     return;
+  gp_control_stop();
   if (!gp_engine_is_free(the_engine)) {
     gp_log(GP_LOG_ERROR, "the program ended in the middle of an allocation; no snapshot is written");
     return;

@@ -21,12 +21,13 @@ typedef struct gp_command {
   const char *summary;
 } gp_command_t;
 
-/* run.c, config.c, summary_command.c, export_command.c */
-/* run.c, config.c, summary_command.c, sites_command.c, leaks_command.c */
+/* The commands: NAME.c or NAME_command.c each */
 int gp_command_run(int argc, char **argv);
 void gp_command_run_help(void);
 int gp_command_config(int argc, char **argv);
 void gp_command_config_help(void);
+int gp_command_ctl(int argc, char **argv);
+void gp_command_ctl_help(void);
 int gp_command_summary(int argc, char **argv);
 void gp_command_summary_help(void);
 int gp_command_export(int argc, char **argv);

@@ -407,3 +407,9 @@ void gp_document_write(gp_json_t *json, const gp_document_t *document)
   json->needs_comma = false;
   gp_json_newline(json);
 }
+
+void gp_document_write_device(gp_json_t *json, gp_recorder_t *recorder, int device, const gp_device_view_t *view)
+{
+  const gp_document_t document = {.recorder = recorder};
+  write_device(json, &document, device, view);
+}

@@ -38,4 +38,7 @@ typedef struct gp_document {
 /* Writes all of it. Errors stay in json. */
 void gp_document_write(gp_json_t *json, const gp_document_t *document);
 
+/* Writes one element of `devices`; of the view, the arrays are not looked at. */
+void gp_document_write_device(gp_json_t *json, gp_recorder_t *recorder, int device, const gp_device_view_t *view);
+
 #endif

@@ -188,11 +188,27 @@ static int write_file(gp_recorder_t *recorder, const gp_document_t *document)
   return 0;
 }
 
-/* writer_mutex is held. */
-static int write_snapshot(gp_recorder_t *recorder, const char *reason, const gp_oom_t *oom, const char *path)
+/* Notes the file just written in *name, in place of the one that it named, which goes. Returns how many more there are. */
+static unsigned take_place(const gp_recorder_t *recorder, gp_snapshot_name_t *name)
+{
+  struct stat status;
+  bool replaces = name->path[0] && lstat(name->path, &status) == 0 && status.st_dev == name->device &&
+                  status.st_ino == name->inode && unlink(name->path) == 0;
+  strcpy(name->path, recorder->file.published);
+  if (lstat(name->path, &status)) /* somebody was very quick */
+    name->path[0] = '\0';
+  name->device = status.st_dev;
+  name->inode = status.st_ino;
+  return replaces ? 0 : 1;
+}
+
+/* writer_mutex is held. name may be NULL. */
+static int write_snapshot(gp_recorder_t *recorder, const char *reason, const gp_oom_t *oom, const char *path,
+    gp_snapshot_name_t *name)
 {
   uint64_t most = gp_option_number(recorder->options, GP_OPTION_output_max);
-  if (!path && recorder->file_count >= most) {
+  bool replaces = name && name->path[0];
+  if (!path && recorder->file_count >= most && !replaces) {
     if (!recorder->said_no_more)
       gp_log(GP_LOG_ERROR, "%llu snapshots were written and no more will be (GPUPOOL_OUTPUT_MAX)",
           (unsigned long long)recorder->file_count);
@@ -247,8 +263,10 @@ static int write_snapshot(gp_recorder_t *recorder, const char *reason, const gp_
       .oom = oom,
   };
   error = write_file(recorder, &document);
-  if (!error && !path)
-    recorder->file_count++;
+  if (!error) {
+    unsigned more = name ? take_place(recorder, name) : 1;
+    recorder->file_count += path ? 0 : more;
+  }
   if (!error)
     record_snapshot_events(recorder, devices);
 
@@ -258,17 +276,29 @@ fini_views:
   return error;
 }
 
-int gp_snapshot_write(gp_recorder_t *recorder, const char *reason, const gp_oom_t *oom, const char *path)
+static int write_sheltered(gp_recorder_t *recorder, const char *reason, const gp_oom_t *oom, const char *path,
+    gp_snapshot_name_t *name)
 {
   shelter_t shelter;
   if (!gp_recorder_is_ours(recorder))
     return ECANCELED;
   shelter_enter(&shelter);
   (void)pthread_mutex_lock(&recorder->writer_mutex); /* a plain mutex cannot fail */
-  int error = recorder->closed ? ECANCELED : write_snapshot(recorder, reason, oom, path);
+  int error = recorder->closed ? ECANCELED : write_snapshot(recorder, reason, oom, path, name);
   (void)pthread_mutex_unlock(&recorder->writer_mutex); /* held */
   shelter_leave(&shelter);
   return error;
+}
+
+int gp_snapshot_write(gp_recorder_t *recorder, const char *reason, const gp_oom_t *oom, const char *path)
+{
+  return write_sheltered(recorder, reason, oom, path, NULL);
+}
+
+int gp_snapshot_write_named(
+    gp_recorder_t *recorder, const char *reason, const char *path, gp_snapshot_name_t *name)
+{
+  return write_sheltered(recorder, reason, NULL, path, name);
 }
 
 static bool has_allocated(gp_engine_t *engine)

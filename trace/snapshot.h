@@ -4,7 +4,10 @@
 #ifndef GP_TRACE_SNAPSHOT_H
 #define GP_TRACE_SNAPSHOT_H
 
+#include <sys/types.h>
+
 #include "pool/observer.h"
+#include "pool/util/path.h"
 #include "trace/recorder.h"
 
 /*
@@ -18,6 +21,19 @@
  * time, and while it is, others go on allocating. errno is preserved.
  */
 int gp_snapshot_write(gp_recorder_t *recorder, const char *reason, const gp_oom_t *oom, const char *path);
+
+/* A file that was written; path[0] == '\0': none yet. Whether it still is that file, device and inode tell. */
+typedef struct gp_snapshot_name {
+  char path[GP_PATH_BYTES];
+  dev_t device;
+  ino_t inode;
+} gp_snapshot_name_t;
+
+/*
+ * The same without an oom, and *name becomes the file that was written. What it named before is removed if it is still
+ * the file that it was: the new one stands in its place, and GPUPOOL_OUTPUT_MAX counts the two as one.
+ */
+int gp_snapshot_write_named(gp_recorder_t *recorder, const char *reason, const char *path, gp_snapshot_name_t *name);
 
 /*
  * At the end of the process: writes a snapshot of reason "exit" if GPUPOOL_SNAPSHOT_AT says so and the

@@ -18,6 +18,12 @@ void gp_log_init(int verbose, int fd)
   atomic_store(&log_fd, fd);
 }
 
+int gp_log_fd(void)
+{
+  int fd = atomic_load(&log_fd);
+  return fd < 0 ? STDERR_FILENO : fd;
+}
+
 int gp_log_enabled(gp_log_level_t level)
 {
   return (int)level <= atomic_load_explicit(&log_verbose, memory_order_relaxed);
@@ -25,9 +31,7 @@ int gp_log_enabled(gp_log_level_t level)
 
 static void write_all(const char *text, size_t length)
 {
-  int fd = atomic_load(&log_fd);
-  if (fd < 0)
-    fd = STDERR_FILENO;
+  int fd = gp_log_fd();
   while (length > 0) {
     ssize_t written = write(fd, text, length);
     if (written < 0 && errno == EINTR)

@@ -22,6 +22,9 @@ typedef enum gp_log_level {
 /* Sets what is shown and where it goes. fd is borrowed for the life of the process; -1 is stderr. */
 void gp_log_init(int verbose, int fd);
 
+/* Where messages go. */
+int gp_log_fd(void);
+
 /* True if a message of this level would be shown: guards the gathering of its arguments. */
 int gp_log_enabled(gp_log_level_t level);
 

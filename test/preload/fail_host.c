@@ -4,6 +4,7 @@
  * counted: the return address says who asks. FAIL_HOST_FILE is written at the end: how often was asked, and what was
  * refused.
  */
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static uintptr_t first, last; /* of libgpupool */
@@ -114,6 +117,12 @@ STAND_IN(int, pthread_setspecific, (pthread_key_t key, const void *value), (key,
 
 STAND_IN(int, pthread_create, (pthread_t * thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg),
     (thread, attributes, fn, arg), EAGAIN, 0)
+
+STAND_IN(int, socket, (int domain, int type, int protocol), (domain, type, protocol), -1, EMFILE)
+STAND_IN(int, bind, (int fd, const struct sockaddr *address, socklen_t bytes), (fd, address, bytes), -1, ENOSPC)
+STAND_IN(int, listen, (int fd, int backlog), (fd, backlog), -1, EADDRINUSE)
+STAND_IN(int, mkdir, (const char *path, mode_t mode), (path, mode), -1, EROFS)
+STAND_IN(DIR *, opendir, (const char *path), (path), NULL, ENOMEM)
 
 int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object);
 int __cxa_at_quick_exit(void (*handler)(void *), void *object);

@@ -87,11 +87,13 @@ class Scenario(PreloadCase):
 
     def run_on_poor_host(self, n, **settings):
         notes = os.path.join(self.folder, "notes%d" % self.runs)
-        os.environ.update(FAIL_HOST=str(n), FAIL_HOST_FILE=notes)
+        runtime = os.path.join(self.folder, "runtime%d" % self.runs)
+        os.mkdir(runtime, 0o700)
+        os.environ.update(FAIL_HOST=str(n), FAIL_HOST_FILE=notes, XDG_RUNTIME_DIR=runtime)
         try:
             run = self.run_scenario(preload=FAIL_HOST + ":" + LIBRARY, LOG="log.txt", STATS="1", **settings)
         finally:
-            del os.environ["FAIL_HOST"], os.environ["FAIL_HOST_FILE"]
+            del os.environ["FAIL_HOST"], os.environ["FAIL_HOST_FILE"], os.environ["XDG_RUNTIME_DIR"]
         with open(notes) as file:
             asked, refused = file.read().split()
         return run, int(asked), refused
@@ -102,7 +104,7 @@ class Scenario(PreloadCase):
         plain = self.run_scenario(preload=None)
         refusals = set()
         for settings in ({}, {"TYPE": "naive", "LIMIT": "0=60MiB", "TRACE_EVENTS": "1024"}, {"VERBOSE": "2", "REUSE": "strict"},
-                         {"REUSE": "epoch"}):
+                         {"REUSE": "epoch"}, {"SNAPSHOT_AT": "exit,oom,signal:USR1", "CONTROL": "1"}):
             _, requests, _ = self.run_on_poor_host(0, **settings)
             self.assertGreater(requests, 15)
             for n in range(1, requests + 1):
@@ -115,8 +117,9 @@ class Scenario(PreloadCase):
                 self.expect_no_leak(run, which)
                 self.expect_snapshots_valid(run)
                 self.assertEqual(glob.glob(os.path.join(run.folder, ".*")), [], which)
+                self.assertEqual(glob.glob(os.path.join(self.folder, "runtime*", "gpupool", "[!.]*")), [], which)
         self.assertGreaterEqual(refusals, {"malloc", "calloc", "mmap64", "open", "write", "pthread_key_create",
-                                           "__register_atfork", "madvise", "syscall", "__cxa_at_quick_exit"})
+                                           "__register_atfork", "madvise", "pthread_create", "socket", "bind", "listen", "mkdir", "opendir", "syscall", "__cxa_at_quick_exit"})
 
 
 class Replay(PreloadCase):

@@ -1,0 +1,37 @@
+/*
+ * The tool's end of the control socket (doc/control.md).
+ */
+#ifndef GP_TOOLS_CONTROL_CLIENT_H
+#define GP_TOOLS_CONTROL_CLIENT_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "pool/util/control_path.h"
+
+#define GP_CONTROL_PROBLEM_BYTES 512
+
+typedef struct gp_control_client {
+  pid_t pid;
+  uint64_t start;                   /* the process is the one of this number that began then */
+  char path[GP_CONTROL_PATH_BYTES]; /* of its socket, once it was found; "" */
+} gp_control_client_t;
+
+/*
+ * Reads a process number. Returns false with a sentence in problem, which holds GP_CONTROL_PROBLEM_BYTES, if text is none, or
+ * there is no such process.
+ */
+bool gp_control_client_init(gp_control_client_t *client, const char *text, char *problem);
+
+/*
+ * Asks the process for something (control_request.h) and waits for the answer. Returns it, to be given back with
+ * cJSON_Delete, if it says ok; NULL with a sentence in problem otherwise: the process has no control and why, it belongs to
+ * somebody else, it has gone, or it refused.
+ */
+cJSON *gp_control_client_ask(gp_control_client_t *client, const char *request, char *problem);
+
+/* The process has ended, or its number is another's. */
+bool gp_control_client_is_gone(const gp_control_client_t *client);
+
+#endif
