@@ -19,9 +19,11 @@
 #include "pool/util/options.h"
 #include "pool/util/path.h"
 #include "trace/control.h"
+#include "trace/origin.h"
 #include "trace/recorder.h"
 #include "trace/snapshot.h"
 #include "trace/triggers.h"
+#include "trace/unwind.h"
 
 typedef enum library_state {
   LIBRARY_NEW,
@@ -166,7 +168,12 @@ static __attribute__((noinline)) gp_engine_t *engine_slowly(void)
     atomic_store(&state, start());
   pthread_mutex_unlock(&start_lock);
   starting = false;
-  return atomic_load(&state) == LIBRARY_ACTIVE ? the_engine : NULL;
+  if (atomic_load(&state) != LIBRARY_ACTIVE)
+    return NULL;
+  /* Here, where the caller has just been in the loader by itself, and without the lock: it opens libraries. */
+  if (gp_option_number(&options, GP_OPTION_stacks) != GP_STACKS_OFF)
+    gp_unwind_prepare();
+  return the_engine;
 }
 
 bool gp_library_wants_work(void)
@@ -184,6 +191,7 @@ bool gp_library_wants_work(void)
 
 gp_engine_t *gp_library_engine(void)
 {
+  gp_origin_begin_call();
   if (atomic_load_explicit(&state, memory_order_acquire) == LIBRARY_ACTIVE && gp_process_is_ours())
     return the_engine;
   return engine_slowly();

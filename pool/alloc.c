@@ -247,6 +247,7 @@ int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, 
   int code = 0;
 
   gp_assert(context);
+  gp_find_origin(engine, GP_OCCASION_ALLOC, bytes);
   if (engine->refuse_all) {
     gp_oom_report(engine, context, bytes, true, 0);
     return engine->driver.ops->code_out_of_memory;

@@ -98,6 +98,13 @@ typedef struct gp_device_facts {
 
 #define GP_ORIGIN_NONE 0u
 
+/* Moments at which it is worth finding out who is asking. */
+typedef enum gp_occasion {
+  GP_OCCASION_ALLOC,  /* an allocation begins */
+  GP_OCCASION_FREE,   /* a free begins */
+  GP_OCCASION_DRIVER, /* the driver is about to be called for memory, or an out of memory about to be told */
+} gp_occasion_t;
+
 /*
  * event() is called with a lock of the pool held, in the order in which things happened on the device: it must be
  * quick, must not call the driver or the pool, and may be called by many threads at once (for different devices).
@@ -114,9 +121,13 @@ typedef struct gp_device_facts {
  * holders() tells of a block whose references or taint have changed, between events; facts() of the device, after the
  * driver was called for it. Its answer is where the engine keeps the device's statistics from then on (it has copied
  * them there), for as long as the engine lives; NULL: where they are. Both are called as event() is, and may be NULL.
+ *
+ * find_origin() comes before: it is called by the thread that asks, with no lock held, and may take its time; more than
+ * once in a call of the program. size: bytes asked for, 0 if they are not known. NULL: not called.
  */
 typedef struct gp_observer {
   void (*first_use)(void *self); /* NULL: nothing */
+  void (*find_origin)(void *self, gp_occasion_t occasion, uint64_t size);
   uint32_t (*origin)(void *self);
   void (*event)(void *self, const gp_event_t *event);
   void (*holders)(void *self, const uint32_t *note, uint32_t refs, bool tainted);

@@ -203,6 +203,7 @@ void gp_oom_report(
       .requested = bytes, .largest_free = largest_free, .device = device->ordinal, .by_limit = by_limit};
 
   gp_event_first_use(engine); /* a limit that refuses everything */
+  gp_find_origin(engine, GP_OCCASION_DRIVER, bytes);
   if (gp_limit_ask(engine, context, &oom.device_free, &oom.device_total)) {
     gp_device_use_t use;
     if (gp_engine_device_use(engine, device->ordinal, &use))

@@ -57,6 +57,7 @@ bool gp_engine_passthrough_reserve(
   gp_reservation_t reservation = {engine, context, bytes, growth_of(bytes, kind), is_driver_pooled(kind)};
   bool by_limit = true;
 
+  gp_find_origin(engine, GP_OCCASION_DRIVER, bytes);
   if (gp_passthrough_is_host(kind))
     return true;
   if (!engine->refuse_all && gp_limit_reserve(engine, context, bytes, reservation.growth, reservation.is_pooled))
@@ -179,6 +180,7 @@ void gp_engine_passthrough_commit(
 
 bool gp_engine_passthrough_take(gp_engine_t *engine, gp_space_t space, uint64_t key, gp_passthrough_t *ret_memory)
 {
+  gp_find_origin(engine, GP_OCCASION_FREE, 0);
   if (!gp_passthrough_remove(engine, space, key, ret_memory))
     return false;
   gp_device_t *device = &engine->devices[ret_memory->device];

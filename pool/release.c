@@ -103,6 +103,7 @@ int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn,
 {
   gp_device_t *device = block->context->device;
   uint64_t start_ns = gp_now(engine);
+  gp_find_origin(engine, GP_OCCASION_DRIVER, 0);
   int code = free_fn ? free_fn(arg) : gp_driver_free(engine, &block->context->driver, block->address);
   uint64_t duration_ns = gp_now(engine) - start_ns;
 

@@ -260,6 +260,14 @@ gp_block_t *gp_record_take(gp_engine_t *engine); /* in no list; NULL: the host i
 void gp_record_give(gp_engine_t *engine, gp_block_t *block);
 void gp_records_fini(gp_engine_t *engine);
 
+/* Before an event whose origin counts; no lock is held. */
+static inline void gp_find_origin(gp_engine_t *engine, gp_occasion_t occasion, uint64_t size)
+{
+  gp_assert(gp_locks_held() == 0);
+  if (engine->observer.find_origin)
+    engine->observer.find_origin(engine->observer.self, occasion, size);
+}
+
 /*
  * events.c: what the observer is told, with the device's lock held. holders: who holds a block has changed without an
  * event; facts: what else is known of the device, where it costs nothing because the driver was called.

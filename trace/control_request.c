@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "trace/document.h"
+#include "trace/internal.h"
 
 typedef void (*command_fn)(gp_control_target_t *target, const char *argument, gp_json_t *answer);
 
@@ -75,7 +76,7 @@ static void write_device(gp_control_target_t *target, int device, gp_json_t *ans
   view.idle_bytes = view.stats.cached_bytes.current;
   if (view.largest_idle > view.idle_bytes) /* two moments */
     view.largest_idle = view.idle_bytes;
-  gp_document_write_device(answer, target->recorder, device, &view);
+  gp_document_write_device(answer, target->recorder->base_ns, device, &view);
 }
 
 static const char *trace_mode(const gp_recorder_t *recorder)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/document_stacks.h"
 #include "trace/oom_report.h"
 
 static uint64_t relative_ns(const gp_document_t *document, uint64_t time_ns)
@@ -390,9 +391,7 @@ void gp_document_write(gp_json_t *json, const gp_document_t *document)
   write_devices(json, document);
   write_tables(json, document);
   write_events(json, document);
-  write_empty_array(json, "stacks");
-  write_empty_array(json, "frames");
-  write_empty_array(json, "modules");
+  gp_document_write_stacks(json, document->stacks);
   write_empty_array(json, "marks");
   if (document->oom)
     write_oom(json, document);
@@ -408,8 +407,8 @@ void gp_document_write(gp_json_t *json, const gp_document_t *document)
   gp_json_newline(json);
 }
 
-void gp_document_write_device(gp_json_t *json, gp_recorder_t *recorder, int device, const gp_device_view_t *view)
+void gp_document_write_device(gp_json_t *json, uint64_t base_ns, int device, const gp_device_view_t *view)
 {
-  const gp_document_t document = {.recorder = recorder};
+  const gp_document_t document = {.base_ns = base_ns};
   write_device(json, &document, device, view);
 }

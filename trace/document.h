@@ -8,6 +8,7 @@
 #include "trace/description.h"
 #include "trace/history.h"
 #include "trace/json.h"
+#include "trace/stacks.h"
 #include "trace/threads.h"
 #include "trace/views.h"
 
@@ -29,6 +30,7 @@ typedef struct gp_document {
   const gp_thread_entry_t *threads;
   uint32_t thread_count;
   const gp_history_t *history;
+  const gp_stacks_t *stacks;
   const char *const *notes; /* what has to be known of the record itself */
   size_t note_count;
   const char *reason;
@@ -38,7 +40,7 @@ typedef struct gp_document {
 /* Writes all of it. Errors stay in json. */
 void gp_document_write(gp_json_t *json, const gp_document_t *document);
 
-/* Writes one element of `devices`; of the view, the arrays are not looked at. */
-void gp_document_write_device(gp_json_t *json, gp_recorder_t *recorder, int device, const gp_device_view_t *view);
+/* Writes one element of `devices`, times from base_ns on; of the view, the arrays are not looked at. */
+void gp_document_write_device(gp_json_t *json, uint64_t base_ns, int device, const gp_device_view_t *view);
 
 #endif

@@ -21,6 +21,7 @@
 #include "trace/live.h"
 #include "trace/recorder.h"
 #include "trace/region.h"
+#include "trace/stacks.h"
 #include "trace/streams.h"
 #include "trace/threads.h"
 #include "trace/views.h"
@@ -73,6 +74,11 @@ struct gp_recorder {
   gp_live_t live;
   gp_threads_t threads;
   gp_streams_t streams;
+  gp_stacks_t stacks; /* zeroed: there are none */
+  int stacks_mode;    /* GP_STACKS_*; off without memory for them */
+  bool stacks_free;
+  size_t stack_depth;
+  uint64_t small_max; /* bytes */
 
   /* When the last out-of-memory was reported, plus one; 0: never. */
   _Atomic uint64_t oom_reported_ns;

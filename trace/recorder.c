@@ -5,8 +5,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "pool/util/log.h"
 #include "trace/internal.h"
+#include "trace/origin.h"
 #include "trace/pages.h"
+#include "trace/unwind.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18 /* Linux 4.14 */
@@ -82,6 +85,13 @@ uint64_t gp_recorder_fence_ns(gp_recorder_t *recorder, int device)
   return now_ns;
 }
 
+/* A free has the stack of the allocation, unless it is to have its own. */
+static inline uint32_t origin_of(const gp_recorder_t *recorder, const gp_event_t *event)
+{
+  bool is_free = event->action == GP_ACTION_FREE_REQUESTED || event->action == GP_ACTION_PASSTHROUGH_FREE;
+  return is_free && recorder->stacks_free ? gp_origin_tls.origin : event->origin;
+}
+
 static inline void fill_record(gp_recorder_t *recorder, writer_t *writer, gp_event_record_t *record,
     const gp_event_t *event, uint64_t time_ns)
 {
@@ -94,7 +104,7 @@ static inline void fill_record(gp_recorder_t *recorder, writer_t *writer, gp_eve
   record->block = event->block;
   record->lifetime_ns = event->lifetime_ns;
   record->duration = gp_event_record_duration_pack(event->duration_ns);
-  record->stack = (int32_t)event->origin - 1;
+  record->stack = (int32_t)origin_of(recorder, event) - 1;
   record->stream =
       event->has_stream ? stream_index(recorder, writer, event->stream) : (int16_t)GP_EVENT_RECORD_NO_STREAM;
   record->thread = writer->thread;
@@ -109,6 +119,7 @@ static void thread_ended(void *self)
 {
   gp_recorder_t *recorder = self;
   writer_t *writer = &tls_writer;
+  gp_unwind_thread_ended();
   if (writer->recorder_id != recorder->id || atomic_load(&recorder->silent) || getpid() != recorder->pid)
     return;
   if (writer->limit)
@@ -317,6 +328,22 @@ static bool init_region(gp_recorder_t *recorder)
   return false;
 }
 
+/* Without memory for stacks everything else is recorded all the same. */
+static void begin_stacks(gp_recorder_t *recorder, const gp_options_t *options)
+{
+  recorder->stacks_mode = (int)gp_option_number(options, GP_OPTION_stacks);
+  recorder->stack_depth = (size_t)gp_option_number(options, GP_OPTION_stack_depth);
+  recorder->small_max = gp_option_number(options, GP_OPTION_small_max);
+  if (recorder->stacks_mode == GP_STACKS_OFF)
+    return;
+  if (gp_stacks_init(&recorder->stacks)) {
+    recorder->stacks_free = gp_option_number(options, GP_OPTION_stacks_free);
+    return;
+  }
+  recorder->stacks_mode = GP_STACKS_OFF;
+  gp_log(GP_LOG_ERROR, "the host has no memory for stacks; none will be recorded");
+}
+
 gp_recorder_t *gp_recorder_create(const gp_options_t *options, gp_clock_fn clock, void *clock_self)
 {
   gp_recorder_t *recorder = gp_pages_map(sizeof(*recorder), false);
@@ -346,6 +373,7 @@ gp_recorder_t *gp_recorder_create(const gp_options_t *options, gp_clock_fn clock
     goto fini_threads;
   if (gp_live_init(&recorder->live, &recorder->region))
     goto fini_streams;
+  begin_stacks(recorder, options);
   /* Without a key (the process has used them all up) chunks of ended threads are not used again. */
   recorder->has_key = pthread_key_create(&recorder->key, thread_ended) == 0;
   atomic_store(&recorder->mode, (int)gp_option_number(options, GP_OPTION_trace));
@@ -376,6 +404,7 @@ void gp_recorder_destroy(gp_recorder_t *recorder)
   gp_region_remove(&recorder->region);
   gp_chunks_fini(&recorder->chunks);
   gp_live_fini(&recorder->live);
+  gp_stacks_fini(&recorder->stacks);
   gp_streams_fini(&recorder->streams);
   gp_threads_fini(&recorder->threads);
   gp_region_fini(&recorder->region);
@@ -386,7 +415,10 @@ void gp_recorder_destroy(gp_recorder_t *recorder)
 
 gp_observer_t gp_recorder_observer(gp_recorder_t *recorder)
 {
+  bool has_stacks = recorder->stacks_mode != GP_STACKS_OFF;
   return (gp_observer_t){
+      .find_origin = has_stacks ? gp_origin_find : NULL,
+      .origin = has_stacks ? gp_origin_tell : NULL,
       .event = record_event,
       .holders = record_holders,
       .facts = record_facts,

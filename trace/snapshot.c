@@ -259,6 +259,7 @@ static int write_snapshot(gp_recorder_t *recorder, const char *reason, const gp_
       .notes = notes,
       .note_count = recorder->region.problem[0] != '\0',
       .history = &history,
+      .stacks = &recorder->stacks,
       .reason = reason,
       .oom = oom,
   };

@@ -1,0 +1,123 @@
+#include "trace/document_stacks.h"
+
+#include "trace/pages.h"
+
+/* Which frames were met, in the order in which they were. */
+typedef struct frame_table {
+  uint64_t *frames;
+  uint32_t count;
+  uint32_t *slots; /* index plus one, by hash; NULL: no memory, then frames are written once for each mention */
+  uint32_t slot_count;
+} frame_table_t;
+
+static void table_init(frame_table_t *table, size_t most)
+{
+  *table = (frame_table_t){.slot_count = 1024};
+  while (table->slot_count < most * 2)
+    table->slot_count *= 2;
+  table->frames = gp_pages_map(most * sizeof(*table->frames), false);
+  table->slots = gp_pages_map(table->slot_count * sizeof(*table->slots), false);
+}
+
+static void table_fini(frame_table_t *table, size_t most)
+{
+  gp_pages_unmap(table->frames, most * sizeof(*table->frames));
+  gp_pages_unmap(table->slots, table->slot_count * sizeof(*table->slots));
+}
+
+static uint32_t table_index(frame_table_t *table, uint64_t frame)
+{
+  if (!table->frames || !table->slots)
+    return table->count++;
+  uint64_t hash = frame * UINT64_C(0x9e3779b97f4a7c15);
+  for (uint32_t i = (uint32_t)(hash >> 32);; i++) {
+    uint32_t *slot = &table->slots[i & (table->slot_count - 1)];
+    if (*slot == 0) {
+      table->frames[table->count++] = frame;
+      *slot = table->count;
+    }
+    if (table->frames[*slot - 1] == frame)
+      return *slot - 1;
+  }
+}
+
+static void begin_list(gp_json_t *json, const char *name)
+{
+  gp_json_newline(json);
+  gp_json_key(json, name);
+  gp_json_begin(json, '[');
+}
+
+static void write_frame(gp_json_t *json, uint64_t frame)
+{
+  gp_json_newline(json);
+  gp_json_begin(json, '{');
+  gp_json_key_uint(json, "address", gp_frame_address(frame));
+  gp_json_key_int(json, "module", gp_frame_module(frame));
+  gp_json_end(json, '}');
+}
+
+static void write_frames(gp_json_t *json, const frame_table_t *table, const uint64_t *words, uint32_t word_count)
+{
+  begin_list(json, "frames");
+  if (table->frames && table->slots) {
+    for (uint32_t i = 0; i < table->count; i++)
+      write_frame(json, table->frames[i]);
+  } else {
+    for (uint32_t at = 0; at < word_count; at += 1 + (uint32_t)words[at]) {
+      for (uint32_t i = 0; i < words[at]; i++)
+        write_frame(json, words[at + 1 + i]);
+    }
+  }
+  gp_json_end(json, ']');
+}
+
+static void write_module(gp_json_t *json, const gp_module_record_t *module)
+{
+  static const char digits[] = "0123456789abcdef";
+  char build_id[2 * GP_BUILD_ID_BYTES];
+
+  for (uint32_t i = 0; i < module->build_id_length; i++) {
+    build_id[2 * i] = digits[module->build_id[i] >> 4];
+    build_id[2 * i + 1] = digits[module->build_id[i] & 15];
+  }
+  gp_json_newline(json);
+  gp_json_begin(json, '{');
+  gp_json_key(json, "path");
+  gp_json_bytes(json, module->path, module->path_length);
+  gp_json_key(json, "build_id");
+  gp_json_bytes(json, build_id, 2 * (size_t)module->build_id_length);
+  gp_json_key_uint(json, "bias", module->bias);
+  gp_json_key_uint(json, "start", module->start);
+  gp_json_key_uint(json, "end", module->end);
+  gp_json_end(json, '}');
+}
+
+void gp_document_write_stacks(gp_json_t *json, const gp_stacks_t *stacks)
+{
+  const gp_stack_log_t *log = stacks->log;
+  uint32_t word_count = log ? atomic_load_explicit(&log->word_count, memory_order_acquire) : 0;
+  frame_table_t table;
+
+  table_init(&table, word_count);
+  begin_list(json, "stacks");
+  for (uint32_t at = 0; at < word_count; at += 1 + (uint32_t)log->words[at]) {
+    gp_json_newline(json);
+    gp_json_begin(json, '[');
+    for (uint32_t i = 0; i < log->words[at]; i++)
+      gp_json_uint(json, table_index(&table, log->words[at + 1 + i]));
+    gp_json_end(json, ']');
+  }
+  gp_json_end(json, ']');
+  write_frames(json, &table, log ? log->words : NULL, word_count);
+  table_fini(&table, word_count);
+
+  /* After the stacks: their modules were published before them. */
+  begin_list(json, "modules");
+  for (const gp_module_record_t *module = log ? gp_module_log_next(stacks->modules.log, NULL) : NULL; module;
+       module = gp_module_log_next(stacks->modules.log, module))
+    write_module(json, module);
+  gp_json_end(json, ']');
+  gp_json_newline(json);
+  gp_json_key_uint(json, "lost_stacks", log ? atomic_load_explicit(&log->lost, memory_order_relaxed) : 0);
+}

@@ -1,0 +1,38 @@
+/*
+ * Which calls get a stack (GPUPOOL_STACKS), and the stack of the call that a thread is in.
+ *
+ *   off      none
+ *   auto     calls that reach the driver or run out of memory, and allocations of more than GPUPOOL_SMALL_MAX
+ *   native   every allocation, and the other calls that reach the driver
+ *   fp       the same, by frame pointers
+ *
+ * With GPUPOOL_STACKS_FREE also every free. A stack is captured where no lock is held; the pool asks for its number later,
+ * with one (pool/observer.h, find_origin and origin).
+ */
+#ifndef GP_TRACE_ORIGIN_H
+#define GP_TRACE_ORIGIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pool/observer.h"
+
+typedef struct gp_origin_thread {
+  uint32_t origin;
+  bool is_known; /* looked for in this call, even if nothing was found */
+} gp_origin_thread_t;
+
+/* initial-exec: the general model calls a function that may allocate at a thread's first access. */
+extern __thread gp_origin_thread_t gp_origin_tls __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* At the beginning of every call of the program, so that it does not get the stack of the last one. */
+static inline void gp_origin_begin_call(void)
+{
+  gp_origin_tls = (gp_origin_thread_t){0};
+}
+
+/* gp_observer_t; self is the recorder. */
+void gp_origin_find(void *self, gp_occasion_t occasion, uint64_t size);
+uint32_t gp_origin_tell(void *self);
+
+#endif

@@ -1,0 +1,49 @@
+/*
+ * The calls that led here: the return addresses of the calling thread.
+ *
+ * libunwind, where it is installed, opened by dlopen with RTLD_LOCAL: linked, it would put its _Unwind_* functions in front of
+ * those of libgcc for the whole program. Else, and where libunwind could go wrong, the C library's backtrace.
+ *
+ * No function here allocates from the program's heap, except the first one of a process, in the loader. Nothing may be
+ * captured with a lock of ours held. In a signal handler the interrupted code may be in the middle of the loader or of an
+ * unwinder: a handler on an alternate stack gets no frames, nor does one that interrupts a capture of its own
+ * thread; others cannot be told from ordinary code (CUDA may not be called in a signal handler anyway).
+ */
+#ifndef GP_TRACE_UNWIND_H
+#define GP_TRACE_UNWIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GP_UNWIND_FRAMES_MAX 256
+
+typedef enum gp_unwinder {
+  GP_UNWINDER_BEST, /* libunwind, else glibc */
+  GP_UNWINDER_LIBUNWIND,
+  GP_UNWINDER_GLIBC,
+  GP_UNWINDER_FRAME_POINTERS,
+} gp_unwinder_t;
+
+/*
+ * Looks for the unwinders: opens libraries, so no lock of ours may be held. Called by the first capture if by nobody
+ * before. Does nothing on a thread with little stack left: another one will. Any thread, also several at once.
+ */
+void gp_unwind_prepare(void);
+
+/*
+ * Writes the return addresses of the callers outside of this library, the innermost first, to addresses[0..capacity),
+ * at most GP_UNWIND_FRAMES_MAX, and returns how many; 0 if the thread has too little stack left, is on an
+ * alternate signal stack or in the middle of this function, or if there is no such unwinder. unloads: how many objects the
+ * loader has unloaded so far (dlpi_subs), by which libunwind's cache of the thread is known to be stale. errno is
+ * preserved. Any thread.
+ */
+size_t gp_unwind(gp_unwinder_t unwinder, uint64_t unloads, uintptr_t *addresses, size_t capacity);
+
+/* Told at the end of a thread, so that another one may use libunwind's cache in its place. */
+void gp_unwind_thread_ended(void);
+
+/* For tests: addresses [start, end) are this library's. */
+void gp_unwind_set_own_range(uintptr_t start, uintptr_t end);
+
+#endif
