@@ -99,7 +99,7 @@ bool gp_json_scan_member(gp_json_scan_t *scan, gp_json_slice_t *ret_name)
 
 /* The bytes of the UTF-8 character at p, 0 if it is none. The NUL at the end of the text is no continuation.
  */
-static size_t utf8_length(const unsigned char *p)
+size_t gp_json_utf8_length(const unsigned char *p)
 {
   unsigned char first = p[0];
   unsigned char least = 0x80, most = 0xbf;
@@ -175,7 +175,7 @@ static bool is_cut_short(const char *p, const char *end)
       continue;
     memcpy(filled, fillers[i], length);
     memcpy(filled, p, left);
-    if ((i == 0 ? escape_length(filled) : utf8_length((const unsigned char *)filled)) > left)
+    if ((i == 0 ? escape_length(filled) : gp_json_utf8_length((const unsigned char *)filled)) > left)
       return true;
   }
   return false;
@@ -191,7 +191,7 @@ bool gp_json_scan_string(gp_json_scan_t *scan, gp_json_slice_t *ret_string)
   while (*p != '"') {
     if ((unsigned char)*p < 0x20)
       return gp_json_scan_fail(scan, (size_t)(p - scan->text), "a control character in a string");
-    size_t length = *p == '\\' ? escape_length(p) : utf8_length((const unsigned char *)p);
+    size_t length = *p == '\\' ? escape_length(p) : gp_json_utf8_length((const unsigned char *)p);
     if (!length)
       return gp_json_scan_fail(scan, is_cut_short(p, end) ? scan->length : (size_t)(p - scan->text),
           *p == '\\' ? "an escape that does not exist" : "a string that is not UTF-8");

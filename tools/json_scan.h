@@ -36,6 +36,9 @@ typedef struct gp_json_slice {
 
 bool gp_json_slice_is(gp_json_slice_t slice, const char *text);
 
+/* The bytes of the UTF-8 character at p, 0 if it is none. A NUL ends the text. */
+size_t gp_json_utf8_length(const unsigned char *p);
+
 void gp_json_scan_init(gp_json_scan_t *scan, const char *text, size_t length);
 
 /* Notes an error at `at`, unless there is one already. error is static. Returns false. */

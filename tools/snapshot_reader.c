@@ -452,7 +452,7 @@ static int read_whole(int fd, char **ret_text, size_t *ret_length)
   return ENOMEM;
 }
 
-gp_snapshot_t *gp_snapshot_load(const char *path, unsigned columns)
+gp_snapshot_t *gp_snapshot_load_text(const char *path, unsigned columns, char **ret_text, size_t *ret_length)
 {
   bool is_stdin = strcmp(path, "-") == 0;
   const char *name = is_stdin ? "stdin" : path;
@@ -469,8 +469,22 @@ gp_snapshot_t *gp_snapshot_load(const char *path, unsigned columns)
     return NULL;
   }
   gp_snapshot_t *snapshot = gp_snapshot_parse(text, length, columns, &wrong);
-  free(text);
-  if (!snapshot)
+  if (!snapshot) {
+    free(text);
     gp_message("%s: offset %zu: %s", name, wrong.offset, wrong.text);
+    return NULL;
+  }
+  *ret_text = text;
+  *ret_length = length;
+  return snapshot;
+}
+
+gp_snapshot_t *gp_snapshot_load(const char *path, unsigned columns)
+{
+  char *text = NULL;
+  size_t length;
+  gp_snapshot_t *snapshot = gp_snapshot_load_text(path, columns, &text, &length);
+  if (snapshot)
+    free(text);
   return snapshot;
 }

@@ -175,6 +175,9 @@ gp_snapshot_t *gp_snapshot_parse(
 /* Reads the file at path ("-": stdin). Returns NULL after a message. */
 gp_snapshot_t *gp_snapshot_load(const char *path, unsigned columns);
 
+/* The same, and the file's text, which the caller frees; of a NULL nothing is to be freed. */
+gp_snapshot_t *gp_snapshot_load_text(const char *path, unsigned columns, char **ret_text, size_t *ret_length);
+
 void gp_snapshot_destroy(gp_snapshot_t *snapshot); /* NULL is legal */
 
 /* A member of a cJSON object as text; "" if there is none. Borrowed. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/json_scan.h"
 #include "tools/symbols_module.h"
 
 /* What a frame became: frames [first, first + count) of the new list. */
@@ -60,6 +61,17 @@ static gp_symbol_query_t *gather(const gp_snapshot_t *snapshot, size_t *first)
   return queries;
 }
 
+/* Names come from files, which may hold anything; a snapshot is UTF-8. */
+static void make_utf8(char *text)
+{
+  for (unsigned char *p = (unsigned char *)text; p && *p;) {
+    size_t length = gp_json_utf8_length(p);
+    if (length == 0)
+      *p = '?';
+    p += length ? length : 1;
+  }
+}
+
 /* Without memory for its texts a query has no answer; with it, none of them is NULL. */
 static void complete(gp_symbol_query_t *query)
 {
@@ -71,6 +83,8 @@ static void complete(gp_symbol_query_t *query)
     if (!symbol->file)
       symbol->file = strdup("");
     good = good && symbol->function && symbol->file;
+    make_utf8(symbol->function);
+    make_utf8(symbol->file);
   }
   for (size_t k = 0; !good && k < query->count; k++) {
     free(query->symbols[k].function);

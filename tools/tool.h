@@ -36,6 +36,8 @@ int gp_command_leaks(int argc, char **argv);
 void gp_command_leaks_help(void);
 int gp_command_sites(int argc, char **argv);
 void gp_command_sites_help(void);
+int gp_command_symbolize(int argc, char **argv);
+void gp_command_symbolize_help(void);
 
 /* message.c */
 

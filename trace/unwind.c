@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "pool/util/log.h"
 #include "trace/stack_room.h"
 
 /*
@@ -126,10 +127,14 @@ void gp_unwind_prepare(void)
    * finds the same. */
   if (!atomic_load(&own_end))
     (void)dl_iterate_phdr(find_own_range, &here); /* this code is somewhere */
-  atomic_store(&libunwind_backtrace, find_libunwind());
-  atomic_store(&glibc_backtrace, find_glibc());
+  backtrace_fn best = find_libunwind();
+  backtrace_fn safe = find_glibc();
+  atomic_store(&libunwind_backtrace, best);
+  atomic_store(&glibc_backtrace, safe);
   (void)dlerror(); /* what was not found is nobody's error */
-  atomic_store_explicit(&is_prepared, true, memory_order_release);
+  if (!atomic_exchange(&is_prepared, true))
+    gp_log(GP_LOG_DEBUG, "stacks: %s", best && safe ? "libunwind and glibc" : best ? "libunwind" : safe ? "glibc" : "none, "
+        "because neither libunwind.so.8 nor libgcc_s.so.1 can be loaded");
 }
 
 /*

@@ -149,7 +149,8 @@ class Life(PreloadCase):
             run = self.run_program("life", "small_stack_starts", timeout=60, **settings)
             self.assertEqual(run.status, 0)
             used[name] = int(re.search(r"stack used: (\d+)", run.err).group(1))
-        self.assertLess(used["pool"] - used["plain"], 2048, used)
+        # Most of it is the loader's, which opens the unwinder.
+        self.assertLess(used["pool"] - used["plain"], 3072, used)
 
     def test_signals_are_left_alone(self):
         _, run = self.run_both("life", "signals_untouched")
