@@ -4,6 +4,8 @@
 #   scripts/soak.sh              from a seed that nobody ran before, without end
 #   scripts/soak.sh 5000000      as many programs, rounded up to rounds of 200,000
 #   scripts/soak.sh 200000 17    from seed 17 on
+#   scripts/soak.sh --prove      so many programs, and every rule of test/guards/{mono,reuse,streams}.json broken once, in a
+#                                copy of the tree: how many of these mistakes were noticed. The arguments follow
 #
 # What is wrong is made small and printed as C. Each round says from which seed it ran, so that it can be run again.
 set -eu
@@ -11,6 +13,13 @@ cd "$(dirname "$0")/.."
 . scripts/steps.sh
 
 round=200000
+prove=
+if [ "${1:-}" = --prove ]; then
+  prove=yes
+  shift
+  set -- "${1:-$round}" "${2:-1}"
+  [ "$1" -ge "$round" ] || round=$1
+fi
 left=${1:-}
 seed=${2:-$(($(date +%s) * 1000000))}
 install_build_packages
@@ -23,7 +32,15 @@ while [ -z "$left" ] || [ "$left" -gt 0 ]; do
     cat build/logs/soak.txt
     exit 1
   fi
-  grep '^all ' build/logs/soak.txt
+  grep -E '^(row|all) ' build/logs/soak.txt
   seed=$((seed + 2 * round)) # the rows round up
   left=${left:+$((left - round))}
 done
+if [ -n "$prove" ]; then
+  echo "== every rule broken once"
+  failed=
+  test/guards/run.py --only '(mono|reuse|streams)[.]json' >build/logs/guards.txt 2>&1 || failed=yes
+  grep 'NOT RED\|not green' build/logs/guards.txt || true
+  tail -n 1 build/logs/guards.txt | sed 's/\([0-9]*\) guards, \([0-9]*\) not shown/mistakes planted: \1, not noticed: \2/'
+  [ -z "$failed" ]
+fi

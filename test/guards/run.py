@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Removes each guard against a hazard from a copy of the tree and shows that its test notices.
 
-    test/guards/run.py [--only PATTERN] [--build DIR]    every guard, or those whose name, file or sentence matches
+    test/guards/run.py [--only PATTERN] [--build DIR]    every guard, or those whose name, file, sentence or
+                                                         table matches
     test/guards/run.py --find-seeds [--only PATTERN]     looks for a program for each guard that has a seed, and
                                                          writes it into the table: after changes of the generator
     test/guards/run.py --list                            what there is
-    test/guards/run.py --check BUILD                     only that the edits apply, that build has the tests, and
-                                                         doc/interception.md names them
+    test/guards/run.py --table                           writes the table of doc/reuse.md
+    test/guards/run.py --check BUILD                     only that the edits apply, that build has the tests, that
+                                                         doc/interception.md names them, and doc/reuse.md has its table
 
 The tables are the JSON files beside this one, each a list of
 
@@ -108,6 +110,39 @@ def check_page(entries):
             if "`%s`" % name not in shown:
                 problems.append("%s: doc/interception.md does not name %s" % (hazard, name))
     return problems if rows else ["doc/interception.md has no table of hazards"]
+
+
+REUSE_TABLES = ("mono.json", "reuse.json", "streams.json")
+REUSE_PAGE = os.path.join(SOURCE, "doc", "reuse.md")
+REUSE_HEADING = "## The guards\n"
+
+
+def reuse_page(entries):
+    """doc/reuse.md as it is, and with the table that the entries make: it ends the page."""
+    with open(REUSE_PAGE) as file:
+        text = file.read()
+    if REUSE_HEADING not in text:
+        raise Problem("doc/reuse.md has no heading %s" % REUSE_HEADING.strip())
+    before, after = text.split(REUSE_HEADING)
+    introduction = after.split("\n|")[0].rstrip()
+    rows = ["| rule | without which | shown by |", "|---|---|---|"]
+    for entry in entries:
+        if os.path.basename(entry["table"]) in REUSE_TABLES:
+            shown = ", ".join("`%s`" % name for name in entry["tests"])
+            shown += ", seed %d" % entry["seed"] if "seed" in entry else ""
+            rows.append("| %s | %s | %s |" % (entry["guard"], entry["what"], shown))
+    return text, before + REUSE_HEADING + introduction + "\n\n" + "\n".join(rows) + "\n"
+
+
+def check_reuse_page(entries):
+    text, wanted = reuse_page(entries)
+    return [] if text == wanted else ["doc/reuse.md does not have the table of these guards: run.py --table writes it"]
+
+
+def write_table(entries):
+    _, wanted = reuse_page(entries)
+    with open(REUSE_PAGE, "w") as file:
+        file.write(wanted)
 
 
 def copy_tree(to):
@@ -259,17 +294,21 @@ def main():
     parser.add_argument("--only", metavar="PATTERN", default="", help="regular expression")
     parser.add_argument("--find-seeds", action="store_true")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--table", action="store_true")
     parser.add_argument("--check", metavar="BUILD")
     parser.add_argument("--build", metavar="DIR", help="keep the copy and its build there, for the next run")
     options = parser.parse_args()
     try:
         entries = read_tables()
+        if options.table:
+            write_table(entries)
+            return 0
         if options.check:
-            problems = check(entries, options.check) + check_page(entries)
+            problems = check(entries, options.check) + check_page(entries) + check_reuse_page(entries)
             print("\n".join(problems) or "%d guards apply" % len(entries))
             return 1 if problems or not entries else 0
         entries = [e for e in entries
-                   if re.search(options.only, " ".join([e["guard"], e["file"], e["what"]] + e["tests"]))]
+                   if re.search(options.only, " ".join([e["guard"], e["file"], e["what"], os.path.basename(e["table"])] + e["tests"]))]
         if options.list:
             for entry in entries:
                 print("%-8s %-28s %-20s %s" % (entry["guard"], entry["file"], ",".join(entry["tests"]), entry["what"]))

@@ -11,8 +11,8 @@
  *     --no-pending    memory must not even be handed out while work on it is pending
  *     --keep-going    do not stop at the first wrong one
  *
- * The last line is `programs=N steps=N allocations=N reuses=N pending_reuses=N wrong=N first_wrong=SEED`, where
- * first_wrong is 0 if there is none. Exit status: 0 all right, 1 something wrong, 2 usage, or not the simulated GPU.
+ * The last line is `programs=N steps=N allocations=N reuses=N pending_reuses=N early_reuses=N wrong=N first_wrong=SEED`,
+ * where first_wrong is 0 if there is none. Exit status: 0 all right, 1 something wrong, 2 usage, or not the simulated GPU.
  */
 #include "program.h"
 
@@ -118,7 +118,7 @@ int main(int argc, char **argv)
   if (!execute_init())
     return 2;
 
-  unsigned long long done = 0, taken = 0, allocations = 0, reuses = 0, pending = 0, wrong = 0, first_wrong = 0;
+  unsigned long long done = 0, taken = 0, allocations = 0, reuses = 0, pending = 0, early = 0, wrong = 0, first_wrong = 0;
   for (uint64_t seed = first; seed < first + count; seed++) {
     outcome_t outcome;
     generate(&program, seed, &options);
@@ -129,6 +129,7 @@ int main(int argc, char **argv)
       allocations += program.steps[i].kind == STEP_ALLOC;
     reuses += outcome.reuses;
     pending += outcome.pending_reuses;
+    early += outcome.early_reuse;
     if (!is_wrong(&outcome))
       continue;
     fprintf(stderr, "seed %llu: %s\n", (unsigned long long)seed, outcome.first);
@@ -137,7 +138,7 @@ int main(int argc, char **argv)
     if (!keep_going)
       break;
   }
-  printf("programs=%llu steps=%llu allocations=%llu reuses=%llu pending_reuses=%llu wrong=%llu first_wrong=%llu\n", done,
-      taken, allocations, reuses, pending, wrong, first_wrong);
+  printf("programs=%llu steps=%llu allocations=%llu reuses=%llu pending_reuses=%llu early_reuses=%llu wrong=%llu "
+         "first_wrong=%llu\n", done, taken, allocations, reuses, pending, early, wrong, first_wrong);
   return wrong > 0;
 }

@@ -35,9 +35,9 @@ DEFERRED = {"small": "4096", "large": None}  # GPUPOOL_MAX_DEFERRED: small has t
 LEAST_REUSES = {("strict", "small"): 25, ("strict", "large"): 25, ("context", "small"): 20, ("context", "large"): 8}
 LEAST_ALLOCATIONS = 1000  # before that is asked
 FREELY = 0.3  # of the programs
-RESULT = re.compile(r"^programs=(\d+) steps=(\d+) allocations=(\d+) reuses=(\d+) pending_reuses=(\d+) wrong=(\d+) "
-                    r"first_wrong=(\d+)$", re.M)
-FIELDS = ("programs", "steps", "allocations", "reuses", "pending_reuses", "wrong", "first_wrong")
+RESULT = re.compile(r"^programs=(\d+) steps=(\d+) allocations=(\d+) reuses=(\d+) pending_reuses=(\d+) "
+                    r"early_reuses=(\d+) wrong=(\d+) first_wrong=(\d+)$", re.M)
+FIELDS = ("programs", "steps", "allocations", "reuses", "pending_reuses", "early_reuses", "wrong", "first_wrong")
 
 
 class Row:
@@ -155,14 +155,14 @@ def rows_of(runner, library):
 
 
 def report(rows):
-    form = "%-28s %9s %10s %11s %9s %8s %6s %6s"
-    print(form % ("row", "programs", "steps", "allocations", "reuses", "pending", "wrong", "s"))
+    form = "%-28s %9s %10s %11s %9s %8s %6s %6s %6s"
+    print(form % ("row", "programs", "steps", "allocations", "reuses", "pending", "early", "wrong", "s"))
     total = dict.fromkeys(FIELDS, 0)
     for row in rows:
-        print(form % ((row.name,) + tuple(row.figures[name] for name in FIELDS[:6]) + ("%.1f" % row.seconds,)))
+        print(form % ((row.name,) + tuple(row.figures[name] for name in FIELDS[:7]) + ("%.1f" % row.seconds,)))
         for name in FIELDS:
             total[name] += row.figures[name]
-    print(form % (("all",) + tuple(total[name] for name in FIELDS[:6]) + ("",)))
+    print(form % (("all",) + tuple(total[name] for name in FIELDS[:7]) + ("",)))
     for row in rows:
         for problem in row.problems:
             print("\n%s: %s" % (row.name, problem))
@@ -198,7 +198,7 @@ def unsafe(runner, library, good_library, compiler):
     result = runner.call(row, False, ["--keep-going", 1, 20], 120)
     match = RESULT.search(result.stdout)
     print(result.stdout, end="")
-    first = int(match.group(7)) if match else 0
+    first = int(match.group(len(FIELDS))) if match else 0
     if not 1 <= first <= 5:
         print("not caught by the first 5 programs\n%s" % result.stderr)
         return False

@@ -3,6 +3,8 @@
  * settled then, and when it begins again.
  */
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 
 #include "pool/mono.h"
 #include "pool/streams.h"
@@ -302,6 +304,108 @@ START_TEST(test_a_capture)
 }
 END_TEST
 
+static atomic_bool in_call, call_is_over, suspended;
+
+/* Ends when the suspension is counted; without the waiting for it, long after the suspension has returned. */
+static int slow_order(void *self, const gp_driver_context_t *which, uint64_t stream)
+{
+  (void)self;
+  (void)which;
+  (void)stream;
+  atomic_store(&in_call, true);
+  while (!gp_engine_is_suspended(engine))
+    sched_yield();
+  for (int i = 0; i < 100000 && !atomic_load(&suspended); i++)
+    sched_yield();
+  atomic_store(&call_is_over, true);
+  return 0;
+}
+
+static void *put_behind(void *arg)
+{
+  (void)arg;
+  ck_assert_int_eq(gp_mono_order(engine, STREAM_A), 0);
+  return NULL;
+}
+
+/* As the begin of a capture does: no call of ours may be in flight when it returns. */
+START_TEST(test_a_suspension_waits_for_calls_in_flight)
+{
+  pthread_t thread;
+
+  begin();
+  run_in_debt();
+  gp_stream_created(engine, context, STREAM_A);
+  driver.ops.order = slow_order;
+  ck_assert_int_eq(pthread_create(&thread, NULL, put_behind, NULL), 0);
+  while (!atomic_load(&in_call))
+    sched_yield();
+  gp_engine_suspend(engine);
+  bool over = atomic_load(&call_is_over);
+  atomic_store(&suspended, true);
+  pthread_join(thread, NULL);
+  ck_assert(over);
+  ck_assert_int_eq(gp_mono_order(engine, STREAM_B), 0); /* suspended: no such call, the host waits */
+  ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
+  gp_engine_resume(engine);
+  stop();
+}
+END_TEST
+
+static atomic_bool slow, in_hit, hit_is_over, waited;
+static bool waited_too_early;
+
+/* In the middle of an allocation, with the device's lock held. */
+static void slow_event(void *self, const gp_event_t *event)
+{
+  (void)self;
+  if (!atomic_load(&slow) || event->action != GP_ACTION_ALLOC)
+    return;
+  atomic_store(&in_hit, true);
+  for (int i = 0; i < 100000 && !atomic_load(&waited); i++)
+    sched_yield();
+  atomic_store(&hit_is_over, true);
+}
+
+static int wait_after_hits(void *self, const gp_driver_context_t *which)
+{
+  (void)self;
+  (void)which;
+  waited_too_early = !atomic_load(&hit_is_over);
+  atomic_store(&waited, true);
+  return 0;
+}
+
+static void *hit(void *arg)
+{
+  (void)arg;
+  (void)allocate(GP_MIB);
+  return NULL;
+}
+
+START_TEST(test_allocations_in_flight_are_over_before_debts_are_settled)
+{
+  const gp_observer_t observer = {.event = slow_event};
+  gp_driver_context_t first = fake_context(0, 0);
+  pthread_t thread;
+
+  fake_driver_init(&driver, GP_GIB, true);
+  driver.ops.wait = wait_after_hits;
+  engine = fake_engine(&driver, &observer, epoch_mode);
+  context = gp_engine_context(engine, &first);
+  (void)used_block(GP_MIB);
+  atomic_store(&slow, true);
+  ck_assert_int_eq(pthread_create(&thread, NULL, hit, NULL), 0);
+  while (!atomic_load(&in_hit))
+    sched_yield();
+  gp_streams_escape(engine, "the test says so");
+  pthread_join(thread, NULL);
+  ck_assert(atomic_load(&waited));
+  ck_assert(!waited_too_early);
+  stop();
+}
+END_TEST
+
 START_TEST(test_an_escape_settles)
 {
   begin();
@@ -347,6 +451,8 @@ int main(void)
   tcase_add_test(mono, test_a_stream_that_comes_during_the_synchronization);
   tcase_add_test(mono, test_what_bars_it);
   tcase_add_test(mono, test_a_capture);
+  tcase_add_test(mono, test_a_suspension_waits_for_calls_in_flight);
+  tcase_add_test(mono, test_allocations_in_flight_are_over_before_debts_are_settled);
   tcase_add_test(mono, test_an_escape_settles);
   tcase_add_test(mono, test_other_modes_know_nothing_of_it);
   suite_add_tcase(suite, mono);
