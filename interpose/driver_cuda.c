@@ -96,6 +96,35 @@ static int cuda_fence_query(void *self, const gp_driver_context_t *context, void
   return (int)GP_REAL_CALL(cuEventQuery, fence);
 }
 
+/* One stream; the event must be of the stream's context. */
+static int cuda_stream_fence_record(
+    void *self, const gp_driver_context_t *context, uint64_t stream, void **fence)
+{
+  CUevent event = *fence;
+  bool entered;
+  (void)self;
+  CUresult result = enter_context(context, &entered);
+  if (result == CUDA_SUCCESS && !event)
+    result = GP_REAL_CALL(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
+  if (result == CUDA_SUCCESS) {
+    *fence = event;
+    result = GP_REAL_CALL(cuEventRecord, event, (CUstream)(uintptr_t)stream);
+  }
+  leave_context(entered);
+  return (int)result;
+}
+
+static int cuda_default_query(void *self, const gp_driver_context_t *context)
+{
+  (void)self;
+  bool entered;
+  CUresult result = enter_context(context, &entered);
+  if (result == CUDA_SUCCESS)
+    result = GP_REAL_CALL(cuStreamQuery, CU_STREAM_LEGACY);
+  leave_context(entered);
+  return (int)result;
+}
+
 /*
  * A wait stays in force when its event is destroyed (cuda.h, cuEventDestroy: its resources are released when it is
  * complete). The default stream is that of the current context.
@@ -193,7 +222,12 @@ static bool cuda_code_is_sticky(int code)
   .code_invalid_value = CUDA_ERROR_INVALID_VALUE, .code_not_ready = CUDA_ERROR_NOT_READY,                    \
   .code_is_sticky = cuda_code_is_sticky, .code_is_context_gone = cuda_code_is_context_gone
 
-static const gp_driver_ops_t ops_without_fence = {COMMON_OPS};
+static const gp_driver_ops_t ops_without_fence = {
+    COMMON_OPS,
+    .fence_query = cuda_fence_query,
+    .stream_fence_record = cuda_stream_fence_record,
+    .default_query = cuda_default_query,
+};
 static const gp_driver_ops_t ops_with_fence = {
     COMMON_OPS,
     .fence_record = cuda_fence_record,

@@ -53,6 +53,19 @@ int gp_driver_fence_query(gp_engine_t *engine, const gp_driver_context_t *contex
   return engine->driver.ops->fence_query(engine->driver.self, context, fence);
 }
 
+int gp_driver_stream_fence_record(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, void **fence)
+{
+  gp_assert(gp_locks_held() == 0);
+  return engine->driver.ops->stream_fence_record(engine->driver.self, context, stream, fence);
+}
+
+int gp_driver_default_query(gp_engine_t *engine, const gp_driver_context_t *context)
+{
+  gp_assert(gp_locks_held() == 0);
+  return engine->driver.ops->default_query(engine->driver.self, context);
+}
+
 int gp_driver_order(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream)
 {
   gp_assert(gp_locks_held() == 0);

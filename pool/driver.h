@@ -31,13 +31,21 @@ typedef struct gp_driver_ops {
   int (*wait)(void *self, const gp_driver_context_t *context);
 
   /*
-   * Optional, both or none (a driver that has no fence over a whole context). A fence is passed when all work
+   * Optional, both or none but for what follows them (a driver that has no fence over a whole context). A fence is passed when all work
    * submitted to any stream of the context before fence_record() is complete. *fence is NULL at first; the driver
    * makes it then and uses it again later, at most one record outstanding. fence_query() gives 0 or code_not_ready.
    * A fence ends with its context, never before: it is one small object of the driver for each context.
    */
   int (*fence_record)(void *self, const gp_driver_context_t *context, void **fence);
   int (*fence_query)(void *self, const gp_driver_context_t *context, void *fence);
+
+  /*
+   * Optional, both or none, for drivers without fence_record, and with fence_query. A fence of one stream that the
+   * program created; the driver's handle says which. And whether the default stream has no work, 0, or
+   * code_not_ready: a fence in it would hold other streams up.
+   */
+  int (*stream_fence_record)(void *self, const gp_driver_context_t *context, uint64_t stream, void **fence);
+  int (*default_query)(void *self, const gp_driver_context_t *context);
 
   /*
    * Optional. Puts a stream of the context behind its default stream: what is submitted to the stream from now on begins

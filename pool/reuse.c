@@ -129,7 +129,7 @@ static int lagging_contexts(
 
 #define MAX_LAGGING 64
 
-static void count_on_device(gp_context_t *context, bool host_wait)
+void gp_reuse_count(gp_context_t *context, bool host_wait)
 {
   gp_lock_take(&context->device->lock);
   if (host_wait)
@@ -140,7 +140,7 @@ static void count_on_device(gp_context_t *context, bool host_wait)
 }
 
 /* A result of a wait or a fence: a context that has ended unseen must not hold the others' memory back for ever. */
-static void note_context_result(gp_engine_t *engine, gp_context_t *context, int code)
+void gp_reuse_note(gp_engine_t *engine, gp_context_t *context, int code)
 {
   const gp_driver_ops_t *ops = engine->driver.ops;
   if (code != 0 && ops->code_is_context_gone && ops->code_is_context_gone(code))
@@ -160,7 +160,7 @@ static void poll_fence(gp_engine_t *engine, gp_context_t *context)
     if (code == ops->code_not_ready)
       return;
     fence->outstanding = false;
-    note_context_result(engine, context, code);
+    gp_reuse_note(engine, context, code);
     if (code == 0) {
       gp_streams_sync_end(engine, context, fence->tag);
       gp_reuse_complete(context, fence->tag);
@@ -171,16 +171,18 @@ static void poll_fence(gp_engine_t *engine, gp_context_t *context)
   fence->tag = gp_reuse_begin(engine); /* before the record: what is freed after it is not covered */
   gp_streams_sync_begin(engine, context, fence->tag);
   int code = gp_driver_fence_record(engine, &context->driver, &fence->handle);
-  note_context_result(engine, context, code);
+  gp_reuse_note(engine, context, code);
   fence->outstanding = code == 0;
   if (code == 0)
-    count_on_device(context, false);
+    gp_reuse_count(context, false);
 }
 
 void gp_reuse_poll(gp_engine_t *engine)
 {
   gp_context_t *lagging[MAX_LAGGING];
 
+  if (!engine->driver.ops->fence_record)
+    gp_streams_poll(engine);
   if (!engine->driver.ops->fence_record || !gp_engine_enter(engine))
     return;
   int count = lagging_contexts(engine, NULL, lagging, MAX_LAGGING);
@@ -201,12 +203,12 @@ int gp_reuse_wait_for(gp_engine_t *engine, gp_context_t *context)
   uint64_t epoch = gp_reuse_begin(engine);
   gp_streams_sync_begin(engine, context, epoch);
   int code = gp_driver_wait(engine, &context->driver);
-  count_on_device(context, true);
+  gp_reuse_count(context, true);
   if (code == 0) {
     gp_streams_sync_end(engine, context, epoch);
     gp_reuse_complete(context, epoch);
   } else {
-    note_context_result(engine, context, code);
+    gp_reuse_note(engine, context, code);
   }
   return code;
 }
@@ -234,16 +236,23 @@ int gp_reuse_wait(gp_engine_t *engine, gp_context_t *own, bool own_device_only)
 #define PATIENCE_NS    UINT64_C(1000000000)
 #define PATIENT_POLLS  16   /* where the clock stands still, as in tests */
 
+static bool can_poll(gp_engine_t *engine)
+{
+  return engine->driver.ops->fence_record || gp_streams_can_be_asked(engine);
+}
+
 bool gp_reuse_await(gp_engine_t *engine, gp_context_t *own)
 {
   gp_context_t *lagging[1];
   uint64_t begin_ns = gp_now(engine);
 
-  if (!engine->driver.ops->fence_record)
+  if (!can_poll(engine))
     return gp_reuse_wait(engine, own, true) == 0;
-  count_on_device(own, true);
+  gp_reuse_count(own, true);
   for (int polls = 0;; polls++) {
     uint64_t now_ns = gp_now(engine);
+    if (!can_poll(engine))
+      return gp_reuse_wait(engine, own, true) == 0;
     gp_reuse_poll(engine);
     if (lagging_contexts(engine, own->device, lagging, 1) == 0)
       return true;

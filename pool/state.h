@@ -105,6 +105,26 @@ struct gp_context {
   atomic_bool lost;
 };
 
+/* A stream, see streams.c. Guarded by engine->contexts_lock, but for what is atomic, and for the fence. */
+struct gp_stream {
+  gp_list_t link; /* in context->streams, or engine->free_streams */
+  gp_context_t *context;
+  uint64_t handle;
+  _Atomic uint64_t id; /* never used again; 0: in the free list */
+  _Atomic uint64_t completed;
+  gp_mark_t *mark; /* its place in gp_marks, or own_mark */
+  gp_mark_t own_mark;
+  uint64_t end_epoch; /* 0: it exists */
+  uint64_t sync_epoch; /* of the last synchronization of the context that may clear the mark, with its token */
+  uint32_t sync_token;
+  const gp_marker_t *marker; /* of a thread's default stream: which thread's, ... */
+  uint64_t marker_owner;     /* ... while the marker is still that thread's */
+  atomic_bool asked;           /* a thread asks the driver about it, see stream_fences.c: it owns the fence ... */
+  void *fence;                 /* ... which the driver made; NULL: not yet ... */
+  gp_context_t *fence_context; /* ... in this context ... */
+  gp_stream_fact_t fence_fact; /* ... and what it will tell; stream is NULL: it is not recorded */
+};
+
 /*
  * One device. Invariants, under lock: held is the bytes of all blocks, passthrough allocations, what drains and
  * reservations in flight, and held less draining <= limit unless lowered; stats.reserved_bytes is the sum of block sizes, stats.cached_bytes of the idle ones,
@@ -238,6 +258,13 @@ void gp_streams_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t ep
 uint64_t gp_streams_default_completed(const gp_context_t *context); /* by facts about its default stream */
 
 /*
+ * stream_fences.c, without a lock: asks what is outstanding and the default streams, records what is not; never waits. can_be_asked: all
+ * streams that hold memory back are such that the driver can be asked about them.
+ */
+void gp_streams_poll(gp_engine_t *engine);
+bool gp_streams_can_be_asked(gp_engine_t *engine);
+
+/*
  * mono.c, with contexts_lock held; each returns what is to be told when it is not. end: see gp_mono_leave. add_context
  * and drop_context: it is in engine->contexts already, or not any more. sync_begin and sync_end: around a
  * synchronization of the context; alone: it has no stream but the default one to which work may still be submitted.
@@ -312,6 +339,7 @@ void gp_block_forget(gp_engine_t *engine, gp_block_t *block, gp_detail_t why, ui
  *             reusable; the driver's code for own, if it had to be waited for
  *   wait_for  the host waits for one context; the driver's code
  *   await     the same for own's device, but gives up after a second: a kernel may be waiting for this very thread
+ *   note      what a wait or a fence of that context answered; count: that there was one
  *   allowance (device's lock) bytes that may be deferred before a miss waits
  */
 uint64_t gp_reuse_begin(gp_engine_t *engine);
@@ -323,6 +351,8 @@ void gp_reuse_poll(gp_engine_t *engine);
 int gp_reuse_wait(gp_engine_t *engine, gp_context_t *own, bool own_device_only);
 int gp_reuse_wait_for(gp_engine_t *engine, gp_context_t *context);
 bool gp_reuse_await(gp_engine_t *engine, gp_context_t *own);
+void gp_reuse_note(gp_engine_t *engine, gp_context_t *context, int code);
+void gp_reuse_count(gp_context_t *context, bool host_wait);
 uint64_t gp_reuse_allowance(const gp_engine_t *engine, const gp_device_t *device);
 
 /*
@@ -395,6 +425,9 @@ int gp_driver_free(gp_engine_t *engine, const gp_driver_context_t *context, uint
 int gp_driver_wait(gp_engine_t *engine, const gp_driver_context_t *context);
 int gp_driver_fence_record(gp_engine_t *engine, const gp_driver_context_t *context, void **fence);
 int gp_driver_fence_query(gp_engine_t *engine, const gp_driver_context_t *context, void *fence);
+int gp_driver_stream_fence_record(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, void **fence);
+int gp_driver_default_query(gp_engine_t *engine, const gp_driver_context_t *context);
 int gp_driver_order(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream);
 int gp_driver_async_reserved(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_bytes);
 void gp_driver_trim_async(gp_engine_t *engine, const gp_driver_context_t *context);

@@ -11,26 +11,11 @@
  */
 #include "pool/streams.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 #include "pool/state.h"
 #include "pool/util/log.h"
-
-/* Guarded by engine->contexts_lock, but for what is atomic. */
-struct gp_stream {
-  gp_list_t link; /* in context->streams, or engine->free_streams */
-  gp_context_t *context;
-  uint64_t handle;
-  _Atomic uint64_t id; /* never used again; 0: in the free list */
-  _Atomic uint64_t completed;
-  gp_mark_t *mark; /* its place in gp_marks, or own_mark */
-  gp_mark_t own_mark;
-  uint64_t end_epoch; /* 0: it exists */
-  uint64_t sync_epoch; /* of the last synchronization of the context that may clear the mark, with its token */
-  uint32_t sync_token;
-  const gp_marker_t *marker; /* of a thread's default stream: which thread's, ... */
-  uint64_t marker_owner;     /* ... while the marker is still that thread's */
-};
 
 /* The calling thread's default stream, in the context that it used last. */
 static _Thread_local struct {
@@ -104,19 +89,32 @@ static void leave_mark(gp_stream_t *stream)
   stream->mark = &stream->own_mark;
 }
 
+/*
+ * A record that nobody uses; NULL: there is none. Its fence is of its context, and whoever still asks the driver about the
+ * stream that it was may use that. With the lock.
+ */
+static gp_stream_t *take_free(gp_engine_t *engine, const gp_context_t *context)
+{
+  for (gp_list_t *link = engine->free_streams.next; link != &engine->free_streams; link = link->next) {
+    gp_stream_t *stream = gp_list_entry(link, gp_stream_t, link);
+    if ((stream->fence && stream->fence_context != context) || atomic_load(&stream->asked))
+      continue;
+    stream->fence_fact.stream = NULL;
+    gp_list_remove(&stream->link);
+    return stream;
+  }
+  return NULL;
+}
+
 /* A record in context->streams; NULL: no host memory. With the lock. */
 static gp_stream_t *make(gp_engine_t *engine, gp_context_t *context, uint64_t handle, bool has_place)
 {
-  gp_stream_t *stream;
+  gp_stream_t *stream = take_free(engine, context);
 
-  if (gp_list_is_empty(&engine->free_streams)) {
+  if (!stream)
     stream = calloc(1, sizeof(*stream));
-    if (!stream)
-      return NULL;
-  } else {
-    stream = gp_list_entry(engine->free_streams.next, gp_stream_t, link);
-    gp_list_remove(&stream->link);
-  }
+  if (!stream)
+    return NULL;
   stream->context = context;
   stream->handle = handle;
   stream->end_epoch = 0;
@@ -170,6 +168,11 @@ void gp_streams_drop_context(gp_engine_t *engine, gp_context_t *context)
       (void)gp_address_map_remove(&engine->streams, stream->handle);
     unmake(engine, stream);
   }
+  for (gp_list_t *link = engine->free_streams.next; link != &engine->free_streams; link = link->next) {
+    gp_stream_t *stream = gp_list_entry(link, gp_stream_t, link);
+    if (stream->fence_context == context)
+      stream->fence = NULL; /* it went with its context */
+  }
   context->default_stream = NULL;
 }
 
@@ -203,6 +206,8 @@ gp_stream_t *gp_stream_take(gp_engine_t *engine, uint64_t handle)
   if (stream)
     leave_mark(stream);
   gp_lock_release(&engine->contexts_lock);
+  while (stream && atomic_load(&stream->asked))
+    sched_yield(); /* another thread asks the driver about it, which does not wait for us; it would be about nothing */
   return stream;
 }
 

@@ -94,6 +94,17 @@ class Streams(PreloadCase):
         stats = stats_of(run.snapshot())
         self.assertLessEqual(stats["reserved_bytes"]["peak"], 8 * MIB + 16 * MIB + 2 * MIB)
 
+    def test_drivers_without_a_fence_are_asked_about_streams(self):
+        """Before 12.5: the same without a wait of the host, by an event in each stream that has work."""
+        plain = self.run_streams("none", rounds=200, preload=None, driver="12040")
+        run = self.run_streams("none", rounds=200, driver="12040", REUSE="epoch", MAX_DEFERRED="16MiB")
+        stats = stats_of(run.snapshot())
+        self.assertLessEqual(stats["reserved_bytes"]["peak"], 8 * MIB + 16 * MIB + 2 * MIB)
+        self.assertEqual(run.calls().get("cuCtxSynchronize"), plain.calls().get("cuCtxSynchronize"))
+        self.assertGreater(run.calls()["cuEventRecord"], 0)
+        self.assertLessEqual(run.calls()["cuEventCreate"], plain.calls()["cuEventCreate"] + 4)  # one for each such stream
+        self.assertGreater(stats["cache_hits"], stats["cache_misses"])
+
     def test_reuse_at_once_is_noticed(self):
         run = self.run_program("streams", "none", "50", preload=UNSAFE_LIBRARY, REUSE="epoch")
         self.assertNotEqual((run.sim["violations"], run.sim["corrupt_stamps"], run.status), (0, 0, 0))

@@ -1,0 +1,118 @@
+/*
+ * Reuse mode `epoch` on drivers that have no fence over a whole context (before 12.5): a fence for each stream that was
+ * created, at most one outstanding, recorded only in streams that have work; and the default stream is asked whether it
+ * has any. About other streams (of threads, destroyed ones) the driver cannot be asked by anybody.
+ */
+#include "pool/state.h"
+
+#define MAX_ASKED 64
+
+/* The stream holds memory back. With contexts_lock held. */
+static bool holds_back(gp_engine_t *engine, const gp_stream_t *stream)
+{
+  uint64_t newest = atomic_load(&engine->newest_tag);
+  return !gp_mark_is_clean(stream->mark) && atomic_load(&stream->completed) < newest &&
+         atomic_load(&stream->context->completed) < newest;
+}
+
+static bool is_default(const gp_stream_t *stream)
+{
+  return stream == stream->context->default_stream;
+}
+
+static bool is_askable(const gp_stream_t *stream)
+{
+  return is_default(stream) || (stream->handle > 2 && !stream->end_epoch);
+}
+
+bool gp_streams_can_be_asked(gp_engine_t *engine)
+{
+  bool can = gp_engine_uses_streams(engine) && engine->driver.ops->stream_fence_record;
+
+  if (!can)
+    return false;
+  gp_lock_take(&engine->contexts_lock);
+  for (gp_list_t *c = engine->contexts.next; c != &engine->contexts; c = c->next) {
+    gp_context_t *context = gp_list_entry(c, gp_context_t, live_link);
+    for (gp_list_t *s = context->streams.next; s != &context->streams; s = s->next) {
+      const gp_stream_t *stream = gp_list_entry(s, gp_stream_t, link);
+      can &= !holds_back(engine, stream) || is_askable(stream);
+    }
+  }
+  gp_lock_release(&engine->contexts_lock);
+  return can;
+}
+
+/*
+ * The streams to ask about, which are this thread's to ask until it gives them back. None that is being destroyed:
+ * those left the table first, and wait for whoever asks.
+ */
+static int take_streams(gp_engine_t *engine, gp_stream_t **array)
+{
+  int count = 0;
+
+  gp_lock_take(&engine->contexts_lock);
+  for (gp_list_t *c = engine->contexts.next; c != &engine->contexts; c = c->next) {
+    gp_context_t *context = gp_list_entry(c, gp_context_t, live_link);
+    for (gp_list_t *s = context->streams.next; s != &context->streams && count < MAX_ASKED; s = s->next) {
+      gp_stream_t *stream = gp_list_entry(s, gp_stream_t, link);
+      bool is_there = is_default(stream) || gp_stream_find(engine, stream->handle) == stream;
+      if (is_there && is_askable(stream) && holds_back(engine, stream) && !atomic_exchange(&stream->asked, true))
+        array[count++] = stream;
+    }
+  }
+  gp_lock_release(&engine->contexts_lock);
+  return count;
+}
+
+static void answered(gp_engine_t *engine, gp_context_t *context, const gp_stream_fact_t *fact, int code)
+{
+  if (code == 0)
+    gp_stream_fact_end(engine, fact);
+  else if (code != engine->driver.ops->code_not_ready)
+    gp_reuse_note(engine, context, code);
+}
+
+static void ask_fence(gp_engine_t *engine, gp_stream_t *stream, gp_context_t *context)
+{
+  if (stream->fence_fact.stream) {
+    const gp_stream_fact_t fact = stream->fence_fact;
+    int code = gp_driver_fence_query(engine, &context->driver, stream->fence);
+    if (code == engine->driver.ops->code_not_ready)
+      return;
+    stream->fence_fact.stream = NULL;
+    answered(engine, context, &fact, code);
+  }
+  if (atomic_load(&stream->completed) >= atomic_load(&engine->newest_tag) || gp_mark_is_clean(stream->mark))
+    return;
+  stream->fence_context = context;
+  const gp_stream_fact_t fact = gp_stream_fact_begin(engine, stream); /* before the record, as for any fence */
+  int code = gp_driver_stream_fence_record(engine, &context->driver, stream->handle, &stream->fence);
+  if (code == 0) {
+    stream->fence_fact = fact;
+    gp_reuse_count(context, false);
+  } else {
+    gp_reuse_note(engine, context, code);
+  }
+}
+
+void gp_streams_poll(gp_engine_t *engine)
+{
+  gp_stream_t *asked[MAX_ASKED];
+
+  if (!engine->driver.ops->stream_fence_record || !gp_engine_uses_streams(engine) || !gp_engine_enter(engine))
+    return;
+  int count = take_streams(engine, asked);
+  for (int i = 0; i < count; i++) {
+    gp_context_t *context = asked[i]->context;
+    if (!atomic_load(&context->lost) && is_default(asked[i])) {
+      const gp_stream_fact_t fact = gp_stream_fact_begin(engine, asked[i]);
+      answered(engine, context, &fact, gp_driver_default_query(engine, &context->driver));
+    } else if (!atomic_load(&context->lost)) {
+      ask_fence(engine, asked[i], context);
+    }
+    atomic_store(&asked[i]->asked, false);
+  }
+  gp_engine_leave(engine);
+  gp_reuse_advance(engine);
+}
