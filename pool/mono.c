@@ -47,11 +47,9 @@ gp_detail_t gp_mono_end(gp_engine_t *engine, gp_detail_t why)
   engine->mono_sync = 0;
   if (!atomic_load(&engine->mono))
     return GP_DETAIL_NONE;
-  if (context)
-    gp_lock_take(&context->device->lock);
+  gp_lock_take(&context->device->lock);
   atomic_store(&engine->mono, false);
-  if (context)
-    gp_lock_release(&context->device->lock);
+  gp_lock_release(&context->device->lock);
   if (why != GP_DETAIL_MODE_CONTEXT)
     record_mode(engine, why);
   return why;
@@ -63,12 +61,10 @@ static gp_detail_t begin(gp_engine_t *engine, gp_context_t *context)
       !gp_engine_uses_streams(engine))
     return GP_DETAIL_NONE;
   gp_lock_take(&context->device->lock);
-  bool already = atomic_exchange(&engine->mono, true); /* of a context that is gone: nothing has changed for anybody */
   engine->mono_context = context;
   atomic_store(&engine->mono_debt, 0);
+  atomic_store(&engine->mono, true);
   gp_lock_release(&context->device->lock);
-  if (already)
-    return GP_DETAIL_NONE;
   record_mode(engine, GP_DETAIL_MODE_MONO);
   return GP_DETAIL_MODE_MONO;
 }
@@ -84,8 +80,12 @@ gp_detail_t gp_mono_add_context(gp_engine_t *engine, gp_context_t *context)
 void gp_mono_drop_context(gp_engine_t *engine, const gp_context_t *context)
 {
   engine->mono_sync = 0;
-  if (engine->mono_context == context)
-    engine->mono_context = NULL; /* its work is over, and its memory gone: no debt */
+  if (engine->mono_context != context)
+    return;
+  gp_lock_take(&context->device->lock);
+  atomic_store(&engine->mono, false);
+  gp_lock_release(&context->device->lock);
+  engine->mono_context = NULL; /* its work is over, and its memory gone: no debt */
 }
 
 void gp_mono_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t epoch, bool alone)
@@ -158,25 +158,25 @@ bool gp_mono_forbid(gp_engine_t *engine, gp_detail_t why)
   return leave(engine, why, REACH_PROCESS);
 }
 
-bool gp_mono_has_debt(gp_engine_t *engine)
-{
-  if (atomic_load(&engine->mono_debt) == 0)
-    return false;
-  gp_lock_take(&engine->contexts_lock);
-  bool indebted = is_indebted(engine);
-  gp_lock_release(&engine->contexts_lock);
-  return indebted;
-}
-
-/* The context of the debt, or NULL if there is none. */
+/*
+ * The context of the debt, or NULL if there is none. Once MONO is over its debt is there to be seen. If it is not, but the
+ * mode has ended, another thread is about to end it, with allocations in flight.
+ */
 static gp_context_t *debtor(gp_engine_t *engine)
 {
-  if (atomic_load(&engine->mono_debt) == 0)
+  if (!atomic_load(&engine->mono) && atomic_load(&engine->mono_debt) == 0)
     return NULL;
   gp_lock_take(&engine->contexts_lock);
+  if (!gp_engine_uses_streams(engine))
+    (void)gp_mono_end(engine, GP_DETAIL_MODE_CONTEXT); /* which is told by who ends the mode */
   gp_context_t *context = is_indebted(engine) ? engine->mono_context : NULL;
   gp_lock_release(&engine->contexts_lock);
   return context;
+}
+
+bool gp_mono_has_debt(gp_engine_t *engine)
+{
+  return debtor(engine) != NULL;
 }
 
 /* Not between enter and leave: see gp_reuse_wait. */

@@ -25,7 +25,7 @@ bool gp_mono_leave(gp_engine_t *engine, gp_detail_t why);
 bool gp_mono_bar(gp_engine_t *engine, gp_detail_t why);
 bool gp_mono_forbid(gp_engine_t *engine, gp_detail_t why);
 
-/* Whether there is a debt, in whatever mode the engine is now. Costs one load if there is none. */
+/* Whether there is a debt, in whatever mode the engine is now. Costs two loads if there is none and MONO is over. */
 bool gp_mono_has_debt(gp_engine_t *engine);
 
 /*

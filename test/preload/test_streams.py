@@ -167,6 +167,19 @@ class OneStream(PreloadCase):
                     self.assertGreater(run.moves[1], 1)
                 self.assertEqual(len([line for line in run.messages if "reuse mode is epoch from now on" in line]), 1)
 
+    def test_a_driver_that_refuses_to_order_is_waited_for(self):
+        tail = ["cuMemsetD8Async", "cuStreamCreateWithPriority", "cuCtxSynchronize", "cuStreamCreate"]
+        for i, call in enumerate(ORDER[:3]):
+            run = self.run_mono("stream", "1", SIMCUDA_FAIL=call + ":1@1")
+            asked = ORDER[:i + 1] + (ORDER[3:] if i > 0 else [])
+            self.assertEqual(self.between(run), ["cuStreamCreate"] + asked + WAIT + tail)
+
+    def test_a_stream_that_cannot_be_put_in_order_is_not_given(self):
+        run = self.run_program("mono", "stream", "1", log=True, REUSE="epoch",
+                               SIMCUDA_FAIL="cuEventCreate:1@1,cuCtxSynchronize:709@1")
+        self.assertEqual((run.status, run.out.splitlines()[-1]), (1, "cuStreamCreate(&stream, flags): 709"))
+        self.assertEqual(run.calls()["cuStreamDestroy_v2"], 1)
+
     def test_other_modes_wait(self):
         for reuse in ("auto", "context"):
             run = self.run_mono("none", REUSE=reuse)
