@@ -16,6 +16,7 @@
 
 #include "interpose/clock.h"
 #include "pool/engine.h"
+#include "pool/streams.h"
 #include "trace/recorder.h"
 
 #define PAIRS   2000000
@@ -80,27 +81,31 @@ typedef struct bench {
   gp_context_t *context;
 } bench_t;
 
-static const char *no_environment(void *arg, const char *variable)
+/* arg: the reuse mode, NULL: the default. */
+static const char *environment(void *arg, const char *variable)
 {
-  (void)arg;
-  (void)variable;
-  return NULL;
+  return strcmp(variable, "GPUPOOL_REUSE") == 0 ? arg : NULL;
 }
 
-static void start(bench_t *bench, bool recorded)
+static void start_with(bench_t *bench, bool recorded, const char *reuse)
 {
   const gp_driver_t driver = {&null_ops, NULL};
   const gp_driver_context_t context = {(void *)1, 1, 0, true};
   gp_observer_t observer = {0};
 
   memset(bench, 0, sizeof(*bench));
-  gp_options_parse(&bench->options, no_environment, NULL, NULL, NULL);
+  gp_options_parse(&bench->options, environment, (void *)(uintptr_t)reuse, NULL, NULL);
   if (recorded) {
     bench->recorder = gp_recorder_create(&bench->options, null_now, NULL);
     observer = gp_recorder_observer(bench->recorder);
   }
   bench->engine = gp_engine_create(&driver, recorded ? &observer : NULL, &bench->options);
   bench->context = gp_engine_context(bench->engine, &context);
+}
+
+static void start(bench_t *bench, bool recorded)
+{
+  start_with(bench, recorded, NULL);
 }
 
 static void stop(bench_t *bench)
@@ -165,6 +170,15 @@ static void pairs(void *arg, long count)
       give(arg, blocks[j]);
     synchronize(arg);
   }
+}
+
+/* As a program with one stream does, which has work there and never synchronizes. */
+static void pairs_at_once(void *arg, long count)
+{
+  bench_t *bench = arg;
+  gp_stream_mark(bench->engine, gp_stream_default(bench->context));
+  for (long i = 0; i < count; i++)
+    give(bench, take(bench, 1024));
 }
 
 static void *volatile sink;
@@ -265,6 +279,12 @@ int main(void)
   printf("%-52s %8.1f %8.2f\n", "malloc(1024), free", host, 1.0);
   printf("%-52s %8.1f %8.2f\n", "pool, warm, 1 KiB", plain, plain / host);
   printf("%-52s %8.1f %8.2f\n", "pool, warm, 1 KiB, every event recorded", with_events, with_events / host);
+
+  bench_t at_once;
+  start_with(&at_once, true, "epoch");
+  double single = measure(pairs_at_once, &at_once, PAIRS);
+  printf("%-52s %8.1f %8.2f\n", "the same at once, work being in one stream", single, single / host);
+  stop(&at_once);
 
   for (size_t i = 0; i < sizeof(holes) / sizeof(holes[0]); i++) {
     bench_t bench;
