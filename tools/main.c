@@ -16,6 +16,9 @@ static const gp_command_t commands[] = {
     {"export", gp_command_export, gp_command_export_help, "write a snapshot in the format of another tool"},
     {"leaks", gp_command_leaks, gp_command_leaks_help, "say what was not freed, or grows between two snapshots"},
     {"sites", gp_command_sites, gp_command_sites_help, "say who asked for the memory"},
+    {"frag", gp_command_frag, gp_command_frag_help, "map the pool's memory, and what is lost in it"},
+    {"timeline", gp_command_timeline, gp_command_timeline_help, "draw the memory over time"},
+    {"diff", gp_command_diff, gp_command_diff_help, "compare two snapshots"},
     {"config", gp_command_config, gp_command_config_help, "print the effective options"},
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))

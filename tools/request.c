@@ -215,7 +215,8 @@ int gp_request_parse(const gp_request_form_t *form, int argc, char **argv, gp_re
     if (status || request->help)
       return status;
   }
-  return check_files(form, request);
+  int status = check_files(form, request);
+  return status || !form->check ? status : form->check(request, own);
 }
 
 void gp_request_help(const gp_request_form_t *form)

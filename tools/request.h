@@ -62,6 +62,8 @@ typedef struct gp_request_form {
   const char *about;
   const gp_parameter_t *parameters; /* the command's own; their offsets are in *own */
   size_t parameter_count;
+  int (*check)(const gp_request_t *request, void *own); /* more than the tables say; 0 or, after a message, the exit
+                                                            status. NULL: nothing */
   const char *statuses; /* appended to what the help says of exit statuses; NULL: nothing */
 } gp_request_form_t;
 

@@ -153,7 +153,12 @@ class Reports(Case):
 class Options(Reports):
     """What all of these commands take."""
 
-    commands = ("summary", "leaks", "sites")
+    commands = ("summary", "leaks", "sites", "frag", "timeline", "diff")
+
+    def report(self, program, *arguments, command=None, **more):
+        """diff compares the snapshot with itself."""
+        other = (self.path("work/s.json"),) if command == "diff" else ()
+        return super().report(program, *other, *arguments, command=command, **more)
 
     def test_wrong_values_are_one_line(self):
         for command in self.commands:
@@ -164,11 +169,11 @@ class Options(Reports):
                 ("--json=1", "--json takes no value"), ("--zebra", "unknown option --zebra"), ("--output", "needs a value"),
                 ("-x", "unknown option -x"),
             ):
-                result = self.run_tool(command, "s.json", option, status=USAGE)
+                result = self.run_tool(command, "s.json", "s.json", option, status=USAGE)
                 self.one_line(result.stderr)
                 self.assertIn(part, result.stderr)
                 self.assertIn("try gpupool " + command + " --help", result.stderr)
-            result = self.run_tool(command, "s.json", "--since=2s", "--until=1s", status=USAGE)
+            result = self.run_tool(command, "s.json", "s.json", "--since=2s", "--until=1s", status=USAGE)
             self.assertIn("--since is after --until", result.stderr)
             self.assertIn("a file is missing", self.run_tool(command, status=USAGE).stderr)
 
@@ -177,6 +182,8 @@ class Options(Reports):
             for option, part in (("--device=1", "there is no device 1 in it"),
                                  ("--stream=2", "there is no stream 2 in it (0x0, 0x7f00)"),
                                  ("--thread=none", "there is no thread none in it (main, worker)")):
+                if command == "frag" and option != "--device=1":
+                    continue
                 result = self.report(ordinary(), option, status=USAGE, command=command)
                 self.one_line(result.stderr)
                 self.assertIn(part, result.stderr)
@@ -192,12 +199,13 @@ class Options(Reports):
     def test_files_that_need_quotes_are_quoted(self):
         for command in self.commands:
             self.write("it's.json", ordinary().snapshot())
-            text = self.run_tool(command, "it's.json").stdout
+            text = self.run_tool(command, *["it's.json"] * (2 if command == "diff" else 1)).stdout
             self.assertIn(" 'it'\\''s.json'", text.splitlines()[-1])
 
     def test_partial_and_corrupt_inputs(self):
         for command in self.commands:
-            self.one_line(self.report(ordinary().snapshot(keep=5), "--strict", status=PARTIAL, command=command).stderr)
+            partial = self.report(ordinary().snapshot(keep=5), "--strict", status=PARTIAL, command=command)
+            self.assertIn("it is incomplete (--strict)", partial.stderr)
             self.report(ordinary(), "--strict", command=command)
             result = self.report("{", status=INPUT, command=command)
             self.one_line(result.stderr)
@@ -299,6 +307,176 @@ class Sites(Reports):
         whole, end = self.facts(ordinary()), self.facts(ordinary().snapshot(keep=6))
         self.assertEqual(whole["sum"]["live"], end["sum"]["live"])
         self.assertIn("Events before", self.report(ordinary().snapshot(keep=6)).stdout)
+
+
+class Timeline(Reports):
+    command = "timeline"
+
+    def test_the_curve_of_known_figures(self):
+        facts = self.facts(ordinary(), "--points", "1")
+        (device,) = facts["devices"]
+        (point,) = device["points"]
+        self.assertEqual(device["held_peak"], 58 * MIB)  # rounded
+        self.assertEqual(device["reserved_peak"], 61 * MIB)
+        self.assertEqual((point["held_most"], point["held_end"]), (58 * MIB, 23 * MIB))
+        self.assertEqual(point["reserved_end"], 61 * MIB)
+        self.assertEqual(facts["to_ns"], 19000)
+
+    def test_points_follow_the_time(self):
+        device = self.facts(ordinary(), "--points", "19")["devices"][0]
+        self.assertEqual([point["from_ns"] for point in device["points"]][:2], [1000, 1947])
+        self.assertEqual([point["held_most"] // MIB for point in device["points"]],
+                         [0, 10, 10, 20, 20, 52, 52, 57, 57, 58, 58, 57, 58, 58, 57, 57, 25, 25, 23])
+
+    def test_a_window(self):
+        facts = self.facts(ordinary(), "--since=5us", "--until=8us", "--points=2")
+        self.assertEqual((facts["from_ns"], facts["to_ns"]), (5000, 8000))
+        self.assertEqual(facts["devices"][0]["points"][0]["held_least"], 20 * MIB)
+        self.assertEqual(facts["devices"][0]["points"][1]["held_end"], 57 * MIB)
+        self.assertEqual(self.facts(ordinary(), "--since=1h")["devices"], [])
+        self.assertIn("no events to draw", self.report(ordinary(), "--since=1h").stdout)
+
+    def test_a_selection(self):
+        facts = self.facts(ordinary(), "--thread=worker")
+        self.assertTrue(facts["selected"])
+        self.assertEqual(facts["devices"][0]["held_peak"], 10 * MIB)
+        self.assertNotIn("from the driver", self.report(ordinary(), "--stream=1").stdout)
+
+    def test_a_cut_history_begins_where_it_was(self):
+        whole, end = self.facts(ordinary()), self.facts(ordinary().snapshot(keep=6))
+        self.assertEqual(whole["devices"][0]["points"][-1]["held_end"], end["devices"][0]["points"][-1]["held_end"])
+        self.assertEqual(end["devices"][0]["points"][0]["held_most"], 58 * MIB)
+
+    def test_marks(self):
+        program = ordinary()
+        program.event("mode")
+        program.event("oom", size=7 * MIB)
+        program.event("trim", detail="idle", size=MIB)
+        program.event("mode")
+        marks = self.facts(program)["devices"][0]["marks"]
+        self.assertEqual([(mark["what"], mark["detail"], mark["size"]) for mark in marks],
+                         [("oom", "", 7 * MIB), ("trim", "idle", MIB), ("mode", "", 0)])
+        text = self.report(program).stdout
+        self.assertIn("O memory ran out, T idle memory went back, M the rule of reuse changed",
+                      " ".join(text.split()))
+        self.assertIn("21.0 us: memory ran out for 7 MiB", text)
+
+    def test_characters_are_those_of_the_locale(self):
+        for arguments, environment, braille in (([], {"LC_ALL": "C.UTF-8"}, True), ([], {"LC_ALL": "C"}, False),
+                                                (["--ascii"], {"LC_ALL": "C.UTF-8"}, False)):
+            text = self.report(ordinary(), *arguments, **environment).stdout
+            self.assertEqual("\u28ff" in text, braille)
+            self.assertEqual(text.isascii(), not braille)
+            self.narrow(text)
+
+    def test_height(self):
+        short, long = (len(self.report(ordinary(), "--height", n).stdout.splitlines()) for n in ("2", "30"))
+        self.assertEqual(long - short, 28)
+        for option in ("--height=1", "--height=x", "--points=0"):
+            self.one_line(self.report(ordinary(), option, status=USAGE).stderr)
+
+
+class Frag(Reports):
+    command = "frag"
+
+    def test_the_map_at_the_end(self):
+        (device,) = self.facts(ordinary())["devices"]
+        self.assertEqual((device["reserved"], device["segment_count"]), (58 * MIB, 5))
+        self.assertEqual(device["live"], {"bytes": 20 * MIB, "count": 2})
+        self.assertEqual(device["pending_free"], {"bytes": 5 * MIB, "count": 1})
+        self.assertEqual(device["idle"], {"bytes": 33 * MIB, "count": 2})
+        self.assertEqual(device["largest_idle"], 32 * MIB)
+        self.assertEqual([(group["size"], group["count"]) for group in device["groups"]],
+                         [(32 * MIB, 1), (10 * MIB, 2), (5 * MIB, 1), (MIB, 1)])
+        self.assertIn("rounding up costs 0 B", self.report(ordinary()).stdout)
+
+    def test_the_map_of_the_peak_and_of_a_time(self):
+        facts = self.facts(ordinary(), "--at", "peak")
+        (device,) = facts["devices"]
+        self.assertEqual(facts["time_ns"], 10000)
+        self.assertEqual(device["live"], {"bytes": 58 * MIB, "count": 5})
+        self.assertEqual(device["requested"], 56 * MIB)
+        self.assertIn("rounding up costs 2 MiB (3.4%)", self.report(ordinary(), "--at=peak").stdout)
+        self.assertEqual(self.facts(ordinary(), "--at=4us")["devices"][0]["live"]["count"], 2)
+        self.assertEqual(self.facts(ordinary(), "--at=0s")["devices"], [])
+        self.assertIsNone(self.facts(ordinary(), "--at=end")["time_ns"])
+
+    def test_a_rebuilt_map_is_the_snapshots(self):
+        """The moment before the last event: managed memory, which is in no segment."""
+        end, rebuilt = self.facts(ordinary()), self.facts(ordinary(), "--at=18us")
+        self.assertEqual(end["devices"], rebuilt["devices"])
+
+    def test_segments_with_parts_are_drawn_by_address(self):
+        snapshot = ordinary().snapshot()
+        first = snapshot["segments"][0]
+        block = first["blocks"][0]
+        first["blocks"] = [
+            dict(block, size=5 * MIB, requested_size=5 * MIB),
+            dict(block, address=block["address"] + 5 * MIB, size=5 * MIB, block=77, state="inactive")]
+        (device,) = self.facts(snapshot)["devices"]
+        (segment,) = device["segments"]
+        self.assertEqual([(part["offset"], part["size"], part["state"]) for part in segment["parts"]],
+                         [(0, 5 * MIB, "live"), (5 * MIB, 5 * MIB, "idle")])
+        self.assertRegex(self.report(snapshot).stdout, r"(?m)^ +10 MiB +1 +10 MiB  #{20,21}\.{20,21}$")
+
+    def test_the_request_that_failed(self):
+        oom = {"time_ns": 19000, "device": 0, "requested": 40 * MIB, "live": 0, "cached": 0, "largest_free": 32 * MIB}
+        snapshot = ordinary().snapshot(reason="oom", oom=oom)
+        self.assertEqual(self.facts(snapshot)["devices"][0]["request"],
+                         {"requested": 40 * MIB, "largest_free": 32 * MIB})
+        text = " ".join(self.report(snapshot).stdout.split())
+        self.assertIn("Memory ran out for 40 MiB: the largest idle block was 32 MiB, too small", text)
+        oom["largest_free"] = 0
+        self.assertIn("nothing was idle", " ".join(self.report(snapshot).stdout.split()))
+
+    def test_characters_are_those_of_the_locale(self):
+        self.assertIn("\u2588", self.report(ordinary(), LC_ALL="C.UTF-8").stdout)
+        self.assertTrue(self.report(ordinary(), "--ascii", LC_ALL="C.UTF-8").stdout.isascii())
+
+    def test_wrong_options(self):
+        for option, part in (("--at=now", "accepted: end, peak, or a time"), ("--thread=main", "only a device"),
+                             ("--since=1s", "only a device"), ("-n=-1", "unknown option")):
+            result = self.report(ordinary(), option, status=USAGE)
+            self.one_line(result.stderr)
+        self.assertIn("-n 0 shows all", self.report(ordinary(), "-n", "2").stdout)
+        self.assertEqual(len(self.facts(ordinary(), "-n", "2")["devices"][0]["groups"]), 2)
+
+
+class Diff(Reports):
+    command = "diff"
+
+    def compare(self, before, after, *arguments, status=DONE):
+        return self.run_tool("diff", self.write("a.json", before), self.write("b.json", after), *arguments, status=status)
+
+    def test_figures_and_sites(self):
+        after = ordinary()
+        after.alloc(100 * MIB, stack=0)
+        second = after.snapshot(devices=[device_of(0, allocation=gauge(4), cache_hits=3), device_of(1)])
+        text = self.compare(ordinary().snapshot(), second).stdout
+        self.narrow(text)
+        self.assertRegex(text, r"(?m)^  blocks, now +3 +4 +\+1 +\+33\.3%$")
+        self.assertRegex(text, r"(?m)^  hits +0 +3 +\+3 +new$")
+        self.assertRegex(text, r"(?m)^ +20 MiB +120 MiB +\+100 MiB  Model::load")
+        self.assertIn("Device 1", text)
+        facts = json.loads(self.compare(ordinary().snapshot(), second, "--json", "--sort=count").stdout)
+        self.assertEqual(facts["format"], "gpupool-diff")
+        self.assertEqual(facts["sites"], [{"name": "Model::load(std::string const&)", "before": 2, "after": 3}])
+        self.assertEqual(facts["devices"][0]["figures"]["cache_hits"], {"before": 0, "after": 3})
+
+    def test_what_is_the_same_is_left_out(self):
+        text = self.compare(ordinary().snapshot(), ordinary().snapshot()).stdout
+        self.assertEqual(text.count("no difference"), 2)
+
+    def test_without_stacks_in_one_of_them(self):
+        facts = json.loads(self.compare(ordinary().snapshot(), ordinary(False).snapshot(), "--json").stdout)
+        self.assertEqual((facts["by"], facts["sites"]), ("size", []))
+
+    def test_two_files_are_needed(self):
+        result = self.run_tool("diff", "a.json", status=USAGE)
+        self.assertIn("a second file is missing", result.stderr)
+        self.assertIn("unexpected argument c", self.run_tool("diff", "a", "b", "c", status=USAGE).stderr)
+        self.assertIn("can be read only once", self.run_tool("diff", "-", "-", status=USAGE).stderr)
+        self.one_line(self.compare(ordinary().snapshot(), "{", status=INPUT).stderr)
 
 
 class Leaks(Reports):
