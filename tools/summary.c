@@ -228,6 +228,8 @@ int gp_summary_init(
     error = group_live_blocks(summary);
   if (!error)
     error = gather_events(summary);
+  if (!error)
+    error = gp_sites_init(&summary->sites, &summary->history, filter, GP_SITE_BY_FUNCTION, NULL, NULL);
   if (!error && !gp_verdict_find(summary))
     error = ENOMEM;
   return error;
@@ -237,8 +239,11 @@ void gp_summary_fini(gp_summary_t *summary)
 {
   free(summary->actions);
   free(summary->details);
-  for (size_t i = 0; i < summary->finding_count; i++)
+  for (size_t i = 0; i < summary->finding_count; i++) {
     free(summary->findings[i].text);
+    free(summary->findings[i].advice);
+  }
+  gp_sites_fini(&summary->sites);
   gp_history_fini(&summary->history);
   *summary = (gp_summary_t){.finding_count = 0};
 }

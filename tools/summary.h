@@ -12,6 +12,7 @@
 #include "tools/filter.h"
 #include "tools/history.h"
 #include "tools/output.h"
+#include "tools/sites.h"
 #include "tools/snapshot_reader.h"
 
 #define GP_SUMMARY_GROUPS   10
@@ -71,6 +72,7 @@ typedef struct gp_finding {
   const char *code; /* stable, for programs */
   int device;       /* GP_SUMMARY_ALL: of none in particular */
   char *text;
+  char *advice; /* what to try; NULL: nothing follows from the figures */
 } gp_finding_t;
 
 typedef struct gp_summary {
@@ -78,6 +80,7 @@ typedef struct gp_summary {
   const gp_snapshot_t *snapshot;
   const gp_filter_t *filter;
   gp_history_t history;
+  gp_sites_t sites; /* by function, or by size without stacks; the largest live ones first, or at the peak */
   gp_summary_device_t devices[GP_SNAPSHOT_DEVICES];
   size_t device_count;
   gp_summary_action_t *actions; /* as in the file, those without events too */

@@ -48,6 +48,10 @@ static void add_findings(cJSON *object, const gp_summary_t *summary)
     cJSON_AddStringToObject(item, "code", finding->code);
     gp_json_add_uint_or_null(item, "device", finding->device >= 0, (uint64_t)finding->device);
     cJSON_AddStringToObject(item, "message", finding->text);
+    if (finding->advice)
+      cJSON_AddStringToObject(item, "advice", finding->advice);
+    else
+      cJSON_AddNullToObject(item, "advice");
     cJSON_AddItemToArray(list, item);
   }
 }

@@ -100,7 +100,7 @@ static void print_process(const gp_summary_t *summary, gp_output_t *output)
   char text[TEXT_BYTES], pid_text[32] = "?";
   uint64_t pid, rank;
 
-  heading(output, gp_printable(summary->file, text, sizeof(text)));
+  heading(output, "Process");
   line(output, "program", gp_snapshot_text(process, "program"));
   print_command_line(output, process);
   if (gp_snapshot_uint(process, "pid", &pid) == 1)
@@ -128,7 +128,8 @@ static void print_findings(const gp_summary_t *summary, gp_output_t *output)
       [GP_SEVERITY_WARNING] = "! ",
       [GP_SEVERITY_ERROR] = "! "};
 
-  heading(output, "What happened");
+  fprintf(output->stream, "%sWhat happened%s\n", gp_output_style(output, GP_STYLE_HEADING),
+      gp_output_style(output, GP_STYLE_PLAIN));
   for (size_t i = 0; i < summary->finding_count; i++) {
     const gp_finding_t *finding = &summary->findings[i];
     char first[8], shown[2 * TEXT_BYTES];
@@ -137,6 +138,8 @@ static void print_findings(const gp_summary_t *summary, gp_output_t *output)
     fputs(is_loud ? gp_output_style(output, styles[finding->severity]) : "", output->stream);
     gp_output_wrap(output->stream, first, "    ", gp_printable(finding->text, shown, sizeof(shown)));
     fputs(is_loud ? gp_output_style(output, GP_STYLE_PLAIN) : "", output->stream);
+    if (finding->advice)
+      gp_output_wrap(output->stream, "    Remedy: ", "    ", gp_printable(finding->advice, shown, sizeof(shown)));
   }
 }
 
@@ -340,8 +343,10 @@ static void print_next(const gp_summary_t *summary, gp_output_t *output)
 void gp_summary_print(const gp_summary_t *summary, gp_output_t *output)
 {
   const cJSON *root = summary->snapshot->root;
-  print_process(summary, output);
+  char file[TEXT_BYTES];
+  heading(output, gp_printable(summary->file, file, sizeof(file)));
   print_findings(summary, output);
+  print_process(summary, output);
   for (size_t i = 0; i < summary->device_count; i++)
     print_device(&summary->devices[i], output);
   print_events(summary, output);

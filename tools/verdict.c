@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pool/util/options.h"
 #include "pool/util/size.h"
 #include "tools/summary.h"
 
@@ -36,7 +37,8 @@ const char *gp_verdict_severity_name(gp_severity_t severity)
   return names[severity];
 }
 
-static void __attribute__((format(printf, 5, 6)))
+/* Returns the finding, which is valid until the next one; NULL if there is none. */
+static gp_finding_t *__attribute__((format(printf, 5, 6)))
 say(verdict_t *verdict, gp_severity_t severity, const char *code, int device, const char *format, ...)
 {
   gp_summary_t *summary = verdict->summary;
@@ -44,19 +46,35 @@ say(verdict_t *verdict, gp_severity_t severity, const char *code, int device, co
   va_list arguments;
 
   if (summary->finding_count == GP_SUMMARY_FINDINGS)
-    return;
+    return NULL;
   va_start(arguments, format);
   int length = vasprintf(&text, format, arguments);
   va_end(arguments);
   if (length < 0) {
     verdict->out_of_memory = true;
-    return;
+    return NULL;
   }
   /* Worst first, otherwise as they were said. */
   size_t at = summary->finding_count++;
   for (; at > 0 && summary->findings[at - 1].severity < severity; at--)
     summary->findings[at] = summary->findings[at - 1];
-  summary->findings[at] = (gp_finding_t){severity, code, device, text};
+  summary->findings[at] = (gp_finding_t){severity, code, device, text, NULL};
+  return &summary->findings[at];
+}
+
+/* What to try about a finding (NULL: there is none). */
+static void __attribute__((format(printf, 3, 4)))
+advise(verdict_t *verdict, gp_finding_t *finding, const char *format, ...)
+{
+  va_list arguments;
+  if (!finding)
+    return;
+  va_start(arguments, format);
+  if (vasprintf(&finding->advice, format, arguments) < 0) {
+    finding->advice = NULL;
+    verdict->out_of_memory = true;
+  }
+  va_end(arguments);
 }
 
 static const char *setting(const verdict_t *verdict, const char *name)
@@ -86,13 +104,58 @@ static void judge_oom(verdict_t *verdict)
   int ordinal = device < GP_SNAPSHOT_DEVICES ? (int)device : GP_SUMMARY_ALL;
   if (ordinal != GP_SUMMARY_ALL && !gp_filter_has_device(verdict->summary->filter, ordinal))
     return;
-  if (message[0])
-    say(verdict, GP_SEVERITY_ERROR, "oom", ordinal, "%c%s.", message[0] == 'o' ? 'O' : message[0],
-        message + 1);
+  if (message[0]) {
+    /* Its last sentence is the advice. */
+    const char *end = strstr(message, ". ");
+    int length = end ? (int)(end - message) - 1 : (int)strlen(message + 1);
+    gp_finding_t *finding = say(verdict, GP_SEVERITY_ERROR, "oom", ordinal, "%c%.*s.",
+        message[0] == 'o' ? 'O' : message[0], length, message + 1);
+    if (end)
+      advise(verdict, finding, "%s.", end + 2);
+  }
   else
     say(verdict, GP_SEVERITY_ERROR, "oom", ordinal,
         "Out of memory on device %d: asked for %s while the program held %s.", ordinal,
         gp_size_format(requested, asked), gp_size_format(live_bytes, live));
+}
+
+#define OWNERS      3
+#define OWNER_BYTES 128
+
+/*
+ * Who has the memory: what is held when memory ran out, else what was held at the peak. Without stacks nobody is known,
+ * and the sizes are elsewhere.
+ */
+static void judge_owners(verdict_t *verdict)
+{
+  gp_sites_t *sites = &verdict->summary->sites;
+  bool is_oom = strcmp(reason(verdict), "oom") == 0;
+  gp_site_measure_t measure = is_oom ? GP_SITE_LIVE : GP_SITE_PEAK;
+  char text[OWNERS * (OWNER_BYTES + 64)] = "", name[1024], size[GP_SIZE_TEXT_BYTES], percent[GP_NUMBER_BYTES];
+  size_t used = 0;
+
+  if (sites->by == GP_SITE_BY_SIZE || !sites->sums[measure].bytes)
+    return;
+  gp_sites_sort(sites, measure, false);
+  for (size_t i = 0; i < OWNERS && i < sites->count && sites->sites[i].flat[measure].bytes; i++) {
+    const gp_site_amount_t *amount = &sites->sites[i].flat[measure];
+    used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%.*s %s (%s)", i ? ", " : "", OWNER_BYTES,
+        gp_text_shorten(sites->sites[i].name, 60, name, sizeof(name)), gp_size_format(amount->bytes, size),
+        gp_number_percent((double)amount->bytes / (double)sites->sums[measure].bytes, percent));
+  }
+  gp_finding_t *finding = say(verdict, is_oom ? GP_SEVERITY_ERROR : GP_SEVERITY_NOTE, "owners", GP_SUMMARY_ALL,
+      "Of the %s that the program %s, the biggest owners are %s.", gp_size_format(sites->sums[measure].bytes, size),
+      is_oom ? "held" : "held at its peak", text);
+  if (is_oom)
+    advise(verdict, finding, "free or shrink what %s holds, %s of it all.",
+        gp_text_shorten(sites->sites[0].name, 60, name, sizeof(name)),
+        gp_number_percent((double)sites->sites[0].flat[measure].bytes / (double)sites->sums[measure].bytes, percent));
+}
+
+/* GPUPOOL_STACKS, where it is an option and was not used. */
+static bool lacks_stacks(const verdict_t *verdict)
+{
+  return verdict->summary->sites.by == GP_SITE_BY_SIZE && gp_option_find("stacks") != GP_OPTION_COUNT;
 }
 
 static void judge_refusals(verdict_t *verdict, const gp_summary_device_t *device)
@@ -123,12 +186,17 @@ static void judge_live(verdict_t *verdict, const gp_summary_device_t *device)
     snprintf(biggest, sizeof(biggest), "; most of it in %s of %s",
         gp_number_plural(device->groups[0].count, "block", of),
         gp_size_format(device->groups[0].requested, size));
+  gp_finding_t *finding = NULL;
   if (stats->allocation.current)
-    say(verdict, GP_SEVERITY_NOTE, "live_at_exit", device->device->device,
+    finding = say(verdict, GP_SEVERITY_NOTE, "live_at_exit", device->device->device,
         "%s (%s) on device %d %s not freed before the exit%s.",
         gp_number_plural(stats->allocation.current, "block", count),
         gp_size_format(stats->requested_bytes.current, bytes), device->device->device,
         stats->allocation.current == 1 ? "was" : "were", biggest);
+  if (lacks_stacks(verdict))
+    advise(verdict, finding, "GPUPOOL_STACKS=native records who asked for them; gpupool leaks then names them.");
+  else
+    advise(verdict, finding, "gpupool leaks names them.");
   if (stats->passthrough_bytes.current)
     say(verdict, GP_SEVERITY_NOTE, "passthrough_at_exit", device->device->device,
         "%s of memory that is not pooled was not freed on device %d before the exit.",
@@ -191,11 +259,12 @@ static void judge_rounding(verdict_t *verdict, const gp_summary_device_t *device
   if (rounded <= asked || rounded - asked < ROUNDING_BYTES ||
       (double)(rounded - asked) < ROUNDING_SHARE * (double)rounded)
     return;
-  say(verdict, GP_SEVERITY_NOTE, "rounding", device->device->device,
-      "Rounding sizes up costs %s of the memory on device %d: %s at the peak for %s asked for%s.",
+  gp_finding_t *finding = say(verdict, GP_SEVERITY_NOTE, "rounding", device->device->device,
+      "Rounding sizes up costs %s of the memory on device %d: %s at the peak for %s asked for.",
       gp_number_percent((double)(rounded - asked) / (double)rounded, percent), device->device->device,
-      gp_size_format(rounded, was), gp_size_format(asked, is),
-      is_naive ? "; a smaller GPUPOOL_LARGE_ROUND wastes less" : "; GPUPOOL_TYPE=naive wastes least");
+      gp_size_format(rounded, was), gp_size_format(asked, is));
+  advise(verdict, finding,
+      is_naive ? "a smaller GPUPOOL_LARGE_ROUND wastes less." : "GPUPOOL_TYPE=naive wastes least.");
 }
 
 static void judge_cached(verdict_t *verdict, const gp_summary_device_t *device)
@@ -207,11 +276,10 @@ static void judge_cached(verdict_t *verdict, const gp_summary_device_t *device)
   if (reserved <= active || reserved - active < CACHED_BYTES ||
       (double)(reserved - active) < CACHED_SHARE * (double)reserved)
     return;
-  say(verdict, GP_SEVERITY_NOTE, "cached", device->device->device,
-      "At its peak the pool held %s on device %d, and never more than %s were in use; GPUPOOL_MAX_CACHED "
-      "bounds what "
-      "is idle.",
+  gp_finding_t *finding = say(verdict, GP_SEVERITY_NOTE, "cached", device->device->device,
+      "At its peak the pool held %s on device %d, and never more than %s were in use.",
       gp_size_format(reserved, held), device->device->device, gp_size_format(active, used));
+  advise(verdict, finding, "GPUPOOL_MAX_CACHED bounds what is idle.");
 }
 
 static void judge_waits(verdict_t *verdict, const gp_summary_device_t *device)
@@ -223,11 +291,12 @@ static void judge_waits(verdict_t *verdict, const gp_summary_device_t *device)
 
   if (!stats->host_waits || (double)stats->host_waits < WAITS_SHARE * (double)total)
     return;
-  say(verdict, is_strict ? GP_SEVERITY_NOTE : GP_SEVERITY_WARNING, "waits", device->device->device,
-      "The host waited %s for device %d until freed memory could be used again; %s.",
+  gp_finding_t *finding = say(verdict, is_strict ? GP_SEVERITY_NOTE : GP_SEVERITY_WARNING, "waits",
+      device->device->device, "The host waited %s for device %d until freed memory could be used again%s.",
       gp_number_plural(stats->host_waits, "time", count), device->device->device,
-      is_strict ? "that is what GPUPOOL_REUSE=strict does"
-                : "a larger GPUPOOL_MAX_DEFERRED waits less and holds more");
+      is_strict ? "; that is what GPUPOOL_REUSE=strict does" : "");
+  if (!is_strict)
+    advise(verdict, finding, "a larger GPUPOOL_MAX_DEFERRED waits less and holds more.");
 }
 
 static void judge_passthrough(verdict_t *verdict, const gp_summary_device_t *device)
@@ -320,6 +389,7 @@ bool gp_verdict_find(gp_summary_t *summary)
 {
   verdict_t verdict = {.summary = summary};
   judge_oom(&verdict);
+  judge_owners(&verdict);
   judge_modes(&verdict);
   for (size_t i = 0; i < summary->device_count; i++) {
     const gp_summary_device_t *device = &summary->devices[i];

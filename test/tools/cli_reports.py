@@ -220,6 +220,35 @@ class Options(Reports):
                 self.assertIn(option, text)
 
 
+class Owners(Reports):
+    """What summary says of stacks."""
+
+    command = "summary"
+
+    def finding(self, program, code):
+        (found,) = [finding for finding in self.facts(program)["findings"] if finding["code"] == code]
+        return found
+
+    def test_the_three_biggest_are_named(self):
+        owners = self.finding(ordinary(), "owners")
+        self.assertEqual(owners["severity"], "note")
+        self.assertIn("Of the 56 MiB that the program held at its peak, the biggest owners are Cache::grow() 35 MiB "
+                      "(62.5%), Model::load(std::string const&) 20 MiB (35.7%), a::very::long::name", owners["message"])
+        self.assertNotIn("owners", [finding["code"] for finding in self.facts(ordinary(False))["findings"]])
+
+    def test_when_memory_ran_out_the_remedy_is_on_the_first_screen(self):
+        oom = {"time_ns": 19000, "device": 0, "requested": 40 * MIB, "live": 20 * MIB, "owners": [],
+               "message": "out of memory on device 0: asked for 40 MiB. It is the limit that refuses"}
+        snapshot = ordinary().snapshot(reason="oom", oom=oom)
+        self.assertEqual(self.finding(snapshot, "oom")["advice"], "It is the limit that refuses.")
+        owners = self.finding(snapshot, "owners")
+        self.assertEqual(owners["severity"], "error")
+        self.assertIn("free or shrink what Model::load(std::string const&) holds", owners["advice"])
+        first = self.report(snapshot).stdout.splitlines()[:12]
+        self.assertIn("    Remedy: It is the limit that refuses.", first)
+        self.assertIn("Model::load", "\n".join(first))
+
+
 class Sites(Reports):
     command = "sites"
 
