@@ -14,6 +14,7 @@
 #include "tools/tool.h"
 
 #define SMALL_SEGMENT (UINT64_C(2) << 20) /* what PyTorch calls small */
+#define ROUND_BYTES   UINT64_C(512)       /* what it rounds sizes up to */
 
 /*
  * What has no address has a handle, which may be the number of something else. Such memory is given a place beyond
@@ -303,8 +304,10 @@ static int write_segments(pytorch_t *pytorch)
  * Events
  */
 
-static void write_entry(
-    pytorch_t *pytorch, const char *action, const gp_export_event_t *event, uint64_t address, uint64_t size)
+/* rounded: bytes of the block, 0 if it is of none. A key of our own says it where it is not what PyTorch would make of
+ * the size, so that an import loses nothing. */
+static void write_entry(pytorch_t *pytorch, const char *action, const gp_export_event_t *event, uint64_t address,
+    uint64_t size, uint64_t rounded)
 {
   const gp_tree_ops_t *ops = pytorch->tree->ops;
   const gp_export_t *export = pytorch->export;
@@ -315,6 +318,8 @@ static void write_entry(
   key_text(pytorch, "action", action);
   key_integer(pytorch, is_oom ? "device_free" : "addr", address);
   key_integer(pytorch, "size", size);
+  if (rounded && (rounded < size || rounded - size >= ROUND_BYTES || rounded % ROUND_BYTES))
+    key_integer(pytorch, "rounded_size", rounded);
   write_stream(pytorch, event->stream);
   key_integer(pytorch, "time_us", export->start_time_us + event->time_ns / 1000);
   key_text(pytorch, "compile_context", "N/A");
@@ -351,16 +356,16 @@ static int write_passthrough(pytorch_t *pytorch, const gp_export_event_t *event)
     entry = (gp_block_entry_t){.key = event->block, .address = place, .size = size};
     if (!last && !gp_block_map_put(&pytorch->placed, &entry))
       return ENOMEM;
-    write_entry(pytorch, "segment_alloc", event, place, size);
-    write_entry(pytorch, "alloc", event, place, size);
+    write_entry(pytorch, "segment_alloc", event, place, size, 0);
+    write_entry(pytorch, "alloc", event, place, size, size);
     return 0;
   }
   if (!gp_block_map_take(&pytorch->placed, event->block, &entry)) /* it was there before the first event */
     entry = (gp_block_entry_t){
         .address = place_of(pytorch, event->detail, event->address, event->size), .size = event->size};
-  write_entry(pytorch, "free_requested", event, entry.address, entry.size);
-  write_entry(pytorch, "free_completed", event, entry.address, entry.size);
-  write_entry(pytorch, "segment_free", event, entry.address, entry.size);
+  write_entry(pytorch, "free_requested", event, entry.address, entry.size, entry.size);
+  write_entry(pytorch, "free_completed", event, entry.address, entry.size, entry.size);
+  write_entry(pytorch, "segment_free", event, entry.address, entry.size, 0);
   return 0;
 }
 
@@ -381,12 +386,14 @@ static int write_event(pytorch_t *pytorch, const gp_export_event_t *event)
   case GP_EXPORT_ALLOC:
   case GP_EXPORT_FREE_REQUESTED:
   case GP_EXPORT_FREE_COMPLETED:
+    write_entry(pytorch, names[event->action], event, event->address, event->size, event->rounded);
+    return 0;
   case GP_EXPORT_SEGMENT_ALLOC:
   case GP_EXPORT_SEGMENT_FREE:
   case GP_EXPORT_SEGMENT_MAP:
   case GP_EXPORT_SEGMENT_UNMAP:
-  case GP_EXPORT_SNAPSHOT: write_entry(pytorch, names[event->action], event, event->address, event->size); return 0;
-  case GP_EXPORT_OOM: write_entry(pytorch, "oom", event, free_at(pytorch, event), event->size); return 0;
+  case GP_EXPORT_SNAPSHOT: write_entry(pytorch, names[event->action], event, event->address, event->size, 0); return 0;
+  case GP_EXPORT_OOM: write_entry(pytorch, "oom", event, free_at(pytorch, event), event->size, 0); return 0;
   case GP_EXPORT_PASSTHROUGH_ALLOC:
   case GP_EXPORT_PASSTHROUGH_FREE: return write_passthrough(pytorch, event);
   case GP_EXPORT_TRIM: /* each piece has a segment_free */

@@ -97,8 +97,6 @@ bool gp_json_scan_member(gp_json_scan_t *scan, gp_json_slice_t *ret_name)
   return true;
 }
 
-/* The bytes of the UTF-8 character at p, 0 if it is none. The NUL at the end of the text is no continuation.
- */
 size_t gp_json_utf8_length(const unsigned char *p)
 {
   unsigned char first = p[0];

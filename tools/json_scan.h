@@ -34,10 +34,10 @@ typedef struct gp_json_slice {
   size_t length;
 } gp_json_slice_t;
 
-bool gp_json_slice_is(gp_json_slice_t slice, const char *text);
-
-/* The bytes of the UTF-8 character at p, 0 if it is none. A NUL ends the text. */
+/* The bytes of the UTF-8 character at p, 0 if it is none. Text ends with a NUL, which is no continuation. */
 size_t gp_json_utf8_length(const unsigned char *p);
+
+bool gp_json_slice_is(gp_json_slice_t slice, const char *text);
 
 void gp_json_scan_init(gp_json_scan_t *scan, const char *text, size_t length);
 

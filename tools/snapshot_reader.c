@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/import.h"
 #include "tools/snapshot_parts.h"
 #include "tools/tool.h"
 
@@ -207,10 +208,7 @@ static const char *known_magic(const char *text, size_t length)
       {"\x7f"
        "ELF",
           4, "it is an executable or library"},
-      {"\x80\x02", 2, "it is a Python pickle, perhaps a snapshot of PyTorch"},
-      {"\x80\x03", 2, "it is a Python pickle, perhaps a snapshot of PyTorch"},
-      {"\x80\x04", 2, "it is a Python pickle, perhaps a snapshot of PyTorch"},
-      {"\x80\x05", 2, "it is a Python pickle, perhaps a snapshot of PyTorch"},
+      {"\x80", 1, "it is a Python pickle, perhaps a snapshot of PyTorch"},
       {"<", 1, "it looks like HTML or XML"},
       {"\xef\xbb\xbf", 3, "it begins with a byte order mark"},
   };
@@ -452,7 +450,8 @@ static int read_whole(int fd, char **ret_text, size_t *ret_length)
   return ENOMEM;
 }
 
-gp_snapshot_t *gp_snapshot_load_text(const char *path, unsigned columns, char **ret_text, size_t *ret_length)
+static gp_snapshot_t *load(
+    const char *path, unsigned columns, bool takes_pytorch, char **ret_text, size_t *ret_length)
 {
   bool is_stdin = strcmp(path, "-") == 0;
   const char *name = is_stdin ? "stdin" : path;
@@ -468,7 +467,15 @@ gp_snapshot_t *gp_snapshot_load_text(const char *path, unsigned columns, char **
     gp_message("%s: %s", name, strerror(error));
     return NULL;
   }
-  gp_snapshot_t *snapshot = gp_snapshot_parse(text, length, columns, &wrong);
+  gp_snapshot_t *snapshot;
+  if (!takes_pytorch)
+    snapshot = gp_snapshot_parse(text, length, columns, &wrong);
+  else if (gp_import_is_pickle(text, length))
+    snapshot = gp_import_pickle(text, length, columns, &wrong);
+  else if (gp_import_is_pytorch_json(text, length))
+    snapshot = gp_import_pytorch_json(text, length, columns, &wrong);
+  else
+    snapshot = gp_snapshot_parse(text, length, columns, &wrong);
   if (!snapshot) {
     free(text);
     gp_message("%s: offset %zu: %s", name, wrong.offset, wrong.text);
@@ -479,11 +486,16 @@ gp_snapshot_t *gp_snapshot_load_text(const char *path, unsigned columns, char **
   return snapshot;
 }
 
+gp_snapshot_t *gp_snapshot_load_text(const char *path, unsigned columns, char **ret_text, size_t *ret_length)
+{
+  return load(path, columns, false, ret_text, ret_length);
+}
+
 gp_snapshot_t *gp_snapshot_load(const char *path, unsigned columns)
 {
   char *text = NULL;
   size_t length;
-  gp_snapshot_t *snapshot = gp_snapshot_load_text(path, columns, &text, &length);
+  gp_snapshot_t *snapshot = load(path, columns, true, &text, &length);
   if (snapshot)
     free(text);
   return snapshot;

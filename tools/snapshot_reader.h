@@ -172,10 +172,13 @@ typedef struct gp_snapshot_error {
 gp_snapshot_t *gp_snapshot_parse(
     const char *text, size_t length, unsigned columns, gp_snapshot_error_t *ret_error);
 
-/* Reads the file at path ("-": stdin). Returns NULL after a message. */
+/*
+ * Reads the file at path ("-": stdin): a snapshot of ours or of PyTorch (import.h), told apart by the content. Returns
+ * NULL after a message.
+ */
 gp_snapshot_t *gp_snapshot_load(const char *path, unsigned columns);
 
-/* The same, and the file's text, which the caller frees; of a NULL nothing is to be freed. */
+/* Reads a snapshot of ours at path, and returns its text, too, which the caller frees; of a NULL nothing is to be freed. */
 gp_snapshot_t *gp_snapshot_load_text(const char *path, unsigned columns, char **ret_text, size_t *ret_length);
 
 void gp_snapshot_destroy(gp_snapshot_t *snapshot); /* NULL is legal */

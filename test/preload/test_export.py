@@ -1,5 +1,6 @@
 """`gpupool export` on snapshots of real programs: what other tools demand of each format, and that nothing is lost."""
 
+import json
 import os
 import subprocess
 import sys
@@ -57,7 +58,34 @@ class Export(PreloadCase):
         self.assertEqual(graph["profiles"][2]["endValue"], sum(gauge["allocated"] for gauge in held))
         if not stats["passthrough_bytes"]["allocated"]:
             self.assertEqual(graph["profiles"][1]["endValue"], stats["allocated_bytes"]["peak"])
+        self.check_import(path, stats, unpooled)
         return document
+
+    def summary(self, path):
+        result = subprocess.run([TOOL, "summary", "--json", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                timeout=120)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)["snapshots"][0]
+
+    def check_import(self, path, stats, unpooled):
+        """Both forms of PyTorch's snapshot, read again, have the figures of the original."""
+        original = self.summary(path)
+        for name in ("pytorch", "pytorch-json"):
+            exported = os.path.join(self.folder, name)
+            self.export(path, name, "-o", exported, "--force")
+            facts = self.summary(exported)
+            self.assertFalse(facts["partial"], facts["missing"])
+            for key in ("program", "host", "pid", "start_time_us"):
+                self.assertEqual(facts["process"][key], original["process"][key])
+            again = facts["devices"][0]["stats"]
+            if unpooled:  # PyTorch knows no memory that is not pooled: it is in the same sums
+                self.assertEqual(again["allocated_bytes"]["allocated"],
+                                 stats["allocated_bytes"]["allocated"] + stats["passthrough_bytes"]["allocated"])
+                continue
+            for key in ("allocation", "segment", "allocated_bytes", "requested_bytes", "reserved_bytes",
+                        "active_bytes", "cached_bytes", "deferred_bytes", "cache_hits", "cache_misses", "num_ooms",
+                        "driver_allocs", "driver_frees"):
+                self.assertEqual(again[key], stats[key], key)
 
     def test_traces(self):
         for path in trace_files():

@@ -46,6 +46,7 @@ ENTRY = shape(addr=INTEGER, action={"enum": ["alloc", "free_requested", "free_co
 ENTRY_OOM = shape(device_free=INTEGER, action={"const": "oom"}, **ENTRY_COMMON)
 for entry in (ENTRY, ENTRY_OOM):
     entry["properties"]["frames"] = some(FRAME)  # absent where none are known
+    entry["properties"]["rounded_size"] = INTEGER  # ours
 PYTORCH = shape(segments=some(SEGMENT), device_traces=some(some({"oneOf": [ENTRY, ENTRY_OOM]})),
                 allocator_settings={"type": "object", "additionalProperties": TEXT},
                 external_annotations=some({}), gpupool={"type": "object"})

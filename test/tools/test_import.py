@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+"""Snapshots of PyTorch as input of every command.
+
+    test_import.py GPUPOOL PRELOAD_STUB [TEST ...]
+"""
+
+import json
+import os
+import pickle
+import struct
+import subprocess
+import sys
+import unittest
+
+import cli
+import export_formats as formats
+from cli import DONE, INPUT, MIB
+
+
+def frame(name, line=1, filename="train.py"):
+    return {"filename": filename, "line": line, "name": name}
+
+
+def entry(action, addr, size, time_us, frames=None, **more):
+    made = {"action": action, "size": size, "stream": 0, "time_us": time_us, **more}
+    made.update({"device_free": addr} if action == "oom" else {"addr": addr})
+    if frames is not None:
+        made["frames"] = frames
+    return made
+
+
+def torch_snapshot():
+    """A segment of which two parts are in use, as PyTorch splits them; another device with one block."""
+    forward = [frame("conv", 7), frame("forward", 3), frame("main", 99)]
+    backward = [frame("??", 0, "??"), frame("main", 99)]
+    start = 1700000000000000
+    trace = [
+        entry("segment_alloc", 20 * MIB, 20 * MIB, start + 10, forward),
+        entry("alloc", 20 * MIB, 3 * MIB - 100, start + 10, forward),
+        entry("alloc", 24 * MIB, 1000, start + 20, backward),
+        entry("free_requested", 24 * MIB, 1000, start + 30),
+        entry("free_completed", 24 * MIB, 1000, start + 35),
+        entry("alloc", 24 * MIB, 5 * MIB, start + 40, backward),
+        entry("oom", 12345, 1 << 40, start + 50, forward),
+        entry("alloc", 30 * MIB, MIB, start + 60, forward),
+        entry("free_requested", 30 * MIB, MIB, start + 70, forward),
+        entry("snapshot", 0, 8 * MIB, start + 80),
+        entry("annotate", 20 * MIB, 0, start + 90, user_metadata="weights"),
+    ]
+    other = [entry("free_requested", 512, 700, start + 15), entry("free_completed", 512, 700, start + 15)]
+
+    def block(address, size, requested, state, frames=()):
+        return {"address": address, "size": size, "requested_size": requested, "state": state, "frames": list(frames)}
+    return {
+        "segments": [
+            {"device": 1, "address": 0, "total_size": 2 * MIB, "stream": 0, "segment_type": "small",
+             "segment_pool_id": (0, 0), "is_expandable": False, "frames": [], "allocated_size": 0, "active_size": 0,
+             "requested_size": 0, "blocks": [block(0, 2 * MIB, 700, "inactive")]},
+            {"device": 0, "address": 20 * MIB, "total_size": 20 * MIB, "stream": 0x55d000000000, "segment_type": "large",
+             "segment_pool_id": (0, 0), "is_expandable": False, "frames": forward, "allocated_size": 9 * MIB,
+             "active_size": 10 * MIB, "requested_size": 9 * MIB, "blocks": [
+                 block(20 * MIB, 4 * MIB, 3 * MIB - 100, "active_allocated", forward),
+                 block(24 * MIB, 5 * MIB, 5 * MIB, "active_allocated", backward),
+                 block(29 * MIB, MIB, 17, "inactive"),
+                 block(30 * MIB, MIB, MIB, "active_pending_free", forward),
+                 block(31 * MIB, 9 * MIB, 0, "inactive")]}],
+        "device_traces": [trace, other],
+        "allocator_settings": {"PYTORCH_CUDA_ALLOC_CONF": "", "max_split_size": -1, "expandable_segments": False,
+                               "garbage_collection_threshold": 0.0, "roundup_power2_divisions": {"1": 0}},
+        "external_annotations": [],
+    }
+
+
+class Import(cli.Case):
+    def write_bytes(self, name, data):
+        path = self.path("work", name)
+        with open(path, "wb") as file:
+            file.write(data)
+        return path
+
+    def run_on(self, data, *arguments, status=DONE):
+        path = self.write_bytes("s.pickle", data)
+        result = subprocess.run([self.tool, *arguments, path], cwd=self.path("work"), env=self.environment,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+        self.errors = result.stderr.decode()
+        self.assertEqual(result.returncode, status, self.errors)
+        self.assertNotIn("Sanitizer", self.errors)
+        return result.stdout.decode()
+
+    def facts(self, data):
+        return json.loads(self.run_on(data, "summary", "--json"))["snapshots"][0]
+
+    def refused(self, data, part):
+        self.run_on(data, "summary", status=INPUT)
+        self.one_line(self.errors)
+        self.assertIn("s.pickle: offset ", self.errors)
+        self.assertIn(part, self.errors)
+
+    def test_figures(self):
+        facts = self.facts(pickle.dumps(torch_snapshot(), 2))
+        self.assertEqual(facts["process"]["start_time_us"], 1700000000000010)
+        self.assertEqual([d["device"] for d in facts["devices"]], [0, 1])
+        stats = facts["devices"][0]["stats"]
+        gauge = cli.gauge
+        self.assertEqual(stats["allocation"], {"current": 2, "peak": 3, "allocated": 4, "freed": 2})
+        self.assertEqual(stats["allocated_bytes"], gauge(9 * MIB, 10 * MIB, 10 * MIB + 1024))
+        self.assertEqual(stats["requested_bytes"]["current"], 8 * MIB - 100)
+        self.assertEqual(stats["active_bytes"], gauge(10 * MIB, 10 * MIB, 10 * MIB + 1024))
+        self.assertEqual(stats["deferred_bytes"], gauge(MIB, MIB, MIB + 1024))
+        self.assertEqual(stats["reserved_bytes"], gauge(20 * MIB))
+        self.assertEqual(stats["cached_bytes"]["current"], 10 * MIB)
+        self.assertEqual(stats["cached_bytes"]["peak"], 16 * MIB)  # after the first block was split off
+        self.assertEqual(stats["inactive_split_bytes"]["current"], 10 * MIB)
+        self.assertEqual((stats["cache_hits"], stats["cache_misses"], stats["num_ooms"]), (3, 1, 1))
+        self.assertAlmostEqual(stats["fragmentation"], 0.1)
+        # Device 1: a block that was there before the first event.
+        self.assertEqual(facts["devices"][1]["stats"]["allocation"], gauge(0, 1, 1))
+        self.assertTrue(facts["partial"])
+        self.assertIn("device 1: 1 blocks were allocated before the first event", facts["missing"][0])
+        self.assertEqual(facts["events"]["actions"]["annotate"]["count"], 1)
+        self.assertEqual(facts["streams"], [{"handle": "0x55d000000000"}, {"handle": "0x0"}])
+        self.assertEqual(facts["settings"]["max_split_size"], "-1")
+
+    def test_every_protocol_and_json_are_one(self):
+        facts = None
+        for data in [pickle.dumps(torch_snapshot(), protocol) for protocol in (2, 3, 4, 5)] + [
+                json.dumps(torch_snapshot()).encode(), json.dumps(torch_snapshot(), indent=1).encode()]:
+            other = self.facts(data)
+            facts = facts or other
+            self.assertEqual(facts, other)
+
+    def test_events_of_several_devices_are_in_order(self):
+        timeline = json.loads(self.run_on(pickle.dumps(torch_snapshot()), "export", "--to", "perfetto"))
+        formats.check_perfetto(timeline)
+        self.assertEqual(next(e["ts"] for e in timeline["traceEvents"] if e["ph"] == "e"), 5)
+
+    def test_stacks_are_shared_whether_or_not_the_input_shares_them(self):
+        for data in (pickle.dumps(torch_snapshot()), json.dumps(torch_snapshot()).encode()):
+            graph = json.loads(self.run_on(data, "export", "--to", "speedscope"))
+            formats.check_speedscope(graph)
+            self.assertEqual([f["name"] for f in graph["shared"]["frames"][2:]], ["conv", "forward", "main", "??"])
+            live = graph["profiles"][0]
+            self.assertEqual(sorted(live["weights"]), [4 * MIB, 5 * MIB])
+
+    def test_an_import_can_be_exported(self):
+        document = formats.load_pickle(subprocess.run(
+            [self.tool, "export", "--to", "pytorch", self.write_bytes("a", pickle.dumps(torch_snapshot()))],
+            stdout=subprocess.PIPE, env=self.environment, check=True).stdout)
+        formats.check_pytorch(document)
+        original = torch_snapshot()
+        self.assertEqual([[b["size"] for b in s["blocks"]] for s in document["segments"]],
+                         [[b["size"] for b in s["blocks"]] for s in original["segments"][::-1]])
+        actions = [e["action"] for e in original["device_traces"][0] if e["action"] != "annotate"]
+        self.assertEqual([e["action"] for e in document["device_traces"][0]], actions)
+
+    def test_older_snapshots(self):
+        """PyTorch 2.0: blocks without address and frames, events without times; 1.13: nothing but segments."""
+        snapshot = torch_snapshot()
+        for segment in snapshot["segments"]:
+            del segment["frames"], segment["segment_pool_id"], segment["is_expandable"]
+            for block in segment["blocks"]:
+                del block["address"], block["requested_size"]
+                block["history"] = [{"addr": 1, "real_size": 77, "frames": block.pop("frames")}]
+        for trace in snapshot["device_traces"]:
+            for event in trace:
+                del event["time_us"]
+        facts = self.facts(pickle.dumps(snapshot, 2))
+        self.assertIn("the events have no times", facts["missing"])
+        self.assertEqual(facts["devices"][0]["stats"]["requested_bytes"]["current"], 2 * 77)
+        self.assertEqual(facts["devices"][0]["stats"]["allocation"]["allocated"], 4)
+        facts = self.facts(pickle.dumps(snapshot["segments"], 4))
+        self.assertEqual(facts["devices"][0]["stats"]["allocated_bytes"]["current"], 9 * MIB)
+        self.assertEqual(facts["events"]["count"], 0)
+
+    def test_numbers_of_every_size(self):
+        for number in (0, 255, 256, 65535, 65536, 2**31 - 1, 2**31, 2**32, 2**40, 2**47 - 1, 2**62):
+            for protocol in (2, 4):
+                snapshot = {"segments": [], "device_traces": [[entry("alloc", number, 512, 1)]]}
+                document = json.loads(self.run_on(pickle.dumps(snapshot, protocol), "export", "--to=pytorch-json"))
+                self.assertEqual(document["device_traces"][0][0]["addr"], min(number, 2**53 - 1))
+
+    def test_nothing_is_executed(self):
+        class Evil:
+            def __reduce__(self):
+                return os.system, ("touch evil",)
+        for protocol in (2, 4, 5):
+            for value in (Evil(), {"segments": [Evil()], "device_traces": []}, {Evil(): 1}):
+                self.refused(pickle.dumps(value, protocol), "would import or call something")
+        self.assertNotIn("evil", os.listdir(self.path("work")))
+        data = pickle.dumps({"segments": {1, 2}}, 4)
+        self.refused(data, "opcode 0x8f of the pickle is none that a snapshot has")
+        self.assertIn("offset %d:" % data.index(b"\x8f"), self.errors)
+
+    def test_damaged_pickles(self):
+        good = pickle.dumps(torch_snapshot(), 4)
+        for cut in range(2, len(good), 37):
+            self.refused(good[:cut], "the input ends")
+        self.refused(good + b"x", "something after the end")
+        for data, part in (
+            (b"\x80\x01.", "a pickle of protocol 1; 2 to 5 are understood"), (b"\x80\x06.", "protocol 6"),
+            (b"\x80\x02.", "values left over"), (b"\x80\x02NN.", "values left over"), (b"\x80\x02(.", "values left over"),
+            (b"\x80\x02N.", "neither a dict nor a list"), (b"\x80\x02}.", "segments are missing"),
+            (b"\x80\x02h\x05.", "a reference to what was not there"), (b"\x80\x02e.", "a mark is missing"),
+            (b"\x80\x02a.", "a value is missing"), (b"\x80\x02NNa.", "no list to add to"),
+            (b"\x80\x02N(NNu.", "no dict to add to"), (b"\x80\x02}(Nu.", "a name without a value"),
+            (b"\x80\x02(Nd.", "a name that has no value"), (b"\x80\x02](\x86.", "a value is missing"),
+            (b"\x80\x02Nr\xff\xff\xff\x7f.", "a memo that is larger than the file"),
+            (b"\x80\x02X\xff\xff\xff\xff.", "in the middle of a value"),
+            (b"\x80\x02\x8b\xff\xff\xff\xff.", "in the middle of a value"),
+            (b"\x80\x02" + b"]q\x00h\x00a.", "segments[0] is no dict"),  # a list that holds itself
+        ):
+            self.refused(data, part)
+
+    def test_what_cannot_be(self):
+        def broken(change):
+            snapshot = torch_snapshot()
+            change(snapshot)
+            return pickle.dumps(snapshot, 4)
+        for change, part in (
+            (lambda s: s["segments"][1].pop("address"), "segments[0]: address is missing"),
+            (lambda s: s["segments"][1].update(total_size=-1), "total_size is no number that it can be"),
+            (lambda s: s["segments"][0].update(device=64), "device is no number that it can be"),
+            (lambda s: s["segments"][0].update(blocks=None), "blocks are missing"),
+            (lambda s: s["segments"].append(7), "is no dict"),
+            (lambda s: s["segments"].append(s["segments"][0]), "blocks are the same list as others"),
+            (lambda s: s["segments"][1]["blocks"][2].pop("state"), "segments[0].blocks[2]: state is missing"),
+            (lambda s: s["segments"][1]["blocks"][2].update(size="x"), "blocks[2]: size is no number"),
+            (lambda s: s["device_traces"][0][3].pop("addr"), "device_traces[0][3]: addr is missing"),
+            (lambda s: s["device_traces"][1][0].update(size=1 << 60), "device_traces[1][0]: size is no number"),
+            (lambda s: s["device_traces"][0][3].update(frames=5), "frames are no list"),
+            (lambda s: s["device_traces"][0][0]["frames"].append(5), "frames: one is no dict"),
+            (lambda s: s["device_traces"].append(s["device_traces"][0]), "others are, too"),
+            (lambda s: s.update(device_traces=[[]] * 65), "more devices than there can be"),
+            (lambda s: s["device_traces"][0].extend(entry("a%d" % i, 0, 0, 1) for i in range(99)), "more actions"),
+        ):
+            self.refused(broken(change), part)
+
+    def test_a_small_file_takes_little_memory(self):
+        """Made to grow: references to one long text, and values a byte each."""
+        text = b"X" + struct.pack("<I", 1 << 20) + b"x" * (1 << 20) + b"q\x05"
+        frames = b"".join(b"}(X\x04\0\0\0nameh\x05X\x04\0\0\0lineJ" + struct.pack("<i", i) + b"u" for i in range(1, 3000))
+        data = (b"\x80\x02}(X\x01\0\0\0x" + text +
+                b"X\x08\0\0\0segments](}(X\x06\0\0\0deviceK\0X\x07\0\0\0addressK\0X\x0a\0\0\0total_sizeK\1X\x06\0\0\0blocks](}("
+                b"X\x04\0\0\0sizeK\1X\x05\0\0\0stateX\x08\0\0\0inactiveX\x06\0\0\0frames](" + frames + b"eueueu.")
+        self.refused(data, "more text than a snapshot of its size can")
+        self.refused(b"\x80\x02" + b"]" * (4 << 20), "more memory than a snapshot of its size can need")
+
+    def test_names_are_made_presentable(self):
+        snapshot = torch_snapshot()
+        data = pickle.dumps(snapshot, 2).replace(b"conv", b"c\xff\0v")
+        graph = json.loads(self.run_on(data, "export", "--to", "speedscope"))
+        self.assertIn("c??v", [f["name"] for f in graph["shared"]["frames"]])
+
+    def test_json_of_another_kind_stays_so(self):
+        self.refused(b'{"segments": [], "traceEvents": []}', "Perfetto")
+        self.refused(b'{"device_traces": []}', "it is a snapshot of PyTorch")
+        self.refused(json.dumps(torch_snapshot()).encode()[:-40], "the input ends here")
+        self.refused(b'{"segments": [{"device": 0, "x": "\\ud800"}], "device_traces": []}', "")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    cli.GPUPOOL, cli.STUB = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+    unittest.main(argv=[sys.argv[0]] + sys.argv[3:])

@@ -1,0 +1,23 @@
+/*
+ * Snapshots of PyTorch (torch.cuda.memory._snapshot()), as pickle or JSON, read as if they were ours: doc/exports.md
+ * says what becomes of what.
+ */
+#ifndef GP_TOOLS_IMPORT_H
+#define GP_TOOLS_IMPORT_H
+
+#include "tools/snapshot_reader.h"
+
+/* What the input is, by its content. */
+bool gp_import_is_pickle(const char *text, size_t length);
+bool gp_import_is_pytorch_json(const char *text, size_t length);
+
+/*
+ * Reads the snapshot in text[0..length); text[length] is NUL. Nothing of it is executed. columns as of
+ * gp_snapshot_parse. Returns the snapshot, or NULL with *ret_error filled.
+ */
+gp_snapshot_t *gp_import_pickle(
+    const char *text, size_t length, unsigned columns, gp_snapshot_error_t *ret_error);
+gp_snapshot_t *gp_import_pytorch_json(
+    const char *text, size_t length, unsigned columns, gp_snapshot_error_t *ret_error);
+
+#endif
