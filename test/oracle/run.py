@@ -32,7 +32,10 @@ FENCE_SINCE = 12050
 DEFERRED = {"small": "4096", "large": None}  # GPUPOOL_MAX_DEFERRED: small has the library wait and fence often
 
 # Reuses in 100 allocations, at least: with fewer the programs prove nothing, or the library waits for more than it has to.
-LEAST_REUSES = {("strict", "small"): 25, ("strict", "large"): 25, ("context", "small"): 20, ("context", "large"): 8}
+LEAST_REUSES = {("strict", "small"): 25, ("strict", "large"): 25, ("context", "small"): 20, ("context", "large"): 8,
+                ("epoch", "small"): 27, ("epoch", "large"): 17}
+# And of these with work of the earlier owner pending, where the mode allows that: memory handed out at once.
+LEAST_PENDING = {"epoch": 4}
 LEAST_ALLOCATIONS = 1000  # before that is asked
 FREELY = 0.3  # of the programs
 RESULT = re.compile(r"^programs=(\d+) steps=(\d+) allocations=(\d+) reuses=(\d+) pending_reuses=(\d+) "
@@ -141,6 +144,9 @@ def judge(row):
     least = LEAST_REUSES.get((row.mode, row.deferred), LEAST_REUSES["context", row.deferred])
     if pooled and figures["allocations"] > LEAST_ALLOCATIONS and 100 * figures["reuses"] < least * figures["allocations"]:
         row.problems.append("memory was reused for fewer than %d of 100 allocations" % least)
+    pending = LEAST_PENDING.get(row.mode, 0)
+    if pooled and figures["allocations"] > LEAST_ALLOCATIONS and 100 * figures["pending_reuses"] < pending * figures["allocations"]:
+        row.problems.append("memory was handed out at once for fewer than %d of 100 allocations" % pending)
     if not pooled and figures["reuses"]:
         row.problems.append("memory was reused without a pool")
 
