@@ -27,6 +27,15 @@ void gp_canvas_set(gp_canvas_t *canvas, size_t x, size_t y)
       bits[x % GP_CANVAS_DOTS_WIDE][GP_CANVAS_DOTS_HIGH - 1 - y % GP_CANVAS_DOTS_HIGH];
 }
 
+bool gp_canvas_is_row_empty(const gp_canvas_t *canvas, size_t row)
+{
+  for (size_t i = 0; i < canvas->columns; i++) {
+    if (canvas->cells[row * canvas->columns + i])
+      return false;
+  }
+  return true;
+}
+
 void gp_canvas_print_row(const gp_canvas_t *canvas, size_t row, bool utf8, FILE *stream)
 {
   static const char ascii[] = " ..::++##";

@@ -26,6 +26,9 @@ void gp_canvas_fini(gp_canvas_t *canvas);
 /* Sets the dot at x from the left, y from the bottom; one that is outside is left out. */
 void gp_canvas_set(gp_canvas_t *canvas, size_t x, size_t y);
 
+/* True if no dot of the row is set. */
+bool gp_canvas_is_row_empty(const gp_canvas_t *canvas, size_t row);
+
 /* Writes one row, 0 is the uppermost, without a line end. Blanks at its end are left out. */
 void gp_canvas_print_row(const gp_canvas_t *canvas, size_t row, bool utf8, FILE *stream);
 

@@ -190,7 +190,9 @@ static void print_rows(const gp_map_t *map, const gp_map_device_t *device, uint6
 static void print_request(const gp_report_input_t *input, const gp_map_device_t *device, gp_output_t *output)
 {
   char asked[GP_SIZE_TEXT_BYTES], largest[GP_SIZE_TEXT_BYTES], text[512];
-  uint64_t requested, largest_free;
+  char idle[GP_SIZE_TEXT_BYTES];
+  uint64_t requested, largest_free, cached = 0;
+  const cJSON *oom = cJSON_GetObjectItemCaseSensitive(input->snapshot->root, "oom");
 
   if (!find_request(input->snapshot, device->device, &requested, &largest_free))
     return;
@@ -198,6 +200,11 @@ static void print_request(const gp_report_input_t *input, const gp_map_device_t 
   gp_size_format(largest_free, largest);
   if (!largest_free)
     snprintf(text, sizeof(text), "Memory ran out for %s: nothing was idle that could have been given back.", asked);
+  else if (largest_free < requested && gp_snapshot_uint(oom, "cached", &cached) == 1 && cached > 0)
+    snprintf(text, sizeof(text),
+        "Memory ran out for %s: the largest idle block was %s, too small for it, and to give back all that was "
+        "idle (%s) would not have made room.",
+        asked, largest, gp_size_format(cached, idle));
   else if (largest_free < requested)
     snprintf(text, sizeof(text),
         "Memory ran out for %s: the largest idle block was %s, too small for it; all that was idle went back to "
@@ -371,7 +378,11 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
   uint32_t moment = error ? 0 : find_moment(own, &history, inputs[0].filter);
   uint64_t time_ns = error || moment == history.end ? UINT64_MAX : gp_history_time(&history, moment);
   if (time_ns != UINT64_MAX)
-    snprintf(when, sizeof(when), "%s%s", own->is_peak ? "the peak, at " : "", gp_number_duration(time_ns, duration));
+    snprintf(when, sizeof(when), "%s%s",
+        !own->is_peak                           ? ""
+        : inputs[0].snapshot->recorded_since_ns ? "the peak of what is recorded, at "
+                                                : "the peak, at ",
+        gp_number_duration(time_ns, duration));
   if (!error)
     error = gp_map_init(&map, &history, moment, inputs[0].filter->device);
   if (!error && inputs[0].request->json)

@@ -96,12 +96,32 @@ static double share(const gp_site_amount_t *part, const gp_site_amount_t *whole,
   return of ? (double)(by_count ? part->count : part->bytes) / (double)of : 0;
 }
 
-static void print_peaks(const gp_sites_t *sites, gp_output_t *output)
+/* The peak that the statistics know of, if it was before the events. */
+static uint64_t earlier_peak(const gp_snapshot_t *snapshot, const gp_site_peak_t *peak)
 {
-  char bytes[GP_SIZE_TEXT_BYTES], when[GP_NUMBER_BYTES];
-  for (size_t i = 0; i < sites->peak_count; i++)
-    fprintf(output->stream, "Device %d held most, %s, at %s.\n", sites->peaks[i].device,
+  for (size_t i = 0; snapshot->recorded_since_ns && i < snapshot->device_count; i++) {
+    uint64_t bytes = snapshot->devices[i].stats.requested_bytes.peak;
+    if (snapshot->devices[i].device == peak->device && bytes > peak->bytes)
+      return bytes;
+  }
+  return 0;
+}
+
+static void print_peaks(const gp_snapshot_t *snapshot, const gp_sites_t *sites, gp_output_t *output)
+{
+  char bytes[GP_SIZE_TEXT_BYTES], when[GP_NUMBER_BYTES], text[256];
+  for (size_t i = 0; i < sites->peak_count; i++) {
+    uint64_t earlier = earlier_peak(snapshot, &sites->peaks[i]);
+    int used = snprintf(text, sizeof(text), "Device %d held most, %s, at %s", sites->peaks[i].device,
         gp_size_format(sites->peaks[i].bytes, bytes), gp_number_duration(sites->peaks[i].time_ns, when));
+    if (earlier)
+      snprintf(text + used, sizeof(text) - (size_t)used,
+          "; its peak of %s was before the recorded events, and whose it was is not known.",
+          gp_size_format(earlier, bytes));
+    else
+      snprintf(text + used, sizeof(text) - (size_t)used, ".");
+    gp_output_wrap(output->stream, "", "", text);
+  }
 }
 
 static void print_site(const gp_sites_t *sites, const gp_site_t *site, int sort, bool wide, gp_output_t *output)
@@ -127,11 +147,11 @@ static void print_text(
     const gp_report_input_t *input, const gp_sites_t *sites, int sort, uint64_t most, gp_output_t *output)
 {
   char rest[GP_NUMBER_BYTES], sum[GP_NUMBER_BYTES];
-  size_t shown = 0;
+  size_t shown = 0, there = 0;
   bool is_size = sites->by == GP_SITE_BY_SIZE;
 
   gp_report_heading(output, input);
-  print_peaks(sites, output);
+  print_peaks(input->snapshot, sites, output);
   if (!sites->count) {
     fprintf(output->stream, "Nothing of what was selected asked for device memory.\n");
     return;
@@ -145,16 +165,14 @@ static void print_text(
   if (!is_size)
     fprintf(output->stream, " %10s %6s", "cum", "cum%");
   fprintf(output->stream, " %9s  %s\n", "calls", by_names[sites->by]);
-  for (; shown < sites->count && (most == 0 || shown < most); shown++) {
-    const gp_site_t *site = &sites->sites[shown];
-    const gp_site_amount_t *cumulative = &site->cumulative[sorts[sort].measure];
-    if (!(sorts[sort].by_count ? cumulative->count : cumulative->bytes))
-      break; /* nothing from here on */
-    print_site(sites, site, sort, input->request->wide, output);
+  for (size_t i = 0; i < sites->count; i++) { /* those with nothing come last */
+    const gp_site_amount_t *cumulative = &sites->sites[i].cumulative[sorts[sort].measure];
+    there += (sorts[sort].by_count ? cumulative->count : cumulative->bytes) > 0;
   }
-  if (shown < sites->count)
-    fprintf(output->stream, "and %s with less or nothing; -n 0 shows all\n",
-        gp_number_plural(sites->count - shown, "other", rest));
+  for (; shown < there && (most == 0 || shown < most); shown++)
+    print_site(sites, &sites->sites[shown], sort, input->request->wide, output);
+  if (shown < there)
+    fprintf(output->stream, "and %s with less; -n 0 shows all\n", gp_number_plural(there - shown, "other", rest));
 }
 
 static void add_amounts(cJSON *object, const char *name, const gp_site_amount_t *amounts)

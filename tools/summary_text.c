@@ -226,12 +226,17 @@ static void print_use(const gp_snapshot_device_t *device, gp_output_t *output)
 {
   char total[GP_SIZE_TEXT_BYTES], is_free[GP_SIZE_TEXT_BYTES], other[GP_SIZE_TEXT_BYTES], when[GP_NUMBER_BYTES];
 
-  if (device->total)
-    fprintf(output->stream,
-        "\n  Of the device's %s, %s were free %s after the start, and %s were in use by nothing that\n"
-        "  the program asked for: contexts, code, other processes.\n",
-        gp_size_format(device->total, total), gp_size_format(device->free, is_free),
-        gp_number_duration(device->use_ns, when), gp_size_format(device->unaccounted, other));
+  char text[256];
+
+  if (!device->total)
+    return;
+  snprintf(text, sizeof(text),
+      "Of the device's %s, %s were free %s after the start, and %s were in use by nothing that the program asked for: "
+      "contexts, code, other processes.",
+      gp_size_format(device->total, total), gp_size_format(device->free, is_free),
+      gp_number_duration(device->use_ns, when), gp_size_format(device->unaccounted, other));
+  fputc('\n', output->stream);
+  gp_output_wrap(output->stream, "  ", "  ", text);
 }
 
 static void print_device(const gp_summary_device_t *device, gp_output_t *output)

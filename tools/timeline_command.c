@@ -164,7 +164,10 @@ static int print_device(
   for (size_t row = 0; row < height; row++) {
     uint64_t at = (uint64_t)((double)top * (double)(height - row) / (double)height);
     bool is_labelled = row == 0 || row == height / 2;
-    fprintf(output->stream, "%*s ", LABEL_COLUMNS - 1, is_labelled ? gp_size_format(at, label) : "");
+    bool is_empty = gp_canvas_is_row_empty(&canvas, row);
+    if (is_labelled || !is_empty)
+      fprintf(output->stream, "%*s%s", LABEL_COLUMNS - 1, is_labelled ? gp_size_format(at, label) : "",
+          is_empty ? "" : " ");
     gp_canvas_print_row(&canvas, row, output->utf8, output->stream);
     fputc('\n', output->stream);
   }

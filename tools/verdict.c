@@ -196,7 +196,7 @@ static void judge_live(verdict_t *verdict, const gp_summary_device_t *device)
   if (lacks_stacks(verdict))
     advise(verdict, finding, "GPUPOOL_STACKS=native records who asked for them; gpupool leaks then names them.");
   else
-    advise(verdict, finding, "gpupool leaks names them.");
+    advise(verdict, finding, "gpupool leaks lists them.");
   if (stats->passthrough_bytes.current)
     say(verdict, GP_SEVERITY_NOTE, "passthrough_at_exit", device->device->device,
         "%s of memory that is not pooled was not freed on device %d before the exit.",
@@ -236,16 +236,18 @@ static void judge_hit_rate(verdict_t *verdict, const gp_summary_device_t *device
   const gp_stats_t *stats = &device->device->stats;
   uint64_t total = stats->cache_hits + stats->cache_misses;
   double rate = total ? (double)stats->cache_hits / (double)total : 1;
-  char hint[256], percent[GP_NUMBER_BYTES], count[GP_NUMBER_BYTES];
+  char hint[256], percent[GP_NUMBER_BYTES], count[GP_NUMBER_BYTES], only[GP_NUMBER_BYTES + 8];
 
   if (total < ENOUGH_ALLOCATIONS || rate >= GOOD_HIT_RATE ||
       strcmp(setting(verdict, "type"), "unpooled") == 0)
     return;
   hit_rate_hint(verdict, stats, hint, sizeof(hint));
+  snprintf(only, sizeof(only), "%s%s", stats->cache_hits ? "Only " : "None",
+      stats->cache_hits ? gp_number_percent(rate, percent) : "");
   say(verdict,
       stats->allocation.peak >= 0.8 * (double)stats->cache_misses ? GP_SEVERITY_NOTE : GP_SEVERITY_WARNING,
-      "hit_rate", device->device->device, "Only %s of %s on device %d were served from the pool: %s.",
-      gp_number_percent(rate, percent), gp_number_plural(total, "allocation", count), device->device->device,
+      "hit_rate", device->device->device, "%s of %s on device %d were served from the pool: %s.",
+      only, gp_number_plural(total, "allocation", count), device->device->device,
       hint);
 }
 

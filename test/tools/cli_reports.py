@@ -9,6 +9,8 @@ import os
 import sys
 import unittest
 
+import jsonschema
+
 import cli
 from cli import DONE, INPUT, MIB, PARTIAL, USAGE, Case, device_of, gauge, snapshot_of
 
@@ -27,6 +29,11 @@ FRAMES = [  # a program, its library, the runtime
      "line": 7, "module": 0},
 ]
 STACKS = [[3, 1, 0], [3, 2, 0], [3, 2, 1, 0], [3, 4, 0]]
+
+
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "reports.schema.json"),
+          encoding="utf-8") as schema_file:
+    SCHEMA = json.load(schema_file)
 
 
 class Program:
@@ -140,8 +147,18 @@ class Reports(Case):
 
     def document(self, program, *arguments, status=DONE):
         document = json.loads(self.report(program, "--json", *arguments, status=status).stdout)
-        self.assertEqual((document["format"], document["version"]), ("gpupool-" + self.command, 1))
+        self.expect_valid(document, self.command)
         return document
+
+    def expect_valid(self, document, command):
+        """As tools/reports.schema.json says, and as nothing else."""
+        self.assertEqual((document["format"], document["version"]), ("gpupool-" + command, 1))
+        validator = jsonschema.Draft202012Validator(SCHEMA)
+        validator.check_schema(SCHEMA)
+        validator.validate(document)
+        for key in list(document):
+            self.assertFalse(validator.is_valid({name: document[name] for name in document if name != key}), key)
+        self.assertFalse(validator.is_valid(dict(document, extra=1)))
 
     def facts(self, program, *arguments):
         return self.document(program, *arguments)["snapshots"][0]
@@ -195,6 +212,13 @@ class Options(Reports):
                 text = self.report(program, command=command).stdout
                 self.narrow(text)
                 self.assertRegex(text.splitlines()[-1], r"^Next: gpupool \w+ ")
+
+    def test_json_is_what_the_schema_says(self):
+        oom = {"time_ns": 9, "device": 0, "requested": MIB, "largest_free": 0, "message": "out. Of memory"}
+        for command in self.commands:
+            for program in (ordinary(), ordinary(False), Program(), ordinary().snapshot(keep=5),
+                            ordinary().snapshot(reason="oom", oom=oom), {"format": "gpupool-snapshot", "version": 1}):
+                self.expect_valid(json.loads(self.report(program, "--json", command=command).stdout), command)
 
     def test_files_that_need_quotes_are_quoted(self):
         for command in self.commands:
@@ -488,6 +512,7 @@ class Diff(Reports):
         self.assertRegex(text, r"(?m)^ +20 MiB +120 MiB +\+100 MiB  Model::load")
         self.assertIn("Device 1", text)
         facts = json.loads(self.compare(ordinary().snapshot(), second, "--json", "--sort=count").stdout)
+        self.expect_valid(facts, "diff")
         self.assertEqual(facts["format"], "gpupool-diff")
         self.assertEqual(facts["sites"], [{"name": "Model::load(std::string const&)", "before": 2, "after": 3}])
         self.assertEqual(facts["devices"][0]["figures"]["cache_hits"], {"before": 0, "after": 3})
@@ -580,6 +605,7 @@ class Leaks(Reports):
         self.assertIn("GROWTH SUMMARY: 14,680,064 bytes more than before in 2 allocations", text)
         self.run_tool("leaks", first, second, "--error-exitcode", status=1)
         facts = json.loads(self.run_tool("leaks", first, second, "--json").stdout)
+        self.expect_valid(facts, "leaks")
         self.assertEqual([(leak["bytes"], leak["count"], leak["held_count"]) for leak in facts["leaks"]],
                          [(10 * MIB, 1, 3), (4 * MIB, 1, 1)])
         self.assertEqual(facts["files"], [first, second])

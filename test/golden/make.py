@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Makes the snapshots of this folder anew, by running programs on the simulated GPU under the library.
+
+    make.py BUILD_FOLDER
+
+What says where they were made (paths, host, process) is replaced; times are those of the run. Afterwards
+`test_golden.py --update` writes the expected outputs, which somebody has to read.
+"""
+
+import json
+import lzma
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TRACES = os.path.join(HERE, "..", "traces")
+MODEL, TEXT = (os.path.join(TRACES, name) for name in ("gpt2-medium-train.csv", "llm-inference-growing-cache.csv"))
+
+# name: reason, program, arguments, settings
+RUNS = {
+    "train": ("exit", "test/prog/replay", [MODEL, "--streams", "4"], {"TRACE_EVENTS": "5000"}),
+    "oom-limit": ("oom", "test/prog/replay", [MODEL], {"LIMIT": "2GiB"}),
+    "oom-cached": ("oom", "test/prog/replay", [TEXT], {"LIMIT": "2600MiB", "TRACE_EVENTS": "4000"}),
+    "leak": ("exit", "test/golden/devices", [], {}),
+    "no-events": ("exit", "test/golden/devices", [], {"TRACE": "state"}),
+}
+
+
+def neutral(snapshot, arguments):
+    """The same snapshot from a machine that is nowhere."""
+    process = snapshot["process"]
+    name = os.path.basename(process["program"])
+    process.update(program="/usr/bin/" + name, host="node1", pid=4711, start_time_us=1760000000000000,
+                   command_line=[name] + [os.path.basename(argument) for argument in arguments])
+    snapshot["settings"]["output"] = "gpupool.%e.%h.%p.%r.json"
+    snapshot["settings"]["sources"].pop("output", None)
+    for i, thread in enumerate(snapshot["threads"]):
+        thread["tid"] = 4711 + i
+    for module in snapshot["modules"]:
+        module["path"] = "/usr/lib/" + os.path.basename(module["path"])
+    return snapshot
+
+
+def main(build):
+    for name, (reason, program, arguments, settings) in RUNS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            env = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": os.path.join(build, "test/sim"),
+                   "LD_PRELOAD": os.path.join(build, "interpose/libgpupool.so"), "SIMCUDA_DEVICES": "4",
+                   "GPUPOOL_OUTPUT": os.path.join(folder, "%r.json")}
+            env.update({"GPUPOOL_" + key: value for key, value in settings.items()})
+            subprocess.run([os.path.join(build, program)] + arguments, env=env, cwd=folder, check=True,
+                           stdout=subprocess.DEVNULL)
+            with open(os.path.join(folder, reason + ".json"), encoding="utf-8") as file:
+                snapshot = neutral(json.load(file), arguments)
+        text = json.dumps(snapshot, separators=(",", ":"))
+        with lzma.open(os.path.join(HERE, name + ".json.xz"), "wb", preset=9 | lzma.PRESET_EXTREME) as file:
+            file.write(text.encode())
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    main(os.path.abspath(sys.argv[1]))
