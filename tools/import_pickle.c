@@ -184,7 +184,7 @@ static bool push_container(machine_t *machine, gp_value_kind_t kind, size_t firs
     return false;
   if (kind == GP_VALUE_DICT && count % 2)
     return fail(machine, "a dict with a name that has no value");
-  if (!gp_container_append(machine->document, container, machine->stack + first, count))
+  if (count && !gp_container_append(machine->document, container, machine->stack + first, count))
     return false;
   machine->depth = first;
   const gp_value_t value = {.container = container, .kind = (uint8_t)kind};

@@ -271,6 +271,10 @@ bool gp_snapshot_check_memory(gp_snapshot_parse_t *parse)
   const gp_snapshot_t *snapshot = parse->snapshot;
   int streams = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(snapshot->root, "streams"));
 
+  for (size_t i = 0; i < snapshot->segment_count; i++) {
+    if (snapshot->segments[i].stream >= streams)
+      return gp_snapshot_fail(parse, parse->segments_at, "segment %zu has a stream that is not there", i);
+  }
   for (size_t i = 0; i < snapshot->block_count; i++) {
     const gp_snapshot_block_t *block = &snapshot->blocks[i];
     if (block->stream >= streams || (block->stack >= 0 && (size_t)block->stack >= snapshot->stacks.count))

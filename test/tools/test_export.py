@@ -158,6 +158,12 @@ class Export(cli.Case):
         self.assertEqual([(b["address"], b["size"], b["state"]) for b in document["segments"][0]["blocks"]], [
             (2 * MIB, MIB, "inactive"), (3 * MIB, MIB, "active_allocated"), (4 * MIB, 2 * MIB, "inactive")])
 
+    def test_a_segment_of_a_stream_that_is_not_there(self):
+        snapshot = story_snapshot()
+        snapshot["segments"][1]["stream"] = 2
+        self.export(snapshot, "--to", "pytorch", status=INPUT)
+        self.assertIn("segment 1 has a stream that is not there", self.errors)
+
     def test_passthrough_list_and_events_may_differ(self):
         """The list of the snapshot is not of quite the same moment: its events decide."""
         story = Story()

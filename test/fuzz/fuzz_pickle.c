@@ -1,0 +1,18 @@
+/*
+ * Snapshots of PyTorch as Python pickles.
+ */
+#include <stdlib.h>
+
+#include "fuzz.h"
+#include "tools/import.h"
+#include "use_snapshot.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+  gp_snapshot_error_t error = {0, ""};
+  char *text = fuzz_copy(data, size);
+  fuzz_silence();
+  fuzz_use_snapshot(gp_import_pickle(text, size, FUZZ_ALL_COLUMNS, &error), &error, size);
+  free(text);
+  return 0;
+}

@@ -1,0 +1,21 @@
+/*
+ * Snapshots in JSON, ours and PyTorch's.
+ */
+#include <stdlib.h>
+
+#include "fuzz.h"
+#include "tools/import.h"
+#include "use_snapshot.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+  gp_snapshot_error_t error = {0, ""};
+  char *text = fuzz_copy(data, size);
+  fuzz_silence();
+  if (gp_import_is_pytorch_json(text, size))
+    fuzz_use_snapshot(gp_import_pytorch_json(text, size, FUZZ_ALL_COLUMNS, &error), &error, size);
+  else
+    fuzz_use_snapshot(gp_snapshot_parse(text, size, FUZZ_ALL_COLUMNS, &error), &error, size);
+  free(text);
+  return 0;
+}
