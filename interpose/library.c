@@ -216,6 +216,8 @@ __attribute__((destructor)) static void finish(void)
   gp_control_stop();
   if (!gp_engine_is_free(the_engine)) {
     gp_log(GP_LOG_ERROR, "the program ended in the middle of an allocation; no snapshot is written");
+    if (the_recorder)
+      gp_snapshot_leave_record(the_recorder);
     return;
   }
   (void)gp_escape_check(); /* of what was loaded since the start */

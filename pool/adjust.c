@@ -18,6 +18,7 @@ static uint64_t set_limit(gp_engine_t *engine, gp_device_t *device, const gp_amo
   uint64_t held = device->held - device->draining;
   uint64_t excess = held > device->limit ? held - device->limit : 0;
   device->lowered = excess > 0;
+  gp_event_facts(engine, device);
   gp_lock_release(&device->lock);
   return excess;
 }

@@ -19,6 +19,7 @@ static const gp_command_t commands[] = {
     {"frag", gp_command_frag, gp_command_frag_help, "map the pool's memory, and what is lost in it"},
     {"timeline", gp_command_timeline, gp_command_timeline_help, "draw the memory over time"},
     {"diff", gp_command_diff, gp_command_diff_help, "compare two snapshots"},
+    {"recover", gp_command_recover, gp_command_recover_help, "make a snapshot of a program that was killed"},
     {"config", gp_command_config, gp_command_config_help, "print the effective options"},
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))

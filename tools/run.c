@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "pool/util/path.h"
@@ -14,6 +15,7 @@
 #include "tools/launch.h"
 #include "tools/preload.h"
 #include "tools/program_probe.h"
+#include "tools/recover_list.h"
 #include "tools/tool.h"
 #include "tools/written.h"
 
@@ -186,6 +188,35 @@ static void report_nothing(
         nothing, path);
 }
 
+/* Whether the program left its record in shared memory, because it did not come to its end. */
+static bool has_left_record(pid_t pid, uint64_t begin_us)
+{
+  gp_left_list_t list;
+  bool has = false;
+  if (gp_left_list_read(&list) == 0) {
+    const gp_left_t *left = gp_left_list_find(&list, pid);
+    has = left && !left->is_running && left->start_time_us >= begin_us;
+  }
+  gp_left_list_fini(&list);
+  return has;
+}
+
+static void report_record(const gp_launched_t *launched, const char *path)
+{
+  if (launched->signal)
+    gp_message("signal %d (%s) ended %s; what it recorded is left", launched->signal, strsignal(launched->signal), path);
+  else
+    gp_message("%s ended without running its exit handlers; what it recorded is left", path);
+  gp_message("next: gpupool recover %d", (int)launched->pid);
+}
+
+static uint64_t now_us(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
 static int run_program(const gp_options_t *options, const char *output, const char *library, char **argv)
 {
   char path[GP_PATH_BYTES];
@@ -199,13 +230,17 @@ static int run_program(const gp_options_t *options, const char *output, const ch
     return status;
   }
   gp_written_begin(&written, output);
+  uint64_t begin_us = now_us();
   gp_launch_and_wait(path, argv, &launched);
   if (launched.pid) {
     gp_written_end(&written, launched.pid);
+    bool has_record = has_left_record(launched.pid, begin_us);
     if (written.count)
       report_written(&written);
-    else if (gp_option_number(options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_EXIT)
+    else if (!has_record && gp_option_number(options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_EXIT)
       report_nothing(options, &launched, path, library);
+    if (has_record)
+      report_record(&launched, path);
   }
   gp_written_fini(&written);
   return launched.status;

@@ -300,7 +300,7 @@ static void begin_column(gp_json_t *json, const char *name)
 
 static void write_events(gp_json_t *json, const gp_document_t *document)
 {
-  const gp_history_t *history = document->history;
+  const gp_event_history_t *history = document->history;
 
   gp_json_newline(json);
   gp_json_key(json, "events");
@@ -377,7 +377,7 @@ static void write_oom(gp_json_t *json, const gp_document_t *document)
 
 void gp_document_write(gp_json_t *json, const gp_document_t *document)
 {
-  const gp_history_t *history = document->history;
+  const gp_event_history_t *history = document->history;
 
   gp_json_begin(json, '{');
   gp_json_newline(json);
@@ -395,13 +395,13 @@ void gp_document_write(gp_json_t *json, const gp_document_t *document)
   write_empty_array(json, "marks");
   if (document->oom)
     write_oom(json, document);
+  if (document->note_count)
+    write_notes(json, document);
   gp_json_newline(json);
   gp_json_key_uint(
       json, "recorded_since_ns", history->has_lost ? relative_ns(document, history->since_ns) : 0);
   gp_json_newline(json);
   gp_json_key_uint(json, "dropped_events", history->dropped);
-  if (document->note_count)
-    write_notes(json, document);
   gp_json_end(json, '}');
   json->needs_comma = false;
   gp_json_newline(json);

@@ -29,7 +29,7 @@ typedef struct gp_document {
   uint32_t stream_count;
   const gp_thread_entry_t *threads;
   uint32_t thread_count;
-  const gp_history_t *history;
+  const gp_event_history_t *history;
   const gp_stacks_t *stacks;
   const char *const *notes; /* what has to be known of the record itself */
   size_t note_count;

@@ -39,7 +39,7 @@ typedef struct workspace {
   size_t heap_count;
 } workspace_t;
 
-static bool map_workspace(gp_history_t *history, workspace_t *work, size_t capacity, size_t chunk_count)
+static bool map_workspace(gp_event_history_t *history, workspace_t *work, size_t capacity, size_t chunk_count)
 {
   size_t per_record = sizeof(gp_event_record_t) + sizeof(uint32_t);
   size_t per_chunk = sizeof(piece_t) + sizeof(run_t) + sizeof(heap_entry_t) + 2 * sizeof(gp_sort_key_t);
@@ -94,7 +94,7 @@ static void visit_chunks(gp_chunks_t *chunks, const uint32_t *counts, chunk_visi
 }
 
 typedef struct copying {
-  gp_history_t *history;
+  gp_event_history_t *history;
   workspace_t *work;
   const uint64_t *until_ns;
   size_t excess; /* records to be left out for want of memory */
@@ -110,7 +110,7 @@ static void skip_excess(gp_chunks_t *chunks, uint32_t index, size_t count, void 
   copying_t *copying = arg;
   if (!copying->excess || !count)
     return;
-  gp_history_t *history = copying->history;
+  gp_event_history_t *history = copying->history;
   uint64_t newest_ns = gp_chunks_newest_ns(chunks, index);
   if (!history->has_lost || newest_ns > history->since_ns)
     history->since_ns = newest_ns;
@@ -135,7 +135,7 @@ static void sort_piece(gp_event_record_t *records, size_t count)
 static void copy_chunk(gp_chunks_t *chunks, uint32_t index, size_t count, void *arg)
 {
   copying_t *copying = arg;
-  gp_history_t *history = copying->history;
+  gp_event_history_t *history = copying->history;
   workspace_t *work = copying->work;
   const gp_event_record_t *from = gp_chunks_records(chunks, index);
   size_t first = history->count;
@@ -167,7 +167,7 @@ static void copy_chunk(gp_chunks_t *chunks, uint32_t index, size_t count, void *
  */
 
 /* Joins the pieces of each thread to runs, as far as they follow each other in time. */
-static void make_runs(gp_history_t *history, workspace_t *work)
+static void make_runs(gp_event_history_t *history, workspace_t *work)
 {
   for (size_t i = 0; i < work->piece_count; i++) {
     const piece_t *piece = &work->pieces[i];
@@ -219,7 +219,7 @@ static void heap_sift_down(workspace_t *work)
   work->heap[at] = moving;
 }
 
-static heap_entry_t heap_entry_of(const gp_history_t *history, const workspace_t *work, uint32_t run)
+static heap_entry_t heap_entry_of(const gp_event_history_t *history, const workspace_t *work, uint32_t run)
 {
   const gp_event_record_t *record = &history->records[work->runs[run].record];
   return (heap_entry_t){.time_ns = record->time_ns, .block = record->block, .run = run};
@@ -246,7 +246,7 @@ static bool run_advance(const workspace_t *work, run_t *run)
 
 /* A run joins the heap when its first event is due: the heap holds no more than the threads active at a time.
  */
-static void merge_runs(gp_history_t *history, workspace_t *work)
+static void merge_runs(gp_event_history_t *history, workspace_t *work)
 {
   size_t next_run = 0;
   size_t written = 0;
@@ -267,9 +267,9 @@ static void merge_runs(gp_history_t *history, workspace_t *work)
   }
 }
 
-bool gp_history_take(gp_chunks_t *chunks, const uint64_t until_ns[GP_MAX_DEVICES], gp_history_t *ret_history)
+bool gp_event_history_take(gp_chunks_t *chunks, const uint64_t until_ns[GP_MAX_DEVICES], gp_event_history_t *ret_history)
 {
-  gp_history_t *history = ret_history;
+  gp_event_history_t *history = ret_history;
   workspace_t work = {0};
   memset(history, 0, sizeof(*history));
 
@@ -296,7 +296,7 @@ bool gp_history_take(gp_chunks_t *chunks, const uint64_t until_ns[GP_MAX_DEVICES
   }
   uint32_t *counts = gp_pages_map(chunk_count * sizeof(uint32_t), true);
   if (!counts) {
-    gp_history_fini(history);
+    gp_event_history_fini(history);
     return false;
   }
 
@@ -321,7 +321,7 @@ bool gp_history_take(gp_chunks_t *chunks, const uint64_t until_ns[GP_MAX_DEVICES
   return true;
 }
 
-void gp_history_fini(gp_history_t *history)
+void gp_event_history_fini(gp_event_history_t *history)
 {
   gp_pages_unmap(history->pages, history->bytes);
   memset(history, 0, sizeof(*history));

@@ -87,12 +87,12 @@ static void views_fini(gp_recorder_t *recorder, uint64_t devices)
   }
 }
 
-static bool history_take(gp_recorder_t *recorder, uint64_t devices, gp_history_t *ret_history)
+static bool history_take(gp_recorder_t *recorder, uint64_t devices, gp_event_history_t *ret_history)
 {
   uint64_t until_ns[GP_MAX_DEVICES];
   for (int device = 0; device < GP_MAX_DEVICES; device++)
     until_ns[device] = devices >> device & 1 ? recorder->views[device].until_ns : UINT64_MAX;
-  return gp_history_take(&recorder->chunks, until_ns, ret_history);
+  return gp_event_history_take(&recorder->chunks, until_ns, ret_history);
 }
 
 /* Handles become indexes, in the copy. */
@@ -225,7 +225,7 @@ static int write_snapshot(gp_recorder_t *recorder, const char *reason, const gp_
 
   gp_engine_t *engine = atomic_load(&recorder->engine);
   uint64_t devices = engine ? gp_engine_devices(engine) : 0;
-  gp_history_t history = {0};
+  gp_event_history_t history = {0};
   if (!views_take(recorder, engine, devices)) {
     gp_log(GP_LOG_ERROR, "cannot write the snapshot %s: out of host memory", recorder->path);
     error = ENOMEM;
@@ -271,7 +271,7 @@ static int write_snapshot(gp_recorder_t *recorder, const char *reason, const gp_
   if (!error)
     record_snapshot_events(recorder, devices);
 
-  gp_history_fini(&history);
+  gp_event_history_fini(&history);
 fini_views:
   views_fini(recorder, devices);
   return error;
@@ -326,6 +326,8 @@ int gp_snapshot_at_exit(gp_recorder_t *recorder)
   /* It has served, or nobody wants one; otherwise it is all that there is. */
   if (!error || error == ECANCELED)
     gp_region_remove(&recorder->region);
+  else
+    gp_snapshot_leave_record(recorder);
   return error;
 }
 
@@ -341,6 +343,13 @@ void gp_snapshot_close(gp_recorder_t *recorder)
     return;
   recorder->closed = true;
   (void)pthread_mutex_unlock(&recorder->writer_mutex); /* held */
+}
+
+void gp_snapshot_leave_record(const gp_recorder_t *recorder)
+{
+  if (gp_region_is_started(&recorder->region) && recorder->region.is_file)
+    gp_log(GP_LOG_ERROR, "what was recorded is in %s; next: gpupool recover %s", recorder->region.file.path,
+        recorder->region.file.path);
 }
 
 /* True for the first caller, and for one caller a minute: programs catch the error and try again, for hours.

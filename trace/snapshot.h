@@ -48,4 +48,10 @@ int gp_snapshot_at_exit(gp_recorder_t *recorder);
  */
 void gp_snapshot_close(gp_recorder_t *recorder);
 
+/*
+ * Says in the log that the record stays, and how it is read; nothing if it is in ordinary memory, where it does not.
+ * For an end without a snapshot.
+ */
+void gp_snapshot_leave_record(const gp_recorder_t *recorder);
+
 #endif

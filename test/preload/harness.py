@@ -126,6 +126,7 @@ class PreloadCase(unittest.TestCase):
             env["SIMCUDA_LOG"] = log_path
         if preload:
             env["LD_PRELOAD"] = (env.get("LD_PRELOAD", "") + ":" + preload).lstrip(":")
+            env["GPUPOOL_RECORD"] = self.folder
             env["GPUPOOL_OUTPUT"] = os.path.join(folder, "snapshot.%p.%n.%r.json")
         for key, value in settings.items():
             env[key if key.startswith("SIMCUDA_") else "GPUPOOL_" + key] = value

@@ -15,7 +15,7 @@
 #include "trace/internal.h"
 
 static gp_recorder_t *recorder;
-static gp_history_t history;
+static gp_event_history_t history;
 static uint64_t until_ns[GP_MAX_DEVICES];
 
 static void make_recorder(const char *events, const char *mode)
@@ -34,15 +34,15 @@ static void setup(void)
 
 static void teardown(void)
 {
-  gp_history_fini(&history);
+  gp_event_history_fini(&history);
   gp_recorder_destroy(recorder);
   recorder = NULL;
 }
 
 static void take(void)
 {
-  gp_history_fini(&history);
-  ck_assert(gp_history_take(&recorder->chunks, until_ns, &history));
+  gp_event_history_fini(&history);
+  ck_assert(gp_event_history_take(&recorder->chunks, until_ns, &history));
 }
 
 static const gp_event_record_t *nth(size_t i)
@@ -524,7 +524,7 @@ START_TEST(test_readers_see_a_suffix_while_others_record)
       ck_assert(*block == 0 || record->block == *block + 1);
       *block = record->block;
     }
-    gp_history_fini(&history);
+    gp_event_history_fini(&history);
   }
   atomic_store(&stop, true);
   for (int i = 0; i < THREADS; i++)

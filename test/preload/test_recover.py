@@ -1,0 +1,248 @@
+"""Programs that do not come to their end leave a record, and `gpupool recover` makes the snapshot of it."""
+
+import glob
+import json
+import os
+import signal
+import struct
+import subprocess
+import time
+import unittest
+
+from harness import LIBRARY, PROG, PreloadCase, SIM, stats_of, trace_files
+
+TOOL = os.environ["GP_TOOL"]
+MIB = 1 << 20
+
+
+def dropped_events(path):
+    """Of trace/region.h and trace/chunks.h: of the ninth section, the field dropped."""
+    with open(path, "rb") as file:
+        header = file.read(4096)
+        file.seek(struct.unpack_from("=Q", header, 104 + 9 * 24)[0])
+        return struct.unpack_from("=Q", file.read(64), 40)[0]
+
+
+class Recover(PreloadCase):
+    def setUp(self):
+        super().setUp()
+        self.records = os.path.join(self.folder, "gpupool.%d" % os.geteuid())
+
+    def environment(self, **settings):
+        env = {key: value for key, value in os.environ.items() if not key.startswith(("GPUPOOL_", "SIMCUDA_"))}
+        env.update({"GPUPOOL_" + key: value for key, value in settings.items()}, LD_LIBRARY_PATH=SIM, NO_COLOR="1")
+        env["GPUPOOL_RECORD"] = settings.get("RECORD", self.folder)
+        return env
+
+    def tool(self, *args, **settings):
+        return subprocess.run([TOOL] + list(args), env=self.environment(**settings), cwd=self.folder,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=120)
+
+    def start(self, *command, **settings):
+        """A program under the library, still running."""
+        env = self.environment(OUTPUT=os.path.join(self.folder, "snapshot.%r.json"), **settings)
+        env["LD_PRELOAD"] = (env.get("LD_PRELOAD", "") + ":" + LIBRARY).lstrip(":")
+        return subprocess.Popen([os.path.join(PROG, command[0])] + list(command[1:]), env=env, cwd=self.folder,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+
+    def left(self):
+        return sorted(glob.glob(os.path.join(self.records, "*")))
+
+    def recovered(self, *args, has_events=True):
+        result = self.tool("recover", *args, "-o", "-")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        snapshot = json.loads(result.stdout)
+        self.assertEqual(snapshot["reason"], "recovered")
+        if has_events:
+            self.expect_valid(snapshot)
+        return snapshot
+
+    def await_record(self, program, bytes=1, dropped=0):
+        """Waits until the program's record takes so much memory, and has given up so many events."""
+        for _ in range(10000):
+            files = glob.glob(os.path.join(self.records, "%d-*" % program.pid))
+            if files and os.stat(files[0]).st_blocks * 512 >= bytes and dropped_events(files[0]) >= dropped:
+                return
+            if program.poll() is not None:
+                self.fail("the program ended by itself: %s" % (program.communicate(),))
+            time.sleep(0.001)
+        program.kill()
+        self.fail("no record of %d bytes in %s: %s" % (bytes, self.records, program.communicate()))
+
+    def kill_replay(self, after_bytes, dropped=0, **settings):
+        """Kills a replay when its record is as await_record says."""
+        program = self.start("replay", trace_files()[0], "--repeat", "60000", **settings)
+        self.await_record(program, after_bytes, dropped)
+        program.kill()
+        program.communicate()
+        return program.pid
+
+    def test_killed_before_the_ring_wraps(self):
+        """Every event is there, and they lead to what the segments say (expect_valid replays them)."""
+        pid = self.kill_replay(2 * MIB, TRACE_EVENTS="1000000")
+        snapshot = self.recovered(str(pid))
+        self.assertEqual(snapshot["process"]["pid"], pid)
+        self.assertEqual(snapshot["process"]["program"], os.path.realpath(os.path.join(PROG, "replay")))
+        self.assertEqual(snapshot["process"]["command_line"][2:], ["--repeat", "60000"])
+        self.assertEqual(snapshot["settings"]["trace_events"], "1000000")
+        self.assertEqual(snapshot["settings"]["sources"]["trace_events"], "environment")
+        self.assertEqual((snapshot["recorded_since_ns"], snapshot["dropped_events"]), (0, 0))
+        self.assertEqual(snapshot["process"]["driver_version"], 13000)
+        self.assertNotIn("notes", snapshot)
+        stats = stats_of(snapshot)
+        self.assertEqual(stats["allocation"]["current"],
+                         sum(s["blocks"][0]["state"] == "active_allocated" for s in snapshot["segments"]))
+        self.assertGreater(stats["allocation"]["allocated"], 1000)
+
+    def test_killed_after_the_ring_wrapped(self):
+        self.kill_replay(1, dropped=20000, TRACE_EVENTS="4096")
+        snapshot = self.recovered()
+        self.assertGreater(snapshot["recorded_since_ns"], 0)
+        self.assertGreater(snapshot["dropped_events"], 0)
+        self.assertLessEqual(len(snapshot["events"]["action"]), 4096 + 256)
+        self.assertGreater(len(snapshot["segments"]), 1000, "live blocks do not depend on the ring")
+        # The newest event of an address says what its block is now.
+        events, state = snapshot["events"], {}
+        for action, address, block in zip(events["action"], events["address"], events["block"]):
+            state[address] = (events["actions"][action], block)
+        expected = {"alloc": "active_allocated", "free_requested": "active_pending_free", "free_completed": "inactive"}
+        for segment in snapshot["segments"]:
+            action, block = state.get(segment["address"], (None, 0))
+            if action in expected:
+                self.assertEqual(segment["blocks"][0]["state"], expected[action])
+                self.assertEqual(segment["blocks"][0]["block"], block)
+
+    def test_state_only(self):
+        self.kill_replay(MIB // 8, TRACE="state")
+        snapshot = self.recovered(has_events=False)
+        self.assertEqual(snapshot["events"]["action"], [])
+        self.assertGreater(len(snapshot["segments"]), 100)
+        self.assertEqual(snapshot["settings"]["trace"], "state")
+
+    def test_kinds_of_memory(self):
+        """What is not pooled is there as well, as the program's own snapshot would have had it."""
+        program = self.start("exits", "abort")
+        program.communicate()
+        self.assertEqual(program.returncode, -signal.SIGABRT)
+        snapshot = self.recovered()
+        live = [s for s in snapshot["segments"] if s["blocks"][0]["state"] == "active_allocated"]
+        self.assertEqual([s["requested_size"] for s in live], [MIB] * 4)
+        self.assertEqual(stats_of(snapshot)["requested_bytes"]["current"], 4 * MIB)
+
+    def test_ways_to_end(self):
+        for way, kept in (("normal", 0), ("leak", 0), ("quick_exit", 0), ("_exit", 1), ("abort", 1)):
+            with self.subTest(way=way):
+                program = self.start("exits", way)
+                program.communicate()
+                self.assertEqual(len(self.left()), kept, self.left())
+                if kept:
+                    self.assertEqual(len(self.recovered("--remove")["segments"]), 4)
+                    self.assertEqual(self.left(), [])
+
+    def test_no_gpu_memory_no_file(self):
+        program = self.start("lookups")
+        program.communicate()
+        self.assertFalse(os.path.exists(self.records))
+
+    def test_a_child_leaves_its_parents_record_alone(self):
+        run = self.run_program("fork")
+        self.assertEqual(run.status, 0, run.err)
+        self.assertEqual(self.left(), [])
+
+    def test_run_names_the_command(self):
+        run = self.tool("run", "--", os.path.join(PROG, "exits"), "abort")
+        self.assertEqual(run.returncode, 128 + signal.SIGABRT)
+        last = run.stderr.splitlines()[-1]
+        self.assertRegex(last, r"^gpupool: next: gpupool recover \d+$")
+        self.assertEqual(len(self.recovered(last.split()[-1])["segments"]), 4)
+
+    def test_running_programs_are_left_alone(self):
+        program = self.start("replay", trace_files()[0], "--repeat", "60000")
+        self.await_record(program)
+        for args in ((str(program.pid),), (), ("--all",), tuple(self.left())):
+            result = self.tool("recover", *args)
+            self.assertEqual(result.returncode, 3)
+            self.assertRegex(result.stderr, "still runs|no program has left")
+        self.assertIn("running", self.tool("recover", "--list").stdout)
+        program.kill()
+        program.communicate()
+        self.assertIn("ended", self.tool("recover", "--list").stdout)
+
+    def test_list_all_and_what_is_kept(self):
+        for _ in range(6):
+            self.start("exits", "_exit").communicate()
+        self.assertEqual(len(self.left()), 5, "four, and the one that began after they were counted")
+        listed = self.tool("recover", "--list").stdout
+        self.assertEqual(listed.count("ended"), 5)
+        self.assertEqual(listed.count(os.path.join(PROG, "exits")), 5)
+        result = self.tool("recover", "--all", "--remove")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(len(glob.glob(os.path.join(self.folder, "gpupool.exits.*.recovered.json"))), 5)
+        self.assertEqual(self.left(), [])
+        self.assertEqual(self.tool("recover").returncode, 3)
+
+    def test_output_is_not_overwritten(self):
+        self.start("exits", "_exit").communicate()
+        self.assertEqual(self.tool("recover", "-o", "here.json").returncode, 0)
+        again = self.tool("recover", "-o", "here.json")
+        self.assertEqual(again.returncode, 3)
+        self.assertIn("--force", again.stderr)
+        self.assertEqual(self.tool("recover", "-o", "here.json", "--force").returncode, 0)
+        for _ in range(2):
+            self.assertEqual(self.tool("recover").returncode, 0)
+        self.assertEqual(len(glob.glob(os.path.join(self.folder, "gpupool.exits.*.recovered.json*"))), 2)
+
+    def test_what_cannot_be_read(self):
+        self.start("exits", "_exit").communicate()
+        (path,) = self.left()
+        with open(path, "rb") as file:
+            content = file.read(1 << 20)
+        for name, data, text in (("empty", b"", "nothing was recorded"), ("text", b"no record" * 1000, "offset 0"),
+                                 ("short", content[:100], "cut short"),
+                                 ("version", content[:8] + b"\x07" + content[9:], "version 7 at offset 8")):
+            with self.subTest(name=name):
+                with open(os.path.join(self.folder, name), "wb") as file:
+                    file.write(data)
+                result = self.tool("recover", name)
+                self.assertEqual(result.returncode, 3)
+                self.assertIn(text, result.stderr)
+        self.assertEqual(self.tool("recover", self.folder).returncode, 3)
+        self.assertEqual(self.tool("recover", "missing").returncode, 3)
+        self.assertEqual(self.tool("recover", "--all", "x").returncode, 2)
+        self.assertEqual(self.tool("recover", "--lst").returncode, 2)
+
+    def test_strict_tells_what_is_missing(self):
+        self.start("exits", "_exit").communicate()
+        (path,) = self.left()
+        self.assertEqual(self.tool("recover", "--strict").returncode, 0)
+        with open(path, "rb") as file:
+            content = file.read()
+        cut = os.path.join(self.folder, "cut")
+        with open(cut, "wb") as file:
+            file.write(content[:len(content.rstrip(b"\0")) - 100])
+        result = self.tool("recover", "--strict", "cut", "-o", "-")
+        self.assertEqual(result.returncode, 4, result.stderr)
+        self.assertIn("cut short", " ".join(json.loads(result.stdout)["notes"]))
+
+    def test_failed_snapshot_keeps_the_record(self):
+        program = self.start("exits", "leak", RECORD=self.folder)
+        program.communicate()
+        self.assertEqual(self.left(), [])
+        env = self.environment(OUTPUT="/proc/none/here.json")
+        env.update(LD_PRELOAD=LIBRARY, TMPDIR="/proc/none")
+        result = subprocess.run([os.path.join(PROG, "exits"), "leak"], env=env, cwd=self.folder,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+        self.assertEqual(result.returncode, 0)
+        (path,) = self.left()
+        self.assertIn("next: gpupool recover " + path, result.stderr)
+        self.assertEqual(len(self.recovered(path)["segments"]), 4)
+
+    def test_ordinary_memory_says_so(self):
+        run = self.run_program("exits", "leak", RECORD="/proc/none")
+        self.assertIn("ordinary memory", run.snapshot()["notes"][0])
+        run = self.run_program("exits", "leak", RECORD="none")
+        self.assertNotIn("notes", run.snapshot())
+
+
+if __name__ == "__main__":
+    unittest.main()
