@@ -28,10 +28,9 @@ void gp_command_symbolize_help(void)
 {
   printf("usage: gpupool symbolize FILE [options]\n"
          "\n"
-         "Writes the snapshot FILE (- for stdin) again, with function, file and line of the\n"
-         "calls in its stacks; all else stays as it is. Reports look names up by themselves\n"
-         "where the program ran: this is for reading a snapshot elsewhere, or after the\n"
-         "program was built anew.\n"
+         "Writes the snapshot FILE (- for stdin) again, with function, file and line of\n"
+         "the calls in its stacks; all else stays as it is. It can then be read elsewhere,\n"
+         "and after the program was built anew.\n"
          "\n"
          "Names come from the program's own files, if they are still the build that ran\n"
          "(by build-id), and from debug files in /usr/lib/debug. Nothing is fetched over a\n"
