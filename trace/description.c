@@ -58,14 +58,20 @@ static void add_rank(text_t *text)
     add_text(text, "rank", NULL, rank);
 }
 
+/* Straight into the buffer: the thread may have a small stack. */
 static void add_program(text_t *text)
 {
-  char program[GP_PATH_BYTES];
-  ssize_t length = readlink("/proc/self/exe", program, sizeof(program));
-  if (length > 0)
-    add(text, "program", NULL, program, (size_t)length);
-  else
-    add_text(text, "program", NULL, program_invocation_name);
+  static const char key[] = "program";
+  char *at = text->buffer + text->used + sizeof(key);
+  size_t room = text->capacity - text->used;
+  ssize_t length = room > sizeof(key) + GP_PATH_BYTES ? readlink("/proc/self/exe", at, GP_PATH_BYTES) : -1;
+  if (length <= 0) {
+    add_text(text, key, NULL, program_invocation_name);
+    return;
+  }
+  memcpy(text->buffer + text->used, key, sizeof(key));
+  at[length] = '\0';
+  text->used += sizeof(key) + (size_t)length + 1;
 }
 
 static size_t read_file(const char *path, char *buffer, size_t capacity)
