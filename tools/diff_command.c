@@ -24,9 +24,9 @@ typedef struct own {
 } own_t;
 
 static const gp_parameter_t parameters[] = {
-    {"sort", 0, "WHAT", GP_PARAMETER_CHOICE, offsetof(own_t, sort), "live|peak|total|count|temporary", 0, 0,
+    {"sort", 0, NULL, GP_PARAMETER_CHOICE, offsetof(own_t, sort), "live|peak|total|count|temporary", 0, 0,
         "what is compared of the sites, as of gpupool sites (default: peak)"},
-    {"by", 0, "WHAT", GP_PARAMETER_CHOICE, offsetof(own_t, by), "function|line|module|size", 0, 0,
+    {"by", 0, NULL, GP_PARAMETER_CHOICE, offsetof(own_t, by), "function|line|module|size", 0, 0,
         "what makes a site, as of gpupool sites (default: function)"},
     {"top", 'n', "N", GP_PARAMETER_COUNT, offsetof(own_t, most), NULL, 0, 1000000000,
         "only the first N sites; 0: all (default: 15, with --json all)"},

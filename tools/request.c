@@ -226,15 +226,16 @@ void gp_request_help(const gp_request_form_t *form)
 
   printf("usage: gpupool %s %s [options]\n\n%s\n", form->command, form->files, form->about);
   for (size_t i = 0; (parameter = parameter_at(form, i)); i++) {
-    char names[48], letter[8] = "";
+    char names[96], letter[8] = "";
+    const char *argument = parameter->kind == GP_PARAMETER_CHOICE ? parameter->choices : parameter->argument;
     if (parameter->letter)
       snprintf(letter, sizeof(letter), "-%c, ", parameter->letter);
     bool is_optional = parameter->kind == GP_PARAMETER_OPTIONAL_COUNT;
     snprintf(names, sizeof(names), "%s--%s%s%s%s", letter, parameter->name,
-        !parameter->argument ? ""
-        : is_optional        ? "[="
-                             : " ",
-        parameter->argument ? parameter->argument : "", is_optional ? "]" : "");
+        !argument     ? ""
+        : is_optional ? "[="
+                      : " ",
+        argument ? argument : "", is_optional ? "]" : "");
     if (strlen(names) > 19) {
       printf("  %s\n", names);
       names[0] = '\0';

@@ -25,7 +25,7 @@ typedef enum gp_parameter_kind {
 typedef struct gp_parameter {
   const char *name;     /* "output" of --output */
   char letter;          /* 'o' of -o; 0: none */
-  const char *argument; /* what the help calls the value; NULL for a flag */
+  const char *argument; /* what the help calls the value; NULL for a flag or a choice */
   gp_parameter_kind_t kind;
   size_t offset; /* of the value, in gp_request_t or in the command's own structure */
   const char *choices;

@@ -24,11 +24,11 @@ typedef struct own {
 } own_t;
 
 static const gp_parameter_t parameters[] = {
-    {"sort", 0, "WHAT", GP_PARAMETER_CHOICE, offsetof(own_t, sort), SORTS, 0, 0,
+    {"sort", 0, NULL, GP_PARAMETER_CHOICE, offsetof(own_t, sort), SORTS, 0, 0,
         "live: what is held at the end; peak: what was held when the device held most; total: all that was "
         "ever asked for; count: allocations; temporary: those freed before anything else was allocated on "
         "the device. Default: live if memory had run out, else peak"},
-    {"by", 0, "WHAT", GP_PARAMETER_CHOICE, offsetof(own_t, by), "function|line|module|size", 0, 0,
+    {"by", 0, NULL, GP_PARAMETER_CHOICE, offsetof(own_t, by), "function|line|module|size", 0, 0,
         "what makes a site: function (default), line, module, or the size asked for. Without stacks it is "
         "the size"},
     {"top", 'n', "N", GP_PARAMETER_COUNT, offsetof(own_t, most), NULL, 0, 1000000000,
