@@ -11,9 +11,10 @@
 #include "tools/import_parts.h"
 #include "tools/snapshot_parts.h"
 
-#define NUMBER_MOST  GP_JSON_SCAN_INTEGER_MAX /* sizes and times, as in our own format */
-#define ACTIONS_MOST 64
-#define PATH_BYTES   64
+#define NUMBER_MOST   GP_JSON_SCAN_INTEGER_MAX /* sizes and times, as in our own format */
+#define ACTIONS_MOST  64
+#define SETTINGS_MOST 1024
+#define PATH_BYTES    64
 
 bool gp_import_reserve(gp_import_t *import, void **items, size_t count, size_t *room, size_t item_size)
 {
@@ -52,9 +53,21 @@ static bool fail(const place_t *place, const char *name, const char *what)
       &place->import->document, place->dict->container->at, "%s: %s %s", place->path, name, what);
 }
 
+/* Each container is read once, whatever shares it: else a small file could be as long as it likes, and one that is a
+ * frame would be taken for an event. */
+static bool claim(gp_container_t *container)
+{
+  bool is_new = container->note == GP_CONTAINER_NEW;
+  container->note = GP_CONTAINER_READ;
+  return is_new;
+}
+
 static bool is_dict(gp_import_t *import, const gp_value_t *value, const char *path)
 {
-  return value->kind == GP_VALUE_DICT || gp_document_fail(&import->document, 0, "%s is no dict", path);
+  if (value->kind != GP_VALUE_DICT)
+    return gp_document_fail(&import->document, 0, "%s is no dict", path);
+  return claim(value->container) ||
+         gp_document_fail(&import->document, value->container->at, "%s is the same dict as another", path);
 }
 
 /* A number from 0 to most; required, or otherwise left as it is. */
@@ -69,7 +82,7 @@ static bool read_number(const place_t *place, const char *name, uint64_t most, b
   return true;
 }
 
-/* A list, NULL if there is none. One that was read before is refused: it would count twice. */
+/* A list, NULL if there is none. */
 static bool read_list(const place_t *place, const char *name, bool is_required, const gp_container_t **ret_list)
 {
   const gp_value_t *value = gp_value_member(place->dict, name);
@@ -78,9 +91,8 @@ static bool read_list(const place_t *place, const char *name, bool is_required, 
     return !is_required || fail(place, name, "are missing");
   if (value->kind != GP_VALUE_LIST)
     return fail(place, name, "are no list");
-  if (value->container->note >= 0)
+  if (!claim(value->container))
     return fail(place, name, "are the same list as others");
-  value->container->note = 0;
   *ret_list = value->container;
   return true;
 }
@@ -390,9 +402,8 @@ static bool read_traces(gp_import_t *import, const gp_container_t *list, uint64_
     return gp_document_fail(&import->document, list->at, "device_traces: more devices than there can be");
   for (uint32_t i = 0; list && i < list->count; i++) {
     const gp_value_t *value = &list->items[i];
-    if (value->kind != GP_VALUE_LIST || value->container->note >= 0)
+    if (value->kind != GP_VALUE_LIST || !claim(value->container))
       return gp_document_fail(&import->document, list->at, "device_traces[%u] is no list, or one that others are, too", i);
-    value->container->note = 0;
     traces[i].list = value->container;
     count += value->container->count;
     if (!look_ahead(import, &traces[i], (int)i) || (value->container->count && !add_device(import, (int)i)))
@@ -431,7 +442,7 @@ static void add_number(cJSON *object, const char *name, const gp_value_t *value)
 static void add_settings(gp_import_t *import, cJSON *settings, const gp_value_t *from)
 {
   char number[32];
-  for (uint32_t i = 0; from && from->kind == GP_VALUE_DICT && i + 1 < from->container->count; i += 2) {
+  for (uint32_t i = 0; from && from->kind == GP_VALUE_DICT && i + 1 < from->container->count && i < SETTINGS_MOST; i += 2) {
     const gp_value_t *value = &from->container->items[i + 1];
     char *name = gp_import_copy(import, &from->container->items[i]);
     if (!name)
@@ -498,7 +509,7 @@ static bool build(gp_import_t *import, const gp_value_t *top)
   uint64_t start_us = 0, dropped = 0, since_ns = 0;
 
   if (top->kind == GP_VALUE_LIST) { /* PyTorch 1: nothing but segments */
-    top->container->note = 0;
+    (void)claim(top->container); /* the first one */
     segments = top->container;
   } else if (top->kind != GP_VALUE_DICT) {
     return gp_document_fail(&import->document, 0, "not a snapshot of PyTorch: neither a dict nor a list");

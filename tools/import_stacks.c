@@ -125,8 +125,8 @@ static const gp_value_t *known_text(const gp_value_t *text)
 static bool read_frame(gp_import_t *import, const gp_value_t *value, size_t stack_at, int *ret_index)
 {
   gp_snapshot_t *snapshot = import->snapshot;
-  if (value->kind != GP_VALUE_DICT)
-    return gp_document_fail(&import->document, stack_at, "frames: one is no dict");
+  if (value->kind != GP_VALUE_DICT || value->container->note == GP_CONTAINER_READ)
+    return gp_document_fail(&import->document, stack_at, "frames: one is no dict, or something else, too");
   if (value->container->note >= 0) {
     *ret_index = value->container->note;
     return true;
@@ -199,9 +199,11 @@ bool gp_import_stack(gp_import_t *import, const gp_value_t *frames, int *ret_sta
   *ret_stack = -1;
   if (!frames || frames->kind == GP_VALUE_NONE)
     return true;
-  if (frames->kind != GP_VALUE_LIST)
-    return gp_document_fail(&import->document, 0, "frames are no list");
-  if (frames->container->note >= 0 || frames->container->count == 0) {
+  if (frames->kind != GP_VALUE_LIST || frames->container->note == GP_CONTAINER_READ)
+    return gp_document_fail(&import->document, 0, "frames are no list, or one that is something else, too");
+  if (frames->container->count == 0)
+    return true;
+  if (frames->container->note >= 0) {
     *ret_stack = frames->container->note;
     return true;
   }

@@ -77,7 +77,7 @@ gp_container_t *gp_document_container(gp_document_t *document, size_t at)
     document->chunks = chunk;
   }
   gp_container_t *container = &chunk->containers[chunk->count++];
-  *container = (gp_container_t){.at = at, .note = -1};
+  *container = (gp_container_t){.at = at, .note = GP_CONTAINER_NEW};
   return container;
 }
 

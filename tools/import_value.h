@@ -41,8 +41,11 @@ struct gp_container {
   uint32_t count;    /* items; even for a dict */
   uint32_t room;
   size_t at;    /* offset of its beginning in the input */
-  int32_t note; /* the user's; -1 at first */
+  int32_t note; /* the user's: an index, or one of the two below */
 };
+
+#define GP_CONTAINER_NEW  (-1)
+#define GP_CONTAINER_READ (-2)
 
 typedef struct gp_container_chunk gp_container_chunk_t;
 
