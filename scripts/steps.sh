@@ -62,8 +62,8 @@ install_packages() { # PACKAGE...
 
 # What building and testing needs. libsubunit-dev: check.pc names it, and not every release of check pulls it in.
 install_build_packages() {
-  install_packages build-essential meson ninja-build pkg-config check libsubunit-dev libcjson-dev libdw-dev libunwind8 \
-    python3 python3-jsonschema
+  install_packages build-essential meson ninja-build pkg-config check libsubunit-dev libcjson-dev \
+    libdw-dev libunwind8 zlib1g-dev libzstd-dev python3 python3-jsonschema
 }
 
 find_cuda_headers() {

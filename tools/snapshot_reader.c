@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/decompress.h"
 #include "tools/import.h"
 #include "tools/snapshot_parts.h"
 #include "tools/tool.h"
@@ -465,6 +466,12 @@ static gp_snapshot_t *load(
     (void)close(fd); /* it was only read */
   if (error) {
     gp_message("%s: %s", name, strerror(error));
+    return NULL;
+  }
+  const char *problem = gp_decompress(&text, &length);
+  if (problem) {
+    gp_message("%s: %s", name, problem);
+    free(text);
     return NULL;
   }
   gp_snapshot_t *snapshot;

@@ -173,8 +173,8 @@ gp_snapshot_t *gp_snapshot_parse(
     const char *text, size_t length, unsigned columns, gp_snapshot_error_t *ret_error);
 
 /*
- * Reads the file at path ("-": stdin): a snapshot of ours or of PyTorch (import.h), told apart by the content. Returns
- * NULL after a message.
+ * Reads the file at path ("-": stdin): a snapshot of ours or of PyTorch (import.h), told apart by the content, and
+ * compressed or not (decompress.h). Returns NULL after a message.
  */
 gp_snapshot_t *gp_snapshot_load(const char *path, unsigned columns);
 

@@ -7,6 +7,8 @@
 import json
 import os
 import pty
+import resource
+import signal
 import subprocess
 import sys
 import unittest
@@ -327,6 +329,37 @@ class Export(cli.Case):
                 result = subprocess.run([self.tool, "export", self.path("work/s.json"), "--to", name], stdout=full,
                                         stderr=subprocess.PIPE, env=self.environment, check=False)
             self.assertEqual(result.returncode, INPUT, name)
+
+    def test_a_file_that_cannot_be_completed_leaves_nothing(self):
+        def no_space():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
+        path = self.write("s.json", story_snapshot())
+        for name in FORMATS:
+            result = subprocess.run([self.tool, "export", path, "--to", name, "-o", "out"], cwd=self.path("work"),
+                                    env=self.environment, preexec_fn=no_space, stderr=subprocess.PIPE, check=False)
+            self.assertEqual((result.returncode, os.listdir(self.path("work"))), (INPUT, ["s.json"]), result.stderr)
+            self.assertIn(b"out: File too large", result.stderr)
+
+    def test_progress_is_for_a_terminal(self):
+        story = Story()
+        for name, column in story.columns.items():
+            column.extend([ACTIONS.index("trim") if name == "action" else 0] * 300000)
+        path = self.write("s.json", story_snapshot(events=story.events()))
+        for arguments, is_shown in ((["-o", "out"], True), ([], False)):
+            own, other = pty.openpty()
+            subprocess.run([self.tool, "export", path, "--to", "csv", *arguments], cwd=self.path("work"), check=True,
+                           env=self.environment, stdout=subprocess.DEVNULL, stderr=other)
+            os.close(other)
+            seen = b""
+            try:
+                while part := os.read(own, 65536):
+                    seen += part
+            except OSError:
+                pass  # the other end is closed
+            os.close(own)
+            self.assertEqual(b"exporting: 43%" in seen, is_shown, seen)
+            self.assertEqual(seen.endswith(b"\r\x1b[K"), is_shown, seen)
 
     def test_a_pickle_is_not_for_a_terminal(self):
         path = self.write("s.json", story_snapshot())

@@ -4,9 +4,11 @@
     test_import.py GPUPOOL PRELOAD_STUB [TEST ...]
 """
 
+import gzip
 import json
 import os
 import pickle
+import shutil
 import struct
 import subprocess
 import sys
@@ -65,7 +67,7 @@ def torch_snapshot():
                  block(30 * MIB, MIB, MIB, "active_pending_free", forward),
                  block(31 * MIB, 9 * MIB, 0, "inactive")]}],
         "device_traces": [trace, other],
-        "allocator_settings": {"PYTORCH_CUDA_ALLOC_CONF": "", "max_split_size": -1, "expandable_segments": False,
+        "allocator_settings": {"PYTORCH_CUDA_ALLOC_CONF": "", "max_split_size": -1, "far_below": -2**40, "expandable_segments": False,
                                "garbage_collection_threshold": 0.0, "roundup_power2_divisions": {"1": 0}},
         "external_annotations": [],
     }
@@ -120,6 +122,7 @@ class Import(cli.Case):
         self.assertEqual(facts["events"]["actions"]["annotate"]["count"], 1)
         self.assertEqual(facts["streams"], [{"handle": "0x55d000000000"}, {"handle": "0x0"}])
         self.assertEqual(facts["settings"]["max_split_size"], "-1")
+        self.assertEqual(facts["settings"]["far_below"], "-1099511627776")
 
     def test_every_protocol_and_json_are_one(self):
         facts = None
@@ -256,6 +259,27 @@ class Import(cli.Case):
         data = pickle.dumps(snapshot, 2).replace(b"conv", b"c\xff\0v")
         graph = json.loads(self.run_on(data, "export", "--to", "speedscope"))
         self.assertIn("c??v", [f["name"] for f in graph["shared"]["frames"]])
+
+    def test_compressed_inputs(self):
+        plain = pickle.dumps(torch_snapshot(), 4)
+        facts = self.facts(plain)
+        ways = {"gzip": gzip.compress}
+        if shutil.which("zstd"):
+            ways["zstd"] = lambda data: subprocess.run(["zstd", "-q"], input=data, stdout=subprocess.PIPE, check=True).stdout
+        for name, compress in ways.items():
+            packed = compress(plain)
+            if name not in os.environ["GP_COMPRESSION"].split():
+                self.refused(packed, "it is compressed with %s: decompress it first" % name)
+                continue
+            self.assertEqual(self.facts(packed), facts)
+            self.assertEqual(self.facts(compress(plain[:1000]) + compress(plain[1000:])), facts)  # as cat makes them
+            self.assertEqual(self.facts(compress(json.dumps(torch_snapshot()).encode())), facts)
+            for data, part in ((packed[:-5], "ends too early"), (packed[:4], "ends too early"),
+                               (packed[:20] + b"\xff" * 9 + packed[29:], "it is damaged"), (packed + b"more", "it is damaged"),
+                               (compress(bytes(200 << 20)), "larger than a snapshot of that size can be")):
+                self.run_on(data, "summary", status=INPUT)
+                self.one_line(self.errors)
+                self.assertIn(part, self.errors)
 
     def test_json_of_another_kind_stays_so(self):
         self.refused(b'{"segments": [], "traceEvents": []}', "Perfetto")
