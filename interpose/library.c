@@ -130,8 +130,10 @@ static library_state_t start(void)
   if (!the_recorder)
     gp_log(GP_LOG_ERROR, "the host has no memory for a record; there will be no snapshots");
   gp_observer_t observer = the_recorder ? gp_recorder_observer(the_recorder) : (gp_observer_t){0};
-  if (the_recorder)
+  if (the_recorder) {
     observer.first_use = first_use;
+    observer.peak = gp_triggers_peak;
+  }
   the_engine = gp_engine_create(&driver, &observer, &options);
   if (!the_engine) {
     gp_log(GP_LOG_ERROR, "the host has no memory for the pool; the program runs without it");
@@ -223,6 +225,7 @@ __attribute__((destructor)) static void finish(void)
   (void)gp_escape_check(); /* of what was loaded since the start */
   if (gp_option_number(&options, GP_OPTION_stats))
     gp_report_write(the_engine);
+  gp_engine_tell_peaks(the_engine); /* of what was never freed */
   (void)gp_snapshot_at_exit(the_recorder); /* it has said what went wrong */
   gp_snapshot_close(the_recorder);
 }

@@ -56,6 +56,7 @@ void gp_block_hand_out(
     stats->cache_hits++;
   else
     stats->cache_misses++;
+  gp_peak_note(engine, block->context->device);
   gp_event_block(engine, block, GP_ACTION_ALLOC, GP_DETAIL_NONE, time_ns, duration_ns, hit);
 }
 

@@ -152,6 +152,7 @@ void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
 {
   if (!context)
     return;
+  gp_engine_tell_peaks(engine);
   gp_lock_take(&engine->contexts_lock);
   bool already = atomic_exchange(&context->lost, true);
   if (!already) {

@@ -63,6 +63,7 @@ gp_engine_t *gp_engine_create(const gp_driver_t *driver, const gp_observer_t *ob
     pthread_cond_init(&device->released, NULL);
     device->ordinal = i;
     device->stats = &device->own_stats;
+    device->watched_use = UINT64_MAX;
     /* A share is not known before the driver has told the device's size: until then it refuses. */
     device->limit = gp_amount_resolve(&engine->limits[i], 0);
     gp_context_init(&device->stand_in, &(gp_driver_context_t){.handle = NULL, .device = i}, device);

@@ -150,6 +150,13 @@ uint64_t gp_engine_set_limits(gp_engine_t *engine, const gp_amount_t limits[GP_M
 uint64_t gp_engine_empty_cache(gp_engine_t *engine);
 void gp_engine_reset_peaks(gp_engine_t *engine);
 
+/*
+ * Asks for the observer's peak() at the first free after more than `bytes` of the device are in use: held by the program,
+ * pooled or not. Once; UINT64_MAX: never. tell_peaks does now what the next free would have done; frees do it themselves.
+ */
+void gp_engine_watch_use(gp_engine_t *engine, int device, uint64_t bytes);
+void gp_engine_tell_peaks(gp_engine_t *engine);
+
 /* As of the last time that the driver was asked; false: it never was. */
 bool gp_engine_device_use(gp_engine_t *engine, int device, gp_device_use_t *ret_use);
 

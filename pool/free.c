@@ -78,6 +78,7 @@ static gp_free_result_t free_block(
     gp_engine_t *engine, uint64_t address, gp_free_fn free_fn, void *arg, int *ret_code)
 {
   gp_find_origin(engine, GP_OCCASION_FREE, 0);
+  gp_engine_tell_peaks(engine);
   gp_block_t *block = find_and_lock(engine, address);
   if (!block)
     return GP_FREE_UNKNOWN;

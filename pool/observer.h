@@ -114,6 +114,10 @@ typedef enum gp_occasion {
  * first_use() is called once, with no lock held, by the thread that asks for the first memory of a device, before the
  * driver is asked: what a process needs only with GPU memory can be made there. Other threads do not wait for it.
  *
+ * peak() is called, with no lock held, by a thread that is about to free memory of a device, after its use exceeded what
+ * gp_engine_watch_use asked for; bytes is the use now, which others may be changing. It may call functions of engine.h that
+ * read, and set the next.
+ *
  * origin() tells who is asking for memory, as a number of the observer's own that stays with the block until its next
  * owner: a stack, say. It is called by the thread that asks, with a lock of the pool held, so the answer must be known
  * before. NULL: GP_ORIGIN_NONE always.
@@ -126,7 +130,8 @@ typedef enum gp_occasion {
  * once in a call of the program. size: bytes asked for, 0 if they are not known. NULL: not called.
  */
 typedef struct gp_observer {
-  void (*first_use)(void *self); /* NULL: nothing */
+  void (*first_use)(void *self); /* NULL: nothing, as in the next two */
+  void (*peak)(void *self, int device, uint64_t bytes);
   void (*find_origin)(void *self, gp_occasion_t occasion, uint64_t size);
   uint32_t (*origin)(void *self);
   void (*event)(void *self, const gp_event_t *event);

@@ -172,6 +172,7 @@ void gp_engine_passthrough_commit(
   own.block = atomic_fetch_add_explicit(&engine->incarnation, 1, memory_order_relaxed) + 1;
   gp_gauge_add(gp_passthrough_is_host(own.kind) ? &device->stats->pinned_host_bytes : &device->stats->passthrough_bytes,
       own.size);
+  gp_peak_note(engine, device);
   gp_event_passthrough(engine, &own, GP_ACTION_PASSTHROUGH_ALLOC, own.time_ns, duration_ns);
   gp_event_facts(engine, device);
   gp_lock_release(&device->lock);
@@ -181,6 +182,7 @@ void gp_engine_passthrough_commit(
 bool gp_engine_passthrough_take(gp_engine_t *engine, gp_space_t space, uint64_t key, gp_passthrough_t *ret_memory)
 {
   gp_find_origin(engine, GP_OCCASION_FREE, 0);
+  gp_engine_tell_peaks(engine);
   if (!gp_passthrough_remove(engine, space, key, ret_memory))
     return false;
   gp_device_t *device = &engine->devices[ret_memory->device];

@@ -145,6 +145,7 @@ struct gp_device {
   uint64_t limit; /* UINT64_MAX: none */
   bool lowered;   /* when the limit was set, more was held: held may be above it until enough was freed */
   bool unsettled; /* it was set without knowing what the driver's pools hold */
+  uint64_t watched_use; /* of it a higher one is told, see peak.c; UINT64_MAX: none */
   uint64_t total; /* bytes of the device; 0: not known */
   uint64_t free_told;      /* what the driver said was free, at ... */
   uint64_t free_told_ns;   /* ... this time (0: never asked), when we held ... */
@@ -179,6 +180,7 @@ struct gp_engine {
   atomic_bool dead;     /* everything is forwarded, for good */
   atomic_bool aside;    /* dead, or about to be, but not of an error: what is still ours can go back to the driver */
 
+  _Atomic uint64_t peaks; /* devices whose use is to be told at the next free */
   atomic_bool was_used; /* the observer has been told */
   atomic_bool uses_streams; /* reuse mode `epoch`, unless something has escaped its sight */
 
@@ -210,6 +212,12 @@ struct gp_engine {
 
   gp_device_t devices[GP_MAX_DEVICES];
 };
+
+/* Bytes that the program holds, pooled or not. With the device's lock. */
+static inline uint64_t gp_device_use(const gp_device_t *device)
+{
+  return device->stats->allocated_bytes.current + device->stats->passthrough_bytes.current;
+}
 
 /* The limit was lowered below what is held, and too little has been freed since. With the device's lock. */
 static inline bool gp_device_is_over_limit(const gp_device_t *device)
@@ -308,6 +316,15 @@ void gp_event_passthrough(gp_engine_t *engine, gp_passthrough_t *memory, gp_acti
 void gp_event_first_use(gp_engine_t *engine); /* without a lock: somebody asks for memory */
 void gp_event_holders(gp_engine_t *engine, gp_block_t *block);
 void gp_event_facts(gp_engine_t *engine, gp_device_t *device);
+
+/* peak.c, with the device's lock held: note that more is in use */
+void gp_peak_mark(gp_engine_t *engine, gp_device_t *device);
+
+static inline void gp_peak_note(gp_engine_t *engine, gp_device_t *device)
+{
+  if (__builtin_expect(gp_device_use(device) > device->watched_use, 0))
+    gp_peak_mark(engine, device);
+}
 
 /*
  * block.c: transitions of one block, with the device's lock held.

@@ -432,11 +432,6 @@ void gp_recorder_attach(gp_recorder_t *recorder, gp_engine_t *engine)
   atomic_store(&recorder->engine, engine);
 }
 
-const gp_options_t *gp_recorder_options(const gp_recorder_t *recorder)
-{
-  return recorder->options;
-}
-
 void gp_recorder_set_versions(gp_recorder_t *recorder, int driver_version, int runtime_version)
 {
   atomic_store(&recorder->driver_version, driver_version);

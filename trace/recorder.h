@@ -44,9 +44,6 @@ gp_observer_t gp_recorder_observer(gp_recorder_t *recorder);
  */
 void gp_recorder_attach(gp_recorder_t *recorder, gp_engine_t *engine);
 
-/* Those it was made with. */
-const gp_options_t *gp_recorder_options(const gp_recorder_t *recorder);
-
 /* CUDA versions as the driver API tells them (13000), for the snapshot; 0: not known (so far). Any thread. */
 void gp_recorder_set_versions(gp_recorder_t *recorder, int driver_version, int runtime_version);
 

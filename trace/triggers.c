@@ -10,6 +10,7 @@
 #include "pool/util/log.h"
 #include "pool/util/signal_name.h"
 #include "trace/helper_thread.h"
+#include "trace/internal.h"
 #include "trace/snapshot.h"
 
 #define SIGNALS 65 /* of Linux, by number */
@@ -84,14 +85,28 @@ static void install(int number)
                                            : ", and does not end the program any more");
 }
 
-void gp_triggers_start(gp_recorder_t *recorder)
+/* The newest file of each device. One in a process; each is used by one thread at a time: that which was told. */
+static gp_snapshot_name_t peak_files[GP_MAX_DEVICES];
+
+void gp_triggers_peak(void *self, int device, uint64_t bytes)
 {
-  int saved_errno = errno;
-  const uint64_t wanted = gp_recorder_options(recorder)->snapshot_signals;
+  gp_recorder_t *recorder = self;
+  uint64_t step = bytes / 10 > GP_PEAK_STEP ? bytes / 10 : GP_PEAK_STEP;
+
+  (void)gp_snapshot_write_named(recorder, "peak", NULL, &peak_files[device]); /* it has said what went wrong */
+  gp_engine_watch_use(atomic_load(&recorder->engine), device, bytes + step);
+}
+
+static void watch_peaks(gp_engine_t *engine)
+{
+  for (int device = 0; device < GP_MAX_DEVICES; device++)
+    gp_engine_watch_use(engine, device, GP_PEAK_STEP);
+}
+
+static void start_signals(gp_recorder_t *recorder, uint64_t wanted)
+{
   char text[128];
 
-  if (!wanted)
-    return;
   signals.pid = getpid();
   (void)sem_init(&signals.wake, 0, 0); /* cannot fail */
   int error = gp_helper_thread_start(write_when_woken, recorder);
@@ -103,5 +118,15 @@ void gp_triggers_start(gp_recorder_t *recorder)
       if (wanted >> (number - 1) & 1)
         install(number);
   }
+}
+
+void gp_triggers_start(gp_recorder_t *recorder)
+{
+  int saved_errno = errno;
+
+  if (gp_option_number(recorder->options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_PEAK)
+    watch_peaks(atomic_load(&recorder->engine));
+  if (recorder->options->snapshot_signals)
+    start_signals(recorder, recorder->options->snapshot_signals);
   errno = saved_errno;
 }

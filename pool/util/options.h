@@ -79,7 +79,7 @@ typedef struct gp_options {
 enum { GP_TYPE_ROUND, GP_TYPE_NAIVE, GP_TYPE_UNPOOLED };
 enum { GP_REUSE_AUTO, GP_REUSE_EPOCH, GP_REUSE_CONTEXT, GP_REUSE_STRICT };
 enum { GP_TRACE_OFF, GP_TRACE_STATE, GP_TRACE_ALL };
-enum { GP_SNAPSHOT_AT_EXIT = 1 << 0, GP_SNAPSHOT_AT_OOM = 1 << 1, GP_SNAPSHOT_AT_SIGNAL = 1 << 2 };
+enum { GP_SNAPSHOT_AT_EXIT = 1 << 0, GP_SNAPSHOT_AT_OOM = 1 << 1, GP_SNAPSHOT_AT_PEAK = 1 << 2, GP_SNAPSHOT_AT_SIGNAL = 1 << 3 };
 enum { GP_STACKS_OFF, GP_STACKS_AUTO, GP_STACKS_NATIVE, GP_STACKS_FP };
 
 static inline uint64_t gp_option_number(const gp_options_t *options, gp_option_id_t id)

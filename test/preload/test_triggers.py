@@ -123,5 +123,70 @@ class Signal(LiveCase):
         self.assertIn("KILL and STOP cannot be caught", program.err)
 
 
+class Peak(LiveCase):
+    def peaks(self, program):
+        return sorted(name for name in os.listdir(program.folder) if name.endswith(".peak.json"))
+
+    def test_the_newest_peak_is_kept(self):
+        program = self.start(SNAPSHOT_AT="peak", OUTPUT_MAX="1")
+        for size in (20, 4, 4):
+            program.step("alloc %d" % (size * MIB))
+        self.assertEqual(self.peaks(program), [])  # nothing while it grows
+        program.step("free")
+        (name,) = self.peaks(program)
+        first = self.read(os.path.join(program.folder, name))
+        self.assertEqual(first["reason"], "peak")
+        self.assertEqual(stats_of(first)["allocation"]["current"], 3)  # before the free
+        for size in (4, 8):  # 36 MiB: less than another step
+            program.step("alloc %d" % (size * MIB))
+        program.step("free")
+        self.assertEqual(self.peaks(program), [name])
+        program.step("alloc %d" % (40 * MIB))
+        program.step("free")
+        (newer,) = self.peaks(program)
+        self.assertNotEqual(newer, name)
+        newer = self.read(os.path.join(program.folder, newer))
+        self.assertEqual(stats_of(newer)["allocated_bytes"]["current"], stats_of(newer)["allocated_bytes"]["peak"])
+        self.assertEqual(program.end(), 0)
+        self.assertEqual(len(os.listdir(program.folder)), 1)
+
+    def test_a_file_that_was_moved_or_replaced_stays(self):
+        program = self.start(SNAPSHOT_AT="peak")
+        program.step("alloc %d" % (20 * MIB))
+        program.step("free")
+        (name,) = self.peaks(program)
+        path = os.path.join(program.folder, name)
+        os.rename(path, path + ".mine")
+        with open(path, "w") as file:
+            file.write("notes")
+        program.step("alloc %d" % (60 * MIB))
+        program.step("free")
+        self.assertEqual(program.end(), 0)
+        self.assertEqual(len(self.peaks(program)), 2)
+        with open(path) as file:
+            self.assertEqual(file.read(), "notes")
+        self.read(path + ".mine")
+
+    def test_at_the_end_of_a_program_that_frees_nothing(self):
+        program = self.start(SNAPSHOT_AT="peak")
+        program.step("alloc %d" % (20 * MIB))
+        self.assertEqual(program.end(), 0)
+        (name,) = self.peaks(program)
+        self.assertEqual(stats_of(self.read(os.path.join(program.folder, name)))["allocation"]["current"], 1)
+
+    def test_a_program_that_grows_by_and_by(self):
+        """One file in the end, written a few times, and near to the highest use."""
+        program = self.start(SNAPSHOT_AT="peak")
+        for _ in range(300):
+            program.step("alloc %d" % (2 * MIB))
+            program.step("alloc %d" % MIB)
+            program.step("free")
+        self.assertEqual(program.end(), 0)
+        (name,) = self.peaks(program)
+        self.assertLess(int(name.split(".")[2]), 30)  # %n: how many were written
+        held = stats_of(self.read(os.path.join(program.folder, name)))["allocated_bytes"]["current"]
+        self.assertGreater(held, 600 * MIB * 10 // 11 - 2 * MIB)
+
+
 if __name__ == "__main__":
     unittest.main()
