@@ -132,7 +132,8 @@ static void remove_block(gp_device_view_t *view, gp_block_view_t *block)
 static void finish_alloc(gp_device_view_t *view, const gp_event_record_t *event)
 {
   gp_block_view_t *block = find_block(view, event->address);
-  if (!block || block->block >= event->block)
+  /* Its number may be there already, and its state not yet. */
+  if (!block || block->block > event->block || (block->block == event->block && block->state == GP_BLOCK_LIVE))
     return;
   block->state = GP_BLOCK_LIVE;
   block->refs = 1;

@@ -1,0 +1,143 @@
+/*
+ * Kills a process at a random instruction, again and again, and compares what its record says with the process's own
+ * log: the same memory is live, up to one operation in flight for each thread, and events and blocks agree exactly.
+ *
+ * ring_kill RUNS [SEED]
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "test/fuzz/ring_workload.h"
+#include "tools/record_reader.h"
+
+#define EXPECT(condition, ...)                                                                               \
+  do {                                                                                                       \
+    if (!(condition)) {                                                                                      \
+      fprintf(stderr, "run %u: ", run_number);                                                               \
+      fprintf(stderr, __VA_ARGS__);                                                                          \
+      fprintf(stderr, "\n");                                                                                 \
+      exit(EXIT_FAILURE);                                                                                    \
+    }                                                                                                        \
+  } while (0)
+
+static unsigned run_number;
+static gp_record_t record; /* too large for a stack */
+static unsigned long kills_in_flight;
+
+static const gp_block_view_t *live_block(uint64_t address)
+{
+  const gp_device_view_t *view = &record.views[0];
+  for (size_t i = 0; i < view->blocks.count; i++) {
+    const gp_block_view_t *block = gp_device_view_block(view, i);
+    if (block->address == address && block->state == GP_BLOCK_LIVE)
+      return block;
+  }
+  return NULL;
+}
+
+static void compare_with_log(const workload_t *workload)
+{
+  size_t expected = 0;
+  size_t allocating = 0;
+  size_t live = 0;
+  for (int i = 0; i < WORKLOAD_THREADS; i++) {
+    const workload_log_t *log = &workload->logs[i];
+    bool is_allocating = atomic_load(&log->allocating) > 0;
+    kills_in_flight += is_allocating || atomic_load(&log->freeing);
+    allocating += is_allocating;
+    for (int j = 0; j < WORKLOAD_SLOTS; j++) {
+      uint64_t address = atomic_load(&log->live[j].address);
+      const gp_block_view_t *block = address ? live_block(address) : NULL;
+      if (!address || (!block && address == atomic_load(&log->freeing)))
+        continue;
+      EXPECT(block, "block %#llx is missing", (unsigned long long)address);
+      EXPECT(block->requested == atomic_load(&log->live[j].size), "block %#llx is of %llu bytes",
+          (unsigned long long)address, (unsigned long long)block->requested);
+      expected++;
+    }
+  }
+  for (size_t i = 0; i < record.views[0].blocks.count; i++)
+    live += gp_device_view_block(&record.views[0], i)->state == GP_BLOCK_LIVE;
+  EXPECT(live >= expected && live <= expected + allocating, "%zu live blocks, but %zu to %zu in the log", live, expected,
+      expected + allocating);
+}
+
+/* The state that an address has after its newest event is that of its block. */
+static void compare_with_events(void)
+{
+  const gp_history_t *history = &record.history;
+  const gp_device_view_t *view = &record.views[0];
+  for (size_t i = 0; i < view->blocks.count; i++) {
+    const gp_block_view_t *block = gp_device_view_block(view, i);
+    const gp_event_record_t *newest = NULL;
+    for (size_t j = history->count; j-- > 0 && !newest;) {
+      const gp_event_record_t *event = &history->records[history->order[j]];
+      if (event->address == block->address)
+        newest = event;
+    }
+    if (!newest)
+      continue; /* the ring has lost it */
+    gp_block_state_t state = newest->action == GP_ACTION_ALLOC            ? GP_BLOCK_LIVE
+                             : newest->action == GP_ACTION_FREE_REQUESTED ? GP_BLOCK_PENDING
+                                                                          : GP_BLOCK_IDLE;
+    EXPECT(newest->action != GP_ACTION_SEGMENT_FREE, "segment %#llx is there after its end",
+        (unsigned long long)block->address);
+    EXPECT(block->state == state, "block %#llx is in state %d after its event %d", (unsigned long long)block->address,
+        (int)block->state, (int)newest->action);
+    EXPECT(newest->action == GP_ACTION_SEGMENT_ALLOC || block->block == newest->block, "block %llu has an event of %llu",
+        (unsigned long long)block->block, (unsigned long long)newest->block);
+  }
+}
+
+static void kill_once(workload_t *workload, const char *root, unsigned random)
+{
+  pid_t child = workload_start(workload, root, random & 1 ? "1024" : "65536", random, 0);
+  EXPECT(child > 0, "fork failed");
+  uint64_t target = 1 + random % 3000;
+  while (atomic_load_explicit(&workload->operations, memory_order_relaxed) < target)
+    ;
+  for (volatile unsigned spin = random >> 12 & 1023; spin > 0; spin--)
+    ;
+  kill(child, SIGKILL);
+  int status;
+  EXPECT(waitpid(child, &status, 0) == child && WIFSIGNALED(status), "the process ended by itself: %d", status);
+  int fd = workload_open_record(root);
+  EXPECT(fd >= 0, "there is no record");
+  EXPECT(gp_record_read(fd, &record), "%s", record.problem);
+  close(fd);
+  EXPECT(record.damaged == 0 && !record.is_partial, "%llu damaged records", (unsigned long long)record.damaged);
+  uint64_t at_least = record.history.count + record.history.dropped;
+  EXPECT(at_least >= target, "%llu events of %llu operations", (unsigned long long)at_least, (unsigned long long)target);
+  compare_with_log(workload);
+  compare_with_events();
+  gp_record_fini(&record);
+  workload_remove_records(root);
+}
+
+int main(int argc, char **argv)
+{
+  unsigned runs = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 100;
+  unsigned random = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 1;
+  char root[] = "/dev/shm/ring_kill.XXXXXX";
+  char fallback[] = "ring_kill.XXXXXX";
+  char *folder = mkdtemp(root);
+  workload_t *workload = workload_make();
+  char path[256];
+  if (!folder)
+    folder = mkdtemp(fallback);
+  if (!folder || !workload)
+    return 77;
+  for (run_number = 0; run_number < runs; run_number++) {
+    random = random * 1664525u + 1013904223u;
+    kill_once(workload, folder, random >> 4);
+  }
+  gp_record_folder(folder, path, sizeof(path));
+  rmdir(path);
+  rmdir(folder);
+  printf("%u processes killed, %lu threads in the middle of an operation\n", runs, kills_in_flight);
+  return kills_in_flight > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,51 @@
+/*
+ * A process that allocates and frees in several threads, under the real engine and recorder, until it is killed; and
+ * its own log of that, in memory that survives it.
+ */
+#ifndef GP_TEST_FUZZ_RING_WORKLOAD_H
+#define GP_TEST_FUZZ_RING_WORKLOAD_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define WORKLOAD_THREADS 3
+#define WORKLOAD_SLOTS   64
+
+/* One allocation, or the operation that is under way. */
+typedef struct workload_block {
+  _Atomic uint64_t address; /* 0: none */
+  _Atomic uint64_t size;    /* bytes asked for */
+} workload_block_t;
+
+/*
+ * Of one thread, which alone writes it. An operation is announced before it begins, and entered when it is over:
+ * killed in between, the thread has done it or not.
+ */
+typedef struct workload_log {
+  workload_block_t live[WORKLOAD_SLOTS];
+  _Atomic uint64_t allocating; /* size of an allocation under way; 0: none */
+  _Atomic uint64_t freeing;    /* address of a free under way; 0: none */
+} workload_log_t;
+
+typedef struct workload {
+  workload_log_t logs[WORKLOAD_THREADS];
+  _Atomic uint64_t operations; /* of all threads */
+} workload_t;
+
+/* In shared memory, zeroed; NULL: there is none. */
+workload_t *workload_make(void);
+
+/*
+ * Starts the process. Its record is in root; events: GPUPOOL_TRACE_EVENTS. It ends by itself after `operations` (0:
+ * never), with _exit.
+ */
+pid_t workload_start(workload_t *workload, const char *root, const char *events, unsigned seed, uint64_t operations);
+
+/* The only record in root, open for reading. -1: there is none (yet), or more than one. */
+int workload_open_record(const char *root);
+
+/* Removes the records in root. */
+void workload_remove_records(const char *root);
+
+#endif
