@@ -266,8 +266,8 @@ void gp_streams_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t ep
 uint64_t gp_streams_default_completed(const gp_context_t *context); /* by facts about its default stream */
 
 /*
- * stream_fences.c, without a lock: asks what is outstanding and the default streams, records what is not; never waits. can_be_asked: all
- * streams that hold memory back are such that the driver can be asked about them.
+ * stream_fences.c, without a lock. poll asks fences of streams that are outstanding, and default streams, and records
+ * what is not; it never waits. can_be_asked: the driver can be asked about all streams that hold memory back.
  */
 void gp_streams_poll(gp_engine_t *engine);
 bool gp_streams_can_be_asked(gp_engine_t *engine);
