@@ -21,7 +21,11 @@ typedef struct gp_snapshot_parse {
   size_t frames_at;
   bool failed;
   gp_snapshot_error_t *error;
+  const char *progress; /* the name of the file, if somebody waits at a terminal; else NULL */
 } gp_snapshot_parse_t;
+
+/* Says on stderr how far the reading is, over what it said before. */
+void gp_snapshot_show_progress(const gp_snapshot_parse_t *parse);
 
 /* Notes an error of the content, if there is none yet. Returns false. */
 bool gp_snapshot_fail(gp_snapshot_parse_t *parse, size_t offset, const char *format, ...)

@@ -34,6 +34,7 @@ static const struct {
     {"recorded_since_ns", '0', "a number", true},
     {"dropped_events", '0', "a number", true},
 };
+#define PROGRESS_BYTES (64u << 20) /* below, reading takes less than a second */
 #define MEMBER_COUNT (sizeof(members) / sizeof(members[0]))
 
 bool gp_snapshot_fail(gp_snapshot_parse_t *parse, size_t offset, const char *format, ...)
@@ -375,10 +376,18 @@ static bool read_document(gp_snapshot_parse_t *parse)
          (!has_events || gp_snapshot_check_events(parse));
 }
 
-gp_snapshot_t *gp_snapshot_parse(
-    const char *text, size_t length, unsigned columns, gp_snapshot_error_t *ret_error)
+void gp_snapshot_show_progress(const gp_snapshot_parse_t *parse)
 {
-  gp_snapshot_parse_t parse = {.columns = columns, .error = ret_error};
+  char name[256];
+  if (parse->progress)
+    fprintf(stderr, "\rgpupool: reading %s: %3.0f%%", gp_printable(parse->progress, name, sizeof(name)),
+        100.0 * (double)parse->scan.at / (double)parse->scan.length);
+}
+
+static gp_snapshot_t *parse_text(
+    const char *text, size_t length, unsigned columns, const char *progress, gp_snapshot_error_t *ret_error)
+{
+  gp_snapshot_parse_t parse = {.columns = columns, .error = ret_error, .progress = progress};
 
   if (!check_format(&parse, text, length))
     return NULL;
@@ -394,6 +403,12 @@ gp_snapshot_t *gp_snapshot_parse(
   (void)scan_failed(&parse); /* unless the content had failed before */
   gp_snapshot_destroy(parse.snapshot);
   return NULL;
+}
+
+gp_snapshot_t *gp_snapshot_parse(
+    const char *text, size_t length, unsigned columns, gp_snapshot_error_t *ret_error)
+{
+  return parse_text(text, length, columns, NULL, ret_error);
 }
 
 void gp_snapshot_destroy(gp_snapshot_t *snapshot)
@@ -475,14 +490,18 @@ static gp_snapshot_t *load(
     return NULL;
   }
   gp_snapshot_t *snapshot;
+  bool is_slow = length >= PROGRESS_BYTES && isatty(STDERR_FILENO);
+  const char *progress = is_slow ? name : NULL;
   if (!takes_pytorch)
-    snapshot = gp_snapshot_parse(text, length, columns, &wrong);
+    snapshot = parse_text(text, length, columns, progress, &wrong);
   else if (gp_import_is_pickle(text, length))
     snapshot = gp_import_pickle(text, length, columns, &wrong);
   else if (gp_import_is_pytorch_json(text, length))
     snapshot = gp_import_pytorch_json(text, length, columns, &wrong);
   else
-    snapshot = gp_snapshot_parse(text, length, columns, &wrong);
+    snapshot = parse_text(text, length, columns, progress, &wrong);
+  if (is_slow)
+    fprintf(stderr, "\r\033[K"); /* the line is for what comes */
   if (!snapshot) {
     free(text);
     gp_message("%s: offset %zu: %s", name, wrong.offset, wrong.text);

@@ -57,6 +57,7 @@ static bool read_column(gp_snapshot_parse_t *parse, int column)
   parse->columns_seen |= 1u << column;
   parse->column_counts[column] = integers.count;
   parse->snapshot->events.columns[column] = integers.values;
+  gp_snapshot_show_progress(parse);
   return true;
 }
 

@@ -6,6 +6,8 @@
 
 import json
 import os
+import pty
+import subprocess
 import sys
 import unittest
 
@@ -242,6 +244,39 @@ class Options(Reports):
             self.narrow(text)
             for option in ("--device N", "--stream S", "--thread T", "--since TIME", "--until TIME", "--json"):
                 self.assertIn(option, text)
+
+
+class Progress(Reports):
+    command = "summary"
+
+    def on_terminal(self, text):
+        """What comes on a terminal that is stderr."""
+        path = self.write("s.json", text)
+        own, other = pty.openpty()
+        process = subprocess.Popen([self.tool, "summary", path], stdout=subprocess.DEVNULL, stderr=other,
+                                   env={**self.environment, "TERM": "xterm"})
+        os.close(other)
+        seen = b""
+        while True:
+            try:
+                part = os.read(own, 65536)
+            except OSError:
+                break
+            if not part:
+                break
+            seen += part
+        os.close(own)
+        self.assertEqual(process.wait(timeout=60), DONE)
+        return seen.decode()
+
+    def test_large_files_show_how_far_it_is(self):
+        text = json.dumps(ordinary().snapshot())
+        self.assertEqual(self.on_terminal(text), "")
+        large = text[:-1] + " " * (64 << 20) + "}"
+        seen = self.on_terminal(large)
+        self.assertRegex(seen, r"^\rgpupool: reading .*/s\.json: +\d+%\r")
+        self.assertTrue(seen.endswith("\r\x1b[K"), seen)
+        self.assertEqual(self.report(large).stderr, "")
 
 
 class Owners(Reports):
