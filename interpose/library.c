@@ -22,6 +22,7 @@
 #include "trace/origin.h"
 #include "trace/recorder.h"
 #include "trace/snapshot.h"
+#include "trace/spare.h"
 #include "trace/triggers.h"
 #include "trace/unwind.h"
 
@@ -102,6 +103,7 @@ static void make_way_for_tools(void)
 /* The program's first GPU memory: before that there is no thread, no handler, no file. */
 static void first_use(void *self)
 {
+  (void)gp_spare_prepare(); /* without it a snapshot at a bad moment may not be written, which is said then */
   gp_triggers_start(self);
   if (gp_option_number(&options, GP_OPTION_control))
     gp_control_start(self, the_engine);

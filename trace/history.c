@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "trace/pages.h"
 #include "trace/sort.h"
+#include "trace/spare.h"
 
 /* The copy of one chunk: records[first, first + count), in order of time. */
 typedef struct piece {
@@ -45,7 +45,7 @@ static bool map_workspace(gp_event_history_t *history, workspace_t *work, size_t
   size_t per_chunk = sizeof(piece_t) + sizeof(run_t) + sizeof(heap_entry_t) + 2 * sizeof(gp_sort_key_t);
   size_t bytes = capacity * per_record + chunk_count * per_chunk + 64;
   /* Populated: faults while the chunks are locked would make others wait. */
-  char *pages = gp_pages_map(bytes, true);
+  char *pages = gp_spare_map(bytes, true);
   if (!pages)
     return false;
   history->pages = pages;
@@ -294,7 +294,7 @@ bool gp_event_history_take(gp_chunks_t *chunks, const uint64_t until_ns[GP_MAX_D
     if (capacity < GP_CHUNK_EVENTS)
       return false;
   }
-  uint32_t *counts = gp_pages_map(chunk_count * sizeof(uint32_t), true);
+  uint32_t *counts = gp_spare_map(chunk_count * sizeof(uint32_t), true);
   if (!counts) {
     gp_event_history_fini(history);
     return false;
@@ -314,7 +314,7 @@ bool gp_event_history_take(gp_chunks_t *chunks, const uint64_t until_ns[GP_MAX_D
   visit_chunks(chunks, counts, skip_excess, &copying);
   visit_chunks(chunks, counts, copy_chunk, &copying);
   (void)pthread_mutex_unlock(&chunks->mutex); /* held */
-  gp_pages_unmap(counts, chunk_count * sizeof(uint32_t));
+  gp_spare_unmap(counts, chunk_count * sizeof(uint32_t));
 
   make_runs(history, &work);
   merge_runs(history, &work);
@@ -323,6 +323,6 @@ bool gp_event_history_take(gp_chunks_t *chunks, const uint64_t until_ns[GP_MAX_D
 
 void gp_event_history_fini(gp_event_history_t *history)
 {
-  gp_pages_unmap(history->pages, history->bytes);
+  gp_spare_unmap(history->pages, history->bytes);
   memset(history, 0, sizeof(*history));
 }

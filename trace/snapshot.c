@@ -233,9 +233,9 @@ static int write_snapshot(gp_recorder_t *recorder, const char *reason, const gp_
   }
   /* After the views, in whose moments every earlier event was in its chunk. */
   if (!history_take(recorder, devices, &history)) {
-    gp_log(GP_LOG_ERROR, "cannot write the snapshot %s: out of host memory", recorder->path);
-    error = ENOMEM;
-    goto fini_views;
+    gp_log(GP_LOG_ERROR, "the snapshot %s has no events: out of host memory", recorder->path);
+    history.has_lost = true;
+    history.since_ns = gp_recorder_now_ns(recorder);
   }
   index_streams(recorder, devices);
   char note[sizeof(recorder->region.problem) + 128];

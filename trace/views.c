@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "trace/pages.h"
+#include "trace/spare.h"
 
 typedef struct reading {
   gp_engine_t *engine;
@@ -30,7 +30,7 @@ static bool take_array(
   size_t capacity = guess + guess / 4 + 64;
   for (;;) {
     size_t bytes = capacity * (item_bytes + sizeof(gp_sort_key_t));
-    char *pages = gp_pages_map(bytes, false);
+    char *pages = gp_spare_map(bytes, false);
     if (!pages)
       return false;
     size_t count = read(reading, pages, capacity);
@@ -43,7 +43,7 @@ static bool take_array(
       return true;
     }
     /* Others may be allocating: twice what there was, so that this ends. */
-    gp_pages_unmap(pages, bytes);
+    gp_spare_unmap(pages, bytes);
     capacity = 2 * count;
   }
 }
@@ -81,7 +81,7 @@ bool gp_device_view_take(gp_engine_t *engine, int device, const gp_moment_t *mom
 
 void gp_device_view_fini(gp_device_view_t *view)
 {
-  gp_pages_unmap(view->blocks.pages, view->blocks.bytes);
-  gp_pages_unmap(view->passthroughs.pages, view->passthroughs.bytes);
+  gp_spare_unmap(view->blocks.pages, view->blocks.bytes);
+  gp_spare_unmap(view->passthroughs.pages, view->passthroughs.bytes);
   memset(view, 0, sizeof(*view));
 }

@@ -4,7 +4,7 @@ import os
 import signal
 import unittest
 
-from harness import stats_of
+from harness import SANITIZED, stats_of
 from live_program import LiveCase
 
 MIB = 1 << 20
@@ -121,6 +121,34 @@ class Signal(LiveCase):
         self.assertEqual(program.end(), 0)
         self.assertIn("GPUPOOL_SNAPSHOT_AT=exit,signal:KILL is malformed", program.err)
         self.assertIn("KILL and STOP cannot be caught", program.err)
+
+
+class PoorHost(LiveCase):
+    """No memory of the host is left when the device's runs out."""
+
+    def out_of_memory(self, blocks, **settings):
+        program = self.start(LIMIT="1GiB", **settings)
+        self.assertEqual(program.step("alloc 4096 %d" % blocks), 0)
+        self.assertEqual(program.step("address 0"), 0)
+        self.assertEqual(program.step("alloc %d" % (2048 * MIB)), 2)
+        snapshot = self.read(program.written(), schema=blocks < 1000)
+        self.assertEqual(snapshot["reason"], "oom")
+        self.assertEqual(len(snapshot["segments"]), blocks)
+        self.assertEqual(program.end(), 0)
+        return snapshot
+
+    @unittest.skipIf(SANITIZED, "a sanitizer needs address space itself")
+    def test_the_snapshot_is_written_all_the_same(self):
+        snapshot = self.out_of_memory(100, SNAPSHOT_AT="oom")
+        self.assertGreater(len(snapshot["events"]["action"]), 200)
+
+    @unittest.skipIf(SANITIZED, "a sanitizer needs address space itself")
+    def test_the_newest_events_that_fit(self):
+        snapshot = self.out_of_memory(12000, SNAPSHOT_AT="oom")
+        self.assertGreater(snapshot["recorded_since_ns"], 0)
+        self.assertGreater(snapshot["dropped_events"], 0)
+        events = snapshot["events"]
+        self.assertEqual(events["actions"][events["action"][-1]], "oom")  # the newest
 
 
 class Peak(LiveCase):

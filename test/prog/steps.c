@@ -2,7 +2,7 @@
  * Does what it is told, one step for each line of stdin, and answers each with a line: for tests that watch a program
  * from outside while it lives. Ends at the end of stdin, or with the step "exit".
  *
- *   alloc BYTES     cudaMalloc; answers its error, as the others do
+ *   alloc BYTES [N] cudaMalloc, N times; answers its last error, as the others do
  *   free            of the newest allocation
  *   synchronize
  *   handle NAME     sets a handler of its own for USR1, which counts; NAME is plain, siginfo, once, ignore or default
@@ -72,12 +72,15 @@ static int signal_in_child(int shares_memory)
   return status;
 }
 
-static int allocate(size_t bytes)
+static int allocate(size_t bytes, int times)
 {
-  if (block_count == BLOCKS)
-    return -1;
-  cudaError_t error = cudaMalloc(&blocks[block_count], bytes);
-  block_count += error == cudaSuccess;
+  cudaError_t error = cudaSuccess;
+  for (int i = 0; i < times && error == cudaSuccess; i++) {
+    if (block_count == BLOCKS)
+      return -1;
+    error = cudaMalloc(&blocks[block_count], bytes);
+    block_count += error == cudaSuccess;
+  }
   return (int)error;
 }
 
@@ -111,11 +114,12 @@ int main(void)
   setvbuf(stdout, NULL, _IOLBF, 0);
   while (fgets(line, sizeof(line), stdin) || (errno == EINTR && !feof(stdin))) {
     char step[32] = "", argument[64] = "";
+    int times = 1;
     int answer = 0;
-    if (sscanf(line, "%31s %63s", step, argument) < 1)
+    if (sscanf(line, "%31s %63s %d", step, argument, &times) < 1)
       continue;
     if (strcmp(step, "alloc") == 0)
-      answer = allocate(strtoull(argument, NULL, 10));
+      answer = allocate(strtoull(argument, NULL, 10), times);
     else if (strcmp(step, "free") == 0)
       answer = block_count ? (int)cudaFree(blocks[--block_count]) : -1;
     else if (strcmp(step, "synchronize") == 0)
