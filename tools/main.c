@@ -12,6 +12,7 @@ static const gp_command_t commands[] = {
     {"summary", gp_command_summary, gp_command_summary_help,
         "say what happened, from the snapshot a program left"},
     {"symbolize", gp_command_symbolize, gp_command_symbolize_help, "write a snapshot again with the names of its stack frames"},
+    {"live", gp_command_live, gp_command_live_help, "watch a running program"},
     {"ctl", gp_command_ctl, gp_command_ctl_help, "ask something of a running program"},
     {"export", gp_command_export, gp_command_export_help, "write a snapshot in the format of another tool"},
     {"leaks", gp_command_leaks, gp_command_leaks_help, "say what was not freed, or grows between two snapshots"},

@@ -96,6 +96,7 @@ static void stats(gp_control_target_t *target, const char *argument, gp_json_t *
   gp_json_key_uint(answer, "start_time_us", recorder->start_time_us);
   gp_json_key_uint(answer, "time_ns", gp_recorder_now_ns(recorder) - recorder->base_ns);
   gp_json_key_string(answer, "trace", trace_mode(recorder));
+  gp_json_key_string(answer, "output", gp_option_text(recorder->options, GP_OPTION_output));
   gp_json_key(answer, "devices");
   gp_json_begin(answer, '[');
   for (uint64_t devices = gp_engine_devices(target->engine); devices; devices &= devices - 1)

@@ -1,0 +1,168 @@
+"""`gpupool live`: what it prints, and what it leaves of a terminal."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import selectors
+import signal
+import struct
+import subprocess
+import termios
+import unittest
+
+from harness import stats_of
+from live_program import PATIENCE, LiveCase
+
+TOOL = os.environ.get("GP_TOOL")
+MIB = 1 << 20
+ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
+
+
+class Screen:
+    """A terminal with gpupool live in it."""
+
+    def __init__(self, env, args, columns=100, rows=30):
+        self.master, self.slave = pty.openpty()
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.before = termios.tcgetattr(self.slave)
+        self.process = subprocess.Popen([TOOL, "live"] + args, env=env, stdin=self.slave, stdout=self.slave,
+                                        stderr=subprocess.PIPE, start_new_session=True)
+        self.seen = b""
+
+    def wait(self, text):
+        """Until the text has been written since the last wait."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.master, selectors.EVENT_READ)
+            while text not in self.seen:
+                if not selector.select(PATIENCE):
+                    raise AssertionError("%r did not come: %r" % (text, self.seen[-2000:]))
+                self.seen += os.read(self.master, 65536)
+        shown, self.seen = self.seen.split(text, 1)
+        return shown
+
+    def press(self, key):
+        os.write(self.master, key)
+
+    def end(self):
+        """Status, stderr, and whether the terminal is what it was."""
+        _, err = self.process.communicate(timeout=PATIENCE)
+        after = termios.tcgetattr(self.slave)
+        os.close(self.master)
+        os.close(self.slave)
+        return self.process.returncode, err.decode(), after == self.before
+
+
+@unittest.skipUnless(TOOL, "the tool is not built")
+class Live(LiveCase):
+    def setUp(self):
+        super().setUp()
+        self.program = self.start(CONTROL="1", LIMIT="64MiB")
+        self.program.step("alloc %d" % (16 * MIB))
+        self.program.step("alloc %d" % (8 * MIB))
+        self.program.step("free")
+        self.env = {key: value for key, value in self.program.env.items()
+                    if not key.startswith("GPUPOOL_") and key != "LD_PRELOAD"}
+        self.env.update(TERM="xterm", LC_ALL="C.UTF-8", NO_COLOR="1")
+
+    def live(self, *args, status=0, **env):
+        result = subprocess.run([TOOL, "live"] + list(args), env=dict(self.env, **env), stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, universal_newlines=True, timeout=PATIENCE)
+        self.assertEqual(result.returncode, status, result.stderr)
+        return result.stdout if status == 0 else result.stderr
+
+    def screen(self, *args, **size):
+        screen = Screen(self.env, list(args) + ["--interval", "50", str(self.program.pid)], **size)
+        screen.wait(ENTER)
+        return screen
+
+    def test_one_look(self):
+        """Without a terminal, too; a screen's width is kept, and what is there is in the bar."""
+        for args in ((), ("--once",)):
+            out = self.live(*args, str(self.program.pid))
+            self.assertIn("Device 0: 24 MiB held, of 64 MiB (GPUPOOL_LIMIT)\n", out)
+            self.assertIn("held 16 MiB", out)
+            self.assertIn("deferred 8 MiB", out)
+            (bar,) = [line for line in out.splitlines() if line.startswith("  [")]
+            self.assertEqual(len(bar), 79)
+            self.assertEqual((bar.count("\u2588"), bar.count("\u2592")), (19, 9))  # a quarter, and an eighth
+            self.assertLessEqual(max(map(len, out.splitlines())), 79)
+        self.assertTrue(self.live("--once", str(self.program.pid), LC_ALL="C").isascii())
+
+    def test_json(self):
+        stats = json.loads(self.live("--json", "--once", str(self.program.pid)))
+        self.assertEqual(stats_of(stats)["requested_bytes"]["current"], 16 * MIB)
+
+    def test_json_until_the_program_ends(self):
+        process = subprocess.Popen([TOOL, "live", "--json", "--interval", "50", str(self.program.pid)], env=self.env,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(3):
+            self.assertTrue(json.loads(process.stdout.readline())["ok"])
+        self.assertEqual(self.program.end(), 0)
+        _, err = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertIn("has ended", err.decode())
+
+    def test_the_screen_and_its_keys(self):
+        screen = self.screen()
+        screen.wait(b"held 16 MiB")
+        self.program.step("alloc %d" % (20 * MIB))
+        screen.wait(b"held 36 MiB")
+        screen.press(b"s")
+        screen.wait(b"snapshot written: " + self.program.folder.encode()[:20])
+        self.read(self.program.written())
+        self.program.step("synchronize")
+        screen.wait(b"cached 8 MiB")
+        screen.press(b"e")
+        screen.wait(b"idle memory was given back")
+        screen.wait(b"cached 0 B")
+        self.program.step("free")
+        screen.wait(b"peak: held 36 MiB")
+        screen.press(b"r")
+        screen.wait(b"peak: held 16 MiB")
+        screen.press(b"q")
+        screen.wait(LEAVE)
+        self.assertEqual(screen.end(), (0, "", True))
+
+    def test_a_small_screen_and_a_new_size(self):
+        screen = self.screen(columns=50, rows=6)
+        shown = screen.wait(b"q quit")
+        lines = re.sub(rb"\x1b\[[0-9;?]*[a-zA-Z]", b"", shown).decode().split("\r\n")
+        self.assertLessEqual(len(lines), 6)
+        self.assertLessEqual(max(map(len, lines)), 50, lines)
+        fcntl.ioctl(screen.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+        screen.process.send_signal(signal.SIGWINCH)
+        screen.wait(b"r reset peaks")  # all of the line fits now
+        screen.press(b"q")
+        self.assertEqual(screen.end()[::2], (0, True))
+
+    def test_signals_restore_the_terminal(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            screen = self.screen()
+            screen.wait(b"Device 0")
+            screen.process.send_signal(number)
+            screen.wait(LEAVE)
+            self.assertEqual(screen.end(), (-number, "", True))
+
+    def test_the_program_ends(self):
+        screen = self.screen()
+        screen.wait(b"Device 0")
+        self.assertEqual(self.program.end(), 0)
+        screen.wait(LEAVE)
+        status, err, restored = screen.end()
+        self.assertEqual((status, restored), (0, True))
+        (name,) = [name for name in os.listdir(self.program.folder) if name.endswith(".exit.json")]
+        self.assertEqual(err, "gpupool: steps, process %d, has ended\ngpupool: next: gpupool summary %s\n" % (
+            self.program.pid, os.path.join(self.program.folder, name)))
+
+    def test_usage(self):
+        for args, text, status in (((), "a process is missing", 2), (("--interval", "1", "1"), "50 to 3600000", 2),
+                                   (("--interval",), "needs milliseconds", 2), (("1", "2"), "unexpected argument 2", 2),
+                                   (("--onc", "1"), "did you mean --once?", 2), (("x",), "no process number", 3)):
+            self.assertIn(text, self.live(*args, status=status))
+        self.assertIn("usage: gpupool live", self.live("--help"))
+
+
+if __name__ == "__main__":
+    unittest.main()
