@@ -69,7 +69,7 @@ static void compare_with_log(const workload_t *workload)
 /* The state that an address has after its newest event is that of its block. */
 static void compare_with_events(void)
 {
-  const gp_history_t *history = &record.history;
+  const gp_event_history_t *history = &record.history;
   const gp_device_view_t *view = &record.views[0];
   for (size_t i = 0; i < view->blocks.count; i++) {
     const gp_block_view_t *block = gp_device_view_block(view, i);
