@@ -223,17 +223,20 @@ static void set_call_site(Dwarf_Die *unit, Dwarf_Die *inlined, gp_symbol_t *symb
     symbol->line = (int)number;
 }
 
-static void set_line(const module_t *module, Dwarf_Addr address, gp_symbol_t *symbol)
+/* Not by dwfl_module_getsrc, which finds a unit by .debug_aranges only. */
+static void set_line(Dwarf_Die *unit, Dwarf_Addr pc, gp_symbol_t *symbol)
 {
-  Dwfl_Line *line = dwfl_module_getsrc(module->dwfl, address);
+  Dwarf_Attribute memory;
+  Dwarf_Line *line = dwarf_getsrc_die(unit, pc);
   int number = 0;
-  const char *file = line ? dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL) : NULL;
-  symbol->file = source_path(line ? dwfl_line_comp_dir(line) : NULL, file);
-  symbol->line = symbol->file && number > 0 ? number : 0;
+  symbol->file = source_path(dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &memory)),
+      line ? dwarf_linesrc(line, NULL, NULL) : NULL);
+  if (symbol->file && dwarf_lineno(line, &number) == 0 && number > 0)
+    symbol->line = number;
 }
 
-/* What the symbol table says; the line table, too, for units of an assembler have no functions. */
-static void answer_by_symbol(const module_t *module, gp_symbol_query_t *query)
+/* What the symbol table says; the line table, too, for units of an assembler have no functions. unit: NULL if not known. */
+static void answer_by_symbol(const module_t *module, Dwarf_Die *unit, gp_symbol_query_t *query)
 {
   char *function = name_of_symbol(module, query->address);
   if (!function)
@@ -245,7 +248,8 @@ static void answer_by_symbol(const module_t *module, gp_symbol_query_t *query)
   }
   query->count = 1;
   query->symbols[0].function = function;
-  set_line(module, query->address, &query->symbols[0]);
+  if (unit)
+    set_line(unit, query->address - module->bias, &query->symbols[0]);
 }
 
 static void answer_by_functions(const module_t *module, location_t *location)
@@ -262,7 +266,7 @@ static void answer_by_functions(const module_t *module, location_t *location)
     if (i + 1 < location->depth)
       set_call_site(&module->units[location->unit], &location->functions[i + 1], symbol);
     else
-      set_line(module, query->address, symbol);
+      set_line(&module->units[location->unit], location->pc, symbol);
   }
 }
 
@@ -297,11 +301,13 @@ static void answer(module_t *module, gp_symbol_query_t *queries, size_t count)
   for (size_t i = 0; i < known; i++) {
     if (locations[i].depth > 0)
       answer_by_functions(module, &locations[i]);
+    else
+      answer_by_symbol(module, &module->units[locations[i].unit], locations[i].query);
     free(locations[i].functions);
   }
   for (size_t i = 0; i < count; i++) {
     if (queries[i].count == 0)
-      answer_by_symbol(module, &queries[i]);
+      answer_by_symbol(module, NULL, &queries[i]);
   }
   free(locations);
   free(module->units);

@@ -103,6 +103,14 @@ class Symbolize(cli.Case):
         document, _ = self.symbolize(text, "--sysroot", self.path("root"))
         self.expect_named(document)
 
+    def test_without_a_table_of_addresses(self):
+        """clang writes none (.debug_aranges); lines must be found all the same."""
+        program = self.path("work", "app")
+        subprocess.run(["objcopy", "--remove-section=.debug_aranges", cli.GPUPOOL, program], check=True)
+        whole = self.expect_named(self.symbolize(self.snapshot())[0])
+        without = self.expect_named(self.symbolize(self.snapshot(path=program))[0])
+        self.assertEqual(without, whole)
+
     def test_without_build_id_the_file_has_to_be_older(self):
         stripped = self.path("work", "app")
         subprocess.run(["objcopy", "--remove-section=.note.gnu.build-id", cli.GPUPOOL, stripped], check=True)
