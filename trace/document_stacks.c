@@ -48,25 +48,29 @@ static void begin_list(gp_json_t *json, const char *name)
   gp_json_begin(json, '[');
 }
 
-static void write_frame(gp_json_t *json, uint64_t frame)
+static void write_frame(gp_json_t *json, uint64_t frame, int32_t module_count)
 {
+  int32_t module = gp_frame_module(frame);
   gp_json_newline(json);
   gp_json_begin(json, '{');
   gp_json_key_uint(json, "address", gp_frame_address(frame));
-  gp_json_key_int(json, "module", gp_frame_module(frame));
+  gp_json_key_int(json, "module", module < module_count ? module : -1);
   gp_json_end(json, '}');
 }
 
-static void write_frames(gp_json_t *json, const frame_table_t *table, const uint64_t *words, uint32_t word_count)
+static void write_frames(
+    gp_json_t *json, const frame_table_t *table, const gp_stacks_t *stacks, uint32_t end, int32_t module_count)
 {
+  gp_stack_view_t stack;
+
   begin_list(json, "frames");
   if (table->frames && table->slots) {
     for (uint32_t i = 0; i < table->count; i++)
-      write_frame(json, table->frames[i]);
+      write_frame(json, table->frames[i], module_count);
   } else {
-    for (uint32_t at = 0; at < word_count; at += 1 + (uint32_t)words[at]) {
-      for (uint32_t i = 0; i < words[at]; i++)
-        write_frame(json, words[at + 1 + i]);
+    for (uint32_t at = 0; at < end && gp_stack_log_next(stacks->log, stacks->log_bytes, &at, &stack);) {
+      for (uint32_t i = 0; i < stack.count; i++)
+        write_frame(json, stack.frames[i], module_count);
     }
   }
   gp_json_end(json, ']');
@@ -93,31 +97,75 @@ static void write_module(gp_json_t *json, const gp_module_record_t *module)
   gp_json_end(json, '}');
 }
 
-void gp_document_write_stacks(gp_json_t *json, const gp_stacks_t *stacks)
+static void write_stacks(gp_json_t *json, frame_table_t *table, const gp_stacks_t *stacks, uint32_t word_count)
 {
-  const gp_stack_log_t *log = stacks->log;
-  uint32_t word_count = log ? atomic_load_explicit(&log->word_count, memory_order_acquire) : 0;
-  frame_table_t table;
+  gp_stack_view_t stack;
+  uint32_t at = 0;
 
-  table_init(&table, word_count);
   begin_list(json, "stacks");
-  for (uint32_t at = 0; at < word_count; at += 1 + (uint32_t)log->words[at]) {
+  while (at < word_count && gp_stack_log_next(stacks->log, stacks->log_bytes, &at, &stack)) {
     gp_json_newline(json);
     gp_json_begin(json, '[');
-    for (uint32_t i = 0; i < log->words[at]; i++)
-      gp_json_uint(json, table_index(&table, log->words[at + 1 + i]));
+    for (uint32_t i = 0; i < stack.count; i++)
+      gp_json_uint(json, table_index(table, stack.frames[i]));
     gp_json_end(json, ']');
   }
   gp_json_end(json, ']');
-  write_frames(json, &table, log ? log->words : NULL, word_count);
-  table_fini(&table, word_count);
+}
 
-  /* After the stacks: their modules were published before them. */
+static int32_t count_modules(const gp_stacks_t *stacks)
+{
+  const gp_module_record_t *module = NULL;
+  int32_t count = 0;
+  while ((module = gp_module_log_next(stacks->modules.log, stacks->modules.log_bytes, module)))
+    count++;
+  return count;
+}
+
+static void write_modules(gp_json_t *json, const gp_stacks_t *stacks, int32_t count)
+{
+  const gp_module_record_t *module = NULL;
   begin_list(json, "modules");
-  for (const gp_module_record_t *module = log ? gp_module_log_next(stacks->modules.log, NULL) : NULL; module;
-       module = gp_module_log_next(stacks->modules.log, module))
+  for (int32_t i = 0; i < count; i++) {
+    module = gp_module_log_next(stacks->modules.log, stacks->modules.log_bytes, module);
     write_module(json, module);
+  }
   gp_json_end(json, ']');
+}
+
+static void write_nothing(gp_json_t *json)
+{
+  static const char *const names[] = {"stacks", "frames", "modules"};
+  for (int i = 0; i < 3; i++) {
+    begin_list(json, names[i]);
+    gp_json_end(json, ']');
+  }
+}
+
+static uint32_t count_words(const gp_stacks_t *stacks)
+{
+  gp_stack_view_t stack;
+  uint32_t at = 0;
+  while (gp_stack_log_next(stacks->log, stacks->log_bytes, &at, &stack))
+    continue;
+  return at;
+}
+
+void gp_document_write_stacks(gp_json_t *json, const gp_stacks_t *stacks)
+{
+  if (!stacks->log) {
+    write_nothing(json);
+  } else {
+    uint32_t word_count = count_words(stacks);
+    int32_t module_count = count_modules(stacks); /* after the stacks: their modules were published before them */
+    frame_table_t table;
+    table_init(&table, word_count);
+    write_stacks(json, &table, stacks, word_count);
+    write_frames(json, &table, stacks, word_count, module_count);
+    table_fini(&table, word_count);
+    write_modules(json, stacks, module_count);
+  }
   gp_json_newline(json);
-  gp_json_key_uint(json, "lost_stacks", log ? atomic_load_explicit(&log->lost, memory_order_relaxed) : 0);
+  gp_json_key_uint(
+      json, "lost_stacks", stacks->log ? atomic_load_explicit(&stacks->log->lost, memory_order_relaxed) : 0);
 }

@@ -74,7 +74,11 @@ void gp_modules_scan(gp_modules_t *modules);
 /* The module in which address is, as of the last scan; -1: none. With the mutex. */
 int32_t gp_modules_find(const gp_modules_t *modules, uint64_t address);
 
-/* The first record of a log, and the one after it; NULL: no more. For any reader; at is NULL for the first. */
-const gp_module_record_t *gp_module_log_next(const gp_module_log_t *log, const gp_module_record_t *at);
+/*
+ * The first record of a log of log_bytes (at is NULL), and the one after `at`; NULL: no more, or none that is whole. Also of
+ * a log that another process left, of which nothing is believed. Any thread.
+ */
+const gp_module_record_t *gp_module_log_next(
+    const gp_module_log_t *log, size_t log_bytes, const gp_module_record_t *at);
 
 #endif

@@ -1,6 +1,7 @@
 #include "trace/origin.h"
 
 #include "trace/internal.h"
+#include "trace/stack_room.h"
 #include "trace/unwind.h"
 
 __thread gp_origin_thread_t gp_origin_tls __attribute__((tls_model("initial-exec"), visibility("hidden")));
@@ -34,7 +35,8 @@ void gp_origin_find(void *self, gp_occasion_t occasion, uint64_t size)
       !is_wanted(recorder, occasion, size))
     return;
   gp_origin_tls.is_known = true;
-  gp_origin_tls.origin = capture(recorder);
+  /* Before anything else, the loader's lock in particular: this may be a signal handler's stack, or a full one. */
+  gp_origin_tls.origin = gp_stack_has_room(GP_UNWIND_ROOM_BYTES) ? capture(recorder) : GP_ORIGIN_NONE;
 }
 
 uint32_t gp_origin_tell(void *self)

@@ -46,6 +46,18 @@ typedef struct gp_stack_log {
   uint64_t words[];
 } gp_stack_log_t;
 
+/* Frames of one stack. */
+typedef struct gp_stack_view {
+  const uint64_t *frames;
+  uint32_t count;
+} gp_stack_view_t;
+
+/*
+ * The stack at *at of a log of log_bytes; *at, 0 for the first, moves to the next. False: no more, or none that is whole. Also of
+ * a log that another process left, of which nothing is believed. Any thread.
+ */
+bool gp_stack_log_next(const gp_stack_log_t *log, size_t log_bytes, uint32_t *at, gp_stack_view_t *ret_stack);
+
 /* Where a stack is found by its hash. place is 0 as long as the slot is empty. */
 typedef struct gp_stack_slot {
   _Atomic uint32_t place; /* index of its first word in the log, plus one */

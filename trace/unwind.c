@@ -9,13 +9,7 @@
 #include "pool/util/log.h"
 #include "trace/stack_room.h"
 
-/*
- * What a capture needs of the thread's stack, with all below it. Measured with gcc 12: libunwind 1.6 and glibc 2.36 take
- * less than 6 KiB.
- */
-#define ROOM_BYTES ((size_t)20 * 1024)
-
-/* And what the loader may take to open the unwinders; not measured on every system, so ample. */
+/* What the loader may take to open the unwinders; not measured on every system, so ample. */
 #define PREPARE_ROOM_BYTES ((size_t)40 * 1024)
 
 /* Frames of ours between the unwinder and the program, which it counts, too. */
@@ -117,12 +111,11 @@ void gp_unwind_set_own_range(uintptr_t start, uintptr_t end)
   atomic_store(&own_end, end);
 }
 
-void gp_unwind_prepare(void)
+/* The thread is marked as capturing: what the loader calls may come back here. */
+static void prepare(void)
 {
   uintptr_t here = (uintptr_t)&gp_unwind_prepare;
 
-  if (atomic_load_explicit(&is_prepared, memory_order_acquire) || !gp_stack_has_room(PREPARE_ROOM_BYTES))
-    return;
   /* No lock: a thread that waited for another one's dlopen here could hold the loader's lock. Whoever comes meanwhile
    * finds the same. */
   if (!atomic_load(&own_end))
@@ -135,6 +128,19 @@ void gp_unwind_prepare(void)
   if (!atomic_exchange(&is_prepared, true))
     gp_log(GP_LOG_DEBUG, "stacks: %s", best && safe ? "libunwind and glibc" : best ? "libunwind" : safe ? "glibc" : "none, "
         "because neither libunwind.so.8 nor libgcc_s.so.1 can be loaded");
+}
+
+void gp_unwind_prepare(void)
+{
+  int saved_errno = errno;
+
+  if (atomic_load_explicit(&is_prepared, memory_order_acquire) || tls_state.is_capturing ||
+      !gp_stack_has_room(PREPARE_ROOM_BYTES))
+    return;
+  tls_state.is_capturing = true;
+  prepare();
+  tls_state.is_capturing = false;
+  errno = saved_errno;
 }
 
 /*
@@ -248,8 +254,10 @@ size_t gp_unwind(gp_unwinder_t unwinder, uint64_t unloads, uintptr_t *addresses,
     return 0;
   tls_state.is_capturing = true;
   atomic_signal_fence(memory_order_seq_cst); /* a handler sees it before anything below */
-  if (gp_stack_has_room(ROOM_BYTES)) {
-    gp_unwind_prepare();
+  bool is_ready = atomic_load_explicit(&is_prepared, memory_order_acquire);
+  if (gp_stack_has_room(is_ready ? GP_UNWIND_ROOM_BYTES : PREPARE_ROOM_BYTES)) {
+    if (!is_ready)
+      prepare();
     count = capture(unwinder, unloads, addresses, capacity < GP_UNWIND_FRAMES_MAX ? capacity : GP_UNWIND_FRAMES_MAX);
   }
   atomic_signal_fence(memory_order_seq_cst);

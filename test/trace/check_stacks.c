@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "fake_engine.h"
+#include "trace/document_stacks.h"
 #include "trace/history.h"
 #include "trace/internal.h"
 #include "trace/origin.h"
@@ -120,7 +121,7 @@ static const gp_module_record_t *module_at(int32_t index)
 {
   const gp_module_record_t *at = NULL;
   for (int32_t i = 0; i <= index; i++)
-    at = gp_module_log_next(stacks.modules.log, at);
+    at = gp_module_log_next(stacks.modules.log, stacks.modules.log_bytes, at);
   ck_assert_ptr_nonnull(at);
   return at;
 }
@@ -191,6 +192,81 @@ START_TEST(test_unloaded_code_is_kept_apart)
     ck_assert_uint_eq(again, a);
   if (first == second) /* an address that came to mean other code */
     ck_assert_uint_gt(stacks.modules.generation, 1);
+}
+END_TEST
+
+/*
+ * Written
+ */
+
+/* The document of the table as it is; the caller frees it. */
+static char *write_document(void)
+{
+  static char buffer[4096];
+  gp_json_t json;
+  int fd = memfd_create("document", 0);
+  ck_assert_int_ge(fd, 0);
+  gp_json_init(&json, fd, buffer, sizeof(buffer));
+  gp_json_begin(&json, '{');
+  gp_document_write_stacks(&json, &stacks);
+  gp_json_end(&json, '}');
+  ck_assert_int_eq(gp_json_finish(&json), 0);
+  off_t length = lseek(fd, 0, SEEK_END);
+  char *text = calloc(1, (size_t)length + 1);
+  ck_assert_int_eq(pread(fd, text, (size_t)length, 0), length);
+  close(fd);
+  return text;
+}
+
+static void expect_document(const char *stacks_and_frames)
+{
+  char *text = write_document();
+  ck_assert_msg(strncmp(text, stacks_and_frames, strlen(stacks_and_frames)) == 0, "%s", text);
+  free(text);
+}
+
+START_TEST(test_frames_are_written_once)
+{
+  const uintptr_t a[] = {17, 33, 17};
+  const uintptr_t b[] = {33, 49};
+  expect_document("{\n\"stacks\":[],\n\"frames\":[],\n\"modules\":[],\n\"lost_stacks\":0}");
+  ck_assert_uint_eq(intern(a, 3), 1);
+  ck_assert_uint_eq(intern(b, 2), 2);
+  stacks.log->lost = 7;
+  expect_document("{\n\"stacks\":[\n[0,1,0],\n[1,2]],\n\"frames\":[\n{\"address\":16,\"module\":-1},\n"
+                  "{\"address\":32,\"module\":-1},\n{\"address\":48,\"module\":-1}],\n\"modules\":[\n{\"path\":");
+  char *text = write_document();
+  ck_assert_ptr_nonnull(strstr(text, "],\n\"lost_stacks\":7}"));
+  free(text);
+}
+END_TEST
+
+/* What another process left may have been damaged. */
+START_TEST(test_damage_ends_the_lists)
+{
+  const uintptr_t a[] = {17, 33};
+  ck_assert_uint_eq(intern(a, 2), 1);
+  ck_assert_uint_eq(intern(a, 1), 2);
+  gp_module_record_t *first = (gp_module_record_t *)stacks.modules.log->data;
+  stacks.log->words[2] |= UINT64_C(9999) << GP_FRAME_ADDRESS_BITS; /* a module that is not there */
+  expect_document("{\n\"stacks\":[\n[0,1],\n[0]],\n\"frames\":[\n{\"address\":16,\"module\":-1},\n"
+                  "{\"address\":32,\"module\":-1}],\n\"modules\":[\n{");
+  stacks.log->words[3] = 2; /* more frames than words */
+  stacks.log->word_count = UINT32_MAX;
+  stacks.log_bytes = sizeof(*stacks.log) + 5 * sizeof(uint64_t);
+  uint32_t good = first->record_bytes;
+  const uint32_t sizes[] = {0, 8, good + 4, UINT32_MAX & ~7u};
+  for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+    first->record_bytes = sizes[i];
+    expect_document("{\n\"stacks\":[\n[0,1]],\n\"frames\":[\n{\"address\":16,\"module\":-1},\n"
+                    "{\"address\":32,\"module\":-1}],\n\"modules\":[],\n");
+  }
+  first->record_bytes = good;
+  first->build_id_length = GP_BUILD_ID_BYTES + 1;
+  stacks.modules.log->byte_count = UINT32_MAX;
+  stacks.log->words[0] = UINT64_MAX;
+  expect_document("{\n\"stacks\":[],\n\"frames\":[],\n\"modules\":[],\n");
+  stacks.log_bytes = GP_STACKS_LOG_BYTES;
 }
 END_TEST
 
@@ -462,6 +538,7 @@ int main(void)
   Suite *suite = suite_create("stacks");
   TCase *interning = tcase_create("interning");
   TCase *modules = tcase_create("modules");
+  TCase *written = tcase_create("written");
   TCase *unwinding = tcase_create("unwinding");
   TCase *policy = tcase_create("policy");
 
@@ -472,6 +549,9 @@ int main(void)
   tcase_add_checked_fixture(modules, setup, teardown);
   tcase_add_test(modules, test_modules_tell_path_and_build_id);
   tcase_add_test(modules, test_unloaded_code_is_kept_apart);
+  tcase_add_checked_fixture(written, setup, teardown);
+  tcase_add_test(written, test_frames_are_written_once);
+  tcase_add_test(written, test_damage_ends_the_lists);
   tcase_add_checked_fixture(unwinding, setup, teardown);
   tcase_add_test(unwinding, test_unwinders_find_the_callers);
   tcase_add_test(unwinding, test_depth_keeps_the_innermost);
@@ -485,6 +565,7 @@ int main(void)
   tcase_add_test(policy, test_frees_have_the_stack_of_the_allocation_or_their_own);
   suite_add_tcase(suite, interning);
   suite_add_tcase(suite, modules);
+  suite_add_tcase(suite, written);
   suite_add_tcase(suite, unwinding);
   suite_add_tcase(suite, policy);
   SRunner *runner = srunner_create(suite);
