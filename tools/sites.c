@@ -226,6 +226,7 @@ static int add_size(build_t *build, const group_t *group)
   size_t site = site_of(build, name);
   if (site == SIZE_MAX)
     return ENOMEM;
+  build->sites->sites[site].is_unknown = build->sites->by != GP_SITE_BY_SIZE;
   add_all(build->sites->sites[site].flat, group->amounts);
   add_all(build->sites->sites[site].cumulative, group->amounts);
   return 0;

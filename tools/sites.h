@@ -32,6 +32,7 @@ typedef struct gp_site_amount {
 
 typedef struct gp_site {
   char *name;
+  bool is_unknown; /* what has no stack */
   gp_site_amount_t flat[GP_SITE_MEASURES];
   gp_site_amount_t cumulative[GP_SITE_MEASURES];
 } gp_site_t;

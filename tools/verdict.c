@@ -132,24 +132,30 @@ static void judge_owners(verdict_t *verdict)
   bool is_oom = strcmp(reason(verdict), "oom") == 0;
   gp_site_measure_t measure = is_oom ? GP_SITE_LIVE : GP_SITE_PEAK;
   char text[OWNERS * (OWNER_BYTES + 64)] = "", name[1024], size[GP_SIZE_TEXT_BYTES], percent[GP_NUMBER_BYTES];
-  size_t used = 0;
+  const gp_site_t *first = NULL;
+  size_t used = 0, count = 0;
 
   if (sites->by == GP_SITE_BY_SIZE || !sites->sums[measure].bytes)
     return;
   gp_sites_sort(sites, measure, false);
-  for (size_t i = 0; i < OWNERS && i < sites->count && sites->sites[i].flat[measure].bytes; i++) {
+  for (size_t i = 0; i < sites->count && count < OWNERS && sites->sites[i].flat[measure].bytes; i++) {
     const gp_site_amount_t *amount = &sites->sites[i].flat[measure];
-    used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%.*s %s (%s)", i ? ", " : "", OWNER_BYTES,
+    if (sites->sites[i].is_unknown)
+      continue;
+    used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%.*s %s (%s)", count++ ? ", " : "", OWNER_BYTES,
         gp_text_shorten(sites->sites[i].name, 60, name, sizeof(name)), gp_size_format(amount->bytes, size),
         gp_number_percent((double)amount->bytes / (double)sites->sums[measure].bytes, percent));
+    first = first ? first : &sites->sites[i];
   }
+  if (!first)
+    return;
   gp_finding_t *finding = say(verdict, is_oom ? GP_SEVERITY_ERROR : GP_SEVERITY_NOTE, "owners", GP_SUMMARY_ALL,
-      "Of the %s that the program %s, the biggest owners are %s.", gp_size_format(sites->sums[measure].bytes, size),
-      is_oom ? "held" : "held at its peak", text);
+      "Of the %s that the program %s, the biggest owner%s %s.", gp_size_format(sites->sums[measure].bytes, size),
+      is_oom ? "held" : "held at its peak", count > 1 ? "s are" : " is", text);
   if (is_oom)
     advise(verdict, finding, "free or shrink what %s holds, %s of it all.",
-        gp_text_shorten(sites->sites[0].name, 60, name, sizeof(name)),
-        gp_number_percent((double)sites->sites[0].flat[measure].bytes / (double)sites->sums[measure].bytes, percent));
+        gp_text_shorten(first->name, 60, name, sizeof(name)),
+        gp_number_percent((double)first->flat[measure].bytes / (double)sites->sums[measure].bytes, percent));
 }
 
 /* GPUPOOL_STACKS, where it is an option and was not used. */

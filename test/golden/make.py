@@ -20,11 +20,13 @@ MODEL, TEXT = (os.path.join(TRACES, name) for name in ("gpt2-medium-train.csv", 
 
 # name: reason, program, arguments, settings
 RUNS = {
-    "train": ("exit", "test/prog/replay", [MODEL, "--streams", "4"], {"TRACE_EVENTS": "5000"}),
-    "oom-limit": ("oom", "test/prog/replay", [MODEL], {"LIMIT": "2GiB"}),
-    "oom-cached": ("oom", "test/prog/replay", [TEXT], {"LIMIT": "2600MiB", "TRACE_EVENTS": "4000"}),
-    "leak": ("exit", "test/golden/devices", [], {}),
-    "no-events": ("exit", "test/golden/devices", [], {"TRACE": "state"}),
+    "train": ("exit", "test/prog/replay", [MODEL, "--streams", "4"], {"TRACE_EVENTS": "5000", "STACKS": "off"}),
+    "oom-limit": ("oom", "test/prog/replay", [MODEL], {"LIMIT": "2GiB", "STACKS": "off"}),
+    "oom-cached": ("oom", "test/prog/replay", [TEXT],
+                   {"LIMIT": "2600MiB", "TRACE_EVENTS": "4000", "STACKS": "off"}),
+    "leak": ("exit", "test/golden/devices", [], {"STACKS": "native"}),
+    "oom-stacks": ("oom", "test/golden/devices", [], {"STACKS": "native", "LIMIT": "200MiB"}),
+    "no-events": ("exit", "test/golden/devices", [], {"TRACE": "state", "STACKS": "off"}),
 }
 
 
@@ -40,6 +42,9 @@ def neutral(snapshot, arguments):
         thread["tid"] = 4711 + i
     for module in snapshot["modules"]:
         module["path"] = "/usr/lib/" + os.path.basename(module["path"])
+    for frame in snapshot["frames"]:
+        if frame.get("file"):
+            frame["file"] = "/src/" + os.path.basename(frame["file"])
     return snapshot
 
 
@@ -50,9 +55,12 @@ def main(build):
                    "LD_PRELOAD": os.path.join(build, "interpose/libgpupool.so"), "SIMCUDA_DEVICES": "4",
                    "GPUPOOL_OUTPUT": os.path.join(folder, "%r.json")}
             env.update({"GPUPOOL_" + key: value for key, value in settings.items()})
-            subprocess.run([os.path.join(build, program)] + arguments, env=env, cwd=folder, check=True,
-                           stdout=subprocess.DEVNULL)
-            with open(os.path.join(folder, reason + ".json"), encoding="utf-8") as file:
+            subprocess.run([os.path.join(build, program)] + arguments, env=env, cwd=folder,
+                           check=reason == "exit", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            # Names belong to the input: the test has neither these files nor their debug information.
+            subprocess.run([os.path.join(build, "tools/gpupool"), "symbolize", reason + ".json", "-o", "named.json"],
+                           cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            with open(os.path.join(folder, "named.json"), encoding="utf-8") as file:
                 snapshot = neutral(json.load(file), arguments)
         text = json.dumps(snapshot, separators=(",", ":"))
         with lzma.open(os.path.join(HERE, name + ".json.xz"), "wb", preset=9 | lzma.PRESET_EXTREME) as file:

@@ -295,6 +295,13 @@ class Owners(Reports):
                       "(62.5%), Model::load(std::string const&) 20 MiB (35.7%), a::very::long::name", owners["message"])
         self.assertNotIn("owners", [finding["code"] for finding in self.facts(ordinary(False))["findings"]])
 
+    def test_what_has_no_stack_is_no_owner(self):
+        program = ordinary()
+        program.alloc(1 << 30)
+        owners = self.finding(program, "owners")
+        self.assertNotIn("no stack", owners["message"])
+        self.assertIn("the biggest owners are Model::load(std::string const&) 20 MiB", owners["message"])
+
     def test_when_memory_ran_out_the_remedy_is_on_the_first_screen(self):
         oom = {"time_ns": 19000, "device": 0, "requested": 40 * MIB, "live": 20 * MIB, "owners": [],
                "message": "out of memory on device 0: asked for 40 MiB. It is the limit that refuses"}
