@@ -34,7 +34,7 @@ static void leave_context(bool entered)
 static int cuda_alloc(void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address)
 {
   CUdeviceptr pointer = 0;
-  gp_engine_t *engine = gp_library_engine();
+  gp_engine_t *engine = gp_library_calling_engine();
   (void)self;
   (void)context; /* current already */
   if (engine)

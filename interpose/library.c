@@ -201,6 +201,11 @@ gp_engine_t *gp_library_engine(void)
   return engine_slowly();
 }
 
+gp_engine_t *gp_library_calling_engine(void)
+{
+  return atomic_load_explicit(&state, memory_order_acquire) == LIBRARY_ACTIVE && gp_process_is_ours() ? the_engine : NULL;
+}
+
 void gp_library_stand_aside(void)
 {
   if (atomic_load(&state) == LIBRARY_ACTIVE && gp_process_is_ours())

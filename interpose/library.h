@@ -12,10 +12,14 @@
 #include "pool/engine.h"
 
 /*
- * The engine, started by the first call; NULL: forward the call to the driver (GPUPOOL_DISABLE, a forked child, no
- * memory for our records, a call from within the start). After a call GP_REAL is bound if the process has a driver.
+ * For hooks, which begin a call of the program with it: the engine, started by the first call; NULL: forward the call
+ * to the driver (GPUPOOL_DISABLE, a forked child, no memory for our records, a call from within the start). After a
+ * call GP_REAL is bound if the process has a driver.
  */
 gp_engine_t *gp_library_engine(void);
+
+/* The same where the engine itself is calling, in the middle of a call of the program: who asked stays known. */
+gp_engine_t *gp_library_calling_engine(void);
 
 /* From now on every call is forwarded; memory already handed out stays ours to free. Say why before. */
 void gp_library_stand_aside(void);

@@ -26,7 +26,6 @@ static const char *const section_names[] = {
     [GP_SECTION_LIVE] = "live memory",
     [GP_SECTION_STACKS] = "stacks",
     [GP_SECTION_MODULES] = "modules",
-    [GP_SECTION_STRINGS] = "strings",
     [GP_SECTION_EVENTS] = "events",
 };
 _Static_assert(sizeof(section_names) / sizeof(section_names[0]) == GP_SECTION_COUNT, "each has a name");
@@ -180,6 +179,25 @@ static void use_streams(gp_record_t *record)
   record->document.stream_count = count;
 }
 
+/* Stacks are checked one by one as they are written (trace/document_stacks.c); what is wrong ends the list. */
+static void use_stacks(gp_record_t *record)
+{
+  gp_stacks_t *stacks = &record->stacks;
+  gp_stack_view_t stack;
+  uint32_t at = 0;
+
+  stacks->log = record->sections[GP_SECTION_STACKS];
+  stacks->log_bytes = record->bytes[GP_SECTION_STACKS];
+  stacks->modules.log = record->sections[GP_SECTION_MODULES];
+  stacks->modules.log_bytes = record->bytes[GP_SECTION_MODULES];
+  size_t bytes = gp_stacks_log_bytes(stacks);
+  while (bytes && gp_stack_log_next(stacks->log, bytes, &at, &stack))
+    record->stack_count++;
+  if (bytes && (record->stack_count < atomic_load(&stacks->log->stack_count)) && at < atomic_load(&stacks->log->word_count))
+    gp_record_note_damage(record);
+  record->document.stacks = stacks;
+}
+
 /* The report of an out of memory. Its flag is a byte that may hold anything: it is not read as a bool before. */
 static void use_oom(gp_record_t *record)
 {
@@ -251,6 +269,7 @@ bool gp_record_read(int fd, gp_record_t *ret_record)
   use_description(record);
   use_threads(record);
   use_streams(record);
+  use_stacks(record);
   use_oom(record);
   if (!gp_record_read_events(record) || !gp_record_read_live(record))
     return refuse(record, "out of memory");

@@ -25,7 +25,8 @@ typedef struct gp_record {
   gp_event_history_t history;
   gp_oom_t oom;
   gp_document_t document; /* what gp_document_write takes; points into the rest */
-  uint32_t stack_count; /* stacks that an event or a block may name */
+  gp_stacks_t stacks;     /* the logs of the file */
+  uint32_t stack_count;   /* stacks that an event or a block may name */
   uint64_t damaged;       /* records left out */
   bool is_partial;        /* something is missing that no ring would have lost */
   char note_texts[GP_RECORD_NOTES][GP_RECORD_NOTE_BYTES];

@@ -68,7 +68,7 @@ static void write_frames(
     for (uint32_t i = 0; i < table->count; i++)
       write_frame(json, table->frames[i], module_count);
   } else {
-    for (uint32_t at = 0; at < end && gp_stack_log_next(stacks->log, stacks->log_bytes, &at, &stack);) {
+    for (uint32_t at = 0; at < end && gp_stack_log_next(stacks->log, gp_stacks_log_bytes(stacks), &at, &stack);) {
       for (uint32_t i = 0; i < stack.count; i++)
         write_frame(json, stack.frames[i], module_count);
     }
@@ -103,7 +103,7 @@ static void write_stacks(gp_json_t *json, frame_table_t *table, const gp_stacks_
   uint32_t at = 0;
 
   begin_list(json, "stacks");
-  while (at < word_count && gp_stack_log_next(stacks->log, stacks->log_bytes, &at, &stack)) {
+  while (at < word_count && gp_stack_log_next(stacks->log, gp_stacks_log_bytes(stacks), &at, &stack)) {
     gp_json_newline(json);
     gp_json_begin(json, '[');
     for (uint32_t i = 0; i < stack.count; i++)
@@ -117,7 +117,9 @@ static int32_t count_modules(const gp_stacks_t *stacks)
 {
   const gp_module_record_t *module = NULL;
   int32_t count = 0;
-  while ((module = gp_module_log_next(stacks->modules.log, stacks->modules.log_bytes, module)))
+  if (gp_modules_log_bytes(&stacks->modules) == 0)
+    return 0;
+  while ((module = gp_module_log_next(stacks->modules.log, gp_modules_log_bytes(&stacks->modules), module)))
     count++;
   return count;
 }
@@ -127,7 +129,7 @@ static void write_modules(gp_json_t *json, const gp_stacks_t *stacks, int32_t co
   const gp_module_record_t *module = NULL;
   begin_list(json, "modules");
   for (int32_t i = 0; i < count; i++) {
-    module = gp_module_log_next(stacks->modules.log, stacks->modules.log_bytes, module);
+    module = gp_module_log_next(stacks->modules.log, gp_modules_log_bytes(&stacks->modules), module);
     write_module(json, module);
   }
   gp_json_end(json, ']');
@@ -146,14 +148,15 @@ static uint32_t count_words(const gp_stacks_t *stacks)
 {
   gp_stack_view_t stack;
   uint32_t at = 0;
-  while (gp_stack_log_next(stacks->log, stacks->log_bytes, &at, &stack))
+  while (gp_stack_log_next(stacks->log, gp_stacks_log_bytes(stacks), &at, &stack))
     continue;
   return at;
 }
 
 void gp_document_write_stacks(gp_json_t *json, const gp_stacks_t *stacks)
 {
-  if (!stacks->log) {
+  bool is_there = gp_stacks_log_bytes(stacks) > 0;
+  if (!is_there) {
     write_nothing(json);
   } else {
     uint32_t word_count = count_words(stacks);
@@ -167,5 +170,5 @@ void gp_document_write_stacks(gp_json_t *json, const gp_stacks_t *stacks)
   }
   gp_json_newline(json);
   gp_json_key_uint(
-      json, "lost_stacks", stacks->log ? atomic_load_explicit(&stacks->log->lost, memory_order_relaxed) : 0);
+      json, "lost_stacks", is_there ? atomic_load_explicit(&stacks->log->lost, memory_order_relaxed) : 0);
 }

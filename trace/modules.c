@@ -21,26 +21,25 @@ typedef struct scan {
   bool has_program;
 } scan_t;
 
-bool gp_modules_init(gp_modules_t *modules)
+bool gp_modules_init(gp_modules_t *modules, gp_region_t *region)
 {
-  gp_module_log_t *log = gp_pages_map(GP_MODULES_LOG_BYTES, false);
+  size_t log_bytes;
+  gp_module_log_t *log = gp_region_section(region, GP_SECTION_MODULES, &log_bytes);
   gp_sort_key_t *loaded = gp_pages_map(GP_MODULES_MAX * sizeof(*loaded) * 2, false);
   uint32_t *offsets = gp_pages_map(GP_MODULES_MAX * sizeof(*offsets), false);
 
-  if (!log || !loaded || !offsets) {
-    gp_pages_unmap(log, GP_MODULES_LOG_BYTES);
+  if (!loaded || !offsets) {
     gp_pages_unmap(loaded, GP_MODULES_MAX * sizeof(*loaded) * 2);
     gp_pages_unmap(offsets, GP_MODULES_MAX * sizeof(*offsets));
     return false;
   }
   *modules = (gp_modules_t){
-      .log = log, .log_bytes = GP_MODULES_LOG_BYTES, .loaded = loaded, .offsets = offsets, .generation = 1};
+      .region = region, .log = log, .log_bytes = log_bytes, .loaded = loaded, .offsets = offsets, .generation = 1};
   return true;
 }
 
 void gp_modules_fini(gp_modules_t *modules)
 {
-  gp_pages_unmap(modules->log, modules->log_bytes);
   gp_pages_unmap(modules->loaded, GP_MODULES_MAX * sizeof(*modules->loaded) * 2);
   gp_pages_unmap(modules->offsets, GP_MODULES_MAX * sizeof(*modules->offsets));
   *modules = (gp_modules_t){0};
@@ -175,7 +174,8 @@ static gp_module_record_t *draft(
   gp_module_record_t *record = (gp_module_record_t *)(log->data + used);
 
   if (atomic_load_explicit(&log->module_count, memory_order_relaxed) == GP_MODULES_MAX ||
-      sizeof(*log) + used + sizeof(*record) + PATH_BYTES_MAX + 8 > scan->modules->log_bytes)
+      !gp_region_grow(scan->modules->region, GP_SECTION_MODULES,
+          sizeof(*log) + used + sizeof(*record) + PATH_BYTES_MAX + 8))
     return NULL;
   record->bias = info->dlpi_addr;
   record->start = start;
@@ -243,6 +243,9 @@ void gp_modules_scan(gp_modules_t *modules)
 {
   scan_t scan = {.modules = modules, .found = modules->loaded + GP_MODULES_MAX};
 
+  /* Here, and not with the loader's lock: the first growth of a region makes files. */
+  if (!gp_region_grow(modules->region, GP_SECTION_MODULES, sizeof(*modules->log)))
+    return;
   (void)dl_iterate_phdr(look_at, &scan);
   gp_sort_keys(scan.found, scan.found_count);
   memcpy(modules->loaded, scan.found, scan.found_count * sizeof(*scan.found));

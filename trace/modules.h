@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "trace/region.h"
 #include "trace/sort.h"
 
 #define GP_MODULES_MAX      4096
@@ -43,8 +44,9 @@ typedef struct gp_loader_counts {
 
 /* Zeroed memory is a table that was not begun. Writers hold a mutex of the caller's. */
 typedef struct gp_modules {
-  gp_module_log_t *log;
-  size_t log_bytes;
+  gp_region_t *region;  /* NULL: another process wrote it; then log_bytes is what there is to read */
+  gp_module_log_t *log; /* a section of the region */
+  size_t log_bytes;     /* at most */
   gp_sort_key_t *loaded; /* what was loaded at the last scan: start and module, by address; then room for the next */
   size_t loaded_count;
   uint32_t *offsets;           /* of record i in log->data */
@@ -53,9 +55,16 @@ typedef struct gp_modules {
   _Atomic uint32_t generation; /* grows when an address may mean other code than before; from 1 */
 } gp_modules_t;
 
-/* Makes an empty table. Returns false if the host has no memory; then nothing is to be given back. */
-bool gp_modules_init(gp_modules_t *modules);
+/* Makes an empty table in region. Returns false if the host has no memory; then nothing is to be given back. */
+bool gp_modules_init(gp_modules_t *modules, gp_region_t *region);
 void gp_modules_fini(gp_modules_t *modules); /* of zeroed memory is legal */
+
+/* Bytes of the log that may be read now; 0: nothing was written. Any thread. */
+static inline size_t gp_modules_log_bytes(const gp_modules_t *modules)
+{
+  size_t bytes = modules->region ? gp_region_used(modules->region, GP_SECTION_MODULES) : modules->log_bytes;
+  return modules->log && bytes >= sizeof(*modules->log) ? bytes : 0;
+}
 
 /* Takes the loader's lock for a moment. Any thread. */
 gp_loader_counts_t gp_loader_counts(void);

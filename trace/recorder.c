@@ -15,11 +15,6 @@
 #define MADV_WIPEONFORK 18 /* Linux 4.14 */
 #endif
 
-/* At most; a table that is full says so in the snapshot. */
-#define STACKS_BYTES  ((size_t)64 << 20)
-#define MODULES_BYTES ((size_t)4 << 20)
-#define STRINGS_BYTES ((size_t)32 << 20)
-
 /*
  * What a thread knows of its own chunk. Invariant: with recorder_id == recorder->id and used < limit, the
  * chunk is open and ours, and `used` of its records are published. limit == 0: no chunk.
@@ -310,9 +305,8 @@ static bool init_region(gp_recorder_t *recorder)
           [GP_SECTION_LIVE] = GP_LIVE_MAX * sizeof(gp_live_slot_t),
           [GP_SECTION_DESCRIPTION] = sizeof(uint64_t) + GP_DESCRIPTION_BYTES,
           [GP_SECTION_STREAMS] = sizeof(gp_stream_table_t),
-          [GP_SECTION_STACKS] = STACKS_BYTES,
-          [GP_SECTION_MODULES] = MODULES_BYTES,
-          [GP_SECTION_STRINGS] = STRINGS_BYTES},
+          [GP_SECTION_STACKS] = GP_STACKS_LOG_BYTES,
+          [GP_SECTION_MODULES] = GP_MODULES_LOG_BYTES},
   };
   /* With less address space fewer events will do. */
   for (;; events /= 2) {
@@ -336,7 +330,7 @@ static void begin_stacks(gp_recorder_t *recorder, const gp_options_t *options)
   recorder->small_max = gp_option_number(options, GP_OPTION_small_max);
   if (recorder->stacks_mode == GP_STACKS_OFF)
     return;
-  if (gp_stacks_init(&recorder->stacks)) {
+  if (gp_stacks_init(&recorder->stacks, &recorder->region)) {
     recorder->stacks_free = gp_option_number(options, GP_OPTION_stacks_free);
     return;
   }

@@ -36,9 +36,8 @@ typedef enum gp_section {
   GP_SECTION_THREADS,     /* threads.h */
   GP_SECTION_STREAMS,     /* streams.h */
   GP_SECTION_LIVE,        /* live.h: every segment and every allocation that is not pooled */
-  GP_SECTION_STACKS,
-  GP_SECTION_MODULES,
-  GP_SECTION_STRINGS,
+  GP_SECTION_STACKS,      /* stacks.h: gp_stack_log_t */
+  GP_SECTION_MODULES,     /* modules.h: gp_module_log_t */
   GP_SECTION_EVENTS, /* chunks.h; last: the one that may take what the others leave */
   GP_SECTION_COUNT
 } gp_section_t;

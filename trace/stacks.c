@@ -4,13 +4,13 @@
 
 #define SLOTS (GP_STACKS_MAX * 2) /* half of them stay empty, so a search ends */
 
-bool gp_stacks_init(gp_stacks_t *stacks)
+bool gp_stacks_init(gp_stacks_t *stacks, gp_region_t *region)
 {
-  gp_stacks_t made = {.log_bytes = GP_STACKS_LOG_BYTES};
+  gp_stacks_t made = {.region = region};
 
-  made.log = gp_pages_map(made.log_bytes, false);
+  made.log = gp_region_section(region, GP_SECTION_STACKS, &made.log_bytes);
   made.slots = gp_pages_map(SLOTS * sizeof(*made.slots), false);
-  if (!made.log || !made.slots || !gp_modules_init(&made.modules))
+  if (!made.slots || !gp_modules_init(&made.modules, region))
     goto unmap;
   if (pthread_mutex_init(&made.mutex, NULL)) {
     gp_modules_fini(&made.modules);
@@ -20,7 +20,6 @@ bool gp_stacks_init(gp_stacks_t *stacks)
   return true;
 
 unmap:
-  gp_pages_unmap(made.log, made.log_bytes);
   gp_pages_unmap(made.slots, SLOTS * sizeof(*made.slots));
   return false;
 }
@@ -31,7 +30,6 @@ void gp_stacks_fini(gp_stacks_t *stacks)
     return;
   (void)pthread_mutex_destroy(&stacks->mutex); /* nobody holds it */
   gp_modules_fini(&stacks->modules);
-  gp_pages_unmap(stacks->log, stacks->log_bytes);
   gp_pages_unmap(stacks->slots, SLOTS * sizeof(*stacks->slots));
   *stacks = (gp_stacks_t){0};
 }
@@ -118,10 +116,14 @@ static uint32_t append(gp_stacks_t *stacks, gp_stack_slot_t *slot, uint32_t hash
     size_t count, uint32_t generation)
 {
   gp_stack_log_t *log = stacks->log;
+
+  if (!gp_region_grow(stacks->region, GP_SECTION_STACKS, sizeof(*log)))
+    return 0;
   uint32_t index = atomic_load_explicit(&log->stack_count, memory_order_relaxed);
   uint32_t used = atomic_load_explicit(&log->word_count, memory_order_relaxed);
-
-  if (index == GP_STACKS_MAX || sizeof(*log) + (used + 1 + count) * sizeof(log->words[0]) > stacks->log_bytes) {
+  size_t bytes = sizeof(*log) + (used + 1 + count) * sizeof(log->words[0]);
+  if (index == GP_STACKS_MAX || bytes > stacks->log_bytes ||
+      !gp_region_grow(stacks->region, GP_SECTION_STACKS, bytes)) {
     (void)atomic_fetch_add_explicit(&log->lost, 1, memory_order_relaxed);
     return 0;
   }

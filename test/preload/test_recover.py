@@ -16,10 +16,10 @@ MIB = 1 << 20
 
 
 def dropped_events(path):
-    """Of trace/region.h and trace/chunks.h: of the ninth section, the field dropped."""
+    """Of trace/region.h and trace/chunks.h: of the last section, the field dropped."""
     with open(path, "rb") as file:
         header = file.read(4096)
-        file.seek(struct.unpack_from("=Q", header, 104 + 9 * 24)[0])
+        file.seek(struct.unpack_from("=Q", header, 104 + 8 * 24)[0])
         return struct.unpack_from("=Q", file.read(64), 40)[0]
 
 
@@ -111,6 +111,21 @@ class Recover(PreloadCase):
             if action in expected:
                 self.assertEqual(segment["blocks"][0]["state"], expected[action])
                 self.assertEqual(segment["blocks"][0]["block"], block)
+
+    def test_who_asked(self):
+        program = self.start("exits", "abort", STACKS="native")
+        program.communicate()
+        snapshot = self.recovered()
+        paths = [m["path"] for m in snapshot["modules"]]
+        own = paths.index(os.path.realpath(os.path.join(PROG, "exits")))
+        live = [s["blocks"][0] for s in snapshot["segments"] if s["blocks"][0]["state"] == "active_allocated"]
+        self.assertEqual(len(live), 4)
+        for block in live:
+            stack = [snapshot["frames"][f] for f in snapshot["stacks"][block["stack"]]]
+            self.assertIn(own, [frame["module"] for frame in stack])
+        self.assertNotIn("notes", snapshot)
+        for stack in snapshot["events"]["stack"]:
+            self.assertLess(stack, len(snapshot["stacks"]))
 
     def test_state_only(self):
         self.kill_replay(MIB // 8, TRACE="state")

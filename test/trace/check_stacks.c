@@ -18,17 +18,22 @@
 #include "trace/unwind.h"
 
 static gp_stacks_t stacks;
+static gp_region_t region;
 
 static void setup(void)
 {
+  const gp_region_plan_t plan = {.root = "none",
+      .capacity = {[GP_SECTION_STACKS] = GP_STACKS_LOG_BYTES, [GP_SECTION_MODULES] = GP_MODULES_LOG_BYTES}};
   fake_reset();
-  ck_assert(gp_stacks_init(&stacks));
+  ck_assert(gp_region_init(&region, &plan));
+  ck_assert(gp_stacks_init(&stacks, &region));
   gp_unwind_set_own_range(0, 1); /* nothing here is the library's */
 }
 
 static void teardown(void)
 {
   gp_stacks_fini(&stacks);
+  gp_region_fini(&region);
 }
 
 static uint32_t intern(const uintptr_t *addresses, size_t count)
@@ -251,6 +256,7 @@ START_TEST(test_damage_ends_the_lists)
   stacks.log->words[2] |= UINT64_C(9999) << GP_FRAME_ADDRESS_BITS; /* a module that is not there */
   expect_document("{\n\"stacks\":[\n[0,1],\n[0]],\n\"frames\":[\n{\"address\":16,\"module\":-1},\n"
                   "{\"address\":32,\"module\":-1}],\n\"modules\":[\n{");
+  stacks.region = stacks.modules.region = NULL; /* as read from a file */
   stacks.log->words[3] = 2; /* more frames than words */
   stacks.log->word_count = UINT32_MAX;
   stacks.log_bytes = sizeof(*stacks.log) + 5 * sizeof(uint64_t);
