@@ -8,6 +8,7 @@
 
 #include "tools/export.h"
 #include "tools/export_file.h"
+#include "tools/symbols.h"
 #include "tools/tool.h"
 
 typedef struct format {
@@ -221,6 +222,7 @@ int gp_command_export(int argc, char **argv)
   gp_snapshot_t *snapshot = gp_snapshot_load(request.input, COLUMNS);
   if (!snapshot)
     return GP_EXIT_INPUT;
+  gp_symbols_resolve(snapshot, NULL);
   status = check_device(&request, snapshot, name);
   if (!status) {
     int error = gp_export_init(&export, snapshot, name, request.device);

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-from harness import PROG, PreloadCase, SIM, SOURCE, Trace, count_actions, stats_of, trace_files
+from harness import PreloadCase, SANITIZED, SOURCE, Trace, count_actions, stats_of, trace_files
 
 sys.path.insert(0, os.path.join(SOURCE, "test", "tools"))
 import export_formats as formats  # noqa: E402
@@ -88,8 +88,8 @@ class Export(PreloadCase):
                 self.assertEqual(again[key], stats[key], key)
 
     def test_traces(self):
-        for path in trace_files():
-            for args in ((), ("--async",), ("--streams", "3")):
+        for i, path in enumerate(trace_files()):
+            for args in ((), ("--async",), ("--streams", "3"))[:1 if i > 0 else 3]:
                 with self.subTest(trace=os.path.basename(path), args=args):
                     run = self.run_program("replay", *args, path)
                     self.check_all(run.snapshot_paths("exit")[0], run.snapshot())
@@ -100,6 +100,19 @@ class Export(PreloadCase):
                 run = self.run_program(program)
                 (path,) = run.snapshot_paths("exit")
                 self.check_all(path, run.snapshot())
+
+    @unittest.skipIf(SANITIZED, "the sanitizers' frames and stacks are their own")
+    def test_frames_have_names(self):
+        run = self.run_program("scenario", STACKS="native")
+        (path,) = run.snapshot_paths("exit")
+        document = formats.load_pickle(self.export(path, "pytorch"))
+        formats.check_pytorch(document)
+        formats.check_speedscope(formats.load_json(self.export(path, "speedscope")))
+        folded = formats.read_folded(self.export(path, "folded").decode())
+        if os.environ["GP_SYMBOLS"] == "1":
+            self.assertTrue([stack for stack in folded if ";main;" in stack], folded)
+            names = [frame["name"] for entry in document["device_traces"][0] for frame in entry.get("frames", [])]
+            self.assertIn("main", names)
 
     def test_out_of_memory(self):
         run = self.run_program("replay", trace_files()[0], LIMIT="1GiB")
@@ -122,8 +135,8 @@ class Export(PreloadCase):
 
     def test_requests_can_be_replayed(self):
         """The same program again, from its own snapshot: the same requests, so the same figures."""
-        for path in trace_files():
-            for args in ((), ("--async", "--streams", "2")):
+        for i, path in enumerate(trace_files()):
+            for args in ((), ("--async", "--streams", "2"))[:1 if i > 0 else 2]:
                 with self.subTest(trace=os.path.basename(path), args=args):
                     trace = Trace(path)
                     run = self.run_program("replay", *args, path)
