@@ -144,9 +144,11 @@ class Socket(ControlCase):
     def test_the_helper_keeps_nothing_of_the_program_open(self):
         """Who reads a pipe of the program gets its end when the program closes it."""
         program = self.control()
-        (task,) = [name for name in os.listdir("/proc/%d/task" % program.pid) if int(name) != program.pid]
-        with open("/proc/%s/comm" % task) as file:
-            self.assertEqual(file.read(), "gpupool\n")
+        tasks = {}
+        for task in os.listdir("/proc/%d/task" % program.pid):
+            with open("/proc/%s/comm" % task) as file:
+                tasks[file.read()] = task
+        task = tasks["gpupool\n"]
         files = "/proc/%d/task/%s/fd" % (program.pid, task)
         targets = sorted((int(name), os.readlink(os.path.join(files, name))) for name in os.listdir(files))
         self.assertEqual([name for number, name in targets if number < 2], ["/dev/null", "/dev/null"])
