@@ -95,12 +95,25 @@ static void visit_slots(gp_record_t *record, size_t counts[GP_MAX_DEVICES][2])
   }
 }
 
+static uint64_t devices_of_events(const gp_event_history_t *history)
+{
+  uint64_t devices = 0;
+  for (size_t i = 0; i < history->count; i++) {
+    if (history->records[i].device >= 0)
+      devices |= UINT64_C(1) << history->records[i].device;
+  }
+  return devices;
+}
+
 static bool copy_slots(gp_record_t *record)
 {
+  const uint64_t event_devices = devices_of_events(&record->history);
   size_t counts[GP_MAX_DEVICES][2] = {{0}};
   visit_slots(record, counts);
   for (int device = 0; device < GP_MAX_DEVICES; device++) {
     gp_device_view_t *view = &record->views[device];
+    if (!counts[device][0] && !counts[device][1] && !(event_devices >> device & 1))
+      continue;
     if (!make_array(&view->blocks, counts[device][0] + IN_FLIGHT, sizeof(gp_block_view_t)) ||
         !make_array(&view->passthroughs, counts[device][1] + IN_FLIGHT, sizeof(gp_passthrough_t)))
       return false;

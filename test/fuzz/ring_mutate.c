@@ -158,6 +158,7 @@ int main(int argc, char **argv)
       mend(copy, &original, touched, count);
   }
   close(fd);
+  free(original.pages);
   workload_remove_records(root);
   (void)gp_record_folder(root, path, sizeof(path));
   (void)rmdir(path);
