@@ -46,18 +46,25 @@ bool gp_record_file_parse(const char *name, pid_t *ret_pid, uint64_t *ret_start_
 /* The name may have been made by another user in a folder that all can write: what counts is what was opened. */
 int gp_record_folder_open(const char *root, bool create, const char **ret_problem)
 {
-  char path[GP_RECORD_FILE_PATH_BYTES];
+  char name[NAME_BYTES];
   struct stat status;
 
-  *ret_problem = "its folder's name is too long";
-  errno = ENAMETOOLONG;
-  if (!gp_record_folder(root, path, sizeof(path)))
-    return -1;
+  /* By steps: a path would take room on what may be a small stack. */
+  (void)snprintf(name, sizeof(name), "gpupool.%u", (unsigned)geteuid());
   *ret_problem = "its folder cannot be made";
-  if (create && mkdir(path, 0700) && errno != EEXIST)
+  int parent = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (parent < 0)
     return -1;
-  *ret_problem = "its folder cannot be opened";
-  int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  bool is_there = !create || mkdirat(parent, name, 0700) == 0 || errno == EEXIST;
+  int error = errno;
+  int fd = -1;
+  if (is_there) {
+    *ret_problem = "its folder cannot be opened";
+    fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    error = errno;
+  }
+  (void)close(parent); /* it was only used to find the folder */
+  errno = error;
   if (fd < 0)
     return -1;
   bool is_ours = fstat(fd, &status) == 0 && status.st_uid == geteuid() && (status.st_mode & 077) == 0;
