@@ -243,6 +243,14 @@ static void put_escaped(gp_json_t *json, unsigned char c)
   }
 }
 
+/* Where the bytes end that stand for themselves, which are nearly all: they are copied at once. */
+static const unsigned char *skip_plain(const unsigned char *at, const unsigned char *end)
+{
+  while (at < end && *at >= 0x20 && *at < 0x7f && *at != '"' && *at != '\\')
+    at++;
+  return at;
+}
+
 void gp_json_bytes(gp_json_t *json, const char *bytes, size_t length)
 {
   const unsigned char *at = (const unsigned char *)bytes;
@@ -250,11 +258,16 @@ void gp_json_bytes(gp_json_t *json, const char *bytes, size_t length)
   begin_value(json);
   put_char(json, '"');
   while (at < end) {
+    const unsigned char *plain = at;
+    at = skip_plain(at, end);
+    put(json, (const char *)plain, (size_t)(at - plain));
+    if (at == end)
+      break;
     size_t sequence = utf8_length(at, (size_t)(end - at));
     if (!sequence) {
       put(json, "\xef\xbf\xbd", 3);
       at++;
-    } else if (*at < 0x20 || *at == '"' || *at == '\\' || *at == 0x7f) {
+    } else if (sequence == 1) {
       put_escaped(json, *at++);
     } else {
       put(json, (const char *)at, sequence);

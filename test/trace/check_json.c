@@ -165,6 +165,22 @@ START_TEST(test_string_longer_than_the_buffer)
 }
 END_TEST
 
+/* Plain bytes are copied in runs: one that needs an escape ends a run wherever it is, and at the buffer's end, too. */
+START_TEST(test_escapes_are_found_at_every_place)
+{
+  char text[150], expected[200];
+  for (size_t at = 0; at < sizeof(text); at++) {
+    memset(text, 'x', sizeof(text));
+    text[at] = '\n';
+    snprintf(expected, sizeof(expected), "\"%.*s\\n%.*s\"", (int)at, text, (int)(sizeof(text) - at - 1), text + at + 1);
+    gp_json_bytes(&json, text, sizeof(text));
+    ck_assert_str_eq(written(), expected);
+    teardown();
+    setup();
+  }
+}
+END_TEST
+
 START_TEST(test_first_error_is_kept)
 {
   int fd = open("/dev/full", O_WRONLY);
@@ -212,6 +228,7 @@ int main(void)
   tcase_add_loop_test(
       tcase, test_strings_are_escaped, 0, (int)(sizeof(string_cases) / sizeof(string_cases[0])));
   tcase_add_test(tcase, test_string_longer_than_the_buffer);
+  tcase_add_test(tcase, test_escapes_are_found_at_every_place);
   tcase_add_test(tcase, test_first_error_is_kept);
   tcase_add_test(tcase, test_sort_agrees_with_a_count);
   suite_add_tcase(suite, tcase);
