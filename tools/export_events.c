@@ -96,12 +96,6 @@ void gp_export_fini(gp_export_t *export)
   export->tids = NULL;
 }
 
-static int64_t value(const gp_export_t *export, gp_snapshot_column_t column, size_t i, int64_t otherwise)
-{
-  const int64_t *values = export->snapshot->events.columns[column];
-  return values ? values[i] : otherwise;
-}
-
 bool gp_export_has_device(const gp_export_t *export, int device)
 {
   return device >= 0 && (export->device == GP_EXPORT_ALL || export->device == device);
@@ -109,21 +103,21 @@ bool gp_export_has_device(const gp_export_t *export, int device)
 
 bool gp_export_event(const gp_export_t *export, size_t i, gp_export_event_t *ret_event)
 {
-  const gp_snapshot_names_t *details = &export->snapshot->events.details;
-  int64_t detail = value(export, GP_COLUMN_DETAIL, i, -1);
+  const gp_snapshot_events_t *events = &export->snapshot->events;
+  int64_t detail = gp_snapshot_event(events, GP_COLUMN_DETAIL, i, -1);
   *ret_event = (gp_export_event_t){
-      .action = export->actions[value(export, GP_COLUMN_ACTION, i, 0)],
-      .time_ns = (uint64_t)value(export, GP_COLUMN_TIME_NS, i, 0),
-      .address = (uint64_t)value(export, GP_COLUMN_ADDRESS, i, 0),
-      .size = (uint64_t)value(export, GP_COLUMN_SIZE, i, 0),
-      .block = (uint64_t)value(export, GP_COLUMN_BLOCK, i, 0),
-      .device = (int)value(export, GP_COLUMN_DEVICE, i, 0),
-      .stream = (int)value(export, GP_COLUMN_STREAM, i, -1),
-      .thread = (int)value(export, GP_COLUMN_THREAD, i, -1),
-      .stack = (int)value(export, GP_COLUMN_STACK, i, -1),
-      .detail = detail >= 0 ? details->names[detail] : "",
+      .action = export->actions[gp_snapshot_event(events, GP_COLUMN_ACTION, i, 0)],
+      .time_ns = (uint64_t)gp_snapshot_event(events, GP_COLUMN_TIME_NS, i, 0),
+      .address = (uint64_t)gp_snapshot_event(events, GP_COLUMN_ADDRESS, i, 0),
+      .size = (uint64_t)gp_snapshot_event(events, GP_COLUMN_SIZE, i, 0),
+      .block = (uint64_t)gp_snapshot_event(events, GP_COLUMN_BLOCK, i, 0),
+      .device = (int)gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0),
+      .stream = (int)gp_snapshot_event(events, GP_COLUMN_STREAM, i, -1),
+      .thread = (int)gp_snapshot_event(events, GP_COLUMN_THREAD, i, -1),
+      .stack = (int)gp_snapshot_event(events, GP_COLUMN_STACK, i, -1),
+      .detail = detail >= 0 ? events->details.names[detail] : "",
   };
-  ret_event->rounded = (uint64_t)value(export, GP_COLUMN_ROUNDED_SIZE, i, (int64_t)ret_event->size);
+  ret_event->rounded = (uint64_t)gp_snapshot_event(events, GP_COLUMN_ROUNDED_SIZE, i, (int64_t)ret_event->size);
   return gp_export_has_device(export, ret_event->device);
 }
 

@@ -408,7 +408,7 @@ static int write_traces(pytorch_t *pytorch)
 {
   const gp_export_t *export = pytorch->export;
   const gp_tree_ops_t *ops = pytorch->tree->ops;
-  const int64_t *device_of = export->snapshot->events.columns[GP_COLUMN_DEVICE];
+  const gp_column_t *device_of = export->snapshot->events.columns[GP_COLUMN_DEVICE];
   bool has_events[GP_SNAPSHOT_DEVICES] = {false};
   gp_export_event_t event;
   int last = 0, error = 0;
@@ -430,7 +430,7 @@ static int write_traces(pytorch_t *pytorch)
     ops->list_open(pytorch->tree);
     for (size_t i = 0; i < export->event_count && has_events[device] && !error; i++) {
       gp_export_progress(export, i, export->event_count);
-      if ((!device_of || device_of[i] == device) && gp_export_event(export, i, &event))
+      if ((!device_of || gp_column_get(device_of, i) == device) && gp_export_event(export, i, &event))
         error = write_event(pytorch, &event);
     }
     ops->list_close(pytorch->tree);

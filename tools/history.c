@@ -23,21 +23,15 @@ static const struct {
     {"mode", GP_EVENT_MODE},
 };
 
-static int64_t value(const gp_snapshot_events_t *events, gp_snapshot_column_t column, size_t event, int64_t otherwise)
-{
-  const int64_t *values = events->columns[column];
-  return values ? values[event] : otherwise;
-}
-
 static uint64_t unsigned_value(const gp_snapshot_events_t *events, gp_snapshot_column_t column, size_t event)
 {
-  return (uint64_t)value(events, column, event, 0);
+  return (uint64_t)gp_snapshot_event(events, column, event, 0);
 }
 
 gp_event_kind_t gp_history_event(const gp_history_t *history, size_t event)
 {
-  const int64_t *action = history->snapshot->events.columns[GP_COLUMN_ACTION];
-  return action ? (gp_event_kind_t)history->kinds[action[event]] : GP_EVENT_OTHER;
+  const gp_column_t *action = history->snapshot->events.columns[GP_COLUMN_ACTION];
+  return action ? (gp_event_kind_t)history->kinds[gp_column_get(action, event)] : GP_EVENT_OTHER;
 }
 
 /*
@@ -135,12 +129,12 @@ static void set_kind(gp_life_t *life, const char *what)
 static void describe(const build_t *build, gp_life_t *life, bool is_pooled)
 {
   const gp_snapshot_events_t *events = build->events;
-  int64_t detail = value(events, GP_COLUMN_DETAIL, build->event, -1);
+  int64_t detail = gp_snapshot_event(events, GP_COLUMN_DETAIL, build->event, -1);
   life->address = unsigned_value(events, GP_COLUMN_ADDRESS, build->event);
   life->requested = unsigned_value(events, GP_COLUMN_SIZE, build->event);
   life->rounded =
       is_pooled ? unsigned_value(events, GP_COLUMN_ROUNDED_SIZE, build->event) : life->requested;
-  life->stack = (int32_t)value(events, GP_COLUMN_STACK, build->event, -1);
+  life->stack = (int32_t)gp_snapshot_event(events, GP_COLUMN_STACK, build->event, -1);
   life->kind = GP_LIFE_POOLED;
   if (!is_pooled)
     set_kind(life, detail >= 0 ? events->details.names[detail] : "");
@@ -155,8 +149,8 @@ static int begin_life(build_t *build, bool is_pooled)
   describe(build, life, is_pooled);
   life->begin = build->moment;
   life->begin_ns = unsigned_value(build->events, GP_COLUMN_TIME_NS, build->event);
-  life->stream = (int32_t)value(build->events, GP_COLUMN_STREAM, build->event, -1);
-  life->thread = (int32_t)value(build->events, GP_COLUMN_THREAD, build->event, GP_FILTER_UNKNOWN);
+  life->stream = (int32_t)gp_snapshot_event(build->events, GP_COLUMN_STREAM, build->event, -1);
+  life->thread = (int32_t)gp_snapshot_event(build->events, GP_COLUMN_THREAD, build->event, GP_FILTER_UNKNOWN);
   build->newest[build->device] = block;
   return 0;
 }
@@ -358,7 +352,6 @@ static int name_actions(gp_history_t *history)
 int gp_history_init(gp_history_t *history, const gp_snapshot_t *snapshot)
 {
   build_t build = {.history = history, .events = &snapshot->events};
-  const int64_t *device = snapshot->events.columns[GP_COLUMN_DEVICE];
 
   *history = (gp_history_t){.snapshot = snapshot};
   if (snapshot->events.count >= GP_HISTORY_NEVER)
@@ -368,7 +361,7 @@ int gp_history_init(gp_history_t *history, const gp_snapshot_t *snapshot)
   for (size_t i = 0; !error && i < snapshot->events.count; i++) {
     build.event = i;
     build.moment = (uint32_t)i + 1;
-    build.device = device ? (int)device[i] : 0;
+    build.device = (int)gp_snapshot_event(&snapshot->events, GP_COLUMN_DEVICE, i, 0);
     if (build.device >= 0)
       error = take_event(&build);
   }
@@ -396,7 +389,7 @@ const gp_life_t *gp_history_life(const gp_history_t *history, size_t event)
   case GP_EVENT_FREE_COMPLETED:
   case GP_EVENT_PASSTHROUGH_ALLOC:
   case GP_EVENT_PASSTHROUGH_FREE:
-    return find(history, (int)value(events, GP_COLUMN_DEVICE, event, 0),
+    return find(history, (int)gp_snapshot_event(events, GP_COLUMN_DEVICE, event, 0),
         unsigned_value(events, GP_COLUMN_BLOCK, event));
   default: return NULL;
   }
@@ -503,11 +496,11 @@ uint32_t gp_history_peak(const gp_history_t *history, const gp_filter_t *filter,
 
 uint32_t gp_history_moment(const gp_history_t *history, uint64_t time_ns)
 {
-  const int64_t *times = history->snapshot->events.columns[GP_COLUMN_TIME_NS];
+  const gp_column_t *times = history->snapshot->events.columns[GP_COLUMN_TIME_NS];
   uint32_t low = 0, high = times ? history->end : 0;
   while (low < high) {
     uint32_t middle = low + (high - low) / 2;
-    if ((uint64_t)times[middle] <= time_ns)
+    if ((uint64_t)gp_column_get(times, middle) <= time_ns)
       low = middle + 1;
     else
       high = middle;
@@ -517,6 +510,6 @@ uint32_t gp_history_moment(const gp_history_t *history, uint64_t time_ns)
 
 uint64_t gp_history_time(const gp_history_t *history, uint32_t moment)
 {
-  const int64_t *times = history->snapshot->events.columns[GP_COLUMN_TIME_NS];
-  return times && moment > 0 ? (uint64_t)times[moment - 1] : 0;
+  const gp_column_t *times = history->snapshot->events.columns[GP_COLUMN_TIME_NS];
+  return times && moment > 0 ? (uint64_t)gp_column_get(times, moment - 1) : 0;
 }

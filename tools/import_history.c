@@ -26,7 +26,7 @@ static bool no_memory(history_t *history)
 
 static int64_t *at(const history_t *history, gp_snapshot_column_t column, size_t i)
 {
-  return &history->events->columns[column][i];
+  return &history->import->columns[column][i];
 }
 
 /* said: by an export of ours, 0 by PyTorch. */

@@ -37,6 +37,7 @@ typedef struct gp_import_table {
 typedef struct gp_import {
   gp_document_t document;
   gp_snapshot_t *snapshot;
+  int64_t *columns[GP_COLUMN_COUNT]; /* of the events, as they are being found out; in the end those of the snapshot */
   gp_import_table_t frames;
   gp_import_table_t stacks;
   size_t frame_room;

@@ -286,16 +286,15 @@ static bool find_action(gp_import_t *import, const gp_value_t *value, int64_t *r
 static bool read_event(const place_t *place, int device, size_t i, uint64_t time_ns)
 {
   gp_import_t *import = place->import;
-  gp_snapshot_events_t *events = &import->snapshot->events;
   const gp_value_t *action = gp_value_member(place->dict, "action");
   uint64_t address = 0, size = 0, rounded = 0;
   int stack, stream;
 
   if (!action || action->kind != GP_VALUE_TEXT)
     return fail(place, "action", "is missing");
-  if (!find_action(import, action, &events->columns[GP_COLUMN_ACTION][i]))
+  if (!find_action(import, action, &import->columns[GP_COLUMN_ACTION][i]))
     return false;
-  int64_t kind = events->columns[GP_COLUMN_ACTION][i];
+  int64_t kind = import->columns[GP_COLUMN_ACTION][i];
   bool is_known = kind < GP_IMPORT_ACTION_COUNT;
   bool has_address = is_known && kind != GP_IMPORT_OOM && kind != GP_IMPORT_SNAPSHOT;
   if (!read_number(place, "addr", INT64_MAX, has_address, &address) ||
@@ -303,13 +302,13 @@ static bool read_event(const place_t *place, int device, size_t i, uint64_t time
       !read_number(place, "rounded_size", NUMBER_MOST, false, &rounded) || !read_stream(place, &stream) ||
       !gp_import_stack(import, gp_value_member(place->dict, "frames"), &stack))
     return false;
-  events->columns[GP_COLUMN_TIME_NS][i] = (int64_t)time_ns;
-  events->columns[GP_COLUMN_DEVICE][i] = device;
-  events->columns[GP_COLUMN_STREAM][i] = stream;
-  events->columns[GP_COLUMN_ADDRESS][i] = (int64_t)address;
-  events->columns[GP_COLUMN_SIZE][i] = (int64_t)size;
-  events->columns[GP_COLUMN_ROUNDED_SIZE][i] = (int64_t)rounded; /* 0: not said */
-  events->columns[GP_COLUMN_STACK][i] = stack;
+  import->columns[GP_COLUMN_TIME_NS][i] = (int64_t)time_ns;
+  import->columns[GP_COLUMN_DEVICE][i] = device;
+  import->columns[GP_COLUMN_STREAM][i] = stream;
+  import->columns[GP_COLUMN_ADDRESS][i] = (int64_t)address;
+  import->columns[GP_COLUMN_SIZE][i] = (int64_t)size;
+  import->columns[GP_COLUMN_ROUNDED_SIZE][i] = (int64_t)rounded; /* 0: not said */
+  import->columns[GP_COLUMN_STACK][i] = stack;
   return true;
 }
 
@@ -371,8 +370,8 @@ static bool make_columns(gp_import_t *import, size_t count)
   if (!gp_document_account(&import->document, count * GP_COLUMN_COUNT * sizeof(int64_t)))
     return false;
   for (int column = 0; column < GP_COLUMN_COUNT; column++) {
-    events->columns[column] = calloc(count + 1, sizeof(int64_t));
-    if (!events->columns[column])
+    import->columns[column] = calloc(count + 1, sizeof(int64_t));
+    if (!import->columns[column])
       return no_memory(import);
   }
   events->count = count;
@@ -492,14 +491,20 @@ static bool make_root(gp_import_t *import, const gp_value_t *top, const gp_value
 }
 
 /* Those that the caller did not ask for were needed on the way only. */
-static void drop_columns(gp_snapshot_t *snapshot, unsigned columns)
+static bool keep_columns(gp_import_t *import, unsigned columns)
 {
+  gp_snapshot_events_t *events = &import->snapshot->events;
   for (int column = 0; column < GP_COLUMN_COUNT; column++) {
-    if (columns >> column & 1)
-      continue;
-    free(snapshot->events.columns[column]);
-    snapshot->events.columns[column] = NULL;
+    if (columns >> column & 1) {
+      events->columns[column] = gp_column_create();
+      if (!events->columns[column] || !gp_column_append(events->columns[column], import->columns[column], events->count) ||
+          !gp_column_finish(events->columns[column]))
+        return no_memory(import);
+    }
+    free(import->columns[column]);
+    import->columns[column] = NULL;
   }
+  return true;
 }
 
 static bool build(gp_import_t *import, const gp_value_t *top)
@@ -548,15 +553,15 @@ static gp_snapshot_t *import_with(
   if (import.snapshot)
     import.snapshot->root = cJSON_CreateObject();
   bool good = import.snapshot && import.snapshot->root ? true : no_memory(&import);
-  good = good && read(&import.document, &top) && build(&import, &top);
+  good = good && read(&import.document, &top) && build(&import, &top) && keep_columns(&import, columns);
   gp_document_fini(&import.document);
   free(import.frames.indexes);
   free(import.stacks.indexes);
   gp_block_map_fini(&import.streams);
-  if (good) {
-    drop_columns(import.snapshot, columns);
+  for (int column = 0; column < GP_COLUMN_COUNT; column++)
+    free(import.columns[column]);
+  if (good)
     return import.snapshot;
-  }
   gp_snapshot_destroy(import.snapshot);
   return NULL;
 }

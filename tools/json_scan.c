@@ -1,6 +1,5 @@
 #include "tools/json_scan.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static const char ends_early[] = "the input ends here, in the middle of the document";
@@ -337,53 +336,26 @@ bool gp_json_scan_end(gp_json_scan_t *scan)
   return true;
 }
 
-bool gp_json_scan_integers(gp_json_scan_t *scan, bool keep, size_t expected, gp_json_integers_t *ret_integers)
+bool gp_json_scan_integers(gp_json_scan_t *scan, int64_t *values, size_t room, size_t *ret_count)
 {
-  gp_json_integers_t integers = {NULL, 0};
-  size_t capacity = 0;
+  size_t count = 0;
   const char *error = NULL, *at = NULL;
 
-  *ret_integers = integers;
-  if (!gp_json_scan_begin(scan, '['))
-    return false;
-  while (gp_json_scan_element(scan)) {
-    int64_t number;
-    /* The usual case, digits and a comma, stays in this loop. */
+  while (count < room && gp_json_scan_element(scan)) {
     (void)gp_json_scan_peek(scan); /* for the blanks */
     const char *p = scan->text + scan->at;
+    /* The usual case, digits and a comma, stays in this loop. */
     for (;;) {
-      const char *end = read_integer(p, &number, &error, &at);
-      if (!end)
-        goto bad_number;
-      if (keep && integers.count == capacity) {
-        capacity = capacity ? capacity * 2 : expected > 16 ? expected : 16;
-        int64_t *values = realloc(integers.values, capacity * sizeof(*values));
-        if (!values) {
-          scan->at = (size_t)(p - scan->text);
-          (void)gp_json_scan_fail(scan, scan->at, "not enough memory to read this");
-          goto fail;
-        }
-        integers.values = values;
-      }
-      if (keep)
-        integers.values[integers.count] = number;
-      integers.count++;
-      p = end;
-      if (p[0] != ',' || !(p[1] == '-' || (p[1] >= '0' && p[1] <= '9')))
+      p = read_integer(p, &values[count], &error, &at);
+      if (!p)
+        return gp_json_scan_fail(scan, (size_t)(at - scan->text), error);
+      count++;
+      if (count == room || p[0] != ',' || !(p[1] == '-' || (p[1] >= '0' && p[1] <= '9')))
         break;
       p++;
     }
     scan->at = (size_t)(p - scan->text);
   }
-  if (!scan->error) {
-    *ret_integers = integers;
-    return true;
-  }
-  goto fail;
-
-bad_number:
-  (void)gp_json_scan_fail(scan, (size_t)(at - scan->text), error);
-fail:
-  free(integers.values);
-  return false;
+  *ret_count = count;
+  return !scan->error;
 }

@@ -68,16 +68,10 @@ bool gp_json_scan_skip(gp_json_scan_t *scan);
 /* True if nothing but blanks is left, else an error. */
 bool gp_json_scan_end(gp_json_scan_t *scan);
 
-typedef struct gp_json_integers {
-  int64_t *values; /* give back with free(); NULL if keep was false */
-  size_t count;
-} gp_json_integers_t;
-
 /*
- * Reads an array of integers. keep: store them, else check and count only. expected is how many are likely.
- * Out of memory is an error like any other. *ret_integers is empty on failure.
+ * Reads the next elements of an array of integers, which gp_json_scan_begin() went into, room at most. Fewer than that:
+ * the array has ended, and its bracket is read.
  */
-bool gp_json_scan_integers(
-    gp_json_scan_t *scan, bool keep, size_t expected, gp_json_integers_t *ret_integers);
+bool gp_json_scan_integers(gp_json_scan_t *scan, int64_t *values, size_t room, size_t *ret_count);
 
 #endif

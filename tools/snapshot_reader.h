@@ -13,6 +13,7 @@
 #include <cjson/cJSON.h>
 
 #include "pool/stats.h"
+#include "tools/column.h"
 
 #define GP_SNAPSHOT_FORMAT  "gpupool-snapshot"
 #define GP_SNAPSHOT_VERSION 1 /* the newest that is understood */
@@ -50,11 +51,19 @@ typedef struct gp_snapshot_names {
 } gp_snapshot_names_t;
 
 typedef struct gp_snapshot_events {
-  size_t count;                      /* rows that every column present has */
-  int64_t *columns[GP_COLUMN_COUNT]; /* NULL: not asked for, or not in the file */
+  size_t count;                          /* rows that every column present has */
+  gp_column_t *columns[GP_COLUMN_COUNT]; /* NULL: not asked for, or not in the file */
   gp_snapshot_names_t actions;
   gp_snapshot_names_t details;
 } gp_snapshot_events_t;
+
+/* What a column holds of an event; otherwise: if there is no such column. */
+static inline int64_t gp_snapshot_event(
+    const gp_snapshot_events_t *events, gp_snapshot_column_t column, size_t event, int64_t otherwise)
+{
+  const gp_column_t *values = events->columns[column];
+  return values ? gp_column_get(values, event) : otherwise;
+}
 
 typedef enum gp_snapshot_state {
   GP_SNAPSHOT_ALLOCATED,

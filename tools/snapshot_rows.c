@@ -40,23 +40,39 @@ static bool read_names(gp_json_scan_t *scan, gp_snapshot_names_t *names)
   return !scan->error;
 }
 
+/* column: NULL: the values are checked and counted only. */
+static bool read_values(gp_json_scan_t *scan, gp_column_t *column, size_t *ret_count)
+{
+  int64_t values[GP_COLUMN_PAGE];
+  size_t got = GP_COLUMN_PAGE, count = 0;
+
+  bool good = gp_json_scan_begin(scan, '[');
+  while (good && got == GP_COLUMN_PAGE) {
+    good = gp_json_scan_integers(scan, values, GP_COLUMN_PAGE, &got);
+    if (good && column && !gp_column_append(column, values, got))
+      good = gp_json_scan_fail(scan, scan->at, "not enough memory to read this");
+    count += good ? got : 0;
+  }
+  *ret_count = count;
+  return good;
+}
+
 static bool read_column(gp_snapshot_parse_t *parse, int column)
 {
-  gp_json_integers_t integers;
+  gp_json_scan_t *scan = &parse->scan;
   bool wanted = parse->columns >> column & 1;
-  size_t expected = 0;
+  gp_column_t *values = wanted ? gp_column_create() : NULL;
 
-  (void)gp_json_scan_peek(&parse->scan); /* for the blanks */
-  parse->column_at[column] = parse->scan.at;
-  for (int i = 0; i < GP_COLUMN_COUNT; i++) {
-    if (parse->columns_seen >> i & 1 && parse->column_counts[i] > expected)
-      expected = parse->column_counts[i];
-  }
-  if (!gp_json_scan_integers(&parse->scan, wanted, expected, &integers))
+  (void)gp_json_scan_peek(scan); /* for the blanks */
+  parse->column_at[column] = scan->at;
+  parse->snapshot->events.columns[column] = values; /* also when it cannot be used: to be given back */
+  if (wanted && !values)
+    return gp_json_scan_fail(scan, scan->at, "not enough memory to read this");
+  if (!read_values(scan, values, &parse->column_counts[column]))
     return false;
+  if (values && !gp_column_finish(values))
+    return gp_json_scan_fail(scan, scan->at, "not enough memory to read this");
   parse->columns_seen |= 1u << column;
-  parse->column_counts[column] = integers.count;
-  parse->snapshot->events.columns[column] = integers.values;
   gp_snapshot_show_progress(parse);
   return true;
 }
@@ -132,16 +148,14 @@ bool gp_snapshot_check_events(gp_snapshot_parse_t *parse)
         "the columns of events differ in length: %zu of %zu events are complete", events->count, longest);
 
   for (int column = 0; column < GP_COLUMN_COUNT; column++) {
-    const int64_t *values = events->columns[column];
-    size_t most = referred_count(parse->snapshot, column);
-    int64_t end = most > INT64_MAX ? INT64_MAX : (int64_t)most;
-    for (size_t i = 0; values && i < events->count; i++) {
-      if (values[i] >= columns[column].least && values[i] < end)
-        continue;
-      return gp_snapshot_fail(parse, parse->column_at[column],
-          "events.%s: element %zu is %" PRId64 ", which %s", columns[column].name, i, values[i],
-          most == SIZE_MAX ? "cannot be" : "is beyond what it refers to");
-    }
+    const gp_column_t *values = events->columns[column];
+    size_t end = referred_count(parse->snapshot, column), wrong;
+    int64_t most = end > INT64_MAX ? INT64_MAX : (int64_t)end - 1;
+    if (!values || gp_column_is_within(values, events->count, columns[column].least, most, &wrong))
+      continue;
+    return gp_snapshot_fail(parse, parse->column_at[column],
+        "events.%s: element %zu is %" PRId64 ", which %s", columns[column].name, wrong, gp_column_get(values, wrong),
+        end == SIZE_MAX ? "cannot be" : "is beyond what it refers to");
   }
   return true;
 }
@@ -156,7 +170,7 @@ static void names_fini(gp_snapshot_names_t *names)
 void gp_snapshot_rows_fini(gp_snapshot_t *snapshot)
 {
   for (int column = 0; column < GP_COLUMN_COUNT; column++)
-    free(snapshot->events.columns[column]);
+    gp_column_destroy(snapshot->events.columns[column]);
   names_fini(&snapshot->events.actions);
   names_fini(&snapshot->events.details);
 }

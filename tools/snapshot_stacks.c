@@ -8,25 +8,26 @@
 
 static bool read_stack(gp_json_scan_t *scan, gp_snapshot_stacks_t *stacks, size_t *frame_count)
 {
-  gp_json_integers_t integers;
+  int64_t frames[64];
+  size_t most = sizeof(frames) / sizeof(frames[0]), got = most;
   (void)gp_json_scan_peek(scan); /* for the blanks */
   size_t at = scan->at;
 
-  if (!gp_json_scan_integers(scan, true, 0, &integers))
+  if (!gp_json_scan_begin(scan, '['))
     return false;
   size_t *first = gp_snapshot_append(scan, (void **)&stacks->first, &stacks->count, sizeof(*first));
   if (first)
     *first = *frame_count;
-  for (size_t i = 0; first && i < integers.count; i++) {
-    int *frame = gp_snapshot_append(scan, (void **)&stacks->frame_indexes, frame_count, sizeof(*frame));
-    if (!frame)
-      break;
-    if (integers.values[i] < 0 || integers.values[i] > INT32_MAX)
-      (void)gp_json_scan_fail(scan, at, "a stack with an impossible frame");
-    else
-      *frame = (int)integers.values[i];
+  while (first && got == most && gp_json_scan_integers(scan, frames, most, &got)) {
+    for (size_t i = 0; i < got; i++) {
+      int *frame = gp_snapshot_append(scan, (void **)&stacks->frame_indexes, frame_count, sizeof(*frame));
+      if (!frame)
+        return false;
+      if (frames[i] < 0 || frames[i] > INT32_MAX)
+        return gp_json_scan_fail(scan, at, "a stack with an impossible frame");
+      *frame = (int)frames[i];
+    }
   }
-  free(integers.values);
   return !scan->error;
 }
 

@@ -153,13 +153,7 @@ static void sum_driver_time(gp_summary_t *summary)
 static int gather_events(gp_summary_t *summary)
 {
   const gp_snapshot_events_t *events = &summary->snapshot->events;
-  const int64_t *action = events->columns[GP_COLUMN_ACTION];
-  const int64_t *time_ns = events->columns[GP_COLUMN_TIME_NS];
-  const int64_t *device = events->columns[GP_COLUMN_DEVICE];
-  const int64_t *stream = events->columns[GP_COLUMN_STREAM];
-  const int64_t *thread = events->columns[GP_COLUMN_THREAD];
-  const int64_t *duration_ns = events->columns[GP_COLUMN_DURATION_NS];
-  const int64_t *detail = events->columns[GP_COLUMN_DETAIL];
+  const gp_column_t *actions = events->columns[GP_COLUMN_ACTION];
   size_t kinds = events->details.count;
 
   summary->actions = calloc(events->actions.count + 1, sizeof(*summary->actions));
@@ -172,12 +166,15 @@ static int gather_events(gp_summary_t *summary)
   for (size_t i = 0; i < summary->action_count; i++)
     summary->actions[i].name = events->actions.names[i];
 
-  for (size_t i = 0; action && i < events->count; i++) {
-    gp_summary_action_t *row = &summary->actions[action[i]];
-    uint64_t lasted_ns = duration_ns ? (uint64_t)duration_ns[i] : 0;
-    uint64_t at_ns = time_ns ? (uint64_t)time_ns[i] : 0;
-    if (!gp_filter_has(summary->filter, device ? (int)device[i] : 0, stream ? stream[i] : -1,
-            thread ? thread[i] : GP_FILTER_UNKNOWN, at_ns))
+  for (size_t i = 0; actions && i < events->count; i++) {
+    size_t action = (size_t)gp_column_get(actions, i);
+    gp_summary_action_t *row = &summary->actions[action];
+    uint64_t lasted_ns = (uint64_t)gp_snapshot_event(events, GP_COLUMN_DURATION_NS, i, 0);
+    uint64_t at_ns = (uint64_t)gp_snapshot_event(events, GP_COLUMN_TIME_NS, i, 0);
+    int64_t detail = gp_snapshot_event(events, GP_COLUMN_DETAIL, i, -1);
+    if (!gp_filter_has(summary->filter, (int)gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0),
+            gp_snapshot_event(events, GP_COLUMN_STREAM, i, -1),
+            gp_snapshot_event(events, GP_COLUMN_THREAD, i, GP_FILTER_UNKNOWN), at_ns))
       continue;
     if (summary->event_count == 0 || at_ns < summary->first_ns)
       summary->first_ns = at_ns;
@@ -189,8 +186,8 @@ static int gather_events(gp_summary_t *summary)
     row->driver_calls += lasted_ns > 0;
     if (lasted_ns > row->longest_ns)
       row->longest_ns = lasted_ns;
-    if (detail && kinds)
-      counts[(size_t)action[i] * kinds + (size_t)detail[i]]++;
+    if (detail >= 0)
+      counts[action * kinds + (size_t)detail]++;
   }
   sum_driver_time(summary);
   if (summary->last_ns > summary->until_ns)

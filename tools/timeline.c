@@ -79,7 +79,7 @@ static void advance(build_t *build, uint64_t time_ns)
 static int add_mark(build_t *build, gp_timeline_device_t *device, size_t event, uint64_t time_ns)
 {
   const gp_snapshot_events_t *events = &build->history->snapshot->events;
-  const int64_t *size = events->columns[GP_COLUMN_SIZE], *detail = events->columns[GP_COLUMN_DETAIL];
+  int64_t detail = gp_snapshot_event(events, GP_COLUMN_DETAIL, event, -1);
   gp_event_kind_t kind = gp_history_event(build->history, event);
 
   if (kind != GP_EVENT_OOM && kind != GP_EVENT_SNAPSHOT && kind != GP_EVENT_TRIM && kind != GP_EVENT_MODE)
@@ -96,7 +96,8 @@ static int add_mark(build_t *build, gp_timeline_device_t *device, size_t event, 
     device->marks = marks;
   }
   device->marks[device->mark_count++] = (gp_timeline_mark_t){
-      time_ns, size ? (uint64_t)size[event] : 0, detail ? events->details.names[detail[event]] : "", kind};
+      time_ns, (uint64_t)gp_snapshot_event(events, GP_COLUMN_SIZE, event, 0),
+      detail >= 0 ? events->details.names[detail] : "", kind};
   return 0;
 }
 
@@ -126,15 +127,16 @@ static int walk(build_t *build)
 {
   gp_timeline_t *timeline = build->timeline;
   const gp_snapshot_events_t *events = &build->history->snapshot->events;
-  const int64_t *devices = events->columns[GP_COLUMN_DEVICE];
-  const int64_t *times = events->columns[GP_COLUMN_TIME_NS];
+  const gp_column_t *times = events->columns[GP_COLUMN_TIME_NS];
   bool is_inside = false;
   int error = 0;
 
-  for (size_t i = 0; !error && i < events->count && (uint64_t)times[i] <= timeline->to_ns; i++) {
-    int ordinal = devices ? (int)devices[i] : 0;
+  for (size_t i = 0; !error && i < events->count; i++) {
+    int ordinal = (int)gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0);
     gp_timeline_device_t *device = ordinal >= 0 ? build->by_ordinal[ordinal] : NULL;
-    uint64_t time_ns = (uint64_t)times[i];
+    uint64_t time_ns = (uint64_t)gp_column_get(times, i);
+    if (time_ns > timeline->to_ns)
+      break;
     if (!is_inside && time_ns >= timeline->from_ns) {
       is_inside = true;
       for (size_t k = 0; k < timeline->device_count; k++) {
@@ -179,13 +181,14 @@ static int add_devices(build_t *build, const gp_filter_t *filter)
 int gp_timeline_init(gp_timeline_t *timeline, const gp_history_t *history, const gp_filter_t *filter, size_t points)
 {
   const gp_snapshot_events_t *events = &history->snapshot->events;
-  const int64_t *times = events->columns[GP_COLUMN_TIME_NS];
+  const gp_column_t *times = events->columns[GP_COLUMN_TIME_NS];
 
   *timeline = (gp_timeline_t){
       .point_count = points, .is_selected = filter->streams != NULL || filter->threads != NULL};
   if (!events->count || !times)
     return 0;
-  uint64_t first_ns = (uint64_t)times[0], last_ns = (uint64_t)times[events->count - 1];
+  uint64_t first_ns = (uint64_t)gp_column_get(times, 0);
+  uint64_t last_ns = (uint64_t)gp_column_get(times, events->count - 1);
   timeline->from_ns = filter->since_ns > first_ns ? filter->since_ns : first_ns;
   timeline->to_ns = filter->until_ns < last_ns ? filter->until_ns : last_ns;
   if (timeline->from_ns > timeline->to_ns)

@@ -61,8 +61,8 @@ START_TEST(test_a_snapshot_is_read)
   ck_assert_uint_eq(snapshot->blocks[2].requested, 2000000);
   ck_assert_uint_eq(snapshot->events.count, 5);
   ck_assert_str_eq(snapshot->events.actions.names[1], "free_requested");
-  ck_assert_int_eq(snapshot->events.columns[GP_COLUMN_STREAM][2], 0);
-  ck_assert_int_eq(snapshot->events.columns[GP_COLUMN_LIFETIME_NS][4], 48000);
+  ck_assert_int_eq(gp_column_get(snapshot->events.columns[GP_COLUMN_STREAM], 2), 0);
+  ck_assert_int_eq(gp_column_get(snapshot->events.columns[GP_COLUMN_LIFETIME_NS], 4), 48000);
   ck_assert_str_eq(gp_snapshot_text(cJSON_GetObjectItem(snapshot->root, "process"), "host"), "node1");
   use(snapshot);
   gp_snapshot_destroy(snapshot);
