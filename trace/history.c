@@ -282,10 +282,10 @@ bool gp_event_history_take(gp_chunks_t *chunks, const uint64_t until_ns[GP_MAX_D
   }
   (void)pthread_mutex_lock(&chunks->mutex); /* a plain mutex cannot fail */
   visit_chunks(chunks, NULL, add_count, &total);
-  (void)pthread_mutex_unlock(&chunks->mutex); /* held */
+  size_t chunk_count = chunks->header->chunk_count; /* it only shrinks, when memory for more is not to be had */
+  (void)pthread_mutex_unlock(&chunks->mutex);       /* held */
 
   /* Some more, for what is recorded until the copy is made; what does not fit is left out, oldest first. */
-  size_t chunk_count = chunks->header->chunk_count;
   size_t capacity = total + total / 8 + 64 * (size_t)chunks->header->chunk_events;
   if (capacity > chunk_count * chunks->header->chunk_events)
     capacity = chunk_count * chunks->header->chunk_events;
