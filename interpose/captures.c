@@ -124,8 +124,7 @@ gp_capture_t *gp_capture_begin(gp_engine_t *engine, CUstream stream, bool per_th
   gp_list_init(&capture->link);
   capture->owner = gp_engine_suspend_in(engine, capture->context);
   /* Suspended it cannot begin again. During the capture nobody could settle a debt, so none is left over. */
-  if (gp_mono_leave(engine, GP_DETAIL_MODE_EPOCH_CAPTURE))
-    (void)gp_mono_settle(engine);
+  gp_mono_capture(engine);
   return capture;
 }
 

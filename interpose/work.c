@@ -55,6 +55,8 @@ void gp_work_note(CUstream stream, bool per_thread)
   gp_engine_t *engine = gp_library_engine();
   if (engine && gp_engine_uses_streams(engine))
     mark(engine, (uint64_t)(uintptr_t)stream, per_thread);
+  else if (engine)
+    (void)gp_mono_settle(engine); /* as for the stubs: see gp_work_slow */
 }
 
 #if GP_HAS_WORK_STUBS

@@ -79,9 +79,13 @@ gp_context_t *gp_engine_context(gp_engine_t *engine, const gp_driver_context_t *
 
   gp_lock_take(&engine->contexts_lock);
   gp_context_t *context = find_live(engine, driver_context->handle);
+  bool may_be_owed = context != engine->mono_context;
   gp_lock_release(&engine->contexts_lock);
-  if (context && context->driver.id == driver_context->id)
+  if (context && context->driver.id == driver_context->id) {
+    if (may_be_owed)
+      (void)gp_mono_settle(engine); /* another thread has filed it, and may be at that still */
     return context;
+  }
   gp_engine_context_lost(engine, context);
 
   made = make_context(engine, driver_context);
@@ -103,6 +107,7 @@ gp_context_t *gp_engine_context(gp_engine_t *engine, const gp_driver_context_t *
   gp_lock_release(&engine->contexts_lock);
   if (context != made) {
     free(made); /* another thread was first */
+    (void)gp_mono_settle(engine);
     return context;
   }
   gp_mono_tell(mode);

@@ -1,5 +1,7 @@
 #include "pool/mono.h"
 
+#include <sched.h>
+
 #include "pool/state.h"
 #include "pool/util/log.h"
 
@@ -159,12 +161,18 @@ bool gp_mono_forbid(gp_engine_t *engine, gp_detail_t why)
 }
 
 /*
- * The context of the debt, or NULL if there is none. Once MONO is over its debt is there to be seen. If it is not, but the
- * mode has ended, another thread is about to end it, with allocations in flight.
+ * Once MONO is over its debt is there to be seen. If it is not, but the mode has ended, another thread is about to end it,
+ * with allocations in flight.
  */
+static bool may_owe(gp_engine_t *engine)
+{
+  return atomic_load(&engine->mono) || atomic_load(&engine->mono_debt) != 0;
+}
+
+/* The context of the debt, or NULL if there is none. */
 static gp_context_t *debtor(gp_engine_t *engine)
 {
-  if (!atomic_load(&engine->mono) && atomic_load(&engine->mono_debt) == 0)
+  if (!may_owe(engine))
     return NULL;
   gp_lock_take(&engine->contexts_lock);
   if (!gp_engine_uses_streams(engine))
@@ -179,24 +187,44 @@ bool gp_mono_has_debt(gp_engine_t *engine)
   return debtor(engine) != NULL;
 }
 
-/* Not between enter and leave: see gp_reuse_wait. */
+/*
+ * Waits for what is owed against captures: each side announces itself first and looks at the other afterwards, as with
+ * gp_engine_enter. That is not used here, for who destroys a context does not have to wait for our waits. See
+ * gp_reuse_wait; who begins a capture waits for the same thing anyhow, if it is owed.
+ */
 int gp_mono_settle(gp_engine_t *engine)
 {
+  if (!may_owe(engine))
+    return 0;
+  atomic_fetch_add(&engine->mono_settling, 1);
   gp_context_t *context = debtor(engine);
-  return context ? gp_reuse_wait_for(engine, context) : 0;
+  int code = context ? gp_reuse_wait_for(engine, context) : 0;
+  atomic_fetch_sub(&engine->mono_settling, 1);
+  return code;
+}
+
+void gp_mono_capture(gp_engine_t *engine)
+{
+  gp_context_t *context = leave(engine, GP_DETAIL_MODE_EPOCH_CAPTURE, REACH_NOW) ? debtor(engine) : NULL;
+
+  if (context)
+    (void)gp_reuse_wait_for(engine, context); /* what went wrong the capture will say */
+  while (atomic_load(&engine->mono_settling) > 0)
+    sched_yield(); /* who saw the debt before it was settled */
 }
 
 int gp_mono_order(gp_engine_t *engine, uint64_t stream)
 {
   const gp_driver_ops_t *ops = engine->driver.ops;
   gp_context_t *context = debtor(engine);
-  int code = ops->code_not_ready;
 
   if (!context)
     return 0;
   if (ops->order && gp_engine_enter(engine)) {
-    code = gp_driver_order(engine, &context->driver, stream);
+    int code = gp_driver_order(engine, &context->driver, stream);
     gp_engine_leave(engine);
+    if (code == 0)
+      return 0;
   }
-  return code == 0 ? 0 : gp_reuse_wait_for(engine, context);
+  return gp_mono_settle(engine);
 }

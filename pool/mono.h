@@ -8,7 +8,7 @@
  * it: a stream is put behind the default stream, or the host waits.
  *
  * All functions may be called by any thread, with no lock of the pool held. They call the driver only where there is a
- * debt, never during a capture: the capture's begin has settled it.
+ * debt, never during a capture: the capture's begin has settled it, or waited for who was at that.
  */
 #ifndef GP_POOL_MONO_H
 #define GP_POOL_MONO_H
@@ -34,5 +34,11 @@ bool gp_mono_has_debt(gp_engine_t *engine);
  */
 int gp_mono_settle(gp_engine_t *engine);
 int gp_mono_order(gp_engine_t *engine, uint64_t stream);
+
+/*
+ * A capture is about to begin, and the engine is suspended on its account: MONO ends, what is owed is settled, and no
+ * wait of settle or order is in flight when this returns, nor begins before the suspension ends.
+ */
+void gp_mono_capture(gp_engine_t *engine);
 
 #endif

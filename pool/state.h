@@ -189,6 +189,7 @@ struct gp_engine {
   atomic_bool mono_all_barred; /* all live contexts are, and MONO is over */
   _Atomic uint64_t mono_debt;  /* tag of the newest free whose memory was handed out at once, 0: none; written with the
                                   device's lock held */
+  atomic_int mono_settling;    /* waits for what is owed in flight, see gp_mono_settle */
 
   gp_lock_t contexts_lock; /* and what streams.c has */
   gp_context_t *mono_context; /* where MONO holds, or held last; NULL: nowhere, or that context is lost */

@@ -50,8 +50,10 @@ uint64_t gp_stream_id(const gp_stream_t *stream)
 
 void gp_streams_escape(gp_engine_t *engine, const char *why)
 {
-  if (!atomic_exchange(&engine->uses_streams, false))
+  if (!atomic_exchange(&engine->uses_streams, false)) {
+    (void)gp_mono_settle(engine); /* another thread was first, and may be at that still */
     return;
+  }
   gp_lock_take(&engine->contexts_lock);
   (void)gp_mono_end(engine, GP_DETAIL_MODE_CONTEXT); /* told here */
   gp_lock_release(&engine->contexts_lock);

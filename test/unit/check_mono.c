@@ -292,8 +292,7 @@ START_TEST(test_a_capture)
   begin();
   run_in_debt();
   gp_context_t *owner = gp_engine_suspend_in(engine, context);
-  ck_assert(gp_mono_leave(engine, GP_DETAIL_MODE_EPOCH_CAPTURE));
-  ck_assert_int_eq(gp_mono_settle(engine), 0);
+  gp_mono_capture(engine);
   ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
   synchronize();
   gp_engine_resume_in(engine, owner);
@@ -419,6 +418,146 @@ START_TEST(test_an_escape_settles)
 }
 END_TEST
 
+/*
+ * What another thread does while one is at a wait for what is owed: the driver's wait makes these calls in that thread's
+ * stead, as no lock is held.
+ */
+static void (*during_wait)(void);
+static int waits;
+
+static int wait_and_more(void *self, const gp_driver_context_t *which)
+{
+  void (*more)(void) = during_wait;
+  (void)self;
+  (void)which;
+  waits++;
+  during_wait = NULL;
+  if (more)
+    more();
+  return 0;
+}
+
+static void run_in_debt_with(void (*more)(void))
+{
+  begin();
+  run_in_debt();
+  waits = 0;
+  during_wait = more;
+  driver.ops.wait = wait_and_more;
+}
+
+static void meet_second_context(void)
+{
+  gp_driver_context_t other = fake_context(1, 0);
+  int before = waits;
+
+  (void)gp_engine_context(engine, &other);
+  ck_assert_int_eq(waits, before + 1); /* not before nothing is owed, though the first thread has filed it */
+}
+
+START_TEST(test_all_that_meet_a_second_context_wait)
+{
+  gp_driver_context_t other = fake_context(1, 0);
+
+  run_in_debt_with(meet_second_context);
+  gp_context_t *second = gp_engine_context(engine, &other);
+  ck_assert_int_eq(waits, 2);
+  ck_assert_ptr_eq(gp_engine_context(engine, &other), second);
+  ck_assert_int_eq(waits, 2); /* nothing is owed any more */
+  stop();
+}
+END_TEST
+
+START_TEST(test_the_context_of_the_debt_does_not_wait)
+{
+  gp_driver_context_t first = fake_context(0, 0);
+
+  run_in_debt_with(NULL);
+  (void)gp_engine_context(engine, &first);
+  gp_stream_created(engine, context, STREAM_A);
+  (void)gp_engine_context(engine, &first);
+  ck_assert_int_eq(waits, 0);
+  stop();
+}
+END_TEST
+
+static void escape_as_well(void)
+{
+  int before = waits;
+  gp_streams_escape(engine, "the test says so");
+  ck_assert_int_eq(waits, before + 1);
+}
+
+START_TEST(test_all_that_escape_wait)
+{
+  run_in_debt_with(escape_as_well);
+  gp_streams_escape(engine, "the test says so");
+  ck_assert_int_eq(waits, 2);
+  gp_streams_escape(engine, "the test says so");
+  ck_assert_int_eq(waits, 2);
+  stop();
+}
+END_TEST
+
+static atomic_bool in_wait, capturing, waited_in_capture;
+static atomic_int waits_begun;
+
+/* The first wait is on its way to the driver when a capture begins. */
+static int wait_until_captured(void *self, const gp_driver_context_t *which)
+{
+  (void)self;
+  (void)which;
+  if (atomic_fetch_add(&waits_begun, 1) > 0)
+    return 0;
+  atomic_store(&in_wait, true);
+  while (!gp_engine_is_suspended(engine))
+    sched_yield();
+  for (int i = 0; i < 100000 && !atomic_load(&capturing); i++)
+    sched_yield();
+  atomic_store(&waited_in_capture, atomic_load(&capturing));
+  return 0;
+}
+
+static void *settle(void *arg)
+{
+  (void)arg;
+  (void)gp_mono_settle(engine);
+  return NULL;
+}
+
+static void *order(void *arg)
+{
+  (void)arg;
+  (void)gp_mono_order(engine, STREAM_A);
+  return NULL;
+}
+
+START_TEST(test_no_wait_is_in_flight_when_a_capture_begins)
+{
+  pthread_t thread;
+
+  begin();
+  run_in_debt();
+  gp_stream_created(engine, context, STREAM_A);
+  driver.ops.wait = wait_until_captured;
+  driver.ops.order = NULL;
+  atomic_store(&waits_begun, 0);
+  atomic_store(&in_wait, false);
+  atomic_store(&capturing, false);
+  ck_assert_int_eq(pthread_create(&thread, NULL, _i == 0 ? settle : order, NULL), 0);
+  while (!atomic_load(&in_wait))
+    sched_yield();
+  gp_context_t *owner = gp_engine_suspend_in(engine, context);
+  gp_mono_capture(engine);
+  atomic_store(&capturing, true);
+  pthread_join(thread, NULL);
+  ck_assert(!atomic_load(&waited_in_capture));
+  ck_assert(!gp_mono_has_debt(engine));
+  gp_engine_resume_in(engine, owner);
+  stop();
+}
+END_TEST
+
 START_TEST(test_other_modes_know_nothing_of_it)
 {
   static const char *const settings[][2] = {{NULL}, {"GPUPOOL_REUSE=context", NULL}, {"GPUPOOL_REUSE=auto", NULL}};
@@ -454,6 +593,10 @@ int main(void)
   tcase_add_test(mono, test_a_suspension_waits_for_calls_in_flight);
   tcase_add_test(mono, test_allocations_in_flight_are_over_before_debts_are_settled);
   tcase_add_test(mono, test_an_escape_settles);
+  tcase_add_test(mono, test_all_that_escape_wait);
+  tcase_add_test(mono, test_all_that_meet_a_second_context_wait);
+  tcase_add_test(mono, test_the_context_of_the_debt_does_not_wait);
+  tcase_add_loop_test(mono, test_no_wait_is_in_flight_when_a_capture_begins, 0, 2);
   tcase_add_test(mono, test_other_modes_know_nothing_of_it);
   suite_add_tcase(suite, mono);
   return gp_check_main(suite);
