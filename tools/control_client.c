@@ -31,13 +31,19 @@ bool gp_control_client_is_gone(const gp_control_client_t *client)
   return gp_process_start(client->pid) != client->start;
 }
 
-bool gp_control_client_init(gp_control_client_t *client, const char *text, char *problem)
+bool gp_control_client_is_number(const char *text)
 {
   char *end;
   errno = 0;
   unsigned long number = strtoul(text, &end, 10);
+  return isdigit((unsigned char)text[0]) && !*end && !errno && number >= 1 && number <= INT_MAX;
+}
 
-  if (!isdigit((unsigned char)text[0]) || *end || errno || number < 1 || number > INT_MAX) {
+bool gp_control_client_init(gp_control_client_t *client, const char *text, char *problem)
+{
+  unsigned long number = strtoul(text, NULL, 10);
+
+  if (!gp_control_client_is_number(text)) {
     say(problem, "%.100s is no process number", text);
     return false;
   }

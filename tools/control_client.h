@@ -18,6 +18,9 @@ typedef struct gp_control_client {
   char path[GP_CONTROL_PATH_BYTES]; /* of its socket, once it was found; "" */
 } gp_control_client_t;
 
+/* True if text is the number that a process may have. */
+bool gp_control_client_is_number(const char *text);
+
 /*
  * Reads a process number. Returns false with a sentence in problem, which holds GP_CONTROL_PROBLEM_BYTES, if text is none, or
  * there is no such process.

@@ -246,6 +246,8 @@ int gp_command_ctl(int argc, char **argv)
   }
   if (count < 2)
     return gp_message_usage("ctl", count ? "ctl: a request is missing" : "ctl: the number of a process is missing");
+  if (!gp_control_client_is_number(words[0]))
+    return gp_message_usage("ctl", "ctl: %s is no process number", words[0]);
   for (size_t i = 0; i < REQUEST_COUNT; i++) {
     const request_t *request = &requests[i];
     if (strcmp(words[1], request->name) != 0)

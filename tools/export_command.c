@@ -84,7 +84,8 @@ static int parse_format(const char *text, request_t *request)
   const char *nearest = gp_suggest_nearest(text, names, FORMAT_COUNT);
   if (nearest)
     return gp_message_usage("export", "export: unknown format %s (did you mean %s?)", text, nearest);
-  return gp_message_usage("export", "export: unknown format %s", text);
+  return gp_message_usage("export",
+      "export: unknown format %s; accepted: pytorch, pytorch-json, perfetto, speedscope, folded, csv", text);
 }
 
 static int parse_device(const char *text, request_t *request)

@@ -46,6 +46,7 @@ static const gp_request_form_t form = {
     .command = "frag",
     .files = "FILE...",
     .least_files = 1,
+    .hides_selection = true,
     .about = "Maps what the pool has from the driver: held by the program, freed but still in\n"
              "use by the device, idle; what rounding up costs; and how the largest idle block\n"
              "compares with what was asked for when memory ran out. Segments of one size that\n"

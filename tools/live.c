@@ -99,7 +99,11 @@ static int parse(int argc, char **argv, options_t *options)
       return gp_message_unknown_option("live", word, names, sizeof(names) / sizeof(names[0]));
     }
   }
-  return options->process ? 0 : gp_message_usage("live", "live: the number of a process is missing");
+  if (!options->process)
+    return gp_message_usage("live", "live: the number of a process is missing");
+  if (!gp_control_client_is_number(options->process))
+    return gp_message_usage("live", "live: %s is no process number", options->process);
+  return 0;
 }
 
 /* The snapshots of the program are named in the answer as a pattern, relative to its folder. */
@@ -187,7 +191,7 @@ static int say_end(watch_t *watch)
   if (watch->knows_written) {
     gp_written_end(&watch->written, watch->client.pid);
     if (watch->written.count)
-      gp_message("next: gpupool summary %s", watch->written.names[0]);
+      gp_message("next: gpupool summary %s", gp_written_best(&watch->written));
   }
   return GP_EXIT_DONE;
 }

@@ -1,7 +1,6 @@
 #include "tools/output.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <langinfo.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "tools/export_file.h"
 #include "tools/tool.h"
 
 static bool wants_colour(const gp_output_t *output, bool no_color)
@@ -27,11 +27,14 @@ static int refuse_existing(const char *path)
 
 #define LEAST_COLUMNS 40
 
+/* Of running text: of the terminal, where that is narrower than what is printed elsewhere. */
+static size_t wrap_columns = GP_OUTPUT_COLUMNS;
+
 static size_t terminal_columns(const gp_output_t *output)
 {
   struct winsize size;
   if (output->path || !isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 ||
-      size.ws_col <= LEAST_COLUMNS)
+      size.ws_col < LEAST_COLUMNS)
     return GP_OUTPUT_COLUMNS;
   return (size_t)size.ws_col - 1;
 }
@@ -45,6 +48,7 @@ int gp_output_open(gp_output_t *output, const char *path, bool force, bool no_co
   output->colour = wants_colour(output, no_color);
   output->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
   output->columns = terminal_columns(output);
+  wrap_columns = output->columns < GP_OUTPUT_COLUMNS ? output->columns : GP_OUTPUT_COLUMNS;
   output->stream = open_memstream(&output->text, &output->length);
   if (!output->stream) {
     gp_message("out of memory");
@@ -67,19 +71,19 @@ static int write_all(int fd, const char *text, size_t length)
   return 0;
 }
 
+/* Whole or not at all: what cannot be written leaves nothing behind, and what was there before is kept. */
 static int write_file(const gp_output_t *output)
 {
-  int fd = open(output->path, O_WRONLY | O_CREAT | O_CLOEXEC | (output->force ? O_TRUNC : O_EXCL), 0666);
-  if (fd < 0 && errno == EEXIST)
-    return refuse_existing(output->path);
-  int error = fd < 0 ? errno : write_all(fd, output->text, output->length);
-  if (fd >= 0 && close(fd) && !error)
-    error = errno;
-  if (error) {
-    gp_message("%s: %s", output->path, strerror(error));
+  gp_export_file_t file;
+  int status = gp_export_file_open(&file, output->path, output->force, false);
+  if (status)
+    return status;
+  if (fwrite(output->text, 1, output->length, file.stream) != output->length) {
+    gp_message("%s: %s", output->path, strerror(errno));
+    gp_export_file_discard(&file);
     return GP_EXIT_INPUT;
   }
-  return 0;
+  return gp_export_file_close(&file);
 }
 
 int gp_output_close(gp_output_t *output)
@@ -177,7 +181,7 @@ void gp_output_wrap(FILE *stream, const char *first, const char *rest, const cha
   while (*text) {
     size_t length = strcspn(text, " ");
     size_t width = columns_of(text, length);
-    if (!is_line_empty && column + 1 + width > GP_OUTPUT_COLUMNS) {
+    if (!is_line_empty && column + 1 + width > wrap_columns) {
       fprintf(stream, "\n%s", rest);
       column = columns_of(rest, strlen(rest));
       is_line_empty = true;

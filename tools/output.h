@@ -47,7 +47,7 @@ void gp_output_discard(gp_output_t *output);
 /* The escape sequence that begins a style; "" without colour. GP_STYLE_PLAIN ends all. Static. */
 const char *gp_output_style(const gp_output_t *output, gp_style_t style);
 
-/* Writes text in lines of at most GP_OUTPUT_COLUMNS, the first after `first`, the others after `rest`. */
+/* Writes text in lines of at most GP_OUTPUT_COLUMNS, of a narrower terminal if the last output is one, the first after `first`, the others after `rest`. */
 void gp_output_wrap(FILE *stream, const char *first, const char *rest, const char *text);
 
 /* Columns that text takes, a character each; wide ones are rare in what is printed here. */

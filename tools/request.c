@@ -219,6 +219,13 @@ int gp_request_parse(const gp_request_form_t *form, int argc, char **argv, gp_re
   return status || !form->check ? status : form->check(request, own);
 }
 
+static bool is_selection(const gp_parameter_t *parameter)
+{
+  return parameter >= common && parameter < common + COMMON_COUNT &&
+         (parameter->offset == COMMON(stream) || parameter->offset == COMMON(thread) ||
+             parameter->offset == COMMON(since_ns) || parameter->offset == COMMON(until_ns));
+}
+
 void gp_request_help(const gp_request_form_t *form)
 {
   const gp_parameter_t *parameter;
@@ -226,6 +233,8 @@ void gp_request_help(const gp_request_form_t *form)
 
   printf("usage: gpupool %s %s [options]\n\n%s\n", form->command, form->files, form->about);
   for (size_t i = 0; (parameter = parameter_at(form, i)); i++) {
+    if (form->hides_selection && is_selection(parameter))
+      continue;
     char names[96], letter[8] = "";
     const char *argument = parameter->kind == GP_PARAMETER_CHOICE ? parameter->choices : parameter->argument;
     if (parameter->letter)
@@ -236,7 +245,7 @@ void gp_request_help(const gp_request_form_t *form)
         : is_optional ? "[="
                       : " ",
         argument ? argument : "", is_optional ? "]" : "");
-    if (strlen(names) > 19) {
+    if (strlen(names) > 18) { /* a blank is between it and the help */
       printf("  %s\n", names);
       names[0] = '\0';
     }

@@ -59,6 +59,7 @@ typedef struct gp_request_form {
   const char *files; /* "FILE...", of the usage line */
   int least_files;
   int most_files; /* 0: any number */
+  bool hides_selection; /* of --device alone, help speaks; the others are refused with the reason by check */
   const char *about;
   const gp_parameter_t *parameters; /* the command's own; their offsets are in *own */
   size_t parameter_count;

@@ -155,13 +155,7 @@ static void report_written(const gp_written_t *written)
   if (written->count > SHOWN_SNAPSHOTS)
     gp_message("and %zu more", written->count - SHOWN_SNAPSHOTS);
   /* The one written when memory ran out says more than the one of the end. */
-  const char *best = written->names[0];
-  for (size_t i = written->count; i-- > 0;) {
-    const char *slash = strrchr(written->names[i], '/');
-    if (strstr(slash ? slash : written->names[i], "oom"))
-      best = written->names[i];
-  }
-  gp_message("next: gpupool summary %s", typed_name(best, name, sizeof(name)));
+  gp_message("next: gpupool summary %s", typed_name(gp_written_best(written), name, sizeof(name)));
 }
 
 /* There was to be a snapshot and there is none: says what that can come from, the surest reason first. */
@@ -206,7 +200,8 @@ static void report_record(const gp_launched_t *launched, const char *path)
   if (launched->signal)
     gp_message("signal %d (%s) ended %s; what it recorded is left", launched->signal, strsignal(launched->signal), path);
   else
-    gp_message("%s ended without running its exit handlers; what it recorded is left", path);
+    gp_message("%s left no snapshot of its exit (it left by _exit, or the file could not be written); what it recorded is "
+               "left", path);
   gp_message("next: gpupool recover %d", (int)launched->pid);
 }
 

@@ -117,6 +117,27 @@ void gp_written_end(gp_written_t *written, pid_t pid)
   }
 }
 
+/* Of what the file says, not of its name: a program may be called bloom, and a pattern without %r. */
+static bool is_of_oom(const char *path)
+{
+  char begin[128]; /* the reason is the third key */
+  FILE *file = fopen(path, "re");
+  size_t length = file ? fread(begin, 1, sizeof(begin) - 1, file) : 0;
+  if (file)
+    (void)fclose(file); /* only read */
+  begin[length] = '\0';
+  return strstr(begin, "\"reason\":\"oom\"") != NULL;
+}
+
+const char *gp_written_best(const gp_written_t *written)
+{
+  for (size_t i = 0; i < written->count; i++) {
+    if (is_of_oom(written->names[i]))
+      return written->names[i];
+  }
+  return written->names[0];
+}
+
 void gp_written_fini(gp_written_t *written)
 {
   globfree(&written->before);

@@ -27,6 +27,9 @@ void gp_written_begin(gp_written_t *written, const char *output);
  * children's. */
 void gp_written_end(gp_written_t *written, pid_t pid);
 
+/* The one that says most: written when memory ran out, else the first. Only if there is one. Borrowed. */
+const char *gp_written_best(const gp_written_t *written);
+
 void gp_written_fini(gp_written_t *written);
 
 #endif

@@ -10,6 +10,7 @@ nothing here depends on what a program does with CUDA.
 import json
 import os
 import pty
+import resource
 import shutil
 import signal
 import subprocess
@@ -169,6 +170,37 @@ class Tool(Case):
                 result = subprocess.run([self.tool, *arguments], env=self.environment, stdout=full,
                                         stderr=subprocess.PIPE, check=False)
                 self.assertEqual(result.returncode, INPUT)
+
+
+    def test_what_cannot_be_written_whole_leaves_nothing(self):
+        """A full disk, for which a limit on the size of files stands here."""
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512))
+
+        path = self.write("s.json", snapshot_of())
+        self.write("kept.json", "before")
+        for command in ("summary", "symbolize"):
+            for options in (("-o", "new.json"), ("-o", "kept.json", "--force")):
+                result = subprocess.run([self.tool, command, path, *options], cwd=self.path("work"), env=self.environment,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
+                                        preexec_fn=limit, timeout=60, check=False)
+                if "built without it" in result.stderr:
+                    continue
+                self.assertEqual(result.returncode, INPUT, result.stderr)
+                self.assertIn(options[1] + ": File too large", result.stderr)
+                self.assertEqual(sorted(os.listdir(self.path("work"))), ["kept.json", "s.json"])
+        with open(self.path("work", "kept.json"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), "before")
+
+    def test_a_process_number_is_one(self):
+        for text in ("abc", "0", "-1", "1x", "99999999999"):
+            for arguments in (("live", "--", text), ("ctl", "--", text, "stats")):
+                if arguments[0] == "live":
+                    arguments = ("live", text)
+                result = self.run_tool(*arguments, status=USAGE)
+                self.one_line(result.stderr)
+        self.assertIn("abc is no process number", self.run_tool("live", "abc", status=USAGE).stderr)
 
 
 class Config(Case):
@@ -356,8 +388,12 @@ class Run(Case):
         self.assertNotIn("000.json", lines[2])
 
     def test_out_of_memory_is_what_to_read_next(self):
-        result = self.run_tool("run", "--output", "%p.%r.json", "--", "sh", "-c", "touch $$.exit.json $$.oom.json")
-        self.assertRegex(result.stderr, r"next: gpupool summary \d+\.oom\.json\n$")
+        """What a file says counts, not its name: programs are called bloom."""
+        write = "echo '{\"format\":\"gpupool-snapshot\",\"version\":1,\"reason\":\"%s\"' >$$.bloom.%d.json; "
+        for reasons, wanted in ((("exit", "oom"), 1), (("oom", "exit"), 0), (("exit", "exit"), 0)):
+            script = "".join(write % (reason, i) for i, reason in enumerate(reasons))
+            result = self.run_tool("run", "--output", "%p.bloom.%n.json", "--", "sh", "-c", script)
+            self.assertRegex(result.stderr, r"next: gpupool summary \d+\.bloom\.%d\.json\n$" % wanted)
 
     def test_output_may_be_a_folder_or_need_quotes(self):
         os.mkdir(self.path("work/it's"))

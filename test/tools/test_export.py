@@ -282,7 +282,8 @@ class Export(cli.Case):
     def test_usage(self):
         for arguments, part in (
             (["x"], "--to is missing"), (["--to"], "--to needs a value"), (["--to", "csv"], "a file is missing"),
-            (["--to", "csw", "x"], "did you mean csv?"), (["--to", "zebra", "x"], "unknown format zebra"),
+            (["--to", "csw", "x"], "did you mean csv?"),
+            (["--to", "zebra", "x"], "unknown format zebra; accepted: pytorch, pytorch-json, perfetto, speedscope, folded, csv"),
             (["--tu", "csv", "x"], "did you mean --to?"), (["--to", "csv", "x", "y"], "one file at a time, not also y"),
             (["--to", "csv", "x", "--device=-1"], "accepted: 0 to 63"),
             (["--to", "folded", "x", "--metric=max"], "accepted: live, peak, total"),
