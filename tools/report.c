@@ -185,6 +185,31 @@ void gp_report_next(gp_output_t *output, const char *command, const char *file, 
   fprintf(output->stream, "%s%s\n", options[0] ? " " : "", options);
 }
 
+char *gp_report_written(const gp_snapshot_t *snapshot, char *buffer, size_t capacity)
+{
+  static const struct {
+    const char *reason;
+    const char *text;
+  } texts[] = {
+      {"oom", "written when memory ran out"},
+      {"peak", "written at a peak"},
+      {"recovered", "recovered after its end"},
+      {"request", "written on request"},
+      {"signal", "written at a signal"},
+  };
+  char shown[64];
+  const char *reason = gp_snapshot_text(snapshot->root, "reason");
+
+  for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+    if (strcmp(reason, texts[i].reason) == 0) {
+      (void)snprintf(buffer, capacity, "%s", texts[i].text);
+      return buffer;
+    }
+  }
+  (void)snprintf(buffer, capacity, "written at %s", gp_printable(reason, shown, sizeof(shown)));
+  return buffer;
+}
+
 void gp_report_heading(gp_output_t *output, const gp_report_input_t *input)
 {
   const cJSON *process = cJSON_GetObjectItemCaseSensitive(input->snapshot->root, "process");
@@ -193,11 +218,11 @@ void gp_report_heading(gp_output_t *output, const gp_report_input_t *input)
   char file[1024], name[256], reason[64];
   uint64_t pid = 0;
   (void)gp_snapshot_uint(process, "pid", &pid); /* 0 if it is not there */
-  fprintf(output->stream, "%s%s%s%s: %s, pid %" PRIu64 ", written at %s\n",
+  fprintf(output->stream, "%s%s%s%s: %s, pid %" PRIu64 ", %s\n",
       ftell(output->stream) > 0 ? "\n" : "", gp_output_style(output, GP_STYLE_HEADING),
       gp_printable(input->file, file, sizeof(file)), gp_output_style(output, GP_STYLE_PLAIN),
       gp_printable(slash ? slash + 1 : program, name, sizeof(name)), pid,
-      gp_printable(gp_snapshot_text(input->snapshot->root, "reason"), reason, sizeof(reason)));
+      gp_report_written(input->snapshot, reason, sizeof(reason)));
   if (input->snapshot->dropped_events || input->snapshot->recorded_since_ns) {
     char since[GP_NUMBER_BYTES];
     fprintf(output->stream, "Events before %s are not recorded; what is live is complete.\n",

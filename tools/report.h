@@ -44,6 +44,9 @@ int gp_report_out_of_memory(const char *file);
 void gp_report_next(gp_output_t *output, const char *command, const char *file, const char *options);
 
 /* The first line of a text: the file, and what the snapshot is of. */
+/* "written at exit", "recovered after its end": what a snapshot says of why it is there. Cut to capacity; returns buffer. */
+char *gp_report_written(const gp_snapshot_t *snapshot, char *buffer, size_t capacity);
+
 void gp_report_heading(gp_output_t *output, const gp_report_input_t *input);
 
 /*

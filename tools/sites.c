@@ -165,10 +165,8 @@ static char *frame_name(const build_t *build, int frame, char *buffer)
     snprintf(buffer, NAME_BYTES, "%s", slash ? slash + 1 : path);
     return buffer;
   }
-  if (build->sites->by == GP_SITE_BY_FUNCTION && what->function[0]) {
-    snprintf(buffer, NAME_BYTES, "%s", what->function);
-    return buffer;
-  }
+  if (build->sites->by == GP_SITE_BY_FUNCTION)
+    return gp_frame_function(build->snapshot, frame, buffer, NAME_BYTES);
   return gp_frame_describe(build->snapshot, frame, buffer, NAME_BYTES);
 }
 

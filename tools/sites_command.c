@@ -27,7 +27,7 @@ static const gp_parameter_t parameters[] = {
     {"sort", 0, NULL, GP_PARAMETER_CHOICE, offsetof(own_t, sort), SORTS, 0, 0,
         "live: what is held at the end; peak: what was held when the device held most; total: all that was "
         "ever asked for; count: allocations; temporary: those freed before anything else was allocated on "
-        "the device. Default: live if memory had run out, else peak"},
+        "the device. Default: live if memory had run out or the program came to no end, else peak"},
     {"by", 0, NULL, GP_PARAMETER_CHOICE, offsetof(own_t, by), "function|line|module|size", 0, 0,
         "what makes a site: function (default), line, module, or the size asked for. Without stacks it is "
         "the size"},
@@ -215,7 +215,9 @@ static int report_sites(const gp_report_input_t *input, const regex_t *focus, co
 {
   const own_t *own = input->own;
   const char *reason = gp_snapshot_text(input->snapshot->root, "reason");
-  int sort = own->sort >= 0 ? own->sort : strcmp(reason, "oom") == 0 ? SORT_LIVE : SORT_PEAK;
+  int sort = own->sort >= 0                                                         ? own->sort
+             : strcmp(reason, "oom") == 0 || strcmp(reason, "recovered") == 0 ? SORT_LIVE
+                                                                              : SORT_PEAK;
   bool is_default = own->most == UINT64_MAX;
   gp_history_t history;
   gp_sites_t sites = {0};

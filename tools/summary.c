@@ -197,6 +197,15 @@ static int gather_events(gp_summary_t *summary)
   return error;
 }
 
+bool gp_summary_has_finding(const gp_summary_t *summary, const char *code)
+{
+  for (size_t i = 0; i < summary->finding_count; i++) {
+    if (strcmp(summary->findings[i].code, code) == 0)
+      return true;
+  }
+  return false;
+}
+
 uint64_t gp_summary_detail_count(const gp_summary_t *summary, const char *action, const char *detail)
 {
   for (size_t i = 0; i < summary->detail_count; i++) {

@@ -110,6 +110,9 @@ void gp_summary_fini(gp_summary_t *summary);
 /* Events of that action and detail. */
 uint64_t gp_summary_detail_count(const gp_summary_t *summary, const char *action, const char *detail);
 
+/* True if something of that code was found. */
+bool gp_summary_has_finding(const gp_summary_t *summary, const char *code);
+
 /* verdict.c: fills findings. Returns false without memory. */
 bool gp_verdict_find(gp_summary_t *summary);
 const char *gp_verdict_severity_name(gp_severity_t severity);

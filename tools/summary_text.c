@@ -112,7 +112,7 @@ static void print_process(const gp_summary_t *summary, gp_output_t *output)
   print_versions(output, process);
   print_when(summary, output, process);
   print_settings(output, cJSON_GetObjectItemCaseSensitive(root, "settings"));
-  line(output, "written at", gp_snapshot_text(root, "reason"));
+  line(output, "snapshot", gp_report_written(summary->snapshot, text, sizeof(text)));
 }
 
 static void print_findings(const gp_summary_t *summary, gp_output_t *output)
@@ -203,16 +203,31 @@ static void print_counters(const gp_summary_device_t *device, gp_output_t *outpu
     fputc('\n', output->stream);
 }
 
+/* Sizes that print alike are told apart by their bytes. */
+static char *group_size(const gp_summary_device_t *device, size_t index, char *buffer)
+{
+  char other[GP_SIZE_TEXT_BYTES], count[GP_NUMBER_BYTES];
+
+  gp_size_format(device->groups[index].requested, buffer);
+  for (size_t i = 0; i < device->group_count; i++) {
+    if (i == index || strcmp(gp_size_format(device->groups[i].requested, other), buffer) != 0)
+      continue;
+    snprintf(buffer, GP_NUMBER_BYTES, "%s B", gp_number_count(device->groups[index].requested, count));
+    break;
+  }
+  return buffer;
+}
+
 static void print_groups(const gp_summary_device_t *device, gp_output_t *output)
 {
-  char count[GP_NUMBER_BYTES], size[GP_SIZE_TEXT_BYTES], bytes[GP_SIZE_TEXT_BYTES], share[GP_NUMBER_BYTES];
+  char count[GP_NUMBER_BYTES], size[GP_NUMBER_BYTES], bytes[GP_SIZE_TEXT_BYTES], share[GP_NUMBER_BYTES];
   if (!device->group_count)
     return;
   fprintf(
       output->stream, "\n  %-24s %14s %14s %16s\n", "live blocks by size asked", "blocks", "memory", "share");
   for (size_t i = 0; i < device->group_count; i++) {
     const gp_summary_group_t *group = &device->groups[i];
-    fprintf(output->stream, "  %25s %14s %14s %16s\n", gp_size_format(group->requested, size),
+    fprintf(output->stream, "  %25s %14s %14s %16s\n", group_size(device, i, size),
         gp_number_count(group->count, count), gp_size_format(group->bytes, bytes),
         gp_number_percent(device->live_bytes ? (double)group->bytes / (double)device->live_bytes : 0, share));
   }
@@ -325,21 +340,12 @@ static void print_names(gp_output_t *output, const cJSON *list, const char *noun
   gp_output_wrap(output->stream, "  ", "    ", gp_printable(text, shown, sizeof(shown)));
 }
 
-static bool has_finding(const gp_summary_t *summary, const char *code)
-{
-  for (size_t i = 0; i < summary->finding_count; i++) {
-    if (strcmp(summary->findings[i].code, code) == 0)
-      return true;
-  }
-  return false;
-}
-
 /* Where to look closer at what was found. */
 static void print_next(const gp_summary_t *summary, gp_output_t *output)
 {
-  if (has_finding(summary, "oom"))
+  if (gp_summary_has_finding(summary, "oom") || gp_summary_has_finding(summary, "sudden_end"))
     gp_report_next(output, "sites", summary->file, "--sort live");
-  else if (has_finding(summary, "live_at_exit"))
+  else if (gp_summary_has_finding(summary, "live_at_exit"))
     gp_report_next(output, "leaks", summary->file, "");
   else
     gp_report_next(output, "sites", summary->file, "");

@@ -39,6 +39,12 @@ void gp_symbols_resolve(gp_snapshot_t *snapshot, const gp_symbols_options_t *opt
  */
 char *gp_frame_describe(const gp_snapshot_t *snapshot, int frame, char *buffer, size_t capacity);
 
+/* The function alone, else as gp_frame_describe. Returns buffer. */
+char *gp_frame_function(const gp_snapshot_t *snapshot, int frame, char *buffer, size_t capacity);
+
+/* True of a frame that only hands on memory that others asked for (below). */
+bool gp_frame_is_allocator(const gp_snapshot_t *snapshot, int frame);
+
 /*
  * Whose allocation it is: the innermost frame of the stack that is neither in CUDA's libraries nor in ours, nor in a
  * function that only hands on what it gets from them (cudaMalloc of a static runtime, thrust's and RMM's allocators,
@@ -46,5 +52,8 @@ char *gp_frame_describe(const gp_snapshot_t *snapshot, int frame, char *buffer, 
  * into snapshot->frames; -1: stack is -1 or empty. Without names (gp_symbols_resolve) only modules count.
  */
 int gp_stack_owner(const gp_snapshot_t *snapshot, int stack);
+
+/* The same, as its place in snapshot->stacks.frame_indexes; SIZE_MAX: stack is -1 or empty. */
+size_t gp_stack_owner_place(const gp_snapshot_t *snapshot, int stack);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "pool/util/options.h"
 #include "pool/util/size.h"
+#include "tools/owners.h"
 #include "tools/summary.h"
 
 #define ENOUGH_ALLOCATIONS 100 /* below, a hit rate says nothing */
@@ -88,6 +89,39 @@ static const char *reason(const verdict_t *verdict)
   return gp_snapshot_text(verdict->summary->snapshot->root, "reason");
 }
 
+/* A snapshot of another tool has no report of it, but the event, and the blocks that could not serve it. */
+static void judge_last_oom(verdict_t *verdict)
+{
+  const gp_summary_t *summary = verdict->summary;
+  const gp_snapshot_events_t *events = &summary->snapshot->events;
+  const int64_t *ordinals = events->columns[GP_COLUMN_DEVICE];
+  const int64_t *sizes = events->columns[GP_COLUMN_SIZE];
+  char asked[GP_SIZE_TEXT_BYTES], held[GP_SIZE_TEXT_BYTES], idle[GP_SIZE_TEXT_BYTES], largest[GP_SIZE_TEXT_BYTES];
+  const gp_summary_device_t *device = NULL;
+  size_t last = events->count;
+
+  while (last > 0 && gp_history_event(&summary->history, last - 1) != GP_EVENT_OOM)
+    last--;
+  if (strcmp(reason(verdict), "oom") != 0 || last == 0 || !sizes)
+    return;
+  for (size_t i = 0; i < summary->device_count; i++) {
+    if (!ordinals || summary->devices[i].device->device == ordinals[last - 1])
+      device = &summary->devices[i];
+  }
+  if (!device)
+    return;
+  uint64_t requested = (uint64_t)sizes[last - 1];
+  gp_size_format(device->idle_bytes, idle);
+  gp_size_format(device->largest_idle, largest);
+  gp_finding_t *finding = say(verdict, GP_SEVERITY_ERROR, "oom", device->device->device,
+      "Out of memory on device %d: asked for %s; the program held %s, and of %s that were idle the largest block had %s%s.",
+      device->device->device, gp_size_format(requested, asked),
+      gp_size_format(device->device->stats.requested_bytes.current, held), idle, largest,
+      device->largest_idle < requested ? ", too small" : "");
+  if (device->idle_bytes >= requested && device->largest_idle < requested)
+    advise(verdict, finding, "the idle memory is in pieces: gpupool frag maps them.");
+}
+
 /* The library's own line has every figure and the advice; without it, the figures that are there. */
 static void judge_oom(verdict_t *verdict)
 {
@@ -96,8 +130,10 @@ static void judge_oom(verdict_t *verdict)
   char asked[GP_SIZE_TEXT_BYTES], live[GP_SIZE_TEXT_BYTES];
   uint64_t device = 0, requested = 0, live_bytes = 0;
 
-  if (!oom)
+  if (!oom) {
+    judge_last_oom(verdict);
     return;
+  }
   (void)gp_snapshot_uint(oom, "device", &device); /* 0 if it is not there */
   (void)gp_snapshot_uint(oom, "requested", &requested);
   (void)gp_snapshot_uint(oom, "live", &live_bytes);
@@ -119,43 +155,69 @@ static void judge_oom(verdict_t *verdict)
         gp_size_format(requested, asked), gp_size_format(live_bytes, live));
 }
 
-#define OWNERS      3
-#define OWNER_BYTES 128
+#define OWNER_BYTES   160
+#define OWNER_COLUMNS 60
+
+static char *owner_name(const gp_owner_t *owner, char *buffer)
+{
+  char name[1024], through[1024];
+  snprintf(buffer, OWNER_BYTES, "%s%s%s", gp_text_shorten(owner->function, OWNER_COLUMNS, name, sizeof(name)),
+      owner->through ? " through " : "",
+      owner->through ? gp_text_shorten(owner->through, OWNER_COLUMNS, through, sizeof(through)) : "");
+  return buffer;
+}
 
 /*
- * Who has the memory: what is held when memory ran out, else what was held at the peak. Without stacks nobody is known,
- * and the sizes are elsewhere.
+ * Who has the memory: what is held when memory ran out, or at a sudden end, else what was held at the peak. Without
+ * stacks nobody is known, and the sizes are elsewhere.
  */
 static void judge_owners(verdict_t *verdict)
 {
-  gp_sites_t *sites = &verdict->summary->sites;
+  const gp_summary_t *summary = verdict->summary;
+  const gp_sites_t *sites = &summary->sites;
   bool is_oom = strcmp(reason(verdict), "oom") == 0;
-  gp_site_measure_t measure = is_oom ? GP_SITE_LIVE : GP_SITE_PEAK;
-  char text[OWNERS * (OWNER_BYTES + 64)] = "", name[1024], size[GP_SIZE_TEXT_BYTES], percent[GP_NUMBER_BYTES];
-  const gp_site_t *first = NULL;
-  size_t used = 0, count = 0;
+  bool is_end = is_oom || strcmp(reason(verdict), "recovered") == 0;
+  gp_site_measure_t measure = is_end && sites->sums[GP_SITE_LIVE].bytes ? GP_SITE_LIVE : GP_SITE_PEAK;
+  uint64_t sum = sites->sums[measure].bytes;
+  char text[GP_OWNERS * (OWNER_BYTES + 64)] = "", name[OWNER_BYTES], size[GP_SIZE_TEXT_BYTES], percent[GP_NUMBER_BYTES];
+  gp_owners_t owners = {.count = 0};
+  size_t used = 0;
 
-  if (sites->by == GP_SITE_BY_SIZE || !sites->sums[measure].bytes)
+  if (sites->by == GP_SITE_BY_SIZE || !sum)
     return;
-  gp_sites_sort(sites, measure, false);
-  for (size_t i = 0; i < sites->count && count < OWNERS && sites->sites[i].flat[measure].bytes; i++) {
-    const gp_site_amount_t *amount = &sites->sites[i].flat[measure];
-    if (sites->sites[i].is_unknown)
-      continue;
-    used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%.*s %s (%s)", count++ ? ", " : "", OWNER_BYTES,
-        gp_text_shorten(sites->sites[i].name, 60, name, sizeof(name)), gp_size_format(amount->bytes, size),
-        gp_number_percent((double)amount->bytes / (double)sites->sums[measure].bytes, percent));
-    first = first ? first : &sites->sites[i];
+  if (gp_owners_init(&owners, &summary->history, summary->filter, measure))
+    verdict->out_of_memory = true;
+  for (size_t i = 0; i < owners.count; i++)
+    used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s %s (%s)", i ? ", " : "",
+        owner_name(&owners.owners[i], name), gp_size_format(owners.owners[i].bytes, size),
+        gp_number_percent((double)owners.owners[i].bytes / (double)sum, percent));
+  if (owners.count) {
+    gp_finding_t *finding = say(verdict, is_oom ? GP_SEVERITY_ERROR : GP_SEVERITY_NOTE, "owners", GP_SUMMARY_ALL,
+        "Of the %s that the program held%s, the biggest owner%s %s.", gp_size_format(sum, size),
+        is_oom                      ? ""
+        : measure == GP_SITE_LIVE   ? " in the end"
+                                    : " at its peak",
+        owners.count > 1 ? "s are" : " is", text);
+    if (is_oom)
+      advise(verdict, finding, "free or shrink what %s holds, %s of it all.",
+          gp_text_shorten(owners.owners[0].function, OWNER_COLUMNS, name, sizeof(name)),
+          gp_number_percent((double)owners.owners[0].bytes / (double)sum, percent));
   }
-  if (!first)
+  gp_owners_fini(&owners);
+}
+
+/* A record tells where it ends and not why. */
+static void judge_end(verdict_t *verdict)
+{
+  char duration[GP_NUMBER_BYTES];
+  if (strcmp(reason(verdict), "recovered") != 0)
     return;
-  gp_finding_t *finding = say(verdict, is_oom ? GP_SEVERITY_ERROR : GP_SEVERITY_NOTE, "owners", GP_SUMMARY_ALL,
-      "Of the %s that the program %s, the biggest owner%s %s.", gp_size_format(sites->sums[measure].bytes, size),
-      is_oom ? "held" : "held at its peak", count > 1 ? "s are" : " is", text);
-  if (is_oom)
-    advise(verdict, finding, "free or shrink what %s holds, %s of it all.",
-        gp_text_shorten(first->name, 60, name, sizeof(name)),
-        gp_number_percent((double)first->flat[measure].bytes / (double)sites->sums[measure].bytes, percent));
+  gp_finding_t *finding = say(verdict, GP_SEVERITY_WARNING, "sudden_end", GP_SUMMARY_ALL,
+      "The program did not come to its end: it was killed, crashed, or left by _exit. Its record ends at %s.",
+      gp_number_duration(verdict->summary->until_ns, duration));
+  advise(verdict, finding,
+      "where it was killed without a word, the host may have been out of memory: the kernel's log (dmesg) names whom it "
+      "killed, and the job scheduler says which limit was reached.");
 }
 
 /* GPUPOOL_STACKS, where it is an option and was not used. */
@@ -168,7 +230,7 @@ static void judge_refusals(verdict_t *verdict, const gp_summary_device_t *device
 {
   const gp_stats_t *stats = &device->device->stats;
   char count[GP_NUMBER_BYTES];
-  bool is_told = strcmp(reason(verdict), "oom") == 0 && stats->num_ooms <= 1;
+  bool is_told = strcmp(reason(verdict), "oom") == 0 && gp_summary_has_finding(verdict->summary, "oom") && stats->num_ooms <= 1;
 
   if (stats->num_ooms && !is_told)
     say(verdict, GP_SEVERITY_ERROR, "ooms", device->device->device,
@@ -397,6 +459,7 @@ bool gp_verdict_find(gp_summary_t *summary)
 {
   verdict_t verdict = {.summary = summary};
   judge_oom(&verdict);
+  judge_end(&verdict);
   judge_owners(&verdict);
   judge_modes(&verdict);
   for (size_t i = 0; i < summary->device_count; i++) {

@@ -4,11 +4,14 @@
     cli_reports.py GPUPOOL PRELOAD_STUB [TEST ...]
 """
 
+import fcntl
 import json
 import os
 import pty
+import struct
 import subprocess
 import sys
+import termios
 import unittest
 
 import jsonschema
@@ -242,8 +245,11 @@ class Options(Reports):
             text = self.run_tool(command, "--help").stdout
             self.assertTrue(text.startswith("usage: gpupool " + command), text)
             self.narrow(text)
-            for option in ("--device N", "--stream S", "--thread T", "--since TIME", "--until TIME", "--json"):
-                self.assertIn(option, text)
+            self.assertRegex(text, r"\n  --device N +only this")
+            self.assertRegex(text, r"\n  --json +one")
+            for option in ("--stream S", "--thread T", "--since TIME", "--until TIME"):
+                self.assertEqual(option in text, command != "frag", option)  # what it refuses it does not offer
+        self.assertIn("\n  --suppressions FILE\n", self.run_tool("leaks", "--help").stdout)
 
 
 class Progress(Reports):
@@ -313,6 +319,87 @@ class Owners(Reports):
         first = self.report(snapshot).stdout.splitlines()[:12]
         self.assertIn("    Remedy: It is the limit that refuses.", first)
         self.assertIn("Model::load", "\n".join(first))
+
+
+    def test_a_function_that_asks_for_everybody_gives_way(self):
+        """All goes through get(), which is called by others; the runtime has insides that only names tell."""
+        names = ["main", "load()", "cache()", "get(unsigned long)", "cudaMalloc", "malloc_device", "grow()", "tiny()"]
+        frames = [{"function": name, "file": "", "line": 0, "module": -1, "address": 4096 + i, "inline": False}
+                  for i, name in enumerate(names)]
+        stacks = [[5, 4, 3, 1, 0], [5, 4, 3, 2, 0], [5, 4, 3, 6, 2, 0], [5, 4, 3, 7, 0]]
+        program = Program()
+        for stack, size in ((0, 50), (1, 20), (2, 10), (3, 1)):
+            program.alloc(size * MIB, stack=stack)
+        found = self.finding(program.snapshot(reason="oom", frames=frames, stacks=stacks, modules=[]), "owners")
+        self.assertEqual(found["message"],
+                         "Of the 81 MiB that the program held, the biggest owners are load() through get(unsigned long) 50 MiB "
+                         "(61.7%), cache() through get(unsigned long) 20 MiB (24.7%), grow() through get(unsigned long) "
+                         "10 MiB (12.3%).")
+        self.assertEqual(found["advice"], "free or shrink what load() holds, 61.7% of it all.")
+
+    def test_a_function_whose_callers_say_nothing_stays(self):
+        """Forty callers of a fortieth each, or a single one."""
+        names = ["main", "cudaMalloc", "forward()"] + ["layer%d()" % i for i in range(40)]
+        frames = [{"function": name, "file": "", "line": 0, "module": -1, "address": 4096 + i, "inline": False}
+                  for i, name in enumerate(names)]
+        for stacks in ([[1, 2, 3 + i, 0] for i in range(40)], [[1, 2, 0]] * 40):
+            program = Program()
+            for i in range(40):
+                program.alloc(MIB, stack=i)
+            found = self.finding(program.snapshot(reason="oom", frames=frames, stacks=stacks, modules=[]), "owners")
+            self.assertIn("the biggest owner is forward() 40 MiB (100%).", found["message"])
+
+    def test_a_sudden_end_is_said_and_what_was_held_then(self):
+        snapshot = ordinary().snapshot(reason="recovered")
+        self.assertIn("it was killed, crashed, or left by _exit", self.finding(snapshot, "sudden_end")["message"])
+        owners = self.finding(snapshot, "owners")
+        self.assertIn("held in the end, the biggest owners are Model::load(std::string const&) 20 MiB", owners["message"])
+        text = self.report(snapshot).stdout
+        self.assertNotIn("No problem found", text)
+        self.assertIn("snapshot   recovered after its end", text)
+        self.assertIn("Next: gpupool sites " + self.path("work/s.json") + " --sort live", text)
+        self.assertEqual(self.document(snapshot)["snapshots"][0]["reason"], "recovered")
+        self.assertIn("held at the end, by function", self.report(snapshot, command="sites").stdout)
+
+    def test_out_of_memory_without_a_report_of_it(self):
+        """As PyTorch's snapshots have it: an event, and blocks."""
+        program = ordinary()
+        program.event("oom", size=40 * MIB)
+        found = self.finding(program.snapshot(reason="oom"), "oom")
+        self.assertEqual(found["severity"], "error")
+        self.assertIn("asked for 40 MiB; the program held", found["message"])
+        self.assertIn("of 33 MiB that were idle the largest block had 32 MiB, too small.", found["message"])
+        self.assertIsNone(found["advice"])
+        program.event("oom", size=33 * MIB)
+        found = self.finding(program.snapshot(reason="oom"), "oom")
+        self.assertEqual(found["advice"], "the idle memory is in pieces: gpupool frag maps them.")
+        self.assertNotIn("oom", [finding["code"] for finding in self.facts(program.snapshot())["findings"]])
+
+    def test_sizes_that_print_alike_are_told_apart(self):
+        program = Program()
+        for size in (20 * MIB + 1000, 20 * MIB + 2000, 7 * MIB):
+            program.alloc(size, 22 * MIB)
+        text = self.report(program).stdout
+        self.assertIn(" 20,972,520 B ", text)
+        self.assertIn(" 20,973,520 B ", text)
+        self.assertIn("                      7 MiB ", text)
+
+    def test_narrow_terminals(self):
+        path = self.write("s.json", ordinary().snapshot(reason="recovered"))
+        own, other = pty.openpty()
+        fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
+        with subprocess.Popen([self.tool, "summary", path, "--no-color"], stdout=other, env=self.environment) as process:
+            os.close(other)
+            text = b""
+            try:
+                while part := os.read(own, 65536):
+                    text += part
+            except OSError:
+                pass
+            self.assertEqual(process.wait(timeout=60), 0)
+        os.close(own)
+        what = text.decode().replace("\r", "").split("What happened\n")[1].split("\nProcess\n")[0]
+        self.assertLess(max(map(len, what.splitlines())), 40, what)
 
 
 class Sites(Reports):
