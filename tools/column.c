@@ -34,47 +34,63 @@ void gp_column_destroy(gp_column_t *column)
 /* How the values of a page are to be stored. */
 static gp_column_page_t layout_of(const int64_t *values, size_t count)
 {
-  gp_column_page_t page = {.least = values[0], .bits = no_bits};
-  uint64_t used = 0; /* bits that are set in any distance from the least */
-  for (size_t i = 1; i < count; i++)
-    page.least = values[i] < page.least ? values[i] : page.least;
-  for (size_t i = 0; i < count; i++)
-    used |= (uint64_t)values[i] - (uint64_t)page.least;
-  if (!used)
+  gp_column_page_t page = {.bits = no_bits};
+  int64_t least = values[0], most = values[0];
+  uint64_t differing = 0; /* bits that are set in any distance between two of them */
+  for (size_t i = 0; i < count; i++) {
+    least = values[i] < least ? values[i] : least;
+    most = values[i] > most ? values[i] : most;
+    differing |= (uint64_t)values[i] - (uint64_t)values[0];
+  }
+  page.least = least;
+  if (!differing)
     return page;
-  page.shift = (uint8_t)__builtin_ctzll(used);
-  page.width = (uint8_t)(64 - __builtin_clzll(used) - page.shift);
+  page.shift = (uint8_t)__builtin_ctzll(differing);
+  page.width = (uint8_t)(64 - __builtin_clzll((uint64_t)most - (uint64_t)least) - page.shift);
   if (page.width > WIDTH_MOST)
     page.width = 64;
   page.mask = page.width == 64 ? UINT64_MAX : (UINT64_C(1) << page.width) - 1;
   return page;
 }
 
-/* Turns the tail into a page. */
-static bool pack(gp_column_t *column)
+/* The bits of the values of a page, from the lowest one of the first byte on; to has 8 bytes more than they need. */
+static void write_bits(const gp_column_page_t *page, const int64_t *values, size_t count, unsigned char *to)
 {
-  size_t used = column->page_count;
-  if ((used & (used - 1)) == 0) { /* full: 0, 1, 2, 4 ... */
-    gp_column_page_t *larger = realloc(column->pages, (used ? 2 * used : 1) * sizeof(*larger));
+  uint64_t word = 0;
+  unsigned used = 0; /* bits of word, below 64 */
+  for (size_t i = 0; i < count; i++) {
+    uint64_t bits = ((uint64_t)values[i] - (uint64_t)page->least) >> page->shift;
+    word |= bits << used;
+    used += page->width;
+    if (used < 64)
+      continue;
+    word = htole64(word);
+    memcpy(to, &word, sizeof(word));
+    to += sizeof(word);
+    used -= 64;
+    word = used ? bits >> (page->width - used) : 0;
+  }
+  word = htole64(word);
+  memcpy(to, &word, (used + 7) / 8);
+}
+
+static bool add_page(gp_column_t *column, const int64_t *values, size_t count)
+{
+  size_t pages = column->page_count;
+  if ((pages & (pages - 1)) == 0) { /* full: 0, 1, 2, 4 ... */
+    gp_column_page_t *larger = realloc(column->pages, (pages ? 2 * pages : 1) * sizeof(*larger));
     if (!larger)
       return false;
     column->pages = larger;
   }
-  gp_column_page_t page = layout_of(column->tail, column->tail_count);
+  gp_column_page_t page = layout_of(values, count);
   if (page.width) {
-    page.bits = calloc(1, (column->tail_count * page.width + 7) / 8 + sizeof(uint64_t));
+    page.bits = malloc((count * page.width + 7) / 8 + sizeof(uint64_t));
     if (!page.bits)
       return false;
-  }
-  for (size_t i = 0; i < column->tail_count && page.width; i++) {
-    size_t bit = i * page.width;
-    uint64_t word;
-    memcpy(&word, page.bits + bit / 8, sizeof(word));
-    word |= htole64(((uint64_t)column->tail[i] - (uint64_t)page.least) >> page.shift << bit % 8);
-    memcpy(page.bits + bit / 8, &word, sizeof(word));
+    write_bits(&page, values, count, page.bits);
   }
   column->pages[column->page_count++] = page;
-  column->tail_count = 0;
   return true;
 }
 
@@ -82,21 +98,30 @@ bool gp_column_append(gp_column_t *column, const int64_t *values, size_t count)
 {
   while (count) {
     size_t room = GP_COLUMN_PAGE - column->tail_count, part = count < room ? count : room;
-    memcpy(column->tail + column->tail_count, values, part * sizeof(*values));
-    column->tail_count += part;
+    if (part == GP_COLUMN_PAGE) { /* a page as it is */
+      if (!add_page(column, values, part))
+        return false;
+    } else {
+      memcpy(column->tail + column->tail_count, values, part * sizeof(*values));
+      column->tail_count += part;
+    }
+    if (column->tail_count == GP_COLUMN_PAGE) {
+      if (!add_page(column, column->tail, GP_COLUMN_PAGE))
+        return false;
+      column->tail_count = 0;
+    }
     column->count += part;
     values += part;
     count -= part;
-    if (column->tail_count == GP_COLUMN_PAGE && !pack(column))
-      return false;
   }
   return true;
 }
 
 bool gp_column_finish(gp_column_t *column)
 {
-  if (column->tail_count && !pack(column))
+  if (column->tail_count && !add_page(column, column->tail, column->tail_count))
     return false;
+  column->tail_count = 0;
   free(column->tail);
   column->tail = NULL;
   return true;

@@ -1,8 +1,6 @@
 #include "tools/decompress.h"
 
 #include <limits.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,136 +15,159 @@
 #define BYTES_FIRST (UINT64_C(64) << 20)
 #define BYTES_TIMES 256
 
-static const char too_large[] = "what is compressed in it is larger than a snapshot of that size can be";
 static const char no_memory[] = "not enough memory to decompress it";
-static const char cut[] = "it is compressed, and ends too early";
 
-typedef struct result {
-  char *bytes;
-  size_t length;
+typedef struct step {
+  const char *in; /* moves on, like the next three */
+  size_t in_length;
+  char *out;
   size_t room;
-  size_t most;
-} result_t;
+  bool is_end; /* of a member or frame: another one may follow */
+} step_t;
 
-/* Makes room for a byte and the NUL at least. */
-static const char *reserve(result_t *result)
+struct gp_decompressor {
+  const char *(*step)(gp_decompressor_t *decompressor, step_t *step);
+  bool is_inside; /* of a member or frame */
+  uint64_t total;
+  uint64_t taken;
+  uint64_t given;
+#if GP_HAVE_ZLIB
+  z_stream zlib;
+  bool has_zlib;
+#endif
+#if GP_HAVE_ZSTD
+  ZSTD_DStream *zstd;
+#endif
+};
+
+#if GP_HAVE_ZLIB
+static const char *step_gzip(gp_decompressor_t *decompressor, step_t *step)
 {
-  if (result->room - result->length > 1)
-    return NULL;
-  if (result->room >= result->most)
-    return too_large;
-  size_t room = result->room ? 2 * result->room : 1 << 16;
-  char *larger = realloc(result->bytes, room);
-  if (!larger)
+  z_stream *stream = &decompressor->zlib;
+  stream->next_in = (Bytef *)(uintptr_t)step->in; /* it is only read */
+  stream->avail_in = step->in_length < UINT_MAX ? (unsigned)step->in_length : UINT_MAX;
+  stream->next_out = (Bytef *)step->out;
+  stream->avail_out = step->room < UINT_MAX ? (unsigned)step->room : UINT_MAX;
+  int status = inflate(stream, Z_NO_FLUSH);
+  step->in_length -= (size_t)((const char *)stream->next_in - step->in);
+  step->in = (const char *)stream->next_in;
+  step->room -= (size_t)((char *)stream->next_out - step->out);
+  step->out = (char *)stream->next_out;
+  step->is_end = status == Z_STREAM_END;
+  if (step->is_end && inflateReset(stream) != Z_OK)
     return no_memory;
-  result->bytes = larger;
-  result->room = room;
+  if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR)
+    return status == Z_MEM_ERROR ? no_memory : "it is damaged: gzip cannot decompress it";
   return NULL;
 }
 
-#if GP_HAVE_ZLIB
-/* One member after the other, as gzip does. */
-static const char *inflate_all(z_stream *stream, const char *text, size_t length, result_t *result)
+static const char *begin_gzip(gp_decompressor_t *decompressor)
 {
-  stream->next_in = (Bytef *)(uintptr_t)text; /* it is only read */
-  for (;;) {
-    const char *error = reserve(result);
-    if (error)
-      return error;
-    size_t left = length - (size_t)((const char *)stream->next_in - text), room = result->room - result->length - 1;
-    stream->avail_in = left < UINT_MAX ? (unsigned)left : UINT_MAX;
-    stream->avail_out = room < UINT_MAX ? (unsigned)room : UINT_MAX;
-    stream->next_out = (Bytef *)result->bytes + result->length;
-    int status = inflate(stream, Z_NO_FLUSH);
-    result->length = (size_t)((char *)stream->next_out - result->bytes);
-    left = length - (size_t)((const char *)stream->next_in - text);
-    if (status == Z_STREAM_END && left == 0)
-      return NULL;
-    if (status == Z_STREAM_END && inflateReset(stream) != Z_OK)
-      return no_memory;
-    if (status == Z_BUF_ERROR && left == 0)
-      return cut;
-    if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR)
-      return status == Z_MEM_ERROR ? no_memory : "it is damaged: gzip cannot decompress it";
-  }
-}
-
-static const char *decompress_gzip(const char *text, size_t length, result_t *result)
-{
-  z_stream stream = {.next_in = NULL};
-  if (inflateInit2(&stream, 15 + 16) != Z_OK) /* the largest window; a header of gzip */
-    return no_memory;
-  const char *error = inflate_all(&stream, text, length, result);
-  (void)inflateEnd(&stream); /* it has nothing left to say */
-  return error;
+  decompressor->step = step_gzip;
+  decompressor->has_zlib = inflateInit2(&decompressor->zlib, 15 + 16) == Z_OK; /* the largest window; a header of gzip */
+  return decompressor->has_zlib ? NULL : no_memory;
 }
 #endif
 
 #if GP_HAVE_ZSTD
-static const char *decompress_zstd(const char *text, size_t length, result_t *result)
+static const char *step_zstd(gp_decompressor_t *decompressor, step_t *step)
 {
-  ZSTD_inBuffer in = {text, length, 0};
-  ZSTD_DStream *stream = ZSTD_createDStream();
-  const char *error = stream ? NULL : no_memory;
-  size_t wanted = 1;
-  while (!error && (in.pos < in.size || wanted)) {
-    error = reserve(result);
-    if (error)
-      break;
-    ZSTD_outBuffer out = {result->bytes, result->room - 1, result->length};
-    size_t in_before = in.pos;
-    wanted = ZSTD_decompressStream(stream, &out, &in); /* 0: a frame is complete */
-    if (ZSTD_isError(wanted))
-      error = "it is damaged: zstd cannot decompress it";
-    else if (wanted && in.pos == in_before && out.pos == result->length)
-      error = cut;
-    result->length = out.pos;
-  }
-  (void)ZSTD_freeDStream(stream); /* NULL is legal */
-  return error;
+  ZSTD_inBuffer in = {step->in, step->in_length, 0};
+  ZSTD_outBuffer out = {step->out, step->room, 0};
+  size_t wanted = ZSTD_decompressStream(decompressor->zstd, &out, &in); /* 0: a frame is complete */
+  step->in += in.pos;
+  step->in_length -= in.pos;
+  step->out += out.pos;
+  step->room -= out.pos;
+  step->is_end = wanted == 0;
+  return ZSTD_isError(wanted) ? "it is damaged: zstd cannot decompress it" : NULL;
+}
+
+static const char *begin_zstd(gp_decompressor_t *decompressor)
+{
+  decompressor->step = step_zstd;
+  decompressor->zstd = ZSTD_createDStream();
+  return decompressor->zstd ? NULL : no_memory;
 }
 #endif
 
-typedef const char *(*decompress_fn)(const char *text, size_t length, result_t *result);
+typedef const char *(*begin_fn)(gp_decompressor_t *decompressor);
 
-static decompress_fn find(const char *text, size_t length)
+static begin_fn find(const char *text, size_t length)
 {
   static const struct {
     const char *magic;
     size_t length;
-    decompress_fn decompress;
+    begin_fn begin;
   } kinds[] = {
 #if GP_HAVE_ZLIB
-      {"\x1f\x8b", 2, decompress_gzip},
+      {"\x1f\x8b", 2, begin_gzip},
 #endif
 #if GP_HAVE_ZSTD
-      {"\x28\xb5\x2f\xfd", 4, decompress_zstd},
+      {"\x28\xb5\x2f\xfd", 4, begin_zstd},
 #endif
       {"", 0, NULL},
   };
   size_t i = 0;
   while (kinds[i].length && !(length >= kinds[i].length && memcmp(text, kinds[i].magic, kinds[i].length) == 0))
     i++;
-  return kinds[i].decompress;
+  return kinds[i].begin;
 }
 
-const char *gp_decompress(char **text, size_t *length)
+const char *gp_decompressor_create(
+    const char *first, size_t length, uint64_t total, gp_decompressor_t **ret_decompressor)
 {
-  decompress_fn decompress = find(*text, *length);
-  result_t result = {.most = SIZE_MAX / 4};
-
-  if (!decompress)
+  begin_fn begin = find(first, length);
+  *ret_decompressor = NULL;
+  if (!begin)
     return NULL;
-  if (*length < (result.most - BYTES_FIRST) / BYTES_TIMES)
-    result.most = BYTES_FIRST + BYTES_TIMES * *length;
-  const char *error = decompress(*text, *length, &result);
-  if (error) {
-    free(result.bytes);
-    return error;
+  gp_decompressor_t *decompressor = calloc(1, sizeof(*decompressor));
+  if (!decompressor)
+    return no_memory;
+  *ret_decompressor = decompressor;
+  decompressor->total = total;
+  return begin(decompressor);
+}
+
+void gp_decompressor_destroy(gp_decompressor_t *decompressor)
+{
+  if (!decompressor)
+    return;
+#if GP_HAVE_ZLIB
+  if (decompressor->has_zlib)
+    (void)inflateEnd(&decompressor->zlib); /* it has nothing left to say */
+#endif
+#if GP_HAVE_ZSTD
+  (void)ZSTD_freeDStream(decompressor->zstd); /* NULL is legal */
+#endif
+  free(decompressor);
+}
+
+const char *gp_decompressor_run(gp_decompressor_t *decompressor, const char **in, size_t *in_length, bool is_last,
+    char *out, size_t room, size_t *ret_got)
+{
+  step_t step = {.in = *in, .in_length = *in_length, .out = out, .room = room};
+  const char *error = NULL;
+
+  while (!error && step.room > 0 && (decompressor->is_inside || step.in_length > 0)) {
+    size_t in_before = step.in_length, room_before = step.room;
+    error = decompressor->step(decompressor, &step);
+    decompressor->is_inside = !step.is_end;
+    if (!error && decompressor->is_inside && step.in_length == in_before && step.room == room_before) {
+      if (step.in_length > 0)
+        error = "it is damaged: what comes next cannot be decompressed";
+      else if (is_last)
+        error = "it is compressed, and ends too early";
+      break; /* it has to see more */
+    }
   }
-  result.bytes[result.length] = '\0';
-  free(*text);
-  *text = result.bytes;
-  *length = result.length;
-  return NULL;
+  *ret_got = room - step.room;
+  decompressor->taken += *in_length - step.in_length;
+  decompressor->given += *ret_got;
+  uint64_t of = decompressor->taken > decompressor->total ? decompressor->taken : decompressor->total;
+  if (!error && decompressor->given > BYTES_FIRST && (decompressor->given - BYTES_FIRST) / BYTES_TIMES > of)
+    error = "what is compressed in it is larger than a snapshot of that size can be";
+  *in = step.in;
+  *in_length = step.in_length;
+  return error;
 }

@@ -5,11 +5,15 @@
 #ifndef GP_TOOLS_IMPORT_H
 #define GP_TOOLS_IMPORT_H
 
+#include "tools/input.h"
 #include "tools/snapshot_reader.h"
 
-/* What the input is, by its content. */
+/* What the input is, by its content. A pickle shows in the first GP_IMPORT_MAGIC bytes. */
+#define GP_IMPORT_MAGIC 2
 bool gp_import_is_pickle(const char *text, size_t length);
-bool gp_import_is_pytorch_json(const char *text, size_t length);
+
+/* As far as it has to be read to tell, the input stays in its window, from the beginning. */
+bool gp_import_is_pytorch_json(gp_input_t *input);
 
 /*
  * Reads the snapshot in text[0..length); text[length] is NUL. Nothing of it is executed. columns as of

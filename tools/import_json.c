@@ -122,13 +122,14 @@ bool gp_import_read_json(gp_document_t *document, gp_value_t *ret_value)
   return gp_json_scan_end(&scan) || gp_document_fail(document, scan.error_at, "%s", scan.error);
 }
 
-bool gp_import_is_pytorch_json(const char *text, size_t length)
+bool gp_import_is_pytorch_json(gp_input_t *input)
 {
   gp_json_scan_t scan;
   gp_json_slice_t name;
   bool has_segments = false, has_traces = false, has_format = false;
 
-  gp_json_scan_init(&scan, text, length);
+  gp_json_scan_init_input(&scan, input);
+  scan.keep = 0;
   if (gp_json_scan_peek(&scan) != '{' || !gp_json_scan_begin(&scan, '{'))
     return false;
   while (!has_format && !(has_segments && has_traces) && gp_json_scan_member(&scan, &name)) {

@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+#define ESCAPE_BYTES  12 /* the longest escape: a pair of surrogates */
+#define INTEGER_BYTES 24 /* more than a number up to 2^53, or one that is beyond it, needs to be told */
+
 static const char ends_early[] = "the input ends here, in the middle of the document";
 
 bool gp_json_slice_is(gp_json_slice_t slice, const char *text)
@@ -11,32 +14,72 @@ bool gp_json_slice_is(gp_json_slice_t slice, const char *text)
 
 void gp_json_scan_init(gp_json_scan_t *scan, const char *text, size_t length)
 {
-  *scan = (gp_json_scan_t){.text = text, .length = length};
+  *scan = (gp_json_scan_t){.text = text, .length = length, .keep = SIZE_MAX};
+}
+
+static void take_window(gp_json_scan_t *scan)
+{
+  scan->text = scan->input->text;
+  scan->base = scan->input->base;
+  scan->length = scan->input->base + scan->input->length;
+}
+
+void gp_json_scan_init_input(gp_json_scan_t *scan, gp_input_t *input)
+{
+  *scan = (gp_json_scan_t){.input = input, .at = input->base, .keep = SIZE_MAX};
+  take_window(scan);
+}
+
+/* What stands at an offset in the window. */
+static inline const char *text_at(const gp_json_scan_t *scan, size_t at)
+{
+  return scan->text + (at - scan->base);
+}
+
+static inline size_t offset_of(const gp_json_scan_t *scan, const char *p)
+{
+  return scan->base + (size_t)(p - scan->text);
+}
+
+/* Moves the window on, in any case; false if there is nothing more. What is being read begins at `at` and stays. */
+static bool fill(gp_json_scan_t *scan)
+{
+  if (!scan->input)
+    return false;
+  bool is_more = gp_input_more(scan->input, scan->at < scan->keep ? scan->at : scan->keep);
+  take_window(scan);
+  return is_more;
+}
+
+/* Sees to it that so many bytes from `at` on are in the window, or all that there are. */
+static inline void look_ahead(gp_json_scan_t *scan, size_t bytes)
+{
+  while (scan->length - scan->at < bytes && fill(scan))
+    ;
 }
 
 bool gp_json_scan_fail(gp_json_scan_t *scan, size_t at, const char *error)
 {
   if (!scan->error) {
-    scan->error = at >= scan->length ? ends_early : error;
+    scan->error = at >= scan->length && !fill(scan) ? ends_early : error;
     scan->error_at = at;
   }
   return false;
-}
-
-static inline void skip_blanks(gp_json_scan_t *scan)
-{
-  const char *p = scan->text + scan->at; /* the NUL at the end stops it */
-  while (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r')
-    p++;
-  scan->at = (size_t)(p - scan->text);
 }
 
 char gp_json_scan_peek(gp_json_scan_t *scan)
 {
   if (scan->error)
     return '\0';
-  skip_blanks(scan);
-  return scan->at < scan->length ? scan->text[scan->at] : '\0';
+  do {
+    const char *p = text_at(scan, scan->at); /* the NUL at the end stops it */
+    while (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r')
+      p++;
+    scan->at = offset_of(scan, p);
+    if (scan->at < scan->length)
+      return *p;
+  } while (fill(scan));
+  return '\0';
 }
 
 /* The bit of the present depth. */
@@ -88,12 +131,21 @@ bool gp_json_scan_member(gp_json_scan_t *scan, gp_json_slice_t *ret_name)
 {
   if (!next(scan, '}'))
     return false;
+  (void)gp_json_scan_peek(scan); /* for the blanks */
+  size_t at = scan->at, keep = scan->keep;
   if (!gp_json_scan_string(scan, ret_name))
     return false;
-  if (gp_json_scan_peek(scan) != ':')
-    return gp_json_scan_fail(scan, scan->at, "a colon was expected");
-  scan->at++;
-  return true;
+  /* The name stays until the value is in sight, so that a peek at that does not move it. */
+  if (at < keep)
+    scan->keep = at;
+  bool good = gp_json_scan_peek(scan) == ':' || gp_json_scan_fail(scan, scan->at, "a colon was expected");
+  if (good) {
+    scan->at++;
+    (void)gp_json_scan_peek(scan); /* its error is the value's */
+  }
+  scan->keep = keep;
+  ret_name->text = text_at(scan, at + 1);
+  return good;
 }
 
 size_t gp_json_utf8_length(const unsigned char *p)
@@ -182,20 +234,27 @@ bool gp_json_scan_string(gp_json_scan_t *scan, gp_json_slice_t *ret_string)
 {
   if (gp_json_scan_peek(scan) != '"')
     return gp_json_scan_fail(scan, scan->at, "a string was expected");
-  const char *begin = scan->text + scan->at + 1;
-  const char *end = scan->text + scan->length;
-  const char *p = begin;
+  const char *p = text_at(scan, scan->at + 1);
   while (*p != '"') {
-    if ((unsigned char)*p < 0x20)
-      return gp_json_scan_fail(scan, (size_t)(p - scan->text), "a control character in a string");
-    size_t length = *p == '\\' ? escape_length(p) : gp_json_utf8_length((const unsigned char *)p);
-    if (!length)
-      return gp_json_scan_fail(scan, is_cut_short(p, end) ? scan->length : (size_t)(p - scan->text),
-          *p == '\\' ? "an escape that does not exist" : "a string that is not UTF-8");
+    size_t length = (unsigned char)*p < 0x20 ? 0
+                    : *p == '\\'             ? escape_length(p)
+                                             : gp_json_utf8_length((const unsigned char *)p);
     p += length;
+    if (length)
+      continue;
+    size_t at = offset_of(scan, p);
+    bool is_more = scan->length - at < ESCAPE_BYTES && fill(scan);
+    p = text_at(scan, at);
+    if (is_more)
+      continue;
+    if (at < scan->length && (unsigned char)*p < 0x20)
+      return gp_json_scan_fail(scan, at, "a control character in a string");
+    return gp_json_scan_fail(scan, is_cut_short(p, text_at(scan, scan->length)) ? scan->length : at,
+        *p == '\\' ? "an escape that does not exist" : "a string that is not UTF-8");
   }
-  *ret_string = (gp_json_slice_t){begin, (size_t)(p - begin)};
-  scan->at = (size_t)(p + 1 - scan->text);
+  size_t length = offset_of(scan, p) - scan->at - 1;
+  *ret_string = (gp_json_slice_t){p - length, length};
+  scan->at += length + 2;
   return true;
 }
 
@@ -248,10 +307,11 @@ bool gp_json_scan_integer(gp_json_scan_t *scan, int64_t *ret_number)
   const char *error, *at;
   if (gp_json_scan_peek(scan) == '\0')
     return gp_json_scan_fail(scan, scan->at, "a whole number was expected");
-  const char *end = read_integer(scan->text + scan->at, ret_number, &error, &at);
+  look_ahead(scan, INTEGER_BYTES);
+  const char *end = read_integer(text_at(scan, scan->at), ret_number, &error, &at);
   if (!end)
-    return gp_json_scan_fail(scan, (size_t)(at - scan->text), error);
-  scan->at = (size_t)(end - scan->text);
+    return gp_json_scan_fail(scan, offset_of(scan, at), error);
+  scan->at = offset_of(scan, end);
   return true;
 }
 
@@ -264,7 +324,8 @@ static const char *skip_digits(const char *p)
 
 static bool skip_number(gp_json_scan_t *scan)
 {
-  const char *begin = scan->text + scan->at;
+  look_ahead(scan, GP_JSON_SCAN_DIGITS + 2);
+  const char *begin = text_at(scan, scan->at);
   const char *p = begin;
   p += *p == '-';
   const char *digits = p;
@@ -282,21 +343,22 @@ static bool skip_number(gp_json_scan_t *scan)
     p = skip_digits(p);
     good = p > digits;
   }
-  if (!good) /* where it stops is where it is wrong: that may be the end of the text */
-    return gp_json_scan_fail(scan, (size_t)(p - scan->text), "a value was expected");
-  if (p - begin > GP_JSON_SCAN_DIGITS)
+  if (p - begin > GP_JSON_SCAN_DIGITS) /* the window may end in it */
     return gp_json_scan_fail(scan, scan->at, "a number with too many digits");
-  scan->at = (size_t)(p - scan->text);
+  if (!good) /* where it stops is where it is wrong: that may be the end of the text */
+    return gp_json_scan_fail(scan, offset_of(scan, p), "a value was expected");
+  scan->at = offset_of(scan, p);
   return true;
 }
 
 static bool skip_word(gp_json_scan_t *scan, const char *word)
 {
   size_t length = strlen(word);
+  look_ahead(scan, length);
   size_t left = scan->length - scan->at;
-  if (left < length && strncmp(scan->text + scan->at, word, left) == 0)
+  if (left < length && strncmp(text_at(scan, scan->at), word, left) == 0)
     return gp_json_scan_fail(scan, scan->length, ends_early);
-  if (left < length || strncmp(scan->text + scan->at, word, length) != 0)
+  if (left < length || strncmp(text_at(scan, scan->at), word, length) != 0)
     return gp_json_scan_fail(scan, scan->at, "a value was expected");
   scan->at += length;
   return true;
@@ -326,6 +388,18 @@ bool gp_json_scan_skip(gp_json_scan_t *scan)
   }
 }
 
+bool gp_json_scan_value(gp_json_scan_t *scan, gp_json_slice_t *ret_text)
+{
+  (void)gp_json_scan_peek(scan); /* for the blanks */
+  size_t at = scan->at, keep = scan->keep;
+  if (at < keep)
+    scan->keep = at;
+  bool good = gp_json_scan_skip(scan);
+  scan->keep = keep;
+  *ret_text = (gp_json_slice_t){text_at(scan, at), scan->at - at};
+  return good;
+}
+
 bool gp_json_scan_end(gp_json_scan_t *scan)
 {
   (void)gp_json_scan_peek(scan); /* for the blanks */
@@ -342,19 +416,16 @@ bool gp_json_scan_integers(gp_json_scan_t *scan, int64_t *values, size_t room, s
   const char *error = NULL, *at = NULL;
 
   while (count < room && gp_json_scan_element(scan)) {
-    (void)gp_json_scan_peek(scan); /* for the blanks */
-    const char *p = scan->text + scan->at;
-    /* The usual case, digits and a comma, stays in this loop. */
-    for (;;) {
-      p = read_integer(p, &values[count], &error, &at);
+    if (!gp_json_scan_integer(scan, &values[count++]))
+      return false;
+    /* The usual case, digits after a comma, stays in this loop, as far as a number cannot go beyond the window. */
+    const char *p = text_at(scan, scan->at), *end = text_at(scan, scan->length);
+    while (count < room && end - p > INTEGER_BYTES && p[0] == ',' && (p[1] == '-' || (p[1] >= '0' && p[1] <= '9'))) {
+      p = read_integer(p + 1, &values[count++], &error, &at);
       if (!p)
-        return gp_json_scan_fail(scan, (size_t)(at - scan->text), error);
-      count++;
-      if (count == room || p[0] != ',' || !(p[1] == '-' || (p[1] >= '0' && p[1] <= '9')))
-        break;
-      p++;
+        return gp_json_scan_fail(scan, offset_of(scan, at), error);
     }
-    scan->at = (size_t)(p - scan->text);
+    scan->at = offset_of(scan, p);
   }
   *ret_count = count;
   return !scan->error;

@@ -1,9 +1,10 @@
 /*
- * A pull tokenizer for JSON that copies nothing, for documents that are too large for a tree. It accepts
- * exactly RFC 8259 (strings are checked to be UTF-8), nested at most GP_JSON_SCAN_DEPTH deep.
+ * A pull tokenizer for JSON that copies nothing, for documents that are too large for a tree, and for memory: of an
+ * input (input.h) only a window is there. It accepts exactly RFC 8259 (strings are checked to be UTF-8), nested at
+ * most GP_JSON_SCAN_DEPTH deep.
  *
- * After an error every call fails and `at` stays, so that errors have to be looked at only once. The text
- * ends with a NUL at text[length], which is not part of it.
+ * After an error every call fails and `at` stays, so that errors have to be looked at only once. All places are offsets
+ * in the whole text.
  */
 #ifndef GP_TOOLS_JSON_SCAN_H
 #define GP_TOOLS_JSON_SCAN_H
@@ -12,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tools/input.h"
+
 #define GP_JSON_SCAN_DEPTH  64
 #define GP_JSON_SCAN_DIGITS 40 /* of one number; longer ones are refused */
 
@@ -19,16 +22,20 @@
 #define GP_JSON_SCAN_INTEGER_MAX ((INT64_C(1) << 53) - 1)
 
 typedef struct gp_json_scan {
-  const char *text; /* borrowed */
-  size_t length;
+  gp_input_t *input; /* borrowed; NULL: the text is all in memory */
+  const char *text;  /* the window, borrowed, with a NUL behind it */
+  size_t base;       /* where it begins, */
+  size_t length;     /* and ends */
   size_t at;
+  size_t keep; /* the window goes no further than here: the input from here on is looked at again; SIZE_MAX: nothing is */
   unsigned depth;
   uint64_t is_first; /* a bit by depth: nothing was read since the bracket */
   const char *error; /* what is wrong at error_at, a static clause; NULL: nothing */
   size_t error_at;
 } gp_json_scan_t;
 
-/* Part of the text. A string without its quotes and with its escapes as they stand. */
+/* Part of the text, there until the next call but gp_json_scan_peek(). A string without its quotes and with its escapes
+ * as they stand. */
 typedef struct gp_json_slice {
   const char *text;
   size_t length;
@@ -39,7 +46,11 @@ size_t gp_json_utf8_length(const unsigned char *p);
 
 bool gp_json_slice_is(gp_json_slice_t slice, const char *text);
 
+/* Of text[0..length), which is borrowed; text[length] is NUL. */
 void gp_json_scan_init(gp_json_scan_t *scan, const char *text, size_t length);
+
+/* Of an input, from the beginning of its window, which has to be that of the input. */
+void gp_json_scan_init_input(gp_json_scan_t *scan, gp_input_t *input);
 
 /* Notes an error at `at`, unless there is one already. error is static. Returns false. */
 bool gp_json_scan_fail(gp_json_scan_t *scan, size_t at, const char *error);
@@ -64,6 +75,9 @@ bool gp_json_scan_integer(gp_json_scan_t *scan, int64_t *ret_number);
 
 /* Reads past a value of any kind and checks it. */
 bool gp_json_scan_skip(gp_json_scan_t *scan);
+
+/* The same; *ret_text is what it read. */
+bool gp_json_scan_value(gp_json_scan_t *scan, gp_json_slice_t *ret_text);
 
 /* True if nothing but blanks is left, else an error. */
 bool gp_json_scan_end(gp_json_scan_t *scan);

@@ -1,5 +1,5 @@
 /*
- * How the parts of a snapshot are read: shared by snapshot_reader.c (document), snapshot_memory.c (segments,
+ * How the parts of a snapshot are read: shared by snapshot_load.c (files), snapshot_reader.c (document), snapshot_memory.c (segments,
  * passthrough), snapshot_rows.c (events) and snapshot_stacks.c (stacks, frames, modules).
  */
 #ifndef GP_TOOLS_SNAPSHOT_PARTS_H
@@ -21,11 +21,11 @@ typedef struct gp_snapshot_parse {
   size_t frames_at;
   bool failed;
   gp_snapshot_error_t *error;
-  const char *progress; /* the name of the file, if somebody waits at a terminal; else NULL */
 } gp_snapshot_parse_t;
 
-/* Says on stderr how far the reading is, over what it said before. */
-void gp_snapshot_show_progress(const gp_snapshot_parse_t *parse);
+/* As gp_snapshot_parse, of an input of which nothing but its beginning was looked at. An error of the input itself looks
+ * like its end: the caller has to ask for it. */
+gp_snapshot_t *gp_snapshot_parse_input(gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error);
 
 /* Notes an error of the content, if there is none yet. Returns false. */
 bool gp_snapshot_fail(gp_snapshot_parse_t *parse, size_t offset, const char *format, ...)

@@ -1,18 +1,11 @@
 #include "tools/snapshot_reader.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "tools/decompress.h"
-#include "tools/import.h"
 #include "tools/snapshot_parts.h"
-#include "tools/tool.h"
 
 /* What the tree is made of, with the first character of such a value. Everything else is checked and left
  * out. */
@@ -34,7 +27,6 @@ static const struct {
     {"recorded_since_ns", '0', "a number", true},
     {"dropped_events", '0', "a number", true},
 };
-#define PROGRESS_BYTES (64u << 20) /* below, reading takes less than a second */
 #define MEMBER_COUNT (sizeof(members) / sizeof(members[0]))
 
 bool gp_snapshot_fail(gp_snapshot_parse_t *parse, size_t offset, const char *format, ...)
@@ -193,6 +185,8 @@ static bool read_device(gp_snapshot_parse_t *parse, size_t offset, const cJSON *
  * The document
  */
 
+#define MAGIC_MOST 5 /* bytes of the longest below */
+
 /* What the input is, if it is no JSON object. NULL: no idea. */
 static const char *known_magic(const char *text, size_t length)
 {
@@ -226,34 +220,44 @@ static bool scan_failed(gp_snapshot_parse_t *parse)
   return parse->scan.error && gp_snapshot_fail(parse, parse->scan.error_at, "%s", parse->scan.error);
 }
 
-/* Looks for format and version, wherever they are, before anything is believed. */
-static bool check_format(gp_snapshot_parse_t *parse, const char *text, size_t length)
+/*
+ * Looks for format and version, wherever they are, before anything is believed. They come first; if they do not, all that
+ * is before them has to be kept.
+ */
+static bool check_format(gp_snapshot_parse_t *parse, gp_input_t *input)
 {
   gp_json_scan_t scan;
-  gp_json_slice_t name, format = {NULL, 0};
+  gp_json_slice_t name, value;
+  char format[64] = "";
+  bool has_format = false;
   const char *other = "it is JSON of another kind";
   int64_t version = -1;
   size_t version_at = 0;
 
-  gp_json_scan_init(&scan, text, length);
-  if (length == 0)
-    return gp_snapshot_fail(parse, 0, "the input is empty");
+  gp_input_begin(input, MAGIC_MOST);
+  gp_json_scan_init_input(&scan, input);
+  scan.keep = 0;
   char first = gp_json_scan_peek(&scan);
-  if (first == '\0' && scan.at == length)
+  if (input->length == 0)
+    return gp_snapshot_fail(parse, 0, "the input is empty");
+  if (first == '\0' && scan.at == input->length)
     return gp_snapshot_fail(parse, 0, "the input has nothing but blanks");
   if (first != '{') {
-    const char *what = known_magic(text, length);
+    const char *what = known_magic(input->text, input->length);
     return gp_snapshot_fail(parse, 0, "not a gpupool snapshot: %s",
         what           ? what
         : first == '[' ? "it is a JSON array"
                        : "it is not JSON");
   }
   (void)gp_json_scan_begin(&scan, '{'); /* it is there */
-  while (!(format.text && version >= 0) && gp_json_scan_member(&scan, &name)) {
+  while (!(has_format && version >= 0) && gp_json_scan_member(&scan, &name)) {
     char kind = gp_json_scan_peek(&scan);
-    if (gp_json_slice_is(name, "format") && kind == '"' && !format.text) {
-      if (!gp_json_scan_string(&scan, &format))
+    if (gp_json_slice_is(name, "format") && kind == '"' && !has_format) {
+      if (!gp_json_scan_string(&scan, &value))
         break;
+      has_format = true;
+      snprintf(format, sizeof(format), "%.*s", (int)(value.length < sizeof(format) ? value.length : sizeof(format)),
+          value.text);
     } else if (gp_json_slice_is(name, "version") && version < 0) {
       version_at = scan.at;
       if (!gp_json_scan_integer(&scan, &version))
@@ -266,12 +270,11 @@ static bool check_format(gp_snapshot_parse_t *parse, const char *text, size_t le
       (void)gp_json_scan_skip(&scan); /* its error ends the loop */
     }
   }
-  if (format.text && !gp_json_slice_is(format, GP_SNAPSHOT_FORMAT))
-    return gp_snapshot_fail(parse, 0, "not a gpupool snapshot: its format is \"%.*s\"",
-        (int)(format.length < 64 ? format.length : 64), format.text);
+  if (has_format && strcmp(format, GP_SNAPSHOT_FORMAT) != 0)
+    return gp_snapshot_fail(parse, 0, "not a gpupool snapshot: its format is \"%s\"", format);
   if (scan.error)
     return gp_snapshot_fail(parse, scan.error_at, "%s", scan.error);
-  if (!format.text)
+  if (!has_format)
     return gp_snapshot_fail(parse, 0, "not a gpupool snapshot: %s", other);
   if (version < 1)
     return gp_snapshot_fail(parse, version_at, "there is no valid version");
@@ -288,16 +291,17 @@ static bool read_small(gp_snapshot_parse_t *parse, size_t i)
   gp_json_scan_t *scan = &parse->scan;
   char first = gp_json_scan_peek(scan);
   size_t at = scan->at;
+  gp_json_slice_t text;
   const char *end;
 
-  if (!gp_json_scan_skip(scan))
+  if (!gp_json_scan_value(scan, &text))
     return false;
   bool is_number = (first >= '0' && first <= '9') || first == '-';
   if (members[i].first == '0' ? !is_number : first != members[i].first)
     return gp_snapshot_fail(parse, at, "%s is not %s", members[i].name, members[i].kind);
   if (cJSON_GetObjectItemCaseSensitive(parse->snapshot->root, members[i].name))
     return gp_snapshot_fail(parse, at, "%s is there twice", members[i].name);
-  cJSON *item = cJSON_ParseWithLengthOpts(scan->text + at, scan->at - at, &end, false);
+  cJSON *item = cJSON_ParseWithLengthOpts(text.text, text.length, &end, false);
   if (!item)
     return gp_snapshot_fail(parse, at, "%s cannot be read", members[i].name);
   cJSON_AddItemToObject(parse->snapshot->root, members[i].name, item);
@@ -376,22 +380,13 @@ static bool read_document(gp_snapshot_parse_t *parse)
          (!has_events || gp_snapshot_check_events(parse));
 }
 
-void gp_snapshot_show_progress(const gp_snapshot_parse_t *parse)
+gp_snapshot_t *gp_snapshot_parse_input(gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error)
 {
-  char name[256];
-  if (parse->progress)
-    fprintf(stderr, "\rgpupool: reading %s: %3.0f%%", gp_printable(parse->progress, name, sizeof(name)),
-        100.0 * (double)parse->scan.at / (double)parse->scan.length);
-}
+  gp_snapshot_parse_t parse = {.columns = columns, .error = ret_error};
 
-static gp_snapshot_t *parse_text(
-    const char *text, size_t length, unsigned columns, const char *progress, gp_snapshot_error_t *ret_error)
-{
-  gp_snapshot_parse_t parse = {.columns = columns, .error = ret_error, .progress = progress};
-
-  if (!check_format(&parse, text, length))
+  if (!check_format(&parse, input))
     return NULL;
-  gp_json_scan_init(&parse.scan, text, length);
+  gp_json_scan_init_input(&parse.scan, input);
   parse.snapshot = calloc(1, sizeof(*parse.snapshot));
   if (parse.snapshot)
     parse.snapshot->root = cJSON_CreateObject();
@@ -408,7 +403,9 @@ static gp_snapshot_t *parse_text(
 gp_snapshot_t *gp_snapshot_parse(
     const char *text, size_t length, unsigned columns, gp_snapshot_error_t *ret_error)
 {
-  return parse_text(text, length, columns, NULL, ret_error);
+  gp_input_t input;
+  gp_input_init_memory(&input, text, length);
+  return gp_snapshot_parse_input(&input, columns, ret_error);
 }
 
 void gp_snapshot_destroy(gp_snapshot_t *snapshot)
@@ -422,107 +419,4 @@ void gp_snapshot_destroy(gp_snapshot_t *snapshot)
   for (size_t i = 0; i < snapshot->note_count; i++)
     free(snapshot->notes[i]);
   free(snapshot);
-}
-
-/*
- * Files. Read, not mapped: a file that another process cuts short meanwhile must not be a signal here.
- */
-
-static int read_whole(int fd, char **ret_text, size_t *ret_length)
-{
-  struct stat status;
-  size_t capacity = 1 << 16, used = 0;
-  if (fstat(fd, &status))
-    return errno;
-  if (S_ISDIR(status.st_mode))
-    return EISDIR;
-  if (S_ISREG(status.st_mode) && status.st_size > 0)
-    capacity = (size_t)status.st_size + 2; /* one for the NUL, one to see the end */
-  char *text = malloc(capacity);
-  while (text) {
-    ssize_t got = read(fd, text + used, capacity - used - 1);
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got <= 0) {
-      int error = got < 0 ? errno : 0;
-      text[used] = '\0';
-      if (error) {
-        free(text);
-        return error;
-      }
-      *ret_text = text;
-      *ret_length = used;
-      return 0;
-    }
-    used += (size_t)got;
-    if (capacity - used > 1)
-      continue;
-    char *larger = capacity <= SIZE_MAX / 2 ? realloc(text, capacity * 2) : NULL;
-    if (!larger)
-      free(text);
-    text = larger;
-    capacity *= 2;
-  }
-  return ENOMEM;
-}
-
-static gp_snapshot_t *load(
-    const char *path, unsigned columns, bool takes_pytorch, char **ret_text, size_t *ret_length)
-{
-  bool is_stdin = strcmp(path, "-") == 0;
-  const char *name = is_stdin ? "stdin" : path;
-  gp_snapshot_error_t wrong;
-  char *text = NULL;
-  size_t length = 0;
-
-  int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-  int error = fd < 0 ? errno : read_whole(fd, &text, &length);
-  if (fd >= 0 && !is_stdin)
-    (void)close(fd); /* it was only read */
-  if (error) {
-    gp_message("%s: %s", name, strerror(error));
-    return NULL;
-  }
-  const char *problem = gp_decompress(&text, &length);
-  if (problem) {
-    gp_message("%s: %s", name, problem);
-    free(text);
-    return NULL;
-  }
-  gp_snapshot_t *snapshot;
-  bool is_slow = length >= PROGRESS_BYTES && isatty(STDERR_FILENO);
-  const char *progress = is_slow ? name : NULL;
-  if (!takes_pytorch)
-    snapshot = parse_text(text, length, columns, progress, &wrong);
-  else if (gp_import_is_pickle(text, length))
-    snapshot = gp_import_pickle(text, length, columns, &wrong);
-  else if (gp_import_is_pytorch_json(text, length))
-    snapshot = gp_import_pytorch_json(text, length, columns, &wrong);
-  else
-    snapshot = parse_text(text, length, columns, progress, &wrong);
-  if (is_slow)
-    fprintf(stderr, "\r\033[K"); /* the line is for what comes */
-  if (!snapshot) {
-    free(text);
-    gp_message("%s: offset %zu: %s", name, wrong.offset, wrong.text);
-    return NULL;
-  }
-  *ret_text = text;
-  *ret_length = length;
-  return snapshot;
-}
-
-gp_snapshot_t *gp_snapshot_load_text(const char *path, unsigned columns, char **ret_text, size_t *ret_length)
-{
-  return load(path, columns, false, ret_text, ret_length);
-}
-
-gp_snapshot_t *gp_snapshot_load(const char *path, unsigned columns)
-{
-  char *text = NULL;
-  size_t length;
-  gp_snapshot_t *snapshot = load(path, columns, true, &text, &length);
-  if (snapshot)
-    free(text);
-  return snapshot;
 }

@@ -73,7 +73,6 @@ static bool read_column(gp_snapshot_parse_t *parse, int column)
   if (values && !gp_column_finish(values))
     return gp_json_scan_fail(scan, scan->at, "not enough memory to read this");
   parse->columns_seen |= 1u << column;
-  gp_snapshot_show_progress(parse);
   return true;
 }
 

@@ -2,10 +2,14 @@
  * The JSON tokenizer: what it accepts, what it refuses, and where.
  */
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "pieces.h"
 #include "tools/json_scan.h"
+
+#define WINDOWS 64 /* bytes, up to which */
 
 /* A copy of its own size, so that a sanitizer sees a byte too far. */
 static char *copy_of(const char *text, size_t length)
@@ -17,16 +21,51 @@ static char *copy_of(const char *text, size_t length)
   return copy;
 }
 
-static bool accepts(const char *text, size_t *ret_error_at)
+/* What a scan of a text comes to. */
+typedef struct outcome {
+  bool is_good;
+  const char *error;
+  size_t error_at;
+} outcome_t;
+
+static outcome_t skip_all(gp_json_scan_t *scan)
+{
+  bool good = gp_json_scan_skip(scan) && gp_json_scan_end(scan);
+  ck_assert_int_eq(good, scan->error == NULL);
+  return (outcome_t){good, scan->error, scan->error_at};
+}
+
+static void check_same(const char *text, size_t window, outcome_t a, outcome_t b)
+{
+  ck_assert_msg(a.is_good == b.is_good && a.error == b.error && a.error_at == b.error_at,
+      "%s: '%s' at %zu in memory, '%s' at %zu with a window of %zu", text, a.error ? a.error : "good", a.error_at,
+      b.error ? b.error : "good", b.error_at, window);
+}
+
+/* The text as it is, and through windows of every size: they must agree. */
+static outcome_t scan_text(const char *text, size_t length)
 {
   gp_json_scan_t scan;
-  char *copy = copy_of(text, strlen(text));
-  gp_json_scan_init(&scan, copy, strlen(text));
-  bool good = gp_json_scan_skip(&scan) && gp_json_scan_end(&scan);
-  ck_assert_int_eq(good, scan.error == NULL);
-  *ret_error_at = scan.error_at;
+  char *copy = copy_of(text, length);
+  gp_json_scan_init(&scan, copy, length);
+  outcome_t outcome = skip_all(&scan);
+  for (size_t window = 1; window <= WINDOWS; window++) {
+    pieces_t pieces = {.text = copy, .length = length, .piece = window};
+    gp_input_t input;
+    gp_input_init(&input, pieces_read, &pieces, window);
+    gp_json_scan_init_input(&scan, &input);
+    check_same(text, window, outcome, skip_all(&scan));
+    gp_input_fini(&input);
+  }
   free(copy);
-  return good;
+  return outcome;
+}
+
+static bool accepts(const char *text, size_t *ret_error_at)
+{
+  outcome_t outcome = scan_text(text, strlen(text));
+  *ret_error_at = outcome.error_at;
+  return outcome.is_good;
 }
 
 START_TEST(test_correct_documents_are_accepted)
@@ -105,12 +144,9 @@ START_TEST(test_every_prefix_of_a_document_is_refused)
 {
   static const char text[] = "{\"a\":[1,-2,{\"b\":\"c\\u00e9\xc3\xa9\"}],\"d\":[true,false,null,1.5e3]}";
   for (size_t length = 0; length < sizeof(text) - 1; length++) {
-    gp_json_scan_t scan;
-    char *copy = copy_of(text, length);
-    gp_json_scan_init(&scan, copy, length);
-    ck_assert(!(gp_json_scan_skip(&scan) && gp_json_scan_end(&scan)));
-    ck_assert_uint_eq(scan.error_at, length);
-    free(copy);
+    outcome_t outcome = scan_text(text, length);
+    ck_assert(!outcome.is_good);
+    ck_assert_uint_eq(outcome.error_at, length);
   }
 }
 END_TEST
@@ -121,11 +157,15 @@ START_TEST(test_members_and_elements_are_visited)
   gp_json_scan_t scan;
   gp_json_slice_t name, string;
   int64_t number;
+  pieces_t pieces = {.text = text, .length = sizeof(text) - 1, .piece = (size_t)_i};
+  gp_input_t input;
 
-  gp_json_scan_init(&scan, text, sizeof(text) - 1);
+  gp_input_init(&input, pieces_read, &pieces, (size_t)_i);
+  gp_json_scan_init_input(&scan, &input);
   ck_assert(gp_json_scan_begin(&scan, '{'));
   ck_assert(gp_json_scan_member(&scan, &name));
-  ck_assert(gp_json_slice_is(name, "one"));
+  ck_assert_int_eq(gp_json_scan_peek(&scan), '1');
+  ck_assert(gp_json_slice_is(name, "one")); /* a peek leaves it */
   ck_assert(!gp_json_slice_is(name, "on"));
   ck_assert(gp_json_scan_integer(&scan, &number));
   ck_assert_int_eq(number, 1);
@@ -143,27 +183,72 @@ START_TEST(test_members_and_elements_are_visited)
   ck_assert(!gp_json_scan_member(&scan, &name));
   ck_assert_ptr_null(scan.error);
   ck_assert(gp_json_scan_end(&scan));
+  gp_input_fini(&input);
+}
+END_TEST
+
+/* A value that is wanted as text stays in the window from its beginning; what comes before it does not. */
+START_TEST(test_the_text_of_a_value_is_all_there)
+{
+  static const char value[] = "{\"a\":[1,2,{\"b\":\"c\\u00e9\"}],\"d\":null}";
+  char text[200];
+  gp_json_scan_t scan;
+  gp_json_slice_t slice, again;
+  int length = snprintf(text, sizeof(text), "[\"%060d\", %s ,%s]", 0, value, value);
+  pieces_t pieces = {.text = text, .length = (size_t)length, .piece = (size_t)_i};
+  gp_input_t input;
+
+  gp_input_init(&input, pieces_read, &pieces, (size_t)_i);
+  gp_json_scan_init_input(&scan, &input);
+  ck_assert(gp_json_scan_begin(&scan, '['));
+  ck_assert(gp_json_scan_element(&scan) && gp_json_scan_skip(&scan));
+  ck_assert(gp_json_scan_element(&scan) && gp_json_scan_value(&scan, &slice));
+  ck_assert(gp_json_slice_is(slice, value));
+  ck_assert(gp_json_scan_element(&scan) && gp_json_scan_value(&scan, &again));
+  ck_assert(gp_json_slice_is(again, value));
+  ck_assert(!gp_json_scan_element(&scan) && gp_json_scan_end(&scan));
+  ck_assert_uint_gt(input.base, 60);
+  gp_input_fini(&input);
 }
 END_TEST
 
 /* Reads an array in parts of `room`; values has place for 16. */
+static outcome_t read_all(gp_json_scan_t *scan, size_t room, int64_t *values, size_t *ret_count)
+{
+  size_t count = 0, got = room;
+  bool good = gp_json_scan_begin(scan, '[');
+  while (good && got == room) {
+    good = gp_json_scan_integers(scan, values + count, room, &got);
+    count += good ? got : 0;
+  }
+  good = good && gp_json_scan_end(scan);
+  ck_assert_int_eq(good, scan->error == NULL);
+  *ret_count = count;
+  return (outcome_t){good, scan->error, scan->error_at};
+}
+
 static bool integers(const char *text, size_t room, int64_t *values, size_t *ret_count, size_t *ret_error_at)
 {
   gp_json_scan_t scan;
-  char *copy = copy_of(text, strlen(text));
-  size_t count = 0, got = room;
-  gp_json_scan_init(&scan, copy, strlen(text));
-  bool good = gp_json_scan_begin(&scan, '[');
-  while (good && got == room) {
-    good = gp_json_scan_integers(&scan, values + count, room, &got);
-    count += good ? got : 0;
+  size_t length = strlen(text);
+  char *copy = copy_of(text, length);
+  gp_json_scan_init(&scan, copy, length);
+  outcome_t outcome = read_all(&scan, room, values, ret_count);
+  for (size_t window = 1; window <= WINDOWS; window++) {
+    pieces_t pieces = {.text = copy, .length = length, .piece = window};
+    int64_t others[16];
+    size_t count;
+    gp_input_t input;
+    gp_input_init(&input, pieces_read, &pieces, window);
+    gp_json_scan_init_input(&scan, &input);
+    check_same(text, window, outcome, read_all(&scan, room, others, &count));
+    ck_assert_uint_eq(count, *ret_count);
+    ck_assert_mem_eq(others, values, count * sizeof(others[0]));
+    gp_input_fini(&input);
   }
-  good = good && gp_json_scan_end(&scan);
-  ck_assert_int_eq(good, scan.error == NULL);
-  *ret_error_at = scan.error_at;
-  *ret_count = count;
   free(copy);
-  return good;
+  *ret_error_at = outcome.error_at;
+  return outcome.is_good;
 }
 
 START_TEST(test_integers_are_read)
@@ -206,10 +291,9 @@ END_TEST
 START_TEST(test_nul_bytes_are_no_end)
 {
   static const char text[] = "[1,\0002]";
-  gp_json_scan_t scan;
-  gp_json_scan_init(&scan, text, sizeof(text) - 1);
-  ck_assert(!gp_json_scan_skip(&scan));
-  ck_assert_uint_eq(scan.error_at, 3);
+  outcome_t outcome = scan_text(text, sizeof(text) - 1);
+  ck_assert(!outcome.is_good);
+  ck_assert_uint_eq(outcome.error_at, 3);
 }
 END_TEST
 
@@ -222,7 +306,8 @@ int main(void)
   tcase_add_test(values, test_errors_are_where_they_are);
   tcase_add_test(values, test_nesting_is_bounded);
   tcase_add_test(values, test_every_prefix_of_a_document_is_refused);
-  tcase_add_test(values, test_members_and_elements_are_visited);
+  tcase_add_loop_test(values, test_members_and_elements_are_visited, 1, WINDOWS + 1);
+  tcase_add_loop_test(values, test_the_text_of_a_value_is_all_there, 1, WINDOWS + 1);
   tcase_add_test(values, test_nul_bytes_are_no_end);
   tcase_add_test(numbers, test_integers_are_read);
   tcase_add_test(numbers, test_what_is_no_integer_is_refused);

@@ -5,12 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pieces.h"
 #include "small_snapshot.h"
+#include "tools/snapshot_parts.h"
 #include "tools/summary.h"
 
 static const gp_filter_t everything = {.device = GP_REQUEST_ALL_DEVICES, .until_ns = UINT64_MAX};
 
 #define ALL_COLUMNS ((1u << GP_COLUMN_COUNT) - 1)
+
+static size_t window; /* through which the text is read, in bytes; 0: it is all in memory */
+
+/* Some that are short of tokens, and more or less than what a token needs. */
+static const size_t windows[] = {0, 1, 2, 3, 5, 11, 12, 24, 41, 64};
+#define WINDOW_COUNT ((int)(sizeof(windows) / sizeof(windows[0])))
 
 /* Parses a copy of its own size, so that a sanitizer sees a byte too far. */
 static gp_snapshot_t *parse(const char *text, size_t length, gp_snapshot_error_t *ret_error)
@@ -19,7 +27,16 @@ static gp_snapshot_t *parse(const char *text, size_t length, gp_snapshot_error_t
   ck_assert_ptr_nonnull(copy);
   memcpy(copy, text, length);
   copy[length] = '\0';
-  gp_snapshot_t *snapshot = gp_snapshot_parse(copy, length, ALL_COLUMNS, ret_error);
+  gp_snapshot_t *snapshot;
+  if (window == 0) {
+    snapshot = gp_snapshot_parse(copy, length, ALL_COLUMNS, ret_error);
+  } else {
+    pieces_t pieces = {.text = copy, .length = length, .piece = window};
+    gp_input_t input;
+    gp_input_init(&input, pieces_read, &pieces, window);
+    snapshot = gp_snapshot_parse_input(&input, ALL_COLUMNS, ret_error);
+    gp_input_fini(&input);
+  }
   if (!snapshot) {
     ck_assert_uint_le(ret_error->offset, length);
     ck_assert_uint_gt(strlen(ret_error->text), 0);
@@ -48,6 +65,7 @@ static void use(const gp_snapshot_t *snapshot)
 
 START_TEST(test_a_snapshot_is_read)
 {
+  window = windows[_i];
   gp_snapshot_error_t error;
   gp_snapshot_t *snapshot = parse(SMALL_SNAPSHOT, strlen(SMALL_SNAPSHOT), &error);
   ck_assert_msg(snapshot != NULL, "%zu: %s", error.offset, error.text);
@@ -81,6 +99,7 @@ END_TEST
 
 START_TEST(test_who_asked_is_read)
 {
+  window = windows[_i];
   gp_snapshot_error_t error;
   gp_snapshot_t *snapshot = parse(NAMED_SNAPSHOT, strlen(NAMED_SNAPSHOT), &error);
   ck_assert_msg(snapshot != NULL, "%zu: %s", error.offset, error.text);
@@ -133,6 +152,7 @@ END_TEST
 
 START_TEST(test_every_truncation_is_refused)
 {
+  window = windows[_i];
   static const char text[] = SMALL_SNAPSHOT;
   gp_snapshot_error_t error;
   size_t complete = sizeof(text) - 2; /* without the last line end */
@@ -142,6 +162,20 @@ START_TEST(test_every_truncation_is_refused)
     ck_assert_uint_eq(error.offset, length);
   }
   gp_snapshot_destroy(parse(text, complete, &error));
+}
+END_TEST
+
+/* What comes before an error of the input is no snapshot, however complete it looks. */
+START_TEST(test_an_error_of_the_input_is_told)
+{
+  static const char text[] = SMALL_SNAPSHOT;
+  pieces_t pieces = {.text = text, .length = strlen(text) / 2, .piece = 100, .error = "it broke"};
+  gp_snapshot_error_t error;
+  gp_input_t input;
+  gp_input_init(&input, pieces_read, &pieces, 100);
+  ck_assert_ptr_null(gp_snapshot_parse_input(&input, ALL_COLUMNS, &error));
+  ck_assert_str_eq(input.error, "it broke");
+  gp_input_fini(&input);
 }
 END_TEST
 
@@ -185,6 +219,7 @@ static void expect(const char *text, const char *part_of_error)
 
 START_TEST(test_other_inputs_are_told_apart)
 {
+  window = windows[_i];
   gp_snapshot_error_t error;
   expect("", "is empty");
   expect(" \n", "nothing but blanks");
@@ -206,6 +241,7 @@ END_TEST
 
 START_TEST(test_indexes_are_checked)
 {
+  window = windows[_i];
 #define WITH_EVENTS(events)                                                                                  \
   SMALL_HEAD SMALL_PROCESS SMALL_SETTINGS SMALL_DEVICES SMALL_SEGMENTS SMALL_TABLES                          \
       "\"events\":{\"actions\":[\"alloc\"],\"details\":[\"\"]," events "}," SMALL_TAIL
@@ -238,6 +274,7 @@ END_TEST
 
 START_TEST(test_wrong_kinds_are_refused)
 {
+  window = windows[_i];
   expect("{\"format\":\"gpupool-snapshot\",\"version\":1,\"process\":[]}", "process is not an object");
   expect("{\"format\":\"gpupool-snapshot\",\"version\":1,\"devices\":[{\"device\":0}]}", "has no stats");
   expect("{\"format\":\"gpupool-snapshot\",\"version\":1,\"devices\":[{\"device\":0.5,\"stats\":{}}]}",
@@ -261,6 +298,7 @@ END_TEST
 
 START_TEST(test_what_is_missing_is_noted)
 {
+  window = windows[_i];
   gp_snapshot_error_t error;
   const char *text = WITH_EVENTS("\"action\":[0,0,0],\"time_ns\":[1,2]");
   gp_snapshot_t *snapshot = parse(text, strlen(text), &error);
@@ -288,15 +326,16 @@ int main(void)
   TCase *good = tcase_create("good");
   TCase *bad = tcase_create("bad");
   tcase_set_timeout(bad, 120);
-  tcase_add_test(good, test_a_snapshot_is_read);
-  tcase_add_test(good, test_who_asked_is_read);
+  tcase_add_loop_test(good, test_a_snapshot_is_read, 0, WINDOW_COUNT);
+  tcase_add_loop_test(good, test_who_asked_is_read, 0, WINDOW_COUNT);
   tcase_add_test(good, test_the_facts_are_those_of_the_snapshot);
-  tcase_add_test(good, test_what_is_missing_is_noted);
-  tcase_add_test(bad, test_every_truncation_is_refused);
+  tcase_add_loop_test(good, test_what_is_missing_is_noted, 0, WINDOW_COUNT);
+  tcase_add_loop_test(bad, test_every_truncation_is_refused, 0, WINDOW_COUNT);
+  tcase_add_test(bad, test_an_error_of_the_input_is_told);
   tcase_add_test(bad, test_no_changed_byte_is_a_crash);
-  tcase_add_test(bad, test_other_inputs_are_told_apart);
-  tcase_add_test(bad, test_indexes_are_checked);
-  tcase_add_test(bad, test_wrong_kinds_are_refused);
+  tcase_add_loop_test(bad, test_other_inputs_are_told_apart, 0, WINDOW_COUNT);
+  tcase_add_loop_test(bad, test_indexes_are_checked, 0, WINDOW_COUNT);
+  tcase_add_loop_test(bad, test_wrong_kinds_are_refused, 0, WINDOW_COUNT);
   suite_add_tcase(suite, good);
   suite_add_tcase(suite, bad);
   SRunner *runner = srunner_create(suite);

@@ -276,7 +276,7 @@ class Import(cli.Case):
             self.assertEqual(self.facts(compress(json.dumps(torch_snapshot()).encode())), facts)
             for data, part in ((packed[:-5], "ends too early"), (packed[:4], "ends too early"),
                                (packed[:20] + b"\xff" * 9 + packed[29:], "it is damaged"), (packed + b"more", "it is damaged"),
-                               (compress(bytes(200 << 20)), "larger than a snapshot of that size can be")):
+                               (compress(b" " * (200 << 20)), "larger than a snapshot of that size can be")):
                 self.run_on(data, "summary", status=INPUT)
                 self.one_line(self.errors)
                 self.assertIn(part, self.errors)
