@@ -131,7 +131,7 @@ static bool serve_after_reclaim(gp_request_t *request)
   if (deferred == 0 && !withheld)
     return false;
   if (gp_engine_uses_streams(engine)) { /* a stream without work holds nothing back: this asks no driver */
-    gp_reuse_advance(engine);
+    gp_reuse_advance(engine, true);
     if (serve_from_cache(request, &surplus))
       return true;
   }

@@ -183,7 +183,7 @@ void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
   gp_lock_release(&device->lock);
   gp_passthrough_context_lost(engine, context);
   /* Its fence went with it, and it holds nothing back any more. */
-  gp_reuse_advance(engine);
+  gp_reuse_advance(engine, false);
 }
 
 void gp_engine_primary_lost(gp_engine_t *engine, int device)

@@ -80,7 +80,7 @@ static void reclaim(gp_engine_t *engine, gp_context_t *context, uint64_t complet
   }
 }
 
-void gp_reuse_advance(gp_engine_t *engine)
+void gp_reuse_advance(gp_engine_t *engine, bool may_wait)
 {
   uint64_t devices = atomic_load(&engine->device_mask);
 
@@ -98,7 +98,7 @@ void gp_reuse_advance(gp_engine_t *engine)
       now_ns = gp_now(engine);
       for (gp_list_t *link = device->contexts.next; link != &device->contexts; link = link->next)
         reclaim(engine, gp_list_entry(link, gp_context_t, device_link), completed, now_ns);
-      surplus = gp_release_is_due(engine, device, now_ns);
+      surplus = may_wait && gp_release_is_due(engine, device, now_ns);
     }
     gp_lock_release(&device->lock);
     if (surplus)
@@ -195,7 +195,7 @@ void gp_reuse_poll(gp_engine_t *engine)
     atomic_flag_clear_explicit(&context->fence.busy, memory_order_release);
   }
   gp_engine_leave(engine);
-  gp_reuse_advance(engine);
+  gp_reuse_advance(engine, true);
 }
 
 int gp_reuse_wait_for(gp_engine_t *engine, gp_context_t *context)
@@ -229,7 +229,7 @@ int gp_reuse_wait(gp_engine_t *engine, gp_context_t *own, bool own_device_only)
     if (code != 0 && lagging[i] == own)
       result = code; /* what another context answers is not the program's business here */
   }
-  gp_reuse_advance(engine);
+  gp_reuse_advance(engine, true);
   return result;
 }
 
@@ -284,5 +284,5 @@ void gp_engine_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t tok
 {
   gp_streams_sync_end(engine, context, token);
   gp_reuse_complete(context, token);
-  gp_reuse_advance(engine);
+  gp_reuse_advance(engine, true);
 }

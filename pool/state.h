@@ -351,7 +351,8 @@ void gp_block_forget(gp_engine_t *engine, gp_block_t *block, gp_detail_t why, ui
  * reuse.c: when a freed block may be used again. All without a lock held, but for defer and allowance.
  *   begin     starts a new epoch and returns the one before: all frees so far are in it or in older ones
  *   stamp     (device's lock) gives a freed block its tag; defer stamps and queues it
- *   complete  the context has completed an epoch; advance: moves what every context has completed to idle
+ *   complete  the context has completed an epoch; advance: moves what every context has completed to idle, and gives
+ *             surplus memory back if the program's call may_wait: the driver's free waits for all work of the device
  *   poll      asks outstanding fences, records new ones; never waits
  *   wait      the host waits for the contexts of own's device, or of all, so that what was freed before the call is
  *             reusable; the driver's code for own, if it had to be waited for
@@ -364,7 +365,7 @@ uint64_t gp_reuse_begin(gp_engine_t *engine);
 void gp_reuse_stamp(gp_engine_t *engine, gp_block_t *block);
 void gp_reuse_defer(gp_engine_t *engine, gp_block_t *block);
 void gp_reuse_complete(gp_context_t *context, uint64_t epoch);
-void gp_reuse_advance(gp_engine_t *engine);
+void gp_reuse_advance(gp_engine_t *engine, bool may_wait);
 void gp_reuse_poll(gp_engine_t *engine);
 int gp_reuse_wait(gp_engine_t *engine, gp_context_t *own, bool own_device_only);
 int gp_reuse_wait_for(gp_engine_t *engine, gp_context_t *context);

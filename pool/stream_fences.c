@@ -114,5 +114,5 @@ void gp_streams_poll(gp_engine_t *engine)
     atomic_store(&asked[i]->asked, false);
   }
   gp_engine_leave(engine);
-  gp_reuse_advance(engine);
+  gp_reuse_advance(engine, true);
 }

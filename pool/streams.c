@@ -318,7 +318,7 @@ void gp_stream_fact_end(gp_engine_t *engine, const gp_stream_fact_t *fact)
     gp_mark_sync_end(stream->mark, fact->token);
   }
   gp_lock_release(&engine->contexts_lock);
-  gp_reuse_advance(engine);
+  gp_reuse_advance(engine, false); /* the program may only have asked */
 }
 
 /* Nobody can submit work to it any more. */

@@ -94,8 +94,8 @@ static void judge_last_oom(verdict_t *verdict)
 {
   const gp_summary_t *summary = verdict->summary;
   const gp_snapshot_events_t *events = &summary->snapshot->events;
-  const int64_t *ordinals = events->columns[GP_COLUMN_DEVICE];
-  const int64_t *sizes = events->columns[GP_COLUMN_SIZE];
+  const gp_column_t *ordinals = events->columns[GP_COLUMN_DEVICE];
+  const gp_column_t *sizes = events->columns[GP_COLUMN_SIZE];
   char asked[GP_SIZE_TEXT_BYTES], held[GP_SIZE_TEXT_BYTES], idle[GP_SIZE_TEXT_BYTES], largest[GP_SIZE_TEXT_BYTES];
   const gp_summary_device_t *device = NULL;
   size_t last = events->count;
@@ -105,12 +105,12 @@ static void judge_last_oom(verdict_t *verdict)
   if (strcmp(reason(verdict), "oom") != 0 || last == 0 || !sizes)
     return;
   for (size_t i = 0; i < summary->device_count; i++) {
-    if (!ordinals || summary->devices[i].device->device == ordinals[last - 1])
+    if (!ordinals || summary->devices[i].device->device == gp_column_get(ordinals, last - 1))
       device = &summary->devices[i];
   }
   if (!device)
     return;
-  uint64_t requested = (uint64_t)sizes[last - 1];
+  uint64_t requested = (uint64_t)gp_column_get(sizes, last - 1);
   gp_size_format(device->idle_bytes, idle);
   gp_size_format(device->largest_idle, largest);
   gp_finding_t *finding = say(verdict, GP_SEVERITY_ERROR, "oom", device->device->device,

@@ -180,6 +180,15 @@ class OneStream(PreloadCase):
         self.assertEqual((run.status, run.out.splitlines()[-1]), (1, "cuStreamCreate(&stream, flags): 709"))
         self.assertEqual(run.calls()["cuStreamDestroy_v2"], 1)
 
+    def test_work_past_the_marks_waits_for_what_is_owed(self):
+        """A program that looks behind the library may work in streams that nobody follows."""
+        for what, before, work in (("launch", [], "cuMemsetD8Async"),
+                                   ("graph", ["cuGraphCreate", "cuGraphInstantiate_v2"], "cuGraphLaunch")):
+            with self.subTest(what=what):
+                run = self.run_mono("behind", what)
+                calls = [call for call in self.between(run) if not call.startswith("cuGraphGet")]
+                self.assertEqual(calls, before + WAIT + 2 * [work])
+
     def test_other_modes_wait(self):
         for reuse in ("auto", "context"):
             run = self.run_mono("none", REUSE=reuse)

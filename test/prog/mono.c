@@ -3,7 +3,8 @@
  * memory or work comes in by: mono WAY [ARGUMENT].
  *
  * none; stream (0: blocking, 1: non-blocking); per_thread; context; peer; ipc; attribute; tokens; capture;
- * programmatic; library (the path of one to load, with an allocation after it).
+ * programmatic; library (the path of one to load, with an allocation after it); behind (launch, graph: the program has
+ * looked for a function that submits work behind the library, and works on).
  *
  * Between cuMemHostAlloc and cuMemFreeHost stand the rounds. Prints where each block was, by its number.
  */
@@ -81,6 +82,22 @@ static void capture(void)
   CALL(cuGraphDestroy(graph));
 }
 
+static void look_behind(const char *what)
+{
+  CUgraph graph;
+  CUgraphExec exec;
+  (void)dlsym(RTLD_NEXT, "cuMemcpyHtoD_v2");
+  if (strcmp(what, "graph") == 0) {
+    CALL(cuGraphCreate(&graph, 0));
+    CALL(cuGraphInstantiate_v2(&exec, graph, NULL, NULL, 0));
+    CALL(cuGraphLaunch(exec, NULL));
+    CALL(cuGraphLaunch(exec, NULL));
+  } else {
+    CALL(cuMemsetD8Async(block, 1, BYTES, CU_STREAM_PER_THREAD));
+    CALL(cuMemsetD8Async(block, 1, BYTES, CU_STREAM_PER_THREAD));
+  }
+}
+
 static int go(const char *way, const char *argument)
 {
   CUcontext other;
@@ -104,6 +121,8 @@ static int go(const char *way, const char *argument)
     capture();
   } else if (strcmp(way, "programmatic") == 0) {
     launch_programmatic();
+  } else if (strcmp(way, "behind") == 0) {
+    look_behind(argument);
   } else if (strcmp(way, "library") == 0) {
     if (!dlopen(argument, RTLD_NOW)) {
       printf("%s\n", dlerror());

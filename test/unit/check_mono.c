@@ -522,6 +522,7 @@ static void *settle(void *arg)
 {
   (void)arg;
   (void)gp_mono_settle(engine);
+  atomic_store(&in_wait, true); /* without a wait, too */
   return NULL;
 }
 
@@ -529,6 +530,7 @@ static void *order(void *arg)
 {
   (void)arg;
   (void)gp_mono_order(engine, STREAM_A);
+  atomic_store(&in_wait, true);
   return NULL;
 }
 
@@ -551,6 +553,7 @@ START_TEST(test_no_wait_is_in_flight_when_a_capture_begins)
   gp_mono_capture(engine);
   atomic_store(&capturing, true);
   pthread_join(thread, NULL);
+  ck_assert_int_gt(atomic_load(&waits_begun), 0);
   ck_assert(!atomic_load(&waited_in_capture));
   ck_assert(!gp_mono_has_debt(engine));
   gp_engine_resume_in(engine, owner);

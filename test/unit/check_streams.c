@@ -47,6 +47,23 @@ static void look(void)
   synchronize_stream(gp_stream_find(engine, STREAM_B));
 }
 
+/* The driver's free waits for all work, also for what never ends without this thread; the program only asked. */
+START_TEST(test_a_fact_about_a_stream_gives_nothing_back)
+{
+  start((const char *const[]){"GPUPOOL_REUSE=epoch", "GPUPOOL_MAX_CACHED=0", NULL}, GP_GIB, true);
+  gp_stream_created(engine, context, STREAM_A);
+  uint64_t block = allocate(GP_MIB);
+  work(STREAM_A);
+  ck_assert_int_eq(free_code(block), 0);
+  synchronize_stream(gp_stream_find(engine, STREAM_A));
+  ck_assert_uint_eq(stats().cached_bytes.current, GP_MIB);
+  ck_assert_int_eq(driver.count[FAKE_FREE], 0);
+  (void)allocate(2 * GP_MIB); /* this may wait */
+  ck_assert_uint_eq(stats().cached_bytes.current, 0);
+  stop();
+}
+END_TEST
+
 START_TEST(test_a_fact_frees_what_was_freed_before_it)
 {
   start_with_streams();
@@ -427,6 +444,7 @@ int main(void)
   Suite *suite = suite_create("streams");
   TCase *streams = tcase_create("streams");
   tcase_add_test(streams, test_a_fact_frees_what_was_freed_before_it);
+  tcase_add_test(streams, test_a_fact_about_a_stream_gives_nothing_back);
   tcase_add_test(streams, test_streams_without_work_hold_nothing_back);
   tcase_add_test(streams, test_every_stream_with_work_is_asked);
   tcase_add_test(streams, test_work_after_the_beginning_is_not_covered);
