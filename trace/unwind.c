@@ -8,6 +8,7 @@
 
 #include "pool/util/log.h"
 #include "trace/stack_room.h"
+#include "trace/unwind_pipe.h"
 
 /* What the loader may take to open the unwinders; not measured on every system, so ample. */
 #define PREPARE_ROOM_BYTES ((size_t)40 * 1024)
@@ -40,36 +41,52 @@ typedef struct thread_state {
 
 static __thread thread_state_t tls_state __attribute__((tls_model("initial-exec")));
 
+/* libunwind opens a pipe when it begins, so it begins when a thread first uses it. */
+typedef enum libunwind_state { LIBUNWIND_NOT_BEGUN, LIBUNWIND_BEGINS, LIBUNWIND_READY, LIBUNWIND_GIVEN_UP } libunwind_state_t;
+
+static _Atomic libunwind_state_t libunwind_state;
+
 #if defined(__x86_64__)
+static void *local_space;
+static int (*set_caching_policy)(void *space, int policy);
+
 /*
  * The same name in the global scope is a libunwind that the program brings: libunwind.so.8 would call that one's
- * functions, whatever version it is. Only if it is libunwind.so.8 itself is it used.
+ * functions, whatever version it is, and its pipe may be open already, under a number that we cannot know.
  */
 static backtrace_fn find_libunwind(void)
 {
-  static const char probe[] = "_ULx86_64_step"; /* unw_step, as the library exports it */
   backtrace_fn function = NULL;
 
-  void *global = dlsym(RTLD_DEFAULT, probe);
-  void *library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL | (global ? RTLD_NOLOAD : 0));
-  if (library && (!global || dlsym(library, probe) == global))
-    *(void **)&function = dlsym(library, "unw_backtrace");
-  if (!function || global)
-    return function;
-  /* Set only where the library is nobody else's: these are for the process. Without a cache for each thread they share
-   * one, behind a lock that blocks signals. */
-  void *local = dlsym(library, "_ULx86_64_local_addr_space");
-  int (*set_caching_policy)(void *space, int policy);
+  if (dlsym(RTLD_DEFAULT, "_ULx86_64_step")) /* unw_step, as the library exports it */
+    return NULL;
+  void *library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
+  void *local = library ? dlsym(library, "_ULx86_64_local_addr_space") : NULL;
+  if (!local)
+    return NULL;
   *(void **)&set_caching_policy = dlsym(library, "_ULx86_64_set_caching_policy");
-  if (local && set_caching_policy)
-    (void)set_caching_policy(*(void **)local, 2 /* UNW_CACHE_PER_THREAD */); /* else it is slower at first */
+  local_space = *(void **)local;
+  if (set_caching_policy)
+    *(void **)&function = dlsym(library, "unw_backtrace");
   return function;
+}
+
+/* Without a cache for each thread they share one, behind a lock that blocks signals. The first call of libunwind. */
+static void begin_libunwind(void *arg)
+{
+  (void)arg;
+  (void)set_caching_policy(local_space, 2 /* UNW_CACHE_PER_THREAD */); /* else it is slower at first */
 }
 #else
 /* On aarch64 libunwind 1.6 may read /proc/self/maps for a frame; nobody has measured it. */
 static backtrace_fn find_libunwind(void)
 {
   return NULL;
+}
+
+static void begin_libunwind(void *arg)
+{
+  (void)arg;
 }
 #endif
 
@@ -172,15 +189,46 @@ void gp_unwind_thread_ended(void)
   (void)atomic_fetch_sub_explicit(&caches, 1, memory_order_relaxed);
 }
 
+static void give_libunwind_up(const char *why)
+{
+  if (atomic_exchange(&libunwind_state, LIBUNWIND_GIVEN_UP) != LIBUNWIND_GIVEN_UP)
+    gp_log(GP_LOG_DEBUG, "stacks: no libunwind from now on: %s", why);
+}
+
+/* libunwind, if it can be used now; NULL: not, or another thread is just making it ready. */
+static backtrace_fn ready_libunwind(void)
+{
+  backtrace_fn best = atomic_load_explicit(&libunwind_backtrace, memory_order_relaxed);
+  libunwind_state_t state = atomic_load_explicit(&libunwind_state, memory_order_acquire);
+
+  if (!best || state == LIBUNWIND_BEGINS || state == LIBUNWIND_GIVEN_UP)
+    return NULL;
+  if (state == LIBUNWIND_READY) {
+    if (gp_unwind_pipe_is_whole())
+      return best;
+    give_libunwind_up("the program closed its pipe");
+    return NULL;
+  }
+  if (!atomic_compare_exchange_strong(&libunwind_state, &state, LIBUNWIND_BEGINS))
+    return NULL;
+  if (gp_unwind_pipe_note(begin_libunwind, NULL)) {
+    atomic_store_explicit(&libunwind_state, LIBUNWIND_READY, memory_order_release);
+    return best;
+  }
+  give_libunwind_up("its pipe was not found");
+  return NULL;
+}
+
 static backtrace_fn choose(gp_unwinder_t unwinder, uint64_t unloads)
 {
   backtrace_fn best = atomic_load_explicit(&libunwind_backtrace, memory_order_relaxed);
   backtrace_fn safe = atomic_load_explicit(&glibc_backtrace, memory_order_relaxed);
   if (unwinder == GP_UNWINDER_LIBUNWIND)
-    return best;
+    return ready_libunwind();
   if (unwinder == GP_UNWINDER_GLIBC || !best || !may_use_libunwind(&tls_state, unloads))
     return safe;
-  return best;
+  best = ready_libunwind();
+  return best ? best : safe;
 }
 
 static inline bool is_own(uintptr_t address)

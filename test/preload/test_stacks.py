@@ -36,6 +36,14 @@ class Snapshot:
         return [os.path.basename(self.document["modules"][frame["module"]]["path"]) for frame in self.frames(stack)]
 
 
+class Descriptors(PreloadCase):
+    def test_files_of_the_program_stay_its_own(self):
+        """libunwind has a pipe, and knows it by number only."""
+        for stacks in ("off", "auto", "native", "fp"):
+            run = self.run_program("closes", ".", STACKS=stacks)
+            self.assertEqual((run.status, run.out), (0, ""), stacks)
+
+
 class Stacks(PreloadCase):
     def take(self, run, name=True):
         self.assertEqual(run.status, 0, run.err)
