@@ -18,13 +18,13 @@
 #include "pool/util/log.h"
 #include "pool/util/options.h"
 #include "pool/util/path.h"
-#include "trace/control.h"
-#include "trace/origin.h"
-#include "trace/recorder.h"
-#include "trace/snapshot.h"
+#include "trace/control/control.h"
+#include "trace/stacks/origin.h"
+#include "trace/record/recorder.h"
+#include "trace/snapshot/snapshot.h"
 #include "trace/spare.h"
-#include "trace/triggers.h"
-#include "trace/unwind.h"
+#include "trace/control/triggers.h"
+#include "trace/stacks/unwind.h"
 
 typedef enum library_state {
   LIBRARY_NEW,

@@ -8,7 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "tools/export_file.h"
+#include "tools/export/export_file.h"
 #include "tools/tool.h"
 
 static bool wants_colour(const gp_output_t *output, bool no_color)

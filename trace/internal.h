@@ -15,16 +15,16 @@
 #include <unistd.h>
 
 #include "pool/util/path.h"
-#include "trace/chunks.h"
-#include "trace/description.h"
-#include "trace/early.h"
-#include "trace/live.h"
-#include "trace/recorder.h"
-#include "trace/region.h"
-#include "trace/stacks.h"
-#include "trace/streams.h"
-#include "trace/threads.h"
-#include "trace/views.h"
+#include "trace/record/chunks.h"
+#include "trace/snapshot/description.h"
+#include "trace/record/early.h"
+#include "trace/record/live.h"
+#include "trace/record/recorder.h"
+#include "trace/record/region.h"
+#include "trace/stacks/stacks.h"
+#include "trace/record/streams.h"
+#include "trace/record/threads.h"
+#include "trace/snapshot/views.h"
 
 #define GP_SNAPSHOT_BUFFER_BYTES (64 * 1024)
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "test/fuzz/ring_workload.h"
-#include "tools/record_reader.h"
+#include "tools/recover/record_reader.h"
 
 #define EXPECT(condition, ...)                                                                               \
   do {                                                                                                       \

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "test/fuzz/ring_workload.h"
-#include "tools/record_reader.h"
+#include "tools/recover/record_reader.h"
 
 #define PAGE 4096u
 

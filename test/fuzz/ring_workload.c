@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "pool/passthrough.h"
-#include "trace/record_file.h"
-#include "trace/recorder.h"
+#include "trace/record/record_file.h"
+#include "trace/record/recorder.h"
 
 static const char *setting_record, *setting_events;
 static workload_t *the_workload;

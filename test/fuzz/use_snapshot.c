@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "tools/export.h"
-#include "tools/summary.h"
+#include "tools/export/export.h"
+#include "tools/report/summary.h"
 
 static void summarize(const gp_snapshot_t *snapshot)
 {

@@ -16,7 +16,7 @@ MIB = 1 << 20
 
 
 def dropped_events(path):
-    """Of trace/region.h and trace/chunks.h: of the last section, the field dropped."""
+    """Of trace/record/region.h and trace/record/chunks.h: of the last section, the field dropped."""
     with open(path, "rb") as file:
         header = file.read(4096)
         file.seek(struct.unpack_from("=Q", header, 104 + 8 * 24)[0])

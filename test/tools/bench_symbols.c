@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "tools/symbols.h"
+#include "tools/snapshot/symbols.h"
 
 #define ADDRESSES 5000
 

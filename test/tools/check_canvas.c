@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/canvas.h"
+#include "tools/report/canvas.h"
 
 static char *row_text(const gp_canvas_t *canvas, size_t row, bool utf8)
 {

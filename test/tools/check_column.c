@@ -4,7 +4,7 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "tools/column.h"
+#include "tools/snapshot/column.h"
 
 #define COUNT (3 * GP_COLUMN_PAGE + 17)
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/program_probe.h"
+#include "tools/run/program_probe.h"
 
 #define OWN_FILE "/proc/self/exe"
 

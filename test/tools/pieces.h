@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "tools/input.h"
+#include "tools/snapshot/input.h"
 
 typedef struct pieces {
   const char *text;

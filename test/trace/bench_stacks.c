@@ -7,8 +7,8 @@
 
 #include "fake_engine.h"
 #include "trace/internal.h"
-#include "trace/origin.h"
-#include "trace/unwind.h"
+#include "trace/stacks/origin.h"
+#include "trace/stacks/unwind.h"
 
 #define CALLS  100000
 #define ROUNDS 15

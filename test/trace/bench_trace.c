@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "fake_engine.h"
-#include "trace/snapshot.h"
+#include "trace/snapshot/snapshot.h"
 
 #define EVENTS UINT64_C(1000000)
 #define ROUNDS 9

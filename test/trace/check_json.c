@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "trace/json.h"
+#include "trace/snapshot/json.h"
 #include "trace/sort.h"
 
 static char buffer[64]; /* small, so that everything crosses its end */

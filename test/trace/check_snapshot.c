@@ -17,8 +17,8 @@
 #include "fake_engine.h"
 #include "pool/util/size.h"
 #include "trace/internal.h"
-#include "trace/oom_report.h"
-#include "trace/snapshot.h"
+#include "trace/snapshot/oom_report.h"
+#include "trace/snapshot/snapshot.h"
 
 static char folder[] = "/tmp/check_snapshot.XXXXXX";
 static char fallback[128];

@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "fake_engine.h"
-#include "trace/document_stacks.h"
-#include "trace/history.h"
+#include "trace/snapshot/document_stacks.h"
+#include "trace/snapshot/history.h"
 #include "trace/internal.h"
-#include "trace/origin.h"
-#include "trace/unwind.h"
+#include "trace/stacks/origin.h"
+#include "trace/stacks/unwind.h"
 
 static gp_stacks_t stacks;
 static gp_region_t region;

@@ -7,7 +7,7 @@
 
 #include "pool/passthrough.h"
 #include "pool/util/log.h"
-#include "trace/recorder.h"
+#include "trace/record/recorder.h"
 
 #define FAKE_BLOCKS 4096
 

@@ -9,7 +9,7 @@
 
 #include "fake_engine.h"
 #include "pool/util/size.h"
-#include "trace/snapshot.h"
+#include "trace/snapshot/snapshot.h"
 
 static gp_recorder_t *recorder;
 

@@ -13,7 +13,7 @@
 #include "pool/util/control_path.h"
 #include "test/unit/check_main.h"
 #include "test/unit/engine_fixture.h"
-#include "trace/control_request.h"
+#include "trace/control/control_request.h"
 
 static gp_options_t options;
 static gp_control_target_t target;

@@ -1,0 +1,281 @@
+#include "tools/control/control_client.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define ANSWER_BYTES   (1 << 20) /* 64 devices take a tenth */
+#define ANSWER_SECONDS 60        /* a snapshot of a large program on a slow disk */
+#define ENVIRONMENT_BYTES (1 << 20)
+
+static void __attribute__((format(printf, 2, 3))) say(char *problem, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  (void)vsnprintf(problem, GP_CONTROL_PROBLEM_BYTES, format, arguments); /* what does not fit is cut */
+  va_end(arguments);
+}
+
+bool gp_control_client_is_gone(const gp_control_client_t *client)
+{
+  return gp_process_start(client->pid) != client->start;
+}
+
+bool gp_control_client_is_number(const char *text)
+{
+  char *end;
+  errno = 0;
+  unsigned long number = strtoul(text, &end, 10);
+  return isdigit((unsigned char)text[0]) && !*end && !errno && number >= 1 && number <= INT_MAX;
+}
+
+bool gp_control_client_init(gp_control_client_t *client, const char *text, char *problem)
+{
+  unsigned long number = strtoul(text, NULL, 10);
+
+  if (!gp_control_client_is_number(text)) {
+    say(problem, "%.100s is no process number", text);
+    return false;
+  }
+  *client = (gp_control_client_t){.pid = (pid_t)number, .start = gp_process_start((pid_t)number)};
+  if (!client->start) {
+    char folder[GP_CONTROL_PATH_BYTES];
+    (void)gp_control_remove_stale(gp_control_folder("", getenv("XDG_RUNTIME_DIR"), geteuid(), folder));
+    say(problem, "there is no process %lu", number);
+    return false;
+  }
+  return true;
+}
+
+/* A file of /proc/PID, terminated; NULL: it cannot be read. To be freed. */
+static char *read_of_process(pid_t pid, const char *name)
+{
+  char path[64];
+  char *text = malloc(ENVIRONMENT_BYTES + 1);
+  size_t used = 0;
+  snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+  int fd = text ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+  if (fd < 0) {
+    free(text);
+    return NULL;
+  }
+  for (ssize_t got; used < ENVIRONMENT_BYTES && (got = read(fd, text + used, ENVIRONMENT_BYTES - used)) > 0;)
+    used += (size_t)got;
+  close(fd);
+  text[used] = '\0';
+  if (used == 0) { /* the kernel answers so where it refuses */
+    free(text);
+    return NULL;
+  }
+  return text;
+}
+
+/* Its environment as it began; strings one after another. */
+static const char *variable_of(const char *environment, const char *name)
+{
+  size_t length = strlen(name);
+  for (const char *p = environment; p && *p; p += strlen(p) + 1) {
+    if (strncmp(p, name, length) == 0 && p[length] == '=')
+      return p + length + 1;
+  }
+  return NULL;
+}
+
+/* The number that the process has in its own namespace, by which its socket is named. */
+static pid_t own_number(pid_t pid)
+{
+  char *status = read_of_process(pid, "status");
+  const char *line = status ? strstr(status, "\nNSpid:") : NULL;
+  pid_t number = pid;
+  if (line) {
+    size_t length = strcspn(line + 1, "\n");
+    const char *last = line + 1 + length;
+    while (last > line && isdigit((unsigned char)last[-1]))
+      last--;
+    number = (pid_t)strtol(last, NULL, 10);
+  }
+  free(status);
+  return number > 0 ? number : pid;
+}
+
+/* Returns a connected socket, or -1 with errno. */
+static int connect_to(const char *path)
+{
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  const struct timeval patience = {.tv_sec = ANSWER_SECONDS};
+  memcpy(address.sun_path, path, strlen(path) + 1);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0)
+    return -1;
+  (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)); /* cannot fail on a socket */
+  (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+  if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+    return fd;
+  int error = errno;
+  close(fd);
+  errno = error;
+  return -1;
+}
+
+/* Where the socket may be: in the folders that the process would have taken, and in those of its own file system. */
+static int find_and_connect(gp_control_client_t *client, const char *environment, uid_t user)
+{
+  char runtime_of_user[64];
+  char root[64];
+  pid_t inside = own_number(client->pid);
+  snprintf(runtime_of_user, sizeof(runtime_of_user), "/run/user/%u", (unsigned)user);
+  snprintf(root, sizeof(root), "/proc/%d/root", (int)client->pid);
+  const char *const runtime_folders[] = {
+      variable_of(environment, "XDG_RUNTIME_DIR"), NULL, getenv("XDG_RUNTIME_DIR"), runtime_of_user};
+  const char *const roots[] = {"", root};
+  int worst = ENOENT;
+
+  for (size_t i = 0; i < 2; i++) {
+    for (size_t j = 0; j < sizeof(runtime_folders) / sizeof(runtime_folders[0]); j++) {
+      char folder[GP_CONTROL_PATH_BYTES];
+      char path[GP_CONTROL_PATH_BYTES];
+      gp_control_folder(roots[i], runtime_folders[j], user, folder);
+      /* Starts are counted from the boot of the machine, whatever the namespace. */
+      if (!folder[0] || !gp_control_path(folder, "", i == 0 ? client->pid : inside, client->start, path)[0])
+        continue;
+      int fd = connect_to(path);
+      if (fd >= 0) {
+        memcpy(client->path, path, sizeof(client->path));
+        return fd;
+      }
+      if (errno != ENOENT && errno != ENOTDIR)
+        worst = errno;
+    }
+  }
+  errno = worst;
+  return -1;
+}
+
+/* Why there is no socket. */
+static void explain(const gp_control_client_t *client, const char *environment, uid_t user, int error, char *problem)
+{
+  const int pid = (int)client->pid;
+  const char *control = variable_of(environment, "GPUPOOL_CONTROL");
+
+  if (gp_control_client_is_gone(client)) {
+    say(problem, "process %d has ended", pid);
+  } else if (user != geteuid() && geteuid() != 0) {
+    say(problem, "process %d belongs to user %u: only that user and root may control it", pid, (unsigned)user);
+  } else if (error == ECONNREFUSED) {
+    say(problem, "process %d does not serve its control socket any more", pid);
+  } else if (error != ENOENT) {
+    say(problem, "the control socket of process %d cannot be reached: %s", pid, strerror(error));
+  } else if (environment && (!control || strcmp(control, "1") != 0)) {
+    say(problem, "process %d was not started with GPUPOOL_CONTROL=1 (gpupool run --control -- PROGRAM)", pid);
+  } else {
+    char *maps = read_of_process(client->pid, "maps");
+    bool loaded = !maps || strstr(maps, "libgpupool") != NULL;
+    free(maps);
+    if (loaded)
+      say(problem, "process %d has no control socket: it has not asked for GPU memory yet, or could not make one, which a "
+                   "message of it said", pid);
+    else
+      say(problem, "process %d does not run under libgpupool.so", pid);
+  }
+}
+
+/* The start of a process as another namespace counts it may differ: what counts is who listens. */
+static int open_connection(gp_control_client_t *client, char *problem)
+{
+  struct stat status;
+  char path[64];
+
+  if (client->path[0]) {
+    int fd = connect_to(client->path);
+    if (fd >= 0)
+      return fd;
+    client->path[0] = '\0';
+  }
+  snprintf(path, sizeof(path), "/proc/%d", (int)client->pid);
+  if (gp_control_client_is_gone(client) || stat(path, &status) != 0) {
+    say(problem, "process %d has ended", (int)client->pid);
+    return -1;
+  }
+  char *environment = read_of_process(client->pid, "environ");
+  int fd = find_and_connect(client, environment, status.st_uid);
+  if (fd < 0)
+    explain(client, environment, status.st_uid, errno, problem);
+  free(environment);
+  return fd;
+}
+
+static bool send_all(int fd, const char *text, size_t length)
+{
+  while (length > 0) {
+    ssize_t sent = send(fd, text, length, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR)
+      continue;
+    if (sent <= 0)
+      return false;
+    text += sent;
+    length -= (size_t)sent;
+  }
+  return true;
+}
+
+/* All until the other end closes; NULL: with errno, or 0 if it is too much. To be freed. */
+static char *receive_all(int fd)
+{
+  char *text = malloc(ANSWER_BYTES);
+  size_t used = 0;
+  while (text && used < ANSWER_BYTES - 1) {
+    ssize_t got = recv(fd, text + used, ANSWER_BYTES - 1 - used, 0);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got < 0)
+      break;
+    if (got == 0) {
+      text[used] = '\0';
+      return text;
+    }
+    used += (size_t)got;
+    errno = 0;
+  }
+  free(text);
+  return NULL;
+}
+
+cJSON *gp_control_client_ask(gp_control_client_t *client, const char *request, char *problem)
+{
+  const int pid = (int)client->pid;
+  int fd = open_connection(client, problem);
+  if (fd < 0)
+    return NULL;
+  /* What is refused before it was read cannot be sent, but has an answer. */
+  if (send_all(fd, request, strlen(request)))
+    (void)send_all(fd, "\n", 1);
+  char *text = receive_all(fd);
+  int error = errno;
+  close(fd);
+  cJSON *answer = text && text[0] ? cJSON_Parse(text) : NULL;
+  if (!answer) {
+    if (gp_control_client_is_gone(client))
+      say(problem, "process %d has ended", pid);
+    else if (!text)
+      say(problem, "process %d does not answer: %s", pid, error ? strerror(error) : "too much came");
+    else
+      say(problem, "process %d answers what is no JSON", pid);
+  } else if (!cJSON_IsTrue(cJSON_GetObjectItem(answer, "ok"))) {
+    const cJSON *sentence = cJSON_GetObjectItem(answer, "error");
+    say(problem, "process %d refuses: %s", pid, cJSON_IsString(sentence) ? sentence->valuestring : "it does not say why");
+    cJSON_Delete(answer);
+    answer = NULL;
+  }
+  free(text);
+  return answer;
+}

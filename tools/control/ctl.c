@@ -1,0 +1,262 @@
+/*
+ * gpupool ctl: asks something of a running program.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pool/util/path.h"
+#include "pool/util/size.h"
+#include "tools/control/control_client.h"
+#include "tools/output.h"
+#include "tools/tool.h"
+
+typedef struct request {
+  const char *name;
+  const char *argument; /* its name in the help; NULL: there is none */
+  bool is_optional;
+  void (*print)(const cJSON *answer);
+} request_t;
+
+static double number(const cJSON *object, const char *name)
+{
+  const cJSON *item = cJSON_GetObjectItem(object, name);
+  return cJSON_IsNumber(item) && item->valuedouble >= 0 ? item->valuedouble : 0;
+}
+
+static const char *text_of(const cJSON *object, const char *name)
+{
+  const cJSON *item = cJSON_GetObjectItem(object, name);
+  return cJSON_IsString(item) ? item->valuestring : "";
+}
+
+static char *bytes(const cJSON *object, const char *name, char *buffer)
+{
+  return gp_size_format((uint64_t)number(object, name), buffer);
+}
+
+static void print_snapshot(const cJSON *answer)
+{
+  char path[GP_PATH_BYTES];
+  gp_printable(text_of(answer, "path"), path, sizeof(path));
+  printf("snapshot written: %s\nnext: gpupool summary %s\n", path, path);
+}
+
+#define TEXT_BYTES (GP_NUMBER_BYTES > GP_SIZE_TEXT_BYTES ? GP_NUMBER_BYTES : GP_SIZE_TEXT_BYTES)
+
+/* A value as its unit has it: all gauges whose name ends so are bytes. */
+static void print_value(const char *name, const cJSON *gauge, const char *member)
+{
+  char buffer[TEXT_BYTES];
+  size_t length = strlen(name);
+  bool is_bytes = length > 6 && strcmp(name + length - 6, "_bytes") == 0;
+  uint64_t value = (uint64_t)number(gauge, member);
+  printf("%16s", is_bytes ? gp_size_format(value, buffer) : gp_number_count(value, buffer));
+}
+
+static void print_device(const cJSON *device)
+{
+  char name[64];
+  char size[TEXT_BYTES];
+  const cJSON *item;
+  bool limited = cJSON_IsNumber(cJSON_GetObjectItem(device, "limit"));
+
+  printf("device %d, limit %s\n", (int)number(device, "device"), limited ? bytes(device, "limit", size) : "none");
+  printf("  %-22s%16s%16s%16s\n", "", "current", "peak", "total");
+  cJSON_ArrayForEach(item, cJSON_GetObjectItem(device, "stats")) {
+    gp_printable(item->string, name, sizeof(name));
+    printf("  %-22s", name);
+    if (cJSON_IsObject(item)) {
+      print_value(name, item, "current");
+      print_value(name, item, "peak");
+      print_value(name, item, "allocated");
+    } else if (cJSON_IsNumber(item) && item->valuedouble == (double)(uint64_t)item->valuedouble) {
+      printf("%16s", gp_number_count((uint64_t)item->valuedouble, size));
+    } else if (cJSON_IsNumber(item)) {
+      printf("%16.3f", item->valuedouble);
+    }
+    putchar('\n');
+  }
+}
+
+static void print_stats(const cJSON *answer)
+{
+  const cJSON *device;
+  cJSON_ArrayForEach(device, cJSON_GetObjectItem(answer, "devices"))
+    print_device(device);
+}
+
+static void print_given_back(const cJSON *answer)
+{
+  char size[GP_SIZE_TEXT_BYTES];
+  if (cJSON_IsTrue(cJSON_GetObjectItem(answer, "suspended")))
+    printf("nothing given back: a stream is being captured; try again\n");
+  else
+    printf("given back to the driver: %s\n", bytes(answer, "given_back", size));
+}
+
+static void print_done(const cJSON *answer)
+{
+  (void)answer;
+  printf("done\n");
+}
+
+static void print_limit(const cJSON *answer)
+{
+  char limit[GP_SIZE_TEXT_BYTES];
+  char held[GP_SIZE_TEXT_BYTES];
+  const cJSON *device;
+  cJSON_ArrayForEach(device, cJSON_GetObjectItem(answer, "devices")) {
+    bool limited = cJSON_IsNumber(cJSON_GetObjectItem(device, "limit"));
+    bool exceeded = limited && number(device, "held") > number(device, "limit");
+    printf("device %d: limit %s, held %s%s\n", (int)number(device, "device"),
+        limited ? bytes(device, "limit", limit) : "none", bytes(device, "held", held),
+        exceeded ? ": allocations fail until the program has freed enough" : "");
+  }
+}
+
+static void print_trace(const cJSON *answer)
+{
+  printf("recorded from now on: %s\n", text_of(answer, "trace"));
+}
+
+static const request_t requests[] = {
+    {"snapshot", "PATH", true, print_snapshot},
+    {"stats", NULL, false, print_stats},
+    {"empty-cache", NULL, false, print_given_back},
+    {"reset-peaks", NULL, false, print_done},
+    {"limit", "SIZE", false, print_limit},
+    {"trace", "off, state or all", false, print_trace},
+};
+#define REQUEST_COUNT (sizeof(requests) / sizeof(requests[0]))
+
+void gp_command_ctl_help(void)
+{
+  printf("usage: gpupool ctl [--json] PID REQUEST\n"
+         "\n"
+         "Asks something of a running program that was started with GPUPOOL_CONTROL=1\n"
+         "(gpupool run --control). Only its user and root may do that.\n"
+         "\n"
+         "  snapshot [PATH]\n"
+         "      writes a snapshot, by default where GPUPOOL_OUTPUT says, and prints its\n"
+         "      name. Nothing is overwritten: a name that is taken gets a number\n"
+         "  stats\n"
+         "      what it holds, and how often what happened\n"
+         "  empty-cache\n"
+         "      idle memory goes back to the driver\n"
+         "  reset-peaks\n"
+         "      peaks begin anew at what is there now\n"
+         "  limit SIZE\n"
+         "      a new GPUPOOL_LIMIT, in the same form: 8GiB, 50%%, 0=8GiB,1=50%%, none. Under a\n"
+         "      limit below what is held allocations fail until enough was freed\n"
+         "  trace off|state|all\n"
+         "      what is recorded from now on\n"
+         "\n"
+         "  --json\n"
+         "      print the program's answer as it came\n"
+         "\n"
+         "Exit status: 0 done; 2 usage; 3 the program cannot be asked, or refuses.\n");
+}
+
+static int unknown_request(const char *name)
+{
+  const char *names[REQUEST_COUNT];
+  for (size_t i = 0; i < REQUEST_COUNT; i++)
+    names[i] = requests[i].name;
+  const char *nearest = gp_suggest_nearest(name, names, REQUEST_COUNT);
+  return nearest ? gp_message_usage("ctl", "ctl: unknown request %s (did you mean %s?)", name, nearest)
+                 : gp_message_usage("ctl", "ctl: unknown request %s", name);
+}
+
+/* The line to send; "" after a message. A path is made absolute: the program is in another folder. */
+static void make_line(const request_t *request, const char *argument, char *line, size_t capacity)
+{
+  char folder[GP_PATH_BYTES] = "";
+  const char *slash = "";
+  int length;
+
+  line[0] = '\0';
+  if (argument && strchr(argument, '\n')) {
+    gp_message("ctl: a line end cannot be sent");
+    return;
+  }
+  if (argument && request->is_optional && argument[0] != '/') {
+    if (!getcwd(folder, sizeof(folder))) {
+      gp_message("ctl: the current folder has no name; give the whole path");
+      return;
+    }
+    slash = "/";
+  }
+  length = snprintf(line, capacity, "%s%s%s%s%s", request->name, argument ? " " : "", folder, slash, argument ? argument : "");
+  if (length < 0 || (size_t)length >= capacity) {
+    gp_message("ctl: %s is too long", request->argument ? request->argument : request->name);
+    line[0] = '\0';
+  }
+}
+
+static int ask(const char *process, const request_t *request, const char *argument, bool json)
+{
+  char problem[GP_CONTROL_PROBLEM_BYTES];
+  char line[GP_PATH_BYTES + 32];
+  gp_control_client_t client;
+
+  make_line(request, argument, line, sizeof(line));
+  if (!line[0])
+    return GP_EXIT_USAGE;
+  cJSON *answer = gp_control_client_init(&client, process, problem) ? gp_control_client_ask(&client, line, problem) : NULL;
+  if (!answer) {
+    gp_message("ctl: %s", problem);
+    return GP_EXIT_INPUT;
+  }
+  char *text = json ? cJSON_Print(answer) : NULL;
+  if (text)
+    puts(text);
+  else
+    request->print(answer);
+  cJSON_free(text);
+  cJSON_Delete(answer);
+  return GP_EXIT_DONE;
+}
+
+int gp_command_ctl(int argc, char **argv)
+{
+  static const char *const options[] = {"json", "help"};
+  const char *words[3] = {NULL, NULL, NULL};
+  int count = 0;
+  bool json = false;
+  bool only_words = false;
+
+  for (int i = 1; i < argc; i++) {
+    const char *word = argv[i];
+    if (only_words || word[0] != '-' || !word[1]) {
+      if (count == 3)
+        return gp_message_usage("ctl", "ctl: unexpected argument %s", word);
+      words[count++] = word;
+    } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+      gp_command_ctl_help();
+      return GP_EXIT_DONE;
+    } else if (strcmp(word, "--json") == 0) {
+      json = true;
+    } else if (strcmp(word, "--") == 0) {
+      only_words = true;
+    } else {
+      return gp_message_unknown_option("ctl", word, options, 2);
+    }
+  }
+  if (count < 2)
+    return gp_message_usage("ctl", count ? "ctl: a request is missing" : "ctl: the number of a process is missing");
+  if (!gp_control_client_is_number(words[0]))
+    return gp_message_usage("ctl", "ctl: %s is no process number", words[0]);
+  for (size_t i = 0; i < REQUEST_COUNT; i++) {
+    const request_t *request = &requests[i];
+    if (strcmp(words[1], request->name) != 0)
+      continue;
+    if (words[2] && !request->argument)
+      return gp_message_usage("ctl", "ctl: %s takes no argument", request->name);
+    if (!words[2] && request->argument && !request->is_optional)
+      return gp_message_usage("ctl", "ctl: %s needs %s", request->name, request->argument);
+    return ask(words[0], request, words[2], json);
+  }
+  return unknown_request(words[1]);
+}

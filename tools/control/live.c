@@ -1,0 +1,271 @@
+/*
+ * gpupool live: watches a running program.
+ */
+#include <langinfo.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/control/control_client.h"
+#include "tools/control/live_frame.h"
+#include "tools/control/live_terminal.h"
+#include "tools/tool.h"
+#include "tools/run/written.h"
+
+#define INTERVAL_MS_MIN     50
+#define INTERVAL_MS_MAX     3600000
+#define INTERVAL_MS_DEFAULT 1000
+
+typedef struct options {
+  const char *process;
+  unsigned interval_ms;
+  bool once;
+  bool json;
+  bool help;
+} options_t;
+
+typedef struct watch {
+  const options_t *options;
+  gp_control_client_t client;
+  gp_live_t live;
+  gp_written_t written; /* which snapshots come while we watch */
+  bool knows_written;
+  char message[GP_PATH_BYTES + 64];
+  char problem[GP_CONTROL_PROBLEM_BYTES];
+} watch_t;
+
+void gp_command_live_help(void)
+{
+  printf("usage: gpupool live [--interval MS] [--once] [--json] PID\n"
+         "\n"
+         "Shows what a running program holds of each device, and how often it asks, until\n"
+         "the program ends or q is pressed. The program has to be started with\n"
+         "GPUPOOL_CONTROL=1 (gpupool run --control); its user and root may watch it.\n"
+         "\n"
+         "  --interval MS\n"
+         "      milliseconds between two looks (%d to %d, default %d)\n"
+         "  --once\n"
+         "      print one look and end; so it is where the output is no terminal\n"
+         "  --json\n"
+         "      print the program's answers as they come, a line each\n"
+         "\n"
+         "Keys: q quit, s write a snapshot, e give idle memory back to the driver, r begin\n"
+         "peaks anew.\n"
+         "\n"
+         "Exit status: 0 done; 2 usage; 3 the program cannot be asked.\n",
+      INTERVAL_MS_MIN, INTERVAL_MS_MAX, INTERVAL_MS_DEFAULT);
+}
+
+static int parse_interval(const char *text, unsigned *ret_ms)
+{
+  char *end;
+  unsigned long number = text ? strtoul(text, &end, 10) : 0;
+  if (!text)
+    return gp_message_usage("live", "live: --interval needs milliseconds");
+  if (text[0] < '0' || text[0] > '9' || *end || number < INTERVAL_MS_MIN || number > INTERVAL_MS_MAX)
+    return gp_message_usage(
+        "live", "live: --interval %s: accepted are %d to %d milliseconds", text, INTERVAL_MS_MIN, INTERVAL_MS_MAX);
+  *ret_ms = (unsigned)number;
+  return 0;
+}
+
+/* Returns 0 or, after a message, the exit status. */
+static int parse(int argc, char **argv, options_t *options)
+{
+  static const char *const names[] = {"interval", "once", "json", "help"};
+  int status;
+
+  *options = (options_t){.interval_ms = INTERVAL_MS_DEFAULT};
+  for (int i = 1; i < argc; i++) {
+    const char *word = argv[i];
+    if (word[0] != '-' || !word[1]) {
+      if (options->process)
+        return gp_message_usage("live", "live: unexpected argument %s", word);
+      options->process = word;
+    } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+      options->help = true;
+      return 0;
+    } else if (strcmp(word, "--once") == 0) {
+      options->once = true;
+    } else if (strcmp(word, "--json") == 0) {
+      options->json = true;
+    } else if (strcmp(word, "--interval") == 0 || strncmp(word, "--interval=", 11) == 0) {
+      status = parse_interval(word[10] ? word + 11 : i + 1 < argc ? argv[++i] : NULL, &options->interval_ms);
+      if (status)
+        return status;
+    } else {
+      return gp_message_unknown_option("live", word, names, sizeof(names) / sizeof(names[0]));
+    }
+  }
+  if (!options->process)
+    return gp_message_usage("live", "live: the number of a process is missing");
+  if (!gp_control_client_is_number(options->process))
+    return gp_message_usage("live", "live: %s is no process number", options->process);
+  return 0;
+}
+
+/* The snapshots of the program are named in the answer as a pattern, relative to its folder. */
+static void note_written(watch_t *watch, const cJSON *stats)
+{
+  const cJSON *output = cJSON_GetObjectItem(stats, "output");
+  char folder[GP_PATH_BYTES];
+  char pattern[2 * GP_PATH_BYTES];
+  char link[64];
+
+  if (watch->knows_written || !cJSON_IsString(output))
+    return;
+  snprintf(link, sizeof(link), "/proc/%d/cwd", (int)watch->client.pid);
+  ssize_t length = readlink(link, folder, sizeof(folder) - 1);
+  folder[length > 0 ? length : 0] = '\0';
+  int used = output->valuestring[0] == '/' ? snprintf(pattern, sizeof(pattern), "%s", output->valuestring)
+                                           : snprintf(pattern, sizeof(pattern), "%s/%s", folder, output->valuestring);
+  if (used < 0 || used >= GP_PATH_BYTES)
+    return;
+  gp_written_begin(&watch->written, pattern);
+  watch->knows_written = true;
+}
+
+/* Takes a look; false with the reason in problem. */
+static bool look(watch_t *watch)
+{
+  cJSON *stats = gp_control_client_ask(&watch->client, "stats", watch->problem);
+  if (!stats)
+    return false;
+  gp_live_update(&watch->live, stats);
+  note_written(watch, stats);
+  char *text = watch->options->json ? cJSON_PrintUnformatted(stats) : NULL;
+  if (text)
+    puts(text);
+  fflush(stdout);
+  cJSON_free(text);
+  cJSON_Delete(stats);
+  return true;
+}
+
+static void ask(watch_t *watch, const char *request, const char *done)
+{
+  cJSON *answer = gp_control_client_ask(&watch->client, request, watch->problem);
+  const cJSON *path = cJSON_GetObjectItem(answer, "path");
+  char text[GP_PATH_BYTES];
+
+  if (!answer)
+    snprintf(watch->message, sizeof(watch->message), "%s", watch->problem);
+  else if (cJSON_IsString(path))
+    snprintf(watch->message, sizeof(watch->message), "%s: %s", done, gp_printable(path->valuestring, text, sizeof(text)));
+  else
+    snprintf(watch->message, sizeof(watch->message), "%s", done);
+  cJSON_Delete(answer);
+}
+
+static int draw(const watch_t *watch, bool full_screen)
+{
+  gp_live_layout_t layout = {.columns = GP_OUTPUT_COLUMNS, .shows_keys = full_screen};
+  gp_output_t output;
+
+  int status = gp_output_open(&output, NULL, false, false);
+  if (status)
+    return status;
+  layout.unicode = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+  layout.message = watch->message[0] ? watch->message : NULL;
+  if (full_screen)
+    gp_terminal_size(&layout.columns, &layout.rows);
+  gp_live_print(&watch->live, &layout, &output);
+  if (!full_screen)
+    return gp_output_close(&output);
+  if (fflush(output.stream) == 0)
+    gp_terminal_show(output.text, output.length);
+  gp_output_discard(&output);
+  return 0;
+}
+
+/* The last words, after the screen is what it was. */
+static int say_end(watch_t *watch)
+{
+  if (!gp_control_client_is_gone(&watch->client)) {
+    gp_message("live: %s", watch->problem);
+    return GP_EXIT_INPUT;
+  }
+  gp_message("%s, process %d, has ended", watch->live.program, (int)watch->client.pid);
+  if (watch->knows_written) {
+    gp_written_end(&watch->written, watch->client.pid);
+    if (watch->written.count)
+      gp_message("next: gpupool summary %s", gp_written_best(&watch->written));
+  }
+  return GP_EXIT_DONE;
+}
+
+/* Until the next look is due. False: that was all. */
+static bool wait_and_obey(watch_t *watch, bool *ret_draw)
+{
+  char key;
+  *ret_draw = true;
+  switch (gp_terminal_wait(watch->options->interval_ms, &key)) {
+  case GP_TERMINAL_SIGNAL: return false;
+  case GP_TERMINAL_TIME: return true;
+  case GP_TERMINAL_KEY: break;
+  }
+  switch (key) {
+  case 'q': return false;
+  case 's': ask(watch, "snapshot", "snapshot written"); break;
+  case 'e': ask(watch, "empty-cache", "idle memory was given back"); break;
+  case 'r': ask(watch, "reset-peaks", "peaks begin anew"); break;
+  default: *ret_draw = false; break;
+  }
+  return true;
+}
+
+static int watch_screen(watch_t *watch)
+{
+  bool goes_on = true;
+  bool draws = true;
+  bool answers = true;
+
+  while (goes_on && answers) {
+    if (draws)
+      draw(watch, true);
+    goes_on = wait_and_obey(watch, &draws);
+    if (goes_on && draws)
+      answers = look(watch);
+  }
+  gp_terminal_leave();
+  return answers ? GP_EXIT_DONE : say_end(watch);
+}
+
+static int watch_lines(watch_t *watch)
+{
+  do {
+    (void)usleep(watch->options->interval_ms * 1000); /* a signal only makes the next look come sooner */
+  } while (look(watch) && !ferror(stdout));
+  return ferror(stdout) ? GP_EXIT_INPUT : say_end(watch);
+}
+
+int gp_command_live(int argc, char **argv)
+{
+  static watch_t watch; /* too large for a stack */
+  options_t options;
+
+  int status = parse(argc, argv, &options);
+  if (status)
+    return status;
+  if (options.help) {
+    gp_command_live_help();
+    return GP_EXIT_DONE;
+  }
+  (void)setlocale(LC_CTYPE, ""); /* else it is the C locale: no bars but of ASCII */
+  watch.options = &options;
+  if (!gp_control_client_init(&watch.client, options.process, watch.problem) || !look(&watch)) {
+    gp_message("live: %s", watch.problem);
+    return GP_EXIT_INPUT;
+  }
+  if (options.json)
+    status = options.once ? GP_EXIT_DONE : watch_lines(&watch);
+  else if (options.once || !gp_terminal_enter())
+    status = draw(&watch, false);
+  else
+    status = watch_screen(&watch);
+  if (watch.knows_written)
+    gp_written_fini(&watch.written);
+  return status;
+}

@@ -1,0 +1,295 @@
+#include "tools/control/live_frame.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pool/util/size.h"
+#include "tools/tool.h"
+
+#define TEXT_BYTES (GP_NUMBER_BYTES > GP_SIZE_TEXT_BYTES ? GP_NUMBER_BYTES : GP_SIZE_TEXT_BYTES)
+#define MIN_COLUMNS 40
+#define MAX_COLUMNS 200
+
+static uint64_t number(const cJSON *object, const char *name)
+{
+  const cJSON *item = cJSON_GetObjectItem(object, name);
+  return cJSON_IsNumber(item) && item->valuedouble > 0 ? (uint64_t)item->valuedouble : 0;
+}
+
+static uint64_t member(const cJSON *stats, const char *gauge, const char *name)
+{
+  return number(cJSON_GetObjectItem(stats, gauge), name);
+}
+
+static double per_second(uint64_t before, uint64_t now, uint64_t elapsed_ns)
+{
+  return elapsed_ns && now >= before ? (double)(now - before) * 1e9 / (double)elapsed_ns : -1;
+}
+
+static void update_device(gp_live_device_t *device, const cJSON *answer, uint64_t elapsed_ns, uint64_t sample)
+{
+  const cJSON *stats = cJSON_GetObjectItem(answer, "stats");
+  const cJSON *use = cJSON_GetObjectItem(answer, "use");
+  uint64_t allocations = device->hits + device->misses;
+  uint64_t calls = device->driver_calls;
+
+  device->limit = number(answer, "limit");
+  device->total = number(use, "total");
+  device->device_free = number(use, "free");
+  device->allocated = member(stats, "allocated_bytes", "current");
+  device->deferred = member(stats, "deferred_bytes", "current");
+  device->cached = member(stats, "cached_bytes", "current");
+  device->passthrough = member(stats, "passthrough_bytes", "current");
+  device->reserved = member(stats, "reserved_bytes", "current");
+  device->peak_allocated = member(stats, "allocated_bytes", "peak");
+  device->peak_reserved = member(stats, "reserved_bytes", "peak");
+  device->hits = number(stats, "cache_hits");
+  device->misses = number(stats, "cache_misses");
+  device->driver_calls = number(stats, "driver_allocs") + number(stats, "driver_frees");
+  device->ooms = number(stats, "num_ooms");
+  if (!device->is_there)
+    elapsed_ns = 0;
+  device->allocations_per_second = per_second(allocations, device->hits + device->misses, elapsed_ns);
+  device->calls_per_second = per_second(calls, device->driver_calls, elapsed_ns);
+  device->history[sample % GP_LIVE_HISTORY] = device->reserved + device->passthrough;
+  device->is_there = true;
+}
+
+static void copy_text(const cJSON *object, const char *name, char *buffer, size_t capacity)
+{
+  const cJSON *item = cJSON_GetObjectItem(object, name);
+  gp_printable(cJSON_IsString(item) ? item->valuestring : "", buffer, capacity);
+}
+
+void gp_live_update(gp_live_t *live, const cJSON *stats)
+{
+  uint64_t time_ns = number(stats, "time_ns");
+  uint64_t elapsed_ns = live->samples && time_ns > live->time_ns ? time_ns - live->time_ns : 0;
+  const cJSON *answer;
+
+  live->pid = (int)number(stats, "pid");
+  live->time_ns = time_ns;
+  copy_text(stats, "program", live->program, sizeof(live->program));
+  copy_text(stats, "trace", live->trace, sizeof(live->trace));
+  cJSON_ArrayForEach(answer, cJSON_GetObjectItem(stats, "devices")) {
+    uint64_t ordinal = number(answer, "device");
+    if (ordinal < GP_LIVE_DEVICES)
+      update_device(&live->devices[ordinal], answer, elapsed_ns, live->samples);
+  }
+  live->samples++;
+}
+
+/*
+ * Printing. A line is made of plain text and styles; only the text has a width.
+ */
+typedef struct page {
+  const gp_live_layout_t *layout;
+  const gp_output_t *output;
+  unsigned columns;
+  unsigned lines;
+} page_t;
+
+static bool has_room(const page_t *page, unsigned lines)
+{
+  return !page->layout->rows || page->lines + lines <= page->layout->rows;
+}
+
+static void end_line(page_t *page)
+{
+  fputs(gp_output_style(page->output, GP_STYLE_PLAIN), page->output->stream);
+  fputc('\n', page->output->stream);
+  page->lines++;
+}
+
+/* text is ASCII, or the cut may be within a character. */
+static void print_line(page_t *page, gp_style_t style, const char *text)
+{
+  if (!has_room(page, 1))
+    return;
+  fprintf(page->output->stream, "%s%.*s", gp_output_style(page->output, style), (int)page->columns, text);
+  end_line(page);
+}
+
+/* How much of what is shown takes how much of the bar. */
+typedef struct part {
+  uint64_t bytes;
+  gp_style_t style;
+  const char *unicode;
+  char ascii;
+} part_t;
+
+enum { PART_ALLOCATED, PART_PASSTHROUGH, PART_DEFERRED, PART_CACHED, PART_COUNT };
+
+static void parts_of(const gp_live_device_t *device, part_t *parts)
+{
+  parts[PART_ALLOCATED] = (part_t){device->allocated, GP_STYLE_GOOD, "\u2588", '#'};
+  parts[PART_PASSTHROUGH] = (part_t){device->passthrough, GP_STYLE_HEADING, "\u2593", '%'};
+  parts[PART_DEFERRED] = (part_t){device->deferred, GP_STYLE_WARNING, "\u2592", '+'};
+  parts[PART_CACHED] = (part_t){device->cached, GP_STYLE_FAINT, "\u2591", '='};
+}
+
+/* The whole of the bar: what the program may have. Without a limit or a known device, the highest it had. */
+static uint64_t scale_of(const gp_live_device_t *device)
+{
+  uint64_t held = device->reserved + device->passthrough;
+  uint64_t scale = device->limit ? device->limit : device->total ? device->total : device->peak_reserved;
+  return scale > held ? scale : held ? held : 1;
+}
+
+static void print_part(const page_t *page, const part_t *part, unsigned cells)
+{
+  fputs(gp_output_style(page->output, part->style), page->output->stream);
+  while (cells-- > 0) {
+    if (page->layout->unicode)
+      fputs(part->unicode, page->output->stream);
+    else
+      fputc(part->ascii, page->output->stream);
+  }
+  fputs(gp_output_style(page->output, GP_STYLE_PLAIN), page->output->stream);
+}
+
+static void print_bar(page_t *page, const gp_live_device_t *device)
+{
+  const unsigned width = page->columns - 4;
+  const uint64_t scale = scale_of(device);
+  part_t parts[PART_COUNT];
+  uint64_t sum = 0;
+  unsigned used = 0;
+
+  if (!has_room(page, 1))
+    return;
+  parts_of(device, parts);
+  fputs("  [", page->output->stream);
+  for (int i = 0; i < PART_COUNT; i++) {
+    /* Ends are rounded, not lengths, so that the parts add up; what is there at all is seen. */
+    sum += parts[i].bytes;
+    unsigned end = (unsigned)((double)sum / (double)scale * width + 0.5);
+    if (parts[i].bytes && end <= used)
+      end = used + 1;
+    if (end > width)
+      end = width;
+    print_part(page, &parts[i], end > used ? end - used : 0);
+    used = end > used ? end : used;
+  }
+  fprintf(page->output->stream, "%*s]", (int)(width - used), "");
+  end_line(page);
+}
+
+static void print_legend(page_t *page, const gp_live_device_t *device)
+{
+  static const char *const names[] = {"held", "not pooled", "deferred", "cached"};
+  char size[GP_SIZE_TEXT_BYTES];
+  part_t parts[PART_COUNT];
+  unsigned used = 0;
+
+  if (!has_room(page, 1))
+    return;
+  parts_of(device, parts);
+  for (int i = 0; i < PART_COUNT; i++) {
+    char text[64];
+    int length = snprintf(text, sizeof(text), " %s %s", names[i], gp_size_format(parts[i].bytes, size));
+    if (used + 3 + (unsigned)length > page->columns)
+      break;
+    fputs("  ", page->output->stream);
+    print_part(page, &parts[i], 1);
+    fputs(text, page->output->stream);
+    used += 3 + (unsigned)length;
+  }
+  end_line(page);
+}
+
+/* What was held at each of the last samples, the newest at the right. */
+static void print_history(page_t *page, const gp_live_t *live, const gp_live_device_t *device)
+{
+  static const char *const unicode[] = {" ", "\u2581", "\u2582", "\u2583", "\u2584", "\u2585", "\u2586", "\u2587", "\u2588"};
+  static const char ascii[] = " .:-=+*#@";
+  const unsigned width = page->columns - 4;
+  const uint64_t scale = scale_of(device);
+  uint64_t count = live->samples < GP_LIVE_HISTORY ? live->samples : GP_LIVE_HISTORY;
+
+  if (!has_room(page, 1) || live->samples < 2)
+    return;
+  if (count > width)
+    count = width;
+  fprintf(page->output->stream, "  |%s", gp_output_style(page->output, GP_STYLE_FAINT));
+  fprintf(page->output->stream, "%*s", (int)(width - count), "");
+  for (uint64_t i = live->samples - count; i < live->samples; i++) {
+    uint64_t held = device->history[i % GP_LIVE_HISTORY];
+    unsigned level = held ? 1 + (unsigned)((double)held / (double)scale * 7 + 0.5) : 0;
+    if (level > 8)
+      level = 8;
+    if (page->layout->unicode)
+      fputs(unicode[level], page->output->stream);
+    else
+      fputc(ascii[level], page->output->stream);
+  }
+  fprintf(page->output->stream, "%s|", gp_output_style(page->output, GP_STYLE_PLAIN));
+  end_line(page);
+}
+
+static char *rate(double value, char *buffer)
+{
+  if (value < 0)
+    return strcpy(buffer, "-");
+  return gp_number_count((uint64_t)(value + 0.5), buffer);
+}
+
+static void print_device(page_t *page, const gp_live_t *live, int ordinal)
+{
+  const gp_live_device_t *device = &live->devices[ordinal];
+  uint64_t allocations = device->hits + device->misses;
+  char numbers[4][TEXT_BYTES];
+  char line[MAX_COLUMNS + 1];
+  int length;
+
+  print_line(page, GP_STYLE_PLAIN, "");
+  length = snprintf(line, sizeof(line), "Device %d: %s held, of %s", ordinal,
+      gp_size_format(device->reserved + device->passthrough, numbers[0]), gp_size_format(scale_of(device), numbers[1]));
+  snprintf(line + length, sizeof(line) - (size_t)length, "%s",
+      device->limit ? " (GPUPOOL_LIMIT)" : device->total ? "" : " (the highest so far)");
+  print_line(page, GP_STYLE_HEADING, line);
+  print_bar(page, device);
+  print_history(page, live, device);
+  print_legend(page, device);
+  snprintf(line, sizeof(line), "  peak: held %s, from the driver %s%s%s", gp_size_format(device->peak_allocated, numbers[0]),
+      gp_size_format(device->peak_reserved, numbers[1]), device->total ? "; free on the device: " : "",
+      device->total ? gp_size_format(device->device_free, numbers[2]) : "");
+  print_line(page, GP_STYLE_PLAIN, line);
+  snprintf(line, sizeof(line), "  allocations %s (%s/s), without a driver call %s, driver calls %s (%s/s)",
+      gp_number_count(allocations, numbers[0]), rate(device->allocations_per_second, numbers[1]),
+      allocations ? gp_number_percent((double)device->hits / (double)allocations, numbers[2]) : "-",
+      gp_number_count(device->driver_calls, numbers[3]), rate(device->calls_per_second, (char[TEXT_BYTES]){""}));
+  print_line(page, GP_STYLE_PLAIN, line);
+  if (device->ooms) {
+    snprintf(line, sizeof(line), "  out of memory: %s times", gp_number_count(device->ooms, numbers[0]));
+    print_line(page, GP_STYLE_ERROR, line);
+  }
+}
+
+void gp_live_print(const gp_live_t *live, const gp_live_layout_t *layout, const gp_output_t *output)
+{
+  unsigned columns = layout->columns < MIN_COLUMNS ? MIN_COLUMNS : layout->columns;
+  page_t page = {layout, output, columns > MAX_COLUMNS ? MAX_COLUMNS : columns, 0};
+  gp_live_layout_t body = *layout;
+  char duration[GP_NUMBER_BYTES];
+  char line[MAX_COLUMNS + 1];
+  unsigned kept = (layout->message != NULL) + layout->shows_keys;
+
+  /* The lines at the end are not pushed out. */
+  if (body.rows)
+    body.rows = body.rows > kept ? body.rows - kept : 1;
+  page.layout = &body;
+  snprintf(line, sizeof(line), "%s, process %d: %s since its first GPU memory, recording %s", live->program, live->pid,
+      gp_number_duration(live->time_ns, duration), live->trace);
+  print_line(&page, GP_STYLE_PLAIN, line);
+  for (int i = 0; i < GP_LIVE_DEVICES; i++) {
+    if (live->devices[i].is_there)
+      print_device(&page, live, i);
+  }
+  page.layout = layout;
+  if (layout->message)
+    print_line(&page, GP_STYLE_WARNING, layout->message);
+  if (layout->shows_keys)
+    print_line(&page, GP_STYLE_FAINT, "q quit   s snapshot   e empty the cache   r reset peaks");
+}

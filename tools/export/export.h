@@ -1,0 +1,143 @@
+/*
+ * gpupool export: a snapshot in the formats of other tools. What the formats share is here: events with their names
+ * resolved, which blocks were live when the history begins, how a frame is called.
+ */
+#ifndef GP_TOOLS_EXPORT_H
+#define GP_TOOLS_EXPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "tools/export/block_map.h"
+#include "tools/snapshot/snapshot_reader.h"
+
+#define GP_EXPORT_ALL (-1) /* every device */
+
+/* Actions that a format knows how to say: ACTION(enumerator, name in the snapshot). */
+#define GP_EXPORT_ACTIONS                                                                                    \
+  ACTION(ALLOC, "alloc")                                                                                     \
+  ACTION(FREE_REQUESTED, "free_requested")                                                                   \
+  ACTION(FREE_COMPLETED, "free_completed")                                                                   \
+  ACTION(SEGMENT_ALLOC, "segment_alloc")                                                                     \
+  ACTION(SEGMENT_FREE, "segment_free")                                                                       \
+  ACTION(SEGMENT_MAP, "segment_map")                                                                         \
+  ACTION(SEGMENT_UNMAP, "segment_unmap")                                                                     \
+  ACTION(OOM, "oom")                                                                                         \
+  ACTION(SNAPSHOT, "snapshot")                                                                               \
+  ACTION(TRIM, "trim")                                                                                       \
+  ACTION(MODE, "mode")                                                                                       \
+  ACTION(PASSTHROUGH_ALLOC, "passthrough_alloc")                                                             \
+  ACTION(PASSTHROUGH_FREE, "passthrough_free")
+
+typedef enum gp_export_action {
+#define ACTION(enumerator, name) GP_EXPORT_##enumerator,
+  GP_EXPORT_ACTIONS
+#undef ACTION
+      GP_EXPORT_OTHER, /* of a newer library */
+} gp_export_action_t;
+
+/* An event, its columns put together. Sizes in bytes; indexes are -1 and texts "" where there is none. */
+typedef struct gp_export_event {
+  gp_export_action_t action;
+  uint64_t time_ns;
+  uint64_t address;
+  uint64_t size;
+  uint64_t rounded;
+  uint64_t block;
+  int device;
+  int stream;
+  int thread;
+  int stack;
+  const char *detail;
+} gp_export_event_t;
+
+/* What blocks are weighed by: those live in the snapshot, those live at the moment when most was, all there ever were. */
+typedef enum gp_export_metric {
+  GP_EXPORT_LIVE,
+  GP_EXPORT_PEAK,
+  GP_EXPORT_TOTAL,
+  GP_EXPORT_METRICS,
+} gp_export_metric_t;
+
+extern const char *const gp_export_metric_names[GP_EXPORT_METRICS];
+
+typedef struct gp_export {
+  const gp_snapshot_t *snapshot; /* borrowed */
+  const char *name;              /* of the input, for messages; borrowed */
+  FILE *stream;                  /* where the export goes: nothing is buffered in it between two functions */
+  int device;                    /* the one asked for, or GP_EXPORT_ALL */
+  gp_export_metric_t metric;     /* of folded */
+  size_t event_count;            /* 0 without the columns that nothing can do without */
+  gp_export_action_t *actions;   /* by the index of the file */
+  uint64_t *streams;             /* handles, by the index of the file */
+  size_t stream_count;
+  const char **threads; /* names, by the index of the file; borrowed of the snapshot */
+  uint64_t *tids;
+  size_t thread_count;
+  uint64_t pid; /* 0: not known */
+  uint64_t start_time_us;
+  bool shows_progress;
+} gp_export_t;
+
+/* export_events.c */
+
+/* Prepares an export. Borrows snapshot and name. Returns 0 or ENOMEM; fini it in any case. */
+int gp_export_init(gp_export_t *export, const gp_snapshot_t *snapshot, const char *name, int device);
+void gp_export_fini(gp_export_t *export);
+
+/* Event i, below event_count. False: it is of another device than asked for, or of none. */
+bool gp_export_event(const gp_export_t *export, size_t i, gp_export_event_t *ret_event);
+
+bool gp_export_has_device(const gp_export_t *export, int device);
+
+/* True if memory that is not pooled lies in the device: page-locked memory of the host does not. */
+bool gp_export_is_device_memory(const char *kind);
+
+/*
+ * The blocks that were live before the first event, which is more than none if older events are missing: what is live
+ * in the snapshot, with every event undone. Passthrough memory is among them. Key is the block's number; what has
+ * none is left out. *map is empty before; fini it in any case. Returns 0 or ENOMEM.
+ */
+int gp_export_live_at_start(const gp_export_t *export, gp_block_map_t *map);
+
+/* The same of the end: what the snapshot says is live. */
+int gp_export_live_at_end(const gp_export_t *export, gp_block_map_t *map);
+
+/* Says on a terminal how far it is: part of whole. A no-op most of the times that it is called. */
+void gp_export_progress(const gp_export_t *export, uint64_t part, uint64_t whole);
+
+/* export_frames.c: how a frame is called where it has no name: by its module and the offset in it, or its address. */
+
+#define GP_EXPORT_FRAME_BYTES 512
+
+/* The function; returns a text of the snapshot or buffer, which holds GP_EXPORT_FRAME_BYTES. */
+const char *gp_export_frame_function(const gp_snapshot_t *snapshot, size_t frame, char *buffer);
+
+/* The source file, else the path of the module, else "". Of the snapshot. */
+const char *gp_export_frame_file(const gp_snapshot_t *snapshot, size_t frame);
+
+/* export_weights.c: bytes by stack. */
+typedef struct gp_export_weights {
+  uint64_t *bytes[GP_EXPORT_METRICS]; /* of stack i at i + 1, of no stack at 0 */
+  uint64_t sums[GP_EXPORT_METRICS];
+  size_t count; /* stacks + 1 */
+} gp_export_weights_t;
+
+/* Weighs the blocks of all devices that were asked for by what they take (rounded). Returns 0 or ENOMEM; fini in any case. */
+int gp_export_weigh(const gp_export_t *export, gp_export_weights_t *ret_weights);
+void gp_export_weights_fini(gp_export_weights_t *weights);
+
+/*
+ * The formats. Each writes the whole export to export->stream and returns 0 or an errno: ENOMEM, or that of a write
+ * (which may also be left to ferror).
+ */
+int gp_export_pytorch(gp_export_t *export);      /* export_pytorch.c */
+int gp_export_pytorch_json(gp_export_t *export); /* the same */
+int gp_export_perfetto(gp_export_t *export);     /* export_perfetto.c */
+int gp_export_speedscope(gp_export_t *export);   /* export_stacks.c */
+int gp_export_folded(gp_export_t *export);       /* the same */
+int gp_export_csv(gp_export_t *export);          /* export_csv.c */
+
+#endif

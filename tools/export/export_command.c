@@ -1,0 +1,237 @@
+/*
+ * gpupool export: a snapshot for other tools.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/export/export.h"
+#include "tools/export/export_file.h"
+#include "tools/snapshot/symbols.h"
+#include "tools/tool.h"
+
+typedef struct format {
+  const char *name;
+  int (*write)(gp_export_t *export);
+  bool is_binary;
+  bool is_of_one_device; /* devices cannot be told apart in it */
+  const char *help;
+} format_t;
+
+static const format_t formats[] = {
+    {"pytorch", gp_export_pytorch, true, false, "pickle for PyTorch's memory viewer and _memory_viz.py"},
+    {"pytorch-json", gp_export_pytorch_json, false, false, "the same as JSON"},
+    {"perfetto", gp_export_perfetto, false, false, "timeline for ui.perfetto.dev, chrome://tracing"},
+    {"speedscope", gp_export_speedscope, false, false, "flame graphs for speedscope.app"},
+    {"folded", gp_export_folded, false, false, "stacks and bytes for flamegraph.pl, see --metric"},
+    {"csv", gp_export_csv, false, true, "the requests, to be replayed: op,id,size,stream"},
+};
+#define FORMAT_COUNT (sizeof(formats) / sizeof(formats[0]))
+
+#define COLUMNS                                                                                              \
+  (1u << GP_COLUMN_ACTION | 1u << GP_COLUMN_TIME_NS | 1u << GP_COLUMN_DEVICE | 1u << GP_COLUMN_STREAM |      \
+      1u << GP_COLUMN_THREAD | 1u << GP_COLUMN_ADDRESS | 1u << GP_COLUMN_SIZE | 1u << GP_COLUMN_ROUNDED_SIZE | \
+      1u << GP_COLUMN_BLOCK | 1u << GP_COLUMN_STACK | 1u << GP_COLUMN_DETAIL)
+
+typedef struct request {
+  const format_t *format;
+  const char *input;
+  const char *output;
+  int device;
+  gp_export_metric_t metric;
+  bool has_metric;
+  bool force;
+  bool help;
+} request_t;
+
+void gp_command_export_help(void)
+{
+  printf("usage: gpupool export --to FORMAT FILE [options]\n"
+         "\n"
+         "Writes a snapshot (FILE, or - for stdin) in the format of another tool:\n"
+         "\n");
+  for (size_t i = 0; i < FORMAT_COUNT; i++)
+    printf("  %-14s %s\n", formats[i].name, formats[i].help);
+  printf("\n"
+         "  --to FORMAT      one of these\n"
+         "  -o, --output F   write to F (- is stdout); an existing file is kept\n"
+         "  --force          overwrite the file of -o\n"
+         "  --device N       only this device\n"
+         "  --metric M       folded: bytes that were live, at the peak or in total\n"
+         "                   (live, peak, total; default peak)\n"
+         "\n"
+         "Exit status: 0 done; 2 usage; 3 a file that cannot be read or is corrupt, or an\n"
+         "output that cannot be written.\n");
+}
+
+static int unknown(const char *option)
+{
+  static const char *const names[] = {"to", "output", "force", "device", "metric", "help"};
+  return gp_message_unknown_option("export", option, names, sizeof(names) / sizeof(names[0]));
+}
+
+static int parse_format(const char *text, request_t *request)
+{
+  const char *names[FORMAT_COUNT];
+  for (size_t i = 0; i < FORMAT_COUNT; i++) {
+    names[i] = formats[i].name;
+    if (strcmp(names[i], text) == 0)
+      request->format = &formats[i];
+  }
+  if (request->format && strcmp(request->format->name, text) == 0)
+    return 0;
+  const char *nearest = gp_suggest_nearest(text, names, FORMAT_COUNT);
+  if (nearest)
+    return gp_message_usage("export", "export: unknown format %s (did you mean %s?)", text, nearest);
+  return gp_message_usage("export",
+      "export: unknown format %s; accepted: pytorch, pytorch-json, perfetto, speedscope, folded, csv", text);
+}
+
+static int parse_device(const char *text, request_t *request)
+{
+  char *end;
+  unsigned long device = strtoul(text, &end, 10);
+  if (text[0] < '0' || text[0] > '9' || *end || device >= GP_SNAPSHOT_DEVICES)
+    return gp_message_usage(
+        "export", "export: --device=%s is malformed; accepted: 0 to %d", text, GP_SNAPSHOT_DEVICES - 1);
+  request->device = (int)device;
+  return 0;
+}
+
+static int parse_metric(const char *text, request_t *request)
+{
+  for (int metric = 0; metric < GP_EXPORT_METRICS; metric++) {
+    if (strcmp(text, gp_export_metric_names[metric]) == 0) {
+      request->metric = (gp_export_metric_t)metric;
+      request->has_metric = true;
+      return 0;
+    }
+  }
+  return gp_message_usage("export", "export: --metric=%s is malformed; accepted: live, peak, total", text);
+}
+
+static int parse_output(const char *text, request_t *request)
+{
+  request->output = text;
+  return 0;
+}
+
+static int parse(int argc, char **argv, request_t *request)
+{
+  static const struct {
+    const char *name;
+    int (*parse)(const char *text, request_t *request);
+  } options[] = {
+      {"--to", parse_format},
+      {"--output", parse_output},
+      {"-o", parse_output},
+      {"--device", parse_device},
+      {"--metric", parse_metric},
+  };
+  bool only_files = false;
+
+  for (int i = 1; i < argc; i++) {
+    const char *argument = argv[i];
+    const char *value = strchr(argument, '=');
+    size_t length = value ? (size_t)(value - argument) : strlen(argument), k = 0;
+    if (only_files || argument[0] != '-' || argument[1] == '\0') {
+      if (request->input)
+        return gp_message_usage("export", "export: one file at a time, not also %s", argument);
+      request->input = argument;
+      continue;
+    }
+    if (strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0) {
+      request->help = true;
+      return 0;
+    }
+    if (strcmp(argument, "--") == 0) {
+      only_files = true;
+      continue;
+    }
+    if (strcmp(argument, "--force") == 0) {
+      request->force = true;
+      continue;
+    }
+    while (k < sizeof(options) / sizeof(options[0]) &&
+           !(strncmp(options[k].name, argument, length) == 0 && options[k].name[length] == '\0'))
+      k++;
+    if (k == sizeof(options) / sizeof(options[0]))
+      return unknown(argument);
+    if (!value && i + 1 == argc)
+      return gp_message_usage("export", "export: %s needs a value", argument);
+    int status = options[k].parse(value ? value + 1 : argv[++i], request);
+    if (status)
+      return status;
+  }
+  if (!request->format)
+    return gp_message_usage("export", "export: --to is missing: which format");
+  if (!request->input)
+    return gp_message_usage("export", "export: a file is missing");
+  if (request->has_metric && request->format->write != gp_export_folded)
+    return gp_message_usage("export", "export: --metric is of --to folded only");
+  return 0;
+}
+
+static int check_device(const request_t *request, const gp_snapshot_t *snapshot, const char *name)
+{
+  bool is_there = request->device == GP_EXPORT_ALL;
+  for (size_t i = 0; i < snapshot->device_count; i++)
+    is_there |= snapshot->devices[i].device == request->device;
+  if (!is_there) {
+    gp_message("%s: there is no device %d in it (%zu in all)", name, request->device, snapshot->device_count);
+    return GP_EXIT_USAGE;
+  }
+  if (request->format->is_of_one_device && request->device == GP_EXPORT_ALL && snapshot->device_count > 1)
+    return gp_message_usage("export", "export: %s has %zu devices, and %s is of one: --device says which", name,
+        snapshot->device_count, request->format->name);
+  return 0;
+}
+
+static int write_export(const request_t *request, gp_export_t *export)
+{
+  gp_export_file_t file;
+  int status = gp_export_file_open(&file, request->output, request->force, request->format->is_binary);
+  if (status)
+    return status;
+  export->stream = file.stream;
+  export->metric = request->has_metric ? request->metric : GP_EXPORT_PEAK;
+  export->shows_progress = file.path && isatty(STDERR_FILENO);
+  int error = request->format->write(export);
+  if (export->shows_progress)
+    fputs("\r\033[K", stderr);
+  if (!error)
+    return gp_export_file_close(&file);
+  gp_message("%s: %s", file.path ? file.path : "the output", strerror(error));
+  gp_export_file_discard(&file);
+  return GP_EXIT_INPUT;
+}
+
+int gp_command_export(int argc, char **argv)
+{
+  request_t request = {.device = GP_EXPORT_ALL};
+  gp_export_t export;
+
+  int status = parse(argc, argv, &request);
+  if (status)
+    return status;
+  if (request.help) {
+    gp_command_export_help();
+    return GP_EXIT_DONE;
+  }
+  const char *name = strcmp(request.input, "-") == 0 ? "stdin" : request.input;
+  gp_snapshot_t *snapshot = gp_snapshot_load(request.input, COLUMNS);
+  if (!snapshot)
+    return GP_EXIT_INPUT;
+  gp_symbols_resolve(snapshot, NULL);
+  status = check_device(&request, snapshot, name);
+  if (!status) {
+    int error = gp_export_init(&export, snapshot, name, request.device);
+    if (error)
+      gp_message("%s: %s", name, strerror(error));
+    status = error ? GP_EXIT_INPUT : write_export(&request, &export);
+    gp_export_fini(&export);
+  }
+  gp_snapshot_destroy(snapshot);
+  return status;
+}

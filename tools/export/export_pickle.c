@@ -1,0 +1,266 @@
+/*
+ * A tree as a Python pickle of protocol 2, which every reader of PyTorch's snapshots takes: Python's own, and the one
+ * that its viewer has in JavaScript. Only opcodes that both know; lists in batches, since the viewer spreads each batch
+ * over the arguments of one call. Texts, and what the caller says occurs again, are in the memo.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/export/export_tree.h"
+
+#define BATCH_MOST 1000 /* as Python does */
+#define DEPTH_MOST 16   /* of lists; the caller's, not the input's */
+
+enum {
+  OP_PROTO = 0x80,
+  OP_STOP = '.',
+  OP_MARK = '(',
+  OP_EMPTY_DICT = '}',
+  OP_SETITEMS = 'u',
+  OP_EMPTY_LIST = ']',
+  OP_APPENDS = 'e',
+  OP_BINUNICODE = 'X',
+  OP_BININT = 'J',
+  OP_BININT1 = 'K',
+  OP_BININT2 = 'M',
+  OP_LONG1 = 0x8a,
+  OP_TUPLE2 = 0x86,
+  OP_NEWTRUE = 0x88,
+  OP_NEWFALSE = 0x89,
+  OP_BINPUT = 'q',
+  OP_LONG_BINPUT = 'r',
+  OP_BINGET = 'h',
+  OP_LONG_BINGET = 'j',
+};
+
+typedef struct memo_text {
+  const char *text; /* borrowed; NULL: free */
+  uint32_t number;
+} memo_text_t;
+
+typedef struct pickle_tree {
+  gp_tree_t tree;
+  FILE *stream;
+  int error;
+  uint32_t memo_count;
+  memo_text_t *texts; /* by hash, at most half of text_room, a power of two, taken */
+  size_t text_room;
+  size_t text_count;
+  uint32_t batch[DEPTH_MOST]; /* elements of the open batch of each open list */
+  unsigned depth;
+} pickle_tree_t;
+
+static pickle_tree_t *of(gp_tree_t *tree)
+{
+  return (pickle_tree_t *)tree; /* its first member */
+}
+
+static void put(pickle_tree_t *pickle, int byte)
+{
+  (void)putc_unlocked(byte, pickle->stream); /* the stream keeps its error for finish() */
+}
+
+static void put_little_endian(pickle_tree_t *pickle, uint64_t number, int bytes)
+{
+  for (int i = 0; i < bytes; i++)
+    put(pickle, (int)(number >> 8 * i & 0xff));
+}
+
+static void dict_open(gp_tree_t *tree)
+{
+  put(of(tree), OP_EMPTY_DICT);
+  put(of(tree), OP_MARK);
+}
+
+static void dict_close(gp_tree_t *tree)
+{
+  put(of(tree), OP_SETITEMS);
+}
+
+static void list_open(gp_tree_t *tree)
+{
+  pickle_tree_t *pickle = of(tree);
+  put(pickle, OP_EMPTY_LIST);
+  if (pickle->depth == DEPTH_MOST)
+    abort(); /* no input can do that */
+  pickle->batch[pickle->depth++] = 0;
+}
+
+static void item(gp_tree_t *tree)
+{
+  pickle_tree_t *pickle = of(tree);
+  uint32_t *batch = &pickle->batch[pickle->depth - 1];
+  if (*batch == BATCH_MOST) {
+    put(pickle, OP_APPENDS);
+    *batch = 0;
+  }
+  if ((*batch)++ == 0)
+    put(pickle, OP_MARK);
+}
+
+static void list_close(gp_tree_t *tree)
+{
+  pickle_tree_t *pickle = of(tree);
+  if (pickle->batch[--pickle->depth] > 0)
+    put(pickle, OP_APPENDS);
+}
+
+static void put_memo(pickle_tree_t *pickle, uint32_t at, int short_op, int long_op)
+{
+  put(pickle, at < 256 ? short_op : long_op);
+  put_little_endian(pickle, at, at < 256 ? 1 : 4);
+}
+
+static bool refer(gp_tree_t *tree, const uint32_t *number)
+{
+  if (!*number)
+    return false;
+  put_memo(of(tree), *number - 1, OP_BINGET, OP_LONG_BINGET);
+  return true;
+}
+
+static void remember(gp_tree_t *tree, uint32_t *number)
+{
+  pickle_tree_t *pickle = of(tree);
+  if (pickle->memo_count == UINT32_MAX)
+    return; /* it is written again */
+  put_memo(pickle, pickle->memo_count, OP_BINPUT, OP_LONG_BINPUT);
+  *number = ++pickle->memo_count;
+}
+
+static void text_once(gp_tree_t *tree, const char *value)
+{
+  pickle_tree_t *pickle = of(tree);
+  size_t length = strlen(value);
+  if (length > UINT32_MAX)
+    length = 0; /* the reader of snapshots takes none that long */
+  put(pickle, OP_BINUNICODE);
+  put_little_endian(pickle, length, 4);
+  (void)fwrite_unlocked(value, 1, length, pickle->stream);
+}
+
+static memo_text_t *slot_of(memo_text_t *texts, size_t room, const char *value)
+{
+  uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+  for (const unsigned char *p = (const unsigned char *)value; *p; p++)
+    hash = (hash ^ *p) * UINT64_C(0x100000001b3);
+  size_t at = (size_t)(hash ^ hash >> 32) & (room - 1);
+  while (texts[at].text && strcmp(texts[at].text, value) != 0)
+    at = (at + 1) & (room - 1);
+  return &texts[at];
+}
+
+static bool grow(pickle_tree_t *pickle)
+{
+  size_t room = 2 * pickle->text_room;
+  memo_text_t *texts = calloc(room, sizeof(*texts));
+  if (!texts)
+    return false;
+  for (size_t i = 0; i < pickle->text_room; i++) {
+    if (pickle->texts[i].text)
+      *slot_of(texts, room, pickle->texts[i].text) = pickle->texts[i];
+  }
+  free(pickle->texts);
+  pickle->texts = texts;
+  pickle->text_room = room;
+  return true;
+}
+
+static void text(gp_tree_t *tree, const char *value)
+{
+  pickle_tree_t *pickle = of(tree);
+  if (2 * (pickle->text_count + 1) > pickle->text_room && !grow(pickle)) {
+    pickle->error = ENOMEM;
+    return;
+  }
+  memo_text_t *slot = slot_of(pickle->texts, pickle->text_room, value);
+  if (slot->text && refer(tree, &slot->number))
+    return;
+  text_once(tree, value);
+  remember(tree, &slot->number);
+  pickle->text_count += slot->text == NULL;
+  slot->text = value;
+}
+
+static void integer(gp_tree_t *tree, int64_t number)
+{
+  pickle_tree_t *pickle = of(tree);
+  if (number >= 0 && number <= UINT8_MAX) {
+    put(pickle, OP_BININT1);
+    put_little_endian(pickle, (uint64_t)number, 1);
+  } else if (number >= 0 && number <= UINT16_MAX) {
+    put(pickle, OP_BININT2);
+    put_little_endian(pickle, (uint64_t)number, 2);
+  } else if (number >= INT32_MIN && number <= INT32_MAX) {
+    put(pickle, OP_BININT);
+    put_little_endian(pickle, (uint64_t)number, 4);
+  } else {
+    int bytes = 5;
+    while (bytes < 8 && (number >> (8 * bytes - 1) != 0 && number >> (8 * bytes - 1) != -1))
+      bytes++; /* until the sign fits */
+    put(pickle, OP_LONG1);
+    put(pickle, bytes);
+    put_little_endian(pickle, (uint64_t)number, bytes);
+  }
+}
+
+static void pair(gp_tree_t *tree, int64_t first, int64_t second)
+{
+  integer(tree, first);
+  integer(tree, second);
+  put(of(tree), OP_TUPLE2);
+}
+
+static void boolean(gp_tree_t *tree, bool value)
+{
+  put(of(tree), value ? OP_NEWTRUE : OP_NEWFALSE);
+}
+
+static int finish(gp_tree_t *tree)
+{
+  pickle_tree_t *pickle = of(tree);
+  put(pickle, OP_STOP);
+  errno = 0;
+  int error = pickle->error;
+  if (fflush(pickle->stream) && !error)
+    error = errno ? errno : EIO;
+  free(pickle->texts);
+  free(pickle);
+  return error;
+}
+
+static const gp_tree_ops_t ops = {
+    .dict_open = dict_open,
+    .dict_close = dict_close,
+    .key = text,
+    .list_open = list_open,
+    .item = item,
+    .list_close = list_close,
+    .text = text,
+    .text_once = text_once,
+    .integer = integer,
+    .pair = pair,
+    .boolean = boolean,
+    .refer = refer,
+    .remember = remember,
+    .finish = finish,
+};
+
+gp_tree_t *gp_tree_pickle(FILE *stream)
+{
+  pickle_tree_t *pickle = calloc(1, sizeof(*pickle));
+  if (!pickle)
+    return NULL;
+  pickle->tree.ops = &ops;
+  pickle->stream = stream;
+  pickle->text_room = 256;
+  pickle->texts = calloc(pickle->text_room, sizeof(*pickle->texts));
+  if (!pickle->texts) {
+    free(pickle);
+    return NULL;
+  }
+  put(pickle, OP_PROTO);
+  put(pickle, 2);
+  return &pickle->tree;
+}

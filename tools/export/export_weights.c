@@ -1,0 +1,123 @@
+/*
+ * Bytes by stack: of the blocks live in the snapshot, at the moment when most was live, and of all there ever were.
+ *
+ * The moment is found going forwards through the events; then these are undone one by one, from the blocks of the
+ * snapshot. A block counts for the stack of its allocation, which is known when its alloc is undone: the stack of a
+ * free may be another one. What is left at the beginning was there before the first event.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tools/export/export.h"
+
+static void add(gp_export_weights_t *weights, gp_export_metric_t metric, int stack, uint64_t bytes)
+{
+  weights->bytes[metric][stack + 1] += bytes;
+  weights->sums[metric] += bytes;
+}
+
+/* +1: the event begins a block, -1: it ends one, 0: neither. */
+static int direction(const gp_export_event_t *event)
+{
+  if (!event->block)
+    return 0;
+  switch (event->action) {
+  case GP_EXPORT_ALLOC: return 1;
+  case GP_EXPORT_FREE_REQUESTED: return -1;
+  case GP_EXPORT_PASSTHROUGH_ALLOC: return gp_export_is_device_memory(event->detail) ? 1 : 0;
+  case GP_EXPORT_PASSTHROUGH_FREE: return gp_export_is_device_memory(event->detail) ? -1 : 0;
+  default: return 0;
+  }
+}
+
+/* How many events come before the moment at which most was live, the first of them. */
+static size_t find_peak(const gp_export_t *export)
+{
+  gp_export_event_t event;
+  int64_t held = 0, most = 0; /* compared with what was there before the first event */
+  size_t at = 0;
+  for (size_t i = 0; i < export->event_count; i++) {
+    if (!gp_export_event(export, i, &event))
+      continue;
+    int sign = direction(&event);
+    if (sign == 0)
+      continue;
+    /* Sums of a damaged snapshot may wrap. */
+    held = (int64_t)((uint64_t)held + (sign > 0 ? event.rounded : 0 - event.rounded));
+    if (held > most) {
+      most = held;
+      at = i + 1;
+    }
+  }
+  return at;
+}
+
+static void mark_all(gp_block_map_t *live)
+{
+  for (size_t i = 0; i < live->room; i++)
+    live->entries[i].is_marked = live->entries[i].key != 0;
+}
+
+static int undo(const gp_export_t *export, gp_export_weights_t *weights, gp_block_map_t *live)
+{
+  size_t peak = find_peak(export);
+  gp_export_event_t event;
+  gp_block_entry_t entry;
+
+  for (size_t i = export->event_count; i-- > 0;) {
+    if (i + 1 == peak)
+      mark_all(live);
+    gp_export_progress(export, export->event_count - i, export->event_count);
+    if (!gp_export_event(export, i, &event))
+      continue;
+    int sign = direction(&event);
+    if (sign > 0) {
+      add(weights, GP_EXPORT_TOTAL, event.stack, event.rounded);
+      if (gp_block_map_take(live, event.block, &entry) && entry.is_marked)
+        add(weights, GP_EXPORT_PEAK, event.stack, entry.rounded);
+    } else if (sign < 0) {
+      entry = (gp_block_entry_t){.key = event.block, .rounded = event.rounded, .stack = event.stack};
+      if (!gp_block_map_put(live, &entry))
+        return ENOMEM;
+    }
+  }
+  if (peak == 0)
+    mark_all(live);
+  for (size_t i = 0; i < live->room; i++) {
+    const gp_block_entry_t *left = &live->entries[i];
+    if (!left->key)
+      continue;
+    add(weights, GP_EXPORT_TOTAL, left->stack, left->rounded);
+    if (left->is_marked)
+      add(weights, GP_EXPORT_PEAK, left->stack, left->rounded);
+  }
+  return 0;
+}
+
+int gp_export_weigh(const gp_export_t *export, gp_export_weights_t *ret_weights)
+{
+  gp_block_map_t live = {.count = 0};
+
+  *ret_weights = (gp_export_weights_t){.count = export->snapshot->stacks.count + 1};
+  for (int metric = 0; metric < GP_EXPORT_METRICS; metric++) {
+    ret_weights->bytes[metric] = calloc(ret_weights->count, sizeof(uint64_t));
+    if (!ret_weights->bytes[metric])
+      return ENOMEM;
+  }
+  int error = gp_export_live_at_end(export, &live);
+  for (size_t i = 0; i < live.room && !error; i++) {
+    if (live.entries[i].key)
+      add(ret_weights, GP_EXPORT_LIVE, live.entries[i].stack, live.entries[i].rounded);
+  }
+  if (!error)
+    error = undo(export, ret_weights, &live);
+  gp_block_map_fini(&live);
+  return error;
+}
+
+void gp_export_weights_fini(gp_export_weights_t *weights)
+{
+  for (int metric = 0; metric < GP_EXPORT_METRICS; metric++)
+    free(weights->bytes[metric]);
+  *weights = (gp_export_weights_t){.count = 0};
+}

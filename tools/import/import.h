@@ -1,0 +1,27 @@
+/*
+ * Snapshots of PyTorch (torch.cuda.memory._snapshot()), as pickle or JSON, read as if they were ours: doc/exports.md
+ * says what becomes of what.
+ */
+#ifndef GP_TOOLS_IMPORT_H
+#define GP_TOOLS_IMPORT_H
+
+#include "tools/snapshot/input.h"
+#include "tools/snapshot/snapshot_reader.h"
+
+/* What the input is, by its content. A pickle shows in the first GP_IMPORT_MAGIC bytes. */
+#define GP_IMPORT_MAGIC 2
+bool gp_import_is_pickle(const char *text, size_t length);
+
+/* As far as it has to be read to tell, the input stays in its window, from the beginning. */
+bool gp_import_is_pytorch_json(gp_input_t *input);
+
+/*
+ * Reads the snapshot in text[0..length); text[length] is NUL. Nothing of it is executed. columns as of
+ * gp_snapshot_parse. Returns the snapshot, or NULL with *ret_error filled.
+ */
+gp_snapshot_t *gp_import_pickle(
+    const char *text, size_t length, unsigned columns, gp_snapshot_error_t *ret_error);
+gp_snapshot_t *gp_import_pytorch_json(
+    const char *text, size_t length, unsigned columns, gp_snapshot_error_t *ret_error);
+
+#endif

@@ -1,0 +1,279 @@
+/*
+ * gpupool recover: snapshots of processes that were killed, from the records that they left.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/recover/record_reader.h"
+#include "tools/recover/recover_list.h"
+#include "tools/tool.h"
+#include "trace/snapshot/snapshot_file.h"
+
+#define BUFFER_BYTES ((size_t)64 * 1024)
+
+typedef struct request {
+  bool all;
+  bool list;
+  bool force;
+  bool remove;
+  bool strict;
+  bool help;
+  const char *output;
+  const char *what; /* FILE or PID; NULL: the newest */
+} request_t;
+
+void gp_command_recover_help(void)
+{
+  printf("usage: gpupool recover [FILE | PID] [options]\n"
+         "\n"
+         "Makes a snapshot of a program that did not come to its end: killed, crashed, or\n"
+         "gone by _exit. While a program runs, gpupool keeps its record in shared memory\n"
+         "(GPUPOOL_RECORD); what is left of the last four is there until the machine is\n"
+         "started anew. Without FILE or PID the newest of them is recovered. The record of\n"
+         "a program that still runs is left alone.\n"
+         "\n"
+         "      --list      list the records that there are, and recover none\n"
+         "      --all       recover all that are left\n"
+         "  -o, --output F  write to F (- is stdout) instead of a file named as the\n"
+         "                  library would, in this folder; an existing file is kept\n"
+         "      --force     overwrite the file of -o\n"
+         "      --remove    remove the record when its snapshot is written\n"
+         "      --strict    exit status 4 if something in a record was damaged or missing\n"
+         "\n"
+         "Exit status: 0 done; 2 usage; 3 no record, or one that cannot be read; 4 with\n"
+         "--strict.\n");
+}
+
+static int parse(int argc, char **argv, request_t *ret_request)
+{
+  static const struct {
+    const char *name;
+    size_t offset;
+  } flags[] = {
+      {"--all", offsetof(request_t, all)},
+      {"--list", offsetof(request_t, list)},
+      {"--force", offsetof(request_t, force)},
+      {"--remove", offsetof(request_t, remove)},
+      {"--strict", offsetof(request_t, strict)},
+      {"--help", offsetof(request_t, help)},
+      {"-h", offsetof(request_t, help)},
+  };
+  static const char *const names[] = {"all", "list", "output", "force", "remove", "strict", "help"};
+  request_t request = {0};
+  bool options_end = false;
+
+  for (int i = 1; i < argc; i++) {
+    const char *argument = argv[i];
+    size_t flag = 0;
+    while (flag < sizeof(flags) / sizeof(flags[0]) && strcmp(argument, flags[flag].name) != 0)
+      flag++;
+    if (options_end || argument[0] != '-') {
+      if (request.what)
+        return gp_message_usage("recover", "recover: %s and %s: one at a time, or --all", request.what, argument);
+      request.what = argument;
+    } else if (strcmp(argument, "--") == 0) {
+      options_end = true;
+    } else if (flag < sizeof(flags) / sizeof(flags[0])) {
+      *(bool *)((char *)&request + flags[flag].offset) = true;
+    } else if (strncmp(argument, "--output=", 9) == 0) {
+      request.output = argument + 9;
+    } else if (strcmp(argument, "-o") == 0 || strcmp(argument, "--output") == 0) {
+      if (i + 1 == argc)
+        return gp_message_usage("recover", "recover: %s needs a value", argument);
+      request.output = argv[++i];
+    } else {
+      return gp_message_unknown_option("recover", argument, names, sizeof(names) / sizeof(names[0]));
+    }
+  }
+  if (request.all && request.what)
+    return gp_message_usage("recover", "recover: --all and %s: one of them", request.what);
+  if (request.all && request.output)
+    return gp_message_usage("recover", "recover: --all and -o: each record has a snapshot of its own");
+  *ret_request = request;
+  return 0;
+}
+
+/* Writes the document. Returns 0 or an errno. */
+static int write_document(const gp_record_t *record, int fd)
+{
+  gp_json_t json;
+  char *buffer = malloc(BUFFER_BYTES);
+  if (!buffer)
+    return ENOMEM;
+  gp_json_init(&json, fd, buffer, BUFFER_BYTES);
+  gp_document_write(&json, &record->document);
+  int error = gp_json_finish(&json);
+  free(buffer);
+  return error;
+}
+
+static const char *last_part(const char *path)
+{
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+/* As the library names it: gpupool.PROGRAM.HOST.PID.recovered.json. */
+static void choose_name(const gp_record_t *record, char *buffer, size_t capacity)
+{
+  const char *program = gp_description_find(&record->document.description, "program");
+  const char *host = gp_description_find(&record->document.description, "host");
+  snprintf(buffer, capacity, "gpupool.%s.%s.%lld.%s.json", program ? last_part(program) : "unknown",
+      host ? last_part(host) : "unknown", (long long)record->document.pid, record->document.reason);
+}
+
+/* Returns the exit status, after a message if there is something to say. */
+static int write_snapshot(const request_t *request, const gp_record_t *record, const char *source)
+{
+  static gp_snapshot_file_t file;
+  char name[GP_PATH_BYTES];
+  const char *path = request->output;
+
+  if (path && strcmp(path, "-") == 0) {
+    int error = write_document(record, STDOUT_FILENO);
+    if (error)
+      gp_message("the snapshot of %s could not be written: %s", source, strerror(error));
+    return error ? GP_EXIT_INPUT : 0;
+  }
+  if (!path) {
+    choose_name(record, name, sizeof(name));
+    path = name;
+  } else if (!request->force && access(path, F_OK) == 0) {
+    gp_message("%s exists; --force overwrites it", path);
+    return GP_EXIT_INPUT;
+  }
+  int error = gp_snapshot_file_open(&file, path);
+  if (!error) {
+    error = write_document(record, file.fd);
+    if (error) {
+      gp_snapshot_file_discard(&file);
+    } else if (request->output && request->force) {
+      close(file.fd);
+      error = rename(file.temporary, file.path) ? errno : 0;
+      snprintf(file.published, sizeof(file.published), "%s", file.path);
+    } else {
+      error = gp_snapshot_file_publish(&file);
+    }
+  }
+  if (error) {
+    gp_message("the snapshot %s could not be written: %s", path, strerror(error));
+    return GP_EXIT_INPUT;
+  }
+  gp_message("recovered: %s", file.published);
+  gp_message("next: gpupool summary %s", file.published);
+  return 0;
+}
+
+static int recover_fd(const request_t *request, const char *path, int fd)
+{
+  static gp_record_t record; /* too large for a stack */
+  int status = GP_EXIT_INPUT;
+  if (!gp_record_read(fd, &record)) {
+    gp_message("%s: %s", path, record.problem);
+  } else {
+    for (size_t i = 0; i < record.document.note_count; i++)
+      gp_message("%s: %s", path, record.notes[i]);
+    status = write_snapshot(request, &record, path);
+    if (!status && request->remove && unlink(path)) {
+      gp_message("%s: cannot be removed: %s", path, strerror(errno));
+      status = GP_EXIT_INPUT;
+    }
+    if (!status && request->strict && record.is_partial)
+      status = GP_EXIT_PARTIAL;
+  }
+  gp_record_fini(&record);
+  return status;
+}
+
+static int recover_file(const request_t *request, const char *path)
+{
+  pid_t pid;
+  uint64_t start_time_us;
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) {
+    gp_message("%s: %s", path, strerror(errno));
+    return GP_EXIT_INPUT;
+  }
+  int status = GP_EXIT_INPUT;
+  if (gp_record_file_parse(last_part(path), &pid, &start_time_us) && gp_record_file_is_in_use(fd, pid))
+    gp_message("%s: its program still runs (pid %d); it writes a snapshot when it ends", path, (int)pid);
+  else
+    status = recover_fd(request, path, fd);
+  close(fd);
+  return status;
+}
+
+static int recover_all(const request_t *request, const gp_left_list_t *list)
+{
+  int status = 0;
+  bool any = false;
+  for (size_t i = 0; i < list->count; i++) {
+    if (list->items[i].is_running)
+      continue;
+    any = true;
+    int one = recover_file(request, list->items[i].path);
+    if (one && status != GP_EXIT_INPUT)
+      status = one;
+  }
+  if (any)
+    return status;
+  gp_message("no program has left a record in %s", gp_left_root());
+  return GP_EXIT_INPUT;
+}
+
+static int recover_newest(const request_t *request, const gp_left_list_t *list, pid_t pid)
+{
+  size_t left = 0;
+  for (size_t i = 0; i < list->count; i++)
+    left += !list->items[i].is_running;
+  const gp_left_t *chosen = gp_left_list_find(list, pid);
+  if (!chosen && pid)
+    gp_message("process %d has left no record in %s; gpupool recover --list shows what there is", (int)pid,
+        gp_left_root());
+  else if (!chosen)
+    gp_message("no program has left a record in %s", gp_left_root());
+  if (!chosen)
+    return GP_EXIT_INPUT;
+  if (!pid && left > 1)
+    gp_message("%zu records are left; this is the newest, gpupool recover --list shows all", left);
+  return recover_file(request, chosen->path);
+}
+
+static bool is_number(const char *text)
+{
+  size_t digits = strspn(text, "0123456789");
+  return digits > 0 && digits <= 9 && !text[digits];
+}
+
+int gp_command_recover(int argc, char **argv)
+{
+  request_t request;
+  gp_left_list_t list;
+  int status = parse(argc, argv, &request);
+  if (status)
+    return status;
+  if (request.help) {
+    gp_command_recover_help();
+    return GP_EXIT_DONE;
+  }
+  if (request.what && !is_number(request.what))
+    return recover_file(&request, request.what);
+  status = gp_left_list_read(&list);
+  if (status) {
+    /* it has been said */
+  } else if (request.list) {
+    gp_left_list_print(&list);
+  } else if (request.all) {
+    status = recover_all(&request, &list);
+  } else {
+    status = recover_newest(&request, &list, request.what ? (pid_t)strtol(request.what, NULL, 10) : 0);
+  }
+  gp_left_list_fini(&list);
+  return status;
+}

@@ -1,0 +1,361 @@
+/*
+ * gpupool diff: what is different between two snapshots.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pool/util/size.h"
+#include "tools/report/report.h"
+#include "tools/report/sites.h"
+#include "tools/tool.h"
+
+#define SHOWN_SITES 15
+
+enum { SORT_LIVE, SORT_PEAK, SORT_TOTAL, SORT_COUNT, SORT_TEMPORARY };
+
+typedef struct own {
+  int sort;
+  int by;
+  uint64_t most; /* 0: all */
+} own_t;
+
+static const gp_parameter_t parameters[] = {
+    {"sort", 0, NULL, GP_PARAMETER_CHOICE, offsetof(own_t, sort), "live|peak|total|count|temporary", 0, 0,
+        "what is compared of the sites, as of gpupool sites (default: peak)"},
+    {"by", 0, NULL, GP_PARAMETER_CHOICE, offsetof(own_t, by), "function|line|module|size", 0, 0,
+        "what makes a site, as of gpupool sites (default: function)"},
+    {"top", 'n', "N", GP_PARAMETER_COUNT, offsetof(own_t, most), NULL, 0, 1000000000,
+        "only the first N sites; 0: all (default: 15, with --json all)"},
+};
+
+static const gp_request_form_t form = {
+    .command = "diff",
+    .files = "FILE OTHER_FILE",
+    .least_files = 2,
+    .most_files = 2,
+    .about = "Compares two snapshots, of one run or of two: the figures of each device, then\n"
+             "who asks for more or less. What is the same is left out. Statistics are of whole\n"
+             "devices, whatever is selected.\n",
+    .parameters = parameters,
+    .parameter_count = sizeof(parameters) / sizeof(parameters[0]),
+};
+
+void gp_command_diff_help(void)
+{
+  gp_request_help(&form);
+}
+
+static const struct {
+  const char *name;
+  gp_site_measure_t measure;
+  bool by_count;
+} sorts[] = {
+    [SORT_LIVE] = {"live", GP_SITE_LIVE, false},
+    [SORT_PEAK] = {"peak", GP_SITE_PEAK, false},
+    [SORT_TOTAL] = {"total", GP_SITE_TOTAL, false},
+    [SORT_COUNT] = {"count", GP_SITE_TOTAL, true},
+    [SORT_TEMPORARY] = {"temporary", GP_SITE_TEMPORARY, true},
+};
+
+static const char *const by_names[] = {"function", "line", "module", "size"};
+
+/* A site in one of the snapshots, or in both. */
+typedef struct pair {
+  const char *name;
+  uint64_t before;
+  uint64_t after;
+} pair_t;
+
+/* "+1.2 GiB", "-3"; "0" if they are the same. Returns buffer. */
+static char *change_text(uint64_t before, uint64_t after, char *(*format)(uint64_t, char *), char *buffer)
+{
+  buffer[0] = after < before ? '-' : '+';
+  format(after < before ? before - after : after - before, buffer + 1);
+  if (after == before)
+    snprintf(buffer, GP_NUMBER_BYTES, "0");
+  return buffer;
+}
+
+/* By how much, of what it was; "new" or "gone". */
+static char *share_text(uint64_t before, uint64_t after, char *buffer)
+{
+  if (!before || !after)
+    snprintf(buffer, GP_NUMBER_BYTES, "%s", before ? "gone" : "new");
+  else
+    snprintf(buffer, GP_NUMBER_BYTES, "%+.1f%%", ((double)after / (double)before - 1) * 100);
+  if (strlen(buffer) > 8)
+    snprintf(buffer, GP_NUMBER_BYTES, ">10000%%");
+  return buffer;
+}
+
+/*
+ * Figures
+ */
+
+/* Calls for each figure of a device; name is that of the statistics, with .peak or .current of a gauge. */
+typedef void (*figure_fn)(void *arg, const char *name, const char *words, bool is_bytes, uint64_t before, uint64_t after);
+
+static void for_figures(const gp_stats_t *before, const gp_stats_t *after, figure_fn figure, void *arg)
+{
+#define BYTES_OF(words, member) figure(arg, #member, words, true, before->member, after->member)
+#define COUNT_OF(words, member) figure(arg, #member, words, false, before->member, after->member)
+  BYTES_OF("requested, peak", requested_bytes.peak);
+  BYTES_OF("requested, now", requested_bytes.current);
+  BYTES_OF("allocated, peak", allocated_bytes.peak);
+  BYTES_OF("reserved, peak", reserved_bytes.peak);
+  BYTES_OF("reserved, now", reserved_bytes.current);
+  BYTES_OF("deferred, peak", deferred_bytes.peak);
+  BYTES_OF("passthrough, peak", passthrough_bytes.peak);
+  BYTES_OF("passthrough, now", passthrough_bytes.current);
+  BYTES_OF("pinned host, peak", pinned_host_bytes.peak);
+  COUNT_OF("blocks, peak", allocation.peak);
+  COUNT_OF("blocks, now", allocation.current);
+  COUNT_OF("allocations", allocation.allocated);
+  COUNT_OF("hits", cache_hits);
+  COUNT_OF("misses", cache_misses);
+  COUNT_OF("driver allocations", driver_allocs);
+  COUNT_OF("driver frees", driver_frees);
+  COUNT_OF("fences", fences);
+  COUNT_OF("host waits", host_waits);
+  COUNT_OF("out of memory", num_ooms);
+  COUNT_OF("retries", num_alloc_retries);
+#undef BYTES_OF
+#undef COUNT_OF
+}
+
+typedef struct printing {
+  gp_output_t *output;
+  size_t shown;
+} printing_t;
+
+static void print_figure(void *arg, const char *name, const char *words, bool is_bytes, uint64_t before, uint64_t after)
+{
+  printing_t *printing = arg;
+  char *(*format)(uint64_t, char *) = is_bytes ? gp_size_format : gp_number_count;
+  char was[GP_NUMBER_BYTES], is[GP_NUMBER_BYTES], change[GP_NUMBER_BYTES + 1], share[GP_NUMBER_BYTES];
+  (void)name;
+  if (before == after)
+    return;
+  fprintf(printing->output->stream, "  %-20s %14s %14s %14s %9s\n", words, format(before, was), format(after, is),
+      change_text(before, after, format, change), share_text(before, after, share));
+  printing->shown++;
+}
+
+static void add_figure(void *arg, const char *name, const char *words, bool is_bytes, uint64_t before, uint64_t after)
+{
+  cJSON *item = cJSON_AddObjectToObject(arg, name);
+  (void)words;
+  (void)is_bytes;
+  gp_json_add_uint(item, "before", before);
+  gp_json_add_uint(item, "after", after);
+}
+
+static const gp_snapshot_device_t *find_device(const gp_snapshot_t *snapshot, int ordinal)
+{
+  for (size_t i = 0; i < snapshot->device_count; i++) {
+    if (snapshot->devices[i].device == ordinal)
+      return &snapshot->devices[i];
+  }
+  return NULL;
+}
+
+static double hit_rate(const gp_stats_t *stats)
+{
+  uint64_t all = gp_add_saturated(stats->cache_hits, stats->cache_misses);
+  return all ? (double)stats->cache_hits / (double)all : 0;
+}
+
+static void print_device(int ordinal, const gp_stats_t *before, const gp_stats_t *after, gp_output_t *output)
+{
+  printing_t printing = {.output = output};
+  char was[GP_NUMBER_BYTES], is[GP_NUMBER_BYTES];
+  fprintf(output->stream, "\n%sDevice %d%s\n  %-20s %14s %14s %14s\n", gp_output_style(output, GP_STYLE_HEADING),
+      ordinal, gp_output_style(output, GP_STYLE_PLAIN), "", "before", "after", "change");
+  for_figures(before, after, print_figure, &printing);
+  if (hit_rate(before) != hit_rate(after))
+    fprintf(output->stream, "  %-20s %14s %14s\n", "hit rate", gp_number_percent(hit_rate(before), was),
+        gp_number_percent(hit_rate(after), is));
+  if (!printing.shown)
+    fprintf(output->stream, "  no difference\n");
+}
+
+static void for_devices(const gp_report_input_t *inputs, gp_output_t *output, cJSON *list)
+{
+  static const gp_stats_t none; /* of a device that one of them did not use */
+  for (int ordinal = 0; ordinal < GP_SNAPSHOT_DEVICES; ordinal++) {
+    const gp_snapshot_device_t *before = find_device(inputs[0].snapshot, ordinal);
+    const gp_snapshot_device_t *after = find_device(inputs[1].snapshot, ordinal);
+    if ((!before && !after) || !gp_filter_has_device(inputs[0].filter, ordinal))
+      continue;
+    if (!list) {
+      print_device(ordinal, before ? &before->stats : &none, after ? &after->stats : &none, output);
+      continue;
+    }
+    cJSON *item = cJSON_CreateObject();
+    gp_json_add_int(item, "device", ordinal);
+    cJSON *figures = cJSON_AddObjectToObject(item, "figures");
+    for_figures(before ? &before->stats : &none, after ? &after->stats : &none, add_figure, figures);
+    cJSON_AddItemToArray(list, item);
+  }
+}
+
+/*
+ * Sites
+ */
+
+static uint64_t figure_of(const gp_site_t *site, int sort)
+{
+  const gp_site_amount_t *amount = &site->flat[sorts[sort].measure];
+  return sorts[sort].by_count ? amount->count : amount->bytes;
+}
+
+static uint64_t difference(const pair_t *pair)
+{
+  return pair->after > pair->before ? pair->after - pair->before : pair->before - pair->after;
+}
+
+static int compare_pairs(const void *a, const void *b)
+{
+  const pair_t *x = a, *y = b;
+  if (difference(x) != difference(y))
+    return difference(x) > difference(y) ? -1 : 1;
+  return strcmp(x->name, y->name);
+}
+
+/* Joins sites by name. The caller frees the pairs; NULL without memory. Names are borrowed of sites. */
+static pair_t *join(const gp_sites_t *sites, int sort, size_t *ret_count)
+{
+  struct hsearch_data names = {0};
+  size_t capacity = sites[0].count + sites[1].count, count = 0;
+  pair_t *pairs = calloc(capacity + 1, sizeof(*pairs));
+  bool failed = !pairs || !hcreate_r(2 * capacity + 1, &names);
+  ENTRY *entry;
+
+  for (int i = 0; !failed && i < 2; i++) {
+    for (size_t k = 0; !failed && k < sites[i].count; k++) {
+      const gp_site_t *site = &sites[i].sites[k];
+      if (!hsearch_r((ENTRY){.key = site->name}, FIND, &entry, &names)) {
+        pairs[count].name = site->name;
+        failed = !hsearch_r((ENTRY){.key = site->name, .data = &pairs[count++]}, ENTER, &entry, &names);
+      }
+      if (!failed)
+        *(i ? &((pair_t *)entry->data)->after : &((pair_t *)entry->data)->before) = figure_of(site, sort);
+    }
+  }
+  hdestroy_r(&names);
+  if (failed) {
+    free(pairs);
+    return NULL;
+  }
+  if (count > 1)
+    qsort(pairs, count, sizeof(*pairs), compare_pairs);
+  while (count > 0 && difference(&pairs[count - 1]) == 0)
+    count--;
+  *ret_count = count;
+  return pairs;
+}
+
+static void print_pairs(
+    const gp_report_input_t *inputs, const pair_t *pairs, size_t count, gp_site_by_t by, gp_output_t *output)
+{
+  const own_t *own = inputs[0].own;
+  uint64_t most = own->most == UINT64_MAX ? SHOWN_SITES : own->most;
+  char *(*format)(uint64_t, char *) = sorts[own->sort].by_count ? gp_number_count : gp_size_format;
+  char was[GP_NUMBER_BYTES], is[GP_NUMBER_BYTES], change[GP_NUMBER_BYTES + 1], name[1024];
+  size_t shown = 0, left = output->columns > 58 ? output->columns - 38 : 20;
+
+  fprintf(output->stream, "\n%sBy %s, %s%s\n", gp_output_style(output, GP_STYLE_HEADING), by_names[by],
+      sorts[own->sort].name, gp_output_style(output, GP_STYLE_PLAIN));
+  if (!count) {
+    fprintf(output->stream, "  no difference\n");
+    return;
+  }
+  fprintf(output->stream, "%11s %11s %12s  %s\n", "before", "after", "change", by_names[by]);
+  for (; shown < count && (most == 0 || shown < most); shown++) {
+    const pair_t *pair = &pairs[shown];
+    fprintf(output->stream, "%11s %11s %12s  %s\n", format(pair->before, was), format(pair->after, is),
+        change_text(pair->before, pair->after, format, change),
+        inputs[0].request->wide ? gp_printable(pair->name, name, sizeof(name))
+                                : gp_text_shorten(pair->name, left, name, sizeof(name)));
+  }
+  if (shown < count)
+    fprintf(output->stream, "and %s with less difference; -n 0 shows all\n",
+        gp_number_plural(count - shown, "other", was));
+}
+
+static void add_pairs(const gp_report_input_t *inputs, const pair_t *pairs, size_t count, cJSON *object)
+{
+  const own_t *own = inputs[0].own;
+  uint64_t most = own->most == UINT64_MAX ? 0 : own->most;
+  gp_json_add_uint(object, "site_count", count);
+  cJSON *list = cJSON_AddArrayToObject(object, "sites");
+  for (size_t i = 0; i < count && (most == 0 || i < most); i++) {
+    cJSON *item = cJSON_CreateObject();
+    cJSON_AddStringToObject(item, "name", pairs[i].name);
+    gp_json_add_uint(item, "before", pairs[i].before);
+    gp_json_add_uint(item, "after", pairs[i].after);
+    cJSON_AddItemToArray(list, item);
+  }
+}
+
+static int make_sites(const gp_report_input_t *inputs, gp_site_by_t by, gp_sites_t *sites)
+{
+  int error = 0;
+  for (int i = 0; !error && i < 2; i++) {
+    gp_history_t history;
+    error = gp_history_init(&history, inputs[i].snapshot);
+    if (!error)
+      error = gp_sites_init(&sites[i], &history, inputs[i].filter, by, NULL, NULL);
+    gp_history_fini(&history);
+  }
+  return error;
+}
+
+static int report(const gp_report_input_t *inputs, int count, gp_output_t *output, cJSON *object)
+{
+  const own_t *own = inputs[0].own;
+  gp_sites_t sites[2] = {{0}, {0}};
+  size_t pair_count = 0;
+
+  int error = make_sites(inputs, (gp_site_by_t)own->by, sites);
+  if (!error && sites[0].by != sites[1].by && sites[0].count && sites[1].count) {
+    /* One has no stacks: sizes are what both have. */
+    gp_sites_fini(&sites[0]);
+    gp_sites_fini(&sites[1]);
+    error = make_sites(inputs, GP_SITE_BY_SIZE, sites);
+  }
+  gp_site_by_t by = sites[0].count ? sites[0].by : sites[1].by;
+  pair_t *pairs = error ? NULL : join(sites, own->sort, &pair_count);
+  if (!pairs) {
+    gp_message("diff: %s", strerror(error ? error : ENOMEM));
+  } else if (inputs[0].request->json) {
+    cJSON *files = cJSON_AddArrayToObject(object, "files");
+    for (int i = 0; i < count; i++)
+      cJSON_AddItemToArray(files, cJSON_CreateString(inputs[i].file));
+    cJSON_AddStringToObject(object, "by", by_names[by]);
+    cJSON_AddStringToObject(object, "sort", sorts[own->sort].name);
+    for_devices(inputs, NULL, cJSON_AddArrayToObject(object, "devices"));
+    add_pairs(inputs, pairs, pair_count, object);
+  } else {
+    for (int i = 0; i < count; i++)
+      gp_report_heading(output, &inputs[i]);
+    for_devices(inputs, output, NULL);
+    print_pairs(inputs, pairs, pair_count, by, output);
+    gp_report_next(output, "timeline", inputs[1].file, "");
+  }
+  bool failed = !pairs;
+  free(pairs);
+  gp_sites_fini(&sites[0]);
+  gp_sites_fini(&sites[1]);
+  return failed ? GP_EXIT_INPUT : GP_EXIT_DONE;
+}
+
+int gp_command_diff(int argc, char **argv)
+{
+  own_t own = {.sort = SORT_PEAK, .most = UINT64_MAX};
+  return gp_report_run(&form, argc, argv, &own, GP_HISTORY_COLUMNS, false, report);
+}

@@ -1,0 +1,404 @@
+/*
+ * gpupool frag: a map of the memory that the pool has from the driver, and what is lost in it.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pool/util/size.h"
+#include "tools/report/memory_map.h"
+#include "tools/report/report.h"
+#include "tools/tool.h"
+
+#define SHOWN_ROWS  20
+#define LEAD_COLUMNS 36 /* of a row, before its bar */
+#define BAR_LEAST   10
+#define BAR_MOST    512
+
+typedef struct own {
+  const char *at;
+  uint64_t most; /* 0: all */
+  uint64_t at_ns;
+  bool is_peak;
+} own_t;
+
+static const gp_parameter_t parameters[] = {
+    {"at", 0, "WHEN", GP_PARAMETER_TEXT, offsetof(own_t, at), NULL, 0, 0,
+        "end: when the snapshot was written (default); peak: when the device held most; or a time, 1.5s"},
+    {"top", 'n', "N", GP_PARAMETER_COUNT, offsetof(own_t, most), NULL, 0, 1000000000,
+        "only the first N rows of each device; 0: all (default: 20, with --json all)"},
+};
+
+static int check(const gp_request_t *request, void *arg)
+{
+  own_t *own = arg;
+  if (request->stream || request->thread || request->since_ns || request->until_ns != UINT64_MAX)
+    return gp_message_usage("frag", "frag: only a device can be selected; --at chooses the moment");
+  own->is_peak = own->at && strcmp(own->at, "peak") == 0;
+  own->at_ns = UINT64_MAX;
+  if (own->at && !own->is_peak && strcmp(own->at, "end") != 0 && !gp_request_parse_time(own->at, &own->at_ns))
+    return gp_message_usage("frag", "frag: --at=%s is malformed; accepted: end, peak, or a time with its unit: 1.5s", own->at);
+  return 0;
+}
+
+static const gp_request_form_t form = {
+    .command = "frag",
+    .files = "FILE...",
+    .least_files = 1,
+    .hides_selection = true,
+    .about = "Maps what the pool has from the driver: held by the program, freed but still in\n"
+             "use by the device, idle; what rounding up costs; and how the largest idle block\n"
+             "compares with what was asked for when memory ran out. Segments of one size that\n"
+             "are each a single block are one row, drawn in proportion; others a row each,\n"
+             "drawn by address. Streams, threads and times cannot be selected here.\n",
+    .parameters = parameters,
+    .parameter_count = sizeof(parameters) / sizeof(parameters[0]),
+    .check = check,
+};
+
+void gp_command_frag_help(void)
+{
+  gp_request_help(&form);
+}
+
+static const struct {
+  const char *name;
+  const char *words;
+  const char *utf8;
+  char ascii;
+} states[] = {
+    [GP_SNAPSHOT_ALLOCATED] = {"live", "held by the program", "\u2588", '#'},
+    [GP_SNAPSHOT_PENDING] = {"pending_free", "freed, still in use", "\u2592", '+'},
+    [GP_SNAPSHOT_INACTIVE] = {"idle", "idle", "\u2591", '.'},
+    [GP_SNAPSHOT_OTHER] = {"other", "in another state", "?", '?'},
+};
+#define STATE_COUNT (sizeof(states) / sizeof(states[0]))
+
+static double ratio(uint64_t part, uint64_t whole)
+{
+  return whole ? (double)part / (double)whole : 0;
+}
+
+/* With whole blocks of the driver an idle one serves only requests of about its size; that is the loss to know. */
+static double fragmentation(const gp_map_device_t *device)
+{
+  uint64_t idle = device->states[GP_SNAPSHOT_INACTIVE].bytes;
+  return idle ? 1 - ratio(device->largest_idle, idle) : 0;
+}
+
+/* What was asked for when memory ran out, if the snapshot is of that and on this device. */
+static bool find_request(const gp_snapshot_t *snapshot, int device, uint64_t *ret_requested, uint64_t *ret_largest)
+{
+  const cJSON *oom = cJSON_GetObjectItemCaseSensitive(snapshot->root, "oom");
+  uint64_t ordinal = 0;
+  *ret_largest = 0;
+  return gp_snapshot_uint(oom, "device", &ordinal) == 1 && ordinal == (uint64_t)device &&
+         gp_snapshot_uint(oom, "requested", ret_requested) == 1 &&
+         gp_snapshot_uint(oom, "largest_free", ret_largest) >= 0;
+}
+
+/*
+ * Text
+ */
+
+static void put_cells(gp_output_t *output, gp_snapshot_state_t state, size_t count)
+{
+  for (size_t i = 0; i < count; i++) {
+    if (output->utf8)
+      fputs(states[state].utf8, output->stream);
+    else
+      fputc(states[state].ascii, output->stream);
+  }
+}
+
+/* In proportion, in the order of the states; what there is at all takes a cell at least. */
+static void draw_group(const gp_map_group_t *group, size_t cells, gp_output_t *output)
+{
+  size_t widths[STATE_COUNT] = {0}, sum = 0, widest = 0;
+  for (size_t state = 0; state < STATE_COUNT; state++) {
+    if (!group->states[state].count)
+      continue;
+    widths[state] = (size_t)(ratio(group->states[state].count, group->count) * (double)cells + 0.5);
+    widths[state] = widths[state] ? widths[state] : 1;
+    sum += widths[state];
+    widest = widths[state] > widths[widest] ? state : widest;
+  }
+  widths[widest] += cells - sum; /* of the widest, that has enough to lend; unsigned, and right */
+  for (size_t state = 0; state < STATE_COUNT; state++)
+    put_cells(output, (gp_snapshot_state_t)state, widths[state]);
+}
+
+/* By address: a cell shows the state that has most of it, and of equals the one in use. */
+static void draw_segment(const gp_map_t *map, const gp_map_segment_t *segment, size_t cells, gp_output_t *output)
+{
+  size_t part = segment->first_part, end = segment->first_part + segment->part_count;
+  for (size_t cell = 0; cell < cells; cell++) {
+    double from = (double)segment->size * (double)cell / (double)cells;
+    double to = (double)segment->size * (double)(cell + 1) / (double)cells;
+    double covered[STATE_COUNT] = {0};
+    gp_snapshot_state_t most = GP_SNAPSHOT_ALLOCATED;
+    while (part + 1 < end && (double)map->parts[part + 1].offset <= from)
+      part++;
+    for (size_t i = part; i < end && (double)map->parts[i].offset < to; i++) {
+      double begin = (double)map->parts[i].offset, stop = begin + (double)map->parts[i].size;
+      double overlap = (stop < to ? stop : to) - (begin > from ? begin : from);
+      covered[map->parts[i].state] += overlap > 0 ? overlap : 0;
+    }
+    for (size_t state = 0; state < STATE_COUNT; state++)
+      most = covered[state] > covered[most] ? (gp_snapshot_state_t)state : most;
+    put_cells(output, most, 1);
+  }
+}
+
+static size_t bar_cells(const gp_output_t *output)
+{
+  size_t cells = output->columns > LEAD_COLUMNS + 2 + BAR_LEAST ? output->columns - LEAD_COLUMNS - 2 : BAR_LEAST;
+  return cells < BAR_MOST ? cells : BAR_MOST;
+}
+
+static void print_rows(const gp_map_t *map, const gp_map_device_t *device, uint64_t most, gp_output_t *output)
+{
+  char size[GP_SIZE_TEXT_BYTES], sum[GP_SIZE_TEXT_BYTES], count[GP_NUMBER_BYTES];
+  size_t cells = bar_cells(output), rows = 0, all = device->group_count + device->split_count;
+
+  fprintf(output->stream, "\n%12s %9s %11s  map (", "size", "number", "in all");
+  for (size_t state = 0, shown = 0; state < STATE_COUNT; state++) {
+    if (!device->states[state].count)
+      continue;
+    fputs(shown++ ? ", " : "", output->stream);
+    put_cells(output, (gp_snapshot_state_t)state, 1);
+    fprintf(output->stream, " %s", states[state].name);
+  }
+  fprintf(output->stream, ")\n");
+  for (size_t i = 0; i < device->split_count && (most == 0 || rows < most); i++, rows++) {
+    const gp_map_segment_t *segment = &map->segments[device->split[i]];
+    fprintf(output->stream, "%12s %9s %11s  ", gp_size_format(segment->size, size), "1", size);
+    draw_segment(map, segment, cells, output);
+    fputc('\n', output->stream);
+  }
+  for (size_t i = 0; i < device->group_count && (most == 0 || rows < most); i++, rows++) {
+    const gp_map_group_t *group = &device->groups[i];
+    fprintf(output->stream, "%12s %9s %11s  ", gp_size_format(group->size, size), gp_number_count(group->count, count),
+        gp_size_format(group->bytes, sum));
+    draw_group(group, cells, output);
+    fputc('\n', output->stream);
+  }
+  if (rows < all)
+    fprintf(output->stream, "and %s; -n 0 shows all\n", gp_number_plural(all - rows, "smaller row", count));
+}
+
+static void print_request(const gp_report_input_t *input, const gp_map_device_t *device, gp_output_t *output)
+{
+  char asked[GP_SIZE_TEXT_BYTES], largest[GP_SIZE_TEXT_BYTES], text[512];
+  char idle[GP_SIZE_TEXT_BYTES];
+  uint64_t requested, largest_free, cached = 0;
+  const cJSON *oom = cJSON_GetObjectItemCaseSensitive(input->snapshot->root, "oom");
+
+  if (!find_request(input->snapshot, device->device, &requested, &largest_free))
+    return;
+  gp_size_format(requested, asked);
+  gp_size_format(largest_free, largest);
+  if (!largest_free)
+    snprintf(text, sizeof(text), "Memory ran out for %s: nothing was idle that could have been given back.", asked);
+  else if (largest_free < requested && gp_snapshot_uint(oom, "cached", &cached) == 1 && cached > 0)
+    snprintf(text, sizeof(text),
+        "Memory ran out for %s: the largest idle block was %s, too small for it, and to give back all that was "
+        "idle (%s) would not have made room.",
+        asked, largest, gp_size_format(cached, idle));
+  else if (largest_free < requested)
+    snprintf(text, sizeof(text),
+        "Memory ran out for %s: the largest idle block was %s, too small for it; all that was idle went back to "
+        "the driver, and that was not enough.",
+        asked, largest);
+  else
+    snprintf(text, sizeof(text),
+        "Memory ran out for %s, though a block of %s was idle: it was too large to be handed out for that.", asked,
+        largest);
+  fputs(gp_output_style(output, GP_STYLE_ERROR), output->stream);
+  gp_output_wrap(output->stream, "  ! ", "    ", text);
+  fputs(gp_output_style(output, GP_STYLE_PLAIN), output->stream);
+}
+
+static void print_device(
+    const gp_report_input_t *input, const gp_map_t *map, const gp_map_device_t *device, gp_output_t *output)
+{
+  const own_t *own = input->own;
+  char bytes[GP_SIZE_TEXT_BYTES], count[GP_NUMBER_BYTES], percent[GP_NUMBER_BYTES], text[256];
+  uint64_t held = device->states[GP_SNAPSHOT_ALLOCATED].bytes;
+  uint64_t lost = gp_subtract_saturated(held, device->requested);
+
+  fprintf(output->stream, "\n%sDevice %d: %s from the driver in %s%s\n", gp_output_style(output, GP_STYLE_HEADING),
+      device->device, gp_size_format(device->reserved, bytes),
+      gp_number_plural(device->segment_count, "segment", count), gp_output_style(output, GP_STYLE_PLAIN));
+  print_request(input, device, output);
+  for (size_t state = 0; state < STATE_COUNT; state++) {
+    const gp_map_amount_t *amount = &device->states[state];
+    if (!amount->count)
+      continue;
+    fprintf(output->stream, "  %-20s %11s %7s  in %s\n", states[state].words, gp_size_format(amount->bytes, bytes),
+        gp_number_percent(ratio(amount->bytes, device->reserved), percent),
+        gp_number_plural(amount->count, "block", count));
+  }
+  if (held) {
+    snprintf(text, sizeof(text), "Of what is held, rounding up costs %s (%s).", gp_size_format(lost, bytes),
+        gp_number_percent(ratio(lost, held), percent));
+    gp_output_wrap(output->stream, "  ", "  ", text);
+  }
+  if (device->largest_idle) {
+    snprintf(text, sizeof(text), "The largest idle block is %s: %s of what is idle is in smaller pieces.",
+        gp_size_format(device->largest_idle, bytes), gp_number_percent(fragmentation(device), percent));
+    gp_output_wrap(output->stream, "  ", "  ", text);
+  }
+  print_rows(map, device, own->most == UINT64_MAX ? SHOWN_ROWS : own->most, output);
+}
+
+/*
+ * JSON
+ */
+
+static void add_states(cJSON *object, const gp_map_amount_t *amounts)
+{
+  for (size_t state = 0; state < STATE_COUNT; state++) {
+    cJSON *item = cJSON_AddObjectToObject(object, states[state].name);
+    gp_json_add_uint(item, "bytes", amounts[state].bytes);
+    gp_json_add_uint(item, "count", amounts[state].count);
+  }
+}
+
+static void add_segment(cJSON *list, const gp_map_t *map, const gp_map_segment_t *segment)
+{
+  cJSON *item = cJSON_CreateObject();
+  gp_json_add_uint(item, "address", segment->address);
+  gp_json_add_uint(item, "size", segment->size);
+  cJSON *parts = cJSON_AddArrayToObject(item, "parts");
+  for (size_t i = segment->first_part; i < segment->first_part + segment->part_count; i++) {
+    const gp_map_part_t *part = &map->parts[i];
+    cJSON *object = cJSON_CreateObject();
+    gp_json_add_uint(object, "offset", part->offset);
+    gp_json_add_uint(object, "size", part->size);
+    gp_json_add_uint(object, "requested_size", part->requested);
+    cJSON_AddStringToObject(object, "state", states[part->state].name);
+    cJSON_AddItemToArray(parts, object);
+  }
+  cJSON_AddItemToArray(list, item);
+}
+
+static void add_device(
+    cJSON *list, const gp_report_input_t *input, const gp_map_t *map, const gp_map_device_t *device)
+{
+  const own_t *own = input->own;
+  uint64_t most = own->most == UINT64_MAX ? 0 : own->most, requested, largest;
+  cJSON *item = cJSON_CreateObject();
+  gp_json_add_int(item, "device", device->device);
+  gp_json_add_uint(item, "reserved", device->reserved);
+  gp_json_add_uint(item, "segment_count", device->segment_count);
+  add_states(item, device->states);
+  gp_json_add_uint(item, "requested", device->requested);
+  gp_json_add_uint(item, "largest_idle", device->largest_idle);
+  cJSON_AddNumberToObject(item, "fragmentation", fragmentation(device));
+  if (find_request(input->snapshot, device->device, &requested, &largest)) {
+    cJSON *request = cJSON_AddObjectToObject(item, "request");
+    gp_json_add_uint(request, "requested", requested);
+    gp_json_add_uint(request, "largest_free", largest);
+  } else {
+    cJSON_AddNullToObject(item, "request");
+  }
+  cJSON *groups = cJSON_AddArrayToObject(item, "groups");
+  for (size_t i = 0; i < device->group_count && (most == 0 || i < most); i++) {
+    cJSON *group = cJSON_CreateObject();
+    gp_json_add_uint(group, "size", device->groups[i].size);
+    gp_json_add_uint(group, "count", device->groups[i].count);
+    add_states(group, device->groups[i].states);
+    cJSON_AddItemToArray(groups, group);
+  }
+  cJSON *split = cJSON_AddArrayToObject(item, "segments");
+  for (size_t i = 0; i < device->split_count && (most == 0 || i < most); i++)
+    add_segment(split, map, &map->segments[device->split[i]]);
+  cJSON_AddItemToArray(list, item);
+}
+
+static void print_text(const gp_report_input_t *input, const gp_map_t *map, const char *when, gp_output_t *output)
+{
+  gp_report_heading(output, input);
+  if (when[0])
+    fprintf(output->stream, "The map is that of %s.\n", when);
+  if (!map->device_count)
+    fprintf(output->stream, "The pool had nothing from the driver then.\n");
+  for (size_t i = 0; i < map->device_count; i++)
+    print_device(input, map, &map->devices[i], output);
+  uint64_t held = 0;
+  for (size_t i = 0; i < map->device_count; i++)
+    held += map->devices[i].states[GP_SNAPSHOT_ALLOCATED].count;
+  if (held || when[0])
+    gp_report_next(output, "sites", input->file, "--by size --sort live");
+  else
+    gp_report_next(output, "frag", input->file, "--at peak");
+}
+
+static void add_json(const gp_report_input_t *input, const gp_map_t *map, uint64_t time_ns, cJSON *object)
+{
+  cJSON_AddStringToObject(object, "file", input->file);
+  gp_json_add_uint_or_null(object, "time_ns", time_ns != UINT64_MAX, time_ns);
+  cJSON *list = cJSON_AddArrayToObject(object, "devices");
+  for (size_t i = 0; i < map->device_count; i++)
+    add_device(list, input, map, &map->devices[i]);
+}
+
+/* The moment of --at. The peak is that of the device that held most. */
+static uint32_t find_moment(const own_t *own, const gp_history_t *history, const gp_filter_t *filter)
+{
+  const gp_snapshot_t *snapshot = history->snapshot;
+  uint64_t bytes, most = 0;
+  uint32_t moment = history->end;
+
+  if (!own->is_peak)
+    return own->at_ns == UINT64_MAX ? history->end : gp_history_moment(history, own->at_ns);
+  for (size_t i = 0; i < snapshot->device_count; i++) {
+    if (!gp_filter_has_device(filter, snapshot->devices[i].device))
+      continue;
+    uint32_t at = gp_history_peak(history, filter, snapshot->devices[i].device, &bytes);
+    if (bytes > most) {
+      most = bytes;
+      moment = at;
+    }
+  }
+  return moment;
+}
+
+static int report(const gp_report_input_t *inputs, int count, gp_output_t *output, cJSON *object)
+{
+  static gp_map_t map; /* too large for a stack */
+  const own_t *own = inputs[0].own;
+  char when[128] = "", duration[GP_NUMBER_BYTES];
+  gp_history_t history;
+  (void)count;
+
+  map = (gp_map_t){.segment_count = 0};
+  int error = gp_history_init(&history, inputs[0].snapshot);
+  uint32_t moment = error ? 0 : find_moment(own, &history, inputs[0].filter);
+  uint64_t time_ns = error || moment == history.end ? UINT64_MAX : gp_history_time(&history, moment);
+  if (time_ns != UINT64_MAX)
+    snprintf(when, sizeof(when), "%s%s",
+        !own->is_peak                           ? ""
+        : inputs[0].snapshot->recorded_since_ns ? "the peak of what is recorded, at "
+                                                : "the peak, at ",
+        gp_number_duration(time_ns, duration));
+  if (!error)
+    error = gp_map_init(&map, &history, moment, inputs[0].filter->device);
+  if (!error && inputs[0].request->json)
+    add_json(&inputs[0], &map, time_ns, object);
+  else if (!error)
+    print_text(&inputs[0], &map, when, output);
+  gp_map_fini(&map);
+  gp_history_fini(&history);
+  if (error)
+    gp_message("%s: %s", inputs[0].file, strerror(error));
+  return error ? GP_EXIT_INPUT : GP_EXIT_DONE;
+}
+
+int gp_command_frag(int argc, char **argv)
+{
+  own_t own = {.most = UINT64_MAX};
+  return gp_report_run(&form, argc, argv, &own, GP_HISTORY_COLUMNS, true, report);
+}

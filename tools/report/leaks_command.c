@@ -1,0 +1,252 @@
+/*
+ * gpupool leaks: what was not freed, or what grows.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pool/util/size.h"
+#include "tools/report/leaks.h"
+#include "tools/report/report.h"
+#include "tools/snapshot/symbols.h"
+#include "tools/tool.h"
+
+#define SHOWN_LEAKS 20
+
+typedef struct own {
+  const char *suppressions;
+  uint64_t error_exitcode; /* UINT64_MAX: not asked for */
+  uint64_t most;           /* 0: all */
+} own_t;
+
+static const gp_parameter_t parameters[] = {
+    {"suppressions", 0, "FILE", GP_PARAMETER_TEXT, offsetof(own_t, suppressions), NULL, 0, 0,
+        "do not report stacks that match a line leak:PATTERN of FILE, as LeakSanitizer: a part of a function, "
+        "file or module; * is anything, ^ and $ are its begin and end"},
+    {"error-exitcode", 0, "N", GP_PARAMETER_OPTIONAL_COUNT, offsetof(own_t, error_exitcode), NULL, 1, 255,
+        "exit status N (without =N: 1) if there is something to report"},
+    {"top", 'n', "N", GP_PARAMETER_COUNT, offsetof(own_t, most), NULL, 0, 1000000000,
+        "only the first N; 0: all (default: 20, with --json all)"},
+};
+
+static const gp_request_form_t form = {
+    .command = "leaks",
+    .files = "FILE [LATER_FILE]",
+    .least_files = 1,
+    .most_files = 2,
+    .about = "Says what the program had not freed when the snapshot was written, by the stack\n"
+             "that asked for it (by size where no stacks were recorded). With a second, later\n"
+             "snapshot: what there is more of in it. Sizes are those asked for. Memory that\n"
+             "is cached, or freed but still in use by the device, is no leak.\n",
+    .parameters = parameters,
+    .parameter_count = sizeof(parameters) / sizeof(parameters[0]),
+    .statuses = "with --error-exitcode, N: findings;\n",
+};
+
+void gp_command_leaks_help(void)
+{
+  gp_request_help(&form);
+}
+
+/* What the findings are called: at exit they are leaks, before they may still be freed. */
+typedef struct words {
+  const char *title; /* "LEAK" */
+  const char *done;  /* "leaked" */
+  bool is_leak;
+} words_t;
+
+static words_t words_of(const gp_report_input_t *inputs, int count)
+{
+  const char *reason = gp_snapshot_text(inputs[count - 1].snapshot->root, "reason");
+  if (count > 1)
+    return (words_t){"GROWTH", "more than before", true};
+  if (strcmp(reason, "exit") == 0)
+    return (words_t){"LEAK", "leaked", true};
+  return (words_t){"LIVE", "held", false};
+}
+
+static void print_stack(const gp_leak_t *leak, bool wide, gp_output_t *output)
+{
+  const gp_snapshot_stacks_t *stacks = &leak->snapshot->stacks;
+  char frame[1024], shown[1024];
+  size_t number = 0;
+  for (size_t k = stacks->first[leak->stack]; k < stacks->first[leak->stack + 1]; k++, number++) {
+    (void)gp_frame_describe(leak->snapshot, stacks->frame_indexes[k], frame, sizeof(frame));
+    fprintf(output->stream, "    #%-2zu %s\n", number,
+        wide ? frame : gp_text_shorten(frame, output->columns - 8, shown, sizeof(shown)));
+  }
+  if (!number)
+    fprintf(output->stream, "    (an empty stack)\n");
+}
+
+static void print_leak(const gp_leak_t *leak, const words_t *words, bool wide, gp_output_t *output)
+{
+  char exact[GP_NUMBER_BYTES], size[GP_SIZE_TEXT_BYTES], count[GP_NUMBER_BYTES], text[320], when[GP_NUMBER_BYTES];
+  uint64_t bytes = gp_leak_bytes(leak);
+
+  fputc('\n', output->stream);
+  int used = snprintf(text, sizeof(text), "%s bytes (%s) %s in %s", gp_number_count(bytes, exact),
+      gp_size_format(bytes, size), words->done, gp_number_plural(gp_leak_count(leak), "allocation", count));
+  if (leak->stack < 0)
+    used += snprintf(text + used, sizeof(text) - (size_t)used, " of %s", gp_size_format(leak->requested, size));
+  used += snprintf(text + used, sizeof(text) - (size_t)used, " on device %d%s%s", leak->device,
+      leak->kind ? ", " : "", leak->kind ? leak->kind : "");
+  snprintf(text + used, sizeof(text) - (size_t)used, ", the oldest allocated at %s%s", gp_number_duration(leak->first_ns, when),
+      leak->stack < 0 ? " (no stack was recorded)" : ":");
+  gp_output_wrap(output->stream, "", "  ", text);
+  if (leak->stack >= 0)
+    print_stack(leak, wide, output);
+}
+
+static void print_suppressions(const gp_suppressions_t *suppressions, gp_output_t *output)
+{
+  char bytes[GP_NUMBER_BYTES], count[GP_NUMBER_BYTES], shown[256];
+  bool is_first = true;
+  for (size_t i = 0; i < suppressions->count; i++) {
+    const gp_suppression_t *item = &suppressions->items[i];
+    if (!item->count)
+      continue;
+    if (is_first)
+      fprintf(output->stream, "\nSuppressions used:\n%11s %16s  pattern\n", "allocations", "bytes");
+    is_first = false;
+    fprintf(output->stream, "%11s %16s  %s\n", gp_number_count(item->count, count), gp_number_count(item->bytes, bytes),
+        gp_printable(item->pattern, shown, sizeof(shown)));
+  }
+}
+
+static void print_summary_line(const gp_leaks_t *leaks, const words_t *words, gp_output_t *output)
+{
+  char bytes[GP_NUMBER_BYTES], count[GP_NUMBER_BYTES];
+  bool is_bad = words->is_leak && leaks->count > 0;
+  fprintf(output->stream, "\n%s%s SUMMARY: %s bytes %s in %s", gp_output_style(output, is_bad ? GP_STYLE_ERROR : GP_STYLE_GOOD),
+      words->title, gp_number_count(leaks->bytes, bytes), words->done,
+      gp_number_plural(leaks->allocations, "allocation", count));
+  fprintf(output->stream, "%s\n", gp_output_style(output, GP_STYLE_PLAIN));
+  if (leaks->host_allocations)
+    fprintf(output->stream, "and of the host's memory, page-locked: %s bytes in %s\n",
+        gp_number_count(leaks->host_bytes, bytes), gp_number_plural(leaks->host_allocations, "allocation", count));
+  if (leaks->suppressed_allocations)
+    fprintf(output->stream, "suppressed: %s bytes in %s\n", gp_number_count(leaks->suppressed_bytes, bytes),
+        gp_number_plural(leaks->suppressed_allocations, "allocation", count));
+}
+
+static void print_text(const gp_report_input_t *inputs, int count, const gp_leaks_t *leaks,
+    const gp_suppressions_t *suppressions, gp_output_t *output)
+{
+  const own_t *own = inputs[0].own;
+  const words_t words = words_of(inputs, count);
+  uint64_t most = own->most == UINT64_MAX ? SHOWN_LEAKS : own->most;
+  char rest[GP_NUMBER_BYTES];
+  size_t shown = 0;
+
+  for (int i = 0; i < count; i++)
+    gp_report_heading(output, &inputs[i]);
+  if (!words.is_leak)
+    gp_output_wrap(output->stream, "", "",
+        "The snapshot was not written at the exit of the program: these are live blocks, not leaks.");
+  for (; shown < leaks->count && (most == 0 || shown < most); shown++)
+    print_leak(&leaks->leaks[shown], &words, inputs[0].request->wide, output);
+  if (shown < leaks->count)
+    fprintf(output->stream, "\nand %s; -n 0 shows all\n", gp_number_plural(leaks->count - shown, "smaller one", rest));
+  print_suppressions(suppressions, output);
+  print_summary_line(leaks, &words, output);
+  gp_report_next(output, "sites", inputs[count - 1].file, "--sort live");
+}
+
+static void add_leak(cJSON *list, const gp_leak_t *leak)
+{
+  cJSON *item = cJSON_CreateObject();
+  char frame[4096];
+  gp_json_add_int(item, "device", leak->device);
+  if (leak->kind)
+    cJSON_AddStringToObject(item, "kind", leak->kind);
+  else
+    cJSON_AddNullToObject(item, "kind");
+  gp_json_add_uint(item, "bytes", gp_leak_bytes(leak));
+  gp_json_add_uint(item, "count", gp_leak_count(leak));
+  gp_json_add_uint(item, "held_bytes", leak->bytes);
+  gp_json_add_uint(item, "held_count", leak->count);
+  gp_json_add_uint(item, "first_ns", leak->first_ns);
+  gp_json_add_uint_or_null(item, "requested_size", leak->stack < 0, leak->requested);
+  cJSON *stack = cJSON_AddArrayToObject(item, "stack");
+  const gp_snapshot_stacks_t *stacks = &leak->snapshot->stacks;
+  for (size_t k = leak->stack < 0 ? 0 : stacks->first[leak->stack];
+       leak->stack >= 0 && k < stacks->first[leak->stack + 1]; k++) {
+    gp_frame_describe(leak->snapshot, stacks->frame_indexes[k], frame, sizeof(frame));
+    cJSON_AddItemToArray(stack, cJSON_CreateString(frame));
+  }
+  cJSON_AddItemToArray(list, item);
+}
+
+static void add_amount(cJSON *object, const char *name, uint64_t bytes, uint64_t count)
+{
+  cJSON *item = cJSON_AddObjectToObject(object, name);
+  gp_json_add_uint(item, "bytes", bytes);
+  gp_json_add_uint(item, "count", count);
+}
+
+static void add_json(const gp_report_input_t *inputs, int count, const gp_leaks_t *leaks,
+    const gp_suppressions_t *suppressions, cJSON *object)
+{
+  const own_t *own = inputs[0].own;
+  uint64_t most = own->most == UINT64_MAX ? 0 : own->most;
+  cJSON *files = cJSON_AddArrayToObject(object, "files");
+  for (int i = 0; i < count; i++)
+    cJSON_AddItemToArray(files, cJSON_CreateString(inputs[i].file));
+  cJSON_AddStringToObject(object, "reason", gp_snapshot_text(inputs[count - 1].snapshot->root, "reason"));
+  cJSON_AddBoolToObject(object, "is_leak", words_of(inputs, count).is_leak);
+  add_amount(object, "sum", leaks->bytes, leaks->allocations);
+  add_amount(object, "host", leaks->host_bytes, leaks->host_allocations);
+  add_amount(object, "suppressed", leaks->suppressed_bytes, leaks->suppressed_allocations);
+  cJSON *used = cJSON_AddArrayToObject(object, "suppressions");
+  for (size_t i = 0; i < suppressions->count; i++) {
+    cJSON *item = cJSON_CreateObject();
+    cJSON_AddStringToObject(item, "pattern", suppressions->items[i].pattern);
+    gp_json_add_uint(item, "bytes", suppressions->items[i].bytes);
+    gp_json_add_uint(item, "count", suppressions->items[i].count);
+    cJSON_AddItemToArray(used, item);
+  }
+  gp_json_add_uint(object, "leak_count", leaks->count);
+  cJSON *list = cJSON_AddArrayToObject(object, "leaks");
+  for (size_t i = 0; i < leaks->count && (most == 0 || i < most); i++)
+    add_leak(list, &leaks->leaks[i]);
+}
+
+static int report(const gp_report_input_t *inputs, int count, gp_output_t *output, cJSON *object)
+{
+  const own_t *own = inputs[0].own;
+  const gp_filter_t *filters[2] = {inputs[0].filter, count > 1 ? inputs[1].filter : NULL};
+  gp_history_t histories[2] = {{0}, {0}};
+  gp_suppressions_t suppressions = {0};
+  gp_leaks_t leaks = {0};
+  int error = 0;
+
+  int status = own->suppressions ? gp_suppressions_load(&suppressions, own->suppressions) : 0;
+  for (int i = 0; !status && !error && i < count; i++)
+    error = gp_history_init(&histories[i], inputs[i].snapshot);
+  if (!status && !error)
+    error = gp_leaks_init(&leaks, histories, filters, count, &suppressions);
+  if (!status && error) {
+    gp_message("leaks: %s", strerror(error));
+    status = GP_EXIT_INPUT;
+  } else if (!status) {
+    if (inputs[0].request->json)
+      add_json(inputs, count, &leaks, &suppressions, object);
+    else
+      print_text(inputs, count, &leaks, &suppressions, output);
+    if (own->error_exitcode != UINT64_MAX && leaks.count > 0 && words_of(inputs, count).is_leak)
+      *inputs[0].findings = (int)own->error_exitcode;
+  }
+  gp_leaks_fini(&leaks);
+  for (int i = 0; i < count; i++)
+    gp_history_fini(&histories[i]);
+  gp_suppressions_fini(&suppressions);
+  return status;
+}
+
+int gp_command_leaks(int argc, char **argv)
+{
+  own_t own = {.error_exitcode = UINT64_MAX, .most = UINT64_MAX};
+  return gp_report_run(&form, argc, argv, &own, GP_HISTORY_COLUMNS, false, report);
+}

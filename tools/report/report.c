@@ -1,0 +1,253 @@
+#include "tools/report/report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/snapshot/symbols.h"
+#include "tools/tool.h"
+
+bool gp_report_is_partial(const gp_snapshot_t *snapshot)
+{
+  return snapshot->note_count || snapshot->dropped_events || snapshot->recorded_since_ns;
+}
+
+int gp_report_out_of_memory(const char *file)
+{
+  gp_message("%s: %s", file, strerror(ENOMEM));
+  return GP_EXIT_INPUT;
+}
+
+/* An unreadable file outweighs a wrong option, and that a partial file. */
+static int worse(int a, int b)
+{
+  static const int order[] = {GP_EXIT_INPUT, GP_EXIT_USAGE, GP_EXIT_PARTIAL};
+  for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+    if (a == order[i] || b == order[i])
+      return order[i];
+  }
+  return GP_EXIT_DONE;
+}
+
+static int print_json(gp_output_t *output, const cJSON *root)
+{
+  char *text = cJSON_Print(root);
+  if (!text)
+    return gp_report_out_of_memory("JSON");
+  fprintf(output->stream, "%s\n", text);
+  cJSON_free(text);
+  return 0;
+}
+
+static const char *name_of(const char *file)
+{
+  return strcmp(file, "-") == 0 ? "stdin" : file;
+}
+
+/* Loads and filters one file. Returns the exit status; close_input() in any case. */
+static int open_input(const gp_request_t *request, const void *own, unsigned columns, int index, int *findings,
+    gp_report_input_t *ret_input)
+{
+  const char *file = request->files[index];
+  gp_filter_t *filter = calloc(1, sizeof(*filter));
+  *ret_input = (gp_report_input_t){
+      .request = request, .own = own, .filter = filter, .file = name_of(file), .findings = findings};
+  if (!filter)
+    return gp_report_out_of_memory(ret_input->file);
+  gp_snapshot_t *snapshot = gp_snapshot_load(file, columns);
+  ret_input->snapshot = snapshot;
+  if (!snapshot)
+    return GP_EXIT_INPUT;
+  gp_symbols_resolve(snapshot, NULL);
+  return gp_filter_init(filter, request, ret_input->snapshot, ret_input->file);
+}
+
+static void close_input(gp_report_input_t *input)
+{
+  if (input->filter)
+    gp_filter_fini((gp_filter_t *)input->filter);
+  free((gp_filter_t *)input->filter);
+  gp_snapshot_destroy((gp_snapshot_t *)input->snapshot);
+}
+
+static int check_strict(const gp_report_input_t *input)
+{
+  if (!input->request->strict || !gp_report_is_partial(input->snapshot))
+    return 0;
+  gp_message("%s: it is incomplete (--strict)", input->file);
+  return GP_EXIT_PARTIAL;
+}
+
+/* A file after the other, so that only one is in memory. *ret_shown: how many there is a report of. */
+static int report_each(const gp_request_t *request, const void *own, unsigned columns, gp_report_fn report,
+    gp_output_t *output, cJSON *root, int *findings, int *ret_shown)
+{
+  cJSON *list = cJSON_AddArrayToObject(root, "snapshots");
+  int status = 0;
+  for (int i = 0; i < request->file_count; i++) {
+    gp_report_input_t input;
+    cJSON *object = cJSON_CreateObject();
+    int result = open_input(request, own, columns, i, findings, &input);
+    bool is_open = !result;
+    if (is_open)
+      result = worse(report(&input, 1, output, object), check_strict(&input));
+    if (is_open && result != GP_EXIT_INPUT && result != GP_EXIT_USAGE) {
+      (*ret_shown)++;
+      cJSON_AddItemToArray(list, object);
+    } else {
+      cJSON_Delete(object);
+    }
+    close_input(&input);
+    status = worse(status, result);
+  }
+  return status;
+}
+
+static int report_together(const gp_request_t *request, const void *own, unsigned columns, gp_report_fn report,
+    gp_output_t *output, cJSON *root, int *findings, int *ret_shown)
+{
+  gp_report_input_t *inputs = calloc((size_t)request->file_count, sizeof(*inputs));
+  int status = inputs ? 0 : gp_report_out_of_memory(request->command);
+  int opened = 0;
+  while (inputs && !status && opened < request->file_count) {
+    status = open_input(request, own, columns, opened, findings, &inputs[opened]);
+    opened++;
+  }
+  if (!status)
+    status = report(inputs, opened, output, root);
+  *ret_shown = status != GP_EXIT_INPUT && status != GP_EXIT_USAGE;
+  for (int i = 0; i < opened; i++) {
+    if (*ret_shown)
+      status = worse(status, check_strict(&inputs[i]));
+    close_input(&inputs[i]);
+  }
+  free(inputs);
+  return status;
+}
+
+int gp_report_run(const gp_request_form_t *form, int argc, char **argv, void *own, unsigned columns, bool each,
+    gp_report_fn report)
+{
+  gp_request_t request;
+  gp_output_t output;
+  char format[64];
+  int shown = 0, findings = 0;
+
+  int status = gp_request_parse(form, argc, argv, &request, own);
+  if (status)
+    return status;
+  if (request.help) {
+    gp_request_help(form);
+    return GP_EXIT_DONE;
+  }
+  status = gp_output_open(&output, request.output, request.force, request.no_color);
+  if (status)
+    return status;
+  output.utf8 = output.utf8 && !request.ascii;
+  cJSON *root = cJSON_CreateObject();
+  snprintf(format, sizeof(format), "gpupool-%s", form->command);
+  cJSON_AddStringToObject(root, "format", format);
+  cJSON_AddNumberToObject(root, "version", 1);
+  status = (each ? report_each : report_together)(&request, own, columns, report, &output, root, &findings, &shown);
+  if (shown && request.json)
+    status = worse(status, print_json(&output, root));
+  cJSON_Delete(root);
+  if (shown)
+    status = worse(status, gp_output_close(&output));
+  if (shown)
+    return status ? status : findings;
+  gp_output_discard(&output);
+  return status;
+}
+
+/* What a shell takes as one word; a quote is needed for anything but these. */
+static void print_word(FILE *stream, const char *word)
+{
+  static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./%@";
+  char shown[1024];
+  word = gp_printable(word, shown, sizeof(shown));
+  if (word[0] && strspn(word, plain) == strlen(word)) {
+    fputs(word, stream);
+    return;
+  }
+  fputc('\'', stream);
+  for (; *word; word++)
+    fputs(*word == '\'' ? "'\\''" : (char[]){*word, '\0'}, stream);
+  fputc('\'', stream);
+}
+
+void gp_report_next(gp_output_t *output, const char *command, const char *file, const char *options)
+{
+  fprintf(output->stream, "\nNext: gpupool %s ", command);
+  print_word(output->stream, strcmp(file, "stdin") == 0 ? "-" : file);
+  fprintf(output->stream, "%s%s\n", options[0] ? " " : "", options);
+}
+
+char *gp_report_written(const gp_snapshot_t *snapshot, char *buffer, size_t capacity)
+{
+  static const struct {
+    const char *reason;
+    const char *text;
+  } texts[] = {
+      {"oom", "written when memory ran out"},
+      {"peak", "written at a peak"},
+      {"recovered", "recovered after its end"},
+      {"request", "written on request"},
+      {"signal", "written at a signal"},
+  };
+  char shown[64];
+  const char *reason = gp_snapshot_text(snapshot->root, "reason");
+
+  for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+    if (strcmp(reason, texts[i].reason) == 0) {
+      (void)snprintf(buffer, capacity, "%s", texts[i].text);
+      return buffer;
+    }
+  }
+  (void)snprintf(buffer, capacity, "written at %s", gp_printable(reason, shown, sizeof(shown)));
+  return buffer;
+}
+
+void gp_report_heading(gp_output_t *output, const gp_report_input_t *input)
+{
+  const cJSON *process = cJSON_GetObjectItemCaseSensitive(input->snapshot->root, "process");
+  const char *program = gp_snapshot_text(process, "program");
+  const char *slash = strrchr(program, '/');
+  char file[1024], name[256], reason[64];
+  uint64_t pid = 0;
+  (void)gp_snapshot_uint(process, "pid", &pid); /* 0 if it is not there */
+  fprintf(output->stream, "%s%s%s%s: %s, pid %" PRIu64 ", %s\n",
+      ftell(output->stream) > 0 ? "\n" : "", gp_output_style(output, GP_STYLE_HEADING),
+      gp_printable(input->file, file, sizeof(file)), gp_output_style(output, GP_STYLE_PLAIN),
+      gp_printable(slash ? slash + 1 : program, name, sizeof(name)), pid,
+      gp_report_written(input->snapshot, reason, sizeof(reason)));
+  if (input->snapshot->dropped_events || input->snapshot->recorded_since_ns) {
+    char since[GP_NUMBER_BYTES];
+    fprintf(output->stream, "Events before %s are not recorded; what is live is complete.\n",
+        gp_number_duration(input->snapshot->recorded_since_ns, since));
+  }
+}
+
+void gp_json_add_uint(cJSON *object, const char *name, uint64_t number)
+{
+  char text[24];
+  snprintf(text, sizeof(text), "%" PRIu64, number);
+  cJSON_AddRawToObject(object, name, text);
+}
+
+void gp_json_add_int(cJSON *object, const char *name, int64_t number)
+{
+  char text[24];
+  snprintf(text, sizeof(text), "%" PRId64, number);
+  cJSON_AddRawToObject(object, name, text);
+}
+
+void gp_json_add_uint_or_null(cJSON *object, const char *name, bool known, uint64_t number)
+{
+  if (known)
+    gp_json_add_uint(object, name, number);
+  else
+    cJSON_AddNullToObject(object, name);
+}

@@ -1,0 +1,59 @@
+/*
+ * What the commands that read snapshots do alike: load the files, print text or one JSON document, and find the
+ * exit status.
+ */
+#ifndef GP_TOOLS_REPORT_H
+#define GP_TOOLS_REPORT_H
+
+#include "tools/report/filter.h"
+#include "tools/output.h"
+#include "tools/request.h"
+#include "tools/snapshot/snapshot_reader.h"
+
+/* A snapshot that was read, with what is wanted of it. All borrowed by who gets it. */
+typedef struct gp_report_input {
+  const gp_request_t *request;
+  const void *own; /* the command's own options */
+  const gp_snapshot_t *snapshot;
+  const gp_filter_t *filter;
+  const char *file; /* as typed; "stdin" for - */
+  int *findings;    /* set to the exit status that what was found is to have, if nothing goes wrong */
+} gp_report_input_t;
+
+/*
+ * Reports on `count` snapshots: writes to output, or with --json adds the members of its result to object. Returns
+ * the exit status; an error's message was then written.
+ */
+typedef int (*gp_report_fn)(const gp_report_input_t *inputs, int count, gp_output_t *output, cJSON *object);
+
+/*
+ * A command from its arguments to its exit status. columns: of events, as in gp_snapshot_load. With `each` the
+ * report is made for each file, and the JSON is {"format": "gpupool-COMMAND", "version": 1, "snapshots": [...]};
+ * else once for all files together, and its members stand beside format and version.
+ */
+int gp_report_run(const gp_request_form_t *form, int argc, char **argv, void *own, unsigned columns, bool each,
+    gp_report_fn report);
+
+/* True if something is missing in the snapshot: events that were dropped, members that it lacks. */
+bool gp_report_is_partial(const gp_snapshot_t *snapshot);
+
+/* Says that memory is out. Returns GP_EXIT_INPUT. */
+int gp_report_out_of_memory(const char *file);
+
+/* The last line of a text: "Next: gpupool ...", the files quoted for a shell where they need it. */
+void gp_report_next(gp_output_t *output, const char *command, const char *file, const char *options);
+
+/* The first line of a text: the file, and what the snapshot is of. */
+/* "written at exit", "recovered after its end": what a snapshot says of why it is there. Cut to capacity; returns buffer. */
+char *gp_report_written(const gp_snapshot_t *snapshot, char *buffer, size_t capacity);
+
+void gp_report_heading(gp_output_t *output, const gp_report_input_t *input);
+
+/*
+ * JSON. A failed allocation leaves a member out; the print at the end is what fails then.
+ */
+void gp_json_add_uint(cJSON *object, const char *name, uint64_t number); /* exact, unlike cJSON's numbers */
+void gp_json_add_int(cJSON *object, const char *name, int64_t number);
+void gp_json_add_uint_or_null(cJSON *object, const char *name, bool known, uint64_t number);
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * gpupool summary: what happened, from snapshots.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "tools/report/report.h"
+#include "tools/report/summary.h"
+#include "tools/tool.h"
+
+static const gp_request_form_t form = {
+    .command = "summary",
+    .files = "FILE...",
+    .least_files = 1,
+    .about = "Says what a program did with GPU memory, from the snapshot that it left (FILE,\n"
+             "or - for stdin): what went wrong and what to try, then the figures of each\n"
+             "device and the events. Statistics are of whole devices, whatever is selected.\n",
+};
+
+void gp_command_summary_help(void)
+{
+  gp_request_help(&form);
+}
+
+static int report(const gp_report_input_t *inputs, int count, gp_output_t *output, cJSON *object)
+{
+  static gp_summary_t summary; /* too large for a stack */
+  const gp_report_input_t *input = &inputs[0];
+  int status = GP_EXIT_DONE;
+  (void)count;
+
+  int error = gp_summary_init(&summary, input->snapshot, input->file, input->filter);
+  if (error) {
+    gp_message("%s: %s", input->file, strerror(error));
+    status = GP_EXIT_INPUT;
+  } else if (input->request->json) {
+    gp_summary_json(&summary, object);
+  } else {
+    gp_summary_print(&summary, output);
+  }
+  gp_summary_fini(&summary);
+  return status;
+}
+
+int gp_command_summary(int argc, char **argv)
+{
+  return gp_report_run(&form, argc, argv, NULL, GP_SUMMARY_COLUMNS, true, report);
+}

@@ -1,0 +1,368 @@
+/*
+ * The summary for a reader, at most 80 columns wide.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "pool/util/size.h"
+#include "tools/report/report.h"
+#include "tools/report/summary.h"
+#include "tools/tool.h"
+
+#define TEXT_BYTES  1024
+#define SHOWN_NAMES 8
+
+static void heading(gp_output_t *output, const char *text)
+{
+  /* A blank line before each but the first. */
+  fprintf(output->stream, "%s%s%s%s\n", ftell(output->stream) > 0 ? "\n" : "",
+      gp_output_style(output, GP_STYLE_HEADING), text, gp_output_style(output, GP_STYLE_PLAIN));
+}
+
+static void line(gp_output_t *output, const char *label, const char *text)
+{
+  char first[32];
+  char shown[TEXT_BYTES];
+  snprintf(first, sizeof(first), "  %-10s ", label);
+  gp_output_wrap(output->stream, first, "             ", gp_printable(text, shown, sizeof(shown)));
+}
+
+static void print_versions(gp_output_t *output, const cJSON *process)
+{
+  static const struct {
+    const char *name, *label;
+  } versions[] = {{"driver_version", "driver"}, {"runtime_version", "runtime"}};
+  char text[128];
+  size_t used = 0;
+  for (size_t i = 0; i < 2; i++) {
+    uint64_t version;
+    if (gp_snapshot_uint(process, versions[i].name, &version) == 1 && version < 1000000)
+      used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s %u.%u", used ? ", " : "",
+          versions[i].label, (unsigned)version / 1000, (unsigned)version % 1000 / 10);
+  }
+  if (used)
+    line(output, "CUDA", text);
+}
+
+static void print_command_line(gp_output_t *output, const cJSON *process)
+{
+  char text[TEXT_BYTES];
+  size_t used = 0;
+  const cJSON *argument;
+  cJSON_ArrayForEach(argument, cJSON_GetObjectItemCaseSensitive(process, "command_line"))
+  {
+    const char *word = cJSON_GetStringValue(argument);
+    if (word && used < sizeof(text))
+      used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", used ? " " : "", word);
+  }
+  if (used)
+    line(output, "command", text);
+}
+
+static void print_when(const gp_summary_t *summary, gp_output_t *output, const cJSON *process)
+{
+  char text[128], moment[64] = "", duration[GP_NUMBER_BYTES];
+  uint64_t start_us;
+  struct tm broken;
+
+  if (gp_snapshot_uint(process, "start_time_us", &start_us) == 1) {
+    time_t seconds = (time_t)(start_us / 1000000);
+    if (gmtime_r(&seconds, &broken))
+      strftime(moment, sizeof(moment), "%Y-%m-%d %H:%M:%S UTC", &broken);
+  }
+  snprintf(text, sizeof(text), "%s%srecorded for %s", moment, moment[0] ? ", " : "",
+      gp_number_duration(summary->until_ns, duration));
+  line(output, "began", text);
+}
+
+/* The options that somebody set. Not the place of the file: gpupool run sets it, and the reader has found it.
+ */
+static void print_settings(gp_output_t *output, const cJSON *settings)
+{
+  char text[TEXT_BYTES];
+  size_t used = (size_t)snprintf(text, sizeof(text), "type=%s", gp_snapshot_text(settings, "type"));
+  const cJSON *source;
+  cJSON_ArrayForEach(source, cJSON_GetObjectItemCaseSensitive(settings, "sources"))
+  {
+    if (used < sizeof(text) && source->string && strcmp(source->string, "type") != 0 &&
+        strcmp(source->string, "output") != 0)
+      used += (size_t)snprintf(text + used, sizeof(text) - used, " %s=%s", source->string,
+          gp_snapshot_text(settings, source->string));
+  }
+  line(output, "settings", text);
+}
+
+static void print_process(const gp_summary_t *summary, gp_output_t *output)
+{
+  const cJSON *root = summary->snapshot->root;
+  const cJSON *process = cJSON_GetObjectItemCaseSensitive(root, "process");
+  char text[TEXT_BYTES], pid_text[32] = "?";
+  uint64_t pid, rank;
+
+  heading(output, "Process");
+  line(output, "program", gp_snapshot_text(process, "program"));
+  print_command_line(output, process);
+  if (gp_snapshot_uint(process, "pid", &pid) == 1)
+    snprintf(pid_text, sizeof(pid_text), "%llu", (unsigned long long)pid);
+  int used = snprintf(text, sizeof(text), "pid %s on %s", pid_text, gp_snapshot_text(process, "host"));
+  if (gp_snapshot_uint(process, "rank", &rank) == 1 && rank > 0 && (size_t)used < sizeof(text))
+    snprintf(text + used, sizeof(text) - (size_t)used, ", rank %llu", (unsigned long long)rank);
+  line(output, "process", text);
+  print_versions(output, process);
+  print_when(summary, output, process);
+  print_settings(output, cJSON_GetObjectItemCaseSensitive(root, "settings"));
+  line(output, "snapshot", gp_report_written(summary->snapshot, text, sizeof(text)));
+}
+
+static void print_findings(const gp_summary_t *summary, gp_output_t *output)
+{
+  static const gp_style_t styles[] = {
+      [GP_SEVERITY_GOOD] = GP_STYLE_GOOD,
+      [GP_SEVERITY_NOTE] = GP_STYLE_FAINT,
+      [GP_SEVERITY_WARNING] = GP_STYLE_WARNING,
+      [GP_SEVERITY_ERROR] = GP_STYLE_ERROR,
+  };
+  static const char *const marks[] = {[GP_SEVERITY_GOOD] = "  ",
+      [GP_SEVERITY_NOTE] = "- ",
+      [GP_SEVERITY_WARNING] = "! ",
+      [GP_SEVERITY_ERROR] = "! "};
+
+  fprintf(output->stream, "%sWhat happened%s\n", gp_output_style(output, GP_STYLE_HEADING),
+      gp_output_style(output, GP_STYLE_PLAIN));
+  for (size_t i = 0; i < summary->finding_count; i++) {
+    const gp_finding_t *finding = &summary->findings[i];
+    char first[8], shown[2 * TEXT_BYTES];
+    bool is_loud = finding->severity != GP_SEVERITY_NOTE;
+    snprintf(first, sizeof(first), "  %s", marks[finding->severity]);
+    fputs(is_loud ? gp_output_style(output, styles[finding->severity]) : "", output->stream);
+    gp_output_wrap(output->stream, first, "    ", gp_printable(finding->text, shown, sizeof(shown)));
+    fputs(is_loud ? gp_output_style(output, GP_STYLE_PLAIN) : "", output->stream);
+    if (finding->advice)
+      gp_output_wrap(output->stream, "    Remedy: ", "    ", gp_printable(finding->advice, shown, sizeof(shown)));
+  }
+}
+
+static void print_gauge(
+    gp_output_t *output, const char *label, const gp_gauge_t *gauge, bool is_count, bool always)
+{
+  char current[GP_NUMBER_BYTES], peak[GP_NUMBER_BYTES], total[GP_NUMBER_BYTES];
+  char *(*format)(uint64_t, char *) = is_count ? gp_number_count : gp_size_format;
+  if (!always && !gauge->peak)
+    return;
+  fprintf(output->stream, "  %-24s %14s %14s %16s\n", label, format(gauge->current, current),
+      format(gauge->peak, peak), format(gauge->allocated, total));
+}
+
+/* Three "label value" pairs in a line. */
+typedef struct cells {
+  gp_output_t *output;
+  int column;
+} cells_t;
+
+static void cell(cells_t *cells, const char *label, const char *value)
+{
+  fprintf(cells->output->stream, "%s%-14s %8s", cells->column == 0 ? "  " : "   ", label, value);
+  cells->column = (cells->column + 1) % 3;
+  if (cells->column == 0)
+    fputc('\n', cells->output->stream);
+}
+
+static void cell_count(cells_t *cells, const char *label, uint64_t count)
+{
+  char text[GP_NUMBER_BYTES];
+  cell(cells, label, gp_number_count(count, text));
+}
+
+static void cell_ratio(cells_t *cells, const char *label, double ratio, bool is_known)
+{
+  char text[GP_NUMBER_BYTES];
+  cell(cells, label, is_known ? gp_number_percent(ratio, text) : "-");
+}
+
+static void print_counters(const gp_summary_device_t *device, gp_output_t *output)
+{
+  const gp_stats_t *stats = &device->device->stats;
+  cells_t cells = {output, 0};
+  fputc('\n', output->stream);
+  cell_count(&cells, "allocations", stats->allocation.allocated);
+  cell_count(&cells, "hits", stats->cache_hits);
+  cell_count(&cells, "driver allocs", stats->driver_allocs);
+  cell_count(&cells, "frees", stats->allocation.freed);
+  cell_count(&cells, "misses", stats->cache_misses);
+  cell_count(&cells, "driver frees", stats->driver_frees);
+  cell_count(&cells, "out of memory", stats->num_ooms);
+  cell_ratio(&cells, "hit rate", device->device->cache_hit_rate, stats->cache_hits + stats->cache_misses > 0);
+  cell_count(&cells, "fences", stats->fences);
+  cell_count(&cells, "retries", stats->num_alloc_retries);
+  cell_ratio(&cells, "efficiency", device->device->efficiency,
+      stats->reserved_bytes.current > 0 && stats->requested_bytes.current > 0);
+  cell_count(&cells, "host waits", stats->host_waits);
+  cell_ratio(&cells, "fragmentation", device->device->fragmentation, device->idle_count > 0);
+  if (cells.column)
+    fputc('\n', output->stream);
+}
+
+/* Sizes that print alike are told apart by their bytes. */
+static char *group_size(const gp_summary_device_t *device, size_t index, char *buffer)
+{
+  char other[GP_SIZE_TEXT_BYTES], count[GP_NUMBER_BYTES];
+
+  gp_size_format(device->groups[index].requested, buffer);
+  for (size_t i = 0; i < device->group_count; i++) {
+    if (i == index || strcmp(gp_size_format(device->groups[i].requested, other), buffer) != 0)
+      continue;
+    snprintf(buffer, GP_NUMBER_BYTES, "%s B", gp_number_count(device->groups[index].requested, count));
+    break;
+  }
+  return buffer;
+}
+
+static void print_groups(const gp_summary_device_t *device, gp_output_t *output)
+{
+  char count[GP_NUMBER_BYTES], size[GP_NUMBER_BYTES], bytes[GP_SIZE_TEXT_BYTES], share[GP_NUMBER_BYTES];
+  if (!device->group_count)
+    return;
+  fprintf(
+      output->stream, "\n  %-24s %14s %14s %16s\n", "live blocks by size asked", "blocks", "memory", "share");
+  for (size_t i = 0; i < device->group_count; i++) {
+    const gp_summary_group_t *group = &device->groups[i];
+    fprintf(output->stream, "  %25s %14s %14s %16s\n", group_size(device, i, size),
+        gp_number_count(group->count, count), gp_size_format(group->bytes, bytes),
+        gp_number_percent(device->live_bytes ? (double)group->bytes / (double)device->live_bytes : 0, share));
+  }
+  if (device->size_count > device->group_count)
+    fprintf(output->stream, "  %25s\n",
+        gp_number_plural(device->size_count - device->group_count, "other size", count));
+}
+
+/* Without this a reader looks for memory in the program that contexts, code or other processes have. */
+static void print_use(const gp_snapshot_device_t *device, gp_output_t *output)
+{
+  char total[GP_SIZE_TEXT_BYTES], is_free[GP_SIZE_TEXT_BYTES], other[GP_SIZE_TEXT_BYTES], when[GP_NUMBER_BYTES];
+
+  char text[256];
+
+  if (!device->total)
+    return;
+  snprintf(text, sizeof(text),
+      "Of the device's %s, %s were free %s after the start, and %s were in use by nothing that the program asked for: "
+      "contexts, code, other processes.",
+      gp_size_format(device->total, total), gp_size_format(device->free, is_free),
+      gp_number_duration(device->use_ns, when), gp_size_format(device->unaccounted, other));
+  fputc('\n', output->stream);
+  gp_output_wrap(output->stream, "  ", "  ", text);
+}
+
+static void print_device(const gp_summary_device_t *device, gp_output_t *output)
+{
+  const gp_stats_t *stats = &device->device->stats;
+  char text[64], size[GP_SIZE_TEXT_BYTES];
+
+  snprintf(text, sizeof(text), "Device %d%s%s%s", device->device->device,
+      device->device->limit ? " (limit " : "",
+      device->device->limit ? gp_size_format(device->device->limit, size) : "",
+      device->device->limit ? ")" : "");
+  heading(output, text);
+  fprintf(output->stream, "  %-24s %14s %14s %16s\n", "", "current", "peak", "total");
+  print_gauge(output, "requested", &stats->requested_bytes, false, true);
+  print_gauge(output, "allocated (rounded up)", &stats->allocated_bytes, false, true);
+  print_gauge(output, "active", &stats->active_bytes, false, true);
+  print_gauge(output, "reserved from the driver", &stats->reserved_bytes, false, true);
+  print_gauge(output, "cached", &stats->cached_bytes, false, true);
+  print_gauge(output, "idle parts of segments", &stats->inactive_split_bytes, false, false);
+  print_gauge(output, "deferred", &stats->deferred_bytes, false, true);
+  print_gauge(output, "passthrough (not pooled)", &stats->passthrough_bytes, false, true);
+  print_gauge(output, "blocks", &stats->allocation, true, true);
+  print_gauge(output, "driver allocations", &stats->segment, true, true);
+  print_gauge(output, "pinned host memory", &stats->pinned_host_bytes, false, false);
+  print_counters(device, output);
+  print_use(device->device, output);
+  if (device->idle_count) {
+    char count[GP_NUMBER_BYTES], bytes[GP_SIZE_TEXT_BYTES];
+    fprintf(output->stream, "\n  %s idle, %s in all, the largest %s\n",
+        gp_number_plural(device->idle_count, "block", count), gp_size_format(device->idle_bytes, bytes),
+        gp_size_format(device->largest_idle, size));
+  }
+  print_groups(device, output);
+}
+
+static void print_events(const gp_summary_t *summary, gp_output_t *output)
+{
+  char text[128], count[GP_NUMBER_BYTES], from[GP_NUMBER_BYTES], calls[GP_NUMBER_BYTES],
+      time[GP_NUMBER_BYTES];
+  char longest[GP_NUMBER_BYTES];
+
+  if (!summary->event_count)
+    return;
+  snprintf(text, sizeof(text), "Events: %s in %s", gp_number_count(summary->event_count, count),
+      gp_number_duration(summary->last_ns - summary->first_ns, from));
+  heading(output, text);
+  fprintf(output->stream, "  %-24s %14s %12s %11s %11s\n", "", "count", "driver calls", "time", "longest");
+  for (size_t i = 0; i < summary->action_count; i++) {
+    const gp_summary_action_t *action = &summary->actions[i];
+    char name[32];
+    if (!action->count)
+      continue;
+    fprintf(output->stream, "  %-24.24s %14s %12s %11s %11s\n",
+        gp_printable(action->name, name, sizeof(name)), gp_number_count(action->count, count),
+        action->driver_calls ? gp_number_count(action->driver_calls, calls) : "-",
+        action->driver_calls ? gp_number_duration(action->driver_ns, time) : "-",
+        action->driver_calls ? gp_number_duration(action->longest_ns, longest) : "-");
+  }
+  for (size_t i = 0; i < summary->detail_count; i++) {
+    char name[64];
+    snprintf(text, sizeof(text), "  of %s: %s", summary->details[i].action, summary->details[i].detail);
+    fprintf(output->stream, "  %-24s %14s\n", gp_printable(text, name, sizeof(name)),
+        gp_number_count(summary->details[i].count, count));
+  }
+  fprintf(output->stream, "  %-24s %14s %12s %11s\n", "in all, each call once", "",
+      gp_number_count(summary->driver_calls, calls), gp_number_duration(summary->driver_ns, time));
+}
+
+static void print_names(gp_output_t *output, const cJSON *list, const char *noun, const char *key)
+{
+  char text[TEXT_BYTES], count[GP_NUMBER_BYTES], shown[TEXT_BYTES];
+  int total = cJSON_GetArraySize(list);
+  size_t used = (size_t)snprintf(text, sizeof(text), "%s", gp_number_plural((uint64_t)total, noun, count));
+  int i = 0;
+  const cJSON *item;
+  cJSON_ArrayForEach(item, list)
+  {
+    if (i == SHOWN_NAMES || used >= sizeof(text) - 128)
+      break;
+    used += (size_t)snprintf(
+        text + used, sizeof(text) - used, "%s %.60s", i ? "," : ":", gp_snapshot_text(item, key));
+    i++;
+  }
+  if (i < total && used < sizeof(text))
+    snprintf(text + used, sizeof(text) - used, ", ...");
+  gp_output_wrap(output->stream, "  ", "    ", gp_printable(text, shown, sizeof(shown)));
+}
+
+/* Where to look closer at what was found. */
+static void print_next(const gp_summary_t *summary, gp_output_t *output)
+{
+  if (gp_summary_has_finding(summary, "oom") || gp_summary_has_finding(summary, "sudden_end"))
+    gp_report_next(output, "sites", summary->file, "--sort live");
+  else if (gp_summary_has_finding(summary, "live_at_exit"))
+    gp_report_next(output, "leaks", summary->file, "");
+  else
+    gp_report_next(output, "sites", summary->file, "");
+}
+
+void gp_summary_print(const gp_summary_t *summary, gp_output_t *output)
+{
+  const cJSON *root = summary->snapshot->root;
+  char file[TEXT_BYTES];
+  heading(output, gp_printable(summary->file, file, sizeof(file)));
+  print_findings(summary, output);
+  print_process(summary, output);
+  for (size_t i = 0; i < summary->device_count; i++)
+    print_device(&summary->devices[i], output);
+  print_events(summary, output);
+  heading(output, "Streams and threads");
+  print_names(output, cJSON_GetObjectItemCaseSensitive(root, "streams"), "stream", "handle");
+  print_names(output, cJSON_GetObjectItemCaseSensitive(root, "threads"), "thread", "name");
+  print_next(summary, output);
+}

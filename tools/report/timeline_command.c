@@ -1,0 +1,284 @@
+/*
+ * gpupool timeline: a curve of the memory of each device.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pool/util/size.h"
+#include "tools/report/canvas.h"
+#include "tools/report/report.h"
+#include "tools/report/timeline.h"
+#include "tools/tool.h"
+
+#define LABEL_COLUMNS 11 /* "  10.9 GiB " */
+#define JSON_POINTS   100
+#define SHOWN_OOMS    5
+#define COLUMNS_MOST  1000
+
+typedef struct own {
+  uint64_t height; /* rows of characters */
+  uint64_t points; /* of JSON */
+} own_t;
+
+static const gp_parameter_t parameters[] = {
+    {"height", 0, "N", GP_PARAMETER_COUNT, offsetof(own_t, height), NULL, 2, 100,
+        "lines that the curve takes (default: 12)"},
+    {"points", 0, "N", GP_PARAMETER_COUNT, offsetof(own_t, points), NULL, 1, 1000,
+        "with --json: the parts into which the time is cut (default: 100)"},
+};
+
+static const gp_request_form_t form = {
+    .command = "timeline",
+    .files = "FILE...",
+    .least_files = 1,
+    .about = "Draws what the program held on each device over time (filled), and what it had\n"
+             "from the driver (the line above): the difference is cached, or freed and still\n"
+             "in use. Memory that is not pooled is in both. Below are marks: O memory ran out,\n"
+             "S a snapshot was written, T idle memory went back, M the rule of reuse changed.\n"
+             "--since and --until choose the time that is drawn. With --stream or --thread\n"
+             "only what these asked for is drawn.\n",
+    .parameters = parameters,
+    .parameter_count = sizeof(parameters) / sizeof(parameters[0]),
+};
+
+void gp_command_timeline_help(void)
+{
+  gp_request_help(&form);
+}
+
+/* From the most important on. */
+static const struct {
+  gp_event_kind_t kind;
+  char letter;
+  const char *name;
+  const char *meaning;
+} marks[] = {
+    {GP_EVENT_OOM, 'O', "oom", "memory ran out"},
+    {GP_EVENT_SNAPSHOT, 'S', "snapshot", "a snapshot was written"},
+    {GP_EVENT_TRIM, 'T', "trim", "idle memory went back"},
+    {GP_EVENT_MODE, 'M', "mode", "the rule of reuse changed"},
+};
+#define MARK_COUNT (sizeof(marks) / sizeof(marks[0]))
+
+static size_t mark_index(gp_event_kind_t kind)
+{
+  size_t i = 0;
+  while (i + 1 < MARK_COUNT && marks[i].kind != kind)
+    i++;
+  return i;
+}
+
+/* The row of dots that `bytes` reaches up to, of `rows`; 0 is for nothing only. */
+static size_t level(uint64_t bytes, uint64_t top, size_t rows)
+{
+  if (!bytes || !top)
+    return 0;
+  size_t up = (size_t)((double)bytes / (double)top * (double)rows + 0.5);
+  return up < 1 ? 1 : up > rows ? rows : up;
+}
+
+static void draw(const gp_timeline_t *timeline, const gp_timeline_device_t *device, uint64_t top, gp_canvas_t *canvas)
+{
+  size_t rows = canvas->rows * GP_CANVAS_DOTS_HIGH;
+  for (size_t x = 0; x < timeline->point_count; x++) {
+    const gp_timeline_point_t *point = &device->points[x];
+    size_t held = level(point->held_most, top, rows), reserved = level(point->reserved_most, top, rows);
+    for (size_t y = 0; y < held; y++)
+      gp_canvas_set(canvas, x, y);
+    if (reserved > held)
+      gp_canvas_set(canvas, x, reserved - 1);
+  }
+}
+
+static size_t point_of(const gp_timeline_t *timeline, uint64_t time_ns)
+{
+  size_t low = 0, high = timeline->point_count - 1;
+  while (low < high) {
+    size_t middle = low + (high - low + 1) / 2;
+    if (gp_timeline_time(timeline, middle) <= time_ns)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return low;
+}
+
+static void print_marks(
+    const gp_timeline_t *timeline, const gp_timeline_device_t *device, size_t columns, gp_output_t *output)
+{
+  char line[COLUMNS_MOST + 1];
+  bool seen[MARK_COUNT] = {false};
+  size_t length = 0;
+
+  memset(line, ' ', columns);
+  for (size_t i = 0; i < device->mark_count; i++) {
+    size_t index = mark_index(device->marks[i].kind);
+    size_t column = point_of(timeline, device->marks[i].time_ns) / GP_CANVAS_DOTS_WIDE;
+    const char *there = strchr("OSTM", line[column]);
+    if (!there || index < (size_t)(there - "OSTM") || line[column] == ' ')
+      line[column] = marks[index].letter;
+    seen[index] = true;
+    length = column + 1 > length ? column + 1 : length;
+  }
+  if (!length)
+    return;
+  fprintf(output->stream, "%*s%.*s\n", LABEL_COLUMNS, "", (int)length, line);
+  char text[256] = "";
+  for (size_t i = 0, used = 0; i < MARK_COUNT; i++) {
+    if (seen[i])
+      used += (size_t)snprintf(
+          text + used, sizeof(text) - used, "%s%c %s", used ? ", " : "", marks[i].letter, marks[i].meaning);
+  }
+  gp_output_wrap(output->stream, "           ", "           ", text);
+}
+
+static void print_times(const gp_timeline_t *timeline, size_t columns, gp_output_t *output)
+{
+  char from[GP_NUMBER_BYTES], to[GP_NUMBER_BYTES];
+  gp_number_duration(timeline->from_ns, from);
+  gp_number_duration(timeline->to_ns, to);
+  fprintf(output->stream, "%*s%s%*s\n", LABEL_COLUMNS, "", from,
+      columns > strlen(from) ? (int)(columns - strlen(from)) : 0, to);
+}
+
+static int print_device(
+    const gp_timeline_t *timeline, const gp_timeline_device_t *device, size_t height, gp_output_t *output)
+{
+  gp_canvas_t canvas;
+  size_t columns = timeline->point_count / GP_CANVAS_DOTS_WIDE;
+  uint64_t top = device->held_peak > device->reserved_peak ? device->held_peak : device->reserved_peak;
+  char held[GP_SIZE_TEXT_BYTES], when[GP_NUMBER_BYTES], text[256], label[GP_SIZE_TEXT_BYTES];
+
+  fprintf(output->stream, "\n%sDevice %d%s\n", gp_output_style(output, GP_STYLE_HEADING), device->device,
+      gp_output_style(output, GP_STYLE_PLAIN));
+  int used = snprintf(text, sizeof(text), "%s held at most, at %s", gp_size_format(device->held_peak, held),
+      gp_number_duration(device->held_peak_ns, when));
+  if (!timeline->is_selected)
+    snprintf(text + used, sizeof(text) - (size_t)used, "; %s from the driver at most",
+        gp_size_format(device->reserved_peak, held));
+  gp_output_wrap(output->stream, "  ", "  ", text);
+  if (!gp_canvas_init(&canvas, columns, height))
+    return ENOMEM;
+  draw(timeline, device, top, &canvas);
+  for (size_t row = 0; row < height; row++) {
+    uint64_t at = (uint64_t)((double)top * (double)(height - row) / (double)height);
+    bool is_labelled = row == 0 || row == height / 2;
+    bool is_empty = gp_canvas_is_row_empty(&canvas, row);
+    if (is_labelled || !is_empty)
+      fprintf(output->stream, "%*s%s", LABEL_COLUMNS - 1, is_labelled ? gp_size_format(at, label) : "",
+          is_empty ? "" : " ");
+    gp_canvas_print_row(&canvas, row, output->utf8, output->stream);
+    fputc('\n', output->stream);
+  }
+  gp_canvas_fini(&canvas);
+  print_times(timeline, columns, output);
+  print_marks(timeline, device, columns, output);
+  return 0;
+}
+
+static void print_ooms(const gp_timeline_device_t *device, gp_output_t *output)
+{
+  char size[GP_SIZE_TEXT_BYTES], when[GP_NUMBER_BYTES], rest[GP_NUMBER_BYTES];
+  uint64_t count = 0;
+  for (size_t i = 0; i < device->mark_count; i++) {
+    if (device->marks[i].kind == GP_EVENT_OOM && count++ < SHOWN_OOMS)
+      fprintf(output->stream, "  %s: memory ran out for %s\n", gp_number_duration(device->marks[i].time_ns, when),
+          gp_size_format(device->marks[i].size, size));
+  }
+  if (count > SHOWN_OOMS)
+    fprintf(output->stream, "  and %s\n", gp_number_plural(count - SHOWN_OOMS, "more time", rest));
+}
+
+static int print_text(
+    const gp_report_input_t *input, const gp_timeline_t *timeline, gp_output_t *output)
+{
+  const own_t *own = input->own;
+  bool has_oom = false;
+  int error = 0;
+
+  gp_report_heading(output, input);
+  if (!timeline->device_count)
+    gp_output_wrap(output->stream, "", "", "There are no events to draw: none were recorded, or none in that time.");
+  for (size_t i = 0; !error && i < timeline->device_count; i++) {
+    error = print_device(timeline, &timeline->devices[i], own->height, output);
+    print_ooms(&timeline->devices[i], output);
+    for (size_t k = 0; k < timeline->devices[i].mark_count; k++)
+      has_oom = has_oom || timeline->devices[i].marks[k].kind == GP_EVENT_OOM;
+  }
+  gp_report_next(output, has_oom ? "frag" : "sites", input->file, "");
+  return error;
+}
+
+static void add_device(cJSON *list, const gp_timeline_t *timeline, const gp_timeline_device_t *device)
+{
+  cJSON *item = cJSON_CreateObject();
+  gp_json_add_int(item, "device", device->device);
+  gp_json_add_uint(item, "held_peak", device->held_peak);
+  gp_json_add_uint(item, "held_peak_ns", device->held_peak_ns);
+  gp_json_add_uint(item, "reserved_peak", device->reserved_peak);
+  cJSON *points = cJSON_AddArrayToObject(item, "points");
+  for (size_t i = 0; i < timeline->point_count; i++) {
+    const gp_timeline_point_t *point = &device->points[i];
+    cJSON *at = cJSON_CreateObject();
+    gp_json_add_uint(at, "from_ns", gp_timeline_time(timeline, i));
+    gp_json_add_uint(at, "held_least", point->held_least);
+    gp_json_add_uint(at, "held_most", point->held_most);
+    gp_json_add_uint(at, "held_end", point->held_end);
+    gp_json_add_uint(at, "reserved_most", point->reserved_most);
+    gp_json_add_uint(at, "reserved_end", point->reserved_end);
+    cJSON_AddItemToArray(points, at);
+  }
+  cJSON *list_of_marks = cJSON_AddArrayToObject(item, "marks");
+  for (size_t i = 0; i < device->mark_count; i++) {
+    cJSON *mark = cJSON_CreateObject();
+    gp_json_add_uint(mark, "time_ns", device->marks[i].time_ns);
+    cJSON_AddStringToObject(mark, "what", marks[mark_index(device->marks[i].kind)].name);
+    cJSON_AddStringToObject(mark, "detail", device->marks[i].detail);
+    gp_json_add_uint(mark, "size", device->marks[i].size);
+    cJSON_AddItemToArray(list_of_marks, mark);
+  }
+  cJSON_AddItemToArray(list, item);
+}
+
+static void add_json(const gp_report_input_t *input, const gp_timeline_t *timeline, cJSON *object)
+{
+  bool is_empty = timeline->device_count == 0;
+  cJSON_AddStringToObject(object, "file", input->file);
+  gp_json_add_uint_or_null(object, "from_ns", !is_empty, timeline->from_ns);
+  gp_json_add_uint_or_null(object, "to_ns", !is_empty, timeline->to_ns);
+  cJSON_AddBoolToObject(object, "selected", timeline->is_selected);
+  cJSON *list = cJSON_AddArrayToObject(object, "devices");
+  for (size_t i = 0; i < timeline->device_count; i++)
+    add_device(list, timeline, &timeline->devices[i]);
+}
+
+static int report(const gp_report_input_t *inputs, int count, gp_output_t *output, cJSON *object)
+{
+  static gp_timeline_t timeline; /* too large for a stack */
+  const own_t *own = inputs[0].own;
+  gp_history_t history;
+  size_t columns = output->columns < COLUMNS_MOST ? output->columns : COLUMNS_MOST;
+  size_t points = inputs[0].request->json ? own->points : GP_CANVAS_DOTS_WIDE * (columns - LABEL_COLUMNS);
+  (void)count;
+
+  timeline = (gp_timeline_t){0};
+  int error = gp_history_init(&history, inputs[0].snapshot);
+  if (!error)
+    error = gp_timeline_init(&timeline, &history, inputs[0].filter, points);
+  if (!error && inputs[0].request->json)
+    add_json(&inputs[0], &timeline, object);
+  else if (!error)
+    error = print_text(&inputs[0], &timeline, output);
+  gp_timeline_fini(&timeline);
+  gp_history_fini(&history);
+  if (error)
+    gp_message("%s: %s", inputs[0].file, strerror(error));
+  return error ? GP_EXIT_INPUT : GP_EXIT_DONE;
+}
+
+int gp_command_timeline(int argc, char **argv)
+{
+  own_t own = {.height = 12, .points = JSON_POINTS};
+  return gp_report_run(&form, argc, argv, &own, GP_HISTORY_COLUMNS, true, report);
+}

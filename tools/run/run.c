@@ -1,0 +1,276 @@
+/*
+ * gpupool run: checks the settings, runs the program with the library preloaded, says what it left.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "pool/util/path.h"
+#include "tools/arguments.h"
+#include "tools/run/launch.h"
+#include "tools/run/preload.h"
+#include "tools/run/program_probe.h"
+#include "tools/recover/recover_list.h"
+#include "tools/tool.h"
+#include "tools/run/written.h"
+
+/* Somebody who asks for a recorded run wants more history than a library that is always there should keep. */
+#define RUN_TRACE_EVENTS "4194304"
+#define SHOWN_SNAPSHOTS  8
+
+void gp_command_run_help(void)
+{
+  printf("usage: gpupool run [options] [--] PROGRAM [ARGS]\n"
+         "\n"
+         "Runs PROGRAM with its GPU memory pooled and recorded, and returns its exit\n"
+         "status (128 + N if signal N killed it; 127 if it was not found, 126 if it cannot\n"
+         "be run). The settings are checked first; a malformed one is exit status 2.\n"
+         "Afterwards a line on stderr says which snapshots were written and how to read\n"
+         "them.\n"
+         "\n"
+         "Each option sets the environment variable of that name (--max-cached sets\n"
+         "GPUPOOL_MAX_CACHED) for the program and what it starts. trace-events is raised\n"
+         "to " RUN_TRACE_EVENTS " where it is not set. Sizes: 8GiB, 8G or plain bytes.\n"
+         "\n");
+  gp_arguments_print_help();
+}
+
+/* Says why files of pattern could not be created. Returns false if so. Folders with placeholders are not
+ * known yet. */
+static bool check_folder(const gp_options_t *options, gp_option_id_t id)
+{
+  char folder[GP_PATH_BYTES];
+  char name[GP_ARGUMENT_NAME_BYTES];
+  struct stat status;
+  const char *pattern = gp_option_text(options, id);
+  const char *slash = strrchr(pattern, '/');
+  int length = slash ? (int)(slash - pattern) : 0;
+
+  snprintf(folder, sizeof(folder), "%.*s", length, pattern);
+  if (strchr(folder, '%'))
+    return true;
+  if (!slash && stat(pattern, &status) == 0 && S_ISDIR(status.st_mode))
+    snprintf(folder, sizeof(folder), "%s", pattern);
+  const char *where = folder[0] ? folder : slash ? "/" : ".";
+  int error = 0;
+  if (stat(where, &status))
+    error = errno;
+  else if (!S_ISDIR(status.st_mode))
+    error = ENOTDIR;
+  else if (access(where, W_OK | X_OK))
+    error = errno;
+  if (!error)
+    return true;
+  if (options->values[id].source == GP_OPTION_FROM_DEFAULT) {
+    /* Nobody chose the place, and the library has another. */
+    const char *temporary = getenv("TMPDIR");
+    gp_message("nothing can be written in this folder (%s): snapshots go to %s", strerror(error),
+        temporary && temporary[0] ? temporary : "/tmp");
+    return true;
+  }
+  gp_message("--%s=%s: nothing can be written in %s: %s", gp_argument_name(id, name), pattern, where,
+      strerror(error));
+  return false;
+}
+
+/*
+ * The program may change its folder before it writes, so the folder of now is put in front of a relative
+ * pattern. Returns the pattern in force: in buffer or the text of the option, where that cannot be done.
+ */
+static const char *output_pattern(const gp_options_t *options, char *buffer, size_t capacity)
+{
+  const char *pattern = gp_option_text(options, GP_OPTION_output);
+  char folder[GP_PATH_BYTES];
+  size_t used = 0;
+
+  if (pattern[0] == '/' || !getcwd(folder, sizeof(folder)))
+    return pattern;
+  for (const char *p = folder; *p; p++) {
+    if (used + 2 >= capacity)
+      return pattern;
+    if (*p == '%') /* a placeholder it is not */
+      buffer[used++] = '%';
+    buffer[used++] = *p;
+  }
+  int length = snprintf(buffer + used, capacity - used, "/%s", pattern);
+  return length < 0 || (size_t)length >= capacity - used ? pattern : buffer;
+}
+
+/* Puts into the environment what the program is to find. Returns false, after a message, without memory. */
+static bool set_environment(const gp_arguments_t *arguments, const char *output)
+{
+  int error = 0;
+  for (int id = 0; id < GP_OPTION_COUNT; id++) {
+    if (arguments->texts[id])
+      error |= setenv(gp_option_table[id].variable, arguments->texts[id], 1);
+  }
+  error |= setenv(gp_option_table[GP_OPTION_trace_events].variable, RUN_TRACE_EVENTS, 0);
+  error |= setenv(gp_option_table[GP_OPTION_output].variable, output, 1);
+  if (error)
+    gp_message("out of memory");
+  return !error;
+}
+
+/* The path as it can be typed: relative to the present folder if it is in there, quoted if a shell needs it.
+ */
+static const char *typed_name(const char *path, char *buffer, size_t capacity)
+{
+  char folder[GP_PATH_BYTES];
+  size_t used = 0;
+  size_t length = getcwd(folder, sizeof(folder)) ? strlen(folder) : 0;
+
+  if (length > 1 && strncmp(path, folder, length) == 0 && path[length] == '/')
+    path += length + 1;
+  static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%_+=:,./-";
+  if (strspn(path, plain) == strlen(path) && path[0] != '-')
+    return path;
+  if (path[0] == '-')
+    used += (size_t)snprintf(buffer, capacity, "./");
+  buffer[used++] = '\'';
+  for (; *path; path++) {
+    if (used + 8 > capacity)
+      break;
+    if (*path == '\'') {
+      memcpy(buffer + used, "'\\''", 4);
+      used += 4;
+    } else {
+      buffer[used++] = *path;
+    }
+  }
+  buffer[used++] = '\'';
+  buffer[used] = '\0';
+  return buffer;
+}
+
+static void report_written(const gp_written_t *written)
+{
+  char name[2 * GP_PATH_BYTES];
+  for (size_t i = 0; i < written->count && i < SHOWN_SNAPSHOTS; i++)
+    gp_message("snapshot: %s", typed_name(written->names[i], name, sizeof(name)));
+  if (written->count > SHOWN_SNAPSHOTS)
+    gp_message("and %zu more", written->count - SHOWN_SNAPSHOTS);
+  /* The one written when memory ran out says more than the one of the end. */
+  gp_message("next: gpupool summary %s", typed_name(gp_written_best(written), name, sizeof(name)));
+}
+
+/* There was to be a snapshot and there is none: says what that can come from, the surest reason first. */
+static void report_nothing(
+    const gp_options_t *options, const gp_launched_t *launched, const char *path, const char *library)
+{
+  static const char nothing[] = "no CUDA allocation was seen";
+  char reason[2 * GP_PATH_BYTES];
+
+  if (gp_option_number(options, GP_OPTION_disable)) {
+    gp_message("%s: the library is switched off (GPUPOOL_DISABLE=1)", nothing);
+    return;
+  }
+  gp_program_probe(path, library, reason, sizeof(reason));
+  if (reason[0])
+    gp_message("%s in %s: %s", nothing, path, reason);
+  else if (launched->signal)
+    gp_message("no snapshot was written: signal %d (%s) ended %s before its exit", launched->signal,
+        strsignal(launched->signal), path);
+  else
+    gp_message(
+        "%s in %s: likely it does not use CUDA, or starts a program that cannot be preloaded, or loads what uses CUDA "
+        "out of sight (RTLD_DEEPBIND, dlmopen)",
+        nothing, path);
+}
+
+/* Whether the program left its record in shared memory, because it did not come to its end. */
+static bool has_left_record(pid_t pid, uint64_t begin_us)
+{
+  gp_left_list_t list;
+  bool has = false;
+  if (gp_left_list_read(&list) == 0) {
+    const gp_left_t *left = gp_left_list_find(&list, pid);
+    has = left && !left->is_running && left->start_time_us >= begin_us;
+  }
+  gp_left_list_fini(&list);
+  return has;
+}
+
+static void report_record(const gp_launched_t *launched, const char *path)
+{
+  if (launched->signal)
+    gp_message("signal %d (%s) ended %s; what it recorded is left", launched->signal, strsignal(launched->signal), path);
+  else
+    gp_message("%s left no snapshot of its exit (it left by _exit, or the file could not be written); what it recorded is "
+               "left", path);
+  gp_message("next: gpupool recover %d", (int)launched->pid);
+}
+
+static uint64_t now_us(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+static int run_program(const gp_options_t *options, const char *output, const char *library, char **argv)
+{
+  char path[GP_PATH_BYTES];
+  gp_launched_t launched;
+  static gp_written_t written;
+
+  int status = gp_launch_find(argv[0], path, sizeof(path));
+  if (status) {
+    gp_message("%s: %s", argv[0],
+        status == GP_LAUNCH_NOT_FOUND ? "program not found" : "found, but it is not an executable file");
+    return status;
+  }
+  gp_written_begin(&written, output);
+  uint64_t begin_us = now_us();
+  gp_launch_and_wait(path, argv, &launched);
+  if (launched.pid) {
+    gp_written_end(&written, launched.pid);
+    bool has_record = has_left_record(launched.pid, begin_us);
+    if (written.count)
+      report_written(&written);
+    else if (!has_record && gp_option_number(options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_EXIT)
+      report_nothing(options, &launched, path, library);
+    if (has_record)
+      report_record(&launched, path);
+  }
+  gp_written_fini(&written);
+  return launched.status;
+}
+
+int gp_command_run(int argc, char **argv)
+{
+  gp_arguments_t arguments;
+  static gp_options_t options; /* too large for a stack */
+  static char buffer[GP_OPTION_TEXT_BYTES];
+  char library[GP_PATH_BYTES];
+
+  int status = gp_arguments_parse("run", false, argc, argv, &arguments);
+  if (status)
+    return status;
+  if (arguments.help) {
+    gp_command_run_help();
+    return GP_EXIT_DONE;
+  }
+  if (arguments.next >= argc)
+    return gp_message_usage("run", "run: a program is missing");
+  if (gp_arguments_check(&arguments, true, &options))
+    return GP_EXIT_USAGE;
+  bool writes =
+      gp_option_number(&options, GP_OPTION_snapshot_at) && !gp_option_number(&options, GP_OPTION_disable);
+  if (writes && !check_folder(&options, GP_OPTION_output))
+    return GP_EXIT_USAGE;
+  if (strcmp(gp_option_text(&options, GP_OPTION_log), "stderr") != 0 &&
+      !check_folder(&options, GP_OPTION_log))
+    return GP_EXIT_USAGE;
+  const char *output = output_pattern(&options, buffer, sizeof(buffer));
+  status = gp_preload_find(library, sizeof(library));
+  if (!status)
+    status = gp_preload_set(library);
+  if (!status && !set_environment(&arguments, output))
+    status = GP_EXIT_INPUT;
+  return status ? status : run_program(&options, output, library, argv + arguments.next);
+}

@@ -1,0 +1,229 @@
+#include "trace/control/control.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "pool/util/control_path.h"
+#include "pool/util/log.h"
+#include "trace/control/control_request.h"
+#include "trace/control/control_socket.h"
+#include "trace/control/helper_thread.h"
+#include "trace/pages.h"
+
+#define START_SECONDS      5
+#define STOP_SECONDS       5
+#define REQUEST_MS         1000
+#define ANSWER_BUFFER_BYTES (64 * 1024)
+
+#ifndef SYS_close_range
+#define SYS_close_range 436 /* Linux 5.9 */
+#endif
+#ifndef CLOSE_RANGE_UNSHARE
+#define CLOSE_RANGE_UNSHARE (1u << 1)
+#endif
+
+typedef struct control {
+  gp_control_target_t target;
+  pid_t pid;
+  sem_t ready;             /* the socket is there, or never will be */
+  pthread_mutex_t serving; /* held while a request is worked on */
+  bool stopped;            /* under serving */
+  char path[GP_CONTROL_PATH_BYTES]; /* "": there is no socket; set before ready */
+  char request[GP_CONTROL_REQUEST_BYTES + 1];
+  char answer[ANSWER_BUFFER_BYTES];
+} control_t;
+
+static control_t *_Atomic the_control; /* one in a process */
+
+/* Closes all of this thread's descriptors from 3 on, but one. */
+static bool close_others(int kept)
+{
+  DIR *listing = opendir("/proc/thread-self/fd");
+  if (!listing)
+    return false;
+  for (const struct dirent *entry; (entry = readdir(listing));) {
+    int fd = atoi(entry->d_name);
+    if (fd > STDERR_FILENO && fd != kept && fd != dirfd(listing))
+      (void)close(fd); /* the program has it still */
+  }
+  (void)closedir(listing); /* it was only read */
+  return true;
+}
+
+/*
+ * A table of open files of this thread's own, with nothing of the program's in it but where messages go: what the program
+ * closes must be closed, or who waits for the end of a pipe waits for ever.
+ */
+static bool own_files(void)
+{
+  const unsigned kept = (unsigned)gp_log_fd();
+  bool alone = kept > STDERR_FILENO + 1
+                   ? syscall(SYS_close_range, STDERR_FILENO + 1, kept - 1, CLOSE_RANGE_UNSHARE) == 0 &&
+                         syscall(SYS_close_range, kept + 1, ~0u, 0) == 0
+                   : syscall(SYS_close_range, kept + 1, ~0u, CLOSE_RANGE_UNSHARE) == 0;
+  if (!alone && (unshare(CLONE_FILES) != 0 || !close_others((int)kept)))
+    return false;
+  int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null < 0)
+    return false;
+  (void)dup2(null, STDIN_FILENO); /* of an open file */
+  (void)dup2(null, STDOUT_FILENO);
+  if (null > STDERR_FILENO)
+    (void)close(null);
+  return true;
+}
+
+static uint64_t now_ms(void)
+{
+  struct timespec now;
+  (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail */
+  return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Reads up to a line end or the end of the client's data. Returns the bytes; -1: not in time, or the client has gone. */
+static ssize_t read_request(int fd, char *buffer, size_t capacity)
+{
+  const uint64_t until_ms = now_ms() + REQUEST_MS;
+  size_t used = 0;
+
+  while (used < capacity) {
+    uint64_t time_ms = now_ms();
+    struct pollfd waiting = {.fd = fd, .events = POLLIN};
+    if (time_ms >= until_ms)
+      return -1;
+    int ready = poll(&waiting, 1, (int)(until_ms - time_ms));
+    if (ready < 0 && errno == EINTR)
+      continue;
+    if (ready <= 0)
+      return -1;
+    ssize_t got = recv(fd, buffer + used, capacity - used, MSG_DONTWAIT);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN))
+      continue;
+    if (got < 0)
+      return -1;
+    if (got == 0)
+      break;
+    used += (size_t)got;
+    if (memchr(buffer + used - got, '\n', (size_t)got))
+      break;
+  }
+  return (ssize_t)used;
+}
+
+static void serve(control_t *control, int fd)
+{
+  const struct timeval patience = {.tv_sec = REQUEST_MS / 1000};
+  gp_json_t answer;
+
+  gp_json_init(&answer, fd, control->answer, sizeof(control->answer));
+  (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)); /* cannot fail on a socket */
+  if (!gp_control_peer_may(fd)) {
+    gp_control_refuse(&answer, "only the user of the program and root may control it");
+  } else {
+    ssize_t length = read_request(fd, control->request, sizeof(control->request));
+    (void)pthread_mutex_lock(&control->serving); /* a plain mutex cannot fail */
+    if (length < 0)
+      gp_control_refuse(&answer, "no request came within a second; it is one line of text");
+    else if (control->stopped)
+      gp_control_refuse(&answer, "the program is about to end");
+    else
+      gp_control_request(&control->target, control->request, (size_t)length, &answer);
+    (void)pthread_mutex_unlock(&control->serving); /* held */
+  }
+  (void)gp_json_finish(&answer); /* a client that has gone misses its answer; SIGPIPE is blocked */
+}
+
+static void *serve_all(void *arg)
+{
+  control_t *control = arg;
+  int listening = -1;
+
+  if (own_files())
+    listening = gp_control_listen(control->path);
+  else
+    gp_log(GP_LOG_ERROR, "GPUPOOL_CONTROL: the system refuses a table of open files to a thread (Linux before 5.9?); "
+                         "the process cannot be controlled");
+  if (listening < 0)
+    control->path[0] = '\0';
+  (void)sem_post(&control->ready); /* once */
+  while (listening >= 0) {
+    int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
+    if (fd >= 0) {
+      serve(control, fd);
+      (void)close(fd); /* what could not be sent is given up */
+    } else if (errno != EINTR && errno != ECONNABORTED) {
+      (void)poll(NULL, 0, REQUEST_MS); /* the system has no file or memory to give just now */
+    }
+  }
+  return NULL;
+}
+
+static bool start(control_t *control)
+{
+  char text[128];
+  struct timespec until;
+
+  control->pid = getpid();
+  (void)sem_init(&control->ready, 0, 0); /* cannot fail */
+  (void)pthread_mutex_init(&control->serving, NULL); /* cannot fail with default attributes on Linux */
+  int error = gp_helper_thread_start(serve_all, control);
+  if (error) {
+    gp_log(GP_LOG_ERROR, "GPUPOOL_CONTROL: no thread can be started (%s); the process cannot be controlled",
+        strerror_r(error, text, sizeof(text)));
+    return false;
+  }
+  /* So that whoever sees the program's first memory finds the socket; a machine that is so busy does without. */
+  (void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail */
+  until.tv_sec += START_SECONDS;
+  while (sem_timedwait(&control->ready, &until) != 0 && errno == EINTR) {
+  }
+  return true;
+}
+
+void gp_control_start(gp_recorder_t *recorder, gp_engine_t *engine)
+{
+  int saved_errno = errno;
+  control_t *control = gp_pages_map(sizeof(*control), false);
+
+  if (!control) {
+    gp_log(GP_LOG_ERROR, "GPUPOOL_CONTROL: the host has no memory for it; the process cannot be controlled");
+  } else {
+    control->target.recorder = recorder;
+    control->target.engine = engine;
+    if (start(control))
+      atomic_store(&the_control, control);
+    else
+      gp_pages_unmap(control, sizeof(*control));
+  }
+  errno = saved_errno;
+}
+
+void gp_control_stop(void)
+{
+  control_t *control = atomic_load(&the_control);
+  struct timespec until;
+
+  if (!control || control->pid != getpid())
+    return;
+  if (control->path[0])
+    (void)unlink(control->path); /* if somebody was quicker, that is as good */
+  (void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail */
+  until.tv_sec += STOP_SECONDS;
+  if (pthread_mutex_timedlock(&control->serving, &until) != 0)
+    return;
+  control->stopped = true;
+  (void)pthread_mutex_unlock(&control->serving); /* held */
+}

@@ -1,0 +1,33 @@
+/*
+ * What can be asked of a running program: one line of text, answered by one JSON object. See doc/control.md.
+ */
+#ifndef GP_TRACE_CONTROL_REQUEST_H
+#define GP_TRACE_CONTROL_REQUEST_H
+
+#include <stddef.h>
+
+#include "trace/snapshot/json.h"
+#include "trace/record/recorder.h"
+#include "trace/snapshot/snapshot.h"
+
+#define GP_CONTROL_REQUEST_BYTES (GP_PATH_BYTES + 64) /* the longest, with its line end */
+
+/* What a request works on. One at a time: the rest is room for it. */
+typedef struct gp_control_target {
+  gp_engine_t *engine;
+  gp_recorder_t *recorder;
+  gp_options_t options;
+  gp_snapshot_name_t written;
+  char text[GP_CONTROL_REQUEST_BYTES];
+} gp_control_target_t;
+
+/*
+ * Does what text[0..length) asks for, any bytes, and writes the answer: {"ok":true, ...}, or {"ok":false,"error":"..."}
+ * with a sentence that says what would be right. A line end at the end of the text is legal. No lock may be held.
+ */
+void gp_control_request(gp_control_target_t *target, const char *text, size_t length, gp_json_t *answer);
+
+/* {"ok":false,"error":"..."} */
+void gp_control_refuse(gp_json_t *answer, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,98 @@
+#include "trace/control/control_socket.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "pool/util/control_path.h"
+#include "pool/util/log.h"
+
+#define BACKLOG 8
+
+static int report(const char *what, const char *path, int error)
+{
+  char text[128];
+  gp_log(GP_LOG_ERROR, "GPUPOOL_CONTROL: cannot %s %s: %s; the process cannot be controlled", what, path,
+      strerror_r(error, text, sizeof(text)));
+  return -1;
+}
+
+/* 0, or why the folder will not do. */
+static int check_folder(const char *folder)
+{
+  struct stat status;
+  int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0)
+    return errno;
+  int error = fstat(fd, &status) ? errno : 0;
+  if (!error && (status.st_uid != geteuid() || (status.st_mode & 077)))
+    error = EPERM;
+  (void)close(fd); /* it was only looked at */
+  return error;
+}
+
+/* Finds a folder that can be used: XDG_RUNTIME_DIR may be that of another user (sudo), or not there. */
+static bool choose_folder(char *folder)
+{
+  const char *runtime_folder = secure_getenv("XDG_RUNTIME_DIR");
+  int error = 0;
+
+  for (int i = 0; i < 2; i++) {
+    gp_control_folder("", i == 0 ? runtime_folder : NULL, geteuid(), folder);
+    error = mkdir(folder, 0700) && errno != EEXIST ? errno : check_folder(folder);
+    if (!error)
+      return true;
+  }
+  if (error == EPERM)
+    gp_log(GP_LOG_ERROR,
+        "GPUPOOL_CONTROL: %s belongs to somebody else or is open to others; the process cannot be controlled", folder);
+  else
+    (void)report("use the folder", folder, error);
+  return false;
+}
+
+int gp_control_listen(char *path)
+{
+  char folder[GP_CONTROL_PATH_BYTES];
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  uint64_t start = gp_process_start(getpid());
+
+  if (!choose_folder(folder))
+    return -1;
+  (void)gp_control_remove_stale(folder); /* those that remain do no harm */
+  (void)gp_control_path(folder, ".", getpid(), start, address.sun_path);
+  (void)gp_control_path(folder, "", getpid(), start, path);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0)
+    return report("make the socket", path, errno);
+  /* It gets its name when it is served, so that one that refuses is stale. What has the names is of this process: the
+   * program that it was before it called exec(). */
+  (void)unlink(address.sun_path);
+  if (bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0) {
+    (void)report("make the socket", path, errno);
+    goto close_socket;
+  }
+  if (chmod(address.sun_path, 0600) != 0 || listen(fd, BACKLOG) != 0 || rename(address.sun_path, path) != 0) {
+    (void)report("make the socket", path, errno);
+    (void)unlink(address.sun_path); /* nothing more can be done about it */
+    goto close_socket;
+  }
+  return fd;
+
+close_socket:
+  (void)close(fd); /* nobody has it */
+  return -1;
+}
+
+bool gp_control_peer_may(int fd)
+{
+  struct ucred peer;
+  socklen_t bytes = sizeof(peer);
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && (peer.uid == geteuid() || peer.uid == 0);
+}

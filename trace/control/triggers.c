@@ -1,0 +1,132 @@
+#include "trace/control/triggers.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pool/util/log.h"
+#include "pool/util/signal_name.h"
+#include "trace/control/helper_thread.h"
+#include "trace/internal.h"
+#include "trace/snapshot/snapshot.h"
+
+#define SIGNALS 65 /* of Linux, by number */
+
+/* For the signal handler, so there is one in a process; set before a handler is. */
+static struct {
+  pid_t pid;
+  sem_t wake; /* no file descriptor: the program may close those that it does not know, and use their numbers again */
+  struct sigaction previous[SIGNALS];
+  atomic_bool was_called[SIGNALS]; /* for previous handlers that are to be called once */
+} signals;
+
+static void call_previous(int number, siginfo_t *info, void *context)
+{
+  const struct sigaction *previous = &signals.previous[number];
+
+  if ((previous->sa_flags & (int)SA_RESETHAND) && atomic_exchange(&signals.was_called[number], true))
+    return;
+  if (previous->sa_flags & SA_SIGINFO)
+    previous->sa_sigaction(number, info, context);
+  else if (previous->sa_handler != SIG_DFL && previous->sa_handler != SIG_IGN)
+    previous->sa_handler(number);
+}
+
+/* Async-signal-safe: nothing but sem_post, and what the program has chosen itself. */
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+  int saved_errno = errno;
+  if (getpid() == signals.pid)
+    (void)sem_post(&signals.wake); /* fails at two thousand million that nobody has taken */
+  errno = saved_errno;
+  call_previous(number, info, context);
+}
+
+/* Many signals while a snapshot is written ask for one more. */
+static void *write_when_woken(void *arg)
+{
+  for (;;) {
+    while (sem_wait(&signals.wake) != 0) {
+    }
+    while (sem_trywait(&signals.wake) == 0) {
+    }
+    (void)gp_snapshot_write(arg, "signal", NULL, NULL); /* it has said what went wrong */
+  }
+  return NULL;
+}
+
+static bool is_function(const struct sigaction *action)
+{
+  return (action->sa_flags & SA_SIGINFO) || (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
+}
+
+static void install(int number)
+{
+  struct sigaction *previous = &signals.previous[number];
+  struct sigaction ours;
+  char name[GP_SIGNAL_NAME_BYTES];
+
+  (void)sigaction(number, NULL, previous); /* of a valid signal: none of the two can fail */
+  bool chained = is_function(previous);
+  memset(&ours, 0, sizeof(ours));
+  ours.sa_sigaction = on_signal;
+  /* As the previous handler wants it; without one, no call of the program shall fail for our sake. On the alternate
+   * stack, if there is one: some programs' own stacks are too small. */
+  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | (chained ? previous->sa_flags & (SA_RESTART | (int)SA_NODEFER) : SA_RESTART);
+  if (chained)
+    ours.sa_mask = previous->sa_mask;
+  (void)sigaction(number, &ours, NULL);
+  gp_log(GP_LOG_INFO, "%s writes a snapshot%s", gp_signal_name(number, name),
+      chained                              ? ", and calls the program's handler"
+      : previous->sa_handler == SIG_IGN ? ""
+                                           : ", and does not end the program any more");
+}
+
+/* The newest file of each device. One in a process; each is used by one thread at a time: that which was told. */
+static gp_snapshot_name_t peak_files[GP_MAX_DEVICES];
+
+void gp_triggers_peak(void *self, int device, uint64_t bytes)
+{
+  gp_recorder_t *recorder = self;
+  uint64_t step = bytes / 10 > GP_PEAK_STEP ? bytes / 10 : GP_PEAK_STEP;
+
+  (void)gp_snapshot_write_named(recorder, "peak", NULL, &peak_files[device]); /* it has said what went wrong */
+  gp_engine_watch_use(atomic_load(&recorder->engine), device, bytes + step);
+}
+
+static void watch_peaks(gp_engine_t *engine)
+{
+  for (int device = 0; device < GP_MAX_DEVICES; device++)
+    gp_engine_watch_use(engine, device, GP_PEAK_STEP);
+}
+
+static void start_signals(gp_recorder_t *recorder, uint64_t wanted)
+{
+  char text[128];
+
+  signals.pid = getpid();
+  (void)sem_init(&signals.wake, 0, 0); /* cannot fail */
+  int error = gp_helper_thread_start(write_when_woken, recorder);
+  if (error) {
+    gp_log(GP_LOG_ERROR, "no thread can be started (%s), so that no signal writes a snapshot",
+        strerror_r(error, text, sizeof(text)));
+  } else {
+    for (int number = 1; number < SIGNALS; number++)
+      if (wanted >> (number - 1) & 1)
+        install(number);
+  }
+}
+
+void gp_triggers_start(gp_recorder_t *recorder)
+{
+  int saved_errno = errno;
+
+  if (gp_option_number(recorder->options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_PEAK)
+    watch_peaks(atomic_load(&recorder->engine));
+  if (recorder->options->snapshot_signals)
+    start_signals(recorder, recorder->options->snapshot_signals);
+  errno = saved_errno;
+}

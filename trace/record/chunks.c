@@ -1,0 +1,270 @@
+#include "trace/record/chunks.h"
+
+
+#include "pool/util/assert.h"
+
+static uint32_t chunk_events_for(uint64_t events)
+{
+  uint32_t chunk_events = GP_CHUNK_EVENTS;
+  while (chunk_events > GP_CHUNK_EVENTS_MIN && events / chunk_events < 64)
+    chunk_events /= 2;
+  return chunk_events;
+}
+
+/* Where the parts of the section begin. */
+typedef struct layout {
+  uint32_t chunk_events;
+  uint32_t chunk_count;
+  size_t chunks_offset;
+  size_t records_offset;
+} layout_t;
+
+static layout_t layout_for(uint64_t events)
+{
+  layout_t layout;
+  if (events < GP_CHUNK_EVENTS_MIN)
+    events = GP_CHUNK_EVENTS_MIN;
+  layout.chunk_events = chunk_events_for(events);
+  layout.chunk_count = (uint32_t)((events + layout.chunk_events - 1) / layout.chunk_events + 1);
+  layout.chunks_offset = (sizeof(gp_chunk_header_t) + 63) / 64 * 64;
+  layout.records_offset = (layout.chunks_offset + layout.chunk_count * sizeof(gp_chunk_t) + 4095) / 4096 * 4096;
+  return layout;
+}
+
+static size_t chunk_bytes(const gp_chunks_t *chunks)
+{
+  return chunks->header->chunk_events * sizeof(gp_event_record_t);
+}
+
+size_t gp_chunks_bytes(uint64_t events)
+{
+  layout_t layout = layout_for(events);
+  return layout.records_offset + (size_t)layout.chunk_count * layout.chunk_events * sizeof(gp_event_record_t);
+}
+
+int gp_chunks_init(gp_chunks_t *chunks, gp_region_t *region, uint64_t events)
+{
+  layout_t layout = layout_for(events);
+  char *section = gp_region_section(region, GP_SECTION_EVENTS, NULL);
+  chunks->region = region;
+  chunks->events = events;
+  chunks->header = (gp_chunk_header_t *)(void *)section;
+  chunks->chunks = (gp_chunk_t *)(void *)(section + layout.chunks_offset);
+  chunks->records = (gp_event_record_t *)(void *)(section + layout.records_offset);
+  return pthread_mutex_init(&chunks->mutex, NULL);
+}
+
+int gp_chunks_init_copy(gp_chunks_t *chunks, gp_chunk_header_t *header, gp_chunk_t *array, gp_event_record_t *records)
+{
+  *chunks = (gp_chunks_t){.header = header, .chunks = array, .records = records};
+  return pthread_mutex_init(&chunks->mutex, NULL);
+}
+
+void gp_chunks_fini(gp_chunks_t *chunks)
+{
+  (void)pthread_mutex_destroy(&chunks->mutex); /* nobody holds it */
+}
+
+/* The mutex is held, and nothing was recorded so far. False: there is no memory. */
+static bool begin_locked(gp_chunks_t *chunks)
+{
+  layout_t layout = layout_for(chunks->events);
+  gp_chunk_header_t *header = chunks->header;
+  size_t first_bytes = layout.records_offset + layout.chunk_events * sizeof(gp_event_record_t);
+  if (!gp_region_grow(chunks->region, GP_SECTION_EVENTS, first_bytes))
+    return false;
+  header->record_bytes = sizeof(gp_event_record_t);
+  header->chunk_events = layout.chunk_events;
+  header->chunk_count = layout.chunk_count;
+  header->chunks_offset = layout.chunks_offset;
+  header->records_offset = layout.records_offset;
+  header->oldest = GP_CHUNK_NONE;
+  header->newest = GP_CHUNK_NONE;
+  header->since_ns = chunks->since_ns;
+  header->has_lost = chunks->has_lost;
+  header->used = 1;
+  chunks->chunks[0].state = GP_CHUNK_SHARED;
+  chunks->chunks[0].owner = GP_CHUNK_OWNER_SHARED;
+  chunks->chunks[0].opened = ++header->opened;
+  atomic_signal_fence(memory_order_release);
+  header->version = GP_EVENT_RECORD_VERSION; /* last: who finds it finds the rest */
+  return true;
+}
+
+uint64_t gp_chunks_newest_ns(const gp_chunks_t *chunks, uint32_t index)
+{
+  const gp_event_record_t *records = gp_chunks_records(chunks, index);
+  uint32_t count = atomic_load_explicit(&chunks->chunks[index].count, memory_order_acquire);
+  uint64_t newest_ns = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    if (records[i].time_ns > newest_ns)
+      newest_ns = records[i].time_ns;
+  }
+  return newest_ns;
+}
+
+/* Puts a chunk into the closed list. From the new end: nearly always it has the newest events. */
+static void list_insert(gp_chunks_t *chunks, uint32_t index)
+{
+  gp_chunk_header_t *header = chunks->header;
+  gp_chunk_t *chunk = &chunks->chunks[index];
+  uint32_t before = header->newest;
+  while (before != GP_CHUNK_NONE && chunks->chunks[before].newest_ns > chunk->newest_ns)
+    before = chunks->chunks[before].previous;
+  uint32_t after = before == GP_CHUNK_NONE ? header->oldest : chunks->chunks[before].next;
+  chunk->previous = before;
+  chunk->next = after;
+  if (before == GP_CHUNK_NONE)
+    header->oldest = index;
+  else
+    chunks->chunks[before].next = index;
+  if (after == GP_CHUNK_NONE)
+    header->newest = index;
+  else
+    chunks->chunks[after].previous = index;
+}
+
+static uint32_t list_pop_oldest(gp_chunks_t *chunks)
+{
+  gp_chunk_header_t *header = chunks->header;
+  uint32_t index = header->oldest;
+  if (index == GP_CHUNK_NONE)
+    return index;
+  header->oldest = chunks->chunks[index].next;
+  if (header->oldest == GP_CHUNK_NONE)
+    header->newest = GP_CHUNK_NONE;
+  else
+    chunks->chunks[header->oldest].previous = GP_CHUNK_NONE;
+  return index;
+}
+
+static void close_locked(gp_chunks_t *chunks, uint32_t index, uint64_t newest_ns)
+{
+  gp_chunk_t *chunk = &chunks->chunks[index];
+  gp_assert(chunk->state == GP_CHUNK_OPEN);
+  gp_assert_full(newest_ns == gp_chunks_newest_ns(chunks, index));
+  chunk->state = GP_CHUNK_CLOSED;
+  chunk->newest_ns = newest_ns;
+  list_insert(chunks, index);
+}
+
+/*
+ * Empties a chunk that nobody appends to. newest_ns is its newest time; the records are no longer in any cache. In this
+ * order, so that the record of a process that is killed in between tells what is lost, and counts it once.
+ */
+static void discard_locked(gp_chunks_t *chunks, uint32_t index, uint64_t newest_ns)
+{
+  gp_chunk_header_t *header = chunks->header;
+  gp_chunk_t *chunk = &chunks->chunks[index];
+  uint32_t count = atomic_load_explicit(&chunk->count, memory_order_relaxed);
+  if (!count)
+    return;
+  if (!header->has_lost || newest_ns > header->since_ns)
+    header->since_ns = newest_ns;
+  header->has_lost = 1;
+  header->dropped_then = header->dropped + count;
+  atomic_signal_fence(memory_order_release);
+  header->discarding = index + 1;
+  atomic_signal_fence(memory_order_release);
+  header->dropped = header->dropped_then;
+  atomic_store_explicit(&chunk->count, 0, memory_order_release);
+  atomic_store_explicit(&header->discarding, 0, memory_order_release);
+}
+
+/* Some chunks at a time: the kernel is asked less often, and four faults cost half as much again. */
+#define GROWTH_BYTES ((size_t)64 * 1024)
+
+static bool has_room_for(gp_chunks_t *chunks, uint32_t index)
+{
+  size_t end = chunks->header->records_offset + ((size_t)index + 1) * chunk_bytes(chunks);
+  size_t capacity;
+  if (end <= gp_region_used(chunks->region, GP_SECTION_EVENTS))
+    return true;
+  (void)gp_region_section(chunks->region, GP_SECTION_EVENTS, &capacity);
+  size_t wanted = end + GROWTH_BYTES < capacity ? end + GROWTH_BYTES : capacity;
+  return gp_region_grow(chunks->region, GP_SECTION_EVENTS, wanted) ||
+         gp_region_grow(chunks->region, GP_SECTION_EVENTS, end);
+}
+
+static uint32_t open_locked(gp_chunks_t *chunks, uint32_t owner)
+{
+  gp_chunk_header_t *header = chunks->header;
+  uint32_t index;
+  if (header->used < header->chunk_count && has_room_for(chunks, header->used)) {
+    index = header->used++;
+  } else {
+    header->chunk_count = header->used; /* no more memory: what there is is used in turns */
+    index = list_pop_oldest(chunks);
+    if (index == GP_CHUNK_NONE)
+      return GP_CHUNK_NONE;
+    discard_locked(chunks, index, chunks->chunks[index].newest_ns);
+  }
+  gp_chunk_t *chunk = &chunks->chunks[index];
+  chunk->state = GP_CHUNK_OPEN;
+  chunk->owner = owner;
+  chunk->opened = ++header->opened;
+  return index;
+}
+
+static void append_shared_locked(gp_chunks_t *chunks, const gp_event_record_t *record)
+{
+  const uint32_t index = 0;
+  gp_chunk_t *chunk = &chunks->chunks[index];
+  uint32_t count = atomic_load_explicit(&chunk->count, memory_order_relaxed);
+  if (count == chunks->header->chunk_events) {
+    discard_locked(chunks, index, gp_chunks_newest_ns(chunks, index));
+    chunk->opened = ++chunks->header->opened;
+    count = 0;
+  }
+  gp_chunks_records(chunks, index)[count] = *record;
+  atomic_store_explicit(&chunk->count, count + 1, memory_order_release);
+}
+
+uint32_t gp_chunks_turn(
+    gp_chunks_t *chunks, uint32_t full, uint64_t newest_ns, uint32_t owner, const gp_event_record_t *record)
+{
+  uint32_t index = GP_CHUNK_NONE;
+  (void)pthread_mutex_lock(&chunks->mutex); /* a plain mutex cannot fail */
+  if (gp_chunks_is_empty(chunks) && !begin_locked(chunks)) {
+    chunks->unstored++;
+  } else {
+    if (full != GP_CHUNK_NONE)
+      close_locked(chunks, full, newest_ns);
+    index = open_locked(chunks, owner);
+    if (index == GP_CHUNK_NONE)
+      append_shared_locked(chunks, record);
+  }
+  (void)pthread_mutex_unlock(&chunks->mutex); /* held */
+  return index;
+}
+
+void gp_chunks_close(gp_chunks_t *chunks, uint32_t index, uint64_t newest_ns)
+{
+  (void)pthread_mutex_lock(&chunks->mutex); /* a plain mutex cannot fail */
+  close_locked(chunks, index, newest_ns);
+  (void)pthread_mutex_unlock(&chunks->mutex); /* held */
+}
+
+void gp_chunks_forget(gp_chunks_t *chunks, uint64_t now_ns)
+{
+  (void)pthread_mutex_lock(&chunks->mutex); /* a plain mutex cannot fail */
+  bool is_empty = gp_chunks_is_empty(chunks);
+  gp_chunk_header_t *header = chunks->header;
+  if (is_empty) {
+    chunks->since_ns = now_ns;
+    chunks->has_lost = true;
+  } else {
+    if (!header->has_lost || now_ns > header->since_ns)
+      header->since_ns = now_ns;
+    header->has_lost = 1;
+  }
+  (void)pthread_mutex_unlock(&chunks->mutex); /* held */
+}
+
+void gp_chunks_enlist(gp_chunks_t *chunks, uint32_t index)
+{
+  gp_chunk_t *chunk = &chunks->chunks[index];
+  chunk->state = GP_CHUNK_CLOSED;
+  chunk->newest_ns = gp_chunks_newest_ns(chunks, index);
+  list_insert(chunks, index);
+}

@@ -1,0 +1,127 @@
+#include "trace/record/live.h"
+
+#define GROWTH_SLOTS 1024u
+
+int gp_live_init(gp_live_t *live, gp_region_t *region)
+{
+  live->region = region;
+  live->slots = gp_region_section(region, GP_SECTION_LIVE, NULL);
+  return pthread_mutex_init(&live->mutex, NULL);
+}
+
+void gp_live_fini(gp_live_t *live)
+{
+  (void)pthread_mutex_destroy(&live->mutex); /* nobody holds it */
+}
+
+static bool has_room_for(gp_live_t *live, uint32_t index)
+{
+  size_t bytes = (index + (size_t)1) * sizeof(gp_live_slot_t);
+  if (index >= GP_LIVE_MAX)
+    return false;
+  if (bytes <= gp_region_used(live->region, GP_SECTION_LIVE))
+    return true;
+  return gp_region_grow(live->region, GP_SECTION_LIVE, bytes + (GROWTH_SLOTS - 1) * sizeof(gp_live_slot_t)) ||
+         gp_region_grow(live->region, GP_SECTION_LIVE, bytes);
+}
+
+/* A free slot, whose word is 0; its index + 1, 0 without memory: that is told in the header, for the reader. */
+static uint32_t take_slot(gp_live_t *live)
+{
+  uint32_t note = 0;
+  (void)pthread_mutex_lock(&live->mutex); /* a plain mutex cannot fail */
+  if (live->free) {
+    note = live->free;
+    uint64_t next = live->slots[note - 1].address;
+    live->free = next <= live->used ? (uint32_t)next : 0; /* the memory is shared: who knows */
+  } else if (has_room_for(live, live->used)) {
+    note = ++live->used;
+  }
+  (void)pthread_mutex_unlock(&live->mutex); /* held */
+  if (!note && gp_region_is_started(live->region))
+    atomic_fetch_add_explicit(&live->region->header->missing_slots, 1, memory_order_relaxed);
+  return note;
+}
+
+static void give_slot(gp_live_t *live, uint32_t note)
+{
+  gp_live_slot_t *slot = &live->slots[note - 1];
+  atomic_store_explicit(&slot->word, 0, memory_order_release);
+  (void)pthread_mutex_lock(&live->mutex); /* a plain mutex cannot fail */
+  slot->address = live->free;
+  live->free = note;
+  (void)pthread_mutex_unlock(&live->mutex); /* held */
+}
+
+static void set_owner(gp_live_slot_t *slot, const gp_event_t *event, int16_t stream)
+{
+  slot->requested = event->size;
+  slot->block = event->block;
+  slot->time_ns = event->time_ns - event->lifetime_ns;
+  slot->origin = event->origin;
+  slot->stream = stream;
+}
+
+static void set_place(gp_live_slot_t *slot, const gp_event_t *event)
+{
+  slot->address = event->address;
+  slot->size = event->rounded_size;
+  slot->context = event->context;
+  set_owner(slot, event, -1);
+}
+
+static void set_state(gp_live_slot_t *slot, gp_live_state_t state, const gp_event_t *event)
+{
+  gp_live_word_t word = gp_live_unpack(atomic_load_explicit(&slot->word, memory_order_relaxed));
+  word.state = state;
+  word.device = event->device;
+  word.refs = state == GP_LIVE_HELD;
+  atomic_store_explicit(&slot->word, gp_live_pack(word), memory_order_release);
+}
+
+static void add_passthrough(gp_live_slot_t *slot, const gp_event_t *event, int16_t stream)
+{
+  const gp_live_word_t word = {.state = GP_LIVE_PASSTHROUGH, .kind = event->detail, .device = event->device};
+  set_place(slot, event);
+  slot->stream = stream;
+  atomic_store_explicit(&slot->word, gp_live_pack(word), memory_order_release);
+}
+
+void gp_live_event(gp_live_t *live, const gp_event_t *event, int16_t stream, bool is_quiet)
+{
+  bool is_end = event->action == GP_ACTION_SEGMENT_FREE || event->action == GP_ACTION_PASSTHROUGH_FREE;
+  bool is_new = *event->note == 0;
+  if (is_new && !is_end && !is_quiet)
+    *event->note = take_slot(live);
+  if (*event->note == 0)
+    return;
+  gp_live_slot_t *slot = &live->slots[*event->note - 1];
+  if (is_new)
+    set_place(slot, event); /* of a segment that came while recording was off, or now */
+  switch (event->action) {
+  case GP_ACTION_SEGMENT_ALLOC: set_state(slot, GP_LIVE_IDLE, event); break;
+  case GP_ACTION_ALLOC:
+    set_owner(slot, event, stream);
+    set_state(slot, GP_LIVE_HELD, event);
+    break;
+  case GP_ACTION_FREE_REQUESTED: set_state(slot, GP_LIVE_PENDING, event); break;
+  case GP_ACTION_FREE_COMPLETED: set_state(slot, GP_LIVE_IDLE, event); break;
+  case GP_ACTION_PASSTHROUGH_ALLOC: add_passthrough(slot, event, stream); break;
+  default: break;
+  }
+  if (is_end) {
+    give_slot(live, *event->note);
+    *event->note = 0;
+  }
+}
+
+void gp_live_holders(gp_live_t *live, uint32_t note, uint32_t refs, bool tainted)
+{
+  if (!note)
+    return;
+  gp_live_slot_t *slot = &live->slots[note - 1];
+  gp_live_word_t word = gp_live_unpack(atomic_load_explicit(&slot->word, memory_order_relaxed));
+  word.refs = refs;
+  word.tainted = tainted;
+  atomic_store_explicit(&slot->word, gp_live_pack(word), memory_order_release);
+}

@@ -1,0 +1,466 @@
+#include "trace/record/recorder.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "pool/util/log.h"
+#include "trace/internal.h"
+#include "trace/stacks/origin.h"
+#include "trace/pages.h"
+#include "trace/stacks/unwind.h"
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18 /* Linux 4.14 */
+#endif
+
+/*
+ * What a thread knows of its own chunk. Invariant: with recorder_id == recorder->id and used < limit, the
+ * chunk is open and ours, and `used` of its records are published. limit == 0: no chunk.
+ */
+typedef struct writer {
+  uint64_t recorder_id;
+  uint64_t newest_ns; /* of the chunk's records */
+  gp_event_record_t *records;
+  _Atomic uint32_t *count;
+  uint32_t used;
+  uint32_t limit;
+  uint32_t chunk;
+  uint16_t thread;
+  int16_t stream; /* index of stream_handle, the last one seen */
+  uint64_t stream_handle;
+  bool has_stream;
+  bool will_close; /* the key's destructor is armed */
+} writer_t;
+
+/* initial-exec: the general model calls a function that may allocate at a thread's first access. */
+static __thread writer_t tls_writer __attribute__((tls_model("initial-exec")));
+
+static _Atomic uint64_t last_recorder_id;
+
+static int16_t stream_index(gp_recorder_t *recorder, writer_t *writer, uint64_t handle)
+{
+  if (!writer->has_stream || writer->stream_handle != handle) {
+    writer->stream = gp_streams_intern(&recorder->streams, handle);
+    writer->stream_handle = handle;
+    writer->has_stream = true;
+  }
+  return writer->stream;
+}
+
+/* The device's lock is held, so that loads and stores of two threads do not mix; atomic for the snapshot
+ * writer. */
+static inline uint64_t ordered_time_ns(gp_recorder_t *recorder, const gp_event_t *event)
+{
+  uint64_t time_ns = event->time_ns;
+  /* A snapshot event comes without the lock. */
+  if ((unsigned)event->device >= GP_MAX_DEVICES || event->action == GP_ACTION_SNAPSHOT)
+    return time_ns;
+  gp_device_clock_t *clock = &recorder->clocks[event->device];
+  uint64_t last_ns = atomic_load_explicit(&clock->last_ns, memory_order_relaxed);
+  uint64_t floor_ns = atomic_load_explicit(&clock->floor_ns, memory_order_relaxed);
+  if (last_ns < floor_ns)
+    last_ns = floor_ns;
+  if (time_ns <= last_ns)
+    time_ns = last_ns + 1;
+  atomic_store_explicit(&clock->last_ns, time_ns, memory_order_relaxed);
+  return time_ns;
+}
+
+uint64_t gp_recorder_fence_ns(gp_recorder_t *recorder, int device)
+{
+  gp_device_clock_t *clock = &recorder->clocks[device];
+  uint64_t now_ns = gp_recorder_now_ns(recorder);
+  uint64_t last_ns = atomic_load_explicit(&clock->last_ns, memory_order_relaxed);
+  if (now_ns < last_ns)
+    now_ns = last_ns;
+  /* Relaxed: who records after us takes the lock that is held here. */
+  atomic_store_explicit(&clock->floor_ns, now_ns, memory_order_relaxed);
+  return now_ns;
+}
+
+/* A free has the stack of the allocation, unless it is to have its own. */
+static inline uint32_t origin_of(const gp_recorder_t *recorder, const gp_event_t *event)
+{
+  bool is_free = event->action == GP_ACTION_FREE_REQUESTED || event->action == GP_ACTION_PASSTHROUGH_FREE;
+  return is_free && recorder->stacks_free ? gp_origin_tls.origin : event->origin;
+}
+
+static inline void fill_record(gp_recorder_t *recorder, writer_t *writer, gp_event_record_t *record,
+    const gp_event_t *event, uint64_t time_ns)
+{
+  if (time_ns > writer->newest_ns)
+    writer->newest_ns = time_ns;
+  record->time_ns = time_ns;
+  record->address = event->address;
+  record->size = event->size;
+  record->rounded_size = event->rounded_size;
+  record->block = event->block;
+  record->lifetime_ns = event->lifetime_ns;
+  record->duration = gp_event_record_duration_pack(event->duration_ns);
+  record->stack = (int32_t)origin_of(recorder, event) - 1;
+  record->stream =
+      event->has_stream ? stream_index(recorder, writer, event->stream) : (int16_t)GP_EVENT_RECORD_NO_STREAM;
+  record->thread = writer->thread;
+  record->action = (uint8_t)event->action;
+  record->detail = (uint8_t)event->detail;
+  record->device = (int8_t)event->device;
+  record->hit = event->hit;
+}
+
+/* At the end of a thread. Its chunk becomes one that can be used again; the events stay until then. */
+static void thread_ended(void *self)
+{
+  gp_recorder_t *recorder = self;
+  writer_t *writer = &tls_writer;
+  gp_unwind_thread_ended();
+  if (writer->recorder_id != recorder->id || atomic_load(&recorder->silent) || getpid() != recorder->pid)
+    return;
+  if (writer->limit)
+    gp_chunks_close(&recorder->chunks, writer->chunk, writer->newest_ns);
+  writer->limit = 0;
+  writer->used = 0;
+  /* Another destructor may free GPU memory after this one: that arms it again. */
+  writer->will_close = false;
+}
+
+/* Puts a record where there is no chunk, or a full one. */
+static void turn(gp_recorder_t *recorder, writer_t *writer, const gp_event_record_t *record, uint64_t full_newest_ns)
+{
+  uint32_t full = writer->limit ? writer->chunk : GP_CHUNK_NONE;
+  uint32_t chunk = gp_chunks_turn(&recorder->chunks, full, full_newest_ns, writer->thread, record);
+  writer->used = 0;
+  writer->limit = 0;
+  if (chunk == GP_CHUNK_NONE)
+    return;
+  writer->chunk = chunk;
+  writer->limit = recorder->chunks.header->chunk_events;
+  writer->records = gp_chunks_records(&recorder->chunks, chunk);
+  writer->count = &recorder->chunks.chunks[chunk].count;
+  writer->records[0] = *record;
+  writer->used = 1;
+  atomic_store_explicit(writer->count, 1, memory_order_release);
+}
+
+static void append(gp_recorder_t *recorder, writer_t *writer, const gp_event_t *event, uint64_t time_ns)
+{
+  if (writer->used < writer->limit) {
+    fill_record(recorder, writer, &writer->records[writer->used], event, time_ns);
+    /* Release: a reader that sees the count sees the record. */
+    atomic_store_explicit(writer->count, ++writer->used, memory_order_release);
+    return;
+  }
+  gp_event_record_t record;
+  uint64_t full_newest_ns = writer->newest_ns;
+  writer->newest_ns = 0;
+  fill_record(recorder, writer, &record, event, time_ns);
+  turn(recorder, writer, &record, full_newest_ns);
+}
+
+/* The record begins: what was kept back comes first, under the names of the threads that it came from. */
+static void append_early(gp_recorder_t *recorder, writer_t *writer)
+{
+  const gp_early_t *early = &recorder->early;
+  const uint16_t own = writer->thread;
+  const int32_t own_tid = gp_threads_describe_caller().tid;
+  uint16_t threads[GP_EARLY_EVENTS];
+  for (unsigned i = 0; i < early->count; i++) {
+    const gp_early_event_t *kept = &early->events[i];
+    unsigned same = 0;
+    while (early->events[same].thread.tid != kept->thread.tid)
+      same++;
+    if (same < i)
+      threads[i] = threads[same];
+    else
+      threads[i] = kept->thread.tid == own_tid ? own : gp_threads_add(&recorder->threads, &kept->thread);
+    writer->thread = threads[i];
+    append(recorder, writer, &kept->event, kept->event.time_ns);
+  }
+  writer->thread = own;
+}
+
+/* The thread has no chunk of this recorder, or a full one. */
+static __attribute__((noinline)) void record_slowly(gp_recorder_t *recorder, const gp_event_t *event)
+{
+  writer_t *writer = &tls_writer;
+  if (getpid() != recorder->pid) { /* a child that was made without fork()'s handlers */
+    gp_recorder_fork_child(recorder);
+    return;
+  }
+  if (event->action == GP_ACTION_MODE && !gp_region_is_started(&recorder->region)) {
+    gp_event_t kept = *event;
+    kept.time_ns = ordered_time_ns(recorder, event);
+    if (gp_early_keep(&recorder->early, &kept))
+      return;
+  }
+  if (writer->recorder_id != recorder->id) {
+    *writer = (writer_t){.recorder_id = recorder->id};
+    writer->thread = gp_threads_add_caller(&recorder->threads);
+  }
+  /* Every time: were it not armed, the chunk would stay open for ever. */
+  if (!writer->will_close && recorder->has_key)
+    writer->will_close = pthread_setspecific(recorder->key, recorder) == 0;
+
+  if (gp_early_end(&recorder->early))
+    append_early(recorder, writer);
+  append(recorder, writer, event, ordered_time_ns(recorder, event));
+}
+
+static void record_event(void *self, const gp_event_t *event)
+{
+  gp_recorder_t *recorder = self;
+  writer_t *writer = &tls_writer;
+  int mode = atomic_load_explicit(&recorder->mode, memory_order_relaxed);
+  if (mode == GP_TRACE_ALL) {
+    if (writer->recorder_id != recorder->id || writer->used == writer->limit) {
+      record_slowly(recorder, event);
+    } else {
+      fill_record(recorder, writer, &writer->records[writer->used], event, ordered_time_ns(recorder, event));
+      /* Release: a reader that sees the count sees the record. */
+      atomic_store_explicit(writer->count, ++writer->used, memory_order_release);
+    }
+  }
+  /* After the event: what is in no event is in no slot. What is known stays right when recording is off. */
+  if (event->note && recorder->live.slots && (mode != GP_TRACE_OFF || *event->note)) {
+    int16_t stream = event->has_stream ? gp_streams_intern(&recorder->streams, event->stream) : -1;
+    gp_live_event(&recorder->live, event, stream, mode == GP_TRACE_OFF);
+  }
+}
+
+static void record_holders(void *self, const uint32_t *note, uint32_t refs, bool tainted)
+{
+  gp_recorder_t *recorder = self;
+  gp_live_holders(&recorder->live, *note, refs, tainted);
+}
+
+/* Says in the record whose it is. Once, with the first memory that the program gets. */
+static void describe(gp_recorder_t *recorder)
+{
+  char *buffer;
+  gp_region_header_t *header = recorder->region.header;
+  if (atomic_exchange(&recorder->is_described, true))
+    return;
+  atomic_store(&header->mode, (uint32_t)gp_recorder_mode(recorder));
+  atomic_store(&header->driver_version, atomic_load(&recorder->driver_version));
+  atomic_store(&header->runtime_version, atomic_load(&recorder->runtime_version));
+  atomic_store(&header->has_gap, atomic_load(&recorder->has_gap));
+  buffer = gp_pages_map(GP_DESCRIPTION_BYTES, false);
+  if (!buffer)
+    return;
+  gp_description_t description = gp_description_make(recorder->options, buffer, GP_DESCRIPTION_BYTES);
+  /* Its length first, complete when it is there: a reader wants whole pairs. */
+  if (gp_region_grow(&recorder->region, GP_SECTION_DESCRIPTION, sizeof(uint64_t) + description.length)) {
+    char *section = gp_region_section(&recorder->region, GP_SECTION_DESCRIPTION, NULL);
+    memcpy(section + sizeof(uint64_t), description.text, description.length);
+    atomic_signal_fence(memory_order_release);
+    *(uint64_t *)(void *)section = description.length;
+  }
+  gp_pages_unmap(buffer, GP_DESCRIPTION_BYTES);
+}
+
+void gp_recorder_keep_oom(gp_recorder_t *recorder, const gp_oom_t *oom)
+{
+  if (!gp_region_is_started(&recorder->region) ||
+      !gp_region_grow(&recorder->region, GP_SECTION_OOM, sizeof(gp_oom_record_t)))
+    return;
+  gp_oom_record_t *record = gp_region_section(&recorder->region, GP_SECTION_OOM, NULL);
+  (void)pthread_mutex_lock(&recorder->live.mutex); /* a plain mutex cannot fail */
+  atomic_store(&record->is_complete, 0);
+  record->report = *oom;
+  atomic_store(&record->is_complete, 1);
+  (void)pthread_mutex_unlock(&recorder->live.mutex); /* held */
+}
+
+/* The statistics are kept in the record, so that they are there when the process is not. */
+static gp_stats_t *record_facts(void *self, int device, const gp_device_facts_t *facts)
+{
+  gp_recorder_t *recorder = self;
+  if (!gp_region_is_started(&recorder->region))
+    return NULL;
+  if (!atomic_load_explicit(&recorder->is_described, memory_order_relaxed))
+    describe(recorder);
+  if (!gp_region_grow(&recorder->region, GP_SECTION_DEVICES, GP_MAX_DEVICES * sizeof(gp_device_record_t)))
+    return NULL;
+  gp_device_record_t *record = gp_region_section(&recorder->region, GP_SECTION_DEVICES, NULL);
+  record += device;
+  record->limit = facts->limit;
+  record->use = facts->use;
+  record->has_use = facts->has_use;
+  record->is_known = 1;
+  return &record->stats;
+}
+
+static bool init_region(gp_recorder_t *recorder)
+{
+  uint64_t events = gp_option_number(recorder->options, GP_OPTION_trace_events);
+  gp_region_plan_t plan = {
+      .root = gp_option_text(recorder->options, GP_OPTION_record),
+      .base_ns = recorder->base_ns,
+      .start_time_us = recorder->start_time_us,
+      .pid = recorder->pid,
+      .capacity = {[GP_SECTION_THREADS] = sizeof(gp_thread_table_t),
+          [GP_SECTION_DEVICES] = GP_MAX_DEVICES * sizeof(gp_device_record_t),
+          [GP_SECTION_OOM] = sizeof(gp_oom_record_t),
+          [GP_SECTION_LIVE] = GP_LIVE_MAX * sizeof(gp_live_slot_t),
+          [GP_SECTION_DESCRIPTION] = sizeof(uint64_t) + GP_DESCRIPTION_BYTES,
+          [GP_SECTION_STREAMS] = sizeof(gp_stream_table_t),
+          [GP_SECTION_STACKS] = GP_STACKS_LOG_BYTES,
+          [GP_SECTION_MODULES] = GP_MODULES_LOG_BYTES},
+  };
+  /* With less address space fewer events will do. */
+  for (;; events /= 2) {
+    plan.capacity[GP_SECTION_EVENTS] = gp_chunks_bytes(events);
+    if (gp_region_init(&recorder->region, &plan))
+      break;
+    if (events < GP_CHUNK_EVENTS)
+      return false;
+  }
+  if (gp_chunks_init(&recorder->chunks, &recorder->region, events) == 0)
+    return true;
+  gp_region_fini(&recorder->region);
+  return false;
+}
+
+/* Without memory for stacks everything else is recorded all the same. */
+static void begin_stacks(gp_recorder_t *recorder, const gp_options_t *options)
+{
+  recorder->stacks_mode = (int)gp_option_number(options, GP_OPTION_stacks);
+  recorder->stack_depth = (size_t)gp_option_number(options, GP_OPTION_stack_depth);
+  recorder->small_max = gp_option_number(options, GP_OPTION_small_max);
+  if (recorder->stacks_mode == GP_STACKS_OFF)
+    return;
+  if (gp_stacks_init(&recorder->stacks, &recorder->region)) {
+    recorder->stacks_free = gp_option_number(options, GP_OPTION_stacks_free);
+    return;
+  }
+  recorder->stacks_mode = GP_STACKS_OFF;
+  gp_log(GP_LOG_ERROR, "the host has no memory for stacks; none will be recorded");
+}
+
+gp_recorder_t *gp_recorder_create(const gp_options_t *options, gp_clock_fn clock, void *clock_self)
+{
+  gp_recorder_t *recorder = gp_pages_map(sizeof(*recorder), false);
+  if (!recorder)
+    return NULL;
+  recorder->id = atomic_fetch_add(&last_recorder_id, 1) + 1;
+  recorder->clock = clock;
+  recorder->clock_self = clock_self;
+  recorder->options = options;
+  recorder->pid = getpid();
+  recorder->file.fd = -1;
+  /* What a child finds instead is a recorder that is off: it has no memory to record in (region.h). */
+  (void)madvise(recorder, sizeof(*recorder), MADV_WIPEONFORK);
+  struct timespec now;
+  recorder->base_ns = gp_recorder_now_ns(recorder);
+  (void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail */
+  recorder->start_time_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+  if (pthread_mutex_init(&recorder->writer_mutex, NULL))
+    goto unmap;
+  if (pthread_mutex_init(&recorder->early.mutex, NULL))
+    goto fini_writer;
+  if (!init_region(recorder))
+    goto fini_early;
+  if (gp_threads_init(&recorder->threads, &recorder->region))
+    goto fini_region;
+  if (gp_streams_init(&recorder->streams, &recorder->region))
+    goto fini_threads;
+  if (gp_live_init(&recorder->live, &recorder->region))
+    goto fini_streams;
+  begin_stacks(recorder, options);
+  /* Without a key (the process has used them all up) chunks of ended threads are not used again. */
+  recorder->has_key = pthread_key_create(&recorder->key, thread_ended) == 0;
+  atomic_store(&recorder->mode, (int)gp_option_number(options, GP_OPTION_trace));
+  return recorder;
+
+fini_streams:
+  gp_streams_fini(&recorder->streams);
+fini_threads:
+  gp_threads_fini(&recorder->threads);
+fini_region:
+  gp_chunks_fini(&recorder->chunks);
+  gp_region_fini(&recorder->region);
+fini_early:
+  (void)pthread_mutex_destroy(&recorder->early.mutex); /* nobody holds it */
+fini_writer:
+  (void)pthread_mutex_destroy(&recorder->writer_mutex); /* nobody holds it */
+unmap:
+  gp_pages_unmap(recorder, sizeof(*recorder));
+  return NULL;
+}
+
+void gp_recorder_destroy(gp_recorder_t *recorder)
+{
+  if (!recorder)
+    return;
+  if (recorder->has_key)
+    (void)pthread_key_delete(recorder->key); /* it is ours */
+  gp_region_remove(&recorder->region);
+  gp_chunks_fini(&recorder->chunks);
+  gp_live_fini(&recorder->live);
+  gp_stacks_fini(&recorder->stacks);
+  gp_streams_fini(&recorder->streams);
+  gp_threads_fini(&recorder->threads);
+  gp_region_fini(&recorder->region);
+  (void)pthread_mutex_destroy(&recorder->early.mutex); /* nobody holds it */
+  (void)pthread_mutex_destroy(&recorder->writer_mutex); /* nobody holds it */
+  gp_pages_unmap(recorder, sizeof(*recorder));
+}
+
+gp_observer_t gp_recorder_observer(gp_recorder_t *recorder)
+{
+  bool has_stacks = recorder->stacks_mode != GP_STACKS_OFF;
+  return (gp_observer_t){
+      .find_origin = has_stacks ? gp_origin_find : NULL,
+      .origin = has_stacks ? gp_origin_tell : NULL,
+      .event = record_event,
+      .holders = record_holders,
+      .facts = record_facts,
+      .out_of_memory = gp_snapshot_out_of_memory,
+      .self = recorder,
+  };
+}
+
+void gp_recorder_attach(gp_recorder_t *recorder, gp_engine_t *engine)
+{
+  atomic_store(&recorder->engine, engine);
+}
+
+void gp_recorder_set_versions(gp_recorder_t *recorder, int driver_version, int runtime_version)
+{
+  atomic_store(&recorder->driver_version, driver_version);
+  atomic_store(&recorder->runtime_version, runtime_version);
+  if (gp_region_is_started(&recorder->region)) {
+    atomic_store(&recorder->region.header->driver_version, driver_version);
+    atomic_store(&recorder->region.header->runtime_version, runtime_version);
+  }
+}
+
+void gp_recorder_set_mode(gp_recorder_t *recorder, int mode)
+{
+  if (atomic_load(&recorder->silent))
+    return;
+  int before = atomic_exchange(&recorder->mode, mode);
+  /* The time after the switch: whoever still saw the old mode has an earlier event, which must not be missed
+   * alone. */
+  if (mode == GP_TRACE_ALL && before != GP_TRACE_ALL)
+    gp_chunks_forget(&recorder->chunks, gp_recorder_now_ns(recorder));
+  if (before == GP_TRACE_OFF && mode != GP_TRACE_OFF)
+    atomic_store(&recorder->has_gap, true);
+  if (gp_region_is_started(&recorder->region)) {
+    atomic_store(&recorder->region.header->mode, (uint32_t)mode);
+    atomic_store(&recorder->region.header->has_gap, atomic_load(&recorder->has_gap));
+  }
+}
+
+int gp_recorder_mode(const gp_recorder_t *recorder)
+{
+  return atomic_load(&recorder->mode);
+}
+
+void gp_recorder_fork_child(gp_recorder_t *recorder)
+{
+  atomic_store(&recorder->silent, true);
+  recorder->live.slots = NULL; /* they are not in this process */
+  atomic_store(&recorder->mode, GP_TRACE_OFF);
+}

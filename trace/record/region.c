@@ -1,0 +1,249 @@
+#include "trace/record/region.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pool/util/log.h"
+#include "trace/pages.h"
+
+#define PAGE_BYTES 4096u /* of layout and growth; a multiple of the system's would do as well */
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18 /* Linux 4.14 */
+#endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
+static size_t round_up(size_t bytes, size_t unit)
+{
+  return (bytes + unit - 1) / unit * unit;
+}
+
+/* The unit of growth: pages of the machine, which may be larger than ours. */
+static size_t page_bytes(void)
+{
+  long bytes = sysconf(_SC_PAGESIZE);
+  return bytes > (long)PAGE_BYTES ? (size_t)bytes : PAGE_BYTES;
+}
+
+bool gp_region_init(gp_region_t *region, const gp_region_plan_t *plan)
+{
+  memset(region, 0, sizeof(*region));
+  if (pthread_mutex_init(&region->mutex, NULL))
+    return false;
+  region->plan = *plan;
+  size_t bytes = round_up(GP_REGION_HEADER_BYTES, page_bytes());
+  for (int i = 0; i < GP_SECTION_COUNT; i++) {
+    region->offsets[i] = bytes;
+    region->plan.capacity[i] = round_up(plan->capacity[i], page_bytes());
+    bytes += region->plan.capacity[i];
+  }
+  region->bytes = bytes;
+  region->header = gp_pages_map(bytes, false);
+  if (region->header)
+    return true;
+  (void)pthread_mutex_destroy(&region->mutex); /* nobody holds it */
+  return false;
+}
+
+void gp_region_fini(gp_region_t *region)
+{
+  gp_pages_unmap(region->header, region->bytes);
+  region->header = NULL;
+  (void)pthread_mutex_destroy(&region->mutex); /* nobody holds it */
+}
+
+void *gp_region_section(gp_region_t *region, gp_section_t section, size_t *ret_capacity)
+{
+  if (ret_capacity)
+    *ret_capacity = region->plan.capacity[section];
+  return (char *)region->header + region->offsets[section];
+}
+
+/*
+ * Makes sure of pages of the file. The kernel does that without a descriptor, which the program could close or use
+ * again meanwhile, and so none is kept; before Linux 5.14 the file is opened again.
+ */
+static int make_present(gp_region_t *region, size_t offset, size_t bytes)
+{
+  if (madvise((char *)region->header + offset, bytes, MADV_POPULATE_WRITE) == 0)
+    return 0;
+  if (errno != EINVAL)
+    return errno == EFAULT ? ENOSPC : errno;
+  int fd = gp_record_file_reopen(&region->file);
+  if (fd < 0)
+    return errno;
+  int error = posix_fallocate(fd, (off_t)offset, (off_t)bytes);
+  (void)close(fd); /* nothing was written through it */
+  return error;
+}
+
+static void fill_header(gp_region_t *region)
+{
+  gp_region_header_t *header = region->header;
+  header->version = GP_REGION_VERSION;
+  header->byte_order = GP_REGION_BYTE_ORDER;
+  header->bytes = region->bytes;
+  header->base_ns = region->plan.base_ns;
+  header->start_time_us = region->plan.start_time_us;
+  header->pid = region->plan.pid;
+  header->section_count = GP_SECTION_COUNT;
+  (void)snprintf(header->library_version, sizeof(header->library_version), "%s", GP_VERSION);
+  for (int i = 0; i < GP_SECTION_COUNT; i++) {
+    header->sections[i].offset = region->offsets[i];
+    header->sections[i].capacity = region->plan.capacity[i];
+  }
+  /* Last: who finds it finds the rest. A signal fence is enough against death, which stops at an instruction. */
+  atomic_signal_fence(memory_order_release);
+  memcpy(header->magic, GP_REGION_MAGIC, sizeof(header->magic));
+}
+
+static void say_problem(gp_region_t *region, const char *what, int error)
+{
+  char text[96] = "";
+  (void)snprintf(region->problem, sizeof(region->problem), "%s%s%s", what, error ? ": " : "",
+      error ? strerror_r(error, text, sizeof(text)) : "");
+}
+
+/* The file's size on paper. A limit of the process would answer with a signal. */
+static int set_length(int fd, size_t bytes)
+{
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < bytes)
+    return EFBIG;
+  return ftruncate(fd, (off_t)bytes) ? errno : 0;
+}
+
+/* Puts the file where the reservation is. False: with the problem said, and the reservation as it was. */
+static bool map_file(gp_region_t *region, int fd)
+{
+  struct statvfs status;
+  int (*ask)(int, struct statvfs *) = region->plan.statvfs ? region->plan.statvfs : fstatvfs;
+  if (ask(fd, &status)) {
+    say_problem(region, "its file system says nothing of itself", errno);
+    return false;
+  }
+  uint64_t available = (uint64_t)status.f_bavail * status.f_frsize;
+  region->budget = available / GP_REGION_SHARE > SIZE_MAX ? SIZE_MAX : (size_t)(available / GP_REGION_SHARE);
+  if (region->budget < GP_REGION_BYTES_MIN) {
+    (void)snprintf(region->problem, sizeof(region->problem), "only %llu KiB are free, of which an eighth may be used",
+        (unsigned long long)(available / 1024));
+    return false;
+  }
+  int error = set_length(fd, region->bytes);
+  if (error) {
+    say_problem(region, "the file cannot be made as large as it may have to be", error);
+    return false;
+  }
+  if (mmap(region->header, region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
+    error = errno;
+  } else if (madvise(region->header, region->bytes, MADV_DONTFORK)) {
+    error = errno;
+  } else {
+    error = make_present(region, 0, region->offsets[0]);
+  }
+  if (!error)
+    return true;
+  say_problem(region, "the file cannot be mapped", error);
+  /* What was there before, for the ordinary memory; if even that fails the next touch ends the process, but the kernel
+   * has just had the same range free. */
+  (void)mmap(region->header, region->bytes, PROT_READ | PROT_WRITE,
+      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  return false;
+}
+
+static void start_file(gp_region_t *region)
+{
+  const gp_region_plan_t *plan = &region->plan;
+  int fd = gp_record_file_create(&region->file, plan->root, plan->pid, plan->start_time_us);
+  if (fd < 0) {
+    say_problem(region, region->file.problem, errno);
+    return;
+  }
+  region->is_file = map_file(region, fd);
+  if (!region->is_file)
+    gp_record_file_remove(&region->file);
+  (void)close(fd); /* the mapping keeps the file */
+}
+
+/* The mutex is held. */
+static void start_locked(gp_region_t *region)
+{
+  if (strcmp(region->plan.root, "none") != 0) {
+    start_file(region);
+    unsigned left = gp_record_files_prune(region->plan.root);
+    if (left)
+      gp_log(GP_LOG_INFO, "%u record%s of programs that did not come to their end %s left; next: gpupool recover", left,
+          left == 1 ? "" : "s", left == 1 ? "is" : "are");
+  }
+  if (!region->is_file) {
+    region->budget = SIZE_MAX;
+    /* A forked child has no use for the record of its parent, and the parent none for copies on write. Older kernels
+     * lack it, which only costs memory. */
+    (void)madvise(region->header, region->bytes, MADV_WIPEONFORK);
+    if (region->problem[0])
+      gp_log(GP_LOG_INFO, "the record is kept in ordinary memory and would not survive a kill: %s/%s", region->plan.root,
+          region->problem);
+  }
+  fill_header(region);
+  atomic_store_explicit(&region->is_started, true, memory_order_release);
+}
+
+/* Of a file: the others have the first eighth of the budget for themselves. */
+static size_t budget_of(const gp_region_t *region, gp_section_t section)
+{
+  return section == GP_SECTION_EVENTS && region->is_file ? region->budget / 8 * 7 : region->budget;
+}
+
+static bool grow_locked(gp_region_t *region, gp_section_t section, size_t bytes)
+{
+  size_t used = atomic_load_explicit(&region->used[section], memory_order_relaxed);
+  bytes = round_up(bytes, page_bytes());
+  if (bytes <= used)
+    return true;
+  if (bytes > region->plan.capacity[section] || region->present + (bytes - used) > budget_of(region, section))
+    return false;
+  if (region->is_file && make_present(region, region->offsets[section] + used, bytes - used))
+    return false;
+  region->present += bytes - used;
+  atomic_store_explicit(&region->header->sections[section].used, bytes, memory_order_release);
+  atomic_store_explicit(&region->used[section], bytes, memory_order_release);
+  return true;
+}
+
+/* Opening and closing files are points at which a thread may be cancelled, and errno is the program's. */
+bool gp_region_grow_slowly(gp_region_t *region, gp_section_t section, size_t bytes)
+{
+  int saved_errno = errno;
+  int cancel_state;
+  (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* a legal state */
+  (void)pthread_mutex_lock(&region->mutex);                            /* a plain mutex cannot fail */
+  if (!gp_region_is_started(region))
+    start_locked(region);
+  bool grown = grow_locked(region, section, bytes);
+  (void)pthread_mutex_unlock(&region->mutex);        /* held */
+  (void)pthread_setcancelstate(cancel_state, NULL); /* what it was */
+  errno = saved_errno;
+  return grown;
+}
+
+void gp_region_start(gp_region_t *region)
+{
+  if (!gp_region_is_started(region))
+    (void)gp_region_grow_slowly(region, GP_SECTION_DESCRIPTION, 0); /* nothing to grow */
+}
+
+void gp_region_remove(gp_region_t *region)
+{
+  (void)pthread_mutex_lock(&region->mutex); /* a plain mutex cannot fail */
+  if (region->is_file)
+    gp_record_file_remove(&region->file);
+  (void)pthread_mutex_unlock(&region->mutex); /* held */
+}

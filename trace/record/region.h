@@ -1,0 +1,139 @@
+/*
+ * The memory of the record: one mapping of fixed sections without pointers in them. It is a file in a folder of shared
+ * memory, which outlives the process whatever ends it and which `gpupool recover` reads; ordinary memory where there
+ * can be none, and then the record dies with the process.
+ *
+ * Address space is reserved for the most that each section may take. Pages are made sure of before anybody touches
+ * them (gp_region_grow), so that a full file system is an answer and not a SIGBUS. Nothing is made before the first
+ * section grows: a program that never asks for GPU memory leaves no trace.
+ *
+ * A forked child does not have the file's pages at all: it could only spoil the record of its parent.
+ */
+#ifndef GP_TRACE_REGION_H
+#define GP_TRACE_REGION_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/statvfs.h>
+#include <sys/types.h>
+
+#include "trace/record/record_file.h"
+
+#define GP_REGION_MAGIC        "gpupool" /* with its NUL: 8 bytes */
+#define GP_REGION_VERSION      1u
+#define GP_REGION_BYTE_ORDER   0x01020304u
+#define GP_REGION_HEADER_BYTES 4096u
+#define GP_REGION_SHARE        8            /* at most 1/8 of what the file system has free */
+#define GP_REGION_BYTES_MIN    (512 * 1024) /* with less the record is not worth it */
+
+typedef enum gp_section {
+  GP_SECTION_DESCRIPTION, /* description.h, after its length in 8 bytes: what the snapshot says of process and settings */
+  GP_SECTION_DEVICES,     /* live.h: gp_device_record_t by ordinal */
+  GP_SECTION_OOM,         /* live.h: gp_oom_record_t, the last out of memory that was reported */
+  GP_SECTION_THREADS,     /* threads.h */
+  GP_SECTION_STREAMS,     /* streams.h */
+  GP_SECTION_LIVE,        /* live.h: every segment and every allocation that is not pooled */
+  GP_SECTION_STACKS,      /* stacks.h: gp_stack_log_t */
+  GP_SECTION_MODULES,     /* modules.h: gp_module_log_t */
+  GP_SECTION_EVENTS, /* chunks.h; last: the one that may take what the others leave */
+  GP_SECTION_COUNT
+} gp_section_t;
+
+#define GP_SECTION_ROOM 16 /* in the header, for sections to come */
+
+/* At the beginning of the file, which no reader trusts. magic is written last, when the rest is there. */
+typedef struct gp_region_header {
+  char magic[8];
+  uint32_t version;
+  uint32_t byte_order;
+  uint64_t bytes; /* of the file */
+  uint64_t base_ns;
+  uint64_t start_time_us;
+  int32_t pid;
+  uint32_t section_count;
+  char library_version[32];
+  _Atomic int32_t driver_version;
+  _Atomic int32_t runtime_version;
+  _Atomic uint32_t mode;          /* GP_TRACE_* */
+  _Atomic uint32_t has_gap;       /* 1: blocks from while recording was off are missing */
+  _Atomic uint32_t missing_slots; /* segments and allocations for which there was no slot */
+  _Atomic uint32_t is_finished;   /* 1: the process came to its end, and its snapshot could not be written */
+  struct gp_region_part {
+    uint64_t offset;
+    uint64_t capacity;
+    _Atomic uint64_t used; /* bytes that may have been touched */
+  } sections[GP_SECTION_ROOM];
+} gp_region_header_t;
+
+_Static_assert(sizeof(gp_region_header_t) <= GP_REGION_HEADER_BYTES, "one page");
+
+/* What to make. */
+typedef struct gp_region_plan {
+  const char *root; /* the folder in which there is one for each user; "none": ordinary memory */
+  uint64_t base_ns; /* the moment when recording began, by the clock of events ... */
+  uint64_t start_time_us; /* ... and in microseconds since 1970 */
+  pid_t pid;
+  size_t capacity[GP_SECTION_COUNT]; /* bytes, at most */
+  int (*statvfs)(int fd, struct statvfs *ret_status); /* for tests; NULL: fstatvfs */
+} gp_region_plan_t;
+
+typedef struct gp_region {
+  pthread_mutex_t mutex; /* a leaf; growth, and the first start */
+  gp_region_plan_t plan; /* root is borrowed */
+  gp_region_header_t *header;
+  size_t bytes;
+  size_t offsets[GP_SECTION_COUNT];
+  _Atomic size_t used[GP_SECTION_COUNT]; /* not the header's, which others could change */
+  size_t present;                        /* bytes of all sections */
+  size_t budget;                         /* of a file; SIZE_MAX for ordinary memory */
+  atomic_bool is_started;
+  bool is_file;
+  gp_record_file_t file; /* with is_file */
+  char problem[160];     /* why it is not a file; "" if it is, or if nobody wanted one */
+} gp_region_t;
+
+/* Reserves address space. root must live as long as the region. False: there is none. */
+bool gp_region_init(gp_region_t *region, const gp_region_plan_t *plan);
+
+/* Gives the memory back. A file stays: see gp_region_remove. */
+void gp_region_fini(gp_region_t *region);
+
+/*
+ * Makes the file or decides for ordinary memory, if that has not been done; the first gp_region_grow does it, too.
+ * Before, sections must not be written. Thread safe.
+ */
+void gp_region_start(gp_region_t *region);
+
+static inline bool gp_region_is_started(const gp_region_t *region)
+{
+  return atomic_load_explicit(&region->is_started, memory_order_acquire);
+}
+
+/* The address of a section, the same for the region's life, and its bytes at most. Zeroed; to be grown before use. */
+void *gp_region_section(gp_region_t *region, gp_section_t section, size_t *ret_capacity);
+
+/*
+ * From now on bytes [0, bytes) of a section may be touched. False: there is no memory for them, or they are more than
+ * its capacity; then all is as it was. Cheap if they are there already. Thread safe.
+ */
+bool gp_region_grow_slowly(gp_region_t *region, gp_section_t section, size_t bytes);
+
+static inline bool gp_region_grow(gp_region_t *region, gp_section_t section, size_t bytes)
+{
+  return bytes <= atomic_load_explicit(&region->used[section], memory_order_acquire) ||
+         gp_region_grow_slowly(region, section, bytes);
+}
+
+/* Bytes of a section that may be touched now. */
+static inline size_t gp_region_used(const gp_region_t *region, gp_section_t section)
+{
+  return atomic_load_explicit(&region->used[section], memory_order_acquire);
+}
+
+/* The process ends and needs the record no more: the file goes, the memory stays. Thread safe. */
+void gp_region_remove(gp_region_t *region);
+
+#endif

@@ -1,0 +1,64 @@
+#include "trace/record/threads.h"
+
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int gp_threads_init(gp_threads_t *threads, gp_region_t *region)
+{
+  threads->region = region;
+  threads->table = gp_region_section(region, GP_SECTION_THREADS, NULL);
+  return pthread_mutex_init(&threads->mutex, NULL);
+}
+
+void gp_threads_fini(gp_threads_t *threads)
+{
+  (void)pthread_mutex_destroy(&threads->mutex); /* nobody holds it */
+}
+
+gp_thread_entry_t gp_threads_describe_caller(void)
+{
+  gp_thread_entry_t entry = {.tid = (int32_t)syscall(SYS_gettid)};
+  if (prctl(PR_GET_NAME, entry.name, 0, 0, 0))
+    entry.name[0] = '\0';
+  entry.name[GP_THREAD_NAME_BYTES - 1] = '\0';
+  return entry;
+}
+
+static uint16_t add_locked(gp_threads_t *threads, gp_thread_entry_t entry)
+{
+  gp_thread_table_t *table = threads->table;
+  size_t first_bytes = offsetof(gp_thread_table_t, entries);
+  if (!gp_region_grow(threads->region, GP_SECTION_THREADS, first_bytes))
+    return 0; /* not even one: events name a thread that is in no table */
+  uint32_t index = gp_threads_count(threads);
+  if (index >= GP_THREADS_MAX)
+    return GP_THREADS_MAX - 1;
+  if (!gp_region_grow(threads->region, GP_SECTION_THREADS, first_bytes + (index + 1) * sizeof(entry))) {
+    index -= index > 0;
+    entry.tid = 0;
+  } else if (index == GP_THREADS_MAX - 1) {
+    entry.tid = 0;
+  }
+  if (entry.tid == 0)
+    strcpy(entry.name, GP_THREADS_OTHER_NAME);
+  table->entries[index] = entry;
+  /* After the entry: readers take no lock. */
+  atomic_store_explicit(&table->count, index + 1, memory_order_release);
+  return (uint16_t)index;
+}
+
+uint16_t gp_threads_add(gp_threads_t *threads, const gp_thread_entry_t *entry)
+{
+  (void)pthread_mutex_lock(&threads->mutex); /* a plain mutex cannot fail */
+  uint16_t index = add_locked(threads, *entry);
+  (void)pthread_mutex_unlock(&threads->mutex); /* held */
+  return index;
+}
+
+uint16_t gp_threads_add_caller(gp_threads_t *threads)
+{
+  const gp_thread_entry_t entry = gp_threads_describe_caller();
+  return gp_threads_add(threads, &entry);
+}

@@ -1,0 +1,56 @@
+/*
+ * The threads that recorded something, in the order in which they first did. Entries stay after the thread's
+ * end: its events refer to them.
+ */
+#ifndef GP_TRACE_THREADS_H
+#define GP_TRACE_THREADS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "trace/record/region.h"
+
+#define GP_THREADS_MAX        4096
+#define GP_THREAD_NAME_BYTES  16
+#define GP_THREADS_OTHER_NAME "(others)"
+
+typedef struct gp_thread_entry {
+  int32_t tid;                     /* 0: all threads for which there was no entry left */
+  char name[GP_THREAD_NAME_BYTES]; /* any bytes, terminated */
+} gp_thread_entry_t;
+
+/* The section. Entries below count never change, and are there before they are counted. */
+typedef struct gp_thread_table {
+  _Atomic uint32_t count;
+  gp_thread_entry_t entries[GP_THREADS_MAX];
+} gp_thread_table_t;
+
+typedef struct gp_threads {
+  pthread_mutex_t mutex;
+  gp_region_t *region;
+  gp_thread_table_t *table;
+} gp_threads_t;
+
+/* The region is borrowed. Returns 0 or an errno. */
+int gp_threads_init(gp_threads_t *threads, gp_region_t *region);
+void gp_threads_fini(gp_threads_t *threads);
+
+/* Entries that may be read. */
+static inline uint32_t gp_threads_count(const gp_threads_t *threads)
+{
+  bool is_there = gp_region_used(threads->region, GP_SECTION_THREADS) > 0;
+  return is_there ? atomic_load_explicit(&threads->table->count, memory_order_acquire) : 0;
+}
+
+/*
+ * Makes an entry for the calling thread and returns its index. The last entry stands for all threads that
+ * come when the table is full, or that there is no memory for. Safe from any thread.
+ */
+uint16_t gp_threads_add_caller(gp_threads_t *threads);
+
+/* The same for a thread that was looked at before. */
+gp_thread_entry_t gp_threads_describe_caller(void);
+uint16_t gp_threads_add(gp_threads_t *threads, const gp_thread_entry_t *entry);
+
+#endif

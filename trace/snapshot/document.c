@@ -1,0 +1,414 @@
+#include "trace/snapshot/document.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/snapshot/document_stacks.h"
+#include "trace/snapshot/oom_report.h"
+
+static uint64_t relative_ns(const gp_document_t *document, uint64_t time_ns)
+{
+  uint64_t base_ns = document->base_ns;
+  return time_ns > base_ns ? time_ns - base_ns : 0;
+}
+
+static void write_bytes_or_null(gp_json_t *json, const char *name, bool known, uint64_t bytes)
+{
+  gp_json_key(json, name);
+  if (known)
+    gp_json_uint(json, bytes);
+  else
+    gp_json_null(json);
+}
+
+/*
+ * The process
+ */
+
+static void write_process(gp_json_t *json, const gp_document_t *document)
+{
+  const char *program = gp_description_find(&document->description, "program");
+  const char *host = gp_description_find(&document->description, "host");
+  const char *rank = gp_description_find(&document->description, "rank");
+  gp_description_pair_t pair;
+
+  gp_json_newline(json);
+  gp_json_key(json, "process");
+  gp_json_begin(json, '{');
+  gp_json_key_uint(json, "start_time_us", document->start_time_us);
+  gp_json_key_string(json, "program", program ? program : "");
+  gp_json_key(json, "command_line");
+  gp_json_begin(json, '[');
+  for (size_t at = 0; gp_description_next(&document->description, &at, &pair);) {
+    if (strcmp(pair.key, "argument") == 0)
+      gp_json_string(json, pair.value);
+  }
+  gp_json_end(json, ']');
+  gp_json_key_int(json, "pid", document->pid);
+  gp_json_key_string(json, "host", host ? host : "");
+  write_bytes_or_null(json, "rank", rank != NULL, rank ? strtoul(rank, NULL, 10) : 0);
+  write_bytes_or_null(json, "driver_version", document->driver_version > 0, (uint64_t)document->driver_version);
+  write_bytes_or_null(json, "runtime_version", document->runtime_version > 0, (uint64_t)document->runtime_version);
+  gp_json_end(json, '}');
+}
+
+/* Key and value of a pair NAME=TEXT of that kind; false: it is none. */
+static bool split_pair(const gp_description_pair_t *pair, const char *kind, char name[64], const char **ret_text)
+{
+  const char *equals = strchr(pair->value, '=');
+  if (strcmp(pair->key, kind) != 0 || !equals || equals - pair->value >= 64)
+    return false;
+  memcpy(name, pair->value, (size_t)(equals - pair->value));
+  name[equals - pair->value] = '\0';
+  *ret_text = equals + 1;
+  return name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '\0';
+}
+
+static void write_settings(gp_json_t *json, const gp_document_t *document)
+{
+  static const char *const modes[] = {
+      [GP_TRACE_OFF] = "off", [GP_TRACE_STATE] = "state", [GP_TRACE_ALL] = "all"};
+  gp_description_pair_t pair;
+  const char *text;
+  char name[64];
+
+  gp_json_newline(json);
+  gp_json_key(json, "settings");
+  gp_json_begin(json, '{');
+  for (size_t at = 0; gp_description_next(&document->description, &at, &pair);) {
+    if (split_pair(&pair, "setting", name, &text)) /* one can be switched */
+      gp_json_key_string(json, name, strcmp(name, "trace") == 0 ? modes[document->mode] : text);
+  }
+  gp_json_key(json, "sources");
+  gp_json_begin(json, '{');
+  for (size_t at = 0; gp_description_next(&document->description, &at, &pair);) {
+    if (split_pair(&pair, "source", name, &text))
+      gp_json_key_string(json, name, text);
+  }
+  gp_json_end(json, '}');
+  gp_json_end(json, '}');
+}
+
+/*
+ * Devices and memory
+ */
+
+static void write_gauge(gp_json_t *json, const char *name, const gp_gauge_t *gauge)
+{
+  gp_json_key(json, name);
+  gp_json_begin(json, '{');
+  gp_json_key_uint(json, "current", gauge->current);
+  gp_json_key_uint(json, "peak", gauge->peak);
+  gp_json_key_uint(json, "allocated", gauge->allocated);
+  gp_json_key_uint(json, "freed", gauge->freed);
+  gp_json_end(json, '}');
+}
+
+/* Whose the memory of the device is, at the last moment when the driver told. */
+static void write_use(gp_json_t *json, const gp_document_t *document, const gp_device_view_t *view)
+{
+  gp_json_key(json, "use");
+  if (!view->has_use) {
+    gp_json_null(json);
+    return;
+  }
+  gp_json_begin(json, '{');
+  gp_json_key_uint(json, "time_ns", relative_ns(document, view->use.time_ns));
+  gp_json_key_uint(json, "total", view->use.total);
+  gp_json_key_uint(json, "free", view->use.free);
+  gp_json_key_uint(json, "accounted", view->use.accounted);
+  gp_json_key_uint(json, "unaccounted", view->use.unaccounted);
+  gp_json_end(json, '}');
+}
+
+static void write_device(gp_json_t *json, const gp_document_t *document, int device, const gp_device_view_t *view)
+{
+  const gp_stats_t *stats = &view->stats;
+  gp_json_newline(json);
+  gp_json_begin(json, '{');
+  gp_json_key_int(json, "device", device);
+  write_bytes_or_null(json, "limit", view->limit > 0, view->limit);
+  write_use(json, document, view);
+  gp_json_key(json, "stats");
+  gp_json_begin(json, '{');
+#define GAUGE(name, unit, what) write_gauge(json, #name, &stats->name);
+#define COUNTER(name, what)     gp_json_key_uint(json, #name, stats->name);
+#include "pool/stats.def"
+  gp_json_key(json, "cache_hit_rate");
+  gp_json_ratio(json, stats->cache_hits, stats->cache_hits + stats->cache_misses);
+  gp_json_key(json, "efficiency");
+  gp_json_ratio(json, stats->requested_bytes.current, stats->reserved_bytes.current);
+  gp_json_key(json, "fragmentation");
+  gp_json_ratio(json, view->idle_bytes - view->largest_idle, view->idle_bytes);
+  gp_json_end(json, '}');
+  gp_json_end(json, '}');
+}
+
+static const char *const state_names[] = {
+    [GP_BLOCK_LIVE] = "active_allocated",
+    [GP_BLOCK_PENDING] = "active_pending_free",
+    [GP_BLOCK_IDLE] = "inactive",
+};
+
+static void write_segment(
+    gp_json_t *json, const gp_document_t *document, int device, const gp_block_view_t *block)
+{
+  bool is_active = block->state != GP_BLOCK_IDLE;
+  gp_json_newline(json);
+  gp_json_begin(json, '{');
+  gp_json_key_int(json, "device", device);
+  gp_json_key_uint(json, "address", block->address);
+  gp_json_key_uint(json, "total_size", block->size);
+  gp_json_key_uint(json, "allocated_size", block->state == GP_BLOCK_LIVE ? block->size : 0);
+  gp_json_key_uint(json, "active_size", is_active ? block->size : 0);
+  gp_json_key_uint(json, "requested_size", is_active ? block->requested : 0);
+  gp_json_key_int(json, "stream", -1);
+  gp_json_key_uint(json, "context", block->context);
+  gp_json_key(json, "blocks");
+  gp_json_begin(json, '[');
+  gp_json_begin(json, '{');
+  gp_json_key_uint(json, "address", block->address);
+  gp_json_key_uint(json, "size", block->size);
+  gp_json_key_uint(json, "requested_size", block->requested);
+  gp_json_key_uint(json, "block", block->block);
+  gp_json_key_string(json, "state", state_names[block->state]);
+  gp_json_key_uint(json, "refs", block->refs);
+  gp_json_key_int(json, "stack", (int64_t)block->origin - 1);
+  gp_json_key_int(json, "stream", -1);
+  gp_json_key_uint(json, "time_ns", relative_ns(document, block->time_ns));
+  gp_json_key(json, "tainted");
+  gp_json_bool(json, block->tainted);
+  gp_json_end(json, '}');
+  gp_json_end(json, ']');
+  gp_json_end(json, '}');
+}
+
+static void write_passthrough(
+    gp_json_t *json, const gp_document_t *document, int device, const gp_passthrough_t *memory)
+{
+  gp_json_newline(json);
+  gp_json_begin(json, '{');
+  gp_json_key_int(json, "device", device);
+  gp_json_key_uint(json, "address", memory->address);
+  gp_json_key_uint(json, "size", memory->size);
+  gp_json_key_string(json, "kind", gp_detail_name(memory->kind));
+  gp_json_key_int(json, "stream",
+      memory->has_stream ? (int64_t)memory->stream : -1);
+  gp_json_key_uint(json, "block", memory->block);
+  gp_json_key_int(json, "stack", (int64_t)memory->origin - 1);
+  gp_json_key_uint(json, "time_ns", relative_ns(document, memory->time_ns));
+  gp_json_end(json, '}');
+}
+
+static void write_devices(gp_json_t *json, const gp_document_t *document)
+{
+  const gp_device_view_t *views = document->views;
+
+  gp_json_newline(json);
+  gp_json_key(json, "devices");
+  gp_json_begin(json, '[');
+  for (int device = 0; device < GP_MAX_DEVICES; device++) {
+    if (document->devices >> device & 1)
+      write_device(json, document, device, &views[device]);
+  }
+  gp_json_end(json, ']');
+
+  gp_json_newline(json);
+  gp_json_key(json, "segments");
+  gp_json_begin(json, '[');
+  for (int device = 0; device < GP_MAX_DEVICES; device++) {
+    for (size_t i = 0; i < (document->devices >> device & 1 ? views[device].blocks.count : 0); i++)
+      write_segment(json, document, device, gp_device_view_block(&views[device], i));
+  }
+  gp_json_end(json, ']');
+
+  gp_json_newline(json);
+  gp_json_key(json, "passthrough");
+  gp_json_begin(json, '[');
+  for (int device = 0; device < GP_MAX_DEVICES; device++) {
+    for (size_t i = 0; i < (document->devices >> device & 1 ? views[device].passthroughs.count : 0); i++)
+      write_passthrough(json, document, device, gp_device_view_passthrough(&views[device], i));
+  }
+  gp_json_end(json, ']');
+}
+
+/*
+ * Tables that events refer to.
+ */
+
+static void write_tables(gp_json_t *json, const gp_document_t *document)
+{
+  gp_json_newline(json);
+  gp_json_key(json, "streams");
+  gp_json_begin(json, '[');
+  for (uint32_t i = 0; i < document->stream_count; i++) {
+    gp_json_begin(json, '{');
+    gp_json_key(json, "handle");
+    gp_json_hex(json, document->streams[i]);
+    gp_json_end(json, '}');
+  }
+  gp_json_end(json, ']');
+
+  gp_json_newline(json);
+  gp_json_key(json, "threads");
+  gp_json_begin(json, '[');
+  for (uint32_t i = 0; i < document->thread_count; i++) {
+    gp_json_begin(json, '{');
+    gp_json_key_int(json, "tid", document->threads[i].tid);
+    gp_json_key_string(json, "name", document->threads[i].name);
+    gp_json_end(json, '}');
+  }
+  gp_json_end(json, ']');
+}
+
+static void write_notes(gp_json_t *json, const gp_document_t *document)
+{
+  gp_json_newline(json);
+  gp_json_key(json, "notes");
+  gp_json_begin(json, '[');
+  for (size_t i = 0; i < document->note_count; i++)
+    gp_json_string(json, document->notes[i]);
+  gp_json_end(json, ']');
+}
+
+/*
+ * Events: one pass for each column
+ */
+
+#define COLUMN_UINT(name, expression)                                                                        \
+  begin_column(json, name);                                                                                  \
+  for (size_t i = 0; i < history->count && !json->error; i++) {                                              \
+    const gp_event_record_t *record = &history->records[history->order[i]];                                  \
+    gp_json_uint(json, expression);                                                                          \
+  }                                                                                                          \
+  gp_json_end(json, ']');
+
+#define COLUMN_INT(name, expression)                                                                         \
+  begin_column(json, name);                                                                                  \
+  for (size_t i = 0; i < history->count && !json->error; i++) {                                              \
+    const gp_event_record_t *record = &history->records[history->order[i]];                                  \
+    gp_json_int(json, expression);                                                                           \
+  }                                                                                                          \
+  gp_json_end(json, ']');
+
+static void begin_column(gp_json_t *json, const char *name)
+{
+  gp_json_newline(json);
+  gp_json_key(json, name);
+  gp_json_begin(json, '[');
+}
+
+static void write_events(gp_json_t *json, const gp_document_t *document)
+{
+  const gp_event_history_t *history = document->history;
+
+  gp_json_newline(json);
+  gp_json_key(json, "events");
+  gp_json_begin(json, '{');
+  begin_column(json, "actions");
+  for (int i = 0; i < GP_ACTION_COUNT; i++)
+    gp_json_string(json, gp_action_name((gp_action_t)i));
+  gp_json_end(json, ']');
+  begin_column(json, "details");
+  for (int i = 0; i < GP_DETAIL_COUNT; i++)
+    gp_json_string(json, gp_detail_name((gp_detail_t)i));
+  gp_json_end(json, ']');
+
+  COLUMN_UINT("action", record->action)
+  COLUMN_UINT("time_ns", relative_ns(document, record->time_ns))
+  COLUMN_INT("device", record->device)
+  COLUMN_INT("stream", record->stream)
+  COLUMN_UINT("thread", record->thread)
+  COLUMN_UINT("address", record->address)
+  COLUMN_UINT("size", record->size)
+  COLUMN_UINT("rounded_size", record->rounded_size)
+  COLUMN_UINT("block", record->block)
+  COLUMN_UINT("hit", record->hit)
+  COLUMN_UINT("duration_ns", gp_event_record_duration_unpack(record->duration))
+  COLUMN_UINT("lifetime_ns", record->lifetime_ns)
+  COLUMN_INT("stack", record->stack)
+  COLUMN_UINT("detail", record->detail)
+  gp_json_end(json, '}');
+}
+
+static void write_empty_array(gp_json_t *json, const char *name)
+{
+  gp_json_newline(json);
+  gp_json_key(json, name);
+  gp_json_begin(json, '[');
+  gp_json_end(json, ']');
+}
+
+static void write_oom(gp_json_t *json, const gp_document_t *document)
+{
+  const gp_oom_t *oom = document->oom;
+  char message[GP_OOM_TEXT_BYTES];
+  bool asked_driver = oom->device_total > 0;
+
+  gp_json_newline(json);
+  gp_json_key(json, "oom");
+  gp_json_begin(json, '{');
+  gp_json_key_uint(json, "time_ns", relative_ns(document, oom->time_ns));
+  gp_json_key_int(json, "device", oom->device);
+  gp_json_key_uint(json, "requested", oom->requested);
+  gp_json_key_uint(json, "live", oom->live);
+  gp_json_key_uint(json, "deferred", oom->deferred);
+  gp_json_key_uint(json, "cached", oom->cached);
+  gp_json_key_uint(json, "passthrough", oom->passthrough);
+  write_bytes_or_null(json, "limit", oom->limit > 0, oom->limit);
+  gp_json_key(json, "by_limit");
+  gp_json_bool(json, oom->by_limit);
+  gp_json_key_uint(json, "largest_free", oom->largest_free);
+  write_bytes_or_null(json, "device_free", asked_driver, oom->device_free);
+  write_bytes_or_null(json, "device_total", asked_driver, oom->device_total);
+  write_bytes_or_null(json, "unaccounted", asked_driver, oom->unaccounted);
+  gp_json_key(json, "owners");
+  gp_json_begin(json, '[');
+  for (int i = 0; i < GP_OOM_OWNERS && oom->owners[i].count; i++) {
+    gp_json_begin(json, '{');
+    gp_json_key_uint(json, "size", oom->owners[i].size);
+    gp_json_key_uint(json, "count", oom->owners[i].count);
+    gp_json_end(json, '}');
+  }
+  gp_json_end(json, ']');
+  gp_json_key_string(json, "message", gp_oom_describe(oom, message, sizeof(message)));
+  gp_json_end(json, '}');
+}
+
+void gp_document_write(gp_json_t *json, const gp_document_t *document)
+{
+  const gp_event_history_t *history = document->history;
+
+  gp_json_begin(json, '{');
+  gp_json_newline(json);
+  gp_json_key_string(json, "format", GP_DOCUMENT_FORMAT);
+  gp_json_newline(json);
+  gp_json_key_uint(json, "version", GP_DOCUMENT_VERSION);
+  gp_json_newline(json);
+  gp_json_key_string(json, "reason", document->reason);
+  write_process(json, document);
+  write_settings(json, document);
+  write_devices(json, document);
+  write_tables(json, document);
+  write_events(json, document);
+  gp_document_write_stacks(json, document->stacks);
+  write_empty_array(json, "marks");
+  if (document->oom)
+    write_oom(json, document);
+  if (document->note_count)
+    write_notes(json, document);
+  gp_json_newline(json);
+  gp_json_key_uint(
+      json, "recorded_since_ns", history->has_lost ? relative_ns(document, history->since_ns) : 0);
+  gp_json_newline(json);
+  gp_json_key_uint(json, "dropped_events", history->dropped);
+  gp_json_end(json, '}');
+  json->needs_comma = false;
+  gp_json_newline(json);
+}
+
+void gp_document_write_device(gp_json_t *json, uint64_t base_ns, int device, const gp_device_view_t *view)
+{
+  const gp_document_t document = {.base_ns = base_ns};
+  write_device(json, &document, device, view);
+}

@@ -1,0 +1,46 @@
+/*
+ * The snapshot as a JSON document (FORMAT.md), from a plain description of what was gathered: by the process itself, or
+ * by a reader of its record.
+ */
+#ifndef GP_TRACE_DOCUMENT_H
+#define GP_TRACE_DOCUMENT_H
+
+#include "trace/snapshot/description.h"
+#include "trace/snapshot/history.h"
+#include "trace/snapshot/json.h"
+#include "trace/stacks/stacks.h"
+#include "trace/record/threads.h"
+#include "trace/snapshot/views.h"
+
+#define GP_DOCUMENT_FORMAT  "gpupool-snapshot"
+#define GP_DOCUMENT_VERSION 1
+
+typedef struct gp_document {
+  gp_description_t description;
+  uint64_t start_time_us;
+  uint64_t base_ns; /* the clock of the rest at that time */
+  int64_t pid;
+  int driver_version; /* 0: not known */
+  int runtime_version;
+  int mode;                      /* GP_TRACE_* */
+  uint64_t devices;              /* bit mask */
+  const gp_device_view_t *views; /* by ordinal, of these; a stream in them is its index */
+  const uint64_t *streams;       /* handles */
+  uint32_t stream_count;
+  const gp_thread_entry_t *threads;
+  uint32_t thread_count;
+  const gp_event_history_t *history;
+  const gp_stacks_t *stacks;
+  const char *const *notes; /* what has to be known of the record itself */
+  size_t note_count;
+  const char *reason;
+  const gp_oom_t *oom; /* NULL: the reason is another */
+} gp_document_t;
+
+/* Writes all of it. Errors stay in json. */
+void gp_document_write(gp_json_t *json, const gp_document_t *document);
+
+/* Writes one element of `devices`, times from base_ns on; of the view, the arrays are not looked at. */
+void gp_document_write_device(gp_json_t *json, uint64_t base_ns, int device, const gp_device_view_t *view);
+
+#endif

@@ -1,0 +1,174 @@
+#include "trace/snapshot/document_stacks.h"
+
+#include "trace/pages.h"
+
+/* Which frames were met, in the order in which they were. */
+typedef struct frame_table {
+  uint64_t *frames;
+  uint32_t count;
+  uint32_t *slots; /* index plus one, by hash; NULL: no memory, then frames are written once for each mention */
+  uint32_t slot_count;
+} frame_table_t;
+
+static void table_init(frame_table_t *table, size_t most)
+{
+  *table = (frame_table_t){.slot_count = 1024};
+  while (table->slot_count < most * 2)
+    table->slot_count *= 2;
+  table->frames = gp_pages_map(most * sizeof(*table->frames), false);
+  table->slots = gp_pages_map(table->slot_count * sizeof(*table->slots), false);
+}
+
+static void table_fini(frame_table_t *table, size_t most)
+{
+  gp_pages_unmap(table->frames, most * sizeof(*table->frames));
+  gp_pages_unmap(table->slots, table->slot_count * sizeof(*table->slots));
+}
+
+static uint32_t table_index(frame_table_t *table, uint64_t frame)
+{
+  if (!table->frames || !table->slots)
+    return table->count++;
+  uint64_t hash = frame * UINT64_C(0x9e3779b97f4a7c15);
+  for (uint32_t i = (uint32_t)(hash >> 32);; i++) {
+    uint32_t *slot = &table->slots[i & (table->slot_count - 1)];
+    if (*slot == 0) {
+      table->frames[table->count++] = frame;
+      *slot = table->count;
+    }
+    if (table->frames[*slot - 1] == frame)
+      return *slot - 1;
+  }
+}
+
+static void begin_list(gp_json_t *json, const char *name)
+{
+  gp_json_newline(json);
+  gp_json_key(json, name);
+  gp_json_begin(json, '[');
+}
+
+static void write_frame(gp_json_t *json, uint64_t frame, int32_t module_count)
+{
+  int32_t module = gp_frame_module(frame);
+  gp_json_newline(json);
+  gp_json_begin(json, '{');
+  gp_json_key_uint(json, "address", gp_frame_address(frame));
+  gp_json_key_int(json, "module", module < module_count ? module : -1);
+  gp_json_end(json, '}');
+}
+
+static void write_frames(
+    gp_json_t *json, const frame_table_t *table, const gp_stacks_t *stacks, uint32_t end, int32_t module_count)
+{
+  gp_stack_view_t stack;
+
+  begin_list(json, "frames");
+  if (table->frames && table->slots) {
+    for (uint32_t i = 0; i < table->count; i++)
+      write_frame(json, table->frames[i], module_count);
+  } else {
+    for (uint32_t at = 0; at < end && gp_stack_log_next(stacks->log, gp_stacks_log_bytes(stacks), &at, &stack);) {
+      for (uint32_t i = 0; i < stack.count; i++)
+        write_frame(json, stack.frames[i], module_count);
+    }
+  }
+  gp_json_end(json, ']');
+}
+
+static void write_module(gp_json_t *json, const gp_module_record_t *module)
+{
+  static const char digits[] = "0123456789abcdef";
+  char build_id[2 * GP_BUILD_ID_BYTES];
+
+  for (uint32_t i = 0; i < module->build_id_length; i++) {
+    build_id[2 * i] = digits[module->build_id[i] >> 4];
+    build_id[2 * i + 1] = digits[module->build_id[i] & 15];
+  }
+  gp_json_newline(json);
+  gp_json_begin(json, '{');
+  gp_json_key(json, "path");
+  gp_json_bytes(json, module->path, module->path_length);
+  gp_json_key(json, "build_id");
+  gp_json_bytes(json, build_id, 2 * (size_t)module->build_id_length);
+  gp_json_key_uint(json, "bias", module->bias);
+  gp_json_key_uint(json, "start", module->start);
+  gp_json_key_uint(json, "end", module->end);
+  gp_json_end(json, '}');
+}
+
+static void write_stacks(gp_json_t *json, frame_table_t *table, const gp_stacks_t *stacks, uint32_t word_count)
+{
+  gp_stack_view_t stack;
+  uint32_t at = 0;
+
+  begin_list(json, "stacks");
+  while (at < word_count && gp_stack_log_next(stacks->log, gp_stacks_log_bytes(stacks), &at, &stack)) {
+    gp_json_newline(json);
+    gp_json_begin(json, '[');
+    for (uint32_t i = 0; i < stack.count; i++)
+      gp_json_uint(json, table_index(table, stack.frames[i]));
+    gp_json_end(json, ']');
+  }
+  gp_json_end(json, ']');
+}
+
+static int32_t count_modules(const gp_stacks_t *stacks)
+{
+  const gp_module_record_t *module = NULL;
+  int32_t count = 0;
+  if (gp_modules_log_bytes(&stacks->modules) == 0)
+    return 0;
+  while ((module = gp_module_log_next(stacks->modules.log, gp_modules_log_bytes(&stacks->modules), module)))
+    count++;
+  return count;
+}
+
+static void write_modules(gp_json_t *json, const gp_stacks_t *stacks, int32_t count)
+{
+  const gp_module_record_t *module = NULL;
+  begin_list(json, "modules");
+  for (int32_t i = 0; i < count; i++) {
+    module = gp_module_log_next(stacks->modules.log, gp_modules_log_bytes(&stacks->modules), module);
+    write_module(json, module);
+  }
+  gp_json_end(json, ']');
+}
+
+static void write_nothing(gp_json_t *json)
+{
+  static const char *const names[] = {"stacks", "frames", "modules"};
+  for (int i = 0; i < 3; i++) {
+    begin_list(json, names[i]);
+    gp_json_end(json, ']');
+  }
+}
+
+static uint32_t count_words(const gp_stacks_t *stacks)
+{
+  gp_stack_view_t stack;
+  uint32_t at = 0;
+  while (gp_stack_log_next(stacks->log, gp_stacks_log_bytes(stacks), &at, &stack))
+    continue;
+  return at;
+}
+
+void gp_document_write_stacks(gp_json_t *json, const gp_stacks_t *stacks)
+{
+  bool is_there = gp_stacks_log_bytes(stacks) > 0;
+  if (!is_there) {
+    write_nothing(json);
+  } else {
+    uint32_t word_count = count_words(stacks);
+    int32_t module_count = count_modules(stacks); /* after the stacks: their modules were published before them */
+    frame_table_t table;
+    table_init(&table, word_count);
+    write_stacks(json, &table, stacks, word_count);
+    write_frames(json, &table, stacks, word_count, module_count);
+    table_fini(&table, word_count);
+    write_modules(json, stacks, module_count);
+  }
+  gp_json_newline(json);
+  gp_json_key_uint(
+      json, "lost_stacks", is_there ? atomic_load_explicit(&stacks->log->lost, memory_order_relaxed) : 0);
+}

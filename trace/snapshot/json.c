@@ -1,0 +1,304 @@
+#include "trace/snapshot/json.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char digit_pairs[] =
+    "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
+    "5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
+
+void gp_json_init(gp_json_t *json, int fd, char *buffer, size_t capacity)
+{
+  *json = (gp_json_t){.fd = fd, .buffer = buffer, .capacity = capacity};
+}
+
+static void flush(gp_json_t *json)
+{
+  const char *from = json->buffer;
+  while (json->used > 0 && !json->error) {
+    ssize_t written = write(json->fd, from, json->used);
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written <= 0) {
+      json->error = written < 0 ? errno : EIO;
+      break;
+    }
+    from += written;
+    json->used -= (size_t)written;
+  }
+  json->used = 0;
+}
+
+int gp_json_finish(gp_json_t *json)
+{
+  flush(json);
+  return json->error;
+}
+
+/* Makes room for a few bytes, at most 64. */
+static inline char *reserve(gp_json_t *json, size_t bytes)
+{
+  if (json->capacity - json->used < bytes)
+    flush(json);
+  return json->buffer + json->used;
+}
+
+static inline void put_char(gp_json_t *json, char c)
+{
+  *reserve(json, 1) = c;
+  json->used++;
+}
+
+static void put(gp_json_t *json, const char *text, size_t length)
+{
+  while (length > 0) {
+    size_t room = json->capacity - json->used;
+    if (!room) {
+      flush(json);
+      continue;
+    }
+    size_t part = length < room ? length : room;
+    memcpy(json->buffer + json->used, text, part);
+    json->used += part;
+    text += part;
+    length -= part;
+  }
+}
+
+static inline void begin_value(gp_json_t *json)
+{
+  if (json->needs_comma)
+    put_char(json, ',');
+  json->needs_comma = true;
+}
+
+void gp_json_begin(gp_json_t *json, char bracket)
+{
+  begin_value(json);
+  put_char(json, bracket);
+  json->needs_comma = false;
+}
+
+void gp_json_end(gp_json_t *json, char bracket)
+{
+  put_char(json, bracket);
+  json->needs_comma = true;
+}
+
+void gp_json_newline(gp_json_t *json)
+{
+  if (json->needs_comma)
+    put_char(json, ',');
+  put_char(json, '\n');
+  json->needs_comma = false;
+}
+
+void gp_json_key(gp_json_t *json, const char *name)
+{
+  begin_value(json);
+  put_char(json, '"');
+  put(json, name, strlen(name));
+  put(json, "\":", 2);
+  json->needs_comma = false;
+}
+
+/* Writes the digits of number that end before `end`; returns where they begin. */
+static inline char *format_digits(char *end, uint64_t number)
+{
+  while (number >= 100) {
+    end -= 2;
+    memcpy(end, &digit_pairs[2 * (number % 100)], 2);
+    number /= 100;
+  }
+  if (number >= 10) {
+    end -= 2;
+    memcpy(end, &digit_pairs[2 * number], 2);
+  } else {
+    *--end = (char)('0' + number);
+  }
+  return end;
+}
+
+void gp_json_uint(gp_json_t *json, uint64_t number)
+{
+  char digits[20];
+  if (number > GP_JSON_INTEGER_MAX)
+    number = GP_JSON_INTEGER_MAX;
+  char *to = reserve(json, 1 + sizeof(digits));
+  if (json->needs_comma) {
+    *to++ = ',';
+    json->used++;
+  }
+  json->needs_comma = true;
+  if (number < 10) {
+    *to = (char)('0' + number);
+    json->used++;
+    return;
+  }
+  char *begin = format_digits(digits + sizeof(digits), number);
+  size_t length = (size_t)(digits + sizeof(digits) - begin);
+  memcpy(to, begin, length);
+  json->used += length;
+}
+
+void gp_json_int(gp_json_t *json, int64_t number)
+{
+  if (number >= 0) {
+    gp_json_uint(json, (uint64_t)number);
+    return;
+  }
+  begin_value(json);
+  put_char(json, '-');
+  json->needs_comma = false;
+  gp_json_uint(json, 0 - (uint64_t)number);
+}
+
+void gp_json_bool(gp_json_t *json, bool value)
+{
+  begin_value(json);
+  put(json, value ? "true" : "false", value ? 4 : 5);
+}
+
+void gp_json_null(gp_json_t *json)
+{
+  begin_value(json);
+  put(json, "null", 4);
+}
+
+void gp_json_ratio(gp_json_t *json, uint64_t part, uint64_t whole)
+{
+  /* Sizes are below 2^53 and a double is exact enough for six decimals; the digits are ours, whatever the
+   * locale. */
+  uint64_t millionths = whole ? (uint64_t)(1e6 * (double)part / (double)whole + 0.5) : 0;
+  char decimals[6];
+  uint64_t rest = millionths % 1000000;
+  for (int i = 5; i >= 0; i--, rest /= 10)
+    decimals[i] = (char)('0' + rest % 10);
+  gp_json_uint(json, millionths / 1000000);
+  put_char(json, '.');
+  put(json, decimals, sizeof(decimals));
+}
+
+void gp_json_hex(gp_json_t *json, uint64_t number)
+{
+  char text[16];
+  size_t at = sizeof(text);
+  do {
+    text[--at] = "0123456789abcdef"[number & 15];
+    number >>= 4;
+  } while (number);
+  begin_value(json);
+  put(json, "\"0x", 3);
+  put(json, text + at, sizeof(text) - at);
+  put_char(json, '"');
+}
+
+/* The length of the UTF-8 sequence at bytes, 0 if it is none (overlong, surrogate, above U+10FFFF, cut
+ * short). */
+static size_t utf8_length(const unsigned char *bytes, size_t length)
+{
+  size_t need;
+  unsigned char least = 0x80;
+  unsigned char most = 0xbf; /* of the second byte */
+  unsigned char first = bytes[0];
+  if (first < 0x80)
+    return 1;
+  if (first >= 0xc2 && first <= 0xdf) {
+    need = 2;
+  } else if (first >= 0xe0 && first <= 0xef) {
+    need = 3;
+    if (first == 0xe0)
+      least = 0xa0;
+    if (first == 0xed)
+      most = 0x9f;
+  } else if (first >= 0xf0 && first <= 0xf4) {
+    need = 4;
+    if (first == 0xf0)
+      least = 0x90;
+    if (first == 0xf4)
+      most = 0x8f;
+  } else {
+    return 0;
+  }
+  if (length < need || bytes[1] < least || bytes[1] > most)
+    return 0;
+  for (size_t i = 2; i < need; i++) {
+    if ((bytes[i] & 0xc0) != 0x80)
+      return 0;
+  }
+  return need;
+}
+
+static void put_escaped(gp_json_t *json, unsigned char c)
+{
+  static const char hex[] = "0123456789abcdef";
+  char text[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
+  switch (c) {
+  case '"': put(json, "\\\"", 2); break;
+  case '\\': put(json, "\\\\", 2); break;
+  case '\n': put(json, "\\n", 2); break;
+  case '\t': put(json, "\\t", 2); break;
+  default: put(json, text, sizeof(text)); break;
+  }
+}
+
+/* Where the bytes end that stand for themselves, which are nearly all: they are copied at once. */
+static const unsigned char *skip_plain(const unsigned char *at, const unsigned char *end)
+{
+  while (at < end && *at >= 0x20 && *at < 0x7f && *at != '"' && *at != '\\')
+    at++;
+  return at;
+}
+
+void gp_json_bytes(gp_json_t *json, const char *bytes, size_t length)
+{
+  const unsigned char *at = (const unsigned char *)bytes;
+  const unsigned char *end = at + length;
+  begin_value(json);
+  put_char(json, '"');
+  while (at < end) {
+    const unsigned char *plain = at;
+    at = skip_plain(at, end);
+    put(json, (const char *)plain, (size_t)(at - plain));
+    if (at == end)
+      break;
+    size_t sequence = utf8_length(at, (size_t)(end - at));
+    if (!sequence) {
+      put(json, "\xef\xbf\xbd", 3);
+      at++;
+    } else if (sequence == 1) {
+      put_escaped(json, *at++);
+    } else {
+      put(json, (const char *)at, sequence);
+      at += sequence;
+    }
+  }
+  put_char(json, '"');
+}
+
+void gp_json_string(gp_json_t *json, const char *text)
+{
+  if (text)
+    gp_json_bytes(json, text, strlen(text));
+  else
+    gp_json_null(json);
+}
+
+void gp_json_key_uint(gp_json_t *json, const char *name, uint64_t number)
+{
+  gp_json_key(json, name);
+  gp_json_uint(json, number);
+}
+
+void gp_json_key_int(gp_json_t *json, const char *name, int64_t number)
+{
+  gp_json_key(json, name);
+  gp_json_int(json, number);
+}
+
+void gp_json_key_string(gp_json_t *json, const char *name, const char *text)
+{
+  gp_json_key(json, name);
+  gp_json_string(json, text);
+}

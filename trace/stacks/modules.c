@@ -1,0 +1,281 @@
+#include "trace/stacks/modules.h"
+
+#include <elf.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "trace/pages.h"
+
+#define PATH_BYTES_MAX 4096
+
+/* A look at what is loaded: `found` becomes the list of it. */
+typedef struct scan {
+  gp_modules_t *modules;
+  gp_sort_key_t *found;
+  size_t found_count;
+  uint64_t loads;
+  uint64_t unloads;
+  bool is_reused; /* something lies where something else was before */
+  bool has_program;
+} scan_t;
+
+bool gp_modules_init(gp_modules_t *modules, gp_region_t *region)
+{
+  size_t log_bytes;
+  gp_module_log_t *log = gp_region_section(region, GP_SECTION_MODULES, &log_bytes);
+  gp_sort_key_t *loaded = gp_pages_map(GP_MODULES_MAX * sizeof(*loaded) * 2, false);
+  uint32_t *offsets = gp_pages_map(GP_MODULES_MAX * sizeof(*offsets), false);
+
+  if (!loaded || !offsets) {
+    gp_pages_unmap(loaded, GP_MODULES_MAX * sizeof(*loaded) * 2);
+    gp_pages_unmap(offsets, GP_MODULES_MAX * sizeof(*offsets));
+    return false;
+  }
+  *modules = (gp_modules_t){
+      .region = region, .log = log, .log_bytes = log_bytes, .loaded = loaded, .offsets = offsets, .generation = 1};
+  return true;
+}
+
+void gp_modules_fini(gp_modules_t *modules)
+{
+  gp_pages_unmap(modules->loaded, GP_MODULES_MAX * sizeof(*modules->loaded) * 2);
+  gp_pages_unmap(modules->offsets, GP_MODULES_MAX * sizeof(*modules->offsets));
+  *modules = (gp_modules_t){0};
+}
+
+/* The counts are of the whole list, so the first object tells them. */
+static int read_counts(struct dl_phdr_info *info, size_t size, void *arg)
+{
+  gp_loader_counts_t *counts = arg;
+  if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof(info->dlpi_subs))
+    *counts = (gp_loader_counts_t){info->dlpi_adds, info->dlpi_subs};
+  return 1;
+}
+
+gp_loader_counts_t gp_loader_counts(void)
+{
+  gp_loader_counts_t counts = {0};
+  (void)dl_iterate_phdr(read_counts, &counts);
+  return counts;
+}
+
+static const gp_module_record_t *record_at(const gp_modules_t *modules, uint32_t module)
+{
+  return (const gp_module_record_t *)(modules->log->data + modules->offsets[module]);
+}
+
+static void read_range(const struct dl_phdr_info *info, uint64_t *ret_start, uint64_t *ret_end)
+{
+  *ret_start = UINT64_MAX;
+  *ret_end = 0;
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+    uint64_t start = info->dlpi_addr + segment->p_vaddr;
+    if (segment->p_type != PT_LOAD)
+      continue;
+    *ret_start = start < *ret_start ? start : *ret_start;
+    *ret_end = start + segment->p_memsz > *ret_end ? start + segment->p_memsz : *ret_end;
+  }
+}
+
+/* The build-id among the notes that were loaded; of length 0 without one. */
+static void read_build_id(const struct dl_phdr_info *info, uint64_t start, uint64_t end, gp_module_record_t *record)
+{
+  record->build_id_length = 0;
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+    uint64_t at = info->dlpi_addr + segment->p_vaddr;
+    uint64_t stop = at + segment->p_memsz;
+    uint64_t align = segment->p_align == 8 ? 8 : 4;
+    if (segment->p_type != PT_NOTE || at < start || stop > end)
+      continue;
+    while (stop - at >= sizeof(ElfW(Nhdr))) {
+      const ElfW(Nhdr) *note = (const void *)(uintptr_t)at;
+      uint64_t content = at + sizeof(*note) + ((note->n_namesz + align - 1) & ~(align - 1));
+      if (content > stop || stop - content < note->n_descsz)
+        break;
+      if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && memcmp(note + 1, "GNU", 4) == 0 &&
+          note->n_descsz <= GP_BUILD_ID_BYTES) {
+        record->build_id_length = (uint16_t)note->n_descsz;
+        memcpy(record->build_id, (const void *)(uintptr_t)content, note->n_descsz);
+        return;
+      }
+      at = content + ((note->n_descsz + align - 1) & ~(align - 1));
+      if (at > stop)
+        break;
+    }
+  }
+}
+
+/* Absolute, if it is a path: the program's own name is not told, and a relative one is of the folder of the dlopen. */
+static size_t read_path(const struct dl_phdr_info *info, bool is_program, char *buffer)
+{
+  const char *name = info->dlpi_name ? info->dlpi_name : "";
+  size_t length = strnlen(name, PATH_BYTES_MAX);
+
+  if (is_program) {
+    ssize_t got = readlink("/proc/self/exe", buffer, PATH_BYTES_MAX);
+    if (got > 0)
+      return (size_t)got;
+  }
+  size_t prefix = 0;
+  if (name[0] != '/' && strchr(name, '/') && getcwd(buffer, PATH_BYTES_MAX)) {
+    prefix = strlen(buffer);
+    buffer[prefix++] = '/';
+    if (strncmp(name, "./", 2) == 0) {
+      name += 2;
+      length -= 2;
+    }
+  }
+  if (prefix + length > PATH_BYTES_MAX)
+    length = PATH_BYTES_MAX - prefix;
+  memcpy(buffer + prefix, name, length);
+  return prefix + length;
+}
+
+static bool is_same(const gp_module_record_t *a, const gp_module_record_t *b)
+{
+  return a->bias == b->bias && a->start == b->start && a->end == b->end && a->path_length == b->path_length &&
+         a->build_id_length == b->build_id_length && memcmp(a->build_id, b->build_id, a->build_id_length) == 0 &&
+         memcmp(a->path, b->path, a->path_length) == 0;
+}
+
+/* What the last scan found at this address; NULL: nothing. */
+static const gp_sort_key_t *find_loaded(const gp_modules_t *modules, uint64_t address)
+{
+  size_t low = 0, high = modules->loaded_count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (modules->loaded[middle].key <= address)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low > 0 && address < record_at(modules, modules->loaded[low - 1].index)->end ? &modules->loaded[low - 1] : NULL;
+}
+
+/* The same as at the last scan, when nothing was unloaded since: then what it is need not be read again. */
+static bool is_still_there(const scan_t *scan, const gp_sort_key_t *before, uint64_t bias, uint64_t start, uint64_t end)
+{
+  if (!before || before->key != start || scan->unloads != atomic_load(&scan->modules->unloads))
+    return false;
+  const gp_module_record_t *record = record_at(scan->modules, before->index);
+  return record->end == end && record->bias == bias;
+}
+
+/* Writes the record of a module at the end of the log, where nobody looks yet. NULL: the log is full. */
+static gp_module_record_t *draft(
+    scan_t *scan, const struct dl_phdr_info *info, bool is_program, uint64_t start, uint64_t end)
+{
+  gp_module_log_t *log = scan->modules->log;
+  uint32_t used = atomic_load_explicit(&log->byte_count, memory_order_relaxed);
+  gp_module_record_t *record = (gp_module_record_t *)(log->data + used);
+
+  if (atomic_load_explicit(&log->module_count, memory_order_relaxed) == GP_MODULES_MAX ||
+      !gp_region_grow(scan->modules->region, GP_SECTION_MODULES,
+          sizeof(*log) + used + sizeof(*record) + PATH_BYTES_MAX + 8))
+    return NULL;
+  record->bias = info->dlpi_addr;
+  record->start = start;
+  record->end = end;
+  read_build_id(info, start, end, record);
+  record->path_length = (uint16_t)read_path(info, is_program, record->path);
+  record->record_bytes = (uint32_t)((sizeof(*record) + record->path_length + 7) & ~(size_t)7);
+  return record;
+}
+
+/* The index of the drafted module, which is published unless the same was there before. */
+static uint32_t intern(scan_t *scan, gp_module_record_t *record)
+{
+  gp_modules_t *modules = scan->modules;
+  gp_module_log_t *log = modules->log;
+  uint32_t count = atomic_load_explicit(&log->module_count, memory_order_relaxed);
+  uint32_t used = atomic_load_explicit(&log->byte_count, memory_order_relaxed);
+  uint32_t same = count;
+
+  for (uint32_t i = 0; i < count; i++) {
+    const gp_module_record_t *other = record_at(modules, i);
+    if (is_same(record, other))
+      same = i;
+    else if (record->start < other->end && other->start < record->end)
+      scan->is_reused = true;
+  }
+  if (same < count) {
+    memset(record, 0, record->record_bytes);
+    return same;
+  }
+  modules->offsets[count] = used;
+  atomic_store_explicit(&log->module_count, count + 1, memory_order_relaxed);
+  atomic_store_explicit(&log->byte_count, used + record->record_bytes, memory_order_release);
+  return count;
+}
+
+static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
+{
+  scan_t *scan = arg;
+  bool is_program = !scan->has_program;
+  uint64_t start, end;
+
+  if (is_program && size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof(info->dlpi_subs)) {
+    scan->loads = info->dlpi_adds;
+    scan->unloads = info->dlpi_subs;
+  }
+  scan->has_program = true; /* it comes first */
+  read_range(info, &start, &end);
+  if (start >= end)
+    return 0;
+  if (scan->found_count == GP_MODULES_MAX)
+    return 1;
+  const gp_sort_key_t *before = find_loaded(scan->modules, start);
+  if (is_still_there(scan, before, info->dlpi_addr, start, end)) {
+    scan->found[scan->found_count++] = *before;
+    return 0;
+  }
+  gp_module_record_t *record = draft(scan, info, is_program, start, end);
+  if (record)
+    scan->found[scan->found_count++] = (gp_sort_key_t){start, intern(scan, record)};
+  return 0;
+}
+
+void gp_modules_scan(gp_modules_t *modules)
+{
+  scan_t scan = {.modules = modules, .found = modules->loaded + GP_MODULES_MAX};
+
+  /* Here, and not with the loader's lock: the first growth of a region makes files. */
+  if (!gp_region_grow(modules->region, GP_SECTION_MODULES, sizeof(*modules->log)))
+    return;
+  (void)dl_iterate_phdr(look_at, &scan);
+  gp_sort_keys(scan.found, scan.found_count);
+  memcpy(modules->loaded, scan.found, scan.found_count * sizeof(*scan.found));
+  modules->loaded_count = scan.found_count;
+  if (scan.is_reused)
+    (void)atomic_fetch_add_explicit(&modules->generation, 1, memory_order_relaxed);
+  /* After the generation: who sees these counts must not take the old one with them. */
+  atomic_store_explicit(&modules->unloads, scan.unloads, memory_order_relaxed);
+  atomic_store_explicit(&modules->loads, scan.loads, memory_order_release);
+}
+
+int32_t gp_modules_find(const gp_modules_t *modules, uint64_t address)
+{
+  const gp_sort_key_t *loaded = find_loaded(modules, address);
+  return loaded ? (int32_t)loaded->index : -1;
+}
+
+const gp_module_record_t *gp_module_log_next(
+    const gp_module_log_t *log, size_t log_bytes, const gp_module_record_t *at)
+{
+  size_t used = atomic_load_explicit(&log->byte_count, memory_order_acquire);
+  size_t next = at ? (size_t)((const uint8_t *)at - log->data) + at->record_bytes : 0;
+
+  if (used > log_bytes - sizeof(*log))
+    used = log_bytes - sizeof(*log);
+  if (next > used || used - next < sizeof(gp_module_record_t))
+    return NULL;
+  const gp_module_record_t *record = (const gp_module_record_t *)(log->data + next);
+  bool is_whole = record->record_bytes <= used - next && record->record_bytes % 8 == 0 &&
+                  record->record_bytes >= sizeof(*record) + record->path_length &&
+                  record->build_id_length <= GP_BUILD_ID_BYTES;
+  return is_whole ? record : NULL;
+}

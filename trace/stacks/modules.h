@@ -1,0 +1,93 @@
+/*
+ * What code was loaded where: programs and libraries, kept after they were unloaded. Append-only and without pointers, so
+ * that another process can read it.
+ */
+#ifndef GP_TRACE_MODULES_H
+#define GP_TRACE_MODULES_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "trace/record/region.h"
+#include "trace/sort.h"
+
+#define GP_MODULES_MAX      4096
+#define GP_BUILD_ID_BYTES   32
+#define GP_MODULES_LOG_BYTES ((size_t)4 << 20)
+
+/* One module, followed by its path (path_length bytes, no NUL) and padding to 8 bytes. */
+typedef struct gp_module_record {
+  uint64_t bias;  /* address in memory less address in the file */
+  uint64_t start; /* addresses [start, end) */
+  uint64_t end;
+  uint32_t record_bytes; /* to the next record */
+  uint16_t path_length;
+  uint16_t build_id_length;
+  uint8_t build_id[GP_BUILD_ID_BYTES];
+  char path[];
+} gp_module_record_t;
+
+/* A reader trusts the first byte_count bytes of data. */
+typedef struct gp_module_log {
+  _Atomic uint32_t byte_count;
+  _Atomic uint32_t module_count; /* written before byte_count */
+  uint8_t data[] __attribute__((aligned(8)));
+} gp_module_log_t;
+
+/* How often the loader has loaded and unloaded something so far. */
+typedef struct gp_loader_counts {
+  uint64_t loads;
+  uint64_t unloads;
+} gp_loader_counts_t;
+
+/* Zeroed memory is a table that was not begun. Writers hold a mutex of the caller's. */
+typedef struct gp_modules {
+  gp_region_t *region;  /* NULL: another process wrote it; then log_bytes is what there is to read */
+  gp_module_log_t *log; /* a section of the region */
+  size_t log_bytes;     /* at most */
+  gp_sort_key_t *loaded; /* what was loaded at the last scan: start and module, by address; then room for the next */
+  size_t loaded_count;
+  uint32_t *offsets;           /* of record i in log->data */
+  _Atomic uint64_t loads;      /* as of the last scan */
+  _Atomic uint64_t unloads;
+  _Atomic uint32_t generation; /* grows when an address may mean other code than before; from 1 */
+} gp_modules_t;
+
+/* Makes an empty table in region. Returns false if the host has no memory; then nothing is to be given back. */
+bool gp_modules_init(gp_modules_t *modules, gp_region_t *region);
+void gp_modules_fini(gp_modules_t *modules); /* of zeroed memory is legal */
+
+/* Bytes of the log that may be read now; 0: nothing was written. Any thread. */
+static inline size_t gp_modules_log_bytes(const gp_modules_t *modules)
+{
+  size_t bytes = modules->region ? gp_region_used(modules->region, GP_SECTION_MODULES) : modules->log_bytes;
+  return modules->log && bytes >= sizeof(*modules->log) ? bytes : 0;
+}
+
+/* Takes the loader's lock for a moment. Any thread. */
+gp_loader_counts_t gp_loader_counts(void);
+
+/* True if nothing was loaded or unloaded between the last scan and counts. Any thread, without the mutex. */
+static inline bool gp_modules_are_current(const gp_modules_t *modules, gp_loader_counts_t counts)
+{
+  return atomic_load_explicit(&modules->loads, memory_order_acquire) == counts.loads &&
+         atomic_load_explicit(&modules->unloads, memory_order_relaxed) == counts.unloads;
+}
+
+/* Looks at what is loaded. With the mutex; takes the loader's lock inside. When the table is full, new modules are left
+ * out. */
+void gp_modules_scan(gp_modules_t *modules);
+
+/* The module in which address is, as of the last scan; -1: none. With the mutex. */
+int32_t gp_modules_find(const gp_modules_t *modules, uint64_t address);
+
+/*
+ * The first record of a log of log_bytes (at is NULL), and the one after `at`; NULL: no more, or none that is whole. Also of
+ * a log that another process left, of which nothing is believed. Any thread.
+ */
+const gp_module_record_t *gp_module_log_next(
+    const gp_module_log_t *log, size_t log_bytes, const gp_module_record_t *at);
+
+#endif

@@ -1,0 +1,82 @@
+#include "trace/stacks/stack_room.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define PAGE_BYTES UINT64_C(4096) /* or a divisor of the real one */
+
+/*
+ * What is known of the thread's stack: [low, high) can be read without a hole. Not from pthread_getattr_np, which
+ * allocates and, for the main thread, reads /proc; and says nothing about stacks that a program makes itself.
+ */
+typedef struct known {
+  uintptr_t low;
+  uintptr_t high;
+  bool ends; /* the page below low cannot be read */
+} known_t;
+
+static __thread known_t tls_known __attribute__((tls_model("initial-exec")));
+
+/*
+ * The kernel copies the set in before it refuses what is to be done with it. A stack that grows on demand does so for the
+ * kernel, too, so what can be read here can be written.
+ */
+static bool is_readable(uintptr_t page)
+{
+  return syscall(SYS_rt_sigprocmask, ~0, page, NULL, 8) == 0 || errno != EFAULT;
+}
+
+static bool is_on_alternate_stack(void)
+{
+  stack_t stack;
+  return sigaltstack(NULL, &stack) != 0 || stack.ss_flags & SS_ONSTACK;
+}
+
+/* Somewhere new: another stack, or a part of this one where the thread has not been. */
+static __attribute__((noinline)) bool look_around(uintptr_t here)
+{
+  if (is_on_alternate_stack())
+    return false; /* and what is known remains that of the thread's own stack */
+  uintptr_t page = here & ~(PAGE_BYTES - 1);
+  /* The stack of a caller further out: known memory is near, below. */
+  if (tls_known.high <= here && here - tls_known.high < PAGE_BYTES * 16 && tls_known.high) {
+    while (tls_known.high <= here && is_readable(tls_known.high))
+      tls_known.high += PAGE_BYTES;
+    if (tls_known.high > here)
+      return true;
+  }
+  tls_known = (known_t){page, page + PAGE_BYTES, false};
+  return true;
+}
+
+bool gp_stack_has_room(size_t bytes)
+{
+  uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+  int saved_errno = errno;
+
+  bool good = (here >= tls_known.low && here < tls_known.high) || look_around(here);
+  while (good && here - tls_known.low < bytes && !tls_known.ends) {
+    if (is_readable(tls_known.low - PAGE_BYTES))
+      tls_known.low -= PAGE_BYTES;
+    else
+      tls_known.ends = true;
+  }
+  errno = saved_errno;
+  return good && here - tls_known.low >= bytes;
+}
+
+bool gp_stack_holds_words(uintptr_t address)
+{
+  uintptr_t last = address + 2 * sizeof(uintptr_t) - 1;
+
+  if (address < tls_known.low)
+    return false;
+  while (last >= tls_known.high) {
+    if (!is_readable(tls_known.high))
+      return false;
+    tls_known.high += PAGE_BYTES;
+  }
+  return true;
+}

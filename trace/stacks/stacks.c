@@ -1,0 +1,195 @@
+#include "trace/stacks/stacks.h"
+
+#include "trace/pages.h"
+
+#define SLOTS (GP_STACKS_MAX * 2) /* half of them stay empty, so a search ends */
+
+bool gp_stacks_init(gp_stacks_t *stacks, gp_region_t *region)
+{
+  gp_stacks_t made = {.region = region};
+
+  made.log = gp_region_section(region, GP_SECTION_STACKS, &made.log_bytes);
+  made.slots = gp_pages_map(SLOTS * sizeof(*made.slots), false);
+  if (!made.slots || !gp_modules_init(&made.modules, region))
+    goto unmap;
+  if (pthread_mutex_init(&made.mutex, NULL)) {
+    gp_modules_fini(&made.modules);
+    goto unmap;
+  }
+  *stacks = made;
+  return true;
+
+unmap:
+  gp_pages_unmap(made.slots, SLOTS * sizeof(*made.slots));
+  return false;
+}
+
+void gp_stacks_fini(gp_stacks_t *stacks)
+{
+  if (!stacks->log)
+    return;
+  (void)pthread_mutex_destroy(&stacks->mutex); /* nobody holds it */
+  gp_modules_fini(&stacks->modules);
+  gp_pages_unmap(stacks->slots, SLOTS * sizeof(*stacks->slots));
+  *stacks = (gp_stacks_t){0};
+}
+
+static inline uint64_t mix(uint64_t hash, uint64_t more)
+{
+  hash = (hash ^ more) * UINT64_C(0x9e3779b97f4a7c15);
+  return hash ^ hash >> 32;
+}
+
+/*
+ * Of the addresses alone, so that a stack has one place to be, whatever was loaded when. In four lanes: each step waits for
+ * the one before.
+ */
+static uint32_t hash_of(const uintptr_t *addresses, size_t count)
+{
+  uint64_t lanes[4] = {count, 1, 2, 3};
+  size_t i = 0;
+
+  for (; i + 4 <= count; i += 4) {
+    for (size_t k = 0; k < 4; k++)
+      lanes[k] = mix(lanes[k], addresses[i + k]);
+  }
+  for (; i < count; i++)
+    lanes[0] = mix(lanes[0], addresses[i]);
+  return (uint32_t)mix(mix(lanes[0], lanes[1]), mix(lanes[2], lanes[3]));
+}
+
+static bool has_addresses(const uint64_t *words, const uintptr_t *addresses, size_t count)
+{
+  uint64_t different = 0;
+
+  if (words[0] != count)
+    return false;
+  for (size_t i = 0; i < count; i++) /* to the end: the hash is equal, so the rest mostly is */
+    different |= words[1 + i] ^ (addresses[i] - 1);
+  return gp_frame_address(different) == 0;
+}
+
+/*
+ * The slot where the search for these addresses comes to its end: theirs for this generation of modules, or an empty one.
+ * After another thread has found a slot empty it may be so no more; only a writer relies on that.
+ */
+static gp_stack_slot_t *find(
+    gp_stacks_t *stacks, uint32_t hash, const uintptr_t *addresses, size_t count, uint32_t generation, bool *ret_found)
+{
+  for (uint32_t i = hash;; i++) {
+    gp_stack_slot_t *slot = &stacks->slots[i & (SLOTS - 1)];
+    uint32_t place = atomic_load_explicit(&slot->place, memory_order_acquire);
+    *ret_found = place && slot->hash == hash &&
+                 atomic_load_explicit(&slot->generation, memory_order_relaxed) == generation &&
+                 has_addresses(&stacks->log->words[place - 1], addresses, count);
+    if (!place || *ret_found)
+      return slot;
+  }
+}
+
+static uint64_t frame_of(gp_stacks_t *stacks, uintptr_t address)
+{
+  uint64_t call = address - 1;
+  return gp_frame_pack(call, gp_modules_find(&stacks->modules, call));
+}
+
+/* These addresses may mean other code than they did, or the same again: the stack of just these frames, if there is one. */
+static gp_stack_slot_t *find_same_frames(
+    gp_stacks_t *stacks, uint32_t hash, const uintptr_t *addresses, size_t count)
+{
+  for (uint32_t i = hash;; i++) {
+    gp_stack_slot_t *slot = &stacks->slots[i & (SLOTS - 1)];
+    uint32_t place = atomic_load_explicit(&slot->place, memory_order_relaxed);
+    if (!place)
+      return NULL;
+    const uint64_t *words = &stacks->log->words[place - 1];
+    bool same = slot->hash == hash && words[0] == count;
+    for (size_t k = 0; same && k < count; k++)
+      same = words[1 + k] == frame_of(stacks, addresses[k]);
+    if (same)
+      return slot;
+  }
+}
+
+/* Appends the stack and publishes it in its slot. Returns its number, 0 without room. */
+static uint32_t append(gp_stacks_t *stacks, gp_stack_slot_t *slot, uint32_t hash, const uintptr_t *addresses,
+    size_t count, uint32_t generation)
+{
+  gp_stack_log_t *log = stacks->log;
+
+  if (!gp_region_grow(stacks->region, GP_SECTION_STACKS, sizeof(*log)))
+    return 0;
+  uint32_t index = atomic_load_explicit(&log->stack_count, memory_order_relaxed);
+  uint32_t used = atomic_load_explicit(&log->word_count, memory_order_relaxed);
+  size_t bytes = sizeof(*log) + (used + 1 + count) * sizeof(log->words[0]);
+  if (index == GP_STACKS_MAX || bytes > stacks->log_bytes ||
+      !gp_region_grow(stacks->region, GP_SECTION_STACKS, bytes)) {
+    (void)atomic_fetch_add_explicit(&log->lost, 1, memory_order_relaxed);
+    return 0;
+  }
+  log->words[used] = count;
+  for (size_t i = 0; i < count; i++)
+    log->words[used + 1 + i] = frame_of(stacks, addresses[i]);
+  /* Release: a reader that sees the words counted sees them; one that finds the slot does, too. */
+  atomic_store_explicit(&log->stack_count, index + 1, memory_order_relaxed);
+  atomic_store_explicit(&log->word_count, used + 1 + (uint32_t)count, memory_order_release);
+  slot->hash = hash;
+  slot->index = index;
+  atomic_store_explicit(&slot->generation, generation, memory_order_relaxed);
+  atomic_store_explicit(&slot->place, used + 1, memory_order_release);
+  return index + 1;
+}
+
+static __attribute__((noinline)) uint32_t intern_slowly(
+    gp_stacks_t *stacks, uint32_t hash, const uintptr_t *addresses, size_t count, gp_loader_counts_t counts)
+{
+  uint32_t number;
+  bool found;
+
+  (void)pthread_mutex_lock(&stacks->mutex); /* a plain mutex cannot fail */
+  if (!gp_modules_are_current(&stacks->modules, counts))
+    gp_modules_scan(&stacks->modules);
+  uint32_t generation = atomic_load_explicit(&stacks->modules.generation, memory_order_relaxed);
+  gp_stack_slot_t *slot = find(stacks, hash, addresses, count, generation, &found);
+  if (found) { /* another thread has added it since */
+    number = slot->index + 1;
+  } else {
+    gp_stack_slot_t *same = find_same_frames(stacks, hash, addresses, count);
+    if (same)
+      atomic_store_explicit(&same->generation, generation, memory_order_relaxed);
+    number = same ? same->index + 1 : append(stacks, slot, hash, addresses, count, generation);
+  }
+  (void)pthread_mutex_unlock(&stacks->mutex); /* held */
+  return number;
+}
+
+uint32_t gp_stacks_intern(
+    gp_stacks_t *stacks, const uintptr_t *addresses, size_t count, gp_loader_counts_t counts)
+{
+  bool found = false;
+
+  if (count == 0 || !stacks->log)
+    return 0;
+  uint32_t hash = hash_of(addresses, count);
+  if (gp_modules_are_current(&stacks->modules, counts)) {
+    uint32_t generation = atomic_load_explicit(&stacks->modules.generation, memory_order_relaxed);
+    gp_stack_slot_t *slot = find(stacks, hash, addresses, count, generation, &found);
+    if (found)
+      return slot->index + 1;
+  }
+  return intern_slowly(stacks, hash, addresses, count, counts);
+}
+
+bool gp_stack_log_next(const gp_stack_log_t *log, size_t log_bytes, uint32_t *at, gp_stack_view_t *ret_stack)
+{
+  uint64_t used = atomic_load_explicit(&log->word_count, memory_order_acquire);
+  uint64_t room = (log_bytes - sizeof(*log)) / sizeof(log->words[0]);
+
+  if (used > room)
+    used = room;
+  if (*at >= used || log->words[*at] > used - *at - 1)
+    return false;
+  *ret_stack = (gp_stack_view_t){&log->words[*at + 1], (uint32_t)log->words[*at]};
+  *at += 1 + ret_stack->count;
+  return true;
+}

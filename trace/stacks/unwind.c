@@ -1,0 +1,315 @@
+#include "trace/stacks/unwind.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "pool/util/log.h"
+#include "trace/stacks/stack_room.h"
+#include "trace/stacks/unwind_pipe.h"
+
+/* What the loader may take to open the unwinders; not measured on every system, so ample. */
+#define PREPARE_ROOM_BYTES ((size_t)40 * 1024)
+
+/* Frames of ours between the unwinder and the program, which it counts, too. */
+#define OWN_FRAMES_MAX 16
+
+/*
+ * libunwind is an order of magnitude faster than glibc once it has seen a stack, but a thread's cache takes 256 KiB and
+ * the first capture through it 60 us: not for threads that capture but a few, and not for hundreds of threads.
+ */
+#define CAPTURES_BEFORE_CACHE 32
+#define CACHES_MAX            64
+
+typedef int (*backtrace_fn)(void **addresses, int capacity);
+
+static _Atomic(backtrace_fn) libunwind_backtrace;
+static _Atomic(backtrace_fn) glibc_backtrace;
+static atomic_bool is_prepared;
+static _Atomic uintptr_t own_start;
+static _Atomic uintptr_t own_end;
+static atomic_int caches; /* threads that use libunwind */
+
+typedef struct thread_state {
+  uint64_t cache_unloads; /* unloads when its cache was begun */
+  uint32_t captures;
+  bool is_capturing;
+  bool has_cache;
+} thread_state_t;
+
+static __thread thread_state_t tls_state __attribute__((tls_model("initial-exec")));
+
+/* libunwind opens a pipe when it begins, so it begins when a thread first uses it. */
+typedef enum libunwind_state { LIBUNWIND_NOT_BEGUN, LIBUNWIND_BEGINS, LIBUNWIND_READY, LIBUNWIND_GIVEN_UP } libunwind_state_t;
+
+static _Atomic libunwind_state_t libunwind_state;
+
+#if defined(__x86_64__)
+static void *local_space;
+static int (*set_caching_policy)(void *space, int policy);
+
+/*
+ * The same name in the global scope is a libunwind that the program brings: libunwind.so.8 would call that one's
+ * functions, whatever version it is, and its pipe may be open already, under a number that we cannot know.
+ */
+static backtrace_fn find_libunwind(void)
+{
+  backtrace_fn function = NULL;
+
+  if (dlsym(RTLD_DEFAULT, "_ULx86_64_step")) /* unw_step, as the library exports it */
+    return NULL;
+  void *library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
+  void *local = library ? dlsym(library, "_ULx86_64_local_addr_space") : NULL;
+  if (!local)
+    return NULL;
+  *(void **)&set_caching_policy = dlsym(library, "_ULx86_64_set_caching_policy");
+  local_space = *(void **)local;
+  if (set_caching_policy)
+    *(void **)&function = dlsym(library, "unw_backtrace");
+  return function;
+}
+
+/* Without a cache for each thread they share one, behind a lock that blocks signals. The first call of libunwind. */
+static void begin_libunwind(void *arg)
+{
+  (void)arg;
+  (void)set_caching_policy(local_space, 2 /* UNW_CACHE_PER_THREAD */); /* else it is slower at first */
+}
+#else
+/* On aarch64 libunwind 1.6 may read /proc/self/maps for a frame; nobody has measured it. */
+static backtrace_fn find_libunwind(void)
+{
+  return NULL;
+}
+
+static void begin_libunwind(void *arg)
+{
+  (void)arg;
+}
+#endif
+
+/* That of the C library: the name alone may lead to one that the program or its libunwind defines. */
+static backtrace_fn find_glibc(void)
+{
+  backtrace_fn function = NULL;
+  void *first[1];
+
+  void *library = dlopen("libc.so.6", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  if (library)
+    *(void **)&function = dlsym(library, "backtrace");
+  /* The first call loads libgcc_s; without one it finds nothing. */
+  return function && function(first, 1) > 0 ? function : NULL;
+}
+
+static int find_own_range(struct dl_phdr_info *info, size_t size, void *arg)
+{
+  uintptr_t code = *(const uintptr_t *)arg;
+  uintptr_t start = UINTPTR_MAX, end = 0;
+  (void)size;
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+    uintptr_t at = info->dlpi_addr + segment->p_vaddr;
+    if (segment->p_type != PT_LOAD)
+      continue;
+    start = at < start ? at : start;
+    end = at + segment->p_memsz > end ? at + segment->p_memsz : end;
+  }
+  if (code < start || code >= end)
+    return 0;
+  gp_unwind_set_own_range(start, end);
+  return 1;
+}
+
+void gp_unwind_set_own_range(uintptr_t start, uintptr_t end)
+{
+  atomic_store(&own_start, start);
+  atomic_store(&own_end, end);
+}
+
+/* The thread is marked as capturing: what the loader calls may come back here. */
+static void prepare(void)
+{
+  uintptr_t here = (uintptr_t)&gp_unwind_prepare;
+
+  /* No lock: a thread that waited for another one's dlopen here could hold the loader's lock. Whoever comes meanwhile
+   * finds the same. */
+  if (!atomic_load(&own_end))
+    (void)dl_iterate_phdr(find_own_range, &here); /* this code is somewhere */
+  backtrace_fn best = find_libunwind();
+  backtrace_fn safe = find_glibc();
+  atomic_store(&libunwind_backtrace, best);
+  atomic_store(&glibc_backtrace, safe);
+  (void)dlerror(); /* what was not found is nobody's error */
+  if (!atomic_exchange(&is_prepared, true))
+    gp_log(GP_LOG_DEBUG, "stacks: %s", best && safe ? "libunwind and glibc" : best ? "libunwind" : safe ? "glibc" : "none, "
+        "because neither libunwind.so.8 nor libgcc_s.so.1 can be loaded");
+}
+
+void gp_unwind_prepare(void)
+{
+  int saved_errno = errno;
+
+  if (atomic_load_explicit(&is_prepared, memory_order_acquire) || tls_state.is_capturing ||
+      !gp_stack_has_room(PREPARE_ROOM_BYTES))
+    return;
+  tls_state.is_capturing = true;
+  prepare();
+  tls_state.is_capturing = false;
+  errno = saved_errno;
+}
+
+/*
+ * libunwind keeps for each thread what it learnt of code by its address, for good: when that code was unloaded and other
+ * code is there, it would walk by wrong rules, into wild memory. So a thread turns to glibc when anything was unloaded.
+ */
+static bool may_use_libunwind(thread_state_t *state, uint64_t unloads)
+{
+  if (state->has_cache)
+    return state->cache_unloads == unloads;
+  if (state->captures < CAPTURES_BEFORE_CACHE) {
+    state->captures++;
+    return false;
+  }
+  if (atomic_load_explicit(&caches, memory_order_relaxed) >= CACHES_MAX)
+    return false;
+  (void)atomic_fetch_add_explicit(&caches, 1, memory_order_relaxed); /* a few more than the most is no harm */
+  state->has_cache = true;
+  state->cache_unloads = unloads;
+  return true;
+}
+
+void gp_unwind_thread_ended(void)
+{
+  if (!tls_state.has_cache)
+    return;
+  tls_state.has_cache = false;
+  tls_state.captures = 0;
+  (void)atomic_fetch_sub_explicit(&caches, 1, memory_order_relaxed);
+}
+
+static void give_libunwind_up(const char *why)
+{
+  if (atomic_exchange(&libunwind_state, LIBUNWIND_GIVEN_UP) != LIBUNWIND_GIVEN_UP)
+    gp_log(GP_LOG_DEBUG, "stacks: no libunwind from now on: %s", why);
+}
+
+/* libunwind, if it can be used now; NULL: not, or another thread is just making it ready. */
+static backtrace_fn ready_libunwind(void)
+{
+  backtrace_fn best = atomic_load_explicit(&libunwind_backtrace, memory_order_relaxed);
+  libunwind_state_t state = atomic_load_explicit(&libunwind_state, memory_order_acquire);
+
+  if (!best || state == LIBUNWIND_BEGINS || state == LIBUNWIND_GIVEN_UP)
+    return NULL;
+  if (state == LIBUNWIND_READY) {
+    if (gp_unwind_pipe_is_whole())
+      return best;
+    give_libunwind_up("the program closed its pipe");
+    return NULL;
+  }
+  if (!atomic_compare_exchange_strong(&libunwind_state, &state, LIBUNWIND_BEGINS))
+    return NULL;
+  if (gp_unwind_pipe_note(begin_libunwind, NULL)) {
+    atomic_store_explicit(&libunwind_state, LIBUNWIND_READY, memory_order_release);
+    return best;
+  }
+  give_libunwind_up("its pipe was not found");
+  return NULL;
+}
+
+static backtrace_fn choose(gp_unwinder_t unwinder, uint64_t unloads)
+{
+  backtrace_fn best = atomic_load_explicit(&libunwind_backtrace, memory_order_relaxed);
+  backtrace_fn safe = atomic_load_explicit(&glibc_backtrace, memory_order_relaxed);
+  if (unwinder == GP_UNWINDER_LIBUNWIND)
+    return ready_libunwind();
+  if (unwinder == GP_UNWINDER_GLIBC || !best || !may_use_libunwind(&tls_state, unloads))
+    return safe;
+  best = ready_libunwind();
+  return best ? best : safe;
+}
+
+static inline bool is_own(uintptr_t address)
+{
+  return address >= atomic_load_explicit(&own_start, memory_order_relaxed) &&
+         address < atomic_load_explicit(&own_end, memory_order_relaxed);
+}
+
+/* Leaves the library's own frames out. Returns how many are left. */
+static size_t keep_callers(void *const *found, size_t count, uintptr_t *addresses, size_t capacity)
+{
+  size_t skipped = 0, kept = 0;
+  while (skipped < count && is_own((uintptr_t)found[skipped] - 1))
+    skipped++;
+  while (skipped + kept < count && kept < capacity && found[skipped + kept]) {
+    addresses[kept] = (uintptr_t)found[skipped + kept];
+    kept++;
+  }
+  return kept;
+}
+
+/* Code without frame pointers has anything in that register: no step is taken that is not up the stack, and close. */
+#define FRAME_BYTES_MAX ((uintptr_t)1 << 20)
+
+static __attribute__((noinline)) size_t follow_frame_pointers(void **found, size_t capacity)
+{
+  uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+  size_t count = 0;
+
+  while (count < capacity && gp_stack_holds_words(frame)) {
+    const uintptr_t *words = (const uintptr_t *)frame; /* the caller's frame, the return address */
+    uintptr_t next = words[0];
+    uintptr_t address = words[1];
+#if defined(__aarch64__)
+    address = (uintptr_t)__builtin_extract_return_addr((void *)address);
+    address &= (UINT64_C(1) << 48) - 1; /* the rest is a signature of the pointer */
+#endif
+    if (address < 4096)
+      break;
+    found[count++] = (void *)address;
+    if (next <= frame || next - frame > FRAME_BYTES_MAX || next % sizeof(uintptr_t))
+      break;
+    frame = next;
+  }
+  return count;
+}
+
+static __attribute__((noinline)) size_t capture(
+    gp_unwinder_t unwinder, uint64_t unloads, uintptr_t *addresses, size_t capacity)
+{
+  void *found[GP_UNWIND_FRAMES_MAX + OWN_FRAMES_MAX];
+  size_t wanted = capacity + OWN_FRAMES_MAX;
+  size_t count = 0;
+
+  if (unwinder == GP_UNWINDER_FRAME_POINTERS) {
+    count = follow_frame_pointers(found, wanted);
+  } else {
+    backtrace_fn backtrace = choose(unwinder, unloads);
+    int result = backtrace ? backtrace(found, (int)wanted) : 0;
+    count = result > 0 ? (size_t)result : 0;
+  }
+  return keep_callers(found, count, addresses, capacity);
+}
+
+size_t gp_unwind(gp_unwinder_t unwinder, uint64_t unloads, uintptr_t *addresses, size_t capacity)
+{
+  int saved_errno = errno;
+  size_t count = 0;
+
+  if (tls_state.is_capturing) /* an unwinder that allocates, a signal handler */
+    return 0;
+  tls_state.is_capturing = true;
+  atomic_signal_fence(memory_order_seq_cst); /* a handler sees it before anything below */
+  bool is_ready = atomic_load_explicit(&is_prepared, memory_order_acquire);
+  if (gp_stack_has_room(is_ready ? GP_UNWIND_ROOM_BYTES : PREPARE_ROOM_BYTES)) {
+    if (!is_ready)
+      prepare();
+    count = capture(unwinder, unloads, addresses, capacity < GP_UNWIND_FRAMES_MAX ? capacity : GP_UNWIND_FRAMES_MAX);
+  }
+  atomic_signal_fence(memory_order_seq_cst);
+  tls_state.is_capturing = false;
+  errno = saved_errno;
+  return count;
+}
