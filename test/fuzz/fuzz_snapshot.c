@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   fuzz_silence();
   gp_input_init_memory(&input, text, size);
   if (gp_import_is_pytorch_json(&input)) {
-    fuzz_use_snapshot(gp_import_pytorch_json(text, size, FUZZ_ALL_COLUMNS, &error), &error, size);
+    fuzz_use_snapshot(gp_import_pytorch_json(&input, FUZZ_ALL_COLUMNS, &error), &error, size);
   } else {
     gp_snapshot_t *snapshot = gp_snapshot_parse(text, size, FUZZ_ALL_COLUMNS, &error);
     read_in_pieces(text, size, snapshot ? NULL : &error);

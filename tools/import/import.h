@@ -21,7 +21,8 @@ bool gp_import_is_pytorch_json(gp_input_t *input);
  */
 gp_snapshot_t *gp_import_pickle(
     const char *text, size_t length, unsigned columns, gp_snapshot_error_t *ret_error);
-gp_snapshot_t *gp_import_pytorch_json(
-    const char *text, size_t length, unsigned columns, gp_snapshot_error_t *ret_error);
+
+/* The same, of an input in JSON of which nothing but its beginning was looked at. */
+gp_snapshot_t *gp_import_pytorch_json(gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error);
 
 #endif

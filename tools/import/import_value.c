@@ -17,27 +17,56 @@ struct gp_container_chunk {
   gp_container_t containers[CHUNK_CONTAINERS];
 };
 
+void gp_document_grow(gp_document_t *document, size_t length)
+{
+  document->length = length;
+  document->most = length < (SIZE_MAX - MEMORY_FIRST) / MEMORY_TIMES ? MEMORY_FIRST + MEMORY_TIMES * length : SIZE_MAX;
+}
+
 void gp_document_init(gp_document_t *document, const char *text, size_t length, gp_snapshot_error_t *error)
 {
-  *document = (gp_document_t){.text = text, .length = length, .error = error};
-  document->most = length < (SIZE_MAX - MEMORY_FIRST) / MEMORY_TIMES ? MEMORY_FIRST + MEMORY_TIMES * length : SIZE_MAX;
+  *document = (gp_document_t){.text = text, .error = error};
+  gp_document_grow(document, length);
+}
+
+static void free_chunk(gp_container_chunk_t *chunk)
+{
+  for (size_t i = 0; i < CHUNK_CONTAINERS; i++)
+    free(chunk->containers[i].items);
+  free(chunk);
+}
+
+static void free_copies(gp_document_t *document)
+{
+  for (size_t i = 0; i < document->copy_count; i++)
+    free(document->copies[i]);
+  free(document->copies);
+  document->copies = NULL;
+  document->copy_count = 0;
+}
+
+void gp_document_clear(gp_document_t *document)
+{
+  gp_container_chunk_t *first = document->chunks;
+  while (first && first->next) {
+    gp_container_chunk_t *next = first->next->next;
+    free_chunk(first->next);
+    first->next = next;
+  }
+  if (first)
+    first->count = 0;
+  if (document->copy_count)
+    free_copies(document);
+  document->used -= document->tree;
+  document->tree = 0;
 }
 
 void gp_document_fini(gp_document_t *document)
 {
-  for (gp_container_chunk_t *chunk = document->chunks; chunk;) {
-    gp_container_chunk_t *next = chunk->next;
-    for (size_t i = 0; i < chunk->count; i++)
-      free(chunk->containers[i].items);
-    free(chunk);
-    chunk = next;
-  }
-  for (size_t i = 0; i < document->copy_count; i++)
-    free(document->copies[i]);
-  free(document->copies);
+  gp_document_clear(document);
+  if (document->chunks)
+    free_chunk(document->chunks);
   document->chunks = NULL;
-  document->copies = NULL;
-  document->copy_count = 0;
 }
 
 bool gp_document_fail(gp_document_t *document, size_t at, const char *format, ...)
@@ -61,24 +90,52 @@ bool gp_document_account(gp_document_t *document, size_t bytes)
   return true;
 }
 
+static bool account_tree(gp_document_t *document, size_t bytes)
+{
+  if (!gp_document_account(document, bytes))
+    return false;
+  document->tree += bytes;
+  return true;
+}
+
 gp_container_t *gp_document_container(gp_document_t *document, size_t at)
 {
   gp_container_chunk_t *chunk = document->chunks;
   if (!chunk || chunk->count == CHUNK_CONTAINERS) {
-    if (!gp_document_account(document, sizeof(*chunk)))
+    if (!account_tree(document, sizeof(*chunk)))
       return NULL;
-    chunk = malloc(sizeof(*chunk));
+    chunk = calloc(1, sizeof(*chunk));
     if (!chunk) {
       (void)gp_document_fail(document, at, "not enough memory to read this");
       return NULL;
     }
     chunk->next = document->chunks;
-    chunk->count = 0;
     document->chunks = chunk;
   }
   gp_container_t *container = &chunk->containers[chunk->count++];
-  *container = (gp_container_t){.at = at, .note = GP_CONTAINER_NEW};
+  container->count = 0; /* items and room may be those of a value that was forgotten */
+  container->at = at;
+  container->note = GP_CONTAINER_NEW;
   return container;
+}
+
+bool gp_document_adopt(gp_document_t *document, char *text)
+{
+  size_t count = document->copy_count;
+  if (!text)
+    return true;
+  bool good = account_tree(document, strlen(text) + 2 * sizeof(char *));
+  if (good && (count & (count - 1)) == 0) { /* full: 0, 1, 2, 4 ... */
+    char **larger = realloc(document->copies, (count ? 2 * count : 1) * sizeof(char *));
+    good = larger || gp_document_fail(document, document->base, "not enough memory to read this");
+    if (larger)
+      document->copies = larger;
+  }
+  if (good)
+    document->copies[document->copy_count++] = text;
+  else
+    free(text);
+  return good;
 }
 
 bool gp_container_append(
@@ -90,7 +147,7 @@ bool gp_container_append(
   if (needed > container->room) {
     /* Most are filled at once. */
     uint32_t room = container->room > needed / 2 ? 2 * container->room : needed;
-    if (!gp_document_account(document, (room - container->room) * sizeof(gp_value_t)))
+    if (!account_tree(document, (room - container->room) * sizeof(gp_value_t)))
       return false;
     gp_value_t *larger = realloc(container->items, room * sizeof(gp_value_t));
     if (!larger)

@@ -50,12 +50,14 @@ struct gp_container {
 typedef struct gp_container_chunk gp_container_chunk_t;
 
 typedef struct gp_document {
-  const char *text; /* the input, borrowed; text[length] is NUL */
-  size_t length;
+  const char *text; /* the input, or what is being read of it, borrowed */
+  size_t base;      /* offset in the input of text[0] */
+  size_t length;    /* of the input as far as it is known */
   gp_container_chunk_t *chunks;
   char **copies; /* texts that are not in the input as they are */
   size_t copy_count;
   size_t used; /* bytes of memory */
+  size_t tree; /* of them, for values */
   size_t most; /* bytes it may take */
   bool failed;
   gp_snapshot_error_t *error;
@@ -64,12 +66,21 @@ typedef struct gp_document {
 void gp_document_init(gp_document_t *document, const char *text, size_t length, gp_snapshot_error_t *error);
 void gp_document_fini(gp_document_t *document);
 
+/* The input is at least so long: what it may take grows with it. */
+void gp_document_grow(gp_document_t *document, size_t length);
+
+/* Forgets all values, whose memory is used for the next ones. */
+void gp_document_clear(gp_document_t *document);
+
 /* Notes an error, if there is none yet. Returns false. */
 bool gp_document_fail(gp_document_t *document, size_t at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Accounts for bytes that are about to be allocated; false: too many for an input of this size. */
 bool gp_document_account(gp_document_t *document, size_t bytes);
+
+/* Takes over a text from malloc(), which lives as long as the values; NULL is legal. False is an error of the document. */
+bool gp_document_adopt(gp_document_t *document, char *text);
 
 /* A new empty list or dict; NULL is an error of the document. */
 gp_container_t *gp_document_container(gp_document_t *document, size_t at);
@@ -86,7 +97,7 @@ const gp_value_t *gp_value_member(const gp_value_t *dict, const char *name);
 /* import_pickle.c: reads a Python pickle, executing nothing. False: see the error of the document. */
 bool gp_import_read_pickle(gp_document_t *document, gp_value_t *ret_value);
 
-/* import_json.c: reads JSON. */
-bool gp_import_read_json(gp_document_t *document, gp_value_t *ret_value);
+/* import_json.c: reads the JSON value that text begins with, which is known to be correct. */
+bool gp_import_read_json(gp_document_t *document, size_t length, gp_value_t *ret_value);
 
 #endif

@@ -17,7 +17,7 @@ static gp_snapshot_t *parse_any(gp_input_t *input, unsigned columns, gp_snapshot
   if (gp_import_is_pickle(input->text, input->length))
     return gp_input_read_all(input) ? gp_import_pickle(input->text, input->length, columns, ret_error) : NULL;
   if (gp_import_is_pytorch_json(input))
-    return gp_input_read_all(input) ? gp_import_pytorch_json(input->text, input->length, columns, ret_error) : NULL;
+    return gp_import_pytorch_json(input, columns, ret_error);
   return gp_snapshot_parse_input(input, columns, ret_error);
 }
 
