@@ -230,18 +230,27 @@ static bool is_cut_short(const char *p, const char *end)
   return false;
 }
 
+/* Past the characters that stand for themselves in one byte, nearly all that there are; the NUL at the end is none. */
+static inline const char *skip_plain(const char *p)
+{
+  while ((unsigned char)*p >= 0x20 && (unsigned char)*p < 0x80 && *p != '"' && *p != '\\')
+    p++;
+  return p;
+}
+
 bool gp_json_scan_string(gp_json_scan_t *scan, gp_json_slice_t *ret_string)
 {
   if (gp_json_scan_peek(scan) != '"')
     return gp_json_scan_fail(scan, scan->at, "a string was expected");
-  const char *p = text_at(scan, scan->at + 1);
+  const char *p = skip_plain(text_at(scan, scan->at + 1));
   while (*p != '"') {
     size_t length = (unsigned char)*p < 0x20 ? 0
                     : *p == '\\'             ? escape_length(p)
                                              : gp_json_utf8_length((const unsigned char *)p);
-    p += length;
-    if (length)
+    if (length) {
+      p = skip_plain(p + length);
       continue;
+    }
     size_t at = offset_of(scan, p);
     bool is_more = scan->length - at < ESCAPE_BYTES && fill(scan);
     p = text_at(scan, at);
