@@ -7,6 +7,7 @@ int gp_driver_alloc(gp_engine_t *engine, const gp_driver_context_t *context, uin
 {
   uint64_t address = 0;
 
+  gp_assert(gp_locks_held() == 0);
   gp_find_origin(engine, GP_OCCASION_DRIVER, bytes);
   int code = engine->driver.ops->alloc(engine->driver.self, context, bytes, &address);
   if (code != 0) {
@@ -20,6 +21,7 @@ int gp_driver_alloc(gp_engine_t *engine, const gp_driver_context_t *context, uin
 
 int gp_driver_free(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address)
 {
+  gp_assert(gp_locks_held() == 0);
   gp_find_origin(engine, GP_OCCASION_DRIVER, 0);
   int code = engine->driver.ops->free(engine->driver.self, context, address);
   gp_engine_note_result(engine, code);
