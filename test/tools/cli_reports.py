@@ -255,12 +255,16 @@ class Options(Reports):
 class Progress(Reports):
     command = "summary"
 
-    def on_terminal(self, text):
+    def on_terminal(self, text, piped=False):
         """What comes on a terminal that is stderr."""
         path = self.write("s.json", text)
         own, other = pty.openpty()
-        process = subprocess.Popen([self.tool, "summary", path], stdout=subprocess.DEVNULL, stderr=other,
+        source = subprocess.Popen(["cat", path], stdout=subprocess.PIPE) if piped else None
+        process = subprocess.Popen([self.tool, "summary", "-" if piped else path], stdout=subprocess.DEVNULL, stderr=other,
+                                   stdin=source.stdout if piped else subprocess.DEVNULL,
                                    env={**self.environment, "TERM": "xterm"})
+        if piped:
+            source.stdout.close()
         os.close(other)
         seen = b""
         while True:
@@ -273,6 +277,8 @@ class Progress(Reports):
             seen += part
         os.close(own)
         self.assertEqual(process.wait(timeout=60), DONE)
+        if piped:
+            source.wait(timeout=60)
         return seen.decode()
 
     def test_large_files_show_how_far_it_is(self):
@@ -283,6 +289,13 @@ class Progress(Reports):
         self.assertRegex(seen, r"^\rgpupool: reading .*/s\.json: +\d+%\r")
         self.assertTrue(seen.endswith("\r\x1b[K"), seen)
         self.assertEqual(self.report(large).stderr, "")
+
+    def test_large_pipes_show_how_much_it_is(self):
+        text = json.dumps(ordinary().snapshot())
+        self.assertEqual(self.on_terminal(text, piped=True), "")
+        seen = self.on_terminal(text[:-1] + " " * (80 << 20) + "}", piped=True)
+        self.assertRegex(seen, r"^\rgpupool: reading stdin: 6\d MiB\r")
+        self.assertTrue(seen.endswith("\r\x1b[K"), seen)
 
 
 class Owners(Reports):

@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "fake_engine.h"
+#include "trace/stacks/origin.h"
 #include "trace/snapshot/snapshot.h"
+#include "trace/stacks/unwind.h"
 
 #define EVENTS UINT64_C(1000000)
 #define ROUNDS 9
@@ -75,17 +77,53 @@ static void print_record(const char *what, const char *events, const char *mode,
   gp_recorder_destroy(recorder);
 }
 
-static void print_write(const char *folder)
+/* From eight places, each of which has a stack of its own. */
+static __attribute__((noinline)) void record_with_stack(const gp_observer_t *observer, uint64_t i, int depth)
+{
+  if (depth > 0) {
+    record_with_stack(observer, i, depth - 1);
+    __asm__ volatile("" ::: "memory"); /* no tail call: it is to be a frame */
+    return;
+  }
+  gp_origin_begin_call();
+  if (i % 3 == 0)
+    observer->find_origin(observer->self, GP_OCCASION_ALLOC, 1000);
+  const gp_event_t event = {
+      .time_ns = 1000000000 + i * 20,
+      .address = 0x7f0000000000 + (i % 1000 << 21),
+      .size = 1000000 + i % 1000,
+      .rounded_size = 1 << 20,
+      .block = i / 3,
+      .lifetime_ns = i % 3 ? 12345 : 0,
+      .origin = observer->origin(observer->self),
+      .action = (gp_action_t)(i % 3),
+      .device = 2,
+      .hit = true,
+  };
+  observer->event(observer->self, &event);
+}
+
+static void record_with_stacks(uint64_t count)
+{
+  const gp_observer_t observer = gp_recorder_observer(recorder);
+  for (uint64_t i = 0; i < count; i++)
+    record_with_stack(&observer, i, (int)(i / 3 % 8));
+}
+
+static void print_write(const char *folder, const char *stacks)
 {
   uint64_t best = UINT64_MAX;
   char path[128];
   off_t bytes = 0;
-  recorder = gp_recorder_create(fake_options("GPUPOOL_TRACE_EVENTS=1048576", NULL), fake_clock, NULL);
+  recorder = gp_recorder_create(fake_options("GPUPOOL_TRACE_EVENTS=1048576", stacks, NULL), fake_clock, NULL);
   if (!recorder)
     exit(EXIT_FAILURE);
   gp_recorder_attach(recorder, fake_engine_pointer());
   fake_fill();
-  record_events(2, EVENTS);
+  if (stacks)
+    record_with_stacks(EVENTS);
+  else
+    record_events(2, EVENTS);
   snprintf(path, sizeof(path), "%s/bench_trace.%d.json", folder, (int)getpid());
   for (int round = 0; round < 5; round++) {
     struct stat status;
@@ -99,8 +137,8 @@ static void print_write(const char *folder)
       bytes = status.st_size;
     unlink(path);
   }
-  printf("write, %llu events to %-13s %6.3f s (%.1f MB)\n", (unsigned long long)EVENTS, folder,
-      (double)best / 1e9, (double)bytes / 1e6);
+  printf("write, %llu events%s to %-9s %6.3f s (%.1f MB)\n", (unsigned long long)EVENTS,
+      stacks ? " with stacks" : "", folder, (double)best / 1e9, (double)bytes / 1e6);
   gp_recorder_destroy(recorder);
 }
 
@@ -111,7 +149,9 @@ int main(void)
   print_record("one thread, 4M kept", "GPUPOOL_TRACE_EVENTS=4194304", NULL, 1);
   print_record("two threads and devices", "GPUPOOL_TRACE_EVENTS=131072", NULL, 2);
   print_record("GPUPOOL_TRACE=state", "GPUPOOL_TRACE=state", NULL, 1);
-  print_write("/dev/shm");
-  print_write("/tmp");
+  gp_unwind_set_own_range(0, 1);
+  print_write("/dev/shm", NULL);
+  print_write("/dev/shm", "GPUPOOL_STACKS=native");
+  print_write("/tmp", NULL);
   return EXIT_SUCCESS;
 }
