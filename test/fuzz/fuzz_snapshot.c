@@ -1,5 +1,5 @@
 /*
- * Snapshots in JSON, ours and PyTorch's. Ours are read in memory and through a small window, which must agree.
+ * Snapshots in JSON, ours and PyTorch's, read in memory and through a small window, which must agree.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,8 @@ static void read_in_pieces(const char *text, size_t size, const gp_snapshot_erro
   gp_snapshot_error_t error = {0, ""};
   gp_input_t input;
   gp_input_init(&input, pieces_read, &pieces, window);
-  gp_snapshot_t *snapshot = gp_snapshot_parse_input(&input, FUZZ_ALL_COLUMNS, &error);
+  gp_snapshot_t *snapshot = gp_import_is_pytorch_json(&input) ? gp_import_pytorch_json(&input, FUZZ_ALL_COLUMNS, &error)
+                                                              : gp_snapshot_parse_input(&input, FUZZ_ALL_COLUMNS, &error);
   FUZZ_CHECK((snapshot != NULL) == (expected == NULL));
   if (expected)
     FUZZ_CHECK(error.offset == expected->offset && strcmp(error.text, expected->text) == 0);
@@ -33,13 +34,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   char *text = fuzz_copy(data, size);
   fuzz_silence();
   gp_input_init_memory(&input, text, size);
-  if (gp_import_is_pytorch_json(&input)) {
-    fuzz_use_snapshot(gp_import_pytorch_json(&input, FUZZ_ALL_COLUMNS, &error), &error, size);
-  } else {
-    gp_snapshot_t *snapshot = gp_snapshot_parse(text, size, FUZZ_ALL_COLUMNS, &error);
-    read_in_pieces(text, size, snapshot ? NULL : &error);
-    fuzz_use_snapshot(snapshot, &error, size);
-  }
+  gp_snapshot_t *snapshot = gp_import_is_pytorch_json(&input)
+                                ? gp_import_pytorch_json(&input, FUZZ_ALL_COLUMNS, &error)
+                                : gp_snapshot_parse(text, size, FUZZ_ALL_COLUMNS, &error);
+  read_in_pieces(text, size, snapshot ? NULL : &error);
+  fuzz_use_snapshot(snapshot, &error, size);
   free(text);
   return 0;
 }
