@@ -134,7 +134,7 @@ class Socket(ControlCase):
         self.assertEqual(program.end(), 0)
 
     def test_the_program_sees_no_descriptor(self):
-        program = self.control(STACKS="off")  # libunwind keeps a pipe of its own (doc/stacks.md)
+        program = self.control()
         self.assertFalse([name for name in os.listdir("/proc/%d/fd" % program.pid) if int(name) > 2])
         self.assertGreater(program.step("close"), 50)  # what it closes and opens is no matter of ours
         self.assertTrue(self.ask(program, b"stats\n")["ok"])
