@@ -8,48 +8,14 @@
 #include <unistd.h>
 
 #include "fuzz.h"
+#include "test/fuzz/address_driver.h"
 #include "trace/control/control_request.h"
-
-static int driver_alloc(void *self, const gp_driver_context_t *of, uint64_t bytes, uint64_t *ret_address)
-{
-  static uint64_t next_address = UINT64_C(0x7f0000000000);
-  *ret_address = next_address;
-  next_address += (bytes + 4095) / 4096 * 4096;
-  return 0;
-}
-
-static int driver_free(void *self, const gp_driver_context_t *of, uint64_t address)
-{
-  return 0;
-}
-
-static int driver_wait(void *self, const gp_driver_context_t *of)
-{
-  return 0;
-}
-
-static int driver_info(void *self, const gp_driver_context_t *of, uint64_t *ret_free, uint64_t *ret_total)
-{
-  *ret_free = *ret_total = UINT64_C(80) << 30;
-  return 0;
-}
 
 static uint64_t driver_now(void *self)
 {
   static uint64_t now_ns;
   return now_ns += 1000;
 }
-
-static const gp_driver_ops_t ops = {
-    .alloc = driver_alloc,
-    .free = driver_free,
-    .wait = driver_wait,
-    .memory_info = driver_info,
-    .now_ns = driver_now,
-    .code_out_of_memory = 2,
-    .code_invalid_value = 1,
-    .code_not_ready = 600,
-};
 
 static const char *lookup(void *arg, const char *variable)
 {
@@ -60,6 +26,7 @@ static const char *lookup(void *arg, const char *variable)
 static gp_control_target_t *make_target(void)
 {
   static gp_control_target_t target;
+  static gp_driver_ops_t ops;
   const gp_driver_t driver = {&ops, NULL};
   const gp_driver_context_t of = {(void *)1, 1, 0, true};
   uint64_t held, idle;
@@ -68,6 +35,7 @@ static gp_control_target_t *make_target(void)
   if (target.engine)
     return &target;
   fuzz_silence();
+  ops = address_driver_ops(driver_now);
   gp_options_parse(&target.options, lookup, NULL, NULL, NULL);
   target.recorder = gp_recorder_create(&target.options, driver_now, NULL);
   FUZZ_CHECK(target.recorder != NULL);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "pool/passthrough.h"
+#include "test/fuzz/address_driver.h"
 #include "trace/record/record_file.h"
 #include "trace/record/recorder.h"
 
@@ -21,48 +22,12 @@ static gp_context_t *context;
 static uint64_t last_operation;
 static unsigned the_seed;
 
-/* A driver that hands out addresses. */
-static _Atomic uint64_t next_address = UINT64_C(0x7f0000000000);
-
-static int driver_alloc(void *self, const gp_driver_context_t *of, uint64_t bytes, uint64_t *ret_address)
-{
-  *ret_address = atomic_fetch_add(&next_address, (bytes + 4095) / 4096 * 4096);
-  return 0;
-}
-
-static int driver_free(void *self, const gp_driver_context_t *of, uint64_t address)
-{
-  return 0;
-}
-
-static int driver_wait(void *self, const gp_driver_context_t *of)
-{
-  return 0;
-}
-
-static int driver_info(void *self, const gp_driver_context_t *of, uint64_t *ret_free, uint64_t *ret_total)
-{
-  *ret_free = *ret_total = UINT64_C(80) << 30;
-  return 0;
-}
-
 static uint64_t driver_now(void *self)
 {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
-
-static const gp_driver_ops_t ops = {
-    .alloc = driver_alloc,
-    .free = driver_free,
-    .wait = driver_wait,
-    .memory_info = driver_info,
-    .now_ns = driver_now,
-    .code_out_of_memory = 2,
-    .code_invalid_value = 1,
-    .code_not_ready = 600,
-};
 
 static const char *lookup(void *arg, const char *variable)
 {
@@ -124,6 +89,7 @@ static void *work(void *arg)
 static void run(void)
 {
   static gp_options_t options;
+  const gp_driver_ops_t ops = address_driver_ops(driver_now);
   const gp_driver_t driver = {&ops, NULL};
   const gp_driver_context_t of = {(void *)1, 1, 0, true};
   gp_options_parse(&options, lookup, NULL, NULL, NULL);
