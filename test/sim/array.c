@@ -29,8 +29,8 @@ static array_t *arrays;
 
 static array_t *find(const void *handle, bool mipmapped)
 {
-  sim_node_t *node = sim_tree_floor(&handles, (uintptr_t)handle, 0);
-  if (!node || node->key != (uintptr_t)handle)
+  sim_node_t *node = sim_tree_find(&handles, (uintptr_t)handle, 0);
+  if (!node)
     return NULL;
   array_t *array = SIM_CONTAINER(node, array_t, node);
   return (array->kind == MIPMAPPED) == mipmapped ? array : NULL;

@@ -5,8 +5,7 @@
 
 #include <stdlib.h>
 
-#define MAGIC 0x67726170u
-
+static sim_tree_t graphs; /* by handle: one that was destroyed is not looked at */
 static uint64_t last_number;
 
 sim_graph_t *sim_graph_new(void)
@@ -14,14 +13,15 @@ sim_graph_t *sim_graph_new(void)
   sim_graph_t *graph = calloc(1, sizeof *graph);
   if (!graph)
     abort();
-  graph->magic = MAGIC;
+  graph->node.key = (uintptr_t)graph;
+  sim_tree_insert(&graphs, &graph->node);
   graph->number = ++last_number;
   return graph;
 }
 
 bool sim_graph_is_valid(const sim_graph_t *graph)
 {
-  return graph && graph->magic == MAGIC;
+  return sim_tree_find(&graphs, (uintptr_t)graph, 0) != NULL;
 }
 
 void sim_graph_delete(sim_graph_t *graph)
@@ -43,7 +43,7 @@ void sim_graph_delete(sim_graph_t *graph)
   if (graph->exec)
     sim_graph_exec_forget(graph->exec);
   free(graph->nodes);
-  graph->magic = 0;
+  sim_tree_remove(&graphs, &graph->node);
   free(graph);
 }
 

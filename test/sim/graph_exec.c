@@ -5,8 +5,6 @@
 
 #include <stdlib.h>
 
-#define MAGIC 0x67726171u
-
 typedef struct {
   sim_op_t *op;
   sim_block_t *alloc; /* begins to be allocated */
@@ -14,7 +12,7 @@ typedef struct {
 } step_t;
 
 struct CUgraphExec_st {
-  uint32_t magic;
+  sim_node_t node;    /* key: the handle */
   sim_graph_t *graph; /* of graphs with memory nodes, while it exists */
   bool auto_free;
   step_t *steps;
@@ -24,6 +22,8 @@ struct CUgraphExec_st {
   sim_dep_t last; /* launch */
   sim_clock_t *last_clock;
 };
+
+static sim_tree_t execs; /* by handle: one that was destroyed is not looked at */
 
 static unsigned count_nodes(const sim_graph_t *graph)
 {
@@ -70,7 +70,8 @@ static CUresult instantiate(CUgraphExec *ret, sim_graph_t *graph, unsigned long 
   }
   if (!exec || !exec->steps || !exec->blocks)
     abort();
-  exec->magic = MAGIC;
+  exec->node.key = (uintptr_t)exec;
+  sim_tree_insert(&execs, &exec->node);
   exec->auto_free = flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
   add_steps(exec, graph);
   if (has_memory) {
@@ -94,9 +95,9 @@ SIM_FN(cuGraphInstantiateWithFlags, (CUgraphExec * ret, CUgraph graph, unsigned 
     flags &CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD ? CUDA_ERROR_INVALID_VALUE : instantiate(ret, graph, flags),
     "%llu", flags)
 
-static bool is_exec(CUgraphExec exec)
+static bool is_exec(const struct CUgraphExec_st *exec)
 {
-  return exec && exec->magic == MAGIC;
+  return sim_tree_find(&execs, (uintptr_t)exec, 0) != NULL;
 }
 
 static CUresult exec_destroy(CUgraphExec exec)
@@ -111,7 +112,7 @@ static CUresult exec_destroy(CUgraphExec exec)
     sim_graph_mem_unref(exec->blocks[i]);
   if (exec->graph)
     exec->graph->exec = NULL;
-  exec->magic = 0;
+  sim_tree_remove(&execs, &exec->node);
   free(exec->blocks);
   free(exec->steps);
   free(exec->last_clock);
@@ -204,8 +205,10 @@ static void submit(struct CUgraphExec_st *exec, sim_stream_t *stream, const sim_
 static CUresult capture_launch(const struct CUgraphExec_st *exec, sim_stream_t *stream)
 {
   CUresult result = CUDA_SUCCESS;
-  if (exec->graph || exec->block_count)
-    return CUDA_ERROR_NOT_SUPPORTED; /* memory nodes cannot be copied */
+  for (unsigned i = 0; i < exec->count; i++) {
+    if (!exec->steps[i].op)
+      return CUDA_ERROR_NOT_SUPPORTED; /* memory nodes cannot be copied */
+  }
   for (unsigned i = 0; i < exec->count && result == CUDA_SUCCESS; i++)
     (void)sim_capture_take(stream, sim_op_clone(exec->steps[i].op), &result);
   return result;

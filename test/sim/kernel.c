@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAGIC        0x66756e63u
 #define GLOBAL_BYTES (1u << 20) /* the size of a variable is not known here */
 
 typedef struct module {
@@ -28,6 +27,20 @@ typedef struct module {
 } module_t;
 
 static module_t *modules;
+static sim_tree_t functions; /* by handle: one whose module was unloaded is not looked at */
+
+static bool is_module(const module_t *module)
+{
+  const module_t *other = modules;
+  while (other && other != module)
+    other = other->next;
+  return other != NULL;
+}
+
+static bool is_function(const sim_func_t *function)
+{
+  return sim_tree_find(&functions, (uintptr_t)function, 0) != NULL;
+}
 
 static module_t *module_new(sim_ctx_t *ctx)
 {
@@ -47,6 +60,7 @@ static void module_delete(module_t *module)
   while (module->functions) {
     sim_func_t *function = module->functions;
     module->functions = function->next;
+    sim_tree_remove(&functions, &function->node);
     free(function->name);
     free(function);
   }
@@ -95,7 +109,7 @@ SIM_FN(cuModuleLoadFatBinary, (CUmodule * ret, const void *image), load(ret, cal
 
 static CUresult unload(module_t *module, sim_ctx_t *ctx)
 {
-  if (!module)
+  if (!is_module(module))
     return CUDA_ERROR_INVALID_HANDLE;
   if (ctx)
     sim_sched_wait_ctx(ctx);
@@ -119,7 +133,7 @@ static CUresult get_function(CUfunction *ret, module_t *module, const char *name
 {
   if (!ret || !name)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!module)
+  if (!is_module(module))
     return CUDA_ERROR_INVALID_HANDLE;
   sim_func_t *function = module->functions;
   while (function && strcmp(function->name, name) != 0)
@@ -130,7 +144,8 @@ static CUresult get_function(CUfunction *ret, module_t *module, const char *name
       free(function);
       return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    function->magic = MAGIC;
+    function->node.key = (uintptr_t)function;
+    sim_tree_insert(&functions, &function->node);
     function->module = module;
     function->stand_in = strstr(name, "simcuda_fill")     ? SIM_KERNEL_FILL
                          : strstr(name, "simcuda_copy")   ? SIM_KERNEL_COPY
@@ -153,7 +168,7 @@ static CUresult get_global(
   CUresult result;
   if (!name)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!module)
+  if (!is_module(module))
     return CUDA_ERROR_INVALID_HANDLE;
   struct global *global = module->globals;
   while (global && strcmp(global->name, name) != 0)
@@ -209,17 +224,17 @@ static CUresult same(void **ret, void *handle)
   return CUDA_SUCCESS;
 }
 
+static void *module_of(const sim_func_t *function)
+{
+  return is_function(function) ? function->module : NULL;
+}
+
 SIM_FN(cuLibraryGetModule, (CUmodule * ret, CUlibrary library), same((void **)ret, library), " ")
 SIM_FN(cuKernelGetFunction, (CUfunction * ret, CUkernel kernel), same((void **)ret, kernel), " ")
 SIM_FN(cuKernelGetLibrary, (CUlibrary * ret, CUkernel kernel),
-    same((void **)ret, kernel ? ((CUfunction)kernel)->module : NULL), " ")
+    same((void **)ret, module_of((CUfunction)kernel)), " ")
 SIM_FN(cuFuncGetModule, (CUmodule * ret, CUfunction function),
-    same((void **)ret, function ? function->module : NULL), " ")
-
-static bool is_function(const sim_func_t *function)
-{
-  return function && function->magic == MAGIC;
-}
+    same((void **)ret, module_of(function)), " ")
 
 static CUresult get_name(const char **ret, const sim_func_t *function)
 {

@@ -179,6 +179,7 @@ typedef struct {
 
 void sim_tree_insert(sim_tree_t *tree, sim_node_t *node);
 void sim_tree_remove(sim_tree_t *tree, sim_node_t *node);
+sim_node_t *sim_tree_find(const sim_tree_t *tree, uint64_t key, uint64_t tie);
 sim_node_t *sim_tree_floor(const sim_tree_t *tree, uint64_t key, uint64_t tie); /* greatest <= */
 sim_node_t *sim_tree_ceil(const sim_tree_t *tree, uint64_t key, uint64_t tie);  /* least >= */
 #define SIM_CONTAINER(node, type, member) ((type *)((char *)(node)-offsetof(type, member)))
@@ -538,7 +539,7 @@ struct CUgraphNode_st {
 };
 
 struct CUgraph_st {
-  uint32_t magic;
+  sim_node_t node; /* key: the handle */
   uint64_t number;
   struct CUgraphNode_st **nodes; /* in an order that respects the dependencies */
   unsigned count, room;
@@ -573,7 +574,7 @@ void sim_graph_mem_reap(void); /* at synchronizations: what nobody refers to any
 /* ---- kernel.c ---- */
 
 struct CUfunc_st {
-  uint32_t magic;
+  sim_node_t node; /* key: the handle */
   char *name;
   void *module;
   uint64_t ctx_id;

@@ -66,6 +66,12 @@ void sim_tree_remove(sim_tree_t *tree, sim_node_t *node)
   *link = left ? left : right;
 }
 
+sim_node_t *sim_tree_find(const sim_tree_t *tree, uint64_t key, uint64_t tie)
+{
+  sim_node_t *node = sim_tree_floor(tree, key, tie);
+  return node && node->key == key && node->tie == tie ? node : NULL;
+}
+
 sim_node_t *sim_tree_floor(const sim_tree_t *tree, uint64_t key, uint64_t tie)
 {
   sim_node_t *found = NULL;
