@@ -103,13 +103,13 @@ static int pick_event(gen_t *gen, int ctx)
   return emit(gen, step) ? e : -1;
 }
 
-/* Makes the next operation of the lane come after the last access of the allocation. */
+/* Makes the next operation of the lane come after the last access of the allocation, or of a context where there is none. */
 static bool order_behind(gen_t *gen, int m, int lane)
 {
   int last = model_mem(gen->model, m)->last;
   unsigned way = draw(gen, 8);
   step_t step = some(gen, STEP_CTX_SYNC);
-  step.ctx = (uint8_t)model_lane_ctx(gen->model, last);
+  step.ctx = last < 0 ? 0 : (uint8_t)model_lane_ctx(gen->model, last);
   if (!model_lane_is_live(gen->model, last) || way == 0)
     return emit(gen, step);
   step.kind = STEP_STREAM_SYNC;

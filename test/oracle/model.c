@@ -102,7 +102,7 @@ const model_mem_t *model_mem(const model_t *model, int mem)
 
 bool model_lane_is_live(const model_t *model, int lane)
 {
-  return model->lanes[lane].live;
+  return lane >= 0 && model->lanes[lane].live;
 }
 
 bool model_event_is_live(const model_t *model, int event)
@@ -277,9 +277,11 @@ static void order(model_t *model, int index, const int *covers, uint64_t lanes)
 
 static bool lane_is_usable(const model_t *model, const step_t *step)
 {
+  if (step->lane >= model->lane_count) /* also the generator's -1, "there is none" */
+    return false;
   const lane_t *lane = &model->lanes[step->lane];
   bool per_thread = step->lane >= CTXS && step->lane < LANE_CREATED;
-  return step->lane < model->lane_count && lane->live && (!per_thread || lane->thread == step->thread);
+  return lane->live && (!per_thread || lane->thread == step->thread);
 }
 
 static bool is_any_of(step_kind_t kind, const step_kind_t *kinds, size_t count)

@@ -96,7 +96,7 @@ typedef struct model_mem {
 } model_mem_t;
 
 const model_mem_t *model_mem(const model_t *model, int mem);
-bool model_lane_is_live(const model_t *model, int lane);
+bool model_lane_is_live(const model_t *model, int lane); /* -1: no */
 bool model_event_is_live(const model_t *model, int event);
 bool model_ctx_is_live(const model_t *model, int ctx);
 bool model_graph_is_live(const model_t *model, int graph);
