@@ -79,6 +79,13 @@ static struct cudaChannelFormatDesc to_runtime(const CUDA_ARRAY3D_DESCRIPTOR *de
   return ret;
 }
 
+/* Returns its structure, and can therefore not fail. */
+struct cudaChannelFormatDesc CUDARTAPI cudaCreateChannelDesc(
+    int x, int y, int z, int w, enum cudaChannelFormatKind f)
+{
+  return (struct cudaChannelFormatDesc){.x = x, .y = y, .z = z, .w = w, .f = f};
+}
+
 static CUresult describe(CUDA_ARRAY3D_DESCRIPTOR *ret, const struct cudaChannelFormatDesc *desc,
     struct cudaExtent extent, unsigned flags)
 {

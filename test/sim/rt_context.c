@@ -199,11 +199,11 @@ RT_FN_INIT(cudaDeviceCanAccessPeer, (int *ret, int device, int peer),
 RT_FN(cudaDeviceEnablePeerAccess, (int device, unsigned int flags), enable_peer(device, flags))
 RT_FN(cudaDeviceDisablePeerAccess, (int device), disable_peer(device))
 
-/* ---- versions and entry points ---- */
+/* ---- versions ---- */
 
 cudaError_t CUDARTAPI cudaRuntimeGetVersion(int *ret)
 {
-  return rt_result(store(ret, CUDART_VERSION));
+  return rt_result(store(ret, RT_VERSION));
 }
 
 /* 0 when there is no driver: "no driver is not an error" (cuda_runtime_api.h) */
@@ -212,29 +212,3 @@ cudaError_t CUDARTAPI cudaDriverGetVersion(int *ret)
   (void)rt_driver_load();
   return rt_result(store(ret, rt_driver_version));
 }
-
-static CUresult entry_point(const char *symbol, void **ret, int version, unsigned long long flags,
-    enum cudaDriverEntryPointQueryResult *ret_status, bool per_thread)
-{
-  CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
-  if (flags == cudaEnableDefault && per_thread)
-    flags = cudaEnablePerThreadDefaultStream;
-  CUresult code = rt_driver.cuGetProcAddress_v2(symbol, ret, version, flags, &status);
-  if (ret_status)
-    *ret_status = (enum cudaDriverEntryPointQueryResult)status;
-  return code;
-}
-
-#define ENTRY_POINT(name, twin, params, version)                                                             \
-  RT_FN_INIT(name, params, entry_point(symbol, ret, (int)(version), flags, status, false))                   \
-  cudaError_t CUDARTAPI twin params;                                                                         \
-  RT_FN_INIT(twin, params, entry_point(symbol, ret, (int)(version), flags, status, true))
-#undef cudaGetDriverEntryPoint
-#undef cudaGetDriverEntryPointByVersion
-ENTRY_POINT(cudaGetDriverEntryPoint, cudaGetDriverEntryPoint_ptsz,
-    (const char *symbol, void **ret, unsigned long long flags, enum cudaDriverEntryPointQueryResult *status),
-    CUDART_VERSION < rt_driver_version ? CUDART_VERSION : rt_driver_version)
-ENTRY_POINT(cudaGetDriverEntryPointByVersion, cudaGetDriverEntryPointByVersion_ptsz,
-    (const char *symbol, void **ret, unsigned int version, unsigned long long flags,
-        enum cudaDriverEntryPointQueryResult *status),
-    version)

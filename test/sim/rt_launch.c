@@ -110,7 +110,8 @@ static CUresult attributes(struct cudaFuncAttributes *ret, const void *symbol)
   CUresult code = rt_kernel_of(symbol, &function);
   if (code != CUDA_SUCCESS)
     return code;
-  memset(ret, 0, sizeof *ret);
+  /* What 12 has behind it is not the program's to lose where it was built with an older structure. */
+  memset(ret, 0, RT_MAJOR >= 12 ? sizeof *ret : offsetof(struct cudaFuncAttributes, clusterDimMustBeSet));
   const struct {
     CUfunction_attribute attribute;
     int *value;

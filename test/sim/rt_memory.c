@@ -84,28 +84,6 @@ RT_FN(cudaHostGetDevicePointer, (void **ret, void *p, unsigned int flags),
     rt_driver.cuMemHostGetDevicePointer((CUdeviceptr *)ret, p, flags))
 RT_FN(cudaHostGetFlags, (unsigned int *ret, void *p), rt_driver.cuMemHostGetFlags(ret, p))
 RT_FN(cudaMemGetInfo, (size_t * ret_free, size_t *ret_total), rt_driver.cuMemGetInfo(ret_free, ret_total))
-#if CUDART_VERSION >= 13000
-RT_FN(cudaMemAdvise,
-    (const void *p, size_t bytes, enum cudaMemoryAdvise advice, struct cudaMemLocation location),
-    rt_driver.cuMemAdvise_12020(rt_address(p), bytes, (CUmem_advise)advice,
-        (CUmemLocation){.type = (CUmemLocationType)location.type, .id = location.id}))
-RT_FN2(cudaMemPrefetchAsync, cudaMemPrefetchAsync_ptsz,
-    (const void *p, size_t bytes, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream),
-    PICK(cuMemPrefetchAsync_12020)(rt_address(p), bytes,
-        (CUmemLocation){.type = (CUmemLocationType)location.type, .id = location.id}, flags, stream))
-#else
-static CUmemLocation location_of(int device)
-{
-  return device == cudaCpuDeviceId ? (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST}
-                                   : (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
-}
-
-RT_FN(cudaMemAdvise, (const void *p, size_t bytes, enum cudaMemoryAdvise advice, int device),
-    rt_driver.cuMemAdvise_12020(rt_address(p), bytes, (CUmem_advise)advice, location_of(device)))
-RT_FN2(cudaMemPrefetchAsync, cudaMemPrefetchAsync_ptsz,
-    (const void *p, size_t bytes, int device, cudaStream_t stream),
-    PICK(cuMemPrefetchAsync_12020)(rt_address(p), bytes, location_of(device), 0, stream))
-#endif
 
 /* ---- stream-ordered ---- */
 
@@ -160,6 +138,9 @@ RT_FN_INIT(cudaDeviceSetMemPool, (int device, cudaMemPool_t pool), rt_driver.cuD
 
 /* ---- pointers ---- */
 
+/* What 13 has behind it is not the program's to lose where it was built with an older structure. */
+#define BYTES_BEFORE_13 (offsetof(struct cudaPointerAttributes, hostPointer) + sizeof(void *))
+
 static CUresult pointer_attributes(struct cudaPointerAttributes *ret, const void *p)
 {
   unsigned type = 0, managed = 0;
@@ -174,7 +155,7 @@ static CUresult pointer_attributes(struct cudaPointerAttributes *ret, const void
   CUresult code = rt_driver.cuPointerGetAttributes(5, wanted, data, rt_address(p));
   if (code != CUDA_SUCCESS)
     return code;
-  memset(ret, 0, sizeof *ret);
+  memset(ret, 0, RT_MAJOR >= 13 ? sizeof *ret : BYTES_BEFORE_13);
   ret->type = managed                        ? cudaMemoryTypeManaged
               : type == CU_MEMORYTYPE_DEVICE ? cudaMemoryTypeDevice
               : type == CU_MEMORYTYPE_HOST   ? cudaMemoryTypeHost

@@ -11,7 +11,7 @@
 typedef struct image {
   void *handle; /* the handle that generated code holds is the address of this member */
   const void *fatbin;
-  CUlibrary library; /* drivers with libraries (12.0) */
+  CUlibrary library; /* drivers and runtimes with libraries (12.0) */
   CUmodule module;   /* older ones; belongs to the context of one generation of a device */
   unsigned generation;
 } image_t;
@@ -137,9 +137,15 @@ char CUDARTAPI __cudaInitModule(void **handle)
   return 0;
 }
 
+/* Runtimes of 11.x do not know them, whatever the driver. */
+static bool has_libraries(void)
+{
+  return RT_MAJOR >= 12 && rt_driver_version >= 12000;
+}
+
 static CUresult load(image_t *image)
 {
-  if (rt_driver_version >= 12000) {
+  if (has_libraries()) {
     if (image->library)
       return CUDA_SUCCESS;
     return rt_driver.cuLibraryLoadData(&image->library, image->fatbin, NULL, NULL, 0, NULL, NULL, 0);
@@ -157,7 +163,7 @@ CUresult rt_kernel_of(const void *symbol, CUfunction *ret_function)
   entry_t *entry = find(symbol);
   CUresult code = entry && entry->bytes == 0 ? load(entry->image) : (CUresult)cudaErrorInvalidDeviceFunction;
   if (code == CUDA_SUCCESS) {
-    if (rt_driver_version < 12000) /* modules die with their context, so nothing is remembered */
+    if (!has_libraries()) /* modules die with their context, so nothing is remembered */
       code = rt_driver.cuModuleGetFunction(&entry->function, entry->image->module, entry->name);
     else if (!entry->function)
       code = rt_driver.cuLibraryGetKernel((CUkernel *)&entry->function, entry->image->library, entry->name);
@@ -174,9 +180,9 @@ CUresult rt_variable_of(const void *symbol, CUdeviceptr *ret_address, size_t *re
   const entry_t *entry = find(symbol);
   CUresult code = entry && entry->bytes ? load(entry->image) : (CUresult)cudaErrorInvalidSymbol;
   if (code == CUDA_SUCCESS) {
-    code = rt_driver_version < 12000
-               ? rt_driver.cuModuleGetGlobal(ret_address, &room, entry->image->module, entry->name)
-               : rt_driver.cuLibraryGetGlobal(ret_address, &room, entry->image->library, entry->name);
+    code = has_libraries()
+               ? rt_driver.cuLibraryGetGlobal(ret_address, &room, entry->image->library, entry->name)
+               : rt_driver.cuModuleGetGlobal(ret_address, &room, entry->image->module, entry->name);
     *ret_bytes = entry->bytes; /* what the program knows; the driver model does not read images */
     if (code == CUDA_SUCCESS && room < entry->bytes)
       code = CUDA_ERROR_NOT_SUPPORTED;

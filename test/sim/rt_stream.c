@@ -57,23 +57,6 @@ RT_FN2(cudaStreamEndCapture, cudaStreamEndCapture_ptsz, (cudaStream_t stream, cu
 RT_FN2(cudaStreamIsCapturing, cudaStreamIsCapturing_ptsz,
     (cudaStream_t stream, enum cudaStreamCaptureStatus *ret),
     PICK(cuStreamIsCapturing)(stream, (CUstreamCaptureStatus *)ret))
-#if CUDART_VERSION >= 13000
-RT_FN2(cudaStreamGetCaptureInfo, cudaStreamGetCaptureInfo_ptsz,
-    (cudaStream_t stream, enum cudaStreamCaptureStatus *ret, unsigned long long *id, cudaGraph_t *graph,
-        const cudaGraphNode_t **deps, const cudaGraphEdgeData **edges, size_t *count),
-    PICK(cuStreamGetCaptureInfo_12030)(stream, (CUstreamCaptureStatus *)ret, (cuuint64_t *)id, graph, deps,
-        (const CUgraphEdgeData **)edges, count))
-#else
-RT_FN2(cudaStreamGetCaptureInfo, cudaStreamGetCaptureInfo_ptsz,
-    (cudaStream_t stream, enum cudaStreamCaptureStatus *ret, unsigned long long *id),
-    PICK(cuStreamGetCaptureInfo_12030)(
-        stream, (CUstreamCaptureStatus *)ret, (cuuint64_t *)id, NULL, NULL, NULL, NULL))
-RT_FN2(cudaStreamGetCaptureInfo_v2, cudaStreamGetCaptureInfo_v2_ptsz,
-    (cudaStream_t stream, enum cudaStreamCaptureStatus *ret, unsigned long long *id, cudaGraph_t *graph,
-        const cudaGraphNode_t **deps, size_t *count),
-    PICK(cuStreamGetCaptureInfo_12030)(
-        stream, (CUstreamCaptureStatus *)ret, (cuuint64_t *)id, graph, deps, NULL, count))
-#endif
 RT_FN_INIT(cudaThreadExchangeStreamCaptureMode, (enum cudaStreamCaptureMode * mode),
     rt_driver.cuThreadExchangeStreamCaptureMode((CUstreamCaptureMode *)mode))
 
@@ -85,8 +68,6 @@ RT_FN_INIT(cudaGraphGetRootNodes, (cudaGraph_t graph, cudaGraphNode_t *nodes, si
     rt_driver.cuGraphGetRootNodes(graph, nodes, count))
 RT_FN_INIT(cudaGraphNodeGetType, (cudaGraphNode_t node, enum cudaGraphNodeType *ret),
     rt_driver.cuGraphNodeGetType(node, (CUgraphNodeType *)ret))
-RT_FN_INIT(cudaGraphInstantiate, (cudaGraphExec_t * ret, cudaGraph_t graph, unsigned long long flags),
-    rt_driver.cuGraphInstantiateWithFlags(ret, graph, flags))
 RT_FN_INIT(cudaGraphInstantiateWithFlags,
     (cudaGraphExec_t * ret, cudaGraph_t graph, unsigned long long flags),
     rt_driver.cuGraphInstantiateWithFlags(ret, graph, flags))
