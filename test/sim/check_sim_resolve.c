@@ -111,6 +111,25 @@ START_TEST(test_no_export_tables)
 }
 END_TEST
 
+/* A program that is linked to all of them starts (PyCUDA), and so does one that asks for each with dlsym (FFmpeg). */
+START_TEST(test_graphics_names_are_there)
+{
+  static const char *const names[] = {"cuGLInit", "cuGLCtxCreate_v2", "cuGLGetDevices_v2", "cuGLMapBufferObject_v2",
+      "cuGLMapBufferObjectAsync_v2", "cuGLMapBufferObject_v2_ptds", "cuGLUnmapBufferObject", "cuGLRegisterBufferObject",
+      "cuGraphicsGLRegisterBuffer", "cuGraphicsGLRegisterImage", "cuGraphicsEGLRegisterImage",
+      "cuGraphicsResourceGetMappedEglFrame", "cuEGLStreamProducerConnect", "cuEGLStreamProducerPresentFrame",
+      "cuEGLStreamConsumerAcquireFrame", "cuVDPAUGetDevice", "cuVDPAUCtxCreate_v2",
+      "cuGraphicsVDPAURegisterOutputSurface", "cuGraphicsVDPAURegisterVideoSurface"};
+  OK(cuInit(0));
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    CUresult (*function)(void) = (CUresult(*)(void))exported(names[i]);
+    ck_assert_msg(function != NULL, "no %s", names[i]);
+    ck_assert_int_eq(function(), CUDA_ERROR_NOT_SUPPORTED); /* no display here */
+  }
+  ck_assert_ptr_eq(look_up("cuGLMapBufferObject", 3020, 0, NULL), exported("cuGLMapBufferObject_v2"));
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("sim_resolve");
@@ -121,6 +140,7 @@ int main(void)
   tcase_add_test(tests, test_old_driver);
   tcase_add_test(tests, test_distinct_pointers_work);
   tcase_add_test(tests, test_no_export_tables);
+  tcase_add_test(tests, test_graphics_names_are_there);
   suite_add_tcase(suite, tests);
   return test_main(suite);
 }
