@@ -35,12 +35,14 @@ bool sim_capture_forbids(const sim_thread_t *thread)
   return forbidden;
 }
 
-/* The legacy stream would have to wait for a blocking stream that captures, or all streams for each other. */
-CUresult sim_capture_implicit(sim_ctx_t *ctx)
+/* The legacy stream would have to wait for a blocking stream that captures, which it cannot. Non-blocking ones are nothing to it. */
+CUresult sim_capture_legacy(const sim_stream_t *stream)
 {
   bool blocking = false;
+  if (stream->kind != SIM_STREAM_LEGACY || !stream->ctx->captures)
+    return CUDA_SUCCESS;
   for (sim_capture_t *capture = sim_captures; capture; capture = capture->next) {
-    for (unsigned i = 0; capture->ctx == ctx && i < capture->member_count; i++) {
+    for (unsigned i = 0; capture->ctx == stream->ctx && i < capture->member_count; i++) {
       if (!capture->members[i].stream->nonblocking) {
         sim_capture_invalidate(capture);
         blocking = true;
@@ -48,6 +50,32 @@ CUresult sim_capture_implicit(sim_ctx_t *ctx)
     }
   }
   return blocking ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
+}
+
+/*
+ * "It is invalid to synchronize or query the execution status of a stream which is being captured" (CUDA C++ Programming
+ * Guide, stream capture), and the legacy stream cannot be used beside a blocking one that captures. "When an invalid
+ * operation is attempted during stream capture, any associated capture graphs are invalidated."
+ */
+CUresult sim_capture_refuses(sim_stream_t *stream)
+{
+  if (stream->capture) {
+    sim_capture_invalidate(stream->capture);
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  return sim_capture_legacy(stream);
+}
+
+/* "... or synchronize a broader handle which encompasses an active stream capture, such as a device or context handle" */
+CUresult sim_capture_refuses_ctx(sim_ctx_t *ctx)
+{
+  if (!ctx->captures)
+    return CUDA_SUCCESS;
+  for (sim_capture_t *capture = sim_captures; capture; capture = capture->next) {
+    if (capture->ctx == ctx)
+      sim_capture_invalidate(capture);
+  }
+  return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
 static unsigned member(sim_capture_t *capture, sim_stream_t *stream)
@@ -110,11 +138,11 @@ static struct CUgraphNode_st *add(sim_stream_t *stream, CUgraphNodeType type, si
 bool sim_capture_take(sim_stream_t *stream, sim_op_t *op, CUresult *ret_result)
 {
   *ret_result = CUDA_SUCCESS;
-  if (stream->kind == SIM_STREAM_LEGACY && stream->ctx->captures)
-    *ret_result = sim_capture_implicit(stream->ctx);
-  else if (!stream->capture)
-    return false;
-  else if (stream->capture->invalidated)
+  if (!stream->capture) {
+    *ret_result = sim_capture_legacy(stream);
+    if (*ret_result == CUDA_SUCCESS)
+      return false;
+  } else if (stream->capture->invalidated)
     *ret_result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   else {
     static const CUgraphNodeType types[] = {
@@ -183,8 +211,9 @@ bool sim_capture_wait(sim_stream_t *stream, sim_event_t *event, CUresult *ret_re
     *ret_result = CUDA_ERROR_STREAM_CAPTURE_MERGE;
     return true;
   }
-  if (stream->kind == SIM_STREAM_LEGACY) {
-    *ret_result = sim_capture_implicit(stream->ctx);
+  if (stream->kind == SIM_STREAM_LEGACY) { /* it would become part of the capture, which it cannot */
+    sim_capture_invalidate(source);
+    *ret_result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     return true;
   }
   if (source->invalidated) {

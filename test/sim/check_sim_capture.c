@@ -164,6 +164,95 @@ START_TEST(test_legacy_stream_is_unusable_while_a_blocking_one_captures)
 }
 END_TEST
 
+/* What encompasses a stream that captures cannot be asked or waited for, in whatever mode; the others can. */
+static CUresult broad_call(int which, CUevent event)
+{
+  switch (which) {
+  case 0: return cuCtxSynchronize();
+  case 1: return cuCtxRecordEvent(NULL, event);
+  case 2: return cuCtxWaitEvent(NULL, event);
+  case 3: return cuStreamSynchronize(stream);
+  default: return cuStreamQuery(stream);
+  }
+}
+
+START_TEST(test_contexts_are_not_asked_while_a_stream_captures)
+{
+  CUgraph graph;
+  CUevent event;
+  test_start();
+  OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  ck_assert_int_eq(broad_call(_i, event), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  ck_assert_int_eq(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+}
+END_TEST
+
+/* A non-blocking stream that captures is nothing to the legacy stream, which then works as ever. */
+START_TEST(test_legacy_stream_beside_a_non_blocking_capture)
+{
+  CUgraph graph;
+  CUdeviceptr pooled;
+  CUevent event;
+  unsigned value = 0;
+  begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+  OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  OK(cuMemsetD32Async(memory, 7, 1, NULL));
+  OK(cuEventRecord(event, NULL));
+  OK(cuMemcpyDtoH(&value, memory, sizeof value));
+  ck_assert_uint_eq(value, 7);
+  OK(cuEventQuery(event));
+  OK(cuStreamSynchronize(NULL));
+  OK(cuStreamQuery(NULL));
+  OK(cuMemAllocAsync(&pooled, 512, NULL));
+  ck_assert_uint_ne(pooled, 0);
+  OK(cuMemFreeAsync(pooled, NULL));
+  OK(cuStreamEndCapture(stream, &graph));
+  OK(cuGraphDestroy(graph));
+}
+END_TEST
+
+static CUresult legacy_call(int which, CUevent event)
+{
+  unsigned value;
+  switch (which) {
+  case 0: return cuStreamSynchronize(NULL);
+  case 1: return cuStreamQuery(NULL);
+  case 2: return cuEventRecord(event, NULL);
+  case 3: return cuMemcpyDtoH(&value, memory, sizeof value);
+  default: return cuStreamWaitEvent(NULL, event, 0);
+  }
+}
+
+START_TEST(test_legacy_calls_beside_a_blocking_capture)
+{
+  CUgraph graph;
+  CUevent event;
+  test_start();
+  OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  OK(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+  OK(cuMemAlloc(&memory, 4096));
+  OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  if (_i == 4)
+    OK(cuEventRecord(event, stream));
+  ck_assert_int_eq(legacy_call(_i, event), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+  ck_assert_int_eq(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+}
+END_TEST
+
+START_TEST(test_captured_events_are_not_asked)
+{
+  CUgraph graph;
+  CUevent event;
+  begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+  OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  OK(cuEventRecord(event, stream));
+  ck_assert_int_eq(_i ? cuEventQuery(event) : cuEventSynchronize(event), CUDA_ERROR_CAPTURED_EVENT);
+  ck_assert_int_eq(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("sim_capture");
@@ -175,6 +264,10 @@ int main(void)
   tcase_add_loop_test(tests, test_other_thread, 0, 2);
   tcase_add_loop_test(tests, test_forked_stream_must_join, 0, 2);
   tcase_add_test(tests, test_legacy_stream_is_unusable_while_a_blocking_one_captures);
+  tcase_add_loop_test(tests, test_contexts_are_not_asked_while_a_stream_captures, 0, 5);
+  tcase_add_test(tests, test_legacy_stream_beside_a_non_blocking_capture);
+  tcase_add_loop_test(tests, test_legacy_calls_beside_a_blocking_capture, 0, 5);
+  tcase_add_loop_test(tests, test_captured_events_are_not_asked, 0, 2);
   suite_add_tcase(suite, tests);
   return test_main(suite);
 }

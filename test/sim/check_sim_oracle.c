@@ -283,6 +283,45 @@ START_TEST(test_copies)
 }
 END_TEST
 
+enum { PAGEABLE, PINNED, REGISTERED, LAST_HOST = REGISTERED, MANAGED, DEVICE, IO_MEMORY, PLACES };
+
+static void *place(int where)
+{
+  static char own[BYTES];
+  void *host;
+  CUdeviceptr device;
+  switch (where) {
+  case PAGEABLE: return own;
+  case PINNED: OK(cuMemHostAlloc(&host, BYTES, 0)); return host;
+  case REGISTERED:
+  case IO_MEMORY: OK(cuMemHostRegister(own, BYTES, where == IO_MEMORY ? CU_MEMHOSTREGISTER_IOMEMORY : 0)); return own;
+  case MANAGED: OK(cuMemAllocManaged(&device, BYTES, CU_MEM_ATTACH_GLOBAL)); return (void *)(uintptr_t)device;
+  default: OK(cuMemAlloc(&device, BYTES)); return (void *)(uintptr_t)device;
+  }
+}
+
+/* What cuMemcpyDtoH tells of the legacy stream: something only if it goes from a device to memory of the host. */
+START_TEST(test_copies_to_and_from_all_places)
+{
+  CUdeviceptr device;
+  start();
+  OK(cuMemAlloc(&device, BYTES));
+  bool backwards = _i >= PLACES;
+  void *other = place(_i % PLACES);
+  new_owner();
+  use(NULL);
+  new_owner();
+  if (backwards) {
+    char own[BYTES];
+    OK(cuMemcpyDtoH(own, (CUdeviceptr)(uintptr_t)other, BYTES));
+  } else {
+    OK(cuMemcpyDtoH(other, device, BYTES));
+  }
+  use(first);
+  ck_assert_int_eq(early() == 0, backwards ? _i % PLACES == DEVICE : _i <= LAST_HOST);
+}
+END_TEST
+
 START_TEST(test_a_programmatic_launch_does_not_wait_for_the_kernel_before_it)
 {
   start();
@@ -413,6 +452,8 @@ int main(void)
   tcase_add_loop_test(tcase, test_default_streams, 0, sizeof orders / sizeof *orders);
   tcase_add_test(tcase, test_a_blocking_stream_is_ordered_behind_another_by_the_legacy_stream);
   tcase_add_test(tcase, test_copies);
+  tcase_add_loop_test(tcase, test_copies_to_and_from_all_places, 0, PLACES);
+  tcase_add_loop_test(tcase, test_copies_to_and_from_all_places, PLACES + PINNED, 2 * PLACES);
   tcase_add_test(tcase, test_a_programmatic_launch_does_not_wait_for_the_kernel_before_it);
   tcase_add_test(tcase, test_a_graph_is_in_the_stream_that_launches_it);
   tcase_add_test(tcase, test_host_functions);

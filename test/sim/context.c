@@ -269,8 +269,9 @@ static CUresult synchronize(sim_ctx_t *ctx)
 {
   if (!ctx)
     return CUDA_ERROR_INVALID_CONTEXT;
-  if (ctx->captures)
-    return sim_capture_implicit(ctx);
+  CUresult refused = sim_capture_refuses_ctx(ctx);
+  if (refused != CUDA_SUCCESS)
+    return refused;
   sim_clock_t *clock = sim_oracle_ctx_clock(ctx);
   sim_sched_wait_ctx(ctx);
   sim_oracle_know(clock);

@@ -1,9 +1,13 @@
 /*
- * Copies. When a call returns before its copy is done, and when not, follows "API synchronization behavior"
- * of the CUDA driver API reference: host to device, pageable   the bytes are taken at the call; the
- * synchronous form first waits for its stream host to device, pinned     synchronous form waits for the copy;
- * the asynchronous one reads the source later device to host             waits, except asynchronously into
- * pinned memory device to device           never waits host to host               waits
+ * Copies. When a call returns before its copy is done, and when not, follows "API synchronization behavior" of the CUDA
+ * driver API reference (12 and newer; what it said of unified memory before is gone):
+ *   host to device, pageable   the bytes are taken at the call; the synchronous form first waits for its stream
+ *   host to device, pinned     the synchronous form waits for the copy; the asynchronous one reads the source later
+ *   device to host             waits, except asynchronously into pinned memory
+ *   device to device           never waits; managed memory counts as memory of a device, and so does memory of pools
+ *                              and of cuMemCreate that is located on the host
+ *   host to host               waits
+ * What the addresses are decides, not the name of the function.
  */
 #include "sim.h"
 
@@ -30,10 +34,18 @@ static bool is_pageable(uint64_t address)
   return !sim_arena_find(address);
 }
 
-static bool is_managed(uint64_t address)
+/* Memory of a device and of nothing else: what the documentation says of transfers "from device" is about this. */
+static bool is_plain_device(uint64_t address)
 {
   const sim_block_t *block = sim_arena_find(address);
-  return block && block->kind == SIM_MEM_MANAGED;
+  return block && sim_memory_is_plain(block);
+}
+
+/* Not the memory of another device that was registered by its bus address. */
+static bool is_ordinary_host(uint64_t address)
+{
+  const sim_block_t *block = sim_arena_find(address);
+  return !block || (!is_device(address) && !(block->kind == SIM_MEM_REGISTERED && block->flags & CU_MEMHOSTREGISTER_IOMEMORY));
 }
 
 /* Packs the rows of the source, so that the program may reuse its buffer. */
@@ -64,18 +76,17 @@ static CUresult copy(sim_call_t *call, sim_op_t *op, CUstream handle, bool async
     sim_op_delete(op);
     return CUDA_SUCCESS;
   }
-  if (stream->capture || (stream->kind == SIM_STREAM_LEGACY && stream->ctx->captures)) {
-    if (async || stream->kind == SIM_STREAM_LEGACY)
-      return sim_submit(call, stream, op);
-    sim_capture_invalidate(stream->capture);
-    result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (stream->capture && async)
+    return sim_submit(call, stream, op);
+  result = sim_capture_refuses(stream);
+  if (result != CUDA_SUCCESS)
     goto fail;
-  }
+  uint64_t source = op->src.address, target = op->dst.address;
   bool to_device = is_device(op->dst.address), from_device = is_device(op->src.address);
   bool pageable_src = is_pageable(op->src.address), pageable_dst = is_pageable(op->dst.address);
   bool wait;
   if (to_device && from_device)
-    wait = !async && (is_managed(op->dst.address) || is_managed(op->src.address));
+    wait = false;
   else if (to_device)
     wait = !async && !pageable_src;
   else if (from_device)
@@ -96,7 +107,8 @@ static CUresult copy(sim_call_t *call, sim_op_t *op, CUstream handle, bool async
   if (result != CUDA_SUCCESS)
     goto fail;
   sim_sched_submit(stream, op);
-  sim_clock_t *clock = from_device && !to_device && !async ? sim_oracle_stream_clock(stream) : NULL;
+  bool tells = !async && is_plain_device(source) && is_ordinary_host(target);
+  sim_clock_t *clock = tells ? sim_oracle_stream_clock(stream) : NULL;
   if (wait)
     sim_sched_wait(sim_dep_now(stream));
   sim_oracle_know(clock); /* the only copies that give a fact: they return "once the copy has completed" */

@@ -110,8 +110,9 @@ static CUresult record(sim_call_t *call, CUevent handle, CUstream stream_handle)
     return CUDA_ERROR_INVALID_HANDLE;
   if (stream->capture)
     return sim_capture_record(stream, event);
-  if (stream->kind == SIM_STREAM_LEGACY && stream->ctx->captures)
-    return sim_capture_implicit(stream->ctx);
+  CUresult refused = sim_capture_refuses(stream);
+  if (refused != CUDA_SUCCESS)
+    return refused;
   set_deps(event, 1);
   sim_op_t *op = sim_op_new(SIM_OP_EVENT);
   op->event = event;
@@ -135,6 +136,15 @@ void sim_event_completed(sim_event_t *event, uint64_t version)
     event->time = sim_clock;
 }
 
+static bool is_captured(const sim_event_t *event)
+{
+  for (const sim_capture_t *capture = sim_captures; event->capture && capture; capture = capture->next) {
+    if (capture == event->capture && capture->id == event->capture_id)
+      return true;
+  }
+  return false;
+}
+
 static bool is_complete(const sim_event_t *event)
 {
   for (unsigned i = 0; i < event->dep_count; i++) {
@@ -146,13 +156,10 @@ static bool is_complete(const sim_event_t *event)
 
 static CUresult refuse_captured(sim_event_t *event)
 {
-  for (sim_capture_t *capture = sim_captures; event->capture && capture; capture = capture->next) {
-    if (capture == event->capture && capture->id == event->capture_id) {
-      sim_capture_invalidate(capture);
-      return CUDA_ERROR_CAPTURED_EVENT;
-    }
-  }
-  return CUDA_SUCCESS;
+  if (!is_captured(event))
+    return CUDA_SUCCESS;
+  sim_capture_invalidate(event->capture);
+  return CUDA_ERROR_CAPTURED_EVENT;
 }
 
 static CUresult query(CUevent handle)
@@ -247,6 +254,16 @@ SIM_FN2(cuStreamWaitEvent, cuStreamWaitEvent_ptsz, (CUstream stream, CUevent eve
     flags > 1 ? CUDA_ERROR_INVALID_VALUE : stream_wait(&call, stream, event), "%s %s %u",
     sim_str_stream(stream), sim_str_event(event), flags)
 
+/* The two calls about a context: with an event that is part of a capture, or a capture in the context, both fail so. */
+static CUresult refuse_context(sim_ctx_t *ctx, const sim_event_t *event)
+{
+  CUresult result = sim_capture_refuses_ctx(ctx);
+  if (!is_captured(event))
+    return result;
+  sim_capture_invalidate(event->capture);
+  return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
 /* "captures all the activities of the context at the time of this call"; with a capture active in it the call
  * fails and "the capture is invalidated" (cuda.h, cuCtxRecordEvent). */
 static CUresult context_record(CUcontext ctx_handle, CUevent handle)
@@ -257,13 +274,9 @@ static CUresult context_record(CUcontext ctx_handle, CUevent handle)
     return CUDA_ERROR_INVALID_CONTEXT;
   if (!event || event->ctx != ctx)
     return CUDA_ERROR_INVALID_HANDLE;
-  if (ctx->captures) {
-    for (sim_capture_t *capture = sim_captures; capture; capture = capture->next) {
-      if (capture->ctx == ctx)
-        sim_capture_invalidate(capture);
-    }
-    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  }
+  CUresult refused = refuse_context(ctx, event);
+  if (refused != CUDA_SUCCESS)
+    return refused;
   unsigned count = 0;
   for (const sim_stream_t *stream = sim_streams; stream; stream = stream->next)
     count += stream->ctx == ctx && stream->head;
@@ -289,8 +302,9 @@ static CUresult context_wait(CUcontext ctx_handle, CUevent handle)
     return CUDA_ERROR_INVALID_CONTEXT;
   if (!event)
     return CUDA_ERROR_INVALID_HANDLE;
-  if (ctx->captures)
-    return sim_capture_implicit(ctx);
+  CUresult refused = refuse_context(ctx, event);
+  if (refused != CUDA_SUCCESS)
+    return refused;
   for (sim_stream_t *stream = sim_streams; stream; stream = stream->next) {
     if (stream->ctx != ctx || stream->zombie || (is_complete(event) && !sim_oracle_on))
       continue;

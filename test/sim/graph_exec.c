@@ -221,9 +221,11 @@ static CUresult launch(sim_call_t *call, CUgraphExec exec, CUstream handle)
     return call->result;
   if (!is_exec(exec))
     return CUDA_ERROR_INVALID_VALUE;
-  if (stream->capture || (stream->kind == SIM_STREAM_LEGACY && stream->ctx->captures))
+  if (stream->capture)
     return capture_launch(exec, stream);
-  CUresult result = check_memory(exec);
+  CUresult result = sim_capture_legacy(stream);
+  if (result == CUDA_SUCCESS)
+    result = check_memory(exec);
   if (result != CUDA_SUCCESS)
     return result;
   sim_oracle_wait(stream, exec->last_clock);

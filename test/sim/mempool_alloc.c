@@ -72,8 +72,9 @@ static CUresult alloc_from(
     return call->result;
   if (!ret || bytes == 0 || !sim_pool_is_usable(pool))
     return CUDA_ERROR_INVALID_VALUE;
-  if (stream->kind == SIM_STREAM_LEGACY && stream->ctx->captures)
-    return sim_capture_implicit(stream->ctx);
+  CUresult refused = sim_capture_legacy(stream);
+  if (refused != CUDA_SUCCESS)
+    return refused;
   if (stream->capture)
     return capture_alloc(ret, bytes, pool, stream);
   if (bytes > (pool->device ? sim_knobs.capacity[pool->device->ordinal] : sim_host_arena.size))
@@ -178,8 +179,9 @@ static CUresult free_async(sim_call_t *call, CUdeviceptr address, CUstream handl
   sim_stream_t *stream = sim_stream_get(call, handle);
   if (!stream)
     return call->result;
-  if (stream->kind == SIM_STREAM_LEGACY && stream->ctx->captures)
-    return sim_capture_implicit(stream->ctx);
+  CUresult refused = sim_capture_legacy(stream);
+  if (refused != CUDA_SUCCESS)
+    return refused;
   if (stream->capture)
     return capture_free(address, stream);
   sim_block_t *block = sim_arena_find(address);

@@ -518,8 +518,10 @@ void sim_capture_invalidate(sim_capture_t *capture);
 bool sim_capture_take(sim_stream_t *stream, sim_op_t *op, CUresult *ret_result);
 CUresult sim_capture_record(sim_stream_t *stream, sim_event_t *event);
 bool sim_capture_wait(sim_stream_t *stream, sim_event_t *event, CUresult *ret_result);
-CUresult sim_capture_implicit(
-    sim_ctx_t *ctx); /* the legacy stream is used while a blocking stream captures */
+CUresult sim_capture_legacy(const sim_stream_t *stream); /* an error if it is that and a blocking one captures */
+/* For what asks a stream or a context whether it is done, and for synchronous copies: an error if a capture is in the way */
+CUresult sim_capture_refuses(sim_stream_t *stream);
+CUresult sim_capture_refuses_ctx(sim_ctx_t *ctx);
 struct CUgraphNode_st *sim_capture_memory_node(
     sim_stream_t *stream, CUgraphNodeType type); /* not invalidated */
 void sim_capture_forget_stream(sim_stream_t *stream);

@@ -181,23 +181,12 @@ static CUresult destroy(CUstream handle)
 DESTROY(cuStreamDestroy)
 DESTROY(cuStreamDestroy_v2)
 
-static CUresult refuse_captured(sim_stream_t *stream)
-{
-  if (stream->capture) {
-    sim_capture_invalidate(stream->capture);
-    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  }
-  if (stream->kind == SIM_STREAM_LEGACY && stream->ctx->captures)
-    return sim_capture_implicit(stream->ctx);
-  return CUDA_SUCCESS;
-}
-
 static CUresult synchronize(sim_call_t *call, CUstream handle)
 {
   sim_stream_t *stream = sim_stream_get(call, handle);
   if (!stream)
     return call->result;
-  CUresult result = refuse_captured(stream);
+  CUresult result = sim_capture_refuses(stream);
   if (result != CUDA_SUCCESS)
     return result;
   sim_ctx_t *ctx = stream->ctx;
@@ -217,7 +206,7 @@ static CUresult query(sim_call_t *call, CUstream handle)
   sim_stream_t *stream = sim_stream_get(call, handle);
   if (!stream)
     return call->result;
-  CUresult result = refuse_captured(stream);
+  CUresult result = sim_capture_refuses(stream);
   if (result != CUDA_SUCCESS)
     return result;
   if (stream->submitted == stream->completed) {
