@@ -1,6 +1,7 @@
 /*
  * Device memory with an address that is not pooled: pitch, managed. And page-locked memory of the host.
  */
+#include "interpose/copies.h"
 #include "interpose/hooks.h"
 #include "interpose/passthrough.h"
 #include "interpose/real.h"
@@ -108,6 +109,8 @@ static uint64_t host_address(void *arg)
 
 static CUresult lock_pages(host_call_t arguments)
 {
+  if (arguments.memory && arguments.flags & CU_MEMHOSTREGISTER_IOMEMORY)
+    gp_copies_note_io_memory();
   return gp_passthrough_alloc(&(gp_passthrough_call_t){.call = call_host,
                                   .address = host_address,
                                   .arg = &arguments,

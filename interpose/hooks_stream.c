@@ -1,10 +1,8 @@
 /*
  * Streams, for reuse mode `epoch`: which there are, and what the program learns of their completion. In other modes the
  * hooks only hand on.
- *
- * A copy from the device to the host that is not asynchronous returns when it is complete (CUDA Driver API, "API
- * synchronization behavior"), and its stream with it, up to there. Other copies and memsets promise less.
  */
+#include "interpose/copies.h"
 #include "interpose/current.h"
 #include "interpose/hooks.h"
 #include "interpose/library.h"
@@ -103,36 +101,34 @@ CUresult CUDAAPI hook_cuStreamQuery_ptsz(CUstream stream)
   return end(&fact, GP_REAL_CALL(cuStreamQuery_ptsz, stream));
 }
 
-/* A copy of nothing says nothing. */
-static fact_t begin_copy(size_t bytes, bool per_thread)
+/*
+ * A copy that returns when it is done (copies.h) tells of the default stream up to there. Any other may be pending when it
+ * returns: it is work. A copy of nothing is neither.
+ */
+static bool tells(const void *host, CUdeviceptr pointer, size_t bytes, bool per_thread)
 {
-  return bytes > 0 ? begin(NULL, per_thread) : (fact_t){.engine = NULL};
+  gp_engine_t *engine = gp_library_engine(); /* binds */
+
+  if (!engine || bytes == 0)
+    return false;
+  if (gp_engine_uses_streams(engine) && gp_copy_returns_when_done(engine, host, pointer))
+    return true;
+  gp_work_note(NULL, per_thread);
+  return false;
 }
 
 CUresult CUDAAPI hook_cuMemcpyDtoH_v2(void *host, CUdeviceptr pointer, size_t bytes)
 {
-  (void)gp_library_engine();
-  fact_t fact = begin_copy(bytes, false);
+  if (!tells(host, pointer, bytes, false))
+    return GP_REAL_CALL(cuMemcpyDtoH_v2, host, pointer, bytes);
+  fact_t fact = begin(NULL, false);
   return end(&fact, GP_REAL_CALL(cuMemcpyDtoH_v2, host, pointer, bytes));
 }
 
 CUresult CUDAAPI hook_cuMemcpyDtoH_v2_ptds(void *host, CUdeviceptr pointer, size_t bytes)
 {
-  (void)gp_library_engine();
-  fact_t fact = begin_copy(bytes, true);
+  if (!tells(host, pointer, bytes, true))
+    return GP_REAL_CALL(cuMemcpyDtoH_v2_ptds, host, pointer, bytes);
+  fact_t fact = begin(NULL, true);
   return end(&fact, GP_REAL_CALL(cuMemcpyDtoH_v2_ptds, host, pointer, bytes));
-}
-
-CUresult CUDAAPI hook_cuMemcpyAtoH_v2(void *host, CUarray array, size_t offset, size_t bytes)
-{
-  (void)gp_library_engine();
-  fact_t fact = begin_copy(bytes, false);
-  return end(&fact, GP_REAL_CALL(cuMemcpyAtoH_v2, host, array, offset, bytes));
-}
-
-CUresult CUDAAPI hook_cuMemcpyAtoH_v2_ptds(void *host, CUarray array, size_t offset, size_t bytes)
-{
-  (void)gp_library_engine();
-  fact_t fact = begin_copy(bytes, true);
-  return end(&fact, GP_REAL_CALL(cuMemcpyAtoH_v2_ptds, host, array, offset, bytes));
 }

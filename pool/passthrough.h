@@ -67,6 +67,10 @@ void gp_engine_passthrough_cancel(gp_engine_t *engine, gp_context_t *context, ui
 void gp_engine_passthrough_commit(
     gp_engine_t *engine, gp_context_t *context, const gp_passthrough_t *memory, uint64_t duration_ns);
 
+/* Copies what is known of a key. False: nothing. */
+bool gp_engine_passthrough_find(
+    gp_engine_t *engine, gp_space_t space, uint64_t key, gp_passthrough_t *ret_memory);
+
 /* False: nothing of that key is known. *ret_memory stays where it is until freed or restore. */
 bool gp_engine_passthrough_take(gp_engine_t *engine, gp_space_t space, uint64_t key, gp_passthrough_t *ret_memory);
 void gp_engine_passthrough_freed(

@@ -55,6 +55,19 @@ bool gp_passthrough_remove(gp_engine_t *engine, gp_space_t space, uint64_t key, 
   return true;
 }
 
+bool gp_engine_passthrough_find(
+    gp_engine_t *engine, gp_space_t space, uint64_t key, gp_passthrough_t *ret_memory)
+{
+  if (key <= 1) /* no keys of the map */
+    return false;
+  gp_lock_take(&engine->passthrough_lock);
+  const gp_passthrough_t *record = gp_address_map_find(&engine->passthroughs[space], key);
+  if (record)
+    *ret_memory = *record;
+  gp_lock_release(&engine->passthrough_lock);
+  return record != NULL;
+}
+
 /* The next record of any space from *position on, in no order; the lock is held. NULL: no more. */
 static gp_passthrough_t *next_record(gp_engine_t *engine, int *space, size_t *position)
 {

@@ -20,7 +20,7 @@ WAITS = ("what a stream waits for is no work, and completes nothing: its facts c
          "between streams is for a mode that uses it")
 EVENTS = "an event that was made and not recorded stands for nothing"
 ELAPSED = "both events were waited for or asked before: nothing new"
-OLD = "32-bit addresses: no use for 64-bit programs, and when the copy returns its own work is done"
+OLD = "32-bit addresses: no use for 64-bit programs"
 LATER = {
     "cuCtxWaitEvent": WAITS,
     "cuGreenCtxWaitEvent": WAITS,
@@ -30,7 +30,6 @@ LATER = {
     "cuGraphEventRecordNodeGetEvent": EVENTS,
     "cuEventElapsedTime": ELAPSED,
     "cuEventElapsedTime_v2": ELAPSED,
-    "cuMemcpyAtoH": OLD,
     "cuMemcpyDtoH": OLD,
     "cuIpcOpenMemHandle": IPC,
     "cuIpcOpenMemHandle_v2": IPC,

@@ -9,6 +9,10 @@ import unittest
 from harness import LIBRARY, UNSAFE_LIBRARY, PreloadCase, stats_of, trace_files
 
 # What the program learns of its streams, and the calls of ours that reuse may then cost: none.
+# Cases of the program copies, and whether cuMemcpyDtoH then says something of the default stream.
+COPIES = {"pageable": True, "pinned": True, "registered": True, "managed": False, "device": False, "io": False, "pool": False,
+          "from_pinned": False, "from_registered": False, "from_managed": False, "own_pageable": True, "own_managed": False,
+          "own_pool": False}
 FACTS = ("stream", "query", "event", "copy", "device")
 OURS = ("cuCtxRecordEvent", "cuEventQuery", "cuEventRecord", "cuStreamQuery", "cuCtxSynchronize", "cuEventCreate")
 MIB = 1 << 20
@@ -61,6 +65,17 @@ class Streams(PreloadCase):
                 for call in OURS if way != "query" else OURS[:3]:  # how often the program asks varies
                     self.assertEqual(run.calls().get(call, 0), plain.calls().get(call, 0), call)
                 self.assertEqual(modes(run.snapshot()), ["mono", "epoch_stream"])
+
+    def test_copies_tell_of_the_default_stream_only_from_the_device_to_the_host(self):
+        """A copy to managed memory or to a device may be pending when it returns, one between host and host is not ordered."""
+        rounds = 40
+        for case, synchronous in COPIES.items():
+            for driver in ("12040", "13000"):
+                with self.subTest(case=case, driver=driver):
+                    run = self.run_program("copies", case, str(rounds), driver=driver, REUSE="epoch", SIMCUDA_ORACLE="1")
+                    self.assertEqual((run.status, run.out), (0, "copies: %s: %d of %d again at once, 0 too early\n" % (
+                        case, rounds if synchronous else 0, rounds)), run.err)
+                    self.expect_clean(run)
 
     def test_context_needs_facts_about_contexts(self):
         """The same program under `context`, so that the test above does not show something else."""
