@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BYTES (WORDS * 8)
+#define BYTES (WORDS * 8u)
 
 static const program_t *program;
 static outcome_t *outcome;
@@ -27,6 +27,8 @@ static CUcontext ctxs[CTXS];
 static uint64_t ctx_numbers[CTXS]; /* of incarnations; 0: there is none */
 static uint64_t last_ctx_number;
 static CUfunction fills[CTXS], expects[CTXS];
+static unsigned char *pinned[CTXS], registered[CTXS][THREADS * BYTES] __attribute__((aligned(4096)));
+static CUdeviceptr managed[CTXS];
 static atomic_bool step_done[MAX_STEPS];
 static bool runs_freely;
 static pthread_mutex_t outcome_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -123,6 +125,12 @@ static CUresult create_ctx(const driver_t *driver, int c)
     result = driver->cuModuleGetFunction(&fills[c], module, "simcuda_fill");
   if (result == CUDA_SUCCESS)
     result = driver->cuModuleGetFunction(&expects[c], module, "simcuda_expect");
+  if (result == CUDA_SUCCESS)
+    result = driver->cuMemHostAlloc((void **)&pinned[c], THREADS * BYTES, CU_MEMHOSTALLOC_DEVICEMAP);
+  if (result == CUDA_SUCCESS)
+    result = driver->cuMemHostRegister_v2(registered[c], sizeof registered[c], 0);
+  if (result == CUDA_SUCCESS)
+    result = driver->cuMemAllocManaged(&managed[c], THREADS * BYTES, CU_MEM_ATTACH_GLOBAL);
   for (int t = 0; t < THREADS; t++)
     lanes[LANE_THREAD(c, t)] = CU_STREAM_PER_THREAD;
   lanes[LANE_LEGACY(c)] = CU_STREAM_LEGACY;
@@ -170,6 +178,29 @@ static CUresult launch(const driver_t *driver, const step_t *step, const CUfunct
   return driver->cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL);
 }
 
+static const unsigned char *place_on_host(const step_t *step, const unsigned char *pageable)
+{
+  int c = ctx_of(step->lane);
+  switch ((place_t)step->flags) {
+  case PLACE_PINNED: return pinned[c] + step->thread * BYTES;
+  case PLACE_REGISTERED: return registered[c] + step->thread * BYTES;
+  default: return pageable;
+  }
+}
+
+/* The call that is for copies to the host, which takes any addresses */
+static CUresult copy_by(const driver_t *driver, const step_t *step, void *target, CUdeviceptr source)
+{
+  return step->lane >= CTXS ? driver->cuMemcpyDtoH_v2_ptds(target, source, BYTES)
+                            : driver->cuMemcpyDtoH_v2(target, source, BYTES);
+}
+
+static CUresult copy_between_hosts(const driver_t *driver, const step_t *step)
+{
+  unsigned char bytes[BYTES];
+  return copy_by(driver, step, bytes, (CUdeviceptr)(uintptr_t)(pinned[ctx_of(step->lane)] + step->thread * BYTES));
+}
+
 static CUresult copy_with_host(const driver_t *driver, const step_t *step, int index)
 {
   unsigned char bytes[BYTES];
@@ -180,11 +211,11 @@ static CUresult copy_with_host(const driver_t *driver, const step_t *step, int i
     return per_thread ? driver->cuMemcpyHtoD_v2_ptds(mems[step->mem], bytes, sizeof bytes)
                       : driver->cuMemcpyHtoD_v2(mems[step->mem], bytes, sizeof bytes);
   }
-  CUresult result = per_thread ? driver->cuMemcpyDtoH_v2_ptds(bytes, mems[step->mem], sizeof bytes)
-                               : driver->cuMemcpyDtoH_v2(bytes, mems[step->mem], sizeof bytes);
+  const unsigned char *target = place_on_host(step, bytes);
+  CUresult result = copy_by(driver, step, (void *)(uintptr_t)target, mems[step->mem]);
   uint64_t wrong = 0;
   for (size_t i = 0; i < sizeof bytes; i += sizeof value)
-    wrong += memcmp(bytes + i, &value, sizeof value) != 0;
+    wrong += memcmp(target + i, &value, sizeof value) != 0;
   if (wrong) {
     pthread_mutex_lock(&outcome_lock);
     outcome->wrong_values += wrong;
@@ -269,6 +300,10 @@ static CUresult perform(const driver_t *driver, const step_t *step, int index)
                               : driver->cuMemsetD8_v2(mems[step->mem], step->value, BYTES);
   case STEP_TO_DEVICE:
   case STEP_TO_HOST: return copy_with_host(driver, step, index);
+  case STEP_TO_MANAGED:
+    return copy_by(driver, step, (void *)(uintptr_t)(managed[ctx_of(step->lane)] + step->thread * BYTES), mems[step->mem]);
+  case STEP_TO_OTHER: return copy_by(driver, step, (void *)(uintptr_t)mems[step->mem], mems[step->mem2]);
+  case STEP_HOST_TO_HOST: return copy_between_hosts(driver, step);
   case STEP_HOST_FUNC: return driver->cuLaunchHostFunc(lane, host_function, NULL);
   case STEP_STREAM_CREATE: return driver->cuStreamCreate(&lanes[step->lane], step->flags);
   case STEP_STREAM_DESTROY: return driver->cuStreamDestroy_v2(lane);

@@ -38,6 +38,25 @@ step_t some(gen_t *gen, step_kind_t kind)
       .value = (uint8_t)(1 + draw(gen, 255))};
 }
 
+/*
+ * Synchronous copies go to all kinds of memory, by the call that is for copies to the host. Decided by what was drawn
+ * already, so that the seeds' programs are otherwise what they were.
+ */
+static void choose_places(step_t *step)
+{
+  unsigned drawn = step->value;
+
+  if (step->kind == STEP_COPY && step->lane < LANE_CREATED && drawn % 2) {
+    step->kind = STEP_TO_OTHER;
+  } else if (step->kind == STEP_TO_HOST) {
+    step->flags = (uint8_t)(drawn % PLACES_ON_HOST);
+    if (drawn % 8 < 4)
+      step->kind = STEP_TO_MANAGED;
+  } else if (step->kind == STEP_STREAM_SYNC && step->lane < LANE_CREATED && drawn % 2) {
+    step->kind = STEP_HOST_TO_HOST; /* which says nothing of the stream */
+  }
+}
+
 static int pick_ctx(gen_t *gen)
 {
   int c = gen->single || chance(gen, 70) ? 0 : (int)draw(gen, (unsigned)gen->ctxs);
@@ -145,6 +164,7 @@ bool use(gen_t *gen, int m, int lane)
       step.mem2 = (uint8_t)source;
     }
   }
+  choose_places(&step);
   return emit(gen, step) || (order_behind(gen, m, lane) && emit(gen, step));
 }
 
@@ -191,6 +211,7 @@ static void synchronize(gen_t *gen)
     step.kind = STEP_EVENT_DESTROY;
   else if (gen->options->ctx_events && chance(gen, 10))
     step.kind = chance(gen, 50) ? STEP_CTX_RECORD : STEP_CTX_WAIT;
+  choose_places(&step);
   (void)emit(gen, step); /* what is not legal now is left out */
 }
 

@@ -221,6 +221,11 @@ static bool would_be_ordered(const model_t *model, const model_mem_t *mem, int l
   return lane->kind == BLOCKING && (lanes_of(mem) & BIT(LANE_LEGACY(lane->ctx)));
 }
 
+static bool is_of_two(step_kind_t kind)
+{
+  return kind == STEP_COPY || kind == STEP_TO_OTHER;
+}
+
 /* Kernels reach memory of their own context and of a peer's; copies reach all. */
 static bool reaches(const model_t *model, int l, const model_mem_t *mem, bool copy)
 {
@@ -231,7 +236,7 @@ static bool reaches(const model_t *model, int l, const model_mem_t *mem, bool co
 static bool may_access(const model_t *model, const step_t *step, int m)
 {
   const model_mem_t *mem = &model->mems[m];
-  return m < model->mem_count && mem->live && !mem->busy && reaches(model, step->lane, mem, step->kind == STEP_COPY) &&
+  return m < model->mem_count && mem->live && !mem->busy && reaches(model, step->lane, mem, is_of_two(step->kind)) &&
          would_be_ordered(model, mem, step->lane);
 }
 
@@ -301,7 +306,7 @@ static bool may_while_capturing(const model_t *model, const step_t *step)
 {
   static const step_kind_t never[] = {STEP_CAPTURE_BEGIN, STEP_CTX_SYNC, STEP_CTX_RECORD, STEP_CTX_WAIT, STEP_CTX_CREATE,
       STEP_CTX_DESTROY, STEP_THREAD_END, STEP_GRAPH_LAUNCH, STEP_MEMSET_SYNC, STEP_TO_DEVICE, STEP_TO_HOST,
-      STEP_HOST_FUNC, STEP_FREE_ASYNC};
+      STEP_TO_MANAGED, STEP_TO_OTHER, STEP_HOST_TO_HOST, STEP_HOST_FUNC, STEP_FREE_ASYNC};
   static const step_kind_t unsafe[] = {STEP_ALLOC, STEP_FREE, STEP_STREAM_SYNC, STEP_STREAM_QUERY, STEP_EVENT_SYNC,
       STEP_EVENT_QUERY, STEP_STREAM_CREATE, STEP_STREAM_DESTROY, STEP_EVENT_CREATE, STEP_EVENT_DESTROY,
       STEP_GRAPH_DESTROY};
@@ -338,29 +343,34 @@ static bool object_is_there(const model_t *model, const step_t *step)
   return true;
 }
 
+static bool reads_only(step_kind_t kind)
+{
+  return kind == STEP_EXPECT || kind == STEP_TO_HOST || kind == STEP_TO_MANAGED;
+}
+
 static bool mems_are_ready(const model_t *model, const step_t *step)
 {
   const model_mem_t *mem = &model->mems[step->mem];
-  bool default_only = step->kind == STEP_MEMSET_SYNC || step->kind == STEP_TO_DEVICE || step->kind == STEP_TO_HOST;
+  bool default_only = step->kind >= STEP_MEMSET_SYNC && step->kind <= STEP_HOST_TO_HOST;
   if (step->kind == STEP_ALLOC)
     return step->mem >= model->mem_count && step->mem < MAX_MEMS;
   if (step->kind == STEP_FREE)
     return step->mem < model->mem_count && mem->live && !mem->busy;
   if (step->kind == STEP_FREE_ASYNC)
     return may_access(model, step, step->mem) && mem->ctx == model->lanes[step->lane].ctx;
-  if (!(step_infos[step->kind].flags & F_ACCESS))
-    return true;
   if (default_only && step->lane >= LANE_CREATED)
     return false;
+  if (!(step_infos[step->kind].flags & F_ACCESS))
+    return true;
   if (model->capture >= 0 && step->lane == model->capture) /* not before the graph is launched */
     return step->mem < model->mem_count && mem->live && mem->ctx == model->lanes[step->lane].ctx;
   if (!may_access(model, step, step->mem))
     return false;
-  if ((step->kind == STEP_EXPECT || step->kind == STEP_TO_HOST) && !mem->written)
+  if (reads_only(step->kind) && !mem->written)
     return false;
   if (step->kind == STEP_FILL_EARLY && mem->last >= 0 && !mem->known) /* it must not need the kernel before it */
     return false;
-  return step->kind != STEP_COPY ||
+  return !is_of_two(step->kind) ||
          (step->mem2 != step->mem && may_access(model, step, step->mem2) && model->mems[step->mem2].written);
 }
 
@@ -474,13 +484,13 @@ static void access_step(model_t *model, int index, step_t *step)
   }
   submit(model, index, step->lane);
   access(model, index, step, step->mem);
-  if (step->kind == STEP_COPY) {
+  if (is_of_two(step->kind)) {
     access(model, index, step, step->mem2);
     step->value = model->mems[step->mem2].value;
   }
-  if (step->kind == STEP_EXPECT || step->kind == STEP_TO_HOST)
+  if (reads_only(step->kind))
     step->value = mem->value;
-  if (step->kind == STEP_TO_HOST)
+  if (step->kind == STEP_TO_HOST) /* the others may be pending when the call returns */
     mem->known = true;
   mem->value = step->value;
   mem->written = true;

@@ -70,6 +70,8 @@ static const char prologue[] =
     "\n"
     "static CUcontext ctx[3];\n"
     "static CUfunction fill[3], expect[3];\n"
+    "static unsigned char *pinned[3], registered[3][512] __attribute__((aligned(4096)));\n"
+    "static CUdeviceptr managed[3];\n"
     "static void (*simcuda_own)(uint64_t, uint64_t, uint64_t), (*simcuda_disown)(uint64_t), (*simcuda_step)(uint64_t);\n"
     "static void (*simcuda_seed)(uint64_t);\n"
     "\n"
@@ -81,6 +83,9 @@ static const char prologue[] =
     "  OK(cuModuleLoadData(&module, \"no image\"));\n"
     "  OK(cuModuleGetFunction(&fill[c], module, \"simcuda_fill\"));\n"
     "  OK(cuModuleGetFunction(&expect[c], module, \"simcuda_expect\"));\n"
+    "  OK(cuMemHostAlloc((void **)&pinned[c], 512, CU_MEMHOSTALLOC_DEVICEMAP));\n"
+    "  OK(cuMemHostRegister_v2(registered[c], 512, 0));\n"
+    "  OK(cuMemAllocManaged(&managed[c], 512, CU_MEM_ATTACH_GLOBAL));\n"
     "  for (int i = 0; i < 2 && c < 2 && ctx[0] && ctx[1]; i++) {\n"
     "    OK(cuCtxSetCurrent(ctx[i]));\n"
     "    OK(cuCtxEnablePeerAccess(ctx[1 - i], 0));\n"
@@ -141,7 +146,7 @@ static void lane_name(int lane, char *name, size_t size)
 
 static void print_call(FILE *file, const program_t *program, const step_t *step)
 {
-  char s[40];
+  char s[40], to[40];
   int m = step->mem, e = step->event, c = step->ctx, v = step->value, lane_ctx = ctx_of_lane(program, step->lane);
   const char *suffix = step->lane >= CTXS ? "_ptds" : "";
   lane_name(step->lane, s, sizeof s);
@@ -161,9 +166,18 @@ static void print_call(FILE *file, const program_t *program, const step_t *step)
     fprintf(file, "memset(host, %d, 512);\n  OK(cuMemcpyHtoD_v2%s(m[%d], host, 512));\n", v, suffix, m);
     break;
   case STEP_TO_HOST:
+    snprintf(to, sizeof to, step->flags == PLACE_PINNED ? "pinned[%d]" : step->flags == PLACE_REGISTERED ? "registered[%d]" : "host",
+        lane_ctx);
     fprintf(file,
-        "OK(cuMemcpyDtoH_v2%s(host, m[%d], 512));\n  for (int i = 0; i < 512; i++)\n    wrong += host[i] != %d;\n", suffix,
-        m, v);
+        "OK(cuMemcpyDtoH_v2%s(%s, m[%d], 512));\n  for (int i = 0; i < 512; i++)\n    wrong += %s[i] != %d;\n", suffix, to,
+        m, to, v);
+    break;
+  case STEP_TO_MANAGED:
+    fprintf(file, "OK(cuMemcpyDtoH_v2%s((void *)managed[%d], m[%d], 512));\n", suffix, lane_ctx, m);
+    break;
+  case STEP_TO_OTHER: fprintf(file, "OK(cuMemcpyDtoH_v2%s((void *)m[%d], m[%d], 512));\n", suffix, m, step->mem2); break;
+  case STEP_HOST_TO_HOST:
+    fprintf(file, "OK(cuMemcpyDtoH_v2%s(host, (CUdeviceptr)pinned[%d], 512));\n", suffix, lane_ctx);
     break;
   case STEP_HOST_FUNC: fprintf(file, "OK(cuLaunchHostFunc(%s, nothing, NULL));\n", s); break;
   case STEP_STREAM_CREATE: fprintf(file, "OK(cuStreamCreate(&%s, %d));\n", s, step->flags); break;

@@ -37,6 +37,14 @@ typedef enum {
   STEP_KINDS
 } step_kind_t;
 
+/* Memory of the host that copies go to: of each context, for each thread */
+typedef enum {
+  PLACE_PAGEABLE,
+  PLACE_PINNED, /* which is mapped, too: its address is one for the device */
+  PLACE_REGISTERED,
+  PLACES_ON_HOST
+} place_t;
+
 enum {
   F_MEM = 1,   /* which of its fields a step uses */
   F_LANE = 2,
@@ -53,7 +61,7 @@ typedef struct step {
   step_kind_t kind;
   uint8_t thread, lane, mem, mem2, event, ctx, graph;
   uint8_t route;  /* 0: found with dlsym, 1: with cuGetProcAddress */
-  uint8_t flags;  /* of the call: stream flags, capture mode */
+  uint8_t flags;  /* of the call: stream flags, capture mode; of TO_HOST: which memory, a place_t */
   uint8_t value;  /* written, or expected */
   uint8_t inside, moment;
   uint32_t bytes;
