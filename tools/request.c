@@ -28,6 +28,8 @@ static const gp_parameter_t common[] = {
         "exit status 4 if something is missing in a snapshot"},
     {"wide", 0, NULL, GP_PARAMETER_FLAG, COMMON(wide), NULL, 0, 0, "do not cut long names"},
     {"ascii", 0, NULL, GP_PARAMETER_FLAG, COMMON(ascii), NULL, 0, 0, "draw with ASCII characters only"},
+    {"no-symbols", 0, NULL, GP_PARAMETER_FLAG, COMMON(no_symbols), NULL, 0, 0,
+        "open no file that the snapshot names: stacks have places in files instead of names"},
     {"no-color", 0, NULL, GP_PARAMETER_FLAG, COMMON(no_color), NULL, 0, 0,
         "no colour (nor with NO_COLOR set, nor away from a terminal)"},
     {"help", 'h', NULL, GP_PARAMETER_FLAG, COMMON(help), NULL, 0, 0, "print this"},

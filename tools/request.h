@@ -40,6 +40,7 @@ typedef struct gp_request {
   bool force;
   bool strict;
   bool no_color;
+  bool no_symbols; /* gp_symbols_resolve is not called */
   bool wide;
   bool ascii;
   bool help;

@@ -6,6 +6,8 @@
 The tool itself is the program whose frames get names: nm and readelf say where it has what.
 """
 
+import contextlib
+import ctypes
 import json
 import os
 import re
@@ -22,6 +24,26 @@ BIAS = 1 << 40
 
 def output_of(*command):
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, encoding="utf-8").stdout
+
+
+@contextlib.contextmanager
+def watch(folder):
+    """The names in folder that were opened meanwhile, inotify(7). To look at a file without opening it (O_PATH) is none."""
+    opened, libc = set(), ctypes.CDLL(None, use_errno=True)
+    fd = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if fd < 0 or libc.inotify_add_watch(fd, os.fsencode(folder), 0x20) < 0: # IN_OPEN
+            raise OSError(ctypes.get_errno(), "inotify")
+        yield opened
+        with contextlib.suppress(BlockingIOError):
+            events = os.read(fd, 1 << 16)
+            while events:
+                length = int.from_bytes(events[12:16], sys.byteorder)
+                opened.add(events[16:16 + length].rstrip(b"\0").decode())
+                events = events[16 + length:]
+    finally:
+        os.close(fd)
+    opened.discard("")
 
 
 class Symbolize(cli.Case):
@@ -145,6 +167,92 @@ class Symbolize(cli.Case):
                                          DEBUGINFOD_CACHE_PATH=self.path("work", "cache"))
             self.assertNotIn("function", document["frames"][0])
         self.assertFalse(os.path.exists(self.path("work", "cache")))
+
+    def expect_never_opened(self, folder, name, text, *arguments):
+        with watch(folder) as opened:
+            result = self.run_tool("symbolize", self.write("in.json", text), *arguments)
+        self.assertNotIn(name, opened)
+        return json.loads(result.stdout), result.stderr
+
+    def test_what_is_no_file_is_never_opened(self):
+        folder = self.path("work")
+        os.mkfifo(os.path.join(folder, "pipe"))
+        text = self.snapshot(path=os.path.join(folder, "pipe"))
+        self.expect_unnamed(*self.expect_never_opened(folder, "pipe", text), "is no regular file")
+        for path, why in (("/dev/tty", "is no regular file"), (folder, "is no regular file"),
+                          ("/proc/version", "is no ELF file"), (self.write("text", "x" * 100), "is no ELF file")):
+            with self.subTest(path=path):
+                document, stderr = self.symbolize(self.snapshot(path=path))
+                self.expect_unnamed(document, stderr, why)
+
+    def test_the_build_id_names_no_path(self):
+        """DIR/.build-id/..//../pipe.debug would be DIR/../pipe.debug."""
+        os.makedirs(self.path("debug/.build-id"))
+        os.mkfifo(self.path("pipe.debug"))
+        text = self.snapshot(path="/nowhere/app", build_id="../../pipe")
+        found = self.expect_never_opened(self.folder, "pipe.debug", text, "--debug-dir", self.path("debug"))
+        self.expect_unnamed(*found, "has a build-id in the snapshot that is none")
+        for build_id in ("0", "00", "0" * 7, "AB" * 20, "0" * 200, "a/" * 20):
+            self.expect_unnamed(*self.symbolize(self.snapshot(build_id=build_id)), "that is none")
+
+    def linked(self, link):
+        """The program, with a name of its debug file and without symbols."""
+        program, name = self.path("work", "app"), self.write(link, "debug information")
+        subprocess.run(["objcopy", "--strip-all", "--remove-section=.note.gnu.build-id", "--add-gnu-debuglink=" + name,
+                        cli.GPUPOOL, program], check=True)
+        os.unlink(name)
+        return self.snapshot(path=program, build_id="")
+
+    def test_a_debug_link_leads_to_files_only(self):
+        text = self.linked("pipe")
+        os.mkfifo(self.path("work", "pipe"))
+        document, _ = self.expect_never_opened(self.path("work"), "pipe", text)
+        self.assertNotIn("function", document["frames"][0])
+
+    def test_a_debug_link_has_to_fit(self):
+        text = self.linked("app.debug")
+        debug = self.path("work", "app.debug")
+        shutil.copy(cli.GPUPOOL, debug) # of another checksum
+        document, _ = self.symbolize(text)
+        self.assertNotIn("function", document["frames"][0])
+        program = self.path("work", "app")
+        subprocess.run(["objcopy", "--only-keep-debug", "--remove-section=.note.gnu.build-id", cli.GPUPOOL, debug],
+                       check=True)
+        subprocess.run(["objcopy", "--remove-section=.gnu_debuglink", program], check=True)
+        subprocess.run(["objcopy", "--add-gnu-debuglink=" + debug, program], check=True)
+        self.expect_named(self.symbolize(text)[0])
+
+    def test_a_shared_debug_file_is_a_file(self):
+        """What dwz(1) leaves in a file, with the name of a pipe: then names come from the symbols."""
+        program, pipe, link = self.path("work", "app"), self.path("work", "pipe"), self.path("work", "link")
+        os.mkfifo(pipe)
+        with open(link, "wb") as file:
+            file.write(os.fsencode(pipe) + b"\0" + bytes(range(20)))
+        subprocess.run(["objcopy", "--add-section=.gnu_debugaltlink=" + link, cli.GPUPOOL, program], check=True)
+        document, _ = self.expect_never_opened(self.path("work"), "pipe", self.snapshot(path=program))
+        self.assertEqual(self.expect_named(document)["line"], 0)
+
+    def test_a_sysroot_is_not_left(self):
+        os.makedirs(self.path("root"))
+        shutil.copy(cli.GPUPOOL, self.path("app"))
+        found = self.symbolize(self.snapshot(path="/usr/../../app"), "--sysroot", self.path("root"))
+        self.expect_unnamed(*found, "is not below the sysroot")
+
+    def test_no_symbols(self):
+        """No command opens what a snapshot names if it is not to."""
+        program = shutil.copy(cli.GPUPOOL, self.path("tmp", "app"))
+        snapshot = cli.snapshot_of(**{key: json.loads(self.snapshot(path=program))[key]
+                                      for key in ("modules", "frames", "stacks")})
+        path = self.write("s.json", snapshot)
+        for command in (["summary"], ["leaks"], ["sites"], ["frag"], ["timeline"], ["diff", path],
+                        ["export", "--to", "folded"]):
+            with self.subTest(command=command):
+                with watch(self.path("tmp")) as opened:
+                    self.run_tool(*command, path)
+                self.assertIn("app", opened)
+                with watch(self.path("tmp")) as opened:
+                    self.run_tool(*command, path, "--no-symbols")
+                self.assertEqual(opened, set())
 
     def test_without_stacks(self):
         text = '{"format":"gpupool-snapshot","version":1,"stacks":[],"frames":[],"modules":[]}'

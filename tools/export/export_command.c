@@ -42,6 +42,7 @@ typedef struct request {
   gp_export_metric_t metric;
   bool has_metric;
   bool force;
+  bool no_symbols;
   bool help;
 } request_t;
 
@@ -60,6 +61,8 @@ void gp_command_export_help(void)
          "  --device N       only this device\n"
          "  --metric M       folded: bytes that were live, at the peak or in total\n"
          "                   (live, peak, total; default peak)\n"
+         "  --no-symbols     open no file that the snapshot names: stacks have places in\n"
+         "                   files instead of names\n"
          "\n"
          "Exit status: 0 done; 2 usage; 3 a file that cannot be read or is corrupt, or an\n"
          "output that cannot be written.\n");
@@ -67,7 +70,7 @@ void gp_command_export_help(void)
 
 static int unknown(const char *option)
 {
-  static const char *const names[] = {"to", "output", "force", "device", "metric", "help"};
+  static const char *const names[] = {"to", "output", "force", "device", "metric", "no-symbols", "help"};
   return gp_message_unknown_option("export", option, names, sizeof(names) / sizeof(names[0]));
 }
 
@@ -149,6 +152,10 @@ static int parse(int argc, char **argv, request_t *request)
       only_files = true;
       continue;
     }
+    if (strcmp(argument, "--no-symbols") == 0) {
+      request->no_symbols = true;
+      continue;
+    }
     if (strcmp(argument, "--force") == 0) {
       request->force = true;
       continue;
@@ -223,7 +230,8 @@ int gp_command_export(int argc, char **argv)
   gp_snapshot_t *snapshot = gp_snapshot_load(request.input, COLUMNS);
   if (!snapshot)
     return GP_EXIT_INPUT;
-  gp_symbols_resolve(snapshot, NULL);
+  if (!request.no_symbols)
+    gp_symbols_resolve(snapshot, NULL);
   status = check_device(&request, snapshot, name);
   if (!status) {
     int error = gp_export_init(&export, snapshot, name, request.device);

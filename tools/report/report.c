@@ -60,7 +60,8 @@ static int open_input(const gp_request_t *request, const void *own, unsigned col
   ret_input->snapshot = snapshot;
   if (!snapshot)
     return GP_EXIT_INPUT;
-  gp_symbols_resolve(snapshot, NULL);
+  if (!request->no_symbols)
+    gp_symbols_resolve(snapshot, NULL);
   return gp_filter_init(filter, request, ret_input->snapshot, ret_input->file);
 }
 

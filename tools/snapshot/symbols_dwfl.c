@@ -10,6 +10,7 @@
 
 #include <elfutils/libdwfl.h>
 
+#include "tools/snapshot/symbols_debug.h"
 #include "tools/snapshot/symbols_file.h"
 #include "tools/snapshot/symbols_module.h"
 
@@ -39,6 +40,9 @@ typedef struct module {
   unit_range_t *ranges; /* by address */
   size_t range_count;
   Dwarf_Addr bias; /* address in the process less address in the debug information */
+  bool has_units;  /* the debug information can be used */
+  Dwarf *alternate; /* NULL: none, then alternate_fd is nothing, too */
+  int alternate_fd;
 } module_t;
 
 /*
@@ -284,7 +288,7 @@ static void answer(module_t *module, gp_symbol_query_t *queries, size_t count)
   location_t *locations = calloc(count, sizeof(*locations));
   size_t known = 0;
 
-  if (locations)
+  if (locations && module->has_units)
     find_units(module);
   for (size_t i = 0; i < count && locations; i++) {
     location_t location = {.query = &queries[i], .pc = queries[i].address - module->bias};
@@ -314,38 +318,34 @@ static void answer(module_t *module, gp_symbol_query_t *queries, size_t count)
   free(module->ranges);
 }
 
+/* libdwfl gives the debug information back with the module, and what it referred to has to last until then. */
+static void answer_with_alternate(
+    module_t *module, const gp_symbols_options_t *options, gp_symbol_query_t *queries, size_t count)
+{
+  Dwarf_Addr bias;
+  Dwarf *dwarf = dwfl_module_getdwarf(module->dwfl, &bias);
+  module->has_units = dwarf && gp_symbols_find_alternate(dwarf, options, &module->alternate, &module->alternate_fd);
+  answer(module, queries, count);
+}
+
 bool gp_symbols_are_available(void)
 {
   return true;
-}
-
-/* Where separate debug files are looked for, as libdwfl wants it: '+' is "compare the checksum", where one is named. */
-static bool write_debug_path(const gp_symbols_options_t *options, char *buffer, size_t capacity)
-{
-  const char *more = options->debug_directory;
-  int length = snprintf(buffer, capacity, "+:.debug:%s%s%s/usr/lib/debug", more ? more : "", more ? ":" : "",
-      options->sysroot ? options->sysroot : "");
-  return length >= 0 && (size_t)length < capacity;
 }
 
 bool gp_symbols_of_module(const gp_snapshot_module_t *module, uint64_t start_time_us,
     const gp_symbols_options_t *options, gp_symbol_query_t *queries, size_t count, char *ret_why, size_t capacity)
 {
   char path[PATH_CAPACITY];
-  char debug_path[PATH_CAPACITY];
-  char *debug_path_pointer = debug_path;
-  const Dwfl_Callbacks callbacks = {
-      .find_elf = dwfl_build_id_find_elf, /* never asked: the file is given */
-      .find_debuginfo = dwfl_standard_find_debuginfo,
-      .debuginfo_path = &debug_path_pointer,
-  };
+  const Dwfl_Callbacks callbacks = {.find_elf = gp_symbols_find_elf, .find_debuginfo = gp_symbols_find_debuginfo};
   module_t found = {.bias = module->bias};
+  void **userdata = NULL;
 
   int fd = gp_symbols_open_file(module, start_time_us, options, path, sizeof(path), ret_why, capacity);
   if (fd < 0)
     return false;
-  (void)unsetenv("DEBUGINFOD_URLS"); /* the name is legal; it makes libdwfl ask servers */
-  Dwfl *dwfl = write_debug_path(options, debug_path, sizeof(debug_path)) ? dwfl_begin(&callbacks) : NULL;
+  (void)unsetenv("DEBUGINFOD_URLS"); /* the name is legal; nothing here asks servers, and nothing below may */
+  Dwfl *dwfl = dwfl_begin(&callbacks);
   if (dwfl) {
     dwfl_report_begin(dwfl);
     found.dwfl = dwfl_report_elf(dwfl, path, path, fd, module->bias, true);
@@ -355,8 +355,14 @@ bool gp_symbols_of_module(const gp_snapshot_module_t *module, uint64_t start_tim
     (void)snprintf(ret_why, capacity, "%s cannot be read: %s", path, dwfl ? dwfl_errmsg(-1) : "no memory");
     (void)close(fd); /* not taken */
   } else {
-    answer(&found, queries, count);
+    (void)dwfl_module_info(found.dwfl, &userdata, NULL, NULL, NULL, NULL, NULL, NULL); /* of a module it cannot fail */
+    *userdata = (void *)(uintptr_t)options;
+    answer_with_alternate(&found, options, queries, count);
   }
   dwfl_end(dwfl); /* NULL is legal */
+  if (found.alternate) {
+    (void)dwarf_end(found.alternate); /* the debug information that referred to it is gone */
+    (void)close(found.alternate_fd);  /* it was only read */
+  }
   return found.dwfl != NULL;
 }

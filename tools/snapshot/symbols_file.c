@@ -1,13 +1,11 @@
 #include "tools/snapshot/symbols_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <elfutils/libdwelf.h>
+#include "tools/snapshot/symbols_open.h"
 
 /* One search. The reason of the first file that was there but would not do is the one to tell. */
 typedef struct search {
@@ -25,32 +23,13 @@ static void refuse(search_t *search, const char *why)
     (void)snprintf(search->why, search->capacity, "%s %s", search->path, why);
 }
 
-/* Lower-case hexadecimal of the file's build-id; "" without one. Returns false if it is no ELF file. */
-static bool read_build_id(int fd, char *buffer, size_t capacity)
-{
-  const void *bits = NULL;
-  Elf *elf = elf_begin(fd, ELF_C_READ_MMAP_PRIVATE, NULL);
-  bool is_elf = elf && elf_kind(elf) == ELF_K_ELF;
-  ssize_t length = is_elf ? dwelf_elf_gnu_build_id(elf, &bits) : 0;
-
-  buffer[0] = '\0';
-  for (ssize_t i = 0; i < length && (size_t)i * 2 + 3 <= capacity; i++)
-    (void)snprintf(buffer + i * 2, 3, "%02x", ((const unsigned char *)bits)[i]);
-  (void)elf_end(elf); /* NULL is legal */
-  return is_elf;
-}
-
 static bool is_the_module(search_t *search, int fd)
 {
-  char build_id[129];
+  char build_id[GP_BUILD_ID_TEXT_BYTES];
   char text[320];
   struct stat status;
 
-  if (fstat(fd, &status) || !S_ISREG(status.st_mode)) {
-    refuse(search, "is no regular file");
-    return false;
-  }
-  if (!read_build_id(fd, build_id, sizeof(build_id))) {
+  if (fstat(fd, &status) || !gp_symbols_read_build_id(fd, build_id)) {
     refuse(search, "is no ELF file");
     return false;
   }
@@ -71,13 +50,13 @@ static bool is_the_module(search_t *search, int fd)
 /* Opens a candidate whose path was written by snprintf, which returned `length`. */
 static int try_file(search_t *search, int length)
 {
+  const char *why;
   if (length < 0 || (size_t)length >= search->path_capacity)
     return -1;
-  /* Without waiting for a writer, should it be a pipe. */
-  int fd = open(search->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  int fd = gp_symbols_open(search->path, &why);
   if (fd < 0) {
-    if (errno != ENOENT && errno != ENOTDIR)
-      refuse(search, strerror(errno));
+    if (why)
+      refuse(search, why);
     return -1;
   }
   if (is_the_module(search, fd))
@@ -92,7 +71,7 @@ static int try_build_id(search_t *search, const char *root, const char *folder)
   const char *id = search->module->build_id;
   int fd;
 
-  if (strlen(id) < 3)
+  if (!gp_symbols_build_id_is_sound(id))
     return -1;
   fd = try_file(search,
       snprintf(search->path, search->path_capacity, "%s%s/.build-id/%.2s/%s.debug", root, folder, id, id + 2));
@@ -100,6 +79,22 @@ static int try_build_id(search_t *search, const char *root, const char *folder)
     fd = try_file(
         search, snprintf(search->path, search->path_capacity, "%s%s/.build-id/%.2s/%s", root, folder, id, id + 2));
   return fd;
+}
+
+/* True if ".." in path leads above where it begins; such a path names nothing below a sysroot. */
+static bool climbs_out(const char *path)
+{
+  int depth = 0;
+  while (*path && depth >= 0) {
+    size_t length = strcspn(path, "/");
+    if (length == 2 && strncmp(path, "..", 2) == 0)
+      depth--;
+    else if (length > 0 && !(length == 1 && path[0] == '.'))
+      depth++;
+    path += length;
+    path += strspn(path, "/");
+  }
+  return depth < 0;
 }
 
 int gp_symbols_open_file(const gp_snapshot_module_t *module, uint64_t start_time_us,
@@ -111,7 +106,15 @@ int gp_symbols_open_file(const gp_snapshot_module_t *module, uint64_t start_time
   int fd;
 
   ret_why[0] = '\0';
-  (void)elf_version(EV_CURRENT);
+  (void)snprintf(ret_path, path_capacity, "%s", module->path);
+  if (module->build_id[0] && !gp_symbols_build_id_is_sound(module->build_id)) {
+    refuse(&search, "has a build-id in the snapshot that is none");
+    return -1;
+  }
+  if (options->sysroot && climbs_out(module->path)) {
+    refuse(&search, "is not below the sysroot");
+    return -1;
+  }
   /* A relative path would be looked up in a folder that has nothing to do with the program's. */
   if (module->path[0] == '/') {
     fd = try_file(&search, snprintf(ret_path, path_capacity, "%s%s", root, module->path));
