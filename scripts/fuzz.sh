@@ -1,7 +1,7 @@
 #!/bin/sh
 # Looks for inputs that a reader cannot bear, with libFuzzer (clang), the address and the undefined behaviour sanitizer:
 #
-#   scripts/fuzz.sh TARGET [SECONDS] [LIBFUZZER-OPTION...]     pickle, snapshot, options, trace, ...
+#   scripts/fuzz.sh TARGET [SECONDS] [LIBFUZZER-OPTION...]     pickle, snapshot, recover, suppressions, ...
 #
 # What it learns is kept in build-fuzz/corpus/TARGET. An input that fails is left in build-fuzz, and its name printed: mend
 # the reader, and put the input into test/fuzz/corpus/TARGET, where every test run tries it from then on.

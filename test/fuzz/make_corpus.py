@@ -17,6 +17,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
 import cli  # noqa: E402
+import make_records  # noqa: E402
 import test_export  # noqa: E402
 import test_import  # noqa: E402
 
@@ -32,6 +33,14 @@ TRACES = {
     "plain": "op,id,size,stream\nA,1,1000,0\nA,2,5,7\nF,1,0,0\nA,1,18446744073709551615,0\n",
     "crlf": "A,1,1000,0\r\nF,1,0,1\r\n",
     "none": "op,id,size,stream\n",
+}
+
+
+SUPPRESSIONS = {
+    "leak-sanitizer": "leak:init\nmain\ncudaMalloc\n/usr/lib/libcudart.so.13\n",
+    "ties": "leak:^Model::load*float*)$\nModel::load(std::vector<float> const&)\nModel::load\n",
+    "stars": "leak:a*b**c$\naxbxxcxbc\nabc\nac\n",
+    "comments": "#leak\nleak:",
 }
 
 
@@ -64,6 +73,10 @@ def main(gpupool):
         write("options", name, text.encode())
     for name, text in TRACES.items():
         write("trace", name, text.encode())
+    for name, text in SUPPRESSIONS.items():
+        write("suppressions", name, text.encode())
+    for name, data in make_records.records():
+        write("recover", name, data)
     for name, snapshot in snapshots():
         write("snapshot", name, json.dumps(snapshot, separators=(",", ":")).encode())
     for protocol in (2, 4, 5):

@@ -1,6 +1,7 @@
 /*
  * Reads records that were damaged at random: cut, bits turned, bytes and words overwritten, pages exchanged. Whatever is
- * in the file, reading ends with a message or with a document that is written to its end; the sanitizers see the rest.
+ * in the file, reading ends with a message or with a snapshot that every command of the tool accepts; the sanitizers see
+ * the rest.
  *
  * ring_mutate RUNS [SEED]
  */
@@ -14,6 +15,8 @@
 #include <unistd.h>
 
 #include "test/fuzz/ring_workload.h"
+#include "test/fuzz/fuzz.h"
+#include "test/fuzz/use_commands.h"
 #include "tools/recover/record_reader.h"
 
 #define PAGE 4096u
@@ -101,19 +104,32 @@ static void make_copy(int fd, const original_t *original)
 
 static unsigned long read_count, damaged_count;
 
+/* What `recover` would write. Returns its file, which is of this function. */
+static int write_snapshot(const gp_record_t *record)
+{
+  static char buffer[65536];
+  static int snapshot = -1;
+  gp_json_t json;
+
+  if (snapshot < 0)
+    snapshot = memfd_create("snapshot", MFD_CLOEXEC);
+  if (snapshot < 0 || ftruncate(snapshot, 0) || lseek(snapshot, 0, SEEK_SET) != 0)
+    abort();
+  gp_json_init(&json, snapshot, buffer, sizeof(buffer));
+  gp_document_write(&json, &record->document);
+  if (gp_json_finish(&json))
+    abort();
+  return snapshot;
+}
+
 static void read_it(int fd)
 {
   static gp_record_t record;
-  static char buffer[65536];
-  static int null = -1;
-  if (null < 0)
-    null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  char path[64];
+
   if (gp_record_read(fd, &record)) {
-    gp_json_t json;
-    gp_json_init(&json, null, buffer, sizeof(buffer));
-    gp_document_write(&json, &record.document);
-    if (gp_json_finish(&json))
-      abort();
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", write_snapshot(&record));
+    fuzz_run_commands(path, record.document.devices ? __builtin_ctzll(record.document.devices) : -1);
     read_count++;
     damaged_count += record.is_partial;
   } else if (!record.problem[0]) {
@@ -130,11 +146,12 @@ int main(int argc, char **argv)
   original_t original = {0};
   workload_t *workload = workload_make();
   int status;
+  const uint64_t operations = 400; /* the oldest events are given up */
 
   state = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 1;
   if (!workload || !mkdtemp(root))
     return 77;
-  pid_t child = workload_start(workload, root, "1024", 3, 1500);
+  pid_t child = workload_start(workload, root, "1024", 3, operations);
   if (child < 0 || waitpid(child, &status, 0) != child || status)
     return 77;
   int fd = workload_open_record(root);
@@ -144,6 +161,7 @@ int main(int argc, char **argv)
     return EXIT_FAILURE;
   }
   make_copy(copy, &original);
+  fuzz_silence();
   for (unsigned i = 0; i < runs; i++) {
     size_t touched[16];
     unsigned count;

@@ -226,6 +226,43 @@ class Recover(PreloadCase):
         self.assertEqual(self.tool("recover", "--all", "x").returncode, 2)
         self.assertEqual(self.tool("recover", "--lst").returncode, 2)
 
+    def recover_with_little_memory(self, sections):
+        """Of a header, whose sections have these offsets and sizes, and a hole of 1 TiB."""
+        self.start("exits", "_exit").communicate()
+        with open(self.left()[-1], "rb") as file:
+            header = bytearray(file.read(4096))
+        for i, (offset, used) in enumerate(sections):
+            struct.pack_into("=3Q", header, 104 + 24 * i, offset, used, used)
+        with open(os.path.join(self.folder, "sparse"), "wb") as file:
+            file.write(header)
+            file.truncate(1 << 40)
+        env = dict(self.environment(), MALLOC_PERTURB_="0") # which Meson sets, and which touches all memory
+        program = subprocess.Popen([TOOL, "recover", "sparse", "-o", "-"], env=env, cwd=self.folder,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+        out, err = program.stdout.read(), program.stderr.read()
+        _, status, usage = os.wait4(program.pid, 0)
+        program.returncode = status
+        program.stdout.close(), program.stderr.close()
+        self.assertEqual(status, 0, err)
+        if not os.environ.get("GP_SANITIZED", "none").startswith("address"): # which keeps a shadow of all memory
+            self.assertLess(usage.ru_maxrss, 100 << 10)
+        return json.loads(out).get("notes", [])
+
+    def test_sections_are_bounded(self):
+        """4 KiB on disk that claim 2 GiB for every section: none of them is ever so large."""
+        notes = self.recover_with_little_memory([((1 + i) << 31, 1 << 31) for i in range(9)])
+        self.assertEqual(sum("larger than it ever is" in note for note in notes), 8, notes) # as many as there is room for
+
+    def test_holes_take_no_memory(self):
+        """As much of every section as there may be: a hole is zeros, and zeros are nothing."""
+        sizes = [160 << 10, 32 << 10, 152, 80 << 10, 32 << 10, 64 << 20, 32 << 20, 4 << 20, 1 << 30]
+        notes = self.recover_with_little_memory([((1 + i) << 31, size) for i, size in enumerate(sizes)])
+        self.assertEqual(notes, [])
+
+    def test_sections_do_not_overlap(self):
+        notes = self.recover_with_little_memory([(4096, 4096)] + [(1 << 20, 152)] * 8)
+        self.assertEqual(sum("it overlaps that of devices" in note for note in notes), 7, notes)
+
     def test_strict_tells_what_is_missing(self):
         self.start("exits", "_exit").communicate()
         (path,) = self.left()

@@ -4,10 +4,14 @@
  */
 #include <stdlib.h>
 
+#include "pool/util/options.h"
 #include "tools/recover/record_parts.h"
 #include "trace/sort.h"
 
-/* Times before the beginning, or centuries after it, are no times. */
+/* What GPUPOOL_TRACE_EVENTS allows; small sets of events have smaller chunks, and fewer. */
+#define CHUNKS_MAX (gp_option_table[GP_OPTION_trace_events].maximum / GP_CHUNK_EVENTS + 1)
+
+/* A time of 0 is a place in the file where nothing was written. Times before the beginning, or centuries after it, are no times. */
 #define TIME_NS_MAX (UINT64_C(1) << 62)
 
 static bool is_sound(const gp_record_t *record, const gp_event_record_t *event)
@@ -15,8 +19,8 @@ static bool is_sound(const gp_record_t *record, const gp_event_record_t *event)
   const gp_document_t *document = &record->document;
   return event->action < GP_ACTION_COUNT && event->detail < GP_DETAIL_COUNT && event->device >= -1 &&
          event->device < GP_MAX_DEVICES && event->hit <= 1 && event->stream >= -1 &&
-         event->stream < (int32_t)document->stream_count && event->stack >= -1 &&
-         (event->thread < document->thread_count || document->thread_count == 0) &&
+         (event->stream < (int32_t)document->stream_count || document->stream_count == 0) && event->stack >= -1 &&
+         (event->thread < document->thread_count || document->thread_count == 0) && event->time_ns > 0 &&
          event->time_ns >= document->base_ns && event->time_ns < TIME_NS_MAX;
 }
 
@@ -34,7 +38,11 @@ static uint32_t clean_chunk(gp_record_t *record, gp_event_record_t *events, uint
     if (events[kept].stack >= (int64_t)record->stack_count)
       events[kept].stack = -1; /* it was not yet in its table */
     if (record->document.thread_count == 0)
-      events[kept].thread = 0;
+      events[kept].thread = 0; /* gp_record_read makes an entry for it */
+    if (record->document.stream_count == 0 && events[kept].stream >= 0) {
+      events[kept].stream = GP_EVENT_RECORD_NO_STREAM;
+      record->lost_streams = true;
+    }
     kept++;
   }
   return kept;
@@ -54,7 +62,7 @@ static bool check_layout(gp_record_t *record)
               header->used >= 1;
   if (good) {
     size_t room = (header->records_offset - header->chunks_offset) / sizeof(gp_chunk_t);
-    good = header->used <= room;
+    good = header->used <= room && header->used <= CHUNKS_MAX;
   }
   if (!good) {
     gp_record_note_damage(record);

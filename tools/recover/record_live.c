@@ -13,7 +13,8 @@
 static bool is_sound(const gp_record_t *record, const gp_live_slot_t *slot, gp_live_word_t word)
 {
   if (word.state >= GP_LIVE_STATE_COUNT || word.device >= GP_MAX_DEVICES || word.kind >= GP_DETAIL_COUNT ||
-      slot->stream < -1 || slot->stream >= (int32_t)record->document.stream_count || slot->address == 0 ||
+      slot->stream < -1 ||
+      (slot->stream >= (int32_t)record->document.stream_count && record->document.stream_count > 0) || slot->address == 0 ||
       slot->size > UINT64_MAX - slot->address || slot->origin > INT32_MAX)
     return false;
   if (word.state == GP_LIVE_PASSTHROUGH)
@@ -39,6 +40,8 @@ static gp_passthrough_t *passthrough_at(gp_device_view_t *view, size_t i)
 static void add_slot(gp_record_t *record, const gp_live_slot_t *slot, gp_live_word_t word)
 {
   gp_device_view_t *view = &record->views[word.device];
+  bool has_stream = slot->stream >= 0 && record->document.stream_count > 0;
+  record->lost_streams |= slot->stream >= 0 && !has_stream;
   if (word.state == GP_LIVE_PASSTHROUGH) {
     *passthrough_at(view, view->passthroughs.count++) = (gp_passthrough_t){.address = slot->address,
         .size = slot->size,
@@ -47,8 +50,8 @@ static void add_slot(gp_record_t *record, const gp_live_slot_t *slot, gp_live_wo
         .kind = word.kind,
         .device = word.device,
         .origin = slot->origin <= record->stack_count ? slot->origin : GP_ORIGIN_NONE,
-        .stream = (uint64_t)slot->stream,
-        .has_stream = slot->stream >= 0};
+        .stream = has_stream ? (uint64_t)slot->stream : 0,
+        .has_stream = has_stream};
     return;
   }
   gp_block_state_t state = block_state(word.state);

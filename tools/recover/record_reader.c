@@ -1,34 +1,13 @@
 #include "tools/recover/record_reader.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "tools/recover/record_parts.h"
 #include "trace/record/streams.h"
-
-#define SLACK_BYTES 64
-
-/* No section is ever larger; a number above is no number of ours. */
-#define SECTION_BYTES_MAX ((uint64_t)2 << 30)
-
-static const char *const section_names[] = {
-    [GP_SECTION_DESCRIPTION] = "description",
-    [GP_SECTION_DEVICES] = "devices",
-    [GP_SECTION_OOM] = "out of memory",
-    [GP_SECTION_THREADS] = "threads",
-    [GP_SECTION_STREAMS] = "streams",
-    [GP_SECTION_LIVE] = "live memory",
-    [GP_SECTION_STACKS] = "stacks",
-    [GP_SECTION_MODULES] = "modules",
-    [GP_SECTION_EVENTS] = "events",
-};
-_Static_assert(sizeof(section_names) / sizeof(section_names[0]) == GP_SECTION_COUNT, "each has a name");
 
 void gp_record_note_damage(gp_record_t *record)
 {
@@ -49,79 +28,13 @@ void gp_record_add_note(gp_record_t *record, const char *format, ...)
   record->document.note_count = count + 1;
 }
 
-static bool refuse(gp_record_t *record, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static bool refuse(gp_record_t *record, const char *format, ...)
+bool gp_record_refuse(gp_record_t *record, const char *format, ...)
 {
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(record->problem, sizeof(record->problem), format, arguments);
   va_end(arguments);
   return false;
-}
-
-/* Reads up to bytes; less at the end of the file. -1 with errno. */
-static ssize_t read_at(int fd, void *buffer, size_t bytes, uint64_t offset)
-{
-  size_t done = 0;
-  while (done < bytes) {
-    ssize_t got = pread(fd, (char *)buffer + done, bytes - done, (off_t)(offset + done));
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got < 0)
-      return -1;
-    if (got == 0)
-      break;
-    done += (size_t)got;
-  }
-  return (ssize_t)done;
-}
-
-static bool check_header(gp_record_t *record, const gp_region_header_t *header)
-{
-  static const char nothing[sizeof(header->magic)];
-  if (memcmp(header->magic, nothing, sizeof(nothing)) == 0)
-    return refuse(record, "nothing was recorded: the program ended while its record was being made");
-  if (memcmp(header->magic, GP_REGION_MAGIC, sizeof(header->magic)) != 0)
-    return refuse(record, "not a record of gpupool (offset 0: no \"gpupool\")");
-  if (header->byte_order != GP_REGION_BYTE_ORDER)
-    return refuse(record, "byte order %08" PRIx32 " at offset 12 is not that of this machine (%08x)",
-        header->byte_order, GP_REGION_BYTE_ORDER);
-  if (header->version != GP_REGION_VERSION)
-    return refuse(record, "version %" PRIu32 " at offset 8; this gpupool reads version %u (written by gpupool %.*s)",
-        header->version, GP_REGION_VERSION, (int)sizeof(header->library_version), header->library_version);
-  return true;
-}
-
-/* Copies a section as far as it is there and its place makes sense. False: the host has no memory. */
-static bool read_section(gp_record_t *record, int fd, const gp_region_header_t *header, gp_section_t section)
-{
-  uint64_t offset = header->sections[section].offset;
-  uint64_t used = header->sections[section].used;
-  if (section >= header->section_count || used == 0)
-    return true;
-  if (offset < GP_REGION_HEADER_BYTES || offset > INT64_MAX - SECTION_BYTES_MAX || used > SECTION_BYTES_MAX) {
-    gp_record_note_damage(record);
-    gp_record_add_note(record, "the section of %s is lost: its place makes no sense", section_names[section]);
-    return true;
-  }
-  void *copy = malloc((size_t)used + SLACK_BYTES);
-  if (!copy)
-    return refuse(record, "out of memory");
-  ssize_t got = read_at(fd, copy, (size_t)used, offset);
-  if (got < 0) {
-    int error = errno;
-    free(copy);
-    return refuse(record, "cannot be read at offset %" PRIu64 ": %s", offset, strerror(error));
-  }
-  if ((uint64_t)got < used) {
-    record->is_partial = true;
-    gp_record_add_note(record, "the section of %s is cut short: %zd of %" PRIu64 " bytes are in the file",
-        section_names[section], got, used);
-  }
-  memset((char *)copy + got, 0, SLACK_BYTES);
-  record->sections[section] = copy;
-  record->bytes[section] = (size_t)got;
-  return true;
 }
 
 static void use_description(gp_record_t *record)
@@ -135,7 +48,7 @@ static void use_description(gp_record_t *record)
     gp_record_note_damage(record);
     length = 0;
   }
-  record->document.description = (gp_description_t){section + (section ? sizeof(length) : 0), (size_t)length};
+  record->document.description = (gp_description_t){length ? section + sizeof(length) : "", (size_t)length};
 }
 
 static void use_threads(gp_record_t *record)
@@ -160,6 +73,22 @@ static void use_threads(gp_record_t *record)
   }
   record->document.threads = table ? table->entries : NULL;
   record->document.thread_count = count;
+}
+
+/* Without the table of streams nothing names one. Without that of threads every event still does: it gets an entry. */
+static void tell_lost_tables(gp_record_t *record)
+{
+  static const gp_thread_entry_t lost = {.tid = 0, .name = "(lost)"};
+  if (record->lost_streams) {
+    record->is_partial = true;
+    gp_record_add_note(record, "which streams there were is lost");
+  }
+  if (record->document.thread_count > 0 || record->history.count == 0)
+    return;
+  record->is_partial = true;
+  gp_record_add_note(record, "which threads there were is lost");
+  record->document.threads = &lost;
+  record->document.thread_count = 1;
 }
 
 static void use_streams(gp_record_t *record)
@@ -241,38 +170,20 @@ static void use_header(gp_record_t *record, gp_region_header_t *header)
 bool gp_record_read(int fd, gp_record_t *ret_record)
 {
   gp_record_t *record = ret_record;
-  union {
-    gp_region_header_t header;
-    char page[GP_REGION_HEADER_BYTES];
-  } first;
-  struct stat status;
+  gp_region_header_t header;
 
   memset(record, 0, sizeof(*record));
-  if (fstat(fd, &status))
-    return refuse(record, "cannot be read: %s", strerror(errno));
-  if (!S_ISREG(status.st_mode))
-    return refuse(record, "not a file");
-  ssize_t got = read_at(fd, first.page, sizeof(first.page), 0);
-  if (got < 0)
-    return refuse(record, "cannot be read at offset 0: %s", strerror(errno));
-  if (got == 0)
-    return refuse(record, "nothing was recorded: the program ended while its record was being made");
-  if ((size_t)got < sizeof(first.page))
-    return refuse(record, "cut short: %zd bytes, but a header takes %u", got, GP_REGION_HEADER_BYTES);
-  if (!check_header(record, &first.header))
+  if (!gp_record_read_sections(record, fd, &header))
     return false;
-  for (int i = 0; i < GP_SECTION_COUNT; i++) {
-    if (!read_section(record, fd, &first.header, (gp_section_t)i))
-      return false;
-  }
-  use_header(record, &first.header);
+  use_header(record, &header);
   use_description(record);
   use_threads(record);
   use_streams(record);
   use_stacks(record);
   use_oom(record);
   if (!gp_record_read_events(record) || !gp_record_read_live(record))
-    return refuse(record, "out of memory");
+    return gp_record_refuse(record, "out of memory");
+  tell_lost_tables(record);
   if (record->damaged)
     gp_record_add_note(record, "%" PRIu64 " damaged record%s left out", record->damaged,
         record->damaged == 1 ? " was" : "s were");

@@ -28,6 +28,7 @@ typedef struct gp_record {
   gp_stacks_t stacks;     /* the logs of the file */
   uint32_t stack_count;   /* stacks that an event or a block may name */
   uint64_t damaged;       /* records left out */
+  bool lost_streams;      /* events or memory name streams, and their table is not there */
   bool is_partial;        /* something is missing that no ring would have lost */
   char note_texts[GP_RECORD_NOTES][GP_RECORD_NOTE_BYTES];
   const char *notes[GP_RECORD_NOTES];

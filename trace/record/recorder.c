@@ -7,6 +7,7 @@
 
 #include "pool/util/log.h"
 #include "trace/internal.h"
+#include "trace/record/sections.h"
 #include "trace/stacks/origin.h"
 #include "trace/pages.h"
 #include "trace/stacks/unwind.h"
@@ -299,18 +300,11 @@ static bool init_region(gp_recorder_t *recorder)
       .base_ns = recorder->base_ns,
       .start_time_us = recorder->start_time_us,
       .pid = recorder->pid,
-      .capacity = {[GP_SECTION_THREADS] = sizeof(gp_thread_table_t),
-          [GP_SECTION_DEVICES] = GP_MAX_DEVICES * sizeof(gp_device_record_t),
-          [GP_SECTION_OOM] = sizeof(gp_oom_record_t),
-          [GP_SECTION_LIVE] = GP_LIVE_MAX * sizeof(gp_live_slot_t),
-          [GP_SECTION_DESCRIPTION] = sizeof(uint64_t) + GP_DESCRIPTION_BYTES,
-          [GP_SECTION_STREAMS] = sizeof(gp_stream_table_t),
-          [GP_SECTION_STACKS] = GP_STACKS_LOG_BYTES,
-          [GP_SECTION_MODULES] = GP_MODULES_LOG_BYTES},
   };
   /* With less address space fewer events will do. */
   for (;; events /= 2) {
-    plan.capacity[GP_SECTION_EVENTS] = gp_chunks_bytes(events);
+    for (int i = 0; i < GP_SECTION_COUNT; i++)
+      plan.capacity[i] = gp_section_capacity((gp_section_t)i, events);
     if (gp_region_init(&recorder->region, &plan))
       break;
     if (events < GP_CHUNK_EVENTS)

@@ -1,0 +1,71 @@
+/*
+ * Records of processes that were killed, which anything may have written. What becomes of one is a snapshot that can be read.
+ * The file is as long as its header says, with a hole at its end, as real ones have.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fuzz.h"
+#include "tools/recover/record_reader.h"
+#include "use_snapshot.h"
+
+#define LENGTH_MOST (UINT64_C(1) << 40)
+
+static void write_record(int fd, const uint8_t *data, size_t size)
+{
+  uint64_t length = 0;
+  if (size >= sizeof(gp_region_header_t))
+    memcpy(&length, data + offsetof(gp_region_header_t, bytes), sizeof(length));
+  FUZZ_CHECK(ftruncate(fd, 0) == 0 && pwrite(fd, data, size, 0) == (ssize_t)size);
+  if (length > size && length <= LENGTH_MOST)
+    FUZZ_CHECK(ftruncate(fd, (off_t)length) == 0);
+}
+
+/* The caller frees it. */
+static char *write_document(int fd, const gp_document_t *document, size_t *ret_length)
+{
+  static char buffer[65536];
+  gp_json_t json;
+  FUZZ_CHECK(ftruncate(fd, 0) == 0 && lseek(fd, 0, SEEK_SET) == 0);
+  gp_json_init(&json, fd, buffer, sizeof(buffer));
+  gp_document_write(&json, document);
+  FUZZ_CHECK(gp_json_finish(&json) == 0);
+  off_t length = lseek(fd, 0, SEEK_END);
+  char *text = malloc((size_t)length + 1);
+  FUZZ_CHECK(text != NULL && pread(fd, text, (size_t)length, 0) == length);
+  text[length] = '\0';
+  *ret_length = (size_t)length;
+  return text;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+  static gp_record_t record;
+  static int file = -1, snapshot_file = -1;
+  gp_snapshot_error_t error = {0, ""};
+  size_t length;
+
+  if (file < 0) {
+    file = memfd_create("record", MFD_CLOEXEC);
+    snapshot_file = memfd_create("snapshot", MFD_CLOEXEC);
+    FUZZ_CHECK(file >= 0 && snapshot_file >= 0);
+  }
+  fuzz_silence();
+  write_record(file, data, size);
+  if (gp_record_read(file, &record)) {
+    char *text = write_document(snapshot_file, &record.document, &length);
+    gp_snapshot_t *snapshot = gp_snapshot_parse(text, length, FUZZ_ALL_COLUMNS, &error);
+    if (!snapshot)
+      dprintf(STDERR_FILENO, "fuzz: offset %zu: %s\n", error.offset, error.text);
+    FUZZ_CHECK(snapshot != NULL);
+    fuzz_use_snapshot(snapshot, &error, length);
+    free(text);
+  } else {
+    FUZZ_CHECK(record.problem[0] != '\0');
+  }
+  gp_record_fini(&record);
+  return 0;
+}

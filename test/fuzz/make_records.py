@@ -1,0 +1,126 @@
+"""Records (trace/record/region.h) for the corpus of the fuzz target `recover`: small, with their sections side by side,
+where those of a process are far apart.
+
+The layouts are those of the structures in trace/; tables of names are read from the same .def files.
+"""
+
+import os
+import re
+import struct
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+HEADER_BYTES = 4096
+SECTIONS = ["description", "devices", "oom", "threads", "streams", "live", "stacks", "modules", "events"]
+HELD, PENDING, IDLE, PASSTHROUGH = 1, 2, 3, 4
+BASE_NS, START_US = 1000, 1760000000000000
+BLOCK, MIB = 0x7f0000000000, 1 << 20
+
+
+def names(path, macro):
+    with open(os.path.join(HERE, "..", "..", path), encoding="utf-8") as file:
+        return re.findall(r"^%s\((\w+)" % macro, file.read(), re.MULTILINE)
+
+
+ACTIONS = names("pool/actions.def", "ACTION")
+DETAILS = names("pool/details.def", "DETAIL")
+STATS = b"".join(struct.pack("=4Q", 3 * MIB, 5 * MIB, 9 * MIB, 6 * MIB) for _ in names("pool/stats.def", "GAUGE"))
+STATS += struct.pack("=Q", 7) * len(names("pool/stats.def", "COUNTER"))
+
+
+def event(action, time_ns, address, size, block, stack=-1, stream=-1, thread=0, detail="NONE", device=0, hit=0):
+    return struct.pack("=6QIihHBBbB", BASE_NS + time_ns, BLOCK + address, size, size, block, 0, 0, stack, stream, thread,
+                       ACTIONS.index(action), DETAILS.index(detail), device, hit)
+
+
+def slot(state, address, size, block, origin=0, stream=-1, kind="NONE", device=0, refs=1):
+    word = state | DETAILS.index(kind) << 8 | device << 16 | refs << 32
+    return struct.pack("=7QIhH", word, BLOCK + address, size, size, block, BASE_NS + 5, 1, origin, stream, 0)
+
+
+def description(**pairs):
+    text = b"".join(key.encode() + b"\0" + value.encode() + b"\0" for key, value in pairs.items())
+    return struct.pack("=Q", len(text)) + text
+
+
+def devices(limit=0):
+    record = STATS.ljust((len(STATS) + 63) // 64 * 64, b"\0") if len(STATS) % 8 else STATS
+    record += struct.pack("=3Q5Q", 1, limit, 1, 80 << 30, 60 << 30, BASE_NS + 9, 5 * MIB, 15 << 30)
+    return record.ljust((len(record) + 63) // 64 * 64, b"\0")
+
+
+def threads(*entries):
+    return struct.pack("=I", len(entries)) + b"".join(struct.pack("=i16s", tid, name) for tid, name in entries)
+
+
+def streams(*handles):
+    return struct.pack("=II", len(handles), 0) + b"".join(struct.pack("=Q", handle) for handle in handles)
+
+
+def stacks(*frames):
+    words = [word for stack in frames for word in [len(stack)] + [address | module + 1 << 48 for address, module in stack]]
+    return struct.pack("=IIQ", len(words), len(frames), 2) + struct.pack("=%dQ" % len(words), *words)
+
+
+def modules(*paths):
+    data = b""
+    for path in paths:
+        name = path.encode()
+        size = (64 + len(name) + 7) // 8 * 8
+        data += struct.pack("=3QIHH32s", 1 << 40, 1 << 40, (1 << 40) + MIB, size, len(name), 4, b"\x12\x34\x56\x78")
+        data += name.ljust(size - 64, b"\0")
+    return struct.pack("=II", len(data), len(paths)) + data
+
+
+def out_of_memory():
+    return struct.pack("=Q", 1) + struct.pack("=11Q6Qi?3x", BASE_NS + 70, 1 << 40, MIB, 0, MIB, 0, 1 << 33, MIB, 5, 80 << 30,
+                                              0, MIB, 2, 0, 0, 0, 0, 0, True)
+
+
+def events(chunks, chunk_events=8, dropped=0, discarding=0):
+    """chunks: lists of events; the first is the shared one."""
+    header = struct.pack("=4IIIQQQQQIIIIIIQ", 1, 64, chunk_events, len(chunks), discarding, 0, 128, 128 + 64 * len(chunks),
+                         dropped, 0, 0, 0, 0, 0, len(chunks), 0, 0, len(chunks)).ljust(128, b"\0")
+    array = b"".join(struct.pack("=IIQQIII28x", len(chunk), 3 if i == 0 else 2, i, 0, 0, 0, 0xffff if i == 0 else i - 1)
+                     for i, chunk in enumerate(chunks))
+    return header + array + b"".join(b"".join(chunk).ljust(64 * chunk_events, b"\0") for chunk in chunks)
+
+
+def record(mode=2, finished=0, **sections):
+    parts, body, offset = b"", b"", HEADER_BYTES
+    for name in SECTIONS:
+        content = sections.get(name, b"")
+        content = content.ljust((len(content) + 63) // 64 * 64, b"\0")
+        parts += struct.pack("=3Q", offset, len(content), len(content))
+        body += content
+        offset += len(content)
+    header = struct.pack("=8sIIQQQiI32siiIIII", b"gpupool\0", 1, 0x01020304, offset, BASE_NS, START_US, 4711, len(SECTIONS),
+                         b"0.1.0", 13000, 12080, mode, 0, 0, finished)
+    return (header + parts).ljust(HEADER_BYTES, b"\0") + body
+
+
+def records():
+    frames = [[(0x10000001234, 0), (0x10000005678, 1)], [(0x10000001234, 0)], [(0x77, -1)]]
+    story = [
+        [event("SEGMENT_ALLOC", 10, 0, MIB, 0, stack=0), event("ALLOC", 11, 0, MIB, 1, stack=0, thread=1)],
+        [event("FREE_REQUESTED", 20, 0, MIB, 1), event("FREE_COMPLETED", 30, 0, MIB, 1),
+         event("ALLOC", 40, 0, MIB, 2, stack=1, hit=1)],
+        [event("PASSTHROUGH_ALLOC", 50, 2 * MIB, MIB, 3, stack=2, stream=1, thread=1, detail="PASS_ASYNC"),
+         event("SEGMENT_ALLOC", 60, 4 * MIB, 2 * MIB, 0), event("ALLOC", 61, 4 * MIB, 2 * MIB, 4)],
+    ]
+    live = (slot(HELD, 0, MIB, 2, origin=2) + slot(PASSTHROUGH, 2 * MIB, MIB, 3, origin=3, stream=1, kind="PASS_ASYNC") +
+            slot(IDLE, 4 * MIB, 2 * MIB, 0, refs=0))
+    whole = dict(
+        description=description(program="/usr/bin/app", host="node1", rank="3", setting="trace=all",
+                                source="trace=environment", argument="app"),
+        devices=devices(limit=1 << 33), threads=threads((4711, b"app"), (4712, b"worker")), streams=streams(0, 0x7f00),
+        live=live, stacks=stacks(*frames), modules=modules("/usr/bin/app", "/usr/lib/libapp.so"), events=events(story))
+    yield "plain", record(**whole)
+    yield "oom", record(oom=out_of_memory(), **whole)
+    yield "state", record(mode=1, **dict(whole, events=b""))
+    yield "dropped", record(**dict(whole, events=events(story, dropped=99, discarding=2)))
+    yield "no-threads", record(**dict(whole, threads=b""))
+    yield "no-streams", record(**dict(whole, streams=b""))
+    yield "empty", record()
+    overlap = bytearray(record(**whole))
+    overlap[104 + 24 * 7:104 + 24 * 8] = overlap[104 + 24 * 8:104 + 24 * 9]  # the modules lie where the events are
+    yield "overlap", bytes(overlap)
