@@ -10,6 +10,31 @@
 #include "interpose/library.h"
 #include "interpose/real.h"
 #include "pool/streams.h"
+#include "pool/util/cancel.h"
+
+/* A capture on its way to the driver, and what is done with it if the thread ends there. */
+typedef struct passage {
+  gp_engine_t *engine;
+  gp_capture_t *capture; /* NULL: none */
+  gp_stream_t *followed; /* whose stream is being destroyed, or NULL */
+} passage_t;
+
+/* No program can end a capture whose begin it was not told of. */
+static void finish_passage(void *arg)
+{
+  const passage_t *passage = arg;
+  gp_capture_finish(passage->engine, passage->capture);
+}
+
+/* Whether it ended nothing says: it counts until its stream or its context ends. */
+static void keep_passage(void *arg)
+{
+  const passage_t *passage = arg;
+  if (passage->capture)
+    gp_capture_put(passage->engine, passage->capture);
+  if (passage->engine)
+    gp_stream_restored(passage->engine, passage->followed);
+}
 
 static CUresult began(gp_engine_t *engine, gp_capture_t *capture, CUresult result)
 {
@@ -22,8 +47,10 @@ static CUresult began(gp_engine_t *engine, gp_capture_t *capture, CUresult resul
 
 #define BEGIN_CAPTURE(symbol, per_thread, stream, ...)                                                       \
   gp_engine_t *engine = gp_library_engine();                                                                 \
-  gp_capture_t *capture = engine ? gp_capture_begin(engine, stream, per_thread) : NULL;                      \
-  return began(engine, capture, GP_REAL_CALL(symbol, __VA_ARGS__))
+  passage_t passage = {engine, engine ? gp_capture_begin(engine, stream, per_thread) : NULL, NULL};          \
+  CUresult result;                                                                                           \
+  GP_CANCEL_UNDO(result, GP_REAL_CALL(symbol, __VA_ARGS__), finish_passage, &passage);                       \
+  return began(engine, passage.capture, result)
 
 CUresult CUDAAPI hook_cuStreamBeginCapture(CUstream stream)
 {
@@ -93,17 +120,19 @@ static CUresult ended(gp_engine_t *engine, gp_capture_t *capture, CUresult resul
 CUresult CUDAAPI hook_cuStreamEndCapture(CUstream stream, CUgraph *graph)
 {
   gp_engine_t *engine = gp_library_engine();
-  gp_capture_t *capture = engine ? gp_capture_take(engine, stream, false) : NULL;
-  CUresult result = GP_REAL_CALL(cuStreamEndCapture, stream, graph);
-  return ended(engine, capture, result, capture && is_over(result, stream, false));
+  passage_t passage = {engine, engine ? gp_capture_take(engine, stream, false) : NULL, NULL};
+  CUresult result;
+  GP_CANCEL_UNDO(result, GP_REAL_CALL(cuStreamEndCapture, stream, graph), keep_passage, &passage);
+  return ended(engine, passage.capture, result, passage.capture && is_over(result, stream, false));
 }
 
 CUresult CUDAAPI hook_cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph)
 {
   gp_engine_t *engine = gp_library_engine();
-  gp_capture_t *capture = engine ? gp_capture_take(engine, stream, true) : NULL;
-  CUresult result = GP_REAL_CALL(cuStreamEndCapture_ptsz, stream, graph);
-  return ended(engine, capture, result, capture && is_over(result, stream, true));
+  passage_t passage = {engine, engine ? gp_capture_take(engine, stream, true) : NULL, NULL};
+  CUresult result;
+  GP_CANCEL_UNDO(result, GP_REAL_CALL(cuStreamEndCapture_ptsz, stream, graph), keep_passage, &passage);
+  return ended(engine, passage.capture, result, passage.capture && is_over(result, stream, true));
 }
 
 /*
@@ -113,15 +142,19 @@ CUresult CUDAAPI hook_cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph)
 static CUresult destroy(CUresult(CUDAAPI *call)(CUstream), CUstream stream)
 {
   gp_engine_t *engine = gp_library_engine();
-  gp_capture_t *capture = engine ? gp_capture_take(engine, stream, false) : NULL;
-  gp_stream_t *followed = engine ? gp_stream_take(engine, (uint64_t)(uintptr_t)stream) : NULL;
-  CUresult result = call ? call(stream) : CUDA_ERROR_NOT_FOUND;
+  passage_t passage = {.engine = engine};
+  CUresult result;
 
+  if (engine) {
+    passage.capture = gp_capture_take(engine, stream, false);
+    passage.followed = gp_stream_take(engine, (uint64_t)(uintptr_t)stream);
+  }
+  GP_CANCEL_UNDO(result, call ? call(stream) : CUDA_ERROR_NOT_FOUND, keep_passage, &passage);
   if (result == CUDA_SUCCESS)
-    gp_stream_destroyed(engine, followed);
+    gp_stream_destroyed(engine, passage.followed);
   else
-    gp_stream_restored(engine, followed);
-  return ended(engine, capture, result, result == CUDA_SUCCESS);
+    gp_stream_restored(engine, passage.followed);
+  return ended(engine, passage.capture, result, result == CUDA_SUCCESS);
 }
 
 CUresult CUDAAPI hook_cuStreamDestroy(CUstream stream)

@@ -9,6 +9,7 @@
 #include "interpose/library.h"
 #include "interpose/real.h"
 #include "pool/mono.h"
+#include "pool/util/cancel.h"
 #include "pool/util/log.h"
 
 static CUresult created(CUresult result, CUcontext *context)
@@ -136,6 +137,14 @@ static ending_t begin_destroy(CUcontext handle)
   return ending;
 }
 
+/* The thread ended in the driver's call. If the context did, too, that shows at the next question about it. */
+static void leave_ending(void *arg)
+{
+  const ending_t *ending = arg;
+  if (ending->engine)
+    gp_engine_resume(ending->engine);
+}
+
 static CUresult end_destroy(const ending_t *ending, CUresult result)
 {
   if (result == CUDA_SUCCESS) {
@@ -151,13 +160,17 @@ static CUresult end_destroy(const ending_t *ending, CUresult result)
 CUresult CUDAAPI hook_cuCtxDestroy(CUcontext handle)
 {
   ending_t ending = begin_destroy(handle);
-  return end_destroy(&ending, GP_REAL_CALL(cuCtxDestroy, handle));
+  CUresult result;
+  GP_CANCEL_UNDO(result, GP_REAL_CALL(cuCtxDestroy, handle), leave_ending, &ending);
+  return end_destroy(&ending, result);
 }
 
 CUresult CUDAAPI hook_cuCtxDestroy_v2(CUcontext handle)
 {
   ending_t ending = begin_destroy(handle);
-  return end_destroy(&ending, GP_REAL_CALL(cuCtxDestroy_v2, handle));
+  CUresult result;
+  GP_CANCEL_UNDO(result, GP_REAL_CALL(cuCtxDestroy_v2, handle), leave_ending, &ending);
+  return end_destroy(&ending, result);
 }
 
 /* Deprecated counterpart of cuCtxAttach: destroys with the last reference. Whether it did, the driver's id tells. */
@@ -165,8 +178,9 @@ CUresult CUDAAPI hook_cuCtxDetach(CUcontext handle)
 {
   ending_t ending = begin_destroy(handle);
   unsigned long long id;
+  CUresult result;
 
-  CUresult result = GP_REAL_CALL(cuCtxDetach, handle);
+  GP_CANCEL_UNDO(result, GP_REAL_CALL(cuCtxDetach, handle), leave_ending, &ending);
   if (result != CUDA_SUCCESS || !GP_REAL(cuCtxGetId) || GP_REAL(cuCtxGetId)(handle, &id) != CUDA_SUCCESS)
     return end_destroy(&ending, result);
   if (ending.engine)
@@ -194,13 +208,17 @@ static CUresult end_reset(const ending_t *ending, CUdevice device, CUresult resu
 CUresult CUDAAPI hook_cuDevicePrimaryCtxReset(CUdevice device)
 {
   ending_t ending = begin_reset();
-  return end_reset(&ending, device, GP_REAL_CALL(cuDevicePrimaryCtxReset, device));
+  CUresult result;
+  GP_CANCEL_UNDO(result, GP_REAL_CALL(cuDevicePrimaryCtxReset, device), leave_ending, &ending);
+  return end_reset(&ending, device, result);
 }
 
 CUresult CUDAAPI hook_cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
   ending_t ending = begin_reset();
-  return end_reset(&ending, device, GP_REAL_CALL(cuDevicePrimaryCtxReset_v2, device));
+  CUresult result;
+  GP_CANCEL_UNDO(result, GP_REAL_CALL(cuDevicePrimaryCtxReset_v2, device), leave_ending, &ending);
+  return end_reset(&ending, device, result);
 }
 
 /* The last release resets the context; the driver says whether it was the last. */
@@ -222,13 +240,17 @@ static CUresult end_release(const ending_t *ending, CUdevice device, CUresult re
 CUresult CUDAAPI hook_cuDevicePrimaryCtxRelease(CUdevice device)
 {
   ending_t ending = begin_reset();
-  return end_release(&ending, device, GP_REAL_CALL(cuDevicePrimaryCtxRelease, device));
+  CUresult result;
+  GP_CANCEL_UNDO(result, GP_REAL_CALL(cuDevicePrimaryCtxRelease, device), leave_ending, &ending);
+  return end_release(&ending, device, result);
 }
 
 CUresult CUDAAPI hook_cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
   ending_t ending = begin_reset();
-  return end_release(&ending, device, GP_REAL_CALL(cuDevicePrimaryCtxRelease_v2, device));
+  CUresult result;
+  GP_CANCEL_UNDO(result, GP_REAL_CALL(cuDevicePrimaryCtxRelease_v2, device), leave_ending, &ending);
+  return end_release(&ending, device, result);
 }
 
 /* It holds a reference to its device's primary context, which may be the last; it does not say which device that is. */
@@ -236,13 +258,14 @@ CUresult CUDAAPI hook_cuGreenCtxDestroy(void *green)
 {
   ending_t ending = begin_reset();
   CUcontext converted = NULL;
+  CUresult result;
 
   if (ending.engine && (!GP_REAL(cuCtxFromGreenCtx) ||
                            GP_REAL(cuCtxFromGreenCtx)(&converted, green) != CUDA_SUCCESS))
     converted = NULL;
   if (converted)
     ending.context = gp_engine_find_context(ending.engine, converted);
-  CUresult result = GP_REAL_CALL(cuGreenCtxDestroy, green);
+  GP_CANCEL_UNDO(result, GP_REAL_CALL(cuGreenCtxDestroy, green), leave_ending, &ending);
   if (ending.engine && result == CUDA_SUCCESS) {
     gp_engine_context_lost(ending.engine, ending.context);
     for (uint64_t devices = gp_engine_devices(ending.engine); devices; devices &= devices - 1)

@@ -7,6 +7,7 @@
 #include "interpose/passthrough.h"
 #include "interpose/physical.h"
 #include "interpose/real.h"
+#include "pool/util/cancel.h"
 
 typedef struct create_call {
   CUmemGenericAllocationHandle *handle;
@@ -41,6 +42,48 @@ static void end_memory(gp_engine_t *engine, gp_physical_t *physical, uint64_t st
   gp_physical_end(physical);
 }
 
+/* What is changed while the driver releases, maps or unmaps; one of the three, NULL for the others. */
+typedef struct change {
+  gp_engine_t *engine;
+  gp_physical_t *released;
+  gp_mapping_t *mapped;
+  gp_mapping_t *unmapped; /* a list */
+  uint64_t start_ns;
+} change_t;
+
+static void finish_release(const change_t *change, bool done)
+{
+  gp_physical_t *over = change->released ? gp_physical_released(change->released, done) : NULL;
+  if (over)
+    end_memory(change->engine, over, change->start_ns);
+}
+
+static void undo_map(const change_t *change)
+{
+  gp_physical_t *over = change->mapped ? gp_physical_map_undo(change->mapped) : NULL;
+  if (over)
+    end_memory(change->engine, over, change->start_ns);
+}
+
+static void finish_unmap(const change_t *change)
+{
+  for (gp_mapping_t *list = change->unmapped; list;) {
+    gp_physical_t *over;
+    list = gp_physical_unmapped(list, &over);
+    if (over)
+      end_memory(change->engine, over, change->start_ns);
+  }
+}
+
+/* The thread ended in the driver's call. What it has done nothing says; the program has no more to do with it. */
+static void give_up(void *arg)
+{
+  const change_t *change = arg;
+  finish_release(change, true);
+  undo_map(change);
+  finish_unmap(change);
+}
+
 CUresult CUDAAPI hook_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
     const CUmemAllocationProp *properties, unsigned long long flags)
 {
@@ -70,13 +113,12 @@ CUresult CUDAAPI hook_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t b
 CUresult CUDAAPI hook_cuMemRelease(CUmemGenericAllocationHandle handle)
 {
   gp_engine_t *engine = gp_library_engine();
-  gp_physical_t *physical = engine ? gp_physical_release((uint64_t)handle) : NULL;
-  uint64_t start_ns = physical ? gp_clock_now_ns() : 0;
-  CUresult result = GP_REAL_CALL(cuMemRelease, handle);
+  change_t change = {.engine = engine, .released = engine ? gp_physical_release((uint64_t)handle) : NULL};
+  CUresult result;
 
-  gp_physical_t *over = physical ? gp_physical_released(physical, result == CUDA_SUCCESS) : NULL;
-  if (over)
-    end_memory(engine, over, start_ns);
+  change.start_ns = change.released ? gp_clock_now_ns() : 0;
+  GP_CANCEL_UNDO(result, GP_REAL_CALL(cuMemRelease, handle), give_up, &change);
+  finish_release(&change, result == CUDA_SUCCESS);
   return result;
 }
 
@@ -85,35 +127,29 @@ CUresult CUDAAPI hook_cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset,
 {
   gp_engine_t *engine = gp_library_engine();
   /* Before the call: another thread may release the handle as soon as the memory is mapped. */
-  gp_mapping_t *mapping = engine ? gp_physical_map((uint64_t)handle, (uint64_t)pointer, bytes) : NULL;
-  uint64_t start_ns = mapping ? gp_clock_now_ns() : 0;
-  CUresult result = GP_REAL_CALL(cuMemMap, pointer, bytes, offset, handle, flags);
+  change_t change = {
+      .engine = engine, .mapped = engine ? gp_physical_map((uint64_t)handle, (uint64_t)pointer, bytes) : NULL};
+  CUresult result;
 
-  if (mapping && result != CUDA_SUCCESS) {
-    gp_physical_t *over = gp_physical_map_undo(mapping);
-    if (over)
-      end_memory(engine, over, start_ns);
-  }
+  change.start_ns = change.mapped ? gp_clock_now_ns() : 0;
+  GP_CANCEL_UNDO(result, GP_REAL_CALL(cuMemMap, pointer, bytes, offset, handle, flags), give_up, &change);
+  if (result != CUDA_SUCCESS)
+    undo_map(&change);
   return result;
 }
 
 CUresult CUDAAPI hook_cuMemUnmap(CUdeviceptr pointer, size_t bytes)
 {
   gp_engine_t *engine = gp_library_engine();
-  gp_mapping_t *list = engine ? gp_physical_unmap((uint64_t)pointer, bytes) : NULL;
-  uint64_t start_ns = list ? gp_clock_now_ns() : 0;
-  CUresult result = GP_REAL_CALL(cuMemUnmap, pointer, bytes);
+  change_t change = {.engine = engine, .unmapped = engine ? gp_physical_unmap((uint64_t)pointer, bytes) : NULL};
+  CUresult result;
 
-  if (result != CUDA_SUCCESS) {
-    gp_physical_unmap_undo(list);
-    return result;
-  }
-  while (list) {
-    gp_physical_t *over;
-    list = gp_physical_unmapped(list, &over);
-    if (over)
-      end_memory(engine, over, start_ns);
-  }
+  change.start_ns = change.unmapped ? gp_clock_now_ns() : 0;
+  GP_CANCEL_UNDO(result, GP_REAL_CALL(cuMemUnmap, pointer, bytes), give_up, &change);
+  if (result == CUDA_SUCCESS)
+    finish_unmap(&change);
+  else
+    gp_physical_unmap_undo(change.unmapped);
   return result;
 }
 

@@ -15,6 +15,7 @@
 #include "interpose/real.h"
 #include "interpose/report.h"
 #include "interpose/work.h"
+#include "pool/util/cancel.h"
 #include "pool/util/log.h"
 #include "pool/util/options.h"
 #include "pool/util/path.h"
@@ -103,10 +104,13 @@ static void make_way_for_tools(void)
 /* The program's first GPU memory: before that there is no thread, no handler, no file. */
 static void first_use(void *self)
 {
+  int cancel_state = gp_cancel_hold(); /* threads are started and waited for */
+
   (void)gp_spare_prepare(); /* without it a snapshot at a bad moment may not be written, which is said then */
   gp_triggers_start(self);
   if (gp_option_number(&options, GP_OPTION_control))
     gp_control_start(self, the_engine);
+  gp_cancel_restore(cancel_state);
 }
 
 static void finish(void);
@@ -166,12 +170,14 @@ static __attribute__((noinline)) gp_engine_t *engine_slowly(void)
   if (!gp_real_bind() || atomic_load(&state) == LIBRARY_OFF || starting)
     return NULL;
   gp_process_watch(abandon); /* before the lock, which a child could inherit */
+  int cancel_state = gp_cancel_hold(); /* the start opens files, writes messages and asks the driver */
   starting = true;
   pthread_mutex_lock(&start_lock);
   if (atomic_load(&state) == LIBRARY_NEW)
     atomic_store(&state, start());
   pthread_mutex_unlock(&start_lock);
   starting = false;
+  gp_cancel_restore(cancel_state);
   if (atomic_load(&state) != LIBRARY_ACTIVE)
     return NULL;
   /* Here, where the caller has just been in the loader by itself, and without the lock: it opens libraries. */
@@ -218,10 +224,8 @@ void gp_library_stand_aside(void)
  * At exit, as a destructor: after the program's own exit handlers, so that what they free is seen. No driver call, and
  * nothing is given back: the driver may be gone, and the memory goes with the process.
  */
-__attribute__((destructor)) static void finish(void)
+static void write_reports(void)
 {
-  if (atomic_load(&state) != LIBRARY_ACTIVE || !gp_process_is_ours())
-    return;
   gp_control_stop();
   if (!gp_engine_is_free(the_engine)) {
     gp_log(GP_LOG_ERROR, "the program ended in the middle of an allocation; no snapshot is written");
@@ -235,4 +239,13 @@ __attribute__((destructor)) static void finish(void)
   gp_engine_tell_peaks(the_engine); /* of what was never freed */
   (void)gp_snapshot_at_exit(the_recorder); /* it has said what went wrong */
   gp_snapshot_close(the_recorder);
+}
+
+__attribute__((destructor)) static void finish(void)
+{
+  if (atomic_load(&state) != LIBRARY_ACTIVE || !gp_process_is_ours())
+    return;
+  int cancel_state = gp_cancel_hold(); /* exit() may be called with a cancellation pending */
+  write_reports();
+  gp_cancel_restore(cancel_state);
 }

@@ -3,6 +3,7 @@
 #include "interpose/clock.h"
 #include "interpose/current.h"
 #include "interpose/library.h"
+#include "pool/util/cancel.h"
 
 static int repeat_call(void *arg)
 {
@@ -27,6 +28,38 @@ static CUresult second_try(
   return (CUresult)gp_engine_passthrough_retry(engine, context, call->bytes, repeat_call, (void *)(uintptr_t)call);
 }
 
+/* Bytes that are counted while the driver is asked for them. */
+typedef struct reservation {
+  gp_engine_t *engine;
+  gp_context_t *context;
+  uint64_t bytes;
+  gp_detail_t kind;
+} reservation_t;
+
+static void cancel_reservation(void *arg)
+{
+  const reservation_t *reservation = arg;
+  gp_engine_passthrough_cancel(reservation->engine, reservation->context, reservation->bytes, reservation->kind);
+}
+
+static CUresult call_up_to_twice(
+    gp_engine_t *engine, gp_context_t *context, const gp_passthrough_call_t *call, bool capturing)
+{
+  CUresult result = call->call(call->arg);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && !capturing)
+    result = second_try(engine, context, call);
+  return result;
+}
+
+static GP_CANCEL_NOINLINE CUresult call_driver(
+    gp_engine_t *engine, gp_context_t *context, const gp_passthrough_call_t *call, bool capturing)
+{
+  reservation_t reservation = {engine, context, call->bytes, call->kind};
+  CUresult result;
+  GP_CANCEL_UNDO(result, call_up_to_twice(engine, context, call, capturing), cancel_reservation, &reservation);
+  return result;
+}
+
 CUresult gp_passthrough_alloc(const gp_passthrough_call_t *call, bool *ret_counted)
 {
   gp_engine_t *engine = gp_library_engine();
@@ -48,9 +81,7 @@ CUresult gp_passthrough_alloc(const gp_passthrough_call_t *call, bool *ret_count
     return CUDA_ERROR_OUT_OF_MEMORY;
   bool capturing = gp_engine_is_suspended(engine);
   memory.time_ns = gp_clock_now_ns();
-  CUresult result = call->call(call->arg);
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && !capturing)
-    result = second_try(engine, context, call);
+  CUresult result = call_driver(engine, context, call, capturing);
   gp_engine_note_result(engine, (int)result);
   if (result != CUDA_SUCCESS) {
     gp_engine_passthrough_cancel(engine, context, call->bytes, call->kind);
@@ -68,13 +99,29 @@ CUresult gp_passthrough_alloc(const gp_passthrough_call_t *call, bool *ret_count
   return result;
 }
 
+/* A record that was taken out while the driver frees its memory; NULL: there is none. */
+typedef struct taken {
+  gp_engine_t *engine;
+  gp_passthrough_t *memory;
+} taken_t;
+
+/* The thread ended in the driver's free. Others wait for the record, which lies in this thread's stack. */
+static void count_as_freed(void *arg)
+{
+  const taken_t *taken = arg;
+  if (taken->memory)
+    gp_engine_passthrough_freed(taken->engine, taken->memory, gp_clock_now_ns(), 0);
+}
+
 CUresult gp_passthrough_free_in(gp_engine_t *engine, gp_space_t space, uint64_t key, gp_free_fn free_fn, void *arg)
 {
   gp_passthrough_t memory;
   bool known = gp_engine_passthrough_take(engine, space, key, &memory);
   uint64_t start_ns = gp_clock_now_ns();
-  int code = free_fn(arg);
+  taken_t taken = {engine, known ? &memory : NULL};
+  int code;
 
+  GP_CANCEL_UNDO(code, free_fn(arg), count_as_freed, &taken);
   if (known && code == CUDA_SUCCESS)
     gp_engine_passthrough_freed(engine, &memory, start_ns, gp_clock_now_ns() - start_ns);
   else if (known)

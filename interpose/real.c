@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "interpose/lookup.h"
+#include "pool/util/cancel.h"
 
 void *gp_real_functions[GP_FUNCTION_COUNT];
 
@@ -56,7 +57,9 @@ void gp_real_bind_object(const void *address)
   if (atomic_load_explicit(&bound, memory_order_acquire) || dladdr(address, &info) == 0)
     return;
   /* Loaded already: this only finds it, and pins it, because we keep pointers into it. */
+  int cancel_state = gp_cancel_hold(); /* dlopen may be a cancellation point */
   void *handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+  gp_cancel_restore(cancel_state);
   if (handle)
     bind_all(handle, NULL);
 }
@@ -69,7 +72,9 @@ bool gp_real_bind(void)
    * What the loader would have given the program: the next definition in the order of look-up, which may be another
    * preload's that has some of the names only, and the driver itself for the rest.
    */
+  int cancel_state = gp_cancel_hold(); /* dlopen may be a cancellation point */
   void *handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+  gp_cancel_restore(cancel_state);
   void *next = gp_real_dlsym(RTLD_NEXT, "cuInit");
   if (handle || (next && !gp_lookup_is_own(next)))
     bind_all(RTLD_NEXT, handle);

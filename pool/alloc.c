@@ -2,6 +2,7 @@
  * Allocation: from the idle blocks of the context (a hit: one lock, no driver call), else from the driver.
  */
 #include "pool/state.h"
+#include "pool/util/cancel.h"
 
 /* One request on its way. */
 typedef struct gp_request {
@@ -47,6 +48,40 @@ static bool serve_from_cache(gp_request_t *request, bool *ret_surplus)
   return block != NULL;
 }
 
+/* What is ready for a block before the driver is asked for its memory. */
+typedef struct gp_preparation {
+  const gp_request_t *request;
+  gp_block_t *block; /* NULL: the host has no memory for it */
+  bool has_bin;
+} gp_preparation_t;
+
+static gp_preparation_t prepare(const gp_request_t *request)
+{
+  gp_device_t *device = request->context->device;
+  gp_preparation_t preparation = {.request = request, .block = gp_record_take(request->engine)};
+
+  gp_lock_take(&device->lock);
+  preparation.has_bin = preparation.block && gp_block_prepare(request->context, request->size);
+  gp_lock_release(&device->lock);
+  return preparation;
+}
+
+/* The bytes that were counted against the limit, too. */
+static void unprepare(void *arg)
+{
+  const gp_preparation_t *preparation = arg;
+  const gp_request_t *request = preparation->request;
+  gp_device_t *device = request->context->device;
+
+  gp_limit_cancel(device, request->size);
+  gp_lock_take(&device->lock);
+  if (preparation->has_bin)
+    gp_block_unprepare(request->context, request->size);
+  gp_lock_release(&device->lock);
+  if (preparation->block)
+    gp_record_give(request->engine, preparation->block);
+}
+
 /*
  * Makes a block of request->size bytes; exact: not of a size that the type makes. Everything that can fail on our
  * side is done before the driver is called, so that there is nothing to undo after its success but the map entry.
@@ -57,20 +92,20 @@ static int serve_from_driver(gp_request_t *request, bool exact, bool *by_limit)
   gp_context_t *context = request->context;
   gp_device_t *device = context->device;
   uint64_t address = 0;
+  int code;
 
   *by_limit = !gp_limit_reserve(engine, context, request->size, request->size, false);
   if (*by_limit)
     return engine->driver.ops->code_out_of_memory;
-  gp_block_t *block = gp_record_take(engine);
-  gp_lock_take(&device->lock);
-  bool prepared = block && gp_block_prepare(context, request->size);
-  gp_lock_release(&device->lock);
+  gp_preparation_t preparation = prepare(request);
+  gp_block_t *block = preparation.block;
 
   uint64_t start_ns = gp_now(engine);
-  int code = gp_driver_alloc(engine, &context->driver, request->size, &address);
+  GP_CANCEL_UNDO(
+      code, gp_driver_alloc(engine, &context->driver, request->size, &address), unprepare, &preparation);
   uint64_t duration_ns = gp_now(engine) - start_ns;
 
-  if (code == 0 && prepared) {
+  if (code == 0 && preparation.has_bin) {
     block->size = request->size;
     block->exact = exact;
     __atomic_store_n(&block->context, context, __ATOMIC_RELAXED);
@@ -88,13 +123,7 @@ static int serve_from_driver(gp_request_t *request, bool exact, bool *by_limit)
   }
   /* The driver refused, or the host has no memory for our records: then the program gets an untracked allocation,
    * whose free will be the driver's. */
-  gp_limit_cancel(device, request->size);
-  gp_lock_take(&device->lock);
-  if (prepared)
-    gp_block_unprepare(context, request->size);
-  gp_lock_release(&device->lock);
-  if (block)
-    gp_record_give(engine, block);
+  unprepare(&preparation);
   if (code == 0)
     request->ret_address = address;
   return code;

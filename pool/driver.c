@@ -1,7 +1,11 @@
 /*
  * Checked calls of the driver table: what every call must satisfy is asserted here, once.
+ *
+ * A thread can be cancelled in the two calls that the program asks for (alloc, and the free of its own block), and their
+ * callers see to what they leave behind. In all others, which the program did not make, it cannot.
  */
 #include "pool/state.h"
+#include "pool/util/cancel.h"
 
 int gp_driver_alloc(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address)
 {
@@ -19,7 +23,7 @@ int gp_driver_alloc(gp_engine_t *engine, const gp_driver_context_t *context, uin
   return 0;
 }
 
-int gp_driver_free(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address)
+int gp_driver_free_for_program(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address)
 {
   gp_assert(gp_locks_held() == 0);
   gp_find_origin(engine, GP_OCCASION_DRIVER, 0);
@@ -28,17 +32,30 @@ int gp_driver_free(gp_engine_t *engine, const gp_driver_context_t *context, uint
   return code;
 }
 
+int gp_driver_free(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address)
+{
+  int cancel_state = gp_cancel_hold();
+  int code = gp_driver_free_for_program(engine, context, address);
+  gp_cancel_restore(cancel_state);
+  return code;
+}
+
 int gp_driver_wait(gp_engine_t *engine, const gp_driver_context_t *context)
 {
   gp_assert(gp_locks_held() == 0);
-  return engine->driver.ops->wait(engine->driver.self, context);
+  int cancel_state = gp_cancel_hold();
+  int code = engine->driver.ops->wait(engine->driver.self, context);
+  gp_cancel_restore(cancel_state);
+  return code;
 }
 
 int gp_driver_memory_info(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total)
 {
   gp_assert(gp_locks_held() == 0);
+  int cancel_state = gp_cancel_hold();
   int code = engine->driver.ops->memory_info(engine->driver.self, context, ret_free, ret_total);
+  gp_cancel_restore(cancel_state);
   gp_engine_note_result(engine, code);
   return code;
 }
@@ -46,42 +63,62 @@ int gp_driver_memory_info(
 int gp_driver_fence_record(gp_engine_t *engine, const gp_driver_context_t *context, void **fence)
 {
   gp_assert(gp_locks_held() == 0);
-  return engine->driver.ops->fence_record(engine->driver.self, context, fence);
+  int cancel_state = gp_cancel_hold();
+  int code = engine->driver.ops->fence_record(engine->driver.self, context, fence);
+  gp_cancel_restore(cancel_state);
+  return code;
 }
 
 int gp_driver_fence_query(gp_engine_t *engine, const gp_driver_context_t *context, void *fence)
 {
   gp_assert(gp_locks_held() == 0);
-  return engine->driver.ops->fence_query(engine->driver.self, context, fence);
+  int cancel_state = gp_cancel_hold();
+  int code = engine->driver.ops->fence_query(engine->driver.self, context, fence);
+  gp_cancel_restore(cancel_state);
+  return code;
 }
 
 int gp_driver_stream_fence_record(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, void **fence)
 {
   gp_assert(gp_locks_held() == 0);
-  return engine->driver.ops->stream_fence_record(engine->driver.self, context, stream, fence);
+  int cancel_state = gp_cancel_hold();
+  int code = engine->driver.ops->stream_fence_record(engine->driver.self, context, stream, fence);
+  gp_cancel_restore(cancel_state);
+  return code;
 }
 
 int gp_driver_default_query(gp_engine_t *engine, const gp_driver_context_t *context)
 {
   gp_assert(gp_locks_held() == 0);
-  return engine->driver.ops->default_query(engine->driver.self, context);
+  int cancel_state = gp_cancel_hold();
+  int code = engine->driver.ops->default_query(engine->driver.self, context);
+  gp_cancel_restore(cancel_state);
+  return code;
 }
 
 int gp_driver_order(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream)
 {
   gp_assert(gp_locks_held() == 0);
-  return engine->driver.ops->order(engine->driver.self, context, stream);
+  int cancel_state = gp_cancel_hold();
+  int code = engine->driver.ops->order(engine->driver.self, context, stream);
+  gp_cancel_restore(cancel_state);
+  return code;
 }
 
 int gp_driver_async_reserved(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_bytes)
 {
   gp_assert(gp_locks_held() == 0);
-  return engine->driver.ops->async_reserved(engine->driver.self, context, ret_bytes);
+  int cancel_state = gp_cancel_hold();
+  int code = engine->driver.ops->async_reserved(engine->driver.self, context, ret_bytes);
+  gp_cancel_restore(cancel_state);
+  return code;
 }
 
 void gp_driver_trim_async(gp_engine_t *engine, const gp_driver_context_t *context)
 {
   gp_assert(gp_locks_held() == 0);
+  int cancel_state = gp_cancel_hold();
   engine->driver.ops->trim_async(engine->driver.self, context);
+  gp_cancel_restore(cancel_state);
 }

@@ -4,6 +4,7 @@
  * as soon as it has it. If the driver refuses, the block goes back to where it was: nothing is lost.
  */
 #include "pool/state.h"
+#include "pool/util/cancel.h"
 
 void gp_release_start(gp_engine_t *engine, gp_block_t *block)
 {
@@ -99,12 +100,42 @@ int gp_release_held(gp_engine_t *engine, gp_block_t *block)
   return code;
 }
 
+/* The program's free of a block, on its way to the driver. */
+typedef struct gp_owned_free {
+  gp_engine_t *engine;
+  gp_block_t *block;
+  uint64_t start_ns;
+} gp_owned_free_t;
+
+/*
+ * The thread ended in the driver's free: nothing says whether the memory is free. The block is forgotten. If the driver
+ * has it still, a later free of the address is the driver's to answer; keeping a block that is gone would give one address
+ * two owners.
+ */
+static void forget_owned(void *arg)
+{
+  const gp_owned_free_t *owned = arg;
+  gp_device_t *device = owned->block->context->device;
+
+  gp_lock_take(&device->lock);
+  gp_release_finish(device, &owned->block->release);
+  gp_block_end_ownership(owned->engine, owned->block, owned->start_ns);
+  gp_block_end_use(owned->engine, owned->block, owned->start_ns);
+  gp_block_forget(owned->engine, owned->block, GP_DETAIL_NONE, owned->start_ns, 0);
+  gp_lock_release(&device->lock);
+}
+
 int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn, void *arg)
 {
   gp_device_t *device = block->context->device;
   uint64_t start_ns = gp_now(engine);
+  gp_owned_free_t owned = {engine, block, start_ns};
+  int code;
+
   gp_find_origin(engine, GP_OCCASION_DRIVER, 0);
-  int code = free_fn ? free_fn(arg) : gp_driver_free(engine, &block->context->driver, block->address);
+  GP_CANCEL_UNDO(code,
+      free_fn ? free_fn(arg) : gp_driver_free_for_program(engine, &block->context->driver, block->address),
+      forget_owned, &owned);
   uint64_t duration_ns = gp_now(engine) - start_ns;
 
   gp_lock_take(&device->lock);

@@ -441,6 +441,7 @@ void gp_passthroughs_fini(gp_engine_t *engine);
 /* driver.c: checked calls of the driver: arguments, results, and that no lock of ours is held. There are no others. */
 int gp_driver_alloc(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address);
 int gp_driver_free(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address);
+int gp_driver_free_for_program(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address);
 int gp_driver_wait(gp_engine_t *engine, const gp_driver_context_t *context);
 int gp_driver_fence_record(gp_engine_t *engine, const gp_driver_context_t *context, void **fence);
 int gp_driver_fence_query(gp_engine_t *engine, const gp_driver_context_t *context, void *fence);

@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "pool/util/assert.h"
+#include "pool/util/cancel.h"
 
 /* In the order in which locks may be nested: an outer lock has the lower rank. */
 typedef enum gp_lock_rank {
@@ -59,11 +60,13 @@ static inline void gp_lock_take(gp_lock_t *lock)
   pthread_mutex_lock(&lock->mutex);
 }
 
-/* Waits for a condition; the lock is released meanwhile. */
+/* Waits for a condition; the lock is released meanwhile. A thread cancelled in the wait would keep it. */
 static inline void gp_lock_wait(gp_lock_t *lock, pthread_cond_t *condition)
 {
   gp_lock_note_released(lock->rank);
+  int cancel_state = gp_cancel_hold();
   pthread_cond_wait(condition, &lock->mutex);
+  gp_cancel_restore(cancel_state);
   gp_lock_note_taken(lock->rank);
 }
 

@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "pool/util/cancel.h"
+
 static atomic_int log_verbose;
 static atomic_int log_fd = -1;
 static atomic_int warnings_shown;
@@ -81,7 +83,9 @@ void gp_vlog(gp_log_level_t level, const char *format, va_list arguments)
   if (length > room)
     length = room;
   length += snprintf(text + length, sizeof(text) - (size_t)length, "%s\n", last);
+  int cancel_state = gp_cancel_hold(); /* callers hold locks, and write(2) is a cancellation point */
   write_without_signal(text, (size_t)length);
+  gp_cancel_restore(cancel_state);
   errno = saved_errno;
 }
 

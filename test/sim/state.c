@@ -65,6 +65,7 @@ void sim_state_init(void)
 /* After this the driver is gone, as the real one is for calls from late destructors. */
 __attribute__((destructor)) static void finish(void)
 {
+  (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &(int){0}); /* a driver writes no files here */
   pthread_mutex_lock(&sim_mutex);
   if (!sim_finished && !sim_forked)
     sim_stats_write();

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "pool/util/cancel.h"
 #include "pool/util/control_path.h"
 #include "pool/util/log.h"
 #include "trace/control/control_request.h"
@@ -151,6 +152,7 @@ static void *serve_all(void *arg)
   control_t *control = arg;
   int listening = -1;
 
+  (void)gp_cancel_hold(); /* for good: nothing may end this thread but the process */
   if (own_files())
     listening = gp_control_listen(control->path);
   else

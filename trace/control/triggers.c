@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "pool/util/cancel.h"
 #include "pool/util/log.h"
 #include "pool/util/signal_name.h"
 #include "trace/control/helper_thread.h"
@@ -48,6 +49,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
 /* Many signals while a snapshot is written ask for one more. */
 static void *write_when_woken(void *arg)
 {
+  (void)gp_cancel_hold(); /* for good: nothing may end this thread but the process */
   for (;;) {
     while (sem_wait(&signals.wake) != 0) {
     }

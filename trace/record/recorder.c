@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "pool/util/cancel.h"
 #include "pool/util/log.h"
 #include "trace/internal.h"
 #include "trace/record/sections.h"
@@ -249,7 +250,9 @@ static void describe(gp_recorder_t *recorder)
   buffer = gp_pages_map(GP_DESCRIPTION_BYTES, false);
   if (!buffer)
     return;
+  int cancel_state = gp_cancel_hold(); /* a device's lock is held, and the command line is in a file */
   gp_description_t description = gp_description_make(recorder->options, buffer, GP_DESCRIPTION_BYTES);
+  gp_cancel_restore(cancel_state);
   /* Its length first, complete when it is there: a reader wants whole pairs. */
   if (gp_region_grow(&recorder->region, GP_SECTION_DESCRIPTION, sizeof(uint64_t) + description.length)) {
     char *section = gp_region_section(&recorder->region, GP_SECTION_DESCRIPTION, NULL);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pool/util/cancel.h"
 #include "pool/util/log.h"
 #include "trace/pages.h"
 
@@ -218,18 +219,17 @@ static bool grow_locked(gp_region_t *region, gp_section_t section, size_t bytes)
   return true;
 }
 
-/* Opening and closing files are points at which a thread may be cancelled, and errno is the program's. */
+/* Opening and closing files are cancellation points, and errno is the program's. */
 bool gp_region_grow_slowly(gp_region_t *region, gp_section_t section, size_t bytes)
 {
   int saved_errno = errno;
-  int cancel_state;
-  (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* a legal state */
-  (void)pthread_mutex_lock(&region->mutex);                            /* a plain mutex cannot fail */
+  int cancel_state = gp_cancel_hold();
+  (void)pthread_mutex_lock(&region->mutex); /* a plain mutex cannot fail */
   if (!gp_region_is_started(region))
     start_locked(region);
   bool grown = grow_locked(region, section, bytes);
-  (void)pthread_mutex_unlock(&region->mutex);        /* held */
-  (void)pthread_setcancelstate(cancel_state, NULL); /* what it was */
+  (void)pthread_mutex_unlock(&region->mutex); /* held */
+  gp_cancel_restore(cancel_state);
   errno = saved_errno;
   return grown;
 }

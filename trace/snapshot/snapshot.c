@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "pool/util/cancel.h"
 #include "pool/util/log.h"
 #include "trace/snapshot/document.h"
 #include "trace/internal.h"
@@ -39,8 +40,8 @@ static void shelter_enter(shelter_t *shelter)
 {
   sigset_t set, pending;
   shelter->saved_errno = errno;
-  (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &shelter->cancel_state); /* a legal state */
-  (void)sigpending(&pending);                                                   /* cannot fail */
+  shelter->cancel_state = gp_cancel_hold();
+  (void)sigpending(&pending); /* cannot fail */
   shelter->was_pending = sigismember(&pending, SIGXFSZ) == 1;
   (void)sigemptyset(&set);        /* cannot fail */
   (void)sigaddset(&set, SIGXFSZ); /* cannot fail */
@@ -57,7 +58,7 @@ static void shelter_leave(shelter_t *shelter)
   if (!shelter->was_pending)
     (void)sigtimedwait(&set, NULL, &no_time); /* mostly there is none */
   (void)pthread_sigmask(SIG_SETMASK, &shelter->mask, NULL);
-  (void)pthread_setcancelstate(shelter->cancel_state, NULL); /* what it was */
+  gp_cancel_restore(shelter->cancel_state);
   errno = shelter->saved_errno;
 }
 

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "pool/util/cancel.h"
 #include "pool/util/log.h"
 #include "trace/stacks/stack_room.h"
 #include "trace/stacks/unwind_pipe.h"
@@ -154,9 +155,11 @@ void gp_unwind_prepare(void)
   if (atomic_load_explicit(&is_prepared, memory_order_acquire) || tls_state.is_capturing ||
       !gp_stack_has_room(PREPARE_ROOM_BYTES))
     return;
+  int cancel_state = gp_cancel_hold(); /* dlopen */
   tls_state.is_capturing = true;
   prepare();
   tls_state.is_capturing = false;
+  gp_cancel_restore(cancel_state);
   errno = saved_errno;
 }
 
@@ -300,6 +303,7 @@ size_t gp_unwind(gp_unwinder_t unwinder, uint64_t unloads, uintptr_t *addresses,
 
   if (tls_state.is_capturing) /* an unwinder that allocates, a signal handler */
     return 0;
+  int cancel_state = gp_cancel_hold(); /* unwinders open files, and libunwind writes to its pipe */
   tls_state.is_capturing = true;
   atomic_signal_fence(memory_order_seq_cst); /* a handler sees it before anything below */
   bool is_ready = atomic_load_explicit(&is_prepared, memory_order_acquire);
@@ -310,6 +314,7 @@ size_t gp_unwind(gp_unwinder_t unwinder, uint64_t unloads, uintptr_t *addresses,
   }
   atomic_signal_fence(memory_order_seq_cst);
   tls_state.is_capturing = false;
+  gp_cancel_restore(cancel_state);
   errno = saved_errno;
   return count;
 }
