@@ -19,12 +19,6 @@ static bool wants_colour(const gp_output_t *output, bool no_color)
          strcmp(terminal, "dumb") != 0;
 }
 
-static int refuse_existing(const char *path)
-{
-  gp_message("%s exists; --force overwrites it", path);
-  return GP_EXIT_USAGE;
-}
-
 #define LEAST_COLUMNS 40
 
 /* Of running text: of the terminal, where that is narrower than what is printed elsewhere. */
@@ -43,8 +37,9 @@ int gp_output_open(gp_output_t *output, const char *path, bool force, bool no_co
 {
   *output = (gp_output_t){.path = path && strcmp(path, "-") != 0 ? path : NULL, .force = force};
   /* Said before the work, too; the open that counts is the one at the end. */
-  if (output->path && !force && access(output->path, F_OK) == 0)
-    return refuse_existing(output->path);
+  int status = output->path ? gp_export_file_check(output->path, force) : 0;
+  if (status)
+    return status;
   output->colour = wants_colour(output, no_color);
   output->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
   output->columns = terminal_columns(output);
@@ -75,7 +70,7 @@ static int write_all(int fd, const char *text, size_t length)
 static int write_file(const gp_output_t *output)
 {
   gp_export_file_t file;
-  int status = gp_export_file_open(&file, output->path, output->force, false);
+  int status = gp_export_file_open(&file, output->path, output->force, 0666);
   if (status)
     return status;
   if (fwrite(output->text, 1, output->length, file.stream) != output->length) {

@@ -200,7 +200,7 @@ class Recover(PreloadCase):
         self.start("exits", "_exit").communicate()
         self.assertEqual(self.tool("recover", "-o", "here.json").returncode, 0)
         again = self.tool("recover", "-o", "here.json")
-        self.assertEqual(again.returncode, 3)
+        self.assertEqual(again.returncode, 2)
         self.assertIn("--force", again.stderr)
         self.assertEqual(self.tool("recover", "-o", "here.json", "--force").returncode, 0)
         for _ in range(2):

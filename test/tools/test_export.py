@@ -316,7 +316,7 @@ class Export(cli.Case):
         with open(self.path("work/out.csv"), encoding="utf-8") as file:
             self.assertEqual(file.read(), content)
         self.export(story_snapshot(), "--to", "csv", "-o", "no/such/folder", status=INPUT)
-        self.assertIn("no/such/folder: No such file", self.errors)
+        self.assertIn("no/such/folder: there is no folder no/such", self.errors)
         self.export(story_snapshot(), "--to", "csv", "-o", ".", "--force", status=INPUT)
         self.assertEqual(sorted(os.listdir(self.path("work"))), ["link.csv", "out.csv", "s.json"])
 

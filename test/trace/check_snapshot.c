@@ -171,6 +171,16 @@ START_TEST(test_missing_folder_falls_back)
 }
 END_TEST
 
+/* The user who has named the file looks for it just there. */
+START_TEST(test_path_asked_for_does_not_fall_back)
+{
+  make_recorder("GPUPOOL_OUTPUT=snap.json", NULL);
+  ck_assert_int_eq(gp_snapshot_write(recorder, "request", NULL, "missing/snap.json"), ENOENT);
+  ck_assert_int_eq(count_files(fallback), 0);
+  ck_assert_uint_eq(fake_log_matches("cannot write the snapshot missing/snap.json: No such file or directory"), 1);
+}
+END_TEST
+
 START_TEST(test_no_folder_at_all_is_one_line)
 {
   setenv("TMPDIR", "/nonexistent", 1);
@@ -482,6 +492,7 @@ int main(void)
   tcase_add_test(tcase, test_stale_temporary_file_is_left_alone);
   tcase_add_loop_test(tcase, test_folder_as_output_gets_the_default_name, 0, 2);
   tcase_add_test(tcase, test_missing_folder_falls_back);
+  tcase_add_test(tcase, test_path_asked_for_does_not_fall_back);
   tcase_add_test(tcase, test_no_folder_at_all_is_one_line);
   tcase_add_loop_test(tcase, test_full_disk_leaves_nothing, 0, 2);
   tcase_add_test(tcase, test_no_more_files_than_output_max);

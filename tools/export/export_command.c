@@ -198,7 +198,10 @@ static int check_device(const request_t *request, const gp_snapshot_t *snapshot,
 static int write_export(const request_t *request, gp_export_t *export)
 {
   gp_export_file_t file;
-  int status = gp_export_file_open(&file, request->output, request->force, request->format->is_binary);
+  bool is_stdout = !request->output || strcmp(request->output, "-") == 0;
+  if (is_stdout && request->format->is_binary && isatty(STDOUT_FILENO))
+    return gp_message_usage("export", "export: this format is not for a terminal; -o names a file");
+  int status = gp_export_file_open(&file, request->output, request->force, 0666);
   if (status)
     return status;
   export->stream = file.stream;

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/part_file.h"
 #include "tools/tool.h"
 
 static int refuse_existing(const char *path)
@@ -21,9 +22,44 @@ static int failed(const char *path, int error)
   return GP_EXIT_INPUT;
 }
 
-static int open_stream(gp_export_file_t *file, const char *path, int flags)
+/* The folder of path, or ".". Given back with free(); NULL: no memory. */
+static char *folder_of(const char *path)
 {
-  int fd = open(path, O_WRONLY | O_CLOEXEC | flags, 0666);
+  const char *slash = strrchr(path, '/');
+  if (!slash)
+    return strdup(".");
+  return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+}
+
+static int check_folder(const char *path)
+{
+  struct stat status;
+  char *folder = folder_of(path);
+  int error = !folder ? ENOMEM : stat(folder, &status) ? errno : S_ISDIR(status.st_mode) ? 0 : ENOTDIR;
+  if (error == ENOENT || error == ENOTDIR)
+    gp_message("%s: there is no folder %s", path, folder);
+  else if (error)
+    gp_message("%s: %s", path, strerror(error));
+  free(folder);
+  return error ? GP_EXIT_INPUT : 0;
+}
+
+int gp_export_file_check(const char *path, bool force)
+{
+  struct stat status;
+  if (lstat(path, &status))
+    return errno == ENOENT || errno == ENOTDIR ? check_folder(path) : failed(path, errno);
+  if (!force)
+    return refuse_existing(path);
+  if (stat(path, &status) == 0)
+    return S_ISDIR(status.st_mode) ? failed(path, EISDIR) : 0;
+  gp_message("%s is a link to nothing, and --force overwrites files only", path);
+  return GP_EXIT_INPUT;
+}
+
+static int open_stream(gp_export_file_t *file, const char *path, int flags, mode_t mode)
+{
+  int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | flags, mode);
   file->stream = fd >= 0 ? fdopen(fd, "w") : NULL;
   int error = errno;
   if (fd >= 0 && !file->stream)
@@ -32,39 +68,37 @@ static int open_stream(gp_export_file_t *file, const char *path, int flags)
 }
 
 /* Beside the file, so that it can take its name. Of this process; what an earlier one of its number left is replaced. */
-static int open_temporary(gp_export_file_t *file)
+static int open_temporary(gp_export_file_t *file, mode_t mode)
 {
   if (!file->target || asprintf(&file->temporary, "%s.%d.part", file->target, (int)getpid()) < 0) {
     file->temporary = NULL;
     return ENOMEM;
   }
   (void)unlink(file->temporary); /* usually there is none */
-  return open_stream(file, file->temporary, O_CREAT | O_EXCL);
+  int error = gp_part_file_begin(file->temporary);
+  return error ? error : open_stream(file, file->temporary, O_CREAT | O_EXCL, mode);
 }
 
-int gp_export_file_open(gp_export_file_t *file, const char *path, bool force, bool is_binary)
+int gp_export_file_open(gp_export_file_t *file, const char *path, bool force, mode_t mode)
 {
   struct stat status;
   *file = (gp_export_file_t){.path = path && strcmp(path, "-") != 0 ? path : NULL, .force = force};
   if (!file->path) {
-    if (is_binary && isatty(STDOUT_FILENO))
-      return gp_message_usage("export", "export: this format is not for a terminal; -o names a file");
     file->stream = stdout;
     return 0;
   }
-  bool exists = lstat(path, &status) == 0;
-  if (exists && !force)
-    return refuse_existing(path);
-  if (exists && stat(path, &status) == 0 && S_ISDIR(status.st_mode))
-    return failed(path, EISDIR);
+  int refused = gp_export_file_check(path, force);
+  if (refused)
+    return refused;
+  bool exists = stat(path, &status) == 0;
   int error;
-  if (exists && stat(path, &status) == 0 && !S_ISREG(status.st_mode)) {
-    error = open_stream(file, path, 0);
+  if (exists && !S_ISREG(status.st_mode)) {
+    error = open_stream(file, path, 0, mode);
   } else {
-    file->target = exists ? realpath(path, NULL) : NULL;
-    if (!file->target)
-      file->target = strdup(path); /* new, or a link to nothing, which is replaced */
-    error = open_temporary(file);
+    file->target = exists ? realpath(path, NULL) : strdup(path);
+    error = open_temporary(file, mode);
+    if (!error && exists && fchmod(fileno(file->stream), status.st_mode & 0777))
+      error = errno;
   }
   if (!error)
     return 0;
@@ -72,9 +106,12 @@ int gp_export_file_open(gp_export_file_t *file, const char *path, bool force, bo
   return failed(path, error);
 }
 
-/* Not rename(), unless overwriting was asked for: somebody else may have made that file meanwhile. */
+/* Not rename(), unless overwriting was asked for: another program may have made that file meanwhile. */
 static int put_in_place(const gp_export_file_t *file)
 {
+  struct stat status;
+  if (file->force && lstat(file->target, &status) == 0 && !S_ISREG(status.st_mode))
+    return EEXIST; /* it has become something that is never replaced */
   if (file->force)
     return rename(file->temporary, file->target) ? errno : 0;
   if (link(file->temporary, file->target) == 0)
@@ -95,13 +132,14 @@ int gp_export_file_close(gp_export_file_t *file)
   if (!error && file->target)
     error = put_in_place(file);
   const char *path = file->path;
+  bool force = file->force;
   bool is_taken = error == EEXIST;
   if (!error) {
     free(file->temporary);
     file->temporary = NULL; /* it has its name */
   }
   gp_export_file_discard(file);
-  return !error ? 0 : is_taken ? refuse_existing(path) : failed(path, error);
+  return !error ? 0 : is_taken && !force ? refuse_existing(path) : failed(path, error);
 }
 
 void gp_export_file_discard(gp_export_file_t *file)
@@ -110,6 +148,7 @@ void gp_export_file_discard(gp_export_file_t *file)
     (void)fclose(file->stream); /* it is given up */
   if (file->temporary)
     (void)unlink(file->temporary);
+  gp_part_file_end();
   free(file->target);
   free(file->temporary);
   *file = (gp_export_file_t){.stream = NULL};

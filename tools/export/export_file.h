@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 typedef struct gp_export_file {
   FILE *stream;
@@ -17,11 +18,17 @@ typedef struct gp_export_file {
 } gp_export_file_t;
 
 /*
- * path: NULL or "-" for stdout; borrowed. An existing file is refused unless force; with force what is no regular file
- * (a device, a pipe) is written to as it is. is_binary: a terminal is refused. Returns 0 or, after a message, the exit
- * status.
+ * Whether path can be written: before the work is done, too. An existing file is refused unless force. With force a regular
+ * file is replaced, links followed, and keeps its mode; what is no regular file (a device, a pipe) is written to as it is
+ * and never replaced; a folder and a link to nothing are refused. Returns 0 or, after a message, the exit status.
  */
-int gp_export_file_open(gp_export_file_t *file, const char *path, bool force, bool is_binary);
+int gp_export_file_check(const char *path, bool force);
+
+/*
+ * path: NULL or "-" for stdout; borrowed. Else as gp_export_file_check. mode: of a new file, less the umask. A signal that
+ * ends the process leaves no part of the file (tools/part_file.h). Returns 0 or, after a message, the exit status.
+ */
+int gp_export_file_open(gp_export_file_t *file, const char *path, bool force, mode_t mode);
 
 /* Puts the file in its place. Returns 0 or, after a message, the exit status. */
 int gp_export_file_close(gp_export_file_t *file);

@@ -10,12 +10,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pool/util/path.h"
+#include "tools/export/export_file.h"
 #include "tools/recover/record_reader.h"
 #include "tools/recover/recover_list.h"
 #include "tools/tool.h"
-#include "trace/snapshot/snapshot_file.h"
 
 #define BUFFER_BYTES ((size_t)64 * 1024)
+#define NAME_TRIES   100000
+#define SUFFIX_BYTES 8
 
 typedef struct request {
   bool all;
@@ -46,8 +49,8 @@ void gp_command_recover_help(void)
          "      --remove    remove the record when its snapshot is written\n"
          "      --strict    exit status 4 if something in a record was damaged or missing\n"
          "\n"
-         "Exit status: 0 done; 2 usage; 3 no record, or one that cannot be read; 4 with\n"
-         "--strict.\n");
+         "Exit status: 0 done; 2 usage, or a file that is there; 3 no record, or one that\n"
+         "cannot be read, or an output that cannot be written; 4 with --strict.\n");
 }
 
 static int parse(int argc, char **argv, request_t *ret_request)
@@ -119,54 +122,48 @@ static const char *last_part(const char *path)
   return slash ? slash + 1 : path;
 }
 
-/* As the library names it: gpupool.PROGRAM.HOST.PID.recovered.json. */
+/* As the library names it: gpupool.PROGRAM.HOST.PID.recovered.json, and ".1", ".2" ... if that is taken. */
 static void choose_name(const gp_record_t *record, char *buffer, size_t capacity)
 {
   const char *program = gp_description_find(&record->document.description, "program");
   const char *host = gp_description_find(&record->document.description, "host");
-  snprintf(buffer, capacity, "gpupool.%s.%s.%lld.%s.json", program ? last_part(program) : "unknown",
-      host ? last_part(host) : "unknown", (long long)record->document.pid, record->document.reason);
+  struct stat status;
+  int length = snprintf(buffer, capacity - SUFFIX_BYTES, "gpupool.%s.%s.%lld.%s.json",
+      program ? last_part(program) : "unknown", host ? last_part(host) : "unknown", (long long)record->document.pid,
+      record->document.reason);
+  if (length >= (int)(capacity - SUFFIX_BYTES))
+    length = (int)(capacity - SUFFIX_BYTES) - 1;
+  for (int i = 1; i < NAME_TRIES && lstat(buffer, &status) == 0; i++)
+    snprintf(buffer + length, SUFFIX_BYTES, ".%d", i);
 }
 
 /* Returns the exit status, after a message if there is something to say. */
 static int write_snapshot(const request_t *request, const gp_record_t *record, const char *source)
 {
-  static gp_snapshot_file_t file;
+  gp_export_file_t file;
   char name[GP_PATH_BYTES];
   const char *path = request->output;
 
-  if (path && strcmp(path, "-") == 0) {
-    int error = write_document(record, STDOUT_FILENO);
-    if (error)
-      gp_message("the snapshot of %s could not be written: %s", source, strerror(error));
-    return error ? GP_EXIT_INPUT : 0;
-  }
   if (!path) {
     choose_name(record, name, sizeof(name));
     path = name;
-  } else if (!request->force && access(path, F_OK) == 0) {
-    gp_message("%s exists; --force overwrites it", path);
-    return GP_EXIT_INPUT;
   }
-  int error = gp_snapshot_file_open(&file, path);
-  if (!error) {
-    error = write_document(record, file.fd);
-    if (error) {
-      gp_snapshot_file_discard(&file);
-    } else if (request->output && request->force) {
-      close(file.fd);
-      error = rename(file.temporary, file.path) ? errno : 0;
-      snprintf(file.published, sizeof(file.published), "%s", file.path);
-    } else {
-      error = gp_snapshot_file_publish(&file);
-    }
-  }
+  /* As the library's: what a program did and was called with is its user's. */
+  int status = gp_export_file_open(&file, path, request->output && request->force, 0600);
+  if (status)
+    return status;
+  int error = write_document(record, fileno(file.stream));
   if (error) {
-    gp_message("the snapshot %s could not be written: %s", path, strerror(error));
+    gp_message("the snapshot of %s could not be written to %s: %s", source, file.path ? path : "stdout", strerror(error));
+    gp_export_file_discard(&file);
     return GP_EXIT_INPUT;
   }
-  gp_message("recovered: %s", file.published);
-  gp_message("next: gpupool summary %s", file.published);
+  bool is_named = file.path != NULL;
+  status = gp_export_file_close(&file);
+  if (status || !is_named)
+    return status;
+  gp_message("recovered: %s", path);
+  gp_message("next: gpupool summary %s", path);
   return 0;
 }
 

@@ -155,10 +155,11 @@ static void record_snapshot_events(gp_recorder_t *recorder, uint64_t devices)
   }
 }
 
-static int write_file(gp_recorder_t *recorder, const gp_document_t *document)
+/* is_asked_for: the user has named just this file, and looks for it there and nowhere else. */
+static int write_file(gp_recorder_t *recorder, const gp_document_t *document, bool is_asked_for)
 {
   gp_snapshot_file_t *file = &recorder->file;
-  int error = gp_snapshot_file_open(file, recorder->path);
+  int error = gp_snapshot_file_open(file, recorder->path, !is_asked_for);
   char text[128];
   if (error) {
     gp_log(GP_LOG_ERROR, "cannot write the snapshot %s: %s", recorder->path,
@@ -264,7 +265,7 @@ static int write_snapshot(gp_recorder_t *recorder, const char *reason, const gp_
       .reason = reason,
       .oom = oom,
   };
-  error = write_file(recorder, &document);
+  error = write_file(recorder, &document, path != NULL);
   if (!error) {
     unsigned more = name ? take_place(recorder, name) : 1;
     recorder->file_count += path ? 0 : more;

@@ -41,15 +41,15 @@ static int open_temporary(gp_snapshot_file_t *file)
   return EEXIST;
 }
 
-int gp_snapshot_file_open(gp_snapshot_file_t *file, const char *path)
+int gp_snapshot_file_open(gp_snapshot_file_t *file, const char *path, bool may_fall_back)
 {
   file->fell_back = false;
   if (strlen(path) >= sizeof(file->path))
     return ENAMETOOLONG;
   strcpy(file->path, path);
   int error = open_temporary(file);
-  if (!error)
-    return 0;
+  if (!error || !may_fall_back)
+    return error;
 
   const char *folder = secure_getenv("TMPDIR");
   if (!folder || !folder[0])
