@@ -270,6 +270,26 @@ START_TEST(test_stand_in_kernels)
 }
 END_TEST
 
+START_TEST(test_arguments_in_one_buffer)
+{
+  CUdeviceptr p;
+  uint64_t words[4], arguments[3] = {0, 4, 78};
+  size_t bytes = sizeof arguments;
+  void *extra[] = {
+      CU_LAUNCH_PARAM_BUFFER_POINTER, arguments, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+  void *params[] = {&arguments[0], &arguments[1], &arguments[2]};
+  test_start();
+  CUfunction fill = find("simcuda_fill");
+  OK(cuMemAlloc(&p, 32));
+  arguments[0] = p;
+  OK(cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra));
+  OK(cuMemcpyDtoH(words, p, sizeof words));
+  ck_assert_uint_eq(words[0], 78);
+  ck_assert_uint_eq(words[3], 78);
+  ck_assert_int_eq(cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, NULL, params, extra), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
 /* A kernel that waits for the host keeps its stream, and what is behind it, pending; others go on. */
 START_TEST(test_stand_in_waits)
 {
@@ -413,6 +433,7 @@ int main(void)
   tcase_add_loop_test(tests, test_copies, 0, 10);
   tcase_add_loop_test(tests, test_host_functions, 0, 10);
   tcase_add_test(tests, test_stand_in_kernels);
+  tcase_add_test(tests, test_arguments_in_one_buffer);
   tcase_add_test(tests, test_stand_in_waits);
   tcase_add_loop_test(tests, test_oracle, 0, 5);
   suite_add_tcase(suite, tests);

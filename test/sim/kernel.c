@@ -279,6 +279,7 @@ SIM_FN(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute attribute,
     "%d %d", (int)attribute, value)
 SIM_FN(cuKernelSetAttribute, (CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice dev),
     accept((CUfunction)kernel), "%d %d %d", (int)attribute, value, dev)
+SIM_FN(cuFuncSetBlockShape, (CUfunction function, int x, int y, int z), accept(function), "%d %d %d", x, y, z)
 SIM_FN(cuFuncSetCacheConfig, (CUfunction function, CUfunc_cache config), accept(function), "%d", (int)config)
 SIM_FN(cuKernelSetCacheConfig, (CUkernel kernel, CUfunc_cache config, CUdevice dev),
     accept((CUfunction)kernel), "%d", (int)config)
@@ -339,6 +340,25 @@ SIM_FN(cuOccupancyAvailableDynamicSMemPerBlock,
 
 /* ---- launches ---- */
 
+/* Where the arguments are in the one buffer of a launch with CU_LAUNCH_PARAM_...: all those of stand-ins take 8 bytes.
+ * NULL: it is too small. */
+static void **unpack(void **extra, unsigned count, void *values[3])
+{
+  char *buffer = NULL;
+  size_t bytes = 0;
+  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+    if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+      buffer = extra[1];
+    else if (extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE)
+      bytes = *(const size_t *)extra[1];
+  }
+  if (!buffer || bytes < count * sizeof(uint64_t))
+    return NULL;
+  for (unsigned i = 0; i < count; i++)
+    values[i] = buffer + i * sizeof(uint64_t);
+  return values;
+}
+
 static uint64_t argument(void **params, unsigned i)
 {
   uint64_t value;
@@ -378,9 +398,10 @@ static sim_op_t *stand_in(const sim_func_t *function, void **params)
 }
 
 static CUresult launch(
-    sim_call_t *call, CUfunction function, CUstream handle, void **params, unsigned grid, unsigned block,
-    bool programmatic)
+    sim_call_t *call, CUfunction function, CUstream handle, void **params, void **extra, unsigned grid,
+    unsigned block, bool programmatic)
 {
+  void *values[3];
   sim_stream_t *stream = sim_stream_get(call, handle);
   if (!stream)
     return call->result;
@@ -388,7 +409,10 @@ static CUresult launch(
     return CUDA_ERROR_INVALID_HANDLE;
   if (grid == 0 || block == 0 || block > 1024)
     return CUDA_ERROR_INVALID_VALUE;
-  sim_op_t *op = stand_in(function, params);
+  if (params && extra) /* one of the two (cuda.h, cuLaunchKernel) */
+    return CUDA_ERROR_INVALID_VALUE;
+  unsigned count = function->stand_in == SIM_KERNEL_WAIT ? 1 : 3;
+  sim_op_t *op = stand_in(function, extra ? unpack(extra, count, values) : params);
   op->is_kernel = true;
   op->programmatic = programmatic;
   CUresult result;
@@ -412,15 +436,15 @@ static const char *name_of(CUfunction function)
 SIM_FN2(cuLaunchKernel, cuLaunchKernel_ptsz,
     (CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
         unsigned int bz, unsigned int shared, CUstream stream, void **params, void **extra),
-    launch(&call, f, stream, params, gx *gy *gz, bx *by *bz, false), "%s %u %u %u %u %u %u %u %s", name_of(f), gx,
+    launch(&call, f, stream, params, extra, gx *gy *gz, bx *by *bz, false), "%s %u %u %u %u %u %u %u %s", name_of(f), gx,
     gy, gz, bx, by, bz, shared, sim_str_stream(stream))
 SIM_FN2(cuLaunchCooperativeKernel, cuLaunchCooperativeKernel_ptsz,
     (CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
         unsigned int bz, unsigned int shared, CUstream stream, void **params),
-    launch(&call, f, stream, params, gx *gy *gz, bx *by *bz, false), "%s %u %u %u %u %u %u %u %s", name_of(f), gx,
+    launch(&call, f, stream, params, NULL, gx *gy *gz, bx *by *bz, false), "%s %u %u %u %u %u %u %u %s", name_of(f), gx,
     gy, gz, bx, by, bz, shared, sim_str_stream(stream))
 
-static CUresult launch_ex(sim_call_t *call, const CUlaunchConfig *c, CUfunction f, void **params)
+static CUresult launch_ex(sim_call_t *call, const CUlaunchConfig *c, CUfunction f, void **params, void **extra)
 {
   if (!c)
     return CUDA_ERROR_INVALID_VALUE;
@@ -428,13 +452,13 @@ static CUresult launch_ex(sim_call_t *call, const CUlaunchConfig *c, CUfunction 
   for (unsigned i = 0; i < c->numAttrs; i++)
     programmatic |= c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
                     c->attrs[i].value.programmaticStreamSerializationAllowed;
-  return launch(call, f, c->hStream, params, c->gridDimX * c->gridDimY * c->gridDimZ,
+  return launch(call, f, c->hStream, params, extra, c->gridDimX * c->gridDimY * c->gridDimZ,
       c->blockDimX * c->blockDimY * c->blockDimZ, programmatic);
 }
 
 SIM_FN2(cuLaunchKernelEx, cuLaunchKernelEx_ptsz,
     (const CUlaunchConfig *config, CUfunction f, void **params, void **extra),
-    launch_ex(&call, config, f, params), "%s %s", name_of(f), sim_str_stream(config ? config->hStream : NULL))
+    launch_ex(&call, config, f, params, extra), "%s %s", name_of(f), sim_str_stream(config ? config->hStream : NULL))
 
 /* ---- functions of the program in a stream ---- */
 
