@@ -69,6 +69,15 @@ gp_context_t *gp_current_context(gp_engine_t *engine)
   return context;
 }
 
+bool gp_has_current_context(gp_engine_t *engine)
+{
+  CUcontext handle = NULL;
+
+  if (GP_REAL_CALL(cuCtxGetCurrent, &handle) != CUDA_SUCCESS || !handle)
+    return false;
+  return (seen.context && seen.handle == handle && !gp_context_is_lost(seen.context)) || gp_current_context(engine);
+}
+
 gp_context_t *gp_known_context(gp_engine_t *engine, CUcontext handle)
 {
   unsigned long long id = 0;

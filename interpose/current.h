@@ -10,6 +10,9 @@
 /* The record of the thread's current context, made at first sight; NULL if it has none or the driver does not say. */
 gp_context_t *gp_current_context(gp_engine_t *engine);
 
+/* Whether there is one that lives. Costs a question to the driver, and no more than that where nothing has changed. */
+bool gp_has_current_context(gp_engine_t *engine);
+
 /* The record of a context that may not be current, or NULL if it was never seen. handle NULL: the current one. */
 gp_context_t *gp_known_context(gp_engine_t *engine, CUcontext handle);
 

@@ -1,7 +1,7 @@
 /*
  * Calls that make memory visible outside the process, or that set driver attributes which stay with it. A block that
  * went through one must not be handed to another owner later: it is tainted, and goes to the driver when it is freed.
- * Tainted after success only, but before the program can see the result.
+ * Tainted after success only, but before the program can see the result. And calls that say what memory is at an address.
  */
 #include "interpose/hooks.h"
 #include "interpose/library.h"
@@ -28,6 +28,30 @@ static void look(void)
     gp_rdma_look(engine);
 }
 
+/*
+ * Memory that the program has freed and the pool keeps is none for the program. No allocation has this address, so that
+ * the driver's answer about it is the one that it has for freed memory.
+ */
+#define NO_MEMORY ((CUdeviceptr)1)
+
+/* pointer may lie inside a block; the driver knows where that begins. Of memory of others it asks the driver in vain. */
+static bool is_kept(gp_engine_t *engine, CUdeviceptr pointer)
+{
+  gp_owner_t owner = engine ? gp_engine_owner(engine, (uint64_t)pointer) : GP_OWNER_PROGRAM;
+  CUdeviceptr base = pointer;
+
+  if (owner == GP_OWNER_UNKNOWN && GP_REAL_CALL(cuMemGetAddressRange_v2, &base, NULL, pointer) == CUDA_SUCCESS &&
+      base != pointer)
+    owner = gp_engine_owner(engine, (uint64_t)base);
+  return owner == GP_OWNER_POOL;
+}
+
+/* The address to ask the driver about where its answer, or what it does, cannot be taken back. */
+static CUdeviceptr visible(CUdeviceptr pointer)
+{
+  return is_kept(gp_library_engine(), pointer) ? NO_MEMORY : pointer;
+}
+
 /* pointer may lie inside a block; the driver knows where that begins. */
 static CUresult tainted(CUresult result, CUdeviceptr pointer)
 {
@@ -45,27 +69,27 @@ static CUresult tainted(CUresult result, CUdeviceptr pointer)
 CUresult CUDAAPI hook_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
 {
   settle();
-  return tainted(GP_REAL_CALL(cuIpcGetMemHandle, handle, pointer), pointer);
+  return tainted(GP_REAL_CALL(cuIpcGetMemHandle, handle, visible(pointer)), pointer);
 }
 
 CUresult CUDAAPI hook_cuMemGetHandleForAddressRange(
     void *handle, CUdeviceptr pointer, size_t size, int type, unsigned long long flags)
 {
   settle();
-  return tainted(GP_REAL_CALL(cuMemGetHandleForAddressRange, handle, pointer, size, type, flags), pointer);
+  return tainted(GP_REAL_CALL(cuMemGetHandleForAddressRange, handle, visible(pointer), size, type, flags), pointer);
 }
 
 CUresult CUDAAPI hook_cuMulticastBindAddr(
     unsigned long long multicast, size_t offset, CUdeviceptr pointer, size_t size, unsigned long long flags)
 {
   settle();
-  return tainted(GP_REAL_CALL(cuMulticastBindAddr, multicast, offset, pointer, size, flags), pointer);
+  return tainted(GP_REAL_CALL(cuMulticastBindAddr, multicast, offset, visible(pointer), size, flags), pointer);
 }
 
 CUresult CUDAAPI hook_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
   settle();
-  return tainted(GP_REAL_CALL(cuPointerSetAttribute, value, attribute, pointer), pointer);
+  return tainted(GP_REAL_CALL(cuPointerSetAttribute, value, attribute, visible(pointer)), pointer);
 }
 
 /* Asking for peer-to-peer tokens sets CU_POINTER_ATTRIBUTE_SYNC_MEMOPS and gives the memory to a third party. */
@@ -74,7 +98,7 @@ CUresult CUDAAPI hook_cuPointerGetAttribute(void *data, CUpointer_attribute attr
   look();
   if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
     settle();
-  CUresult result = GP_REAL_CALL(cuPointerGetAttribute, data, attribute, pointer);
+  CUresult result = GP_REAL_CALL(cuPointerGetAttribute, data, attribute, visible(pointer));
   return attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS ? tainted(result, pointer) : result;
 }
 
@@ -87,6 +111,13 @@ CUresult CUDAAPI hook_cuPointerGetAttributes(
     exports |= attributes[i] == CU_POINTER_ATTRIBUTE_P2P_TOKENS;
   if (exports)
     settle();
-  CUresult result = GP_REAL_CALL(cuPointerGetAttributes, count, attributes, data, pointer);
+  CUresult result = GP_REAL_CALL(cuPointerGetAttributes, count, attributes, data, visible(pointer));
   return exports ? tainted(result, pointer) : result;
+}
+
+/* The size is the driver's, of the whole block: see doc/interception.md. */
+CUresult CUDAAPI hook_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)
+{
+  look();
+  return GP_REAL_CALL(cuMemGetAddressRange_v2, base, size, visible(pointer));
 }

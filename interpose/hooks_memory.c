@@ -27,6 +27,25 @@ static int call_free(void *arg)
   return (int)GP_REAL_CALL(cuMemFree_v2, *pointer);
 }
 
+/*
+ * cuda.h has CUDA_ERROR_INVALID_CONTEXT among the results of cuMemFree, and leaves open whether it takes a current context
+ * to free memory. So the driver says; a block that it refuses stays the program's. Memory that the pool keeps it must not
+ * see: another question that needs a context has the answer.
+ */
+static CUresult free_without_context(gp_engine_t *engine, CUdeviceptr pointer)
+{
+  CUdevice device;
+  int code;
+
+  if (gp_engine_owner(engine, (uint64_t)pointer) == GP_OWNER_POOL) {
+    CUresult result = GP_REAL_CALL(cuCtxGetDevice, &device);
+    return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : result;
+  }
+  if (gp_engine_free_with(engine, (uint64_t)pointer, call_free, &pointer, &code) == GP_FREE_DONE)
+    return (CUresult)code;
+  return gp_passthrough_free_in(engine, GP_SPACE_POINTER, (uint64_t)pointer, call_free, &pointer);
+}
+
 CUresult CUDAAPI hook_cuMemFree_v2(CUdeviceptr pointer)
 {
   gp_engine_t *engine = gp_library_engine();
@@ -34,6 +53,8 @@ CUresult CUDAAPI hook_cuMemFree_v2(CUdeviceptr pointer)
 
   if (!engine)
     return GP_REAL_CALL(cuMemFree_v2, pointer);
+  if (!gp_has_current_context(engine))
+    return free_without_context(engine, pointer);
   if (gp_engine_free(engine, (uint64_t)pointer, &code) == GP_FREE_DONE)
     return (CUresult)code;
   /* Managed, stream-ordered, graph or imported memory, an interior or an unknown pointer: the driver knows. */

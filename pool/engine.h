@@ -94,6 +94,15 @@ gp_free_result_t gp_engine_free_with(
 bool gp_engine_retain(gp_engine_t *engine, uint64_t address);
 bool gp_engine_release(gp_engine_t *engine, uint64_t address);
 
+/* Whose the block is that starts at an address. */
+typedef enum gp_owner {
+  GP_OWNER_UNKNOWN, /* no block of the pool starts there */
+  GP_OWNER_PROGRAM, /* or another holder of a reference */
+  GP_OWNER_POOL,    /* freed, and kept: for the program there is no memory */
+} gp_owner_t;
+
+gp_owner_t gp_engine_owner(gp_engine_t *engine, uint64_t address);
+
 /*
  * The block that starts at address was made visible outside the process or got driver attributes that
  * stay with the memory: on free it goes to the driver and is never handed out again.

@@ -162,6 +162,16 @@ bool gp_engine_release(gp_engine_t *engine, uint64_t address)
   return true;
 }
 
+gp_owner_t gp_engine_owner(gp_engine_t *engine, uint64_t address)
+{
+  gp_block_t *block = find_and_lock(engine, address);
+  if (!block)
+    return GP_OWNER_UNKNOWN;
+  bool is_kept = block->state == GP_STATE_IDLE || block->state == GP_STATE_DEFERRED;
+  gp_lock_release(&block->context->device->lock);
+  return is_kept ? GP_OWNER_POOL : GP_OWNER_PROGRAM;
+}
+
 void gp_engine_taint(gp_engine_t *engine, uint64_t address)
 {
   gp_block_t *block = find_and_lock(engine, address);

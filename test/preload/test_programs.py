@@ -5,7 +5,7 @@ import unittest
 from harness import PreloadCase, stats_of, trace_files
 
 CORNERS = ("static_route", "driver_linked", "per_thread", "errors", "capture", "contexts", "fork", "exits",
-           "two_contexts")
+           "two_contexts", "freed")
 
 
 class Programs(PreloadCase):
