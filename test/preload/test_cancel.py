@@ -43,8 +43,9 @@ class Cancel(PreloadCase):
         if step != "contexts":  # a context that was destroyed, and its thread with it, is known to be gone when it is asked for
             self.expect_valid(snapshot)
         rounds = int(re.search(r"^rounds=(\d+)$", run.err, re.M).group(1))
-        if pooled:
-            self.assertGreaterEqual(stats_of(snapshot)["cache_hits"], rounds, "something keeps the pool suspended")
+        if pooled:  # two in each round, if nothing keeps the pool suspended; memory that went back is missed later
+            self.assertGreaterEqual(stats_of(snapshot)["cache_hits"],
+                                    2 * rounds - 4 if step in ("streams", "contexts") else rounds)
 
     def run_steps(self, way, steps, **settings):
         for step in steps:
@@ -66,7 +67,8 @@ class Cancel(PreloadCase):
             self.run_steps("driver", STEPS, **settings)
 
     def test_what_was_asked_for_in_vain_does_not_count_against_the_limit(self):
-        self.run_steps("driver", ("memory", "pressure", "unpooled", "mapped"), LIMIT="64MiB")
+        self.run_steps("driver", ("memory", "pressure"), LIMIT="64MiB")
+        self.run_steps("driver", ("unpooled",), LIMIT="33MiB")
 
     def test_exit_with_a_cancellation_pending_writes_the_snapshot(self):
         run = self.run_program("cancel", "pending", "end_process", timeout=60)
