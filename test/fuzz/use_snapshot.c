@@ -1,5 +1,6 @@
 #include "use_snapshot.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +36,8 @@ static void export_all(const gp_snapshot_t *snapshot)
   for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
     FUZZ_CHECK(gp_export_init(&export, snapshot, "fuzz", GP_EXPORT_ALL) == 0);
     export.stream = nowhere;
-    FUZZ_CHECK(formats[i](&export) == 0);
+    int error = formats[i](&export);
+    FUZZ_CHECK(error == 0 || error == EOVERFLOW); /* what is shared is not written any number of times */
     gp_export_fini(&export);
   }
 }

@@ -525,6 +525,16 @@ class Diff(Reports):
 class Leaks(Reports):
     command = "leaks"
 
+    def test_stacks_that_share_frames_stay_within_a_bound(self):
+        """A frame takes two bytes of a stack, and a thousand of a report."""
+        snapshot = json.loads(json.dumps(ordinary().snapshot()))
+        snapshot["frames"][0]["function"] = "x" * 1000
+        snapshot["stacks"][0] = [0] * 100000
+        for options in (["--json"], ["--wide"]):
+            result = self.report(snapshot, *options, status=INPUT)
+            self.one_line(result.stderr)
+            self.assertIn("-n N reports the largest ones only", result.stderr)
+
     def test_what_is_held_at_exit(self):
         text = self.report(ordinary()).stdout
         self.assertIn("20,971,520 bytes (20 MiB) leaked in 2 allocations on device 0", text)

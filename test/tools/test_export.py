@@ -6,6 +6,7 @@
 
 import json
 import os
+import pickle
 import pty
 import resource
 import signal
@@ -341,6 +342,61 @@ class Export(cli.Case):
                                     env=self.environment, preexec_fn=no_space, stderr=subprocess.PIPE, check=False)
             self.assertEqual((result.returncode, os.listdir(self.path("work"))), (INPUT, ["s.json"]), result.stderr)
             self.assertIn(b"out: File too large", result.stderr)
+
+    def expect_refused(self, snapshot, arguments, reason, alternative):
+        """A file of a few MB would become hundreds: no part of them is left."""
+        self.export(snapshot, *arguments, "-o", "out", status=INPUT)
+        self.one_line(self.errors)
+        self.assertIn("it would be more than ", self.errors)
+        self.assertIn(reason, self.errors)
+        self.assertEqual(os.listdir(self.path("work")), ["s.json"])
+        self.export(snapshot, *alternative, "-o", "out", binary=True)
+        size, bound = os.path.getsize(self.path("work", "out")), 16 * os.path.getsize(self.path("work", "s.json"))
+        self.assertLess(size, 16 * MIB + bound)
+        os.unlink(self.path("work", "out"))
+
+    def test_what_is_shared_stays_within_a_bound(self):
+        frames = [{"address": i, "module": -1, "function": "f%d" % i + "x" * 1000, "file": "y" * 100, "line": 1}
+                  for i in range(100)]
+        many = Story()
+        for block in range(1, 1001):
+            many.add("alloc", block * MIB, MIB, block, stack=0)
+        snapshot = story_snapshot(events=many.events(), frames=frames, stacks=[list(range(100))], segments=[])
+        self.expect_refused(snapshot, ("--to", "pytorch-json"), "the whole call stack with every event; --to pytorch ",
+                            ("--to", "pytorch"))
+        # A stack can name a frame, and an event a stack, in three bytes.
+        name = [{"address": 0, "module": -1, "function": "z" * MIB, "file": "", "line": 0}]
+        self.expect_refused(story_snapshot(events=many.events(), frames=name, stacks=[[0]], segments=[]),
+                            ("--to", "perfetto"), "the name of a function with every event; --to pytorch ",
+                            ("--to", "pytorch"))
+        self.expect_refused(story_snapshot(events=many.events(), frames=name, stacks=[[0] * 100], segments=[]),
+                            ("--to", "folded"), "the names of functions with every stack; --to speedscope ",
+                            ("--to", "speedscope"))
+
+    def test_shared_stacks_of_pytorch_stay_within_a_bound(self):
+        """As torch writes them: what is the same list is in a pickle once."""
+        frames = [{"filename": "y" * 100, "line": i, "name": "f" + "x" * 1000} for i in range(500)]
+        trace = [{"action": "alloc", "addr": i * MIB, "size": 512, "stream": 0, "time_us": i, "frames": frames}
+                 for i in range(1000)]
+        path = self.path("work", "s.pickle")
+        with open(path, "wb") as file:
+            pickle.dump({"segments": [], "device_traces": [trace]}, file)
+        self.assertLess(os.path.getsize(path), MIB)
+        result = self.run_tool("export", path, "--to", "pytorch-json", "-o", "out", status=INPUT)
+        self.assertIn("--to pytorch writes each stack once", result.stderr)
+        for name in ("pytorch", "perfetto", "speedscope", "folded", "csv"):
+            self.run_tool("export", path, "--to", name, "-o", name)
+            self.assertLess(os.path.getsize(self.path("work", name)), 2 * MIB)
+
+    def test_names_that_events_share_are_short(self):
+        snapshot = story_snapshot()
+        snapshot["threads"][0]["name"] = "t" * 300
+        self.assertIn("(a long name)", self.export(snapshot, "--to", "pytorch-json"))
+        for key in ("actions", "details"):
+            snapshot = story_snapshot()
+            snapshot["events"][key] = snapshot["events"][key] + ["a" * 300]
+            self.export(snapshot, "--to", "csv", status=INPUT)
+            self.assertIn("longer than any", self.errors)
 
     def test_progress_is_for_a_terminal(self):
         story = Story()

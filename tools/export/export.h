@@ -130,8 +130,8 @@ int gp_export_weigh(const gp_export_t *export, gp_export_weights_t *ret_weights)
 void gp_export_weights_fini(gp_export_weights_t *weights);
 
 /*
- * The formats. Each writes the whole export to export->stream and returns 0 or an errno: ENOMEM, or that of a write
- * (which may also be left to ferror).
+ * The formats. Each writes the whole export to export->stream and returns 0 or an errno: ENOMEM, EOVERFLOW if it would be
+ * more than gp_snapshot_output_most, or that of a write (which may also be left to ferror).
  */
 int gp_export_pytorch(gp_export_t *export);      /* export_pytorch.c */
 int gp_export_pytorch_json(gp_export_t *export); /* the same */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "pool/util/size.h"
 #include "tools/export/export.h"
 #include "tools/export/export_file.h"
 #include "tools/snapshot/symbols.h"
@@ -17,15 +18,21 @@ typedef struct format {
   bool is_binary;
   bool is_of_one_device; /* devices cannot be told apart in it */
   const char *help;
+  const char *repeats;     /* what it writes again and again; NULL: nothing */
+  const char *alternative; /* which is bounded by the snapshot */
 } format_t;
 
 static const format_t formats[] = {
-    {"pytorch", gp_export_pytorch, true, false, "pickle for PyTorch's memory viewer and _memory_viz.py"},
-    {"pytorch-json", gp_export_pytorch_json, false, false, "the same as JSON"},
-    {"perfetto", gp_export_perfetto, false, false, "timeline for ui.perfetto.dev, chrome://tracing"},
-    {"speedscope", gp_export_speedscope, false, false, "flame graphs for speedscope.app"},
-    {"folded", gp_export_folded, false, false, "stacks and bytes for flamegraph.pl, see --metric"},
-    {"csv", gp_export_csv, false, true, "the requests, to be replayed: op,id,size,stream"},
+    {"pytorch", gp_export_pytorch, true, false, "pickle for PyTorch's memory viewer and _memory_viz.py", NULL, NULL},
+    {"pytorch-json", gp_export_pytorch_json, false, false, "the same as JSON",
+        "the whole call stack with every event", "--to pytorch writes each stack once"},
+    {"perfetto", gp_export_perfetto, false, false, "timeline for ui.perfetto.dev, chrome://tracing",
+        "the name of a function with every event", "--to pytorch writes each name once"},
+    {"speedscope", gp_export_speedscope, false, false, "flame graphs for speedscope.app", "every stack for every metric",
+        "--to pytorch writes each stack once"},
+    {"folded", gp_export_folded, false, false, "stacks and bytes for flamegraph.pl, see --metric",
+        "the names of functions with every stack", "--to speedscope writes each name once"},
+    {"csv", gp_export_csv, false, true, "the requests, to be replayed: op,id,size,stream", NULL, NULL},
 };
 #define FORMAT_COUNT (sizeof(formats) / sizeof(formats[0]))
 
@@ -198,6 +205,7 @@ static int check_device(const request_t *request, const gp_snapshot_t *snapshot,
 static int write_export(const request_t *request, gp_export_t *export)
 {
   gp_export_file_t file;
+  char most[GP_SIZE_TEXT_BYTES], input[GP_SIZE_TEXT_BYTES];
   bool is_stdout = !request->output || strcmp(request->output, "-") == 0;
   if (is_stdout && request->format->is_binary && isatty(STDOUT_FILENO))
     return gp_message_usage("export", "export: this format is not for a terminal; -o names a file");
@@ -212,7 +220,12 @@ static int write_export(const request_t *request, gp_export_t *export)
     fputs("\r\033[K", stderr);
   if (!error)
     return gp_export_file_close(&file);
-  gp_message("%s: %s", file.path ? file.path : "the output", strerror(error));
+  if (error == EOVERFLOW && request->format->repeats)
+    gp_message("%s: as %s it would be more than %s, of a snapshot of %s: this format has %s; %s", export->name,
+        request->format->name, gp_size_format(gp_snapshot_output_most(export->snapshot), most),
+        gp_size_format(export->snapshot->input_bytes, input), request->format->repeats, request->format->alternative);
+  else
+    gp_message("%s: %s", file.path ? file.path : "the output", strerror(error));
   gp_export_file_discard(&file);
   return GP_EXIT_INPUT;
 }

@@ -50,6 +50,9 @@ static int read_streams(gp_export_t *export)
   return 0;
 }
 
+/* Bytes. The kernel's names have 15; every event has one, and formats write it with each. */
+#define THREAD_NAME_MOST 256
+
 static int read_threads(gp_export_t *export)
 {
   const cJSON *list = cJSON_GetObjectItemCaseSensitive(export->snapshot->root, "threads");
@@ -61,7 +64,8 @@ static int read_threads(gp_export_t *export)
     return ENOMEM;
   cJSON_ArrayForEach(item, list)
   {
-    export->threads[export->thread_count] = gp_snapshot_text(item, "name");
+    const char *name = gp_snapshot_text(item, "name");
+    export->threads[export->thread_count] = strlen(name) <= THREAD_NAME_MOST ? name : "(a long name)";
     (void)gp_snapshot_uint(item, "tid", &export->tids[export->thread_count++]); /* else 0, as of unknown threads */
   }
   return 0;

@@ -120,7 +120,7 @@ static const gp_tree_ops_t ops = {
     .finish = finish,
 };
 
-gp_tree_t *gp_tree_json(FILE *stream)
+gp_tree_t *gp_tree_json(FILE *stream, uint64_t most)
 {
   json_tree_t *json = malloc(sizeof(*json));
   if (!json)
@@ -128,5 +128,6 @@ gp_tree_t *gp_tree_json(FILE *stream)
   json->tree.ops = &ops;
   json->depth = 0;
   gp_json_init(&json->json, fileno(stream), json->buffer, sizeof(json->buffer));
+  gp_json_bound(&json->json, most);
   return &json->tree;
 }

@@ -286,6 +286,7 @@ int gp_export_perfetto(gp_export_t *export)
   }
   if (!error) {
     gp_json_init(&perfetto.json, fileno(export->stream), buffer, sizeof(buffer));
+    gp_json_bound(&perfetto.json, gp_snapshot_output_most(export->snapshot));
     count_backwards(&perfetto);
     perfetto.now_ns = perfetto.first_ns;
     gp_json_begin(&perfetto.json, '{');

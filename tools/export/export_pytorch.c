@@ -530,5 +530,5 @@ int gp_export_pytorch(gp_export_t *export)
 
 int gp_export_pytorch_json(gp_export_t *export)
 {
-  return export_tree(export, gp_tree_json(export->stream));
+  return export_tree(export, gp_tree_json(export->stream, gp_snapshot_output_most(export->snapshot)));
 }

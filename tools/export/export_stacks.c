@@ -32,10 +32,10 @@ static void say_if_flat(const gp_export_t *export, const gp_export_weights_t *we
  * folded: one line for each stack, the outermost call first, and its bytes
  */
 
-/* ';' ends a name and a blank the stack, and there is no way to quote them. */
-static void write_folded_name(FILE *stream, const char *name)
+/* ';' ends a name and a blank the stack, and there is no way to quote them. *left: bytes that may be written. */
+static void write_folded_name(FILE *stream, const char *name, uint64_t *left)
 {
-  for (; *name; name++) {
+  for (; *name && *left > 0; name++, (*left)--) {
     unsigned char c = (unsigned char)*name;
     (void)putc_unlocked(c == ';' ? ':' : c <= ' ' || c == 0x7f ? '_' : c, stream);
   }
@@ -46,6 +46,7 @@ int gp_export_folded(gp_export_t *export)
   const gp_snapshot_t *snapshot = export->snapshot;
   gp_export_weights_t weights;
   char buffer[GP_EXPORT_FRAME_BYTES];
+  uint64_t left = gp_snapshot_output_most(snapshot);
 
   int error = gp_export_weigh(export, &weights);
   for (size_t i = 0; i < weights.count && !error; i++) {
@@ -53,14 +54,15 @@ int gp_export_folded(gp_export_t *export)
     if (!bytes)
       continue;
     if (i == 0 || depth_of(&snapshot->stacks, i - 1) == 0)
-      write_folded_name(export->stream, no_stack);
+      write_folded_name(export->stream, no_stack, &left);
     for (size_t k = i ? depth_of(&snapshot->stacks, i - 1) : 0; k-- > 0;) {
       size_t frame = (size_t)snapshot->stacks.frame_indexes[snapshot->stacks.first[i - 1] + k];
-      write_folded_name(export->stream, gp_export_frame_function(snapshot, frame, buffer));
+      write_folded_name(export->stream, gp_export_frame_function(snapshot, frame, buffer), &left);
       if (k > 0)
         (void)putc_unlocked(';', export->stream);
     }
     fprintf(export->stream, " %" PRIu64 "\n", bytes);
+    error = left > 0 ? 0 : EOVERFLOW;
   }
   if (!error)
     say_if_flat(export, &weights);
@@ -161,6 +163,7 @@ int gp_export_speedscope(gp_export_t *export)
   int error = gp_export_weigh(export, &weights);
   if (!error) {
     gp_json_init(&json, fileno(export->stream), buffer, sizeof(buffer));
+    gp_json_bound(&json, gp_snapshot_output_most(export->snapshot));
     gp_json_begin(&json, '{');
     gp_json_key_string(&json, "$schema", "https://www.speedscope.app/file-format-schema.json");
     gp_json_key_string(&json, "exporter", "gpupool " GP_VERSION);

@@ -41,6 +41,7 @@ struct gp_tree {
 
 /* Both begin a document on stream, which they borrow. NULL: no memory. */
 gp_tree_t *gp_tree_pickle(FILE *stream); /* export_pickle.c: protocol 2 */
-gp_tree_t *gp_tree_json(FILE *stream);   /* export_json.c */
+/* export_json.c. most: bytes, of which more are the error EOVERFLOW. */
+gp_tree_t *gp_tree_json(FILE *stream, uint64_t most);
 
 #endif

@@ -7,7 +7,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-char *gp_stack_key(const gp_snapshot_t *snapshot, int stack)
+/*
+ * What a frame is, in two independent numbers: names may be long and shared by any number of stacks, so that their texts,
+ * put together for each stack, would take any amount of memory.
+ */
+typedef struct digest {
+  uint64_t parts[2]; /* both 0: not made yet */
+} digest_t;
+
+static void digest_text(digest_t *digest, const char *text)
+{
+  const unsigned char *p = (const unsigned char *)text;
+  do {
+    digest->parts[0] = (digest->parts[0] ^ *p) * UINT64_C(0x100000001b3); /* FNV-1a */
+    digest->parts[1] = (digest->parts[1] + *p) * UINT64_C(0x9e3779b97f4a7c15);
+    digest->parts[1] ^= digest->parts[1] >> 29;
+  } while (*p++);
+}
+
+static digest_t digest_frame(const gp_snapshot_t *snapshot, int index)
+{
+  const gp_snapshot_frame_t *frame = &snapshot->frames[index];
+  const gp_snapshot_module_t *module = frame->module >= 0 ? &snapshot->modules[frame->module] : NULL;
+  digest_t digest = {{UINT64_C(0xcbf29ce484222325), 1}};
+  char place[32];
+  if (frame->function[0]) {
+    digest_text(&digest, frame->function);
+    digest_text(&digest, frame->file);
+    snprintf(place, sizeof(place), "%d", frame->line);
+  } else {
+    digest_text(&digest, module ? module->path : "");
+    snprintf(place, sizeof(place), "+%" PRIx64, frame->address - (module ? module->bias : 0));
+  }
+  digest_text(&digest, place);
+  return digest;
+}
+
+/* The same text for the same frames, in whatever snapshot. digests: a zeroed one for each frame. NULL: no memory. */
+static char *make_stack_key(const gp_snapshot_t *snapshot, int stack, digest_t *digests)
 {
   const gp_snapshot_stacks_t *stacks = &snapshot->stacks;
   char *text = NULL;
@@ -16,12 +53,10 @@ char *gp_stack_key(const gp_snapshot_t *snapshot, int stack)
   if (!stream)
     return NULL;
   for (size_t k = stacks->first[stack]; k < stacks->first[stack + 1]; k++) {
-    const gp_snapshot_frame_t *frame = &snapshot->frames[stacks->frame_indexes[k]];
-    const gp_snapshot_module_t *module = frame->module >= 0 ? &snapshot->modules[frame->module] : NULL;
-    if (frame->function[0])
-      fprintf(stream, "%s|%s|%d\n", frame->function, frame->file, frame->line);
-    else
-      fprintf(stream, "%s+%" PRIx64 "\n", module ? module->path : "", frame->address - (module ? module->bias : 0));
+    int frame = stacks->frame_indexes[k];
+    if (!digests[frame].parts[0] && !digests[frame].parts[1])
+      digests[frame] = digest_frame(snapshot, frame);
+    fprintf(stream, "%016" PRIx64 "%016" PRIx64, digests[frame].parts[0], digests[frame].parts[1]);
   }
   bool failed = ferror(stream);
   if (fclose(stream) != 0 || failed) {
@@ -36,6 +71,7 @@ typedef struct build {
   struct hsearch_data keys;
   size_t capacity;
   char **stack_keys; /* of the history at hand; NULL: not made yet */
+  digest_t *digests; /* of its frames */
 } build_t;
 
 static gp_leak_t *leak_of(build_t *build, const gp_history_t *history, const gp_life_t *life)
@@ -46,7 +82,7 @@ static gp_leak_t *leak_of(build_t *build, const gp_history_t *history, const gp_
   ENTRY *entry;
 
   if (life->stack >= 0 && !build->stack_keys[life->stack])
-    build->stack_keys[life->stack] = gp_stack_key(snapshot, life->stack);
+    build->stack_keys[life->stack] = make_stack_key(snapshot, life->stack, build->digests);
   if (life->stack >= 0 && !build->stack_keys[life->stack])
     return NULL;
   int length = life->stack >= 0
@@ -80,8 +116,12 @@ static int count_lives(build_t *build, const gp_history_t *history, const gp_fil
   int error = 0;
   size_t stacks = history->snapshot->stacks.count;
   build->stack_keys = calloc(stacks + 1, sizeof(*build->stack_keys));
-  if (!build->stack_keys)
+  build->digests = calloc(history->snapshot->frame_count + 1, sizeof(*build->digests));
+  if (!build->stack_keys || !build->digests) {
+    free(build->stack_keys);
+    free(build->digests);
     return ENOMEM;
+  }
   for (size_t i = 0; !error && i < history->life_count; i++) {
     const gp_life_t *life = &history->lives[i];
     if (!life->is_held || !gp_history_has(filter, life))
@@ -103,6 +143,7 @@ static int count_lives(build_t *build, const gp_history_t *history, const gp_fil
   for (size_t i = 0; i < stacks; i++)
     free(build->stack_keys[i]);
   free(build->stack_keys);
+  free(build->digests);
   return error;
 }
 
@@ -142,6 +183,8 @@ static int compare(const void *a, const void *b)
   const gp_leak_t *x = a, *y = b;
   if (gp_leak_bytes(x) != gp_leak_bytes(y))
     return gp_leak_bytes(x) > gp_leak_bytes(y) ? -1 : 1;
+  if (x->first_ns != y->first_ns)
+    return x->first_ns < y->first_ns ? -1 : 1;
   return strcmp(x->key, y->key);
 }
 

@@ -10,7 +10,7 @@
 
 /* Allocations of one stack, kind of memory and device; without a stack, of one size. */
 typedef struct gp_leak {
-  char *key;
+  char *key; /* the same for the same stack of two snapshots: by names where they are known, else by places in files */
   const gp_snapshot_t *snapshot; /* of the stack */
   const char *kind;              /* as in the snapshot; NULL: pooled */
   int device;
@@ -52,11 +52,5 @@ static inline uint64_t gp_leak_count(const gp_leak_t *leak)
 {
   return gp_subtract_saturated(leak->count, leak->count_before);
 }
-
-/*
- * A text that is the same for the same stack of two snapshots, of one process or of two: names where they are known, else
- * places in files. The caller frees it; NULL without memory.
- */
-char *gp_stack_key(const gp_snapshot_t *snapshot, int stack);
 
 #endif

@@ -66,21 +66,28 @@ static words_t words_of(const gp_report_input_t *inputs, int count)
   return (words_t){"LIVE", "held", false};
 }
 
-static void print_stack(const gp_leak_t *leak, bool wide, gp_output_t *output)
+/* What is left to be written of all that may be, bytes; 0: it was too much. Stacks share frames and are written in full. */
+static void take(uint64_t *left, size_t bytes)
+{
+  *left = bytes < *left ? *left - bytes : 0;
+}
+
+static void print_stack(const gp_leak_t *leak, bool wide, uint64_t *left, gp_output_t *output)
 {
   const gp_snapshot_stacks_t *stacks = &leak->snapshot->stacks;
   char frame[1024], shown[1024];
   size_t number = 0;
-  for (size_t k = stacks->first[leak->stack]; k < stacks->first[leak->stack + 1]; k++, number++) {
+  for (size_t k = stacks->first[leak->stack]; k < stacks->first[leak->stack + 1] && *left; k++, number++) {
     (void)gp_frame_describe(leak->snapshot, stacks->frame_indexes[k], frame, sizeof(frame));
-    fprintf(output->stream, "    #%-2zu %s\n", number,
+    int written = fprintf(output->stream, "    #%-2zu %s\n", number,
         wide ? frame : gp_text_shorten(frame, output->columns - 8, shown, sizeof(shown)));
+    take(left, written > 0 ? (size_t)written : 0);
   }
   if (!number)
     fprintf(output->stream, "    (an empty stack)\n");
 }
 
-static void print_leak(const gp_leak_t *leak, const words_t *words, bool wide, gp_output_t *output)
+static void print_leak(const gp_leak_t *leak, const words_t *words, bool wide, uint64_t *left, gp_output_t *output)
 {
   char exact[GP_NUMBER_BYTES], size[GP_SIZE_TEXT_BYTES], count[GP_NUMBER_BYTES], text[320], when[GP_NUMBER_BYTES];
   uint64_t bytes = gp_leak_bytes(leak);
@@ -96,7 +103,7 @@ static void print_leak(const gp_leak_t *leak, const words_t *words, bool wide, g
       leak->stack < 0 ? " (no stack was recorded)" : ":");
   gp_output_wrap(output->stream, "", "  ", text);
   if (leak->stack >= 0)
-    print_stack(leak, wide, output);
+    print_stack(leak, wide, left, output);
 }
 
 static void print_suppressions(const gp_suppressions_t *suppressions, gp_output_t *output)
@@ -132,7 +139,7 @@ static void print_summary_line(const gp_leaks_t *leaks, const words_t *words, gp
 }
 
 static void print_text(const gp_report_input_t *inputs, int count, const gp_leaks_t *leaks,
-    const gp_suppressions_t *suppressions, gp_output_t *output)
+    const gp_suppressions_t *suppressions, uint64_t *left, gp_output_t *output)
 {
   const own_t *own = inputs[0].own;
   const words_t words = words_of(inputs, count);
@@ -145,8 +152,8 @@ static void print_text(const gp_report_input_t *inputs, int count, const gp_leak
   if (!words.is_leak)
     gp_output_wrap(output->stream, "", "",
         "The snapshot was not written at the exit of the program: these are live blocks, not leaks.");
-  for (; shown < leaks->count && (most == 0 || shown < most); shown++)
-    print_leak(&leaks->leaks[shown], &words, inputs[0].request->wide, output);
+  for (; shown < leaks->count && (most == 0 || shown < most) && *left; shown++)
+    print_leak(&leaks->leaks[shown], &words, inputs[0].request->wide, left, output);
   if (shown < leaks->count)
     fprintf(output->stream, "\nand %s; -n 0 shows all\n", gp_number_plural(leaks->count - shown, "smaller one", rest));
   print_suppressions(suppressions, output);
@@ -154,7 +161,7 @@ static void print_text(const gp_report_input_t *inputs, int count, const gp_leak
   gp_report_next(output, "sites", inputs[count - 1].file, "--sort live");
 }
 
-static void add_leak(cJSON *list, const gp_leak_t *leak)
+static void add_leak(cJSON *list, const gp_leak_t *leak, uint64_t *left)
 {
   cJSON *item = cJSON_CreateObject();
   char frame[4096];
@@ -172,8 +179,9 @@ static void add_leak(cJSON *list, const gp_leak_t *leak)
   cJSON *stack = cJSON_AddArrayToObject(item, "stack");
   const gp_snapshot_stacks_t *stacks = &leak->snapshot->stacks;
   for (size_t k = leak->stack < 0 ? 0 : stacks->first[leak->stack];
-       leak->stack >= 0 && k < stacks->first[leak->stack + 1]; k++) {
+       leak->stack >= 0 && k < stacks->first[leak->stack + 1] && *left; k++) {
     gp_frame_describe(leak->snapshot, stacks->frame_indexes[k], frame, sizeof(frame));
+    take(left, strlen(frame) + sizeof(cJSON));
     cJSON_AddItemToArray(stack, cJSON_CreateString(frame));
   }
   cJSON_AddItemToArray(list, item);
@@ -187,7 +195,7 @@ static void add_amount(cJSON *object, const char *name, uint64_t bytes, uint64_t
 }
 
 static void add_json(const gp_report_input_t *inputs, int count, const gp_leaks_t *leaks,
-    const gp_suppressions_t *suppressions, cJSON *object)
+    const gp_suppressions_t *suppressions, uint64_t *left, cJSON *object)
 {
   const own_t *own = inputs[0].own;
   uint64_t most = own->most == UINT64_MAX ? 0 : own->most;
@@ -209,8 +217,8 @@ static void add_json(const gp_report_input_t *inputs, int count, const gp_leaks_
   }
   gp_json_add_uint(object, "leak_count", leaks->count);
   cJSON *list = cJSON_AddArrayToObject(object, "leaks");
-  for (size_t i = 0; i < leaks->count && (most == 0 || i < most); i++)
-    add_leak(list, &leaks->leaks[i]);
+  for (size_t i = 0; i < leaks->count && (most == 0 || i < most) && *left; i++)
+    add_leak(list, &leaks->leaks[i], left);
 }
 
 static int report(const gp_report_input_t *inputs, int count, gp_output_t *output, cJSON *object)
@@ -220,6 +228,7 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
   gp_history_t histories[2] = {{0}, {0}};
   gp_suppressions_t suppressions = {0};
   gp_leaks_t leaks = {0};
+  uint64_t left = gp_snapshot_output_most(inputs[count - 1].snapshot);
   int error = 0;
 
   int status = own->suppressions ? gp_suppressions_load(&suppressions, own->suppressions) : 0;
@@ -232,9 +241,15 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
     status = GP_EXIT_INPUT;
   } else if (!status) {
     if (inputs[0].request->json)
-      add_json(inputs, count, &leaks, &suppressions, object);
+      add_json(inputs, count, &leaks, &suppressions, &left, object);
     else
-      print_text(inputs, count, &leaks, &suppressions, output);
+      print_text(inputs, count, &leaks, &suppressions, &left, output);
+    if (!left) {
+      char most[GP_SIZE_TEXT_BYTES];
+      gp_message("%s: the call stacks of all leaks would be more than %s: -n N reports the largest ones only",
+          inputs[count - 1].file, gp_size_format(gp_snapshot_output_most(inputs[count - 1].snapshot), most));
+      status = GP_EXIT_INPUT;
+    }
     if (own->error_exitcode != UINT64_MAX && leaks.count > 0 && words_of(inputs, count).is_leak)
       *inputs[0].findings = (int)own->error_exitcode;
   }

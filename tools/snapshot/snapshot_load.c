@@ -11,6 +11,16 @@
 
 typedef gp_snapshot_t *(*parse_fn)(gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error);
 
+#define OUTPUT_FIRST (UINT64_C(64) << 20)
+#define OUTPUT_TIMES 16
+
+uint64_t gp_snapshot_output_most(const gp_snapshot_t *snapshot)
+{
+  if (snapshot->input_bytes > (UINT64_MAX - OUTPUT_FIRST) / OUTPUT_TIMES)
+    return UINT64_MAX;
+  return OUTPUT_FIRST + OUTPUT_TIMES * snapshot->input_bytes;
+}
+
 static gp_snapshot_t *parse_any(gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error)
 {
   gp_input_begin(input, GP_IMPORT_MAGIC);
@@ -40,6 +50,8 @@ static gp_snapshot_t *load(
   if (!problem) {
     gp_input_t *input = gp_input_file_input(file);
     snapshot = parse(input, columns, &wrong);
+    if (snapshot)
+      snapshot->input_bytes = (uint64_t)input->base + input->length;
     if (snapshot && ret_text)
       *ret_text = gp_input_take(input, ret_length);
     else if (!snapshot)

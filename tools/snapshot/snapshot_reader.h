@@ -167,7 +167,14 @@ typedef struct gp_snapshot {
   uint64_t dropped_events;
   char *notes[GP_SNAPSHOT_NOTES]; /* what the file lacks, a sentence each */
   size_t note_count;
+  uint64_t input_bytes; /* of the file that it was read from, uncompressed; 0: it was in memory */
 } gp_snapshot_t;
+
+/*
+ * The most that may be written out of a snapshot: a small file can refer to a long name, or to a deep stack, from many
+ * places, and what writes it at each of them would write any amount. 64 MiB, and 16 times the file.
+ */
+uint64_t gp_snapshot_output_most(const gp_snapshot_t *snapshot);
 
 typedef struct gp_snapshot_error {
   size_t offset; /* of the byte that is wrong */

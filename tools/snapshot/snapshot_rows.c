@@ -16,7 +16,8 @@ static const struct {
 #undef COLUMN
 };
 
-#define NAMES_MOST 256 /* actions or details: a few dozen at most */
+#define NAMES_MOST      256 /* actions or details: a few dozen at most */
+#define NAME_BYTES_MOST 256 /* a few dozen, too; every event has one, and reports write it with each */
 
 /* Names are those of the format and need no escapes; one that has some is kept as it stands. */
 static bool read_names(gp_json_scan_t *scan, gp_snapshot_names_t *names)
@@ -32,6 +33,8 @@ static bool read_names(gp_json_scan_t *scan, gp_snapshot_names_t *names)
       return gp_json_scan_fail(scan, scan->at, "more names than there can be");
     if (!gp_json_scan_string(scan, &name))
       return false;
+    if (name.length > NAME_BYTES_MOST)
+      return gp_json_scan_fail(scan, scan->at, "a name of an action or detail that is longer than any");
     char *copy = strndup(name.text, name.length);
     if (!copy)
       return gp_json_scan_fail(scan, scan->at, "not enough memory to read this");

@@ -10,12 +10,20 @@ static const char digit_pairs[] =
 
 void gp_json_init(gp_json_t *json, int fd, char *buffer, size_t capacity)
 {
-  *json = (gp_json_t){.fd = fd, .buffer = buffer, .capacity = capacity};
+  *json = (gp_json_t){.fd = fd, .buffer = buffer, .capacity = capacity, .left = UINT64_MAX};
+}
+
+void gp_json_bound(gp_json_t *json, uint64_t most)
+{
+  json->left = most;
 }
 
 static void flush(gp_json_t *json)
 {
   const char *from = json->buffer;
+  if (json->used > json->left && !json->error)
+    json->error = EOVERFLOW;
+  json->left -= json->error ? 0 : json->used;
   while (json->used > 0 && !json->error) {
     ssize_t written = write(json->fd, from, json->used);
     if (written < 0 && errno == EINTR)
@@ -52,7 +60,7 @@ static inline void put_char(gp_json_t *json, char c)
 
 static void put(gp_json_t *json, const char *text, size_t length)
 {
-  while (length > 0) {
+  while (length > 0 && !json->error) {
     size_t room = json->capacity - json->used;
     if (!room) {
       flush(json);
@@ -255,6 +263,8 @@ void gp_json_bytes(gp_json_t *json, const char *bytes, size_t length)
 {
   const unsigned char *at = (const unsigned char *)bytes;
   const unsigned char *end = at + length;
+  if (json->error)
+    return; /* long texts take no time either */
   begin_value(json);
   put_char(json, '"');
   while (at < end) {
@@ -279,10 +289,10 @@ void gp_json_bytes(gp_json_t *json, const char *bytes, size_t length)
 
 void gp_json_string(gp_json_t *json, const char *text)
 {
-  if (text)
-    gp_json_bytes(json, text, strlen(text));
-  else
+  if (!text)
     gp_json_null(json);
+  else if (!json->error)
+    gp_json_bytes(json, text, strlen(text));
 }
 
 void gp_json_key_uint(gp_json_t *json, const char *name, uint64_t number)

@@ -19,10 +19,14 @@ typedef struct gp_json {
   char *buffer;
   size_t capacity;
   size_t used;
+  uint64_t left; /* bytes that may still be written; more are an error, EOVERFLOW */
 } gp_json_t;
 
 /* buffer is borrowed; capacity is at least 64. */
 void gp_json_init(gp_json_t *json, int fd, char *buffer, size_t capacity);
+
+/* Lets no more than so many bytes be written in all. Called before anything is. */
+void gp_json_bound(gp_json_t *json, uint64_t most);
 
 /* Writes out what is buffered. Returns 0 or the errno of the first error. */
 int gp_json_finish(gp_json_t *json);
