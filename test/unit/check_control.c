@@ -14,6 +14,7 @@
 #include "test/unit/check_main.h"
 #include "test/unit/engine_fixture.h"
 #include "trace/control/control_request.h"
+#include "trace/control/control_server.h"
 
 static gp_options_t options;
 static gp_control_target_t target;
@@ -308,6 +309,121 @@ START_TEST(test_stale_sockets_go)
 }
 END_TEST
 
+/* ---- clients ---- */
+
+static gp_control_server_t server;
+static uint64_t server_ms;
+
+static uint64_t server_clock(void)
+{
+  return server_ms;
+}
+
+/* Answers with the request itself. */
+static void echo(void *self, int fd, const char *request, ssize_t length)
+{
+  ++*(unsigned *)self;
+  if (length == 0) /* it has gone */
+    return;
+  ck_assert_int_ge(write(fd, length < 0 ? "late" : request, length < 0 ? 4 : (size_t)length), 1);
+}
+
+static void start_server(const struct sockaddr_un *address, unsigned *answers)
+{
+  int listening = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+  ck_assert_int_eq(bind(listening, (const struct sockaddr *)address, sizeof(*address)), 0);
+  ck_assert_int_eq(listen(listening, GP_CONTROL_CLIENTS_MAX + 2), 0);
+  server_ms = 1000;
+  gp_control_server_init(&server, listening, echo, answers, server_clock);
+}
+
+static int connect_client(const struct sockaddr_un *address)
+{
+  int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  ck_assert_int_eq(connect(fd, (const struct sockaddr *)address, sizeof(*address)), 0);
+  return fd;
+}
+
+static void expect_answer(int fd, const char *text)
+{
+  char buffer[64] = "";
+  ck_assert_int_eq(recv(fd, buffer, sizeof(buffer) - 1, MSG_DONTWAIT), (ssize_t)strlen(text));
+  ck_assert_str_eq(buffer, text);
+  ck_assert_int_eq(recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT), 0); /* closed */
+  close(fd);
+}
+
+START_TEST(test_silent_clients_hold_up_no_other)
+{
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  char path[] = "/tmp/gpupool-server-XXXXXX";
+  unsigned answers = 0;
+  int silent[9];
+  char byte;
+
+  ck_assert_ptr_nonnull(mkdtemp(path));
+  snprintf(address.sun_path, sizeof(address.sun_path), "%s/socket", path);
+  start_server(&address, &answers);
+  for (int i = 0; i < 9; i++)
+    silent[i] = connect_client(&address);
+  gp_control_server_turn(&server);
+  int tenth = connect_client(&address);
+  ck_assert_int_eq(write(silent[4], "half", 4), 4);
+  ck_assert_int_eq(write(tenth, "half", 4), 4);
+  gp_control_server_turn(&server); /* what came from one, and the tenth is there */
+  ck_assert_int_eq(write(tenth, " and half\n", 10), 10);
+  gp_control_server_turn(&server);
+  expect_answer(tenth, "half and half\n");
+  ck_assert_uint_eq(answers, 1);
+  ck_assert_int_eq(recv(silent[0], &byte, 1, MSG_DONTWAIT), -1); /* not yet: no time has passed */
+  close(silent[8]);
+  gp_control_server_turn(&server);
+  ck_assert_uint_eq(server.count, 8); /* one that has gone is no client any more */
+  server_ms += GP_CONTROL_REQUEST_MS - 1;
+  ck_assert_int_eq(write(silent[4], "\n", 1), 1); /* in time */
+  gp_control_server_turn(&server);
+  expect_answer(silent[4], "half\n");
+  ck_assert_uint_eq(server.count, 7);
+  server_ms++;
+  gp_control_server_turn(&server); /* does not wait: their time is over */
+  for (int i = 0; i < 8; i++) {
+    if (i != 4)
+      expect_answer(silent[i], "late");
+  }
+  ck_assert_uint_eq(server.count, 0);
+  close(server.listening);
+  unlink(address.sun_path);
+  rmdir(path);
+}
+END_TEST
+
+/* Those that are too many wait for a place; none is lost. */
+START_TEST(test_more_clients_than_places)
+{
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  char path[] = "/tmp/gpupool-server-XXXXXX";
+  unsigned answers = 0;
+  int clients[GP_CONTROL_CLIENTS_MAX + 2];
+
+  ck_assert_ptr_nonnull(mkdtemp(path));
+  snprintf(address.sun_path, sizeof(address.sun_path), "%s/socket", path);
+  start_server(&address, &answers);
+  for (unsigned i = 0; i < GP_CONTROL_CLIENTS_MAX + 2; i++)
+    clients[i] = connect_client(&address);
+  gp_control_server_turn(&server);
+  ck_assert_uint_eq(server.count, GP_CONTROL_CLIENTS_MAX);
+  for (unsigned i = 0; i < GP_CONTROL_CLIENTS_MAX + 2; i++)
+    ck_assert_int_eq(write(clients[i], "x\n", 2), 2);
+  while (answers < GP_CONTROL_CLIENTS_MAX + 2)
+    gp_control_server_turn(&server);
+  for (unsigned i = 0; i < GP_CONTROL_CLIENTS_MAX + 2; i++)
+    expect_answer(clients[i], "x\n");
+  close(server.listening);
+  unlink(address.sun_path);
+  rmdir(path);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("control");
@@ -327,5 +443,10 @@ int main(void)
   tcase_add_test(places, test_folders);
   tcase_add_test(places, test_processes_by_start);
   suite_add_tcase(suite, places);
+  TCase *clients = tcase_create("clients");
+  tcase_set_timeout(clients, 120);
+  tcase_add_test(clients, test_silent_clients_hold_up_no_other);
+  tcase_add_test(clients, test_more_clients_than_places);
+  suite_add_tcase(suite, clients);
   return gp_check_main(suite);
 }

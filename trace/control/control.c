@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -20,13 +19,14 @@
 #include "pool/util/control_path.h"
 #include "pool/util/log.h"
 #include "trace/control/control_request.h"
+#include "trace/control/control_server.h"
 #include "trace/control/control_socket.h"
 #include "trace/control/helper_thread.h"
 #include "trace/pages.h"
 
 #define START_SECONDS      5
 #define STOP_SECONDS       5
-#define REQUEST_MS         1000
+#define ANSWER_SECONDS     1 /* that a client may leave its answer unread */
 #define ANSWER_BUFFER_BYTES (64 * 1024)
 
 #ifndef SYS_close_range
@@ -43,7 +43,7 @@ typedef struct control {
   pthread_mutex_t serving; /* held while a request is worked on */
   bool stopped;            /* under serving */
   char path[GP_CONTROL_PATH_BYTES]; /* "": there is no socket; set before ready */
-  char request[GP_CONTROL_REQUEST_BYTES + 1];
+  gp_control_server_t server;
   char answer[ANSWER_BUFFER_BYTES];
 } control_t;
 
@@ -94,39 +94,11 @@ static uint64_t now_ms(void)
   return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Reads up to a line end or the end of the client's data. Returns the bytes; -1: not in time, or the client has gone. */
-static ssize_t read_request(int fd, char *buffer, size_t capacity)
+/* gp_control_answer_fn */
+static void serve(void *self, int fd, const char *request, ssize_t length)
 {
-  const uint64_t until_ms = now_ms() + REQUEST_MS;
-  size_t used = 0;
-
-  while (used < capacity) {
-    uint64_t time_ms = now_ms();
-    struct pollfd waiting = {.fd = fd, .events = POLLIN};
-    if (time_ms >= until_ms)
-      return -1;
-    int ready = poll(&waiting, 1, (int)(until_ms - time_ms));
-    if (ready < 0 && errno == EINTR)
-      continue;
-    if (ready <= 0)
-      return -1;
-    ssize_t got = recv(fd, buffer + used, capacity - used, MSG_DONTWAIT);
-    if (got < 0 && (errno == EINTR || errno == EAGAIN))
-      continue;
-    if (got < 0)
-      return -1;
-    if (got == 0)
-      break;
-    used += (size_t)got;
-    if (memchr(buffer + used - got, '\n', (size_t)got))
-      break;
-  }
-  return (ssize_t)used;
-}
-
-static void serve(control_t *control, int fd)
-{
-  const struct timeval patience = {.tv_sec = REQUEST_MS / 1000};
+  const struct timeval patience = {.tv_sec = ANSWER_SECONDS};
+  control_t *control = self;
   gp_json_t answer;
 
   gp_json_init(&answer, fd, control->answer, sizeof(control->answer));
@@ -134,14 +106,13 @@ static void serve(control_t *control, int fd)
   if (!gp_control_peer_may(fd)) {
     gp_control_refuse(&answer, "only the user of the program and root may control it");
   } else {
-    ssize_t length = read_request(fd, control->request, sizeof(control->request));
     (void)pthread_mutex_lock(&control->serving); /* a plain mutex cannot fail */
     if (length < 0)
       gp_control_refuse(&answer, "no request came within a second; it is one line of text");
     else if (control->stopped)
       gp_control_refuse(&answer, "the program is about to end");
     else
-      gp_control_request(&control->target, control->request, (size_t)length, &answer);
+      gp_control_request(&control->target, request, (size_t)length, &answer);
     (void)pthread_mutex_unlock(&control->serving); /* held */
   }
   (void)gp_json_finish(&answer); /* a client that has gone misses its answer; SIGPIPE is blocked */
@@ -161,16 +132,11 @@ static void *serve_all(void *arg)
   if (listening < 0)
     control->path[0] = '\0';
   (void)sem_post(&control->ready); /* once */
-  while (listening >= 0) {
-    int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
-    if (fd >= 0) {
-      serve(control, fd);
-      (void)close(fd); /* what could not be sent is given up */
-    } else if (errno != EINTR && errno != ECONNABORTED) {
-      (void)poll(NULL, 0, REQUEST_MS); /* the system has no file or memory to give just now */
-    }
-  }
-  return NULL;
+  if (listening < 0)
+    return NULL;
+  gp_control_server_init(&control->server, listening, serve, control, now_ms);
+  for (;;)
+    gp_control_server_turn(&control->server);
 }
 
 static bool start(control_t *control)

@@ -8,8 +8,8 @@
 
 /*
  * Serves requests, in a thread of its own with a table of open files of its own: the program sees no descriptor of ours,
- * cannot close one, and passes none on to its children, who serve nothing. One client at a time, each with a second for
- * its request. Returns when the socket is there.
+ * cannot close one, and passes none on to its children, who serve nothing. Clients are waited for all at once, each with a
+ * second for its request; requests are worked on one after another. Returns when the socket is there.
  *
  * Once in a process, with no lock held; both live as long as the process. A failure is one line in the log, and there
  * is no control. errno is preserved.

@@ -13,7 +13,7 @@
 #include "pool/util/control_path.h"
 #include "pool/util/log.h"
 
-#define BACKLOG 8
+#define BACKLOG 64 /* that wait while a request is worked on */
 
 static int report(const char *what, const char *path, int error)
 {
@@ -68,7 +68,7 @@ int gp_control_listen(char *path)
   (void)gp_control_remove_stale(folder); /* those that remain do no harm */
   (void)gp_control_path(folder, ".", getpid(), start, address.sun_path);
   (void)gp_control_path(folder, "", getpid(), start, path);
-  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0)
     return report("make the socket", path, errno);
   /* It gets its name when it is served, so that one that refuses is stale. What has the names is of this process: the
