@@ -60,7 +60,7 @@ void gp_block_hand_out(
   gp_event_block(engine, block, GP_ACTION_ALLOC, GP_DETAIL_NONE, time_ns, duration_ns, hit);
 }
 
-void gp_block_end_ownership(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns)
+void gp_block_end_ownership(gp_engine_t *engine, gp_block_t *block, gp_detail_t why, uint64_t time_ns)
 {
   gp_stats_t *stats = stats_of(block);
 
@@ -68,7 +68,7 @@ void gp_block_end_ownership(gp_engine_t *engine, gp_block_t *block, uint64_t tim
   gp_gauge_sub(&stats->allocated_bytes, block->size);
   gp_gauge_sub(&stats->requested_bytes, block->requested);
   gp_gauge_add(&stats->deferred_bytes, block->size);
-  gp_event_block(engine, block, GP_ACTION_FREE_REQUESTED, GP_DETAIL_NONE, time_ns, 0, false);
+  gp_event_block(engine, block, GP_ACTION_FREE_REQUESTED, why, time_ns, 0, false);
 }
 
 void gp_block_end_use(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns)

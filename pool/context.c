@@ -138,7 +138,7 @@ static void forget_lost(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
   switch (block->state) {
   case GP_STATE_RELEASING: return;
   case GP_STATE_LIVE:
-    gp_block_end_ownership(engine, block, now_ns);
+    gp_block_end_ownership(engine, block, GP_DETAIL_CONTEXT_LOST, now_ns);
     gp_block_end_use(engine, block, now_ns);
     break;
   case GP_STATE_DEFERRED:

@@ -96,7 +96,7 @@ static gp_free_result_t free_block(
     return GP_FREE_DONE;
   }
   uint64_t now_ns = gp_now(engine);
-  gp_block_end_ownership(engine, block, now_ns);
+  gp_block_end_ownership(engine, block, GP_DETAIL_NONE, now_ns);
   if (--block->refs > 0) {
     block->state = GP_STATE_HELD;
     gp_event_holders(engine, block);

@@ -58,8 +58,10 @@ bool gp_engine_passthrough_reserve(
   bool by_limit = true;
 
   gp_find_origin(engine, GP_OCCASION_DRIVER, bytes);
-  if (gp_passthrough_is_host(kind))
+  if (gp_passthrough_is_host(kind)) {
+    gp_event_first_use(engine); /* it is in no limit, but in the record */
     return true;
+  }
   if (!engine->refuse_all && gp_limit_reserve(engine, context, bytes, reservation.growth, reservation.is_pooled))
     return true;
   uint64_t largest_free = gp_oom_largest_idle(device);

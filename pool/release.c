@@ -119,7 +119,7 @@ static void forget_owned(void *arg)
 
   gp_lock_take(&device->lock);
   gp_release_finish(device, &owned->block->release);
-  gp_block_end_ownership(owned->engine, owned->block, owned->start_ns);
+  gp_block_end_ownership(owned->engine, owned->block, GP_DETAIL_NONE, owned->start_ns);
   gp_block_end_use(owned->engine, owned->block, owned->start_ns);
   gp_block_forget(owned->engine, owned->block, GP_DETAIL_NONE, owned->start_ns, 0);
   gp_lock_release(&device->lock);
@@ -141,7 +141,7 @@ int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn,
   gp_lock_take(&device->lock);
   gp_release_finish(device, &block->release); /* nobody runs before the lock is released */
   if (code == 0 || atomic_load(&block->context->lost)) {
-    gp_block_end_ownership(engine, block, start_ns);
+    gp_block_end_ownership(engine, block, GP_DETAIL_NONE, start_ns);
     gp_block_end_use(engine, block, start_ns);
     gp_block_forget(engine, block, GP_DETAIL_NONE, start_ns, duration_ns);
     if (code == 0)
@@ -149,7 +149,7 @@ int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn,
   } else {
     block->state = GP_STATE_LIVE;
     if (!gp_address_map_insert(&engine->blocks, block->address, block)) {
-      gp_block_end_ownership(engine, block, start_ns);
+      gp_block_end_ownership(engine, block, GP_DETAIL_NONE, start_ns);
       gp_block_end_use(engine, block, start_ns);
       gp_block_forget(engine, block, GP_DETAIL_CONTEXT_LOST, start_ns, duration_ns);
     }

@@ -340,7 +340,7 @@ void gp_block_unprepare(gp_context_t *context, uint64_t size);
 void gp_block_adopt(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns, uint64_t duration_ns);
 void gp_block_hand_out(
     gp_engine_t *engine, gp_block_t *block, uint64_t requested, uint64_t time_ns, uint64_t duration_ns, bool hit);
-void gp_block_end_ownership(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns);
+void gp_block_end_ownership(gp_engine_t *engine, gp_block_t *block, gp_detail_t why, uint64_t time_ns);
 void gp_block_end_use(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns);
 void gp_block_enter_idle(gp_block_t *block, uint64_t now_ns);
 void gp_block_leave_idle(gp_block_t *block);

@@ -3,6 +3,7 @@
 import glob
 import json
 import os
+import re
 import subprocess
 import unittest
 
@@ -76,6 +77,38 @@ class Tool(PreloadCase):
         result = self.tool("run", "--", "/bin/true")
         self.assertEqual(result.returncode, 0)
         self.assertIn("no CUDA allocation was seen", result.stderr)
+
+    def test_program_that_only_pins_memory_is_not_one_without_cuda(self):
+        result = self.tool("run", "--output", "pinned.json", "--", os.path.join(PROG, "last"), "pinned")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertNotIn("no CUDA allocation", result.stderr)
+        self.assertEqual(self.summary("pinned.json")[0]["reason"], "exit")
+
+    def test_what_went_with_a_context_is_what_was_not_freed(self):
+        for freed, kept in ((5, 2), (4, 0)):
+            name = "context%d.json" % kept
+            self.tool("run", "--output", name, "--", os.path.join(PROG, "last"), "context", str(freed), str(kept))
+            texts = [f["message"] for f in self.summary(name)[0]["findings"] if f["code"] == "context_lost"]
+            self.assertEqual(len(texts), 1 if kept else 0, texts)
+            for text in texts:
+                self.assertTrue(text.startswith("%d allocations that the program had not freed" % kept), text)
+
+    def test_program_that_leaves_by_exit_now_gets_its_snapshot(self):
+        """The library has no say at _exit: the snapshot is made of the record, as `gpupool recover` makes it."""
+        for output, name in (("left.%p.%r.json", None), ("plain.json", "plain.json")):
+            result = self.tool("run", "--output", output, "--", os.path.join(PROG, "last"), "leave",
+                               GPUPOOL_RECORD=self.folder)
+            self.assertEqual(result.returncode, 5, result.stderr)
+            if not name:
+                (name,) = [os.path.basename(path) for path in glob.glob(os.path.join(self.folder, "left.*.recovered.json"))]
+            self.assertRegex(result.stderr.splitlines()[-1], "^gpupool: next: gpupool summary .*" + re.escape(name) + "$")
+            self.assertNotIn("gpupool recover", result.stderr)
+            (facts,) = self.summary(name)
+            self.assertEqual(facts["devices"][0]["stats"]["allocation"]["current"], 1)
+            self.assertEqual(glob.glob(os.path.join(self.folder, "gpupool.*", "*")), [])  # the record has served
+        result = self.tool("run", "--output", output, "--", os.path.join(PROG, "last"), "leave",
+                           GPUPOOL_RECORD=self.folder, GPUPOOL_SNAPSHOT_AT="none")
+        self.assertEqual(glob.glob(os.path.join(self.folder, "plain.json.*")), [], result.stderr)
 
     def test_truncated_and_corrupt_snapshots(self):
         self.tool("run", "--output", "s.json", "--", os.path.join(PROG, "replay"), trace_files()[0])

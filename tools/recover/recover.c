@@ -10,9 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pool/util/options.h"
 #include "pool/util/path.h"
 #include "tools/export/export_file.h"
 #include "tools/recover/record_reader.h"
+#include "tools/recover/recover.h"
 #include "tools/recover/recover_list.h"
 #include "tools/tool.h"
 
@@ -28,6 +30,7 @@ typedef struct request {
   bool strict;
   bool help;
   const char *output;
+  const char *pattern; /* GPUPOOL_OUTPUT instead of output; NULL: neither, or output */
   const char *what; /* FILE or PID; NULL: the newest */
 } request_t;
 
@@ -122,17 +125,43 @@ static const char *last_part(const char *path)
   return slash ? slash + 1 : path;
 }
 
-/* As the library names it: gpupool.PROGRAM.HOST.PID.recovered.json, and ".1", ".2" ... if that is taken. */
-static void choose_name(const gp_record_t *record, char *buffer, size_t capacity)
+/* What a placeholder of GPUPOOL_OUTPUT stands for in the process of the record (pool/util/path.h). */
+static const char *placeholder_text(const gp_record_t *record, char letter, char *scratch, size_t capacity)
 {
-  const char *program = gp_description_find(&record->document.description, "program");
-  const char *host = gp_description_find(&record->document.description, "host");
+  const gp_description_t *description = &record->document.description;
+  const char *text = letter == 'e' ? gp_description_find(description, "program")
+                   : letter == 'h' ? gp_description_find(description, "host")
+                   : letter == 'k' ? gp_description_find(description, "rank")
+                                   : NULL;
+
+  switch (letter) {
+  case '%': return "%";
+  case 'e':
+  case 'h': return text ? last_part(text) : "unknown";
+  case 'k': return text ? last_part(text) : "0";
+  case 'p': snprintf(scratch, capacity, "%lld", (long long)record->document.pid); return scratch;
+  case 't': snprintf(scratch, capacity, "%llu", (unsigned long long)record->document.start_time_us / 1000000); return scratch;
+  case 'n': return "1";
+  case 'r': return record->document.reason;
+  default: return "";
+  }
+}
+
+/* As the library names it, with ".1", ".2" ... if that is taken. What does not fit is cut off. */
+static void choose_name(const gp_record_t *record, const char *pattern, char *buffer, size_t capacity)
+{
   struct stat status;
-  int length = snprintf(buffer, capacity - SUFFIX_BYTES, "gpupool.%s.%s.%lld.%s.json",
-      program ? last_part(program) : "unknown", host ? last_part(host) : "unknown", (long long)record->document.pid,
-      record->document.reason);
-  if (length >= (int)(capacity - SUFFIX_BYTES))
-    length = (int)(capacity - SUFFIX_BYTES) - 1;
+  char scratch[32];
+  size_t length = 0;
+
+  for (const char *p = pattern; *p; p++) {
+    char single[2] = {*p, '\0'};
+    bool is_placeholder = *p == '%' && p[1];
+    const char *text = is_placeholder ? placeholder_text(record, *++p, scratch, sizeof(scratch)) : single;
+    for (; *text && length + SUFFIX_BYTES < capacity; text++)
+      buffer[length++] = is_placeholder && *text == '/' ? '_' : *text;
+  }
+  buffer[length] = '\0';
   for (int i = 1; i < NAME_TRIES && lstat(buffer, &status) == 0; i++)
     snprintf(buffer + length, SUFFIX_BYTES, ".%d", i);
 }
@@ -145,7 +174,8 @@ static int write_snapshot(const request_t *request, const gp_record_t *record, c
   const char *path = request->output;
 
   if (!path) {
-    choose_name(record, name, sizeof(name));
+    choose_name(record, request->pattern ? request->pattern : gp_option_table[GP_OPTION_output].default_text, name,
+        sizeof(name));
     path = name;
   }
   /* As the library's: what a program did and was called with is its user's. */
@@ -204,6 +234,23 @@ static int recover_file(const request_t *request, const char *path)
     status = recover_fd(request, path, fd);
   close(fd);
   return status;
+}
+
+int gp_recover_left(const gp_left_t *left, const char *output)
+{
+  char pattern[GP_PATH_BYTES];
+  struct stat status;
+  size_t length = strlen(output);
+  bool is_folder = length == 0 || output[length - 1] == '/' || (stat(output, &status) == 0 && S_ISDIR(status.st_mode));
+  const char *slash = length > 0 && output[length - 1] == '/' ? "" : "/";
+
+  if (is_folder)
+    snprintf(pattern, sizeof(pattern), "%s%s%s", output, length > 0 ? slash : "",
+        gp_option_table[GP_OPTION_output].default_text);
+  else
+    snprintf(pattern, sizeof(pattern), "%s", output);
+  const request_t request = {.pattern = pattern, .remove = true};
+  return recover_file(&request, left->path);
 }
 
 static int recover_all(const request_t *request, const gp_left_list_t *list)

@@ -394,12 +394,12 @@ static void judge_modes(verdict_t *verdict)
     say(verdict, GP_SEVERITY_WARNING, "aside", GP_SUMMARY_ALL,
         "The pool stood aside for a reason that it told on stderr or in GPUPOOL_LOG, and from then on every call went to "
         "the driver unpooled.");
-  uint64_t lost = gp_summary_detail_count(summary, "segment_free", "context_lost");
+  uint64_t lost = gp_summary_detail_count(summary, "free_requested", "context_lost");
   char count[GP_NUMBER_BYTES];
   if (lost)
     say(verdict, GP_SEVERITY_NOTE, "context_lost", GP_SUMMARY_ALL,
-        "%s went with a context that was destroyed or reset.",
-        gp_number_plural(lost, "driver allocation", count));
+        "%s that the program had not freed went with a context that was destroyed or reset.",
+        gp_number_plural(lost, "allocation", count));
 }
 
 static void judge_recording(verdict_t *verdict)

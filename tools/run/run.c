@@ -15,7 +15,7 @@
 #include "tools/run/launch.h"
 #include "tools/run/preload.h"
 #include "tools/run/program_probe.h"
-#include "tools/recover/recover_list.h"
+#include "tools/recover/recover.h"
 #include "tools/tool.h"
 #include "tools/run/written.h"
 
@@ -182,26 +182,35 @@ static void report_nothing(
         nothing, path);
 }
 
-/* Whether the program left its record in shared memory, because it did not come to its end. */
-static bool has_left_record(pid_t pid, uint64_t begin_us)
+/* Finds the record that the program left in shared memory, because it did not come to its end. False: there is none. */
+static bool find_left_record(pid_t pid, uint64_t begin_us, gp_left_t *ret_left)
 {
   gp_left_list_t list;
   bool has = false;
   if (gp_left_list_read(&list) == 0) {
     const gp_left_t *left = gp_left_list_find(&list, pid);
     has = left && !left->is_running && left->start_time_us >= begin_us;
+    if (has)
+      *ret_left = *left;
   }
   gp_left_list_fini(&list);
   return has;
 }
 
-static void report_record(const gp_launched_t *launched, const char *path)
+/* A program that left by _exit gets the snapshot that it was to write. For one that a signal ended the user decides. */
+static void report_record(
+    const gp_options_t *options, const gp_launched_t *launched, const gp_left_t *left, const char *output, const char *path)
 {
-  if (launched->signal)
+  if (launched->signal) {
     gp_message("signal %d (%s) ended %s; what it recorded is left", launched->signal, strsignal(launched->signal), path);
-  else
-    gp_message("%s left no snapshot of its exit (it left by _exit, or the file could not be written); what it recorded is "
-               "left", path);
+  } else if (gp_option_number(options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_EXIT) {
+    gp_message("%s left no snapshot of its exit (it left by _exit, or the file could not be written); it is made of the "
+               "record", path);
+    if (gp_recover_left(left, output) == 0)
+      return;
+  } else {
+    gp_message("%s did not come to its exit; what it recorded is left", path);
+  }
   gp_message("next: gpupool recover %d", (int)launched->pid);
 }
 
@@ -229,13 +238,14 @@ static int run_program(const gp_options_t *options, const char *output, const ch
   gp_launch_and_wait(path, argv, &launched);
   if (launched.pid) {
     gp_written_end(&written, launched.pid);
-    bool has_record = has_left_record(launched.pid, begin_us);
+    gp_left_t left;
+    bool has_record = find_left_record(launched.pid, begin_us, &left);
     if (written.count)
       report_written(&written);
     else if (!has_record && gp_option_number(options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_EXIT)
       report_nothing(options, &launched, path, library);
     if (has_record)
-      report_record(&launched, path);
+      report_record(options, &launched, &left, output, path);
   }
   gp_written_fini(&written);
   return launched.status;

@@ -312,7 +312,8 @@ static bool has_allocated(gp_engine_t *engine)
     if (!(devices >> device & 1))
       continue;
     gp_engine_stats(engine, device, &stats);
-    if (stats.allocation.allocated || stats.passthrough_bytes.allocated || stats.num_ooms)
+    if (stats.allocation.allocated || stats.passthrough_bytes.allocated || stats.pinned_host_bytes.allocated ||
+        stats.num_ooms)
       return true;
   }
   return false;
