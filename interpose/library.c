@@ -1,9 +1,11 @@
 #include "interpose/library.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
@@ -56,20 +58,26 @@ static void log_problem(void *arg, bool malformed, const char *message)
   gp_log(GP_LOG_ERROR, "%s", message);
 }
 
-/* GPUPOOL_LOG, opened for appending; stderr if it is not set or cannot be opened. */
+/*
+ * GPUPOOL_LOG, opened for appending; stderr if it is not set or cannot be opened. Not blocking: a FIFO without a reader
+ * cannot be opened then (ENXIO), and messages for which it has no room are lost. The program does not wait for its log.
+ */
 static int open_log(void)
 {
   static char path[GP_PATH_BYTES]; /* under start_lock; the first call may come from a thread with a small stack */
   const gp_option_value_t *value = &options.values[GP_OPTION_log];
+  char reason[96];
 
   if (value->source == GP_OPTION_FROM_DEFAULT)
     return -1;
+  errno = ENAMETOOLONG;
   if (gp_path_expand(value->text, 0, "log", path, sizeof(path)) == 0) {
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600);
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
     if (fd >= 0)
       return fd;
   }
-  gp_log(GP_LOG_ERROR, "GPUPOOL_LOG=%s cannot be opened for writing; messages go to stderr", value->text);
+  gp_log(GP_LOG_ERROR, "GPUPOOL_LOG=%s cannot be opened for writing (%s); messages go to stderr", value->text,
+      errno == ENXIO ? "nothing reads from it" : strerror_r(errno, reason, sizeof(reason)));
   return -1;
 }
 
@@ -221,8 +229,8 @@ void gp_library_stand_aside(void)
 }
 
 /*
- * At exit, as a destructor: after the program's own exit handlers, so that what they free is seen. No driver call, and
- * nothing is given back: the driver may be gone, and the memory goes with the process.
+ * At exit: after the program's own exit handlers and the destructors of libraries, so that what they free is seen. No driver
+ * call, and nothing is given back: the driver may be gone, and the memory goes with the process.
  */
 static void write_reports(void)
 {
@@ -241,11 +249,33 @@ static void write_reports(void)
   gp_snapshot_close(the_recorder);
 }
 
-__attribute__((destructor)) static void finish(void)
+static void finish(void)
 {
   if (atomic_load(&state) != LIBRARY_ACTIVE || !gp_process_is_ours())
     return;
   int cancel_state = gp_cancel_hold(); /* exit() may be called with a cancellation pending */
   write_reports();
   gp_cancel_restore(cancel_state);
+}
+
+static void finish_last(void *unused)
+{
+  (void)unused;
+  finish();
+}
+
+int __cxa_atexit(void (*fn)(void *arg), void *arg, void *library); /* Itanium C++ ABI, 3.3.6.3 */
+
+/*
+ * The loader ends a preloaded library before those that were loaded after it, unless it depends on them. An exit handler that
+ * is registered now runs when the loader has ended all (exit(3): a handler may register another). It names no library, so
+ * that the end of none calls it.
+ */
+__attribute__((destructor)) static void begin_to_finish(void)
+{
+  if (atomic_load(&state) != LIBRARY_ACTIVE || !gp_process_is_ours() || __cxa_atexit(finish_last, NULL, NULL) == 0)
+    return;
+  gp_log(GP_LOG_ERROR, "the host has no memory for an exit handler; libraries that end after this line may still free what "
+                       "the report at exit shows as held");
+  finish();
 }

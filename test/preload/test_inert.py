@@ -5,7 +5,7 @@ import re
 import subprocess
 import unittest
 
-from harness import LIBRARY, PreloadCase, SOURCE, trace_files
+from harness import LIBRARY, PreloadCase, SOURCE, stats_of, trace_files
 
 
 def tool(*command):
@@ -102,6 +102,56 @@ class Settings(PreloadCase):
         self.assertIn("without a driver call", text)
         run = self.run_program("replay", trace_files()[0], LOG="/nowhere/log.txt")
         self.assertEqual(len([line for line in run.messages if "GPUPOOL_LOG=/nowhere/log.txt" in line]), 1)
+
+    def test_log_that_nobody_reads(self):
+        """A FIFO without a reader, or with one that has stopped, and what is no file: the program does not wait for it."""
+        fifo = os.path.join(self.folder, "fifo")
+        os.mkfifo(fifo)
+        run = self.run_program("replay", trace_files()[0], LOG=fifo, STATS="1", timeout=60)
+        self.assertEqual(run.status, 0)
+        self.assertEqual(len([line for line in run.messages if "(nothing reads from it)" in line]), 1, run.err)
+        self.assertIn("without a driver call", run.err)
+
+        reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, reader)
+        writer = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, writer)
+        for size in (4096, 1):
+            try:
+                while True:
+                    os.write(writer, b"x" * size)
+            except BlockingIOError:
+                pass
+        run = self.run_program("replay", trace_files()[0], LOG=fifo, STATS="1", VERBOSE="2", timeout=60)
+        self.assertEqual((run.status, run.messages), (0, []))
+        self.expect_valid(run.snapshot())
+
+        for path, messages in ((self.folder, 1), ("/dev/full", 0), ("/dev/null", 0)):
+            run = self.run_program("replay", trace_files()[0], LOG=path, timeout=60)
+            self.assertEqual((run.status, len([m for m in run.messages if "GPUPOOL_LOG" in m])), (0, messages), run.err)
+
+    def test_a_record_that_is_not_safe_is_said(self):
+        """The folder is there, and not this user's alone: one line, whatever the verbosity. A folder that cannot be: none."""
+        taken = os.path.join(self.folder, "gpupool.%d" % os.geteuid())
+        for make in (os.mkdir, lambda path: open(path, "w").close(), lambda path: os.symlink("/tmp", path)):
+            make(taken)
+            if os.path.isdir(taken) and not os.path.islink(taken):
+                os.chmod(taken, 0o777)
+            run = self.run_program("replay", trace_files()[0])
+            self.assertEqual(run.status, 0)
+            self.assertEqual(len([line for line in run.messages if "would not survive a kill" in line]), 1, run.err)
+            if os.path.isdir(taken) and not os.path.islink(taken):
+                os.rmdir(taken)
+            else:
+                os.unlink(taken)
+        run = self.run_program("replay", trace_files()[0], RECORD="/nowhere")
+        self.assertEqual([line for line in run.messages if "would not survive" in line], [])
+
+    def test_program_that_only_pins_memory_of_the_host(self):
+        run = self.run_program("last", "pinned")
+        snapshot = run.snapshot()
+        self.expect_valid(snapshot)
+        self.assertEqual(stats_of(snapshot)["pinned_host_bytes"]["allocated"], 2 << 20)
 
     def test_mxnet_variables(self):
         os.environ["MXNET_GPU_MEM_POOL_TYPE"] = "Round"

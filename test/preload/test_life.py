@@ -103,12 +103,17 @@ class Life(PreloadCase):
             self.assertEqual(len(run.snapshot_paths("exit")), 1)
             self.expect_nothing_else(run)
 
+    def test_the_report_comes_after_libraries_that_free_at_their_end(self):
+        """They were loaded later than this library, but the loader ends them after it."""
+        _, run = self.run_both("last", "library", os.environ["GP_LAST_PLUGIN"], STATS="1")
+        stats = stats_of(run.snapshot("exit"))
+        self.assertEqual((stats["allocation"]["allocated"], stats["allocation"]["current"]), (1, 0), run.err)
+        self.assertIn("at exit requested 0 B", run.err)
+
     def test_fork_while_the_library_starts(self):
-        """The log is a pipe that nobody reads: the start waits for a reader with its lock held. The child must not."""
-        fifo = os.path.join(self.folder, "log")
-        os.mkfifo(fifo)
+        """The start waits with its lock held, to write a message to a pipe that is full. The child must not."""
         plain = self.run_program("life", "fork_during_start", preload=None, timeout=60)
-        run = self.run_program("life", "fork_during_start", fifo, timeout=60, LOG=fifo, VERBOSE="1")
+        run = self.run_program("life", "fork_during_start", "full", timeout=60, VERBOSE="1")
         self.assertEqual((run.status, run.out), (plain.status, plain.out))
         self.assertEqual(len(run.snapshot_paths("exit")), 1)
 

@@ -2,7 +2,7 @@
  * Shows how processes and threads that use CUDA come and go: children of every kind, threads of every size, and the
  * ends of a process that exits.c does not show. Prints codes and no address; nothing of it depends on time.
  *
- * life CASE [FIFO]; a case is a function below.
+ * life CASE [full]; a case is a function below.
  */
 #include <cuda_runtime_api.h>
 #include <errno.h>
@@ -28,7 +28,8 @@
 #define ENDLESS ((size_t)1 << 50)
 
 extern char **environ;
-static const char *program, *fifo;
+static const char *program;
+static bool is_stderr_full;
 static void *kept; /* never freed: a snapshot at the end must show it */
 
 static void say(const char *what, cudaError_t error)
@@ -246,8 +247,8 @@ static void *start_cuda(void *unused)
   return unused;
 }
 
-/* True if the thread is inside open(), false if the system does not say. */
-static bool is_opening(pid_t thread)
+/* True if the thread is inside write(), false if the system does not say. */
+static bool is_writing(pid_t thread)
 {
   char path[64];
   long number = -1;
@@ -257,30 +258,54 @@ static bool is_opening(pid_t thread)
     number = -1; /* "running" */
   if (file)
     fclose(file);
-  return number == SYS_openat;
+  return number == SYS_write;
+}
+
+static int pipe_ends[2] = {-1, -1};
+
+/* Puts a pipe that is full where stderr was. */
+static bool block_stderr(void)
+{
+  char page[4096] = {0};
+  if (pipe(pipe_ends) != 0 || fcntl(pipe_ends[1], F_SETFL, O_NONBLOCK) != 0)
+    return false;
+  while (write(pipe_ends[1], page, sizeof(page)) > 0) {
+  }
+  while (write(pipe_ends[1], page, 1) > 0) {
+  }
+  return fcntl(pipe_ends[1], F_SETFL, 0) == 0 && dup2(pipe_ends[1], STDERR_FILENO) >= 0;
+}
+
+static void unblock_stderr(void)
+{
+  char page[4096];
+  if (fcntl(pipe_ends[0], F_SETFL, O_NONBLOCK) != 0)
+    return;
+  while (read(pipe_ends[0], page, sizeof(page)) > 0) {
+  }
 }
 
 /*
- * The child is born while another thread makes the process's first CUDA calls. `fifo`: it may be that these open it, and
- * wait for a reader; then the child is born just there.
+ * The child is born while another thread makes the process's first CUDA calls. With a second argument stderr is full: it may
+ * be that these write to it, and wait; then the child is born just there.
  */
 static void fork_during_start(void)
 {
   pthread_t thread;
+  bool blocks = is_stderr_full && block_stderr();
   if (pthread_create(&thread, NULL, start_cuda, NULL) != 0)
     return;
-  while (!atomic_load(&start_done) && !(fifo && is_opening(atomic_load(&starter))))
+  while (!atomic_load(&start_done) && !(blocks && is_writing(atomic_load(&starter))))
     sched_yield();
   pid_t pid = fork();
   if (pid == 0) {
     void *block = NULL;
     _exit(cudaMalloc(&block, BYTES) == cudaSuccess ? 13 : 14);
   }
-  int reader = fifo ? open(fifo, O_RDONLY | O_NONBLOCK) : -1;
+  if (blocks)
+    unblock_stderr();
   pthread_join(thread, NULL);
   await(pid);
-  if (reader >= 0)
-    close(reader);
 }
 
 /* ---- threads ---- */
@@ -555,11 +580,11 @@ int main(int argc, char **argv)
   const size_t count = sizeof(cases) / sizeof(cases[0]);
   size_t chosen = 0;
   program = argv[0];
-  fifo = argc == 3 ? argv[2] : NULL;
+  is_stderr_full = argc == 3;
   while (argc >= 2 && chosen < count && strcmp(cases[chosen].name, argv[1]) != 0)
     chosen++;
   if (argc < 2 || argc > 3 || chosen == count) {
-    fprintf(stderr, "usage: life CASE [FIFO]\n");
+    fprintf(stderr, "usage: life CASE [full]\n");
     for (size_t i = 0; i < count; i++)
       printf("%s\n", cases[i].name);
     return 2;

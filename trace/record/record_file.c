@@ -76,6 +76,21 @@ int gp_record_folder_open(const char *root, bool create, const char **ret_proble
   return -1;
 }
 
+bool gp_record_folder_is_taken(const char *root)
+{
+  char name[NAME_BYTES];
+  struct stat status;
+
+  (void)snprintf(name, sizeof(name), "gpupool.%u", (unsigned)geteuid());
+  int parent = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (parent < 0)
+    return false;
+  bool is_taken = fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+                  (!S_ISDIR(status.st_mode) || status.st_uid != geteuid() || (status.st_mode & 077));
+  (void)close(parent); /* it was only used to find the folder */
+  return is_taken;
+}
+
 int gp_record_file_create(gp_record_file_t *file, const char *root, pid_t pid, uint64_t start_time_us)
 {
   char name[NAME_BYTES];

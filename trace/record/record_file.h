@@ -49,6 +49,9 @@ bool gp_record_file_is_in_use(int fd, pid_t pid);
 /* Opens the user's folder, which has to be his alone: -1 with errno and a static text of what is wrong. */
 int gp_record_folder_open(const char *root, bool create, const char **ret_problem);
 
+/* Whether something has the folder's name that is not a folder of this user's alone: another user's, a link, a file. */
+bool gp_record_folder_is_taken(const char *root);
+
 /*
  * Removes the oldest files that no program uses any more, all but GP_RECORD_FILES_KEPT. Returns how many are left. A
  * folder that is not the user's alone is left as it is.

@@ -189,8 +189,8 @@ static void start_locked(gp_region_t *region)
     /* A forked child has no use for the record of its parent, and the parent none for copies on write. Older kernels
      * lack it, which only costs memory. */
     (void)madvise(region->header, region->bytes, MADV_WIPEONFORK);
-    if (region->problem[0])
-      gp_log(GP_LOG_INFO, "the record is kept in ordinary memory and would not survive a kill: %s/%s", region->plan.root,
+    if (region->problem[0]) /* another user's doing is said at any verbosity */
+      gp_log(gp_record_folder_is_taken(region->plan.root) ? GP_LOG_ERROR : GP_LOG_INFO, "the record is kept in ordinary memory and would not survive a kill: %s/%s", region->plan.root,
           region->problem);
   }
   fill_header(region);
