@@ -13,7 +13,7 @@
 #error "CUDA headers 11.4 or newer are needed"
 #endif
 
-/* CUDA_VERSION of the newest header whose ABI variants functions.def was written against. */
-#define GP_NEWEST_CUDA_VERSION 13000
+/* The newest CUDA version whose functions the tables have (classes.def names the sources). */
+#define GP_NEWEST_CUDA_VERSION 13050
 
 #endif

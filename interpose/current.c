@@ -1,9 +1,12 @@
 #include "interpose/current.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 
 #include "interpose/real.h"
 #include "pool/address_map.h"
+#include "pool/util/cancel.h"
 
 /*
  * Handles of contexts are used again after a context has ended, so a record is trusted only while the driver's id of
@@ -44,6 +47,123 @@ static bool is_user_context(CUcontext handle)
   return gp_address_map_find(&user_contexts, (uint64_t)(uintptr_t)handle) != NULL;
 }
 
+/*
+ * Green contexts by the driver's handle of them, and by the context that one was converted to. Entries are freed under
+ * the lock, and looked at under it.
+ */
+typedef struct green {
+  const void *handle;
+  CUcontext converted; /* NULL: not yet */
+  unsigned long long id; /* of the converted context: handles are used again */
+  CUdevice device;
+  struct green *next;
+} green_t;
+
+static pthread_mutex_t green_lock = PTHREAD_MUTEX_INITIALIZER;
+static green_t *greens;
+static atomic_int converted_greens; /* 0: no look at the list */
+
+static gp_context_t *primary_context(gp_engine_t *engine, CUdevice device)
+{
+  gp_driver_context_t primary = {.device = device, .is_primary = true};
+  unsigned long long id = 0;
+  CUcontext handle = NULL;
+
+  int cancel_state = gp_cancel_hold(); /* the reference must not be left behind */
+  CUresult result = GP_REAL_CALL(cuDevicePrimaryCtxRetain, &handle, device);
+  /* A green context holds a reference of its own: the primary one stays. */
+  if (result == CUDA_SUCCESS)
+    (void)GP_REAL_CALL(cuDevicePrimaryCtxRelease_v2, device);
+  gp_cancel_restore(cancel_state);
+  if (result != CUDA_SUCCESS)
+    return NULL;
+  if (GP_REAL(cuCtxGetId) && GP_REAL(cuCtxGetId)(handle, &id) != CUDA_SUCCESS)
+    return NULL;
+  primary.handle = handle;
+  primary.id = id;
+  return gp_engine_context(engine, &primary);
+}
+
+bool gp_green_context_created(gp_engine_t *engine, const void *green, CUdevice device)
+{
+  green_t *entry = GP_REAL(cuCtxRecordEvent) && primary_context(engine, device) ? calloc(1, sizeof(*entry)) : NULL;
+
+  if (!entry)
+    return false;
+  entry->handle = green;
+  entry->device = device;
+  pthread_mutex_lock(&green_lock);
+  entry->next = greens;
+  greens = entry;
+  pthread_mutex_unlock(&green_lock);
+  return true;
+}
+
+/* With the lock. */
+static green_t *find_green(const void *green)
+{
+  green_t *entry = greens;
+  while (entry && entry->handle != green)
+    entry = entry->next;
+  return entry;
+}
+
+bool gp_green_context_is_known(const void *green)
+{
+  pthread_mutex_lock(&green_lock);
+  bool known = find_green(green) != NULL;
+  pthread_mutex_unlock(&green_lock);
+  return known;
+}
+
+void gp_green_context_converted(const void *green, CUcontext handle)
+{
+  unsigned long long id = 0;
+
+  if (GP_REAL_CALL(cuCtxGetId, handle, &id) != CUDA_SUCCESS)
+    return; /* then it can be current nowhere */
+  pthread_mutex_lock(&green_lock);
+  green_t *entry = find_green(green);
+  if (entry && !entry->converted)
+    atomic_fetch_add(&converted_greens, 1);
+  if (entry) {
+    entry->converted = handle;
+    entry->id = id;
+  }
+  pthread_mutex_unlock(&green_lock);
+}
+
+void gp_green_context_destroyed(const void *green)
+{
+  pthread_mutex_lock(&green_lock);
+  green_t **link = &greens;
+  while (*link && (*link)->handle != green)
+    link = &(*link)->next;
+  green_t *entry = *link;
+  if (entry) {
+    *link = entry->next;
+    if (entry->converted)
+      atomic_fetch_sub(&converted_greens, 1);
+  }
+  pthread_mutex_unlock(&green_lock);
+  free(entry);
+}
+
+/* Whether the context is a green one, and of which device. */
+static bool is_green(CUcontext handle, unsigned long long id, CUdevice *ret_device)
+{
+  if (atomic_load_explicit(&converted_greens, memory_order_relaxed) == 0)
+    return false;
+  pthread_mutex_lock(&green_lock);
+  const green_t *entry = greens;
+  while (entry && (entry->converted != handle || entry->id != id))
+    entry = entry->next;
+  if (entry)
+    *ret_device = entry->device;
+  pthread_mutex_unlock(&green_lock);
+  return entry != NULL;
+}
+
 gp_context_t *gp_current_context(gp_engine_t *engine)
 {
   CUcontext handle = NULL;
@@ -59,8 +179,13 @@ gp_context_t *gp_current_context(gp_engine_t *engine)
 
   if (GP_REAL_CALL(cuCtxGetDevice, &device) != CUDA_SUCCESS || device < 0 || device >= GP_MAX_DEVICES)
     return NULL;
-  const gp_driver_context_t driver_context = {handle, id, device, !is_user_context(handle)};
-  gp_context_t *context = gp_engine_context(engine, &driver_context);
+  gp_context_t *context;
+  if (is_green(handle, id, &device)) {
+    context = primary_context(engine, device);
+  } else {
+    const gp_driver_context_t driver_context = {handle, id, device, !is_user_context(handle)};
+    context = gp_engine_context(engine, &driver_context);
+  }
   if (context) {
     seen.handle = handle;
     seen.id = id;
@@ -88,6 +213,18 @@ gp_context_t *gp_known_context(gp_engine_t *engine, CUcontext handle)
     return NULL;
   gp_context_t *context = gp_engine_find_context(engine, handle);
   return context && gp_context_id(context) == id ? context : NULL;
+}
+
+gp_context_t *gp_synchronized_context(gp_engine_t *engine, CUcontext handle)
+{
+  gp_context_t *context = gp_known_context(engine, handle);
+  CUcontext current = NULL;
+
+  if (handle || !context || atomic_load_explicit(&converted_greens, memory_order_relaxed) == 0)
+    return context;
+  if (GP_REAL_CALL(cuCtxGetCurrent, &current) != CUDA_SUCCESS || !current)
+    return NULL;
+  return gp_known_context(engine, current); /* no green context has a record */
 }
 
 gp_context_t *gp_stream_context(gp_engine_t *engine, CUstream stream)

@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "interpose/clock.h"
+#include "interpose/escape.h"
 #include "interpose/library.h"
 #include "interpose/mempools.h"
 #include "interpose/rdma.h"
@@ -37,8 +38,10 @@ static int cuda_alloc(void *self, const gp_driver_context_t *context, uint64_t b
   gp_engine_t *engine = gp_library_calling_engine();
   (void)self;
   (void)context; /* current already */
-  if (engine)
+  if (engine) {
     gp_rdma_look(engine);
+    gp_escape_look_for_unknown(engine);
+  }
   CUresult result = GP_REAL_CALL(cuMemAlloc_v2, &pointer, (size_t)bytes);
   if (result == CUDA_SUCCESS)
     *ret_address = (uint64_t)pointer;
@@ -191,6 +194,14 @@ static int cuda_async_reserved(void *self, const gp_driver_context_t *context, u
   return (int)result;
 }
 
+static void cuda_look_for_escapes(void *self)
+{
+  gp_engine_t *engine = gp_library_calling_engine();
+  (void)self;
+  if (engine)
+    gp_escape_look_for_unknown(engine);
+}
+
 /* Also what a context answers that ended by a way that no hook sees (a green context, an export table). */
 static bool cuda_code_is_context_gone(int code)
 {
@@ -218,7 +229,7 @@ static bool cuda_code_is_sticky(int code)
 #define COMMON_OPS                                                                                           \
   .alloc = cuda_alloc, .free = cuda_free, .wait = cuda_wait, .order = cuda_order,                            \
   .memory_info = cuda_memory_info,                                                                           \
-  .trim_async = cuda_trim_async, .async_reserved = cuda_async_reserved, .now_ns = cuda_now_ns, .code_out_of_memory = CUDA_ERROR_OUT_OF_MEMORY,      \
+  .trim_async = cuda_trim_async, .async_reserved = cuda_async_reserved, .look_for_escapes = cuda_look_for_escapes, .now_ns = cuda_now_ns, .code_out_of_memory = CUDA_ERROR_OUT_OF_MEMORY,      \
   .code_invalid_value = CUDA_ERROR_INVALID_VALUE, .code_not_ready = CUDA_ERROR_NOT_READY,                    \
   .code_is_sticky = cuda_code_is_sticky, .code_is_context_gone = cuda_code_is_context_gone
 

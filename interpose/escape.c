@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "interpose/classes.h"
 #include "interpose/lookup.h"
 #include "interpose/real.h"
+#include "interpose/unknown.h"
 #include "pool/util/log.h"
 
 #if defined(__x86_64__)
@@ -43,6 +45,8 @@ typedef struct object {
   ElfW(Addr) base;
   const ElfW(Sym) * symbols;
   const char *strings;
+  const ElfW(Rela) * tables[2];
+  size_t bytes[2];
 } object_t;
 
 /*
@@ -92,45 +96,48 @@ static const void *at(const object_t *object, ElfW(Addr) address)
   return (const void *)(address < object->base ? address + object->base : address);
 }
 
-typedef struct finding {
-  const char *name; /* of a library that goes past us, or NULL */
-  const void *own;
-} finding_t;
-
-static int look_at_object(struct dl_phdr_info *info, size_t size, void *arg)
+/* False for this library, whose way to the driver is the real one, for the driver, and for what has no relocations. */
+static bool read_object(const struct dl_phdr_info *info, object_t *object)
 {
-  finding_t *finding = arg;
-  object_t object = {.base = info->dlpi_addr};
   const ElfW(Dyn) *dynamic = NULL;
-  const ElfW(Rela) *tables[2] = {NULL, NULL};
-  size_t bytes[2] = {0, 0};
 
-  (void)size;
+  *object = (object_t){.base = info->dlpi_addr};
   for (int i = 0; i < info->dlpi_phnum; i++) {
     const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
     ElfW(Addr) begin = info->dlpi_addr + segment->p_vaddr;
     if (segment->p_type == PT_DYNAMIC)
       dynamic = (const ElfW(Dyn) *)begin;
-    if (segment->p_type == PT_LOAD && (ElfW(Addr))finding->own - begin < segment->p_memsz)
-      return 0; /* this library, whose way to the driver is the real one */
+    if (segment->p_type == PT_LOAD && (ElfW(Addr))gp_escape_check - begin < segment->p_memsz)
+      return false;
   }
   if (!dynamic || gp_real_is_driver_file(info->dlpi_name))
-    return 0;
+    return false;
   for (; dynamic->d_tag != DT_NULL; dynamic++) {
     ElfW(Addr) value = dynamic->d_un.d_ptr;
     switch (dynamic->d_tag) {
-    case DT_SYMTAB: object.symbols = at(&object, value); break;
-    case DT_STRTAB: object.strings = at(&object, value); break;
-    case DT_JMPREL: tables[0] = at(&object, value); break;
-    case DT_PLTRELSZ: bytes[0] = value; break;
-    case DT_RELA: tables[1] = at(&object, value); break;
-    case DT_RELASZ: bytes[1] = value; break;
+    case DT_SYMTAB: object->symbols = at(object, value); break;
+    case DT_STRTAB: object->strings = at(object, value); break;
+    case DT_JMPREL: object->tables[0] = at(object, value); break;
+    case DT_PLTRELSZ: object->bytes[0] = value; break;
+    case DT_RELA: object->tables[1] = at(object, value); break;
+    case DT_RELASZ: object->bytes[1] = value; break;
     default: break;
     }
   }
+  return object->symbols && object->strings;
+}
+
+static int look_for_bypass(struct dl_phdr_info *info, size_t size, void *arg)
+{
+  const char **ret_name = arg; /* of a library that goes past us */
+  object_t object;
+
+  (void)size;
+  if (!read_object(info, &object))
+    return 0;
   for (int i = 0; i < 2; i++)
-    if (tables[i] && object.symbols && object.strings && bypasses(info, &object, tables[i], bytes[i])) {
-      finding->name = info->dlpi_name;
+    if (object.tables[i] && bypasses(info, &object, object.tables[i], object.bytes[i])) {
+      *ret_name = info->dlpi_name;
       return 1;
     }
   return 0;
@@ -139,12 +146,12 @@ static int look_at_object(struct dl_phdr_info *info, size_t size, void *arg)
 bool gp_escape_check(void)
 {
   static atomic_flag told = ATOMIC_FLAG_INIT;
-  finding_t finding = {NULL, (const void *)gp_escape_check};
+  const char *library = NULL;
   int drivers = count_drivers();
 
   if (drivers <= 1)
-    (void)dl_iterate_phdr(look_at_object, &finding);
-  if (drivers <= 1 && !finding.name)
+    (void)dl_iterate_phdr(look_for_bypass, &library);
+  if (drivers <= 1 && !library)
     return false;
   if (atomic_flag_test_and_set(&told))
     return true;
@@ -156,6 +163,71 @@ bool gp_escape_check(void)
   else
     gp_log(GP_LOG_ERROR,
         "%s calls the CUDA driver past gpupool (RTLD_DEEPBIND?); its work is not seen, so nothing is pooled",
-        finding.name[0] ? finding.name : "the program");
+        library[0] ? library : "the program");
   return true;
+}
+
+/*
+ * Names that look like the driver's and are in no table. They are collected while the loader's list is walked, and looked
+ * up in the driver afterwards: a look-up from within the walk could wait for a thread that loads a library.
+ */
+#define MOST_REFERENCES 16
+
+typedef struct reference {
+  char name[64];
+  char library[64]; /* "": the program */
+} reference_t;
+
+typedef struct references {
+  unsigned long long loads; /* as of now */
+  unsigned count;
+  reference_t found[MOST_REFERENCES];
+} references_t;
+
+static _Atomic unsigned long long seen_loads; /* as of the last look */
+
+static void collect(references_t *references, const char *library, const char *name)
+{
+  for (unsigned i = 0; i < references->count; i++)
+    if (strcmp(references->found[i].name, name) == 0)
+      return;
+  if (references->count == MOST_REFERENCES)
+    return; /* one that the driver has is enough; libraries have few of them */
+  reference_t *reference = &references->found[references->count++];
+  (void)snprintf(reference->name, sizeof(reference->name), "%s", name);
+  (void)snprintf(reference->library, sizeof(reference->library), "%s", library);
+}
+
+static int look_for_unknown(struct dl_phdr_info *info, size_t size, void *arg)
+{
+  references_t *references = arg;
+  object_t object;
+
+  (void)size;
+  references->loads = info->dlpi_adds;
+  if (references->loads == atomic_load_explicit(&seen_loads, memory_order_relaxed))
+    return 1;
+  if (!read_object(info, &object))
+    return 0;
+  for (int i = 0; i < 2; i++)
+    for (size_t k = 0; object.tables[i] && k < object.bytes[i] / sizeof(*object.tables[i]); k++) {
+      const ElfW(Rela) *relocation = &object.tables[i][k];
+      const ElfW(Sym) *symbol = &object.symbols[ELF64_R_SYM(relocation->r_info)];
+      const char *name = object.strings + symbol->st_name;
+      if (IS_ADDRESS(ELF64_R_TYPE(relocation->r_info)) && symbol->st_shndx == SHN_UNDEF && gp_lookup_is_driver_name(name) &&
+          !gp_class_is_known(name) && gp_class_effect(name) != GP_EFFECT_NONE)
+        collect(references, info->dlpi_name, name);
+    }
+  return 0;
+}
+
+void gp_escape_look_for_unknown(gp_engine_t *engine)
+{
+  references_t references = {.count = 0};
+
+  (void)dl_iterate_phdr(look_for_unknown, &references);
+  for (unsigned i = 0; i < references.count; i++)
+    if (gp_real_driver_has(references.found[i].name))
+      gp_unknown_unseen(engine, references.found[i].name, references.found[i].library);
+  atomic_store_explicit(&seen_loads, references.loads, memory_order_relaxed);
 }

@@ -84,6 +84,43 @@ CUresult CUDAAPI hook_cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph 
   BEGIN_CAPTURE(cuStreamBeginCaptureToGraph_ptsz, true, stream, stream, graph, nodes, edges, count, mode);
 }
 
+/* Into the nodes that the graph has: a capture like the others (13.3). */
+CUresult CUDAAPI hook_cuStreamBeginRecaptureToGraph(
+    CUstream stream, CUstreamCaptureMode mode, CUgraph graph, void *callback, void *user_data)
+{
+  BEGIN_CAPTURE(cuStreamBeginRecaptureToGraph, false, stream, stream, mode, graph, callback, user_data);
+}
+
+CUresult CUDAAPI hook_cuStreamBeginRecaptureToGraph_ptsz(
+    CUstream stream, CUstreamCaptureMode mode, CUgraph graph, void *callback, void *user_data)
+{
+  BEGIN_CAPTURE(cuStreamBeginRecaptureToGraph_ptsz, true, stream, stream, mode, graph, callback, user_data);
+}
+
+/*
+ * Into a command list of a graphics API, "similarly to cuStreamBeginCapture with CU_STREAM_CAPTURE_MODE_RELAXED", and
+ * the stream must not be synchronized meanwhile (CUDA Driver API, 13.4). What was recorded runs when the program submits
+ * the list, in an order that no stream of CUDA shows: single streams say nothing of it afterwards.
+ */
+static void begin_cig(void)
+{
+  gp_engine_t *engine = gp_library_engine();
+  if (engine)
+    gp_streams_escape(engine, "a stream is captured into a command list of a graphics API");
+}
+
+CUresult CUDAAPI hook_cuStreamBeginCaptureToCig(CUstream stream, void *parameters)
+{
+  begin_cig();
+  BEGIN_CAPTURE(cuStreamBeginCaptureToCig, false, stream, stream, parameters);
+}
+
+CUresult CUDAAPI hook_cuStreamBeginCaptureToCig_ptsz(CUstream stream, void *parameters)
+{
+  begin_cig();
+  BEGIN_CAPTURE(cuStreamBeginCaptureToCig_ptsz, true, stream, stream, parameters);
+}
+
 /*
  * Whether cuStreamEndCapture, which answered result, has left the stream without a capture. Errors that the
  * documentation of captures names say so; for any other the driver is asked, about a handle that the program has just
@@ -117,22 +154,31 @@ static CUresult ended(gp_engine_t *engine, gp_capture_t *capture, CUresult resul
   return result;
 }
 
+#define END_CAPTURE(symbol, per_thread, stream, ...)                                                         \
+  gp_engine_t *engine = gp_library_engine();                                                                 \
+  passage_t passage = {engine, engine ? gp_capture_take(engine, stream, per_thread) : NULL, NULL};           \
+  CUresult result;                                                                                           \
+  GP_CANCEL_UNDO(result, GP_REAL_CALL(symbol, __VA_ARGS__), keep_passage, &passage);                         \
+  return ended(engine, passage.capture, result, passage.capture && is_over(result, stream, per_thread))
+
 CUresult CUDAAPI hook_cuStreamEndCapture(CUstream stream, CUgraph *graph)
 {
-  gp_engine_t *engine = gp_library_engine();
-  passage_t passage = {engine, engine ? gp_capture_take(engine, stream, false) : NULL, NULL};
-  CUresult result;
-  GP_CANCEL_UNDO(result, GP_REAL_CALL(cuStreamEndCapture, stream, graph), keep_passage, &passage);
-  return ended(engine, passage.capture, result, passage.capture && is_over(result, stream, false));
+  END_CAPTURE(cuStreamEndCapture, false, stream, stream, graph);
 }
 
 CUresult CUDAAPI hook_cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph)
 {
-  gp_engine_t *engine = gp_library_engine();
-  passage_t passage = {engine, engine ? gp_capture_take(engine, stream, true) : NULL, NULL};
-  CUresult result;
-  GP_CANCEL_UNDO(result, GP_REAL_CALL(cuStreamEndCapture_ptsz, stream, graph), keep_passage, &passage);
-  return ended(engine, passage.capture, result, passage.capture && is_over(result, stream, true));
+  END_CAPTURE(cuStreamEndCapture_ptsz, true, stream, stream, graph);
+}
+
+CUresult CUDAAPI hook_cuStreamEndCaptureToCig(CUstream stream)
+{
+  END_CAPTURE(cuStreamEndCaptureToCig, false, stream, stream);
+}
+
+CUresult CUDAAPI hook_cuStreamEndCaptureToCig_ptsz(CUstream stream)
+{
+  END_CAPTURE(cuStreamEndCaptureToCig_ptsz, true, stream, stream);
 }
 
 /*

@@ -9,6 +9,7 @@
 #include "interpose/library.h"
 #include "interpose/real.h"
 #include "pool/mono.h"
+#include "pool/streams.h"
 #include "pool/util/cancel.h"
 #include "pool/util/log.h"
 
@@ -74,6 +75,30 @@ CUresult CUDAAPI hook_cuCtxPushCurrent_v2(CUcontext context)
   return made_current(GP_REAL_CALL(cuCtxPushCurrent_v2, context), context);
 }
 
+/*
+ * Two contexts come to light here: the one that is popped, if a function that the tables do not know made it current
+ * (unknown.h), at the entry of the library; and the one below it.
+ */
+static CUresult popped(CUresult result)
+{
+  gp_engine_t *engine = result == CUDA_SUCCESS ? gp_library_engine() : NULL;
+  if (engine)
+    (void)gp_current_context(engine);
+  return result;
+}
+
+CUresult CUDAAPI hook_cuCtxPopCurrent(CUcontext *context)
+{
+  (void)gp_library_engine();
+  return popped(GP_REAL_CALL(cuCtxPopCurrent, context));
+}
+
+CUresult CUDAAPI hook_cuCtxPopCurrent_v2(CUcontext *context)
+{
+  (void)gp_library_engine();
+  return popped(GP_REAL_CALL(cuCtxPopCurrent_v2, context));
+}
+
 CUresult CUDAAPI hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 {
   gp_engine_t *engine = gp_library_engine();
@@ -86,34 +111,59 @@ CUresult CUDAAPI hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 }
 
 /*
- * cuCtxSynchronize covers the streams of green contexts only when the primary context is current (cuda.h), and such a
- * stream can carry work although its context was never current. Memory allocated where a green context is current is the
- * primary context's, and outlives it. Until the reuse rules know green contexts, nothing is pooled once there is a
- * stream of one, or one that can be made current. Before the driver is asked, so that no block is handed out in between.
+ * Green contexts: facts of the primary context cover them (current.h). Single streams are not followed in them, and they
+ * are ordered behind nothing. Where the primary context's facts cannot be relied on nothing is pooled: before the driver
+ * is asked, so that no block is handed out in between.
  */
+static gp_engine_t *begin_green(void)
+{
+  gp_engine_t *engine = gp_library_engine(); /* binds */
+
+  if (engine) {
+    gp_streams_escape(engine, "the program uses green contexts");
+    if (gp_mono_bar(engine, GP_DETAIL_MODE_EPOCH_STREAM))
+      (void)gp_mono_settle(engine);
+  }
+  return engine;
+}
+
 static void make_way_for_green(void)
 {
   static atomic_flag told = ATOMIC_FLAG_INIT;
-  gp_engine_t *engine = gp_library_engine();
 
-  if (engine && !atomic_flag_test_and_set(&told)) {
-    gp_log(GP_LOG_ERROR, "the program uses green contexts, which gpupool does not know yet; nothing is pooled");
+  if (!atomic_flag_test_and_set(&told)) {
+    gp_log(GP_LOG_ERROR,
+        "the program uses green contexts, which gpupool can follow on drivers since 12.5 only, and if it sees them made; "
+        "nothing is pooled");
     gp_library_stand_aside();
   }
-  if (engine && gp_mono_bar(engine, GP_DETAIL_MODE_EPOCH_STREAM))
-    (void)gp_mono_settle(engine);
+}
+
+CUresult CUDAAPI hook_cuGreenCtxCreate(void **green, void *description, CUdevice device, unsigned flags)
+{
+  gp_engine_t *engine = begin_green();
+  CUresult result = GP_REAL_CALL(cuGreenCtxCreate, green, description, device, flags);
+  if (engine && result == CUDA_SUCCESS && !gp_green_context_created(engine, *green, device))
+    make_way_for_green();
+  return result;
 }
 
 CUresult CUDAAPI hook_cuGreenCtxStreamCreate(CUstream *stream, void *green, unsigned flags, int priority)
 {
-  make_way_for_green();
+  if (begin_green() && !gp_green_context_is_known(green))
+    make_way_for_green();
   return GP_REAL_CALL(cuGreenCtxStreamCreate, stream, green, flags, priority);
 }
 
 CUresult CUDAAPI hook_cuCtxFromGreenCtx(CUcontext *context, void *green)
 {
-  make_way_for_green();
-  return GP_REAL_CALL(cuCtxFromGreenCtx, context, green);
+  gp_engine_t *engine = begin_green();
+  if (engine && !gp_green_context_is_known(green))
+    make_way_for_green();
+  CUresult result = GP_REAL_CALL(cuCtxFromGreenCtx, context, green);
+  if (engine && result == CUDA_SUCCESS)
+    gp_green_context_converted(green, *context);
+  return result;
 }
 
 /*
@@ -266,6 +316,8 @@ CUresult CUDAAPI hook_cuGreenCtxDestroy(void *green)
   if (converted)
     ending.context = gp_engine_find_context(ending.engine, converted);
   GP_CANCEL_UNDO(result, GP_REAL_CALL(cuGreenCtxDestroy, green), leave_ending, &ending);
+  if (result == CUDA_SUCCESS)
+    gp_green_context_destroyed(green);
   if (ending.engine && result == CUDA_SUCCESS) {
     gp_engine_context_lost(ending.engine, ending.context);
     for (uint64_t devices = gp_engine_devices(ending.engine); devices; devices &= devices - 1)

@@ -222,6 +222,14 @@ CUresult CUDAAPI hook_cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const 
   return GP_REAL_CALL(cuGraphAddNode_v2, node, graph, nodes, edges, count, parameters);
 }
 
+CUresult CUDAAPI hook_cuGraphAddNode_v3(CUgraphNode *node, CUgraph graph, const CUgraphNode *nodes,
+    const void *edges, size_t count, void *parameters)
+{
+  (void)gp_library_engine();
+  look_at_node(parameters);
+  return GP_REAL_CALL(cuGraphAddNode_v3, node, graph, nodes, edges, count, parameters);
+}
+
 CUresult CUDAAPI hook_cuGraphNodeSetParams(CUgraphNode node, void *parameters)
 {
   (void)gp_library_engine();

@@ -7,6 +7,7 @@
 #include "interpose/library.h"
 #include "interpose/rdma.h"
 #include "interpose/real.h"
+#include "interpose/taint.h"
 #include "pool/mono.h"
 
 /*
@@ -52,17 +53,11 @@ static CUdeviceptr visible(CUdeviceptr pointer)
   return is_kept(gp_library_engine(), pointer) ? NO_MEMORY : pointer;
 }
 
-/* pointer may lie inside a block; the driver knows where that begins. */
 static CUresult tainted(CUresult result, CUdeviceptr pointer)
 {
   gp_engine_t *engine = result == CUDA_SUCCESS ? gp_library_engine() : NULL;
-  CUdeviceptr base = pointer;
-
-  if (engine) {
-    if (GP_REAL_CALL(cuMemGetAddressRange_v2, &base, NULL, pointer) != CUDA_SUCCESS)
-      base = pointer;
-    gp_engine_taint(engine, (uint64_t)base);
-  }
+  if (engine)
+    gp_taint_pointer(engine, pointer);
   return result;
 }
 
@@ -84,6 +79,23 @@ CUresult CUDAAPI hook_cuMulticastBindAddr(
 {
   settle();
   return tainted(GP_REAL_CALL(cuMulticastBindAddr, multicast, offset, visible(pointer), size, flags), pointer);
+}
+
+CUresult CUDAAPI hook_cuMulticastBindAddr_v2(unsigned long long multicast, CUdevice device, size_t offset,
+    CUdeviceptr pointer, size_t size, unsigned long long flags)
+{
+  settle();
+  return tainted(GP_REAL_CALL(cuMulticastBindAddr_v2, multicast, device, offset, visible(pointer), size, flags), pointer);
+}
+
+/* Peers reach the memory by the endpoint from now on, at times that no stream here knows. */
+CUresult CUDAAPI hook_cuLogicalEndpointBindAddr(unsigned endpoint, CUdevice device, cuuint64_t offset, void *pointer,
+    cuuint64_t size, unsigned long long flags)
+{
+  settle();
+  void *seen = (void *)(uintptr_t)visible((CUdeviceptr)(uintptr_t)pointer);
+  return tainted(GP_REAL_CALL(cuLogicalEndpointBindAddr, endpoint, device, offset, seen, size, flags),
+      (CUdeviceptr)(uintptr_t)pointer);
 }
 
 CUresult CUDAAPI hook_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr pointer)

@@ -89,7 +89,7 @@ CUresult CUDAAPI hook_cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 CUresult CUDAAPI hook_cuCtxSynchronize(void)
 {
   gp_engine_t *engine = gp_library_engine();
-  gp_context_t *context = engine ? gp_current_context(engine) : NULL;
+  gp_context_t *context = engine ? gp_synchronized_context(engine, NULL) : NULL;
 
   if (!context)
     return GP_REAL_CALL(cuCtxSynchronize);
@@ -104,7 +104,7 @@ CUresult CUDAAPI hook_cuCtxSynchronize(void)
 CUresult CUDAAPI hook_cuCtxSynchronize_v2(CUcontext handle)
 {
   gp_engine_t *engine = gp_library_engine();
-  gp_context_t *context = engine ? gp_known_context(engine, handle) : NULL;
+  gp_context_t *context = engine ? gp_synchronized_context(engine, handle) : NULL;
 
   if (!context)
     return GP_REAL_CALL(cuCtxSynchronize_v2, handle);

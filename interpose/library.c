@@ -16,6 +16,7 @@
 #include "interpose/rdma.h"
 #include "interpose/real.h"
 #include "interpose/report.h"
+#include "interpose/unknown.h"
 #include "interpose/work.h"
 #include "pool/util/cancel.h"
 #include "pool/util/log.h"
@@ -160,6 +161,7 @@ static library_state_t start(void)
   else if (gp_engine_uses_streams(the_engine) && (!gp_work_goes_to_driver() || gp_injection_watches_calls()))
     gp_streams_escape(the_engine, "another library stands between this one and the driver, or watches its calls");
   gp_rdma_look(the_engine);
+  gp_escape_look_for_unknown(the_engine);
   if (the_recorder) {
     gp_recorder_attach(the_recorder, the_engine);
     gp_recorder_set_versions(the_recorder, version, 0);
@@ -210,8 +212,11 @@ bool gp_library_wants_work(void)
 gp_engine_t *gp_library_engine(void)
 {
   gp_origin_begin_call();
-  if (atomic_load_explicit(&state, memory_order_acquire) == LIBRARY_ACTIVE && gp_process_is_ours())
+  if (atomic_load_explicit(&state, memory_order_acquire) == LIBRARY_ACTIVE && gp_process_is_ours()) {
+    if (gp_unknown_is_pending)
+      gp_unknown_returned(the_engine);
     return the_engine;
+  }
   return engine_slowly();
 }
 

@@ -5,9 +5,11 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "interpose/classes.h"
 #include "interpose/hooks.h"
 #include "interpose/library.h"
 #include "interpose/real.h"
+#include "interpose/unknown.h"
 #include "interpose/work.h"
 #include "pool/streams.h"
 #include "pool/util/log.h"
@@ -60,11 +62,10 @@ bool gp_lookup_is_own(const void *function)
   for (int i = 0; i < REPLACED; i++)
     if (hooks[i].hook == function || hooks[i].export == function)
       return true;
-  return false;
+  return gp_unknown_is_trampoline(function);
 }
 
-/* Driver names are "cu" and a capital: that keeps cublas, cudnn and curl out before anything is compared. */
-GP_BEFORE_SANITIZERS static bool is_driver_name(const char *name)
+GP_BEFORE_SANITIZERS bool gp_lookup_is_driver_name(const char *name)
 {
   return name && name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
 }
@@ -81,7 +82,7 @@ const void *gp_lookup_behind(const char *name)
 {
   if (strcmp(name, "dlsym") == 0)
     return gp_real_dlsym_address();
-  const gp_hook_t *hook = is_driver_name(name) ? find_symbol(name) : NULL;
+  const gp_hook_t *hook = gp_lookup_is_driver_name(name) ? find_symbol(name) : NULL;
   return hook ? gp_real_get((gp_function_t)(hook - hooks)) : NULL;
 }
 
@@ -106,14 +107,37 @@ static void *unless_ours_alone(const gp_hook_t *hook)
   return gp_real_dlsym(RTLD_NEXT, hook->symbol) ? NULL : GP_DLSYM_NONE;
 }
 
+/*
+ * A name that is a driver's by its looks and in no table: of a newer driver, of OpenGL and the like, or of a library that
+ * has nothing to do with CUDA. A search by scope depends on the caller: where it finds nothing from here, or is to begin
+ * behind the caller, the stub jumps, and what the function may do is taken as done unseen.
+ */
+static void *decide_unknown(void *handle, const char *name, const void *return_address)
+{
+  gp_effect_t effect = gp_class_is_known(name) ? GP_EFFECT_NONE : gp_class_effect(name);
+
+  if (effect == GP_EFFECT_NONE)
+    return NULL;
+  void *function = handle == RTLD_NEXT ? NULL : gp_real_dlsym(handle, name);
+  if (!function && (handle == RTLD_NEXT || handle == RTLD_DEFAULT))
+    gp_streams_distrust();
+  if (!function || gp_lookup_is_own(function) || !gp_real_is_driver_address(function) ||
+      gp_real_is_driver_address(return_address))
+    return NULL;
+  gp_real_bind_object(function);
+  void *handed_out = gp_unknown_hand_out(function, name, effect);
+  (void)dlerror(); /* as below */
+  return handed_out == function ? NULL : handed_out;
+}
+
 GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const void *return_address)
 {
   gp_real_dlsym_init(); /* the stub jumps through it */
-  if (!is_driver_name(name))
+  if (!gp_lookup_is_driver_name(name))
     return NULL;
   const gp_hook_t *hook = find_symbol(name);
   if (!hook)
-    return NULL;
+    return decide_unknown(handle, name, return_address);
   /* What these find depends on who asks: the stub jumps, so that the caller stays the caller. */
   if (handle == RTLD_NEXT && hook - hooks >= GP_HOOK_COUNT)
     gp_streams_distrust(); /* work of a library behind this one passes no stub */
@@ -135,14 +159,25 @@ GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const
   return hook->hook;
 }
 
+/* cuGetProcAddress is asked for the name without suffix, or, since 13.0, with "_v2" (NVIDIA's Python bindings do so). */
+static bool answers_to(const gp_hook_t *hook, const char *name)
+{
+  size_t length = strlen(name);
+
+  if (strcmp(hook->base, name) == 0)
+    return true;
+  const char *rest = strncmp(hook->symbol, name, length) == 0 ? hook->symbol + length : NULL;
+  return rest && (rest[0] == '\0' || strcmp(rest, "_ptsz") == 0 || strcmp(rest, "_ptds") == 0);
+}
+
 /* The variant that the driver's documentation of cuGetProcAddress promises for these arguments. */
-static const gp_hook_t *find_variant(const char *base, int version, bool per_thread)
+static const gp_hook_t *find_variant(const char *name, int version, bool per_thread)
 {
   const gp_hook_t *best = NULL;
   bool best_exact = false;
 
   for (int i = 0; i < in_force(); i++) {
-    if (strcmp(hooks[i].base, base) != 0 || hooks[i].since > version || (hooks[i].per_thread && !per_thread))
+    if (!answers_to(&hooks[i], name) || hooks[i].since > version || (hooks[i].per_thread && !per_thread))
       continue;
     bool exact = (hooks[i].per_thread != 0) == per_thread;
     if (!best || (exact && !best_exact) || (exact == best_exact && hooks[i].since > best->since)) {
@@ -151,14 +186,6 @@ static const gp_hook_t *find_variant(const char *base, int version, bool per_thr
     }
   }
   return best;
-}
-
-static bool has_base(const char *base)
-{
-  for (int i = 0; i < in_force(); i++)
-    if (strcmp(hooks[i].base, base) == 0)
-      return true;
-  return false;
 }
 
 /* From this version on the name may stand for a function of other parameters: no rule says which. */
@@ -170,36 +197,47 @@ static bool is_renamed(const char *base, int version)
 /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM of cuda.h */
 #define FLAG_PER_THREAD UINT64_C(2)
 
+/*
+ * Whether the function is a variant that came after the tables: asked for the newest version that they have, the driver
+ * gives another one, or none.
+ */
+static bool is_newer(const char *symbol, int version, uint64_t flags, const void *function)
+{
+  void *known = NULL;
+  CUresult result = CUDA_ERROR_NOT_FOUND;
+
+  if (version <= GP_NEWEST_CUDA_VERSION)
+    return false;
+  if (GP_REAL(cuGetProcAddress_v2))
+    result = GP_REAL(cuGetProcAddress_v2)(symbol, &known, GP_NEWEST_CUDA_VERSION, flags, NULL);
+  else if (GP_REAL(cuGetProcAddress))
+    result = GP_REAL(cuGetProcAddress)(symbol, &known, GP_NEWEST_CUDA_VERSION, flags);
+  return result != CUDA_SUCCESS || known != function;
+}
+
 void *gp_lookup_substitute(const char *symbol, int version, uint64_t flags, void *function)
 {
-  static atomic_flag told = ATOMIC_FLAG_INIT;
-
-  if (!is_driver_name(symbol) || !has_base(symbol) || gp_lookup_is_own(function))
+  if (!gp_lookup_is_driver_name(symbol) || gp_lookup_is_own(function))
     return function;
   /*
    * The pointer that the driver returned says exactly which variant it is, under whatever name it was asked for: since
    * 12.0 cuGraphInstantiate stands for cuGraphInstantiateWithFlags.
    */
   for (int i = 0; i < in_force(); i++)
-    if (gp_real_get((gp_function_t)i) == function && strcmp(hooks[i].base, symbol) == 0)
+    if (gp_real_get((gp_function_t)i) == function && answers_to(&hooks[i], symbol))
       return hooks[i].hook;
   for (int i = 0; i < in_force(); i++)
     if (gp_real_get((gp_function_t)i) == function)
       return hooks[i].hook;
-  /* Known to the driver under another export: a variant that we leave alone on purpose (CUDA 2's 32-bit ABI). */
+  if (!gp_class_has_family(symbol) || gp_class_is_unsure(symbol, version) ||
+      is_newer(symbol, version, flags, function))
+    return gp_unknown_hand_out(function, symbol, gp_class_effect(symbol));
+  /*
+   * The driver's pointers differ from its exports, and the documented rule decides; or it is a variant that is left alone
+   * on purpose (CUDA 2's 32-bit ABI).
+   */
   const gp_hook_t *variant = find_variant(symbol, version, (flags & FLAG_PER_THREAD) != 0);
-  if (!variant || is_renamed(symbol, version))
-    return function;
-  if (version <= GP_NEWEST_CUDA_VERSION)
-    return variant->hook; /* the driver's pointers differ from its exports: the documented rule decides */
-  if (!atomic_flag_test_and_set(&told)) {
-    gp_log(GP_LOG_ERROR,
-        "the driver has a variant of %s (asked for version %d) that this version of gpupool does not know; "
-        "nothing is pooled",
-        symbol, version);
-    gp_library_stand_aside();
-  }
-  return function;
+  return variant && !is_renamed(symbol, version) ? variant->hook : function;
 }
 
 CUresult CUDAAPI hook_cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags)

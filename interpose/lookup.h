@@ -9,7 +9,10 @@
 
 #include "interpose/cuda_abi.h"
 
-/* True if function is one of our hooks, or the export of one. */
+/* True for "cu" and a capital, which keeps cublas, cudnn and curl out before anything is compared. NULL: false. */
+bool gp_lookup_is_driver_name(const char *name);
+
+/* True if function is a hook, a stub, a trampoline, or the export of one. */
 bool gp_lookup_is_own(const void *function);
 
 /* What callers of `name` would get without us: the driver's function, the C library's dlsym; NULL for other names. */

@@ -19,6 +19,7 @@ static const char *const function_names[GP_FUNCTION_COUNT] = {
 };
 
 static atomic_bool bound;
+static _Atomic(void *) driver_handle; /* of the driver's file; NULL: another library's functions come first, and it is not known */
 
 /*
  * From the first handle, and what it lacks from the second (NULL: none).
@@ -60,8 +61,10 @@ void gp_real_bind_object(const void *address)
   int cancel_state = gp_cancel_hold(); /* dlopen may be a cancellation point */
   void *handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
   gp_cancel_restore(cancel_state);
-  if (handle)
+  if (handle) {
+    atomic_store(&driver_handle, handle);
     bind_all(handle, NULL);
+  }
 }
 
 bool gp_real_bind(void)
@@ -76,8 +79,17 @@ bool gp_real_bind(void)
   void *handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
   gp_cancel_restore(cancel_state);
   void *next = gp_real_dlsym(RTLD_NEXT, "cuInit");
+  atomic_store(&driver_handle, handle);
   if (handle || (next && !gp_lookup_is_own(next)))
     bind_all(RTLD_NEXT, handle);
   (void)dlerror(); /* names that this driver lacks are not the program's errors */
   return atomic_load_explicit(&bound, memory_order_acquire);
+}
+
+bool gp_real_driver_has(const char *name)
+{
+  void *handle = atomic_load(&driver_handle);
+  void *function = gp_real_dlsym(handle ? handle : RTLD_NEXT, name);
+  (void)dlerror();
+  return function && gp_real_is_driver_address(function);
 }

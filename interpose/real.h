@@ -41,6 +41,9 @@ void gp_real_bind_object(const void *address);
  */
 bool gp_real_bind(void);
 
+/* True if the driver that is bound exports the name. Looks it up: not from within a loader's callback. */
+bool gp_real_driver_has(const char *name);
+
 /* The driver's function, or NULL if this driver has none of that name. */
 static inline void *gp_real_get(gp_function_t function)
 {

@@ -62,6 +62,12 @@ typedef struct gp_driver_ops {
   /* Optional. Bytes that this pool holds from the device, in use or idle. */
   int (*async_reserved)(void *self, const gp_driver_context_t *context, uint64_t *ret_bytes);
 
+  /*
+   * Optional. Called without a lock before single streams are believed (reuse mode `epoch`): tells gp_streams_escape of
+   * libraries that were loaded since, and whose work no mark tells of.
+   */
+  void (*look_for_escapes)(void *self);
+
   /* Mandatory. A clock that never goes backwards, in nanoseconds, the same for all threads. */
   uint64_t (*now_ns)(void *self);
 

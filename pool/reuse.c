@@ -84,6 +84,8 @@ void gp_reuse_advance(gp_engine_t *engine, bool may_wait)
 {
   uint64_t devices = atomic_load(&engine->device_mask);
 
+  if (gp_engine_uses_streams(engine) && engine->driver.ops->look_for_escapes)
+    engine->driver.ops->look_for_escapes(engine->driver.self);
   gp_streams_tell_distrust(engine);
   gp_lock_take(&engine->contexts_lock);
   gp_streams_settle(engine);

@@ -21,6 +21,8 @@ LOOSE = [
     ("cuCtxCreate_v3", "void *affinity", "CUexecAffinityParam *", "handed on without a look at it"),
     ("cuCtxCreate_v4", "void *parameters", "CUctxCreateParams *", NEWER + "12.5"),
     ("cuCtxFromGreenCtx", "void *green", "struct CUgreenCtx_st *", NEWER + "12.4"),
+    ("cuGreenCtxCreate", "void **green", "CUgreenCtx *", NEWER + "12.4"),
+    ("cuGreenCtxCreate", "void *description", "struct CUdevResourceDesc_st *", NEWER + "12.4"),
     ("cuGreenCtxDestroy", "void *green", "struct CUgreenCtx_st *", NEWER + "12.4"),
     ("cuGreenCtxStreamCreate", "void *green", "struct CUgreenCtx_st *", NEWER + "12.4"),
     ("cuMemGetHandleForAddressRange", "int type", "CUmemRangeHandleType", NEWER + "11.7; an enumeration"),
@@ -157,7 +159,7 @@ class Prototypes(unittest.TestCase):
         self.assertEqual(wrong, {})
 
     def test_classes_can_be_included(self):
-        text = ("enum {\n#define KIND(kind, modes) KIND_##kind,\n#include \"%s\"\n};\n"
+        text = ("enum {\n#define KIND(kind, modes, effect) KIND_##kind,\n#include \"%s\"\n};\n"
                 "enum {\n#define CLASS(symbol, since, kind) CLASS_##symbol = (since) + 0 * KIND_##kind,\n"
                 "#include \"%s\"\n};\n" % (CLASSES_DEF, CLASSES_DEF))
         self.assert_compiles(text, CLASSES_DEF)

@@ -8,7 +8,7 @@ import unittest
 from harness import EMULATOR, PROG, PreloadCase, SOURCE, stats_of, trace_files
 
 RESOLVE = os.path.join(PROG, "routes", "resolve")
-NEWEST = 13000  # of the versions that the library knows
+NEWEST = 13050  # of the versions that the library knows
 
 
 def table(path, pattern):
@@ -25,7 +25,7 @@ def hooks():
 class Variants(PreloadCase):
     def called(self, name, version, flags, **settings):
         """Which entry points of the driver a call of what cuGetProcAddress gave reached."""
-        run = self.run_program(RESOLVE, "call", name, str(version), str(flags), log=True, **settings)
+        run = self.run_program(RESOLVE, "call", name, str(version), str(flags), log=True, driver=str(NEWEST), **settings)
         with open(run.log) as file:
             calls = [line.split()[0] for line in file]
         return run, calls
@@ -61,8 +61,8 @@ class Variants(PreloadCase):
         path = os.path.join(self.folder, "queries.txt")
         with open(path, "w") as file:
             file.write("\n".join(queries) + "\n")
-        plain = self.run_program("lookups", path, preload=None).out.splitlines()
-        pooled = self.run_program("lookups", path).out.splitlines()
+        plain = self.run_program("lookups", path, preload=None, driver=str(NEWEST)).out.splitlines()
+        pooled = self.run_program("lookups", path, driver=str(NEWEST)).out.splitlines()
         self.assertEqual(len(plain), len(queries) + 1)
         self.assertEqual(len(pooled), len(plain))
         different = {b.split()[0].rstrip(":") for a, b in zip(plain, pooled)
@@ -70,7 +70,10 @@ class Variants(PreloadCase):
         self.assertEqual([(a, b) for a, b in zip(plain, pooled) if a != b and b.split()[0].rstrip(":") not in different],
                          [])
         # The look-up of cuGetProcAddress_v2 itself is by its exported name.
-        self.assertEqual(different, {base for _, base, _ in hooks()} | {"cuGetProcAddress_v2"})
+        # So does, as a trampoline, what no table has: OpenGL, EGL and VDPAU.
+        classes = {symbol for symbol in table("interpose/classes.def", r"^CLASS\((\w+),")}
+        known = {name for name in different if name in classes} | {"cuGetProcAddress_v2"}
+        self.assertEqual(known, {base for _, base, _ in hooks()} | {"cuGetProcAddress_v2"})
 
     def test_the_first_call_of_a_linked_program(self):
         plain = self.run_program(os.path.join(PROG, "routes", "linked_lookup"), preload=None)
@@ -107,15 +110,11 @@ class NewerDriver(PreloadCase):
         self.assertEqual((run.status, run.messages), (0, []))
         self.assertGreater(stats_of(run.snapshot())["cache_hits"], 0)
 
-    def test_program_that_asks_for_it_gets_it_and_is_not_pooled(self):
+    def test_program_that_asks_for_it_gets_it(self):
         for settings in ({}, {"SIMCUDA_PROC_ADDRESS": "distinct"}):
             plain, _ = self.ask(14000, preload=None, **settings)
             run, _ = self.ask(14000, **settings)
-            self.assertEqual((run.status, run.out), (plain.status, plain.out))
-            self.assertEqual(len(run.messages), 1, run.err)
-            self.assertIn("cuMemAlloc", run.messages[0])
-            self.assertIn("nothing is pooled", run.messages[0])
-            self.assertEqual(run.snapshot_paths(), [])
+            self.assertEqual((run.status, run.out, run.messages), (plain.status, plain.out, []))
 
 
 class Names(PreloadCase):

@@ -17,6 +17,7 @@ static void activate(sim_ctx_t *ctx, sim_device_t *device, bool primary)
   ctx->id = ++last_id;
   ctx->alive = true;
   ctx->primary = primary;
+  ctx->green_of = NULL;
   ctx->device = device;
   ctx->sticky = CUDA_SUCCESS;
   ctx->blocks = NULL;

@@ -279,12 +279,12 @@ static CUresult context_record(CUcontext ctx_handle, CUevent handle)
     return refused;
   unsigned count = 0;
   for (const sim_stream_t *stream = sim_streams; stream; stream = stream->next)
-    count += stream->ctx == ctx && stream->head;
+    count += sim_ctx_covers(ctx, stream->ctx) && stream->head;
   set_deps(event, count);
   event->time = sim_clock;
   event->clock = sim_oracle_ctx_clock(ctx);
   for (sim_stream_t *stream = sim_streams; stream; stream = stream->next) {
-    if (stream->ctx == ctx && stream->head)
+    if (sim_ctx_covers(ctx, stream->ctx) && stream->head)
       event->deps[event->dep_count++] = sim_dep_now(stream);
   }
   return CUDA_SUCCESS;

@@ -56,6 +56,7 @@ static CUresult create(CUgreenCtx *ret_green, CUdevResourceDesc desc, CUdevice d
     free(green);
     return result;
   }
+  green->ctx->green_of = primary;
   green->alive = true;
   *ret_green = green;
   return CUDA_SUCCESS;

@@ -22,6 +22,7 @@ typedef struct {
   bool nonblocking, legacy;
   bool after_kernel; /* the last operation is one that a programmatic launch may overlap */
   uint64_t ctx_id;
+  uint64_t primary_id; /* of a green context's stream: the primary context, which covers it; else 0 */
   uint64_t last; /* operation */
   sim_clock_t before; /* the last operation began */
   sim_clock_t after;  /* it ended */
@@ -70,6 +71,7 @@ static slot_t *slot_of(sim_stream_t *stream)
     slots[i].nonblocking = stream->nonblocking;
     slots[i].legacy = stream->kind == SIM_STREAM_LEGACY;
     slots[i].ctx_id = stream->ctx_id;
+    slots[i].primary_id = stream->ctx->green_of ? stream->ctx->green_of->id : 0;
     slots[i].last = last;
     slots[i].after = slots[i].before = sim_known; /* also of the slot's earlier stream */
     stream->slot = i + 1;
@@ -152,7 +154,7 @@ sim_clock_t *sim_oracle_ctx_clock(const sim_ctx_t *ctx)
     return NULL;
   sim_clock_t *clock = sim_oracle_clock_copy(&sim_known);
   for (unsigned i = 0; i < sim_slot_count; i++) {
-    if (slots[i].used && slots[i].ctx_id == ctx->id)
+    if (slots[i].used && (slots[i].ctx_id == ctx->id || slots[i].primary_id == ctx->id))
       sim_clock_join(clock, &slots[i].after);
   }
   return clock;

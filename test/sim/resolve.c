@@ -78,6 +78,15 @@ static bool is_twin(const sim_api_t *twin, const sim_api_t *plain)
          (strcmp(twin->name + n, "_ptsz") == 0 || strcmp(twin->name + n, "_ptds") == 0);
 }
 
+/* Names that end in _v2 without a macro that hides it in cuda.h are answered, too: NVIDIA's Python bindings ask for them. */
+static const sim_api_t *named_exactly(const char *symbol)
+{
+  for (unsigned i = 0; i < SIM_API_COUNT; i++)
+    if (sim_api_table[i].since >= 13000 && strcmp(sim_api_table[i].name, symbol) == 0)
+      return &sim_api_table[i];
+  return NULL;
+}
+
 /*
  * "If the specified CUDA version is greater than or equal to the CUDA version in which the driver symbol was
  * introduced, this API will return the function pointer to the corresponding versioned function. If the
@@ -102,8 +111,14 @@ static CUresult resolve(
     if (api->since <= version && (!best || api->since > best->since))
       best = api;
   }
+  if (!known) {
+    best = named_exactly(symbol);
+    known = best && best->since <= sim_knobs.driver;
+    best = known && best->since <= version ? best : NULL;
+    first = best ? first_of(best->base) : first;
+  }
   for (unsigned i = first; best && flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM &&
-                           i < SIM_API_COUNT && strcmp(sim_api_table[sorted[i]].base, symbol) == 0;
+                           i < SIM_API_COUNT && strcmp(sim_api_table[sorted[i]].base, best->base) == 0;
        i++) {
     const sim_api_t *api = &sim_api_table[sorted[i]];
     if (is_twin(api, best) && api->since <= version) {
@@ -127,13 +142,6 @@ SIM_FN(cuGetProcAddress, (const char *symbol, void **ret, int version, cuuint64_
 SIM_FN(cuGetProcAddress_v2,
     (const char *symbol, void **ret, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status),
     resolve(symbol, ret, version, flags, status), LOG)
-
-/* A variant that no header declares: what a newer driver may have. In the log it is the one that it forwards to. */
-CUresult cuMemAlloc_v3(CUdeviceptr *ret, size_t bytes, unsigned long long flags);
-CUresult cuMemAlloc_v3(CUdeviceptr *ret, size_t bytes, unsigned long long flags)
-{
-  return flags ? CUDA_ERROR_INVALID_VALUE : cuMemAlloc_v2(ret, bytes);
-}
 
 /* Private tables of NVIDIA's own libraries: there are none here. */
 static CUresult export_table(const void **ret)

@@ -217,7 +217,7 @@ void sim_sched_wait_ctx(sim_ctx_t *ctx)
   if (active_count && !deps)
     abort();
   for (unsigned i = 0; i < active_count; i++) {
-    if (!ctx || active[i]->ctx == ctx)
+    if (!ctx || sim_ctx_covers(ctx, active[i]->ctx))
       deps[count++] = sim_dep_now(active[i]);
   }
   for (unsigned i = count; i > 1; i--) {

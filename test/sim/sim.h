@@ -235,6 +235,7 @@ struct CUctx_st {
   unsigned retained; /* of a primary context */
   unsigned attached; /* of another */
   unsigned flags, api_version;
+  sim_ctx_t *green_of; /* of a green context: its device's primary one */
   sim_device_t *device;
   CUresult sticky; /* once set every later call returns it */
   sim_stream_t *legacy;
@@ -245,6 +246,13 @@ struct CUctx_st {
   size_t limits[16];
   sim_ctx_t *next_free;
 };
+
+/* "If the current context is the primary context, green contexts that have been created will also be synchronized"
+ * (cuda.h, cuCtxSynchronize); the same holds for cuCtxRecordEvent. */
+static inline bool sim_ctx_covers(const sim_ctx_t *ctx, const sim_ctx_t *other)
+{
+  return other == ctx || other->green_of == ctx;
+}
 
 sim_ctx_t *sim_ctx_current(void);
 sim_ctx_t *sim_ctx_lookup(CUcontext ctx); /* NULL or destroyed: NULL */

@@ -1,0 +1,262 @@
+#include "interpose/unknown.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "interpose/captures.h"
+#include "interpose/current.h"
+#include "interpose/library.h"
+#include "interpose/real.h"
+#include "interpose/taint.h"
+#include "interpose/unknown_slots.h"
+#include "pool/mono.h"
+#include "pool/streams.h"
+#include "pool/util/cancel.h"
+#include "pool/util/log.h"
+
+#define SLOT_BYTES 16
+#if defined(__x86_64__)
+#define REGISTER_ARGUMENTS 6
+#else
+#define REGISTER_ARGUMENTS 8
+#endif
+
+#define NAME_BYTES 56 /* the driver's longest name of today has 41; a longer one is cut in messages */
+
+/*
+ * Read by the trampolines. A slot is taken for good by the thread that stores its function. settled: calls have no effect
+ * any more that earlier ones have not had, so that the trampoline jumps at once.
+ */
+void *gp_unknown_functions[GP_UNKNOWN_SLOTS];
+unsigned char gp_unknown_settled[GP_UNKNOWN_SLOTS];
+extern const char gp_unknown_slots[] __attribute__((visibility("hidden")));
+
+static struct {
+  _Atomic unsigned char effect; /* stored before the trampoline is handed out */
+  _Atomic bool is_named;        /* name is complete */
+  atomic_flag is_told;
+  char name[NAME_BYTES];
+} slots[GP_UNKNOWN_SLOTS];
+
+_Thread_local bool gp_unknown_is_pending __attribute__((tls_model("initial-exec")));
+
+/* What the calling thread has to look at, once its call of an unknown function is over. */
+static _Thread_local struct {
+  bool context;
+  bool capture;
+  CUstream stream; /* NULL: the thread's own, for the legacy stream cannot be captured (cuda.h, cuStreamBeginCapture) */
+} pending __attribute__((tls_model("initial-exec")));
+
+/*
+ * Look-ups
+ */
+
+bool gp_unknown_is_trampoline(const void *function)
+{
+  const char *place = function;
+  return place >= gp_unknown_slots && place < gp_unknown_slots + (size_t)SLOT_BYTES * GP_UNKNOWN_SLOTS;
+}
+
+/* As the driver exports it, which says the variant; cuGetProcAddress was asked for the name of all. */
+static const char *exact_name(const void *function, const char *name)
+{
+  Dl_info info;
+  return dladdr(function, &info) && info.dli_sname && info.dli_saddr == function ? info.dli_sname : name;
+}
+
+static int take_slot(void *function, const char *name)
+{
+  for (int i = 0; i < GP_UNKNOWN_SLOTS; i++) {
+    void *taken = __atomic_load_n(&gp_unknown_functions[i], __ATOMIC_ACQUIRE);
+    if (!taken && __atomic_compare_exchange_n(&gp_unknown_functions[i], &taken, function, false, __ATOMIC_ACQ_REL,
+                      __ATOMIC_ACQUIRE)) {
+      (void)snprintf(slots[i].name, sizeof(slots[i].name), "%s", exact_name(function, name));
+      atomic_store(&slots[i].is_named, true);
+      taken = function;
+    }
+    if (taken == function)
+      return i;
+  }
+  return -1;
+}
+
+static bool ends_pooling_unseen(gp_effect_t effect)
+{
+  return effect == GP_EFFECT_CAPTURE || effect == GP_EFFECT_ENDS;
+}
+
+void *gp_unknown_hand_out(void *function, const char *name, gp_effect_t effect)
+{
+  static atomic_flag told = ATOMIC_FLAG_INIT;
+
+  if (effect == GP_EFFECT_NONE)
+    return function;
+  int slot = take_slot(function, name);
+  if (slot >= 0) {
+    atomic_store(&slots[slot].effect, (unsigned char)effect);
+    return (void *)(uintptr_t)(gp_unknown_slots + (size_t)SLOT_BYTES * (size_t)slot);
+  }
+  gp_streams_distrust();
+  if (ends_pooling_unseen(effect) && !atomic_flag_test_and_set(&told)) {
+    gp_log(GP_LOG_ERROR,
+        "the program looks up more functions of the driver that this version of gpupool does not know than it can follow "
+        "(%d, then %s); nothing is pooled",
+        GP_UNKNOWN_SLOTS, name);
+    gp_library_stand_aside();
+  }
+  return function;
+}
+
+void gp_unknown_unseen(gp_engine_t *engine, const char *name, const char *who)
+{
+  static atomic_flag told = ATOMIC_FLAG_INIT;
+  char why[192];
+  gp_effect_t effect = gp_class_effect(name);
+
+  if (effect == GP_EFFECT_NONE)
+    return;
+  if (!ends_pooling_unseen(effect)) {
+    (void)snprintf(why, sizeof(why), "%s is linked to %s of the driver, which this version of gpupool does not know",
+        who[0] ? who : "the program", name);
+    gp_streams_escape(engine, why);
+  } else if (!atomic_flag_test_and_set(&told)) {
+    gp_log(GP_LOG_ERROR,
+        "%s is linked to %s of the driver, which this version of gpupool does not know and would not see called; nothing "
+        "is pooled",
+        who[0] ? who : "the program", name);
+    gp_engine_stand_aside(engine);
+  }
+}
+
+/*
+ * Calls
+ */
+
+static const char *name_of(unsigned slot)
+{
+  return atomic_load(&slots[slot].is_named) ? slots[slot].name : "a function of the driver";
+}
+
+static bool has_limit(gp_engine_t *engine)
+{
+  for (int device = 0; device < GP_MAX_DEVICES; device++)
+    if (gp_engine_limit(engine, device) != 0)
+      return true;
+  return false;
+}
+
+static void tell_uncounted(gp_engine_t *engine, unsigned slot)
+{
+  if (!atomic_flag_test_and_set(&slots[slot].is_told))
+    gp_log(has_limit(engine) ? GP_LOG_ERROR : GP_LOG_INFO,
+        "the program calls %s, which this version of gpupool does not know: what that takes or gives back is in no limit "
+        "and no count",
+        name_of(slot));
+}
+
+static void end_pooling(unsigned slot)
+{
+  if (atomic_flag_test_and_set(&slots[slot].is_told))
+    return;
+  gp_log(GP_LOG_ERROR,
+      "the program calls %s, which this version of gpupool does not know and which may get at memory behind its back; "
+      "nothing is pooled from now on",
+      name_of(slot));
+  gp_library_stand_aside();
+}
+
+/*
+ * The capture is counted before the driver is asked, so that no call of the library's own comes in between; whether it
+ * began, and whether another one ended, the driver is asked when this thread comes back into the library.
+ */
+static void follow_capture(gp_engine_t *engine, unsigned slot, CUstream stream)
+{
+  if (!strstr(name_of(slot), "End")) {
+    gp_capture_t *capture = gp_capture_begin(engine, stream, true);
+    if (!capture)
+      return;
+    gp_capture_put(engine, capture);
+  }
+  pending.capture = true;
+  pending.stream = stream;
+  gp_unknown_is_pending = true;
+}
+
+static void taint_arguments(gp_engine_t *engine, const uint64_t *arguments)
+{
+  for (int i = 0; i < REGISTER_ARGUMENTS; i++)
+    if (arguments[i] >= UINT64_C(1) << 16) /* the first pages are nobody's memory; flags and sizes are often less */
+      gp_taint_pointer(engine, (CUdeviceptr)arguments[i]);
+}
+
+static void leave_epoch(gp_engine_t *engine, unsigned slot)
+{
+  char why[128];
+
+  (void)snprintf(why, sizeof(why), "the program calls %s, which this version of gpupool does not know", name_of(slot));
+  gp_streams_escape(engine, why);
+}
+
+/* Called by the trampolines only, which jump to what it returns. */
+void *gp_unknown_called(unsigned slot, const uint64_t *arguments);
+
+void *gp_unknown_called(unsigned slot, const uint64_t *arguments)
+{
+  void *function = __atomic_load_n(&gp_unknown_functions[slot], __ATOMIC_RELAXED);
+  gp_engine_t *engine = gp_library_engine();
+  bool again = false; /* each call has the effect */
+
+  if (!engine)
+    return function;
+  int cancel_state = gp_cancel_hold(); /* the effects call the driver */
+  leave_epoch(engine, slot);
+  switch ((gp_effect_t)atomic_load(&slots[slot].effect)) {
+  case GP_EFFECT_NONE:
+  case GP_EFFECT_WORK: break;
+  case GP_EFFECT_UNCOUNTED: tell_uncounted(engine, slot); break;
+  case GP_EFFECT_ENDS: end_pooling(slot); break;
+  case GP_EFFECT_CAPTURE:
+    follow_capture(engine, slot, (CUstream)(uintptr_t)arguments[0]);
+    again = true;
+    break;
+  case GP_EFFECT_ANYTHING: taint_arguments(engine, arguments); /* fall through */
+  case GP_EFFECT_CONTEXT:
+    pending.context = true;
+    gp_unknown_is_pending = true;
+    again = true;
+    break;
+  }
+  if (!again && !gp_mono_has_debt(engine))
+    __atomic_store_n(&gp_unknown_settled[slot], 1, __ATOMIC_RELEASE);
+  gp_cancel_restore(cancel_state);
+  return function;
+}
+
+static void look_at_capture(gp_engine_t *engine)
+{
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  CUresult result = GP_REAL_CALL(cuStreamIsCapturing_ptsz, pending.stream, &status);
+
+  if (result == CUDA_ERROR_NOT_PERMITTED) { /* in a host function, where the driver answers nothing */
+    gp_unknown_is_pending = true;
+    return;
+  }
+  pending.capture = false;
+  if (result == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_NONE)
+    gp_capture_finish(engine, gp_capture_take(engine, pending.stream, true));
+}
+
+void gp_unknown_returned(gp_engine_t *engine)
+{
+  int cancel_state = gp_cancel_hold();
+  gp_unknown_is_pending = false;
+  if (pending.context)
+    (void)gp_current_context(engine);
+  pending.context = false;
+  if (pending.capture)
+    look_at_capture(engine);
+  gp_cancel_restore(cancel_state);
+}

@@ -1,0 +1,179 @@
+"""Drivers newer than the library: 13.5, whose functions the tables have, and one with functions that no table has."""
+
+import os
+import re
+import unittest
+
+from harness import EMULATOR, SOURCE, PreloadCase, count_actions, stats_of
+
+KNOWN, INVENTED = "13050", "14000"
+ROUNDS = 20  # of test/prog/newer.c
+LAUNCH, FREE = os.environ["GP_NEWER_PLUGINS"].split(":")
+# The pointers that cuGetProcAddress gives are the exports, or they are not.
+POINTERS = ({}, {"SIMCUDA_PROC_ADDRESS": "distinct"})
+
+
+def since(version):
+    """The names, with and without suffix, of what came after the headers of 13.0."""
+    with open(os.path.join(SOURCE, "test", "sim", "api.def")) as file:
+        rows = re.findall(r"^SIM_(?:API|STUB)\((\w+), (\w+), (\d+),", file.read(), re.M)
+    return sorted({name for row in rows if 13000 < int(row[2]) <= int(version) for name in row[:2]})
+
+
+class Newer(PreloadCase):
+    def use(self, what, how, *args, reuse="context", driver=INVENTED, **settings):
+        return self.run_program("newer", what, how, *args, driver=driver, REUSE=reuse, VERBOSE="1", **settings)
+
+    def plain(self, what, how, *args, driver=INVENTED, **settings):
+        return self.run_program("newer", what, how, *args, driver=driver, preload=None, **settings)
+
+    def said(self, run, text):
+        return [line for line in run.messages if text in line]
+
+    def ways(self, *others):
+        for pointers in POINTERS:
+            yield ("proc",), pointers
+        for how in ("dlsym",) + others:
+            yield (how,), {}
+
+
+class LookUps(Newer):
+    def test_a_look_up_has_no_consequence(self):
+        """Runtimes look everything up when they start."""
+        for driver in (KNOWN, INVENTED):
+            for reuse in ("context", "epoch"):
+                for pointers in POINTERS:
+                    with self.subTest(driver=driver, reuse=reuse, **pointers):
+                        plain = self.plain("names", "", *since(driver), driver=driver, **pointers)
+                        run = self.use("names", "", *since(driver), driver=driver, reuse=reuse, **pointers)
+                        self.assertEqual((run.status, run.out), (plain.status, plain.out))
+                        self.assertGreater(run.field("found"), 40)
+                        self.assertEqual(self.said(run, "nothing is pooled") + self.said(run, "is context"), [])
+                        self.assertGreaterEqual(stats_of(run.snapshot())["cache_hits"], ROUNDS)
+
+    def test_more_functions_than_trampolines(self):
+        """Each invented name is one function; the same function always gets the same trampoline."""
+        run = self.use("names", "", *(since(INVENTED) * 20))
+        self.assertEqual(self.said(run, "nothing is pooled"), [])
+        self.assertGreaterEqual(stats_of(run.snapshot())["cache_hits"], ROUNDS)
+
+
+class Work(Newer):
+    def test_work_that_no_mark_tells_of_ends_epoch(self):
+        """Arguments in all registers and on the stack reach the function: it refuses other ones."""
+        for how, settings in self.ways():
+            for reuse in ("context", "epoch"):
+                with self.subTest(how=how, reuse=reuse, **settings):
+                    run = self.use("launch", *how, reuse=reuse, **settings)
+                    self.assertEqual((run.status, run.field("early")), (0, 0), run.out)
+                    self.expect_clean(run)
+                    self.assertEqual(len(self.said(run, "is context from now on: the program calls cuLaunchFuture")),
+                                     reuse == "epoch")
+                    self.assertEqual(self.said(run, "nothing is pooled"), [])
+                    self.assertGreaterEqual(stats_of(run.snapshot())["cache_hits"], ROUNDS)
+
+    def test_a_library_that_is_linked_to_it(self):
+        """No call of it passes by this library; it is loaded when the pool is at work."""
+        run = self.use("launch", "linked", LAUNCH, reuse="epoch")
+        self.assertEqual((run.status, run.field("early")), (0, 0), run.out)
+        self.assertEqual(len(self.said(run, "newer_launch.so is linked to cuLaunchFuture")), 1, run.err)
+        run = self.use("free", "linked", FREE)
+        self.assertEqual(run.status, 0)
+        self.assertEqual(len(self.said(run, "newer_free.so is linked to cuMemFree_v3")), 1, run.err)
+        self.assertEqual(len(self.said(run, "nothing is pooled")), 1)
+
+    def test_work_that_the_tables_know_is_marked(self):
+        for what in ("copy", "host"):
+            for how, settings in self.ways("exact"):
+                with self.subTest(what=what, how=how, **settings):
+                    run = self.use(what, *how, reuse="epoch", driver=KNOWN, **settings)
+                    self.assertEqual((run.status, run.field("early")), (0, 0), run.out)
+                    self.assertEqual(self.said(run, "is context"), [])
+                    self.assertGreater(stats_of(run.snapshot())["cache_hits"], 0)
+
+    def test_a_context_that_nothing_told_of(self):
+        for how, settings in self.ways():
+            with self.subTest(how=how, **settings):
+                run = self.use("context", *how, **settings)
+                self.assertEqual((run.status, run.field("early")), (0, 0), run.out)
+
+
+class Captures(Newer):
+    def check(self, what, how, settings, driver):
+        plain = self.plain(what, *how, driver=driver, **settings)
+        run = self.use(what, *how, driver=driver, **settings)
+        self.assertEqual((run.status, run.out), (plain.status, plain.out))
+        self.assertEqual(run.out, "begin: 1\nend: 401\n" if what == "refused" else "begin: 0\nend: 0\n")
+        self.expect_clean(run)
+        snapshot = run.snapshot()
+        self.assertGreaterEqual(stats_of(snapshot)["cache_hits"], ROUNDS - 1)  # pooled again
+        forwarded = count_actions(snapshot).get("passthrough_alloc", 0)
+        self.assertEqual(forwarded >= 128, what != "refused", forwarded)
+
+    def test_a_capture_is_noticed_and_its_end(self):
+        for what in ("capture", "refused"):
+            for how, settings in self.ways():
+                with self.subTest(what=what, how=how, **settings):
+                    self.check(what, how, settings, INVENTED)
+
+    def test_captures_that_the_tables_know(self):
+        for what in ("recapture", "cig"):
+            for how, settings in self.ways():
+                with self.subTest(what=what, how=how, **settings):
+                    self.check(what, how, settings, KNOWN)
+
+
+class Memory(Newer):
+    def test_memory_that_others_may_use_is_not_reused(self):
+        for what, driver in (("lend", INVENTED), ("endpoint", KNOWN), ("multicast", KNOWN)):
+            for how, settings in self.ways(*(["exact"] if what == "multicast" else [])):
+                with self.subTest(what=what, how=how, **settings):
+                    run = self.use(what, *how, driver=driver, **settings)
+                    self.assertEqual(run.status, 0, run.out)
+                    self.assertEqual(run.calls()["cuMemFree_v2"], 1)
+                    self.assertEqual(self.said(run, "nothing is pooled"), [])
+
+    def test_an_allocation_is_the_driver_s_and_in_no_limit(self):
+        for how, settings in self.ways():
+            with self.subTest(how=how, **settings):
+                plain = self.plain("alloc", *how, **settings)
+                run = self.use("alloc", *how, **settings)
+                self.assertEqual((run.status, run.out), (plain.status, plain.out))
+                self.assertGreater(stats_of(run.snapshot())["cache_hits"], 0)
+                run = self.run_program("newer", "alloc", *how, driver=INVENTED, LIMIT="1GiB", **settings)
+                self.assertEqual(len(self.said(run, "is in no limit and no count")), 1, run.err)
+                if not settings:
+                    self.assertEqual(len(self.said(run, "cuMemAlloc_v3")), 1, run.err)
+
+    def test_a_free_of_pooled_memory_ends_pooling(self):
+        for how, settings in self.ways():
+            with self.subTest(how=how, **settings):
+                plain = self.plain("free", *how, **settings)
+                run = self.use("free", *how, **settings)
+                self.assertEqual((run.status, run.out), (plain.status, plain.out))
+                self.assertEqual(len(self.said(run, "nothing is pooled")), 1, run.err)
+                self.expect_clean(run)
+
+
+class GreenContexts(Newer):
+    def test_work_of_green_contexts_is_waited_for(self):
+        """By facts of the primary context; a synchronization of the green one says nothing of that."""
+        for reuse in ("context", "epoch"):
+            with self.subTest(reuse=reuse):
+                run = self.use("green", "", reuse=reuse, driver=KNOWN)
+                self.assertEqual((run.status, run.field("early")), (0, 0), run.out)
+                self.assertEqual(self.said(run, "nothing is pooled"), [])
+                self.assertGreaterEqual(stats_of(run.snapshot())["cache_hits"], ROUNDS)
+        run = self.use("green", "", driver="12040")  # that one has no event of a whole context
+        self.assertEqual(len(self.said(run, "nothing is pooled")), 1)
+
+    def test_a_primary_context_that_is_never_current(self):
+        """Its green contexts work all the same."""
+        run = self.use("apart", "", driver=KNOWN)
+        self.assertEqual((run.status, run.field("early"), self.said(run, "nothing is pooled")), (0, 0, []), run.out)
+
+
+if __name__ == "__main__":
+    if EMULATOR:
+        LookUps = Work = GreenContexts = None  # x86-64 only: what is left shows the trampolines
+    unittest.main()
