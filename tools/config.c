@@ -8,6 +8,7 @@
 #include <cjson/cJSON.h>
 
 #include "tools/arguments.h"
+#include "tools/json_print.h"
 #include "tools/output.h"
 #include "tools/tool.h"
 
@@ -95,14 +96,14 @@ static int print_json(gp_arguments_t *arguments, const gp_options_t *options)
     cJSON_AddStringToObject(item, "help", option->help);
     cJSON_AddItemToArray(list, item);
   }
-  char *text = cJSON_Print(root);
+  char *text = gp_json_print(root, false);
   cJSON_Delete(root);
   if (!text) {
     gp_message("out of memory");
     return GP_EXIT_INPUT;
   }
   puts(text);
-  cJSON_free(text);
+  free(text);
   return GP_EXIT_DONE;
 }
 

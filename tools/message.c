@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pool/util/printable.h"
 #include "tools/tool.h"
 
 #define LINE_BYTES 4096
@@ -9,20 +10,15 @@
 char *gp_printable(const char *text, char *buffer, size_t capacity)
 {
   size_t used = 0;
-  while (*text && used + 1 < capacity) {
-    unsigned char c = (unsigned char)*text++;
-    if (c < 0x20 || c == 0x7f) {
-      buffer[used++] = '?';
-    } else if (c == 0xc2 && (unsigned char)*text >= 0x80 && (unsigned char)*text < 0xa0) {
-      buffer[used++] = '?'; /* U+0080 to U+009F steer a terminal, too */
-      text++;
-    } else {
-      buffer[used++] = (char)c;
-    }
-  }
-  if (*text) {
-    while (used > 0 && ((unsigned char)*text & 0xc0) == 0x80)
-      text = &buffer[--used];
+  for (size_t left = strlen(text); left > 0;) {
+    gp_character_t character = gp_character_at(text, left);
+    size_t length = character.is_unsafe ? 1 : character.length;
+    if (used + length >= capacity)
+      break;
+    memcpy(buffer + used, character.is_unsafe ? "?" : text, length);
+    used += length;
+    text += character.length;
+    left -= character.length;
   }
   buffer[used] = '\0';
   return buffer;

@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "pool/util/printable.h"
 #include "tools/export/export_file.h"
 #include "tools/tool.h"
 
@@ -81,12 +82,45 @@ static int write_file(const gp_output_t *output)
   return gp_export_file_close(&file);
 }
 
+/* The length of one of our own escape sequences at text, 0: it is none. */
+static size_t style_length(const gp_output_t *output, const char *text)
+{
+  for (int style = GP_STYLE_PLAIN; output->colour && style <= GP_STYLE_ERROR; style++) {
+    const char *sequence = gp_output_style(output, (gp_style_t)style);
+    if (strncmp(text, sequence, strlen(sequence)) == 0)
+      return strlen(sequence);
+  }
+  return 0;
+}
+
+/* Every report passes here: what a snapshot brought in, and a command did not replace, is replaced now. */
+static void make_printable(gp_output_t *output)
+{
+  char *text = output->text;
+  size_t used = 0, length;
+  for (size_t at = 0; at < output->length; at += length) {
+    gp_character_t character = gp_character_at(text + at, output->length - at);
+    length = text[at] == '\033' ? style_length(output, text + at) : 0;
+    bool is_ours = length > 0 || text[at] == '\n' || text[at] == '\t';
+    length = length ? length : character.length;
+    if (character.is_unsafe && !is_ours) {
+      text[used++] = '?';
+    } else {
+      memmove(text + used, text + at, length);
+      used += length;
+    }
+  }
+  output->length = used;
+}
+
 int gp_output_close(gp_output_t *output)
 {
   bool failed = fclose(output->stream) != 0;
   int status = 0;
 
   output->stream = NULL;
+  if (!failed)
+    make_printable(output);
   if (failed) {
     gp_message("out of memory");
     status = GP_EXIT_INPUT;

@@ -38,7 +38,7 @@ typedef struct gp_output {
  */
 int gp_output_open(gp_output_t *output, const char *path, bool force, bool no_color);
 
-/* Writes everything out and gives the memory back. Returns 0 or, after a message, the exit status. */
+/* Writes everything out, what could steer a terminal replaced, and gives the memory back. Returns 0 or, after a message, the exit status. */
 int gp_output_close(gp_output_t *output);
 
 /* Gives the memory back, nothing is written. */

@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "pool/util/printable.h"
+
 #include "pool/util/cancel.h"
 
 static atomic_int log_verbose;
@@ -76,9 +78,12 @@ void gp_vlog(gp_log_level_t level, const char *format, va_list arguments)
     if (shown == GP_LOG_MAX_WARNINGS - 1)
       last = " (further messages of this kind are not shown)";
   }
-  int length = snprintf(text, sizeof(text), "gpupool: [%d] ", (int)getpid());
-  int body = vsnprintf(text + length, sizeof(text) - (size_t)length, format, arguments);
-  length = body < 0 || length + body >= (int)sizeof(text) ? (int)sizeof(text) - 1 : length + body;
+  int prefix = snprintf(text, sizeof(text), "gpupool: [%d] ", (int)getpid());
+  int body = vsnprintf(text + prefix, sizeof(text) - (size_t)prefix, format, arguments);
+  if (body < 0 || prefix + body >= (int)sizeof(text))
+    body = (int)sizeof(text) - 1 - prefix;
+  /* Settings, paths and names of programs may hold anything: a message is one line, and steers nothing. */
+  int length = prefix + (int)gp_printable_in_place(text + prefix, (size_t)body);
   int room = (int)sizeof(text) - 1 - (int)strlen(last) - 1;
   if (length > room)
     length = room;

@@ -1,6 +1,6 @@
 /*
  * Messages to the user. Every line starts with "gpupool: [pid] " and goes to stderr or to the file named by
- * GPUPOOL_LOG, never to stdout, with one write(2). Nothing here allocates or takes a lock, so a message can be
+ * GPUPOOL_LOG, never to stdout, with one write(2). What could steer a terminal becomes '?'. Nothing here allocates or takes a lock, so a message can be
  * written at any point of an allocation. After GP_LOG_MAX_WARNINGS warnings and errors the rest is counted only.
  * Safe from any thread.
  */

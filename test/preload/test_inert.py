@@ -1,5 +1,6 @@
 """What the library must not do: to programs without CUDA, to the symbol table, with bad settings."""
 
+import json
 import os
 import re
 import subprocess
@@ -64,6 +65,20 @@ class Settings(PreloadCase):
                 lines = [line for line in run.messages if "GPUPOOL_%s=%s is malformed" % (name, value) in line]
                 self.assertEqual(len(lines), 1, run.err)
                 self.assertIn("accepted:", lines[0])
+
+    def test_values_do_not_steer_a_terminal(self):
+        """Neither in messages nor in a snapshot, which keeps them all the same."""
+        wild = "\x1b[2J\n\x9b\u202e\u2066"
+        run = self.run_program("exits", "leak", TYPE=wild, LOG="", OUTPUT="here" + wild + ".json", VERBOSE="2")
+        self.assertEqual(run.status, 0)
+        self.assertTrue([line for line in run.messages if "GPUPOOL_TYPE=?[2J???? is malformed" in line], run.err)
+        (name,) = [name for name in os.listdir(run.folder) if name.startswith("here")]
+        with open(os.path.join(run.folder, name), "rb") as file:
+            content = file.read()
+        for text in (run.err.encode("utf-8", "surrogateescape"), content):
+            for bad in (b"\x1b", b"\xc2\x9b", "\u202e".encode(), "\u2066".encode()):
+                self.assertNotIn(bad, text)
+        self.assertIn(wild, json.loads(content)["settings"]["output"])
 
     def test_malformed_output_pattern_uses_the_default(self):
         run = self.run_program("replay", trace_files()[0], OUTPUT="x.%z.json")

@@ -133,6 +133,8 @@ static const struct {
     {"a\0b", 3, "\"a\\u0000b\""},
     {"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", 0, "\"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\""},
     {"\xf4\x8f\xbf\xbf", 0, "\"\xf4\x8f\xbf\xbf\""},
+    {"\xc2\x9b\xe2\x80\xae\xe2\x81\xa6", 0, "\"\\u009b\\u202e\\u2066\""}, /* what steers a terminal */
+    {"\xf3\xa0\x81\x81", 0, "\"\\udb40\\udc41\""},                    /* above U+FFFF: a pair */
     {"\xff", 0, "\"" FFFD "\""},
     {"a\x80z", 0, "\"a" FFFD "z\""},
     {"\xc0\xaf", 0, "\"" FFFD FFFD "\""},                   /* overlong "/" */
@@ -177,6 +179,24 @@ START_TEST(test_escapes_are_found_at_every_place)
     ck_assert_str_eq(written(), expected);
     teardown();
     setup();
+  }
+}
+END_TEST
+
+/* Up to the bound all is written; the first byte beyond it is an error. */
+START_TEST(test_bound)
+{
+  char small[64];
+  for (uint64_t most = 200; most <= 202; most += 2) {
+    int fd = open("/dev/null", O_WRONLY);
+    gp_json_t bounded;
+    gp_json_init(&bounded, fd, small, sizeof(small));
+    gp_json_bound(&bounded, most);
+    for (int i = 0; i < 101; i++)
+      gp_json_uint(&bounded, 7); /* 2 bytes each but for the first */
+    ck_assert_int_eq(gp_json_finish(&bounded), most < 201 ? EOVERFLOW : 0);
+    gp_json_string(&bounded, "after an error nothing happens");
+    close(fd);
   }
 }
 END_TEST
@@ -230,6 +250,7 @@ int main(void)
   tcase_add_test(tcase, test_string_longer_than_the_buffer);
   tcase_add_test(tcase, test_escapes_are_found_at_every_place);
   tcase_add_test(tcase, test_first_error_is_kept);
+  tcase_add_test(tcase, test_bound);
   tcase_add_test(tcase, test_sort_agrees_with_a_count);
   suite_add_tcase(suite, tcase);
   SRunner *runner = srunner_create(suite);

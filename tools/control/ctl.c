@@ -9,6 +9,7 @@
 #include "pool/util/path.h"
 #include "pool/util/size.h"
 #include "tools/control/control_client.h"
+#include "tools/json_print.h"
 #include "tools/output.h"
 #include "tools/tool.h"
 
@@ -118,7 +119,8 @@ static void print_limit(const cJSON *answer)
 
 static void print_trace(const cJSON *answer)
 {
-  printf("recorded from now on: %s\n", text_of(answer, "trace"));
+  char mode[64];
+  printf("recorded from now on: %s\n", gp_printable(text_of(answer, "trace"), mode, sizeof(mode)));
 }
 
 static const request_t requests[] = {
@@ -209,12 +211,12 @@ static int ask(const char *process, const request_t *request, const char *argume
     gp_message("ctl: %s", problem);
     return GP_EXIT_INPUT;
   }
-  char *text = json ? cJSON_Print(answer) : NULL;
+  char *text = json ? gp_json_print(answer, false) : NULL;
   if (text)
     puts(text);
   else
     request->print(answer);
-  cJSON_free(text);
+  free(text);
   cJSON_Delete(answer);
   return GP_EXIT_DONE;
 }

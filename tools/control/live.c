@@ -11,6 +11,7 @@
 #include "tools/control/control_client.h"
 #include "tools/control/live_frame.h"
 #include "tools/control/live_terminal.h"
+#include "tools/json_print.h"
 #include "tools/tool.h"
 #include "tools/run/written.h"
 
@@ -135,11 +136,11 @@ static bool look(watch_t *watch)
     return false;
   gp_live_update(&watch->live, stats);
   note_written(watch, stats);
-  char *text = watch->options->json ? cJSON_PrintUnformatted(stats) : NULL;
+  char *text = watch->options->json ? gp_json_print(stats, true) : NULL;
   if (text)
     puts(text);
   fflush(stdout);
-  cJSON_free(text);
+  free(text);
   cJSON_Delete(stats);
   return true;
 }

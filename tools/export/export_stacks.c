@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pool/util/printable.h"
 #include "tools/export/export.h"
 #include "tools/output.h"
 #include "tools/tool.h"
@@ -35,9 +36,15 @@ static void say_if_flat(const gp_export_t *export, const gp_export_weights_t *we
 /* ';' ends a name and a blank the stack, and there is no way to quote them. *left: bytes that may be written. */
 static void write_folded_name(FILE *stream, const char *name, uint64_t *left)
 {
-  for (; *name && *left > 0; name++, (*left)--) {
-    unsigned char c = (unsigned char)*name;
-    (void)putc_unlocked(c == ';' ? ':' : c <= ' ' || c == 0x7f ? '_' : c, stream);
+  for (size_t rest = *left > 0 ? strlen(name) : 0; rest > 0 && *left > 0;) {
+    gp_character_t character = gp_character_at(name, rest);
+    if (character.is_unsafe || *name == ' ' || *name == ';')
+      (void)putc_unlocked(*name == ';' ? ':' : '_', stream);
+    else
+      (void)fwrite_unlocked(name, 1, character.length, stream);
+    *left -= character.length < *left ? character.length : *left;
+    name += character.length;
+    rest -= character.length;
   }
 }
 

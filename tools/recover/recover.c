@@ -125,6 +125,12 @@ static const char *last_part(const char *path)
   return slash ? slash + 1 : path;
 }
 
+/* A stranger's text becomes a part of a file's name, which a shell takes as it is. */
+static char plain(char c)
+{
+  return isalnum((unsigned char)c) || strchr("-_.", c) ? c : '_';
+}
+
 /* What a placeholder of GPUPOOL_OUTPUT stands for in the process of the record (pool/util/path.h). */
 static const char *placeholder_text(const gp_record_t *record, char letter, char *scratch, size_t capacity)
 {
@@ -159,7 +165,7 @@ static void choose_name(const gp_record_t *record, const char *pattern, char *bu
     bool is_placeholder = *p == '%' && p[1];
     const char *text = is_placeholder ? placeholder_text(record, *++p, scratch, sizeof(scratch)) : single;
     for (; *text && length + SUFFIX_BYTES < capacity; text++)
-      buffer[length++] = is_placeholder && *text == '/' ? '_' : *text;
+      buffer[length++] = is_placeholder && *p != '%' ? plain(*text) : *text;
   }
   buffer[length] = '\0';
   for (int i = 1; i < NAME_TRIES && lstat(buffer, &status) == 0; i++)

@@ -124,7 +124,8 @@ static void read_program(const char *path, char *buffer, size_t capacity)
 void gp_left_list_print(const gp_left_list_t *list)
 {
   if (list->count == 0) {
-    printf("No records in %s.\n", gp_left_root());
+    char root[GP_RECORD_FILE_PATH_BYTES];
+    printf("No records in %s.\n", gp_printable(gp_left_root(), root, sizeof(root)));
     return;
   }
   printf("%10s  %-19s  %10s  %-8s  %s\n", "pid", "began", "size", "", "program");

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/json_print.h"
 #include "tools/snapshot/symbols.h"
 #include "tools/tool.h"
 
@@ -33,11 +34,11 @@ static int worse(int a, int b)
 
 static int print_json(gp_output_t *output, const cJSON *root)
 {
-  char *text = cJSON_Print(root);
+  char *text = gp_json_print(root, false);
   if (!text)
     return gp_report_out_of_memory("JSON");
   fprintf(output->stream, "%s\n", text);
-  cJSON_free(text);
+  free(text);
   return 0;
 }
 

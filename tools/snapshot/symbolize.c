@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tools/snapshot/json_scan.h"
+#include "tools/json_print.h"
 #include "tools/output.h"
 #include "tools/snapshot/symbols.h"
 #include "tools/tool.h"
@@ -111,7 +112,7 @@ static void write_string(FILE *stream, const char *name, const char *text)
     else if ((unsigned char)*text < 0x20)
       fprintf(stream, "\\u%04x", (unsigned)*text);
     else
-      putc(*text, stream);
+      putc(*text, stream); /* the rest is escaped with all of the text */
   }
   putc('"', stream);
 }
@@ -164,7 +165,7 @@ static void find_spans(const char *text, size_t length, span_t *ret_stacks, span
 }
 
 /* The text with new values of the two keys, in whatever order they stand. */
-static void write_snapshot(FILE *stream, const char *text, size_t length, const gp_snapshot_t *snapshot)
+static void write_parts(FILE *stream, const char *text, size_t length, const gp_snapshot_t *snapshot)
 {
   span_t stacks = {0}, frames = {0};
 
@@ -181,6 +182,24 @@ static void write_snapshot(FILE *stream, const char *text, size_t length, const 
   (void)fwrite(text + first.end, 1, second.start - first.end, stream);
   stacks_first ? write_frames(stream, snapshot) : write_stacks(stream, &snapshot->stacks);
   (void)fwrite(text + second.end, 1, length - second.end, stream);
+}
+
+/* False: no memory. */
+static bool write_snapshot(FILE *stream, const char *text, size_t length, const gp_snapshot_t *snapshot)
+{
+  char *plain = NULL, *escaped = NULL;
+  size_t plain_length, escaped_length;
+  FILE *parts = open_memstream(&plain, &plain_length);
+  if (parts) {
+    write_parts(parts, text, length, snapshot);
+    if (fclose(parts) == 0)
+      escaped = gp_json_escape(plain, plain_length, &escaped_length);
+  }
+  if (escaped)
+    (void)fwrite(escaped, 1, escaped_length, stream); /* errors show when the output is closed */
+  free(plain);
+  free(escaped);
+  return escaped != NULL;
 }
 
 /*
@@ -237,8 +256,13 @@ int gp_command_symbolize(int argc, char **argv)
   }
   request.symbols.problem = tell_problem;
   gp_symbols_resolve(snapshot, &request.symbols);
-  write_snapshot(output.stream, text, length, snapshot);
-  status = gp_output_close(&output);
+  if (write_snapshot(output.stream, text, length, snapshot)) {
+    status = gp_output_close(&output);
+  } else {
+    gp_message("out of memory");
+    gp_output_discard(&output);
+    status = GP_EXIT_INPUT;
+  }
   if (status == 0)
     tell_result(request.file, snapshot);
   gp_snapshot_destroy(snapshot);

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "pool/util/printable.h"
+
 static const char digit_pairs[] =
     "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
     "5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
@@ -202,53 +204,26 @@ void gp_json_hex(gp_json_t *json, uint64_t number)
   put_char(json, '"');
 }
 
-/* The length of the UTF-8 sequence at bytes, 0 if it is none (overlong, surrogate, above U+10FFFF, cut
- * short). */
-static size_t utf8_length(const unsigned char *bytes, size_t length)
-{
-  size_t need;
-  unsigned char least = 0x80;
-  unsigned char most = 0xbf; /* of the second byte */
-  unsigned char first = bytes[0];
-  if (first < 0x80)
-    return 1;
-  if (first >= 0xc2 && first <= 0xdf) {
-    need = 2;
-  } else if (first >= 0xe0 && first <= 0xef) {
-    need = 3;
-    if (first == 0xe0)
-      least = 0xa0;
-    if (first == 0xed)
-      most = 0x9f;
-  } else if (first >= 0xf0 && first <= 0xf4) {
-    need = 4;
-    if (first == 0xf0)
-      least = 0x90;
-    if (first == 0xf4)
-      most = 0x8f;
-  } else {
-    return 0;
-  }
-  if (length < need || bytes[1] < least || bytes[1] > most)
-    return 0;
-  for (size_t i = 2; i < need; i++) {
-    if ((bytes[i] & 0xc0) != 0x80)
-      return 0;
-  }
-  return need;
-}
-
-static void put_escaped(gp_json_t *json, unsigned char c)
+/* "\uXXXX", of a character above U+FFFF two of them: surrogates, RFC 8259, section 7. */
+static void put_unit(gp_json_t *json, uint32_t unit)
 {
   static const char hex[] = "0123456789abcdef";
-  char text[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
-  switch (c) {
-  case '"': put(json, "\\\"", 2); break;
-  case '\\': put(json, "\\\\", 2); break;
-  case '\n': put(json, "\\n", 2); break;
-  case '\t': put(json, "\\t", 2); break;
-  default: put(json, text, sizeof(text)); break;
+  const char text[6] = {'\\', 'u', hex[unit >> 12], hex[unit >> 8 & 15], hex[unit >> 4 & 15], hex[unit & 15]};
+  put(json, text, sizeof(text));
+}
+
+static void put_escaped(gp_json_t *json, uint32_t code)
+{
+  switch (code) {
+  case '"': put(json, "\\\"", 2); return;
+  case '\\': put(json, "\\\\", 2); return;
+  case '\n': put(json, "\\n", 2); return;
+  case '\t': put(json, "\\t", 2); return;
+  default: break;
   }
+  if (code > 0xffff)
+    put_unit(json, 0xd800 + ((code - 0x10000) >> 10));
+  put_unit(json, code > 0xffff ? 0xdc00 + (code & 0x3ff) : code);
 }
 
 /* Where the bytes end that stand for themselves, which are nearly all: they are copied at once. */
@@ -273,16 +248,14 @@ void gp_json_bytes(gp_json_t *json, const char *bytes, size_t length)
     put(json, (const char *)plain, (size_t)(at - plain));
     if (at == end)
       break;
-    size_t sequence = utf8_length(at, (size_t)(end - at));
-    if (!sequence) {
+    gp_character_t character = gp_character_at((const char *)at, (size_t)(end - at));
+    if (character.is_malformed)
       put(json, "\xef\xbf\xbd", 3);
-      at++;
-    } else if (sequence == 1) {
-      put_escaped(json, *at++);
-    } else {
-      put(json, (const char *)at, sequence);
-      at += sequence;
-    }
+    else if (character.is_unsafe || character.length == 1)
+      put_escaped(json, character.code);
+    else
+      put(json, (const char *)at, character.length);
+    at += character.length;
   }
   put_char(json, '"');
 }

@@ -1,0 +1,61 @@
+#include "tools/json_print.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pool/util/printable.h"
+
+/* A character above U+FFFF is a pair of surrogates, RFC 8259, section 7. */
+static void write_escape(FILE *stream, const gp_character_t *character)
+{
+  uint32_t code = character->is_malformed ? 0xfffd : character->code;
+  if (code > 0xffff)
+    fprintf(stream, "\\u%04x\\u%04x", (unsigned)(0xd800 + ((code - 0x10000) >> 10)), (unsigned)(0xdc00 + (code & 0x3ff)));
+  else
+    fprintf(stream, "\\u%04x", (unsigned)code);
+}
+
+/* Where the next byte is that is not plain ASCII. */
+static size_t skip_plain(const char *text, size_t at, size_t length)
+{
+  while (at < length && (unsigned char)text[at] >= 0x20 && (unsigned char)text[at] < 0x7f)
+    at++;
+  return at;
+}
+
+char *gp_json_escape(const char *text, size_t length, size_t *ret_length)
+{
+  char *escaped = NULL;
+  FILE *stream = open_memstream(&escaped, ret_length);
+  if (!stream)
+    return NULL;
+  for (size_t at = 0; at < length;) {
+    size_t plain = skip_plain(text, at, length);
+    (void)fwrite(text + at, 1, plain - at, stream); /* errors show when the stream is closed */
+    at = plain;
+    if (at == length)
+      break;
+    gp_character_t character = gp_character_at(text + at, length - at);
+    bool is_blank = text[at] == '\n' || text[at] == '\t' || text[at] == '\r'; /* in strings these are escaped already */
+    if (character.is_unsafe && !is_blank)
+      write_escape(stream, &character);
+    else
+      (void)fwrite(text + at, 1, character.length, stream);
+    at += character.length;
+  }
+  bool failed = ferror(stream);
+  if (fclose(stream) == 0 && !failed)
+    return escaped;
+  free(escaped);
+  return NULL;
+}
+
+char *gp_json_print(const cJSON *item, bool is_flat)
+{
+  size_t length;
+  char *text = is_flat ? cJSON_PrintUnformatted(item) : cJSON_Print(item);
+  char *escaped = text ? gp_json_escape(text, strlen(text), &length) : NULL;
+  cJSON_free(text);
+  return escaped;
+}
