@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#define NAME_BYTES 36 /* "/." pid "-" start, and some more */
+#define NAME_BYTES 46 /* "/." pid "-" start "-" space: 10, 20 and 10 digits */
 
 _Static_assert(sizeof(((struct sockaddr_un *)0)->sun_path) == GP_CONTROL_PATH_BYTES, "a path fits");
 
@@ -31,9 +32,10 @@ char *gp_control_folder(const char *root, const char *runtime_folder, uid_t user
   return format(buffer, room, root, NULL, user);
 }
 
-char *gp_control_path(const char *folder, const char *prefix, pid_t pid, uint64_t start, char *buffer)
+char *gp_control_path(const char *folder, const char *prefix, pid_t pid, uint64_t start, uint64_t space, char *buffer)
 {
-  int length = snprintf(buffer, GP_CONTROL_PATH_BYTES, "%s/%s%d-%llu", folder, prefix, (int)pid, (unsigned long long)start);
+  int length = snprintf(buffer, GP_CONTROL_PATH_BYTES, "%s/%s%d-%llu-%llu", folder, prefix, (int)pid,
+      (unsigned long long)start, (unsigned long long)space);
   if (length < 0 || length >= GP_CONTROL_PATH_BYTES)
     buffer[0] = '\0';
   return buffer;
@@ -42,7 +44,10 @@ char *gp_control_path(const char *folder, const char *prefix, pid_t pid, uint64_
 uint64_t gp_process_start(pid_t pid)
 {
   char text[1024];
-  snprintf(text, sizeof(text), "/proc/%d/stat", (int)pid);
+  if (pid == 0)
+    strcpy(text, "/proc/self/stat");
+  else
+    snprintf(text, sizeof(text), "/proc/%d/stat", (int)pid);
   int fd = open(text, O_RDONLY | O_CLOEXEC);
   if (fd < 0)
     return 0;
@@ -58,20 +63,25 @@ uint64_t gp_process_start(pid_t pid)
   return p ? strtoull(p, NULL, 10) : 0;
 }
 
-static bool is_served(const char *path)
+uint64_t gp_process_space(void)
+{
+  struct stat status;
+  return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
+
+bool gp_control_is_served(const char *path)
 {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0)
     return true; /* not known */
   memcpy(address.sun_path, path, strlen(path) + 1);
-  bool refused = connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0 && errno == ECONNREFUSED;
+  int error = connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0 ? errno : 0;
   (void)close(fd); /* nothing was written */
-  return !refused;
+  return error != ECONNREFUSED && error != ENOENT;
 }
 
-/* "123-456" or, while a socket is being made, ".123-456". */
-static bool parse_name(const char *name, pid_t *ret_pid, uint64_t *ret_start)
+bool gp_control_name_parse(const char *name, pid_t *ret_pid, uint64_t *ret_start)
 {
   char *end;
   if (*name == '.')
@@ -82,6 +92,10 @@ static bool parse_name(const char *name, pid_t *ret_pid, uint64_t *ret_start)
   name = end + 1;
   *ret_pid = (pid_t)pid;
   *ret_start = strtoull(name, &end, 10);
+  if (end == name || *end != '-')
+    return end != name && *end == '\0';
+  name = end + 1;
+  (void)strtoull(name, &end, 10);
   return end != name && *end == '\0';
 }
 
@@ -96,8 +110,8 @@ unsigned gp_control_remove_stale(const char *folder)
     pid_t pid;
     uint64_t start;
     int length = snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-    if (length < 0 || (size_t)length >= sizeof(path) || !parse_name(entry->d_name, &pid, &start) ||
-        gp_process_start(pid) == start || is_served(path))
+    if (length < 0 || (size_t)length >= sizeof(path) || !gp_control_name_parse(entry->d_name, &pid, &start) ||
+        gp_process_start(pid) == start || gp_control_is_served(path))
       continue;
     removed += unlink(path) == 0;
   }

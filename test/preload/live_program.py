@@ -12,7 +12,7 @@ PATIENCE = 60  # seconds for a line that will never come; nothing is measured
 
 
 class LiveProgram:
-    def __init__(self, folder, preload=LIBRARY, **settings):
+    def __init__(self, folder, preload=LIBRARY, prefix=(), **settings):
         self.folder = folder
         env = {key: value for key, value in os.environ.items() if not key.startswith(("GPUPOOL_", "SIMCUDA_"))}
         env.update(LD_LIBRARY_PATH=SIM, GPUPOOL_VERBOSE="1", XDG_RUNTIME_DIR=folder,
@@ -22,7 +22,7 @@ class LiveProgram:
         for key, value in settings.items():
             env[key if key.startswith(("SIMCUDA_", "FAIL_", "XDG_")) else "GPUPOOL_" + key] = value
         self.env = env
-        self.process = subprocess.Popen([os.path.join(PROG, "steps")], env=env, cwd=folder, stdin=subprocess.PIPE,
+        self.process = subprocess.Popen(list(prefix) + [os.path.join(PROG, "steps")], env=env, cwd=folder, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.pid = self.process.pid
         self.unread = {self.process.stdout: b"", self.process.stderr: b""}

@@ -256,6 +256,57 @@ class Ctl(ControlCase):
         self.assertIn("allocation", self.ctl(program, str(program.pid), "stats", XDG_RUNTIME_DIR=self.folder))
         self.assertEqual(program.end(), 0)
 
+    @unittest.skipUnless(os.geteuid() == 0, "needs a second user")
+    def test_another_user_who_answers_is_not_asked(self):
+        """Neither in a folder of his own, nor behind a socket in a folder of the program's user."""
+        nobody = pwd.getpwnam("nobody").pw_uid
+        program = self.start(CONTROL="1")
+        program.step("synchronize")  # no memory yet: it has made no socket
+        with open("/proc/%d/stat" % program.pid) as file:
+            name = "%d-%s" % (program.pid, file.read().rsplit(")", 1)[1].split()[19])
+        for path in (self.folder, program.folder):
+            os.chmod(path, 0o755)
+        folder = os.path.join(program.folder, "gpupool")
+        os.mkdir(folder, 0o700)
+        os.chown(folder, nobody, -1)
+        code = ("import socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.bind(sys.argv[1])\ns.listen(8)\n"
+                "print('listens', flush=True)\nwhile True:\n  c = s.accept()[0]\n  print(repr(c.recv(99)), flush=True)\n"
+                "  c.sendall(b'{\"ok\":true,\"given_back\":12345}')\n  c.close()")
+        server = subprocess.Popen(["/usr/bin/env", "python3", "-c", code, os.path.join(folder, name)], user=nobody,
+                                  stdout=subprocess.PIPE)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.stdout.close)
+        self.addCleanup(server.kill)
+        self.assertEqual(server.stdout.readline(), b"listens\n")
+        self.assertIn("the folder %s belongs to user %d, not to user 0" % (folder, nobody),
+                      self.ctl(program, str(program.pid), "empty-cache", status=3))
+        os.chown(folder, 0, -1)
+        self.assertIn("user %d, process %d, answers at %s instead of process %d of user 0" % (
+            nobody, server.pid, os.path.join(folder, name), program.pid),
+            self.ctl(program, str(program.pid), "empty-cache", status=3))
+        os.kill(server.pid, signal.SIGKILL)
+        self.assertEqual(set(server.stdout.read().splitlines()), {b"b''"})  # it was connected to, and nothing was sent
+        self.assertEqual(program.end(), 0)
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare"), "needs PID namespaces")
+    def test_one_number_in_two_namespaces(self):
+        """Both are process 1, of one user, with one folder, and see the /proc of another namespace."""
+        programs = []
+        for i in range(2):
+            program = self.start(CONTROL="1", XDG_RUNTIME_DIR=self.folder,
+                                 prefix=("unshare", "--pid", "--fork", "--kill-child"))
+            self.assertEqual(program.step("alloc %d" % ((i + 1) * MIB)), 0)
+            with open("/proc/%d/task/%d/children" % (program.pid, program.pid)) as file:
+                programs.append((program, file.read().strip()))
+        self.assertEqual(len(os.listdir(os.path.join(self.folder, "gpupool"))), 2)
+        for i, (program, pid) in enumerate(programs):
+            stats = json.loads(self.ctl(program, "--json", pid, "stats"))
+            self.assertEqual(stats["pid"], 1)
+            self.assertEqual(stats_of(stats)["requested_bytes"]["current"], (i + 1) * MIB)
+        for program, _ in programs:
+            self.assertEqual(program.end(), 0)
+        self.assertEqual(os.listdir(os.path.join(self.folder, "gpupool")), [])
+
     def test_why_not(self):
         program = self.start(preload=None)
         pid = str(program.pid)

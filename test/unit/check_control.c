@@ -259,8 +259,8 @@ START_TEST(test_folders)
   memset(long_folder + 1, 'x', sizeof(long_folder) - 2);
   ck_assert_str_eq(gp_control_folder("", long_folder, 7, path), "/tmp/gpupool.7");
   ck_assert_str_eq(gp_control_folder(long_folder, NULL, 7, path), "");
-  ck_assert_str_eq(gp_control_path("/tmp/gpupool.7", ".", 12, 345, path), "/tmp/gpupool.7/.12-345");
-  ck_assert_str_eq(gp_control_path(long_folder, "", 12, 345, path), "");
+  ck_assert_str_eq(gp_control_path("/tmp/gpupool.7", ".", 12, 345, 6, path), "/tmp/gpupool.7/.12-345-6");
+  ck_assert_str_eq(gp_control_path(long_folder, "", 12, 345, 6, path), "");
 }
 END_TEST
 
@@ -288,10 +288,10 @@ START_TEST(test_stale_sockets_go)
   char own[GP_CONTROL_PATH_BYTES], elsewhere[GP_CONTROL_PATH_BYTES], gone[GP_CONTROL_PATH_BYTES],
       half[GP_CONTROL_PATH_BYTES], other[GP_CONTROL_PATH_BYTES];
   uint64_t start_of_own = gp_process_start(getpid());
-  gp_control_path(folder, "", getpid(), start_of_own, own);
-  gp_control_path(folder, "", getpid(), start_of_own + 1, elsewhere); /* no such process here, but it answers */
-  gp_control_path(folder, "", getpid(), start_of_own + 2, gone);
-  gp_control_path(folder, ".", getpid(), start_of_own + 3, half);
+  gp_control_path(folder, "", getpid(), start_of_own, 6, own);
+  gp_control_path(folder, "", getpid(), start_of_own + 1, 6, elsewhere); /* no such process here, but it answers */
+  gp_control_path(folder, "", getpid(), start_of_own + 2, 6, gone);
+  gp_control_path(folder, ".", getpid(), start_of_own + 3, 6, half);
   snprintf(other, sizeof(other), "%s/notes", folder);
   close(make_socket(own));
   close(make_socket(gone));

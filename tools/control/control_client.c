@@ -1,6 +1,7 @@
 #include "tools/control/control_client.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -91,21 +92,48 @@ static const char *variable_of(const char *environment, const char *name)
   return NULL;
 }
 
-/* The number that the process has in its own namespace, by which its socket is named. */
-static pid_t own_number(pid_t pid)
+/* The last number of a line of /proc/PID/status, or the one behind the first for `second`; fallback: there is none. */
+static unsigned long number_in_status(const char *status, const char *name, bool second, unsigned long fallback)
 {
-  char *status = read_of_process(pid, "status");
-  const char *line = status ? strstr(status, "\nNSpid:") : NULL;
-  pid_t number = pid;
-  if (line) {
-    size_t length = strcspn(line + 1, "\n");
-    const char *last = line + 1 + length;
-    while (last > line && isdigit((unsigned char)last[-1]))
-      last--;
-    number = (pid_t)strtol(last, NULL, 10);
+  const char *line = status ? strstr(status, name) : NULL;
+  if (!line)
+    return fallback;
+  line += strlen(name);
+  if (second) {
+    char *end;
+    (void)strtoul(line, &end, 10);
+    return strtoul(end, NULL, 10);
   }
+  const char *last = line + strcspn(line, "\n");
+  while (last > line && isdigit((unsigned char)last[-1]))
+    last--;
+  return strtoul(last, NULL, 10);
+}
+
+/* Who the process is, as this process sees it. */
+typedef struct target {
+  pid_t pid;
+  pid_t inside;   /* the number that it has in its own namespace, by which its socket is named */
+  uid_t user;     /* its effective one */
+  uid_t owner;    /* of its files in /proc: root for a process that was another user's before */
+  char *intruder; /* problem, GP_CONTROL_PROBLEM_BYTES: what was first in the place of the socket, of another user; "" */
+} target_t;
+
+static void find_target(const gp_control_client_t *client, uid_t owner, char *intruder, target_t *ret_target)
+{
+  char *status = read_of_process(client->pid, "status");
+  intruder[0] = '\0';
+  *ret_target = (target_t){.pid = client->pid,
+      .inside = (pid_t)number_in_status(status, "\nNSpid:", false, (unsigned long)client->pid),
+      .user = (uid_t)number_in_status(status, "\nUid:", true, owner),
+      .owner = owner,
+      .intruder = intruder};
   free(status);
-  return number > 0 ? number : pid;
+}
+
+static bool is_of_target(const target_t *target, uid_t user)
+{
+  return user == target->user || user == target->owner;
 }
 
 /* Returns a connected socket, or -1 with errno. */
@@ -127,33 +155,107 @@ static int connect_to(const char *path)
   return -1;
 }
 
+/*
+ * Connects, and looks who listens (SO_PEERCRED: the process that called listen(2), by its number here): nothing is sent to
+ * any process but the one that was asked for. The same holds for root's requests: the answer of another user would be
+ * believed. Returns a connected socket, or -1 with errno; ENOENT where another process listens.
+ */
+static int connect_to_target(const target_t *target, const char *path)
+{
+  struct ucred peer;
+  socklen_t bytes = sizeof(peer);
+  int fd = connect_to(path);
+  if (fd < 0)
+    return -1;
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0) {
+    if (peer.pid == target->pid && is_of_target(target, peer.uid))
+      return fd;
+    if (!is_of_target(target, peer.uid) && !target->intruder[0])
+      say(target->intruder, "user %u, process %d, answers at %.120s instead of process %d of user %u; nothing was sent",
+          (unsigned)peer.uid, (int)peer.pid, path, (int)target->pid, (unsigned)target->user);
+  }
+  close(fd);
+  errno = ENOENT;
+  return -1;
+}
+
+/* Only a folder of the user of the process is looked into: what is in another may have been put there by any user. */
+static DIR *open_folder(const target_t *target, const char *folder)
+{
+  struct stat status;
+  int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) {
+    if (errno == ELOOP || errno == ENOTDIR) /* no socket of the library's is there */
+      errno = ENOENT;
+    return NULL;
+  }
+  if (fstat(fd, &status) == 0 && is_of_target(target, status.st_uid)) {
+    DIR *listing = fdopendir(fd);
+    if (listing)
+      return listing;
+  } else {
+    if (!target->intruder[0])
+      say(target->intruder, "the folder %.120s belongs to user %u, not to user %u as process %d does; nothing was sent", folder,
+          (unsigned)status.st_uid, (unsigned)target->user, (int)target->pid);
+    errno = ENOENT;
+  }
+  int error = errno;
+  close(fd);
+  errno = error;
+  return NULL;
+}
+
+/* A process of another namespace may have the same number: who listens decides. Returns as connect_to_target. */
+static int find_in_folder(gp_control_client_t *client, const target_t *target, const char *folder)
+{
+  int fd = -1;
+  DIR *listing = open_folder(target, folder);
+  if (!listing)
+    return -1;
+  int worst = ENOENT;
+  for (const struct dirent *entry; fd < 0 && (entry = readdir(listing));) {
+    char path[GP_CONTROL_PATH_BYTES];
+    pid_t pid;
+    uint64_t start;
+    int length = snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+    if (length < 0 || (size_t)length >= sizeof(path) || entry->d_name[0] == '.' ||
+        !gp_control_name_parse(entry->d_name, &pid, &start) || (pid != target->pid && pid != target->inside))
+      continue;
+    fd = connect_to_target(target, path);
+    if (fd >= 0)
+      memcpy(client->path, path, sizeof(client->path));
+    else if (errno != ENOENT)
+      worst = errno;
+  }
+  (void)closedir(listing); /* it was only read */
+  errno = worst;
+  return fd;
+}
+
 /* Where the socket may be: in the folders that the process would have taken, and in those of its own file system. */
-static int find_and_connect(gp_control_client_t *client, const char *environment, uid_t user)
+static int find_and_connect(gp_control_client_t *client, const target_t *target, const char *environment)
 {
   char runtime_of_user[64];
   char root[64];
-  pid_t inside = own_number(client->pid);
-  snprintf(runtime_of_user, sizeof(runtime_of_user), "/run/user/%u", (unsigned)user);
+  snprintf(runtime_of_user, sizeof(runtime_of_user), "/run/user/%u", (unsigned)target->user);
   snprintf(root, sizeof(root), "/proc/%d/root", (int)client->pid);
-  const char *const runtime_folders[] = {
-      variable_of(environment, "XDG_RUNTIME_DIR"), NULL, getenv("XDG_RUNTIME_DIR"), runtime_of_user};
+  const struct {
+    const char *runtime_folder;
+    uid_t user;
+  } places[] = {{variable_of(environment, "XDG_RUNTIME_DIR"), target->user}, {NULL, target->user}, {NULL, target->owner},
+      {getenv("XDG_RUNTIME_DIR"), target->user}, {runtime_of_user, target->user}};
   const char *const roots[] = {"", root};
   int worst = ENOENT;
 
   for (size_t i = 0; i < 2; i++) {
-    for (size_t j = 0; j < sizeof(runtime_folders) / sizeof(runtime_folders[0]); j++) {
+    for (size_t j = 0; j < sizeof(places) / sizeof(places[0]); j++) {
       char folder[GP_CONTROL_PATH_BYTES];
-      char path[GP_CONTROL_PATH_BYTES];
-      gp_control_folder(roots[i], runtime_folders[j], user, folder);
-      /* Starts are counted from the boot of the machine, whatever the namespace. */
-      if (!folder[0] || !gp_control_path(folder, "", i == 0 ? client->pid : inside, client->start, path)[0])
+      if (!gp_control_folder(roots[i], places[j].runtime_folder, places[j].user, folder)[0])
         continue;
-      int fd = connect_to(path);
-      if (fd >= 0) {
-        memcpy(client->path, path, sizeof(client->path));
+      int fd = find_in_folder(client, target, folder);
+      if (fd >= 0)
         return fd;
-      }
-      if (errno != ENOENT && errno != ENOTDIR)
+      if (errno != ENOENT)
         worst = errno;
     }
   }
@@ -162,8 +264,10 @@ static int find_and_connect(gp_control_client_t *client, const char *environment
 }
 
 /* Why there is no socket. */
-static void explain(const gp_control_client_t *client, const char *environment, uid_t user, int error, char *problem)
+static void explain(
+    const gp_control_client_t *client, const target_t *target, const char *environment, int error, char *problem)
 {
+  const uid_t user = target->user;
   const int pid = (int)client->pid;
   const char *control = variable_of(environment, "GPUPOOL_CONTROL");
 
@@ -171,6 +275,8 @@ static void explain(const gp_control_client_t *client, const char *environment, 
     say(problem, "process %d has ended", pid);
   } else if (user != geteuid() && geteuid() != 0) {
     say(problem, "process %d belongs to user %u: only that user and root may control it", pid, (unsigned)user);
+  } else if (target->intruder[0]) {
+    say(problem, "%s", target->intruder);
   } else if (error == ECONNREFUSED) {
     say(problem, "process %d does not serve its control socket any more", pid);
   } else if (error != ENOENT) {
@@ -192,24 +298,25 @@ static void explain(const gp_control_client_t *client, const char *environment, 
 /* The start of a process as another namespace counts it may differ: what counts is who listens. */
 static int open_connection(gp_control_client_t *client, char *problem)
 {
+  char intruder[GP_CONTROL_PROBLEM_BYTES];
   struct stat status;
+  target_t target;
   char path[64];
 
-  if (client->path[0]) {
-    int fd = connect_to(client->path);
-    if (fd >= 0)
-      return fd;
-    client->path[0] = '\0';
-  }
   snprintf(path, sizeof(path), "/proc/%d", (int)client->pid);
   if (gp_control_client_is_gone(client) || stat(path, &status) != 0) {
     say(problem, "process %d has ended", (int)client->pid);
     return -1;
   }
+  find_target(client, status.st_uid, intruder, &target);
+  int fd = client->path[0] ? connect_to_target(&target, client->path) : -1;
+  if (fd >= 0)
+    return fd;
+  client->path[0] = '\0';
   char *environment = read_of_process(client->pid, "environ");
-  int fd = find_and_connect(client, environment, status.st_uid);
+  fd = find_and_connect(client, &target, environment);
   if (fd < 0)
-    explain(client, environment, status.st_uid, errno, problem);
+    explain(client, &target, environment, errno, problem);
   free(environment);
   return fd;
 }

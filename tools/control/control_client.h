@@ -30,7 +30,7 @@ bool gp_control_client_init(gp_control_client_t *client, const char *text, char 
 /*
  * Asks the process for something (control_request.h) and waits for the answer. Returns it, to be given back with
  * cJSON_Delete, if it says ok; NULL with a sentence in problem otherwise: the process has no control and why, it belongs to
- * somebody else, it has gone, or it refused.
+ * another user, another process answers in its place, it has gone, or it refused. Nothing is sent to another process.
  */
 cJSON *gp_control_client_ask(gp_control_client_t *client, const char *request, char *problem);
 

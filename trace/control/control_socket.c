@@ -61,18 +61,22 @@ int gp_control_listen(char *path)
 {
   char folder[GP_CONTROL_PATH_BYTES];
   struct sockaddr_un address = {.sun_family = AF_UNIX};
-  uint64_t start = gp_process_start(getpid());
+  const uint64_t start = gp_process_start(0), space = gp_process_space();
 
   if (!choose_folder(folder))
     return -1;
   (void)gp_control_remove_stale(folder); /* those that remain do no harm */
-  (void)gp_control_path(folder, ".", getpid(), start, address.sun_path);
-  (void)gp_control_path(folder, "", getpid(), start, path);
+  (void)gp_control_path(folder, ".", getpid(), start, space, address.sun_path);
+  (void)gp_control_path(folder, "", getpid(), start, space, path);
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0)
     return report("make the socket", path, errno);
-  /* It gets its name when it is served, so that one that refuses is stale. What has the names is of this process: the
-   * program that it was before it called exec(). */
+  /* It gets its name when it is served, so that one that refuses is stale. What has the names and is not served is of this
+   * process: the program that it was before it called exec(). */
+  if (gp_control_is_served(path)) {
+    (void)report("make the socket", path, EADDRINUSE);
+    goto close_socket;
+  }
   (void)unlink(address.sun_path);
   if (bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0) {
     (void)report("make the socket", path, errno);
