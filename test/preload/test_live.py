@@ -7,6 +7,7 @@ import pty
 import re
 import selectors
 import signal
+import socket
 import struct
 import subprocess
 import termios
@@ -144,6 +145,63 @@ class Live(LiveCase):
             screen.process.send_signal(number)
             screen.wait(LEAVE)
             self.assertEqual(screen.end(), (-number, "", True))
+
+    def test_left_while_the_program_is_stopped(self):
+        """By a key and by each signal, before the first answer and after it, also where the socket's queue is full."""
+        program = self.program
+        for stopped_first in (False, True):
+            for number in (None, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+                if stopped_first:
+                    program.signal(signal.SIGSTOP)
+                    screen = self.screen()
+                else:
+                    screen = self.screen()
+                    screen.wait(b"Device 0")
+                    program.signal(signal.SIGSTOP)
+                screen.wait(b"process %d does not answer: it is stopped" % program.pid)
+                if number:
+                    screen.process.send_signal(number)
+                else:
+                    screen.press(b"r")  # would need an answer
+                    screen.press(b"q")
+                screen.wait(LEAVE)
+                self.assertEqual(screen.end(), (-number if number else 0, "", True))
+                program.signal(signal.SIGCONT)
+        self.assertEqual(program.end(), 0)
+
+    def test_left_while_too_many_wait(self):
+        (name,) = os.listdir(os.path.join(self.program.folder, "gpupool"))
+        path = os.path.join(self.program.folder, "gpupool", name)
+        self.program.signal(signal.SIGSTOP)
+        waiting = []
+        while True:  # until the kernel takes no more
+            client = socket.socket(socket.AF_UNIX)
+            self.addCleanup(client.close)
+            client.setblocking(False)
+            try:
+                client.connect(path)
+            except BlockingIOError:
+                break
+            waiting.append(client)
+        self.assertTrue(waiting)
+        screen = self.screen()
+        screen.wait(b"does not answer: it is stopped")
+        screen.press(b"q")
+        screen.wait(LEAVE)
+        self.assertEqual(screen.end(), (0, "", True))
+
+    def test_the_program_goes_on(self):
+        screen = self.screen()
+        screen.wait(b"Device 0")
+        self.program.signal(signal.SIGSTOP)
+        screen.wait(b"it is stopped")
+        self.program.signal(signal.SIGCONT)
+        screen.wait(b"s snapshot")  # the line of keys is back
+        self.program.step("alloc %d" % (20 * MIB))
+        screen.wait(b"held 36 MiB")
+        screen.press(b"q")
+        screen.wait(LEAVE)
+        self.assertEqual(screen.end(), (0, "", True))
 
     def test_the_program_ends(self):
         screen = self.screen()

@@ -5,19 +5,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #define ANSWER_BYTES   (1 << 20) /* 64 devices take a tenth */
 #define ANSWER_SECONDS 60        /* a snapshot of a large program on a slow disk */
 #define ENVIRONMENT_BYTES (1 << 20)
+#define RETRY_MS       500 /* where as many clients wait for the process as may */
 
 static void __attribute__((format(printf, 2, 3))) say(char *problem, const char *format, ...)
 {
@@ -81,6 +83,15 @@ static char *read_of_process(pid_t pid, const char *name)
   return text;
 }
 
+bool gp_control_client_is_stopped(const gp_control_client_t *client)
+{
+  char *status = read_of_process(client->pid, "status");
+  const char *state = status ? strstr(status, "\nState:\t") : NULL;
+  bool is_stopped = state && (state[8] == 'T' || state[8] == 't'); /* proc(5) */
+  free(status);
+  return is_stopped;
+}
+
 /* Its environment as it began; strings one after another. */
 static const char *variable_of(const char *environment, const char *name)
 {
@@ -136,23 +147,67 @@ static bool is_of_target(const target_t *target, uid_t user)
   return user == target->user || user == target->owner;
 }
 
-/* Returns a connected socket, or -1 with errno. */
-static int connect_to(const char *path)
+static uint64_t now_ms(void)
+{
+  struct timespec now;
+  (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail */
+  return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Waits until fd (or none: -1) is ready, at most wait_ms. False with errno: the user does not want to wait any longer. */
+static bool wait_some(gp_control_client_t *client, int fd, short events, unsigned wait_ms)
+{
+  struct pollfd waiting = {.fd = fd, .events = events};
+  if (!client->wait) {
+    (void)poll(&waiting, 1, (int)wait_ms); /* the caller looks for itself */
+    return true;
+  }
+  if (client->wait(client->wait_self, fd, events, wait_ms))
+    return true;
+  client->is_left = true;
+  errno = ECANCELED;
+  return false;
+}
+
+/* Returns false with errno: ETIMEDOUT, or ECANCELED as above. */
+static bool wait_until(gp_control_client_t *client, int fd, short events, uint64_t until_ms)
+{
+  struct pollfd waiting = {.fd = fd, .events = events};
+  for (;;) {
+    if (poll(&waiting, 1, 0) > 0)
+      return true;
+    uint64_t time_ms = now_ms();
+    if (time_ms >= until_ms) {
+      errno = ETIMEDOUT;
+      return false;
+    }
+    if (!wait_some(client, fd, events, (unsigned)(until_ms - time_ms)))
+      return false;
+  }
+}
+
+/* Returns a connected, non-blocking socket, or -1 with errno. */
+static int connect_to(gp_control_client_t *client, const char *path)
 {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
-  const struct timeval patience = {.tv_sec = ANSWER_SECONDS};
+  const uint64_t until_ms = now_ms() + ANSWER_SECONDS * 1000;
   memcpy(address.sun_path, path, strlen(path) + 1);
-  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0)
     return -1;
-  (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)); /* cannot fail on a socket */
-  (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-  if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
-    return fd;
-  int error = errno;
-  close(fd);
-  errno = error;
-  return -1;
+  while (connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0) {
+    int error = errno;
+    if (error == EAGAIN && now_ms() >= until_ms) /* as many wait already as may */
+      error = ETIMEDOUT;
+    if (error == EAGAIN && !wait_some(client, -1, 0, RETRY_MS))
+      error = ECANCELED;
+    if (error == EAGAIN || error == EINTR)
+      continue;
+    close(fd);
+    errno = error;
+    return -1;
+  }
+  return fd;
 }
 
 /*
@@ -160,11 +215,11 @@ static int connect_to(const char *path)
  * any process but the one that was asked for. The same holds for root's requests: the answer of another user would be
  * believed. Returns a connected socket, or -1 with errno; ENOENT where another process listens.
  */
-static int connect_to_target(const target_t *target, const char *path)
+static int connect_to_target(gp_control_client_t *client, const target_t *target, const char *path)
 {
   struct ucred peer;
   socklen_t bytes = sizeof(peer);
-  int fd = connect_to(path);
+  int fd = connect_to(client, path);
   if (fd < 0)
     return -1;
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0) {
@@ -213,7 +268,7 @@ static int find_in_folder(gp_control_client_t *client, const target_t *target, c
   if (!listing)
     return -1;
   int worst = ENOENT;
-  for (const struct dirent *entry; fd < 0 && (entry = readdir(listing));) {
+  for (const struct dirent *entry; fd < 0 && !client->is_left && (entry = readdir(listing));) {
     char path[GP_CONTROL_PATH_BYTES];
     pid_t pid;
     uint64_t start;
@@ -221,7 +276,7 @@ static int find_in_folder(gp_control_client_t *client, const target_t *target, c
     if (length < 0 || (size_t)length >= sizeof(path) || entry->d_name[0] == '.' ||
         !gp_control_name_parse(entry->d_name, &pid, &start) || (pid != target->pid && pid != target->inside))
       continue;
-    fd = connect_to_target(target, path);
+    fd = connect_to_target(client, target, path);
     if (fd >= 0)
       memcpy(client->path, path, sizeof(client->path));
     else if (errno != ENOENT)
@@ -253,7 +308,7 @@ static int find_and_connect(gp_control_client_t *client, const target_t *target,
       if (!gp_control_folder(roots[i], places[j].runtime_folder, places[j].user, folder)[0])
         continue;
       int fd = find_in_folder(client, target, folder);
-      if (fd >= 0)
+      if (fd >= 0 || client->is_left)
         return fd;
       if (errno != ENOENT)
         worst = errno;
@@ -309,23 +364,27 @@ static int open_connection(gp_control_client_t *client, char *problem)
     return -1;
   }
   find_target(client, status.st_uid, intruder, &target);
-  int fd = client->path[0] ? connect_to_target(&target, client->path) : -1;
+  int fd = client->path[0] ? connect_to_target(client, &target, client->path) : -1;
   if (fd >= 0)
     return fd;
+  if (client->is_left)
+    return -1;
   client->path[0] = '\0';
   char *environment = read_of_process(client->pid, "environ");
   fd = find_and_connect(client, &target, environment);
-  if (fd < 0)
+  if (fd < 0 && !client->is_left)
     explain(client, &target, environment, errno, problem);
   free(environment);
   return fd;
 }
 
-static bool send_all(int fd, const char *text, size_t length)
+static bool send_all(gp_control_client_t *client, int fd, const char *text, size_t length, uint64_t until_ms)
 {
   while (length > 0) {
     ssize_t sent = send(fd, text, length, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR)
+      continue;
+    if (sent < 0 && errno == EAGAIN && wait_until(client, fd, POLLOUT, until_ms))
       continue;
     if (sent <= 0)
       return false;
@@ -336,13 +395,13 @@ static bool send_all(int fd, const char *text, size_t length)
 }
 
 /* All until the other end closes; NULL: with errno, or 0 if it is too much. To be freed. */
-static char *receive_all(int fd)
+static char *receive_all(gp_control_client_t *client, int fd, uint64_t until_ms)
 {
   char *text = malloc(ANSWER_BYTES);
   size_t used = 0;
   while (text && used < ANSWER_BYTES - 1) {
     ssize_t got = recv(fd, text + used, ANSWER_BYTES - 1 - used, 0);
-    if (got < 0 && errno == EINTR)
+    if (got < 0 && (errno == EINTR || (errno == EAGAIN && wait_until(client, fd, POLLIN, until_ms))))
       continue;
     if (got < 0)
       break;
@@ -353,22 +412,28 @@ static char *receive_all(int fd)
     used += (size_t)got;
     errno = 0;
   }
+  int error = errno;
   free(text);
+  errno = error;
   return NULL;
 }
 
 cJSON *gp_control_client_ask(gp_control_client_t *client, const char *request, char *problem)
 {
   const int pid = (int)client->pid;
+  problem[0] = '\0';
   int fd = open_connection(client, problem);
   if (fd < 0)
     return NULL;
+  const uint64_t until_ms = now_ms() + ANSWER_SECONDS * 1000;
   /* What is refused before it was read cannot be sent, but has an answer. */
-  if (send_all(fd, request, strlen(request)))
-    (void)send_all(fd, "\n", 1);
-  char *text = receive_all(fd);
+  if (send_all(client, fd, request, strlen(request), until_ms))
+    (void)send_all(client, fd, "\n", 1, until_ms);
+  char *text = client->is_left ? NULL : receive_all(client, fd, until_ms);
   int error = errno;
   close(fd);
+  if (client->is_left)
+    return NULL;
   cJSON *answer = text && text[0] ? cJSON_Parse(text) : NULL;
   if (!answer) {
     if (gp_control_client_is_gone(client))

@@ -16,6 +16,12 @@ typedef struct gp_control_client {
   pid_t pid;
   uint64_t start;                   /* the process is the one of this number that began then */
   char path[GP_CONTROL_PATH_BYTES]; /* of its socket, once it was found; "" */
+
+  /* For a caller that may want to leave: waits until fd is ready for events (poll(2); -1: there is none), at most wait_ms,
+   * or for less. False: the caller does not want to wait any longer. NULL: poll(2) itself. */
+  bool (*wait)(void *self, int fd, short events, unsigned wait_ms);
+  void *wait_self;
+  bool is_left; /* wait returned false */
 } gp_control_client_t;
 
 /* True if text is the number that a process may have. */
@@ -30,9 +36,13 @@ bool gp_control_client_init(gp_control_client_t *client, const char *text, char 
 /*
  * Asks the process for something (control_request.h) and waits for the answer. Returns it, to be given back with
  * cJSON_Delete, if it says ok; NULL with a sentence in problem otherwise: the process has no control and why, it belongs to
- * another user, another process answers in its place, it has gone, or it refused. Nothing is sent to another process.
+ * another user, another process answers in its place, it has gone, or it refused. Nothing is sent to another process. NULL with is_left
+ * and without a sentence: client->wait returned false.
  */
 cJSON *gp_control_client_ask(gp_control_client_t *client, const char *request, char *problem);
+
+/* The process was stopped by a signal or by a debugger, and cannot answer. */
+bool gp_control_client_is_stopped(const gp_control_client_t *client);
 
 /* The process has ended, or its number is another's. */
 bool gp_control_client_is_gone(const gp_control_client_t *client);

@@ -18,6 +18,7 @@
 #define INTERVAL_MS_MIN     50
 #define INTERVAL_MS_MAX     3600000
 #define INTERVAL_MS_DEFAULT 1000
+#define SLOW_MS             500 /* after which an answer that has not come is worth a line */
 
 typedef struct options {
   const char *process;
@@ -33,6 +34,7 @@ typedef struct watch {
   gp_live_t live;
   gp_written_t written; /* which snapshots come while we watch */
   bool knows_written;
+  bool has_looked; /* live holds an answer */
   char message[GP_PATH_BYTES + 64];
   char problem[GP_CONTROL_PROBLEM_BYTES];
 } watch_t;
@@ -135,6 +137,7 @@ static bool look(watch_t *watch)
   if (!stats)
     return false;
   gp_live_update(&watch->live, stats);
+  watch->has_looked = true;
   note_written(watch, stats);
   char *text = watch->options->json ? gp_json_print(stats, true) : NULL;
   if (text)
@@ -181,10 +184,36 @@ static int draw(const watch_t *watch, bool full_screen)
   return 0;
 }
 
+/* gp_control_client_t wait, while the screen is ours: the program may be stopped, and the user can leave all the same. */
+static bool wait_for_answer(void *self, int fd, short events, unsigned wait_ms)
+{
+  watch_t *watch = self;
+  char text[128];
+  char key;
+
+  switch (gp_terminal_wait(wait_ms < SLOW_MS ? wait_ms : SLOW_MS, fd, events, &key)) {
+  case GP_TERMINAL_SIGNAL: return false;
+  case GP_TERMINAL_READY: return true;
+  case GP_TERMINAL_KEY: return key != 'q'; /* the others need an answer */
+  case GP_TERMINAL_TIME: break;
+  }
+  snprintf(text, sizeof(text), "process %d does not answer%s", (int)watch->client.pid,
+      gp_control_client_is_stopped(&watch->client) ? ": it is stopped" : " yet");
+  if (watch->has_looked) {
+    snprintf(watch->message, sizeof(watch->message), "%s", text);
+    draw(watch, true);
+    watch->message[0] = '\0';
+  } else {
+    strcat(text, "; q quit\n");
+    gp_terminal_show(text, strlen(text));
+  }
+  return true;
+}
+
 /* The last words, after the screen is what it was. */
 static int say_end(watch_t *watch)
 {
-  if (!gp_control_client_is_gone(&watch->client)) {
+  if (!watch->has_looked || !gp_control_client_is_gone(&watch->client)) {
     gp_message("live: %s", watch->problem);
     return GP_EXIT_INPUT;
   }
@@ -202,8 +231,9 @@ static bool wait_and_obey(watch_t *watch, bool *ret_draw)
 {
   char key;
   *ret_draw = true;
-  switch (gp_terminal_wait(watch->options->interval_ms, &key)) {
+  switch (gp_terminal_wait(watch->options->interval_ms, -1, 0, &key)) {
   case GP_TERMINAL_SIGNAL: return false;
+  case GP_TERMINAL_READY: /* there is no descriptor to be ready */
   case GP_TERMINAL_TIME: return true;
   case GP_TERMINAL_KEY: break;
   }
@@ -214,15 +244,17 @@ static bool wait_and_obey(watch_t *watch, bool *ret_draw)
   case 'r': ask(watch, "reset-peaks", "peaks begin anew"); break;
   default: *ret_draw = false; break;
   }
-  return true;
+  return !watch->client.is_left;
 }
 
 static int watch_screen(watch_t *watch)
 {
   bool goes_on = true;
   bool draws = true;
-  bool answers = true;
 
+  watch->client.wait = wait_for_answer;
+  watch->client.wait_self = watch;
+  bool answers = look(watch);
   while (goes_on && answers) {
     if (draws)
       draw(watch, true);
@@ -231,7 +263,7 @@ static int watch_screen(watch_t *watch)
       answers = look(watch);
   }
   gp_terminal_leave();
-  return answers ? GP_EXIT_DONE : say_end(watch);
+  return answers || watch->client.is_left ? GP_EXIT_DONE : say_end(watch);
 }
 
 static int watch_lines(watch_t *watch)
@@ -256,16 +288,18 @@ int gp_command_live(int argc, char **argv)
   }
   (void)setlocale(LC_CTYPE, ""); /* else it is the C locale: no bars but of ASCII */
   watch.options = &options;
-  if (!gp_control_client_init(&watch.client, options.process, watch.problem) || !look(&watch)) {
+  if (!gp_control_client_init(&watch.client, options.process, watch.problem)) {
     gp_message("live: %s", watch.problem);
     return GP_EXIT_INPUT;
   }
-  if (options.json)
-    status = options.once ? GP_EXIT_DONE : watch_lines(&watch);
-  else if (options.once || !gp_terminal_enter())
-    status = draw(&watch, false);
-  else
+  if (!options.json && !options.once && gp_terminal_enter())
     status = watch_screen(&watch);
+  else if (!look(&watch))
+    status = say_end(&watch);
+  else if (options.json)
+    status = options.once ? GP_EXIT_DONE : watch_lines(&watch);
+  else
+    status = draw(&watch, false);
   if (watch.knows_written)
     gp_written_fini(&watch.written);
   return status;

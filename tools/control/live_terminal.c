@@ -114,12 +114,12 @@ static void stop(void)
   set_mode(true);
 }
 
-gp_terminal_event_t gp_terminal_wait(unsigned wait_ms, char *ret_key)
+gp_terminal_event_t gp_terminal_wait(unsigned wait_ms, int fd, short events, char *ret_key)
 {
   const struct timespec wait = {wait_ms / 1000, (long)(wait_ms % 1000) * 1000000};
-  struct pollfd keys = {.fd = STDIN_FILENO, .events = POLLIN};
+  struct pollfd waiting[] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = fd, .events = events}};
 
-  int ready = ppoll(&keys, 1, &wait, &terminal.mask_before);
+  int ready = ppoll(waiting, 2, &wait, &terminal.mask_before);
   if (terminal.ended_by)
     return GP_TERMINAL_SIGNAL;
   if (terminal.was_stopped) {
@@ -129,6 +129,8 @@ gp_terminal_event_t gp_terminal_wait(unsigned wait_ms, char *ret_key)
   }
   if (ready <= 0)
     return GP_TERMINAL_TIME;
+  if (!waiting[0].revents)
+    return GP_TERMINAL_READY;
   if (read(STDIN_FILENO, ret_key, 1) == 1)
     return GP_TERMINAL_KEY;
   terminal.ended_by = SIGHUP; /* no keys will come any more: the terminal has gone */
