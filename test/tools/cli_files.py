@@ -126,11 +126,11 @@ class Files(cli.Case):
         self.assertEqual(os.listdir(self.path("tmp")), [])
 
     def stop(self, command, number, ignored=False):
-        def ignore():
-            signal.signal(number, signal.SIG_IGN)
+        def dispose():
+            signal.signal(number, signal.SIG_IGN if ignored else signal.SIG_DFL) # nohup(1) may have left another
         env = dict(self.environment, LD_PRELOAD=STOP_AT_NAME, STOP_SIGNAL=str(int(number)))
         return subprocess.run([self.tool, *command], cwd=self.path("work"), env=env, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, timeout=60, preexec_fn=ignore if ignored else None, check=False)
+                              stderr=subprocess.PIPE, timeout=60, preexec_fn=dispose, check=False)
 
     def test_a_stopped_command_leaves_nothing(self):
         for command in self.each():
