@@ -75,28 +75,34 @@ static int cuda_wait(void *self, const gp_driver_context_t *context)
  */
 static int cuda_fence_record(void *self, const gp_driver_context_t *context, void **fence)
 {
-  CUresult result = CUDA_SUCCESS;
+  CUevent event = *fence;
+  bool entered;
   (void)self;
-  if (!*fence) {
-    CUevent event = NULL;
-    bool entered;
-    result = enter_context(context, &entered);
-    if (result == CUDA_SUCCESS)
-      result = GP_REAL_CALL(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
-    leave_context(entered);
-    if (result == CUDA_SUCCESS)
-      *fence = event;
+  CUresult result = enter_context(context, &entered);
+  if (result == CUDA_SUCCESS && !event)
+    result = GP_REAL_CALL(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
+  if (result == CUDA_SUCCESS) {
+    *fence = event;
+    result = GP_REAL_CALL(cuCtxRecordEvent, context->handle, event);
   }
-  if (result == CUDA_SUCCESS)
-    result = GP_REAL_CALL(cuCtxRecordEvent, context->handle, *fence);
+  leave_context(entered);
   return (int)result;
 }
+
+/*
+ * With the event's context current, as for all calls of ours: without any the answer is CUDA_ERROR_INVALID_CONTEXT, which
+ * would pass for that of a context that is gone.
+ */
 
 static int cuda_fence_query(void *self, const gp_driver_context_t *context, void *fence)
 {
   (void)self;
-  (void)context;
-  return (int)GP_REAL_CALL(cuEventQuery, fence);
+  bool entered;
+  CUresult result = enter_context(context, &entered);
+  if (result == CUDA_SUCCESS)
+    result = GP_REAL_CALL(cuEventQuery, fence);
+  leave_context(entered);
+  return (int)result;
 }
 
 /* One stream; the event must be of the stream's context. */

@@ -22,6 +22,7 @@ static gp_engine_t *followed(void)
 typedef struct recording {
   gp_engine_t *engine; /* NULL: nothing to do */
   CUevent event;
+  uint64_t asked;
   gp_stream_fact_t fact;
 } recording_t;
 
@@ -32,6 +33,7 @@ static recording_t begin(CUevent event, CUstream stream, bool per_thread)
 
   if (recording.engine) {
     gp_event_record_begin(event);
+    recording.asked = gp_engine_ask_begin(recording.engine);
     recording.fact = gp_stream_fact_begin(recording.engine, gp_work_stream(recording.engine, stream, per_thread));
   }
   return recording;
@@ -42,7 +44,7 @@ static CUresult end(recording_t *recording, CUresult result)
   if (!recording->engine)
     return result;
   /* In a capture it stands for a place in a graph. */
-  if (result != CUDA_SUCCESS || gp_engine_is_suspended(recording->engine))
+  if (result != CUDA_SUCCESS || !gp_engine_may_conclude(recording->engine, recording->asked))
     recording->fact.stream = NULL;
   gp_event_record_end(recording->event, &recording->fact);
   return result;
@@ -85,14 +87,17 @@ typedef struct asking {
   gp_engine_t *engine;
   CUevent event;
   uint64_t version;
+  uint64_t asked;
   gp_stream_fact_t fact;
 } asking_t;
 
 static asking_t ask(CUevent event)
 {
   asking_t asking = {.engine = followed(), .event = event};
-  if (asking.engine)
-    asking.fact = gp_event_take(event, &asking.version);
+  if (!asking.engine)
+    return asking;
+  asking.asked = gp_engine_ask_begin(asking.engine);
+  asking.fact = gp_event_take(event, &asking.version);
   return asking;
 }
 
@@ -100,7 +105,8 @@ static CUresult answered(const asking_t *asking, CUresult result)
 {
   if (!asking->engine)
     return result;
-  if (result == CUDA_SUCCESS && gp_event_still_is(asking->event, asking->version))
+  if (result == CUDA_SUCCESS && gp_engine_may_conclude(asking->engine, asking->asked) &&
+      gp_event_still_is(asking->event, asking->version))
     gp_stream_fact_end(asking->engine, &asking->fact);
   else if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY)
     gp_engine_note_result(asking->engine, (int)result);

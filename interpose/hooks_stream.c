@@ -10,9 +10,15 @@
 #include "interpose/work.h"
 #include "pool/mono.h"
 
+/*
+ * A stream says that its context can be given work, and this may be the first that is seen of the context (a runtime may
+ * have made it current through the driver's export tables): it is filed, in every mode.
+ */
 static void follow(gp_engine_t *engine, CUstream stream)
 {
   gp_context_t *context = gp_current_context(engine);
+  if (!gp_engine_uses_streams(engine))
+    return;
   if (context)
     gp_stream_created(engine, context, (uint64_t)(uintptr_t)stream);
   else
@@ -30,8 +36,7 @@ static CUresult created(CUresult result, const CUstream *stream, unsigned flags)
 
   if (result != CUDA_SUCCESS || !engine)
     return result;
-  if (gp_engine_uses_streams(engine))
-    follow(engine, *stream);
+  follow(engine, *stream);
   if (flags & CU_STREAM_NON_BLOCKING)
     result = (CUresult)gp_mono_order(engine, (uint64_t)(uintptr_t)*stream);
   if (result != CUDA_SUCCESS)
@@ -54,6 +59,7 @@ CUresult CUDAAPI hook_cuStreamCreateWithPriority(CUstream *stream, unsigned flag
 /* What a call will have told of a stream if it succeeds. */
 typedef struct fact {
   gp_engine_t *engine; /* NULL: nothing */
+  uint64_t asked;
   gp_stream_fact_t of_stream;
 } fact_t;
 
@@ -63,17 +69,21 @@ static fact_t begin(CUstream stream, bool per_thread)
 
   if (fact.engine && !gp_engine_uses_streams(fact.engine))
     fact.engine = NULL;
-  if (fact.engine)
-    fact.of_stream = gp_stream_fact_begin(fact.engine, gp_work_stream(fact.engine, stream, per_thread));
+  if (!fact.engine)
+    return fact;
+  fact.asked = gp_engine_ask_begin(fact.engine);
+  fact.of_stream = gp_stream_fact_begin(fact.engine, gp_work_stream(fact.engine, stream, per_thread));
   return fact;
 }
 
 static CUresult end(const fact_t *fact, CUresult result)
 {
-  if (fact->engine && result == CUDA_SUCCESS)
-    gp_stream_fact_end(fact->engine, &fact->of_stream);
-  else if (fact->engine && result != CUDA_ERROR_NOT_READY)
+  if (!fact->engine || result == CUDA_ERROR_NOT_READY)
+    return result;
+  if (result != CUDA_SUCCESS)
     gp_engine_note_result(fact->engine, (int)result);
+  else if (gp_engine_may_conclude(fact->engine, fact->asked))
+    gp_stream_fact_end(fact->engine, &fact->of_stream);
   return result;
 }
 

@@ -117,6 +117,14 @@ uint64_t gp_engine_sync_begin(gp_engine_t *engine, gp_context_t *context);
 void gp_engine_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t token);
 
 /*
+ * Around a call of the driver that may tell what is complete. Where streams are captured CUDA calls many synchronizations
+ * and queries invalid, so that what they answer says nothing: may_conclude is false, after the call, if a capture was
+ * running at any time since ask_begin gave the token, before it. sync_end asks by itself.
+ */
+uint64_t gp_engine_ask_begin(const gp_engine_t *engine);
+bool gp_engine_may_conclude(const gp_engine_t *engine, uint64_t token);
+
+/*
  * While suspended, nothing is pooled, cached memory included, and the engine makes no driver call of its own: during a
  * stream capture, which such calls would spoil, and while a context is being destroyed. Suspend returns when no such
  * call is in flight. Suspensions count; each is ended by one resume.

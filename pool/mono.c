@@ -189,8 +189,8 @@ bool gp_mono_has_debt(gp_engine_t *engine)
 
 /*
  * Waits for what is owed against captures: each side announces itself first and looks at the other afterwards, as with
- * gp_engine_enter. That is not used here, for who destroys a context does not have to wait for our waits. See
- * gp_reuse_wait; who begins a capture waits for the same thing anyhow, if it is owed.
+ * gp_engine_enter_wait. That is not used here, for a thread that destroys a context need not wait for this. A thread that
+ * begins a capture waits for the same thing anyhow, if it is owed.
  */
 int gp_mono_settle(gp_engine_t *engine)
 {

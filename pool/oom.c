@@ -52,12 +52,12 @@ static uint64_t missing_bytes(gp_engine_t *engine, gp_context_t *context, uint64
 /* The driver's own pool gives back what is free in stream order, which it is once the device has got there. */
 static bool trim_driver_pool(gp_engine_t *engine, gp_context_t *context)
 {
-  if (!engine->driver.ops->trim_async || !gp_engine_enter(engine))
+  if (!engine->driver.ops->trim_async || !gp_engine_enter_wait(engine))
     return false;
   if (bytes_of(context->device, &context->device->draining) > 0)
     (void)gp_driver_wait(engine, &context->driver); /* its error is the driver's answer to the next attempt */
   gp_driver_trim_async(engine, &context->driver);
-  gp_engine_leave(engine);
+  gp_engine_leave_wait(engine);
   gp_limit_settle(engine, context);
   return true;
 }

@@ -222,7 +222,7 @@ uint64_t gp_release_largest(gp_engine_t *engine, gp_device_t *device, uint64_t b
   uint64_t chosen = 0;
   uint64_t given = 0;
 
-  if (!gp_engine_enter(engine))
+  if (!gp_engine_enter_wait(engine))
     return 0;
   gp_list_init(&victims);
   gp_lock_take(&device->lock);
@@ -236,7 +236,7 @@ uint64_t gp_release_largest(gp_engine_t *engine, gp_device_t *device, uint64_t b
   }
   gp_lock_release(&device->lock);
   given = release_list(engine, device, &victims, reason);
-  gp_engine_leave(engine);
+  gp_engine_leave_wait(engine);
   return given;
 }
 
@@ -283,7 +283,7 @@ uint64_t gp_release_surplus(gp_engine_t *engine, gp_device_t *device, uint64_t n
   gp_detail_t reason = GP_DETAIL_TRIM_IDLE;
   uint64_t given = 0;
 
-  if (!gp_engine_enter(engine))
+  if (!gp_engine_enter_wait(engine))
     return 0;
   gp_list_init(&victims);
   gp_lock_take(&device->lock);
@@ -298,7 +298,7 @@ uint64_t gp_release_surplus(gp_engine_t *engine, gp_device_t *device, uint64_t n
   }
   gp_lock_release(&device->lock);
   given = release_list(engine, device, &victims, reason);
-  gp_engine_leave(engine);
+  gp_engine_leave_wait(engine);
   return given;
 }
 

@@ -206,19 +206,18 @@ int gp_reuse_wait_for(gp_engine_t *engine, gp_context_t *context)
   gp_streams_sync_begin(engine, context, epoch);
   int code = gp_driver_wait(engine, &context->driver);
   gp_reuse_count(context, true);
-  if (code == 0) {
+  if (code == 0 && epoch > atomic_load(&engine->void_epoch)) { /* no capture began meanwhile; mono.c waits for one to begin */
     gp_streams_sync_end(engine, context, epoch);
     gp_reuse_complete(context, epoch);
-  } else {
+  } else if (code != 0) {
     gp_reuse_note(engine, context, code);
   }
   return code;
 }
 
 /*
- * Not between enter and leave, on purpose: a thread that begins a capture must not wait for a wait of ours, whose end may
- * depend on that very thread. That a wait may be entered just as another thread begins a capture is the program's own
- * doing: it asked for a call (cudaFree, cudaMalloc) that may synchronize, which is not legal then without us either.
+ * None begins during a capture: that of another thread may be one beside which the program's call, cudaFree or cudaMalloc,
+ * is legal (CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), while a synchronization of the context would spoil it.
  */
 int gp_reuse_wait(gp_engine_t *engine, gp_context_t *own, bool own_device_only)
 {
@@ -226,8 +225,9 @@ int gp_reuse_wait(gp_engine_t *engine, gp_context_t *own, bool own_device_only)
   int result = 0;
 
   int count = lagging_contexts(engine, own_device_only ? own->device : NULL, lagging, MAX_LAGGING);
-  for (int i = 0; i < count && !gp_engine_forwards(engine); i++) {
+  for (int i = 0; i < count && gp_engine_enter_wait(engine); i++) {
     int code = gp_reuse_wait_for(engine, lagging[i]);
+    gp_engine_leave_wait(engine);
     if (code != 0 && lagging[i] == own)
       result = code; /* what another context answers is not the program's business here */
   }
@@ -235,7 +235,6 @@ int gp_reuse_wait(gp_engine_t *engine, gp_context_t *own, bool own_device_only)
   return result;
 }
 
-#define PATIENCE_NS    UINT64_C(1000000000)
 #define PATIENT_POLLS  16   /* where the clock stands still, as in tests */
 
 static bool can_poll(gp_engine_t *engine)
@@ -258,7 +257,7 @@ bool gp_reuse_await(gp_engine_t *engine, gp_context_t *own)
     gp_reuse_poll(engine);
     if (lagging_contexts(engine, own->device, lagging, 1) == 0)
       return true;
-    if (now_ns - begin_ns > PATIENCE_NS || (polls > PATIENT_POLLS && now_ns == begin_ns) ||
+    if (now_ns - begin_ns > GP_PATIENCE_NS || (polls > PATIENT_POLLS && now_ns == begin_ns) ||
         gp_engine_forwards(engine))
       return false;
     sched_yield();
@@ -284,6 +283,8 @@ uint64_t gp_engine_sync_begin(gp_engine_t *engine, gp_context_t *context)
 
 void gp_engine_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t token)
 {
+  if (!gp_engine_may_conclude(engine, token))
+    return;
   gp_streams_sync_end(engine, context, token);
   gp_reuse_complete(context, token);
   gp_reuse_advance(engine, true);

@@ -177,6 +177,8 @@ struct gp_engine {
   _Atomic uint64_t device_mask;
   atomic_int suspensions;
   atomic_int own_calls; /* driver calls of the engine's own in flight, see gp_engine_enter */
+  atomic_int own_waits; /* those that wait for the device */
+  _Atomic uint64_t void_epoch; /* facts that were asked for in it or before are none, see gp_engine_may_conclude */
   atomic_bool dead;     /* everything is forwarded, for good */
   atomic_bool aside;    /* dead, or about to be, but not of an error: what is still ours can go back to the driver */
 
@@ -237,6 +239,15 @@ static inline uint64_t gp_now(const gp_engine_t *engine)
  */
 bool gp_engine_enter(gp_engine_t *engine);
 void gp_engine_leave(gp_engine_t *engine);
+
+/*
+ * The same for calls that wait for the device, or may, as the driver's free does. A suspension waits for those in flight for
+ * GP_PATIENCE_NS and no longer: what the device does may depend on the thread that suspends.
+ */
+bool gp_engine_enter_wait(gp_engine_t *engine);
+void gp_engine_leave_wait(gp_engine_t *engine);
+#define GP_PATIENCE_NS UINT64_C(1000000000)
+
 void gp_suspend_context_lost(gp_engine_t *engine, gp_context_t *context); /* with contexts_lock held */
 bool gp_engine_forwards(const gp_engine_t *engine); /* dead, or suspended */
 gp_detail_t gp_engine_mode(const gp_engine_t *engine); /* of the engine's mode events */

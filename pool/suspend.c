@@ -24,11 +24,53 @@ void gp_engine_leave(gp_engine_t *engine)
   atomic_fetch_sub(&engine->own_calls, 1);
 }
 
-/* The suspension is counted already. */
+bool gp_engine_enter_wait(gp_engine_t *engine)
+{
+  atomic_fetch_add(&engine->own_waits, 1);
+  if (!gp_engine_forwards(engine))
+    return true;
+  gp_engine_leave_wait(engine);
+  return false;
+}
+
+void gp_engine_leave_wait(gp_engine_t *engine)
+{
+  atomic_fetch_sub(&engine->own_waits, 1);
+}
+
+/*
+ * The suspension is counted already. A call that waits for the device is waited for as long as the caller has patience: the
+ * work may need the calling thread to go on. What matters is that the call has reached the driver before the program's
+ * does, which after that time it has: from the look at the suspensions to the driver it is a few instructions.
+ */
 static void await_own_calls(gp_engine_t *engine)
 {
   while (atomic_load(&engine->own_calls) > 0)
     sched_yield(); /* a driver call of another thread, which does not wait for us */
+  if (atomic_load(&engine->own_waits) == 0)
+    return;
+  uint64_t begin_ns = gp_now(engine);
+  while (atomic_load(&engine->own_waits) > 0 && gp_now(engine) - begin_ns < GP_PATIENCE_NS)
+    sched_yield();
+}
+
+/* See gp_engine_may_conclude. Called where captures are counted as begun and not begun yet, or ended and counted still. */
+static void void_facts(gp_engine_t *engine)
+{
+  uint64_t epoch = gp_reuse_begin(engine);
+  uint64_t before = atomic_load(&engine->void_epoch);
+  while (before < epoch && !atomic_compare_exchange_weak(&engine->void_epoch, &before, epoch)) {
+  }
+}
+
+uint64_t gp_engine_ask_begin(const gp_engine_t *engine)
+{
+  return atomic_load(&engine->epoch);
+}
+
+bool gp_engine_may_conclude(const gp_engine_t *engine, uint64_t token)
+{
+  return atomic_load(&engine->suspensions) == 0 && token > atomic_load(&engine->void_epoch);
 }
 
 void gp_engine_suspend(gp_engine_t *engine)
@@ -52,6 +94,7 @@ gp_context_t *gp_engine_suspend_in(gp_engine_t *engine, gp_context_t *context)
   if (context)
     context->suspensions++;
   atomic_fetch_add(&engine->suspensions, 1);
+  void_facts(engine);
   gp_lock_release(&engine->contexts_lock);
   await_own_calls(engine);
   return context;
@@ -63,6 +106,7 @@ void gp_engine_resume_in(gp_engine_t *engine, gp_context_t *owner)
   if (!owner || owner->suspensions > 0) { /* else it went with its owner */
     if (owner)
       owner->suspensions--;
+    void_facts(engine);
     gp_engine_resume(engine);
   }
   gp_lock_release(&engine->contexts_lock);
@@ -70,6 +114,8 @@ void gp_engine_resume_in(gp_engine_t *engine, gp_context_t *owner)
 
 void gp_suspend_context_lost(gp_engine_t *engine, gp_context_t *context)
 {
+  if (context->suspensions > 0)
+    void_facts(engine);
   atomic_fetch_sub(&engine->suspensions, context->suspensions);
   context->suspensions = 0;
 }

@@ -8,7 +8,7 @@ from harness import LIBRARY, PreloadCase, UNSAFE_LIBRARY, stats_of
 WAYS = os.environ["GP_DRIVER_WAYS"]
 
 SEEDS = ("1", "2", "3", "4")
-COME_INTO_USE = ("push", "push_v1", "set", "create", "create_v3", "create_v4")
+COME_INTO_USE = ("push", "push_v1", "set", "create", "create_v3", "create_v4", "unseen")
 
 
 class Waits(PreloadCase):
@@ -38,6 +38,21 @@ class Waits(PreloadCase):
             with self.subTest(how=how):
                 runs = [self.run_program("waits", how, preload=UNSAFE_LIBRARY, SIMCUDA_SEED=seed) for seed in SEEDS]
                 self.assertTrue(any(run.status != 0 or run.sim["corrupt_stamps"] for run in runs))
+
+
+class Contextless(PreloadCase):
+    """Calls that need no context may have the library ask the driver what is complete."""
+
+    def test_a_fence_asked_without_a_context_loses_none(self):
+        for case, call in (("record", "cuCtxRecordEvent"), ("query", "cuEventQuery")):
+            with self.subTest(case=case):
+                run = self.run_program("contextless", case, LIMIT="64MiB", log=True)
+                self.assertEqual((run.status, run.out), (0, "physical memory: 0\n"), run.err)
+                self.expect_clean(run)
+                snapshot = run.snapshot()
+                self.expect_valid(snapshot)
+                self.assertGreater(run.calls().get(call, 0), 0)
+                self.assertEqual(stats_of(snapshot)["allocated_bytes"]["current"], 16 << 20)
 
 
 # case of context_life -> hits: two in the first use() of a context, three in each further one, none while another context

@@ -7,7 +7,10 @@
  *                      the work was submitted in a context that became current by that call and by no other.
  *                      A driver that frees waits for whoever reaches the memory; the simulated one waits for the
  *                      context of the memory only, and notices such work: it runs these under a pool only
+ * waits unseen         likewise; it became current by a way that nothing stands in front of, and made a stream
  */
+#include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,9 +38,10 @@ static CUdeviceptr freed, copied, scratch;
 static CUstream stream;
 
 /* In the current context, without end as yet: scratch is filled many times, then `freed` is copied. */
-static int submit(void)
+static int submit(bool in_own_stream)
 {
-  CALL(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  if (in_own_stream)
+    CALL(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   for (int i = 0; i < WORK; i++)
     CALL(cuMemsetD8Async(scratch, (unsigned char)i, BYTES, stream));
   CALL(cuMemcpyDtoDAsync_v2(copied, freed, BYTES, stream));
@@ -59,13 +63,21 @@ static int free_elsewhere(void)
   CUdeviceptr other;
   CALL(cuCtxCreate_v2(&second, 0, 0));
   CALL(cuCtxSetCurrent(first));
-  if (allocate() || submit())
+  if (allocate() || submit(true))
     return 1;
   CALL(cuCtxSetCurrent(second));
   CALL(cuMemFree_v2(freed));
   CALL(cuMemAlloc_v2(&other, BYTES));
   CALL(cuCtxSetCurrent(first));
   return 0;
+}
+
+/* Of the simulated driver */
+static CUresult enter_unseen(void)
+{
+  int (*unseen)(void *context);
+  *(void **)&unseen = dlsym(RTLD_DEFAULT, "simcuda_unseen_current");
+  return unseen ? (CUresult)unseen(second) : CUDA_ERROR_NOT_FOUND;
 }
 
 static int enter(const char *how)
@@ -78,6 +90,8 @@ static int enter(const char *how)
     CALL(cuCtxPushCurrent(second));
   else if (strcmp(how, "set") == 0)
     CALL(cuCtxSetCurrent(second));
+  else if (strcmp(how, "unseen") == 0)
+    CALL(enter_unseen());
   else if (strcmp(how, "create") == 0)
     CALL(cuCtxCreate_v2(&second, 0, 0));
   else if (strcmp(how, "create_v3") == 0)
@@ -100,9 +114,9 @@ static int submit_elsewhere(const char *how)
   int status = enter(how);
   if (status != 0)
     return status;
-  if (submit())
+  if (submit(strcmp(how, "unseen") == 0))
     return 1;
-  if (strcmp(how, "set") == 0)
+  if (strcmp(how, "set") == 0 || strcmp(how, "unseen") == 0)
     CALL(cuCtxSetCurrent(first));
   else
     CALL(cuCtxPopCurrent_v2(&popped));
@@ -117,7 +131,7 @@ int main(int argc, char **argv)
   CUdeviceptr next;
 
   if (argc != 2) {
-    fprintf(stderr, "usage: waits free|push|push_v1|set|create|create_v3|create_v4\n");
+    fprintf(stderr, "usage: waits free|push|push_v1|set|create|create_v3|create_v4|unseen\n");
     return 2;
   }
   CALL(cuInit(0));

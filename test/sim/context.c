@@ -6,6 +6,8 @@
  */
 #include "sim.h"
 
+#include "oracle.h"
+
 #include <cudaProfiler.h>
 #include <stdlib.h>
 
@@ -193,6 +195,11 @@ static CUresult set_current(CUcontext ctx)
 }
 
 SIM_FN(cuCtxSetCurrent, (CUcontext ctx), set_current(ctx), "%s", sim_str_ctx(ctx))
+
+int simcuda_unseen_current(void *context)
+{
+  return (int)cuCtxSetCurrent(context); /* the driver's own: see simcuda_unseen_stream */
+}
 
 static CUresult get_current(CUcontext *ret_ctx)
 {

@@ -43,7 +43,11 @@ typedef void simcuda_on_call_fn(void (*fn)(int entering));
  */
 typedef int simcuda_unseen_stream_fn(void **ret_stream);
 
+/* A context becomes current by such a way. */
+typedef int simcuda_unseen_current_fn(void *context);
+
 simcuda_unseen_stream_fn simcuda_unseen_stream;
+simcuda_unseen_current_fn simcuda_unseen_current;
 simcuda_own_fn simcuda_own;
 simcuda_disown_fn simcuda_disown;
 simcuda_touch_fn simcuda_touch;
