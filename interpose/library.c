@@ -203,7 +203,7 @@ bool gp_library_wants_work(void)
 
   if (known == 0) {
     const char *reuse = secure_getenv(gp_option_table[GP_OPTION_reuse].variable);
-    known = reuse && strcasecmp(reuse, "epoch") == 0 ? 1 : -1;
+    known = reuse && (strcasecmp(reuse, "epoch") == 0 || strcasecmp(reuse, "single") == 0) ? 1 : -1;
     atomic_store_explicit(&wants, known, memory_order_relaxed);
   }
   return known > 0;

@@ -25,7 +25,7 @@ gp_engine_t *gp_library_calling_engine(void);
 void gp_library_stand_aside(void);
 
 /*
- * Whether the reuse mode that is asked for has to know all work (GPUPOOL_REUSE=epoch). Does not start the library, so
+ * Whether the reuse mode that is asked for has to know all work (GPUPOOL_REUSE=epoch or single). Does not start the library, so
  * that a look-up may ask.
  */
 bool gp_library_wants_work(void);

@@ -25,7 +25,8 @@ static void configure(gp_engine_t *engine, const gp_options_t *options)
   engine->type = gp_pool_type(options);
   gp_type_config_init(&engine->type_config, options);
   engine->strict = gp_option_number(options, GP_OPTION_reuse) == GP_REUSE_STRICT;
-  atomic_init(&engine->uses_streams, gp_option_number(options, GP_OPTION_reuse) == GP_REUSE_EPOCH);
+  engine->single = gp_option_number(options, GP_OPTION_reuse) == GP_REUSE_SINGLE;
+  atomic_init(&engine->uses_streams, engine->single || gp_option_number(options, GP_OPTION_reuse) == GP_REUSE_EPOCH);
   atomic_init(&engine->refuse_all, options->limit_malformed);
   engine->idle_release_ns = idle_seconds ? idle_seconds * UINT64_C(1000000000) : UINT64_MAX;
   engine->max_cached = gp_option_number(options, GP_OPTION_max_cached);

@@ -27,7 +27,7 @@ static const char *sentence(gp_detail_t why)
 void gp_mono_tell(gp_detail_t why)
 {
   if (why == GP_DETAIL_MODE_MONO)
-    gp_log(GP_LOG_INFO, "reuse mode is mono: all work is in one stream");
+    gp_log(GP_LOG_INFO, "reuse mode is single: all work is in one stream");
   else if (why != GP_DETAIL_NONE)
     gp_log(GP_LOG_INFO, "reuse mode is epoch from now on: %s", sentence(why));
 }
@@ -59,7 +59,7 @@ gp_detail_t gp_mono_end(gp_engine_t *engine, gp_detail_t why)
 
 static gp_detail_t begin(gp_engine_t *engine, gp_context_t *context)
 {
-  if (context->mono_barred || engine->mono_forbidden || atomic_load(&engine->suspensions) > 0 ||
+  if (!engine->single || context->mono_barred || engine->mono_forbidden || atomic_load(&engine->suspensions) > 0 ||
       !gp_engine_uses_streams(engine))
     return GP_DETAIL_NONE;
   gp_lock_take(&context->device->lock);
@@ -150,7 +150,7 @@ bool gp_mono_leave(gp_engine_t *engine, gp_detail_t why)
 
 bool gp_mono_bar(gp_engine_t *engine, gp_detail_t why)
 {
-  if (atomic_load(&engine->mono_all_barred) && atomic_load(&engine->mono_debt) == 0)
+  if (!engine->single || (atomic_load(&engine->mono_all_barred) && atomic_load(&engine->mono_debt) == 0))
     return false; /* nothing to do: launches come here */
   return leave(engine, why, REACH_CONTEXTS);
 }

@@ -1,9 +1,9 @@
 /*
- * The start of reuse mode `epoch`, MONO: while all work of the process goes to one stream, the default stream of its
+ * Reuse mode `single`, while it holds (MONO): while all work of the process goes to one stream, the default stream of its
  * only context, whatever a freed block's owner submitted comes before whatever the next owner can submit. So a freed
  * block is handed out at once, and nobody is asked. doc/reuse.md has the argument.
  *
- * It ends when something comes up that this order does not hold for. What was handed out until then may still be in use
+ * It ends when something comes up that this order does not hold for; the mode is then what `epoch` is. What was handed out until then may still be in use
  * by its earlier owner, behind the new one's back: the debt, which has to be settled before that something can touch
  * it: a stream is put behind the default stream, or the host waits.
  *

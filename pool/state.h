@@ -164,6 +164,7 @@ struct gp_engine {
   const gp_pool_type_t *type;
   gp_type_config_t type_config;
   bool strict;
+  bool single; /* reuse mode `single`: MONO may begin */
   atomic_bool refuse_all; /* the limit is malformed */
   uint64_t idle_release_ns; /* UINT64_MAX: never */
   uint64_t max_cached;      /* UINT64_MAX: no bound */
@@ -184,7 +185,7 @@ struct gp_engine {
 
   _Atomic uint64_t peaks; /* devices whose use is to be told at the next free */
   atomic_bool was_used; /* the observer has been told */
-  atomic_bool uses_streams; /* reuse mode `epoch`, unless something has escaped its sight */
+  atomic_bool uses_streams; /* reuse modes `epoch` and `single`, unless something has escaped its sight */
 
   /* MONO, see mono.h and mono.c */
   atomic_bool mono;

@@ -281,7 +281,7 @@ int main(void)
   printf("%-52s %8.1f %8.2f\n", "pool, warm, 1 KiB, every event recorded", with_events, with_events / host);
 
   bench_t at_once;
-  start_with(&at_once, true, "epoch");
+  start_with(&at_once, true, "single");
   double single = measure(pairs_at_once, &at_once, PAIRS);
   printf("%-52s %8.1f %8.2f\n", "the same at once, work being in one stream", single, single / host);
   stop(&at_once);

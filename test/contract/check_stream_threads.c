@@ -206,7 +206,7 @@ static void *run(void *arg)
 
 START_TEST(test_threads_and_streams)
 {
-  static const char *const settings[] = {"GPUPOOL_REUSE=epoch", NULL};
+  static const char *const settings[] = {"GPUPOOL_REUSE=single", NULL};
   pthread_t threads[THREADS];
   gp_driver_context_t key = fake_context(0, 0);
   uint64_t address = 0;

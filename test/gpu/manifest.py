@@ -196,6 +196,7 @@ CHECKS = [
     integrity("integrity-auto", "GPUPOOL_REUSE=auto"),
     integrity("integrity-context", "GPUPOOL_REUSE=context", REUSE="context"),
     integrity("integrity-epoch", "GPUPOOL_REUSE=epoch", REUSE="epoch"),
+    integrity("integrity-single", "GPUPOOL_REUSE=single", REUSE="single"),
     integrity("integrity-epoch-many", "the same, eight threads of eight streams", args=("--threads", "8", "--streams", "8"),
               REUSE="epoch"),
     integrity("integrity-strict", "GPUPOOL_REUSE=strict", REUSE="strict"),

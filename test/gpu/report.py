@@ -7,7 +7,7 @@ import shlex
 import manifest
 
 FORMAT = {"format": "gpupool-gpu-check", "version": 1}
-MODES_NOT_BUILT = ("epoch", "mono")
+MODES_NOT_BUILT = ("epoch", "single")
 
 
 def write_atomically(path, text):

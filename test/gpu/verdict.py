@@ -1,7 +1,7 @@
-"""May GPUPOOL_REUSE be strict, context, epoch or mono on this driver? From the facts and results of the checks.
+"""May GPUPOOL_REUSE be strict, context, epoch or single on this driver? From the facts and results of the checks.
 
 A condition is met (True), refuted (False) or not decided (None), with its reason. A mode is as good as its worst
-condition. `epoch` and `mono` are not built; their verdict says whether this driver would allow them.
+condition. `epoch` and `single` are not built; their verdict says whether this driver would allow them.
 """
 
 from collections import namedtuple
@@ -91,7 +91,7 @@ def decide(outcomes):
         "strict": [seen, covers, control, evidence.passed("data is intact", "integrity-strict")],
         "context": context,
         "epoch": epoch,
-        "mono": epoch + [copies_wait(evidence)],
+        "single": epoch + [copies_wait(evidence)],
     }
     verdicts = {}
     for mode, conditions in modes.items():

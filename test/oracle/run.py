@@ -25,7 +25,7 @@ import time
 
 # Of a mode: whether memory may be handed out while work of its earlier owner is pending (all later work being ordered
 # behind it). A mode that the library does not know is left out.
-MODES = {"strict": False, "context": False, "epoch": True, "auto": True}
+MODES = {"strict": False, "context": False, "epoch": False, "single": True, "auto": True}
 TYPES = ("round", "naive", "unpooled")
 DRIVERS = {"11080": "11.8", "12040": "12.4", "12050": "12.5", "13000": "13.0"}
 FENCE_SINCE = 12050
@@ -33,9 +33,9 @@ DEFERRED = {"small": "4096", "large": None}  # GPUPOOL_MAX_DEFERRED: small has t
 
 # Reuses in 100 allocations, at least: with fewer the programs prove nothing, or the library waits for more than it has to.
 LEAST_REUSES = {("strict", "small"): 25, ("strict", "large"): 25, ("context", "small"): 20, ("context", "large"): 8,
-                ("epoch", "small"): 27, ("epoch", "large"): 17}
+                ("epoch", "small"): 25, ("epoch", "large"): 10, ("single", "small"): 27, ("single", "large"): 17}
 # And of these with work of the earlier owner pending, where the mode allows that: memory handed out at once.
-LEAST_PENDING = {"epoch": 4}
+LEAST_PENDING = {"single": 4}
 LEAST_ALLOCATIONS = 1000  # before that is asked
 FREELY = 0.3  # of the programs
 RESULT = re.compile(r"^programs=(\d+) steps=(\d+) allocations=(\d+) reuses=(\d+) pending_reuses=(\d+) "

@@ -1,5 +1,5 @@
-"""GPUPOOL_REUSE=epoch: memory comes back by facts about single streams, never too early, and without calls of ours; at
-once while there is one stream."""
+"""GPUPOOL_REUSE=epoch: memory comes back by facts about single streams, never too early, and without calls of ours.
+GPUPOOL_REUSE=single: at once while there is one stream."""
 
 import os
 import re
@@ -64,7 +64,7 @@ class Streams(PreloadCase):
                 self.assertEqual((stats["fences"], stats["host_waits"]), (0, 0))
                 for call in OURS if way != "query" else OURS[:3]:  # how often the program asks varies
                     self.assertEqual(run.calls().get(call, 0), plain.calls().get(call, 0), call)
-                self.assertEqual(modes(run.snapshot()), ["mono", "epoch_stream"])
+                self.assertEqual(modes(run.snapshot()), ["epoch"])
 
     def test_copies_tell_of_the_default_stream_only_from_the_device_to_the_host(self):
         """A copy to managed memory or to a device may be pending when it returns, one between host and host is not ordered."""
@@ -89,7 +89,7 @@ class Streams(PreloadCase):
 
     def test_launches_of_graphs_are_work(self):
         run = self.run_streams("graph", REUSE="epoch")
-        self.assertEqual(modes(run.snapshot()), ["mono", "epoch_stream"])
+        self.assertEqual(modes(run.snapshot()), ["epoch"])
 
     def test_a_launch_that_waits_for_memory_first(self):
         """Making room for a graph ends with a synchronization of ours: the launch comes after it, and is marked after."""
@@ -101,7 +101,7 @@ class Streams(PreloadCase):
 
     def test_a_stream_of_unknown_origin_ends_the_mode(self):
         run = self.run_streams("hidden", REUSE="epoch", VERBOSE="1")
-        self.assertEqual(modes(run.snapshot()), ["mono", "epoch_stream", "context"])
+        self.assertEqual(modes(run.snapshot()), ["epoch", "context"])
         self.assertEqual(len([line for line in run.messages if "reuse mode is context" in line]), 1)
 
     def test_without_facts_deferred_memory_is_bounded(self):
@@ -146,7 +146,7 @@ class OneStream(PreloadCase):
     """Programs whose work is all in the default stream, for a while."""
 
     def run_mono(self, *args, **settings):
-        run = self.run_program("mono", *args, log=True, **dict({"REUSE": "epoch", "VERBOSE": "1"}, **settings))
+        run = self.run_program("mono", *args, log=True, **dict({"REUSE": "single", "VERBOSE": "1"}, **settings))
         self.assertEqual(run.status, 0, run.out + run.err)
         self.expect_clean(run)
         with open(run.log) as file:
@@ -167,17 +167,17 @@ class OneStream(PreloadCase):
         rounds = run.log_calls[run.log_calls.index("cuMemHostAlloc") + 1:run.log_calls.index("cuMemFreeHost")]
         rounds = [call for call in rounds if call not in ASIDE]
         self.assertEqual(rounds, ["cuMemAlloc_v2"] + 20 * ["cuMemsetD8Async"])
-        self.assertEqual(modes(run.snapshot()), ["mono"])
-        self.assertEqual(len([line for line in run.messages if "reuse mode is mono" in line]), 1)
+        self.assertEqual(modes(run.snapshot()), ["single"])
+        self.assertEqual(len([line for line in run.messages if "reuse mode is single" in line]), 1)
 
     def test_what_ends_it_is_paid_for_before_it_can_do_harm(self):
         for args, (reason, calls) in ENDS.items():
             with self.subTest(args=args):
                 run = self.run_mono(*args)
                 self.assertEqual(self.between(run), calls)
-                self.assertEqual(modes(run.snapshot())[:2], ["mono", reason])
+                self.assertEqual(modes(run.snapshot())[:2], ["single", reason])
                 # Nothing is used again at once any more, unless the program went back to one stream, as after a capture.
-                self.assertEqual(modes(run.snapshot())[2:], ["mono"] if args == ("capture",) else [])
+                self.assertEqual(modes(run.snapshot())[2:], ["single"] if args == ("capture",) else [])
                 if args != ("capture",):
                     self.assertGreater(run.moves[1], 1)
                 self.assertEqual(len([line for line in run.messages if "reuse mode is epoch from now on" in line]), 1)
@@ -190,7 +190,7 @@ class OneStream(PreloadCase):
             self.assertEqual(self.between(run), ["cuStreamCreate"] + asked + WAIT + tail)
 
     def test_a_stream_that_cannot_be_put_in_order_is_not_given(self):
-        run = self.run_program("mono", "stream", "1", log=True, REUSE="epoch",
+        run = self.run_program("mono", "stream", "1", log=True, REUSE="single",
                                SIMCUDA_FAIL="cuEventCreate:1@1,cuCtxSynchronize:709@1")
         self.assertEqual((run.status, run.out.splitlines()[-1]), (1, "cuStreamCreate(&stream, flags): 709"))
         self.assertEqual(run.calls()["cuStreamDestroy_v2"], 1)
@@ -205,10 +205,10 @@ class OneStream(PreloadCase):
                 self.assertEqual(calls, before + WAIT + 2 * [work])
 
     def test_other_modes_wait(self):
-        for reuse in ("auto", "context"):
+        for reuse, mode in (("auto", "context"), ("context", "context"), ("epoch", "epoch")):
             run = self.run_mono("none", REUSE=reuse)
             self.assertGreater(run.moves[0], 1)
-            self.assertEqual(modes(run.snapshot()), ["context"])
+            self.assertEqual(modes(run.snapshot()), [mode])
 
     def test_libraries_for_rdma(self):
         """One that is loaded later is seen when memory comes from the driver, or when somebody asks about memory."""
@@ -216,9 +216,9 @@ class OneStream(PreloadCase):
         shutil.copy(os.environ["GP_TOOL_STUB"], name)
         run = self.run_mono("library", name)
         self.assertEqual(self.between(run), WAIT + ["cuMemAlloc_v2"])
-        self.assertEqual(modes(run.snapshot()), ["mono", "epoch_rdma"])
+        self.assertEqual(modes(run.snapshot()), ["single", "epoch_rdma"])
         run = self.run_mono("library", os.environ["GP_DRIVER_WAYS"])  # some other
-        self.assertEqual(modes(run.snapshot()), ["mono"])
+        self.assertEqual(modes(run.snapshot()), ["single"])
         run = self.run_mono("none", preload=LIBRARY + ":" + name)
         self.assertEqual(modes(run.snapshot()), ["epoch"])
         self.assertGreater(run.moves[0], 1)

@@ -14,7 +14,7 @@
 #define STREAM_A UINT64_C(0x10000010)
 #define STREAM_B UINT64_C(0x10000020)
 
-static const char *const epoch_mode[] = {"GPUPOOL_REUSE=epoch", NULL};
+static const char *const epoch_mode[] = {"GPUPOOL_REUSE=single", NULL};
 
 static void begin(void)
 {
