@@ -113,6 +113,14 @@ static void make_printable(gp_output_t *output)
   output->length = used;
 }
 
+bool gp_output_settle(gp_output_t *output)
+{
+  if (fflush(output->stream) != 0)
+    return false;
+  make_printable(output);
+  return true;
+}
+
 int gp_output_close(gp_output_t *output)
 {
   bool failed = fclose(output->stream) != 0;

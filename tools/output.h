@@ -38,6 +38,12 @@ typedef struct gp_output {
  */
 int gp_output_open(gp_output_t *output, const char *path, bool force, bool no_color);
 
+/*
+ * What was written so far is in text[0..length), fit for a terminal: what could steer one is replaced, but for styles. Then
+ * nothing more is to be written. False: no memory.
+ */
+bool gp_output_settle(gp_output_t *output);
+
 /* Writes everything out, what could steer a terminal replaced, and gives the memory back. Returns 0 or, after a message, the exit status. */
 int gp_output_close(gp_output_t *output);
 

@@ -44,6 +44,23 @@ START_TEST(test_percents_do_not_lie)
 }
 END_TEST
 
+/* Whatever a report or a frame of `live` was made of; its styles stay. */
+START_TEST(test_what_steers_a_terminal_is_replaced)
+{
+  gp_output_t output;
+  ck_assert_int_eq(gp_output_open(&output, NULL, false, true), 0);
+  output.colour = true;
+  const char *style = gp_output_style(&output, GP_STYLE_ERROR), *plain = gp_output_style(&output, GP_STYLE_PLAIN);
+  fprintf(output.stream, "%sred%s \033[2J \xe2\x80\xae \xc2\x9b \x9b cut \xe2\x96\n", style, plain);
+  ck_assert(gp_output_settle(&output));
+  char expected[128];
+  snprintf(expected, sizeof(expected), "%sred%s ?[2J ? ? ? cut ??\n", style, plain);
+  ck_assert_uint_eq(output.length, strlen(expected));
+  ck_assert_mem_eq(output.text, expected, output.length);
+  gp_output_discard(&output);
+}
+END_TEST
+
 START_TEST(test_lines_are_broken_between_words)
 {
   char *text;
@@ -96,6 +113,7 @@ int main(void)
   tcase_add_test(looks, test_counts_have_separators);
   tcase_add_test(looks, test_durations_have_units);
   tcase_add_test(looks, test_percents_do_not_lie);
+  tcase_add_test(looks, test_what_steers_a_terminal_is_replaced);
   tcase_add_test(looks, test_lines_are_broken_between_words);
   tcase_add_test(looks, test_a_terminal_is_not_steered);
   tcase_add_test(looks, test_the_nearest_name_is_suggested);

@@ -178,7 +178,7 @@ static int draw(const watch_t *watch, bool full_screen)
   gp_live_print(&watch->live, &layout, &output);
   if (!full_screen)
     return gp_output_close(&output);
-  if (fflush(output.stream) == 0)
+  if (gp_output_settle(&output))
     gp_terminal_show(output.text, output.length);
   gp_output_discard(&output);
   return 0;
