@@ -134,13 +134,13 @@ CUresult CUDAAPI hook_cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream)
 }
 
 /* Where a pool's memory is. Managed pools (13.0) may name no place: then it is counted like managed memory. */
-static int device_of(const CUmemPoolProps *properties)
+static int device_of(const CUmemLocation *location)
 {
   CUdevice current = 0;
 
-  if (properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
-    return properties->location.id;
-  if (properties->location.type != CU_MEM_LOCATION_TYPE_INVALID)
+  if (location->type == CU_MEM_LOCATION_TYPE_DEVICE)
+    return location->id;
+  if (location->type != CU_MEM_LOCATION_TYPE_INVALID)
     return GP_MEMPOOL_HOST;
   (void)GP_REAL_CALL(cuCtxGetDevice, &current);
   return current;
@@ -152,8 +152,31 @@ CUresult CUDAAPI hook_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *
   CUresult result = GP_REAL_CALL(cuMemPoolCreate, pool, properties);
 
   if (engine && result == CUDA_SUCCESS)
-    gp_mempool_created(*pool, device_of(properties));
+    gp_mempool_created(*pool, device_of(&properties->location));
   return result;
+}
+
+/* Pools that the driver has: those of host memory, and of managed memory, come to light when the program asks for them. */
+static CUresult named(CUresult result, const CUmemoryPool *pool, const CUmemLocation *location)
+{
+  gp_engine_t *engine = gp_library_engine();
+  int device;
+
+  if (engine && result == CUDA_SUCCESS && !gp_mempool_find(*pool, &device))
+    gp_mempool_created(*pool, device_of(location));
+  return result;
+}
+
+CUresult CUDAAPI hook_cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+{
+  (void)gp_library_engine(); /* binds */
+  return named(GP_REAL_CALL(cuMemGetDefaultMemPool, pool, location, type), pool, location);
+}
+
+CUresult CUDAAPI hook_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+{
+  (void)gp_library_engine();
+  return named(GP_REAL_CALL(cuMemGetMemPool, pool, location, type), pool, location);
 }
 
 CUresult CUDAAPI hook_cuMemPoolDestroy(CUmemoryPool pool)

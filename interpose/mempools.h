@@ -1,6 +1,6 @@
 /*
- * The driver's memory pools that the process has: each device's default one, which the driver names, and those that the
- * program made, which it is watched to make and end. All functions may be called by any thread.
+ * The driver's memory pools that the process has: each device's default one, which the driver names, those of host and
+ * managed memory, which the program has asked for, and those that the program made, which it is watched to make and end. All functions may be called by any thread.
  */
 #ifndef GP_INTERPOSE_MEMPOOLS_H
 #define GP_INTERPOSE_MEMPOOLS_H

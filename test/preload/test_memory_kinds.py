@@ -12,7 +12,7 @@ DEVICE_KINDS = {
     "current_pool": "async", "array": "array", "array3d": "array", "mipmap": "array", "external": "external",
     "vmm": "vmm", "graph": "graph", "captured": "graph",
 }
-HOST_KINDS = ("host", "registered", "host_pool", "vmm_host")
+HOST_KINDS = ("host", "registered", "host_pool", "host_default", "vmm_host")
 IN_POOLS = ("async", "mempool", "current_pool", "graph", "captured")  # the driver's pools grow by 32 MiB
 SUCCESS = "CUDA_SUCCESS"
 OUT_OF_MEMORY = "CUDA_ERROR_OUT_OF_MEMORY"

@@ -104,6 +104,20 @@ static CUresult alloc_host_pool(item_t *item)
   return alloc_from_pool(item, &host_pool, CU_MEM_LOCATION_TYPE_HOST);
 }
 
+/* The driver's own pool of host memory, which nothing makes: CUDA 13.0. */
+static CUresult alloc_host_default(item_t *item)
+{
+  CUresult (*get)(CUmemoryPool *, CUmemLocation *, CUmemAllocationType) = NULL;
+  CUmemLocation location = {.type = (CUmemLocationType)2, .id = 0}; /* CU_MEM_LOCATION_TYPE_HOST, since CUDA 12.2 */
+  static CUmemoryPool pool;
+
+  if (!pool) {
+    must("cuGetProcAddress", cuGetProcAddress("cuMemGetDefaultMemPool", (void **)&get, 13000, 0, NULL));
+    must("cuMemGetDefaultMemPool", get(&pool, &location, CU_MEM_ALLOCATION_TYPE_PINNED));
+  }
+  return cuMemAllocFromPoolAsync(&item->pointer, item->bytes, pool, NULL);
+}
+
 /* cuMemAllocAsync takes from the pool that the program has made the device's current one. */
 static CUresult alloc_current_pool(item_t *item)
 {
@@ -351,6 +365,7 @@ static const kind_t kinds[] = {
     {"host", alloc_host, free_host},
     {"registered", register_host, unregister_host},
     {"host_pool", alloc_host_pool, free_async},
+    {"host_default", alloc_host_default, free_async},
     {"vmm_host", alloc_vmm_host, free_vmm},
 };
 
