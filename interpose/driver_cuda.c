@@ -4,6 +4,7 @@
 
 #include "interpose/clock.h"
 #include "interpose/escape.h"
+#include "interpose/host_memory.h"
 #include "interpose/library.h"
 #include "interpose/mempools.h"
 #include "interpose/rdma.h"
@@ -179,6 +180,20 @@ static int cuda_memory_info(
   return (int)result;
 }
 
+/*
+ * An integrated device shares the host's memory. What the driver calls free there is what the host has free at the moment,
+ * so that page cache counts as used, which the host drops when memory is asked for.
+ */
+static uint64_t cuda_host_available(void *self, const gp_driver_context_t *context)
+{
+  int is_integrated = 0;
+  (void)self;
+  if (GP_REAL_CALL(cuDeviceGetAttribute, &is_integrated, CU_DEVICE_ATTRIBUTE_INTEGRATED, context->device) !=
+      CUDA_SUCCESS)
+    return 0;
+  return is_integrated ? gp_host_memory_available() : 0;
+}
+
 /* Idle memory of the device's pools of stream-ordered memory, and of graphs (drivers since 11.2 and 11.4). */
 static void cuda_trim_async(void *self, const gp_driver_context_t *context)
 {
@@ -234,7 +249,7 @@ static bool cuda_code_is_sticky(int code)
 
 #define COMMON_OPS                                                                                           \
   .alloc = cuda_alloc, .free = cuda_free, .wait = cuda_wait, .order = cuda_order,                            \
-  .memory_info = cuda_memory_info,                                                                           \
+  .memory_info = cuda_memory_info, .host_available = cuda_host_available,                                                                           \
   .trim_async = cuda_trim_async, .async_reserved = cuda_async_reserved, .look_for_escapes = cuda_look_for_escapes, .now_ns = cuda_now_ns, .code_out_of_memory = CUDA_ERROR_OUT_OF_MEMORY,      \
   .code_invalid_value = CUDA_ERROR_INVALID_VALUE, .code_not_ready = CUDA_ERROR_NOT_READY,                    \
   .code_is_sticky = cuda_code_is_sticky, .code_is_context_gone = cuda_code_is_context_gone

@@ -207,7 +207,10 @@ static void keep_reserve(gp_request_t *request)
   if (cached == 0 || reserve == 0 || ample || !gp_limit_ask(engine, request->context, &free_bytes, &total_bytes))
     return;
   uint64_t wanted;
-  if (!__builtin_add_overflow(request->size, reserve, &wanted) && free_bytes < wanted)
+  if (__builtin_add_overflow(request->size, reserve, &wanted) || free_bytes >= wanted)
+    return;
+  free_bytes = gp_driver_available(engine, &request->context->driver, free_bytes);
+  if (free_bytes < wanted)
     (void)gp_release_largest(engine, device, wanted - free_bytes, GP_DETAIL_TRIM_RESERVE);
 }
 

@@ -60,6 +60,17 @@ int gp_driver_memory_info(
   return code;
 }
 
+uint64_t gp_driver_available(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t free_bytes)
+{
+  gp_assert(gp_locks_held() == 0);
+  if (!engine->driver.ops->host_available)
+    return free_bytes;
+  int cancel_state = gp_cancel_hold();
+  uint64_t available = engine->driver.ops->host_available(engine->driver.self, context);
+  gp_cancel_restore(cancel_state);
+  return available > free_bytes ? available : free_bytes;
+}
+
 int gp_driver_fence_record(gp_engine_t *engine, const gp_driver_context_t *context, void **fence)
 {
   gp_assert(gp_locks_held() == 0);

@@ -56,6 +56,12 @@ typedef struct gp_driver_ops {
   /* Mandatory. Free and total bytes of the context's device, as the driver tells them. */
   int (*memory_info)(void *self, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total);
 
+  /*
+   * Optional. For a device that shares the host's memory: bytes that the host could still give, which may be more than
+   * memory_info calls free. 0: the device has memory of its own, or nobody can say.
+   */
+  uint64_t (*host_available)(void *self, const gp_driver_context_t *context);
+
   /* Optional. Makes the driver give back what its own stream-ordered pool of that device holds idle. */
   void (*trim_async)(void *self, const gp_driver_context_t *context);
 

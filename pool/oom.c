@@ -76,6 +76,8 @@ bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t byt
   if (gp_engine_enter(engine)) {
     if (gp_driver_memory_info(engine, &context->driver, &free_bytes, &total_bytes) != 0)
       free_bytes = UINT64_MAX / 4;
+    else
+      free_bytes = gp_driver_available(engine, &context->driver, free_bytes);
     if (engine->driver.ops->async_reserved &&
         gp_driver_async_reserved(engine, &context->driver, &async_bytes) != 0)
       async_bytes = UINT64_MAX / 4;

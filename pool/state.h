@@ -465,5 +465,7 @@ int gp_driver_async_reserved(gp_engine_t *engine, const gp_driver_context_t *con
 void gp_driver_trim_async(gp_engine_t *engine, const gp_driver_context_t *context);
 int gp_driver_memory_info(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total);
+/* What can be had of a device that has free_bytes free: more, where that memory is the host's. */
+uint64_t gp_driver_available(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t free_bytes);
 
 #endif

@@ -155,6 +155,7 @@ SIM_FN(
 static int attribute_value(CUdevice_attribute attribute, CUdevice dev)
 {
   switch ((int)attribute) {
+  case CU_DEVICE_ATTRIBUTE_INTEGRATED: return sim_knobs.page_cache != UINT64_MAX;
   case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK: return 1024;
   case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
   case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y: return 1024;

@@ -122,6 +122,13 @@ void sim_knobs_read(void)
   }
   if (parse_number("SIMCUDA_ORACLE", 0, 1, "0 or 1", &value))
     sim_knobs.oracle = value;
+  sim_knobs.page_cache = UINT64_MAX;
+  text = getenv("SIMCUDA_INTEGRATED");
+  if (text && *text) {
+    const char *end;
+    if (!sim_knobs_parse_size(text, &sim_knobs.page_cache, &end) || *end)
+      complain("SIMCUDA_INTEGRATED", text, "the size of the host's page cache, such as 8GiB");
+  }
   text = getenv("SIMCUDA_FAIL");
   if (text && *text)
     sim_fault_parse(text);

@@ -182,12 +182,19 @@ CUresult sim_memory_free(sim_call_t *call, CUdeviceptr address)
 
 SIM_FN(cuMemFree_v2, (CUdeviceptr address), sim_memory_free(&call, address), "%s", sim_str_ptr(address))
 
+/* An integrated device calls free what the host has free; page cache is not, and is dropped for who asks. */
+static size_t told_free(uint64_t bytes)
+{
+  uint64_t cache = sim_knobs.page_cache == UINT64_MAX ? 0 : sim_knobs.page_cache;
+  return bytes > cache ? bytes - cache : 0;
+}
+
 static CUresult get_info(const sim_call_t *call, size_t *ret_free, size_t *ret_total)
 {
   const sim_device_t *device = call->ctx->device;
   uint64_t capacity = sim_knobs.capacity[device->ordinal];
   if (ret_free)
-    *ret_free = capacity - device->used_bytes;
+    *ret_free = told_free(capacity - device->used_bytes);
   if (ret_total)
     *ret_total = capacity;
   return CUDA_SUCCESS;

@@ -124,6 +124,7 @@ typedef struct {
   const char *log, *stats, *fail;
   bool distinct;
   bool oracle;
+  uint64_t page_cache; /* UINT64_MAX: the devices have memory of their own */
 } sim_knobs_t;
 
 extern sim_knobs_t sim_knobs;

@@ -94,6 +94,31 @@ START_TEST(test_reserve_gives_idle_memory_back)
 }
 END_TEST
 
+static uint64_t host_has;
+
+static uint64_t tell_host(void *self, const gp_driver_context_t *key)
+{
+  return host_has;
+}
+
+/* An integrated device: what its driver calls used may be page cache of the host. */
+START_TEST(test_reserve_does_not_count_page_cache)
+{
+  start((const char *const[]){"GPUPOOL_RESERVE=4MiB", NULL}, 16 * GP_MIB, true);
+  driver.ops.host_available = tell_host;
+  host_has = 10 * GP_MIB;
+  uint64_t block = allocate(8 * GP_MIB);
+  ck_assert_int_eq(free_code(block), 0);
+  synchronize();
+  allocate(6 * GP_MIB);
+  ck_assert_uint_eq(stats().cached_bytes.current, 8 * GP_MIB);
+  host_has = 0; /* as a device with memory of its own */
+  allocate(GP_MIB);
+  ck_assert_uint_eq(stats().cached_bytes.current, 0);
+  stop();
+}
+END_TEST
+
 START_TEST(test_max_cached_gives_the_oldest_back)
 {
   start((const char *const[]){"GPUPOOL_MAX_CACHED=5MiB", NULL}, GP_GIB, true);
@@ -378,6 +403,7 @@ int main(void)
   tcase_add_test(limits, test_out_of_memory_gives_back_the_largest_first);
   tcase_add_test(limits, test_hopeless_request_leaves_the_cache_alone);
   tcase_add_test(limits, test_reserve_gives_idle_memory_back);
+  tcase_add_test(limits, test_reserve_does_not_count_page_cache);
   tcase_add_test(limits, test_max_cached_gives_the_oldest_back);
   tcase_add_test(limits, test_idle_memory_goes_back_after_a_while);
   tcase_add_test(limits, test_memory_info_counts_cached_as_free_and_knows_the_limit);
