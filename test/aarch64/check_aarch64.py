@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 LIBC = "/usr/aarch64-linux-gnu"
-TESTS = ("test_routes.py", "test_resolve.py")
+TESTS = ("test_routes.py", "test_resolve.py", "test_newer.py")
 SKIP = 77
 
 
@@ -38,7 +38,8 @@ def main():
                GP_LIBRARY=os.path.join(build, "interpose", "libgpupool.so"),
                GP_UNSAFE_LIBRARY="", GP_SIM=os.path.join(test, "sim"), GP_PROG=os.path.join(test, "prog"),
                GP_OLD_DRIVER=os.path.join(test, "preload", "old_driver", "libcuda.so.1"),
-               GP_OLD_DRIVER_PROG=os.path.join(test, "preload", "old_driver", "old_driver"), GP_SOURCE=source)
+               GP_OLD_DRIVER_PROG=os.path.join(test, "preload", "old_driver", "old_driver"), GP_SOURCE=source,
+               GP_NEWER_PLUGINS=":".join(os.path.join(test, "prog", name) for name in ("newer_launch.so", "newer_free.so")))
     status = 0
     for name in TESTS:
         print("== " + name, flush=True)
