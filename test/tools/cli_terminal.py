@@ -76,7 +76,9 @@ class Terminal(cli.Case):
                     out, status = self.run_bytes(*command, path, *options, LC_ALL=locale)
                     self.assertEqual(status, 0)
                     if options == ["--json"]:
-                        json.loads(out)
+                        report = json.loads(out)
+                    if options == ["--json"] and command == ["summary"]:
+                        self.assertEqual(report["snapshots"][0]["reason"], POISON, "escaped, not lost")
         for name in ("pytorch-json", "perfetto", "speedscope", "folded", "csv"):
             out, status = self.run_bytes("export", "--to", name, path)
             self.assertEqual(status, 0)
