@@ -114,6 +114,10 @@ except Exception as error:
     print(error)
 """, least_allocations=4)
 
+    def test_memory_freed_without_a_context(self):
+        """Numba pops its context, and frees then; the simulator answers as cuda.h says, with CUDA_ERROR_INVALID_CONTEXT."""
+        self.numba("there = cuda.to_device(np.ones(1000))\ndel there\ncuda.close()", status=1)
+
     def test_a_bad_end(self):
         self.numba("there = cuda.to_device(np.ones(10)); raise ValueError('here')", status=1)
         self.numba("there = cuda.to_device(np.ones(10)); raise SystemExit(3)", status=3)
