@@ -250,6 +250,23 @@ class Ctl(ControlCase):
         self.assertIn("accepted: a size", self.ctl(program, pid, "limit", "lots", status=3))
         self.assertEqual(program.end(), 0)
 
+    def test_a_program_whose_gpu_state_is_checkpointed(self):
+        """It is asked meanwhile, when no call of the driver would return, and goes on with its record afterwards."""
+        program = self.control(SIMCUDA_STATS=os.path.join(self.folder, "sim.json"))
+        pid = str(program.pid)
+        for name in ("Lock", "Checkpoint"):
+            self.assertEqual(program.step("checkpoint " + name), 0)
+        self.assertEqual(stats_of(json.loads(self.ctl(program, "--json", pid, "stats")))["allocation"]["current"], 1)
+        self.ctl(program, pid, "snapshot", "meanwhile.json")
+        self.assertEqual(stats_of(self.read(os.path.join(self.folder, "meanwhile.json")))["allocation"]["current"], 1)
+        for name in ("Restore", "Unlock"):
+            self.assertEqual(program.step("checkpoint " + name), 0)
+        self.assertEqual(program.step("alloc %d" % MIB), 0)
+        self.assertEqual(stats_of(json.loads(self.ctl(program, "--json", pid, "stats")))["allocation"]["current"], 2)
+        self.assertEqual(program.end(), 0)
+        with open(os.path.join(self.folder, "sim.json")) as file:
+            self.assertEqual(json.load(file)["violations"], 0)
+
     def test_found_without_the_tools_own_settings(self):
         """The folder is the program's, whatever the tool's environment says."""
         program = self.control()

@@ -10,9 +10,11 @@
  *   fork, vfork     the child raises USR1 and ends; answers its wait status
  *   close           closes every file but 0, 1 and 2, and opens as many again on /dev/null
  *   address N       leaves N bytes of address space free
+ *   checkpoint NAME one of Lock, Checkpoint, Restore, Unlock (cuda.h, cuCheckpointProcessLock), of this process
  *   exit | _exit
  */
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -72,6 +74,14 @@ static int signal_in_child(int shares_memory)
   return status;
 }
 
+static int checkpoint(const char *name)
+{
+  char symbol[64];
+  (void)snprintf(symbol, sizeof(symbol), "cuCheckpointProcess%s", name);
+  int (*step)(int, void *) = (int (*)(int, void *))dlsym(dlopen("libcuda.so.1", RTLD_NOW), symbol);
+  return step ? step(getpid(), NULL) : -1;
+}
+
 static int allocate(size_t bytes, int times)
 {
   cudaError_t error = cudaSuccess;
@@ -128,6 +138,8 @@ int main(void)
       set_handler(argument);
     else if (strcmp(step, "handled") == 0)
       answer = handled;
+    else if (strcmp(step, "checkpoint") == 0)
+      answer = checkpoint(argument);
     else if (strcmp(step, "fork") == 0)
       answer = signal_in_child(0);
     else if (strcmp(step, "vfork") == 0)

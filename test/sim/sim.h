@@ -42,6 +42,7 @@ enum {
   SIM_F_CTX = 3,    /* needs a current context (and cuInit) */
   SIM_F_UNSAFE = 4, /* "potentially unsafe API call" of cuThreadExchangeStreamCaptureMode */
   SIM_F_PTDS = 8,   /* the NULL stream is the calling thread's default stream */
+  SIM_F_LOCKED = 32, /* may be called while the process is locked for a checkpoint */
   SIM_F_STUB = 16,  /* exported and resolved, but not modelled */
 };
 
@@ -143,6 +144,10 @@ bool sim_error_is_sticky(CUresult result);
 const char *sim_error_name(int code); /* NULL for an unknown code */
 const char *sim_error_text(int code);
 int sim_error_code(const char *name); /* -1 for an unknown name */
+
+/* ---- checkpoint.c ---- */
+
+bool sim_is_locked(void);
 
 /* ---- log.c ---- */
 
