@@ -29,6 +29,8 @@ static uint64_t last_ctx_number;
 static CUfunction fills[CTXS], expects[CTXS];
 static unsigned char *pinned[CTXS], registered[CTXS][THREADS * BYTES] __attribute__((aligned(4096)));
 static CUdeviceptr managed[CTXS];
+static bool has_places[CTXS]; /* under places_lock */
+static pthread_mutex_t places_lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool step_done[MAX_STEPS];
 static bool runs_freely;
 static pthread_mutex_t outcome_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -125,12 +127,7 @@ static CUresult create_ctx(const driver_t *driver, int c)
     result = driver->cuModuleGetFunction(&fills[c], module, "simcuda_fill");
   if (result == CUDA_SUCCESS)
     result = driver->cuModuleGetFunction(&expects[c], module, "simcuda_expect");
-  if (result == CUDA_SUCCESS)
-    result = driver->cuMemHostAlloc((void **)&pinned[c], THREADS * BYTES, CU_MEMHOSTALLOC_DEVICEMAP);
-  if (result == CUDA_SUCCESS)
-    result = driver->cuMemHostRegister_v2(registered[c], sizeof registered[c], 0);
-  if (result == CUDA_SUCCESS)
-    result = driver->cuMemAllocManaged(&managed[c], THREADS * BYTES, CU_MEM_ATTACH_GLOBAL);
+  has_places[c] = false;
   for (int t = 0; t < THREADS; t++)
     lanes[LANE_THREAD(c, t)] = CU_STREAM_PER_THREAD;
   lanes[LANE_LEGACY(c)] = CU_STREAM_LEGACY;
@@ -178,6 +175,26 @@ static CUresult launch(const driver_t *driver, const step_t *step, const CUfunct
   return driver->cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL);
 }
 
+/*
+ * The memory that copies of the context go to, when the first needs it: a new context makes no calls that other programs do
+ * not make. No step stands inside one that comes here.
+ */
+static CUresult make_places(const driver_t *driver, int c)
+{
+  CUresult result = CUDA_SUCCESS;
+  pthread_mutex_lock(&places_lock);
+  if (!has_places[c]) {
+    result = driver->cuMemHostAlloc((void **)&pinned[c], THREADS * BYTES, CU_MEMHOSTALLOC_DEVICEMAP);
+    if (result == CUDA_SUCCESS)
+      result = driver->cuMemHostRegister_v2(registered[c], sizeof registered[c], 0);
+    if (result == CUDA_SUCCESS)
+      result = driver->cuMemAllocManaged(&managed[c], THREADS * BYTES, CU_MEM_ATTACH_GLOBAL);
+    has_places[c] = result == CUDA_SUCCESS;
+  }
+  pthread_mutex_unlock(&places_lock);
+  return result;
+}
+
 static const unsigned char *place_on_host(const step_t *step, const unsigned char *pageable)
 {
   int c = ctx_of(step->lane);
@@ -195,10 +212,20 @@ static CUresult copy_by(const driver_t *driver, const step_t *step, void *target
                             : driver->cuMemcpyDtoH_v2(target, source, BYTES);
 }
 
+static CUresult copy_to_managed(const driver_t *driver, const step_t *step)
+{
+  int c = ctx_of(step->lane);
+  CUresult result = make_places(driver, c);
+  return result != CUDA_SUCCESS
+             ? result
+             : copy_by(driver, step, (void *)(uintptr_t)(managed[c] + step->thread * BYTES), mems[step->mem]);
+}
+
 static CUresult copy_between_hosts(const driver_t *driver, const step_t *step)
 {
   unsigned char bytes[BYTES];
-  return copy_by(driver, step, bytes, (CUdeviceptr)(uintptr_t)(pinned[ctx_of(step->lane)] + step->thread * BYTES));
+  CUresult result = make_places(driver, ctx_of(step->lane));
+  return result != CUDA_SUCCESS ? result : copy_by(driver, step, bytes, (CUdeviceptr)(uintptr_t)(pinned[ctx_of(step->lane)] + step->thread * BYTES));
 }
 
 static CUresult copy_with_host(const driver_t *driver, const step_t *step, int index)
@@ -211,8 +238,11 @@ static CUresult copy_with_host(const driver_t *driver, const step_t *step, int i
     return per_thread ? driver->cuMemcpyHtoD_v2_ptds(mems[step->mem], bytes, sizeof bytes)
                       : driver->cuMemcpyHtoD_v2(mems[step->mem], bytes, sizeof bytes);
   }
+  CUresult result = step->flags == PLACE_PAGEABLE ? CUDA_SUCCESS : make_places(driver, ctx_of(step->lane));
+  if (result != CUDA_SUCCESS)
+    return result;
   const unsigned char *target = place_on_host(step, bytes);
-  CUresult result = copy_by(driver, step, (void *)(uintptr_t)target, mems[step->mem]);
+  result = copy_by(driver, step, (void *)(uintptr_t)target, mems[step->mem]);
   uint64_t wrong = 0;
   for (size_t i = 0; i < sizeof bytes; i += sizeof value)
     wrong += memcmp(target + i, &value, sizeof value) != 0;
@@ -300,8 +330,7 @@ static CUresult perform(const driver_t *driver, const step_t *step, int index)
                               : driver->cuMemsetD8_v2(mems[step->mem], step->value, BYTES);
   case STEP_TO_DEVICE:
   case STEP_TO_HOST: return copy_with_host(driver, step, index);
-  case STEP_TO_MANAGED:
-    return copy_by(driver, step, (void *)(uintptr_t)(managed[ctx_of(step->lane)] + step->thread * BYTES), mems[step->mem]);
+  case STEP_TO_MANAGED: return copy_to_managed(driver, step);
   case STEP_TO_OTHER: return copy_by(driver, step, (void *)(uintptr_t)mems[step->mem], mems[step->mem2]);
   case STEP_HOST_TO_HOST: return copy_between_hosts(driver, step);
   case STEP_HOST_FUNC: return driver->cuLaunchHostFunc(lane, host_function, NULL);

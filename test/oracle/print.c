@@ -83,13 +83,20 @@ static const char prologue[] =
     "  OK(cuModuleLoadData(&module, \"no image\"));\n"
     "  OK(cuModuleGetFunction(&fill[c], module, \"simcuda_fill\"));\n"
     "  OK(cuModuleGetFunction(&expect[c], module, \"simcuda_expect\"));\n"
-    "  OK(cuMemHostAlloc((void **)&pinned[c], 512, CU_MEMHOSTALLOC_DEVICEMAP));\n"
-    "  OK(cuMemHostRegister_v2(registered[c], 512, 0));\n"
-    "  OK(cuMemAllocManaged(&managed[c], 512, CU_MEM_ATTACH_GLOBAL));\n"
+    "  pinned[c] = NULL;\n"
     "  for (int i = 0; i < 2 && c < 2 && ctx[0] && ctx[1]; i++) {\n"
     "    OK(cuCtxSetCurrent(ctx[i]));\n"
     "    OK(cuCtxEnablePeerAccess(ctx[1 - i], 0));\n"
     "  }\n"
+    "}\n"
+    "\n"
+    "static void places(int c)\n"
+    "{\n"
+    "  if (pinned[c])\n"
+    "    return;\n"
+    "  OK(cuMemHostAlloc((void **)&pinned[c], 512, CU_MEMHOSTALLOC_DEVICEMAP));\n"
+    "  OK(cuMemHostRegister_v2(registered[c], 512, 0));\n"
+    "  OK(cuMemAllocManaged(&managed[c], 512, CU_MEM_ATTACH_GLOBAL));\n"
     "}\n"
     "\n"
     "static void launch(CUfunction f, CUdeviceptr p, CUstream stream, int byte)\n"
@@ -166,6 +173,8 @@ static void print_call(FILE *file, const program_t *program, const step_t *step)
     fprintf(file, "memset(host, %d, 512);\n  OK(cuMemcpyHtoD_v2%s(m[%d], host, 512));\n", v, suffix, m);
     break;
   case STEP_TO_HOST:
+    if (step->flags != PLACE_PAGEABLE)
+      fprintf(file, "places(%d);\n  ", lane_ctx);
     snprintf(to, sizeof to, step->flags == PLACE_PINNED ? "pinned[%d]" : step->flags == PLACE_REGISTERED ? "registered[%d]" : "host",
         lane_ctx);
     fprintf(file,
@@ -173,11 +182,11 @@ static void print_call(FILE *file, const program_t *program, const step_t *step)
         m, to, v);
     break;
   case STEP_TO_MANAGED:
-    fprintf(file, "OK(cuMemcpyDtoH_v2%s((void *)managed[%d], m[%d], 512));\n", suffix, lane_ctx, m);
+    fprintf(file, "places(%d);\n  OK(cuMemcpyDtoH_v2%s((void *)managed[%d], m[%d], 512));\n", lane_ctx, suffix, lane_ctx, m);
     break;
   case STEP_TO_OTHER: fprintf(file, "OK(cuMemcpyDtoH_v2%s((void *)m[%d], m[%d], 512));\n", suffix, m, step->mem2); break;
   case STEP_HOST_TO_HOST:
-    fprintf(file, "OK(cuMemcpyDtoH_v2%s(host, (CUdeviceptr)pinned[%d], 512));\n", suffix, lane_ctx);
+    fprintf(file, "places(%d);\n  OK(cuMemcpyDtoH_v2%s(host, (CUdeviceptr)pinned[%d], 512));\n", lane_ctx, suffix, lane_ctx);
     break;
   case STEP_HOST_FUNC: fprintf(file, "OK(cuLaunchHostFunc(%s, nothing, NULL));\n", s); break;
   case STEP_STREAM_CREATE: fprintf(file, "OK(cuStreamCreate(&%s, %d));\n", s, step->flags); break;
