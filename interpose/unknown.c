@@ -188,7 +188,7 @@ static void follow_capture(gp_engine_t *engine, unsigned slot, CUstream stream)
 static void taint_arguments(gp_engine_t *engine, const uint64_t *arguments)
 {
   for (int i = 0; i < REGISTER_ARGUMENTS; i++)
-    if (arguments[i] >= UINT64_C(1) << 16) /* the first pages are nobody's memory; flags and sizes are often less */
+    if (arguments[i] >= UINT64_C(1) << 16) /* no allocation lies below; flags and sizes often do */
       gp_taint_pointer(engine, (CUdeviceptr)arguments[i]);
 }
 

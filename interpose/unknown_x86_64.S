@@ -3,7 +3,7 @@
  * first takes the slow way, which is C; then, and ever after, the trampoline jumps to the driver's function with all
  * argument registers, the stack and the return address as they were: no frame, and the driver's result is the caller's.
  *
- * %r10 and %r11 are nobody's at the entry of a C function (System V ABI, AMD64, 3.2.3: the static chain is not C's).
+ * A C function expects nothing in %r10 and %r11 (System V ABI, AMD64, 3.2.3: the static chain is for other languages).
  */
 #include "interpose/unknown_slots.h"
 

@@ -58,7 +58,7 @@ typedef struct gp_driver_ops {
 
   /*
    * Optional. For a device that shares the host's memory: bytes that the host could still give, which may be more than
-   * memory_info calls free. 0: the device has memory of its own, or nobody can say.
+   * memory_info calls free. 0: the device has memory of its own, or the host does not say.
    */
   uint64_t (*host_available)(void *self, const gp_driver_context_t *context);
 

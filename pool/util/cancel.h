@@ -1,13 +1,13 @@
 /*
- * Cancellation of threads (pthread_cancel) and our own code.
+ * Cancellation of threads (pthread_cancel) and this library.
  *
  * A thread with a pending cancellation ends at the next cancellation point that it reaches (pthreads(7) lists them: open,
- * write, close, pthread_cond_wait ...), whoever calls it. In our code it would leave a lock held, or a change half made.
- *  - A function of ours that calls a cancellation point, or the driver on our own account, does so between gp_cancel_hold
- *    and gp_cancel_restore. A hit of the pool reaches neither, and pays nothing.
+ * write, close, pthread_cond_wait ...), whoever calls it. In this library it would leave a lock held, or a change half made.
+ *  - A function of this library that calls a cancellation point, or the driver on the library's account, does so between
+ *    gp_cancel_hold and gp_cancel_restore. A hit of the pool reaches neither, and pays nothing.
  *  - The call of the driver that the program asked for runs with the program's own cancel state: what ends a thread there
- *    without the library ends it with the library. Where a change of ours is half made meanwhile, GP_CANCEL_UNDO names the
- *    function that completes it or takes it back.
+ *    without the library ends it with the library. Where the library has half made a change meanwhile, GP_CANCEL_UNDO
+ *    names the function that completes it or takes it back.
  * A thread with the asynchronous cancel type may end at any instruction; that type is for code that calls no library at
  * all (pthread_setcanceltype(3)), and nothing here helps it.
  */

@@ -234,7 +234,7 @@ static void captures(const char *what)
   }
 }
 
-/* The work of another context that came by a function that nobody knows. */
+/* The work of another context, which a function made that no table has. */
 static void context(void)
 {
   typedef CUresult (*create_t)(CUcontext *, unsigned, CUdevice, void *);
