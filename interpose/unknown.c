@@ -185,6 +185,12 @@ static void follow_capture(gp_engine_t *engine, unsigned slot, CUstream stream)
   gp_unknown_is_pending = true;
 }
 
+static void expect_context(void)
+{
+  pending.context = true;
+  gp_unknown_is_pending = true;
+}
+
 static void taint_arguments(gp_engine_t *engine, const uint64_t *arguments)
 {
   for (int i = 0; i < REGISTER_ARGUMENTS; i++)
@@ -222,10 +228,13 @@ void *gp_unknown_called(unsigned slot, const uint64_t *arguments)
     follow_capture(engine, slot, (CUstream)(uintptr_t)arguments[0]);
     again = true;
     break;
-  case GP_EFFECT_ANYTHING: taint_arguments(engine, arguments); /* fall through */
+  case GP_EFFECT_ANYTHING:
+    taint_arguments(engine, arguments);
+    expect_context();
+    again = true;
+    break;
   case GP_EFFECT_CONTEXT:
-    pending.context = true;
-    gp_unknown_is_pending = true;
+    expect_context();
     again = true;
     break;
   }

@@ -14,10 +14,12 @@
 
 /* ---- 13: places are structures ---- */
 
+#if RT_MAJOR >= 12
 static inline CUmemLocation to_driver(struct cudaMemLocation location)
 {
   return (CUmemLocation){.type = (CUmemLocationType)location.type, .id = location.id};
 }
+#endif
 
 #define ADVISE(symbol, name)                                                                                 \
   EXPORTED(symbol, name,                                                                                     \
