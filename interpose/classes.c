@@ -40,23 +40,26 @@ static size_t base_length(const char *name)
   return length;
 }
 
-/* By bytes, as the table is sorted. */
-static const entry_t *find(const char *symbol)
+/* The first entry that begins with the text, or comes after all that do: the table is sorted by bytes. */
+static size_t first_with(const char *text, size_t length)
 {
   size_t low = 0;
   size_t high = ENTRY_COUNT;
 
   while (low < high) {
     size_t middle = (low + high) / 2;
-    int order = strcmp(entries[middle].symbol, symbol);
-    if (order == 0)
-      return &entries[middle];
-    if (order < 0)
+    if (strncmp(entries[middle].symbol, text, length) < 0)
       low = middle + 1;
     else
       high = middle;
   }
-  return NULL;
+  return low;
+}
+
+static const entry_t *find(const char *symbol)
+{
+  size_t i = first_with(symbol, strlen(symbol) + 1);
+  return i < ENTRY_COUNT && strcmp(entries[i].symbol, symbol) == 0 ? &entries[i] : NULL;
 }
 
 /* The newest variant of the function in that version. Its class is the family's: the first ones are those of CUDA 2. */
@@ -65,9 +68,9 @@ static const entry_t *find_variant(const char *name, int version)
   const size_t length = base_length(name);
   const entry_t *newest = NULL;
 
-  for (size_t i = 0; i < ENTRY_COUNT; i++)
-    if (strncmp(entries[i].symbol, name, length) == 0 && base_length(entries[i].symbol) == length &&
-        entries[i].since <= version && (!newest || entries[i].since > newest->since))
+  for (size_t i = first_with(name, length); i < ENTRY_COUNT && strncmp(entries[i].symbol, name, length) == 0; i++)
+    if (base_length(entries[i].symbol) == length && entries[i].since <= version &&
+        (!newest || entries[i].since > newest->since))
       newest = &entries[i];
   return newest;
 }
