@@ -97,16 +97,23 @@ static gp_capture_t describe(gp_engine_t *engine, CUstream stream, bool per_thre
 }
 
 /* With the lock held. */
-static gp_capture_t *remove_same(const gp_capture_t *wanted)
+static gp_capture_t *find_same(const gp_capture_t *wanted)
 {
   for (gp_list_t *link = captures.next; link != &captures; link = link->next) {
     gp_capture_t *capture = gp_list_entry(link, gp_capture_t, link);
-    if (capture != wanted && is_same_stream(capture, wanted)) {
-      gp_list_remove(&capture->link);
+    if (capture != wanted && is_same_stream(capture, wanted))
       return capture;
-    }
   }
   return NULL;
+}
+
+/* With the lock held. */
+static gp_capture_t *remove_same(const gp_capture_t *wanted)
+{
+  gp_capture_t *capture = find_same(wanted);
+  if (capture)
+    gp_list_remove(&capture->link);
+  return capture;
 }
 
 gp_capture_t *gp_capture_begin(gp_engine_t *engine, CUstream stream, bool per_thread)
@@ -135,6 +142,16 @@ void gp_capture_put(gp_engine_t *engine, gp_capture_t *capture)
   gp_list_push_back(&captures, &capture->link);
   pthread_mutex_unlock(&lock);
   gp_capture_finish(engine, stale);
+}
+
+bool gp_capture_is_followed(gp_engine_t *engine, CUstream stream, bool per_thread)
+{
+  gp_capture_t wanted = describe(engine, stream, per_thread);
+
+  pthread_mutex_lock(&lock);
+  bool followed = find_same(&wanted) != NULL;
+  pthread_mutex_unlock(&lock);
+  return followed;
 }
 
 gp_capture_t *gp_capture_take(gp_engine_t *engine, CUstream stream, bool per_thread)

@@ -26,6 +26,9 @@ gp_capture_t *gp_capture_begin(gp_engine_t *engine, CUstream stream, bool per_th
 /* Files a capture. One of the same stream that is still here has ended by a way that nobody saw, and is finished. */
 void gp_capture_put(gp_engine_t *engine, gp_capture_t *capture);
 
+/* Whether there is a record of a capture that began in that stream. The handle may be one that is no stream's any more. */
+bool gp_capture_is_followed(gp_engine_t *engine, CUstream stream, bool per_thread);
+
 /* Takes the capture that began in a stream out, or returns NULL. The caller owns it until it puts or finishes it. */
 gp_capture_t *gp_capture_take(gp_engine_t *engine, CUstream stream, bool per_thread);
 

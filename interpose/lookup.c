@@ -110,7 +110,7 @@ static void *unless_ours_alone(const gp_hook_t *hook)
 /*
  * A name that is a driver's by its looks and in no table: of a newer driver, of OpenGL and the like, or of a library that
  * has nothing to do with CUDA. A search by scope depends on the caller: where it finds nothing from here, or is to begin
- * behind the caller, the stub jumps, and what the function may do is taken as done unseen.
+ * behind the caller, the stub jumps, and calls of what the driver has under that name would not be seen.
  */
 static void *decide_unknown(void *handle, const char *name, const void *return_address)
 {
@@ -119,8 +119,12 @@ static void *decide_unknown(void *handle, const char *name, const void *return_a
   if (effect == GP_EFFECT_NONE)
     return NULL;
   void *function = handle == RTLD_NEXT ? NULL : gp_real_dlsym(handle, name);
-  if (!function && (handle == RTLD_NEXT || handle == RTLD_DEFAULT))
-    gp_streams_distrust();
+  if (!function && (handle == RTLD_NEXT || handle == RTLD_DEFAULT)) {
+    if (gp_real_bind() && gp_real_driver_has(name) && !gp_real_is_driver_address(return_address))
+      gp_unknown_missed(name, effect);
+    else
+      gp_streams_distrust(); /* a driver that is loaded later may have it */
+  }
   if (!function || gp_lookup_is_own(function) || !gp_real_is_driver_address(function) ||
       gp_real_is_driver_address(return_address))
     return NULL;

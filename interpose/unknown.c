@@ -35,7 +35,8 @@ unsigned char gp_unknown_settled[GP_UNKNOWN_SLOTS];
 extern const char gp_unknown_slots[] __attribute__((visibility("hidden")));
 
 static struct {
-  _Atomic unsigned char effect; /* stored before the trampoline is handed out */
+  _Atomic unsigned char effect; /* stored before the trampoline is handed out, as is the next one */
+  _Atomic bool ends_capture;    /* of effect CAPTURE: else the function begins one, or may */
   _Atomic bool is_named;        /* name is complete */
   atomic_flag is_told;
   char name[NAME_BYTES];
@@ -83,6 +84,12 @@ static int take_slot(void *function, const char *name)
   return -1;
 }
 
+/* "End" alone is no such sign: CUDA has endpoints. */
+static bool ends_capture(const char *name)
+{
+  return strstr(name, "End") && !strstr(name, "Begin");
+}
+
 static bool ends_pooling_unseen(gp_effect_t effect)
 {
   return effect == GP_EFFECT_CAPTURE || effect == GP_EFFECT_ENDS;
@@ -96,6 +103,7 @@ void *gp_unknown_hand_out(void *function, const char *name, gp_effect_t effect)
     return function;
   int slot = take_slot(function, name);
   if (slot >= 0) {
+    atomic_store(&slots[slot].ends_capture, ends_capture(name));
     atomic_store(&slots[slot].effect, (unsigned char)effect);
     return (void *)(uintptr_t)(gp_unknown_slots + (size_t)SLOT_BYTES * (size_t)slot);
   }
@@ -108,6 +116,20 @@ void *gp_unknown_hand_out(void *function, const char *name, gp_effect_t effect)
     gp_library_stand_aside();
   }
   return function;
+}
+
+void gp_unknown_missed(const char *name, gp_effect_t effect)
+{
+  static atomic_flag told = ATOMIC_FLAG_INIT;
+
+  gp_streams_distrust();
+  if (!ends_pooling_unseen(effect) || atomic_flag_test_and_set(&told))
+    return;
+  gp_library_stand_aside();
+  gp_log(GP_LOG_ERROR,
+      "a library looks behind gpupool for %s of the driver, which this version does not know and would not see called; "
+      "nothing is pooled",
+      name);
 }
 
 void gp_unknown_unseen(gp_engine_t *engine, const char *name, const char *who)
@@ -174,7 +196,7 @@ static void end_pooling(unsigned slot)
  */
 static void follow_capture(gp_engine_t *engine, unsigned slot, CUstream stream)
 {
-  if (!strstr(name_of(slot), "End")) {
+  if (!atomic_load(&slots[slot].ends_capture)) {
     gp_capture_t *capture = gp_capture_begin(engine, stream, true);
     if (!capture)
       return;
@@ -244,11 +266,16 @@ void *gp_unknown_called(unsigned slot, const uint64_t *arguments)
   return function;
 }
 
+/* Another thread may have destroyed the stream meanwhile, and the capture with it: no question about that handle then. */
 static void look_at_capture(gp_engine_t *engine)
 {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-  CUresult result = GP_REAL_CALL(cuStreamIsCapturing_ptsz, pending.stream, &status);
 
+  if (!gp_capture_is_followed(engine, pending.stream, true)) {
+    pending.capture = false;
+    return;
+  }
+  CUresult result = GP_REAL_CALL(cuStreamIsCapturing_ptsz, pending.stream, &status);
   if (result == CUDA_ERROR_NOT_PERMITTED) { /* in a host function, where the driver answers nothing */
     gp_unknown_is_pending = true;
     return;

@@ -30,6 +30,13 @@ void *gp_unknown_hand_out(void *function, const char *name, gp_effect_t effect);
 bool gp_unknown_is_trampoline(const void *function);
 
 /*
+ * The driver has a function of that name, and a look-up finds it that this library cannot answer with a trampoline: what
+ * is found depends on the caller (RTLD_NEXT, RTLD_DEFAULT). Its calls count as done, except that a capture, or a free of
+ * pooled memory, ends pooling. Any thread.
+ */
+void gp_unknown_missed(const char *name, gp_effect_t effect);
+
+/*
  * A library can call a function of that name, which the tables do not know, without passing a trampoline: it is linked
  * to the driver, say. Its calls count as done, except that a capture would be one that nothing tells the end of: it ends
  * pooling. who: a library's name for the message; "" is the program.

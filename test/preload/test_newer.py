@@ -116,6 +116,30 @@ class Captures(Newer):
                 with self.subTest(what=what, how=how, **settings):
                     self.check(what, how, settings, INVENTED)
 
+    def test_a_capture_whose_beginning_has_end_in_its_name(self):
+        for how, settings in self.ways():
+            with self.subTest(how=how, **settings):
+                self.check("logical", how, settings, INVENTED)
+
+    def test_a_stream_that_another_thread_destroyed_after_its_capture(self):
+        """The driver is asked nothing about that stream any more."""
+        for how, settings in self.ways():
+            with self.subTest(how=how, **settings):
+                run = self.use("gone", *how, log=True, **settings)
+                self.assertEqual((run.status, run.out), (0, "begin: 0\nend: 0\n"))
+                with open(run.log) as file:
+                    log = file.read()
+                asked = re.findall(r"^.*cuStreamIsCapturing.*$", log[log.rindex("cuStreamDestroy_v2") :], re.M)
+                self.assertEqual(asked, [])
+                self.assertGreaterEqual(stats_of(run.snapshot())["cache_hits"], ROUNDS - 1)  # pooled again
+
+    def test_a_capture_that_is_looked_up_behind_the_library(self):
+        """No call of it passes by this library: its end would not be seen either."""
+        plain = self.plain("capture", "next")
+        run = self.use("capture", "next")
+        self.assertEqual((run.status, run.out), (plain.status, plain.out))
+        self.assertEqual(len(self.said(run, "nothing is pooled")), 1, run.err)
+
     def test_captures_that_the_tables_know(self):
         for what in ("recapture", "cig"):
             for how, settings in self.ways():
@@ -146,7 +170,7 @@ class Memory(Newer):
                     self.assertEqual(len(self.said(run, "cuMemAlloc_v3")), 1, run.err)
 
     def test_a_free_of_pooled_memory_ends_pooling(self):
-        for how, settings in self.ways():
+        for how, settings in self.ways("next"):
             with self.subTest(how=how, **settings):
                 plain = self.plain("free", *how, **settings)
                 run = self.use("free", *how, **settings)

@@ -2,7 +2,7 @@
  * Uses functions of the driver that are newer than the headers (test/sim/newer.c): newer WHAT HOW.
  *
  * HOW the function is found: dlsym; proc (cuGetProcAddress, asked for the driver's own version); exact (the same, with
- * the suffix _v2 in the name); linked PLUGIN.
+ * the suffix _v2 in the name); next (dlsym with RTLD_NEXT); linked PLUGIN.
  *
  * WHAT it does with it:
  *   names NAME...     looks all of them up, by dlsym and by cuGetProcAddress, and works on with the older ones
@@ -10,6 +10,8 @@
  *   copy, host        the same behind an event: cuMemcpyWithAttributesAsync, cuLaunchHostFunc_v2
  *   capture, recapture, cig   captures a stream while memory comes and goes; then pools again
  *   refused           the same capture, which the driver refuses
+ *   logical           the same capture, which another function begins
+ *   gone              the same capture, whose stream another thread destroys when it has ended
  *   context           makes a context, submits work in it and leaves it
  *   green             work in a green context's stream; and a synchronization that covers the green context only
  *   apart             work in a green context's stream on memory of a context beside the primary one
@@ -19,6 +21,7 @@
  * early: how often memory was given out again while work that was submitted before its free was pending.
  */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -55,6 +58,8 @@ static void *find(const char *name, const char *base)
     void *library = dlopen(plugin, RTLD_NOW);
     void *(*get)(void) = library ? (void *(*)(void))dlsym(library, "plugin_function") : NULL;
     function = get ? get() : NULL;
+  } else if (strcmp(how, "next") == 0) {
+    function = dlsym(RTLD_NEXT, name);
   } else if (strcmp(how, "dlsym") == 0) {
     function = dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL), name);
   } else {
@@ -193,6 +198,13 @@ static void come_and_go(void)
     CALL(cuMemFree_v2(blocks[i]));
 }
 
+static void *destroy_stream(void *unused)
+{
+  (void)unused;
+  CALL(cuStreamDestroy_v2(stream));
+  return NULL;
+}
+
 static void captures(const char *what)
 {
   typedef CUresult (*begin_t)(CUstream, CUstreamCaptureMode, unsigned long long);
@@ -213,6 +225,9 @@ static void captures(const char *what)
         stream, CU_STREAM_CAPTURE_MODE_RELAXED, graph, NULL, NULL);
   } else if (strcmp(what, "cig") == 0) {
     result = ((begin_cig_t)find("cuStreamBeginCaptureToCig", "cuStreamBeginCaptureToCig"))(stream, &graph);
+  } else if (strcmp(what, "logical") == 0) {
+    result = ((begin_t)find("cuStreamBeginCaptureToEndpoint", "cuStreamBeginCaptureToEndpoint"))(
+        stream, CU_STREAM_CAPTURE_MODE_RELAXED, 0);
   } else {
     result = ((begin_t)find("cuStreamBeginCapture_v3", "cuStreamBeginCapture"))(
         stream, CU_STREAM_CAPTURE_MODE_RELAXED, refused);
@@ -228,6 +243,11 @@ static void captures(const char *what)
   else
     result = ((end_t)find("cuStreamEndCapture_v2", "cuStreamEndCapture"))(stream, &graph, 0);
   printf("end: %d\n", (int)result);
+  if (strcmp(what, "gone") == 0) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, destroy_stream, NULL) != 0 || pthread_join(thread, NULL) != 0)
+      exit(1);
+  }
   for (int i = 0; i < ROUNDS; i++) {
     give(take());
     CALL(cuCtxSynchronize());
@@ -408,7 +428,7 @@ int main(int argc, char **argv)
   else if (strcmp(what, "copy") == 0 || strcmp(what, "host") == 0)
     behind(what);
   else if (strcmp(what, "capture") == 0 || strcmp(what, "refused") == 0 || strcmp(what, "recapture") == 0 ||
-           strcmp(what, "cig") == 0)
+           strcmp(what, "cig") == 0 || strcmp(what, "logical") == 0 || strcmp(what, "gone") == 0)
     captures(what);
   else if (strcmp(what, "context") == 0)
     context();

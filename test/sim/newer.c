@@ -97,6 +97,12 @@ NEWER(cuStreamBeginCapture_v3, CUstream stream, CUstreamCaptureMode mode, unsign
   return flags ? CUDA_ERROR_INVALID_VALUE : cuStreamBeginCapture_v2(stream, mode);
 }
 
+/* Begins, though its name has "End" in it. */
+NEWER(cuStreamBeginCaptureToEndpoint, CUstream stream, CUstreamCaptureMode mode, unsigned long long flags)
+{
+  return cuStreamBeginCapture_v3(stream, mode, flags);
+}
+
 NEWER(cuStreamEndCapture_v2, CUstream stream, CUgraph *ret_graph, unsigned long long flags)
 {
   return flags ? CUDA_ERROR_INVALID_VALUE : cuStreamEndCapture(stream, ret_graph);
