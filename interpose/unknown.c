@@ -1,6 +1,5 @@
 #include "interpose/unknown.h"
 
-#include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -24,7 +23,7 @@
 #define REGISTER_ARGUMENTS 8
 #endif
 
-#define NAME_BYTES 56 /* the driver's longest name of today has 41; a longer one is cut in messages */
+#define NAME_BYTES 80 /* the driver's longest name of today has 41; a longer one is cut in messages */
 
 /*
  * Read by the trampolines. A slot is taken for good by the thread that stores its function. settled: calls have no effect
@@ -61,11 +60,13 @@ bool gp_unknown_is_trampoline(const void *function)
   return place >= gp_unknown_slots && place < gp_unknown_slots + (size_t)SLOT_BYTES * GP_UNKNOWN_SLOTS;
 }
 
-/* As the driver exports it, which says the variant; cuGetProcAddress was asked for the name of all. */
-static const char *exact_name(const void *function, const char *name)
+/*
+ * cuGetProcAddress is asked for the name of all variants. Which one the driver gave the loader could say (dladdr), but
+ * under its lock, which a thread may hold that waits for this one: a library's constructor.
+ */
+static const char *variant_text(const char *name)
 {
-  Dl_info info;
-  return dladdr(function, &info) && info.dli_sname && info.dli_saddr == function ? info.dli_sname : name;
+  return gp_class_is_known(name) ? "a newer variant of " : "";
 }
 
 static int take_slot(void *function, const char *name)
@@ -74,7 +75,7 @@ static int take_slot(void *function, const char *name)
     void *taken = __atomic_load_n(&gp_unknown_functions[i], __ATOMIC_ACQUIRE);
     if (!taken && __atomic_compare_exchange_n(&gp_unknown_functions[i], &taken, function, false, __ATOMIC_ACQ_REL,
                       __ATOMIC_ACQUIRE)) {
-      (void)snprintf(slots[i].name, sizeof(slots[i].name), "%s", exact_name(function, name));
+      (void)snprintf(slots[i].name, sizeof(slots[i].name), "%s%s", variant_text(name), name);
       atomic_store(&slots[i].is_named, true);
       taken = function;
     }

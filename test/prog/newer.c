@@ -6,6 +6,7 @@
  *
  * WHAT it does with it:
  *   names NAME...     looks all of them up, by dlsym and by cuGetProcAddress, and works on with the older ones
+ *   constructor       loads PLUGIN (HOW is linked), whose constructor waits for a thread that looks a function up
  *   launch            work in a stream that runs until it is told to stop; its memory is freed and other memory taken
  *   copy, host        the same behind an event: cuMemcpyWithAttributesAsync, cuLaunchHostFunc_v2
  *   capture, recapture, cig   captures a stream while memory comes and goes; then pools again
@@ -423,6 +424,8 @@ int main(int argc, char **argv)
   flag = host;
   if (strcmp(what, "names") == 0)
     names(argc - 3, argv + 3);
+  else if (strcmp(what, "constructor") == 0)
+    printf("loaded=%d\n", dlopen(plugin, RTLD_NOW) != NULL);
   else if (strcmp(what, "launch") == 0)
     launch();
   else if (strcmp(what, "copy") == 0 || strcmp(what, "host") == 0)
