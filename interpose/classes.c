@@ -110,8 +110,8 @@ static gp_effect_t effect_of_name(const char *name)
 {
   if (strstr(name, "GetProcAddress") || strstr(name, "MemFree"))
     return GP_EFFECT_ENDS;
-  if (strstr(name, "Capture"))
-    return GP_EFFECT_CAPTURE;
+  if (strstr(name, "Capture")) /* of anything else than a stream nothing can be asked */
+    return begins_with(name, "cuStream") ? GP_EFFECT_CAPTURE : GP_EFFECT_ENDS;
   if (strstr(name, "Ctx")) {
     bool ends = strstr(name, "Destroy") || strstr(name, "Detach") || strstr(name, "Release") || strstr(name, "Reset");
     bool begins = begins_with(name, "cuGL") || begins_with(name, "cuVDPAU");

@@ -48,19 +48,19 @@ static bool is_user_context(CUcontext handle)
 }
 
 /*
- * Green contexts by the driver's handle of them, and by the context that one was converted to. Entries are freed under
- * the lock, and looked at under it.
+ * Green contexts by the driver's handle of them, and by the context that one was converted to. What is
+ * in the list is read and changed under the lock; what was taken out belongs to the thread that took it.
  */
-typedef struct green {
+struct gp_green {
   const void *handle;
   CUcontext converted; /* NULL: not yet */
   unsigned long long id; /* of the converted context: handles are used again */
   CUdevice device;
-  struct green *next;
-} green_t;
+  struct gp_green *next;
+};
 
 static pthread_mutex_t green_lock = PTHREAD_MUTEX_INITIALIZER;
-static green_t *greens;
+static gp_green_t *greens;
 static atomic_int converted_greens; /* 0: no look at the list */
 
 static gp_context_t *primary_context(gp_engine_t *engine, CUdevice device)
@@ -86,7 +86,7 @@ static gp_context_t *primary_context(gp_engine_t *engine, CUdevice device)
 
 bool gp_green_context_created(gp_engine_t *engine, const void *green, CUdevice device)
 {
-  green_t *entry = GP_REAL(cuCtxRecordEvent) && primary_context(engine, device) ? calloc(1, sizeof(*entry)) : NULL;
+  gp_green_t *entry = GP_REAL(cuCtxRecordEvent) && primary_context(engine, device) ? calloc(1, sizeof(*entry)) : NULL;
 
   if (!entry)
     return false;
@@ -100,9 +100,9 @@ bool gp_green_context_created(gp_engine_t *engine, const void *green, CUdevice d
 }
 
 /* With the lock. */
-static green_t *find_green(const void *green)
+static gp_green_t *find_green(const void *green)
 {
-  green_t *entry = greens;
+  gp_green_t *entry = greens;
   while (entry && entry->handle != green)
     entry = entry->next;
   return entry;
@@ -123,7 +123,7 @@ void gp_green_context_converted(const void *green, CUcontext handle)
   if (GP_REAL_CALL(cuCtxGetId, handle, &id) != CUDA_SUCCESS)
     return; /* then it can be current nowhere */
   pthread_mutex_lock(&green_lock);
-  green_t *entry = find_green(green);
+  gp_green_t *entry = find_green(green);
   if (entry && !entry->converted)
     atomic_fetch_add(&converted_greens, 1);
   if (entry) {
@@ -133,20 +133,34 @@ void gp_green_context_converted(const void *green, CUcontext handle)
   pthread_mutex_unlock(&green_lock);
 }
 
-void gp_green_context_destroyed(const void *green)
+gp_green_t *gp_green_context_take(const void *green)
 {
   pthread_mutex_lock(&green_lock);
-  green_t **link = &greens;
+  gp_green_t **link = &greens;
   while (*link && (*link)->handle != green)
     link = &(*link)->next;
-  green_t *entry = *link;
+  gp_green_t *entry = *link;
   if (entry) {
     *link = entry->next;
     if (entry->converted)
       atomic_fetch_sub(&converted_greens, 1);
   }
   pthread_mutex_unlock(&green_lock);
-  free(entry);
+  return entry;
+}
+
+void gp_green_context_taken(gp_green_t *entry, bool destroyed)
+{
+  if (entry && destroyed) {
+    free(entry);
+  } else if (entry) {
+    pthread_mutex_lock(&green_lock);
+    entry->next = greens;
+    greens = entry;
+    if (entry->converted)
+      atomic_fetch_add(&converted_greens, 1);
+    pthread_mutex_unlock(&green_lock);
+  }
 }
 
 /* Whether the context is a green one, and of which device. */
@@ -155,7 +169,7 @@ static bool is_green(CUcontext handle, unsigned long long id, CUdevice *ret_devi
   if (atomic_load_explicit(&converted_greens, memory_order_relaxed) == 0)
     return false;
   pthread_mutex_lock(&green_lock);
-  const green_t *entry = greens;
+  const gp_green_t *entry = greens;
   while (entry && (entry->converted != handle || entry->id != id))
     entry = entry->next;
   if (entry)

@@ -45,7 +45,14 @@ bool gp_green_context_is_known(const void *green);
 
 /* After the conversion of a known one: handle is what the driver gave. */
 void gp_green_context_converted(const void *green, CUcontext handle);
-void gp_green_context_destroyed(const void *green);
+
+/*
+ * Before the driver is asked to destroy one, because it may give the handle to another thread at once; then taken, with
+ * what came of it. NULL: it was not known.
+ */
+typedef struct gp_green gp_green_t;
+gp_green_t *gp_green_context_take(const void *green);
+void gp_green_context_taken(gp_green_t *entry, bool destroyed);
 
 /* Contexts that the program created itself, as opposed to the devices' primary ones. */
 void gp_user_context_created(CUcontext handle);

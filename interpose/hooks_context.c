@@ -315,9 +315,9 @@ CUresult CUDAAPI hook_cuGreenCtxDestroy(void *green)
     converted = NULL;
   if (converted)
     ending.context = gp_engine_find_context(ending.engine, converted);
+  gp_green_t *known = gp_green_context_take(green);
   GP_CANCEL_UNDO(result, GP_REAL_CALL(cuGreenCtxDestroy, green), leave_ending, &ending);
-  if (result == CUDA_SUCCESS)
-    gp_green_context_destroyed(green);
+  gp_green_context_taken(known, result == CUDA_SUCCESS);
   if (ending.engine && result == CUDA_SUCCESS) {
     gp_engine_context_lost(ending.engine, ending.context);
     for (uint64_t devices = gp_engine_devices(ending.engine); devices; devices &= devices - 1)

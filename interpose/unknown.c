@@ -182,13 +182,13 @@ static void tell_uncounted(gp_engine_t *engine, unsigned slot)
 
 static void end_pooling(unsigned slot)
 {
-  if (atomic_flag_test_and_set(&slots[slot].is_told))
-    return;
-  gp_log(GP_LOG_ERROR,
-      "the program calls %s, which this version of gpupool does not know and which may get at memory behind its back; "
-      "nothing is pooled from now on",
-      name_of(slot));
-  gp_library_stand_aside();
+  bool first = !atomic_flag_test_and_set(&slots[slot].is_told);
+  if (first)
+    gp_log(GP_LOG_ERROR,
+        "the program calls %s, which this version of gpupool does not know and which may get at memory behind its back; "
+        "nothing is pooled from now on",
+        name_of(slot));
+  gp_library_stand_aside(); /* each caller: what the first one does may not be over */
 }
 
 /*
