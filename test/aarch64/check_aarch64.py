@@ -39,7 +39,8 @@ def main():
                GP_UNSAFE_LIBRARY="", GP_SIM=os.path.join(test, "sim"), GP_PROG=os.path.join(test, "prog"),
                GP_OLD_DRIVER=os.path.join(test, "preload", "old_driver", "libcuda.so.1"),
                GP_OLD_DRIVER_PROG=os.path.join(test, "preload", "old_driver", "old_driver"), GP_SOURCE=source,
-               GP_NEWER_PLUGINS=":".join(os.path.join(test, "prog", name) for name in ("newer_launch.so", "newer_free.so")))
+               GP_NEWER_PLUGINS=":".join(os.path.join(test, "prog", name) for name in (
+                   "newer_launch.so", "newer_free.so", "newer_constructor.so")))
     status = 0
     for name in TESTS:
         print("== " + name, flush=True)
