@@ -91,7 +91,7 @@ static int cuda_fence_record(void *self, const gp_driver_context_t *context, voi
 }
 
 /*
- * With the event's context current, as for all calls of ours: without any the answer is CUDA_ERROR_INVALID_CONTEXT, which
+ * With the event's context current, as all calls here: without any the answer is CUDA_ERROR_INVALID_CONTEXT, which
  * would pass for that of a context that is gone.
  */
 

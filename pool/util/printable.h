@@ -1,6 +1,6 @@
 /*
- * Text that may come from anywhere, made fit for a terminal. What could steer one, or show a reader other text than there is,
- * is told apart here and nowhere else: control characters (C0, DEL, and C1 in UTF-8), bytes that are no UTF-8, and format
+ * Text that may come from anywhere, made fit for a terminal. This file alone decides what could steer one, or show a reader
+ * other text than there is: control characters (C0, DEL, and C1 in UTF-8), bytes that are no UTF-8, and format
  * characters that turn the direction of text round or have no width. Pure functions; any thread.
  */
 #ifndef GP_POOL_UTIL_PRINTABLE_H
