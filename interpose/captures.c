@@ -12,9 +12,9 @@
 #include "pool/util/log.h"
 
 /*
- * What names a stream while it captures. A created stream: its handle, which no other stream can have before this one
- * is destroyed, and destroying it is hooked. The per-thread default stream has one handle for all: there the thread
- * and the context say which it is.
+ * What names a stream while it captures. A created stream: its handle, which no other stream can have before
+ * this one is destroyed, and destroying it is hooked. The per-thread default stream has one handle for all:
+ * there the thread and the context say which it is.
  */
 struct gp_capture {
   gp_list_t link; /* in captures */
@@ -29,7 +29,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static gp_list_t captures = {&captures, &captures};
 
 static _Atomic uint64_t last_thread;
-static _Thread_local uint64_t this_thread __attribute__((tls_model("initial-exec"))); /* 0: none yet; never reused */
+static _Thread_local uint64_t this_thread
+    __attribute__((tls_model("initial-exec"))); /* 0: none yet; never reused */
 
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;

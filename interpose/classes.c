@@ -35,7 +35,8 @@ static size_t base_length(const char *name)
 
   if (length > 5 && (strcmp(name + length - 5, "_ptsz") == 0 || strcmp(name + length - 5, "_ptds") == 0))
     length -= 5;
-  if (length > 3 && name[length - 3] == '_' && name[length - 2] == 'v' && name[length - 1] >= '0' && name[length - 1] <= '9')
+  if (length > 3 && name[length - 3] == '_' && name[length - 2] == 'v' && name[length - 1] >= '0' &&
+      name[length - 1] <= '9')
     length -= 3;
   return length;
 }
@@ -62,13 +63,15 @@ static const entry_t *find(const char *symbol)
   return i < ENTRY_COUNT && strcmp(entries[i].symbol, symbol) == 0 ? &entries[i] : NULL;
 }
 
-/* The newest variant of the function in that version. Its class is the family's: the first ones are those of CUDA 2. */
+/* The newest variant of the function in that version. Its class is the family's: the first ones are those of
+ * CUDA 2. */
 static const entry_t *find_variant(const char *name, int version)
 {
   const size_t length = base_length(name);
   const entry_t *newest = NULL;
 
-  for (size_t i = first_with(name, length); i < ENTRY_COUNT && strncmp(entries[i].symbol, name, length) == 0; i++)
+  for (size_t i = first_with(name, length); i < ENTRY_COUNT && strncmp(entries[i].symbol, name, length) == 0;
+       i++)
     if (base_length(entries[i].symbol) == length && entries[i].since <= version &&
         (!newest || entries[i].since > newest->since))
       newest = &entries[i];
@@ -103,8 +106,8 @@ static bool begins_with(const char *name, const char *text)
 }
 
 /*
- * Of functions that the tables have no variant of. OpenGL, EGL and VDPAU (cudaGL.h, cudaEGL.h, cudaVDPAU.h): what they
- * register and map is memory of others; mapping and presenting go to streams.
+ * Of functions that the tables have no variant of. OpenGL, EGL and VDPAU (cudaGL.h, cudaEGL.h, cudaVDPAU.h):
+ * what they register and map is memory of others; mapping and presenting go to streams.
  */
 static gp_effect_t effect_of_name(const char *name)
 {
@@ -113,12 +116,14 @@ static gp_effect_t effect_of_name(const char *name)
   if (strstr(name, "Capture")) /* of anything else than a stream nothing can be asked */
     return begins_with(name, "cuStream") ? GP_EFFECT_CAPTURE : GP_EFFECT_ENDS;
   if (strstr(name, "Ctx")) {
-    bool ends = strstr(name, "Destroy") || strstr(name, "Detach") || strstr(name, "Release") || strstr(name, "Reset");
+    bool ends =
+        strstr(name, "Destroy") || strstr(name, "Detach") || strstr(name, "Release") || strstr(name, "Reset");
     bool begins = begins_with(name, "cuGL") || begins_with(name, "cuVDPAU");
     return ends ? GP_EFFECT_ENDS : begins ? GP_EFFECT_CONTEXT : GP_EFFECT_ANYTHING;
   }
-  if (begins_with(name, "cuGraphicsGL") || begins_with(name, "cuGraphicsEGL") || begins_with(name, "cuGraphicsVDPAU") ||
-      begins_with(name, "cuGraphicsResource") || strcmp(name, "cuGLInit") == 0 || strcmp(name, "cuGLGetDevices") == 0 ||
+  if (begins_with(name, "cuGraphicsGL") || begins_with(name, "cuGraphicsEGL") ||
+      begins_with(name, "cuGraphicsVDPAU") || begins_with(name, "cuGraphicsResource") ||
+      strcmp(name, "cuGLInit") == 0 || strcmp(name, "cuGLGetDevices") == 0 ||
       strcmp(name, "cuGLGetDevices_v2") == 0 || strcmp(name, "cuVDPAUGetDevice") == 0)
     return GP_EFFECT_NONE;
   if (begins_with(name, "cuGL") || begins_with(name, "cuEGL") || begins_with(name, "cuEventCreateFromEGL"))

@@ -16,9 +16,10 @@ static uint64_t system_ns(void)
 #include <cpuid.h>
 #include <x86intrin.h>
 
-#define LEARN_NS     UINT64_C(100000000)
-#define FORWARD_NS   1000 /* the counter's clock starts this far ahead, so that it is never behind a reading made before */
-#define SCALE_SHIFT  32
+#define LEARN_NS UINT64_C(100000000)
+#define FORWARD_NS                                                                                           \
+  1000 /* the counter's clock starts this far ahead, so that it is never behind a reading made before */
+#define SCALE_SHIFT 32
 
 /* Where learning began, written once before `begun`; what was learnt, written once before `scale`. */
 static uint64_t begin_ticks, begin_ns;
@@ -27,7 +28,8 @@ static atomic_flag beginning = ATOMIC_FLAG_INIT, ending = ATOMIC_FLAG_INIT;
 static atomic_bool begun;
 static _Atomic uint64_t scale; /* ns per tick, in 2^-32; 0: not learnt yet */
 
-/* CPUID leaf 0x80000007, EDX bit 8: the counter runs at one rate in all power states (Intel SDM, vol. 3, 18.17). */
+/* CPUID leaf 0x80000007, EDX bit 8: the counter runs at one rate in all power states (Intel SDM, vol.
+ * 3, 18.17). */
 static bool counter_is_invariant(void)
 {
   unsigned a, b, c, d = 0;

@@ -5,7 +5,8 @@
 #include "interpose/real.h"
 #include "pool/passthrough.h"
 
-/* Once there is such memory no registered memory is taken for the host's: the driver does not say which is which. */
+/* Once there is such memory no registered memory is taken for the host's: the driver does not say which is
+ * which. */
 static atomic_bool has_io_memory;
 
 void gp_copies_note_io_memory(void)
@@ -26,11 +27,12 @@ static bool look_up(CUdeviceptr address, place_t *ret_place)
   void *data[] = {&ret_place->type, &ret_place->is_managed, &ret_place->base};
 
   *ret_place = (place_t){0, 0, 0};
-  return GP_REAL_CALL(cuPointerGetAttributes, 3, (CUpointer_attribute *)(void *)(uintptr_t)attributes, data, address) ==
-         CUDA_SUCCESS;
+  return GP_REAL_CALL(cuPointerGetAttributes, 3, (CUpointer_attribute *)(void *)(uintptr_t)attributes, data,
+             address) == CUDA_SUCCESS;
 }
 
-/* Memory of cuMemAllocHost, cuMemHostAlloc or cuMemHostRegister, and not of a pool or of cuMemCreate that is on the host. */
+/* Memory of cuMemAllocHost, cuMemHostAlloc or cuMemHostRegister, and not of a pool or of cuMemCreate that is
+ * on the host. */
 static bool is_page_locked(gp_engine_t *engine, CUdeviceptr base)
 {
   gp_passthrough_t memory;

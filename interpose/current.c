@@ -9,9 +9,9 @@
 #include "pool/util/cancel.h"
 
 /*
- * Handles of contexts are used again after a context has ended, so a record is trusted only while the driver's id of
- * the handle is the one that it was made with (cuCtxGetId, CUDA 12.0: unique for the life of the program). Drivers
- * before that have no id; there the hooks on the calls that end contexts must do.
+ * Handles of contexts are used again after a context has ended, so a record is trusted only while the
+ * driver's id of the handle is the one that it was made with (cuCtxGetId, CUDA 12.0: unique for the life of
+ * the program). Drivers before that have no id; there the hooks on the calls that end contexts must do.
  */
 static _Thread_local struct {
   CUcontext handle;
@@ -30,8 +30,8 @@ static void init_user_contexts(void)
 void gp_user_context_created(CUcontext handle)
 {
   pthread_once(&user_once, init_user_contexts);
-  /* Without memory for it the context passes for a primary one, and a device reset would forget too much: then its
-   * blocks are freed by the driver when the program frees them. */
+  /* Without memory for it the context passes for a primary one, and a device reset would forget too much:
+   * then its blocks are freed by the driver when the program frees them. */
   (void)gp_address_map_insert(&user_contexts, (uint64_t)(uintptr_t)handle, handle);
 }
 
@@ -53,7 +53,7 @@ static bool is_user_context(CUcontext handle)
  */
 struct gp_green {
   const void *handle;
-  CUcontext converted; /* NULL: not yet */
+  CUcontext converted;   /* NULL: not yet */
   unsigned long long id; /* of the converted context: handles are used again */
   CUdevice device;
   struct gp_green *next;
@@ -86,7 +86,8 @@ static gp_context_t *primary_context(gp_engine_t *engine, CUdevice device)
 
 bool gp_green_context_created(gp_engine_t *engine, const void *green, CUdevice device)
 {
-  gp_green_t *entry = GP_REAL(cuCtxRecordEvent) && primary_context(engine, device) ? calloc(1, sizeof(*entry)) : NULL;
+  gp_green_t *entry =
+      GP_REAL(cuCtxRecordEvent) && primary_context(engine, device) ? calloc(1, sizeof(*entry)) : NULL;
 
   if (!entry)
     return false;
@@ -214,7 +215,8 @@ bool gp_has_current_context(gp_engine_t *engine)
 
   if (GP_REAL_CALL(cuCtxGetCurrent, &handle) != CUDA_SUCCESS || !handle)
     return false;
-  return (seen.context && seen.handle == handle && !gp_context_is_lost(seen.context)) || gp_current_context(engine);
+  return (seen.context && seen.handle == handle && !gp_context_is_lost(seen.context)) ||
+         gp_current_context(engine);
 }
 
 gp_context_t *gp_known_context(gp_engine_t *engine, CUcontext handle)
@@ -246,7 +248,8 @@ gp_context_t *gp_stream_context(gp_engine_t *engine, CUstream stream)
   CUcontext handle = NULL;
 
   if (!stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD || !GP_REAL(cuStreamGetCtx))
-    return gp_current_context(engine); /* streams of that kind are in each context; the driver is older than 9.2 */
+    return gp_current_context(
+        engine); /* streams of that kind are in each context; the driver is older than 9.2 */
   if (GP_REAL(cuStreamGetCtx)(stream, &handle) != CUDA_SUCCESS || !handle)
     return NULL;
   return gp_known_context(engine, handle);

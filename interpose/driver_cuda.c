@@ -11,8 +11,8 @@
 #include "interpose/real.h"
 
 /*
- * Makes a context current if it is not; *ret_entered says whether leave() must undo that. A failure must not pass for
- * success: a wait in the wrong context would be taken for a fact about the right one.
+ * Makes a context current if it is not; *ret_entered says whether leave() must undo that. A failure must not
+ * pass for success: a wait in the wrong context would be taken for a fact about the right one.
  */
 static CUresult enter_context(const gp_driver_context_t *context, bool *ret_entered)
 {
@@ -53,7 +53,8 @@ static int cuda_free(void *self, const gp_driver_context_t *context, uint64_t ad
 {
   (void)self;
   bool entered;
-  (void)enter_context(context, &entered); /* an address says by itself where it belongs; some context will do */
+  (void)enter_context(
+      context, &entered); /* an address says by itself where it belongs; some context will do */
   CUresult result = GP_REAL_CALL(cuMemFree_v2, (CUdeviceptr)address);
   leave_context(entered);
   return (int)result;
@@ -71,8 +72,8 @@ static int cuda_wait(void *self, const gp_driver_context_t *context)
 }
 
 /*
- * cuCtxRecordEvent captures "all the activities of the context at the time of this call" (cuda.h, 12.5). The event must
- * be made in that context. No timing: such events cost least.
+ * cuCtxRecordEvent captures "all the activities of the context at the time of this call" (cuda.h, 12.5). The
+ * event must be made in that context. No timing: such events cost least.
  */
 static int cuda_fence_record(void *self, const gp_driver_context_t *context, void **fence)
 {
@@ -91,8 +92,8 @@ static int cuda_fence_record(void *self, const gp_driver_context_t *context, voi
 }
 
 /*
- * With the event's context current, as all calls here: without any the answer is CUDA_ERROR_INVALID_CONTEXT, which
- * would pass for that of a context that is gone.
+ * With the event's context current, as all calls here: without any the answer is CUDA_ERROR_INVALID_CONTEXT,
+ * which would pass for that of a context that is gone.
  */
 
 static int cuda_fence_query(void *self, const gp_driver_context_t *context, void *fence)
@@ -136,8 +137,8 @@ static int cuda_default_query(void *self, const gp_driver_context_t *context)
 }
 
 /*
- * A wait stays in force when its event is destroyed (cuda.h, cuEventDestroy: its resources are released when it is
- * complete). The default stream is that of the current context.
+ * A wait stays in force when its event is destroyed (cuda.h, cuEventDestroy: its resources are released when
+ * it is complete). The default stream is that of the current context.
  */
 static int cuda_order(void *self, const gp_driver_context_t *context, uint64_t stream)
 {
@@ -181,8 +182,8 @@ static int cuda_memory_info(
 }
 
 /*
- * An integrated device shares the host's memory. What the driver calls free there is what the host has free at the moment,
- * so that page cache counts as used, which the host drops when memory is asked for.
+ * An integrated device shares the host's memory. What the driver calls free there is what the host has free
+ * at the moment, so that page cache counts as used, which the host drops when memory is asked for.
  */
 static uint64_t cuda_host_available(void *self, const gp_driver_context_t *context)
 {
@@ -209,8 +210,8 @@ static int cuda_async_reserved(void *self, const gp_driver_context_t *context, u
   (void)self;
   CUresult result = gp_mempools_reserved(context->device, ret_bytes);
   if (result == CUDA_SUCCESS && GP_REAL(cuDeviceGetGraphMemAttribute) &&
-      GP_REAL(cuDeviceGetGraphMemAttribute)(context->device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &graphs) ==
-          CUDA_SUCCESS)
+      GP_REAL(cuDeviceGetGraphMemAttribute)(
+          context->device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &graphs) == CUDA_SUCCESS)
     *ret_bytes += graphs;
   return (int)result;
 }
@@ -236,23 +237,25 @@ static uint64_t cuda_now_ns(void *self)
 }
 
 /*
- * Errors after which every call in the context fails until the process ends (cuda.h: "leaves the process in an
- * inconsistent state"), and the driver's own end.
+ * Errors after which every call in the context fails until the process ends (cuda.h: "leaves the process in
+ * an inconsistent state"), and the driver's own end.
  */
 static bool cuda_code_is_sticky(int code)
 {
   return code == CUDA_ERROR_DEINITIALIZED || code == CUDA_ERROR_ECC_UNCORRECTABLE ||
          code == CUDA_ERROR_ILLEGAL_ADDRESS || code == CUDA_ERROR_LAUNCH_TIMEOUT ||
          code == CUDA_ERROR_ASSERT ||
-         (code >= CUDA_ERROR_HARDWARE_STACK_ERROR && code <= CUDA_ERROR_LAUNCH_FAILED) || code == CUDA_ERROR_UNKNOWN;
+         (code >= CUDA_ERROR_HARDWARE_STACK_ERROR && code <= CUDA_ERROR_LAUNCH_FAILED) ||
+         code == CUDA_ERROR_UNKNOWN;
 }
 
 #define COMMON_OPS                                                                                           \
   .alloc = cuda_alloc, .free = cuda_free, .wait = cuda_wait, .order = cuda_order,                            \
-  .memory_info = cuda_memory_info, .host_available = cuda_host_available,                                                                           \
-  .trim_async = cuda_trim_async, .async_reserved = cuda_async_reserved, .look_for_escapes = cuda_look_for_escapes, .now_ns = cuda_now_ns, .code_out_of_memory = CUDA_ERROR_OUT_OF_MEMORY,      \
-  .code_invalid_value = CUDA_ERROR_INVALID_VALUE, .code_not_ready = CUDA_ERROR_NOT_READY,                    \
-  .code_is_sticky = cuda_code_is_sticky, .code_is_context_gone = cuda_code_is_context_gone
+  .memory_info = cuda_memory_info, .host_available = cuda_host_available, .trim_async = cuda_trim_async,     \
+  .async_reserved = cuda_async_reserved, .look_for_escapes = cuda_look_for_escapes, .now_ns = cuda_now_ns,   \
+  .code_out_of_memory = CUDA_ERROR_OUT_OF_MEMORY, .code_invalid_value = CUDA_ERROR_INVALID_VALUE,            \
+  .code_not_ready = CUDA_ERROR_NOT_READY, .code_is_sticky = cuda_code_is_sticky,                             \
+  .code_is_context_gone = cuda_code_is_context_gone
 
 static const gp_driver_ops_t ops_without_fence = {
     COMMON_OPS,

@@ -7,8 +7,8 @@
 #include "pool/driver.h"
 
 /*
- * The table that fits the bound driver: with fences where it can record an event over a whole context (12.5 and
- * later). *ret_version is the driver's CUDA version, 0 if it does not say. The table is static.
+ * The table that fits the bound driver: with fences where it can record an event over a whole context (12.5
+ * and later). *ret_version is the driver's CUDA version, 0 if it does not say. The table is static.
  */
 gp_driver_t gp_driver_cuda(int *ret_version);
 

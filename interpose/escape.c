@@ -14,12 +14,15 @@
 #include "pool/util/log.h"
 
 #if defined(__x86_64__)
-#define IS_ADDRESS(type) ((type) == R_X86_64_JUMP_SLOT || (type) == R_X86_64_GLOB_DAT || (type) == R_X86_64_64)
+#define IS_ADDRESS(type)                                                                                     \
+  ((type) == R_X86_64_JUMP_SLOT || (type) == R_X86_64_GLOB_DAT || (type) == R_X86_64_64)
 #else
-#define IS_ADDRESS(type) ((type) == R_AARCH64_JUMP_SLOT || (type) == R_AARCH64_GLOB_DAT || (type) == R_AARCH64_ABS64)
+#define IS_ADDRESS(type)                                                                                     \
+  ((type) == R_AARCH64_JUMP_SLOT || (type) == R_AARCH64_GLOB_DAT || (type) == R_AARCH64_ABS64)
 #endif
 
-/* Of each mapped file one mapping begins at offset 0. Other namespaces show here only: no loader call lists them. */
+/* Of each mapped file one mapping begins at offset 0. Other namespaces show here only: no loader call lists
+ * them. */
 static int count_drivers(void)
 {
   char *line = NULL;
@@ -50,8 +53,8 @@ typedef struct object {
 } object_t;
 
 /*
- * Whether the library may be one that looks the driver up: others have dlsym past us, too, and that is nobody's business.
- * One that finds the driver by dlsym has these names among its strings.
+ * Whether the library may be one that looks the driver up: others have dlsym past us, too, and that is
+ * nobody's business. One that finds the driver by dlsym has these names among its strings.
  */
 static bool mentions_driver(const struct dl_phdr_info *info)
 {
@@ -69,10 +72,11 @@ static bool mentions_driver(const struct dl_phdr_info *info)
 }
 
 /*
- * True if the loader gave this object the driver's function, or the C library's dlsym, where everybody else gets ours.
- * A slot that was not used yet leads into the object itself, and shows nothing.
+ * True if the loader gave this object the driver's function, or the C library's dlsym, where everybody else
+ * gets ours. A slot that was not used yet leads into the object itself, and shows nothing.
  */
-static bool bypasses(const struct dl_phdr_info *info, const object_t *object, const ElfW(Rela) * relocations, size_t bytes)
+static bool bypasses(
+    const struct dl_phdr_info *info, const object_t *object, const ElfW(Rela) * relocations, size_t bytes)
 {
   for (size_t i = 0; i < bytes / sizeof(*relocations); i++) {
     const ElfW(Rela) *relocation = &relocations[i];
@@ -96,7 +100,8 @@ static const void *at(const object_t *object, ElfW(Addr) address)
   return (const void *)(address < object->base ? address + object->base : address);
 }
 
-/* False for this library, whose way to the driver is the real one, for the driver, and for what has no relocations. */
+/* False for this library, whose way to the driver is the real one, for the driver, and for what has no
+ * relocations. */
 static bool read_object(const struct dl_phdr_info *info, object_t *object)
 {
   const ElfW(Dyn) *dynamic = NULL;
@@ -157,7 +162,8 @@ bool gp_escape_check(void)
     return true;
   if (drivers > 1)
     gp_log(GP_LOG_ERROR,
-        "the process has %d copies of the CUDA driver library (dlmopen?); what goes through the others is not seen, so "
+        "the process has %d copies of the CUDA driver library (dlmopen?); what goes through the others is "
+        "not seen, so "
         "nothing is pooled",
         drivers);
   else
@@ -168,8 +174,9 @@ bool gp_escape_check(void)
 }
 
 /*
- * Names that look like the driver's and are in no table. They are collected while the loader's list is walked, and looked
- * up in the driver afterwards: a look-up from within the walk could wait for a thread that loads a library.
+ * Names that look like the driver's and are in no table. They are collected while the loader's list is
+ * walked, and looked up in the driver afterwards: a look-up from within the walk could wait for a thread that
+ * loads a library.
  */
 #define MOST_REFERENCES 16
 
@@ -214,8 +221,9 @@ static int look_for_unknown(struct dl_phdr_info *info, size_t size, void *arg)
       const ElfW(Rela) *relocation = &object.tables[i][k];
       const ElfW(Sym) *symbol = &object.symbols[ELF64_R_SYM(relocation->r_info)];
       const char *name = object.strings + symbol->st_name;
-      if (IS_ADDRESS(ELF64_R_TYPE(relocation->r_info)) && symbol->st_shndx == SHN_UNDEF && gp_lookup_is_driver_name(name) &&
-          !gp_class_is_known(name) && gp_class_effect(name) != GP_EFFECT_NONE)
+      if (IS_ADDRESS(ELF64_R_TYPE(relocation->r_info)) && symbol->st_shndx == SHN_UNDEF &&
+          gp_lookup_is_driver_name(name) && !gp_class_is_known(name) &&
+          gp_class_effect(name) != GP_EFFECT_NONE)
         collect(references, info->dlpi_name, name);
     }
   return 0;

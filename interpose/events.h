@@ -1,9 +1,10 @@
 /*
- * What the program's events stand for, in reuse mode `epoch`: how far a stream was when the event was recorded last.
- * All functions may be called by any thread; none calls the driver.
+ * What the program's events stand for, in reuse mode `epoch`: how far a stream was when the event was
+ * recorded last. All functions may be called by any thread; none calls the driver.
  *
- * An event gives a fact only if nobody can have recorded it meanwhile: each record takes the fact away before the
- * driver's call and puts the new one after it, unless records overlapped, whose order the driver alone knows.
+ * An event gives a fact only if nobody can have recorded it meanwhile: each record takes the fact away before
+ * the driver's call and puts the new one after it, unless records overlapped, whose order the driver alone
+ * knows.
  */
 #ifndef GP_INTERPOSE_EVENTS_H
 #define GP_INTERPOSE_EVENTS_H
@@ -11,7 +12,8 @@
 #include "interpose/cuda_abi.h"
 #include "pool/streams.h"
 
-/* Around a record. fact: what the event then stands for; its stream is NULL if nothing, or if the record failed. */
+/* Around a record. fact: what the event then stands for; its stream is NULL if nothing, or if the record
+ * failed. */
 void gp_event_record_begin(CUevent event);
 void gp_event_record_end(CUevent event, const gp_stream_fact_t *fact);
 
@@ -22,8 +24,8 @@ void gp_event_distrust(CUevent event);
 void gp_event_forget(CUevent event);
 
 /*
- * Around a wait or a query: take before it; still_holds after its success says whether the event was that record all the
- * time. version is 0 if the event gives no fact.
+ * Around a wait or a query: take before it; still_holds after its success says whether the event was that
+ * record all the time. version is 0 if the event gives no fact.
  */
 gp_stream_fact_t gp_event_take(CUevent event, uint64_t *ret_version);
 bool gp_event_still_is(CUevent event, uint64_t version);

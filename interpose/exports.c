@@ -1,7 +1,8 @@
 /*
- * The driver's names for our hooks, for programs that are linked to libcuda: a jump each. In assembly because cuda.h
- * declares the same names, in some versions with types that others lack. gp_export_NAME is the same place under a name
- * that nobody else can define: what the loader would make of NAME here may be another library's.
+ * The driver's names for our hooks, for programs that are linked to libcuda: a jump each. In assembly because
+ * cuda.h declares the same names, in some versions with types that others lack. gp_export_NAME is the same
+ * place under a name that nobody else can define: what the loader would make of NAME here may be another
+ * library's.
  */
 #include "interpose/hooks.h"
 #include "interpose/work.h"
@@ -13,16 +14,16 @@
 #endif
 
 #define HOOK(symbol, base, since, per_thread, parameters, arguments)                                         \
-  __asm__("\t.text\n\t.globl " #symbol ", gp_export_" #symbol "\n\t.hidden gp_export_" #symbol                    \
-          "\n\t.type " #symbol ", %function\n" #symbol ":\ngp_export_" #symbol ":\n\t" JUMP " hook_" #symbol         \
+  __asm__("\t.text\n\t.globl " #symbol ", gp_export_" #symbol "\n\t.hidden gp_export_" #symbol               \
+          "\n\t.type " #symbol ", %function\n" #symbol ":\ngp_export_" #symbol ":\n\t" JUMP " hook_" #symbol \
           "\n\t.size " #symbol ", .-" #symbol "\n");
 #include "interpose/functions.def"
 
 #if GP_HAS_WORK_STUBS
 #define WORK(symbol, base, since, per_thread, where)                                                         \
-  __asm__("\t.text\n\t.globl " #symbol ", gp_export_" #symbol "\n\t.hidden gp_export_" #symbol                    \
-          "\n\t.type " #symbol ", %function\n" #symbol ":\ngp_export_" #symbol ":\n\t" JUMP " gp_work_" #symbol      \
-          "\n\t.size " #symbol ", .-" #symbol "\n");
+  __asm__("\t.text\n\t.globl " #symbol ", gp_export_" #symbol "\n\t.hidden gp_export_" #symbol               \
+          "\n\t.type " #symbol ", %function\n" #symbol ":\ngp_export_" #symbol ":\n\t" JUMP                  \
+          " gp_work_" #symbol "\n\t.size " #symbol ", .-" #symbol "\n");
 #include "interpose/work.def"
 #endif
 

@@ -6,7 +6,8 @@
 
 #include "interpose/cuda_abi.h"
 
-#define HOOK(symbol, base, since, per_thread, parameters, arguments) CUresult CUDAAPI hook_##symbol parameters;
+#define HOOK(symbol, base, since, per_thread, parameters, arguments)                                         \
+  CUresult CUDAAPI hook_##symbol parameters;
 #include "interpose/functions.def"
 
 #endif

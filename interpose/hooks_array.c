@@ -12,19 +12,17 @@
 #define ARRAY_CUBEMAP          0x04u
 
 /*
- * Bits of one element, all channels together. Compressed and planar formats store less than their channels say; a
- * format that is newer than this table is counted by its channels with the widest known.
+ * Bits of one element, all channels together. Compressed and planar formats store less than their channels
+ * say; a format that is newer than this table is counted by its channels with the widest known.
  */
 static uint64_t element_bits(unsigned format, unsigned channels)
 {
   switch (format) {
   case 0x01: /* UNSIGNED_INT8 */
-  case 0x08: /* SIGNED_INT8 */
-    return (uint64_t)8 * channels;
+  case 0x08: /* SIGNED_INT8 */ return (uint64_t)8 * channels;
   case 0x02: /* UNSIGNED_INT16 */
   case 0x09: /* SIGNED_INT16 */
-  case 0x10: /* HALF */
-    return (uint64_t)16 * channels;
+  case 0x10: /* HALF */ return (uint64_t)16 * channels;
   case 0x91: /* BC1: 8 bytes for 16 elements */
   case 0x92:
   case 0x97: /* BC4 */
@@ -42,19 +40,19 @@ static uint64_t element_bits(unsigned format, unsigned channels)
   case 0xb0: return 12; /* NV12: 8 bit, colour for each 4 elements */
   case 0x9f:            /* P010, P016 */
   case 0xa1: return 24;
-  case 0xa2: return 16;   /* NV16 */
-  case 0xa3:              /* P210, P216 */
+  case 0xa2: return 16; /* NV16 */
+  case 0xa3:            /* P210, P216 */
   case 0xa4: return 32;
-  case 0xa5: return 16;   /* YUY2 */
-  case 0xa6:              /* Y210, Y216 */
+  case 0xa5: return 16; /* YUY2 */
+  case 0xa6:            /* Y210, Y216 */
   case 0xa7:
-  case 0xa8:              /* AYUV */
-  case 0xa9:              /* Y410 */
-  case 0x50: return 32;   /* UNORM_INT_101010_2 */
-  case 0xb1: return 64;   /* Y416 */
-  case 0xb2:              /* 8 bit, 4:4:4 */
+  case 0xa8:            /* AYUV */
+  case 0xa9:            /* Y410 */
+  case 0x50: return 32; /* UNORM_INT_101010_2 */
+  case 0xb1: return 64; /* Y416 */
+  case 0xb2:            /* 8 bit, 4:4:4 */
   case 0xb4: return 24;
-  case 0xb3:              /* 10 and 16 bit, 4:4:4 */
+  case 0xb3: /* 10 and 16 bit, 4:4:4 */
   case 0xb5: return 48;
   case 0xc0: /* UNORM, SNORM: the channels are in the name */
   case 0xc6: return 8;
@@ -72,7 +70,8 @@ static uint64_t element_bits(unsigned format, unsigned channels)
   }
 }
 
-/* Bytes of the elements of one level; what the driver adds to arrange them is known to nobody else. 0: overflow. */
+/* Bytes of the elements of one level; what the driver adds to arrange them is known to nobody else. 0:
+ * overflow. */
 static uint64_t level_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned level)
 {
   bool has_layers = array->Flags & (ARRAY_LAYERED | ARRAY_CUBEMAP);
@@ -83,13 +82,16 @@ static uint64_t level_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned level
 
   if (depth == 0)
     depth = 1;
-  if (__builtin_mul_overflow((uint64_t)width, element_bits((unsigned)array->Format, array->NumChannels), &bits) ||
-      __builtin_mul_overflow(bits, (uint64_t)height, &bits) || __builtin_mul_overflow(bits, (uint64_t)depth, &bits))
+  if (__builtin_mul_overflow(
+          (uint64_t)width, element_bits((unsigned)array->Format, array->NumChannels), &bits) ||
+      __builtin_mul_overflow(bits, (uint64_t)height, &bits) ||
+      __builtin_mul_overflow(bits, (uint64_t)depth, &bits))
     return 0;
   return bits / 8 + (bits % 8 != 0);
 }
 
-/* 0: nothing is held (sparse arrays get memory of cuMemCreate mapped), or arguments that the driver refuses. */
+/* 0: nothing is held (sparse arrays get memory of cuMemCreate mapped), or arguments that the driver refuses.
+ */
 static uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned levels)
 {
   uint64_t bytes = 0;
@@ -117,7 +119,8 @@ static CUresult call_create(void *arg)
   switch (call->function) {
   case GP_FN_cuArrayCreate_v2: return GP_REAL_CALL(cuArrayCreate_v2, call->result, call->descriptor);
   case GP_FN_cuArray3DCreate_v2: return GP_REAL_CALL(cuArray3DCreate_v2, call->result, call->descriptor);
-  case GP_FN_cuImportExternalMemory: return GP_REAL_CALL(cuImportExternalMemory, call->result, call->descriptor);
+  case GP_FN_cuImportExternalMemory:
+    return GP_REAL_CALL(cuImportExternalMemory, call->result, call->descriptor);
   default: return GP_REAL_CALL(cuMipmappedArrayCreate, call->result, call->descriptor, call->levels);
   }
 }
@@ -125,7 +128,7 @@ static CUresult call_create(void *arg)
 static uint64_t created_handle(void *arg)
 {
   const array_call_t *call = arg;
-  return (uint64_t)(uintptr_t)*(void **)call->result;
+  return (uint64_t)(uintptr_t) * (void **)call->result;
 }
 
 static CUresult create(array_call_t arguments, uint64_t bytes, gp_detail_t kind)

@@ -31,12 +31,13 @@ static CUresult call_async(void *arg)
 
 static uint64_t async_address(void *arg)
 {
-  return (uint64_t)*((const async_call_t *)arg)->pointer;
+  return (uint64_t) * ((const async_call_t *)arg)->pointer;
 }
 
 /*
- * In a stream that is being captured an allocation is a node of the graph: it holds no memory before a launch, and is
- * counted then (hooks_graph.c). The question is legal during a capture (cuda.h, cuStreamIsCapturing).
+ * In a stream that is being captured an allocation is a node of the graph: it holds no memory before a
+ * launch, and is counted then (hooks_graph.c). The question is legal during a capture (cuda.h,
+ * cuStreamIsCapturing).
  */
 static bool is_captured(CUstream stream, bool per_thread)
 {
@@ -52,7 +53,8 @@ static CUresult alloc_async(async_call_t arguments, gp_detail_t kind, bool per_t
   bool counted = engine && arguments.pointer &&
                  !(gp_engine_is_suspended(engine) && is_captured(arguments.stream, per_thread));
   gp_context_t *context = counted ? gp_current_context(engine) : NULL;
-  CUmemoryPool pool = context && !arguments.pool ? gp_mempool_current(gp_context_device(context)) : arguments.pool;
+  CUmemoryPool pool =
+      context && !arguments.pool ? gp_mempool_current(gp_context_device(context)) : arguments.pool;
   int device = GP_CURRENT_DEVICE;
 
   if (counted && arguments.pool && gp_mempool_find(arguments.pool, &device) && device == GP_MEMPOOL_HOST) {
@@ -86,15 +88,15 @@ CUresult CUDAAPI hook_cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, C
 CUresult CUDAAPI hook_cuMemAllocFromPoolAsync(
     CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
-  return alloc_async(
-      (async_call_t){GP_FN_cuMemAllocFromPoolAsync, pointer, bytes, pool, stream}, GP_DETAIL_PASS_MEMPOOL, false);
+  return alloc_async((async_call_t){GP_FN_cuMemAllocFromPoolAsync, pointer, bytes, pool, stream},
+      GP_DETAIL_PASS_MEMPOOL, false);
 }
 
 CUresult CUDAAPI hook_cuMemAllocFromPoolAsync_ptsz(
     CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
-  return alloc_async(
-      (async_call_t){GP_FN_cuMemAllocFromPoolAsync_ptsz, pointer, bytes, pool, stream}, GP_DETAIL_PASS_MEMPOOL, true);
+  return alloc_async((async_call_t){GP_FN_cuMemAllocFromPoolAsync_ptsz, pointer, bytes, pool, stream},
+      GP_DETAIL_PASS_MEMPOOL, true);
 }
 
 typedef struct free_async_call {
@@ -118,9 +120,11 @@ static CUresult free_async(free_async_call_t arguments)
   if (!engine)
     return (CUresult)call_free_async(&arguments);
   /* Memory of cuMemAlloc may be freed in stream order too; then the block leaves the pool. */
-  if (gp_engine_free_with(engine, (uint64_t)arguments.pointer, call_free_async, &arguments, &code) == GP_FREE_DONE)
+  if (gp_engine_free_with(engine, (uint64_t)arguments.pointer, call_free_async, &arguments, &code) ==
+      GP_FREE_DONE)
     return (CUresult)code;
-  return gp_passthrough_free_in(engine, GP_SPACE_POINTER, (uint64_t)arguments.pointer, call_free_async, &arguments);
+  return gp_passthrough_free_in(
+      engine, GP_SPACE_POINTER, (uint64_t)arguments.pointer, call_free_async, &arguments);
 }
 
 CUresult CUDAAPI hook_cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
@@ -133,7 +137,8 @@ CUresult CUDAAPI hook_cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream)
   return free_async((free_async_call_t){GP_FN_cuMemFreeAsync_ptsz, pointer, stream});
 }
 
-/* Where a pool's memory is. Managed pools (13.0) may name no place: then it is counted like managed memory. */
+/* Where a pool's memory is. Managed pools (13.0) may name no place: then it is counted like managed memory.
+ */
 static int device_of(const CUmemLocation *location)
 {
   CUdevice current = 0;
@@ -156,7 +161,8 @@ CUresult CUDAAPI hook_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *
   return result;
 }
 
-/* Pools that the driver has: those of host memory, and of managed memory, come to light when the program asks for them. */
+/* Pools that the driver has: those of host memory, and of managed memory, come to light when the program asks
+ * for them. */
 static CUresult named(CUresult result, const CUmemoryPool *pool, const CUmemLocation *location)
 {
   gp_engine_t *engine = gp_library_engine();
@@ -167,7 +173,8 @@ static CUresult named(CUresult result, const CUmemoryPool *pool, const CUmemLoca
   return result;
 }
 
-CUresult CUDAAPI hook_cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+CUresult CUDAAPI hook_cuMemGetDefaultMemPool(
+    CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
   (void)gp_library_engine(); /* binds */
   return named(GP_REAL_CALL(cuMemGetDefaultMemPool, pool, location, type), pool, location);

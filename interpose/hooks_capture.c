@@ -1,9 +1,10 @@
 /*
- * Stream captures: while one is running nothing is pooled and we make no driver call of our own, because many calls are
- * prohibited then and would invalidate the program's capture.
+ * Stream captures: while one is running nothing is pooled and we make no driver call of our own, because many
+ * calls are prohibited then and would invalidate the program's capture.
  *
- * The capture is counted before the driver is asked, so that no call of ours can slip in between; taken back if it
- * did not begin. It ends when the driver says so, with its stream, or with its context (gp_engine_suspend_in).
+ * The capture is counted before the driver is asked, so that no call of ours can slip in between; taken back
+ * if it did not begin. It ends when the driver says so, with its stream, or with its context
+ * (gp_engine_suspend_in).
  */
 #include "interpose/captures.h"
 #include "interpose/hooks.h"
@@ -78,8 +79,8 @@ CUresult CUDAAPI hook_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph
   BEGIN_CAPTURE(cuStreamBeginCaptureToGraph, false, stream, stream, graph, nodes, edges, count, mode);
 }
 
-CUresult CUDAAPI hook_cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, const CUgraphNode *nodes,
-    const void *edges, size_t count, CUstreamCaptureMode mode)
+CUresult CUDAAPI hook_cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph,
+    const CUgraphNode *nodes, const void *edges, size_t count, CUstreamCaptureMode mode)
 {
   BEGIN_CAPTURE(cuStreamBeginCaptureToGraph_ptsz, true, stream, stream, graph, nodes, edges, count, mode);
 }
@@ -98,9 +99,10 @@ CUresult CUDAAPI hook_cuStreamBeginRecaptureToGraph_ptsz(
 }
 
 /*
- * Into a command list of a graphics API, "similarly to cuStreamBeginCapture with CU_STREAM_CAPTURE_MODE_RELAXED", and
- * the stream must not be synchronized meanwhile (CUDA Driver API, 13.4). What was recorded runs when the program submits
- * the list, in an order that no stream of CUDA shows: single streams say nothing of it afterwards.
+ * Into a command list of a graphics API, "similarly to cuStreamBeginCapture with
+ * CU_STREAM_CAPTURE_MODE_RELAXED", and the stream must not be synchronized meanwhile (CUDA Driver API, 13.4).
+ * What was recorded runs when the program submits the list, in an order that no stream of CUDA shows: single
+ * streams say nothing of it afterwards.
  */
 static void begin_cig(void)
 {
@@ -123,8 +125,8 @@ CUresult CUDAAPI hook_cuStreamBeginCaptureToCig_ptsz(CUstream stream, void *para
 
 /*
  * Whether cuStreamEndCapture, which answered result, has left the stream without a capture. Errors that the
- * documentation of captures names say so; for any other the driver is asked, about a handle that the program has just
- * used. If it does not know, the capture runs on: it will end with its stream.
+ * documentation of captures names say so; for any other the driver is asked, about a handle that the program
+ * has just used. If it does not know, the capture runs on: it will end with its stream.
  */
 static bool is_over(CUresult result, CUstream stream, bool per_thread)
 {
@@ -182,8 +184,8 @@ CUresult CUDAAPI hook_cuStreamEndCaptureToCig_ptsz(CUstream stream)
 }
 
 /*
- * The stream in which a capture began is the only one that can end it. Another stream of the capture may go: that
- * invalidates the capture, which runs on until it is ended.
+ * The stream in which a capture began is the only one that can end it. Another stream of the capture may go:
+ * that invalidates the capture, which runs on until it is ended.
  */
 static CUresult destroy(CUresult(CUDAAPI *call)(CUstream), CUstream stream)
 {

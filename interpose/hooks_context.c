@@ -1,6 +1,6 @@
 /*
- * Contexts: that they exist must be known before they submit work (the reuse rules ask all of them), and when they end
- * their memory is gone.
+ * Contexts: that they exist must be known before they submit work (the reuse rules ask all of them), and when
+ * they end their memory is gone.
  */
 #include <stdatomic.h>
 
@@ -76,8 +76,8 @@ CUresult CUDAAPI hook_cuCtxPushCurrent_v2(CUcontext context)
 }
 
 /*
- * Two contexts come to light here: the one that is popped, if a function that the tables do not know made it current
- * (unknown.h), at the entry of the library; and the one below it.
+ * Two contexts come to light here: the one that is popped, if a function that the tables do not know made it
+ * current (unknown.h), at the entry of the library; and the one below it.
  */
 static CUresult popped(CUresult result)
 {
@@ -103,7 +103,8 @@ CUresult CUDAAPI hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 {
   gp_engine_t *engine = gp_library_engine();
   if (engine) {
-    (void)gp_current_context(engine); /* the one that will reach into the peer's memory: its work must be asked for */
+    (void)gp_current_context(
+        engine); /* the one that will reach into the peer's memory: its work must be asked for */
     if (gp_mono_bar(engine, GP_DETAIL_MODE_EPOCH_PEER))
       (void)gp_mono_settle(engine);
   }
@@ -111,9 +112,9 @@ CUresult CUDAAPI hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 }
 
 /*
- * Green contexts: facts of the primary context cover them (current.h). Single streams are not followed in them, and they
- * are ordered behind nothing. Where the primary context's facts cannot be relied on nothing is pooled: before the driver
- * is asked, so that no block is handed out in between.
+ * Green contexts: facts of the primary context cover them (current.h). Single streams are not followed in
+ * them, and they are ordered behind nothing. Where the primary context's facts cannot be relied on nothing is
+ * pooled: before the driver is asked, so that no block is handed out in between.
  */
 static gp_engine_t *begin_green(void)
 {
@@ -132,9 +133,9 @@ static void make_way_for_green(void)
   static atomic_flag told = ATOMIC_FLAG_INIT;
 
   if (!atomic_flag_test_and_set(&told)) {
-    gp_log(GP_LOG_ERROR,
-        "the program uses green contexts, which gpupool can follow on drivers since 12.5 only, and if it sees them made; "
-        "nothing is pooled");
+    gp_log(GP_LOG_ERROR, "the program uses green contexts, which gpupool can follow on drivers since 12.5 "
+                         "only, and if it sees them made; "
+                         "nothing is pooled");
     gp_library_stand_aside();
   }
 }
@@ -167,8 +168,8 @@ CUresult CUDAAPI hook_cuCtxFromGreenCtx(CUcontext *context, void *green)
 }
 
 /*
- * While a context is being destroyed no other thread may wait for it or poll its fence on our account. Its memory is
- * forgotten after the driver's success only: if the driver refuses, nothing has changed.
+ * While a context is being destroyed no other thread may wait for it or poll its fence on our account. Its
+ * memory is forgotten after the driver's success only: if the driver refuses, nothing has changed.
  */
 typedef struct ending {
   gp_engine_t *engine; /* NULL: nothing to do */
@@ -187,7 +188,8 @@ static ending_t begin_destroy(CUcontext handle)
   return ending;
 }
 
-/* The thread ended in the driver's call. If the context did, too, that shows at the next question about it. */
+/* The thread ended in the driver's call. If the context did, too, that shows at the next question about it.
+ */
 static void leave_ending(void *arg)
 {
   const ending_t *ending = arg;
@@ -223,7 +225,8 @@ CUresult CUDAAPI hook_cuCtxDestroy_v2(CUcontext handle)
   return end_destroy(&ending, result);
 }
 
-/* Deprecated counterpart of cuCtxAttach: destroys with the last reference. Whether it did, the driver's id tells. */
+/* Deprecated counterpart of cuCtxAttach: destroys with the last reference. Whether it did, the driver's id
+ * tells. */
 CUresult CUDAAPI hook_cuCtxDetach(CUcontext handle)
 {
   ending_t ending = begin_destroy(handle);
@@ -303,15 +306,16 @@ CUresult CUDAAPI hook_cuDevicePrimaryCtxRelease_v2(CUdevice device)
   return end_release(&ending, device, result);
 }
 
-/* It holds a reference to its device's primary context, which may be the last; it does not say which device that is. */
+/* It holds a reference to its device's primary context, which may be the last; it does not say which device
+ * that is. */
 CUresult CUDAAPI hook_cuGreenCtxDestroy(void *green)
 {
   ending_t ending = begin_reset();
   CUcontext converted = NULL;
   CUresult result;
 
-  if (ending.engine && (!GP_REAL(cuCtxFromGreenCtx) ||
-                           GP_REAL(cuCtxFromGreenCtx)(&converted, green) != CUDA_SUCCESS))
+  if (ending.engine &&
+      (!GP_REAL(cuCtxFromGreenCtx) || GP_REAL(cuCtxFromGreenCtx)(&converted, green) != CUDA_SUCCESS))
     converted = NULL;
   if (converted)
     ending.context = gp_engine_find_context(ending.engine, converted);

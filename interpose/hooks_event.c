@@ -1,6 +1,6 @@
 /*
- * Events, for reuse mode `epoch`: what they stand for, and that somebody has waited for them. See events.h. In other
- * modes the hooks only hand on.
+ * Events, for reuse mode `epoch`: what they stand for, and that somebody has waited for them. See events.h.
+ * In other modes the hooks only hand on.
  */
 #include "interpose/events.h"
 #include "interpose/hooks.h"
@@ -8,7 +8,8 @@
 #include "interpose/real.h"
 #include "interpose/work.h"
 
-/* cuda.h: CU_EVENT_RECORD_EXTERNAL, CU_GRAPH_NODE_TYPE_EVENT_RECORD, and where CUgraphNodeParams has what (12.2). */
+/* cuda.h: CU_EVENT_RECORD_EXTERNAL, CU_GRAPH_NODE_TYPE_EVENT_RECORD, and where CUgraphNodeParams has what
+ * (12.2). */
 #define RECORD_EXTERNAL   1u
 #define NODE_EVENT_RECORD 7
 #define NODE_EVENT_OFFSET 16
@@ -34,7 +35,8 @@ static recording_t begin(CUevent event, CUstream stream, bool per_thread)
   if (recording.engine) {
     gp_event_record_begin(event);
     recording.asked = gp_engine_ask_begin(recording.engine);
-    recording.fact = gp_stream_fact_begin(recording.engine, gp_work_stream(recording.engine, stream, per_thread));
+    recording.fact =
+        gp_stream_fact_begin(recording.engine, gp_work_stream(recording.engine, stream, per_thread));
   }
   return recording;
 }

@@ -1,7 +1,8 @@
 /*
- * Calls that make memory visible outside the process, or that set driver attributes which stay with it. A block that
- * went through one must not be handed to another owner later: it is tainted, and goes to the driver when it is freed.
- * Tainted after success only, but before the program can see the result. And calls that say what memory is at an address.
+ * Calls that make memory visible outside the process, or that set driver attributes which stay with it. A
+ * block that went through one must not be handed to another owner later: it is tainted, and goes to the
+ * driver when it is freed. Tainted after success only, but before the program can see the result. And calls
+ * that say what memory is at an address.
  */
 #include "interpose/hooks.h"
 #include "interpose/library.h"
@@ -11,8 +12,8 @@
 #include "pool/mono.h"
 
 /*
- * Before the call. Whoever gets at the memory by it keeps to no stream of ours, so that work of the block's earlier
- * owners must not be pending any more (pool/mono.h).
+ * Before the call. Whoever gets at the memory by it keeps to no stream of ours, so that work of the block's
+ * earlier owners must not be pending any more (pool/mono.h).
  */
 static void settle(void)
 {
@@ -30,19 +31,20 @@ static void look(void)
 }
 
 /*
- * Memory that the program has freed and the pool keeps is none for the program. No allocation has this address, so that
- * the driver's answer about it is the one that it has for freed memory.
+ * Memory that the program has freed and the pool keeps is none for the program. No allocation has this
+ * address, so that the driver's answer about it is the one that it has for freed memory.
  */
 #define NO_MEMORY ((CUdeviceptr)1)
 
-/* pointer may lie inside a block; the driver knows where that begins. Of memory of others it asks the driver in vain. */
+/* pointer may lie inside a block; the driver knows where that begins. Of memory of others it asks the driver
+ * in vain. */
 static bool is_kept(gp_engine_t *engine, CUdeviceptr pointer)
 {
   gp_owner_t owner = engine ? gp_engine_owner(engine, (uint64_t)pointer) : GP_OWNER_PROGRAM;
   CUdeviceptr base = pointer;
 
-  if (owner == GP_OWNER_UNKNOWN && GP_REAL_CALL(cuMemGetAddressRange_v2, &base, NULL, pointer) == CUDA_SUCCESS &&
-      base != pointer)
+  if (owner == GP_OWNER_UNKNOWN &&
+      GP_REAL_CALL(cuMemGetAddressRange_v2, &base, NULL, pointer) == CUDA_SUCCESS && base != pointer)
     owner = gp_engine_owner(engine, (uint64_t)base);
   return owner == GP_OWNER_POOL;
 }
@@ -71,26 +73,30 @@ CUresult CUDAAPI hook_cuMemGetHandleForAddressRange(
     void *handle, CUdeviceptr pointer, size_t size, int type, unsigned long long flags)
 {
   settle();
-  return tainted(GP_REAL_CALL(cuMemGetHandleForAddressRange, handle, visible(pointer), size, type, flags), pointer);
+  return tainted(
+      GP_REAL_CALL(cuMemGetHandleForAddressRange, handle, visible(pointer), size, type, flags), pointer);
 }
 
 CUresult CUDAAPI hook_cuMulticastBindAddr(
     unsigned long long multicast, size_t offset, CUdeviceptr pointer, size_t size, unsigned long long flags)
 {
   settle();
-  return tainted(GP_REAL_CALL(cuMulticastBindAddr, multicast, offset, visible(pointer), size, flags), pointer);
+  return tainted(
+      GP_REAL_CALL(cuMulticastBindAddr, multicast, offset, visible(pointer), size, flags), pointer);
 }
 
 CUresult CUDAAPI hook_cuMulticastBindAddr_v2(unsigned long long multicast, CUdevice device, size_t offset,
     CUdeviceptr pointer, size_t size, unsigned long long flags)
 {
   settle();
-  return tainted(GP_REAL_CALL(cuMulticastBindAddr_v2, multicast, device, offset, visible(pointer), size, flags), pointer);
+  return tainted(
+      GP_REAL_CALL(cuMulticastBindAddr_v2, multicast, device, offset, visible(pointer), size, flags),
+      pointer);
 }
 
 /* Peers reach the memory by the endpoint from now on, at times that no stream here knows. */
-CUresult CUDAAPI hook_cuLogicalEndpointBindAddr(unsigned endpoint, CUdevice device, cuuint64_t offset, void *pointer,
-    cuuint64_t size, unsigned long long flags)
+CUresult CUDAAPI hook_cuLogicalEndpointBindAddr(unsigned endpoint, CUdevice device, cuuint64_t offset,
+    void *pointer, cuuint64_t size, unsigned long long flags)
 {
   settle();
   void *seen = (void *)(uintptr_t)visible((CUdeviceptr)(uintptr_t)pointer);
@@ -98,13 +104,15 @@ CUresult CUDAAPI hook_cuLogicalEndpointBindAddr(unsigned endpoint, CUdevice devi
       (CUdeviceptr)(uintptr_t)pointer);
 }
 
-CUresult CUDAAPI hook_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr pointer)
+CUresult CUDAAPI hook_cuPointerSetAttribute(
+    const void *value, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
   settle();
   return tainted(GP_REAL_CALL(cuPointerSetAttribute, value, attribute, visible(pointer)), pointer);
 }
 
-/* Asking for peer-to-peer tokens sets CU_POINTER_ATTRIBUTE_SYNC_MEMOPS and gives the memory to a third party. */
+/* Asking for peer-to-peer tokens sets CU_POINTER_ATTRIBUTE_SYNC_MEMOPS and gives the memory to a third party.
+ */
 CUresult CUDAAPI hook_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
   look();

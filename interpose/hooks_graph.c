@@ -1,8 +1,8 @@
 /*
- * Memory of graphs. An allocation node has an address from its making on; memory is put there at a launch or an upload
- * of the executable graph and stays with it (CUDA C++ Programming Guide, Graph Memory Nodes). So it is counted, and
- * meets the limit, at the first of these, and until the executable graph is destroyed. Graphs may share memory among
- * each other; then this counts more than they hold.
+ * Memory of graphs. An allocation node has an address from its making on; memory is put there at a launch or
+ * an upload of the executable graph and stays with it (CUDA C++ Programming Guide, Graph Memory Nodes). So it
+ * is counted, and meets the limit, at the first of these, and until the executable graph is destroyed. Graphs
+ * may share memory among each other; then this counts more than they hold.
  *
  * Instantiating also takes memory for the driver's own use: it is tried again after the cache has made room.
  */
@@ -17,8 +17,8 @@
 #include "pool/address_map.h"
 
 /*
- * Executable graphs that have allocation nodes and were not launched yet: exec -> what they need. Records are owned by
- * the map. Most programs have none, and pay one load at each launch for it.
+ * Executable graphs that have allocation nodes and were not launched yet: exec -> what they need. Records are
+ * owned by the map. Most programs have none, and pay one load at each launch for it.
  */
 typedef struct need {
   uint64_t bytes;
@@ -112,7 +112,8 @@ static CUresult call_instantiate(void *arg)
   case GP_FN_cuGraphInstantiate:
     return GP_REAL_CALL(cuGraphInstantiate, call->exec, call->graph, call->extra, call->log, call->log_bytes);
   case GP_FN_cuGraphInstantiate_v2:
-    return GP_REAL_CALL(cuGraphInstantiate_v2, call->exec, call->graph, call->extra, call->log, call->log_bytes);
+    return GP_REAL_CALL(
+        cuGraphInstantiate_v2, call->exec, call->graph, call->extra, call->log, call->log_bytes);
   case GP_FN_cuGraphInstantiateWithFlags:
     return GP_REAL_CALL(cuGraphInstantiateWithFlags, call->exec, call->graph, call->flags);
   case GP_FN_cuGraphInstantiateWithParams:
@@ -132,23 +133,27 @@ static CUresult instantiate(instantiate_call_t arguments)
 CUresult CUDAAPI hook_cuGraphInstantiate(
     CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_bytes)
 {
-  return instantiate((instantiate_call_t){GP_FN_cuGraphInstantiate, exec, graph, error_node, log, log_bytes, 0});
+  return instantiate(
+      (instantiate_call_t){GP_FN_cuGraphInstantiate, exec, graph, error_node, log, log_bytes, 0});
 }
 
 CUresult CUDAAPI hook_cuGraphInstantiate_v2(
     CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_bytes)
 {
-  return instantiate((instantiate_call_t){GP_FN_cuGraphInstantiate_v2, exec, graph, error_node, log, log_bytes, 0});
+  return instantiate(
+      (instantiate_call_t){GP_FN_cuGraphInstantiate_v2, exec, graph, error_node, log, log_bytes, 0});
 }
 
 CUresult CUDAAPI hook_cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
 {
-  return instantiate((instantiate_call_t){GP_FN_cuGraphInstantiateWithFlags, exec, graph, NULL, NULL, 0, flags});
+  return instantiate(
+      (instantiate_call_t){GP_FN_cuGraphInstantiateWithFlags, exec, graph, NULL, NULL, 0, flags});
 }
 
 CUresult CUDAAPI hook_cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph, void *parameters)
 {
-  return instantiate((instantiate_call_t){GP_FN_cuGraphInstantiateWithParams, exec, graph, parameters, NULL, 0, 0});
+  return instantiate(
+      (instantiate_call_t){GP_FN_cuGraphInstantiateWithParams, exec, graph, parameters, NULL, 0, 0});
 }
 
 CUresult CUDAAPI hook_cuGraphInstantiateWithParams_ptsz(CUgraphExec *exec, CUgraph graph, void *parameters)
@@ -169,7 +174,8 @@ static CUresult call_launch(void *arg)
   const launch_call_t *call = arg;
   void *function = gp_real_get(call->function);
   /* At each try, and nothing of ours in between: making room before it may have cleared the mark. */
-  gp_work_note(call->stream, call->function == GP_FN_cuGraphLaunch_ptsz || call->function == GP_FN_cuGraphUpload_ptsz);
+  gp_work_note(
+      call->stream, call->function == GP_FN_cuGraphLaunch_ptsz || call->function == GP_FN_cuGraphUpload_ptsz);
   return function ? ((gp_fn_cuGraphLaunch)function)(call->exec, call->stream) : CUDA_ERROR_NOT_FOUND;
 }
 

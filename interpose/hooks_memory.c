@@ -28,9 +28,9 @@ static int call_free(void *arg)
 }
 
 /*
- * cuda.h has CUDA_ERROR_INVALID_CONTEXT among the results of cuMemFree, and leaves open whether it takes a current context
- * to free memory. So the driver says; a block that it refuses stays the program's. Memory that the pool keeps it must not
- * see: another question that needs a context has the answer.
+ * cuda.h has CUDA_ERROR_INVALID_CONTEXT among the results of cuMemFree, and leaves open whether it takes a
+ * current context to free memory. So the driver says; a block that it refuses stays the program's. Memory
+ * that the pool keeps it must not see: another question that needs a context has the answer.
  */
 static CUresult free_without_context(gp_engine_t *engine, CUdeviceptr pointer)
 {
@@ -57,7 +57,8 @@ CUresult CUDAAPI hook_cuMemFree_v2(CUdeviceptr pointer)
     return free_without_context(engine, pointer);
   if (gp_engine_free(engine, (uint64_t)pointer, &code) == GP_FREE_DONE)
     return (CUresult)code;
-  /* Managed, stream-ordered, graph or imported memory, an interior or an unknown pointer: the driver knows. */
+  /* Managed, stream-ordered, graph or imported memory, an interior or an unknown pointer: the driver knows.
+   */
   return gp_passthrough_free_in(engine, GP_SPACE_POINTER, (uint64_t)pointer, call_free, &pointer);
 }
 

@@ -6,7 +6,8 @@
 #include "interpose/passthrough.h"
 #include "interpose/real.h"
 
-/* Pitches are multiples of 512 on the devices of today (CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT divides it). */
+/* Pitches are multiples of 512 on the devices of today (CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT divides
+ * it). */
 #define PITCH_STEP 512
 
 typedef struct pitch_call {
@@ -20,12 +21,13 @@ typedef struct pitch_call {
 static CUresult call_pitch(void *arg)
 {
   const pitch_call_t *call = arg;
-  return GP_REAL_CALL(cuMemAllocPitch_v2, call->pointer, call->pitch, call->width, call->height, call->element);
+  return GP_REAL_CALL(
+      cuMemAllocPitch_v2, call->pointer, call->pitch, call->width, call->height, call->element);
 }
 
 static uint64_t pitch_address(void *arg)
 {
-  return (uint64_t)*((const pitch_call_t *)arg)->pointer;
+  return (uint64_t) * ((const pitch_call_t *)arg)->pointer;
 }
 
 static uint64_t pitch_bytes(void *arg)
@@ -39,8 +41,10 @@ CUresult CUDAAPI hook_cuMemAllocPitch_v2(
 {
   pitch_call_t arguments = {pointer, pitch, width, height, element};
   size_t most;
-  /* The pitch is the driver's secret until it answers: rows are counted with the largest that it is known to use. */
-  size_t row = width > SIZE_MAX - (PITCH_STEP - 1) ? width : (width + PITCH_STEP - 1) / PITCH_STEP * PITCH_STEP;
+  /* The pitch is the driver's secret until it answers: rows are counted with the largest that it is known to
+   * use. */
+  size_t row =
+      width > SIZE_MAX - (PITCH_STEP - 1) ? width : (width + PITCH_STEP - 1) / PITCH_STEP * PITCH_STEP;
   bool legal = pointer && pitch && !__builtin_mul_overflow(row, height, &most);
   return gp_passthrough_alloc(&(gp_passthrough_call_t){.call = call_pitch,
                                   .address = pitch_address,
@@ -66,7 +70,7 @@ static CUresult call_managed(void *arg)
 
 static uint64_t managed_address(void *arg)
 {
-  return (uint64_t)*((const managed_call_t *)arg)->pointer;
+  return (uint64_t) * ((const managed_call_t *)arg)->pointer;
 }
 
 CUresult CUDAAPI hook_cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags)
@@ -81,7 +85,8 @@ CUresult CUDAAPI hook_cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsi
       NULL);
 }
 
-/* The calls that page-lock host memory: new memory (pointer says where to store its address), or the program's own. */
+/* The calls that page-lock host memory: new memory (pointer says where to store its address), or the
+ * program's own. */
 typedef struct host_call {
   gp_function_t function;
   void **pointer;
@@ -96,7 +101,8 @@ static CUresult call_host(void *arg)
   switch (call->function) {
   case GP_FN_cuMemHostAlloc: return GP_REAL_CALL(cuMemHostAlloc, call->pointer, call->bytes, call->flags);
   case GP_FN_cuMemAllocHost_v2: return GP_REAL_CALL(cuMemAllocHost_v2, call->pointer, call->bytes);
-  case GP_FN_cuMemHostRegister: return GP_REAL_CALL(cuMemHostRegister, call->memory, call->bytes, call->flags);
+  case GP_FN_cuMemHostRegister:
+    return GP_REAL_CALL(cuMemHostRegister, call->memory, call->bytes, call->flags);
   default: return GP_REAL_CALL(cuMemHostRegister_v2, call->memory, call->bytes, call->flags);
   }
 }

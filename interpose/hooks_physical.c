@@ -1,5 +1,6 @@
 /*
- * Virtual memory management: memory is counted from cuMemCreate until the last handle and the last mapping are gone.
+ * Virtual memory management: memory is counted from cuMemCreate until the last handle and the last mapping
+ * are gone.
  */
 #include "interpose/clock.h"
 #include "interpose/hooks.h"
@@ -24,7 +25,7 @@ static CUresult call_create(void *arg)
 
 static uint64_t created_handle(void *arg)
 {
-  return (uint64_t)*((const create_call_t *)arg)->handle;
+  return (uint64_t) * ((const create_call_t *)arg)->handle;
 }
 
 /* The memory is gone: its record ends. Nothing is done without one. */
@@ -75,7 +76,8 @@ static void finish_unmap(const change_t *change)
   }
 }
 
-/* The thread ended in the driver's call. What it has done nothing says; the program has no more to do with it. */
+/* The thread ended in the driver's call. What it has done nothing says; the program has no more to do with
+ * it. */
 static void give_up(void *arg)
 {
   const change_t *change = arg;
@@ -92,14 +94,15 @@ CUresult CUDAAPI hook_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t b
   bool counted;
   bool is_device = properties && properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
 
-  CUresult result = gp_passthrough_alloc(&(gp_passthrough_call_t){.call = call_create,
-                                             .address = created_handle,
-                                             .arg = &arguments,
-                                             .bytes = handle && properties ? bytes : 0,
-                                             .key = key,
-                                             .kind = is_device ? GP_DETAIL_PASS_PHYSICAL : GP_DETAIL_PASS_HOST,
-                                             .device = is_device ? properties->location.id : GP_CURRENT_DEVICE},
-      &counted);
+  CUresult result =
+      gp_passthrough_alloc(&(gp_passthrough_call_t){.call = call_create,
+                               .address = created_handle,
+                               .arg = &arguments,
+                               .bytes = handle && properties ? bytes : 0,
+                               .key = key,
+                               .kind = is_device ? GP_DETAIL_PASS_PHYSICAL : GP_DETAIL_PASS_HOST,
+                               .device = is_device ? properties->location.id : GP_CURRENT_DEVICE},
+          &counted);
   if (counted && !gp_physical_created((uint64_t)*handle, key)) {
     gp_passthrough_t memory;
     gp_engine_t *engine = gp_library_engine();
@@ -122,13 +125,13 @@ CUresult CUDAAPI hook_cuMemRelease(CUmemGenericAllocationHandle handle)
   return result;
 }
 
-CUresult CUDAAPI hook_cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
-    unsigned long long flags)
+CUresult CUDAAPI hook_cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset,
+    CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
   gp_engine_t *engine = gp_library_engine();
   /* Before the call: another thread may release the handle as soon as the memory is mapped. */
-  change_t change = {
-      .engine = engine, .mapped = engine ? gp_physical_map((uint64_t)handle, (uint64_t)pointer, bytes) : NULL};
+  change_t change = {.engine = engine,
+      .mapped = engine ? gp_physical_map((uint64_t)handle, (uint64_t)pointer, bytes) : NULL};
   CUresult result;
 
   change.start_ns = change.mapped ? gp_clock_now_ns() : 0;
@@ -141,7 +144,8 @@ CUresult CUDAAPI hook_cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset,
 CUresult CUDAAPI hook_cuMemUnmap(CUdeviceptr pointer, size_t bytes)
 {
   gp_engine_t *engine = gp_library_engine();
-  change_t change = {.engine = engine, .unmapped = engine ? gp_physical_unmap((uint64_t)pointer, bytes) : NULL};
+  change_t change = {
+      .engine = engine, .unmapped = engine ? gp_physical_unmap((uint64_t)pointer, bytes) : NULL};
   CUresult result;
 
   change.start_ns = change.unmapped ? gp_clock_now_ns() : 0;
@@ -163,7 +167,8 @@ CUresult CUDAAPI hook_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *
   return result;
 }
 
-/* Memory of another process, whose it stays; or of this one, if the driver gives the handle that it has here. */
+/* Memory of another process, whose it stays; or of this one, if the driver gives the handle that it has here.
+ */
 CUresult CUDAAPI hook_cuMemImportFromShareableHandle(
     CUmemGenericAllocationHandle *handle, void *os_handle, CUmemAllocationHandleType type)
 {

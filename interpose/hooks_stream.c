@@ -1,6 +1,6 @@
 /*
- * Streams, for reuse mode `epoch`: which there are, and what the program learns of their completion. In other modes the
- * hooks only hand on.
+ * Streams, for reuse mode `epoch`: which there are, and what the program learns of their completion. In other
+ * modes the hooks only hand on.
  */
 #include "interpose/copies.h"
 #include "interpose/current.h"
@@ -11,8 +11,8 @@
 #include "pool/mono.h"
 
 /*
- * A stream says that its context can be given work, and this may be the first that is seen of the context (a runtime may
- * have made it current through the driver's export tables): it is filed, in every mode.
+ * A stream says that its context can be given work, and this may be the first that is seen of the context (a
+ * runtime may have made it current through the driver's export tables): it is filed, in every mode.
  */
 static void follow(gp_engine_t *engine, CUstream stream)
 {
@@ -26,9 +26,9 @@ static void follow(gp_engine_t *engine, CUstream stream)
 }
 
 /*
- * A non-blocking stream is not ordered behind the default stream as others are: while there is a debt (pool/mono.h), we
- * put it there before the program has it. In that order: what was handed out before the stream was followed is what the
- * debt is about.
+ * A non-blocking stream is not ordered behind the default stream as others are: while there is a debt
+ * (pool/mono.h), we put it there before the program has it. In that order: what was handed out before the
+ * stream was followed is what the debt is about.
  */
 static CUresult created(CUresult result, const CUstream *stream, unsigned flags)
 {
@@ -112,8 +112,8 @@ CUresult CUDAAPI hook_cuStreamQuery_ptsz(CUstream stream)
 }
 
 /*
- * A copy that returns when it is done (copies.h) tells of the default stream up to there. Any other may be pending when it
- * returns: it is work. A copy of nothing is neither.
+ * A copy that returns when it is done (copies.h) tells of the default stream up to there. Any other may be
+ * pending when it returns: it is work. A copy of nothing is neither.
  */
 static bool tells(const void *host, CUdeviceptr pointer, size_t bytes, bool per_thread)
 {

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /*
- * Bytes that the host could give without swapping: MemAvailable of /proc/meminfo, in which page cache that can be dropped
- * counts (proc(5)). 0 if the kernel does not say. Any thread; reads a file.
+ * Bytes that the host could give without swapping: MemAvailable of /proc/meminfo, in which page cache that
+ * can be dropped counts (proc(5)). 0 if the kernel does not say. Any thread; reads a file.
  */
 uint64_t gp_host_memory_available(void);
 

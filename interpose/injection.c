@@ -6,15 +6,15 @@
 #include <string.h>
 
 /*
- * File names begin so. Not libcupti: programs link it to measure themselves (PyTorch's profiler), without being watched.
+ * File names begin so. Not libcupti: programs link it to measure themselves (PyTorch's profiler), without
+ * being watched.
  */
 static const char *const tools[] = {
-    "libsanitizer-",          /* compute-sanitizer */
-    "libInterceptorInjection", /* its launcher, and Nsight Compute's */
-    "libTreeLauncherTargetInjection",
-    "libToolsInjection", /* Nsight Systems */
-    "libcuda-injection", /* Nsight Compute */
-    "libcuinj64",        /* nvprof */
+    "libsanitizer-",                                       /* compute-sanitizer */
+    "libInterceptorInjection",                             /* its launcher, and Nsight Compute's */
+    "libTreeLauncherTargetInjection", "libToolsInjection", /* Nsight Systems */
+    "libcuda-injection",                                   /* Nsight Compute */
+    "libcuinj64",                                          /* nvprof */
 };
 
 typedef struct search {

@@ -60,12 +60,14 @@ static void log_problem(void *arg, bool malformed, const char *message)
 }
 
 /*
- * GPUPOOL_LOG, opened for appending; stderr if it is not set or cannot be opened. Not blocking: a FIFO without a reader
- * cannot be opened then (ENXIO), and messages for which it has no room are lost. The program does not wait for its log.
+ * GPUPOOL_LOG, opened for appending; stderr if it is not set or cannot be opened. Not blocking: a FIFO
+ * without a reader cannot be opened then (ENXIO), and messages for which it has no room are lost. The program
+ * does not wait for its log.
  */
 static int open_log(void)
 {
-  static char path[GP_PATH_BYTES]; /* under start_lock; the first call may come from a thread with a small stack */
+  static char
+      path[GP_PATH_BYTES]; /* under start_lock; the first call may come from a thread with a small stack */
   const gp_option_value_t *value = &options.values[GP_OPTION_log];
   char reason[96];
 
@@ -90,9 +92,9 @@ static void log_options(void)
 }
 
 /*
- * CUDA does not work in the child of a process that has used it, and its memory is the parent's: off for good, whatever
- * the library was doing. Our locks may be held by threads that are not here; nothing in the child takes one, so that
- * fork() need not wait for any.
+ * CUDA does not work in the child of a process that has used it, and its memory is the parent's: off for
+ * good, whatever the library was doing. Our locks may be held by threads that are not here; nothing in the
+ * child takes one, so that fork() need not wait for any.
  */
 static void abandon(void)
 {
@@ -159,7 +161,8 @@ static library_state_t start(void)
   else if (!gp_library_wants_work())
     gp_streams_escape(the_engine, "the functions that submit work were handed out as they are");
   else if (gp_engine_uses_streams(the_engine) && (!gp_work_goes_to_driver() || gp_injection_watches_calls()))
-    gp_streams_escape(the_engine, "another library stands between this one and the driver, or watches its calls");
+    gp_streams_escape(
+        the_engine, "another library stands between this one and the driver, or watches its calls");
   gp_rdma_look(the_engine);
   gp_escape_look_for_unknown(the_engine);
   if (the_recorder) {
@@ -176,10 +179,11 @@ static __attribute__((noinline)) gp_engine_t *engine_slowly(void)
 {
   if (!gp_process_is_ours())
     abandon();
-  /* The caller goes on with GP_REAL; without a driver it reports an error, and the start waits until there is one. */
+  /* The caller goes on with GP_REAL; without a driver it reports an error, and the start waits until there is
+   * one. */
   if (!gp_real_bind() || atomic_load(&state) == LIBRARY_OFF || starting)
     return NULL;
-  gp_process_watch(abandon); /* before the lock, which a child could inherit */
+  gp_process_watch(abandon);           /* before the lock, which a child could inherit */
   int cancel_state = gp_cancel_hold(); /* the start opens files, writes messages and asks the driver */
   starting = true;
   pthread_mutex_lock(&start_lock);
@@ -190,7 +194,8 @@ static __attribute__((noinline)) gp_engine_t *engine_slowly(void)
   gp_cancel_restore(cancel_state);
   if (atomic_load(&state) != LIBRARY_ACTIVE)
     return NULL;
-  /* Here, where the caller has just been in the loader by itself, and without the lock: it opens libraries. */
+  /* Here, where the caller has just been in the loader by itself, and without the lock: it opens libraries.
+   */
   if (gp_option_number(&options, GP_OPTION_stacks) != GP_STACKS_OFF)
     gp_unwind_prepare();
   return the_engine;
@@ -222,7 +227,9 @@ gp_engine_t *gp_library_engine(void)
 
 gp_engine_t *gp_library_calling_engine(void)
 {
-  return atomic_load_explicit(&state, memory_order_acquire) == LIBRARY_ACTIVE && gp_process_is_ours() ? the_engine : NULL;
+  return atomic_load_explicit(&state, memory_order_acquire) == LIBRARY_ACTIVE && gp_process_is_ours()
+             ? the_engine
+             : NULL;
 }
 
 void gp_library_stand_aside(void)
@@ -234,8 +241,9 @@ void gp_library_stand_aside(void)
 }
 
 /*
- * At exit: after the program's own exit handlers and the destructors of libraries, so that what they free is seen. No driver
- * call, and nothing is given back: the driver may be gone, and the memory goes with the process.
+ * At exit: after the program's own exit handlers and the destructors of libraries, so that what they free is
+ * seen. No driver call, and nothing is given back: the driver may be gone, and the memory goes with the
+ * process.
  */
 static void write_reports(void)
 {
@@ -249,7 +257,7 @@ static void write_reports(void)
   (void)gp_escape_check(); /* of what was loaded since the start */
   if (gp_option_number(&options, GP_OPTION_stats))
     gp_report_write(the_engine);
-  gp_engine_tell_peaks(the_engine); /* of what was never freed */
+  gp_engine_tell_peaks(the_engine);        /* of what was never freed */
   (void)gp_snapshot_at_exit(the_recorder); /* it has said what went wrong */
   gp_snapshot_close(the_recorder);
 }
@@ -272,15 +280,17 @@ static void finish_last(void *unused)
 int __cxa_atexit(void (*fn)(void *arg), void *arg, void *library); /* Itanium C++ ABI, 3.3.6.3 */
 
 /*
- * The loader ends a preloaded library before those that were loaded after it, unless it depends on them. An exit handler that
- * is registered now runs when the loader has ended all (exit(3): a handler may register another). It names no library, so
- * that the end of none calls it.
+ * The loader ends a preloaded library before those that were loaded after it, unless it depends on them. An
+ * exit handler that is registered now runs when the loader has ended all (exit(3): a handler may register
+ * another). It names no library, so that the end of none calls it.
  */
 __attribute__((destructor)) static void begin_to_finish(void)
 {
-  if (atomic_load(&state) != LIBRARY_ACTIVE || !gp_process_is_ours() || __cxa_atexit(finish_last, NULL, NULL) == 0)
+  if (atomic_load(&state) != LIBRARY_ACTIVE || !gp_process_is_ours() ||
+      __cxa_atexit(finish_last, NULL, NULL) == 0)
     return;
-  gp_log(GP_LOG_ERROR, "the host has no memory for an exit handler; libraries that end after this line may still free what "
-                       "the report at exit shows as held");
+  gp_log(GP_LOG_ERROR,
+      "the host has no memory for an exit handler; libraries that end after this line may still free what "
+      "the report at exit shows as held");
   finish();
 }

@@ -40,12 +40,11 @@ typedef struct gp_hook {
 
 static const gp_hook_t hooks[REPLACED] = {
 #define HOOK(symbol, base, since, per_thread, parameters, arguments)                                         \
-  [GP_FN_##symbol] = {                                                                                      \
-      #symbol, #base, since, per_thread, (void *)hook_##symbol, gp_export_##symbol},
+  [GP_FN_##symbol] = {#symbol, #base, since, per_thread, (void *)hook_##symbol, gp_export_##symbol},
 #include "interpose/functions.def"
 #if GP_HAS_WORK_STUBS
 #define WORK(symbol, base, since, per_thread, where)                                                         \
-  [GP_FN_##symbol] = {                                                                                      \
+  [GP_FN_##symbol] = {                                                                                       \
       #symbol, #base, since, per_thread, (void *)(uintptr_t)gp_work_##symbol, gp_export_##symbol},
 #include "interpose/work.def"
 #endif
@@ -97,8 +96,8 @@ static void tell_of_second_driver(void)
 }
 
 /*
- * A look-up by scope finds our export where a program without us would have found nothing: no driver is loaded, or one
- * that lacks the function. Then the answer is none; the search behind us sets dlerror.
+ * A look-up by scope finds our export where a program without us would have found nothing: no driver is
+ * loaded, or one that lacks the function. Then the answer is none; the search behind us sets dlerror.
  */
 static void *unless_ours_alone(const gp_hook_t *hook)
 {
@@ -108,9 +107,10 @@ static void *unless_ours_alone(const gp_hook_t *hook)
 }
 
 /*
- * A name that is a driver's by its looks and in no table: of a newer driver, of OpenGL and the like, or of a library that
- * has nothing to do with CUDA. A search by scope depends on the caller: where it finds nothing from here, or is to begin
- * behind the caller, the stub jumps, and calls of what the driver has under that name would not be seen.
+ * A name that is a driver's by its looks and in no table: of a newer driver, of OpenGL and the like, or of a
+ * library that has nothing to do with CUDA. A search by scope depends on the caller: where it finds nothing
+ * from here, or is to begin behind the caller, the stub jumps, and calls of what the driver has under that
+ * name would not be seen.
  */
 static void *decide_unknown(void *handle, const char *name, const void *return_address)
 {
@@ -163,7 +163,8 @@ GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const
   return hook->hook;
 }
 
-/* cuGetProcAddress is asked for the name without suffix, or, since 13.0, with "_v2" (NVIDIA's Python bindings do so). */
+/* cuGetProcAddress is asked for the name without suffix, or, since 13.0, with "_v2" (NVIDIA's Python bindings
+ * do so). */
 static bool answers_to(const gp_hook_t *hook, const char *name)
 {
   size_t length = strlen(name);
@@ -202,8 +203,8 @@ static bool is_renamed(const char *base, int version)
 #define FLAG_PER_THREAD UINT64_C(2)
 
 /*
- * Whether the function is a variant that came after the tables: asked for the newest version that they have, the driver
- * gives another one, or none.
+ * Whether the function is a variant that came after the tables: asked for the newest version that they have,
+ * the driver gives another one, or none.
  */
 static bool is_newer(const char *symbol, int version, uint64_t flags, const void *function)
 {
@@ -224,8 +225,8 @@ void *gp_lookup_substitute(const char *symbol, int version, uint64_t flags, void
   if (!gp_lookup_is_driver_name(symbol) || gp_lookup_is_own(function))
     return function;
   /*
-   * The pointer that the driver returned says exactly which variant it is, under whatever name it was asked for: since
-   * 12.0 cuGraphInstantiate stands for cuGraphInstantiateWithFlags.
+   * The pointer that the driver returned says exactly which variant it is, under whatever name it was asked
+   * for: since 12.0 cuGraphInstantiate stands for cuGraphInstantiateWithFlags.
    */
   for (int i = 0; i < in_force(); i++)
     if (gp_real_get((gp_function_t)i) == function && answers_to(&hooks[i], symbol))
@@ -237,8 +238,8 @@ void *gp_lookup_substitute(const char *symbol, int version, uint64_t flags, void
       is_newer(symbol, version, flags, function))
     return gp_unknown_hand_out(function, symbol, gp_class_effect(symbol));
   /*
-   * The driver's pointers differ from its exports, and the documented rule decides; or it is a variant that is left alone
-   * on purpose (CUDA 2's 32-bit ABI).
+   * The driver's pointers differ from its exports, and the documented rule decides; or it is a variant that
+   * is left alone on purpose (CUDA 2's 32-bit ABI).
    */
   const gp_hook_t *variant = find_variant(symbol, version, (flags & FLAG_PER_THREAD) != 0);
   return variant && !is_renamed(symbol, version) ? variant->hook : function;

@@ -8,8 +8,9 @@
 #include "interpose/real.h"
 
 /*
- * A pool is in the list from its making until just before its end. The list is read without the lock, because the
- * driver is asked about each pool: while visitors is not 0 no pool that was in the list ends, and no entry is freed.
+ * A pool is in the list from its making until just before its end. The list is read without the lock, because
+ * the driver is asked about each pool: while visitors is not 0 no pool that was in the list ends, and no
+ * entry is freed.
  */
 typedef struct mempool {
   _Atomic(struct mempool *) next;
@@ -109,7 +110,8 @@ CUmemoryPool gp_mempool_current(int device)
 static CUresult add_reserved(CUmemoryPool pool, uint64_t *bytes)
 {
   cuuint64_t reserved = 0;
-  CUresult result = GP_REAL_CALL(cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved);
+  CUresult result =
+      GP_REAL_CALL(cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved);
   if (result == CUDA_SUCCESS)
     *bytes += reserved;
   return result;

@@ -20,12 +20,12 @@ static gp_context_t *context_of(gp_engine_t *engine, const gp_passthrough_call_t
   return gp_engine_device_context(engine, call->device);
 }
 
-static CUresult second_try(
-    gp_engine_t *engine, gp_context_t *context, const gp_passthrough_call_t *call)
+static CUresult second_try(gp_engine_t *engine, gp_context_t *context, const gp_passthrough_call_t *call)
 {
   if (gp_passthrough_is_host(call->kind))
     return gp_engine_make_room(engine, context) ? call->call(call->arg) : CUDA_ERROR_OUT_OF_MEMORY;
-  return (CUresult)gp_engine_passthrough_retry(engine, context, call->bytes, repeat_call, (void *)(uintptr_t)call);
+  return (CUresult)gp_engine_passthrough_retry(
+      engine, context, call->bytes, repeat_call, (void *)(uintptr_t)call);
 }
 
 /* Bytes that are counted while the driver is asked for them. */
@@ -39,7 +39,8 @@ typedef struct reservation {
 static void cancel_reservation(void *arg)
 {
   const reservation_t *reservation = arg;
-  gp_engine_passthrough_cancel(reservation->engine, reservation->context, reservation->bytes, reservation->kind);
+  gp_engine_passthrough_cancel(
+      reservation->engine, reservation->context, reservation->bytes, reservation->kind);
 }
 
 static CUresult call_up_to_twice(
@@ -56,7 +57,8 @@ static GP_CANCEL_NOINLINE CUresult call_driver(
 {
   reservation_t reservation = {engine, context, call->bytes, call->kind};
   CUresult result;
-  GP_CANCEL_UNDO(result, call_up_to_twice(engine, context, call, capturing), cancel_reservation, &reservation);
+  GP_CANCEL_UNDO(
+      result, call_up_to_twice(engine, context, call, capturing), cancel_reservation, &reservation);
   return result;
 }
 
@@ -113,7 +115,8 @@ static void count_as_freed(void *arg)
     gp_engine_passthrough_freed(taken->engine, taken->memory, gp_clock_now_ns(), 0);
 }
 
-CUresult gp_passthrough_free_in(gp_engine_t *engine, gp_space_t space, uint64_t key, gp_free_fn free_fn, void *arg)
+CUresult gp_passthrough_free_in(
+    gp_engine_t *engine, gp_space_t space, uint64_t key, gp_free_fn free_fn, void *arg)
 {
   gp_passthrough_t memory;
   bool known = gp_engine_passthrough_take(engine, space, key, &memory);

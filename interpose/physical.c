@@ -7,14 +7,14 @@
 #include "pool/address_map.h"
 
 /*
- * Invariants, under the lock: refs > 0 exactly if the map of handles leads here; with refs == 0 and mappings > 0 it is
- * in the list of those without a handle; with both 0 it belongs to the thread that ended it.
+ * Invariants, under the lock: refs > 0 exactly if the map of handles leads here; with refs == 0 and mappings
+ * > 0 it is in the list of those without a handle; with both 0 it belongs to the thread that ended it.
  */
 struct gp_physical {
   uint64_t handle;
   uint64_t key;
   unsigned refs;
-  unsigned mappings; /* and releases that the driver is at */
+  unsigned mappings;   /* and releases that the driver is at */
   gp_physical_t *next; /* without a handle */
 };
 
@@ -163,7 +163,8 @@ gp_mapping_t *gp_physical_map(uint64_t handle, uint64_t address, uint64_t bytes)
   enter();
   gp_physical_t *physical = address > 1 ? find_handle(handle) : NULL;
   /* An address that is mapped is the driver's to refuse. */
-  if (physical && !gp_address_map_find(&mappings, address) && gp_address_map_insert(&mappings, address, mapping)) {
+  if (physical && !gp_address_map_find(&mappings, address) &&
+      gp_address_map_insert(&mappings, address, mapping)) {
     *mapping = (gp_mapping_t){.address = address, .bytes = bytes, .physical = physical};
     physical->mappings++;
   } else {

@@ -1,10 +1,11 @@
 /*
- * Memory of cuMemCreate: it exists as long as the program has a handle of it or it is mapped anywhere (cuda.h,
- * cuMemRelease), so handles and mappings are counted here. Handles are not identities: the driver may use a value again
- * while memory that had it is still mapped. All functions may be called by any thread; none calls the driver.
+ * Memory of cuMemCreate: it exists as long as the program has a handle of it or it is mapped anywhere
+ * (cuda.h, cuMemRelease), so handles and mappings are counted here. Handles are not identities: the driver
+ * may use a value again while memory that had it is still mapped. All functions may be called by any thread;
+ * none calls the driver.
  *
- * What ends something comes before the driver's call, because the driver may give the same handle or address to another
- * thread as soon as it has it; undo puts it back if the driver refused.
+ * What ends something comes before the driver's call, because the driver may give the same handle or address
+ * to another thread as soon as it has it; undo puts it back if the driver refused.
  */
 #ifndef GP_INTERPOSE_PHYSICAL_H
 #define GP_INTERPOSE_PHYSICAL_H
@@ -26,8 +27,8 @@ bool gp_physical_created(uint64_t handle, uint64_t key);
 void gp_physical_retained(uint64_t handle);
 
 /*
- * Before cuMemRelease; NULL: not known. released() must follow: done says whether the driver did it. It gives the memory
- * if nothing keeps it any longer, for the caller to end(), else NULL. So do the functions below.
+ * Before cuMemRelease; NULL: not known. released() must follow: done says whether the driver did it. It gives
+ * the memory if nothing keeps it any longer, for the caller to end(), else NULL. So do the functions below.
  */
 gp_physical_t *gp_physical_release(uint64_t handle);
 gp_physical_t *gp_physical_released(gp_physical_t *physical, bool done);
@@ -37,7 +38,8 @@ void gp_physical_end(gp_physical_t *physical);
 gp_mapping_t *gp_physical_map(uint64_t handle, uint64_t address, uint64_t bytes);
 gp_physical_t *gp_physical_map_undo(gp_mapping_t *mapping);
 
-/* Before cuMemUnmap: the known mappings of a range, a list. After it, unmapped() takes them one by one, or undo all. */
+/* Before cuMemUnmap: the known mappings of a range, a list. After it, unmapped() takes them one by one, or
+ * undo all. */
 gp_mapping_t *gp_physical_unmap(uint64_t address, uint64_t bytes);
 gp_mapping_t *gp_physical_unmapped(gp_mapping_t *list, gp_physical_t **ret_over);
 void gp_physical_unmap_undo(gp_mapping_t *list);

@@ -24,8 +24,8 @@ static void make_mark(void)
   if (page == MAP_FAILED)
     return;
   *page = 1;
-  if (madvise(page, bytes, MADV_WIPEONFORK) != 0 ||
-      !__atomic_compare_exchange_n(&gp_process_mark, &expected, page, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+  if (madvise(page, bytes, MADV_WIPEONFORK) != 0 || !__atomic_compare_exchange_n(&gp_process_mark, &expected,
+                                                        page, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
     (void)munmap(page, bytes); /* ours, and nobody has seen it */
 }
 

@@ -19,12 +19,14 @@ static const char *const function_names[GP_FUNCTION_COUNT] = {
 };
 
 static atomic_bool bound;
-static _Atomic(void *) driver_handle; /* of the driver's file; NULL: another library's functions come first, and it is not known */
+static _Atomic(void *) driver_handle; /* of the driver's file; NULL: another library's functions come first,
+                                         and it is not known */
 
 /*
  * From the first handle, and what it lacks from the second (NULL: none).
- * Every thread that gets here stores the same pointers, so nobody has to wait for anybody: pthread_once would deadlock
- * when a library's constructor, run by dlopen under the loader's lock, comes here while another thread loads.
+ * Every thread that gets here stores the same pointers, so nobody has to wait for anybody: pthread_once would
+ * deadlock when a library's constructor, run by dlopen under the loader's lock, comes here while another
+ * thread loads.
  */
 static void bind_all(void *first, void *second)
 {
@@ -72,8 +74,8 @@ bool gp_real_bind(void)
   if (atomic_load_explicit(&bound, memory_order_acquire))
     return true;
   /*
-   * What the loader would have given the program: the next definition in the order of look-up, which may be another
-   * preload's that has some of the names only, and the driver itself for the rest.
+   * What the loader would have given the program: the next definition in the order of look-up, which may be
+   * another preload's that has some of the names only, and the driver itself for the rest.
    */
   int cancel_state = gp_cancel_hold(); /* dlopen may be a cancellation point */
   void *handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);

@@ -1,6 +1,7 @@
 /*
  * The driver's own functions: pointers to what libcuda exports, never to what we export under the same names.
- * Bound once, from the first libcuda that is seen; safe from any thread, before cuInit, and from constructors.
+ * Bound once, from the first libcuda that is seen; safe from any thread, before cuInit, and from
+ * constructors.
  */
 #ifndef GP_INTERPOSE_REAL_H
 #define GP_INTERPOSE_REAL_H
@@ -9,8 +10,9 @@
 
 #include "interpose/cuda_abi.h"
 
-#define HOOK(symbol, base, since, per_thread, parameters, arguments) typedef CUresult(CUDAAPI *gp_fn_##symbol) parameters;
-#define CALL(symbol, parameters)                                     typedef CUresult(CUDAAPI *gp_fn_##symbol) parameters;
+#define HOOK(symbol, base, since, per_thread, parameters, arguments)                                         \
+  typedef CUresult(CUDAAPI *gp_fn_##symbol) parameters;
+#define CALL(symbol, parameters) typedef CUresult(CUDAAPI *gp_fn_##symbol) parameters;
 #include "interpose/functions.def"
 
 typedef enum gp_function {
@@ -30,14 +32,14 @@ typedef enum gp_function {
 extern void *gp_real_functions[GP_FUNCTION_COUNT];
 
 /*
- * Binds from the object that address lies in, which is a libcuda; keeps that object from being unloaded. A second
- * libcuda changes nothing.
+ * Binds from the object that address lies in, which is a libcuda; keeps that object from being unloaded. A
+ * second libcuda changes nothing.
  */
 void gp_real_bind_object(const void *address);
 
 /*
- * Binds from the next libcuda in the order of symbol lookup, or from one that is loaded out of that order; for calls
- * that came in by our exported names. False if the process has none.
+ * Binds from the next libcuda in the order of symbol lookup, or from one that is loaded out of that order;
+ * for calls that came in by our exported names. False if the process has none.
  */
 bool gp_real_bind(void);
 
@@ -53,8 +55,8 @@ static inline void *gp_real_get(gp_function_t function)
 #define GP_REAL(symbol) ((gp_fn_##symbol)gp_real_get(GP_FN_##symbol))
 
 /*
- * Calls the driver's function. One that the driver lacks can be reached only by our exported name, where without us the
- * program would not have started; CUDA_ERROR_NOT_FOUND is what cuGetProcAddress says of it.
+ * Calls the driver's function. One that the driver lacks can be reached only by our exported name, where
+ * without us the program would not have started; CUDA_ERROR_NOT_FOUND is what cuGetProcAddress says of it.
  */
 #define GP_REAL_CALL(symbol, ...) (GP_REAL(symbol) ? GP_REAL(symbol)(__VA_ARGS__) : CUDA_ERROR_NOT_FOUND)
 
@@ -65,8 +67,8 @@ bool gp_real_is_driver_file(const char *path);
 bool gp_real_is_driver_address(const void *address);
 
 /*
- * The way from dlsym to the real one runs before a sanitizer's runtime, which looks its own functions up, is ready for
- * instrumented code.
+ * The way from dlsym to the real one runs before a sanitizer's runtime, which looks its own functions up, is
+ * ready for instrumented code.
  */
 #define GP_BEFORE_SANITIZERS __attribute__((no_sanitize("address", "undefined", "thread")))
 

@@ -21,8 +21,9 @@ typedef void *(*gp_dlsym_fn)(void *handle, const char *name);
 __attribute__((visibility("hidden"))) gp_dlsym_fn gp_dlsym_next;
 
 /*
- * dlvsym finds exactly the named version, so another preload's dlsym, which has none, is passed over. What comes next in
- * the order of look-up is what the C library's own says: asked from here, where "next" is after this library.
+ * dlvsym finds exactly the named version, so another preload's dlsym, which has none, is passed over. What
+ * comes next in the order of look-up is what the C library's own says: asked from here, where "next" is after
+ * this library.
  */
 GP_BEFORE_SANITIZERS static gp_dlsym_fn resolve_dlsym(void)
 {

@@ -26,8 +26,8 @@
 #define NAME_BYTES 80 /* the driver's longest name of today has 41; a longer one is cut in messages */
 
 /*
- * Read by the trampolines. A slot is taken for good by the thread that stores its function. settled: calls have no effect
- * any more that earlier ones have not had, so that the trampoline jumps at once.
+ * Read by the trampolines. A slot is taken for good by the thread that stores its function. settled: calls
+ * have no effect any more that earlier ones have not had, so that the trampoline jumps at once.
  */
 void *gp_unknown_functions[GP_UNKNOWN_SLOTS];
 unsigned char gp_unknown_settled[GP_UNKNOWN_SLOTS];
@@ -47,7 +47,8 @@ _Thread_local bool gp_unknown_is_pending __attribute__((tls_model("initial-exec"
 static _Thread_local struct {
   bool context;
   bool capture;
-  CUstream stream; /* NULL: the thread's own, for the legacy stream cannot be captured (cuda.h, cuStreamBeginCapture) */
+  CUstream stream; /* NULL: the thread's own, for the legacy stream cannot be captured (cuda.h,
+                      cuStreamBeginCapture) */
 } pending __attribute__((tls_model("initial-exec")));
 
 /*
@@ -61,8 +62,8 @@ bool gp_unknown_is_trampoline(const void *function)
 }
 
 /*
- * cuGetProcAddress is asked for the name of all variants. Which one the driver gave the loader could say (dladdr), but
- * under its lock, which a thread may hold that waits for this one: a library's constructor.
+ * cuGetProcAddress is asked for the name of all variants. Which one the driver gave the loader could say
+ * (dladdr), but under its lock, which a thread may hold that waits for this one: a library's constructor.
  */
 static const char *variant_text(const char *name)
 {
@@ -73,8 +74,8 @@ static int take_slot(void *function, const char *name)
 {
   for (int i = 0; i < GP_UNKNOWN_SLOTS; i++) {
     void *taken = __atomic_load_n(&gp_unknown_functions[i], __ATOMIC_ACQUIRE);
-    if (!taken && __atomic_compare_exchange_n(&gp_unknown_functions[i], &taken, function, false, __ATOMIC_ACQ_REL,
-                      __ATOMIC_ACQUIRE)) {
+    if (!taken && __atomic_compare_exchange_n(&gp_unknown_functions[i], &taken, function, false,
+                      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
       (void)snprintf(slots[i].name, sizeof(slots[i].name), "%s%s", variant_text(name), name);
       atomic_store(&slots[i].is_named, true);
       taken = function;
@@ -111,7 +112,8 @@ void *gp_unknown_hand_out(void *function, const char *name, gp_effect_t effect)
   gp_streams_distrust();
   if (ends_pooling_unseen(effect) && !atomic_flag_test_and_set(&told)) {
     gp_log(GP_LOG_ERROR,
-        "the program looks up more functions of the driver that this version of gpupool does not know than it can follow "
+        "the program looks up more functions of the driver that this version of gpupool does not know than "
+        "it can follow "
         "(%d, then %s); nothing is pooled",
         GP_UNKNOWN_SLOTS, name);
     gp_library_stand_aside();
@@ -128,7 +130,8 @@ void gp_unknown_missed(const char *name, gp_effect_t effect)
     return;
   gp_library_stand_aside();
   gp_log(GP_LOG_ERROR,
-      "a library looks behind gpupool for %s of the driver, which this version does not know and would not see called; "
+      "a library looks behind gpupool for %s of the driver, which this version does not know and would not "
+      "see called; "
       "nothing is pooled",
       name);
 }
@@ -142,12 +145,14 @@ void gp_unknown_unseen(gp_engine_t *engine, const char *name, const char *who)
   if (effect == GP_EFFECT_NONE)
     return;
   if (!ends_pooling_unseen(effect)) {
-    (void)snprintf(why, sizeof(why), "%s is linked to %s of the driver, which this version of gpupool does not know",
+    (void)snprintf(why, sizeof(why),
+        "%s is linked to %s of the driver, which this version of gpupool does not know",
         who[0] ? who : "the program", name);
     gp_streams_escape(engine, why);
   } else if (!atomic_flag_test_and_set(&told)) {
     gp_log(GP_LOG_ERROR,
-        "%s is linked to %s of the driver, which this version of gpupool does not know and would not see called; nothing "
+        "%s is linked to %s of the driver, which this version of gpupool does not know and would not see "
+        "called; nothing "
         "is pooled",
         who[0] ? who : "the program", name);
     gp_engine_stand_aside(engine);
@@ -175,7 +180,8 @@ static void tell_uncounted(gp_engine_t *engine, unsigned slot)
 {
   if (!atomic_flag_test_and_set(&slots[slot].is_told))
     gp_log(has_limit(engine) ? GP_LOG_ERROR : GP_LOG_INFO,
-        "the program calls %s, which this version of gpupool does not know: what that takes or gives back is in no limit "
+        "the program calls %s, which this version of gpupool does not know: what that takes or gives back is "
+        "in no limit "
         "and no count",
         name_of(slot));
 }
@@ -185,15 +191,17 @@ static void end_pooling(unsigned slot)
   bool first = !atomic_flag_test_and_set(&slots[slot].is_told);
   if (first)
     gp_log(GP_LOG_ERROR,
-        "the program calls %s, which this version of gpupool does not know and which may get at memory behind its back; "
+        "the program calls %s, which this version of gpupool does not know and which may get at memory "
+        "behind its back; "
         "nothing is pooled from now on",
         name_of(slot));
   gp_library_stand_aside(); /* each caller: what the first one does may not be over */
 }
 
 /*
- * The capture is counted before the driver is asked, so that no call of the library's own comes in between; whether it
- * began, and whether another one ended, the driver is asked when this thread comes back into the library.
+ * The capture is counted before the driver is asked, so that no call of the library's own comes in between;
+ * whether it began, and whether another one ended, the driver is asked when this thread comes back into the
+ * library.
  */
 static void follow_capture(gp_engine_t *engine, unsigned slot, CUstream stream)
 {
@@ -225,7 +233,8 @@ static void leave_epoch(gp_engine_t *engine, unsigned slot)
 {
   char why[128];
 
-  (void)snprintf(why, sizeof(why), "the program calls %s, which this version of gpupool does not know", name_of(slot));
+  (void)snprintf(
+      why, sizeof(why), "the program calls %s, which this version of gpupool does not know", name_of(slot));
   gp_streams_escape(engine, why);
 }
 
@@ -267,7 +276,8 @@ void *gp_unknown_called(unsigned slot, const uint64_t *arguments)
   return function;
 }
 
-/* Another thread may have destroyed the stream meanwhile, and the capture with it: no question about that handle then. */
+/* Another thread may have destroyed the stream meanwhile, and the capture with it: no question about that
+ * handle then. */
 static void look_at_capture(gp_engine_t *engine)
 {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;

@@ -63,7 +63,8 @@ void gp_work_note(CUstream stream, bool per_thread)
 
 #if CUDA_VERSION >= 11080
 /* What the stubs read. */
-_Static_assert(offsetof(CUlaunchConfig, hStream) == 32 && offsetof(CUlaunchConfig, numAttrs) == 48, "LOAD_CONFIG");
+_Static_assert(
+    offsetof(CUlaunchConfig, hStream) == 32 && offsetof(CUlaunchConfig, numAttrs) == 48, "LOAD_CONFIG");
 #endif
 
 #define ATTRIBUTE_PROGRAMMATIC       6 /* by number: CUDA 11.8 and 12.3 brought their names */
@@ -88,14 +89,16 @@ static const struct {
   unsigned char per_thread;
   unsigned char where;
 } functions[] = {
-#define WORK(symbol, base, since, per_thread, where) [GP_FN_##symbol - GP_HOOK_COUNT] = {per_thread, WHERE_##where},
+#define WORK(symbol, base, since, per_thread, where)                                                         \
+  [GP_FN_##symbol - GP_HOOK_COUNT] = {per_thread, WHERE_##where},
 #include "interpose/work.def"
 };
 
 /*
  * Launches that record an event as they go (cuda.h, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT and
- * CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT): it stands for something else from now on. And programmatic ones, which do
- * not wait for the kernel in front of them, whose memory they may have been given: that one has to be over.
+ * CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT): it stands for something else from now on. And programmatic
+ * ones, which do not wait for the kernel in front of them, whose memory they may have been given: that one
+ * has to be over.
  */
 static void look_at_attributes(gp_engine_t *engine, const void *first)
 {
@@ -133,7 +136,8 @@ void *gp_work_slow(uint64_t stream, unsigned function, const void *first)
   if (!real)
     return (void *)not_found; /* see GP_REAL_CALL */
   if (engine && !gp_engine_uses_streams(engine))
-    (void)gp_mono_settle(engine); /* this work may be in a stream that nobody follows, and that is behind no other */
+    (void)gp_mono_settle(
+        engine); /* this work may be in a stream that nobody follows, and that is behind no other */
   if (!engine || !gp_engine_uses_streams(engine))
     return real;
   if (where == WHERE_MANY)

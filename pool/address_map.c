@@ -9,7 +9,8 @@
 #define GP_ADDRESS_MAP_CAPACITY 1024
 #endif
 
-/* Driver addresses are multiples of 512 and often of 2 MiB: the multiplication spreads the high bits over the index. */
+/* Driver addresses are multiples of 512 and often of 2 MiB: the multiplication spreads the high bits over the
+ * index. */
 static size_t first_slot(const gp_address_table_t *table, uint64_t address)
 {
   uint64_t hash = address * UINT64_C(0x9e3779b97f4a7c15);
@@ -154,7 +155,8 @@ void *gp_address_map_find(const gp_address_map_t *map, uint64_t address)
     const gp_address_table_t *table = atomic_load_explicit(&map->table, memory_order_acquire);
     const gp_address_slot_t *slot = table ? find_slot(table, address) : NULL;
     value = slot ? atomic_load_explicit(&slot->value, memory_order_acquire) : NULL;
-    /* The loads of keys and values acquire: if one saw an overwritten spare, this one sees the newer generation. */
+    /* The loads of keys and values acquire: if one saw an overwritten spare, this one sees the newer
+     * generation. */
   } while (atomic_load_explicit(&map->generation, memory_order_relaxed) != generation);
   return value;
 }

@@ -1,6 +1,7 @@
 /*
- * What a user may change while the program runs: the limit, the peaks, what is cached. The thread that asks is not one of
- * the program's: it waits for no work of the device, and holds locks no longer than an allocation does.
+ * What a user may change while the program runs: the limit, the peaks, what is cached. The thread that asks
+ * is not one of the program's: it waits for no work of the device, and holds locks no longer than an
+ * allocation does.
  */
 #include "pool/state.h"
 
@@ -10,7 +11,8 @@ static uint64_t set_limit(gp_engine_t *engine, gp_device_t *device, const gp_amo
   gp_lock_take(&device->lock);
   engine->limits[device->ordinal] = *limit;
   device->limit = gp_amount_resolve(limit, device->total);
-  if (device->limit == UINT64_MAX) { /* what the driver's pools hold beyond what is in use is counted under a limit only */
+  if (device->limit ==
+      UINT64_MAX) { /* what the driver's pools hold beyond what is in use is counted under a limit only */
     device->held -= device->draining;
     device->draining = 0;
   }

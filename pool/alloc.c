@@ -14,9 +14,9 @@ typedef struct gp_request {
 } gp_request_t;
 
 /*
- * Under MONO any idle block will do; what is handed out while its earlier owner's work may be pending is a debt.
- * Otherwise its own context has to have completed the free: others had no work when it was freed under MONO, and have
- * completed all other frees of idle blocks. With the device's lock.
+ * Under MONO any idle block will do; what is handed out while its earlier owner's work may be pending is a
+ * debt. Otherwise its own context has to have completed the free: others had no work when it was freed under
+ * MONO, and have completed all other frees of idle blocks. With the device's lock.
  */
 static gp_block_t *take_idle(gp_engine_t *engine, gp_context_t *context, uint64_t size)
 {
@@ -83,8 +83,9 @@ static void unprepare(void *arg)
 }
 
 /*
- * Makes a block of request->size bytes; exact: not of a size that the type makes. Everything that can fail on our
- * side is done before the driver is called, so that there is nothing to undo after its success but the map entry.
+ * Makes a block of request->size bytes; exact: not of a size that the type makes. Everything that can fail on
+ * our side is done before the driver is called, so that there is nothing to undo after its success but the
+ * map entry.
  */
 static int serve_from_driver(gp_request_t *request, bool exact, bool *by_limit)
 {
@@ -121,8 +122,8 @@ static int serve_from_driver(gp_request_t *request, bool exact, bool *by_limit)
     }
     gp_lock_release(&device->lock);
   }
-  /* The driver refused, or the host has no memory for our records: then the program gets an untracked allocation,
-   * whose free will be the driver's. */
+  /* The driver refused, or the host has no memory for our records: then the program gets an untracked
+   * allocation, whose free will be the driver's. */
   unprepare(&preparation);
   if (code == 0)
     request->ret_address = address;
@@ -170,25 +171,28 @@ static bool serve_after_reclaim(gp_request_t *request)
       return true;
   }
   if (deferred > allowance) {
-    /* Not for other devices: growing is always allowed. A failure shows in the driver's answer to the allocation. */
+    /* Not for other devices: growing is always allowed. A failure shows in the driver's answer to the
+     * allocation. */
     (void)gp_reuse_await(engine, request->context);
     return serve_from_cache(request, &surplus);
   }
   return false;
 }
 
-#define FREE_TOLD_NS   UINT64_C(100000000)
+#define FREE_TOLD_NS    UINT64_C(100000000)
 #define FREE_TOLD_AMPLE 4 /* times the reserve */
 
 /*
- * Whether the driver's last word on free memory, less what we took since, leaves so much that it need not be asked
- * again: a program that starts up would otherwise cause a question with every allocation. With the device's lock.
+ * Whether the driver's last word on free memory, less what we took since, leaves so much that it need not be
+ * asked again: a program that starts up would otherwise cause a question with every allocation. With the
+ * device's lock.
  */
 static bool has_ample_memory(const gp_device_t *device, uint64_t size, uint64_t reserve, uint64_t now_ns)
 {
   uint64_t taken = device->held > device->free_told_held ? device->held - device->free_told_held : 0;
   uint64_t left = device->free_told > taken ? device->free_told - taken : 0;
-  return now_ns - device->free_told_ns < FREE_TOLD_NS && left > size && (left - size) / FREE_TOLD_AMPLE > reserve;
+  return now_ns - device->free_told_ns < FREE_TOLD_NS && left > size &&
+         (left - size) / FREE_TOLD_AMPLE > reserve;
 }
 
 /* Gives idle memory back if the device would be left with less than GPUPOOL_RESERVE. */
@@ -204,7 +208,8 @@ static void keep_reserve(gp_request_t *request)
   uint64_t reserve = gp_amount_resolve(&engine->reserve, device->total);
   bool ample = has_ample_memory(device, request->size, reserve, gp_now(engine));
   gp_lock_release(&device->lock);
-  if (cached == 0 || reserve == 0 || ample || !gp_limit_ask(engine, request->context, &free_bytes, &total_bytes))
+  if (cached == 0 || reserve == 0 || ample ||
+      !gp_limit_ask(engine, request->context, &free_bytes, &total_bytes))
     return;
   uint64_t wanted;
   if (__builtin_add_overflow(request->size, reserve, &wanted) || free_bytes >= wanted)

@@ -1,11 +1,11 @@
 /*
- * The blocks of one context by size: one bin for each size of which there are blocks. Idle blocks are handed out last
- * in, first out: the block used last is the one most likely to be in a cache of the device.
+ * The blocks of one context by size: one bin for each size of which there are blocks. Idle blocks are handed
+ * out last in, first out: the block used last is the one most likely to be in a cache of the device.
  *
- * Invariants: a bin exists for the size of every block that the context has, in whatever state, and block_count counts
- * them, so that a block that becomes idle always finds its bin; a block is in the idle list of its bin exactly while
- * its state is idle, and idle_count counts them; deferred_count counts the deferred blocks of that size;
- * used <= capacity / 2. Bins without blocks are dropped when the table grows.
+ * Invariants: a bin exists for the size of every block that the context has, in whatever state, and
+ * block_count counts them, so that a block that becomes idle always finds its bin; a block is in the idle
+ * list of its bin exactly while its state is idle, and idle_count counts them; deferred_count counts the
+ * deferred blocks of that size; used <= capacity / 2. Bins without blocks are dropped when the table grows.
  * The device's lock guards all of it.
  */
 #ifndef GP_POOL_BINS_H
@@ -17,7 +17,7 @@
 typedef struct gp_block gp_block_t;
 
 typedef struct gp_bin {
-  uint64_t size; /* bytes of its blocks; 0: slot not used */
+  uint64_t size;    /* bytes of its blocks; 0: slot not used */
   gp_block_t *idle; /* the newest */
   uint32_t idle_count;
   uint32_t deferred_count;

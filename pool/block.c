@@ -1,6 +1,6 @@
 /*
- * The transitions of one block. Each moves the block between lists, adjusts the statistics and tells the observer,
- * all under the device's lock, so that the three never disagree.
+ * The transitions of one block. Each moves the block between lists, adjusts the statistics and tells the
+ * observer, all under the device's lock, so that the three never disagree.
  */
 #include "pool/state.h"
 
@@ -37,8 +37,8 @@ void gp_block_adopt(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns, ui
   gp_event_facts(engine, block->context->device);
 }
 
-void gp_block_hand_out(
-    gp_engine_t *engine, gp_block_t *block, uint64_t requested, uint64_t time_ns, uint64_t duration_ns, bool hit)
+void gp_block_hand_out(gp_engine_t *engine, gp_block_t *block, uint64_t requested, uint64_t time_ns,
+    uint64_t duration_ns, bool hit)
 {
   gp_stats_t *stats = stats_of(block);
 
@@ -116,7 +116,8 @@ gp_block_t *gp_block_take_idle(gp_context_t *context, uint64_t size, uint64_t ne
   return block;
 }
 
-void gp_block_forget(gp_engine_t *engine, gp_block_t *block, gp_detail_t why, uint64_t time_ns, uint64_t duration_ns)
+void gp_block_forget(
+    gp_engine_t *engine, gp_block_t *block, gp_detail_t why, uint64_t time_ns, uint64_t duration_ns)
 {
   gp_device_t *device = block->context->device;
 

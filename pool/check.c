@@ -1,5 +1,6 @@
 /*
- * Recomputes what state.h promises and compares. Every mismatch is printed, so that a failing test says what broke.
+ * Recomputes what state.h promises and compares. Every mismatch is printed, so that a failing test says what
+ * broke.
  */
 #include <stdio.h>
 
@@ -54,7 +55,8 @@ static bool check_bins(const gp_context_t *context)
     uint64_t idle = 0;
     counted += bin->block_count;
     for (const gp_block_t *block = bin->idle; block; block = block->bin_next) {
-      good &= expect(block->state == GP_STATE_IDLE, "block in a bin is not idle", block->address, block->state);
+      good &=
+          expect(block->state == GP_STATE_IDLE, "block in a bin is not idle", block->address, block->state);
       good &= expect(block->size == bin->size, "block in the bin of another size", block->size, bin->size);
       idle++;
     }
@@ -83,7 +85,8 @@ static bool check_context(gp_engine_t *engine, gp_context_t *context, gp_sums_t 
 
 static bool check_gauge(const char *name, const gp_gauge_t *gauge)
 {
-  bool good = expect(gauge->current == gauge->allocated - gauge->freed, name, gauge->current, gauge->allocated);
+  bool good =
+      expect(gauge->current == gauge->allocated - gauge->freed, name, gauge->current, gauge->allocated);
   return expect(gauge->current <= gauge->peak, name, gauge->current, gauge->peak) && good;
 }
 
@@ -106,23 +109,24 @@ static bool check_device(gp_engine_t *engine, gp_device_t *device)
 #define GAUGE(name, unit, what) good &= check_gauge(#name, &stats->name);
 #include "pool/stats.def"
   good &= expect(stats->segment.current == sums.segments, "segment", stats->segment.current, sums.segments);
-  good &= expect(stats->reserved_bytes.current == sums.reserved, "reserved_bytes", stats->reserved_bytes.current,
-      sums.reserved);
-  good &= expect(stats->allocation.current == sums.live_count, "allocation", stats->allocation.current,
-      sums.live_count);
-  good &= expect(stats->allocated_bytes.current == sums.live, "allocated_bytes", stats->allocated_bytes.current,
-      sums.live);
+  good &= expect(stats->reserved_bytes.current == sums.reserved, "reserved_bytes",
+      stats->reserved_bytes.current, sums.reserved);
+  good &= expect(
+      stats->allocation.current == sums.live_count, "allocation", stats->allocation.current, sums.live_count);
+  good &= expect(stats->allocated_bytes.current == sums.live, "allocated_bytes",
+      stats->allocated_bytes.current, sums.live);
   good &= expect(stats->requested_bytes.current == sums.requested, "requested_bytes",
       stats->requested_bytes.current, sums.requested);
-  good &= expect(stats->deferred_bytes.current == sums.deferred, "deferred_bytes", stats->deferred_bytes.current,
-      sums.deferred);
+  good &= expect(stats->deferred_bytes.current == sums.deferred, "deferred_bytes",
+      stats->deferred_bytes.current, sums.deferred);
   good &= expect(stats->active_bytes.current == sums.live + sums.deferred, "active_bytes",
       stats->active_bytes.current, sums.live + sums.deferred);
   good &= expect(stats->cached_bytes.current == sums.cached && idle == sums.cached, "cached_bytes",
       stats->cached_bytes.current, sums.cached);
   uint64_t accounted = sums.reserved + stats->passthrough_bytes.current + device->draining;
   good &= expect(device->held == accounted, "held", device->held, accounted);
-  good &= expect(device->lowered || device->held - device->draining <= device->limit, "held is over the limit", device->held, device->limit);
+  good &= expect(device->lowered || device->held - device->draining <= device->limit,
+      "held is over the limit", device->held, device->limit);
   good &= expect(stats->cache_hits + stats->cache_misses == stats->allocation.allocated, "hits and misses",
       stats->cache_hits + stats->cache_misses, stats->allocation.allocated);
   good &= expect(gp_list_is_empty(&device->releases), "releases in flight", 0, 0);

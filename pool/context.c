@@ -132,7 +132,8 @@ bool gp_context_is_lost(const gp_context_t *context)
   return atomic_load_explicit(&context->lost, memory_order_acquire);
 }
 
-/* Forgets one block of a lost context; the device's lock is held. A block that is RELEASING is its releaser's. */
+/* Forgets one block of a lost context; the device's lock is held. A block that is RELEASING is its
+ * releaser's. */
 static void forget_lost(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
 {
   switch (block->state) {

@@ -1,13 +1,15 @@
 /*
  * Checked calls of the driver table: what every call must satisfy is asserted here, once.
  *
- * A thread can be cancelled in the two calls that the program asks for (alloc, and the free of its own block), and their
- * callers see to what they leave behind. In all others, which the program did not make, it cannot.
+ * A thread can be cancelled in the two calls that the program asks for (alloc, and the free of its own
+ * block), and their callers see to what they leave behind. In all others, which the program did not make, it
+ * cannot.
  */
 #include "pool/state.h"
 #include "pool/util/cancel.h"
 
-int gp_driver_alloc(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address)
+int gp_driver_alloc(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address)
 {
   uint64_t address = 0;
 

@@ -1,9 +1,10 @@
 /*
- * What the pool needs of a driver. The real one is interpose/driver_cuda.c; unit tests have one that fakes memory,
- * completion and time. All functions may be called by many threads at once, and never with a lock of the pool held.
+ * What the pool needs of a driver. The real one is interpose/driver_cuda.c; unit tests have one that fakes
+ * memory, completion and time. All functions may be called by many threads at once, and never with a lock of
+ * the pool held.
  *
- * Results are the driver's own codes: 0 is success, everything else is given to the program unchanged. The codes
- * that the pool must tell apart or answer by itself are members of the table.
+ * Results are the driver's own codes: 0 is success, everything else is given to the program unchanged. The
+ * codes that the pool must tell apart or answer by itself are members of the table.
  */
 #ifndef GP_POOL_DRIVER_H
 #define GP_POOL_DRIVER_H
@@ -31,25 +32,26 @@ typedef struct gp_driver_ops {
   int (*wait)(void *self, const gp_driver_context_t *context);
 
   /*
-   * Optional, both or none but for what follows them (a driver that has no fence over a whole context). A fence is passed when all work
-   * submitted to any stream of the context before fence_record() is complete. *fence is NULL at first; the driver
-   * makes it then and uses it again later, at most one record outstanding. fence_query() gives 0 or code_not_ready.
-   * A fence ends with its context, never before: it is one small object of the driver for each context.
+   * Optional, both or none but for what follows them (a driver that has no fence over a whole context). A
+   * fence is passed when all work submitted to any stream of the context before fence_record() is complete.
+   * *fence is NULL at first; the driver makes it then and uses it again later, at most one record
+   * outstanding. fence_query() gives 0 or code_not_ready. A fence ends with its context, never before: it is
+   * one small object of the driver for each context.
    */
   int (*fence_record)(void *self, const gp_driver_context_t *context, void **fence);
   int (*fence_query)(void *self, const gp_driver_context_t *context, void *fence);
 
   /*
-   * Optional, both or none, for drivers without fence_record, and with fence_query. A fence of one stream that the
-   * program created; the driver's handle says which. And whether the default stream has no work, 0, or
-   * code_not_ready: a fence in it would hold other streams up.
+   * Optional, both or none, for drivers without fence_record, and with fence_query. A fence of one stream
+   * that the program created; the driver's handle says which. And whether the default stream has no work, 0,
+   * or code_not_ready: a fence in it would hold other streams up.
    */
   int (*stream_fence_record)(void *self, const gp_driver_context_t *context, uint64_t stream, void **fence);
   int (*default_query)(void *self, const gp_driver_context_t *context);
 
   /*
-   * Optional. Puts a stream of the context behind its default stream: what is submitted to the stream from now on begins
-   * after what was submitted to the default stream before. stream is the driver's handle.
+   * Optional. Puts a stream of the context behind its default stream: what is submitted to the stream from
+   * now on begins after what was submitted to the default stream before. stream is the driver's handle.
    */
   int (*order)(void *self, const gp_driver_context_t *context, uint64_t stream);
 
@@ -57,8 +59,8 @@ typedef struct gp_driver_ops {
   int (*memory_info)(void *self, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total);
 
   /*
-   * Optional. For a device that shares the host's memory: bytes that the host could still give, which may be more than
-   * memory_info calls free. 0: the device has memory of its own, or the host does not say.
+   * Optional. For a device that shares the host's memory: bytes that the host could still give, which may be
+   * more than memory_info calls free. 0: the device has memory of its own, or the host does not say.
    */
   uint64_t (*host_available)(void *self, const gp_driver_context_t *context);
 
@@ -69,8 +71,8 @@ typedef struct gp_driver_ops {
   int (*async_reserved)(void *self, const gp_driver_context_t *context, uint64_t *ret_bytes);
 
   /*
-   * Optional. Called without a lock before single streams are believed (reuse mode `epoch`): tells gp_streams_escape of
-   * libraries that were loaded since, and whose work no mark tells of.
+   * Optional. Called without a lock before single streams are believed (reuse mode `epoch`): tells
+   * gp_streams_escape of libraries that were loaded since, and whose work no mark tells of.
    */
   void (*look_for_escapes)(void *self);
 
@@ -80,8 +82,9 @@ typedef struct gp_driver_ops {
   int code_out_of_memory;
   int code_invalid_value;
   int code_not_ready;
-  bool (*code_is_sticky)(int code);       /* Optional. True if nothing works in the context after such a result */
-  bool (*code_is_context_gone)(int code); /* Optional. True if such a result of a wait or fence means it has ended */
+  bool (*code_is_sticky)(int code); /* Optional. True if nothing works in the context after such a result */
+  bool (*code_is_context_gone)(
+      int code); /* Optional. True if such a result of a wait or fence means it has ended */
 } gp_driver_ops_t;
 
 typedef struct gp_driver {

@@ -26,7 +26,8 @@ static void configure(gp_engine_t *engine, const gp_options_t *options)
   gp_type_config_init(&engine->type_config, options);
   engine->strict = gp_option_number(options, GP_OPTION_reuse) == GP_REUSE_STRICT;
   engine->single = gp_option_number(options, GP_OPTION_reuse) == GP_REUSE_SINGLE;
-  atomic_init(&engine->uses_streams, engine->single || gp_option_number(options, GP_OPTION_reuse) == GP_REUSE_EPOCH);
+  atomic_init(
+      &engine->uses_streams, engine->single || gp_option_number(options, GP_OPTION_reuse) == GP_REUSE_EPOCH);
   atomic_init(&engine->refuse_all, options->limit_malformed);
   engine->idle_release_ns = idle_seconds ? idle_seconds * UINT64_C(1000000000) : UINT64_MAX;
   engine->max_cached = gp_option_number(options, GP_OPTION_max_cached);
@@ -38,7 +39,8 @@ static void configure(gp_engine_t *engine, const gp_options_t *options)
 
 _Static_assert(GP_MAX_DEVICES == GP_OPTION_DEVICES, "every device has a limit");
 
-gp_engine_t *gp_engine_create(const gp_driver_t *driver, const gp_observer_t *observer, const gp_options_t *options)
+gp_engine_t *gp_engine_create(
+    const gp_driver_t *driver, const gp_observer_t *observer, const gp_options_t *options)
 {
   gp_engine_t *engine = calloc(1, sizeof(*engine));
   if (!engine)

@@ -23,24 +23,26 @@ typedef struct gp_context gp_context_t;
 
 #define GP_MAX_DEVICES 64
 
-/* An address on its way to the driver; who is given the same address next waits until that has been recorded. */
+/* An address on its way to the driver; who is given the same address next waits until that has been recorded.
+ */
 typedef struct gp_release {
   gp_list_t link;
   uint64_t address;
 } gp_release_t;
 
 /*
- * Makes an engine. driver, observer and options are copied; what they point to must live as long as the engine.
- * observer may be NULL. Returns NULL if the host is out of memory.
+ * Makes an engine. driver, observer and options are copied; what they point to must live as long as the
+ * engine. observer may be NULL. Returns NULL if the host is out of memory.
  */
-gp_engine_t *gp_engine_create(const gp_driver_t *driver, const gp_observer_t *observer, const gp_options_t *options);
+gp_engine_t *gp_engine_create(
+    const gp_driver_t *driver, const gp_observer_t *observer, const gp_options_t *options);
 
 /* Frees the records, not the device memory: no driver call. No other call may be running. NULL is legal. */
 void gp_engine_destroy(gp_engine_t *engine);
 
 /*
- * The record of a driver context, made at first sight. device must be below GP_MAX_DEVICES. A record of the same
- * handle with another id is marked lost first. Returns NULL if the host is out of memory.
+ * The record of a driver context, made at first sight. device must be below GP_MAX_DEVICES. A record of the
+ * same handle with another id is marked lost first. Returns NULL if the host is out of memory.
  */
 gp_context_t *gp_engine_context(gp_engine_t *engine, const gp_driver_context_t *driver_context);
 
@@ -51,8 +53,8 @@ gp_context_t *gp_engine_find_context(gp_engine_t *engine, const void *handle);
 uint64_t gp_context_id(const gp_context_t *context);
 
 /*
- * The context is gone (destroyed, reset): all its memory went with it. Forgets its blocks without a driver call.
- * NULL and a context already lost are legal.
+ * The context is gone (destroyed, reset): all its memory went with it. Forgets its blocks without a driver
+ * call. NULL and a context already lost are legal.
  */
 void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context);
 bool gp_context_is_lost(const gp_context_t *context);
@@ -62,8 +64,8 @@ int gp_context_device(const gp_context_t *context); /* its ordinal */
 void gp_engine_primary_lost(gp_engine_t *engine, int device);
 
 /*
- * Allocates bytes in the context, which must be current in the calling thread. bytes == 0 and sizes that overflow
- * are answered by the driver. On failure *ret_address is untouched.
+ * Allocates bytes in the context, which must be current in the calling thread. bytes == 0 and sizes that
+ * overflow are answered by the driver. On failure *ret_address is untouched.
  */
 int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t *ret_address);
 
@@ -73,23 +75,23 @@ typedef enum gp_free_result {
 } gp_free_result_t;
 
 /*
- * Frees the block that starts at address, from any context. A block that the program has already freed answers
- * code_invalid_value. Under reuse mode `strict` it returns after the context's work is complete.
+ * Frees the block that starts at address, from any context. A block that the program has already freed
+ * answers code_invalid_value. Under reuse mode `strict` it returns after the context's work is complete.
  */
 gp_free_result_t gp_engine_free(gp_engine_t *engine, uint64_t address, int *ret_code);
 
 /*
- * The same, but the block leaves the pool: free_fn makes the driver's call (a stream-ordered free, say), with no lock
- * held, and its result is the program's.
+ * The same, but the block leaves the pool: free_fn makes the driver's call (a stream-ordered free, say), with
+ * no lock held, and its result is the program's.
  */
 typedef int (*gp_free_fn)(void *arg);
 gp_free_result_t gp_engine_free_with(
     gp_engine_t *engine, uint64_t address, gp_free_fn free_fn, void *arg, int *ret_code);
 
 /*
- * Takes one more reference on a live block: its memory returns to the pool when the last holder has released it,
- * the program's cudaFree being one release. Returns false if address is not the start of a block in use, or if the
- * block had to go to the driver and the driver refused.
+ * Takes one more reference on a live block: its memory returns to the pool when the last holder has released
+ * it, the program's cudaFree being one release. Returns false if address is not the start of a block in use,
+ * or if the block had to go to the driver and the driver refused.
  */
 bool gp_engine_retain(gp_engine_t *engine, uint64_t address);
 bool gp_engine_release(gp_engine_t *engine, uint64_t address);
@@ -110,33 +112,35 @@ gp_owner_t gp_engine_owner(gp_engine_t *engine, uint64_t address);
 void gp_engine_taint(gp_engine_t *engine, uint64_t address);
 
 /*
- * A synchronization of the program that covers all work of a context: begin before the driver's call, end after
- * its success, with the token that begin gave. Everything freed before begin becomes reusable at end.
+ * A synchronization of the program that covers all work of a context: begin before the driver's call, end
+ * after its success, with the token that begin gave. Everything freed before begin becomes reusable at end.
  */
 uint64_t gp_engine_sync_begin(gp_engine_t *engine, gp_context_t *context);
 void gp_engine_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t token);
 
 /*
- * Around a call of the driver that may tell what is complete. Where streams are captured CUDA calls many synchronizations
- * and queries invalid, so that what they answer says nothing: may_conclude is false, after the call, if a capture was
- * running at any time since ask_begin gave the token, before it. sync_end asks by itself.
+ * Around a call of the driver that may tell what is complete. Where streams are captured CUDA calls many
+ * synchronizations and queries invalid, so that what they answer says nothing: may_conclude is false, after
+ * the call, if a capture was running at any time since ask_begin gave the token, before it. sync_end asks by
+ * itself.
  */
 uint64_t gp_engine_ask_begin(const gp_engine_t *engine);
 bool gp_engine_may_conclude(const gp_engine_t *engine, uint64_t token);
 
 /*
- * While suspended, nothing is pooled, cached memory included, and the engine makes no driver call of its own: during a
- * stream capture, which such calls would spoil, and while a context is being destroyed. Suspend returns when no such
- * call is in flight. Suspensions count; each is ended by one resume.
+ * While suspended, nothing is pooled, cached memory included, and the engine makes no driver call of its own:
+ * during a stream capture, which such calls would spoil, and while a context is being destroyed. Suspend
+ * returns when no such call is in flight. Suspensions count; each is ended by one resume.
  */
 void gp_engine_suspend(gp_engine_t *engine);
 void gp_engine_resume(gp_engine_t *engine);
 bool gp_engine_is_suspended(const gp_engine_t *engine);
 
 /*
- * The same for something that lives in a context and cannot outlive it, as a capture does: the suspension ends with
- * the context at the latest. Returns its owner, to be passed to resume_in once: the context, or NULL if that is NULL
- * or lost already, when nothing but resume_in ends it. resume_in after the owner's end does nothing.
+ * The same for something that lives in a context and cannot outlive it, as a capture does: the suspension
+ * ends with the context at the latest. Returns its owner, to be passed to resume_in once: the context, or
+ * NULL if that is NULL or lost already, when nothing but resume_in ends it. resume_in after the owner's end
+ * does nothing.
  */
 gp_context_t *gp_engine_suspend_in(gp_engine_t *engine, gp_context_t *context);
 void gp_engine_resume_in(gp_engine_t *engine, gp_context_t *owner);
@@ -148,28 +152,29 @@ void gp_engine_resume_in(gp_engine_t *engine, gp_context_t *owner);
 uint64_t gp_engine_trim(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_detail_t reason);
 
 /*
- * For a call of the program that takes memory of the device unseen (code, stacks, tables of the driver) and was told
- * that there is none: waits for freed memory, gives back all that is idle on the context's device, the driver's own
- * pools included. False: nothing has changed, so that calling again is of no use.
+ * For a call of the program that takes memory of the device unseen (code, stacks, tables of the driver) and
+ * was told that there is none: waits for freed memory, gives back all that is idle on the context's device,
+ * the driver's own pools included. False: nothing has changed, so that calling again is of no use.
  */
 bool gp_engine_make_room(gp_engine_t *engine, gp_context_t *context);
 
 /*
  * Changes at run time, at the wish of a user who watches the program. They do not wait for the device.
  *
- * set_limits: the limits of all devices, as GPUPOOL_LIMIT has them, by ordinal. Where more than that is held, idle
- * memory goes back at once; what is freed later goes back, too, and nothing is handed out until the limit is kept. A
- * malformed limit of the start is forgotten. empty_cache: idle memory of all devices goes back to the driver. Both return the
- * bytes given back: none during a stream capture, or after the engine stood aside. reset_peaks: every peak begins anew
- * at what is there now.
+ * set_limits: the limits of all devices, as GPUPOOL_LIMIT has them, by ordinal. Where more than that is held,
+ * idle memory goes back at once; what is freed later goes back, too, and nothing is handed out until the
+ * limit is kept. A malformed limit of the start is forgotten. empty_cache: idle memory of all devices goes
+ * back to the driver. Both return the bytes given back: none during a stream capture, or after the engine
+ * stood aside. reset_peaks: every peak begins anew at what is there now.
  */
 uint64_t gp_engine_set_limits(gp_engine_t *engine, const gp_amount_t limits[GP_MAX_DEVICES]);
 uint64_t gp_engine_empty_cache(gp_engine_t *engine);
 void gp_engine_reset_peaks(gp_engine_t *engine);
 
 /*
- * Asks for the observer's peak() at the first free after more than `bytes` of the device are in use: held by the program,
- * pooled or not. Once; UINT64_MAX: never. tell_peaks does now what the next free would have done; frees do it themselves.
+ * Asks for the observer's peak() at the first free after more than `bytes` of the device are in use: held by
+ * the program, pooled or not. Once; UINT64_MAX: never. tell_peaks does now what the next free would have
+ * done; frees do it themselves.
  */
 void gp_engine_watch_use(gp_engine_t *engine, int device, uint64_t bytes);
 void gp_engine_tell_peaks(gp_engine_t *engine);
@@ -177,16 +182,19 @@ void gp_engine_tell_peaks(gp_engine_t *engine);
 /* As of the last time that the driver was asked; false: it never was. */
 bool gp_engine_device_use(gp_engine_t *engine, int device, gp_device_use_t *ret_use);
 
-/* Turns the driver's figures for a device into what the program may believe: cached memory is free, limits hold. */
+/* Turns the driver's figures for a device into what the program may believe: cached memory is free, limits
+ * hold. */
 void gp_engine_translate_info(
     gp_engine_t *engine, const gp_context_t *context, uint64_t *free_bytes, uint64_t *total_bytes);
 
-/* A result that the program got from the driver: a sticky one makes the engine forward everything from then on. */
+/* A result that the program got from the driver: a sticky one makes the engine forward everything from then
+ * on. */
 void gp_engine_note_result(gp_engine_t *engine, int code);
 
 /*
- * The same for another reason: from now on everything is forwarded. What is idle goes back to the driver at once, what
- * the device may still use at the program's next free, or when memory runs out; blocks handed out stay the pool's to free.
+ * The same for another reason: from now on everything is forwarded. What is idle goes back to the driver at
+ * once, what the device may still use at the program's next free, or when memory runs out; blocks handed out
+ * stay the pool's to free.
  */
 void gp_engine_stand_aside(gp_engine_t *engine);
 
@@ -212,8 +220,9 @@ typedef struct gp_block_view {
 } gp_block_view_t;
 
 /*
- * For the end of the process: false if a lock could not be had within a second. Then it is held by the very thread that
- * asks, interrupted by a signal whose handler ended the program, and whoever reads would wait for ever.
+ * For the end of the process: false if a lock could not be had within a second. Then it is held by the very
+ * thread that asks, interrupted by a signal whose handler ended the program, and whoever reads would wait for
+ * ever.
  */
 bool gp_engine_is_free(gp_engine_t *engine);
 
@@ -222,11 +231,13 @@ uint64_t gp_engine_devices(const gp_engine_t *engine);
 
 void gp_engine_stats(gp_engine_t *engine, int device, gp_stats_t *ret_stats);
 uint64_t gp_engine_limit(gp_engine_t *engine, int device); /* bytes; 0: none */
-uint64_t gp_engine_largest_idle(gp_engine_t *engine, int device); /* bytes of the largest idle block; 0: none is idle */
+uint64_t gp_engine_largest_idle(
+    gp_engine_t *engine, int device); /* bytes of the largest idle block; 0: none is idle */
 
 /*
- * What is to happen in the moment that a copy is of: every event of the device before it has been told to the observer,
- * and none after. Runs with the device's lock held: it may take no lock and call nothing of the engine.
+ * What is to happen in the moment that a copy is of: every event of the device before it has been told to the
+ * observer, and none after. Runs with the device's lock held: it may take no lock and call nothing of the
+ * engine.
  */
 typedef struct gp_moment {
   void (*fn)(void *arg, int device);
@@ -234,9 +245,9 @@ typedef struct gp_moment {
 } gp_moment_t;
 
 /*
- * Copies the views of a device's blocks, in no particular order, and its statistics, all of one moment. Both ret_stats
- * and moment may be NULL. Returns how many blocks there are; if that is more than capacity, only capacity were written:
- * come again with more room.
+ * Copies the views of a device's blocks, in no particular order, and its statistics, all of one moment. Both
+ * ret_stats and moment may be NULL. Returns how many blocks there are; if that is more than capacity, only
+ * capacity were written: come again with more room.
  */
 size_t gp_engine_blocks(gp_engine_t *engine, int device, gp_block_view_t *array, size_t capacity,
     gp_stats_t *ret_stats, const gp_moment_t *moment);

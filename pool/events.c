@@ -2,8 +2,8 @@
 
 void gp_event_first_use(gp_engine_t *engine)
 {
-  if (!atomic_load_explicit(&engine->was_used, memory_order_relaxed) && !atomic_exchange(&engine->was_used, true) &&
-      engine->observer.first_use)
+  if (!atomic_load_explicit(&engine->was_used, memory_order_relaxed) &&
+      !atomic_exchange(&engine->was_used, true) && engine->observer.first_use)
     engine->observer.first_use(engine->observer.self);
 }
 
@@ -21,7 +21,8 @@ void gp_event_block(gp_engine_t *engine, gp_block_t *block, gp_action_t action, 
       .duration_ns = duration_ns,
       .lifetime_ns = is_free ? time_ns - block->time_ns : 0,
       /* Who gives a segment back is whoever needed the room. */
-      .origin = action == GP_ACTION_SEGMENT_FREE ? engine->observer.origin(engine->observer.self) : block->origin,
+      .origin =
+          action == GP_ACTION_SEGMENT_FREE ? engine->observer.origin(engine->observer.self) : block->origin,
       .action = action,
       .detail = detail,
       .device = block->context->device->ordinal,
@@ -47,8 +48,8 @@ void gp_event_device(
   engine->observer.event(engine->observer.self, &event);
 }
 
-void gp_event_passthrough(gp_engine_t *engine, gp_passthrough_t *memory, gp_action_t action, uint64_t time_ns,
-    uint64_t duration_ns)
+void gp_event_passthrough(
+    gp_engine_t *engine, gp_passthrough_t *memory, gp_action_t action, uint64_t time_ns, uint64_t duration_ns)
 {
   const gp_event_t event = {
       .time_ns = time_ns,

@@ -1,11 +1,12 @@
 /*
- * Free, and the reference counts behind it: the program's ownership is one reference, gp_engine_retain takes others.
+ * Free, and the reference counts behind it: the program's ownership is one reference, gp_engine_retain takes
+ * others.
  */
 #include "pool/state.h"
 
 /*
- * The block at address with its device's lock held, or NULL with no lock. The map is read without a lock, so the
- * record may meanwhile have become another block's: it is compared again under the lock.
+ * The block at address with its device's lock held, or NULL with no lock. The map is read without a lock, so
+ * the record may meanwhile have become another block's: it is compared again under the lock.
  */
 static gp_block_t *find_and_lock(gp_engine_t *engine, uint64_t address)
 {
@@ -23,8 +24,8 @@ static gp_block_t *find_and_lock(gp_engine_t *engine, uint64_t address)
 }
 
 /*
- * Under MONO the block can be handed out at once. If the default stream has no work, nothing of its owner can be pending:
- * all of it was marked before the free (marks.h). With the device's lock.
+ * Under MONO the block can be handed out at once. If the default stream has no work, nothing of its owner can
+ * be pending: all of it was marked before the free (marks.h). With the device's lock.
  */
 static void enter_idle_at_once(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
 {
@@ -36,14 +37,16 @@ static void enter_idle_at_once(gp_engine_t *engine, gp_block_t *block, uint64_t 
   gp_block_enter_idle(block, now_ns);
 }
 
-/* The last reference is gone. Takes the device's lock held and releases it; the driver's code if it was called. */
+/* The last reference is gone. Takes the device's lock held and releases it; the driver's code if it was
+ * called. */
 static int drop_and_unlock(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
 {
   gp_context_t *context = block->context;
   gp_device_t *device = context->device;
 
 #ifdef GP_UNSAFE_REUSE
-  /* The build that shows that the tests notice: freed blocks can be handed out while the device still uses them. */
+  /* The build that shows that the tests notice: freed blocks can be handed out while the device still uses
+   * them. */
   gp_block_end_use(engine, block, now_ns);
   gp_block_enter_idle(block, now_ns);
   gp_lock_release(&device->lock);
@@ -61,14 +64,15 @@ static int drop_and_unlock(gp_engine_t *engine, gp_block_t *block, uint64_t now_
   gp_lock_release(&device->lock);
   if (!engine->strict)
     return 0;
-  /* As the driver's cudaFree: returns when the device is done, with the device's error if that failed. A wait that
-   * failed otherwise leaves the block deferred; the program's free has succeeded. */
+  /* As the driver's cudaFree: returns when the device is done, with the device's error if that failed. A wait
+   * that failed otherwise leaves the block deferred; the program's free has succeeded. */
   int code = gp_reuse_wait(engine, context, false);
   const gp_driver_ops_t *ops = engine->driver.ops;
   return ops->code_is_sticky && ops->code_is_sticky(code) ? code : 0;
 }
 
-/* Such a block is never handed out again, so the program's free is the driver's free, its waiting included. */
+/* Such a block is never handed out again, so the program's free is the driver's free, its waiting included.
+ */
 static bool goes_to_driver(const gp_engine_t *engine, const gp_block_t *block)
 {
   return block->tainted || block->exact || !engine->type->keeps_blocks || gp_engine_forwards(engine);
@@ -141,7 +145,8 @@ bool gp_engine_release(gp_engine_t *engine, uint64_t address)
     return false;
   gp_device_t *device = block->context->device;
   /* The program's own reference is given up by its free only. */
-  if ((block->state == GP_STATE_LIVE && block->refs > 1) || (block->state == GP_STATE_HELD && block->refs > 1)) {
+  if ((block->state == GP_STATE_LIVE && block->refs > 1) ||
+      (block->state == GP_STATE_HELD && block->refs > 1)) {
     block->refs--;
     gp_event_holders(engine, block);
     gp_lock_release(&device->lock);

@@ -8,7 +8,8 @@ uint64_t gp_amount_resolve(const gp_amount_t *amount, uint64_t whole)
 {
   if (amount->is_none)
     return UINT64_MAX;
-  return amount->is_share ? whole / 100 * amount->number + whole % 100 * amount->number / 100 : amount->number;
+  return amount->is_share ? whole / 100 * amount->number + whole % 100 * amount->number / 100
+                          : amount->number;
 }
 
 /* A share of the device needs its size, which the driver knows only when a context exists. */
@@ -70,8 +71,9 @@ bool gp_limit_use(const gp_device_t *device, gp_device_use_t *ret_use)
 {
   bool told = device->total > 0 && device->free_told_ns > 0;
   uint64_t used = device->total > device->free_told ? device->total - device->free_told : 0;
-  *ret_use = (gp_device_use_t){
-      .total = device->total, .free = device->free_told, .time_ns = device->free_told_ns,
+  *ret_use = (gp_device_use_t){.total = device->total,
+      .free = device->free_told,
+      .time_ns = device->free_told_ns,
       .accounted = device->free_told_held + device->free_told_pools};
   ret_use->unaccounted = used > ret_use->accounted ? used - ret_use->accounted : 0;
   return told;
@@ -87,7 +89,8 @@ bool gp_engine_device_use(gp_engine_t *engine, int ordinal, gp_device_use_t *ret
   return told;
 }
 
-/* A share could not be resolved when the device was first seen: during a capture, or because the driver failed. */
+/* A share could not be resolved when the device was first seen: during a capture, or because the driver
+ * failed. */
 static bool device_needs_total(const gp_engine_t *engine, gp_device_t *device)
 {
   gp_lock_take(&device->lock);
@@ -132,9 +135,9 @@ void gp_limit_cancel(gp_device_t *device, uint64_t bytes)
 }
 
 /*
- * Stream-ordered memory that the program has freed stays with the driver's pool until a synchronization, and the pool
- * may use larger pieces than were asked for. Under a limit the driver is therefore asked what its pool holds, before
- * anything is added; what that is beyond the sizes in use counts as draining.
+ * Stream-ordered memory that the program has freed stays with the driver's pool until a synchronization, and
+ * the pool may use larger pieces than were asked for. Under a limit the driver is therefore asked what its
+ * pool holds, before anything is added; what that is beyond the sizes in use counts as draining.
  */
 void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
 {
@@ -183,7 +186,8 @@ void gp_engine_translate_info(
   uint64_t limit = device->limit;
   gp_lock_release(&device->lock);
 
-  *free_bytes = *free_bytes > *total_bytes - reusable || reusable > *total_bytes ? *total_bytes : *free_bytes + reusable;
+  *free_bytes = *free_bytes > *total_bytes - reusable || reusable > *total_bytes ? *total_bytes
+                                                                                 : *free_bytes + reusable;
   if (limit < *total_bytes)
     *total_bytes = limit;
   uint64_t allowed = used < limit ? limit - used : 0;

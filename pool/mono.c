@@ -6,8 +6,9 @@
 #include "pool/util/log.h"
 
 /*
- * engine->mono changes with contexts_lock and the lock of its context's device held, and is read under the latter by
- * allocations and frees: when a thread has changed it, none that saw it as it was before is still at work.
+ * engine->mono changes with contexts_lock and the lock of its context's device held, and is read under the
+ * latter by allocations and frees: when a thread has changed it, none that saw it as it was before is still
+ * at work.
  */
 
 static const char *sentence(gp_detail_t why)
@@ -59,8 +60,8 @@ gp_detail_t gp_mono_end(gp_engine_t *engine, gp_detail_t why)
 
 static gp_detail_t begin(gp_engine_t *engine, gp_context_t *context)
 {
-  if (!engine->single || context->mono_barred || engine->mono_forbidden || atomic_load(&engine->suspensions) > 0 ||
-      !gp_engine_uses_streams(engine))
+  if (!engine->single || context->mono_barred || engine->mono_forbidden ||
+      atomic_load(&engine->suspensions) > 0 || !gp_engine_uses_streams(engine))
     return GP_DETAIL_NONE;
   gp_lock_take(&context->device->lock);
   engine->mono_context = context;
@@ -132,7 +133,8 @@ static bool leave(gp_engine_t *engine, gp_detail_t why, reach_t reach)
 {
   gp_lock_take(&engine->contexts_lock);
   gp_detail_t left = gp_mono_end(engine, why);
-  for (gp_list_t *link = engine->contexts.next; reach != REACH_NOW && link != &engine->contexts; link = link->next)
+  for (gp_list_t *link = engine->contexts.next; reach != REACH_NOW && link != &engine->contexts;
+       link = link->next)
     gp_list_entry(link, gp_context_t, live_link)->mono_barred = true;
   if (reach != REACH_NOW)
     atomic_store(&engine->mono_all_barred, true);
@@ -161,8 +163,8 @@ bool gp_mono_forbid(gp_engine_t *engine, gp_detail_t why)
 }
 
 /*
- * Once MONO is over its debt is there to be seen. If it is not, but the mode has ended, another thread is about to end it,
- * with allocations in flight.
+ * Once MONO is over its debt is there to be seen. If it is not, but the mode has ended, another thread is
+ * about to end it, with allocations in flight.
  */
 static bool may_owe(gp_engine_t *engine)
 {
@@ -188,9 +190,9 @@ bool gp_mono_has_debt(gp_engine_t *engine)
 }
 
 /*
- * Waits for what is owed against captures: each side announces itself first and looks at the other afterwards, as with
- * gp_engine_enter_wait. That is not used here, for a thread that destroys a context need not wait for this. A thread that
- * begins a capture waits for the same thing anyhow, if it is owed.
+ * Waits for what is owed against captures: each side announces itself first and looks at the other
+ * afterwards, as with gp_engine_enter_wait. That is not used here, for a thread that destroys a context need
+ * not wait for this. A thread that begins a capture waits for the same thing anyhow, if it is owed.
  */
 int gp_mono_settle(gp_engine_t *engine)
 {

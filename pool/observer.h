@@ -1,5 +1,6 @@
 /*
- * What the pool tells about itself. Recording (trace/) implements the table; without one the pool runs silent.
+ * What the pool tells about itself. Recording (trace/) implements the table; without one the pool runs
+ * silent.
  */
 #ifndef GP_POOL_OBSERVER_H
 #define GP_POOL_OBSERVER_H
@@ -27,9 +28,10 @@ const char *gp_detail_name(gp_detail_t detail);
 
 /*
  * One event. Times are the driver table's clock (driver.h), in nanoseconds.
- * size is what the program asked for; of segment_alloc, segment_free and trim the bytes that moved; of oom the
- * bytes that could not be had. block is the incarnation number of the block's present owner: it is given at each
- * alloc, grows, and is never used again, so that a reader can tell the owners of one address apart; 0 if no block.
+ * size is what the program asked for; of segment_alloc, segment_free and trim the bytes that moved; of oom
+ * the bytes that could not be had. block is the incarnation number of the block's present owner: it is given
+ * at each alloc, grows, and is never used again, so that a reader can tell the owners of one address apart; 0
+ * if no block.
  */
 typedef struct gp_event {
   uint64_t time_ns;
@@ -45,10 +47,11 @@ typedef struct gp_event {
   gp_detail_t detail;
   int device;
   bool has_stream;
-  bool hit; /* alloc: served without a driver call */
+  bool hit;         /* alloc: served without a driver call */
   uint64_t context; /* id of the context; 0: the event is of none */
-  uint32_t *note;   /* a number of the observer's own that stays with the segment, or with memory that is not pooled, and
-                     * is his to change under the device's lock; 0 at first. NULL: the event is of neither */
+  uint32_t
+      *note; /* a number of the observer's own that stays with the segment, or with memory that is not pooled,
+              * and is his to change under the device's lock; 0 at first. NULL: the event is of neither */
 } gp_event_t;
 
 #define GP_OOM_OWNERS 3
@@ -63,13 +66,13 @@ typedef struct gp_oom_owner {
 typedef struct gp_oom {
   uint64_t time_ns;
   uint64_t requested;
-  uint64_t live;          /* rounded bytes of blocks that the program holds */
-  uint64_t deferred;      /* freed, still in use by the device */
-  uint64_t cached;        /* idle */
-  uint64_t passthrough;   /* not pooled */
-  uint64_t limit;         /* 0: none */
-  uint64_t largest_free;  /* largest idle block before the pool gave everything back */
-  uint64_t device_free;   /* what the driver reports; 0 with device_total 0 if it could not be asked */
+  uint64_t live;         /* rounded bytes of blocks that the program holds */
+  uint64_t deferred;     /* freed, still in use by the device */
+  uint64_t cached;       /* idle */
+  uint64_t passthrough;  /* not pooled */
+  uint64_t limit;        /* 0: none */
+  uint64_t largest_free; /* largest idle block before the pool gave everything back */
+  uint64_t device_free;  /* what the driver reports; 0 with device_total 0 if it could not be asked */
   uint64_t device_total;
   uint64_t unaccounted; /* in use on the device, but by nothing that this process asked for; 0 if not known */
   gp_oom_owner_t owners[GP_OOM_OWNERS]; /* largest total first; count 0: no more */
@@ -78,15 +81,16 @@ typedef struct gp_oom {
 } gp_oom_t;
 
 /*
- * What of a device is in use and not by memory that this process asked for: contexts, code, what the driver's tables
- * need, other processes. As of the last time that the driver was asked for its figures.
+ * What of a device is in use and not by memory that this process asked for: contexts, code, what the driver's
+ * tables need, other processes. As of the last time that the driver was asked for its figures.
  */
 typedef struct gp_device_use {
-  uint64_t total;       /* bytes of the device */
-  uint64_t free;        /* as the driver said ... */
-  uint64_t time_ns;     /* ... then */
-  uint64_t accounted;   /* bytes that we knew of at that time, pooled or not */
-  uint64_t unaccounted; /* the rest of what was in use; 0 if the figures, which are not of one moment, disagree */
+  uint64_t total;     /* bytes of the device */
+  uint64_t free;      /* as the driver said ... */
+  uint64_t time_ns;   /* ... then */
+  uint64_t accounted; /* bytes that we knew of at that time, pooled or not */
+  uint64_t
+      unaccounted; /* the rest of what was in use; 0 if the figures, which are not of one moment, disagree */
 } gp_device_use_t;
 
 /* What is known of a device besides events. */
@@ -106,28 +110,30 @@ typedef enum gp_occasion {
 } gp_occasion_t;
 
 /*
- * event() is called with a lock of the pool held, in the order in which things happened on the device: it must be
- * quick, must not call the driver or the pool, and may be called by many threads at once (for different devices).
- * out_of_memory() is called with no lock held, before the program gets the error; it may call the functions of
- * engine.h that read. The oom event precedes it.
+ * event() is called with a lock of the pool held, in the order in which things happened on the device: it
+ * must be quick, must not call the driver or the pool, and may be called by many threads at once (for
+ * different devices). out_of_memory() is called with no lock held, before the program gets the error; it may
+ * call the functions of engine.h that read. The oom event precedes it.
  *
- * first_use() is called once, with no lock held, by the thread that asks for the first memory of a device, before the
- * driver is asked: what a process needs only with GPU memory can be made there. Other threads do not wait for it.
+ * first_use() is called once, with no lock held, by the thread that asks for the first memory of a device,
+ * before the driver is asked: what a process needs only with GPU memory can be made there. Other threads do
+ * not wait for it.
  *
- * peak() is called, with no lock held, by a thread that is about to free memory of a device, after its use exceeded what
- * gp_engine_watch_use asked for; bytes is the use now, which others may be changing. It may call functions of engine.h that
- * read, and set the next.
+ * peak() is called, with no lock held, by a thread that is about to free memory of a device, after its use
+ * exceeded what gp_engine_watch_use asked for; bytes is the use now, which others may be changing. It may
+ * call functions of engine.h that read, and set the next.
  *
- * origin() tells who is asking for memory, as a number of the observer's own that stays with the block until its next
- * owner: a stack, say. It is called by the thread that asks, with a lock of the pool held, so the answer must be known
- * before. NULL: GP_ORIGIN_NONE always.
+ * origin() tells who is asking for memory, as a number of the observer's own that stays with the block until
+ * its next owner: a stack, say. It is called by the thread that asks, with a lock of the pool held, so the
+ * answer must be known before. NULL: GP_ORIGIN_NONE always.
  *
- * holders() tells of a block whose references or taint have changed, between events; facts() of the device, after the
- * driver was called for it. Its answer is where the engine keeps the device's statistics from then on (it has copied
- * them there), for as long as the engine lives; NULL: where they are. Both are called as event() is, and may be NULL.
+ * holders() tells of a block whose references or taint have changed, between events; facts() of the device,
+ * after the driver was called for it. Its answer is where the engine keeps the device's statistics from then
+ * on (it has copied them there), for as long as the engine lives; NULL: where they are. Both are called as
+ * event() is, and may be NULL.
  *
- * find_origin() comes before: it is called by the thread that asks, with no lock held, and may take its time; more than
- * once in a call of the program. size: bytes asked for, 0 if they are not known. NULL: not called.
+ * find_origin() comes before: it is called by the thread that asks, with no lock held, and may take its time;
+ * more than once in a call of the program. size: bytes asked for, 0 if they are not known. NULL: not called.
  */
 typedef struct gp_observer {
   void (*first_use)(void *self); /* NULL: nothing, as in the next two */

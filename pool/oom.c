@@ -1,8 +1,8 @@
 /*
- * Out of memory: the steps that may make room, in order of what they cost the program, and the report if none did.
- *   1 reclaim what the device has finished      2 wait for what it has not
- *   3 give idle blocks back, largest first, as many as are missing     4 give all back, the driver's own pool too
- * The caller then tries the exact size, and reports.
+ * Out of memory: the steps that may make room, in order of what they cost the program, and the report if none
+ * did. 1 reclaim what the device has finished      2 wait for what it has not 3 give idle blocks back,
+ * largest first, as many as are missing     4 give all back, the driver's own pool too The caller then tries
+ * the exact size, and reports.
  */
 #include "pool/state.h"
 
@@ -30,8 +30,8 @@ static bool has_deferred(gp_device_t *device)
 }
 
 /*
- * Bytes that must go back before the limit, or the device as its driver describes it, has room for `bytes`. If there
- * seems to be room (the driver's memory is in pieces), as many as are asked for.
+ * Bytes that must go back before the limit, or the device as its driver describes it, has room for `bytes`.
+ * If there seems to be room (the driver's memory is in pieces), as many as are asked for.
  */
 static uint64_t missing_bytes(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit)
 {
@@ -49,7 +49,8 @@ static uint64_t missing_bytes(gp_engine_t *engine, gp_context_t *context, uint64
   return free_bytes < bytes ? bytes - free_bytes : bytes;
 }
 
-/* The driver's own pool gives back what is free in stream order, which it is once the device has got there. */
+/* The driver's own pool gives back what is free in stream order, which it is once the device has got there.
+ */
 static bool trim_driver_pool(gp_engine_t *engine, gp_context_t *context)
 {
   if (!engine->driver.ops->trim_async || !gp_engine_enter_wait(engine))
@@ -63,8 +64,9 @@ static bool trim_driver_pool(gp_engine_t *engine, gp_context_t *context)
 }
 
 /*
- * Even with everything back that could go back, `bytes` would not fit: then the cache is left alone. Programs probe for
- * memory with sizes that cannot succeed, and must not pay for it with all that was cached. When in doubt, not hopeless.
+ * Even with everything back that could go back, `bytes` would not fit: then the cache is left alone. Programs
+ * probe for memory with sizes that cannot succeed, and must not pay for it with all that was cached. When in
+ * doubt, not hopeless.
  */
 bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t bytes)
 {
@@ -110,7 +112,8 @@ bool gp_engine_make_room(gp_engine_t *engine, gp_context_t *context)
 typedef enum gp_step { STEP_RECLAIM, STEP_WAIT, STEP_TRIM, STEP_TRIM_ALL, STEP_COUNT } gp_step_t;
 
 /* Takes one step; returns false if it cannot have made room. */
-static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step, uint64_t bytes, bool by_limit)
+static bool take_step(
+    gp_engine_t *engine, gp_context_t *context, gp_step_t step, uint64_t bytes, bool by_limit)
 {
   gp_device_t *device = context->device;
 
@@ -128,7 +131,8 @@ static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step
     (void)gp_reuse_wait(engine, context, false); /* its error is the driver's answer to the next attempt */
     return true;
   case STEP_TRIM:
-    return gp_release_largest(engine, device, missing_bytes(engine, context, bytes, by_limit), GP_DETAIL_TRIM_OOM) > 0;
+    return gp_release_largest(
+               engine, device, missing_bytes(engine, context, bytes, by_limit), GP_DETAIL_TRIM_OOM) > 0;
   case STEP_TRIM_ALL: {
     bool trimmed = gp_release_largest(engine, device, UINT64_MAX, GP_DETAIL_TRIM_OOM) > 0;
     bool pool_may_help = !by_limit || bytes_of(device, &device->draining) > 0;
@@ -138,8 +142,8 @@ static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step
   }
 }
 
-int gp_oom_climb(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_oom_attempt_fn attempt, void *arg,
-    bool *by_limit)
+int gp_oom_climb(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_oom_attempt_fn attempt,
+    void *arg, bool *by_limit)
 {
   const int out_of_memory = engine->driver.ops->code_out_of_memory;
   int code = out_of_memory;
@@ -157,7 +161,8 @@ int gp_oom_climb(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_
   return code;
 }
 
-/* Adds a block to the groups of one size; keeps the largest totals. groups has room for more than are reported. */
+/* Adds a block to the groups of one size; keeps the largest totals. groups has room for more than are
+ * reported. */
 typedef struct gp_groups {
   gp_oom_owner_t groups[64];
   int count;

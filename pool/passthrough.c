@@ -1,6 +1,6 @@
 /*
- * Device memory that is not pooled (managed, pitch, stream-ordered, arrays, mapped, of graphs, during a capture):
- * counted, limited, recorded. The records are in passthrough_records.c.
+ * Device memory that is not pooled (managed, pitch, stream-ordered, arrays, mapped, of graphs, during a
+ * capture): counted, limited, recorded. The records are in passthrough_records.c.
  */
 #include "pool/passthrough.h"
 
@@ -31,8 +31,9 @@ static bool is_in_pool(const gp_passthrough_t *memory)
 }
 
 /*
- * The driver's pools of stream-ordered memory grow in pieces of this size, whatever is asked for, and nobody can say
- * whether what they hold idle would do. Close to a limit that refuses what might have fitted; a limit is a promise.
+ * The driver's pools of stream-ordered memory grow in pieces of this size, whatever is asked for, and nobody
+ * can say whether what they hold idle would do. Close to a limit that refuses what might have fitted; a limit
+ * is a promise.
  */
 #define ASYNC_GROWTH (32 * GP_MIB)
 
@@ -45,8 +46,8 @@ static uint64_t growth_of(uint64_t bytes, gp_detail_t kind)
 static int attempt_reserve(void *arg, bool *by_limit)
 {
   gp_reservation_t *reservation = arg;
-  *by_limit = !gp_limit_reserve(reservation->engine, reservation->context, reservation->bytes, reservation->growth,
-      reservation->is_pooled);
+  *by_limit = !gp_limit_reserve(reservation->engine, reservation->context, reservation->bytes,
+      reservation->growth, reservation->is_pooled);
   return *by_limit ? reservation->engine->driver.ops->code_out_of_memory : 0;
 }
 
@@ -62,10 +63,12 @@ bool gp_engine_passthrough_reserve(
     gp_event_first_use(engine); /* it is in no limit, but in the record */
     return true;
   }
-  if (!engine->refuse_all && gp_limit_reserve(engine, context, bytes, reservation.growth, reservation.is_pooled))
+  if (!engine->refuse_all &&
+      gp_limit_reserve(engine, context, bytes, reservation.growth, reservation.is_pooled))
     return true;
   uint64_t largest_free = gp_oom_largest_idle(device);
-  if (!engine->refuse_all && gp_oom_climb(engine, context, reservation.growth, attempt_reserve, &reservation, &by_limit) == 0)
+  if (!engine->refuse_all &&
+      gp_oom_climb(engine, context, reservation.growth, attempt_reserve, &reservation, &by_limit) == 0)
     return true;
   gp_oom_report(engine, context, bytes, true, largest_free);
   return false;
@@ -98,7 +101,8 @@ int gp_engine_passthrough_retry(
   return code;
 }
 
-void gp_engine_passthrough_cancel(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_detail_t kind)
+void gp_engine_passthrough_cancel(
+    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_detail_t kind)
 {
   gp_device_t *device = context->device;
 
@@ -113,8 +117,8 @@ void gp_engine_passthrough_cancel(gp_engine_t *engine, gp_context_t *context, ui
 }
 
 /* Takes an allocation out of the sums, with its event; the device's lock is held. */
-static void uncount(
-    gp_engine_t *engine, gp_device_t *device, gp_passthrough_t *memory, uint64_t time_ns, uint64_t duration_ns)
+static void uncount(gp_engine_t *engine, gp_device_t *device, gp_passthrough_t *memory, uint64_t time_ns,
+    uint64_t duration_ns)
 {
   if (gp_passthrough_is_host(memory->kind)) {
     gp_gauge_sub(&device->stats->pinned_host_bytes, memory->size);
@@ -151,7 +155,8 @@ static void keep(gp_engine_t *engine, gp_passthrough_t *memory)
     lock_and_uncount(engine, memory, gp_now(engine));
 }
 
-/* What the driver frees with a context; pools, mapped memory and graphs live without one (cuda.h, cuCtxDestroy). */
+/* What the driver frees with a context; pools, mapped memory and graphs live without one (cuda.h,
+ * cuCtxDestroy). */
 static bool ends_with_context(gp_detail_t kind)
 {
   return !is_driver_pooled(kind) && kind != GP_DETAIL_PASS_PHYSICAL;
@@ -172,7 +177,8 @@ void gp_engine_passthrough_commit(
   gp_lock_take(&device->lock);
   gp_release_await(device, own.key);
   own.block = atomic_fetch_add_explicit(&engine->incarnation, 1, memory_order_relaxed) + 1;
-  gp_gauge_add(gp_passthrough_is_host(own.kind) ? &device->stats->pinned_host_bytes : &device->stats->passthrough_bytes,
+  gp_gauge_add(gp_passthrough_is_host(own.kind) ? &device->stats->pinned_host_bytes
+                                                : &device->stats->passthrough_bytes,
       own.size);
   gp_peak_note(engine, device);
   gp_event_passthrough(engine, &own, GP_ACTION_PASSTHROUGH_ALLOC, own.time_ns, duration_ns);
@@ -181,7 +187,8 @@ void gp_engine_passthrough_commit(
   keep(engine, &own);
 }
 
-bool gp_engine_passthrough_take(gp_engine_t *engine, gp_space_t space, uint64_t key, gp_passthrough_t *ret_memory)
+bool gp_engine_passthrough_take(
+    gp_engine_t *engine, gp_space_t space, uint64_t key, gp_passthrough_t *ret_memory)
 {
   gp_find_origin(engine, GP_OCCASION_FREE, 0);
   gp_engine_tell_peaks(engine);

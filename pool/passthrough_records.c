@@ -1,5 +1,6 @@
 /*
- * The records of allocations that are not pooled: found by what the driver knows each by, in a map for each space.
+ * The records of allocations that are not pooled: found by what the driver knows each by, in a map for each
+ * space.
  */
 #include <stdlib.h>
 
@@ -16,7 +17,8 @@ gp_space_t gp_passthrough_space(gp_detail_t kind)
   }
 }
 
-bool gp_passthrough_keep(gp_engine_t *engine, const gp_passthrough_t *memory, gp_passthrough_t *ret_stale, bool *ret_has_stale)
+bool gp_passthrough_keep(
+    gp_engine_t *engine, const gp_passthrough_t *memory, gp_passthrough_t *ret_stale, bool *ret_has_stale)
 {
   gp_address_map_t *map = &engine->passthroughs[gp_passthrough_space(memory->kind)];
   gp_passthrough_t *record = malloc(sizeof(*record));

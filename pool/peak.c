@@ -1,7 +1,7 @@
 /*
- * The highest use of a device, told while what is held is still that: allocations mark it, and the next free, of
- * whatever thread, tells the observer before it frees. A program that only grows is told nothing, however often it
- * allocates.
+ * The highest use of a device, told while what is held is still that: allocations mark it, and the next free,
+ * of whatever thread, tells the observer before it frees. A program that only grows is told nothing, however
+ * often it allocates.
  */
 #include "pool/state.h"
 

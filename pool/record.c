@@ -1,6 +1,6 @@
 /*
- * Block records: taken from slabs, recycled, and returned to the host with the engine only, so that a free that races
- * with the end of its block never reads memory that is gone.
+ * Block records: taken from slabs, recycled, and returned to the host with the engine only, so that a free
+ * that races with the end of its block never reads memory that is gone.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,8 @@
 /*
- * Memory goes back to the driver. A block is first taken out of the map and its lists under the lock (RELEASING), then
- * the driver is called without a lock. The map comes first because the driver may give the address to another thread
- * as soon as it has it. If the driver refuses, the block goes back to where it was: nothing is lost.
+ * Memory goes back to the driver. A block is first taken out of the map and its lists under the lock
+ * (RELEASING), then the driver is called without a lock. The map comes first because the driver may give the
+ * address to another thread as soon as it has it. If the driver refuses, the block goes back to where it was:
+ * nothing is lost.
  */
 #include "pool/state.h"
 #include "pool/util/cancel.h"
@@ -42,8 +43,8 @@ static bool is_in_flight(const gp_device_t *device, uint64_t address)
 }
 
 /*
- * The driver has given `address` anew while its former owner's thread, back from the driver's free, has not got to
- * recording that. Waiting for it keeps the history in the order in which things happened.
+ * The driver has given `address` anew while its former owner's thread, back from the driver's free, has not
+ * got to recording that. Waiting for it keeps the history in the order in which things happened.
  */
 void gp_release_await(gp_device_t *device, uint64_t address)
 {
@@ -108,9 +109,9 @@ typedef struct gp_owned_free {
 } gp_owned_free_t;
 
 /*
- * The thread ended in the driver's free: nothing says whether the memory is free. The block is forgotten. If the driver
- * has it still, a later free of the address is the driver's to answer; keeping a block that is gone would give one address
- * two owners.
+ * The thread ended in the driver's free: nothing says whether the memory is free. The block is forgotten. If
+ * the driver has it still, a later free of the address is the driver's to answer; keeping a block that is
+ * gone would give one address two owners.
  */
 static void forget_owned(void *arg)
 {

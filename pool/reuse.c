@@ -1,17 +1,18 @@
 /*
  * When a freed block may be used again.
  *
- * cudaFree may be called while kernels still use the block, and whoever gets it next may use it at once, on any
- * stream or from the host. So it is reusable only when all device work submitted before the free is known by the
- * host to be complete, in every context (a context reaches the memory of others through peer access and copies).
+ * cudaFree may be called while kernels still use the block, and whoever gets it next may use it at once, on
+ * any stream or from the host. So it is reusable only when all device work submitted before the free is known
+ * by the host to be complete, in every context (a context reaches the memory of others through peer access
+ * and copies).
  *
- * Epochs make that cheap. `epoch` only grows. A free stamps its block with the epoch in force. Something that will
- * establish that a context is idle (a synchronization, a fence) first begins a new epoch; the old one, e, is its
- * token. When it has succeeded, all work of the context submitted before it began is complete, and so is the work
- * before every free stamped e or less: such a free read `epoch` before begin changed it, and all submissions of the
- * freeing thread, and those that happened before its cudaFree, come before that read. Both sides use sequentially
- * consistent read-modify-write operations, so that the submissions are visible to the driver before the stamp is
- * taken, on processors that reorder a later load with earlier stores too.
+ * Epochs make that cheap. `epoch` only grows. A free stamps its block with the epoch in force. Something that
+ * will establish that a context is idle (a synchronization, a fence) first begins a new epoch; the old one,
+ * e, is its token. When it has succeeded, all work of the context submitted before it began is complete, and
+ * so is the work before every free stamped e or less: such a free read `epoch` before begin changed it, and
+ * all submissions of the freeing thread, and those that happened before its cudaFree, come before that read.
+ * Both sides use sequentially consistent read-modify-write operations, so that the submissions are visible to
+ * the driver before the stamp is taken, on processors that reorder a later load with earlier stores too.
  */
 #include <sched.h>
 
@@ -38,7 +39,8 @@ static void raise_newest_tag(gp_engine_t *engine, uint64_t tag)
 
 void gp_reuse_stamp(gp_engine_t *engine, gp_block_t *block)
 {
-  /* A read-modify-write, not a load: see above. Under the lock, so that the list is in the order of its tags. */
+  /* A read-modify-write, not a load: see above. Under the lock, so that the list is in the order of its tags.
+   */
   block->tag = atomic_fetch_add(&engine->epoch, 0);
   raise_newest_tag(engine, block->tag);
 }
@@ -109,9 +111,9 @@ void gp_reuse_advance(gp_engine_t *engine, bool may_wait)
 }
 
 /*
- * The live contexts (of one device, or of all: NULL) that have not completed everything freed so far, at most capacity
- * of them. Contexts are never
- * returned to the host before the engine ends, so that the pointers stay good without the lock.
+ * The live contexts (of one device, or of all: NULL) that have not completed everything freed so far, at most
+ * capacity of them. Contexts are never returned to the host before the engine ends, so that the pointers stay
+ * good without the lock.
  */
 static int lagging_contexts(
     gp_engine_t *engine, const gp_device_t *device, gp_context_t **array, int capacity)
@@ -120,7 +122,8 @@ static int lagging_contexts(
   int count = 0;
 
   gp_lock_take(&engine->contexts_lock);
-  for (gp_list_t *link = engine->contexts.next; link != &engine->contexts && count < capacity; link = link->next) {
+  for (gp_list_t *link = engine->contexts.next; link != &engine->contexts && count < capacity;
+       link = link->next) {
     gp_context_t *context = gp_list_entry(link, gp_context_t, live_link);
     if (atomic_load(&context->completed) < newest && (!device || context->device == device))
       array[count++] = context;
@@ -141,7 +144,8 @@ void gp_reuse_count(gp_context_t *context, bool host_wait)
   gp_lock_release(&context->device->lock);
 }
 
-/* A result of a wait or a fence: a context that has ended unseen must not hold the others' memory back for ever. */
+/* A result of a wait or a fence: a context that has ended unseen must not hold the others' memory back for
+ * ever. */
 void gp_reuse_note(gp_engine_t *engine, gp_context_t *context, int code)
 {
   const gp_driver_ops_t *ops = engine->driver.ops;
@@ -206,7 +210,9 @@ int gp_reuse_wait_for(gp_engine_t *engine, gp_context_t *context)
   gp_streams_sync_begin(engine, context, epoch);
   int code = gp_driver_wait(engine, &context->driver);
   gp_reuse_count(context, true);
-  if (code == 0 && epoch > atomic_load(&engine->void_epoch)) { /* no capture began meanwhile; mono.c waits for one to begin */
+  if (code == 0 &&
+      epoch >
+          atomic_load(&engine->void_epoch)) { /* no capture began meanwhile; mono.c waits for one to begin */
     gp_streams_sync_end(engine, context, epoch);
     gp_reuse_complete(context, epoch);
   } else if (code != 0) {
@@ -216,8 +222,9 @@ int gp_reuse_wait_for(gp_engine_t *engine, gp_context_t *context)
 }
 
 /*
- * None begins during a capture: that of another thread may be one beside which the program's call, cudaFree or cudaMalloc,
- * is legal (CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), while a synchronization of the context would spoil it.
+ * None begins during a capture: that of another thread may be one beside which the program's call, cudaFree
+ * or cudaMalloc, is legal (CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), while a synchronization of the context would
+ * spoil it.
  */
 int gp_reuse_wait(gp_engine_t *engine, gp_context_t *own, bool own_device_only)
 {
@@ -235,7 +242,7 @@ int gp_reuse_wait(gp_engine_t *engine, gp_context_t *own, bool own_device_only)
   return result;
 }
 
-#define PATIENT_POLLS  16   /* where the clock stands still, as in tests */
+#define PATIENT_POLLS 16 /* where the clock stands still, as in tests */
 
 static bool can_poll(gp_engine_t *engine)
 {

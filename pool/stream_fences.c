@@ -1,7 +1,8 @@
 /*
- * Reuse mode `epoch` on drivers that have no fence over a whole context (before 12.5): a fence for each stream that was
- * created, at most one outstanding, recorded only in streams that have work; and the default stream is asked whether it
- * has any. About other streams (of threads, destroyed ones) the driver cannot be asked by anybody.
+ * Reuse mode `epoch` on drivers that have no fence over a whole context (before 12.5): a fence for each
+ * stream that was created, at most one outstanding, recorded only in streams that have work; and the default
+ * stream is asked whether it has any. About other streams (of threads, destroyed ones) the driver cannot be
+ * asked by anybody.
  */
 #include "pool/state.h"
 
@@ -44,8 +45,8 @@ bool gp_streams_can_be_asked(gp_engine_t *engine)
 }
 
 /*
- * The streams to ask about, which are this thread's to ask until it gives them back. None that is being destroyed:
- * those left the table first, and wait for whoever asks.
+ * The streams to ask about, which are this thread's to ask until it gives them back. None that is being
+ * destroyed: those left the table first, and wait for whoever asks.
  */
 static int take_streams(gp_engine_t *engine, gp_stream_t **array)
 {
@@ -57,7 +58,8 @@ static int take_streams(gp_engine_t *engine, gp_stream_t **array)
     for (gp_list_t *s = context->streams.next; s != &context->streams && count < MAX_ASKED; s = s->next) {
       gp_stream_t *stream = gp_list_entry(s, gp_stream_t, link);
       bool is_there = is_default(stream) || gp_stream_find(engine, stream->handle) == stream;
-      if (is_there && is_askable(stream) && holds_back(engine, stream) && !atomic_exchange(&stream->asked, true))
+      if (is_there && is_askable(stream) && holds_back(engine, stream) &&
+          !atomic_exchange(&stream->asked, true))
         array[count++] = stream;
     }
   }
@@ -86,7 +88,8 @@ static void ask_fence(gp_engine_t *engine, gp_stream_t *stream, gp_context_t *co
   if (atomic_load(&stream->completed) >= atomic_load(&engine->newest_tag) || gp_mark_is_clean(stream->mark))
     return;
   stream->fence_context = context;
-  const gp_stream_fact_t fact = gp_stream_fact_begin(engine, stream); /* before the record, as for any fence */
+  const gp_stream_fact_t fact =
+      gp_stream_fact_begin(engine, stream); /* before the record, as for any fence */
   int code = gp_driver_stream_fence_record(engine, &context->driver, stream->handle, &stream->fence);
   if (code == 0) {
     stream->fence_fact = fact;

@@ -1,13 +1,14 @@
 /*
  * Reuse mode `epoch`: what is known of single streams.
  *
- * A context has completed epoch e if each of its streams has: a stream that a synchronization covered up to e, or one
- * whose mark is clean. Clean is read after a new epoch has begun: work that was submitted before a free of the old epoch
- * was marked before that free, whose stamp is a read-modify-write on the epoch; so the mark is seen, unless it has been
- * cleared because the work is complete (marks.h). Frees that come later have a later stamp and are not concerned.
+ * A context has completed epoch e if each of its streams has: a stream that a synchronization covered up to
+ * e, or one whose mark is clean. Clean is read after a new epoch has begun: work that was submitted before a
+ * free of the old epoch was marked before that free, whose stamp is a read-modify-write on the epoch; so the
+ * mark is seen, unless it has been cleared because the work is complete (marks.h). Frees that come later have
+ * a later stamp and are not concerned.
  *
- * Destroyed streams whose work may be pending stay in the list until their context has completed the epoch of their
- * end: the driver returns from cuStreamDestroy before the work is done (cuda.h).
+ * Destroyed streams whose work may be pending stay in the list until their context has completed the epoch of
+ * their end: the driver returns from cuStreamDestroy before the work is done (cuda.h).
  */
 #include "pool/streams.h"
 
@@ -79,7 +80,8 @@ static void take_mark(gp_stream_t *stream)
   atomic_store(&place->handle, stream->handle); /* last: from now on stubs mark it by themselves */
 }
 
-/* The place becomes nobody's; the stream, which gets no work any more, keeps what the mark said. With the lock. */
+/* The place becomes nobody's; the stream, which gets no work any more, keeps what the mark said. With the
+ * lock. */
 static void leave_mark(gp_stream_t *stream)
 {
   gp_mark_t *place = stream->mark;
@@ -92,8 +94,8 @@ static void leave_mark(gp_stream_t *stream)
 }
 
 /*
- * A record that nobody uses; NULL: there is none. Its fence is of its context, and whoever still asks the driver about the
- * stream that it was may use that. With the lock.
+ * A record that nobody uses; NULL: there is none. Its fence is of its context, and whoever still asks the
+ * driver about the stream that it was may use that. With the lock.
  */
 static gp_stream_t *take_free(gp_engine_t *engine, const gp_context_t *context)
 {
@@ -142,9 +144,9 @@ static void unmake(gp_engine_t *engine, gp_stream_t *stream)
 }
 
 /*
- * The default stream has the same handle in all contexts, so one mark stands for the default streams of all: dirty if
- * any of them was given work. With one context it is cleared like others; with several when all of them have completed
- * an epoch that began after the token was taken (see settle_default).
+ * The default stream has the same handle in all contexts, so one mark stands for the default streams of all:
+ * dirty if any of them was given work. With one context it is cleared like others; with several when all of
+ * them have completed an epoch that began after the token was taken (see settle_default).
  */
 static bool has_one_context(const gp_engine_t *engine)
 {
@@ -182,8 +184,8 @@ void gp_stream_created(gp_engine_t *engine, gp_context_t *context, uint64_t hand
 {
   gp_lock_take(&engine->contexts_lock);
   /*
-   * The handle of a stream that went with its context, before that has been told: its place has to be free, for
-   * otherwise the stubs would mark the old stream in the new one's stead.
+   * The handle of a stream that went with its context, before that has been told: its place has to be free,
+   * for otherwise the stubs would mark the old stream in the new one's stead.
    */
   gp_stream_t *stale = gp_address_map_remove(&engine->streams, handle);
   if (stale) {
@@ -209,7 +211,8 @@ gp_stream_t *gp_stream_take(gp_engine_t *engine, uint64_t handle)
     leave_mark(stream);
   gp_lock_release(&engine->contexts_lock);
   while (stream && atomic_load(&stream->asked))
-    sched_yield(); /* another thread asks the driver about it, which does not wait for us; it would be about nothing */
+    sched_yield(); /* another thread asks the driver about it, which does not wait for us; it would be about
+                      nothing */
   return stream;
 }
 
@@ -231,7 +234,8 @@ void gp_stream_restored(gp_engine_t *engine, gp_stream_t *stream)
   if (!stream)
     return;
   gp_lock_take(&engine->contexts_lock);
-  bool kept = atomic_load(&stream->id) == 0 || gp_address_map_insert(&engine->streams, stream->handle, stream);
+  bool kept =
+      atomic_load(&stream->id) == 0 || gp_address_map_insert(&engine->streams, stream->handle, stream);
   gp_lock_release(&engine->contexts_lock);
   if (!kept)
     gp_streams_escape(engine, "the host has no memory to follow streams");
@@ -259,9 +263,11 @@ gp_stream_t *gp_stream_of_thread(gp_engine_t *engine, gp_context_t *context)
   if (of_thread.stream && of_thread.context == context && gp_stream_id(of_thread.stream) == of_thread.id &&
       !thread_has_ended(of_thread.stream))
     return of_thread.stream;
-  /* A record for each context that the thread comes from; the ones before stay until their context has completed them. */
+  /* A record for each context that the thread comes from; the ones before stay until their context has
+   * completed them. */
   gp_lock_take(&engine->contexts_lock);
-  gp_stream_t *stream = gp_marker_init() && !atomic_load(&context->lost) ? make(engine, context, 2, false) : NULL;
+  gp_stream_t *stream =
+      gp_marker_init() && !atomic_load(&context->lost) ? make(engine, context, 2, false) : NULL;
   if (stream) {
     stream->marker = gp_own_marker;
     stream->marker_owner = atomic_load(&gp_own_marker->owners);
@@ -374,8 +380,9 @@ uint64_t gp_streams_default_completed(const gp_context_t *context)
 }
 
 /*
- * The mark of the default streams of several contexts. Each context has completed an epoch by a fact that began after
- * the token was taken: what was marked before is complete, and what was marked since has replaced the token.
+ * The mark of the default streams of several contexts. Each context has completed an epoch by a fact that
+ * began after the token was taken: what was marked before is complete, and what was marked since has replaced
+ * the token.
  */
 static void settle_default(gp_engine_t *engine)
 {
@@ -391,8 +398,8 @@ static void settle_default(gp_engine_t *engine)
 }
 
 /*
- * The epoch that all streams of a context have completed, at most `epoch`, which has just ended. Also lets go of ended
- * streams that need not be waited for any more. With the lock.
+ * The epoch that all streams of a context have completed, at most `epoch`, which has just ended. Also lets go
+ * of ended streams that need not be waited for any more. With the lock.
  */
 static uint64_t completed_by_streams(gp_engine_t *engine, gp_context_t *context, uint64_t epoch)
 {

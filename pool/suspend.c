@@ -7,8 +7,8 @@
 #include "pool/util/log.h"
 
 /*
- * Suspensions against our own driver calls: each side announces itself first and looks at the other afterwards, in
- * sequentially consistent order, so that not both can miss the other.
+ * Suspensions against our own driver calls: each side announces itself first and looks at the other
+ * afterwards, in sequentially consistent order, so that not both can miss the other.
  */
 bool gp_engine_enter(gp_engine_t *engine)
 {
@@ -39,9 +39,10 @@ void gp_engine_leave_wait(gp_engine_t *engine)
 }
 
 /*
- * The suspension is counted already. A call that waits for the device is waited for as long as the caller has patience: the
- * work may need the calling thread to go on. What matters is that the call has reached the driver before the program's
- * does, which after that time it has: from the look at the suspensions to the driver it is a few instructions.
+ * The suspension is counted already. A call that waits for the device is waited for as long as the caller has
+ * patience: the work may need the calling thread to go on. What matters is that the call has reached the
+ * driver before the program's does, which after that time it has: from the look at the suspensions to the
+ * driver it is a few instructions.
  */
 static void await_own_calls(gp_engine_t *engine)
 {
@@ -54,7 +55,8 @@ static void await_own_calls(gp_engine_t *engine)
     sched_yield();
 }
 
-/* See gp_engine_may_conclude. Called where captures are counted as begun and not begun yet, or ended and counted still. */
+/* See gp_engine_may_conclude. Called where captures are counted as begun and not begun yet, or ended and
+ * counted still. */
 static void void_facts(gp_engine_t *engine)
 {
   uint64_t epoch = gp_reuse_begin(engine);
@@ -168,13 +170,14 @@ void gp_engine_note_result(gp_engine_t *engine, int code)
   atomic_store(&engine->aside, false); /* nothing can go back any more */
   if (atomic_load(&engine->dead))
     return;
-  gp_log(GP_LOG_ERROR, "the driver reported error %d, after which nothing works in the context; no more pooling", code);
+  gp_log(GP_LOG_ERROR,
+      "the driver reported error %d, after which nothing works in the context; no more pooling", code);
   die(engine); /* without giving back: no call would work */
 }
 
 /*
- * Called from look-ups, too, and others of the program's calls that do not wait. What the device may still use is
- * therefore left to the program's next free, as a kernel may be waiting for this very thread.
+ * Called from look-ups, too, and others of the program's calls that do not wait. What the device may still
+ * use is therefore left to the program's next free, as a kernel may be waiting for this very thread.
  */
 void gp_engine_stand_aside(gp_engine_t *engine)
 {
@@ -187,8 +190,8 @@ void gp_engine_stand_aside(gp_engine_t *engine)
 }
 
 /*
- * No waits, fences or rules of ours: the engine stands aside because they may not hold. The driver's free is right
- * whoever uses the memory. As with gp_reuse_wait, it is not between enter and leave.
+ * No waits, fences or rules of ours: the engine stands aside because they may not hold. The driver's free is
+ * right whoever uses the memory. As with gp_reuse_wait, it is not between enter and leave.
  */
 uint64_t gp_aside_release(gp_engine_t *engine)
 {

@@ -10,8 +10,8 @@
 
 #include "pool/util/options.h"
 
-/* Smallest block of the types that keep blocks: the alignment that drivers give (cuda-c-programming-guide: at least
- * 256 bytes; 512 is what they do). */
+/* Smallest block of the types that keep blocks: the alignment that drivers give (cuda-c-programming-guide: at
+ * least 256 bytes; 512 is what they do). */
 #define GP_BLOCK_GRANULE UINT64_C(512)
 
 /* The options that decide about block sizes, resolved. All are powers of two except large_round. */

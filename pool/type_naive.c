@@ -1,6 +1,6 @@
 /*
- * Type naive: exact sizes, rounded up to a page, and above large_round to multiples of large_round (MXNet's Naive).
- * Least waste for programs that ask for the same sizes again and again.
+ * Type naive: exact sizes, rounded up to a page, and above large_round to multiples of large_round (MXNet's
+ * Naive). Least waste for programs that ask for the same sizes again and again.
  */
 #include "pool/type.h"
 

@@ -1,7 +1,7 @@
 /*
- * Type round: size classes, `divisions` of them between two powers of two, so that at most 1/divisions of a block is
- * lost to rounding and requests of similar size share blocks. Above 2^cutoff the classes are multiples of 2^cutoff.
- * With one division this is MXNet's Round, whose smallest class is a page.
+ * Type round: size classes, `divisions` of them between two powers of two, so that at most 1/divisions of a
+ * block is lost to rounding and requests of similar size share blocks. Above 2^cutoff the classes are
+ * multiples of 2^cutoff. With one division this is MXNet's Round, whose smallest class is a page.
  */
 #include "pool/type.h"
 

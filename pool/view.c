@@ -56,11 +56,13 @@ size_t gp_engine_blocks(gp_engine_t *engine, int ordinal, gp_block_view_t *array
     gp_context_t *context = gp_list_entry(c, gp_context_t, device_link);
     for (gp_list_t *b = context->blocks.next; b != &context->blocks; b = b->next) {
       const gp_block_t *block = gp_list_entry(b, gp_block_t, all);
-      /* Nobody was given the address anew before the record of its release (gp_release_await): until then it is ours. */
+      /* Nobody was given the address anew before the record of its release (gp_release_await): until then it
+       * is ours. */
       gp_state_t state = block->state == GP_STATE_RELEASING ? block->released_from : block->state;
       if (count < capacity)
         array[count] = (gp_block_view_t){block->address, block->size, block->requested, block->incarnation,
-            block->time_ns, context->driver.id, block->refs, block->origin, view_state(state), block->tainted};
+            block->time_ns, context->driver.id, block->refs, block->origin, view_state(state),
+            block->tainted};
       count++;
     }
   }

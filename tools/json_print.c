@@ -11,7 +11,8 @@ static void write_escape(FILE *stream, const gp_character_t *character)
 {
   uint32_t code = character->is_malformed ? 0xfffd : character->code;
   if (code > 0xffff)
-    fprintf(stream, "\\u%04x\\u%04x", (unsigned)(0xd800 + ((code - 0x10000) >> 10)), (unsigned)(0xdc00 + (code & 0x3ff)));
+    fprintf(stream, "\\u%04x\\u%04x", (unsigned)(0xd800 + ((code - 0x10000) >> 10)),
+        (unsigned)(0xdc00 + (code & 0x3ff)));
   else
     fprintf(stream, "\\u%04x", (unsigned)code);
 }
@@ -37,7 +38,8 @@ char *gp_json_escape(const char *text, size_t length, size_t *ret_length)
     if (at == length)
       break;
     gp_character_t character = gp_character_at(text + at, length - at);
-    bool is_blank = text[at] == '\n' || text[at] == '\t' || text[at] == '\r'; /* in strings these are escaped already */
+    bool is_blank =
+        text[at] == '\n' || text[at] == '\t' || text[at] == '\r'; /* in strings these are escaped already */
     if (character.is_unsafe && !is_blank)
       write_escape(stream, &character);
     else

@@ -12,8 +12,9 @@
 char *gp_json_print(const cJSON *item, bool is_flat);
 
 /*
- * text[0..length), which is JSON, with every unsafe character of its strings (pool/util/printable.h) escaped, and what is no UTF-8 as
- * \ufffd. Line ends and blanks outside of strings stay. Give it back with free(); NULL: no memory.
+ * text[0..length), which is JSON, with every unsafe character of its strings (pool/util/printable.h) escaped,
+ * and what is no UTF-8 as \ufffd. Line ends and blanks outside of strings stay. Give it back with free();
+ * NULL: no memory.
  */
 char *gp_json_escape(const char *text, size_t length, size_t *ret_length);
 

@@ -23,8 +23,8 @@ typedef enum gp_style {
 typedef struct gp_output {
   FILE *stream; /* write here */
   bool colour;
-  bool utf8;     /* characters beyond ASCII can be drawn */
-  size_t columns; /* of a line: of the terminal, else GP_OUTPUT_COLUMNS */
+  bool utf8;        /* characters beyond ASCII can be drawn */
+  size_t columns;   /* of a line: of the terminal, else GP_OUTPUT_COLUMNS */
   const char *path; /* NULL: stdout */
   bool force;
   char *text;
@@ -39,12 +39,13 @@ typedef struct gp_output {
 int gp_output_open(gp_output_t *output, const char *path, bool force, bool no_color);
 
 /*
- * What was written so far is in text[0..length), fit for a terminal: what could steer one is replaced, but for styles. Then
- * nothing more is to be written. False: no memory.
+ * What was written so far is in text[0..length), fit for a terminal: what could steer one is replaced, but
+ * for styles. Then nothing more is to be written. False: no memory.
  */
 bool gp_output_settle(gp_output_t *output);
 
-/* Writes everything out, what could steer a terminal replaced, and gives the memory back. Returns 0 or, after a message, the exit status. */
+/* Writes everything out, what could steer a terminal replaced, and gives the memory back. Returns 0 or, after
+ * a message, the exit status. */
 int gp_output_close(gp_output_t *output);
 
 /* Gives the memory back, nothing is written. */
@@ -53,15 +54,16 @@ void gp_output_discard(gp_output_t *output);
 /* The escape sequence that begins a style; "" without colour. GP_STYLE_PLAIN ends all. Static. */
 const char *gp_output_style(const gp_output_t *output, gp_style_t style);
 
-/* Writes text in lines of at most GP_OUTPUT_COLUMNS, of a narrower terminal if the last output is one, the first after `first`, the others after `rest`. */
+/* Writes text in lines of at most GP_OUTPUT_COLUMNS, of a narrower terminal if the last output is one, the
+ * first after `first`, the others after `rest`. */
 void gp_output_wrap(FILE *stream, const char *first, const char *rest, const char *text);
 
 /* Columns that text takes, a character each; wide ones are rare in what is printed here. */
 size_t gp_text_columns(const char *text);
 
 /*
- * text in at most `columns` columns (4 or more): what is too long loses its middle, for which "..." stands. Bytes that could
- * steer a terminal are replaced. Cut to capacity. Returns buffer.
+ * text in at most `columns` columns (4 or more): what is too long loses its middle, for which "..." stands.
+ * Bytes that could steer a terminal are replaced. Cut to capacity. Returns buffer.
  */
 char *gp_text_shorten(const char *text, size_t columns, char *buffer, size_t capacity);
 

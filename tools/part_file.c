@@ -7,14 +7,16 @@
 
 #define PATH_CAPACITY 8192
 
-static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU, SIGXFSZ};
+static const int signals[] = {
+    SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU, SIGXFSZ};
 #define SIGNAL_COUNT (sizeof(signals) / sizeof(signals[0]))
 
 static char part[PATH_CAPACITY];
 static volatile sig_atomic_t has_part;
 static struct sigaction before[SIGNAL_COUNT];
 
-/* Calls only what signal-safety(7) allows. The signal comes again when this handler is left, and ends the process. */
+/* Calls only what signal-safety(7) allows. The signal comes again when this handler is left, and ends the
+ * process. */
 static void remove_part(int number)
 {
   if (has_part)

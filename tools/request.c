@@ -92,7 +92,8 @@ static int find_choice(const char *choices, const char *text)
   return -1;
 }
 
-static int malformed(const char *command, const gp_parameter_t *parameter, const char *text, const char *accepted)
+static int malformed(
+    const char *command, const gp_parameter_t *parameter, const char *text, const char *accepted)
 {
   return gp_message_usage(
       command, "%s: --%s=%s is malformed; accepted: %s", command, parameter->name, text, accepted);
@@ -137,7 +138,8 @@ static int store(const char *command, const gp_parameter_t *parameter, const cha
   return 0;
 }
 
-static const gp_parameter_t *find(const gp_request_form_t *form, const char *argument, size_t length, size_t *ret_index)
+static const gp_parameter_t *find(
+    const gp_request_form_t *form, const char *argument, size_t length, size_t *ret_index)
 {
   const gp_parameter_t *parameter;
   for (size_t i = 0; (parameter = parameter_at(form, i)); i++) {
@@ -182,10 +184,8 @@ int gp_request_parse(const gp_request_form_t *form, int argc, char **argv, gp_re
 {
   bool options_end = false;
 
-  *request = (gp_request_t){.command = form->command,
-      .device = GP_REQUEST_ALL_DEVICES,
-      .until_ns = UINT64_MAX,
-      .files = argv + 1};
+  *request = (gp_request_t){
+      .command = form->command, .device = GP_REQUEST_ALL_DEVICES, .until_ns = UINT64_MAX, .files = argv + 1};
   for (int i = 1; i < argc; i++) {
     char *argument = argv[i];
     size_t length = strcspn(argument, "=");
@@ -205,8 +205,7 @@ int gp_request_parse(const gp_request_form_t *form, int argc, char **argv, gp_re
       return unknown(form, argument);
     bool takes_value = parameter->kind != GP_PARAMETER_FLAG;
     if (value && !takes_value)
-      return gp_message_usage(
-          form->command, "%s: --%s takes no value", form->command, parameter->name);
+      return gp_message_usage(form->command, "%s: --%s takes no value", form->command, parameter->name);
     if (takes_value && !value && parameter->kind != GP_PARAMETER_OPTIONAL_COUNT) {
       if (i + 1 == argc)
         return gp_message_usage(form->command, "%s: %s needs a value", form->command, argument);

@@ -12,13 +12,13 @@
 #define GP_REQUEST_ALL_DEVICES (-1)
 
 typedef enum gp_parameter_kind {
-  GP_PARAMETER_FLAG,            /* bool */
-  GP_PARAMETER_TEXT,            /* const char * */
-  GP_PARAMETER_COUNT,           /* uint64_t from least to most */
-  GP_PARAMETER_OPTIONAL_COUNT,  /* the same; the value can only follow '=', else it is least */
-  GP_PARAMETER_DEVICE,          /* int */
-  GP_PARAMETER_TIME,            /* uint64_t, nanoseconds: 1.5s, 20ms, 5us, 100ns, 2min */
-  GP_PARAMETER_CHOICE,          /* int, the index of one of the choices, "live|peak" */
+  GP_PARAMETER_FLAG,           /* bool */
+  GP_PARAMETER_TEXT,           /* const char * */
+  GP_PARAMETER_COUNT,          /* uint64_t from least to most */
+  GP_PARAMETER_OPTIONAL_COUNT, /* the same; the value can only follow '=', else it is least */
+  GP_PARAMETER_DEVICE,         /* int */
+  GP_PARAMETER_TIME,           /* uint64_t, nanoseconds: 1.5s, 20ms, 5us, 100ns, 2min */
+  GP_PARAMETER_CHOICE,         /* int, the index of one of the choices, "live|peak" */
 } gp_parameter_kind_t;
 
 /* An option. All strings are static. */
@@ -59,19 +59,19 @@ typedef struct gp_request_form {
   const char *command;
   const char *files; /* "FILE...", of the usage line */
   int least_files;
-  int most_files; /* 0: any number */
+  int most_files;       /* 0: any number */
   bool hides_selection; /* of --device alone, help speaks; the others are refused with the reason by check */
   const char *about;
   const gp_parameter_t *parameters; /* the command's own; their offsets are in *own */
   size_t parameter_count;
-  int (*check)(const gp_request_t *request, void *own); /* more than the tables say; 0 or, after a message, the exit
-                                                            status. NULL: nothing */
+  int (*check)(const gp_request_t *request, void *own); /* more than the tables say; 0 or, after a message,
+                                                           the exit status. NULL: nothing */
   const char *statuses; /* appended to what the help says of exit statuses; NULL: nothing */
 } gp_request_form_t;
 
 /*
- * Reads the command line into *request and *own, which has its defaults already. With request->help set nothing
- * else was checked. Returns 0 or, after a message, the exit status. Borrows argv.
+ * Reads the command line into *request and *own, which has its defaults already. With request->help set
+ * nothing else was checked. Returns 0 or, after a message, the exit status. Borrows argv.
  */
 int gp_request_parse(const gp_request_form_t *form, int argc, char **argv, gp_request_t *request, void *own);
 

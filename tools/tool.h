@@ -66,8 +66,8 @@ int gp_message_unknown_option(
     const char *command, const char *option, const char *const *names, size_t count);
 
 /*
- * Copies text to buffer, every character that could steer a terminal (pool/util/printable.h) replaced by '?'; cut to capacity
- * (at least 1), never in the middle of a UTF-8 character. Returns buffer.
+ * Copies text to buffer, every character that could steer a terminal (pool/util/printable.h) replaced by '?';
+ * cut to capacity (at least 1), never in the middle of a UTF-8 character. Returns buffer.
  */
 char *gp_printable(const char *text, char *buffer, size_t capacity);
 

@@ -2,8 +2,8 @@
  * What the files of trace/ know of each other. Grouped by the file that defines it.
  *
  * Locks: writer_mutex is the outermost, it is held while a snapshot is written and while the engine is read;
- * the mutexes of chunks, threads, streams and early are taken under the pool's locks, that of the region under
- * these.
+ * the mutexes of chunks, threads, streams and early are taken under the pool's locks, that of the region
+ * under these.
  */
 #ifndef GP_TRACE_INTERNAL_H
 #define GP_TRACE_INTERNAL_H
@@ -59,8 +59,8 @@ struct gp_recorder {
   pthread_key_t key;
   bool has_key;
   pid_t pid;
-  uint64_t base_ns;       /* clock at creation ... */
-  uint64_t start_time_us; /* ... and the time of day at that moment */
+  uint64_t base_ns;         /* clock at creation ... */
+  uint64_t start_time_us;   /* ... and the time of day at that moment */
   atomic_bool is_described; /* the record says whose it is */
   atomic_bool has_gap;      /* blocks from while recording was off may be missing in live */
   gp_engine_t *_Atomic engine;
@@ -110,8 +110,8 @@ static inline uint64_t gp_recorder_now_ns(const gp_recorder_t *recorder)
 }
 
 /*
- * A time such that all events of a device up to it are recorded, and what is recorded later is newer. The device's lock
- * is held.
+ * A time such that all events of a device up to it are recorded, and what is recorded later is newer. The
+ * device's lock is held.
  */
 uint64_t gp_recorder_fence_ns(gp_recorder_t *recorder, int device);
 

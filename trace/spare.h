@@ -1,5 +1,6 @@
 /*
- * Memory set aside for the snapshot writer, for the moment when the host has none: then a snapshot is wanted most.
+ * Memory set aside for the snapshot writer, for the moment when the host has none: then a snapshot is wanted
+ * most.
  */
 #ifndef GP_TRACE_SPARE_H
 #define GP_TRACE_SPARE_H
@@ -13,8 +14,9 @@
 bool gp_spare_prepare(void);
 
 /*
- * As gp_pages_map and gp_pages_unmap; when the kernel refuses, from what was set aside, as far as that goes. One thread
- * at a time: the one that writes the snapshot. What was taken can be taken again when all of it was given back.
+ * As gp_pages_map and gp_pages_unmap; when the kernel refuses, from what was set aside, as far as that goes.
+ * One thread at a time: the one that writes the snapshot. What was taken can be taken again when all of it
+ * was given back.
  */
 void *gp_spare_map(size_t bytes, bool populate);
 void gp_spare_unmap(void *pages, size_t bytes);

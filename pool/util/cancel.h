@@ -1,22 +1,24 @@
 /*
  * Cancellation of threads (pthread_cancel) and this library.
  *
- * A thread with a pending cancellation ends at the next cancellation point that it reaches (pthreads(7) lists them: open,
- * write, close, pthread_cond_wait ...), whoever calls it. In this library it would leave a lock held, or a change half made.
- *  - A function of this library that calls a cancellation point, or the driver on the library's account, does so between
- *    gp_cancel_hold and gp_cancel_restore. A hit of the pool reaches neither, and pays nothing.
- *  - The call of the driver that the program asked for runs with the program's own cancel state: what ends a thread there
- *    without the library ends it with the library. Where the library has half made a change meanwhile, GP_CANCEL_UNDO
- *    names the function that completes it or takes it back.
- * A thread with the asynchronous cancel type may end at any instruction; that type is for code that calls no library at
- * all (pthread_setcanceltype(3)), and nothing here helps it.
+ * A thread with a pending cancellation ends at the next cancellation point that it reaches (pthreads(7) lists
+ * them: open, write, close, pthread_cond_wait ...), whoever calls it. In this library it would leave a lock
+ * held, or a change half made.
+ *  - A function of this library that calls a cancellation point, or the driver on the library's account, does
+ * so between gp_cancel_hold and gp_cancel_restore. A hit of the pool reaches neither, and pays nothing.
+ *  - The call of the driver that the program asked for runs with the program's own cancel state: what ends a
+ * thread there without the library ends it with the library. Where the library has half made a change
+ * meanwhile, GP_CANCEL_UNDO names the function that completes it or takes it back. A thread with the
+ * asynchronous cancel type may end at any instruction; that type is for code that calls no library at all
+ * (pthread_setcanceltype(3)), and nothing here helps it.
  */
 #ifndef GP_POOL_UTIL_CANCEL_H
 #define GP_POOL_UTIL_CANCEL_H
 
 #include <pthread.h>
 
-/* The calling thread cannot be cancelled before the restore that gets what this returned. Pairs may be nested. */
+/* The calling thread cannot be cancelled before the restore that gets what this returned. Pairs may be
+ * nested. */
 static inline int gp_cancel_hold(void)
 {
   int state;
@@ -29,12 +31,13 @@ static inline void gp_cancel_restore(int state)
   (void)pthread_setcancelstate(state, NULL); /* what it was */
 }
 
-/* Of functions with GP_CANCEL_UNDO that others would be inlined with: gcc warns of what setjmp might do to their variables. */
+/* Of functions with GP_CANCEL_UNDO that others would be inlined with: gcc warns of what setjmp might do to
+ * their variables. */
 #define GP_CANCEL_NOINLINE __attribute__((noinline))
 
 /*
- * result = call; if the thread ends in the call (a cancellation, pthread_exit), undo(arg) runs before its stack is gone.
- * With no lock held. Not free (setjmp): for calls that reach the driver.
+ * result = call; if the thread ends in the call (a cancellation, pthread_exit), undo(arg) runs before its
+ * stack is gone. With no lock held. Not free (setjmp): for calls that reach the driver.
  */
 #define GP_CANCEL_UNDO(result, call, undo, arg)                                                              \
   do {                                                                                                       \

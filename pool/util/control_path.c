@@ -32,7 +32,8 @@ char *gp_control_folder(const char *root, const char *runtime_folder, uid_t user
   return format(buffer, room, root, NULL, user);
 }
 
-char *gp_control_path(const char *folder, const char *prefix, pid_t pid, uint64_t start, uint64_t space, char *buffer)
+char *gp_control_path(
+    const char *folder, const char *prefix, pid_t pid, uint64_t start, uint64_t space, char *buffer)
 {
   int length = snprintf(buffer, GP_CONTROL_PATH_BYTES, "%s/%s%d-%llu-%llu", folder, prefix, (int)pid,
       (unsigned long long)start, (unsigned long long)space);

@@ -1,7 +1,7 @@
 /*
  * Intrusive doubly linked list with a sentinel.
- * Invariant: for every link l of a list, l->next->prev == l and l->prev->next == l; an unlinked link points to
- * itself (after gp_list_init or gp_list_remove). The caller holds the lock that guards the list.
+ * Invariant: for every link l of a list, l->next->prev == l and l->prev->next == l; an unlinked link points
+ * to itself (after gp_list_init or gp_list_remove). The caller holds the lock that guards the list.
  */
 #ifndef GP_POOL_UTIL_LIST_H
 #define GP_POOL_UTIL_LIST_H

@@ -47,13 +47,14 @@ static void write_all(const char *text, size_t length)
   }
 }
 
-/* A pipe that nobody reads any more must not end the program either: the signal of our own write is taken back. */
+/* A pipe that nobody reads any more must not end the program either: the signal of our own write is taken
+ * back. */
 static void write_without_signal(const char *text, size_t length)
 {
   sigset_t pipe_only, mask, pending;
   const struct timespec no_time = {0};
 
-  (void)sigemptyset(&pipe_only);         /* these four cannot fail */
+  (void)sigemptyset(&pipe_only); /* these four cannot fail */
   (void)sigaddset(&pipe_only, SIGPIPE);
   (void)sigpending(&pending);
   (void)pthread_sigmask(SIG_BLOCK, &pipe_only, &mask);

@@ -16,8 +16,8 @@ const gp_option_t gp_option_table[GP_OPTION_COUNT] = {
 };
 
 /*
- * MXNet's names (its documentation and its code disagree on the page size: both are taken). Its Round has one size
- * class per power of two and linear classes above 2^24.
+ * MXNet's names (its documentation and its code disagree on the page size: both are taken). Its Round has one
+ * size class per power of two and linear classes above 2^24.
  */
 static const struct {
   gp_option_id_t id;
@@ -50,7 +50,8 @@ static void report(const attempt_t *attempt, const char *accepted)
     return;
   if (attempt->id == GP_OPTION_limit)
     snprintf(message, sizeof(message),
-        "%s=%.200s is malformed; accepted: %s. A limit is a promise: every allocation fails until it is mended",
+        "%s=%.200s is malformed; accepted: %s. A limit is a promise: every allocation fails until it is "
+        "mended",
         attempt->variable, attempt->text, accepted);
   else
     snprintf(message, sizeof(message), "%s=%.200s is malformed; accepted: %s. The default, %s, is used",
@@ -75,11 +76,11 @@ static bool parse_integer(const attempt_t *attempt, uint64_t *ret_number)
   }
   unsigned long long number = strtoull(attempt->text, &end, 10);
   bool power = strcmp(option->syntax, "a power of two") != 0 || (number & (number - 1)) == 0;
-  if (!isdigit((unsigned char)attempt->text[0]) || *end || number < option->minimum || number > option->maximum ||
-      !power) {
-    snprintf(accepted, sizeof(accepted), "a number from %llu to %llu%s%s%s", (unsigned long long)option->minimum,
-        (unsigned long long)option->maximum, option->syntax[0] ? ", " : "", option->syntax,
-        allows_none(option) ? ", or none" : "");
+  if (!isdigit((unsigned char)attempt->text[0]) || *end || number < option->minimum ||
+      number > option->maximum || !power) {
+    snprintf(accepted, sizeof(accepted), "a number from %llu to %llu%s%s%s",
+        (unsigned long long)option->minimum, (unsigned long long)option->maximum,
+        option->syntax[0] ? ", " : "", option->syntax, allows_none(option) ? ", or none" : "");
     report(attempt, accepted);
     return false;
   }
@@ -234,7 +235,8 @@ static bool parse_flags(const attempt_t *attempt, uint64_t *ret_number, uint64_t
       if (is_signal_choice(option, p, length)) {
         int number = gp_signal_parse(p + strlen(SIGNAL_PREFIX), length - strlen(SIGNAL_PREFIX));
         if (!number) {
-          report(attempt, "after signal: one of " GP_SIGNAL_SYNTAX " (faults are the program's, KILL and STOP cannot be caught)");
+          report(attempt, "after signal: one of " GP_SIGNAL_SYNTAX
+                          " (faults are the program's, KILL and STOP cannot be caught)");
           return false;
         }
         signals |= UINT64_C(1) << (number - 1);
@@ -306,9 +308,10 @@ static void set_default(gp_options_t *options, gp_option_id_t id)
   options->values[id].source = GP_OPTION_FROM_DEFAULT;
 }
 
-/* Takes the variables of MXNet for what ours leave unset. Its variables keep MXNet's syntax: plain numbers. */
-static int parse_mxnet(
-    gp_options_t *options, gp_option_lookup_fn lookup, void *lookup_arg, gp_option_problem_fn problem, void *problem_arg)
+/* Takes the variables of MXNet for what ours leave unset. Its variables keep MXNet's syntax: plain numbers.
+ */
+static int parse_mxnet(gp_options_t *options, gp_option_lookup_fn lookup, void *lookup_arg,
+    gp_option_problem_fn problem, void *problem_arg)
 {
   bool round = false;
   int problems = 0;
@@ -392,7 +395,8 @@ static unsigned edit_distance(const char *a, const char *b)
     unsigned diagonal = row[0];
     row[0] = (unsigned)i;
     for (size_t j = 1; j <= columns; j++) {
-      unsigned substituted = diagonal + (toupper((unsigned char)a[i - 1]) != toupper((unsigned char)b[j - 1]));
+      unsigned substituted =
+          diagonal + (toupper((unsigned char)a[i - 1]) != toupper((unsigned char)b[j - 1]));
       unsigned best = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
       diagonal = row[j];
       row[j] = substituted < best ? substituted : best;
@@ -426,7 +430,8 @@ int gp_options_check_names(char *const *environment, gp_option_problem_fn proble
     if (strncmp(*environment, "GPUPOOL_", 8) != 0)
       continue;
     size_t length = strcspn(*environment + 8, "=");
-    snprintf(name, sizeof(name), "%.*s", (int)(length < NAME_BYTES ? length : NAME_BYTES - 1), *environment + 8);
+    snprintf(
+        name, sizeof(name), "%.*s", (int)(length < NAME_BYTES ? length : NAME_BYTES - 1), *environment + 8);
     bool known = false;
     for (int id = 0; id < GP_OPTION_COUNT; id++)
       known = known || strcmp(name, gp_option_table[id].name) == 0;

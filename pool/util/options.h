@@ -58,8 +58,9 @@ typedef enum gp_option_source {
 } gp_option_source_t;
 
 /*
- * number: BOOL 0 or 1, INTEGER and SIZE the value, CHOICE the index of the choice, FLAGS a mask of 1 << index.
- * INTEGER, SIZE: UINT64_MAX for none. text is the value in force, as it was written (a CHOICE: as the table has it).
+ * number: BOOL 0 or 1, INTEGER and SIZE the value, CHOICE the index of the choice, FLAGS a mask of 1 <<
+ * index. INTEGER, SIZE: UINT64_MAX for none. text is the value in force, as it was written (a CHOICE: as the
+ * table has it).
  */
 typedef struct gp_option_value {
   uint64_t number;
@@ -79,7 +80,12 @@ typedef struct gp_options {
 enum { GP_TYPE_ROUND, GP_TYPE_NAIVE, GP_TYPE_UNPOOLED };
 enum { GP_REUSE_AUTO, GP_REUSE_CONTEXT, GP_REUSE_EPOCH, GP_REUSE_SINGLE, GP_REUSE_STRICT };
 enum { GP_TRACE_OFF, GP_TRACE_STATE, GP_TRACE_ALL };
-enum { GP_SNAPSHOT_AT_EXIT = 1 << 0, GP_SNAPSHOT_AT_OOM = 1 << 1, GP_SNAPSHOT_AT_PEAK = 1 << 2, GP_SNAPSHOT_AT_SIGNAL = 1 << 3 };
+enum {
+  GP_SNAPSHOT_AT_EXIT = 1 << 0,
+  GP_SNAPSHOT_AT_OOM = 1 << 1,
+  GP_SNAPSHOT_AT_PEAK = 1 << 2,
+  GP_SNAPSHOT_AT_SIGNAL = 1 << 3
+};
 enum { GP_STACKS_OFF, GP_STACKS_AUTO, GP_STACKS_NATIVE, GP_STACKS_FP };
 
 static inline uint64_t gp_option_number(const gp_options_t *options, gp_option_id_t id)
@@ -97,21 +103,21 @@ static inline const char *gp_option_text(const gp_options_t *options, gp_option_
 typedef const char *(*gp_option_lookup_fn)(void *arg, const char *variable);
 
 /*
- * Called once for each problem, with a complete sentence: the variable, its value, what is accepted. malformed is
- * false for a mere warning (an unknown name).
+ * Called once for each problem, with a complete sentence: the variable, its value, what is accepted.
+ * malformed is false for a mere warning (an unknown name).
  */
 typedef void (*gp_option_problem_fn)(void *arg, bool malformed, const char *message);
 
 /*
- * Fills *ret_options from the variables that lookup gives. A malformed value is reported and its default used; for
- * GPUPOOL_LIMIT limit_malformed is set as well. Allocates nothing. Returns the number of problems.
+ * Fills *ret_options from the variables that lookup gives. A malformed value is reported and its default
+ * used; for GPUPOOL_LIMIT limit_malformed is set as well. Allocates nothing. Returns the number of problems.
  */
 int gp_options_parse(gp_options_t *ret_options, gp_option_lookup_fn lookup, void *lookup_arg,
     gp_option_problem_fn problem, void *problem_arg);
 
 /*
- * Reports every "GPUPOOL_*" name of environment (a NULL-terminated array of NAME=VALUE) that is no option, with the
- * nearest name that is. Returns how many there were.
+ * Reports every "GPUPOOL_*" name of environment (a NULL-terminated array of NAME=VALUE) that is no option,
+ * with the nearest name that is. Returns how many there were.
  */
 int gp_options_check_names(char *const *environment, gp_option_problem_fn problem, void *problem_arg);
 

@@ -9,10 +9,10 @@
 #define GP_PATH_BYTES 4096
 
 /*
- * Expands %e (program name), %p (pid), %h (host), %k (rank: the first set of RANK, OMPI_COMM_WORLD_RANK, PMI_RANK,
- * PMIX_RANK, SLURM_PROCID, else 0), %t (seconds since the epoch), %n (sequence), %r (reason) and %% in pattern.
- * Slashes in expanded values become underscores. reason may be NULL ("").
- * Returns 0, or -1 if the result does not fit or a placeholder is unknown (then buffer holds "").
+ * Expands %e (program name), %p (pid), %h (host), %k (rank: the first set of RANK, OMPI_COMM_WORLD_RANK,
+ * PMI_RANK, PMIX_RANK, SLURM_PROCID, else 0), %t (seconds since the epoch), %n (sequence), %r (reason) and %%
+ * in pattern. Slashes in expanded values become underscores. reason may be NULL (""). Returns 0, or -1 if the
+ * result does not fit or a placeholder is unknown (then buffer holds "").
  */
 int gp_path_expand(const char *pattern, unsigned sequence, const char *reason, char *buffer, size_t capacity);
 

@@ -10,12 +10,14 @@
 
 /* What is accepted, for messages. */
 #define GP_SIGNAL_SYNTAX                                                                                     \
-  "HUP, INT, QUIT, TERM, USR1, USR2, ALRM, VTALRM, PROF, IO, URG, CONT, WINCH, XCPU, PWR, RTMIN+n or RTMAX-n"
+  "HUP, INT, QUIT, TERM, USR1, USR2, ALRM, VTALRM, PROF, IO, URG, CONT, WINCH, XCPU, PWR, RTMIN+n or "       \
+  "RTMAX-n"
 
 /*
- * The number of the signal that text[0..length) names: "USR1", "SIGUSR1", "RTMIN+3", case ignored. 0: unknown, or none
- * that can be taken for a purpose of ours: KILL and STOP cannot be caught, stops of the terminal and CHLD have their
- * own, and a fault (SEGV, BUS ...) would occur again as soon as its handler returns.
+ * The number of the signal that text[0..length) names: "USR1", "SIGUSR1", "RTMIN+3", case ignored. 0:
+ * unknown, or none that can be taken for a purpose of ours: KILL and STOP cannot be caught, stops of the
+ * terminal and CHLD have their own, and a fault (SEGV, BUS ...) would occur again as soon as its handler
+ * returns.
  */
 int gp_signal_parse(const char *text, size_t length);
 

@@ -1,5 +1,6 @@
 /*
- * Sizes as users write and read them. Units are powers of 1024: "8G", "8g", "8GB", "8GiB" and "8 GiB" are the same.
+ * Sizes as users write and read them. Units are powers of 1024: "8G", "8g", "8GB", "8GiB" and "8 GiB" are the
+ * same.
  */
 #ifndef GP_POOL_UTIL_SIZE_H
 #define GP_POOL_UTIL_SIZE_H
@@ -13,8 +14,8 @@
 #define GP_GIB (UINT64_C(1) << 30)
 
 /*
- * Parses the size in text[0..length). Accepts a decimal number, with a fraction if a unit follows ("1.5GiB"), and
- * an optional unit B, K, M, G or T with an optional "B" or "iB", in any case, blanks around each part.
+ * Parses the size in text[0..length). Accepts a decimal number, with a fraction if a unit follows ("1.5GiB"),
+ * and an optional unit B, K, M, G or T with an optional "B" or "iB", in any case, blanks around each part.
  * Returns false, *ret_bytes untouched, for anything else, for a negative number and on overflow of 64 bits.
  */
 bool gp_size_parse(const char *text, size_t length, uint64_t *ret_bytes);

@@ -1,9 +1,10 @@
 /*
- * What the pool costs the host: nanoseconds per operation, as ratios to the C library's malloc and free measured in the
- * same run. The driver below hands out addresses and does nothing else, so that nothing but the pool is measured.
+ * What the pool costs the host: nanoseconds per operation, as ratios to the C library's malloc and free
+ * measured in the same run. The driver below hands out addresses and does nothing else, so that nothing but
+ * the pool is measured.
  *
- * A second thread exists while single-threaded figures are taken: glibc leaves the atomics of an uncontended mutex out
- * as long as a process has one thread, which would flatter every lock.
+ * A second thread exists while single-threaded figures are taken: glibc leaves the atomics of an uncontended
+ * mutex out as long as a process has one thread, which would flatter every lock.
  */
 #include <pthread.h>
 #include <stdatomic.h>

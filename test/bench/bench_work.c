@@ -1,6 +1,6 @@
 /*
- * What a stub costs that marks a stream: calls of a function that does nothing, at once and through the stub of a
- * function that has its stream in a register, and of one that has it on the stack (cuLaunchKernel).
+ * What a stub costs that marks a stream: calls of a function that does nothing, at once and through the stub
+ * of a function that has its stream in a register, and of one that has it on the stack (cuLaunchKernel).
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -10,9 +10,9 @@
 #include "interpose/real.h"
 #include "pool/marks.h"
 
-#define CALLS   20000000L
-#define ROUNDS  7
-#define STREAM  UINT64_C(0x10000010)
+#define CALLS  20000000L
+#define ROUNDS 7
+#define STREAM UINT64_C(0x10000010)
 
 typedef int launch_fn(void *function, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned f,
     unsigned bytes, uint64_t stream, void *parameters, void *extra);
@@ -30,8 +30,8 @@ void *gp_work_slow(uint64_t stream, unsigned function, const void *first)
   exit(1);
 }
 
-__attribute__((noinline)) static int launch(void *function, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e,
-    unsigned f, unsigned bytes, uint64_t stream, void *parameters, void *extra)
+__attribute__((noinline)) static int launch(void *function, unsigned a, unsigned b, unsigned c, unsigned d,
+    unsigned e, unsigned f, unsigned bytes, uint64_t stream, void *parameters, void *extra)
 {
   __asm__ volatile("");
   return 0;
@@ -87,9 +87,11 @@ int main(void)
     return 1;
   double direct = measure_launch(launch);
   double stub = measure_launch(gp_work_cuLaunchKernel);
-  printf("cuLaunchKernel: %.2f ns at once, %.2f ns through the stub: %.2f more\n", direct, stub, stub - direct);
+  printf(
+      "cuLaunchKernel: %.2f ns at once, %.2f ns through the stub: %.2f more\n", direct, stub, stub - direct);
   direct = measure_copy(copy);
   stub = measure_copy(gp_work_cuMemcpyAsync);
-  printf("cuMemcpyAsync:  %.2f ns at once, %.2f ns through the stub: %.2f more\n", direct, stub, stub - direct);
+  printf(
+      "cuMemcpyAsync:  %.2f ns at once, %.2f ns through the stub: %.2f more\n", direct, stub, stub - direct);
   return atomic_load(&gp_mark_place(STREAM)->state) != GP_MARK_DIRTY;
 }

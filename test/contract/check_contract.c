@@ -1,8 +1,10 @@
 /*
- * What every pool type owes its users, whatever the reuse mode and the driver: the same random program runs on each.
+ * What every pool type owes its users, whatever the reuse mode and the driver: the same random program runs
+ * on each.
  *
- * The model: memory handed out never overlaps live memory, holds at least what was asked for, is aligned, and no work
- * of an earlier owner is pending on it; counts and sums are what the program did; nothing is lost at the end.
+ * The model: memory handed out never overlaps live memory, holds at least what was asked for, is aligned, and
+ * no work of an earlier owner is pending on it; counts and sums are what the program did; nothing is lost at
+ * the end.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,13 +26,17 @@ typedef struct config {
 #define CONFIGS(type)                                                                                        \
   {type " context fence", {TYPE(type), NULL}, true}, {type " context no fence", {TYPE(type), NULL}, false},  \
       {type " strict", {TYPE(type), "GPUPOOL_REUSE=strict", NULL}, true},                                    \
-      {type " tight", {TYPE(type), "GPUPOOL_LIMIT=48MiB", "GPUPOOL_MAX_DEFERRED=1MiB", "GPUPOOL_RESERVE=0", NULL}, true}, \
+      {type " tight",                                                                                        \
+          {TYPE(type), "GPUPOOL_LIMIT=48MiB", "GPUPOOL_MAX_DEFERRED=1MiB", "GPUPOOL_RESERVE=0", NULL},       \
+          true},                                                                                             \
   {                                                                                                          \
     type " trimming", {TYPE(type), "GPUPOOL_MAX_CACHED=8MiB", "GPUPOOL_IDLE_RELEASE=1", NULL}, true          \
   }
 
 static const config_t configs[] = {
-    CONFIGS("round"), CONFIGS("naive"), CONFIGS("unpooled"),
+    CONFIGS("round"),
+    CONFIGS("naive"),
+    CONFIGS("unpooled"),
     {"round mxnet", {"GPUPOOL_ROUND_DIVISIONS=1", "GPUPOOL_ROUND_CUTOFF=20", NULL}, true},
 };
 #define CONFIG_COUNT (int)(sizeof(configs) / sizeof(configs[0]))
@@ -78,7 +84,8 @@ static void expect_disjoint(const model_t *model, uint64_t address, uint64_t byt
     const owned_t *other = &model->live[i];
     /* Not an assert each: Check writes to a pipe for every one that holds. */
     if (address + bytes > other->address && other->address + other->bytes > address)
-      ck_abort_msg("block %#llx overlaps live %#llx", (unsigned long long)address, (unsigned long long)other->address);
+      ck_abort_msg(
+          "block %#llx overlaps live %#llx", (unsigned long long)address, (unsigned long long)other->address);
   }
 }
 
@@ -99,7 +106,8 @@ static void do_alloc(model_t *model)
   ck_assert_uint_eq(address % 512, 0);
   expect_disjoint(model, address, bytes);
 #ifndef GP_UNSAFE_REUSE
-  ck_assert_msg(!fake_is_in_use(&model->driver, address), "handed out while work of an earlier owner is pending");
+  ck_assert_msg(
+      !fake_is_in_use(&model->driver, address), "handed out while work of an earlier owner is pending");
 #endif
   model->live[model->live_count++] = (owned_t){address, bytes, index};
   model->allocations++;

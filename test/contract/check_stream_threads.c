@@ -1,7 +1,8 @@
 /*
- * Reuse mode `epoch` with many threads, each with many streams: the default stream is everybody's, streams come and go
- * with work pending, and in each round the work is in one stream at first. Run under TSan it finds races; everywhere
- * it checks that work on memory comes after all work of its earlier owners, by a rule or because the host knows.
+ * Reuse mode `epoch` with many threads, each with many streams: the default stream is everybody's, streams
+ * come and go with work pending, and in each round the work is in one stream at first. Run under TSan it
+ * finds races; everywhere it checks that work on memory comes after all work of its earlier owners, by a rule
+ * or because the host knows.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -23,10 +24,12 @@
 #define BLOCKS  FAKE_ALLOCATIONS
 #define RECORDS (1 + THREADS * STREAMS * (ROUNDS * 16))
 
-/* What the device was given and what the host knows of it. Record 0: the default stream; each stream that is made has one. */
+/* What the device was given and what the host knows of it. Record 0: the default stream; each stream that is
+ * made has one. */
 static struct {
   _Atomic uint64_t submitted, known;
-  _Atomic uint64_t behind; /* of the default stream's work, what comes before all of this stream's that is yet to come */
+  _Atomic uint64_t
+      behind; /* of the default stream's work, what comes before all of this stream's that is yet to come */
 } records[RECORDS];
 static atomic_int record_count;
 static _Atomic int record_of[THREADS * STREAMS]; /* by handle */

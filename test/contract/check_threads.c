@@ -1,7 +1,7 @@
 /*
- * Several threads on one engine: allocations, frees by other threads, synchronizations, trims, captures, and contexts
- * that come and go. Run under TSan it finds races; everywhere it checks that nothing is handed out while work of an
- * earlier owner is pending, and that the sums are right in the end.
+ * Several threads on one engine: allocations, frees by other threads, synchronizations, trims, captures, and
+ * contexts that come and go. Run under TSan it finds races; everywhere it checks that nothing is handed out
+ * while work of an earlier owner is pending, and that the sums are right in the end.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -85,7 +85,8 @@ static void *work(void *arg)
       gp_engine_suspend(engine);
       gp_engine_resume(engine);
       if (gp_engine_passthrough_reserve(engine, contexts[0], 4096, GP_DETAIL_PASS_MANAGED)) {
-        memory = (gp_passthrough_t){.address = 0x1000 + ((uint64_t)state << 20), .size = 4096, .kind = GP_DETAIL_PASS_MANAGED};
+        memory = (gp_passthrough_t){
+            .address = 0x1000 + ((uint64_t)state << 20), .size = 4096, .kind = GP_DETAIL_PASS_MANAGED};
         gp_engine_passthrough_commit(engine, contexts[0], &memory, 1);
         if (gp_engine_passthrough_take(engine, GP_SPACE_POINTER, memory.address, &memory))
           gp_engine_passthrough_freed(engine, &memory, 0, 1);

@@ -1,6 +1,6 @@
 /*
- * One thing fails: driver call N, or host allocation N, for N = 1, 2, ... until a run no longer gets that far. Each
- * time the engine must stay consistent, lose nothing, and give the program the driver's own code.
+ * One thing fails: driver call N, or host allocation N, for N = 1, 2, ... until a run no longer gets that
+ * far. Each time the engine must stay consistent, lose nothing, and give the program the driver's own code.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,8 @@ void *__wrap_calloc(size_t count, size_t bytes)
 
 static fake_driver_t driver;
 
-/* Touches every module: misses, hits, fences, waits, trims, limits, passthrough, captures, taint, context loss. */
+/* Touches every module: misses, hits, fences, waits, trims, limits, passthrough, captures, taint, context
+ * loss. */
 static void run_scenario(gp_engine_t *engine)
 {
   gp_driver_context_t keys[2] = {fake_context(0, 0), fake_context(1, 0)};
@@ -74,7 +75,8 @@ static void run_scenario(gp_engine_t *engine)
       gp_engine_sync_end(engine, contexts[0], token);
     }
     driver.now_ns += UINT64_C(2000000000);
-    if (contexts[0] && gp_engine_passthrough_reserve(engine, contexts[0], 3 * GP_MIB, GP_DETAIL_PASS_MANAGED)) {
+    if (contexts[0] &&
+        gp_engine_passthrough_reserve(engine, contexts[0], 3 * GP_MIB, GP_DETAIL_PASS_MANAGED)) {
       gp_passthrough_t memory = {.address = 0x5000, .size = 3 * GP_MIB, .kind = GP_DETAIL_PASS_MANAGED};
       gp_engine_passthrough_commit(engine, contexts[0], &memory, 1);
       if (gp_engine_passthrough_take(engine, GP_SPACE_POINTER, 0x5000, &memory))
@@ -109,7 +111,8 @@ static void run_scenario(gp_engine_t *engine)
       continue;
     while (gp_engine_trim(engine, contexts[i], UINT64_MAX, GP_DETAIL_TRIM_REQUESTED) > 0) {
     }
-    (void)gp_engine_trim(engine, contexts[i], UINT64_MAX, GP_DETAIL_TRIM_REQUESTED); /* once more, after a failure */
+    (void)gp_engine_trim(
+        engine, contexts[i], UINT64_MAX, GP_DETAIL_TRIM_REQUESTED); /* once more, after a failure */
   }
 }
 

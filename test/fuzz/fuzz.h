@@ -1,6 +1,6 @@
 /*
- * A fuzz target: one function that takes any bytes at all. libFuzzer calls it (scripts/fuzz.sh), and so does fuzz_main.c,
- * which is what the tests run.
+ * A fuzz target: one function that takes any bytes at all. libFuzzer calls it (scripts/fuzz.sh), and so does
+ * fuzz_main.c, which is what the tests run.
  */
 #ifndef GP_TEST_FUZZ_H
 #define GP_TEST_FUZZ_H
@@ -16,7 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 _Noreturn void fuzz_failed(const char *condition, const char *file, int line);
 
-/* A copy in memory of its own size, with a NUL behind it, so that a sanitizer sees a byte too far. The caller frees it. */
+/* A copy in memory of its own size, with a NUL behind it, so that a sanitizer sees a byte too far. The caller
+ * frees it. */
 char *fuzz_copy(const uint8_t *data, size_t size);
 
 /* From here on messages of the code under test go nowhere; those of a sanitizer still arrive. */

@@ -1,6 +1,8 @@
 /*
- * Requests of the control socket: one line of any bytes. The answer is always one JSON object, {"ok":true, ...} or
- * {"ok":false,"error":"..."}, and the engine is sound afterwards. Snapshots are refused, so nothing is written.
+ * Requests of the control socket: one line of any bytes. The answer is always one JSON object, {"ok":true,
+ * ...} or
+ * {"ok":false,"error":"..."}, and the engine is sound afterwards. Snapshots are refused, so nothing is
+ * written.
  */
 #include <cjson/cJSON.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * Runs a fuzz target without a fuzzer: every file of a folder as it is, then seeded mutations of them, the same ones in
- * every run. What made it fail is left in a file.
+ * Runs a fuzz target without a fuzzer: every file of a folder as it is, then seeded mutations of them, the
+ * same ones in every run. What made it fail is left in a file.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,8 +21,9 @@
 
 /* What readers stumble over; the first ones are numbers. */
 #define NUMBER_TOKENS 7
-static const char *const tokens[] = {"0", "-1", "1e308", "9007199254740991", "9007199254740992", "18446744073709551616",
-    "4294967295", "[", "]", "{", "}", "\"", ",", "null", "true", "\\ud800", "\xff", "\xc3\x28", "alloc", "=", "%", "\n"};
+static const char *const tokens[] = {"0", "-1", "1e308", "9007199254740991", "9007199254740992",
+    "18446744073709551616", "4294967295", "[", "]", "{", "}", "\"", ",", "null", "true", "\\ud800", "\xff",
+    "\xc3\x28", "alloc", "=", "%", "\n"};
 
 typedef struct input {
   char *name;
@@ -203,7 +204,8 @@ static void run_mutations(uint64_t runs, uint64_t seed)
     memcpy(bytes, input->bytes, size);
     for (size_t k = 1 + below(&random, 8); k-- > 0;)
       size = mutate(bytes, size, &random);
-    snprintf(current_text, sizeof(current_text), "fuzz: mutation %" PRIu64 " of %s, seed %" PRIu64, i, input->name, seed);
+    snprintf(current_text, sizeof(current_text), "fuzz: mutation %" PRIu64 " of %s, seed %" PRIu64, i,
+        input->name, seed);
     run(bytes, size);
     free(bytes);
   }

@@ -1,6 +1,6 @@
 /*
- * The options of the library: lines NAME=VALUE, as an environment. A malformed value is reported and leaves a value
- * that the library can work with.
+ * The options of the library: lines NAME=VALUE, as an environment. A malformed value is reported and leaves a
+ * value that the library can work with.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * Records of processes that were killed, which anything may have written. What becomes of one is a snapshot that can be read.
- * The file is as long as its header says, with a hole at its end, as real ones have.
+ * Records of processes that were killed, which anything may have written. What becomes of one is a snapshot
+ * that can be read. The file is as long as its header says, with a hole at its end, as real ones have.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * Suppressions: the first line is a file of them, whose lines end with a byte 1, the others are names of functions. What a
- * pattern matches is compared with its definition, tried place by place.
+ * Suppressions: the first line is a file of them, whose lines end with a byte 1, the others are names of
+ * functions. What a pattern matches is compared with its definition, tried place by place.
  */
 #include <stdlib.h>
 #include <string.h>

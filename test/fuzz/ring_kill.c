@@ -1,6 +1,7 @@
 /*
- * Kills a process at a random instruction, again and again, and compares what its record says with the process's own
- * log: the same memory is live, up to one operation in flight for each thread, and events and blocks agree exactly.
+ * Kills a process at a random instruction, again and again, and compares what its record says with the
+ * process's own log: the same memory is live, up to one operation in flight for each thread, and events and
+ * blocks agree exactly.
  *
  * ring_kill RUNS [SEED]
  */
@@ -55,7 +56,8 @@ static void compare_with_log(const workload_t *workload)
       const gp_block_view_t *block = address ? live_block(address) : NULL;
       if (!address)
         continue;
-      if (address == atomic_load(&log->freeing)) { /* freed or not, and if so, another thread may have it by now */
+      if (address ==
+          atomic_load(&log->freeing)) { /* freed or not, and if so, another thread may have it by now */
         freeing++;
         continue;
       }
@@ -67,8 +69,8 @@ static void compare_with_log(const workload_t *workload)
   }
   for (size_t i = 0; i < record.views[0].blocks.count; i++)
     live += gp_device_view_block(&record.views[0], i)->state == GP_BLOCK_LIVE;
-  EXPECT(live >= expected && live <= expected + allocating + freeing, "%zu live blocks, but %zu to %zu in the log",
-      live, expected, expected + allocating + freeing);
+  EXPECT(live >= expected && live <= expected + allocating + freeing,
+      "%zu live blocks, but %zu to %zu in the log", live, expected, expected + allocating + freeing);
 }
 
 /* The state that an address has after its newest event is that of its block. */
@@ -91,10 +93,11 @@ static void compare_with_events(void)
                                                                           : GP_BLOCK_IDLE;
     EXPECT(newest->action != GP_ACTION_SEGMENT_FREE, "segment %#llx is there after its end",
         (unsigned long long)block->address);
-    EXPECT(block->state == state, "block %#llx is in state %d after its event %d", (unsigned long long)block->address,
-        (int)block->state, (int)newest->action);
-    EXPECT(newest->action == GP_ACTION_SEGMENT_ALLOC || block->block == newest->block, "block %llu has an event of %llu",
-        (unsigned long long)block->block, (unsigned long long)newest->block);
+    EXPECT(block->state == state, "block %#llx is in state %d after its event %d",
+        (unsigned long long)block->address, (int)block->state, (int)newest->action);
+    EXPECT(newest->action == GP_ACTION_SEGMENT_ALLOC || block->block == newest->block,
+        "block %llu has an event of %llu", (unsigned long long)block->block,
+        (unsigned long long)newest->block);
   }
 }
 
@@ -109,14 +112,17 @@ static void kill_once(workload_t *workload, const char *root, unsigned random)
     ;
   kill(child, SIGKILL);
   int status;
-  EXPECT(waitpid(child, &status, 0) == child && WIFSIGNALED(status), "the process ended by itself: %d", status);
+  EXPECT(
+      waitpid(child, &status, 0) == child && WIFSIGNALED(status), "the process ended by itself: %d", status);
   int fd = workload_open_record(root);
   EXPECT(fd >= 0, "there is no record");
   EXPECT(gp_record_read(fd, &record), "%s", record.problem);
   close(fd);
-  EXPECT(record.damaged == 0 && !record.is_partial, "%llu damaged records", (unsigned long long)record.damaged);
+  EXPECT(
+      record.damaged == 0 && !record.is_partial, "%llu damaged records", (unsigned long long)record.damaged);
   uint64_t at_least = record.history.count + record.history.dropped;
-  EXPECT(at_least >= target, "%llu events of %llu operations", (unsigned long long)at_least, (unsigned long long)target);
+  EXPECT(at_least >= target, "%llu events of %llu operations", (unsigned long long)at_least,
+      (unsigned long long)target);
   compare_with_log(workload);
   compare_with_events();
   gp_record_fini(&record);

@@ -1,7 +1,7 @@
 /*
- * Reads records that were damaged at random: cut, bits turned, bytes and words overwritten, pages exchanged. Whatever is
- * in the file, reading ends with a message or with a snapshot that every command of the tool accepts; the sanitizers see
- * the rest.
+ * Reads records that were damaged at random: cut, bits turned, bytes and words overwritten, pages exchanged.
+ * Whatever is in the file, reading ends with a message or with a snapshot that every command of the tool
+ * accepts; the sanitizers see the rest.
  *
  * ring_mutate RUNS [SEED]
  */
@@ -74,14 +74,17 @@ static void damage(int fd, const original_t *original, size_t touched[16], unsig
   unsigned count = 1 + draw(8);
   for (unsigned i = 0; i < count; i++) {
     size_t at = draw_place(original);
-    static const uint64_t words[] = {0, 1, UINT64_MAX, 0x7fffffff, 0xffffffff, 0x80000000, UINT64_C(1) << 62, 255, 4096};
+    static const uint64_t words[] = {
+        0, 1, UINT64_MAX, 0x7fffffff, 0xffffffff, 0x80000000, UINT64_C(1) << 62, 255, 4096};
     char byte = (char)(original->bytes[at] ^ 1 << draw(8));
     uint64_t word = words[draw(sizeof(words) / sizeof(words[0]))];
     switch (draw(4)) {
     case 0: put(fd, &byte, 1, at); break;
     case 1: put(fd, &word, 8, at / 8 * 8); break;
     case 2: put(fd, &word, 4, at / 4 * 4); break;
-    default: put(fd, original->bytes + original->pages[draw((unsigned)original->page_count)], 64, at / 64 * 64); break;
+    default:
+      put(fd, original->bytes + original->pages[draw((unsigned)original->page_count)], 64, at / 64 * 64);
+      break;
     }
     touched[i] = at / PAGE * PAGE;
   }
@@ -181,6 +184,7 @@ int main(int argc, char **argv)
   (void)gp_record_folder(root, path, sizeof(path));
   (void)rmdir(path);
   (void)rmdir(root);
-  printf("%u damaged records: %lu could be read, %lu of them were found to be damaged\n", runs, read_count, damaged_count);
+  printf("%u damaged records: %lu could be read, %lu of them were found to be damaged\n", runs, read_count,
+      damaged_count);
   return read_count > runs / 10 && damaged_count > runs / 10 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

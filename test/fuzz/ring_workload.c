@@ -108,7 +108,8 @@ static void run(void)
   work(&the_workload->logs[0]);
 }
 
-pid_t workload_start(workload_t *workload, const char *root, const char *events, unsigned seed, uint64_t operations)
+pid_t workload_start(
+    workload_t *workload, const char *root, const char *events, unsigned seed, uint64_t operations)
 {
   memset(workload, 0, sizeof(*workload));
   pid_t child = fork();

@@ -1,6 +1,6 @@
 /*
- * A process that allocates and frees in several threads, under the real engine and recorder, until it is killed; and
- * its own log of that, in memory that survives it.
+ * A process that allocates and frees in several threads, under the real engine and recorder, until it is
+ * killed; and its own log of that, in memory that survives it.
  */
 #ifndef GP_TEST_FUZZ_RING_WORKLOAD_H
 #define GP_TEST_FUZZ_RING_WORKLOAD_H
@@ -19,8 +19,8 @@ typedef struct workload_block {
 } workload_block_t;
 
 /*
- * Of one thread, which alone writes it. An operation is announced before it begins, and entered when it is over:
- * killed in between, the thread has done it or not.
+ * Of one thread, which alone writes it. An operation is announced before it begins, and entered when it is
+ * over: killed in between, the thread has done it or not.
  */
 typedef struct workload_log {
   workload_block_t live[WORKLOAD_SLOTS];
@@ -37,10 +37,11 @@ typedef struct workload {
 workload_t *workload_make(void);
 
 /*
- * Starts the process. Its record is in root; events: GPUPOOL_TRACE_EVENTS. It ends by itself after `operations` (0:
- * never), with _exit.
+ * Starts the process. Its record is in root; events: GPUPOOL_TRACE_EVENTS. It ends by itself after
+ * `operations` (0: never), with _exit.
  */
-pid_t workload_start(workload_t *workload, const char *root, const char *events, unsigned seed, uint64_t operations);
+pid_t workload_start(
+    workload_t *workload, const char *root, const char *events, unsigned seed, uint64_t operations);
 
 /* The only record in root, open for reading. -1: there is none (yet), or more than one. */
 int workload_open_record(const char *root);

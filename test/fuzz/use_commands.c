@@ -48,7 +48,9 @@ static void run(const invocation_t *invocation, const char *path, int device)
   snprintf(number, sizeof(number), "%d", device);
   for (; argc < ARGUMENTS && invocation->arguments[argc]; argc++) {
     const char *argument = invocation->arguments[argc];
-    argv[argc] = strcmp(argument, "FILE") == 0 ? file : strcmp(argument, "DEVICE") == 0 ? number : (char *)argument;
+    argv[argc] = strcmp(argument, "FILE") == 0     ? file
+                 : strcmp(argument, "DEVICE") == 0 ? number
+                                                   : (char *)argument;
   }
   int status = invocation->run(argc, argv);
   if (status != GP_EXIT_DONE) {

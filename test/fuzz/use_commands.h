@@ -5,9 +5,9 @@
 #define GP_TEST_FUZZ_USE_COMMANDS_H
 
 /*
- * Runs each on the file `path`, as text and as JSON, without names, which would take most of the time; what they print goes
- * nowhere. device: one that is in the snapshot,
- * -1: there is none. Ends the process if one of them does not accept the snapshot.
+ * Runs each on the file `path`, as text and as JSON, without names, which would take most of the time; what
+ * they print goes nowhere. device: one that is in the snapshot, -1: there is none. Ends the process if one of
+ * them does not accept the snapshot.
  */
 void fuzz_run_commands(const char *path, int device);
 

@@ -25,8 +25,8 @@ static void summarize(const gp_snapshot_t *snapshot)
 
 static void export_all(const gp_snapshot_t *snapshot)
 {
-  static int (*const formats[])(gp_export_t * export) = {gp_export_pytorch, gp_export_pytorch_json, gp_export_perfetto,
-      gp_export_speedscope, gp_export_folded, gp_export_csv};
+  static int (*const formats[])(gp_export_t * export) = {gp_export_pytorch, gp_export_pytorch_json,
+      gp_export_perfetto, gp_export_speedscope, gp_export_folded, gp_export_csv};
   static FILE *nowhere;
   gp_export_t export;
 

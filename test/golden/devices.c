@@ -1,6 +1,6 @@
 /*
- * Eight threads on four devices, two on each: each allocates in turn large blocks that it keeps and small ones that it
- * does not, and one in eight leaves its blocks behind.
+ * Eight threads on four devices, two on each: each allocates in turn large blocks that it keeps and small
+ * ones that it does not, and one in eight leaves its blocks behind.
  */
 #include <cuda_runtime_api.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /*
- * The generator and the shrinker by themselves, without a driver: programs are legal, all kinds of steps and of nesting
- * occur, what is not legal is refused, and a shrunk program has what it needs and no more.
+ * The generator and the shrinker by themselves, without a driver: programs are legal, all kinds of steps and
+ * of nesting occur, what is not legal is refused, and a shrunk program has what it needs and no more.
  */
 #include "program.h"
 
@@ -93,14 +93,16 @@ START_TEST(test_unordered_accesses_are_refused)
   ck_assert(!fill(model, THIRD));
   ck_assert(!fill(model, BLOCKED));
   ck_assert(!fill(model, LANE_LEGACY(0)));
-  ck_assert(take(model, (step_t){.kind = STEP_STREAM_QUERY, .lane = OTHER})); /* its answer is not looked at */
+  ck_assert(
+      take(model, (step_t){.kind = STEP_STREAM_QUERY, .lane = OTHER})); /* its answer is not looked at */
   ck_assert(!fill(model, THIRD));
   ck_assert(take(model, (step_t){.kind = STEP_EVENT_RECORD, .lane = OTHER}));
   ck_assert(!fill(model, THIRD));
   ck_assert(take(model, (step_t){.kind = STEP_EVENT_WAIT, .lane = THIRD}));
   ck_assert(!fill(model, BLOCKED));
   ck_assert(fill(model, THIRD));
-  ck_assert(take(model, (step_t){.kind = STEP_EVENT_WAIT, .lane = BLOCKED})); /* of a record before that access */
+  ck_assert(
+      take(model, (step_t){.kind = STEP_EVENT_WAIT, .lane = BLOCKED})); /* of a record before that access */
   ck_assert(!fill(model, BLOCKED));
   ck_assert(take(model, (step_t){.kind = STEP_STREAM_SYNC, .lane = THIRD}));
   ck_assert(fill(model, BLOCKED));
@@ -121,12 +123,14 @@ START_TEST(test_what_a_call_in_progress_tells_is_known_when_it_ends)
   ck_assert(fill(model, OTHER));
   ck_assert(take(model, around));
   ck_assert(!take(model, (step_t){.kind = STEP_FILL, .thread = 1, .lane = THIRD}));
-  ck_assert(!take(model, (step_t){.kind = STEP_STREAM_QUERY, .lane = LANE_THREAD(0, 0)})); /* the same thread */
+  ck_assert(
+      !take(model, (step_t){.kind = STEP_STREAM_QUERY, .lane = LANE_THREAD(0, 0)})); /* the same thread */
   ck_assert(take(model, query));
   ck_assert(take(model, query));
   ck_assert(fill(model, THIRD));
   ck_assert(take(model, around));
-  ck_assert(take(model, (step_t){.kind = STEP_FILL, .thread = 1, .lane = THIRD})); /* behind its beginning, perhaps */
+  ck_assert(take(
+      model, (step_t){.kind = STEP_FILL, .thread = 1, .lane = THIRD})); /* behind its beginning, perhaps */
   ck_assert(take(model, query));
   ck_assert(!fill(model, OTHER));
   free(model);

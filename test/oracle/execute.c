@@ -59,7 +59,8 @@ static void note(int index, CUresult result)
     return;
   pthread_mutex_lock(&outcome_lock);
   outcome->failed_calls++;
-  say("step %d, %s: error %d", index, index < 0 ? "clean-up" : step_infos[program->steps[index].kind].name, (int)result);
+  say("step %d, %s: error %d", index, index < 0 ? "clean-up" : step_infos[program->steps[index].kind].name,
+      (int)result);
   pthread_mutex_unlock(&outcome_lock);
 }
 
@@ -112,7 +113,8 @@ static CUresult create_ctx(const driver_t *driver, int c)
 {
   static char image[] = "no image";
   CUmodule module;
-  CUresult result = c == 2 ? driver->cuCtxCreate_v2(&ctxs[c], 0, 0) : driver->cuDevicePrimaryCtxRetain(&ctxs[c], c);
+  CUresult result =
+      c == 2 ? driver->cuCtxCreate_v2(&ctxs[c], 0, 0) : driver->cuDevicePrimaryCtxRetain(&ctxs[c], c);
   CUcontext ignored;
   if (result == CUDA_SUCCESS && c == 2)
     result = driver->cuCtxPopCurrent_v2(&ignored); /* creating pushes; the stack must not grow */
@@ -176,8 +178,8 @@ static CUresult launch(const driver_t *driver, const step_t *step, const CUfunct
 }
 
 /*
- * The memory that copies of the context go to, when the first needs it: a new context makes no calls that other programs do
- * not make. No step stands inside one that comes here.
+ * The memory that copies of the context go to, when the first needs it: a new context makes no calls that
+ * other programs do not make. No step stands inside one that comes here.
  */
 static CUresult make_places(const driver_t *driver, int c)
 {
@@ -225,7 +227,10 @@ static CUresult copy_between_hosts(const driver_t *driver, const step_t *step)
 {
   unsigned char bytes[BYTES];
   CUresult result = make_places(driver, ctx_of(step->lane));
-  return result != CUDA_SUCCESS ? result : copy_by(driver, step, bytes, (CUdeviceptr)(uintptr_t)(pinned[ctx_of(step->lane)] + step->thread * BYTES));
+  return result != CUDA_SUCCESS
+             ? result
+             : copy_by(driver, step, bytes,
+                   (CUdeviceptr)(uintptr_t)(pinned[ctx_of(step->lane)] + step->thread * BYTES));
 }
 
 static CUresult copy_with_host(const driver_t *driver, const step_t *step, int index)
@@ -487,9 +492,9 @@ static void judge(const simcuda_oracle_t *before)
   outcome->reuses = now.reuses - before->reuses;
   outcome->pending_reuses = now.pending_reuses - before->pending_reuses;
   if (outcome->early_reuse || outcome->strays || outcome->violations || outcome->corrupt_stamps)
-    say("%llu early reuses, %llu strays, %llu violations, %llu corrupt words", (unsigned long long)outcome->early_reuse,
-        (unsigned long long)outcome->strays, (unsigned long long)outcome->violations,
-        (unsigned long long)outcome->corrupt_stamps);
+    say("%llu early reuses, %llu strays, %llu violations, %llu corrupt words",
+        (unsigned long long)outcome->early_reuse, (unsigned long long)outcome->strays,
+        (unsigned long long)outcome->violations, (unsigned long long)outcome->corrupt_stamps);
 }
 
 bool outcome_is_good(const outcome_t *result)

@@ -1,5 +1,6 @@
 /*
- * What the parts of the generator share: generate.c, and single.c, which knows about programs with one stream.
+ * What the parts of the generator share: generate.c, and single.c, which knows about programs with one
+ * stream.
  */
 #ifndef ORACLE_GEN_H
 #define ORACLE_GEN_H
@@ -12,10 +13,11 @@ typedef struct {
   const options_t *options;
   uint64_t random;
   int threads;
-  int ctxs; /* that this program may use */
-  uint32_t size; /* of most allocations */
-  bool single; /* for now, work goes to the default stream of context 0 only */
-  bool own_streams; /* the first thread has work in its own default stream, too, which does not end before it */
+  int ctxs;         /* that this program may use */
+  uint32_t size;    /* of most allocations */
+  bool single;      /* for now, work goes to the default stream of context 0 only */
+  bool own_streams; /* the first thread has work in its own default stream, too, which does not end before it
+                     */
 } gen_t;
 
 unsigned draw(gen_t *gen, unsigned below);
@@ -32,7 +34,8 @@ bool use(gen_t *gen, int m, int lane);
 bool release(gen_t *gen, int m);
 void capture(gen_t *gen); /* begins one, or ends the one that is running */
 
-/* single.c: the program gets a second stream in one of the ways that there are, at a bad moment; and loses all but one. */
+/* single.c: the program gets a second stream in one of the ways that there are, at a bad moment; and loses
+ * all but one. */
 void leave_single(gen_t *gen);
 void enter_single(gen_t *gen);
 

@@ -1,7 +1,7 @@
 /*
- * A seed becomes a legal program. It leans to what is dangerous for a pool: few sizes, memory freed right after work
- * was submitted and taken again at once, use in another stream, events recorded again, streams destroyed with work
- * pending, and calls of other threads in the middle of a synchronization.
+ * A seed becomes a legal program. It leans to what is dangerous for a pool: few sizes, memory freed right
+ * after work was submitted and taken again at once, use in another stream, events recorded again, streams
+ * destroyed with work pending, and calls of other threads in the middle of a synchronization.
  */
 #include "gen.h"
 
@@ -39,8 +39,8 @@ step_t some(gen_t *gen, step_kind_t kind)
 }
 
 /*
- * Synchronous copies go to all kinds of memory, by the call that is for copies to the host. Decided by what was drawn
- * already, so that the seeds' programs are otherwise what they were.
+ * Synchronous copies go to all kinds of memory, by the call that is for copies to the host. Decided by what
+ * was drawn already, so that the seeds' programs are otherwise what they were.
  */
 static void choose_places(step_t *step)
 {
@@ -122,7 +122,8 @@ static int pick_event(gen_t *gen, int ctx)
   return emit(gen, step) ? e : -1;
 }
 
-/* Makes the next operation of the lane come after the last access of the allocation, or of a context where there is none. */
+/* Makes the next operation of the lane come after the last access of the allocation, or of a context where
+ * there is none. */
 static bool order_behind(gen_t *gen, int m, int lane)
 {
   int last = model_mem(gen->model, m)->last;
@@ -154,7 +155,8 @@ bool use(gen_t *gen, int m, int lane)
       STEP_FILL, STEP_FILL, STEP_FILL, STEP_MEMSET, STEP_MEMSET_SYNC, STEP_TO_DEVICE, STEP_FILL_EARLY};
   static const step_kind_t reads[] = {STEP_EXPECT, STEP_EXPECT, STEP_TO_HOST};
   bool read = model_mem(gen->model, m)->written && chance(gen, 35);
-  step_t step = some(gen, read ? reads[draw(gen, 3)] : writes[draw(gen, gen->options->programmatic && !gen->single ? 7 : 6)]);
+  step_t step = some(gen,
+      read ? reads[draw(gen, 3)] : writes[draw(gen, gen->options->programmatic && !gen->single ? 7 : 6)]);
   step.mem = (uint8_t)m;
   step.lane = (uint8_t)lane;
   if (chance(gen, 10)) {
@@ -215,7 +217,8 @@ static void synchronize(gen_t *gen)
   (void)emit(gen, step); /* what is not legal now is left out */
 }
 
-/* Memory in use is freed, perhaps something is waited for, and memory of that size is taken and used at once. */
+/* Memory in use is freed, perhaps something is waited for, and memory of that size is taken and used at once.
+ */
 static void churn(gen_t *gen)
 {
   int ctx = pick_ctx(gen);
@@ -256,8 +259,8 @@ static void destroy_lane(gen_t *gen)
 /* Other threads work and free while a call of this one is in progress. */
 static void interrupt(gen_t *gen)
 {
-  static const step_kind_t outer[] = {
-      STEP_CTX_SYNC, STEP_CTX_SYNC, STEP_STREAM_SYNC, STEP_EVENT_SYNC, STEP_EVENT_QUERY, STEP_ALLOC, STEP_ALLOC, STEP_FREE};
+  static const step_kind_t outer[] = {STEP_CTX_SYNC, STEP_CTX_SYNC, STEP_STREAM_SYNC, STEP_EVENT_SYNC,
+      STEP_EVENT_QUERY, STEP_ALLOC, STEP_ALLOC, STEP_FREE};
   static const step_kind_t inner[] = {STEP_FREE, STEP_FREE, STEP_FREE, STEP_EVENT_RECORD, STEP_ALLOC};
   int ctx = pick_ctx(gen);
   if (gen->threads < 2 || ctx != 0 || model_capture(gen->model) >= 0 || gen->program->count + 12 > MAX_STEPS)
@@ -303,7 +306,9 @@ static void interrupt(gen_t *gen)
       (void)emit(gen, step);
     }
   }
-  lane = gen->program->steps[gen->program->count - 1].kind == STEP_FREE || chance(gen, 50) ? pick_lane(gen, ctx) : -1;
+  lane = gen->program->steps[gen->program->count - 1].kind == STEP_FREE || chance(gen, 50)
+             ? pick_lane(gen, ctx)
+             : -1;
   if (lane < 0)
     return;
   if (!taken && chance(gen, 70)) /* after a synchronization: who gets that memory, and when */

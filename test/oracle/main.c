@@ -11,8 +11,9 @@
  *     --no-pending    memory must not even be handed out while work on it is pending
  *     --keep-going    do not stop at the first wrong one
  *
- * The last line is `programs=N steps=N allocations=N reuses=N pending_reuses=N early_reuses=N wrong=N first_wrong=SEED`,
- * where first_wrong is 0 if there is none. Exit status: 0 all right, 1 something wrong, 2 usage, or not the simulated GPU.
+ * The last line is `programs=N steps=N allocations=N reuses=N pending_reuses=N early_reuses=N wrong=N
+ * first_wrong=SEED`, where first_wrong is 0 if there is none. Exit status: 0 all right, 1 something wrong, 2
+ * usage, or not the simulated GPU.
  */
 #include "program.h"
 
@@ -28,12 +29,14 @@ static bool freely, no_pending;
 static bool is_wrong(outcome_t *outcome)
 {
   if (no_pending && outcome->pending_reuses && !outcome->first[0])
-    snprintf(outcome->first, sizeof outcome->first, "%llu times memory was handed out while work on it was pending",
+    snprintf(outcome->first, sizeof outcome->first,
+        "%llu times memory was handed out while work on it was pending",
         (unsigned long long)outcome->pending_reuses);
   return !outcome_is_good(outcome) || (no_pending && outcome->pending_reuses);
 }
 
-/* In a process of its own: what goes wrong must not stay. The driver must not have been touched in this one. */
+/* In a process of its own: what goes wrong must not stay. The driver must not have been touched in this one.
+ */
 static bool fails_alone(const program_t *program)
 {
   fflush(stdout);
@@ -58,8 +61,9 @@ static bool fails_alone(const program_t *program)
 
 static int usage(void)
 {
-  fprintf(stderr, "usage: reuse_programs [--freely] [--devices N] [--ctx-events] [--programmatic] [--steps] [--c] "
-                  "[--shrink] [--no-pending] [--keep-going] FIRST [COUNT]\n");
+  fprintf(stderr,
+      "usage: reuse_programs [--freely] [--devices N] [--ctx-events] [--programmatic] [--steps] [--c] "
+      "[--shrink] [--no-pending] [--keep-going] FIRST [COUNT]\n");
   return 2;
 }
 
@@ -79,11 +83,11 @@ static int print_small(uint64_t seed, const options_t *options)
 
 int main(int argc, char **argv)
 {
-  static const struct option names[] = {{"freely", no_argument, NULL, 'f'}, {"devices", required_argument, NULL, 'd'},
-      {"ctx-events", no_argument, NULL, 'e'}, {"programmatic", no_argument, NULL, 'p'}, {"steps", no_argument, NULL, 's'},
-      {"c", no_argument, NULL, 'c'},
-      {"shrink", no_argument, NULL, 'm'}, {"keep-going", no_argument, NULL, 'k'},
-      {"no-pending", no_argument, NULL, 'n'}, {NULL, 0, NULL, 0}};
+  static const struct option names[] = {{"freely", no_argument, NULL, 'f'},
+      {"devices", required_argument, NULL, 'd'}, {"ctx-events", no_argument, NULL, 'e'},
+      {"programmatic", no_argument, NULL, 'p'}, {"steps", no_argument, NULL, 's'},
+      {"c", no_argument, NULL, 'c'}, {"shrink", no_argument, NULL, 'm'},
+      {"keep-going", no_argument, NULL, 'k'}, {"no-pending", no_argument, NULL, 'n'}, {NULL, 0, NULL, 0}};
   options_t options = {.devices = 1};
   void (*print)(FILE *, const program_t *) = NULL;
   bool small = false, keep_going = false;
@@ -118,7 +122,8 @@ int main(int argc, char **argv)
   if (!execute_init())
     return 2;
 
-  unsigned long long done = 0, taken = 0, allocations = 0, reuses = 0, pending = 0, early = 0, wrong = 0, first_wrong = 0;
+  unsigned long long done = 0, taken = 0, allocations = 0, reuses = 0, pending = 0, early = 0, wrong = 0,
+                     first_wrong = 0;
   for (uint64_t seed = first; seed < first + count; seed++) {
     outcome_t outcome;
     generate(&program, seed, &options);
@@ -138,7 +143,9 @@ int main(int argc, char **argv)
     if (!keep_going)
       break;
   }
-  printf("programs=%llu steps=%llu allocations=%llu reuses=%llu pending_reuses=%llu early_reuses=%llu wrong=%llu "
-         "first_wrong=%llu\n", done, taken, allocations, reuses, pending, early, wrong, first_wrong);
+  printf("programs=%llu steps=%llu allocations=%llu reuses=%llu pending_reuses=%llu early_reuses=%llu "
+         "wrong=%llu "
+         "first_wrong=%llu\n",
+      done, taken, allocations, reuses, pending, early, wrong, first_wrong);
   return wrong > 0;
 }

@@ -1,10 +1,11 @@
 /*
- * What is legal: objects exist when they are used, and each access to an allocation comes after the one before it by
- * what CUDA promises. An approximation from the safe side: what it accepts is legal, and it accepts enough.
+ * What is legal: objects exist when they are used, and each access to an allocation comes after the one
+ * before it by what CUDA promises. An approximation from the safe side: what it accepts is legal, and it
+ * accepts enough.
  *
- * For each allocation: the lane of its last access, the lanes whose next operation is ordered behind that access, and
- * whether the host knows it to be complete. Whatever changes this is a dependency of the next access, so that a
- * program that runs freely stays legal.
+ * For each allocation: the lane of its last access, the lanes whose next operation is ordered behind that
+ * access, and whether the host knows it to be complete. Whatever changes this is a dependency of the next
+ * access, so that a program that runs freely stays legal.
  */
 #include "program.h"
 
@@ -236,8 +237,8 @@ static bool reaches(const model_t *model, int l, const model_mem_t *mem, bool co
 static bool may_access(const model_t *model, const step_t *step, int m)
 {
   const model_mem_t *mem = &model->mems[m];
-  return m < model->mem_count && mem->live && !mem->busy && reaches(model, step->lane, mem, is_of_two(step->kind)) &&
-         would_be_ordered(model, mem, step->lane);
+  return m < model->mem_count && mem->live && !mem->busy &&
+         reaches(model, step->lane, mem, is_of_two(step->kind)) && would_be_ordered(model, mem, step->lane);
 }
 
 static void access(model_t *model, int index, const step_t *step, int m)
@@ -299,17 +300,18 @@ static bool is_any_of(step_kind_t kind, const step_kind_t *kinds, size_t count)
 }
 
 /*
- * While a lane is being captured: fills in it become nodes. Calls that are not allowed then in any thread are left out;
- * those that the capturing thread must not make depend on the mode (cuThreadExchangeStreamCaptureMode).
+ * While a lane is being captured: fills in it become nodes. Calls that are not allowed then in any thread are
+ * left out; those that the capturing thread must not make depend on the mode
+ * (cuThreadExchangeStreamCaptureMode).
  */
 static bool may_while_capturing(const model_t *model, const step_t *step)
 {
-  static const step_kind_t never[] = {STEP_CAPTURE_BEGIN, STEP_CTX_SYNC, STEP_CTX_RECORD, STEP_CTX_WAIT, STEP_CTX_CREATE,
-      STEP_CTX_DESTROY, STEP_THREAD_END, STEP_GRAPH_LAUNCH, STEP_MEMSET_SYNC, STEP_TO_DEVICE, STEP_TO_HOST,
-      STEP_TO_MANAGED, STEP_TO_OTHER, STEP_HOST_TO_HOST, STEP_HOST_FUNC, STEP_FREE_ASYNC};
-  static const step_kind_t unsafe[] = {STEP_ALLOC, STEP_FREE, STEP_STREAM_SYNC, STEP_STREAM_QUERY, STEP_EVENT_SYNC,
-      STEP_EVENT_QUERY, STEP_STREAM_CREATE, STEP_STREAM_DESTROY, STEP_EVENT_CREATE, STEP_EVENT_DESTROY,
-      STEP_GRAPH_DESTROY};
+  static const step_kind_t never[] = {STEP_CAPTURE_BEGIN, STEP_CTX_SYNC, STEP_CTX_RECORD, STEP_CTX_WAIT,
+      STEP_CTX_CREATE, STEP_CTX_DESTROY, STEP_THREAD_END, STEP_GRAPH_LAUNCH, STEP_MEMSET_SYNC, STEP_TO_DEVICE,
+      STEP_TO_HOST, STEP_TO_MANAGED, STEP_TO_OTHER, STEP_HOST_TO_HOST, STEP_HOST_FUNC, STEP_FREE_ASYNC};
+  static const step_kind_t unsafe[] = {STEP_ALLOC, STEP_FREE, STEP_STREAM_SYNC, STEP_STREAM_QUERY,
+      STEP_EVENT_SYNC, STEP_EVENT_QUERY, STEP_STREAM_CREATE, STEP_STREAM_DESTROY, STEP_EVENT_CREATE,
+      STEP_EVENT_DESTROY, STEP_GRAPH_DESTROY};
   if (step->kind == STEP_CAPTURE_END)
     return step->lane == model->capture && step->thread == model->capture_thread;
   if (is_any_of(step->kind, never, sizeof never / sizeof *never))
@@ -331,14 +333,14 @@ static bool object_is_there(const model_t *model, const step_t *step)
   bool makes_graph = step->kind == STEP_CAPTURE_END, makes_ctx = step->kind == STEP_CTX_CREATE;
   if (flags & F_CTX && (step->ctx >= CTXS || model->ctx_live[step->ctx] == makes_ctx))
     return false;
-  if (flags & F_LANE && (makes_lane ? step->lane < model->lane_count || step->lane >= LANE_END
-                                    : !lane_is_usable(model, step)))
+  if (flags & F_LANE &&
+      (makes_lane ? step->lane < model->lane_count || step->lane >= LANE_END : !lane_is_usable(model, step)))
     return false;
-  if (flags & F_EVENT &&
-      (makes_event ? step->event < model->event_count || step->event >= MAX_EVENTS : !model->events[step->event].live))
+  if (flags & F_EVENT && (makes_event ? step->event < model->event_count || step->event >= MAX_EVENTS
+                                      : !model->events[step->event].live))
     return false;
-  if (flags & F_GRAPH &&
-      (makes_graph ? step->graph < model->graph_count || step->graph >= MAX_GRAPHS : !model->graphs[step->graph].live))
+  if (flags & F_GRAPH && (makes_graph ? step->graph < model->graph_count || step->graph >= MAX_GRAPHS
+                                      : !model->graphs[step->graph].live))
     return false;
   return true;
 }
@@ -368,7 +370,8 @@ static bool mems_are_ready(const model_t *model, const step_t *step)
     return false;
   if (reads_only(step->kind) && !mem->written)
     return false;
-  if (step->kind == STEP_FILL_EARLY && mem->last >= 0 && !mem->known) /* it must not need the kernel before it */
+  if (step->kind == STEP_FILL_EARLY && mem->last >= 0 &&
+      !mem->known) /* it must not need the kernel before it */
     return false;
   return !is_of_two(step->kind) ||
          (step->mem2 != step->mem && may_access(model, step, step->mem2) && model->mems[step->mem2].written);
@@ -401,7 +404,8 @@ static bool is_legal(const model_t *model, const step_t *step)
   unsigned flags = step_infos[step->kind].flags;
   if (around->steps && (!(flags & F_INSIDE) || step->thread == around->step.thread || step->inside))
     return false;
-  if (around->steps && step->kind == STEP_ALLOC && (around->step.kind == STEP_ALLOC || around->step.kind == STEP_FREE))
+  if (around->steps && step->kind == STEP_ALLOC &&
+      (around->step.kind == STEP_ALLOC || around->step.kind == STEP_FREE))
     return false; /* it may have to wait for that very call */
   if (step->inside && !(flags & F_AROUND))
     return false;
@@ -502,7 +506,9 @@ static void begin_sync(const model_t *model, const step_t *step, int *ret_covers
   switch (step->kind) {
   case STEP_STREAM_SYNC: cover(model, BIT(step->lane), ret_covers); break;
   case STEP_CTX_SYNC: cover(model, lanes_in(model, step->ctx, false), ret_covers); break;
-  case STEP_EVENT_SYNC: memcpy(ret_covers, model->events[step->event].covers, sizeof model->events[0].covers); break;
+  case STEP_EVENT_SYNC:
+    memcpy(ret_covers, model->events[step->event].covers, sizeof model->events[0].covers);
+    break;
   default: cover(model, 0, ret_covers); break;
   }
 }
@@ -624,7 +630,8 @@ static void apply(model_t *model, int index, step_t *step)
     break;
   }
   if (step->inside) {
-    model->around = (around_t){.steps = step->inside, .step = *step, .index = index, .event_version = event->version};
+    model->around =
+        (around_t){.steps = step->inside, .step = *step, .index = index, .event_version = event->version};
     memcpy(model->around.covers, covers, sizeof covers);
     for (int m = 0; m < model->mem_count; m++) {
       if (covers[m] >= 0)

@@ -72,7 +72,8 @@ static const char prologue[] =
     "static CUfunction fill[3], expect[3];\n"
     "static unsigned char *pinned[3], registered[3][512] __attribute__((aligned(4096)));\n"
     "static CUdeviceptr managed[3];\n"
-    "static void (*simcuda_own)(uint64_t, uint64_t, uint64_t), (*simcuda_disown)(uint64_t), (*simcuda_step)(uint64_t);\n"
+    "static void (*simcuda_own)(uint64_t, uint64_t, uint64_t), (*simcuda_disown)(uint64_t), "
+    "(*simcuda_step)(uint64_t);\n"
     "static void (*simcuda_seed)(uint64_t);\n"
     "\n"
     "static void create(int c)\n"
@@ -121,14 +122,13 @@ static const char prologue[] =
     "}\n"
     "\n";
 
-static const char entry[] =
-    "int main(void)\n"
-    "{\n"
-    "  *(void **)&simcuda_own = dlsym(RTLD_DEFAULT, \"simcuda_own\");\n"
-    "  *(void **)&simcuda_disown = dlsym(RTLD_DEFAULT, \"simcuda_disown\");\n"
-    "  *(void **)&simcuda_step = dlsym(RTLD_DEFAULT, \"simcuda_step\");\n"
-    "  *(void **)&simcuda_seed = dlsym(RTLD_DEFAULT, \"simcuda_seed\");\n"
-    "  OK(cuInit(0));\n";
+static const char entry[] = "int main(void)\n"
+                            "{\n"
+                            "  *(void **)&simcuda_own = dlsym(RTLD_DEFAULT, \"simcuda_own\");\n"
+                            "  *(void **)&simcuda_disown = dlsym(RTLD_DEFAULT, \"simcuda_disown\");\n"
+                            "  *(void **)&simcuda_step = dlsym(RTLD_DEFAULT, \"simcuda_step\");\n"
+                            "  *(void **)&simcuda_seed = dlsym(RTLD_DEFAULT, \"simcuda_seed\");\n"
+                            "  OK(cuInit(0));\n";
 
 static int ctx_of_lane(const program_t *program, int lane)
 {
@@ -154,20 +154,26 @@ static void lane_name(int lane, char *name, size_t size)
 static void print_call(FILE *file, const program_t *program, const step_t *step)
 {
   char s[40], to[40];
-  int m = step->mem, e = step->event, c = step->ctx, v = step->value, lane_ctx = ctx_of_lane(program, step->lane);
+  int m = step->mem, e = step->event, c = step->ctx, v = step->value,
+      lane_ctx = ctx_of_lane(program, step->lane);
   const char *suffix = step->lane >= CTXS ? "_ptds" : "";
   lane_name(step->lane, s, sizeof s);
   switch (step->kind) {
   case STEP_ALLOC:
-    fprintf(file, "OK(cuMemAlloc_v2(&m[%d], %u));\n  simcuda_own(m[%d], %u, %d);\n", m, step->bytes, m, step->bytes, m);
+    fprintf(file, "OK(cuMemAlloc_v2(&m[%d], %u));\n  simcuda_own(m[%d], %u, %d);\n", m, step->bytes, m,
+        step->bytes, m);
     break;
   case STEP_FREE: fprintf(file, "simcuda_disown(m[%d]);\n  OK(cuMemFree_v2(m[%d]));\n", m, m); break;
-  case STEP_FREE_ASYNC: fprintf(file, "simcuda_disown(m[%d]);\n  OK(cuMemFreeAsync(m[%d], %s));\n", m, m, s); break;
+  case STEP_FREE_ASYNC:
+    fprintf(file, "simcuda_disown(m[%d]);\n  OK(cuMemFreeAsync(m[%d], %s));\n", m, m, s);
+    break;
   case STEP_FILL: fprintf(file, "launch(fill[%d], m[%d], %s, %d);\n", lane_ctx, m, s, v); break;
   case STEP_FILL_EARLY: fprintf(file, "launch_early(fill[%d], m[%d], %s, %d);\n", lane_ctx, m, s, v); break;
   case STEP_EXPECT: fprintf(file, "launch(expect[%d], m[%d], %s, %d);\n", lane_ctx, m, s, v); break;
   case STEP_MEMSET: fprintf(file, "OK(cuMemsetD8Async(m[%d], %d, 512, %s));\n", m, v, s); break;
-  case STEP_COPY: fprintf(file, "OK(cuMemcpyDtoDAsync_v2(m[%d], m[%d], 512, %s));\n", m, step->mem2, s); break;
+  case STEP_COPY:
+    fprintf(file, "OK(cuMemcpyDtoDAsync_v2(m[%d], m[%d], 512, %s));\n", m, step->mem2, s);
+    break;
   case STEP_MEMSET_SYNC: fprintf(file, "OK(cuMemsetD8_v2%s(m[%d], %d, 512));\n", suffix, m, v); break;
   case STEP_TO_DEVICE:
     fprintf(file, "memset(host, %d, 512);\n  OK(cuMemcpyHtoD_v2%s(m[%d], host, 512));\n", v, suffix, m);
@@ -175,18 +181,26 @@ static void print_call(FILE *file, const program_t *program, const step_t *step)
   case STEP_TO_HOST:
     if (step->flags != PLACE_PAGEABLE)
       fprintf(file, "places(%d);\n  ", lane_ctx);
-    snprintf(to, sizeof to, step->flags == PLACE_PINNED ? "pinned[%d]" : step->flags == PLACE_REGISTERED ? "registered[%d]" : "host",
+    snprintf(to, sizeof to,
+        step->flags == PLACE_PINNED       ? "pinned[%d]"
+        : step->flags == PLACE_REGISTERED ? "registered[%d]"
+                                          : "host",
         lane_ctx);
     fprintf(file,
-        "OK(cuMemcpyDtoH_v2%s(%s, m[%d], 512));\n  for (int i = 0; i < 512; i++)\n    wrong += %s[i] != %d;\n", suffix, to,
-        m, to, v);
+        "OK(cuMemcpyDtoH_v2%s(%s, m[%d], 512));\n  for (int i = 0; i < 512; i++)\n    wrong += %s[i] != "
+        "%d;\n",
+        suffix, to, m, to, v);
     break;
   case STEP_TO_MANAGED:
-    fprintf(file, "places(%d);\n  OK(cuMemcpyDtoH_v2%s((void *)managed[%d], m[%d], 512));\n", lane_ctx, suffix, lane_ctx, m);
+    fprintf(file, "places(%d);\n  OK(cuMemcpyDtoH_v2%s((void *)managed[%d], m[%d], 512));\n", lane_ctx,
+        suffix, lane_ctx, m);
     break;
-  case STEP_TO_OTHER: fprintf(file, "OK(cuMemcpyDtoH_v2%s((void *)m[%d], m[%d], 512));\n", suffix, m, step->mem2); break;
+  case STEP_TO_OTHER:
+    fprintf(file, "OK(cuMemcpyDtoH_v2%s((void *)m[%d], m[%d], 512));\n", suffix, m, step->mem2);
+    break;
   case STEP_HOST_TO_HOST:
-    fprintf(file, "places(%d);\n  OK(cuMemcpyDtoH_v2%s(host, (CUdeviceptr)pinned[%d], 512));\n", lane_ctx, suffix, lane_ctx);
+    fprintf(file, "places(%d);\n  OK(cuMemcpyDtoH_v2%s(host, (CUdeviceptr)pinned[%d], 512));\n", lane_ctx,
+        suffix, lane_ctx);
     break;
   case STEP_HOST_FUNC: fprintf(file, "OK(cuLaunchHostFunc(%s, nothing, NULL));\n", s); break;
   case STEP_STREAM_CREATE: fprintf(file, "OK(cuStreamCreate(&%s, %d));\n", s, step->flags); break;
@@ -201,7 +215,9 @@ static void print_call(FILE *file, const program_t *program, const step_t *step)
   case STEP_EVENT_QUERY: fprintf(file, "OK(cuEventQuery(e[%d]));\n", e); break;
   case STEP_CTX_RECORD: fprintf(file, "OK(cuCtxRecordEvent(ctx[%d], e[%d]));\n", c, e); break;
   case STEP_CTX_WAIT: fprintf(file, "OK(cuCtxWaitEvent(ctx[%d], e[%d]));\n", c, e); break;
-  case STEP_CTX_SYNC: fprintf(file, v % 2 ? "OK(cuCtxSynchronize());\n" : "OK(cuCtxSynchronize_v2(ctx[%d]));\n", c); break;
+  case STEP_CTX_SYNC:
+    fprintf(file, v % 2 ? "OK(cuCtxSynchronize());\n" : "OK(cuCtxSynchronize_v2(ctx[%d]));\n", c);
+    break;
   case STEP_CTX_CREATE: fprintf(file, "create(%d);\n", c); break;
   case STEP_CTX_DESTROY:
     if (c == 2)
@@ -212,8 +228,9 @@ static void print_call(FILE *file, const program_t *program, const step_t *step)
     break;
   case STEP_CAPTURE_BEGIN: fprintf(file, "OK(cuStreamBeginCapture_v2(%s, %d));\n", s, step->flags); break;
   case STEP_CAPTURE_END:
-    fprintf(file, "OK(cuStreamEndCapture(%s, &graph));\n  OK(cuGraphInstantiate_v2(&g[%d], graph, NULL, NULL, 0));\n", s,
-        step->graph);
+    fprintf(file,
+        "OK(cuStreamEndCapture(%s, &graph));\n  OK(cuGraphInstantiate_v2(&g[%d], graph, NULL, NULL, 0));\n",
+        s, step->graph);
     break;
   case STEP_GRAPH_LAUNCH: fprintf(file, "OK(cuGraphLaunch(g[%d], %s));\n", step->graph, s); break;
   case STEP_GRAPH_DESTROY: fprintf(file, "OK(cuGraphExecDestroy(g[%d]));\n", step->graph); break;
@@ -237,7 +254,8 @@ static void print_step(FILE *file, const program_t *program, int index)
   unsigned flags = step_infos[step->kind].flags;
   fprintf(file, "  simcuda_step(%d);\n", index);
   if (flags & (F_LANE | F_CTX) && step->kind != STEP_CTX_CREATE && step->kind != STEP_CTX_DESTROY)
-    fprintf(file, "  OK(cuCtxSetCurrent(ctx[%d]));\n", flags & F_CTX ? step->ctx : ctx_of_lane(program, step->lane));
+    fprintf(file, "  OK(cuCtxSetCurrent(ctx[%d]));\n",
+        flags & F_CTX ? step->ctx : ctx_of_lane(program, step->lane));
   fprintf(file, "  ");
   print_call(file, program, step);
 }
@@ -250,29 +268,33 @@ static void print_threads(FILE *file, const program_t *program)
     print_step(file, program, i);
     fprintf(file, "}\n\n");
   }
-  fprintf(file, "static const struct {\n  void (*take)(void);\n  int thread, inside, moment, ends;\n} steps[] = {\n");
+  fprintf(file,
+      "static const struct {\n  void (*take)(void);\n  int thread, inside, moment, ends;\n} steps[] = {\n");
   for (int i = 0; i < program->count; i++) {
     const step_t *step = &program->steps[i];
     fprintf(file, "  {step_%d, %d, %d, %d, %d},\n", i, step->thread, step->inside, step->moment,
         step->kind == STEP_THREAD_END);
   }
-  fprintf(file,
-      "};\n\n"
-      "static _Thread_local int around = -1, moment;\n\n"
-      "static void run_inside(void)\n{\n"
-      "  int index = around;\n  around = -1;\n"
-      "  for (int i = index + 1; i <= index + steps[index].inside; i++)\n    turns_take(steps[i].thread, i);\n}\n\n"
-      "static void between_calls(int entering)\n{\n  if (around >= 0 && moment-- == 0)\n    run_inside();\n}\n\n"
-      "static void take(int index)\n{\n"
-      "  around = steps[index].inside ? index : -1;\n  moment = steps[index].moment;\n  steps[index].take();\n"
-      "  if (around >= 0)\n    run_inside();\n}\n\n");
+  fprintf(file, "};\n\n"
+                "static _Thread_local int around = -1, moment;\n\n"
+                "static void run_inside(void)\n{\n"
+                "  int index = around;\n  around = -1;\n"
+                "  for (int i = index + 1; i <= index + steps[index].inside; i++)\n    "
+                "turns_take(steps[i].thread, i);\n}\n\n"
+                "static void between_calls(int entering)\n{\n  if (around >= 0 && moment-- == 0)\n    "
+                "run_inside();\n}\n\n"
+                "static void take(int index)\n{\n"
+                "  around = steps[index].inside ? index : -1;\n  moment = steps[index].moment;\n  "
+                "steps[index].take();\n"
+                "  if (around >= 0)\n    run_inside();\n}\n\n");
 }
 
 void print_c(FILE *file, const program_t *program)
 {
   bool one = is_in_one_thread(program);
   fprintf(file,
-      "/*\n * A program that went wrong, from seed %llu. In the source tree, with the simulated driver of build/test/sim:\n"
+      "/*\n * A program that went wrong, from seed %llu. In the source tree, with the simulated driver of "
+      "build/test/sim:\n"
       " *   cc -w -Itest/oracle THIS.c%s -Lbuild/test/sim -l:libcuda.so.1 -ldl -pthread\n"
       " *   SIMCUDA_ORACLE=1 LD_LIBRARY_PATH=build/test/sim LD_PRELOAD=... ./a.out\n */\n",
       (unsigned long long)program->seed, one ? "" : " test/oracle/turns.c");
@@ -299,5 +321,6 @@ void print_c(FILE *file, const program_t *program)
           "    else\n      turns_take(steps[i].thread, i);\n  }\n  on_call(NULL);\n  turns_end();\n",
         file);
   }
-  fputs("  OK(cuCtxSynchronize());\n  printf(\"%d bytes are wrong\\n\", wrong);\n  return wrong > 0;\n}\n", file);
+  fputs("  OK(cuCtxSynchronize());\n  printf(\"%d bytes are wrong\\n\", wrong);\n  return wrong > 0;\n}\n",
+      file);
 }

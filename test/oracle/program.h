@@ -1,9 +1,10 @@
 /*
  * Random CUDA programs: a list of steps, each taken by one thread.
  *
- * The list is one order in which the program runs. Steps that stand inside another (its `inside` next ones) run while
- * that call is in progress, at the `moment`-th time that it enters or leaves the driver; if it never does so often,
- * they run behind it. Run freely, the threads keep to the dependencies that the model found between steps.
+ * The list is one order in which the program runs. Steps that stand inside another (its `inside` next ones)
+ * run while that call is in progress, at the `moment`-th time that it enters or leaves the driver; if it
+ * never does so often, they run behind it. Run freely, the threads keep to the dependencies that the model
+ * found between steps.
  */
 #ifndef ORACLE_PROGRAM_H
 #define ORACLE_PROGRAM_H
@@ -12,23 +13,24 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define MAX_STEPS  256
-#define MAX_MEMS   64
-#define MAX_EVENTS 16
-#define MAX_GRAPHS 4
-#define CTXS       3 /* the primary ones of devices 0 and 1, and another one of device 0 */
-#define THREADS    3
-#define GRAPH_NODES 4
-#define WORDS      64 /* of each allocation that work touches */
+#define MAX_STEPS     256
+#define MAX_MEMS      64
+#define MAX_EVENTS    16
+#define MAX_GRAPHS    4
+#define CTXS          3 /* the primary ones of devices 0 and 1, and another one of device 0 */
+#define THREADS       3
+#define GRAPH_NODES   4
+#define WORDS         64 /* of each allocation that work touches */
 #define VALUE(number) (UINT64_C(0x0101010101010101) * (uint8_t)(number))
 
-/* Streams have numbers: the legacy ones, each thread's, then those that were created, which are never used again. */
-#define LANES              64
-#define LANE_LEGACY(c)     (c)
-#define LANE_THREAD(c, t)  (CTXS + (c)*THREADS + (t))
-#define LANE_CREATED       (CTXS + CTXS * THREADS)
-#define LANE_GONE(c)       (LANES - 1 - (c)) /* stands for streams of threads that have ended */
-#define LANE_END           (LANES - CTXS)
+/* Streams have numbers: the legacy ones, each thread's, then those that were created, which are never used
+ * again. */
+#define LANES             64
+#define LANE_LEGACY(c)    (c)
+#define LANE_THREAD(c, t) (CTXS + (c)*THREADS + (t))
+#define LANE_CREATED      (CTXS + CTXS * THREADS)
+#define LANE_GONE(c)      (LANES - 1 - (c)) /* stands for streams of threads that have ended */
+#define LANE_END          (LANES - CTXS)
 
 typedef enum {
 #define STEP(name, text, flags) STEP_##name,
@@ -46,13 +48,13 @@ typedef enum {
 } place_t;
 
 enum {
-  F_MEM = 1,   /* which of its fields a step uses */
+  F_MEM = 1, /* which of its fields a step uses */
   F_LANE = 2,
   F_EVENT = 4,
   F_CTX = 8,
   F_GRAPH = 16,
-  F_SOURCE = 32, /* mem2 */
-  F_ACCESS = 64, /* queued work on mem */
+  F_SOURCE = 32,  /* mem2 */
+  F_ACCESS = 64,  /* queued work on mem */
   F_INSIDE = 128, /* may stand inside another call */
   F_AROUND = 256, /* others may stand inside it */
 };
@@ -60,9 +62,9 @@ enum {
 typedef struct step {
   step_kind_t kind;
   uint8_t thread, lane, mem, mem2, event, ctx, graph;
-  uint8_t route;  /* 0: found with dlsym, 1: with cuGetProcAddress */
-  uint8_t flags;  /* of the call: stream flags, capture mode; of TO_HOST: which memory, a place_t */
-  uint8_t value;  /* written, or expected */
+  uint8_t route; /* 0: found with dlsym, 1: with cuGetProcAddress */
+  uint8_t flags; /* of the call: stream flags, capture mode; of TO_HOST: which memory, a place_t */
+  uint8_t value; /* written, or expected */
   uint8_t inside, moment;
   uint32_t bytes;
 } step_t;
@@ -85,7 +87,7 @@ extern const step_info_t step_infos[STEP_KINDS];
 
 typedef struct model model_t;
 
-model_t *model_new(void); /* free() */
+model_t *model_new(void);                             /* free() */
 void model_reset(model_t *model, program_t *program); /* an empty program begins; its `after` is filled in */
 /* Appends the step if a legal program may take it now, with its value set. False: nothing has changed. */
 bool model_append(model_t *model, const step_t *step);
@@ -96,8 +98,8 @@ bool model_check(program_t *program);
 typedef struct model_mem {
   bool live, busy, written, known;
   uint8_t ctx, value;
-  int last; /* lane; -1: none */
-  uint16_t stamp; /* counts accesses */
+  int last;         /* lane; -1: none */
+  uint16_t stamp;   /* counts accesses */
   uint64_t ordered; /* lanes whose next operation comes after the last access */
   int writer;
   uint32_t bytes;
@@ -109,7 +111,7 @@ bool model_event_is_live(const model_t *model, int event);
 bool model_ctx_is_live(const model_t *model, int ctx);
 bool model_graph_is_live(const model_t *model, int graph);
 int model_capture(const model_t *model); /* the lane that is being captured, -1: none */
-int model_new_mem(const model_t *model);   /* the next number, -1: there are no more */
+int model_new_mem(const model_t *model); /* the next number, -1: there are no more */
 int model_new_lane(const model_t *model);
 int model_new_event(const model_t *model);
 int model_new_graph(const model_t *model);
@@ -119,7 +121,7 @@ int model_open(const model_t *model); /* steps that are still to come inside the
 /* ---- generate.c ---- */
 
 typedef struct options {
-  bool ctx_events; /* cuCtxRecordEvent (drivers since 12.5) */
+  bool ctx_events;   /* cuCtxRecordEvent (drivers since 12.5) */
   bool programmatic; /* launches that overlap the one in front of them */
   int devices;
 } options_t;

@@ -1,6 +1,6 @@
 /*
- * Makes a failing program small: takes away whole objects, then runs of steps, then single ones, as long as what is left
- * is legal and fails.
+ * Makes a failing program small: takes away whole objects, then runs of steps, then single ones, as long as
+ * what is left is legal and fails.
  */
 #include "program.h"
 
@@ -47,8 +47,10 @@ static bool drop_object(shrinker_t *shrinker, unsigned flag, int number)
   for (int i = 0; i < program->count; i++) {
     const step_t *step = &program->steps[i];
     unsigned flags = step_infos[step->kind].flags;
-    drop[i] = (flags & flag & F_MEM && step->mem == number) || (flags & F_SOURCE && flag == F_MEM && step->mem2 == number) ||
-              (flags & flag & F_LANE && step->lane == number) || (flags & flag & F_EVENT && step->event == number) ||
+    drop[i] = (flags & flag & F_MEM && step->mem == number) ||
+              (flags & F_SOURCE && flag == F_MEM && step->mem2 == number) ||
+              (flags & flag & F_LANE && step->lane == number) ||
+              (flags & flag & F_EVENT && step->event == number) ||
               (flags & flag & F_GRAPH && step->graph == number);
     any |= drop[i];
   }

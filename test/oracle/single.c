@@ -1,11 +1,12 @@
 /*
- * Programs that have one stream for a while. A pool may then hand out memory at once, since all later work comes behind
- * all earlier work; so what is dangerous is the moment at which that ends. The memory that is used in the new way then
- * is what was handed out last, with its earlier owner's work right in front of it.
+ * Programs that have one stream for a while. A pool may then hand out memory at once, since all later work
+ * comes behind all earlier work; so what is dangerous is the moment at which that ends. The memory that is
+ * used in the new way then is what was handed out last, with its earlier owner's work right in front of it.
  */
 #include "gen.h"
 
-/* Memory that another owner had a moment ago, whose work is likely to be pending; nobody has used it since. */
+/* Memory that another owner had a moment ago, whose work is likely to be pending; nobody has used it since.
+ */
 static int reused(gen_t *gen)
 {
   int m = allocate(gen, 0);
@@ -156,7 +157,8 @@ static void synchronize_around(gen_t *gen, int lane, int m)
   }
 }
 
-/* All streams are gone; memory that one of them works on is freed and taken while the synchronization has not ended. */
+/* All streams are gone; memory that one of them works on is freed and taken while the synchronization has not
+ * ended. */
 static void free_around(gen_t *gen, int m)
 {
   static const step_kind_t kinds[] = {STEP_FREE, STEP_ALLOC, STEP_FILL};

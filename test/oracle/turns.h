@@ -1,6 +1,7 @@
 /*
- * Threads that take their turns: a step is handed to its thread, and the thread that hands it over waits until it is done.
- * One of them may hand over further steps in the middle of its own: while it is inside a driver call.
+ * Threads that take their turns: a step is handed to its thread, and the thread that hands it over waits
+ * until it is done. One of them may hand over further steps in the middle of its own: while it is inside a
+ * driver call.
  */
 #ifndef ORACLE_TURNS_H
 #define ORACLE_TURNS_H
@@ -12,7 +13,8 @@
 /* Takes step `index`. */
 typedef void turn_fn(int index);
 
-/* As many threads (at most TURN_THREADS) as are needed begin with their first step. fn: what all of them call. */
+/* As many threads (at most TURN_THREADS) as are needed begin with their first step. fn: what all of them
+ * call. */
 void turns_begin(turn_fn *fn);
 /* Thread `thread` takes the step; the caller waits. */
 void turns_take(int thread, int index);

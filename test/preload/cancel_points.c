@@ -1,7 +1,8 @@
 /*
- * In front of libgpupool: sees each cancellation point of the C library (pthreads(7)) that libgpupool calls, and whether
- * the thread could be cancelled there. CANCEL_POINTS_FILE gets a line for each function when it is called first, "held NAME"
- * or "open NAME", and "open" is a mistake. What others call is not looked at: the return address says who asks.
+ * In front of libgpupool: sees each cancellation point of the C library (pthreads(7)) that libgpupool calls,
+ * and whether the thread could be cancelled there. CANCEL_POINTS_FILE gets a line for each function when it
+ * is called first, "held NAME" or "open NAME", and "open" is a mistake. What others call is not looked at:
+ * the return address says who asks.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -53,7 +54,8 @@ static void note(const char *state, const char *name)
 {
   char line[64];
   int length = snprintf(line, sizeof(line), "%s %s\n", state, name);
-  int fd = notes ? (int)syscall(SYS_openat, AT_FDCWD, notes, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
+  int fd =
+      notes ? (int)syscall(SYS_openat, AT_FDCWD, notes, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
   if (fd < 0)
     return;
   if (syscall(SYS_write, fd, line, length) != length)
@@ -107,22 +109,26 @@ STAND_IN(ssize_t, write, (int fd, const void *bytes, size_t count), (fd, bytes, 
 STAND_IN(int, close, (int fd), (fd))
 STAND_IN(int, poll, (struct pollfd * fds, nfds_t count, int timeout), (fds, count, timeout))
 STAND_IN(ssize_t, recv, (int fd, void *bytes, size_t count, int flags), (fd, bytes, count, flags))
-STAND_IN(int, accept4, (int fd, __SOCKADDR_ARG address, socklen_t *bytes, int flags), (fd, address, bytes, flags))
+STAND_IN(
+    int, accept4, (int fd, __SOCKADDR_ARG address, socklen_t *bytes, int flags), (fd, address, bytes, flags))
 STAND_IN(int, connect, (int fd, __CONST_SOCKADDR_ARG address, socklen_t bytes), (fd, address, bytes))
 STAND_IN(int, sem_wait, (sem_t * semaphore), (semaphore))
 STAND_IN(int, sem_timedwait, (sem_t * semaphore, const struct timespec *until), (semaphore, until))
-STAND_IN(int, sigtimedwait, (const sigset_t *set, siginfo_t *info, const struct timespec *patience), (set, info, patience))
+STAND_IN(int, sigtimedwait, (const sigset_t *set, siginfo_t *info, const struct timespec *patience),
+    (set, info, patience))
 STAND_IN(DIR *, opendir, (const char *path), (path))
 STAND_IN(int, closedir, (DIR * listing), (listing))
 STAND_IN(struct dirent64 *, readdir64, (DIR * listing), (listing))
 STAND_IN(FILE *, fopen64, (const char *path, const char *mode), (path, mode))
 STAND_IN(int, fclose, (FILE * file), (file))
-STAND_IN(ssize_t, __getdelim, (char **line, size_t *room, int delimiter, FILE *file), (line, room, delimiter, file))
+STAND_IN(ssize_t, __getdelim, (char **line, size_t *room, int delimiter, FILE *file),
+    (line, room, delimiter, file))
 STAND_IN(int, posix_fallocate64, (int fd, off64_t offset, off64_t bytes), (fd, offset, bytes))
 STAND_IN(void *, dlopen, (const char *path, int mode), (path, mode))
 
 /* By its version: dlsym would give the one of the oldest. */
-__attribute__((visibility("default"))) int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
+__attribute__((visibility("default"))) int pthread_cond_wait(
+    pthread_cond_t *condition, pthread_mutex_t *mutex)
 {
   static int (*next)(pthread_cond_t *, pthread_mutex_t *);
   look("pthread_cond_wait", __builtin_return_address(0));

@@ -1,6 +1,7 @@
 /*
- * Ways of a driver that the simulated one does not have, preloaded behind the library, in front of it: a call of the
- * driver that calls the driver again, through whatever stands in front, and a way to it that nothing stands in front of.
+ * Ways of a driver that the simulated one does not have, preloaded behind the library, in front of it: a call
+ * of the driver that calls the driver again, through whatever stands in front, and a way to it that nothing
+ * stands in front of.
  */
 #include <dlfcn.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /*
- * A host that has nothing left: the N-th time that libgpupool asks the C library for memory, a file or a handler
- * (FAIL_HOST=N; 0: never), it is refused. Preloaded in front of it. What the program and the driver ask for is not
- * counted: the return address says who asks. FAIL_HOST_FILE is written at the end: how often was asked, and what was
- * refused.
+ * A host that has nothing left: the N-th time that libgpupool asks the C library for memory, a file or a
+ * handler (FAIL_HOST=N; 0: never), it is refused. Preloaded in front of it. What the program and the driver
+ * ask for is not counted: the return address says who asks. FAIL_HOST_FILE is written at the end: how often
+ * was asked, and what was refused.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -67,7 +67,8 @@ static int is_refused(const char *what, const void *caller)
   return 1;
 }
 
-/* The C library's own, whatever it is called there: with 64-bit file offsets the names of mmap and open change. */
+/* The C library's own, whatever it is called there: with 64-bit file offsets the names of mmap and open
+ * change. */
 #define REAL(name) ((__typeof__(&name))real(#name))
 
 static void *real(const char *name)
@@ -112,21 +113,25 @@ STAND_IN(void *, mmap64, (void *address, size_t bytes, int rights, int flags, in
     (address, bytes, rights, flags, fd, offset), MAP_FAILED, ENOMEM)
 STAND_IN(int, madvise, (void *address, size_t bytes, int advice), (address, bytes, advice), -1, EINVAL)
 STAND_IN(ssize_t, write, (int fd, const void *bytes, size_t count), (fd, bytes, count), -1, ENOSPC)
-STAND_IN(int, pthread_key_create, (pthread_key_t * key, void (*destructor)(void *)), (key, destructor), EAGAIN, 0)
+STAND_IN(
+    int, pthread_key_create, (pthread_key_t * key, void (*destructor)(void *)), (key, destructor), EAGAIN, 0)
 STAND_IN(int, pthread_setspecific, (pthread_key_t key, const void *value), (key, value), ENOMEM, 0)
 
-STAND_IN(int, pthread_create, (pthread_t * thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg),
+STAND_IN(int, pthread_create,
+    (pthread_t * thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg),
     (thread, attributes, fn, arg), EAGAIN, 0)
 
 STAND_IN(int, socket, (int domain, int type, int protocol), (domain, type, protocol), -1, EMFILE)
-STAND_IN(int, bind, (int fd, const struct sockaddr *address, socklen_t bytes), (fd, address, bytes), -1, ENOSPC)
+STAND_IN(
+    int, bind, (int fd, const struct sockaddr *address, socklen_t bytes), (fd, address, bytes), -1, ENOSPC)
 STAND_IN(int, listen, (int fd, int backlog), (fd, backlog), -1, EADDRINUSE)
 STAND_IN(int, mkdir, (const char *path, mode_t mode), (path, mode), -1, EROFS)
 STAND_IN(DIR *, opendir, (const char *path), (path), NULL, ENOMEM)
 
 int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object);
 int __cxa_at_quick_exit(void (*handler)(void *), void *object);
-STAND_IN(int, __register_atfork, (void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object),
+STAND_IN(int, __register_atfork,
+    (void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object),
     (prepare, parent, child, object), ENOMEM, 0)
 STAND_IN(int, __cxa_at_quick_exit, (void (*handler)(void *), void *object), (handler, object), -1, 0)
 

@@ -1,13 +1,13 @@
 /*
  * Shows what becomes of a process whose threads are cancelled (pthread_cancel, deferred) while they use CUDA.
  *
- *   cancel pending STEP   a thread asks for its own end first, and then takes the step. A driver without cancellation
- *                         points lets it return from each call.
- *   cancel driver STEP    a thread ends at the N-th time that the simulated driver is entered or left during the step,
- *                         for N from 1 until the step comes to its end. As a driver that calls poll() would do it.
+ *   cancel pending STEP   a thread asks for its own end first, and then takes the step. A driver without
+ * cancellation points lets it return from each call. cancel driver STEP    a thread ends at the N-th time
+ * that the simulated driver is entered or left during the step, for N from 1 until the step comes to its end.
+ * As a driver that calls poll() would do it.
  *
- * After each thread the main one uses the process: memory, a capture, a second context. It prints how often that went
- * well. Steps are in the table below. No address, and nothing that depends on time.
+ * After each thread the main one uses the process: memory, a capture, a second context. It prints how often
+ * that went well. Steps are in the table below. No address, and nothing that depends on time.
  */
 #include <cuda.h>
 #include <dlfcn.h>
@@ -27,7 +27,7 @@
 #define HELD_MAX 8
 
 static CUdeviceptr held[HELD_MAX]; /* by the thread that may end: the main one frees them */
-static CUstream held_stream; /* likewise: what it captures is ended, too */
+static CUstream held_stream;       /* likewise: what it captures is ended, too */
 static CUcontext primary;
 
 static bool is_ok(const char *what, CUresult result)
@@ -302,7 +302,8 @@ int main(int argc, char **argv)
     fprintf(stderr, "usage: cancel pending|driver STEP\n");
     return 2;
   }
-  plan_t plan = {.take = steps[step].take, .is_first = steps[step].is_first, .just_ends = steps[step].just_ends};
+  plan_t plan = {
+      .take = steps[step].take, .is_first = steps[step].is_first, .just_ends = steps[step].just_ends};
   bool returned = false;
   if (!plan.is_first)
     use_device();

@@ -1,9 +1,10 @@
 /*
- * Shows every way in which a stream capture ends, or does not: by cuStreamEndCapture with each of its answers, with
- * its stream, its context or its thread. Prints codes and no address.
+ * Shows every way in which a stream capture ends, or does not: by cuStreamEndCapture with each of its
+ * answers, with its stream, its context or its thread. Prints codes and no address.
  *
- * capture_ends CASE; a case is a function below. "probe" allocates while the capture runs (relaxed mode: it may);
- * when it has ended main allocates three times the same, so that a pool, if there is one, shows whether it is at work.
+ * capture_ends CASE; a case is a function below. "probe" allocates while the capture runs (relaxed mode: it
+ * may); when it has ended main allocates three times the same, so that a pool, if there is one, shows whether
+ * it is at work.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -289,12 +290,33 @@ static const struct {
   const char *name;
   void (*run)(void);
 } cases[] = {
-#define CASE(name) {#name, name}
-    CASE(ended), CASE(destroyed), CASE(destroyed_v1), CASE(destroyed_and_made_again), CASE(destroy_refused),
-    CASE(context_destroyed), CASE(context_destroyed_elsewhere), CASE(primary_reset), CASE(primary_released),
-    CASE(primary_released_once), CASE(unjoined), CASE(unmatched), CASE(member_destroyed), CASE(invalidated),
-    CASE(two_captures), CASE(begun_twice), CASE(never_begun), CASE(without_graph), CASE(wrong_thread),
-    CASE(ended_by_another_thread), CASE(thread_ended), CASE(per_thread), CASE(per_context),
+#define CASE(name)                                                                                           \
+  {                                                                                                          \
+#name, name                                                                                              \
+  }
+    CASE(ended),
+    CASE(destroyed),
+    CASE(destroyed_v1),
+    CASE(destroyed_and_made_again),
+    CASE(destroy_refused),
+    CASE(context_destroyed),
+    CASE(context_destroyed_elsewhere),
+    CASE(primary_reset),
+    CASE(primary_released),
+    CASE(primary_released_once),
+    CASE(unjoined),
+    CASE(unmatched),
+    CASE(member_destroyed),
+    CASE(invalidated),
+    CASE(two_captures),
+    CASE(begun_twice),
+    CASE(never_begun),
+    CASE(without_graph),
+    CASE(wrong_thread),
+    CASE(ended_by_another_thread),
+    CASE(thread_ended),
+    CASE(per_thread),
+    CASE(per_context),
 };
 
 int main(int argc, char **argv)

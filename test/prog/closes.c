@@ -1,6 +1,7 @@
 /*
- * Closes every descriptor that it does not know, as daemons do, opens files of its own, and allocates on from code that
- * no unwinder has rules for, as compilers at run time make it. What is in the files then has to be the program's.
+ * Closes every descriptor that it does not know, as daemons do, opens files of its own, and allocates on from
+ * code that no unwinder has rules for, as compilers at run time make it. What is in the files then has to be
+ * the program's.
  *
  * closes FOLDER   exit status 1: something was written to a file, or read from one; 2: an allocation failed
  */
@@ -66,7 +67,8 @@ int main(int argc, char **argv)
     trampoline ? trampoline(allocate) : allocate();
   for (int i = 0; i < FILES; i++) {
     char text[8] = "";
-    if (lseek(files[i], 0, SEEK_CUR) != 0 || pread(files[i], text, sizeof(text), 0) != 3 || strncmp(text, "own", 3) != 0) {
+    if (lseek(files[i], 0, SEEK_CUR) != 0 || pread(files[i], text, sizeof(text), 0) != 3 ||
+        strncmp(text, "own", 3) != 0) {
       printf("descriptor %d: not what was written\n", files[i]);
       status = 1;
     }

@@ -1,6 +1,6 @@
 /*
- * Shows what is left of memory when contexts come and go by the calls that few programs use: references, green
- * contexts, a reset beside contexts of the program's own. Prints codes and no address.
+ * Shows what is left of memory when contexts come and go by the calls that few programs use: references,
+ * green contexts, a reset beside contexts of the program's own. Prints codes and no address.
  *
  * context_life CASE; a case is a function below.
  */
@@ -22,7 +22,8 @@ static CUresult say(const char *what, CUresult result)
 
 #define SAY(call) say(#call, call)
 
-/* Allocates and frees three times: a pool, if there is one, is asked for the same again. Leaves one block behind. */
+/* Allocates and frees three times: a pool, if there is one, is asked for the same again. Leaves one block
+ * behind. */
 static CUdeviceptr use(void)
 {
   CUdeviceptr block = 0, left = 0;
@@ -193,11 +194,21 @@ static const struct {
   const char *name;
   void (*run)(void);
 } cases[] = {
-#define CASE(name) {#name, name}
-    CASE(created_v1), CASE(detached_last), CASE(detached_first), CASE(reset_beside), CASE(primary_again),
-    CASE(destroy_refused), CASE(reset_unseen),
+#define CASE(name)                                                                                           \
+  {                                                                                                          \
+#name, name                                                                                              \
+  }
+    CASE(created_v1),
+    CASE(detached_last),
+    CASE(detached_first),
+    CASE(reset_beside),
+    CASE(primary_again),
+    CASE(destroy_refused),
+    CASE(reset_unseen),
 #if CUDA_VERSION >= 12050
-    CASE(green_current), CASE(green_stream), CASE(green_last),
+    CASE(green_current),
+    CASE(green_stream),
+    CASE(green_last),
 #endif
 };
 

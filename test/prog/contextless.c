@@ -1,7 +1,8 @@
 /*
- * A thread without a context asks for memory by a call that needs none (cuMemCreate), so much that a pool has to find out
- * whether memory that was freed before is still in use: contextless record|query. The first time it is asked in that
- * thread, or it was asked before in one with a context. Run with a limit of 64 MiB. One block is live at the end.
+ * A thread without a context asks for memory by a call that needs none (cuMemCreate), so much that a pool has
+ * to find out whether memory that was freed before is still in use: contextless record|query. The first time
+ * it is asked in that thread, or it was asked before in one with a context. Run with a limit of 64 MiB. One
+ * block is live at the end.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -16,7 +17,8 @@ static CUresult result;
 
 static void *create(void *unused)
 {
-  CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+  CUmemAllocationProp properties = {
+      .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
   CUmemGenericAllocationHandle handle;
   (void)unused;
   result = cuMemCreate(&handle, 32 * MIB, &properties, 0);

@@ -1,12 +1,14 @@
 /*
- * Copies synchronously in the ways that a program has and takes memory again that was freed before: copies CASE [ROUNDS].
+ * Copies synchronously in the ways that a program has and takes memory again that was freed before: copies
+ * CASE [ROUNDS].
  *
- * Each round fills a block in the default stream, frees it with that work pending, copies with cuMemcpyDtoH, allocates a
- * block of that size and fills it in a non-blocking stream. Prints in how many rounds the new block was the old one, and,
- * on the simulated GPU with SIMCUDA_ORACLE=1, how many accesses came too early.
- * CASE: pageable, pinned, registered (the targets that CUDA documents as synchronous), managed, device, io (registered
- * memory of another device), pool (stream-ordered memory), or from_ and one of pinned, registered and managed: to pageable
- * memory from that. own_MODE: as MODE, but the copied memory itself is what is freed and used again.
+ * Each round fills a block in the default stream, frees it with that work pending, copies with cuMemcpyDtoH,
+ * allocates a block of that size and fills it in a non-blocking stream. Prints in how many rounds the new
+ * block was the old one, and, on the simulated GPU with SIMCUDA_ORACLE=1, how many accesses came too early.
+ * CASE: pageable, pinned, registered (the targets that CUDA documents as synchronous), managed, device, io
+ * (registered memory of another device), pool (stream-ordered memory), or from_ and one of pinned, registered
+ * and managed: to pageable memory from that. own_MODE: as MODE, but the copied memory itself is what is freed
+ * and used again.
  */
 #include <dlfcn.h>
 #include <stdint.h>

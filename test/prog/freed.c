@@ -1,6 +1,6 @@
 /*
- * Shows what the driver answers about memory that was freed, and to a free without a context. Prints codes and
- * attributes, no address.
+ * Shows what the driver answers about memory that was freed, and to a free without a context. Prints codes
+ * and attributes, no address.
  */
 #include <cuda.h>
 #include <stdio.h>
@@ -25,7 +25,11 @@ static void ask(const char *when, CUdeviceptr about, CUdeviceptr start)
 
   printf("%s:\n", when);
   int code = (int)cuMemGetAddressRange(&base, &size, about);
-  printf("  range: %d, %s, %zu bytes\n", code, base == start ? "its start" : base ? "another start" : "no start", size);
+  printf("  range: %d, %s, %zu bytes\n", code,
+      base == start ? "its start"
+      : base        ? "another start"
+                    : "no start",
+      size);
   printf("  range, only asked whether: %d\n", (int)cuMemGetAddressRange(NULL, NULL, about));
   printf("  type: %d", (int)cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, about));
   printf(", %u\n", type);
@@ -44,7 +48,8 @@ static void export_freed(CUdeviceptr about)
   memset(&tokens, 0, sizeof(tokens));
   printf("  handle: %d\n", (int)cuIpcGetMemHandle(&handle, about));
 #if CUDA_VERSION >= 11070
-  printf("  file: %d\n", (int)cuMemGetHandleForAddressRange(&fd, about, 65536, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0));
+  printf("  file: %d\n",
+      (int)cuMemGetHandleForAddressRange(&fd, about, 65536, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0));
 #endif
   if (fd >= 0)
     close(fd);
@@ -86,8 +91,8 @@ int main(void)
 {
   CUdeviceptr live, freed;
 
-  if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) || cuMemAlloc(&live, BYTES) ||
-      cuMemAlloc(&freed, 2 * BYTES))
+  if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
+      cuMemAlloc(&live, BYTES) || cuMemAlloc(&freed, 2 * BYTES))
     return 1;
   ask("in use", live, live);
   ask("inside what is in use", live + 512, live);

@@ -1,13 +1,13 @@
 /*
- * Launches a graph that allocates and then works long on a block, when there is room for its memory only after freed
- * memory has been waited for; frees the block while the graph may be pending, and allocates as much again. The block
- * must not come back before the graph is done: exit status 1 if it did.
+ * Launches a graph that allocates and then works long on a block, when there is room for its memory only
+ * after freed memory has been waited for; frees the block while the graph may be pending, and allocates as
+ * much again. The block must not come back before the graph is done: exit status 1 if it did.
  */
 #include <cuda.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MIB ((size_t)1 << 20)
+#define MIB   ((size_t)1 << 20)
 #define WORKS 200
 
 static void must(const char *what, CUresult result)

@@ -1,6 +1,7 @@
 /*
- * Shows how processes and threads that use CUDA come and go: children of every kind, threads of every size, and the
- * ends of a process that exits.c does not show. Prints codes and no address; nothing of it depends on time.
+ * Shows how processes and threads that use CUDA come and go: children of every kind, threads of every size,
+ * and the ends of a process that exits.c does not show. Prints codes and no address; nothing of it depends on
+ * time.
  *
  * life CASE [full]; a case is a function below.
  */
@@ -286,8 +287,8 @@ static void unblock_stderr(void)
 }
 
 /*
- * The child is born while another thread makes the process's first CUDA calls. With a second argument stderr is full: it may
- * be that these write to it, and wait; then the child is born just there.
+ * The child is born while another thread makes the process's first CUDA calls. With a second argument stderr
+ * is full: it may be that these write to it, and wait; then the child is born just there.
  */
 static void fork_during_start(void)
 {
@@ -492,7 +493,8 @@ static void signals_untouched(void)
     if (sigaction(i, NULL, &after) == 0 && after.sa_handler != before[i].sa_handler)
       printf("signal %d has another handler\n", i);
   sigprocmask(SIG_BLOCK, NULL, &mask_after);
-  printf("the mask is %s\n", memcmp(&mask_before, &mask_after, sizeof(mask_after)) == 0 ? "the same" : "another");
+  printf("the mask is %s\n",
+      memcmp(&mask_before, &mask_after, sizeof(mask_after)) == 0 ? "the same" : "another");
 }
 
 static void free_kept(void)
@@ -567,12 +569,36 @@ static const struct {
   const char *name;
   void (*run)(void);
 } cases[] = {
-#define CASE(name) {#name, name}
-    CASE(plain), CASE(fork_before), CASE(fork_exit), CASE(fork_now), CASE(fork_twice), CASE(fork_exec), CASE(spawn),
-    CASE(vfork_exec), CASE(vfork_now), CASE(clone_exit), CASE(clone_quiet), CASE(fork_beside_threads), CASE(fork_during_start),
-    CASE(crowd), CASE(parade),
-    CASE(small_stack), CASE(small_stack_starts), CASE(smallest_stack), CASE(signal_default), CASE(signal_exits), CASE(signals_untouched), CASE(quick_exit_frees),
-    CASE(abort_now), CASE(exit_in_thread), CASE(main_leaves_first), CASE(reset_and_go_on),
+#define CASE(name)                                                                                           \
+  {                                                                                                          \
+#name, name                                                                                              \
+  }
+    CASE(plain),
+    CASE(fork_before),
+    CASE(fork_exit),
+    CASE(fork_now),
+    CASE(fork_twice),
+    CASE(fork_exec),
+    CASE(spawn),
+    CASE(vfork_exec),
+    CASE(vfork_now),
+    CASE(clone_exit),
+    CASE(clone_quiet),
+    CASE(fork_beside_threads),
+    CASE(fork_during_start),
+    CASE(crowd),
+    CASE(parade),
+    CASE(small_stack),
+    CASE(small_stack_starts),
+    CASE(smallest_stack),
+    CASE(signal_default),
+    CASE(signal_exits),
+    CASE(signals_untouched),
+    CASE(quick_exit_frees),
+    CASE(abort_now),
+    CASE(exit_in_thread),
+    CASE(main_leaves_first),
+    CASE(reset_and_go_on),
 };
 
 int main(int argc, char **argv)

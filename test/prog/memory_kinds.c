@@ -1,8 +1,8 @@
 /*
  * Allocates every kind of memory that the driver has, by a list of commands:
- *   KIND:BYTES[:COUNT]   allocates COUNT (1) of BYTES each, until one fails; says how many it got and the last result
- *   free                 frees everything of the last KIND command; free-all: of all
- *   release, unmap, map, retain   what keeps memory of vmm: its handles and its mappings, of the last KIND command
+ *   KIND:BYTES[:COUNT]   allocates COUNT (1) of BYTES each, until one fails; says how many it got and the
+ * last result free                 frees everything of the last KIND command; free-all: of all release,
+ * unmap, map, retain   what keeps memory of vmm: its handles and its mappings, of the last KIND command
  *   forget-pools         destroys the memory pools while memory from them is in use
  *   module               loads code from an image that no GPU takes
  *   info                 says what cuMemGetInfo says
@@ -88,7 +88,8 @@ static CUresult alloc_async(item_t *item)
 static CUresult alloc_from_pool(item_t *item, CUmemoryPool *pool, CUmemLocationType type)
 {
   if (!*pool) {
-    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = type, .id = 0}};
+    CUmemPoolProps properties = {
+        .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = type, .id = 0}};
     must("cuMemPoolCreate", cuMemPoolCreate(pool, &properties));
   }
   return cuMemAllocFromPoolAsync(&item->pointer, item->bytes, *pool, NULL);
@@ -108,7 +109,8 @@ static CUresult alloc_host_pool(item_t *item)
 static CUresult alloc_host_default(item_t *item)
 {
   CUresult (*get)(CUmemoryPool *, CUmemLocation *, CUmemAllocationType) = NULL;
-  CUmemLocation location = {.type = (CUmemLocationType)2, .id = 0}; /* CU_MEM_LOCATION_TYPE_HOST, since CUDA 12.2 */
+  CUmemLocation location = {
+      .type = (CUmemLocationType)2, .id = 0}; /* CU_MEM_LOCATION_TYPE_HOST, since CUDA 12.2 */
   static CUmemoryPool pool;
 
   if (!pool) {
@@ -122,8 +124,8 @@ static CUresult alloc_host_default(item_t *item)
 static CUresult alloc_current_pool(item_t *item)
 {
   if (!own_pool) {
-    CUmemPoolProps properties = {
-        .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
     must("cuMemPoolCreate", cuMemPoolCreate(&own_pool, &properties));
   }
   must("cuDeviceSetMemPool", cuDeviceSetMemPool(0, own_pool));
@@ -265,9 +267,8 @@ static CUresult alloc_graph(item_t *item)
   CUgraph graph;
   CUgraphNode alloc, node;
   CUgraphExec exec;
-  CUDA_MEM_ALLOC_NODE_PARAMS parameters = {
-      .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-          .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}},
+  CUDA_MEM_ALLOC_NODE_PARAMS parameters = {.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                               .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}},
       .bytesize = item->bytes};
   must("cuGraphCreate", cuGraphCreate(&graph, 0));
   must("cuGraphAddMemAllocNode", cuGraphAddMemAllocNode(&alloc, graph, NULL, 0, &parameters));

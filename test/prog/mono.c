@@ -1,10 +1,10 @@
 /*
- * Everything in the default stream, memory freed and taken again with its work pending; then one thing that other
- * memory or work comes in by: mono WAY [ARGUMENT].
+ * Everything in the default stream, memory freed and taken again with its work pending; then one thing that
+ * other memory or work comes in by: mono WAY [ARGUMENT].
  *
  * none; stream (0: blocking, 1: non-blocking); per_thread; context; peer; ipc; attribute; tokens; capture;
- * programmatic; library (the path of one to load, with an allocation after it); behind (launch, graph: the program has
- * looked for a function that submits work behind the library, and works on).
+ * programmatic; library (the path of one to load, with an allocation after it); behind (launch, graph: the
+ * program has looked for a function that submits work behind the library, and works on).
  *
  * Between cuMemHostAlloc and cuMemFreeHost stand the rounds. Prints where each block was, by its number.
  */

@@ -1,23 +1,22 @@
 /*
  * Uses functions of the driver that are newer than the headers (test/sim/newer.c): newer WHAT HOW.
  *
- * HOW the function is found: dlsym; proc (cuGetProcAddress, asked for the driver's own version); exact (the same, with
- * the suffix _v2 in the name); next (dlsym with RTLD_NEXT); linked PLUGIN.
+ * HOW the function is found: dlsym; proc (cuGetProcAddress, asked for the driver's own version); exact (the
+ * same, with the suffix _v2 in the name); next (dlsym with RTLD_NEXT); linked PLUGIN.
  *
  * WHAT it does with it:
- *   names NAME...     looks all of them up, by dlsym and by cuGetProcAddress, and works on with the older ones
- *   constructor       loads PLUGIN (HOW is linked), whose constructor waits for a thread that looks a function up
- *   launch            work in a stream that runs until it is told to stop; its memory is freed and other memory taken
- *   copy, host        the same behind an event: cuMemcpyWithAttributesAsync, cuLaunchHostFunc_v2
- *   capture, recapture, cig   captures a stream while memory comes and goes; then pools again
- *   refused           the same capture, which the driver refuses
- *   logical           the same capture, which another function begins
- *   gone              the same capture, whose stream another thread destroys when it has ended
- *   context           makes a context, submits work in it and leaves it
- *   green             work in a green context's stream; and a synchronization that covers the green context only
- *   apart             work in a green context's stream on memory of a context beside the primary one
- *   lend, endpoint, multicast   makes memory visible to others, frees it and takes other memory
- *   alloc, free       memory that the newer function takes; pooled memory that it frees
+ *   names NAME...     looks all of them up, by dlsym and by cuGetProcAddress, and works on with the older
+ * ones constructor       loads PLUGIN (HOW is linked), whose constructor waits for a thread that looks a
+ * function up launch            work in a stream that runs until it is told to stop; its memory is freed and
+ * other memory taken copy, host        the same behind an event: cuMemcpyWithAttributesAsync,
+ * cuLaunchHostFunc_v2 capture, recapture, cig   captures a stream while memory comes and goes; then pools
+ * again refused           the same capture, which the driver refuses logical           the same capture,
+ * which another function begins gone              the same capture, whose stream another thread destroys when
+ * it has ended context           makes a context, submits work in it and leaves it green             work in
+ * a green context's stream; and a synchronization that covers the green context only apart             work
+ * in a green context's stream on memory of a context beside the primary one lend, endpoint, multicast   makes
+ * memory visible to others, frees it and takes other memory alloc, free       memory that the newer function
+ * takes; pooled memory that it frees
  *
  * early: how often memory was given out again while work that was submitted before its free was pending.
  */
@@ -149,8 +148,8 @@ static void nothing(void *user)
 }
 
 /*
- * The work that matters waits for a kernel of another stream, so that it is pending for sure; that stream and the default
- * stream are known to be complete when memory is taken again, its own is not.
+ * The work that matters waits for a kernel of another stream, so that it is pending for sure; that stream and
+ * the default stream are known to be complete when memory is taken again, its own is not.
  */
 static void behind(const char *what)
 {
@@ -308,7 +307,8 @@ static void green(void)
     CALL(cuCtxSynchronize());
   }
   CALL(cuCtxFromGreenCtx(&converted, share));
-  for (int i = 0; i < ROUNDS; i++) { /* work of the primary context, beside the green one, which is synchronized */
+  for (int i = 0; i < ROUNDS;
+       i++) { /* work of the primary context, beside the green one, which is synchronized */
     CUdeviceptr used = take();
     *flag = 0;
     CALL(cuLaunchKernel(waiting, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
@@ -358,7 +358,8 @@ static void lend(const char *what)
 {
   typedef CUresult (*lend_t)(int, CUdeviceptr);
   typedef CUresult (*endpoint_t)(unsigned, CUdevice, cuuint64_t, void *, cuuint64_t, unsigned long long);
-  typedef CUresult (*multicast_t)(unsigned long long, CUdevice, size_t, CUdeviceptr, size_t, unsigned long long);
+  typedef CUresult (*multicast_t)(
+      unsigned long long, CUdevice, size_t, CUdeviceptr, size_t, unsigned long long);
 
   fill_pool();
   CUdeviceptr lent = take();

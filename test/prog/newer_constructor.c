@@ -1,12 +1,13 @@
 /*
- * A library whose constructor waits for a thread that looks a function of the driver up: the loader's lock is the first
- * thread's all the while.
+ * A library whose constructor waits for a thread that looks a function of the driver up: the loader's lock is
+ * the first thread's all the while.
  */
 #include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
 
-int cuGetProcAddress_v2(const char *symbol, void **function, int version, unsigned long long flags, void *status);
+int cuGetProcAddress_v2(
+    const char *symbol, void **function, int version, unsigned long long flags, void *status);
 
 static void *look_up(void *unused)
 {

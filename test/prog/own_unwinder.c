@@ -1,6 +1,6 @@
 /*
- * A program that brings an unwinder of its own, whose functions have the names of libunwind's and are visible to every
- * library: one that is only good for what this program does with it.
+ * A program that brings an unwinder of its own, whose functions have the names of libunwind's and are visible
+ * to every library: one that is only good for what this program does with it.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -39,7 +39,8 @@ typedef struct worker {
   pthread_t thread;
 } worker_t;
 
-/* Ends the process as programs do, exit handlers included; by one thread, since exit() is not for two at once. */
+/* Ends the process as programs do, exit handlers included; by one thread, since exit() is not for two at
+ * once. */
 static _Noreturn void give_up(void)
 {
   static atomic_flag ending = ATOMIC_FLAG_INIT;

@@ -1,7 +1,7 @@
 /*
- * A little of everything that a program does with GPU memory, each step with its result, so that it can be compared
- * line by line when one call in it fails. It goes on after a failure, and what it could not free it tries to free once
- * more: one failed call leaves nothing behind. Prints codes and no address.
+ * A little of everything that a program does with GPU memory, each step with its result, so that it can be
+ * compared line by line when one call in it fails. It goes on after a failure, and what it could not free it
+ * tries to free once more: one failed call leaves nothing behind. Prints codes and no address.
  *
  * scenario [FAIL_AT]   with a size: an allocation of it is attempted and expected to fail
  */
@@ -188,8 +188,8 @@ static void with_handles(void)
 static void mapped(void)
 {
   const size_t bytes = 2 * MIB;
-  CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+  CUmemAllocationProp properties = {
+      .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
   CUmemGenericAllocationHandle handle = 0, again = 0;
   CUdeviceptr address = 0;
   int is_mapped = 0;
@@ -209,8 +209,8 @@ static void mapped(void)
 /* A memory pool of the program's, which goes before its last memory. */
 static void own_pool(CUstream stream)
 {
-  CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+  CUmemPoolProps properties = {
+      .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
   CUmemoryPool pool = NULL;
   CUdeviceptr address = UNTOUCHED;
   if (SAY(cuMemPoolCreate(&pool, &properties)) != CUDA_SUCCESS)
@@ -297,7 +297,8 @@ int main(int argc, char **argv)
   CUstream stream = NULL;
   if (SAY(cuInit(0)) != CUDA_SUCCESS && SAY(cuInit(0)) != CUDA_SUCCESS)
     return 1;
-  if (SAY(cuCtxCreate_v2(&context, 0, 0)) != CUDA_SUCCESS && SAY(cuCtxCreate_v2(&context, 0, 0)) != CUDA_SUCCESS)
+  if (SAY(cuCtxCreate_v2(&context, 0, 0)) != CUDA_SUCCESS &&
+      SAY(cuCtxCreate_v2(&context, 0, 0)) != CUDA_SUCCESS)
     return 1;
   SAY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   pooled(stream);

@@ -1,11 +1,12 @@
 /*
- * Shows who asks for memory: functions whose names tell what they do allocate sizes that tell which of them it was.
+ * Shows who asks for memory: functions whose names tell what they do allocate sizes that tell which of them
+ * it was.
  *
- *   stacks policy            a small and a large block, each from the driver and again from the pool, and managed memory
- *   stacks deep DEPTH        one allocation below DEPTH calls
- *   stacks threads COUNT KIB allocations in many threads with stacks of KIB each
- *   stacks handler           allocations in a signal handler, on an alternate stack and on the thread's own
- *   stacks unload A B        libraries that allocate, loaded and unloaded in turns
+ *   stacks policy            a small and a large block, each from the driver and again from the pool, and
+ * managed memory stacks deep DEPTH        one allocation below DEPTH calls stacks threads COUNT KIB
+ * allocations in many threads with stacks of KIB each stacks handler           allocations in a signal
+ * handler, on an alternate stack and on the thread's own stacks unload A B        libraries that allocate,
+ * loaded and unloaded in turns
  */
 #include <dlfcn.h>
 #include <pthread.h>

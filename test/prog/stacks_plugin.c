@@ -1,6 +1,6 @@
 /*
- * A library that allocates. PLUGIN_FRAME makes the frames of two of them different: who walks the stack through one by
- * the rules of the other, at the same address, goes astray.
+ * A library that allocates. PLUGIN_FRAME makes the frames of two of them different: who walks the stack
+ * through one by the rules of the other, at the same address, goes astray.
  */
 #include "stacks_plugin.h"
 

@@ -1,17 +1,16 @@
 /*
- * Does what it is told, one step for each line of stdin, and answers each with a line: for tests that watch a program
- * from outside while it lives. Ends at the end of stdin, or with the step "exit".
+ * Does what it is told, one step for each line of stdin, and answers each with a line: for tests that watch a
+ * program from outside while it lives. Ends at the end of stdin, or with the step "exit".
  *
  *   alloc BYTES [N] cudaMalloc, N times; answers its last error, as the others do
  *   free            of the newest allocation
  *   synchronize
- *   handle NAME     sets a handler of its own for USR1, which counts; NAME is plain, siginfo, once, ignore or default
- *   handled         answers how often it ran
- *   fork, vfork     the child raises USR1 and ends; answers its wait status
- *   close           closes every file but 0, 1 and 2, and opens as many again on /dev/null
+ *   handle NAME     sets a handler of its own for USR1, which counts; NAME is plain, siginfo, once, ignore or
+ * default handled         answers how often it ran fork, vfork     the child raises USR1 and ends; answers
+ * its wait status close           closes every file but 0, 1 and 2, and opens as many again on /dev/null
  *   address N       leaves N bytes of address space free
- *   checkpoint NAME one of Lock, Checkpoint, Restore, Unlock (cuda.h, cuCheckpointProcessLock), of this process
- *   exit | _exit
+ *   checkpoint NAME one of Lock, Checkpoint, Restore, Unlock (cuda.h, cuCheckpointProcessLock), of this
+ * process exit | _exit
  */
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>

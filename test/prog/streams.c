@@ -1,14 +1,13 @@
 /*
  * Uses memory in streams and learns of its completion in one way for each run: streams WAY [ROUNDS].
- * Each round allocates a block for each stream, fills it there, frees it while the work may be pending, allocates
- * again, fills the new block in another stream and reads it back: what the reader sees is the new owner's, or the
- * memory was handed out too early.
- * Blocks are filled by memsets; under WAY graph by graphs that are launched once and destroyed; under hidden in streams
- * that the driver made by a way of its own, where it has one.
- * WAY, what happens at the end of each round: stream (synchronizes each), query (asks each until it is done), event
- * (waits for an event recorded in each), copy (copies from the device, in the default stream), destroy (makes new
- * streams, the old ones are destroyed with their work pending), device (synchronizes the device), graph and hidden (as
- * stream), none.
+ * Each round allocates a block for each stream, fills it there, frees it while the work may be pending,
+ * allocates again, fills the new block in another stream and reads it back: what the reader sees is the new
+ * owner's, or the memory was handed out too early. Blocks are filled by memsets; under WAY graph by graphs
+ * that are launched once and destroyed; under hidden in streams that the driver made by a way of its own,
+ * where it has one. WAY, what happens at the end of each round: stream (synchronizes each), query (asks each
+ * until it is done), event (waits for an event recorded in each), copy (copies from the device, in the
+ * default stream), destroy (makes new streams, the old ones are destroyed with their work pending), device
+ * (synchronizes the device), graph and hidden (as stream), none.
  */
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -60,7 +59,8 @@ static void fill(const char *way, void *block, int value, cudaStream_t stream)
   must("cudaStreamBeginCapture", cudaStreamBeginCapture(capturing, cudaStreamCaptureModeRelaxed));
   must("cudaMemsetAsync", cudaMemsetAsync(block, value, BYTES, capturing));
   must("cudaStreamEndCapture", cudaStreamEndCapture(capturing, &graph));
-  must("cudaStreamSynchronize", cudaStreamSynchronize(capturing)); /* it has no work, whatever passed through it */
+  must("cudaStreamSynchronize",
+      cudaStreamSynchronize(capturing)); /* it has no work, whatever passed through it */
   must("cudaGraphInstantiate", cudaGraphInstantiate(&exec, graph, 0));
   must("cudaGraphLaunch", cudaGraphLaunch(exec, stream));
   must("cudaGraphExecDestroy", cudaGraphExecDestroy(exec));
@@ -107,7 +107,8 @@ static void one_round(const char *way, int round)
     cudaStream_t other = in_default ? NULL : work[(i + 1) % STREAMS];
     must("cudaMalloc", cudaMalloc(&blocks[i], BYTES));
     fill(way, blocks[i], value + 2, other);
-    must("cudaMemcpyAsync", cudaMemcpyAsync(host + i * BYTES, blocks[i], BYTES, cudaMemcpyDeviceToHost, other));
+    must("cudaMemcpyAsync",
+        cudaMemcpyAsync(host + i * BYTES, blocks[i], BYTES, cudaMemcpyDeviceToHost, other));
   }
   if (in_default) {
     for (int i = 0; i < STREAMS; i++)

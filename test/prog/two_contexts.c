@@ -1,6 +1,6 @@
 /*
- * Memory of one context is freed while another is current and work on it is pending; the next allocation of the first
- * context must not be given it early, whatever the pool has to do in which context to find out.
+ * Memory of one context is freed while another is current and work on it is pending; the next allocation of
+ * the first context must not be given it early, whatever the pool has to do in which context to find out.
  */
 #include <stdio.h>
 #include <string.h>

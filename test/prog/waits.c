@@ -1,13 +1,14 @@
 /*
- * Memory of one context is freed while work on it is pending that another context knows of, or while another context
- * is current. Whoever gets it next must get it when that work is done: the result is what the work saw.
+ * Memory of one context is freed while work on it is pending that another context knows of, or while another
+ * context is current. Whoever gets it next must get it when that work is done: the result is what the work
+ * saw.
  *
  * waits free           freed while another context is current: whoever waits has to wait in the right one
  * waits push|push_v1|set|create|create_v3|create_v4
  *                      the work was submitted in a context that became current by that call and by no other.
- *                      A driver that frees waits for whoever reaches the memory; the simulated one waits for the
- *                      context of the memory only, and notices such work: it runs these under a pool only
- * waits unseen         likewise; it became current by a way that nothing stands in front of, and made a stream
+ *                      A driver that frees waits for whoever reaches the memory; the simulated one waits for
+ * the context of the memory only, and notices such work: it runs these under a pool only waits unseen
+ * likewise; it became current by a way that nothing stands in front of, and made a stream
  */
 #include <dlfcn.h>
 #include <stdbool.h>

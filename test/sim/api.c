@@ -101,7 +101,8 @@ bool sim_call_begin(sim_call_t *call, enum sim_api api)
     return false;
   }
   if (sim_is_locked() && !(flags & SIM_F_LOCKED)) {
-    sim_violation("%s while the process is locked for a checkpoint: it would not return", sim_api_table[api].name);
+    sim_violation(
+        "%s while the process is locked for a checkpoint: it would not return", sim_api_table[api].name);
     call->result = CUDA_ERROR_NOT_READY;
     return false;
   }

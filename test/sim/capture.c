@@ -35,7 +35,8 @@ bool sim_capture_forbids(const sim_thread_t *thread)
   return forbidden;
 }
 
-/* The legacy stream would have to wait for a blocking stream that captures, which it cannot. Non-blocking ones are nothing to it. */
+/* The legacy stream would have to wait for a blocking stream that captures, which it cannot. Non-blocking
+ * ones are nothing to it. */
 CUresult sim_capture_legacy(const sim_stream_t *stream)
 {
   bool blocking = false;
@@ -53,9 +54,10 @@ CUresult sim_capture_legacy(const sim_stream_t *stream)
 }
 
 /*
- * "It is invalid to synchronize or query the execution status of a stream which is being captured" (CUDA C++ Programming
- * Guide, stream capture), and the legacy stream cannot be used beside a blocking one that captures. "When an invalid
- * operation is attempted during stream capture, any associated capture graphs are invalidated."
+ * "It is invalid to synchronize or query the execution status of a stream which is being captured" (CUDA C++
+ * Programming Guide, stream capture), and the legacy stream cannot be used beside a blocking one that
+ * captures. "When an invalid operation is attempted during stream capture, any associated capture graphs are
+ * invalidated."
  */
 CUresult sim_capture_refuses(sim_stream_t *stream)
 {
@@ -66,7 +68,8 @@ CUresult sim_capture_refuses(sim_stream_t *stream)
   return sim_capture_legacy(stream);
 }
 
-/* "... or synchronize a broader handle which encompasses an active stream capture, such as a device or context handle" */
+/* "... or synchronize a broader handle which encompasses an active stream capture, such as a device or
+ * context handle" */
 CUresult sim_capture_refuses_ctx(sim_ctx_t *ctx)
 {
   if (!ctx->captures)

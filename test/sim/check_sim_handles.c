@@ -50,7 +50,8 @@ START_TEST(test_executable_graph)
 }
 END_TEST
 
-/* The graph is gone, but what was made of it still holds its one node, which has no work that could be copied. */
+/* The graph is gone, but what was made of it still holds its one node, which has no work that could be
+ * copied. */
 START_TEST(test_free_node_of_a_graph_that_is_gone)
 {
   CUgraph graph, captured;
@@ -90,7 +91,8 @@ START_TEST(test_function)
   OK(cuModuleGetFunction(&function, module, "kernel"));
   OK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
   OK(cuModuleUnload(module));
-  ck_assert_int_eq(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
+  ck_assert_int_eq(
+      cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
   ck_assert_int_eq(cuFuncGetModule(&module, function), CUDA_ERROR_INVALID_HANDLE);
   ck_assert_int_eq(
       cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, function), CUDA_ERROR_INVALID_HANDLE);

@@ -294,13 +294,16 @@ static void *place(int where)
   case PAGEABLE: return own;
   case PINNED: OK(cuMemHostAlloc(&host, BYTES, 0)); return host;
   case REGISTERED:
-  case IO_MEMORY: OK(cuMemHostRegister(own, BYTES, where == IO_MEMORY ? CU_MEMHOSTREGISTER_IOMEMORY : 0)); return own;
+  case IO_MEMORY:
+    OK(cuMemHostRegister(own, BYTES, where == IO_MEMORY ? CU_MEMHOSTREGISTER_IOMEMORY : 0));
+    return own;
   case MANAGED: OK(cuMemAllocManaged(&device, BYTES, CU_MEM_ATTACH_GLOBAL)); return (void *)(uintptr_t)device;
   default: OK(cuMemAlloc(&device, BYTES)); return (void *)(uintptr_t)device;
   }
 }
 
-/* What cuMemcpyDtoH tells of the legacy stream: something only if it goes from a device to memory of the host. */
+/* What cuMemcpyDtoH tells of the legacy stream: something only if it goes from a device to memory of the
+ * host. */
 START_TEST(test_copies_to_and_from_all_places)
 {
   CUdeviceptr device;

@@ -111,15 +111,17 @@ START_TEST(test_no_export_tables)
 }
 END_TEST
 
-/* A program that is linked to all of them starts (PyCUDA), and so does one that asks for each with dlsym (FFmpeg). */
+/* A program that is linked to all of them starts (PyCUDA), and so does one that asks for each with dlsym
+ * (FFmpeg). */
 START_TEST(test_graphics_names_are_there)
 {
-  static const char *const names[] = {"cuGLInit", "cuGLCtxCreate_v2", "cuGLGetDevices_v2", "cuGLMapBufferObject_v2",
-      "cuGLMapBufferObjectAsync_v2", "cuGLMapBufferObject_v2_ptds", "cuGLUnmapBufferObject", "cuGLRegisterBufferObject",
-      "cuGraphicsGLRegisterBuffer", "cuGraphicsGLRegisterImage", "cuGraphicsEGLRegisterImage",
-      "cuGraphicsResourceGetMappedEglFrame", "cuEGLStreamProducerConnect", "cuEGLStreamProducerPresentFrame",
-      "cuEGLStreamConsumerAcquireFrame", "cuVDPAUGetDevice", "cuVDPAUCtxCreate_v2",
-      "cuGraphicsVDPAURegisterOutputSurface", "cuGraphicsVDPAURegisterVideoSurface"};
+  static const char *const names[] = {"cuGLInit", "cuGLCtxCreate_v2", "cuGLGetDevices_v2",
+      "cuGLMapBufferObject_v2", "cuGLMapBufferObjectAsync_v2", "cuGLMapBufferObject_v2_ptds",
+      "cuGLUnmapBufferObject", "cuGLRegisterBufferObject", "cuGraphicsGLRegisterBuffer",
+      "cuGraphicsGLRegisterImage", "cuGraphicsEGLRegisterImage", "cuGraphicsResourceGetMappedEglFrame",
+      "cuEGLStreamProducerConnect", "cuEGLStreamProducerPresentFrame", "cuEGLStreamConsumerAcquireFrame",
+      "cuVDPAUGetDevice", "cuVDPAUCtxCreate_v2", "cuGraphicsVDPAURegisterOutputSurface",
+      "cuGraphicsVDPAURegisterVideoSurface"};
   OK(cuInit(0));
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     CUresult (*function)(void) = (CUresult(*)(void))exported(names[i]);

@@ -1,6 +1,7 @@
 /*
- * Checkpoints of the process by itself: locked, its state taken, given back, unlocked. While the process is locked every
- * other call of the driver would wait for the unlocking; here it is a violation, so that a test need not wait.
+ * Checkpoints of the process by itself: locked, its state taken, given back, unlocked. While the process is
+ * locked every other call of the driver would wait for the unlocking; here it is a violation, so that a test
+ * need not wait.
  */
 #include "sim.h"
 
@@ -8,7 +9,8 @@
 
 #if CUDA_VERSION < 12080
 typedef int CUprocessState;
-typedef void CUcheckpointLockArgs, CUcheckpointCheckpointArgs, CUcheckpointRestoreArgs, CUcheckpointUnlockArgs;
+typedef void CUcheckpointLockArgs, CUcheckpointCheckpointArgs, CUcheckpointRestoreArgs,
+    CUcheckpointUnlockArgs;
 #define CU_PROCESS_STATE_RUNNING      0
 #define CU_PROCESS_STATE_LOCKED       1
 #define CU_PROCESS_STATE_CHECKPOINTED 2

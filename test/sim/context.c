@@ -127,8 +127,8 @@ static CUresult create(CUcontext *ret_ctx, unsigned flags, CUdevice dev, unsigne
   return result;
 }
 
-SIM_FN(
-    cuCtxCreate, (CUcontext * ctx, unsigned int flags, CUdevice dev), create(ctx, flags, dev, 3010), "%u %d", flags, dev)
+SIM_FN(cuCtxCreate, (CUcontext * ctx, unsigned int flags, CUdevice dev), create(ctx, flags, dev, 3010),
+    "%u %d", flags, dev)
 SIM_FN(cuCtxCreate_v2, (CUcontext * ctx, unsigned int flags, CUdevice dev), create(ctx, flags, dev, 3020),
     "%u %d", flags, dev)
 SIM_FN(cuCtxCreate_v3,

@@ -1,13 +1,12 @@
 /*
- * Copies. When a call returns before its copy is done, and when not, follows "API synchronization behavior" of the CUDA
- * driver API reference (12 and newer; what it said of unified memory before is gone):
- *   host to device, pageable   the bytes are taken at the call; the synchronous form first waits for its stream
- *   host to device, pinned     the synchronous form waits for the copy; the asynchronous one reads the source later
+ * Copies. When a call returns before its copy is done, and when not, follows "API synchronization behavior"
+ * of the CUDA driver API reference (12 and newer; what it said of unified memory before is gone): host to
+ * device, pageable   the bytes are taken at the call; the synchronous form first waits for its stream host to
+ * device, pinned     the synchronous form waits for the copy; the asynchronous one reads the source later
  *   device to host             waits, except asynchronously into pinned memory
- *   device to device           never waits; managed memory counts as memory of a device, and so does memory of pools
- *                              and of cuMemCreate that is located on the host
- *   host to host               waits
- * What the addresses are decides, not the name of the function.
+ *   device to device           never waits; managed memory counts as memory of a device, and so does memory
+ * of pools and of cuMemCreate that is located on the host host to host               waits What the addresses
+ * are decides, not the name of the function.
  */
 #include "sim.h"
 
@@ -34,7 +33,8 @@ static bool is_pageable(uint64_t address)
   return !sim_arena_find(address);
 }
 
-/* Memory of a device and of nothing else: what the documentation says of transfers "from device" is about this. */
+/* Memory of a device and of nothing else: what the documentation says of transfers "from device" is about
+ * this. */
 static bool is_plain_device(uint64_t address)
 {
   const sim_block_t *block = sim_arena_find(address);
@@ -45,7 +45,8 @@ static bool is_plain_device(uint64_t address)
 static bool is_ordinary_host(uint64_t address)
 {
   const sim_block_t *block = sim_arena_find(address);
-  return !block || (!is_device(address) && !(block->kind == SIM_MEM_REGISTERED && block->flags & CU_MEMHOSTREGISTER_IOMEMORY));
+  return !block || (!is_device(address) &&
+                       !(block->kind == SIM_MEM_REGISTERED && block->flags & CU_MEMHOSTREGISTER_IOMEMORY));
 }
 
 /* Packs the rows of the source, so that the program may reuse its buffer. */

@@ -20,7 +20,8 @@ static uint64_t least(uint64_t a, uint64_t b)
   return a < b ? a : b;
 }
 
-/* Address space is free of charge, except under an emulator, where tests choose a small capacity: hence the bounds. */
+/* Address space is free of charge, except under an emulator, where tests choose a small capacity: hence the
+ * bounds. */
 void sim_device_init_all(void)
 {
   bool fixed = !__tsan_init;
@@ -33,7 +34,8 @@ void sim_device_init_all(void)
     hint += 2 * room + ((uint64_t)1 << 32);
     sim_pool_init_device(device);
   }
-  sim_arena_init(&sim_host_arena, fixed ? HOST_HINT : 0, least((uint64_t)256 << 30, 64 * sim_knobs.capacity[0]), false);
+  sim_arena_init(
+      &sim_host_arena, fixed ? HOST_HINT : 0, least((uint64_t)256 << 30, 64 * sim_knobs.capacity[0]), false);
 }
 
 sim_device_t *sim_device_get(CUdevice dev)

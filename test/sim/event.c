@@ -241,7 +241,8 @@ static CUresult stream_wait(sim_call_t *call, CUstream stream_handle, CUevent ha
   if (sim_capture_wait(stream, event, &result))
     return result;
   sim_oracle_wait(stream, event->clock);
-  if (is_complete(event) && !sim_oracle_on) /* else an operation in any case: what is ordered is not to depend on luck */
+  if (is_complete(event) &&
+      !sim_oracle_on) /* else an operation in any case: what is ordered is not to depend on luck */
     return CUDA_SUCCESS;
   sim_op_t *op = sim_op_new(SIM_OP_NOP);
   for (unsigned i = 0; i < event->dep_count; i++)
@@ -254,7 +255,8 @@ SIM_FN2(cuStreamWaitEvent, cuStreamWaitEvent_ptsz, (CUstream stream, CUevent eve
     flags > 1 ? CUDA_ERROR_INVALID_VALUE : stream_wait(&call, stream, event), "%s %s %u",
     sim_str_stream(stream), sim_str_event(event), flags)
 
-/* The two calls about a context: with an event that is part of a capture, or a capture in the context, both fail so. */
+/* The two calls about a context: with an event that is part of a capture, or a capture in the context, both
+ * fail so. */
 static CUresult refuse_context(sim_ctx_t *ctx, const sim_event_t *event)
 {
   CUresult result = sim_capture_refuses_ctx(ctx);

@@ -1,6 +1,7 @@
 /*
- * Green contexts: a share of a device beside its primary context. Converted, one is a context with its own streams;
- * memory allocated in it belongs to the primary context, which it retains. The shares themselves are not modelled.
+ * Green contexts: a share of a device beside its primary context. Converted, one is a context with its own
+ * streams; memory allocated in it belongs to the primary context, which it retains. The shares themselves are
+ * not modelled.
  */
 #include "sim.h"
 

@@ -233,8 +233,7 @@ SIM_FN(cuLibraryGetModule, (CUmodule * ret, CUlibrary library), same((void **)re
 SIM_FN(cuKernelGetFunction, (CUfunction * ret, CUkernel kernel), same((void **)ret, kernel), " ")
 SIM_FN(cuKernelGetLibrary, (CUlibrary * ret, CUkernel kernel),
     same((void **)ret, module_of((CUfunction)kernel)), " ")
-SIM_FN(cuFuncGetModule, (CUmodule * ret, CUfunction function),
-    same((void **)ret, module_of(function)), " ")
+SIM_FN(cuFuncGetModule, (CUmodule * ret, CUfunction function), same((void **)ret, module_of(function)), " ")
 
 static CUresult get_name(const char **ret, const sim_func_t *function)
 {
@@ -340,8 +339,8 @@ SIM_FN(cuOccupancyAvailableDynamicSMemPerBlock,
 
 /* ---- launches ---- */
 
-/* Where the arguments are in the one buffer of a launch with CU_LAUNCH_PARAM_...: all those of stand-ins take 8 bytes.
- * NULL: it is too small. */
+/* Where the arguments are in the one buffer of a launch with CU_LAUNCH_PARAM_...: all those of stand-ins take
+ * 8 bytes. NULL: it is too small. */
 static void **unpack(void **extra, unsigned count, void *values[3])
 {
   char *buffer = NULL;
@@ -397,9 +396,8 @@ static sim_op_t *stand_in(const sim_func_t *function, void **params)
   return op;
 }
 
-static CUresult launch(
-    sim_call_t *call, CUfunction function, CUstream handle, void **params, void **extra, unsigned grid,
-    unsigned block, bool programmatic)
+static CUresult launch(sim_call_t *call, CUfunction function, CUstream handle, void **params, void **extra,
+    unsigned grid, unsigned block, bool programmatic)
 {
   void *values[3];
   sim_stream_t *stream = sim_stream_get(call, handle);
@@ -436,15 +434,16 @@ static const char *name_of(CUfunction function)
 SIM_FN2(cuLaunchKernel, cuLaunchKernel_ptsz,
     (CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
         unsigned int bz, unsigned int shared, CUstream stream, void **params, void **extra),
-    launch(&call, f, stream, params, extra, gx *gy *gz, bx *by *bz, false), "%s %u %u %u %u %u %u %u %s", name_of(f), gx,
-    gy, gz, bx, by, bz, shared, sim_str_stream(stream))
+    launch(&call, f, stream, params, extra, gx *gy *gz, bx *by *bz, false), "%s %u %u %u %u %u %u %u %s",
+    name_of(f), gx, gy, gz, bx, by, bz, shared, sim_str_stream(stream))
 SIM_FN2(cuLaunchCooperativeKernel, cuLaunchCooperativeKernel_ptsz,
     (CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
         unsigned int bz, unsigned int shared, CUstream stream, void **params),
-    launch(&call, f, stream, params, NULL, gx *gy *gz, bx *by *bz, false), "%s %u %u %u %u %u %u %u %s", name_of(f), gx,
-    gy, gz, bx, by, bz, shared, sim_str_stream(stream))
+    launch(&call, f, stream, params, NULL, gx *gy *gz, bx *by *bz, false), "%s %u %u %u %u %u %u %u %s",
+    name_of(f), gx, gy, gz, bx, by, bz, shared, sim_str_stream(stream))
 
-static CUresult launch_ex(sim_call_t *call, const CUlaunchConfig *c, CUfunction f, void **params, void **extra)
+static CUresult launch_ex(
+    sim_call_t *call, const CUlaunchConfig *c, CUfunction f, void **params, void **extra)
 {
   if (!c)
     return CUDA_ERROR_INVALID_VALUE;
@@ -458,7 +457,8 @@ static CUresult launch_ex(sim_call_t *call, const CUlaunchConfig *c, CUfunction 
 
 SIM_FN2(cuLaunchKernelEx, cuLaunchKernelEx_ptsz,
     (const CUlaunchConfig *config, CUfunction f, void **params, void **extra),
-    launch_ex(&call, config, f, params, extra), "%s %s", name_of(f), sim_str_stream(config ? config->hStream : NULL))
+    launch_ex(&call, config, f, params, extra), "%s %s", name_of(f),
+    sim_str_stream(config ? config->hStream : NULL))
 
 /* ---- functions of the program in a stream ---- */
 

@@ -170,7 +170,8 @@ CUresult sim_memory_free(sim_call_t *call, CUdeviceptr address)
   }
   uint64_t id = block->id;
   if (sim_oracle_on || !sim_ctx_is_idle(block->ctx)) {
-    /* A program that is checked may have work on it in other contexts, too: this driver is then one that waits for it. */
+    /* A program that is checked may have work on it in other contexts, too: this driver is then one that
+     * waits for it. */
     sim_sched_wait_ctx(sim_oracle_on ? NULL : block->ctx);
     block = sim_arena_find(address); /* a host function may have let another thread in */
     if (!block || block->id != id)

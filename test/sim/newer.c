@@ -1,6 +1,7 @@
 /*
- * Functions newer than the headers: those that CUDA 13.1 to 13.4 brought, as far as they are modelled, and invented ones
- * of 14000, which stand for what no library can know. Each forwards to an older one, whose name is in the log.
+ * Functions newer than the headers: those that CUDA 13.1 to 13.4 brought, as far as they are modelled, and
+ * invented ones of 14000, which stand for what no library can know. Each forwards to an older one, whose name
+ * is in the log.
  */
 #include "sim.h"
 
@@ -21,15 +22,17 @@
   }
 
 NEWER_STREAM(cuMemcpyWithAttributesAsync, cuMemcpyAsync,
-    (CUdeviceptr dst, CUdeviceptr src, size_t bytes, void *attributes, CUstream stream), dst, src, bytes, stream)
-NEWER_STREAM(cuLaunchHostFunc_v2, cuLaunchHostFunc, (CUstream stream, CUhostFn fn, void *user, unsigned mode), stream, fn,
-    user)
+    (CUdeviceptr dst, CUdeviceptr src, size_t bytes, void *attributes, CUstream stream), dst, src, bytes,
+    stream)
+NEWER_STREAM(cuLaunchHostFunc_v2, cuLaunchHostFunc, (CUstream stream, CUhostFn fn, void *user, unsigned mode),
+    stream, fn, user)
 /* The order of the nodes is not compared with the graph's: they are added to it. */
 NEWER_STREAM(cuStreamBeginRecaptureToGraph, cuStreamBeginCaptureToGraph,
-    (CUstream stream, CUstreamCaptureMode mode, CUgraph graph, void *callback, void *user), stream, graph, NULL, NULL, 0,
-    mode)
+    (CUstream stream, CUstreamCaptureMode mode, CUgraph graph, void *callback, void *user), stream, graph,
+    NULL, NULL, 0, mode)
 
-/* Any context passes for one that was made for graphics. There is no command list: what was captured is dropped. */
+/* Any context passes for one that was made for graphics. There is no command list: what was captured is
+ * dropped. */
 NEWER_STREAM(cuStreamBeginCaptureToCig, cuStreamBeginCapture_v2, (CUstream stream, void *parameters), stream,
     parameters ? CU_STREAM_CAPTURE_MODE_RELAXED : (CUstreamCaptureMode)-1)
 
@@ -52,8 +55,8 @@ NEWER(cuStreamEndCaptureToCig_ptsz, CUstream stream)
   return dropped(result, graph);
 }
 
-NEWER(cuGraphAddNode_v3, CUgraphNode *node, CUgraph graph, const CUgraphNode *nodes, const CUgraphEdgeData *edges,
-    size_t count, CUgraphNodeParams *parameters)
+NEWER(cuGraphAddNode_v3, CUgraphNode *node, CUgraph graph, const CUgraphNode *nodes,
+    const CUgraphEdgeData *edges, size_t count, CUgraphNodeParams *parameters)
 {
   return cuGraphAddNode_v2(node, graph, nodes, edges, count, parameters);
 }
@@ -66,14 +69,14 @@ static CUresult bind(CUdeviceptr address)
   return cuMemGetAddressRange_v2(&base, &bytes, address);
 }
 
-NEWER(cuMulticastBindAddr_v2, CUmemGenericAllocationHandle multicast, CUdevice device, size_t offset, CUdeviceptr address,
-    size_t bytes, unsigned long long flags)
+NEWER(cuMulticastBindAddr_v2, CUmemGenericAllocationHandle multicast, CUdevice device, size_t offset,
+    CUdeviceptr address, size_t bytes, unsigned long long flags)
 {
   return bind(address);
 }
 
-NEWER(cuLogicalEndpointBindAddr, unsigned endpoint, CUdevice device, cuuint64_t offset, void *address, cuuint64_t bytes,
-    unsigned long long flags)
+NEWER(cuLogicalEndpointBindAddr, unsigned endpoint, CUdevice device, cuuint64_t offset, void *address,
+    cuuint64_t bytes, unsigned long long flags)
 {
   return bind((CUdeviceptr)(uintptr_t)address);
 }
@@ -114,8 +117,8 @@ NEWER(cuCtxCreate_v5, CUcontext *ret, unsigned flags, CUdevice device, void *ext
 }
 
 /* A launch whose arguments are in registers of both kinds and on the stack. */
-NEWER(cuLaunchFuture, CUfunction function, double half, unsigned blocks, float quarter, CUstream stream, void **parameters,
-    int five, int six, int seven, int eight)
+NEWER(cuLaunchFuture, CUfunction function, double half, unsigned blocks, float quarter, CUstream stream,
+    void **parameters, int five, int six, int seven, int eight)
 {
   if (half != 0.5 || quarter != 0.25f || five != 5 || six != 6 || seven != 7 || eight != 8)
     return CUDA_ERROR_INVALID_VALUE;

@@ -1,15 +1,15 @@
 /*
  * The ordering oracle, part one: which operation comes after which, whatever the schedule.
  *
- * A vector clock has an entry for each stream: how many of its operations come before. The clock of an operation is
- * computed when it is submitted, from what CUDA promises and nothing else: its place in the stream, the events
- * waited for, and the legacy stream's rule. `known` is what the host was told to be complete (a successful
- * synchronization or query, of the program or of a library below it; a synchronous copy to the host); what was known
- * when an operation was submitted comes before it. What merely happens to be complete counts for nothing, so that a
- * report does not depend on the seed of the scheduler.
+ * A vector clock has an entry for each stream: how many of its operations come before. The clock of an
+ * operation is computed when it is submitted, from what CUDA promises and nothing else: its place in the
+ * stream, the events waited for, and the legacy stream's rule. `known` is what the host was told to be
+ * complete (a successful synchronization or query, of the program or of a library below it; a synchronous
+ * copy to the host); what was known when an operation was submitted comes before it. What merely happens to
+ * be complete counts for nothing, so that a report does not depend on the seed of the scheduler.
  *
- * Streams have slots. A slot passes to another stream when its stream is gone and all its work is known to be complete.
- * Its numbers go on, so that old clocks stay right.
+ * Streams have slots. A slot passes to another stream when its stream is gone and all its work is known to be
+ * complete. Its numbers go on, so that old clocks stay right.
  */
 #include "oracle_clock.h"
 
@@ -17,15 +17,15 @@
 #include <string.h>
 
 typedef struct {
-  bool used;  /* by a stream, or by work of one that is not known to be complete */
-  bool gone;  /* its stream */
+  bool used; /* by a stream, or by work of one that is not known to be complete */
+  bool gone; /* its stream */
   bool nonblocking, legacy;
   bool after_kernel; /* the last operation is one that a programmatic launch may overlap */
   uint64_t ctx_id;
   uint64_t primary_id; /* of a green context's stream: the primary context, which covers it; else 0 */
-  uint64_t last; /* operation */
-  sim_clock_t before; /* the last operation began */
-  sim_clock_t after;  /* it ended */
+  uint64_t last;       /* operation */
+  sim_clock_t before;  /* the last operation began */
+  sim_clock_t after;   /* it ended */
 } slot_t;
 
 bool sim_oracle_on;
@@ -56,7 +56,8 @@ static unsigned take_slot(void)
   }
   if (sim_slot_count < SIM_SLOTS)
     return sim_slot_count++;
-  sim_violation("the oracle is off: more than %u streams have work that is not known to be complete", SIM_SLOTS);
+  sim_violation(
+      "the oracle is off: more than %u streams have work that is not known to be complete", SIM_SLOTS);
   sim_oracle_on = false;
   return 0;
 }
@@ -108,8 +109,8 @@ static void remember(sim_op_t *op, const sim_clock_t *begin, const sim_use_t *us
 }
 
 /*
- * A programmatic launch does not wait for the kernel in front of it, only for what that one waited for; the stream goes
- * on when both are complete ("Programmatic Dependent Launch", CUDA C++ Programming Guide).
+ * A programmatic launch does not wait for the kernel in front of it, only for what that one waited for; the
+ * stream goes on when both are complete ("Programmatic Dependent Launch", CUDA C++ Programming Guide).
  */
 void sim_oracle_submit(sim_stream_t *stream, sim_op_t *op)
 {

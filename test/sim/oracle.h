@@ -1,8 +1,8 @@
 /*
  * What a program may tell the simulated driver, and ask it: who owns which memory, for the ordering oracle
  * (SIMCUDA_ORACLE=1), and where it is. The functions are exports of the simulated libcuda.so.1, found with
- * dlsym; no other driver has them. They make no driver call, need no initialisation, run no queued work, and may be
- * called by any thread, also in host functions. With the oracle off the first four do nothing.
+ * dlsym; no other driver has them. They make no driver call, need no initialisation, run no queued work, and
+ * may be called by any thread, also in host functions. With the oracle off the first four do nothing.
  */
 #ifndef SIM_ORACLE_H
 #define SIM_ORACLE_H
@@ -10,12 +10,12 @@
 #include <stdint.h>
 
 typedef struct simcuda_oracle {
-  uint64_t owned;           /* allocations announced */
-  uint64_t reuses;          /* of them, in memory that had an earlier owner since the driver gave it */
-  uint64_t pending_reuses;  /* of those, while accesses of an earlier owner were not known to be complete */
-  uint64_t accesses;        /* by queued work and by the host, to owned memory */
-  uint64_t early_reuse;     /* accesses that were not ordered after those of an earlier owner */
-  uint64_t strays;          /* accesses to memory that nobody owned any more, and memory with two owners */
+  uint64_t owned;          /* allocations announced */
+  uint64_t reuses;         /* of them, in memory that had an earlier owner since the driver gave it */
+  uint64_t pending_reuses; /* of those, while accesses of an earlier owner were not known to be complete */
+  uint64_t accesses;       /* by queued work and by the host, to owned memory */
+  uint64_t early_reuse;    /* accesses that were not ordered after those of an earlier owner */
+  uint64_t strays;         /* accesses to memory that nobody owned any more, and memory with two owners */
   uint64_t violations, corrupt_stamps; /* as in SIMCUDA_STATS, with the oracle on or off */
 } simcuda_oracle_t;
 
@@ -32,14 +32,14 @@ typedef void simcuda_seed_fn(uint64_t seed);
 /* The counts so far. */
 typedef void simcuda_counts_fn(simcuda_oracle_t *ret_counts);
 /*
- * fn (NULL: none) is called by each thread when it enters a driver function of the table (entering: 1) and when it leaves
- * one (0), with no lock held: a place at which another thread may get its turn.
+ * fn (NULL: none) is called by each thread when it enters a driver function of the table (entering: 1) and
+ * when it leaves one (0), with no lock held: a place at which another thread may get its turn.
  */
 typedef void simcuda_on_call_fn(void (*fn)(int entering));
 
 /*
- * A stream of the current context, made by a way that no library between the program and the driver sees, as by the
- * driver's export tables. The result is a CUresult. A driver call, unlike the others.
+ * A stream of the current context, made by a way that no library between the program and the driver sees, as
+ * by the driver's export tables. The result is a CUresult. A driver call, unlike the others.
  */
 typedef int simcuda_unseen_stream_fn(void **ret_stream);
 

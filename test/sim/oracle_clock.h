@@ -34,7 +34,8 @@ void sim_clock_join(sim_clock_t *clock, const sim_clock_t *other);
 
 /* ---- oracle_owner.c ---- */
 
-/* The operation begins after what begin covers; its accesses are checked, and remembered as those of the owners. */
+/* The operation begins after what begin covers; its accesses are checked, and remembered as those of the
+ * owners. */
 void sim_owner_check_op(const sim_op_t *op, const sim_clock_t *begin, const sim_use_t *use);
 void sim_oracle_counts(simcuda_oracle_t *ret_counts);
 

@@ -1,10 +1,10 @@
 /*
  * The ordering oracle, part two: who owns which memory, and whether a new owner came too early.
  *
- * The program announces its allocations, so that memory which a library below it hands out again is seen to change
- * hands. Each owner's last access in each stream is kept until it is known to be complete, beyond the end of the
- * ownership. An access of a later owner has to come after all of them. Owners are compared as a whole, not byte by
- * byte: a kernel may touch all that it was given.
+ * The program announces its allocations, so that memory which a library below it hands out again is seen to
+ * change hands. Each owner's last access in each stream is kept until it is known to be complete, beyond the
+ * end of the ownership. An access of a later owner has to come after all of them. Owners are compared as a
+ * whole, not byte by byte: a kernel may touch all that it was given.
  *
  * Memory that the driver itself takes back or hands out begins anew: drivers know what they do.
  */
@@ -45,7 +45,7 @@ static const char *kind_name(sim_op_kind_t kind)
   return (size_t)kind < sizeof names / sizeof *names && names[kind] ? names[kind] : "operation";
 }
 
-static void delete(range_t **link)
+static void delete (range_t **link)
 {
   range_t *range = *link;
   *link = range->next;
@@ -83,8 +83,7 @@ static void note_use(range_t *range, const sim_use_t *use)
 }
 
 /* use NULL: the host, now. */
-static void check_against(
-    range_t *before, const range_t *now, const sim_clock_t *begin, const sim_use_t *use)
+static void check_against(range_t *before, const range_t *now, const sim_clock_t *begin, const sim_use_t *use)
 {
   for (unsigned i = 0; i < before->use_count; i++) {
     const sim_use_t *old = &before->uses[i];
@@ -92,11 +91,13 @@ static void check_against(
       continue;
     before->reported = now->owner;
     counts.early_reuse++;
-    sim_log_complain("early reuse of %llx: step %llu, a %s by owner %llu, is not ordered after step %llu, a %s by owner "
-                     "%llu, which ended in step %llu",
+    sim_log_complain(
+        "early reuse of %llx: step %llu, a %s by owner %llu, is not ordered after step %llu, a %s by owner "
+        "%llu, which ended in step %llu",
         (unsigned long long)now->address, (unsigned long long)(use ? use->step : sim_step),
-        use ? kind_name(use->kind) : "host access", (unsigned long long)now->owner, (unsigned long long)old->step,
-        kind_name(old->kind), (unsigned long long)before->owner, (unsigned long long)before->ended_step);
+        use ? kind_name(use->kind) : "host access", (unsigned long long)now->owner,
+        (unsigned long long)old->step, kind_name(old->kind), (unsigned long long)before->owner,
+        (unsigned long long)before->ended_step);
   }
 }
 
@@ -128,10 +129,12 @@ static void check_access(uint64_t address, uint64_t bytes, const sim_clock_t *be
   }
 }
 
-static void check_span(const sim_span_t *span, const sim_op_t *op, const sim_clock_t *begin, const sim_use_t *use)
+static void check_span(
+    const sim_span_t *span, const sim_op_t *op, const sim_clock_t *begin, const sim_use_t *use)
 {
   if (span->address)
-    check_access(span->address, (op->depth - 1) * span->slice + (op->height - 1) * span->pitch + op->width, begin, use);
+    check_access(span->address, (op->depth - 1) * span->slice + (op->height - 1) * span->pitch + op->width,
+        begin, use);
 }
 
 void sim_owner_check_op(const sim_op_t *op, const sim_clock_t *begin, const sim_use_t *use)

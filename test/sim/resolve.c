@@ -78,7 +78,8 @@ static bool is_twin(const sim_api_t *twin, const sim_api_t *plain)
          (strcmp(twin->name + n, "_ptsz") == 0 || strcmp(twin->name + n, "_ptds") == 0);
 }
 
-/* Names that end in _v2 without a macro that hides it in cuda.h are answered, too: NVIDIA's Python bindings ask for them. */
+/* Names that end in _v2 without a macro that hides it in cuda.h are answered, too: NVIDIA's Python bindings
+ * ask for them. */
 static const sim_api_t *named_exactly(const char *symbol)
 {
   for (unsigned i = 0; i < SIM_API_COUNT; i++)

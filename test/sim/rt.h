@@ -20,7 +20,10 @@ typedef CUresult(CUDAAPI *PFN_cuStreamGetDevice_v12080_ptsz)(CUstream stream, CU
 
 /* Of the runtime that this is, which may not be that of the headers: the last of its major version */
 #define RT_VERSION                                                                                           \
-  (RT_MAJOR == CUDART_VERSION / 1000 ? CUDART_VERSION : RT_MAJOR == 11 ? 11080 : RT_MAJOR == 12 ? 12090 : 13000)
+  (RT_MAJOR == CUDART_VERSION / 1000 ? CUDART_VERSION                                                        \
+      : RT_MAJOR == 11               ? 11080                                                                 \
+      : RT_MAJOR == 12               ? 12090                                                                 \
+                                     : 13000)
 
 /* ---- rt_driver.c ---- */
 

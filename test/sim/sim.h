@@ -38,12 +38,12 @@ typedef struct sim_place sim_place_t;
 /* ---- api.c: the table of entry points and the frame of a call ---- */
 
 enum {
-  SIM_F_INIT = 1,   /* needs cuInit */
-  SIM_F_CTX = 3,    /* needs a current context (and cuInit) */
-  SIM_F_UNSAFE = 4, /* "potentially unsafe API call" of cuThreadExchangeStreamCaptureMode */
-  SIM_F_PTDS = 8,   /* the NULL stream is the calling thread's default stream */
+  SIM_F_INIT = 1,    /* needs cuInit */
+  SIM_F_CTX = 3,     /* needs a current context (and cuInit) */
+  SIM_F_UNSAFE = 4,  /* "potentially unsafe API call" of cuThreadExchangeStreamCaptureMode */
+  SIM_F_PTDS = 8,    /* the NULL stream is the calling thread's default stream */
   SIM_F_LOCKED = 32, /* may be called while the process is locked for a checkpoint */
-  SIM_F_STUB = 16,  /* exported and resolved, but not modelled */
+  SIM_F_STUB = 16,   /* exported and resolved, but not modelled */
 };
 
 enum sim_api {
@@ -253,16 +253,16 @@ struct CUctx_st {
   sim_ctx_t *next_free;
 };
 
-/* "If the current context is the primary context, green contexts that have been created will also be synchronized"
- * (cuda.h, cuCtxSynchronize); the same holds for cuCtxRecordEvent. */
+/* "If the current context is the primary context, green contexts that have been created will also be
+ * synchronized" (cuda.h, cuCtxSynchronize); the same holds for cuCtxRecordEvent. */
 static inline bool sim_ctx_covers(const sim_ctx_t *ctx, const sim_ctx_t *other)
 {
   return other == ctx || other->green_of == ctx;
 }
 
 sim_ctx_t *sim_ctx_current(void);
-sim_ctx_t *sim_ctx_lookup(CUcontext ctx); /* NULL or destroyed: NULL */
-void sim_ctx_switch(sim_ctx_t *ctx);      /* replaces the top of this thread's stack */
+sim_ctx_t *sim_ctx_lookup(CUcontext ctx);     /* NULL or destroyed: NULL */
+void sim_ctx_switch(sim_ctx_t *ctx);          /* replaces the top of this thread's stack */
 sim_ctx_t *sim_ctx_new(sim_device_t *device); /* current nowhere; NULL: no memory */
 void sim_ctx_end(sim_ctx_t *ctx);             /* with everything in it, after its work has run */
 CUresult sim_ctx_primary_retain(CUcontext *ret_ctx, CUdevice dev);
@@ -364,7 +364,7 @@ struct sim_op {
   void *expect; /* what the shadow held at submission of a copy to the host */
   uint64_t expect_bytes;
   void *fn, *user;
-  CUstream handle; /* passed to a stream callback */
+  CUstream handle;              /* passed to a stream callback */
   bool is_kernel, programmatic; /* a launch, and one that may overlap the one in front of it */
   sim_place_t *place;           /* of a host function; the oracle is on */
   sim_event_t *event;
@@ -387,12 +387,14 @@ void sim_oracle_stream_gone(sim_stream_t *stream);          /* its last operatio
 sim_clock_t *sim_oracle_stream_clock(sim_stream_t *stream); /* all its work so far, for free(); NULL: off */
 sim_clock_t *sim_oracle_ctx_clock(const sim_ctx_t *ctx);    /* the same of all its streams */
 sim_clock_t *sim_oracle_clock_copy(const sim_clock_t *clock);
-void sim_oracle_know(const sim_clock_t *clock);             /* the host is told that this is complete; NULL: nothing */
-void sim_oracle_wait(sim_stream_t *stream, const sim_clock_t *clock); /* later work comes after it; NULL: nothing */
+void sim_oracle_know(const sim_clock_t *clock); /* the host is told that this is complete; NULL: nothing */
+void sim_oracle_wait(
+    sim_stream_t *stream, const sim_clock_t *clock); /* later work comes after it; NULL: nothing */
 
 /* ---- oracle_owner.c: owners of memory ---- */
 
-void sim_oracle_forget(uint64_t address, uint64_t bytes); /* the driver takes the memory back, or hands it out */
+void sim_oracle_forget(
+    uint64_t address, uint64_t bytes); /* the driver takes the memory back, or hands it out */
 
 /* ---- event.c ---- */
 
@@ -406,7 +408,7 @@ struct CUevent_st {
   sim_dep_t *deps;
   unsigned dep_count;
   sim_clock_t *clock; /* of the last record; the oracle is on */
-  uint64_t time; /* virtual, of the last completed record */
+  uint64_t time;      /* virtual, of the last completed record */
   bool recorded;
   sim_capture_t *capture; /* recorded in this capture last, with */
   uint64_t capture_id;
@@ -471,7 +473,8 @@ void sim_block_delete(sim_block_t *block);
 void sim_block_dirty(sim_block_t *block, uint64_t from, uint64_t to);
 uint64_t sim_block_next_id(void);
 void sim_memory_drop_context(sim_ctx_t *ctx);
-void sim_memory_move(sim_ctx_t *from, sim_ctx_t *to); /* all that would end with the one ends with the other */
+void sim_memory_move(
+    sim_ctx_t *from, sim_ctx_t *to);                /* all that would end with the one ends with the other */
 bool sim_memory_is_plain(const sim_block_t *block); /* device memory that the shadow can follow */
 CUresult sim_memory_free(sim_call_t *call, CUdeviceptr address);
 
@@ -532,8 +535,10 @@ void sim_capture_invalidate(sim_capture_t *capture);
 bool sim_capture_take(sim_stream_t *stream, sim_op_t *op, CUresult *ret_result);
 CUresult sim_capture_record(sim_stream_t *stream, sim_event_t *event);
 bool sim_capture_wait(sim_stream_t *stream, sim_event_t *event, CUresult *ret_result);
-CUresult sim_capture_legacy(const sim_stream_t *stream); /* an error if it is that and a blocking one captures */
-/* For what asks a stream or a context whether it is done, and for synchronous copies: an error if a capture is in the way */
+CUresult sim_capture_legacy(
+    const sim_stream_t *stream); /* an error if it is that and a blocking one captures */
+/* For what asks a stream or a context whether it is done, and for synchronous copies: an error if a capture
+ * is in the way */
 CUresult sim_capture_refuses(sim_stream_t *stream);
 CUresult sim_capture_refuses_ctx(sim_ctx_t *ctx);
 struct CUgraphNode_st *sim_capture_memory_node(

@@ -73,7 +73,8 @@ void sim_stats_write(void)
     fprintf(file,
         ",\n  \"owned\": %" PRIu64 ",\n  \"reuses\": %" PRIu64 ",\n  \"pending_reuses\": %" PRIu64
         ",\n  \"accesses\": %" PRIu64 ",\n  \"early_reuse\": %" PRIu64 ",\n  \"strays\": %" PRIu64,
-        counts.owned, counts.reuses, counts.pending_reuses, counts.accesses, counts.early_reuse, counts.strays);
+        counts.owned, counts.reuses, counts.pending_reuses, counts.accesses, counts.early_reuse,
+        counts.strays);
   }
   fputs("\n}\n", file);
   fclose(file);

@@ -58,8 +58,8 @@ int main(void)
   for (uint64_t i = 0; i < ADDRESSES; i++)
     fprintf(file, "%s{\"address\":%llu,\"module\":0}", i ? "," : "",
         (unsigned long long)(code.start + code.bytes / ADDRESSES * i));
-  fprintf(file, "],\"modules\":[{\"path\":\"%s\",\"build_id\":\"%s\",\"bias\":%llu,\"start\":1,\"end\":2}]}", code.path,
-      code.build_id, (unsigned long long)code.bias);
+  fprintf(file, "],\"modules\":[{\"path\":\"%s\",\"build_id\":\"%s\",\"bias\":%llu,\"start\":1,\"end\":2}]}",
+      code.path, code.build_id, (unsigned long long)code.bias);
   fclose(file);
 
   gp_snapshot_t *snapshot = gp_snapshot_parse(text, length, 0, &error);
@@ -75,8 +75,8 @@ int main(void)
     with_line += snapshot->frames[i].line > 0;
   }
   printf("%d addresses: %.3f s; %zu frames, %zu with names, %zu with lines\n", ADDRESSES,
-      (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9, snapshot->frame_count, named,
-      with_line);
+      (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9,
+      snapshot->frame_count, named, with_line);
   gp_snapshot_destroy(snapshot);
   free(text);
   return EXIT_SUCCESS;

@@ -28,8 +28,8 @@ static void expect_row(const gp_canvas_t *canvas, size_t row, bool utf8, const c
 START_TEST(test_each_dot_is_a_bit_of_its_character)
 {
   /* From the bottom left upwards, then the right column: as Unicode numbers braille dots. */
-  static const char *const characters[2][4] = {{"\u2840", "\u2804", "\u2802", "\u2801"},
-      {"\u2880", "\u2820", "\u2810", "\u2808"}};
+  static const char *const characters[2][4] = {
+      {"\u2840", "\u2804", "\u2802", "\u2801"}, {"\u2880", "\u2820", "\u2810", "\u2808"}};
   for (size_t x = 0; x < 2; x++) {
     for (size_t y = 0; y < 4; y++) {
       gp_canvas_t canvas;

@@ -11,34 +11,42 @@
 static const gp_filter_t everything = {.device = GP_REQUEST_ALL_DEVICES, .until_ns = UINT64_MAX};
 
 #define HEAD                                                                                                 \
-  "{\"format\":\"gpupool-snapshot\",\"version\":1,\"reason\":\"exit\",\"process\":{},\"settings\":{},\"devices\":[],"       \
-  "\"streams\":[{\"handle\":\"0x0\"},{\"handle\":\"0x70\"}],\"threads\":[{\"tid\":1,\"name\":\"a\"},{\"tid\":2,\"name\":"   \
+  "{\"format\":\"gpupool-snapshot\",\"version\":1,\"reason\":\"exit\",\"process\":{},\"settings\":{},"       \
+  "\"devices\":[],"                                                                                          \
+  "\"streams\":[{\"handle\":\"0x0\"},{\"handle\":\"0x70\"}],\"threads\":[{\"tid\":1,\"name\":\"a\"},{"       \
+  "\"tid\":2,\"name\":"                                                                                      \
   "\"b\"}],\"stacks\":[],\"frames\":[],\"modules\":[],\"recorded_since_ns\":0,\"dropped_events\":0,"
 #define BLOCK(address, size, requested, number, state)                                                       \
-  "{\"device\":0,\"address\":" #address ",\"total_size\":" #size ",\"blocks\":[{\"address\":" #address ",\"size\":" #size  \
-  ",\"requested_size\":" #requested ",\"block\":" #number ",\"state\":\"" state                                      \
+  "{\"device\":0,\"address\":" #address ",\"total_size\":" #size ",\"blocks\":[{\"address\":" #address       \
+  ",\"size\":" #size ",\"requested_size\":" #requested ",\"block\":" #number ",\"state\":\"" state           \
   "\",\"stack\":-1,\"stream\":1,\"time_ns\":40}]}"
 
 /*
- * Block 1 of 100 bytes (128), freed at once; block 2 of 300 (512) in a segment of its own; then block 1's memory becomes
- * block 3 of 90. At the end 2 and 3 are held, beside 1000 bytes of managed and 70 of host memory.
+ * Block 1 of 100 bytes (128), freed at once; block 2 of 300 (512) in a segment of its own; then block 1's
+ * memory becomes block 3 of 90. At the end 2 and 3 are held, beside 1000 bytes of managed and 70 of host
+ * memory.
  */
 #define EVENTS                                                                                               \
-  "\"events\":{\"actions\":[\"segment_alloc\",\"alloc\",\"free_requested\",\"free_completed\",\"passthrough_alloc\","   \
-  "\"passthrough_free\"],\"details\":[\"\",\"managed\",\"pinned_host\"],"                                           \
-  "\"action\":[0,1,2,0,1,3,1,4,4,5,4],\"time_ns\":[1,10,20,21,30,35,40,50,60,65,70],"                              \
-  "\"device\":[0,0,0,0,0,0,0,0,0,0,0],\"stream\":[-1,0,0,-1,0,0,1,-1,-1,-1,-1],\"thread\":[0,0,0,0,0,0,1,0,0,0,0],"     \
-  "\"address\":[4096,4096,4096,8192,8192,4096,4096,777,888,888,999],"                                           \
-  "\"size\":[128,100,100,512,300,100,90,1000,5000,5000,70],"                                                       \
-  "\"rounded_size\":[128,128,128,512,512,128,128,0,0,0,0],\"block\":[0,1,1,0,2,1,3,4,5,5,6],"                        \
-  "\"hit\":[0,0,0,0,0,0,1,0,0,0,0],\"duration_ns\":[0,0,0,0,0,0,0,0,0,0,0],"                                       \
-  "\"lifetime_ns\":[0,0,10,0,0,25,0,0,0,5,0],\"stack\":[-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1],"                         \
+  "\"events\":{\"actions\":[\"segment_alloc\",\"alloc\",\"free_requested\",\"free_completed\","              \
+  "\"passthrough_alloc\","                                                                                   \
+  "\"passthrough_free\"],\"details\":[\"\",\"managed\",\"pinned_host\"],"                                    \
+  "\"action\":[0,1,2,0,1,3,1,4,4,5,4],\"time_ns\":[1,10,20,21,30,35,40,50,60,65,70],"                        \
+  "\"device\":[0,0,0,0,0,0,0,0,0,0,0],\"stream\":[-1,0,0,-1,0,0,1,-1,-1,-1,-1],\"thread\":[0,0,0,0,0,0,1,0," \
+  "0,0,0],"                                                                                                  \
+  "\"address\":[4096,4096,4096,8192,8192,4096,4096,777,888,888,999],"                                        \
+  "\"size\":[128,100,100,512,300,100,90,1000,5000,5000,70],"                                                 \
+  "\"rounded_size\":[128,128,128,512,512,128,128,0,0,0,0],\"block\":[0,1,1,0,2,1,3,4,5,5,6],"                \
+  "\"hit\":[0,0,0,0,0,0,1,0,0,0,0],\"duration_ns\":[0,0,0,0,0,0,0,0,0,0,0],"                                 \
+  "\"lifetime_ns\":[0,0,10,0,0,25,0,0,0,5,0],\"stack\":[-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1],"                  \
   "\"detail\":[0,0,0,0,0,0,0,1,1,1,2]}"
 #define SEGMENTS                                                                                             \
-  "\"segments\":[" BLOCK(4096, 128, 90, 3, "active_allocated") "," BLOCK(8192, 512, 300, 2, "active_allocated") "],"
+  "\"segments\":[" BLOCK(4096, 128, 90, 3, "active_allocated") "," BLOCK(                                    \
+      8192, 512, 300, 2, "active_allocated") "],"
 #define PASSTHROUGH                                                                                          \
-  "\"passthrough\":[{\"device\":0,\"address\":777,\"size\":1000,\"kind\":\"managed\",\"block\":4,\"stack\":-1,"              \
-  "\"stream\":-1,\"time_ns\":50},{\"device\":0,\"address\":999,\"size\":70,\"kind\":\"pinned_host\",\"block\":6,"            \
+  "\"passthrough\":[{\"device\":0,\"address\":777,\"size\":1000,\"kind\":\"managed\",\"block\":4,\"stack\":" \
+  "-1,"                                                                                                      \
+  "\"stream\":-1,\"time_ns\":50},{\"device\":0,\"address\":999,\"size\":70,\"kind\":\"pinned_host\","        \
+  "\"block\":6,"                                                                                             \
   "\"stack\":-1,\"stream\":-1,\"time_ns\":70}],"
 
 static gp_snapshot_t *snapshot;
@@ -136,14 +144,17 @@ START_TEST(test_the_peak_is_of_what_is_wanted)
 }
 END_TEST
 
-/* Of the same history only the last events are left: what began before is found by its end, or in the segments. */
+/* Of the same history only the last events are left: what began before is found by its end, or in the
+ * segments. */
 START_TEST(test_what_began_before_the_events_is_found)
 {
   read_history(HEAD SEGMENTS PASSTHROUGH
-      "\"events\":{\"actions\":[\"free_completed\",\"alloc\",\"passthrough_free\"],\"details\":[\"\",\"managed\"],"
+      "\"events\":{\"actions\":[\"free_completed\",\"alloc\",\"passthrough_free\"],\"details\":[\"\","
+      "\"managed\"],"
       "\"action\":[0,1,2],\"time_ns\":[35,40,65],\"device\":[0,0,0],\"stream\":[0,1,-1],\"thread\":[0,1,0],"
       "\"address\":[4096,4096,888],\"size\":[100,90,5000],\"rounded_size\":[128,128,0],\"block\":[1,3,5],"
-      "\"hit\":[0,1,0],\"duration_ns\":[0,0,0],\"lifetime_ns\":[25,0,5],\"stack\":[-1,-1,-1],\"detail\":[0,0,1]}}");
+      "\"hit\":[0,1,0],\"duration_ns\":[0,0,0],\"lifetime_ns\":[25,0,5],\"stack\":[-1,-1,-1],\"detail\":[0,0,"
+      "1]}}");
   ck_assert_uint_eq(life_of(1)->begin, 0);
   ck_assert_uint_eq(life_of(1)->freed, 0);
   ck_assert_uint_eq(life_of(1)->begin_ns, 10);
@@ -178,7 +189,8 @@ END_TEST
 
 #define HUGE_SIZE "9007199254740991"
 
-/* Valid, and nonsense: frees of what was not there, twice; the same block twice; the largest numbers there are. */
+/* Valid, and nonsense: frees of what was not there, twice; the same block twice; the largest numbers there
+ * are. */
 START_TEST(test_nonsense_is_counted_and_does_no_harm)
 {
   char text[65536], columns[14][4096] = {{0}};
@@ -196,8 +208,10 @@ START_TEST(test_nonsense_is_counted_and_does_no_harm)
   for (int i = 0; i < COUNT; i++)
     strcat(strcat(sizes, i ? "," : ""), HUGE_SIZE);
   snprintf(text, sizeof(text),
-      HEAD "\"segments\":[],\"passthrough\":[],\"events\":{\"actions\":[\"segment_alloc\",\"alloc\",\"free_requested\","
-           "\"free_completed\",\"passthrough_alloc\",\"passthrough_free\"],\"details\":[\"\"],\"action\":[%s],\"block\":[%s],"
+      HEAD "\"segments\":[],\"passthrough\":[],\"events\":{\"actions\":[\"segment_alloc\",\"alloc\",\"free_"
+           "requested\","
+           "\"free_completed\",\"passthrough_alloc\",\"passthrough_free\"],\"details\":[\"\"],\"action\":[%s]"
+           ",\"block\":[%s],"
            "\"device\":[%s],\"size\":[%s],\"rounded_size\":[%s],\"lifetime_ns\":[%s]}}",
       columns[0], columns[1], columns[2], sizes, sizes, sizes);
   read_history(text);

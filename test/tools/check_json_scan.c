@@ -38,8 +38,8 @@ static outcome_t skip_all(gp_json_scan_t *scan)
 static void check_same(const char *text, size_t window, outcome_t a, outcome_t b)
 {
   ck_assert_msg(a.is_good == b.is_good && a.error == b.error && a.error_at == b.error_at,
-      "%s: '%s' at %zu in memory, '%s' at %zu with a window of %zu", text, a.error ? a.error : "good", a.error_at,
-      b.error ? b.error : "good", b.error_at, window);
+      "%s: '%s' at %zu in memory, '%s' at %zu with a window of %zu", text, a.error ? a.error : "good",
+      a.error_at, b.error ? b.error : "good", b.error_at, window);
 }
 
 /* The text as it is, and through windows of every size: they must agree. */

@@ -50,7 +50,8 @@ START_TEST(test_what_steers_a_terminal_is_replaced)
   gp_output_t output;
   ck_assert_int_eq(gp_output_open(&output, NULL, false, true), 0);
   output.colour = true;
-  const char *style = gp_output_style(&output, GP_STYLE_ERROR), *plain = gp_output_style(&output, GP_STYLE_PLAIN);
+  const char *style = gp_output_style(&output, GP_STYLE_ERROR),
+             *plain = gp_output_style(&output, GP_STYLE_PLAIN);
   fprintf(output.stream, "%sred%s \033[2J \xe2\x80\xae \xc2\x9b \x9b cut \xe2\x96\n", style, plain);
   ck_assert(gp_output_settle(&output));
   char expected[128];

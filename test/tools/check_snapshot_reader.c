@@ -88,13 +88,15 @@ START_TEST(test_a_snapshot_is_read)
 END_TEST
 
 #define NAMED_TAIL                                                                                           \
-  "\"stacks\":[[1,0],[],[0]],\n\"frames\":[{\"address\":4711,\"module\":0},{\"address\":0,\"module\":-1,"               \
-  "\"function\":\"f\\u00e9<\\\"x\\\">\",\"file\":\"a.c\",\"line\":12,\"inline\":true}],\n\"modules\":[{\"path\":\"/bin/x\"," \
-  "\"build_id\":\"00ff\",\"bias\":4096,\"start\":4096,\"end\":8192}],\n\"marks\":[],\n\"recorded_since_ns\":0,\n"   \
+  "\"stacks\":[[1,0],[],[0]],\n\"frames\":[{\"address\":4711,\"module\":0},{\"address\":0,\"module\":-1,"    \
+  "\"function\":\"f\\u00e9<\\\"x\\\">\",\"file\":\"a.c\",\"line\":12,\"inline\":true}],\n\"modules\":[{"     \
+  "\"path\":\"/bin/x\","                                                                                     \
+  "\"build_id\":\"00ff\",\"bias\":4096,\"start\":4096,\"end\":8192}],\n\"marks\":[],\n\"recorded_since_"     \
+  "ns\":0,\n"                                                                                                \
   "\"dropped_events\":0}\n"
 #define NAMED_SNAPSHOT                                                                                       \
   SMALL_HEAD SMALL_PROCESS SMALL_SETTINGS SMALL_DEVICES                                                      \
-      "\"segments\":[],\"passthrough\":[{\"device\":0,\"address\":77,\"size\":5,\"kind\":\"managed\","                  \
+      "\"segments\":[],\"passthrough\":[{\"device\":0,\"address\":77,\"size\":5,\"kind\":\"managed\","       \
       "\"stream\":0,\"block\":9,\"stack\":2,\"time_ns\":3}],\n" SMALL_TABLES SMALL_EVENTS NAMED_TAIL
 
 START_TEST(test_who_asked_is_read)
@@ -259,14 +261,16 @@ START_TEST(test_indexes_are_checked)
   expect(WITH_EVENTS("\"action\":{}"), "an array was expected");
   expect(WITH_EVENTS("\"stack\":[0]"), "events.stack: element 0 is 0");
 #define WITH_TABLES(memory, stacks, frames)                                                                  \
-  "{\"format\":\"gpupool-snapshot\",\"version\":1," memory "\"stacks\":[" stacks "],\"frames\":[" frames           \
+  "{\"format\":\"gpupool-snapshot\",\"version\":1," memory "\"stacks\":[" stacks "],\"frames\":[" frames     \
   "],\"modules\":[]}"
   expect(WITH_TABLES("", "[0]", "{}"), NULL);
   expect(WITH_TABLES("", "[],[1]", "{}"), "stack 1 has frame 1");
   expect(WITH_TABLES("", "[-1]", "{}"), "impossible frame");
   expect(WITH_TABLES("", "", "{\"module\":0}"), "in module 0");
-  expect(WITH_TABLES("\"passthrough\":[{\"device\":0,\"kind\":\"\",\"stack\":1}],", "[]", ""), "passthrough memory 0");
-  expect(WITH_TABLES("\"passthrough\":[{\"device\":0,\"kind\":\"\",\"stream\":0}],", "[]", ""), "passthrough memory 0");
+  expect(WITH_TABLES("\"passthrough\":[{\"device\":0,\"kind\":\"\",\"stack\":1}],", "[]", ""),
+      "passthrough memory 0");
+  expect(WITH_TABLES("\"passthrough\":[{\"device\":0,\"kind\":\"\",\"stream\":0}],", "[]", ""),
+      "passthrough memory 0");
   expect(WITH_TABLES("\"passthrough\":[{\"device\":0}],", "", ""), "of no kind");
   expect(WITH_TABLES("\"segments\":[{\"device\":0,\"blocks\":[{\"stack\":0}]}],", "", ""), "block 0");
 }

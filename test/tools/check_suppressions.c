@@ -13,26 +13,12 @@ START_TEST(test_patterns_are_those_of_the_sanitizers)
     const char *pattern, *text;
     bool matches;
   } cases[] = {
-      {"load", "load", true},
-      {"load", "preload_weights", true},
-      {"load", "save", false},
-      {"^load", "load_weights", true},
-      {"^load", "preload", false},
-      {"load$", "preload", true},
-      {"load$", "loader", false},
-      {"^load$", "load", true},
-      {"^load$", "loads", false},
-      {"a*c", "xabbcx", true},
-      {"^a*c$", "abbc", true},
-      {"^a*c$", "abbcd", false},
-      {"^a*c$", "abccc", true},
-      {"a*b*c", "a_b_c", true},
-      {"a*b*c", "a_c_b", false},
-      {"lib*.so", "/usr/lib/libx.so", true},
-      {"*end", "the end", true},
-      {"begin*", "begin", true},
-      {"ab$", "aab", true},
-      {"load", "", false},
+      {"load", "load", true}, {"load", "preload_weights", true}, {"load", "save", false},
+      {"^load", "load_weights", true}, {"^load", "preload", false}, {"load$", "preload", true},
+      {"load$", "loader", false}, {"^load$", "load", true}, {"^load$", "loads", false},
+      {"a*c", "xabbcx", true}, {"^a*c$", "abbc", true}, {"^a*c$", "abbcd", false}, {"^a*c$", "abccc", true},
+      {"a*b*c", "a_b_c", true}, {"a*b*c", "a_c_b", false}, {"lib*.so", "/usr/lib/libx.so", true},
+      {"*end", "the end", true}, {"begin*", "begin", true}, {"ab$", "aab", true}, {"load", "", false},
       {"a$b", "a$b", true}, /* only the last one is an end */
   };
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
@@ -65,7 +51,8 @@ END_TEST
 
 START_TEST(test_what_is_none_is_refused_with_its_line)
 {
-  static const char *const texts[] = {"leak:a\nrace:b\n", "\nload\n", "#\nleak:\n", "leak:a\nleak:*\n", "\nleak:^$"};
+  static const char *const texts[] = {
+      "leak:a\nrace:b\n", "\nload\n", "#\nleak:\n", "leak:a\nleak:*\n", "\nleak:^$"};
   for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
     gp_suppressions_t suppressions;
     ck_assert_uint_eq(parse(texts[i], &suppressions), 2);

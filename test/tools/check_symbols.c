@@ -38,7 +38,8 @@ static int find_self(struct dl_phdr_info *info, size_t size, void *arg)
   return 1; /* the first is the program */
 }
 
-static gp_snapshot_t *snapshot_of(const uint64_t *addresses, size_t count, const char *path, const char *build_id)
+static gp_snapshot_t *snapshot_of(
+    const uint64_t *addresses, size_t count, const char *path, const char *build_id)
 {
   self_t self = {0};
   char text[8192];
@@ -48,7 +49,8 @@ static gp_snapshot_t *snapshot_of(const uint64_t *addresses, size_t count, const
 
   dl_iterate_phdr(find_self, &self);
   ck_assert_int_gt(readlink("/proc/self/exe", program, sizeof(program) - 1), 0);
-  fprintf(file, "{\"format\":\"gpupool-snapshot\",\"version\":1,\"process\":{\"start_time_us\":1},\"stacks\":[[");
+  fprintf(
+      file, "{\"format\":\"gpupool-snapshot\",\"version\":1,\"process\":{\"start_time_us\":1},\"stacks\":[[");
   for (size_t i = 0; i < count; i++)
     fprintf(file, "%s%zu", i ? "," : "", i);
   fprintf(file, "],[0]],\"frames\":[");
@@ -136,8 +138,7 @@ START_TEST(test_files_that_do_not_help_are_named)
     const char *why;
   } cases[] = {
       {"/nowhere/libgone.so", "/nowhere/libgone.so is not there"},
-      {"/dev/null", "/dev/null is no regular file"},
-      {"/etc/passwd", "/etc/passwd is no ELF file"},
+      {"/dev/null", "/dev/null is no regular file"}, {"/etc/passwd", "/etc/passwd is no ELF file"},
       {"check_symbols", "check_symbols is not there"}, /* relative: whose folder? */
   };
   uint64_t address = gp_sample_call() - 1;
@@ -181,11 +182,12 @@ static gp_snapshot_t *named(const char *frames, const char *stack)
 
 START_TEST(test_owner_is_who_wanted_the_memory)
 {
-  gp_snapshot_t *snapshot = named(FRAME(0, "cudaMalloc") "," FRAME(1, "cudaMalloc") ","
-      FRAME(1, "std::vector<int, thrust::device_allocator<int> >::resize(unsigned long)") ","
-      FRAME(1, "int* thrust::detail::allocate<int>(int (*)(int), unsigned long)") ","
-      FRAME(1, "void run<std::vector<int> >(std::vector<int>)") "," FRAME(1, "main"),
-      "[0,1,2,3,4,5],[0,1],[],[5],[2,3]");
+  gp_snapshot_t *snapshot =
+      named(FRAME(0, "cudaMalloc") "," FRAME(1, "cudaMalloc") "," FRAME(
+                1, "std::vector<int, thrust::device_allocator<int> >::resize(unsigned long)") "," FRAME(1,
+                "int* thrust::detail::allocate<int>(int (*)(int), unsigned long)") "," FRAME(1,
+                "void run<std::vector<int> >(std::vector<int>)") "," FRAME(1, "main"),
+          "[0,1,2,3,4,5],[0,1],[],[5],[2,3]");
   ck_assert_int_eq(gp_stack_owner(snapshot, 0), 4);
   ck_assert_int_eq(gp_stack_owner(snapshot, 1), 1); /* all are: the outermost */
   ck_assert_int_eq(gp_stack_owner(snapshot, 2), -1);
@@ -202,7 +204,8 @@ START_TEST(test_frames_without_names_are_described)
   char text[64];
   gp_snapshot_t *snapshot = named("{\"address\":4096,\"module\":-1},{\"address\":4097,\"module\":1},"
                                   "{\"address\":1,\"module\":1,\"function\":\"f\",\"file\":\"/src/a.c\"},"
-                                  "{\"address\":1,\"module\":1,\"function\":\"\\u001b[31m\"}", "[0]");
+                                  "{\"address\":1,\"module\":1,\"function\":\"\\u001b[31m\"}",
+      "[0]");
   ck_assert_str_eq(gp_frame_describe(snapshot, 0, text, sizeof(text)), "0x1000");
   ck_assert_str_eq(gp_frame_describe(snapshot, 1, text, sizeof(text)), "app+0x1001");
   ck_assert_str_eq(gp_frame_describe(snapshot, 2, text, sizeof(text)), "f a.c");

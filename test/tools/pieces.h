@@ -1,5 +1,6 @@
 /*
- * A text that comes in pieces of at most so many bytes: an input whose window ends at every place sooner or later.
+ * A text that comes in pieces of at most so many bytes: an input whose window ends at every place sooner or
+ * later.
  */
 #ifndef GP_TEST_TOOLS_PIECES_H
 #define GP_TEST_TOOLS_PIECES_H

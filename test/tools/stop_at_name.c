@@ -1,5 +1,6 @@
 /*
- * Preloaded into the tool: the signal STOP_SIGNAL arrives just when a file that was written is to get its name.
+ * Preloaded into the tool: the signal STOP_SIGNAL arrives just when a file that was written is to get its
+ * name.
  */
 #include <signal.h>
 #include <stdlib.h>

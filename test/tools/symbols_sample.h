@@ -1,5 +1,6 @@
 /*
- * A call whose place is known: gp_sample_call, into which the compiler has put sample_middle and sample_innermost.
+ * A call whose place is known: gp_sample_call, into which the compiler has put sample_middle and
+ * sample_innermost.
  */
 #ifndef GP_TEST_SYMBOLS_SAMPLE_H
 #define GP_TEST_SYMBOLS_SAMPLE_H

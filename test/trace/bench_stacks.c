@@ -1,5 +1,6 @@
 /*
- * Nanoseconds that a stack adds to an event, and what they go to. Ratios are to the event alone, in the same run.
+ * Nanoseconds that a stack adds to an event, and what they go to. Ratios are to the event alone, in the same
+ * run.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -134,7 +134,7 @@ static const struct {
     {"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", 0, "\"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\""},
     {"\xf4\x8f\xbf\xbf", 0, "\"\xf4\x8f\xbf\xbf\""},
     {"\xc2\x9b\xe2\x80\xae\xe2\x81\xa6", 0, "\"\\u009b\\u202e\\u2066\""}, /* what steers a terminal */
-    {"\xf3\xa0\x81\x81", 0, "\"\\udb40\\udc41\""},                    /* above U+FFFF: a pair */
+    {"\xf3\xa0\x81\x81", 0, "\"\\udb40\\udc41\""},                        /* above U+FFFF: a pair */
     {"\xff", 0, "\"" FFFD "\""},
     {"a\x80z", 0, "\"a" FFFD "z\""},
     {"\xc0\xaf", 0, "\"" FFFD FFFD "\""},                   /* overlong "/" */
@@ -167,14 +167,16 @@ START_TEST(test_string_longer_than_the_buffer)
 }
 END_TEST
 
-/* Plain bytes are copied in runs: one that needs an escape ends a run wherever it is, and at the buffer's end, too. */
+/* Plain bytes are copied in runs: one that needs an escape ends a run wherever it is, and at the buffer's
+ * end, too. */
 START_TEST(test_escapes_are_found_at_every_place)
 {
   char text[150], expected[200];
   for (size_t at = 0; at < sizeof(text); at++) {
     memset(text, 'x', sizeof(text));
     text[at] = '\n';
-    snprintf(expected, sizeof(expected), "\"%.*s\\n%.*s\"", (int)at, text, (int)(sizeof(text) - at - 1), text + at + 1);
+    snprintf(expected, sizeof(expected), "\"%.*s\\n%.*s\"", (int)at, text, (int)(sizeof(text) - at - 1),
+        text + at + 1);
     gp_json_bytes(&json, text, sizeof(text));
     ck_assert_str_eq(written(), expected);
     teardown();

@@ -36,7 +36,8 @@ static gp_region_plan_t plan_of(uint64_t start_time_us)
       .base_ns = 5,
       .start_time_us = start_time_us,
       .pid = getpid(),
-      .capacity = {[GP_SECTION_THREADS] = 100000, [GP_SECTION_LIVE] = 64 * MIB, [GP_SECTION_EVENTS] = 64 * MIB},
+      .capacity =
+          {[GP_SECTION_THREADS] = 100000, [GP_SECTION_LIVE] = 64 * MIB, [GP_SECTION_EVENTS] = 64 * MIB},
       .statvfs = fake_statvfs};
 }
 
@@ -262,7 +263,8 @@ static void make_leftover(const char *name)
 START_TEST(test_four_leftovers_are_kept)
 {
   ck_assert_int_eq(mkdir(folder, 0700), 0);
-  static const char *const names[] = {"10-600", "10-100", "11-500", "999999-300", "1-400", "12-200", "notes.txt", "5-1x"};
+  static const char *const names[] = {
+      "10-600", "10-100", "11-500", "999999-300", "1-400", "12-200", "notes.txt", "5-1x"};
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
     make_leftover(names[i]);
   init();

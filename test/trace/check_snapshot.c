@@ -177,7 +177,8 @@ START_TEST(test_path_asked_for_does_not_fall_back)
   make_recorder("GPUPOOL_OUTPUT=snap.json", NULL);
   ck_assert_int_eq(gp_snapshot_write(recorder, "request", NULL, "missing/snap.json"), ENOENT);
   ck_assert_int_eq(count_files(fallback), 0);
-  ck_assert_uint_eq(fake_log_matches("cannot write the snapshot missing/snap.json: No such file or directory"), 1);
+  ck_assert_uint_eq(
+      fake_log_matches("cannot write the snapshot missing/snap.json: No such file or directory"), 1);
 }
 END_TEST
 
@@ -285,8 +286,11 @@ static void allocate_meanwhile(void)
   uint64_t block = 100 + fake_engine.block_count;
   fake_now_ns += 1000;
   fake_record(recorder, GP_ACTION_ALLOC, fake_now_ns, block);
-  fake_engine.blocks[fake_engine.block_count++] = (gp_block_view_t){
-      .address = 0x7f0000000000 + (block << 21), .size = 2 << 20, .requested = 1, .block = block, .state = GP_BLOCK_LIVE};
+  fake_engine.blocks[fake_engine.block_count++] = (gp_block_view_t){.address = 0x7f0000000000 + (block << 21),
+      .size = 2 << 20,
+      .requested = 1,
+      .block = block,
+      .state = GP_BLOCK_LIVE};
   fake_engine.stats.cache_misses++;
 }
 

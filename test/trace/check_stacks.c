@@ -238,8 +238,9 @@ START_TEST(test_frames_are_written_once)
   ck_assert_uint_eq(intern(a, 3), 1);
   ck_assert_uint_eq(intern(b, 2), 2);
   stacks.log->lost = 7;
-  expect_document("{\n\"stacks\":[\n[0,1,0],\n[1,2]],\n\"frames\":[\n{\"address\":16,\"module\":-1},\n"
-                  "{\"address\":32,\"module\":-1},\n{\"address\":48,\"module\":-1}],\n\"modules\":[\n{\"path\":");
+  expect_document(
+      "{\n\"stacks\":[\n[0,1,0],\n[1,2]],\n\"frames\":[\n{\"address\":16,\"module\":-1},\n"
+      "{\"address\":32,\"module\":-1},\n{\"address\":48,\"module\":-1}],\n\"modules\":[\n{\"path\":");
   char *text = write_document();
   ck_assert_ptr_nonnull(strstr(text, "],\n\"lost_stacks\":7}"));
   free(text);
@@ -257,7 +258,7 @@ START_TEST(test_damage_ends_the_lists)
   expect_document("{\n\"stacks\":[\n[0,1],\n[0]],\n\"frames\":[\n{\"address\":16,\"module\":-1},\n"
                   "{\"address\":32,\"module\":-1}],\n\"modules\":[\n{");
   stacks.region = stacks.modules.region = NULL; /* as read from a file */
-  stacks.log->words[3] = 2; /* more frames than words */
+  stacks.log->words[3] = 2;                     /* more frames than words */
   stacks.log->word_count = UINT32_MAX;
   stacks.log_bytes = sizeof(*stacks.log) + 5 * sizeof(uint64_t);
   uint32_t good = first->record_bytes;
@@ -332,7 +333,8 @@ START_TEST(test_unwinders_find_the_callers)
   }
   if (!has_libunwind())
     return;
-  /* Two threads of one site, by different unwinders, must be one stack; but for the innermost frames, inside this library. */
+  /* Two threads of one site, by different unwinders, must be one stack; but for the innermost frames, inside
+   * this library. */
   const capture_t *a = &captures[1], *b = &captures[2];
   ck_assert_uint_eq(a->count, b->count);
   size_t differ = 0;

@@ -21,7 +21,8 @@ typedef struct fake_engine {
   gp_passthrough_t passthroughs[64];
   size_t passthrough_count;
   unsigned block_reads;
-  void (*others)(void); /* what other threads do before the blocks are copied, and again after it; may be NULL */
+  void (*others)(
+      void); /* what other threads do before the blocks are copied, and again after it; may be NULL */
 } fake_engine_t;
 
 extern fake_engine_t fake_engine;

@@ -50,7 +50,8 @@ START_TEST(test_a_share_is_of_the_device)
 }
 END_TEST
 
-/* Blocks that the program holds cannot be taken away; but what it frees is not handed out again, it goes back. */
+/* Blocks that the program holds cannot be taken away; but what it frees is not handed out again, it goes
+ * back. */
 START_TEST(test_a_limit_below_what_is_held_is_kept_as_soon_as_it_can_be)
 {
   uint64_t address;

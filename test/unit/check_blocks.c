@@ -138,7 +138,8 @@ END_TEST
 
 START_TEST(test_no_driver_call_of_ours_while_suspended)
 {
-  start((const char *const[]){"GPUPOOL_IDLE_RELEASE=1", "GPUPOOL_MAX_CACHED=5000", "GPUPOOL_MAX_DEFERRED=0", NULL},
+  start((const char *const[]){"GPUPOOL_IDLE_RELEASE=1", "GPUPOOL_MAX_CACHED=5000", "GPUPOOL_MAX_DEFERRED=0",
+            NULL},
       GP_GIB, true);
   uint64_t idle = allocate(1000);
   uint64_t deferred = allocate(9000);
@@ -238,7 +239,8 @@ START_TEST(test_standing_aside_gives_the_cache_back)
 }
 END_TEST
 
-/* The driver's free waits for the device, so it has to be where the program expects a wait: in a free of its own. */
+/* The driver's free waits for the device, so it has to be where the program expects a wait: in a free of its
+ * own. */
 START_TEST(test_standing_aside_gives_deferred_memory_back_at_the_next_free)
 {
   start(NULL, GP_GIB, false);

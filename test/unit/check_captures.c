@@ -1,6 +1,6 @@
 /*
- * The engine beside stream captures: what a synchronization tells then, and that no wait of the engine's own begins while
- * one runs. Over the fake driver, which answers success whatever is captured.
+ * The engine beside stream captures: what a synchronization tells then, and that no wait of the engine's own
+ * begins while one runs. Over the fake driver, which answers success whatever is captured.
  */
 #include <sched.h>
 #include <stdatomic.h>
@@ -233,10 +233,13 @@ int main(void)
 {
   Suite *suite = suite_create("captures");
   TCase *tests = tcase_create("captures");
-  tcase_add_loop_test(tests, test_a_synchronization_beside_a_capture_tells_nothing, 0, sizeof orders / sizeof *orders);
-  tcase_add_loop_test(tests, test_an_answer_beside_a_capture_concludes_nothing, 0, sizeof orders / sizeof *orders);
+  tcase_add_loop_test(
+      tests, test_a_synchronization_beside_a_capture_tells_nothing, 0, sizeof orders / sizeof *orders);
+  tcase_add_loop_test(
+      tests, test_an_answer_beside_a_capture_concludes_nothing, 0, sizeof orders / sizeof *orders);
   tcase_add_test(tests, test_a_capture_that_goes_with_its_context);
-  tcase_add_loop_test(tests, test_no_wait_is_on_its_way_when_a_capture_begins, 0, sizeof waiting / sizeof *waiting);
+  tcase_add_loop_test(
+      tests, test_no_wait_is_on_its_way_when_a_capture_begins, 0, sizeof waiting / sizeof *waiting);
   tcase_add_loop_test(tests, test_none_begins_while_it_runs, 0, 2);
   tcase_add_test(tests, test_a_capture_begins_beside_a_wait_that_needs_it);
   suite_add_tcase(suite, tests);

@@ -1,6 +1,6 @@
 /*
- * Requests of the control socket: their effect on an engine over the fake driver, and what is answered to bytes of
- * every kind.
+ * Requests of the control socket: their effect on an engine over the fake driver, and what is answered to
+ * bytes of every kind.
  */
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -185,7 +185,8 @@ START_TEST(test_snapshot)
   snprintf(expected, sizeof(expected), "snapshot %s/by name.json\n", folder);
   for (int i = 0; i < 2; i++) { /* the name is taken the second time */
     answer = ask(expected);
-    ck_assert_ptr_nonnull(strstr(cJSON_GetObjectItem(answer, "path")->valuestring, i ? "/by name.json.1" : "/by name.json"));
+    ck_assert_ptr_nonnull(
+        strstr(cJSON_GetObjectItem(answer, "path")->valuestring, i ? "/by name.json.1" : "/by name.json"));
     cJSON_Delete(answer);
   }
   expect_refusal("snapshot here.json", "not absolute");
@@ -214,11 +215,12 @@ START_TEST(test_what_is_wrong_is_said)
 }
 END_TEST
 
-/* Bytes of every kind, mostly near to what is legal. Whatever comes, there is one JSON object, and the engine is whole. */
+/* Bytes of every kind, mostly near to what is legal. Whatever comes, there is one JSON object, and the engine
+ * is whole. */
 START_TEST(test_hostile_requests)
 {
-  static const char *const seeds[] = {"stats\n", "limit 8GiB\n", "limit 0=1MiB,1=50%\n", "trace all\n", "empty-cache\n",
-      "reset-peaks\n", "snapsho x\n", "limit 18446744073709551615\n"};
+  static const char *const seeds[] = {"stats\n", "limit 8GiB\n", "limit 0=1MiB,1=50%\n", "trace all\n",
+      "empty-cache\n", "reset-peaks\n", "snapsho x\n", "limit 18446744073709551615\n"};
   const int seed_count = (int)(sizeof(seeds) / sizeof(seeds[0]));
   uint32_t state = 12345;
 #define RANDOM(bound) ((state = state * 1664525u + 1013904223u), (state >> 8) % (uint32_t)(bound))
@@ -289,7 +291,8 @@ START_TEST(test_stale_sockets_go)
       half[GP_CONTROL_PATH_BYTES], other[GP_CONTROL_PATH_BYTES];
   uint64_t start_of_own = gp_process_start(getpid());
   gp_control_path(folder, "", getpid(), start_of_own, 6, own);
-  gp_control_path(folder, "", getpid(), start_of_own + 1, 6, elsewhere); /* no such process here, but it answers */
+  gp_control_path(
+      folder, "", getpid(), start_of_own + 1, 6, elsewhere); /* no such process here, but it answers */
   gp_control_path(folder, "", getpid(), start_of_own + 2, 6, gone);
   gp_control_path(folder, ".", getpid(), start_of_own + 3, 6, half);
   snprintf(other, sizeof(other), "%s/notes", folder);

@@ -7,7 +7,7 @@
 #include "test/unit/check_main.h"
 
 static char memory[64];
-#define EVENT ((CUevent)(void *)&memory[16])
+#define EVENT  ((CUevent)(void *)&memory[16])
 #define STREAM ((gp_stream_t *)(void *)&memory[32])
 
 static const gp_stream_fact_t known = {.stream = STREAM, .epoch = 7};
@@ -40,7 +40,8 @@ START_TEST(test_a_record_gives_a_fact)
 }
 END_TEST
 
-/* Somebody waits while another thread records the event anew: it is not known which record he has waited for. */
+/* Somebody waits while another thread records the event anew: it is not known which record he has waited for.
+ */
 START_TEST(test_recorded_anew_meanwhile)
 {
   uint64_t version;

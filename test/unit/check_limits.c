@@ -251,7 +251,8 @@ START_TEST(test_passthrough_counts_against_the_limit)
   start((const char *const[]){"GPUPOOL_LIMIT=8MiB", NULL}, GP_GIB, true);
   uint64_t block = allocate(4 * GP_MIB);
   free_code(block);
-  ck_assert(gp_engine_passthrough_reserve(engine, context, 6 * GP_MIB, GP_DETAIL_PASS_MANAGED)); /* the idle block makes room */
+  ck_assert(gp_engine_passthrough_reserve(
+      engine, context, 6 * GP_MIB, GP_DETAIL_PASS_MANAGED)); /* the idle block makes room */
   gp_passthrough_t memory = {.address = 0x1000, .size = 6 * GP_MIB, .kind = GP_DETAIL_PASS_MANAGED};
   gp_engine_passthrough_commit(engine, context, &memory, 5);
   ck_assert(!gp_engine_passthrough_reserve(engine, context, 4 * GP_MIB, GP_DETAIL_PASS_MANAGED));
@@ -347,7 +348,8 @@ START_TEST(test_what_nobody_asked_for_is_told)
 }
 END_TEST
 
-/* A device on which the program has no context can hold memory of cuMemCreate, and has a limit like any other. */
+/* A device on which the program has no context can hold memory of cuMemCreate, and has a limit like any
+ * other. */
 START_TEST(test_a_device_without_context)
 {
   const char *const settings[] = {"GPUPOOL_LIMIT=3=8MiB", NULL};

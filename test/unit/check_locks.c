@@ -1,6 +1,6 @@
 /*
- * What a debug build asserts about locks: their order, and that none is held across a call of the driver. The fake
- * driver requires the latter of every call that any test of the engine makes.
+ * What a debug build asserts about locks: their order, and that none is held across a call of the driver. The
+ * fake driver requires the latter of every call that any test of the engine makes.
  */
 #include <check.h>
 #include <signal.h>

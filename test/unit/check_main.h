@@ -1,5 +1,6 @@
 /*
- * The main function of a Check program with one suite. Without fork, so that sanitizers and debuggers see one process.
+ * The main function of a Check program with one suite. Without fork, so that sanitizers and debuggers see one
+ * process.
  */
 #ifndef GP_TEST_CHECK_MAIN_H
 #define GP_TEST_CHECK_MAIN_H

@@ -1,6 +1,6 @@
 /*
- * Reuse mode `epoch` while all work is in one stream: memory is handed out at once, what ends that, what has to be
- * settled then, and when it begins again.
+ * Reuse mode `epoch` while all work is in one stream: memory is handed out at once, what ends that, what has
+ * to be settled then, and when it begins again.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -23,7 +23,8 @@ static void begin(void)
 
 static long own_calls(void)
 {
-  return driver.count[FAKE_RECORD] + driver.count[FAKE_QUERY] + driver.count[FAKE_WAIT] + driver.count[FAKE_ORDER];
+  return driver.count[FAKE_RECORD] + driver.count[FAKE_QUERY] + driver.count[FAKE_WAIT] +
+         driver.count[FAKE_ORDER];
 }
 
 static void work(void)
@@ -173,7 +174,7 @@ START_TEST(test_a_stream_of_a_thread_ends_it)
   ck_assert_int_eq(pthread_create(&thread, NULL, use_own_stream, NULL), 0);
   pthread_join(thread, NULL);
   ck_assert(!reuses_at_once(3 * GP_MIB));
-  ck_assert_int_eq(own_calls(), 0); /* it is behind the default stream by itself */
+  ck_assert_int_eq(own_calls(), 0);    /* it is behind the default stream by itself */
   ck_assert(gp_mono_has_debt(engine)); /* others may not be */
   synchronize();
   ck_assert(reuses_at_once(5 * GP_MIB)); /* that thread is gone */
@@ -419,8 +420,8 @@ START_TEST(test_an_escape_settles)
 END_TEST
 
 /*
- * What another thread does while one is at a wait for what is owed: the driver's wait makes these calls in that thread's
- * stead, as no lock is held.
+ * What another thread does while one is at a wait for what is owed: the driver's wait makes these calls in
+ * that thread's stead, as no lock is held.
  */
 static void (*during_wait)(void);
 static int waits;
@@ -563,7 +564,8 @@ END_TEST
 
 START_TEST(test_other_modes_know_nothing_of_it)
 {
-  static const char *const settings[][2] = {{NULL}, {"GPUPOOL_REUSE=context", NULL}, {"GPUPOOL_REUSE=auto", NULL}};
+  static const char *const settings[][2] = {
+      {NULL}, {"GPUPOOL_REUSE=context", NULL}, {"GPUPOOL_REUSE=auto", NULL}};
 
   for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
     start(settings[i], GP_GIB, true);

@@ -1,5 +1,6 @@
 /*
- * The option table and its parser: every accepted form, every refusal with its sentence, and the table itself.
+ * The option table and its parser: every accepted form, every refusal with its sentence, and the table
+ * itself.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -62,13 +63,15 @@ END_TEST
 START_TEST(test_choices_have_the_numbers_that_code_uses)
 {
   gp_options_t options;
-  parse(&options, SETTINGS("GPUPOOL_TYPE=naive", "GPUPOOL_REUSE=STRICT", "GPUPOOL_TRACE=state", "GPUPOOL_SNAPSHOT_AT=oom"));
+  parse(&options, SETTINGS("GPUPOOL_TYPE=naive", "GPUPOOL_REUSE=STRICT", "GPUPOOL_TRACE=state",
+                      "GPUPOOL_SNAPSHOT_AT=oom"));
   ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_type), GP_TYPE_NAIVE);
   ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_reuse), GP_REUSE_STRICT);
   ck_assert_str_eq(gp_option_text(&options, GP_OPTION_reuse), "strict");
   ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_trace), GP_TRACE_STATE);
   ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_snapshot_at), GP_SNAPSHOT_AT_OOM);
-  parse(&options, SETTINGS("GPUPOOL_TYPE=unpooled", "GPUPOOL_REUSE=context", "GPUPOOL_TRACE=off", "GPUPOOL_SNAPSHOT_AT=none"));
+  parse(&options, SETTINGS("GPUPOOL_TYPE=unpooled", "GPUPOOL_REUSE=context", "GPUPOOL_TRACE=off",
+                      "GPUPOOL_SNAPSHOT_AT=none"));
   ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_type), GP_TYPE_UNPOOLED);
   ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_reuse), GP_REUSE_CONTEXT);
   ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_trace), GP_TRACE_OFF);
@@ -79,15 +82,18 @@ END_TEST
 START_TEST(test_signals_by_name)
 {
   gp_options_t options;
-  parse(&options, SETTINGS("GPUPOOL_SNAPSHOT_AT=exit,signal:USR1,Signal:sigterm,signal:RTMIN+2,signal:SIGRTMAX-1"));
-  ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_snapshot_at), GP_SNAPSHOT_AT_EXIT | GP_SNAPSHOT_AT_SIGNAL);
+  parse(&options,
+      SETTINGS("GPUPOOL_SNAPSHOT_AT=exit,signal:USR1,Signal:sigterm,signal:RTMIN+2,signal:SIGRTMAX-1"));
+  ck_assert_uint_eq(
+      gp_option_number(&options, GP_OPTION_snapshot_at), GP_SNAPSHOT_AT_EXIT | GP_SNAPSHOT_AT_SIGNAL);
   ck_assert_uint_eq(options.snapshot_signals, UINT64_C(1) << (SIGUSR1 - 1) | UINT64_C(1) << (SIGTERM - 1) |
-                                                  UINT64_C(1) << (SIGRTMIN + 1) | UINT64_C(1) << (SIGRTMAX - 2));
+                                                  UINT64_C(1) << (SIGRTMIN + 1) |
+                                                  UINT64_C(1) << (SIGRTMAX - 2));
   parse(&options, SETTINGS("GPUPOOL_SNAPSHOT_AT=exit"));
   ck_assert_uint_eq(options.snapshot_signals, 0);
-  static const char *const bad[] = {"signal", "signal:", "signal:NAME", "signal:KILL", "signal:SIGSTOP", "signal:SEGV",
-      "signal:10", "signal:USR3", "signal:RTMIN+", "signal:RTMIN-1", "signal:RTMIN+99", "signal:RTMIN+100", "signal:RTMAX+1",
-      "signal:USR1x", "exit,signal:SIG", "signal:USR1,"};
+  static const char *const bad[] = {"signal", "signal:", "signal:NAME", "signal:KILL", "signal:SIGSTOP",
+      "signal:SEGV", "signal:10", "signal:USR3", "signal:RTMIN+", "signal:RTMIN-1", "signal:RTMIN+99",
+      "signal:RTMIN+100", "signal:RTMAX+1", "signal:USR1x", "exit,signal:SIG", "signal:USR1,"};
   for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
     char setting[64];
     snprintf(setting, sizeof(setting), "GPUPOOL_SNAPSHOT_AT=%s", bad[i]);
@@ -126,7 +132,8 @@ START_TEST(test_limits)
   ck_assert_uint_eq(options.limits[1].number, 2 * GP_GIB);
   ck_assert(options.limits[2].is_none);
   ck_assert(!options.limit_malformed);
-  const char *const bad[] = {"", "x", "101%", "%", "0=", "0=1,", "64=1", "a=1", "0:1", "1G,2G", "-1", "0=1=2"};
+  const char *const bad[] = {
+      "", "x", "101%", "%", "0=", "0=1,", "64=1", "a=1", "0:1", "1G,2G", "-1", "0=1=2"};
   for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
     char setting[64];
     snprintf(setting, sizeof(setting), "GPUPOOL_LIMIT=%s", bad[i]);
@@ -142,8 +149,9 @@ START_TEST(test_malformed_values_leave_the_default)
 {
   static const char *const bad[] = {"GPUPOOL_TYPE=rounds", "GPUPOOL_DISABLE=2", "GPUPOOL_IDLE_RELEASE=1s",
       "GPUPOOL_ROUND_DIVISIONS=6", "GPUPOOL_ROUND_CUTOFF=19", "GPUPOOL_PAGE=31", "GPUPOOL_PAGE=2GiB",
-      "GPUPOOL_RESERVE=-1", "GPUPOOL_MAX_DEFERRED=none", "GPUPOOL_SNAPSHOT_AT=exit,", "GPUPOOL_OUTPUT=%q.json",
-      "GPUPOOL_OUTPUT=", "GPUPOOL_TRACE_EVENTS=99999999999999999999", "GPUPOOL_VERBOSE="};
+      "GPUPOOL_RESERVE=-1", "GPUPOOL_MAX_DEFERRED=none", "GPUPOOL_SNAPSHOT_AT=exit,",
+      "GPUPOOL_OUTPUT=%q.json", "GPUPOOL_OUTPUT=", "GPUPOOL_TRACE_EVENTS=99999999999999999999",
+      "GPUPOOL_VERBOSE="};
   for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
     gp_options_t options;
     heard_t heard = parse(&options, SETTINGS(bad[i]));
@@ -159,7 +167,8 @@ END_TEST
 START_TEST(test_mxnet_variables_fill_in)
 {
   gp_options_t options;
-  parse(&options, SETTINGS("MXNET_GPU_MEM_POOL_TYPE=Round", "MXNET_GPU_MEM_POOL_RESERVE=7", "MXNET_GPU_POOL_PAGE_SIZE=8192"));
+  parse(&options, SETTINGS("MXNET_GPU_MEM_POOL_TYPE=Round", "MXNET_GPU_MEM_POOL_RESERVE=7",
+                      "MXNET_GPU_POOL_PAGE_SIZE=8192"));
   ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_type), GP_TYPE_ROUND);
   ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_round_divisions), 1);
   ck_assert_uint_eq(gp_option_number(&options, GP_OPTION_round_cutoff), 24);
@@ -180,7 +189,8 @@ END_TEST
 START_TEST(test_unknown_names_are_said_with_the_nearest)
 {
   heard_t heard = {0};
-  char *environment[] = {(char *)"GPUPOOL_LIMITS=1", (char *)"GPUPOOL_TYPE=round", (char *)"PATH=/", (char *)"GPUPOOL_=x",
+  char *environment[] = {(char *)"GPUPOOL_LIMITS=1", (char *)"GPUPOOL_TYPE=round", (char *)"PATH=/",
+      (char *)"GPUPOOL_=x",
       (char *)"GPUPOOL_A_VERY_LONG_NAME_THAT_NO_OPTION_WILL_EVER_HAVE_BECAUSE_IT_IS_TOO_LONG=1", NULL};
   ck_assert_int_eq(gp_options_check_names(environment, hear, &heard), 3);
   ck_assert_int_eq(heard.warnings, 3);

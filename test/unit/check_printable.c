@@ -21,14 +21,18 @@ static const struct {
     {"\x01\t\n\x1b[31m\x7f", "????[31m?"},
     {"\xc2\x80\xc2\x9b\xc2\x9f\xc2\xa0", "???\xc2\xa0"}, /* C1, and what follows them */
     {"\x80\x9b\xff", "???"},                             /* lone bytes */
-    {"a\xe2\x80\xae" "b\xe2\x80\xaa\xe2\x81\xa6\xe2\x81\xa9", "a?b???"}, /* overrides, embeddings, isolates */
+    {"a\xe2\x80\xae"
+     "b\xe2\x80\xaa\xe2\x81\xa6\xe2\x81\xa9",
+        "a?b???"}, /* overrides, embeddings, isolates */
     {"\xe2\x80\x8e\xe2\x80\x8f\xd8\x9c\xe2\x80\x8b\xe2\x80\xa8\xef\xbb\xbf", "??????"},
-    {"\xf3\xa0\x81\x81", "?"},                  /* a tag */
-    {"\xc0\xaf\xe0\x80\xaf", "?????"},          /* overlong */
-    {"\xed\xa0\x80", "???"},                    /* a surrogate */
-    {"\xf4\x90\x80\x80", "????"},               /* above U+10FFFF */
-    {"\xe2\x82", "??"},                         /* cut short */
-    {"\xe2\x82" "a\xf0\x9f\x98", "??a???"},
+    {"\xf3\xa0\x81\x81", "?"},         /* a tag */
+    {"\xc0\xaf\xe0\x80\xaf", "?????"}, /* overlong */
+    {"\xed\xa0\x80", "???"},           /* a surrogate */
+    {"\xf4\x90\x80\x80", "????"},      /* above U+10FFFF */
+    {"\xe2\x82", "??"},                /* cut short */
+    {"\xe2\x82"
+     "a\xf0\x9f\x98",
+        "??a???"},
 };
 
 START_TEST(test_characters)

@@ -182,8 +182,8 @@ START_TEST(test_free_during_a_record_is_not_covered)
   fake_submit(&driver, 0, block);
   free_code(block);
   freed_meanwhile = other;
-  allocate(3 * GP_MIB);                              /* records; the other is freed behind the record */
-  driver.completed[0] = driver.submitted[0] - 1;     /* all but the work on the other */
+  allocate(3 * GP_MIB);                          /* records; the other is freed behind the record */
+  driver.completed[0] = driver.submitted[0] - 1; /* all but the work on the other */
   ck_assert_uint_eq(allocate(3 * GP_MIB), block);
   ck_assert(fake_is_in_use(&driver, other));
   ck_assert_uint_ne(allocate(2000), other);

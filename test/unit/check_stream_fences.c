@@ -1,6 +1,6 @@
 /*
- * Reuse mode `epoch` on drivers without a fence over contexts: streams are asked one by one, by a miss that could use
- * what they hold back.
+ * Reuse mode `epoch` on drivers without a fence over contexts: streams are asked one by one, by a miss that
+ * could use what they hold back.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -205,7 +205,8 @@ static void *use_own_stream(void *arg)
   return NULL;
 }
 
-/* Nobody can ask about another thread's stream, or about one that is gone: beyond the allowance the host waits. */
+/* Nobody can ask about another thread's stream, or about one that is gone: beyond the allowance the host
+ * waits. */
 START_TEST(test_streams_that_nobody_can_ask_about)
 {
   pthread_t thread;

@@ -1,6 +1,6 @@
 /*
- * Reuse mode `epoch`: marks and facts of single streams. The order of events is the test's: another thread is stopped
- * between its mark and its submission by a barrier, where a real one is by the scheduler.
+ * Reuse mode `epoch`: marks and facts of single streams. The order of events is the test's: another thread is
+ * stopped between its mark and its submission by a barrier, where a real one is by the scheduler.
  */
 #include <pthread.h>
 
@@ -47,7 +47,8 @@ static void look(void)
   synchronize_stream(gp_stream_find(engine, STREAM_B));
 }
 
-/* The driver's free waits for all work, also for what never ends without this thread; the program only asked. */
+/* The driver's free waits for all work, also for what never ends without this thread; the program only asked.
+ */
 START_TEST(test_a_fact_about_a_stream_gives_nothing_back)
 {
   start((const char *const[]){"GPUPOOL_REUSE=epoch", "GPUPOOL_MAX_CACHED=0", NULL}, GP_GIB, true);
@@ -170,7 +171,8 @@ static void begin_submitter(submitter_t *submitter, pthread_t *thread)
   pthread_barrier_wait(&submitter->marked);
 }
 
-/* A thread has marked, and is stopped before the driver has its work: a synchronization meanwhile does not cover it. */
+/* A thread has marked, and is stopped before the driver has its work: a synchronization meanwhile does not
+ * cover it. */
 START_TEST(test_work_on_its_way_is_not_covered)
 {
   submitter_t submitter;
@@ -362,8 +364,8 @@ START_TEST(test_a_lost_context_takes_its_streams_along)
 END_TEST
 
 /*
- * A context is being destroyed: its streams are the driver's to give again, and we have not been told yet. What stubs do
- * for the new stream must not reach the old one's mark.
+ * A context is being destroyed: its streams are the driver's to give again, and we have not been told yet.
+ * What stubs do for the new stream must not reach the old one's mark.
  */
 START_TEST(test_a_handle_of_a_dying_context)
 {

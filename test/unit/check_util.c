@@ -21,10 +21,10 @@ START_TEST(test_sizes_are_read)
     const char *text;
     uint64_t bytes;
   } good[] = {{"0", 0}, {"1000", 1000}, {"8G", 8 * GP_GIB}, {"8g", 8 * GP_GIB}, {"8GB", 8 * GP_GIB},
-      {"8GiB", 8 * GP_GIB}, {"8 GiB", 8 * GP_GIB}, {" 8gib ", 8 * GP_GIB}, {"1.5k", 1536}, {"0.5MiB", 512 * 1024},
-      {"2T", 2048 * GP_GIB}, {"7B", 7}, {"18446744073709551615", UINT64_MAX}};
-  static const char *const bad[] = {"", " ", "G", "8X", "8Gi", "8GiBs", "-1", "+1", "1e3", "0x10", "1.5", "1.", ".5G",
-      "18446744073709551616", "99999999999G", "8 G i B", "1 2"};
+      {"8GiB", 8 * GP_GIB}, {"8 GiB", 8 * GP_GIB}, {" 8gib ", 8 * GP_GIB}, {"1.5k", 1536},
+      {"0.5MiB", 512 * 1024}, {"2T", 2048 * GP_GIB}, {"7B", 7}, {"18446744073709551615", UINT64_MAX}};
+  static const char *const bad[] = {"", " ", "G", "8X", "8Gi", "8GiBs", "-1", "+1", "1e3", "0x10", "1.5",
+      "1.", ".5G", "18446744073709551616", "99999999999G", "8 G i B", "1 2"};
   for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
     uint64_t bytes = 1;
     ck_assert_msg(gp_size_parse(good[i].text, strlen(good[i].text), &bytes), "\"%s\"", good[i].text);
@@ -74,7 +74,8 @@ END_TEST
 
 static gp_type_config_t config_of(unsigned divisions, unsigned cutoff)
 {
-  return (gp_type_config_t){.page = 4096, .large_round = 2 * GP_MIB, .divisions = divisions, .cutoff = cutoff};
+  return (gp_type_config_t){
+      .page = 4096, .large_round = 2 * GP_MIB, .divisions = divisions, .cutoff = cutoff};
 }
 
 START_TEST(test_round_sizes)
@@ -109,7 +110,8 @@ START_TEST(test_mxnet_round_sizes)
   ck_assert_uint_eq(type->block_bytes(&config, 2097153), type->block_bytes(&config, 3145728));
   ck_assert_uint_eq(type->block_bytes(&config, 5000), 8192);
   ck_assert_uint_eq(type->block_bytes(&config, GP_MIB + 1), 2 * GP_MIB);
-  ck_assert_uint_eq(type->block_bytes(&config, 100 * GP_GIB + 1), 100 * GP_GIB + GP_MIB); /* beyond MXNet's table */
+  ck_assert_uint_eq(
+      type->block_bytes(&config, 100 * GP_GIB + 1), 100 * GP_GIB + GP_MIB); /* beyond MXNet's table */
 }
 END_TEST
 
@@ -158,7 +160,8 @@ START_TEST(test_map_against_a_table)
 }
 END_TEST
 
-/* One thread inserts and removes, so that tables are rebuilt all the time; others must always find what stays. */
+/* One thread inserts and removes, so that tables are rebuilt all the time; others must always find what
+ * stays. */
 static gp_address_map_t shared;
 static atomic_bool churning;
 static atomic_int missed;
@@ -185,7 +188,8 @@ static void *look(void *arg)
   return arg;
 }
 
-/* More readers than processors, so that some are interrupted in the middle of a look-up while tables come and go. */
+/* More readers than processors, so that some are interrupted in the middle of a look-up while tables come and
+ * go. */
 START_TEST(test_map_readers_find_what_stays)
 {
   enum { READERS = 6 };

@@ -1,5 +1,6 @@
 /*
- * Reading the engine while others use it: a copy of the blocks shows what the events up to its moment add up to.
+ * Reading the engine while others use it: a copy of the blocks shows what the events up to its moment add up
+ * to.
  */
 #include "test/unit/check_main.h"
 #include "test/unit/engine_fixture.h"

@@ -1,7 +1,7 @@
 /*
- * A driver for tests of the engine: memory is addresses, device work is a counter per context that the test moves, time
- * stands still until the test moves it, and any call can be made to fail. Not safe to use from several threads unless
- * said so: with `locked` set all calls are serialised, those of the test included.
+ * A driver for tests of the engine: memory is addresses, device work is a counter per context that the test
+ * moves, time stands still until the test moves it, and any call can be made to fail. Not safe to use from
+ * several threads unless said so: with `locked` set all calls are serialised, those of the test included.
  */
 #ifndef GP_TEST_FAKE_DRIVER_H
 #define GP_TEST_FAKE_DRIVER_H
@@ -21,7 +21,16 @@
 #define FAKE_CONTEXTS      4
 #define FAKE_ALLOCATIONS   (1 << 16)
 
-typedef enum fake_call { FAKE_ALLOC, FAKE_FREE, FAKE_WAIT, FAKE_RECORD, FAKE_QUERY, FAKE_INFO, FAKE_ORDER, FAKE_CALLS } fake_call_t;
+typedef enum fake_call {
+  FAKE_ALLOC,
+  FAKE_FREE,
+  FAKE_WAIT,
+  FAKE_RECORD,
+  FAKE_QUERY,
+  FAKE_INFO,
+  FAKE_ORDER,
+  FAKE_CALLS
+} fake_call_t;
 
 typedef struct fake_allocation {
   uint64_t address;
@@ -39,17 +48,18 @@ typedef struct fake_driver {
   uint64_t peak;
   uint64_t next_address;
   uint64_t now_ns;
-  int fail_code;               /* what a failing call returns */
-  long fail_at;                /* the call with this number fails; 0: none */
-  long calls;                  /* so far */
-  long count[FAKE_CALLS];      /* by kind */
+  int fail_code;          /* what a failing call returns */
+  long fail_at;           /* the call with this number fails; 0: none */
+  long calls;             /* so far */
+  long count[FAKE_CALLS]; /* by kind */
   uint64_t submitted[FAKE_CONTEXTS];
   uint64_t completed[FAKE_CONTEXTS];
   uint64_t fences[FAKE_CONTEXTS]; /* work that the fence of a context covers */
-  uint64_t ordered; /* the stream that was put behind the default stream last */
+  uint64_t ordered;               /* the stream that was put behind the default stream last */
   fake_allocation_t *allocations;
   int allocation_count;
-  long errors; /* frees of what is not allocated, frees while work is pending by a driver that must not wait ... */
+  long errors; /* frees of what is not allocated, frees while work is pending by a driver that must not wait
+                  ... */
 } fake_driver_t;
 
 void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence);
@@ -64,7 +74,8 @@ void fake_complete(fake_driver_t *driver, int context);
 /* Work submitted on the allocation at address is not complete. */
 bool fake_is_in_use(fake_driver_t *driver, uint64_t address);
 
-/* Options as the environment would give them: "NAME=value" strings, NULL at the end. Fails the test if one is bad. */
+/* Options as the environment would give them: "NAME=value" strings, NULL at the end. Fails the test if one is
+ * bad. */
 void fake_options(gp_options_t *options, const char *const *settings);
 
 /* An engine over the driver with these settings. */

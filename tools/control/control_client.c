@@ -16,10 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ANSWER_BYTES   (1 << 20) /* 64 devices take a tenth */
-#define ANSWER_SECONDS 60        /* a snapshot of a large program on a slow disk */
+#define ANSWER_BYTES      (1 << 20) /* 64 devices take a tenth */
+#define ANSWER_SECONDS    60        /* a snapshot of a large program on a slow disk */
 #define ENVIRONMENT_BYTES (1 << 20)
-#define RETRY_MS       500 /* where as many clients wait for the process as may */
+#define RETRY_MS          500 /* where as many clients wait for the process as may */
 
 static void __attribute__((format(printf, 2, 3))) say(char *problem, const char *format, ...)
 {
@@ -103,8 +103,10 @@ static const char *variable_of(const char *environment, const char *name)
   return NULL;
 }
 
-/* The last number of a line of /proc/PID/status, or the one behind the first for `second`; fallback: there is none. */
-static unsigned long number_in_status(const char *status, const char *name, bool second, unsigned long fallback)
+/* The last number of a line of /proc/PID/status, or the one behind the first for `second`; fallback: there is
+ * none. */
+static unsigned long number_in_status(
+    const char *status, const char *name, bool second, unsigned long fallback)
 {
   const char *line = status ? strstr(status, name) : NULL;
   if (!line)
@@ -127,7 +129,8 @@ typedef struct target {
   pid_t inside;   /* the number that it has in its own namespace, by which its socket is named */
   uid_t user;     /* its effective one */
   uid_t owner;    /* of its files in /proc: root for a process that was another user's before */
-  char *intruder; /* problem, GP_CONTROL_PROBLEM_BYTES: what was first in the place of the socket, of another user; "" */
+  char *intruder; /* problem, GP_CONTROL_PROBLEM_BYTES: what was first in the place of the socket, of another
+                     user; "" */
 } target_t;
 
 static void find_target(const gp_control_client_t *client, uid_t owner, char *intruder, target_t *ret_target)
@@ -154,7 +157,8 @@ static uint64_t now_ms(void)
   return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Waits until fd (or none: -1) is ready, at most wait_ms. False with errno: the user does not want to wait any longer. */
+/* Waits until fd (or none: -1) is ready, at most wait_ms. False with errno: the user does not want to wait
+ * any longer. */
 static bool wait_some(gp_control_client_t *client, int fd, short events, unsigned wait_ms)
 {
   struct pollfd waiting = {.fd = fd, .events = events};
@@ -211,9 +215,10 @@ static int connect_to(gp_control_client_t *client, const char *path)
 }
 
 /*
- * Connects, and looks who listens (SO_PEERCRED: the process that called listen(2), by its number here): nothing is sent to
- * any process but the one that was asked for. The same holds for root's requests: the answer of another user would be
- * believed. Returns a connected socket, or -1 with errno; ENOENT where another process listens.
+ * Connects, and looks who listens (SO_PEERCRED: the process that called listen(2), by its number here):
+ * nothing is sent to any process but the one that was asked for. The same holds for root's requests: the
+ * answer of another user would be believed. Returns a connected socket, or -1 with errno; ENOENT where
+ * another process listens.
  */
 static int connect_to_target(gp_control_client_t *client, const target_t *target, const char *path)
 {
@@ -226,7 +231,8 @@ static int connect_to_target(gp_control_client_t *client, const target_t *target
     if (peer.pid == target->pid && is_of_target(target, peer.uid))
       return fd;
     if (!is_of_target(target, peer.uid) && !target->intruder[0])
-      say(target->intruder, "user %u, process %d, answers at %.120s instead of process %d of user %u; nothing was sent",
+      say(target->intruder,
+          "user %u, process %d, answers at %.120s instead of process %d of user %u; nothing was sent",
           (unsigned)peer.uid, (int)peer.pid, path, (int)target->pid, (unsigned)target->user);
   }
   close(fd);
@@ -234,7 +240,8 @@ static int connect_to_target(gp_control_client_t *client, const target_t *target
   return -1;
 }
 
-/* Only a folder of the user of the process is looked into: what is in another may have been put there by any user. */
+/* Only a folder of the user of the process is looked into: what is in another may have been put there by any
+ * user. */
 static DIR *open_folder(const target_t *target, const char *folder)
 {
   struct stat status;
@@ -250,7 +257,8 @@ static DIR *open_folder(const target_t *target, const char *folder)
       return listing;
   } else {
     if (!target->intruder[0])
-      say(target->intruder, "the folder %.120s belongs to user %u, not to user %u as process %d does; nothing was sent", folder,
+      say(target->intruder,
+          "the folder %.120s belongs to user %u, not to user %u as process %d does; nothing was sent", folder,
           (unsigned)status.st_uid, (unsigned)target->user, (int)target->pid);
     errno = ENOENT;
   }
@@ -260,7 +268,8 @@ static DIR *open_folder(const target_t *target, const char *folder)
   return NULL;
 }
 
-/* A process of another namespace may have the same number: who listens decides. Returns as connect_to_target. */
+/* A process of another namespace may have the same number: who listens decides. Returns as connect_to_target.
+ */
 static int find_in_folder(gp_control_client_t *client, const target_t *target, const char *folder)
 {
   int fd = -1;
@@ -287,7 +296,8 @@ static int find_in_folder(gp_control_client_t *client, const target_t *target, c
   return fd;
 }
 
-/* Where the socket may be: in the folders that the process would have taken, and in those of its own file system. */
+/* Where the socket may be: in the folders that the process would have taken, and in those of its own file
+ * system. */
 static int find_and_connect(gp_control_client_t *client, const target_t *target, const char *environment)
 {
   char runtime_of_user[64];
@@ -297,8 +307,8 @@ static int find_and_connect(gp_control_client_t *client, const target_t *target,
   const struct {
     const char *runtime_folder;
     uid_t user;
-  } places[] = {{variable_of(environment, "XDG_RUNTIME_DIR"), target->user}, {NULL, target->user}, {NULL, target->owner},
-      {getenv("XDG_RUNTIME_DIR"), target->user}, {runtime_of_user, target->user}};
+  } places[] = {{variable_of(environment, "XDG_RUNTIME_DIR"), target->user}, {NULL, target->user},
+      {NULL, target->owner}, {getenv("XDG_RUNTIME_DIR"), target->user}, {runtime_of_user, target->user}};
   const char *const roots[] = {"", root};
   int worst = ENOENT;
 
@@ -319,8 +329,8 @@ static int find_and_connect(gp_control_client_t *client, const target_t *target,
 }
 
 /* Why there is no socket. */
-static void explain(
-    const gp_control_client_t *client, const target_t *target, const char *environment, int error, char *problem)
+static void explain(const gp_control_client_t *client, const target_t *target, const char *environment,
+    int error, char *problem)
 {
   const uid_t user = target->user;
   const int pid = (int)client->pid;
@@ -329,7 +339,8 @@ static void explain(
   if (gp_control_client_is_gone(client)) {
     say(problem, "process %d has ended", pid);
   } else if (user != geteuid() && geteuid() != 0) {
-    say(problem, "process %d belongs to user %u: only that user and root may control it", pid, (unsigned)user);
+    say(problem, "process %d belongs to user %u: only that user and root may control it", pid,
+        (unsigned)user);
   } else if (target->intruder[0]) {
     say(problem, "%s", target->intruder);
   } else if (error == ECONNREFUSED) {
@@ -343,8 +354,11 @@ static void explain(
     bool loaded = !maps || strstr(maps, "libgpupool") != NULL;
     free(maps);
     if (loaded)
-      say(problem, "process %d has no control socket: it has not asked for GPU memory yet, or could not make one, which a "
-                   "message of it said", pid);
+      say(problem,
+          "process %d has no control socket: it has not asked for GPU memory yet, or could not make one, "
+          "which a "
+          "message of it said",
+          pid);
     else
       say(problem, "process %d does not run under libgpupool.so", pid);
   }
@@ -444,7 +458,8 @@ cJSON *gp_control_client_ask(gp_control_client_t *client, const char *request, c
       say(problem, "process %d answers what is no JSON", pid);
   } else if (!cJSON_IsTrue(cJSON_GetObjectItem(answer, "ok"))) {
     const cJSON *sentence = cJSON_GetObjectItem(answer, "error");
-    say(problem, "process %d refuses: %s", pid, cJSON_IsString(sentence) ? sentence->valuestring : "it does not say why");
+    say(problem, "process %d refuses: %s", pid,
+        cJSON_IsString(sentence) ? sentence->valuestring : "it does not say why");
     cJSON_Delete(answer);
     answer = NULL;
   }

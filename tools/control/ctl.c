@@ -63,9 +63,11 @@ static void print_device(const cJSON *device)
   const cJSON *item;
   bool limited = cJSON_IsNumber(cJSON_GetObjectItem(device, "limit"));
 
-  printf("device %d, limit %s\n", (int)number(device, "device"), limited ? bytes(device, "limit", size) : "none");
+  printf("device %d, limit %s\n", (int)number(device, "device"),
+      limited ? bytes(device, "limit", size) : "none");
   printf("  %-22s%16s%16s%16s\n", "", "current", "peak", "total");
-  cJSON_ArrayForEach(item, cJSON_GetObjectItem(device, "stats")) {
+  cJSON_ArrayForEach(item, cJSON_GetObjectItem(device, "stats"))
+  {
     gp_printable(item->string, name, sizeof(name));
     printf("  %-22s", name);
     if (cJSON_IsObject(item)) {
@@ -84,8 +86,7 @@ static void print_device(const cJSON *device)
 static void print_stats(const cJSON *answer)
 {
   const cJSON *device;
-  cJSON_ArrayForEach(device, cJSON_GetObjectItem(answer, "devices"))
-    print_device(device);
+  cJSON_ArrayForEach(device, cJSON_GetObjectItem(answer, "devices")) print_device(device);
 }
 
 static void print_given_back(const cJSON *answer)
@@ -108,7 +109,8 @@ static void print_limit(const cJSON *answer)
   char limit[GP_SIZE_TEXT_BYTES];
   char held[GP_SIZE_TEXT_BYTES];
   const cJSON *device;
-  cJSON_ArrayForEach(device, cJSON_GetObjectItem(answer, "devices")) {
+  cJSON_ArrayForEach(device, cJSON_GetObjectItem(answer, "devices"))
+  {
     bool limited = cJSON_IsNumber(cJSON_GetObjectItem(device, "limit"));
     bool exceeded = limited && number(device, "held") > number(device, "limit");
     printf("device %d: limit %s, held %s%s\n", (int)number(device, "device"),
@@ -190,7 +192,8 @@ static void make_line(const request_t *request, const char *argument, char *line
     }
     slash = "/";
   }
-  length = snprintf(line, capacity, "%s%s%s%s%s", request->name, argument ? " " : "", folder, slash, argument ? argument : "");
+  length = snprintf(line, capacity, "%s%s%s%s%s", request->name, argument ? " " : "", folder, slash,
+      argument ? argument : "");
   if (length < 0 || (size_t)length >= capacity) {
     gp_message("ctl: %s is too long", request->argument ? request->argument : request->name);
     line[0] = '\0';
@@ -206,7 +209,9 @@ static int ask(const char *process, const request_t *request, const char *argume
   make_line(request, argument, line, sizeof(line));
   if (!line[0])
     return GP_EXIT_USAGE;
-  cJSON *answer = gp_control_client_init(&client, process, problem) ? gp_control_client_ask(&client, line, problem) : NULL;
+  cJSON *answer = gp_control_client_init(&client, process, problem)
+                      ? gp_control_client_ask(&client, line, problem)
+                      : NULL;
   if (!answer) {
     gp_message("ctl: %s", problem);
     return GP_EXIT_INPUT;
@@ -247,7 +252,8 @@ int gp_command_ctl(int argc, char **argv)
     }
   }
   if (count < 2)
-    return gp_message_usage("ctl", count ? "ctl: a request is missing" : "ctl: the number of a process is missing");
+    return gp_message_usage(
+        "ctl", count ? "ctl: a request is missing" : "ctl: the number of a process is missing");
   if (!gp_control_client_is_number(words[0]))
     return gp_message_usage("ctl", "ctl: %s is no process number", words[0]);
   for (size_t i = 0; i < REQUEST_COUNT; i++) {

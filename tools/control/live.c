@@ -68,8 +68,8 @@ static int parse_interval(const char *text, unsigned *ret_ms)
   if (!text)
     return gp_message_usage("live", "live: --interval needs milliseconds");
   if (text[0] < '0' || text[0] > '9' || *end || number < INTERVAL_MS_MIN || number > INTERVAL_MS_MAX)
-    return gp_message_usage(
-        "live", "live: --interval %s: accepted are %d to %d milliseconds", text, INTERVAL_MS_MIN, INTERVAL_MS_MAX);
+    return gp_message_usage("live", "live: --interval %s: accepted are %d to %d milliseconds", text,
+        INTERVAL_MS_MIN, INTERVAL_MS_MAX);
   *ret_ms = (unsigned)number;
   return 0;
 }
@@ -122,8 +122,9 @@ static void note_written(watch_t *watch, const cJSON *stats)
   snprintf(link, sizeof(link), "/proc/%d/cwd", (int)watch->client.pid);
   ssize_t length = readlink(link, folder, sizeof(folder) - 1);
   folder[length > 0 ? length : 0] = '\0';
-  int used = output->valuestring[0] == '/' ? snprintf(pattern, sizeof(pattern), "%s", output->valuestring)
-                                           : snprintf(pattern, sizeof(pattern), "%s/%s", folder, output->valuestring);
+  int used = output->valuestring[0] == '/'
+                 ? snprintf(pattern, sizeof(pattern), "%s", output->valuestring)
+                 : snprintf(pattern, sizeof(pattern), "%s/%s", folder, output->valuestring);
   if (used < 0 || used >= GP_PATH_BYTES)
     return;
   gp_written_begin(&watch->written, pattern);
@@ -157,7 +158,8 @@ static void ask(watch_t *watch, const char *request, const char *done)
   if (!answer)
     snprintf(watch->message, sizeof(watch->message), "%s", watch->problem);
   else if (cJSON_IsString(path))
-    snprintf(watch->message, sizeof(watch->message), "%s: %s", done, gp_printable(path->valuestring, text, sizeof(text)));
+    snprintf(watch->message, sizeof(watch->message), "%s: %s", done,
+        gp_printable(path->valuestring, text, sizeof(text)));
   else
     snprintf(watch->message, sizeof(watch->message), "%s", done);
   cJSON_Delete(answer);
@@ -184,7 +186,8 @@ static int draw(const watch_t *watch, bool full_screen)
   return 0;
 }
 
-/* gp_control_client_t wait, while the screen is ours: the program may be stopped, and the user can leave all the same. */
+/* gp_control_client_t wait, while the screen is ours: the program may be stopped, and the user can leave all
+ * the same. */
 static bool wait_for_answer(void *self, int fd, short events, unsigned wait_ms)
 {
   watch_t *watch = self;

@@ -7,7 +7,7 @@
 #include "pool/util/size.h"
 #include "tools/tool.h"
 
-#define TEXT_BYTES (GP_NUMBER_BYTES > GP_SIZE_TEXT_BYTES ? GP_NUMBER_BYTES : GP_SIZE_TEXT_BYTES)
+#define TEXT_BYTES  (GP_NUMBER_BYTES > GP_SIZE_TEXT_BYTES ? GP_NUMBER_BYTES : GP_SIZE_TEXT_BYTES)
 #define MIN_COLUMNS 40
 #define MAX_COLUMNS 200
 
@@ -72,7 +72,8 @@ void gp_live_update(gp_live_t *live, const cJSON *stats)
   live->time_ns = time_ns;
   copy_text(stats, "program", live->program, sizeof(live->program));
   copy_text(stats, "trace", live->trace, sizeof(live->trace));
-  cJSON_ArrayForEach(answer, cJSON_GetObjectItem(stats, "devices")) {
+  cJSON_ArrayForEach(answer, cJSON_GetObjectItem(stats, "devices"))
+  {
     uint64_t ordinal = number(answer, "device");
     if (ordinal < GP_LIVE_DEVICES)
       update_device(&live->devices[ordinal], answer, elapsed_ns, live->samples);
@@ -202,7 +203,8 @@ static void print_legend(page_t *page, const gp_live_device_t *device)
 /* What was held at each of the last samples, the newest at the right. */
 static void print_history(page_t *page, const gp_live_t *live, const gp_live_device_t *device)
 {
-  static const char *const unicode[] = {" ", "\u2581", "\u2582", "\u2583", "\u2584", "\u2585", "\u2586", "\u2587", "\u2588"};
+  static const char *const unicode[] = {
+      " ", "\u2581", "\u2582", "\u2583", "\u2584", "\u2585", "\u2586", "\u2587", "\u2588"};
   static const char ascii[] = " .:-=+*#@";
   const unsigned width = page->columns - 4;
   const uint64_t scale = scale_of(device);
@@ -245,21 +247,26 @@ static void print_device(page_t *page, const gp_live_t *live, int ordinal)
 
   print_line(page, GP_STYLE_PLAIN, "");
   length = snprintf(line, sizeof(line), "Device %d: %s held, of %s", ordinal,
-      gp_size_format(device->reserved + device->passthrough, numbers[0]), gp_size_format(scale_of(device), numbers[1]));
+      gp_size_format(device->reserved + device->passthrough, numbers[0]),
+      gp_size_format(scale_of(device), numbers[1]));
   snprintf(line + length, sizeof(line) - (size_t)length, "%s",
-      device->limit ? " (GPUPOOL_LIMIT)" : device->total ? "" : " (the highest so far)");
+      device->limit   ? " (GPUPOOL_LIMIT)"
+      : device->total ? ""
+                      : " (the highest so far)");
   print_line(page, GP_STYLE_HEADING, line);
   print_bar(page, device);
   print_history(page, live, device);
   print_legend(page, device);
-  snprintf(line, sizeof(line), "  peak: held %s, from the driver %s%s%s", gp_size_format(device->peak_allocated, numbers[0]),
-      gp_size_format(device->peak_reserved, numbers[1]), device->total ? "; free on the device: " : "",
+  snprintf(line, sizeof(line), "  peak: held %s, from the driver %s%s%s",
+      gp_size_format(device->peak_allocated, numbers[0]), gp_size_format(device->peak_reserved, numbers[1]),
+      device->total ? "; free on the device: " : "",
       device->total ? gp_size_format(device->device_free, numbers[2]) : "");
   print_line(page, GP_STYLE_PLAIN, line);
   snprintf(line, sizeof(line), "  allocations %s (%s/s), without a driver call %s, driver calls %s (%s/s)",
       gp_number_count(allocations, numbers[0]), rate(device->allocations_per_second, numbers[1]),
       allocations ? gp_number_percent((double)device->hits / (double)allocations, numbers[2]) : "-",
-      gp_number_count(device->driver_calls, numbers[3]), rate(device->calls_per_second, (char[TEXT_BYTES]){""}));
+      gp_number_count(device->driver_calls, numbers[3]),
+      rate(device->calls_per_second, (char[TEXT_BYTES]){""}));
   print_line(page, GP_STYLE_PLAIN, line);
   if (device->ooms) {
     snprintf(line, sizeof(line), "  out of memory: %s times", gp_number_count(device->ooms, numbers[0]));
@@ -280,8 +287,8 @@ void gp_live_print(const gp_live_t *live, const gp_live_layout_t *layout, const 
   if (body.rows)
     body.rows = body.rows > kept ? body.rows - kept : 1;
   page.layout = &body;
-  snprintf(line, sizeof(line), "%s, process %d: %s since its first GPU memory, recording %s", live->program, live->pid,
-      gp_number_duration(live->time_ns, duration), live->trace);
+  snprintf(line, sizeof(line), "%s, process %d: %s since its first GPU memory, recording %s", live->program,
+      live->pid, gp_number_duration(live->time_ns, duration), live->trace);
   print_line(&page, GP_STYLE_PLAIN, line);
   for (int i = 0; i < GP_LIVE_DEVICES; i++) {
     if (live->devices[i].is_there)

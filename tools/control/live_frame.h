@@ -44,7 +44,8 @@ typedef struct gp_live_layout {
   const char *message; /* one line at the end; NULL: none */
 } gp_live_layout_t;
 
-/* Writes one frame, each line ended by a line end; no line is longer than the screen is wide, and there are not more than rows. */
+/* Writes one frame, each line ended by a line end; no line is longer than the screen is wide, and there are
+ * not more than rows. */
 void gp_live_print(const gp_live_t *live, const gp_live_layout_t *layout, const gp_output_t *output);
 
 #endif

@@ -10,9 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ENTER "\033[?1049h\033[?25l" /* the other screen, no cursor */
-#define LEAVE "\033[?25h\033[?1049l"
-#define HOME  "\033[H"
+#define ENTER                "\033[?1049h\033[?25l" /* the other screen, no cursor */
+#define LEAVE                "\033[?25h\033[?1049l"
+#define HOME                 "\033[H"
 #define CLEAR_TO_END_OF_LINE "\033[K"
 #define CLEAR_BELOW          "\033[J"
 
@@ -24,7 +24,8 @@ static struct {
   bool has_exit_handler;
   struct termios before;
   struct sigaction actions[HANDLED_COUNT];
-  sigset_t mask_before;    /* the signals are blocked but while waiting: none is lost between a look and a wait */
+  sigset_t
+      mask_before; /* the signals are blocked but while waiting: none is lost between a look and a wait */
   volatile sig_atomic_t ended_by;
   volatile sig_atomic_t was_stopped;
 } terminal;

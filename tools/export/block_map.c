@@ -61,7 +61,8 @@ bool gp_block_map_take(gp_block_map_t *map, uint64_t key, gp_block_entry_t *ret_
     return false;
   if (ret_entry)
     *ret_entry = *slot;
-  /* What comes behind moves up, unless that would put it before its home: no marks of deleted entries are needed. */
+  /* What comes behind moves up, unless that would put it before its home: no marks of deleted entries are
+   * needed. */
   size_t hole = (size_t)(slot - map->entries);
   for (size_t at = (hole + 1) & (map->room - 1); map->entries[at].key; at = (at + 1) & (map->room - 1)) {
     size_t home = home_of(map, map->entries[at].key);

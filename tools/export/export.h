@@ -1,6 +1,6 @@
 /*
- * gpupool export: a snapshot in the formats of other tools. What the formats share is here: events with their names
- * resolved, which blocks were live when the history begins, how a frame is called.
+ * gpupool export: a snapshot in the formats of other tools. What the formats share is here: events with their
+ * names resolved, which blocks were live when the history begins, how a frame is called.
  */
 #ifndef GP_TOOLS_EXPORT_H
 #define GP_TOOLS_EXPORT_H
@@ -53,7 +53,8 @@ typedef struct gp_export_event {
   const char *detail;
 } gp_export_event_t;
 
-/* What blocks are weighed by: those live in the snapshot, those live at the moment when most was, all there ever were. */
+/* What blocks are weighed by: those live in the snapshot, those live at the moment when most was, all there
+ * ever were. */
 typedef enum gp_export_metric {
   GP_EXPORT_LIVE,
   GP_EXPORT_PEAK,
@@ -96,9 +97,9 @@ bool gp_export_has_device(const gp_export_t *export, int device);
 bool gp_export_is_device_memory(const char *kind);
 
 /*
- * The blocks that were live before the first event, which is more than none if older events are missing: what is live
- * in the snapshot, with every event undone. Passthrough memory is among them. Key is the block's number; what has
- * none is left out. *map is empty before; fini it in any case. Returns 0 or ENOMEM.
+ * The blocks that were live before the first event, which is more than none if older events are missing: what
+ * is live in the snapshot, with every event undone. Passthrough memory is among them. Key is the block's
+ * number; what has none is left out. *map is empty before; fini it in any case. Returns 0 or ENOMEM.
  */
 int gp_export_live_at_start(const gp_export_t *export, gp_block_map_t *map);
 
@@ -108,7 +109,8 @@ int gp_export_live_at_end(const gp_export_t *export, gp_block_map_t *map);
 /* Says on a terminal how far it is: part of whole. A no-op most of the times that it is called. */
 void gp_export_progress(const gp_export_t *export, uint64_t part, uint64_t whole);
 
-/* export_frames.c: how a frame is called where it has no name: by its module and the offset in it, or its address. */
+/* export_frames.c: how a frame is called where it has no name: by its module and the offset in it, or its
+ * address. */
 
 #define GP_EXPORT_FRAME_BYTES 512
 
@@ -125,13 +127,14 @@ typedef struct gp_export_weights {
   size_t count; /* stacks + 1 */
 } gp_export_weights_t;
 
-/* Weighs the blocks of all devices that were asked for by what they take (rounded). Returns 0 or ENOMEM; fini in any case. */
+/* Weighs the blocks of all devices that were asked for by what they take (rounded). Returns 0 or ENOMEM; fini
+ * in any case. */
 int gp_export_weigh(const gp_export_t *export, gp_export_weights_t *ret_weights);
 void gp_export_weights_fini(gp_export_weights_t *weights);
 
 /*
- * The formats. Each writes the whole export to export->stream and returns 0 or an errno: ENOMEM, EOVERFLOW if it would be
- * more than gp_snapshot_output_most, or that of a write (which may also be left to ferror).
+ * The formats. Each writes the whole export to export->stream and returns 0 or an errno: ENOMEM, EOVERFLOW if
+ * it would be more than gp_snapshot_output_most, or that of a write (which may also be left to ferror).
  */
 int gp_export_pytorch(gp_export_t *export);      /* export_pytorch.c */
 int gp_export_pytorch_json(gp_export_t *export); /* the same */

@@ -23,13 +23,14 @@ typedef struct format {
 } format_t;
 
 static const format_t formats[] = {
-    {"pytorch", gp_export_pytorch, true, false, "pickle for PyTorch's memory viewer and _memory_viz.py", NULL, NULL},
+    {"pytorch", gp_export_pytorch, true, false, "pickle for PyTorch's memory viewer and _memory_viz.py", NULL,
+        NULL},
     {"pytorch-json", gp_export_pytorch_json, false, false, "the same as JSON",
         "the whole call stack with every event", "--to pytorch writes each stack once"},
     {"perfetto", gp_export_perfetto, false, false, "timeline for ui.perfetto.dev, chrome://tracing",
         "the name of a function with every event", "--to pytorch writes each name once"},
-    {"speedscope", gp_export_speedscope, false, false, "flame graphs for speedscope.app", "every stack for every metric",
-        "--to pytorch writes each stack once"},
+    {"speedscope", gp_export_speedscope, false, false, "flame graphs for speedscope.app",
+        "every stack for every metric", "--to pytorch writes each stack once"},
     {"folded", gp_export_folded, false, false, "stacks and bytes for flamegraph.pl, see --metric",
         "the names of functions with every stack", "--to speedscope writes each name once"},
     {"csv", gp_export_csv, false, true, "the requests, to be replayed: op,id,size,stream", NULL, NULL},
@@ -38,8 +39,8 @@ static const format_t formats[] = {
 
 #define COLUMNS                                                                                              \
   (1u << GP_COLUMN_ACTION | 1u << GP_COLUMN_TIME_NS | 1u << GP_COLUMN_DEVICE | 1u << GP_COLUMN_STREAM |      \
-      1u << GP_COLUMN_THREAD | 1u << GP_COLUMN_ADDRESS | 1u << GP_COLUMN_SIZE | 1u << GP_COLUMN_ROUNDED_SIZE | \
-      1u << GP_COLUMN_BLOCK | 1u << GP_COLUMN_STACK | 1u << GP_COLUMN_DETAIL)
+      1u << GP_COLUMN_THREAD | 1u << GP_COLUMN_ADDRESS | 1u << GP_COLUMN_SIZE |                              \
+      1u << GP_COLUMN_ROUNDED_SIZE | 1u << GP_COLUMN_BLOCK | 1u << GP_COLUMN_STACK | 1u << GP_COLUMN_DETAIL)
 
 typedef struct request {
   const format_t *format;
@@ -197,8 +198,8 @@ static int check_device(const request_t *request, const gp_snapshot_t *snapshot,
     return GP_EXIT_USAGE;
   }
   if (request->format->is_of_one_device && request->device == GP_EXPORT_ALL && snapshot->device_count > 1)
-    return gp_message_usage("export", "export: %s has %zu devices, and %s is of one: --device says which", name,
-        snapshot->device_count, request->format->name);
+    return gp_message_usage("export", "export: %s has %zu devices, and %s is of one: --device says which",
+        name, snapshot->device_count, request->format->name);
   return 0;
 }
 
@@ -221,9 +222,10 @@ static int write_export(const request_t *request, gp_export_t *export)
   if (!error)
     return gp_export_file_close(&file);
   if (error == EOVERFLOW && request->format->repeats)
-    gp_message("%s: as %s it would be more than %s, of a snapshot of %s: this format has %s; %s", export->name,
-        request->format->name, gp_size_format(gp_snapshot_output_most(export->snapshot), most),
-        gp_size_format(export->snapshot->input_bytes, input), request->format->repeats, request->format->alternative);
+    gp_message("%s: as %s it would be more than %s, of a snapshot of %s: this format has %s; %s",
+        export->name, request->format->name, gp_size_format(gp_snapshot_output_most(export->snapshot), most),
+        gp_size_format(export->snapshot->input_bytes, input), request->format->repeats,
+        request->format->alternative);
   else
     gp_message("%s: %s", file.path ? file.path : "the output", strerror(error));
   gp_export_file_discard(&file);

@@ -1,7 +1,7 @@
 /*
- * The requests of a program as rows "op,id,size,stream", which test/prog/replay performs. Blocks that were live before
- * the first event come first. Whatever the snapshot holds, an id is allocated while it is not live and freed while it
- * is: the replay takes nothing else.
+ * The requests of a program as rows "op,id,size,stream", which test/prog/replay performs. Blocks that were
+ * live before the first event come first. Whatever the snapshot holds, an id is allocated while it is not
+ * live and freed while it is: the replay takes nothing else.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -114,8 +114,8 @@ int gp_export_csv(gp_export_t *export)
   if (!error && fflush(export->stream))
     error = errno ? errno : EIO;
   if (!error && csv.misfits)
-    gp_message("%s: %" PRIu64 " events name a block that was not live, or was already, and are left out", export->name,
-        csv.misfits);
+    gp_message("%s: %" PRIu64 " events name a block that was not live, or was already, and are left out",
+        export->name, csv.misfits);
   if (!error && !csv.rows)
     gp_message("%s: no allocation is in it, so there is nothing to replay", export->name);
   return error;

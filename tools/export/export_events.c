@@ -37,7 +37,8 @@ static int read_actions(gp_export_t *export)
   return 0;
 }
 
-/* Handles are text, since they do not fit a number of JSON; one that cannot be read is 0, the default stream. */
+/* Handles are text, since they do not fit a number of JSON; one that cannot be read is 0, the default stream.
+ */
 static int read_streams(gp_export_t *export)
 {
   const cJSON *list = cJSON_GetObjectItemCaseSensitive(export->snapshot->root, "streams");
@@ -45,8 +46,8 @@ static int read_streams(gp_export_t *export)
   export->streams = calloc((size_t)cJSON_GetArraySize(list) + 1, sizeof(*export->streams));
   if (!export->streams)
     return ENOMEM;
-  cJSON_ArrayForEach(item, list)
-    export->streams[export->stream_count++] = strtoull(gp_snapshot_text(item, "handle"), NULL, 0);
+  cJSON_ArrayForEach(item, list) export->streams[export->stream_count++] =
+      strtoull(gp_snapshot_text(item, "handle"), NULL, 0);
   return 0;
 }
 
@@ -66,7 +67,8 @@ static int read_threads(gp_export_t *export)
   {
     const char *name = gp_snapshot_text(item, "name");
     export->threads[export->thread_count] = strlen(name) <= THREAD_NAME_MOST ? name : "(a long name)";
-    (void)gp_snapshot_uint(item, "tid", &export->tids[export->thread_count++]); /* else 0, as of unknown threads */
+    (void)gp_snapshot_uint(
+        item, "tid", &export->tids[export->thread_count++]); /* else 0, as of unknown threads */
   }
   return 0;
 }
@@ -121,7 +123,8 @@ bool gp_export_event(const gp_export_t *export, size_t i, gp_export_event_t *ret
       .stack = (int)gp_snapshot_event(events, GP_COLUMN_STACK, i, -1),
       .detail = detail >= 0 ? events->details.names[detail] : "",
   };
-  ret_event->rounded = (uint64_t)gp_snapshot_event(events, GP_COLUMN_ROUNDED_SIZE, i, (int64_t)ret_event->size);
+  ret_event->rounded =
+      (uint64_t)gp_snapshot_event(events, GP_COLUMN_ROUNDED_SIZE, i, (int64_t)ret_event->size);
   return gp_export_has_device(export, ret_event->device);
 }
 
@@ -142,7 +145,8 @@ int gp_export_live_at_end(const gp_export_t *export, gp_block_map_t *map)
         .device = block->device,
         .stream = block->stream,
         .stack = block->stack};
-    if (block->state != GP_SNAPSHOT_ALLOCATED || !block->block || !gp_export_has_device(export, block->device))
+    if (block->state != GP_SNAPSHOT_ALLOCATED || !block->block ||
+        !gp_export_has_device(export, block->device))
       continue;
     if (!gp_block_map_put(map, &entry))
       return ENOMEM;
@@ -157,7 +161,8 @@ int gp_export_live_at_end(const gp_export_t *export, gp_block_map_t *map)
         .stream = memory->stream,
         .stack = memory->stack,
         .is_passthrough = true};
-    if (!memory->block || !gp_export_has_device(export, memory->device) || !gp_export_is_device_memory(memory->kind))
+    if (!memory->block || !gp_export_has_device(export, memory->device) ||
+        !gp_export_is_device_memory(memory->kind))
       continue;
     if (!gp_block_map_put(map, &entry))
       return ENOMEM;

@@ -67,7 +67,8 @@ static int open_stream(gp_export_file_t *file, const char *path, int flags, mode
   return file->stream ? 0 : error;
 }
 
-/* Beside the file, so that it can take its name. Of this process; what an earlier one of its number left is replaced. */
+/* Beside the file, so that it can take its name. Of this process; what an earlier one of its number left is
+ * replaced. */
 static int open_temporary(gp_export_file_t *file, mode_t mode)
 {
   if (!file->target || asprintf(&file->temporary, "%s.%d.part", file->target, (int)getpid()) < 0) {

@@ -1,6 +1,6 @@
 /*
- * Where an export goes: stdout, or a file that has its name only when it is complete. Unlike output.h nothing is gathered
- * in memory, since an export may be larger than what it is made of.
+ * Where an export goes: stdout, or a file that has its name only when it is complete. Unlike output.h nothing
+ * is gathered in memory, since an export may be larger than what it is made of.
  */
 #ifndef GP_TOOLS_EXPORT_FILE_H
 #define GP_TOOLS_EXPORT_FILE_H
@@ -18,15 +18,17 @@ typedef struct gp_export_file {
 } gp_export_file_t;
 
 /*
- * Whether path can be written: before the work is done, too. An existing file is refused unless force. With force a regular
- * file is replaced, links followed, and keeps its mode; what is no regular file (a device, a pipe) is written to as it is
- * and never replaced; a folder and a link to nothing are refused. Returns 0 or, after a message, the exit status.
+ * Whether path can be written: before the work is done, too. An existing file is refused unless force. With
+ * force a regular file is replaced, links followed, and keeps its mode; what is no regular file (a device, a
+ * pipe) is written to as it is and never replaced; a folder and a link to nothing are refused. Returns 0 or,
+ * after a message, the exit status.
  */
 int gp_export_file_check(const char *path, bool force);
 
 /*
- * path: NULL or "-" for stdout; borrowed. Else as gp_export_file_check. mode: of a new file, less the umask. A signal that
- * ends the process leaves no part of the file (tools/part_file.h). Returns 0 or, after a message, the exit status.
+ * path: NULL or "-" for stdout; borrowed. Else as gp_export_file_check. mode: of a new file, less the umask.
+ * A signal that ends the process leaves no part of the file (tools/part_file.h). Returns 0 or, after a
+ * message, the exit status.
  */
 int gp_export_file_open(gp_export_file_t *file, const char *path, bool force, mode_t mode);
 

@@ -1,7 +1,7 @@
 /*
- * The trace event format, which Perfetto and chrome://tracing read. Blocks are asynchronous slices, since their lifetimes
- * overlap: a pair of "b" and "e" with an id. What was live before the first event begins with it; what is live at the
- * end has no end. Counters are of each device; each other event is an instant.
+ * The trace event format, which Perfetto and chrome://tracing read. Blocks are asynchronous slices, since
+ * their lifetimes overlap: a pair of "b" and "e" with an id. What was live before the first event begins with
+ * it; what is live at the end has no end. Counters are of each device; each other event is an instant.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -178,7 +178,8 @@ static void begin_slice(perfetto_t *perfetto, const char *phase, uint64_t time_n
   gp_json_hex(&perfetto->json, block);
 }
 
-static void write_begin(perfetto_t *perfetto, const gp_block_entry_t *block, uint64_t time_ns, int thread, const char *kind)
+static void write_begin(
+    perfetto_t *perfetto, const gp_block_entry_t *block, uint64_t time_ns, int thread, const char *kind)
 {
   const gp_snapshot_t *snapshot = perfetto->export->snapshot;
   gp_json_t *json = &perfetto->json;
@@ -218,7 +219,8 @@ static void write_instant(perfetto_t *perfetto, const gp_export_event_t *event, 
 
 static void write_event(perfetto_t *perfetto, const gp_export_event_t *event, gp_block_map_t *live)
 {
-  bool is_passthrough = event->action == GP_EXPORT_PASSTHROUGH_ALLOC || event->action == GP_EXPORT_PASSTHROUGH_FREE;
+  bool is_passthrough =
+      event->action == GP_EXPORT_PASSTHROUGH_ALLOC || event->action == GP_EXPORT_PASSTHROUGH_FREE;
   const gp_block_entry_t block = {.key = event->block,
       .address = event->address,
       .size = event->size,

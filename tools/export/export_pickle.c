@@ -1,7 +1,8 @@
 /*
- * A tree as a Python pickle of protocol 2, which every reader of PyTorch's snapshots takes: Python's own, and the one
- * that its viewer has in JavaScript. Only opcodes that both know; lists in batches, since the viewer spreads each batch
- * over the arguments of one call. Texts, and what the caller says occurs again, are in the memo.
+ * A tree as a Python pickle of protocol 2, which every reader of PyTorch's snapshots takes: Python's own, and
+ * the one that its viewer has in JavaScript. Only opcodes that both know; lists in batches, since the viewer
+ * spreads each batch over the arguments of one call. Texts, and what the caller says occurs again, are in the
+ * memo.
  */
 #include <errno.h>
 #include <stdlib.h>

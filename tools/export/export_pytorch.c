@@ -1,7 +1,7 @@
 /*
- * A snapshot as torch.cuda.memory._snapshot() gives it, for PyTorch's viewer and scripts (doc/exports.md). These replay
- * the events backwards from the segments, so the two have to agree: each block lies in a segment at every moment, a
- * segment that comes is there afterwards, and events may be missing at the beginning only.
+ * A snapshot as torch.cuda.memory._snapshot() gives it, for PyTorch's viewer and scripts (doc/exports.md).
+ * These replay the events backwards from the segments, so the two have to agree: each block lies in a segment
+ * at every moment, a segment that comes is there afterwards, and events may be missing at the beginning only.
  *
  * Memory that is not pooled is a segment of its own with one block, which comes and goes with it.
  */
@@ -17,8 +17,8 @@
 #define ROUND_BYTES   UINT64_C(512)       /* what it rounds sizes up to */
 
 /*
- * What has no address has a handle, which may be the number of something else. Such memory is given a place beyond
- * every address of a device, and below 2^53.
+ * What has no address has a handle, which may be the number of something else. Such memory is given a place
+ * beyond every address of a device, and below 2^53.
  */
 #define PLACES_FIRST (UINT64_C(1) << 51)
 #define PLACES_END   (UINT64_C(1) << 52)
@@ -123,8 +123,8 @@ static uint64_t place_of(pytorch_t *pytorch, const char *kind, uint64_t address,
 }
 
 /*
- * What is live at the end. The list of the snapshot is not quite of the same moment as its events, which decide: what
- * they free is gone, and what they only allocate is there.
+ * What is live at the end. The list of the snapshot is not quite of the same moment as its events, which
+ * decide: what they free is gone, and what they only allocate is there.
  */
 static int find_live(pytorch_t *pytorch)
 {
@@ -134,7 +134,8 @@ static int find_live(pytorch_t *pytorch)
 
   for (size_t i = 0; i < snapshot->passthrough_count; i++) {
     const gp_snapshot_passthrough_t *memory = &snapshot->passthroughs[i];
-    if (!memory->block || !gp_export_has_device(export, memory->device) || !gp_export_is_device_memory(memory->kind))
+    if (!memory->block || !gp_export_has_device(export, memory->device) ||
+        !gp_export_is_device_memory(memory->kind))
       continue;
     const gp_block_entry_t entry = {.key = memory->block,
         .address = place_of(pytorch, memory->kind, memory->address, memory->size),
@@ -150,7 +151,8 @@ static int find_live(pytorch_t *pytorch)
       continue;
     if (event.action == GP_EXPORT_PASSTHROUGH_FREE) {
       (void)gp_block_map_take(&pytorch->live, event.block, NULL);
-    } else if (event.action == GP_EXPORT_PASSTHROUGH_ALLOC && !gp_block_map_find(&pytorch->live, event.block)) {
+    } else if (event.action == GP_EXPORT_PASSTHROUGH_ALLOC &&
+               !gp_block_map_find(&pytorch->live, event.block)) {
       const gp_block_entry_t entry = {.key = event.block,
           .address = place_of(pytorch, event.detail, event.address, event.size),
           .size = event.size,
@@ -204,7 +206,8 @@ static void write_block(pytorch_t *pytorch, uint64_t address, uint64_t size, uin
   ops->dict_close(pytorch->tree);
 }
 
-/* The blocks of a segment have to fill it: what a damaged snapshot lacks becomes inactive, what does not fit is left out. */
+/* The blocks of a segment have to fill it: what a damaged snapshot lacks becomes inactive, what does not fit
+ * is left out. */
 static void write_blocks(pytorch_t *pytorch, const gp_snapshot_segment_t *segment)
 {
   const gp_snapshot_t *snapshot = pytorch->export->snapshot;
@@ -233,7 +236,8 @@ static void write_segment(pytorch_t *pytorch, const place_t *place)
   uint64_t allocated = 0, active = 0, requested = 0;
   uint64_t before = pytorch->misfits;
 
-  for (size_t i = segment ? segment->first_block : 0; segment && i < segment->first_block + segment->block_count; i++) {
+  for (size_t i = segment ? segment->first_block : 0;
+       segment && i < segment->first_block + segment->block_count; i++) {
     const gp_snapshot_block_t *block = &pytorch->export->snapshot->blocks[i];
     bool is_allocated = block->state == GP_SNAPSHOT_ALLOCATED;
     bool is_active = is_allocated || block->state == GP_SNAPSHOT_PENDING;
@@ -267,8 +271,9 @@ static void write_segment(pytorch_t *pytorch, const place_t *place)
   ops->list_close(pytorch->tree);
   ops->dict_close(pytorch->tree);
   if (pytorch->misfits > before)
-    gp_message("%s: segment 0x%llx: %llu of its blocks do not lie in it and are left out", pytorch->export->name,
-        (unsigned long long)place->address, (unsigned long long)(pytorch->misfits - before));
+    gp_message("%s: segment 0x%llx: %llu of its blocks do not lie in it and are left out",
+        pytorch->export->name, (unsigned long long)place->address,
+        (unsigned long long)(pytorch->misfits - before));
 }
 
 static int write_segments(pytorch_t *pytorch)
@@ -304,10 +309,10 @@ static int write_segments(pytorch_t *pytorch)
  * Events
  */
 
-/* rounded: bytes of the block, 0 if it is of none. A key of our own says it where it is not what PyTorch would make of
- * the size, so that an import loses nothing. */
-static void write_entry(pytorch_t *pytorch, const char *action, const gp_export_event_t *event, uint64_t address,
-    uint64_t size, uint64_t rounded)
+/* rounded: bytes of the block, 0 if it is of none. A key of our own says it where it is not what PyTorch
+ * would make of the size, so that an import loses nothing. */
+static void write_entry(pytorch_t *pytorch, const char *action, const gp_export_event_t *event,
+    uint64_t address, uint64_t size, uint64_t rounded)
 {
   const gp_tree_ops_t *ops = pytorch->tree->ops;
   const gp_export_t *export = pytorch->export;
@@ -338,8 +343,9 @@ static uint64_t free_at(const pytorch_t *pytorch, const gp_export_event_t *event
 {
   const cJSON *oom = cJSON_GetObjectItemCaseSensitive(pytorch->export->snapshot->root, "oom");
   uint64_t time_ns, device, bytes;
-  bool is_this = gp_snapshot_uint(oom, "time_ns", &time_ns) == 1 && gp_snapshot_uint(oom, "device", &device) == 1 &&
-                 time_ns == event->time_ns && device == (uint64_t)event->device;
+  bool is_this = gp_snapshot_uint(oom, "time_ns", &time_ns) == 1 &&
+                 gp_snapshot_uint(oom, "device", &device) == 1 && time_ns == event->time_ns &&
+                 device == (uint64_t)event->device;
   return is_this && gp_snapshot_uint(oom, "device_free", &bytes) == 1 ? bytes : 0;
 }
 
@@ -392,7 +398,9 @@ static int write_event(pytorch_t *pytorch, const gp_export_event_t *event)
   case GP_EXPORT_SEGMENT_FREE:
   case GP_EXPORT_SEGMENT_MAP:
   case GP_EXPORT_SEGMENT_UNMAP:
-  case GP_EXPORT_SNAPSHOT: write_entry(pytorch, names[event->action], event, event->address, event->size, 0); return 0;
+  case GP_EXPORT_SNAPSHOT:
+    write_entry(pytorch, names[event->action], event, event->address, event->size, 0);
+    return 0;
   case GP_EXPORT_OOM: write_entry(pytorch, "oom", event, free_at(pytorch, event), event->size, 0); return 0;
   case GP_EXPORT_PASSTHROUGH_ALLOC:
   case GP_EXPORT_PASSTHROUGH_FREE: return write_passthrough(pytorch, event);

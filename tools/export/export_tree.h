@@ -1,7 +1,7 @@
 /*
- * Writes a tree of dicts, lists, texts and numbers, as a Python pickle or as JSON, while it is walked: nothing is kept
- * but what is written once and referred to afterwards. After an error everything is ignored, so that only the end has
- * to be checked. Not for threads.
+ * Writes a tree of dicts, lists, texts and numbers, as a Python pickle or as JSON, while it is walked:
+ * nothing is kept but what is written once and referred to afterwards. After an error everything is ignored,
+ * so that only the end has to be checked. Not for threads.
  */
 #ifndef GP_TOOLS_EXPORT_TREE_H
 #define GP_TOOLS_EXPORT_TREE_H
@@ -20,15 +20,16 @@ typedef struct gp_tree_ops {
   void (*list_open)(gp_tree_t *tree);
   void (*item)(gp_tree_t *tree); /* before each element */
   void (*list_close)(gp_tree_t *tree);
-  void (*text)(gp_tree_t *tree, const char *text); /* UTF-8; lives as long as the tree, which writes it once */
+  void (*text)(
+      gp_tree_t *tree, const char *text); /* UTF-8; lives as long as the tree, which writes it once */
   void (*text_once)(gp_tree_t *tree, const char *text);
   void (*integer)(gp_tree_t *tree, int64_t number);
   void (*pair)(gp_tree_t *tree, int64_t first, int64_t second);
   void (*boolean)(gp_tree_t *tree, bool value);
   /*
-   * A value that occurs again: the caller keeps a number for it, 0 at first. refer() writes a reference to what
-   * remember() has numbered and returns true, or returns false: then the value is to be written, and remember() to be
-   * called right after it, before anything else.
+   * A value that occurs again: the caller keeps a number for it, 0 at first. refer() writes a reference to
+   * what remember() has numbered and returns true, or returns false: then the value is to be written, and
+   * remember() to be called right after it, before anything else.
    */
   bool (*refer)(gp_tree_t *tree, const uint32_t *number);
   void (*remember)(gp_tree_t *tree, uint32_t *number);

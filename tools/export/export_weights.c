@@ -1,9 +1,10 @@
 /*
- * Bytes by stack: of the blocks live in the snapshot, at the moment when most was live, and of all there ever were.
+ * Bytes by stack: of the blocks live in the snapshot, at the moment when most was live, and of all there ever
+ * were.
  *
- * The moment is found going forwards through the events; then these are undone one by one, from the blocks of the
- * snapshot. A block counts for the stack of its allocation, which is known when its alloc is undone: the stack of a
- * free may be another one. What is left at the beginning was there before the first event.
+ * The moment is found going forwards through the events; then these are undone one by one, from the blocks of
+ * the snapshot. A block counts for the stack of its allocation, which is known when its alloc is undone: the
+ * stack of a free may be another one. What is left at the beginning was there before the first event.
  */
 #include <errno.h>
 #include <stdlib.h>

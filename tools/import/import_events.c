@@ -11,8 +11,8 @@
 #define ACTIONS_MOST 64
 
 /* The columns that PyTorch's events say something of; the others are found out later (import_history.c). */
-static const gp_snapshot_column_t told[] = {GP_COLUMN_ACTION, GP_COLUMN_TIME_NS, GP_COLUMN_DEVICE, GP_COLUMN_STREAM,
-    GP_COLUMN_ADDRESS, GP_COLUMN_SIZE, GP_COLUMN_ROUNDED_SIZE, GP_COLUMN_STACK};
+static const gp_snapshot_column_t told[] = {GP_COLUMN_ACTION, GP_COLUMN_TIME_NS, GP_COLUMN_DEVICE,
+    GP_COLUMN_STREAM, GP_COLUMN_ADDRESS, GP_COLUMN_SIZE, GP_COLUMN_ROUNDED_SIZE, GP_COLUMN_STACK};
 #define TOLD_COUNT (sizeof(told) / sizeof(told[0]))
 
 bool gp_import_events_begin(gp_import_t *import)
@@ -97,7 +97,8 @@ bool gp_import_event(gp_import_t *import, const gp_value_t *event, int device, s
   int stack, stream;
 
   snprintf(place.path, sizeof(place.path), "device_traces[%d][%zu]", device, index);
-  if (!gp_import_is_dict(import, event, place.path) || !reserve(import) || !read_time(&place, device, &time_us))
+  if (!gp_import_is_dict(import, event, place.path) || !reserve(import) ||
+      !read_time(&place, device, &time_us))
     return false;
   const gp_value_t *action = gp_value_member(event, "action");
   if (!action || action->kind != GP_VALUE_TEXT)
@@ -109,8 +110,8 @@ bool gp_import_event(gp_import_t *import, const gp_value_t *event, int device, s
   if (!gp_import_number(&place, "addr", INT64_MAX, has_address, &address) ||
       !gp_import_number(&place, "size", GP_IMPORT_NUMBER_MOST, is_known, &size) ||
       !gp_import_number(&place, "rounded_size", GP_IMPORT_NUMBER_MOST, false, &rounded) ||
-      !gp_import_stream(&place, &stream) || !gp_import_stack(import, gp_value_member(event, "frames"), &stack) ||
-      !gp_import_device(import, device))
+      !gp_import_stream(&place, &stream) ||
+      !gp_import_stack(import, gp_value_member(event, "frames"), &stack) || !gp_import_device(import, device))
     return false;
   size_t i = import->snapshot->events.count++;
   import->columns[GP_COLUMN_ACTION][i] = kind;
@@ -147,7 +148,8 @@ static int find_traces(const gp_import_t *import, trace_t *traces)
   return trace_count;
 }
 
-/* order[i] is the place that event i of the result has now. Events of the same time: those of the first device first. */
+/* order[i] is the place that event i of the result has now. Events of the same time: those of the first
+ * device first. */
 static void merge(const gp_import_t *import, trace_t *traces, int trace_count, size_t *order)
 {
   const int64_t *times = import->columns[GP_COLUMN_TIME_NS];

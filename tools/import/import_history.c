@@ -1,6 +1,7 @@
 /*
- * What follows from the events of PyTorch. They name addresses only, so blocks are told apart by going backwards from
- * those of the segments: a free brings a block into being, an alloc ends it. Then once forwards for times and sums.
+ * What follows from the events of PyTorch. They name addresses only, so blocks are told apart by going
+ * backwards from those of the segments: a free brings a block into being, an alloc ends it. Then once
+ * forwards for times and sums.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +14,11 @@
 typedef struct history {
   gp_import_t *import;
   gp_snapshot_events_t *events;
-  gp_block_map_t blocks[GP_SNAPSHOT_DEVICES]; /* by address + 1; marked: its free_requested is still to come */
-  uint64_t count;                             /* blocks met; the last is numbered 1, until all are turned round */
-  uint64_t *alloc_ns;                         /* by number: time of the alloc + 1, 0: not recorded */
-  size_t *final_blocks;                       /* by number - 1: index + 1 of a block of the snapshot, first ones only */
+  gp_block_map_t
+      blocks[GP_SNAPSHOT_DEVICES]; /* by address + 1; marked: its free_requested is still to come */
+  uint64_t count;                  /* blocks met; the last is numbered 1, until all are turned round */
+  uint64_t *alloc_ns;              /* by number: time of the alloc + 1, 0: not recorded */
+  size_t *final_blocks;            /* by number - 1: index + 1 of a block of the snapshot, first ones only */
 } history_t;
 
 static bool no_memory(history_t *history)
@@ -73,7 +75,8 @@ static bool undo(history_t *history, size_t i, size_t final_count)
   *at(history, GP_COLUMN_ROUNDED_SIZE, i) = (int64_t)size;
   if (action != GP_IMPORT_ALLOC && action != GP_IMPORT_FREE_REQUESTED && action != GP_IMPORT_FREE_COMPLETED)
     return true;
-  bool is_known = block && (action == GP_IMPORT_ALLOC || (action == GP_IMPORT_FREE_REQUESTED && block->is_marked));
+  bool is_known =
+      block && (action == GP_IMPORT_ALLOC || (action == GP_IMPORT_FREE_REQUESTED && block->is_marked));
   if (!is_known) {
     if (!meet(history, device, address, rounded(size, said), action == GP_IMPORT_FREE_COMPLETED))
       return false;
@@ -170,8 +173,8 @@ static uint64_t driver_bytes(const history_t *history, size_t i)
   return bytes;
 }
 
-/* What an event changes. What comes from the driver is cached only as far as the block that it came for leaves some of
- * it. Returns how many there are. */
+/* What an event changes. What comes from the driver is cached only as far as the block that it came for
+ * leaves some of it. Returns how many there are. */
 static size_t changes_of(const history_t *history, size_t i, change_t *changes)
 {
   uint64_t size = (uint64_t)*at(history, GP_COLUMN_SIZE, i);
@@ -185,7 +188,8 @@ static size_t changes_of(const history_t *history, size_t i, change_t *changes)
     changes[4] = (change_t){CACHED, true, round};
     if (!*at(history, GP_COLUMN_HIT, i)) {
       uint64_t came = driver_bytes(history, i);
-      changes[4] = came > round ? (change_t){CACHED, false, came - round} : (change_t){CACHED, true, round - came};
+      changes[4] =
+          came > round ? (change_t){CACHED, false, came - round} : (change_t){CACHED, true, round - came};
     }
     return 5;
   case GP_IMPORT_FREE_REQUESTED:
@@ -262,11 +266,12 @@ static void add_segments(const gp_snapshot_t *snapshot, gp_snapshot_device_t *de
     if (idle_here < segment->size)
       device->stats.inactive_split_bytes.current += idle_here;
   }
-  device->stats.inactive_split_bytes.peak = device->stats.inactive_split_bytes.current; /* no more is known of it */
+  device->stats.inactive_split_bytes.peak =
+      device->stats.inactive_split_bytes.current; /* no more is known of it */
   device->stats.inactive_split_bytes.allocated = device->stats.inactive_split_bytes.current;
-  device->efficiency = device->stats.reserved_bytes.current
-                           ? (double)device->stats.requested_bytes.current / (double)device->stats.reserved_bytes.current
-                           : 0;
+  device->efficiency = device->stats.reserved_bytes.current ? (double)device->stats.requested_bytes.current /
+                                                                  (double)device->stats.reserved_bytes.current
+                                                            : 0;
   device->fragmentation = idle ? 1 - (double)largest / (double)idle : 0;
 }
 
@@ -284,8 +289,8 @@ static void count_calls(const history_t *history, size_t i, gp_stats_t *stats)
   }
 }
 
-/* The gauges of one device. They begin where its events lead to the segments; what is below 0 then, a history that
- * contradicts itself would need. */
+/* The gauges of one device. They begin where its events lead to the segments; what is below 0 then, a history
+ * that contradicts itself would need. */
 static void sum_device(history_t *history, gp_snapshot_device_t *device)
 {
   const gp_snapshot_t *snapshot = history->import->snapshot;
@@ -327,7 +332,8 @@ static void sum_device(history_t *history, gp_snapshot_device_t *device)
   device->cache_hit_rate = asked ? (double)device->stats.cache_hits / (double)asked : 0;
   if (live_before && history->events->count)
     gp_snapshot_note(history->import->snapshot,
-        "device %d: %llu blocks were allocated before the first event: recording began later, or older events were "
+        "device %d: %llu blocks were allocated before the first event: recording began later, or older "
+        "events were "
         "overwritten",
         device->device, (unsigned long long)live_before);
 }

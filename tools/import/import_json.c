@@ -1,6 +1,6 @@
 /*
- * Snapshots of PyTorch as JSON, where each event repeats its frames: they are read one after the other, so that only
- * one is there as a tree.
+ * Snapshots of PyTorch as JSON, where each event repeats its frames: they are read one after the other, so
+ * that only one is there as a tree.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,8 @@ static bool read_value(gp_document_t *document, gp_json_scan_t *scan, gp_value_t
 static bool read_escaped(gp_document_t *document, gp_json_slice_t slice, gp_value_t *ret_value)
 {
   size_t at = document->base + (size_t)(slice.text - document->text);
-  cJSON *item = cJSON_ParseWithLengthOpts(slice.text - 1, slice.length + 2, NULL, false); /* with its quotes */
+  cJSON *item =
+      cJSON_ParseWithLengthOpts(slice.text - 1, slice.length + 2, NULL, false); /* with its quotes */
   char *copy = item && cJSON_GetStringValue(item) ? strdup(cJSON_GetStringValue(item)) : NULL;
   cJSON_Delete(item);
   if (!copy)
@@ -32,7 +33,8 @@ static bool read_text(gp_document_t *document, gp_json_slice_t slice, gp_value_t
 {
   *ret_value = (gp_value_t){.text = slice.text, .length = (uint32_t)slice.length, .kind = GP_VALUE_TEXT};
   if (slice.length > UINT32_MAX)
-    return gp_document_fail(document, document->base + (size_t)(slice.text - document->text), "a string of more than 4 GiB");
+    return gp_document_fail(
+        document, document->base + (size_t)(slice.text - document->text), "a string of more than 4 GiB");
   return !memchr(slice.text, '\\', slice.length) || read_escaped(document, slice, ret_value);
 }
 
@@ -176,7 +178,8 @@ static bool read_traces(reader_t *reader)
   bool good = gp_json_scan_begin(scan, '[');
   while (good && gp_json_scan_element(scan)) {
     if (device == GP_SNAPSHOT_DEVICES)
-      return gp_document_fail(&reader->import->document, scan->at, "device_traces: more devices than there can be");
+      return gp_document_fail(
+          &reader->import->document, scan->at, "device_traces: more devices than there can be");
     good = read_trace(reader, device++);
   }
   return scan->error ? scan_failed(reader) : good;
@@ -249,7 +252,8 @@ bool gp_import_json_parts(gp_import_t *import, gp_input_t *input, gp_import_top_
   gp_json_scan_init_input(&reader.scan, input);
   bool good = read_members(&reader, kept, 2);
   gp_document_clear(&import->document);
-  good = good && take_kept(import, &kept[0], &ret_top->own) && take_kept(import, &kept[1], &ret_top->settings);
+  good =
+      good && take_kept(import, &kept[0], &ret_top->own) && take_kept(import, &kept[1], &ret_top->settings);
   for (size_t i = 0; i < 2; i++) {
     if (!gp_document_adopt(&import->document, kept[i].text))
       good = false;

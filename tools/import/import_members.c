@@ -1,5 +1,6 @@
 /*
- * What the parts of a snapshot of PyTorch are read with: members of dicts, with the place that they are at in messages.
+ * What the parts of a snapshot of PyTorch are read with: members of dicts, with the place that they are at in
+ * messages.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -50,7 +51,8 @@ bool gp_import_is_dict(gp_import_t *import, const gp_value_t *value, const char 
          gp_document_fail(&import->document, value->container->at, "%s is the same dict as another", path);
 }
 
-bool gp_import_number(const gp_import_place_t *place, const char *name, uint64_t most, bool is_required, uint64_t *ret_number)
+bool gp_import_number(
+    const gp_import_place_t *place, const char *name, uint64_t most, bool is_required, uint64_t *ret_number)
 {
   const gp_value_t *value = gp_value_member(place->dict, name);
   if (!value || value->kind == GP_VALUE_NONE)
@@ -61,7 +63,8 @@ bool gp_import_number(const gp_import_place_t *place, const char *name, uint64_t
   return true;
 }
 
-bool gp_import_list(const gp_import_place_t *place, const char *name, bool is_required, const gp_container_t **ret_list)
+bool gp_import_list(
+    const gp_import_place_t *place, const char *name, bool is_required, const gp_container_t **ret_list)
 {
   const gp_value_t *value = gp_value_member(place->dict, name);
   *ret_list = NULL;
@@ -110,7 +113,8 @@ bool gp_import_device(gp_import_t *import, int ordinal)
     i++;
   if (i < snapshot->device_count && snapshot->devices[i].device == ordinal)
     return true;
-  memmove(&snapshot->devices[i + 1], &snapshot->devices[i], (snapshot->device_count - i) * sizeof(snapshot->devices[0]));
+  memmove(&snapshot->devices[i + 1], &snapshot->devices[i],
+      (snapshot->device_count - i) * sizeof(snapshot->devices[0]));
   snapshot->devices[i] = (gp_snapshot_device_t){.device = ordinal};
   snapshot->device_count++;
   return true;

@@ -1,6 +1,7 @@
 /*
  * How a snapshot of PyTorch becomes one of ours: shared by import_pytorch.c (the document), import_json.c,
- * import_members.c, import_events.c, import_stacks.c (frames) and import_history.c (what follows from the events).
+ * import_members.c, import_events.c, import_stacks.c (frames) and import_history.c (what follows from the
+ * events).
  */
 #ifndef GP_TOOLS_IMPORT_PARTS_H
 #define GP_TOOLS_IMPORT_PARTS_H
@@ -38,7 +39,8 @@ typedef struct gp_import_table {
 typedef struct gp_import {
   gp_document_t document;
   gp_snapshot_t *snapshot;
-  int64_t *columns[GP_COLUMN_COUNT]; /* of the events, as they are being found out; in the end those of the snapshot */
+  int64_t *columns[GP_COLUMN_COUNT]; /* of the events, as they are being found out; in the end those of the
+                                        snapshot */
   size_t event_room;
   gp_import_table_t frames;
   gp_import_table_t stacks;
@@ -46,7 +48,7 @@ typedef struct gp_import {
   size_t stack_room;
   size_t index_count; /* of stacks.frame_indexes */
   size_t index_room;
-  size_t text_bytes;     /* of texts copied so far */
+  size_t text_bytes;      /* of texts copied so far */
   gp_block_map_t streams; /* handle + 1 to index */
 } gp_import_t;
 
@@ -70,8 +72,8 @@ bool gp_import_no_memory(gp_import_t *import);
 bool gp_import_fail(const gp_import_place_t *place, const char *name, const char *what);
 
 /*
- * Each container is read once, whatever shares it: else a small file could be as long as it likes, and one that is a
- * frame would be taken for an event. False: it was read before.
+ * Each container is read once, whatever shares it: else a small file could be as long as it likes, and one
+ * that is a frame would be taken for an event. False: it was read before.
  */
 bool gp_import_claim(gp_container_t *container);
 
@@ -84,7 +86,8 @@ bool gp_import_number(
     const gp_import_place_t *place, const char *name, uint64_t most, bool is_required, uint64_t *ret_number);
 
 /* A list, NULL if there is none. */
-bool gp_import_list(const gp_import_place_t *place, const char *name, bool is_required, const gp_container_t **ret_list);
+bool gp_import_list(
+    const gp_import_place_t *place, const char *name, bool is_required, const gp_container_t **ret_list);
 
 /* The index of a stream in the table; handles are pointers, and 0 is the default stream. */
 bool gp_import_stream(const gp_import_place_t *place, int *ret_stream);
@@ -106,8 +109,8 @@ bool gp_import_segments(gp_import_t *import, const gp_container_t *list);
 /* import_events.c */
 
 /*
- * The events come device by device, each in their order. gp_import_events_end() puts them in the order of their times
- * over all devices, and tells when time 0 is: *start_us, or if that is 0 the first event.
+ * The events come device by device, each in their order. gp_import_events_end() puts them in the order of
+ * their times over all devices, and tells when time 0 is: *start_us, or if that is 0 the first event.
  */
 bool gp_import_events_begin(gp_import_t *import);
 bool gp_import_event(gp_import_t *import, const gp_value_t *event, int device, size_t index);
@@ -120,17 +123,20 @@ bool gp_import_json_parts(gp_import_t *import, gp_input_t *input, gp_import_top_
 
 /* import_stacks.c */
 
-/* The stack of a list of frames, the innermost first, in the snapshot's table; -1 for an empty list or NULL. */
+/* The stack of a list of frames, the innermost first, in the snapshot's table; -1 for an empty list or NULL.
+ */
 bool gp_import_stack(gp_import_t *import, const gp_value_t *frames, int *ret_stack);
 
 /* Ends the table of stacks. */
 bool gp_import_stacks_end(gp_import_t *import);
 
-/* A copy of a text that is UTF-8 without control bytes of the end; what is not becomes '?'. NULL: an error. */
+/* A copy of a text that is UTF-8 without control bytes of the end; what is not becomes '?'. NULL: an error.
+ */
 char *gp_import_copy(gp_import_t *import, const gp_value_t *text);
 
-/* import_history.c: fills in what PyTorch leaves to the reader: incarnations, hits, rounded sizes, lifetimes; and the
- * statistics of each device, by replaying the events. All columns are there. False is an error of the document. */
+/* import_history.c: fills in what PyTorch leaves to the reader: incarnations, hits, rounded sizes, lifetimes;
+ * and the statistics of each device, by replaying the events. All columns are there. False is an error of the
+ * document. */
 bool gp_import_history(gp_import_t *import);
 
 #endif

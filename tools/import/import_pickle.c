@@ -1,7 +1,7 @@
 /*
- * Reads a Python pickle of protocol 2 to 5 into values. A pickle is a program for a machine with a stack; of it only
- * what makes numbers, texts, lists and dicts is performed. What would import or call something is refused, so nothing
- * that a file says is ever executed.
+ * Reads a Python pickle of protocol 2 to 5 into values. A pickle is a program for a machine with a stack; of
+ * it only what makes numbers, texts, lists and dicts is performed. What would import or call something is
+ * refused, so nothing that a file says is ever executed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +82,8 @@ static bool push_kind(machine_t *machine, gp_value_kind_t kind, int64_t integer)
 static const char *take(machine_t *machine, uint64_t bytes)
 {
   if (bytes > machine->document->length - machine->at) {
-    (void)gp_document_fail(machine->document, machine->document->length, "the input ends in the middle of a value");
+    (void)gp_document_fail(
+        machine->document, machine->document->length, "the input ends in the middle of a value");
     return NULL;
   }
   const char *from = machine->document->text + machine->at;
@@ -212,7 +213,8 @@ static bool put_into(machine_t *machine, size_t first, gp_value_kind_t kind)
   if (kind == GP_VALUE_DICT && count % 2)
     return fail(machine, "a name without a value");
   machine->depth = first;
-  return gp_container_append(machine->document, machine->stack[first - 1].container, machine->stack + first, count);
+  return gp_container_append(
+      machine->document, machine->stack[first - 1].container, machine->stack + first, count);
 }
 
 static bool put_marked(machine_t *machine, gp_value_kind_t kind)
@@ -232,7 +234,8 @@ static bool put_memo(machine_t *machine, uint64_t index)
   if (index >= machine->document->length) /* each takes two bytes of the input */
     return fail(machine, "a memo that is larger than the file");
   while (index >= machine->memo_count) {
-    if (!reserve(machine, (void **)&machine->memo, machine->memo_count, &machine->memo_room, sizeof(gp_value_t)))
+    if (!reserve(
+            machine, (void **)&machine->memo, machine->memo_count, &machine->memo_room, sizeof(gp_value_t)))
       return false;
     machine->memo[machine->memo_count++] = (gp_value_t){.kind = GP_VALUE_OTHER};
   }
@@ -265,10 +268,11 @@ static bool refuse(machine_t *machine, unsigned char opcode)
   const char *name = forbidden_name(opcode);
   if (name)
     return gp_document_fail(machine->document, machine->opcode_at,
-        "opcode %s would import or call something; a snapshot has no need of that, and nothing of it is executed",
+        "opcode %s would import or call something; a snapshot has no need of that, and nothing of it is "
+        "executed",
         name);
-  return gp_document_fail(
-      machine->document, machine->opcode_at, "opcode 0x%02x of the pickle is none that a snapshot has", opcode);
+  return gp_document_fail(machine->document, machine->opcode_at,
+      "opcode 0x%02x of the pickle is none that a snapshot has", opcode);
 }
 
 static bool check_protocol(machine_t *machine)
@@ -277,8 +281,8 @@ static bool check_protocol(machine_t *machine)
   if (!take_number(machine, 1, &protocol))
     return false;
   if (protocol < 2 || protocol > PROTOCOL_MOST)
-    return gp_document_fail(machine->document, machine->opcode_at, "a pickle of protocol %u; 2 to %d are understood",
-        (unsigned)protocol, PROTOCOL_MOST);
+    return gp_document_fail(machine->document, machine->opcode_at,
+        "a pickle of protocol %u; 2 to %d are understood", (unsigned)protocol, PROTOCOL_MOST);
   return true;
 }
 

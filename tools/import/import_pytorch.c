@@ -1,6 +1,6 @@
 /*
- * A snapshot of PyTorch as one of ours. What it says is checked on the way: a value that is missing or cannot be is an
- * error that names its place, since figures made of half of a file would look like figures.
+ * A snapshot of PyTorch as one of ours. What it says is checked on the way: a value that is missing or cannot
+ * be is an error that names its place, since figures made of half of a file would look like figures.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,8 +35,8 @@ static const gp_value_t *owner_of(const gp_value_t *block)
   return has_owner ? &history->container->items[0] : block;
 }
 
-static bool read_block(gp_import_place_t *place, const gp_snapshot_segment_t *segment, size_t segment_index, uint64_t *address,
-    gp_snapshot_block_t *block)
+static bool read_block(gp_import_place_t *place, const gp_snapshot_segment_t *segment, size_t segment_index,
+    uint64_t *address, gp_snapshot_block_t *block)
 {
   const gp_value_t *state = gp_value_member(place->dict, "state");
   const gp_value_t *owner = owner_of(place->dict);
@@ -74,8 +74,8 @@ static bool read_segment(gp_import_place_t *place, const gp_value_t *value, size
   *segment = (gp_snapshot_segment_t){.first_block = snapshot->block_count};
   if (!gp_import_number(place, "device", GP_SNAPSHOT_DEVICES - 1, true, &device) ||
       !gp_import_number(place, "address", INT64_MAX, true, &segment->address) ||
-      !gp_import_number(place, "total_size", GP_IMPORT_NUMBER_MOST, true, &segment->size) || !gp_import_stream(place, &segment->stream) ||
-      !gp_import_list(place, "blocks", true, &blocks))
+      !gp_import_number(place, "total_size", GP_IMPORT_NUMBER_MOST, true, &segment->size) ||
+      !gp_import_stream(place, &segment->stream) || !gp_import_list(place, "blocks", true, &blocks))
     return false;
   segment->device = (int)device;
   uint64_t address = segment->address;
@@ -83,15 +83,16 @@ static bool read_segment(gp_import_place_t *place, const gp_value_t *value, size
     gp_import_place_t at = {.import = import, .dict = &blocks->items[i]};
     snprintf(at.path, sizeof(at.path), "segments[%zu].blocks[%u]", snapshot->segment_count, i);
     if (!gp_import_is_dict(import, at.dict, at.path) ||
-        !gp_import_reserve(
-            import, (void **)&snapshot->blocks, snapshot->block_count, block_room, sizeof(gp_snapshot_block_t)) ||
-        !read_block(&at, segment, snapshot->segment_count, &address, &snapshot->blocks[snapshot->block_count]))
+        !gp_import_reserve(import, (void **)&snapshot->blocks, snapshot->block_count, block_room,
+            sizeof(gp_snapshot_block_t)) ||
+        !read_block(
+            &at, segment, snapshot->segment_count, &address, &snapshot->blocks[snapshot->block_count]))
       return false;
     snapshot->block_count++;
   }
   if (address != segment->address + segment->size)
-    gp_snapshot_note(snapshot, "segment 0x%" PRIx64 " of device %d is not filled by its blocks", segment->address,
-        segment->device);
+    gp_snapshot_note(snapshot, "segment 0x%" PRIx64 " of device %d is not filled by its blocks",
+        segment->address, segment->device);
   segment->block_count = snapshot->block_count - segment->first_block;
   snapshot->segment_count++;
   return gp_import_device(import, segment->device);
@@ -127,7 +128,8 @@ bool gp_import_segments(gp_import_t *import, const gp_container_t *list)
   for (uint32_t i = 0; i < list->count; i++) {
     gp_import_place_t place = {.import = import};
     snprintf(place.path, sizeof(place.path), "segments[%u]", i);
-    if (!gp_import_is_dict(import, &list->items[i], place.path) || !read_segment(&place, &list->items[i], &block_room))
+    if (!gp_import_is_dict(import, &list->items[i], place.path) ||
+        !read_segment(&place, &list->items[i], &block_room))
       return false;
   }
   return true;
@@ -139,7 +141,8 @@ bool gp_import_segments(gp_import_t *import, const gp_container_t *list)
 
 static void add_text(gp_import_t *import, cJSON *object, const char *name, const gp_value_t *value)
 {
-  char *copy = gp_import_copy(import, value); /* without memory the member is missing, and the error is noted */
+  char *copy =
+      gp_import_copy(import, value); /* without memory the member is missing, and the error is noted */
   if (copy)
     cJSON_AddStringToObject(object, name, copy);
   free(copy);
@@ -147,7 +150,8 @@ static void add_text(gp_import_t *import, cJSON *object, const char *name, const
 
 static void add_number(cJSON *object, const char *name, const gp_value_t *value)
 {
-  if (value && value->kind == GP_VALUE_INTEGER && value->integer >= 0 && value->integer <= GP_IMPORT_NUMBER_MOST)
+  if (value && value->kind == GP_VALUE_INTEGER && value->integer >= 0 &&
+      value->integer <= GP_IMPORT_NUMBER_MOST)
     cJSON_AddNumberToObject(object, name, (double)value->integer);
   else
     cJSON_AddNullToObject(object, name);
@@ -157,7 +161,8 @@ static void add_number(cJSON *object, const char *name, const gp_value_t *value)
 static void add_settings(gp_import_t *import, cJSON *settings, const gp_value_t *from)
 {
   char number[32];
-  for (uint32_t i = 0; from && from->kind == GP_VALUE_DICT && i + 1 < from->container->count && i < SETTINGS_MOST; i += 2) {
+  for (uint32_t i = 0;
+       from && from->kind == GP_VALUE_DICT && i + 1 < from->container->count && i < SETTINGS_MOST; i += 2) {
     const gp_value_t *value = &from->container->items[i + 1];
     char *name = gp_import_copy(import, &from->container->items[i]);
     if (!name)
@@ -179,7 +184,8 @@ static void add_settings(gp_import_t *import, cJSON *settings, const gp_value_t 
 static bool begin(gp_import_t *import)
 {
   cJSON *root = import->snapshot->root;
-  cJSON *streams = cJSON_AddArrayToObject(root, "streams"), *threads = cJSON_AddArrayToObject(root, "threads");
+  cJSON *streams = cJSON_AddArrayToObject(root, "streams"),
+        *threads = cJSON_AddArrayToObject(root, "threads");
   cJSON *thread = cJSON_CreateObject(); /* one stands for all: it is not known which */
   cJSON_AddNumberToObject(thread, "tid", 0);
   cJSON_AddStringToObject(thread, "name", "unknown");
@@ -220,7 +226,8 @@ static bool keep_columns(gp_import_t *import, unsigned columns)
   for (int column = 0; column < GP_COLUMN_COUNT; column++) {
     if (columns >> column & 1) {
       events->columns[column] = gp_column_create();
-      if (!events->columns[column] || !gp_column_append(events->columns[column], import->columns[column], events->count) ||
+      if (!events->columns[column] ||
+          !gp_column_append(events->columns[column], import->columns[column], events->count) ||
           !gp_column_finish(events->columns[column]))
         return gp_import_no_memory(import);
     }
@@ -239,12 +246,14 @@ static bool end(gp_import_t *import, const gp_import_top_t *top)
 
   if (!gp_import_number(&place, "start_time_us", GP_IMPORT_NUMBER_MOST, false, &start_us) ||
       !gp_import_number(&place, "dropped_events", GP_IMPORT_NUMBER_MOST, false, &snapshot->dropped_events) ||
-      !gp_import_number(&place, "recorded_since_ns", GP_IMPORT_NUMBER_MOST, false, &snapshot->recorded_since_ns) ||
+      !gp_import_number(
+          &place, "recorded_since_ns", GP_IMPORT_NUMBER_MOST, false, &snapshot->recorded_since_ns) ||
       !make_root(import, top) || !gp_import_events_end(import, &start_us) || !gp_import_stacks_end(import) ||
       !gp_import_history(import))
     return false;
   if (start_us)
-    cJSON_AddNumberToObject(cJSON_GetObjectItemCaseSensitive(snapshot->root, "process"), "start_time_us", (double)start_us);
+    cJSON_AddNumberToObject(
+        cJSON_GetObjectItemCaseSensitive(snapshot->root, "process"), "start_time_us", (double)start_us);
   return true;
 }
 
@@ -273,17 +282,19 @@ static bool read_pickle(gp_import_t *import, gp_import_top_t *ret_top)
 
   if (!gp_import_read_pickle(&import->document, &top))
     return false;
-  if (top.kind == GP_VALUE_LIST) { /* PyTorch 1: nothing but segments */
+  if (top.kind == GP_VALUE_LIST) {        /* PyTorch 1: nothing but segments */
     (void)gp_import_claim(top.container); /* the first one */
     segments = top.container;
   } else if (top.kind != GP_VALUE_DICT) {
     return gp_document_fail(&import->document, 0, "not a snapshot of PyTorch: neither a dict nor a list");
   } else {
     const gp_import_place_t place = {import, &top, "not a snapshot of PyTorch"};
-    if (!gp_import_list(&place, "segments", true, &segments) || !gp_import_list(&place, "device_traces", false, &traces))
+    if (!gp_import_list(&place, "segments", true, &segments) ||
+        !gp_import_list(&place, "device_traces", false, &traces))
       return false;
   }
-  const gp_value_t *own = gp_value_member(&top, "gpupool"), *settings = gp_value_member(&top, "allocator_settings");
+  const gp_value_t *own = gp_value_member(&top, "gpupool"),
+                   *settings = gp_value_member(&top, "allocator_settings");
   if (own)
     ret_top->own = *own;
   if (settings)
@@ -300,7 +311,8 @@ static gp_snapshot_t *finish(gp_import_t *import, gp_input_t *input, unsigned co
   if (import->snapshot)
     import->snapshot->root = cJSON_CreateObject();
   bool good = import->snapshot && import->snapshot->root ? true : gp_import_no_memory(import);
-  good = good && begin(import) && (input ? gp_import_json_parts(import, input, &top) : read_pickle(import, &top)) &&
+  good = good && begin(import) &&
+         (input ? gp_import_json_parts(import, input, &top) : read_pickle(import, &top)) &&
          end(import, &top) && keep_columns(import, columns);
   gp_document_fini(&import->document);
   free(import->frames.indexes);

@@ -162,8 +162,8 @@ static uint64_t hash_stack(const gp_import_t *import, size_t stack)
 {
   const gp_snapshot_stacks_t *stacks = &import->snapshot->stacks;
   size_t first = stacks->first[stack];
-  return hash_bytes(
-      UINT64_C(0xcbf29ce484222325), stacks->frame_indexes + first, (stack_end(import, stack) - first) * sizeof(int));
+  return hash_bytes(UINT64_C(0xcbf29ce484222325), stacks->frame_indexes + first,
+      (stack_end(import, stack) - first) * sizeof(int));
 }
 
 static bool keep_stack(gp_import_t *import, int *ret_stack)
@@ -214,8 +214,8 @@ bool gp_import_stack(gp_import_t *import, const gp_value_t *frames, int *ret_sta
   for (uint32_t i = 0; i < frames->container->count; i++) {
     if (!gp_import_reserve(
             import, (void **)&stacks->frame_indexes, import->index_count, &import->index_room, sizeof(int)) ||
-        !read_frame(
-            import, &frames->container->items[i], frames->container->at, &stacks->frame_indexes[import->index_count]))
+        !read_frame(import, &frames->container->items[i], frames->container->at,
+            &stacks->frame_indexes[import->index_count]))
       return false;
     import->index_count++;
   }

@@ -20,7 +20,8 @@ struct gp_container_chunk {
 void gp_document_grow(gp_document_t *document, size_t length)
 {
   document->length = length;
-  document->most = length < (SIZE_MAX - MEMORY_FIRST) / MEMORY_TIMES ? MEMORY_FIRST + MEMORY_TIMES * length : SIZE_MAX;
+  document->most =
+      length < (SIZE_MAX - MEMORY_FIRST) / MEMORY_TIMES ? MEMORY_FIRST + MEMORY_TIMES * length : SIZE_MAX;
 }
 
 void gp_document_init(gp_document_t *document, const char *text, size_t length, gp_snapshot_error_t *error)

@@ -1,6 +1,7 @@
 /*
- * Values of a document in a format of somebody else: numbers, texts, lists and dicts, as a pickle or JSON holds them.
- * Texts stay in the input where they can. Memory is bounded by the size of the input. Not for threads.
+ * Values of a document in a format of somebody else: numbers, texts, lists and dicts, as a pickle or JSON
+ * holds them. Texts stay in the input where they can. Memory is bounded by the size of the input. Not for
+ * threads.
  */
 #ifndef GP_TOOLS_IMPORT_VALUE_H
 #define GP_TOOLS_IMPORT_VALUE_H
@@ -35,7 +36,8 @@ typedef struct gp_value {
   uint8_t kind;
 } gp_value_t;
 
-/* A list or a dict. Several values may share one, and one may hold itself: whoever follows them says how far. */
+/* A list or a dict. Several values may share one, and one may hold itself: whoever follows them says how far.
+ */
 struct gp_container {
   gp_value_t *items; /* of a dict: name, value, name, value ... */
   uint32_t count;    /* items; even for a dict */
@@ -79,7 +81,8 @@ bool gp_document_fail(gp_document_t *document, size_t at, const char *format, ..
 /* Accounts for bytes that are about to be allocated; false: too many for an input of this size. */
 bool gp_document_account(gp_document_t *document, size_t bytes);
 
-/* Takes over a text from malloc(), which lives as long as the values; NULL is legal. False is an error of the document. */
+/* Takes over a text from malloc(), which lives as long as the values; NULL is legal. False is an error of the
+ * document. */
 bool gp_document_adopt(gp_document_t *document, char *text);
 
 /* A new empty list or dict; NULL is an error of the document. */

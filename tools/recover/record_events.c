@@ -1,6 +1,6 @@
 /*
- * The history in a record: every chunk and every event is checked, what is wrong is taken out, and the rest is merged
- * as the library does it.
+ * The history in a record: every chunk and every event is checked, what is wrong is taken out, and the rest
+ * is merged as the library does it.
  */
 #include <stdlib.h>
 
@@ -11,7 +11,8 @@
 /* What GPUPOOL_TRACE_EVENTS allows; small sets of events have smaller chunks, and fewer. */
 #define CHUNKS_MAX (gp_option_table[GP_OPTION_trace_events].maximum / GP_CHUNK_EVENTS + 1)
 
-/* A time of 0 is a place in the file where nothing was written. Times before the beginning, or centuries after it, are no times. */
+/* A time of 0 is a place in the file where nothing was written. Times before the beginning, or centuries
+ * after it, are no times. */
 #define TIME_NS_MAX (UINT64_C(1) << 62)
 
 static bool is_sound(const gp_record_t *record, const gp_event_record_t *event)
@@ -19,9 +20,9 @@ static bool is_sound(const gp_record_t *record, const gp_event_record_t *event)
   const gp_document_t *document = &record->document;
   return event->action < GP_ACTION_COUNT && event->detail < GP_DETAIL_COUNT && event->device >= -1 &&
          event->device < GP_MAX_DEVICES && event->hit <= 1 && event->stream >= -1 &&
-         (event->stream < (int32_t)document->stream_count || document->stream_count == 0) && event->stack >= -1 &&
-         (event->thread < document->thread_count || document->thread_count == 0) && event->time_ns > 0 &&
-         event->time_ns >= document->base_ns && event->time_ns < TIME_NS_MAX;
+         (event->stream < (int32_t)document->stream_count || document->stream_count == 0) &&
+         event->stack >= -1 && (event->thread < document->thread_count || document->thread_count == 0) &&
+         event->time_ns > 0 && event->time_ns >= document->base_ns && event->time_ns < TIME_NS_MAX;
 }
 
 /* Takes what is wrong out of a chunk. Returns how many events are left; the other end is cut at `room`. */
@@ -48,15 +49,17 @@ static uint32_t clean_chunk(gp_record_t *record, gp_event_record_t *events, uint
   return kept;
 }
 
-/* The section is a copy that is ours, so that all can be set right in place. False: there is nothing to be read. */
+/* The section is a copy that is ours, so that all can be set right in place. False: there is nothing to be
+ * read. */
 static bool check_layout(gp_record_t *record)
 {
   gp_chunk_header_t *header = record->sections[GP_SECTION_EVENTS];
   size_t bytes = record->bytes[GP_SECTION_EVENTS];
   if (bytes < sizeof(*header) || header->version == 0)
     return false; /* nothing was recorded */
-  bool good = header->version == GP_EVENT_RECORD_VERSION && header->record_bytes == sizeof(gp_event_record_t) &&
-              header->chunk_events >= 1 && header->chunk_events <= GP_CHUNK_EVENTS && header->chunks_offset % 64 == 0 &&
+  bool good = header->version == GP_EVENT_RECORD_VERSION &&
+              header->record_bytes == sizeof(gp_event_record_t) && header->chunk_events >= 1 &&
+              header->chunk_events <= GP_CHUNK_EVENTS && header->chunks_offset % 64 == 0 &&
               header->records_offset % 64 == 0 && header->chunks_offset >= sizeof(*header) &&
               header->chunks_offset <= header->records_offset && header->records_offset <= bytes &&
               header->used >= 1;
@@ -75,7 +78,8 @@ static void clean(gp_record_t *record)
 {
   gp_chunks_t *chunks = &record->chunks;
   gp_chunk_header_t *header = chunks->header;
-  size_t events_there = (record->bytes[GP_SECTION_EVENTS] - header->records_offset) / sizeof(gp_event_record_t);
+  size_t events_there =
+      (record->bytes[GP_SECTION_EVENTS] - header->records_offset) / sizeof(gp_event_record_t);
   uint32_t discarding = atomic_load(&header->discarding);
 
   header->has_lost = header->has_lost != 0;
@@ -95,7 +99,8 @@ static void clean(gp_record_t *record)
     }
     if (discarding == i + 1)
       count = 0; /* given up, and counted as dropped */
-    count = clean_chunk(record, gp_chunks_records(chunks, i), count, first < events_there ? events_there - first : 0);
+    count = clean_chunk(
+        record, gp_chunks_records(chunks, i), count, first < events_there ? events_there - first : 0);
     atomic_store(&chunk->count, count);
     chunk->state = i == 0 ? GP_CHUNK_SHARED : GP_CHUNK_FREE;
     chunk->owner = i == 0 ? GP_CHUNK_OWNER_SHARED : chunk->owner & 0x7fff;

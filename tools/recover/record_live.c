@@ -1,6 +1,7 @@
 /*
- * The memory in a record: slots and statistics. Statistics may have been killed between two additions, so what they say
- * of the present is counted anew from the slots; an operation in flight has its event and not yet its slot.
+ * The memory in a record: slots and statistics. Statistics may have been killed between two additions, so
+ * what they say of the present is counted anew from the slots; an operation in flight has its event and not
+ * yet its slot.
  */
 #include <string.h>
 
@@ -14,8 +15,8 @@ static bool is_sound(const gp_record_t *record, const gp_live_slot_t *slot, gp_l
 {
   if (word.state >= GP_LIVE_STATE_COUNT || word.device >= GP_MAX_DEVICES || word.kind >= GP_DETAIL_COUNT ||
       slot->stream < -1 ||
-      (slot->stream >= (int32_t)record->document.stream_count && record->document.stream_count > 0) || slot->address == 0 ||
-      slot->size > UINT64_MAX - slot->address || slot->origin > INT32_MAX)
+      (slot->stream >= (int32_t)record->document.stream_count && record->document.stream_count > 0) ||
+      slot->address == 0 || slot->size > UINT64_MAX - slot->address || slot->origin > INT32_MAX)
     return false;
   if (word.state == GP_LIVE_PASSTHROUGH)
     return word.kind >= GP_DETAIL_PASS_PITCH && word.kind <= GP_DETAIL_PASS_CAPTURE;
@@ -61,7 +62,9 @@ static void add_slot(gp_record_t *record, const gp_live_slot_t *slot, gp_live_wo
       .block = slot->block,
       .time_ns = slot->time_ns,
       .context = slot->context,
-      .refs = state == GP_BLOCK_LIVE && word.refs == 0 ? 1 : state == GP_BLOCK_IDLE ? 0 : word.refs,
+      .refs = state == GP_BLOCK_LIVE && word.refs == 0 ? 1
+              : state == GP_BLOCK_IDLE                 ? 0
+                                                       : word.refs,
       .origin = slot->origin <= record->stack_count ? slot->origin : GP_ORIGIN_NONE,
       .state = state,
       .tainted = word.tainted};
@@ -128,8 +131,8 @@ static bool copy_slots(gp_record_t *record)
 }
 
 /*
- * The operation in flight: the newest event of a device, whose slot may not have been written any more. Every older one
- * has, because the device's lock was held for both.
+ * The operation in flight: the newest event of a device, whose slot may not have been written any more. Every
+ * older one has, because the device's lock was held for both.
  */
 static gp_block_view_t *find_block(gp_device_view_t *view, uint64_t address)
 {
@@ -149,7 +152,8 @@ static void finish_alloc(gp_device_view_t *view, const gp_event_record_t *event)
 {
   gp_block_view_t *block = find_block(view, event->address);
   /* Its number may be there already, and its state not yet. */
-  if (!block || block->block > event->block || (block->block == event->block && block->state == GP_BLOCK_LIVE))
+  if (!block || block->block > event->block ||
+      (block->block == event->block && block->state == GP_BLOCK_LIVE))
     return;
   block->state = GP_BLOCK_LIVE;
   block->refs = 1;
@@ -250,7 +254,8 @@ static void sort_view(gp_record_t *record, gp_device_view_t *view)
   for (size_t i = 0; i < view->blocks.count; i++)
     view->blocks.by_address[i] = (gp_sort_key_t){.key = block_at(view, i)->address, .index = (uint32_t)i};
   for (size_t i = 0; i < view->passthroughs.count; i++)
-    view->passthroughs.by_address[i] = (gp_sort_key_t){.key = passthrough_at(view, i)->address, .index = (uint32_t)i};
+    view->passthroughs.by_address[i] =
+        (gp_sort_key_t){.key = passthrough_at(view, i)->address, .index = (uint32_t)i};
   gp_sort_keys(view->blocks.by_address, view->blocks.count);
   gp_sort_keys(view->passthroughs.by_address, view->passthroughs.count);
   size_t kept = 0;
@@ -301,7 +306,8 @@ static void count_view(gp_device_view_t *view)
   view->idle_bytes = now.cached_bytes.current;
   for (size_t i = 0; i < view->passthroughs.count; i++) {
     const gp_passthrough_t *memory = gp_device_view_passthrough(view, i);
-    gp_gauge_t *gauge = gp_passthrough_is_host(memory->kind) ? &now.pinned_host_bytes : &now.passthrough_bytes;
+    gp_gauge_t *gauge =
+        gp_passthrough_is_host(memory->kind) ? &now.pinned_host_bytes : &now.passthrough_bytes;
     gauge->current += memory->size;
   }
 #define GAUGE(name, unit, what) set_gauge(&view->stats.name, now.name.current);

@@ -1,6 +1,6 @@
 /*
- * What the files of the record reader know of each other: record_sections.c has header and sections, record_reader.c
- * the tables, record_live.c the memory, record_events.c the history.
+ * What the files of the record reader know of each other: record_sections.c has header and sections,
+ * record_reader.c the tables, record_live.c the memory, record_events.c the history.
  */
 #ifndef GP_TOOLS_RECORD_PARTS_H
 #define GP_TOOLS_RECORD_PARTS_H
@@ -12,9 +12,9 @@
 bool gp_record_refuse(gp_record_t *record, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * Copies header and sections. A section counts only if it is no larger than the library ever makes it and shares no byte
- * with another one: so what is copied is bounded, whatever the header says. Holes of the file take no memory.
- * False, after gp_record_refuse: the file is no record, or the host has no memory.
+ * Copies header and sections. A section counts only if it is no larger than the library ever makes it and
+ * shares no byte with another one: so what is copied is bounded, whatever the header says. Holes of the file
+ * take no memory. False, after gp_record_refuse: the file is no record, or the host has no memory.
  */
 bool gp_record_read_sections(gp_record_t *record, int fd, gp_region_header_t *ret_header);
 

@@ -75,7 +75,8 @@ static void use_threads(gp_record_t *record)
   record->document.thread_count = count;
 }
 
-/* Without the table of streams nothing names one. Without that of threads every event still does: it gets an entry. */
+/* Without the table of streams nothing names one. Without that of threads every event still does: it gets an
+ * entry. */
 static void tell_lost_tables(gp_record_t *record)
 {
   static const gp_thread_entry_t lost = {.tid = 0, .name = "(lost)"};
@@ -108,7 +109,8 @@ static void use_streams(gp_record_t *record)
   record->document.stream_count = count;
 }
 
-/* Stacks are checked one by one as they are written (trace/snapshot/document_stacks.c); what is wrong ends the list. */
+/* Stacks are checked one by one as they are written (trace/snapshot/document_stacks.c); what is wrong ends
+ * the list. */
 static void use_stacks(gp_record_t *record)
 {
   gp_stacks_t *stacks = &record->stacks;
@@ -122,12 +124,14 @@ static void use_stacks(gp_record_t *record)
   size_t bytes = gp_stacks_log_bytes(stacks);
   while (bytes && gp_stack_log_next(stacks->log, bytes, &at, &stack))
     record->stack_count++;
-  if (bytes && (record->stack_count < atomic_load(&stacks->log->stack_count)) && at < atomic_load(&stacks->log->word_count))
+  if (bytes && (record->stack_count < atomic_load(&stacks->log->stack_count)) &&
+      at < atomic_load(&stacks->log->word_count))
     gp_record_note_damage(record);
   record->document.stacks = stacks;
 }
 
-/* The report of an out of memory. Its flag is a byte that may hold anything: it is not read as a bool before. */
+/* The report of an out of memory. Its flag is a byte that may hold anything: it is not read as a bool before.
+ */
 static void use_oom(gp_record_t *record)
 {
   unsigned char by_limit;
@@ -160,7 +164,8 @@ static void use_header(gp_record_t *record, gp_region_header_t *header)
   document->reason = "recovered";
   if (atomic_load(&header->missing_slots)) {
     record->is_partial = true;
-    gp_record_add_note(record, "%" PRIu32 " segments or allocations are missing: there was no memory to note them",
+    gp_record_add_note(record,
+        "%" PRIu32 " segments or allocations are missing: there was no memory to note them",
         atomic_load(&header->missing_slots));
   }
   if (atomic_load(&header->has_gap))

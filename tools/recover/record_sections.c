@@ -44,8 +44,8 @@ static ssize_t read_at(int fd, void *buffer, size_t bytes, uint64_t offset)
 }
 
 /*
- * The next bytes of [offset, end) that the file really has, lseek(2): *ret_begin to *ret_end. False: only a hole is left.
- * Where a file system knows no holes, all is data.
+ * The next bytes of [offset, end) that the file really has, lseek(2): *ret_begin to *ret_end. False: only a
+ * hole is left. Where a file system knows no holes, all is data.
  */
 static bool find_data(int fd, uint64_t offset, uint64_t end, uint64_t *ret_begin, uint64_t *ret_end)
 {
@@ -62,7 +62,8 @@ static bool find_data(int fd, uint64_t offset, uint64_t end, uint64_t *ret_begin
 static int read_sparse(int fd, char *zeroed, size_t bytes, uint64_t offset)
 {
   uint64_t begin, end;
-  for (uint64_t at = offset; at < offset + bytes && find_data(fd, at, offset + bytes, &begin, &end); at = end) {
+  for (uint64_t at = offset; at < offset + bytes && find_data(fd, at, offset + bytes, &begin, &end);
+       at = end) {
     if (read_at(fd, zeroed + (begin - offset), (size_t)(end - begin), begin) < 0)
       return errno;
   }
@@ -73,21 +74,25 @@ static bool check_header(gp_record_t *record, const gp_region_header_t *header)
 {
   static const char nothing[sizeof(header->magic)];
   if (memcmp(header->magic, nothing, sizeof(nothing)) == 0)
-    return gp_record_refuse(record, "nothing was recorded: the program ended while its record was being made");
+    return gp_record_refuse(
+        record, "nothing was recorded: the program ended while its record was being made");
   if (memcmp(header->magic, GP_REGION_MAGIC, sizeof(header->magic)) != 0)
     return gp_record_refuse(record, "not a record of gpupool (offset 0: no \"gpupool\")");
   if (header->byte_order != GP_REGION_BYTE_ORDER)
-    return gp_record_refuse(record, "byte order %08" PRIx32 " at offset 12 is not that of this machine (%08x)",
-        header->byte_order, GP_REGION_BYTE_ORDER);
+    return gp_record_refuse(record,
+        "byte order %08" PRIx32 " at offset 12 is not that of this machine (%08x)", header->byte_order,
+        GP_REGION_BYTE_ORDER);
   if (header->version != GP_REGION_VERSION)
     return gp_record_refuse(record,
-        "version %" PRIu32 " at offset 8; this gpupool reads version %u (written by gpupool %.*s)", header->version,
-        GP_REGION_VERSION, (int)sizeof(header->library_version), header->library_version);
+        "version %" PRIu32 " at offset 8; this gpupool reads version %u (written by gpupool %.*s)",
+        header->version, GP_REGION_VERSION, (int)sizeof(header->library_version), header->library_version);
   return true;
 }
 
-/* The first of the sections before this one that was read and shares bytes with it; GP_SECTION_COUNT: none. */
-static gp_section_t find_overlap(const gp_record_t *record, const gp_region_header_t *header, gp_section_t section)
+/* The first of the sections before this one that was read and shares bytes with it; GP_SECTION_COUNT: none.
+ */
+static gp_section_t find_overlap(
+    const gp_record_t *record, const gp_region_header_t *header, gp_section_t section)
 {
   uint64_t begin = header->sections[section].offset;
   uint64_t end = begin + header->sections[section].used;
@@ -105,8 +110,8 @@ static void lose(gp_record_t *record, gp_section_t section, const char *why, con
   gp_record_add_note(record, "the section of %s is lost: %s%s", section_names[section], why, name);
 }
 
-/* Copies a section as far as it is there and its place makes sense. False, after gp_record_refuse: no memory, or it
- * cannot be read. */
+/* Copies a section as far as it is there and its place makes sense. False, after gp_record_refuse: no memory,
+ * or it cannot be read. */
 static bool read_section(
     gp_record_t *record, int fd, uint64_t file_bytes, const gp_region_header_t *header, gp_section_t section)
 {
@@ -128,7 +133,8 @@ static bool read_section(
     return true;
   }
   uint64_t bytes = offset >= file_bytes ? 0 : used < file_bytes - offset ? used : file_bytes - offset;
-  char *copy = calloc(1, (size_t)bytes + SLACK_BYTES); /* large ones are pages that take nothing before they are touched */
+  char *copy = calloc(
+      1, (size_t)bytes + SLACK_BYTES); /* large ones are pages that take nothing before they are touched */
   if (!copy)
     return gp_record_refuse(record, "out of memory");
   record->sections[section] = copy;
@@ -138,7 +144,8 @@ static bool read_section(
     return gp_record_refuse(record, "cannot be read at offset %" PRIu64 ": %s", offset, strerror(error));
   if (bytes < used) {
     record->is_partial = true;
-    gp_record_add_note(record, "the section of %s is cut short: %" PRIu64 " of %" PRIu64 " bytes are in the file",
+    gp_record_add_note(record,
+        "the section of %s is cut short: %" PRIu64 " of %" PRIu64 " bytes are in the file",
         section_names[section], bytes, used);
   }
   return true;
@@ -160,9 +167,11 @@ bool gp_record_read_sections(gp_record_t *record, int fd, gp_region_header_t *re
   if (got < 0)
     return gp_record_refuse(record, "cannot be read at offset 0: %s", strerror(errno));
   if (got == 0)
-    return gp_record_refuse(record, "nothing was recorded: the program ended while its record was being made");
+    return gp_record_refuse(
+        record, "nothing was recorded: the program ended while its record was being made");
   if ((size_t)got < sizeof(first.page))
-    return gp_record_refuse(record, "cut short: %zd bytes, but a header takes %u", got, GP_REGION_HEADER_BYTES);
+    return gp_record_refuse(
+        record, "cut short: %zd bytes, but a header takes %u", got, GP_REGION_HEADER_BYTES);
   if (!check_header(record, &first.header))
     return false;
   for (int i = 0; i < GP_SECTION_COUNT; i++) {

@@ -31,7 +31,7 @@ typedef struct request {
   bool help;
   const char *output;
   const char *pattern; /* GPUPOOL_OUTPUT instead of output; NULL: neither, or output */
-  const char *what; /* FILE or PID; NULL: the newest */
+  const char *what;    /* FILE or PID; NULL: the newest */
 } request_t;
 
 void gp_command_recover_help(void)
@@ -81,7 +81,8 @@ static int parse(int argc, char **argv, request_t *ret_request)
       flag++;
     if (options_end || argument[0] != '-') {
       if (request.what)
-        return gp_message_usage("recover", "recover: %s and %s: one at a time, or --all", request.what, argument);
+        return gp_message_usage(
+            "recover", "recover: %s and %s: one at a time, or --all", request.what, argument);
       request.what = argument;
     } else if (strcmp(argument, "--") == 0) {
       options_end = true;
@@ -135,10 +136,10 @@ static char plain(char c)
 static const char *placeholder_text(const gp_record_t *record, char letter, char *scratch, size_t capacity)
 {
   const gp_description_t *description = &record->document.description;
-  const char *text = letter == 'e' ? gp_description_find(description, "program")
-                   : letter == 'h' ? gp_description_find(description, "host")
-                   : letter == 'k' ? gp_description_find(description, "rank")
-                                   : NULL;
+  const char *text = letter == 'e'   ? gp_description_find(description, "program")
+                     : letter == 'h' ? gp_description_find(description, "host")
+                     : letter == 'k' ? gp_description_find(description, "rank")
+                                     : NULL;
 
   switch (letter) {
   case '%': return "%";
@@ -146,7 +147,9 @@ static const char *placeholder_text(const gp_record_t *record, char letter, char
   case 'h': return text ? last_part(text) : "unknown";
   case 'k': return text ? last_part(text) : "0";
   case 'p': snprintf(scratch, capacity, "%lld", (long long)record->document.pid); return scratch;
-  case 't': snprintf(scratch, capacity, "%llu", (unsigned long long)record->document.start_time_us / 1000000); return scratch;
+  case 't':
+    snprintf(scratch, capacity, "%llu", (unsigned long long)record->document.start_time_us / 1000000);
+    return scratch;
   case 'n': return "1";
   case 'r': return record->document.reason;
   default: return "";
@@ -180,8 +183,8 @@ static int write_snapshot(const request_t *request, const gp_record_t *record, c
   const char *path = request->output;
 
   if (!path) {
-    choose_name(record, request->pattern ? request->pattern : gp_option_table[GP_OPTION_output].default_text, name,
-        sizeof(name));
+    choose_name(record, request->pattern ? request->pattern : gp_option_table[GP_OPTION_output].default_text,
+        name, sizeof(name));
     path = name;
   }
   /* As the library's: what a program did and was called with is its user's. */
@@ -190,7 +193,8 @@ static int write_snapshot(const request_t *request, const gp_record_t *record, c
     return status;
   int error = write_document(record, fileno(file.stream));
   if (error) {
-    gp_message("the snapshot of %s could not be written to %s: %s", source, file.path ? path : "stdout", strerror(error));
+    gp_message("the snapshot of %s could not be written to %s: %s", source, file.path ? path : "stdout",
+        strerror(error));
     gp_export_file_discard(&file);
     return GP_EXIT_INPUT;
   }
@@ -247,7 +251,8 @@ int gp_recover_left(const gp_left_t *left, const char *output)
   char pattern[GP_PATH_BYTES];
   struct stat status;
   size_t length = strlen(output);
-  bool is_folder = length == 0 || output[length - 1] == '/' || (stat(output, &status) == 0 && S_ISDIR(status.st_mode));
+  bool is_folder =
+      length == 0 || output[length - 1] == '/' || (stat(output, &status) == 0 && S_ISDIR(status.st_mode));
   const char *slash = length > 0 && output[length - 1] == '/' ? "" : "/";
 
   if (is_folder)

@@ -38,7 +38,8 @@ static bool look_at(int folder, const char *folder_path, const char *name, gp_le
   int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0)
     return false;
-  bool is_file = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && (size_t)length < sizeof(ret_left->path);
+  bool is_file =
+      fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && (size_t)length < sizeof(ret_left->path);
   ret_left->bytes = is_file ? (uint64_t)status.st_blocks * 512 : 0;
   ret_left->is_running = is_file && gp_record_file_is_in_use(fd, ret_left->pid);
   close(fd);

@@ -1,6 +1,6 @@
 /*
- * A picture of dots in text: braille characters hold 2 x 4 dots each. Where only ASCII can be drawn, a character tells
- * how many of its dots are set.
+ * A picture of dots in text: braille characters hold 2 x 4 dots each. Where only ASCII can be drawn, a
+ * character tells how many of its dots are set.
  */
 #ifndef GP_TOOLS_CANVAS_H
 #define GP_TOOLS_CANVAS_H

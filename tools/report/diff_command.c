@@ -97,7 +97,8 @@ static char *share_text(uint64_t before, uint64_t after, char *buffer)
  */
 
 /* Calls for each figure of a device; name is that of the statistics, with .peak or .current of a gauge. */
-typedef void (*figure_fn)(void *arg, const char *name, const char *words, bool is_bytes, uint64_t before, uint64_t after);
+typedef void (*figure_fn)(
+    void *arg, const char *name, const char *words, bool is_bytes, uint64_t before, uint64_t after);
 
 static void for_figures(const gp_stats_t *before, const gp_stats_t *after, figure_fn figure, void *arg)
 {
@@ -132,7 +133,8 @@ typedef struct printing {
   size_t shown;
 } printing_t;
 
-static void print_figure(void *arg, const char *name, const char *words, bool is_bytes, uint64_t before, uint64_t after)
+static void print_figure(
+    void *arg, const char *name, const char *words, bool is_bytes, uint64_t before, uint64_t after)
 {
   printing_t *printing = arg;
   char *(*format)(uint64_t, char *) = is_bytes ? gp_size_format : gp_number_count;
@@ -140,12 +142,13 @@ static void print_figure(void *arg, const char *name, const char *words, bool is
   (void)name;
   if (before == after)
     return;
-  fprintf(printing->output->stream, "  %-20s %14s %14s %14s %9s\n", words, format(before, was), format(after, is),
-      change_text(before, after, format, change), share_text(before, after, share));
+  fprintf(printing->output->stream, "  %-20s %14s %14s %14s %9s\n", words, format(before, was),
+      format(after, is), change_text(before, after, format, change), share_text(before, after, share));
   printing->shown++;
 }
 
-static void add_figure(void *arg, const char *name, const char *words, bool is_bytes, uint64_t before, uint64_t after)
+static void add_figure(
+    void *arg, const char *name, const char *words, bool is_bytes, uint64_t before, uint64_t after)
 {
   cJSON *item = cJSON_AddObjectToObject(arg, name);
   (void)words;
@@ -173,8 +176,9 @@ static void print_device(int ordinal, const gp_stats_t *before, const gp_stats_t
 {
   printing_t printing = {.output = output};
   char was[GP_NUMBER_BYTES], is[GP_NUMBER_BYTES];
-  fprintf(output->stream, "\n%sDevice %d%s\n  %-20s %14s %14s %14s\n", gp_output_style(output, GP_STYLE_HEADING),
-      ordinal, gp_output_style(output, GP_STYLE_PLAIN), "", "before", "after", "change");
+  fprintf(output->stream, "\n%sDevice %d%s\n  %-20s %14s %14s %14s\n",
+      gp_output_style(output, GP_STYLE_HEADING), ordinal, gp_output_style(output, GP_STYLE_PLAIN), "",
+      "before", "after", "change");
   for_figures(before, after, print_figure, &printing);
   if (hit_rate(before) != hit_rate(after))
     fprintf(output->stream, "  %-20s %14s %14s\n", "hit rate", gp_number_percent(hit_rate(before), was),

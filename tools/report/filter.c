@@ -56,8 +56,8 @@ static bool is_thread(const cJSON *item, size_t index, const char *text)
   return strcmp(gp_snapshot_text(item, "name"), text) == 0;
 }
 
-static int find(const cJSON *table, const char *text, bool (*is)(const cJSON *, size_t, const char *), bool **ret_set,
-    size_t *ret_count)
+static int find(const cJSON *table, const char *text, bool (*is)(const cJSON *, size_t, const char *),
+    bool **ret_set, size_t *ret_count)
 {
   const cJSON *item;
   size_t index = 0;
@@ -74,8 +74,8 @@ static int find(const cJSON *table, const char *text, bool (*is)(const cJSON *, 
   return 0;
 }
 
-static int find_named(const gp_request_t *request, const gp_snapshot_t *snapshot, const char *file, const char *table,
-    const char *noun, const char *key, const char *text, bool **ret_set)
+static int find_named(const gp_request_t *request, const gp_snapshot_t *snapshot, const char *file,
+    const char *table, const char *noun, const char *key, const char *text, bool **ret_set)
 {
   const cJSON *list = cJSON_GetObjectItemCaseSensitive(snapshot->root, table);
   char known[LIST_BYTES];
@@ -94,21 +94,23 @@ static int find_named(const gp_request_t *request, const gp_snapshot_t *snapshot
       known[0] ? known : "it has none");
 }
 
-int gp_filter_init(gp_filter_t *filter, const gp_request_t *request, const gp_snapshot_t *snapshot, const char *file)
+int gp_filter_init(
+    gp_filter_t *filter, const gp_request_t *request, const gp_snapshot_t *snapshot, const char *file)
 {
   bool found = request->device == GP_REQUEST_ALL_DEVICES;
-  *filter = (gp_filter_t){
-      .device = request->device, .since_ns = request->since_ns, .until_ns = request->until_ns};
+  *filter =
+      (gp_filter_t){.device = request->device, .since_ns = request->since_ns, .until_ns = request->until_ns};
   for (size_t i = 0; i < snapshot->device_count; i++)
     found = found || snapshot->devices[i].device == request->device;
   if (!found) {
     gp_message("%s: there is no device %d in it (%zu in all)", file, request->device, snapshot->device_count);
     return GP_EXIT_USAGE;
   }
-  int status = find_named(
-      request, snapshot, file, "streams", "stream", "handle", request->stream, &filter->streams);
+  int status =
+      find_named(request, snapshot, file, "streams", "stream", "handle", request->stream, &filter->streams);
   if (!status)
-    status = find_named(request, snapshot, file, "threads", "thread", "name", request->thread, &filter->threads);
+    status =
+        find_named(request, snapshot, file, "threads", "thread", "name", request->thread, &filter->threads);
   return status;
 }
 

@@ -1,6 +1,6 @@
 /*
- * What a reader asked to see of a snapshot: --device, --stream, --thread, --since, --until. What is judged is an
- * allocation: who asked for it, where and when.
+ * What a reader asked to see of a snapshot: --device, --stream, --thread, --since, --until. What is judged is
+ * an allocation: who asked for it, where and when.
  */
 #ifndef GP_TOOLS_FILTER_H
 #define GP_TOOLS_FILTER_H
@@ -25,7 +25,8 @@ typedef struct gp_filter {
  * Finds in snapshot what request names. file: for messages. Returns 0 or, after a message, the exit status.
  * Fini it in any case.
  */
-int gp_filter_init(gp_filter_t *filter, const gp_request_t *request, const gp_snapshot_t *snapshot, const char *file);
+int gp_filter_init(
+    gp_filter_t *filter, const gp_request_t *request, const gp_snapshot_t *snapshot, const char *file);
 void gp_filter_fini(gp_filter_t *filter);
 
 /* True if an allocation of that device, stream, thread (indexes) and time is wanted. */

@@ -11,10 +11,10 @@
 #include "tools/report/report.h"
 #include "tools/tool.h"
 
-#define SHOWN_ROWS  20
+#define SHOWN_ROWS   20
 #define LEAD_COLUMNS 36 /* of a row, before its bar */
-#define BAR_LEAST   10
-#define BAR_MOST    512
+#define BAR_LEAST    10
+#define BAR_MOST     512
 
 typedef struct own {
   const char *at;
@@ -38,7 +38,8 @@ static int check(const gp_request_t *request, void *arg)
   own->is_peak = own->at && strcmp(own->at, "peak") == 0;
   own->at_ns = UINT64_MAX;
   if (own->at && !own->is_peak && strcmp(own->at, "end") != 0 && !gp_request_parse_time(own->at, &own->at_ns))
-    return gp_message_usage("frag", "frag: --at=%s is malformed; accepted: end, peak, or a time with its unit: 1.5s", own->at);
+    return gp_message_usage(
+        "frag", "frag: --at=%s is malformed; accepted: end, peak, or a time with its unit: 1.5s", own->at);
   return 0;
 }
 
@@ -80,7 +81,8 @@ static double ratio(uint64_t part, uint64_t whole)
   return whole ? (double)part / (double)whole : 0;
 }
 
-/* With whole blocks of the driver an idle one serves only requests of about its size; that is the loss to know. */
+/* With whole blocks of the driver an idle one serves only requests of about its size; that is the loss to
+ * know. */
 static double fragmentation(const gp_map_device_t *device)
 {
   uint64_t idle = device->states[GP_SNAPSHOT_INACTIVE].bytes;
@@ -88,7 +90,8 @@ static double fragmentation(const gp_map_device_t *device)
 }
 
 /* What was asked for when memory ran out, if the snapshot is of that and on this device. */
-static bool find_request(const gp_snapshot_t *snapshot, int device, uint64_t *ret_requested, uint64_t *ret_largest)
+static bool find_request(
+    const gp_snapshot_t *snapshot, int device, uint64_t *ret_requested, uint64_t *ret_largest)
 {
   const cJSON *oom = cJSON_GetObjectItemCaseSensitive(snapshot->root, "oom");
   uint64_t ordinal = 0;
@@ -130,7 +133,8 @@ static void draw_group(const gp_map_group_t *group, size_t cells, gp_output_t *o
 }
 
 /* By address: a cell shows the state that has most of it, and of equals the one in use. */
-static void draw_segment(const gp_map_t *map, const gp_map_segment_t *segment, size_t cells, gp_output_t *output)
+static void draw_segment(
+    const gp_map_t *map, const gp_map_segment_t *segment, size_t cells, gp_output_t *output)
 {
   size_t part = segment->first_part, end = segment->first_part + segment->part_count;
   for (size_t cell = 0; cell < cells; cell++) {
@@ -153,7 +157,8 @@ static void draw_segment(const gp_map_t *map, const gp_map_segment_t *segment, s
 
 static size_t bar_cells(const gp_output_t *output)
 {
-  size_t cells = output->columns > LEAD_COLUMNS + 2 + BAR_LEAST ? output->columns - LEAD_COLUMNS - 2 : BAR_LEAST;
+  size_t cells =
+      output->columns > LEAD_COLUMNS + 2 + BAR_LEAST ? output->columns - LEAD_COLUMNS - 2 : BAR_LEAST;
   return cells < BAR_MOST ? cells : BAR_MOST;
 }
 
@@ -179,8 +184,8 @@ static void print_rows(const gp_map_t *map, const gp_map_device_t *device, uint6
   }
   for (size_t i = 0; i < device->group_count && (most == 0 || rows < most); i++, rows++) {
     const gp_map_group_t *group = &device->groups[i];
-    fprintf(output->stream, "%12s %9s %11s  ", gp_size_format(group->size, size), gp_number_count(group->count, count),
-        gp_size_format(group->bytes, sum));
+    fprintf(output->stream, "%12s %9s %11s  ", gp_size_format(group->size, size),
+        gp_number_count(group->count, count), gp_size_format(group->bytes, sum));
     draw_group(group, cells, output);
     fputc('\n', output->stream);
   }
@@ -200,21 +205,24 @@ static void print_request(const gp_report_input_t *input, const gp_map_device_t 
   gp_size_format(requested, asked);
   gp_size_format(largest_free, largest);
   if (!largest_free)
-    snprintf(text, sizeof(text), "Memory ran out for %s: nothing was idle that could have been given back.", asked);
+    snprintf(text, sizeof(text), "Memory ran out for %s: nothing was idle that could have been given back.",
+        asked);
   else if (largest_free < requested && gp_snapshot_uint(oom, "cached", &cached) == 1 && cached > 0)
     snprintf(text, sizeof(text),
-        "Memory ran out for %s: the largest idle block was %s, too small for it, and to give back all that was "
+        "Memory ran out for %s: the largest idle block was %s, too small for it, and to give back all that "
+        "was "
         "idle (%s) would not have made room.",
         asked, largest, gp_size_format(cached, idle));
   else if (largest_free < requested)
     snprintf(text, sizeof(text),
-        "Memory ran out for %s: the largest idle block was %s, too small for it; all that was idle went back to "
+        "Memory ran out for %s: the largest idle block was %s, too small for it; all that was idle went back "
+        "to "
         "the driver, and that was not enough.",
         asked, largest);
   else
     snprintf(text, sizeof(text),
-        "Memory ran out for %s, though a block of %s was idle: it was too large to be handed out for that.", asked,
-        largest);
+        "Memory ran out for %s, though a block of %s was idle: it was too large to be handed out for that.",
+        asked, largest);
   fputs(gp_output_style(output, GP_STYLE_ERROR), output->stream);
   gp_output_wrap(output->stream, "  ! ", "    ", text);
   fputs(gp_output_style(output, GP_STYLE_PLAIN), output->stream);
@@ -228,15 +236,16 @@ static void print_device(
   uint64_t held = device->states[GP_SNAPSHOT_ALLOCATED].bytes;
   uint64_t lost = gp_subtract_saturated(held, device->requested);
 
-  fprintf(output->stream, "\n%sDevice %d: %s from the driver in %s%s\n", gp_output_style(output, GP_STYLE_HEADING),
-      device->device, gp_size_format(device->reserved, bytes),
+  fprintf(output->stream, "\n%sDevice %d: %s from the driver in %s%s\n",
+      gp_output_style(output, GP_STYLE_HEADING), device->device, gp_size_format(device->reserved, bytes),
       gp_number_plural(device->segment_count, "segment", count), gp_output_style(output, GP_STYLE_PLAIN));
   print_request(input, device, output);
   for (size_t state = 0; state < STATE_COUNT; state++) {
     const gp_map_amount_t *amount = &device->states[state];
     if (!amount->count)
       continue;
-    fprintf(output->stream, "  %-20s %11s %7s  in %s\n", states[state].words, gp_size_format(amount->bytes, bytes),
+    fprintf(output->stream, "  %-20s %11s %7s  in %s\n", states[state].words,
+        gp_size_format(amount->bytes, bytes),
         gp_number_percent(ratio(amount->bytes, device->reserved), percent),
         gp_number_plural(amount->count, "block", count));
   }
@@ -318,7 +327,8 @@ static void add_device(
   cJSON_AddItemToArray(list, item);
 }
 
-static void print_text(const gp_report_input_t *input, const gp_map_t *map, const char *when, gp_output_t *output)
+static void print_text(
+    const gp_report_input_t *input, const gp_map_t *map, const char *when, gp_output_t *output)
 {
   gp_report_heading(output, input);
   if (when[0])

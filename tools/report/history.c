@@ -78,7 +78,8 @@ static int grow_index(gp_history_t *history)
   return 0;
 }
 
-/* A new life of that block, zeroed. One of the same number, which cannot be, is found no more. NULL without memory. */
+/* A new life of that block, zeroed. One of the same number, which cannot be, is found no more. NULL without
+ * memory. */
 static gp_life_t *add_life(gp_history_t *history, int device, uint64_t block)
 {
   if (history->life_count == history->capacity) {
@@ -115,7 +116,8 @@ typedef struct build {
   int device;
   uint64_t newest[GP_SNAPSHOT_DEVICES]; /* block of the last allocation on each device */
   size_t segment_capacity;
-  uint32_t *segment_index; /* open segments by address, open addressing; a closed one stays until it is met again */
+  uint32_t *
+      segment_index; /* open segments by address, open addressing; a closed one stays until it is met again */
   size_t segment_slots;
 } build_t;
 
@@ -132,8 +134,7 @@ static void describe(const build_t *build, gp_life_t *life, bool is_pooled)
   int64_t detail = gp_snapshot_event(events, GP_COLUMN_DETAIL, build->event, -1);
   life->address = unsigned_value(events, GP_COLUMN_ADDRESS, build->event);
   life->requested = unsigned_value(events, GP_COLUMN_SIZE, build->event);
-  life->rounded =
-      is_pooled ? unsigned_value(events, GP_COLUMN_ROUNDED_SIZE, build->event) : life->requested;
+  life->rounded = is_pooled ? unsigned_value(events, GP_COLUMN_ROUNDED_SIZE, build->event) : life->requested;
   life->stack = (int32_t)gp_snapshot_event(events, GP_COLUMN_STACK, build->event, -1);
   life->kind = GP_LIFE_POOLED;
   if (!is_pooled)
@@ -217,7 +218,8 @@ static int grow_segments(build_t *build)
   return 0;
 }
 
-static int add_segment(build_t *build, int device, uint64_t address, uint64_t size, uint32_t begin, uint32_t end)
+static int add_segment(
+    build_t *build, int device, uint64_t address, uint64_t size, uint32_t begin, uint32_t end)
 {
   gp_history_t *history = build->history;
   if (history->segment_count == build->segment_capacity && grow_segments(build))
@@ -465,7 +467,8 @@ void gp_history_step(const gp_history_t *history, size_t event, gp_memory_t *mem
     memory->deferred = gp_subtract_saturated(memory->deferred, rounded);
 }
 
-uint32_t gp_history_peak(const gp_history_t *history, const gp_filter_t *filter, int device, uint64_t *ret_bytes)
+uint32_t gp_history_peak(
+    const gp_history_t *history, const gp_filter_t *filter, int device, uint64_t *ret_bytes)
 {
   uint64_t bytes = 0, most;
   uint32_t peak = 0;

@@ -1,9 +1,11 @@
 /*
- * The events of a snapshot as lives: of blocks and of segments, each with the moments when it began and ended. All
- * that is asked of a moment (what was live at the peak, when memory ran out, now) is answered from here.
+ * The events of a snapshot as lives: of blocks and of segments, each with the moments when it began and
+ * ended. All that is asked of a moment (what was live at the peak, when memory ran out, now) is answered from
+ * here.
  *
- * Moments are places in the events: moment m is after the first m events, so 0 is before all of them and `end` after
- * all. What began before the events were recorded has begun at moment 0; what has not ended has GP_HISTORY_NEVER.
+ * Moments are places in the events: moment m is after the first m events, so 0 is before all of them and
+ * `end` after all. What began before the events were recorded has begun at moment 0; what has not ended has
+ * GP_HISTORY_NEVER.
  */
 #ifndef GP_TOOLS_HISTORY_H
 #define GP_TOOLS_HISTORY_H
@@ -20,8 +22,9 @@
 /* The columns that a history is made of. */
 #define GP_HISTORY_COLUMNS                                                                                   \
   (1u << GP_COLUMN_ACTION | 1u << GP_COLUMN_TIME_NS | 1u << GP_COLUMN_DEVICE | 1u << GP_COLUMN_STREAM |      \
-      1u << GP_COLUMN_THREAD | 1u << GP_COLUMN_ADDRESS | 1u << GP_COLUMN_SIZE | 1u << GP_COLUMN_ROUNDED_SIZE | \
-      1u << GP_COLUMN_BLOCK | 1u << GP_COLUMN_LIFETIME_NS | 1u << GP_COLUMN_STACK | 1u << GP_COLUMN_DETAIL)
+      1u << GP_COLUMN_THREAD | 1u << GP_COLUMN_ADDRESS | 1u << GP_COLUMN_SIZE |                              \
+      1u << GP_COLUMN_ROUNDED_SIZE | 1u << GP_COLUMN_BLOCK | 1u << GP_COLUMN_LIFETIME_NS |                   \
+      1u << GP_COLUMN_STACK | 1u << GP_COLUMN_DETAIL)
 
 typedef enum gp_life_kind {
   GP_LIFE_POOLED,
@@ -37,9 +40,9 @@ typedef struct gp_life {
   uint64_t rounded; /* of memory that is not pooled: as requested */
   uint64_t begin_ns;
   const char *what; /* of memory that is not pooled: its kind, as in the snapshot; else NULL */
-  uint32_t begin; /* moments: handed out, */
-  uint32_t freed; /* freed by the program, */
-  uint32_t done;  /* not in use by the device any more */
+  uint32_t begin;   /* moments: handed out, */
+  uint32_t freed;   /* freed by the program, */
+  uint32_t done;    /* not in use by the device any more */
   int32_t stack;
   int32_t stream;
   int32_t thread; /* GP_FILTER_UNKNOWN if it began before the events */
@@ -79,16 +82,16 @@ typedef struct gp_history {
   size_t life_count;
   gp_segment_life_t *segments;
   size_t segment_count;
-  uint32_t end;     /* the last moment */
-  uint8_t *kinds;   /* gp_event_kind_t, by the index of the action */
-  uint32_t *index;  /* private: lives by block, open addressing */
-  size_t capacity;  /* private: of lives */
-  size_t slots;     /* private */
+  uint32_t end;    /* the last moment */
+  uint8_t *kinds;  /* gp_event_kind_t, by the index of the action */
+  uint32_t *index; /* private: lives by block, open addressing */
+  size_t capacity; /* private: of lives */
+  size_t slots;    /* private */
 } gp_history_t;
 
 /*
- * Makes the history of snapshot, which was read with GP_HISTORY_COLUMNS and is borrowed. Returns 0, ENOMEM, or
- * EOVERFLOW for more than 2^32 - 2 events. Fini it in any case.
+ * Makes the history of snapshot, which was read with GP_HISTORY_COLUMNS and is borrowed. Returns 0, ENOMEM,
+ * or EOVERFLOW for more than 2^32 - 2 events. Fini it in any case.
  */
 int gp_history_init(gp_history_t *history, const gp_snapshot_t *snapshot);
 void gp_history_fini(gp_history_t *history);
@@ -125,10 +128,11 @@ void gp_history_begin(const gp_history_t *history, int device, gp_memory_t *ret_
 void gp_history_step(const gp_history_t *history, size_t event, gp_memory_t *memory);
 
 /*
- * The moment at which most of what filter wants was held on device: bytes asked for, pooled and not, host memory
- * aside. The earliest of them. *ret_bytes: how much.
+ * The moment at which most of what filter wants was held on device: bytes asked for, pooled and not, host
+ * memory aside. The earliest of them. *ret_bytes: how much.
  */
-uint32_t gp_history_peak(const gp_history_t *history, const gp_filter_t *filter, int device, uint64_t *ret_bytes);
+uint32_t gp_history_peak(
+    const gp_history_t *history, const gp_filter_t *filter, int device, uint64_t *ret_bytes);
 
 /* The moment after the last event that is not later than time_ns. */
 uint32_t gp_history_moment(const gp_history_t *history, uint64_t time_ns);

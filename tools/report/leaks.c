@@ -8,8 +8,8 @@
 #include <string.h>
 
 /*
- * What a frame is, in two independent numbers: names may be long and shared by any number of stacks, so that their texts,
- * put together for each stack, would take any amount of memory.
+ * What a frame is, in two independent numbers: names may be long and shared by any number of stacks, so that
+ * their texts, put together for each stack, would take any amount of memory.
  */
 typedef struct digest {
   uint64_t parts[2]; /* both 0: not made yet */
@@ -43,7 +43,8 @@ static digest_t digest_frame(const gp_snapshot_t *snapshot, int index)
   return digest;
 }
 
-/* The same text for the same frames, in whatever snapshot. digests: a zeroed one for each frame. NULL: no memory. */
+/* The same text for the same frames, in whatever snapshot. digests: a zeroed one for each frame. NULL: no
+ * memory. */
 static char *make_stack_key(const gp_snapshot_t *snapshot, int stack, digest_t *digests)
 {
   const gp_snapshot_stacks_t *stacks = &snapshot->stacks;
@@ -85,9 +86,10 @@ static gp_leak_t *leak_of(build_t *build, const gp_history_t *history, const gp_
     build->stack_keys[life->stack] = make_stack_key(snapshot, life->stack, build->digests);
   if (life->stack >= 0 && !build->stack_keys[life->stack])
     return NULL;
-  int length = life->stack >= 0
-                   ? asprintf(&key, "%d %s %s", life->device, kind ? kind : "", build->stack_keys[life->stack])
-                   : asprintf(&key, "%d %s = %" PRIu64, life->device, kind ? kind : "", life->requested);
+  int length =
+      life->stack >= 0
+          ? asprintf(&key, "%d %s %s", life->device, kind ? kind : "", build->stack_keys[life->stack])
+          : asprintf(&key, "%d %s = %" PRIu64, life->device, kind ? kind : "", life->requested);
   if (length < 0)
     return NULL;
   if (hsearch_r((ENTRY){.key = key}, FIND, &entry, &build->keys)) {
@@ -188,8 +190,8 @@ static int compare(const void *a, const void *b)
   return strcmp(x->key, y->key);
 }
 
-int gp_leaks_init(gp_leaks_t *leaks, const gp_history_t *histories, const gp_filter_t *const *filters, int count,
-    gp_suppressions_t *suppressions)
+int gp_leaks_init(gp_leaks_t *leaks, const gp_history_t *histories, const gp_filter_t *const *filters,
+    int count, gp_suppressions_t *suppressions)
 {
   build_t build = {.leaks = leaks};
   int error = 0;

@@ -1,6 +1,6 @@
 /*
- * What the program holds at the end of a snapshot, or holds more of at the end of the second of two, by who asked for
- * it. Idle memory and memory that was freed but is still in use by the device are no leaks.
+ * What the program holds at the end of a snapshot, or holds more of at the end of the second of two, by who
+ * asked for it. Idle memory and memory that was freed but is still in use by the device are no leaks.
  */
 #ifndef GP_TOOLS_LEAKS_H
 #define GP_TOOLS_LEAKS_H
@@ -10,7 +10,8 @@
 
 /* Allocations of one stack, kind of memory and device; without a stack, of one size. */
 typedef struct gp_leak {
-  char *key; /* the same for the same stack of two snapshots: by names where they are known, else by places in files */
+  char *key; /* the same for the same stack of two snapshots: by names where they are known, else by places in
+                files */
   const gp_snapshot_t *snapshot; /* of the stack */
   const char *kind;              /* as in the snapshot; NULL: pooled */
   int device;
@@ -35,11 +36,11 @@ typedef struct gp_leaks {
 } gp_leaks_t;
 
 /*
- * histories[0..count): one, or two in the order of time. filters: of each. suppressions: may be empty; what they
- * matched is added to them. Borrows all of them. Returns 0 or ENOMEM; fini it in any case.
+ * histories[0..count): one, or two in the order of time. filters: of each. suppressions: may be empty; what
+ * they matched is added to them. Borrows all of them. Returns 0 or ENOMEM; fini it in any case.
  */
-int gp_leaks_init(gp_leaks_t *leaks, const gp_history_t *histories, const gp_filter_t *const *filters, int count,
-    gp_suppressions_t *suppressions);
+int gp_leaks_init(gp_leaks_t *leaks, const gp_history_t *histories, const gp_filter_t *const *filters,
+    int count, gp_suppressions_t *suppressions);
 void gp_leaks_fini(gp_leaks_t *leaks);
 
 /* By how much it grew. */

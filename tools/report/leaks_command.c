@@ -22,7 +22,8 @@ typedef struct own {
 
 static const gp_parameter_t parameters[] = {
     {"suppressions", 0, "FILE", GP_PARAMETER_TEXT, offsetof(own_t, suppressions), NULL, 0, 0,
-        "do not report stacks that match a line leak:PATTERN of FILE, as LeakSanitizer: a part of a function, "
+        "do not report stacks that match a line leak:PATTERN of FILE, as LeakSanitizer: a part of a "
+        "function, "
         "file or module; * is anything, ^ and $ are its begin and end"},
     {"error-exitcode", 0, "N", GP_PARAMETER_OPTIONAL_COUNT, offsetof(own_t, error_exitcode), NULL, 1, 255,
         "exit status N (without =N: 1) if there is something to report"},
@@ -66,7 +67,8 @@ static words_t words_of(const gp_report_input_t *inputs, int count)
   return (words_t){"LIVE", "held", false};
 }
 
-/* What is left to be written of all that may be, bytes; 0: it was too much. Stacks share frames and are written in full. */
+/* What is left to be written of all that may be, bytes; 0: it was too much. Stacks share frames and are
+ * written in full. */
 static void take(uint64_t *left, size_t bytes)
 {
   *left = bytes < *left ? *left - bytes : 0;
@@ -87,20 +89,23 @@ static void print_stack(const gp_leak_t *leak, bool wide, uint64_t *left, gp_out
     fprintf(output->stream, "    (an empty stack)\n");
 }
 
-static void print_leak(const gp_leak_t *leak, const words_t *words, bool wide, uint64_t *left, gp_output_t *output)
+static void print_leak(
+    const gp_leak_t *leak, const words_t *words, bool wide, uint64_t *left, gp_output_t *output)
 {
-  char exact[GP_NUMBER_BYTES], size[GP_SIZE_TEXT_BYTES], count[GP_NUMBER_BYTES], text[320], when[GP_NUMBER_BYTES];
+  char exact[GP_NUMBER_BYTES], size[GP_SIZE_TEXT_BYTES], count[GP_NUMBER_BYTES], text[320],
+      when[GP_NUMBER_BYTES];
   uint64_t bytes = gp_leak_bytes(leak);
 
   fputc('\n', output->stream);
   int used = snprintf(text, sizeof(text), "%s bytes (%s) %s in %s", gp_number_count(bytes, exact),
       gp_size_format(bytes, size), words->done, gp_number_plural(gp_leak_count(leak), "allocation", count));
   if (leak->stack < 0)
-    used += snprintf(text + used, sizeof(text) - (size_t)used, " of %s", gp_size_format(leak->requested, size));
+    used +=
+        snprintf(text + used, sizeof(text) - (size_t)used, " of %s", gp_size_format(leak->requested, size));
   used += snprintf(text + used, sizeof(text) - (size_t)used, " on device %d%s%s", leak->device,
       leak->kind ? ", " : "", leak->kind ? leak->kind : "");
-  snprintf(text + used, sizeof(text) - (size_t)used, ", the oldest allocated at %s%s", gp_number_duration(leak->first_ns, when),
-      leak->stack < 0 ? " (no stack was recorded)" : ":");
+  snprintf(text + used, sizeof(text) - (size_t)used, ", the oldest allocated at %s%s",
+      gp_number_duration(leak->first_ns, when), leak->stack < 0 ? " (no stack was recorded)" : ":");
   gp_output_wrap(output->stream, "", "  ", text);
   if (leak->stack >= 0)
     print_stack(leak, wide, left, output);
@@ -117,8 +122,8 @@ static void print_suppressions(const gp_suppressions_t *suppressions, gp_output_
     if (is_first)
       fprintf(output->stream, "\nSuppressions used:\n%11s %16s  pattern\n", "allocations", "bytes");
     is_first = false;
-    fprintf(output->stream, "%11s %16s  %s\n", gp_number_count(item->count, count), gp_number_count(item->bytes, bytes),
-        gp_printable(item->pattern, shown, sizeof(shown)));
+    fprintf(output->stream, "%11s %16s  %s\n", gp_number_count(item->count, count),
+        gp_number_count(item->bytes, bytes), gp_printable(item->pattern, shown, sizeof(shown)));
   }
 }
 
@@ -126,13 +131,15 @@ static void print_summary_line(const gp_leaks_t *leaks, const words_t *words, gp
 {
   char bytes[GP_NUMBER_BYTES], count[GP_NUMBER_BYTES];
   bool is_bad = words->is_leak && leaks->count > 0;
-  fprintf(output->stream, "\n%s%s SUMMARY: %s bytes %s in %s", gp_output_style(output, is_bad ? GP_STYLE_ERROR : GP_STYLE_GOOD),
-      words->title, gp_number_count(leaks->bytes, bytes), words->done,
+  fprintf(output->stream, "\n%s%s SUMMARY: %s bytes %s in %s",
+      gp_output_style(output, is_bad ? GP_STYLE_ERROR : GP_STYLE_GOOD), words->title,
+      gp_number_count(leaks->bytes, bytes), words->done,
       gp_number_plural(leaks->allocations, "allocation", count));
   fprintf(output->stream, "%s\n", gp_output_style(output, GP_STYLE_PLAIN));
   if (leaks->host_allocations)
     fprintf(output->stream, "and of the host's memory, page-locked: %s bytes in %s\n",
-        gp_number_count(leaks->host_bytes, bytes), gp_number_plural(leaks->host_allocations, "allocation", count));
+        gp_number_count(leaks->host_bytes, bytes),
+        gp_number_plural(leaks->host_allocations, "allocation", count));
   if (leaks->suppressed_allocations)
     fprintf(output->stream, "suppressed: %s bytes in %s\n", gp_number_count(leaks->suppressed_bytes, bytes),
         gp_number_plural(leaks->suppressed_allocations, "allocation", count));
@@ -155,7 +162,8 @@ static void print_text(const gp_report_input_t *inputs, int count, const gp_leak
   for (; shown < leaks->count && (most == 0 || shown < most) && *left; shown++)
     print_leak(&leaks->leaks[shown], &words, inputs[0].request->wide, left, output);
   if (shown < leaks->count)
-    fprintf(output->stream, "\nand %s; -n 0 shows all\n", gp_number_plural(leaks->count - shown, "smaller one", rest));
+    fprintf(output->stream, "\nand %s; -n 0 shows all\n",
+        gp_number_plural(leaks->count - shown, "smaller one", rest));
   print_suppressions(suppressions, output);
   print_summary_line(leaks, &words, output);
   gp_report_next(output, "sites", inputs[count - 1].file, "--sort live");

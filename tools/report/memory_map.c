@@ -25,8 +25,8 @@ static int compare_lives(const void *a, const void *b)
   return compare_numbers(x->address, y->address);
 }
 
-static void add_part(gp_map_t *map, gp_map_segment_t *segment, uint64_t offset, uint64_t size, uint64_t requested,
-    gp_snapshot_state_t state)
+static void add_part(gp_map_t *map, gp_map_segment_t *segment, uint64_t offset, uint64_t size,
+    uint64_t requested, gp_snapshot_state_t state)
 {
   map->parts[map->part_count++] = (gp_map_part_t){offset, size, requested, state};
   segment->part_count++;
@@ -95,8 +95,9 @@ static int rebuild(gp_map_t *map, const gp_history_t *history, uint32_t moment, 
     gp_map_segment_t *segment = &map->segments[i];
     uint64_t at = 0; /* up to here it is described */
     segment->first_part = map->part_count;
-    while (next < count && (lives[next]->device < segment->device ||
-                               (lives[next]->device == segment->device && lives[next]->address < segment->address)))
+    while (next < count &&
+           (lives[next]->device < segment->device ||
+               (lives[next]->device == segment->device && lives[next]->address < segment->address)))
       next++;
     for (; next < count && lives[next]->device == segment->device &&
            lives[next]->address - segment->address < segment->size;

@@ -1,6 +1,6 @@
 /*
- * The memory that the pool has from the driver, at the end of a snapshot or at a moment before: segments and what is in
- * them.
+ * The memory that the pool has from the driver, at the end of a snapshot or at a moment before: segments and
+ * what is in them.
  */
 #ifndef GP_TOOLS_MEMORY_MAP_H
 #define GP_TOOLS_MEMORY_MAP_H
@@ -18,7 +18,8 @@ typedef struct gp_map_part {
 typedef struct gp_map_segment {
   uint64_t address;
   uint64_t size;
-  size_t first_part; /* its parts are [first_part, first_part + part_count) of the map's, by address, without gaps */
+  size_t first_part; /* its parts are [first_part, first_part + part_count) of the map's, by address, without
+                        gaps */
   size_t part_count;
   int device;
 } gp_map_segment_t;

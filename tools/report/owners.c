@@ -13,11 +13,11 @@
 
 /* What one stack holds, and the frame of it that is named for that. */
 typedef struct share {
-  size_t at;     /* place in frame_indexes */
-  size_t end;    /* of the stack */
+  size_t at;  /* place in frame_indexes */
+  size_t end; /* of the stack */
   uint64_t bytes;
   char *name;
-  char *caller;  /* who calls it, NULL: nobody else is known; while that is asked */
+  char *caller; /* who calls it, NULL: nobody else is known; while that is asked */
   size_t caller_at;
   char *through; /* the name before */
 } share_t;
@@ -39,10 +39,12 @@ typedef struct group {
 static char *name_at(const build_t *build, size_t at)
 {
   char buffer[NAME_BYTES];
-  return strdup(gp_frame_function(build->snapshot, build->snapshot->stacks.frame_indexes[at], buffer, sizeof(buffer)));
+  return strdup(
+      gp_frame_function(build->snapshot, build->snapshot->stacks.frame_indexes[at], buffer, sizeof(buffer)));
 }
 
-static int measure(build_t *build, const gp_history_t *history, const gp_filter_t *filter, gp_site_measure_t measure)
+static int measure(
+    build_t *build, const gp_history_t *history, const gp_filter_t *filter, gp_site_measure_t measure)
 {
   const gp_snapshot_stacks_t *stacks = &build->snapshot->stacks;
   uint32_t moments[GP_SNAPSHOT_DEVICES] = {0};
@@ -91,7 +93,8 @@ static int compare_callers(const void *a, const void *b)
   return strcmp(x->caller, y->caller);
 }
 
-/* Groups by name, or within [first, end) by caller; the largest of them, at most GP_OWNERS. Shares are sorted so. */
+/* Groups by name, or within [first, end) by caller; the largest of them, at most GP_OWNERS. Shares are sorted
+ * so. */
 static size_t largest_groups(const build_t *build, size_t first, size_t end,
     int (*compare)(const void *, const void *), group_t *ret_groups)
 {
@@ -184,7 +187,7 @@ static int find(build_t *build, size_t *ret_count, group_t *ret_groups)
   for (int level = 0; !error && changed; level++) {
     qsort(build->shares, build->count, sizeof(*build->shares), compare_names);
     *ret_count = largest_groups(build, 0, build->count, compare_names, ret_groups);
-    changed = level < MOST_LEVELS && *ret_count > 0 &&
+    changed = level<MOST_LEVELS && * ret_count> 0 &&
               (double)ret_groups[0].bytes >= HELPER_SHARE * (double)build->sum;
     if (changed)
       error = give_way(build, &ret_groups[0], &changed);

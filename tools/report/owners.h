@@ -1,7 +1,7 @@
 /*
- * The functions that are named as having the memory. A program often asks through a function of its own ("check the
- * error, count the bytes"): named alone, it would say nothing. So one that has nearly everything gives way to those
- * that call it.
+ * The functions that are named as having the memory. A program often asks through a function of its own
+ * ("check the error, count the bytes"): named alone, it would say nothing. So one that has nearly everything
+ * gives way to those that call it.
  */
 #ifndef GP_TOOLS_OWNERS_H
 #define GP_TOOLS_OWNERS_H
@@ -22,8 +22,9 @@ typedef struct gp_owners {
 } gp_owners_t;
 
 /*
- * Finds the owners of what filter wants of history: held at the end (GP_SITE_LIVE) or at the peak of each device
- * (GP_SITE_PEAK). What has no stack, and host memory, has none. Returns 0 or ENOMEM; fini it in any case. Thread-safe.
+ * Finds the owners of what filter wants of history: held at the end (GP_SITE_LIVE) or at the peak of each
+ * device (GP_SITE_PEAK). What has no stack, and host memory, has none. Returns 0 or ENOMEM; fini it in any
+ * case. Thread-safe.
  */
 int gp_owners_init(
     gp_owners_t *owners, const gp_history_t *history, const gp_filter_t *filter, gp_site_measure_t measure);

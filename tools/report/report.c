@@ -48,8 +48,8 @@ static const char *name_of(const char *file)
 }
 
 /* Loads and filters one file. Returns the exit status; close_input() in any case. */
-static int open_input(const gp_request_t *request, const void *own, unsigned columns, int index, int *findings,
-    gp_report_input_t *ret_input)
+static int open_input(const gp_request_t *request, const void *own, unsigned columns, int index,
+    int *findings, gp_report_input_t *ret_input)
 {
   const char *file = request->files[index];
   gp_filter_t *filter = calloc(1, sizeof(*filter));
@@ -107,8 +107,8 @@ static int report_each(const gp_request_t *request, const void *own, unsigned co
   return status;
 }
 
-static int report_together(const gp_request_t *request, const void *own, unsigned columns, gp_report_fn report,
-    gp_output_t *output, cJSON *root, int *findings, int *ret_shown)
+static int report_together(const gp_request_t *request, const void *own, unsigned columns,
+    gp_report_fn report, gp_output_t *output, cJSON *root, int *findings, int *ret_shown)
 {
   gp_report_input_t *inputs = calloc((size_t)request->file_count, sizeof(*inputs));
   int status = inputs ? 0 : gp_report_out_of_memory(request->command);
@@ -129,8 +129,8 @@ static int report_together(const gp_request_t *request, const void *own, unsigne
   return status;
 }
 
-int gp_report_run(const gp_request_form_t *form, int argc, char **argv, void *own, unsigned columns, bool each,
-    gp_report_fn report)
+int gp_report_run(const gp_request_form_t *form, int argc, char **argv, void *own, unsigned columns,
+    bool each, gp_report_fn report)
 {
   gp_request_t request;
   gp_output_t output;
@@ -152,7 +152,8 @@ int gp_report_run(const gp_request_form_t *form, int argc, char **argv, void *ow
   snprintf(format, sizeof(format), "gpupool-%s", form->command);
   cJSON_AddStringToObject(root, "format", format);
   cJSON_AddNumberToObject(root, "version", 1);
-  status = (each ? report_each : report_together)(&request, own, columns, report, &output, root, &findings, &shown);
+  status = (each ? report_each : report_together)(
+      &request, own, columns, report, &output, root, &findings, &shown);
   if (shown && request.json)
     status = worse(status, print_json(&output, root));
   cJSON_Delete(root);
@@ -220,11 +221,10 @@ void gp_report_heading(gp_output_t *output, const gp_report_input_t *input)
   char file[1024], name[256], reason[64];
   uint64_t pid = 0;
   (void)gp_snapshot_uint(process, "pid", &pid); /* 0 if it is not there */
-  fprintf(output->stream, "%s%s%s%s: %s, pid %" PRIu64 ", %s\n",
-      ftell(output->stream) > 0 ? "\n" : "", gp_output_style(output, GP_STYLE_HEADING),
-      gp_printable(input->file, file, sizeof(file)), gp_output_style(output, GP_STYLE_PLAIN),
-      gp_printable(slash ? slash + 1 : program, name, sizeof(name)), pid,
-      gp_report_written(input->snapshot, reason, sizeof(reason)));
+  fprintf(output->stream, "%s%s%s%s: %s, pid %" PRIu64 ", %s\n", ftell(output->stream) > 0 ? "\n" : "",
+      gp_output_style(output, GP_STYLE_HEADING), gp_printable(input->file, file, sizeof(file)),
+      gp_output_style(output, GP_STYLE_PLAIN), gp_printable(slash ? slash + 1 : program, name, sizeof(name)),
+      pid, gp_report_written(input->snapshot, reason, sizeof(reason)));
   if (input->snapshot->dropped_events || input->snapshot->recorded_since_ns) {
     char since[GP_NUMBER_BYTES];
     fprintf(output->stream, "Events before %s are not recorded; what is live is complete.\n",

@@ -1,6 +1,6 @@
 /*
- * What the commands that read snapshots do alike: load the files, print text or one JSON document, and find the
- * exit status.
+ * What the commands that read snapshots do alike: load the files, print text or one JSON document, and find
+ * the exit status.
  */
 #ifndef GP_TOOLS_REPORT_H
 #define GP_TOOLS_REPORT_H
@@ -21,18 +21,18 @@ typedef struct gp_report_input {
 } gp_report_input_t;
 
 /*
- * Reports on `count` snapshots: writes to output, or with --json adds the members of its result to object. Returns
- * the exit status; an error's message was then written.
+ * Reports on `count` snapshots: writes to output, or with --json adds the members of its result to object.
+ * Returns the exit status; an error's message was then written.
  */
 typedef int (*gp_report_fn)(const gp_report_input_t *inputs, int count, gp_output_t *output, cJSON *object);
 
 /*
- * A command from its arguments to its exit status. columns: of events, as in gp_snapshot_load. With `each` the
- * report is made for each file, and the JSON is {"format": "gpupool-COMMAND", "version": 1, "snapshots": [...]};
- * else once for all files together, and its members stand beside format and version.
+ * A command from its arguments to its exit status. columns: of events, as in gp_snapshot_load. With `each`
+ * the report is made for each file, and the JSON is {"format": "gpupool-COMMAND", "version": 1, "snapshots":
+ * [...]}; else once for all files together, and its members stand beside format and version.
  */
-int gp_report_run(const gp_request_form_t *form, int argc, char **argv, void *own, unsigned columns, bool each,
-    gp_report_fn report);
+int gp_report_run(const gp_request_form_t *form, int argc, char **argv, void *own, unsigned columns,
+    bool each, gp_report_fn report);
 
 /* True if something is missing in the snapshot: events that were dropped, members that it lacks. */
 bool gp_report_is_partial(const gp_snapshot_t *snapshot);
@@ -44,7 +44,8 @@ int gp_report_out_of_memory(const char *file);
 void gp_report_next(gp_output_t *output, const char *command, const char *file, const char *options);
 
 /* The first line of a text: the file, and what the snapshot is of. */
-/* "written at exit", "recovered after its end": what a snapshot says of why it is there. Cut to capacity; returns buffer. */
+/* "written at exit", "recovered after its end": what a snapshot says of why it is there. Cut to capacity;
+ * returns buffer. */
 char *gp_report_written(const gp_snapshot_t *snapshot, char *buffer, size_t capacity);
 
 void gp_report_heading(gp_output_t *output, const gp_report_input_t *input);

@@ -52,8 +52,8 @@ static bool matches(const gp_snapshot_t *snapshot, int stack, const regex_t *pat
   for (size_t k = stacks->first[stack]; k < stacks->first[stack + 1]; k++) {
     const gp_snapshot_frame_t *frame = &snapshot->frames[stacks->frame_indexes[k]];
     const char *module = frame->module >= 0 ? snapshot->modules[frame->module].path : "";
-    if (regexec(pattern, frame->function, 0, NULL, 0) == 0 || regexec(pattern, frame->file, 0, NULL, 0) == 0 ||
-        regexec(pattern, module, 0, NULL, 0) == 0)
+    if (regexec(pattern, frame->function, 0, NULL, 0) == 0 ||
+        regexec(pattern, frame->file, 0, NULL, 0) == 0 || regexec(pattern, module, 0, NULL, 0) == 0)
       return true;
   }
   return false;
@@ -65,7 +65,8 @@ static bool *choose_stacks(const gp_snapshot_t *snapshot, const regex_t *focus, 
   size_t count = snapshot->stacks.count;
   bool *wanted = calloc(count + 1, sizeof(*wanted));
   for (size_t i = 0; wanted && i < count; i++)
-    wanted[i] = (!focus || matches(snapshot, (int)i, focus)) && !(ignore && matches(snapshot, (int)i, ignore));
+    wanted[i] =
+        (!focus || matches(snapshot, (int)i, focus)) && !(ignore && matches(snapshot, (int)i, ignore));
   if (wanted)
     wanted[count] = !focus;
   return wanted;
@@ -85,8 +86,8 @@ static int list_sizes(build_t *build)
   if (!build->sizes)
     return ENOMEM;
   for (size_t i = 0; i < history->life_count; i++) {
-    bool is_grouped = build->size_count > 0 &&
-                      build->sizes[build->size_count - 1].requested == history->lives[i].requested;
+    bool is_grouped =
+        build->size_count > 0 && build->sizes[build->size_count - 1].requested == history->lives[i].requested;
     if (!is_grouped && (history->lives[i].stack < 0 || build->sites->by == GP_SITE_BY_SIZE))
       build->sizes[build->size_count++] = (group_t){.stack = -1, .requested = history->lives[i].requested};
   }
@@ -182,7 +183,8 @@ static size_t site_of(build_t *build, char *name)
     return SIZE_MAX; /* cannot be: there is room for all frames and sizes */
   char *copy = strdup(name);
   size_t index = sites->count;
-  if (!copy || !hsearch_r((ENTRY){.key = copy, .data = (void *)(uintptr_t)index}, ENTER, &entry, &build->names)) {
+  if (!copy ||
+      !hsearch_r((ENTRY){.key = copy, .data = (void *)(uintptr_t)index}, ENTER, &entry, &build->names)) {
     free(copy);
     return SIZE_MAX;
   }

@@ -124,7 +124,8 @@ static void print_peaks(const gp_snapshot_t *snapshot, const gp_sites_t *sites, 
   }
 }
 
-static void print_site(const gp_sites_t *sites, const gp_site_t *site, int sort, bool wide, gp_output_t *output)
+static void print_site(
+    const gp_sites_t *sites, const gp_site_t *site, int sort, bool wide, gp_output_t *output)
 {
   gp_site_measure_t measure = sorts[sort].measure;
   bool by_count = sorts[sort].by_count;
@@ -140,7 +141,8 @@ static void print_site(const gp_sites_t *sites, const gp_site_t *site, int sort,
         gp_number_percent(share(cumulative, sum, by_count), percent));
   fprintf(output->stream, " %9s", gp_number_count(site->flat[GP_SITE_TOTAL].count, bytes));
   fprintf(output->stream, "  %s\n",
-      wide ? gp_printable(site->name, name, sizeof(name)) : gp_text_shorten(site->name, left, name, sizeof(name)));
+      wide ? gp_printable(site->name, name, sizeof(name))
+           : gp_text_shorten(site->name, left, name, sizeof(name)));
 }
 
 static void print_text(
@@ -159,7 +161,8 @@ static void print_text(
   if (is_size && ((const own_t *)input->own)->by != GP_SITE_BY_SIZE)
     fprintf(output->stream, "No stacks were recorded, so the sites are the sizes asked for.\n");
   fprintf(output->stream, "\n%s%s, by %s: %s in all%s\n", gp_output_style(output, GP_STYLE_HEADING),
-      sorts[sort].what, by_names[sites->by], amount_text(&sites->sums[sorts[sort].measure], sorts[sort].by_count, sum),
+      sorts[sort].what, by_names[sites->by],
+      amount_text(&sites->sums[sorts[sort].measure], sorts[sort].by_count, sum),
       gp_output_style(output, GP_STYLE_PLAIN));
   fprintf(output->stream, "%10s %6s", "flat", "flat%");
   if (!is_size)
@@ -172,7 +175,8 @@ static void print_text(
   for (; shown < there && (most == 0 || shown < most); shown++)
     print_site(sites, &sites->sites[shown], sort, input->request->wide, output);
   if (shown < there)
-    fprintf(output->stream, "and %s with less; -n 0 shows all\n", gp_number_plural(there - shown, "other", rest));
+    fprintf(
+        output->stream, "and %s with less; -n 0 shows all\n", gp_number_plural(there - shown, "other", rest));
 }
 
 static void add_amounts(cJSON *object, const char *name, const gp_site_amount_t *amounts)
@@ -185,7 +189,8 @@ static void add_amounts(cJSON *object, const char *name, const gp_site_amount_t 
   }
 }
 
-static void add_json(const gp_report_input_t *input, const gp_sites_t *sites, int sort, uint64_t most, cJSON *object)
+static void add_json(
+    const gp_report_input_t *input, const gp_sites_t *sites, int sort, uint64_t most, cJSON *object)
 {
   cJSON_AddStringToObject(object, "file", input->file);
   cJSON_AddStringToObject(object, "by", by_names[sites->by]);
@@ -215,7 +220,7 @@ static int report_sites(const gp_report_input_t *input, const regex_t *focus, co
 {
   const own_t *own = input->own;
   const char *reason = gp_snapshot_text(input->snapshot->root, "reason");
-  int sort = own->sort >= 0                                                         ? own->sort
+  int sort = own->sort >= 0                                                   ? own->sort
              : strcmp(reason, "oom") == 0 || strcmp(reason, "recovered") == 0 ? SORT_LIVE
                                                                               : SORT_PEAK;
   bool is_default = own->most == UINT64_MAX;

@@ -99,9 +99,9 @@ typedef struct gp_summary {
 } gp_summary_t;
 
 /*
- * Gathers the facts of what filter wants of snapshot, and judges them; statistics are of whole devices always. file names
- * the input. All three are borrowed for the life of the summary. Returns 0, ENOMEM, or EOVERFLOW for too many events.
- * Fini it in any case.
+ * Gathers the facts of what filter wants of snapshot, and judges them; statistics are of whole devices
+ * always. file names the input. All three are borrowed for the life of the summary. Returns 0, ENOMEM, or
+ * EOVERFLOW for too many events. Fini it in any case.
  */
 int gp_summary_init(
     gp_summary_t *summary, const gp_snapshot_t *snapshot, const char *file, const gp_filter_t *filter);

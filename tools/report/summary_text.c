@@ -139,7 +139,8 @@ static void print_findings(const gp_summary_t *summary, gp_output_t *output)
     gp_output_wrap(output->stream, first, "    ", gp_printable(finding->text, shown, sizeof(shown)));
     fputs(is_loud ? gp_output_style(output, GP_STYLE_PLAIN) : "", output->stream);
     if (finding->advice)
-      gp_output_wrap(output->stream, "    Remedy: ", "    ", gp_printable(finding->advice, shown, sizeof(shown)));
+      gp_output_wrap(
+          output->stream, "    Remedy: ", "    ", gp_printable(finding->advice, shown, sizeof(shown)));
   }
 }
 
@@ -239,14 +240,16 @@ static void print_groups(const gp_summary_device_t *device, gp_output_t *output)
 /* Without this a reader looks for memory in the program that contexts, code or other processes have. */
 static void print_use(const gp_snapshot_device_t *device, gp_output_t *output)
 {
-  char total[GP_SIZE_TEXT_BYTES], is_free[GP_SIZE_TEXT_BYTES], other[GP_SIZE_TEXT_BYTES], when[GP_NUMBER_BYTES];
+  char total[GP_SIZE_TEXT_BYTES], is_free[GP_SIZE_TEXT_BYTES], other[GP_SIZE_TEXT_BYTES],
+      when[GP_NUMBER_BYTES];
 
   char text[256];
 
   if (!device->total)
     return;
   snprintf(text, sizeof(text),
-      "Of the device's %s, %s were free %s after the start, and %s were in use by nothing that the program asked for: "
+      "Of the device's %s, %s were free %s after the start, and %s were in use by nothing that the program "
+      "asked for: "
       "contexts, code, other processes.",
       gp_size_format(device->total, total), gp_size_format(device->free, is_free),
       gp_number_duration(device->use_ns, when), gp_size_format(device->unaccounted, other));

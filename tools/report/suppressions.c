@@ -13,8 +13,8 @@ static bool part_matches(const char *pattern, size_t length, const char *text, b
   return strncmp(text, pattern, length) == 0 && (!is_end || text[length] == '\0');
 }
 
-/* Parts between stars are looked for one after the other; the first place that fits is always good enough, but for
- * the last part of a pattern that ends with '$', which has to be the end of the text. */
+/* Parts between stars are looked for one after the other; the first place that fits is always good enough,
+ * but for the last part of a pattern that ends with '$', which has to be the end of the text. */
 bool gp_suppression_matches(const char *pattern, const char *text)
 {
   bool is_tied = pattern[0] == '^';

@@ -1,7 +1,7 @@
 /*
- * Which leaks are known and not to be reported, in the syntax of LeakSanitizer: lines "leak:PATTERN", blank ones and
- * comments (#). A pattern matches if it is found anywhere in a function, file or module of any frame of the stack; '*'
- * stands for anything, '^' at its begin and '$' at its end tie it to those of the name.
+ * Which leaks are known and not to be reported, in the syntax of LeakSanitizer: lines "leak:PATTERN", blank
+ * ones and comments (#). A pattern matches if it is found anywhere in a function, file or module of any frame
+ * of the stack; '*' stands for anything, '^' at its begin and '$' at its end tie it to those of the name.
  */
 #ifndef GP_TOOLS_SUPPRESSIONS_H
 #define GP_TOOLS_SUPPRESSIONS_H
@@ -27,8 +27,8 @@ typedef struct gp_suppressions {
 bool gp_suppression_matches(const char *pattern, const char *text);
 
 /*
- * Reads text, which is changed on the way. Returns 0, or the number of the line that is wrong, with *ret_why saying how
- * (static); SIZE_MAX without memory. Fini it in any case.
+ * Reads text, which is changed on the way. Returns 0, or the number of the line that is wrong, with *ret_why
+ * saying how (static); SIZE_MAX without memory. Fini it in any case.
  */
 size_t gp_suppressions_parse(gp_suppressions_t *suppressions, char *text, const char **ret_why);
 

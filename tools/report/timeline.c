@@ -69,7 +69,8 @@ static void update_point(build_t *build, gp_timeline_device_t *device, uint64_t 
 static void advance(build_t *build, uint64_t time_ns)
 {
   gp_timeline_t *timeline = build->timeline;
-  while (build->point + 1 < timeline->point_count && gp_timeline_time(timeline, build->point + 1) <= time_ns) {
+  while (
+      build->point + 1 < timeline->point_count && gp_timeline_time(timeline, build->point + 1) <= time_ns) {
     build->point++;
     for (size_t i = 0; i < timeline->device_count; i++)
       begin_point(build, &timeline->devices[i], build->point);
@@ -95,9 +96,9 @@ static int add_mark(build_t *build, gp_timeline_device_t *device, size_t event, 
       return ENOMEM;
     device->marks = marks;
   }
-  device->marks[device->mark_count++] = (gp_timeline_mark_t){
-      time_ns, (uint64_t)gp_snapshot_event(events, GP_COLUMN_SIZE, event, 0),
-      detail >= 0 ? events->details.names[detail] : "", kind};
+  device->marks[device->mark_count++] =
+      (gp_timeline_mark_t){time_ns, (uint64_t)gp_snapshot_event(events, GP_COLUMN_SIZE, event, 0),
+          detail >= 0 ? events->details.names[detail] : "", kind};
   return 0;
 }
 
@@ -178,7 +179,8 @@ static int add_devices(build_t *build, const gp_filter_t *filter)
   return 0;
 }
 
-int gp_timeline_init(gp_timeline_t *timeline, const gp_history_t *history, const gp_filter_t *filter, size_t points)
+int gp_timeline_init(
+    gp_timeline_t *timeline, const gp_history_t *history, const gp_filter_t *filter, size_t points)
 {
   const gp_snapshot_events_t *events = &history->snapshot->events;
   const gp_column_t *times = events->columns[GP_COLUMN_TIME_NS];

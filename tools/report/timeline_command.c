@@ -78,7 +78,8 @@ static size_t level(uint64_t bytes, uint64_t top, size_t rows)
   return up < 1 ? 1 : up > rows ? rows : up;
 }
 
-static void draw(const gp_timeline_t *timeline, const gp_timeline_device_t *device, uint64_t top, gp_canvas_t *canvas)
+static void draw(
+    const gp_timeline_t *timeline, const gp_timeline_device_t *device, uint64_t top, gp_canvas_t *canvas)
 {
   size_t rows = canvas->rows * GP_CANVAS_DOTS_HIGH;
   for (size_t x = 0; x < timeline->point_count; x++) {
@@ -183,15 +184,14 @@ static void print_ooms(const gp_timeline_device_t *device, gp_output_t *output)
   uint64_t count = 0;
   for (size_t i = 0; i < device->mark_count; i++) {
     if (device->marks[i].kind == GP_EVENT_OOM && count++ < SHOWN_OOMS)
-      fprintf(output->stream, "  %s: memory ran out for %s\n", gp_number_duration(device->marks[i].time_ns, when),
-          gp_size_format(device->marks[i].size, size));
+      fprintf(output->stream, "  %s: memory ran out for %s\n",
+          gp_number_duration(device->marks[i].time_ns, when), gp_size_format(device->marks[i].size, size));
   }
   if (count > SHOWN_OOMS)
     fprintf(output->stream, "  and %s\n", gp_number_plural(count - SHOWN_OOMS, "more time", rest));
 }
 
-static int print_text(
-    const gp_report_input_t *input, const gp_timeline_t *timeline, gp_output_t *output)
+static int print_text(const gp_report_input_t *input, const gp_timeline_t *timeline, gp_output_t *output)
 {
   const own_t *own = input->own;
   bool has_oom = false;
@@ -199,7 +199,8 @@ static int print_text(
 
   gp_report_heading(output, input);
   if (!timeline->device_count)
-    gp_output_wrap(output->stream, "", "", "There are no events to draw: none were recorded, or none in that time.");
+    gp_output_wrap(
+        output->stream, "", "", "There are no events to draw: none were recorded, or none in that time.");
   for (size_t i = 0; !error && i < timeline->device_count; i++) {
     error = print_device(timeline, &timeline->devices[i], own->height, output);
     print_ooms(&timeline->devices[i], output);

@@ -96,7 +96,8 @@ static void judge_last_oom(verdict_t *verdict)
   const gp_snapshot_events_t *events = &summary->snapshot->events;
   const gp_column_t *ordinals = events->columns[GP_COLUMN_DEVICE];
   const gp_column_t *sizes = events->columns[GP_COLUMN_SIZE];
-  char asked[GP_SIZE_TEXT_BYTES], held[GP_SIZE_TEXT_BYTES], idle[GP_SIZE_TEXT_BYTES], largest[GP_SIZE_TEXT_BYTES];
+  char asked[GP_SIZE_TEXT_BYTES], held[GP_SIZE_TEXT_BYTES], idle[GP_SIZE_TEXT_BYTES],
+      largest[GP_SIZE_TEXT_BYTES];
   const gp_summary_device_t *device = NULL;
   size_t last = events->count;
 
@@ -114,7 +115,8 @@ static void judge_last_oom(verdict_t *verdict)
   gp_size_format(device->idle_bytes, idle);
   gp_size_format(device->largest_idle, largest);
   gp_finding_t *finding = say(verdict, GP_SEVERITY_ERROR, "oom", device->device->device,
-      "Out of memory on device %d: asked for %s; the program held %s, and of %s that were idle the largest block had %s%s.",
+      "Out of memory on device %d: asked for %s; the program held %s, and of %s that were idle the largest "
+      "block had %s%s.",
       device->device->device, gp_size_format(requested, asked),
       gp_size_format(device->device->stats.requested_bytes.current, held), idle, largest,
       device->largest_idle < requested ? ", too small" : "");
@@ -148,8 +150,7 @@ static void judge_oom(verdict_t *verdict)
         message[0] == 'o' ? 'O' : message[0], length, message + 1);
     if (end)
       advise(verdict, finding, "%s.", end + 2);
-  }
-  else
+  } else
     say(verdict, GP_SEVERITY_ERROR, "oom", ordinal,
         "Out of memory on device %d: asked for %s while the program held %s.", ordinal,
         gp_size_format(requested, asked), gp_size_format(live_bytes, live));
@@ -168,8 +169,8 @@ static char *owner_name(const gp_owner_t *owner, char *buffer)
 }
 
 /*
- * Who has the memory: what is held when memory ran out, or at a sudden end, else what was held at the peak. Without
- * stacks nobody is known, and the sizes are elsewhere.
+ * Who has the memory: what is held when memory ran out, or at a sudden end, else what was held at the peak.
+ * Without stacks nobody is known, and the sizes are elsewhere.
  */
 static void judge_owners(verdict_t *verdict)
 {
@@ -179,7 +180,8 @@ static void judge_owners(verdict_t *verdict)
   bool is_end = is_oom || strcmp(reason(verdict), "recovered") == 0;
   gp_site_measure_t measure = is_end && sites->sums[GP_SITE_LIVE].bytes ? GP_SITE_LIVE : GP_SITE_PEAK;
   uint64_t sum = sites->sums[measure].bytes;
-  char text[GP_OWNERS * (OWNER_BYTES + 64)] = "", name[OWNER_BYTES], size[GP_SIZE_TEXT_BYTES], percent[GP_NUMBER_BYTES];
+  char text[GP_OWNERS * (OWNER_BYTES + 64)] = "", name[OWNER_BYTES], size[GP_SIZE_TEXT_BYTES],
+                                       percent[GP_NUMBER_BYTES];
   gp_owners_t owners = {.count = 0};
   size_t used = 0;
 
@@ -192,12 +194,13 @@ static void judge_owners(verdict_t *verdict)
         owner_name(&owners.owners[i], name), gp_size_format(owners.owners[i].bytes, size),
         gp_number_percent((double)owners.owners[i].bytes / (double)sum, percent));
   if (owners.count) {
-    gp_finding_t *finding = say(verdict, is_oom ? GP_SEVERITY_ERROR : GP_SEVERITY_NOTE, "owners", GP_SUMMARY_ALL,
-        "Of the %s that the program held%s, the biggest owner%s %s.", gp_size_format(sum, size),
-        is_oom                      ? ""
-        : measure == GP_SITE_LIVE   ? " in the end"
-                                    : " at its peak",
-        owners.count > 1 ? "s are" : " is", text);
+    gp_finding_t *finding =
+        say(verdict, is_oom ? GP_SEVERITY_ERROR : GP_SEVERITY_NOTE, "owners", GP_SUMMARY_ALL,
+            "Of the %s that the program held%s, the biggest owner%s %s.", gp_size_format(sum, size),
+            is_oom                    ? ""
+            : measure == GP_SITE_LIVE ? " in the end"
+                                      : " at its peak",
+            owners.count > 1 ? "s are" : " is", text);
     if (is_oom)
       advise(verdict, finding, "free or shrink what %s holds, %s of it all.",
           gp_text_shorten(owners.owners[0].function, OWNER_COLUMNS, name, sizeof(name)),
@@ -216,7 +219,8 @@ static void judge_end(verdict_t *verdict)
       "The program did not come to its end: it was killed, crashed, or left by _exit. Its record ends at %s.",
       gp_number_duration(verdict->summary->until_ns, duration));
   advise(verdict, finding,
-      "where it was killed without a word, the host may have been out of memory: the kernel's log (dmesg) names whom it "
+      "where it was killed without a word, the host may have been out of memory: the kernel's log (dmesg) "
+      "names whom it "
       "killed, and the job scheduler says which limit was reached.");
 }
 
@@ -230,7 +234,8 @@ static void judge_refusals(verdict_t *verdict, const gp_summary_device_t *device
 {
   const gp_stats_t *stats = &device->device->stats;
   char count[GP_NUMBER_BYTES];
-  bool is_told = strcmp(reason(verdict), "oom") == 0 && gp_summary_has_finding(verdict->summary, "oom") && stats->num_ooms <= 1;
+  bool is_told = strcmp(reason(verdict), "oom") == 0 && gp_summary_has_finding(verdict->summary, "oom") &&
+                 stats->num_ooms <= 1;
 
   if (stats->num_ooms && !is_told)
     say(verdict, GP_SEVERITY_ERROR, "ooms", device->device->device,
@@ -262,7 +267,8 @@ static void judge_live(verdict_t *verdict, const gp_summary_device_t *device)
         gp_size_format(stats->requested_bytes.current, bytes), device->device->device,
         stats->allocation.current == 1 ? "was" : "were", biggest);
   if (lacks_stacks(verdict))
-    advise(verdict, finding, "GPUPOOL_STACKS=native records who asked for them; gpupool leaks then names them.");
+    advise(
+        verdict, finding, "GPUPOOL_STACKS=native records who asked for them; gpupool leaks then names them.");
   else
     advise(verdict, finding, "gpupool leaks lists them.");
   if (stats->passthrough_bytes.current)
@@ -314,9 +320,8 @@ static void judge_hit_rate(verdict_t *verdict, const gp_summary_device_t *device
       stats->cache_hits ? gp_number_percent(rate, percent) : "");
   say(verdict,
       stats->allocation.peak >= 0.8 * (double)stats->cache_misses ? GP_SEVERITY_NOTE : GP_SEVERITY_WARNING,
-      "hit_rate", device->device->device, "%s of %s on device %d were served from the pool: %s.",
-      only, gp_number_plural(total, "allocation", count), device->device->device,
-      hint);
+      "hit_rate", device->device->device, "%s of %s on device %d were served from the pool: %s.", only,
+      gp_number_plural(total, "allocation", count), device->device->device, hint);
 }
 
 static void judge_rounding(verdict_t *verdict, const gp_summary_device_t *device)
@@ -392,7 +397,8 @@ static void judge_modes(verdict_t *verdict)
         "The device reported an error that stays, and from then on every call went to the driver unpooled.");
   if (gp_summary_detail_count(summary, "mode", "aside"))
     say(verdict, GP_SEVERITY_WARNING, "aside", GP_SUMMARY_ALL,
-        "The pool stood aside for a reason that it told on stderr or in GPUPOOL_LOG, and from then on every call went to "
+        "The pool stood aside for a reason that it told on stderr or in GPUPOOL_LOG, and from then on every "
+        "call went to "
         "the driver unpooled.");
   uint64_t lost = gp_summary_detail_count(summary, "free_requested", "context_lost");
   char count[GP_NUMBER_BYTES];

@@ -176,13 +176,14 @@ static void report_nothing(
     gp_message("no snapshot was written: signal %d (%s) ended %s before its exit", launched->signal,
         strsignal(launched->signal), path);
   else
-    gp_message(
-        "%s in %s: likely it does not use CUDA, or starts a program that cannot be preloaded, or loads what uses CUDA "
-        "out of sight (RTLD_DEEPBIND, dlmopen)",
+    gp_message("%s in %s: likely it does not use CUDA, or starts a program that cannot be preloaded, or "
+               "loads what uses CUDA "
+               "out of sight (RTLD_DEEPBIND, dlmopen)",
         nothing, path);
 }
 
-/* Finds the record that the program left in shared memory, because it did not come to its end. False: there is none. */
+/* Finds the record that the program left in shared memory, because it did not come to its end. False: there
+ * is none. */
 static bool find_left_record(pid_t pid, uint64_t begin_us, gp_left_t *ret_left)
 {
   gp_left_list_t list;
@@ -197,15 +198,19 @@ static bool find_left_record(pid_t pid, uint64_t begin_us, gp_left_t *ret_left)
   return has;
 }
 
-/* A program that left by _exit gets the snapshot that it was to write. For one that a signal ended the user decides. */
-static void report_record(
-    const gp_options_t *options, const gp_launched_t *launched, const gp_left_t *left, const char *output, const char *path)
+/* A program that left by _exit gets the snapshot that it was to write. For one that a signal ended the user
+ * decides. */
+static void report_record(const gp_options_t *options, const gp_launched_t *launched, const gp_left_t *left,
+    const char *output, const char *path)
 {
   if (launched->signal) {
-    gp_message("signal %d (%s) ended %s; what it recorded is left", launched->signal, strsignal(launched->signal), path);
+    gp_message("signal %d (%s) ended %s; what it recorded is left", launched->signal,
+        strsignal(launched->signal), path);
   } else if (gp_option_number(options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_EXIT) {
-    gp_message("%s left no snapshot of its exit (it left by _exit, or the file could not be written); it is made of the "
-               "record", path);
+    gp_message("%s left no snapshot of its exit (it left by _exit, or the file could not be written); it is "
+               "made of the "
+               "record",
+        path);
     if (gp_recover_left(left, output) == 0)
       return;
   } else {

@@ -53,7 +53,8 @@ static gp_column_page_t layout_of(const int64_t *values, size_t count)
   return page;
 }
 
-/* The bits of the values of a page, from the lowest one of the first byte on; to has 8 bytes more than they need. */
+/* The bits of the values of a page, from the lowest one of the first byte on; to has 8 bytes more than they
+ * need. */
 static void write_bits(const gp_column_page_t *page, const int64_t *values, size_t count, unsigned char *to)
 {
   uint64_t word = 0;
@@ -134,7 +135,8 @@ static bool is_page_within(const gp_column_page_t *page, int64_t least, int64_t 
   return page->least >= least && page->least <= most && reach <= (uint64_t)most - (uint64_t)page->least;
 }
 
-bool gp_column_is_within(const gp_column_t *column, size_t count, int64_t least, int64_t most, size_t *ret_wrong)
+bool gp_column_is_within(
+    const gp_column_t *column, size_t count, int64_t least, int64_t most, size_t *ret_wrong)
 {
   for (size_t first = 0; first < count; first += GP_COLUMN_PAGE) {
     if (is_page_within(&column->pages[first / GP_COLUMN_PAGE], least, most))

@@ -64,7 +64,8 @@ static const char *step_gzip(gp_decompressor_t *decompressor, step_t *step)
 static const char *begin_gzip(gp_decompressor_t *decompressor)
 {
   decompressor->step = step_gzip;
-  decompressor->has_zlib = inflateInit2(&decompressor->zlib, 15 + 16) == Z_OK; /* the largest window; a header of gzip */
+  decompressor->has_zlib =
+      inflateInit2(&decompressor->zlib, 15 + 16) == Z_OK; /* the largest window; a header of gzip */
   return decompressor->has_zlib ? NULL : no_memory;
 }
 #endif
@@ -101,15 +102,16 @@ static begin_fn find(const char *text, size_t length)
     begin_fn begin;
   } kinds[] = {
 #if GP_HAVE_ZLIB
-      {"\x1f\x8b", 2, begin_gzip},
+    {"\x1f\x8b", 2, begin_gzip},
 #endif
 #if GP_HAVE_ZSTD
-      {"\x28\xb5\x2f\xfd", 4, begin_zstd},
+    {"\x28\xb5\x2f\xfd", 4, begin_zstd},
 #endif
-      {"", 0, NULL},
+    {"", 0, NULL},
   };
   size_t i = 0;
-  while (kinds[i].length && !(length >= kinds[i].length && memcmp(text, kinds[i].magic, kinds[i].length) == 0))
+  while (
+      kinds[i].length && !(length >= kinds[i].length && memcmp(text, kinds[i].magic, kinds[i].length) == 0))
     i++;
   return kinds[i].begin;
 }
@@ -143,8 +145,8 @@ void gp_decompressor_destroy(gp_decompressor_t *decompressor)
   free(decompressor);
 }
 
-const char *gp_decompressor_run(gp_decompressor_t *decompressor, const char **in, size_t *in_length, bool is_last,
-    char *out, size_t room, size_t *ret_got)
+const char *gp_decompressor_run(gp_decompressor_t *decompressor, const char **in, size_t *in_length,
+    bool is_last, char *out, size_t room, size_t *ret_got)
 {
   step_t step = {.in = *in, .in_length = *in_length, .out = out, .room = room};
   const char *error = NULL;

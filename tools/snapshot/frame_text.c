@@ -53,11 +53,12 @@ static const char *const entry_functions[] = {"cudaMalloc", "cudaHostAlloc", "cu
     "cudaMemPool", "cuMem", "cuArray", "cuMipmappedArray", "cuGraphLaunch", "cuImportExternalMemory"};
 
 /*
- * Beginnings of names of functions that do so: the static CUDA runtime, allocators that are templates in a program's own
- * code, and what containers call them through.
+ * Beginnings of names of functions that do so: the static CUDA runtime, allocators that are templates in a
+ * program's own code, and what containers call them through.
  */
-static const char *const allocator_functions[] = {"__cudart", "libcudart_static", "cudart::", "thrust::", "cub::", "rmm::", "cuda::mr::", "c10::cuda::CUDACachingAllocator", "at::detail::empty_",
-    "at::cuda::getCUDADeviceAllocator", "std::", "__gnu_cxx::", "operator new"};
+static const char *const allocator_functions[] = {"__cudart", "libcudart_static",
+    "cudart::", "thrust::", "cub::", "rmm::", "cuda::mr::", "c10::cuda::CUDACachingAllocator",
+    "at::detail::empty_", "at::cuda::getCUDADeviceAllocator", "std::", "__gnu_cxx::", "operator new"};
 
 static bool begins_with_any(const char *text, const char *const *beginnings, size_t count)
 {
@@ -96,8 +97,8 @@ static bool is_entry(const gp_snapshot_frame_t *frame)
 bool gp_frame_is_allocator(const gp_snapshot_t *snapshot, int index)
 {
   const gp_snapshot_frame_t *frame = &snapshot->frames[index];
-  if (frame->module >= 0 && begins_with_any(base_name(snapshot->modules[frame->module].path), allocator_modules,
-                                sizeof(allocator_modules) / sizeof(allocator_modules[0])))
+  if (frame->module >= 0 && begins_with_any(base_name(snapshot->modules[frame->module].path),
+                                allocator_modules, sizeof(allocator_modules) / sizeof(allocator_modules[0])))
     return true;
   return is_entry(frame) || begins_with_any(without_result(frame->function), allocator_functions,
                                 sizeof(allocator_functions) / sizeof(allocator_functions[0]));

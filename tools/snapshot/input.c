@@ -56,7 +56,8 @@ bool gp_input_more(gp_input_t *input, size_t keep)
   }
   if (!reserve(input))
     return false;
-  const char *error = input->read(input->self, input->buffer + input->length, input->room - input->length - 1, &got);
+  const char *error =
+      input->read(input->self, input->buffer + input->length, input->room - input->length - 1, &got);
   input->length += error ? 0 : got;
   input->buffer[input->length] = '\0';
   if (error)

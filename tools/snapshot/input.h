@@ -1,6 +1,7 @@
 /*
- * Bytes of any number, seen through a window that moves on: what has been read of a large file need not be in memory.
- * Where they come from is a function's business: a file (input_file.h), or parts of any size, in tests.
+ * Bytes of any number, seen through a window that moves on: what has been read of a large file need not be in
+ * memory. Where they come from is a function's business: a file (input_file.h), or parts of any size, in
+ * tests.
  */
 #ifndef GP_TOOLS_INPUT_H
 #define GP_TOOLS_INPUT_H
@@ -8,7 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Puts at most room bytes into buffer, room > 0; none: that was all. Returns NULL, or a clause of what is wrong. */
+/* Puts at most room bytes into buffer, room > 0; none: that was all. Returns NULL, or a clause of what is
+ * wrong. */
 typedef const char *(*gp_input_read_fn)(void *self, char *buffer, size_t room, size_t *ret_got);
 
 typedef struct gp_input {
@@ -35,12 +37,13 @@ void gp_input_init(gp_input_t *input, gp_input_read_fn read, void *self, size_t 
 void gp_input_fini(gp_input_t *input);
 
 /*
- * Gets more bytes behind the window, which keeps those from offset keep on, at most its end; keep must be in the window.
- * False: there are no more, or an error; the window may have moved all the same.
+ * Gets more bytes behind the window, which keeps those from offset keep on, at most its end; keep must be in
+ * the window. False: there are no more, or an error; the window may have moved all the same.
  */
 bool gp_input_more(gp_input_t *input, size_t keep);
 
-/* Gets so many bytes into the window of an input that has not moved on yet, or all that there are: to tell what it is. */
+/* Gets so many bytes into the window of an input that has not moved on yet, or all that there are: to tell
+ * what it is. */
 void gp_input_begin(gp_input_t *input, size_t bytes);
 
 /* Gets everything that is left into the window. False: an error. */

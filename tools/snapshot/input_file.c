@@ -44,7 +44,8 @@ static void show_progress(gp_input_file_t *file)
   file->has_shown = true;
   gp_printable(file->name, name, sizeof(name));
   if (file->total)
-    fprintf(stderr, "\rgpupool: reading %s: %3.0f%%", name, 100.0 * (double)file->taken / (double)file->total);
+    fprintf(
+        stderr, "\rgpupool: reading %s: %3.0f%%", name, 100.0 * (double)file->taken / (double)file->total);
   else
     fprintf(stderr, "\rgpupool: reading %s: %llu MiB", name, (unsigned long long)file->given >> 20);
 }

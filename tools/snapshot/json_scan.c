@@ -41,7 +41,8 @@ static inline size_t offset_of(const gp_json_scan_t *scan, const char *p)
   return scan->base + (size_t)(p - scan->text);
 }
 
-/* Moves the window on, in any case; false if there is nothing more. What is being read begins at `at` and stays. */
+/* Moves the window on, in any case; false if there is nothing more. What is being read begins at `at` and
+ * stays. */
 static bool fill(gp_json_scan_t *scan)
 {
   if (!scan->input)
@@ -230,7 +231,8 @@ static bool is_cut_short(const char *p, const char *end)
   return false;
 }
 
-/* Past the characters that stand for themselves in one byte, nearly all that there are; the NUL at the end is none. */
+/* Past the characters that stand for themselves in one byte, nearly all that there are; the NUL at the end is
+ * none. */
 static inline const char *skip_plain(const char *p)
 {
   while ((unsigned char)*p >= 0x20 && (unsigned char)*p < 0x80 && *p != '"' && *p != '\\')
@@ -427,9 +429,11 @@ bool gp_json_scan_integers(gp_json_scan_t *scan, int64_t *values, size_t room, s
   while (count < room && gp_json_scan_element(scan)) {
     if (!gp_json_scan_integer(scan, &values[count++]))
       return false;
-    /* The usual case, digits after a comma, stays in this loop, as far as a number cannot go beyond the window. */
+    /* The usual case, digits after a comma, stays in this loop, as far as a number cannot go beyond the
+     * window. */
     const char *p = text_at(scan, scan->at), *end = text_at(scan, scan->length);
-    while (count < room && end - p > INTEGER_BYTES && p[0] == ',' && (p[1] == '-' || (p[1] >= '0' && p[1] <= '9'))) {
+    while (count < room && end - p > INTEGER_BYTES && p[0] == ',' &&
+           (p[1] == '-' || (p[1] >= '0' && p[1] <= '9'))) {
       p = read_integer(p + 1, &values[count++], &error, &at);
       if (!p)
         return gp_json_scan_fail(scan, offset_of(scan, at), error);

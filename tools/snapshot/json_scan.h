@@ -1,10 +1,10 @@
 /*
- * A pull tokenizer for JSON that copies nothing, for documents that are too large for a tree, and for memory: of an
- * input (input.h) only a window is there. It accepts exactly RFC 8259 (strings are checked to be UTF-8), nested at
- * most GP_JSON_SCAN_DEPTH deep.
+ * A pull tokenizer for JSON that copies nothing, for documents that are too large for a tree, and for memory:
+ * of an input (input.h) only a window is there. It accepts exactly RFC 8259 (strings are checked to be
+ * UTF-8), nested at most GP_JSON_SCAN_DEPTH deep.
  *
- * After an error every call fails and `at` stays, so that errors have to be looked at only once. All places are offsets
- * in the whole text.
+ * After an error every call fails and `at` stays, so that errors have to be looked at only once. All places
+ * are offsets in the whole text.
  */
 #ifndef GP_TOOLS_JSON_SCAN_H
 #define GP_TOOLS_JSON_SCAN_H
@@ -27,15 +27,16 @@ typedef struct gp_json_scan {
   size_t base;       /* where it begins, */
   size_t length;     /* and ends */
   size_t at;
-  size_t keep; /* the window goes no further than here: the input from here on is looked at again; SIZE_MAX: nothing is */
+  size_t keep; /* the window goes no further than here: the input from here on is looked at again; SIZE_MAX:
+                  nothing is */
   unsigned depth;
   uint64_t is_first; /* a bit by depth: nothing was read since the bracket */
   const char *error; /* what is wrong at error_at, a static clause; NULL: nothing */
   size_t error_at;
 } gp_json_scan_t;
 
-/* Part of the text, there until the next call but gp_json_scan_peek(). A string without its quotes and with its escapes
- * as they stand. */
+/* Part of the text, there until the next call but gp_json_scan_peek(). A string without its quotes and with
+ * its escapes as they stand. */
 typedef struct gp_json_slice {
   const char *text;
   size_t length;
@@ -83,8 +84,8 @@ bool gp_json_scan_value(gp_json_scan_t *scan, gp_json_slice_t *ret_text);
 bool gp_json_scan_end(gp_json_scan_t *scan);
 
 /*
- * Reads the next elements of an array of integers, which gp_json_scan_begin() went into, room at most. Fewer than that:
- * the array has ended, and its bracket is read.
+ * Reads the next elements of an array of integers, which gp_json_scan_begin() went into, room at most. Fewer
+ * than that: the array has ended, and its bracket is read.
  */
 bool gp_json_scan_integers(gp_json_scan_t *scan, int64_t *values, size_t room, size_t *ret_count);
 

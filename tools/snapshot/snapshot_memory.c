@@ -10,7 +10,8 @@ void *gp_snapshot_append(gp_json_scan_t *scan, void **items, size_t *count, size
 {
   size_t used = *count;
   if ((used & (used - 1)) == 0) { /* full: 0, 1, 2, 4 ... */
-    void *larger = used <= SIZE_MAX / 2 / item_size ? realloc(*items, (used ? 2 * used : 1) * item_size) : NULL;
+    void *larger =
+        used <= SIZE_MAX / 2 / item_size ? realloc(*items, (used ? 2 * used : 1) * item_size) : NULL;
     if (!larger) {
       (void)gp_json_scan_fail(scan, scan->at, "not enough memory to read this");
       return NULL;
@@ -60,7 +61,8 @@ bool gp_snapshot_read_string(gp_json_scan_t *scan, char **ret_text)
   if (!memchr(slice.text, '\\', slice.length)) {
     text = strndup(slice.text, slice.length);
   } else {
-    cJSON *item = cJSON_ParseWithLengthOpts(slice.text - 1, slice.length + 2, NULL, false); /* with its quotes */
+    cJSON *item =
+        cJSON_ParseWithLengthOpts(slice.text - 1, slice.length + 2, NULL, false); /* with its quotes */
     if (item && cJSON_GetStringValue(item))
       text = strdup(cJSON_GetStringValue(item));
     cJSON_Delete(item);
@@ -218,8 +220,8 @@ static bool read_passthrough(gp_json_scan_t *scan, gp_snapshot_t *snapshot)
 {
   size_t device_at = scan->at;
   gp_json_slice_t name;
-  gp_snapshot_passthrough_t *memory =
-      gp_snapshot_append(scan, (void **)&snapshot->passthroughs, &snapshot->passthrough_count, sizeof(*memory));
+  gp_snapshot_passthrough_t *memory = gp_snapshot_append(
+      scan, (void **)&snapshot->passthroughs, &snapshot->passthrough_count, sizeof(*memory));
 
   if (!memory || !gp_json_scan_begin(scan, '{'))
     return false;
@@ -278,7 +280,8 @@ bool gp_snapshot_check_memory(gp_snapshot_parse_t *parse)
   for (size_t i = 0; i < snapshot->block_count; i++) {
     const gp_snapshot_block_t *block = &snapshot->blocks[i];
     if (block->stream >= streams || (block->stack >= 0 && (size_t)block->stack >= snapshot->stacks.count))
-      return gp_snapshot_fail(parse, parse->segments_at, "block %zu has a stream or stack that is not there", i);
+      return gp_snapshot_fail(
+          parse, parse->segments_at, "block %zu has a stream or stack that is not there", i);
   }
   for (size_t i = 0; i < snapshot->passthrough_count; i++) {
     const gp_snapshot_passthrough_t *memory = &snapshot->passthroughs[i];

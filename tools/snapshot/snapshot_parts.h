@@ -1,6 +1,7 @@
 /*
- * How the parts of a snapshot are read: shared by snapshot_load.c (files), snapshot_reader.c (document), snapshot_memory.c (segments,
- * passthrough), snapshot_rows.c (events) and snapshot_stacks.c (stacks, frames, modules).
+ * How the parts of a snapshot are read: shared by snapshot_load.c (files), snapshot_reader.c (document),
+ * snapshot_memory.c (segments, passthrough), snapshot_rows.c (events) and snapshot_stacks.c (stacks, frames,
+ * modules).
  */
 #ifndef GP_TOOLS_SNAPSHOT_PARTS_H
 #define GP_TOOLS_SNAPSHOT_PARTS_H
@@ -23,8 +24,8 @@ typedef struct gp_snapshot_parse {
   gp_snapshot_error_t *error;
 } gp_snapshot_parse_t;
 
-/* As gp_snapshot_parse, of an input of which nothing but its beginning was looked at. An error of the input itself looks
- * like its end: the caller has to ask for it. */
+/* As gp_snapshot_parse, of an input of which nothing but its beginning was looked at. An error of the input
+ * itself looks like its end: the caller has to ask for it. */
 gp_snapshot_t *gp_snapshot_parse_input(gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error);
 
 /* Notes an error of the content, if there is none yet. Returns false. */
@@ -35,12 +36,13 @@ bool gp_snapshot_fail(gp_snapshot_parse_t *parse, size_t offset, const char *for
 void gp_snapshot_note(gp_snapshot_t *snapshot, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * One more item of item_size bytes, zeroed, at the end of an array that *count tells the length of and that is as long as
- * a power of two; NULL is an error of the scan.
+ * One more item of item_size bytes, zeroed, at the end of an array that *count tells the length of and that
+ * is as long as a power of two; NULL is an error of the scan.
  */
 void *gp_snapshot_append(gp_json_scan_t *scan, void **items, size_t *count, size_t item_size);
 
-/* Members: a number from 0 on, or null, which leaves *ret_number; an index, which may be -1; true or false. */
+/* Members: a number from 0 on, or null, which leaves *ret_number; an index, which may be -1; true or false.
+ */
 bool gp_snapshot_read_uint(gp_json_scan_t *scan, uint64_t *ret_number);
 bool gp_snapshot_read_index(gp_json_scan_t *scan, int *ret_index);
 bool gp_snapshot_read_bool(gp_json_scan_t *scan, bool *ret_bool);

@@ -221,8 +221,8 @@ static bool scan_failed(gp_snapshot_parse_t *parse)
 }
 
 /*
- * Looks for format and version, wherever they are, before anything is believed. They come first; if they do not, all that
- * is before them has to be kept.
+ * Looks for format and version, wherever they are, before anything is believed. They come first; if they do
+ * not, all that is before them has to be kept.
  */
 static bool check_format(gp_snapshot_parse_t *parse, gp_input_t *input)
 {
@@ -256,8 +256,8 @@ static bool check_format(gp_snapshot_parse_t *parse, gp_input_t *input)
       if (!gp_json_scan_string(&scan, &value))
         break;
       has_format = true;
-      snprintf(format, sizeof(format), "%.*s", (int)(value.length < sizeof(format) ? value.length : sizeof(format)),
-          value.text);
+      snprintf(format, sizeof(format), "%.*s",
+          (int)(value.length < sizeof(format) ? value.length : sizeof(format)), value.text);
     } else if (gp_json_slice_is(name, "version") && version < 0) {
       version_at = scan.at;
       if (!gp_json_scan_integer(&scan, &version))

@@ -1,7 +1,7 @@
 /*
- * Reads a snapshot (trace/FORMAT.md). The small parts become a cJSON tree; events, segments, passthrough and stacks,
- * of which there can be millions, become arrays. Every index is checked, so that what was read can be used as
- * it is.
+ * Reads a snapshot (trace/FORMAT.md). The small parts become a cJSON tree; events, segments, passthrough and
+ * stacks, of which there can be millions, become arrays. Every index is checked, so that what was read can be
+ * used as it is.
  */
 #ifndef GP_TOOLS_SNAPSHOT_READER_H
 #define GP_TOOLS_SNAPSHOT_READER_H
@@ -171,8 +171,8 @@ typedef struct gp_snapshot {
 } gp_snapshot_t;
 
 /*
- * The most that may be written out of a snapshot: a small file can refer to a long name, or to a deep stack, from many
- * places, and what writes it at each of them would write any amount. 64 MiB, and 16 times the file.
+ * The most that may be written out of a snapshot: a small file can refer to a long name, or to a deep stack,
+ * from many places, and what writes it at each of them would write any amount. 64 MiB, and 16 times the file.
  */
 uint64_t gp_snapshot_output_most(const gp_snapshot_t *snapshot);
 
@@ -189,12 +189,13 @@ gp_snapshot_t *gp_snapshot_parse(
     const char *text, size_t length, unsigned columns, gp_snapshot_error_t *ret_error);
 
 /*
- * Reads the file at path ("-": stdin): a snapshot of ours or of PyTorch (import.h), told apart by the content, and
- * compressed or not (decompress.h). Returns NULL after a message.
+ * Reads the file at path ("-": stdin): a snapshot of ours or of PyTorch (import.h), told apart by the
+ * content, and compressed or not (decompress.h). Returns NULL after a message.
  */
 gp_snapshot_t *gp_snapshot_load(const char *path, unsigned columns);
 
-/* Reads a snapshot of ours at path, and returns its text, too, which the caller frees; of a NULL nothing is to be freed. */
+/* Reads a snapshot of ours at path, and returns its text, too, which the caller frees; of a NULL nothing is
+ * to be freed. */
 gp_snapshot_t *gp_snapshot_load_text(const char *path, unsigned columns, char **ret_text, size_t *ret_length);
 
 void gp_snapshot_destroy(gp_snapshot_t *snapshot); /* NULL is legal */

@@ -156,8 +156,8 @@ bool gp_snapshot_check_events(gp_snapshot_parse_t *parse)
     if (!values || gp_column_is_within(values, events->count, columns[column].least, most, &wrong))
       continue;
     return gp_snapshot_fail(parse, parse->column_at[column],
-        "events.%s: element %zu is %" PRId64 ", which %s", columns[column].name, wrong, gp_column_get(values, wrong),
-        end == SIZE_MAX ? "cannot be" : "is beyond what it refers to");
+        "events.%s: element %zu is %" PRId64 ", which %s", columns[column].name, wrong,
+        gp_column_get(values, wrong), end == SIZE_MAX ? "cannot be" : "is beyond what it refers to");
   }
   return true;
 }

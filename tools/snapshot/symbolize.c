@@ -1,5 +1,6 @@
 /*
- * gpupool symbolize: a snapshot with the names of its stack frames, so that it can be read on another machine.
+ * gpupool symbolize: a snapshot with the names of its stack frames, so that it can be read on another
+ * machine.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +72,8 @@ static int parse(int argc, char **argv, request_t *ret_request)
 
     if (options_end || argument[0] != '-' || strcmp(argument, "-") == 0) {
       if (request.file)
-        return gp_message_usage("symbolize", "symbolize: one file at a time, and %s is a second one", argument);
+        return gp_message_usage(
+            "symbolize", "symbolize: one file at a time, and %s is a second one", argument);
       request.file = argument;
       continue;
     }
@@ -155,7 +157,9 @@ static void find_spans(const char *text, size_t length, span_t *ret_stacks, span
   gp_json_scan_init(&scan, text, length);
   (void)gp_json_scan_begin(&scan, '{');
   while (gp_json_scan_member(&scan, &name)) {
-    span_t *span = gp_json_slice_is(name, "stacks") ? ret_stacks : gp_json_slice_is(name, "frames") ? ret_frames : NULL;
+    span_t *span = gp_json_slice_is(name, "stacks")   ? ret_stacks
+                   : gp_json_slice_is(name, "frames") ? ret_frames
+                                                      : NULL;
     (void)gp_json_scan_peek(&scan); /* past the blanks */
     size_t start = scan.at;
     (void)gp_json_scan_skip(&scan);
@@ -223,7 +227,8 @@ static void tell_result(const char *file, const gp_snapshot_t *snapshot)
   if (snapshot->frame_count == 0)
     gp_message("%s: there are no stacks in it; GPUPOOL_STACKS=native records one for every allocation", file);
   else
-    gp_message("%s: %zu of %zu frames have names, %zu a source line", file, named, snapshot->frame_count, with_line);
+    gp_message(
+        "%s: %zu of %zu frames have names, %zu a source line", file, named, snapshot->frame_count, with_line);
 }
 
 int gp_command_symbolize(int argc, char **argv)

@@ -37,8 +37,8 @@ static bool wants_name(const gp_snapshot_frame_t *frame)
 }
 
 /*
- * A query for each frame without a name, by module: [first[m], first[m + 1]) are of module m. first has module_count + 1
- * elements, zeroed. NULL: no memory.
+ * A query for each frame without a name, by module: [first[m], first[m + 1]) are of module m. first has
+ * module_count + 1 elements, zeroed. NULL: no memory.
  */
 static gp_symbol_query_t *gather(const gp_snapshot_t *snapshot, size_t *first)
 {
@@ -95,7 +95,8 @@ static void complete(gp_symbol_query_t *query)
 }
 
 /* The frames [0, count) that frame has become, if it has an answer. Texts move from the query to them. */
-static void fill_frames(gp_snapshot_frame_t *frames, const gp_snapshot_frame_t *frame, gp_symbol_query_t *query)
+static void fill_frames(
+    gp_snapshot_frame_t *frames, const gp_snapshot_frame_t *frame, gp_symbol_query_t *query)
 {
   if (query->count == 0)
     return;
@@ -112,7 +113,8 @@ static void fill_frames(gp_snapshot_frame_t *frames, const gp_snapshot_frame_t *
 }
 
 /* places[i] of each frame, and the number of all. */
-static size_t lay_out(const gp_snapshot_t *snapshot, const gp_symbol_query_t *queries, size_t query_count, place_t *places)
+static size_t lay_out(
+    const gp_snapshot_t *snapshot, const gp_symbol_query_t *queries, size_t query_count, place_t *places)
 {
   size_t count = 0;
 
@@ -208,7 +210,8 @@ void gp_symbols_resolve(gp_snapshot_t *snapshot, const gp_symbols_options_t *opt
     if (count == 0)
       continue;
     qsort(of_module, count, sizeof(*of_module), compare_queries);
-    if (!gp_symbols_of_module(&snapshot->modules[m], start_time_us, options, of_module, count, why, sizeof(why)) &&
+    if (!gp_symbols_of_module(
+            &snapshot->modules[m], start_time_us, options, of_module, count, why, sizeof(why)) &&
         options->problem)
       options->problem(options->arg, &snapshot->modules[m], why);
   }

@@ -10,9 +10,9 @@
 
 #include "tools/snapshot/symbols_open.h"
 
-#define PATH_CAPACITY    8192
-#define USUAL_DIRECTORY  "/usr/lib/debug"
-#define DIRECTORY_COUNT  2
+#define PATH_CAPACITY   8192
+#define USUAL_DIRECTORY "/usr/lib/debug"
+#define DIRECTORY_COUNT 2
 
 static const gp_symbols_options_t no_options;
 
@@ -38,8 +38,8 @@ static bool has_crc(int fd, uint32_t expected)
   return got == 0 && crc == expected;
 }
 
-/* Opens a file whose path was written by snprintf, which returned `length`, if it is of that build; build_id "": if it has
- * that checksum. -1: no. */
+/* Opens a file whose path was written by snprintf, which returned `length`, if it is of that build; build_id
+ * "": if it has that checksum. -1: no. */
 static int try_file(const char *path, int length, const char *build_id, uint32_t crc)
 {
   char found[GP_BUILD_ID_TEXT_BYTES];
@@ -47,7 +47,8 @@ static int try_file(const char *path, int length, const char *build_id, uint32_t
   int fd = length > 0 && length < PATH_CAPACITY ? gp_symbols_open(path, &why) : -1;
   if (fd < 0)
     return -1;
-  bool is_it = build_id[0] ? gp_symbols_read_build_id(fd, found) && strcmp(found, build_id) == 0 : has_crc(fd, crc);
+  bool is_it =
+      build_id[0] ? gp_symbols_read_build_id(fd, found) && strcmp(found, build_id) == 0 : has_crc(fd, crc);
   if (is_it)
     return fd;
   (void)close(fd); /* it was only read */
@@ -69,33 +70,38 @@ static int find_by_build_id(const gp_symbols_options_t *options, const char *bui
     const char *folder = directory(options, i, &root);
     if (folder)
       fd = try_file(path,
-          snprintf(path, PATH_CAPACITY, "%s%s/.build-id/%.2s/%s.debug", root, folder, build_id, build_id + 2), build_id, 0);
+          snprintf(path, PATH_CAPACITY, "%s%s/.build-id/%.2s/%s.debug", root, folder, build_id, build_id + 2),
+          build_id, 0);
   }
   return fd;
 }
 
-/* link: a name without folders. Beside the file, below that in .debug, and in the debug folders, there also by the file's. */
-static int find_by_link(const gp_symbols_options_t *options, const char *file_name, const char *link, const char *build_id,
-    uint32_t crc, char *path)
+/* link: a name without folders. Beside the file, below that in .debug, and in the debug folders, there also
+ * by the file's. */
+static int find_by_link(const gp_symbols_options_t *options, const char *file_name, const char *link,
+    const char *build_id, uint32_t crc, char *path)
 {
   const char *slash = strrchr(file_name, '/');
   int folder = slash ? (int)(slash - file_name) + 1 : 0;
   int fd = try_file(path, snprintf(path, PATH_CAPACITY, "%.*s%s", folder, file_name, link), build_id, crc);
   if (fd < 0)
-    fd = try_file(path, snprintf(path, PATH_CAPACITY, "%.*s.debug/%s", folder, file_name, link), build_id, crc);
+    fd = try_file(
+        path, snprintf(path, PATH_CAPACITY, "%.*s.debug/%s", folder, file_name, link), build_id, crc);
   for (size_t i = 0; i < DIRECTORY_COUNT && fd < 0; i++) {
     const char *root;
     const char *of = directory(options, i, &root);
     if (!of)
       continue;
-    fd = try_file(path, snprintf(path, PATH_CAPACITY, "%s%s/%.*s%s", root, of, folder, file_name, link), build_id, crc);
+    fd = try_file(
+        path, snprintf(path, PATH_CAPACITY, "%s%s/%.*s%s", root, of, folder, file_name, link), build_id, crc);
     if (fd < 0)
       fd = try_file(path, snprintf(path, PATH_CAPACITY, "%s%s/%s", root, of, link), build_id, crc);
   }
   return fd;
 }
 
-int gp_symbols_find_elf(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base, char **file_name, Elf **elf)
+int gp_symbols_find_elf(
+    Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base, char **file_name, Elf **elf)
 {
   return -1;
 }
@@ -110,7 +116,8 @@ int gp_symbols_find_debuginfo(Dwfl_Module *module, void **userdata, const char *
   GElf_Addr address;
 
   /* libdwfl also asks for the file of dwz here, without a checksum: gp_symbols_find_alternate finds that. */
-  bool has_link = debuglink_file && debuglink_crc != 0 && !strchr(debuglink_file, '/') && debuglink_file[0] != '.';
+  bool has_link =
+      debuglink_file && debuglink_crc != 0 && !strchr(debuglink_file, '/') && debuglink_file[0] != '.';
   if (debuglink_file && debuglink_crc == 0)
     return -1;
   int length = dwfl_module_build_id(module, &bits, &address);
@@ -124,7 +131,8 @@ int gp_symbols_find_debuginfo(Dwfl_Module *module, void **userdata, const char *
   return fd;
 }
 
-bool gp_symbols_find_alternate(Dwarf *dwarf, const gp_symbols_options_t *options, Dwarf **ret_alternate, int *ret_fd)
+bool gp_symbols_find_alternate(
+    Dwarf *dwarf, const gp_symbols_options_t *options, Dwarf **ret_alternate, int *ret_fd)
 {
   char build_id[GP_BUILD_ID_TEXT_BYTES];
   char path[PATH_CAPACITY];
@@ -139,7 +147,8 @@ bool gp_symbols_find_alternate(Dwarf *dwarf, const gp_symbols_options_t *options
   gp_symbols_format_build_id(bits, (size_t)length, build_id);
   int fd = find_by_build_id(options, build_id, path);
   if (fd < 0 && name[0] == '/')
-    fd = try_file(path, snprintf(path, PATH_CAPACITY, "%s%s", options->sysroot ? options->sysroot : "", name), build_id, 0);
+    fd = try_file(path, snprintf(path, PATH_CAPACITY, "%s%s", options->sysroot ? options->sysroot : "", name),
+        build_id, 0);
   if (fd < 0)
     return false;
   *ret_alternate = dwarf_begin(fd, DWARF_C_READ);

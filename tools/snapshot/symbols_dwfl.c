@@ -39,8 +39,8 @@ typedef struct module {
   size_t unit_count;
   unit_range_t *ranges; /* by address */
   size_t range_count;
-  Dwarf_Addr bias; /* address in the process less address in the debug information */
-  bool has_units;  /* the debug information can be used */
+  Dwarf_Addr bias;  /* address in the process less address in the debug information */
+  bool has_units;   /* the debug information can be used */
   Dwarf *alternate; /* NULL: none, then alternate_fd is nothing, too */
   int alternate_fd;
 } module_t;
@@ -100,7 +100,8 @@ static char *source_path(const char *folder, const char *file)
 }
 
 /*
- * Compilation units: not every compiler writes a table of their addresses (.debug_aranges), so it is made here.
+ * Compilation units: not every compiler writes a table of their addresses (.debug_aranges), so it is made
+ * here.
  */
 
 static int compare_ranges(const void *a, const void *b)
@@ -221,8 +222,8 @@ static void set_call_site(Dwarf_Die *unit, Dwarf_Die *inlined, gp_symbol_t *symb
 
   if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_file, &memory), &number) == 0 &&
       dwarf_getsrcfiles(unit, &files, &file_count) == 0 && number < file_count)
-    symbol->file = source_path(
-        dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &memory)), dwarf_filesrc(files, number, NULL, NULL));
+    symbol->file = source_path(dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &memory)),
+        dwarf_filesrc(files, number, NULL, NULL));
   if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_line, &memory), &number) == 0 && number <= INT32_MAX)
     symbol->line = (int)number;
 }
@@ -239,7 +240,8 @@ static void set_line(Dwarf_Die *unit, Dwarf_Addr pc, gp_symbol_t *symbol)
     symbol->line = number;
 }
 
-/* What the symbol table says; the line table, too, for units of an assembler have no functions. unit: NULL if not known. */
+/* What the symbol table says; the line table, too, for units of an assembler have no functions. unit: NULL if
+ * not known. */
 static void answer_by_symbol(const module_t *module, Dwarf_Die *unit, gp_symbol_query_t *query)
 {
   char *function = name_of_symbol(module, query->address);
@@ -318,13 +320,15 @@ static void answer(module_t *module, gp_symbol_query_t *queries, size_t count)
   free(module->ranges);
 }
 
-/* libdwfl gives the debug information back with the module, and what it referred to has to last until then. */
+/* libdwfl gives the debug information back with the module, and what it referred to has to last until then.
+ */
 static void answer_with_alternate(
     module_t *module, const gp_symbols_options_t *options, gp_symbol_query_t *queries, size_t count)
 {
   Dwarf_Addr bias;
   Dwarf *dwarf = dwfl_module_getdwarf(module->dwfl, &bias);
-  module->has_units = dwarf && gp_symbols_find_alternate(dwarf, options, &module->alternate, &module->alternate_fd);
+  module->has_units =
+      dwarf && gp_symbols_find_alternate(dwarf, options, &module->alternate, &module->alternate_fd);
   answer(module, queries, count);
 }
 
@@ -334,10 +338,12 @@ bool gp_symbols_are_available(void)
 }
 
 bool gp_symbols_of_module(const gp_snapshot_module_t *module, uint64_t start_time_us,
-    const gp_symbols_options_t *options, gp_symbol_query_t *queries, size_t count, char *ret_why, size_t capacity)
+    const gp_symbols_options_t *options, gp_symbol_query_t *queries, size_t count, char *ret_why,
+    size_t capacity)
 {
   char path[PATH_CAPACITY];
-  const Dwfl_Callbacks callbacks = {.find_elf = gp_symbols_find_elf, .find_debuginfo = gp_symbols_find_debuginfo};
+  const Dwfl_Callbacks callbacks = {
+      .find_elf = gp_symbols_find_elf, .find_debuginfo = gp_symbols_find_debuginfo};
   module_t found = {.bias = module->bias};
   void **userdata = NULL;
 
@@ -355,7 +361,8 @@ bool gp_symbols_of_module(const gp_snapshot_module_t *module, uint64_t start_tim
     (void)snprintf(ret_why, capacity, "%s cannot be read: %s", path, dwfl ? dwfl_errmsg(-1) : "no memory");
     (void)close(fd); /* not taken */
   } else {
-    (void)dwfl_module_info(found.dwfl, &userdata, NULL, NULL, NULL, NULL, NULL, NULL); /* of a module it cannot fail */
+    (void)dwfl_module_info(
+        found.dwfl, &userdata, NULL, NULL, NULL, NULL, NULL, NULL); /* of a module it cannot fail */
     *userdata = (void *)(uintptr_t)options;
     answer_with_alternate(&found, options, queries, count);
   }

@@ -73,11 +73,11 @@ static int try_build_id(search_t *search, const char *root, const char *folder)
 
   if (!gp_symbols_build_id_is_sound(id))
     return -1;
-  fd = try_file(search,
-      snprintf(search->path, search->path_capacity, "%s%s/.build-id/%.2s/%s.debug", root, folder, id, id + 2));
+  fd = try_file(search, snprintf(search->path, search->path_capacity, "%s%s/.build-id/%.2s/%s.debug", root,
+                            folder, id, id + 2));
   if (fd < 0)
-    fd = try_file(
-        search, snprintf(search->path, search->path_capacity, "%s%s/.build-id/%.2s/%s", root, folder, id, id + 2));
+    fd = try_file(search,
+        snprintf(search->path, search->path_capacity, "%s%s/.build-id/%.2s/%s", root, folder, id, id + 2));
   return fd;
 }
 

@@ -1,5 +1,6 @@
 /*
- * How one module's addresses become names: implemented with libdw (symbols_dwfl.c), or by nothing (symbols_none.c).
+ * How one module's addresses become names: implemented with libdw (symbols_dwfl.c), or by nothing
+ * (symbols_none.c).
  */
 #ifndef GP_TOOLS_SYMBOLS_MODULE_H
 #define GP_TOOLS_SYMBOLS_MODULE_H
@@ -13,7 +14,8 @@ typedef struct gp_symbol {
   int line; /* 0: not known */
 } gp_symbol_t;
 
-/* An address of the process, and the answer: the functions there, the innermost first; all but the last are inlined. */
+/* An address of the process, and the answer: the functions there, the innermost first; all but the last are
+ * inlined. */
 typedef struct gp_symbol_query {
   uint64_t address;
   size_t frame; /* the caller's */
@@ -22,10 +24,11 @@ typedef struct gp_symbol_query {
 } gp_symbol_query_t;
 
 /*
- * Answers the queries, whose addresses grow. start_time_us: when the process began, since 1970. Returns false, with the
- * reason in ret_why, if there is no file to ask.
+ * Answers the queries, whose addresses grow. start_time_us: when the process began, since 1970. Returns
+ * false, with the reason in ret_why, if there is no file to ask.
  */
 bool gp_symbols_of_module(const gp_snapshot_module_t *module, uint64_t start_time_us,
-    const gp_symbols_options_t *options, gp_symbol_query_t *queries, size_t count, char *ret_why, size_t capacity);
+    const gp_symbols_options_t *options, gp_symbol_query_t *queries, size_t count, char *ret_why,
+    size_t capacity);
 
 #endif

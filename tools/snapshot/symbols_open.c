@@ -12,10 +12,12 @@
 #include <elfutils/libdwelf.h>
 #include <linux/magic.h>
 
-/* Files of these are no files on a disk: to read one may take something away, or make a driver do something. */
+/* Files of these are no files on a disk: to read one may take something away, or make a driver do something.
+ */
 static bool is_of_the_kernel(int fd)
 {
-  static const long kinds[] = {PROC_SUPER_MAGIC, SYSFS_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC, SECURITYFS_MAGIC, PSTOREFS_MAGIC};
+  static const long kinds[] = {
+      PROC_SUPER_MAGIC, SYSFS_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC, SECURITYFS_MAGIC, PSTOREFS_MAGIC};
   struct statfs status;
   if (fstatfs(fd, &status))
     return true;
@@ -32,7 +34,8 @@ static bool is_module(int fd)
   Elf64_Ehdr header; /* the fields looked at are at the same places in an Elf32_Ehdr */
   if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header))
     return false;
-  return memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && (header.e_type == ET_EXEC || header.e_type == ET_DYN);
+  return memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
+         (header.e_type == ET_EXEC || header.e_type == ET_DYN);
 }
 
 int gp_symbols_open(const char *path, const char **ret_why)
@@ -41,7 +44,8 @@ int gp_symbols_open(const char *path, const char **ret_why)
   char again[64];
 
   *ret_why = NULL;
-  /* O_PATH opens nothing: no driver, no pipe and no terminal notices, open(2). What it stands for cannot be exchanged. */
+  /* O_PATH opens nothing: no driver, no pipe and no terminal notices, open(2). What it stands for cannot be
+   * exchanged. */
   int place = open(path, O_PATH | O_CLOEXEC);
   if (place < 0) {
     if (errno != ENOENT && errno != ENOTDIR)

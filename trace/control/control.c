@@ -24,9 +24,9 @@
 #include "trace/control/helper_thread.h"
 #include "trace/pages.h"
 
-#define START_SECONDS      5
-#define STOP_SECONDS       5
-#define ANSWER_SECONDS     1 /* that a client may leave its answer unread */
+#define START_SECONDS       5
+#define STOP_SECONDS        5
+#define ANSWER_SECONDS      1 /* that a client may leave its answer unread */
 #define ANSWER_BUFFER_BYTES (64 * 1024)
 
 #ifndef SYS_close_range
@@ -39,9 +39,9 @@
 typedef struct control {
   gp_control_target_t target;
   pid_t pid;
-  sem_t ready;             /* the socket is there, or never will be */
-  pthread_mutex_t serving; /* held while a request is worked on */
-  bool stopped;            /* under serving */
+  sem_t ready;                      /* the socket is there, or never will be */
+  pthread_mutex_t serving;          /* held while a request is worked on */
+  bool stopped;                     /* under serving */
   char path[GP_CONTROL_PATH_BYTES]; /* "": there is no socket; set before ready */
   gp_control_server_t server;
   char answer[ANSWER_BUFFER_BYTES];
@@ -65,8 +65,8 @@ static bool close_others(int kept)
 }
 
 /*
- * A table of open files of this thread's own, with nothing of the program's in it but where messages go: what the program
- * closes must be closed, or who waits for the end of a pipe waits for ever.
+ * A table of open files of this thread's own, with nothing of the program's in it but where messages go: what
+ * the program closes must be closed, or who waits for the end of a pipe waits for ever.
  */
 static bool own_files(void)
 {
@@ -127,8 +127,9 @@ static void *serve_all(void *arg)
   if (own_files())
     listening = gp_control_listen(control->path);
   else
-    gp_log(GP_LOG_ERROR, "GPUPOOL_CONTROL: the system refuses a table of open files to a thread (Linux before 5.9?); "
-                         "the process cannot be controlled");
+    gp_log(GP_LOG_ERROR,
+        "GPUPOOL_CONTROL: the system refuses a table of open files to a thread (Linux before 5.9?); "
+        "the process cannot be controlled");
   if (listening < 0)
     control->path[0] = '\0';
   (void)sem_post(&control->ready); /* once */
@@ -145,7 +146,7 @@ static bool start(control_t *control)
   struct timespec until;
 
   control->pid = getpid();
-  (void)sem_init(&control->ready, 0, 0); /* cannot fail */
+  (void)sem_init(&control->ready, 0, 0);             /* cannot fail */
   (void)pthread_mutex_init(&control->serving, NULL); /* cannot fail with default attributes on Linux */
   int error = gp_helper_thread_start(serve_all, control);
   if (error) {
@@ -153,7 +154,8 @@ static bool start(control_t *control)
         strerror_r(error, text, sizeof(text)));
     return false;
   }
-  /* So that whoever sees the program's first memory finds the socket; a machine that is so busy does without. */
+  /* So that whoever sees the program's first memory finds the socket; a machine that is so busy does without.
+   */
   (void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail */
   until.tv_sec += START_SECONDS;
   while (sem_timedwait(&control->ready, &until) != 0 && errno == EINTR) {
@@ -187,7 +189,7 @@ void gp_control_stop(void)
   if (!control || control->pid != getpid())
     return;
   if (control->path[0])
-    (void)unlink(control->path); /* if somebody was quicker, that is as good */
+    (void)unlink(control->path);               /* if somebody was quicker, that is as good */
   (void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail */
   until.tv_sec += STOP_SECONDS;
   if (pthread_mutex_timedlock(&control->serving, &until) != 0)

@@ -7,18 +7,20 @@
 #include "trace/record/recorder.h"
 
 /*
- * Serves requests, in a thread of its own with a table of open files of its own: the program sees no descriptor of ours,
- * cannot close one, and passes none on to its children, who serve nothing. Clients are waited for all at once, each with a
- * second for its request; requests are worked on one after another. Returns when the socket is there.
+ * Serves requests, in a thread of its own with a table of open files of its own: the program sees no
+ * descriptor of ours, cannot close one, and passes none on to its children, who serve nothing. Clients are
+ * waited for all at once, each with a second for its request; requests are worked on one after another.
+ * Returns when the socket is there.
  *
- * Once in a process, with no lock held; both live as long as the process. A failure is one line in the log, and there
- * is no control. errno is preserved.
+ * Once in a process, with no lock held; both live as long as the process. A failure is one line in the log,
+ * and there is no control. errno is preserved.
  */
 void gp_control_start(gp_recorder_t *recorder, gp_engine_t *engine);
 
 /*
- * The process ends: removes the socket, waits some seconds at most for a request that is being served, and lets no other
- * begin, so that none of them reaches a driver that is going away. Does nothing if nothing was started, or in a child.
+ * The process ends: removes the socket, waits some seconds at most for a request that is being served, and
+ * lets no other begin, so that none of them reaches a driver that is going away. Does nothing if nothing was
+ * started, or in a child.
  */
 void gp_control_stop(void);
 

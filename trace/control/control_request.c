@@ -42,7 +42,8 @@ static void snapshot(gp_control_target_t *target, const char *argument, gp_json_
   char text[128];
 
   if (argument[0] && argument[0] != '/') {
-    gp_control_refuse(answer, "the path %s is not absolute: it would be relative to the folder of the program", argument);
+    gp_control_refuse(
+        answer, "the path %s is not absolute: it would be relative to the folder of the program", argument);
     return;
   }
   struct stat status;
@@ -51,10 +52,12 @@ static void snapshot(gp_control_target_t *target, const char *argument, gp_json_
     return;
   }
   target->written.path[0] = '\0'; /* it stays beside the one before */
-  int error = gp_snapshot_write_named(target->recorder, "request", argument[0] ? argument : NULL, &target->written);
+  int error =
+      gp_snapshot_write_named(target->recorder, "request", argument[0] ? argument : NULL, &target->written);
   if (error == ECANCELED)
-    gp_control_refuse(answer, "no snapshot is written any more: GPUPOOL_OUTPUT_MAX is reached, or the program ends. "
-                              "With a path there is no such bound");
+    gp_control_refuse(answer,
+        "no snapshot is written any more: GPUPOOL_OUTPUT_MAX is reached, or the program ends. "
+        "With a path there is no such bound");
   else if (error)
     gp_control_refuse(answer, "the snapshot cannot be written: %s", strerror_r(error, text, sizeof(text)));
   else {
@@ -127,8 +130,9 @@ static void limit(gp_control_target_t *target, const char *argument, gp_json_t *
   gp_engine_t *engine = target->engine;
 
   if (!gp_option_parse(GP_OPTION_limit, argument, &target->options, NULL, NULL)) {
-    gp_control_refuse(answer, "limit %.100s is malformed; accepted: a size (8GiB), a share of the device (50%%), one for "
-                              "each device (0=8GiB,1=50%%), or none",
+    gp_control_refuse(answer,
+        "limit %.100s is malformed; accepted: a size (8GiB), a share of the device (50%%), one for "
+        "each device (0=8GiB,1=50%%), or none",
         argument);
     return;
   }
@@ -226,6 +230,7 @@ void gp_control_request(gp_control_target_t *target, const char *text, size_t le
     return;
   }
   gp_control_refuse(answer,
-      "unknown request \"%.40s\"; there are: snapshot [PATH], stats, empty-cache, reset-peaks, limit SIZE, trace MODE",
+      "unknown request \"%.40s\"; there are: snapshot [PATH], stats, empty-cache, reset-peaks, limit SIZE, "
+      "trace MODE",
       target->text);
 }

@@ -22,8 +22,9 @@ typedef struct gp_control_target {
 } gp_control_target_t;
 
 /*
- * Does what text[0..length) asks for, any bytes, and writes the answer: {"ok":true, ...}, or {"ok":false,"error":"..."}
- * with a sentence that says what would be right. A line end at the end of the text is legal. No lock may be held.
+ * Does what text[0..length) asks for, any bytes, and writes the answer: {"ok":true, ...}, or
+ * {"ok":false,"error":"..."} with a sentence that says what would be right. A line end at the end of the text
+ * is legal. No lock may be held.
  */
 void gp_control_request(gp_control_target_t *target, const char *text, size_t length, gp_json_t *answer);
 

@@ -9,8 +9,8 @@
 
 #define PAUSE_MS 1000
 
-void gp_control_server_init(
-    gp_control_server_t *server, int listening, gp_control_answer_fn answer, void *self, uint64_t (*now_ms)(void))
+void gp_control_server_init(gp_control_server_t *server, int listening, gp_control_answer_fn answer,
+    void *self, uint64_t (*now_ms)(void))
 {
   server->listening = listening;
   server->answer = answer;
@@ -28,7 +28,8 @@ static void answer_and_close(gp_control_server_t *server, unsigned index, ssize_
   *peer = server->peers[--server->count];
 }
 
-/* True once there is a whole request, which ends with a line end, with the client's data or with the room for it. */
+/* True once there is a whole request, which ends with a line end, with the client's data or with the room for
+ * it. */
 static bool read_more(struct gp_control_peer *peer, bool *ret_gone)
 {
   size_t room = sizeof(peer->request) - peer->used;
@@ -83,8 +84,8 @@ void gp_control_server_turn(gp_control_server_t *server)
     waiting[i] = (struct pollfd){.fd = server->peers[i].fd, .events = POLLIN};
   if (poll(waiting, count + 1, wait_ms(server, now_ms)) < 0)
     return; /* interrupted, or there was no memory for it: the next turn tries again */
-  /* From the last on: the place of one that goes is taken by one that has had its turn. What has come is read before
-   * anything is said of time, which a long request of another client may have taken. */
+  /* From the last on: the place of one that goes is taken by one that has had its turn. What has come is read
+   * before anything is said of time, which a long request of another client may have taken. */
   for (unsigned i = count; i-- > 0;) {
     struct gp_control_peer *peer = &server->peers[i];
     bool gone = false;

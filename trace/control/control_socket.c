@@ -51,7 +51,8 @@ static bool choose_folder(char *folder)
   }
   if (error == EPERM)
     gp_log(GP_LOG_ERROR,
-        "GPUPOOL_CONTROL: %s belongs to somebody else or is open to others; the process cannot be controlled", folder);
+        "GPUPOOL_CONTROL: %s belongs to somebody else or is open to others; the process cannot be controlled",
+        folder);
   else
     (void)report("use the folder", folder, error);
   return false;
@@ -71,8 +72,8 @@ int gp_control_listen(char *path)
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0)
     return report("make the socket", path, errno);
-  /* It gets its name when it is served, so that one that refuses is stale. What has the names and is not served is of this
-   * process: the program that it was before it called exec(). */
+  /* It gets its name when it is served, so that one that refuses is stale. What has the names and is not
+   * served is of this process: the program that it was before it called exec(). */
   if (gp_control_is_served(path)) {
     (void)report("make the socket", path, EADDRINUSE);
     goto close_socket;
@@ -98,5 +99,6 @@ bool gp_control_peer_may(int fd)
 {
   struct ucred peer;
   socklen_t bytes = sizeof(peer);
-  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && (peer.uid == geteuid() || peer.uid == 0);
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 &&
+         (peer.uid == geteuid() || peer.uid == 0);
 }

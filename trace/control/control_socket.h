@@ -7,9 +7,10 @@
 #include <stdbool.h>
 
 /*
- * Makes the folder of the user if there is none, removes sockets of processes that have gone, and listens. path holds
- * GP_CONTROL_PATH_BYTES and becomes the socket's. The folder must be ours and closed to others, for otherwise somebody
- * else could put his socket in place of ours. Returns the descriptor, or -1 after one line in the log.
+ * Makes the folder of the user if there is none, removes sockets of processes that have gone, and listens.
+ * path holds GP_CONTROL_PATH_BYTES and becomes the socket's. The folder must be ours and closed to others,
+ * for otherwise somebody else could put his socket in place of ours. Returns the descriptor, or -1 after one
+ * line in the log.
  */
 int gp_control_listen(char *path);
 

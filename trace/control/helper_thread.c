@@ -4,7 +4,8 @@
 #include <pthread.h>
 #include <signal.h>
 
-#define STACK_BYTES (256 * 1024) /* large buffers are the recorder's; this is address space, touched as far as needed */
+#define STACK_BYTES                                                                                          \
+  (256 * 1024) /* large buffers are the recorder's; this is address space, touched as far as needed */
 
 int gp_helper_thread_start(void *(*fn)(void *arg), void *arg)
 {

@@ -19,7 +19,8 @@
 /* For the signal handler, so there is one in a process; set before a handler is. */
 static struct {
   pid_t pid;
-  sem_t wake; /* no file descriptor: the program may close those that it does not know, and use their numbers again */
+  sem_t wake; /* no file descriptor: the program may close those that it does not know, and use their numbers
+                 again */
   struct sigaction previous[SIGNALS];
   atomic_bool was_called[SIGNALS]; /* for previous handlers that are to be called once */
 } signals;
@@ -75,19 +76,21 @@ static void install(int number)
   bool chained = is_function(previous);
   memset(&ours, 0, sizeof(ours));
   ours.sa_sigaction = on_signal;
-  /* As the previous handler wants it; without one, no call of the program shall fail for our sake. On the alternate
-   * stack, if there is one: some programs' own stacks are too small. */
-  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | (chained ? previous->sa_flags & (SA_RESTART | (int)SA_NODEFER) : SA_RESTART);
+  /* As the previous handler wants it; without one, no call of the program shall fail for our sake. On the
+   * alternate stack, if there is one: some programs' own stacks are too small. */
+  ours.sa_flags =
+      SA_SIGINFO | SA_ONSTACK | (chained ? previous->sa_flags & (SA_RESTART | (int)SA_NODEFER) : SA_RESTART);
   if (chained)
     ours.sa_mask = previous->sa_mask;
   (void)sigaction(number, &ours, NULL);
   gp_log(GP_LOG_INFO, "%s writes a snapshot%s", gp_signal_name(number, name),
-      chained                              ? ", and calls the program's handler"
+      chained                           ? ", and calls the program's handler"
       : previous->sa_handler == SIG_IGN ? ""
-                                           : ", and does not end the program any more");
+                                        : ", and does not end the program any more");
 }
 
-/* The newest file of each device. One in a process; each is used by one thread at a time: that which was told. */
+/* The newest file of each device. One in a process; each is used by one thread at a time: that which was
+ * told. */
 static gp_snapshot_name_t peak_files[GP_MAX_DEVICES];
 
 void gp_triggers_peak(void *self, int device, uint64_t bytes)
@@ -95,7 +98,8 @@ void gp_triggers_peak(void *self, int device, uint64_t bytes)
   gp_recorder_t *recorder = self;
   uint64_t step = bytes / 10 > GP_PEAK_STEP ? bytes / 10 : GP_PEAK_STEP;
 
-  (void)gp_snapshot_write_named(recorder, "peak", NULL, &peak_files[device]); /* it has said what went wrong */
+  (void)gp_snapshot_write_named(
+      recorder, "peak", NULL, &peak_files[device]); /* it has said what went wrong */
   gp_engine_watch_use(atomic_load(&recorder->engine), device, bytes + step);
 }
 

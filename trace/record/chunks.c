@@ -1,6 +1,5 @@
 #include "trace/record/chunks.h"
 
-
 #include "pool/util/assert.h"
 
 static uint32_t chunk_events_for(uint64_t events)
@@ -27,7 +26,8 @@ static layout_t layout_for(uint64_t events)
   layout.chunk_events = chunk_events_for(events);
   layout.chunk_count = (uint32_t)((events + layout.chunk_events - 1) / layout.chunk_events + 1);
   layout.chunks_offset = (sizeof(gp_chunk_header_t) + 63) / 64 * 64;
-  layout.records_offset = (layout.chunks_offset + layout.chunk_count * sizeof(gp_chunk_t) + 4095) / 4096 * 4096;
+  layout.records_offset =
+      (layout.chunks_offset + layout.chunk_count * sizeof(gp_chunk_t) + 4095) / 4096 * 4096;
   return layout;
 }
 
@@ -54,7 +54,8 @@ int gp_chunks_init(gp_chunks_t *chunks, gp_region_t *region, uint64_t events)
   return pthread_mutex_init(&chunks->mutex, NULL);
 }
 
-int gp_chunks_init_copy(gp_chunks_t *chunks, gp_chunk_header_t *header, gp_chunk_t *array, gp_event_record_t *records)
+int gp_chunks_init_copy(
+    gp_chunks_t *chunks, gp_chunk_header_t *header, gp_chunk_t *array, gp_event_record_t *records)
 {
   *chunks = (gp_chunks_t){.header = header, .chunks = array, .records = records};
   return pthread_mutex_init(&chunks->mutex, NULL);
@@ -149,8 +150,9 @@ static void close_locked(gp_chunks_t *chunks, uint32_t index, uint64_t newest_ns
 }
 
 /*
- * Empties a chunk that nobody appends to. newest_ns is its newest time; the records are no longer in any cache. In this
- * order, so that the record of a process that is killed in between tells what is lost, and counts it once.
+ * Empties a chunk that nobody appends to. newest_ns is its newest time; the records are no longer in any
+ * cache. In this order, so that the record of a process that is killed in between tells what is lost, and
+ * counts it once.
  */
 static void discard_locked(gp_chunks_t *chunks, uint32_t index, uint64_t newest_ns)
 {

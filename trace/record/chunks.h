@@ -7,8 +7,8 @@
  * event at or before it, wherever it is stored. A reader that replays events backwards from the present state
  * therefore never misses one in the middle.
  *
- * All of it (header, chunks, records) is a section of the region and holds no pointers: a reader finds it when the
- * process was killed at any instruction.
+ * All of it (header, chunks, records) is a section of the region and holds no pointers: a reader finds it
+ * when the process was killed at any instruction.
  */
 #ifndef GP_TRACE_CHUNKS_H
 #define GP_TRACE_CHUNKS_H
@@ -56,17 +56,17 @@ typedef struct gp_chunk_header {
   uint32_t version; /* GP_EVENT_RECORD_VERSION; 0: nothing is here yet */
   uint32_t record_bytes;
   uint32_t chunk_events;
-  uint32_t chunk_count; /* the first one is the shared chunk */
-  _Atomic uint32_t discarding;  /* index + 1 of a chunk whose events are being given up, see dropped_then */
+  uint32_t chunk_count;        /* the first one is the shared chunk */
+  _Atomic uint32_t discarding; /* index + 1 of a chunk whose events are being given up, see dropped_then */
   uint64_t chunks_offset;
   uint64_t records_offset;
   uint64_t dropped;      /* events overwritten */
   uint64_t dropped_then; /* with discarding: what dropped is going to be, without the chunk */
-  uint64_t since_ns; /* newest time lost, with has_lost */
+  uint64_t since_ns;     /* newest time lost, with has_lost */
   uint32_t has_lost;
   uint32_t oldest; /* closed list: the first to be used again */
   uint32_t newest;
-  uint32_t used;   /* chunks [used, chunk_count) were never used */
+  uint32_t used; /* chunks [used, chunk_count) were never used */
   uint32_t reserved;
   uint64_t opened; /* openings so far */
 } gp_chunk_header_t;
@@ -87,16 +87,17 @@ typedef struct gp_chunks {
 size_t gp_chunks_bytes(uint64_t events);
 
 /*
- * The section has room for `events` events; how many are kept is for memory to say. The region is borrowed. Returns 0
- * or an errno.
+ * The section has room for `events` events; how many are kept is for memory to say. The region is borrowed.
+ * Returns 0 or an errno.
  */
 int gp_chunks_init(gp_chunks_t *chunks, gp_region_t *region, uint64_t events);
 
 /*
- * For a section that was read from a file: header, chunks and records are right and private memory, nobody records.
- * gp_chunks_fini as ever.
+ * For a section that was read from a file: header, chunks and records are right and private memory, nobody
+ * records. gp_chunks_fini as ever.
  */
-int gp_chunks_init_copy(gp_chunks_t *chunks, gp_chunk_header_t *header, gp_chunk_t *array, gp_event_record_t *records);
+int gp_chunks_init_copy(
+    gp_chunks_t *chunks, gp_chunk_header_t *header, gp_chunk_t *array, gp_event_record_t *records);
 
 /* Nothing was recorded: header and chunks must not be read. */
 static inline bool gp_chunks_is_empty(const gp_chunks_t *chunks)
@@ -126,7 +127,8 @@ static inline gp_event_record_t *gp_chunks_records(const gp_chunks_t *chunks, ui
   return chunks->records + (size_t)index * chunks->header->chunk_events;
 }
 
-/* Puts a chunk that has events into the list of closed ones. Here for the reader of files; the mutex is held. */
+/* Puts a chunk that has events into the list of closed ones. Here for the reader of files; the mutex is held.
+ */
 void gp_chunks_enlist(gp_chunks_t *chunks, uint32_t index);
 
 /* Looks for the newest time in a chunk, 0 if it is empty. The mutex is held. */

@@ -1,6 +1,7 @@
 /*
- * Events from before the program first asks for memory (which mode the pool is in), kept back: the record, and with it
- * its file, begins with the first that tells of memory. A few are enough; with more the record begins at once.
+ * Events from before the program first asks for memory (which mode the pool is in), kept back: the record,
+ * and with it its file, begins with the first that tells of memory. A few are enough; with more the record
+ * begins at once.
  */
 #ifndef GP_TRACE_EARLY_H
 #define GP_TRACE_EARLY_H
@@ -30,8 +31,8 @@ typedef struct gp_early {
 bool gp_early_keep(gp_early_t *early, const gp_event_t *event);
 
 /*
- * Ends it. True for one caller only, who records events[0, count): they are his from then on, and nobody changes them.
- * Thread safe.
+ * Ends it. True for one caller only, who records events[0, count): they are his from then on, and nobody
+ * changes them. Thread safe.
  */
 bool gp_early_end(gp_early_t *early);
 

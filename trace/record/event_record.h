@@ -19,7 +19,7 @@ typedef struct gp_event_record {
   uint64_t block;
   uint64_t lifetime_ns;
   uint32_t duration; /* gp_event_record_duration_pack */
-  int32_t stack; /* index, -1: none; the event's origin less one */
+  int32_t stack;     /* index, -1: none; the event's origin less one */
   int16_t stream;
   uint16_t thread;
   uint8_t action; /* gp_action_t */

@@ -25,7 +25,8 @@ static bool has_room_for(gp_live_t *live, uint32_t index)
          gp_region_grow(live->region, GP_SECTION_LIVE, bytes);
 }
 
-/* A free slot, whose word is 0; its index + 1, 0 without memory: that is told in the header, for the reader. */
+/* A free slot, whose word is 0; its index + 1, 0 without memory: that is told in the header, for the reader.
+ */
 static uint32_t take_slot(gp_live_t *live)
 {
   uint32_t note = 0;

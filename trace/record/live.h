@@ -1,10 +1,11 @@
 /*
- * What is there now: every segment of the pool and every allocation that is not pooled, one slot each, apart from the
- * events, so that wrapping loses history and never state. The engine knows all this itself; the table is for the reader
- * of a process that was killed, and is written as events arrive.
+ * What is there now: every segment of the pool and every allocation that is not pooled, one slot each, apart
+ * from the events, so that wrapping loses history and never state. The engine knows all this itself; the
+ * table is for the reader of a process that was killed, and is written as events arrive.
  *
- * A slot's word is stored last, by one instruction, and is all that a change of state writes. Killed in the middle of
- * a change, a process leaves the state before it; the event, which is stored before, tells what was to come.
+ * A slot's word is stored last, by one instruction, and is all that a change of state writes. Killed in the
+ * middle of a change, a process leaves the state before it; the event, which is stored before, tells what was
+ * to come.
  */
 #ifndef GP_TRACE_LIVE_H
 #define GP_TRACE_LIVE_H
@@ -97,8 +98,8 @@ int gp_live_init(gp_live_t *live, gp_region_t *region);
 void gp_live_fini(gp_live_t *live);
 
 /*
- * Brings the slot of the event's note up to date. stream is the index of the event's stream, -1: none. With is_quiet no
- * new slot is taken, for a recorder that is off. The device's lock is held.
+ * Brings the slot of the event's note up to date. stream is the index of the event's stream, -1: none. With
+ * is_quiet no new slot is taken, for a recorder that is off. The device's lock is held.
  */
 void gp_live_event(gp_live_t *live, const gp_event_t *event, int16_t stream, bool is_quiet);
 

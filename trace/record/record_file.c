@@ -43,7 +43,8 @@ bool gp_record_file_parse(const char *name, pid_t *ret_pid, uint64_t *ret_start_
   return true;
 }
 
-/* The name may have been made by another user in a folder that all can write: what counts is what was opened. */
+/* The name may have been made by another user in a folder that all can write: what counts is what was opened.
+ */
 int gp_record_folder_open(const char *root, bool create, const char **ret_problem)
 {
   char name[NAME_BYTES];
@@ -139,8 +140,8 @@ void gp_record_file_remove(const gp_record_file_t *file)
 }
 
 /*
- * fcntl(2): a read lease is refused with EAGAIN while the file is open for writing anywhere, and a shared mapping
- * counts as that.
+ * fcntl(2): a read lease is refused with EAGAIN while the file is open for writing anywhere, and a shared
+ * mapping counts as that.
  */
 bool gp_record_file_is_in_use(int fd, pid_t pid)
 {
@@ -186,7 +187,8 @@ static unsigned keep(int folder, leftover_t *kept, unsigned count, const leftove
       oldest = i;
   }
   bool is_newer = leftover->start_time_us > kept[oldest].start_time_us;
-  (void)unlinkat(folder, is_newer ? kept[oldest].name : leftover->name, 0); /* another program may have been faster */
+  (void)unlinkat(
+      folder, is_newer ? kept[oldest].name : leftover->name, 0); /* another program may have been faster */
   if (is_newer)
     kept[oldest] = *leftover;
   return count;

@@ -1,6 +1,6 @@
 /*
- * The files of records (region.h): ROOT/gpupool.UID/PID-STARTTIME, a folder of the user's own that nobody else can
- * enter. STARTTIME (microseconds since 1970) tells two programs apart that ran under one pid.
+ * The files of records (region.h): ROOT/gpupool.UID/PID-STARTTIME, a folder of the user's own that nobody
+ * else can enter. STARTTIME (microseconds since 1970) tells two programs apart that ran under one pid.
  *
  * Nothing here allocates from the program's heap or keeps a descriptor open.
  */
@@ -29,8 +29,8 @@ bool gp_record_folder(const char *root, char *buffer, size_t capacity);
 bool gp_record_file_parse(const char *name, pid_t *ret_pid, uint64_t *ret_start_time_us);
 
 /*
- * Makes an empty file, mode 0600, and its folder if need be. Returns a descriptor, which the caller closes, or -1 with
- * errno and file->problem set.
+ * Makes an empty file, mode 0600, and its folder if need be. Returns a descriptor, which the caller closes,
+ * or -1 with errno and file->problem set.
  */
 int gp_record_file_create(gp_record_file_t *file, const char *root, pid_t pid, uint64_t start_time_us);
 
@@ -41,20 +41,22 @@ int gp_record_file_reopen(const gp_record_file_t *file);
 void gp_record_file_remove(const gp_record_file_t *file);
 
 /*
- * Whether some process has the file mapped for writing, that is, whether its program still runs; fd is open for
- * reading only. Asks the kernel and not for the pid, which may be of another name space or of another program by now.
+ * Whether some process has the file mapped for writing, that is, whether its program still runs; fd is open
+ * for reading only. Asks the kernel and not for the pid, which may be of another name space or of another
+ * program by now.
  */
 bool gp_record_file_is_in_use(int fd, pid_t pid);
 
 /* Opens the user's folder, which has to be his alone: -1 with errno and a static text of what is wrong. */
 int gp_record_folder_open(const char *root, bool create, const char **ret_problem);
 
-/* Whether something has the folder's name that is not a folder of this user's alone: another user's, a link, a file. */
+/* Whether something has the folder's name that is not a folder of this user's alone: another user's, a link,
+ * a file. */
 bool gp_record_folder_is_taken(const char *root);
 
 /*
- * Removes the oldest files that no program uses any more, all but GP_RECORD_FILES_KEPT. Returns how many are left. A
- * folder that is not the user's alone is left as it is.
+ * Removes the oldest files that no program uses any more, all but GP_RECORD_FILES_KEPT. Returns how many are
+ * left. A folder that is not the user's alone is left as it is.
  */
 unsigned gp_record_files_prune(const char *root);
 

@@ -128,7 +128,8 @@ static void thread_ended(void *self)
 }
 
 /* Puts a record where there is no chunk, or a full one. */
-static void turn(gp_recorder_t *recorder, writer_t *writer, const gp_event_record_t *record, uint64_t full_newest_ns)
+static void turn(
+    gp_recorder_t *recorder, writer_t *writer, const gp_event_record_t *record, uint64_t full_newest_ns)
 {
   uint32_t full = writer->limit ? writer->chunk : GP_CHUNK_NONE;
   uint32_t chunk = gp_chunks_turn(&recorder->chunks, full, full_newest_ns, writer->thread, record);
@@ -399,7 +400,7 @@ void gp_recorder_destroy(gp_recorder_t *recorder)
   gp_streams_fini(&recorder->streams);
   gp_threads_fini(&recorder->threads);
   gp_region_fini(&recorder->region);
-  (void)pthread_mutex_destroy(&recorder->early.mutex); /* nobody holds it */
+  (void)pthread_mutex_destroy(&recorder->early.mutex);  /* nobody holds it */
   (void)pthread_mutex_destroy(&recorder->writer_mutex); /* nobody holds it */
   gp_pages_unmap(recorder, sizeof(*recorder));
 }

@@ -69,8 +69,8 @@ void *gp_region_section(gp_region_t *region, gp_section_t section, size_t *ret_c
 }
 
 /*
- * Makes sure of pages of the file. The kernel does that without a descriptor, which the program could close or use
- * again meanwhile, and so none is kept; before Linux 5.14 the file is opened again.
+ * Makes sure of pages of the file. The kernel does that without a descriptor, which the program could close
+ * or use again meanwhile, and so none is kept; before Linux 5.14 the file is opened again.
  */
 static int make_present(gp_region_t *region, size_t offset, size_t bytes)
 {
@@ -101,7 +101,8 @@ static void fill_header(gp_region_t *region)
     header->sections[i].offset = region->offsets[i];
     header->sections[i].capacity = region->plan.capacity[i];
   }
-  /* Last: who finds it finds the rest. A signal fence is enough against death, which stops at an instruction. */
+  /* Last: who finds it finds the rest. A signal fence is enough against death, which stops at an instruction.
+   */
   atomic_signal_fence(memory_order_release);
   memcpy(header->magic, GP_REGION_MAGIC, sizeof(header->magic));
 }
@@ -134,8 +135,8 @@ static bool map_file(gp_region_t *region, int fd)
   uint64_t available = (uint64_t)status.f_bavail * status.f_frsize;
   region->budget = available / GP_REGION_SHARE > SIZE_MAX ? SIZE_MAX : (size_t)(available / GP_REGION_SHARE);
   if (region->budget < GP_REGION_BYTES_MIN) {
-    (void)snprintf(region->problem, sizeof(region->problem), "only %llu KiB are free, of which an eighth may be used",
-        (unsigned long long)(available / 1024));
+    (void)snprintf(region->problem, sizeof(region->problem),
+        "only %llu KiB are free, of which an eighth may be used", (unsigned long long)(available / 1024));
     return false;
   }
   int error = set_length(fd, region->bytes);
@@ -143,7 +144,8 @@ static bool map_file(gp_region_t *region, int fd)
     say_problem(region, "the file cannot be made as large as it may have to be", error);
     return false;
   }
-  if (mmap(region->header, region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
+  if (mmap(region->header, region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
+      MAP_FAILED) {
     error = errno;
   } else if (madvise(region->header, region->bytes, MADV_DONTFORK)) {
     error = errno;
@@ -153,8 +155,8 @@ static bool map_file(gp_region_t *region, int fd)
   if (!error)
     return true;
   say_problem(region, "the file cannot be mapped", error);
-  /* What was there before, for the ordinary memory; if even that fails the next touch ends the process, but the kernel
-   * has just had the same range free. */
+  /* What was there before, for the ordinary memory; if even that fails the next touch ends the process, but
+   * the kernel has just had the same range free. */
   (void)mmap(region->header, region->bytes, PROT_READ | PROT_WRITE,
       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   return false;
@@ -181,16 +183,18 @@ static void start_locked(gp_region_t *region)
     start_file(region);
     unsigned left = gp_record_files_prune(region->plan.root);
     if (left)
-      gp_log(GP_LOG_INFO, "%u record%s of programs that did not come to their end %s left; next: gpupool recover", left,
+      gp_log(GP_LOG_INFO,
+          "%u record%s of programs that did not come to their end %s left; next: gpupool recover", left,
           left == 1 ? "" : "s", left == 1 ? "is" : "are");
   }
   if (!region->is_file) {
     region->budget = SIZE_MAX;
-    /* A forked child has no use for the record of its parent, and the parent none for copies on write. Older kernels
-     * lack it, which only costs memory. */
+    /* A forked child has no use for the record of its parent, and the parent none for copies on write. Older
+     * kernels lack it, which only costs memory. */
     (void)madvise(region->header, region->bytes, MADV_WIPEONFORK);
     if (region->problem[0]) /* another user's doing is said at any verbosity */
-      gp_log(gp_record_folder_is_taken(region->plan.root) ? GP_LOG_ERROR : GP_LOG_INFO, "the record is kept in ordinary memory and would not survive a kill: %s/%s", region->plan.root,
+      gp_log(gp_record_folder_is_taken(region->plan.root) ? GP_LOG_ERROR : GP_LOG_INFO,
+          "the record is kept in ordinary memory and would not survive a kill: %s/%s", region->plan.root,
           region->problem);
   }
   fill_header(region);

@@ -1,11 +1,11 @@
 /*
- * The memory of the record: one mapping of fixed sections without pointers in them. It is a file in a folder of shared
- * memory, which outlives the process whatever ends it and which `gpupool recover` reads; ordinary memory where there
- * can be none, and then the record dies with the process.
+ * The memory of the record: one mapping of fixed sections without pointers in them. It is a file in a folder
+ * of shared memory, which outlives the process whatever ends it and which `gpupool recover` reads; ordinary
+ * memory where there can be none, and then the record dies with the process.
  *
- * Address space is reserved for the most that each section may take. Pages are made sure of before anybody touches
- * them (gp_region_grow), so that a full file system is an answer and not a SIGBUS. Nothing is made before the first
- * section grows: a program that never asks for GPU memory leaves no trace.
+ * Address space is reserved for the most that each section may take. Pages are made sure of before anybody
+ * touches them (gp_region_grow), so that a full file system is an answer and not a SIGBUS. Nothing is made
+ * before the first section grows: a program that never asks for GPU memory leaves no trace.
  *
  * A forked child does not have the file's pages at all: it could only spoil the record of its parent.
  */
@@ -30,7 +30,8 @@
 #define GP_REGION_BYTES_MIN    (512 * 1024) /* with less the record is not worth it */
 
 typedef enum gp_section {
-  GP_SECTION_DESCRIPTION, /* description.h, after its length in 8 bytes: what the snapshot says of process and settings */
+  GP_SECTION_DESCRIPTION, /* description.h, after its length in 8 bytes: what the snapshot says of process and
+                             settings */
   GP_SECTION_DEVICES,     /* live.h: gp_device_record_t by ordinal */
   GP_SECTION_OOM,         /* live.h: gp_oom_record_t, the last out of memory that was reported */
   GP_SECTION_THREADS,     /* threads.h */
@@ -38,7 +39,7 @@ typedef enum gp_section {
   GP_SECTION_LIVE,        /* live.h: every segment and every allocation that is not pooled */
   GP_SECTION_STACKS,      /* stacks.h: gp_stack_log_t */
   GP_SECTION_MODULES,     /* modules.h: gp_module_log_t */
-  GP_SECTION_EVENTS, /* chunks.h; last: the one that may take what the others leave */
+  GP_SECTION_EVENTS,      /* chunks.h; last: the one that may take what the others leave */
   GP_SECTION_COUNT
 } gp_section_t;
 
@@ -72,11 +73,11 @@ _Static_assert(sizeof(gp_region_header_t) <= GP_REGION_HEADER_BYTES, "one page")
 
 /* What to make. */
 typedef struct gp_region_plan {
-  const char *root; /* the folder in which there is one for each user; "none": ordinary memory */
-  uint64_t base_ns; /* the moment when recording began, by the clock of events ... */
+  const char *root;       /* the folder in which there is one for each user; "none": ordinary memory */
+  uint64_t base_ns;       /* the moment when recording began, by the clock of events ... */
   uint64_t start_time_us; /* ... and in microseconds since 1970 */
   pid_t pid;
-  size_t capacity[GP_SECTION_COUNT]; /* bytes, at most */
+  size_t capacity[GP_SECTION_COUNT];                  /* bytes, at most */
   int (*statvfs)(int fd, struct statvfs *ret_status); /* for tests; NULL: fstatvfs */
 } gp_region_plan_t;
 
@@ -102,8 +103,8 @@ bool gp_region_init(gp_region_t *region, const gp_region_plan_t *plan);
 void gp_region_fini(gp_region_t *region);
 
 /*
- * Makes the file or decides for ordinary memory, if that has not been done; the first gp_region_grow does it, too.
- * Before, sections must not be written. Thread safe.
+ * Makes the file or decides for ordinary memory, if that has not been done; the first gp_region_grow does it,
+ * too. Before, sections must not be written. Thread safe.
  */
 void gp_region_start(gp_region_t *region);
 
@@ -112,12 +113,13 @@ static inline bool gp_region_is_started(const gp_region_t *region)
   return atomic_load_explicit(&region->is_started, memory_order_acquire);
 }
 
-/* The address of a section, the same for the region's life, and its bytes at most. Zeroed; to be grown before use. */
+/* The address of a section, the same for the region's life, and its bytes at most. Zeroed; to be grown before
+ * use. */
 void *gp_region_section(gp_region_t *region, gp_section_t section, size_t *ret_capacity);
 
 /*
- * From now on bytes [0, bytes) of a section may be touched. False: there is no memory for them, or they are more than
- * its capacity; then all is as it was. Cheap if they are there already. Thread safe.
+ * From now on bytes [0, bytes) of a section may be touched. False: there is no memory for them, or they are
+ * more than its capacity; then all is as it was. Cheap if they are there already. Thread safe.
  */
 bool gp_region_grow_slowly(gp_region_t *region, gp_section_t section, size_t bytes);
 

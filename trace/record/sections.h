@@ -1,5 +1,6 @@
 /*
- * How large the sections of a record may become: what the library makes room for, and all that a reader believes.
+ * How large the sections of a record may become: what the library makes room for, and all that a reader
+ * believes.
  */
 #ifndef GP_TRACE_SECTIONS_H
 #define GP_TRACE_SECTIONS_H
@@ -7,8 +8,8 @@
 #include "trace/record/region.h"
 
 /*
- * Bytes that the library plans for a section, at most, when it keeps `events` events (only GP_SECTION_EVENTS depends on
- * them). Any thread.
+ * Bytes that the library plans for a section, at most, when it keeps `events` events (only GP_SECTION_EVENTS
+ * depends on them). Any thread.
  */
 size_t gp_section_capacity(gp_section_t section, uint64_t events);
 

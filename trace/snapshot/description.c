@@ -93,15 +93,17 @@ static size_t read_file(const char *path, char *buffer, size_t capacity)
 }
 
 /*
- * The command line is read into the far end of the buffer and copied forward, argument by argument. An argument takes
- * a key more than there, so that with many the writing end may reach what is still to be read: it ends there.
+ * The command line is read into the far end of the buffer and copied forward, argument by argument. An
+ * argument takes a key more than there, so that with many the writing end may reach what is still to be read:
+ * it ends there.
  */
 static void add_arguments(text_t *text)
 {
   if (text->capacity - text->used < COMMAND_LINE_BYTES)
     return;
   const char *from = text->buffer + text->capacity - COMMAND_LINE_BYTES;
-  size_t length = read_file("/proc/self/cmdline", text->buffer + text->capacity - COMMAND_LINE_BYTES, COMMAND_LINE_BYTES);
+  size_t length =
+      read_file("/proc/self/cmdline", text->buffer + text->capacity - COMMAND_LINE_BYTES, COMMAND_LINE_BYTES);
   for (size_t at = 0; at < length;) {
     size_t argument = strnlen(from + at, length - at);
     if (text->buffer + text->used + sizeof("argument") + argument + 1 > from + at)

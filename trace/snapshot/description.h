@@ -1,8 +1,9 @@
 /*
- * What a snapshot says of the process and of its settings, as text: pairs of a key and a value, each ended by a NUL.
- * It is in the record from the beginning, so that it is there when the process is not.
+ * What a snapshot says of the process and of its settings, as text: pairs of a key and a value, each ended by
+ * a NUL. It is in the record from the beginning, so that it is there when the process is not.
  *
- *   program, host, rank (none if it is no number), argument (one for each), setting NAME=TEXT, source NAME=WHERE
+ *   program, host, rank (none if it is no number), argument (one for each), setting NAME=TEXT, source
+ * NAME=WHERE
  */
 #ifndef GP_TRACE_DESCRIPTION_H
 #define GP_TRACE_DESCRIPTION_H
@@ -24,7 +25,8 @@ typedef struct gp_description_pair {
   const char *value; /* any bytes but NUL */
 } gp_description_pair_t;
 
-/* Describes the calling process. buffer is borrowed by the result; what does not fit is left out, arguments last. */
+/* Describes the calling process. buffer is borrowed by the result; what does not fit is left out, arguments
+ * last. */
 gp_description_t gp_description_make(const gp_options_t *options, char *buffer, size_t capacity);
 
 /* The next pair from *at on, which begins as 0. False: no more. */

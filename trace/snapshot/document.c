@@ -47,13 +47,16 @@ static void write_process(gp_json_t *json, const gp_document_t *document)
   gp_json_key_int(json, "pid", document->pid);
   gp_json_key_string(json, "host", host ? host : "");
   write_bytes_or_null(json, "rank", rank != NULL, rank ? strtoul(rank, NULL, 10) : 0);
-  write_bytes_or_null(json, "driver_version", document->driver_version > 0, (uint64_t)document->driver_version);
-  write_bytes_or_null(json, "runtime_version", document->runtime_version > 0, (uint64_t)document->runtime_version);
+  write_bytes_or_null(
+      json, "driver_version", document->driver_version > 0, (uint64_t)document->driver_version);
+  write_bytes_or_null(
+      json, "runtime_version", document->runtime_version > 0, (uint64_t)document->runtime_version);
   gp_json_end(json, '}');
 }
 
 /* Key and value of a pair NAME=TEXT of that kind; false: it is none. */
-static bool split_pair(const gp_description_pair_t *pair, const char *kind, char name[64], const char **ret_text)
+static bool split_pair(
+    const gp_description_pair_t *pair, const char *kind, char name[64], const char **ret_text)
 {
   const char *equals = strchr(pair->value, '=');
   if (strcmp(pair->key, kind) != 0 || !equals || equals - pair->value >= 64)
@@ -121,7 +124,8 @@ static void write_use(gp_json_t *json, const gp_document_t *document, const gp_d
   gp_json_end(json, '}');
 }
 
-static void write_device(gp_json_t *json, const gp_document_t *document, int device, const gp_device_view_t *view)
+static void write_device(
+    gp_json_t *json, const gp_document_t *document, int device, const gp_device_view_t *view)
 {
   const gp_stats_t *stats = &view->stats;
   gp_json_newline(json);
@@ -192,8 +196,7 @@ static void write_passthrough(
   gp_json_key_uint(json, "address", memory->address);
   gp_json_key_uint(json, "size", memory->size);
   gp_json_key_string(json, "kind", gp_detail_name(memory->kind));
-  gp_json_key_int(json, "stream",
-      memory->has_stream ? (int64_t)memory->stream : -1);
+  gp_json_key_int(json, "stream", memory->has_stream ? (int64_t)memory->stream : -1);
   gp_json_key_uint(json, "block", memory->block);
   gp_json_key_int(json, "stack", (int64_t)memory->origin - 1);
   gp_json_key_uint(json, "time_ns", relative_ns(document, memory->time_ns));

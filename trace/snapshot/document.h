@@ -1,6 +1,6 @@
 /*
- * The snapshot as a JSON document (FORMAT.md), from a plain description of what was gathered: by the process itself, or
- * by a reader of its record.
+ * The snapshot as a JSON document (FORMAT.md), from a plain description of what was gathered: by the process
+ * itself, or by a reader of its record.
  */
 #ifndef GP_TRACE_DOCUMENT_H
 #define GP_TRACE_DOCUMENT_H

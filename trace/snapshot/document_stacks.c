@@ -6,7 +6,8 @@
 typedef struct frame_table {
   uint64_t *frames;
   uint32_t count;
-  uint32_t *slots; /* index plus one, by hash; NULL: no memory, then frames are written once for each mention */
+  uint32_t
+      *slots; /* index plus one, by hash; NULL: no memory, then frames are written once for each mention */
   uint32_t slot_count;
 } frame_table_t;
 
@@ -58,8 +59,8 @@ static void write_frame(gp_json_t *json, uint64_t frame, int32_t module_count)
   gp_json_end(json, '}');
 }
 
-static void write_frames(
-    gp_json_t *json, const frame_table_t *table, const gp_stacks_t *stacks, uint32_t end, int32_t module_count)
+static void write_frames(gp_json_t *json, const frame_table_t *table, const gp_stacks_t *stacks, uint32_t end,
+    int32_t module_count)
 {
   gp_stack_view_t stack;
 
@@ -68,7 +69,8 @@ static void write_frames(
     for (uint32_t i = 0; i < table->count; i++)
       write_frame(json, table->frames[i], module_count);
   } else {
-    for (uint32_t at = 0; at < end && gp_stack_log_next(stacks->log, gp_stacks_log_bytes(stacks), &at, &stack);) {
+    for (uint32_t at = 0;
+         at < end && gp_stack_log_next(stacks->log, gp_stacks_log_bytes(stacks), &at, &stack);) {
       for (uint32_t i = 0; i < stack.count; i++)
         write_frame(json, stack.frames[i], module_count);
     }
@@ -97,7 +99,8 @@ static void write_module(gp_json_t *json, const gp_module_record_t *module)
   gp_json_end(json, '}');
 }
 
-static void write_stacks(gp_json_t *json, frame_table_t *table, const gp_stacks_t *stacks, uint32_t word_count)
+static void write_stacks(
+    gp_json_t *json, frame_table_t *table, const gp_stacks_t *stacks, uint32_t word_count)
 {
   gp_stack_view_t stack;
   uint32_t at = 0;
@@ -160,7 +163,8 @@ void gp_document_write_stacks(gp_json_t *json, const gp_stacks_t *stacks)
     write_nothing(json);
   } else {
     uint32_t word_count = count_words(stacks);
-    int32_t module_count = count_modules(stacks); /* after the stacks: their modules were published before them */
+    int32_t module_count =
+        count_modules(stacks); /* after the stacks: their modules were published before them */
     frame_table_t table;
     table_init(&table, word_count);
     write_stacks(json, &table, stacks, word_count);

@@ -267,7 +267,8 @@ static void merge_runs(gp_event_history_t *history, workspace_t *work)
   }
 }
 
-bool gp_event_history_take(gp_chunks_t *chunks, const uint64_t until_ns[GP_MAX_DEVICES], gp_event_history_t *ret_history)
+bool gp_event_history_take(
+    gp_chunks_t *chunks, const uint64_t until_ns[GP_MAX_DEVICES], gp_event_history_t *ret_history)
 {
   gp_event_history_t *history = ret_history;
   workspace_t work = {0};
@@ -282,8 +283,9 @@ bool gp_event_history_take(gp_chunks_t *chunks, const uint64_t until_ns[GP_MAX_D
   }
   (void)pthread_mutex_lock(&chunks->mutex); /* a plain mutex cannot fail */
   visit_chunks(chunks, NULL, add_count, &total);
-  size_t chunk_count = chunks->header->chunk_count; /* it only shrinks, when memory for more is not to be had */
-  (void)pthread_mutex_unlock(&chunks->mutex);       /* held */
+  size_t chunk_count =
+      chunks->header->chunk_count;            /* it only shrinks, when memory for more is not to be had */
+  (void)pthread_mutex_unlock(&chunks->mutex); /* held */
 
   /* Some more, for what is recorded until the copy is made; what does not fit is left out, oldest first. */
   size_t capacity = total + total / 8 + 64 * (size_t)chunks->header->chunk_events;

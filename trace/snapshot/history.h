@@ -26,10 +26,11 @@ typedef struct gp_event_history {
  * Copies what is recorded, other threads going on meanwhile. until_ns, by device, cuts off events that are
  * newer: given a moment at which all threads were outside the device's lock, no event before it is missing.
  * If the host has not enough memory, older events are left out (and counted as dropped). Returns false if
- * there was no memory at all: *ret_history is then empty. Give it back with gp_event_history_fini in both cases.
- * Safe from any thread.
+ * there was no memory at all: *ret_history is then empty. Give it back with gp_event_history_fini in both
+ * cases. Safe from any thread.
  */
-bool gp_event_history_take(gp_chunks_t *chunks, const uint64_t until_ns[GP_MAX_DEVICES], gp_event_history_t *ret_history);
+bool gp_event_history_take(
+    gp_chunks_t *chunks, const uint64_t until_ns[GP_MAX_DEVICES], gp_event_history_t *ret_history);
 void gp_event_history_fini(gp_event_history_t *history);
 
 #endif

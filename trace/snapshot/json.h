@@ -43,7 +43,8 @@ void gp_json_null(gp_json_t *json);
 void gp_json_ratio(gp_json_t *json, uint64_t part, uint64_t whole); /* six decimals; 0 if whole is 0 */
 void gp_json_hex(gp_json_t *json, uint64_t number);                 /* a string "0x7f00" */
 
-/* Any bytes: what is not UTF-8 becomes U+FFFD, a byte at a time; what could steer a terminal (pool/util/printable.h) is escaped. */
+/* Any bytes: what is not UTF-8 becomes U+FFFD, a byte at a time; what could steer a terminal
+ * (pool/util/printable.h) is escaped. */
 void gp_json_bytes(gp_json_t *json, const char *bytes, size_t length);
 void gp_json_string(gp_json_t *json, const char *text); /* NULL: null */
 

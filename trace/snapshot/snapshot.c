@@ -190,7 +190,8 @@ static int write_file(gp_recorder_t *recorder, const gp_document_t *document, bo
   return 0;
 }
 
-/* Notes the file just written in *name, in place of the one that it named, which goes. Returns how many more there are. */
+/* Notes the file just written in *name, in place of the one that it named, which goes. Returns how many more
+ * there are. */
 static unsigned take_place(const gp_recorder_t *recorder, gp_snapshot_name_t *name)
 {
   struct stat status;
@@ -242,7 +243,8 @@ static int write_snapshot(gp_recorder_t *recorder, const char *reason, const gp_
   index_streams(recorder, devices);
   char note[sizeof(recorder->region.problem) + 128];
   const char *const notes[] = {note};
-  (void)snprintf(note, sizeof(note), "the record was kept in ordinary memory and would not have survived a kill: %s/%s",
+  (void)snprintf(note, sizeof(note),
+      "the record was kept in ordinary memory and would not have survived a kill: %s/%s",
       recorder->region.plan.root, recorder->region.problem);
   const gp_document_t document = {
       .description = gp_description_make(recorder->options, recorder->text, sizeof(recorder->text)),
@@ -312,8 +314,8 @@ static bool has_allocated(gp_engine_t *engine)
     if (!(devices >> device & 1))
       continue;
     gp_engine_stats(engine, device, &stats);
-    if (stats.allocation.allocated || stats.passthrough_bytes.allocated || stats.pinned_host_bytes.allocated ||
-        stats.num_ooms)
+    if (stats.allocation.allocated || stats.passthrough_bytes.allocated ||
+        stats.pinned_host_bytes.allocated || stats.num_ooms)
       return true;
   }
   return false;
@@ -341,7 +343,8 @@ void gp_snapshot_close(gp_recorder_t *recorder)
     return;
   (void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail */
   until.tv_sec += CLOSE_SECONDS;
-  /* Not for ever: the very thread that is writing may be the one that ends the process, in a signal handler. */
+  /* Not for ever: the very thread that is writing may be the one that ends the process, in a signal handler.
+   */
   if (pthread_mutex_timedlock(&recorder->writer_mutex, &until) != 0)
     return;
   recorder->closed = true;

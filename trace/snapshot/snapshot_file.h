@@ -7,8 +7,9 @@
 #include "trace/internal.h"
 
 /*
- * Opens a temporary file (mode 0600) in the folder of path, or, if that cannot be written and may_fall_back, in $TMPDIR or
- * /tmp. Returns 0 with file->fd open, or the errno of the folder that was asked for. The caller serializes.
+ * Opens a temporary file (mode 0600) in the folder of path, or, if that cannot be written and may_fall_back,
+ * in $TMPDIR or /tmp. Returns 0 with file->fd open, or the errno of the folder that was asked for. The caller
+ * serializes.
  */
 int gp_snapshot_file_open(gp_snapshot_file_t *file, const char *path, bool may_fall_back);
 

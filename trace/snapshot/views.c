@@ -48,7 +48,8 @@ static bool take_array(
   }
 }
 
-bool gp_device_view_take(gp_engine_t *engine, int device, const gp_moment_t *moment, gp_device_view_t *ret_view)
+bool gp_device_view_take(
+    gp_engine_t *engine, int device, const gp_moment_t *moment, gp_device_view_t *ret_view)
 {
   gp_device_view_t *view = ret_view;
   const reading_t reading = {engine, device, &view->stats, moment};
@@ -58,7 +59,8 @@ bool gp_device_view_take(gp_engine_t *engine, int device, const gp_moment_t *mom
   view->has_use = gp_engine_device_use(engine, device, &view->use);
   static_assert(
       sizeof(gp_block_view_t) % 8 == 0 && sizeof(gp_passthrough_t) % 8 == 0, "keys follow, aligned");
-  if (!take_array(&reading, read_blocks, sizeof(gp_block_view_t), view->stats.segment.current, &view->blocks) ||
+  if (!take_array(
+          &reading, read_blocks, sizeof(gp_block_view_t), view->stats.segment.current, &view->blocks) ||
       !take_array(&reading, read_passthroughs, sizeof(gp_passthrough_t), 64, &view->passthroughs))
     return false;
 

@@ -25,7 +25,7 @@ typedef struct gp_device_view {
   uint64_t limit;    /* bytes; 0: none */
   gp_stats_t stats;  /* of the same moment */
   gp_device_use_t use;
-  bool has_use; /* the driver has been asked for the device's figures */
+  bool has_use;        /* the driver has been asked for the device's figures */
   uint64_t idle_bytes; /* of the blocks copied */
   uint64_t largest_idle;
   gp_view_array_t blocks;       /* of gp_block_view_t */
@@ -33,11 +33,12 @@ typedef struct gp_device_view {
 } gp_device_view_t;
 
 /*
- * Fills *ret_view for one device, but for until_ns, which moment sets: it is called in the moment at which the blocks are
- * copied, more than once if they did not fit at first, and the last time counts. Returns false if the host has no
- * memory; give it back with gp_device_view_fini in both cases. Takes the engine's locks.
+ * Fills *ret_view for one device, but for until_ns, which moment sets: it is called in the moment at which
+ * the blocks are copied, more than once if they did not fit at first, and the last time counts. Returns false
+ * if the host has no memory; give it back with gp_device_view_fini in both cases. Takes the engine's locks.
  */
-bool gp_device_view_take(gp_engine_t *engine, int device, const gp_moment_t *moment, gp_device_view_t *ret_view);
+bool gp_device_view_take(
+    gp_engine_t *engine, int device, const gp_moment_t *moment, gp_device_view_t *ret_view);
 void gp_device_view_fini(gp_device_view_t *view);
 
 static inline const gp_block_view_t *gp_device_view_block(const gp_device_view_t *view, size_t i)

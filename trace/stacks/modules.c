@@ -33,8 +33,12 @@ bool gp_modules_init(gp_modules_t *modules, gp_region_t *region)
     gp_pages_unmap(offsets, GP_MODULES_MAX * sizeof(*offsets));
     return false;
   }
-  *modules = (gp_modules_t){
-      .region = region, .log = log, .log_bytes = log_bytes, .loaded = loaded, .offsets = offsets, .generation = 1};
+  *modules = (gp_modules_t){.region = region,
+      .log = log,
+      .log_bytes = log_bytes,
+      .loaded = loaded,
+      .offsets = offsets,
+      .generation = 1};
   return true;
 }
 
@@ -81,7 +85,8 @@ static void read_range(const struct dl_phdr_info *info, uint64_t *ret_start, uin
 }
 
 /* The build-id among the notes that were loaded; of length 0 without one. */
-static void read_build_id(const struct dl_phdr_info *info, uint64_t start, uint64_t end, gp_module_record_t *record)
+static void read_build_id(
+    const struct dl_phdr_info *info, uint64_t start, uint64_t end, gp_module_record_t *record)
 {
   record->build_id_length = 0;
   for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -109,7 +114,8 @@ static void read_build_id(const struct dl_phdr_info *info, uint64_t start, uint6
   }
 }
 
-/* Absolute, if it is a path: the program's own name is not told, and a relative one is of the folder of the dlopen. */
+/* Absolute, if it is a path: the program's own name is not told, and a relative one is of the folder of the
+ * dlopen. */
 static size_t read_path(const struct dl_phdr_info *info, bool is_program, char *buffer)
 {
   const char *name = info->dlpi_name ? info->dlpi_name : "";
@@ -138,7 +144,8 @@ static size_t read_path(const struct dl_phdr_info *info, bool is_program, char *
 static bool is_same(const gp_module_record_t *a, const gp_module_record_t *b)
 {
   return a->bias == b->bias && a->start == b->start && a->end == b->end && a->path_length == b->path_length &&
-         a->build_id_length == b->build_id_length && memcmp(a->build_id, b->build_id, a->build_id_length) == 0 &&
+         a->build_id_length == b->build_id_length &&
+         memcmp(a->build_id, b->build_id, a->build_id_length) == 0 &&
          memcmp(a->path, b->path, a->path_length) == 0;
 }
 
@@ -153,11 +160,14 @@ static const gp_sort_key_t *find_loaded(const gp_modules_t *modules, uint64_t ad
     else
       high = middle;
   }
-  return low > 0 && address < record_at(modules, modules->loaded[low - 1].index)->end ? &modules->loaded[low - 1] : NULL;
+  return low > 0 && address < record_at(modules, modules->loaded[low - 1].index)->end
+             ? &modules->loaded[low - 1]
+             : NULL;
 }
 
 /* The same as at the last scan, when nothing was unloaded since: then what it is need not be read again. */
-static bool is_still_there(const scan_t *scan, const gp_sort_key_t *before, uint64_t bias, uint64_t start, uint64_t end)
+static bool is_still_there(
+    const scan_t *scan, const gp_sort_key_t *before, uint64_t bias, uint64_t start, uint64_t end)
 {
   if (!before || before->key != start || scan->unloads != atomic_load(&scan->modules->unloads))
     return false;

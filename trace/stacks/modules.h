@@ -1,6 +1,6 @@
 /*
- * What code was loaded where: programs and libraries, kept after they were unloaded. Append-only and without pointers, so
- * that another process can read it.
+ * What code was loaded where: programs and libraries, kept after they were unloaded. Append-only and without
+ * pointers, so that another process can read it.
  */
 #ifndef GP_TRACE_MODULES_H
 #define GP_TRACE_MODULES_H
@@ -13,8 +13,8 @@
 #include "trace/record/region.h"
 #include "trace/sort.h"
 
-#define GP_MODULES_MAX      4096
-#define GP_BUILD_ID_BYTES   32
+#define GP_MODULES_MAX       4096
+#define GP_BUILD_ID_BYTES    32
 #define GP_MODULES_LOG_BYTES ((size_t)4 << 20)
 
 /* One module, followed by its path (path_length bytes, no NUL) and padding to 8 bytes. */
@@ -47,15 +47,17 @@ typedef struct gp_modules {
   gp_region_t *region;  /* NULL: another process wrote it; then log_bytes is what there is to read */
   gp_module_log_t *log; /* a section of the region */
   size_t log_bytes;     /* at most */
-  gp_sort_key_t *loaded; /* what was loaded at the last scan: start and module, by address; then room for the next */
+  gp_sort_key_t
+      *loaded; /* what was loaded at the last scan: start and module, by address; then room for the next */
   size_t loaded_count;
-  uint32_t *offsets;           /* of record i in log->data */
-  _Atomic uint64_t loads;      /* as of the last scan */
+  uint32_t *offsets;      /* of record i in log->data */
+  _Atomic uint64_t loads; /* as of the last scan */
   _Atomic uint64_t unloads;
   _Atomic uint32_t generation; /* grows when an address may mean other code than before; from 1 */
 } gp_modules_t;
 
-/* Makes an empty table in region. Returns false if the host has no memory; then nothing is to be given back. */
+/* Makes an empty table in region. Returns false if the host has no memory; then nothing is to be given back.
+ */
 bool gp_modules_init(gp_modules_t *modules, gp_region_t *region);
 void gp_modules_fini(gp_modules_t *modules); /* of zeroed memory is legal */
 
@@ -76,16 +78,16 @@ static inline bool gp_modules_are_current(const gp_modules_t *modules, gp_loader
          atomic_load_explicit(&modules->unloads, memory_order_relaxed) == counts.unloads;
 }
 
-/* Looks at what is loaded. With the mutex; takes the loader's lock inside. When the table is full, new modules are left
- * out. */
+/* Looks at what is loaded. With the mutex; takes the loader's lock inside. When the table is full, new
+ * modules are left out. */
 void gp_modules_scan(gp_modules_t *modules);
 
 /* The module in which address is, as of the last scan; -1: none. With the mutex. */
 int32_t gp_modules_find(const gp_modules_t *modules, uint64_t address);
 
 /*
- * The first record of a log of log_bytes (at is NULL), and the one after `at`; NULL: no more, or none that is whole. Also of
- * a log that another process left, of which nothing is believed. Any thread.
+ * The first record of a log of log_bytes (at is NULL), and the one after `at`; NULL: no more, or none that is
+ * whole. Also of a log that another process left, of which nothing is believed. Any thread.
  */
 const gp_module_record_t *gp_module_log_next(
     const gp_module_log_t *log, size_t log_bytes, const gp_module_record_t *at);

@@ -35,8 +35,10 @@ void gp_origin_find(void *self, gp_occasion_t occasion, uint64_t size)
       !is_wanted(recorder, occasion, size))
     return;
   gp_origin_tls.is_known = true;
-  gp_region_start(&recorder->region); /* its files, and the capture: one after the other they need less stack */
-  /* Before anything else, the loader's lock in particular: this may be a signal handler's stack, or a full one. */
+  gp_region_start(
+      &recorder->region); /* its files, and the capture: one after the other they need less stack */
+  /* Before anything else, the loader's lock in particular: this may be a signal handler's stack, or a full
+   * one. */
   gp_origin_tls.origin = gp_stack_has_room(GP_UNWIND_ROOM_BYTES) ? capture(recorder) : GP_ORIGIN_NONE;
 }
 

@@ -6,8 +6,8 @@
  *   native   every allocation, and the other calls that reach the driver
  *   fp       the same, by frame pointers
  *
- * With GPUPOOL_STACKS_FREE also every free. A stack is captured where no lock is held; the pool asks for its number later,
- * with one (pool/observer.h, find_origin and origin).
+ * With GPUPOOL_STACKS_FREE also every free. A stack is captured where no lock is held; the pool asks for its
+ * number later, with one (pool/observer.h, find_origin and origin).
  */
 #ifndef GP_TRACE_ORIGIN_H
 #define GP_TRACE_ORIGIN_H
@@ -23,7 +23,8 @@ typedef struct gp_origin_thread {
 } gp_origin_thread_t;
 
 /* initial-exec: the general model calls a function that may allocate at a thread's first access. */
-extern __thread gp_origin_thread_t gp_origin_tls __attribute__((tls_model("initial-exec"), visibility("hidden")));
+extern __thread gp_origin_thread_t gp_origin_tls
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /* At the beginning of every call of the program, so that it does not get the stack of the last one. */
 static inline void gp_origin_begin_call(void)

@@ -8,8 +8,9 @@
 #define PAGE_BYTES UINT64_C(4096) /* or a divisor of the real one */
 
 /*
- * What is known of the thread's stack: [low, high) can be read without a hole. Not from pthread_getattr_np, which
- * allocates and, for the main thread, reads /proc; and says nothing about stacks that a program makes itself.
+ * What is known of the thread's stack: [low, high) can be read without a hole. Not from pthread_getattr_np,
+ * which allocates and, for the main thread, reads /proc; and says nothing about stacks that a program makes
+ * itself.
  */
 typedef struct known {
   uintptr_t low;
@@ -20,8 +21,8 @@ typedef struct known {
 static __thread known_t tls_known __attribute__((tls_model("initial-exec")));
 
 /*
- * The kernel copies the set in before it refuses what is to be done with it. A stack that grows on demand does so for the
- * kernel, too, so what can be read here can be written.
+ * The kernel copies the set in before it refuses what is to be done with it. A stack that grows on demand
+ * does so for the kernel, too, so what can be read here can be written.
  */
 static bool is_readable(uintptr_t page)
 {

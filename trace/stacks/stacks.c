@@ -41,8 +41,8 @@ static inline uint64_t mix(uint64_t hash, uint64_t more)
 }
 
 /*
- * Of the addresses alone, so that a stack has one place to be, whatever was loaded when. In four lanes: each step waits for
- * the one before.
+ * Of the addresses alone, so that a stack has one place to be, whatever was loaded when. In four lanes: each
+ * step waits for the one before.
  */
 static uint32_t hash_of(const uintptr_t *addresses, size_t count)
 {
@@ -70,11 +70,12 @@ static bool has_addresses(const uint64_t *words, const uintptr_t *addresses, siz
 }
 
 /*
- * The slot where the search for these addresses comes to its end: theirs for this generation of modules, or an empty one.
- * After another thread has found a slot empty it may be so no more; only a writer relies on that.
+ * The slot where the search for these addresses comes to its end: theirs for this generation of modules, or
+ * an empty one. After another thread has found a slot empty it may be so no more; only a writer relies on
+ * that.
  */
-static gp_stack_slot_t *find(
-    gp_stacks_t *stacks, uint32_t hash, const uintptr_t *addresses, size_t count, uint32_t generation, bool *ret_found)
+static gp_stack_slot_t *find(gp_stacks_t *stacks, uint32_t hash, const uintptr_t *addresses, size_t count,
+    uint32_t generation, bool *ret_found)
 {
   for (uint32_t i = hash;; i++) {
     gp_stack_slot_t *slot = &stacks->slots[i & (SLOTS - 1)];
@@ -93,7 +94,8 @@ static uint64_t frame_of(gp_stacks_t *stacks, uintptr_t address)
   return gp_frame_pack(call, gp_modules_find(&stacks->modules, call));
 }
 
-/* These addresses may mean other code than they did, or the same again: the stack of just these frames, if there is one. */
+/* These addresses may mean other code than they did, or the same again: the stack of just these frames, if
+ * there is one. */
 static gp_stack_slot_t *find_same_frames(
     gp_stacks_t *stacks, uint32_t hash, const uintptr_t *addresses, size_t count)
 {

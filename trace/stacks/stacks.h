@@ -1,6 +1,6 @@
 /*
- * Every different stack once: interned when an allocation is made, referred to by its number from then on. Append-only and
- * without pointers, so that another process can read it.
+ * Every different stack once: interned when an allocation is made, referred to by its number from then on.
+ * Append-only and without pointers, so that another process can read it.
  */
 #ifndef GP_TRACE_STACKS_H
 #define GP_TRACE_STACKS_H
@@ -17,15 +17,15 @@
 #define GP_STACKS_LOG_BYTES ((size_t)32 << 20) /* at most; what does not fit is counted */
 
 /*
- * A frame is one word: the address of the call (the return address less one) in the low 48 bits, the module's index plus
- * one above; 0: in no module.
+ * A frame is one word: the address of the call (the return address less one) in the low 48 bits, the module's
+ * index plus one above; 0: in no module.
  */
 #define GP_FRAME_ADDRESS_BITS 48
 
 static inline uint64_t gp_frame_pack(uint64_t address, int32_t module)
 {
-  return (address & ((UINT64_C(1) << GP_FRAME_ADDRESS_BITS) - 1)) |
-         (uint64_t)(uint32_t)(module + 1) << GP_FRAME_ADDRESS_BITS;
+  return (address & ((UINT64_C(1) << GP_FRAME_ADDRESS_BITS) - 1)) | (uint64_t)(uint32_t)(module + 1)
+                                                                        << GP_FRAME_ADDRESS_BITS;
 }
 
 static inline uint64_t gp_frame_address(uint64_t frame)
@@ -38,7 +38,8 @@ static inline int32_t gp_frame_module(uint64_t frame)
   return (int32_t)(frame >> GP_FRAME_ADDRESS_BITS) - 1;
 }
 
-/* A reader trusts the first word_count words: stack after stack, each the number of its frames, then these. */
+/* A reader trusts the first word_count words: stack after stack, each the number of its frames, then these.
+ */
 typedef struct gp_stack_log {
   _Atomic uint32_t word_count;
   _Atomic uint32_t stack_count; /* written before word_count */
@@ -53,15 +54,16 @@ typedef struct gp_stack_view {
 } gp_stack_view_t;
 
 /*
- * The stack at *at of a log of log_bytes; *at, 0 for the first, moves to the next. False: no more, or none that is whole. Also of
- * a log that another process left, of which nothing is believed. Any thread.
+ * The stack at *at of a log of log_bytes; *at, 0 for the first, moves to the next. False: no more, or none
+ * that is whole. Also of a log that another process left, of which nothing is believed. Any thread.
  */
 bool gp_stack_log_next(const gp_stack_log_t *log, size_t log_bytes, uint32_t *at, gp_stack_view_t *ret_stack);
 
 /* Where a stack is found by its hash. place is 0 as long as the slot is empty. */
 typedef struct gp_stack_slot {
   _Atomic uint32_t place; /* index of its first word in the log, plus one */
-  _Atomic uint32_t generation; /* of the modules, for which its addresses were last seen to mean these frames */
+  _Atomic uint32_t
+      generation; /* of the modules, for which its addresses were last seen to mean these frames */
   uint32_t hash;
   uint32_t index;
 } gp_stack_slot_t;
@@ -88,9 +90,9 @@ static inline size_t gp_stacks_log_bytes(const gp_stacks_t *stacks)
 }
 
 /*
- * The number of the stack with these return addresses, the innermost first, from 1 on; 0 if the table is full, which is
- * counted, or if count is 0. counts: what the loader told before the stack was captured. Known stacks are found without a
- * lock. Any thread, with no lock of ours held.
+ * The number of the stack with these return addresses, the innermost first, from 1 on; 0 if the table is
+ * full, which is counted, or if count is 0. counts: what the loader told before the stack was captured. Known
+ * stacks are found without a lock. Any thread, with no lock of ours held.
  */
 uint32_t gp_stacks_intern(
     gp_stacks_t *stacks, const uintptr_t *addresses, size_t count, gp_loader_counts_t counts);

@@ -18,8 +18,9 @@
 #define OWN_FRAMES_MAX 16
 
 /*
- * libunwind is an order of magnitude faster than glibc once it has seen a stack, but a thread's cache takes 256 KiB and
- * the first capture through it 60 us: not for threads that capture but a few, and not for hundreds of threads.
+ * libunwind is an order of magnitude faster than glibc once it has seen a stack, but a thread's cache takes
+ * 256 KiB and the first capture through it 60 us: not for threads that capture but a few, and not for
+ * hundreds of threads.
  */
 #define CAPTURES_BEFORE_CACHE 32
 #define CACHES_MAX            64
@@ -43,7 +44,12 @@ typedef struct thread_state {
 static __thread thread_state_t tls_state __attribute__((tls_model("initial-exec")));
 
 /* libunwind opens a pipe when it begins, so it begins when a thread first uses it. */
-typedef enum libunwind_state { LIBUNWIND_NOT_BEGUN, LIBUNWIND_BEGINS, LIBUNWIND_READY, LIBUNWIND_GIVEN_UP } libunwind_state_t;
+typedef enum libunwind_state {
+  LIBUNWIND_NOT_BEGUN,
+  LIBUNWIND_BEGINS,
+  LIBUNWIND_READY,
+  LIBUNWIND_GIVEN_UP
+} libunwind_state_t;
 
 static _Atomic libunwind_state_t libunwind_state;
 
@@ -52,8 +58,9 @@ static void *local_space;
 static int (*set_caching_policy)(void *space, int policy);
 
 /*
- * The same name in the global scope is a libunwind that the program brings: libunwind.so.8 would call that one's
- * functions, whatever version it is, and its pipe may be open already, under a number that we cannot know.
+ * The same name in the global scope is a libunwind that the program brings: libunwind.so.8 would call that
+ * one's functions, whatever version it is, and its pipe may be open already, under a number that we cannot
+ * know.
  */
 static backtrace_fn find_libunwind(void)
 {
@@ -72,7 +79,8 @@ static backtrace_fn find_libunwind(void)
   return function;
 }
 
-/* Without a cache for each thread they share one, behind a lock that blocks signals. The first call of libunwind. */
+/* Without a cache for each thread they share one, behind a lock that blocks signals. The first call of
+ * libunwind. */
 static void begin_libunwind(void *arg)
 {
   (void)arg;
@@ -134,8 +142,8 @@ static void prepare(void)
 {
   uintptr_t here = (uintptr_t)&gp_unwind_prepare;
 
-  /* No lock: a thread that waited for another one's dlopen here could hold the loader's lock. Whoever comes meanwhile
-   * finds the same. */
+  /* No lock: a thread that waited for another one's dlopen here could hold the loader's lock. Whoever comes
+   * meanwhile finds the same. */
   if (!atomic_load(&own_end))
     (void)dl_iterate_phdr(find_own_range, &here); /* this code is somewhere */
   backtrace_fn best = find_libunwind();
@@ -144,8 +152,12 @@ static void prepare(void)
   atomic_store(&glibc_backtrace, safe);
   (void)dlerror(); /* what was not found is nobody's error */
   if (!atomic_exchange(&is_prepared, true))
-    gp_log(GP_LOG_DEBUG, "stacks: %s", best && safe ? "libunwind and glibc" : best ? "libunwind" : safe ? "glibc" : "none, "
-        "because neither libunwind.so.8 nor libgcc_s.so.1 can be loaded");
+    gp_log(GP_LOG_DEBUG, "stacks: %s",
+        best && safe ? "libunwind and glibc"
+        : best       ? "libunwind"
+        : safe       ? "glibc"
+                     : "none, "
+                       "because neither libunwind.so.8 nor libgcc_s.so.1 can be loaded");
 }
 
 void gp_unwind_prepare(void)
@@ -164,8 +176,9 @@ void gp_unwind_prepare(void)
 }
 
 /*
- * libunwind keeps for each thread what it learnt of code by its address, for good: when that code was unloaded and other
- * code is there, it would walk by wrong rules, into wild memory. So a thread turns to glibc when anything was unloaded.
+ * libunwind keeps for each thread what it learnt of code by its address, for good: when that code was
+ * unloaded and other code is there, it would walk by wrong rules, into wild memory. So a thread turns to
+ * glibc when anything was unloaded.
  */
 static bool may_use_libunwind(thread_state_t *state, uint64_t unloads)
 {
@@ -253,7 +266,8 @@ static size_t keep_callers(void *const *found, size_t count, uintptr_t *addresse
   return kept;
 }
 
-/* Code without frame pointers has anything in that register: no step is taken that is not up the stack, and close. */
+/* Code without frame pointers has anything in that register: no step is taken that is not up the stack, and
+ * close. */
 #define FRAME_BYTES_MAX ((uintptr_t)1 << 20)
 
 static __attribute__((noinline)) size_t follow_frame_pointers(void **found, size_t capacity)
@@ -310,7 +324,8 @@ size_t gp_unwind(gp_unwinder_t unwinder, uint64_t unloads, uintptr_t *addresses,
   if (gp_stack_has_room(is_ready ? GP_UNWIND_ROOM_BYTES : PREPARE_ROOM_BYTES)) {
     if (!is_ready)
       prepare();
-    count = capture(unwinder, unloads, addresses, capacity < GP_UNWIND_FRAMES_MAX ? capacity : GP_UNWIND_FRAMES_MAX);
+    count = capture(
+        unwinder, unloads, addresses, capacity < GP_UNWIND_FRAMES_MAX ? capacity : GP_UNWIND_FRAMES_MAX);
   }
   atomic_signal_fence(memory_order_seq_cst);
   tls_state.is_capturing = false;

@@ -1,13 +1,15 @@
 /*
  * The calls that led here: the return addresses of the calling thread.
  *
- * libunwind, where it is installed, opened by dlopen with RTLD_LOCAL: linked, it would put its _Unwind_* functions in front of
- * those of libgcc for the whole program. Else, and where libunwind could go wrong, the C library's backtrace.
+ * libunwind, where it is installed, opened by dlopen with RTLD_LOCAL: linked, it would put its _Unwind_*
+ * functions in front of those of libgcc for the whole program. Else, and where libunwind could go wrong, the
+ * C library's backtrace.
  *
- * No function here allocates from the program's heap, except the first one of a process, in the loader. Nothing may be
- * captured with a lock of ours held. In a signal handler the interrupted code may be in the middle of the loader or of an
- * unwinder: a handler on an alternate stack gets no frames, nor does one that interrupts a capture of its own
- * thread; others cannot be told from ordinary code (CUDA may not be called in a signal handler anyway).
+ * No function here allocates from the program's heap, except the first one of a process, in the loader.
+ * Nothing may be captured with a lock of ours held. In a signal handler the interrupted code may be in the
+ * middle of the loader or of an unwinder: a handler on an alternate stack gets no frames, nor does one that
+ * interrupts a capture of its own thread; others cannot be told from ordinary code (CUDA may not be called in
+ * a signal handler anyway).
  */
 #ifndef GP_TRACE_UNWIND_H
 #define GP_TRACE_UNWIND_H
@@ -19,8 +21,8 @@
 #define GP_UNWIND_FRAMES_MAX 256
 
 /*
- * What a capture needs of the thread's stack, with all below it. Measured with gcc 12: libunwind 1.6 and glibc 2.36 take
- * less than 6 KiB.
+ * What a capture needs of the thread's stack, with all below it. Measured with gcc 12: libunwind 1.6 and
+ * glibc 2.36 take less than 6 KiB.
  */
 #define GP_UNWIND_ROOM_BYTES ((size_t)20 * 1024)
 
@@ -32,17 +34,18 @@ typedef enum gp_unwinder {
 } gp_unwinder_t;
 
 /*
- * Looks for the unwinders: opens libraries, so no lock of ours may be held. Called by the first capture if by nobody
- * before. Does nothing on a thread with little stack left: another one will. Any thread, also several at once.
+ * Looks for the unwinders: opens libraries, so no lock of ours may be held. Called by the first capture if by
+ * nobody before. Does nothing on a thread with little stack left: another one will. Any thread, also several
+ * at once.
  */
 void gp_unwind_prepare(void);
 
 /*
- * Writes the return addresses of the callers outside of this library, the innermost first, to addresses[0..capacity),
- * at most GP_UNWIND_FRAMES_MAX, and returns how many; 0 if the thread has too little stack left, is on an
- * alternate signal stack or in the middle of this function, or if there is no such unwinder. unloads: how many objects the
- * loader has unloaded so far (dlpi_subs), by which libunwind's cache of the thread is known to be stale. errno is
- * preserved. Any thread.
+ * Writes the return addresses of the callers outside of this library, the innermost first, to
+ * addresses[0..capacity), at most GP_UNWIND_FRAMES_MAX, and returns how many; 0 if the thread has too little
+ * stack left, is on an alternate signal stack or in the middle of this function, or if there is no such
+ * unwinder. unloads: how many objects the loader has unloaded so far (dlpi_subs), by which libunwind's cache
+ * of the thread is known to be stale. errno is preserved. Any thread.
  */
 size_t gp_unwind(gp_unwinder_t unwinder, uint64_t unloads, uintptr_t *addresses, size_t capacity);
 

@@ -48,8 +48,7 @@ inline void *driver_need(const char *name, const char *file, int line)
 }
 #define DRIVER_NAME_(name) #name
 #define DRIVER_NAME(name)  DRIVER_NAME_(name)
-#define DRIVER(name)                                                                                         \
-  (reinterpret_cast<decltype(&name)>(driver_need(DRIVER_NAME(name), __FILE__, __LINE__)))
+#define DRIVER(name)       (reinterpret_cast<decltype(&name)>(driver_need(DRIVER_NAME(name), __FILE__, __LINE__)))
 #define DRIVER_MAYBE(name) (reinterpret_cast<decltype(&name)>(driver_symbol(DRIVER_NAME(name))))
 
 inline std::string driver_error(CUresult result)

@@ -1,6 +1,7 @@
 /*
- * Calls dlsym by each of its versions: programs linked on glibc 2.34 or newer refer to the newer one, and libraries
- * that were built before, such as NVIDIA's, to the older. Prints which of the two find a driver's function, and where.
+ * Calls dlsym by each of its versions: programs linked on glibc 2.34 or newer refer to the newer one, and
+ * libraries that were built before, such as NVIDIA's, to the older. Prints which of the two find a driver's
+ * function, and where.
  */
 #include <dlfcn.h>
 #include <stdio.h>

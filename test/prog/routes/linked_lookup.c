@@ -1,6 +1,6 @@
 /*
- * Linked to the driver, and its first call is cuGetProcAddress: before cuInit, and with no dlsym that could have found
- * the driver before. Then it allocates with what it was given.
+ * Linked to the driver, and its first call is cuGetProcAddress: before cuInit, and with no dlsym that could
+ * have found the driver before. Then it allocates with what it was given.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>

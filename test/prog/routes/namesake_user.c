@@ -1,6 +1,6 @@
 /*
- * namesake_user LIBRARY: calls the library's function that only happens to be called as one of the driver's. Then loads
- * the driver, and prints whose function it gets from that.
+ * namesake_user LIBRARY: calls the library's function that only happens to be called as one of the driver's.
+ * Then loads the driver, and prints whose function it gets from that.
  */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,13 +1,14 @@
 /*
- * Asks for functions of the driver in unusual ways and prints what it is told, in a form that does not depend on who
- * answers.
+ * Asks for functions of the driver in unusual ways and prints what it is told, in a form that does not depend
+ * on who answers.
  *
  * resolve none                      a program without a driver: dlsym finds no function of one
  * resolve global NAME...            the driver is loaded for all to see: does it have these?
  * resolve owners NAME...             whose functions the driver's handle gives
  * resolve two DRIVER                another driver, too: whose is the function that each of the two gives?
- * resolve corners                   cuGetProcAddress with arguments that are missing, empty, too new, wrong; before cuInit
- * resolve call NAME VERSION FLAGS   resolves one and calls it with zeroes: the driver's log says which variant it was
+ * resolve corners                   cuGetProcAddress with arguments that are missing, empty, too new, wrong;
+ * before cuInit resolve call NAME VERSION FLAGS   resolves one and calls it with zeroes: the driver's log
+ * says which variant it was
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -59,8 +60,8 @@ static void ask(proc2_t proc2, const char *name, int version, unsigned long long
 
 static void corners(void *driver)
 {
-  static const char *const names[] = {NULL, "", "cu", "cuMemAlloc", "cuMemAlloc_v2", "cuMemAllocX", "cuGetProcAddress",
-      "cuCtxSynchronize", "cublasCreate", "malloc"};
+  static const char *const names[] = {NULL, "", "cu", "cuMemAlloc", "cuMemAlloc_v2", "cuMemAllocX",
+      "cuGetProcAddress", "cuCtxSynchronize", "cublasCreate", "malloc"};
   static const int versions[] = {0, 1, 2000, 3020, 11030, 12000, 13000, 13010, 99990, -1};
   static const unsigned long long flags[] = {0, 1, 2, 3, 1ULL << 40};
   proc1_t proc1 = (proc1_t)dlsym(driver, "cuGetProcAddress");

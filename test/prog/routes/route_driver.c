@@ -4,7 +4,8 @@
  * route_driver names [DRIVER]    dlsym of the exported names one by one, as libcufft does
  * route_driver proc1 [DRIVER]    cuGetProcAddress of CUDA 11.3
  * route_driver proc2 [DRIVER]    cuGetProcAddress of CUDA 12.0, asked for everything before cuInit
- * route_driver self [DRIVER]     likewise, but the one that does the work is what cuGetProcAddress gave for itself
+ * route_driver self [DRIVER]     likewise, but the one that does the work is what cuGetProcAddress gave for
+ * itself
  *
  * DRIVER is what dlopen gets, an absolute path for instance; libcuda.so.1 if it is left out.
  */

@@ -1,5 +1,6 @@
 /*
- * A program, or with ROUTE_PLUGIN a plug-in, that is linked to libcuda: the dynamic linker finds the functions.
+ * A program, or with ROUTE_PLUGIN a plug-in, that is linked to libcuda: the dynamic linker finds the
+ * functions.
  */
 #include "work.h"
 

@@ -3,8 +3,8 @@
  *
  * route_plugins [plain|deep|apart|...] PLUGIN...
  *
- * Calls route_main of each plug-in, one after the other, twice. The words say how those that follow are loaded: plain;
- * deep, with RTLD_DEEPBIND; apart, the first time in a namespace of its own (dlmopen).
+ * Calls route_main of each plug-in, one after the other, twice. The words say how those that follow are
+ * loaded: plain; deep, with RTLD_DEEPBIND; apart, the first time in a namespace of its own (dlmopen).
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -22,7 +22,8 @@ int main(int argc, char **argv)
 {
   int status = 0;
 
-  printf("route_plugins: %d\n", getppid() > 0); /* a look-up of next that has nothing to do with CUDA, see wrapper.c */
+  printf("route_plugins: %d\n",
+      getppid() > 0); /* a look-up of next that has nothing to do with CUDA, see wrapper.c */
   for (int round = 0; round < 2; round++) {
     const char *how = "plain";
     for (int i = 1; i < argc; i++) {

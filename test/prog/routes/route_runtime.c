@@ -1,6 +1,6 @@
 /*
- * A program, or with ROUTE_PLUGIN a plug-in, that uses the CUDA runtime: shared (its versions differ in how they find
- * the driver) or static. It also asks the runtime for a function of the driver, and uses that.
+ * A program, or with ROUTE_PLUGIN a plug-in, that uses the CUDA runtime: shared (its versions differ in how
+ * they find the driver) or static. It also asks the runtime for a function of the driver, and uses that.
  */
 #ifdef ROUTE_PER_THREAD
 #define CUDA_API_PER_THREAD_DEFAULT_STREAM 1
@@ -25,7 +25,8 @@ static unsigned wrong_bytes(const void *device, int value)
   return wrong;
 }
 
-/* cuMemAlloc by cudaGetDriverEntryPoint, which came with CUDA 11.3; CUDA 13 kept only the one with a version. */
+/* cuMemAlloc by cudaGetDriverEntryPoint, which came with CUDA 11.3; CUDA 13 kept only the one with a version.
+ */
 static unsigned work_by_entry_point(unsigned *allocations)
 {
   int (*alloc)(unsigned long long *pointer, size_t bytes) = NULL;
@@ -36,7 +37,8 @@ static unsigned work_by_entry_point(unsigned *allocations)
   if (cudaDriverGetVersion(&version) != cudaSuccess || version < 11030)
     return 0;
 #if CUDART_VERSION >= 13000
-  if (cudaGetDriverEntryPointByVersion("cuMemAlloc", (void **)&alloc, 11030, cudaEnableDefault, &status) != cudaSuccess)
+  if (cudaGetDriverEntryPointByVersion("cuMemAlloc", (void **)&alloc, 11030, cudaEnableDefault, &status) !=
+      cudaSuccess)
     return 1;
 #else
   if (cudaGetDriverEntryPoint("cuMemAlloc", (void **)&alloc, cudaEnableDefault, &status) != cudaSuccess)

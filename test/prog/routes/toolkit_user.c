@@ -1,6 +1,6 @@
 /*
- * toolkit_user LIBRARY: loads one of the CUDA toolkit's libraries and makes it look for the driver. Prints the result,
- * which without a GPU is an error of the library's choice.
+ * toolkit_user LIBRARY: loads one of the CUDA toolkit's libraries and makes it look for the driver. Prints
+ * the result, which without a GPU is an error of the library's choice.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -25,8 +25,8 @@ static int call(void *library, const char *name, int *ret_result)
 
 int main(int argc, char **argv)
 {
-  static const char *const names[] = {"cudaFree", "cublasCreate_v2", "cufftPlan1d", "ncclCommInitAll", "cusparseCreate",
-      "cusolverDnCreate"};
+  static const char *const names[] = {
+      "cudaFree", "cublasCreate_v2", "cufftPlan1d", "ncclCommInitAll", "cusparseCreate", "cusolverDnCreate"};
   void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
   int result;
 

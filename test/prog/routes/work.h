@@ -1,6 +1,7 @@
 /*
- * What each program of this folder does once it has found the driver or the runtime, by whatever way: allocates, fills,
- * reads back and frees, in both ways of allocating, so that what it printed can be compared with what was recorded.
+ * What each program of this folder does once it has found the driver or the runtime, by whatever way:
+ * allocates, fills, reads back and frees, in both ways of allocating, so that what it printed can be compared
+ * with what was recorded.
  */
 #ifndef PROG_ROUTES_WORK_H
 #define PROG_ROUTES_WORK_H
@@ -13,8 +14,9 @@
 #define ROUTE_BLOCKS 6
 
 /*
- * ROUTE_FUNCTION(member, base name, CUDA version of the variant, exported name, its per-thread twin, parameters)
- * A program built for the per-thread default stream (ROUTE_PER_THREAD) uses the twins, which cuda.h would choose then.
+ * ROUTE_FUNCTION(member, base name, CUDA version of the variant, exported name, its per-thread twin,
+ * parameters) A program built for the per-thread default stream (ROUTE_PER_THREAD) uses the twins, which
+ * cuda.h would choose then.
  */
 #define ROUTE_FUNCTIONS(FUNCTION)                                                                            \
   FUNCTION(init, "cuInit", 2000, "cuInit", "cuInit", (unsigned flags))                                       \
@@ -23,7 +25,8 @@
       (CUcontext * context, CUdevice device))                                                                \
   FUNCTION(set, "cuCtxSetCurrent", 4000, "cuCtxSetCurrent", "cuCtxSetCurrent", (CUcontext context))          \
   FUNCTION(synchronize, "cuCtxSynchronize", 2000, "cuCtxSynchronize", "cuCtxSynchronize", (void))            \
-  FUNCTION(info, "cuMemGetInfo", 3020, "cuMemGetInfo_v2", "cuMemGetInfo_v2", (size_t *free, size_t *total))  \
+  FUNCTION(                                                                                                  \
+      info, "cuMemGetInfo", 3020, "cuMemGetInfo_v2", "cuMemGetInfo_v2", (size_t * free, size_t * total))     \
   FUNCTION(alloc, "cuMemAlloc", 3020, "cuMemAlloc_v2", "cuMemAlloc_v2", (CUdeviceptr * p, size_t bytes))     \
   FUNCTION(free, "cuMemFree", 3020, "cuMemFree_v2", "cuMemFree_v2", (CUdeviceptr p))                         \
   FUNCTION(alloc_async, "cuMemAllocAsync", 11020, "cuMemAllocAsync", "cuMemAllocAsync_ptsz",                 \

@@ -1,9 +1,10 @@
 /*
- * What wrapper libraries, linked or preloaded, do: define a function of the driver, count, and go on to the next
- * definition. Where the search for "next" begins depends on who asks, so this library has to stay the one who asks:
- * otherwise it is given itself.
+ * What wrapper libraries, linked or preloaded, do: define a function of the driver, count, and go on to the
+ * next definition. Where the search for "next" begins depends on who asks, so this library has to stay the
+ * one who asks: otherwise it is given itself.
  *
- * With WRAP_DLSYM it stands in for dlsym as well, as other preloads do; optimized, so that the last call is a jump.
+ * With WRAP_DLSYM it stands in for dlsym as well, as other preloads do; optimized, so that the last call is a
+ * jump.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
@@ -16,7 +17,8 @@ static int depth, calls, lookups;
 
 CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
 {
-  CUresult (*next)(CUdeviceptr *, size_t) = (CUresult(*)(CUdeviceptr *, size_t))dlsym(RTLD_NEXT, "cuMemAlloc_v2");
+  CUresult (*next)(CUdeviceptr *, size_t) =
+      (CUresult(*)(CUdeviceptr *, size_t))dlsym(RTLD_NEXT, "cuMemAlloc_v2");
   if (!next || depth > 0) {
     static const char text[] = "wrapper: the next cuMemAlloc_v2 is none, or this one\n";
     (void)!write(STDOUT_FILENO, text, sizeof(text) - 1);
@@ -38,7 +40,8 @@ pid_t getppid(void)
 
 #ifdef WRAP_DLSYM
 /* A sanitizer's runtime looks its own functions up by this before it is ready for instrumented code. */
-__attribute__((no_sanitize("address", "undefined", "thread"))) void *dlsym(void *restrict handle, const char *restrict name)
+__attribute__((no_sanitize("address", "undefined", "thread"))) void *dlsym(
+    void *restrict handle, const char *restrict name)
 {
   static void *(*next)(void *, const char *);
   static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"};
