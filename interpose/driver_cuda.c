@@ -3,12 +3,12 @@
 #include <stddef.h>
 
 #include "interpose/clock.h"
-#include "interpose/escape.h"
-#include "interpose/host_memory.h"
+#include "interpose/routes/escape.h"
+#include "interpose/hooks/host_memory.h"
 #include "interpose/library.h"
-#include "interpose/mempools.h"
-#include "interpose/rdma.h"
-#include "interpose/real.h"
+#include "interpose/hooks/mempools.h"
+#include "interpose/hooks/rdma.h"
+#include "interpose/routes/real.h"
 
 /*
  * Makes a context current if it is not; *ret_entered says whether leave() must undo that. A failure must not

@@ -55,7 +55,7 @@ void gp_engine_reset_peaks(gp_engine_t *engine)
     gp_device_t *device = &engine->devices[i];
     gp_lock_take(&device->lock);
 #define GAUGE(name, unit, what) device->stats->name.peak = device->stats->name.current;
-#include "pool/stats.def"
+#include "trace/format/stats.def"
     gp_lock_release(&device->lock);
   }
 }

@@ -107,7 +107,7 @@ static bool check_device(gp_engine_t *engine, gp_device_t *device)
     idle += block->size;
   }
 #define GAUGE(name, unit, what) good &= check_gauge(#name, &stats->name);
-#include "pool/stats.def"
+#include "trace/format/stats.def"
   good &= expect(stats->segment.current == sums.segments, "segment", stats->segment.current, sums.segments);
   good &= expect(stats->reserved_bytes.current == sums.reserved, "reserved_bytes",
       stats->reserved_bytes.current, sums.reserved);

@@ -2,12 +2,12 @@
 
 static const char *const action_names[] = {
 #define ACTION(enumerator, name) name,
-#include "pool/actions.def"
+#include "trace/format/actions.def"
 };
 
 static const char *const detail_names[] = {
 #define DETAIL(enumerator, name) name,
-#include "pool/details.def"
+#include "trace/format/details.def"
 };
 
 const char *gp_action_name(gp_action_t action)

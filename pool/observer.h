@@ -12,13 +12,13 @@
 
 typedef enum gp_action {
 #define ACTION(enumerator, name) GP_ACTION_##enumerator,
-#include "pool/actions.def"
+#include "trace/format/actions.def"
   GP_ACTION_COUNT
 } gp_action_t;
 
 typedef enum gp_detail {
 #define DETAIL(enumerator, name) GP_DETAIL_##enumerator,
-#include "pool/details.def"
+#include "trace/format/details.def"
   GP_DETAIL_COUNT
 } gp_detail_t;
 

@@ -17,16 +17,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pool/address_map.h"
-#include "pool/bins.h"
+#include "pool/space/address_map.h"
+#include "pool/space/bins.h"
 #include "pool/driver.h"
 #include "pool/engine.h"
-#include "pool/mono.h"
+#include "pool/reuse/single_stream.h"
 #include "pool/observer.h"
-#include "pool/passthrough.h"
+#include "pool/forwarded/forwarded.h"
 #include "pool/stats.h"
-#include "pool/streams.h"
-#include "pool/type.h"
+#include "pool/reuse/epoch/streams.h"
+#include "pool/space/type.h"
 #include "pool/util/list.h"
 #include "pool/util/lock.h"
 #include "pool/util/options.h"

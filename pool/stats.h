@@ -19,7 +19,7 @@ typedef struct gp_gauge {
 typedef struct gp_stats {
 #define GAUGE(name, unit, what) gp_gauge_t name;
 #define COUNTER(name, what)     uint64_t name;
-#include "pool/stats.def"
+#include "trace/format/stats.def"
 } gp_stats_t;
 
 static inline void gp_gauge_add(gp_gauge_t *gauge, uint64_t amount)

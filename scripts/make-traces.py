@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the traces in test/traces from the tensor shapes of known models.
+"""Makes the traces in test/workloads from the tensor shapes of known models.
 
     make-traces.py           writes the files
     make-traces.py --check   compares them with what it would write; exit status 1 if they differ
@@ -511,7 +511,7 @@ def main():
     if sys.argv[1:] not in ([], ["--check"]):
         sys.stderr.write("usage: make-traces.py [--check]\n")
         return 2
-    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "test", "traces")
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "test", "workloads")
     status = 0
     for name, make in TRACES.items():
         text = make()
@@ -529,7 +529,7 @@ def main():
             status = 1
             continue
         if not same:
-            sys.stderr.write("make-traces.py: test/traces/%s differs; run scripts/make-traces.py\n" % name)
+            sys.stderr.write("make-traces.py: test/workloads/%s differs; run scripts/make-traces.py\n" % name)
             status = 1
     return status
 

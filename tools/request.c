@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tools/output.h"
-#include "tools/snapshot/snapshot_reader.h"
+#include "tools/read/native/snapshot_reader.h"
 #include "tools/tool.h"
 
 #define COMMON(member) offsetof(gp_request_t, member)

@@ -17,14 +17,14 @@
 #include "pool/util/path.h"
 #include "trace/record/chunks.h"
 #include "trace/snapshot/description.h"
-#include "trace/record/early.h"
+#include "trace/record/prestart.h"
 #include "trace/record/live.h"
 #include "trace/record/recorder.h"
 #include "trace/record/region.h"
 #include "trace/stacks/stacks.h"
-#include "trace/record/streams.h"
+#include "trace/record/handles.h"
 #include "trace/record/threads.h"
-#include "trace/snapshot/views.h"
+#include "trace/snapshot/device_copy.h"
 
 #define GP_SNAPSHOT_BUFFER_BYTES (64 * 1024)
 

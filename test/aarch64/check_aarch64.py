@@ -37,14 +37,14 @@ def main():
     env = dict(os.environ, GP_EMULATOR="qemu-aarch64 -L " + LIBC,
                GP_LIBRARY=os.path.join(build, "interpose", "libgpupool.so"),
                GP_UNSAFE_LIBRARY="", GP_SIM=os.path.join(test, "sim"), GP_PROG=os.path.join(test, "prog"),
-               GP_OLD_DRIVER=os.path.join(test, "preload", "old_driver", "libcuda.so.1"),
-               GP_OLD_DRIVER_PROG=os.path.join(test, "preload", "old_driver", "old_driver"), GP_SOURCE=source,
+               GP_OLD_DRIVER=os.path.join(test, "interpose", "old_driver", "libcuda.so.1"),
+               GP_OLD_DRIVER_PROG=os.path.join(test, "interpose", "old_driver", "old_driver"), GP_SOURCE=source,
                GP_NEWER_PLUGINS=":".join(os.path.join(test, "prog", name) for name in (
                    "newer_launch.so", "newer_free.so", "newer_constructor.so")))
     status = 0
     for name in TESTS:
         print("== " + name, flush=True)
-        status |= subprocess.call([sys.executable, os.path.join(source, "test", "preload", name)], env=env)
+        status |= subprocess.call([sys.executable, os.path.join(source, "test", "interpose", name)], env=env)
     return 1 if status else 0
 
 

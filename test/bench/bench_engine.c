@@ -17,7 +17,7 @@
 
 #include "interpose/clock.h"
 #include "pool/engine.h"
-#include "pool/streams.h"
+#include "pool/reuse/epoch/streams.h"
 #include "trace/record/recorder.h"
 
 #define PAIRS   2000000

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "interpose/real.h"
-#include "pool/marks.h"
+#include "interpose/routes/real.h"
+#include "pool/reuse/epoch/work_flags.h"
 
 #define CALLS  20000000L
 #define ROUNDS 7

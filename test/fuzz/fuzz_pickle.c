@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "fuzz.h"
-#include "tools/import/import.h"
+#include "tools/read/pytorch/import.h"
 #include "use_snapshot.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

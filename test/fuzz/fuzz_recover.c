@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "tools/recover/record_reader.h"
+#include "tools/read/record/record_reader.h"
 #include "use_snapshot.h"
 
 #define LENGTH_MOST (UINT64_C(1) << 40)

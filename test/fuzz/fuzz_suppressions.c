@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "tools/report/suppressions.h"
+#include "tools/model/suppressions.h"
 
 #define LINE_END   '\1'
 #define TEXT_BYTES 64 /* longer ones take too long by definition */

@@ -21,10 +21,10 @@ def names(path, macro):
         return re.findall(r"^%s\((\w+)" % macro, file.read(), re.MULTILINE)
 
 
-ACTIONS = names("pool/actions.def", "ACTION")
-DETAILS = names("pool/details.def", "DETAIL")
-STATS = b"".join(struct.pack("=4Q", 3 * MIB, 5 * MIB, 9 * MIB, 6 * MIB) for _ in names("pool/stats.def", "GAUGE"))
-STATS += struct.pack("=Q", 7) * len(names("pool/stats.def", "COUNTER"))
+ACTIONS = names("trace/format/actions.def", "ACTION")
+DETAILS = names("trace/format/details.def", "DETAIL")
+STATS = b"".join(struct.pack("=4Q", 3 * MIB, 5 * MIB, 9 * MIB, 6 * MIB) for _ in names("trace/format/stats.def", "GAUGE"))
+STATS += struct.pack("=Q", 7) * len(names("trace/format/stats.def", "COUNTER"))
 
 
 def event(action, time_ns, address, size, block, stack=-1, stream=-1, thread=0, detail="NONE", device=0, hit=0):

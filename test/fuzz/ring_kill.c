@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "test/fuzz/ring_workload.h"
-#include "tools/recover/record_reader.h"
+#include "tools/read/record/record_reader.h"
 
 #define EXPECT(condition, ...)                                                                               \
   do {                                                                                                       \

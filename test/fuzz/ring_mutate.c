@@ -17,7 +17,7 @@
 #include "test/fuzz/ring_workload.h"
 #include "test/fuzz/fuzz.h"
 #include "test/fuzz/use_commands.h"
-#include "tools/recover/record_reader.h"
+#include "tools/read/record/record_reader.h"
 
 #define PAGE 4096u
 

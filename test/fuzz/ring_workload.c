@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "pool/passthrough.h"
+#include "pool/forwarded/forwarded.h"
 #include "test/fuzz/address_driver.h"
 #include "trace/record/record_file.h"
 #include "trace/record/recorder.h"

@@ -6,7 +6,7 @@
 
 #include "fuzz.h"
 #include "tools/export/export.h"
-#include "tools/report/summary.h"
+#include "tools/model/summary.h"
 
 static void summarize(const gp_snapshot_t *snapshot)
 {

@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TRACES = os.path.join(HERE, "..", "traces")
+TRACES = os.path.join(HERE, "..", "workloads")
 MODEL, TEXT = (os.path.join(TRACES, name) for name in ("gpt2-medium-train.csv", "llm-inference-growing-cache.csv"))
 
 # name: reason, program, arguments, settings

@@ -157,12 +157,12 @@ def build(options, checks, machine, problems):
         if not options.meson_build:
             say("== building gpupool")
             prog = sorted({check.program[5:] for check in checks if check.program.startswith("prog:")})
-            wanted = ["interpose/libgpupool.so", "test/preload/libgpupool_unsafe.so", "test/sim/libcuda.so.1"]
+            wanted = ["interpose/libgpupool.so", "test/interpose/libgpupool_unsafe.so", "test/sim/libcuda.so.1"]
             toolchain.build_gpupool(build_folder, wanted + ["test/prog/" + name for name in prog], options.jobs)
     except toolchain.Missing as missing:
         problems["gpupool"] = str(missing)
         say("   " + str(missing))
-    for name, path in (("pool", "interpose/libgpupool.so"), ("unsafe", "test/preload/libgpupool_unsafe.so")):
+    for name, path in (("pool", "interpose/libgpupool.so"), ("unsafe", "test/interpose/libgpupool_unsafe.so")):
         if os.path.exists(os.path.join(build_folder, path)):
             libraries[name] = os.path.join(build_folder, path)
     try:

@@ -245,7 +245,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="gpupool-oracle-") as folder:
         runner = Runner(build, folder, not options.no_shrink)
         if options.unsafe:
-            unsafe_library = os.path.join(build, "test", "preload", "libgpupool_unsafe.so")
+            unsafe_library = os.path.join(build, "test", "interpose", "libgpupool_unsafe.so")
             return 0 if unsafe(runner, unsafe_library, library, options.unsafe) else 1
         rows = [row for row in rows_of(runner, library) if re.search(options.row, row.name)]
         if not rows:

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "tools/snapshot/symbols.h"
+#include "tools/symbols/symbols.h"
 
 #define ADDRESSES 5000
 

@@ -7,8 +7,8 @@
 
 #include "pieces.h"
 #include "small_snapshot.h"
-#include "tools/snapshot/snapshot_parts.h"
-#include "tools/report/summary.h"
+#include "tools/read/native/snapshot_parts.h"
+#include "tools/model/summary.h"
 
 static const gp_filter_t everything = {.device = GP_REQUEST_ALL_DEVICES, .until_ns = UINT64_MAX};
 

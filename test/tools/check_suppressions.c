@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/report/suppressions.h"
+#include "tools/model/suppressions.h"
 
 START_TEST(test_patterns_are_those_of_the_sanitizers)
 {

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "test/tools/symbols_sample.h"
-#include "tools/snapshot/symbols.h"
+#include "tools/symbols/symbols.h"
 
 /* A snapshot of these frames, one stack of all of them; module 0 is this program. */
 typedef struct self {

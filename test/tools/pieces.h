@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "tools/snapshot/input.h"
+#include "tools/read/input.h"
 
 typedef struct pieces {
   const char *text;

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "trace/snapshot/json.h"
-#include "trace/sort.h"
+#include "trace/util/sort.h"
 
 static char buffer[64]; /* small, so that everything crosses its end */
 static char output[65536];

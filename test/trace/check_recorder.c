@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "fake_engine.h"
-#include "trace/snapshot/history.h"
+#include "trace/snapshot/event_merge.h"
 #include "trace/internal.h"
 
 static gp_recorder_t *recorder;

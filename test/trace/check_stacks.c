@@ -12,7 +12,7 @@
 
 #include "fake_engine.h"
 #include "trace/snapshot/document_stacks.h"
-#include "trace/snapshot/history.h"
+#include "trace/snapshot/event_merge.h"
 #include "trace/internal.h"
 #include "trace/stacks/origin.h"
 #include "trace/stacks/unwind.h"

@@ -5,7 +5,7 @@
 #ifndef GP_TEST_TRACE_FAKE_ENGINE_H
 #define GP_TEST_TRACE_FAKE_ENGINE_H
 
-#include "pool/passthrough.h"
+#include "pool/forwarded/forwarded.h"
 #include "pool/util/log.h"
 #include "trace/record/recorder.h"
 

@@ -13,7 +13,7 @@
 #include "tools/control/live_terminal.h"
 #include "tools/json_print.h"
 #include "tools/tool.h"
-#include "tools/run/written.h"
+#include "tools/run/new_snapshots.h"
 
 #define INTERVAL_MS_MIN     50
 #define INTERVAL_MS_MAX     3600000

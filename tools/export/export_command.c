@@ -9,7 +9,7 @@
 #include "pool/util/size.h"
 #include "tools/export/export.h"
 #include "tools/export/export_file.h"
-#include "tools/snapshot/symbols.h"
+#include "tools/symbols/symbols.h"
 #include "tools/tool.h"
 
 typedef struct format {

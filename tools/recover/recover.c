@@ -13,7 +13,7 @@
 #include "pool/util/options.h"
 #include "pool/util/path.h"
 #include "tools/export/export_file.h"
-#include "tools/recover/record_reader.h"
+#include "tools/read/record/record_reader.h"
 #include "tools/recover/recover.h"
 #include "tools/recover/recover_list.h"
 #include "tools/tool.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "pool/util/size.h"
-#include "tools/report/memory_map.h"
+#include "tools/model/memory_map.h"
 #include "tools/report/report.h"
 #include "tools/tool.h"
 

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "pool/util/size.h"
-#include "tools/report/leaks.h"
+#include "tools/model/leaks.h"
 #include "tools/report/report.h"
-#include "tools/snapshot/symbols.h"
+#include "tools/symbols/symbols.h"
 #include "tools/tool.h"
 
 #define SHOWN_LEAKS 20

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tools/json_print.h"
-#include "tools/snapshot/symbols.h"
+#include "tools/symbols/symbols.h"
 #include "tools/tool.h"
 
 bool gp_report_is_partial(const gp_snapshot_t *snapshot)

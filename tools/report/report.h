@@ -5,10 +5,10 @@
 #ifndef GP_TOOLS_REPORT_H
 #define GP_TOOLS_REPORT_H
 
-#include "tools/report/filter.h"
+#include "tools/model/filter.h"
 #include "tools/output.h"
 #include "tools/request.h"
-#include "tools/snapshot/snapshot_reader.h"
+#include "tools/read/native/snapshot_reader.h"
 
 /* A snapshot that was read, with what is wanted of it. All borrowed by who gets it. */
 typedef struct gp_report_input {

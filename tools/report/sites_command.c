@@ -7,7 +7,7 @@
 
 #include "pool/util/size.h"
 #include "tools/report/report.h"
-#include "tools/report/sites.h"
+#include "tools/model/sites.h"
 #include "tools/tool.h"
 
 #define SHOWN_SITES 20

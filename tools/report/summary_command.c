@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tools/report/report.h"
-#include "tools/report/summary.h"
+#include "tools/model/summary.h"
 #include "tools/tool.h"
 
 static const gp_request_form_t form = {

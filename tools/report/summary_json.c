@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "tools/report/report.h"
-#include "tools/report/summary.h"
+#include "tools/model/summary.h"
 
 static void add_copy(cJSON *object, const char *name, const cJSON *from)
 {
@@ -95,7 +95,7 @@ static void add_device(cJSON *list, const gp_summary_device_t *device)
   cJSON *numbers = cJSON_AddObjectToObject(item, "stats");
 #define GAUGE(name, unit, what) add_gauge(numbers, #name, &stats->name);
 #define COUNTER(name, what)     gp_json_add_uint(numbers, #name, stats->name);
-#include "pool/stats.def"
+#include "trace/format/stats.def"
   cJSON_AddNumberToObject(numbers, "cache_hit_rate", device->device->cache_hit_rate);
   cJSON_AddNumberToObject(numbers, "efficiency", device->device->efficiency);
   cJSON_AddNumberToObject(numbers, "fragmentation", device->device->fragmentation);

@@ -7,7 +7,7 @@
 
 #include "pool/util/size.h"
 #include "tools/report/report.h"
-#include "tools/report/summary.h"
+#include "tools/model/summary.h"
 #include "tools/tool.h"
 
 #define TEXT_BYTES  1024

@@ -8,7 +8,7 @@
 #include "pool/util/size.h"
 #include "tools/report/canvas.h"
 #include "tools/report/report.h"
-#include "tools/report/timeline.h"
+#include "tools/model/timeline.h"
 #include "tools/tool.h"
 
 #define LABEL_COLUMNS 11 /* "  10.9 GiB " */

@@ -17,7 +17,7 @@
 #include "tools/run/program_probe.h"
 #include "tools/recover/recover.h"
 #include "tools/tool.h"
-#include "tools/run/written.h"
+#include "tools/run/new_snapshots.h"
 
 /* Somebody who asks for a recorded run wants more history than a library that is always there should keep. */
 #define RUN_TRACE_EVENTS "4194304"

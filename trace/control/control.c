@@ -22,7 +22,7 @@
 #include "trace/control/control_server.h"
 #include "trace/control/control_socket.h"
 #include "trace/control/helper_thread.h"
-#include "trace/pages.h"
+#include "trace/util/pages.h"
 
 #define START_SECONDS       5
 #define STOP_SECONDS        5

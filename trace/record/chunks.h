@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "trace/record/event_record.h"
+#include "trace/format/event_record.h"
 #include "trace/record/region.h"
 
 #define GP_CHUNK_NONE         UINT32_MAX

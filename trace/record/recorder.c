@@ -10,7 +10,7 @@
 #include "trace/internal.h"
 #include "trace/record/sections.h"
 #include "trace/stacks/origin.h"
-#include "trace/pages.h"
+#include "trace/util/pages.h"
 #include "trace/stacks/unwind.h"
 
 #ifndef MADV_WIPEONFORK

@@ -11,7 +11,7 @@
 
 #include "pool/util/cancel.h"
 #include "pool/util/log.h"
-#include "trace/pages.h"
+#include "trace/util/pages.h"
 
 #define PAGE_BYTES 4096u /* of layout and growth; a multiple of the system's would do as well */
 

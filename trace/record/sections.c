@@ -3,7 +3,7 @@
 #include "pool/util/options.h"
 #include "trace/record/chunks.h"
 #include "trace/record/live.h"
-#include "trace/record/streams.h"
+#include "trace/record/handles.h"
 #include "trace/record/threads.h"
 #include "trace/snapshot/description.h"
 #include "trace/stacks/stacks.h"

@@ -137,7 +137,7 @@ static void write_device(
   gp_json_begin(json, '{');
 #define GAUGE(name, unit, what) write_gauge(json, #name, &stats->name);
 #define COUNTER(name, what)     gp_json_key_uint(json, #name, stats->name);
-#include "pool/stats.def"
+#include "trace/format/stats.def"
   gp_json_key(json, "cache_hit_rate");
   gp_json_ratio(json, stats->cache_hits, stats->cache_hits + stats->cache_misses);
   gp_json_key(json, "efficiency");

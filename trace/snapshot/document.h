@@ -6,11 +6,11 @@
 #define GP_TRACE_DOCUMENT_H
 
 #include "trace/snapshot/description.h"
-#include "trace/snapshot/history.h"
+#include "trace/snapshot/event_merge.h"
 #include "trace/snapshot/json.h"
 #include "trace/stacks/stacks.h"
 #include "trace/record/threads.h"
-#include "trace/snapshot/views.h"
+#include "trace/snapshot/device_copy.h"
 
 #define GP_DOCUMENT_FORMAT  "gpupool-snapshot"
 #define GP_DOCUMENT_VERSION 1

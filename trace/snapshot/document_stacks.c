@@ -1,6 +1,6 @@
 #include "trace/snapshot/document_stacks.h"
 
-#include "trace/pages.h"
+#include "trace/util/pages.h"
 
 /* Which frames were met, in the order in which they were. */
 typedef struct frame_table {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "trace/pages.h"
+#include "trace/util/pages.h"
 
 #define PATH_BYTES_MAX 4096
 

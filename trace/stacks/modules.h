@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "trace/record/region.h"
-#include "trace/sort.h"
+#include "trace/util/sort.h"
 
 #define GP_MODULES_MAX       4096
 #define GP_BUILD_ID_BYTES    32

@@ -1,6 +1,6 @@
 #include "trace/stacks/stacks.h"
 
-#include "trace/pages.h"
+#include "trace/util/pages.h"
 
 #define SLOTS (GP_STACKS_MAX * 2) /* half of them stay empty, so a search ends */
 

@@ -13,7 +13,7 @@ struct Entry {
 
 static const Entry entries[] = {
 #define HOOK(symbol, base, since, per_thread, parameters, arguments) {#symbol, #base, since, per_thread},
-#include "interpose/functions.def"
+#include "interpose/routes/functions.def"
 };
 
 int main()

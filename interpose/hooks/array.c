@@ -1,0 +1,207 @@
+/*
+ * Memory with a handle in place of an address: arrays, mipmapped arrays, imported memory of other APIs.
+ */
+#include "interpose/hooks/hooks.h"
+#include "interpose/hooks/forward.h"
+#include "interpose/routes/real.h"
+
+/* cuda.h of CUDA 11.6 and later; older headers lack some of these. */
+#define ARRAY_SPARSE           0x40u
+#define ARRAY_DEFERRED_MAPPING 0x80u
+#define ARRAY_LAYERED          0x01u
+#define ARRAY_CUBEMAP          0x04u
+
+/*
+ * Bits of one element, all channels together. Compressed and planar formats store less than their channels
+ * say; a format that is newer than this table is counted by its channels with the widest known.
+ */
+static uint64_t element_bits(unsigned format, unsigned channels)
+{
+  switch (format) {
+  case 0x01: /* UNSIGNED_INT8 */
+  case 0x08: /* SIGNED_INT8 */ return (uint64_t)8 * channels;
+  case 0x02: /* UNSIGNED_INT16 */
+  case 0x09: /* SIGNED_INT16 */
+  case 0x10: /* HALF */ return (uint64_t)16 * channels;
+  case 0x91: /* BC1: 8 bytes for 16 elements */
+  case 0x92:
+  case 0x97: /* BC4 */
+  case 0x98: return 4;
+  case 0x93: /* BC2, BC3: 16 bytes for 16 elements */
+  case 0x94:
+  case 0x95:
+  case 0x96:
+  case 0x99: /* BC5, BC6H, BC7 */
+  case 0x9a:
+  case 0x9b:
+  case 0x9c:
+  case 0x9d:
+  case 0x9e: return 8;
+  case 0xb0: return 12; /* NV12: 8 bit, colour for each 4 elements */
+  case 0x9f:            /* P010, P016 */
+  case 0xa1: return 24;
+  case 0xa2: return 16; /* NV16 */
+  case 0xa3:            /* P210, P216 */
+  case 0xa4: return 32;
+  case 0xa5: return 16; /* YUY2 */
+  case 0xa6:            /* Y210, Y216 */
+  case 0xa7:
+  case 0xa8:            /* AYUV */
+  case 0xa9:            /* Y410 */
+  case 0x50: return 32; /* UNORM_INT_101010_2 */
+  case 0xb1: return 64; /* Y416 */
+  case 0xb2:            /* 8 bit, 4:4:4 */
+  case 0xb4: return 24;
+  case 0xb3: /* 10 and 16 bit, 4:4:4 */
+  case 0xb5: return 48;
+  case 0xc0: /* UNORM, SNORM: the channels are in the name */
+  case 0xc6: return 8;
+  case 0xc1:
+  case 0xc7:
+  case 0xc3:
+  case 0xc9: return 16;
+  case 0xc2:
+  case 0xc8:
+  case 0xc4:
+  case 0xca: return 32;
+  case 0xc5:
+  case 0xcb: return 64;
+  default: return (uint64_t)32 * channels; /* UNSIGNED_INT32, SIGNED_INT32, FLOAT */
+  }
+}
+
+/* Bytes of the elements of one level; what the driver adds to arrange them is known to nobody else. 0:
+ * overflow. */
+static uint64_t level_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned level)
+{
+  bool has_layers = array->Flags & (ARRAY_LAYERED | ARRAY_CUBEMAP);
+  size_t width = array->Width >> level ? array->Width >> level : 1;
+  size_t height = array->Height >> level ? array->Height >> level : 1; /* 0 in arrays of fewer dimensions */
+  size_t depth = has_layers ? array->Depth : array->Depth >> level;
+  uint64_t bits;
+
+  if (depth == 0)
+    depth = 1;
+  if (__builtin_mul_overflow(
+          (uint64_t)width, element_bits((unsigned)array->Format, array->NumChannels), &bits) ||
+      __builtin_mul_overflow(bits, (uint64_t)height, &bits) ||
+      __builtin_mul_overflow(bits, (uint64_t)depth, &bits))
+    return 0;
+  return bits / 8 + (bits % 8 != 0);
+}
+
+/* 0: nothing is held (sparse arrays get memory of cuMemCreate mapped), or arguments that the driver refuses.
+ */
+static uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned levels)
+{
+  uint64_t bytes = 0;
+
+  if (!array || array->Width == 0 || array->Flags & (ARRAY_SPARSE | ARRAY_DEFERRED_MAPPING))
+    return 0;
+  for (unsigned level = 0; level < levels && level < 64; level++) {
+    uint64_t more = level_bytes(array, level);
+    if (more == 0 || __builtin_add_overflow(bytes, more, &bytes))
+      return 0;
+  }
+  return bytes;
+}
+
+typedef struct array_call {
+  gp_function_t function;
+  void *result; /* CUarray *, CUmipmappedArray *, CUexternalMemory *: pointers to pointers all */
+  const void *descriptor;
+  unsigned levels;
+} array_call_t;
+
+static CUresult call_create(void *arg)
+{
+  const array_call_t *call = arg;
+  switch (call->function) {
+  case GP_FN_cuArrayCreate_v2: return GP_REAL_CALL(cuArrayCreate_v2, call->result, call->descriptor);
+  case GP_FN_cuArray3DCreate_v2: return GP_REAL_CALL(cuArray3DCreate_v2, call->result, call->descriptor);
+  case GP_FN_cuImportExternalMemory:
+    return GP_REAL_CALL(cuImportExternalMemory, call->result, call->descriptor);
+  default: return GP_REAL_CALL(cuMipmappedArrayCreate, call->result, call->descriptor, call->levels);
+  }
+}
+
+static uint64_t created_handle(void *arg)
+{
+  const array_call_t *call = arg;
+  return (uint64_t)(uintptr_t) * (void **)call->result;
+}
+
+static CUresult create(array_call_t arguments, uint64_t bytes, gp_detail_t kind)
+{
+  return gp_passthrough_alloc(&(gp_passthrough_call_t){.call = call_create,
+                                  .address = created_handle,
+                                  .arg = &arguments,
+                                  .bytes = arguments.result ? bytes : 0,
+                                  .kind = kind,
+                                  .device = GP_CURRENT_DEVICE},
+      NULL);
+}
+
+CUresult CUDAAPI hook_cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *descriptor)
+{
+  CUDA_ARRAY3D_DESCRIPTOR deep = {0};
+
+  if (descriptor)
+    deep = (CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
+        .Height = descriptor->Height,
+        .Format = descriptor->Format,
+        .NumChannels = descriptor->NumChannels};
+  return create((array_call_t){GP_FN_cuArrayCreate_v2, array, descriptor, 1}, array_bytes(&deep, 1),
+      GP_DETAIL_PASS_ARRAY);
+}
+
+CUresult CUDAAPI hook_cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
+{
+  return create((array_call_t){GP_FN_cuArray3DCreate_v2, array, descriptor, 1}, array_bytes(descriptor, 1),
+      GP_DETAIL_PASS_ARRAY);
+}
+
+CUresult CUDAAPI hook_cuMipmappedArrayCreate(
+    CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels)
+{
+  return create((array_call_t){GP_FN_cuMipmappedArrayCreate, array, descriptor, levels},
+      array_bytes(descriptor, levels), GP_DETAIL_PASS_ARRAY);
+}
+
+/* Counted although another API allocated it: it is memory of the device that this process holds. */
+CUresult CUDAAPI hook_cuImportExternalMemory(
+    CUexternalMemory *memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *descriptor)
+{
+  return create((array_call_t){GP_FN_cuImportExternalMemory, memory, descriptor, 1},
+      descriptor ? descriptor->size : 0, GP_DETAIL_PASS_EXTERNAL);
+}
+
+static int call_array_destroy(void *arg)
+{
+  return (int)GP_REAL_CALL(cuArrayDestroy, arg);
+}
+
+CUresult CUDAAPI hook_cuArrayDestroy(CUarray array)
+{
+  return gp_passthrough_free(GP_SPACE_ARRAY, (uint64_t)(uintptr_t)array, call_array_destroy, array);
+}
+
+static int call_mipmapped_destroy(void *arg)
+{
+  return (int)GP_REAL_CALL(cuMipmappedArrayDestroy, arg);
+}
+
+CUresult CUDAAPI hook_cuMipmappedArrayDestroy(CUmipmappedArray array)
+{
+  return gp_passthrough_free(GP_SPACE_ARRAY, (uint64_t)(uintptr_t)array, call_mipmapped_destroy, array);
+}
+
+static int call_external_destroy(void *arg)
+{
+  return (int)GP_REAL_CALL(cuDestroyExternalMemory, arg);
+}
+
+CUresult CUDAAPI hook_cuDestroyExternalMemory(CUexternalMemory memory)
+{
+  return gp_passthrough_free(GP_SPACE_EXTERNAL, (uint64_t)(uintptr_t)memory, call_external_destroy, memory);
+}

@@ -1,0 +1,218 @@
+/*
+ * Stream captures: while one is running nothing is pooled and we make no driver call of our own, because many
+ * calls are prohibited then and would invalidate the program's capture.
+ *
+ * The capture is counted before the driver is asked, so that no call of ours can slip in between; taken back
+ * if it did not begin. It ends when the driver says so, with its stream, or with its context
+ * (gp_engine_suspend_in).
+ */
+#include "interpose/hooks/captures.h"
+#include "interpose/hooks/hooks.h"
+#include "interpose/library.h"
+#include "interpose/routes/real.h"
+#include "pool/reuse/epoch/streams.h"
+#include "pool/util/cancel.h"
+
+/* A capture on its way to the driver, and what is done with it if the thread ends there. */
+typedef struct passage {
+  gp_engine_t *engine;
+  gp_capture_t *capture; /* NULL: none */
+  gp_stream_t *followed; /* whose stream is being destroyed, or NULL */
+} passage_t;
+
+/* No program can end a capture whose begin it was not told of. */
+static void finish_passage(void *arg)
+{
+  const passage_t *passage = arg;
+  gp_capture_finish(passage->engine, passage->capture);
+}
+
+/* Whether it ended nothing says: it counts until its stream or its context ends. */
+static void keep_passage(void *arg)
+{
+  const passage_t *passage = arg;
+  if (passage->capture)
+    gp_capture_put(passage->engine, passage->capture);
+  if (passage->engine)
+    gp_stream_restored(passage->engine, passage->followed);
+}
+
+static CUresult began(gp_engine_t *engine, gp_capture_t *capture, CUresult result)
+{
+  if (capture && result == CUDA_SUCCESS)
+    gp_capture_put(engine, capture);
+  else
+    gp_capture_finish(engine, capture);
+  return result;
+}
+
+#define BEGIN_CAPTURE(symbol, per_thread, stream, ...)                                                       \
+  gp_engine_t *engine = gp_library_engine();                                                                 \
+  passage_t passage = {engine, engine ? gp_capture_begin(engine, stream, per_thread) : NULL, NULL};          \
+  CUresult result;                                                                                           \
+  GP_CANCEL_UNDO(result, GP_REAL_CALL(symbol, __VA_ARGS__), finish_passage, &passage);                       \
+  return began(engine, passage.capture, result)
+
+CUresult CUDAAPI hook_cuStreamBeginCapture(CUstream stream)
+{
+  BEGIN_CAPTURE(cuStreamBeginCapture, false, stream, stream);
+}
+
+CUresult CUDAAPI hook_cuStreamBeginCapture_ptsz(CUstream stream)
+{
+  BEGIN_CAPTURE(cuStreamBeginCapture_ptsz, true, stream, stream);
+}
+
+CUresult CUDAAPI hook_cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
+{
+  BEGIN_CAPTURE(cuStreamBeginCapture_v2, false, stream, stream, mode);
+}
+
+CUresult CUDAAPI hook_cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode)
+{
+  BEGIN_CAPTURE(cuStreamBeginCapture_v2_ptsz, true, stream, stream, mode);
+}
+
+CUresult CUDAAPI hook_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode *nodes,
+    const void *edges, size_t count, CUstreamCaptureMode mode)
+{
+  BEGIN_CAPTURE(cuStreamBeginCaptureToGraph, false, stream, stream, graph, nodes, edges, count, mode);
+}
+
+CUresult CUDAAPI hook_cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph,
+    const CUgraphNode *nodes, const void *edges, size_t count, CUstreamCaptureMode mode)
+{
+  BEGIN_CAPTURE(cuStreamBeginCaptureToGraph_ptsz, true, stream, stream, graph, nodes, edges, count, mode);
+}
+
+/* Into the nodes that the graph has: a capture like the others (13.3). */
+CUresult CUDAAPI hook_cuStreamBeginRecaptureToGraph(
+    CUstream stream, CUstreamCaptureMode mode, CUgraph graph, void *callback, void *user_data)
+{
+  BEGIN_CAPTURE(cuStreamBeginRecaptureToGraph, false, stream, stream, mode, graph, callback, user_data);
+}
+
+CUresult CUDAAPI hook_cuStreamBeginRecaptureToGraph_ptsz(
+    CUstream stream, CUstreamCaptureMode mode, CUgraph graph, void *callback, void *user_data)
+{
+  BEGIN_CAPTURE(cuStreamBeginRecaptureToGraph_ptsz, true, stream, stream, mode, graph, callback, user_data);
+}
+
+/*
+ * Into a command list of a graphics API, "similarly to cuStreamBeginCapture with
+ * CU_STREAM_CAPTURE_MODE_RELAXED", and the stream must not be synchronized meanwhile (CUDA Driver API, 13.4).
+ * What was recorded runs when the program submits the list, in an order that no stream of CUDA shows: single
+ * streams say nothing of it afterwards.
+ */
+static void begin_cig(void)
+{
+  gp_engine_t *engine = gp_library_engine();
+  if (engine)
+    gp_streams_escape(engine, "a stream is captured into a command list of a graphics API");
+}
+
+CUresult CUDAAPI hook_cuStreamBeginCaptureToCig(CUstream stream, void *parameters)
+{
+  begin_cig();
+  BEGIN_CAPTURE(cuStreamBeginCaptureToCig, false, stream, stream, parameters);
+}
+
+CUresult CUDAAPI hook_cuStreamBeginCaptureToCig_ptsz(CUstream stream, void *parameters)
+{
+  begin_cig();
+  BEGIN_CAPTURE(cuStreamBeginCaptureToCig_ptsz, true, stream, stream, parameters);
+}
+
+/*
+ * Whether cuStreamEndCapture, which answered result, has left the stream without a capture. Errors that the
+ * documentation of captures names say so; for any other the driver is asked, about a handle that the program
+ * has just used. If it does not know, the capture runs on: it will end with its stream.
+ */
+static bool is_over(CUresult result, CUstream stream, bool per_thread)
+{
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+
+  switch (result) {
+  case CUDA_SUCCESS:
+  case CUDA_ERROR_STREAM_CAPTURE_INVALIDATED:
+  case CUDA_ERROR_STREAM_CAPTURE_UNJOINED: return true;
+  case CUDA_ERROR_STREAM_CAPTURE_UNMATCHED:
+  case CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD: return false;
+  default: break;
+  }
+  CUresult asked = per_thread ? GP_REAL_CALL(cuStreamIsCapturing_ptsz, stream, &status)
+                              : GP_REAL_CALL(cuStreamIsCapturing, stream, &status);
+  return asked == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+static CUresult ended(gp_engine_t *engine, gp_capture_t *capture, CUresult result, bool over)
+{
+  if (capture && !over)
+    gp_capture_put(engine, capture);
+  else
+    gp_capture_finish(engine, capture);
+  if (engine)
+    gp_engine_note_result(engine, (int)result);
+  return result;
+}
+
+#define END_CAPTURE(symbol, per_thread, stream, ...)                                                         \
+  gp_engine_t *engine = gp_library_engine();                                                                 \
+  passage_t passage = {engine, engine ? gp_capture_take(engine, stream, per_thread) : NULL, NULL};           \
+  CUresult result;                                                                                           \
+  GP_CANCEL_UNDO(result, GP_REAL_CALL(symbol, __VA_ARGS__), keep_passage, &passage);                         \
+  return ended(engine, passage.capture, result, passage.capture && is_over(result, stream, per_thread))
+
+CUresult CUDAAPI hook_cuStreamEndCapture(CUstream stream, CUgraph *graph)
+{
+  END_CAPTURE(cuStreamEndCapture, false, stream, stream, graph);
+}
+
+CUresult CUDAAPI hook_cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph)
+{
+  END_CAPTURE(cuStreamEndCapture_ptsz, true, stream, stream, graph);
+}
+
+CUresult CUDAAPI hook_cuStreamEndCaptureToCig(CUstream stream)
+{
+  END_CAPTURE(cuStreamEndCaptureToCig, false, stream, stream);
+}
+
+CUresult CUDAAPI hook_cuStreamEndCaptureToCig_ptsz(CUstream stream)
+{
+  END_CAPTURE(cuStreamEndCaptureToCig_ptsz, true, stream, stream);
+}
+
+/*
+ * The stream in which a capture began is the only one that can end it. Another stream of the capture may go:
+ * that invalidates the capture, which runs on until it is ended.
+ */
+static CUresult destroy(CUresult(CUDAAPI *call)(CUstream), CUstream stream)
+{
+  gp_engine_t *engine = gp_library_engine();
+  passage_t passage = {.engine = engine};
+  CUresult result;
+
+  if (engine) {
+    passage.capture = gp_capture_take(engine, stream, false);
+    passage.followed = gp_stream_take(engine, (uint64_t)(uintptr_t)stream);
+  }
+  GP_CANCEL_UNDO(result, call ? call(stream) : CUDA_ERROR_NOT_FOUND, keep_passage, &passage);
+  if (result == CUDA_SUCCESS)
+    gp_stream_destroyed(engine, passage.followed);
+  else
+    gp_stream_restored(engine, passage.followed);
+  return ended(engine, passage.capture, result, result == CUDA_SUCCESS);
+}
+
+CUresult CUDAAPI hook_cuStreamDestroy(CUstream stream)
+{
+  (void)gp_library_engine(); /* binds */
+  return destroy(GP_REAL(cuStreamDestroy), stream);
+}
+
+CUresult CUDAAPI hook_cuStreamDestroy_v2(CUstream stream)
+{
+  (void)gp_library_engine();
+  return destroy(GP_REAL(cuStreamDestroy_v2), stream);
+}

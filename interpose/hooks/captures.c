@@ -1,0 +1,180 @@
+#include "interpose/hooks/captures.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "interpose/hooks/current_context.h"
+#include "interpose/library.h"
+#include "pool/reuse/single_stream.h"
+#include "pool/util/list.h"
+#include "pool/util/log.h"
+
+/*
+ * What names a stream while it captures. A created stream: its handle, which no other stream can have before
+ * this one is destroyed, and destroying it is hooked. The per-thread default stream has one handle for all:
+ * there the thread and the context say which it is.
+ */
+struct gp_capture {
+  gp_list_t link; /* in captures */
+  gp_engine_t *engine;
+  CUstream stream; /* CU_STREAM_PER_THREAD for that stream, however it was written */
+  uint64_t thread; /* of a per-thread stream, else 0 */
+  gp_context_t *context;
+  gp_context_t *owner; /* of the suspension */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static gp_list_t captures = {&captures, &captures};
+
+static _Atomic uint64_t last_thread;
+static _Thread_local uint64_t this_thread
+    __attribute__((tls_model("initial-exec"))); /* 0: none yet; never reused */
+
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static bool has_key;
+
+/* A thread's own streams end with it, and with them what they capture. */
+static void thread_ended(void *thread)
+{
+  gp_list_t ended;
+
+  gp_list_init(&ended);
+  pthread_mutex_lock(&lock);
+  for (gp_list_t *link = captures.next; link != &captures;) {
+    gp_capture_t *capture = gp_list_entry(link, gp_capture_t, link);
+    link = link->next;
+    if (capture->thread == (uint64_t)(uintptr_t)thread) {
+      gp_list_remove(&capture->link);
+      gp_list_push_back(&ended, &capture->link);
+    }
+  }
+  pthread_mutex_unlock(&lock);
+  while (!gp_list_is_empty(&ended)) {
+    gp_capture_t *capture = gp_list_entry(ended.next, gp_capture_t, link);
+    gp_list_remove(&capture->link);
+    gp_capture_finish(capture->engine, capture);
+  }
+}
+
+static void make_key(void)
+{
+  has_key = pthread_key_create(&key, thread_ended) == 0;
+}
+
+static uint64_t own_thread(void)
+{
+  if (!this_thread) {
+    this_thread = atomic_fetch_add(&last_thread, 1) + 1;
+    pthread_once(&key_once, make_key);
+    /* Without a key such a capture ends with its context, as it does if the thread does not end it. */
+    if (has_key)
+      (void)pthread_setspecific(key, (void *)(uintptr_t)this_thread);
+  }
+  return this_thread;
+}
+
+static CUstream named_stream(CUstream stream, bool per_thread)
+{
+  return stream ? stream : per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+}
+
+static bool is_same_stream(const gp_capture_t *a, const gp_capture_t *b)
+{
+  return a->stream == b->stream && a->thread == b->thread && (a->thread == 0 || a->context == b->context);
+}
+
+static gp_capture_t describe(gp_engine_t *engine, CUstream stream, bool per_thread)
+{
+  gp_capture_t capture = {.engine = engine, .stream = named_stream(stream, per_thread)};
+
+  if (capture.stream == CU_STREAM_PER_THREAD) {
+    capture.thread = own_thread();
+    capture.context = gp_current_context(engine);
+  }
+  return capture;
+}
+
+/* With the lock held. */
+static gp_capture_t *find_same(const gp_capture_t *wanted)
+{
+  for (gp_list_t *link = captures.next; link != &captures; link = link->next) {
+    gp_capture_t *capture = gp_list_entry(link, gp_capture_t, link);
+    if (capture != wanted && is_same_stream(capture, wanted))
+      return capture;
+  }
+  return NULL;
+}
+
+/* With the lock held. */
+static gp_capture_t *remove_same(const gp_capture_t *wanted)
+{
+  gp_capture_t *capture = find_same(wanted);
+  if (capture)
+    gp_list_remove(&capture->link);
+  return capture;
+}
+
+gp_capture_t *gp_capture_begin(gp_engine_t *engine, CUstream stream, bool per_thread)
+{
+  gp_capture_t *capture = malloc(sizeof(*capture));
+
+  if (!capture) {
+    gp_log(GP_LOG_ERROR, "the host has no memory to follow a stream capture; nothing is pooled from now on");
+    gp_library_stand_aside();
+    return NULL;
+  }
+  *capture = describe(engine, stream, per_thread);
+  if (!capture->context)
+    capture->context = gp_stream_context(engine, capture->stream);
+  gp_list_init(&capture->link);
+  capture->owner = gp_engine_suspend_in(engine, capture->context);
+  /* Suspended it cannot begin again. During the capture nobody could settle a debt, so none is left over. */
+  gp_mono_capture(engine);
+  return capture;
+}
+
+void gp_capture_put(gp_engine_t *engine, gp_capture_t *capture)
+{
+  pthread_mutex_lock(&lock);
+  gp_capture_t *stale = remove_same(capture);
+  gp_list_push_back(&captures, &capture->link);
+  pthread_mutex_unlock(&lock);
+  gp_capture_finish(engine, stale);
+}
+
+bool gp_capture_is_followed(gp_engine_t *engine, CUstream stream, bool per_thread)
+{
+  gp_capture_t wanted = describe(engine, stream, per_thread);
+
+  pthread_mutex_lock(&lock);
+  bool followed = find_same(&wanted) != NULL;
+  pthread_mutex_unlock(&lock);
+  return followed;
+}
+
+gp_capture_t *gp_capture_take(gp_engine_t *engine, CUstream stream, bool per_thread)
+{
+  gp_capture_t wanted;
+
+  pthread_mutex_lock(&lock);
+  bool none = gp_list_is_empty(&captures);
+  pthread_mutex_unlock(&lock);
+  if (none)
+    return NULL; /* the usual case when a stream is destroyed */
+  wanted = describe(engine, stream, per_thread);
+  pthread_mutex_lock(&lock);
+  gp_capture_t *capture = remove_same(&wanted);
+  pthread_mutex_unlock(&lock);
+  return capture;
+}
+
+void gp_capture_finish(gp_engine_t *engine, gp_capture_t *capture)
+{
+  if (!capture)
+    return;
+  gp_engine_resume_in(engine, capture->owner);
+  free(capture);
+}

@@ -1,0 +1,334 @@
+/*
+ * Contexts: that they exist must be known before they submit work (the reuse rules ask all of them), and when
+ * they end their memory is gone.
+ */
+#include <stdatomic.h>
+
+#include "interpose/hooks/current_context.h"
+#include "interpose/hooks/hooks.h"
+#include "interpose/library.h"
+#include "interpose/routes/real.h"
+#include "pool/reuse/single_stream.h"
+#include "pool/reuse/epoch/streams.h"
+#include "pool/util/cancel.h"
+#include "pool/util/log.h"
+
+static CUresult created(CUresult result, CUcontext *context)
+{
+  if (result == CUDA_SUCCESS && context) {
+    gp_engine_t *engine = gp_library_engine();
+    gp_user_context_created(*context);
+    if (engine)
+      (void)gp_current_context(engine); /* the new context is current: this files it */
+  }
+  return result;
+}
+
+CUresult CUDAAPI hook_cuCtxCreate(CUcontext *context, unsigned flags, CUdevice device)
+{
+  (void)gp_library_engine(); /* binds */
+  return created(GP_REAL_CALL(cuCtxCreate, context, flags, device), context);
+}
+
+CUresult CUDAAPI hook_cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
+{
+  (void)gp_library_engine();
+  return created(GP_REAL_CALL(cuCtxCreate_v2, context, flags, device), context);
+}
+
+CUresult CUDAAPI hook_cuCtxCreate_v3(
+    CUcontext *context, void *affinity, int affinity_count, unsigned flags, CUdevice device)
+{
+  (void)gp_library_engine();
+  return created(GP_REAL_CALL(cuCtxCreate_v3, context, affinity, affinity_count, flags, device), context);
+}
+
+CUresult CUDAAPI hook_cuCtxCreate_v4(CUcontext *context, void *parameters, unsigned flags, CUdevice device)
+{
+  (void)gp_library_engine();
+  return created(GP_REAL_CALL(cuCtxCreate_v4, context, parameters, flags, device), context);
+}
+
+static CUresult made_current(CUresult result, CUcontext context)
+{
+  gp_engine_t *engine = result == CUDA_SUCCESS && context ? gp_library_engine() : NULL;
+  if (engine)
+    (void)gp_current_context(engine);
+  return result;
+}
+
+CUresult CUDAAPI hook_cuCtxSetCurrent(CUcontext context)
+{
+  (void)gp_library_engine();
+  return made_current(GP_REAL_CALL(cuCtxSetCurrent, context), context);
+}
+
+CUresult CUDAAPI hook_cuCtxPushCurrent(CUcontext context)
+{
+  (void)gp_library_engine();
+  return made_current(GP_REAL_CALL(cuCtxPushCurrent, context), context);
+}
+
+CUresult CUDAAPI hook_cuCtxPushCurrent_v2(CUcontext context)
+{
+  (void)gp_library_engine();
+  return made_current(GP_REAL_CALL(cuCtxPushCurrent_v2, context), context);
+}
+
+/*
+ * Two contexts come to light here: the one that is popped, if a function that the tables do not know made it
+ * current (unknown.h), at the entry of the library; and the one below it.
+ */
+static CUresult popped(CUresult result)
+{
+  gp_engine_t *engine = result == CUDA_SUCCESS ? gp_library_engine() : NULL;
+  if (engine)
+    (void)gp_current_context(engine);
+  return result;
+}
+
+CUresult CUDAAPI hook_cuCtxPopCurrent(CUcontext *context)
+{
+  (void)gp_library_engine();
+  return popped(GP_REAL_CALL(cuCtxPopCurrent, context));
+}
+
+CUresult CUDAAPI hook_cuCtxPopCurrent_v2(CUcontext *context)
+{
+  (void)gp_library_engine();
+  return popped(GP_REAL_CALL(cuCtxPopCurrent_v2, context));
+}
+
+CUresult CUDAAPI hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
+{
+  gp_engine_t *engine = gp_library_engine();
+  if (engine) {
+    (void)gp_current_context(
+        engine); /* the one that will reach into the peer's memory: its work must be asked for */
+    if (gp_mono_bar(engine, GP_DETAIL_MODE_EPOCH_PEER))
+      (void)gp_mono_settle(engine);
+  }
+  return GP_REAL_CALL(cuCtxEnablePeerAccess, peer, flags);
+}
+
+/*
+ * Green contexts: facts of the primary context cover them (current.h). Single streams are not followed in
+ * them, and they are ordered behind nothing. Where the primary context's facts cannot be relied on nothing is
+ * pooled: before the driver is asked, so that no block is handed out in between.
+ */
+static gp_engine_t *begin_green(void)
+{
+  gp_engine_t *engine = gp_library_engine(); /* binds */
+
+  if (engine) {
+    gp_streams_escape(engine, "the program uses green contexts");
+    if (gp_mono_bar(engine, GP_DETAIL_MODE_EPOCH_STREAM))
+      (void)gp_mono_settle(engine);
+  }
+  return engine;
+}
+
+static void make_way_for_green(void)
+{
+  static atomic_flag told = ATOMIC_FLAG_INIT;
+
+  if (!atomic_flag_test_and_set(&told)) {
+    gp_log(GP_LOG_ERROR, "the program uses green contexts, which gpupool can follow on drivers since 12.5 "
+                         "only, and if it sees them made; "
+                         "nothing is pooled");
+    gp_library_stand_aside();
+  }
+}
+
+CUresult CUDAAPI hook_cuGreenCtxCreate(void **green, void *description, CUdevice device, unsigned flags)
+{
+  gp_engine_t *engine = begin_green();
+  CUresult result = GP_REAL_CALL(cuGreenCtxCreate, green, description, device, flags);
+  if (engine && result == CUDA_SUCCESS && !gp_green_context_created(engine, *green, device))
+    make_way_for_green();
+  return result;
+}
+
+CUresult CUDAAPI hook_cuGreenCtxStreamCreate(CUstream *stream, void *green, unsigned flags, int priority)
+{
+  if (begin_green() && !gp_green_context_is_known(green))
+    make_way_for_green();
+  return GP_REAL_CALL(cuGreenCtxStreamCreate, stream, green, flags, priority);
+}
+
+CUresult CUDAAPI hook_cuCtxFromGreenCtx(CUcontext *context, void *green)
+{
+  gp_engine_t *engine = begin_green();
+  if (engine && !gp_green_context_is_known(green))
+    make_way_for_green();
+  CUresult result = GP_REAL_CALL(cuCtxFromGreenCtx, context, green);
+  if (engine && result == CUDA_SUCCESS)
+    gp_green_context_converted(green, *context);
+  return result;
+}
+
+/*
+ * While a context is being destroyed no other thread may wait for it or poll its fence on our account. Its
+ * memory is forgotten after the driver's success only: if the driver refuses, nothing has changed.
+ */
+typedef struct ending {
+  gp_engine_t *engine; /* NULL: nothing to do */
+  gp_context_t *context;
+  CUcontext handle;
+} ending_t;
+
+static ending_t begin_destroy(CUcontext handle)
+{
+  ending_t ending = {gp_library_engine(), NULL, handle};
+  if (ending.engine) {
+    /* By its handle alone: whatever we know under it is gone afterwards. */
+    ending.context = handle ? gp_engine_find_context(ending.engine, handle) : NULL;
+    gp_engine_suspend(ending.engine);
+  }
+  return ending;
+}
+
+/* The thread ended in the driver's call. If the context did, too, that shows at the next question about it.
+ */
+static void leave_ending(void *arg)
+{
+  const ending_t *ending = arg;
+  if (ending->engine)
+    gp_engine_resume(ending->engine);
+}
+
+static CUresult end_destroy(const ending_t *ending, CUresult result)
+{
+  if (result == CUDA_SUCCESS) {
+    gp_user_context_destroyed(ending->handle);
+    if (ending->engine)
+      gp_engine_context_lost(ending->engine, ending->context);
+  }
+  if (ending->engine)
+    gp_engine_resume(ending->engine);
+  return result;
+}
+
+CUresult CUDAAPI hook_cuCtxDestroy(CUcontext handle)
+{
+  ending_t ending = begin_destroy(handle);
+  CUresult result;
+  GP_CANCEL_UNDO(result, GP_REAL_CALL(cuCtxDestroy, handle), leave_ending, &ending);
+  return end_destroy(&ending, result);
+}
+
+CUresult CUDAAPI hook_cuCtxDestroy_v2(CUcontext handle)
+{
+  ending_t ending = begin_destroy(handle);
+  CUresult result;
+  GP_CANCEL_UNDO(result, GP_REAL_CALL(cuCtxDestroy_v2, handle), leave_ending, &ending);
+  return end_destroy(&ending, result);
+}
+
+/* Deprecated counterpart of cuCtxAttach: destroys with the last reference. Whether it did, the driver's id
+ * tells. */
+CUresult CUDAAPI hook_cuCtxDetach(CUcontext handle)
+{
+  ending_t ending = begin_destroy(handle);
+  unsigned long long id;
+  CUresult result;
+
+  GP_CANCEL_UNDO(result, GP_REAL_CALL(cuCtxDetach, handle), leave_ending, &ending);
+  if (result != CUDA_SUCCESS || !GP_REAL(cuCtxGetId) || GP_REAL(cuCtxGetId)(handle, &id) != CUDA_SUCCESS)
+    return end_destroy(&ending, result);
+  if (ending.engine)
+    gp_engine_resume(ending.engine); /* it lives on */
+  return result;
+}
+
+static ending_t begin_reset(void)
+{
+  ending_t ending = {gp_library_engine(), NULL, NULL};
+  if (ending.engine)
+    gp_engine_suspend(ending.engine);
+  return ending;
+}
+
+static CUresult end_reset(const ending_t *ending, CUdevice device, CUresult result)
+{
+  if (ending->engine && result == CUDA_SUCCESS && device >= 0 && device < GP_MAX_DEVICES)
+    gp_engine_primary_lost(ending->engine, device);
+  if (ending->engine)
+    gp_engine_resume(ending->engine);
+  return result;
+}
+
+CUresult CUDAAPI hook_cuDevicePrimaryCtxReset(CUdevice device)
+{
+  ending_t ending = begin_reset();
+  CUresult result;
+  GP_CANCEL_UNDO(result, GP_REAL_CALL(cuDevicePrimaryCtxReset, device), leave_ending, &ending);
+  return end_reset(&ending, device, result);
+}
+
+CUresult CUDAAPI hook_cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
+  ending_t ending = begin_reset();
+  CUresult result;
+  GP_CANCEL_UNDO(result, GP_REAL_CALL(cuDevicePrimaryCtxReset_v2, device), leave_ending, &ending);
+  return end_reset(&ending, device, result);
+}
+
+/* The last release resets the context; the driver says whether it was the last. */
+static bool primary_is_active(CUdevice device)
+{
+  unsigned flags;
+  int active = 0;
+  return GP_REAL_CALL(cuDevicePrimaryCtxGetState, device, &flags, &active) == CUDA_SUCCESS && active;
+}
+
+static CUresult end_release(const ending_t *ending, CUdevice device, CUresult result)
+{
+  if (!ending->engine || result != CUDA_SUCCESS || !primary_is_active(device))
+    return end_reset(ending, device, result);
+  gp_engine_resume(ending->engine);
+  return result;
+}
+
+CUresult CUDAAPI hook_cuDevicePrimaryCtxRelease(CUdevice device)
+{
+  ending_t ending = begin_reset();
+  CUresult result;
+  GP_CANCEL_UNDO(result, GP_REAL_CALL(cuDevicePrimaryCtxRelease, device), leave_ending, &ending);
+  return end_release(&ending, device, result);
+}
+
+CUresult CUDAAPI hook_cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+  ending_t ending = begin_reset();
+  CUresult result;
+  GP_CANCEL_UNDO(result, GP_REAL_CALL(cuDevicePrimaryCtxRelease_v2, device), leave_ending, &ending);
+  return end_release(&ending, device, result);
+}
+
+/* It holds a reference to its device's primary context, which may be the last; it does not say which device
+ * that is. */
+CUresult CUDAAPI hook_cuGreenCtxDestroy(void *green)
+{
+  ending_t ending = begin_reset();
+  CUcontext converted = NULL;
+  CUresult result;
+
+  if (ending.engine &&
+      (!GP_REAL(cuCtxFromGreenCtx) || GP_REAL(cuCtxFromGreenCtx)(&converted, green) != CUDA_SUCCESS))
+    converted = NULL;
+  if (converted)
+    ending.context = gp_engine_find_context(ending.engine, converted);
+  gp_green_t *known = gp_green_context_take(green);
+  GP_CANCEL_UNDO(result, GP_REAL_CALL(cuGreenCtxDestroy, green), leave_ending, &ending);
+  gp_green_context_taken(known, result == CUDA_SUCCESS);
+  if (ending.engine && result == CUDA_SUCCESS) {
+    gp_engine_context_lost(ending.engine, ending.context);
+    for (uint64_t devices = gp_engine_devices(ending.engine); devices; devices &= devices - 1)
+      if (!primary_is_active(__builtin_ctzll(devices)))
+        gp_engine_primary_lost(ending.engine, __builtin_ctzll(devices));
+  }
+  if (ending.engine)
+    gp_engine_resume(ending.engine);
+  return result;
+}

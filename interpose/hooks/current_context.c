@@ -1,0 +1,256 @@
+#include "interpose/hooks/current_context.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "interpose/routes/real.h"
+#include "pool/space/address_map.h"
+#include "pool/util/cancel.h"
+
+/*
+ * Handles of contexts are used again after a context has ended, so a record is trusted only while the
+ * driver's id of the handle is the one that it was made with (cuCtxGetId, CUDA 12.0: unique for the life of
+ * the program). Drivers before that have no id; there the hooks on the calls that end contexts must do.
+ */
+static _Thread_local struct {
+  CUcontext handle;
+  unsigned long long id;
+  gp_context_t *context;
+} seen __attribute__((tls_model("initial-exec")));
+
+static pthread_once_t user_once = PTHREAD_ONCE_INIT;
+static gp_address_map_t user_contexts;
+
+static void init_user_contexts(void)
+{
+  gp_address_map_init(&user_contexts);
+}
+
+void gp_user_context_created(CUcontext handle)
+{
+  pthread_once(&user_once, init_user_contexts);
+  /* Without memory for it the context passes for a primary one, and a device reset would forget too much:
+   * then its blocks are freed by the driver when the program frees them. */
+  (void)gp_address_map_insert(&user_contexts, (uint64_t)(uintptr_t)handle, handle);
+}
+
+void gp_user_context_destroyed(CUcontext handle)
+{
+  pthread_once(&user_once, init_user_contexts);
+  (void)gp_address_map_remove(&user_contexts, (uint64_t)(uintptr_t)handle);
+}
+
+static bool is_user_context(CUcontext handle)
+{
+  pthread_once(&user_once, init_user_contexts);
+  return gp_address_map_find(&user_contexts, (uint64_t)(uintptr_t)handle) != NULL;
+}
+
+/*
+ * Green contexts by the driver's handle of them, and by the context that one was converted to. What is
+ * in the list is read and changed under the lock; what was taken out belongs to the thread that took it.
+ */
+struct gp_green {
+  const void *handle;
+  CUcontext converted;   /* NULL: not yet */
+  unsigned long long id; /* of the converted context: handles are used again */
+  CUdevice device;
+  struct gp_green *next;
+};
+
+static pthread_mutex_t green_lock = PTHREAD_MUTEX_INITIALIZER;
+static gp_green_t *greens;
+static atomic_int converted_greens; /* 0: no look at the list */
+
+static gp_context_t *primary_context(gp_engine_t *engine, CUdevice device)
+{
+  gp_driver_context_t primary = {.device = device, .is_primary = true};
+  unsigned long long id = 0;
+  CUcontext handle = NULL;
+
+  int cancel_state = gp_cancel_hold(); /* the reference must not be left behind */
+  CUresult result = GP_REAL_CALL(cuDevicePrimaryCtxRetain, &handle, device);
+  /* A green context holds a reference of its own: the primary one stays. */
+  if (result == CUDA_SUCCESS)
+    (void)GP_REAL_CALL(cuDevicePrimaryCtxRelease_v2, device);
+  gp_cancel_restore(cancel_state);
+  if (result != CUDA_SUCCESS)
+    return NULL;
+  if (GP_REAL(cuCtxGetId) && GP_REAL(cuCtxGetId)(handle, &id) != CUDA_SUCCESS)
+    return NULL;
+  primary.handle = handle;
+  primary.id = id;
+  return gp_engine_context(engine, &primary);
+}
+
+bool gp_green_context_created(gp_engine_t *engine, const void *green, CUdevice device)
+{
+  gp_green_t *entry =
+      GP_REAL(cuCtxRecordEvent) && primary_context(engine, device) ? calloc(1, sizeof(*entry)) : NULL;
+
+  if (!entry)
+    return false;
+  entry->handle = green;
+  entry->device = device;
+  pthread_mutex_lock(&green_lock);
+  entry->next = greens;
+  greens = entry;
+  pthread_mutex_unlock(&green_lock);
+  return true;
+}
+
+/* With the lock. */
+static gp_green_t *find_green(const void *green)
+{
+  gp_green_t *entry = greens;
+  while (entry && entry->handle != green)
+    entry = entry->next;
+  return entry;
+}
+
+bool gp_green_context_is_known(const void *green)
+{
+  pthread_mutex_lock(&green_lock);
+  bool known = find_green(green) != NULL;
+  pthread_mutex_unlock(&green_lock);
+  return known;
+}
+
+void gp_green_context_converted(const void *green, CUcontext handle)
+{
+  unsigned long long id = 0;
+
+  if (GP_REAL_CALL(cuCtxGetId, handle, &id) != CUDA_SUCCESS)
+    return; /* then it can be current nowhere */
+  pthread_mutex_lock(&green_lock);
+  gp_green_t *entry = find_green(green);
+  if (entry && !entry->converted)
+    atomic_fetch_add(&converted_greens, 1);
+  if (entry) {
+    entry->converted = handle;
+    entry->id = id;
+  }
+  pthread_mutex_unlock(&green_lock);
+}
+
+gp_green_t *gp_green_context_take(const void *green)
+{
+  pthread_mutex_lock(&green_lock);
+  gp_green_t **link = &greens;
+  while (*link && (*link)->handle != green)
+    link = &(*link)->next;
+  gp_green_t *entry = *link;
+  if (entry) {
+    *link = entry->next;
+    if (entry->converted)
+      atomic_fetch_sub(&converted_greens, 1);
+  }
+  pthread_mutex_unlock(&green_lock);
+  return entry;
+}
+
+void gp_green_context_taken(gp_green_t *entry, bool destroyed)
+{
+  if (entry && destroyed) {
+    free(entry);
+  } else if (entry) {
+    pthread_mutex_lock(&green_lock);
+    entry->next = greens;
+    greens = entry;
+    if (entry->converted)
+      atomic_fetch_add(&converted_greens, 1);
+    pthread_mutex_unlock(&green_lock);
+  }
+}
+
+/* Whether the context is a green one, and of which device. */
+static bool is_green(CUcontext handle, unsigned long long id, CUdevice *ret_device)
+{
+  if (atomic_load_explicit(&converted_greens, memory_order_relaxed) == 0)
+    return false;
+  pthread_mutex_lock(&green_lock);
+  const gp_green_t *entry = greens;
+  while (entry && (entry->converted != handle || entry->id != id))
+    entry = entry->next;
+  if (entry)
+    *ret_device = entry->device;
+  pthread_mutex_unlock(&green_lock);
+  return entry != NULL;
+}
+
+gp_context_t *gp_current_context(gp_engine_t *engine)
+{
+  CUcontext handle = NULL;
+  unsigned long long id = 0;
+  CUdevice device;
+
+  if (GP_REAL_CALL(cuCtxGetCurrent, &handle) != CUDA_SUCCESS || !handle)
+    return NULL;
+  if (GP_REAL(cuCtxGetId) && GP_REAL(cuCtxGetId)(handle, &id) != CUDA_SUCCESS)
+    return NULL;
+  if (seen.context && seen.handle == handle && seen.id == id && !gp_context_is_lost(seen.context))
+    return seen.context;
+
+  if (GP_REAL_CALL(cuCtxGetDevice, &device) != CUDA_SUCCESS || device < 0 || device >= GP_MAX_DEVICES)
+    return NULL;
+  gp_context_t *context;
+  if (is_green(handle, id, &device)) {
+    context = primary_context(engine, device);
+  } else {
+    const gp_driver_context_t driver_context = {handle, id, device, !is_user_context(handle)};
+    context = gp_engine_context(engine, &driver_context);
+  }
+  if (context) {
+    seen.handle = handle;
+    seen.id = id;
+    seen.context = context;
+  }
+  return context;
+}
+
+bool gp_has_current_context(gp_engine_t *engine)
+{
+  CUcontext handle = NULL;
+
+  if (GP_REAL_CALL(cuCtxGetCurrent, &handle) != CUDA_SUCCESS || !handle)
+    return false;
+  return (seen.context && seen.handle == handle && !gp_context_is_lost(seen.context)) ||
+         gp_current_context(engine);
+}
+
+gp_context_t *gp_known_context(gp_engine_t *engine, CUcontext handle)
+{
+  unsigned long long id = 0;
+
+  if (!handle)
+    return gp_current_context(engine);
+  if (GP_REAL(cuCtxGetId) && GP_REAL(cuCtxGetId)(handle, &id) != CUDA_SUCCESS)
+    return NULL;
+  gp_context_t *context = gp_engine_find_context(engine, handle);
+  return context && gp_context_id(context) == id ? context : NULL;
+}
+
+gp_context_t *gp_synchronized_context(gp_engine_t *engine, CUcontext handle)
+{
+  gp_context_t *context = gp_known_context(engine, handle);
+  CUcontext current = NULL;
+
+  if (handle || !context || atomic_load_explicit(&converted_greens, memory_order_relaxed) == 0)
+    return context;
+  if (GP_REAL_CALL(cuCtxGetCurrent, &current) != CUDA_SUCCESS || !current)
+    return NULL;
+  return gp_known_context(engine, current); /* no green context has a record */
+}
+
+gp_context_t *gp_stream_context(gp_engine_t *engine, CUstream stream)
+{
+  CUcontext handle = NULL;
+
+  if (!stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD || !GP_REAL(cuStreamGetCtx))
+    return gp_current_context(
+        engine); /* streams of that kind are in each context; the driver is older than 9.2 */
+  if (GP_REAL(cuStreamGetCtx)(stream, &handle) != CUDA_SUCCESS || !handle)
+    return NULL;
+  return gp_known_context(engine, handle);
+}

@@ -1,0 +1,253 @@
+/*
+ * Events, for reuse mode `epoch`: what they stand for, and that somebody has waited for them. See events.h.
+ * In other modes the hooks only hand on.
+ */
+#include "interpose/sight/cuda_events.h"
+#include "interpose/hooks/hooks.h"
+#include "interpose/library.h"
+#include "interpose/routes/real.h"
+#include "interpose/sight/work.h"
+
+/* cuda.h: CU_EVENT_RECORD_EXTERNAL, CU_GRAPH_NODE_TYPE_EVENT_RECORD, and where CUgraphNodeParams has what
+ * (12.2). */
+#define RECORD_EXTERNAL   1u
+#define NODE_EVENT_RECORD 7
+#define NODE_EVENT_OFFSET 16
+
+static gp_engine_t *followed(void)
+{
+  gp_engine_t *engine = gp_library_engine();
+  return engine && gp_engine_uses_streams(engine) ? engine : NULL;
+}
+
+typedef struct recording {
+  gp_engine_t *engine; /* NULL: nothing to do */
+  CUevent event;
+  uint64_t asked;
+  gp_stream_fact_t fact;
+} recording_t;
+
+/* Before the driver's call: what is submitted to the stream later is not covered by the event. */
+static recording_t begin(CUevent event, CUstream stream, bool per_thread)
+{
+  recording_t recording = {.engine = followed(), .event = event};
+
+  if (recording.engine) {
+    gp_event_record_begin(event);
+    recording.asked = gp_engine_ask_begin(recording.engine);
+    recording.fact =
+        gp_stream_fact_begin(recording.engine, gp_work_stream(recording.engine, stream, per_thread));
+  }
+  return recording;
+}
+
+static CUresult end(recording_t *recording, CUresult result)
+{
+  if (!recording->engine)
+    return result;
+  /* In a capture it stands for a place in a graph. */
+  if (result != CUDA_SUCCESS || !gp_engine_may_conclude(recording->engine, recording->asked))
+    recording->fact.stream = NULL;
+  gp_event_record_end(recording->event, &recording->fact);
+  return result;
+}
+
+CUresult CUDAAPI hook_cuEventRecord(CUevent event, CUstream stream)
+{
+  recording_t recording = begin(event, stream, false);
+  return end(&recording, GP_REAL_CALL(cuEventRecord, event, stream));
+}
+
+CUresult CUDAAPI hook_cuEventRecord_ptsz(CUevent event, CUstream stream)
+{
+  recording_t recording = begin(event, stream, true);
+  return end(&recording, GP_REAL_CALL(cuEventRecord_ptsz, event, stream));
+}
+
+/* With the flag a graph will record it at each of its launches. */
+static void look_at_flags(CUevent event, unsigned flags)
+{
+  if (flags & RECORD_EXTERNAL && followed())
+    gp_event_distrust(event);
+}
+
+CUresult CUDAAPI hook_cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags)
+{
+  look_at_flags(event, flags);
+  recording_t recording = begin(event, stream, false);
+  return end(&recording, GP_REAL_CALL(cuEventRecordWithFlags, event, stream, flags));
+}
+
+CUresult CUDAAPI hook_cuEventRecordWithFlags_ptsz(CUevent event, CUstream stream, unsigned flags)
+{
+  look_at_flags(event, flags);
+  recording_t recording = begin(event, stream, true);
+  return end(&recording, GP_REAL_CALL(cuEventRecordWithFlags_ptsz, event, stream, flags));
+}
+
+typedef struct asking {
+  gp_engine_t *engine;
+  CUevent event;
+  uint64_t version;
+  uint64_t asked;
+  gp_stream_fact_t fact;
+} asking_t;
+
+static asking_t ask(CUevent event)
+{
+  asking_t asking = {.engine = followed(), .event = event};
+  if (!asking.engine)
+    return asking;
+  asking.asked = gp_engine_ask_begin(asking.engine);
+  asking.fact = gp_event_take(event, &asking.version);
+  return asking;
+}
+
+static CUresult answered(const asking_t *asking, CUresult result)
+{
+  if (!asking->engine)
+    return result;
+  if (result == CUDA_SUCCESS && gp_engine_may_conclude(asking->engine, asking->asked) &&
+      gp_event_still_is(asking->event, asking->version))
+    gp_stream_fact_end(asking->engine, &asking->fact);
+  else if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY)
+    gp_engine_note_result(asking->engine, (int)result);
+  return result;
+}
+
+CUresult CUDAAPI hook_cuEventSynchronize(CUevent event)
+{
+  asking_t asking = ask(event);
+  return answered(&asking, GP_REAL_CALL(cuEventSynchronize, event));
+}
+
+CUresult CUDAAPI hook_cuEventQuery(CUevent event)
+{
+  asking_t asking = ask(event);
+  return answered(&asking, GP_REAL_CALL(cuEventQuery, event));
+}
+
+CUresult CUDAAPI hook_cuEventDestroy(CUevent event)
+{
+  if (followed())
+    gp_event_forget(event);
+  return GP_REAL_CALL(cuEventDestroy, event);
+}
+
+CUresult CUDAAPI hook_cuEventDestroy_v2(CUevent event)
+{
+  if (followed())
+    gp_event_forget(event);
+  return GP_REAL_CALL(cuEventDestroy_v2, event);
+}
+
+/* Of a whole context: no fact about one stream. */
+CUresult CUDAAPI hook_cuCtxRecordEvent(CUcontext context, CUevent event)
+{
+  recording_t recording = {.engine = followed(), .event = event};
+  if (recording.engine)
+    gp_event_record_begin(event);
+  return end(&recording, GP_REAL_CALL(cuCtxRecordEvent, context, event));
+}
+
+CUresult CUDAAPI hook_cuGreenCtxRecordEvent(void *green, CUevent event)
+{
+  recording_t recording = {.engine = followed(), .event = event};
+  if (recording.engine)
+    gp_event_record_begin(event);
+  return end(&recording, GP_REAL_CALL(cuGreenCtxRecordEvent, green, event));
+}
+
+/*
+ * Graphs and other processes
+ */
+
+static void distrust(CUevent event)
+{
+  if (followed())
+    gp_event_distrust(event);
+}
+
+CUresult CUDAAPI hook_cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event)
+{
+  distrust(event);
+  return GP_REAL_CALL(cuIpcGetEventHandle, handle, event);
+}
+
+CUresult CUDAAPI hook_cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle)
+{
+  gp_engine_t *engine = followed();
+  CUresult result = GP_REAL_CALL(cuIpcOpenEventHandle, event, handle);
+  if (engine && result == CUDA_SUCCESS)
+    gp_event_distrust(*event);
+  return result;
+}
+
+CUresult CUDAAPI hook_cuGraphAddEventRecordNode(
+    CUgraphNode *node, CUgraph graph, const CUgraphNode *nodes, size_t count, CUevent event)
+{
+  distrust(event);
+  return GP_REAL_CALL(cuGraphAddEventRecordNode, node, graph, nodes, count, event);
+}
+
+CUresult CUDAAPI hook_cuGraphEventRecordNodeSetEvent(CUgraphNode node, CUevent event)
+{
+  distrust(event);
+  return GP_REAL_CALL(cuGraphEventRecordNodeSetEvent, node, event);
+}
+
+CUresult CUDAAPI hook_cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event)
+{
+  distrust(event);
+  return GP_REAL_CALL(cuGraphExecEventRecordNodeSetEvent, exec, node, event);
+}
+
+/* Any kind of node: CUgraphNodeParams, which headers before 12.2 lack. */
+static void look_at_node(const void *parameters)
+{
+  if (parameters && *(const int *)parameters == NODE_EVENT_RECORD)
+    distrust(*(const CUevent *)(const void *)((const char *)parameters + NODE_EVENT_OFFSET));
+}
+
+#if CUDA_VERSION >= 12020
+_Static_assert(offsetof(CUgraphNodeParams, eventRecord) == NODE_EVENT_OFFSET, "CUgraphNodeParams");
+_Static_assert(CU_GRAPH_NODE_TYPE_EVENT_RECORD == NODE_EVENT_RECORD, "CUgraphNodeType");
+#endif
+
+CUresult CUDAAPI hook_cuGraphAddNode(
+    CUgraphNode *node, CUgraph graph, const CUgraphNode *nodes, size_t count, void *parameters)
+{
+  (void)gp_library_engine(); /* binds */
+  look_at_node(parameters);
+  return GP_REAL_CALL(cuGraphAddNode, node, graph, nodes, count, parameters);
+}
+
+CUresult CUDAAPI hook_cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *nodes,
+    const void *edges, size_t count, void *parameters)
+{
+  (void)gp_library_engine();
+  look_at_node(parameters);
+  return GP_REAL_CALL(cuGraphAddNode_v2, node, graph, nodes, edges, count, parameters);
+}
+
+CUresult CUDAAPI hook_cuGraphAddNode_v3(CUgraphNode *node, CUgraph graph, const CUgraphNode *nodes,
+    const void *edges, size_t count, void *parameters)
+{
+  (void)gp_library_engine();
+  look_at_node(parameters);
+  return GP_REAL_CALL(cuGraphAddNode_v3, node, graph, nodes, edges, count, parameters);
+}
+
+CUresult CUDAAPI hook_cuGraphNodeSetParams(CUgraphNode node, void *parameters)
+{
+  (void)gp_library_engine();
+  look_at_node(parameters);
+  return GP_REAL_CALL(cuGraphNodeSetParams, node, parameters);
+}
+
+CUresult CUDAAPI hook_cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, void *parameters)
+{
+  (void)gp_library_engine();
+  look_at_node(parameters);
+  return GP_REAL_CALL(cuGraphExecNodeSetParams, exec, node, parameters);
+}

@@ -1,0 +1,143 @@
+/*
+ * Calls that make memory visible outside the process, or that set driver attributes which stay with it. A
+ * block that went through one must not be handed to another owner later: it is tainted, and goes to the
+ * driver when it is freed. Tainted after success only, but before the program can see the result. And calls
+ * that say what memory is at an address.
+ */
+#include "interpose/hooks/hooks.h"
+#include "interpose/library.h"
+#include "interpose/hooks/rdma.h"
+#include "interpose/routes/real.h"
+#include "interpose/hooks/taint.h"
+#include "pool/reuse/single_stream.h"
+
+/*
+ * Before the call. Whoever gets at the memory by it keeps to no stream of ours, so that work of the block's
+ * earlier owners must not be pending any more (pool/reuse/single_stream.h).
+ */
+static void settle(void)
+{
+  gp_engine_t *engine = gp_library_engine(); /* binds */
+  if (engine && gp_mono_bar(engine, GP_DETAIL_MODE_EPOCH_EXPORT))
+    (void)gp_mono_settle(engine); /* what went wrong the call will say */
+}
+
+/* Before a look at memory: with such a look libraries prepare to give it to a device. */
+static void look(void)
+{
+  gp_engine_t *engine = gp_library_engine();
+  if (engine)
+    gp_rdma_look(engine);
+}
+
+/*
+ * Memory that the program has freed and the pool keeps is none for the program. No allocation has this
+ * address, so that the driver's answer about it is the one that it has for freed memory.
+ */
+#define NO_MEMORY ((CUdeviceptr)1)
+
+/* pointer may lie inside a block; the driver knows where that begins. Of memory of others it asks the driver
+ * in vain. */
+static bool is_kept(gp_engine_t *engine, CUdeviceptr pointer)
+{
+  gp_owner_t owner = engine ? gp_engine_owner(engine, (uint64_t)pointer) : GP_OWNER_PROGRAM;
+  CUdeviceptr base = pointer;
+
+  if (owner == GP_OWNER_UNKNOWN &&
+      GP_REAL_CALL(cuMemGetAddressRange_v2, &base, NULL, pointer) == CUDA_SUCCESS && base != pointer)
+    owner = gp_engine_owner(engine, (uint64_t)base);
+  return owner == GP_OWNER_POOL;
+}
+
+/* The address to ask the driver about where its answer, or what it does, cannot be taken back. */
+static CUdeviceptr visible(CUdeviceptr pointer)
+{
+  return is_kept(gp_library_engine(), pointer) ? NO_MEMORY : pointer;
+}
+
+static CUresult tainted(CUresult result, CUdeviceptr pointer)
+{
+  gp_engine_t *engine = result == CUDA_SUCCESS ? gp_library_engine() : NULL;
+  if (engine)
+    gp_taint_pointer(engine, pointer);
+  return result;
+}
+
+CUresult CUDAAPI hook_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
+{
+  settle();
+  return tainted(GP_REAL_CALL(cuIpcGetMemHandle, handle, visible(pointer)), pointer);
+}
+
+CUresult CUDAAPI hook_cuMemGetHandleForAddressRange(
+    void *handle, CUdeviceptr pointer, size_t size, int type, unsigned long long flags)
+{
+  settle();
+  return tainted(
+      GP_REAL_CALL(cuMemGetHandleForAddressRange, handle, visible(pointer), size, type, flags), pointer);
+}
+
+CUresult CUDAAPI hook_cuMulticastBindAddr(
+    unsigned long long multicast, size_t offset, CUdeviceptr pointer, size_t size, unsigned long long flags)
+{
+  settle();
+  return tainted(
+      GP_REAL_CALL(cuMulticastBindAddr, multicast, offset, visible(pointer), size, flags), pointer);
+}
+
+CUresult CUDAAPI hook_cuMulticastBindAddr_v2(unsigned long long multicast, CUdevice device, size_t offset,
+    CUdeviceptr pointer, size_t size, unsigned long long flags)
+{
+  settle();
+  return tainted(
+      GP_REAL_CALL(cuMulticastBindAddr_v2, multicast, device, offset, visible(pointer), size, flags),
+      pointer);
+}
+
+/* Peers reach the memory by the endpoint from now on, at times that no stream here knows. */
+CUresult CUDAAPI hook_cuLogicalEndpointBindAddr(unsigned endpoint, CUdevice device, cuuint64_t offset,
+    void *pointer, cuuint64_t size, unsigned long long flags)
+{
+  settle();
+  void *seen = (void *)(uintptr_t)visible((CUdeviceptr)(uintptr_t)pointer);
+  return tainted(GP_REAL_CALL(cuLogicalEndpointBindAddr, endpoint, device, offset, seen, size, flags),
+      (CUdeviceptr)(uintptr_t)pointer);
+}
+
+CUresult CUDAAPI hook_cuPointerSetAttribute(
+    const void *value, CUpointer_attribute attribute, CUdeviceptr pointer)
+{
+  settle();
+  return tainted(GP_REAL_CALL(cuPointerSetAttribute, value, attribute, visible(pointer)), pointer);
+}
+
+/* Asking for peer-to-peer tokens sets CU_POINTER_ATTRIBUTE_SYNC_MEMOPS and gives the memory to a third party.
+ */
+CUresult CUDAAPI hook_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
+{
+  look();
+  if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
+    settle();
+  CUresult result = GP_REAL_CALL(cuPointerGetAttribute, data, attribute, visible(pointer));
+  return attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS ? tainted(result, pointer) : result;
+}
+
+CUresult CUDAAPI hook_cuPointerGetAttributes(
+    unsigned count, CUpointer_attribute *attributes, void **data, CUdeviceptr pointer)
+{
+  bool exports = false;
+  look();
+  for (unsigned i = 0; attributes && i < count; i++)
+    exports |= attributes[i] == CU_POINTER_ATTRIBUTE_P2P_TOKENS;
+  if (exports)
+    settle();
+  CUresult result = GP_REAL_CALL(cuPointerGetAttributes, count, attributes, data, visible(pointer));
+  return exports ? tainted(result, pointer) : result;
+}
+
+/* The size is the driver's, of the whole block: see doc/interception.md. */
+CUresult CUDAAPI hook_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)
+{
+  look();
+  return GP_REAL_CALL(cuMemGetAddressRange_v2, base, size, visible(pointer));
+}

@@ -1,0 +1,243 @@
+/*
+ * Memory of graphs. An allocation node has an address from its making on; memory is put there at a launch or
+ * an upload of the executable graph and stays with it (CUDA C++ Programming Guide, Graph Memory Nodes). So it
+ * is counted, and meets the limit, at the first of these, and until the executable graph is destroyed. Graphs
+ * may share memory among each other; then this counts more than they hold.
+ *
+ * Instantiating also takes memory for the driver's own use: it is tried again after the cache has made room.
+ */
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "interpose/hooks/hooks.h"
+#include "interpose/library.h"
+#include "interpose/hooks/forward.h"
+#include "interpose/routes/real.h"
+#include "interpose/sight/work.h"
+#include "pool/space/address_map.h"
+
+/*
+ * Executable graphs that have allocation nodes and were not launched yet: exec -> what they need. Records are
+ * owned by the map. Most programs have none, and pay one load at each launch for it.
+ */
+typedef struct need {
+  uint64_t bytes;
+  int device; /* of the first allocation node; nodes on several devices are counted there */
+} need_t;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static gp_address_map_t needs;
+static atomic_size_t need_count;
+
+static void init_needs(void)
+{
+  gp_address_map_init(&needs);
+}
+
+#define MAX_DEPTH 16 /* of graphs in graphs */
+
+/* Bytes of all allocation nodes of a graph and of the graphs in it. What cannot be read counts nothing. */
+static uint64_t bytes_of_graph(CUgraph graph, int depth, int *device)
+{
+  size_t count = 0;
+  uint64_t bytes = 0;
+
+  if (!GP_REAL(cuGraphMemAllocNodeGetParams) || depth > MAX_DEPTH ||
+      GP_REAL_CALL(cuGraphGetNodes, graph, NULL, &count) != CUDA_SUCCESS || count == 0)
+    return 0;
+  CUgraphNode *nodes = malloc(count * sizeof(CUgraphNode));
+  if (!nodes || GP_REAL_CALL(cuGraphGetNodes, graph, nodes, &count) != CUDA_SUCCESS)
+    count = 0;
+  for (size_t i = 0; i < count; i++) {
+    CUgraphNodeType type;
+    CUgraph child;
+    CUDA_MEM_ALLOC_NODE_PARAMS parameters;
+    if (GP_REAL_CALL(cuGraphNodeGetType, nodes[i], &type) != CUDA_SUCCESS)
+      continue;
+    if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
+        GP_REAL(cuGraphMemAllocNodeGetParams)(nodes[i], &parameters) == CUDA_SUCCESS) {
+      bytes += parameters.bytesize;
+      if (*device == GP_CURRENT_DEVICE && parameters.poolProps.location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+        *device = parameters.poolProps.location.id;
+    } else if (type == CU_GRAPH_NODE_TYPE_GRAPH &&
+               GP_REAL_CALL(cuGraphChildGraphNodeGetGraph, nodes[i], &child) == CUDA_SUCCESS) {
+      bytes += bytes_of_graph(child, depth + 1, device);
+    }
+  }
+  free(nodes);
+  return bytes;
+}
+
+static void note_instantiated(CUgraphExec exec, CUgraph graph)
+{
+  int device = GP_CURRENT_DEVICE;
+  uint64_t bytes = bytes_of_graph(graph, 0, &device);
+  need_t *need = bytes > 0 ? malloc(sizeof(*need)) : NULL;
+
+  if (!need)
+    return;
+  pthread_once(&once, init_needs);
+  *need = (need_t){bytes, device};
+  if (gp_address_map_insert(&needs, (uint64_t)(uintptr_t)exec, need))
+    atomic_fetch_add(&need_count, 1);
+  else
+    free(need);
+}
+
+static need_t *take_need(CUgraphExec exec)
+{
+  if (atomic_load_explicit(&need_count, memory_order_relaxed) == 0 || !exec)
+    return NULL;
+  need_t *need = gp_address_map_remove(&needs, (uint64_t)(uintptr_t)exec);
+  if (need)
+    atomic_fetch_sub(&need_count, 1);
+  return need;
+}
+
+/* One of the five ways to instantiate. */
+typedef struct instantiate_call {
+  gp_function_t function;
+  CUgraphExec *exec;
+  CUgraph graph;
+  void *extra; /* the error node, or the parameters */
+  char *log;
+  size_t log_bytes;
+  unsigned long long flags;
+} instantiate_call_t;
+
+static CUresult call_instantiate(void *arg)
+{
+  const instantiate_call_t *call = arg;
+  switch (call->function) {
+  case GP_FN_cuGraphInstantiate:
+    return GP_REAL_CALL(cuGraphInstantiate, call->exec, call->graph, call->extra, call->log, call->log_bytes);
+  case GP_FN_cuGraphInstantiate_v2:
+    return GP_REAL_CALL(
+        cuGraphInstantiate_v2, call->exec, call->graph, call->extra, call->log, call->log_bytes);
+  case GP_FN_cuGraphInstantiateWithFlags:
+    return GP_REAL_CALL(cuGraphInstantiateWithFlags, call->exec, call->graph, call->flags);
+  case GP_FN_cuGraphInstantiateWithParams:
+    return GP_REAL_CALL(cuGraphInstantiateWithParams, call->exec, call->graph, call->extra);
+  default: return GP_REAL_CALL(cuGraphInstantiateWithParams_ptsz, call->exec, call->graph, call->extra);
+  }
+}
+
+static CUresult instantiate(instantiate_call_t arguments)
+{
+  CUresult result = gp_passthrough_hidden(call_instantiate, &arguments);
+  if (result == CUDA_SUCCESS && gp_library_engine())
+    note_instantiated(*arguments.exec, arguments.graph);
+  return result;
+}
+
+CUresult CUDAAPI hook_cuGraphInstantiate(
+    CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_bytes)
+{
+  return instantiate(
+      (instantiate_call_t){GP_FN_cuGraphInstantiate, exec, graph, error_node, log, log_bytes, 0});
+}
+
+CUresult CUDAAPI hook_cuGraphInstantiate_v2(
+    CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_bytes)
+{
+  return instantiate(
+      (instantiate_call_t){GP_FN_cuGraphInstantiate_v2, exec, graph, error_node, log, log_bytes, 0});
+}
+
+CUresult CUDAAPI hook_cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
+{
+  return instantiate(
+      (instantiate_call_t){GP_FN_cuGraphInstantiateWithFlags, exec, graph, NULL, NULL, 0, flags});
+}
+
+CUresult CUDAAPI hook_cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph, void *parameters)
+{
+  return instantiate(
+      (instantiate_call_t){GP_FN_cuGraphInstantiateWithParams, exec, graph, parameters, NULL, 0, 0});
+}
+
+CUresult CUDAAPI hook_cuGraphInstantiateWithParams_ptsz(CUgraphExec *exec, CUgraph graph, void *parameters)
+{
+  return instantiate(
+      (instantiate_call_t){GP_FN_cuGraphInstantiateWithParams_ptsz, exec, graph, parameters, NULL, 0, 0});
+}
+
+/* A launch or an upload: the call that puts memory behind the nodes. */
+typedef struct launch_call {
+  gp_function_t function;
+  CUgraphExec exec;
+  CUstream stream;
+} launch_call_t;
+
+static CUresult call_launch(void *arg)
+{
+  const launch_call_t *call = arg;
+  void *function = gp_real_get(call->function);
+  /* At each try, and nothing of ours in between: making room before it may have cleared the mark. */
+  gp_work_note(
+      call->stream, call->function == GP_FN_cuGraphLaunch_ptsz || call->function == GP_FN_cuGraphUpload_ptsz);
+  return function ? ((gp_fn_cuGraphLaunch)function)(call->exec, call->stream) : CUDA_ERROR_NOT_FOUND;
+}
+
+static uint64_t launched_exec(void *arg)
+{
+  return (uint64_t)(uintptr_t)((const launch_call_t *)arg)->exec;
+}
+
+static CUresult launch(launch_call_t arguments)
+{
+  need_t *need = take_need(arguments.exec);
+  bool counted;
+
+  if (!need)
+    return call_launch(&arguments);
+  CUresult result = gp_passthrough_alloc(&(gp_passthrough_call_t){.call = call_launch,
+                                             .address = launched_exec,
+                                             .arg = &arguments,
+                                             .bytes = need->bytes,
+                                             .kind = GP_DETAIL_PASS_GRAPH,
+                                             .device = need->device},
+      &counted);
+  if (!counted && gp_address_map_insert(&needs, (uint64_t)(uintptr_t)arguments.exec, need))
+    atomic_fetch_add(&need_count, 1); /* it may be launched again */
+  else
+    free(need);
+  return result;
+}
+
+CUresult CUDAAPI hook_cuGraphLaunch(CUgraphExec exec, CUstream stream)
+{
+  return launch((launch_call_t){GP_FN_cuGraphLaunch, exec, stream});
+}
+
+CUresult CUDAAPI hook_cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream)
+{
+  return launch((launch_call_t){GP_FN_cuGraphLaunch_ptsz, exec, stream});
+}
+
+CUresult CUDAAPI hook_cuGraphUpload(CUgraphExec exec, CUstream stream)
+{
+  return launch((launch_call_t){GP_FN_cuGraphUpload, exec, stream});
+}
+
+CUresult CUDAAPI hook_cuGraphUpload_ptsz(CUgraphExec exec, CUstream stream)
+{
+  return launch((launch_call_t){GP_FN_cuGraphUpload_ptsz, exec, stream});
+}
+
+static int call_exec_destroy(void *arg)
+{
+  return (int)GP_REAL_CALL(cuGraphExecDestroy, arg);
+}
+
+CUresult CUDAAPI hook_cuGraphExecDestroy(CUgraphExec exec)
+{
+  need_t *need = take_need(exec);
+  CUresult result = gp_passthrough_free(GP_SPACE_GRAPH, (uint64_t)(uintptr_t)exec, call_exec_destroy, exec);
+
+  if (need && result != CUDA_SUCCESS && gp_address_map_insert(&needs, (uint64_t)(uintptr_t)exec, need))
+    atomic_fetch_add(&need_count, 1);
+  else
+    free(need);
+  return result;
+}

@@ -1,0 +1,145 @@
+#include "interpose/hooks/mempools.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "interpose/routes/real.h"
+
+/*
+ * A pool is in the list from its making until just before its end. The list is read without the lock, because
+ * the driver is asked about each pool: while visitors is not 0 no pool that was in the list ends, and no
+ * entry is freed.
+ */
+typedef struct mempool {
+  _Atomic(struct mempool *) next;
+  CUmemoryPool pool;
+  int device;
+} mempool_t;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of writers */
+static _Atomic(mempool_t *) pools;
+static atomic_int visitors;
+
+void gp_mempool_created(CUmemoryPool pool, int device)
+{
+  mempool_t *entry = malloc(sizeof(*entry));
+  if (!entry)
+    return;
+  entry->pool = pool;
+  entry->device = device;
+  pthread_mutex_lock(&lock);
+  atomic_init(&entry->next, atomic_load(&pools));
+  atomic_store(&pools, entry);
+  pthread_mutex_unlock(&lock);
+}
+
+bool gp_mempool_forget(CUmemoryPool pool, int *ret_device)
+{
+  pthread_mutex_lock(&lock);
+  _Atomic(mempool_t *) *link = &pools;
+  mempool_t *found = atomic_load(link);
+  while (found && found->pool != pool) {
+    link = &found->next;
+    found = atomic_load(link);
+  }
+  if (found)
+    atomic_store(link, atomic_load(&found->next));
+  pthread_mutex_unlock(&lock);
+  if (!found)
+    return false;
+  while (atomic_load(&visitors) > 0)
+    sched_yield(); /* a driver call of another thread, which does not wait for us */
+  *ret_device = found->device;
+  free(found);
+  return true;
+}
+
+static mempool_t *visit(void)
+{
+  atomic_fetch_add(&visitors, 1); /* before the list is read */
+  return atomic_load(&pools);
+}
+
+static void leave(void)
+{
+  atomic_fetch_sub(&visitors, 1);
+}
+
+static CUmemoryPool default_pool(int device)
+{
+  CUmemoryPool pool = NULL;
+  if (!GP_REAL(cuDeviceGetDefaultMemPool) ||
+      GP_REAL(cuDeviceGetDefaultMemPool)(&pool, device) != CUDA_SUCCESS)
+    return NULL;
+  return pool;
+}
+
+bool gp_mempool_find(CUmemoryPool pool, int *ret_device)
+{
+  int devices = 0;
+  const mempool_t *entry = visit();
+
+  while (entry && entry->pool != pool)
+    entry = atomic_load(&entry->next);
+  if (entry)
+    *ret_device = entry->device;
+  leave();
+  if (entry || GP_REAL_CALL(cuDeviceGetCount, &devices) != CUDA_SUCCESS)
+    return entry != NULL;
+  for (int device = 0; device < devices; device++) {
+    if (default_pool(device) != pool)
+      continue;
+    *ret_device = device;
+    return true;
+  }
+  return false;
+}
+
+CUmemoryPool gp_mempool_current(int device)
+{
+  CUmemoryPool pool = NULL;
+
+  if (!atomic_load(&pools) || GP_REAL_CALL(cuDeviceGetMemPool, &pool, device) != CUDA_SUCCESS ||
+      pool == default_pool(device))
+    return NULL;
+  return pool;
+}
+
+static CUresult add_reserved(CUmemoryPool pool, uint64_t *bytes)
+{
+  cuuint64_t reserved = 0;
+  CUresult result =
+      GP_REAL_CALL(cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved);
+  if (result == CUDA_SUCCESS)
+    *bytes += reserved;
+  return result;
+}
+
+CUresult gp_mempools_reserved(int device, uint64_t *ret_bytes)
+{
+  CUmemoryPool first = default_pool(device);
+  CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+
+  *ret_bytes = 0;
+  if (first)
+    result = add_reserved(first, ret_bytes);
+  for (const mempool_t *entry = visit(); entry && result == CUDA_SUCCESS; entry = atomic_load(&entry->next))
+    if (entry->device == device)
+      result = add_reserved(entry->pool, ret_bytes);
+  leave();
+  return result;
+}
+
+void gp_mempools_trim(int device)
+{
+  CUmemoryPool first = default_pool(device);
+
+  if (first)
+    (void)GP_REAL_CALL(cuMemPoolTrimTo, first, 0);
+  for (const mempool_t *entry = visit(); entry; entry = atomic_load(&entry->next))
+    if (entry->device == device)
+      (void)GP_REAL_CALL(cuMemPoolTrimTo, entry->pool, 0);
+  leave();
+}

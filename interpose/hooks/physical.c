@@ -1,0 +1,181 @@
+/*
+ * Virtual memory management: memory is counted from cuMemCreate until the last handle and the last mapping
+ * are gone.
+ */
+#include "interpose/clock.h"
+#include "interpose/hooks/hooks.h"
+#include "interpose/library.h"
+#include "interpose/hooks/forward.h"
+#include "interpose/hooks/physical_records.h"
+#include "interpose/routes/real.h"
+#include "pool/util/cancel.h"
+
+typedef struct create_call {
+  CUmemGenericAllocationHandle *handle;
+  size_t bytes;
+  const CUmemAllocationProp *properties;
+  unsigned long long flags;
+} create_call_t;
+
+static CUresult call_create(void *arg)
+{
+  const create_call_t *call = arg;
+  return GP_REAL_CALL(cuMemCreate, call->handle, call->bytes, call->properties, call->flags);
+}
+
+static uint64_t created_handle(void *arg)
+{
+  return (uint64_t) * ((const create_call_t *)arg)->handle;
+}
+
+/* The memory is gone: its record ends. Nothing is done without one. */
+static void end_record(gp_engine_t *engine, gp_physical_t *physical, gp_detail_t kind, uint64_t start_ns)
+{
+  gp_passthrough_t memory;
+  if (gp_engine_passthrough_take(engine, gp_passthrough_space(kind), gp_physical_key(physical), &memory))
+    gp_engine_passthrough_freed(engine, &memory, start_ns, gp_clock_now_ns() - start_ns);
+}
+
+static void end_memory(gp_engine_t *engine, gp_physical_t *physical, uint64_t start_ns)
+{
+  end_record(engine, physical, GP_DETAIL_PASS_PHYSICAL, start_ns);
+  end_record(engine, physical, GP_DETAIL_PASS_HOST, start_ns); /* one of the two has it */
+  gp_physical_end(physical);
+}
+
+/* What is changed while the driver releases, maps or unmaps; one of the three, NULL for the others. */
+typedef struct change {
+  gp_engine_t *engine;
+  gp_physical_t *released;
+  gp_mapping_t *mapped;
+  gp_mapping_t *unmapped; /* a list */
+  uint64_t start_ns;
+} change_t;
+
+static void finish_release(const change_t *change, bool done)
+{
+  gp_physical_t *over = change->released ? gp_physical_released(change->released, done) : NULL;
+  if (over)
+    end_memory(change->engine, over, change->start_ns);
+}
+
+static void undo_map(const change_t *change)
+{
+  gp_physical_t *over = change->mapped ? gp_physical_map_undo(change->mapped) : NULL;
+  if (over)
+    end_memory(change->engine, over, change->start_ns);
+}
+
+static void finish_unmap(const change_t *change)
+{
+  for (gp_mapping_t *list = change->unmapped; list;) {
+    gp_physical_t *over;
+    list = gp_physical_unmapped(list, &over);
+    if (over)
+      end_memory(change->engine, over, change->start_ns);
+  }
+}
+
+/* The thread ended in the driver's call. What it has done nothing says; the program has no more to do with
+ * it. */
+static void give_up(void *arg)
+{
+  const change_t *change = arg;
+  finish_release(change, true);
+  undo_map(change);
+  finish_unmap(change);
+}
+
+CUresult CUDAAPI hook_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
+    const CUmemAllocationProp *properties, unsigned long long flags)
+{
+  create_call_t arguments = {handle, bytes, properties, flags};
+  uint64_t key = gp_physical_new_key();
+  bool counted;
+  bool is_device = properties && properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+
+  CUresult result =
+      gp_passthrough_alloc(&(gp_passthrough_call_t){.call = call_create,
+                               .address = created_handle,
+                               .arg = &arguments,
+                               .bytes = handle && properties ? bytes : 0,
+                               .key = key,
+                               .kind = is_device ? GP_DETAIL_PASS_PHYSICAL : GP_DETAIL_PASS_HOST,
+                               .device = is_device ? properties->location.id : GP_CURRENT_DEVICE},
+          &counted);
+  if (counted && !gp_physical_created((uint64_t)*handle, key)) {
+    gp_passthrough_t memory;
+    gp_engine_t *engine = gp_library_engine();
+    gp_space_t space = gp_passthrough_space(is_device ? GP_DETAIL_PASS_PHYSICAL : GP_DETAIL_PASS_HOST);
+    if (engine && gp_engine_passthrough_take(engine, space, key, &memory))
+      gp_engine_passthrough_freed(engine, &memory, gp_clock_now_ns(), 0);
+  }
+  return result;
+}
+
+CUresult CUDAAPI hook_cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+  gp_engine_t *engine = gp_library_engine();
+  change_t change = {.engine = engine, .released = engine ? gp_physical_release((uint64_t)handle) : NULL};
+  CUresult result;
+
+  change.start_ns = change.released ? gp_clock_now_ns() : 0;
+  GP_CANCEL_UNDO(result, GP_REAL_CALL(cuMemRelease, handle), give_up, &change);
+  finish_release(&change, result == CUDA_SUCCESS);
+  return result;
+}
+
+CUresult CUDAAPI hook_cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset,
+    CUmemGenericAllocationHandle handle, unsigned long long flags)
+{
+  gp_engine_t *engine = gp_library_engine();
+  /* Before the call: another thread may release the handle as soon as the memory is mapped. */
+  change_t change = {.engine = engine,
+      .mapped = engine ? gp_physical_map((uint64_t)handle, (uint64_t)pointer, bytes) : NULL};
+  CUresult result;
+
+  change.start_ns = change.mapped ? gp_clock_now_ns() : 0;
+  GP_CANCEL_UNDO(result, GP_REAL_CALL(cuMemMap, pointer, bytes, offset, handle, flags), give_up, &change);
+  if (result != CUDA_SUCCESS)
+    undo_map(&change);
+  return result;
+}
+
+CUresult CUDAAPI hook_cuMemUnmap(CUdeviceptr pointer, size_t bytes)
+{
+  gp_engine_t *engine = gp_library_engine();
+  change_t change = {
+      .engine = engine, .unmapped = engine ? gp_physical_unmap((uint64_t)pointer, bytes) : NULL};
+  CUresult result;
+
+  change.start_ns = change.unmapped ? gp_clock_now_ns() : 0;
+  GP_CANCEL_UNDO(result, GP_REAL_CALL(cuMemUnmap, pointer, bytes), give_up, &change);
+  if (result == CUDA_SUCCESS)
+    finish_unmap(&change);
+  else
+    gp_physical_unmap_undo(change.unmapped);
+  return result;
+}
+
+CUresult CUDAAPI hook_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
+{
+  gp_engine_t *engine = gp_library_engine();
+  CUresult result = GP_REAL_CALL(cuMemRetainAllocationHandle, handle, address);
+
+  if (engine && result == CUDA_SUCCESS)
+    gp_physical_retained((uint64_t)*handle);
+  return result;
+}
+
+/* Memory of another process, whose it stays; or of this one, if the driver gives the handle that it has here.
+ */
+CUresult CUDAAPI hook_cuMemImportFromShareableHandle(
+    CUmemGenericAllocationHandle *handle, void *os_handle, CUmemAllocationHandleType type)
+{
+  gp_engine_t *engine = gp_library_engine();
+  CUresult result = GP_REAL_CALL(cuMemImportFromShareableHandle, handle, os_handle, type);
+
+  if (engine && result == CUDA_SUCCESS)
+    gp_physical_retained((uint64_t)*handle);
+  return result;
+}

@@ -1,0 +1,228 @@
+#include "interpose/hooks/physical_records.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "pool/space/address_map.h"
+
+/*
+ * Invariants, under the lock: refs > 0 exactly if the map of handles leads here; with refs == 0 and mappings
+ * > 0 it is in the list of those without a handle; with both 0 it belongs to the thread that ended it.
+ */
+struct gp_physical {
+  uint64_t handle;
+  uint64_t key;
+  unsigned refs;
+  unsigned mappings;   /* and releases that the driver is at */
+  gp_physical_t *next; /* without a handle */
+};
+
+struct gp_mapping {
+  uint64_t address;
+  uint64_t bytes;
+  gp_physical_t *physical;
+  gp_mapping_t *next; /* being unmapped */
+};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static gp_address_map_t handles;
+static gp_address_map_t mappings; /* by the address that they start at */
+static gp_physical_t *without_handle;
+
+static void init_maps(void)
+{
+  gp_address_map_init(&handles);
+  gp_address_map_init(&mappings);
+}
+
+static void enter(void)
+{
+  pthread_once(&once, init_maps);
+  pthread_mutex_lock(&lock);
+}
+
+static void leave(void)
+{
+  pthread_mutex_unlock(&lock);
+}
+
+/* Handles may be any number, and small ones are no keys of the map. */
+static uint64_t handle_key(uint64_t handle)
+{
+  return handle ^ UINT64_C(1) << 63;
+}
+
+static gp_physical_t *find_handle(uint64_t handle)
+{
+  return gp_address_map_find(&handles, handle_key(handle));
+}
+
+uint64_t gp_physical_new_key(void)
+{
+  static _Atomic uint64_t last;
+  return UINT64_C(1) << 63 | (atomic_fetch_add(&last, 1) + 1); /* half of the address space is the kernel's */
+}
+
+uint64_t gp_physical_key(const gp_physical_t *physical)
+{
+  return physical->key;
+}
+
+bool gp_physical_created(uint64_t handle, uint64_t key)
+{
+  gp_physical_t *physical = calloc(1, sizeof(*physical));
+  if (!physical)
+    return false;
+  physical->handle = handle;
+  physical->key = key;
+  physical->refs = 1;
+  enter();
+  bool kept = gp_address_map_insert(&handles, handle_key(handle), physical);
+  leave();
+  if (!kept)
+    free(physical);
+  return kept;
+}
+
+static void leave_without_handle(gp_physical_t *physical)
+{
+  gp_physical_t **link = &without_handle;
+  while (*link != physical)
+    link = &(*link)->next;
+  *link = physical->next;
+}
+
+void gp_physical_retained(uint64_t handle)
+{
+  enter();
+  gp_physical_t *physical = find_handle(handle);
+  if (!physical) {
+    /* "guaranteed to be the same handle value used to map the memory" (cuMemRetainAllocationHandle) */
+    for (physical = without_handle; physical && physical->handle != handle; physical = physical->next) {
+    }
+    if (physical && gp_address_map_insert(&handles, handle_key(handle), physical))
+      leave_without_handle(physical);
+    else
+      physical = NULL;
+  }
+  if (physical)
+    physical->refs++;
+  leave();
+}
+
+/* A mapping is gone; the memory, if nothing keeps it any longer, else NULL. */
+static gp_physical_t *drop_mapping(gp_physical_t *physical)
+{
+  if (--physical->mappings > 0 || physical->refs > 0)
+    return NULL;
+  leave_without_handle(physical);
+  return physical;
+}
+
+gp_physical_t *gp_physical_release(uint64_t handle)
+{
+  enter();
+  gp_physical_t *physical = find_handle(handle);
+  if (physical) {
+    physical->mappings++;
+    if (--physical->refs == 0) {
+      (void)gp_address_map_remove(&handles, handle_key(handle));
+      physical->next = without_handle;
+      without_handle = physical;
+    }
+  }
+  leave();
+  return physical;
+}
+
+gp_physical_t *gp_physical_released(gp_physical_t *physical, bool done)
+{
+  enter();
+  if (!done && physical->refs++ == 0) {
+    leave_without_handle(physical);
+    /* Without host memory for it a later release does not find it: it stays counted, as it stays in use. */
+    (void)gp_address_map_insert(&handles, handle_key(physical->handle), physical);
+  }
+  gp_physical_t *over = drop_mapping(physical);
+  leave();
+  return over;
+}
+
+void gp_physical_end(gp_physical_t *physical)
+{
+  free(physical);
+}
+
+gp_mapping_t *gp_physical_map(uint64_t handle, uint64_t address, uint64_t bytes)
+{
+  gp_mapping_t *mapping = malloc(sizeof(*mapping));
+  if (!mapping)
+    return NULL;
+  enter();
+  gp_physical_t *physical = address > 1 ? find_handle(handle) : NULL;
+  /* An address that is mapped is the driver's to refuse. */
+  if (physical && !gp_address_map_find(&mappings, address) &&
+      gp_address_map_insert(&mappings, address, mapping)) {
+    *mapping = (gp_mapping_t){.address = address, .bytes = bytes, .physical = physical};
+    physical->mappings++;
+  } else {
+    physical = NULL;
+  }
+  leave();
+  if (!physical) {
+    free(mapping);
+    return NULL;
+  }
+  return mapping;
+}
+
+gp_physical_t *gp_physical_map_undo(gp_mapping_t *mapping)
+{
+  enter();
+  (void)gp_address_map_remove(&mappings, mapping->address);
+  gp_physical_t *over = drop_mapping(mapping->physical);
+  leave();
+  free(mapping);
+  return over;
+}
+
+gp_mapping_t *gp_physical_unmap(uint64_t address, uint64_t bytes)
+{
+  gp_mapping_t *list = NULL;
+
+  enter();
+  for (uint64_t at = address; at > 1 && at - address < bytes;) {
+    gp_mapping_t *mapping = gp_address_map_remove(&mappings, at);
+    if (!mapping)
+      break; /* the rest of the range is memory of others, or nothing */
+    mapping->next = list;
+    list = mapping;
+    at += mapping->bytes;
+  }
+  leave();
+  return list;
+}
+
+gp_mapping_t *gp_physical_unmapped(gp_mapping_t *list, gp_physical_t **ret_over)
+{
+  gp_mapping_t *next = list->next;
+
+  enter();
+  *ret_over = drop_mapping(list->physical);
+  leave();
+  free(list);
+  return next;
+}
+
+void gp_physical_unmap_undo(gp_mapping_t *list)
+{
+  enter();
+  while (list) {
+    gp_mapping_t *next = list->next;
+    (void)gp_address_map_insert(&mappings, list->address, list); /* there was room a moment ago */
+    list = next;
+  }
+  leave();
+}

@@ -1,0 +1,47 @@
+/*
+ * Memory of cuMemCreate: it exists as long as the program has a handle of it or it is mapped anywhere
+ * (cuda.h, cuMemRelease), so handles and mappings are counted here. Handles are not identities: the driver
+ * may use a value again while memory that had it is still mapped. All functions may be called by any thread;
+ * none calls the driver.
+ *
+ * What ends something comes before the driver's call, because the driver may give the same handle or address
+ * to another thread as soon as it has it; undo puts it back if the driver refused.
+ */
+#ifndef GP_INTERPOSE_HOOKS_PHYSICAL_RECORDS_H
+#define GP_INTERPOSE_HOOKS_PHYSICAL_RECORDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct gp_physical gp_physical_t;
+typedef struct gp_mapping gp_mapping_t;
+
+/* A key for new memory, see gp_passthrough_t: never the same, and never an address. */
+uint64_t gp_physical_new_key(void);
+uint64_t gp_physical_key(const gp_physical_t *physical);
+
+/* False: the host has no memory for it; then the memory is not followed. */
+bool gp_physical_created(uint64_t handle, uint64_t key);
+
+/* The program got one more reference by a handle. Unknown ones are memory of another process. */
+void gp_physical_retained(uint64_t handle);
+
+/*
+ * Before cuMemRelease; NULL: not known. released() must follow: done says whether the driver did it. It gives
+ * the memory if nothing keeps it any longer, for the caller to end(), else NULL. So do the functions below.
+ */
+gp_physical_t *gp_physical_release(uint64_t handle);
+gp_physical_t *gp_physical_released(gp_physical_t *physical, bool done);
+void gp_physical_end(gp_physical_t *physical);
+
+/* Before cuMemMap; NULL: not known. undo if the driver refused. */
+gp_mapping_t *gp_physical_map(uint64_t handle, uint64_t address, uint64_t bytes);
+gp_physical_t *gp_physical_map_undo(gp_mapping_t *mapping);
+
+/* Before cuMemUnmap: the known mappings of a range, a list. After it, unmapped() takes them one by one, or
+ * undo all. */
+gp_mapping_t *gp_physical_unmap(uint64_t address, uint64_t bytes);
+gp_mapping_t *gp_physical_unmapped(gp_mapping_t *list, gp_physical_t **ret_over);
+void gp_physical_unmap_undo(gp_mapping_t *list);
+
+#endif

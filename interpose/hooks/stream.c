@@ -1,0 +1,144 @@
+/*
+ * Streams, for reuse mode `epoch`: which there are, and what the program learns of their completion. In other
+ * modes the hooks only hand on.
+ */
+#include "interpose/hooks/copies.h"
+#include "interpose/hooks/current_context.h"
+#include "interpose/hooks/hooks.h"
+#include "interpose/library.h"
+#include "interpose/routes/real.h"
+#include "interpose/sight/work.h"
+#include "pool/reuse/single_stream.h"
+
+/*
+ * A stream says that its context can be given work, and this may be the first that is seen of the context (a
+ * runtime may have made it current through the driver's export tables): it is filed, in every mode.
+ */
+static void follow(gp_engine_t *engine, CUstream stream)
+{
+  gp_context_t *context = gp_current_context(engine);
+  if (!gp_engine_uses_streams(engine))
+    return;
+  if (context)
+    gp_stream_created(engine, context, (uint64_t)(uintptr_t)stream);
+  else
+    gp_streams_escape(engine, "a stream was made in a context that cannot be followed");
+}
+
+/*
+ * A non-blocking stream is not ordered behind the default stream as others are: while there is a debt
+ * (pool/reuse/single_stream.h), we put it there before the program has it. In that order: what was handed out before the
+ * stream was followed is what the debt is about.
+ */
+static CUresult created(CUresult result, const CUstream *stream, unsigned flags)
+{
+  gp_engine_t *engine = gp_library_engine();
+
+  if (result != CUDA_SUCCESS || !engine)
+    return result;
+  follow(engine, *stream);
+  if (flags & CU_STREAM_NON_BLOCKING)
+    result = (CUresult)gp_mono_order(engine, (uint64_t)(uintptr_t)*stream);
+  if (result != CUDA_SUCCESS)
+    (void)hook_cuStreamDestroy_v2(*stream); /* the program is told of the first error */
+  return result;
+}
+
+CUresult CUDAAPI hook_cuStreamCreate(CUstream *stream, unsigned flags)
+{
+  (void)gp_library_engine(); /* binds */
+  return created(GP_REAL_CALL(cuStreamCreate, stream, flags), stream, flags);
+}
+
+CUresult CUDAAPI hook_cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
+{
+  (void)gp_library_engine();
+  return created(GP_REAL_CALL(cuStreamCreateWithPriority, stream, flags, priority), stream, flags);
+}
+
+/* What a call will have told of a stream if it succeeds. */
+typedef struct fact {
+  gp_engine_t *engine; /* NULL: nothing */
+  uint64_t asked;
+  gp_stream_fact_t of_stream;
+} fact_t;
+
+static fact_t begin(CUstream stream, bool per_thread)
+{
+  fact_t fact = {.engine = gp_library_engine()};
+
+  if (fact.engine && !gp_engine_uses_streams(fact.engine))
+    fact.engine = NULL;
+  if (!fact.engine)
+    return fact;
+  fact.asked = gp_engine_ask_begin(fact.engine);
+  fact.of_stream = gp_stream_fact_begin(fact.engine, gp_work_stream(fact.engine, stream, per_thread));
+  return fact;
+}
+
+static CUresult end(const fact_t *fact, CUresult result)
+{
+  if (!fact->engine || result == CUDA_ERROR_NOT_READY)
+    return result;
+  if (result != CUDA_SUCCESS)
+    gp_engine_note_result(fact->engine, (int)result);
+  else if (gp_engine_may_conclude(fact->engine, fact->asked))
+    gp_stream_fact_end(fact->engine, &fact->of_stream);
+  return result;
+}
+
+CUresult CUDAAPI hook_cuStreamSynchronize(CUstream stream)
+{
+  fact_t fact = begin(stream, false);
+  return end(&fact, GP_REAL_CALL(cuStreamSynchronize, stream));
+}
+
+CUresult CUDAAPI hook_cuStreamSynchronize_ptsz(CUstream stream)
+{
+  fact_t fact = begin(stream, true);
+  return end(&fact, GP_REAL_CALL(cuStreamSynchronize_ptsz, stream));
+}
+
+CUresult CUDAAPI hook_cuStreamQuery(CUstream stream)
+{
+  fact_t fact = begin(stream, false);
+  return end(&fact, GP_REAL_CALL(cuStreamQuery, stream));
+}
+
+CUresult CUDAAPI hook_cuStreamQuery_ptsz(CUstream stream)
+{
+  fact_t fact = begin(stream, true);
+  return end(&fact, GP_REAL_CALL(cuStreamQuery_ptsz, stream));
+}
+
+/*
+ * A copy that returns when it is done (copies.h) tells of the default stream up to there. Any other may be
+ * pending when it returns: it is work. A copy of nothing is neither.
+ */
+static bool tells(const void *host, CUdeviceptr pointer, size_t bytes, bool per_thread)
+{
+  gp_engine_t *engine = gp_library_engine(); /* binds */
+
+  if (!engine || bytes == 0)
+    return false;
+  if (gp_engine_uses_streams(engine) && gp_copy_returns_when_done(engine, host, pointer))
+    return true;
+  gp_work_note(NULL, per_thread);
+  return false;
+}
+
+CUresult CUDAAPI hook_cuMemcpyDtoH_v2(void *host, CUdeviceptr pointer, size_t bytes)
+{
+  if (!tells(host, pointer, bytes, false))
+    return GP_REAL_CALL(cuMemcpyDtoH_v2, host, pointer, bytes);
+  fact_t fact = begin(NULL, false);
+  return end(&fact, GP_REAL_CALL(cuMemcpyDtoH_v2, host, pointer, bytes));
+}
+
+CUresult CUDAAPI hook_cuMemcpyDtoH_v2_ptds(void *host, CUdeviceptr pointer, size_t bytes)
+{
+  if (!tells(host, pointer, bytes, true))
+    return GP_REAL_CALL(cuMemcpyDtoH_v2_ptds, host, pointer, bytes);
+  fact_t fact = begin(NULL, true);
+  return end(&fact, GP_REAL_CALL(cuMemcpyDtoH_v2_ptds, host, pointer, bytes));
+}

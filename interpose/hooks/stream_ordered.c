@@ -1,0 +1,202 @@
+/*
+ * Stream-ordered memory and the driver's pools that it comes from: forwarded, counted.
+ */
+#include "interpose/hooks/current_context.h"
+#include "interpose/hooks/hooks.h"
+#include "interpose/library.h"
+#include "interpose/hooks/mempools.h"
+#include "interpose/hooks/forward.h"
+#include "interpose/routes/real.h"
+
+/* The four allocations: function is the driver's, with or without a memory pool. */
+typedef struct async_call {
+  gp_function_t function;
+  CUdeviceptr *pointer;
+  size_t bytes;
+  CUmemoryPool pool;
+  CUstream stream;
+} async_call_t;
+
+static CUresult call_async(void *arg)
+{
+  const async_call_t *call = arg;
+  void *function = gp_real_get(call->function);
+
+  if (!function)
+    return CUDA_ERROR_NOT_FOUND;
+  if (call->function == GP_FN_cuMemAllocAsync || call->function == GP_FN_cuMemAllocAsync_ptsz)
+    return ((gp_fn_cuMemAllocAsync)function)(call->pointer, call->bytes, call->stream);
+  return ((gp_fn_cuMemAllocFromPoolAsync)function)(call->pointer, call->bytes, call->pool, call->stream);
+}
+
+static uint64_t async_address(void *arg)
+{
+  return (uint64_t) * ((const async_call_t *)arg)->pointer;
+}
+
+/*
+ * In a stream that is being captured an allocation is a node of the graph: it holds no memory before a
+ * launch, and is counted then (hooks_graph.c). The question is legal during a capture (cuda.h,
+ * cuStreamIsCapturing).
+ */
+static bool is_captured(CUstream stream, bool per_thread)
+{
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUresult result = per_thread ? GP_REAL_CALL(cuStreamIsCapturing_ptsz, stream, &status)
+                               : GP_REAL_CALL(cuStreamIsCapturing, stream, &status);
+  return result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+static CUresult alloc_async(async_call_t arguments, gp_detail_t kind, bool per_thread)
+{
+  gp_engine_t *engine = gp_library_engine();
+  bool counted = engine && arguments.pointer &&
+                 !(gp_engine_is_suspended(engine) && is_captured(arguments.stream, per_thread));
+  gp_context_t *context = counted ? gp_current_context(engine) : NULL;
+  CUmemoryPool pool =
+      context && !arguments.pool ? gp_mempool_current(gp_context_device(context)) : arguments.pool;
+  int device = GP_CURRENT_DEVICE;
+
+  if (counted && arguments.pool && gp_mempool_find(arguments.pool, &device) && device == GP_MEMPOOL_HOST) {
+    kind = GP_DETAIL_PASS_HOST;
+    device = GP_CURRENT_DEVICE;
+  }
+  return gp_passthrough_alloc(&(gp_passthrough_call_t){.call = call_async,
+                                  .address = async_address,
+                                  .arg = &arguments,
+                                  .bytes = counted ? arguments.bytes : 0,
+                                  .pool = (uint64_t)(uintptr_t)pool,
+                                  .kind = kind,
+                                  .device = device,
+                                  .stream = arguments.stream,
+                                  .has_stream = true},
+      NULL);
+}
+
+CUresult CUDAAPI hook_cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream)
+{
+  return alloc_async(
+      (async_call_t){GP_FN_cuMemAllocAsync, pointer, bytes, NULL, stream}, GP_DETAIL_PASS_ASYNC, false);
+}
+
+CUresult CUDAAPI hook_cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUstream stream)
+{
+  return alloc_async(
+      (async_call_t){GP_FN_cuMemAllocAsync_ptsz, pointer, bytes, NULL, stream}, GP_DETAIL_PASS_ASYNC, true);
+}
+
+CUresult CUDAAPI hook_cuMemAllocFromPoolAsync(
+    CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+  return alloc_async((async_call_t){GP_FN_cuMemAllocFromPoolAsync, pointer, bytes, pool, stream},
+      GP_DETAIL_PASS_MEMPOOL, false);
+}
+
+CUresult CUDAAPI hook_cuMemAllocFromPoolAsync_ptsz(
+    CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+  return alloc_async((async_call_t){GP_FN_cuMemAllocFromPoolAsync_ptsz, pointer, bytes, pool, stream},
+      GP_DETAIL_PASS_MEMPOOL, true);
+}
+
+typedef struct free_async_call {
+  gp_function_t function;
+  CUdeviceptr pointer;
+  CUstream stream;
+} free_async_call_t;
+
+static int call_free_async(void *arg)
+{
+  const free_async_call_t *call = arg;
+  void *function = gp_real_get(call->function);
+  return function ? (int)((gp_fn_cuMemFreeAsync)function)(call->pointer, call->stream) : CUDA_ERROR_NOT_FOUND;
+}
+
+static CUresult free_async(free_async_call_t arguments)
+{
+  gp_engine_t *engine = gp_library_engine();
+  int code;
+
+  if (!engine)
+    return (CUresult)call_free_async(&arguments);
+  /* Memory of cuMemAlloc may be freed in stream order too; then the block leaves the pool. */
+  if (gp_engine_free_with(engine, (uint64_t)arguments.pointer, call_free_async, &arguments, &code) ==
+      GP_FREE_DONE)
+    return (CUresult)code;
+  return gp_passthrough_free_in(
+      engine, GP_SPACE_POINTER, (uint64_t)arguments.pointer, call_free_async, &arguments);
+}
+
+CUresult CUDAAPI hook_cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
+{
+  return free_async((free_async_call_t){GP_FN_cuMemFreeAsync, pointer, stream});
+}
+
+CUresult CUDAAPI hook_cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream)
+{
+  return free_async((free_async_call_t){GP_FN_cuMemFreeAsync_ptsz, pointer, stream});
+}
+
+/* Where a pool's memory is. Managed pools (13.0) may name no place: then it is counted like managed memory.
+ */
+static int device_of(const CUmemLocation *location)
+{
+  CUdevice current = 0;
+
+  if (location->type == CU_MEM_LOCATION_TYPE_DEVICE)
+    return location->id;
+  if (location->type != CU_MEM_LOCATION_TYPE_INVALID)
+    return GP_MEMPOOL_HOST;
+  (void)GP_REAL_CALL(cuCtxGetDevice, &current);
+  return current;
+}
+
+CUresult CUDAAPI hook_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
+{
+  gp_engine_t *engine = gp_library_engine();
+  CUresult result = GP_REAL_CALL(cuMemPoolCreate, pool, properties);
+
+  if (engine && result == CUDA_SUCCESS)
+    gp_mempool_created(*pool, device_of(&properties->location));
+  return result;
+}
+
+/* Pools that the driver has: those of host memory, and of managed memory, come to light when the program asks
+ * for them. */
+static CUresult named(CUresult result, const CUmemoryPool *pool, const CUmemLocation *location)
+{
+  gp_engine_t *engine = gp_library_engine();
+  int device;
+
+  if (engine && result == CUDA_SUCCESS && !gp_mempool_find(*pool, &device))
+    gp_mempool_created(*pool, device_of(location));
+  return result;
+}
+
+CUresult CUDAAPI hook_cuMemGetDefaultMemPool(
+    CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+{
+  (void)gp_library_engine(); /* binds */
+  return named(GP_REAL_CALL(cuMemGetDefaultMemPool, pool, location, type), pool, location);
+}
+
+CUresult CUDAAPI hook_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+{
+  (void)gp_library_engine();
+  return named(GP_REAL_CALL(cuMemGetMemPool, pool, location, type), pool, location);
+}
+
+CUresult CUDAAPI hook_cuMemPoolDestroy(CUmemoryPool pool)
+{
+  gp_engine_t *engine = gp_library_engine();
+  int device;
+  bool known = engine && gp_mempool_forget(pool, &device);
+
+  /* Before the driver may give the handle to another thread. If it refuses, this memory is counted twice. */
+  if (known)
+    gp_engine_mempool_gone(engine, (uint64_t)(uintptr_t)pool);
+  CUresult result = GP_REAL_CALL(cuMemPoolDestroy, pool);
+  if (known && result != CUDA_SUCCESS)
+    gp_mempool_created(pool, device);
+  return result;
+}

@@ -1,0 +1,140 @@
+#include "interpose/routes/classes.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "interpose/cuda_abi.h"
+
+typedef enum kind {
+#define KIND(class, modes, effect) KIND_##class,
+#include "interpose/routes/classes.def"
+} kind_t;
+
+static const unsigned char effect_of_kind[] = {
+#define KIND(class, modes, effect) [KIND_##class] = GP_EFFECT_##effect,
+#include "interpose/routes/classes.def"
+};
+
+typedef struct entry {
+  const char *symbol;
+  unsigned short since;
+  unsigned char kind;
+} entry_t;
+
+static const entry_t entries[] = {
+#define CLASS(symbol, since, kind) {#symbol, since, KIND_##kind},
+#include "interpose/routes/classes.def"
+};
+
+#define ENTRY_COUNT (sizeof(entries) / sizeof(entries[0]))
+
+/* The length of a name without "_v2", "_ptsz" and "_ptds", which name variants of one function. */
+static size_t base_length(const char *name)
+{
+  size_t length = strlen(name);
+
+  if (length > 5 && (strcmp(name + length - 5, "_ptsz") == 0 || strcmp(name + length - 5, "_ptds") == 0))
+    length -= 5;
+  if (length > 3 && name[length - 3] == '_' && name[length - 2] == 'v' && name[length - 1] >= '0' &&
+      name[length - 1] <= '9')
+    length -= 3;
+  return length;
+}
+
+/* The first entry that begins with the text, or comes after all that do: the table is sorted by bytes. */
+static size_t first_with(const char *text, size_t length)
+{
+  size_t low = 0;
+  size_t high = ENTRY_COUNT;
+
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (strncmp(entries[middle].symbol, text, length) < 0)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+static const entry_t *find(const char *symbol)
+{
+  size_t i = first_with(symbol, strlen(symbol) + 1);
+  return i < ENTRY_COUNT && strcmp(entries[i].symbol, symbol) == 0 ? &entries[i] : NULL;
+}
+
+/* The newest variant of the function in that version. Its class is the family's: the first ones are those of
+ * CUDA 2. */
+static const entry_t *find_variant(const char *name, int version)
+{
+  const size_t length = base_length(name);
+  const entry_t *newest = NULL;
+
+  for (size_t i = first_with(name, length); i < ENTRY_COUNT && strncmp(entries[i].symbol, name, length) == 0;
+       i++)
+    if (base_length(entries[i].symbol) == length && entries[i].since <= version &&
+        (!newest || entries[i].since > newest->since))
+      newest = &entries[i];
+  return newest;
+}
+
+static const entry_t *find_family(const char *name)
+{
+  return find_variant(name, GP_NEWEST_CUDA_VERSION);
+}
+
+bool gp_class_is_known(const char *symbol)
+{
+  const entry_t *entry = symbol ? find(symbol) : NULL;
+  return entry && entry->kind != KIND_UNSURE;
+}
+
+bool gp_class_is_unsure(const char *name, int version)
+{
+  const entry_t *variant = find_variant(name, version);
+  return variant && variant->kind == KIND_UNSURE;
+}
+
+bool gp_class_has_family(const char *name)
+{
+  return name && find_family(name);
+}
+
+static bool begins_with(const char *name, const char *text)
+{
+  return strncmp(name, text, strlen(text)) == 0;
+}
+
+/*
+ * Of functions that the tables have no variant of. OpenGL, EGL and VDPAU (cudaGL.h, cudaEGL.h, cudaVDPAU.h):
+ * what they register and map is memory of others; mapping and presenting go to streams.
+ */
+static gp_effect_t effect_of_name(const char *name)
+{
+  if (strstr(name, "GetProcAddress") || strstr(name, "MemFree"))
+    return GP_EFFECT_ENDS;
+  if (strstr(name, "Capture")) /* of anything else than a stream nothing can be asked */
+    return begins_with(name, "cuStream") ? GP_EFFECT_CAPTURE : GP_EFFECT_ENDS;
+  if (strstr(name, "Ctx")) {
+    bool ends =
+        strstr(name, "Destroy") || strstr(name, "Detach") || strstr(name, "Release") || strstr(name, "Reset");
+    bool begins = begins_with(name, "cuGL") || begins_with(name, "cuVDPAU");
+    return ends ? GP_EFFECT_ENDS : begins ? GP_EFFECT_CONTEXT : GP_EFFECT_ANYTHING;
+  }
+  if (begins_with(name, "cuGraphicsGL") || begins_with(name, "cuGraphicsEGL") ||
+      begins_with(name, "cuGraphicsVDPAU") || begins_with(name, "cuGraphicsResource") ||
+      strcmp(name, "cuGLInit") == 0 || strcmp(name, "cuGLGetDevices") == 0 ||
+      strcmp(name, "cuGLGetDevices_v2") == 0 || strcmp(name, "cuVDPAUGetDevice") == 0)
+    return GP_EFFECT_NONE;
+  if (begins_with(name, "cuGL") || begins_with(name, "cuEGL") || begins_with(name, "cuEventCreateFromEGL"))
+    return GP_EFFECT_WORK;
+  if (begins_with(name, "cuDeviceGet") || begins_with(name, "cuDriverGet") || begins_with(name, "cuGetError"))
+    return GP_EFFECT_NONE; /* questions about the device and the driver */
+  return GP_EFFECT_ANYTHING;
+}
+
+gp_effect_t gp_class_effect(const char *name)
+{
+  const entry_t *family = find_family(name);
+  return family ? (gp_effect_t)effect_of_kind[family->kind] : effect_of_name(name);
+}

@@ -1,0 +1,241 @@
+#include "interpose/routes/escape.h"
+
+#include <elf.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "interpose/routes/classes.h"
+#include "interpose/routes/lookup.h"
+#include "interpose/routes/real.h"
+#include "interpose/routes/unknown.h"
+#include "pool/util/log.h"
+
+#if defined(__x86_64__)
+#define IS_ADDRESS(type)                                                                                     \
+  ((type) == R_X86_64_JUMP_SLOT || (type) == R_X86_64_GLOB_DAT || (type) == R_X86_64_64)
+#else
+#define IS_ADDRESS(type)                                                                                     \
+  ((type) == R_AARCH64_JUMP_SLOT || (type) == R_AARCH64_GLOB_DAT || (type) == R_AARCH64_ABS64)
+#endif
+
+/* Of each mapped file one mapping begins at offset 0. Other namespaces show here only: no loader call lists
+ * them. */
+static int count_drivers(void)
+{
+  char *line = NULL;
+  size_t room = 0;
+  int count = 0;
+  FILE *maps = fopen("/proc/self/maps", "re");
+
+  while (maps && getline(&line, &room, maps) >= 0) {
+    unsigned long long offset;
+    int path = 0;
+    if (sscanf(line, "%*s %*s %llx %*s %*s %n", &offset, &path) < 1 || offset != 0 || path == 0)
+      continue;
+    line[strcspn(line, "\n")] = '\0';
+    count += gp_real_is_driver_file(line + path);
+  }
+  free(line);
+  if (maps)
+    (void)fclose(maps); /* it was only read */
+  return count;
+}
+
+typedef struct object {
+  ElfW(Addr) base;
+  const ElfW(Sym) * symbols;
+  const char *strings;
+  const ElfW(Rela) * tables[2];
+  size_t bytes[2];
+} object_t;
+
+/*
+ * Whether the library may be one that looks the driver up: others have dlsym past us, too, and that is
+ * nobody's business. One that finds the driver by dlsym has these names among its strings.
+ */
+static bool mentions_driver(const struct dl_phdr_info *info)
+{
+  static const char *const names[] = {"cuGetProcAddress", "cuMemAlloc_v2"};
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+    if (segment->p_type != PT_LOAD || (segment->p_flags & (PF_R | PF_W)) != PF_R)
+      continue;
+    const void *begin = (const void *)(info->dlpi_addr + segment->p_vaddr);
+    for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++)
+      if (memmem(begin, segment->p_filesz, names[k], strlen(names[k]) + 1))
+        return true;
+  }
+  return false;
+}
+
+/*
+ * True if the loader gave this object the driver's function, or the C library's dlsym, where everybody else
+ * gets ours. A slot that was not used yet leads into the object itself, and shows nothing.
+ */
+static bool bypasses(
+    const struct dl_phdr_info *info, const object_t *object, const ElfW(Rela) * relocations, size_t bytes)
+{
+  for (size_t i = 0; i < bytes / sizeof(*relocations); i++) {
+    const ElfW(Rela) *relocation = &relocations[i];
+    if (!IS_ADDRESS(ELF64_R_TYPE(relocation->r_info)))
+      continue;
+    const char *name = object->strings + object->symbols[ELF64_R_SYM(relocation->r_info)].st_name;
+    const void *behind = gp_lookup_behind(name);
+    if (!behind)
+      continue;
+    void *found;
+    memcpy(&found, (const void *)(object->base + relocation->r_offset), sizeof(found));
+    if (found == behind && (name[0] == 'c' || mentions_driver(info)))
+      return true;
+  }
+  return false;
+}
+
+static const void *at(const object_t *object, ElfW(Addr) address)
+{
+  /* glibc has added the base to most of these already, but not on every architecture. */
+  return (const void *)(address < object->base ? address + object->base : address);
+}
+
+/* False for this library, whose way to the driver is the real one, for the driver, and for what has no
+ * relocations. */
+static bool read_object(const struct dl_phdr_info *info, object_t *object)
+{
+  const ElfW(Dyn) *dynamic = NULL;
+
+  *object = (object_t){.base = info->dlpi_addr};
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+    ElfW(Addr) begin = info->dlpi_addr + segment->p_vaddr;
+    if (segment->p_type == PT_DYNAMIC)
+      dynamic = (const ElfW(Dyn) *)begin;
+    if (segment->p_type == PT_LOAD && (ElfW(Addr))gp_escape_check - begin < segment->p_memsz)
+      return false;
+  }
+  if (!dynamic || gp_real_is_driver_file(info->dlpi_name))
+    return false;
+  for (; dynamic->d_tag != DT_NULL; dynamic++) {
+    ElfW(Addr) value = dynamic->d_un.d_ptr;
+    switch (dynamic->d_tag) {
+    case DT_SYMTAB: object->symbols = at(object, value); break;
+    case DT_STRTAB: object->strings = at(object, value); break;
+    case DT_JMPREL: object->tables[0] = at(object, value); break;
+    case DT_PLTRELSZ: object->bytes[0] = value; break;
+    case DT_RELA: object->tables[1] = at(object, value); break;
+    case DT_RELASZ: object->bytes[1] = value; break;
+    default: break;
+    }
+  }
+  return object->symbols && object->strings;
+}
+
+static int look_for_bypass(struct dl_phdr_info *info, size_t size, void *arg)
+{
+  const char **ret_name = arg; /* of a library that goes past us */
+  object_t object;
+
+  (void)size;
+  if (!read_object(info, &object))
+    return 0;
+  for (int i = 0; i < 2; i++)
+    if (object.tables[i] && bypasses(info, &object, object.tables[i], object.bytes[i])) {
+      *ret_name = info->dlpi_name;
+      return 1;
+    }
+  return 0;
+}
+
+bool gp_escape_check(void)
+{
+  static atomic_flag told = ATOMIC_FLAG_INIT;
+  const char *library = NULL;
+  int drivers = count_drivers();
+
+  if (drivers <= 1)
+    (void)dl_iterate_phdr(look_for_bypass, &library);
+  if (drivers <= 1 && !library)
+    return false;
+  if (atomic_flag_test_and_set(&told))
+    return true;
+  if (drivers > 1)
+    gp_log(GP_LOG_ERROR,
+        "the process has %d copies of the CUDA driver library (dlmopen?); what goes through the others is "
+        "not seen, so "
+        "nothing is pooled",
+        drivers);
+  else
+    gp_log(GP_LOG_ERROR,
+        "%s calls the CUDA driver past gpupool (RTLD_DEEPBIND?); its work is not seen, so nothing is pooled",
+        library[0] ? library : "the program");
+  return true;
+}
+
+/*
+ * Names that look like the driver's and are in no table. They are collected while the loader's list is
+ * walked, and looked up in the driver afterwards: a look-up from within the walk could wait for a thread that
+ * loads a library.
+ */
+#define MOST_REFERENCES 16
+
+typedef struct reference {
+  char name[64];
+  char library[64]; /* "": the program */
+} reference_t;
+
+typedef struct references {
+  unsigned long long loads; /* as of now */
+  unsigned count;
+  reference_t found[MOST_REFERENCES];
+} references_t;
+
+static _Atomic unsigned long long seen_loads; /* as of the last look */
+
+static void collect(references_t *references, const char *library, const char *name)
+{
+  for (unsigned i = 0; i < references->count; i++)
+    if (strcmp(references->found[i].name, name) == 0)
+      return;
+  if (references->count == MOST_REFERENCES)
+    return; /* one that the driver has is enough; libraries have few of them */
+  reference_t *reference = &references->found[references->count++];
+  (void)snprintf(reference->name, sizeof(reference->name), "%s", name);
+  (void)snprintf(reference->library, sizeof(reference->library), "%s", library);
+}
+
+static int look_for_unknown(struct dl_phdr_info *info, size_t size, void *arg)
+{
+  references_t *references = arg;
+  object_t object;
+
+  (void)size;
+  references->loads = info->dlpi_adds;
+  if (references->loads == atomic_load_explicit(&seen_loads, memory_order_relaxed))
+    return 1;
+  if (!read_object(info, &object))
+    return 0;
+  for (int i = 0; i < 2; i++)
+    for (size_t k = 0; object.tables[i] && k < object.bytes[i] / sizeof(*object.tables[i]); k++) {
+      const ElfW(Rela) *relocation = &object.tables[i][k];
+      const ElfW(Sym) *symbol = &object.symbols[ELF64_R_SYM(relocation->r_info)];
+      const char *name = object.strings + symbol->st_name;
+      if (IS_ADDRESS(ELF64_R_TYPE(relocation->r_info)) && symbol->st_shndx == SHN_UNDEF &&
+          gp_lookup_is_driver_name(name) && !gp_class_is_known(name) &&
+          gp_class_effect(name) != GP_EFFECT_NONE)
+        collect(references, info->dlpi_name, name);
+    }
+  return 0;
+}
+
+void gp_escape_look_for_unknown(gp_engine_t *engine)
+{
+  references_t references = {.count = 0};
+
+  (void)dl_iterate_phdr(look_for_unknown, &references);
+  for (unsigned i = 0; i < references.count; i++)
+    if (gp_real_driver_has(references.found[i].name))
+      gp_unknown_unseen(engine, references.found[i].name, references.found[i].library);
+  atomic_store_explicit(&seen_loads, references.loads, memory_order_relaxed);
+}

@@ -1,0 +1,267 @@
+#include "interpose/routes/lookup.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "interpose/routes/classes.h"
+#include "interpose/hooks/hooks.h"
+#include "interpose/library.h"
+#include "interpose/routes/real.h"
+#include "interpose/routes/unknown.h"
+#include "interpose/sight/work.h"
+#include "pool/reuse/epoch/streams.h"
+#include "pool/util/log.h"
+
+#define HOOK(symbol, base, since, per_thread, parameters, arguments)                                         \
+  extern const char gp_export_##symbol[] __attribute__((visibility("hidden"))); /* exports.c */
+#include "interpose/routes/functions.def"
+#if GP_HAS_WORK_STUBS
+#define WORK(symbol, base, since, per_thread, where)                                                         \
+  extern const char gp_export_##symbol[] __attribute__((visibility("hidden")));
+#include "interpose/sight/work.def"
+#endif
+
+typedef struct gp_hook {
+  const char *symbol; /* as exported */
+  const char *base;   /* as cuGetProcAddress is asked for it */
+  int since;
+  int per_thread;
+  void *hook;
+  const char *export; /* where our own export of the symbol is */
+} gp_hook_t;
+
+#if GP_HAS_WORK_STUBS
+#define REPLACED GP_REPLACED_COUNT
+#else
+#define REPLACED GP_HOOK_COUNT
+#endif
+
+static const gp_hook_t hooks[REPLACED] = {
+#define HOOK(symbol, base, since, per_thread, parameters, arguments)                                         \
+  [GP_FN_##symbol] = {#symbol, #base, since, per_thread, (void *)hook_##symbol, gp_export_##symbol},
+#include "interpose/routes/functions.def"
+#if GP_HAS_WORK_STUBS
+#define WORK(symbol, base, since, per_thread, where)                                                         \
+  [GP_FN_##symbol] = {                                                                                       \
+      #symbol, #base, since, per_thread, (void *)(uintptr_t)gp_work_##symbol, gp_export_##symbol},
+#include "interpose/sight/work.def"
+#endif
+};
+
+/* The stubs are handed out only where a reuse mode needs them: a launch pays for nothing else. */
+static int in_force(void)
+{
+  return gp_library_wants_work() ? REPLACED : GP_HOOK_COUNT;
+}
+
+bool gp_lookup_is_own(const void *function)
+{
+  for (int i = 0; i < REPLACED; i++)
+    if (hooks[i].hook == function || hooks[i].export == function)
+      return true;
+  return gp_unknown_is_trampoline(function);
+}
+
+GP_BEFORE_SANITIZERS bool gp_lookup_is_driver_name(const char *name)
+{
+  return name && name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
+}
+
+static const gp_hook_t *find_symbol(const char *name)
+{
+  for (int i = 0; i < in_force(); i++)
+    if (strcmp(hooks[i].symbol, name) == 0)
+      return &hooks[i];
+  return NULL;
+}
+
+const void *gp_lookup_behind(const char *name)
+{
+  if (strcmp(name, "dlsym") == 0)
+    return gp_real_dlsym_address();
+  const gp_hook_t *hook = gp_lookup_is_driver_name(name) ? find_symbol(name) : NULL;
+  return hook ? gp_real_get((gp_function_t)(hook - hooks)) : NULL;
+}
+
+/* Work that goes through another copy of the driver (dlmopen, a copy by another path) is none that we see. */
+static void tell_of_second_driver(void)
+{
+  static atomic_flag told = ATOMIC_FLAG_INIT;
+  if (atomic_flag_test_and_set(&told))
+    return;
+  gp_log(GP_LOG_ERROR, "the process uses more than one copy of the CUDA driver library; nothing is pooled");
+  gp_library_stand_aside();
+}
+
+/*
+ * A look-up by scope finds our export where a program without us would have found nothing: no driver is
+ * loaded, or one that lacks the function. Then the answer is none; the search behind us sets dlerror.
+ */
+static void *unless_ours_alone(const gp_hook_t *hook)
+{
+  if (gp_real_bind() && gp_real_get((gp_function_t)(hook - hooks)))
+    return NULL;
+  return gp_real_dlsym(RTLD_NEXT, hook->symbol) ? NULL : GP_DLSYM_NONE;
+}
+
+/*
+ * A name that is a driver's by its looks and in no table: of a newer driver, of OpenGL and the like, or of a
+ * library that has nothing to do with CUDA. A search by scope depends on the caller: where it finds nothing
+ * from here, or is to begin behind the caller, the stub jumps, and calls of what the driver has under that
+ * name would not be seen.
+ */
+static void *decide_unknown(void *handle, const char *name, const void *return_address)
+{
+  gp_effect_t effect = gp_class_is_known(name) ? GP_EFFECT_NONE : gp_class_effect(name);
+
+  if (effect == GP_EFFECT_NONE)
+    return NULL;
+  void *function = handle == RTLD_NEXT ? NULL : gp_real_dlsym(handle, name);
+  if (!function && (handle == RTLD_NEXT || handle == RTLD_DEFAULT)) {
+    if (gp_real_bind() && gp_real_driver_has(name) && !gp_real_is_driver_address(return_address))
+      gp_unknown_missed(name, effect);
+    else
+      gp_streams_distrust(); /* a driver that is loaded later may have it */
+  }
+  if (!function || gp_lookup_is_own(function) || !gp_real_is_driver_address(function) ||
+      gp_real_is_driver_address(return_address))
+    return NULL;
+  gp_real_bind_object(function);
+  void *handed_out = gp_unknown_hand_out(function, name, effect);
+  (void)dlerror(); /* as below */
+  return handed_out == function ? NULL : handed_out;
+}
+
+GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const void *return_address)
+{
+  gp_real_dlsym_init(); /* the stub jumps through it */
+  if (!gp_lookup_is_driver_name(name))
+    return NULL;
+  const gp_hook_t *hook = find_symbol(name);
+  if (!hook)
+    return decide_unknown(handle, name, return_address);
+  /* What these find depends on who asks: the stub jumps, so that the caller stays the caller. */
+  if (handle == RTLD_NEXT && hook - hooks >= GP_HOOK_COUNT)
+    gp_streams_distrust(); /* work of a library behind this one passes no stub */
+  if (handle == RTLD_NEXT || handle == RTLD_DEFAULT)
+    return unless_ours_alone(hook);
+  void *function = gp_real_dlsym(handle, name);
+  if (gp_lookup_is_own(function))
+    return unless_ours_alone(hook); /* the handle of the program itself */
+  if (!function)
+    return NULL; /* the jump gives the same again, with dlerror set by it */
+  if (!gp_real_is_driver_address(function) || gp_real_is_driver_address(return_address))
+    return NULL; /* another library's function of that name; or the driver looks for its own */
+  gp_real_bind_object(function);
+  if (gp_real_get((gp_function_t)(hook - hooks)) != function) {
+    tell_of_second_driver();
+    return NULL; /* our hook would call the first one */
+  }
+  (void)dlerror(); /* our own lookups may have failed; the caller's has not */
+  return hook->hook;
+}
+
+/* cuGetProcAddress is asked for the name without suffix, or, since 13.0, with "_v2" (NVIDIA's Python bindings
+ * do so). */
+static bool answers_to(const gp_hook_t *hook, const char *name)
+{
+  size_t length = strlen(name);
+
+  if (strcmp(hook->base, name) == 0)
+    return true;
+  const char *rest = strncmp(hook->symbol, name, length) == 0 ? hook->symbol + length : NULL;
+  return rest && (rest[0] == '\0' || strcmp(rest, "_ptsz") == 0 || strcmp(rest, "_ptds") == 0);
+}
+
+/* The variant that the driver's documentation of cuGetProcAddress promises for these arguments. */
+static const gp_hook_t *find_variant(const char *name, int version, bool per_thread)
+{
+  const gp_hook_t *best = NULL;
+  bool best_exact = false;
+
+  for (int i = 0; i < in_force(); i++) {
+    if (!answers_to(&hooks[i], name) || hooks[i].since > version || (hooks[i].per_thread && !per_thread))
+      continue;
+    bool exact = (hooks[i].per_thread != 0) == per_thread;
+    if (!best || (exact && !best_exact) || (exact == best_exact && hooks[i].since > best->since)) {
+      best = &hooks[i];
+      best_exact = exact;
+    }
+  }
+  return best;
+}
+
+/* From this version on the name may stand for a function of other parameters: no rule says which. */
+static bool is_renamed(const char *base, int version)
+{
+  return version >= 12000 && strcmp(base, "cuGraphInstantiate") == 0;
+}
+
+/* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM of cuda.h */
+#define FLAG_PER_THREAD UINT64_C(2)
+
+/*
+ * Whether the function is a variant that came after the tables: asked for the newest version that they have,
+ * the driver gives another one, or none.
+ */
+static bool is_newer(const char *symbol, int version, uint64_t flags, const void *function)
+{
+  void *known = NULL;
+  CUresult result = CUDA_ERROR_NOT_FOUND;
+
+  if (version <= GP_NEWEST_CUDA_VERSION)
+    return false;
+  if (GP_REAL(cuGetProcAddress_v2))
+    result = GP_REAL(cuGetProcAddress_v2)(symbol, &known, GP_NEWEST_CUDA_VERSION, flags, NULL);
+  else if (GP_REAL(cuGetProcAddress))
+    result = GP_REAL(cuGetProcAddress)(symbol, &known, GP_NEWEST_CUDA_VERSION, flags);
+  return result != CUDA_SUCCESS || known != function;
+}
+
+void *gp_lookup_substitute(const char *symbol, int version, uint64_t flags, void *function)
+{
+  if (!gp_lookup_is_driver_name(symbol) || gp_lookup_is_own(function))
+    return function;
+  /*
+   * The pointer that the driver returned says exactly which variant it is, under whatever name it was asked
+   * for: since 12.0 cuGraphInstantiate stands for cuGraphInstantiateWithFlags.
+   */
+  for (int i = 0; i < in_force(); i++)
+    if (gp_real_get((gp_function_t)i) == function && answers_to(&hooks[i], symbol))
+      return hooks[i].hook;
+  for (int i = 0; i < in_force(); i++)
+    if (gp_real_get((gp_function_t)i) == function)
+      return hooks[i].hook;
+  if (!gp_class_has_family(symbol) || gp_class_is_unsure(symbol, version) ||
+      is_newer(symbol, version, flags, function))
+    return gp_unknown_hand_out(function, symbol, gp_class_effect(symbol));
+  /*
+   * The driver's pointers differ from its exports, and the documented rule decides; or it is a variant that
+   * is left alone on purpose (CUDA 2's 32-bit ABI).
+   */
+  const gp_hook_t *variant = find_variant(symbol, version, (flags & FLAG_PER_THREAD) != 0);
+  return variant && !is_renamed(symbol, version) ? variant->hook : function;
+}
+
+CUresult CUDAAPI hook_cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags)
+{
+  if (!gp_real_bind())
+    return CUDA_ERROR_NOT_FOUND;
+  CUresult result = GP_REAL_CALL(cuGetProcAddress, symbol, function, version, flags);
+  if (result == CUDA_SUCCESS && symbol && function && *function)
+    *function = gp_lookup_substitute(symbol, version, flags, *function);
+  return result;
+}
+
+CUresult CUDAAPI hook_cuGetProcAddress_v2(
+    const char *symbol, void **function, int version, cuuint64_t flags, void *status)
+{
+  if (!gp_real_bind())
+    return CUDA_ERROR_NOT_FOUND;
+  CUresult result = GP_REAL_CALL(cuGetProcAddress_v2, symbol, function, version, flags, status);
+  if (result == CUDA_SUCCESS && symbol && function && *function)
+    *function = gp_lookup_substitute(symbol, version, flags, *function);
+  return result;
+}

@@ -1,0 +1,97 @@
+#include "interpose/routes/real.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "interpose/routes/lookup.h"
+#include "pool/util/cancel.h"
+
+void *gp_real_functions[GP_FUNCTION_COUNT];
+
+static const char *const function_names[GP_FUNCTION_COUNT] = {
+#define HOOK(symbol, base, since, per_thread, parameters, arguments) [GP_FN_##symbol] = #symbol,
+#define CALL(symbol, parameters)                                     [GP_FN_##symbol] = #symbol,
+#include "interpose/routes/functions.def"
+#define WORK(symbol, base, since, per_thread, where) [GP_FN_##symbol] = #symbol,
+#include "interpose/sight/work.def"
+};
+
+static atomic_bool bound;
+static _Atomic(void *) driver_handle; /* of the driver's file; NULL: another library's functions come first,
+                                         and it is not known */
+
+/*
+ * From the first handle, and what it lacks from the second (NULL: none).
+ * Every thread that gets here stores the same pointers, so nobody has to wait for anybody: pthread_once would
+ * deadlock when a library's constructor, run by dlopen under the loader's lock, comes here while another
+ * thread loads.
+ */
+static void bind_all(void *first, void *second)
+{
+  for (int i = 0; i < GP_FUNCTION_COUNT; i++) {
+    void *function = gp_real_dlsym(first, function_names[i]);
+    if ((!function || gp_lookup_is_own(function)) && second)
+      function = gp_real_dlsym(second, function_names[i]);
+    if (function && !gp_lookup_is_own(function))
+      __atomic_store_n(&gp_real_functions[i], function, __ATOMIC_RELAXED);
+  }
+  atomic_store_explicit(&bound, true, memory_order_release);
+}
+
+bool gp_real_is_driver_file(const char *path)
+{
+  const char *slash = path ? strrchr(path, '/') : NULL;
+  const char *name = slash ? slash + 1 : path;
+  return name && strncmp(name, "libcuda.so", 10) == 0;
+}
+
+bool gp_real_is_driver_address(const void *address)
+{
+  Dl_info info;
+  return dladdr(address, &info) != 0 && gp_real_is_driver_file(info.dli_fname);
+}
+
+void gp_real_bind_object(const void *address)
+{
+  Dl_info info;
+
+  if (atomic_load_explicit(&bound, memory_order_acquire) || dladdr(address, &info) == 0)
+    return;
+  /* Loaded already: this only finds it, and pins it, because we keep pointers into it. */
+  int cancel_state = gp_cancel_hold(); /* dlopen may be a cancellation point */
+  void *handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+  gp_cancel_restore(cancel_state);
+  if (handle) {
+    atomic_store(&driver_handle, handle);
+    bind_all(handle, NULL);
+  }
+}
+
+bool gp_real_bind(void)
+{
+  if (atomic_load_explicit(&bound, memory_order_acquire))
+    return true;
+  /*
+   * What the loader would have given the program: the next definition in the order of look-up, which may be
+   * another preload's that has some of the names only, and the driver itself for the rest.
+   */
+  int cancel_state = gp_cancel_hold(); /* dlopen may be a cancellation point */
+  void *handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+  gp_cancel_restore(cancel_state);
+  void *next = gp_real_dlsym(RTLD_NEXT, "cuInit");
+  atomic_store(&driver_handle, handle);
+  if (handle || (next && !gp_lookup_is_own(next)))
+    bind_all(RTLD_NEXT, handle);
+  (void)dlerror(); /* names that this driver lacks are not the program's errors */
+  return atomic_load_explicit(&bound, memory_order_acquire);
+}
+
+bool gp_real_driver_has(const char *name)
+{
+  void *handle = atomic_load(&driver_handle);
+  void *function = gp_real_dlsym(handle ? handle : RTLD_NEXT, name);
+  (void)dlerror();
+  return function && gp_real_is_driver_address(function);
+}

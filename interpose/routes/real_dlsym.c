@@ -1,0 +1,63 @@
+/*
+ * The C library's dlsym, from behind ours.
+ */
+#include <dlfcn.h>
+#include <stddef.h>
+
+#include "interpose/routes/real.h"
+#include "pool/util/log.h"
+
+/*
+ * dlvsym is bound to its oldest version, which every glibc has; the versions of dlsym are tried newest
+ * first: since 2.34 it lives in libc, before in libdl; aarch64 began with 2.17.
+ */
+#if defined(__x86_64__)
+__asm__(".symver dlvsym, dlvsym@GLIBC_2.2.5");
+#endif
+
+typedef void *(*gp_dlsym_fn)(void *handle, const char *name);
+
+/* The stub jumps through this. Every thread that resolves it stores the same value. */
+__attribute__((visibility("hidden"))) gp_dlsym_fn gp_dlsym_next;
+
+/*
+ * dlvsym finds exactly the named version, so another preload's dlsym, which has none, is passed over. What
+ * comes next in the order of look-up is what the C library's own says: asked from here, where "next" is after
+ * this library.
+ */
+GP_BEFORE_SANITIZERS static gp_dlsym_fn resolve_dlsym(void)
+{
+  static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"};
+  gp_dlsym_fn found = NULL;
+  gp_dlsym_fn next = __atomic_load_n(&gp_dlsym_next, __ATOMIC_ACQUIRE);
+
+  if (next)
+    return next;
+  for (size_t i = 0; !found && i < sizeof(versions) / sizeof(versions[0]); i++)
+    found = (gp_dlsym_fn)dlvsym(RTLD_NEXT, "dlsym", versions[i]);
+  if (!found) {
+    gp_log(GP_LOG_ERROR, "cannot find dlsym in the C library; this libc is not supported");
+    __builtin_trap(); /* there is nothing that dlsym could return */
+  }
+  next = (gp_dlsym_fn)found(RTLD_NEXT, "dlsym");
+  if (!next)
+    next = found;
+  __atomic_store_n(&gp_dlsym_next, next, __ATOMIC_RELEASE);
+  (void)dlerror(); /* a version that this C library does not have is not the caller's error */
+  return next;
+}
+
+GP_BEFORE_SANITIZERS void gp_real_dlsym_init(void)
+{
+  (void)resolve_dlsym();
+}
+
+void *gp_real_dlsym(void *handle, const char *name)
+{
+  return resolve_dlsym()(handle, name);
+}
+
+const void *gp_real_dlsym_address(void)
+{
+  return (const void *)resolve_dlsym();
+}

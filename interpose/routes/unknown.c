@@ -1,0 +1,309 @@
+#include "interpose/routes/unknown.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "interpose/hooks/captures.h"
+#include "interpose/hooks/current_context.h"
+#include "interpose/library.h"
+#include "interpose/routes/real.h"
+#include "interpose/hooks/taint.h"
+#include "interpose/routes/unknown_slots.h"
+#include "pool/reuse/single_stream.h"
+#include "pool/reuse/epoch/streams.h"
+#include "pool/util/cancel.h"
+#include "pool/util/log.h"
+
+#define SLOT_BYTES 16
+#if defined(__x86_64__)
+#define REGISTER_ARGUMENTS 6
+#else
+#define REGISTER_ARGUMENTS 8
+#endif
+
+#define NAME_BYTES 80 /* the driver's longest name of today has 41; a longer one is cut in messages */
+
+/*
+ * Read by the trampolines. A slot is taken for good by the thread that stores its function. settled: calls
+ * have no effect any more that earlier ones have not had, so that the trampoline jumps at once.
+ */
+void *gp_unknown_functions[GP_UNKNOWN_SLOTS];
+unsigned char gp_unknown_settled[GP_UNKNOWN_SLOTS];
+extern const char gp_unknown_slots[] __attribute__((visibility("hidden")));
+
+static struct {
+  _Atomic unsigned char effect; /* stored before the trampoline is handed out, as is the next one */
+  _Atomic bool ends_capture;    /* of effect CAPTURE: else the function begins one, or may */
+  _Atomic bool is_named;        /* name is complete */
+  atomic_flag is_told;
+  char name[NAME_BYTES];
+} slots[GP_UNKNOWN_SLOTS];
+
+_Thread_local bool gp_unknown_is_pending __attribute__((tls_model("initial-exec")));
+
+/* What the calling thread has to look at, once its call of an unknown function is over. */
+static _Thread_local struct {
+  bool context;
+  bool capture;
+  CUstream stream; /* NULL: the thread's own, for the legacy stream cannot be captured (cuda.h,
+                      cuStreamBeginCapture) */
+} pending __attribute__((tls_model("initial-exec")));
+
+/*
+ * Look-ups
+ */
+
+bool gp_unknown_is_trampoline(const void *function)
+{
+  const char *place = function;
+  return place >= gp_unknown_slots && place < gp_unknown_slots + (size_t)SLOT_BYTES * GP_UNKNOWN_SLOTS;
+}
+
+/*
+ * cuGetProcAddress is asked for the name of all variants. Which one the driver gave the loader could say
+ * (dladdr), but under its lock, which a thread may hold that waits for this one: a library's constructor.
+ */
+static const char *variant_text(const char *name)
+{
+  return gp_class_is_known(name) ? "a newer variant of " : "";
+}
+
+static int take_slot(void *function, const char *name)
+{
+  for (int i = 0; i < GP_UNKNOWN_SLOTS; i++) {
+    void *taken = __atomic_load_n(&gp_unknown_functions[i], __ATOMIC_ACQUIRE);
+    if (!taken && __atomic_compare_exchange_n(&gp_unknown_functions[i], &taken, function, false,
+                      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+      (void)snprintf(slots[i].name, sizeof(slots[i].name), "%s%s", variant_text(name), name);
+      atomic_store(&slots[i].is_named, true);
+      taken = function;
+    }
+    if (taken == function)
+      return i;
+  }
+  return -1;
+}
+
+/* "End" alone is no such sign: CUDA has endpoints. */
+static bool ends_capture(const char *name)
+{
+  return strstr(name, "End") && !strstr(name, "Begin");
+}
+
+static bool ends_pooling_unseen(gp_effect_t effect)
+{
+  return effect == GP_EFFECT_CAPTURE || effect == GP_EFFECT_ENDS;
+}
+
+void *gp_unknown_hand_out(void *function, const char *name, gp_effect_t effect)
+{
+  static atomic_flag told = ATOMIC_FLAG_INIT;
+
+  if (effect == GP_EFFECT_NONE)
+    return function;
+  int slot = take_slot(function, name);
+  if (slot >= 0) {
+    atomic_store(&slots[slot].ends_capture, ends_capture(name));
+    atomic_store(&slots[slot].effect, (unsigned char)effect);
+    return (void *)(uintptr_t)(gp_unknown_slots + (size_t)SLOT_BYTES * (size_t)slot);
+  }
+  gp_streams_distrust();
+  if (ends_pooling_unseen(effect) && !atomic_flag_test_and_set(&told)) {
+    gp_log(GP_LOG_ERROR,
+        "the program looks up more functions of the driver that this version of gpupool does not know than "
+        "it can follow "
+        "(%d, then %s); nothing is pooled",
+        GP_UNKNOWN_SLOTS, name);
+    gp_library_stand_aside();
+  }
+  return function;
+}
+
+void gp_unknown_missed(const char *name, gp_effect_t effect)
+{
+  static atomic_flag told = ATOMIC_FLAG_INIT;
+
+  gp_streams_distrust();
+  if (!ends_pooling_unseen(effect) || atomic_flag_test_and_set(&told))
+    return;
+  gp_library_stand_aside();
+  gp_log(GP_LOG_ERROR,
+      "a library looks behind gpupool for %s of the driver, which this version does not know and would not "
+      "see called; "
+      "nothing is pooled",
+      name);
+}
+
+void gp_unknown_unseen(gp_engine_t *engine, const char *name, const char *who)
+{
+  static atomic_flag told = ATOMIC_FLAG_INIT;
+  char why[192];
+  gp_effect_t effect = gp_class_effect(name);
+
+  if (effect == GP_EFFECT_NONE)
+    return;
+  if (!ends_pooling_unseen(effect)) {
+    (void)snprintf(why, sizeof(why),
+        "%s is linked to %s of the driver, which this version of gpupool does not know",
+        who[0] ? who : "the program", name);
+    gp_streams_escape(engine, why);
+  } else if (!atomic_flag_test_and_set(&told)) {
+    gp_log(GP_LOG_ERROR,
+        "%s is linked to %s of the driver, which this version of gpupool does not know and would not see "
+        "called; nothing "
+        "is pooled",
+        who[0] ? who : "the program", name);
+    gp_engine_stand_aside(engine);
+  }
+}
+
+/*
+ * Calls
+ */
+
+static const char *name_of(unsigned slot)
+{
+  return atomic_load(&slots[slot].is_named) ? slots[slot].name : "a function of the driver";
+}
+
+static bool has_limit(gp_engine_t *engine)
+{
+  for (int device = 0; device < GP_MAX_DEVICES; device++)
+    if (gp_engine_limit(engine, device) != 0)
+      return true;
+  return false;
+}
+
+static void tell_uncounted(gp_engine_t *engine, unsigned slot)
+{
+  if (!atomic_flag_test_and_set(&slots[slot].is_told))
+    gp_log(has_limit(engine) ? GP_LOG_ERROR : GP_LOG_INFO,
+        "the program calls %s, which this version of gpupool does not know: what that takes or gives back is "
+        "in no limit "
+        "and no count",
+        name_of(slot));
+}
+
+static void end_pooling(unsigned slot)
+{
+  bool first = !atomic_flag_test_and_set(&slots[slot].is_told);
+  if (first)
+    gp_log(GP_LOG_ERROR,
+        "the program calls %s, which this version of gpupool does not know and which may get at memory "
+        "behind its back; "
+        "nothing is pooled from now on",
+        name_of(slot));
+  gp_library_stand_aside(); /* each caller: what the first one does may not be over */
+}
+
+/*
+ * The capture is counted before the driver is asked, so that no call of the library's own comes in between;
+ * whether it began, and whether another one ended, the driver is asked when this thread comes back into the
+ * library.
+ */
+static void follow_capture(gp_engine_t *engine, unsigned slot, CUstream stream)
+{
+  if (!atomic_load(&slots[slot].ends_capture)) {
+    gp_capture_t *capture = gp_capture_begin(engine, stream, true);
+    if (!capture)
+      return;
+    gp_capture_put(engine, capture);
+  }
+  pending.capture = true;
+  pending.stream = stream;
+  gp_unknown_is_pending = true;
+}
+
+static void expect_context(void)
+{
+  pending.context = true;
+  gp_unknown_is_pending = true;
+}
+
+static void taint_arguments(gp_engine_t *engine, const uint64_t *arguments)
+{
+  for (int i = 0; i < REGISTER_ARGUMENTS; i++)
+    if (arguments[i] >= UINT64_C(1) << 16) /* no allocation lies below; flags and sizes often do */
+      gp_taint_pointer(engine, (CUdeviceptr)arguments[i]);
+}
+
+static void leave_epoch(gp_engine_t *engine, unsigned slot)
+{
+  char why[128];
+
+  (void)snprintf(
+      why, sizeof(why), "the program calls %s, which this version of gpupool does not know", name_of(slot));
+  gp_streams_escape(engine, why);
+}
+
+/* Called by the trampolines only, which jump to what it returns. */
+void *gp_unknown_called(unsigned slot, const uint64_t *arguments);
+
+void *gp_unknown_called(unsigned slot, const uint64_t *arguments)
+{
+  void *function = __atomic_load_n(&gp_unknown_functions[slot], __ATOMIC_RELAXED);
+  gp_engine_t *engine = gp_library_engine();
+  bool again = false; /* each call has the effect */
+
+  if (!engine)
+    return function;
+  int cancel_state = gp_cancel_hold(); /* the effects call the driver */
+  leave_epoch(engine, slot);
+  switch ((gp_effect_t)atomic_load(&slots[slot].effect)) {
+  case GP_EFFECT_NONE:
+  case GP_EFFECT_WORK: break;
+  case GP_EFFECT_UNCOUNTED: tell_uncounted(engine, slot); break;
+  case GP_EFFECT_ENDS: end_pooling(slot); break;
+  case GP_EFFECT_CAPTURE:
+    follow_capture(engine, slot, (CUstream)(uintptr_t)arguments[0]);
+    again = true;
+    break;
+  case GP_EFFECT_ANYTHING:
+    taint_arguments(engine, arguments);
+    expect_context();
+    again = true;
+    break;
+  case GP_EFFECT_CONTEXT:
+    expect_context();
+    again = true;
+    break;
+  }
+  if (!again && !gp_mono_has_debt(engine))
+    __atomic_store_n(&gp_unknown_settled[slot], 1, __ATOMIC_RELEASE);
+  gp_cancel_restore(cancel_state);
+  return function;
+}
+
+/* Another thread may have destroyed the stream meanwhile, and the capture with it: no question about that
+ * handle then. */
+static void look_at_capture(gp_engine_t *engine)
+{
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+
+  if (!gp_capture_is_followed(engine, pending.stream, true)) {
+    pending.capture = false;
+    return;
+  }
+  CUresult result = GP_REAL_CALL(cuStreamIsCapturing_ptsz, pending.stream, &status);
+  if (result == CUDA_ERROR_NOT_PERMITTED) { /* in a host function, where the driver answers nothing */
+    gp_unknown_is_pending = true;
+    return;
+  }
+  pending.capture = false;
+  if (result == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_NONE)
+    gp_capture_finish(engine, gp_capture_take(engine, pending.stream, true));
+}
+
+void gp_unknown_returned(gp_engine_t *engine)
+{
+  int cancel_state = gp_cancel_hold();
+  gp_unknown_is_pending = false;
+  if (pending.context)
+    (void)gp_current_context(engine);
+  pending.context = false;
+  if (pending.capture)
+    look_at_capture(engine);
+  gp_cancel_restore(cancel_state);
+}

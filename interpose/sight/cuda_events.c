@@ -1,0 +1,126 @@
+#include "interpose/sight/cuda_events.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "pool/space/address_map.h"
+
+/* Guarded by the lock. */
+typedef struct event {
+  gp_stream_fact_t fact; /* meaningful with version */
+  uint64_t version;      /* never used again; 0: no fact */
+  unsigned recording;    /* records that the driver is at */
+  bool overlapped;       /* more than one was, since there was none */
+  bool distrusted;
+} event_t;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static gp_address_map_t events;
+static uint64_t last_version;
+
+static void init_events(void)
+{
+  gp_address_map_init(&events);
+}
+
+static void enter(void)
+{
+  pthread_once(&once, init_events);
+  pthread_mutex_lock(&lock);
+}
+
+static void leave(void)
+{
+  pthread_mutex_unlock(&lock);
+}
+
+static event_t *find(CUevent event)
+{
+  uint64_t key = (uint64_t)(uintptr_t)event;
+  return key > 1 ? gp_address_map_find(&events, key) : NULL;
+}
+
+/* NULL: no host memory; then the event gives no facts. */
+static event_t *find_or_make(CUevent event)
+{
+  event_t *record = find(event);
+  if (record || (uint64_t)(uintptr_t)event <= 1)
+    return record;
+  record = calloc(1, sizeof(*record));
+  if (record && !gp_address_map_insert(&events, (uint64_t)(uintptr_t)event, record)) {
+    free(record);
+    return NULL;
+  }
+  return record;
+}
+
+void gp_event_record_begin(CUevent event)
+{
+  enter();
+  event_t *record = find_or_make(event);
+  if (record) {
+    record->version = 0;
+    record->overlapped |= record->recording++ > 0;
+  }
+  leave();
+}
+
+void gp_event_record_end(CUevent event, const gp_stream_fact_t *fact)
+{
+  enter();
+  event_t *record = find(event);
+  if (record && record->recording > 0) {
+    record->recording--;
+    if (fact->stream && !record->overlapped && !record->distrusted) {
+      record->fact = *fact;
+      record->version = ++last_version;
+    }
+    if (record->recording == 0)
+      record->overlapped = false;
+  }
+  leave();
+}
+
+void gp_event_distrust(CUevent event)
+{
+  enter();
+  event_t *record = find_or_make(event);
+  if (record) {
+    record->version = 0;
+    record->distrusted = true;
+  }
+  leave();
+}
+
+void gp_event_forget(CUevent event)
+{
+  enter();
+  event_t *record = find(event);
+  if (record)
+    (void)gp_address_map_remove(&events, (uint64_t)(uintptr_t)event);
+  leave();
+  free(record);
+}
+
+gp_stream_fact_t gp_event_take(CUevent event, uint64_t *ret_version)
+{
+  gp_stream_fact_t fact = {.stream = NULL};
+
+  enter();
+  const event_t *record = find(event);
+  *ret_version = record ? record->version : 0;
+  if (*ret_version)
+    fact = record->fact;
+  leave();
+  return fact;
+}
+
+bool gp_event_still_is(CUevent event, uint64_t version)
+{
+  enter();
+  const event_t *record = find(event);
+  bool same = record && version != 0 && record->version == version;
+  leave();
+  return same;
+}

@@ -1,0 +1,155 @@
+#include "interpose/sight/work.h"
+
+#include <stddef.h>
+
+#include "interpose/hooks/current_context.h"
+#include "interpose/sight/cuda_events.h"
+#include "interpose/library.h"
+#include "interpose/routes/real.h"
+#include "pool/reuse/single_stream.h"
+
+#define STREAM_LEGACY     UINT64_C(1) /* CU_STREAM_LEGACY and CU_STREAM_PER_THREAD of cuda.h, as numbers */
+#define STREAM_PER_THREAD UINT64_C(2)
+
+static gp_stream_t *find(gp_engine_t *engine, uint64_t stream, bool per_thread)
+{
+  if (stream > STREAM_PER_THREAD)
+    return gp_stream_find(engine, stream);
+  gp_context_t *context = gp_current_context(engine);
+  if (!context)
+    return NULL; /* the driver will say so */
+  if (stream == STREAM_PER_THREAD || (stream == 0 && per_thread))
+    return gp_stream_of_thread(engine, context);
+  return gp_stream_default(context);
+}
+
+gp_stream_t *gp_work_stream(gp_engine_t *engine, CUstream stream, bool per_thread)
+{
+  return gp_engine_uses_streams(engine) ? find(engine, (uint64_t)(uintptr_t)stream, per_thread) : NULL;
+}
+
+static void mark(gp_engine_t *engine, uint64_t handle, bool per_thread)
+{
+  gp_stream_t *stream = find(engine, handle, per_thread);
+
+  if (stream)
+    gp_stream_mark(engine, stream);
+  else if (handle > STREAM_PER_THREAD)
+    gp_streams_escape(engine, "there is work in a stream that was made by an unknown way");
+}
+
+bool gp_work_goes_to_driver(void)
+{
+#if GP_HAS_WORK_STUBS
+  for (int i = GP_HOOK_COUNT; i < GP_REPLACED_COUNT; i++) {
+    const void *function = gp_real_get((gp_function_t)i);
+    if (function && !gp_real_is_driver_address(function))
+      return false;
+  }
+#endif
+  return true;
+}
+
+void gp_work_note(CUstream stream, bool per_thread)
+{
+  gp_engine_t *engine = gp_library_engine();
+  if (engine && gp_engine_uses_streams(engine))
+    mark(engine, (uint64_t)(uintptr_t)stream, per_thread);
+  else if (engine)
+    (void)gp_mono_settle(engine); /* as for the stubs: see gp_work_slow */
+}
+
+#if GP_HAS_WORK_STUBS
+
+#if CUDA_VERSION >= 11080
+/* What the stubs read. */
+_Static_assert(
+    offsetof(CUlaunchConfig, hStream) == 32 && offsetof(CUlaunchConfig, numAttrs) == 48, "LOAD_CONFIG");
+#endif
+
+#define ATTRIBUTE_PROGRAMMATIC       6 /* by number: CUDA 11.8 and 12.3 brought their names */
+#define ATTRIBUTE_PROGRAMMATIC_EVENT 7
+#define ATTRIBUTE_COMPLETION_EVENT   12
+
+typedef enum where {
+  WHERE_ARGUMENT_1,
+  WHERE_ARGUMENT_2,
+  WHERE_ARGUMENT_3,
+  WHERE_ARGUMENT_4,
+  WHERE_ARGUMENT_5,
+  WHERE_ARGUMENT_6,
+  WHERE_ARGUMENT_8,
+  WHERE_ARGUMENT_9,
+  WHERE_DEFAULT,
+  WHERE_CONFIG,
+  WHERE_MANY,
+} where_t;
+
+static const struct {
+  unsigned char per_thread;
+  unsigned char where;
+} functions[] = {
+#define WORK(symbol, base, since, per_thread, where)                                                         \
+  [GP_FN_##symbol - GP_HOOK_COUNT] = {per_thread, WHERE_##where},
+#include "interpose/sight/work.def"
+};
+
+/*
+ * Launches that record an event as they go (cuda.h, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT and
+ * CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT): it stands for something else from now on. And programmatic
+ * ones, which do not wait for the kernel in front of them, whose memory they may have been given: that one
+ * has to be over.
+ */
+static void look_at_attributes(gp_engine_t *engine, const void *first)
+{
+#if CUDA_VERSION >= 11080
+  const CUlaunchConfig *config = first;
+  for (unsigned i = 0; config->attrs && i < config->numAttrs; i++) {
+    const CUlaunchAttribute *attribute = &config->attrs[i];
+    if (attribute->id == ATTRIBUTE_PROGRAMMATIC_EVENT || attribute->id == ATTRIBUTE_COMPLETION_EVENT)
+      gp_event_distrust(*(const CUevent *)(const void *)&attribute->value); /* first in either structure */
+    if ((attribute->id == ATTRIBUTE_PROGRAMMATIC || attribute->id == ATTRIBUTE_PROGRAMMATIC_EVENT) &&
+        gp_mono_bar(engine, GP_DETAIL_MODE_EPOCH_PROGRAMMATIC))
+      (void)gp_mono_settle(engine); /* what went wrong the launch will say */
+  }
+#else
+  (void)engine;
+  (void)first;
+#endif
+}
+
+static CUresult CUDAAPI not_found(void)
+{
+  return CUDA_ERROR_NOT_FOUND;
+}
+
+/* Called by the stubs only, which jump to what it returns. */
+void *gp_work_slow(uint64_t stream, unsigned function, const void *first);
+
+void *gp_work_slow(uint64_t stream, unsigned function, const void *first)
+{
+  gp_engine_t *engine = gp_library_engine(); /* binds */
+  void *real = gp_real_get((gp_function_t)function);
+  const where_t where = functions[function - GP_HOOK_COUNT].where;
+  bool per_thread = functions[function - GP_HOOK_COUNT].per_thread;
+
+  if (!real)
+    return (void *)not_found; /* see GP_REAL_CALL */
+  if (engine && !gp_engine_uses_streams(engine))
+    (void)gp_mono_settle(
+        engine); /* this work may be in a stream that nobody follows, and that is behind no other */
+  if (!engine || !gp_engine_uses_streams(engine))
+    return real;
+  if (where == WHERE_MANY)
+    gp_streams_escape(engine, "one call submits work to several streams");
+  else if (where == WHERE_CONFIG && !first)
+    return real;
+  else {
+    if (where == WHERE_CONFIG)
+      look_at_attributes(engine, first);
+    mark(engine, stream, per_thread);
+  }
+  return real;
+}
+
+#endif

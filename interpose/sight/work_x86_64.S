@@ -1,0 +1,119 @@
+/*
+ * The stubs of work.def. Each puts the stream into %rax, stores the mark and jumps to the driver's function, with
+ * arguments, stack and return address as they were: no frame, and the driver's result is the caller's.
+ *
+ * The mark is at a place that bits 4 to 15 of the handle give, 16 bytes each: the state, and the handle that owns it.
+ * Anything else than a match takes the slow way, which is C: a stream that was not followed, no marker of this thread
+ * yet, a per-thread stream. Order: the marker first, then the mark (pool/reuse/epoch/work_flags.h says why).
+ *
+ * %rax, %r10 and %r11 are nobody's at the entry of a function that is not variadic (System V ABI, AMD64, 3.2.3).
+ */
+#define HOOK(symbol, base, since, per_thread, parameters, arguments) .set gp_function, gp_function + 1
+#define CALL(symbol, parameters)
+        .set    gp_function, 0
+#include "interpose/routes/functions.def"
+
+        .text
+
+        .macro gp_stub name
+        .globl  gp_work_\name
+        .hidden gp_work_\name
+        .type   gp_work_\name, @function
+        .p2align 4
+gp_work_\name:
+        .endm
+
+        /* The stream is in %rax. */
+        .macro gp_mark name, per_thread
+        .if \per_thread
+        testq   %rax, %rax
+        jz      9f
+        .endif
+        movl    %eax, %r10d
+        andl    $0xfff0, %r10d
+        leaq    gp_marks(%rip), %r11
+        addq    %r11, %r10
+        cmpq    %rax, 8(%r10)
+        jne     9f
+        movq    gp_own_marker@gottpoff(%rip), %r11
+        movq    %fs:(%r11), %r11
+        testq   %r11, %r11
+        jz      9f
+        movq    %r10, (%r11)
+        movl    $1, (%r10)              /* GP_MARK_DIRTY */
+        jmp     *gp_real_functions + 8 * gp_function(%rip)
+9:      movl    $gp_function, %r11d
+        jmp     gp_work_slow_way
+        .size   gp_work_\name, .-gp_work_\name
+        .set    gp_function, gp_function + 1
+        .endm
+
+#define LOAD_ARGUMENT_1 movq %rdi, %rax
+#define LOAD_ARGUMENT_2 movq %rsi, %rax
+#define LOAD_ARGUMENT_3 movq %rdx, %rax
+#define LOAD_ARGUMENT_4 movq %rcx, %rax
+#define LOAD_ARGUMENT_5 movq %r8, %rax
+#define LOAD_ARGUMENT_6 movq %r9, %rax
+#define LOAD_ARGUMENT_8 movq 16(%rsp), %rax
+#define LOAD_ARGUMENT_9 movq 24(%rsp), %rax
+#define LOAD_DEFAULT    xorl %eax, %eax
+/* With attributes the slow way looks what they are. Offsets: CUlaunchConfig of cuda.h, asserted in work.c. */
+#define LOAD_CONFIG     xorl %eax, %eax; testq %rdi, %rdi; jz 9f; movq 32(%rdi), %rax; cmpl $0, 48(%rdi); jne 9f
+/* No stream at all: never a match, so that all go the slow way. */
+#define LOAD_MANY       movq $-2, %rax
+
+#define WORK(symbol, base, since, per_thread, where)                                                                   \
+        gp_stub symbol; endbr64; LOAD_##where; gp_mark symbol, per_thread
+#include "interpose/sight/work.def"
+
+/*
+ * %rax: stream, %r11d: function. gp_work_slow(stream, function, first argument) marks, and returns what to jump to.
+ * At the entry of a stub the stack is 8 bytes off its alignment.
+ */
+        .type   gp_work_slow_way, @function
+        .p2align 4
+gp_work_slow_way:
+        .cfi_startproc
+        pushq   %rdi
+        .cfi_adjust_cfa_offset 8
+        pushq   %rsi
+        .cfi_adjust_cfa_offset 8
+        pushq   %rdx
+        .cfi_adjust_cfa_offset 8
+        pushq   %rcx
+        .cfi_adjust_cfa_offset 8
+        pushq   %r8
+        .cfi_adjust_cfa_offset 8
+        pushq   %r9
+        .cfi_adjust_cfa_offset 8
+        subq    $8, %rsp
+        .cfi_adjust_cfa_offset 8
+        movq    %rdi, %rdx
+        movq    %rax, %rdi
+        movl    %r11d, %esi
+        call    gp_work_slow
+        addq    $8, %rsp
+        .cfi_adjust_cfa_offset -8
+        popq    %r9
+        .cfi_adjust_cfa_offset -8
+        popq    %r8
+        .cfi_adjust_cfa_offset -8
+        popq    %rcx
+        .cfi_adjust_cfa_offset -8
+        popq    %rdx
+        .cfi_adjust_cfa_offset -8
+        popq    %rsi
+        .cfi_adjust_cfa_offset -8
+        popq    %rdi
+        .cfi_adjust_cfa_offset -8
+        jmp     *%rax
+        .cfi_endproc
+        .size   gp_work_slow_way, .-gp_work_slow_way
+
+        .section .note.GNU-stack, "", @progbits
+        .section .note.gnu.property, "a"        /* endbr64 stands at every indirect target: IBT and SHSTK hold */
+        .p2align 3
+        .long   4, 16, 5
+        .asciz  "GNU"
+        .long   0xc0000002, 4, 3
+        .p2align 3

@@ -1,0 +1,244 @@
+/*
+ * Device memory that is not pooled (managed, pitch, stream-ordered, arrays, mapped, of graphs, during a
+ * capture): counted, limited, recorded. The records are in passthrough_records.c.
+ */
+#include "pool/forwarded/forwarded.h"
+
+#include "pool/state.h"
+
+typedef struct gp_reservation {
+  gp_engine_t *engine;
+  gp_context_t *context;
+  uint64_t bytes;
+  uint64_t growth;
+  bool is_pooled;
+} gp_reservation_t;
+
+bool gp_passthrough_is_host(gp_detail_t kind)
+{
+  return kind == GP_DETAIL_PASS_HOST;
+}
+
+/* In one of the driver's own pools, which can be asked what they hold beyond what is in use. */
+static bool is_driver_pooled(gp_detail_t kind)
+{
+  return kind == GP_DETAIL_PASS_ASYNC || kind == GP_DETAIL_PASS_MEMPOOL || kind == GP_DETAIL_PASS_GRAPH;
+}
+
+static bool is_in_pool(const gp_passthrough_t *memory)
+{
+  return is_driver_pooled(memory->kind) && !memory->is_detached;
+}
+
+/*
+ * The driver's pools of stream-ordered memory grow in pieces of this size, whatever is asked for, and nobody
+ * can say whether what they hold idle would do. Close to a limit that refuses what might have fitted; a limit
+ * is a promise.
+ */
+#define ASYNC_GROWTH (32 * GP_MIB)
+
+static uint64_t growth_of(uint64_t bytes, gp_detail_t kind)
+{
+  uint64_t growth = is_driver_pooled(kind) ? gp_round_up(bytes, ASYNC_GROWTH) : bytes;
+  return growth ? growth : UINT64_MAX; /* overflow: more than there is */
+}
+
+static int attempt_reserve(void *arg, bool *by_limit)
+{
+  gp_reservation_t *reservation = arg;
+  *by_limit = !gp_limit_reserve(reservation->engine, reservation->context, reservation->bytes,
+      reservation->growth, reservation->is_pooled);
+  return *by_limit ? reservation->engine->driver.ops->code_out_of_memory : 0;
+}
+
+bool gp_engine_passthrough_reserve(
+    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_detail_t kind)
+{
+  gp_device_t *device = context->device;
+  gp_reservation_t reservation = {engine, context, bytes, growth_of(bytes, kind), is_driver_pooled(kind)};
+  bool by_limit = true;
+
+  gp_find_origin(engine, GP_OCCASION_DRIVER, bytes);
+  if (gp_passthrough_is_host(kind)) {
+    gp_event_first_use(engine); /* it is in no limit, but in the record */
+    return true;
+  }
+  if (!engine->refuse_all &&
+      gp_limit_reserve(engine, context, bytes, reservation.growth, reservation.is_pooled))
+    return true;
+  uint64_t largest_free = gp_oom_largest_idle(device);
+  if (!engine->refuse_all &&
+      gp_oom_climb(engine, context, reservation.growth, attempt_reserve, &reservation, &by_limit) == 0)
+    return true;
+  gp_oom_report(engine, context, bytes, true, largest_free);
+  return false;
+}
+
+typedef struct gp_repeat {
+  int (*again)(void *arg);
+  void *arg;
+} gp_repeat_t;
+
+static int attempt_again(void *arg, bool *by_limit)
+{
+  const gp_repeat_t *repeat = arg;
+  *by_limit = false; /* counted against the limit before */
+  return repeat->again(repeat->arg);
+}
+
+int gp_engine_passthrough_retry(
+    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, int (*again)(void *arg), void *arg)
+{
+  gp_repeat_t repeat = {again, arg};
+  uint64_t largest_free = gp_oom_largest_idle(context->device);
+  bool by_limit = false;
+  int code = engine->driver.ops->code_out_of_memory;
+
+  if (!gp_oom_is_hopeless(engine, context, bytes))
+    code = gp_oom_climb(engine, context, bytes, attempt_again, &repeat, &by_limit);
+  if (code == engine->driver.ops->code_out_of_memory)
+    gp_oom_report(engine, context, bytes, false, largest_free);
+  return code;
+}
+
+void gp_engine_passthrough_cancel(
+    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_detail_t kind)
+{
+  gp_device_t *device = context->device;
+
+  (void)engine;
+  if (gp_passthrough_is_host(kind))
+    return;
+  gp_lock_take(&device->lock);
+  device->held -= bytes;
+  if (is_driver_pooled(kind))
+    device->async_live -= bytes;
+  gp_lock_release(&device->lock);
+}
+
+/* Takes an allocation out of the sums, with its event; the device's lock is held. */
+static void uncount(gp_engine_t *engine, gp_device_t *device, gp_passthrough_t *memory, uint64_t time_ns,
+    uint64_t duration_ns)
+{
+  if (gp_passthrough_is_host(memory->kind)) {
+    gp_gauge_sub(&device->stats->pinned_host_bytes, memory->size);
+  } else {
+    gp_gauge_sub(&device->stats->passthrough_bytes, memory->size);
+    if (is_in_pool(memory))
+      device->async_live -= memory->size;
+    if (is_in_pool(memory) && device->limit != UINT64_MAX && engine->driver.ops->async_reserved)
+      device->draining += memory->size; /* still held, by the driver's pool */
+    else
+      device->held -= memory->size;
+  }
+  gp_event_passthrough(engine, memory, GP_ACTION_PASSTHROUGH_FREE, time_ns, duration_ns);
+}
+
+static void lock_and_uncount(gp_engine_t *engine, gp_passthrough_t *memory, uint64_t time_ns)
+{
+  gp_device_t *device = &engine->devices[memory->device];
+  gp_lock_take(&device->lock);
+  uncount(engine, device, memory, time_ns, 0);
+  gp_lock_release(&device->lock);
+}
+
+/* Files the record; without memory for it the allocation is not counted any longer. */
+static void keep(gp_engine_t *engine, gp_passthrough_t *memory)
+{
+  gp_passthrough_t stale;
+  bool has_stale;
+  bool kept = gp_passthrough_keep(engine, memory, &stale, &has_stale);
+
+  if (has_stale) /* it went without our seeing it, with its graph, its memory pool or its context */
+    lock_and_uncount(engine, &stale, memory->time_ns);
+  if (!kept)
+    lock_and_uncount(engine, memory, gp_now(engine));
+}
+
+/* What the driver frees with a context; pools, mapped memory and graphs live without one (cuda.h,
+ * cuCtxDestroy). */
+static bool ends_with_context(gp_detail_t kind)
+{
+  return !is_driver_pooled(kind) && kind != GP_DETAIL_PASS_PHYSICAL;
+}
+
+void gp_engine_passthrough_commit(
+    gp_engine_t *engine, gp_context_t *context, const gp_passthrough_t *memory, uint64_t duration_ns)
+{
+  gp_device_t *device = context->device;
+  gp_passthrough_t own = *memory;
+
+  own.key = memory->key ? memory->key : memory->address;
+  own.device = device->ordinal;
+  own.context = ends_with_context(memory->kind) && context->driver.handle ? context : NULL;
+  own.is_detached = false;
+  own.note = 0;
+  own.origin = engine->observer.origin(engine->observer.self);
+  gp_lock_take(&device->lock);
+  gp_release_await(device, own.key);
+  own.block = atomic_fetch_add_explicit(&engine->incarnation, 1, memory_order_relaxed) + 1;
+  gp_gauge_add(gp_passthrough_is_host(own.kind) ? &device->stats->pinned_host_bytes
+                                                : &device->stats->passthrough_bytes,
+      own.size);
+  gp_peak_note(engine, device);
+  gp_event_passthrough(engine, &own, GP_ACTION_PASSTHROUGH_ALLOC, own.time_ns, duration_ns);
+  gp_event_facts(engine, device);
+  gp_lock_release(&device->lock);
+  keep(engine, &own);
+}
+
+bool gp_engine_passthrough_take(
+    gp_engine_t *engine, gp_space_t space, uint64_t key, gp_passthrough_t *ret_memory)
+{
+  gp_find_origin(engine, GP_OCCASION_FREE, 0);
+  gp_engine_tell_peaks(engine);
+  if (!gp_passthrough_remove(engine, space, key, ret_memory))
+    return false;
+  gp_device_t *device = &engine->devices[ret_memory->device];
+  ret_memory->release.address = key;
+  gp_lock_take(&device->lock);
+  gp_release_announce(device, &ret_memory->release);
+  gp_lock_release(&device->lock);
+  return true;
+}
+
+void gp_engine_passthrough_freed(
+    gp_engine_t *engine, gp_passthrough_t *memory, uint64_t time_ns, uint64_t duration_ns)
+{
+  gp_device_t *device = &engine->devices[memory->device];
+
+  gp_lock_take(&device->lock);
+  uncount(engine, device, memory, time_ns, duration_ns);
+  gp_release_finish(device, &memory->release);
+  gp_lock_release(&device->lock);
+}
+
+void gp_engine_passthrough_restore(gp_engine_t *engine, gp_passthrough_t *memory)
+{
+  gp_device_t *device = &engine->devices[memory->device];
+
+  gp_lock_take(&device->lock);
+  gp_release_finish(device, &memory->release);
+  gp_lock_release(&device->lock);
+  keep(engine, memory);
+}
+
+void gp_passthrough_context_lost(gp_engine_t *engine, const gp_context_t *context)
+{
+  gp_passthrough_t memory;
+  while (gp_passthrough_remove_of_context(engine, context, &memory))
+    lock_and_uncount(engine, &memory, gp_now(engine));
+}
+
+void gp_engine_mempool_gone(gp_engine_t *engine, uint64_t pool)
+{
+  int ordinal;
+  uint64_t size;
+
+  while (gp_passthrough_detach_next(engine, pool, &ordinal, &size)) {
+    gp_device_t *device = &engine->devices[ordinal];
+    gp_lock_take(&device->lock);
+    device->async_live -= size;
+    gp_lock_release(&device->lock);
+  }
+}

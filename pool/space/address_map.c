@@ -1,0 +1,192 @@
+#include "pool/space/address_map.h"
+
+#include <stdlib.h>
+
+#define ADDRESS_DELETED UINT64_C(1)
+
+/* Tests make it small, so that tables are rebuilt all the time. */
+#ifndef GP_ADDRESS_MAP_CAPACITY
+#define GP_ADDRESS_MAP_CAPACITY 1024
+#endif
+
+/* Driver addresses are multiples of 512 and often of 2 MiB: the multiplication spreads the high bits over the
+ * index. */
+static size_t first_slot(const gp_address_table_t *table, uint64_t address)
+{
+  uint64_t hash = address * UINT64_C(0x9e3779b97f4a7c15);
+  return (size_t)(hash >> 20) & (table->capacity - 1);
+}
+
+void gp_address_map_init(gp_address_map_t *map)
+{
+  atomic_init(&map->table, NULL);
+  atomic_init(&map->generation, 0);
+  map->spare = NULL;
+  map->outgrown = NULL;
+  gp_lock_init(&map->lock, GP_RANK_MAP);
+  map->used = 0;
+  map->live = 0;
+}
+
+void gp_address_map_fini(gp_address_map_t *map)
+{
+  while (map->outgrown) {
+    gp_address_table_t *next = map->outgrown->next;
+    free(map->outgrown);
+    map->outgrown = next;
+  }
+  free(map->spare);
+  free(atomic_load(&map->table));
+  gp_lock_fini(&map->lock);
+}
+
+static gp_address_slot_t *find_slot(const gp_address_table_t *table, uint64_t address)
+{
+  for (size_t i = first_slot(table, address);; i = (i + 1) & (table->capacity - 1)) {
+    gp_address_slot_t *slot = (gp_address_slot_t *)&table->slots[i];
+    uint64_t key = atomic_load_explicit(&slot->key, memory_order_acquire);
+    if (key == address)
+      return slot;
+    if (key == 0)
+      return NULL;
+  }
+}
+
+/* Puts an address that is not in the table into its first free slot, one that was deleted included. */
+static bool place(gp_address_table_t *table, uint64_t address, void *value)
+{
+  for (size_t i = first_slot(table, address);; i = (i + 1) & (table->capacity - 1)) {
+    gp_address_slot_t *slot = &table->slots[i];
+    uint64_t key = atomic_load_explicit(&slot->key, memory_order_relaxed);
+    if (key != 0 && key != ADDRESS_DELETED)
+      continue;
+    atomic_store_explicit(&slot->value, value, memory_order_release);
+    atomic_store_explicit(&slot->key, address, memory_order_release);
+    return key == 0;
+  }
+}
+
+/* A cleared table of that capacity: the spare if it has it. */
+static gp_address_table_t *take_table(gp_address_map_t *map, size_t capacity)
+{
+  gp_address_table_t *table = map->spare;
+
+  if (!table || table->capacity != capacity) {
+    table = calloc(1, sizeof(*table) + capacity * sizeof(table->slots[0]));
+    if (table)
+      table->capacity = capacity;
+    return table;
+  }
+  map->spare = NULL;
+  atomic_fetch_add(&map->generation, 1); /* before the first slot is overwritten */
+  for (size_t i = 0; i < capacity; i++)
+    atomic_store_explicit(&table->slots[i].key, 0, memory_order_release);
+  return table;
+}
+
+static void retire_table(gp_address_map_t *map, gp_address_table_t *old, size_t capacity)
+{
+  if (old && old->capacity == capacity) {
+    map->spare = old;
+    return;
+  }
+  gp_address_table_t *retired[] = {old, map->spare};
+  map->spare = NULL;
+  for (int i = 0; i < 2; i++) {
+    if (retired[i]) {
+      retired[i]->next = map->outgrown;
+      map->outgrown = retired[i];
+    }
+  }
+}
+
+/* Moves to a table with room for at least as many again as are live, without the deleted ones. */
+static gp_address_table_t *rebuild(gp_address_map_t *map, gp_address_table_t *old)
+{
+  size_t capacity = old ? old->capacity : GP_ADDRESS_MAP_CAPACITY; /* never smaller: capacities only grow */
+  while (capacity / 2 < map->live + 1)
+    capacity *= 2;
+  gp_address_table_t *table = take_table(map, capacity);
+  if (!table)
+    return NULL;
+  map->used = 0;
+  for (size_t i = 0; old && i < old->capacity; i++) {
+    uint64_t key = atomic_load_explicit(&old->slots[i].key, memory_order_relaxed);
+    if (key != 0 && key != ADDRESS_DELETED)
+      map->used += place(table, key, atomic_load_explicit(&old->slots[i].value, memory_order_relaxed));
+  }
+  atomic_store_explicit(&map->table, table, memory_order_release);
+  atomic_fetch_add(&map->generation, 1);
+  retire_table(map, old, capacity);
+  return table;
+}
+
+bool gp_address_map_insert(gp_address_map_t *map, uint64_t address, void *value)
+{
+  bool inserted = true;
+
+  gp_lock_take(&map->lock);
+  gp_address_table_t *table = atomic_load_explicit(&map->table, memory_order_relaxed);
+  gp_address_slot_t *slot = table ? find_slot(table, address) : NULL;
+  if (slot) {
+    atomic_store_explicit(&slot->value, value, memory_order_release);
+  } else {
+    if (!table || (map->used + 1) * 4 > table->capacity * 3)
+      table = rebuild(map, table);
+    if (table) {
+      map->used += place(table, address, value);
+      map->live++;
+    }
+    inserted = table != NULL;
+  }
+  gp_lock_release(&map->lock);
+  return inserted;
+}
+
+void *gp_address_map_find(const gp_address_map_t *map, uint64_t address)
+{
+  uint64_t generation;
+  void *value;
+
+  if (address <= ADDRESS_DELETED)
+    return NULL;
+  do {
+    generation = atomic_load_explicit(&map->generation, memory_order_acquire);
+    const gp_address_table_t *table = atomic_load_explicit(&map->table, memory_order_acquire);
+    const gp_address_slot_t *slot = table ? find_slot(table, address) : NULL;
+    value = slot ? atomic_load_explicit(&slot->value, memory_order_acquire) : NULL;
+    /* The loads of keys and values acquire: if one saw an overwritten spare, this one sees the newer
+     * generation. */
+  } while (atomic_load_explicit(&map->generation, memory_order_relaxed) != generation);
+  return value;
+}
+
+/* Removes address, if value is not NULL only if it leads to that; with the lock held. */
+static void *remove_locked(gp_address_map_t *map, uint64_t address, const void *value)
+{
+  gp_address_table_t *table = atomic_load_explicit(&map->table, memory_order_relaxed);
+  gp_address_slot_t *slot = table && address > ADDRESS_DELETED ? find_slot(table, address) : NULL;
+  if (!slot)
+    return NULL;
+  void *found = atomic_load_explicit(&slot->value, memory_order_relaxed);
+  if (value && found != value)
+    return NULL;
+  atomic_store_explicit(&slot->key, ADDRESS_DELETED, memory_order_release);
+  map->live--;
+  return found;
+}
+
+void *gp_address_map_remove(gp_address_map_t *map, uint64_t address)
+{
+  gp_lock_take(&map->lock);
+  void *found = remove_locked(map, address, NULL);
+  gp_lock_release(&map->lock);
+  return found;
+}
+
+void gp_address_map_remove_value(gp_address_map_t *map, uint64_t address, const void *value)
+{
+  gp_lock_take(&map->lock);
+  (void)remove_locked(map, address, value);
+  gp_lock_release(&map->lock);
+}

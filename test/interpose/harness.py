@@ -1,0 +1,208 @@
+"""What the preload tests share: whole programs run on the simulated GPU, with and without libgpupool.so.
+
+Paths come from the environment that Meson sets: GP_LIBRARY, GP_UNSAFE_LIBRARY, GP_SIM (folder of the simulated
+libraries), GP_PROG (folder of the programs), GP_SOURCE (the source tree), GP_TOOL (the gpupool tool, may be unset),
+GP_EMULATOR (the command that runs programs of another architecture, may be unset).
+"""
+
+import csv
+import glob
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+
+import jsonschema
+
+LIBRARY = os.environ["GP_LIBRARY"]
+UNSAFE_LIBRARY = os.environ["GP_UNSAFE_LIBRARY"]
+SIM = os.environ["GP_SIM"]
+PROG = os.environ["GP_PROG"]
+SOURCE = os.environ["GP_SOURCE"]
+SANITIZED = os.environ.get("GP_SANITIZED", "none") != "none"  # built with a sanitizer
+EMULATOR = os.environ.get("GP_EMULATOR", "").split()  # for programs of another architecture
+
+GIB = 1 << 30
+COLUMNS = ("action", "detail", "time_ns", "device", "stream", "thread", "address", "size", "rounded_size", "block",
+           "hit", "duration_ns", "lifetime_ns", "stack")
+
+
+def trace_files():
+    """The project's own traces, and the real ones where their folder exists beside the source tree."""
+    own = sorted(glob.glob(os.path.join(SOURCE, "test", "workloads", "*.csv")))
+    real = sorted(glob.glob(os.path.join(SOURCE, "..", "shared", "traces", "*.csv")))
+    return own + real
+
+
+class Trace:
+    """What a trace must add up to, computed from the CSV alone."""
+
+    def __init__(self, path):
+        self.path = path
+        self.allocations = self.frees = self.peak = 0
+        live = {}
+        held = 0
+        with open(path, newline="") as file:
+            for row in csv.DictReader(file):
+                if row["op"] == "A":
+                    self.allocations += 1
+                    live[row["id"]] = int(row["size"])
+                    held += int(row["size"])
+                    self.peak = max(self.peak, held)
+                else:
+                    self.frees += 1
+                    held -= live.pop(row["id"])
+        self.survivors = len(live)
+
+
+class Run:
+    """One finished program: status, what it printed, what the simulator counted, the snapshots it left."""
+
+    def __init__(self, result, folder, log):
+        self.status = result.returncode
+        self.out = result.stdout
+        self.err = result.stderr
+        self.messages = [line for line in self.err.splitlines() if line.startswith("gpupool: ")]
+        self.folder = folder
+        self.log = log
+        self.sim = None
+        stats = os.path.join(folder, "sim.json")
+        if os.path.exists(stats):
+            with open(stats) as file:
+                self.sim = json.load(file)
+
+    def snapshot_paths(self, reason="*"):
+        return sorted(glob.glob(os.path.join(self.folder, "snapshot.*." + reason + ".json")))
+
+    def snapshot(self, reason="exit"):
+        paths = self.snapshot_paths(reason)
+        assert len(paths) == 1, "%d snapshots of reason %s: %s\n%s" % (len(paths), reason, paths, self.err)
+        with open(paths[0]) as file:
+            return json.load(file)
+
+    def field(self, name):
+        """A key=value of the program's last line."""
+        return int(re.search(r"\b%s=(\d+)" % name, self.out.splitlines()[-1]).group(1))
+
+    def calls(self):
+        return self.sim["calls"]
+
+
+class PreloadCase(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="gpupool-test-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.runs = 0
+
+    def driver_folder(self, version):
+        """A folder whose libcuda.so.1 is the driver of that version, with the exports that it had."""
+        folder = os.path.join(self.folder, "driver-" + version)
+        if not os.path.exists(folder):
+            os.mkdir(folder)
+            name = "libcuda.so.1" if version == "13000" else "libcuda-%s.so" % version
+            os.symlink(os.path.join(SIM, name), os.path.join(folder, "libcuda.so.1"))
+        return folder
+
+    def run_program(self, name, *args, preload=LIBRARY, log=False, timeout=300, prefix=(), driver=None, **settings):
+        """Runs a program of test/prog (or an absolute path). preload=None: without the library.
+
+        driver: the version of the driver that is found, with its exports ("12040"); by default that of SIM.
+        settings are environment variables: LIMIT="1GiB" is GPUPOOL_LIMIT, names with SIMCUDA_ stay as they are.
+        """
+        self.runs += 1
+        folder = os.path.join(self.folder, "run%d" % self.runs)
+        os.mkdir(folder)
+        env = {key: value for key, value in os.environ.items() if not key.startswith(("GPUPOOL_", "SIMCUDA_"))}
+        env["LD_LIBRARY_PATH"] = (self.driver_folder(driver) + ":" if driver else "") + SIM
+        env["SIMCUDA_STATS"] = os.path.join(folder, "sim.json")
+        log_path = os.path.join(folder, "sim.log")
+        if log:
+            env["SIMCUDA_LOG"] = log_path
+        if preload:
+            env["LD_PRELOAD"] = (env.get("LD_PRELOAD", "") + ":" + preload).lstrip(":")
+            env["GPUPOOL_RECORD"] = self.folder
+            env["GPUPOOL_OUTPUT"] = os.path.join(folder, "snapshot.%p.%n.%r.json")
+        for key, value in settings.items():
+            env[key if key.startswith("SIMCUDA_") else "GPUPOOL_" + key] = value
+        path = name if os.path.isabs(name) else os.path.join(PROG, name)
+        command = list(prefix) + [path] + list(args)
+        if EMULATOR:  # it pays for address space, and must not take the loader's variables for its own
+            env.setdefault("SIMCUDA_CAPACITY", "64MiB")
+            loader = [["-E", key + "=" + env.pop(key)] for key in ("LD_PRELOAD", "LD_LIBRARY_PATH") if key in env]
+            command = EMULATOR + sum(loader, []) + command
+        result = subprocess.run(command, env=env, cwd=folder, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, universal_newlines=True, timeout=timeout, errors="replace")
+        if result.returncode < 0:
+            self.fail("%s %s died of %s\n%s" % (name, " ".join(args), signal.Signals(-result.returncode).name,
+                                               result.stderr[-4000:]))
+        return Run(result, folder, log_path)
+
+    def expect_clean(self, run):
+        """No access by work of an earlier owner, and what was read is what was written."""
+        self.assertEqual(run.sim["violations"], 0, run.err[-2000:])
+        self.assertEqual(run.sim["corrupt_stamps"], 0)
+
+    def expect_valid(self, snapshot, schema=True):
+        """The promises of trace/FORMAT.md."""
+        if schema:
+            with open(os.path.join(SOURCE, "trace", "snapshot.schema.json")) as file:
+                jsonschema.validate(snapshot, json.load(file))
+        events = snapshot["events"]
+        lengths = {name: len(events[name]) for name in COLUMNS}
+        self.assertEqual(len(set(lengths.values())), 1, lengths)
+        self.assertEqual(events["time_ns"], sorted(events["time_ns"]))
+        for device in snapshot["devices"]:
+            for name, gauge in device["stats"].items():
+                if isinstance(gauge, dict):
+                    self.assertEqual(gauge["current"], gauge["allocated"] - gauge["freed"], name)
+                    self.assertLessEqual(gauge["current"], gauge["peak"], name)
+        self.expect_history(snapshot)
+
+    def expect_history(self, snapshot):
+        """Replays the events: no address has two owners, and what is live at the end is what the segments say."""
+        if snapshot["recorded_since_ns"]:
+            return
+        events = snapshot["events"]
+        actions = events["actions"]
+        live = {}
+        segments = {}
+        for i, index in enumerate(events["action"]):
+            action = actions[index] if isinstance(index, int) else index
+            key = (events["device"][i], events["address"][i])
+            if action == "segment_alloc":
+                self.assertNotIn(key, segments, "segment twice at event %d" % i)
+                segments[key] = events["size"][i]
+            elif action == "segment_free":
+                self.assertIn(key, segments, "unknown segment freed at event %d" % i)
+                del segments[key]
+            elif action == "alloc":
+                self.assertIn(key, segments, "block outside a segment at event %d" % i)
+                self.assertNotIn(key, live, "block with two owners at event %d" % i)
+                live[key] = events["block"][i]
+            elif action == "free_completed":
+                self.assertEqual(live.pop(key, None), events["block"][i], "event %d" % i)
+        self.assertEqual({(s["device"], s["address"]): s["total_size"] for s in snapshot["segments"]}, segments)
+        held = {(s["device"], b["address"]): b["block"] for s in snapshot["segments"] for b in s["blocks"]
+                if b["state"] != "inactive"}
+        self.assertEqual(held, live)
+
+
+def stats_of(snapshot, device=0):
+    return next(d["stats"] for d in snapshot["devices"] if d["device"] == device)
+
+
+def count_actions(snapshot, but=()):
+    """Events by action, without those of the details in but."""
+    events = snapshot["events"]
+    counts = {}
+    for index, detail in zip(events["action"], events["detail"]):
+        name = events["actions"][index] if isinstance(index, int) else index
+        if (events["details"][detail] if isinstance(detail, int) else detail) not in but:
+            counts[name] = counts.get(name, 0) + 1
+    return counts

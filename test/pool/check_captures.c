@@ -1,0 +1,247 @@
+/*
+ * The engine beside stream captures: what a synchronization tells then, and that no wait of the engine's own
+ * begins while one runs. Over the fake driver, which answers success whatever is captured.
+ */
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "test/pool/check_main.h"
+#include "test/pool/engine_fixture.h"
+
+static gp_context_t *owner;
+
+static void begin_capture(void)
+{
+  owner = gp_engine_suspend_in(engine, context);
+}
+
+static void end_capture(void)
+{
+  gp_engine_resume_in(engine, owner);
+}
+
+static void nothing(void)
+{
+}
+
+/* Where a capture begins and ends around a synchronization: before it, in it, and after it. */
+static const struct {
+  void (*before)(void), (*first)(void), (*second)(void), (*after)(void);
+  bool tells;
+} orders[] = {
+    {nothing, nothing, nothing, nothing, true},
+    {begin_capture, nothing, nothing, end_capture, false},
+    {nothing, begin_capture, nothing, end_capture, false},
+    {begin_capture, end_capture, nothing, nothing, false},
+    {nothing, begin_capture, end_capture, nothing, false},
+};
+
+START_TEST(test_a_synchronization_beside_a_capture_tells_nothing)
+{
+  start(NULL, GP_GIB, true);
+  uint64_t block = allocate(1000);
+  ck_assert_int_eq(free_code(block), 0);
+  orders[_i].before();
+  uint64_t token = gp_engine_sync_begin(engine, context);
+  orders[_i].first();
+  orders[_i].second();
+  gp_engine_sync_end(engine, context, token);
+  orders[_i].after();
+  ck_assert_int_eq(stats().cached_bytes.current > 0, orders[_i].tells);
+  synchronize(); /* one without a capture says it all */
+  ck_assert_uint_gt(stats().cached_bytes.current, 0);
+  stop();
+}
+END_TEST
+
+/* What hooks on streams and events ask. */
+START_TEST(test_an_answer_beside_a_capture_concludes_nothing)
+{
+  start(NULL, GP_GIB, true);
+  orders[_i].before();
+  uint64_t token = gp_engine_ask_begin(engine);
+  orders[_i].first();
+  orders[_i].second();
+  ck_assert_int_eq(gp_engine_may_conclude(engine, token), orders[_i].tells);
+  orders[_i].after();
+  ck_assert(gp_engine_may_conclude(engine, gp_engine_ask_begin(engine)));
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_capture_that_goes_with_its_context)
+{
+  gp_driver_context_t other = fake_context(1, 0);
+  start(NULL, GP_GIB, true);
+  gp_context_t *second = gp_engine_context(engine, &other);
+  owner = gp_engine_suspend_in(engine, second);
+  uint64_t token = gp_engine_ask_begin(engine);
+  gp_engine_context_lost(engine, second);
+  ck_assert(!gp_engine_may_conclude(engine, token));
+  ck_assert(gp_engine_may_conclude(engine, gp_engine_ask_begin(engine)));
+  stop();
+}
+END_TEST
+
+static atomic_bool in_wait, capturing, waited_in_capture;
+static atomic_int waits;
+
+/* A wait that is on its way to the driver when a capture begins in another thread. */
+static int wait_until_captured(void *self, const gp_driver_context_t *which)
+{
+  (void)self;
+  (void)which;
+  atomic_fetch_add(&waits, 1);
+  atomic_store(&in_wait, true);
+  while (!gp_engine_is_suspended(engine))
+    sched_yield();
+  for (int i = 0; i < 100000 && !atomic_load(&capturing); i++)
+    sched_yield();
+  atomic_store(&waited_in_capture, atomic_load(&capturing));
+  fake_complete(&driver, 0);
+  return 0;
+}
+
+/* Each makes the engine wait. `block` is in use by the device. */
+static void free_strictly(uint64_t block)
+{
+  (void)free_code(block);
+}
+
+static void allocate_beyond_max_deferred(uint64_t block)
+{
+  (void)free_code(block);
+  (void)allocate(GP_MIB);
+}
+
+static void run_out_of_memory(uint64_t block)
+{
+  uint64_t address = 0;
+  (void)free_code(block);
+  (void)gp_engine_alloc(engine, context, 600 * GP_MIB, &address);
+}
+
+static void make_room(uint64_t block)
+{
+  (void)free_code(block);
+  (void)gp_engine_make_room(engine, context);
+}
+
+static const struct {
+  const char *setting;
+  void (*run)(uint64_t block);
+  bool has_fence;
+} waiting[] = {
+    {"GPUPOOL_REUSE=strict", free_strictly, true},
+    {"GPUPOOL_MAX_DEFERRED=0", allocate_beyond_max_deferred, false}, /* a driver before 12.5 */
+    {"GPUPOOL_REUSE=context", run_out_of_memory, true},
+    {"GPUPOOL_REUSE=context", make_room, true},
+};
+
+static void begin_waiting(int which, uint64_t *ret_block)
+{
+  const char *const settings[] = {waiting[which].setting, NULL};
+  atomic_store(&in_wait, false);
+  atomic_store(&capturing, false);
+  atomic_store(&waited_in_capture, false);
+  atomic_store(&waits, 0);
+  start(settings, GP_GIB, waiting[which].has_fence);
+  *ret_block = allocate(600 * GP_MIB);
+  fake_submit(&driver, 0, *ret_block);
+}
+
+static int which_waiting;
+
+static void *run_waiting(void *block)
+{
+  waiting[which_waiting].run(*(uint64_t *)block);
+  atomic_store(&in_wait, true); /* without a wait, too */
+  return NULL;
+}
+
+START_TEST(test_no_wait_is_on_its_way_when_a_capture_begins)
+{
+  pthread_t thread;
+  uint64_t block;
+  which_waiting = _i;
+  begin_waiting(_i, &block);
+  driver.ops.wait = wait_until_captured;
+  ck_assert_int_eq(pthread_create(&thread, NULL, run_waiting, &block), 0);
+  while (!atomic_load(&in_wait))
+    sched_yield();
+  begin_capture();
+  atomic_store(&capturing, true);
+  pthread_join(thread, NULL);
+  ck_assert_int_eq(atomic_load(&waits), 1);
+  ck_assert(!atomic_load(&waited_in_capture));
+  end_capture();
+  stop();
+}
+END_TEST
+
+START_TEST(test_none_begins_while_it_runs)
+{
+  start(NULL, GP_GIB, _i);
+  uint64_t block = allocate(1000);
+  fake_submit(&driver, 0, block);
+  ck_assert_int_eq(free_code(block), 0);
+  begin_capture();
+  (void)gp_engine_make_room(engine, context); /* for a call of the program that found no memory */
+  ck_assert_int_eq(driver.count[FAKE_WAIT] + driver.count[FAKE_RECORD] + driver.count[FAKE_FREE], 0);
+  end_capture();
+  ck_assert(gp_engine_make_room(engine, context));
+  ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
+  stop();
+}
+END_TEST
+
+/* The device waits for the thread that begins the capture, which therefore does not wait for ever. */
+static int wait_for_the_capture(void *self, const gp_driver_context_t *which)
+{
+  (void)self;
+  (void)which;
+  atomic_store(&in_wait, true);
+  while (!gp_engine_is_suspended(engine))
+    sched_yield();
+  while (!atomic_load(&capturing)) {
+    __atomic_fetch_add(&driver.now_ns, 100000000, __ATOMIC_RELAXED);
+    sched_yield();
+  }
+  return 0;
+}
+
+START_TEST(test_a_capture_begins_beside_a_wait_that_needs_it)
+{
+  pthread_t thread;
+  uint64_t block;
+  begin_waiting(0, &block);
+  driver.ops.wait = wait_for_the_capture;
+  ck_assert_int_eq(pthread_create(&thread, NULL, run_waiting, &block), 0);
+  while (!atomic_load(&in_wait))
+    sched_yield();
+  begin_capture();
+  atomic_store(&capturing, true);
+  pthread_join(thread, NULL);
+  end_capture();
+  ck_assert_uint_eq(stats().cached_bytes.current, 0); /* that wait was no fact */
+  fake_complete(&driver, 0);
+  stop();
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("captures");
+  TCase *tests = tcase_create("captures");
+  tcase_add_loop_test(
+      tests, test_a_synchronization_beside_a_capture_tells_nothing, 0, sizeof orders / sizeof *orders);
+  tcase_add_loop_test(
+      tests, test_an_answer_beside_a_capture_concludes_nothing, 0, sizeof orders / sizeof *orders);
+  tcase_add_test(tests, test_a_capture_that_goes_with_its_context);
+  tcase_add_loop_test(
+      tests, test_no_wait_is_on_its_way_when_a_capture_begins, 0, sizeof waiting / sizeof *waiting);
+  tcase_add_loop_test(tests, test_none_begins_while_it_runs, 0, 2);
+  tcase_add_test(tests, test_a_capture_begins_beside_a_wait_that_needs_it);
+  suite_add_tcase(suite, tests);
+  return gp_check_main(suite);
+}

@@ -1,0 +1,608 @@
+/*
+ * Reuse mode `epoch` while all work is in one stream: memory is handed out at once, what ends that, what has
+ * to be settled then, and when it begins again.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "pool/reuse/single_stream.h"
+#include "pool/reuse/epoch/streams.h"
+#include "test/pool/check_main.h"
+#include "test/pool/engine_fixture.h"
+
+#define STREAM_A UINT64_C(0x10000010)
+#define STREAM_B UINT64_C(0x10000020)
+
+static const char *const epoch_mode[] = {"GPUPOOL_REUSE=single", NULL};
+
+static void begin(void)
+{
+  start(epoch_mode, GP_GIB, true);
+}
+
+static long own_calls(void)
+{
+  return driver.count[FAKE_RECORD] + driver.count[FAKE_QUERY] + driver.count[FAKE_WAIT] +
+         driver.count[FAKE_ORDER];
+}
+
+static void work(void)
+{
+  gp_stream_mark(engine, gp_stream_default(context));
+}
+
+/* A block of that size has been used by an owner whose work is pending, and is free. */
+static uint64_t used_block(uint64_t bytes)
+{
+  uint64_t block = allocate(bytes);
+  work();
+  ck_assert_int_eq(free_code(block), 0);
+  return block;
+}
+
+/* With a size that the test uses nowhere else. */
+static bool reuses_at_once(uint64_t bytes)
+{
+  uint64_t block = used_block(bytes);
+  return allocate(bytes) == block;
+}
+
+static void run_in_debt(void)
+{
+  ck_assert(reuses_at_once(GP_MIB));
+  ck_assert(gp_mono_has_debt(engine));
+}
+
+START_TEST(test_freed_memory_is_handed_out_at_once)
+{
+  begin();
+  uint64_t first = allocate(GP_MIB);
+  for (int i = 0; i < 100; i++) {
+    work();
+    ck_assert_int_eq(free_code(first), 0);
+    ck_assert_uint_eq(allocate(GP_MIB), first);
+  }
+  ck_assert_int_eq(own_calls(), 0);
+  ck_assert_int_eq(driver.count[FAKE_ALLOC], 1);
+  ck_assert_uint_eq(stats().deferred_bytes.peak, GP_MIB); /* between the free and its end */
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_debt_is_memory_whose_earlier_owner_may_be_at_work)
+{
+  begin();
+  uint64_t block = allocate(GP_MIB);
+  ck_assert_int_eq(free_code(block), 0); /* nobody has worked */
+  ck_assert_uint_eq(allocate(GP_MIB), block);
+  ck_assert(!gp_mono_has_debt(engine));
+  work();
+  ck_assert_int_eq(free_code(block), 0);
+  ck_assert(!gp_mono_has_debt(engine)); /* nobody has it */
+  ck_assert_uint_eq(allocate(GP_MIB), block);
+  ck_assert(gp_mono_has_debt(engine));
+  synchronize();
+  ck_assert(!gp_mono_has_debt(engine));
+  ck_assert_int_eq(free_code(block), 0);
+  ck_assert_uint_eq(allocate(GP_MIB), block);
+  ck_assert(!gp_mono_has_debt(engine)); /* all work was over when it was freed */
+  stop();
+}
+END_TEST
+
+START_TEST(test_facts_about_the_default_stream_settle)
+{
+  begin();
+  run_in_debt();
+  gp_stream_fact_t fact = gp_stream_fact_begin(engine, gp_stream_default(context));
+  work(); /* so that its mark stays */
+  gp_stream_created(engine, context, STREAM_A);
+  ck_assert(gp_mono_has_debt(engine));
+  gp_stream_fact_end(engine, &fact);
+  ck_assert(!gp_mono_has_debt(engine));
+  ck_assert_int_eq(own_calls(), 0);
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_stream_ends_it)
+{
+  begin();
+  run_in_debt();
+  uint64_t withheld = used_block(2 * GP_MIB);
+  gp_stream_created(engine, context, STREAM_A);
+  ck_assert(!reuses_at_once(3 * GP_MIB));
+  uint64_t other = allocate(2 * GP_MIB);
+  ck_assert_uint_ne(other, withheld); /* idle, but handed out only when that work is known to be over */
+  ck_assert_int_eq(gp_mono_order(engine, STREAM_A), 0);
+  ck_assert_uint_eq(driver.ordered, STREAM_A);
+  ck_assert_int_eq(gp_mono_order(engine, STREAM_B), 0); /* each stream for itself */
+  ck_assert_uint_eq(driver.ordered, STREAM_B);
+  ck_assert_int_eq(own_calls(), 2);
+  synchronize();
+  ck_assert_int_eq(gp_mono_order(engine, STREAM_A), 0);
+  ck_assert_int_eq(own_calls(), 2);
+  ck_assert_uint_eq(allocate(2 * GP_MIB), withheld);
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_driver_that_cannot_order_is_waited_for)
+{
+  begin();
+  run_in_debt();
+  gp_stream_created(engine, context, STREAM_A);
+  driver.fail_at = driver.calls + 1;
+  driver.fail_code = FAKE_INVALID_VALUE;
+  ck_assert_int_eq(gp_mono_order(engine, STREAM_A), 0);
+  ck_assert_int_eq(driver.count[FAKE_ORDER], 1);
+  ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
+  ck_assert(!gp_mono_has_debt(engine));
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_wait_that_fails_leaves_the_debt)
+{
+  begin();
+  run_in_debt();
+  ck_assert(gp_mono_leave(engine, GP_DETAIL_MODE_EPOCH_CAPTURE));
+  driver.fail_at = driver.calls + 1;
+  driver.fail_code = FAKE_INVALID_VALUE;
+  ck_assert_int_eq(gp_mono_settle(engine), FAKE_INVALID_VALUE);
+  ck_assert(gp_mono_has_debt(engine));
+  ck_assert_int_eq(gp_mono_settle(engine), 0);
+  ck_assert(!gp_mono_has_debt(engine));
+  stop();
+}
+END_TEST
+
+static void *use_own_stream(void *arg)
+{
+  (void)arg;
+  gp_stream_mark(engine, gp_stream_of_thread(engine, context));
+  return NULL;
+}
+
+START_TEST(test_a_stream_of_a_thread_ends_it)
+{
+  pthread_t thread;
+
+  begin();
+  run_in_debt();
+  ck_assert_int_eq(pthread_create(&thread, NULL, use_own_stream, NULL), 0);
+  pthread_join(thread, NULL);
+  ck_assert(!reuses_at_once(3 * GP_MIB));
+  ck_assert_int_eq(own_calls(), 0);    /* it is behind the default stream by itself */
+  ck_assert(gp_mono_has_debt(engine)); /* others may not be */
+  synchronize();
+  ck_assert(reuses_at_once(5 * GP_MIB)); /* that thread is gone */
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_second_context_waits_for_the_first)
+{
+  gp_driver_context_t other = fake_context(1, 0);
+
+  begin();
+  run_in_debt();
+  gp_context_t *second = gp_engine_context(engine, &other);
+  ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
+  ck_assert(!reuses_at_once(3 * GP_MIB));
+  synchronize();
+  ck_assert(!reuses_at_once(5 * GP_MIB));
+  gp_engine_context_lost(engine, second);
+  ck_assert(!reuses_at_once(6 * GP_MIB));
+  synchronize();
+  ck_assert(reuses_at_once(7 * GP_MIB));
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_second_context_without_debt_costs_nothing)
+{
+  gp_driver_context_t other = fake_context(1, 0);
+
+  begin();
+  ck_assert_uint_ne(used_block(GP_MIB), 0);
+  (void)gp_engine_context(engine, &other);
+  ck_assert_int_eq(own_calls(), 0);
+  ck_assert(!reuses_at_once(3 * GP_MIB));
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_new_only_context)
+{
+  gp_driver_context_t other = fake_context(1, 0);
+
+  begin();
+  run_in_debt();
+  gp_engine_context_lost(engine, context);
+  ck_assert(!gp_mono_has_debt(engine));
+  context = gp_engine_context(engine, &other);
+  ck_assert(reuses_at_once(3 * GP_MIB));
+  ck_assert_int_eq(own_calls(), 0);
+  stop();
+}
+END_TEST
+
+START_TEST(test_it_begins_again_after_the_streams_and_a_synchronization)
+{
+  begin();
+  gp_stream_created(engine, context, STREAM_A);
+  synchronize();
+  ck_assert(!reuses_at_once(GP_MIB)); /* the stream is there */
+  gp_stream_mark(engine, gp_stream_find(engine, STREAM_A));
+  uint64_t token = gp_engine_sync_begin(engine, context);
+  gp_stream_destroyed(engine, gp_stream_take(engine, STREAM_A));
+  gp_engine_sync_end(engine, context, token); /* began before the stream was gone */
+  ck_assert(!reuses_at_once(2 * GP_MIB));
+  synchronize();
+  ck_assert(reuses_at_once(3 * GP_MIB));
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_stream_that_comes_during_the_synchronization)
+{
+  begin();
+  gp_stream_created(engine, context, STREAM_A);
+  gp_stream_destroyed(engine, gp_stream_take(engine, STREAM_A));
+  uint64_t token = gp_engine_sync_begin(engine, context);
+  gp_stream_created(engine, context, STREAM_B);
+  gp_engine_sync_end(engine, context, token);
+  ck_assert(!reuses_at_once(GP_MIB));
+  gp_stream_destroyed(engine, gp_stream_take(engine, STREAM_B));
+  token = gp_engine_sync_begin(engine, context);
+  gp_stream_created(engine, context, STREAM_A); /* comes and goes */
+  gp_stream_destroyed(engine, gp_stream_take(engine, STREAM_A));
+  gp_engine_sync_end(engine, context, token);
+  ck_assert(!reuses_at_once(2 * GP_MIB));
+  stop();
+}
+END_TEST
+
+START_TEST(test_what_bars_it)
+{
+  gp_driver_context_t other = fake_context(1, 0);
+
+  begin();
+  run_in_debt();
+  ck_assert(gp_mono_bar(engine, GP_DETAIL_MODE_EPOCH_PEER));
+  ck_assert_int_eq(gp_mono_settle(engine), 0);
+  synchronize();
+  ck_assert(!reuses_at_once(2 * GP_MIB));
+  ck_assert(!gp_mono_bar(engine, GP_DETAIL_MODE_EPOCH_PEER));
+  gp_engine_context_lost(engine, context);
+  context = gp_engine_context(engine, &other);
+  ck_assert(reuses_at_once(3 * GP_MIB)); /* another context */
+  ck_assert(gp_mono_forbid(engine, GP_DETAIL_MODE_EPOCH_RDMA));
+  gp_engine_context_lost(engine, context);
+  other = fake_context(2, 0);
+  context = gp_engine_context(engine, &other);
+  ck_assert(!reuses_at_once(5 * GP_MIB));
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_capture)
+{
+  begin();
+  run_in_debt();
+  gp_context_t *owner = gp_engine_suspend_in(engine, context);
+  gp_mono_capture(engine);
+  ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
+  synchronize();
+  gp_engine_resume_in(engine, owner);
+  ck_assert(!reuses_at_once(2 * GP_MIB));
+  synchronize();
+  ck_assert(reuses_at_once(3 * GP_MIB));
+  stop();
+}
+END_TEST
+
+static atomic_bool in_call, call_is_over, suspended;
+
+/* Ends when the suspension is counted; without the waiting for it, long after the suspension has returned. */
+static int slow_order(void *self, const gp_driver_context_t *which, uint64_t stream)
+{
+  (void)self;
+  (void)which;
+  (void)stream;
+  atomic_store(&in_call, true);
+  while (!gp_engine_is_suspended(engine))
+    sched_yield();
+  for (int i = 0; i < 100000 && !atomic_load(&suspended); i++)
+    sched_yield();
+  atomic_store(&call_is_over, true);
+  return 0;
+}
+
+static void *put_behind(void *arg)
+{
+  (void)arg;
+  ck_assert_int_eq(gp_mono_order(engine, STREAM_A), 0);
+  return NULL;
+}
+
+/* As the begin of a capture does: no call of ours may be in flight when it returns. */
+START_TEST(test_a_suspension_waits_for_calls_in_flight)
+{
+  pthread_t thread;
+
+  begin();
+  run_in_debt();
+  gp_stream_created(engine, context, STREAM_A);
+  driver.ops.order = slow_order;
+  ck_assert_int_eq(pthread_create(&thread, NULL, put_behind, NULL), 0);
+  while (!atomic_load(&in_call))
+    sched_yield();
+  gp_engine_suspend(engine);
+  bool over = atomic_load(&call_is_over);
+  atomic_store(&suspended, true);
+  pthread_join(thread, NULL);
+  ck_assert(over);
+  ck_assert_int_eq(gp_mono_order(engine, STREAM_B), 0); /* suspended: no such call, the host waits */
+  ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
+  gp_engine_resume(engine);
+  stop();
+}
+END_TEST
+
+static atomic_bool slow, in_hit, hit_is_over, waited;
+static bool waited_too_early;
+
+/* In the middle of an allocation, with the device's lock held. */
+static void slow_event(void *self, const gp_event_t *event)
+{
+  (void)self;
+  if (!atomic_load(&slow) || event->action != GP_ACTION_ALLOC)
+    return;
+  atomic_store(&in_hit, true);
+  for (int i = 0; i < 100000 && !atomic_load(&waited); i++)
+    sched_yield();
+  atomic_store(&hit_is_over, true);
+}
+
+static int wait_after_hits(void *self, const gp_driver_context_t *which)
+{
+  (void)self;
+  (void)which;
+  waited_too_early = !atomic_load(&hit_is_over);
+  atomic_store(&waited, true);
+  return 0;
+}
+
+static void *hit(void *arg)
+{
+  (void)arg;
+  (void)allocate(GP_MIB);
+  return NULL;
+}
+
+START_TEST(test_allocations_in_flight_are_over_before_debts_are_settled)
+{
+  const gp_observer_t observer = {.event = slow_event};
+  gp_driver_context_t first = fake_context(0, 0);
+  pthread_t thread;
+
+  fake_driver_init(&driver, GP_GIB, true);
+  driver.ops.wait = wait_after_hits;
+  engine = fake_engine(&driver, &observer, epoch_mode);
+  context = gp_engine_context(engine, &first);
+  (void)used_block(GP_MIB);
+  atomic_store(&slow, true);
+  ck_assert_int_eq(pthread_create(&thread, NULL, hit, NULL), 0);
+  while (!atomic_load(&in_hit))
+    sched_yield();
+  gp_streams_escape(engine, "the test says so");
+  pthread_join(thread, NULL);
+  ck_assert(atomic_load(&waited));
+  ck_assert(!waited_too_early);
+  stop();
+}
+END_TEST
+
+START_TEST(test_an_escape_settles)
+{
+  begin();
+  run_in_debt();
+  gp_streams_escape(engine, "the test says so");
+  ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
+  ck_assert(!reuses_at_once(2 * GP_MIB));
+  synchronize();
+  ck_assert(!reuses_at_once(3 * GP_MIB));
+  stop();
+}
+END_TEST
+
+/*
+ * What another thread does while one is at a wait for what is owed: the driver's wait makes these calls in
+ * that thread's stead, as no lock is held.
+ */
+static void (*during_wait)(void);
+static int waits;
+
+static int wait_and_more(void *self, const gp_driver_context_t *which)
+{
+  void (*more)(void) = during_wait;
+  (void)self;
+  (void)which;
+  waits++;
+  during_wait = NULL;
+  if (more)
+    more();
+  return 0;
+}
+
+static void run_in_debt_with(void (*more)(void))
+{
+  begin();
+  run_in_debt();
+  waits = 0;
+  during_wait = more;
+  driver.ops.wait = wait_and_more;
+}
+
+static void meet_second_context(void)
+{
+  gp_driver_context_t other = fake_context(1, 0);
+  int before = waits;
+
+  (void)gp_engine_context(engine, &other);
+  ck_assert_int_eq(waits, before + 1); /* not before nothing is owed, though the first thread has filed it */
+}
+
+START_TEST(test_all_that_meet_a_second_context_wait)
+{
+  gp_driver_context_t other = fake_context(1, 0);
+
+  run_in_debt_with(meet_second_context);
+  gp_context_t *second = gp_engine_context(engine, &other);
+  ck_assert_int_eq(waits, 2);
+  ck_assert_ptr_eq(gp_engine_context(engine, &other), second);
+  ck_assert_int_eq(waits, 2); /* nothing is owed any more */
+  stop();
+}
+END_TEST
+
+START_TEST(test_the_context_of_the_debt_does_not_wait)
+{
+  gp_driver_context_t first = fake_context(0, 0);
+
+  run_in_debt_with(NULL);
+  (void)gp_engine_context(engine, &first);
+  gp_stream_created(engine, context, STREAM_A);
+  (void)gp_engine_context(engine, &first);
+  ck_assert_int_eq(waits, 0);
+  stop();
+}
+END_TEST
+
+static void escape_as_well(void)
+{
+  int before = waits;
+  gp_streams_escape(engine, "the test says so");
+  ck_assert_int_eq(waits, before + 1);
+}
+
+START_TEST(test_all_that_escape_wait)
+{
+  run_in_debt_with(escape_as_well);
+  gp_streams_escape(engine, "the test says so");
+  ck_assert_int_eq(waits, 2);
+  gp_streams_escape(engine, "the test says so");
+  ck_assert_int_eq(waits, 2);
+  stop();
+}
+END_TEST
+
+static atomic_bool in_wait, capturing, waited_in_capture;
+static atomic_int waits_begun;
+
+/* The first wait is on its way to the driver when a capture begins. */
+static int wait_until_captured(void *self, const gp_driver_context_t *which)
+{
+  (void)self;
+  (void)which;
+  if (atomic_fetch_add(&waits_begun, 1) > 0)
+    return 0;
+  atomic_store(&in_wait, true);
+  while (!gp_engine_is_suspended(engine))
+    sched_yield();
+  for (int i = 0; i < 100000 && !atomic_load(&capturing); i++)
+    sched_yield();
+  atomic_store(&waited_in_capture, atomic_load(&capturing));
+  return 0;
+}
+
+static void *settle(void *arg)
+{
+  (void)arg;
+  (void)gp_mono_settle(engine);
+  atomic_store(&in_wait, true); /* without a wait, too */
+  return NULL;
+}
+
+static void *order(void *arg)
+{
+  (void)arg;
+  (void)gp_mono_order(engine, STREAM_A);
+  atomic_store(&in_wait, true);
+  return NULL;
+}
+
+START_TEST(test_no_wait_is_in_flight_when_a_capture_begins)
+{
+  pthread_t thread;
+
+  begin();
+  run_in_debt();
+  gp_stream_created(engine, context, STREAM_A);
+  driver.ops.wait = wait_until_captured;
+  driver.ops.order = NULL;
+  atomic_store(&waits_begun, 0);
+  atomic_store(&in_wait, false);
+  atomic_store(&capturing, false);
+  ck_assert_int_eq(pthread_create(&thread, NULL, _i == 0 ? settle : order, NULL), 0);
+  while (!atomic_load(&in_wait))
+    sched_yield();
+  gp_context_t *owner = gp_engine_suspend_in(engine, context);
+  gp_mono_capture(engine);
+  atomic_store(&capturing, true);
+  pthread_join(thread, NULL);
+  ck_assert_int_gt(atomic_load(&waits_begun), 0);
+  ck_assert(!atomic_load(&waited_in_capture));
+  ck_assert(!gp_mono_has_debt(engine));
+  gp_engine_resume_in(engine, owner);
+  stop();
+}
+END_TEST
+
+START_TEST(test_other_modes_know_nothing_of_it)
+{
+  static const char *const settings[][2] = {
+      {NULL}, {"GPUPOOL_REUSE=context", NULL}, {"GPUPOOL_REUSE=auto", NULL}};
+
+  for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+    start(settings[i], GP_GIB, true);
+    uint64_t block = allocate(GP_MIB);
+    ck_assert_int_eq(free_code(block), 0);
+    ck_assert_uint_ne(allocate(GP_MIB), block);
+    stop();
+  }
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("mono");
+  TCase *mono = tcase_create("mono");
+  tcase_add_test(mono, test_freed_memory_is_handed_out_at_once);
+  tcase_add_test(mono, test_a_debt_is_memory_whose_earlier_owner_may_be_at_work);
+  tcase_add_test(mono, test_facts_about_the_default_stream_settle);
+  tcase_add_test(mono, test_a_stream_ends_it);
+  tcase_add_test(mono, test_a_driver_that_cannot_order_is_waited_for);
+  tcase_add_test(mono, test_a_wait_that_fails_leaves_the_debt);
+  tcase_add_test(mono, test_a_stream_of_a_thread_ends_it);
+  tcase_add_test(mono, test_a_second_context_waits_for_the_first);
+  tcase_add_test(mono, test_a_second_context_without_debt_costs_nothing);
+  tcase_add_test(mono, test_a_new_only_context);
+  tcase_add_test(mono, test_it_begins_again_after_the_streams_and_a_synchronization);
+  tcase_add_test(mono, test_a_stream_that_comes_during_the_synchronization);
+  tcase_add_test(mono, test_what_bars_it);
+  tcase_add_test(mono, test_a_capture);
+  tcase_add_test(mono, test_a_suspension_waits_for_calls_in_flight);
+  tcase_add_test(mono, test_allocations_in_flight_are_over_before_debts_are_settled);
+  tcase_add_test(mono, test_an_escape_settles);
+  tcase_add_test(mono, test_all_that_escape_wait);
+  tcase_add_test(mono, test_all_that_meet_a_second_context_wait);
+  tcase_add_test(mono, test_the_context_of_the_debt_does_not_wait);
+  tcase_add_loop_test(mono, test_no_wait_is_in_flight_when_a_capture_begins, 0, 2);
+  tcase_add_test(mono, test_other_modes_know_nothing_of_it);
+  suite_add_tcase(suite, mono);
+  return gp_check_main(suite);
+}

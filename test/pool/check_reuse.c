@@ -1,0 +1,226 @@
+/*
+ * When freed memory may be used again, over the fake driver.
+ */
+#include "test/pool/check_main.h"
+#include "test/pool/engine_fixture.h"
+
+START_TEST(test_freed_block_is_reused_after_synchronization)
+{
+  start(NULL, GP_GIB, true);
+  uint64_t first = allocate(1000);
+  ck_assert_int_eq(free_code(first), 0);
+  uint64_t second = allocate(1000);
+  ck_assert_uint_ne(second, first);
+  synchronize();
+  ck_assert_uint_eq(allocate(1000), first);
+  ck_assert_uint_eq(stats().cache_hits, 1);
+  ck_assert_uint_eq(stats().cache_misses, 2);
+  stop();
+}
+END_TEST
+
+START_TEST(test_free_after_sync_began_is_not_covered)
+{
+  start(NULL, GP_GIB, true);
+  uint64_t block = allocate(1000);
+  uint64_t token = gp_engine_sync_begin(engine, context);
+  ck_assert_int_eq(free_code(block), 0); /* another thread frees while the first one waits */
+  gp_engine_sync_end(engine, context, token);
+  ck_assert_uint_eq(stats().cached_bytes.current, 0);
+  synchronize();
+  ck_assert_uint_gt(stats().cached_bytes.current, 0);
+  stop();
+}
+END_TEST
+
+START_TEST(test_every_context_must_have_completed)
+{
+  start(NULL, GP_GIB, false);
+  gp_driver_context_t other = fake_context(1, 1);
+  gp_context_t *second = gp_engine_context(engine, &other);
+  uint64_t block = allocate(1000);
+  ck_assert_int_eq(free_code(block), 0);
+  synchronize();
+  ck_assert_uint_eq(stats().cached_bytes.current, 0); /* the second may still copy from it */
+  gp_engine_sync_end(engine, second, gp_engine_sync_begin(engine, second));
+  ck_assert_uint_gt(stats().cached_bytes.current, 0);
+  stop();
+}
+END_TEST
+
+START_TEST(test_strict_free_waits)
+{
+  const char *const settings[] = {"GPUPOOL_REUSE=strict", NULL};
+  start(settings, GP_GIB, true);
+  uint64_t block = allocate(1000);
+  fake_submit(&driver, 0, block);
+  ck_assert_int_eq(free_code(block), 0);
+  ck_assert(!fake_is_in_use(&driver, block));
+  ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
+  ck_assert_uint_eq(allocate(1000), block);
+  stop();
+}
+END_TEST
+
+START_TEST(test_strict_free_gives_the_error_of_the_wait)
+{
+  const char *const settings[] = {"GPUPOOL_REUSE=strict", NULL};
+  start(settings, GP_GIB, true);
+  uint64_t block = allocate(1000);
+  driver.fail_at = driver.calls + 1;
+  driver.fail_code = FAKE_STICKY;
+  ck_assert_int_eq(free_code(block), FAKE_STICKY);
+  stop();
+}
+END_TEST
+
+START_TEST(test_miss_polls_and_reuses_what_the_fence_covers)
+{
+  const char *const settings[] = {"GPUPOOL_MAX_DEFERRED=4MiB", NULL};
+  start(settings, GP_GIB, true);
+  uint64_t block = allocate(3 * GP_MIB);
+  fake_submit(&driver, 0, block);
+  ck_assert_int_eq(free_code(block), 0);
+  uint64_t second = allocate(3 * GP_MIB); /* over half the allowance: records a fence, grows */
+  ck_assert_uint_ne(second, block);
+  ck_assert_int_eq(driver.count[FAKE_RECORD], 1);
+  fake_complete(&driver, 0);
+  ck_assert_uint_eq(allocate(3 * GP_MIB), block); /* the fence has passed */
+  ck_assert_int_eq(driver.count[FAKE_WAIT], 0);
+  ck_assert_int_eq(driver.count[FAKE_RECORD], 1); /* everything freed is covered: no second one */
+  stop();
+}
+END_TEST
+
+START_TEST(test_free_after_the_record_is_not_covered_by_the_fence)
+{
+  const char *const settings[] = {"GPUPOOL_MAX_DEFERRED=4MiB", NULL};
+  start(settings, GP_GIB, true);
+  uint64_t early = allocate(3 * GP_MIB);
+  uint64_t late = allocate(3 * GP_MIB);
+  fake_submit(&driver, 0, early);
+  ck_assert_int_eq(free_code(early), 0);
+  uint64_t third = allocate(3 * GP_MIB); /* records */
+  ck_assert_uint_ne(third, early);
+  fake_complete(&driver, 0);
+  fake_submit(&driver, 0, late);
+  ck_assert_int_eq(free_code(late), 0);
+  ck_assert_uint_eq(allocate(3 * GP_MIB), early); /* its work precedes the record; that on `late` does not */
+  ck_assert(fake_is_in_use(&driver, late));
+  ck_assert_uint_eq(stats().deferred_bytes.current, 3 * GP_MIB);
+  stop();
+}
+END_TEST
+
+START_TEST(test_beyond_max_deferred_the_miss_waits)
+{
+  const char *const settings[] = {"GPUPOOL_MAX_DEFERRED=2MiB", NULL};
+  start(settings, GP_GIB, false);
+  uint64_t block = allocate(3 * GP_MIB);
+  fake_submit(&driver, 0, block);
+  ck_assert_int_eq(free_code(block), 0);
+  ck_assert_uint_eq(allocate(3 * GP_MIB), block);
+  ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
+  ck_assert_uint_eq(stats().host_waits, 1);
+  stop();
+}
+END_TEST
+
+/* Another thread frees, with work just submitted, in the middle of a driver call of ours. */
+static uint64_t freed_meanwhile;
+static int (*real_wait)(void *self, const gp_driver_context_t *key);
+static int (*real_record)(void *self, const gp_driver_context_t *key, void **fence);
+
+static void free_meanwhile(void)
+{
+  uint64_t block = freed_meanwhile;
+  freed_meanwhile = 0;
+  if (block) {
+    fake_submit(&driver, 0, block);
+    (void)free_code(block);
+  }
+}
+
+static int wait_then_free(void *self, const gp_driver_context_t *key)
+{
+  int code = real_wait(self, key);
+  free_meanwhile();
+  return code;
+}
+
+static int record_then_free(void *self, const gp_driver_context_t *key, void **fence)
+{
+  int code = real_record(self, key, fence);
+  free_meanwhile();
+  return code;
+}
+
+START_TEST(test_free_during_a_wait_is_not_covered)
+{
+  start((const char *const[]){"GPUPOOL_MAX_DEFERRED=0", NULL}, GP_GIB, false);
+  real_wait = driver.ops.wait;
+  driver.ops.wait = wait_then_free;
+  uint64_t block = allocate(1000);
+  freed_meanwhile = allocate(2000);
+  uint64_t other = freed_meanwhile;
+  fake_submit(&driver, 0, block);
+  free_code(block);
+  ck_assert_uint_eq(allocate(1000), block);
+  ck_assert(fake_is_in_use(&driver, other));
+  ck_assert_uint_eq(stats().deferred_bytes.current, 2048);
+  stop();
+}
+END_TEST
+
+START_TEST(test_free_during_a_record_is_not_covered)
+{
+  start((const char *const[]){"GPUPOOL_MAX_DEFERRED=4MiB", NULL}, GP_GIB, true);
+  real_record = driver.ops.fence_record;
+  driver.ops.fence_record = record_then_free;
+  uint64_t block = allocate(3 * GP_MIB);
+  uint64_t other = allocate(2000);
+  fake_submit(&driver, 0, block);
+  free_code(block);
+  freed_meanwhile = other;
+  allocate(3 * GP_MIB);                          /* records; the other is freed behind the record */
+  driver.completed[0] = driver.submitted[0] - 1; /* all but the work on the other */
+  ck_assert_uint_eq(allocate(3 * GP_MIB), block);
+  ck_assert(fake_is_in_use(&driver, other));
+  ck_assert_uint_ne(allocate(2000), other);
+  stop();
+}
+END_TEST
+
+START_TEST(test_context_that_ended_unseen_holds_nothing_back)
+{
+  start((const char *const[]){"GPUPOOL_MAX_DEFERRED=0", NULL}, GP_GIB, false);
+  gp_driver_context_t other = fake_context(1, 0);
+  gp_context_t *second = gp_engine_context(engine, &other);
+  uint64_t block = allocate(1000);
+  free_code(block);
+  driver.fail_at = driver.calls + 2; /* the wait for the second context */
+  driver.fail_code = FAKE_GONE;
+  ck_assert_uint_eq(allocate(1000), block);
+  ck_assert(gp_context_is_lost(second));
+  stop();
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("reuse");
+  TCase *reuse = tcase_create("reuse");
+  tcase_add_test(reuse, test_freed_block_is_reused_after_synchronization);
+  tcase_add_test(reuse, test_free_after_sync_began_is_not_covered);
+  tcase_add_test(reuse, test_every_context_must_have_completed);
+  tcase_add_test(reuse, test_strict_free_waits);
+  tcase_add_test(reuse, test_strict_free_gives_the_error_of_the_wait);
+  tcase_add_test(reuse, test_miss_polls_and_reuses_what_the_fence_covers);
+  tcase_add_test(reuse, test_free_after_the_record_is_not_covered_by_the_fence);
+  tcase_add_test(reuse, test_beyond_max_deferred_the_miss_waits);
+  tcase_add_test(reuse, test_free_during_a_wait_is_not_covered);
+  tcase_add_test(reuse, test_free_during_a_record_is_not_covered);
+  tcase_add_test(reuse, test_context_that_ended_unseen_holds_nothing_back);
+  suite_add_tcase(suite, reuse);
+  return gp_check_main(suite);
+}

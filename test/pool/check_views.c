@@ -1,0 +1,187 @@
+/*
+ * Reading the engine while others use it: a copy of the blocks shows what the events up to its moment add up
+ * to.
+ */
+#include "test/pool/check_main.h"
+#include "test/pool/engine_fixture.h"
+
+#define BLOCKS 16
+
+/* What the events add up to so far, and did at the moment of the last copy. */
+typedef struct sums {
+  int segments, owned, in_use; /* live; live or not yet completed */
+} sums_t;
+
+static sums_t now, then;
+static gp_block_view_t views[BLOCKS];
+static size_t view_count;
+static gp_stats_t view_stats;
+
+static void count_event(void *self, const gp_event_t *event)
+{
+  now.segments += (event->action == GP_ACTION_SEGMENT_ALLOC) - (event->action == GP_ACTION_SEGMENT_FREE);
+  now.owned += (event->action == GP_ACTION_ALLOC) - (event->action == GP_ACTION_FREE_REQUESTED);
+  now.in_use += (event->action == GP_ACTION_ALLOC) - (event->action == GP_ACTION_FREE_COMPLETED);
+}
+
+/* Who asks at present, and whom the last event of each action named. */
+static uint32_t asker;
+static uint32_t named[GP_ACTION_COUNT];
+
+static uint32_t tell_asker(void *self)
+{
+  return asker;
+}
+
+static void note_origin(void *self, const gp_event_t *event)
+{
+  named[event->action] = event->origin;
+}
+
+static void note_sums(void *arg, int device)
+{
+  ck_assert_int_eq(device, 0);
+  *(sums_t *)arg = now;
+}
+
+static void copy(void)
+{
+  const gp_moment_t moment = {note_sums, &then};
+  view_count = gp_engine_blocks(engine, 0, views, BLOCKS, &view_stats, &moment);
+}
+
+static int count_views(gp_block_state_t state)
+{
+  int count = 0;
+  for (size_t i = 0; i < view_count; i++)
+    count += views[i].state == state;
+  return count;
+}
+
+static void expect_agreement(int live, int pending, int idle)
+{
+  ck_assert_int_eq(count_views(GP_BLOCK_LIVE), live);
+  ck_assert_int_eq(count_views(GP_BLOCK_PENDING), pending);
+  ck_assert_int_eq(count_views(GP_BLOCK_IDLE), idle);
+  ck_assert_uint_eq(view_count, (size_t)then.segments);
+  ck_assert_int_eq(then.owned, live);
+  ck_assert_int_eq(then.in_use, live + pending);
+  ck_assert_uint_eq(view_stats.segment.current, (uint64_t)then.segments);
+}
+
+static void start_counting(void)
+{
+  const gp_observer_t observer = {.event = count_event};
+  gp_driver_context_t first = fake_context(0, 0);
+  now = then = (sums_t){0};
+  fake_driver_init(&driver, GP_GIB, true);
+  engine = fake_engine(&driver, &observer, NULL);
+  context = gp_engine_context(engine, &first);
+  ck_assert_ptr_nonnull(context);
+}
+
+static int (*real_free)(void *self, const gp_driver_context_t *key, uint64_t address);
+
+static int copy_and_free(void *self, const gp_driver_context_t *key, uint64_t address)
+{
+  copy();
+  return real_free(self, key, address);
+}
+
+START_TEST(test_a_block_keeps_who_asked_until_its_next_owner)
+{
+  const gp_observer_t observer = {.event = note_origin, .origin = tell_asker};
+  gp_driver_context_t first = fake_context(0, 0);
+  gp_passthrough_t memory = {.address = 4096, .size = GP_MIB, .kind = GP_DETAIL_PASS_MANAGED};
+  gp_passthrough_t copy_of;
+  fake_driver_init(&driver, GP_GIB, true);
+  engine = fake_engine(&driver, &observer, NULL);
+  context = gp_engine_context(engine, &first);
+  asker = 7;
+  uint64_t address = allocate(GP_MIB);
+  ck_assert_uint_eq(named[GP_ACTION_SEGMENT_ALLOC], 7);
+  ck_assert_uint_eq(named[GP_ACTION_ALLOC], 7);
+  asker = 8;
+  ck_assert_int_eq(free_code(address), 0);
+  synchronize();
+  ck_assert_uint_eq(named[GP_ACTION_FREE_REQUESTED], 7);
+  ck_assert_uint_eq(named[GP_ACTION_FREE_COMPLETED], 7);
+  copy();
+  ck_assert_uint_eq(views[0].origin, 7);
+  asker = 9;
+  ck_assert_uint_eq(allocate(GP_MIB), address);
+  copy();
+  ck_assert_uint_eq(views[0].origin, 9);
+
+  asker = 10;
+  ck_assert(gp_engine_passthrough_reserve(engine, context, GP_MIB, memory.kind));
+  gp_engine_passthrough_commit(engine, context, &memory, 0);
+  ck_assert_uint_eq(named[GP_ACTION_PASSTHROUGH_ALLOC], 10);
+  ck_assert_uint_eq(gp_engine_passthroughs(engine, 0, &copy_of, 1), 1);
+  ck_assert_uint_eq(copy_of.origin, 10);
+  asker = 11;
+  ck_assert_int_eq(free_code(address), 0);
+  synchronize();
+  ck_assert_uint_gt(gp_engine_trim(engine, context, UINT64_MAX, GP_DETAIL_TRIM_REQUESTED), 0);
+  ck_assert_uint_eq(named[GP_ACTION_SEGMENT_FREE], 11);
+  ck_assert_uint_eq(named[GP_ACTION_TRIM], 11);
+  stop();
+}
+END_TEST
+
+START_TEST(test_blocks_in_every_state)
+{
+  start_counting();
+  uint64_t idle = allocate(GP_MIB);
+  uint64_t held = allocate(2 * GP_MIB);
+  uint64_t deferred = allocate(3 * GP_MIB);
+  allocate(4 * GP_MIB);
+  ck_assert_int_eq(free_code(idle), 0);
+  synchronize();
+  ck_assert(gp_engine_retain(engine, held));
+  ck_assert_int_eq(free_code(held), 0);
+  ck_assert_int_eq(free_code(deferred), 0);
+  copy();
+  expect_agreement(1, 2, 1);
+  stop();
+}
+END_TEST
+
+/* As another thread sees it while the driver has the block, and its address may be given anew. */
+START_TEST(test_a_block_on_its_way_to_the_driver)
+{
+  start_counting();
+  uint64_t idle = allocate(GP_MIB);
+  uint64_t held = allocate(2 * GP_MIB);
+  uint64_t live = allocate(4 * GP_MIB);
+  ck_assert_int_eq(free_code(idle), 0);
+  synchronize();
+  real_free = driver.ops.free;
+  driver.ops.free = copy_and_free;
+  gp_engine_taint(engine, live);
+  gp_engine_taint(engine, held);
+  ck_assert(gp_engine_retain(engine, held));
+  ck_assert_int_eq(free_code(held), 0);
+
+  ck_assert_int_eq(free_code(live), 0);
+  expect_agreement(1, 1, 1);
+  ck_assert(gp_engine_release(engine, held));
+  expect_agreement(0, 1, 1);
+  gp_engine_trim(engine, context, UINT64_MAX, GP_DETAIL_TRIM_REQUESTED);
+  expect_agreement(0, 0, 1);
+  copy();
+  expect_agreement(0, 0, 0);
+  stop();
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("views");
+  TCase *tcase = tcase_create("views");
+  tcase_add_test(tcase, test_a_block_keeps_who_asked_until_its_next_owner);
+  tcase_add_test(tcase, test_blocks_in_every_state);
+  tcase_add_test(tcase, test_a_block_on_its_way_to_the_driver);
+  suite_add_tcase(suite, tcase);
+  return gp_check_main(suite);
+}

@@ -1,0 +1,257 @@
+/*
+ * Reuse mode `epoch` with many threads, each with many streams: the default stream is everybody's, streams
+ * come and go with work pending, and in each round the work is in one stream at first. Run under TSan it
+ * finds races; everywhere it checks that work on memory comes after all work of its earlier owners, by a rule
+ * or because the host knows.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pool/reuse/single_stream.h"
+#include "pool/reuse/epoch/streams.h"
+#include "test/pool/check_main.h"
+#include "test/pool/fake_driver.h"
+
+#define THREADS 16
+#define STREAMS 16 /* of each thread */
+#define ROUNDS  6
+#define STEPS   600
+#define BYTES   4096u
+#define SHARED  64
+#define BLOCKS  FAKE_ALLOCATIONS
+#define RECORDS (1 + THREADS * STREAMS * (ROUNDS * 16))
+
+/* What the device was given and what the host knows of it. Record 0: the default stream; each stream that is
+ * made has one. */
+static struct {
+  _Atomic uint64_t submitted, known;
+  _Atomic uint64_t
+      behind; /* of the default stream's work, what comes before all of this stream's that is yet to come */
+} records[RECORDS];
+static atomic_int record_count;
+static _Atomic int record_of[THREADS * STREAMS]; /* by handle */
+
+/* The last work on each block, by its owners so far. Belongs to the block's owner. */
+static struct {
+  int record;
+  uint64_t number; /* of the work in its stream; 0: none */
+} last[BLOCKS];
+
+static fake_driver_t driver;
+static gp_engine_t *engine;
+static gp_context_t *context;
+static uint64_t first_address;
+static _Atomic uint64_t shared[SHARED]; /* blocks that any thread may free */
+static _Atomic uint64_t early, orders, handed_out;
+static pthread_barrier_t barrier;
+
+static uint32_t next_random(uint32_t *state)
+{
+  *state = *state * 1664525u + 1013904223u;
+  return *state >> 8;
+}
+
+static uint64_t handle_of(int stream)
+{
+  return UINT64_C(0x10000000) + (uint64_t)stream * 16;
+}
+
+static void raise_to(_Atomic uint64_t *number, uint64_t value)
+{
+  uint64_t before = atomic_load(number);
+  while (before < value && !atomic_compare_exchange_weak(number, &before, value)) {
+  }
+}
+
+/* All that was submitted before it is known to be complete after it. */
+static void complete(int record, uint64_t number)
+{
+  raise_to(&records[record].known, number);
+}
+
+static void complete_all(void)
+{
+  int count = atomic_load(&record_count);
+  for (int i = 0; i < count; i++)
+    complete(i, atomic_load(&records[i].submitted));
+}
+
+static int wait_for_all(void *self, const gp_driver_context_t *key)
+{
+  (void)self;
+  (void)key;
+  complete_all();
+  return 0;
+}
+
+static int order(void *self, const gp_driver_context_t *key, uint64_t stream)
+{
+  int record = atomic_load(&record_of[(stream - handle_of(0)) / 16]);
+  (void)self;
+  (void)key;
+  raise_to(&records[record].behind, atomic_load(&records[0].submitted));
+  atomic_fetch_add(&orders, 1);
+  return 0;
+}
+
+static bool comes_after(int record, size_t block)
+{
+  int before = last[block].record;
+  uint64_t number = last[block].number;
+  return before == record || number <= atomic_load(&records[before].known) ||
+         (before == 0 && number <= atomic_load(&records[record].behind));
+}
+
+/* The stubs' part, then the driver's. */
+static void work(gp_stream_t *stream, int record, uint64_t address)
+{
+  size_t block = (address - first_address) / BYTES;
+  gp_stream_mark(engine, stream);
+  if (!comes_after(record, block))
+    atomic_fetch_add(&early, 1);
+  last[block].number = atomic_fetch_add(&records[record].submitted, 1) + 1;
+  last[block].record = record;
+}
+
+static void free_block(uint64_t address)
+{
+  int code = -1;
+  if (address != 0 && (gp_engine_free(engine, address, &code) != GP_FREE_DONE || code != 0))
+    abort();
+}
+
+static void synchronize(gp_stream_t *stream, int record)
+{
+  gp_stream_fact_t fact = gp_stream_fact_begin(engine, stream);
+  complete(record, atomic_load(&records[record].submitted));
+  gp_stream_fact_end(engine, &fact);
+}
+
+static void synchronize_all(void)
+{
+  uint64_t token = gp_engine_sync_begin(engine, context);
+  complete_all();
+  gp_engine_sync_end(engine, context, token);
+}
+
+static void create(int stream)
+{
+  int record = atomic_fetch_add(&record_count, 1);
+  if (record >= RECORDS)
+    abort();
+  atomic_store(&record_of[stream], record);
+  gp_stream_created(engine, context, handle_of(stream));
+  if (gp_mono_order(engine, handle_of(stream)) != 0)
+    abort();
+}
+
+static void destroy(int stream)
+{
+  gp_stream_destroyed(engine, gp_stream_take(engine, handle_of(stream)));
+}
+
+static void use(uint32_t *state, int stream)
+{
+  uint64_t address;
+  if (gp_engine_alloc(engine, context, BYTES, &address) != 0)
+    abort();
+  atomic_fetch_add(&handed_out, 1);
+  if (stream < 0 || next_random(state) % 4 == 0)
+    work(gp_stream_default(context), 0, address);
+  else
+    work(gp_stream_find(engine, handle_of(stream)), atomic_load(&record_of[stream]), address);
+  free_block(atomic_exchange(&shared[next_random(state) % SHARED], address));
+}
+
+static void run_round(uint32_t *state, int thread)
+{
+  int made = 0;
+  for (int i = 0; i < STEPS; i++) {
+    uint32_t dice = next_random(state) % 100;
+    int stream = made ? thread * STREAMS + (int)(next_random(state) % (uint32_t)made) : -1;
+    if (i >= STEPS / 3 && made < STREAMS && dice < 40) /* in the middle of the others' first allocations */
+      create(thread * STREAMS + made++);
+    else if (dice < 85)
+      use(state, stream);
+    else if (dice < 90)
+      free_block(atomic_exchange(&shared[next_random(state) % SHARED], 0));
+    else if (dice < 96 && stream >= 0)
+      synchronize(gp_stream_find(engine, handle_of(stream)), atomic_load(&record_of[stream]));
+    else if (dice < 99)
+      synchronize(gp_stream_default(context), 0);
+    else
+      synchronize_all();
+    if (stream >= 0 && dice == 97) { /* another one under its handle */
+      destroy(stream);
+      create(stream);
+    }
+  }
+  while (made > 0)
+    destroy(thread * STREAMS + --made);
+}
+
+static void *run(void *arg)
+{
+  int thread = (int)(uintptr_t)arg;
+  uint32_t state = (uint32_t)thread + 1;
+  for (int round = 0; round < ROUNDS; round++) {
+    run_round(&state, thread);
+    pthread_barrier_wait(&barrier);
+    if (thread == 0)
+      synchronize_all(); /* all streams are gone: one is left */
+    pthread_barrier_wait(&barrier);
+  }
+  return NULL;
+}
+
+START_TEST(test_threads_and_streams)
+{
+  static const char *const settings[] = {"GPUPOOL_REUSE=single", NULL};
+  pthread_t threads[THREADS];
+  gp_driver_context_t key = fake_context(0, 0);
+  uint64_t address = 0;
+  gp_stats_t stats;
+
+  fake_driver_init(&driver, GP_GIB, false);
+  driver.locked = true;
+  driver.ops.wait = wait_for_all;
+  driver.ops.order = order;
+  engine = fake_engine(&driver, NULL, settings);
+  context = gp_engine_context(engine, &key);
+  atomic_store(&record_count, 1);
+  ck_assert_int_eq(gp_engine_alloc(engine, context, BYTES, &address), 0);
+  first_address = address;
+  free_block(address);
+  pthread_barrier_init(&barrier, NULL, THREADS);
+  for (uintptr_t i = 0; i < THREADS; i++)
+    pthread_create(&threads[i], NULL, run, (void *)i);
+  for (int i = 0; i < THREADS; i++)
+    pthread_join(threads[i], NULL);
+  for (int i = 0; i < SHARED; i++)
+    free_block(atomic_exchange(&shared[i], 0));
+
+  gp_engine_stats(engine, 0, &stats);
+  ck_assert_uint_eq(atomic_load(&early), 0);
+  ck_assert_uint_gt(atomic_load(&orders), 0); /* else the rounds did not begin with one stream */
+  ck_assert_uint_gt(stats.cache_hits, atomic_load(&handed_out) / 2);
+  ck_assert_uint_eq(stats.allocation.current, 0);
+  ck_assert_int_eq(driver.errors, 0);
+  ck_assert(gp_engine_check(engine));
+  gp_engine_destroy(engine);
+  fake_driver_fini(&driver);
+  pthread_barrier_destroy(&barrier);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("stream threads");
+  TCase *threads = tcase_create("threads");
+  tcase_set_timeout(threads, 300);
+  tcase_add_test(threads, test_threads_and_streams);
+  suite_add_tcase(suite, threads);
+  return gp_check_main(suite);
+}

@@ -1,0 +1,159 @@
+/*
+ * Several threads on one engine: allocations, frees by other threads, synchronizations, trims, captures, and
+ * contexts that come and go. Run under TSan it finds races; everywhere it checks that nothing is handed out
+ * while work of an earlier owner is pending, and that the sums are right in the end.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test/pool/check_main.h"
+#include "test/pool/fake_driver.h"
+
+#define THREADS 4
+#define STEPS   6000
+#define SHARED  64
+
+static fake_driver_t driver;
+static gp_engine_t *engine;
+static gp_context_t *contexts[2];
+static _Atomic uint64_t shared[SHARED]; /* blocks that any thread may free */
+static _Atomic uint64_t allocations, frees, refused, early;
+
+static uint32_t next_random(uint32_t *state)
+{
+  *state = *state * 1664525u + 1013904223u;
+  return *state >> 8;
+}
+
+static void free_block(uint64_t address)
+{
+  int code = -1;
+  if (address == 0)
+    return;
+  if (gp_engine_free(engine, address, &code) == GP_FREE_UNKNOWN) {
+    /* Allocated while another thread had the engine suspended: not pooled, so its free is the driver's. */
+    gp_passthrough_t memory;
+    const gp_driver_context_t key = fake_context(0, 0);
+    if (!gp_engine_passthrough_take(engine, GP_SPACE_POINTER, address, &memory))
+      abort();
+    code = driver.ops.free(&driver, &key, address);
+    gp_engine_passthrough_freed(engine, &memory, 0, 1);
+  }
+  if (code != 0)
+    abort();
+  atomic_fetch_add(&frees, 1);
+}
+
+static void allocate(uint32_t *state)
+{
+  uint64_t address;
+  int index = (int)(next_random(state) % 2);
+  uint64_t bytes = 1 + next_random(state) % (2u << 20);
+
+  if (gp_engine_alloc(engine, contexts[index], bytes, &address) != 0) {
+    atomic_fetch_add(&refused, 1);
+    return;
+  }
+  atomic_fetch_add(&allocations, 1);
+  if (fake_is_in_use(&driver, address))
+    atomic_fetch_add(&early, 1);
+  fake_submit(&driver, index, address);
+  free_block(atomic_exchange(&shared[next_random(state) % SHARED], address));
+}
+
+static void *work(void *arg)
+{
+  uint32_t state = (uint32_t)(uintptr_t)arg;
+
+  for (int i = 0; i < STEPS; i++) {
+    uint32_t dice = next_random(&state) % 100;
+    if (dice < 80) {
+      allocate(&state);
+    } else if (dice < 92) {
+      free_block(atomic_exchange(&shared[next_random(&state) % SHARED], 0));
+    } else if (dice < 97) {
+      int index = (int)(next_random(&state) % 2);
+      uint64_t token = gp_engine_sync_begin(engine, contexts[index]);
+      fake_complete(&driver, index);
+      gp_engine_sync_end(engine, contexts[index], token);
+    } else if (dice < 98) {
+      gp_engine_trim(engine, contexts[0], 1 << 20, GP_DETAIL_TRIM_REQUESTED);
+    } else if (dice < 99) {
+      gp_passthrough_t memory;
+      gp_engine_suspend(engine);
+      gp_engine_resume(engine);
+      if (gp_engine_passthrough_reserve(engine, contexts[0], 4096, GP_DETAIL_PASS_MANAGED)) {
+        memory = (gp_passthrough_t){
+            .address = 0x1000 + ((uint64_t)state << 20), .size = 4096, .kind = GP_DETAIL_PASS_MANAGED};
+        gp_engine_passthrough_commit(engine, contexts[0], &memory, 1);
+        if (gp_engine_passthrough_take(engine, GP_SPACE_POINTER, memory.address, &memory))
+          gp_engine_passthrough_freed(engine, &memory, 0, 1);
+      }
+    } else {
+      gp_block_view_t views[32];
+      gp_stats_t stats;
+      (void)gp_engine_blocks(engine, 0, views, 32, &stats, NULL);
+    }
+  }
+  return NULL;
+}
+
+static const char *const settings[][4] = {
+    {"GPUPOOL_LIMIT=96MiB", "GPUPOOL_MAX_DEFERRED=4MiB", "GPUPOOL_RESERVE=0", NULL},
+    {"GPUPOOL_REUSE=strict", "GPUPOOL_MAX_CACHED=8MiB", NULL},
+    {"GPUPOOL_TYPE=unpooled", "GPUPOOL_LIMIT=64MiB", NULL},
+    {"GPUPOOL_TYPE=naive", "GPUPOOL_IDLE_RELEASE=0", NULL},
+};
+#define SETTINGS_COUNT (int)(sizeof(settings) / sizeof(settings[0]))
+
+START_TEST(test_threads)
+{
+  pthread_t threads[THREADS];
+  gp_stats_t stats;
+
+  fake_driver_init(&driver, 256 * GP_MIB, true);
+  driver.locked = true;
+  engine = fake_engine(&driver, NULL, settings[_i]);
+  for (int i = 0; i < 2; i++) {
+    gp_driver_context_t key = fake_context(i, 0);
+    contexts[i] = gp_engine_context(engine, &key);
+  }
+  allocations = frees = refused = early = 0;
+  for (uintptr_t i = 0; i < THREADS; i++)
+    pthread_create(&threads[i], NULL, work, (void *)(i + 1));
+  for (int i = 0; i < THREADS; i++)
+    pthread_join(threads[i], NULL);
+  for (int i = 0; i < SHARED; i++)
+    free_block(atomic_exchange(&shared[i], 0));
+
+  gp_engine_stats(engine, 0, &stats);
+  ck_assert_uint_eq(atomic_load(&early), 0);
+  ck_assert_uint_eq(stats.allocation.current, 0);
+  ck_assert_int_eq(driver.errors, 0);
+  uint64_t limit = gp_engine_limit(engine, 0);
+  if (limit)
+    ck_assert_uint_le(driver.peak, limit);
+  for (int i = 0; i < 2; i++) {
+    uint64_t token = gp_engine_sync_begin(engine, contexts[i]);
+    fake_complete(&driver, i);
+    gp_engine_sync_end(engine, contexts[i], token);
+  }
+  gp_engine_trim(engine, contexts[0], UINT64_MAX, GP_DETAIL_TRIM_REQUESTED);
+  ck_assert_uint_eq(driver.used, 0);
+  ck_assert(gp_engine_check(engine));
+  gp_engine_destroy(engine);
+  fake_driver_fini(&driver);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("threads");
+  TCase *threads = tcase_create("threads");
+  tcase_set_timeout(threads, 300);
+  tcase_add_loop_test(threads, test_threads, 0, SETTINGS_COUNT);
+  suite_add_tcase(suite, threads);
+  return gp_check_main(suite);
+}

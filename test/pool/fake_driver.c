@@ -1,0 +1,294 @@
+#include "test/pool/fake_driver.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pool/util/lock.h"
+
+/* Not Check's asserts: those allocate host memory, which some tests make fail. */
+#define REQUIRE(condition)                                                                                   \
+  do {                                                                                                       \
+    if (!(condition))                                                                                        \
+      abort();                                                                                               \
+  } while (0)
+
+/* The work of one allocation by every context that used it. */
+static uint64_t (*works)[FAKE_CONTEXTS];
+
+static void enter(fake_driver_t *driver)
+{
+  REQUIRE(gp_locks_held() == 0); /* always, in a build without asserts */
+  if (driver->locked)
+    pthread_mutex_lock(&driver->mutex);
+}
+
+static void leave(fake_driver_t *driver)
+{
+  if (driver->locked)
+    pthread_mutex_unlock(&driver->mutex);
+}
+
+static bool must_fail(fake_driver_t *driver, fake_call_t call)
+{
+  driver->count[call]++;
+  return ++driver->calls == driver->fail_at;
+}
+
+static int context_index(const gp_driver_context_t *context)
+{
+  return (int)(uintptr_t)context->handle - 1;
+}
+
+static int find(const fake_driver_t *driver, uint64_t address)
+{
+  for (int i = 0; i < driver->allocation_count; i++)
+    if (driver->allocations[i].address == address)
+      return i;
+  return -1;
+}
+
+static int fake_alloc(void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address)
+{
+  fake_driver_t *driver = self;
+  int code = 0;
+
+  enter(driver);
+  if (must_fail(driver, FAKE_ALLOC))
+    code = driver->fail_code;
+  else if (bytes == 0)
+    code = FAKE_INVALID_VALUE;
+  else if (bytes > driver->capacity || driver->used > driver->capacity - bytes)
+    code = FAKE_OUT_OF_MEMORY;
+  if (code == 0) {
+    REQUIRE(driver->allocation_count < FAKE_ALLOCATIONS);
+    int i = driver->allocation_count++;
+    driver->allocations[i] = (fake_allocation_t){driver->next_address, bytes, context->handle, 0};
+    memset(works[i], 0, sizeof(works[i]));
+    *ret_address = driver->next_address;
+    driver->next_address += (bytes + 511) / 512 * 512;
+    driver->used += bytes;
+    if (driver->used > driver->peak)
+      driver->peak = driver->used;
+  }
+  leave(driver);
+  return code;
+}
+
+static int fake_free(void *self, const gp_driver_context_t *context, uint64_t address)
+{
+  fake_driver_t *driver = self;
+  int code = 0;
+
+  (void)context;
+  enter(driver);
+  if (must_fail(driver, FAKE_FREE)) {
+    code = driver->fail_code;
+  } else {
+    int i = find(driver, address);
+    if (i < 0) {
+      driver->errors++;
+      code = FAKE_INVALID_VALUE;
+    } else {
+      driver->used -= driver->allocations[i].bytes;
+      int last = --driver->allocation_count;
+      driver->allocations[i] = driver->allocations[last];
+      memcpy(works[i], works[last], sizeof(works[i]));
+    }
+  }
+  leave(driver);
+  return code;
+}
+
+static int fake_wait(void *self, const gp_driver_context_t *context)
+{
+  fake_driver_t *driver = self;
+  int code = 0;
+
+  enter(driver);
+  if (must_fail(driver, FAKE_WAIT))
+    code = driver->fail_code;
+  else
+    driver->completed[context_index(context)] = driver->submitted[context_index(context)];
+  leave(driver);
+  return code;
+}
+
+static int fake_record(void *self, const gp_driver_context_t *context, void **fence)
+{
+  fake_driver_t *driver = self;
+  int code = 0;
+
+  enter(driver);
+  if (must_fail(driver, FAKE_RECORD)) {
+    code = driver->fail_code;
+  } else {
+    *fence = &driver->fences[context_index(context)];
+    driver->fences[context_index(context)] = driver->submitted[context_index(context)];
+  }
+  leave(driver);
+  return code;
+}
+
+static int fake_query(void *self, const gp_driver_context_t *context, void *fence)
+{
+  fake_driver_t *driver = self;
+  int code;
+
+  enter(driver);
+  if (must_fail(driver, FAKE_QUERY))
+    code = driver->fail_code;
+  else
+    code = driver->completed[context_index(context)] >= *(uint64_t *)fence ? 0 : FAKE_NOT_READY;
+  leave(driver);
+  return code;
+}
+
+static int fake_info(void *self, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total)
+{
+  fake_driver_t *driver = self;
+  int code = 0;
+
+  (void)context;
+  enter(driver);
+  if (must_fail(driver, FAKE_INFO)) {
+    code = driver->fail_code;
+  } else {
+    *ret_free = driver->capacity - driver->used;
+    *ret_total = driver->capacity;
+  }
+  leave(driver);
+  return code;
+}
+
+static int fake_order(void *self, const gp_driver_context_t *context, uint64_t stream)
+{
+  fake_driver_t *driver = self;
+  int code = 0;
+
+  (void)context;
+  enter(driver);
+  if (must_fail(driver, FAKE_ORDER))
+    code = driver->fail_code;
+  else
+    driver->ordered = stream;
+  leave(driver);
+  return code;
+}
+
+static uint64_t fake_now(void *self)
+{
+  fake_driver_t *driver = self;
+  return __atomic_load_n(&driver->now_ns, __ATOMIC_RELAXED);
+}
+
+static bool fake_is_sticky(int code)
+{
+  return code == FAKE_STICKY;
+}
+
+static bool fake_is_gone(int code)
+{
+  return code == FAKE_GONE;
+}
+
+void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence)
+{
+  memset(driver, 0, sizeof(*driver));
+  driver->ops = (gp_driver_ops_t){
+      .alloc = fake_alloc,
+      .free = fake_free,
+      .wait = fake_wait,
+      .fence_record = with_fence ? fake_record : NULL,
+      .fence_query = with_fence ? fake_query : NULL,
+      .order = fake_order,
+      .memory_info = fake_info,
+      .now_ns = fake_now,
+      .code_out_of_memory = FAKE_OUT_OF_MEMORY,
+      .code_invalid_value = FAKE_INVALID_VALUE,
+      .code_not_ready = FAKE_NOT_READY,
+      .code_is_sticky = fake_is_sticky,
+      .code_is_context_gone = fake_is_gone,
+  };
+  pthread_mutex_init(&driver->mutex, NULL);
+  driver->capacity = capacity;
+  driver->next_address = UINT64_C(0x700000000000);
+  driver->now_ns = 1000;
+  driver->allocations = calloc(FAKE_ALLOCATIONS, sizeof(*driver->allocations));
+  works = calloc(FAKE_ALLOCATIONS, sizeof(*works));
+  ck_assert_ptr_nonnull(driver->allocations);
+  ck_assert_ptr_nonnull(works);
+}
+
+void fake_driver_fini(fake_driver_t *driver)
+{
+  free(driver->allocations);
+  free(works);
+  works = NULL;
+  pthread_mutex_destroy(&driver->mutex);
+}
+
+gp_driver_t fake_driver_table(fake_driver_t *driver)
+{
+  return (gp_driver_t){&driver->ops, driver};
+}
+
+gp_driver_context_t fake_context(int index, int device)
+{
+  return (gp_driver_context_t){(void *)(uintptr_t)(index + 1), (uint64_t)index + 100, device, true};
+}
+
+void fake_submit(fake_driver_t *driver, int context, uint64_t address)
+{
+  enter(driver);
+  uint64_t work = ++driver->submitted[context];
+  int i = find(driver, address);
+  REQUIRE(i >= 0);
+  works[i][context] = work;
+  leave(driver);
+}
+
+void fake_complete(fake_driver_t *driver, int context)
+{
+  enter(driver);
+  driver->completed[context] = driver->submitted[context];
+  leave(driver);
+}
+
+bool fake_is_in_use(fake_driver_t *driver, uint64_t address)
+{
+  bool in_use = false;
+
+  enter(driver);
+  int i = find(driver, address);
+  REQUIRE(i >= 0);
+  for (int context = 0; context < FAKE_CONTEXTS; context++)
+    in_use = in_use || works[i][context] > driver->completed[context];
+  leave(driver);
+  return in_use;
+}
+
+static const char *look_up(void *arg, const char *variable)
+{
+  size_t length = strlen(variable);
+  for (const char *const *setting = arg; setting && *setting; setting++)
+    if (strncmp(*setting, variable, length) == 0 && (*setting)[length] == '=')
+      return *setting + length + 1;
+  return NULL;
+}
+
+void fake_options(gp_options_t *options, const char *const *settings)
+{
+  ck_assert_int_eq(gp_options_parse(options, look_up, (void *)(uintptr_t)settings, NULL, NULL), 0);
+}
+
+gp_engine_t *fake_engine(fake_driver_t *driver, const gp_observer_t *observer, const char *const *settings)
+{
+  static gp_options_t options;
+  gp_driver_t table = fake_driver_table(driver);
+
+  fake_options(&options, settings);
+  gp_engine_t *engine = gp_engine_create(&table, observer, &options);
+  ck_assert_ptr_nonnull(engine);
+  return engine;
+}

@@ -1,0 +1,84 @@
+/*
+ * A driver for tests of the engine: memory is addresses, device work is a counter per context that the test
+ * moves, time stands still until the test moves it, and any call can be made to fail. Not safe to use from
+ * several threads unless said so: with `locked` set all calls are serialised, those of the test included.
+ */
+#ifndef GP_TEST_POOL_FAKE_DRIVER_H
+#define GP_TEST_POOL_FAKE_DRIVER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pool/driver.h"
+#include "pool/forwarded/forwarded.h"
+
+#define FAKE_OUT_OF_MEMORY 2
+#define FAKE_INVALID_VALUE 1
+#define FAKE_NOT_READY     600
+#define FAKE_STICKY        700
+#define FAKE_GONE          201
+#define FAKE_CONTEXTS      4
+#define FAKE_ALLOCATIONS   (1 << 16)
+
+typedef enum fake_call {
+  FAKE_ALLOC,
+  FAKE_FREE,
+  FAKE_WAIT,
+  FAKE_RECORD,
+  FAKE_QUERY,
+  FAKE_INFO,
+  FAKE_ORDER,
+  FAKE_CALLS
+} fake_call_t;
+
+typedef struct fake_allocation {
+  uint64_t address;
+  uint64_t bytes;
+  void *context;
+  uint64_t work; /* newest work submitted on it, in its context's count */
+} fake_allocation_t;
+
+typedef struct fake_driver {
+  gp_driver_ops_t ops;
+  pthread_mutex_t mutex;
+  bool locked;
+  uint64_t capacity;
+  uint64_t used;
+  uint64_t peak;
+  uint64_t next_address;
+  uint64_t now_ns;
+  int fail_code;          /* what a failing call returns */
+  long fail_at;           /* the call with this number fails; 0: none */
+  long calls;             /* so far */
+  long count[FAKE_CALLS]; /* by kind */
+  uint64_t submitted[FAKE_CONTEXTS];
+  uint64_t completed[FAKE_CONTEXTS];
+  uint64_t fences[FAKE_CONTEXTS]; /* work that the fence of a context covers */
+  uint64_t ordered;               /* the stream that was put behind the default stream last */
+  fake_allocation_t *allocations;
+  int allocation_count;
+  long errors; /* frees of what is not allocated, frees while work is pending by a driver that must not wait
+                  ... */
+} fake_driver_t;
+
+void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence);
+void fake_driver_fini(fake_driver_t *driver);
+gp_driver_t fake_driver_table(fake_driver_t *driver);
+gp_driver_context_t fake_context(int index, int device);
+
+/* Work on memory at address, submitted now by a context; complete: the context has done all of it. */
+void fake_submit(fake_driver_t *driver, int context, uint64_t address);
+void fake_complete(fake_driver_t *driver, int context);
+
+/* Work submitted on the allocation at address is not complete. */
+bool fake_is_in_use(fake_driver_t *driver, uint64_t address);
+
+/* Options as the environment would give them: "NAME=value" strings, NULL at the end. Fails the test if one is
+ * bad. */
+void fake_options(gp_options_t *options, const char *const *settings);
+
+/* An engine over the driver with these settings. */
+gp_engine_t *fake_engine(fake_driver_t *driver, const gp_observer_t *observer, const char *const *settings);
+
+#endif

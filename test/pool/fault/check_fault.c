@@ -1,0 +1,191 @@
+/*
+ * One thing fails: driver call N, or host allocation N, for N = 1, 2, ... until a run no longer gets that
+ * far. Each time the engine must stay consistent, lose nothing, and give the program the driver's own code.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "test/pool/check_main.h"
+#include "test/pool/fake_driver.h"
+
+/* The linker sends the engine's allocations here (--wrap). */
+static long host_calls;
+static long host_fail_at; /* 0: none */
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t count, size_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+
+void *__wrap_malloc(size_t bytes)
+{
+  return ++host_calls == host_fail_at ? NULL : __real_malloc(bytes);
+}
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+  return ++host_calls == host_fail_at ? NULL : __real_calloc(count, bytes);
+}
+
+#define DRIVER_CODE 217
+#define LIVE        24
+
+static fake_driver_t driver;
+
+/* Touches every module: misses, hits, fences, waits, trims, limits, passthrough, captures, taint, context
+ * loss. */
+static void run_scenario(gp_engine_t *engine)
+{
+  gp_driver_context_t keys[2] = {fake_context(0, 0), fake_context(1, 0)};
+  gp_context_t *contexts[2];
+  uint64_t blocks[LIVE] = {0};
+  int code;
+
+  for (int i = 0; i < 2; i++)
+    contexts[i] = gp_engine_context(engine, &keys[i]);
+  for (int round = 0; round < 3; round++) {
+    for (int i = 0; i < LIVE; i++) {
+      gp_context_t *context = contexts[i % 2];
+      uint64_t address = 0;
+      if (!context || gp_engine_alloc(engine, context, (uint64_t)(i + 1) * 300 * GP_KIB, &address) != 0)
+        continue;
+      blocks[i] = address;
+      fake_submit(&driver, i % 2, address);
+      if (i == 5)
+        gp_engine_taint(engine, address);
+      if (i == 6)
+        gp_engine_retain(engine, address);
+    }
+    for (int i = 0; i < LIVE; i++) {
+      if (blocks[i] == 0)
+        continue;
+      uint64_t address = blocks[i];
+      gp_free_result_t result = gp_engine_free(engine, address, &code);
+      if (result == GP_FREE_UNKNOWN)
+        code = driver.ops.free(&driver, &keys[i % 2], address); /* untracked: the hook asks the driver */
+      if (i == 6 && !gp_engine_release(engine, address))
+        gp_engine_release(engine, address); /* the driver refused: once more */
+      if (code == DRIVER_CODE && gp_engine_free(engine, address, &code) == GP_FREE_UNKNOWN)
+        code = driver.ops.free(&driver, &keys[i % 2], address); /* the program tries again */
+      blocks[i] = 0;
+    }
+    if (contexts[0] && round == 1) {
+      uint64_t token = gp_engine_sync_begin(engine, contexts[0]);
+      fake_complete(&driver, 0);
+      gp_engine_sync_end(engine, contexts[0], token);
+    }
+    driver.now_ns += UINT64_C(2000000000);
+    if (contexts[0] &&
+        gp_engine_passthrough_reserve(engine, contexts[0], 3 * GP_MIB, GP_DETAIL_PASS_MANAGED)) {
+      gp_passthrough_t memory = {.address = 0x5000, .size = 3 * GP_MIB, .kind = GP_DETAIL_PASS_MANAGED};
+      gp_engine_passthrough_commit(engine, contexts[0], &memory, 1);
+      if (gp_engine_passthrough_take(engine, GP_SPACE_POINTER, 0x5000, &memory))
+        gp_engine_passthrough_freed(engine, &memory, 0, 1);
+    }
+    gp_engine_suspend(engine);
+    uint64_t captured = 0;
+    if (contexts[1] && gp_engine_alloc(engine, contexts[1], 1000, &captured) == 0) {
+      gp_passthrough_t memory;
+      bool known = gp_engine_passthrough_take(engine, GP_SPACE_POINTER, captured, &memory);
+      if (driver.ops.free(&driver, &keys[1], captured) != 0)
+        (void)driver.ops.free(&driver, &keys[1], captured);
+      if (known)
+        gp_engine_passthrough_freed(engine, &memory, 0, 1);
+    }
+    gp_engine_resume(engine);
+  }
+  for (int i = 0; i < 2; i++)
+    if (contexts[i])
+      while (gp_engine_trim(engine, contexts[i], UINT64_MAX, GP_DETAIL_TRIM_REQUESTED) > 0) {
+      }
+  /* What a failed wait left deferred: */
+  for (int i = 0; i < 2; i++) {
+    if (!contexts[i])
+      continue;
+    uint64_t token = gp_engine_sync_begin(engine, contexts[i]);
+    fake_complete(&driver, i);
+    gp_engine_sync_end(engine, contexts[i], token);
+  }
+  for (int i = 0; i < 2; i++) {
+    if (!contexts[i])
+      continue;
+    while (gp_engine_trim(engine, contexts[i], UINT64_MAX, GP_DETAIL_TRIM_REQUESTED) > 0) {
+    }
+    (void)gp_engine_trim(
+        engine, contexts[i], UINT64_MAX, GP_DETAIL_TRIM_REQUESTED); /* once more, after a failure */
+  }
+}
+
+static const char *const settings[][5] = {
+    {"GPUPOOL_LIMIT=70MiB", "GPUPOOL_MAX_DEFERRED=2MiB", "GPUPOOL_IDLE_RELEASE=1", NULL},
+    {"GPUPOOL_REUSE=strict", "GPUPOOL_MAX_CACHED=10MiB", NULL},
+    {"GPUPOOL_TYPE=naive", "GPUPOOL_RESERVE=20MiB", "GPUPOOL_MAX_DEFERRED=1MiB", NULL},
+    {"GPUPOOL_TYPE=unpooled", "GPUPOOL_LIMIT=70MiB", NULL},
+};
+#define SETTINGS_COUNT (int)(sizeof(settings) / sizeof(settings[0]))
+
+/* Runs once with the given faults; returns false if the engine could not even be made. */
+static bool run_once(const char *const *setting, long driver_fail_at, long host_at)
+{
+  static gp_options_t options;
+
+  fake_driver_init(&driver, 96 * GP_MIB, true);
+  driver.fail_code = DRIVER_CODE;
+  driver.fail_at = driver_fail_at;
+  fake_options(&options, setting);
+  gp_driver_t table = fake_driver_table(&driver);
+  host_calls = 0;
+  host_fail_at = host_at;
+  gp_engine_t *engine = gp_engine_create(&table, NULL, &options);
+  if (engine) {
+    run_scenario(engine);
+    host_fail_at = 0;
+    ck_assert_msg(gp_engine_check(engine), "driver call %ld, host call %ld", driver_fail_at, host_at);
+    ck_assert_msg(driver.used == 0, "%llu bytes leaked; driver call %ld, host call %ld",
+        (unsigned long long)driver.used, driver_fail_at, host_at);
+    ck_assert_int_eq(driver.errors, 0);
+    gp_engine_destroy(engine);
+  }
+  host_fail_at = 0;
+  return engine != NULL;
+}
+
+START_TEST(test_driver_call_fails)
+{
+  long n = 0;
+  do {
+    n++;
+    ck_assert(run_once(settings[_i], n, 0));
+    bool reached = driver.calls >= n;
+    fake_driver_fini(&driver);
+    if (!reached)
+      break;
+  } while (true);
+  ck_assert_int_gt(n, 50); /* the scenario is worth its name */
+}
+END_TEST
+
+START_TEST(test_host_allocation_fails)
+{
+  long n = 0;
+  bool reached = true;
+  while (reached) {
+    n++;
+    bool made = run_once(settings[_i], 0, n);
+    reached = !made || host_calls >= n;
+    fake_driver_fini(&driver);
+  }
+  ck_assert_int_gt(n, 5);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("fault");
+  TCase *calls = tcase_create("calls");
+  tcase_set_timeout(calls, 300);
+  tcase_add_loop_test(calls, test_driver_call_fails, 0, SETTINGS_COUNT);
+  tcase_add_loop_test(calls, test_host_allocation_fails, 0, SETTINGS_COUNT);
+  suite_add_tcase(suite, calls);
+  return gp_check_main(suite);
+}

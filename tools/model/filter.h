@@ -1,0 +1,40 @@
+/*
+ * What a reader asked to see of a snapshot: --device, --stream, --thread, --since, --until. What is judged is
+ * an allocation: who asked for it, where and when.
+ */
+#ifndef GP_TOOLS_MODEL_FILTER_H
+#define GP_TOOLS_MODEL_FILTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tools/request.h"
+#include "tools/read/native/snapshot_reader.h"
+
+#define GP_FILTER_UNKNOWN (-1) /* stream or thread of what nothing is known of */
+
+typedef struct gp_filter {
+  int device;
+  bool *streams; /* by index; NULL: all */
+  bool *threads;
+  uint64_t since_ns;
+  uint64_t until_ns;
+} gp_filter_t;
+
+/*
+ * Finds in snapshot what request names. file: for messages. Returns 0 or, after a message, the exit status.
+ * Fini it in any case.
+ */
+int gp_filter_init(
+    gp_filter_t *filter, const gp_request_t *request, const gp_snapshot_t *snapshot, const char *file);
+void gp_filter_fini(gp_filter_t *filter);
+
+/* True if an allocation of that device, stream, thread (indexes) and time is wanted. */
+bool gp_filter_has(const gp_filter_t *filter, int device, int64_t stream, int64_t thread, uint64_t time_ns);
+
+static inline bool gp_filter_has_device(const gp_filter_t *filter, int device)
+{
+  return filter->device == GP_REQUEST_ALL_DEVICES || filter->device == device;
+}
+
+#endif

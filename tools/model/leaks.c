@@ -1,0 +1,224 @@
+#include "tools/model/leaks.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * What a frame is, in two independent numbers: names may be long and shared by any number of stacks, so that
+ * their texts, put together for each stack, would take any amount of memory.
+ */
+typedef struct digest {
+  uint64_t parts[2]; /* both 0: not made yet */
+} digest_t;
+
+static void digest_text(digest_t *digest, const char *text)
+{
+  const unsigned char *p = (const unsigned char *)text;
+  do {
+    digest->parts[0] = (digest->parts[0] ^ *p) * UINT64_C(0x100000001b3); /* FNV-1a */
+    digest->parts[1] = (digest->parts[1] + *p) * UINT64_C(0x9e3779b97f4a7c15);
+    digest->parts[1] ^= digest->parts[1] >> 29;
+  } while (*p++);
+}
+
+static digest_t digest_frame(const gp_snapshot_t *snapshot, int index)
+{
+  const gp_snapshot_frame_t *frame = &snapshot->frames[index];
+  const gp_snapshot_module_t *module = frame->module >= 0 ? &snapshot->modules[frame->module] : NULL;
+  digest_t digest = {{UINT64_C(0xcbf29ce484222325), 1}};
+  char place[32];
+  if (frame->function[0]) {
+    digest_text(&digest, frame->function);
+    digest_text(&digest, frame->file);
+    snprintf(place, sizeof(place), "%d", frame->line);
+  } else {
+    digest_text(&digest, module ? module->path : "");
+    snprintf(place, sizeof(place), "+%" PRIx64, frame->address - (module ? module->bias : 0));
+  }
+  digest_text(&digest, place);
+  return digest;
+}
+
+/* The same text for the same frames, in whatever snapshot. digests: a zeroed one for each frame. NULL: no
+ * memory. */
+static char *make_stack_key(const gp_snapshot_t *snapshot, int stack, digest_t *digests)
+{
+  const gp_snapshot_stacks_t *stacks = &snapshot->stacks;
+  char *text = NULL;
+  size_t length = 0;
+  FILE *stream = open_memstream(&text, &length);
+  if (!stream)
+    return NULL;
+  for (size_t k = stacks->first[stack]; k < stacks->first[stack + 1]; k++) {
+    int frame = stacks->frame_indexes[k];
+    if (!digests[frame].parts[0] && !digests[frame].parts[1])
+      digests[frame] = digest_frame(snapshot, frame);
+    fprintf(stream, "%016" PRIx64 "%016" PRIx64, digests[frame].parts[0], digests[frame].parts[1]);
+  }
+  bool failed = ferror(stream);
+  if (fclose(stream) != 0 || failed) {
+    free(text);
+    return NULL;
+  }
+  return text;
+}
+
+typedef struct build {
+  gp_leaks_t *leaks;
+  struct hsearch_data keys;
+  size_t capacity;
+  char **stack_keys; /* of the history at hand; NULL: not made yet */
+  digest_t *digests; /* of its frames */
+} build_t;
+
+static gp_leak_t *leak_of(build_t *build, const gp_history_t *history, const gp_life_t *life)
+{
+  const gp_snapshot_t *snapshot = history->snapshot;
+  const char *kind = life->what;
+  char *key = NULL;
+  ENTRY *entry;
+
+  if (life->stack >= 0 && !build->stack_keys[life->stack])
+    build->stack_keys[life->stack] = make_stack_key(snapshot, life->stack, build->digests);
+  if (life->stack >= 0 && !build->stack_keys[life->stack])
+    return NULL;
+  int length =
+      life->stack >= 0
+          ? asprintf(&key, "%d %s %s", life->device, kind ? kind : "", build->stack_keys[life->stack])
+          : asprintf(&key, "%d %s = %" PRIu64, life->device, kind ? kind : "", life->requested);
+  if (length < 0)
+    return NULL;
+  if (hsearch_r((ENTRY){.key = key}, FIND, &entry, &build->keys)) {
+    free(key);
+    return &build->leaks->leaks[(uintptr_t)entry->data];
+  }
+  size_t index = build->leaks->count;
+  if (index == build->capacity ||
+      !hsearch_r((ENTRY){.key = key, .data = (void *)(uintptr_t)index}, ENTER, &entry, &build->keys)) {
+    free(key);
+    return NULL;
+  }
+  gp_leak_t *leak = &build->leaks->leaks[build->leaks->count++];
+  *leak = (gp_leak_t){.key = key,
+      .snapshot = snapshot,
+      .kind = kind,
+      .device = life->device,
+      .stack = life->stack,
+      .requested = life->requested,
+      .first_ns = UINT64_MAX};
+  return leak;
+}
+
+static int count_lives(build_t *build, const gp_history_t *history, const gp_filter_t *filter, bool is_last)
+{
+  int error = 0;
+  size_t stacks = history->snapshot->stacks.count;
+  build->stack_keys = calloc(stacks + 1, sizeof(*build->stack_keys));
+  build->digests = calloc(history->snapshot->frame_count + 1, sizeof(*build->digests));
+  if (!build->stack_keys || !build->digests) {
+    free(build->stack_keys);
+    free(build->digests);
+    return ENOMEM;
+  }
+  for (size_t i = 0; !error && i < history->life_count; i++) {
+    const gp_life_t *life = &history->lives[i];
+    if (!life->is_held || !gp_history_has(filter, life))
+      continue;
+    gp_leak_t *leak = leak_of(build, history, life);
+    if (!leak) {
+      error = ENOMEM;
+    } else if (is_last) {
+      leak->bytes = gp_add_saturated(leak->bytes, life->requested);
+      leak->count++;
+      leak->first_ns = life->begin_ns < leak->first_ns ? life->begin_ns : leak->first_ns;
+      leak->snapshot = history->snapshot;
+      leak->stack = life->stack;
+    } else {
+      leak->bytes_before = gp_add_saturated(leak->bytes_before, life->requested);
+      leak->count_before++;
+    }
+  }
+  for (size_t i = 0; i < stacks; i++)
+    free(build->stack_keys[i]);
+  free(build->stack_keys);
+  free(build->digests);
+  return error;
+}
+
+/* Keeps what grew and is not suppressed, and adds up. */
+static void choose(gp_leaks_t *leaks, gp_suppressions_t *suppressions)
+{
+  size_t kept = 0;
+  for (size_t i = 0; i < leaks->count; i++) {
+    gp_leak_t *leak = &leaks->leaks[i];
+    uint64_t bytes = gp_leak_bytes(leak), count = gp_leak_count(leak);
+    bool is_growth = bytes > 0 || count > 0;
+    bool is_host = leak->kind && strcmp(leak->kind, "pinned_host") == 0;
+    gp_suppression_t *suppression =
+        is_growth ? gp_suppressions_find(suppressions, leak->snapshot, leak->stack) : NULL;
+    if (suppression) {
+      suppression->bytes = gp_add_saturated(suppression->bytes, bytes);
+      suppression->count += count;
+      leaks->suppressed_bytes = gp_add_saturated(leaks->suppressed_bytes, bytes);
+      leaks->suppressed_allocations += count;
+    } else if (is_growth && is_host) {
+      leaks->host_bytes = gp_add_saturated(leaks->host_bytes, bytes);
+      leaks->host_allocations += count;
+    } else if (is_growth) {
+      leaks->bytes = gp_add_saturated(leaks->bytes, bytes);
+      leaks->allocations += count;
+    }
+    if (!is_growth || suppression)
+      free(leak->key);
+    else
+      leaks->leaks[kept++] = *leak;
+  }
+  leaks->count = kept;
+}
+
+static int compare(const void *a, const void *b)
+{
+  const gp_leak_t *x = a, *y = b;
+  if (gp_leak_bytes(x) != gp_leak_bytes(y))
+    return gp_leak_bytes(x) > gp_leak_bytes(y) ? -1 : 1;
+  if (x->first_ns != y->first_ns)
+    return x->first_ns < y->first_ns ? -1 : 1;
+  return strcmp(x->key, y->key);
+}
+
+int gp_leaks_init(gp_leaks_t *leaks, const gp_history_t *histories, const gp_filter_t *const *filters,
+    int count, gp_suppressions_t *suppressions)
+{
+  build_t build = {.leaks = leaks};
+  int error = 0;
+
+  *leaks = (gp_leaks_t){0};
+  for (int i = 0; i < count; i++) {
+    for (size_t k = 0; k < histories[i].life_count; k++)
+      build.capacity += histories[i].lives[k].is_held;
+  }
+  leaks->leaks = calloc(build.capacity + 1, sizeof(*leaks->leaks));
+  if (!leaks->leaks || !hcreate_r(2 * build.capacity + 1, &build.keys))
+    return ENOMEM;
+  for (int i = 0; !error && i < count; i++)
+    error = count_lives(&build, &histories[i], filters[i], i == count - 1);
+  hdestroy_r(&build.keys);
+  if (error)
+    return error;
+  choose(leaks, suppressions);
+  if (leaks->count > 1)
+    qsort(leaks->leaks, leaks->count, sizeof(*leaks->leaks), compare);
+  return 0;
+}
+
+void gp_leaks_fini(gp_leaks_t *leaks)
+{
+  for (size_t i = 0; i < leaks->count; i++)
+    free(leaks->leaks[i].key);
+  free(leaks->leaks);
+  *leaks = (gp_leaks_t){0};
+}

@@ -1,0 +1,153 @@
+/*
+ * The events of a snapshot as lives: of blocks and of segments, each with the moments when it began and
+ * ended. All that is asked of a moment (what was live at the peak, when memory ran out, now) is answered from
+ * here.
+ *
+ * Moments are places in the events: moment m is after the first m events, so 0 is before all of them and
+ * `end` after all. What began before the events were recorded has begun at moment 0; what has not ended has
+ * GP_HISTORY_NEVER.
+ */
+#ifndef GP_TOOLS_MODEL_LIFETIMES_H
+#define GP_TOOLS_MODEL_LIFETIMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tools/model/filter.h"
+#include "tools/read/native/snapshot_reader.h"
+
+#define GP_HISTORY_NEVER UINT32_MAX
+
+/* The columns that a history is made of. */
+#define GP_HISTORY_COLUMNS                                                                                   \
+  (1u << GP_COLUMN_ACTION | 1u << GP_COLUMN_TIME_NS | 1u << GP_COLUMN_DEVICE | 1u << GP_COLUMN_STREAM |      \
+      1u << GP_COLUMN_THREAD | 1u << GP_COLUMN_ADDRESS | 1u << GP_COLUMN_SIZE |                              \
+      1u << GP_COLUMN_ROUNDED_SIZE | 1u << GP_COLUMN_BLOCK | 1u << GP_COLUMN_LIFETIME_NS |                   \
+      1u << GP_COLUMN_STACK | 1u << GP_COLUMN_DETAIL)
+
+typedef enum gp_life_kind {
+  GP_LIFE_POOLED,
+  GP_LIFE_PASSTHROUGH, /* memory of the device that is not pooled */
+  GP_LIFE_HOST,        /* page-locked memory of the host */
+} gp_life_kind_t;
+
+/* One ownership of a block. Sizes in bytes. */
+typedef struct gp_life {
+  uint64_t block; /* incarnation */
+  uint64_t address;
+  uint64_t requested;
+  uint64_t rounded; /* of memory that is not pooled: as requested */
+  uint64_t begin_ns;
+  const char *what; /* of memory that is not pooled: its kind, as in the snapshot; else NULL */
+  uint32_t begin;   /* moments: handed out, */
+  uint32_t freed;   /* freed by the program, */
+  uint32_t done;    /* not in use by the device any more */
+  int32_t stack;
+  int32_t stream;
+  int32_t thread; /* GP_FILTER_UNKNOWN if it began before the events */
+  uint8_t device;
+  uint8_t kind;      /* gp_life_kind_t */
+  bool is_temporary; /* freed before anything else was allocated on the device */
+  bool is_held;      /* the snapshot says that the program holds it */
+} gp_life_t;
+
+/* A piece of memory from the driver. */
+typedef struct gp_segment_life {
+  uint64_t address;
+  uint64_t size;
+  uint32_t begin;
+  uint32_t end;
+  uint8_t device;
+} gp_segment_life_t;
+
+typedef enum gp_event_kind {
+  GP_EVENT_OTHER,
+  GP_EVENT_ALLOC,
+  GP_EVENT_FREE_REQUESTED,
+  GP_EVENT_FREE_COMPLETED,
+  GP_EVENT_SEGMENT_ALLOC,
+  GP_EVENT_SEGMENT_FREE,
+  GP_EVENT_PASSTHROUGH_ALLOC,
+  GP_EVENT_PASSTHROUGH_FREE,
+  GP_EVENT_OOM,
+  GP_EVENT_SNAPSHOT,
+  GP_EVENT_TRIM,
+  GP_EVENT_MODE,
+} gp_event_kind_t;
+
+typedef struct gp_history {
+  const gp_snapshot_t *snapshot; /* borrowed */
+  gp_life_t *lives;              /* in the order in which they are first spoken of */
+  size_t life_count;
+  gp_segment_life_t *segments;
+  size_t segment_count;
+  uint32_t end;    /* the last moment */
+  uint8_t *kinds;  /* gp_event_kind_t, by the index of the action */
+  uint32_t *index; /* private: lives by block, open addressing */
+  size_t capacity; /* private: of lives */
+  size_t slots;    /* private */
+} gp_history_t;
+
+/*
+ * Makes the history of snapshot, which was read with GP_HISTORY_COLUMNS and is borrowed. Returns 0, ENOMEM,
+ * or EOVERFLOW for more than 2^32 - 2 events. Fini it in any case.
+ */
+int gp_history_init(gp_history_t *history, const gp_snapshot_t *snapshot);
+void gp_history_fini(gp_history_t *history);
+
+/* What the event at that place in the columns is. */
+gp_event_kind_t gp_history_event(const gp_history_t *history, size_t event);
+
+/* The life that an event is about; NULL: none. */
+const gp_life_t *gp_history_life(const gp_history_t *history, size_t event);
+
+/* True if the program held it at that moment. */
+static inline bool gp_life_is_held_at(const gp_life_t *life, uint32_t moment)
+{
+  return life->begin <= moment && life->freed > moment;
+}
+
+/* True if the allocation is wanted. */
+bool gp_history_has(const gp_filter_t *filter, const gp_life_t *life);
+
+/* Bytes of one device at a moment. Sums that do not fit stay at UINT64_MAX. */
+typedef struct gp_memory {
+  uint64_t requested; /* held by the program, pooled */
+  uint64_t allocated; /* the same, rounded up */
+  uint64_t deferred;  /* freed, but perhaps still in use by the device */
+  uint64_t reserved;  /* from the driver */
+  uint64_t passthrough;
+  uint64_t count; /* of what the program holds, pooled or not */
+} gp_memory_t;
+
+/* What device held at the first moment. */
+void gp_history_begin(const gp_history_t *history, int device, gp_memory_t *ret_memory);
+
+/* Carries memory over one event, which is of its device. */
+void gp_history_step(const gp_history_t *history, size_t event, gp_memory_t *memory);
+
+/*
+ * The moment at which most of what filter wants was held on device: bytes asked for, pooled and not, host
+ * memory aside. The earliest of them. *ret_bytes: how much.
+ */
+uint32_t gp_history_peak(
+    const gp_history_t *history, const gp_filter_t *filter, int device, uint64_t *ret_bytes);
+
+/* The moment after the last event that is not later than time_ns. */
+uint32_t gp_history_moment(const gp_history_t *history, uint64_t time_ns);
+
+/* When a moment was: the time of the event before it. 0 for moment 0. */
+uint64_t gp_history_time(const gp_history_t *history, uint32_t moment);
+
+static inline uint64_t gp_add_saturated(uint64_t a, uint64_t b)
+{
+  return a + b < a ? UINT64_MAX : a + b;
+}
+
+static inline uint64_t gp_subtract_saturated(uint64_t a, uint64_t b)
+{
+  return a < b ? 0 : a - b;
+}
+
+#endif

@@ -1,0 +1,70 @@
+/*
+ * The memory that the pool has from the driver, at the end of a snapshot or at a moment before: segments and
+ * what is in them.
+ */
+#ifndef GP_TOOLS_MODEL_MEMORY_MAP_H
+#define GP_TOOLS_MODEL_MEMORY_MAP_H
+
+#include "tools/model/lifetimes.h"
+
+/* Part of a segment. State as of a block. */
+typedef struct gp_map_part {
+  uint64_t offset; /* from the begin of the segment */
+  uint64_t size;
+  uint64_t requested; /* asked for, if the program holds it; else 0 */
+  gp_snapshot_state_t state;
+} gp_map_part_t;
+
+typedef struct gp_map_segment {
+  uint64_t address;
+  uint64_t size;
+  size_t first_part; /* its parts are [first_part, first_part + part_count) of the map's, by address, without
+                        gaps */
+  size_t part_count;
+  int device;
+} gp_map_segment_t;
+
+/* Bytes and parts in one state. */
+typedef struct gp_map_amount {
+  uint64_t bytes;
+  uint64_t count;
+} gp_map_amount_t;
+
+/* Segments that look alike: of one size, each with a single part. */
+typedef struct gp_map_group {
+  uint64_t size;
+  uint64_t count;
+  uint64_t bytes;
+  gp_map_amount_t states[GP_SNAPSHOT_OTHER + 1]; /* by gp_snapshot_state_t */
+} gp_map_group_t;
+
+typedef struct gp_map_device {
+  int device;
+  uint64_t reserved;
+  uint64_t segment_count;
+  gp_map_amount_t states[GP_SNAPSHOT_OTHER + 1];
+  uint64_t requested; /* of what is held */
+  uint64_t largest_idle;
+  gp_map_group_t *groups; /* most bytes first */
+  size_t group_count;
+  size_t *split; /* indexes of segments with several parts, the largest first */
+  size_t split_count;
+} gp_map_device_t;
+
+typedef struct gp_map {
+  gp_map_segment_t *segments; /* by device, then address */
+  size_t segment_count;
+  gp_map_part_t *parts;
+  size_t part_count;
+  gp_map_device_t devices[GP_SNAPSHOT_DEVICES];
+  size_t device_count;
+} gp_map_t;
+
+/*
+ * The map at a moment of history; at its end the snapshot itself is what counts. device: which, or
+ * GP_REQUEST_ALL_DEVICES. Returns 0 or ENOMEM. Fini it in any case.
+ */
+int gp_map_init(gp_map_t *map, const gp_history_t *history, uint32_t moment, int device);
+void gp_map_fini(gp_map_t *map);
+
+#endif

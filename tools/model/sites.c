@@ -1,0 +1,315 @@
+#include "tools/model/sites.h"
+
+#include <errno.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pool/util/size.h"
+#include "tools/symbols/symbols.h"
+
+#define NAME_BYTES 1024
+
+/* Allocations that are the same to us: of one stack, or of one size where there is none. */
+typedef struct group {
+  int stack; /* -1: none */
+  uint64_t requested;
+  gp_site_amount_t amounts[GP_SITE_MEASURES];
+} group_t;
+
+typedef struct build {
+  gp_sites_t *sites;
+  const gp_history_t *history;
+  const gp_snapshot_t *snapshot;
+  group_t *stacks; /* by stack */
+  group_t *sizes;  /* those without a stack */
+  size_t size_count;
+  struct hsearch_data names; /* name to site */
+  size_t capacity;           /* of sites */
+  size_t *seen;              /* by site: the stack that was counted last, plus one */
+} build_t;
+
+static void add(gp_site_amount_t *to, const gp_site_amount_t *amount)
+{
+  to->bytes = gp_add_saturated(to->bytes, amount->bytes);
+  to->count += amount->count;
+}
+
+static void add_all(gp_site_amount_t *to, const gp_site_amount_t *amounts)
+{
+  for (int measure = 0; measure < GP_SITE_MEASURES; measure++)
+    add(&to[measure], &amounts[measure]);
+}
+
+/*
+ * Lives into groups
+ */
+
+static bool matches(const gp_snapshot_t *snapshot, int stack, const regex_t *pattern)
+{
+  const gp_snapshot_stacks_t *stacks = &snapshot->stacks;
+  for (size_t k = stacks->first[stack]; k < stacks->first[stack + 1]; k++) {
+    const gp_snapshot_frame_t *frame = &snapshot->frames[stacks->frame_indexes[k]];
+    const char *module = frame->module >= 0 ? snapshot->modules[frame->module].path : "";
+    if (regexec(pattern, frame->function, 0, NULL, 0) == 0 ||
+        regexec(pattern, frame->file, 0, NULL, 0) == 0 || regexec(pattern, module, 0, NULL, 0) == 0)
+      return true;
+  }
+  return false;
+}
+
+/* By stack: whether focus and ignore let it through. The last is for what has no stack. */
+static bool *choose_stacks(const gp_snapshot_t *snapshot, const regex_t *focus, const regex_t *ignore)
+{
+  size_t count = snapshot->stacks.count;
+  bool *wanted = calloc(count + 1, sizeof(*wanted));
+  for (size_t i = 0; wanted && i < count; i++)
+    wanted[i] =
+        (!focus || matches(snapshot, (int)i, focus)) && !(ignore && matches(snapshot, (int)i, ignore));
+  if (wanted)
+    wanted[count] = !focus;
+  return wanted;
+}
+
+static int compare_sizes(const void *a, const void *b)
+{
+  const group_t *x = a, *y = b;
+  return (x->requested > y->requested) - (x->requested < y->requested);
+}
+
+/* The groups of the sizes of what has no stack, sorted. */
+static int list_sizes(build_t *build)
+{
+  const gp_history_t *history = build->history;
+  build->sizes = calloc(history->life_count + 1, sizeof(*build->sizes));
+  if (!build->sizes)
+    return ENOMEM;
+  for (size_t i = 0; i < history->life_count; i++) {
+    bool is_grouped =
+        build->size_count > 0 && build->sizes[build->size_count - 1].requested == history->lives[i].requested;
+    if (!is_grouped && (history->lives[i].stack < 0 || build->sites->by == GP_SITE_BY_SIZE))
+      build->sizes[build->size_count++] = (group_t){.stack = -1, .requested = history->lives[i].requested};
+  }
+  qsort(build->sizes, build->size_count, sizeof(*build->sizes), compare_sizes);
+  size_t used = 0;
+  for (size_t i = 0; i < build->size_count; i++) {
+    if (used == 0 || build->sizes[used - 1].requested != build->sizes[i].requested)
+      build->sizes[used++] = build->sizes[i];
+  }
+  build->size_count = used;
+  return 0;
+}
+
+static group_t *group_of(const build_t *build, const gp_life_t *life)
+{
+  if (life->stack >= 0 && build->sites->by != GP_SITE_BY_SIZE)
+    return &build->stacks[life->stack];
+  const group_t key = {.requested = life->requested};
+  return bsearch(&key, build->sizes, build->size_count, sizeof(key), compare_sizes);
+}
+
+static void find_peaks(build_t *build, const gp_filter_t *filter, uint32_t *ret_moments)
+{
+  gp_sites_t *sites = build->sites;
+  bool seen[GP_SNAPSHOT_DEVICES] = {false};
+  for (size_t i = 0; i < build->history->life_count; i++)
+    seen[build->history->lives[i].device] = true;
+  for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++) {
+    gp_site_peak_t *peak = &sites->peaks[sites->peak_count];
+    if (!seen[device] || !gp_filter_has_device(filter, device))
+      continue;
+    *peak = (gp_site_peak_t){.device = device};
+    ret_moments[device] = gp_history_peak(build->history, filter, device, &peak->bytes);
+    peak->time_ns = gp_history_time(build->history, ret_moments[device]);
+    sites->peak_count++;
+  }
+}
+
+static int count_lives(build_t *build, const gp_filter_t *filter, const bool *wanted)
+{
+  uint32_t moments[GP_SNAPSHOT_DEVICES] = {0};
+  size_t none = build->snapshot->stacks.count;
+
+  find_peaks(build, filter, moments);
+  build->stacks = calloc(none + 1, sizeof(*build->stacks));
+  if (!build->stacks || list_sizes(build))
+    return ENOMEM;
+  for (size_t i = 0; i < build->history->life_count; i++) {
+    const gp_life_t *life = &build->history->lives[i];
+    if (life->kind == GP_LIFE_HOST || !wanted[life->stack >= 0 ? (size_t)life->stack : none] ||
+        !gp_history_has(filter, life))
+      continue;
+    const gp_site_amount_t one = {life->requested, 1};
+    group_t *group = group_of(build, life);
+    add(&group->amounts[GP_SITE_TOTAL], &one);
+    if (life->is_held)
+      add(&group->amounts[GP_SITE_LIVE], &one);
+    if (life->is_temporary)
+      add(&group->amounts[GP_SITE_TEMPORARY], &one);
+    if (gp_life_is_held_at(life, moments[life->device]))
+      add(&group->amounts[GP_SITE_PEAK], &one);
+  }
+  return 0;
+}
+
+/*
+ * Groups into sites
+ */
+
+static char *frame_name(const build_t *build, int frame, char *buffer)
+{
+  const gp_snapshot_frame_t *what = &build->snapshot->frames[frame];
+  if (build->sites->by == GP_SITE_BY_MODULE) {
+    const char *path = what->module >= 0 ? build->snapshot->modules[what->module].path : "(no module)";
+    const char *slash = strrchr(path, '/');
+    snprintf(buffer, NAME_BYTES, "%s", slash ? slash + 1 : path);
+    return buffer;
+  }
+  if (build->sites->by == GP_SITE_BY_FUNCTION)
+    return gp_frame_function(build->snapshot, frame, buffer, NAME_BYTES);
+  return gp_frame_describe(build->snapshot, frame, buffer, NAME_BYTES);
+}
+
+/* The site of that name; its index, or SIZE_MAX without memory. */
+static size_t site_of(build_t *build, char *name)
+{
+  gp_sites_t *sites = build->sites;
+  ENTRY *entry;
+
+  if (hsearch_r((ENTRY){.key = name}, FIND, &entry, &build->names))
+    return (size_t)(uintptr_t)entry->data;
+  if (sites->count == build->capacity)
+    return SIZE_MAX; /* cannot be: there is room for all frames and sizes */
+  char *copy = strdup(name);
+  size_t index = sites->count;
+  if (!copy ||
+      !hsearch_r((ENTRY){.key = copy, .data = (void *)(uintptr_t)index}, ENTER, &entry, &build->names)) {
+    free(copy);
+    return SIZE_MAX;
+  }
+  sites->sites[sites->count++] = (gp_site_t){.name = copy};
+  return index;
+}
+
+/* A function that is several times on a stack has called itself: its cumulative sum counts once. */
+static int add_stack(build_t *build, const group_t *group, int stack)
+{
+  const gp_snapshot_stacks_t *stacks = &build->snapshot->stacks;
+  char name[NAME_BYTES];
+  int owner = gp_stack_owner(build->snapshot, stack);
+
+  for (size_t k = stacks->first[stack]; k < stacks->first[stack + 1]; k++) {
+    size_t site = site_of(build, frame_name(build, stacks->frame_indexes[k], name));
+    if (site == SIZE_MAX)
+      return ENOMEM;
+    if (build->seen[site] != (size_t)stack + 1)
+      add_all(build->sites->sites[site].cumulative, group->amounts);
+    build->seen[site] = (size_t)stack + 1;
+  }
+  size_t site = site_of(build, owner >= 0 ? frame_name(build, owner, name) : strcpy(name, "(empty stack)"));
+  if (site == SIZE_MAX)
+    return ENOMEM;
+  add_all(build->sites->sites[site].flat, group->amounts);
+  if (owner < 0)
+    add_all(build->sites->sites[site].cumulative, group->amounts);
+  return 0;
+}
+
+static int add_size(build_t *build, const group_t *group)
+{
+  char size[GP_SIZE_TEXT_BYTES], name[NAME_BYTES];
+  if (build->sites->by == GP_SITE_BY_SIZE)
+    snprintf(name, sizeof(name), "%s", gp_size_format(group->requested, size));
+  else
+    snprintf(name, sizeof(name), "(no stack recorded)");
+  size_t site = site_of(build, name);
+  if (site == SIZE_MAX)
+    return ENOMEM;
+  build->sites->sites[site].is_unknown = build->sites->by != GP_SITE_BY_SIZE;
+  add_all(build->sites->sites[site].flat, group->amounts);
+  add_all(build->sites->sites[site].cumulative, group->amounts);
+  return 0;
+}
+
+static int make_sites(build_t *build)
+{
+  gp_sites_t *sites = build->sites;
+  build->capacity = build->snapshot->frame_count + build->size_count + 2;
+  sites->sites = calloc(build->capacity, sizeof(*sites->sites));
+  build->seen = calloc(build->capacity, sizeof(*build->seen));
+  if (!sites->sites || !build->seen || !hcreate_r(2 * build->capacity, &build->names))
+    return ENOMEM;
+  int error = 0;
+  for (size_t i = 0; !error && i < build->snapshot->stacks.count; i++) {
+    if (build->stacks[i].amounts[GP_SITE_TOTAL].count)
+      error = add_stack(build, &build->stacks[i], (int)i);
+  }
+  for (size_t i = 0; !error && i < build->size_count; i++) {
+    if (build->sizes[i].amounts[GP_SITE_TOTAL].count)
+      error = add_size(build, &build->sizes[i]);
+  }
+  for (size_t i = 0; i < sites->count; i++)
+    add_all(sites->sums, sites->sites[i].flat);
+  return error;
+}
+
+static bool has_stacks(const gp_history_t *history)
+{
+  for (size_t i = 0; i < history->life_count; i++) {
+    if (history->lives[i].stack >= 0)
+      return true;
+  }
+  return false;
+}
+
+int gp_sites_init(gp_sites_t *sites, const gp_history_t *history, const gp_filter_t *filter, gp_site_by_t by,
+    const regex_t *focus, const regex_t *ignore)
+{
+  build_t build = {.sites = sites, .history = history, .snapshot = history->snapshot};
+  *sites = (gp_sites_t){.by = has_stacks(history) ? by : GP_SITE_BY_SIZE};
+  bool *wanted = choose_stacks(history->snapshot, focus, ignore);
+  int error = wanted ? count_lives(&build, filter, wanted) : ENOMEM;
+  if (!error)
+    error = make_sites(&build);
+  hdestroy_r(&build.names);
+  free(wanted);
+  free(build.stacks);
+  free(build.sizes);
+  free(build.seen);
+  return error;
+}
+
+void gp_sites_fini(gp_sites_t *sites)
+{
+  for (size_t i = 0; i < sites->count; i++)
+    free(sites->sites[i].name);
+  free(sites->sites);
+  *sites = (gp_sites_t){0};
+}
+
+typedef struct order {
+  gp_site_measure_t measure;
+  bool by_count;
+} order_t;
+
+static int compare_sites(const void *a, const void *b, void *arg)
+{
+  const gp_site_t *x = a, *y = b;
+  const order_t *order = arg;
+  const gp_site_amount_t *pairs[][2] = {{&x->flat[order->measure], &y->flat[order->measure]},
+      {&x->cumulative[order->measure], &y->cumulative[order->measure]}};
+  for (size_t i = 0; i < 2; i++) {
+    uint64_t one = order->by_count ? pairs[i][0]->count : pairs[i][0]->bytes;
+    uint64_t other = order->by_count ? pairs[i][1]->count : pairs[i][1]->bytes;
+    if (one != other)
+      return one > other ? -1 : 1;
+  }
+  return strcmp(x->name, y->name);
+}
+
+void gp_sites_sort(gp_sites_t *sites, gp_site_measure_t measure, bool by_count)
+{
+  order_t order = {measure, by_count};
+  qsort_r(sites->sites, sites->count, sizeof(*sites->sites), compare_sites, &order);
+}

@@ -1,0 +1,255 @@
+#include "tools/model/summary.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/report/report.h"
+
+/*
+ * Blocks
+ */
+
+static gp_summary_device_t *find_device(gp_summary_t *summary, int device)
+{
+  for (size_t i = 0; i < summary->device_count; i++) {
+    if (summary->devices[i].device->device == device)
+      return &summary->devices[i];
+  }
+  return NULL;
+}
+
+static int compare_lives(const void *a, const void *b)
+{
+  const gp_life_t *x = *(const gp_life_t *const *)a;
+  const gp_life_t *y = *(const gp_life_t *const *)b;
+  if (x->device != y->device)
+    return x->device < y->device ? -1 : 1;
+  return (x->requested > y->requested) - (x->requested < y->requested);
+}
+
+/* Keeps the largest, sorted. */
+static void add_group(gp_summary_device_t *device, const gp_summary_group_t *group)
+{
+  size_t at = device->group_count;
+  device->size_count++;
+  while (at > 0 && device->groups[at - 1].bytes < group->bytes)
+    at--;
+  if (at == GP_SUMMARY_GROUPS)
+    return;
+  size_t last = device->group_count < GP_SUMMARY_GROUPS ? device->group_count++ : GP_SUMMARY_GROUPS - 1;
+  memmove(&device->groups[at + 1], &device->groups[at], (last - at) * sizeof(*group));
+  device->groups[at] = *group;
+}
+
+static void count_block(gp_summary_device_t *device, const gp_snapshot_block_t *block)
+{
+  switch (block->state) {
+  case GP_SNAPSHOT_ALLOCATED:
+    device->live_count++;
+    device->live_bytes = gp_add_saturated(device->live_bytes, block->size);
+    break;
+  case GP_SNAPSHOT_PENDING:
+    device->pending_count++;
+    device->pending_bytes = gp_add_saturated(device->pending_bytes, block->size);
+    break;
+  case GP_SNAPSHOT_INACTIVE:
+    device->idle_count++;
+    device->idle_bytes = gp_add_saturated(device->idle_bytes, block->size);
+    if (block->size > device->largest_idle)
+      device->largest_idle = block->size;
+    break;
+  case GP_SNAPSHOT_OTHER: break;
+  }
+}
+
+static void count_blocks(gp_summary_t *summary)
+{
+  const gp_snapshot_t *snapshot = summary->snapshot;
+  for (size_t i = 0; i < snapshot->block_count; i++) {
+    const gp_snapshot_block_t *block = &snapshot->blocks[i];
+    gp_summary_device_t *device = find_device(summary, block->device);
+    if (block->time_ns > summary->until_ns)
+      summary->until_ns = block->time_ns;
+    if (device)
+      count_block(device, block);
+  }
+}
+
+static int group_live_blocks(gp_summary_t *summary)
+{
+  const gp_history_t *history = &summary->history;
+  const gp_life_t **live = calloc(history->life_count + 1, sizeof(*live));
+  size_t count = 0;
+
+  if (!live)
+    return ENOMEM;
+  for (size_t i = 0; i < history->life_count; i++) {
+    const gp_life_t *life = &history->lives[i];
+    if (life->is_held && life->kind == GP_LIFE_POOLED && find_device(summary, life->device) &&
+        gp_history_has(summary->filter, life))
+      live[count++] = life;
+  }
+  qsort(live, count, sizeof(*live), compare_lives);
+  for (size_t i = 0; i < count;) {
+    gp_summary_group_t group = {.requested = live[i]->requested};
+    size_t first = i;
+    for (; i < count && compare_lives(&live[i], &live[first]) == 0; i++) {
+      group.count++;
+      group.bytes = gp_add_saturated(group.bytes, live[i]->rounded);
+    }
+    add_group(find_device(summary, live[first]->device), &group);
+  }
+  free(live);
+  return 0;
+}
+
+/*
+ * Events
+ */
+
+/* Counts by action and detail, in a table of the size of all combinations. */
+static int keep_details(gp_summary_t *summary, const uint64_t *counts)
+{
+  const gp_snapshot_events_t *events = &summary->snapshot->events;
+  size_t kinds = events->details.count;
+  size_t used = 0;
+  for (size_t i = 0; i < events->actions.count * kinds; i++)
+    used += counts[i] > 0 && events->details.names[i % kinds][0];
+  summary->details = calloc(used + 1, sizeof(*summary->details));
+  if (!summary->details)
+    return ENOMEM;
+  for (size_t i = 0; i < events->actions.count * kinds; i++) {
+    if (counts[i] > 0 && events->details.names[i % kinds][0])
+      summary->details[summary->detail_count++] = (gp_summary_detail_t){
+          events->actions.names[i / kinds], events->details.names[i % kinds], counts[i]};
+  }
+  return 0;
+}
+
+/*
+ * A miss is two events, segment_alloc and alloc, which both have the duration of the one driver call behind
+ * them. So of these two only the larger sum counts.
+ */
+static void sum_driver_time(gp_summary_t *summary)
+{
+  const gp_summary_action_t none = {0};
+  const gp_summary_action_t *alloc = &none, *segment_alloc = &none;
+  for (size_t i = 0; i < summary->action_count; i++) {
+    const gp_summary_action_t *action = &summary->actions[i];
+    summary->driver_ns = gp_add_saturated(summary->driver_ns, action->driver_ns);
+    summary->driver_calls += action->driver_calls;
+    if (strcmp(action->name, "alloc") == 0)
+      alloc = action;
+    else if (strcmp(action->name, "segment_alloc") == 0)
+      segment_alloc = action;
+  }
+  const gp_summary_action_t *smaller =
+      alloc->driver_calls < segment_alloc->driver_calls ? alloc : segment_alloc;
+  summary->driver_ns = gp_subtract_saturated(summary->driver_ns, smaller->driver_ns);
+  summary->driver_calls -= smaller->driver_calls;
+}
+
+static int gather_events(gp_summary_t *summary)
+{
+  const gp_snapshot_events_t *events = &summary->snapshot->events;
+  const gp_column_t *actions = events->columns[GP_COLUMN_ACTION];
+  size_t kinds = events->details.count;
+
+  summary->actions = calloc(events->actions.count + 1, sizeof(*summary->actions));
+  uint64_t *counts = calloc(events->actions.count * kinds + 1, sizeof(*counts));
+  if (!summary->actions || !counts) {
+    free(counts);
+    return ENOMEM;
+  }
+  summary->action_count = events->actions.count;
+  for (size_t i = 0; i < summary->action_count; i++)
+    summary->actions[i].name = events->actions.names[i];
+
+  for (size_t i = 0; actions && i < events->count; i++) {
+    size_t action = (size_t)gp_column_get(actions, i);
+    gp_summary_action_t *row = &summary->actions[action];
+    uint64_t lasted_ns = (uint64_t)gp_snapshot_event(events, GP_COLUMN_DURATION_NS, i, 0);
+    uint64_t at_ns = (uint64_t)gp_snapshot_event(events, GP_COLUMN_TIME_NS, i, 0);
+    int64_t detail = gp_snapshot_event(events, GP_COLUMN_DETAIL, i, -1);
+    if (!gp_filter_has(summary->filter, (int)gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0),
+            gp_snapshot_event(events, GP_COLUMN_STREAM, i, -1),
+            gp_snapshot_event(events, GP_COLUMN_THREAD, i, GP_FILTER_UNKNOWN), at_ns))
+      continue;
+    if (summary->event_count == 0 || at_ns < summary->first_ns)
+      summary->first_ns = at_ns;
+    if (at_ns > summary->last_ns)
+      summary->last_ns = at_ns;
+    summary->event_count++;
+    row->count++;
+    row->driver_ns = gp_add_saturated(row->driver_ns, lasted_ns);
+    row->driver_calls += lasted_ns > 0;
+    if (lasted_ns > row->longest_ns)
+      row->longest_ns = lasted_ns;
+    if (detail >= 0)
+      counts[action * kinds + (size_t)detail]++;
+  }
+  sum_driver_time(summary);
+  if (summary->last_ns > summary->until_ns)
+    summary->until_ns = summary->last_ns;
+  int error = keep_details(summary, counts);
+  free(counts);
+  return error;
+}
+
+bool gp_summary_has_finding(const gp_summary_t *summary, const char *code)
+{
+  for (size_t i = 0; i < summary->finding_count; i++) {
+    if (strcmp(summary->findings[i].code, code) == 0)
+      return true;
+  }
+  return false;
+}
+
+uint64_t gp_summary_detail_count(const gp_summary_t *summary, const char *action, const char *detail)
+{
+  for (size_t i = 0; i < summary->detail_count; i++) {
+    if (strcmp(summary->details[i].action, action) == 0 && strcmp(summary->details[i].detail, detail) == 0)
+      return summary->details[i].count;
+  }
+  return 0;
+}
+
+int gp_summary_init(
+    gp_summary_t *summary, const gp_snapshot_t *snapshot, const char *file, const gp_filter_t *filter)
+{
+  *summary = (gp_summary_t){.file = file, .snapshot = snapshot, .filter = filter};
+  for (size_t i = 0; i < snapshot->device_count; i++) {
+    if (gp_filter_has_device(filter, snapshot->devices[i].device))
+      summary->devices[summary->device_count++].device = &snapshot->devices[i];
+  }
+  summary->is_partial = gp_report_is_partial(snapshot);
+  uint64_t oom_ns;
+  const cJSON *oom = cJSON_GetObjectItemCaseSensitive(snapshot->root, "oom");
+  if (gp_snapshot_uint(oom, "time_ns", &oom_ns) == 1)
+    summary->until_ns = oom_ns;
+  count_blocks(summary);
+  int error = gp_history_init(&summary->history, snapshot);
+  if (!error)
+    error = group_live_blocks(summary);
+  if (!error)
+    error = gather_events(summary);
+  if (!error)
+    error = gp_sites_init(&summary->sites, &summary->history, filter, GP_SITE_BY_FUNCTION, NULL, NULL);
+  if (!error && !gp_verdict_find(summary))
+    error = ENOMEM;
+  return error;
+}
+
+void gp_summary_fini(gp_summary_t *summary)
+{
+  free(summary->actions);
+  free(summary->details);
+  for (size_t i = 0; i < summary->finding_count; i++) {
+    free(summary->findings[i].text);
+    free(summary->findings[i].advice);
+  }
+  gp_sites_fini(&summary->sites);
+  gp_history_fini(&summary->history);
+  *summary = (gp_summary_t){.finding_count = 0};
+}

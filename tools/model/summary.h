@@ -1,0 +1,126 @@
+/*
+ * The facts of a snapshot, and what they mean. Text (summary_text.c) and JSON (summary_json.c) print the
+ * same.
+ */
+#ifndef GP_TOOLS_MODEL_SUMMARY_H
+#define GP_TOOLS_MODEL_SUMMARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tools/model/filter.h"
+#include "tools/model/lifetimes.h"
+#include "tools/output.h"
+#include "tools/model/sites.h"
+#include "tools/read/native/snapshot_reader.h"
+
+#define GP_SUMMARY_GROUPS   10
+#define GP_SUMMARY_FINDINGS 128
+#define GP_SUMMARY_ALL      (-1)
+
+/* What the summary needs of the events; the rest is checked and not kept. */
+#define GP_SUMMARY_COLUMNS (GP_HISTORY_COLUMNS | 1u << GP_COLUMN_DURATION_NS)
+
+/* Live blocks of one requested size. */
+typedef struct gp_summary_group {
+  uint64_t requested; /* bytes asked for, each */
+  uint64_t count;
+  uint64_t bytes; /* rounded, of all */
+} gp_summary_group_t;
+
+/* Events of one action. */
+typedef struct gp_summary_action {
+  const char *name;
+  uint64_t count;
+  uint64_t driver_calls; /* those with a duration */
+  uint64_t driver_ns;
+  uint64_t longest_ns;
+} gp_summary_action_t;
+
+/* Events of one action and detail, where there is one: "trim" of "idle", "mode" of "dead" ... */
+typedef struct gp_summary_detail {
+  const char *action;
+  const char *detail;
+  uint64_t count;
+} gp_summary_detail_t;
+
+typedef struct gp_summary_device {
+  const gp_snapshot_device_t *device;
+  uint64_t live_count;
+  uint64_t live_bytes; /* rounded */
+  uint64_t pending_count;
+  uint64_t pending_bytes;
+  uint64_t idle_count;
+  uint64_t idle_bytes;
+  uint64_t largest_idle;
+  gp_summary_group_t groups[GP_SUMMARY_GROUPS]; /* largest sum first */
+  size_t group_count;
+  size_t size_count; /* different sizes among the live blocks */
+} gp_summary_device_t;
+
+typedef enum gp_severity {
+  GP_SEVERITY_GOOD,
+  GP_SEVERITY_NOTE,
+  GP_SEVERITY_WARNING,
+  GP_SEVERITY_ERROR,
+} gp_severity_t;
+
+/* Something to know, in plain words. */
+typedef struct gp_finding {
+  gp_severity_t severity;
+  const char *code; /* stable, for programs */
+  int device;       /* GP_SUMMARY_ALL: of none in particular */
+  char *text;
+  char *advice; /* what to try; NULL: nothing follows from the figures */
+} gp_finding_t;
+
+typedef struct gp_summary {
+  const char *file;
+  const gp_snapshot_t *snapshot;
+  const gp_filter_t *filter;
+  gp_history_t history;
+  gp_sites_t sites; /* by function, or by size without stacks; the largest live ones first, or at the peak */
+  gp_summary_device_t devices[GP_SNAPSHOT_DEVICES];
+  size_t device_count;
+  gp_summary_action_t *actions; /* as in the file, those without events too */
+  size_t action_count;
+  gp_summary_detail_t *details;
+  size_t detail_count;
+  uint64_t event_count;
+  uint64_t first_ns; /* of the events counted */
+  uint64_t last_ns;
+  uint64_t driver_calls;
+  uint64_t driver_ns;
+  uint64_t until_ns; /* the latest moment that the file knows of */
+  bool is_partial;
+  gp_finding_t findings[GP_SUMMARY_FINDINGS]; /* worst first */
+  size_t finding_count;
+} gp_summary_t;
+
+/*
+ * Gathers the facts of what filter wants of snapshot, and judges them; statistics are of whole devices
+ * always. file names the input. All three are borrowed for the life of the summary. Returns 0, ENOMEM, or
+ * EOVERFLOW for too many events. Fini it in any case.
+ */
+int gp_summary_init(
+    gp_summary_t *summary, const gp_snapshot_t *snapshot, const char *file, const gp_filter_t *filter);
+void gp_summary_fini(gp_summary_t *summary);
+
+/* Events of that action and detail. */
+uint64_t gp_summary_detail_count(const gp_summary_t *summary, const char *action, const char *detail);
+
+/* True if something of that code was found. */
+bool gp_summary_has_finding(const gp_summary_t *summary, const char *code);
+
+/* verdict.c: fills findings. Returns false without memory. */
+bool gp_verdict_find(gp_summary_t *summary);
+const char *gp_verdict_severity_name(gp_severity_t severity);
+
+/* summary_text.c */
+void gp_summary_print(const gp_summary_t *summary, gp_output_t *output);
+
+/* summary_json.c: adds the members of one of "snapshots" (REPORTS.md) to object. */
+void gp_summary_json(const gp_summary_t *summary, cJSON *object);
+
+#endif

@@ -1,0 +1,224 @@
+#include "tools/model/timeline.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+typedef struct build {
+  gp_timeline_t *timeline;
+  const gp_history_t *history;
+  gp_filter_t selection; /* by device, stream and thread; the time is the window */
+  gp_timeline_device_t *by_ordinal[GP_SNAPSHOT_DEVICES];
+  gp_memory_t memory[GP_SNAPSHOT_DEVICES];
+  uint64_t selected[GP_SNAPSHOT_DEVICES]; /* bytes held of what is selected */
+  bool has_mode[GP_SNAPSHOT_DEVICES];
+  size_t point; /* that is being filled */
+} build_t;
+
+uint64_t gp_timeline_time(const gp_timeline_t *timeline, size_t point)
+{
+  uint64_t span = timeline->to_ns - timeline->from_ns; /* below 2^53, and points below 2^11 */
+  return timeline->from_ns + span / timeline->point_count * point +
+         span % timeline->point_count * point / timeline->point_count;
+}
+
+static uint64_t held_of(const build_t *build, int device)
+{
+  const gp_memory_t *memory = &build->memory[device];
+  if (build->timeline->is_selected)
+    return build->selected[device];
+  return gp_add_saturated(memory->allocated, memory->passthrough);
+}
+
+static uint64_t reserved_of(const build_t *build, int device)
+{
+  const gp_memory_t *memory = &build->memory[device];
+  return build->timeline->is_selected ? 0 : gp_add_saturated(memory->reserved, memory->passthrough);
+}
+
+/* The state at the begin of a part is of the part, too. */
+static void begin_point(build_t *build, gp_timeline_device_t *device, size_t point)
+{
+  uint64_t held = held_of(build, device->device), reserved = reserved_of(build, device->device);
+  device->points[point] = (gp_timeline_point_t){held, held, held, reserved, reserved};
+}
+
+static void note_peak(build_t *build, gp_timeline_device_t *device, uint64_t time_ns)
+{
+  uint64_t held = held_of(build, device->device), reserved = reserved_of(build, device->device);
+  if (held > device->held_peak) {
+    device->held_peak = held;
+    device->held_peak_ns = time_ns;
+  }
+  if (reserved > device->reserved_peak)
+    device->reserved_peak = reserved;
+}
+
+static void update_point(build_t *build, gp_timeline_device_t *device, uint64_t time_ns)
+{
+  gp_timeline_point_t *point = &device->points[build->point];
+  uint64_t held = held_of(build, device->device), reserved = reserved_of(build, device->device);
+  point->held_most = held > point->held_most ? held : point->held_most;
+  point->held_least = held < point->held_least ? held : point->held_least;
+  point->reserved_most = reserved > point->reserved_most ? reserved : point->reserved_most;
+  point->held_end = held;
+  point->reserved_end = reserved;
+  note_peak(build, device, time_ns);
+}
+
+/* Goes on to the part that time_ns is in; what comes after the last part is none's. */
+static void advance(build_t *build, uint64_t time_ns)
+{
+  gp_timeline_t *timeline = build->timeline;
+  while (
+      build->point + 1 < timeline->point_count && gp_timeline_time(timeline, build->point + 1) <= time_ns) {
+    build->point++;
+    for (size_t i = 0; i < timeline->device_count; i++)
+      begin_point(build, &timeline->devices[i], build->point);
+  }
+}
+
+static int add_mark(build_t *build, gp_timeline_device_t *device, size_t event, uint64_t time_ns)
+{
+  const gp_snapshot_events_t *events = &build->history->snapshot->events;
+  int64_t detail = gp_snapshot_event(events, GP_COLUMN_DETAIL, event, -1);
+  gp_event_kind_t kind = gp_history_event(build->history, event);
+
+  if (kind != GP_EVENT_OOM && kind != GP_EVENT_SNAPSHOT && kind != GP_EVENT_TRIM && kind != GP_EVENT_MODE)
+    return 0;
+  if (kind == GP_EVENT_MODE && !build->has_mode[device->device]) {
+    build->has_mode[device->device] = true;
+    return 0; /* the rule that a device begins with */
+  }
+  if ((device->mark_count & (device->mark_count - 1)) == 0) { /* full: 0, 1, 2, 4 ... */
+    size_t capacity = device->mark_count ? 2 * device->mark_count : 1;
+    gp_timeline_mark_t *marks = realloc(device->marks, capacity * sizeof(*marks));
+    if (!marks)
+      return ENOMEM;
+    device->marks = marks;
+  }
+  device->marks[device->mark_count++] =
+      (gp_timeline_mark_t){time_ns, (uint64_t)gp_snapshot_event(events, GP_COLUMN_SIZE, event, 0),
+          detail >= 0 ? events->details.names[detail] : "", kind};
+  return 0;
+}
+
+static void step(build_t *build, int device, size_t event)
+{
+  const gp_life_t *life = gp_history_life(build->history, event);
+  uint32_t moment = (uint32_t)event + 1;
+  gp_history_step(build->history, event, &build->memory[device]);
+  if (!life || life->kind == GP_LIFE_HOST || !gp_history_has(&build->selection, life))
+    return;
+  if (life->begin == moment)
+    build->selected[device] = gp_add_saturated(build->selected[device], life->rounded);
+  if (life->freed == moment)
+    build->selected[device] = gp_subtract_saturated(build->selected[device], life->rounded);
+}
+
+static void begin_selected(build_t *build)
+{
+  for (size_t i = 0; i < build->history->life_count; i++) {
+    const gp_life_t *life = &build->history->lives[i];
+    if (gp_life_is_held_at(life, 0) && life->kind != GP_LIFE_HOST && gp_history_has(&build->selection, life))
+      build->selected[life->device] = gp_add_saturated(build->selected[life->device], life->rounded);
+  }
+}
+
+static int walk(build_t *build)
+{
+  gp_timeline_t *timeline = build->timeline;
+  const gp_snapshot_events_t *events = &build->history->snapshot->events;
+  const gp_column_t *times = events->columns[GP_COLUMN_TIME_NS];
+  bool is_inside = false;
+  int error = 0;
+
+  for (size_t i = 0; !error && i < events->count; i++) {
+    int ordinal = (int)gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0);
+    gp_timeline_device_t *device = ordinal >= 0 ? build->by_ordinal[ordinal] : NULL;
+    uint64_t time_ns = (uint64_t)gp_column_get(times, i);
+    if (time_ns > timeline->to_ns)
+      break;
+    if (!is_inside && time_ns >= timeline->from_ns) {
+      is_inside = true;
+      for (size_t k = 0; k < timeline->device_count; k++) {
+        begin_point(build, &timeline->devices[k], 0);
+        note_peak(build, &timeline->devices[k], timeline->from_ns);
+      }
+    }
+    if (is_inside)
+      advance(build, time_ns);
+    if (!device)
+      continue;
+    step(build, ordinal, i);
+    if (is_inside) {
+      update_point(build, device, time_ns);
+      error = add_mark(build, device, i, time_ns);
+    }
+  }
+  advance(build, timeline->to_ns);
+  return error;
+}
+
+/* The devices that have a curve, with their state before the events. */
+static int add_devices(build_t *build, const gp_filter_t *filter)
+{
+  gp_timeline_t *timeline = build->timeline;
+  const gp_snapshot_t *snapshot = build->history->snapshot;
+  for (size_t i = 0; i < snapshot->device_count; i++) {
+    int ordinal = snapshot->devices[i].device;
+    if (!gp_filter_has_device(filter, ordinal))
+      continue;
+    gp_timeline_device_t *device = &timeline->devices[timeline->device_count++];
+    device->device = ordinal;
+    device->points = calloc(timeline->point_count, sizeof(*device->points));
+    if (!device->points)
+      return ENOMEM;
+    build->by_ordinal[ordinal] = device;
+    gp_history_begin(build->history, ordinal, &build->memory[ordinal]);
+  }
+  return 0;
+}
+
+int gp_timeline_init(
+    gp_timeline_t *timeline, const gp_history_t *history, const gp_filter_t *filter, size_t points)
+{
+  const gp_snapshot_events_t *events = &history->snapshot->events;
+  const gp_column_t *times = events->columns[GP_COLUMN_TIME_NS];
+
+  *timeline = (gp_timeline_t){
+      .point_count = points, .is_selected = filter->streams != NULL || filter->threads != NULL};
+  if (!events->count || !times)
+    return 0;
+  uint64_t first_ns = (uint64_t)gp_column_get(times, 0);
+  uint64_t last_ns = (uint64_t)gp_column_get(times, events->count - 1);
+  timeline->from_ns = filter->since_ns > first_ns ? filter->since_ns : first_ns;
+  timeline->to_ns = filter->until_ns < last_ns ? filter->until_ns : last_ns;
+  if (timeline->from_ns > timeline->to_ns)
+    return 0;
+  build_t *build = calloc(1, sizeof(*build));
+  if (!build)
+    return ENOMEM;
+  build->timeline = timeline;
+  build->history = history;
+  build->selection = *filter;
+  build->selection.since_ns = 0;
+  build->selection.until_ns = UINT64_MAX;
+  for (int i = 0; i < GP_SNAPSHOT_DEVICES; i++)
+    build->has_mode[i] = history->snapshot->recorded_since_ns > 0; /* the first one is not in the events */
+  int error = add_devices(build, filter);
+  if (!error) {
+    begin_selected(build);
+    error = walk(build);
+  }
+  free(build);
+  return error;
+}
+
+void gp_timeline_fini(gp_timeline_t *timeline)
+{
+  for (size_t i = 0; i < timeline->device_count; i++) {
+    free(timeline->devices[i].points);
+    free(timeline->devices[i].marks);
+  }
+  *timeline = (gp_timeline_t){0};
+}

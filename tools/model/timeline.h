@@ -1,0 +1,57 @@
+/*
+ * How the memory of each device went over time: what the program held, and what it had from the driver.
+ */
+#ifndef GP_TOOLS_MODEL_TIMELINE_H
+#define GP_TOOLS_MODEL_TIMELINE_H
+
+#include "tools/model/lifetimes.h"
+
+/* What happened in one part of the time. Bytes; memory that is not pooled is in both. */
+typedef struct gp_timeline_point {
+  uint64_t held_most;
+  uint64_t held_least;
+  uint64_t held_end;
+  uint64_t reserved_most;
+  uint64_t reserved_end;
+} gp_timeline_point_t;
+
+/* Something that is marked. */
+typedef struct gp_timeline_mark {
+  uint64_t time_ns;
+  uint64_t size;
+  const char *detail; /* of the snapshot */
+  gp_event_kind_t kind;
+} gp_timeline_mark_t;
+
+typedef struct gp_timeline_device {
+  int device;
+  gp_timeline_point_t *points; /* as many as asked for */
+  gp_timeline_mark_t *marks;
+  size_t mark_count;
+  uint64_t held_peak;
+  uint64_t held_peak_ns;
+  uint64_t reserved_peak;
+} gp_timeline_device_t;
+
+typedef struct gp_timeline {
+  uint64_t from_ns;
+  uint64_t to_ns;
+  size_t point_count;
+  bool is_selected; /* only some streams or threads: then `held` is theirs, and reserved is 0 */
+  gp_timeline_device_t devices[GP_SNAPSHOT_DEVICES];
+  size_t device_count;
+} gp_timeline_t;
+
+/*
+ * Cuts the time that filter wants of history into `points` equal parts (at least 1). Without events there is
+ * nothing: device_count is 0. Details are borrowed from the snapshot. Returns 0 or ENOMEM. Fini it in any
+ * case.
+ */
+int gp_timeline_init(
+    gp_timeline_t *timeline, const gp_history_t *history, const gp_filter_t *filter, size_t points);
+void gp_timeline_fini(gp_timeline_t *timeline);
+
+/* When a part begins. */
+uint64_t gp_timeline_time(const gp_timeline_t *timeline, size_t point);
+
+#endif

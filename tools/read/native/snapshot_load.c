@@ -1,0 +1,76 @@
+/*
+ * Snapshots out of files.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/read/pytorch/import.h"
+#include "tools/read/input_file.h"
+#include "tools/read/native/snapshot_parts.h"
+#include "tools/tool.h"
+
+typedef gp_snapshot_t *(*parse_fn)(gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error);
+
+#define OUTPUT_FIRST (UINT64_C(64) << 20)
+#define OUTPUT_TIMES 16
+
+uint64_t gp_snapshot_output_most(const gp_snapshot_t *snapshot)
+{
+  if (snapshot->input_bytes > (UINT64_MAX - OUTPUT_FIRST) / OUTPUT_TIMES)
+    return UINT64_MAX;
+  return OUTPUT_FIRST + OUTPUT_TIMES * snapshot->input_bytes;
+}
+
+static gp_snapshot_t *parse_any(gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error)
+{
+  gp_input_begin(input, GP_IMPORT_MAGIC);
+  if (gp_import_is_pickle(input->text, input->length))
+    return gp_input_read_all(input) ? gp_import_pickle(input->text, input->length, columns, ret_error) : NULL;
+  if (gp_import_is_pytorch_json(input))
+    return gp_import_pytorch_json(input, columns, ret_error);
+  return gp_snapshot_parse_input(input, columns, ret_error);
+}
+
+/* Its text stays in the window. */
+static gp_snapshot_t *parse_whole(gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error)
+{
+  return gp_input_read_all(input) ? gp_snapshot_parse(input->text, input->length, columns, ret_error) : NULL;
+}
+
+/* ret_text: NULL, or for the text, which parse has then to leave in the window. */
+static gp_snapshot_t *load(
+    const char *path, parse_fn parse, unsigned columns, char **ret_text, size_t *ret_length)
+{
+  const char *name = strcmp(path, "-") == 0 ? "stdin" : path;
+  gp_snapshot_error_t wrong = {0, ""};
+  gp_snapshot_t *snapshot = NULL;
+  gp_input_file_t *file;
+
+  const char *problem = gp_input_file_open(&file, path);
+  if (!problem) {
+    gp_input_t *input = gp_input_file_input(file);
+    snapshot = parse(input, columns, &wrong);
+    if (snapshot)
+      snapshot->input_bytes = (uint64_t)input->base + input->length;
+    if (snapshot && ret_text)
+      *ret_text = gp_input_take(input, ret_length);
+    else if (!snapshot)
+      problem = input->error; /* what it looked like then does not matter */
+  }
+  gp_input_file_close(file);
+  if (problem)
+    gp_message("%s: %s", name, problem);
+  else if (!snapshot)
+    gp_message("%s: offset %zu: %s", name, wrong.offset, wrong.text);
+  return snapshot;
+}
+
+gp_snapshot_t *gp_snapshot_load(const char *path, unsigned columns)
+{
+  return load(path, parse_any, columns, NULL, NULL);
+}
+
+gp_snapshot_t *gp_snapshot_load_text(const char *path, unsigned columns, char **ret_text, size_t *ret_length)
+{
+  return load(path, parse_whole, columns, ret_text, ret_length);
+}

@@ -1,0 +1,422 @@
+#include "tools/read/native/snapshot_reader.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/read/native/snapshot_parts.h"
+
+/* What the tree is made of, with the first character of such a value. Everything else is checked and left
+ * out. */
+static const struct {
+  const char *name;
+  char first; /* '0' for a number */
+  const char *kind;
+  bool required;
+} members[] = {
+    {"format", '"', "a string", true},
+    {"version", '0', "a number", true},
+    {"reason", '"', "a string", true},
+    {"process", '{', "an object", true},
+    {"settings", '{', "an object", true},
+    {"devices", '[', "an array", true},
+    {"streams", '[', "an array", true},
+    {"threads", '[', "an array", true},
+    {"oom", '{', "an object", false},
+    {"recorded_since_ns", '0', "a number", true},
+    {"dropped_events", '0', "a number", true},
+};
+#define MEMBER_COUNT (sizeof(members) / sizeof(members[0]))
+
+bool gp_snapshot_fail(gp_snapshot_parse_t *parse, size_t offset, const char *format, ...)
+{
+  va_list arguments;
+  if (!parse->failed) {
+    parse->failed = true;
+    parse->error->offset = offset;
+    va_start(arguments, format);
+    vsnprintf(parse->error->text, sizeof(parse->error->text), format, arguments);
+    va_end(arguments);
+  }
+  return false;
+}
+
+void gp_snapshot_note(gp_snapshot_t *snapshot, const char *format, ...)
+{
+  va_list arguments;
+  char *text;
+  if (snapshot->note_count == GP_SNAPSHOT_NOTES)
+    return;
+  va_start(arguments, format);
+  int length = vasprintf(&text, format, arguments);
+  va_end(arguments);
+  if (length >= 0)
+    snapshot->notes[snapshot->note_count++] = text;
+}
+
+const char *gp_snapshot_text(const cJSON *object, const char *name)
+{
+  const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
+  return text ? text : "";
+}
+
+static bool to_uint(const cJSON *item, uint64_t *ret_number)
+{
+  double value = cJSON_GetNumberValue(item);
+  if (!(value >= 0 && value <= (double)GP_JSON_SCAN_INTEGER_MAX))
+    return false;
+  uint64_t number = (uint64_t)value;
+  if ((double)number < value)
+    return false;
+  *ret_number = number;
+  return true;
+}
+
+int gp_snapshot_uint(const cJSON *object, const char *name, uint64_t *ret_number)
+{
+  const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
+  if (!item || cJSON_IsNull(item))
+    return 0;
+  return cJSON_IsNumber(item) && to_uint(item, ret_number) ? 1 : -1;
+}
+
+/*
+ * Devices
+ */
+
+typedef struct device_parse {
+  gp_snapshot_parse_t *parse;
+  size_t offset; /* of "devices" */
+  int device;
+} device_parse_t;
+
+static bool read_number(
+    const device_parse_t *at, const cJSON *object, const char *where, const char *name, uint64_t *ret_number)
+{
+  int got = gp_snapshot_uint(object, name, ret_number);
+  if (got == 0)
+    gp_snapshot_note(at->parse->snapshot, "device %d has no %s%s", at->device, where, name);
+  if (got < 0)
+    return gp_snapshot_fail(
+        at->parse, at->offset, "%s%s of device %d is no number from 0 to 2^53", where, name, at->device);
+  return true;
+}
+
+static bool read_gauge(const device_parse_t *at, const cJSON *stats, const char *name, gp_gauge_t *gauge)
+{
+  const cJSON *object = cJSON_GetObjectItemCaseSensitive(stats, name);
+  char where[64];
+  if (!object) {
+    gp_snapshot_note(at->parse->snapshot, "device %d has no %s", at->device, name);
+    return true;
+  }
+  if (!cJSON_IsObject(object))
+    return gp_snapshot_fail(at->parse, at->offset, "%s of device %d is not an object", name, at->device);
+  snprintf(where, sizeof(where), "%s.", name);
+  return read_number(at, object, where, "current", &gauge->current) &&
+         read_number(at, object, where, "peak", &gauge->peak) &&
+         read_number(at, object, where, "allocated", &gauge->allocated) &&
+         read_number(at, object, where, "freed", &gauge->freed);
+}
+
+static bool read_ratio(const device_parse_t *at, const cJSON *stats, const char *name, double *ret_ratio)
+{
+  const cJSON *item = cJSON_GetObjectItemCaseSensitive(stats, name);
+  if (!item)
+    return true;
+  double ratio = cJSON_GetNumberValue(item);
+  if (!cJSON_IsNumber(item) ||
+      !(ratio >= 0 && ratio < 1e6)) /* efficiency is above 1 where memory is not the pool's */
+    return gp_snapshot_fail(at->parse, at->offset, "%s of device %d is no ratio", name, at->device);
+  *ret_ratio = ratio;
+  return true;
+}
+
+static bool read_use(const device_parse_t *at, const cJSON *use, gp_snapshot_device_t *device)
+{
+  if (!use || cJSON_IsNull(use))
+    return true;
+  if (!cJSON_IsObject(use))
+    return gp_snapshot_fail(at->parse, at->offset, "use of device %d is not an object", at->device);
+  return read_number(at, use, "use.", "total", &device->total) &&
+         read_number(at, use, "use.", "free", &device->free) &&
+         read_number(at, use, "use.", "unaccounted", &device->unaccounted) &&
+         read_number(at, use, "use.", "time_ns", &device->use_ns);
+}
+
+static bool read_device(gp_snapshot_parse_t *parse, size_t offset, const cJSON *item)
+{
+  gp_snapshot_t *snapshot = parse->snapshot;
+  const cJSON *stats = cJSON_GetObjectItemCaseSensitive(item, "stats");
+  uint64_t ordinal = 0;
+
+  if (!cJSON_IsObject(item) || gp_snapshot_uint(item, "device", &ordinal) != 1 ||
+      ordinal >= GP_SNAPSHOT_DEVICES)
+    return gp_snapshot_fail(parse, offset, "devices: one without a possible ordinal");
+  if (!cJSON_IsObject(stats))
+    return gp_snapshot_fail(parse, offset, "device %u has no stats", (unsigned)ordinal);
+  if (snapshot->device_count == GP_SNAPSHOT_DEVICES)
+    return gp_snapshot_fail(parse, offset, "more devices than there can be");
+  for (size_t i = 0; i < snapshot->device_count; i++) {
+    if (snapshot->devices[i].device == (int)ordinal)
+      return gp_snapshot_fail(parse, offset, "device %u is there twice", (unsigned)ordinal);
+  }
+  gp_snapshot_device_t *device = &snapshot->devices[snapshot->device_count++];
+  const device_parse_t at = {parse, offset, (int)ordinal};
+  device->device = (int)ordinal;
+  if (gp_snapshot_uint(item, "limit", &device->limit) < 0)
+    return gp_snapshot_fail(parse, offset, "limit of device %d is no size", device->device);
+  if (!read_use(&at, cJSON_GetObjectItemCaseSensitive(item, "use"), device))
+    return false;
+#define GAUGE(name, unit, what)                                                                              \
+  if (!read_gauge(&at, stats, #name, &device->stats.name))                                                   \
+    return false;
+#define COUNTER(name, what)                                                                                  \
+  if (!read_number(&at, stats, "", #name, &device->stats.name))                                              \
+    return false;
+#include "trace/format/stats.def"
+  return read_ratio(&at, stats, "cache_hit_rate", &device->cache_hit_rate) &&
+         read_ratio(&at, stats, "efficiency", &device->efficiency) &&
+         read_ratio(&at, stats, "fragmentation", &device->fragmentation);
+}
+
+/*
+ * The document
+ */
+
+#define MAGIC_MOST 5 /* bytes of the longest below */
+
+/* What the input is, if it is no JSON object. NULL: no idea. */
+static const char *known_magic(const char *text, size_t length)
+{
+  static const struct {
+    const char *magic;
+    size_t length;
+    const char *what;
+  } kinds[] = {
+      {"\x1f\x8b", 2, "it is compressed with gzip: decompress it first"},
+      {"\x28\xb5\x2f\xfd", 4, "it is compressed with zstd: decompress it first"},
+      {"\xfd"
+       "7zXZ",
+          5, "it is compressed with xz: decompress it first"},
+      {"PK\x03\x04", 4, "it is a zip archive"},
+      {"\x7f"
+       "ELF",
+          4, "it is an executable or library"},
+      {"\x80", 1, "it is a Python pickle, perhaps a snapshot of PyTorch"},
+      {"<", 1, "it looks like HTML or XML"},
+      {"\xef\xbb\xbf", 3, "it begins with a byte order mark"},
+  };
+  for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+    if (length >= kinds[i].length && memcmp(text, kinds[i].magic, kinds[i].length) == 0)
+      return kinds[i].what;
+  }
+  return NULL;
+}
+
+static bool scan_failed(gp_snapshot_parse_t *parse)
+{
+  return parse->scan.error && gp_snapshot_fail(parse, parse->scan.error_at, "%s", parse->scan.error);
+}
+
+/*
+ * Looks for format and version, wherever they are, before anything is believed. They come first; if they do
+ * not, all that is before them has to be kept.
+ */
+static bool check_format(gp_snapshot_parse_t *parse, gp_input_t *input)
+{
+  gp_json_scan_t scan;
+  gp_json_slice_t name, value;
+  char format[64] = "";
+  bool has_format = false;
+  const char *other = "it is JSON of another kind";
+  int64_t version = -1;
+  size_t version_at = 0;
+
+  gp_input_begin(input, MAGIC_MOST);
+  gp_json_scan_init_input(&scan, input);
+  scan.keep = 0;
+  char first = gp_json_scan_peek(&scan);
+  if (input->length == 0)
+    return gp_snapshot_fail(parse, 0, "the input is empty");
+  if (first == '\0' && scan.at == input->length)
+    return gp_snapshot_fail(parse, 0, "the input has nothing but blanks");
+  if (first != '{') {
+    const char *what = known_magic(input->text, input->length);
+    return gp_snapshot_fail(parse, 0, "not a gpupool snapshot: %s",
+        what           ? what
+        : first == '[' ? "it is a JSON array"
+                       : "it is not JSON");
+  }
+  (void)gp_json_scan_begin(&scan, '{'); /* it is there */
+  while (!(has_format && version >= 0) && gp_json_scan_member(&scan, &name)) {
+    char kind = gp_json_scan_peek(&scan);
+    if (gp_json_slice_is(name, "format") && kind == '"' && !has_format) {
+      if (!gp_json_scan_string(&scan, &value))
+        break;
+      has_format = true;
+      snprintf(format, sizeof(format), "%.*s",
+          (int)(value.length < sizeof(format) ? value.length : sizeof(format)), value.text);
+    } else if (gp_json_slice_is(name, "version") && version < 0) {
+      version_at = scan.at;
+      if (!gp_json_scan_integer(&scan, &version))
+        break;
+    } else {
+      if (gp_json_slice_is(name, "traceEvents"))
+        other = "it is a trace of Chrome or Perfetto";
+      else if (gp_json_slice_is(name, "device_traces"))
+        other = "it is a snapshot of PyTorch";
+      (void)gp_json_scan_skip(&scan); /* its error ends the loop */
+    }
+  }
+  if (has_format && strcmp(format, GP_SNAPSHOT_FORMAT) != 0)
+    return gp_snapshot_fail(parse, 0, "not a gpupool snapshot: its format is \"%s\"", format);
+  if (scan.error)
+    return gp_snapshot_fail(parse, scan.error_at, "%s", scan.error);
+  if (!has_format)
+    return gp_snapshot_fail(parse, 0, "not a gpupool snapshot: %s", other);
+  if (version < 1)
+    return gp_snapshot_fail(parse, version_at, "there is no valid version");
+  if (version > GP_SNAPSHOT_VERSION)
+    return gp_snapshot_fail(parse, version_at,
+        "version %lld of the format is newer than this tool, which knows %d: take the gpupool that wrote it",
+        (long long)version, GP_SNAPSHOT_VERSION);
+  return true;
+}
+
+/* Gives a small value, which the scan has found correct, to cJSON. */
+static bool read_small(gp_snapshot_parse_t *parse, size_t i)
+{
+  gp_json_scan_t *scan = &parse->scan;
+  char first = gp_json_scan_peek(scan);
+  size_t at = scan->at;
+  gp_json_slice_t text;
+  const char *end;
+
+  if (!gp_json_scan_value(scan, &text))
+    return false;
+  bool is_number = (first >= '0' && first <= '9') || first == '-';
+  if (members[i].first == '0' ? !is_number : first != members[i].first)
+    return gp_snapshot_fail(parse, at, "%s is not %s", members[i].name, members[i].kind);
+  if (cJSON_GetObjectItemCaseSensitive(parse->snapshot->root, members[i].name))
+    return gp_snapshot_fail(parse, at, "%s is there twice", members[i].name);
+  cJSON *item = cJSON_ParseWithLengthOpts(text.text, text.length, &end, false);
+  if (!item)
+    return gp_snapshot_fail(parse, at, "%s cannot be read", members[i].name);
+  cJSON_AddItemToObject(parse->snapshot->root, members[i].name, item);
+  if (strcmp(members[i].name, "devices") == 0) {
+    const cJSON *device;
+    cJSON_ArrayForEach(device, item)
+    {
+      if (!read_device(parse, at, device))
+        return false;
+    }
+  }
+  if (strcmp(members[i].name, "recorded_since_ns") == 0 &&
+      !to_uint(item, &parse->snapshot->recorded_since_ns))
+    return gp_snapshot_fail(parse, at, "recorded_since_ns is no time");
+  if (strcmp(members[i].name, "dropped_events") == 0 && !to_uint(item, &parse->snapshot->dropped_events))
+    return gp_snapshot_fail(parse, at, "dropped_events is no number of events");
+  return true;
+}
+
+/* The long ones. */
+static const struct {
+  const char *name;
+  bool (*read)(gp_snapshot_parse_t *parse);
+} arrays[] = {
+    {"segments", gp_snapshot_read_segments},
+    {"passthrough", gp_snapshot_read_passthrough},
+    {"events", gp_snapshot_read_events},
+    {"stacks", gp_snapshot_read_stacks},
+    {"frames", gp_snapshot_read_frames},
+    {"modules", gp_snapshot_read_modules},
+};
+#define ARRAY_COUNT (sizeof(arrays) / sizeof(arrays[0]))
+
+static bool read_document(gp_snapshot_parse_t *parse)
+{
+  gp_json_scan_t *scan = &parse->scan;
+  gp_json_slice_t name;
+  bool seen[ARRAY_COUNT] = {false};
+
+  if (!gp_json_scan_begin(scan, '{'))
+    return false;
+  while (gp_json_scan_member(scan, &name)) {
+    bool good;
+    size_t i = 0, k = 0;
+    while (i < MEMBER_COUNT && !gp_json_slice_is(name, members[i].name))
+      i++;
+    while (k < ARRAY_COUNT && !gp_json_slice_is(name, arrays[k].name))
+      k++;
+    if (i < MEMBER_COUNT)
+      good = read_small(parse, i);
+    else if (k == ARRAY_COUNT)
+      good = gp_json_scan_skip(scan);
+    else if (seen[k])
+      good = gp_snapshot_fail(parse, scan->at, "%s are there twice", arrays[k].name);
+    else
+      good = arrays[k].read(parse);
+    if (!good)
+      return false;
+    if (k < ARRAY_COUNT)
+      seen[k] = true;
+  }
+  if (!gp_json_scan_end(scan))
+    return false;
+  for (size_t i = 0; i < MEMBER_COUNT; i++) {
+    if (members[i].required && !cJSON_GetObjectItemCaseSensitive(parse->snapshot->root, members[i].name))
+      gp_snapshot_note(parse->snapshot, "%s is missing", members[i].name);
+  }
+  bool has_events = false;
+  for (size_t k = 0; k < ARRAY_COUNT; k++) {
+    if (!seen[k])
+      gp_snapshot_note(parse->snapshot, "%s are missing", arrays[k].name);
+    else if (arrays[k].read == gp_snapshot_read_events)
+      has_events = true;
+  }
+  return gp_snapshot_check_stacks(parse) && gp_snapshot_check_memory(parse) &&
+         (!has_events || gp_snapshot_check_events(parse));
+}
+
+gp_snapshot_t *gp_snapshot_parse_input(gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error)
+{
+  gp_snapshot_parse_t parse = {.columns = columns, .error = ret_error};
+
+  if (!check_format(&parse, input))
+    return NULL;
+  gp_json_scan_init_input(&parse.scan, input);
+  parse.snapshot = calloc(1, sizeof(*parse.snapshot));
+  if (parse.snapshot)
+    parse.snapshot->root = cJSON_CreateObject();
+  if (!parse.snapshot || !parse.snapshot->root) {
+    (void)gp_snapshot_fail(&parse, 0, "not enough memory to read this");
+  } else if (read_document(&parse)) {
+    return parse.snapshot;
+  }
+  (void)scan_failed(&parse); /* unless the content had failed before */
+  gp_snapshot_destroy(parse.snapshot);
+  return NULL;
+}
+
+gp_snapshot_t *gp_snapshot_parse(
+    const char *text, size_t length, unsigned columns, gp_snapshot_error_t *ret_error)
+{
+  gp_input_t input;
+  gp_input_init_memory(&input, text, length);
+  return gp_snapshot_parse_input(&input, columns, ret_error);
+}
+
+void gp_snapshot_destroy(gp_snapshot_t *snapshot)
+{
+  if (!snapshot)
+    return;
+  cJSON_Delete(snapshot->root);
+  gp_snapshot_memory_fini(snapshot);
+  gp_snapshot_rows_fini(snapshot);
+  gp_snapshot_stacks_fini(snapshot);
+  for (size_t i = 0; i < snapshot->note_count; i++)
+    free(snapshot->notes[i]);
+  free(snapshot);
+}

@@ -1,0 +1,209 @@
+/*
+ * The events of a snapshot of PyTorch, which are in a list for each device, as those of ours.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/read/pytorch/import_parts.h"
+#include "tools/read/native/snapshot_parts.h"
+
+#define ACTIONS_MOST 64
+
+/* The columns that PyTorch's events say something of; the others are found out later (import_history.c). */
+static const gp_snapshot_column_t told[] = {GP_COLUMN_ACTION, GP_COLUMN_TIME_NS, GP_COLUMN_DEVICE,
+    GP_COLUMN_STREAM, GP_COLUMN_ADDRESS, GP_COLUMN_SIZE, GP_COLUMN_ROUNDED_SIZE, GP_COLUMN_STACK};
+#define TOLD_COUNT (sizeof(told) / sizeof(told[0]))
+
+bool gp_import_events_begin(gp_import_t *import)
+{
+  gp_snapshot_events_t *events = &import->snapshot->events;
+  static const char *const names[] = {
+#define ACTION(enumerator, name) name,
+      GP_IMPORT_ACTIONS
+#undef ACTION
+  };
+  events->actions.names = calloc(ACTIONS_MOST, sizeof(char *));
+  events->details.names = calloc(1, sizeof(char *));
+  if (!events->actions.names || !events->details.names)
+    return gp_import_no_memory(import);
+  for (size_t i = 0; i < GP_IMPORT_ACTION_COUNT; i++) {
+    events->actions.names[i] = strdup(names[i]);
+    if (!events->actions.names[i])
+      return gp_import_no_memory(import);
+    events->actions.count++;
+  }
+  events->details.names[0] = strdup("");
+  events->details.count = events->details.names[0] != NULL;
+  return events->details.count || gp_import_no_memory(import);
+}
+
+static bool find_action(gp_import_t *import, const gp_value_t *value, int64_t *ret_action)
+{
+  gp_snapshot_names_t *actions = &import->snapshot->events.actions;
+  for (size_t i = 0; i < actions->count; i++) {
+    if (gp_value_is(value, actions->names[i])) {
+      *ret_action = (int64_t)i;
+      return true;
+    }
+  }
+  if (actions->count == ACTIONS_MOST)
+    return gp_document_fail(&import->document, 0, "device_traces: more actions than there can be");
+  char *name = gp_import_copy(import, value);
+  if (!name)
+    return false;
+  *ret_action = (int64_t)actions->count;
+  actions->names[actions->count++] = name;
+  return true;
+}
+
+/* Makes room for one more event. */
+static bool reserve(gp_import_t *import)
+{
+  size_t room = import->event_room, more = room ? room : 1024;
+  if (import->snapshot->events.count < room)
+    return true;
+  if (!gp_document_account(&import->document, more * GP_COLUMN_COUNT * sizeof(int64_t)))
+    return false;
+  for (size_t i = 0; i < TOLD_COUNT; i++) {
+    int64_t *larger = realloc(import->columns[told[i]], (room + more) * sizeof(int64_t));
+    if (!larger)
+      return gp_import_no_memory(import);
+    import->columns[told[i]] = larger;
+  }
+  import->event_room = room + more;
+  return true;
+}
+
+/* Times are microseconds until the end. Snapshots of PyTorch 2.0 have none: then every time is 0. */
+static bool read_time(const gp_import_place_t *place, int device, int64_t *ret_time_us)
+{
+  gp_import_t *import = place->import;
+  size_t i = import->snapshot->events.count;
+  bool has_earlier = i > 0 && import->columns[GP_COLUMN_DEVICE][i - 1] == device;
+  uint64_t earlier_us = has_earlier ? (uint64_t)import->columns[GP_COLUMN_TIME_NS][i - 1] : 0;
+  uint64_t time_us = earlier_us;
+  if (!gp_import_number(place, "time_us", GP_IMPORT_NUMBER_MOST, false, &time_us))
+    return false;
+  *ret_time_us = (int64_t)(time_us > earlier_us ? time_us : earlier_us);
+  return true;
+}
+
+bool gp_import_event(gp_import_t *import, const gp_value_t *event, int device, size_t index)
+{
+  gp_import_place_t place = {.import = import, .dict = event};
+  uint64_t address = 0, size = 0, rounded = 0;
+  int64_t kind = 0, time_us = 0;
+  int stack, stream;
+
+  snprintf(place.path, sizeof(place.path), "device_traces[%d][%zu]", device, index);
+  if (!gp_import_is_dict(import, event, place.path) || !reserve(import) ||
+      !read_time(&place, device, &time_us))
+    return false;
+  const gp_value_t *action = gp_value_member(event, "action");
+  if (!action || action->kind != GP_VALUE_TEXT)
+    return gp_import_fail(&place, "action", "is missing");
+  if (!find_action(import, action, &kind))
+    return false;
+  bool is_known = kind < GP_IMPORT_ACTION_COUNT;
+  bool has_address = is_known && kind != GP_IMPORT_OOM && kind != GP_IMPORT_SNAPSHOT;
+  if (!gp_import_number(&place, "addr", INT64_MAX, has_address, &address) ||
+      !gp_import_number(&place, "size", GP_IMPORT_NUMBER_MOST, is_known, &size) ||
+      !gp_import_number(&place, "rounded_size", GP_IMPORT_NUMBER_MOST, false, &rounded) ||
+      !gp_import_stream(&place, &stream) ||
+      !gp_import_stack(import, gp_value_member(event, "frames"), &stack) || !gp_import_device(import, device))
+    return false;
+  size_t i = import->snapshot->events.count++;
+  import->columns[GP_COLUMN_ACTION][i] = kind;
+  import->columns[GP_COLUMN_TIME_NS][i] = time_us;
+  import->columns[GP_COLUMN_DEVICE][i] = device;
+  import->columns[GP_COLUMN_STREAM][i] = stream;
+  import->columns[GP_COLUMN_ADDRESS][i] = (int64_t)address;
+  import->columns[GP_COLUMN_SIZE][i] = (int64_t)size;
+  import->columns[GP_COLUMN_ROUNDED_SIZE][i] = (int64_t)rounded; /* 0: not said */
+  import->columns[GP_COLUMN_STACK][i] = stack;
+  return true;
+}
+
+/*
+ * The order over all devices
+ */
+
+/* The events of one device: [next, end) of what is still to be put in order. */
+typedef struct trace {
+  size_t next;
+  size_t end;
+} trace_t;
+
+static int find_traces(const gp_import_t *import, trace_t *traces)
+{
+  const int64_t *devices = import->columns[GP_COLUMN_DEVICE];
+  size_t count = import->snapshot->events.count;
+  int trace_count = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (i == 0 || devices[i] != devices[i - 1])
+      traces[trace_count++].next = i;
+    traces[trace_count - 1].end = i + 1;
+  }
+  return trace_count;
+}
+
+/* order[i] is the place that event i of the result has now. Events of the same time: those of the first
+ * device first. */
+static void merge(const gp_import_t *import, trace_t *traces, int trace_count, size_t *order)
+{
+  const int64_t *times = import->columns[GP_COLUMN_TIME_NS];
+  for (size_t i = 0; i < import->snapshot->events.count; i++) {
+    int first = -1;
+    for (int k = 0; k < trace_count; k++) {
+      if (traces[k].next < traces[k].end && (first < 0 || times[traces[k].next] < times[traces[first].next]))
+        first = k;
+    }
+    order[i] = traces[first].next++; /* there is one: the traces have all events */
+  }
+}
+
+static bool put_in_order(gp_import_t *import, trace_t *traces, int trace_count)
+{
+  size_t count = import->snapshot->events.count;
+  size_t *order = malloc(count * sizeof(*order));
+  int64_t *ordered = malloc(count * sizeof(*ordered));
+
+  bool good = order && ordered;
+  if (good)
+    merge(import, traces, trace_count, order);
+  for (size_t k = 0; good && k < TOLD_COUNT; k++) {
+    for (size_t i = 0; i < count; i++)
+      ordered[i] = import->columns[told[k]][order[i]];
+    memcpy(import->columns[told[k]], ordered, count * sizeof(*ordered));
+  }
+  free(order);
+  free(ordered);
+  return good || gp_import_no_memory(import);
+}
+
+bool gp_import_events_end(gp_import_t *import, uint64_t *start_us)
+{
+  trace_t traces[GP_SNAPSHOT_DEVICES] = {{0, 0}};
+  size_t count = import->snapshot->events.count;
+  int64_t *times = import->columns[GP_COLUMN_TIME_NS];
+  int trace_count = find_traces(import, traces);
+
+  if (trace_count > 1 && !put_in_order(import, traces, trace_count))
+    return false;
+  if (!*start_us && count)
+    *start_us = (uint64_t)times[0];
+  if (count && !*start_us)
+    gp_snapshot_note(import->snapshot, "the events have no times");
+  for (size_t i = 0; i < count; i++) {
+    uint64_t after_us = (uint64_t)times[i] > *start_us ? (uint64_t)times[i] - *start_us : 0;
+    times[i] = after_us < GP_IMPORT_NUMBER_MOST / 1000 ? (int64_t)after_us * 1000 : GP_IMPORT_NUMBER_MOST;
+  }
+  for (int column = 0; column < GP_COLUMN_COUNT; column++) {
+    if (!import->columns[column])
+      import->columns[column] = calloc(count + 1, sizeof(int64_t));
+    if (!import->columns[column])
+      return gp_import_no_memory(import);
+  }
+  return true;
+}

@@ -1,0 +1,282 @@
+/*
+ * Snapshots of PyTorch as JSON, where each event repeats its frames: they are read one after the other, so
+ * that only one is there as a tree.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/read/pytorch/import.h"
+#include "tools/read/pytorch/import_parts.h"
+#include "tools/read/native/json_scan.h"
+
+static bool read_value(gp_document_t *document, gp_json_scan_t *scan, gp_value_t *ret_value);
+
+/* A text with escapes is not in the input as it is. */
+static bool read_escaped(gp_document_t *document, gp_json_slice_t slice, gp_value_t *ret_value)
+{
+  size_t at = document->base + (size_t)(slice.text - document->text);
+  cJSON *item =
+      cJSON_ParseWithLengthOpts(slice.text - 1, slice.length + 2, NULL, false); /* with its quotes */
+  char *copy = item && cJSON_GetStringValue(item) ? strdup(cJSON_GetStringValue(item)) : NULL;
+  cJSON_Delete(item);
+  if (!copy)
+    return gp_document_fail(document, at, "a string that cannot be read");
+  if (!gp_document_adopt(document, copy))
+    return false;
+  ret_value->text = copy;
+  ret_value->length = (uint32_t)strlen(copy);
+  return true;
+}
+
+static bool read_text(gp_document_t *document, gp_json_slice_t slice, gp_value_t *ret_value)
+{
+  *ret_value = (gp_value_t){.text = slice.text, .length = (uint32_t)slice.length, .kind = GP_VALUE_TEXT};
+  if (slice.length > UINT32_MAX)
+    return gp_document_fail(
+        document, document->base + (size_t)(slice.text - document->text), "a string of more than 4 GiB");
+  return !memchr(slice.text, '\\', slice.length) || read_escaped(document, slice, ret_value);
+}
+
+static bool read_number(gp_document_t *document, gp_json_scan_t *scan, gp_value_t *ret_value)
+{
+  gp_json_slice_t text;
+  char digits[GP_JSON_SCAN_DIGITS + 1];
+  if (!gp_json_scan_value(scan, &text))
+    return gp_document_fail(document, scan->error_at, "%s", scan->error);
+  size_t length = text.length < sizeof(digits) ? text.length : sizeof(digits) - 1;
+  memcpy(digits, text.text, length);
+  digits[length] = '\0';
+  errno = 0;
+  int64_t integer = strtoll(digits, NULL, 10);
+  if (!strpbrk(digits, ".eE") && errno == 0)
+    *ret_value = (gp_value_t){.integer = integer, .kind = GP_VALUE_INTEGER};
+  else
+    *ret_value = (gp_value_t){.number = strtod(digits, NULL), .kind = GP_VALUE_FLOAT};
+  return true;
+}
+
+static bool read_list(gp_document_t *document, gp_json_scan_t *scan, gp_value_t *ret_value)
+{
+  gp_container_t *list = gp_document_container(document, scan->at);
+  *ret_value = (gp_value_t){.container = list, .kind = GP_VALUE_LIST};
+  bool good = list && gp_json_scan_begin(scan, '[');
+  while (good && gp_json_scan_element(scan)) {
+    gp_value_t value;
+    good = read_value(document, scan, &value) && gp_container_append(document, list, &value, 1);
+  }
+  return good;
+}
+
+static bool read_dict(gp_document_t *document, gp_json_scan_t *scan, gp_value_t *ret_value)
+{
+  gp_container_t *dict = gp_document_container(document, scan->at);
+  gp_json_slice_t name;
+  *ret_value = (gp_value_t){.container = dict, .kind = GP_VALUE_DICT};
+  bool good = dict && gp_json_scan_begin(scan, '{');
+  while (good && gp_json_scan_member(scan, &name)) {
+    gp_value_t pair[2];
+    good = read_text(document, name, &pair[0]) && read_value(document, scan, &pair[1]) &&
+           gp_container_append(document, dict, pair, 2);
+  }
+  return good;
+}
+
+/* Goes at most GP_JSON_SCAN_DEPTH deep. */
+static bool read_value(gp_document_t *document, gp_json_scan_t *scan, gp_value_t *ret_value)
+{
+  gp_json_slice_t slice;
+  char first = gp_json_scan_peek(scan);
+  bool good;
+
+  switch (first) {
+  case '{': good = read_dict(document, scan, ret_value); break;
+  case '[': good = read_list(document, scan, ret_value); break;
+  case '"': good = gp_json_scan_string(scan, &slice) && read_text(document, slice, ret_value); break;
+  case 't':
+  case 'f':
+    *ret_value = (gp_value_t){.integer = first == 't', .kind = GP_VALUE_BOOL};
+    good = gp_json_scan_skip(scan);
+    break;
+  case 'n':
+    *ret_value = (gp_value_t){.kind = GP_VALUE_NONE};
+    good = gp_json_scan_skip(scan);
+    break;
+  default: good = read_number(document, scan, ret_value); break;
+  }
+  if (scan->error)
+    return gp_document_fail(document, scan->error_at, "%s", scan->error);
+  return good;
+}
+
+bool gp_import_read_json(gp_document_t *document, size_t length, gp_value_t *ret_value)
+{
+  gp_json_scan_t scan;
+  gp_json_scan_init(&scan, document->text, length);
+  scan.base = scan.at = document->base;
+  scan.length = document->base + length;
+  return read_value(document, &scan, ret_value);
+}
+
+/*
+ * The document, which is read a part at a time: an event, or a whole member that is small beside them.
+ */
+
+typedef struct reader {
+  gp_import_t *import;
+  gp_json_scan_t scan;
+} reader_t;
+
+static bool scan_failed(reader_t *reader)
+{
+  return gp_document_fail(&reader->import->document, reader->scan.error_at, "%s", reader->scan.error);
+}
+
+/* The next value, until the scan goes on. */
+static bool read_part(reader_t *reader, gp_value_t *ret_value, gp_json_slice_t *ret_text)
+{
+  gp_document_t *document = &reader->import->document;
+  gp_document_clear(document);
+  if (!gp_json_scan_value(&reader->scan, ret_text))
+    return scan_failed(reader);
+  gp_document_grow(document, reader->scan.at);
+  document->text = ret_text->text;
+  document->base = reader->scan.at - ret_text->length;
+  return gp_import_read_json(document, ret_text->length, ret_value);
+}
+
+static bool read_segments(reader_t *reader)
+{
+  gp_document_t *document = &reader->import->document;
+  gp_json_slice_t text;
+  gp_value_t value;
+  if (!read_part(reader, &value, &text))
+    return false;
+  if (value.kind != GP_VALUE_LIST)
+    return gp_document_fail(document, document->base, "not a snapshot of PyTorch: segments are no list");
+  (void)gp_import_claim(value.container); /* nothing else can be it */
+  return gp_import_segments(reader->import, value.container);
+}
+
+static bool read_trace(reader_t *reader, int device)
+{
+  gp_json_slice_t text;
+  gp_value_t event;
+  size_t index = 0;
+  bool good = gp_json_scan_begin(&reader->scan, '[');
+  while (good && gp_json_scan_element(&reader->scan))
+    good = read_part(reader, &event, &text) && gp_import_event(reader->import, &event, device, index++);
+  return reader->scan.error ? scan_failed(reader) : good;
+}
+
+static bool read_traces(reader_t *reader)
+{
+  gp_json_scan_t *scan = &reader->scan;
+  int device = 0;
+  if (gp_json_scan_peek(scan) == 'n') /* null: none */
+    return gp_json_scan_skip(scan) || scan_failed(reader);
+  bool good = gp_json_scan_begin(scan, '[');
+  while (good && gp_json_scan_element(scan)) {
+    if (device == GP_SNAPSHOT_DEVICES)
+      return gp_document_fail(
+          &reader->import->document, scan->at, "device_traces: more devices than there can be");
+    good = read_trace(reader, device++);
+  }
+  return scan->error ? scan_failed(reader) : good;
+}
+
+/* Small members, whose text is kept until all has been read: values do not outlive a part. */
+typedef struct kept {
+  const char *name;
+  char *text;
+  size_t length;
+  size_t at;
+} kept_t;
+
+static bool keep(reader_t *reader, kept_t *kept)
+{
+  gp_json_slice_t text;
+  if (!gp_json_scan_value(&reader->scan, &text))
+    return scan_failed(reader);
+  free(kept->text); /* the last one counts */
+  kept->text = strndup(text.text, text.length);
+  kept->length = text.length;
+  kept->at = reader->scan.at - text.length;
+  return kept->text ? true : gp_import_no_memory(reader->import);
+}
+
+static bool read_members(reader_t *reader, kept_t *kept, size_t kept_count)
+{
+  static const struct {
+    const char *name;
+    bool (*read)(reader_t *reader);
+  } parts[] = {{"segments", read_segments}, {"device_traces", read_traces}};
+  bool seen[2] = {false, false};
+  gp_json_scan_t *scan = &reader->scan;
+  gp_json_slice_t name;
+
+  if (!gp_json_scan_begin(scan, '{'))
+    return scan_failed(reader);
+  while (gp_json_scan_member(scan, &name)) {
+    size_t i = 0, k = 0;
+    while (i < 2 && !gp_json_slice_is(name, parts[i].name))
+      i++;
+    while (k < kept_count && !gp_json_slice_is(name, kept[k].name))
+      k++;
+    if (i < 2 && seen[i])
+      return gp_document_fail(&reader->import->document, scan->at, "%s are there twice", parts[i].name);
+    if (!(i < 2 ? parts[i].read(reader) : k < kept_count ? keep(reader, &kept[k]) : gp_json_scan_skip(scan)))
+      return scan->error ? scan_failed(reader) : false;
+    if (i < 2)
+      seen[i] = true;
+  }
+  return gp_json_scan_end(scan) || scan_failed(reader);
+}
+
+/* Texts of values are in the text that was kept, which becomes the document's. */
+static bool take_kept(gp_import_t *import, kept_t *kept, gp_value_t *ret_value)
+{
+  gp_document_t *document = &import->document;
+  if (!kept->text)
+    return true;
+  document->text = kept->text;
+  document->base = kept->at;
+  return gp_import_read_json(document, kept->length, ret_value);
+}
+
+bool gp_import_json_parts(gp_import_t *import, gp_input_t *input, gp_import_top_t *ret_top)
+{
+  reader_t reader = {.import = import};
+  kept_t kept[] = {{.name = "gpupool"}, {.name = "allocator_settings"}};
+
+  gp_json_scan_init_input(&reader.scan, input);
+  bool good = read_members(&reader, kept, 2);
+  gp_document_clear(&import->document);
+  good =
+      good && take_kept(import, &kept[0], &ret_top->own) && take_kept(import, &kept[1], &ret_top->settings);
+  for (size_t i = 0; i < 2; i++) {
+    if (!gp_document_adopt(&import->document, kept[i].text))
+      good = false;
+  }
+  return good;
+}
+
+bool gp_import_is_pytorch_json(gp_input_t *input)
+{
+  gp_json_scan_t scan;
+  gp_json_slice_t name;
+  bool has_segments = false, has_traces = false, has_format = false;
+
+  gp_json_scan_init_input(&scan, input);
+  scan.keep = 0;
+  if (gp_json_scan_peek(&scan) != '{' || !gp_json_scan_begin(&scan, '{'))
+    return false;
+  while (!has_format && !(has_segments && has_traces) && gp_json_scan_member(&scan, &name)) {
+    has_segments |= gp_json_slice_is(name, "segments");
+    has_traces |= gp_json_slice_is(name, "device_traces");
+    has_format |= gp_json_slice_is(name, "format");
+    if (!(has_segments && has_traces))
+      (void)gp_json_scan_skip(&scan); /* its error ends the loop */
+  }
+  return has_segments && has_traces && !has_format && !scan.error;
+}

@@ -1,0 +1,121 @@
+/*
+ * What the parts of a snapshot of PyTorch are read with: members of dicts, with the place that they are at in
+ * messages.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/read/pytorch/import_parts.h"
+
+bool gp_import_reserve(gp_import_t *import, void **items, size_t count, size_t *room, size_t item_size)
+{
+  if (count < *room)
+    return true;
+  size_t more = *room ? *room : 16;
+  if (!gp_document_account(&import->document, more * item_size))
+    return false;
+  char *larger = realloc(*items, (*room + more) * item_size);
+  if (!larger)
+    return gp_document_fail(&import->document, 0, "not enough memory to read this");
+  memset(larger + *room * item_size, 0, more * item_size);
+  *items = larger;
+  *room += more;
+  return true;
+}
+
+bool gp_import_no_memory(gp_import_t *import)
+{
+  return gp_document_fail(&import->document, 0, "not enough memory to read this");
+}
+
+bool gp_import_fail(const gp_import_place_t *place, const char *name, const char *what)
+{
+  return gp_document_fail(
+      &place->import->document, place->dict->container->at, "%s: %s %s", place->path, name, what);
+}
+
+bool gp_import_claim(gp_container_t *container)
+{
+  bool is_new = container->note == GP_CONTAINER_NEW;
+  container->note = GP_CONTAINER_READ;
+  return is_new;
+}
+
+bool gp_import_is_dict(gp_import_t *import, const gp_value_t *value, const char *path)
+{
+  if (value->kind != GP_VALUE_DICT)
+    return gp_document_fail(&import->document, 0, "%s is no dict", path);
+  return gp_import_claim(value->container) ||
+         gp_document_fail(&import->document, value->container->at, "%s is the same dict as another", path);
+}
+
+bool gp_import_number(
+    const gp_import_place_t *place, const char *name, uint64_t most, bool is_required, uint64_t *ret_number)
+{
+  const gp_value_t *value = gp_value_member(place->dict, name);
+  if (!value || value->kind == GP_VALUE_NONE)
+    return !is_required || gp_import_fail(place, name, "is missing");
+  if (value->kind != GP_VALUE_INTEGER || value->integer < 0 || (uint64_t)value->integer > most)
+    return gp_import_fail(place, name, "is no number that it can be");
+  *ret_number = (uint64_t)value->integer;
+  return true;
+}
+
+bool gp_import_list(
+    const gp_import_place_t *place, const char *name, bool is_required, const gp_container_t **ret_list)
+{
+  const gp_value_t *value = gp_value_member(place->dict, name);
+  *ret_list = NULL;
+  if (!value || value->kind == GP_VALUE_NONE)
+    return !is_required || gp_import_fail(place, name, "are missing");
+  if (value->kind != GP_VALUE_LIST)
+    return gp_import_fail(place, name, "are no list");
+  if (!gp_import_claim(value->container))
+    return gp_import_fail(place, name, "are the same list as others");
+  *ret_list = value->container;
+  return true;
+}
+
+bool gp_import_stream(const gp_import_place_t *place, int *ret_stream)
+{
+  gp_import_t *import = place->import;
+  cJSON *streams = cJSON_GetObjectItemCaseSensitive(import->snapshot->root, "streams");
+  const gp_value_t *value = gp_value_member(place->dict, "stream");
+  char handle[32];
+
+  *ret_stream = -1;
+  if (!value || value->kind != GP_VALUE_INTEGER || value->integer == -1)
+    return true;
+  gp_block_entry_t entry = {.key = (uint64_t)value->integer + 1, .stream = (int)import->streams.count};
+  const gp_block_entry_t *known = gp_block_map_find(&import->streams, entry.key);
+  if (known) {
+    *ret_stream = known->stream;
+    return true;
+  }
+  snprintf(handle, sizeof(handle), "0x%" PRIx64, (uint64_t)value->integer);
+  cJSON *item = cJSON_CreateObject();
+  if (!cJSON_AddStringToObject(item, "handle", handle) || !gp_block_map_put(&import->streams, &entry)) {
+    cJSON_Delete(item);
+    return gp_import_no_memory(import);
+  }
+  cJSON_AddItemToArray(streams, item);
+  *ret_stream = entry.stream;
+  return true;
+}
+
+bool gp_import_device(gp_import_t *import, int ordinal)
+{
+  gp_snapshot_t *snapshot = import->snapshot;
+  size_t i = 0;
+  while (i < snapshot->device_count && snapshot->devices[i].device < ordinal)
+    i++;
+  if (i < snapshot->device_count && snapshot->devices[i].device == ordinal)
+    return true;
+  memmove(&snapshot->devices[i + 1], &snapshot->devices[i],
+      (snapshot->device_count - i) * sizeof(snapshot->devices[0]));
+  snapshot->devices[i] = (gp_snapshot_device_t){.device = ordinal};
+  snapshot->device_count++;
+  return true;
+}

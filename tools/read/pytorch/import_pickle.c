@@ -1,0 +1,366 @@
+/*
+ * Reads a Python pickle of protocol 2 to 5 into values. A pickle is a program for a machine with a stack; of
+ * it only what makes numbers, texts, lists and dicts is performed. What would import or call something is
+ * refused, so nothing that a file says is ever executed.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/read/pytorch/import_value.h"
+
+#define PROTOCOL_MOST 5
+
+typedef struct machine {
+  gp_document_t *document;
+  size_t at;        /* of the next byte */
+  size_t opcode_at; /* of the opcode that is performed */
+  gp_value_t *stack;
+  size_t depth, stack_room;
+  size_t *marks; /* depths */
+  size_t mark_count, mark_room;
+  gp_value_t *memo;
+  size_t memo_count, memo_room; /* count: one more than the highest index in use */
+} machine_t;
+
+/* What to say of an opcode that is not performed. */
+static const char *forbidden_name(unsigned char opcode)
+{
+  switch (opcode) {
+  case 'c': return "GLOBAL";
+  case 0x93: return "STACK_GLOBAL";
+  case 'R': return "REDUCE";
+  case 'b': return "BUILD";
+  case 'i': return "INST";
+  case 'o': return "OBJ";
+  case 0x81: return "NEWOBJ";
+  case 0x92: return "NEWOBJ_EX";
+  case 0x82: return "EXT1";
+  case 0x83: return "EXT2";
+  case 0x84: return "EXT4";
+  case 'P': return "PERSID";
+  case 'Q': return "BINPERSID";
+  default: return NULL;
+  }
+}
+
+static bool fail(machine_t *machine, const char *text)
+{
+  return gp_document_fail(machine->document, machine->opcode_at, "%s", text);
+}
+
+/* Makes room for one more item. */
+static bool reserve(machine_t *machine, void **items, size_t count, size_t *room, size_t item_size)
+{
+  if (count < *room)
+    return true;
+  size_t more = *room ? *room : 64;
+  if (!gp_document_account(machine->document, more * item_size))
+    return false;
+  void *larger = realloc(*items, (*room + more) * item_size);
+  if (!larger)
+    return fail(machine, "not enough memory to read this");
+  *items = larger;
+  *room += more;
+  return true;
+}
+
+static bool push(machine_t *machine, const gp_value_t *value)
+{
+  if (!reserve(machine, (void **)&machine->stack, machine->depth, &machine->stack_room, sizeof(gp_value_t)))
+    return false;
+  machine->stack[machine->depth++] = *value;
+  return true;
+}
+
+static bool push_kind(machine_t *machine, gp_value_kind_t kind, int64_t integer)
+{
+  const gp_value_t value = {.integer = integer, .kind = (uint8_t)kind};
+  return push(machine, &value);
+}
+
+/* The argument of an opcode: so many bytes of the input. NULL: they are not there. */
+static const char *take(machine_t *machine, uint64_t bytes)
+{
+  if (bytes > machine->document->length - machine->at) {
+    (void)gp_document_fail(
+        machine->document, machine->document->length, "the input ends in the middle of a value");
+    return NULL;
+  }
+  const char *from = machine->document->text + machine->at;
+  machine->at += (size_t)bytes;
+  return from;
+}
+
+static bool take_number(machine_t *machine, int bytes, uint64_t *ret_number)
+{
+  const char *from = take(machine, (uint64_t)bytes);
+  if (!from)
+    return false;
+  *ret_number = 0;
+  for (int i = 0; i < bytes; i++)
+    *ret_number |= (uint64_t)(unsigned char)from[i] << 8 * i;
+  return true;
+}
+
+/*
+ * Values
+ */
+
+static bool push_number(machine_t *machine, int bytes, bool is_signed)
+{
+  uint64_t number;
+  if (!take_number(machine, bytes, &number))
+    return false;
+  return push_kind(machine, GP_VALUE_INTEGER, is_signed ? (int32_t)(uint32_t)number : (int64_t)number);
+}
+
+/* Little-endian, two's complement, of any length. */
+static bool push_long(machine_t *machine, int length_bytes)
+{
+  uint64_t length, number = 0;
+  const char *from = take_number(machine, length_bytes, &length) ? take(machine, length) : NULL;
+  if (!from)
+    return false;
+  if (length > 8)
+    return push_kind(machine, GP_VALUE_OTHER, 0);
+  for (uint64_t i = 0; i < length; i++)
+    number |= (uint64_t)(unsigned char)from[i] << 8 * i;
+  if (length > 0 && length < 8 && (unsigned char)from[length - 1] >= 0x80)
+    number |= UINT64_MAX << 8 * length;
+  return push_kind(machine, GP_VALUE_INTEGER, (int64_t)number);
+}
+
+static bool push_float(machine_t *machine)
+{
+  const char *from = take(machine, 8);
+  uint64_t bits = 0;
+  if (!from)
+    return false;
+  for (int i = 0; i < 8; i++)
+    bits = bits << 8 | (unsigned char)from[i];
+  gp_value_t value = {.kind = GP_VALUE_FLOAT};
+  memcpy(&value.number, &bits, sizeof(bits));
+  return push(machine, &value);
+}
+
+static bool push_text(machine_t *machine, int length_bytes)
+{
+  uint64_t length;
+  const char *from = take_number(machine, length_bytes, &length) ? take(machine, length) : NULL;
+  if (!from)
+    return false;
+  if (length > UINT32_MAX)
+    return fail(machine, "a text of more than 4 GiB");
+  const gp_value_t value = {.text = from, .length = (uint32_t)length, .kind = GP_VALUE_TEXT};
+  return push(machine, &value);
+}
+
+/*
+ * Containers. What an opcode takes from the stack lies above the last mark.
+ */
+
+static size_t base_of(const machine_t *machine)
+{
+  return machine->mark_count ? machine->marks[machine->mark_count - 1] : 0;
+}
+
+static bool need(machine_t *machine, size_t count)
+{
+  return machine->depth - base_of(machine) >= count ? true : fail(machine, "a value is missing");
+}
+
+static bool pop_mark(machine_t *machine, size_t *ret_first)
+{
+  if (!machine->mark_count)
+    return fail(machine, "a mark is missing");
+  *ret_first = machine->marks[--machine->mark_count];
+  return true;
+}
+
+static bool push_container(machine_t *machine, gp_value_kind_t kind, size_t first)
+{
+  gp_container_t *container = gp_document_container(machine->document, machine->opcode_at);
+  size_t count = machine->depth - first;
+  if (!container)
+    return false;
+  if (kind == GP_VALUE_DICT && count % 2)
+    return fail(machine, "a dict with a name that has no value");
+  if (count && !gp_container_append(machine->document, container, machine->stack + first, count))
+    return false;
+  machine->depth = first;
+  const gp_value_t value = {.container = container, .kind = (uint8_t)kind};
+  return push(machine, &value);
+}
+
+/* A container of what is above the mark. */
+static bool gather(machine_t *machine, gp_value_kind_t kind)
+{
+  size_t first = 0;
+  return pop_mark(machine, &first) && push_container(machine, kind, first);
+}
+
+static bool push_tuple(machine_t *machine, size_t count)
+{
+  return need(machine, count) && push_container(machine, GP_VALUE_LIST, machine->depth - count);
+}
+
+/* Moves the values from `first` on into the container below them. */
+static bool put_into(machine_t *machine, size_t first, gp_value_kind_t kind)
+{
+  size_t count = machine->depth - first;
+  if (first <= base_of(machine) || machine->stack[first - 1].kind != kind)
+    return fail(machine, kind == GP_VALUE_LIST ? "there is no list to add to" : "there is no dict to add to");
+  if (kind == GP_VALUE_DICT && count % 2)
+    return fail(machine, "a name without a value");
+  machine->depth = first;
+  return gp_container_append(
+      machine->document, machine->stack[first - 1].container, machine->stack + first, count);
+}
+
+static bool put_marked(machine_t *machine, gp_value_kind_t kind)
+{
+  size_t first = 0;
+  return pop_mark(machine, &first) && put_into(machine, first, kind);
+}
+
+/*
+ * Memo
+ */
+
+static bool put_memo(machine_t *machine, uint64_t index)
+{
+  if (!need(machine, 1))
+    return false;
+  if (index >= machine->document->length) /* each takes two bytes of the input */
+    return fail(machine, "a memo that is larger than the file");
+  while (index >= machine->memo_count) {
+    if (!reserve(
+            machine, (void **)&machine->memo, machine->memo_count, &machine->memo_room, sizeof(gp_value_t)))
+      return false;
+    machine->memo[machine->memo_count++] = (gp_value_t){.kind = GP_VALUE_OTHER};
+  }
+  machine->memo[index] = machine->stack[machine->depth - 1];
+  return true;
+}
+
+static bool put_memo_at(machine_t *machine, int index_bytes)
+{
+  uint64_t index;
+  return take_number(machine, index_bytes, &index) && put_memo(machine, index);
+}
+
+static bool get_memo_at(machine_t *machine, int index_bytes)
+{
+  uint64_t index;
+  if (!take_number(machine, index_bytes, &index))
+    return false;
+  if (index >= machine->memo_count)
+    return fail(machine, "a reference to what was not there");
+  return push(machine, &machine->memo[index]);
+}
+
+/*
+ * The machine
+ */
+
+static bool refuse(machine_t *machine, unsigned char opcode)
+{
+  const char *name = forbidden_name(opcode);
+  if (name)
+    return gp_document_fail(machine->document, machine->opcode_at,
+        "opcode %s would import or call something; a snapshot has no need of that, and nothing of it is "
+        "executed",
+        name);
+  return gp_document_fail(machine->document, machine->opcode_at,
+      "opcode 0x%02x of the pickle is none that a snapshot has", opcode);
+}
+
+static bool check_protocol(machine_t *machine)
+{
+  uint64_t protocol;
+  if (!take_number(machine, 1, &protocol))
+    return false;
+  if (protocol < 2 || protocol > PROTOCOL_MOST)
+    return gp_document_fail(machine->document, machine->opcode_at,
+        "a pickle of protocol %u; 2 to %d are understood", (unsigned)protocol, PROTOCOL_MOST);
+  return true;
+}
+
+static bool push_mark(machine_t *machine)
+{
+  if (!reserve(machine, (void **)&machine->marks, machine->mark_count, &machine->mark_room, sizeof(size_t)))
+    return false;
+  machine->marks[machine->mark_count++] = machine->depth;
+  return true;
+}
+
+static bool perform(machine_t *machine, unsigned char opcode)
+{
+  switch (opcode) {
+  case 0x80: return check_protocol(machine);
+  case 0x95: return take(machine, 8) != NULL; /* FRAME: how far to read ahead */
+  case '(': return push_mark(machine);
+  case 'N': return push_kind(machine, GP_VALUE_NONE, 0);
+  case 0x88: return push_kind(machine, GP_VALUE_BOOL, 1);
+  case 0x89: return push_kind(machine, GP_VALUE_BOOL, 0);
+  case 'K': return push_number(machine, 1, false);
+  case 'M': return push_number(machine, 2, false);
+  case 'J': return push_number(machine, 4, true);
+  case 0x8a: return push_long(machine, 1);
+  case 0x8b: return push_long(machine, 4);
+  case 'G': return push_float(machine);
+  case 0x8c: return push_text(machine, 1);
+  case 'X': return push_text(machine, 4);
+  case 0x8d: return push_text(machine, 8);
+  case '}': return push_container(machine, GP_VALUE_DICT, machine->depth);
+  case ']':
+  case ')': return push_container(machine, GP_VALUE_LIST, machine->depth);
+  case 'd': return gather(machine, GP_VALUE_DICT);
+  case 'l':
+  case 't': return gather(machine, GP_VALUE_LIST);
+  case 0x85: return push_tuple(machine, 1);
+  case 0x86: return push_tuple(machine, 2);
+  case 0x87: return push_tuple(machine, 3);
+  case 's': return need(machine, 3) && put_into(machine, machine->depth - 2, GP_VALUE_DICT);
+  case 'u': return put_marked(machine, GP_VALUE_DICT);
+  case 'a': return need(machine, 2) && put_into(machine, machine->depth - 1, GP_VALUE_LIST);
+  case 'e': return put_marked(machine, GP_VALUE_LIST);
+  case 'q': return put_memo_at(machine, 1);
+  case 'r': return put_memo_at(machine, 4);
+  case 0x94: return put_memo(machine, machine->memo_count); /* MEMOIZE */
+  case 'h': return get_memo_at(machine, 1);
+  case 'j': return get_memo_at(machine, 4);
+  default: return refuse(machine, opcode);
+  }
+}
+
+static bool run(machine_t *machine, gp_value_t *ret_value)
+{
+  gp_document_t *document = machine->document;
+  for (;;) {
+    machine->opcode_at = machine->at;
+    if (machine->at == document->length)
+      return gp_document_fail(document, machine->at, "the input ends here, in the middle of a pickle");
+    unsigned char opcode = (unsigned char)document->text[machine->at++];
+    if (opcode == '.')
+      break;
+    if (!perform(machine, opcode))
+      return false;
+  }
+  if (machine->depth != 1 || machine->mark_count)
+    return fail(machine, "the pickle ends with values left over");
+  if (machine->at != document->length)
+    return gp_document_fail(document, machine->at, "there is something after the end of the pickle");
+  *ret_value = machine->stack[0];
+  return true;
+}
+
+bool gp_import_read_pickle(gp_document_t *document, gp_value_t *ret_value)
+{
+  machine_t machine = {.document = document};
+  bool good = run(&machine, ret_value);
+  free(machine.stack);
+  free(machine.marks);
+  free(machine.memo);
+  return good;
+}

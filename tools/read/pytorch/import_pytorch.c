@@ -1,0 +1,347 @@
+/*
+ * A snapshot of PyTorch as one of ours. What it says is checked on the way: a value that is missing or cannot
+ * be is an error that names its place, since figures made of half of a file would look like figures.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/read/pytorch/import.h"
+#include "tools/read/pytorch/import_parts.h"
+#include "tools/read/native/snapshot_parts.h"
+
+#define SETTINGS_MOST 1024
+
+/*
+ * Segments
+ */
+
+static gp_snapshot_state_t state_of(const gp_value_t *state)
+{
+  if (gp_value_is(state, "active_allocated"))
+    return GP_SNAPSHOT_ALLOCATED;
+  if (gp_value_is(state, "active_pending_free") || gp_value_is(state, "active_awaiting_free"))
+    return GP_SNAPSHOT_PENDING;
+  return gp_value_is(state, "inactive") ? GP_SNAPSHOT_INACTIVE : GP_SNAPSHOT_OTHER;
+}
+
+/* Until PyTorch 2.0 a block had no stack of its own but a history of owners, the last one first. */
+static const gp_value_t *owner_of(const gp_value_t *block)
+{
+  const gp_value_t *history = gp_value_member(block, "history");
+  bool has_owner = history && history->kind == GP_VALUE_LIST && history->container->count > 0 &&
+                   history->container->items[0].kind == GP_VALUE_DICT;
+  return has_owner ? &history->container->items[0] : block;
+}
+
+static bool read_block(gp_import_place_t *place, const gp_snapshot_segment_t *segment, size_t segment_index,
+    uint64_t *address, gp_snapshot_block_t *block)
+{
+  const gp_value_t *state = gp_value_member(place->dict, "state");
+  const gp_value_t *owner = owner_of(place->dict);
+  const gp_value_t *real_size = gp_value_member(owner, "real_size");
+
+  *block = (gp_snapshot_block_t){.address = *address,
+      .segment = segment_index,
+      .device = segment->device,
+      .stream = segment->stream,
+      .stack = -1};
+  if (!state || state->kind != GP_VALUE_TEXT)
+    return gp_import_fail(place, "state", "is missing");
+  block->state = state_of(state);
+  if (!gp_import_number(place, "size", GP_IMPORT_NUMBER_MOST, true, &block->size))
+    return false;
+  block->requested = real_size && real_size->kind == GP_VALUE_INTEGER && real_size->integer >= 0
+                         ? (uint64_t)real_size->integer
+                         : block->size;
+  /* The address has been there since 2.1; it is what the sizes before it say. */
+  *address += block->size;
+  return gp_import_number(place, "address", INT64_MAX, false, &block->address) &&
+         gp_import_number(place, "requested_size", GP_IMPORT_NUMBER_MOST, false, &block->requested) &&
+         gp_import_stack(place->import, gp_value_member(owner, "frames"), &block->stack);
+}
+
+static bool read_segment(gp_import_place_t *place, const gp_value_t *value, size_t *block_room)
+{
+  gp_import_t *import = place->import;
+  gp_snapshot_t *snapshot = import->snapshot;
+  gp_snapshot_segment_t *segment = &snapshot->segments[snapshot->segment_count];
+  const gp_container_t *blocks;
+  uint64_t device = 0;
+
+  place->dict = value;
+  *segment = (gp_snapshot_segment_t){.first_block = snapshot->block_count};
+  if (!gp_import_number(place, "device", GP_SNAPSHOT_DEVICES - 1, true, &device) ||
+      !gp_import_number(place, "address", INT64_MAX, true, &segment->address) ||
+      !gp_import_number(place, "total_size", GP_IMPORT_NUMBER_MOST, true, &segment->size) ||
+      !gp_import_stream(place, &segment->stream) || !gp_import_list(place, "blocks", true, &blocks))
+    return false;
+  segment->device = (int)device;
+  uint64_t address = segment->address;
+  for (uint32_t i = 0; i < blocks->count; i++) {
+    gp_import_place_t at = {.import = import, .dict = &blocks->items[i]};
+    snprintf(at.path, sizeof(at.path), "segments[%zu].blocks[%u]", snapshot->segment_count, i);
+    if (!gp_import_is_dict(import, at.dict, at.path) ||
+        !gp_import_reserve(import, (void **)&snapshot->blocks, snapshot->block_count, block_room,
+            sizeof(gp_snapshot_block_t)) ||
+        !read_block(
+            &at, segment, snapshot->segment_count, &address, &snapshot->blocks[snapshot->block_count]))
+      return false;
+    snapshot->block_count++;
+  }
+  if (address != segment->address + segment->size)
+    gp_snapshot_note(snapshot, "segment 0x%" PRIx64 " of device %d is not filled by its blocks",
+        segment->address, segment->device);
+  segment->block_count = snapshot->block_count - segment->first_block;
+  snapshot->segment_count++;
+  return gp_import_device(import, segment->device);
+}
+
+static int64_t sort_key(const gp_value_t *segment, const char *name)
+{
+  const gp_value_t *value = gp_value_member(segment, name);
+  return value && value->kind == GP_VALUE_INTEGER ? value->integer : -1;
+}
+
+static int compare_segments(const void *a, const void *b)
+{
+  static const char *const names[] = {"device", "address"};
+  for (size_t i = 0; i < 2; i++) {
+    int64_t x = sort_key(a, names[i]), y = sort_key(b, names[i]);
+    if (x != y)
+      return x < y ? -1 : 1;
+  }
+  return 0;
+}
+
+bool gp_import_segments(gp_import_t *import, const gp_container_t *list)
+{
+  size_t block_room = 0;
+  if (!gp_document_account(&import->document, list->count * sizeof(gp_snapshot_segment_t)))
+    return false;
+  import->snapshot->segments = calloc((size_t)list->count + 1, sizeof(gp_snapshot_segment_t));
+  if (!import->snapshot->segments)
+    return gp_import_no_memory(import);
+  if (list->count)
+    qsort(list->items, list->count, sizeof(gp_value_t), compare_segments);
+  for (uint32_t i = 0; i < list->count; i++) {
+    gp_import_place_t place = {.import = import};
+    snprintf(place.path, sizeof(place.path), "segments[%u]", i);
+    if (!gp_import_is_dict(import, &list->items[i], place.path) ||
+        !read_segment(&place, &list->items[i], &block_room))
+      return false;
+  }
+  return true;
+}
+
+/*
+ * The document
+ */
+
+static void add_text(gp_import_t *import, cJSON *object, const char *name, const gp_value_t *value)
+{
+  char *copy =
+      gp_import_copy(import, value); /* without memory the member is missing, and the error is noted */
+  if (copy)
+    cJSON_AddStringToObject(object, name, copy);
+  free(copy);
+}
+
+static void add_number(cJSON *object, const char *name, const gp_value_t *value)
+{
+  if (value && value->kind == GP_VALUE_INTEGER && value->integer >= 0 &&
+      value->integer <= GP_IMPORT_NUMBER_MOST)
+    cJSON_AddNumberToObject(object, name, (double)value->integer);
+  else
+    cJSON_AddNullToObject(object, name);
+}
+
+/* Texts and numbers; what is deeper is PyTorch's own. */
+static void add_settings(gp_import_t *import, cJSON *settings, const gp_value_t *from)
+{
+  char number[32];
+  for (uint32_t i = 0;
+       from && from->kind == GP_VALUE_DICT && i + 1 < from->container->count && i < SETTINGS_MOST; i += 2) {
+    const gp_value_t *value = &from->container->items[i + 1];
+    char *name = gp_import_copy(import, &from->container->items[i]);
+    if (!name)
+      return;
+    snprintf(number, sizeof(number), "%" PRId64, value->kind == GP_VALUE_INTEGER ? value->integer : 0);
+    if (cJSON_GetObjectItemCaseSensitive(settings, name))
+      (void)0; /* the first one counts */
+    else if (value->kind == GP_VALUE_TEXT)
+      add_text(import, settings, name, value);
+    else if (value->kind == GP_VALUE_INTEGER)
+      cJSON_AddStringToObject(settings, name, number);
+    else if (value->kind == GP_VALUE_BOOL)
+      cJSON_AddStringToObject(settings, name, value->integer ? "1" : "0");
+    free(name);
+  }
+}
+
+/* What the parts add to as they are read. */
+static bool begin(gp_import_t *import)
+{
+  cJSON *root = import->snapshot->root;
+  cJSON *streams = cJSON_AddArrayToObject(root, "streams"),
+        *threads = cJSON_AddArrayToObject(root, "threads");
+  cJSON *thread = cJSON_CreateObject(); /* one stands for all: it is not known which */
+  cJSON_AddNumberToObject(thread, "tid", 0);
+  cJSON_AddStringToObject(thread, "name", "unknown");
+  if (!streams || !threads || !cJSON_AddItemToArray(threads, thread)) {
+    cJSON_Delete(thread);
+    return gp_import_no_memory(import);
+  }
+  return gp_import_events_begin(import);
+}
+
+/* The small parts of the tree. */
+static bool make_root(gp_import_t *import, const gp_import_top_t *top)
+{
+  cJSON *root = import->snapshot->root;
+  const gp_value_t *own = &top->own, *reason = gp_value_member(own, "reason");
+
+  cJSON_AddStringToObject(root, "format", GP_SNAPSHOT_FORMAT);
+  cJSON_AddNumberToObject(root, "version", GP_SNAPSHOT_VERSION);
+  if (reason)
+    add_text(import, root, "reason", reason);
+  else
+    cJSON_AddStringToObject(root, "reason", "PyTorch snapshot");
+  cJSON *process = cJSON_AddObjectToObject(root, "process");
+  add_text(import, process, "program", gp_value_member(own, "program"));
+  add_text(import, process, "host", gp_value_member(own, "host"));
+  add_number(process, "pid", gp_value_member(own, "pid"));
+  cJSON *settings = cJSON_AddObjectToObject(root, "settings");
+  if (!process || !settings)
+    return gp_import_no_memory(import);
+  add_settings(import, settings, &top->settings);
+  return !import->document.failed;
+}
+
+/* Those that the caller did not ask for were needed on the way only. */
+static bool keep_columns(gp_import_t *import, unsigned columns)
+{
+  gp_snapshot_events_t *events = &import->snapshot->events;
+  for (int column = 0; column < GP_COLUMN_COUNT; column++) {
+    if (columns >> column & 1) {
+      events->columns[column] = gp_column_create();
+      if (!events->columns[column] ||
+          !gp_column_append(events->columns[column], import->columns[column], events->count) ||
+          !gp_column_finish(events->columns[column]))
+        return gp_import_no_memory(import);
+    }
+    free(import->columns[column]);
+    import->columns[column] = NULL;
+  }
+  return true;
+}
+
+/* The rest, when segments and events have been read. */
+static bool end(gp_import_t *import, const gp_import_top_t *top)
+{
+  gp_snapshot_t *snapshot = import->snapshot;
+  const gp_import_place_t place = {import, &top->own, "gpupool"};
+  uint64_t start_us = 0;
+
+  if (!gp_import_number(&place, "start_time_us", GP_IMPORT_NUMBER_MOST, false, &start_us) ||
+      !gp_import_number(&place, "dropped_events", GP_IMPORT_NUMBER_MOST, false, &snapshot->dropped_events) ||
+      !gp_import_number(
+          &place, "recorded_since_ns", GP_IMPORT_NUMBER_MOST, false, &snapshot->recorded_since_ns) ||
+      !make_root(import, top) || !gp_import_events_end(import, &start_us) || !gp_import_stacks_end(import) ||
+      !gp_import_history(import))
+    return false;
+  if (start_us)
+    cJSON_AddNumberToObject(
+        cJSON_GetObjectItemCaseSensitive(snapshot->root, "process"), "start_time_us", (double)start_us);
+  return true;
+}
+
+/* list: NULL if there are no traces. */
+static bool read_traces(gp_import_t *import, const gp_container_t *list)
+{
+  if (list && list->count > GP_SNAPSHOT_DEVICES)
+    return gp_document_fail(&import->document, list->at, "device_traces: more devices than there can be");
+  for (uint32_t device = 0; list && device < list->count; device++) {
+    const gp_value_t *trace = &list->items[device];
+    if (trace->kind != GP_VALUE_LIST || !gp_import_claim(trace->container))
+      return gp_document_fail(
+          &import->document, list->at, "device_traces[%u] is no list, or one that others are, too", device);
+    for (uint32_t i = 0; i < trace->container->count; i++) {
+      if (!gp_import_event(import, &trace->container->items[i], (int)device, i))
+        return false;
+    }
+  }
+  return true;
+}
+
+static bool read_pickle(gp_import_t *import, gp_import_top_t *ret_top)
+{
+  const gp_container_t *segments, *traces = NULL;
+  gp_value_t top;
+
+  if (!gp_import_read_pickle(&import->document, &top))
+    return false;
+  if (top.kind == GP_VALUE_LIST) {        /* PyTorch 1: nothing but segments */
+    (void)gp_import_claim(top.container); /* the first one */
+    segments = top.container;
+  } else if (top.kind != GP_VALUE_DICT) {
+    return gp_document_fail(&import->document, 0, "not a snapshot of PyTorch: neither a dict nor a list");
+  } else {
+    const gp_import_place_t place = {import, &top, "not a snapshot of PyTorch"};
+    if (!gp_import_list(&place, "segments", true, &segments) ||
+        !gp_import_list(&place, "device_traces", false, &traces))
+      return false;
+  }
+  const gp_value_t *own = gp_value_member(&top, "gpupool"),
+                   *settings = gp_value_member(&top, "allocator_settings");
+  if (own)
+    ret_top->own = *own;
+  if (settings)
+    ret_top->settings = *settings;
+  return gp_import_segments(import, segments) && read_traces(import, traces);
+}
+
+/* input: of JSON; NULL: the document is a pickle. Gives the import back. */
+static gp_snapshot_t *finish(gp_import_t *import, gp_input_t *input, unsigned columns)
+{
+  gp_import_top_t top = {.own = {.kind = GP_VALUE_NONE}, .settings = {.kind = GP_VALUE_NONE}};
+
+  import->snapshot = calloc(1, sizeof(*import->snapshot));
+  if (import->snapshot)
+    import->snapshot->root = cJSON_CreateObject();
+  bool good = import->snapshot && import->snapshot->root ? true : gp_import_no_memory(import);
+  good = good && begin(import) &&
+         (input ? gp_import_json_parts(import, input, &top) : read_pickle(import, &top)) &&
+         end(import, &top) && keep_columns(import, columns);
+  gp_document_fini(&import->document);
+  free(import->frames.indexes);
+  free(import->stacks.indexes);
+  gp_block_map_fini(&import->streams);
+  for (int column = 0; column < GP_COLUMN_COUNT; column++)
+    free(import->columns[column]);
+  if (good)
+    return import->snapshot;
+  gp_snapshot_destroy(import->snapshot);
+  return NULL;
+}
+
+bool gp_import_is_pickle(const char *text, size_t length)
+{
+  return length >= 2 && (unsigned char)text[0] == 0x80 && (unsigned char)text[1] < 0x20;
+}
+
+gp_snapshot_t *gp_import_pickle(
+    const char *text, size_t length, unsigned columns, gp_snapshot_error_t *ret_error)
+{
+  gp_import_t import = {.event_room = 0};
+  gp_document_init(&import.document, text, length, ret_error);
+  return finish(&import, NULL, columns);
+}
+
+gp_snapshot_t *gp_import_pytorch_json(gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error)
+{
+  gp_import_t import = {.event_room = 0};
+  gp_document_init(&import.document, "", 0, ret_error);
+  return finish(&import, input, columns);
+}

@@ -1,0 +1,106 @@
+/*
+ * Values of a document in a format of somebody else: numbers, texts, lists and dicts, as a pickle or JSON
+ * holds them. Texts stay in the input where they can. Memory is bounded by the size of the input. Not for
+ * threads.
+ */
+#ifndef GP_TOOLS_READ_PYTORCH_IMPORT_VALUE_H
+#define GP_TOOLS_READ_PYTORCH_IMPORT_VALUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tools/read/native/snapshot_reader.h"
+
+typedef enum gp_value_kind {
+  GP_VALUE_NONE,
+  GP_VALUE_BOOL,    /* integer is 0 or 1 */
+  GP_VALUE_INTEGER, /* 64 bits; larger ones are OTHER */
+  GP_VALUE_FLOAT,
+  GP_VALUE_TEXT,
+  GP_VALUE_LIST, /* tuples too */
+  GP_VALUE_DICT,
+  GP_VALUE_OTHER, /* nothing that a snapshot needs */
+} gp_value_kind_t;
+
+typedef struct gp_container gp_container_t;
+
+typedef struct gp_value {
+  union {
+    int64_t integer;
+    double number;
+    const char *text; /* length bytes, not ended by a NUL, not checked to be UTF-8 */
+    gp_container_t *container;
+  };
+  uint32_t length;
+  uint8_t kind;
+} gp_value_t;
+
+/* A list or a dict. Several values may share one, and one may hold itself: whoever follows them says how far.
+ */
+struct gp_container {
+  gp_value_t *items; /* of a dict: name, value, name, value ... */
+  uint32_t count;    /* items; even for a dict */
+  uint32_t room;
+  size_t at;    /* offset of its beginning in the input */
+  int32_t note; /* the user's: an index, or one of the two below */
+};
+
+#define GP_CONTAINER_NEW  (-1)
+#define GP_CONTAINER_READ (-2)
+
+typedef struct gp_container_chunk gp_container_chunk_t;
+
+typedef struct gp_document {
+  const char *text; /* the input, or what is being read of it, borrowed */
+  size_t base;      /* offset in the input of text[0] */
+  size_t length;    /* of the input as far as it is known */
+  gp_container_chunk_t *chunks;
+  char **copies; /* texts that are not in the input as they are */
+  size_t copy_count;
+  size_t used; /* bytes of memory */
+  size_t tree; /* of them, for values */
+  size_t most; /* bytes it may take */
+  bool failed;
+  gp_snapshot_error_t *error;
+} gp_document_t;
+
+void gp_document_init(gp_document_t *document, const char *text, size_t length, gp_snapshot_error_t *error);
+void gp_document_fini(gp_document_t *document);
+
+/* The input is at least so long: what it may take grows with it. */
+void gp_document_grow(gp_document_t *document, size_t length);
+
+/* Forgets all values, whose memory is used for the next ones. */
+void gp_document_clear(gp_document_t *document);
+
+/* Notes an error, if there is none yet. Returns false. */
+bool gp_document_fail(gp_document_t *document, size_t at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Accounts for bytes that are about to be allocated; false: too many for an input of this size. */
+bool gp_document_account(gp_document_t *document, size_t bytes);
+
+/* Takes over a text from malloc(), which lives as long as the values; NULL is legal. False is an error of the
+ * document. */
+bool gp_document_adopt(gp_document_t *document, char *text);
+
+/* A new empty list or dict; NULL is an error of the document. */
+gp_container_t *gp_document_container(gp_document_t *document, size_t at);
+
+/* Puts count values at the end. False is an error of the document. */
+bool gp_container_append(
+    gp_document_t *document, gp_container_t *container, const gp_value_t *values, size_t count);
+
+bool gp_value_is(const gp_value_t *value, const char *text);
+
+/* The last member of that name of a dict, NULL if there is none or it is no dict. */
+const gp_value_t *gp_value_member(const gp_value_t *dict, const char *name);
+
+/* import_pickle.c: reads a Python pickle, executing nothing. False: see the error of the document. */
+bool gp_import_read_pickle(gp_document_t *document, gp_value_t *ret_value);
+
+/* import_json.c: reads the JSON value that text begins with, which is known to be correct. */
+bool gp_import_read_json(gp_document_t *document, size_t length, gp_value_t *ret_value);
+
+#endif

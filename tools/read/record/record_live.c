@@ -1,0 +1,350 @@
+/*
+ * The memory in a record: slots and statistics. Statistics may have been killed between two additions, so
+ * what they say of the present is counted anew from the slots; an operation in flight has its event and not
+ * yet its slot.
+ */
+#include <string.h>
+
+#include "tools/read/record/record_parts.h"
+#include "trace/util/pages.h"
+
+/* Room in a view beside the slots, for the one operation in flight. */
+#define IN_FLIGHT 1
+
+static bool is_sound(const gp_record_t *record, const gp_live_slot_t *slot, gp_live_word_t word)
+{
+  if (word.state >= GP_LIVE_STATE_COUNT || word.device >= GP_MAX_DEVICES || word.kind >= GP_DETAIL_COUNT ||
+      slot->stream < -1 ||
+      (slot->stream >= (int32_t)record->document.stream_count && record->document.stream_count > 0) ||
+      slot->address == 0 || slot->size > UINT64_MAX - slot->address || slot->origin > INT32_MAX)
+    return false;
+  if (word.state == GP_LIVE_PASSTHROUGH)
+    return word.kind >= GP_DETAIL_PASS_PITCH && word.kind <= GP_DETAIL_PASS_CAPTURE;
+  return slot->size > 0 && slot->requested <= slot->size;
+}
+
+static gp_block_state_t block_state(gp_live_state_t state)
+{
+  return state == GP_LIVE_HELD ? GP_BLOCK_LIVE : state == GP_LIVE_PENDING ? GP_BLOCK_PENDING : GP_BLOCK_IDLE;
+}
+
+static gp_block_view_t *block_at(gp_device_view_t *view, size_t i)
+{
+  return (gp_block_view_t *)view->blocks.items + i;
+}
+
+static gp_passthrough_t *passthrough_at(gp_device_view_t *view, size_t i)
+{
+  return (gp_passthrough_t *)view->passthroughs.items + i;
+}
+
+static void add_slot(gp_record_t *record, const gp_live_slot_t *slot, gp_live_word_t word)
+{
+  gp_device_view_t *view = &record->views[word.device];
+  bool has_stream = slot->stream >= 0 && record->document.stream_count > 0;
+  record->lost_streams |= slot->stream >= 0 && !has_stream;
+  if (word.state == GP_LIVE_PASSTHROUGH) {
+    *passthrough_at(view, view->passthroughs.count++) = (gp_passthrough_t){.address = slot->address,
+        .size = slot->size,
+        .block = slot->block,
+        .time_ns = slot->time_ns,
+        .kind = word.kind,
+        .device = word.device,
+        .origin = slot->origin <= record->stack_count ? slot->origin : GP_ORIGIN_NONE,
+        .stream = has_stream ? (uint64_t)slot->stream : 0,
+        .has_stream = has_stream};
+    return;
+  }
+  gp_block_state_t state = block_state(word.state);
+  *block_at(view, view->blocks.count++) = (gp_block_view_t){.address = slot->address,
+      .size = slot->size,
+      .requested = slot->requested,
+      .block = slot->block,
+      .time_ns = slot->time_ns,
+      .context = slot->context,
+      .refs = state == GP_BLOCK_LIVE && word.refs == 0 ? 1
+              : state == GP_BLOCK_IDLE                 ? 0
+                                                       : word.refs,
+      .origin = slot->origin <= record->stack_count ? slot->origin : GP_ORIGIN_NONE,
+      .state = state,
+      .tainted = word.tainted};
+}
+
+static bool make_array(gp_view_array_t *array, size_t capacity, size_t item_bytes)
+{
+  array->bytes = capacity * (item_bytes + sizeof(gp_sort_key_t));
+  array->pages = gp_pages_map(array->bytes, false);
+  if (!array->pages)
+    return false;
+  array->items = array->pages;
+  array->by_address = (gp_sort_key_t *)(void *)((char *)array->pages + capacity * item_bytes);
+  return true;
+}
+
+/* Visits the slots that make sense; with count, only counts them for each device. */
+static void visit_slots(gp_record_t *record, size_t counts[GP_MAX_DEVICES][2])
+{
+  const gp_live_slot_t *slots = record->sections[GP_SECTION_LIVE];
+  size_t slot_count = record->bytes[GP_SECTION_LIVE] / sizeof(*slots);
+  for (size_t i = 0; i < slot_count; i++) {
+    gp_live_word_t word = gp_live_unpack(atomic_load(&slots[i].word));
+    if (word.state == GP_LIVE_NONE)
+      continue;
+    if (!is_sound(record, &slots[i], word)) {
+      if (counts)
+        gp_record_note_damage(record);
+    } else if (counts) {
+      counts[word.device][word.state == GP_LIVE_PASSTHROUGH]++;
+    } else {
+      add_slot(record, &slots[i], word);
+    }
+  }
+}
+
+static uint64_t devices_of_events(const gp_event_history_t *history)
+{
+  uint64_t devices = 0;
+  for (size_t i = 0; i < history->count; i++) {
+    if (history->records[i].device >= 0)
+      devices |= UINT64_C(1) << history->records[i].device;
+  }
+  return devices;
+}
+
+static bool copy_slots(gp_record_t *record)
+{
+  const uint64_t event_devices = devices_of_events(&record->history);
+  size_t counts[GP_MAX_DEVICES][2] = {{0}};
+  visit_slots(record, counts);
+  for (int device = 0; device < GP_MAX_DEVICES; device++) {
+    gp_device_view_t *view = &record->views[device];
+    if (!counts[device][0] && !counts[device][1] && !(event_devices >> device & 1))
+      continue;
+    if (!make_array(&view->blocks, counts[device][0] + IN_FLIGHT, sizeof(gp_block_view_t)) ||
+        !make_array(&view->passthroughs, counts[device][1] + IN_FLIGHT, sizeof(gp_passthrough_t)))
+      return false;
+    if (counts[device][0] || counts[device][1])
+      record->document.devices |= UINT64_C(1) << device;
+  }
+  visit_slots(record, NULL);
+  return true;
+}
+
+/*
+ * The operation in flight: the newest event of a device, whose slot may not have been written any more. Every
+ * older one has, because the device's lock was held for both.
+ */
+static gp_block_view_t *find_block(gp_device_view_t *view, uint64_t address)
+{
+  for (size_t i = 0; i < view->blocks.count; i++) {
+    if (block_at(view, i)->address == address)
+      return block_at(view, i);
+  }
+  return NULL;
+}
+
+static void remove_block(gp_device_view_t *view, gp_block_view_t *block)
+{
+  *block = *block_at(view, --view->blocks.count);
+}
+
+static void finish_alloc(gp_device_view_t *view, const gp_event_record_t *event)
+{
+  gp_block_view_t *block = find_block(view, event->address);
+  /* Its number may be there already, and its state not yet. */
+  if (!block || block->block > event->block ||
+      (block->block == event->block && block->state == GP_BLOCK_LIVE))
+    return;
+  block->state = GP_BLOCK_LIVE;
+  block->refs = 1;
+  block->requested = event->size < block->size ? event->size : block->size;
+  block->block = event->block;
+  block->time_ns = event->time_ns;
+  block->origin = (uint32_t)(event->stack + 1);
+}
+
+static void finish_free(gp_device_view_t *view, const gp_event_record_t *event, gp_block_state_t state)
+{
+  gp_block_view_t *block = find_block(view, event->address);
+  if (!block || block->block != event->block || block->state >= state)
+    return;
+  block->state = state;
+  block->refs = 0;
+}
+
+static void finish_segment_alloc(gp_device_view_t *view, const gp_event_record_t *event)
+{
+  if (find_block(view, event->address) || event->address == 0 || event->rounded_size == 0 ||
+      event->rounded_size > UINT64_MAX - event->address)
+    return;
+  uint64_t context = view->blocks.count ? block_at(view, 0)->context : 1; /* no event tells it */
+  *block_at(view, view->blocks.count++) = (gp_block_view_t){.address = event->address,
+      .size = event->rounded_size,
+      .time_ns = event->time_ns,
+      .context = context,
+      .state = GP_BLOCK_IDLE};
+}
+
+static void finish_segment_free(gp_device_view_t *view, const gp_event_record_t *event)
+{
+  gp_block_view_t *block = find_block(view, event->address);
+  if (block)
+    remove_block(view, block);
+}
+
+static gp_passthrough_t *find_passthrough(gp_device_view_t *view, const gp_event_record_t *event)
+{
+  for (size_t i = 0; i < view->passthroughs.count; i++) {
+    if (passthrough_at(view, i)->block == event->block)
+      return passthrough_at(view, i);
+  }
+  return NULL;
+}
+
+static void finish_passthrough(gp_device_view_t *view, const gp_event_record_t *event)
+{
+  gp_passthrough_t *memory = find_passthrough(view, event);
+  bool is_alloc = event->action == GP_ACTION_PASSTHROUGH_ALLOC;
+  if (!is_alloc && memory)
+    *memory = *passthrough_at(view, --view->passthroughs.count);
+  if (!is_alloc || memory || event->detail < GP_DETAIL_PASS_PITCH || event->address == 0)
+    return;
+  *passthrough_at(view, view->passthroughs.count++) = (gp_passthrough_t){.address = event->address,
+      .size = event->size,
+      .block = event->block,
+      .time_ns = event->time_ns,
+      .kind = (gp_detail_t)event->detail,
+      .device = event->device,
+      .origin = (uint32_t)(event->stack + 1),
+      .stream = (uint64_t)event->stream,
+      .has_stream = event->stream >= 0};
+}
+
+static void finish_event(gp_device_view_t *view, const gp_event_record_t *event)
+{
+  switch ((gp_action_t)event->action) {
+  case GP_ACTION_ALLOC: finish_alloc(view, event); break;
+  case GP_ACTION_FREE_REQUESTED: finish_free(view, event, GP_BLOCK_PENDING); break;
+  case GP_ACTION_FREE_COMPLETED: finish_free(view, event, GP_BLOCK_IDLE); break;
+  case GP_ACTION_SEGMENT_ALLOC: finish_segment_alloc(view, event); break;
+  case GP_ACTION_SEGMENT_FREE: finish_segment_free(view, event); break;
+  case GP_ACTION_PASSTHROUGH_ALLOC:
+  case GP_ACTION_PASSTHROUGH_FREE: finish_passthrough(view, event); break;
+  default: break;
+  }
+}
+
+static void finish_operations(gp_record_t *record)
+{
+  const gp_event_history_t *history = &record->history;
+  uint64_t seen = 0;
+  for (size_t i = history->count; i-- > 0 && ~seen;) {
+    const gp_event_record_t *event = &history->records[history->order[i]];
+    if (event->device < 0 || seen >> event->device & 1)
+      continue;
+    seen |= UINT64_C(1) << event->device;
+    finish_event(&record->views[event->device], event);
+  }
+  record->document.devices |= seen;
+}
+
+/* Sorts by address; of two that overlap the older one goes: it was freed, or one of them is damaged. */
+static void sort_view(gp_record_t *record, gp_device_view_t *view)
+{
+  for (size_t i = 0; i < view->blocks.count; i++)
+    view->blocks.by_address[i] = (gp_sort_key_t){.key = block_at(view, i)->address, .index = (uint32_t)i};
+  for (size_t i = 0; i < view->passthroughs.count; i++)
+    view->passthroughs.by_address[i] =
+        (gp_sort_key_t){.key = passthrough_at(view, i)->address, .index = (uint32_t)i};
+  gp_sort_keys(view->blocks.by_address, view->blocks.count);
+  gp_sort_keys(view->passthroughs.by_address, view->passthroughs.count);
+  size_t kept = 0;
+  for (size_t i = 0; i < view->blocks.count; i++) {
+    const gp_block_view_t *last = kept ? gp_device_view_block(view, kept - 1) : NULL;
+    const gp_block_view_t *block = gp_device_view_block(view, i);
+    bool overlaps = last && block->address - last->address < last->size;
+    if (overlaps) {
+      gp_record_note_damage(record);
+      if (block->block < last->block)
+        continue;
+      kept--;
+    }
+    view->blocks.by_address[kept++] = view->blocks.by_address[i];
+  }
+  view->blocks.count = kept;
+}
+
+static void set_gauge(gp_gauge_t *gauge, uint64_t current)
+{
+  gauge->current = current;
+  if (gauge->allocated < current)
+    gauge->allocated = current;
+  gauge->freed = gauge->allocated - current;
+  if (gauge->peak < current)
+    gauge->peak = current;
+}
+
+/* What the statistics say of the present, from what there is. */
+static void count_view(gp_device_view_t *view)
+{
+  gp_stats_t now = {0};
+  for (size_t i = 0; i < view->blocks.count; i++) {
+    const gp_block_view_t *block = gp_device_view_block(view, i);
+    bool is_live = block->state == GP_BLOCK_LIVE;
+    bool is_idle = block->state == GP_BLOCK_IDLE;
+    now.segment.current++;
+    now.reserved_bytes.current += block->size;
+    now.allocation.current += is_live;
+    now.allocated_bytes.current += is_live ? block->size : 0;
+    now.requested_bytes.current += is_live ? block->requested : 0;
+    now.active_bytes.current += is_idle ? 0 : block->size;
+    now.deferred_bytes.current += is_live || is_idle ? 0 : block->size;
+    now.cached_bytes.current += is_idle ? block->size : 0;
+    if (is_idle && block->size > view->largest_idle)
+      view->largest_idle = block->size;
+  }
+  view->idle_bytes = now.cached_bytes.current;
+  for (size_t i = 0; i < view->passthroughs.count; i++) {
+    const gp_passthrough_t *memory = gp_device_view_passthrough(view, i);
+    gp_gauge_t *gauge =
+        gp_passthrough_is_host(memory->kind) ? &now.pinned_host_bytes : &now.passthrough_bytes;
+    gauge->current += memory->size;
+  }
+#define GAUGE(name, unit, what) set_gauge(&view->stats.name, now.name.current);
+#include "trace/format/stats.def"
+}
+
+static void use_statistics(gp_record_t *record)
+{
+  const char *section = record->sections[GP_SECTION_DEVICES];
+  for (int device = 0; device < GP_MAX_DEVICES; device++) {
+    gp_device_record_t kept;
+    gp_device_view_t *view = &record->views[device];
+    if (((size_t)device + 1) * sizeof(kept) > record->bytes[GP_SECTION_DEVICES])
+      return;
+    memcpy(&kept, section + (size_t)device * sizeof(kept), sizeof(kept));
+    if (kept.is_known != 1) {
+      if (kept.is_known)
+        gp_record_note_damage(record);
+      continue;
+    }
+    record->document.devices |= UINT64_C(1) << device;
+    view->stats = kept.stats;
+    view->limit = kept.limit;
+    view->use = kept.use;
+    view->has_use = kept.has_use == 1;
+  }
+}
+
+bool gp_record_read_live(gp_record_t *record)
+{
+  if (!copy_slots(record))
+    return false;
+  use_statistics(record);
+  finish_operations(record);
+  for (int device = 0; device < GP_MAX_DEVICES; device++) {
+    sort_view(record, &record->views[device]);
+    count_view(&record->views[device]);
+  }
+  return true;
+}

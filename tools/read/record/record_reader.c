@@ -1,0 +1,211 @@
+#include "tools/read/record/record_reader.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/read/record/record_parts.h"
+#include "trace/record/handles.h"
+
+void gp_record_note_damage(gp_record_t *record)
+{
+  record->damaged++;
+  record->is_partial = true;
+}
+
+void gp_record_add_note(gp_record_t *record, const char *format, ...)
+{
+  va_list arguments;
+  size_t count = record->document.note_count;
+  if (count == GP_RECORD_NOTES)
+    return;
+  va_start(arguments, format);
+  vsnprintf(record->note_texts[count], GP_RECORD_NOTE_BYTES, format, arguments);
+  va_end(arguments);
+  record->notes[count] = record->note_texts[count];
+  record->document.note_count = count + 1;
+}
+
+bool gp_record_refuse(gp_record_t *record, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(record->problem, sizeof(record->problem), format, arguments);
+  va_end(arguments);
+  return false;
+}
+
+static void use_description(gp_record_t *record)
+{
+  const char *section = record->sections[GP_SECTION_DESCRIPTION];
+  size_t bytes = record->bytes[GP_SECTION_DESCRIPTION];
+  uint64_t length = 0;
+  if (bytes > sizeof(length))
+    memcpy(&length, section, sizeof(length));
+  if (length > (bytes > sizeof(length) ? bytes - sizeof(length) : 0)) {
+    gp_record_note_damage(record);
+    length = 0;
+  }
+  record->document.description = (gp_description_t){length ? section + sizeof(length) : "", (size_t)length};
+}
+
+static void use_threads(gp_record_t *record)
+{
+  gp_thread_table_t *table = record->sections[GP_SECTION_THREADS];
+  size_t bytes = record->bytes[GP_SECTION_THREADS];
+  size_t first = offsetof(gp_thread_table_t, entries);
+  uint32_t count = bytes >= first ? atomic_load(&table->count) : 0;
+  size_t room = bytes >= first ? (bytes - first) / sizeof(table->entries[0]) : 0;
+  if (room > GP_THREADS_MAX)
+    room = GP_THREADS_MAX;
+  if (count > room) {
+    gp_record_note_damage(record);
+    count = (uint32_t)room;
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    table->entries[i].name[GP_THREAD_NAME_BYTES - 1] = '\0';
+    if (table->entries[i].tid < 0) {
+      gp_record_note_damage(record);
+      table->entries[i].tid = 0;
+    }
+  }
+  record->document.threads = table ? table->entries : NULL;
+  record->document.thread_count = count;
+}
+
+/* Without the table of streams nothing names one. Without that of threads every event still does: it gets an
+ * entry. */
+static void tell_lost_tables(gp_record_t *record)
+{
+  static const gp_thread_entry_t lost = {.tid = 0, .name = "(lost)"};
+  if (record->lost_streams) {
+    record->is_partial = true;
+    gp_record_add_note(record, "which streams there were is lost");
+  }
+  if (record->document.thread_count > 0 || record->history.count == 0)
+    return;
+  record->is_partial = true;
+  gp_record_add_note(record, "which threads there were is lost");
+  record->document.threads = &lost;
+  record->document.thread_count = 1;
+}
+
+static void use_streams(gp_record_t *record)
+{
+  const gp_stream_table_t *table = record->sections[GP_SECTION_STREAMS];
+  size_t bytes = record->bytes[GP_SECTION_STREAMS];
+  size_t first = offsetof(gp_stream_table_t, handles);
+  uint32_t count = bytes >= first ? atomic_load(&table->count) : 0;
+  size_t room = bytes >= first ? (bytes - first) / sizeof(table->handles[0]) : 0;
+  if (room > GP_STREAMS_MAX)
+    room = GP_STREAMS_MAX;
+  if (count > room) {
+    gp_record_note_damage(record);
+    count = (uint32_t)room;
+  }
+  record->document.streams = table ? table->handles : NULL;
+  record->document.stream_count = count;
+}
+
+/* Stacks are checked one by one as they are written (trace/snapshot/document_stacks.c); what is wrong ends
+ * the list. */
+static void use_stacks(gp_record_t *record)
+{
+  gp_stacks_t *stacks = &record->stacks;
+  gp_stack_view_t stack;
+  uint32_t at = 0;
+
+  stacks->log = record->sections[GP_SECTION_STACKS];
+  stacks->log_bytes = record->bytes[GP_SECTION_STACKS];
+  stacks->modules.log = record->sections[GP_SECTION_MODULES];
+  stacks->modules.log_bytes = record->bytes[GP_SECTION_MODULES];
+  size_t bytes = gp_stacks_log_bytes(stacks);
+  while (bytes && gp_stack_log_next(stacks->log, bytes, &at, &stack))
+    record->stack_count++;
+  if (bytes && (record->stack_count < atomic_load(&stacks->log->stack_count)) &&
+      at < atomic_load(&stacks->log->word_count))
+    gp_record_note_damage(record);
+  record->document.stacks = stacks;
+}
+
+/* The report of an out of memory. Its flag is a byte that may hold anything: it is not read as a bool before.
+ */
+static void use_oom(gp_record_t *record)
+{
+  unsigned char by_limit;
+  gp_oom_record_t *section = record->sections[GP_SECTION_OOM];
+  if (record->bytes[GP_SECTION_OOM] < sizeof(*section) || atomic_load(&section->is_complete) != 1)
+    return;
+  memcpy(&by_limit, (const char *)&section->report + offsetof(gp_oom_t, by_limit), 1);
+  if (by_limit > 1 || section->report.device < 0 || section->report.device >= GP_MAX_DEVICES) {
+    gp_record_note_damage(record);
+    return;
+  }
+  memcpy(&record->oom, &section->report, sizeof(record->oom));
+  record->document.oom = &record->oom;
+}
+
+static void use_header(gp_record_t *record, gp_region_header_t *header)
+{
+  gp_document_t *document = &record->document;
+  uint32_t mode = atomic_load(&header->mode);
+  if (mode > GP_TRACE_ALL) {
+    gp_record_note_damage(record);
+    mode = GP_TRACE_ALL;
+  }
+  document->mode = (int)mode;
+  document->start_time_us = header->start_time_us;
+  document->base_ns = header->base_ns;
+  document->pid = header->pid > 0 ? header->pid : 0;
+  document->driver_version = atomic_load(&header->driver_version);
+  document->runtime_version = atomic_load(&header->runtime_version);
+  document->reason = "recovered";
+  if (atomic_load(&header->missing_slots)) {
+    record->is_partial = true;
+    gp_record_add_note(record,
+        "%" PRIu32 " segments or allocations are missing: there was no memory to note them",
+        atomic_load(&header->missing_slots));
+  }
+  if (atomic_load(&header->has_gap))
+    gp_record_add_note(record, "recording was off for a while: memory from then may be missing");
+}
+
+bool gp_record_read(int fd, gp_record_t *ret_record)
+{
+  gp_record_t *record = ret_record;
+  gp_region_header_t header;
+
+  memset(record, 0, sizeof(*record));
+  if (!gp_record_read_sections(record, fd, &header))
+    return false;
+  use_header(record, &header);
+  use_description(record);
+  use_threads(record);
+  use_streams(record);
+  use_stacks(record);
+  use_oom(record);
+  if (!gp_record_read_events(record) || !gp_record_read_live(record))
+    return gp_record_refuse(record, "out of memory");
+  tell_lost_tables(record);
+  if (record->damaged)
+    gp_record_add_note(record, "%" PRIu64 " damaged record%s left out", record->damaged,
+        record->damaged == 1 ? " was" : "s were");
+  record->document.views = record->views;
+  record->document.history = &record->history;
+  record->document.notes = record->notes;
+  return true;
+}
+
+void gp_record_fini(gp_record_t *record)
+{
+  for (int i = 0; i < GP_MAX_DEVICES; i++)
+    gp_device_view_fini(&record->views[i]);
+  gp_event_history_fini(&record->history);
+  if (record->has_chunks)
+    gp_chunks_fini(&record->chunks);
+  for (int i = 0; i < GP_SECTION_COUNT; i++)
+    free(record->sections[i]);
+  memset(record, 0, sizeof(*record));
+}

@@ -1,0 +1,276 @@
+/*
+ * gpupool symbolize: a snapshot with the names of its stack frames, so that it can be read on another
+ * machine.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/read/native/json_scan.h"
+#include "tools/json_print.h"
+#include "tools/output.h"
+#include "tools/symbols/symbols.h"
+#include "tools/tool.h"
+
+typedef struct request {
+  const char *file;
+  const char *output;
+  gp_symbols_options_t symbols;
+  bool force;
+  bool help;
+} request_t;
+
+/* The values of two keys in the text, [start, end); both 0 if the key is not there. */
+typedef struct span {
+  size_t start;
+  size_t end;
+} span_t;
+
+void gp_command_symbolize_help(void)
+{
+  printf("usage: gpupool symbolize FILE [options]\n"
+         "\n"
+         "Writes the snapshot FILE (- for stdin) again, with function, file and line of\n"
+         "the calls in its stacks; all else stays as it is. It can then be read elsewhere,\n"
+         "and after the program was built anew.\n"
+         "\n"
+         "Names come from the program's own files, if they are still the build that ran\n"
+         "(by build-id), and from debug files in /usr/lib/debug. Nothing is fetched over a\n"
+         "network.\n"
+         "\n"
+         "  -o, --output F   write to F (- is stdout, which is the default); an existing\n"
+         "                   file is kept\n"
+         "  --force          overwrite the file of -o\n"
+         "  --sysroot DIR    look for the files of the program, and debug files, below DIR\n"
+         "  --debug-dir DIR  more debug files: DIR/.build-id/ab/cdef.debug, or by name\n"
+         "\n"
+         "Exit status: 0 done, also if names were not found (stderr says of which files);\n"
+         "2 usage; 3 a file that cannot be read or written, or is corrupt, or a gpupool\n"
+         "that was built without libdw.\n");
+}
+
+static int unknown(const char *option)
+{
+  static const char *const names[] = {"output", "force", "sysroot", "debug-dir", "help"};
+  return gp_message_unknown_option("symbolize", option, names, sizeof(names) / sizeof(names[0]));
+}
+
+static bool has_name(const char *argument, size_t length, const char *name)
+{
+  return length == strlen(name) && strncmp(argument, name, length) == 0;
+}
+
+static int parse(int argc, char **argv, request_t *ret_request)
+{
+  request_t request = {0};
+  bool options_end = false;
+
+  for (int i = 1; i < argc; i++) {
+    const char *argument = argv[i];
+    size_t length = strcspn(argument, "=");
+    const char **value = NULL;
+
+    if (options_end || argument[0] != '-' || strcmp(argument, "-") == 0) {
+      if (request.file)
+        return gp_message_usage(
+            "symbolize", "symbolize: one file at a time, and %s is a second one", argument);
+      request.file = argument;
+      continue;
+    }
+    if (strcmp(argument, "--") == 0)
+      options_end = true;
+    else if (strcmp(argument, "--force") == 0)
+      request.force = true;
+    else if (strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0)
+      request.help = true;
+    else if (strcmp(argument, "-o") == 0 || has_name(argument, length, "--output"))
+      value = &request.output;
+    else if (has_name(argument, length, "--sysroot"))
+      value = &request.symbols.sysroot;
+    else if (has_name(argument, length, "--debug-dir"))
+      value = &request.symbols.debug_directory;
+    else
+      return unknown(argument);
+    if (!value)
+      continue;
+    if (!argument[length] && i + 1 == argc)
+      return gp_message_usage("symbolize", "symbolize: %s needs a value", argument);
+    *value = argument[length] ? argument + length + 1 : argv[++i];
+  }
+  *ret_request = request;
+  return 0;
+}
+
+/*
+ * Writing
+ */
+
+static void write_string(FILE *stream, const char *name, const char *text)
+{
+  fprintf(stream, ",\"%s\":\"", name);
+  for (; *text; text++) {
+    if (*text == '"' || *text == '\\')
+      fprintf(stream, "\\%c", *text);
+    else if ((unsigned char)*text < 0x20)
+      fprintf(stream, "\\u%04x", (unsigned)*text);
+    else
+      putc(*text, stream); /* the rest is escaped with all of the text */
+  }
+  putc('"', stream);
+}
+
+static void write_frames(FILE *stream, const gp_snapshot_t *snapshot)
+{
+  putc('[', stream);
+  for (size_t i = 0; i < snapshot->frame_count; i++) {
+    const gp_snapshot_frame_t *frame = &snapshot->frames[i];
+    fprintf(stream, "%s\n{\"address\":%llu,\"module\":%d", i ? "," : "", (unsigned long long)frame->address,
+        frame->module);
+    if (frame->function[0]) {
+      write_string(stream, "function", frame->function);
+      write_string(stream, "file", frame->file);
+      fprintf(stream, ",\"line\":%d,\"inline\":%s", frame->line, frame->is_inline ? "true" : "false");
+    }
+    putc('}', stream);
+  }
+  putc(']', stream);
+}
+
+static void write_stacks(FILE *stream, const gp_snapshot_stacks_t *stacks)
+{
+  putc('[', stream);
+  for (size_t i = 0; i < stacks->count; i++) {
+    fprintf(stream, "%s\n[", i ? "," : "");
+    for (size_t k = stacks->first[i]; k < stacks->first[i + 1]; k++)
+      fprintf(stream, "%s%d", k > stacks->first[i] ? "," : "", stacks->frame_indexes[k]);
+    putc(']', stream);
+  }
+  putc(']', stream);
+}
+
+/* Where the values of the two keys are. The text has been read as a snapshot, so it is well-formed. */
+static void find_spans(const char *text, size_t length, span_t *ret_stacks, span_t *ret_frames)
+{
+  gp_json_scan_t scan;
+  gp_json_slice_t name;
+
+  gp_json_scan_init(&scan, text, length);
+  (void)gp_json_scan_begin(&scan, '{');
+  while (gp_json_scan_member(&scan, &name)) {
+    span_t *span = gp_json_slice_is(name, "stacks")   ? ret_stacks
+                   : gp_json_slice_is(name, "frames") ? ret_frames
+                                                      : NULL;
+    (void)gp_json_scan_peek(&scan); /* past the blanks */
+    size_t start = scan.at;
+    (void)gp_json_scan_skip(&scan);
+    if (span)
+      *span = (span_t){start, scan.at};
+  }
+}
+
+/* The text with new values of the two keys, in whatever order they stand. */
+static void write_parts(FILE *stream, const char *text, size_t length, const gp_snapshot_t *snapshot)
+{
+  span_t stacks = {0}, frames = {0};
+
+  find_spans(text, length, &stacks, &frames);
+  bool stacks_first = stacks.start < frames.start;
+  const span_t first = stacks_first ? stacks : frames;
+  const span_t second = stacks_first ? frames : stacks;
+  if (snapshot->frame_count == 0 || first.end == 0) { /* nothing has changed */
+    (void)fwrite(text, 1, length, stream);
+    return;
+  }
+  (void)fwrite(text, 1, first.start, stream); /* errors show when the output is closed */
+  stacks_first ? write_stacks(stream, &snapshot->stacks) : write_frames(stream, snapshot);
+  (void)fwrite(text + first.end, 1, second.start - first.end, stream);
+  stacks_first ? write_frames(stream, snapshot) : write_stacks(stream, &snapshot->stacks);
+  (void)fwrite(text + second.end, 1, length - second.end, stream);
+}
+
+/* False: no memory. */
+static bool write_snapshot(FILE *stream, const char *text, size_t length, const gp_snapshot_t *snapshot)
+{
+  char *plain = NULL, *escaped = NULL;
+  size_t plain_length, escaped_length;
+  FILE *parts = open_memstream(&plain, &plain_length);
+  if (parts) {
+    write_parts(parts, text, length, snapshot);
+    if (fclose(parts) == 0)
+      escaped = gp_json_escape(plain, plain_length, &escaped_length);
+  }
+  if (escaped)
+    (void)fwrite(escaped, 1, escaped_length, stream); /* errors show when the output is closed */
+  free(plain);
+  free(escaped);
+  return escaped != NULL;
+}
+
+/*
+ * The command
+ */
+
+static void tell_problem(void *arg, const gp_snapshot_module_t *module, const char *why)
+{
+  (void)arg;
+  gp_message("no names for %s: %s", module->path, why);
+}
+
+static void tell_result(const char *file, const gp_snapshot_t *snapshot)
+{
+  size_t named = 0, with_line = 0;
+
+  for (size_t i = 0; i < snapshot->frame_count; i++) {
+    named += snapshot->frames[i].function[0] != '\0';
+    with_line += snapshot->frames[i].line > 0;
+  }
+  if (snapshot->frame_count == 0)
+    gp_message("%s: there are no stacks in it; GPUPOOL_STACKS=native records one for every allocation", file);
+  else
+    gp_message(
+        "%s: %zu of %zu frames have names, %zu a source line", file, named, snapshot->frame_count, with_line);
+}
+
+int gp_command_symbolize(int argc, char **argv)
+{
+  request_t request;
+  gp_output_t output;
+  char *text;
+  size_t length;
+
+  int status = parse(argc, argv, &request);
+  if (status)
+    return status;
+  if (request.help) {
+    gp_command_symbolize_help();
+    return GP_EXIT_DONE;
+  }
+  if (!request.file)
+    return gp_message_usage("symbolize", "symbolize: a file is missing");
+  if (!gp_symbols_are_available()) {
+    gp_message("symbolize needs libdw (elfutils), and this gpupool was built without it");
+    return GP_EXIT_INPUT;
+  }
+  status = gp_output_open(&output, request.output, request.force, true);
+  if (status)
+    return status;
+  gp_snapshot_t *snapshot = gp_snapshot_load_text(request.file, 0, &text, &length);
+  if (!snapshot) {
+    gp_output_discard(&output);
+    return GP_EXIT_INPUT;
+  }
+  request.symbols.problem = tell_problem;
+  gp_symbols_resolve(snapshot, &request.symbols);
+  if (write_snapshot(output.stream, text, length, snapshot)) {
+    status = gp_output_close(&output);
+  } else {
+    gp_message("out of memory");
+    gp_output_discard(&output);
+    status = GP_EXIT_INPUT;
+  }
+  if (status == 0)
+    tell_result(request.file, snapshot);
+  gp_snapshot_destroy(snapshot);
+  free(text);
+  return status;
+}

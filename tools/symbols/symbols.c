@@ -1,0 +1,223 @@
+#include "tools/symbols/symbols.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/read/native/json_scan.h"
+#include "tools/symbols/symbols_module.h"
+
+/* What a frame became: frames [first, first + count) of the new list. */
+typedef struct place {
+  size_t first;
+  size_t count;
+} place_t;
+
+static int compare_queries(const void *a, const void *b)
+{
+  const gp_symbol_query_t *left = a;
+  const gp_symbol_query_t *right = b;
+  return (left->address > right->address) - (left->address < right->address);
+}
+
+static void free_queries(gp_symbol_query_t *queries, size_t count)
+{
+  for (size_t i = 0; i < count; i++) {
+    for (size_t k = 0; k < queries[i].count; k++) {
+      free(queries[i].symbols[k].function);
+      free(queries[i].symbols[k].file);
+    }
+    free(queries[i].symbols);
+  }
+  free(queries);
+}
+
+static bool wants_name(const gp_snapshot_frame_t *frame)
+{
+  return frame->module >= 0 && !frame->function[0];
+}
+
+/*
+ * A query for each frame without a name, by module: [first[m], first[m + 1]) are of module m. first has
+ * module_count + 1 elements, zeroed. NULL: no memory.
+ */
+static gp_symbol_query_t *gather(const gp_snapshot_t *snapshot, size_t *first)
+{
+  size_t total = 0;
+
+  for (size_t i = 0; i < snapshot->frame_count; i++) {
+    if (wants_name(&snapshot->frames[i]))
+      first[snapshot->frames[i].module]++;
+  }
+  for (size_t m = 0; m <= snapshot->module_count; m++) {
+    total += first[m];
+    first[m] = total; /* the end; filling below goes backwards from it to the beginning */
+  }
+  gp_symbol_query_t *queries = calloc(total + 1, sizeof(*queries));
+  for (size_t i = 0; queries && i < snapshot->frame_count; i++) {
+    const gp_snapshot_frame_t *frame = &snapshot->frames[i];
+    if (wants_name(frame))
+      queries[--first[frame->module]] = (gp_symbol_query_t){.address = frame->address, .frame = i};
+  }
+  return queries;
+}
+
+/* Names come from files, which may hold anything; a snapshot is UTF-8. */
+static void make_utf8(char *text)
+{
+  for (unsigned char *p = (unsigned char *)text; p && *p;) {
+    size_t length = gp_json_utf8_length(p);
+    if (length == 0)
+      *p = '?';
+    p += length ? length : 1;
+  }
+}
+
+/* Without memory for its texts a query has no answer; with it, none of them is NULL. */
+static void complete(gp_symbol_query_t *query)
+{
+  bool good = true;
+  for (size_t k = 0; k < query->count; k++) {
+    gp_symbol_t *symbol = &query->symbols[k];
+    if (!symbol->function)
+      symbol->function = strdup("");
+    if (!symbol->file)
+      symbol->file = strdup("");
+    good = good && symbol->function && symbol->file;
+    make_utf8(symbol->function);
+    make_utf8(symbol->file);
+  }
+  for (size_t k = 0; !good && k < query->count; k++) {
+    free(query->symbols[k].function);
+    free(query->symbols[k].file);
+  }
+  if (!good)
+    query->count = 0;
+}
+
+/* The frames [0, count) that frame has become, if it has an answer. Texts move from the query to them. */
+static void fill_frames(
+    gp_snapshot_frame_t *frames, const gp_snapshot_frame_t *frame, gp_symbol_query_t *query)
+{
+  if (query->count == 0)
+    return;
+  for (size_t k = 0; k < query->count; k++) {
+    frames[k] = *frame;
+    frames[k].function = query->symbols[k].function;
+    frames[k].file = query->symbols[k].file;
+    frames[k].line = query->symbols[k].line;
+    frames[k].is_inline = k + 1 < query->count;
+  }
+  free(frame->function);
+  free(frame->file);
+  query->count = 0;
+}
+
+/* places[i] of each frame, and the number of all. */
+static size_t lay_out(
+    const gp_snapshot_t *snapshot, const gp_symbol_query_t *queries, size_t query_count, place_t *places)
+{
+  size_t count = 0;
+
+  for (size_t i = 0; i < snapshot->frame_count; i++)
+    places[i].count = 1;
+  for (size_t q = 0; q < query_count; q++) {
+    if (queries[q].count > 1)
+      places[queries[q].frame].count = queries[q].count;
+  }
+  for (size_t i = 0; i < snapshot->frame_count; i++) {
+    places[i].first = count;
+    count += places[i].count;
+  }
+  return count;
+}
+
+/* The stacks' lists with every frame replaced by what it became. NULL: no memory; *ret_first then is, too. */
+static int *expand_stacks(const gp_snapshot_stacks_t *stacks, const place_t *places, size_t **ret_first)
+{
+  size_t total = 0, used = 0;
+
+  for (size_t k = 0; stacks->count > 0 && k < stacks->first[stacks->count]; k++)
+    total += places[stacks->frame_indexes[k]].count;
+  int *indexes = malloc((total + 1) * sizeof(*indexes));
+  size_t *first = malloc((stacks->count + 1) * sizeof(*first));
+  if (!indexes || !first) {
+    free(indexes);
+    free(first);
+    return NULL;
+  }
+  for (size_t i = 0; i < stacks->count; i++) {
+    first[i] = used;
+    for (size_t k = stacks->first[i]; k < stacks->first[i + 1]; k++) {
+      const place_t *place = &places[stacks->frame_indexes[k]];
+      for (size_t j = 0; j < place->count; j++)
+        indexes[used++] = (int)(place->first + j);
+    }
+  }
+  first[stacks->count] = used;
+  *ret_first = first;
+  return indexes;
+}
+
+/* Puts the answers into the snapshot, whole or not at all. */
+static void apply(gp_snapshot_t *snapshot, gp_symbol_query_t *queries, size_t query_count)
+{
+  for (size_t q = 0; q < query_count; q++)
+    complete(&queries[q]);
+  place_t *places = calloc(snapshot->frame_count, sizeof(*places));
+  size_t count = places ? lay_out(snapshot, queries, query_count, places) : 0;
+  gp_snapshot_frame_t *frames = count > 0 && count <= INT32_MAX ? calloc(count, sizeof(*frames)) : NULL;
+  size_t *first = NULL;
+  int *indexes = frames ? expand_stacks(&snapshot->stacks, places, &first) : NULL;
+
+  if (indexes) {
+    for (size_t i = 0; i < snapshot->frame_count; i++)
+      frames[places[i].first] = snapshot->frames[i];
+    for (size_t q = 0; q < query_count; q++)
+      fill_frames(&frames[places[queries[q].frame].first], &snapshot->frames[queries[q].frame], &queries[q]);
+    free(snapshot->frames);
+    free(snapshot->stacks.first);
+    free(snapshot->stacks.frame_indexes);
+    snapshot->frames = frames;
+    snapshot->frame_count = count;
+    snapshot->stacks.first = first;
+    snapshot->stacks.frame_indexes = indexes;
+  } else {
+    free(frames);
+  }
+  free(places);
+}
+
+void gp_symbols_resolve(gp_snapshot_t *snapshot, const gp_symbols_options_t *options)
+{
+  static const gp_symbols_options_t no_options;
+  uint64_t start_time_us = 0;
+  char why[512];
+
+  if (!options)
+    options = &no_options;
+  size_t *first = calloc(snapshot->module_count + 1, sizeof(*first));
+  gp_symbol_query_t *queries = first && gp_symbols_are_available() ? gather(snapshot, first) : NULL;
+  if (!queries) {
+    free(first);
+    return;
+  }
+  const cJSON *process = cJSON_GetObjectItemCaseSensitive(snapshot->root, "process");
+  if (process)
+    (void)gp_snapshot_uint(process, "start_time_us", &start_time_us); /* else 0: no file is that old */
+  for (size_t m = 0; m < snapshot->module_count; m++) {
+    gp_symbol_query_t *of_module = &queries[first[m]];
+    size_t count = first[m + 1] - first[m];
+    if (count == 0)
+      continue;
+    qsort(of_module, count, sizeof(*of_module), compare_queries);
+    if (!gp_symbols_of_module(
+            &snapshot->modules[m], start_time_us, options, of_module, count, why, sizeof(why)) &&
+        options->problem)
+      options->problem(options->arg, &snapshot->modules[m], why);
+  }
+  size_t query_count = first[snapshot->module_count];
+  if (query_count > 0)
+    apply(snapshot, queries, query_count);
+  free_queries(queries, query_count);
+  free(first);
+}

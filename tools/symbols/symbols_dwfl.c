@@ -1,0 +1,375 @@
+/*
+ * Names with elfutils: from the debug information where there is one, else from the symbol table.
+ */
+#include <dlfcn.h>
+#include <dwarf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <elfutils/libdwfl.h>
+
+#include "tools/symbols/symbols_debug.h"
+#include "tools/symbols/symbols_file.h"
+#include "tools/symbols/symbols_module.h"
+
+#define PATH_CAPACITY 8192
+
+/* Addresses [low, high) of the file belong to a compilation unit. */
+typedef struct unit_range {
+  Dwarf_Addr low;
+  Dwarf_Addr high;
+  size_t unit;
+} unit_range_t;
+
+/* The functions at an address, the outermost first. */
+typedef struct location {
+  gp_symbol_query_t *query;
+  Dwarf_Addr pc; /* in the debug information */
+  size_t unit;
+  Dwarf_Die *functions;
+  size_t depth;
+  size_t capacity;
+} location_t;
+
+typedef struct module {
+  Dwfl_Module *dwfl;
+  Dwarf_Die *units;
+  size_t unit_count;
+  unit_range_t *ranges; /* by address */
+  size_t range_count;
+  Dwarf_Addr bias;  /* address in the process less address in the debug information */
+  bool has_units;   /* the debug information can be used */
+  Dwarf *alternate; /* NULL: none, then alternate_fd is nothing, too */
+  int alternate_fd;
+} module_t;
+
+/*
+ * C++ names. The tool is not linked to a C++ runtime; where none is installed, names stay mangled.
+ */
+static char *demangle(const char *name)
+{
+  typedef char *(*demangle_fn)(const char *name, char *buffer, size_t *length, int *status);
+  static demangle_fn function;
+  static bool looked;
+  int status = 0;
+
+  if (!looked) {
+    looked = true;
+    void *library = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_LOCAL);
+    if (library)
+      *(void **)&function = dlsym(library, "__cxa_demangle");
+  }
+  char *plain = function && strncmp(name, "_Z", 2) == 0 ? function(name, NULL, NULL, &status) : NULL;
+  return plain ? plain : strdup(name);
+}
+
+static char *name_of_die(Dwarf_Die *die)
+{
+  Dwarf_Attribute memory;
+  Dwarf_Attribute *attribute = dwarf_attr_integrate(die, DW_AT_linkage_name, &memory);
+  if (!attribute)
+    attribute = dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &memory);
+  if (!attribute)
+    attribute = dwarf_attr_integrate(die, DW_AT_name, &memory);
+  const char *name = attribute ? dwarf_formstring(attribute) : NULL;
+  return name ? demangle(name) : NULL;
+}
+
+static char *name_of_symbol(const module_t *module, Dwarf_Addr address)
+{
+  GElf_Sym symbol;
+  GElf_Off offset;
+  const char *name = dwfl_module_addrinfo(module->dwfl, address, &offset, &symbol, NULL, NULL, NULL);
+  /* The nearest one before is not good enough: in a stripped file it may be any. */
+  if (!name || !name[0] || (symbol.st_size > 0 && offset >= symbol.st_size))
+    return NULL;
+  return demangle(name);
+}
+
+/* The path of a source file; a relative one begins where the compiler ran. */
+static char *source_path(const char *folder, const char *file)
+{
+  char *path = NULL;
+  if (!file)
+    return NULL;
+  if (file[0] == '/' || !folder)
+    return strdup(file);
+  return asprintf(&path, "%s/%s", folder, file) < 0 ? NULL : path;
+}
+
+/*
+ * Compilation units: not every compiler writes a table of their addresses (.debug_aranges), so it is made
+ * here.
+ */
+
+static int compare_ranges(const void *a, const void *b)
+{
+  const unit_range_t *left = a;
+  const unit_range_t *right = b;
+  return (left->low > right->low) - (left->low < right->low);
+}
+
+static bool grow(void **items, size_t count, size_t *capacity, size_t item_size)
+{
+  if (count < *capacity)
+    return true;
+  size_t larger = *capacity ? *capacity * 2 : 16;
+  void *moved = reallocarray(*items, larger, item_size);
+  if (!moved)
+    return false;
+  *items = moved;
+  *capacity = larger;
+  return true;
+}
+
+static void find_units(module_t *module)
+{
+  Dwarf_Die *unit = NULL;
+  size_t unit_capacity = 0, range_capacity = 0;
+
+  while ((unit = dwfl_module_nextcu(module->dwfl, unit, &module->bias))) {
+    Dwarf_Addr base, low, high;
+    ptrdiff_t offset = 0;
+    if (!grow((void **)&module->units, module->unit_count, &unit_capacity, sizeof(*module->units)))
+      break;
+    module->units[module->unit_count++] = *unit;
+    while ((offset = dwarf_ranges(unit, offset, &base, &low, &high)) > 0 &&
+           grow((void **)&module->ranges, module->range_count, &range_capacity, sizeof(*module->ranges)))
+      module->ranges[module->range_count++] = (unit_range_t){low, high, module->unit_count - 1};
+  }
+  if (module->range_count > 0)
+    qsort(module->ranges, module->range_count, sizeof(*module->ranges), compare_ranges);
+}
+
+static bool find_unit(const module_t *module, Dwarf_Addr pc, size_t *ret_unit)
+{
+  size_t low = 0, high = module->range_count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (module->ranges[middle].low <= pc)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  if (low == 0 || pc >= module->ranges[low - 1].high)
+    return false;
+  *ret_unit = module->ranges[low - 1].unit;
+  return true;
+}
+
+/*
+ * Functions at addresses: one walk over a unit for all addresses in it, into those parts only that have any.
+ */
+
+static size_t first_not_below(const location_t *locations, size_t count, Dwarf_Addr pc)
+{
+  size_t low = 0;
+  while (low < count) {
+    size_t middle = low + (count - low) / 2;
+    if (locations[middle].pc < pc)
+      low = middle + 1;
+    else
+      count = middle;
+  }
+  return low;
+}
+
+static void add_function(location_t *location, Dwarf_Die *function)
+{
+  if (dwarf_tag(function) == DW_TAG_subprogram)
+    location->depth = 0; /* a function inside another one, a nested one say, is on its own */
+  if (grow((void **)&location->functions, location->depth, &location->capacity, sizeof(*function)))
+    location->functions[location->depth++] = *function;
+}
+
+#define WALK_DEPTH 256
+
+static void walk(Dwarf_Die *parent, location_t *locations, size_t count, int depth)
+{
+  Dwarf_Die child;
+
+  if (depth > WALK_DEPTH || dwarf_child(parent, &child) != 0)
+    return;
+  do {
+    int tag = dwarf_tag(&child);
+    Dwarf_Addr base, low, high;
+    ptrdiff_t offset = 0;
+    if (tag == DW_TAG_namespace || tag == DW_TAG_module)
+      walk(&child, locations, count, depth + 1);
+    if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine && tag != DW_TAG_lexical_block)
+      continue;
+    while ((offset = dwarf_ranges(&child, offset, &base, &low, &high)) > 0) {
+      size_t from = first_not_below(locations, count, low);
+      size_t until = first_not_below(locations, count, high);
+      if (from >= until)
+        continue;
+      for (size_t i = from; tag != DW_TAG_lexical_block && i < until; i++)
+        add_function(&locations[i], &child);
+      walk(&child, locations + from, until - from, depth + 1);
+    }
+  } while (dwarf_siblingof(&child, &child) == 0);
+}
+
+/* Where an inlined function was called. */
+static void set_call_site(Dwarf_Die *unit, Dwarf_Die *inlined, gp_symbol_t *symbol)
+{
+  Dwarf_Attribute memory;
+  Dwarf_Word number;
+  Dwarf_Files *files;
+  size_t file_count;
+
+  if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_file, &memory), &number) == 0 &&
+      dwarf_getsrcfiles(unit, &files, &file_count) == 0 && number < file_count)
+    symbol->file = source_path(dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &memory)),
+        dwarf_filesrc(files, number, NULL, NULL));
+  if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_line, &memory), &number) == 0 && number <= INT32_MAX)
+    symbol->line = (int)number;
+}
+
+/* Not by dwfl_module_getsrc, which finds a unit by .debug_aranges only. */
+static void set_line(Dwarf_Die *unit, Dwarf_Addr pc, gp_symbol_t *symbol)
+{
+  Dwarf_Attribute memory;
+  Dwarf_Line *line = dwarf_getsrc_die(unit, pc);
+  int number = 0;
+  symbol->file = source_path(dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &memory)),
+      line ? dwarf_linesrc(line, NULL, NULL) : NULL);
+  if (symbol->file && dwarf_lineno(line, &number) == 0 && number > 0)
+    symbol->line = number;
+}
+
+/* What the symbol table says; the line table, too, for units of an assembler have no functions. unit: NULL if
+ * not known. */
+static void answer_by_symbol(const module_t *module, Dwarf_Die *unit, gp_symbol_query_t *query)
+{
+  char *function = name_of_symbol(module, query->address);
+  if (!function)
+    return;
+  query->symbols = calloc(1, sizeof(*query->symbols));
+  if (!query->symbols) {
+    free(function);
+    return;
+  }
+  query->count = 1;
+  query->symbols[0].function = function;
+  if (unit)
+    set_line(unit, query->address - module->bias, &query->symbols[0]);
+}
+
+static void answer_by_functions(const module_t *module, location_t *location)
+{
+  gp_symbol_query_t *query = location->query;
+
+  query->symbols = calloc(location->depth, sizeof(*query->symbols));
+  if (!query->symbols)
+    return;
+  query->count = location->depth;
+  for (size_t i = 0; i < location->depth; i++) {
+    gp_symbol_t *symbol = &query->symbols[location->depth - 1 - i];
+    symbol->function = name_of_die(&location->functions[i]);
+    if (i + 1 < location->depth)
+      set_call_site(&module->units[location->unit], &location->functions[i + 1], symbol);
+    else
+      set_line(&module->units[location->unit], location->pc, symbol);
+  }
+}
+
+static int compare_locations(const void *a, const void *b)
+{
+  const location_t *left = a;
+  const location_t *right = b;
+  if (left->unit != right->unit)
+    return left->unit < right->unit ? -1 : 1;
+  return (left->pc > right->pc) - (left->pc < right->pc);
+}
+
+static void answer(module_t *module, gp_symbol_query_t *queries, size_t count)
+{
+  location_t *locations = calloc(count, sizeof(*locations));
+  size_t known = 0;
+
+  if (locations && module->has_units)
+    find_units(module);
+  for (size_t i = 0; i < count && locations; i++) {
+    location_t location = {.query = &queries[i], .pc = queries[i].address - module->bias};
+    if (find_unit(module, location.pc, &location.unit))
+      locations[known++] = location;
+  }
+  if (known > 0)
+    qsort(locations, known, sizeof(*locations), compare_locations);
+  for (size_t i = 0, end; i < known; i = end) {
+    for (end = i + 1; end < known && locations[end].unit == locations[i].unit;)
+      end++;
+    walk(&module->units[locations[i].unit], locations + i, end - i, 0);
+  }
+  for (size_t i = 0; i < known; i++) {
+    if (locations[i].depth > 0)
+      answer_by_functions(module, &locations[i]);
+    else
+      answer_by_symbol(module, &module->units[locations[i].unit], locations[i].query);
+    free(locations[i].functions);
+  }
+  for (size_t i = 0; i < count; i++) {
+    if (queries[i].count == 0)
+      answer_by_symbol(module, NULL, &queries[i]);
+  }
+  free(locations);
+  free(module->units);
+  free(module->ranges);
+}
+
+/* libdwfl gives the debug information back with the module, and what it referred to has to last until then.
+ */
+static void answer_with_alternate(
+    module_t *module, const gp_symbols_options_t *options, gp_symbol_query_t *queries, size_t count)
+{
+  Dwarf_Addr bias;
+  Dwarf *dwarf = dwfl_module_getdwarf(module->dwfl, &bias);
+  module->has_units =
+      dwarf && gp_symbols_find_alternate(dwarf, options, &module->alternate, &module->alternate_fd);
+  answer(module, queries, count);
+}
+
+bool gp_symbols_are_available(void)
+{
+  return true;
+}
+
+bool gp_symbols_of_module(const gp_snapshot_module_t *module, uint64_t start_time_us,
+    const gp_symbols_options_t *options, gp_symbol_query_t *queries, size_t count, char *ret_why,
+    size_t capacity)
+{
+  char path[PATH_CAPACITY];
+  const Dwfl_Callbacks callbacks = {
+      .find_elf = gp_symbols_find_elf, .find_debuginfo = gp_symbols_find_debuginfo};
+  module_t found = {.bias = module->bias};
+  void **userdata = NULL;
+
+  int fd = gp_symbols_open_file(module, start_time_us, options, path, sizeof(path), ret_why, capacity);
+  if (fd < 0)
+    return false;
+  (void)unsetenv("DEBUGINFOD_URLS"); /* the name is legal; nothing here asks servers, and nothing below may */
+  Dwfl *dwfl = dwfl_begin(&callbacks);
+  if (dwfl) {
+    dwfl_report_begin(dwfl);
+    found.dwfl = dwfl_report_elf(dwfl, path, path, fd, module->bias, true);
+    (void)dwfl_report_end(dwfl, NULL, NULL); /* without a callback it cannot fail */
+  }
+  if (!found.dwfl) {
+    (void)snprintf(ret_why, capacity, "%s cannot be read: %s", path, dwfl ? dwfl_errmsg(-1) : "no memory");
+    (void)close(fd); /* not taken */
+  } else {
+    (void)dwfl_module_info(
+        found.dwfl, &userdata, NULL, NULL, NULL, NULL, NULL, NULL); /* of a module it cannot fail */
+    *userdata = (void *)(uintptr_t)options;
+    answer_with_alternate(&found, options, queries, count);
+  }
+  dwfl_end(dwfl); /* NULL is legal */
+  if (found.alternate) {
+    (void)dwarf_end(found.alternate); /* the debug information that referred to it is gone */
+    (void)close(found.alternate_fd);  /* it was only read */
+  }
+  return found.dwfl != NULL;
+}

@@ -1,0 +1,34 @@
+/*
+ * How one module's addresses become names: implemented with libdw (symbols_dwfl.c), or by nothing
+ * (symbols_none.c).
+ */
+#ifndef GP_TOOLS_SYMBOLS_SYMBOLS_MODULE_H
+#define GP_TOOLS_SYMBOLS_SYMBOLS_MODULE_H
+
+#include "tools/symbols/symbols.h"
+
+/* One function at an address. The text is NULL where it is not known; give it back with free(). */
+typedef struct gp_symbol {
+  char *function;
+  char *file;
+  int line; /* 0: not known */
+} gp_symbol_t;
+
+/* An address of the process, and the answer: the functions there, the innermost first; all but the last are
+ * inlined. */
+typedef struct gp_symbol_query {
+  uint64_t address;
+  size_t frame; /* the caller's */
+  gp_symbol_t *symbols;
+  size_t count;
+} gp_symbol_query_t;
+
+/*
+ * Answers the queries, whose addresses grow. start_time_us: when the process began, since 1970. Returns
+ * false, with the reason in ret_why, if there is no file to ask.
+ */
+bool gp_symbols_of_module(const gp_snapshot_module_t *module, uint64_t start_time_us,
+    const gp_symbols_options_t *options, gp_symbol_query_t *queries, size_t count, char *ret_why,
+    size_t capacity);
+
+#endif

@@ -1,0 +1,17 @@
+/* Without libdw nothing is looked up. */
+#include <stdio.h>
+
+#include "tools/symbols/symbols_module.h"
+
+bool gp_symbols_are_available(void)
+{
+  return false;
+}
+
+bool gp_symbols_of_module(const gp_snapshot_module_t *module, uint64_t start_time_us,
+    const gp_symbols_options_t *options, gp_symbol_query_t *queries, size_t count, char *ret_why,
+    size_t capacity)
+{
+  (void)snprintf(ret_why, capacity, "this build of gpupool was made without libdw");
+  return false;
+}

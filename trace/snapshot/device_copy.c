@@ -1,0 +1,89 @@
+#include "trace/snapshot/device_copy.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "trace/util/emergency_pages.h"
+
+typedef struct reading {
+  gp_engine_t *engine;
+  int device;
+  gp_stats_t *stats;
+  const gp_moment_t *moment;
+} reading_t;
+
+typedef size_t (*read_fn)(const reading_t *reading, void *array, size_t capacity);
+
+static size_t read_blocks(const reading_t *reading, void *array, size_t capacity)
+{
+  return gp_engine_blocks(reading->engine, reading->device, array, capacity, reading->stats, reading->moment);
+}
+
+static size_t read_passthroughs(const reading_t *reading, void *array, size_t capacity)
+{
+  return gp_engine_passthroughs(reading->engine, reading->device, array, capacity);
+}
+
+static bool take_array(
+    const reading_t *reading, read_fn read, size_t item_bytes, size_t guess, gp_view_array_t *ret_array)
+{
+  size_t capacity = guess + guess / 4 + 64;
+  for (;;) {
+    size_t bytes = capacity * (item_bytes + sizeof(gp_sort_key_t));
+    char *pages = gp_spare_map(bytes, false);
+    if (!pages)
+      return false;
+    size_t count = read(reading, pages, capacity);
+    if (count <= capacity) {
+      ret_array->items = pages;
+      ret_array->by_address = (gp_sort_key_t *)(void *)(pages + capacity * item_bytes);
+      ret_array->count = count;
+      ret_array->pages = pages;
+      ret_array->bytes = bytes;
+      return true;
+    }
+    /* Others may be allocating: twice what there was, so that this ends. */
+    gp_spare_unmap(pages, bytes);
+    capacity = 2 * count;
+  }
+}
+
+bool gp_device_view_take(
+    gp_engine_t *engine, int device, const gp_moment_t *moment, gp_device_view_t *ret_view)
+{
+  gp_device_view_t *view = ret_view;
+  const reading_t reading = {engine, device, &view->stats, moment};
+  memset(view, 0, sizeof(*view));
+  gp_engine_stats(engine, device, &view->stats); /* how many blocks to expect */
+  view->limit = gp_engine_limit(engine, device);
+  view->has_use = gp_engine_device_use(engine, device, &view->use);
+  static_assert(
+      sizeof(gp_block_view_t) % 8 == 0 && sizeof(gp_passthrough_t) % 8 == 0, "keys follow, aligned");
+  if (!take_array(
+          &reading, read_blocks, sizeof(gp_block_view_t), view->stats.segment.current, &view->blocks) ||
+      !take_array(&reading, read_passthroughs, sizeof(gp_passthrough_t), 64, &view->passthroughs))
+    return false;
+
+  const gp_block_view_t *blocks = view->blocks.items;
+  for (size_t i = 0; i < view->blocks.count; i++) {
+    view->blocks.by_address[i] = (gp_sort_key_t){.key = blocks[i].address, .index = (uint32_t)i};
+    if (blocks[i].state != GP_BLOCK_IDLE)
+      continue;
+    view->idle_bytes += blocks[i].size;
+    if (blocks[i].size > view->largest_idle)
+      view->largest_idle = blocks[i].size;
+  }
+  const gp_passthrough_t *passthroughs = view->passthroughs.items;
+  for (size_t i = 0; i < view->passthroughs.count; i++)
+    view->passthroughs.by_address[i] = (gp_sort_key_t){.key = passthroughs[i].address, .index = (uint32_t)i};
+  gp_sort_keys(view->blocks.by_address, view->blocks.count);
+  gp_sort_keys(view->passthroughs.by_address, view->passthroughs.count);
+  return true;
+}
+
+void gp_device_view_fini(gp_device_view_t *view)
+{
+  gp_spare_unmap(view->blocks.pages, view->blocks.bytes);
+  gp_spare_unmap(view->passthroughs.pages, view->passthroughs.bytes);
+  memset(view, 0, sizeof(*view));
+}

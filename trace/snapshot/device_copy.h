@@ -1,0 +1,54 @@
+/*
+ * What the engine says of its devices at one moment, copied for the snapshot writer.
+ */
+#ifndef GP_TRACE_SNAPSHOT_DEVICE_COPY_H
+#define GP_TRACE_SNAPSHOT_DEVICE_COPY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pool/forwarded/forwarded.h"
+#include "trace/util/sort.h"
+
+/* An array from the engine, grown until everything fitted, with the order in which it is shown. */
+typedef struct gp_view_array {
+  void *items;
+  gp_sort_key_t *by_address;
+  size_t count;
+  void *pages;
+  size_t bytes;
+} gp_view_array_t;
+
+typedef struct gp_device_view {
+  uint64_t until_ns; /* set by the moment of the copy: events up to here, and no others, led to the blocks */
+  uint64_t limit;    /* bytes; 0: none */
+  gp_stats_t stats;  /* of the same moment */
+  gp_device_use_t use;
+  bool has_use;        /* the driver has been asked for the device's figures */
+  uint64_t idle_bytes; /* of the blocks copied */
+  uint64_t largest_idle;
+  gp_view_array_t blocks;       /* of gp_block_view_t */
+  gp_view_array_t passthroughs; /* of gp_passthrough_t */
+} gp_device_view_t;
+
+/*
+ * Fills *ret_view for one device, but for until_ns, which moment sets: it is called in the moment at which
+ * the blocks are copied, more than once if they did not fit at first, and the last time counts. Returns false
+ * if the host has no memory; give it back with gp_device_view_fini in both cases. Takes the engine's locks.
+ */
+bool gp_device_view_take(
+    gp_engine_t *engine, int device, const gp_moment_t *moment, gp_device_view_t *ret_view);
+void gp_device_view_fini(gp_device_view_t *view);
+
+static inline const gp_block_view_t *gp_device_view_block(const gp_device_view_t *view, size_t i)
+{
+  return (const gp_block_view_t *)view->blocks.items + view->blocks.by_address[i].index;
+}
+
+static inline const gp_passthrough_t *gp_device_view_passthrough(const gp_device_view_t *view, size_t i)
+{
+  return (const gp_passthrough_t *)view->passthroughs.items + view->passthroughs.by_address[i].index;
+}
+
+#endif

@@ -1,0 +1,330 @@
+#include "trace/snapshot/event_merge.h"
+
+#include <string.h>
+
+#include "trace/util/sort.h"
+#include "trace/util/emergency_pages.h"
+
+/* The copy of one chunk: records[first, first + count), in order of time. */
+typedef struct piece {
+  size_t first;
+  size_t count;
+  uint32_t owner;
+  uint64_t opened;
+} piece_t;
+
+/* A sequence of pieces of one thread, in order of time: what is merged. */
+typedef struct run {
+  uint32_t piece; /* position in pieces_by_owner */
+  uint32_t piece_end;
+  size_t record; /* the next one */
+} run_t;
+
+typedef struct heap_entry {
+  uint64_t time_ns;
+  uint64_t block;
+  uint32_t run;
+} heap_entry_t;
+
+/* The parts of history->pages. */
+typedef struct workspace {
+  size_t capacity; /* records */
+  piece_t *pieces;
+  size_t piece_count;
+  gp_sort_key_t *pieces_by_owner;
+  run_t *runs;
+  gp_sort_key_t *runs_by_time;
+  size_t run_count;
+  heap_entry_t *heap;
+  size_t heap_count;
+} workspace_t;
+
+static bool map_workspace(gp_event_history_t *history, workspace_t *work, size_t capacity, size_t chunk_count)
+{
+  size_t per_record = sizeof(gp_event_record_t) + sizeof(uint32_t);
+  size_t per_chunk = sizeof(piece_t) + sizeof(run_t) + sizeof(heap_entry_t) + 2 * sizeof(gp_sort_key_t);
+  size_t bytes = capacity * per_record + chunk_count * per_chunk + 64;
+  /* Populated: faults while the chunks are locked would make others wait. */
+  char *pages = gp_spare_map(bytes, true);
+  if (!pages)
+    return false;
+  history->pages = pages;
+  history->bytes = bytes;
+  history->records = (gp_event_record_t *)(void *)pages;
+  pages += capacity * sizeof(gp_event_record_t);
+  work->pieces = (piece_t *)(void *)pages;
+  pages += chunk_count * sizeof(piece_t);
+  work->runs = (run_t *)(void *)pages;
+  pages += chunk_count * sizeof(run_t);
+  work->heap = (heap_entry_t *)(void *)pages;
+  pages += chunk_count * sizeof(heap_entry_t);
+  work->pieces_by_owner = (gp_sort_key_t *)(void *)pages;
+  pages += chunk_count * sizeof(gp_sort_key_t);
+  work->runs_by_time = (gp_sort_key_t *)(void *)pages;
+  pages += chunk_count * sizeof(gp_sort_key_t);
+  history->order = (uint32_t *)(void *)pages;
+  work->capacity = capacity;
+  return true;
+}
+
+/*
+ * Copying. A chunk is read under the mutex: what is below its count does not change, and it is not used
+ * again.
+ */
+
+static size_t chunk_count_of(gp_chunks_t *chunks, uint32_t index)
+{
+  return atomic_load_explicit(&chunks->chunks[index].count, memory_order_acquire);
+}
+
+/* Calls visit for every chunk that was ever used: closed ones in the order in which they will be used again.
+ */
+typedef void (*chunk_visit_fn)(gp_chunks_t *chunks, uint32_t index, size_t count, void *arg);
+
+static void visit_chunks(gp_chunks_t *chunks, const uint32_t *counts, chunk_visit_fn visit, void *arg)
+{
+  const gp_chunk_header_t *header = chunks->header;
+  for (uint32_t i = header->oldest; i != GP_CHUNK_NONE; i = chunks->chunks[i].next)
+    visit(chunks, i, chunk_count_of(chunks, i), arg);
+  for (uint32_t i = 0; i < header->chunk_count; i++) {
+    const gp_chunk_t *chunk = &chunks->chunks[i];
+    if (chunk->state == GP_CHUNK_OPEN || chunk->state == GP_CHUNK_SHARED)
+      visit(chunks, i, counts ? counts[i] : chunk_count_of(chunks, i), arg);
+  }
+}
+
+typedef struct copying {
+  gp_event_history_t *history;
+  workspace_t *work;
+  const uint64_t *until_ns;
+  size_t excess; /* records to be left out for want of memory */
+} copying_t;
+
+static void add_count(gp_chunks_t *chunks, uint32_t index, size_t count, void *arg)
+{
+  *(size_t *)arg += count;
+}
+
+static void skip_excess(gp_chunks_t *chunks, uint32_t index, size_t count, void *arg)
+{
+  copying_t *copying = arg;
+  if (!copying->excess || !count)
+    return;
+  gp_event_history_t *history = copying->history;
+  uint64_t newest_ns = gp_chunks_newest_ns(chunks, index);
+  if (!history->has_lost || newest_ns > history->since_ns)
+    history->since_ns = newest_ns;
+  history->has_lost = true;
+  copying->excess = copying->excess > count ? copying->excess - count : 0;
+}
+
+/* Nearly always in order already: a thread's events come as they happen. */
+static void sort_piece(gp_event_record_t *records, size_t count)
+{
+  for (size_t i = 1; i < count; i++) {
+    if (records[i - 1].time_ns <= records[i].time_ns)
+      continue;
+    gp_event_record_t moving = records[i];
+    size_t at = i;
+    for (; at > 0 && records[at - 1].time_ns > moving.time_ns; at--)
+      records[at] = records[at - 1];
+    records[at] = moving;
+  }
+}
+
+static void copy_chunk(gp_chunks_t *chunks, uint32_t index, size_t count, void *arg)
+{
+  copying_t *copying = arg;
+  gp_event_history_t *history = copying->history;
+  workspace_t *work = copying->work;
+  const gp_event_record_t *from = gp_chunks_records(chunks, index);
+  size_t first = history->count;
+
+  for (size_t i = 0; i < count; i++) {
+    const gp_event_record_t *record = &from[i];
+    if (history->has_lost && record->time_ns <= history->since_ns) {
+      history->dropped++;
+      continue;
+    }
+    if (record->device >= 0 && record->device < GP_MAX_DEVICES &&
+        record->time_ns > copying->until_ns[record->device])
+      continue;
+    if (history->count == work->capacity)
+      break;
+    history->records[history->count++] = *record;
+  }
+  if (history->count == first)
+    return;
+  piece_t *piece = &work->pieces[work->piece_count++];
+  piece->first = first;
+  piece->count = history->count - first;
+  piece->owner = chunks->chunks[index].owner;
+  piece->opened = chunks->chunks[index].opened;
+}
+
+/*
+ * Merging
+ */
+
+/* Joins the pieces of each thread to runs, as far as they follow each other in time. */
+static void make_runs(gp_event_history_t *history, workspace_t *work)
+{
+  for (size_t i = 0; i < work->piece_count; i++) {
+    const piece_t *piece = &work->pieces[i];
+    sort_piece(&history->records[piece->first], piece->count);
+    work->pieces_by_owner[i] = (gp_sort_key_t){
+        .key = (uint64_t)piece->owner << 48 | (piece->opened & 0xffffffffffffu), .index = (uint32_t)i};
+  }
+  gp_sort_keys(work->pieces_by_owner, work->piece_count);
+
+  uint64_t end_ns = 0;
+  for (size_t i = 0; i < work->piece_count; i++) {
+    const piece_t *piece = &work->pieces[work->pieces_by_owner[i].index];
+    const gp_event_record_t *records = &history->records[piece->first];
+    bool follows = i > 0 && work->pieces[work->pieces_by_owner[i - 1].index].owner == piece->owner &&
+                   records[0].time_ns >= end_ns;
+    if (!follows) {
+      work->runs_by_time[work->run_count] =
+          (gp_sort_key_t){.key = records[0].time_ns, .index = (uint32_t)work->run_count};
+      work->runs[work->run_count++] = (run_t){.piece = (uint32_t)i, .record = piece->first};
+    }
+    work->runs[work->run_count - 1].piece_end = (uint32_t)i + 1;
+    end_ns = records[piece->count - 1].time_ns;
+  }
+  gp_sort_keys(work->runs_by_time, work->run_count);
+}
+
+static bool heap_is_less(const heap_entry_t *a, const heap_entry_t *b)
+{
+  if (a->time_ns != b->time_ns)
+    return a->time_ns < b->time_ns;
+  return a->block != b->block ? a->block < b->block : a->run < b->run;
+}
+
+static void heap_sift_down(workspace_t *work)
+{
+  heap_entry_t moving = work->heap[0];
+  size_t at = 0;
+  for (;;) {
+    size_t child = 2 * at + 1;
+    if (child >= work->heap_count)
+      break;
+    if (child + 1 < work->heap_count && heap_is_less(&work->heap[child + 1], &work->heap[child]))
+      child++;
+    if (!heap_is_less(&work->heap[child], &moving))
+      break;
+    work->heap[at] = work->heap[child];
+    at = child;
+  }
+  work->heap[at] = moving;
+}
+
+static heap_entry_t heap_entry_of(const gp_event_history_t *history, const workspace_t *work, uint32_t run)
+{
+  const gp_event_record_t *record = &history->records[work->runs[run].record];
+  return (heap_entry_t){.time_ns = record->time_ns, .block = record->block, .run = run};
+}
+
+static void heap_push(workspace_t *work, heap_entry_t entry)
+{
+  size_t at = work->heap_count++;
+  for (; at > 0 && heap_is_less(&entry, &work->heap[(at - 1) / 2]); at = (at - 1) / 2)
+    work->heap[at] = work->heap[(at - 1) / 2];
+  work->heap[at] = entry;
+}
+
+static bool run_advance(const workspace_t *work, run_t *run)
+{
+  const piece_t *piece = &work->pieces[work->pieces_by_owner[run->piece].index];
+  if (++run->record < piece->first + piece->count)
+    return true;
+  if (++run->piece == run->piece_end)
+    return false;
+  run->record = work->pieces[work->pieces_by_owner[run->piece].index].first;
+  return true;
+}
+
+/* A run joins the heap when its first event is due: the heap holds no more than the threads active at a time.
+ */
+static void merge_runs(gp_event_history_t *history, workspace_t *work)
+{
+  size_t next_run = 0;
+  size_t written = 0;
+  while (work->heap_count > 0 || next_run < work->run_count) {
+    while (next_run < work->run_count &&
+           (work->heap_count == 0 || work->runs_by_time[next_run].key <= work->heap[0].time_ns)) {
+      heap_push(work, heap_entry_of(history, work, work->runs_by_time[next_run].index));
+      next_run++;
+    }
+    uint32_t index = work->heap[0].run;
+    run_t *run = &work->runs[index];
+    history->order[written++] = (uint32_t)run->record;
+    if (run_advance(work, run))
+      work->heap[0] = heap_entry_of(history, work, index);
+    else
+      work->heap[0] = work->heap[--work->heap_count];
+    heap_sift_down(work);
+  }
+}
+
+bool gp_event_history_take(
+    gp_chunks_t *chunks, const uint64_t until_ns[GP_MAX_DEVICES], gp_event_history_t *ret_history)
+{
+  gp_event_history_t *history = ret_history;
+  workspace_t work = {0};
+  memset(history, 0, sizeof(*history));
+
+  size_t total = 0;
+  if (gp_chunks_is_empty(chunks)) {
+    history->has_lost = chunks->has_lost;
+    history->since_ns = chunks->since_ns;
+    history->dropped = chunks->unstored;
+    return true;
+  }
+  (void)pthread_mutex_lock(&chunks->mutex); /* a plain mutex cannot fail */
+  visit_chunks(chunks, NULL, add_count, &total);
+  size_t chunk_count =
+      chunks->header->chunk_count;            /* it only shrinks, when memory for more is not to be had */
+  (void)pthread_mutex_unlock(&chunks->mutex); /* held */
+
+  /* Some more, for what is recorded until the copy is made; what does not fit is left out, oldest first. */
+  size_t capacity = total + total / 8 + 64 * (size_t)chunks->header->chunk_events;
+  if (capacity > chunk_count * chunks->header->chunk_events)
+    capacity = chunk_count * chunks->header->chunk_events;
+  while (!map_workspace(history, &work, capacity, chunk_count)) {
+    capacity /= 2;
+    if (capacity < GP_CHUNK_EVENTS)
+      return false;
+  }
+  uint32_t *counts = gp_spare_map(chunk_count * sizeof(uint32_t), true);
+  if (!counts) {
+    gp_event_history_fini(history);
+    return false;
+  }
+
+  copying_t copying = {.history = history, .work = &work, .until_ns = until_ns};
+  (void)pthread_mutex_lock(&chunks->mutex); /* a plain mutex cannot fail */
+  history->has_lost = chunks->header->has_lost;
+  history->since_ns = chunks->header->since_ns;
+  history->dropped = chunks->header->dropped + chunks->unstored;
+  /* Once: owners go on, and both passes must see the same. */
+  for (uint32_t i = 0; i < chunk_count; i++)
+    counts[i] = (uint32_t)chunk_count_of(chunks, i);
+  total = 0;
+  visit_chunks(chunks, counts, add_count, &total);
+  copying.excess = total > capacity ? total - capacity : 0;
+  visit_chunks(chunks, counts, skip_excess, &copying);
+  visit_chunks(chunks, counts, copy_chunk, &copying);
+  (void)pthread_mutex_unlock(&chunks->mutex); /* held */
+  gp_spare_unmap(counts, chunk_count * sizeof(uint32_t));
+
+  make_runs(history, &work);
+  merge_runs(history, &work);
+  return true;
+}
+
+void gp_event_history_fini(gp_event_history_t *history)
+{
+  gp_spare_unmap(history->pages, history->bytes);
+  memset(history, 0, sizeof(*history));
+}

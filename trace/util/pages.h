@@ -1,0 +1,30 @@
+/*
+ * Memory for the recorder and the snapshot writer: straight from the kernel, so that neither depends on the
+ * state of the program's heap (or on who replaced malloc).
+ */
+#ifndef GP_TRACE_UTIL_PAGES_H
+#define GP_TRACE_UTIL_PAGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/mman.h>
+
+/*
+ * Maps zeroed private memory; touched pages only take space, unless populate asks for all of them now.
+ * Returns NULL if there is none.
+ */
+static inline void *gp_pages_map(size_t bytes, bool populate)
+{
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS | (populate ? MAP_POPULATE : MAP_NORESERVE);
+  void *pages = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, flags, -1, 0);
+  return pages == MAP_FAILED ? NULL : pages;
+}
+
+/* NULL is legal. */
+static inline void gp_pages_unmap(void *pages, size_t bytes)
+{
+  if (pages)
+    (void)munmap(pages, bytes ? bytes : 1); /* cannot fail on what gp_pages_map gave */
+}
+
+#endif
