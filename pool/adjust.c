@@ -32,7 +32,7 @@ uint64_t gp_engine_set_limits(gp_engine_t *engine, const gp_amount_t limits[GP_M
   for (int i = 0; i < GP_MAX_DEVICES; i++) {
     uint64_t excess = set_limit(engine, &engine->devices[i], &limits[i]);
     if (excess > 0)
-      given += gp_release_largest(engine, &engine->devices[i], excess, GP_DETAIL_TRIM_REQUESTED);
+      given += gp_release_largest(engine, &engine->devices[i], excess, GP_TRIM_REQUESTED);
   }
   atomic_store(&engine->refuse_all, false); /* after the limits: whoever sees it finds them */
   return given;
@@ -44,8 +44,8 @@ uint64_t gp_engine_empty_cache(gp_engine_t *engine)
 
   gp_reuse_poll(engine);
   for (uint64_t devices = gp_engine_devices(engine); devices; devices &= devices - 1)
-    given += gp_release_largest(
-        engine, &engine->devices[__builtin_ctzll(devices)], UINT64_MAX, GP_DETAIL_TRIM_REQUESTED);
+    given +=
+        gp_release_largest(engine, &engine->devices[__builtin_ctzll(devices)], UINT64_MAX, GP_TRIM_REQUESTED);
   return given;
 }
 

@@ -20,7 +20,7 @@ typedef struct gp_request {
  */
 static gp_block_t *take_idle(gp_engine_t *engine, gp_context_t *context, uint64_t size)
 {
-  if (!gp_mono_holds(engine))
+  if (!gp_single_stream_holds(engine))
     return gp_block_take_idle(context, size, atomic_load_explicit(&context->completed, memory_order_acquire));
   gp_block_t *block = gp_block_take_idle(context, size, UINT64_MAX);
   if (block && block->tag > atomic_load_explicit(&engine->mono_debt, memory_order_relaxed))
@@ -216,7 +216,7 @@ static void keep_reserve(gp_request_t *request)
     return;
   free_bytes = gp_driver_available(engine, &request->context->driver, free_bytes);
   if (free_bytes < wanted)
-    (void)gp_release_largest(engine, device, wanted - free_bytes, GP_DETAIL_TRIM_RESERVE);
+    (void)gp_release_largest(engine, device, wanted - free_bytes, GP_TRIM_RESERVE);
 }
 
 static int alloc_miss(gp_request_t *request)
@@ -260,19 +260,19 @@ static int alloc_miss(gp_request_t *request)
 static int alloc_forwarded(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
-  gp_passthrough_t memory = {.size = request->requested, .kind = GP_DETAIL_PASS_CAPTURE};
+  gp_forwarded_t memory = {.size = request->requested, .kind = GP_FORWARDED_CAPTURE};
 
-  if (!gp_engine_passthrough_reserve(engine, request->context, request->requested, memory.kind))
+  if (!gp_engine_forwarded_reserve(engine, request->context, request->requested, memory.kind))
     return engine->driver.ops->code_out_of_memory;
   memory.time_ns = gp_now(engine);
   int code = gp_driver_alloc(engine, &request->context->driver, request->requested, &memory.address);
   if (code == engine->driver.ops->code_out_of_memory && gp_aside_release(engine) > 0)
     code = gp_driver_alloc(engine, &request->context->driver, request->requested, &memory.address);
   if (code != 0) {
-    gp_engine_passthrough_cancel(engine, request->context, request->requested, memory.kind);
+    gp_engine_forwarded_cancel(engine, request->context, request->requested, memory.kind);
     return code;
   }
-  gp_engine_passthrough_commit(engine, request->context, &memory, gp_now(engine) - memory.time_ns);
+  gp_engine_forwarded_commit(engine, request->context, &memory, gp_now(engine) - memory.time_ns);
   request->ret_address = memory.address;
   return 0;
 }

@@ -83,7 +83,7 @@ gp_context_t *gp_engine_context(gp_engine_t *engine, const gp_driver_context_t *
   gp_lock_release(&engine->contexts_lock);
   if (context && context->driver.id == driver_context->id) {
     if (may_be_owed)
-      (void)gp_mono_settle(engine); /* another thread has filed it, and may be at that still */
+      (void)gp_single_stream_settle(engine); /* another thread has filed it, and may be at that still */
     return context;
   }
   gp_engine_context_lost(engine, context);
@@ -99,7 +99,7 @@ gp_context_t *gp_engine_context(gp_engine_t *engine, const gp_driver_context_t *
     engine->all_contexts = made;
     gp_list_push_back(&engine->contexts, &made->live_link);
     gp_streams_add_context(engine, made);
-    mode = gp_mono_add_context(engine, made);
+    mode = gp_single_stream_add_context(engine, made);
     gp_lock_take(&made->device->lock);
     gp_list_push_back(&made->device->contexts, &made->device_link);
     gp_lock_release(&made->device->lock);
@@ -107,11 +107,12 @@ gp_context_t *gp_engine_context(gp_engine_t *engine, const gp_driver_context_t *
   gp_lock_release(&engine->contexts_lock);
   if (context != made) {
     free(made); /* another thread was first */
-    (void)gp_mono_settle(engine);
+    (void)gp_single_stream_settle(engine);
     return context;
   }
-  gp_mono_tell(mode);
-  (void)gp_mono_settle(engine); /* what the first context still does, the second one does not wait for */
+  gp_single_stream_tell(mode);
+  (void)gp_single_stream_settle(
+      engine); /* what the first context still does, the second one does not wait for */
   note_device(engine, made->device);
   gp_limit_resolve(engine, made);
   return made;
@@ -164,7 +165,7 @@ void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
   if (!already) {
     gp_list_remove(&context->live_link);
     gp_streams_drop_context(engine, context);
-    gp_mono_drop_context(engine, context);
+    gp_single_stream_drop_context(engine, context);
     gp_suspend_context_lost(engine, context);
   }
   gp_lock_release(&engine->contexts_lock);
@@ -182,7 +183,7 @@ void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
   gp_list_remove(&context->device_link);
   pthread_cond_broadcast(&device->released);
   gp_lock_release(&device->lock);
-  gp_passthrough_context_lost(engine, context);
+  gp_forwarded_context_lost(engine, context);
   /* Its fence went with it, and it holds nothing back any more. */
   gp_reuse_advance(engine, false);
 }

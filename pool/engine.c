@@ -58,7 +58,7 @@ gp_engine_t *gp_engine_create(
   gp_lock_init(&engine->records_lock, GP_RANK_RECORDS);
   gp_list_init(&engine->contexts);
   gp_address_map_init(&engine->blocks);
-  gp_passthroughs_init(engine);
+  gp_forwarded_init(engine);
   gp_stream_table_init(engine);
   for (int i = 0; i < GP_MAX_DEVICES; i++) {
     gp_device_t *device = &engine->devices[i];
@@ -95,7 +95,7 @@ void gp_engine_destroy(gp_engine_t *engine)
     pthread_cond_destroy(&engine->devices[i].released);
     gp_lock_fini(&engine->devices[i].lock);
   }
-  gp_passthroughs_fini(engine);
+  gp_forwarded_fini(engine);
   gp_stream_table_fini(engine);
   gp_address_map_fini(&engine->blocks);
   gp_records_fini(engine);

@@ -14,7 +14,7 @@
 
 #include "pool/driver.h"
 #include "pool/observer.h"
-#include "pool/stats.h"
+#include "trace/format/stats.h"
 #include "pool/util/list.h"
 #include "pool/util/options.h"
 
@@ -149,7 +149,7 @@ void gp_engine_resume_in(gp_engine_t *engine, gp_context_t *owner);
  * Gives idle memory of the context's device back to the driver, at least `bytes` if there is as much, largest
  * blocks first; UINT64_MAX: all of it. Returns the bytes given back.
  */
-uint64_t gp_engine_trim(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_detail_t reason);
+uint64_t gp_engine_trim(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_trim_reason_t reason);
 
 /*
  * For a call of the program that takes memory of the device unseen (code, stacks, tables of the driver) and

@@ -48,8 +48,8 @@ void gp_event_device(
   engine->observer.event(engine->observer.self, &event);
 }
 
-void gp_event_passthrough(
-    gp_engine_t *engine, gp_passthrough_t *memory, gp_action_t action, uint64_t time_ns, uint64_t duration_ns)
+void gp_event_forwarded(
+    gp_engine_t *engine, gp_forwarded_t *memory, gp_action_t action, uint64_t time_ns, uint64_t duration_ns)
 {
   const gp_event_t event = {
       .time_ns = time_ns,
@@ -58,7 +58,7 @@ void gp_event_passthrough(
       .rounded_size = memory->size,
       .block = memory->block,
       .duration_ns = duration_ns,
-      .lifetime_ns = action == GP_ACTION_PASSTHROUGH_FREE ? time_ns - memory->time_ns : 0,
+      .lifetime_ns = action == GP_ACTION_FORWARDED_FREE ? time_ns - memory->time_ns : 0,
       .stream = memory->stream,
       .origin = memory->origin,
       .action = action,

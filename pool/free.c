@@ -52,7 +52,7 @@ static int drop_and_unlock(gp_engine_t *engine, gp_block_t *block, uint64_t now_
   gp_lock_release(&device->lock);
   return 0;
 #endif
-  if (gp_mono_holds(engine)) {
+  if (gp_single_stream_holds(engine)) {
     enter_idle_at_once(engine, block, now_ns);
     bool surplus = gp_release_is_due(engine, device, now_ns);
     gp_lock_release(&device->lock);

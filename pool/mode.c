@@ -137,18 +137,18 @@ static void give_all_back(gp_engine_t *engine)
 {
   for (uint64_t devices = atomic_load(&engine->device_mask); devices; devices &= devices - 1)
     (void)gp_release_largest(
-        engine, &engine->devices[__builtin_ctzll(devices)], UINT64_MAX, GP_DETAIL_TRIM_REQUESTED);
+        engine, &engine->devices[__builtin_ctzll(devices)], UINT64_MAX, GP_TRIM_REQUESTED);
 }
 
-gp_detail_t gp_engine_mode(const gp_engine_t *engine)
+gp_mode_t gp_engine_mode(const gp_engine_t *engine)
 {
   if (atomic_load(&engine->dead))
-    return atomic_load(&engine->aside) ? GP_DETAIL_MODE_ASIDE : GP_DETAIL_MODE_DEAD;
+    return atomic_load(&engine->aside) ? GP_MODE_ASIDE : GP_MODE_DEAD;
   if (engine->strict)
-    return GP_DETAIL_MODE_STRICT;
-  if (gp_mono_holds(engine))
-    return GP_DETAIL_MODE_MONO;
-  return gp_engine_uses_streams(engine) ? GP_DETAIL_MODE_EPOCH : GP_DETAIL_MODE_CONTEXT;
+    return GP_MODE_STRICT;
+  if (gp_single_stream_holds(engine))
+    return GP_MODE_SINGLE;
+  return gp_engine_uses_streams(engine) ? GP_MODE_EPOCH : GP_MODE_CONTEXT;
 }
 
 static void die(gp_engine_t *engine)
@@ -200,6 +200,6 @@ uint64_t gp_aside_release(gp_engine_t *engine)
   if (!atomic_load_explicit(&engine->aside, memory_order_relaxed) || atomic_load(&engine->suspensions) > 0)
     return 0;
   for (uint64_t devices = atomic_load(&engine->device_mask); devices; devices &= devices - 1)
-    bytes += gp_release_unused(engine, &engine->devices[__builtin_ctzll(devices)], GP_DETAIL_TRIM_REQUESTED);
+    bytes += gp_release_unused(engine, &engine->devices[__builtin_ctzll(devices)], GP_TRIM_REQUESTED);
   return bytes;
 }

@@ -8,23 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pool/stats.h"
-
-typedef enum gp_action {
-#define ACTION(enumerator, name) GP_ACTION_##enumerator,
-#include "trace/format/actions.def"
-  GP_ACTION_COUNT
-} gp_action_t;
-
-typedef enum gp_detail {
-#define DETAIL(enumerator, name) GP_DETAIL_##enumerator,
-#include "trace/format/details.def"
-  GP_DETAIL_COUNT
-} gp_detail_t;
-
-/* The names of the snapshot; never NULL for a valid enumerator. */
-const char *gp_action_name(gp_action_t action);
-const char *gp_detail_name(gp_detail_t detail);
+#include "trace/format/actions.h"
+#include "trace/format/details.h"
+#include "trace/format/stats.h"
 
 /*
  * One event. Times are the driver table's clock (driver.h), in nanoseconds.

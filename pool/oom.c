@@ -105,7 +105,7 @@ bool gp_engine_make_room(gp_engine_t *engine, gp_context_t *context)
 
   if (waited)
     (void)gp_reuse_wait(engine, context, false); /* its error is the driver's answer to the next attempt */
-  bool trimmed = gp_release_largest(engine, device, UINT64_MAX, GP_DETAIL_TRIM_OOM) > 0;
+  bool trimmed = gp_release_largest(engine, device, UINT64_MAX, GP_TRIM_OOM) > 0;
   return (uses_pools && trim_driver_pool(engine, context)) || trimmed;
 }
 
@@ -131,10 +131,10 @@ static bool take_step(
     (void)gp_reuse_wait(engine, context, false); /* its error is the driver's answer to the next attempt */
     return true;
   case STEP_TRIM:
-    return gp_release_largest(
-               engine, device, missing_bytes(engine, context, bytes, by_limit), GP_DETAIL_TRIM_OOM) > 0;
+    return gp_release_largest(engine, device, missing_bytes(engine, context, bytes, by_limit), GP_TRIM_OOM) >
+           0;
   case STEP_TRIM_ALL: {
-    bool trimmed = gp_release_largest(engine, device, UINT64_MAX, GP_DETAIL_TRIM_OOM) > 0;
+    bool trimmed = gp_release_largest(engine, device, UINT64_MAX, GP_TRIM_OOM) > 0;
     bool pool_may_help = !by_limit || bytes_of(device, &device->draining) > 0;
     return (pool_may_help && trim_driver_pool(engine, context)) || trimmed;
   }

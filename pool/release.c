@@ -160,7 +160,8 @@ int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn,
 }
 
 /* Gives a list of blocks (RELEASING, from IDLE or DEFERRED) back; returns the bytes that the driver took. */
-static uint64_t release_list(gp_engine_t *engine, gp_device_t *device, gp_list_t *blocks, gp_detail_t reason)
+static uint64_t release_list(
+    gp_engine_t *engine, gp_device_t *device, gp_list_t *blocks, gp_trim_reason_t reason)
 {
   uint64_t bytes = 0;
   uint64_t begin_ns = gp_now(engine);
@@ -217,7 +218,7 @@ uint64_t gp_engine_largest_idle(gp_engine_t *engine, int device)
   return gp_oom_largest_idle(&engine->devices[device]);
 }
 
-uint64_t gp_release_largest(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_detail_t reason)
+uint64_t gp_release_largest(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_trim_reason_t reason)
 {
   gp_list_t victims;
   uint64_t chosen = 0;
@@ -241,7 +242,7 @@ uint64_t gp_release_largest(gp_engine_t *engine, gp_device_t *device, uint64_t b
   return given;
 }
 
-uint64_t gp_release_unused(gp_engine_t *engine, gp_device_t *device, gp_detail_t reason)
+uint64_t gp_release_unused(gp_engine_t *engine, gp_device_t *device, gp_trim_reason_t reason)
 {
   gp_list_t victims;
   gp_block_t *block;
@@ -281,7 +282,7 @@ bool gp_release_is_due(const gp_engine_t *engine, const gp_device_t *device, uin
 uint64_t gp_release_surplus(gp_engine_t *engine, gp_device_t *device, uint64_t now_ns)
 {
   gp_list_t victims;
-  gp_detail_t reason = GP_DETAIL_TRIM_IDLE;
+  gp_trim_reason_t reason = GP_TRIM_IDLE;
   uint64_t given = 0;
 
   if (!gp_engine_enter_wait(engine))
@@ -289,9 +290,9 @@ uint64_t gp_release_surplus(gp_engine_t *engine, gp_device_t *device, uint64_t n
   gp_list_init(&victims);
   gp_lock_take(&device->lock);
   if (device->stats->cached_bytes.current > engine->max_cached)
-    reason = GP_DETAIL_TRIM_MAX_CACHED;
+    reason = GP_TRIM_MAX_CACHED;
   else if (gp_device_is_over_limit(device))
-    reason = GP_DETAIL_TRIM_REQUESTED;
+    reason = GP_TRIM_REQUESTED;
   while (gp_release_is_due(engine, device, now_ns)) {
     gp_block_t *oldest = gp_list_entry(device->idle.next, gp_block_t, order);
     gp_release_start(engine, oldest);
@@ -303,7 +304,7 @@ uint64_t gp_release_surplus(gp_engine_t *engine, gp_device_t *device, uint64_t n
   return given;
 }
 
-uint64_t gp_engine_trim(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_detail_t reason)
+uint64_t gp_engine_trim(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_trim_reason_t reason)
 {
   return gp_release_largest(engine, context->device, bytes, reason);
 }

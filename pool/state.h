@@ -24,7 +24,7 @@
 #include "pool/reuse/single_stream.h"
 #include "pool/observer.h"
 #include "pool/forwarded/forwarded.h"
-#include "pool/stats.h"
+#include "trace/format/stats.h"
 #include "pool/reuse/epoch/streams.h"
 #include "pool/space/type.h"
 #include "pool/util/list.h"
@@ -198,7 +198,7 @@ struct gp_engine {
   atomic_bool mono_all_barred; /* all live contexts are, and MONO is over */
   _Atomic uint64_t mono_debt;  /* tag of the newest free whose memory was handed out at once, 0: none; written
                                   with the  device's lock held */
-  atomic_int mono_settling;    /* waits for what is owed in flight, see gp_mono_settle */
+  atomic_int mono_settling;    /* waits for what is owed in flight, see gp_single_stream_settle */
 
   gp_lock_t contexts_lock;    /* and what streams.c has */
   gp_context_t *mono_context; /* where MONO holds, or held last; NULL: nowhere, or that context is lost */
@@ -213,8 +213,8 @@ struct gp_engine {
   gp_context_t *all_contexts;
 
   gp_address_map_t blocks;
-  gp_lock_t passthrough_lock;
-  gp_address_map_t passthroughs[GP_SPACE_COUNT]; /* gp_passthrough_t by key */
+  gp_lock_t forwarded_lock;
+  gp_address_map_t forwarded[GP_SPACE_COUNT]; /* gp_forwarded_t by key */
 
   gp_lock_t records_lock;
   gp_block_t *free_records; /* linked by bin_next */
@@ -258,7 +258,7 @@ void gp_engine_leave_wait(gp_engine_t *engine);
 
 void gp_suspend_context_lost(gp_engine_t *engine, gp_context_t *context); /* with contexts_lock held */
 bool gp_engine_forwards(const gp_engine_t *engine);                       /* dead, or suspended */
-gp_detail_t gp_engine_mode(const gp_engine_t *engine);                    /* of the engine's mode events */
+gp_mode_t gp_engine_mode(const gp_engine_t *engine);                      /* of the engine's mode events */
 
 /*
  * suspend.c. What was deferred when the engine stood aside goes back to the driver, whose free waits for the
@@ -294,21 +294,21 @@ void gp_streams_poll(gp_engine_t *engine);
 bool gp_streams_can_be_asked(gp_engine_t *engine);
 
 /*
- * mono.c, with contexts_lock held; each returns what is to be told when it is not. end: see gp_mono_leave.
- * add_context and drop_context: it is in engine->contexts already, or not any more. sync_begin and sync_end:
- * around a synchronization of the context; alone: it has no stream but the default one to which work may
- * still be submitted.
+ * mono.c, with contexts_lock held; each returns what is to be told when it is not. end: see
+ * gp_single_stream_leave. add_context and drop_context: it is in engine->contexts already, or not any more.
+ * sync_begin and sync_end: around a synchronization of the context; alone: it has no stream but the default
+ * one to which work may still be submitted.
  */
-gp_detail_t gp_mono_end(gp_engine_t *engine, gp_detail_t why);
-gp_detail_t gp_mono_add_context(gp_engine_t *engine, gp_context_t *context);
-void gp_mono_drop_context(gp_engine_t *engine, const gp_context_t *context);
-void gp_mono_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t epoch, bool alone);
-gp_detail_t gp_mono_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t epoch);
-void gp_mono_tell(gp_detail_t what); /* without the lock */
+gp_detail_t gp_single_stream_end(gp_engine_t *engine, gp_detail_t why);
+gp_detail_t gp_single_stream_add_context(gp_engine_t *engine, gp_context_t *context);
+void gp_single_stream_drop_context(gp_engine_t *engine, const gp_context_t *context);
+void gp_single_stream_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t epoch, bool alone);
+gp_detail_t gp_single_stream_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t epoch);
+void gp_single_stream_tell(gp_detail_t what); /* without the lock */
 
 /* mono.c's, too: freed memory may be handed out at once. With the lock of a device of which there is a block.
  */
-static inline bool gp_mono_holds(const gp_engine_t *engine)
+static inline bool gp_single_stream_holds(const gp_engine_t *engine)
 {
   return atomic_load_explicit(&engine->mono, memory_order_relaxed) && gp_engine_uses_streams(engine);
 }
@@ -335,8 +335,8 @@ void gp_event_block(gp_engine_t *engine, gp_block_t *block, gp_action_t action, 
     uint64_t time_ns, uint64_t duration_ns, bool hit);
 void gp_event_device(
     gp_engine_t *engine, int device, gp_action_t action, gp_detail_t detail, uint64_t size, uint64_t time_ns);
-void gp_event_passthrough(gp_engine_t *engine, gp_passthrough_t *memory, gp_action_t action, uint64_t time_ns,
-    uint64_t duration_ns);
+void gp_event_forwarded(
+    gp_engine_t *engine, gp_forwarded_t *memory, gp_action_t action, uint64_t time_ns, uint64_t duration_ns);
 void gp_event_first_use(gp_engine_t *engine); /* without a lock: somebody asks for memory */
 void gp_event_holders(gp_engine_t *engine, gp_block_t *block);
 void gp_event_facts(gp_engine_t *engine, gp_device_t *device);
@@ -411,8 +411,9 @@ void gp_release_await(gp_device_t *device, uint64_t address); /* until no releas
 int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn, void *arg);
 int gp_release_held(gp_engine_t *engine, gp_block_t *block); /* the same for one started from HELD */
 bool gp_release_await_all(gp_device_t *device);              /* until none is in flight; false: none was */
-uint64_t gp_release_largest(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_detail_t reason);
-uint64_t gp_release_unused(gp_engine_t *engine, gp_device_t *device, gp_detail_t reason);
+uint64_t gp_release_largest(
+    gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_trim_reason_t reason);
+uint64_t gp_release_unused(gp_engine_t *engine, gp_device_t *device, gp_trim_reason_t reason);
 uint64_t gp_release_surplus(
     gp_engine_t *engine, gp_device_t *device, uint64_t now_ns); /* too many, too old */
 bool gp_release_is_due(
@@ -451,7 +452,7 @@ uint64_t gp_oom_largest_idle(gp_device_t *device);
 void gp_oom_report(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit, uint64_t largest_free);
 
-void gp_passthrough_context_lost(
+void gp_forwarded_context_lost(
     gp_engine_t *engine, const gp_context_t *context); /* passthrough.c; no lock held */
 
 /*
@@ -459,14 +460,14 @@ void gp_passthrough_context_lost(
  * key; false: the host has no memory. remove and its variants take one record out; detach_next marks one of a
  * pool; false: none.
  */
-bool gp_passthrough_keep(
-    gp_engine_t *engine, const gp_passthrough_t *memory, gp_passthrough_t *ret_stale, bool *ret_has_stale);
-bool gp_passthrough_remove(gp_engine_t *engine, gp_space_t space, uint64_t key, gp_passthrough_t *ret_memory);
-bool gp_passthrough_remove_of_context(
-    gp_engine_t *engine, const gp_context_t *context, gp_passthrough_t *ret_memory);
-bool gp_passthrough_detach_next(gp_engine_t *engine, uint64_t pool, int *ret_device, uint64_t *ret_size);
-void gp_passthroughs_init(gp_engine_t *engine);
-void gp_passthroughs_fini(gp_engine_t *engine);
+bool gp_forwarded_keep(
+    gp_engine_t *engine, const gp_forwarded_t *memory, gp_forwarded_t *ret_stale, bool *ret_has_stale);
+bool gp_forwarded_remove(gp_engine_t *engine, gp_space_t space, uint64_t key, gp_forwarded_t *ret_memory);
+bool gp_forwarded_remove_of_context(
+    gp_engine_t *engine, const gp_context_t *context, gp_forwarded_t *ret_memory);
+bool gp_forwarded_detach_next(gp_engine_t *engine, uint64_t pool, int *ret_device, uint64_t *ret_size);
+void gp_forwarded_init(gp_engine_t *engine);
+void gp_forwarded_fini(gp_engine_t *engine);
 
 /* driver.c: checked calls of the driver: arguments, results, and that no lock of ours is held. There are no
  * others. */

@@ -131,14 +131,14 @@ static uint64_t created_handle(void *arg)
   return (uint64_t)(uintptr_t) * (void **)call->result;
 }
 
-static CUresult create(array_call_t arguments, uint64_t bytes, gp_detail_t kind)
+static CUresult create(array_call_t arguments, uint64_t bytes, gp_forwarded_kind_t kind)
 {
-  return gp_passthrough_alloc(&(gp_passthrough_call_t){.call = call_create,
-                                  .address = created_handle,
-                                  .arg = &arguments,
-                                  .bytes = arguments.result ? bytes : 0,
-                                  .kind = kind,
-                                  .device = GP_CURRENT_DEVICE},
+  return gp_forward_alloc(&(gp_forward_call_t){.call = call_create,
+                              .address = created_handle,
+                              .arg = &arguments,
+                              .bytes = arguments.result ? bytes : 0,
+                              .kind = kind,
+                              .device = GP_CURRENT_DEVICE},
       NULL);
 }
 
@@ -152,20 +152,20 @@ CUresult CUDAAPI hook_cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPT
         .Format = descriptor->Format,
         .NumChannels = descriptor->NumChannels};
   return create((array_call_t){GP_FN_cuArrayCreate_v2, array, descriptor, 1}, array_bytes(&deep, 1),
-      GP_DETAIL_PASS_ARRAY);
+      GP_FORWARDED_ARRAY);
 }
 
 CUresult CUDAAPI hook_cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
 {
   return create((array_call_t){GP_FN_cuArray3DCreate_v2, array, descriptor, 1}, array_bytes(descriptor, 1),
-      GP_DETAIL_PASS_ARRAY);
+      GP_FORWARDED_ARRAY);
 }
 
 CUresult CUDAAPI hook_cuMipmappedArrayCreate(
     CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels)
 {
   return create((array_call_t){GP_FN_cuMipmappedArrayCreate, array, descriptor, levels},
-      array_bytes(descriptor, levels), GP_DETAIL_PASS_ARRAY);
+      array_bytes(descriptor, levels), GP_FORWARDED_ARRAY);
 }
 
 /* Counted although another API allocated it: it is memory of the device that this process holds. */
@@ -173,7 +173,7 @@ CUresult CUDAAPI hook_cuImportExternalMemory(
     CUexternalMemory *memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *descriptor)
 {
   return create((array_call_t){GP_FN_cuImportExternalMemory, memory, descriptor, 1},
-      descriptor ? descriptor->size : 0, GP_DETAIL_PASS_EXTERNAL);
+      descriptor ? descriptor->size : 0, GP_FORWARDED_EXTERNAL);
 }
 
 static int call_array_destroy(void *arg)
@@ -183,7 +183,7 @@ static int call_array_destroy(void *arg)
 
 CUresult CUDAAPI hook_cuArrayDestroy(CUarray array)
 {
-  return gp_passthrough_free(GP_SPACE_ARRAY, (uint64_t)(uintptr_t)array, call_array_destroy, array);
+  return gp_forward_free(GP_SPACE_ARRAY, (uint64_t)(uintptr_t)array, call_array_destroy, array);
 }
 
 static int call_mipmapped_destroy(void *arg)
@@ -193,7 +193,7 @@ static int call_mipmapped_destroy(void *arg)
 
 CUresult CUDAAPI hook_cuMipmappedArrayDestroy(CUmipmappedArray array)
 {
-  return gp_passthrough_free(GP_SPACE_ARRAY, (uint64_t)(uintptr_t)array, call_mipmapped_destroy, array);
+  return gp_forward_free(GP_SPACE_ARRAY, (uint64_t)(uintptr_t)array, call_mipmapped_destroy, array);
 }
 
 static int call_external_destroy(void *arg)
@@ -203,5 +203,5 @@ static int call_external_destroy(void *arg)
 
 CUresult CUDAAPI hook_cuDestroyExternalMemory(CUexternalMemory memory)
 {
-  return gp_passthrough_free(GP_SPACE_EXTERNAL, (uint64_t)(uintptr_t)memory, call_external_destroy, memory);
+  return gp_forward_free(GP_SPACE_EXTERNAL, (uint64_t)(uintptr_t)memory, call_external_destroy, memory);
 }

@@ -132,7 +132,7 @@ gp_capture_t *gp_capture_begin(gp_engine_t *engine, CUstream stream, bool per_th
   gp_list_init(&capture->link);
   capture->owner = gp_engine_suspend_in(engine, capture->context);
   /* Suspended it cannot begin again. During the capture nobody could settle a debt, so none is left over. */
-  gp_mono_capture(engine);
+  gp_single_stream_capture(engine);
   return capture;
 }
 

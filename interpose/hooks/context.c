@@ -105,8 +105,8 @@ CUresult CUDAAPI hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
   if (engine) {
     (void)gp_current_context(
         engine); /* the one that will reach into the peer's memory: its work must be asked for */
-    if (gp_mono_bar(engine, GP_DETAIL_MODE_EPOCH_PEER))
-      (void)gp_mono_settle(engine);
+    if (gp_single_stream_bar(engine, GP_MODE_CAUSE_PEER))
+      (void)gp_single_stream_settle(engine);
   }
   return GP_REAL_CALL(cuCtxEnablePeerAccess, peer, flags);
 }
@@ -122,8 +122,8 @@ static gp_engine_t *begin_green(void)
 
   if (engine) {
     gp_streams_escape(engine, "the program uses green contexts");
-    if (gp_mono_bar(engine, GP_DETAIL_MODE_EPOCH_STREAM))
-      (void)gp_mono_settle(engine);
+    if (gp_single_stream_bar(engine, GP_MODE_CAUSE_STREAM))
+      (void)gp_single_stream_settle(engine);
   }
   return engine;
 }

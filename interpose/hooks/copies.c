@@ -35,10 +35,10 @@ static bool look_up(CUdeviceptr address, place_t *ret_place)
  * on the host. */
 static bool is_page_locked(gp_engine_t *engine, CUdeviceptr base)
 {
-  gp_passthrough_t memory;
+  gp_forwarded_t memory;
   return !atomic_load(&has_io_memory) &&
-         gp_engine_passthrough_find(engine, GP_SPACE_POINTER, (uint64_t)base, &memory) &&
-         memory.kind == GP_DETAIL_PASS_HOST && !memory.has_stream;
+         gp_engine_forwarded_find(engine, GP_SPACE_POINTER, (uint64_t)base, &memory) &&
+         memory.kind == GP_FORWARDED_HOST && !memory.has_stream;
 }
 
 bool gp_copy_returns_when_done(gp_engine_t *engine, const void *target, CUdeviceptr source)

@@ -18,8 +18,8 @@
 static void settle(void)
 {
   gp_engine_t *engine = gp_library_engine(); /* binds */
-  if (engine && gp_mono_bar(engine, GP_DETAIL_MODE_EPOCH_EXPORT))
-    (void)gp_mono_settle(engine); /* what went wrong the call will say */
+  if (engine && gp_single_stream_bar(engine, GP_MODE_CAUSE_EXPORT))
+    (void)gp_single_stream_settle(engine); /* what went wrong the call will say */
 }
 
 /* Before a look at memory: with such a look libraries prepare to give it to a device. */

@@ -124,7 +124,7 @@ static CUresult call_instantiate(void *arg)
 
 static CUresult instantiate(instantiate_call_t arguments)
 {
-  CUresult result = gp_passthrough_hidden(call_instantiate, &arguments);
+  CUresult result = gp_forward_hidden(call_instantiate, &arguments);
   if (result == CUDA_SUCCESS && gp_library_engine())
     note_instantiated(*arguments.exec, arguments.graph);
   return result;
@@ -191,12 +191,12 @@ static CUresult launch(launch_call_t arguments)
 
   if (!need)
     return call_launch(&arguments);
-  CUresult result = gp_passthrough_alloc(&(gp_passthrough_call_t){.call = call_launch,
-                                             .address = launched_exec,
-                                             .arg = &arguments,
-                                             .bytes = need->bytes,
-                                             .kind = GP_DETAIL_PASS_GRAPH,
-                                             .device = need->device},
+  CUresult result = gp_forward_alloc(&(gp_forward_call_t){.call = call_launch,
+                                         .address = launched_exec,
+                                         .arg = &arguments,
+                                         .bytes = need->bytes,
+                                         .kind = GP_FORWARDED_GRAPH,
+                                         .device = need->device},
       &counted);
   if (!counted && gp_address_map_insert(&needs, (uint64_t)(uintptr_t)arguments.exec, need))
     atomic_fetch_add(&need_count, 1); /* it may be launched again */
@@ -233,7 +233,7 @@ static int call_exec_destroy(void *arg)
 CUresult CUDAAPI hook_cuGraphExecDestroy(CUgraphExec exec)
 {
   need_t *need = take_need(exec);
-  CUresult result = gp_passthrough_free(GP_SPACE_GRAPH, (uint64_t)(uintptr_t)exec, call_exec_destroy, exec);
+  CUresult result = gp_forward_free(GP_SPACE_GRAPH, (uint64_t)(uintptr_t)exec, call_exec_destroy, exec);
 
   if (need && result != CUDA_SUCCESS && gp_address_map_insert(&needs, (uint64_t)(uintptr_t)exec, need))
     atomic_fetch_add(&need_count, 1);

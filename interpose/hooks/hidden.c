@@ -52,7 +52,7 @@ static void **jit_values(const jit_t *jit)
   CUresult CUDAAPI hook_##symbol parameters                                                                  \
   {                                                                                                          \
     symbol##_call_t call = {UNPACK arguments};                                                               \
-    return gp_passthrough_hidden(call_##symbol, &call);                                                      \
+    return gp_forward_hidden(call_##symbol, &call);                                                          \
   }
 
 HIDDEN(cuModuleLoad, CUmodule *module; const char *path;

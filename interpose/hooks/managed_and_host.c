@@ -46,13 +46,13 @@ CUresult CUDAAPI hook_cuMemAllocPitch_v2(
   size_t row =
       width > SIZE_MAX - (PITCH_STEP - 1) ? width : (width + PITCH_STEP - 1) / PITCH_STEP * PITCH_STEP;
   bool legal = pointer && pitch && !__builtin_mul_overflow(row, height, &most);
-  return gp_passthrough_alloc(&(gp_passthrough_call_t){.call = call_pitch,
-                                  .address = pitch_address,
-                                  .bytes_got = pitch_bytes,
-                                  .arg = &arguments,
-                                  .bytes = legal ? most : 0,
-                                  .kind = GP_DETAIL_PASS_PITCH,
-                                  .device = GP_CURRENT_DEVICE},
+  return gp_forward_alloc(&(gp_forward_call_t){.call = call_pitch,
+                              .address = pitch_address,
+                              .bytes_got = pitch_bytes,
+                              .arg = &arguments,
+                              .bytes = legal ? most : 0,
+                              .kind = GP_FORWARDED_PITCH,
+                              .device = GP_CURRENT_DEVICE},
       NULL);
 }
 
@@ -76,12 +76,12 @@ static uint64_t managed_address(void *arg)
 CUresult CUDAAPI hook_cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags)
 {
   managed_call_t arguments = {pointer, bytes, flags};
-  return gp_passthrough_alloc(&(gp_passthrough_call_t){.call = call_managed,
-                                  .address = managed_address,
-                                  .arg = &arguments,
-                                  .bytes = pointer ? bytes : 0,
-                                  .kind = GP_DETAIL_PASS_MANAGED,
-                                  .device = GP_CURRENT_DEVICE},
+  return gp_forward_alloc(&(gp_forward_call_t){.call = call_managed,
+                              .address = managed_address,
+                              .arg = &arguments,
+                              .bytes = pointer ? bytes : 0,
+                              .kind = GP_FORWARDED_MANAGED,
+                              .device = GP_CURRENT_DEVICE},
       NULL);
 }
 
@@ -117,12 +117,12 @@ static CUresult lock_pages(host_call_t arguments)
 {
   if (arguments.memory && arguments.flags & CU_MEMHOSTREGISTER_IOMEMORY)
     gp_copies_note_io_memory();
-  return gp_passthrough_alloc(&(gp_passthrough_call_t){.call = call_host,
-                                  .address = host_address,
-                                  .arg = &arguments,
-                                  .bytes = arguments.pointer || arguments.memory ? arguments.bytes : 0,
-                                  .kind = GP_DETAIL_PASS_HOST,
-                                  .device = GP_CURRENT_DEVICE},
+  return gp_forward_alloc(&(gp_forward_call_t){.call = call_host,
+                              .address = host_address,
+                              .arg = &arguments,
+                              .bytes = arguments.pointer || arguments.memory ? arguments.bytes : 0,
+                              .kind = GP_FORWARDED_HOST,
+                              .device = GP_CURRENT_DEVICE},
       NULL);
 }
 
@@ -153,7 +153,7 @@ static int call_free_host(void *arg)
 
 CUresult CUDAAPI hook_cuMemFreeHost(void *pointer)
 {
-  return gp_passthrough_free(GP_SPACE_POINTER, (uint64_t)(uintptr_t)pointer, call_free_host, pointer);
+  return gp_forward_free(GP_SPACE_POINTER, (uint64_t)(uintptr_t)pointer, call_free_host, pointer);
 }
 
 static int call_unregister(void *arg)
@@ -163,5 +163,5 @@ static int call_unregister(void *arg)
 
 CUresult CUDAAPI hook_cuMemHostUnregister(void *pointer)
 {
-  return gp_passthrough_free(GP_SPACE_POINTER, (uint64_t)(uintptr_t)pointer, call_unregister, pointer);
+  return gp_forward_free(GP_SPACE_POINTER, (uint64_t)(uintptr_t)pointer, call_unregister, pointer);
 }

@@ -43,7 +43,7 @@ static CUresult free_without_context(gp_engine_t *engine, CUdeviceptr pointer)
   }
   if (gp_engine_free_with(engine, (uint64_t)pointer, call_free, &pointer, &code) == GP_FREE_DONE)
     return (CUresult)code;
-  return gp_passthrough_free_in(engine, GP_SPACE_POINTER, (uint64_t)pointer, call_free, &pointer);
+  return gp_forward_free_in(engine, GP_SPACE_POINTER, (uint64_t)pointer, call_free, &pointer);
 }
 
 CUresult CUDAAPI hook_cuMemFree_v2(CUdeviceptr pointer)
@@ -59,7 +59,7 @@ CUresult CUDAAPI hook_cuMemFree_v2(CUdeviceptr pointer)
     return (CUresult)code;
   /* Managed, stream-ordered, graph or imported memory, an interior or an unknown pointer: the driver knows.
    */
-  return gp_passthrough_free_in(engine, GP_SPACE_POINTER, (uint64_t)pointer, call_free, &pointer);
+  return gp_forward_free_in(engine, GP_SPACE_POINTER, (uint64_t)pointer, call_free, &pointer);
 }
 
 CUresult CUDAAPI hook_cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)

@@ -29,17 +29,18 @@ static uint64_t created_handle(void *arg)
 }
 
 /* The memory is gone: its record ends. Nothing is done without one. */
-static void end_record(gp_engine_t *engine, gp_physical_t *physical, gp_detail_t kind, uint64_t start_ns)
+static void end_record(
+    gp_engine_t *engine, gp_physical_t *physical, gp_forwarded_kind_t kind, uint64_t start_ns)
 {
-  gp_passthrough_t memory;
-  if (gp_engine_passthrough_take(engine, gp_passthrough_space(kind), gp_physical_key(physical), &memory))
-    gp_engine_passthrough_freed(engine, &memory, start_ns, gp_clock_now_ns() - start_ns);
+  gp_forwarded_t memory;
+  if (gp_engine_forwarded_take(engine, gp_forwarded_space(kind), gp_physical_key(physical), &memory))
+    gp_engine_forwarded_freed(engine, &memory, start_ns, gp_clock_now_ns() - start_ns);
 }
 
 static void end_memory(gp_engine_t *engine, gp_physical_t *physical, uint64_t start_ns)
 {
-  end_record(engine, physical, GP_DETAIL_PASS_PHYSICAL, start_ns);
-  end_record(engine, physical, GP_DETAIL_PASS_HOST, start_ns); /* one of the two has it */
+  end_record(engine, physical, GP_FORWARDED_PHYSICAL, start_ns);
+  end_record(engine, physical, GP_FORWARDED_HOST, start_ns); /* one of the two has it */
   gp_physical_end(physical);
 }
 
@@ -94,21 +95,20 @@ CUresult CUDAAPI hook_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t b
   bool counted;
   bool is_device = properties && properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
 
-  CUresult result =
-      gp_passthrough_alloc(&(gp_passthrough_call_t){.call = call_create,
-                               .address = created_handle,
-                               .arg = &arguments,
-                               .bytes = handle && properties ? bytes : 0,
-                               .key = key,
-                               .kind = is_device ? GP_DETAIL_PASS_PHYSICAL : GP_DETAIL_PASS_HOST,
-                               .device = is_device ? properties->location.id : GP_CURRENT_DEVICE},
-          &counted);
+  CUresult result = gp_forward_alloc(&(gp_forward_call_t){.call = call_create,
+                                         .address = created_handle,
+                                         .arg = &arguments,
+                                         .bytes = handle && properties ? bytes : 0,
+                                         .key = key,
+                                         .kind = is_device ? GP_FORWARDED_PHYSICAL : GP_FORWARDED_HOST,
+                                         .device = is_device ? properties->location.id : GP_CURRENT_DEVICE},
+      &counted);
   if (counted && !gp_physical_created((uint64_t)*handle, key)) {
-    gp_passthrough_t memory;
+    gp_forwarded_t memory;
     gp_engine_t *engine = gp_library_engine();
-    gp_space_t space = gp_passthrough_space(is_device ? GP_DETAIL_PASS_PHYSICAL : GP_DETAIL_PASS_HOST);
-    if (engine && gp_engine_passthrough_take(engine, space, key, &memory))
-      gp_engine_passthrough_freed(engine, &memory, gp_clock_now_ns(), 0);
+    gp_space_t space = gp_forwarded_space(is_device ? GP_FORWARDED_PHYSICAL : GP_FORWARDED_HOST);
+    if (engine && gp_engine_forwarded_take(engine, space, key, &memory))
+      gp_engine_forwarded_freed(engine, &memory, gp_clock_now_ns(), 0);
   }
   return result;
 }

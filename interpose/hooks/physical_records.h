@@ -16,7 +16,7 @@
 typedef struct gp_physical gp_physical_t;
 typedef struct gp_mapping gp_mapping_t;
 
-/* A key for new memory, see gp_passthrough_t: never the same, and never an address. */
+/* A key for new memory, see gp_forwarded_t: never the same, and never an address. */
 uint64_t gp_physical_new_key(void);
 uint64_t gp_physical_key(const gp_physical_t *physical);
 

@@ -47,7 +47,8 @@ void gp_rdma_look(gp_engine_t *engine)
   if (!gp_engine_uses_streams(engine))
     return; /* nobody relies on that order */
   (void)dl_iterate_phdr(look_at, &search);
-  if (search.found && gp_mono_forbid(engine, GP_DETAIL_MODE_EPOCH_RDMA))
-    (void)gp_mono_settle(engine); /* a code that says something says it in the caller's own calls, too */
+  if (search.found && gp_single_stream_forbid(engine, GP_MODE_CAUSE_RDMA))
+    (void)gp_single_stream_settle(
+        engine); /* a code that says something says it in the caller's own calls, too */
   atomic_store_explicit(&seen_loads, search.loads, memory_order_relaxed);
 }

@@ -27,8 +27,8 @@ static void follow(gp_engine_t *engine, CUstream stream)
 
 /*
  * A non-blocking stream is not ordered behind the default stream as others are: while there is a debt
- * (pool/reuse/single_stream.h), we put it there before the program has it. In that order: what was handed out before the
- * stream was followed is what the debt is about.
+ * (pool/reuse/single_stream.h), we put it there before the program has it. In that order: what was handed out
+ * before the stream was followed is what the debt is about.
  */
 static CUresult created(CUresult result, const CUstream *stream, unsigned flags)
 {
@@ -38,7 +38,7 @@ static CUresult created(CUresult result, const CUstream *stream, unsigned flags)
     return result;
   follow(engine, *stream);
   if (flags & CU_STREAM_NON_BLOCKING)
-    result = (CUresult)gp_mono_order(engine, (uint64_t)(uintptr_t)*stream);
+    result = (CUresult)gp_single_stream_order(engine, (uint64_t)(uintptr_t)*stream);
   if (result != CUDA_SUCCESS)
     (void)hook_cuStreamDestroy_v2(*stream); /* the program is told of the first error */
   return result;

@@ -47,7 +47,7 @@ static bool is_captured(CUstream stream, bool per_thread)
   return result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-static CUresult alloc_async(async_call_t arguments, gp_detail_t kind, bool per_thread)
+static CUresult alloc_async(async_call_t arguments, gp_forwarded_kind_t kind, bool per_thread)
 {
   gp_engine_t *engine = gp_library_engine();
   bool counted = engine && arguments.pointer &&
@@ -58,45 +58,45 @@ static CUresult alloc_async(async_call_t arguments, gp_detail_t kind, bool per_t
   int device = GP_CURRENT_DEVICE;
 
   if (counted && arguments.pool && gp_mempool_find(arguments.pool, &device) && device == GP_MEMPOOL_HOST) {
-    kind = GP_DETAIL_PASS_HOST;
+    kind = GP_FORWARDED_HOST;
     device = GP_CURRENT_DEVICE;
   }
-  return gp_passthrough_alloc(&(gp_passthrough_call_t){.call = call_async,
-                                  .address = async_address,
-                                  .arg = &arguments,
-                                  .bytes = counted ? arguments.bytes : 0,
-                                  .pool = (uint64_t)(uintptr_t)pool,
-                                  .kind = kind,
-                                  .device = device,
-                                  .stream = arguments.stream,
-                                  .has_stream = true},
+  return gp_forward_alloc(&(gp_forward_call_t){.call = call_async,
+                              .address = async_address,
+                              .arg = &arguments,
+                              .bytes = counted ? arguments.bytes : 0,
+                              .pool = (uint64_t)(uintptr_t)pool,
+                              .kind = kind,
+                              .device = device,
+                              .stream = arguments.stream,
+                              .has_stream = true},
       NULL);
 }
 
 CUresult CUDAAPI hook_cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream)
 {
   return alloc_async(
-      (async_call_t){GP_FN_cuMemAllocAsync, pointer, bytes, NULL, stream}, GP_DETAIL_PASS_ASYNC, false);
+      (async_call_t){GP_FN_cuMemAllocAsync, pointer, bytes, NULL, stream}, GP_FORWARDED_ASYNC, false);
 }
 
 CUresult CUDAAPI hook_cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUstream stream)
 {
   return alloc_async(
-      (async_call_t){GP_FN_cuMemAllocAsync_ptsz, pointer, bytes, NULL, stream}, GP_DETAIL_PASS_ASYNC, true);
+      (async_call_t){GP_FN_cuMemAllocAsync_ptsz, pointer, bytes, NULL, stream}, GP_FORWARDED_ASYNC, true);
 }
 
 CUresult CUDAAPI hook_cuMemAllocFromPoolAsync(
     CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
   return alloc_async((async_call_t){GP_FN_cuMemAllocFromPoolAsync, pointer, bytes, pool, stream},
-      GP_DETAIL_PASS_MEMPOOL, false);
+      GP_FORWARDED_MEMPOOL, false);
 }
 
 CUresult CUDAAPI hook_cuMemAllocFromPoolAsync_ptsz(
     CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
   return alloc_async((async_call_t){GP_FN_cuMemAllocFromPoolAsync_ptsz, pointer, bytes, pool, stream},
-      GP_DETAIL_PASS_MEMPOOL, true);
+      GP_FORWARDED_MEMPOOL, true);
 }
 
 typedef struct free_async_call {
@@ -123,7 +123,7 @@ static CUresult free_async(free_async_call_t arguments)
   if (gp_engine_free_with(engine, (uint64_t)arguments.pointer, call_free_async, &arguments, &code) ==
       GP_FREE_DONE)
     return (CUresult)code;
-  return gp_passthrough_free_in(
+  return gp_forward_free_in(
       engine, GP_SPACE_POINTER, (uint64_t)arguments.pointer, call_free_async, &arguments);
 }
 

@@ -270,7 +270,7 @@ void *gp_unknown_called(unsigned slot, const uint64_t *arguments)
     again = true;
     break;
   }
-  if (!again && !gp_mono_has_debt(engine))
+  if (!again && !gp_single_stream_has_debt(engine))
     __atomic_store_n(&gp_unknown_settled[slot], 1, __ATOMIC_RELEASE);
   gp_cancel_restore(cancel_state);
   return function;

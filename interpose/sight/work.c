@@ -56,7 +56,7 @@ void gp_work_note(CUstream stream, bool per_thread)
   if (engine && gp_engine_uses_streams(engine))
     mark(engine, (uint64_t)(uintptr_t)stream, per_thread);
   else if (engine)
-    (void)gp_mono_settle(engine); /* as for the stubs: see gp_work_slow */
+    (void)gp_single_stream_settle(engine); /* as for the stubs: see gp_work_slow */
 }
 
 #if GP_HAS_WORK_STUBS
@@ -109,8 +109,8 @@ static void look_at_attributes(gp_engine_t *engine, const void *first)
     if (attribute->id == ATTRIBUTE_PROGRAMMATIC_EVENT || attribute->id == ATTRIBUTE_COMPLETION_EVENT)
       gp_event_distrust(*(const CUevent *)(const void *)&attribute->value); /* first in either structure */
     if ((attribute->id == ATTRIBUTE_PROGRAMMATIC || attribute->id == ATTRIBUTE_PROGRAMMATIC_EVENT) &&
-        gp_mono_bar(engine, GP_DETAIL_MODE_EPOCH_PROGRAMMATIC))
-      (void)gp_mono_settle(engine); /* what went wrong the launch will say */
+        gp_single_stream_bar(engine, GP_MODE_CAUSE_PROGRAMMATIC))
+      (void)gp_single_stream_settle(engine); /* what went wrong the launch will say */
   }
 #else
   (void)engine;
@@ -136,7 +136,7 @@ void *gp_work_slow(uint64_t stream, unsigned function, const void *first)
   if (!real)
     return (void *)not_found; /* see GP_REAL_CALL */
   if (engine && !gp_engine_uses_streams(engine))
-    (void)gp_mono_settle(
+    (void)gp_single_stream_settle(
         engine); /* this work may be in a stream that nobody follows, and that is behind no other */
   if (!engine || !gp_engine_uses_streams(engine))
     return real;

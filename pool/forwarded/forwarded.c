@@ -14,18 +14,18 @@ typedef struct gp_reservation {
   bool is_pooled;
 } gp_reservation_t;
 
-bool gp_passthrough_is_host(gp_detail_t kind)
+bool gp_forwarded_is_host(gp_forwarded_kind_t kind)
 {
-  return kind == GP_DETAIL_PASS_HOST;
+  return kind == GP_FORWARDED_HOST;
 }
 
 /* In one of the driver's own pools, which can be asked what they hold beyond what is in use. */
-static bool is_driver_pooled(gp_detail_t kind)
+static bool is_driver_pooled(gp_forwarded_kind_t kind)
 {
-  return kind == GP_DETAIL_PASS_ASYNC || kind == GP_DETAIL_PASS_MEMPOOL || kind == GP_DETAIL_PASS_GRAPH;
+  return kind == GP_FORWARDED_ASYNC || kind == GP_FORWARDED_MEMPOOL || kind == GP_FORWARDED_GRAPH;
 }
 
-static bool is_in_pool(const gp_passthrough_t *memory)
+static bool is_in_pool(const gp_forwarded_t *memory)
 {
   return is_driver_pooled(memory->kind) && !memory->is_detached;
 }
@@ -37,7 +37,7 @@ static bool is_in_pool(const gp_passthrough_t *memory)
  */
 #define ASYNC_GROWTH (32 * GP_MIB)
 
-static uint64_t growth_of(uint64_t bytes, gp_detail_t kind)
+static uint64_t growth_of(uint64_t bytes, gp_forwarded_kind_t kind)
 {
   uint64_t growth = is_driver_pooled(kind) ? gp_round_up(bytes, ASYNC_GROWTH) : bytes;
   return growth ? growth : UINT64_MAX; /* overflow: more than there is */
@@ -51,15 +51,15 @@ static int attempt_reserve(void *arg, bool *by_limit)
   return *by_limit ? reservation->engine->driver.ops->code_out_of_memory : 0;
 }
 
-bool gp_engine_passthrough_reserve(
-    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_detail_t kind)
+bool gp_engine_forwarded_reserve(
+    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_forwarded_kind_t kind)
 {
   gp_device_t *device = context->device;
   gp_reservation_t reservation = {engine, context, bytes, growth_of(bytes, kind), is_driver_pooled(kind)};
   bool by_limit = true;
 
   gp_find_origin(engine, GP_OCCASION_DRIVER, bytes);
-  if (gp_passthrough_is_host(kind)) {
+  if (gp_forwarded_is_host(kind)) {
     gp_event_first_use(engine); /* it is in no limit, but in the record */
     return true;
   }
@@ -86,7 +86,7 @@ static int attempt_again(void *arg, bool *by_limit)
   return repeat->again(repeat->arg);
 }
 
-int gp_engine_passthrough_retry(
+int gp_engine_forwarded_retry(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, int (*again)(void *arg), void *arg)
 {
   gp_repeat_t repeat = {again, arg};
@@ -101,13 +101,13 @@ int gp_engine_passthrough_retry(
   return code;
 }
 
-void gp_engine_passthrough_cancel(
-    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_detail_t kind)
+void gp_engine_forwarded_cancel(
+    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_forwarded_kind_t kind)
 {
   gp_device_t *device = context->device;
 
   (void)engine;
-  if (gp_passthrough_is_host(kind))
+  if (gp_forwarded_is_host(kind))
     return;
   gp_lock_take(&device->lock);
   device->held -= bytes;
@@ -117,10 +117,10 @@ void gp_engine_passthrough_cancel(
 }
 
 /* Takes an allocation out of the sums, with its event; the device's lock is held. */
-static void uncount(gp_engine_t *engine, gp_device_t *device, gp_passthrough_t *memory, uint64_t time_ns,
-    uint64_t duration_ns)
+static void uncount(
+    gp_engine_t *engine, gp_device_t *device, gp_forwarded_t *memory, uint64_t time_ns, uint64_t duration_ns)
 {
-  if (gp_passthrough_is_host(memory->kind)) {
+  if (gp_forwarded_is_host(memory->kind)) {
     gp_gauge_sub(&device->stats->pinned_host_bytes, memory->size);
   } else {
     gp_gauge_sub(&device->stats->passthrough_bytes, memory->size);
@@ -131,10 +131,10 @@ static void uncount(gp_engine_t *engine, gp_device_t *device, gp_passthrough_t *
     else
       device->held -= memory->size;
   }
-  gp_event_passthrough(engine, memory, GP_ACTION_PASSTHROUGH_FREE, time_ns, duration_ns);
+  gp_event_forwarded(engine, memory, GP_ACTION_FORWARDED_FREE, time_ns, duration_ns);
 }
 
-static void lock_and_uncount(gp_engine_t *engine, gp_passthrough_t *memory, uint64_t time_ns)
+static void lock_and_uncount(gp_engine_t *engine, gp_forwarded_t *memory, uint64_t time_ns)
 {
   gp_device_t *device = &engine->devices[memory->device];
   gp_lock_take(&device->lock);
@@ -143,11 +143,11 @@ static void lock_and_uncount(gp_engine_t *engine, gp_passthrough_t *memory, uint
 }
 
 /* Files the record; without memory for it the allocation is not counted any longer. */
-static void keep(gp_engine_t *engine, gp_passthrough_t *memory)
+static void keep(gp_engine_t *engine, gp_forwarded_t *memory)
 {
-  gp_passthrough_t stale;
+  gp_forwarded_t stale;
   bool has_stale;
-  bool kept = gp_passthrough_keep(engine, memory, &stale, &has_stale);
+  bool kept = gp_forwarded_keep(engine, memory, &stale, &has_stale);
 
   if (has_stale) /* it went without our seeing it, with its graph, its memory pool or its context */
     lock_and_uncount(engine, &stale, memory->time_ns);
@@ -157,16 +157,16 @@ static void keep(gp_engine_t *engine, gp_passthrough_t *memory)
 
 /* What the driver frees with a context; pools, mapped memory and graphs live without one (cuda.h,
  * cuCtxDestroy). */
-static bool ends_with_context(gp_detail_t kind)
+static bool ends_with_context(gp_forwarded_kind_t kind)
 {
-  return !is_driver_pooled(kind) && kind != GP_DETAIL_PASS_PHYSICAL;
+  return !is_driver_pooled(kind) && kind != GP_FORWARDED_PHYSICAL;
 }
 
-void gp_engine_passthrough_commit(
-    gp_engine_t *engine, gp_context_t *context, const gp_passthrough_t *memory, uint64_t duration_ns)
+void gp_engine_forwarded_commit(
+    gp_engine_t *engine, gp_context_t *context, const gp_forwarded_t *memory, uint64_t duration_ns)
 {
   gp_device_t *device = context->device;
-  gp_passthrough_t own = *memory;
+  gp_forwarded_t own = *memory;
 
   own.key = memory->key ? memory->key : memory->address;
   own.device = device->ordinal;
@@ -177,22 +177,21 @@ void gp_engine_passthrough_commit(
   gp_lock_take(&device->lock);
   gp_release_await(device, own.key);
   own.block = atomic_fetch_add_explicit(&engine->incarnation, 1, memory_order_relaxed) + 1;
-  gp_gauge_add(gp_passthrough_is_host(own.kind) ? &device->stats->pinned_host_bytes
-                                                : &device->stats->passthrough_bytes,
+  gp_gauge_add(
+      gp_forwarded_is_host(own.kind) ? &device->stats->pinned_host_bytes : &device->stats->passthrough_bytes,
       own.size);
   gp_peak_note(engine, device);
-  gp_event_passthrough(engine, &own, GP_ACTION_PASSTHROUGH_ALLOC, own.time_ns, duration_ns);
+  gp_event_forwarded(engine, &own, GP_ACTION_FORWARDED_ALLOC, own.time_ns, duration_ns);
   gp_event_facts(engine, device);
   gp_lock_release(&device->lock);
   keep(engine, &own);
 }
 
-bool gp_engine_passthrough_take(
-    gp_engine_t *engine, gp_space_t space, uint64_t key, gp_passthrough_t *ret_memory)
+bool gp_engine_forwarded_take(gp_engine_t *engine, gp_space_t space, uint64_t key, gp_forwarded_t *ret_memory)
 {
   gp_find_origin(engine, GP_OCCASION_FREE, 0);
   gp_engine_tell_peaks(engine);
-  if (!gp_passthrough_remove(engine, space, key, ret_memory))
+  if (!gp_forwarded_remove(engine, space, key, ret_memory))
     return false;
   gp_device_t *device = &engine->devices[ret_memory->device];
   ret_memory->release.address = key;
@@ -202,8 +201,8 @@ bool gp_engine_passthrough_take(
   return true;
 }
 
-void gp_engine_passthrough_freed(
-    gp_engine_t *engine, gp_passthrough_t *memory, uint64_t time_ns, uint64_t duration_ns)
+void gp_engine_forwarded_freed(
+    gp_engine_t *engine, gp_forwarded_t *memory, uint64_t time_ns, uint64_t duration_ns)
 {
   gp_device_t *device = &engine->devices[memory->device];
 
@@ -213,7 +212,7 @@ void gp_engine_passthrough_freed(
   gp_lock_release(&device->lock);
 }
 
-void gp_engine_passthrough_restore(gp_engine_t *engine, gp_passthrough_t *memory)
+void gp_engine_forwarded_restore(gp_engine_t *engine, gp_forwarded_t *memory)
 {
   gp_device_t *device = &engine->devices[memory->device];
 
@@ -223,10 +222,10 @@ void gp_engine_passthrough_restore(gp_engine_t *engine, gp_passthrough_t *memory
   keep(engine, memory);
 }
 
-void gp_passthrough_context_lost(gp_engine_t *engine, const gp_context_t *context)
+void gp_forwarded_context_lost(gp_engine_t *engine, const gp_context_t *context)
 {
-  gp_passthrough_t memory;
-  while (gp_passthrough_remove_of_context(engine, context, &memory))
+  gp_forwarded_t memory;
+  while (gp_forwarded_remove_of_context(engine, context, &memory))
     lock_and_uncount(engine, &memory, gp_now(engine));
 }
 
@@ -235,7 +234,7 @@ void gp_engine_mempool_gone(gp_engine_t *engine, uint64_t pool)
   int ordinal;
   uint64_t size;
 
-  while (gp_passthrough_detach_next(engine, pool, &ordinal, &size)) {
+  while (gp_forwarded_detach_next(engine, pool, &ordinal, &size)) {
     gp_device_t *device = &engine->devices[ordinal];
     gp_lock_take(&device->lock);
     device->async_live -= size;

@@ -1,7 +1,7 @@
 /*
  * Memory that is not pooled: counted, limited and recorded, whatever call it came from.
  *
- * Before the driver's call: gp_engine_passthrough_reserve counts it against the limit. After it: commit with
+ * Before the driver's call: gp_engine_forwarded_reserve counts it against the limit. After it: commit with
  * what the driver gave, or cancel. A free takes the record before the driver's call, because the driver may
  * give the same address or handle to another thread as soon as it has it; then freed, or restore if the
  * driver refused.
@@ -18,7 +18,7 @@
 typedef enum gp_space {
   GP_SPACE_POINTER,  /* addresses of device and host memory: one address space */
   GP_SPACE_ARRAY,    /* arrays and mipmapped arrays */
-  GP_SPACE_PHYSICAL, /* memory without an address: a number of our own, see gp_passthrough_t */
+  GP_SPACE_PHYSICAL, /* memory without an address: a number of our own, see gp_forwarded_t */
   GP_SPACE_EXTERNAL, /* memory of another API, imported */
   GP_SPACE_GRAPH,    /* executable graphs, for what their allocation nodes need */
   GP_SPACE_COUNT
@@ -29,7 +29,7 @@ typedef enum gp_space {
  * in a commit stands for the address. address is what the snapshot shows: the address, or the handle where
  * there is none.
  */
-typedef struct gp_passthrough {
+typedef struct gp_forwarded {
   gp_release_t release; /* between take and freed or restore */
   uint64_t key;
   uint64_t address;
@@ -42,15 +42,15 @@ typedef struct gp_passthrough {
   uint64_t pool; /* the driver's memory pool that it is in, 0: the device's default one, or none */
   const gp_context_t *context; /* with which it ends, set by commit; NULL: it outlives contexts */
   int device;
-  gp_detail_t kind;
+  gp_forwarded_kind_t kind;
   bool has_stream;
   bool is_detached; /* its pool is gone: it is counted like memory without one */
-} gp_passthrough_t;
+} gp_forwarded_t;
 
-gp_space_t gp_passthrough_space(gp_detail_t kind);
+gp_space_t gp_forwarded_space(gp_forwarded_kind_t kind);
 
 /* Page-locked memory of the host: in a sum of its own, and in no limit. */
-bool gp_passthrough_is_host(gp_detail_t kind);
+bool gp_forwarded_is_host(gp_forwarded_kind_t kind);
 
 /*
  * The context through which a device is asked for things: a live one of that device, or where there is none a
@@ -62,31 +62,31 @@ gp_context_t *gp_engine_device_context(gp_engine_t *engine, int device);
  * Counts bytes that are about to be allocated, after giving idle blocks back if need be. False: the limit
  * refuses; the event and the report are written, and the caller answers out of memory.
  */
-bool gp_engine_passthrough_reserve(
-    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_detail_t kind);
-void gp_engine_passthrough_cancel(
-    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_detail_t kind);
+bool gp_engine_forwarded_reserve(
+    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_forwarded_kind_t kind);
+void gp_engine_forwarded_cancel(
+    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_forwarded_kind_t kind);
 
 /* memory is copied. Its size is at most what was reserved; the caller cancels the rest. */
-void gp_engine_passthrough_commit(
-    gp_engine_t *engine, gp_context_t *context, const gp_passthrough_t *memory, uint64_t duration_ns);
+void gp_engine_forwarded_commit(
+    gp_engine_t *engine, gp_context_t *context, const gp_forwarded_t *memory, uint64_t duration_ns);
 
 /* Copies what is known of a key. False: nothing. */
-bool gp_engine_passthrough_find(
-    gp_engine_t *engine, gp_space_t space, uint64_t key, gp_passthrough_t *ret_memory);
+bool gp_engine_forwarded_find(
+    gp_engine_t *engine, gp_space_t space, uint64_t key, gp_forwarded_t *ret_memory);
 
 /* False: nothing of that key is known. *ret_memory stays where it is until freed or restore. */
-bool gp_engine_passthrough_take(
-    gp_engine_t *engine, gp_space_t space, uint64_t key, gp_passthrough_t *ret_memory);
-void gp_engine_passthrough_freed(
-    gp_engine_t *engine, gp_passthrough_t *memory, uint64_t time_ns, uint64_t duration_ns);
-void gp_engine_passthrough_restore(gp_engine_t *engine, gp_passthrough_t *memory);
+bool gp_engine_forwarded_take(
+    gp_engine_t *engine, gp_space_t space, uint64_t key, gp_forwarded_t *ret_memory);
+void gp_engine_forwarded_freed(
+    gp_engine_t *engine, gp_forwarded_t *memory, uint64_t time_ns, uint64_t duration_ns);
+void gp_engine_forwarded_restore(gp_engine_t *engine, gp_forwarded_t *memory);
 
 /*
  * The driver had no memory for an allocation of bytes: makes room step by step and calls `again`, which
  * repeats the driver's call, after each. Its last result; out of memory has then been reported.
  */
-int gp_engine_passthrough_retry(
+int gp_engine_forwarded_retry(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, int (*again)(void *arg), void *arg);
 
 /*
@@ -99,6 +99,6 @@ void gp_engine_mempool_gone(gp_engine_t *engine, uint64_t pool);
  * Copies the allocations of a device, in no particular order, all of one moment. Returns how many there are;
  * if that is more than capacity, only capacity were written: come again with more room.
  */
-size_t gp_engine_passthroughs(gp_engine_t *engine, int device, gp_passthrough_t *array, size_t capacity);
+size_t gp_engine_forwarded_copy(gp_engine_t *engine, int device, gp_forwarded_t *array, size_t capacity);
 
 #endif

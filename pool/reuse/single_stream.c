@@ -14,20 +14,20 @@
 static const char *sentence(gp_detail_t why)
 {
   switch (why) {
-  case GP_DETAIL_MODE_EPOCH_STREAM: return "a stream was created";
-  case GP_DETAIL_MODE_EPOCH_PER_THREAD: return "a thread uses its own default stream";
-  case GP_DETAIL_MODE_EPOCH_CONTEXT: return "there is a second context";
-  case GP_DETAIL_MODE_EPOCH_PEER: return "contexts reach each other's memory";
-  case GP_DETAIL_MODE_EPOCH_EXPORT: return "memory is shared with others";
-  case GP_DETAIL_MODE_EPOCH_PROGRAMMATIC: return "launches overlap the ones in front of them";
-  case GP_DETAIL_MODE_EPOCH_CAPTURE: return "a stream is captured";
+  case GP_MODE_CAUSE_STREAM: return "a stream was created";
+  case GP_MODE_CAUSE_PER_THREAD: return "a thread uses its own default stream";
+  case GP_MODE_CAUSE_CONTEXT: return "there is a second context";
+  case GP_MODE_CAUSE_PEER: return "contexts reach each other's memory";
+  case GP_MODE_CAUSE_EXPORT: return "memory is shared with others";
+  case GP_MODE_CAUSE_PROGRAMMATIC: return "launches overlap the ones in front of them";
+  case GP_MODE_CAUSE_CAPTURE: return "a stream is captured";
   default: return "a library is loaded by which other devices reach the memory";
   }
 }
 
-void gp_mono_tell(gp_detail_t why)
+void gp_single_stream_tell(gp_detail_t why)
 {
-  if (why == GP_DETAIL_MODE_MONO)
+  if (why == GP_MODE_SINGLE)
     gp_log(GP_LOG_INFO, "reuse mode is single: all work is in one stream");
   else if (why != GP_DETAIL_NONE)
     gp_log(GP_LOG_INFO, "reuse mode is epoch from now on: %s", sentence(why));
@@ -43,7 +43,7 @@ static void record_mode(gp_engine_t *engine, gp_detail_t mode)
   }
 }
 
-gp_detail_t gp_mono_end(gp_engine_t *engine, gp_detail_t why)
+gp_detail_t gp_single_stream_end(gp_engine_t *engine, gp_detail_t why)
 {
   gp_context_t *context = engine->mono_context;
 
@@ -53,7 +53,7 @@ gp_detail_t gp_mono_end(gp_engine_t *engine, gp_detail_t why)
   gp_lock_take(&context->device->lock);
   atomic_store(&engine->mono, false);
   gp_lock_release(&context->device->lock);
-  if (why != GP_DETAIL_MODE_CONTEXT)
+  if (why != GP_MODE_CONTEXT)
     record_mode(engine, why);
   return why;
 }
@@ -68,19 +68,19 @@ static gp_detail_t begin(gp_engine_t *engine, gp_context_t *context)
   atomic_store(&engine->mono_debt, 0);
   atomic_store(&engine->mono, true);
   gp_lock_release(&context->device->lock);
-  record_mode(engine, GP_DETAIL_MODE_MONO);
-  return GP_DETAIL_MODE_MONO;
+  record_mode(engine, GP_MODE_SINGLE);
+  return GP_MODE_SINGLE;
 }
 
-gp_detail_t gp_mono_add_context(gp_engine_t *engine, gp_context_t *context)
+gp_detail_t gp_single_stream_add_context(gp_engine_t *engine, gp_context_t *context)
 {
   atomic_store(&engine->mono_all_barred, false);
   if (engine->contexts.next == engine->contexts.prev)
     return begin(engine, context);
-  return gp_mono_end(engine, GP_DETAIL_MODE_EPOCH_CONTEXT);
+  return gp_single_stream_end(engine, GP_MODE_CAUSE_CONTEXT);
 }
 
-void gp_mono_drop_context(gp_engine_t *engine, const gp_context_t *context)
+void gp_single_stream_drop_context(gp_engine_t *engine, const gp_context_t *context)
 {
   engine->mono_sync = 0;
   if (engine->mono_context != context)
@@ -91,14 +91,14 @@ void gp_mono_drop_context(gp_engine_t *engine, const gp_context_t *context)
   engine->mono_context = NULL; /* its work is over, and its memory gone: no debt */
 }
 
-void gp_mono_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t epoch, bool alone)
+void gp_single_stream_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t epoch, bool alone)
 {
   bool can_begin = alone && !atomic_load(&engine->mono) && engine->contexts.next == engine->contexts.prev &&
                    engine->contexts.next == &context->live_link;
   engine->mono_sync = can_begin ? epoch : 0;
 }
 
-gp_detail_t gp_mono_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t epoch)
+gp_detail_t gp_single_stream_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t epoch)
 {
   if (engine->mono_sync != epoch)
     return GP_DETAIL_NONE;
@@ -129,10 +129,10 @@ typedef enum reach {
   REACH_PROCESS,
 } reach_t;
 
-static bool leave(gp_engine_t *engine, gp_detail_t why, reach_t reach)
+static bool leave(gp_engine_t *engine, gp_mode_cause_t why, reach_t reach)
 {
   gp_lock_take(&engine->contexts_lock);
-  gp_detail_t left = gp_mono_end(engine, why);
+  gp_detail_t left = gp_single_stream_end(engine, why);
   for (gp_list_t *link = engine->contexts.next; reach != REACH_NOW && link != &engine->contexts;
        link = link->next)
     gp_list_entry(link, gp_context_t, live_link)->mono_barred = true;
@@ -141,23 +141,23 @@ static bool leave(gp_engine_t *engine, gp_detail_t why, reach_t reach)
   engine->mono_forbidden |= reach == REACH_PROCESS;
   bool indebted = is_indebted(engine);
   gp_lock_release(&engine->contexts_lock);
-  gp_mono_tell(left);
+  gp_single_stream_tell(left);
   return indebted;
 }
 
-bool gp_mono_leave(gp_engine_t *engine, gp_detail_t why)
+bool gp_single_stream_leave(gp_engine_t *engine, gp_mode_cause_t why)
 {
   return leave(engine, why, REACH_NOW);
 }
 
-bool gp_mono_bar(gp_engine_t *engine, gp_detail_t why)
+bool gp_single_stream_bar(gp_engine_t *engine, gp_mode_cause_t why)
 {
   if (!engine->single || (atomic_load(&engine->mono_all_barred) && atomic_load(&engine->mono_debt) == 0))
     return false; /* nothing to do: launches come here */
   return leave(engine, why, REACH_CONTEXTS);
 }
 
-bool gp_mono_forbid(gp_engine_t *engine, gp_detail_t why)
+bool gp_single_stream_forbid(gp_engine_t *engine, gp_mode_cause_t why)
 {
   return leave(engine, why, REACH_PROCESS);
 }
@@ -178,13 +178,13 @@ static gp_context_t *debtor(gp_engine_t *engine)
     return NULL;
   gp_lock_take(&engine->contexts_lock);
   if (!gp_engine_uses_streams(engine))
-    (void)gp_mono_end(engine, GP_DETAIL_MODE_CONTEXT); /* which is told by who ends the mode */
+    (void)gp_single_stream_end(engine, GP_MODE_CONTEXT); /* which is told by who ends the mode */
   gp_context_t *context = is_indebted(engine) ? engine->mono_context : NULL;
   gp_lock_release(&engine->contexts_lock);
   return context;
 }
 
-bool gp_mono_has_debt(gp_engine_t *engine)
+bool gp_single_stream_has_debt(gp_engine_t *engine)
 {
   return debtor(engine) != NULL;
 }
@@ -194,7 +194,7 @@ bool gp_mono_has_debt(gp_engine_t *engine)
  * afterwards, as with gp_engine_enter_wait. That is not used here, for a thread that destroys a context need
  * not wait for this. A thread that begins a capture waits for the same thing anyhow, if it is owed.
  */
-int gp_mono_settle(gp_engine_t *engine)
+int gp_single_stream_settle(gp_engine_t *engine)
 {
   if (!may_owe(engine))
     return 0;
@@ -205,9 +205,9 @@ int gp_mono_settle(gp_engine_t *engine)
   return code;
 }
 
-void gp_mono_capture(gp_engine_t *engine)
+void gp_single_stream_capture(gp_engine_t *engine)
 {
-  gp_context_t *context = leave(engine, GP_DETAIL_MODE_EPOCH_CAPTURE, REACH_NOW) ? debtor(engine) : NULL;
+  gp_context_t *context = leave(engine, GP_MODE_CAUSE_CAPTURE, REACH_NOW) ? debtor(engine) : NULL;
 
   if (context)
     (void)gp_reuse_wait_for(engine, context); /* what went wrong the capture will say */
@@ -215,7 +215,7 @@ void gp_mono_capture(gp_engine_t *engine)
     sched_yield(); /* who saw the debt before it was settled */
 }
 
-int gp_mono_order(gp_engine_t *engine, uint64_t stream)
+int gp_single_stream_order(gp_engine_t *engine, uint64_t stream)
 {
   const gp_driver_ops_t *ops = engine->driver.ops;
   gp_context_t *context = debtor(engine);
@@ -228,5 +228,5 @@ int gp_mono_order(gp_engine_t *engine, uint64_t stream)
     if (code == 0)
       return 0;
   }
-  return gp_mono_settle(engine);
+  return gp_single_stream_settle(engine);
 }

@@ -18,31 +18,31 @@
 
 /*
  * MONO ends if it holds; frees and allocations in flight are over when this returns. why is one of
- * GP_DETAIL_MODE_EPOCH_*. True: there is a debt.
+ * GP_MODE_CAUSE_*. True: there is a debt.
  */
-bool gp_mono_leave(gp_engine_t *engine, gp_detail_t why);
+bool gp_single_stream_leave(gp_engine_t *engine, gp_mode_cause_t why);
 
 /* The same, and it does not come back while one of the contexts of today lives; everywhere: not at all. */
-bool gp_mono_bar(gp_engine_t *engine, gp_detail_t why);
-bool gp_mono_forbid(gp_engine_t *engine, gp_detail_t why);
+bool gp_single_stream_bar(gp_engine_t *engine, gp_mode_cause_t why);
+bool gp_single_stream_forbid(gp_engine_t *engine, gp_mode_cause_t why);
 
 /* Whether there is a debt, in whatever mode the engine is now. Costs two loads if there is none and MONO is
  * over. */
-bool gp_mono_has_debt(gp_engine_t *engine);
+bool gp_single_stream_has_debt(gp_engine_t *engine);
 
 /*
  * Settles the debt, if there is one. settle: the host waits for the context. order: only for what is
  * submitted to the stream of that handle from now on, by the GPU. Both return the driver's code; if it is not
  * 0 the debt remains.
  */
-int gp_mono_settle(gp_engine_t *engine);
-int gp_mono_order(gp_engine_t *engine, uint64_t stream);
+int gp_single_stream_settle(gp_engine_t *engine);
+int gp_single_stream_order(gp_engine_t *engine, uint64_t stream);
 
 /*
  * A capture is about to begin, and the engine is suspended on its account: MONO ends, what is owed is
  * settled, and no wait of settle or order is in flight when this returns, nor begins before the suspension
  * ends.
  */
-void gp_mono_capture(gp_engine_t *engine);
+void gp_single_stream_capture(gp_engine_t *engine);
 
 #endif

@@ -14,7 +14,7 @@
 typedef enum gp_lock_rank {
   GP_RANK_CONTEXTS = 1, /* the engine's list of contexts */
   GP_RANK_DEVICE,       /* blocks, bins and statistics of one device */
-  GP_RANK_PASSTHROUGH,  /* allocations that are not pooled */
+  GP_RANK_FORWARDED,    /* allocations that are not pooled */
   GP_RANK_MAP,          /* writers of an address map */
   GP_RANK_RECORDS,      /* free records */
 } gp_lock_rank_t;

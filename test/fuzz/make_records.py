@@ -104,7 +104,7 @@ def records():
         [event("SEGMENT_ALLOC", 10, 0, MIB, 0, stack=0), event("ALLOC", 11, 0, MIB, 1, stack=0, thread=1)],
         [event("FREE_REQUESTED", 20, 0, MIB, 1), event("FREE_COMPLETED", 30, 0, MIB, 1),
          event("ALLOC", 40, 0, MIB, 2, stack=1, hit=1)],
-        [event("PASSTHROUGH_ALLOC", 50, 2 * MIB, MIB, 3, stack=2, stream=1, thread=1, detail="PASS_ASYNC"),
+        [event("FORWARDED_ALLOC", 50, 2 * MIB, MIB, 3, stack=2, stream=1, thread=1, detail="PASS_ASYNC"),
          event("SEGMENT_ALLOC", 60, 4 * MIB, 2 * MIB, 0), event("ALLOC", 61, 4 * MIB, 2 * MIB, 4)],
     ]
     live = (slot(HELD, 0, MIB, 2, origin=2) + slot(PASSTHROUGH, 2 * MIB, MIB, 3, origin=3, stream=1, kind="PASS_ASYNC") +

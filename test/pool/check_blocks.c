@@ -102,12 +102,12 @@ END_TEST
 START_TEST(test_lost_context_takes_unpooled_memory_along)
 {
   start(NULL, GP_GIB, true);
-  ck_assert(gp_engine_passthrough_reserve(engine, context, 4096, GP_DETAIL_PASS_PITCH));
-  gp_passthrough_t memory = {.address = 0x2000, .size = 4096, .kind = GP_DETAIL_PASS_PITCH};
-  gp_engine_passthrough_commit(engine, context, &memory, 1);
+  ck_assert(gp_engine_forwarded_reserve(engine, context, 4096, GP_FORWARDED_PITCH));
+  gp_forwarded_t memory = {.address = 0x2000, .size = 4096, .kind = GP_FORWARDED_PITCH};
+  gp_engine_forwarded_commit(engine, context, &memory, 1);
   gp_engine_context_lost(engine, context);
   ck_assert_uint_eq(stats().passthrough_bytes.current, 0);
-  ck_assert(!gp_engine_passthrough_take(engine, GP_SPACE_POINTER, 0x2000, &memory));
+  ck_assert(!gp_engine_forwarded_take(engine, GP_SPACE_POINTER, 0x2000, &memory));
   stop();
 }
 END_TEST
@@ -128,9 +128,9 @@ START_TEST(test_nothing_is_pooled_during_a_capture)
   ck_assert_uint_eq(stats().passthrough_bytes.current, 1000);
   gp_engine_resume(engine);
   ck_assert_uint_eq(allocate(1000), idle);
-  gp_passthrough_t memory;
-  ck_assert(gp_engine_passthrough_take(engine, GP_SPACE_POINTER, captured, &memory));
-  gp_engine_passthrough_freed(engine, &memory, 0, 0);
+  gp_forwarded_t memory;
+  ck_assert(gp_engine_forwarded_take(engine, GP_SPACE_POINTER, captured, &memory));
+  gp_engine_forwarded_freed(engine, &memory, 0, 0);
   ck_assert_uint_eq(stats().passthrough_bytes.current, 0);
   stop();
 }
@@ -150,7 +150,7 @@ START_TEST(test_no_driver_call_of_ours_while_suspended)
   driver.now_ns += UINT64_C(5000000000);
   long before = driver.calls;
   synchronize(); /* tells nothing; and what is idle is so for too long */
-  ck_assert_uint_eq(gp_engine_trim(engine, context, UINT64_MAX, GP_DETAIL_TRIM_REQUESTED), 0);
+  ck_assert_uint_eq(gp_engine_trim(engine, context, UINT64_MAX, GP_TRIM_REQUESTED), 0);
   ck_assert_int_eq(driver.calls, before);
   allocate(1000);
   ck_assert_int_eq(driver.calls, before + 1); /* the program's own */
@@ -314,7 +314,7 @@ START_TEST(test_deferred_memory_makes_room_after_standing_aside)
   if (_i & 2)
     ck_assert_int_eq(gp_engine_alloc(engine, context, 4 * GP_MIB, &address), 0);
   else
-    ck_assert(gp_engine_passthrough_reserve(engine, context, 4 * GP_MIB, GP_DETAIL_PASS_MANAGED));
+    ck_assert(gp_engine_forwarded_reserve(engine, context, 4 * GP_MIB, GP_FORWARDED_MANAGED));
   ck_assert_uint_eq(stats().num_ooms, 0);
   ck_assert_uint_eq(stats().deferred_bytes.current, 0);
   gp_engine_context_lost(engine, context); /* what is reserved or forwarded is no matter here */
@@ -406,7 +406,7 @@ START_TEST(test_failed_trim_keeps_the_block)
   synchronize();
   driver.fail_at = driver.calls + 1;
   driver.fail_code = 17;
-  ck_assert_uint_eq(gp_engine_trim(engine, context, UINT64_MAX, GP_DETAIL_TRIM_REQUESTED), 0);
+  ck_assert_uint_eq(gp_engine_trim(engine, context, UINT64_MAX, GP_TRIM_REQUESTED), 0);
   ck_assert_uint_eq(allocate(1000), block);
   stop();
 }

@@ -1,5 +1,6 @@
 /*
- * What events stand for (interpose/sight/cuda_events.c): a fact only if nobody can have recorded the event meanwhile.
+ * What events stand for (interpose/sight/cuda_events.c): a fact only if nobody can have recorded the event
+ * meanwhile.
  */
 #include <check.h>
 

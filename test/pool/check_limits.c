@@ -202,11 +202,11 @@ static int tell_reserved(void *self, const gp_driver_context_t *key, uint64_t *r
 
 static void take_from_pool(uint64_t pool, uint64_t bytes)
 {
-  const gp_passthrough_t memory = {
-      .address = 0x1000000 * pool, .size = bytes, .pool = pool, .kind = GP_DETAIL_PASS_MEMPOOL};
-  ck_assert(gp_engine_passthrough_reserve(engine, context, bytes, memory.kind));
+  const gp_forwarded_t memory = {
+      .address = 0x1000000 * pool, .size = bytes, .pool = pool, .kind = GP_FORWARDED_MEMPOOL};
+  ck_assert(gp_engine_forwarded_reserve(engine, context, bytes, memory.kind));
   reserved_by_pools += 32 * GP_MIB; /* the piece by which it grows */
-  gp_engine_passthrough_commit(engine, context, &memory, 0);
+  gp_engine_forwarded_commit(engine, context, &memory, 0);
 }
 
 /* Memory lives on without its pool; what another pool holds beyond what is in use is counted nevertheless. */
@@ -240,7 +240,7 @@ START_TEST(test_malformed_limit_refuses_everything)
   gp_driver_context_t first = fake_context(0, 0);
   context = gp_engine_context(engine, &first);
   ck_assert_int_eq(gp_engine_alloc(engine, context, 1, &address), FAKE_OUT_OF_MEMORY);
-  ck_assert(!gp_engine_passthrough_reserve(engine, context, 1, GP_DETAIL_PASS_MANAGED));
+  ck_assert(!gp_engine_forwarded_reserve(engine, context, 1, GP_FORWARDED_MANAGED));
   ck_assert_int_eq(driver.count[FAKE_ALLOC], 0);
   stop();
 }
@@ -251,20 +251,20 @@ START_TEST(test_passthrough_counts_against_the_limit)
   start((const char *const[]){"GPUPOOL_LIMIT=8MiB", NULL}, GP_GIB, true);
   uint64_t block = allocate(4 * GP_MIB);
   free_code(block);
-  ck_assert(gp_engine_passthrough_reserve(
-      engine, context, 6 * GP_MIB, GP_DETAIL_PASS_MANAGED)); /* the idle block makes room */
-  gp_passthrough_t memory = {.address = 0x1000, .size = 6 * GP_MIB, .kind = GP_DETAIL_PASS_MANAGED};
-  gp_engine_passthrough_commit(engine, context, &memory, 5);
-  ck_assert(!gp_engine_passthrough_reserve(engine, context, 4 * GP_MIB, GP_DETAIL_PASS_MANAGED));
+  ck_assert(gp_engine_forwarded_reserve(
+      engine, context, 6 * GP_MIB, GP_FORWARDED_MANAGED)); /* the idle block makes room */
+  gp_forwarded_t memory = {.address = 0x1000, .size = 6 * GP_MIB, .kind = GP_FORWARDED_MANAGED};
+  gp_engine_forwarded_commit(engine, context, &memory, 5);
+  ck_assert(!gp_engine_forwarded_reserve(engine, context, 4 * GP_MIB, GP_FORWARDED_MANAGED));
   ck_assert_uint_eq(stats().num_ooms, 1);
   ck_assert_uint_eq(stats().passthrough_bytes.current, 6 * GP_MIB);
-  ck_assert_uint_eq(gp_engine_passthroughs(engine, 0, NULL, 0), 1);
-  gp_passthrough_t taken;
-  ck_assert(gp_engine_passthrough_take(engine, GP_SPACE_POINTER, 0x1000, &taken));
-  gp_engine_passthrough_restore(engine, &taken); /* the driver refused */
-  ck_assert(gp_engine_passthrough_take(engine, GP_SPACE_POINTER, 0x1000, &taken));
-  gp_engine_passthrough_freed(engine, &taken, 0, 0);
-  ck_assert(!gp_engine_passthrough_take(engine, GP_SPACE_POINTER, 0x1000, &taken));
+  ck_assert_uint_eq(gp_engine_forwarded_copy(engine, 0, NULL, 0), 1);
+  gp_forwarded_t taken;
+  ck_assert(gp_engine_forwarded_take(engine, GP_SPACE_POINTER, 0x1000, &taken));
+  gp_engine_forwarded_restore(engine, &taken); /* the driver refused */
+  ck_assert(gp_engine_forwarded_take(engine, GP_SPACE_POINTER, 0x1000, &taken));
+  gp_engine_forwarded_freed(engine, &taken, 0, 0);
+  ck_assert(!gp_engine_forwarded_take(engine, GP_SPACE_POINTER, 0x1000, &taken));
   stop();
 }
 END_TEST
@@ -333,9 +333,9 @@ START_TEST(test_what_nobody_asked_for_is_told)
   ck_assert_uint_eq(use.unaccounted, 10 * GP_MIB);
 
   allocate(4 * GP_MIB);
-  ck_assert(gp_engine_passthrough_reserve(engine, context, 6 * GP_MIB, GP_DETAIL_PASS_ARRAY));
-  gp_engine_passthrough_commit(engine, context,
-      &(gp_passthrough_t){.address = 0x1000, .size = 6 * GP_MIB, .kind = GP_DETAIL_PASS_ARRAY}, 1);
+  ck_assert(gp_engine_forwarded_reserve(engine, context, 6 * GP_MIB, GP_FORWARDED_ARRAY));
+  gp_engine_forwarded_commit(engine, context,
+      &(gp_forwarded_t){.address = 0x1000, .size = 6 * GP_MIB, .kind = GP_FORWARDED_ARRAY}, 1);
   driver.used += 6 * GP_MIB;
   driver.used += 20 * GP_MIB; /* another process */
   ck_assert_int_eq(gp_engine_alloc(engine, context, 80 * GP_MIB, &address), FAKE_OUT_OF_MEMORY);
@@ -360,11 +360,11 @@ START_TEST(test_a_device_without_context)
   ck_assert_ptr_eq(gp_engine_device_context(engine, 0), context);
   ck_assert_ptr_null(gp_engine_device_context(engine, GP_MAX_DEVICES));
   ck_assert_ptr_null(gp_engine_device_context(engine, -1));
-  ck_assert(gp_engine_passthrough_reserve(engine, stand_in, 6 * GP_MIB, GP_DETAIL_PASS_PHYSICAL));
-  ck_assert(!gp_engine_passthrough_reserve(engine, stand_in, 4 * GP_MIB, GP_DETAIL_PASS_PHYSICAL));
-  gp_engine_passthrough_cancel(engine, stand_in, 6 * GP_MIB, GP_DETAIL_PASS_PHYSICAL);
-  ck_assert(gp_engine_passthrough_reserve(engine, stand_in, 8 * GP_MIB, GP_DETAIL_PASS_PHYSICAL));
-  gp_engine_passthrough_cancel(engine, stand_in, 8 * GP_MIB, GP_DETAIL_PASS_PHYSICAL);
+  ck_assert(gp_engine_forwarded_reserve(engine, stand_in, 6 * GP_MIB, GP_FORWARDED_PHYSICAL));
+  ck_assert(!gp_engine_forwarded_reserve(engine, stand_in, 4 * GP_MIB, GP_FORWARDED_PHYSICAL));
+  gp_engine_forwarded_cancel(engine, stand_in, 6 * GP_MIB, GP_FORWARDED_PHYSICAL);
+  ck_assert(gp_engine_forwarded_reserve(engine, stand_in, 8 * GP_MIB, GP_FORWARDED_PHYSICAL));
+  gp_engine_forwarded_cancel(engine, stand_in, 8 * GP_MIB, GP_FORWARDED_PHYSICAL);
   ck_assert_uint_eq(gp_engine_devices(engine), 1 << 0 | 1 << 3);
   stop();
 }
@@ -373,22 +373,22 @@ END_TEST
 /* The same number can be an address, a handle of an array and one of a graph. */
 START_TEST(test_names_of_different_kinds_are_apart)
 {
-  const gp_detail_t kinds[] = {GP_DETAIL_PASS_MANAGED, GP_DETAIL_PASS_ARRAY, GP_DETAIL_PASS_PHYSICAL,
-      GP_DETAIL_PASS_EXTERNAL, GP_DETAIL_PASS_GRAPH};
-  gp_passthrough_t memory;
+  const gp_forwarded_kind_t kinds[] = {GP_FORWARDED_MANAGED, GP_FORWARDED_ARRAY, GP_FORWARDED_PHYSICAL,
+      GP_FORWARDED_EXTERNAL, GP_FORWARDED_GRAPH};
+  gp_forwarded_t memory;
 
   start(NULL, GP_GIB, true);
   for (int i = 0; i < 5; i++) {
-    ck_assert(gp_engine_passthrough_reserve(engine, context, GP_MIB, kinds[i]));
-    gp_engine_passthrough_commit(
-        engine, context, &(gp_passthrough_t){.address = 0x1000, .size = GP_MIB, .kind = kinds[i]}, 1);
+    ck_assert(gp_engine_forwarded_reserve(engine, context, GP_MIB, kinds[i]));
+    gp_engine_forwarded_commit(
+        engine, context, &(gp_forwarded_t){.address = 0x1000, .size = GP_MIB, .kind = kinds[i]}, 1);
   }
   ck_assert_uint_eq(stats().passthrough_bytes.current, 5 * GP_MIB);
-  ck_assert_uint_eq(gp_engine_passthroughs(engine, 0, NULL, 0), 5);
+  ck_assert_uint_eq(gp_engine_forwarded_copy(engine, 0, NULL, 0), 5);
   for (int i = 0; i < 5; i++) {
-    ck_assert(gp_engine_passthrough_take(engine, gp_passthrough_space(kinds[i]), 0x1000, &memory));
+    ck_assert(gp_engine_forwarded_take(engine, gp_forwarded_space(kinds[i]), 0x1000, &memory));
     ck_assert_int_eq(memory.kind, kinds[i]);
-    gp_engine_passthrough_freed(engine, &memory, 0, 1);
+    gp_engine_forwarded_freed(engine, &memory, 0, 1);
   }
   ck_assert_uint_eq(stats().passthrough_bytes.current, 0);
   stop();

@@ -51,7 +51,7 @@ static bool reuses_at_once(uint64_t bytes)
 static void run_in_debt(void)
 {
   ck_assert(reuses_at_once(GP_MIB));
-  ck_assert(gp_mono_has_debt(engine));
+  ck_assert(gp_single_stream_has_debt(engine));
 }
 
 START_TEST(test_freed_memory_is_handed_out_at_once)
@@ -76,17 +76,17 @@ START_TEST(test_a_debt_is_memory_whose_earlier_owner_may_be_at_work)
   uint64_t block = allocate(GP_MIB);
   ck_assert_int_eq(free_code(block), 0); /* nobody has worked */
   ck_assert_uint_eq(allocate(GP_MIB), block);
-  ck_assert(!gp_mono_has_debt(engine));
+  ck_assert(!gp_single_stream_has_debt(engine));
   work();
   ck_assert_int_eq(free_code(block), 0);
-  ck_assert(!gp_mono_has_debt(engine)); /* nobody has it */
+  ck_assert(!gp_single_stream_has_debt(engine)); /* nobody has it */
   ck_assert_uint_eq(allocate(GP_MIB), block);
-  ck_assert(gp_mono_has_debt(engine));
+  ck_assert(gp_single_stream_has_debt(engine));
   synchronize();
-  ck_assert(!gp_mono_has_debt(engine));
+  ck_assert(!gp_single_stream_has_debt(engine));
   ck_assert_int_eq(free_code(block), 0);
   ck_assert_uint_eq(allocate(GP_MIB), block);
-  ck_assert(!gp_mono_has_debt(engine)); /* all work was over when it was freed */
+  ck_assert(!gp_single_stream_has_debt(engine)); /* all work was over when it was freed */
   stop();
 }
 END_TEST
@@ -98,9 +98,9 @@ START_TEST(test_facts_about_the_default_stream_settle)
   gp_stream_fact_t fact = gp_stream_fact_begin(engine, gp_stream_default(context));
   work(); /* so that its mark stays */
   gp_stream_created(engine, context, STREAM_A);
-  ck_assert(gp_mono_has_debt(engine));
+  ck_assert(gp_single_stream_has_debt(engine));
   gp_stream_fact_end(engine, &fact);
-  ck_assert(!gp_mono_has_debt(engine));
+  ck_assert(!gp_single_stream_has_debt(engine));
   ck_assert_int_eq(own_calls(), 0);
   stop();
 }
@@ -115,13 +115,13 @@ START_TEST(test_a_stream_ends_it)
   ck_assert(!reuses_at_once(3 * GP_MIB));
   uint64_t other = allocate(2 * GP_MIB);
   ck_assert_uint_ne(other, withheld); /* idle, but handed out only when that work is known to be over */
-  ck_assert_int_eq(gp_mono_order(engine, STREAM_A), 0);
+  ck_assert_int_eq(gp_single_stream_order(engine, STREAM_A), 0);
   ck_assert_uint_eq(driver.ordered, STREAM_A);
-  ck_assert_int_eq(gp_mono_order(engine, STREAM_B), 0); /* each stream for itself */
+  ck_assert_int_eq(gp_single_stream_order(engine, STREAM_B), 0); /* each stream for itself */
   ck_assert_uint_eq(driver.ordered, STREAM_B);
   ck_assert_int_eq(own_calls(), 2);
   synchronize();
-  ck_assert_int_eq(gp_mono_order(engine, STREAM_A), 0);
+  ck_assert_int_eq(gp_single_stream_order(engine, STREAM_A), 0);
   ck_assert_int_eq(own_calls(), 2);
   ck_assert_uint_eq(allocate(2 * GP_MIB), withheld);
   stop();
@@ -135,10 +135,10 @@ START_TEST(test_a_driver_that_cannot_order_is_waited_for)
   gp_stream_created(engine, context, STREAM_A);
   driver.fail_at = driver.calls + 1;
   driver.fail_code = FAKE_INVALID_VALUE;
-  ck_assert_int_eq(gp_mono_order(engine, STREAM_A), 0);
+  ck_assert_int_eq(gp_single_stream_order(engine, STREAM_A), 0);
   ck_assert_int_eq(driver.count[FAKE_ORDER], 1);
   ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
-  ck_assert(!gp_mono_has_debt(engine));
+  ck_assert(!gp_single_stream_has_debt(engine));
   stop();
 }
 END_TEST
@@ -147,13 +147,13 @@ START_TEST(test_a_wait_that_fails_leaves_the_debt)
 {
   begin();
   run_in_debt();
-  ck_assert(gp_mono_leave(engine, GP_DETAIL_MODE_EPOCH_CAPTURE));
+  ck_assert(gp_single_stream_leave(engine, GP_MODE_CAUSE_CAPTURE));
   driver.fail_at = driver.calls + 1;
   driver.fail_code = FAKE_INVALID_VALUE;
-  ck_assert_int_eq(gp_mono_settle(engine), FAKE_INVALID_VALUE);
-  ck_assert(gp_mono_has_debt(engine));
-  ck_assert_int_eq(gp_mono_settle(engine), 0);
-  ck_assert(!gp_mono_has_debt(engine));
+  ck_assert_int_eq(gp_single_stream_settle(engine), FAKE_INVALID_VALUE);
+  ck_assert(gp_single_stream_has_debt(engine));
+  ck_assert_int_eq(gp_single_stream_settle(engine), 0);
+  ck_assert(!gp_single_stream_has_debt(engine));
   stop();
 }
 END_TEST
@@ -174,8 +174,8 @@ START_TEST(test_a_stream_of_a_thread_ends_it)
   ck_assert_int_eq(pthread_create(&thread, NULL, use_own_stream, NULL), 0);
   pthread_join(thread, NULL);
   ck_assert(!reuses_at_once(3 * GP_MIB));
-  ck_assert_int_eq(own_calls(), 0);    /* it is behind the default stream by itself */
-  ck_assert(gp_mono_has_debt(engine)); /* others may not be */
+  ck_assert_int_eq(own_calls(), 0);             /* it is behind the default stream by itself */
+  ck_assert(gp_single_stream_has_debt(engine)); /* others may not be */
   synchronize();
   ck_assert(reuses_at_once(5 * GP_MIB)); /* that thread is gone */
   stop();
@@ -221,7 +221,7 @@ START_TEST(test_a_new_only_context)
   begin();
   run_in_debt();
   gp_engine_context_lost(engine, context);
-  ck_assert(!gp_mono_has_debt(engine));
+  ck_assert(!gp_single_stream_has_debt(engine));
   context = gp_engine_context(engine, &other);
   ck_assert(reuses_at_once(3 * GP_MIB));
   ck_assert_int_eq(own_calls(), 0);
@@ -271,15 +271,15 @@ START_TEST(test_what_bars_it)
 
   begin();
   run_in_debt();
-  ck_assert(gp_mono_bar(engine, GP_DETAIL_MODE_EPOCH_PEER));
-  ck_assert_int_eq(gp_mono_settle(engine), 0);
+  ck_assert(gp_single_stream_bar(engine, GP_MODE_CAUSE_PEER));
+  ck_assert_int_eq(gp_single_stream_settle(engine), 0);
   synchronize();
   ck_assert(!reuses_at_once(2 * GP_MIB));
-  ck_assert(!gp_mono_bar(engine, GP_DETAIL_MODE_EPOCH_PEER));
+  ck_assert(!gp_single_stream_bar(engine, GP_MODE_CAUSE_PEER));
   gp_engine_context_lost(engine, context);
   context = gp_engine_context(engine, &other);
   ck_assert(reuses_at_once(3 * GP_MIB)); /* another context */
-  ck_assert(gp_mono_forbid(engine, GP_DETAIL_MODE_EPOCH_RDMA));
+  ck_assert(gp_single_stream_forbid(engine, GP_MODE_CAUSE_RDMA));
   gp_engine_context_lost(engine, context);
   other = fake_context(2, 0);
   context = gp_engine_context(engine, &other);
@@ -293,7 +293,7 @@ START_TEST(test_a_capture)
   begin();
   run_in_debt();
   gp_context_t *owner = gp_engine_suspend_in(engine, context);
-  gp_mono_capture(engine);
+  gp_single_stream_capture(engine);
   ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
   synchronize();
   gp_engine_resume_in(engine, owner);
@@ -324,7 +324,7 @@ static int slow_order(void *self, const gp_driver_context_t *which, uint64_t str
 static void *put_behind(void *arg)
 {
   (void)arg;
-  ck_assert_int_eq(gp_mono_order(engine, STREAM_A), 0);
+  ck_assert_int_eq(gp_single_stream_order(engine, STREAM_A), 0);
   return NULL;
 }
 
@@ -345,7 +345,7 @@ START_TEST(test_a_suspension_waits_for_calls_in_flight)
   atomic_store(&suspended, true);
   pthread_join(thread, NULL);
   ck_assert(over);
-  ck_assert_int_eq(gp_mono_order(engine, STREAM_B), 0); /* suspended: no such call, the host waits */
+  ck_assert_int_eq(gp_single_stream_order(engine, STREAM_B), 0); /* suspended: no such call, the host waits */
   ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
   gp_engine_resume(engine);
   stop();
@@ -522,7 +522,7 @@ static int wait_until_captured(void *self, const gp_driver_context_t *which)
 static void *settle(void *arg)
 {
   (void)arg;
-  (void)gp_mono_settle(engine);
+  (void)gp_single_stream_settle(engine);
   atomic_store(&in_wait, true); /* without a wait, too */
   return NULL;
 }
@@ -530,7 +530,7 @@ static void *settle(void *arg)
 static void *order(void *arg)
 {
   (void)arg;
-  (void)gp_mono_order(engine, STREAM_A);
+  (void)gp_single_stream_order(engine, STREAM_A);
   atomic_store(&in_wait, true);
   return NULL;
 }
@@ -551,12 +551,12 @@ START_TEST(test_no_wait_is_in_flight_when_a_capture_begins)
   while (!atomic_load(&in_wait))
     sched_yield();
   gp_context_t *owner = gp_engine_suspend_in(engine, context);
-  gp_mono_capture(engine);
+  gp_single_stream_capture(engine);
   atomic_store(&capturing, true);
   pthread_join(thread, NULL);
   ck_assert_int_gt(atomic_load(&waits_begun), 0);
   ck_assert(!atomic_load(&waited_in_capture));
-  ck_assert(!gp_mono_has_debt(engine));
+  ck_assert(!gp_single_stream_has_debt(engine));
   gp_engine_resume_in(engine, owner);
   stop();
 }

@@ -78,16 +78,16 @@ END_TEST
 
 START_TEST(test_memory_that_is_not_pooled_counts)
 {
-  gp_passthrough_t memory = {.address = 0x1000, .size = 4 * GP_MIB, .kind = GP_DETAIL_PASS_MANAGED};
+  gp_forwarded_t memory = {.address = 0x1000, .size = 4 * GP_MIB, .kind = GP_FORWARDED_MANAGED};
   gp_engine_watch_use(engine, 0, 5 * GP_MIB);
   allocate(2 * GP_MIB);
-  ck_assert(gp_engine_passthrough_reserve(engine, context, memory.size, memory.kind));
-  gp_engine_passthrough_commit(engine, context, &memory, 1);
+  ck_assert(gp_engine_forwarded_reserve(engine, context, memory.size, memory.kind));
+  gp_engine_forwarded_commit(engine, context, &memory, 1);
   ck_assert_int_eq(told, 0);
-  ck_assert(gp_engine_passthrough_take(engine, gp_passthrough_space(memory.kind), 0x1000, &memory));
+  ck_assert(gp_engine_forwarded_take(engine, gp_forwarded_space(memory.kind), 0x1000, &memory));
   ck_assert_int_eq(told, 1);
   ck_assert_uint_eq(told_bytes, 6 * GP_MIB);
-  gp_engine_passthrough_freed(engine, &memory, 0, 1);
+  gp_engine_forwarded_freed(engine, &memory, 0, 1);
 }
 END_TEST
 

@@ -92,8 +92,8 @@ START_TEST(test_a_block_keeps_who_asked_until_its_next_owner)
 {
   const gp_observer_t observer = {.event = note_origin, .origin = tell_asker};
   gp_driver_context_t first = fake_context(0, 0);
-  gp_passthrough_t memory = {.address = 4096, .size = GP_MIB, .kind = GP_DETAIL_PASS_MANAGED};
-  gp_passthrough_t copy_of;
+  gp_forwarded_t memory = {.address = 4096, .size = GP_MIB, .kind = GP_FORWARDED_MANAGED};
+  gp_forwarded_t copy_of;
   fake_driver_init(&driver, GP_GIB, true);
   engine = fake_engine(&driver, &observer, NULL);
   context = gp_engine_context(engine, &first);
@@ -114,15 +114,15 @@ START_TEST(test_a_block_keeps_who_asked_until_its_next_owner)
   ck_assert_uint_eq(views[0].origin, 9);
 
   asker = 10;
-  ck_assert(gp_engine_passthrough_reserve(engine, context, GP_MIB, memory.kind));
-  gp_engine_passthrough_commit(engine, context, &memory, 0);
-  ck_assert_uint_eq(named[GP_ACTION_PASSTHROUGH_ALLOC], 10);
-  ck_assert_uint_eq(gp_engine_passthroughs(engine, 0, &copy_of, 1), 1);
+  ck_assert(gp_engine_forwarded_reserve(engine, context, GP_MIB, memory.kind));
+  gp_engine_forwarded_commit(engine, context, &memory, 0);
+  ck_assert_uint_eq(named[GP_ACTION_FORWARDED_ALLOC], 10);
+  ck_assert_uint_eq(gp_engine_forwarded_copy(engine, 0, &copy_of, 1), 1);
   ck_assert_uint_eq(copy_of.origin, 10);
   asker = 11;
   ck_assert_int_eq(free_code(address), 0);
   synchronize();
-  ck_assert_uint_gt(gp_engine_trim(engine, context, UINT64_MAX, GP_DETAIL_TRIM_REQUESTED), 0);
+  ck_assert_uint_gt(gp_engine_trim(engine, context, UINT64_MAX, GP_TRIM_REQUESTED), 0);
   ck_assert_uint_eq(named[GP_ACTION_SEGMENT_FREE], 11);
   ck_assert_uint_eq(named[GP_ACTION_TRIM], 11);
   stop();
@@ -167,7 +167,7 @@ START_TEST(test_a_block_on_its_way_to_the_driver)
   expect_agreement(1, 1, 1);
   ck_assert(gp_engine_release(engine, held));
   expect_agreement(0, 1, 1);
-  gp_engine_trim(engine, context, UINT64_MAX, GP_DETAIL_TRIM_REQUESTED);
+  gp_engine_trim(engine, context, UINT64_MAX, GP_TRIM_REQUESTED);
   expect_agreement(0, 0, 1);
   copy();
   expect_agreement(0, 0, 0);

@@ -107,8 +107,8 @@ START_TEST(test_who_asked_is_read)
   ck_assert_msg(snapshot != NULL, "%zu: %s", error.offset, error.text);
   ck_assert_uint_eq(snapshot->note_count, 0);
   ck_assert_uint_eq(snapshot->passthrough_count, 1);
-  ck_assert_str_eq(snapshot->passthroughs[0].kind, "managed");
-  ck_assert_int_eq(snapshot->passthroughs[0].stack, 2);
+  ck_assert_str_eq(snapshot->forwarded[0].kind, "managed");
+  ck_assert_int_eq(snapshot->forwarded[0].stack, 2);
   ck_assert_uint_eq(snapshot->stacks.count, 3);
   ck_assert_uint_eq(snapshot->stacks.first[0], 0);
   ck_assert_uint_eq(snapshot->stacks.first[1], 2);

@@ -104,8 +104,8 @@ START_TEST(test_every_field_comes_back)
       .duration_ns = 123456789,
       .lifetime_ns = UINT64_C(1) << 50,
       .stream = 0xdeadbeef0,
-      .action = GP_ACTION_PASSTHROUGH_FREE,
-      .detail = GP_DETAIL_PASS_MANAGED,
+      .action = GP_ACTION_FORWARDED_FREE,
+      .detail = GP_FORWARDED_MANAGED,
       .device = 63,
       .has_stream = true,
       .hit = true};

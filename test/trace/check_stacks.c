@@ -534,7 +534,7 @@ START_TEST(test_frees_have_the_stack_of_the_allocation_or_their_own)
   int32_t own = (int32_t)origin_of(&observer, GP_OCCASION_FREE, 0) - 1;
   ck_assert_int_ge(own, 0);
   ck_assert_int_eq(recorded_stack(recorder, GP_ACTION_FREE_REQUESTED, 5), own);
-  ck_assert_int_eq(recorded_stack(recorder, GP_ACTION_PASSTHROUGH_FREE, 5), own);
+  ck_assert_int_eq(recorded_stack(recorder, GP_ACTION_FORWARDED_FREE, 5), own);
   ck_assert_int_eq(recorded_stack(recorder, GP_ACTION_FREE_COMPLETED, 5), 4);
   ck_assert_int_eq(recorded_stack(recorder, GP_ACTION_ALLOC, 5), 4);
   gp_recorder_destroy(recorder);

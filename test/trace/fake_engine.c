@@ -53,12 +53,12 @@ void fake_fill(void)
   fake_engine.blocks[3] = (gp_block_view_t){
       .address = 0x7f0000900000, .size = 3 << 20, .block = 4, .context = 1, .state = GP_BLOCK_IDLE};
   fake_engine.block_count = 4;
-  fake_engine.passthroughs[0] = (gp_passthrough_t){.address = 0x7f0010000000,
+  fake_engine.forwarded[0] = (gp_forwarded_t){.address = 0x7f0010000000,
       .size = 12345,
       .block = 9,
       .time_ns = fake_now_ns,
       .stream = 0x55aa0000,
-      .kind = GP_DETAIL_PASS_ASYNC,
+      .kind = GP_FORWARDED_ASYNC,
       .has_stream = true};
   fake_engine.passthrough_count = 1;
   set_gauge(&fake_engine.stats.allocation, 1);
@@ -177,9 +177,9 @@ size_t gp_engine_blocks(gp_engine_t *engine, int device, gp_block_view_t *array,
   return count;
 }
 
-size_t gp_engine_passthroughs(gp_engine_t *engine, int device, gp_passthrough_t *array, size_t capacity)
+size_t gp_engine_forwarded_copy(gp_engine_t *engine, int device, gp_forwarded_t *array, size_t capacity)
 {
-  memcpy(array, fake_engine.passthroughs, fake_engine.passthrough_count * sizeof(*array));
+  memcpy(array, fake_engine.forwarded, fake_engine.passthrough_count * sizeof(*array));
   return fake_engine.passthrough_count;
 }
 

@@ -18,7 +18,7 @@ typedef struct fake_engine {
   gp_block_view_t blocks[FAKE_BLOCKS];
   size_t block_count;
   gp_device_use_t use;
-  gp_passthrough_t passthroughs[64];
+  gp_forwarded_t forwarded[64];
   size_t passthrough_count;
   unsigned block_reads;
   void (*others)(

@@ -28,8 +28,8 @@
   ACTION(SNAPSHOT, "snapshot")                                                                               \
   ACTION(TRIM, "trim")                                                                                       \
   ACTION(MODE, "mode")                                                                                       \
-  ACTION(PASSTHROUGH_ALLOC, "passthrough_alloc")                                                             \
-  ACTION(PASSTHROUGH_FREE, "passthrough_free")
+  ACTION(FORWARDED_ALLOC, "passthrough_alloc")                                                               \
+  ACTION(FORWARDED_FREE, "passthrough_free")
 
 typedef enum gp_export_action {
 #define ACTION(enumerator, name) GP_EXPORT_##enumerator,

@@ -87,11 +87,11 @@ static int write_events(csv_t *csv)
     switch (event.action) {
     case GP_EXPORT_ALLOC: error = write_alloc(csv, event.block, event.size, event.stream); break;
     case GP_EXPORT_FREE_REQUESTED: write_free(csv, event.block, event.stream); break;
-    case GP_EXPORT_PASSTHROUGH_ALLOC:
+    case GP_EXPORT_FORWARDED_ALLOC:
       if (is_request(event.detail))
         error = write_alloc(csv, event.block, event.size, event.stream);
       break;
-    case GP_EXPORT_PASSTHROUGH_FREE:
+    case GP_EXPORT_FORWARDED_FREE:
       if (is_request(event.detail))
         write_free(csv, event.block, event.stream);
       break;

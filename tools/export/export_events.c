@@ -152,7 +152,7 @@ int gp_export_live_at_end(const gp_export_t *export, gp_block_map_t *map)
       return ENOMEM;
   }
   for (size_t i = 0; i < snapshot->passthrough_count; i++) {
-    const gp_snapshot_passthrough_t *memory = &snapshot->passthroughs[i];
+    const gp_snapshot_passthrough_t *memory = &snapshot->forwarded[i];
     const gp_block_entry_t entry = {.key = memory->block,
         .address = memory->address,
         .size = memory->size,
@@ -177,8 +177,8 @@ int gp_export_live_at_start(const gp_export_t *export, gp_block_map_t *map)
   for (size_t i = export->event_count; i-- > 0 && !error;) {
     if (!gp_export_event(export, i, &event) || !event.block)
       continue;
-    bool is_passthrough = event.action == GP_EXPORT_PASSTHROUGH_FREE;
-    if (event.action == GP_EXPORT_ALLOC || event.action == GP_EXPORT_PASSTHROUGH_ALLOC) {
+    bool is_passthrough = event.action == GP_EXPORT_FORWARDED_FREE;
+    if (event.action == GP_EXPORT_ALLOC || event.action == GP_EXPORT_FORWARDED_ALLOC) {
       (void)gp_block_map_take(map, event.block, NULL); /* one that is not there needs no undoing */
     } else if (event.action == GP_EXPORT_FREE_REQUESTED ||
                (is_passthrough && gp_export_is_device_memory(event.detail))) {

@@ -119,10 +119,10 @@ static bool count(perfetto_t *perfetto, const gp_export_event_t *event, bool for
   case GP_EXPORT_SEGMENT_MAP: counters->reserved += moved; return true;
   case GP_EXPORT_SEGMENT_FREE:
   case GP_EXPORT_SEGMENT_UNMAP: counters->reserved -= moved; return true;
-  case GP_EXPORT_PASSTHROUGH_ALLOC:
+  case GP_EXPORT_FORWARDED_ALLOC:
     counters->passthrough += gp_export_is_device_memory(event->detail) ? moved : 0;
     return true;
-  case GP_EXPORT_PASSTHROUGH_FREE:
+  case GP_EXPORT_FORWARDED_FREE:
     counters->passthrough -= gp_export_is_device_memory(event->detail) ? moved : 0;
     return true;
   default: return false;
@@ -220,7 +220,7 @@ static void write_instant(perfetto_t *perfetto, const gp_export_event_t *event, 
 static void write_event(perfetto_t *perfetto, const gp_export_event_t *event, gp_block_map_t *live)
 {
   bool is_passthrough =
-      event->action == GP_EXPORT_PASSTHROUGH_ALLOC || event->action == GP_EXPORT_PASSTHROUGH_FREE;
+      event->action == GP_EXPORT_FORWARDED_ALLOC || event->action == GP_EXPORT_FORWARDED_FREE;
   const gp_block_entry_t block = {.key = event->block,
       .address = event->address,
       .size = event->size,
@@ -232,12 +232,12 @@ static void write_event(perfetto_t *perfetto, const gp_export_event_t *event, gp
 
   switch (event->action) {
   case GP_EXPORT_ALLOC:
-  case GP_EXPORT_PASSTHROUGH_ALLOC:
+  case GP_EXPORT_FORWARDED_ALLOC:
     if (block.key && !gp_block_map_find(live, block.key) && gp_block_map_put(live, &block))
       write_begin(perfetto, &block, event->time_ns, event->thread, is_passthrough ? event->detail : "");
     break;
   case GP_EXPORT_FREE_REQUESTED:
-  case GP_EXPORT_PASSTHROUGH_FREE: {
+  case GP_EXPORT_FORWARDED_FREE: {
     gp_block_entry_t begun;
     if (!gp_block_map_take(live, event->block, &begun))
       break; /* nothing that could end */

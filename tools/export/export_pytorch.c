@@ -133,7 +133,7 @@ static int find_live(pytorch_t *pytorch)
   gp_export_event_t event;
 
   for (size_t i = 0; i < snapshot->passthrough_count; i++) {
-    const gp_snapshot_passthrough_t *memory = &snapshot->passthroughs[i];
+    const gp_snapshot_passthrough_t *memory = &snapshot->forwarded[i];
     if (!memory->block || !gp_export_has_device(export, memory->device) ||
         !gp_export_is_device_memory(memory->kind))
       continue;
@@ -149,10 +149,9 @@ static int find_live(pytorch_t *pytorch)
   for (size_t i = 0; i < export->event_count; i++) {
     if (!gp_export_event(export, i, &event) || !event.block || !gp_export_is_device_memory(event.detail))
       continue;
-    if (event.action == GP_EXPORT_PASSTHROUGH_FREE) {
+    if (event.action == GP_EXPORT_FORWARDED_FREE) {
       (void)gp_block_map_take(&pytorch->live, event.block, NULL);
-    } else if (event.action == GP_EXPORT_PASSTHROUGH_ALLOC &&
-               !gp_block_map_find(&pytorch->live, event.block)) {
+    } else if (event.action == GP_EXPORT_FORWARDED_ALLOC && !gp_block_map_find(&pytorch->live, event.block)) {
       const gp_block_entry_t entry = {.key = event.block,
           .address = place_of(pytorch, event.detail, event.address, event.size),
           .size = event.size,
@@ -356,7 +355,7 @@ static int write_passthrough(pytorch_t *pytorch, const gp_export_event_t *event)
 
   if (!event->block || !gp_export_is_device_memory(event->detail))
     return 0;
-  if (event->action == GP_EXPORT_PASSTHROUGH_ALLOC) {
+  if (event->action == GP_EXPORT_FORWARDED_ALLOC) {
     uint64_t place = last ? last->address : place_of(pytorch, event->detail, event->address, event->size);
     uint64_t size = last ? last->size : event->size;
     entry = (gp_block_entry_t){.key = event->block, .address = place, .size = size};
@@ -402,8 +401,8 @@ static int write_event(pytorch_t *pytorch, const gp_export_event_t *event)
     write_entry(pytorch, names[event->action], event, event->address, event->size, 0);
     return 0;
   case GP_EXPORT_OOM: write_entry(pytorch, "oom", event, free_at(pytorch, event), event->size, 0); return 0;
-  case GP_EXPORT_PASSTHROUGH_ALLOC:
-  case GP_EXPORT_PASSTHROUGH_FREE: return write_passthrough(pytorch, event);
+  case GP_EXPORT_FORWARDED_ALLOC:
+  case GP_EXPORT_FORWARDED_FREE: return write_passthrough(pytorch, event);
   case GP_EXPORT_TRIM: /* each piece has a segment_free */
   case GP_EXPORT_MODE:
   case GP_EXPORT_OTHER: break; /* PyTorch has no word for it */

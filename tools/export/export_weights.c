@@ -25,8 +25,8 @@ static int direction(const gp_export_event_t *event)
   switch (event->action) {
   case GP_EXPORT_ALLOC: return 1;
   case GP_EXPORT_FREE_REQUESTED: return -1;
-  case GP_EXPORT_PASSTHROUGH_ALLOC: return gp_export_is_device_memory(event->detail) ? 1 : 0;
-  case GP_EXPORT_PASSTHROUGH_FREE: return gp_export_is_device_memory(event->detail) ? -1 : 0;
+  case GP_EXPORT_FORWARDED_ALLOC: return gp_export_is_device_memory(event->detail) ? 1 : 0;
+  case GP_EXPORT_FORWARDED_FREE: return gp_export_is_device_memory(event->detail) ? -1 : 0;
   default: return 0;
   }
 }

@@ -327,7 +327,7 @@ static int take_end(build_t *build)
   for (size_t i = 0; !error && i < snapshot->block_count; i++)
     error = take_block(build, &snapshot->blocks[i]);
   for (size_t i = 0; !error && i < snapshot->passthrough_count; i++)
-    error = take_passthrough(build, &snapshot->passthroughs[i]);
+    error = take_passthrough(build, &snapshot->forwarded[i]);
   for (size_t i = 0; !error && i < snapshot->segment_count; i++) {
     const gp_snapshot_segment_t *segment = &snapshot->segments[i];
     if (!open_segment(build, segment->device, segment->address))

@@ -26,7 +26,7 @@ typedef enum gp_live_state {
   GP_LIVE_HELD, /* a segment whose block the program holds */
   GP_LIVE_PENDING,
   GP_LIVE_IDLE,
-  GP_LIVE_PASSTHROUGH,
+  GP_LIVE_FORWARDED,
   GP_LIVE_STATE_COUNT
 } gp_live_state_t;
 

@@ -85,7 +85,7 @@ uint64_t gp_recorder_fence_ns(gp_recorder_t *recorder, int device)
 /* A free has the stack of the allocation, unless it is to have its own. */
 static inline uint32_t origin_of(const gp_recorder_t *recorder, const gp_event_t *event)
 {
-  bool is_free = event->action == GP_ACTION_FREE_REQUESTED || event->action == GP_ACTION_PASSTHROUGH_FREE;
+  bool is_free = event->action == GP_ACTION_FREE_REQUESTED || event->action == GP_ACTION_FORWARDED_FREE;
   return is_free && recorder->stacks_free ? gp_origin_tls.origin : event->origin;
 }
 

@@ -21,7 +21,7 @@ static size_t read_blocks(const reading_t *reading, void *array, size_t capacity
 
 static size_t read_passthroughs(const reading_t *reading, void *array, size_t capacity)
 {
-  return gp_engine_passthroughs(reading->engine, reading->device, array, capacity);
+  return gp_engine_forwarded_copy(reading->engine, reading->device, array, capacity);
 }
 
 static bool take_array(
@@ -57,11 +57,10 @@ bool gp_device_view_take(
   gp_engine_stats(engine, device, &view->stats); /* how many blocks to expect */
   view->limit = gp_engine_limit(engine, device);
   view->has_use = gp_engine_device_use(engine, device, &view->use);
-  static_assert(
-      sizeof(gp_block_view_t) % 8 == 0 && sizeof(gp_passthrough_t) % 8 == 0, "keys follow, aligned");
+  static_assert(sizeof(gp_block_view_t) % 8 == 0 && sizeof(gp_forwarded_t) % 8 == 0, "keys follow, aligned");
   if (!take_array(
           &reading, read_blocks, sizeof(gp_block_view_t), view->stats.segment.current, &view->blocks) ||
-      !take_array(&reading, read_passthroughs, sizeof(gp_passthrough_t), 64, &view->passthroughs))
+      !take_array(&reading, read_passthroughs, sizeof(gp_forwarded_t), 64, &view->forwarded))
     return false;
 
   const gp_block_view_t *blocks = view->blocks.items;
@@ -73,17 +72,17 @@ bool gp_device_view_take(
     if (blocks[i].size > view->largest_idle)
       view->largest_idle = blocks[i].size;
   }
-  const gp_passthrough_t *passthroughs = view->passthroughs.items;
-  for (size_t i = 0; i < view->passthroughs.count; i++)
-    view->passthroughs.by_address[i] = (gp_sort_key_t){.key = passthroughs[i].address, .index = (uint32_t)i};
+  const gp_forwarded_t *forwarded = view->forwarded.items;
+  for (size_t i = 0; i < view->forwarded.count; i++)
+    view->forwarded.by_address[i] = (gp_sort_key_t){.key = forwarded[i].address, .index = (uint32_t)i};
   gp_sort_keys(view->blocks.by_address, view->blocks.count);
-  gp_sort_keys(view->passthroughs.by_address, view->passthroughs.count);
+  gp_sort_keys(view->forwarded.by_address, view->forwarded.count);
   return true;
 }
 
 void gp_device_view_fini(gp_device_view_t *view)
 {
   gp_spare_unmap(view->blocks.pages, view->blocks.bytes);
-  gp_spare_unmap(view->passthroughs.pages, view->passthroughs.bytes);
+  gp_spare_unmap(view->forwarded.pages, view->forwarded.bytes);
   memset(view, 0, sizeof(*view));
 }

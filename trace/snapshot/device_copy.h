@@ -28,8 +28,8 @@ typedef struct gp_device_view {
   bool has_use;        /* the driver has been asked for the device's figures */
   uint64_t idle_bytes; /* of the blocks copied */
   uint64_t largest_idle;
-  gp_view_array_t blocks;       /* of gp_block_view_t */
-  gp_view_array_t passthroughs; /* of gp_passthrough_t */
+  gp_view_array_t blocks;    /* of gp_block_view_t */
+  gp_view_array_t forwarded; /* of gp_forwarded_t */
 } gp_device_view_t;
 
 /*
@@ -46,9 +46,9 @@ static inline const gp_block_view_t *gp_device_view_block(const gp_device_view_t
   return (const gp_block_view_t *)view->blocks.items + view->blocks.by_address[i].index;
 }
 
-static inline const gp_passthrough_t *gp_device_view_passthrough(const gp_device_view_t *view, size_t i)
+static inline const gp_forwarded_t *gp_device_view_forwarded(const gp_device_view_t *view, size_t i)
 {
-  return (const gp_passthrough_t *)view->passthroughs.items + view->passthroughs.by_address[i].index;
+  return (const gp_forwarded_t *)view->forwarded.items + view->forwarded.by_address[i].index;
 }
 
 #endif

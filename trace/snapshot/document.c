@@ -188,7 +188,7 @@ static void write_segment(
 }
 
 static void write_passthrough(
-    gp_json_t *json, const gp_document_t *document, int device, const gp_passthrough_t *memory)
+    gp_json_t *json, const gp_document_t *document, int device, const gp_forwarded_t *memory)
 {
   gp_json_newline(json);
   gp_json_begin(json, '{');
@@ -229,8 +229,8 @@ static void write_devices(gp_json_t *json, const gp_document_t *document)
   gp_json_key(json, "passthrough");
   gp_json_begin(json, '[');
   for (int device = 0; device < GP_MAX_DEVICES; device++) {
-    for (size_t i = 0; i < (document->devices >> device & 1 ? views[device].passthroughs.count : 0); i++)
-      write_passthrough(json, document, device, gp_device_view_passthrough(&views[device], i));
+    for (size_t i = 0; i < (document->devices >> device & 1 ? views[device].forwarded.count : 0); i++)
+      write_passthrough(json, document, device, gp_device_view_forwarded(&views[device], i));
   }
   gp_json_end(json, ']');
 }

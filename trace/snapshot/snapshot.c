@@ -100,9 +100,9 @@ static bool history_take(gp_recorder_t *recorder, uint64_t devices, gp_event_his
 static void index_streams(gp_recorder_t *recorder, uint64_t devices)
 {
   for (int device = 0; device < GP_MAX_DEVICES; device++) {
-    gp_view_array_t *array = &recorder->views[device].passthroughs;
+    gp_view_array_t *array = &recorder->views[device].forwarded;
     for (size_t i = 0; i < (devices >> device & 1 ? array->count : 0); i++) {
-      gp_passthrough_t *memory = (gp_passthrough_t *)array->items + i;
+      gp_forwarded_t *memory = (gp_forwarded_t *)array->items + i;
       int16_t index = memory->has_stream ? gp_streams_intern(&recorder->streams, memory->stream) : -1;
       memory->has_stream = index >= 0;
       memory->stream = (uint64_t)index;

@@ -52,18 +52,18 @@ uint64_t gp_stream_id(const gp_stream_t *stream)
 void gp_streams_escape(gp_engine_t *engine, const char *why)
 {
   if (!atomic_exchange(&engine->uses_streams, false)) {
-    (void)gp_mono_settle(engine); /* another thread was first, and may be at that still */
+    (void)gp_single_stream_settle(engine); /* another thread was first, and may be at that still */
     return;
   }
   gp_lock_take(&engine->contexts_lock);
-  (void)gp_mono_end(engine, GP_DETAIL_MODE_CONTEXT); /* told here */
+  (void)gp_single_stream_end(engine, GP_MODE_CONTEXT); /* told here */
   gp_lock_release(&engine->contexts_lock);
-  (void)gp_mono_settle(engine);
+  (void)gp_single_stream_settle(engine);
   gp_log(GP_LOG_INFO, "reuse mode is context from now on: %s", why);
   for (uint64_t devices = atomic_load(&engine->device_mask); devices; devices &= devices - 1) {
     gp_device_t *device = &engine->devices[__builtin_ctzll(devices)];
     gp_lock_take(&device->lock);
-    gp_event_device(engine, device->ordinal, GP_ACTION_MODE, GP_DETAIL_MODE_CONTEXT, 0, gp_now(engine));
+    gp_event_device(engine, device->ordinal, GP_ACTION_MODE, GP_MODE_CONTEXT, 0, gp_now(engine));
     gp_lock_release(&device->lock);
   }
 }
@@ -194,9 +194,9 @@ void gp_stream_created(gp_engine_t *engine, gp_context_t *context, uint64_t hand
   }
   gp_stream_t *stream = make(engine, context, handle, true);
   bool kept = stream && gp_address_map_insert(&engine->streams, handle, stream);
-  gp_detail_t left = gp_mono_end(engine, GP_DETAIL_MODE_EPOCH_STREAM);
+  gp_detail_t left = gp_single_stream_end(engine, GP_MODE_CAUSE_STREAM);
   gp_lock_release(&engine->contexts_lock);
-  gp_mono_tell(left);
+  gp_single_stream_tell(left);
   if (!kept)
     gp_streams_escape(engine, "the host has no memory to follow streams");
 }
@@ -274,9 +274,9 @@ gp_stream_t *gp_stream_of_thread(gp_engine_t *engine, gp_context_t *context)
   }
   if (of_thread.stream && gp_stream_id(of_thread.stream) == of_thread.id && !of_thread.stream->end_epoch)
     of_thread.stream->end_epoch = gp_reuse_begin(engine);
-  gp_detail_t left = gp_mono_end(engine, GP_DETAIL_MODE_EPOCH_PER_THREAD);
+  gp_detail_t left = gp_single_stream_end(engine, GP_MODE_CAUSE_PER_THREAD);
   gp_lock_release(&engine->contexts_lock);
-  gp_mono_tell(left);
+  gp_single_stream_tell(left);
   if (!stream) {
     gp_streams_escape(engine, "the host has no memory to follow streams");
     return NULL;
@@ -355,7 +355,7 @@ void gp_streams_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t 
     /* Only facts that begin from now on, with the token in place, cover all that was marked before it. */
     engine->default_epoch = gp_reuse_begin(engine) + 1;
   }
-  gp_mono_sync_begin(engine, context, epoch, alone);
+  gp_single_stream_sync_begin(engine, context, epoch, alone);
   gp_lock_release(&engine->contexts_lock);
 }
 
@@ -369,9 +369,9 @@ void gp_streams_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t ep
     if (stream->sync_epoch == epoch)
       gp_mark_sync_end(stream->mark, stream->sync_token);
   }
-  gp_detail_t begun = gp_mono_sync_end(engine, context, epoch);
+  gp_detail_t begun = gp_single_stream_sync_end(engine, context, epoch);
   gp_lock_release(&engine->contexts_lock);
-  gp_mono_tell(begun);
+  gp_single_stream_tell(begun);
 }
 
 uint64_t gp_streams_default_completed(const gp_context_t *context)

@@ -1,13 +1,13 @@
 /*
  * Work marks: which streams were given work since the host last knew them complete.
  *
- * Every function of the driver that submits work passes a stub (interpose/sight/work_x86_64.S) that stores "dirty"
- * into the mark of the stream and jumps on: no call, no lock, nothing atomic. The mark is stored before the
- * work is submitted, and a thread may be stopped in between; so each thread also names, in its marker, the
- * mark that it stored last, and takes the name back when it next comes into this library. A mark may be
- * cleared on account of a completed synchronization only if no other thread named it when the synchronization
- * began: work of a thread that named it could still be on its way to the driver then, and would not be
- * covered.
+ * Every function of the driver that submits work passes a stub (interpose/sight/work_x86_64.S) that stores
+ * "dirty" into the mark of the stream and jumps on: no call, no lock, nothing atomic. The mark is stored
+ * before the work is submitted, and a thread may be stopped in between; so each thread also names, in its
+ * marker, the mark that it stored last, and takes the name back when it next comes into this library. A mark
+ * may be cleared on account of a completed synchronization only if no other thread named it when the
+ * synchronization began: work of a thread that named it could still be on its way to the driver then, and
+ * would not be covered.
  *
  * The order of a stub's stores, marker before mark, is part of this: who sees or overwrites the mark sees the
  * marker. A processor with total store order keeps it (x86-64); the stubs exist for no other yet.

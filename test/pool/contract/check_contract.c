@@ -157,7 +157,7 @@ static void do_step(model_t *model)
   else if (dice < 98)
     fake_complete(&model->driver, (int)random_below(2)); /* the device gets on with it; nobody looks */
   else if (dice < 99)
-    gp_engine_trim(model->engine, model->contexts[0], random_below(8 * GP_MIB), GP_DETAIL_TRIM_REQUESTED);
+    gp_engine_trim(model->engine, model->contexts[0], random_below(8 * GP_MIB), GP_TRIM_REQUESTED);
 }
 
 START_TEST(test_random_program)
@@ -199,7 +199,7 @@ START_TEST(test_random_program)
     fake_complete(&model.driver, i);
     gp_engine_sync_end(model.engine, model.contexts[i], token);
   }
-  gp_engine_trim(model.engine, model.contexts[0], UINT64_MAX, GP_DETAIL_TRIM_REQUESTED);
+  gp_engine_trim(model.engine, model.contexts[0], UINT64_MAX, GP_TRIM_REQUESTED);
   ck_assert_uint_eq(model.driver.used, 0);
   ck_assert_int_eq(model.driver.errors, 0);
   ck_assert(gp_engine_check(model.engine));

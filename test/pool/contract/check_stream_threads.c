@@ -144,7 +144,7 @@ static void create(int stream)
     abort();
   atomic_store(&record_of[stream], record);
   gp_stream_created(engine, context, handle_of(stream));
-  if (gp_mono_order(engine, handle_of(stream)) != 0)
+  if (gp_single_stream_order(engine, handle_of(stream)) != 0)
     abort();
 }
 

@@ -34,12 +34,12 @@ static void free_block(uint64_t address)
     return;
   if (gp_engine_free(engine, address, &code) == GP_FREE_UNKNOWN) {
     /* Allocated while another thread had the engine suspended: not pooled, so its free is the driver's. */
-    gp_passthrough_t memory;
+    gp_forwarded_t memory;
     const gp_driver_context_t key = fake_context(0, 0);
-    if (!gp_engine_passthrough_take(engine, GP_SPACE_POINTER, address, &memory))
+    if (!gp_engine_forwarded_take(engine, GP_SPACE_POINTER, address, &memory))
       abort();
     code = driver.ops.free(&driver, &key, address);
-    gp_engine_passthrough_freed(engine, &memory, 0, 1);
+    gp_engine_forwarded_freed(engine, &memory, 0, 1);
   }
   if (code != 0)
     abort();
@@ -79,17 +79,17 @@ static void *work(void *arg)
       fake_complete(&driver, index);
       gp_engine_sync_end(engine, contexts[index], token);
     } else if (dice < 98) {
-      gp_engine_trim(engine, contexts[0], 1 << 20, GP_DETAIL_TRIM_REQUESTED);
+      gp_engine_trim(engine, contexts[0], 1 << 20, GP_TRIM_REQUESTED);
     } else if (dice < 99) {
-      gp_passthrough_t memory;
+      gp_forwarded_t memory;
       gp_engine_suspend(engine);
       gp_engine_resume(engine);
-      if (gp_engine_passthrough_reserve(engine, contexts[0], 4096, GP_DETAIL_PASS_MANAGED)) {
-        memory = (gp_passthrough_t){
-            .address = 0x1000 + ((uint64_t)state << 20), .size = 4096, .kind = GP_DETAIL_PASS_MANAGED};
-        gp_engine_passthrough_commit(engine, contexts[0], &memory, 1);
-        if (gp_engine_passthrough_take(engine, GP_SPACE_POINTER, memory.address, &memory))
-          gp_engine_passthrough_freed(engine, &memory, 0, 1);
+      if (gp_engine_forwarded_reserve(engine, contexts[0], 4096, GP_FORWARDED_MANAGED)) {
+        memory = (gp_forwarded_t){
+            .address = 0x1000 + ((uint64_t)state << 20), .size = 4096, .kind = GP_FORWARDED_MANAGED};
+        gp_engine_forwarded_commit(engine, contexts[0], &memory, 1);
+        if (gp_engine_forwarded_take(engine, GP_SPACE_POINTER, memory.address, &memory))
+          gp_engine_forwarded_freed(engine, &memory, 0, 1);
       }
     } else {
       gp_block_view_t views[32];
@@ -140,7 +140,7 @@ START_TEST(test_threads)
     fake_complete(&driver, i);
     gp_engine_sync_end(engine, contexts[i], token);
   }
-  gp_engine_trim(engine, contexts[0], UINT64_MAX, GP_DETAIL_TRIM_REQUESTED);
+  gp_engine_trim(engine, contexts[0], UINT64_MAX, GP_TRIM_REQUESTED);
   ck_assert_uint_eq(driver.used, 0);
   ck_assert(gp_engine_check(engine));
   gp_engine_destroy(engine);

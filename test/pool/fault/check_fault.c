@@ -75,28 +75,27 @@ static void run_scenario(gp_engine_t *engine)
       gp_engine_sync_end(engine, contexts[0], token);
     }
     driver.now_ns += UINT64_C(2000000000);
-    if (contexts[0] &&
-        gp_engine_passthrough_reserve(engine, contexts[0], 3 * GP_MIB, GP_DETAIL_PASS_MANAGED)) {
-      gp_passthrough_t memory = {.address = 0x5000, .size = 3 * GP_MIB, .kind = GP_DETAIL_PASS_MANAGED};
-      gp_engine_passthrough_commit(engine, contexts[0], &memory, 1);
-      if (gp_engine_passthrough_take(engine, GP_SPACE_POINTER, 0x5000, &memory))
-        gp_engine_passthrough_freed(engine, &memory, 0, 1);
+    if (contexts[0] && gp_engine_forwarded_reserve(engine, contexts[0], 3 * GP_MIB, GP_FORWARDED_MANAGED)) {
+      gp_forwarded_t memory = {.address = 0x5000, .size = 3 * GP_MIB, .kind = GP_FORWARDED_MANAGED};
+      gp_engine_forwarded_commit(engine, contexts[0], &memory, 1);
+      if (gp_engine_forwarded_take(engine, GP_SPACE_POINTER, 0x5000, &memory))
+        gp_engine_forwarded_freed(engine, &memory, 0, 1);
     }
     gp_engine_suspend(engine);
     uint64_t captured = 0;
     if (contexts[1] && gp_engine_alloc(engine, contexts[1], 1000, &captured) == 0) {
-      gp_passthrough_t memory;
-      bool known = gp_engine_passthrough_take(engine, GP_SPACE_POINTER, captured, &memory);
+      gp_forwarded_t memory;
+      bool known = gp_engine_forwarded_take(engine, GP_SPACE_POINTER, captured, &memory);
       if (driver.ops.free(&driver, &keys[1], captured) != 0)
         (void)driver.ops.free(&driver, &keys[1], captured);
       if (known)
-        gp_engine_passthrough_freed(engine, &memory, 0, 1);
+        gp_engine_forwarded_freed(engine, &memory, 0, 1);
     }
     gp_engine_resume(engine);
   }
   for (int i = 0; i < 2; i++)
     if (contexts[i])
-      while (gp_engine_trim(engine, contexts[i], UINT64_MAX, GP_DETAIL_TRIM_REQUESTED) > 0) {
+      while (gp_engine_trim(engine, contexts[i], UINT64_MAX, GP_TRIM_REQUESTED) > 0) {
       }
   /* What a failed wait left deferred: */
   for (int i = 0; i < 2; i++) {
@@ -109,10 +108,9 @@ static void run_scenario(gp_engine_t *engine)
   for (int i = 0; i < 2; i++) {
     if (!contexts[i])
       continue;
-    while (gp_engine_trim(engine, contexts[i], UINT64_MAX, GP_DETAIL_TRIM_REQUESTED) > 0) {
+    while (gp_engine_trim(engine, contexts[i], UINT64_MAX, GP_TRIM_REQUESTED) > 0) {
     }
-    (void)gp_engine_trim(
-        engine, contexts[i], UINT64_MAX, GP_DETAIL_TRIM_REQUESTED); /* once more, after a failure */
+    (void)gp_engine_trim(engine, contexts[i], UINT64_MAX, GP_TRIM_REQUESTED); /* once more, after a failure */
   }
 }
 

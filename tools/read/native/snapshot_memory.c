@@ -220,8 +220,8 @@ static bool read_passthrough(gp_json_scan_t *scan, gp_snapshot_t *snapshot)
 {
   size_t device_at = scan->at;
   gp_json_slice_t name;
-  gp_snapshot_passthrough_t *memory = gp_snapshot_append(
-      scan, (void **)&snapshot->passthroughs, &snapshot->passthrough_count, sizeof(*memory));
+  gp_snapshot_passthrough_t *memory =
+      gp_snapshot_append(scan, (void **)&snapshot->forwarded, &snapshot->passthrough_count, sizeof(*memory));
 
   if (!memory || !gp_json_scan_begin(scan, '{'))
     return false;
@@ -284,7 +284,7 @@ bool gp_snapshot_check_memory(gp_snapshot_parse_t *parse)
           parse, parse->segments_at, "block %zu has a stream or stack that is not there", i);
   }
   for (size_t i = 0; i < snapshot->passthrough_count; i++) {
-    const gp_snapshot_passthrough_t *memory = &snapshot->passthroughs[i];
+    const gp_snapshot_passthrough_t *memory = &snapshot->forwarded[i];
     if (memory->stream >= streams || (memory->stack >= 0 && (size_t)memory->stack >= snapshot->stacks.count))
       return gp_snapshot_fail(
           parse, parse->passthrough_at, "passthrough memory %zu has a stream or stack that is not there", i);
@@ -295,8 +295,8 @@ bool gp_snapshot_check_memory(gp_snapshot_parse_t *parse)
 void gp_snapshot_memory_fini(gp_snapshot_t *snapshot)
 {
   for (size_t i = 0; i < snapshot->passthrough_count; i++)
-    free(snapshot->passthroughs[i].kind);
-  free(snapshot->passthroughs);
+    free(snapshot->forwarded[i].kind);
+  free(snapshot->forwarded);
   free(snapshot->segments);
   free(snapshot->blocks);
 }

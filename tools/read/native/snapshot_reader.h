@@ -12,7 +12,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "pool/stats.h"
+#include "trace/format/stats.h"
 #include "tools/read/native/column.h"
 
 #define GP_SNAPSHOT_FORMAT  "gpupool-snapshot"
@@ -155,7 +155,7 @@ typedef struct gp_snapshot {
   size_t segment_count;
   gp_snapshot_block_t *blocks;
   size_t block_count;
-  gp_snapshot_passthrough_t *passthroughs;
+  gp_snapshot_passthrough_t *forwarded;
   size_t passthrough_count;
   gp_snapshot_stacks_t stacks;
   gp_snapshot_frame_t *frames;

@@ -18,8 +18,8 @@ static bool is_sound(const gp_record_t *record, const gp_live_slot_t *slot, gp_l
       (slot->stream >= (int32_t)record->document.stream_count && record->document.stream_count > 0) ||
       slot->address == 0 || slot->size > UINT64_MAX - slot->address || slot->origin > INT32_MAX)
     return false;
-  if (word.state == GP_LIVE_PASSTHROUGH)
-    return word.kind >= GP_DETAIL_PASS_PITCH && word.kind <= GP_DETAIL_PASS_CAPTURE;
+  if (word.state == GP_LIVE_FORWARDED)
+    return word.kind >= GP_FORWARDED_PITCH && word.kind <= GP_FORWARDED_CAPTURE;
   return slot->size > 0 && slot->requested <= slot->size;
 }
 
@@ -33,9 +33,9 @@ static gp_block_view_t *block_at(gp_device_view_t *view, size_t i)
   return (gp_block_view_t *)view->blocks.items + i;
 }
 
-static gp_passthrough_t *passthrough_at(gp_device_view_t *view, size_t i)
+static gp_forwarded_t *passthrough_at(gp_device_view_t *view, size_t i)
 {
-  return (gp_passthrough_t *)view->passthroughs.items + i;
+  return (gp_forwarded_t *)view->forwarded.items + i;
 }
 
 static void add_slot(gp_record_t *record, const gp_live_slot_t *slot, gp_live_word_t word)
@@ -43,8 +43,8 @@ static void add_slot(gp_record_t *record, const gp_live_slot_t *slot, gp_live_wo
   gp_device_view_t *view = &record->views[word.device];
   bool has_stream = slot->stream >= 0 && record->document.stream_count > 0;
   record->lost_streams |= slot->stream >= 0 && !has_stream;
-  if (word.state == GP_LIVE_PASSTHROUGH) {
-    *passthrough_at(view, view->passthroughs.count++) = (gp_passthrough_t){.address = slot->address,
+  if (word.state == GP_LIVE_FORWARDED) {
+    *passthrough_at(view, view->forwarded.count++) = (gp_forwarded_t){.address = slot->address,
         .size = slot->size,
         .block = slot->block,
         .time_ns = slot->time_ns,
@@ -94,7 +94,7 @@ static void visit_slots(gp_record_t *record, size_t counts[GP_MAX_DEVICES][2])
       if (counts)
         gp_record_note_damage(record);
     } else if (counts) {
-      counts[word.device][word.state == GP_LIVE_PASSTHROUGH]++;
+      counts[word.device][word.state == GP_LIVE_FORWARDED]++;
     } else {
       add_slot(record, &slots[i], word);
     }
@@ -121,7 +121,7 @@ static bool copy_slots(gp_record_t *record)
     if (!counts[device][0] && !counts[device][1] && !(event_devices >> device & 1))
       continue;
     if (!make_array(&view->blocks, counts[device][0] + IN_FLIGHT, sizeof(gp_block_view_t)) ||
-        !make_array(&view->passthroughs, counts[device][1] + IN_FLIGHT, sizeof(gp_passthrough_t)))
+        !make_array(&view->forwarded, counts[device][1] + IN_FLIGHT, sizeof(gp_forwarded_t)))
       return false;
     if (counts[device][0] || counts[device][1])
       record->document.devices |= UINT64_C(1) << device;
@@ -192,9 +192,9 @@ static void finish_segment_free(gp_device_view_t *view, const gp_event_record_t 
     remove_block(view, block);
 }
 
-static gp_passthrough_t *find_passthrough(gp_device_view_t *view, const gp_event_record_t *event)
+static gp_forwarded_t *find_passthrough(gp_device_view_t *view, const gp_event_record_t *event)
 {
-  for (size_t i = 0; i < view->passthroughs.count; i++) {
+  for (size_t i = 0; i < view->forwarded.count; i++) {
     if (passthrough_at(view, i)->block == event->block)
       return passthrough_at(view, i);
   }
@@ -203,17 +203,17 @@ static gp_passthrough_t *find_passthrough(gp_device_view_t *view, const gp_event
 
 static void finish_passthrough(gp_device_view_t *view, const gp_event_record_t *event)
 {
-  gp_passthrough_t *memory = find_passthrough(view, event);
-  bool is_alloc = event->action == GP_ACTION_PASSTHROUGH_ALLOC;
+  gp_forwarded_t *memory = find_passthrough(view, event);
+  bool is_alloc = event->action == GP_ACTION_FORWARDED_ALLOC;
   if (!is_alloc && memory)
-    *memory = *passthrough_at(view, --view->passthroughs.count);
-  if (!is_alloc || memory || event->detail < GP_DETAIL_PASS_PITCH || event->address == 0)
+    *memory = *passthrough_at(view, --view->forwarded.count);
+  if (!is_alloc || memory || event->detail < GP_FORWARDED_PITCH || event->address == 0)
     return;
-  *passthrough_at(view, view->passthroughs.count++) = (gp_passthrough_t){.address = event->address,
+  *passthrough_at(view, view->forwarded.count++) = (gp_forwarded_t){.address = event->address,
       .size = event->size,
       .block = event->block,
       .time_ns = event->time_ns,
-      .kind = (gp_detail_t)event->detail,
+      .kind = (gp_forwarded_kind_t)event->detail,
       .device = event->device,
       .origin = (uint32_t)(event->stack + 1),
       .stream = (uint64_t)event->stream,
@@ -228,8 +228,8 @@ static void finish_event(gp_device_view_t *view, const gp_event_record_t *event)
   case GP_ACTION_FREE_COMPLETED: finish_free(view, event, GP_BLOCK_IDLE); break;
   case GP_ACTION_SEGMENT_ALLOC: finish_segment_alloc(view, event); break;
   case GP_ACTION_SEGMENT_FREE: finish_segment_free(view, event); break;
-  case GP_ACTION_PASSTHROUGH_ALLOC:
-  case GP_ACTION_PASSTHROUGH_FREE: finish_passthrough(view, event); break;
+  case GP_ACTION_FORWARDED_ALLOC:
+  case GP_ACTION_FORWARDED_FREE: finish_passthrough(view, event); break;
   default: break;
   }
 }
@@ -253,11 +253,11 @@ static void sort_view(gp_record_t *record, gp_device_view_t *view)
 {
   for (size_t i = 0; i < view->blocks.count; i++)
     view->blocks.by_address[i] = (gp_sort_key_t){.key = block_at(view, i)->address, .index = (uint32_t)i};
-  for (size_t i = 0; i < view->passthroughs.count; i++)
-    view->passthroughs.by_address[i] =
+  for (size_t i = 0; i < view->forwarded.count; i++)
+    view->forwarded.by_address[i] =
         (gp_sort_key_t){.key = passthrough_at(view, i)->address, .index = (uint32_t)i};
   gp_sort_keys(view->blocks.by_address, view->blocks.count);
-  gp_sort_keys(view->passthroughs.by_address, view->passthroughs.count);
+  gp_sort_keys(view->forwarded.by_address, view->forwarded.count);
   size_t kept = 0;
   for (size_t i = 0; i < view->blocks.count; i++) {
     const gp_block_view_t *last = kept ? gp_device_view_block(view, kept - 1) : NULL;
@@ -304,10 +304,9 @@ static void count_view(gp_device_view_t *view)
       view->largest_idle = block->size;
   }
   view->idle_bytes = now.cached_bytes.current;
-  for (size_t i = 0; i < view->passthroughs.count; i++) {
-    const gp_passthrough_t *memory = gp_device_view_passthrough(view, i);
-    gp_gauge_t *gauge =
-        gp_passthrough_is_host(memory->kind) ? &now.pinned_host_bytes : &now.passthrough_bytes;
+  for (size_t i = 0; i < view->forwarded.count; i++) {
+    const gp_forwarded_t *memory = gp_device_view_forwarded(view, i);
+    gp_gauge_t *gauge = gp_forwarded_is_host(memory->kind) ? &now.pinned_host_bytes : &now.passthrough_bytes;
     gauge->current += memory->size;
   }
 #define GAUGE(name, unit, what) set_gauge(&view->stats.name, now.name.current);

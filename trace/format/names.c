@@ -1,4 +1,5 @@
-#include "pool/observer.h"
+#include "trace/format/actions.h"
+#include "trace/format/details.h"
 
 static const char *const action_names[] = {
 #define ACTION(enumerator, name) name,
@@ -6,7 +7,11 @@ static const char *const action_names[] = {
 };
 
 static const char *const detail_names[] = {
-#define DETAIL(enumerator, name) name,
+#define REASON(enumerator, name)         name,
+#define TRIM_REASON(enumerator, name)    name,
+#define MODE(enumerator, name)           name,
+#define MODE_CAUSE(enumerator, name)     name,
+#define FORWARDED_KIND(enumerator, name) name,
 #include "trace/format/details.def"
 };
 

@@ -2,8 +2,8 @@
  * The statistics of one device (stats.def). Plain data: the owner's lock guards it.
  * Invariants: for every gauge, current == allocated - freed and current <= peak.
  */
-#ifndef GP_POOL_STATS_H
-#define GP_POOL_STATS_H
+#ifndef GP_TRACE_FORMAT_STATS_H
+#define GP_TRACE_FORMAT_STATS_H
 
 #include <stdint.h>
 

@@ -1,0 +1,51 @@
+/*
+ * The details of events (details.def): one code that is stored, and an enumeration for each concept behind
+ * it. The enumerators of a concept have the values of the stored codes, so that one is assigned to the other
+ * as it is.
+ */
+#ifndef GP_TRACE_FORMAT_DETAILS_H
+#define GP_TRACE_FORMAT_DETAILS_H
+
+#include <stdint.h>
+
+/* As it is stored: of which enumeration it is, the event's action says. */
+typedef uint8_t gp_detail_t;
+
+enum {
+#define REASON(enumerator, name)         GP_DETAIL_##enumerator,
+#define TRIM_REASON(enumerator, name)    GP_DETAIL_TRIM_##enumerator,
+#define MODE(enumerator, name)           GP_DETAIL_MODE_##enumerator,
+#define MODE_CAUSE(enumerator, name)     GP_DETAIL_MODE_CAUSE_##enumerator,
+#define FORWARDED_KIND(enumerator, name) GP_DETAIL_FORWARDED_##enumerator,
+#include "trace/format/details.def"
+  GP_DETAIL_COUNT
+};
+
+/* Of trim, and of segment_free behind it. */
+typedef enum gp_trim_reason {
+#define TRIM_REASON(enumerator, name) GP_TRIM_##enumerator = GP_DETAIL_TRIM_##enumerator,
+#include "trace/format/details.def"
+} gp_trim_reason_t;
+
+/* Of mode events. */
+typedef enum gp_mode {
+#define MODE(enumerator, name) GP_MODE_##enumerator = GP_DETAIL_MODE_##enumerator,
+#include "trace/format/details.def"
+} gp_mode_t;
+
+/* Of mode events, in the place of GP_MODE_EPOCH, when it follows GP_MODE_SINGLE. */
+typedef enum gp_mode_cause {
+#define MODE_CAUSE(enumerator, name) GP_MODE_CAUSE_##enumerator = GP_DETAIL_MODE_CAUSE_##enumerator,
+#include "trace/format/details.def"
+} gp_mode_cause_t;
+
+/* Of passthrough_alloc and passthrough_free. */
+typedef enum gp_forwarded_kind {
+#define FORWARDED_KIND(enumerator, name) GP_FORWARDED_##enumerator = GP_DETAIL_FORWARDED_##enumerator,
+#include "trace/format/details.def"
+} gp_forwarded_kind_t;
+
+/* The name in the snapshot; never NULL for a code below GP_DETAIL_COUNT. */
+const char *gp_detail_name(gp_detail_t detail);
+
+#endif
