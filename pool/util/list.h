@@ -16,6 +16,19 @@ typedef struct gp_list {
 
 #define gp_list_entry(link, type, member) ((type *)(void *)((char *)(link)-offsetof(type, member)))
 
+/*
+ * Walks the entries of a list in its order. name is declared as a pointer to type; member is its link. The
+ * _SAFE form allows that the body removes the entry from the list, or frees it, and nothing else of the list.
+ */
+#define GP_LIST_EACH(list, type, member, name)                                                               \
+  for (type *name = gp_list_entry((list)->next, type, member); &name->member != (list);                      \
+       name = gp_list_entry(name->member.next, type, member))
+#define GP_LIST_EACH_SAFE(list, type, member, name)                                                          \
+  for (type *name = gp_list_entry((list)->next, type, member),                                               \
+            *name##_next = gp_list_entry(name->member.next, type, member);                                   \
+       &name->member != (list);                                                                              \
+       name = name##_next, name##_next = gp_list_entry(name->member.next, type, member))
+
 static inline void gp_list_init(gp_list_t *list)
 {
   list->next = list;
