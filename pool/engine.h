@@ -210,7 +210,7 @@ typedef struct gp_block_view {
   uint64_t address;
   uint64_t size;      /* bytes held from the driver */
   uint64_t requested; /* bytes the present or last owner asked for */
-  uint64_t block;     /* incarnation */
+  uint64_t block_id;  /* incarnation */
   uint64_t time_ns;   /* of the present or last owner's allocation */
   uint64_t context;   /* driver id of the context */
   uint32_t refs;

@@ -17,7 +17,7 @@ void gp_event_block(gp_engine_t *engine, gp_block_t *block, gp_action_t action, 
       .address = block->address,
       .size = is_segment ? block->size : block->requested,
       .rounded_size = block->size,
-      .block = is_segment ? 0 : block->incarnation,
+      .block_id = is_segment ? 0 : block->incarnation,
       .duration_ns = duration_ns,
       .lifetime_ns = is_free ? time_ns - block->time_ns : 0,
       /* Who gives a segment back is whoever needed the room. */
@@ -27,7 +27,7 @@ void gp_event_block(gp_engine_t *engine, gp_block_t *block, gp_action_t action, 
       .detail = detail,
       .device = block->context->device->ordinal,
       .context = block->context->driver.id,
-      .note = &block->note,
+      .observer_cookie = &block->observer_cookie,
       .hit = hit,
   };
   engine->observer.event(engine->observer.self, &event);
@@ -56,7 +56,7 @@ void gp_event_forwarded(
       .address = memory->address,
       .size = memory->size,
       .rounded_size = memory->size,
-      .block = memory->block,
+      .block_id = memory->block_id,
       .duration_ns = duration_ns,
       .lifetime_ns = action == GP_ACTION_FORWARDED_FREE ? time_ns - memory->time_ns : 0,
       .stream = memory->stream,
@@ -64,7 +64,7 @@ void gp_event_forwarded(
       .action = action,
       .detail = memory->kind,
       .device = memory->device,
-      .note = &memory->note,
+      .observer_cookie = &memory->observer_cookie,
       .has_stream = memory->has_stream,
   };
   engine->observer.event(engine->observer.self, &event);
@@ -73,18 +73,27 @@ void gp_event_forwarded(
 void gp_event_holders(gp_engine_t *engine, gp_block_t *block)
 {
   if (engine->observer.holders)
-    engine->observer.holders(engine->observer.self, &block->note, block->refs, block->tainted);
+    engine->observer.holders(engine->observer.self, &block->observer_cookie, block->refs, block->tainted);
+}
+
+/* Moves the device's statistics to the memory that the observer has for them, once it has some. */
+static void place_stats(gp_engine_t *engine, gp_device_t *device)
+{
+  if (!engine->observer.place_stats || device->stats != &device->own_stats)
+    return;
+  gp_stats_t *place = engine->observer.place_stats(engine->observer.self, device->ordinal);
+  if (!place)
+    return;
+  *place = *device->stats;
+  device->stats = place;
 }
 
 void gp_event_facts(gp_engine_t *engine, gp_device_t *device)
 {
+  place_stats(engine, device);
+  if (!engine->observer.device_facts)
+    return;
   gp_device_facts_t facts = {.limit = device->limit == UINT64_MAX ? 0 : device->limit};
-  if (!engine->observer.facts)
-    return;
   facts.has_use = gp_limit_use(device, &facts.use);
-  gp_stats_t *place = engine->observer.facts(engine->observer.self, device->ordinal, &facts);
-  if (!place || place == device->stats)
-    return;
-  *place = *device->stats;
-  device->stats = place;
+  engine->observer.device_facts(engine->observer.self, device->ordinal, &facts);
 }

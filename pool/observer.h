@@ -15,16 +15,16 @@
 /*
  * One event. Times are the driver table's clock (driver.h), in nanoseconds.
  * size is what the program asked for; of segment_alloc, segment_free and trim the bytes that moved; of oom
- * the bytes that could not be had. block is the incarnation number of the block's present owner: it is given
- * at each alloc, grows, and is never used again, so that a reader can tell the owners of one address apart; 0
- * if no block.
+ * the bytes that could not be had. block_id is the incarnation number of the block's present owner: it is
+ * given at each alloc, grows, and is never used again, so that a reader can tell the owners of one address
+ * apart; 0 if no block.
  */
 typedef struct gp_event {
   uint64_t time_ns;
   uint64_t address;
   uint64_t size;
   uint64_t rounded_size;
-  uint64_t block;
+  uint64_t block_id;
   uint64_t duration_ns; /* of the driver call behind the event; 0 if there was none */
   uint64_t lifetime_ns; /* free_requested, free_completed, passthrough_free: since the alloc; else 0 */
   uint64_t stream;      /* the driver's handle, meaningful with has_stream */
@@ -35,9 +35,9 @@ typedef struct gp_event {
   bool has_stream;
   bool hit;         /* alloc: served without a driver call */
   uint64_t context; /* id of the context; 0: the event is of none */
-  uint32_t
-      *note; /* a number of the observer's own that stays with the segment, or with memory that is not pooled,
-              * and is his to change under the device's lock; 0 at first. NULL: the event is of neither */
+  /* A number of the observer's that stays with the segment, or with memory that is not pooled; 0 at first.
+   * The observer may change it while it holds the device's lock. NULL: the event is of neither. */
+  uint32_t *observer_cookie;
 } gp_event_t;
 
 #define GP_OOM_OWNERS 3
@@ -113,10 +113,13 @@ typedef enum gp_occasion {
  * its next owner: a stack, say. It is called by the thread that asks, with a lock of the pool held, so the
  * answer must be known before. NULL: GP_ORIGIN_NONE always.
  *
- * holders() tells of a block whose references or taint have changed, between events; facts() of the device,
- * after the driver was called for it. Its answer is where the engine keeps the device's statistics from then
- * on (it has copied them there), for as long as the engine lives; NULL: where they are. Both are called as
- * event() is, and may be NULL.
+ * holders() tells of a block whose references or taint have changed, between events. device_facts() tells
+ * what the engine knows of a device, after the driver was called for it. Both are called as event() is, and
+ * may be NULL.
+ *
+ * place_stats() asks where the engine should keep a device's statistics. The engine asks before
+ * device_facts() until it gets an answer other than NULL, copies the statistics there, and writes them there
+ * for as long as it lives. It is called as event() is. NULL: the engine keeps them itself.
  *
  * find_origin() comes before: it is called by the thread that asks, with no lock held, and may take its time;
  * more than once in a call of the program. size: bytes asked for, 0 if they are not known. NULL: not called.
@@ -127,8 +130,9 @@ typedef struct gp_observer {
   void (*find_origin)(void *self, gp_occasion_t occasion, uint64_t size);
   uint32_t (*origin)(void *self);
   void (*event)(void *self, const gp_event_t *event);
-  void (*holders)(void *self, const uint32_t *note, uint32_t refs, bool tainted);
-  gp_stats_t *(*facts)(void *self, int device, const gp_device_facts_t *facts);
+  void (*holders)(void *self, const uint32_t *cookie, uint32_t refs, bool tainted);
+  gp_stats_t *(*place_stats)(void *self, int device);
+  void (*device_facts)(void *self, int device, const gp_device_facts_t *facts);
   void (*out_of_memory)(void *self, const gp_oom_t *oom);
   void *self;
 } gp_observer_t;

@@ -64,8 +64,8 @@ struct gp_block {
   gp_block_t *bin_next; /* IDLE: in its bin */
   gp_block_t *bin_previous;
   uint32_t refs;
-  uint32_t origin; /* of the present or last owner, as the observer told */
-  uint32_t note;   /* the observer's, see gp_event_t; 0 at first */
+  uint32_t origin;          /* of the present or last owner, as the observer told */
+  uint32_t observer_cookie; /* the observer's, see gp_event_t; 0 at first */
   gp_state_t state;
   gp_state_t released_from; /* RELEASING: what it was, and is again if the driver refuses */
   bool tainted;             /* exported: to the driver on free */

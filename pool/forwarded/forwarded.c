@@ -172,11 +172,11 @@ void gp_engine_forwarded_commit(
   own.device = device->ordinal;
   own.context = ends_with_context(memory->kind) && context->driver.handle ? context : NULL;
   own.is_detached = false;
-  own.note = 0;
+  own.observer_cookie = 0;
   own.origin = engine->observer.origin(engine->observer.self);
   gp_lock_take(&device->lock);
   gp_release_await(device, own.key);
-  own.block = atomic_fetch_add_explicit(&engine->incarnation, 1, memory_order_relaxed) + 1;
+  own.block_id = atomic_fetch_add_explicit(&engine->incarnation, 1, memory_order_relaxed) + 1;
   gp_gauge_add(
       gp_forwarded_is_host(own.kind) ? &device->stats->pinned_host_bytes : &device->stats->passthrough_bytes,
       own.size);

@@ -34,9 +34,9 @@ typedef struct gp_forwarded {
   uint64_t key;
   uint64_t address;
   uint64_t size;
-  uint64_t block;  /* incarnation, given by commit */
-  uint32_t note;   /* the observer's, set by commit */
-  uint32_t origin; /* as the observer told, asked by commit */
+  uint64_t block_id;        /* incarnation, given by commit */
+  uint32_t observer_cookie; /* the observer's, set by commit */
+  uint32_t origin;          /* as the observer told, asked by commit */
   uint64_t time_ns;
   uint64_t stream;
   uint64_t pool; /* the driver's memory pool that it is in, 0: the device's default one, or none */

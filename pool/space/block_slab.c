@@ -42,7 +42,7 @@ gp_block_t *gp_record_take(gp_engine_t *engine)
   block->bin_next = NULL;
   block->bin_previous = NULL;
   block->refs = 0;
-  block->note = 0;
+  block->observer_cookie = 0;
   block->tainted = false;
   block->exact = false;
   gp_list_init(&block->all);

@@ -95,9 +95,9 @@ static void compare_with_events(void)
         (unsigned long long)block->address);
     EXPECT(block->state == state, "block %#llx is in state %d after its event %d",
         (unsigned long long)block->address, (int)block->state, (int)newest->action);
-    EXPECT(newest->action == GP_ACTION_SEGMENT_ALLOC || block->block == newest->block,
-        "block %llu has an event of %llu", (unsigned long long)block->block,
-        (unsigned long long)newest->block);
+    EXPECT(newest->action == GP_ACTION_SEGMENT_ALLOC || block->block_id == newest->block_id,
+        "block %llu has an event of %llu", (unsigned long long)block->block_id,
+        (unsigned long long)newest->block_id);
   }
 }
 

@@ -40,7 +40,7 @@ static void record(const gp_observer_t *observer, uint64_t i)
       .address = 0x7f0000000000 + (i % 1000 << 21),
       .size = 1000,
       .rounded_size = 1024,
-      .block = i,
+      .block_id = i,
       .origin = observer->origin ? observer->origin(observer->self) : 0,
       .action = GP_ACTION_ALLOC,
       .hit = true,

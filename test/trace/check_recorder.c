@@ -80,7 +80,7 @@ static void *record_some(void *arg)
   for (uint64_t i = 0; i < work->count; i++) {
     /* No device: its clock makes times unique, and these tests set them. */
     const gp_event_t event = {.time_ns = work->first_ns + i * work->step_ns,
-        .block = i + 1,
+        .block_id = i + 1,
         .action = GP_ACTION_ALLOC,
         .device = -1};
     observer.event(observer.self, &event);
@@ -100,7 +100,7 @@ START_TEST(test_every_field_comes_back)
       .address = 0x7fffffe00000,
       .size = 0x123456789a,
       .rounded_size = 0x1234600000,
-      .block = UINT64_C(1) << 40,
+      .block_id = UINT64_C(1) << 40,
       .duration_ns = 123456789,
       .lifetime_ns = UINT64_C(1) << 50,
       .stream = 0xdeadbeef0,
@@ -117,7 +117,7 @@ START_TEST(test_every_field_comes_back)
   ck_assert_uint_eq(record->address, event.address);
   ck_assert_uint_eq(record->size, event.size);
   ck_assert_uint_eq(record->rounded_size, event.rounded_size);
-  ck_assert_uint_eq(record->block, event.block);
+  ck_assert_uint_eq(record->block_id, event.block_id);
   ck_assert_uint_eq(record->lifetime_ns, event.lifetime_ns);
   ck_assert_uint_eq(gp_event_record_duration_unpack(record->duration), event.duration_ns);
   ck_assert_int_eq(record->stack, -1);
@@ -167,7 +167,7 @@ START_TEST(test_wrap_keeps_a_suffix)
   ck_assert_uint_eq(history.count + history.dropped, total);
   ck_assert(history.has_lost);
   for (size_t i = 0; i < history.count; i++)
-    ck_assert_uint_eq(nth(i)->block, history.dropped + 1 + i);
+    ck_assert_uint_eq(nth(i)->block_id, history.dropped + 1 + i);
   ck_assert_uint_eq(history.since_ns, 1000 * history.dropped);
 }
 END_TEST
@@ -188,7 +188,7 @@ START_TEST(test_two_threads_merge_in_order)
   ck_assert_uint_eq(history.count, 6000);
   for (size_t i = 0; i < 6000; i++) {
     ck_assert_uint_eq(nth(i)->time_ns, 1000 + i);
-    ck_assert_uint_eq(nth(i)->block, i / 2 + 1);
+    ck_assert_uint_eq(nth(i)->block_id, i / 2 + 1);
   }
   ck_assert_uint_ne(nth(0)->thread, nth(1)->thread);
   pthread_barrier_wait(&finish);
@@ -203,7 +203,7 @@ START_TEST(test_equal_times_go_by_block_then_arrival)
   const gp_observer_t observer = gp_recorder_observer(recorder);
   static const uint64_t mine[] = {5, 2, 9};
   for (int i = 0; i < 3; i++) {
-    const gp_event_t event = {.time_ns = 70, .block = mine[i], .device = -1};
+    const gp_event_t event = {.time_ns = 70, .block_id = mine[i], .device = -1};
     observer.event(observer.self, &event);
   }
   work_t other = {.first_ns = 70, .step_ns = 0, .count = 3}; /* blocks 1 2 3 */
@@ -212,7 +212,7 @@ START_TEST(test_equal_times_go_by_block_then_arrival)
   ck_assert_uint_eq(history.count, 6);
   static const uint64_t expected[] = {1, 2, 3, 5, 2, 9};
   for (size_t i = 0; i < 6; i++)
-    ck_assert_uint_eq(nth(i)->block, expected[i]);
+    ck_assert_uint_eq(nth(i)->block_id, expected[i]);
 }
 END_TEST
 
@@ -226,7 +226,7 @@ START_TEST(test_order_of_one_device_is_that_of_arrival)
   fake_record(recorder, GP_ACTION_ALLOC, 9000, 4);
   take();
   for (size_t i = 0; i < 4; i++)
-    ck_assert_uint_eq(nth(i)->block, i + 1);
+    ck_assert_uint_eq(nth(i)->block_id, i + 1);
   ck_assert_uint_eq(nth(1)->time_ns, 5001);
   ck_assert_uint_eq(nth(2)->time_ns, 5002);
   ck_assert_uint_eq(nth(3)->time_ns, 9000);
@@ -239,7 +239,7 @@ START_TEST(test_times_that_go_backwards_are_sorted)
   const gp_observer_t observer = gp_recorder_observer(recorder);
   srandom(42);
   for (int i = 0; i < 5000; i++) {
-    const gp_event_t event = {.time_ns = (uint64_t)(i * 10 + random() % 400), .block = 1, .device = -1};
+    const gp_event_t event = {.time_ns = (uint64_t)(i * 10 + random() % 400), .block_id = 1, .device = -1};
     observer.event(observer.self, &event);
   }
   take();
@@ -263,7 +263,7 @@ START_TEST(test_events_after_the_fence_are_left_out)
   until_ns[0] = UINT64_MAX;
   take();
   ck_assert_uint_eq(history.count, 3);
-  ck_assert_uint_eq(nth(2)->block, 3);
+  ck_assert_uint_eq(nth(2)->block_id, 3);
 }
 END_TEST
 
@@ -371,7 +371,7 @@ START_TEST(test_loss_in_one_thread_hides_older_events_of_others)
   take();
   ck_assert_uint_eq(history.count + history.dropped, 5003);
   for (size_t i = 0; i < history.count; i++)
-    ck_assert_uint_eq(nth(i)->block, 5000 - history.count + 1 + i);
+    ck_assert_uint_eq(nth(i)->block_id, 5000 - history.count + 1 + i);
   pthread_barrier_wait(&finish);
   pthread_join(thread, NULL);
 }
@@ -402,7 +402,7 @@ START_TEST(test_pause_forgets_what_was_before)
   gp_recorder_set_mode(recorder, GP_TRACE_ALL); /* no change */
   take();
   ck_assert_uint_eq(history.count, 1);
-  ck_assert_uint_eq(nth(0)->block, 3);
+  ck_assert_uint_eq(nth(0)->block_id, 3);
   ck_assert_uint_eq(history.dropped, 1);
   ck_assert_uint_eq(history.since_ns, 3000);
 }
@@ -494,7 +494,7 @@ static void *record_until_stopped(void *arg)
   uint64_t device = *(uint64_t *)arg;
   for (uint64_t i = 1; !atomic_load_explicit(&stop, memory_order_relaxed); i++) {
     const gp_event_t event = {.time_ns = atomic_fetch_add(&fake_now_ns, 1),
-        .block = i,
+        .block_id = i,
         .device = (int)device,
         .has_stream = true,
         .stream = i % 5};
@@ -521,8 +521,8 @@ START_TEST(test_readers_see_a_suffix_while_others_record)
     for (size_t i = 0; i < history.count; i++) {
       const gp_event_record_t *record = nth(i);
       uint64_t *block = &last[record->device];
-      ck_assert(*block == 0 || record->block == *block + 1);
-      *block = record->block;
+      ck_assert(*block == 0 || record->block_id == *block + 1);
+      *block = record->block_id;
     }
     gp_event_history_fini(&history);
   }

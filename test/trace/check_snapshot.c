@@ -289,7 +289,7 @@ static void allocate_meanwhile(void)
   fake_engine.blocks[fake_engine.block_count++] = (gp_block_view_t){.address = 0x7f0000000000 + (block << 21),
       .size = 2 << 20,
       .requested = 1,
-      .block = block,
+      .block_id = block,
       .state = GP_BLOCK_LIVE};
   fake_engine.stats.cache_misses++;
 }

@@ -36,7 +36,7 @@ void fake_fill(void)
   fake_engine.blocks[0] = (gp_block_view_t){.address = 0x7f0000400000,
       .size = 4 << 20,
       .requested = 3 << 20,
-      .block = 3,
+      .block_id = 3,
       .time_ns = fake_now_ns,
       .context = 1,
       .refs = 1,
@@ -45,17 +45,17 @@ void fake_fill(void)
   fake_engine.blocks[1] = (gp_block_view_t){.address = 0x7f0000000000,
       .size = 2 << 20,
       .requested = 2 << 20,
-      .block = 2,
+      .block_id = 2,
       .context = 1,
       .state = GP_BLOCK_PENDING};
   fake_engine.blocks[2] = (gp_block_view_t){
-      .address = 0x7f0000200000, .size = 1 << 20, .block = 1, .context = 1, .state = GP_BLOCK_IDLE};
+      .address = 0x7f0000200000, .size = 1 << 20, .block_id = 1, .context = 1, .state = GP_BLOCK_IDLE};
   fake_engine.blocks[3] = (gp_block_view_t){
-      .address = 0x7f0000900000, .size = 3 << 20, .block = 4, .context = 1, .state = GP_BLOCK_IDLE};
+      .address = 0x7f0000900000, .size = 3 << 20, .block_id = 4, .context = 1, .state = GP_BLOCK_IDLE};
   fake_engine.block_count = 4;
   fake_engine.forwarded[0] = (gp_forwarded_t){.address = 0x7f0010000000,
       .size = 12345,
-      .block = 9,
+      .block_id = 9,
       .time_ns = fake_now_ns,
       .stream = 0x55aa0000,
       .kind = GP_FORWARDED_ASYNC,
@@ -130,7 +130,7 @@ void fake_record(gp_recorder_t *recorder, gp_action_t action, uint64_t time_ns, 
       .address = 0x7f0000000000 + (block << 21),
       .size = 100 + block,
       .rounded_size = 512 + block,
-      .block = block,
+      .block_id = block,
       .action = action,
       .device = 0,
   };

@@ -21,7 +21,7 @@ static void record_all_kinds(void)
         .address = UINT64_MAX >> (i % 64),
         .size = UINT64_MAX >> (i % 64),
         .rounded_size = (uint64_t)i,
-        .block = (uint64_t)i,
+        .block_id = (uint64_t)i,
         .duration_ns = UINT64_C(1) << (i % 64),
         .lifetime_ns = UINT64_C(1) << (i % 64),
         .stream = (uint64_t)i % 9,

@@ -16,7 +16,7 @@ typedef struct gp_event_record {
   uint64_t address;
   uint64_t size;
   uint64_t rounded_size;
-  uint64_t block;
+  uint64_t block_id;
   uint64_t lifetime_ns;
   uint32_t duration; /* gp_event_record_duration_pack */
   int32_t stack;     /* index, -1: none; the event's origin less one */

@@ -29,35 +29,35 @@ static bool has_room_for(gp_live_t *live, uint32_t index)
  */
 static uint32_t take_slot(gp_live_t *live)
 {
-  uint32_t note = 0;
+  uint32_t cookie = 0;
   (void)pthread_mutex_lock(&live->mutex); /* a plain mutex cannot fail */
   if (live->free) {
-    note = live->free;
-    uint64_t next = live->slots[note - 1].address;
+    cookie = live->free;
+    uint64_t next = live->slots[cookie - 1].address;
     live->free = next <= live->used ? (uint32_t)next : 0; /* the memory is shared: who knows */
   } else if (has_room_for(live, live->used)) {
-    note = ++live->used;
+    cookie = ++live->used;
   }
   (void)pthread_mutex_unlock(&live->mutex); /* held */
-  if (!note && gp_region_is_started(live->region))
+  if (!cookie && gp_region_is_started(live->region))
     atomic_fetch_add_explicit(&live->region->header->missing_slots, 1, memory_order_relaxed);
-  return note;
+  return cookie;
 }
 
-static void give_slot(gp_live_t *live, uint32_t note)
+static void give_slot(gp_live_t *live, uint32_t cookie)
 {
-  gp_live_slot_t *slot = &live->slots[note - 1];
+  gp_live_slot_t *slot = &live->slots[cookie - 1];
   atomic_store_explicit(&slot->word, 0, memory_order_release);
   (void)pthread_mutex_lock(&live->mutex); /* a plain mutex cannot fail */
   slot->address = live->free;
-  live->free = note;
+  live->free = cookie;
   (void)pthread_mutex_unlock(&live->mutex); /* held */
 }
 
 static void set_owner(gp_live_slot_t *slot, const gp_event_t *event, int16_t stream)
 {
   slot->requested = event->size;
-  slot->block = event->block;
+  slot->block_id = event->block_id;
   slot->time_ns = event->time_ns - event->lifetime_ns;
   slot->origin = event->origin;
   slot->stream = stream;
@@ -91,12 +91,12 @@ static void add_passthrough(gp_live_slot_t *slot, const gp_event_t *event, int16
 void gp_live_event(gp_live_t *live, const gp_event_t *event, int16_t stream, bool is_quiet)
 {
   bool is_end = event->action == GP_ACTION_SEGMENT_FREE || event->action == GP_ACTION_FORWARDED_FREE;
-  bool is_new = *event->note == 0;
+  bool is_new = *event->observer_cookie == 0;
   if (is_new && !is_end && !is_quiet)
-    *event->note = take_slot(live);
-  if (*event->note == 0)
+    *event->observer_cookie = take_slot(live);
+  if (*event->observer_cookie == 0)
     return;
-  gp_live_slot_t *slot = &live->slots[*event->note - 1];
+  gp_live_slot_t *slot = &live->slots[*event->observer_cookie - 1];
   if (is_new)
     set_place(slot, event); /* of a segment that came while recording was off, or now */
   switch (event->action) {
@@ -111,16 +111,16 @@ void gp_live_event(gp_live_t *live, const gp_event_t *event, int16_t stream, boo
   default: break;
   }
   if (is_end) {
-    give_slot(live, *event->note);
-    *event->note = 0;
+    give_slot(live, *event->observer_cookie);
+    *event->observer_cookie = 0;
   }
 }
 
-void gp_live_holders(gp_live_t *live, uint32_t note, uint32_t refs, bool tainted)
+void gp_live_holders(gp_live_t *live, uint32_t cookie, uint32_t refs, bool tainted)
 {
-  if (!note)
+  if (!cookie)
     return;
-  gp_live_slot_t *slot = &live->slots[note - 1];
+  gp_live_slot_t *slot = &live->slots[cookie - 1];
   gp_live_word_t word = gp_live_unpack(atomic_load_explicit(&slot->word, memory_order_relaxed));
   word.refs = refs;
   word.tainted = tainted;

@@ -36,7 +36,7 @@ typedef struct gp_live_slot {
   uint64_t address; /* of a free slot: the next free one + 1, 0: none */
   uint64_t size;
   uint64_t requested;
-  uint64_t block;
+  uint64_t block_id;
   uint64_t time_ns;
   uint64_t context;
   uint32_t origin;
@@ -98,12 +98,12 @@ int gp_live_init(gp_live_t *live, gp_region_t *region);
 void gp_live_fini(gp_live_t *live);
 
 /*
- * Brings the slot of the event's note up to date. stream is the index of the event's stream, -1: none. With
- * is_quiet no new slot is taken, for a recorder that is off. The device's lock is held.
+ * Brings the slot of the event's observer_cookie up to date. stream is the index of the event's stream, -1:
+ * none. With is_quiet no new slot is taken, for a recorder that is off. The device's lock is held.
  */
 void gp_live_event(gp_live_t *live, const gp_event_t *event, int16_t stream, bool is_quiet);
 
 /* gp_observer_t holders. */
-void gp_live_holders(gp_live_t *live, uint32_t note, uint32_t refs, bool tainted);
+void gp_live_holders(gp_live_t *live, uint32_t cookie, uint32_t refs, bool tainted);
 
 #endif

@@ -98,7 +98,7 @@ static inline void fill_record(gp_recorder_t *recorder, writer_t *writer, gp_eve
   record->address = event->address;
   record->size = event->size;
   record->rounded_size = event->rounded_size;
-  record->block = event->block;
+  record->block_id = event->block_id;
   record->lifetime_ns = event->lifetime_ns;
   record->duration = gp_event_record_duration_pack(event->duration_ns);
   record->stack = (int32_t)origin_of(recorder, event) - 1;
@@ -225,16 +225,16 @@ static void record_event(void *self, const gp_event_t *event)
     }
   }
   /* After the event: what is in no event is in no slot. What is known stays right when recording is off. */
-  if (event->note && recorder->live.slots && (mode != GP_TRACE_OFF || *event->note)) {
+  if (event->observer_cookie && recorder->live.slots && (mode != GP_TRACE_OFF || *event->observer_cookie)) {
     int16_t stream = event->has_stream ? gp_streams_intern(&recorder->streams, event->stream) : -1;
     gp_live_event(&recorder->live, event, stream, mode == GP_TRACE_OFF);
   }
 }
 
-static void record_holders(void *self, const uint32_t *note, uint32_t refs, bool tainted)
+static void record_holders(void *self, const uint32_t *cookie, uint32_t refs, bool tainted)
 {
   gp_recorder_t *recorder = self;
-  gp_live_holders(&recorder->live, *note, refs, tainted);
+  gp_live_holders(&recorder->live, *cookie, refs, tainted);
 }
 
 /* Says in the record whose it is. Once, with the first memory that the program gets. */
@@ -277,23 +277,35 @@ void gp_recorder_keep_oom(gp_recorder_t *recorder, const gp_oom_t *oom)
   (void)pthread_mutex_unlock(&recorder->live.mutex); /* held */
 }
 
-/* The statistics are kept in the record, so that they are there when the process is not. */
-static gp_stats_t *record_facts(void *self, int device, const gp_device_facts_t *facts)
+/* The device's part of the record; NULL while there is no record, or no memory for it. */
+static gp_device_record_t *device_record(gp_recorder_t *recorder, int device)
+{
+  if (!gp_region_is_started(&recorder->region) ||
+      !gp_region_grow(&recorder->region, GP_SECTION_DEVICES, GP_MAX_DEVICES * sizeof(gp_device_record_t)))
+    return NULL;
+  return (gp_device_record_t *)gp_region_section(&recorder->region, GP_SECTION_DEVICES, NULL) + device;
+}
+
+/* In the record, so that a reader finds the statistics of a process that was killed. */
+static gp_stats_t *place_stats(void *self, int device)
 {
   gp_recorder_t *recorder = self;
-  if (!gp_region_is_started(&recorder->region))
-    return NULL;
-  if (!atomic_load_explicit(&recorder->is_described, memory_order_relaxed))
+  if (gp_region_is_started(&recorder->region) &&
+      !atomic_load_explicit(&recorder->is_described, memory_order_relaxed))
     describe(recorder);
-  if (!gp_region_grow(&recorder->region, GP_SECTION_DEVICES, GP_MAX_DEVICES * sizeof(gp_device_record_t)))
-    return NULL;
-  gp_device_record_t *record = gp_region_section(&recorder->region, GP_SECTION_DEVICES, NULL);
-  record += device;
+  gp_device_record_t *record = device_record(recorder, device);
+  return record ? &record->stats : NULL;
+}
+
+static void record_facts(void *self, int device, const gp_device_facts_t *facts)
+{
+  gp_device_record_t *record = device_record(self, device);
+  if (!record)
+    return;
   record->limit = facts->limit;
   record->use = facts->use;
   record->has_use = facts->has_use;
   record->is_known = 1;
-  return &record->stats;
 }
 
 static bool init_region(gp_recorder_t *recorder)
@@ -413,7 +425,8 @@ gp_observer_t gp_recorder_observer(gp_recorder_t *recorder)
       .origin = has_stacks ? gp_origin_tell : NULL,
       .event = record_event,
       .holders = record_holders,
-      .facts = record_facts,
+      .place_stats = place_stats,
+      .device_facts = record_facts,
       .out_of_memory = gp_snapshot_out_of_memory,
       .self = recorder,
   };

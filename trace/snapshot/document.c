@@ -174,7 +174,7 @@ static void write_segment(
   gp_json_key_uint(json, "address", block->address);
   gp_json_key_uint(json, "size", block->size);
   gp_json_key_uint(json, "requested_size", block->requested);
-  gp_json_key_uint(json, "block", block->block);
+  gp_json_key_uint(json, "block", block->block_id);
   gp_json_key_string(json, "state", state_names[block->state]);
   gp_json_key_uint(json, "refs", block->refs);
   gp_json_key_int(json, "stack", (int64_t)block->origin - 1);
@@ -197,7 +197,7 @@ static void write_passthrough(
   gp_json_key_uint(json, "size", memory->size);
   gp_json_key_string(json, "kind", gp_detail_name(memory->kind));
   gp_json_key_int(json, "stream", memory->has_stream ? (int64_t)memory->stream : -1);
-  gp_json_key_uint(json, "block", memory->block);
+  gp_json_key_uint(json, "block", memory->block_id);
   gp_json_key_int(json, "stack", (int64_t)memory->origin - 1);
   gp_json_key_uint(json, "time_ns", relative_ns(document, memory->time_ns));
   gp_json_end(json, '}');
@@ -325,7 +325,7 @@ static void write_events(gp_json_t *json, const gp_document_t *document)
   COLUMN_UINT("address", record->address)
   COLUMN_UINT("size", record->size)
   COLUMN_UINT("rounded_size", record->rounded_size)
-  COLUMN_UINT("block", record->block)
+  COLUMN_UINT("block", record->block_id)
   COLUMN_UINT("hit", record->hit)
   COLUMN_UINT("duration_ns", gp_event_record_duration_unpack(record->duration))
   COLUMN_UINT("lifetime_ns", record->lifetime_ns)

@@ -22,7 +22,7 @@ typedef struct run {
 
 typedef struct heap_entry {
   uint64_t time_ns;
-  uint64_t block;
+  uint64_t block_id;
   uint32_t run;
 } heap_entry_t;
 
@@ -198,7 +198,7 @@ static bool heap_is_less(const heap_entry_t *a, const heap_entry_t *b)
 {
   if (a->time_ns != b->time_ns)
     return a->time_ns < b->time_ns;
-  return a->block != b->block ? a->block < b->block : a->run < b->run;
+  return a->block_id != b->block_id ? a->block_id < b->block_id : a->run < b->run;
 }
 
 static void heap_sift_down(workspace_t *work)
@@ -222,7 +222,7 @@ static void heap_sift_down(workspace_t *work)
 static heap_entry_t heap_entry_of(const gp_event_history_t *history, const workspace_t *work, uint32_t run)
 {
   const gp_event_record_t *record = &history->records[work->runs[run].record];
-  return (heap_entry_t){.time_ns = record->time_ns, .block = record->block, .run = run};
+  return (heap_entry_t){.time_ns = record->time_ns, .block_id = record->block_id, .run = run};
 }
 
 static void heap_push(workspace_t *work, heap_entry_t entry)

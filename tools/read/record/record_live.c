@@ -46,7 +46,7 @@ static void add_slot(gp_record_t *record, const gp_live_slot_t *slot, gp_live_wo
   if (word.state == GP_LIVE_FORWARDED) {
     *passthrough_at(view, view->forwarded.count++) = (gp_forwarded_t){.address = slot->address,
         .size = slot->size,
-        .block = slot->block,
+        .block_id = slot->block_id,
         .time_ns = slot->time_ns,
         .kind = word.kind,
         .device = word.device,
@@ -59,7 +59,7 @@ static void add_slot(gp_record_t *record, const gp_live_slot_t *slot, gp_live_wo
   *block_at(view, view->blocks.count++) = (gp_block_view_t){.address = slot->address,
       .size = slot->size,
       .requested = slot->requested,
-      .block = slot->block,
+      .block_id = slot->block_id,
       .time_ns = slot->time_ns,
       .context = slot->context,
       .refs = state == GP_BLOCK_LIVE && word.refs == 0 ? 1
@@ -152,13 +152,13 @@ static void finish_alloc(gp_device_view_t *view, const gp_event_record_t *event)
 {
   gp_block_view_t *block = find_block(view, event->address);
   /* Its number may be there already, and its state not yet. */
-  if (!block || block->block > event->block ||
-      (block->block == event->block && block->state == GP_BLOCK_LIVE))
+  if (!block || block->block_id > event->block_id ||
+      (block->block_id == event->block_id && block->state == GP_BLOCK_LIVE))
     return;
   block->state = GP_BLOCK_LIVE;
   block->refs = 1;
   block->requested = event->size < block->size ? event->size : block->size;
-  block->block = event->block;
+  block->block_id = event->block_id;
   block->time_ns = event->time_ns;
   block->origin = (uint32_t)(event->stack + 1);
 }
@@ -166,7 +166,7 @@ static void finish_alloc(gp_device_view_t *view, const gp_event_record_t *event)
 static void finish_free(gp_device_view_t *view, const gp_event_record_t *event, gp_block_state_t state)
 {
   gp_block_view_t *block = find_block(view, event->address);
-  if (!block || block->block != event->block || block->state >= state)
+  if (!block || block->block_id != event->block_id || block->state >= state)
     return;
   block->state = state;
   block->refs = 0;
@@ -195,7 +195,7 @@ static void finish_segment_free(gp_device_view_t *view, const gp_event_record_t 
 static gp_forwarded_t *find_passthrough(gp_device_view_t *view, const gp_event_record_t *event)
 {
   for (size_t i = 0; i < view->forwarded.count; i++) {
-    if (passthrough_at(view, i)->block == event->block)
+    if (passthrough_at(view, i)->block_id == event->block_id)
       return passthrough_at(view, i);
   }
   return NULL;
@@ -211,7 +211,7 @@ static void finish_passthrough(gp_device_view_t *view, const gp_event_record_t *
     return;
   *passthrough_at(view, view->forwarded.count++) = (gp_forwarded_t){.address = event->address,
       .size = event->size,
-      .block = event->block,
+      .block_id = event->block_id,
       .time_ns = event->time_ns,
       .kind = (gp_forwarded_kind_t)event->detail,
       .device = event->device,
@@ -265,7 +265,7 @@ static void sort_view(gp_record_t *record, gp_device_view_t *view)
     bool overlaps = last && block->address - last->address < last->size;
     if (overlaps) {
       gp_record_note_damage(record);
-      if (block->block < last->block)
+      if (block->block_id < last->block_id)
         continue;
       kept--;
     }
