@@ -109,7 +109,7 @@ static void make_way_for_tools(void)
   if (!gp_injection_find(text, sizeof(text)))
     return;
   gp_log(GP_LOG_ERROR, "%s: a tool watches the CUDA calls of this process; nothing is pooled", text);
-  gp_engine_stand_aside(the_engine);
+  gp_engine_stop_pooling(the_engine);
 }
 
 /* The program's first GPU memory: before that there is no thread, no handler, no file. */
@@ -232,10 +232,10 @@ gp_engine_t *gp_library_calling_engine(void)
              : NULL;
 }
 
-void gp_library_stand_aside(void)
+void gp_library_stop_pooling(void)
 {
   if (atomic_load(&state) == LIBRARY_ACTIVE && gp_process_is_ours())
-    gp_engine_stand_aside(the_engine);
+    gp_engine_stop_pooling(the_engine);
   else
     abandon();
 }
@@ -248,7 +248,7 @@ void gp_library_stand_aside(void)
 static void write_reports(void)
 {
   gp_control_stop();
-  if (!gp_engine_is_free(the_engine)) {
+  if (!gp_engine_locks_available(the_engine)) {
     gp_log(GP_LOG_ERROR, "the program ended in the middle of an allocation; no snapshot is written");
     if (the_recorder)
       gp_snapshot_leave_record(the_recorder);

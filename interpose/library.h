@@ -23,7 +23,7 @@ gp_engine_t *gp_library_engine(void);
 gp_engine_t *gp_library_calling_engine(void);
 
 /* From now on every call is forwarded; memory already handed out stays ours to free. Say why before. */
-void gp_library_stand_aside(void);
+void gp_library_stop_pooling(void);
 
 /*
  * Whether the reuse mode that is asked for has to know all work (GPUPOOL_REUSE=epoch or single). Does not

@@ -20,7 +20,7 @@ static bool expect(bool condition, const char *what, uint64_t a, uint64_t b)
 static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_block_t *block, gp_sums_t *sums)
 {
   bool good = true;
-  bool owned = block->state == GP_STATE_LIVE || block->state == GP_STATE_HELD;
+  bool owned = block->state == GP_STATE_LIVE || block->state == GP_STATE_RETAINED;
 
   good &= expect(block->context == context, "block in the list of another context", block->address, 0);
   good &= expect(block->state != GP_STATE_RELEASING, "block is still being released", block->address, 0);
@@ -36,7 +36,7 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
     sums->live += block->size;
     sums->requested += block->requested;
     break;
-  case GP_STATE_HELD:
+  case GP_STATE_RETAINED:
   case GP_STATE_DEFERRED: sums->deferred += block->size; break;
   case GP_STATE_IDLE: sums->cached += block->size; break;
   case GP_STATE_RELEASING: break;

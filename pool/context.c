@@ -148,7 +148,7 @@ static void forget_lost(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
     gp_bins_find(&block->context->bins, block->size)->deferred_count--;
     gp_block_end_use(engine, block, now_ns);
     break;
-  case GP_STATE_HELD: gp_block_end_use(engine, block, now_ns); break;
+  case GP_STATE_RETAINED: gp_block_end_use(engine, block, now_ns); break;
   case GP_STATE_IDLE: gp_block_leave_idle(block); break;
   }
   gp_address_map_remove_value(&engine->blocks, block->address, block);

@@ -196,7 +196,7 @@ void gp_engine_note_result(gp_engine_t *engine, int code);
  * once, what the device may still use at the program's next free, or when memory runs out; blocks handed out
  * stay the pool's to free.
  */
-void gp_engine_stand_aside(gp_engine_t *engine);
+void gp_engine_stop_pooling(gp_engine_t *engine);
 
 /* Reading, for snapshots and tests. None calls the driver. */
 
@@ -224,7 +224,7 @@ typedef struct gp_block_view {
  * thread that asks, interrupted by a signal whose handler ended the program, and whoever reads would wait for
  * ever.
  */
-bool gp_engine_is_free(gp_engine_t *engine);
+bool gp_engine_locks_available(gp_engine_t *engine);
 
 /* Devices that have ever had a context here, as a bit mask. */
 uint64_t gp_engine_devices(const gp_engine_t *engine);

@@ -29,7 +29,7 @@ static gp_block_t *find_and_lock(gp_engine_t *engine, uint64_t address)
  */
 static void enter_idle_at_once(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
 {
-  if (gp_mark_is_clean(gp_mark_place(GP_STREAM_DEFAULT)))
+  if (gp_work_flag_is_clean(gp_work_flag_place(GP_STREAM_DEFAULT)))
     block->tag = 0;
   else
     gp_reuse_stamp(engine, block);
@@ -102,7 +102,7 @@ static gp_free_result_t free_block(
   uint64_t now_ns = gp_now(engine);
   gp_block_end_ownership(engine, block, GP_DETAIL_NONE, now_ns);
   if (--block->refs > 0) {
-    block->state = GP_STATE_HELD;
+    block->state = GP_STATE_RETAINED;
     gp_event_holders(engine, block);
     gp_lock_release(&device->lock);
     *ret_code = 0;
@@ -129,7 +129,7 @@ bool gp_engine_retain(gp_engine_t *engine, uint64_t address)
   gp_block_t *block = find_and_lock(engine, address);
   if (!block)
     return false;
-  bool in_use = block->state == GP_STATE_LIVE || block->state == GP_STATE_HELD;
+  bool in_use = block->state == GP_STATE_LIVE || block->state == GP_STATE_RETAINED;
   if (in_use) {
     block->refs++;
     gp_event_holders(engine, block);
@@ -146,13 +146,13 @@ bool gp_engine_release(gp_engine_t *engine, uint64_t address)
   gp_device_t *device = block->context->device;
   /* The program's own reference is given up by its free only. */
   if ((block->state == GP_STATE_LIVE && block->refs > 1) ||
-      (block->state == GP_STATE_HELD && block->refs > 1)) {
+      (block->state == GP_STATE_RETAINED && block->refs > 1)) {
     block->refs--;
     gp_event_holders(engine, block);
     gp_lock_release(&device->lock);
     return true;
   }
-  if (block->state != GP_STATE_HELD) {
+  if (block->state != GP_STATE_RETAINED) {
     gp_lock_release(&device->lock);
     return false;
   }

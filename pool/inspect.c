@@ -10,7 +10,7 @@ uint64_t gp_engine_devices(const gp_engine_t *engine)
   return atomic_load(&engine->device_mask);
 }
 
-bool gp_engine_is_free(gp_engine_t *engine)
+bool gp_engine_locks_available(gp_engine_t *engine)
 {
   for (uint64_t devices = atomic_load(&engine->device_mask); devices; devices &= devices - 1) {
     gp_lock_t *lock = &engine->devices[__builtin_ctzll(devices)].lock;
@@ -35,7 +35,7 @@ static gp_block_state_t view_state(gp_state_t state)
 {
   switch (state) {
   case GP_STATE_LIVE: return GP_BLOCK_LIVE;
-  case GP_STATE_HELD:
+  case GP_STATE_RETAINED:
   case GP_STATE_DEFERRED: return GP_BLOCK_PENDING;
   default: return GP_BLOCK_IDLE;
   }

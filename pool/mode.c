@@ -179,7 +179,7 @@ void gp_engine_note_result(gp_engine_t *engine, int code)
  * Called from look-ups, too, and others of the program's calls that do not wait. What the device may still
  * use is therefore left to the program's next free, as a kernel may be waiting for this very thread.
  */
-void gp_engine_stand_aside(gp_engine_t *engine)
+void gp_engine_stop_pooling(gp_engine_t *engine)
 {
   if (atomic_load(&engine->dead))
     return;

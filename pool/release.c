@@ -95,7 +95,7 @@ int gp_release_held(gp_engine_t *engine, gp_block_t *block)
     gp_block_forget(engine, block, GP_DETAIL_NONE, start_ns, gp_now(engine) - start_ns);
     device->stats->driver_frees += code == 0;
   } else {
-    block->state = GP_STATE_HELD;
+    block->state = GP_STATE_RETAINED;
   }
   gp_lock_release(&device->lock);
   return code;

@@ -35,7 +35,7 @@ typedef struct gp_device gp_device_t;
 
 typedef enum gp_state {
   GP_STATE_LIVE,      /* the program holds it */
-  GP_STATE_HELD,      /* the program freed it, somebody else retains it */
+  GP_STATE_RETAINED,  /* the program freed it, somebody else retains it */
   GP_STATE_DEFERRED,  /* freed; the device may still use it */
   GP_STATE_IDLE,      /* ready to be handed out */
   GP_STATE_RELEASING, /* on its way to the driver; in no list but context->blocks, and not in the map */
@@ -113,14 +113,14 @@ struct gp_stream {
   uint64_t handle;
   _Atomic uint64_t id; /* never used again; 0: in the free list */
   _Atomic uint64_t completed;
-  gp_mark_t *mark; /* its place in gp_marks, or own_mark */
-  gp_mark_t own_mark;
+  gp_work_flag_t *mark; /* its place in gp_work_flags, or own_mark */
+  gp_work_flag_t own_mark;
   uint64_t end_epoch; /* 0: it exists */
   uint64_t
       sync_epoch; /* of the last synchronization of the context that may clear the mark, with its token */
   uint32_t sync_token;
-  const gp_marker_t *marker; /* of a thread's default stream: which thread's, ... */
-  uint64_t marker_owner;     /* ... while the marker is still that thread's */
+  const gp_submitter_t *marker; /* of a thread's default stream: which thread's, ... */
+  uint64_t submitter_owner;     /* ... while the marker is still that thread's */
   atomic_bool asked; /* a thread asks the driver about it, see stream_fences.c: it owns the fence ... */
   void *fence;       /* ... which the driver made; NULL: not yet ... */
   gp_context_t *fence_context; /* ... in this context ... */

@@ -123,7 +123,7 @@ gp_capture_t *gp_capture_begin(gp_engine_t *engine, CUstream stream, bool per_th
 
   if (!capture) {
     gp_log(GP_LOG_ERROR, "the host has no memory to follow a stream capture; nothing is pooled from now on");
-    gp_library_stand_aside();
+    gp_library_stop_pooling();
     return NULL;
   }
   *capture = describe(engine, stream, per_thread);

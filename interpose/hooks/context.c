@@ -136,7 +136,7 @@ static void make_way_for_green(void)
     gp_log(GP_LOG_ERROR, "the program uses green contexts, which gpupool can follow on drivers since 12.5 "
                          "only, and if it sees them made; "
                          "nothing is pooled");
-    gp_library_stand_aside();
+    gp_library_stop_pooling();
   }
 }
 

@@ -17,7 +17,7 @@ bool gp_injection_find(char *text, size_t capacity);
 
 /*
  * True if CUPTI is loaded, by which a program can have itself called back in the middle of each driver call.
- * Pooling does not mind; marks of work do (pool/reuse/epoch/work_flags.h).
+ * Pooling does not mind; marks of work do (pool/reuse/work_flags.h).
  */
 bool gp_injection_watches_calls(void);
 

@@ -92,7 +92,7 @@ static void tell_of_second_driver(void)
   if (atomic_flag_test_and_set(&told))
     return;
   gp_log(GP_LOG_ERROR, "the process uses more than one copy of the CUDA driver library; nothing is pooled");
-  gp_library_stand_aside();
+  gp_library_stop_pooling();
 }
 
 /*

@@ -116,7 +116,7 @@ void *gp_unknown_hand_out(void *function, const char *name, gp_effect_t effect)
         "it can follow "
         "(%d, then %s); nothing is pooled",
         GP_UNKNOWN_SLOTS, name);
-    gp_library_stand_aside();
+    gp_library_stop_pooling();
   }
   return function;
 }
@@ -128,7 +128,7 @@ void gp_unknown_missed(const char *name, gp_effect_t effect)
   gp_streams_distrust();
   if (!ends_pooling_unseen(effect) || atomic_flag_test_and_set(&told))
     return;
-  gp_library_stand_aside();
+  gp_library_stop_pooling();
   gp_log(GP_LOG_ERROR,
       "a library looks behind gpupool for %s of the driver, which this version does not know and would not "
       "see called; "
@@ -155,7 +155,7 @@ void gp_unknown_unseen(gp_engine_t *engine, const char *name, const char *who)
         "called; nothing "
         "is pooled",
         who[0] ? who : "the program", name);
-    gp_engine_stand_aside(engine);
+    gp_engine_stop_pooling(engine);
   }
 }
 
@@ -195,7 +195,7 @@ static void end_pooling(unsigned slot)
         "behind its back; "
         "nothing is pooled from now on",
         name_of(slot));
-  gp_library_stand_aside(); /* each caller: what the first one does may not be over */
+  gp_library_stop_pooling(); /* each caller: what the first one does may not be over */
 }
 
 /*

@@ -3,8 +3,8 @@
  * arguments, stack and return address as they were: no frame, and the driver's result is the caller's.
  *
  * The mark is at a place that bits 4 to 15 of the handle give, 16 bytes each: the state, and the handle that owns it.
- * Anything else than a match takes the slow way, which is C: a stream that was not followed, no marker of this thread
- * yet, a per-thread stream. Order: the marker first, then the mark (pool/reuse/epoch/work_flags.h says why).
+ * Anything else than a match takes the slow way, which is C: a stream that was not followed, no submitter of this thread
+ * yet, a per-thread stream. Order: the submitter first, then the flag (pool/reuse/work_flags.h says why).
  *
  * %rax, %r10 and %r11 are nobody's at the entry of a function that is not variadic (System V ABI, AMD64, 3.2.3).
  */
@@ -24,23 +24,23 @@ gp_work_\name:
         .endm
 
         /* The stream is in %rax. */
-        .macro gp_mark name, per_thread
+        .macro gp_work_flag name, per_thread
         .if \per_thread
         testq   %rax, %rax
         jz      9f
         .endif
         movl    %eax, %r10d
         andl    $0xfff0, %r10d
-        leaq    gp_marks(%rip), %r11
+        leaq    gp_work_flags(%rip), %r11
         addq    %r11, %r10
         cmpq    %rax, 8(%r10)
         jne     9f
-        movq    gp_own_marker@gottpoff(%rip), %r11
+        movq    gp_own_submitter@gottpoff(%rip), %r11
         movq    %fs:(%r11), %r11
         testq   %r11, %r11
         jz      9f
         movq    %r10, (%r11)
-        movl    $1, (%r10)              /* GP_MARK_DIRTY */
+        movl    $1, (%r10)              /* GP_WORK_FLAG_DIRTY */
         jmp     *gp_real_functions + 8 * gp_function(%rip)
 9:      movl    $gp_function, %r11d
         jmp     gp_work_slow_way
@@ -63,7 +63,7 @@ gp_work_\name:
 #define LOAD_MANY       movq $-2, %rax
 
 #define WORK(symbol, base, since, per_thread, where)                                                                   \
-        gp_stub symbol; endbr64; LOAD_##where; gp_mark symbol, per_thread
+        gp_stub symbol; endbr64; LOAD_##where; gp_work_flag symbol, per_thread
 #include "interpose/sight/work.def"
 
 /*

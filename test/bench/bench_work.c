@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "interpose/routes/real.h"
-#include "pool/reuse/epoch/work_flags.h"
+#include "pool/reuse/work_flags.h"
 
 #define CALLS  20000000L
 #define ROUNDS 7
@@ -82,8 +82,8 @@ int main(void)
   for (int i = 0; i < GP_FUNCTION_COUNT; i++)
     gp_real_functions[i] = (void *)(uintptr_t)copy;
   gp_real_functions[GP_FN_cuLaunchKernel] = (void *)(uintptr_t)launch;
-  atomic_store(&gp_mark_place(STREAM)->handle, STREAM);
-  if (!gp_marker_init())
+  atomic_store(&gp_work_flag_place(STREAM)->handle, STREAM);
+  if (!gp_submitter_init())
     return 1;
   double direct = measure_launch(launch);
   double stub = measure_launch(gp_work_cuLaunchKernel);
@@ -93,5 +93,5 @@ int main(void)
   stub = measure_copy(gp_work_cuMemcpyAsync);
   printf(
       "cuMemcpyAsync:  %.2f ns at once, %.2f ns through the stub: %.2f more\n", direct, stub, stub - direct);
-  return atomic_load(&gp_mark_place(STREAM)->state) != GP_MARK_DIRTY;
+  return atomic_load(&gp_work_flag_place(STREAM)->state) != GP_WORK_FLAG_DIRTY;
 }

@@ -229,7 +229,7 @@ START_TEST(test_standing_aside_gives_the_cache_back)
   uint64_t held = allocate(2000);
   free_code(idle);
   synchronize();
-  gp_engine_stand_aside(engine);
+  gp_engine_stop_pooling(engine);
   ck_assert_uint_eq(stats().cached_bytes.current, 0);
   allocate(1000);
   ck_assert_uint_eq(stats().passthrough_bytes.current, 1000);
@@ -248,7 +248,7 @@ START_TEST(test_standing_aside_gives_deferred_memory_back_at_the_next_free)
   uint64_t held = allocate(2000);
   fake_submit(&driver, 0, deferred);
   free_code(deferred);
-  gp_engine_stand_aside(engine);
+  gp_engine_stop_pooling(engine);
   ck_assert_uint_gt(stats().deferred_bytes.current, 0);
   ck_assert_int_eq(driver.count[FAKE_FREE], 0);
   ck_assert_int_eq(driver.count[FAKE_WAIT], 0);
@@ -277,7 +277,7 @@ START_TEST(test_after_an_error_that_stays_nothing_goes_back)
   int code;
   start(NULL, GP_GIB, false);
   free_code(allocate(3000));
-  gp_engine_stand_aside(engine);
+  gp_engine_stop_pooling(engine);
   gp_engine_note_result(engine, FAKE_STICKY);
   long before = driver.calls;
   ck_assert_int_eq(gp_engine_free(engine, 1 << 30, &code), GP_FREE_UNKNOWN);
@@ -295,7 +295,7 @@ START_TEST(test_standing_aside_asks_its_fences)
   free_code(block);
   allocate(3 * GP_MIB); /* records a fence */
   fake_complete(&driver, 0);
-  gp_engine_stand_aside(engine);
+  gp_engine_stop_pooling(engine);
   ck_assert_uint_eq(stats().deferred_bytes.current, 0);
   ck_assert_uint_eq(driver.used, 3 * GP_MIB);
   stop();
@@ -310,7 +310,7 @@ START_TEST(test_deferred_memory_makes_room_after_standing_aside)
   start(_i & 1 ? limit : NULL, _i & 1 ? GP_GIB : 8 * GP_MIB, false);
   free_code(allocate(6 * GP_MIB));
   fake_complete(&driver, 0);
-  gp_engine_stand_aside(engine);
+  gp_engine_stop_pooling(engine);
   if (_i & 2)
     ck_assert_int_eq(gp_engine_alloc(engine, context, 4 * GP_MIB, &address), 0);
   else
@@ -418,7 +418,7 @@ static void ask_inside(void *self, const gp_event_t *event)
 {
   (void)self;
   if (event->action == GP_ACTION_ALLOC)
-    free_inside = gp_engine_is_free(engine);
+    free_inside = gp_engine_locks_available(engine);
 }
 
 /* As in an exit handler that a signal handler reached while the thread was in the middle of an allocation. */
@@ -432,7 +432,7 @@ START_TEST(test_a_thread_inside_the_engine_is_noticed_at_exit)
   context = gp_engine_context(engine, &first);
   allocate(1000);
   ck_assert(!free_inside);
-  ck_assert(gp_engine_is_free(engine));
+  ck_assert(gp_engine_locks_available(engine));
   stop();
 }
 END_TEST

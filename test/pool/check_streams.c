@@ -155,7 +155,7 @@ static void *submit(void *arg)
   work(STREAM_A);
   pthread_barrier_wait(&submitter->marked);
   pthread_barrier_wait(&submitter->go_on); /* here the driver gets the work */
-  gp_mark_submitted();
+  gp_work_submitted();
   pthread_barrier_wait(&submitter->submitted);
   pthread_barrier_wait(&submitter->ended);
   return NULL;
@@ -375,10 +375,10 @@ START_TEST(test_a_handle_of_a_dying_context)
   gp_stream_created(engine, second, STREAM_D);
   uint64_t block = allocate(GP_MIB);
   gp_stream_created(engine, context, STREAM_D);
-  gp_mark_t *place = gp_mark_place(STREAM_D); /* what a stub does */
-  ck_assert(gp_marker_init());
+  gp_work_flag_t *place = gp_work_flag_place(STREAM_D); /* what a stub does */
+  ck_assert(gp_submitter_init());
   if (atomic_load(&place->handle) == STREAM_D)
-    gp_mark_work(place);
+    gp_work_flag_set(place);
   else
     work(STREAM_D);
   gp_engine_context_lost(engine, second);
@@ -403,7 +403,7 @@ static void late_destructor(void *arg)
   pthread_barrier_wait(&late_barrier); /* our destructor has run */
   pthread_barrier_wait(&late_barrier); /* somebody has begun to synchronize the context */
   gp_stream_mark(engine, gp_stream_of_thread(engine, context));
-  gp_mark_submitted();
+  gp_work_submitted();
   ck_assert_int_eq(gp_engine_free(engine, late_block, &code), GP_FREE_DONE);
   pthread_barrier_wait(&late_barrier);
 }

@@ -12,7 +12,7 @@
 static bool holds_back(gp_engine_t *engine, const gp_stream_t *stream)
 {
   uint64_t newest = atomic_load(&engine->newest_tag);
-  return !gp_mark_is_clean(stream->mark) && atomic_load(&stream->completed) < newest &&
+  return !gp_work_flag_is_clean(stream->mark) && atomic_load(&stream->completed) < newest &&
          atomic_load(&stream->context->completed) < newest;
 }
 
@@ -85,7 +85,8 @@ static void ask_fence(gp_engine_t *engine, gp_stream_t *stream, gp_context_t *co
     stream->fence_fact.stream = NULL;
     answered(engine, context, &fact, code);
   }
-  if (atomic_load(&stream->completed) >= atomic_load(&engine->newest_tag) || gp_mark_is_clean(stream->mark))
+  if (atomic_load(&stream->completed) >= atomic_load(&engine->newest_tag) ||
+      gp_work_flag_is_clean(stream->mark))
     return;
   stream->fence_context = context;
   const gp_stream_fact_t fact =

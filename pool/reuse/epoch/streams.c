@@ -71,11 +71,11 @@ void gp_streams_escape(gp_engine_t *engine, const char *why)
 /* Gives the stream a mark: the place of its handle if nobody has it. With the lock. */
 static void take_mark(gp_stream_t *stream)
 {
-  gp_mark_t *place = gp_mark_place(stream->handle);
+  gp_work_flag_t *place = gp_work_flag_place(stream->handle);
 
-  if (atomic_load(&place->handle) != GP_MARK_NOBODY)
+  if (atomic_load(&place->handle) != GP_WORK_FLAG_FREE)
     return;
-  atomic_store(&place->state, GP_MARK_CLEAN);
+  atomic_store(&place->state, GP_WORK_FLAG_CLEAN);
   stream->mark = place;
   atomic_store(&place->handle, stream->handle); /* last: from now on stubs mark it by themselves */
 }
@@ -84,12 +84,13 @@ static void take_mark(gp_stream_t *stream)
  * lock. */
 static void leave_mark(gp_stream_t *stream)
 {
-  gp_mark_t *place = stream->mark;
+  gp_work_flag_t *place = stream->mark;
 
   if (place == &stream->own_mark || stream->handle == GP_STREAM_DEFAULT)
     return;
-  atomic_store(&place->handle, GP_MARK_NOBODY);
-  atomic_store(&stream->own_mark.state, gp_mark_is_clean(place) ? GP_MARK_CLEAN : GP_MARK_DIRTY);
+  atomic_store(&place->handle, GP_WORK_FLAG_FREE);
+  atomic_store(
+      &stream->own_mark.state, gp_work_flag_is_clean(place) ? GP_WORK_FLAG_CLEAN : GP_WORK_FLAG_DIRTY);
   stream->mark = &stream->own_mark;
 }
 
@@ -125,7 +126,7 @@ static gp_stream_t *make(gp_engine_t *engine, gp_context_t *context, uint64_t ha
   stream->sync_epoch = 0;
   stream->marker = NULL;
   stream->mark = &stream->own_mark;
-  atomic_store(&stream->own_mark.state, GP_MARK_CLEAN);
+  atomic_store(&stream->own_mark.state, GP_WORK_FLAG_CLEAN);
   atomic_store(&stream->completed, 0); /* meaningless while the mark is clean */
   atomic_store(&stream->id, ++engine->last_stream_id);
   if (has_place)
@@ -159,7 +160,7 @@ void gp_streams_add_context(gp_engine_t *engine, gp_context_t *context)
     return;
   context->default_stream = make(engine, context, GP_STREAM_DEFAULT, false);
   if (context->default_stream)
-    context->default_stream->mark = gp_mark_place(GP_STREAM_DEFAULT);
+    context->default_stream->mark = gp_work_flag_place(GP_STREAM_DEFAULT);
   else
     atomic_store(&engine->uses_streams, false);
 }
@@ -223,7 +224,7 @@ void gp_stream_destroyed(gp_engine_t *engine, gp_stream_t *stream)
   gp_lock_take(&engine->contexts_lock);
   if (atomic_load(&stream->id) != 0) { /* else it went with its context */
     stream->end_epoch = gp_reuse_begin(engine);
-    if (gp_mark_is_clean(stream->mark))
+    if (gp_work_flag_is_clean(stream->mark))
       unmake(engine, stream);
   }
   gp_lock_release(&engine->contexts_lock);
@@ -254,7 +255,7 @@ gp_stream_t *gp_stream_default(gp_context_t *context)
 /* A thread's default stream gets no more work when the thread has ended. */
 static bool thread_has_ended(const gp_stream_t *stream)
 {
-  return stream->marker && atomic_load(&stream->marker->owners) != stream->marker_owner;
+  return stream->marker && atomic_load(&stream->marker->owners) != stream->submitter_owner;
 }
 
 gp_stream_t *gp_stream_of_thread(gp_engine_t *engine, gp_context_t *context)
@@ -267,10 +268,10 @@ gp_stream_t *gp_stream_of_thread(gp_engine_t *engine, gp_context_t *context)
    * completed them. */
   gp_lock_take(&engine->contexts_lock);
   gp_stream_t *stream =
-      gp_marker_init() && !atomic_load(&context->lost) ? make(engine, context, 2, false) : NULL;
+      gp_submitter_init() && !atomic_load(&context->lost) ? make(engine, context, 2, false) : NULL;
   if (stream) {
-    stream->marker = gp_own_marker;
-    stream->marker_owner = atomic_load(&gp_own_marker->owners);
+    stream->marker = gp_own_submitter;
+    stream->submitter_owner = atomic_load(&gp_own_submitter->owners);
   }
   if (of_thread.stream && gp_stream_id(of_thread.stream) == of_thread.id && !of_thread.stream->end_epoch)
     of_thread.stream->end_epoch = gp_reuse_begin(engine);
@@ -289,8 +290,8 @@ gp_stream_t *gp_stream_of_thread(gp_engine_t *engine, gp_context_t *context)
 
 void gp_stream_mark(gp_engine_t *engine, gp_stream_t *stream)
 {
-  if (gp_marker_init())
-    gp_mark_work(stream->mark);
+  if (gp_submitter_init())
+    gp_work_flag_set(stream->mark);
   else
     gp_streams_escape(engine, "the host has no memory to follow streams");
 }
@@ -299,14 +300,14 @@ gp_stream_fact_t gp_stream_fact_begin(gp_engine_t *engine, gp_stream_t *stream)
 {
   gp_stream_fact_t fact = {.stream = stream};
 
-  gp_mark_submitted();
+  gp_work_submitted();
   if (!stream)
     return fact;
   fact.id = gp_stream_id(stream);
   fact.epoch = gp_reuse_begin(engine);
   gp_lock_take(&engine->contexts_lock);
   if (stream->handle != GP_STREAM_DEFAULT || has_one_context(engine))
-    fact.token = gp_mark_sync_begin(stream->mark);
+    fact.token = gp_work_flag_sync_begin(stream->mark);
   gp_lock_release(&engine->contexts_lock);
   return fact;
 }
@@ -321,7 +322,7 @@ void gp_stream_fact_end(gp_engine_t *engine, const gp_stream_fact_t *fact)
   if (gp_stream_id(stream) == fact->id) {
     if (atomic_load(&stream->completed) < fact->epoch)
       atomic_store(&stream->completed, fact->epoch);
-    gp_mark_sync_end(stream->mark, fact->token);
+    gp_work_flag_sync_end(stream->mark, fact->token);
   }
   gp_lock_release(&engine->contexts_lock);
   gp_reuse_advance(engine, false); /* the program may only have asked */
@@ -335,7 +336,7 @@ static bool is_over(const gp_stream_t *stream)
 
 void gp_streams_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t epoch)
 {
-  gp_mark_submitted();
+  gp_work_submitted();
   if (!gp_engine_uses_streams(engine))
     return;
   gp_lock_take(&engine->contexts_lock);
@@ -346,12 +347,12 @@ void gp_streams_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t 
     alone &= stream->handle == GP_STREAM_DEFAULT || is_over(stream);
     if (stream->handle == GP_STREAM_DEFAULT && !one)
       continue;
-    stream->sync_token = gp_mark_sync_begin(stream->mark);
+    stream->sync_token = gp_work_flag_sync_begin(stream->mark);
     stream->sync_epoch = epoch;
   }
-  gp_mark_t *mark = gp_mark_place(GP_STREAM_DEFAULT);
+  gp_work_flag_t *mark = gp_work_flag_place(GP_STREAM_DEFAULT);
   if (!one && (!engine->default_token || atomic_load(&mark->state) != engine->default_token)) {
-    engine->default_token = gp_mark_sync_begin(mark);
+    engine->default_token = gp_work_flag_sync_begin(mark);
     /* Only facts that begin from now on, with the token in place, cover all that was marked before it. */
     engine->default_epoch = gp_reuse_begin(engine) + 1;
   }
@@ -367,7 +368,7 @@ void gp_streams_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t ep
   for (gp_list_t *link = context->streams.next; link != &context->streams; link = link->next) {
     gp_stream_t *stream = gp_list_entry(link, gp_stream_t, link);
     if (stream->sync_epoch == epoch)
-      gp_mark_sync_end(stream->mark, stream->sync_token);
+      gp_work_flag_sync_end(stream->mark, stream->sync_token);
   }
   gp_detail_t begun = gp_single_stream_sync_end(engine, context, epoch);
   gp_lock_release(&engine->contexts_lock);
@@ -393,7 +394,7 @@ static void settle_default(gp_engine_t *engine)
     if (atomic_load(&context->completed) < engine->default_epoch)
       return;
   }
-  gp_mark_sync_end(gp_mark_place(GP_STREAM_DEFAULT), engine->default_token);
+  gp_work_flag_sync_end(gp_work_flag_place(GP_STREAM_DEFAULT), engine->default_token);
   engine->default_token = 0;
 }
 
@@ -412,7 +413,7 @@ static uint64_t completed_by_streams(gp_engine_t *engine, gp_context_t *context,
     link = link->next;
     if (!stream->end_epoch && thread_has_ended(stream))
       stream->end_epoch = epoch + 1;
-    bool is_clean = gp_mark_is_clean(stream->mark);
+    bool is_clean = gp_work_flag_is_clean(stream->mark);
     if (own < by_context)
       own = by_context;
     if (stream->end_epoch && (is_clean || own >= stream->end_epoch)) {
@@ -441,13 +442,13 @@ void gp_streams_settle(gp_engine_t *engine)
 
 void gp_stream_table_init(gp_engine_t *engine)
 {
-  gp_mark_t *mark = gp_mark_place(GP_STREAM_DEFAULT);
+  gp_work_flag_t *mark = gp_work_flag_place(GP_STREAM_DEFAULT);
 
   gp_list_init(&engine->free_streams);
   gp_address_map_init(&engine->streams);
   if (!gp_engine_uses_streams(engine))
     return;
-  atomic_store(&mark->state, GP_MARK_CLEAN); /* one engine serves a process */
+  atomic_store(&mark->state, GP_WORK_FLAG_CLEAN); /* one engine serves a process */
   atomic_store(&mark->handle, GP_STREAM_DEFAULT);
 }
 

@@ -10,7 +10,7 @@
 #define GP_POOL_REUSE_EPOCH_STREAMS_H
 
 #include "pool/engine.h"
-#include "pool/reuse/epoch/work_flags.h"
+#include "pool/reuse/work_flags.h"
 
 typedef struct gp_stream gp_stream_t;
 
