@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "pool/util/printable.h"
-#include "tools/export/export_file.h"
+#include "tools/output_file.h"
 #include "tools/tool.h"
 
 static bool wants_colour(const gp_output_t *output, bool no_color)
@@ -38,7 +38,7 @@ int gp_output_open(gp_output_t *output, const char *path, bool force, bool no_co
 {
   *output = (gp_output_t){.path = path && strcmp(path, "-") != 0 ? path : NULL, .force = force};
   /* Said before the work, too; the open that counts is the one at the end. */
-  int status = output->path ? gp_export_file_check(output->path, force) : 0;
+  int status = output->path ? gp_output_file_check(output->path, force) : 0;
   if (status)
     return status;
   output->colour = wants_colour(output, no_color);
@@ -70,16 +70,16 @@ static int write_all(int fd, const char *text, size_t length)
 /* Whole or not at all: what cannot be written leaves nothing behind, and what was there before is kept. */
 static int write_file(const gp_output_t *output)
 {
-  gp_export_file_t file;
-  int status = gp_export_file_open(&file, output->path, output->force, 0666);
+  gp_output_file_t file;
+  int status = gp_output_file_open(&file, output->path, output->force, 0666);
   if (status)
     return status;
   if (fwrite(output->text, 1, output->length, file.stream) != output->length) {
     gp_message("%s: %s", output->path, strerror(errno));
-    gp_export_file_discard(&file);
+    gp_output_file_discard(&file);
     return GP_EXIT_INPUT;
   }
-  return gp_export_file_close(&file);
+  return gp_output_file_close(&file);
 }
 
 /* The length of one of our own escape sequences at text, 0: it is none. */

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pool/util/options.h"
 #include "tools/output.h"
-#include "tools/read/native/snapshot_reader.h"
 #include "tools/tool.h"
 
 #define COMMON(member) offsetof(gp_request_t, member)
@@ -120,8 +120,8 @@ static int store(const char *command, const gp_parameter_t *parameter, const cha
       return malformed(command, parameter, text, accepted);
     return 0;
   case GP_PARAMETER_DEVICE:
-    snprintf(accepted, sizeof(accepted), "0 to %d", GP_SNAPSHOT_DEVICES - 1);
-    if (!parse_number(text, 0, GP_SNAPSHOT_DEVICES - 1, &number))
+    snprintf(accepted, sizeof(accepted), "0 to %d", GP_OPTION_DEVICES - 1);
+    if (!parse_number(text, 0, GP_OPTION_DEVICES - 1, &number))
       return malformed(command, parameter, text, accepted);
     *(int *)at = (int)number;
     return 0;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "fuzz.h"
+#include "tools/read/native/snapshot_reader.h"
 #include "tools/read/record/record_reader.h"
 #include "use_snapshot.h"
 

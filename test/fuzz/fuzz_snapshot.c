@@ -6,8 +6,8 @@
 
 #include "../tools/pieces.h"
 #include "fuzz.h"
+#include "tools/read/native/snapshot_reader.h"
 #include "tools/read/pytorch/import.h"
-#include "tools/read/native/snapshot_parts.h"
 #include "use_snapshot.h"
 
 /* expected: of the same text in memory; NULL: it was good. */

@@ -6,20 +6,23 @@
 
 #include "fuzz.h"
 #include "tools/export/export.h"
-#include "tools/model/summary.h"
+#include "tools/report/summary_report.h"
 
 static void summarize(const gp_snapshot_t *snapshot)
 {
   static gp_summary_t summary; /* too large for a stack */
+  static gp_findings_t findings;
   static const gp_filter_t everything = {.device = GP_REQUEST_ALL_DEVICES, .until_ns = UINT64_MAX};
   gp_output_t output;
   FUZZ_CHECK(gp_summary_init(&summary, snapshot, "fuzz", &everything) == 0);
+  FUZZ_CHECK(gp_findings_init(&findings, &summary) == 0);
   FUZZ_CHECK(gp_output_open(&output, NULL, false, true) == 0);
-  gp_summary_print(&summary, &output);
+  gp_summary_print(&findings, &output);
   gp_output_discard(&output);
   cJSON *json = cJSON_CreateObject();
-  gp_summary_json(&summary, json);
+  gp_summary_json(&findings, json);
   cJSON_Delete(json);
+  gp_findings_fini(&findings);
   gp_summary_fini(&summary);
 }
 

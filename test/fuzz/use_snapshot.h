@@ -4,7 +4,7 @@
 #ifndef GP_TEST_FUZZ_USE_SNAPSHOT_H
 #define GP_TEST_FUZZ_USE_SNAPSHOT_H
 
-#include "tools/read/native/snapshot_reader.h"
+#include "tools/read/snapshot.h"
 
 #define FUZZ_ALL_COLUMNS ((1u << GP_COLUMN_COUNT) - 1)
 

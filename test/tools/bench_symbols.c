@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "tools/read/native/snapshot_reader.h"
 #include "tools/symbols/symbols.h"
 
 #define ADDRESSES 5000

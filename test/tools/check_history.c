@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tools/model/lifetimes.h"
+#include "tools/read/native/snapshot_reader.h"
 
 static const gp_filter_t everything = {.device = GP_REQUEST_ALL_DEVICES, .until_ns = UINT64_MAX};
 

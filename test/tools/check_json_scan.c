@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "pieces.h"
-#include "tools/read/native/json_scan.h"
+#include "tools/read/json_scan.h"
 
 #define WINDOWS 64 /* bytes, up to which */
 

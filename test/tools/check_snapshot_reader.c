@@ -7,8 +7,8 @@
 
 #include "pieces.h"
 #include "small_snapshot.h"
-#include "tools/read/native/snapshot_parts.h"
-#include "tools/model/summary.h"
+#include "tools/read/native/snapshot_reader.h"
+#include "tools/report/summary_report.h"
 
 static const gp_filter_t everything = {.device = GP_REQUEST_ALL_DEVICES, .until_ns = UINT64_MAX};
 
@@ -49,17 +49,20 @@ static gp_snapshot_t *parse(const char *text, size_t length, gp_snapshot_error_t
 static void use(const gp_snapshot_t *snapshot)
 {
   static gp_summary_t summary;
+  static gp_findings_t findings;
   gp_output_t output;
   ck_assert_int_eq(gp_summary_init(&summary, snapshot, "test", &everything), 0);
+  ck_assert_int_eq(gp_findings_init(&findings, &summary), 0);
   ck_assert_int_eq(gp_output_open(&output, NULL, false, true), 0);
-  gp_summary_print(&summary, &output);
+  gp_summary_print(&findings, &output);
   gp_output_discard(&output);
   cJSON *json = cJSON_CreateObject();
-  gp_summary_json(&summary, json);
+  gp_summary_json(&findings, json);
   char *text = cJSON_PrintUnformatted(json);
   ck_assert_ptr_nonnull(text);
   cJSON_free(text);
   cJSON_Delete(json);
+  gp_findings_fini(&findings);
   gp_summary_fini(&summary);
 }
 
@@ -130,10 +133,12 @@ END_TEST
 START_TEST(test_the_facts_are_those_of_the_snapshot)
 {
   static gp_summary_t summary;
+  static gp_findings_t findings;
   gp_snapshot_error_t error;
   gp_snapshot_t *snapshot = parse(SMALL_SNAPSHOT, strlen(SMALL_SNAPSHOT), &error);
   ck_assert_ptr_nonnull(snapshot);
   ck_assert_int_eq(gp_summary_init(&summary, snapshot, "test", &everything), 0);
+  ck_assert_int_eq(gp_findings_init(&findings, &summary), 0);
   ck_assert_uint_eq(summary.devices[0].live_count, 2);
   ck_assert_uint_eq(summary.devices[0].live_bytes, 4194304);
   ck_assert_uint_eq(summary.devices[0].largest_idle, 2097152);
@@ -145,8 +150,9 @@ START_TEST(test_the_facts_are_those_of_the_snapshot)
   ck_assert_uint_eq(summary.actions[0].longest_ns, 98000);
   ck_assert_uint_eq(summary.until_ns, 52000);
   ck_assert(!summary.is_partial);
-  ck_assert_str_eq(summary.findings[0].code, "served");
-  ck_assert_str_eq(summary.findings[1].code, "live_at_exit");
+  ck_assert_str_eq(findings.items[0].code, "served");
+  ck_assert_str_eq(findings.items[1].code, "live_at_exit");
+  gp_findings_fini(&findings);
   gp_summary_fini(&summary);
   gp_snapshot_destroy(snapshot);
 }

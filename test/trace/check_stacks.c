@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "fake_engine.h"
+#include "tools/symbols/frame_text.h"
 #include "trace/snapshot/document_stacks.h"
 #include "trace/snapshot/event_merge.h"
 #include "trace/internal.h"

@@ -13,7 +13,7 @@
 #include "tools/control/live_terminal.h"
 #include "tools/json_print.h"
 #include "tools/tool.h"
-#include "tools/run/new_snapshots.h"
+#include "tools/new_snapshots.h"
 
 #define INTERVAL_MS_MIN     50
 #define INTERVAL_MS_MAX     3600000
@@ -32,7 +32,7 @@ typedef struct watch {
   const options_t *options;
   gp_control_client_t client;
   gp_live_t live;
-  gp_written_t written; /* which snapshots come while we watch */
+  gp_new_snapshots_t written; /* which snapshots come while we watch */
   bool knows_written;
   bool has_looked; /* live holds an answer */
   char message[GP_PATH_BYTES + 64];
@@ -127,7 +127,7 @@ static void note_written(watch_t *watch, const cJSON *stats)
                  : snprintf(pattern, sizeof(pattern), "%s/%s", folder, output->valuestring);
   if (used < 0 || used >= GP_PATH_BYTES)
     return;
-  gp_written_begin(&watch->written, pattern);
+  gp_new_snapshots_begin(&watch->written, pattern);
   watch->knows_written = true;
 }
 
@@ -222,9 +222,9 @@ static int say_end(watch_t *watch)
   }
   gp_message("%s, process %d, has ended", watch->live.program, (int)watch->client.pid);
   if (watch->knows_written) {
-    gp_written_end(&watch->written, watch->client.pid);
+    gp_new_snapshots_end(&watch->written, watch->client.pid);
     if (watch->written.count)
-      gp_message("next: gpupool summary %s", gp_written_best(&watch->written));
+      gp_message("next: gpupool summary %s", gp_new_snapshots_best(&watch->written));
   }
   return GP_EXIT_DONE;
 }
@@ -304,6 +304,6 @@ int gp_command_live(int argc, char **argv)
   else
     status = draw(&watch, false);
   if (watch.knows_written)
-    gp_written_fini(&watch.written);
+    gp_new_snapshots_fini(&watch.written);
   return status;
 }

@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "tools/model/block_map.h"
-#include "tools/read/native/snapshot_reader.h"
+#include "tools/read/block_map.h"
+#include "tools/read/snapshot.h"
 
 #define GP_EXPORT_ALL (-1) /* every device */
 

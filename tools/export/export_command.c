@@ -8,7 +8,8 @@
 
 #include "pool/util/size.h"
 #include "tools/export/export.h"
-#include "tools/export/export_file.h"
+#include "tools/output_file.h"
+#include "tools/read/load.h"
 #include "tools/symbols/symbols.h"
 #include "tools/tool.h"
 
@@ -205,12 +206,12 @@ static int check_device(const request_t *request, const gp_snapshot_t *snapshot,
 
 static int write_export(const request_t *request, gp_export_t *export)
 {
-  gp_export_file_t file;
+  gp_output_file_t file;
   char most[GP_SIZE_TEXT_BYTES], input[GP_SIZE_TEXT_BYTES];
   bool is_stdout = !request->output || strcmp(request->output, "-") == 0;
   if (is_stdout && request->format->is_binary && isatty(STDOUT_FILENO))
     return gp_message_usage("export", "export: this format is not for a terminal; -o names a file");
-  int status = gp_export_file_open(&file, request->output, request->force, 0666);
+  int status = gp_output_file_open(&file, request->output, request->force, 0666);
   if (status)
     return status;
   export->stream = file.stream;
@@ -220,7 +221,7 @@ static int write_export(const request_t *request, gp_export_t *export)
   if (export->shows_progress)
     fputs("\r\033[K", stderr);
   if (!error)
-    return gp_export_file_close(&file);
+    return gp_output_file_close(&file);
   if (error == EOVERFLOW && request->format->repeats)
     gp_message("%s: as %s it would be more than %s, of a snapshot of %s: this format has %s; %s",
         export->name, request->format->name, gp_size_format(gp_snapshot_output_most(export->snapshot), most),
@@ -228,7 +229,7 @@ static int write_export(const request_t *request, gp_export_t *export)
         request->format->alternative);
   else
     gp_message("%s: %s", file.path ? file.path : "the output", strerror(error));
-  gp_export_file_discard(&file);
+  gp_output_file_discard(&file);
   return GP_EXIT_INPUT;
 }
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "tools/request.h"
-#include "tools/read/native/snapshot_reader.h"
+#include "tools/read/snapshot.h"
 
 #define GP_FILTER_UNKNOWN (-1) /* stream or thread of what nothing is known of */
 

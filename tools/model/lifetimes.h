@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "tools/model/filter.h"
-#include "tools/read/native/snapshot_reader.h"
+#include "tools/read/snapshot.h"
 
 #define GP_HISTORY_NEVER UINT32_MAX
 

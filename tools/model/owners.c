@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/symbols/symbols.h"
+#include "tools/symbols/frame_text.h"
 
 #define NAME_BYTES    1024
 #define HELPER_SHARE  0.75 /* who has that much is asked who calls it */

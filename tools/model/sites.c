@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "pool/util/size.h"
-#include "tools/symbols/symbols.h"
+#include "tools/symbols/frame_text.h"
 
 #define NAME_BYTES 1024
 

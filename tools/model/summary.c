@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/report/report.h"
-
 /*
  * Blocks
  */
@@ -197,15 +195,6 @@ static int gather_events(gp_summary_t *summary)
   return error;
 }
 
-bool gp_summary_has_finding(const gp_summary_t *summary, const char *code)
-{
-  for (size_t i = 0; i < summary->finding_count; i++) {
-    if (strcmp(summary->findings[i].code, code) == 0)
-      return true;
-  }
-  return false;
-}
-
 uint64_t gp_summary_detail_count(const gp_summary_t *summary, const char *action, const char *detail)
 {
   for (size_t i = 0; i < summary->detail_count; i++) {
@@ -223,7 +212,7 @@ int gp_summary_init(
     if (gp_filter_has_device(filter, snapshot->devices[i].device))
       summary->devices[summary->device_count++].device = &snapshot->devices[i];
   }
-  summary->is_partial = gp_report_is_partial(snapshot);
+  summary->is_partial = gp_snapshot_is_partial(snapshot);
   uint64_t oom_ns;
   const cJSON *oom = cJSON_GetObjectItemCaseSensitive(snapshot->root, "oom");
   if (gp_snapshot_uint(oom, "time_ns", &oom_ns) == 1)
@@ -236,8 +225,6 @@ int gp_summary_init(
     error = gather_events(summary);
   if (!error)
     error = gp_sites_init(&summary->sites, &summary->history, filter, GP_SITE_BY_FUNCTION, NULL, NULL);
-  if (!error && !gp_verdict_find(summary))
-    error = ENOMEM;
   return error;
 }
 
@@ -245,11 +232,7 @@ void gp_summary_fini(gp_summary_t *summary)
 {
   free(summary->actions);
   free(summary->details);
-  for (size_t i = 0; i < summary->finding_count; i++) {
-    free(summary->findings[i].text);
-    free(summary->findings[i].advice);
-  }
   gp_sites_fini(&summary->sites);
   gp_history_fini(&summary->history);
-  *summary = (gp_summary_t){.finding_count = 0};
+  *summary = (gp_summary_t){.device_count = 0};
 }

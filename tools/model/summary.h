@@ -1,6 +1,5 @@
 /*
- * The facts of a snapshot, and what they mean. Text (summary_text.c) and JSON (summary_json.c) print the
- * same.
+ * The facts of a snapshot. findings.h says what they mean.
  */
 #ifndef GP_TOOLS_MODEL_SUMMARY_H
 #define GP_TOOLS_MODEL_SUMMARY_H
@@ -11,13 +10,10 @@
 
 #include "tools/model/filter.h"
 #include "tools/model/lifetimes.h"
-#include "tools/output.h"
 #include "tools/model/sites.h"
-#include "tools/read/native/snapshot_reader.h"
+#include "tools/read/snapshot.h"
 
-#define GP_SUMMARY_GROUPS   10
-#define GP_SUMMARY_FINDINGS 128
-#define GP_SUMMARY_ALL      (-1)
+#define GP_SUMMARY_GROUPS 10
 
 /* What the summary needs of the events; the rest is checked and not kept. */
 #define GP_SUMMARY_COLUMNS (GP_HISTORY_COLUMNS | 1u << GP_COLUMN_DURATION_NS)
@@ -59,22 +55,6 @@ typedef struct gp_summary_device {
   size_t size_count; /* different sizes among the live blocks */
 } gp_summary_device_t;
 
-typedef enum gp_severity {
-  GP_SEVERITY_GOOD,
-  GP_SEVERITY_NOTE,
-  GP_SEVERITY_WARNING,
-  GP_SEVERITY_ERROR,
-} gp_severity_t;
-
-/* Something to know, in plain words. */
-typedef struct gp_finding {
-  gp_severity_t severity;
-  const char *code; /* stable, for programs */
-  int device;       /* GP_SUMMARY_ALL: of none in particular */
-  char *text;
-  char *advice; /* what to try; NULL: nothing follows from the figures */
-} gp_finding_t;
-
 typedef struct gp_summary {
   const char *file;
   const gp_snapshot_t *snapshot;
@@ -94,12 +74,10 @@ typedef struct gp_summary {
   uint64_t driver_ns;
   uint64_t until_ns; /* the latest moment that the file knows of */
   bool is_partial;
-  gp_finding_t findings[GP_SUMMARY_FINDINGS]; /* worst first */
-  size_t finding_count;
 } gp_summary_t;
 
 /*
- * Gathers the facts of what filter wants of snapshot, and judges them; statistics are of whole devices
+ * Gathers the facts of what filter wants of snapshot; statistics are of whole devices
  * always. file names the input. All three are borrowed for the life of the summary. Returns 0, ENOMEM, or
  * EOVERFLOW for too many events. Fini it in any case.
  */
@@ -109,18 +87,5 @@ void gp_summary_fini(gp_summary_t *summary);
 
 /* Events of that action and detail. */
 uint64_t gp_summary_detail_count(const gp_summary_t *summary, const char *action, const char *detail);
-
-/* True if something of that code was found. */
-bool gp_summary_has_finding(const gp_summary_t *summary, const char *code);
-
-/* verdict.c: fills findings. Returns false without memory. */
-bool gp_verdict_find(gp_summary_t *summary);
-const char *gp_verdict_severity_name(gp_severity_t severity);
-
-/* summary_text.c */
-void gp_summary_print(const gp_summary_t *summary, gp_output_t *output);
-
-/* summary_json.c: adds the members of one of "snapshots" (REPORTS.md) to object. */
-void gp_summary_json(const gp_summary_t *summary, cJSON *object);
 
 #endif

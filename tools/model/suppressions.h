@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tools/read/native/snapshot_reader.h"
+#include "tools/read/snapshot.h"
 
 typedef struct gp_suppression {
   char *pattern;

@@ -12,7 +12,7 @@
 
 #include "pool/util/options.h"
 #include "pool/util/path.h"
-#include "tools/export/export_file.h"
+#include "tools/output_file.h"
 #include "tools/read/record/record_reader.h"
 #include "tools/recover/recover.h"
 #include "tools/recover/recover_list.h"
@@ -178,7 +178,7 @@ static void choose_name(const gp_record_t *record, const char *pattern, char *bu
 /* Returns the exit status, after a message if there is something to say. */
 static int write_snapshot(const request_t *request, const gp_record_t *record, const char *source)
 {
-  gp_export_file_t file;
+  gp_output_file_t file;
   char name[GP_PATH_BYTES];
   const char *path = request->output;
 
@@ -188,18 +188,18 @@ static int write_snapshot(const request_t *request, const gp_record_t *record, c
     path = name;
   }
   /* As the library's: what a program did and was called with is its user's. */
-  int status = gp_export_file_open(&file, path, request->output && request->force, 0600);
+  int status = gp_output_file_open(&file, path, request->output && request->force, 0600);
   if (status)
     return status;
   int error = write_document(record, fileno(file.stream));
   if (error) {
     gp_message("the snapshot of %s could not be written to %s: %s", source, file.path ? path : "stdout",
         strerror(error));
-    gp_export_file_discard(&file);
+    gp_output_file_discard(&file);
     return GP_EXIT_INPUT;
   }
   bool is_named = file.path != NULL;
-  status = gp_export_file_close(&file);
+  status = gp_output_file_close(&file);
   if (status || !is_named)
     return status;
   gp_message("recovered: %s", path);

@@ -9,7 +9,7 @@
 #include "pool/util/size.h"
 #include "tools/model/leaks.h"
 #include "tools/report/report.h"
-#include "tools/symbols/symbols.h"
+#include "tools/symbols/frame_text.h"
 #include "tools/tool.h"
 
 #define SHOWN_LEAKS 20

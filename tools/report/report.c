@@ -7,13 +7,9 @@
 #include <string.h>
 
 #include "tools/json_print.h"
+#include "tools/read/load.h"
 #include "tools/symbols/symbols.h"
 #include "tools/tool.h"
-
-bool gp_report_is_partial(const gp_snapshot_t *snapshot)
-{
-  return snapshot->note_count || snapshot->dropped_events || snapshot->recorded_since_ns;
-}
 
 int gp_report_out_of_memory(const char *file)
 {
@@ -76,7 +72,7 @@ static void close_input(gp_report_input_t *input)
 
 static int check_strict(const gp_report_input_t *input)
 {
-  if (!input->request->strict || !gp_report_is_partial(input->snapshot))
+  if (!input->request->strict || !gp_snapshot_is_partial(input->snapshot))
     return 0;
   gp_message("%s: it is incomplete (--strict)", input->file);
   return GP_EXIT_PARTIAL;

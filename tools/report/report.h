@@ -8,7 +8,7 @@
 #include "tools/model/filter.h"
 #include "tools/output.h"
 #include "tools/request.h"
-#include "tools/read/native/snapshot_reader.h"
+#include "tools/read/snapshot.h"
 
 /* A snapshot that was read, with what is wanted of it. All borrowed by who gets it. */
 typedef struct gp_report_input {
@@ -34,20 +34,17 @@ typedef int (*gp_report_fn)(const gp_report_input_t *inputs, int count, gp_outpu
 int gp_report_run(const gp_request_form_t *form, int argc, char **argv, void *own, unsigned columns,
     bool each, gp_report_fn report);
 
-/* True if something is missing in the snapshot: events that were dropped, members that it lacks. */
-bool gp_report_is_partial(const gp_snapshot_t *snapshot);
-
 /* Says that memory is out. Returns GP_EXIT_INPUT. */
 int gp_report_out_of_memory(const char *file);
 
 /* The last line of a text: "Next: gpupool ...", the files quoted for a shell where they need it. */
 void gp_report_next(gp_output_t *output, const char *command, const char *file, const char *options);
 
-/* The first line of a text: the file, and what the snapshot is of. */
 /* "written at exit", "recovered after its end": what a snapshot says of why it is there. Cut to capacity;
  * returns buffer. */
 char *gp_report_written(const gp_snapshot_t *snapshot, char *buffer, size_t capacity);
 
+/* The first line of a text: the file, and what the snapshot is of. */
 void gp_report_heading(gp_output_t *output, const gp_report_input_t *input);
 
 /*

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tools/report/report.h"
-#include "tools/model/summary.h"
+#include "tools/report/summary_report.h"
 #include "tools/tool.h"
 
 static const gp_request_form_t form = {
@@ -25,19 +25,23 @@ void gp_command_summary_help(void)
 static int report(const gp_report_input_t *inputs, int count, gp_output_t *output, cJSON *object)
 {
   static gp_summary_t summary; /* too large for a stack */
+  static gp_findings_t findings;
   const gp_report_input_t *input = &inputs[0];
   int status = GP_EXIT_DONE;
   (void)count;
 
   int error = gp_summary_init(&summary, input->snapshot, input->file, input->filter);
+  if (!error)
+    error = gp_findings_init(&findings, &summary);
   if (error) {
     gp_message("%s: %s", input->file, strerror(error));
     status = GP_EXIT_INPUT;
   } else if (input->request->json) {
-    gp_summary_json(&summary, object);
+    gp_summary_json(&findings, object);
   } else {
-    gp_summary_print(&summary, output);
+    gp_summary_print(&findings, output);
   }
+  gp_findings_fini(&findings);
   gp_summary_fini(&summary);
   return status;
 }

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "tools/report/report.h"
-#include "tools/model/summary.h"
+#include "tools/report/summary_report.h"
 
 static void add_copy(cJSON *object, const char *name, const cJSON *from)
 {
@@ -38,13 +38,13 @@ static void add_process(cJSON *object, const cJSON *root)
   add_number(process, "runtime_version", from);
 }
 
-static void add_findings(cJSON *object, const gp_summary_t *summary)
+static void add_findings(cJSON *object, const gp_findings_t *findings)
 {
   cJSON *list = cJSON_AddArrayToObject(object, "findings");
-  for (size_t i = 0; i < summary->finding_count; i++) {
-    const gp_finding_t *finding = &summary->findings[i];
+  for (size_t i = 0; i < findings->count; i++) {
+    const gp_finding_t *finding = &findings->items[i];
     cJSON *item = cJSON_CreateObject();
-    cJSON_AddStringToObject(item, "severity", gp_verdict_severity_name(finding->severity));
+    cJSON_AddStringToObject(item, "severity", gp_severity_name(finding->severity));
     cJSON_AddStringToObject(item, "code", finding->code);
     gp_json_add_uint_or_null(item, "device", finding->device >= 0, (uint64_t)finding->device);
     cJSON_AddStringToObject(item, "message", finding->text);
@@ -143,8 +143,9 @@ static void add_events(cJSON *object, const gp_summary_t *summary)
   }
 }
 
-void gp_summary_json(const gp_summary_t *summary, cJSON *object)
+void gp_summary_json(const gp_findings_t *findings, cJSON *object)
 {
+  const gp_summary_t *summary = findings->summary;
   const gp_snapshot_t *snapshot = summary->snapshot;
   cJSON_AddStringToObject(object, "file", summary->file);
   add_copy(object, "reason", snapshot->root);
@@ -157,7 +158,7 @@ void gp_summary_json(const gp_summary_t *summary, cJSON *object)
   cJSON *missing = cJSON_AddArrayToObject(object, "missing");
   for (size_t i = 0; i < snapshot->note_count; i++)
     cJSON_AddItemToArray(missing, cJSON_CreateString(snapshot->notes[i]));
-  add_findings(object, summary);
+  add_findings(object, findings);
   cJSON *devices = cJSON_AddArrayToObject(object, "devices");
   for (size_t i = 0; i < summary->device_count; i++)
     add_device(devices, &summary->devices[i]);

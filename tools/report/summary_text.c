@@ -7,7 +7,7 @@
 
 #include "pool/util/size.h"
 #include "tools/report/report.h"
-#include "tools/model/summary.h"
+#include "tools/report/summary_report.h"
 #include "tools/tool.h"
 
 #define TEXT_BYTES  1024
@@ -115,7 +115,7 @@ static void print_process(const gp_summary_t *summary, gp_output_t *output)
   line(output, "snapshot", gp_report_written(summary->snapshot, text, sizeof(text)));
 }
 
-static void print_findings(const gp_summary_t *summary, gp_output_t *output)
+static void print_findings(const gp_findings_t *findings, gp_output_t *output)
 {
   static const gp_style_t styles[] = {
       [GP_SEVERITY_GOOD] = GP_STYLE_GOOD,
@@ -130,8 +130,8 @@ static void print_findings(const gp_summary_t *summary, gp_output_t *output)
 
   fprintf(output->stream, "%sWhat happened%s\n", gp_output_style(output, GP_STYLE_HEADING),
       gp_output_style(output, GP_STYLE_PLAIN));
-  for (size_t i = 0; i < summary->finding_count; i++) {
-    const gp_finding_t *finding = &summary->findings[i];
+  for (size_t i = 0; i < findings->count; i++) {
+    const gp_finding_t *finding = &findings->items[i];
     char first[8], shown[2 * TEXT_BYTES];
     bool is_loud = finding->severity != GP_SEVERITY_NOTE;
     snprintf(first, sizeof(first), "  %s", marks[finding->severity]);
@@ -344,22 +344,24 @@ static void print_names(gp_output_t *output, const cJSON *list, const char *noun
 }
 
 /* Where to look closer at what was found. */
-static void print_next(const gp_summary_t *summary, gp_output_t *output)
+static void print_next(const gp_findings_t *findings, gp_output_t *output)
 {
-  if (gp_summary_has_finding(summary, "oom") || gp_summary_has_finding(summary, "sudden_end"))
+  const gp_summary_t *summary = findings->summary;
+  if (gp_findings_have(findings, "oom") || gp_findings_have(findings, "sudden_end"))
     gp_report_next(output, "sites", summary->file, "--sort live");
-  else if (gp_summary_has_finding(summary, "live_at_exit"))
+  else if (gp_findings_have(findings, "live_at_exit"))
     gp_report_next(output, "leaks", summary->file, "");
   else
     gp_report_next(output, "sites", summary->file, "");
 }
 
-void gp_summary_print(const gp_summary_t *summary, gp_output_t *output)
+void gp_summary_print(const gp_findings_t *findings, gp_output_t *output)
 {
+  const gp_summary_t *summary = findings->summary;
   const cJSON *root = summary->snapshot->root;
   char file[TEXT_BYTES];
   heading(output, gp_printable(summary->file, file, sizeof(file)));
-  print_findings(summary, output);
+  print_findings(findings, output);
   print_process(summary, output);
   for (size_t i = 0; i < summary->device_count; i++)
     print_device(&summary->devices[i], output);
@@ -367,5 +369,5 @@ void gp_summary_print(const gp_summary_t *summary, gp_output_t *output)
   heading(output, "Streams and threads");
   print_names(output, cJSON_GetObjectItemCaseSensitive(root, "streams"), "stream", "handle");
   print_names(output, cJSON_GetObjectItemCaseSensitive(root, "threads"), "thread", "name");
-  print_next(summary, output);
+  print_next(findings, output);
 }

@@ -17,7 +17,7 @@
 #include "tools/run/program_probe.h"
 #include "tools/recover/recover.h"
 #include "tools/tool.h"
-#include "tools/run/new_snapshots.h"
+#include "tools/new_snapshots.h"
 
 /* Somebody who asks for a recorded run wants more history than a library that is always there should keep. */
 #define RUN_TRACE_EVENTS "4194304"
@@ -147,7 +147,7 @@ static const char *typed_name(const char *path, char *buffer, size_t capacity)
   return buffer;
 }
 
-static void report_written(const gp_written_t *written)
+static void report_written(const gp_new_snapshots_t *written)
 {
   char name[2 * GP_PATH_BYTES];
   for (size_t i = 0; i < written->count && i < SHOWN_SNAPSHOTS; i++)
@@ -155,7 +155,7 @@ static void report_written(const gp_written_t *written)
   if (written->count > SHOWN_SNAPSHOTS)
     gp_message("and %zu more", written->count - SHOWN_SNAPSHOTS);
   /* The one written when memory ran out says more than the one of the end. */
-  gp_message("next: gpupool summary %s", typed_name(gp_written_best(written), name, sizeof(name)));
+  gp_message("next: gpupool summary %s", typed_name(gp_new_snapshots_best(written), name, sizeof(name)));
 }
 
 /* There was to be a snapshot and there is none: says what that can come from, the surest reason first. */
@@ -230,7 +230,7 @@ static int run_program(const gp_options_t *options, const char *output, const ch
 {
   char path[GP_PATH_BYTES];
   gp_launched_t launched;
-  static gp_written_t written;
+  static gp_new_snapshots_t written;
 
   int status = gp_launch_find(argv[0], path, sizeof(path));
   if (status) {
@@ -238,11 +238,11 @@ static int run_program(const gp_options_t *options, const char *output, const ch
         status == GP_LAUNCH_NOT_FOUND ? "program not found" : "found, but it is not an executable file");
     return status;
   }
-  gp_written_begin(&written, output);
+  gp_new_snapshots_begin(&written, output);
   uint64_t begin_us = now_us();
   gp_launch_and_wait(path, argv, &launched);
   if (launched.pid) {
-    gp_written_end(&written, launched.pid);
+    gp_new_snapshots_end(&written, launched.pid);
     gp_left_t left;
     bool has_record = find_left_record(launched.pid, begin_us, &left);
     if (written.count)
@@ -252,7 +252,7 @@ static int run_program(const gp_options_t *options, const char *output, const ch
     if (has_record)
       report_record(options, &launched, &left, output, path);
   }
-  gp_written_fini(&written);
+  gp_new_snapshots_fini(&written);
   return launched.status;
 }
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/symbols/symbols.h"
+#include "tools/symbols/frame_text.h"
 #include "tools/tool.h"
 
 static const char *base_name(const char *path)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/read/native/json_scan.h"
+#include "tools/read/json_scan.h"
 #include "tools/symbols/symbols_module.h"
 
 /* What a frame became: frames [first, first + count) of the new list. */

@@ -7,7 +7,7 @@
 
 #include <elfutils/libdwfl.h>
 
-#include "tools/symbols/symbols.h"
+#include "tools/symbols/symbols_module.h"
 
 /* A callback find_elf of libdwfl that finds nothing: the file of a module is always given. */
 int gp_symbols_find_elf(

@@ -4,7 +4,7 @@
 #ifndef GP_TOOLS_SYMBOLS_SYMBOLS_FILE_H
 #define GP_TOOLS_SYMBOLS_SYMBOLS_FILE_H
 
-#include "tools/symbols/symbols.h"
+#include "tools/symbols/symbols_module.h"
 
 /*
  * Opens it, read-only, and writes its path to ret_path. Returns a descriptor, or -1 with the reason in

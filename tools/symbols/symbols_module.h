@@ -5,7 +5,24 @@
 #ifndef GP_TOOLS_SYMBOLS_SYMBOLS_MODULE_H
 #define GP_TOOLS_SYMBOLS_SYMBOLS_MODULE_H
 
-#include "tools/symbols/symbols.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tools/read/snapshot.h"
+
+/* Everything is borrowed. All zero: this machine's own files. */
+typedef struct gp_symbols_options {
+  const char *sysroot; /* the modules' paths begin here; NULL: at the root */
+  const char
+      *debug_directory; /* more debug files, in .build-id/ or by their names; NULL: only the usual places */
+  /* Told once of each module with frames for which no names were found; NULL: nobody is told. */
+  void (*problem)(void *arg, const gp_snapshot_module_t *module, const char *why);
+  void *arg;
+} gp_symbols_options_t;
+
+/* False: this build of the tool cannot look names up, and gp_symbols_resolve leaves a snapshot as it is. */
+bool gp_symbols_are_available(void);
 
 /* One function at an address. The text is NULL where it is not known; give it back with free(). */
 typedef struct gp_symbol {

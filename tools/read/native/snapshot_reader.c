@@ -1,6 +1,5 @@
 #include "tools/read/native/snapshot_reader.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,162 +27,6 @@ static const struct {
     {"dropped_events", '0', "a number", true},
 };
 #define MEMBER_COUNT (sizeof(members) / sizeof(members[0]))
-
-bool gp_snapshot_fail(gp_snapshot_parse_t *parse, size_t offset, const char *format, ...)
-{
-  va_list arguments;
-  if (!parse->failed) {
-    parse->failed = true;
-    parse->error->offset = offset;
-    va_start(arguments, format);
-    vsnprintf(parse->error->text, sizeof(parse->error->text), format, arguments);
-    va_end(arguments);
-  }
-  return false;
-}
-
-void gp_snapshot_note(gp_snapshot_t *snapshot, const char *format, ...)
-{
-  va_list arguments;
-  char *text;
-  if (snapshot->note_count == GP_SNAPSHOT_NOTES)
-    return;
-  va_start(arguments, format);
-  int length = vasprintf(&text, format, arguments);
-  va_end(arguments);
-  if (length >= 0)
-    snapshot->notes[snapshot->note_count++] = text;
-}
-
-const char *gp_snapshot_text(const cJSON *object, const char *name)
-{
-  const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
-  return text ? text : "";
-}
-
-static bool to_uint(const cJSON *item, uint64_t *ret_number)
-{
-  double value = cJSON_GetNumberValue(item);
-  if (!(value >= 0 && value <= (double)GP_JSON_SCAN_INTEGER_MAX))
-    return false;
-  uint64_t number = (uint64_t)value;
-  if ((double)number < value)
-    return false;
-  *ret_number = number;
-  return true;
-}
-
-int gp_snapshot_uint(const cJSON *object, const char *name, uint64_t *ret_number)
-{
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
-  if (!item || cJSON_IsNull(item))
-    return 0;
-  return cJSON_IsNumber(item) && to_uint(item, ret_number) ? 1 : -1;
-}
-
-/*
- * Devices
- */
-
-typedef struct device_parse {
-  gp_snapshot_parse_t *parse;
-  size_t offset; /* of "devices" */
-  int device;
-} device_parse_t;
-
-static bool read_number(
-    const device_parse_t *at, const cJSON *object, const char *where, const char *name, uint64_t *ret_number)
-{
-  int got = gp_snapshot_uint(object, name, ret_number);
-  if (got == 0)
-    gp_snapshot_note(at->parse->snapshot, "device %d has no %s%s", at->device, where, name);
-  if (got < 0)
-    return gp_snapshot_fail(
-        at->parse, at->offset, "%s%s of device %d is no number from 0 to 2^53", where, name, at->device);
-  return true;
-}
-
-static bool read_gauge(const device_parse_t *at, const cJSON *stats, const char *name, gp_gauge_t *gauge)
-{
-  const cJSON *object = cJSON_GetObjectItemCaseSensitive(stats, name);
-  char where[64];
-  if (!object) {
-    gp_snapshot_note(at->parse->snapshot, "device %d has no %s", at->device, name);
-    return true;
-  }
-  if (!cJSON_IsObject(object))
-    return gp_snapshot_fail(at->parse, at->offset, "%s of device %d is not an object", name, at->device);
-  snprintf(where, sizeof(where), "%s.", name);
-  return read_number(at, object, where, "current", &gauge->current) &&
-         read_number(at, object, where, "peak", &gauge->peak) &&
-         read_number(at, object, where, "allocated", &gauge->allocated) &&
-         read_number(at, object, where, "freed", &gauge->freed);
-}
-
-static bool read_ratio(const device_parse_t *at, const cJSON *stats, const char *name, double *ret_ratio)
-{
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(stats, name);
-  if (!item)
-    return true;
-  double ratio = cJSON_GetNumberValue(item);
-  if (!cJSON_IsNumber(item) ||
-      !(ratio >= 0 && ratio < 1e6)) /* efficiency is above 1 where memory is not the pool's */
-    return gp_snapshot_fail(at->parse, at->offset, "%s of device %d is no ratio", name, at->device);
-  *ret_ratio = ratio;
-  return true;
-}
-
-static bool read_use(const device_parse_t *at, const cJSON *use, gp_snapshot_device_t *device)
-{
-  if (!use || cJSON_IsNull(use))
-    return true;
-  if (!cJSON_IsObject(use))
-    return gp_snapshot_fail(at->parse, at->offset, "use of device %d is not an object", at->device);
-  return read_number(at, use, "use.", "total", &device->total) &&
-         read_number(at, use, "use.", "free", &device->free) &&
-         read_number(at, use, "use.", "unaccounted", &device->unaccounted) &&
-         read_number(at, use, "use.", "time_ns", &device->use_ns);
-}
-
-static bool read_device(gp_snapshot_parse_t *parse, size_t offset, const cJSON *item)
-{
-  gp_snapshot_t *snapshot = parse->snapshot;
-  const cJSON *stats = cJSON_GetObjectItemCaseSensitive(item, "stats");
-  uint64_t ordinal = 0;
-
-  if (!cJSON_IsObject(item) || gp_snapshot_uint(item, "device", &ordinal) != 1 ||
-      ordinal >= GP_SNAPSHOT_DEVICES)
-    return gp_snapshot_fail(parse, offset, "devices: one without a possible ordinal");
-  if (!cJSON_IsObject(stats))
-    return gp_snapshot_fail(parse, offset, "device %u has no stats", (unsigned)ordinal);
-  if (snapshot->device_count == GP_SNAPSHOT_DEVICES)
-    return gp_snapshot_fail(parse, offset, "more devices than there can be");
-  for (size_t i = 0; i < snapshot->device_count; i++) {
-    if (snapshot->devices[i].device == (int)ordinal)
-      return gp_snapshot_fail(parse, offset, "device %u is there twice", (unsigned)ordinal);
-  }
-  gp_snapshot_device_t *device = &snapshot->devices[snapshot->device_count++];
-  const device_parse_t at = {parse, offset, (int)ordinal};
-  device->device = (int)ordinal;
-  if (gp_snapshot_uint(item, "limit", &device->limit) < 0)
-    return gp_snapshot_fail(parse, offset, "limit of device %d is no size", device->device);
-  if (!read_use(&at, cJSON_GetObjectItemCaseSensitive(item, "use"), device))
-    return false;
-#define GAUGE(name, unit, what)                                                                              \
-  if (!read_gauge(&at, stats, #name, &device->stats.name))                                                   \
-    return false;
-#define COUNTER(name, what)                                                                                  \
-  if (!read_number(&at, stats, "", #name, &device->stats.name))                                              \
-    return false;
-#include "trace/format/stats.def"
-  return read_ratio(&at, stats, "cache_hit_rate", &device->cache_hit_rate) &&
-         read_ratio(&at, stats, "efficiency", &device->efficiency) &&
-         read_ratio(&at, stats, "fragmentation", &device->fragmentation);
-}
-
-/*
- * The document
- */
 
 #define MAGIC_MOST 5 /* bytes of the longest below */
 
@@ -301,22 +144,24 @@ static bool read_small(gp_snapshot_parse_t *parse, size_t i)
     return gp_snapshot_fail(parse, at, "%s is not %s", members[i].name, members[i].kind);
   if (cJSON_GetObjectItemCaseSensitive(parse->snapshot->root, members[i].name))
     return gp_snapshot_fail(parse, at, "%s is there twice", members[i].name);
+  cJSON *root = parse->snapshot->root;
   cJSON *item = cJSON_ParseWithLengthOpts(text.text, text.length, &end, false);
   if (!item)
     return gp_snapshot_fail(parse, at, "%s cannot be read", members[i].name);
-  cJSON_AddItemToObject(parse->snapshot->root, members[i].name, item);
+  cJSON_AddItemToObject(root, members[i].name, item);
   if (strcmp(members[i].name, "devices") == 0) {
     const cJSON *device;
     cJSON_ArrayForEach(device, item)
     {
-      if (!read_device(parse, at, device))
+      if (!gp_snapshot_read_device(parse, at, device))
         return false;
     }
   }
   if (strcmp(members[i].name, "recorded_since_ns") == 0 &&
-      !to_uint(item, &parse->snapshot->recorded_since_ns))
+      gp_snapshot_uint(root, "recorded_since_ns", &parse->snapshot->recorded_since_ns) != 1)
     return gp_snapshot_fail(parse, at, "recorded_since_ns is no time");
-  if (strcmp(members[i].name, "dropped_events") == 0 && !to_uint(item, &parse->snapshot->dropped_events))
+  if (strcmp(members[i].name, "dropped_events") == 0 &&
+      gp_snapshot_uint(root, "dropped_events", &parse->snapshot->dropped_events) != 1)
     return gp_snapshot_fail(parse, at, "dropped_events is no number of events");
   return true;
 }
@@ -406,17 +251,4 @@ gp_snapshot_t *gp_snapshot_parse(
   gp_input_t input;
   gp_input_init_memory(&input, text, length);
   return gp_snapshot_parse_input(&input, columns, ret_error);
-}
-
-void gp_snapshot_destroy(gp_snapshot_t *snapshot)
-{
-  if (!snapshot)
-    return;
-  cJSON_Delete(snapshot->root);
-  gp_snapshot_memory_fini(snapshot);
-  gp_snapshot_rows_fini(snapshot);
-  gp_snapshot_stacks_fini(snapshot);
-  for (size_t i = 0; i < snapshot->note_count; i++)
-    free(snapshot->notes[i]);
-  free(snapshot);
 }

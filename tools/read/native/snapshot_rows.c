@@ -161,18 +161,3 @@ bool gp_snapshot_check_events(gp_snapshot_parse_t *parse)
   }
   return true;
 }
-
-static void names_fini(gp_snapshot_names_t *names)
-{
-  for (size_t i = 0; i < names->count; i++)
-    free(names->names[i]);
-  free(names->names);
-}
-
-void gp_snapshot_rows_fini(gp_snapshot_t *snapshot)
-{
-  for (int column = 0; column < GP_COLUMN_COUNT; column++)
-    gp_column_destroy(snapshot->events.columns[column]);
-  names_fini(&snapshot->events.actions);
-  names_fini(&snapshot->events.details);
-}

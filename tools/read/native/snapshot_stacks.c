@@ -54,35 +54,28 @@ bool gp_snapshot_read_stacks(gp_snapshot_parse_t *parse)
   return true;
 }
 
-static bool read_frame(gp_json_scan_t *scan, gp_snapshot_frame_t *frame)
+static bool read_line(gp_json_scan_t *scan, void *to)
 {
-  gp_json_slice_t name;
-  uint64_t line = 0;
-
-  if (!gp_json_scan_begin(scan, '{'))
+  uint64_t line = (uint64_t) * (int *)to;
+  if (!gp_snapshot_read_uint(scan, &line))
     return false;
-  while (gp_json_scan_member(scan, &name)) {
-    bool good;
-    if (gp_json_slice_is(name, "address"))
-      good = gp_snapshot_read_uint(scan, &frame->address);
-    else if (gp_json_slice_is(name, "module"))
-      good = gp_snapshot_read_index(scan, &frame->module);
-    else if (gp_json_slice_is(name, "function"))
-      good = gp_snapshot_read_string(scan, &frame->function);
-    else if (gp_json_slice_is(name, "file"))
-      good = gp_snapshot_read_string(scan, &frame->file);
-    else if (gp_json_slice_is(name, "line"))
-      good = gp_snapshot_read_uint(scan, &line);
-    else if (gp_json_slice_is(name, "inline"))
-      good = gp_snapshot_read_bool(scan, &frame->is_inline);
-    else
-      good = gp_json_scan_skip(scan);
-    if (!good)
-      return false;
-  }
-  frame->line = line <= INT32_MAX ? (int)line : 0;
-  return !scan->error;
+  *(int *)to = line <= INT32_MAX ? (int)line : 0;
+  return true;
 }
+
+#define FRAME(name, read, field)                                                                             \
+  {                                                                                                          \
+    name, read, offsetof(gp_snapshot_frame_t, field)                                                         \
+  }
+static const gp_snapshot_member_t frame_members[] = {
+    FRAME("address", gp_snapshot_read_uint, address),
+    FRAME("module", gp_snapshot_read_index, module),
+    FRAME("function", gp_snapshot_read_string, function),
+    FRAME("file", gp_snapshot_read_string, file),
+    FRAME("line", read_line, line),
+    FRAME("inline", gp_snapshot_read_bool, is_inline),
+    {NULL, NULL, 0},
+};
 
 /* "" for what the file does not say. */
 static bool complete(gp_json_scan_t *scan, char **text)
@@ -105,36 +98,24 @@ bool gp_snapshot_read_frames(gp_snapshot_parse_t *parse)
     if (!frame)
       return false;
     frame->module = -1;
-    good = read_frame(scan, frame) && complete(scan, &frame->function) && complete(scan, &frame->file);
+    good = gp_snapshot_read_object(scan, frame_members, frame) && complete(scan, &frame->function) &&
+           complete(scan, &frame->file);
   }
   return good && !scan->error;
 }
 
-static bool read_module(gp_json_scan_t *scan, gp_snapshot_module_t *module)
-{
-  gp_json_slice_t name;
-
-  if (!gp_json_scan_begin(scan, '{'))
-    return false;
-  while (gp_json_scan_member(scan, &name)) {
-    bool good;
-    if (gp_json_slice_is(name, "path"))
-      good = gp_snapshot_read_string(scan, &module->path);
-    else if (gp_json_slice_is(name, "build_id"))
-      good = gp_snapshot_read_string(scan, &module->build_id);
-    else if (gp_json_slice_is(name, "bias"))
-      good = gp_snapshot_read_uint(scan, &module->bias);
-    else if (gp_json_slice_is(name, "start"))
-      good = gp_snapshot_read_uint(scan, &module->start);
-    else if (gp_json_slice_is(name, "end"))
-      good = gp_snapshot_read_uint(scan, &module->end);
-    else
-      good = gp_json_scan_skip(scan);
-    if (!good)
-      return false;
+#define MODULE(name, read, field)                                                                            \
+  {                                                                                                          \
+    name, read, offsetof(gp_snapshot_module_t, field)                                                        \
   }
-  return !scan->error && complete(scan, &module->path) && complete(scan, &module->build_id);
-}
+static const gp_snapshot_member_t module_members[] = {
+    MODULE("path", gp_snapshot_read_string, path),
+    MODULE("build_id", gp_snapshot_read_string, build_id),
+    MODULE("bias", gp_snapshot_read_uint, bias),
+    MODULE("start", gp_snapshot_read_uint, start),
+    MODULE("end", gp_snapshot_read_uint, end),
+    {NULL, NULL, 0},
+};
 
 bool gp_snapshot_read_modules(gp_snapshot_parse_t *parse)
 {
@@ -145,7 +126,8 @@ bool gp_snapshot_read_modules(gp_snapshot_parse_t *parse)
   while (good && gp_json_scan_element(scan)) {
     gp_snapshot_module_t *module =
         gp_snapshot_append(scan, (void **)&snapshot->modules, &snapshot->module_count, sizeof(*module));
-    good = module && read_module(scan, module);
+    good = module && gp_snapshot_read_object(scan, module_members, module) && complete(scan, &module->path) &&
+           complete(scan, &module->build_id);
   }
   return good && !scan->error;
 }
@@ -169,20 +151,4 @@ bool gp_snapshot_check_stacks(gp_snapshot_parse_t *parse)
     }
   }
   return true;
-}
-
-void gp_snapshot_stacks_fini(gp_snapshot_t *snapshot)
-{
-  for (size_t i = 0; i < snapshot->frame_count; i++) {
-    free(snapshot->frames[i].function);
-    free(snapshot->frames[i].file);
-  }
-  for (size_t i = 0; i < snapshot->module_count; i++) {
-    free(snapshot->modules[i].path);
-    free(snapshot->modules[i].build_id);
-  }
-  free(snapshot->frames);
-  free(snapshot->modules);
-  free(snapshot->stacks.first);
-  free(snapshot->stacks.frame_indexes);
 }

@@ -6,7 +6,7 @@
 #define GP_TOOLS_READ_PYTORCH_IMPORT_H
 
 #include "tools/read/input.h"
-#include "tools/read/native/snapshot_reader.h"
+#include "tools/read/snapshot.h"
 
 /* What the input is, by its content. A pickle shows in the first GP_IMPORT_MAGIC bytes. */
 #define GP_IMPORT_MAGIC 2

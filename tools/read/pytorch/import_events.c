@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "tools/read/pytorch/import_parts.h"
-#include "tools/read/native/snapshot_parts.h"
 
 #define ACTIONS_MOST 64
 

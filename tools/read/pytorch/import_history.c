@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "tools/read/pytorch/import_parts.h"
-#include "tools/read/native/snapshot_parts.h"
 
 #define ROUND_BYTES UINT64_C(512) /* what PyTorch rounds sizes up to, unless told otherwise */
 

@@ -8,7 +8,7 @@
 
 #include "tools/read/pytorch/import.h"
 #include "tools/read/pytorch/import_parts.h"
-#include "tools/read/native/json_scan.h"
+#include "tools/read/json_scan.h"
 
 static bool read_value(gp_document_t *document, gp_json_scan_t *scan, gp_value_t *ret_value);
 

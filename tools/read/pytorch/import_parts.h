@@ -6,7 +6,7 @@
 #ifndef GP_TOOLS_READ_PYTORCH_IMPORT_PARTS_H
 #define GP_TOOLS_READ_PYTORCH_IMPORT_PARTS_H
 
-#include "tools/model/block_map.h"
+#include "tools/read/block_map.h"
 #include "tools/read/pytorch/import_value.h"
 #include "tools/read/input.h"
 
@@ -95,15 +95,13 @@ bool gp_import_stream(const gp_import_place_t *place, int *ret_stream);
 /* Devices appear as they are met. */
 bool gp_import_device(gp_import_t *import, int ordinal);
 
-/* import_pytorch.c */
-
 /* What a document has at its top: the parts of it that are trees. */
 typedef struct gp_import_top {
   gp_value_t own;      /* "gpupool": what an export of ours added; of another kind: nothing */
   gp_value_t settings; /* "allocator_settings" */
 } gp_import_top_t;
 
-/* Segments and their blocks; once. */
+/* import_segments.c: segments and their blocks; once. */
 bool gp_import_segments(gp_import_t *import, const gp_container_t *list);
 
 /* import_events.c */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tools/read/pytorch/import_parts.h"
-#include "tools/read/native/json_scan.h"
+#include "tools/read/json_scan.h"
 
 /* Texts are shared in the input and not in the snapshot, so a small file could ask for any amount of them. */
 #define TEXT_BYTES_FIRST (UINT64_C(64) << 20)

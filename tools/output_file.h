@@ -2,20 +2,20 @@
  * Where an export goes: stdout, or a file that has its name only when it is complete. Unlike output.h nothing
  * is gathered in memory, since an export may be larger than what it is made of.
  */
-#ifndef GP_TOOLS_EXPORT_FILE_H
-#define GP_TOOLS_EXPORT_FILE_H
+#ifndef GP_TOOLS_OUTPUT_FILE_H
+#define GP_TOOLS_OUTPUT_FILE_H
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/types.h>
 
-typedef struct gp_export_file {
+typedef struct gp_output_file {
   FILE *stream;
   const char *path; /* NULL: stdout */
   char *target;     /* path, links followed; NULL: stream is at its final place already */
   char *temporary;  /* where stream is meanwhile: beside target */
   bool force;
-} gp_export_file_t;
+} gp_output_file_t;
 
 /*
  * Whether path can be written: before the work is done, too. An existing file is refused unless force. With
@@ -23,19 +23,19 @@ typedef struct gp_export_file {
  * pipe) is written to as it is and never replaced; a folder and a link to nothing are refused. Returns 0 or,
  * after a message, the exit status.
  */
-int gp_export_file_check(const char *path, bool force);
+int gp_output_file_check(const char *path, bool force);
 
 /*
- * path: NULL or "-" for stdout; borrowed. Else as gp_export_file_check. mode: of a new file, less the umask.
+ * path: NULL or "-" for stdout; borrowed. Else as gp_output_file_check. mode: of a new file, less the umask.
  * A signal that ends the process leaves no part of the file (tools/part_file.h). Returns 0 or, after a
  * message, the exit status.
  */
-int gp_export_file_open(gp_export_file_t *file, const char *path, bool force, mode_t mode);
+int gp_output_file_open(gp_output_file_t *file, const char *path, bool force, mode_t mode);
 
 /* Puts the file in its place. Returns 0 or, after a message, the exit status. */
-int gp_export_file_close(gp_export_file_t *file);
+int gp_output_file_close(gp_output_file_t *file);
 
 /* Takes back what was written, except to stdout. */
-void gp_export_file_discard(gp_export_file_t *file);
+void gp_output_file_discard(gp_output_file_t *file);
 
 #endif

@@ -1,4 +1,4 @@
-#include "tools/model/block_map.h"
+#include "tools/read/block_map.h"
 
 #include <stdlib.h>
 #include <string.h>

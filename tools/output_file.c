@@ -1,4 +1,4 @@
-#include "tools/export/export_file.h"
+#include "tools/output_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +44,7 @@ static int check_folder(const char *path)
   return error ? GP_EXIT_INPUT : 0;
 }
 
-int gp_export_file_check(const char *path, bool force)
+int gp_output_file_check(const char *path, bool force)
 {
   struct stat status;
   if (lstat(path, &status))
@@ -57,7 +57,7 @@ int gp_export_file_check(const char *path, bool force)
   return GP_EXIT_INPUT;
 }
 
-static int open_stream(gp_export_file_t *file, const char *path, int flags, mode_t mode)
+static int open_stream(gp_output_file_t *file, const char *path, int flags, mode_t mode)
 {
   int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | flags, mode);
   file->stream = fd >= 0 ? fdopen(fd, "w") : NULL;
@@ -69,7 +69,7 @@ static int open_stream(gp_export_file_t *file, const char *path, int flags, mode
 
 /* Beside the file, so that it can take its name. Of this process; what an earlier one of its number left is
  * replaced. */
-static int open_temporary(gp_export_file_t *file, mode_t mode)
+static int open_temporary(gp_output_file_t *file, mode_t mode)
 {
   if (!file->target || asprintf(&file->temporary, "%s.%d.part", file->target, (int)getpid()) < 0) {
     file->temporary = NULL;
@@ -80,15 +80,15 @@ static int open_temporary(gp_export_file_t *file, mode_t mode)
   return error ? error : open_stream(file, file->temporary, O_CREAT | O_EXCL, mode);
 }
 
-int gp_export_file_open(gp_export_file_t *file, const char *path, bool force, mode_t mode)
+int gp_output_file_open(gp_output_file_t *file, const char *path, bool force, mode_t mode)
 {
   struct stat status;
-  *file = (gp_export_file_t){.path = path && strcmp(path, "-") != 0 ? path : NULL, .force = force};
+  *file = (gp_output_file_t){.path = path && strcmp(path, "-") != 0 ? path : NULL, .force = force};
   if (!file->path) {
     file->stream = stdout;
     return 0;
   }
-  int refused = gp_export_file_check(path, force);
+  int refused = gp_output_file_check(path, force);
   if (refused)
     return refused;
   bool exists = stat(path, &status) == 0;
@@ -103,12 +103,12 @@ int gp_export_file_open(gp_export_file_t *file, const char *path, bool force, mo
   }
   if (!error)
     return 0;
-  gp_export_file_discard(file);
+  gp_output_file_discard(file);
   return failed(path, error);
 }
 
 /* Not rename(), unless overwriting was asked for: another program may have made that file meanwhile. */
-static int put_in_place(const gp_export_file_t *file)
+static int put_in_place(const gp_output_file_t *file)
 {
   struct stat status;
   if (file->force && lstat(file->target, &status) == 0 && !S_ISREG(status.st_mode))
@@ -122,7 +122,7 @@ static int put_in_place(const gp_export_file_t *file)
   return rename(file->temporary, file->target) ? errno : 0; /* a file system without links */
 }
 
-int gp_export_file_close(gp_export_file_t *file)
+int gp_output_file_close(gp_output_file_t *file)
 {
   errno = 0;
   bool has_failed = fflush(file->stream) != 0 || ferror(file->stream);
@@ -139,11 +139,11 @@ int gp_export_file_close(gp_export_file_t *file)
     free(file->temporary);
     file->temporary = NULL; /* it has its name */
   }
-  gp_export_file_discard(file);
+  gp_output_file_discard(file);
   return !error ? 0 : is_taken && !force ? refuse_existing(path) : failed(path, error);
 }
 
-void gp_export_file_discard(gp_export_file_t *file)
+void gp_output_file_discard(gp_output_file_t *file)
 {
   if (file->path && file->stream)
     (void)fclose(file->stream); /* it is given up */
@@ -152,5 +152,5 @@ void gp_export_file_discard(gp_export_file_t *file)
   gp_part_file_end();
   free(file->target);
   free(file->temporary);
-  *file = (gp_export_file_t){.stream = NULL};
+  *file = (gp_output_file_t){.stream = NULL};
 }

@@ -1,8 +1,8 @@
 /*
  * Blocks by number: an open-addressing hash table from a block's key to what is known of it. Not for threads.
  */
-#ifndef GP_TOOLS_MODEL_BLOCK_MAP_H
-#define GP_TOOLS_MODEL_BLOCK_MAP_H
+#ifndef GP_TOOLS_READ_BLOCK_MAP_H
+#define GP_TOOLS_READ_BLOCK_MAP_H
 
 #include <stdbool.h>
 #include <stddef.h>

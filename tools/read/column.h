@@ -6,8 +6,8 @@
  *
  * Filling one is for one thread; one that is finished may be read by many.
  */
-#ifndef GP_TOOLS_READ_NATIVE_COLUMN_H
-#define GP_TOOLS_READ_NATIVE_COLUMN_H
+#ifndef GP_TOOLS_READ_COLUMN_H
+#define GP_TOOLS_READ_COLUMN_H
 
 #include <endian.h>
 #include <stdbool.h>

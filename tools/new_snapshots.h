@@ -2,8 +2,8 @@
  * Which snapshots a run wrote: the files that match the output pattern afterwards and did not before. The
  * library never overwrites, so a new name is a new file, whatever the clocks say.
  */
-#ifndef GP_TOOLS_RUN_NEW_SNAPSHOTS_H
-#define GP_TOOLS_RUN_NEW_SNAPSHOTS_H
+#ifndef GP_TOOLS_NEW_SNAPSHOTS_H
+#define GP_TOOLS_NEW_SNAPSHOTS_H
 
 #include <glob.h>
 #include <stddef.h>
@@ -11,25 +11,25 @@
 
 #include "pool/util/path.h"
 
-typedef struct gp_written {
+typedef struct gp_new_snapshots {
   char pattern[2 * GP_PATH_BYTES];  /* of glob(3), every placeholder a star */
   char fallback[2 * GP_PATH_BYTES]; /* the same in the folder for when that cannot be written */
   glob_t before;
   glob_t after;
   const char **names; /* new ones, by name; borrowed from after */
   size_t count;
-} gp_written_t;
+} gp_new_snapshots_t;
 
 /* Notes what is there. output is a checked pattern with placeholders (path.h). Fini it in any case. */
-void gp_written_begin(gp_written_t *written, const char *output);
+void gp_new_snapshots_begin(gp_new_snapshots_t *written, const char *output);
 
 /* Fills names and count; those whose name holds the number pid come first, the program's own before its
  * children's. */
-void gp_written_end(gp_written_t *written, pid_t pid);
+void gp_new_snapshots_end(gp_new_snapshots_t *written, pid_t pid);
 
 /* The one that says most: written when memory ran out, else the first. Only if there is one. Borrowed. */
-const char *gp_written_best(const gp_written_t *written);
+const char *gp_new_snapshots_best(const gp_new_snapshots_t *written);
 
-void gp_written_fini(gp_written_t *written);
+void gp_new_snapshots_fini(gp_new_snapshots_t *written);
 
 #endif

@@ -1,4 +1,4 @@
-#include "tools/read/native/json_scan.h"
+#include "tools/read/json_scan.h"
 
 #include <string.h>
 

@@ -6,8 +6,8 @@
  * After an error every call fails and `at` stays, so that errors have to be looked at only once. All places
  * are offsets in the whole text.
  */
-#ifndef GP_TOOLS_READ_NATIVE_JSON_SCAN_H
-#define GP_TOOLS_READ_NATIVE_JSON_SCAN_H
+#ifndef GP_TOOLS_READ_JSON_SCAN_H
+#define GP_TOOLS_READ_JSON_SCAN_H
 
 #include <stdbool.h>
 #include <stddef.h>

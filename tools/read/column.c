@@ -1,4 +1,4 @@
-#include "tools/read/native/column.h"
+#include "tools/read/column.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "tools/run/new_snapshots.h"
+#include "tools/new_snapshots.h"
 
 #include <ctype.h>
 #include <stdbool.h>
@@ -54,7 +54,7 @@ static int compare_names(const void *a, const void *b)
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static void list_all(const gp_written_t *written, glob_t *ret_list)
+static void list_all(const gp_new_snapshots_t *written, glob_t *ret_list)
 {
   *ret_list = (glob_t){0};
   list(written->pattern, false, ret_list);
@@ -63,14 +63,14 @@ static void list_all(const gp_written_t *written, glob_t *ret_list)
     qsort(ret_list->gl_pathv, ret_list->gl_pathc, sizeof(char *), compare_names);
 }
 
-void gp_written_begin(gp_written_t *written, const char *output)
+void gp_new_snapshots_begin(gp_new_snapshots_t *written, const char *output)
 {
   const char *temporary = getenv("TMPDIR");
   char folder[GP_PATH_BYTES];
   char pattern[GP_PATH_BYTES];
   struct stat status;
 
-  *written = (gp_written_t){.count = 0};
+  *written = (gp_new_snapshots_t){.count = 0};
   size_t length = strlen(output);
   bool is_folder =
       length > 0 && (output[length - 1] == '/' || (stat(output, &status) == 0 && S_ISDIR(status.st_mode)));
@@ -96,7 +96,7 @@ static bool holds_pid(const char *name, pid_t pid)
   return false;
 }
 
-void gp_written_end(gp_written_t *written, pid_t pid)
+void gp_new_snapshots_end(gp_new_snapshots_t *written, pid_t pid)
 {
   list_all(written, &written->after);
   written->names = calloc(written->after.gl_pathc + 1, sizeof(*written->names));
@@ -129,7 +129,7 @@ static bool is_of_oom(const char *path)
   return strstr(begin, "\"reason\":\"oom\"") != NULL;
 }
 
-const char *gp_written_best(const gp_written_t *written)
+const char *gp_new_snapshots_best(const gp_new_snapshots_t *written)
 {
   for (size_t i = 0; i < written->count; i++) {
     if (is_of_oom(written->names[i]))
@@ -138,7 +138,7 @@ const char *gp_written_best(const gp_written_t *written)
   return written->names[0];
 }
 
-void gp_written_fini(gp_written_t *written)
+void gp_new_snapshots_fini(gp_new_snapshots_t *written)
 {
   globfree(&written->before);
   globfree(&written->after);

@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/read/native/json_scan.h"
+#include "tools/read/json_scan.h"
 #include "tools/json_print.h"
 #include "tools/output.h"
+#include "tools/read/load.h"
 #include "tools/symbols/symbols.h"
 #include "tools/tool.h"
 

@@ -1,25 +1,14 @@
-/*
- * Snapshots out of files.
- */
+#include "tools/read/load.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/read/pytorch/import.h"
 #include "tools/read/input_file.h"
-#include "tools/read/native/snapshot_parts.h"
+#include "tools/read/native/snapshot_reader.h"
+#include "tools/read/pytorch/import.h"
 #include "tools/tool.h"
 
 typedef gp_snapshot_t *(*parse_fn)(gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error);
-
-#define OUTPUT_FIRST (UINT64_C(64) << 20)
-#define OUTPUT_TIMES 16
-
-uint64_t gp_snapshot_output_most(const gp_snapshot_t *snapshot)
-{
-  if (snapshot->input_bytes > (UINT64_MAX - OUTPUT_FIRST) / OUTPUT_TIMES)
-    return UINT64_MAX;
-  return OUTPUT_FIRST + OUTPUT_TIMES * snapshot->input_bytes;
-}
 
 static gp_snapshot_t *parse_any(gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error)
 {

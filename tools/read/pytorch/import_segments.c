@@ -1,0 +1,126 @@
+/*
+ * The segments of a snapshot of PyTorch, with their blocks.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tools/read/pytorch/import_parts.h"
+
+static gp_snapshot_state_t state_of(const gp_value_t *state)
+{
+  if (gp_value_is(state, "active_allocated"))
+    return GP_SNAPSHOT_ALLOCATED;
+  if (gp_value_is(state, "active_pending_free") || gp_value_is(state, "active_awaiting_free"))
+    return GP_SNAPSHOT_PENDING;
+  return gp_value_is(state, "inactive") ? GP_SNAPSHOT_INACTIVE : GP_SNAPSHOT_OTHER;
+}
+
+/* Until PyTorch 2.0 a block had no stack of its own but a history of owners, the last one first. */
+static const gp_value_t *owner_of(const gp_value_t *block)
+{
+  const gp_value_t *history = gp_value_member(block, "history");
+  bool has_owner = history && history->kind == GP_VALUE_LIST && history->container->count > 0 &&
+                   history->container->items[0].kind == GP_VALUE_DICT;
+  return has_owner ? &history->container->items[0] : block;
+}
+
+static bool read_block(gp_import_place_t *place, const gp_snapshot_segment_t *segment, size_t segment_index,
+    uint64_t *address, gp_snapshot_block_t *block)
+{
+  const gp_value_t *state = gp_value_member(place->dict, "state");
+  const gp_value_t *owner = owner_of(place->dict);
+  const gp_value_t *real_size = gp_value_member(owner, "real_size");
+
+  *block = (gp_snapshot_block_t){.address = *address,
+      .segment = segment_index,
+      .device = segment->device,
+      .stream = segment->stream,
+      .stack = -1};
+  if (!state || state->kind != GP_VALUE_TEXT)
+    return gp_import_fail(place, "state", "is missing");
+  block->state = state_of(state);
+  if (!gp_import_number(place, "size", GP_IMPORT_NUMBER_MOST, true, &block->size))
+    return false;
+  block->requested = real_size && real_size->kind == GP_VALUE_INTEGER && real_size->integer >= 0
+                         ? (uint64_t)real_size->integer
+                         : block->size;
+  /* The address has been there since 2.1; it is what the sizes before it say. */
+  *address += block->size;
+  return gp_import_number(place, "address", INT64_MAX, false, &block->address) &&
+         gp_import_number(place, "requested_size", GP_IMPORT_NUMBER_MOST, false, &block->requested) &&
+         gp_import_stack(place->import, gp_value_member(owner, "frames"), &block->stack);
+}
+
+static bool read_segment(gp_import_place_t *place, const gp_value_t *value, size_t *block_room)
+{
+  gp_import_t *import = place->import;
+  gp_snapshot_t *snapshot = import->snapshot;
+  gp_snapshot_segment_t *segment = &snapshot->segments[snapshot->segment_count];
+  const gp_container_t *blocks;
+  uint64_t device = 0;
+
+  place->dict = value;
+  *segment = (gp_snapshot_segment_t){.first_block = snapshot->block_count};
+  if (!gp_import_number(place, "device", GP_SNAPSHOT_DEVICES - 1, true, &device) ||
+      !gp_import_number(place, "address", INT64_MAX, true, &segment->address) ||
+      !gp_import_number(place, "total_size", GP_IMPORT_NUMBER_MOST, true, &segment->size) ||
+      !gp_import_stream(place, &segment->stream) || !gp_import_list(place, "blocks", true, &blocks))
+    return false;
+  segment->device = (int)device;
+  uint64_t address = segment->address;
+  for (uint32_t i = 0; i < blocks->count; i++) {
+    gp_import_place_t at = {.import = import, .dict = &blocks->items[i]};
+    snprintf(at.path, sizeof(at.path), "segments[%zu].blocks[%u]", snapshot->segment_count, i);
+    if (!gp_import_is_dict(import, at.dict, at.path) ||
+        !gp_import_reserve(import, (void **)&snapshot->blocks, snapshot->block_count, block_room,
+            sizeof(gp_snapshot_block_t)) ||
+        !read_block(
+            &at, segment, snapshot->segment_count, &address, &snapshot->blocks[snapshot->block_count]))
+      return false;
+    snapshot->block_count++;
+  }
+  if (address != segment->address + segment->size)
+    gp_snapshot_note(snapshot, "segment 0x%" PRIx64 " of device %d is not filled by its blocks",
+        segment->address, segment->device);
+  segment->block_count = snapshot->block_count - segment->first_block;
+  snapshot->segment_count++;
+  return gp_import_device(import, segment->device);
+}
+
+static int64_t sort_key(const gp_value_t *segment, const char *name)
+{
+  const gp_value_t *value = gp_value_member(segment, name);
+  return value && value->kind == GP_VALUE_INTEGER ? value->integer : -1;
+}
+
+static int compare_segments(const void *a, const void *b)
+{
+  static const char *const names[] = {"device", "address"};
+  for (size_t i = 0; i < 2; i++) {
+    int64_t x = sort_key(a, names[i]), y = sort_key(b, names[i]);
+    if (x != y)
+      return x < y ? -1 : 1;
+  }
+  return 0;
+}
+
+bool gp_import_segments(gp_import_t *import, const gp_container_t *list)
+{
+  size_t block_room = 0;
+  if (!gp_document_account(&import->document, list->count * sizeof(gp_snapshot_segment_t)))
+    return false;
+  import->snapshot->segments = calloc((size_t)list->count + 1, sizeof(gp_snapshot_segment_t));
+  if (!import->snapshot->segments)
+    return gp_import_no_memory(import);
+  if (list->count)
+    qsort(list->items, list->count, sizeof(gp_value_t), compare_segments);
+  for (uint32_t i = 0; i < list->count; i++) {
+    gp_import_place_t place = {.import = import};
+    snprintf(place.path, sizeof(place.path), "segments[%u]", i);
+    if (!gp_import_is_dict(import, &list->items[i], place.path) ||
+        !read_segment(&place, &list->items[i], &block_room))
+      return false;
+  }
+  return true;
+}

@@ -1,0 +1,103 @@
+#include "tools/read/snapshot.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "pool/util/options.h"
+
+#define INTEGER_MAX ((INT64_C(1) << 53) - 1) /* that JSON numbers hold exactly */
+
+_Static_assert(GP_SNAPSHOT_DEVICES == GP_OPTION_DEVICES, "every device that the library knows");
+
+#define OUTPUT_FIRST (UINT64_C(64) << 20)
+#define OUTPUT_TIMES 16
+
+uint64_t gp_snapshot_output_most(const gp_snapshot_t *snapshot)
+{
+  if (snapshot->input_bytes > (UINT64_MAX - OUTPUT_FIRST) / OUTPUT_TIMES)
+    return UINT64_MAX;
+  return OUTPUT_FIRST + OUTPUT_TIMES * snapshot->input_bytes;
+}
+
+void gp_snapshot_note(gp_snapshot_t *snapshot, const char *format, ...)
+{
+  va_list arguments;
+  char *text;
+  if (snapshot->note_count == GP_SNAPSHOT_NOTES)
+    return;
+  va_start(arguments, format);
+  int length = vasprintf(&text, format, arguments);
+  va_end(arguments);
+  if (length >= 0)
+    snapshot->notes[snapshot->note_count++] = text;
+}
+
+const char *gp_snapshot_text(const cJSON *object, const char *name)
+{
+  const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
+  return text ? text : "";
+}
+
+static bool to_uint(const cJSON *item, uint64_t *ret_number)
+{
+  double value = cJSON_GetNumberValue(item);
+  if (!(value >= 0 && value <= (double)INTEGER_MAX))
+    return false;
+  uint64_t number = (uint64_t)value;
+  if ((double)number < value)
+    return false;
+  *ret_number = number;
+  return true;
+}
+
+int gp_snapshot_uint(const cJSON *object, const char *name, uint64_t *ret_number)
+{
+  const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
+  if (!item || cJSON_IsNull(item))
+    return 0;
+  return cJSON_IsNumber(item) && to_uint(item, ret_number) ? 1 : -1;
+}
+
+bool gp_snapshot_is_partial(const gp_snapshot_t *snapshot)
+{
+  return snapshot->note_count || snapshot->dropped_events || snapshot->recorded_since_ns;
+}
+
+static void names_fini(gp_snapshot_names_t *names)
+{
+  for (size_t i = 0; i < names->count; i++)
+    free(names->names[i]);
+  free(names->names);
+}
+
+void gp_snapshot_destroy(gp_snapshot_t *snapshot)
+{
+  if (!snapshot)
+    return;
+  cJSON_Delete(snapshot->root);
+  for (size_t i = 0; i < snapshot->passthrough_count; i++)
+    free(snapshot->forwarded[i].kind);
+  for (size_t i = 0; i < snapshot->frame_count; i++) {
+    free(snapshot->frames[i].function);
+    free(snapshot->frames[i].file);
+  }
+  for (size_t i = 0; i < snapshot->module_count; i++) {
+    free(snapshot->modules[i].path);
+    free(snapshot->modules[i].build_id);
+  }
+  for (int column = 0; column < GP_COLUMN_COUNT; column++)
+    gp_column_destroy(snapshot->events.columns[column]);
+  names_fini(&snapshot->events.actions);
+  names_fini(&snapshot->events.details);
+  for (size_t i = 0; i < snapshot->note_count; i++)
+    free(snapshot->notes[i]);
+  free(snapshot->forwarded);
+  free(snapshot->segments);
+  free(snapshot->blocks);
+  free(snapshot->stacks.first);
+  free(snapshot->stacks.frame_indexes);
+  free(snapshot->frames);
+  free(snapshot->modules);
+  free(snapshot);
+}
