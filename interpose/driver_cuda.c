@@ -1,11 +1,12 @@
 #include "interpose/driver_cuda.h"
 
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "interpose/clock.h"
+#include "interpose/process.h"
 #include "interpose/routes/escape.h"
 #include "interpose/hooks/host_memory.h"
-#include "interpose/library.h"
 #include "interpose/hooks/mempools.h"
 #include "interpose/hooks/rdma.h"
 #include "interpose/routes/real.h"
@@ -33,10 +34,23 @@ static void leave_context(bool entered)
     (void)GP_REAL_CALL(cuCtxPopCurrent_v2, &ignored); /* ours to pop; there is nobody to tell */
 }
 
+static _Atomic(gp_engine_t *) watching; /* NULL: the library has not started yet */
+
+void gp_driver_cuda_watch_escapes(gp_engine_t *engine)
+{
+  atomic_store_explicit(&watching, engine, memory_order_release);
+}
+
+static gp_engine_t *watching_engine(void)
+{
+  gp_engine_t *engine = atomic_load_explicit(&watching, memory_order_acquire);
+  return gp_process_is_ours() ? engine : NULL;
+}
+
 static int cuda_alloc(void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address)
 {
   CUdeviceptr pointer = 0;
-  gp_engine_t *engine = gp_library_calling_engine();
+  gp_engine_t *engine = watching_engine();
   (void)self;
   (void)context; /* current already */
   if (engine) {
@@ -218,7 +232,7 @@ static int cuda_async_reserved(void *self, const gp_driver_context_t *context, u
 
 static void cuda_look_for_escapes(void *self)
 {
-  gp_engine_t *engine = gp_library_calling_engine();
+  gp_engine_t *engine = watching_engine();
   (void)self;
   if (engine)
     gp_escape_look_for_unknown(engine);

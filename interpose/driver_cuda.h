@@ -5,11 +5,18 @@
 #define GP_INTERPOSE_DRIVER_CUDA_H
 
 #include "pool/driver.h"
+#include "pool/engine.h"
 
 /*
  * The table that fits the bound driver: with fences where it can record an event over a whole context (12.5
  * and later). *ret_version is the driver's CUDA version, 0 if it does not say. The table is static.
  */
 gp_driver_t gp_driver_cuda(int *ret_version);
+
+/*
+ * From now on the table looks for libraries whose calls cannot be seen, before each allocation and when the
+ * pool asks (look_for_escapes), and tells the engine. Until then it does not look.
+ */
+void gp_driver_cuda_watch_escapes(gp_engine_t *engine);
 
 #endif

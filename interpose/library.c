@@ -6,7 +6,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "interpose/driver_cuda.h"
@@ -16,8 +15,9 @@
 #include "interpose/hooks/rdma.h"
 #include "interpose/routes/real.h"
 #include "interpose/report.h"
-#include "interpose/routes/unknown.h"
-#include "interpose/sight/work.h"
+#include "interpose/routes/after_unknown.h"
+#include "interpose/sight/stubs.h"
+#include "pool/reuse/epoch/streams.h"
 #include "pool/util/cancel.h"
 #include "pool/util/log.h"
 #include "pool/util/options.h"
@@ -158,9 +158,9 @@ static library_state_t start(void)
   }
   if (!GP_HAS_WORK_STUBS)
     gp_streams_escape(the_engine, "streams are followed on x86-64 only");
-  else if (!gp_library_wants_work())
+  else if (!gp_stubs_are_wanted())
     gp_streams_escape(the_engine, "the functions that submit work were handed out as they are");
-  else if (gp_engine_uses_streams(the_engine) && (!gp_work_goes_to_driver() || gp_injection_watches_calls()))
+  else if (gp_engine_uses_streams(the_engine) && (!gp_stubs_reach_driver() || gp_injection_watches_calls()))
     gp_streams_escape(
         the_engine, "another library stands between this one and the driver, or watches its calls");
   gp_rdma_look(the_engine);
@@ -170,6 +170,7 @@ static library_state_t start(void)
     gp_recorder_set_versions(the_recorder, version, 0);
   }
   make_way_for_tools();
+  gp_driver_cuda_watch_escapes(the_engine);
   (void)at_quick_exit(finish); /* no destructors run there; without memory for it there is no report */
   return LIBRARY_ACTIVE;
 }
@@ -201,35 +202,15 @@ static __attribute__((noinline)) gp_engine_t *engine_slowly(void)
   return the_engine;
 }
 
-bool gp_library_wants_work(void)
-{
-  static _Atomic signed char wants; /* 0: not looked yet, 1: yes, -1: no */
-  signed char known = atomic_load_explicit(&wants, memory_order_relaxed);
-
-  if (known == 0) {
-    const char *reuse = secure_getenv(gp_option_table[GP_OPTION_reuse].variable);
-    known = reuse && (strcasecmp(reuse, "epoch") == 0 || strcasecmp(reuse, "single") == 0) ? 1 : -1;
-    atomic_store_explicit(&wants, known, memory_order_relaxed);
-  }
-  return known > 0;
-}
-
 gp_engine_t *gp_library_engine(void)
 {
   gp_origin_begin_call();
   if (atomic_load_explicit(&state, memory_order_acquire) == LIBRARY_ACTIVE && gp_process_is_ours()) {
-    if (gp_unknown_is_pending)
-      gp_unknown_returned(the_engine);
+    if (gp_after_unknown_is_due)
+      gp_after_unknown_look(the_engine);
     return the_engine;
   }
   return engine_slowly();
-}
-
-gp_engine_t *gp_library_calling_engine(void)
-{
-  return atomic_load_explicit(&state, memory_order_acquire) == LIBRARY_ACTIVE && gp_process_is_ours()
-             ? the_engine
-             : NULL;
 }
 
 void gp_library_stop_pooling(void)

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "interpose/hooks/current_context.h"
-#include "interpose/library.h"
 #include "pool/reuse/single_stream.h"
 #include "pool/util/list.h"
 #include "pool/util/log.h"
@@ -123,7 +122,7 @@ gp_capture_t *gp_capture_begin(gp_engine_t *engine, CUstream stream, bool per_th
 
   if (!capture) {
     gp_log(GP_LOG_ERROR, "the host has no memory to follow a stream capture; nothing is pooled from now on");
-    gp_library_stop_pooling();
+    gp_engine_stop_pooling(engine);
     return NULL;
   }
   *capture = describe(engine, stream, per_thread);

@@ -38,4 +38,11 @@ bool gp_class_has_family(const char *name);
  */
 gp_effect_t gp_class_effect(const char *name);
 
+/* Whether calls of that effect that nothing sees leave no way to go on pooling: a capture whose end is not
+ * seen, or a free of pooled memory. */
+static inline bool gp_effect_ends_pooling_unseen(gp_effect_t effect)
+{
+  return effect == GP_EFFECT_CAPTURE || effect == GP_EFFECT_ENDS;
+}
+
 #endif

@@ -8,9 +8,10 @@
 #include <string.h>
 
 #include "interpose/routes/classes.h"
-#include "interpose/routes/lookup.h"
 #include "interpose/routes/real.h"
-#include "interpose/routes/unknown.h"
+#include "interpose/routes/real_dlsym.h"
+#include "interpose/sight/stubs.h"
+#include "pool/reuse/epoch/streams.h"
 #include "pool/util/log.h"
 
 #if defined(__x86_64__)
@@ -71,6 +72,16 @@ static bool mentions_driver(const struct dl_phdr_info *info)
   return false;
 }
 
+/* What callers of `name` would get without this library: the driver's function, the C library's dlsym; NULL
+ * for other names. */
+static const void *behind(const char *name)
+{
+  if (strcmp(name, "dlsym") == 0)
+    return gp_real_dlsym_address();
+  int function = gp_real_is_driver_name(name) ? gp_real_find(name, gp_stubs_replaced_count()) : -1;
+  return function >= 0 ? gp_real_get((gp_function_t)function) : NULL;
+}
+
 /*
  * True if the loader gave this object the driver's function, or the C library's dlsym, where everybody else
  * gets ours. A slot that was not used yet leads into the object itself, and shows nothing.
@@ -83,12 +94,12 @@ static bool bypasses(
     if (!IS_ADDRESS(ELF64_R_TYPE(relocation->r_info)))
       continue;
     const char *name = object->strings + object->symbols[ELF64_R_SYM(relocation->r_info)].st_name;
-    const void *behind = gp_lookup_behind(name);
-    if (!behind)
+    const void *real = behind(name);
+    if (!real)
       continue;
     void *found;
     memcpy(&found, (const void *)(object->base + relocation->r_offset), sizeof(found));
-    if (found == behind && (name[0] == 'c' || mentions_driver(info)))
+    if (found == real && (name[0] == 'c' || mentions_driver(info)))
       return true;
   }
   return false;
@@ -222,11 +233,38 @@ static int look_for_unknown(struct dl_phdr_info *info, size_t size, void *arg)
       const ElfW(Sym) *symbol = &object.symbols[ELF64_R_SYM(relocation->r_info)];
       const char *name = object.strings + symbol->st_name;
       if (IS_ADDRESS(ELF64_R_TYPE(relocation->r_info)) && symbol->st_shndx == SHN_UNDEF &&
-          gp_lookup_is_driver_name(name) && !gp_class_is_known(name) &&
-          gp_class_effect(name) != GP_EFFECT_NONE)
+          gp_real_is_driver_name(name) && !gp_class_is_known(name) && gp_class_effect(name) != GP_EFFECT_NONE)
         collect(references, info->dlpi_name, name);
     }
   return 0;
+}
+
+/*
+ * A library can call that function, which the tables do not know, without passing a trampoline. Its calls
+ * count as done, except that a capture would be one that nothing tells the end of: it ends pooling. who: the
+ * library's name for the message; "" is the program.
+ */
+static void note_unseen(gp_engine_t *engine, const char *name, const char *who)
+{
+  static atomic_flag told = ATOMIC_FLAG_INIT;
+  char why[192];
+  gp_effect_t effect = gp_class_effect(name);
+
+  if (effect == GP_EFFECT_NONE)
+    return;
+  if (!gp_effect_ends_pooling_unseen(effect)) {
+    (void)snprintf(why, sizeof(why),
+        "%s is linked to %s of the driver, which this version of gpupool does not know",
+        who[0] ? who : "the program", name);
+    gp_streams_escape(engine, why);
+  } else if (!atomic_flag_test_and_set(&told)) {
+    gp_log(GP_LOG_ERROR,
+        "%s is linked to %s of the driver, which this version of gpupool does not know and would not see "
+        "called; nothing "
+        "is pooled",
+        who[0] ? who : "the program", name);
+    gp_engine_stop_pooling(engine);
+  }
 }
 
 void gp_escape_look_for_unknown(gp_engine_t *engine)
@@ -236,6 +274,6 @@ void gp_escape_look_for_unknown(gp_engine_t *engine)
   (void)dl_iterate_phdr(look_for_unknown, &references);
   for (unsigned i = 0; i < references.count; i++)
     if (gp_real_driver_has(references.found[i].name))
-      gp_unknown_unseen(engine, references.found[i].name, references.found[i].library);
+      note_unseen(engine, references.found[i].name, references.found[i].library);
   atomic_store_explicit(&seen_loads, references.loads, memory_order_relaxed);
 }

@@ -17,7 +17,7 @@
 bool gp_escape_check(void);
 
 /*
- * Looks for libraries that are linked to functions of the driver which the tables do not know (unknown.h):
+ * Looks for libraries that are linked to functions of the driver which the tables do not know (classes.h):
  * the loader has led these past the trampolines. Does so if something was loaded since the last look, else
  * costs little. Takes the loader's lock: outside of locks.
  */

@@ -9,19 +9,11 @@
 #include "interpose/hooks/hooks.h"
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
+#include "interpose/routes/real_dlsym.h"
 #include "interpose/routes/unknown.h"
-#include "interpose/sight/work.h"
+#include "interpose/sight/stubs.h"
 #include "pool/reuse/epoch/streams.h"
 #include "pool/util/log.h"
-
-#define HOOK(symbol, base, since, per_thread, parameters, arguments)                                         \
-  extern const char gp_export_##symbol[] __attribute__((visibility("hidden"))); /* exports.c */
-#include "interpose/routes/functions.def"
-#if GP_HAS_WORK_STUBS
-#define WORK(symbol, base, since, per_thread, where)                                                         \
-  extern const char gp_export_##symbol[] __attribute__((visibility("hidden")));
-#include "interpose/sight/work.def"
-#endif
 
 typedef struct gp_hook {
   const char *symbol; /* as exported */
@@ -29,60 +21,24 @@ typedef struct gp_hook {
   int since;
   int per_thread;
   void *hook;
-  const char *export; /* where our own export of the symbol is */
 } gp_hook_t;
 
-#if GP_HAS_WORK_STUBS
-#define REPLACED GP_REPLACED_COUNT
-#else
-#define REPLACED GP_HOOK_COUNT
-#endif
-
-static const gp_hook_t hooks[REPLACED] = {
+/* By gp_function_t. */
+static const gp_hook_t hooks[GP_REPLACED_COUNT] = {
 #define HOOK(symbol, base, since, per_thread, parameters, arguments)                                         \
-  [GP_FN_##symbol] = {#symbol, #base, since, per_thread, (void *)hook_##symbol, gp_export_##symbol},
+  [GP_FN_##symbol] = {#symbol, #base, since, per_thread, (void *)hook_##symbol},
 #include "interpose/routes/functions.def"
 #if GP_HAS_WORK_STUBS
 #define WORK(symbol, base, since, per_thread, where)                                                         \
-  [GP_FN_##symbol] = {                                                                                       \
-      #symbol, #base, since, per_thread, (void *)(uintptr_t)gp_work_##symbol, gp_export_##symbol},
+  [GP_FN_##symbol] = {#symbol, #base, since, per_thread, (void *)(uintptr_t)gp_work_##symbol},
 #include "interpose/sight/work.def"
 #endif
 };
 
-/* The stubs are handed out only where a reuse mode needs them: a launch pays for nothing else. */
-static int in_force(void)
-{
-  return gp_library_wants_work() ? REPLACED : GP_HOOK_COUNT;
-}
-
-bool gp_lookup_is_own(const void *function)
-{
-  for (int i = 0; i < REPLACED; i++)
-    if (hooks[i].hook == function || hooks[i].export == function)
-      return true;
-  return gp_unknown_is_trampoline(function);
-}
-
-GP_BEFORE_SANITIZERS bool gp_lookup_is_driver_name(const char *name)
-{
-  return name && name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
-}
-
 static const gp_hook_t *find_symbol(const char *name)
 {
-  for (int i = 0; i < in_force(); i++)
-    if (strcmp(hooks[i].symbol, name) == 0)
-      return &hooks[i];
-  return NULL;
-}
-
-const void *gp_lookup_behind(const char *name)
-{
-  if (strcmp(name, "dlsym") == 0)
-    return gp_real_dlsym_address();
-  const gp_hook_t *hook = gp_lookup_is_driver_name(name) ? find_symbol(name) : NULL;
-  return hook ? gp_real_get((gp_function_t)(hook - hooks)) : NULL;
+  int function = gp_real_find(name, gp_stubs_replaced_count());
+  return function >= 0 ? &hooks[function] : NULL;
 }
 
 /* Work that goes through another copy of the driver (dlmopen, a copy by another path) is none that we see. */
@@ -125,7 +81,7 @@ static void *decide_unknown(void *handle, const char *name, const void *return_a
     else
       gp_streams_distrust(); /* a driver that is loaded later may have it */
   }
-  if (!function || gp_lookup_is_own(function) || !gp_real_is_driver_address(function) ||
+  if (!function || gp_real_is_own(function) || !gp_real_is_driver_address(function) ||
       gp_real_is_driver_address(return_address))
     return NULL;
   gp_real_bind_object(function);
@@ -137,7 +93,7 @@ static void *decide_unknown(void *handle, const char *name, const void *return_a
 GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const void *return_address)
 {
   gp_real_dlsym_init(); /* the stub jumps through it */
-  if (!gp_lookup_is_driver_name(name))
+  if (!gp_real_is_driver_name(name))
     return NULL;
   const gp_hook_t *hook = find_symbol(name);
   if (!hook)
@@ -148,7 +104,7 @@ GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const
   if (handle == RTLD_NEXT || handle == RTLD_DEFAULT)
     return unless_ours_alone(hook);
   void *function = gp_real_dlsym(handle, name);
-  if (gp_lookup_is_own(function))
+  if (gp_real_is_own(function))
     return unless_ours_alone(hook); /* the handle of the program itself */
   if (!function)
     return NULL; /* the jump gives the same again, with dlerror set by it */
@@ -179,9 +135,10 @@ static bool answers_to(const gp_hook_t *hook, const char *name)
 static const gp_hook_t *find_variant(const char *name, int version, bool per_thread)
 {
   const gp_hook_t *best = NULL;
+  const int replaced = gp_stubs_replaced_count();
   bool best_exact = false;
 
-  for (int i = 0; i < in_force(); i++) {
+  for (int i = 0; i < replaced; i++) {
     if (!answers_to(&hooks[i], name) || hooks[i].since > version || (hooks[i].per_thread && !per_thread))
       continue;
     bool exact = (hooks[i].per_thread != 0) == per_thread;
@@ -222,16 +179,18 @@ static bool is_newer(const char *symbol, int version, uint64_t flags, const void
 
 void *gp_lookup_substitute(const char *symbol, int version, uint64_t flags, void *function)
 {
-  if (!gp_lookup_is_driver_name(symbol) || gp_lookup_is_own(function))
+  const int replaced = gp_stubs_replaced_count();
+
+  if (!gp_real_is_driver_name(symbol) || gp_real_is_own(function))
     return function;
   /*
    * The pointer that the driver returned says exactly which variant it is, under whatever name it was asked
    * for: since 12.0 cuGraphInstantiate stands for cuGraphInstantiateWithFlags.
    */
-  for (int i = 0; i < in_force(); i++)
+  for (int i = 0; i < replaced; i++)
     if (gp_real_get((gp_function_t)i) == function && answers_to(&hooks[i], symbol))
       return hooks[i].hook;
-  for (int i = 0; i < in_force(); i++)
+  for (int i = 0; i < replaced; i++)
     if (gp_real_get((gp_function_t)i) == function)
       return hooks[i].hook;
   if (!gp_class_has_family(symbol) || gp_class_is_unsure(symbol, version) ||

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "interpose/routes/lookup.h"
+#include "interpose/routes/real_dlsym.h"
 #include "pool/util/cancel.h"
 
 void *gp_real_functions[GP_FUNCTION_COUNT];
@@ -17,6 +17,16 @@ static const char *const function_names[GP_FUNCTION_COUNT] = {
 #define WORK(symbol, base, since, per_thread, where) [GP_FN_##symbol] = #symbol,
 #include "interpose/sight/work.def"
 };
+
+/* The linker's names for the first byte of this library and for the one behind its last. */
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern const char _end[] __attribute__((visibility("hidden")));
+
+bool gp_real_is_own(const void *address)
+{
+  const char *place = address;
+  return place >= __ehdr_start && place < _end;
+}
 
 static atomic_bool bound;
 static _Atomic(void *) driver_handle; /* of the driver's file; NULL: another library's functions come first,
@@ -32,12 +42,25 @@ static void bind_all(void *first, void *second)
 {
   for (int i = 0; i < GP_FUNCTION_COUNT; i++) {
     void *function = gp_real_dlsym(first, function_names[i]);
-    if ((!function || gp_lookup_is_own(function)) && second)
+    if ((!function || gp_real_is_own(function)) && second)
       function = gp_real_dlsym(second, function_names[i]);
-    if (function && !gp_lookup_is_own(function))
+    if (function && !gp_real_is_own(function))
       __atomic_store_n(&gp_real_functions[i], function, __ATOMIC_RELAXED);
   }
   atomic_store_explicit(&bound, true, memory_order_release);
+}
+
+GP_BEFORE_SANITIZERS bool gp_real_is_driver_name(const char *name)
+{
+  return name && name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
+}
+
+int gp_real_find(const char *name, int count)
+{
+  for (int i = 0; i < count; i++)
+    if (strcmp(function_names[i], name) == 0)
+      return i;
+  return -1;
 }
 
 bool gp_real_is_driver_file(const char *path)
@@ -82,7 +105,7 @@ bool gp_real_bind(void)
   gp_cancel_restore(cancel_state);
   void *next = gp_real_dlsym(RTLD_NEXT, "cuInit");
   atomic_store(&driver_handle, handle);
-  if (handle || (next && !gp_lookup_is_own(next)))
+  if (handle || (next && !gp_real_is_own(next)))
     bind_all(RTLD_NEXT, handle);
   (void)dlerror(); /* names that this driver lacks are not the program's errors */
   return atomic_load_explicit(&bound, memory_order_acquire);

@@ -60,25 +60,20 @@ static inline void *gp_real_get(gp_function_t function)
  */
 #define GP_REAL_CALL(symbol, ...) (GP_REAL(symbol) ? GP_REAL(symbol)(__VA_ARGS__) : CUDA_ERROR_NOT_FOUND)
 
+/* True for "cu" and a capital, which keeps cublas, cudnn and curl out before anything is compared. NULL:
+ * false. */
+bool gp_real_is_driver_name(const char *name);
+
+/* The function of that name among the first `count` of gp_function_t, or -1. */
+int gp_real_find(const char *name, int count);
+
+/* True if address lies in this library: it is a hook, a stub, a trampoline, or the export of one. */
+bool gp_real_is_own(const void *address);
+
 /* True if the file name of that path is that of a driver library (libcuda.so...). NULL: false. */
 bool gp_real_is_driver_file(const char *path);
 
 /* True if address lies in an object whose file name is that of a driver library (libcuda.so...). */
 bool gp_real_is_driver_address(const void *address);
-
-/*
- * The way from dlsym to the real one runs before a sanitizer's runtime, which looks its own functions up, is
- * ready for instrumented code.
- */
-#define GP_BEFORE_SANITIZERS __attribute__((no_sanitize("address", "undefined", "thread")))
-
-/* The C library's dlsym, or that of the next library that stands in for it. Its caller is this library. */
-void *gp_real_dlsym(void *handle, const char *name);
-
-/* Where that is. */
-const void *gp_real_dlsym_address(void);
-
-/* Makes sure that the stub knows where to jump to. */
-void gp_real_dlsym_init(void);
 
 #endif

@@ -1,10 +1,8 @@
-/*
- * The C library's dlsym, from behind ours.
- */
+#include "interpose/routes/real_dlsym.h"
+
 #include <dlfcn.h>
 #include <stddef.h>
 
-#include "interpose/routes/real.h"
 #include "pool/util/log.h"
 
 /*

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "interpose/hooks/captures.h"
-#include "interpose/hooks/current_context.h"
 #include "interpose/library.h"
+#include "interpose/routes/after_unknown.h"
 #include "interpose/routes/real.h"
 #include "interpose/hooks/taint.h"
 #include "interpose/routes/unknown_slots.h"
@@ -41,25 +41,9 @@ static struct {
   char name[NAME_BYTES];
 } slots[GP_UNKNOWN_SLOTS];
 
-_Thread_local bool gp_unknown_is_pending __attribute__((tls_model("initial-exec")));
-
-/* What the calling thread has to look at, once its call of an unknown function is over. */
-static _Thread_local struct {
-  bool context;
-  bool capture;
-  CUstream stream; /* NULL: the thread's own, for the legacy stream cannot be captured (cuda.h,
-                      cuStreamBeginCapture) */
-} pending __attribute__((tls_model("initial-exec")));
-
 /*
  * Look-ups
  */
-
-bool gp_unknown_is_trampoline(const void *function)
-{
-  const char *place = function;
-  return place >= gp_unknown_slots && place < gp_unknown_slots + (size_t)SLOT_BYTES * GP_UNKNOWN_SLOTS;
-}
 
 /*
  * cuGetProcAddress is asked for the name of all variants. Which one the driver gave the loader could say
@@ -92,11 +76,6 @@ static bool ends_capture(const char *name)
   return strstr(name, "End") && !strstr(name, "Begin");
 }
 
-static bool ends_pooling_unseen(gp_effect_t effect)
-{
-  return effect == GP_EFFECT_CAPTURE || effect == GP_EFFECT_ENDS;
-}
-
 void *gp_unknown_hand_out(void *function, const char *name, gp_effect_t effect)
 {
   static atomic_flag told = ATOMIC_FLAG_INIT;
@@ -110,7 +89,7 @@ void *gp_unknown_hand_out(void *function, const char *name, gp_effect_t effect)
     return (void *)(uintptr_t)(gp_unknown_slots + (size_t)SLOT_BYTES * (size_t)slot);
   }
   gp_streams_distrust();
-  if (ends_pooling_unseen(effect) && !atomic_flag_test_and_set(&told)) {
+  if (gp_effect_ends_pooling_unseen(effect) && !atomic_flag_test_and_set(&told)) {
     gp_log(GP_LOG_ERROR,
         "the program looks up more functions of the driver that this version of gpupool does not know than "
         "it can follow "
@@ -126,7 +105,7 @@ void gp_unknown_missed(const char *name, gp_effect_t effect)
   static atomic_flag told = ATOMIC_FLAG_INIT;
 
   gp_streams_distrust();
-  if (!ends_pooling_unseen(effect) || atomic_flag_test_and_set(&told))
+  if (!gp_effect_ends_pooling_unseen(effect) || atomic_flag_test_and_set(&told))
     return;
   gp_library_stop_pooling();
   gp_log(GP_LOG_ERROR,
@@ -134,29 +113,6 @@ void gp_unknown_missed(const char *name, gp_effect_t effect)
       "see called; "
       "nothing is pooled",
       name);
-}
-
-void gp_unknown_unseen(gp_engine_t *engine, const char *name, const char *who)
-{
-  static atomic_flag told = ATOMIC_FLAG_INIT;
-  char why[192];
-  gp_effect_t effect = gp_class_effect(name);
-
-  if (effect == GP_EFFECT_NONE)
-    return;
-  if (!ends_pooling_unseen(effect)) {
-    (void)snprintf(why, sizeof(why),
-        "%s is linked to %s of the driver, which this version of gpupool does not know",
-        who[0] ? who : "the program", name);
-    gp_streams_escape(engine, why);
-  } else if (!atomic_flag_test_and_set(&told)) {
-    gp_log(GP_LOG_ERROR,
-        "%s is linked to %s of the driver, which this version of gpupool does not know and would not see "
-        "called; nothing "
-        "is pooled",
-        who[0] ? who : "the program", name);
-    gp_engine_stop_pooling(engine);
-  }
 }
 
 /*
@@ -211,15 +167,7 @@ static void follow_capture(gp_engine_t *engine, unsigned slot, CUstream stream)
       return;
     gp_capture_put(engine, capture);
   }
-  pending.capture = true;
-  pending.stream = stream;
-  gp_unknown_is_pending = true;
-}
-
-static void expect_context(void)
-{
-  pending.context = true;
-  gp_unknown_is_pending = true;
+  gp_after_unknown_capture(stream);
 }
 
 static void taint_arguments(gp_engine_t *engine, const uint64_t *arguments)
@@ -262,11 +210,11 @@ void *gp_unknown_called(unsigned slot, const uint64_t *arguments)
     break;
   case GP_EFFECT_ANYTHING:
     taint_arguments(engine, arguments);
-    expect_context();
+    gp_after_unknown_context();
     again = true;
     break;
   case GP_EFFECT_CONTEXT:
-    expect_context();
+    gp_after_unknown_context();
     again = true;
     break;
   }
@@ -274,36 +222,4 @@ void *gp_unknown_called(unsigned slot, const uint64_t *arguments)
     __atomic_store_n(&gp_unknown_settled[slot], 1, __ATOMIC_RELEASE);
   gp_cancel_restore(cancel_state);
   return function;
-}
-
-/* Another thread may have destroyed the stream meanwhile, and the capture with it: no question about that
- * handle then. */
-static void look_at_capture(gp_engine_t *engine)
-{
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-
-  if (!gp_capture_is_followed(engine, pending.stream, true)) {
-    pending.capture = false;
-    return;
-  }
-  CUresult result = GP_REAL_CALL(cuStreamIsCapturing_ptsz, pending.stream, &status);
-  if (result == CUDA_ERROR_NOT_PERMITTED) { /* in a host function, where the driver answers nothing */
-    gp_unknown_is_pending = true;
-    return;
-  }
-  pending.capture = false;
-  if (result == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_NONE)
-    gp_capture_finish(engine, gp_capture_take(engine, pending.stream, true));
-}
-
-void gp_unknown_returned(gp_engine_t *engine)
-{
-  int cancel_state = gp_cancel_hold();
-  gp_unknown_is_pending = false;
-  if (pending.context)
-    (void)gp_current_context(engine);
-  pending.context = false;
-  if (pending.capture)
-    look_at_capture(engine);
-  gp_cancel_restore(cancel_state);
 }

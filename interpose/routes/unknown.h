@@ -15,10 +15,7 @@
 #ifndef GP_INTERPOSE_ROUTES_UNKNOWN_H
 #define GP_INTERPOSE_ROUTES_UNKNOWN_H
 
-#include <stdbool.h>
-
 #include "interpose/routes/classes.h"
-#include "pool/engine.h"
 
 /*
  * What to hand out for the driver's function, found under that name: its trampoline, the same for the same
@@ -27,28 +24,11 @@
  */
 void *gp_unknown_hand_out(void *function, const char *name, gp_effect_t effect);
 
-/* True if function is one of the trampolines. */
-bool gp_unknown_is_trampoline(const void *function);
-
 /*
  * The driver has a function of that name, and a look-up finds it that this library cannot answer with a
  * trampoline: what is found depends on the caller (RTLD_NEXT, RTLD_DEFAULT). Its calls count as done, except
  * that a capture, or a free of pooled memory, ends pooling. Any thread.
  */
 void gp_unknown_missed(const char *name, gp_effect_t effect);
-
-/*
- * A library can call a function of that name, which the tables do not know, without passing a trampoline: it
- * is linked to the driver, say. Its calls count as done, except that a capture would be one that nothing
- * tells the end of: it ends pooling. who: a library's name for the message; "" is the program.
- */
-void gp_unknown_unseen(gp_engine_t *engine, const char *name, const char *who);
-
-/*
- * Set while the calling thread has called a function after which something must be looked at: whether a
- * stream captures, or which context is current. gp_library_engine asks, and then calls gp_unknown_returned.
- */
-extern _Thread_local bool gp_unknown_is_pending __attribute__((tls_model("initial-exec")));
-void gp_unknown_returned(gp_engine_t *engine);
 
 #endif

@@ -6,6 +6,7 @@
 #include "interpose/sight/cuda_events.h"
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
+#include "interpose/sight/stubs.h"
 #include "pool/reuse/single_stream.h"
 
 #define STREAM_LEGACY     UINT64_C(1) /* CU_STREAM_LEGACY and CU_STREAM_PER_THREAD of cuda.h, as numbers */
@@ -36,18 +37,6 @@ static void mark(gp_engine_t *engine, uint64_t handle, bool per_thread)
     gp_stream_mark(engine, stream);
   else if (handle > STREAM_PER_THREAD)
     gp_streams_escape(engine, "there is work in a stream that was made by an unknown way");
-}
-
-bool gp_work_goes_to_driver(void)
-{
-#if GP_HAS_WORK_STUBS
-  for (int i = GP_HOOK_COUNT; i < GP_REPLACED_COUNT; i++) {
-    const void *function = gp_real_get((gp_function_t)i);
-    if (function && !gp_real_is_driver_address(function))
-      return false;
-  }
-#endif
-  return true;
 }
 
 void gp_work_note(CUstream stream, bool per_thread)

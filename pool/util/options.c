@@ -194,11 +194,16 @@ static int find_choice(const char *choices, const char *name, size_t length)
   }
 }
 
+int gp_option_choice(gp_option_id_t id, const char *text)
+{
+  return find_choice(gp_option_table[id].syntax, text, strlen(text));
+}
+
 /* Leaves the choice in value->text as the table spells it. */
 static bool parse_choice(const attempt_t *attempt, gp_option_value_t *value)
 {
   const gp_option_t *option = &gp_option_table[attempt->id];
-  int index = find_choice(option->syntax, attempt->text, strlen(attempt->text));
+  int index = gp_option_choice(attempt->id, attempt->text);
   if (index < 0) {
     report(attempt, option->syntax);
     return false;

@@ -125,6 +125,10 @@ int gp_options_check_names(char *const *environment, gp_option_problem_fn proble
 bool gp_option_parse(gp_option_id_t id, const char *text, gp_options_t *options, gp_option_problem_fn problem,
     void *problem_arg);
 
+/* The index of a choice of that option (CHOICE, FLAGS), in any case of letters; -1: it has none of that name.
+ * For code that needs one option before the others are read. */
+int gp_option_choice(gp_option_id_t id, const char *text);
+
 /* The option whose name is `name` ("limit", "LIMIT", "max-cached", "MAX_CACHED"), or GP_OPTION_COUNT. */
 gp_option_id_t gp_option_find(const char *name);
 

@@ -1,0 +1,36 @@
+#include "interpose/sight/stubs.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "interpose/routes/real.h"
+#include "pool/util/options.h"
+
+bool gp_stubs_are_wanted(void)
+{
+  static _Atomic signed char wanted; /* 0: not looked yet, 1: yes, -1: no */
+  signed char known = atomic_load_explicit(&wanted, memory_order_relaxed);
+
+  if (known == 0) {
+    const char *text = secure_getenv(gp_option_table[GP_OPTION_reuse].variable);
+    int reuse = text ? gp_option_choice(GP_OPTION_reuse, text) : -1;
+    known = reuse == GP_REUSE_EPOCH || reuse == GP_REUSE_SINGLE ? 1 : -1;
+    atomic_store_explicit(&wanted, known, memory_order_relaxed);
+  }
+  return known > 0;
+}
+
+int gp_stubs_replaced_count(void)
+{
+  return GP_HAS_WORK_STUBS && gp_stubs_are_wanted() ? GP_REPLACED_COUNT : GP_HOOK_COUNT;
+}
+
+bool gp_stubs_reach_driver(void)
+{
+  for (int i = GP_HOOK_COUNT; GP_HAS_WORK_STUBS && i < GP_REPLACED_COUNT; i++) {
+    const void *function = gp_real_get((gp_function_t)i);
+    if (function && !gp_real_is_driver_address(function))
+      return false;
+  }
+  return true;
+}
