@@ -14,14 +14,13 @@
 
 #include "pool/driver.h"
 #include "pool/observer.h"
+#include "trace/format/states.h"
 #include "trace/format/stats.h"
 #include "pool/util/list.h"
 #include "pool/util/options.h"
 
 typedef struct gp_engine gp_engine_t;
 typedef struct gp_context gp_context_t;
-
-#define GP_MAX_DEVICES 64
 
 /* An address on its way to the driver; who is given the same address next waits until that has been recorded.
  */
@@ -199,12 +198,6 @@ void gp_engine_note_result(gp_engine_t *engine, int code);
 void gp_engine_stop_pooling(gp_engine_t *engine);
 
 /* Reading, for snapshots and tests. None calls the driver. */
-
-typedef enum gp_block_state {
-  GP_BLOCK_LIVE,    /* "active_allocated": the program holds it */
-  GP_BLOCK_PENDING, /* "active_pending_free": freed, not yet reusable */
-  GP_BLOCK_IDLE,    /* "inactive" */
-} gp_block_state_t;
 
 typedef struct gp_block_view {
   uint64_t address;

@@ -34,7 +34,7 @@ void gp_engine_stats(gp_engine_t *engine, int device, gp_stats_t *ret_stats)
 static gp_block_state_t view_state(gp_state_t state)
 {
   switch (state) {
-  case GP_STATE_LIVE: return GP_BLOCK_LIVE;
+  case GP_STATE_LIVE: return GP_BLOCK_ALLOCATED;
   case GP_STATE_RETAINED:
   case GP_STATE_DEFERRED: return GP_BLOCK_PENDING;
   default: return GP_BLOCK_IDLE;

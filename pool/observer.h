@@ -10,7 +10,8 @@
 
 #include "trace/format/actions.h"
 #include "trace/format/details.h"
-#include "trace/format/stats.h"
+#include "trace/format/device.h"
+#include "trace/format/oom.h"
 
 /*
  * One event. Times are the driver table's clock (driver.h), in nanoseconds.
@@ -39,45 +40,6 @@ typedef struct gp_event {
    * The observer may change it while it holds the device's lock. NULL: the event is of neither. */
   uint32_t *observer_cookie;
 } gp_event_t;
-
-#define GP_OOM_OWNERS 3
-
-/* Live blocks of one requested size, taken together. */
-typedef struct gp_oom_owner {
-  uint64_t size;  /* bytes asked for, each */
-  uint64_t count; /* blocks */
-} gp_oom_owner_t;
-
-/* Why an allocation failed. All sizes in bytes, of the device in question, at the moment of giving up. */
-typedef struct gp_oom {
-  uint64_t time_ns;
-  uint64_t requested;
-  uint64_t live;         /* rounded bytes of blocks that the program holds */
-  uint64_t deferred;     /* freed, still in use by the device */
-  uint64_t cached;       /* idle */
-  uint64_t passthrough;  /* not pooled */
-  uint64_t limit;        /* 0: none */
-  uint64_t largest_free; /* largest idle block before the pool gave everything back */
-  uint64_t device_free;  /* what the driver reports; 0 with device_total 0 if it could not be asked */
-  uint64_t device_total;
-  uint64_t unaccounted; /* in use on the device, but by nothing that this process asked for; 0 if not known */
-  gp_oom_owner_t owners[GP_OOM_OWNERS]; /* largest total first; count 0: no more */
-  int device;
-  bool by_limit; /* GPUPOOL_LIMIT refused, not the driver */
-} gp_oom_t;
-
-/*
- * What of a device is in use and not by memory that this process asked for: contexts, code, what the driver's
- * tables need, other processes. As of the last time that the driver was asked for its figures.
- */
-typedef struct gp_device_use {
-  uint64_t total;     /* bytes of the device */
-  uint64_t free;      /* as the driver said ... */
-  uint64_t time_ns;   /* ... then */
-  uint64_t accounted; /* bytes that we knew of at that time, pooled or not */
-  uint64_t
-      unaccounted; /* the rest of what was in use; 0 if the figures, which are not of one moment, disagree */
-} gp_device_use_t;
 
 /* What is known of a device besides events. */
 typedef struct gp_device_facts {

@@ -1,6 +1,7 @@
 /*
  * Records of processes that were killed, which anything may have written. What becomes of one is a snapshot
- * that can be read. The file is as long as its header says, with a hole at its end, as real ones have.
+ * that can be read. The file is as long as its header says, with a hole at its end, as real ones have. An
+ * input whose hash of the layout is 0 gets this build's.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,16 +12,23 @@
 #include "fuzz.h"
 #include "tools/read/native/snapshot_reader.h"
 #include "tools/read/record/record_reader.h"
+#include "trace/format/layout.h"
 #include "use_snapshot.h"
 
 #define LENGTH_MOST (UINT64_C(1) << 40)
 
 static void write_record(int fd, const uint8_t *data, size_t size)
 {
-  uint64_t length = 0;
-  if (size >= sizeof(gp_region_header_t))
-    memcpy(&length, data + offsetof(gp_region_header_t, bytes), sizeof(length));
+  const off_t hash_at = offsetof(gp_record_header_t, layout_hash);
+  const uint64_t ours = gp_layout_hash();
+  uint64_t length = 0, hash = ours;
+  if (size >= sizeof(gp_record_header_t)) {
+    memcpy(&length, data + offsetof(gp_record_header_t, bytes), sizeof(length));
+    memcpy(&hash, data + hash_at, sizeof(hash));
+  }
   FUZZ_CHECK(ftruncate(fd, 0) == 0 && pwrite(fd, data, size, 0) == (ssize_t)size);
+  if (hash == 0)
+    FUZZ_CHECK(pwrite(fd, &ours, sizeof(ours), hash_at) == sizeof(ours));
   if (length > size && length <= LENGTH_MOST)
     FUZZ_CHECK(ftruncate(fd, (off_t)length) == 0);
 }

@@ -1,7 +1,8 @@
-"""Records (trace/record/region.h) for the corpus of the fuzz target `recover`: small, with their sections side by side,
+"""Records (trace/format/record.h) for the corpus of the fuzz target `recover`: small, with their sections side by side,
 where those of a process are far apart.
 
-The layouts are those of the structures in trace/; tables of names are read from the same .def files.
+The layouts are those of the structures in trace/format; tables of names are read from the same .def files. The hash of the
+layout is 0: the fuzz target and stamp_record put that of their build there.
 """
 
 import os
@@ -11,7 +12,7 @@ import struct
 HERE = os.path.dirname(os.path.abspath(__file__))
 HEADER_BYTES = 4096
 SECTIONS = ["description", "devices", "oom", "threads", "streams", "live", "stacks", "modules", "events"]
-HELD, PENDING, IDLE, PASSTHROUGH = 1, 2, 3, 4
+ALLOCATED, PENDING, IDLE, FORWARDED = 1, 2, 3, 4
 BASE_NS, START_US = 1000, 1760000000000000
 BLOCK, MIB = 0x7f0000000000, 1 << 20
 
@@ -22,7 +23,7 @@ def names(path, macro):
 
 
 ACTIONS = names("trace/format/actions.def", "ACTION")
-DETAILS = names("trace/format/details.def", "DETAIL")
+DETAILS = names("trace/format/details.def", "(?:REASON|TRIM_REASON|MODE|MODE_CAUSE|FORWARDED_KIND)")
 STATS = b"".join(struct.pack("=4Q", 3 * MIB, 5 * MIB, 9 * MIB, 6 * MIB) for _ in names("trace/format/stats.def", "GAUGE"))
 STATS += struct.pack("=Q", 7) * len(names("trace/format/stats.def", "COUNTER"))
 
@@ -43,9 +44,8 @@ def description(**pairs):
 
 
 def devices(limit=0):
-    record = STATS.ljust((len(STATS) + 63) // 64 * 64, b"\0") if len(STATS) % 8 else STATS
-    record += struct.pack("=3Q5Q", 1, limit, 1, 80 << 30, 60 << 30, BASE_NS + 9, 5 * MIB, 15 << 30)
-    return record.ljust((len(record) + 63) // 64 * 64, b"\0")
+    record = STATS + struct.pack("=3Q5Q", 1, limit, 1, 80 << 30, 60 << 30, BASE_NS + 9, 5 * MIB, 15 << 30)
+    return record.ljust(len(record) // 64 * 64 + 64, b"\0")
 
 
 def threads(*entries):
@@ -72,20 +72,20 @@ def modules(*paths):
 
 
 def out_of_memory():
-    return struct.pack("=Q", 1) + struct.pack("=11Q6Qi?3x", BASE_NS + 70, 1 << 40, MIB, 0, MIB, 0, 1 << 33, MIB, 5, 80 << 30,
-                                              0, MIB, 2, 0, 0, 0, 0, 0, True)
+    return struct.pack("=Q", 1) + struct.pack("=11Q6QiI", BASE_NS + 70, 1 << 40, MIB, 0, MIB, 0, 1 << 33, MIB, 5, 80 << 30,
+                                              0, MIB, 2, 0, 0, 0, 0, 0, 1)
 
 
 def events(chunks, chunk_events=8, dropped=0, discarding=0):
     """chunks: lists of events; the first is the shared one."""
-    header = struct.pack("=4IIIQQQQQIIIIIIQ", 1, 64, chunk_events, len(chunks), discarding, 0, 128, 128 + 64 * len(chunks),
-                         dropped, 0, 0, 0, 0, 0, len(chunks), 0, 0, len(chunks)).ljust(128, b"\0")
+    header = struct.pack("=4I5Q4IQ", 1, chunk_events, len(chunks), discarding, 128, 128 + 64 * len(chunks), dropped, 0, 0,
+                         0, 0, 0, len(chunks), len(chunks)).ljust(128, b"\0")
     array = b"".join(struct.pack("=IIQQIII28x", len(chunk), 3 if i == 0 else 2, i, 0, 0, 0, 0xffff if i == 0 else i - 1)
                      for i, chunk in enumerate(chunks))
     return header + array + b"".join(b"".join(chunk).ljust(64 * chunk_events, b"\0") for chunk in chunks)
 
 
-def record(mode=2, finished=0, **sections):
+def record(recording=2, **sections):
     parts, body, offset = b"", b"", HEADER_BYTES
     for name in SECTIONS:
         content = sections.get(name, b"")
@@ -93,8 +93,8 @@ def record(mode=2, finished=0, **sections):
         parts += struct.pack("=3Q", offset, len(content), len(content))
         body += content
         offset += len(content)
-    header = struct.pack("=8sIIQQQiI32siiIIII", b"gpupool\0", 1, 0x01020304, offset, BASE_NS, START_US, 4711, len(SECTIONS),
-                         b"0.1.0", 13000, 12080, mode, 0, 0, finished)
+    header = struct.pack("=8sIIQQQiI32sQiiII", b"gpupool\0", len(SECTIONS), 0x01020304, 0, BASE_NS, START_US, 4711, recording,
+                         b"0.1.0", offset, 13000, 12080, 0, 0)
     return (header + parts).ljust(HEADER_BYTES, b"\0") + body
 
 
@@ -104,10 +104,10 @@ def records():
         [event("SEGMENT_ALLOC", 10, 0, MIB, 0, stack=0), event("ALLOC", 11, 0, MIB, 1, stack=0, thread=1)],
         [event("FREE_REQUESTED", 20, 0, MIB, 1), event("FREE_COMPLETED", 30, 0, MIB, 1),
          event("ALLOC", 40, 0, MIB, 2, stack=1, hit=1)],
-        [event("FORWARDED_ALLOC", 50, 2 * MIB, MIB, 3, stack=2, stream=1, thread=1, detail="PASS_ASYNC"),
+        [event("FORWARDED_ALLOC", 50, 2 * MIB, MIB, 3, stack=2, stream=1, thread=1, detail="ASYNC"),
          event("SEGMENT_ALLOC", 60, 4 * MIB, 2 * MIB, 0), event("ALLOC", 61, 4 * MIB, 2 * MIB, 4)],
     ]
-    live = (slot(HELD, 0, MIB, 2, origin=2) + slot(PASSTHROUGH, 2 * MIB, MIB, 3, origin=3, stream=1, kind="PASS_ASYNC") +
+    live = (slot(ALLOCATED, 0, MIB, 2, origin=2) + slot(FORWARDED, 2 * MIB, MIB, 3, origin=3, stream=1, kind="ASYNC") +
             slot(IDLE, 4 * MIB, 2 * MIB, 0, refs=0))
     whole = dict(
         description=description(program="/usr/bin/app", host="node1", rank="3", setting="trace=all",
@@ -116,7 +116,7 @@ def records():
         live=live, stacks=stacks(*frames), modules=modules("/usr/bin/app", "/usr/lib/libapp.so"), events=events(story))
     yield "plain", record(**whole)
     yield "oom", record(oom=out_of_memory(), **whole)
-    yield "state", record(mode=1, **dict(whole, events=b""))
+    yield "state", record(recording=1, **dict(whole, events=b""))
     yield "dropped", record(**dict(whole, events=events(story, dropped=99, discarding=2)))
     yield "no-threads", record(**dict(whole, threads=b""))
     yield "no-streams", record(**dict(whole, streams=b""))

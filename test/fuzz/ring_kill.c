@@ -34,7 +34,7 @@ static const gp_block_view_t *live_block(uint64_t address)
   const gp_device_view_t *view = &record.views[0];
   for (size_t i = 0; i < view->blocks.count; i++) {
     const gp_block_view_t *block = gp_device_view_block(view, i);
-    if (block->address == address && block->state == GP_BLOCK_LIVE)
+    if (block->address == address && block->state == GP_BLOCK_ALLOCATED)
       return block;
   }
   return NULL;
@@ -68,7 +68,7 @@ static void compare_with_log(const workload_t *workload)
     }
   }
   for (size_t i = 0; i < record.views[0].blocks.count; i++)
-    live += gp_device_view_block(&record.views[0], i)->state == GP_BLOCK_LIVE;
+    live += gp_device_view_block(&record.views[0], i)->state == GP_BLOCK_ALLOCATED;
   EXPECT(live >= expected && live <= expected + allocating + freeing,
       "%zu live blocks, but %zu to %zu in the log", live, expected, expected + allocating + freeing);
 }
@@ -88,7 +88,7 @@ static void compare_with_events(void)
     }
     if (!newest)
       continue; /* the ring has lost it */
-    gp_block_state_t state = newest->action == GP_ACTION_ALLOC            ? GP_BLOCK_LIVE
+    gp_block_state_t state = newest->action == GP_ACTION_ALLOC            ? GP_BLOCK_ALLOCATED
                              : newest->action == GP_ACTION_FREE_REQUESTED ? GP_BLOCK_PENDING
                                                                           : GP_BLOCK_IDLE;
     EXPECT(newest->action != GP_ACTION_SEGMENT_FREE, "segment %#llx is there after its end",

@@ -6,6 +6,7 @@ import os
 import signal
 import struct
 import subprocess
+import sys
 import time
 import unittest
 
@@ -16,11 +17,11 @@ MIB = 1 << 20
 
 
 def dropped_events(path):
-    """Of trace/record/region.h and trace/record/chunks.h: of the last section, the field dropped."""
+    """Of trace/format/record.h and trace/format/chunk.h: of the last section, the member dropped."""
     with open(path, "rb") as file:
         header = file.read(4096)
         file.seek(struct.unpack_from("=Q", header, 104 + 8 * 24)[0])
-        return struct.unpack_from("=Q", file.read(64), 40)[0]
+        return struct.unpack_from("=Q", file.read(64), 32)[0]
 
 
 class Recover(PreloadCase):
@@ -213,8 +214,7 @@ class Recover(PreloadCase):
         with open(path, "rb") as file:
             content = file.read(1 << 20)
         for name, data, text in (("empty", b"", "nothing was recorded"), ("text", b"no record" * 1000, "offset 0"),
-                                 ("short", content[:100], "cut short"),
-                                 ("version", content[:8] + b"\x07" + content[9:], "version 7 at offset 8")):
+                                 ("short", content[:100], "cut short")):
             with self.subTest(name=name):
                 with open(os.path.join(self.folder, name), "wb") as file:
                     file.write(data)
@@ -225,6 +225,45 @@ class Recover(PreloadCase):
         self.assertEqual(self.tool("recover", "missing").returncode, 3)
         self.assertEqual(self.tool("recover", "--all", "x").returncode, 2)
         self.assertEqual(self.tool("recover", "--lst").returncode, 2)
+
+    def change_layout(self, path):
+        """Makes a record that of another build: another hash of the layout, and another version of the library."""
+        with open(path, "r+b") as file:
+            header = bytearray(file.read(80))
+            header[16] ^= 1
+            header[48:80] = b"9.8.7".ljust(32, b"\0")
+            file.seek(0)
+            file.write(header)
+
+    def test_another_build_wrote_it(self):
+        refusal = "written by another build (gpupool 9.8.7), which stores other things or elsewhere"
+        self.start("exits", "_exit").communicate()
+        (path,) = self.left()
+        self.assertEqual(os.path.basename(self.tool("recover", "--list").stdout.split()[-1]), "exits")
+        self.change_layout(path)
+        for command in ((), ("--all",), (path, "-o", "-"), ("--strict",)):
+            with self.subTest(command=command):
+                result = self.tool("recover", *command)
+                self.assertEqual((result.returncode, result.stdout), (3, ""))
+                self.assertIn(refusal, result.stderr)
+                self.assertIn("the gpupool of that build reads it", result.stderr)
+        self.assertEqual(self.left(), [path]) # for the gpupool that reads it
+        listed = self.tool("recover", "--list")
+        self.assertEqual((listed.returncode, listed.stdout.split()[-1]), (0, "?"))
+
+    def test_run_says_that_another_build_wrote_it(self):
+        """The program puts a record of another build where its own would be, and leaves by _exit."""
+        self.start("exits", "_exit").communicate()
+        (path,) = self.left()
+        self.change_layout(path)
+        program = os.path.join(self.folder, "program.py")
+        with open(program, "w", encoding="utf-8") as file:
+            file.write("import os, shutil\nshutil.copy(%r, os.path.join(%r, '%%d-%%d' %% (os.getpid(), 10**18)))\n"
+                       "os._exit(0)\n" % (path, self.records))
+        result = self.tool("run", "--", sys.executable, program, OUTPUT=os.path.join(self.folder, "of_run.json"))
+        self.assertIn("written by another build (gpupool 9.8.7)", result.stderr)
+        self.assertEqual(glob.glob(os.path.join(self.folder, "of_run*")), [])
+        self.assertEqual(len(self.left()), 2)
 
     def recover_with_little_memory(self, sections):
         """Of a header, whose sections have these offsets and sizes, and a hole of 1 TiB."""

@@ -60,7 +60,7 @@ static int count_views(gp_block_state_t state)
 
 static void expect_agreement(int live, int pending, int idle)
 {
-  ck_assert_int_eq(count_views(GP_BLOCK_LIVE), live);
+  ck_assert_int_eq(count_views(GP_BLOCK_ALLOCATED), live);
   ck_assert_int_eq(count_views(GP_BLOCK_PENDING), pending);
   ck_assert_int_eq(count_views(GP_BLOCK_IDLE), idle);
   ck_assert_uint_eq(view_count, (size_t)then.segments);

@@ -431,7 +431,7 @@ END_TEST
 START_TEST(test_streams_beyond_the_table_have_none)
 {
   make_recorder(NULL, NULL);
-  for (uint64_t i = 0; i < GP_STREAMS_MAX; i++)
+  for (uint64_t i = 0; i < GP_HANDLES_MAX; i++)
     ck_assert_int_eq(gp_streams_intern(&recorder->streams, i * 4096), (int)i);
   ck_assert_int_eq(gp_streams_intern(&recorder->streams, 7), -1);
   ck_assert_int_eq(gp_streams_intern(&recorder->streams, 100 * 4096), 100);

@@ -81,7 +81,7 @@ START_TEST(test_nothing_is_made_before_the_first_growth)
   ck_assert_uint_eq(status.st_mode & 07777, 0700);
   ck_assert_int_eq(stat(region.file.path, &status), 0);
   ck_assert_uint_eq(status.st_mode & 07777, 0600);
-  ck_assert_int_eq(memcmp(region.header->magic, GP_REGION_MAGIC, 8), 0);
+  ck_assert_int_eq(memcmp(region.header->magic, GP_RECORD_MAGIC, 8), 0);
   gp_region_remove(&region);
   ck_assert_int_ne(access(region.file.path, F_OK), 0);
 }

@@ -290,7 +290,7 @@ static void allocate_meanwhile(void)
       .size = 2 << 20,
       .requested = 1,
       .block_id = block,
-      .state = GP_BLOCK_LIVE};
+      .state = GP_BLOCK_ALLOCATED};
   fake_engine.stats.cache_misses++;
 }
 

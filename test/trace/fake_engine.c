@@ -40,7 +40,7 @@ void fake_fill(void)
       .time_ns = fake_now_ns,
       .context = 1,
       .refs = 1,
-      .state = GP_BLOCK_LIVE,
+      .state = GP_BLOCK_ALLOCATED,
       .tainted = true};
   fake_engine.blocks[1] = (gp_block_view_t){.address = 0x7f0000000000,
       .size = 2 << 20,

@@ -1,11 +1,13 @@
-"""Usage: validate_snapshots.py SCHEMA PROGRAM [ARG...]
+"""Usage: validate_snapshots.py SCHEMA FORMAT PROGRAM [ARG...]
 
 Runs PROGRAM in an empty folder, where it writes *.json. Each must fit the schema and the invariants of FORMAT.md
-that a schema cannot say; broken copies of them must not fit.
+that a schema cannot say; broken copies of them must not fit. The lists of the schema are those of the .def files in FORMAT,
+the folder trace/format, and so are those in the snapshots.
 """
 import copy
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -13,6 +15,34 @@ import tempfile
 import jsonschema
 
 NAME_LISTS = ("actions", "details")
+
+
+def names_of(folder, file, macro):
+    """The names for the snapshot that a .def file gives, in its order."""
+    text = (folder / file).read_text()
+    names = re.findall(r'^(?:%s)\(\w+, "([^"]*)"' % macro, text, re.MULTILINE)
+    assert names, f"{file} has no {macro}"
+    return names
+
+
+def check_lists(schema, folder):
+    """That the schema has the names of the .def files. Returns the names of actions and details."""
+    events = schema["properties"]["events"]
+    actions = names_of(folder, "actions.def", "ACTION")
+    details = names_of(folder, "details.def", "REASON|TRIM_REASON|MODE|MODE_CAUSE|FORWARDED_KIND")
+    columns = names_of(folder, "columns.def", "COLUMN|TIME_COLUMN|DURATION_COLUMN")
+    assert events["properties"]["actions"]["items"]["enum"] == actions, actions
+    assert events["properties"]["action"]["items"]["maximum"] == len(actions) - 1
+    assert sorted(events["properties"]) == sorted(columns + list(NAME_LISTS)), columns
+    assert sorted(events["required"]) == sorted(columns + list(NAME_LISTS)), columns
+    states = names_of(folder, "states.def", "BLOCK_STATE")
+    assert schema["$defs"]["block"]["properties"]["state"]["enum"] == states, states
+    settings = schema["properties"]["settings"]["properties"]
+    assert settings["trace"]["enum"] == names_of(folder, "recording.def", "RECORDING")
+    stats = re.findall(r"^(?:GAUGE|COUNTER)\((\w+)", (folder / "stats.def").read_text(), re.MULTILINE)
+    derived = ["cache_hit_rate", "efficiency", "fragmentation"]
+    assert sorted(schema["$defs"]["stats"]["properties"]) == sorted(stats + derived), stats
+    return actions, details
 
 
 def check_invariants(snapshot):
@@ -97,7 +127,8 @@ def main():
     validator_class = jsonschema.validators.validator_for(schema)
     validator_class.check_schema(schema)
     validator = validator_class(schema)
-    program = [str(pathlib.Path(sys.argv[2]).resolve())] + sys.argv[3:]
+    lists = check_lists(schema, pathlib.Path(sys.argv[2]))
+    program = [str(pathlib.Path(sys.argv[3]).resolve())] + sys.argv[4:]
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(program, cwd=folder, check=True)
         paths = sorted(pathlib.Path(folder).glob("*.json"))
@@ -106,6 +137,7 @@ def main():
             snapshot = json.loads(path.read_bytes().decode("utf-8"))
             validator.validate(snapshot)
             check_invariants(snapshot)
+            assert (snapshot["events"]["actions"], snapshot["events"]["details"]) == lists, "lists of names"
             if len(snapshot["events"]["action"]) > 1000:
                 continue
             count = 0

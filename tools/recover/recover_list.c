@@ -14,7 +14,8 @@
 #include "pool/util/size.h"
 #include "tools/tool.h"
 #include "trace/snapshot/description.h"
-#include "trace/record/region.h"
+#include "trace/format/layout.h"
+#include "trace/format/record.h"
 
 const char *gp_left_root(void)
 {
@@ -98,11 +99,12 @@ void gp_left_list_fini(gp_left_list_t *list)
   memset(list, 0, sizeof(*list));
 }
 
-/* The program's name, as far as its record tells. Reads no more than the beginning. */
+/* The program's name, as far as its record tells; "?" of another build's. Reads no more than the beginning.
+ */
 static void read_program(const char *path, char *buffer, size_t capacity)
 {
   struct {
-    gp_region_header_t header;
+    gp_record_header_t header;
     char text[4096 + 16];
   } first;
   snprintf(buffer, capacity, "?");
@@ -111,8 +113,9 @@ static void read_program(const char *path, char *buffer, size_t capacity)
     return;
   ssize_t got = pread(fd, &first.header, sizeof(first.header), 0);
   uint64_t offset = first.header.sections[GP_SECTION_DESCRIPTION].offset;
-  if (got == (ssize_t)sizeof(first.header) && memcmp(first.header.magic, GP_REGION_MAGIC, 8) == 0 &&
-      offset <= INT32_MAX && (got = pread(fd, first.text, sizeof(first.text) - 1, (off_t)offset)) > 8) {
+  if (got == (ssize_t)sizeof(first.header) && memcmp(first.header.magic, GP_RECORD_MAGIC, 8) == 0 &&
+      first.header.layout_hash == gp_layout_hash() && offset <= INT32_MAX &&
+      (got = pread(fd, first.text, sizeof(first.text) - 1, (off_t)offset)) > 8) {
     first.text[got] = '\0';
     const gp_description_t description = {first.text + 8, (size_t)got - 8};
     const char *program = gp_description_find(&description, "program");

@@ -84,9 +84,7 @@ static void write_device(gp_control_target_t *target, int device, gp_json_t *ans
 
 static const char *trace_mode(const gp_recorder_t *recorder)
 {
-  static const char *const modes[] = {
-      [GP_TRACE_OFF] = "off", [GP_TRACE_STATE] = "state", [GP_TRACE_ALL] = "all"};
-  return modes[gp_recorder_mode(recorder)];
+  return gp_recording_name((gp_recording_t)gp_recorder_mode(recorder));
 }
 
 static void stats(gp_control_target_t *target, const char *argument, gp_json_t *answer)

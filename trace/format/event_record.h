@@ -8,7 +8,6 @@
 #include <assert.h>
 #include <stdint.h>
 
-#define GP_EVENT_RECORD_VERSION   1
 #define GP_EVENT_RECORD_NO_STREAM (-1)
 
 typedef struct gp_event_record {

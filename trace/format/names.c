@@ -1,5 +1,8 @@
 #include "trace/format/actions.h"
 #include "trace/format/details.h"
+#include "trace/format/record.h"
+#include "trace/format/recording.h"
+#include "trace/format/states.h"
 
 static const char *const action_names[] = {
 #define ACTION(enumerator, name) name,
@@ -15,6 +18,21 @@ static const char *const detail_names[] = {
 #include "trace/format/details.def"
 };
 
+static const char *const block_state_names[] = {
+#define BLOCK_STATE(enumerator, name) [GP_BLOCK_##enumerator] = name,
+#include "trace/format/states.def"
+};
+
+static const char *const recording_names[] = {
+#define RECORDING(enumerator, name) name,
+#include "trace/format/recording.def"
+};
+
+static const char *const section_names[] = {
+#define SECTION(enumerator, name) name,
+#include "trace/format/sections.def"
+};
+
 const char *gp_action_name(gp_action_t action)
 {
   return action_names[action];
@@ -23,4 +41,19 @@ const char *gp_action_name(gp_action_t action)
 const char *gp_detail_name(gp_detail_t detail)
 {
   return detail_names[detail];
+}
+
+const char *gp_block_state_name(gp_block_state_t state)
+{
+  return block_state_names[state];
+}
+
+const char *gp_recording_name(gp_recording_t recording)
+{
+  return recording_names[recording];
+}
+
+const char *gp_section_name(gp_section_t section)
+{
+  return section_names[section];
 }

@@ -74,7 +74,6 @@ static bool begin_locked(gp_chunks_t *chunks)
   size_t first_bytes = layout.records_offset + layout.chunk_events * sizeof(gp_event_record_t);
   if (!gp_region_grow(chunks->region, GP_SECTION_EVENTS, first_bytes))
     return false;
-  header->record_bytes = sizeof(gp_event_record_t);
   header->chunk_events = layout.chunk_events;
   header->chunk_count = layout.chunk_count;
   header->chunks_offset = layout.chunks_offset;
@@ -88,7 +87,7 @@ static bool begin_locked(gp_chunks_t *chunks)
   chunks->chunks[0].owner = GP_CHUNK_OWNER_SHARED;
   chunks->chunks[0].opened = ++header->opened;
   atomic_signal_fence(memory_order_release);
-  header->version = GP_EVENT_RECORD_VERSION; /* last: who finds it finds the rest */
+  header->is_begun = 1; /* last: a reader that finds it finds the rest */
   return true;
 }
 

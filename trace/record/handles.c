@@ -41,12 +41,12 @@ int16_t gp_streams_intern(gp_streams_t *streams, uint64_t handle)
     return index;
 
   (void)pthread_mutex_lock(&streams->mutex); /* a plain mutex cannot fail */
-  gp_stream_table_t *table = streams->table;
+  gp_handle_table_t *table = streams->table;
   uint32_t count = gp_streams_count(streams);
   /* Again: another thread may have added it since. */
-  if (!find_slot(streams, handle, &slot, &index) && count < GP_STREAMS_MAX &&
+  if (!find_slot(streams, handle, &slot, &index) && count < GP_HANDLES_MAX &&
       gp_region_grow(streams->region, GP_SECTION_STREAMS,
-          offsetof(gp_stream_table_t, handles) + (count + 1) * sizeof(handle))) {
+          offsetof(gp_handle_table_t, handles) + (count + 1) * sizeof(handle))) {
     table->handles[count] = handle;
     atomic_store_explicit(&table->count, count + 1, memory_order_release);
     /* Last: who finds the slot reads the handle without a lock. */

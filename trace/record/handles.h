@@ -11,21 +11,13 @@
 
 #include "trace/record/region.h"
 
-#define GP_STREAMS_MAX   4096
-#define GP_STREAMS_SLOTS (4 * GP_STREAMS_MAX) /* a power of two */
-
-/* The section. Handles below count never change, and are there before they are counted. */
-typedef struct gp_stream_table {
-  _Atomic uint32_t count;
-  uint32_t reserved;
-  uint64_t handles[GP_STREAMS_MAX];
-} gp_stream_table_t;
+#define GP_STREAMS_SLOTS (4 * GP_HANDLES_MAX) /* a power of two */
 
 /* Zeroed memory plus gp_streams_init. */
 typedef struct gp_streams {
   pthread_mutex_t mutex;
   gp_region_t *region;
-  gp_stream_table_t *table;
+  gp_handle_table_t *table;
   _Atomic uint16_t slots[GP_STREAMS_SLOTS]; /* index + 1, open addressing; 0: empty */
 } gp_streams_t;
 

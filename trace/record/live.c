@@ -76,7 +76,7 @@ static void set_state(gp_live_slot_t *slot, gp_live_state_t state, const gp_even
   gp_live_word_t word = gp_live_unpack(atomic_load_explicit(&slot->word, memory_order_relaxed));
   word.state = state;
   word.device = event->device;
-  word.refs = state == GP_LIVE_HELD;
+  word.refs = state == GP_LIVE_ALLOCATED;
   atomic_store_explicit(&slot->word, gp_live_pack(word), memory_order_release);
 }
 
@@ -103,7 +103,7 @@ void gp_live_event(gp_live_t *live, const gp_event_t *event, int16_t stream, boo
   case GP_ACTION_SEGMENT_ALLOC: set_state(slot, GP_LIVE_IDLE, event); break;
   case GP_ACTION_ALLOC:
     set_owner(slot, event, stream);
-    set_state(slot, GP_LIVE_HELD, event);
+    set_state(slot, GP_LIVE_ALLOCATED, event);
     break;
   case GP_ACTION_FREE_REQUESTED: set_state(slot, GP_LIVE_PENDING, event); break;
   case GP_ACTION_FREE_COMPLETED: set_state(slot, GP_LIVE_IDLE, event); break;

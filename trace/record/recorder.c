@@ -1,5 +1,6 @@
 #include "trace/record/recorder.h"
 
+#include <assert.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -8,10 +9,18 @@
 #include "pool/util/cancel.h"
 #include "pool/util/log.h"
 #include "trace/internal.h"
+#include "trace/format/device.h"
+#include "trace/format/oom.h"
+#include "trace/format/recording.h"
 #include "trace/record/sections.h"
 #include "trace/stacks/origin.h"
 #include "trace/util/pages.h"
 #include "trace/stacks/unwind.h"
+
+/* What is stored of GPUPOOL_TRACE. */
+static_assert(GP_RECORDING_OFF == (int)GP_TRACE_OFF && GP_RECORDING_STATE == (int)GP_TRACE_STATE &&
+                  GP_RECORDING_ALL == (int)GP_TRACE_ALL,
+    "the option has the codes of the record");
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18 /* Linux 4.14 */
@@ -241,10 +250,10 @@ static void record_holders(void *self, const uint32_t *cookie, uint32_t refs, bo
 static void describe(gp_recorder_t *recorder)
 {
   char *buffer;
-  gp_region_header_t *header = recorder->region.header;
+  gp_record_header_t *header = recorder->region.header;
   if (atomic_exchange(&recorder->is_described, true))
     return;
-  atomic_store(&header->mode, (uint32_t)gp_recorder_mode(recorder));
+  atomic_store(&header->recording, (uint32_t)gp_recorder_mode(recorder));
   atomic_store(&header->driver_version, atomic_load(&recorder->driver_version));
   atomic_store(&header->runtime_version, atomic_load(&recorder->runtime_version));
   atomic_store(&header->has_gap, atomic_load(&recorder->has_gap));
@@ -459,7 +468,7 @@ void gp_recorder_set_mode(gp_recorder_t *recorder, int mode)
   if (before == GP_TRACE_OFF && mode != GP_TRACE_OFF)
     atomic_store(&recorder->has_gap, true);
   if (gp_region_is_started(&recorder->region)) {
-    atomic_store(&recorder->region.header->mode, (uint32_t)mode);
+    atomic_store(&recorder->region.header->recording, (uint32_t)mode);
     atomic_store(&recorder->region.header->has_gap, atomic_load(&recorder->has_gap));
   }
 }

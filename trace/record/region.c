@@ -11,6 +11,7 @@
 
 #include "pool/util/cancel.h"
 #include "pool/util/log.h"
+#include "trace/format/layout.h"
 #include "trace/util/pages.h"
 
 #define PAGE_BYTES 4096u /* of layout and growth; a multiple of the system's would do as well */
@@ -40,7 +41,7 @@ bool gp_region_init(gp_region_t *region, const gp_region_plan_t *plan)
   if (pthread_mutex_init(&region->mutex, NULL))
     return false;
   region->plan = *plan;
-  size_t bytes = round_up(GP_REGION_HEADER_BYTES, page_bytes());
+  size_t bytes = round_up(GP_RECORD_HEADER_BYTES, page_bytes());
   for (int i = 0; i < GP_SECTION_COUNT; i++) {
     region->offsets[i] = bytes;
     region->plan.capacity[i] = round_up(plan->capacity[i], page_bytes());
@@ -88,9 +89,9 @@ static int make_present(gp_region_t *region, size_t offset, size_t bytes)
 
 static void fill_header(gp_region_t *region)
 {
-  gp_region_header_t *header = region->header;
-  header->version = GP_REGION_VERSION;
-  header->byte_order = GP_REGION_BYTE_ORDER;
+  gp_record_header_t *header = region->header;
+  header->layout_hash = gp_layout_hash();
+  header->byte_order = GP_RECORD_BYTE_ORDER;
   header->bytes = region->bytes;
   header->base_ns = region->plan.base_ns;
   header->start_time_us = region->plan.start_time_us;
@@ -104,7 +105,7 @@ static void fill_header(gp_region_t *region)
   /* Last: who finds it finds the rest. A signal fence is enough against death, which stops at an instruction.
    */
   atomic_signal_fence(memory_order_release);
-  memcpy(header->magic, GP_REGION_MAGIC, sizeof(header->magic));
+  memcpy(header->magic, GP_RECORD_MAGIC, sizeof(header->magic));
 }
 
 static void say_problem(gp_region_t *region, const char *what, int error)

@@ -20,56 +20,11 @@
 #include <sys/statvfs.h>
 #include <sys/types.h>
 
+#include "trace/format/record.h"
 #include "trace/record/record_file.h"
 
-#define GP_REGION_MAGIC        "gpupool" /* with its NUL: 8 bytes */
-#define GP_REGION_VERSION      1u
-#define GP_REGION_BYTE_ORDER   0x01020304u
-#define GP_REGION_HEADER_BYTES 4096u
-#define GP_REGION_SHARE        8            /* at most 1/8 of what the file system has free */
-#define GP_REGION_BYTES_MIN    (512 * 1024) /* with less the record is not worth it */
-
-typedef enum gp_section {
-  GP_SECTION_DESCRIPTION, /* description.h, after its length in 8 bytes: what the snapshot says of process and
-                             settings */
-  GP_SECTION_DEVICES,     /* live.h: gp_device_record_t by ordinal */
-  GP_SECTION_OOM,         /* live.h: gp_oom_record_t, the last out of memory that was reported */
-  GP_SECTION_THREADS,     /* threads.h */
-  GP_SECTION_STREAMS,     /* streams.h */
-  GP_SECTION_LIVE,        /* live.h: every segment and every allocation that is not pooled */
-  GP_SECTION_STACKS,      /* stacks.h: gp_stack_log_t */
-  GP_SECTION_MODULES,     /* modules.h: gp_module_log_t */
-  GP_SECTION_EVENTS,      /* chunks.h; last: the one that may take what the others leave */
-  GP_SECTION_COUNT
-} gp_section_t;
-
-#define GP_SECTION_ROOM 16 /* in the header, for sections to come */
-
-/* At the beginning of the file, which no reader trusts. magic is written last, when the rest is there. */
-typedef struct gp_region_header {
-  char magic[8];
-  uint32_t version;
-  uint32_t byte_order;
-  uint64_t bytes; /* of the file */
-  uint64_t base_ns;
-  uint64_t start_time_us;
-  int32_t pid;
-  uint32_t section_count;
-  char library_version[32];
-  _Atomic int32_t driver_version;
-  _Atomic int32_t runtime_version;
-  _Atomic uint32_t mode;          /* GP_TRACE_* */
-  _Atomic uint32_t has_gap;       /* 1: blocks from while recording was off are missing */
-  _Atomic uint32_t missing_slots; /* segments and allocations for which there was no slot */
-  _Atomic uint32_t is_finished;   /* 1: the process came to its end, and its snapshot could not be written */
-  struct gp_region_part {
-    uint64_t offset;
-    uint64_t capacity;
-    _Atomic uint64_t used; /* bytes that may have been touched */
-  } sections[GP_SECTION_ROOM];
-} gp_region_header_t;
-
-_Static_assert(sizeof(gp_region_header_t) <= GP_REGION_HEADER_BYTES, "one page");
+#define GP_REGION_SHARE     8            /* at most 1/8 of what the file system has free */
+#define GP_REGION_BYTES_MIN (512 * 1024) /* with less the record is not worth it */
 
 /* What to make. */
 typedef struct gp_region_plan {
@@ -84,7 +39,7 @@ typedef struct gp_region_plan {
 typedef struct gp_region {
   pthread_mutex_t mutex; /* a leaf; growth, and the first start */
   gp_region_plan_t plan; /* root is borrowed */
-  gp_region_header_t *header;
+  gp_record_header_t *header;
   size_t bytes;
   size_t offsets[GP_SECTION_COUNT];
   _Atomic size_t used[GP_SECTION_COUNT]; /* not the header's, which others could change */

@@ -17,7 +17,7 @@ size_t gp_section_capacity(gp_section_t section, uint64_t events)
   case GP_SECTION_DEVICES: return GP_MAX_DEVICES * sizeof(gp_device_record_t);
   case GP_SECTION_OOM: return sizeof(gp_oom_record_t);
   case GP_SECTION_THREADS: return sizeof(gp_thread_table_t);
-  case GP_SECTION_STREAMS: return sizeof(gp_stream_table_t);
+  case GP_SECTION_STREAMS: return sizeof(gp_handle_table_t);
   case GP_SECTION_LIVE: return GP_LIVE_MAX * sizeof(gp_live_slot_t);
   case GP_SECTION_STACKS: return GP_STACKS_LOG_BYTES;
   case GP_SECTION_MODULES: return GP_MODULES_LOG_BYTES;

@@ -11,20 +11,7 @@
 
 #include "trace/record/region.h"
 
-#define GP_THREADS_MAX        4096
-#define GP_THREAD_NAME_BYTES  16
 #define GP_THREADS_OTHER_NAME "(others)"
-
-typedef struct gp_thread_entry {
-  int32_t tid;                     /* 0: all threads for which there was no entry left */
-  char name[GP_THREAD_NAME_BYTES]; /* any bytes, terminated */
-} gp_thread_entry_t;
-
-/* The section. Entries below count never change, and are there before they are counted. */
-typedef struct gp_thread_table {
-  _Atomic uint32_t count;
-  gp_thread_entry_t entries[GP_THREADS_MAX];
-} gp_thread_table_t;
 
 typedef struct gp_threads {
   pthread_mutex_t mutex;

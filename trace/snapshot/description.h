@@ -12,8 +12,7 @@
 #include <stddef.h>
 
 #include "pool/util/options.h"
-
-#define GP_DESCRIPTION_BYTES (160 * 1024) /* at most: a command line of 64 KiB, and all settings */
+#include "trace/format/record.h"
 
 typedef struct gp_description {
   const char *text; /* ends with a NUL, unless length is 0 */

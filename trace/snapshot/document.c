@@ -69,8 +69,6 @@ static bool split_pair(
 
 static void write_settings(gp_json_t *json, const gp_document_t *document)
 {
-  static const char *const modes[] = {
-      [GP_TRACE_OFF] = "off", [GP_TRACE_STATE] = "state", [GP_TRACE_ALL] = "all"};
   gp_description_pair_t pair;
   const char *text;
   char name[64];
@@ -80,7 +78,8 @@ static void write_settings(gp_json_t *json, const gp_document_t *document)
   gp_json_begin(json, '{');
   for (size_t at = 0; gp_description_next(&document->description, &at, &pair);) {
     if (split_pair(&pair, "setting", name, &text)) /* one can be switched */
-      gp_json_key_string(json, name, strcmp(name, "trace") == 0 ? modes[document->mode] : text);
+      gp_json_key_string(
+          json, name, strcmp(name, "trace") == 0 ? gp_recording_name(document->recording) : text);
   }
   gp_json_key(json, "sources");
   gp_json_begin(json, '{');
@@ -148,12 +147,6 @@ static void write_device(
   gp_json_end(json, '}');
 }
 
-static const char *const state_names[] = {
-    [GP_BLOCK_LIVE] = "active_allocated",
-    [GP_BLOCK_PENDING] = "active_pending_free",
-    [GP_BLOCK_IDLE] = "inactive",
-};
-
 static void write_segment(
     gp_json_t *json, const gp_document_t *document, int device, const gp_block_view_t *block)
 {
@@ -163,7 +156,7 @@ static void write_segment(
   gp_json_key_int(json, "device", device);
   gp_json_key_uint(json, "address", block->address);
   gp_json_key_uint(json, "total_size", block->size);
-  gp_json_key_uint(json, "allocated_size", block->state == GP_BLOCK_LIVE ? block->size : 0);
+  gp_json_key_uint(json, "allocated_size", block->state == GP_BLOCK_ALLOCATED ? block->size : 0);
   gp_json_key_uint(json, "active_size", is_active ? block->size : 0);
   gp_json_key_uint(json, "requested_size", is_active ? block->requested : 0);
   gp_json_key_int(json, "stream", -1);
@@ -175,7 +168,7 @@ static void write_segment(
   gp_json_key_uint(json, "size", block->size);
   gp_json_key_uint(json, "requested_size", block->requested);
   gp_json_key_uint(json, "block", block->block_id);
-  gp_json_key_string(json, "state", state_names[block->state]);
+  gp_json_key_string(json, "state", gp_block_state_name(block->state));
   gp_json_key_uint(json, "refs", block->refs);
   gp_json_key_int(json, "stack", (int64_t)block->origin - 1);
   gp_json_key_int(json, "stream", -1);
@@ -278,22 +271,6 @@ static void write_notes(gp_json_t *json, const gp_document_t *document)
  * Events: one pass for each column
  */
 
-#define COLUMN_UINT(name, expression)                                                                        \
-  begin_column(json, name);                                                                                  \
-  for (size_t i = 0; i < history->count && !json->error; i++) {                                              \
-    const gp_event_record_t *record = &history->records[history->order[i]];                                  \
-    gp_json_uint(json, expression);                                                                          \
-  }                                                                                                          \
-  gp_json_end(json, ']');
-
-#define COLUMN_INT(name, expression)                                                                         \
-  begin_column(json, name);                                                                                  \
-  for (size_t i = 0; i < history->count && !json->error; i++) {                                              \
-    const gp_event_record_t *record = &history->records[history->order[i]];                                  \
-    gp_json_int(json, expression);                                                                           \
-  }                                                                                                          \
-  gp_json_end(json, ']');
-
 static void begin_column(gp_json_t *json, const char *name)
 {
   gp_json_newline(json);
@@ -317,20 +294,22 @@ static void write_events(gp_json_t *json, const gp_document_t *document)
     gp_json_string(json, gp_detail_name((gp_detail_t)i));
   gp_json_end(json, ']');
 
-  COLUMN_UINT("action", record->action)
-  COLUMN_UINT("time_ns", relative_ns(document, record->time_ns))
-  COLUMN_INT("device", record->device)
-  COLUMN_INT("stream", record->stream)
-  COLUMN_UINT("thread", record->thread)
-  COLUMN_UINT("address", record->address)
-  COLUMN_UINT("size", record->size)
-  COLUMN_UINT("rounded_size", record->rounded_size)
-  COLUMN_UINT("block", record->block_id)
-  COLUMN_UINT("hit", record->hit)
-  COLUMN_UINT("duration_ns", gp_event_record_duration_unpack(record->duration))
-  COLUMN_UINT("lifetime_ns", record->lifetime_ns)
-  COLUMN_INT("stack", record->stack)
-  COLUMN_UINT("detail", record->detail)
+#define WRITE_COLUMN(name, least, value)                                                                     \
+  begin_column(json, name);                                                                                  \
+  for (size_t i = 0; i < history->count && !json->error; i++) {                                              \
+    const gp_event_record_t *record = &history->records[history->order[i]];                                  \
+    if ((least) < 0)                                                                                         \
+      gp_json_int(json, (int64_t)(value));                                                                   \
+    else                                                                                                     \
+      gp_json_uint(json, (uint64_t)(value));                                                                 \
+  }                                                                                                          \
+  gp_json_end(json, ']');
+#define COLUMN(enumerator, name, least, member) WRITE_COLUMN(name, least, record->member)
+#define TIME_COLUMN(enumerator, name, least, member)                                                         \
+  WRITE_COLUMN(name, least, relative_ns(document, record->member))
+#define DURATION_COLUMN(enumerator, name, least, member)                                                     \
+  WRITE_COLUMN(name, least, gp_event_record_duration_unpack(record->member))
+#include "trace/format/columns.def"
   gp_json_end(json, '}');
 }
 

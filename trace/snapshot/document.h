@@ -5,6 +5,7 @@
 #ifndef GP_TRACE_DOCUMENT_H
 #define GP_TRACE_DOCUMENT_H
 
+#include "trace/format/recording.h"
 #include "trace/snapshot/description.h"
 #include "trace/snapshot/event_merge.h"
 #include "trace/snapshot/json.h"
@@ -22,7 +23,7 @@ typedef struct gp_document {
   int64_t pid;
   int driver_version; /* 0: not known */
   int runtime_version;
-  int mode;                      /* GP_TRACE_* */
+  gp_recording_t recording;
   uint64_t devices;              /* bit mask */
   const gp_device_view_t *views; /* by ordinal, of these; a stream in them is its index */
   const uint64_t *streams;       /* handles */

@@ -253,7 +253,7 @@ static int write_snapshot(gp_recorder_t *recorder, const char *reason, const gp_
       .pid = recorder->pid,
       .driver_version = atomic_load(&recorder->driver_version),
       .runtime_version = atomic_load(&recorder->runtime_version),
-      .mode = gp_recorder_mode(recorder),
+      .recording = (gp_recording_t)gp_recorder_mode(recorder),
       .devices = devices,
       .views = recorder->views,
       .streams = recorder->streams.table->handles,

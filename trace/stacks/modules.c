@@ -272,20 +272,3 @@ int32_t gp_modules_find(const gp_modules_t *modules, uint64_t address)
   const gp_sort_key_t *loaded = find_loaded(modules, address);
   return loaded ? (int32_t)loaded->index : -1;
 }
-
-const gp_module_record_t *gp_module_log_next(
-    const gp_module_log_t *log, size_t log_bytes, const gp_module_record_t *at)
-{
-  size_t used = atomic_load_explicit(&log->byte_count, memory_order_acquire);
-  size_t next = at ? (size_t)((const uint8_t *)at - log->data) + at->record_bytes : 0;
-
-  if (used > log_bytes - sizeof(*log))
-    used = log_bytes - sizeof(*log);
-  if (next > used || used - next < sizeof(gp_module_record_t))
-    return NULL;
-  const gp_module_record_t *record = (const gp_module_record_t *)(log->data + next);
-  bool is_whole = record->record_bytes <= used - next && record->record_bytes % 8 == 0 &&
-                  record->record_bytes >= sizeof(*record) + record->path_length &&
-                  record->build_id_length <= GP_BUILD_ID_BYTES;
-  return is_whole ? record : NULL;
-}

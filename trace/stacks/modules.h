@@ -10,31 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "trace/format/stack_log.h"
 #include "trace/record/region.h"
 #include "trace/util/sort.h"
-
-#define GP_MODULES_MAX       4096
-#define GP_BUILD_ID_BYTES    32
-#define GP_MODULES_LOG_BYTES ((size_t)4 << 20)
-
-/* One module, followed by its path (path_length bytes, no NUL) and padding to 8 bytes. */
-typedef struct gp_module_record {
-  uint64_t bias;  /* address in memory less address in the file */
-  uint64_t start; /* addresses [start, end) */
-  uint64_t end;
-  uint32_t record_bytes; /* to the next record */
-  uint16_t path_length;
-  uint16_t build_id_length;
-  uint8_t build_id[GP_BUILD_ID_BYTES];
-  char path[];
-} gp_module_record_t;
-
-/* A reader trusts the first byte_count bytes of data. */
-typedef struct gp_module_log {
-  _Atomic uint32_t byte_count;
-  _Atomic uint32_t module_count; /* written before byte_count */
-  uint8_t data[] __attribute__((aligned(8)));
-} gp_module_log_t;
 
 /* How often the loader has loaded and unloaded something so far. */
 typedef struct gp_loader_counts {
@@ -84,12 +62,5 @@ void gp_modules_scan(gp_modules_t *modules);
 
 /* The module in which address is, as of the last scan; -1: none. With the mutex. */
 int32_t gp_modules_find(const gp_modules_t *modules, uint64_t address);
-
-/*
- * The first record of a log of log_bytes (at is NULL), and the one after `at`; NULL: no more, or none that is
- * whole. Also of a log that another process left, of which nothing is believed. Any thread.
- */
-const gp_module_record_t *gp_module_log_next(
-    const gp_module_log_t *log, size_t log_bytes, const gp_module_record_t *at);
 
 #endif

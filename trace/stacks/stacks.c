@@ -181,17 +181,3 @@ uint32_t gp_stacks_intern(
   }
   return intern_slowly(stacks, hash, addresses, count, counts);
 }
-
-bool gp_stack_log_next(const gp_stack_log_t *log, size_t log_bytes, uint32_t *at, gp_stack_view_t *ret_stack)
-{
-  uint64_t used = atomic_load_explicit(&log->word_count, memory_order_acquire);
-  uint64_t room = (log_bytes - sizeof(*log)) / sizeof(log->words[0]);
-
-  if (used > room)
-    used = room;
-  if (*at >= used || log->words[*at] == 0 || log->words[*at] > used - *at - 1)
-    return false; /* no stack is empty: zeros are words that were never written */
-  *ret_stack = (gp_stack_view_t){&log->words[*at + 1], (uint32_t)log->words[*at]};
-  *at += 1 + ret_stack->count;
-  return true;
-}

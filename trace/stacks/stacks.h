@@ -11,53 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "trace/format/stack_log.h"
 #include "trace/stacks/modules.h"
-
-#define GP_STACKS_MAX       (1u << 17)
-#define GP_STACKS_LOG_BYTES ((size_t)32 << 20) /* at most; what does not fit is counted */
-
-/*
- * A frame is one word: the address of the call (the return address less one) in the low 48 bits, the module's
- * index plus one above; 0: in no module.
- */
-#define GP_FRAME_ADDRESS_BITS 48
-
-static inline uint64_t gp_frame_pack(uint64_t address, int32_t module)
-{
-  return (address & ((UINT64_C(1) << GP_FRAME_ADDRESS_BITS) - 1)) | (uint64_t)(uint32_t)(module + 1)
-                                                                        << GP_FRAME_ADDRESS_BITS;
-}
-
-static inline uint64_t gp_frame_address(uint64_t frame)
-{
-  return frame & ((UINT64_C(1) << GP_FRAME_ADDRESS_BITS) - 1);
-}
-
-static inline int32_t gp_frame_module(uint64_t frame)
-{
-  return (int32_t)(frame >> GP_FRAME_ADDRESS_BITS) - 1;
-}
-
-/* A reader trusts the first word_count words: stack after stack, each the number of its frames, then these.
- */
-typedef struct gp_stack_log {
-  _Atomic uint32_t word_count;
-  _Atomic uint32_t stack_count; /* written before word_count */
-  _Atomic uint64_t lost;        /* calls whose stack did not find room */
-  uint64_t words[];
-} gp_stack_log_t;
-
-/* Frames of one stack. */
-typedef struct gp_stack_view {
-  const uint64_t *frames;
-  uint32_t count;
-} gp_stack_view_t;
-
-/*
- * The stack at *at of a log of log_bytes; *at, 0 for the first, moves to the next. False: no more, or none
- * that is whole. Also of a log that another process left, of which nothing is believed. Any thread.
- */
-bool gp_stack_log_next(const gp_stack_log_t *log, size_t log_bytes, uint32_t *at, gp_stack_view_t *ret_stack);
 
 /* Where a stack is found by its hash. place is 0 as long as the slot is empty. */
 typedef struct gp_stack_slot {

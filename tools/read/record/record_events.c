@@ -55,14 +55,12 @@ static bool check_layout(gp_record_t *record)
 {
   gp_chunk_header_t *header = record->sections[GP_SECTION_EVENTS];
   size_t bytes = record->bytes[GP_SECTION_EVENTS];
-  if (bytes < sizeof(*header) || header->version == 0)
+  if (bytes < sizeof(*header) || !header->is_begun)
     return false; /* nothing was recorded */
-  bool good = header->version == GP_EVENT_RECORD_VERSION &&
-              header->record_bytes == sizeof(gp_event_record_t) && header->chunk_events >= 1 &&
-              header->chunk_events <= GP_CHUNK_EVENTS && header->chunks_offset % 64 == 0 &&
-              header->records_offset % 64 == 0 && header->chunks_offset >= sizeof(*header) &&
-              header->chunks_offset <= header->records_offset && header->records_offset <= bytes &&
-              header->used >= 1;
+  bool good = header->is_begun == 1 && header->chunk_events >= 1 && header->chunk_events <= GP_CHUNK_EVENTS &&
+              header->chunks_offset % 64 == 0 && header->records_offset % 64 == 0 &&
+              header->chunks_offset >= sizeof(*header) && header->chunks_offset <= header->records_offset &&
+              header->records_offset <= bytes && header->used >= 1;
   if (good) {
     size_t room = (header->records_offset - header->chunks_offset) / sizeof(gp_chunk_t);
     good = header->used <= room && header->used <= CHUNKS_MAX;

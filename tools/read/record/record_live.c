@@ -23,11 +23,6 @@ static bool is_sound(const gp_record_t *record, const gp_live_slot_t *slot, gp_l
   return slot->size > 0 && slot->requested <= slot->size;
 }
 
-static gp_block_state_t block_state(gp_live_state_t state)
-{
-  return state == GP_LIVE_HELD ? GP_BLOCK_LIVE : state == GP_LIVE_PENDING ? GP_BLOCK_PENDING : GP_BLOCK_IDLE;
-}
-
 static gp_block_view_t *block_at(gp_device_view_t *view, size_t i)
 {
   return (gp_block_view_t *)view->blocks.items + i;
@@ -55,16 +50,16 @@ static void add_slot(gp_record_t *record, const gp_live_slot_t *slot, gp_live_wo
         .has_stream = has_stream};
     return;
   }
-  gp_block_state_t state = block_state(word.state);
+  gp_block_state_t state = (gp_block_state_t)word.state;
   *block_at(view, view->blocks.count++) = (gp_block_view_t){.address = slot->address,
       .size = slot->size,
       .requested = slot->requested,
       .block_id = slot->block_id,
       .time_ns = slot->time_ns,
       .context = slot->context,
-      .refs = state == GP_BLOCK_LIVE && word.refs == 0 ? 1
-              : state == GP_BLOCK_IDLE                 ? 0
-                                                       : word.refs,
+      .refs = state == GP_BLOCK_ALLOCATED && word.refs == 0 ? 1
+              : state == GP_BLOCK_IDLE                      ? 0
+                                                            : word.refs,
       .origin = slot->origin <= record->stack_count ? slot->origin : GP_ORIGIN_NONE,
       .state = state,
       .tainted = word.tainted};
@@ -153,9 +148,9 @@ static void finish_alloc(gp_device_view_t *view, const gp_event_record_t *event)
   gp_block_view_t *block = find_block(view, event->address);
   /* Its number may be there already, and its state not yet. */
   if (!block || block->block_id > event->block_id ||
-      (block->block_id == event->block_id && block->state == GP_BLOCK_LIVE))
+      (block->block_id == event->block_id && block->state == GP_BLOCK_ALLOCATED))
     return;
-  block->state = GP_BLOCK_LIVE;
+  block->state = GP_BLOCK_ALLOCATED;
   block->refs = 1;
   block->requested = event->size < block->size ? event->size : block->size;
   block->block_id = event->block_id;
@@ -290,7 +285,7 @@ static void count_view(gp_device_view_t *view)
   gp_stats_t now = {0};
   for (size_t i = 0; i < view->blocks.count; i++) {
     const gp_block_view_t *block = gp_device_view_block(view, i);
-    bool is_live = block->state == GP_BLOCK_LIVE;
+    bool is_live = block->state == GP_BLOCK_ALLOCATED;
     bool is_idle = block->state == GP_BLOCK_IDLE;
     now.segment.current++;
     now.reserved_bytes.current += block->size;

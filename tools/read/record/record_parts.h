@@ -16,7 +16,7 @@ bool gp_record_refuse(gp_record_t *record, const char *format, ...) __attribute_
  * shares no byte with another one: so what is copied is bounded, whatever the header says. Holes of the file
  * take no memory. False, after gp_record_refuse: the file is no record, or the host has no memory.
  */
-bool gp_record_read_sections(gp_record_t *record, int fd, gp_region_header_t *ret_header);
+bool gp_record_read_sections(gp_record_t *record, int fd, gp_record_header_t *ret_header);
 
 /* Counts a record that is left out. */
 void gp_record_note_damage(gp_record_t *record);

@@ -94,13 +94,13 @@ static void tell_lost_tables(gp_record_t *record)
 
 static void use_streams(gp_record_t *record)
 {
-  const gp_stream_table_t *table = record->sections[GP_SECTION_STREAMS];
+  const gp_handle_table_t *table = record->sections[GP_SECTION_STREAMS];
   size_t bytes = record->bytes[GP_SECTION_STREAMS];
-  size_t first = offsetof(gp_stream_table_t, handles);
+  size_t first = offsetof(gp_handle_table_t, handles);
   uint32_t count = bytes >= first ? atomic_load(&table->count) : 0;
   size_t room = bytes >= first ? (bytes - first) / sizeof(table->handles[0]) : 0;
-  if (room > GP_STREAMS_MAX)
-    room = GP_STREAMS_MAX;
+  if (room > GP_HANDLES_MAX)
+    room = GP_HANDLES_MAX;
   if (count > room) {
     gp_record_note_damage(record);
     count = (uint32_t)room;
@@ -130,32 +130,28 @@ static void use_stacks(gp_record_t *record)
   record->document.stacks = stacks;
 }
 
-/* The report of an out of memory. Its flag is a byte that may hold anything: it is not read as a bool before.
- */
 static void use_oom(gp_record_t *record)
 {
-  unsigned char by_limit;
-  gp_oom_record_t *section = record->sections[GP_SECTION_OOM];
+  const gp_oom_record_t *section = record->sections[GP_SECTION_OOM];
   if (record->bytes[GP_SECTION_OOM] < sizeof(*section) || atomic_load(&section->is_complete) != 1)
     return;
-  memcpy(&by_limit, (const char *)&section->report + offsetof(gp_oom_t, by_limit), 1);
-  if (by_limit > 1 || section->report.device < 0 || section->report.device >= GP_MAX_DEVICES) {
+  const gp_oom_t *report = &section->report;
+  if (report->by_limit > 1 || report->device < 0 || report->device >= GP_MAX_DEVICES) {
     gp_record_note_damage(record);
     return;
   }
-  memcpy(&record->oom, &section->report, sizeof(record->oom));
-  record->document.oom = &record->oom;
+  record->document.oom = report;
 }
 
-static void use_header(gp_record_t *record, gp_region_header_t *header)
+static void use_header(gp_record_t *record, gp_record_header_t *header)
 {
   gp_document_t *document = &record->document;
-  uint32_t mode = atomic_load(&header->mode);
-  if (mode > GP_TRACE_ALL) {
+  uint32_t recording = atomic_load(&header->recording);
+  if (recording >= GP_RECORDING_COUNT) {
     gp_record_note_damage(record);
-    mode = GP_TRACE_ALL;
+    recording = GP_RECORDING_ALL;
   }
-  document->mode = (int)mode;
+  document->recording = (gp_recording_t)recording;
   document->start_time_us = header->start_time_us;
   document->base_ns = header->base_ns;
   document->pid = header->pid > 0 ? header->pid : 0;
@@ -175,7 +171,7 @@ static void use_header(gp_record_t *record, gp_region_header_t *header)
 bool gp_record_read(int fd, gp_record_t *ret_record)
 {
   gp_record_t *record = ret_record;
-  gp_region_header_t header;
+  gp_record_header_t header;
 
   memset(record, 0, sizeof(*record));
   if (!gp_record_read_sections(record, fd, &header))

@@ -24,7 +24,6 @@ typedef struct gp_record {
   gp_chunks_t chunks;
   bool has_chunks;
   gp_event_history_t history;
-  gp_oom_t oom;
   gp_document_t document; /* what gp_document_write takes; points into the rest */
   gp_stacks_t stacks;     /* the logs of the file */
   uint32_t stack_count;   /* stacks that an event or a block may name */

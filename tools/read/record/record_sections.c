@@ -9,22 +9,10 @@
 #include <unistd.h>
 
 #include "tools/read/record/record_parts.h"
+#include "trace/format/layout.h"
 #include "trace/record/sections.h"
 
 #define SLACK_BYTES 64
-
-static const char *const section_names[] = {
-    [GP_SECTION_DESCRIPTION] = "description",
-    [GP_SECTION_DEVICES] = "devices",
-    [GP_SECTION_OOM] = "out of memory",
-    [GP_SECTION_THREADS] = "threads",
-    [GP_SECTION_STREAMS] = "streams",
-    [GP_SECTION_LIVE] = "live memory",
-    [GP_SECTION_STACKS] = "stacks",
-    [GP_SECTION_MODULES] = "modules",
-    [GP_SECTION_EVENTS] = "events",
-};
-_Static_assert(sizeof(section_names) / sizeof(section_names[0]) == GP_SECTION_COUNT, "each has a name");
 
 /* Reads up to bytes; less at the end of the file. -1 with errno. */
 static ssize_t read_at(int fd, void *buffer, size_t bytes, uint64_t offset)
@@ -70,29 +58,31 @@ static int read_sparse(int fd, char *zeroed, size_t bytes, uint64_t offset)
   return 0;
 }
 
-static bool check_header(gp_record_t *record, const gp_region_header_t *header)
+static bool check_header(gp_record_t *record, const gp_record_header_t *header)
 {
   static const char nothing[sizeof(header->magic)];
   if (memcmp(header->magic, nothing, sizeof(nothing)) == 0)
     return gp_record_refuse(
         record, "nothing was recorded: the program ended while its record was being made");
-  if (memcmp(header->magic, GP_REGION_MAGIC, sizeof(header->magic)) != 0)
+  if (memcmp(header->magic, GP_RECORD_MAGIC, sizeof(header->magic)) != 0)
     return gp_record_refuse(record, "not a record of gpupool (offset 0: no \"gpupool\")");
-  if (header->byte_order != GP_REGION_BYTE_ORDER)
+  if (header->byte_order != GP_RECORD_BYTE_ORDER)
     return gp_record_refuse(record,
         "byte order %08" PRIx32 " at offset 12 is not that of this machine (%08x)", header->byte_order,
-        GP_REGION_BYTE_ORDER);
-  if (header->version != GP_REGION_VERSION)
+        GP_RECORD_BYTE_ORDER);
+  if (header->layout_hash != gp_layout_hash())
     return gp_record_refuse(record,
-        "version %" PRIu32 " at offset 8; this gpupool reads version %u (written by gpupool %.*s)",
-        header->version, GP_REGION_VERSION, (int)sizeof(header->library_version), header->library_version);
+        "written by another build (gpupool %.*s), which stores other things or elsewhere; the gpupool of "
+        "that "
+        "build reads it",
+        (int)sizeof(header->library_version), header->library_version);
   return true;
 }
 
 /* The first of the sections before this one that was read and shares bytes with it; GP_SECTION_COUNT: none.
  */
 static gp_section_t find_overlap(
-    const gp_record_t *record, const gp_region_header_t *header, gp_section_t section)
+    const gp_record_t *record, const gp_record_header_t *header, gp_section_t section)
 {
   uint64_t begin = header->sections[section].offset;
   uint64_t end = begin + header->sections[section].used;
@@ -107,13 +97,13 @@ static gp_section_t find_overlap(
 static void lose(gp_record_t *record, gp_section_t section, const char *why, const char *name)
 {
   gp_record_note_damage(record);
-  gp_record_add_note(record, "the section of %s is lost: %s%s", section_names[section], why, name);
+  gp_record_add_note(record, "the section of %s is lost: %s%s", gp_section_name(section), why, name);
 }
 
 /* Copies a section as far as it is there and its place makes sense. False, after gp_record_refuse: no memory,
  * or it cannot be read. */
 static bool read_section(
-    gp_record_t *record, int fd, uint64_t file_bytes, const gp_region_header_t *header, gp_section_t section)
+    gp_record_t *record, int fd, uint64_t file_bytes, const gp_record_header_t *header, gp_section_t section)
 {
   uint64_t offset = header->sections[section].offset;
   uint64_t used = header->sections[section].used;
@@ -123,13 +113,13 @@ static bool read_section(
     lose(record, section, "it would be larger than it ever is", "");
     return true;
   }
-  if (offset < GP_REGION_HEADER_BYTES || offset > INT64_MAX - used) {
+  if (offset < GP_RECORD_HEADER_BYTES || offset > INT64_MAX - used) {
     lose(record, section, "its place makes no sense", "");
     return true;
   }
   gp_section_t other = find_overlap(record, header, section);
   if (other != GP_SECTION_COUNT) {
-    lose(record, section, "it overlaps that of ", section_names[other]);
+    lose(record, section, "it overlaps that of ", gp_section_name(other));
     return true;
   }
   uint64_t bytes = offset >= file_bytes ? 0 : used < file_bytes - offset ? used : file_bytes - offset;
@@ -146,16 +136,16 @@ static bool read_section(
     record->is_partial = true;
     gp_record_add_note(record,
         "the section of %s is cut short: %" PRIu64 " of %" PRIu64 " bytes are in the file",
-        section_names[section], bytes, used);
+        gp_section_name(section), bytes, used);
   }
   return true;
 }
 
-bool gp_record_read_sections(gp_record_t *record, int fd, gp_region_header_t *ret_header)
+bool gp_record_read_sections(gp_record_t *record, int fd, gp_record_header_t *ret_header)
 {
   union {
-    gp_region_header_t header;
-    char page[GP_REGION_HEADER_BYTES];
+    gp_record_header_t header;
+    char page[GP_RECORD_HEADER_BYTES];
   } first;
   struct stat status;
 
@@ -171,7 +161,7 @@ bool gp_record_read_sections(gp_record_t *record, int fd, gp_region_header_t *re
         record, "nothing was recorded: the program ended while its record was being made");
   if ((size_t)got < sizeof(first.page))
     return gp_record_refuse(
-        record, "cut short: %zd bytes, but a header takes %u", got, GP_REGION_HEADER_BYTES);
+        record, "cut short: %zd bytes, but a header takes %u", got, GP_RECORD_HEADER_BYTES);
   if (!check_header(record, &first.header))
     return false;
   for (int i = 0; i < GP_SECTION_COUNT; i++) {

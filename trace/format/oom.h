@@ -1,0 +1,42 @@
+/*
+ * What is stored of an out of memory.
+ */
+#ifndef GP_TRACE_FORMAT_OOM_H
+#define GP_TRACE_FORMAT_OOM_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define GP_OOM_OWNERS 3
+
+/* Live blocks of one requested size, taken together. */
+typedef struct gp_oom_owner {
+  uint64_t size;  /* bytes asked for, each */
+  uint64_t count; /* blocks */
+} gp_oom_owner_t;
+
+/* Why an allocation failed. All sizes in bytes, of the device in question, at the moment of giving up. */
+typedef struct gp_oom {
+  uint64_t time_ns;
+  uint64_t requested;
+  uint64_t live;         /* rounded bytes of blocks that the program holds */
+  uint64_t deferred;     /* freed, still in use by the device */
+  uint64_t cached;       /* idle */
+  uint64_t passthrough;  /* not pooled */
+  uint64_t limit;        /* 0: none */
+  uint64_t largest_free; /* largest idle block before the pool gave everything back */
+  uint64_t device_free;  /* what the driver reports; 0 with device_total 0 if it could not be asked */
+  uint64_t device_total;
+  uint64_t unaccounted; /* in use on the device, but by nothing that this process asked for; 0 if not known */
+  gp_oom_owner_t owners[GP_OOM_OWNERS]; /* largest total first; count 0: no more */
+  int32_t device;
+  uint32_t by_limit; /* 1: GPUPOOL_LIMIT refused; 0: the driver */
+} gp_oom_t;
+
+/* The section GP_SECTION_OOM. */
+typedef struct gp_oom_record {
+  _Atomic uint64_t is_complete; /* 1: report is whole; 0 while it is written */
+  gp_oom_t report;
+} gp_oom_record_t;
+
+#endif
