@@ -109,7 +109,7 @@ START_TEST(test_who_asked_is_read)
   gp_snapshot_t *snapshot = parse(NAMED_SNAPSHOT, strlen(NAMED_SNAPSHOT), &error);
   ck_assert_msg(snapshot != NULL, "%zu: %s", error.offset, error.text);
   ck_assert_uint_eq(snapshot->note_count, 0);
-  ck_assert_uint_eq(snapshot->passthrough_count, 1);
+  ck_assert_uint_eq(snapshot->forwarded_count, 1);
   ck_assert_str_eq(snapshot->forwarded[0].kind, "managed");
   ck_assert_int_eq(snapshot->forwarded[0].stack, 2);
   ck_assert_uint_eq(snapshot->stacks.count, 3);

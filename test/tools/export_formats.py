@@ -155,10 +155,10 @@ def check_pytorch(document):
         assert segment["requested_size"] == requested
         assert segment["device"] < len(document["device_traces"]), "a device without a trace"
     for device, trace in enumerate(document["device_traces"]):
-        check_history([s for s in document["segments"] if s["device"] == device], trace)
+        check_lifetimes([s for s in document["segments"] if s["device"] == device], trace)
 
 
-def check_history(segments, trace):
+def check_lifetimes(segments, trace):
     """Goes backwards, as the viewer does."""
     held = {s["address"]: s["total_size"] for s in segments}
     blocks = {}

@@ -31,7 +31,7 @@ typedef struct options {
 typedef struct watch {
   const options_t *options;
   gp_control_client_t client;
-  gp_live_t live;
+  gp_monitor_t monitor;
   gp_new_snapshots_t written; /* which snapshots come while we watch */
   bool knows_written;
   bool has_looked; /* live holds an answer */
@@ -137,7 +137,7 @@ static bool look(watch_t *watch)
   cJSON *stats = gp_control_client_ask(&watch->client, "stats", watch->problem);
   if (!stats)
     return false;
-  gp_live_update(&watch->live, stats);
+  gp_monitor_update(&watch->monitor, stats);
   watch->has_looked = true;
   note_written(watch, stats);
   char *text = watch->options->json ? gp_json_print(stats, true) : NULL;
@@ -167,7 +167,7 @@ static void ask(watch_t *watch, const char *request, const char *done)
 
 static int draw(const watch_t *watch, bool full_screen)
 {
-  gp_live_layout_t layout = {.columns = GP_OUTPUT_COLUMNS, .shows_keys = full_screen};
+  gp_monitor_layout_t layout = {.columns = GP_OUTPUT_COLUMNS, .shows_keys = full_screen};
   gp_output_t output;
 
   int status = gp_output_open(&output, NULL, false, false);
@@ -177,7 +177,7 @@ static int draw(const watch_t *watch, bool full_screen)
   layout.message = watch->message[0] ? watch->message : NULL;
   if (full_screen)
     gp_terminal_size(&layout.columns, &layout.rows);
-  gp_live_print(&watch->live, &layout, &output);
+  gp_monitor_print(&watch->monitor, &layout, &output);
   if (!full_screen)
     return gp_output_close(&output);
   if (gp_output_settle(&output))
@@ -220,7 +220,7 @@ static int say_end(watch_t *watch)
     gp_message("live: %s", watch->problem);
     return GP_EXIT_INPUT;
   }
-  gp_message("%s, process %d, has ended", watch->live.program, (int)watch->client.pid);
+  gp_message("%s, process %d, has ended", watch->monitor.program, (int)watch->client.pid);
   if (watch->knows_written) {
     gp_new_snapshots_end(&watch->written, watch->client.pid);
     if (watch->written.count)

@@ -27,7 +27,8 @@ static double per_second(uint64_t before, uint64_t now, uint64_t elapsed_ns)
   return elapsed_ns && now >= before ? (double)(now - before) * 1e9 / (double)elapsed_ns : -1;
 }
 
-static void update_device(gp_live_device_t *device, const cJSON *answer, uint64_t elapsed_ns, uint64_t sample)
+static void update_device(
+    gp_monitor_device_t *device, const cJSON *answer, uint64_t elapsed_ns, uint64_t sample)
 {
   const cJSON *stats = cJSON_GetObjectItem(answer, "stats");
   const cJSON *use = cJSON_GetObjectItem(answer, "use");
@@ -40,7 +41,7 @@ static void update_device(gp_live_device_t *device, const cJSON *answer, uint64_
   device->allocated = member(stats, "allocated_bytes", "current");
   device->deferred = member(stats, "deferred_bytes", "current");
   device->cached = member(stats, "cached_bytes", "current");
-  device->passthrough = member(stats, "passthrough_bytes", "current");
+  device->forwarded = member(stats, "passthrough_bytes", "current");
   device->reserved = member(stats, "reserved_bytes", "current");
   device->peak_allocated = member(stats, "allocated_bytes", "peak");
   device->peak_reserved = member(stats, "reserved_bytes", "peak");
@@ -52,7 +53,7 @@ static void update_device(gp_live_device_t *device, const cJSON *answer, uint64_
     elapsed_ns = 0;
   device->allocations_per_second = per_second(allocations, device->hits + device->misses, elapsed_ns);
   device->calls_per_second = per_second(calls, device->driver_calls, elapsed_ns);
-  device->history[sample % GP_LIVE_HISTORY] = device->reserved + device->passthrough;
+  device->history[sample % GP_MONITOR_HISTORY] = device->reserved + device->forwarded;
   device->is_there = true;
 }
 
@@ -62,30 +63,30 @@ static void copy_text(const cJSON *object, const char *name, char *buffer, size_
   gp_printable(cJSON_IsString(item) ? item->valuestring : "", buffer, capacity);
 }
 
-void gp_live_update(gp_live_t *live, const cJSON *stats)
+void gp_monitor_update(gp_monitor_t *monitor, const cJSON *stats)
 {
   uint64_t time_ns = number(stats, "time_ns");
-  uint64_t elapsed_ns = live->samples && time_ns > live->time_ns ? time_ns - live->time_ns : 0;
+  uint64_t elapsed_ns = monitor->samples && time_ns > monitor->time_ns ? time_ns - monitor->time_ns : 0;
   const cJSON *answer;
 
-  live->pid = (int)number(stats, "pid");
-  live->time_ns = time_ns;
-  copy_text(stats, "program", live->program, sizeof(live->program));
-  copy_text(stats, "trace", live->trace, sizeof(live->trace));
+  monitor->pid = (int)number(stats, "pid");
+  monitor->time_ns = time_ns;
+  copy_text(stats, "program", monitor->program, sizeof(monitor->program));
+  copy_text(stats, "trace", monitor->trace, sizeof(monitor->trace));
   cJSON_ArrayForEach(answer, cJSON_GetObjectItem(stats, "devices"))
   {
     uint64_t ordinal = number(answer, "device");
-    if (ordinal < GP_LIVE_DEVICES)
-      update_device(&live->devices[ordinal], answer, elapsed_ns, live->samples);
+    if (ordinal < GP_MONITOR_DEVICES)
+      update_device(&monitor->devices[ordinal], answer, elapsed_ns, monitor->samples);
   }
-  live->samples++;
+  monitor->samples++;
 }
 
 /*
  * Printing. A line is made of plain text and styles; only the text has a width.
  */
 typedef struct page {
-  const gp_live_layout_t *layout;
+  const gp_monitor_layout_t *layout;
   const gp_output_t *output;
   unsigned columns;
   unsigned lines;
@@ -120,20 +121,20 @@ typedef struct part {
   char ascii;
 } part_t;
 
-enum { PART_ALLOCATED, PART_PASSTHROUGH, PART_DEFERRED, PART_CACHED, PART_COUNT };
+enum { PART_ALLOCATED, PART_FORWARDED, PART_DEFERRED, PART_CACHED, PART_COUNT };
 
-static void parts_of(const gp_live_device_t *device, part_t *parts)
+static void parts_of(const gp_monitor_device_t *device, part_t *parts)
 {
   parts[PART_ALLOCATED] = (part_t){device->allocated, GP_STYLE_GOOD, "\u2588", '#'};
-  parts[PART_PASSTHROUGH] = (part_t){device->passthrough, GP_STYLE_HEADING, "\u2593", '%'};
+  parts[PART_FORWARDED] = (part_t){device->forwarded, GP_STYLE_HEADING, "\u2593", '%'};
   parts[PART_DEFERRED] = (part_t){device->deferred, GP_STYLE_WARNING, "\u2592", '+'};
   parts[PART_CACHED] = (part_t){device->cached, GP_STYLE_FAINT, "\u2591", '='};
 }
 
 /* The whole of the bar: what the program may have. Without a limit or a known device, the highest it had. */
-static uint64_t scale_of(const gp_live_device_t *device)
+static uint64_t scale_of(const gp_monitor_device_t *device)
 {
-  uint64_t held = device->reserved + device->passthrough;
+  uint64_t held = device->reserved + device->forwarded;
   uint64_t scale = device->limit ? device->limit : device->total ? device->total : device->peak_reserved;
   return scale > held ? scale : held ? held : 1;
 }
@@ -150,7 +151,7 @@ static void print_part(const page_t *page, const part_t *part, unsigned cells)
   fputs(gp_output_style(page->output, GP_STYLE_PLAIN), page->output->stream);
 }
 
-static void print_bar(page_t *page, const gp_live_device_t *device)
+static void print_bar(page_t *page, const gp_monitor_device_t *device)
 {
   const unsigned width = page->columns - 4;
   const uint64_t scale = scale_of(device);
@@ -177,7 +178,7 @@ static void print_bar(page_t *page, const gp_live_device_t *device)
   end_line(page);
 }
 
-static void print_legend(page_t *page, const gp_live_device_t *device)
+static void print_legend(page_t *page, const gp_monitor_device_t *device)
 {
   static const char *const names[] = {"held", "not pooled", "deferred", "cached"};
   char size[GP_SIZE_TEXT_BYTES];
@@ -201,23 +202,23 @@ static void print_legend(page_t *page, const gp_live_device_t *device)
 }
 
 /* What was held at each of the last samples, the newest at the right. */
-static void print_history(page_t *page, const gp_live_t *live, const gp_live_device_t *device)
+static void print_history(page_t *page, const gp_monitor_t *monitor, const gp_monitor_device_t *device)
 {
   static const char *const unicode[] = {
       " ", "\u2581", "\u2582", "\u2583", "\u2584", "\u2585", "\u2586", "\u2587", "\u2588"};
   static const char ascii[] = " .:-=+*#@";
   const unsigned width = page->columns - 4;
   const uint64_t scale = scale_of(device);
-  uint64_t count = live->samples < GP_LIVE_HISTORY ? live->samples : GP_LIVE_HISTORY;
+  uint64_t count = monitor->samples < GP_MONITOR_HISTORY ? monitor->samples : GP_MONITOR_HISTORY;
 
-  if (!has_room(page, 1) || live->samples < 2)
+  if (!has_room(page, 1) || monitor->samples < 2)
     return;
   if (count > width)
     count = width;
   fprintf(page->output->stream, "  |%s", gp_output_style(page->output, GP_STYLE_FAINT));
   fprintf(page->output->stream, "%*s", (int)(width - count), "");
-  for (uint64_t i = live->samples - count; i < live->samples; i++) {
-    uint64_t held = device->history[i % GP_LIVE_HISTORY];
+  for (uint64_t i = monitor->samples - count; i < monitor->samples; i++) {
+    uint64_t held = device->history[i % GP_MONITOR_HISTORY];
     unsigned level = held ? 1 + (unsigned)((double)held / (double)scale * 7 + 0.5) : 0;
     if (level > 8)
       level = 8;
@@ -237,9 +238,9 @@ static char *rate(double value, char *buffer)
   return gp_number_count((uint64_t)(value + 0.5), buffer);
 }
 
-static void print_device(page_t *page, const gp_live_t *live, int ordinal)
+static void print_device(page_t *page, const gp_monitor_t *monitor, int ordinal)
 {
-  const gp_live_device_t *device = &live->devices[ordinal];
+  const gp_monitor_device_t *device = &monitor->devices[ordinal];
   uint64_t allocations = device->hits + device->misses;
   char numbers[4][TEXT_BYTES];
   char line[MAX_COLUMNS + 1];
@@ -247,7 +248,7 @@ static void print_device(page_t *page, const gp_live_t *live, int ordinal)
 
   print_line(page, GP_STYLE_PLAIN, "");
   length = snprintf(line, sizeof(line), "Device %d: %s held, of %s", ordinal,
-      gp_size_format(device->reserved + device->passthrough, numbers[0]),
+      gp_size_format(device->reserved + device->forwarded, numbers[0]),
       gp_size_format(scale_of(device), numbers[1]));
   snprintf(line + length, sizeof(line) - (size_t)length, "%s",
       device->limit   ? " (GPUPOOL_LIMIT)"
@@ -255,7 +256,7 @@ static void print_device(page_t *page, const gp_live_t *live, int ordinal)
                       : " (the highest so far)");
   print_line(page, GP_STYLE_HEADING, line);
   print_bar(page, device);
-  print_history(page, live, device);
+  print_history(page, monitor, device);
   print_legend(page, device);
   snprintf(line, sizeof(line), "  peak: held %s, from the driver %s%s%s",
       gp_size_format(device->peak_allocated, numbers[0]), gp_size_format(device->peak_reserved, numbers[1]),
@@ -274,11 +275,12 @@ static void print_device(page_t *page, const gp_live_t *live, int ordinal)
   }
 }
 
-void gp_live_print(const gp_live_t *live, const gp_live_layout_t *layout, const gp_output_t *output)
+void gp_monitor_print(
+    const gp_monitor_t *monitor, const gp_monitor_layout_t *layout, const gp_output_t *output)
 {
   unsigned columns = layout->columns < MIN_COLUMNS ? MIN_COLUMNS : layout->columns;
   page_t page = {layout, output, columns > MAX_COLUMNS ? MAX_COLUMNS : columns, 0};
-  gp_live_layout_t body = *layout;
+  gp_monitor_layout_t body = *layout;
   char duration[GP_NUMBER_BYTES];
   char line[MAX_COLUMNS + 1];
   unsigned kept = (layout->message != NULL) + layout->shows_keys;
@@ -287,12 +289,12 @@ void gp_live_print(const gp_live_t *live, const gp_live_layout_t *layout, const 
   if (body.rows)
     body.rows = body.rows > kept ? body.rows - kept : 1;
   page.layout = &body;
-  snprintf(line, sizeof(line), "%s, process %d: %s since its first GPU memory, recording %s", live->program,
-      live->pid, gp_number_duration(live->time_ns, duration), live->trace);
+  snprintf(line, sizeof(line), "%s, process %d: %s since its first GPU memory, recording %s",
+      monitor->program, monitor->pid, gp_number_duration(monitor->time_ns, duration), monitor->trace);
   print_line(&page, GP_STYLE_PLAIN, line);
-  for (int i = 0; i < GP_LIVE_DEVICES; i++) {
-    if (live->devices[i].is_there)
-      print_device(&page, live, i);
+  for (int i = 0; i < GP_MONITOR_DEVICES; i++) {
+    if (monitor->devices[i].is_there)
+      print_device(&page, monitor, i);
   }
   page.layout = layout;
   if (layout->message)

@@ -10,42 +10,43 @@
 
 #include "tools/output.h"
 
-#define GP_LIVE_DEVICES 64
-#define GP_LIVE_HISTORY 256
+#define GP_MONITOR_DEVICES 64
+#define GP_MONITOR_HISTORY 256
 
-typedef struct gp_live_device {
+typedef struct gp_monitor_device {
   bool is_there;
   uint64_t limit; /* bytes, as all that follow; 0: none */
   uint64_t total; /* of the device; 0: not known */
   uint64_t device_free;
-  uint64_t allocated, deferred, cached, passthrough, reserved;
+  uint64_t allocated, deferred, cached, forwarded, reserved;
   uint64_t peak_allocated, peak_reserved;
   uint64_t hits, misses, driver_calls, ooms;
   double allocations_per_second, calls_per_second; /* since the statistics before; negative: not known yet */
-  uint64_t history[GP_LIVE_HISTORY];               /* held from the device: reserved and passthrough */
-} gp_live_device_t;
+  uint64_t history[GP_MONITOR_HISTORY];            /* held from the device: reserved and forwarded */
+} gp_monitor_device_t;
 
-typedef struct gp_live {
+typedef struct gp_monitor {
   int pid;
   char program[64]; /* printable */
   char trace[16];
   uint64_t time_ns; /* since the program's first memory */
-  uint64_t samples; /* statistics seen; the newest is history[(samples - 1) % GP_LIVE_HISTORY] */
-  gp_live_device_t devices[GP_LIVE_DEVICES];
-} gp_live_t;
+  uint64_t samples; /* statistics seen; the newest is history[(samples - 1) % GP_MONITOR_HISTORY] */
+  gp_monitor_device_t devices[GP_MONITOR_DEVICES];
+} gp_monitor_t;
 
-/* Takes in an answer to `stats`. What is missing in it counts as 0. live is zeroed at first. */
-void gp_live_update(gp_live_t *live, const cJSON *stats);
+/* Takes in an answer to `stats`. What is missing in it counts as 0. monitor is zeroed at first. */
+void gp_monitor_update(gp_monitor_t *monitor, const cJSON *stats);
 
-typedef struct gp_live_layout {
+typedef struct gp_monitor_layout {
   unsigned columns, rows; /* of the screen; rows 0: as many as it takes */
   bool unicode;
   bool shows_keys;
   const char *message; /* one line at the end; NULL: none */
-} gp_live_layout_t;
+} gp_monitor_layout_t;
 
 /* Writes one frame, each line ended by a line end; no line is longer than the screen is wide, and there are
  * not more than rows. */
-void gp_live_print(const gp_live_t *live, const gp_live_layout_t *layout, const gp_output_t *output);
+void gp_monitor_print(
+    const gp_monitor_t *monitor, const gp_monitor_layout_t *layout, const gp_output_t *output);
 
 #endif

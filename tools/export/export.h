@@ -98,7 +98,7 @@ bool gp_export_is_device_memory(const char *kind);
 
 /*
  * The blocks that were live before the first event, which is more than none if older events are missing: what
- * is live in the snapshot, with every event undone. Passthrough memory is among them. Key is the block's
+ * is live in the snapshot, with every event undone. Forwarded memory is among them. Key is the block's
  * number; what has none is left out. *map is empty before; fini it in any case. Returns 0 or ENOMEM.
  */
 int gp_export_live_at_start(const gp_export_t *export, gp_block_map_t *map);

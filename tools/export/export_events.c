@@ -151,8 +151,8 @@ int gp_export_live_at_end(const gp_export_t *export, gp_block_map_t *map)
     if (!gp_block_map_put(map, &entry))
       return ENOMEM;
   }
-  for (size_t i = 0; i < snapshot->passthrough_count; i++) {
-    const gp_snapshot_passthrough_t *memory = &snapshot->forwarded[i];
+  for (size_t i = 0; i < snapshot->forwarded_count; i++) {
+    const gp_snapshot_forwarded_t *memory = &snapshot->forwarded[i];
     const gp_block_entry_t entry = {.key = memory->block,
         .address = memory->address,
         .size = memory->size,
@@ -160,7 +160,7 @@ int gp_export_live_at_end(const gp_export_t *export, gp_block_map_t *map)
         .device = memory->device,
         .stream = memory->stream,
         .stack = memory->stack,
-        .is_passthrough = true};
+        .is_forwarded = true};
     if (!memory->block || !gp_export_has_device(export, memory->device) ||
         !gp_export_is_device_memory(memory->kind))
       continue;
@@ -177,11 +177,11 @@ int gp_export_live_at_start(const gp_export_t *export, gp_block_map_t *map)
   for (size_t i = export->event_count; i-- > 0 && !error;) {
     if (!gp_export_event(export, i, &event) || !event.block)
       continue;
-    bool is_passthrough = event.action == GP_EXPORT_FORWARDED_FREE;
+    bool is_forwarded = event.action == GP_EXPORT_FORWARDED_FREE;
     if (event.action == GP_EXPORT_ALLOC || event.action == GP_EXPORT_FORWARDED_ALLOC) {
       (void)gp_block_map_take(map, event.block, NULL); /* one that is not there needs no undoing */
     } else if (event.action == GP_EXPORT_FREE_REQUESTED ||
-               (is_passthrough && gp_export_is_device_memory(event.detail))) {
+               (is_forwarded && gp_export_is_device_memory(event.detail))) {
       const gp_block_entry_t entry = {.key = event.block,
           .address = event.address,
           .size = event.size,
@@ -189,7 +189,7 @@ int gp_export_live_at_start(const gp_export_t *export, gp_block_map_t *map)
           .device = event.device,
           .stream = event.stream,
           .stack = event.stack,
-          .is_passthrough = is_passthrough};
+          .is_forwarded = is_forwarded};
       if (!gp_block_map_put(map, &entry))
         error = ENOMEM;
     }

@@ -17,7 +17,7 @@ typedef struct counters {
   uint64_t allocated; /* bytes */
   uint64_t active;
   uint64_t reserved;
-  uint64_t passthrough;
+  uint64_t forwarded;
   bool is_known;   /* there is such a device */
   bool is_changed; /* since they were last written */
 } counters_t;
@@ -95,7 +95,7 @@ static void write_counters(perfetto_t *perfetto)
     gp_json_key_uint(&perfetto->json, "allocated", counters->allocated);
     gp_json_key_uint(&perfetto->json, "active", counters->active);
     gp_json_key_uint(&perfetto->json, "reserved", counters->reserved);
-    gp_json_key_uint(&perfetto->json, "passthrough", counters->passthrough);
+    gp_json_key_uint(&perfetto->json, "passthrough", counters->forwarded);
     end_args(perfetto);
   }
 }
@@ -120,10 +120,10 @@ static bool count(perfetto_t *perfetto, const gp_export_event_t *event, bool for
   case GP_EXPORT_SEGMENT_FREE:
   case GP_EXPORT_SEGMENT_UNMAP: counters->reserved -= moved; return true;
   case GP_EXPORT_FORWARDED_ALLOC:
-    counters->passthrough += gp_export_is_device_memory(event->detail) ? moved : 0;
+    counters->forwarded += gp_export_is_device_memory(event->detail) ? moved : 0;
     return true;
   case GP_EXPORT_FORWARDED_FREE:
-    counters->passthrough -= gp_export_is_device_memory(event->detail) ? moved : 0;
+    counters->forwarded -= gp_export_is_device_memory(event->detail) ? moved : 0;
     return true;
   default: return false;
   }
@@ -143,7 +143,7 @@ static void count_backwards(perfetto_t *perfetto)
         .allocated = device->stats.allocated_bytes.current,
         .active = device->stats.active_bytes.current,
         .reserved = device->stats.reserved_bytes.current,
-        .passthrough = device->stats.passthrough_bytes.current,
+        .forwarded = device->stats.passthrough_bytes.current,
         .is_known = true,
     };
   }
@@ -158,7 +158,7 @@ static void count_backwards(perfetto_t *perfetto)
     counters->allocated = (int64_t)counters->allocated < 0 ? 0 : counters->allocated;
     counters->active = (int64_t)counters->active < 0 ? 0 : counters->active;
     counters->reserved = (int64_t)counters->reserved < 0 ? 0 : counters->reserved;
-    counters->passthrough = (int64_t)counters->passthrough < 0 ? 0 : counters->passthrough;
+    counters->forwarded = (int64_t)counters->forwarded < 0 ? 0 : counters->forwarded;
     counters->is_changed = counters->is_known;
   }
 }
@@ -169,11 +169,11 @@ static void count_backwards(perfetto_t *perfetto)
 
 /* Both ends of a slice carry the same name, category and id. */
 static void begin_slice(perfetto_t *perfetto, const char *phase, uint64_t time_ns, int thread, uint64_t block,
-    uint64_t size, bool is_passthrough)
+    uint64_t size, bool is_forwarded)
 {
   char name[GP_SIZE_TEXT_BYTES];
   begin(perfetto, gp_size_format(size, name), phase, time_ns, thread);
-  gp_json_key_string(&perfetto->json, "cat", is_passthrough ? "passthrough" : "block");
+  gp_json_key_string(&perfetto->json, "cat", is_forwarded ? "passthrough" : "block");
   gp_json_key(&perfetto->json, "id");
   gp_json_hex(&perfetto->json, block);
 }
@@ -185,7 +185,7 @@ static void write_begin(
   gp_json_t *json = &perfetto->json;
   char buffer[GP_EXPORT_FRAME_BYTES];
 
-  begin_slice(perfetto, "b", time_ns, thread, block->key, block->size, block->is_passthrough);
+  begin_slice(perfetto, "b", time_ns, thread, block->key, block->size, block->is_forwarded);
   begin_args(perfetto);
   gp_json_key_int(json, "device", block->device);
   gp_json_key(json, "address");
@@ -219,8 +219,7 @@ static void write_instant(perfetto_t *perfetto, const gp_export_event_t *event, 
 
 static void write_event(perfetto_t *perfetto, const gp_export_event_t *event, gp_block_map_t *live)
 {
-  bool is_passthrough =
-      event->action == GP_EXPORT_FORWARDED_ALLOC || event->action == GP_EXPORT_FORWARDED_FREE;
+  bool is_forwarded = event->action == GP_EXPORT_FORWARDED_ALLOC || event->action == GP_EXPORT_FORWARDED_FREE;
   const gp_block_entry_t block = {.key = event->block,
       .address = event->address,
       .size = event->size,
@@ -228,20 +227,20 @@ static void write_event(perfetto_t *perfetto, const gp_export_event_t *event, gp
       .device = event->device,
       .stream = event->stream,
       .stack = event->stack,
-      .is_passthrough = is_passthrough};
+      .is_forwarded = is_forwarded};
 
   switch (event->action) {
   case GP_EXPORT_ALLOC:
   case GP_EXPORT_FORWARDED_ALLOC:
     if (block.key && !gp_block_map_find(live, block.key) && gp_block_map_put(live, &block))
-      write_begin(perfetto, &block, event->time_ns, event->thread, is_passthrough ? event->detail : "");
+      write_begin(perfetto, &block, event->time_ns, event->thread, is_forwarded ? event->detail : "");
     break;
   case GP_EXPORT_FREE_REQUESTED:
   case GP_EXPORT_FORWARDED_FREE: {
     gp_block_entry_t begun;
     if (!gp_block_map_take(live, event->block, &begun))
       break; /* nothing that could end */
-    begin_slice(perfetto, "e", event->time_ns, event->thread, begun.key, begun.size, begun.is_passthrough);
+    begin_slice(perfetto, "e", event->time_ns, event->thread, begun.key, begun.size, begun.is_forwarded);
     gp_json_end(&perfetto->json, '}');
     break;
   }

@@ -29,8 +29,8 @@ typedef struct pytorch {
   uint32_t *frame_numbers; /* of the memo */
   uint32_t *stack_numbers;
   uint32_t no_frames_number;
-  gp_block_map_t live;   /* passthrough memory at the end, with its place */
-  gp_block_map_t placed; /* passthrough memory while events are written */
+  gp_block_map_t live;   /* forwarded memory at the end, with its place */
+  gp_block_map_t placed; /* forwarded memory while events are written */
   uint64_t next_place;
   uint64_t misfits; /* blocks that do not lie in their segment */
 } pytorch_t;
@@ -98,7 +98,7 @@ static void write_stream(pytorch_t *pytorch, int stream)
 }
 
 /*
- * Places of passthrough memory
+ * Places of forwarded memory
  */
 
 static bool has_address(const char *kind)
@@ -132,8 +132,8 @@ static int find_live(pytorch_t *pytorch)
   const gp_snapshot_t *snapshot = export->snapshot;
   gp_export_event_t event;
 
-  for (size_t i = 0; i < snapshot->passthrough_count; i++) {
-    const gp_snapshot_passthrough_t *memory = &snapshot->forwarded[i];
+  for (size_t i = 0; i < snapshot->forwarded_count; i++) {
+    const gp_snapshot_forwarded_t *memory = &snapshot->forwarded[i];
     if (!memory->block || !gp_export_has_device(export, memory->device) ||
         !gp_export_is_device_memory(memory->kind))
       continue;
@@ -169,7 +169,7 @@ static int find_live(pytorch_t *pytorch)
  * Segments
  */
 
-/* A segment of the pool, or passthrough memory. */
+/* A segment of the pool, or forwarded memory. */
 typedef struct place {
   uint64_t address;
   int device;
@@ -348,7 +348,7 @@ static uint64_t free_at(const pytorch_t *pytorch, const gp_export_event_t *event
   return is_this && gp_snapshot_uint(oom, "device_free", &bytes) == 1 ? bytes : 0;
 }
 
-static int write_passthrough(pytorch_t *pytorch, const gp_export_event_t *event)
+static int write_forwarded(pytorch_t *pytorch, const gp_export_event_t *event)
 {
   const gp_block_entry_t *last = gp_block_map_find(&pytorch->live, event->block);
   gp_block_entry_t entry;
@@ -402,7 +402,7 @@ static int write_event(pytorch_t *pytorch, const gp_export_event_t *event)
     return 0;
   case GP_EXPORT_OOM: write_entry(pytorch, "oom", event, free_at(pytorch, event), event->size, 0); return 0;
   case GP_EXPORT_FORWARDED_ALLOC:
-  case GP_EXPORT_FORWARDED_FREE: return write_passthrough(pytorch, event);
+  case GP_EXPORT_FORWARDED_FREE: return write_forwarded(pytorch, event);
   case GP_EXPORT_TRIM: /* each piece has a segment_free */
   case GP_EXPORT_MODE:
   case GP_EXPORT_OTHER: break; /* PyTorch has no word for it */

@@ -22,7 +22,7 @@
 #define CACHED_SHARE       0.25
 #define CACHED_BYTES       (256 * GP_MIB)
 #define WAITS_SHARE        0.01
-#define PASSTHROUGH_SHARE  0.5
+#define FORWARDED_SHARE    0.5
 
 const char *gp_severity_name(gp_severity_t severity)
 {
@@ -97,7 +97,7 @@ static void judge_last_oom(gp_findings_t *findings)
   const gp_summary_device_t *device = NULL;
   size_t last = events->count;
 
-  while (last > 0 && gp_history_event(&summary->history, last - 1) != GP_EVENT_OOM)
+  while (last > 0 && gp_lifetimes_event(&summary->lifetimes, last - 1) != GP_EVENT_OOM)
     last--;
   if (strcmp(reason(findings), "oom") != 0 || last == 0 || !sizes)
     return;
@@ -183,7 +183,7 @@ static void judge_owners(gp_findings_t *findings)
 
   if (sites->by == GP_SITE_BY_SIZE || !sum)
     return;
-  if (gp_owners_init(&owners, &summary->history, summary->filter, measure))
+  if (gp_owners_init(&owners, &summary->lifetimes, summary->filter, measure))
     findings->out_of_memory = true;
   for (size_t i = 0; i < owners.count; i++)
     used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s %s (%s)", i ? ", " : "",
@@ -263,8 +263,8 @@ static void judge_live(gp_findings_t *findings, const gp_summary_device_t *devic
         gp_size_format(stats->requested_bytes.current, bytes), device->device->device,
         stats->allocation.current == 1 ? "was" : "were", biggest);
   if (lacks_stacks(findings))
-    advise(
-        findings, finding, "GPUPOOL_STACKS=native records who asked for them; gpupool leaks then names them.");
+    advise(findings, finding,
+        "GPUPOOL_STACKS=native records who asked for them; gpupool leaks then names them.");
   else
     advise(findings, finding, "gpupool leaks lists them.");
   if (stats->passthrough_bytes.current)
@@ -371,13 +371,13 @@ static void judge_waits(gp_findings_t *findings, const gp_summary_device_t *devi
     advise(findings, finding, "a larger GPUPOOL_MAX_DEFERRED waits less and holds more.");
 }
 
-static void judge_passthrough(gp_findings_t *findings, const gp_summary_device_t *device)
+static void judge_forwarded(gp_findings_t *findings, const gp_summary_device_t *device)
 {
   const gp_stats_t *stats = &device->device->stats;
   uint64_t outside = stats->passthrough_bytes.peak;
   char bytes[GP_SIZE_TEXT_BYTES], pooled[GP_SIZE_TEXT_BYTES];
 
-  if ((double)outside < PASSTHROUGH_SHARE * (double)(outside + stats->reserved_bytes.peak) || !outside)
+  if ((double)outside < FORWARDED_SHARE * (double)(outside + stats->reserved_bytes.peak) || !outside)
     return;
   say(findings, GP_SEVERITY_NOTE, "passthrough", device->device->device,
       "Most memory on device %d is not pooled (managed, pitched, stream-ordered ...): at its peak %s, beside "
@@ -482,7 +482,7 @@ int gp_findings_init(gp_findings_t *findings, const gp_summary_t *summary)
     judge_live(findings, device);
     judge_rounding(findings, device);
     judge_cached(findings, device);
-    judge_passthrough(findings, device);
+    judge_forwarded(findings, device);
   }
   judge_recording(findings);
   judge_whole(findings);

@@ -71,13 +71,13 @@ typedef struct build {
   gp_leaks_t *leaks;
   struct hsearch_data keys;
   size_t capacity;
-  char **stack_keys; /* of the history at hand; NULL: not made yet */
+  char **stack_keys; /* of the lifetimes at hand; NULL: not made yet */
   digest_t *digests; /* of its frames */
 } build_t;
 
-static gp_leak_t *leak_of(build_t *build, const gp_history_t *history, const gp_life_t *life)
+static gp_leak_t *leak_of(build_t *build, const gp_lifetimes_t *lifetimes, const gp_life_t *life)
 {
-  const gp_snapshot_t *snapshot = history->snapshot;
+  const gp_snapshot_t *snapshot = lifetimes->snapshot;
   const char *kind = life->what;
   char *key = NULL;
   ENTRY *entry;
@@ -113,29 +113,30 @@ static gp_leak_t *leak_of(build_t *build, const gp_history_t *history, const gp_
   return leak;
 }
 
-static int count_lives(build_t *build, const gp_history_t *history, const gp_filter_t *filter, bool is_last)
+static int count_lives(
+    build_t *build, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, bool is_last)
 {
   int error = 0;
-  size_t stacks = history->snapshot->stacks.count;
+  size_t stacks = lifetimes->snapshot->stacks.count;
   build->stack_keys = calloc(stacks + 1, sizeof(*build->stack_keys));
-  build->digests = calloc(history->snapshot->frame_count + 1, sizeof(*build->digests));
+  build->digests = calloc(lifetimes->snapshot->frame_count + 1, sizeof(*build->digests));
   if (!build->stack_keys || !build->digests) {
     free(build->stack_keys);
     free(build->digests);
     return ENOMEM;
   }
-  for (size_t i = 0; !error && i < history->life_count; i++) {
-    const gp_life_t *life = &history->lives[i];
-    if (!life->is_held || !gp_history_has(filter, life))
+  for (size_t i = 0; !error && i < lifetimes->life_count; i++) {
+    const gp_life_t *life = &lifetimes->lives[i];
+    if (!life->is_held || !gp_lifetimes_has(filter, life))
       continue;
-    gp_leak_t *leak = leak_of(build, history, life);
+    gp_leak_t *leak = leak_of(build, lifetimes, life);
     if (!leak) {
       error = ENOMEM;
     } else if (is_last) {
       leak->bytes = gp_add_saturated(leak->bytes, life->requested);
       leak->count++;
       leak->first_ns = life->begin_ns < leak->first_ns ? life->begin_ns : leak->first_ns;
-      leak->snapshot = history->snapshot;
+      leak->snapshot = lifetimes->snapshot;
       leak->stack = life->stack;
     } else {
       leak->bytes_before = gp_add_saturated(leak->bytes_before, life->requested);
@@ -190,7 +191,7 @@ static int compare(const void *a, const void *b)
   return strcmp(x->key, y->key);
 }
 
-int gp_leaks_init(gp_leaks_t *leaks, const gp_history_t *histories, const gp_filter_t *const *filters,
+int gp_leaks_init(gp_leaks_t *leaks, const gp_lifetimes_t *lifetimes, const gp_filter_t *const *filters,
     int count, gp_suppressions_t *suppressions)
 {
   build_t build = {.leaks = leaks};
@@ -198,14 +199,14 @@ int gp_leaks_init(gp_leaks_t *leaks, const gp_history_t *histories, const gp_fil
 
   *leaks = (gp_leaks_t){0};
   for (int i = 0; i < count; i++) {
-    for (size_t k = 0; k < histories[i].life_count; k++)
-      build.capacity += histories[i].lives[k].is_held;
+    for (size_t k = 0; k < lifetimes[i].life_count; k++)
+      build.capacity += lifetimes[i].lives[k].is_held;
   }
   leaks->leaks = calloc(build.capacity + 1, sizeof(*leaks->leaks));
   if (!leaks->leaks || !hcreate_r(2 * build.capacity + 1, &build.keys))
     return ENOMEM;
   for (int i = 0; !error && i < count; i++)
-    error = count_lives(&build, &histories[i], filters[i], i == count - 1);
+    error = count_lives(&build, &lifetimes[i], filters[i], i == count - 1);
   hdestroy_r(&build.keys);
   if (error)
     return error;

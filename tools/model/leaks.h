@@ -36,10 +36,10 @@ typedef struct gp_leaks {
 } gp_leaks_t;
 
 /*
- * histories[0..count): one, or two in the order of time. filters: of each. suppressions: may be empty; what
+ * lifetimes[0..count): one, or two in the order of time. filters: of each. suppressions: may be empty; what
  * they matched is added to them. Borrows all of them. Returns 0 or ENOMEM; fini it in any case.
  */
-int gp_leaks_init(gp_leaks_t *leaks, const gp_history_t *histories, const gp_filter_t *const *filters,
+int gp_leaks_init(gp_leaks_t *leaks, const gp_lifetimes_t *lifetimes, const gp_filter_t *const *filters,
     int count, gp_suppressions_t *suppressions);
 void gp_leaks_fini(gp_leaks_t *leaks);
 

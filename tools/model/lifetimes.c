@@ -15,8 +15,8 @@ static const struct {
     {"free_completed", GP_EVENT_FREE_COMPLETED},
     {"segment_alloc", GP_EVENT_SEGMENT_ALLOC},
     {"segment_free", GP_EVENT_SEGMENT_FREE},
-    {"passthrough_alloc", GP_EVENT_PASSTHROUGH_ALLOC},
-    {"passthrough_free", GP_EVENT_PASSTHROUGH_FREE},
+    {"passthrough_alloc", GP_EVENT_FORWARDED_ALLOC},
+    {"passthrough_free", GP_EVENT_FORWARDED_FREE},
     {"oom", GP_EVENT_OOM},
     {"snapshot", GP_EVENT_SNAPSHOT},
     {"trim", GP_EVENT_TRIM},
@@ -28,10 +28,10 @@ static uint64_t unsigned_value(const gp_snapshot_events_t *events, gp_snapshot_c
   return (uint64_t)gp_snapshot_event(events, column, event, 0);
 }
 
-gp_event_kind_t gp_history_event(const gp_history_t *history, size_t event)
+gp_event_kind_t gp_lifetimes_event(const gp_lifetimes_t *lifetimes, size_t event)
 {
-  const gp_column_t *action = history->snapshot->events.columns[GP_COLUMN_ACTION];
-  return action ? (gp_event_kind_t)history->kinds[gp_column_get(action, event)] : GP_EVENT_OTHER;
+  const gp_column_t *action = lifetimes->snapshot->events.columns[GP_COLUMN_ACTION];
+  return action ? (gp_event_kind_t)lifetimes->kinds[gp_column_get(action, event)] : GP_EVENT_OTHER;
 }
 
 /*
@@ -43,61 +43,61 @@ static uint64_t hash(int device, uint64_t block)
   return (block * 64 + (uint64_t)device) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-static size_t slot_of(const gp_history_t *history, int device, uint64_t block)
+static size_t slot_of(const gp_lifetimes_t *lifetimes, int device, uint64_t block)
 {
-  size_t slot = (size_t)(hash(device, block) >> 20) & (history->slots - 1);
-  while (history->index[slot] != NO_LIFE) {
-    const gp_life_t *life = &history->lives[history->index[slot]];
+  size_t slot = (size_t)(hash(device, block) >> 20) & (lifetimes->slots - 1);
+  while (lifetimes->index[slot] != NO_LIFE) {
+    const gp_life_t *life = &lifetimes->lives[lifetimes->index[slot]];
     if (life->block == block && life->device == device)
       break;
-    slot = (slot + 1) & (history->slots - 1);
+    slot = (slot + 1) & (lifetimes->slots - 1);
   }
   return slot;
 }
 
-static gp_life_t *find(const gp_history_t *history, int device, uint64_t block)
+static gp_life_t *find(const gp_lifetimes_t *lifetimes, int device, uint64_t block)
 {
-  if (!history->slots || device < 0)
+  if (!lifetimes->slots || device < 0)
     return NULL;
-  uint32_t at = history->index[slot_of(history, device, block)];
-  return at == NO_LIFE ? NULL : &history->lives[at];
+  uint32_t at = lifetimes->index[slot_of(lifetimes, device, block)];
+  return at == NO_LIFE ? NULL : &lifetimes->lives[at];
 }
 
-static int grow_index(gp_history_t *history)
+static int grow_index(gp_lifetimes_t *lifetimes)
 {
-  size_t slots = history->slots ? 2 * history->slots : 1024;
+  size_t slots = lifetimes->slots ? 2 * lifetimes->slots : 1024;
   uint32_t *index = malloc(slots * sizeof(*index));
   if (!index)
     return ENOMEM;
   memset(index, 0xff, slots * sizeof(*index));
-  free(history->index);
-  history->index = index;
-  history->slots = slots;
-  for (size_t i = 0; i < history->life_count; i++)
-    history->index[slot_of(history, history->lives[i].device, history->lives[i].block)] = (uint32_t)i;
+  free(lifetimes->index);
+  lifetimes->index = index;
+  lifetimes->slots = slots;
+  for (size_t i = 0; i < lifetimes->life_count; i++)
+    lifetimes->index[slot_of(lifetimes, lifetimes->lives[i].device, lifetimes->lives[i].block)] = (uint32_t)i;
   return 0;
 }
 
 /* A new life of that block, zeroed. One of the same number, which cannot be, is found no more. NULL without
  * memory. */
-static gp_life_t *add_life(gp_history_t *history, int device, uint64_t block)
+static gp_life_t *add_life(gp_lifetimes_t *lifetimes, int device, uint64_t block)
 {
-  if (history->life_count == history->capacity) {
-    size_t capacity = history->capacity ? 2 * history->capacity : 512;
-    gp_life_t *lives = realloc(history->lives, capacity * sizeof(*lives));
+  if (lifetimes->life_count == lifetimes->capacity) {
+    size_t capacity = lifetimes->capacity ? 2 * lifetimes->capacity : 512;
+    gp_life_t *lives = realloc(lifetimes->lives, capacity * sizeof(*lives));
     if (!lives)
       return NULL;
-    history->lives = lives;
-    history->capacity = capacity;
+    lifetimes->lives = lives;
+    lifetimes->capacity = capacity;
   }
-  if (2 * (history->life_count + 1) > history->slots && grow_index(history))
+  if (2 * (lifetimes->life_count + 1) > lifetimes->slots && grow_index(lifetimes))
     return NULL;
-  history->index[slot_of(history, device, block)] = (uint32_t)history->life_count;
-  gp_life_t *life = &history->lives[history->life_count++];
+  lifetimes->index[slot_of(lifetimes, device, block)] = (uint32_t)lifetimes->life_count;
+  gp_life_t *life = &lifetimes->lives[lifetimes->life_count++];
   *life = (gp_life_t){.block = block,
       .device = (uint8_t)device,
-      .freed = GP_HISTORY_NEVER,
-      .done = GP_HISTORY_NEVER,
+      .freed = GP_LIFETIMES_NEVER,
+      .done = GP_LIFETIMES_NEVER,
       .stack = -1,
       .stream = -1,
       .thread = GP_FILTER_UNKNOWN};
@@ -109,7 +109,7 @@ static gp_life_t *add_life(gp_history_t *history, int device, uint64_t block)
  */
 
 typedef struct build {
-  gp_history_t *history;
+  gp_lifetimes_t *lifetimes;
   const gp_snapshot_events_t *events;
   size_t event;
   uint32_t moment; /* after the event */
@@ -121,10 +121,10 @@ typedef struct build {
   size_t segment_slots;
 } build_t;
 
-/* what: of the snapshot, which outlives the history. */
+/* what: of the snapshot, which outlives the lifetimes. */
 static void set_kind(gp_life_t *life, const char *what)
 {
-  life->kind = strcmp(what, "pinned_host") == 0 ? GP_LIFE_HOST : GP_LIFE_PASSTHROUGH;
+  life->kind = strcmp(what, "pinned_host") == 0 ? GP_LIFE_HOST : GP_LIFE_FORWARDED;
   life->what = what;
 }
 
@@ -144,7 +144,7 @@ static void describe(const build_t *build, gp_life_t *life, bool is_pooled)
 static int begin_life(build_t *build, bool is_pooled)
 {
   uint64_t block = unsigned_value(build->events, GP_COLUMN_BLOCK, build->event);
-  gp_life_t *life = add_life(build->history, build->device, block);
+  gp_life_t *life = add_life(build->lifetimes, build->device, block);
   if (!life)
     return ENOMEM;
   describe(build, life, is_pooled);
@@ -160,11 +160,11 @@ static int begin_life(build_t *build, bool is_pooled)
 static int end_life(build_t *build, bool is_pooled, bool is_completed)
 {
   uint64_t block = unsigned_value(build->events, GP_COLUMN_BLOCK, build->event);
-  gp_life_t *life = find(build->history, build->device, block);
+  gp_life_t *life = find(build->lifetimes, build->device, block);
   if (!life) {
     uint64_t now_ns = unsigned_value(build->events, GP_COLUMN_TIME_NS, build->event);
     uint64_t lasted_ns = unsigned_value(build->events, GP_COLUMN_LIFETIME_NS, build->event);
-    life = add_life(build->history, build->device, block);
+    life = add_life(build->lifetimes, build->device, block);
     if (!life)
       return ENOMEM;
     describe(build, life, is_pooled);
@@ -172,11 +172,11 @@ static int end_life(build_t *build, bool is_pooled, bool is_completed)
     if (is_completed && is_pooled)
       life->freed = 0; /* before the events, too */
   }
-  if (life->freed == GP_HISTORY_NEVER) {
+  if (life->freed == GP_LIFETIMES_NEVER) {
     life->freed = build->moment;
     life->is_temporary = build->newest[build->device] == block && life->begin > 0;
   }
-  if (is_completed && life->done == GP_HISTORY_NEVER)
+  if (is_completed && life->done == GP_LIFETIMES_NEVER)
     life->done = build->moment;
   return 0;
 }
@@ -189,7 +189,7 @@ static size_t segment_slot(const build_t *build, int device, uint64_t address)
 {
   size_t slot = (size_t)(hash(device, address >> 9) >> 20) & (build->segment_slots - 1);
   while (build->segment_index[slot] != NO_LIFE) {
-    const gp_segment_life_t *segment = &build->history->segments[build->segment_index[slot]];
+    const gp_segment_life_t *segment = &build->lifetimes->segments[build->segment_index[slot]];
     if (segment->address == address && segment->device == device)
       break;
     slot = (slot + 1) & (build->segment_slots - 1);
@@ -199,12 +199,12 @@ static size_t segment_slot(const build_t *build, int device, uint64_t address)
 
 static int grow_segments(build_t *build)
 {
-  gp_history_t *history = build->history;
+  gp_lifetimes_t *lifetimes = build->lifetimes;
   size_t capacity = build->segment_capacity ? 2 * build->segment_capacity : 512;
-  gp_segment_life_t *segments = realloc(history->segments, capacity * sizeof(*segments));
+  gp_segment_life_t *segments = realloc(lifetimes->segments, capacity * sizeof(*segments));
   if (!segments)
     return ENOMEM;
-  history->segments = segments;
+  lifetimes->segments = segments;
   uint32_t *index = malloc(2 * capacity * sizeof(*index));
   if (!index)
     return ENOMEM;
@@ -213,7 +213,7 @@ static int grow_segments(build_t *build)
   build->segment_index = index;
   build->segment_slots = 2 * capacity;
   build->segment_capacity = capacity;
-  for (size_t i = 0; i < history->segment_count; i++)
+  for (size_t i = 0; i < lifetimes->segment_count; i++)
     build->segment_index[segment_slot(build, segments[i].device, segments[i].address)] = (uint32_t)i;
   return 0;
 }
@@ -221,11 +221,11 @@ static int grow_segments(build_t *build)
 static int add_segment(
     build_t *build, int device, uint64_t address, uint64_t size, uint32_t begin, uint32_t end)
 {
-  gp_history_t *history = build->history;
-  if (history->segment_count == build->segment_capacity && grow_segments(build))
+  gp_lifetimes_t *lifetimes = build->lifetimes;
+  if (lifetimes->segment_count == build->segment_capacity && grow_segments(build))
     return ENOMEM;
-  build->segment_index[segment_slot(build, device, address)] = (uint32_t)history->segment_count;
-  history->segments[history->segment_count++] = (gp_segment_life_t){
+  build->segment_index[segment_slot(build, device, address)] = (uint32_t)lifetimes->segment_count;
+  lifetimes->segments[lifetimes->segment_count++] = (gp_segment_life_t){
       .address = address, .size = size, .begin = begin, .end = end, .device = (uint8_t)device};
   return 0;
 }
@@ -236,9 +236,9 @@ static gp_segment_life_t *open_segment(const build_t *build, int device, uint64_
   if (!build->segment_slots)
     return NULL;
   uint32_t at = build->segment_index[segment_slot(build, device, address)];
-  if (at == NO_LIFE || build->history->segments[at].end != GP_HISTORY_NEVER)
+  if (at == NO_LIFE || build->lifetimes->segments[at].end != GP_LIFETIMES_NEVER)
     return NULL;
-  return &build->history->segments[at];
+  return &build->lifetimes->segments[at];
 }
 
 static int segment_event(build_t *build, bool is_alloc)
@@ -250,17 +250,17 @@ static int segment_event(build_t *build, bool is_alloc)
     segment->end = build->moment;
   else if (!is_alloc)
     return add_segment(build, build->device, address, size, 0, build->moment);
-  return is_alloc ? add_segment(build, build->device, address, size, build->moment, GP_HISTORY_NEVER) : 0;
+  return is_alloc ? add_segment(build, build->device, address, size, build->moment, GP_LIFETIMES_NEVER) : 0;
 }
 
 static int take_event(build_t *build)
 {
-  switch (gp_history_event(build->history, build->event)) {
+  switch (gp_lifetimes_event(build->lifetimes, build->event)) {
   case GP_EVENT_ALLOC: return begin_life(build, true);
-  case GP_EVENT_PASSTHROUGH_ALLOC: return begin_life(build, false);
+  case GP_EVENT_FORWARDED_ALLOC: return begin_life(build, false);
   case GP_EVENT_FREE_REQUESTED: return end_life(build, true, false);
   case GP_EVENT_FREE_COMPLETED: return end_life(build, true, true);
-  case GP_EVENT_PASSTHROUGH_FREE: return end_life(build, false, true);
+  case GP_EVENT_FORWARDED_FREE: return end_life(build, false, true);
   case GP_EVENT_SEGMENT_ALLOC: return segment_event(build, true);
   case GP_EVENT_SEGMENT_FREE: return segment_event(build, false);
   default: return 0;
@@ -272,20 +272,20 @@ static int take_event(build_t *build)
  */
 
 /* The life in the events that is the one at address now: it has not ended, and no other was taken for it. */
-static gp_life_t *find_held(const gp_history_t *history, int device, uint64_t block, uint64_t address)
+static gp_life_t *find_held(const gp_lifetimes_t *lifetimes, int device, uint64_t block, uint64_t address)
 {
-  gp_life_t *life = find(history, device, block);
-  return life && life->address == address && life->done == GP_HISTORY_NEVER && !life->is_held ? life : NULL;
+  gp_life_t *life = find(lifetimes, device, block);
+  return life && life->address == address && life->done == GP_LIFETIMES_NEVER && !life->is_held ? life : NULL;
 }
 
 static int take_block(build_t *build, const gp_snapshot_block_t *block)
 {
-  gp_history_t *history = build->history;
+  gp_lifetimes_t *lifetimes = build->lifetimes;
   if (block->state != GP_SNAPSHOT_ALLOCATED && block->state != GP_SNAPSHOT_PENDING)
     return 0;
-  gp_life_t *life = find_held(history, block->device, block->block, block->address);
+  gp_life_t *life = find_held(lifetimes, block->device, block->block, block->address);
   if (!life) {
-    life = add_life(history, block->device, block->block);
+    life = add_life(lifetimes, block->device, block->block);
     if (!life)
       return ENOMEM;
     life->address = block->address;
@@ -301,12 +301,12 @@ static int take_block(build_t *build, const gp_snapshot_block_t *block)
   return 0;
 }
 
-static int take_passthrough(build_t *build, const gp_snapshot_passthrough_t *memory)
+static int take_forwarded(build_t *build, const gp_snapshot_forwarded_t *memory)
 {
-  gp_history_t *history = build->history;
-  gp_life_t *life = find_held(history, memory->device, memory->block, memory->address);
+  gp_lifetimes_t *lifetimes = build->lifetimes;
+  gp_life_t *life = find_held(lifetimes, memory->device, memory->block, memory->address);
   if (!life) {
-    life = add_life(history, memory->device, memory->block);
+    life = add_life(lifetimes, memory->device, memory->block);
     if (!life)
       return ENOMEM;
     life->address = memory->address;
@@ -322,44 +322,44 @@ static int take_passthrough(build_t *build, const gp_snapshot_passthrough_t *mem
 
 static int take_end(build_t *build)
 {
-  const gp_snapshot_t *snapshot = build->history->snapshot;
+  const gp_snapshot_t *snapshot = build->lifetimes->snapshot;
   int error = 0;
   for (size_t i = 0; !error && i < snapshot->block_count; i++)
     error = take_block(build, &snapshot->blocks[i]);
-  for (size_t i = 0; !error && i < snapshot->passthrough_count; i++)
-    error = take_passthrough(build, &snapshot->forwarded[i]);
+  for (size_t i = 0; !error && i < snapshot->forwarded_count; i++)
+    error = take_forwarded(build, &snapshot->forwarded[i]);
   for (size_t i = 0; !error && i < snapshot->segment_count; i++) {
     const gp_snapshot_segment_t *segment = &snapshot->segments[i];
     if (!open_segment(build, segment->device, segment->address))
-      error = add_segment(build, segment->device, segment->address, segment->size, 0, GP_HISTORY_NEVER);
+      error = add_segment(build, segment->device, segment->address, segment->size, 0, GP_LIFETIMES_NEVER);
   }
   return error;
 }
 
-static int name_actions(gp_history_t *history)
+static int name_actions(gp_lifetimes_t *lifetimes)
 {
-  const gp_snapshot_names_t *names = &history->snapshot->events.actions;
-  history->kinds = calloc(names->count + 1, sizeof(*history->kinds));
-  if (!history->kinds)
+  const gp_snapshot_names_t *names = &lifetimes->snapshot->events.actions;
+  lifetimes->kinds = calloc(names->count + 1, sizeof(*lifetimes->kinds));
+  if (!lifetimes->kinds)
     return ENOMEM;
   for (size_t i = 0; i < names->count; i++) {
     for (size_t k = 0; k < sizeof(actions) / sizeof(actions[0]); k++) {
       if (strcmp(names->names[i], actions[k].name) == 0)
-        history->kinds[i] = (uint8_t)actions[k].kind;
+        lifetimes->kinds[i] = (uint8_t)actions[k].kind;
     }
   }
   return 0;
 }
 
-int gp_history_init(gp_history_t *history, const gp_snapshot_t *snapshot)
+int gp_lifetimes_init(gp_lifetimes_t *lifetimes, const gp_snapshot_t *snapshot)
 {
-  build_t build = {.history = history, .events = &snapshot->events};
+  build_t build = {.lifetimes = lifetimes, .events = &snapshot->events};
 
-  *history = (gp_history_t){.snapshot = snapshot};
-  if (snapshot->events.count >= GP_HISTORY_NEVER)
+  *lifetimes = (gp_lifetimes_t){.snapshot = snapshot};
+  if (snapshot->events.count >= GP_LIFETIMES_NEVER)
     return EOVERFLOW;
-  history->end = (uint32_t)snapshot->events.count;
-  int error = name_actions(history);
+  lifetimes->end = (uint32_t)snapshot->events.count;
+  int error = name_actions(lifetimes);
   for (size_t i = 0; !error && i < snapshot->events.count; i++) {
     build.event = i;
     build.moment = (uint32_t)i + 1;
@@ -373,31 +373,31 @@ int gp_history_init(gp_history_t *history, const gp_snapshot_t *snapshot)
   return error;
 }
 
-void gp_history_fini(gp_history_t *history)
+void gp_lifetimes_fini(gp_lifetimes_t *lifetimes)
 {
-  free(history->lives);
-  free(history->segments);
-  free(history->kinds);
-  free(history->index);
-  *history = (gp_history_t){0};
+  free(lifetimes->lives);
+  free(lifetimes->segments);
+  free(lifetimes->kinds);
+  free(lifetimes->index);
+  *lifetimes = (gp_lifetimes_t){0};
 }
 
-const gp_life_t *gp_history_life(const gp_history_t *history, size_t event)
+const gp_life_t *gp_lifetimes_life(const gp_lifetimes_t *lifetimes, size_t event)
 {
-  const gp_snapshot_events_t *events = &history->snapshot->events;
-  switch (gp_history_event(history, event)) {
+  const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
+  switch (gp_lifetimes_event(lifetimes, event)) {
   case GP_EVENT_ALLOC:
   case GP_EVENT_FREE_REQUESTED:
   case GP_EVENT_FREE_COMPLETED:
-  case GP_EVENT_PASSTHROUGH_ALLOC:
-  case GP_EVENT_PASSTHROUGH_FREE:
-    return find(history, (int)gp_snapshot_event(events, GP_COLUMN_DEVICE, event, 0),
+  case GP_EVENT_FORWARDED_ALLOC:
+  case GP_EVENT_FORWARDED_FREE:
+    return find(lifetimes, (int)gp_snapshot_event(events, GP_COLUMN_DEVICE, event, 0),
         unsigned_value(events, GP_COLUMN_BLOCK, event));
   default: return NULL;
   }
 }
 
-bool gp_history_has(const gp_filter_t *filter, const gp_life_t *life)
+bool gp_lifetimes_has(const gp_filter_t *filter, const gp_life_t *life)
 {
   return gp_filter_has(filter, life->device, life->stream, life->thread, life->begin_ns);
 }
@@ -406,41 +406,41 @@ bool gp_history_has(const gp_filter_t *filter, const gp_life_t *life)
  * Sums
  */
 
-void gp_history_begin(const gp_history_t *history, int device, gp_memory_t *ret_memory)
+void gp_lifetimes_begin(const gp_lifetimes_t *lifetimes, int device, gp_memory_t *ret_memory)
 {
   gp_memory_t memory = {0};
-  for (size_t i = 0; i < history->life_count; i++) {
-    const gp_life_t *life = &history->lives[i];
+  for (size_t i = 0; i < lifetimes->life_count; i++) {
+    const gp_life_t *life = &lifetimes->lives[i];
     if (life->device != device || life->begin > 0)
       continue;
     if (life->freed == 0) {
       memory.deferred = gp_add_saturated(memory.deferred, life->done > 0 ? life->rounded : 0);
       continue;
     }
-    if (life->kind == GP_LIFE_PASSTHROUGH)
-      memory.passthrough = gp_add_saturated(memory.passthrough, life->requested);
+    if (life->kind == GP_LIFE_FORWARDED)
+      memory.forwarded = gp_add_saturated(memory.forwarded, life->requested);
     memory.count += life->kind != GP_LIFE_HOST;
     if (life->kind != GP_LIFE_POOLED)
       continue;
     memory.requested = gp_add_saturated(memory.requested, life->requested);
     memory.allocated = gp_add_saturated(memory.allocated, life->rounded);
   }
-  for (size_t i = 0; i < history->segment_count; i++) {
-    const gp_segment_life_t *segment = &history->segments[i];
+  for (size_t i = 0; i < lifetimes->segment_count; i++) {
+    const gp_segment_life_t *segment = &lifetimes->segments[i];
     if (segment->device == device && segment->begin == 0)
       memory.reserved = gp_add_saturated(memory.reserved, segment->size);
   }
   *ret_memory = memory;
 }
 
-void gp_history_step(const gp_history_t *history, size_t event, gp_memory_t *memory)
+void gp_lifetimes_step(const gp_lifetimes_t *lifetimes, size_t event, gp_memory_t *memory)
 {
-  const gp_snapshot_events_t *events = &history->snapshot->events;
-  const gp_life_t *life = gp_history_life(history, event);
+  const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
+  const gp_life_t *life = gp_lifetimes_life(lifetimes, event);
   uint64_t size = unsigned_value(events, GP_COLUMN_SIZE, event);
   uint32_t moment = (uint32_t)event + 1;
 
-  switch (gp_history_event(history, event)) {
+  switch (gp_lifetimes_event(lifetimes, event)) {
   case GP_EVENT_SEGMENT_ALLOC: memory->reserved = gp_add_saturated(memory->reserved, size); return;
   case GP_EVENT_SEGMENT_FREE: memory->reserved = gp_subtract_saturated(memory->reserved, size); return;
   default: break;
@@ -449,17 +449,17 @@ void gp_history_step(const gp_history_t *history, size_t event, gp_memory_t *mem
     return;
   bool is_pooled = life->kind == GP_LIFE_POOLED;
   uint64_t requested = is_pooled ? life->requested : 0, rounded = is_pooled ? life->rounded : 0;
-  uint64_t passthrough = is_pooled ? 0 : life->requested;
+  uint64_t forwarded = is_pooled ? 0 : life->requested;
   if (life->begin == moment) {
     memory->requested = gp_add_saturated(memory->requested, requested);
     memory->allocated = gp_add_saturated(memory->allocated, rounded);
-    memory->passthrough = gp_add_saturated(memory->passthrough, passthrough);
+    memory->forwarded = gp_add_saturated(memory->forwarded, forwarded);
     memory->count++;
   }
   if (life->freed == moment) {
     memory->requested = gp_subtract_saturated(memory->requested, requested);
     memory->allocated = gp_subtract_saturated(memory->allocated, rounded);
-    memory->passthrough = gp_subtract_saturated(memory->passthrough, passthrough);
+    memory->forwarded = gp_subtract_saturated(memory->forwarded, forwarded);
     memory->deferred = gp_add_saturated(memory->deferred, rounded);
     memory->count = gp_subtract_saturated(memory->count, 1);
   }
@@ -467,22 +467,22 @@ void gp_history_step(const gp_history_t *history, size_t event, gp_memory_t *mem
     memory->deferred = gp_subtract_saturated(memory->deferred, rounded);
 }
 
-uint32_t gp_history_peak(
-    const gp_history_t *history, const gp_filter_t *filter, int device, uint64_t *ret_bytes)
+uint32_t gp_lifetimes_peak(
+    const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, int device, uint64_t *ret_bytes)
 {
   uint64_t bytes = 0, most;
   uint32_t peak = 0;
 
-  for (size_t i = 0; i < history->life_count; i++) {
-    const gp_life_t *life = &history->lives[i];
+  for (size_t i = 0; i < lifetimes->life_count; i++) {
+    const gp_life_t *life = &lifetimes->lives[i];
     if (life->device == device && gp_life_is_held_at(life, 0) && life->kind != GP_LIFE_HOST &&
-        gp_history_has(filter, life))
+        gp_lifetimes_has(filter, life))
       bytes = gp_add_saturated(bytes, life->requested);
   }
   most = bytes;
-  for (uint32_t i = 0; i < history->end; i++) {
-    const gp_life_t *life = gp_history_life(history, i);
-    if (!life || life->device != device || life->kind == GP_LIFE_HOST || !gp_history_has(filter, life))
+  for (uint32_t i = 0; i < lifetimes->end; i++) {
+    const gp_life_t *life = gp_lifetimes_life(lifetimes, i);
+    if (!life || life->device != device || life->kind == GP_LIFE_HOST || !gp_lifetimes_has(filter, life))
       continue;
     if (life->begin == i + 1)
       bytes = gp_add_saturated(bytes, life->requested);
@@ -497,10 +497,10 @@ uint32_t gp_history_peak(
   return peak;
 }
 
-uint32_t gp_history_moment(const gp_history_t *history, uint64_t time_ns)
+uint32_t gp_lifetimes_moment(const gp_lifetimes_t *lifetimes, uint64_t time_ns)
 {
-  const gp_column_t *times = history->snapshot->events.columns[GP_COLUMN_TIME_NS];
-  uint32_t low = 0, high = times ? history->end : 0;
+  const gp_column_t *times = lifetimes->snapshot->events.columns[GP_COLUMN_TIME_NS];
+  uint32_t low = 0, high = times ? lifetimes->end : 0;
   while (low < high) {
     uint32_t middle = low + (high - low) / 2;
     if ((uint64_t)gp_column_get(times, middle) <= time_ns)
@@ -511,8 +511,8 @@ uint32_t gp_history_moment(const gp_history_t *history, uint64_t time_ns)
   return low;
 }
 
-uint64_t gp_history_time(const gp_history_t *history, uint32_t moment)
+uint64_t gp_lifetimes_time(const gp_lifetimes_t *lifetimes, uint32_t moment)
 {
-  const gp_column_t *times = history->snapshot->events.columns[GP_COLUMN_TIME_NS];
+  const gp_column_t *times = lifetimes->snapshot->events.columns[GP_COLUMN_TIME_NS];
   return times && moment > 0 ? (uint64_t)gp_column_get(times, moment - 1) : 0;
 }

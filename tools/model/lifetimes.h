@@ -5,7 +5,7 @@
  *
  * Moments are places in the events: moment m is after the first m events, so 0 is before all of them and
  * `end` after all. What began before the events were recorded has begun at moment 0; what has not ended has
- * GP_HISTORY_NEVER.
+ * GP_LIFETIMES_NEVER.
  */
 #ifndef GP_TOOLS_MODEL_LIFETIMES_H
 #define GP_TOOLS_MODEL_LIFETIMES_H
@@ -17,10 +17,10 @@
 #include "tools/model/filter.h"
 #include "tools/read/snapshot.h"
 
-#define GP_HISTORY_NEVER UINT32_MAX
+#define GP_LIFETIMES_NEVER UINT32_MAX
 
-/* The columns that a history is made of. */
-#define GP_HISTORY_COLUMNS                                                                                   \
+/* The columns that lifetimes are made of. */
+#define GP_LIFETIMES_COLUMNS                                                                                 \
   (1u << GP_COLUMN_ACTION | 1u << GP_COLUMN_TIME_NS | 1u << GP_COLUMN_DEVICE | 1u << GP_COLUMN_STREAM |      \
       1u << GP_COLUMN_THREAD | 1u << GP_COLUMN_ADDRESS | 1u << GP_COLUMN_SIZE |                              \
       1u << GP_COLUMN_ROUNDED_SIZE | 1u << GP_COLUMN_BLOCK | 1u << GP_COLUMN_LIFETIME_NS |                   \
@@ -28,8 +28,8 @@
 
 typedef enum gp_life_kind {
   GP_LIFE_POOLED,
-  GP_LIFE_PASSTHROUGH, /* memory of the device that is not pooled */
-  GP_LIFE_HOST,        /* page-locked memory of the host */
+  GP_LIFE_FORWARDED, /* memory of the device that is not pooled */
+  GP_LIFE_HOST,      /* page-locked memory of the host */
 } gp_life_kind_t;
 
 /* One ownership of a block. Sizes in bytes. */
@@ -68,15 +68,15 @@ typedef enum gp_event_kind {
   GP_EVENT_FREE_COMPLETED,
   GP_EVENT_SEGMENT_ALLOC,
   GP_EVENT_SEGMENT_FREE,
-  GP_EVENT_PASSTHROUGH_ALLOC,
-  GP_EVENT_PASSTHROUGH_FREE,
+  GP_EVENT_FORWARDED_ALLOC,
+  GP_EVENT_FORWARDED_FREE,
   GP_EVENT_OOM,
   GP_EVENT_SNAPSHOT,
   GP_EVENT_TRIM,
   GP_EVENT_MODE,
 } gp_event_kind_t;
 
-typedef struct gp_history {
+typedef struct gp_lifetimes {
   const gp_snapshot_t *snapshot; /* borrowed */
   gp_life_t *lives;              /* in the order in which they are first spoken of */
   size_t life_count;
@@ -87,20 +87,20 @@ typedef struct gp_history {
   uint32_t *index; /* private: lives by block, open addressing */
   size_t capacity; /* private: of lives */
   size_t slots;    /* private */
-} gp_history_t;
+} gp_lifetimes_t;
 
 /*
- * Makes the history of snapshot, which was read with GP_HISTORY_COLUMNS and is borrowed. Returns 0, ENOMEM,
- * or EOVERFLOW for more than 2^32 - 2 events. Fini it in any case.
+ * Makes the lifetimes of snapshot, which was read with GP_LIFETIMES_COLUMNS and is borrowed. Returns 0,
+ * ENOMEM, or EOVERFLOW for more than 2^32 - 2 events. Fini it in any case.
  */
-int gp_history_init(gp_history_t *history, const gp_snapshot_t *snapshot);
-void gp_history_fini(gp_history_t *history);
+int gp_lifetimes_init(gp_lifetimes_t *lifetimes, const gp_snapshot_t *snapshot);
+void gp_lifetimes_fini(gp_lifetimes_t *lifetimes);
 
 /* What the event at that place in the columns is. */
-gp_event_kind_t gp_history_event(const gp_history_t *history, size_t event);
+gp_event_kind_t gp_lifetimes_event(const gp_lifetimes_t *lifetimes, size_t event);
 
 /* The life that an event is about; NULL: none. */
-const gp_life_t *gp_history_life(const gp_history_t *history, size_t event);
+const gp_life_t *gp_lifetimes_life(const gp_lifetimes_t *lifetimes, size_t event);
 
 /* True if the program held it at that moment. */
 static inline bool gp_life_is_held_at(const gp_life_t *life, uint32_t moment)
@@ -109,7 +109,7 @@ static inline bool gp_life_is_held_at(const gp_life_t *life, uint32_t moment)
 }
 
 /* True if the allocation is wanted. */
-bool gp_history_has(const gp_filter_t *filter, const gp_life_t *life);
+bool gp_lifetimes_has(const gp_filter_t *filter, const gp_life_t *life);
 
 /* Bytes of one device at a moment. Sums that do not fit stay at UINT64_MAX. */
 typedef struct gp_memory {
@@ -117,28 +117,28 @@ typedef struct gp_memory {
   uint64_t allocated; /* the same, rounded up */
   uint64_t deferred;  /* freed, but perhaps still in use by the device */
   uint64_t reserved;  /* from the driver */
-  uint64_t passthrough;
+  uint64_t forwarded;
   uint64_t count; /* of what the program holds, pooled or not */
 } gp_memory_t;
 
 /* What device held at the first moment. */
-void gp_history_begin(const gp_history_t *history, int device, gp_memory_t *ret_memory);
+void gp_lifetimes_begin(const gp_lifetimes_t *lifetimes, int device, gp_memory_t *ret_memory);
 
 /* Carries memory over one event, which is of its device. */
-void gp_history_step(const gp_history_t *history, size_t event, gp_memory_t *memory);
+void gp_lifetimes_step(const gp_lifetimes_t *lifetimes, size_t event, gp_memory_t *memory);
 
 /*
  * The moment at which most of what filter wants was held on device: bytes asked for, pooled and not, host
  * memory aside. The earliest of them. *ret_bytes: how much.
  */
-uint32_t gp_history_peak(
-    const gp_history_t *history, const gp_filter_t *filter, int device, uint64_t *ret_bytes);
+uint32_t gp_lifetimes_peak(
+    const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, int device, uint64_t *ret_bytes);
 
 /* The moment after the last event that is not later than time_ns. */
-uint32_t gp_history_moment(const gp_history_t *history, uint64_t time_ns);
+uint32_t gp_lifetimes_moment(const gp_lifetimes_t *lifetimes, uint64_t time_ns);
 
 /* When a moment was: the time of the event before it. 0 for moment 0. */
-uint64_t gp_history_time(const gp_history_t *history, uint32_t moment);
+uint64_t gp_lifetimes_time(const gp_lifetimes_t *lifetimes, uint32_t moment);
 
 static inline uint64_t gp_add_saturated(uint64_t a, uint64_t b)
 {

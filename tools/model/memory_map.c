@@ -56,12 +56,12 @@ static int copy_snapshot(gp_map_t *map, const gp_snapshot_t *snapshot, int devic
 }
 
 /* The blocks that are in use at moment, by device and address; the caller frees them. */
-static const gp_life_t **list_lives(const gp_history_t *history, uint32_t moment, size_t *ret_count)
+static const gp_life_t **list_lives(const gp_lifetimes_t *lifetimes, uint32_t moment, size_t *ret_count)
 {
-  const gp_life_t **lives = calloc(history->life_count + 1, sizeof(*lives));
+  const gp_life_t **lives = calloc(lifetimes->life_count + 1, sizeof(*lives));
   size_t count = 0;
-  for (size_t i = 0; lives && i < history->life_count; i++) {
-    const gp_life_t *life = &history->lives[i];
+  for (size_t i = 0; lives && i < lifetimes->life_count; i++) {
+    const gp_life_t *life = &lifetimes->lives[i];
     if (life->kind == GP_LIFE_POOLED && life->begin <= moment && life->done > moment)
       lives[count++] = life;
   }
@@ -72,18 +72,18 @@ static const gp_life_t **list_lives(const gp_history_t *history, uint32_t moment
 }
 
 /* Before the end: what is in use lies in the segments of that moment, and the rest of them is idle. */
-static int rebuild(gp_map_t *map, const gp_history_t *history, uint32_t moment, int device)
+static int rebuild(gp_map_t *map, const gp_lifetimes_t *lifetimes, uint32_t moment, int device)
 {
   size_t count, next = 0;
-  const gp_life_t **lives = list_lives(history, moment, &count);
-  map->segments = calloc(history->segment_count + 1, sizeof(*map->segments));
-  map->parts = calloc(2 * count + history->segment_count + 1, sizeof(*map->parts));
+  const gp_life_t **lives = list_lives(lifetimes, moment, &count);
+  map->segments = calloc(lifetimes->segment_count + 1, sizeof(*map->segments));
+  map->parts = calloc(2 * count + lifetimes->segment_count + 1, sizeof(*map->parts));
   if (!lives || !map->segments || !map->parts) {
     free(lives);
     return ENOMEM;
   }
-  for (size_t i = 0; i < history->segment_count; i++) {
-    const gp_segment_life_t *from = &history->segments[i];
+  for (size_t i = 0; i < lifetimes->segment_count; i++) {
+    const gp_segment_life_t *from = &lifetimes->segments[i];
     bool is_there = from->begin <= moment && from->end > moment;
     if (is_there && (device == GP_REQUEST_ALL_DEVICES || from->device == device))
       map->segments[map->segment_count++] =
@@ -197,12 +197,12 @@ static int describe_device(gp_map_t *map, size_t first, size_t end)
   return 0;
 }
 
-int gp_map_init(gp_map_t *map, const gp_history_t *history, uint32_t moment, int device)
+int gp_map_init(gp_map_t *map, const gp_lifetimes_t *lifetimes, uint32_t moment, int device)
 {
   *map = (gp_map_t){.segment_count = 0};
-  int error = moment >= history->end ? copy_snapshot(map, history->snapshot, device)
-                                     : rebuild(map, history, moment, device);
-  if (!error && moment >= history->end && map->segment_count > 1)
+  int error = moment >= lifetimes->end ? copy_snapshot(map, lifetimes->snapshot, device)
+                                       : rebuild(map, lifetimes, moment, device);
+  if (!error && moment >= lifetimes->end && map->segment_count > 1)
     qsort(map->segments, map->segment_count, sizeof(*map->segments), compare_segments);
   for (size_t i = 0; !error && i < map->segment_count;) {
     size_t first = i;

@@ -61,10 +61,10 @@ typedef struct gp_map {
 } gp_map_t;
 
 /*
- * The map at a moment of history; at its end the snapshot itself is what counts. device: which, or
+ * The map at a moment of lifetimes; at its end the snapshot itself is what counts. device: which, or
  * GP_REQUEST_ALL_DEVICES. Returns 0 or ENOMEM. Fini it in any case.
  */
-int gp_map_init(gp_map_t *map, const gp_history_t *history, uint32_t moment, int device);
+int gp_map_init(gp_map_t *map, const gp_lifetimes_t *lifetimes, uint32_t moment, int device);
 void gp_map_fini(gp_map_t *map);
 
 #endif

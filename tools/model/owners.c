@@ -44,7 +44,7 @@ static char *name_at(const build_t *build, size_t at)
 }
 
 static int measure(
-    build_t *build, const gp_history_t *history, const gp_filter_t *filter, gp_site_measure_t measure)
+    build_t *build, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, gp_site_measure_t measure)
 {
   const gp_snapshot_stacks_t *stacks = &build->snapshot->stacks;
   uint32_t moments[GP_SNAPSHOT_DEVICES] = {0};
@@ -52,7 +52,7 @@ static int measure(
 
   for (int device = 0; measure == GP_SITE_PEAK && device < GP_SNAPSHOT_DEVICES; device++) {
     if (gp_filter_has_device(filter, device))
-      moments[device] = gp_history_peak(history, filter, device, &bytes);
+      moments[device] = gp_lifetimes_peak(lifetimes, filter, device, &bytes);
   }
   uint64_t *held = calloc(stacks->count + 1, sizeof(*held));
   build->shares = calloc(stacks->count + 1, sizeof(*build->shares));
@@ -60,10 +60,10 @@ static int measure(
     free(held);
     return ENOMEM;
   }
-  for (size_t i = 0; i < history->life_count; i++) {
-    const gp_life_t *life = &history->lives[i];
+  for (size_t i = 0; i < lifetimes->life_count; i++) {
+    const gp_life_t *life = &lifetimes->lives[i];
     bool is_held = measure == GP_SITE_PEAK ? gp_life_is_held_at(life, moments[life->device]) : life->is_held;
-    if (is_held && life->stack >= 0 && life->kind != GP_LIFE_HOST && gp_history_has(filter, life))
+    if (is_held && life->stack >= 0 && life->kind != GP_LIFE_HOST && gp_lifetimes_has(filter, life))
       held[life->stack] = gp_add_saturated(held[life->stack], life->requested);
   }
   int error = 0;
@@ -195,15 +195,15 @@ static int find(build_t *build, size_t *ret_count, group_t *ret_groups)
   return error;
 }
 
-int gp_owners_init(
-    gp_owners_t *owners, const gp_history_t *history, const gp_filter_t *filter, gp_site_measure_t measured)
+int gp_owners_init(gp_owners_t *owners, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
+    gp_site_measure_t measured)
 {
-  build_t build = {.snapshot = history->snapshot};
+  build_t build = {.snapshot = lifetimes->snapshot};
   group_t groups[GP_OWNERS];
   size_t count = 0;
 
   *owners = (gp_owners_t){.count = 0};
-  int error = measure(&build, history, filter, measured);
+  int error = measure(&build, lifetimes, filter, measured);
   if (!error)
     error = find(&build, &count, groups);
   for (size_t i = 0; !error && i < count; i++) {

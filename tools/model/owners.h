@@ -22,12 +22,12 @@ typedef struct gp_owners {
 } gp_owners_t;
 
 /*
- * Finds the owners of what filter wants of history: held at the end (GP_SITE_LIVE) or at the peak of each
+ * Finds the owners of what filter wants of lifetimes: held at the end (GP_SITE_LIVE) or at the peak of each
  * device (GP_SITE_PEAK). What has no stack, and host memory, has none. Returns 0 or ENOMEM; fini it in any
  * case. Thread-safe.
  */
-int gp_owners_init(
-    gp_owners_t *owners, const gp_history_t *history, const gp_filter_t *filter, gp_site_measure_t measure);
+int gp_owners_init(gp_owners_t *owners, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
+    gp_site_measure_t measure);
 void gp_owners_fini(gp_owners_t *owners);
 
 #endif

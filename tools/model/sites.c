@@ -20,7 +20,7 @@ typedef struct group {
 
 typedef struct build {
   gp_sites_t *sites;
-  const gp_history_t *history;
+  const gp_lifetimes_t *lifetimes;
   const gp_snapshot_t *snapshot;
   group_t *stacks; /* by stack */
   group_t *sizes;  /* those without a stack */
@@ -81,15 +81,15 @@ static int compare_sizes(const void *a, const void *b)
 /* The groups of the sizes of what has no stack, sorted. */
 static int list_sizes(build_t *build)
 {
-  const gp_history_t *history = build->history;
-  build->sizes = calloc(history->life_count + 1, sizeof(*build->sizes));
+  const gp_lifetimes_t *lifetimes = build->lifetimes;
+  build->sizes = calloc(lifetimes->life_count + 1, sizeof(*build->sizes));
   if (!build->sizes)
     return ENOMEM;
-  for (size_t i = 0; i < history->life_count; i++) {
-    bool is_grouped =
-        build->size_count > 0 && build->sizes[build->size_count - 1].requested == history->lives[i].requested;
-    if (!is_grouped && (history->lives[i].stack < 0 || build->sites->by == GP_SITE_BY_SIZE))
-      build->sizes[build->size_count++] = (group_t){.stack = -1, .requested = history->lives[i].requested};
+  for (size_t i = 0; i < lifetimes->life_count; i++) {
+    bool is_grouped = build->size_count > 0 &&
+                      build->sizes[build->size_count - 1].requested == lifetimes->lives[i].requested;
+    if (!is_grouped && (lifetimes->lives[i].stack < 0 || build->sites->by == GP_SITE_BY_SIZE))
+      build->sizes[build->size_count++] = (group_t){.stack = -1, .requested = lifetimes->lives[i].requested};
   }
   qsort(build->sizes, build->size_count, sizeof(*build->sizes), compare_sizes);
   size_t used = 0;
@@ -113,15 +113,15 @@ static void find_peaks(build_t *build, const gp_filter_t *filter, uint32_t *ret_
 {
   gp_sites_t *sites = build->sites;
   bool seen[GP_SNAPSHOT_DEVICES] = {false};
-  for (size_t i = 0; i < build->history->life_count; i++)
-    seen[build->history->lives[i].device] = true;
+  for (size_t i = 0; i < build->lifetimes->life_count; i++)
+    seen[build->lifetimes->lives[i].device] = true;
   for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++) {
     gp_site_peak_t *peak = &sites->peaks[sites->peak_count];
     if (!seen[device] || !gp_filter_has_device(filter, device))
       continue;
     *peak = (gp_site_peak_t){.device = device};
-    ret_moments[device] = gp_history_peak(build->history, filter, device, &peak->bytes);
-    peak->time_ns = gp_history_time(build->history, ret_moments[device]);
+    ret_moments[device] = gp_lifetimes_peak(build->lifetimes, filter, device, &peak->bytes);
+    peak->time_ns = gp_lifetimes_time(build->lifetimes, ret_moments[device]);
     sites->peak_count++;
   }
 }
@@ -135,10 +135,10 @@ static int count_lives(build_t *build, const gp_filter_t *filter, const bool *wa
   build->stacks = calloc(none + 1, sizeof(*build->stacks));
   if (!build->stacks || list_sizes(build))
     return ENOMEM;
-  for (size_t i = 0; i < build->history->life_count; i++) {
-    const gp_life_t *life = &build->history->lives[i];
+  for (size_t i = 0; i < build->lifetimes->life_count; i++) {
+    const gp_life_t *life = &build->lifetimes->lives[i];
     if (life->kind == GP_LIFE_HOST || !wanted[life->stack >= 0 ? (size_t)life->stack : none] ||
-        !gp_history_has(filter, life))
+        !gp_lifetimes_has(filter, life))
       continue;
     const gp_site_amount_t one = {life->requested, 1};
     group_t *group = group_of(build, life);
@@ -254,21 +254,21 @@ static int make_sites(build_t *build)
   return error;
 }
 
-static bool has_stacks(const gp_history_t *history)
+static bool has_stacks(const gp_lifetimes_t *lifetimes)
 {
-  for (size_t i = 0; i < history->life_count; i++) {
-    if (history->lives[i].stack >= 0)
+  for (size_t i = 0; i < lifetimes->life_count; i++) {
+    if (lifetimes->lives[i].stack >= 0)
       return true;
   }
   return false;
 }
 
-int gp_sites_init(gp_sites_t *sites, const gp_history_t *history, const gp_filter_t *filter, gp_site_by_t by,
-    const regex_t *focus, const regex_t *ignore)
+int gp_sites_init(gp_sites_t *sites, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
+    gp_site_by_t by, const regex_t *focus, const regex_t *ignore)
 {
-  build_t build = {.sites = sites, .history = history, .snapshot = history->snapshot};
-  *sites = (gp_sites_t){.by = has_stacks(history) ? by : GP_SITE_BY_SIZE};
-  bool *wanted = choose_stacks(history->snapshot, focus, ignore);
+  build_t build = {.sites = sites, .lifetimes = lifetimes, .snapshot = lifetimes->snapshot};
+  *sites = (gp_sites_t){.by = has_stacks(lifetimes) ? by : GP_SITE_BY_SIZE};
+  bool *wanted = choose_stacks(lifetimes->snapshot, focus, ignore);
   int error = wanted ? count_lives(&build, filter, wanted) : ENOMEM;
   if (!error)
     error = make_sites(&build);

@@ -54,12 +54,12 @@ typedef struct gp_sites {
 } gp_sites_t;
 
 /*
- * Counts what filter wants of history. focus: only stacks of which a frame matches; ignore: none of which one
- * does (function, file or module); NULL: neither. Host memory is left out. Returns 0 or ENOMEM; fini it in
- * any case.
+ * Counts what filter wants of lifetimes. focus: only stacks of which a frame matches; ignore: none of which
+ * one does (function, file or module); NULL: neither. Host memory is left out. Returns 0 or ENOMEM; fini it
+ * in any case.
  */
-int gp_sites_init(gp_sites_t *sites, const gp_history_t *history, const gp_filter_t *filter, gp_site_by_t by,
-    const regex_t *focus, const regex_t *ignore);
+int gp_sites_init(gp_sites_t *sites, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
+    gp_site_by_t by, const regex_t *focus, const regex_t *ignore);
 void gp_sites_fini(gp_sites_t *sites);
 
 /* Sorts by flat bytes of a measure (count: by allocations), most first; equal ones by cumulative and by name.

@@ -76,16 +76,16 @@ static void count_blocks(gp_summary_t *summary)
 
 static int group_live_blocks(gp_summary_t *summary)
 {
-  const gp_history_t *history = &summary->history;
-  const gp_life_t **live = calloc(history->life_count + 1, sizeof(*live));
+  const gp_lifetimes_t *lifetimes = &summary->lifetimes;
+  const gp_life_t **live = calloc(lifetimes->life_count + 1, sizeof(*live));
   size_t count = 0;
 
   if (!live)
     return ENOMEM;
-  for (size_t i = 0; i < history->life_count; i++) {
-    const gp_life_t *life = &history->lives[i];
+  for (size_t i = 0; i < lifetimes->life_count; i++) {
+    const gp_life_t *life = &lifetimes->lives[i];
     if (life->is_held && life->kind == GP_LIFE_POOLED && find_device(summary, life->device) &&
-        gp_history_has(summary->filter, life))
+        gp_lifetimes_has(summary->filter, life))
       live[count++] = life;
   }
   qsort(live, count, sizeof(*live), compare_lives);
@@ -218,13 +218,13 @@ int gp_summary_init(
   if (gp_snapshot_uint(oom, "time_ns", &oom_ns) == 1)
     summary->until_ns = oom_ns;
   count_blocks(summary);
-  int error = gp_history_init(&summary->history, snapshot);
+  int error = gp_lifetimes_init(&summary->lifetimes, snapshot);
   if (!error)
     error = group_live_blocks(summary);
   if (!error)
     error = gather_events(summary);
   if (!error)
-    error = gp_sites_init(&summary->sites, &summary->history, filter, GP_SITE_BY_FUNCTION, NULL, NULL);
+    error = gp_sites_init(&summary->sites, &summary->lifetimes, filter, GP_SITE_BY_FUNCTION, NULL, NULL);
   return error;
 }
 
@@ -233,6 +233,6 @@ void gp_summary_fini(gp_summary_t *summary)
   free(summary->actions);
   free(summary->details);
   gp_sites_fini(&summary->sites);
-  gp_history_fini(&summary->history);
+  gp_lifetimes_fini(&summary->lifetimes);
   *summary = (gp_summary_t){.device_count = 0};
 }

@@ -16,7 +16,7 @@
 #define GP_SUMMARY_GROUPS 10
 
 /* What the summary needs of the events; the rest is checked and not kept. */
-#define GP_SUMMARY_COLUMNS (GP_HISTORY_COLUMNS | 1u << GP_COLUMN_DURATION_NS)
+#define GP_SUMMARY_COLUMNS (GP_LIFETIMES_COLUMNS | 1u << GP_COLUMN_DURATION_NS)
 
 /* Live blocks of one requested size. */
 typedef struct gp_summary_group {
@@ -59,7 +59,7 @@ typedef struct gp_summary {
   const char *file;
   const gp_snapshot_t *snapshot;
   const gp_filter_t *filter;
-  gp_history_t history;
+  gp_lifetimes_t lifetimes;
   gp_sites_t sites; /* by function, or by size without stacks; the largest live ones first, or at the peak */
   gp_summary_device_t devices[GP_SNAPSHOT_DEVICES];
   size_t device_count;

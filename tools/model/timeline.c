@@ -5,7 +5,7 @@
 
 typedef struct build {
   gp_timeline_t *timeline;
-  const gp_history_t *history;
+  const gp_lifetimes_t *lifetimes;
   gp_filter_t selection; /* by device, stream and thread; the time is the window */
   gp_timeline_device_t *by_ordinal[GP_SNAPSHOT_DEVICES];
   gp_memory_t memory[GP_SNAPSHOT_DEVICES];
@@ -26,13 +26,13 @@ static uint64_t held_of(const build_t *build, int device)
   const gp_memory_t *memory = &build->memory[device];
   if (build->timeline->is_selected)
     return build->selected[device];
-  return gp_add_saturated(memory->allocated, memory->passthrough);
+  return gp_add_saturated(memory->allocated, memory->forwarded);
 }
 
 static uint64_t reserved_of(const build_t *build, int device)
 {
   const gp_memory_t *memory = &build->memory[device];
-  return build->timeline->is_selected ? 0 : gp_add_saturated(memory->reserved, memory->passthrough);
+  return build->timeline->is_selected ? 0 : gp_add_saturated(memory->reserved, memory->forwarded);
 }
 
 /* The state at the begin of a part is of the part, too. */
@@ -79,9 +79,9 @@ static void advance(build_t *build, uint64_t time_ns)
 
 static int add_mark(build_t *build, gp_timeline_device_t *device, size_t event, uint64_t time_ns)
 {
-  const gp_snapshot_events_t *events = &build->history->snapshot->events;
+  const gp_snapshot_events_t *events = &build->lifetimes->snapshot->events;
   int64_t detail = gp_snapshot_event(events, GP_COLUMN_DETAIL, event, -1);
-  gp_event_kind_t kind = gp_history_event(build->history, event);
+  gp_event_kind_t kind = gp_lifetimes_event(build->lifetimes, event);
 
   if (kind != GP_EVENT_OOM && kind != GP_EVENT_SNAPSHOT && kind != GP_EVENT_TRIM && kind != GP_EVENT_MODE)
     return 0;
@@ -104,10 +104,10 @@ static int add_mark(build_t *build, gp_timeline_device_t *device, size_t event, 
 
 static void step(build_t *build, int device, size_t event)
 {
-  const gp_life_t *life = gp_history_life(build->history, event);
+  const gp_life_t *life = gp_lifetimes_life(build->lifetimes, event);
   uint32_t moment = (uint32_t)event + 1;
-  gp_history_step(build->history, event, &build->memory[device]);
-  if (!life || life->kind == GP_LIFE_HOST || !gp_history_has(&build->selection, life))
+  gp_lifetimes_step(build->lifetimes, event, &build->memory[device]);
+  if (!life || life->kind == GP_LIFE_HOST || !gp_lifetimes_has(&build->selection, life))
     return;
   if (life->begin == moment)
     build->selected[device] = gp_add_saturated(build->selected[device], life->rounded);
@@ -117,9 +117,10 @@ static void step(build_t *build, int device, size_t event)
 
 static void begin_selected(build_t *build)
 {
-  for (size_t i = 0; i < build->history->life_count; i++) {
-    const gp_life_t *life = &build->history->lives[i];
-    if (gp_life_is_held_at(life, 0) && life->kind != GP_LIFE_HOST && gp_history_has(&build->selection, life))
+  for (size_t i = 0; i < build->lifetimes->life_count; i++) {
+    const gp_life_t *life = &build->lifetimes->lives[i];
+    if (gp_life_is_held_at(life, 0) && life->kind != GP_LIFE_HOST &&
+        gp_lifetimes_has(&build->selection, life))
       build->selected[life->device] = gp_add_saturated(build->selected[life->device], life->rounded);
   }
 }
@@ -127,7 +128,7 @@ static void begin_selected(build_t *build)
 static int walk(build_t *build)
 {
   gp_timeline_t *timeline = build->timeline;
-  const gp_snapshot_events_t *events = &build->history->snapshot->events;
+  const gp_snapshot_events_t *events = &build->lifetimes->snapshot->events;
   const gp_column_t *times = events->columns[GP_COLUMN_TIME_NS];
   bool is_inside = false;
   int error = 0;
@@ -163,7 +164,7 @@ static int walk(build_t *build)
 static int add_devices(build_t *build, const gp_filter_t *filter)
 {
   gp_timeline_t *timeline = build->timeline;
-  const gp_snapshot_t *snapshot = build->history->snapshot;
+  const gp_snapshot_t *snapshot = build->lifetimes->snapshot;
   for (size_t i = 0; i < snapshot->device_count; i++) {
     int ordinal = snapshot->devices[i].device;
     if (!gp_filter_has_device(filter, ordinal))
@@ -174,15 +175,15 @@ static int add_devices(build_t *build, const gp_filter_t *filter)
     if (!device->points)
       return ENOMEM;
     build->by_ordinal[ordinal] = device;
-    gp_history_begin(build->history, ordinal, &build->memory[ordinal]);
+    gp_lifetimes_begin(build->lifetimes, ordinal, &build->memory[ordinal]);
   }
   return 0;
 }
 
 int gp_timeline_init(
-    gp_timeline_t *timeline, const gp_history_t *history, const gp_filter_t *filter, size_t points)
+    gp_timeline_t *timeline, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, size_t points)
 {
-  const gp_snapshot_events_t *events = &history->snapshot->events;
+  const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
   const gp_column_t *times = events->columns[GP_COLUMN_TIME_NS];
 
   *timeline = (gp_timeline_t){
@@ -199,12 +200,12 @@ int gp_timeline_init(
   if (!build)
     return ENOMEM;
   build->timeline = timeline;
-  build->history = history;
+  build->lifetimes = lifetimes;
   build->selection = *filter;
   build->selection.since_ns = 0;
   build->selection.until_ns = UINT64_MAX;
   for (int i = 0; i < GP_SNAPSHOT_DEVICES; i++)
-    build->has_mode[i] = history->snapshot->recorded_since_ns > 0; /* the first one is not in the events */
+    build->has_mode[i] = lifetimes->snapshot->recorded_since_ns > 0; /* the first one is not in the events */
   int error = add_devices(build, filter);
   if (!error) {
     begin_selected(build);

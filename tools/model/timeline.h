@@ -43,12 +43,12 @@ typedef struct gp_timeline {
 } gp_timeline_t;
 
 /*
- * Cuts the time that filter wants of history into `points` equal parts (at least 1). Without events there is
- * nothing: device_count is 0. Details are borrowed from the snapshot. Returns 0 or ENOMEM. Fini it in any
+ * Cuts the time that filter wants of lifetimes into `points` equal parts (at least 1). Without events there
+ * is nothing: device_count is 0. Details are borrowed from the snapshot. Returns 0 or ENOMEM. Fini it in any
  * case.
  */
 int gp_timeline_init(
-    gp_timeline_t *timeline, const gp_history_t *history, const gp_filter_t *filter, size_t points);
+    gp_timeline_t *timeline, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, size_t points);
 void gp_timeline_fini(gp_timeline_t *timeline);
 
 /* When a part begins. */

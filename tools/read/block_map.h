@@ -17,7 +17,7 @@ typedef struct gp_block_entry {
   int device;
   int stream; /* index, -1: none */
   int stack;  /* index, -1: none */
-  bool is_passthrough;
+  bool is_forwarded;
   bool is_marked; /* the caller's */
 } gp_block_entry_t;
 

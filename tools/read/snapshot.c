@@ -76,7 +76,7 @@ void gp_snapshot_destroy(gp_snapshot_t *snapshot)
   if (!snapshot)
     return;
   cJSON_Delete(snapshot->root);
-  for (size_t i = 0; i < snapshot->passthrough_count; i++)
+  for (size_t i = 0; i < snapshot->forwarded_count; i++)
     free(snapshot->forwarded[i].kind);
   for (size_t i = 0; i < snapshot->frame_count; i++) {
     free(snapshot->frames[i].function);

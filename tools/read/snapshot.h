@@ -1,6 +1,6 @@
 /*
  * A snapshot (trace/FORMAT.md) in memory: what every reader makes, and everything else works on. The small
- * parts are a cJSON tree; events, segments, passthrough memory and stacks, of which there can be millions,
+ * parts are a cJSON tree; events, segments, forwarded memory and stacks, of which there can be millions,
  * are arrays. The reader has checked every index.
  *
  * A snapshot that has been read may be used by many threads as long as no thread changes it.
@@ -100,7 +100,7 @@ typedef struct gp_snapshot_segment {
 } gp_snapshot_segment_t;
 
 /* Live memory that is not pooled. */
-typedef struct gp_snapshot_passthrough {
+typedef struct gp_snapshot_forwarded {
   uint64_t address;
   uint64_t size;
   uint64_t block;
@@ -109,7 +109,7 @@ typedef struct gp_snapshot_passthrough {
   int device;
   int stack;
   int stream;
-} gp_snapshot_passthrough_t;
+} gp_snapshot_forwarded_t;
 
 /* One call. Text is "" where it is not known. */
 typedef struct gp_snapshot_frame {
@@ -157,8 +157,8 @@ typedef struct gp_snapshot {
   size_t segment_count;
   gp_snapshot_block_t *blocks;
   size_t block_count;
-  gp_snapshot_passthrough_t *forwarded;
-  size_t passthrough_count;
+  gp_snapshot_forwarded_t *forwarded;
+  size_t forwarded_count;
   gp_snapshot_stacks_t stacks;
   gp_snapshot_frame_t *frames;
   size_t frame_count;

@@ -310,11 +310,11 @@ static int make_sites(const gp_report_input_t *inputs, gp_site_by_t by, gp_sites
 {
   int error = 0;
   for (int i = 0; !error && i < 2; i++) {
-    gp_history_t history;
-    error = gp_history_init(&history, inputs[i].snapshot);
+    gp_lifetimes_t lifetimes;
+    error = gp_lifetimes_init(&lifetimes, inputs[i].snapshot);
     if (!error)
-      error = gp_sites_init(&sites[i], &history, inputs[i].filter, by, NULL, NULL);
-    gp_history_fini(&history);
+      error = gp_sites_init(&sites[i], &lifetimes, inputs[i].filter, by, NULL, NULL);
+    gp_lifetimes_fini(&lifetimes);
   }
   return error;
 }
@@ -361,5 +361,5 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
 int gp_command_diff(int argc, char **argv)
 {
   own_t own = {.sort = SORT_PEAK, .most = UINT64_MAX};
-  return gp_report_run(&form, argc, argv, &own, GP_HISTORY_COLUMNS, false, report);
+  return gp_report_run(&form, argc, argv, &own, GP_LIFETIMES_COLUMNS, false, report);
 }

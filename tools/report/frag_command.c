@@ -356,18 +356,18 @@ static void add_json(const gp_report_input_t *input, const gp_map_t *map, uint64
 }
 
 /* The moment of --at. The peak is that of the device that held most. */
-static uint32_t find_moment(const own_t *own, const gp_history_t *history, const gp_filter_t *filter)
+static uint32_t find_moment(const own_t *own, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter)
 {
-  const gp_snapshot_t *snapshot = history->snapshot;
+  const gp_snapshot_t *snapshot = lifetimes->snapshot;
   uint64_t bytes, most = 0;
-  uint32_t moment = history->end;
+  uint32_t moment = lifetimes->end;
 
   if (!own->is_peak)
-    return own->at_ns == UINT64_MAX ? history->end : gp_history_moment(history, own->at_ns);
+    return own->at_ns == UINT64_MAX ? lifetimes->end : gp_lifetimes_moment(lifetimes, own->at_ns);
   for (size_t i = 0; i < snapshot->device_count; i++) {
     if (!gp_filter_has_device(filter, snapshot->devices[i].device))
       continue;
-    uint32_t at = gp_history_peak(history, filter, snapshot->devices[i].device, &bytes);
+    uint32_t at = gp_lifetimes_peak(lifetimes, filter, snapshot->devices[i].device, &bytes);
     if (bytes > most) {
       most = bytes;
       moment = at;
@@ -381,13 +381,13 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
   static gp_map_t map; /* too large for a stack */
   const own_t *own = inputs[0].own;
   char when[128] = "", duration[GP_NUMBER_BYTES];
-  gp_history_t history;
+  gp_lifetimes_t lifetimes;
   (void)count;
 
   map = (gp_map_t){.segment_count = 0};
-  int error = gp_history_init(&history, inputs[0].snapshot);
-  uint32_t moment = error ? 0 : find_moment(own, &history, inputs[0].filter);
-  uint64_t time_ns = error || moment == history.end ? UINT64_MAX : gp_history_time(&history, moment);
+  int error = gp_lifetimes_init(&lifetimes, inputs[0].snapshot);
+  uint32_t moment = error ? 0 : find_moment(own, &lifetimes, inputs[0].filter);
+  uint64_t time_ns = error || moment == lifetimes.end ? UINT64_MAX : gp_lifetimes_time(&lifetimes, moment);
   if (time_ns != UINT64_MAX)
     snprintf(when, sizeof(when), "%s%s",
         !own->is_peak                           ? ""
@@ -395,13 +395,13 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
                                                 : "the peak, at ",
         gp_number_duration(time_ns, duration));
   if (!error)
-    error = gp_map_init(&map, &history, moment, inputs[0].filter->device);
+    error = gp_map_init(&map, &lifetimes, moment, inputs[0].filter->device);
   if (!error && inputs[0].request->json)
     add_json(&inputs[0], &map, time_ns, object);
   else if (!error)
     print_text(&inputs[0], &map, when, output);
   gp_map_fini(&map);
-  gp_history_fini(&history);
+  gp_lifetimes_fini(&lifetimes);
   if (error)
     gp_message("%s: %s", inputs[0].file, strerror(error));
   return error ? GP_EXIT_INPUT : GP_EXIT_DONE;
@@ -410,5 +410,5 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
 int gp_command_frag(int argc, char **argv)
 {
   own_t own = {.most = UINT64_MAX};
-  return gp_report_run(&form, argc, argv, &own, GP_HISTORY_COLUMNS, true, report);
+  return gp_report_run(&form, argc, argv, &own, GP_LIFETIMES_COLUMNS, true, report);
 }

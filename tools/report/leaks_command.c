@@ -233,7 +233,7 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
 {
   const own_t *own = inputs[0].own;
   const gp_filter_t *filters[2] = {inputs[0].filter, count > 1 ? inputs[1].filter : NULL};
-  gp_history_t histories[2] = {{0}, {0}};
+  gp_lifetimes_t lifetimes[2] = {{0}, {0}};
   gp_suppressions_t suppressions = {0};
   gp_leaks_t leaks = {0};
   uint64_t left = gp_snapshot_output_most(inputs[count - 1].snapshot);
@@ -241,9 +241,9 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
 
   int status = own->suppressions ? gp_suppressions_load(&suppressions, own->suppressions) : 0;
   for (int i = 0; !status && !error && i < count; i++)
-    error = gp_history_init(&histories[i], inputs[i].snapshot);
+    error = gp_lifetimes_init(&lifetimes[i], inputs[i].snapshot);
   if (!status && !error)
-    error = gp_leaks_init(&leaks, histories, filters, count, &suppressions);
+    error = gp_leaks_init(&leaks, lifetimes, filters, count, &suppressions);
   if (!status && error) {
     gp_message("leaks: %s", strerror(error));
     status = GP_EXIT_INPUT;
@@ -263,7 +263,7 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
   }
   gp_leaks_fini(&leaks);
   for (int i = 0; i < count; i++)
-    gp_history_fini(&histories[i]);
+    gp_lifetimes_fini(&lifetimes[i]);
   gp_suppressions_fini(&suppressions);
   return status;
 }
@@ -271,5 +271,5 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
 int gp_command_leaks(int argc, char **argv)
 {
   own_t own = {.error_exitcode = UINT64_MAX, .most = UINT64_MAX};
-  return gp_report_run(&form, argc, argv, &own, GP_HISTORY_COLUMNS, false, report);
+  return gp_report_run(&form, argc, argv, &own, GP_LIFETIMES_COLUMNS, false, report);
 }

@@ -224,12 +224,12 @@ static int report_sites(const gp_report_input_t *input, const regex_t *focus, co
              : strcmp(reason, "oom") == 0 || strcmp(reason, "recovered") == 0 ? SORT_LIVE
                                                                               : SORT_PEAK;
   bool is_default = own->most == UINT64_MAX;
-  gp_history_t history;
+  gp_lifetimes_t lifetimes;
   gp_sites_t sites = {0};
 
-  int error = gp_history_init(&history, input->snapshot);
+  int error = gp_lifetimes_init(&lifetimes, input->snapshot);
   if (!error)
-    error = gp_sites_init(&sites, &history, input->filter, (gp_site_by_t)own->by, focus, ignore);
+    error = gp_sites_init(&sites, &lifetimes, input->filter, (gp_site_by_t)own->by, focus, ignore);
   if (!error) {
     gp_sites_sort(&sites, sorts[sort].measure, sorts[sort].by_count);
     if (input->request->json)
@@ -240,7 +240,7 @@ static int report_sites(const gp_report_input_t *input, const regex_t *focus, co
       gp_report_next(output, sort == SORT_LIVE ? "timeline" : "leaks", input->file, "");
   }
   gp_sites_fini(&sites);
-  gp_history_fini(&history);
+  gp_lifetimes_fini(&lifetimes);
   if (error)
     gp_message("%s: %s", input->file, strerror(error));
   return error ? GP_EXIT_INPUT : GP_EXIT_DONE;
@@ -268,5 +268,5 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
 int gp_command_sites(int argc, char **argv)
 {
   own_t own = {.sort = -1, .most = UINT64_MAX};
-  return gp_report_run(&form, argc, argv, &own, GP_HISTORY_COLUMNS, true, report);
+  return gp_report_run(&form, argc, argv, &own, GP_LIFETIMES_COLUMNS, true, report);
 }

@@ -258,21 +258,21 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
 {
   static gp_timeline_t timeline; /* too large for a stack */
   const own_t *own = inputs[0].own;
-  gp_history_t history;
+  gp_lifetimes_t lifetimes;
   size_t columns = output->columns < COLUMNS_MOST ? output->columns : COLUMNS_MOST;
   size_t points = inputs[0].request->json ? own->points : GP_CANVAS_DOTS_WIDE * (columns - LABEL_COLUMNS);
   (void)count;
 
   timeline = (gp_timeline_t){0};
-  int error = gp_history_init(&history, inputs[0].snapshot);
+  int error = gp_lifetimes_init(&lifetimes, inputs[0].snapshot);
   if (!error)
-    error = gp_timeline_init(&timeline, &history, inputs[0].filter, points);
+    error = gp_timeline_init(&timeline, &lifetimes, inputs[0].filter, points);
   if (!error && inputs[0].request->json)
     add_json(&inputs[0], &timeline, object);
   else if (!error)
     error = print_text(&inputs[0], &timeline, output);
   gp_timeline_fini(&timeline);
-  gp_history_fini(&history);
+  gp_lifetimes_fini(&lifetimes);
   if (error)
     gp_message("%s: %s", inputs[0].file, strerror(error));
   return error ? GP_EXIT_INPUT : GP_EXIT_DONE;
@@ -281,5 +281,5 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
 int gp_command_timeline(int argc, char **argv)
 {
   own_t own = {.height = 12, .points = JSON_POINTS};
-  return gp_report_run(&form, argc, argv, &own, GP_HISTORY_COLUMNS, true, report);
+  return gp_report_run(&form, argc, argv, &own, GP_LIFETIMES_COLUMNS, true, report);
 }

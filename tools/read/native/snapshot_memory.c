@@ -1,5 +1,5 @@
 /*
- * The memory of a snapshot: segments with their blocks, and passthrough allocations.
+ * The memory of a snapshot: segments with their blocks, and forwarded allocations.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -43,17 +43,17 @@ static const gp_snapshot_member_t block_members[] = {
     {NULL, NULL, 0},
 };
 
-/* Segments and passthrough memory while they are read: the device may come after what refers to it. */
+/* Segments and forwarded memory while they are read: the device may come after what refers to it. */
 typedef struct segment_parse {
   gp_snapshot_segment_t segment;
   gp_snapshot_t *snapshot;
   size_t device_at;
 } segment_parse_t;
 
-typedef struct passthrough_parse {
-  gp_snapshot_passthrough_t memory;
+typedef struct forwarded_parse {
+  gp_snapshot_forwarded_t memory;
   size_t device_at;
-} passthrough_parse_t;
+} forwarded_parse_t;
 
 static bool read_blocks(gp_json_scan_t *scan, void *to)
 {
@@ -136,37 +136,37 @@ bool gp_snapshot_read_segments(gp_snapshot_parse_t *parse)
   return good && !scan->error;
 }
 
-static bool read_passthrough_device(gp_json_scan_t *scan, void *to)
+static bool read_forwarded_device(gp_json_scan_t *scan, void *to)
 {
-  passthrough_parse_t *parse = to;
+  forwarded_parse_t *parse = to;
   return read_device(scan, &parse->memory.device, &parse->device_at);
 }
 
-#define PASSTHROUGH(name, read, field)                                                                       \
+#define FORWARDED(name, read, field)                                                                         \
   {                                                                                                          \
-    name, read, offsetof(passthrough_parse_t, memory.field)                                                  \
+    name, read, offsetof(forwarded_parse_t, memory.field)                                                    \
   }
-static const gp_snapshot_member_t passthrough_members[] = {
-    {"device", read_passthrough_device, 0},
-    PASSTHROUGH("address", gp_snapshot_read_uint, address),
-    PASSTHROUGH("size", gp_snapshot_read_uint, size),
-    PASSTHROUGH("block", gp_snapshot_read_uint, block),
-    PASSTHROUGH("time_ns", gp_snapshot_read_uint, time_ns),
-    PASSTHROUGH("stack", gp_snapshot_read_index, stack),
-    PASSTHROUGH("stream", gp_snapshot_read_index, stream),
-    PASSTHROUGH("kind", gp_snapshot_read_string, kind),
+static const gp_snapshot_member_t forwarded_members[] = {
+    {"device", read_forwarded_device, 0},
+    FORWARDED("address", gp_snapshot_read_uint, address),
+    FORWARDED("size", gp_snapshot_read_uint, size),
+    FORWARDED("block", gp_snapshot_read_uint, block),
+    FORWARDED("time_ns", gp_snapshot_read_uint, time_ns),
+    FORWARDED("stack", gp_snapshot_read_index, stack),
+    FORWARDED("stream", gp_snapshot_read_index, stream),
+    FORWARDED("kind", gp_snapshot_read_string, kind),
     {NULL, NULL, 0},
 };
 
-static bool read_passthrough(gp_json_scan_t *scan, gp_snapshot_t *snapshot)
+static bool read_forwarded(gp_json_scan_t *scan, gp_snapshot_t *snapshot)
 {
-  passthrough_parse_t parse = {.memory = {.device = -1, .stack = -1, .stream = -1}, .device_at = scan->at};
-  gp_snapshot_passthrough_t *memory =
-      gp_snapshot_append(scan, (void **)&snapshot->forwarded, &snapshot->passthrough_count, sizeof(*memory));
+  forwarded_parse_t parse = {.memory = {.device = -1, .stack = -1, .stream = -1}, .device_at = scan->at};
+  gp_snapshot_forwarded_t *memory =
+      gp_snapshot_append(scan, (void **)&snapshot->forwarded, &snapshot->forwarded_count, sizeof(*memory));
 
   if (!memory)
     return false;
-  bool good = gp_snapshot_read_object(scan, passthrough_members, &parse);
+  bool good = gp_snapshot_read_object(scan, forwarded_members, &parse);
   *memory = parse.memory; /* also after an error: gp_snapshot_destroy frees the kind */
   if (!good)
     return false;
@@ -177,13 +177,13 @@ static bool read_passthrough(gp_json_scan_t *scan, gp_snapshot_t *snapshot)
   return true;
 }
 
-bool gp_snapshot_read_passthrough(gp_snapshot_parse_t *parse)
+bool gp_snapshot_read_forwarded(gp_snapshot_parse_t *parse)
 {
   gp_json_scan_t *scan = &parse->scan;
-  parse->passthrough_at = scan->at;
+  parse->forwarded_at = scan->at;
   bool good = gp_json_scan_begin(scan, '[');
   while (good && gp_json_scan_element(scan))
-    good = read_passthrough(scan, parse->snapshot);
+    good = read_forwarded(scan, parse->snapshot);
   return good && !scan->error;
 }
 
@@ -202,11 +202,11 @@ bool gp_snapshot_check_memory(gp_snapshot_parse_t *parse)
       return gp_snapshot_fail(
           parse, parse->segments_at, "block %zu has a stream or stack that is not there", i);
   }
-  for (size_t i = 0; i < snapshot->passthrough_count; i++) {
-    const gp_snapshot_passthrough_t *memory = &snapshot->forwarded[i];
+  for (size_t i = 0; i < snapshot->forwarded_count; i++) {
+    const gp_snapshot_forwarded_t *memory = &snapshot->forwarded[i];
     if (memory->stream >= streams || (memory->stack >= 0 && (size_t)memory->stack >= snapshot->stacks.count))
       return gp_snapshot_fail(
-          parse, parse->passthrough_at, "passthrough memory %zu has a stream or stack that is not there", i);
+          parse, parse->forwarded_at, "passthrough memory %zu has a stream or stack that is not there", i);
   }
   return true;
 }

@@ -15,7 +15,7 @@ typedef struct gp_snapshot_parse {
   size_t column_counts[GP_COLUMN_COUNT];
   unsigned columns_seen; /* mask */
   size_t segments_at;    /* offsets of these, for errors found later */
-  size_t passthrough_at;
+  size_t forwarded_at;
   size_t stacks_at;
   size_t frames_at;
   bool failed;

@@ -1,5 +1,5 @@
 /*
- * The parts of a snapshot that have a file each: snapshot_devices.c, snapshot_memory.c (segments, passthrough
+ * The parts of a snapshot that have a file each: snapshot_devices.c, snapshot_memory.c (segments, forwarded
  * memory), snapshot_rows.c (events) and snapshot_stacks.c (stacks, frames, modules).
  */
 #ifndef GP_TOOLS_READ_NATIVE_SNAPSHOT_PARTS_H
@@ -12,7 +12,7 @@ bool gp_snapshot_read_device(gp_snapshot_parse_t *parse, size_t offset, const cJ
 
 /* The scan stands at the value; false: there is an error in scan or parse. */
 bool gp_snapshot_read_segments(gp_snapshot_parse_t *parse);
-bool gp_snapshot_read_passthrough(gp_snapshot_parse_t *parse);
+bool gp_snapshot_read_forwarded(gp_snapshot_parse_t *parse);
 bool gp_snapshot_read_events(gp_snapshot_parse_t *parse);
 bool gp_snapshot_read_stacks(gp_snapshot_parse_t *parse);
 bool gp_snapshot_read_frames(gp_snapshot_parse_t *parse);

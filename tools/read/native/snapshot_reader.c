@@ -172,7 +172,7 @@ static const struct {
   bool (*read)(gp_snapshot_parse_t *parse);
 } arrays[] = {
     {"segments", gp_snapshot_read_segments},
-    {"passthrough", gp_snapshot_read_passthrough},
+    {"passthrough", gp_snapshot_read_forwarded},
     {"events", gp_snapshot_read_events},
     {"stacks", gp_snapshot_read_stacks},
     {"frames", gp_snapshot_read_frames},

@@ -9,7 +9,7 @@
 
 #define ACTIONS_MOST 64
 
-/* The columns that PyTorch's events say something of; the others are found out later (import_history.c). */
+/* The columns that PyTorch's events say something of; the others are found out later (import_replay.c). */
 static const gp_snapshot_column_t told[] = {GP_COLUMN_ACTION, GP_COLUMN_TIME_NS, GP_COLUMN_DEVICE,
     GP_COLUMN_STREAM, GP_COLUMN_ADDRESS, GP_COLUMN_SIZE, GP_COLUMN_ROUNDED_SIZE, GP_COLUMN_STACK};
 #define TOLD_COUNT (sizeof(told) / sizeof(told[0]))
@@ -47,7 +47,7 @@ static bool find_action(gp_import_t *import, const gp_value_t *value, int64_t *r
     }
   }
   if (actions->count == ACTIONS_MOST)
-    return gp_document_fail(&import->document, 0, "device_traces: more actions than there can be");
+    return gp_value_tree_fail(&import->tree, 0, "device_traces: more actions than there can be");
   char *name = gp_import_copy(import, value);
   if (!name)
     return false;
@@ -62,7 +62,7 @@ static bool reserve(gp_import_t *import)
   size_t room = import->event_room, more = room ? room : 1024;
   if (import->snapshot->events.count < room)
     return true;
-  if (!gp_document_account(&import->document, more * GP_COLUMN_COUNT * sizeof(int64_t)))
+  if (!gp_value_tree_account(&import->tree, more * GP_COLUMN_COUNT * sizeof(int64_t)))
     return false;
   for (size_t i = 0; i < TOLD_COUNT; i++) {
     int64_t *larger = realloc(import->columns[told[i]], (room + more) * sizeof(int64_t));

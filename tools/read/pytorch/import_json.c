@@ -10,40 +10,40 @@
 #include "tools/read/pytorch/import_parts.h"
 #include "tools/read/json_scan.h"
 
-static bool read_value(gp_document_t *document, gp_json_scan_t *scan, gp_value_t *ret_value);
+static bool read_value(gp_value_tree_t *tree, gp_json_scan_t *scan, gp_value_t *ret_value);
 
 /* A text with escapes is not in the input as it is. */
-static bool read_escaped(gp_document_t *document, gp_json_slice_t slice, gp_value_t *ret_value)
+static bool read_escaped(gp_value_tree_t *tree, gp_json_slice_t slice, gp_value_t *ret_value)
 {
-  size_t at = document->base + (size_t)(slice.text - document->text);
+  size_t at = tree->base + (size_t)(slice.text - tree->text);
   cJSON *item =
       cJSON_ParseWithLengthOpts(slice.text - 1, slice.length + 2, NULL, false); /* with its quotes */
   char *copy = item && cJSON_GetStringValue(item) ? strdup(cJSON_GetStringValue(item)) : NULL;
   cJSON_Delete(item);
   if (!copy)
-    return gp_document_fail(document, at, "a string that cannot be read");
-  if (!gp_document_adopt(document, copy))
+    return gp_value_tree_fail(tree, at, "a string that cannot be read");
+  if (!gp_value_tree_adopt(tree, copy))
     return false;
   ret_value->text = copy;
   ret_value->length = (uint32_t)strlen(copy);
   return true;
 }
 
-static bool read_text(gp_document_t *document, gp_json_slice_t slice, gp_value_t *ret_value)
+static bool read_text(gp_value_tree_t *tree, gp_json_slice_t slice, gp_value_t *ret_value)
 {
   *ret_value = (gp_value_t){.text = slice.text, .length = (uint32_t)slice.length, .kind = GP_VALUE_TEXT};
   if (slice.length > UINT32_MAX)
-    return gp_document_fail(
-        document, document->base + (size_t)(slice.text - document->text), "a string of more than 4 GiB");
-  return !memchr(slice.text, '\\', slice.length) || read_escaped(document, slice, ret_value);
+    return gp_value_tree_fail(
+        tree, tree->base + (size_t)(slice.text - tree->text), "a string of more than 4 GiB");
+  return !memchr(slice.text, '\\', slice.length) || read_escaped(tree, slice, ret_value);
 }
 
-static bool read_number(gp_document_t *document, gp_json_scan_t *scan, gp_value_t *ret_value)
+static bool read_number(gp_value_tree_t *tree, gp_json_scan_t *scan, gp_value_t *ret_value)
 {
   gp_json_slice_t text;
   char digits[GP_JSON_SCAN_DIGITS + 1];
   if (!gp_json_scan_value(scan, &text))
-    return gp_document_fail(document, scan->error_at, "%s", scan->error);
+    return gp_value_tree_fail(tree, scan->error_at, "%s", scan->error);
   size_t length = text.length < sizeof(digits) ? text.length : sizeof(digits) - 1;
   memcpy(digits, text.text, length);
   digits[length] = '\0';
@@ -56,43 +56,43 @@ static bool read_number(gp_document_t *document, gp_json_scan_t *scan, gp_value_
   return true;
 }
 
-static bool read_list(gp_document_t *document, gp_json_scan_t *scan, gp_value_t *ret_value)
+static bool read_list(gp_value_tree_t *tree, gp_json_scan_t *scan, gp_value_t *ret_value)
 {
-  gp_container_t *list = gp_document_container(document, scan->at);
+  gp_container_t *list = gp_value_tree_container(tree, scan->at);
   *ret_value = (gp_value_t){.container = list, .kind = GP_VALUE_LIST};
   bool good = list && gp_json_scan_begin(scan, '[');
   while (good && gp_json_scan_element(scan)) {
     gp_value_t value;
-    good = read_value(document, scan, &value) && gp_container_append(document, list, &value, 1);
+    good = read_value(tree, scan, &value) && gp_container_append(tree, list, &value, 1);
   }
   return good;
 }
 
-static bool read_dict(gp_document_t *document, gp_json_scan_t *scan, gp_value_t *ret_value)
+static bool read_dict(gp_value_tree_t *tree, gp_json_scan_t *scan, gp_value_t *ret_value)
 {
-  gp_container_t *dict = gp_document_container(document, scan->at);
+  gp_container_t *dict = gp_value_tree_container(tree, scan->at);
   gp_json_slice_t name;
   *ret_value = (gp_value_t){.container = dict, .kind = GP_VALUE_DICT};
   bool good = dict && gp_json_scan_begin(scan, '{');
   while (good && gp_json_scan_member(scan, &name)) {
     gp_value_t pair[2];
-    good = read_text(document, name, &pair[0]) && read_value(document, scan, &pair[1]) &&
-           gp_container_append(document, dict, pair, 2);
+    good = read_text(tree, name, &pair[0]) && read_value(tree, scan, &pair[1]) &&
+           gp_container_append(tree, dict, pair, 2);
   }
   return good;
 }
 
 /* Goes at most GP_JSON_SCAN_DEPTH deep. */
-static bool read_value(gp_document_t *document, gp_json_scan_t *scan, gp_value_t *ret_value)
+static bool read_value(gp_value_tree_t *tree, gp_json_scan_t *scan, gp_value_t *ret_value)
 {
   gp_json_slice_t slice;
   char first = gp_json_scan_peek(scan);
   bool good;
 
   switch (first) {
-  case '{': good = read_dict(document, scan, ret_value); break;
-  case '[': good = read_list(document, scan, ret_value); break;
-  case '"': good = gp_json_scan_string(scan, &slice) && read_text(document, slice, ret_value); break;
+  case '{': good = read_dict(tree, scan, ret_value); break;
+  case '[': good = read_list(tree, scan, ret_value); break;
+  case '"': good = gp_json_scan_string(scan, &slice) && read_text(tree, slice, ret_value); break;
   case 't':
   case 'f':
     *ret_value = (gp_value_t){.integer = first == 't', .kind = GP_VALUE_BOOL};
@@ -102,20 +102,20 @@ static bool read_value(gp_document_t *document, gp_json_scan_t *scan, gp_value_t
     *ret_value = (gp_value_t){.kind = GP_VALUE_NONE};
     good = gp_json_scan_skip(scan);
     break;
-  default: good = read_number(document, scan, ret_value); break;
+  default: good = read_number(tree, scan, ret_value); break;
   }
   if (scan->error)
-    return gp_document_fail(document, scan->error_at, "%s", scan->error);
+    return gp_value_tree_fail(tree, scan->error_at, "%s", scan->error);
   return good;
 }
 
-bool gp_import_read_json(gp_document_t *document, size_t length, gp_value_t *ret_value)
+bool gp_import_read_json(gp_value_tree_t *tree, size_t length, gp_value_t *ret_value)
 {
   gp_json_scan_t scan;
-  gp_json_scan_init(&scan, document->text, length);
-  scan.base = scan.at = document->base;
-  scan.length = document->base + length;
-  return read_value(document, &scan, ret_value);
+  gp_json_scan_init(&scan, tree->text, length);
+  scan.base = scan.at = tree->base;
+  scan.length = tree->base + length;
+  return read_value(tree, &scan, ret_value);
 }
 
 /*
@@ -129,31 +129,31 @@ typedef struct reader {
 
 static bool scan_failed(reader_t *reader)
 {
-  return gp_document_fail(&reader->import->document, reader->scan.error_at, "%s", reader->scan.error);
+  return gp_value_tree_fail(&reader->import->tree, reader->scan.error_at, "%s", reader->scan.error);
 }
 
 /* The next value, until the scan goes on. */
 static bool read_part(reader_t *reader, gp_value_t *ret_value, gp_json_slice_t *ret_text)
 {
-  gp_document_t *document = &reader->import->document;
-  gp_document_clear(document);
+  gp_value_tree_t *tree = &reader->import->tree;
+  gp_value_tree_clear(tree);
   if (!gp_json_scan_value(&reader->scan, ret_text))
     return scan_failed(reader);
-  gp_document_grow(document, reader->scan.at);
-  document->text = ret_text->text;
-  document->base = reader->scan.at - ret_text->length;
-  return gp_import_read_json(document, ret_text->length, ret_value);
+  gp_value_tree_grow(tree, reader->scan.at);
+  tree->text = ret_text->text;
+  tree->base = reader->scan.at - ret_text->length;
+  return gp_import_read_json(tree, ret_text->length, ret_value);
 }
 
 static bool read_segments(reader_t *reader)
 {
-  gp_document_t *document = &reader->import->document;
+  gp_value_tree_t *tree = &reader->import->tree;
   gp_json_slice_t text;
   gp_value_t value;
   if (!read_part(reader, &value, &text))
     return false;
   if (value.kind != GP_VALUE_LIST)
-    return gp_document_fail(document, document->base, "not a snapshot of PyTorch: segments are no list");
+    return gp_value_tree_fail(tree, tree->base, "not a snapshot of PyTorch: segments are no list");
   (void)gp_import_claim(value.container); /* nothing else can be it */
   return gp_import_segments(reader->import, value.container);
 }
@@ -178,8 +178,8 @@ static bool read_traces(reader_t *reader)
   bool good = gp_json_scan_begin(scan, '[');
   while (good && gp_json_scan_element(scan)) {
     if (device == GP_SNAPSHOT_DEVICES)
-      return gp_document_fail(
-          &reader->import->document, scan->at, "device_traces: more devices than there can be");
+      return gp_value_tree_fail(
+          &reader->import->tree, scan->at, "device_traces: more devices than there can be");
     good = read_trace(reader, device++);
   }
   return scan->error ? scan_failed(reader) : good;
@@ -224,7 +224,7 @@ static bool read_members(reader_t *reader, kept_t *kept, size_t kept_count)
     while (k < kept_count && !gp_json_slice_is(name, kept[k].name))
       k++;
     if (i < 2 && seen[i])
-      return gp_document_fail(&reader->import->document, scan->at, "%s are there twice", parts[i].name);
+      return gp_value_tree_fail(&reader->import->tree, scan->at, "%s are there twice", parts[i].name);
     if (!(i < 2 ? parts[i].read(reader) : k < kept_count ? keep(reader, &kept[k]) : gp_json_scan_skip(scan)))
       return scan->error ? scan_failed(reader) : false;
     if (i < 2)
@@ -236,12 +236,12 @@ static bool read_members(reader_t *reader, kept_t *kept, size_t kept_count)
 /* Texts of values are in the text that was kept, which becomes the document's. */
 static bool take_kept(gp_import_t *import, kept_t *kept, gp_value_t *ret_value)
 {
-  gp_document_t *document = &import->document;
+  gp_value_tree_t *tree = &import->tree;
   if (!kept->text)
     return true;
-  document->text = kept->text;
-  document->base = kept->at;
-  return gp_import_read_json(document, kept->length, ret_value);
+  tree->text = kept->text;
+  tree->base = kept->at;
+  return gp_import_read_json(tree, kept->length, ret_value);
 }
 
 bool gp_import_json_parts(gp_import_t *import, gp_input_t *input, gp_import_top_t *ret_top)
@@ -251,11 +251,11 @@ bool gp_import_json_parts(gp_import_t *import, gp_input_t *input, gp_import_top_
 
   gp_json_scan_init_input(&reader.scan, input);
   bool good = read_members(&reader, kept, 2);
-  gp_document_clear(&import->document);
+  gp_value_tree_clear(&import->tree);
   good =
       good && take_kept(import, &kept[0], &ret_top->own) && take_kept(import, &kept[1], &ret_top->settings);
   for (size_t i = 0; i < 2; i++) {
-    if (!gp_document_adopt(&import->document, kept[i].text))
+    if (!gp_value_tree_adopt(&import->tree, kept[i].text))
       good = false;
   }
   return good;

@@ -14,11 +14,11 @@ bool gp_import_reserve(gp_import_t *import, void **items, size_t count, size_t *
   if (count < *room)
     return true;
   size_t more = *room ? *room : 16;
-  if (!gp_document_account(&import->document, more * item_size))
+  if (!gp_value_tree_account(&import->tree, more * item_size))
     return false;
   char *larger = realloc(*items, (*room + more) * item_size);
   if (!larger)
-    return gp_document_fail(&import->document, 0, "not enough memory to read this");
+    return gp_value_tree_fail(&import->tree, 0, "not enough memory to read this");
   memset(larger + *room * item_size, 0, more * item_size);
   *items = larger;
   *room += more;
@@ -27,13 +27,13 @@ bool gp_import_reserve(gp_import_t *import, void **items, size_t count, size_t *
 
 bool gp_import_no_memory(gp_import_t *import)
 {
-  return gp_document_fail(&import->document, 0, "not enough memory to read this");
+  return gp_value_tree_fail(&import->tree, 0, "not enough memory to read this");
 }
 
 bool gp_import_fail(const gp_import_place_t *place, const char *name, const char *what)
 {
-  return gp_document_fail(
-      &place->import->document, place->dict->container->at, "%s: %s %s", place->path, name, what);
+  return gp_value_tree_fail(
+      &place->import->tree, place->dict->container->at, "%s: %s %s", place->path, name, what);
 }
 
 bool gp_import_claim(gp_container_t *container)
@@ -46,9 +46,9 @@ bool gp_import_claim(gp_container_t *container)
 bool gp_import_is_dict(gp_import_t *import, const gp_value_t *value, const char *path)
 {
   if (value->kind != GP_VALUE_DICT)
-    return gp_document_fail(&import->document, 0, "%s is no dict", path);
+    return gp_value_tree_fail(&import->tree, 0, "%s is no dict", path);
   return gp_import_claim(value->container) ||
-         gp_document_fail(&import->document, value->container->at, "%s is the same dict as another", path);
+         gp_value_tree_fail(&import->tree, value->container->at, "%s is the same dict as another", path);
 }
 
 bool gp_import_number(

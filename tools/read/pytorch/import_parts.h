@@ -1,6 +1,6 @@
 /*
  * How a snapshot of PyTorch becomes one of ours: shared by import_pytorch.c (the document), import_json.c,
- * import_members.c, import_events.c, import_stacks.c (frames) and import_history.c (what follows from the
+ * import_members.c, import_events.c, import_stacks.c (frames) and import_replay.c (what follows from the
  * events).
  */
 #ifndef GP_TOOLS_READ_PYTORCH_IMPORT_PARTS_H
@@ -37,7 +37,7 @@ typedef struct gp_import_table {
 } gp_import_table_t;
 
 typedef struct gp_import {
-  gp_document_t document;
+  gp_value_tree_t tree;
   gp_snapshot_t *snapshot;
   int64_t *columns[GP_COLUMN_COUNT]; /* of the events, as they are being found out; in the end those of the
                                         snapshot */
@@ -132,9 +132,9 @@ bool gp_import_stacks_end(gp_import_t *import);
  */
 char *gp_import_copy(gp_import_t *import, const gp_value_t *text);
 
-/* import_history.c: fills in what PyTorch leaves to the reader: incarnations, hits, rounded sizes, lifetimes;
+/* import_replay.c: fills in what PyTorch leaves to the reader: incarnations, hits, rounded sizes, lifetimes;
  * and the statistics of each device, by replaying the events. All columns are there. False is an error of the
  * document. */
-bool gp_import_history(gp_import_t *import);
+bool gp_import_replay(gp_import_t *import);
 
 #endif

@@ -11,7 +11,7 @@
 #define PROTOCOL_MOST 5
 
 typedef struct machine {
-  gp_document_t *document;
+  gp_value_tree_t *tree;
   size_t at;        /* of the next byte */
   size_t opcode_at; /* of the opcode that is performed */
   gp_value_t *stack;
@@ -45,7 +45,7 @@ static const char *forbidden_name(unsigned char opcode)
 
 static bool fail(machine_t *machine, const char *text)
 {
-  return gp_document_fail(machine->document, machine->opcode_at, "%s", text);
+  return gp_value_tree_fail(machine->tree, machine->opcode_at, "%s", text);
 }
 
 /* Makes room for one more item. */
@@ -54,7 +54,7 @@ static bool reserve(machine_t *machine, void **items, size_t count, size_t *room
   if (count < *room)
     return true;
   size_t more = *room ? *room : 64;
-  if (!gp_document_account(machine->document, more * item_size))
+  if (!gp_value_tree_account(machine->tree, more * item_size))
     return false;
   void *larger = realloc(*items, (*room + more) * item_size);
   if (!larger)
@@ -81,12 +81,11 @@ static bool push_kind(machine_t *machine, gp_value_kind_t kind, int64_t integer)
 /* The argument of an opcode: so many bytes of the input. NULL: they are not there. */
 static const char *take(machine_t *machine, uint64_t bytes)
 {
-  if (bytes > machine->document->length - machine->at) {
-    (void)gp_document_fail(
-        machine->document, machine->document->length, "the input ends in the middle of a value");
+  if (bytes > machine->tree->length - machine->at) {
+    (void)gp_value_tree_fail(machine->tree, machine->tree->length, "the input ends in the middle of a value");
     return NULL;
   }
-  const char *from = machine->document->text + machine->at;
+  const char *from = machine->tree->text + machine->at;
   machine->at += (size_t)bytes;
   return from;
 }
@@ -179,13 +178,13 @@ static bool pop_mark(machine_t *machine, size_t *ret_first)
 
 static bool push_container(machine_t *machine, gp_value_kind_t kind, size_t first)
 {
-  gp_container_t *container = gp_document_container(machine->document, machine->opcode_at);
+  gp_container_t *container = gp_value_tree_container(machine->tree, machine->opcode_at);
   size_t count = machine->depth - first;
   if (!container)
     return false;
   if (kind == GP_VALUE_DICT && count % 2)
     return fail(machine, "a dict with a name that has no value");
-  if (count && !gp_container_append(machine->document, container, machine->stack + first, count))
+  if (count && !gp_container_append(machine->tree, container, machine->stack + first, count))
     return false;
   machine->depth = first;
   const gp_value_t value = {.container = container, .kind = (uint8_t)kind};
@@ -214,7 +213,7 @@ static bool put_into(machine_t *machine, size_t first, gp_value_kind_t kind)
     return fail(machine, "a name without a value");
   machine->depth = first;
   return gp_container_append(
-      machine->document, machine->stack[first - 1].container, machine->stack + first, count);
+      machine->tree, machine->stack[first - 1].container, machine->stack + first, count);
 }
 
 static bool put_marked(machine_t *machine, gp_value_kind_t kind)
@@ -231,7 +230,7 @@ static bool put_memo(machine_t *machine, uint64_t index)
 {
   if (!need(machine, 1))
     return false;
-  if (index >= machine->document->length) /* each takes two bytes of the input */
+  if (index >= machine->tree->length) /* each takes two bytes of the input */
     return fail(machine, "a memo that is larger than the file");
   while (index >= machine->memo_count) {
     if (!reserve(
@@ -267,12 +266,12 @@ static bool refuse(machine_t *machine, unsigned char opcode)
 {
   const char *name = forbidden_name(opcode);
   if (name)
-    return gp_document_fail(machine->document, machine->opcode_at,
+    return gp_value_tree_fail(machine->tree, machine->opcode_at,
         "opcode %s would import or call something; a snapshot has no need of that, and nothing of it is "
         "executed",
         name);
-  return gp_document_fail(machine->document, machine->opcode_at,
-      "opcode 0x%02x of the pickle is none that a snapshot has", opcode);
+  return gp_value_tree_fail(
+      machine->tree, machine->opcode_at, "opcode 0x%02x of the pickle is none that a snapshot has", opcode);
 }
 
 static bool check_protocol(machine_t *machine)
@@ -281,7 +280,7 @@ static bool check_protocol(machine_t *machine)
   if (!take_number(machine, 1, &protocol))
     return false;
   if (protocol < 2 || protocol > PROTOCOL_MOST)
-    return gp_document_fail(machine->document, machine->opcode_at,
+    return gp_value_tree_fail(machine->tree, machine->opcode_at,
         "a pickle of protocol %u; 2 to %d are understood", (unsigned)protocol, PROTOCOL_MOST);
   return true;
 }
@@ -336,12 +335,12 @@ static bool perform(machine_t *machine, unsigned char opcode)
 
 static bool run(machine_t *machine, gp_value_t *ret_value)
 {
-  gp_document_t *document = machine->document;
+  gp_value_tree_t *tree = machine->tree;
   for (;;) {
     machine->opcode_at = machine->at;
-    if (machine->at == document->length)
-      return gp_document_fail(document, machine->at, "the input ends here, in the middle of a pickle");
-    unsigned char opcode = (unsigned char)document->text[machine->at++];
+    if (machine->at == tree->length)
+      return gp_value_tree_fail(tree, machine->at, "the input ends here, in the middle of a pickle");
+    unsigned char opcode = (unsigned char)tree->text[machine->at++];
     if (opcode == '.')
       break;
     if (!perform(machine, opcode))
@@ -349,15 +348,15 @@ static bool run(machine_t *machine, gp_value_t *ret_value)
   }
   if (machine->depth != 1 || machine->mark_count)
     return fail(machine, "the pickle ends with values left over");
-  if (machine->at != document->length)
-    return gp_document_fail(document, machine->at, "there is something after the end of the pickle");
+  if (machine->at != tree->length)
+    return gp_value_tree_fail(tree, machine->at, "there is something after the end of the pickle");
   *ret_value = machine->stack[0];
   return true;
 }
 
-bool gp_import_read_pickle(gp_document_t *document, gp_value_t *ret_value)
+bool gp_import_read_pickle(gp_value_tree_t *tree, gp_value_t *ret_value)
 {
-  machine_t machine = {.document = document};
+  machine_t machine = {.tree = tree};
   bool good = run(&machine, ret_value);
   free(machine.stack);
   free(machine.marks);

@@ -89,7 +89,7 @@ static bool make_root(gp_import_t *import, const gp_import_top_t *top)
   if (!process || !settings)
     return gp_import_no_memory(import);
   add_settings(import, settings, &top->settings);
-  return !import->document.failed;
+  return !import->tree.failed;
 }
 
 /* Those that the caller did not ask for were needed on the way only. */
@@ -122,7 +122,7 @@ static bool end(gp_import_t *import, const gp_import_top_t *top)
       !gp_import_number(
           &place, "recorded_since_ns", GP_IMPORT_NUMBER_MOST, false, &snapshot->recorded_since_ns) ||
       !make_root(import, top) || !gp_import_events_end(import, &start_us) || !gp_import_stacks_end(import) ||
-      !gp_import_history(import))
+      !gp_import_replay(import))
     return false;
   if (start_us)
     cJSON_AddNumberToObject(
@@ -134,12 +134,12 @@ static bool end(gp_import_t *import, const gp_import_top_t *top)
 static bool read_traces(gp_import_t *import, const gp_container_t *list)
 {
   if (list && list->count > GP_SNAPSHOT_DEVICES)
-    return gp_document_fail(&import->document, list->at, "device_traces: more devices than there can be");
+    return gp_value_tree_fail(&import->tree, list->at, "device_traces: more devices than there can be");
   for (uint32_t device = 0; list && device < list->count; device++) {
     const gp_value_t *trace = &list->items[device];
     if (trace->kind != GP_VALUE_LIST || !gp_import_claim(trace->container))
-      return gp_document_fail(
-          &import->document, list->at, "device_traces[%u] is no list, or one that others are, too", device);
+      return gp_value_tree_fail(
+          &import->tree, list->at, "device_traces[%u] is no list, or one that others are, too", device);
     for (uint32_t i = 0; i < trace->container->count; i++) {
       if (!gp_import_event(import, &trace->container->items[i], (int)device, i))
         return false;
@@ -153,13 +153,13 @@ static bool read_pickle(gp_import_t *import, gp_import_top_t *ret_top)
   const gp_container_t *segments, *traces = NULL;
   gp_value_t top;
 
-  if (!gp_import_read_pickle(&import->document, &top))
+  if (!gp_import_read_pickle(&import->tree, &top))
     return false;
   if (top.kind == GP_VALUE_LIST) {        /* PyTorch 1: nothing but segments */
     (void)gp_import_claim(top.container); /* the first one */
     segments = top.container;
   } else if (top.kind != GP_VALUE_DICT) {
-    return gp_document_fail(&import->document, 0, "not a snapshot of PyTorch: neither a dict nor a list");
+    return gp_value_tree_fail(&import->tree, 0, "not a snapshot of PyTorch: neither a dict nor a list");
   } else {
     const gp_import_place_t place = {import, &top, "not a snapshot of PyTorch"};
     if (!gp_import_list(&place, "segments", true, &segments) ||
@@ -187,7 +187,7 @@ static gp_snapshot_t *finish(gp_import_t *import, gp_input_t *input, unsigned co
   good = good && begin(import) &&
          (input ? gp_import_json_parts(import, input, &top) : read_pickle(import, &top)) &&
          end(import, &top) && keep_columns(import, columns);
-  gp_document_fini(&import->document);
+  gp_value_tree_fini(&import->tree);
   free(import->frames.indexes);
   free(import->stacks.indexes);
   gp_block_map_fini(&import->streams);
@@ -208,13 +208,13 @@ gp_snapshot_t *gp_import_pickle(
     const char *text, size_t length, unsigned columns, gp_snapshot_error_t *ret_error)
 {
   gp_import_t import = {.event_room = 0};
-  gp_document_init(&import.document, text, length, ret_error);
+  gp_value_tree_init(&import.tree, text, length, ret_error);
   return finish(&import, NULL, columns);
 }
 
 gp_snapshot_t *gp_import_pytorch_json(gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error)
 {
   gp_import_t import = {.event_room = 0};
-  gp_document_init(&import.document, "", 0, ret_error);
+  gp_value_tree_init(&import.tree, "", 0, ret_error);
   return finish(&import, input, columns);
 }

@@ -108,7 +108,7 @@ static int compare_segments(const void *a, const void *b)
 bool gp_import_segments(gp_import_t *import, const gp_container_t *list)
 {
   size_t block_room = 0;
-  if (!gp_document_account(&import->document, list->count * sizeof(gp_snapshot_segment_t)))
+  if (!gp_value_tree_account(&import->tree, list->count * sizeof(gp_snapshot_segment_t)))
     return false;
   import->snapshot->segments = calloc((size_t)list->count + 1, sizeof(gp_snapshot_segment_t));
   if (!import->snapshot->segments)

@@ -23,11 +23,11 @@ typedef uint64_t (*hash_fn)(const gp_import_t *import, size_t index);
 static bool grow(gp_import_t *import, gp_import_table_t *table, hash_fn hash_of)
 {
   size_t room = table->room ? 2 * table->room : 256;
-  if (!gp_document_account(&import->document, room * sizeof(uint32_t)))
+  if (!gp_value_tree_account(&import->tree, room * sizeof(uint32_t)))
     return false;
   uint32_t *indexes = calloc(room, sizeof(*indexes));
   if (!indexes)
-    return gp_document_fail(&import->document, 0, "not enough memory to read this");
+    return gp_value_tree_fail(&import->tree, 0, "not enough memory to read this");
   for (size_t i = 0; i < table->count; i++) {
     uint64_t hash = hash_of(import, i);
     size_t at = (size_t)(hash ^ hash >> 32) & (room - 1);
@@ -51,16 +51,16 @@ char *gp_import_copy(gp_import_t *import, const gp_value_t *text)
 {
   size_t length = text && text->kind == GP_VALUE_TEXT ? text->length : 0;
   const char *from = length ? text->text : "";
-  uint64_t most = TEXT_BYTES_FIRST + TEXT_BYTES_TIMES * (uint64_t)import->document.length;
+  uint64_t most = TEXT_BYTES_FIRST + TEXT_BYTES_TIMES * (uint64_t)import->tree.length;
 
   import->text_bytes += length + 1;
   if (import->text_bytes > most) {
-    (void)gp_document_fail(&import->document, 0, "it has more text than a snapshot of its size can");
+    (void)gp_value_tree_fail(&import->tree, 0, "it has more text than a snapshot of its size can");
     return NULL;
   }
   char *copy = malloc(length + 1);
   if (!copy) {
-    (void)gp_document_fail(&import->document, 0, "not enough memory to read this");
+    (void)gp_value_tree_fail(&import->tree, 0, "not enough memory to read this");
     return NULL;
   }
   for (size_t i = 0; i < length;) {
@@ -126,13 +126,13 @@ static bool read_frame(gp_import_t *import, const gp_value_t *value, size_t stac
 {
   gp_snapshot_t *snapshot = import->snapshot;
   if (value->kind != GP_VALUE_DICT || value->container->note == GP_CONTAINER_READ)
-    return gp_document_fail(&import->document, stack_at, "frames: one is no dict, or something else, too");
+    return gp_value_tree_fail(&import->tree, stack_at, "frames: one is no dict, or something else, too");
   if (value->container->note >= 0) {
     *ret_index = value->container->note;
     return true;
   }
   if (snapshot->frame_count >= INT32_MAX)
-    return gp_document_fail(&import->document, stack_at, "more frames than there can be");
+    return gp_value_tree_fail(&import->tree, stack_at, "more frames than there can be");
   if (!gp_import_reserve(import, (void **)&snapshot->frames, snapshot->frame_count, &import->frame_room,
           sizeof(*snapshot->frames)))
     return false;
@@ -200,7 +200,7 @@ bool gp_import_stack(gp_import_t *import, const gp_value_t *frames, int *ret_sta
   if (!frames || frames->kind == GP_VALUE_NONE)
     return true;
   if (frames->kind != GP_VALUE_LIST || frames->container->note == GP_CONTAINER_READ)
-    return gp_document_fail(&import->document, 0, "frames are no list, or one that is something else, too");
+    return gp_value_tree_fail(&import->tree, 0, "frames are no list, or one that is something else, too");
   if (frames->container->count == 0)
     return true;
   if (frames->container->note >= 0) {
@@ -209,7 +209,7 @@ bool gp_import_stack(gp_import_t *import, const gp_value_t *frames, int *ret_sta
   }
   if (stacks->count >= INT32_MAX ||
       !gp_import_reserve(import, (void **)&stacks->first, stacks->count, &import->stack_room, sizeof(size_t)))
-    return gp_document_fail(&import->document, frames->container->at, "more stacks than there can be");
+    return gp_value_tree_fail(&import->tree, frames->container->at, "more stacks than there can be");
   stacks->first[stacks->count++] = import->index_count;
   for (uint32_t i = 0; i < frames->container->count; i++) {
     if (!gp_import_reserve(

@@ -17,17 +17,17 @@ struct gp_container_chunk {
   gp_container_t containers[CHUNK_CONTAINERS];
 };
 
-void gp_document_grow(gp_document_t *document, size_t length)
+void gp_value_tree_grow(gp_value_tree_t *tree, size_t length)
 {
-  document->length = length;
-  document->most =
+  tree->length = length;
+  tree->most =
       length < (SIZE_MAX - MEMORY_FIRST) / MEMORY_TIMES ? MEMORY_FIRST + MEMORY_TIMES * length : SIZE_MAX;
 }
 
-void gp_document_init(gp_document_t *document, const char *text, size_t length, gp_snapshot_error_t *error)
+void gp_value_tree_init(gp_value_tree_t *tree, const char *text, size_t length, gp_snapshot_error_t *error)
 {
-  *document = (gp_document_t){.text = text, .error = error};
-  gp_document_grow(document, length);
+  *tree = (gp_value_tree_t){.text = text, .error = error};
+  gp_value_tree_grow(tree, length);
 }
 
 static void free_chunk(gp_container_chunk_t *chunk)
@@ -37,18 +37,18 @@ static void free_chunk(gp_container_chunk_t *chunk)
   free(chunk);
 }
 
-static void free_copies(gp_document_t *document)
+static void free_copies(gp_value_tree_t *tree)
 {
-  for (size_t i = 0; i < document->copy_count; i++)
-    free(document->copies[i]);
-  free(document->copies);
-  document->copies = NULL;
-  document->copy_count = 0;
+  for (size_t i = 0; i < tree->copy_count; i++)
+    free(tree->copies[i]);
+  free(tree->copies);
+  tree->copies = NULL;
+  tree->copy_count = 0;
 }
 
-void gp_document_clear(gp_document_t *document)
+void gp_value_tree_clear(gp_value_tree_t *tree)
 {
-  gp_container_chunk_t *first = document->chunks;
+  gp_container_chunk_t *first = tree->chunks;
   while (first && first->next) {
     gp_container_chunk_t *next = first->next->next;
     free_chunk(first->next);
@@ -56,62 +56,62 @@ void gp_document_clear(gp_document_t *document)
   }
   if (first)
     first->count = 0;
-  if (document->copy_count)
-    free_copies(document);
-  document->used -= document->tree;
-  document->tree = 0;
+  if (tree->copy_count)
+    free_copies(tree);
+  tree->used -= tree->value_bytes;
+  tree->value_bytes = 0;
 }
 
-void gp_document_fini(gp_document_t *document)
+void gp_value_tree_fini(gp_value_tree_t *tree)
 {
-  gp_document_clear(document);
-  if (document->chunks)
-    free_chunk(document->chunks);
-  document->chunks = NULL;
+  gp_value_tree_clear(tree);
+  if (tree->chunks)
+    free_chunk(tree->chunks);
+  tree->chunks = NULL;
 }
 
-bool gp_document_fail(gp_document_t *document, size_t at, const char *format, ...)
+bool gp_value_tree_fail(gp_value_tree_t *tree, size_t at, const char *format, ...)
 {
   va_list arguments;
-  if (!document->failed) {
-    document->failed = true;
-    document->error->offset = at;
+  if (!tree->failed) {
+    tree->failed = true;
+    tree->error->offset = at;
     va_start(arguments, format);
-    vsnprintf(document->error->text, sizeof(document->error->text), format, arguments);
+    vsnprintf(tree->error->text, sizeof(tree->error->text), format, arguments);
     va_end(arguments);
   }
   return false;
 }
 
-bool gp_document_account(gp_document_t *document, size_t bytes)
+bool gp_value_tree_account(gp_value_tree_t *tree, size_t bytes)
 {
-  if (bytes > document->most - document->used)
-    return gp_document_fail(document, 0, "it would take more memory than a snapshot of its size can need");
-  document->used += bytes;
+  if (bytes > tree->most - tree->used)
+    return gp_value_tree_fail(tree, 0, "it would take more memory than a snapshot of its size can need");
+  tree->used += bytes;
   return true;
 }
 
-static bool account_tree(gp_document_t *document, size_t bytes)
+static bool account_tree(gp_value_tree_t *tree, size_t bytes)
 {
-  if (!gp_document_account(document, bytes))
+  if (!gp_value_tree_account(tree, bytes))
     return false;
-  document->tree += bytes;
+  tree->value_bytes += bytes;
   return true;
 }
 
-gp_container_t *gp_document_container(gp_document_t *document, size_t at)
+gp_container_t *gp_value_tree_container(gp_value_tree_t *tree, size_t at)
 {
-  gp_container_chunk_t *chunk = document->chunks;
+  gp_container_chunk_t *chunk = tree->chunks;
   if (!chunk || chunk->count == CHUNK_CONTAINERS) {
-    if (!account_tree(document, sizeof(*chunk)))
+    if (!account_tree(tree, sizeof(*chunk)))
       return NULL;
     chunk = calloc(1, sizeof(*chunk));
     if (!chunk) {
-      (void)gp_document_fail(document, at, "not enough memory to read this");
+      (void)gp_value_tree_fail(tree, at, "not enough memory to read this");
       return NULL;
     }
-    chunk->next = document->chunks;
-    document->chunks = chunk;
+    chunk->next = tree->chunks;
+    tree->chunks = chunk;
   }
   gp_container_t *container = &chunk->containers[chunk->count++];
   container->count = 0; /* items and room may be those of a value that was forgotten */
@@ -120,39 +120,39 @@ gp_container_t *gp_document_container(gp_document_t *document, size_t at)
   return container;
 }
 
-bool gp_document_adopt(gp_document_t *document, char *text)
+bool gp_value_tree_adopt(gp_value_tree_t *tree, char *text)
 {
-  size_t count = document->copy_count;
+  size_t count = tree->copy_count;
   if (!text)
     return true;
-  bool good = account_tree(document, strlen(text) + 2 * sizeof(char *));
+  bool good = account_tree(tree, strlen(text) + 2 * sizeof(char *));
   if (good && (count & (count - 1)) == 0) { /* full: 0, 1, 2, 4 ... */
-    char **larger = realloc(document->copies, (count ? 2 * count : 1) * sizeof(char *));
-    good = larger || gp_document_fail(document, document->base, "not enough memory to read this");
+    char **larger = realloc(tree->copies, (count ? 2 * count : 1) * sizeof(char *));
+    good = larger || gp_value_tree_fail(tree, tree->base, "not enough memory to read this");
     if (larger)
-      document->copies = larger;
+      tree->copies = larger;
   }
   if (good)
-    document->copies[document->copy_count++] = text;
+    tree->copies[tree->copy_count++] = text;
   else
     free(text);
   return good;
 }
 
 bool gp_container_append(
-    gp_document_t *document, gp_container_t *container, const gp_value_t *values, size_t count)
+    gp_value_tree_t *tree, gp_container_t *container, const gp_value_t *values, size_t count)
 {
   if (count > UINT32_MAX / 2 - container->count)
-    return gp_document_fail(document, container->at, "a list that is longer than there can be");
+    return gp_value_tree_fail(tree, container->at, "a list that is longer than there can be");
   uint32_t needed = container->count + (uint32_t)count;
   if (needed > container->room) {
     /* Most are filled at once. */
     uint32_t room = container->room > needed / 2 ? 2 * container->room : needed;
-    if (!account_tree(document, (room - container->room) * sizeof(gp_value_t)))
+    if (!account_tree(tree, (room - container->room) * sizeof(gp_value_t)))
       return false;
     gp_value_t *larger = realloc(container->items, room * sizeof(gp_value_t));
     if (!larger)
-      return gp_document_fail(document, container->at, "not enough memory to read this");
+      return gp_value_tree_fail(tree, container->at, "not enough memory to read this");
     container->items = larger;
     container->room = room;
   }

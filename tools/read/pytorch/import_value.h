@@ -51,46 +51,46 @@ struct gp_container {
 
 typedef struct gp_container_chunk gp_container_chunk_t;
 
-typedef struct gp_document {
+typedef struct gp_value_tree {
   const char *text; /* the input, or what is being read of it, borrowed */
   size_t base;      /* offset in the input of text[0] */
   size_t length;    /* of the input as far as it is known */
   gp_container_chunk_t *chunks;
   char **copies; /* texts that are not in the input as they are */
   size_t copy_count;
-  size_t used; /* bytes of memory */
-  size_t tree; /* of them, for values */
-  size_t most; /* bytes it may take */
+  size_t used;        /* bytes of memory */
+  size_t value_bytes; /* of them, for values */
+  size_t most;        /* bytes it may take */
   bool failed;
   gp_snapshot_error_t *error;
-} gp_document_t;
+} gp_value_tree_t;
 
-void gp_document_init(gp_document_t *document, const char *text, size_t length, gp_snapshot_error_t *error);
-void gp_document_fini(gp_document_t *document);
+void gp_value_tree_init(gp_value_tree_t *tree, const char *text, size_t length, gp_snapshot_error_t *error);
+void gp_value_tree_fini(gp_value_tree_t *tree);
 
 /* The input is at least so long: what it may take grows with it. */
-void gp_document_grow(gp_document_t *document, size_t length);
+void gp_value_tree_grow(gp_value_tree_t *tree, size_t length);
 
 /* Forgets all values, whose memory is used for the next ones. */
-void gp_document_clear(gp_document_t *document);
+void gp_value_tree_clear(gp_value_tree_t *tree);
 
 /* Notes an error, if there is none yet. Returns false. */
-bool gp_document_fail(gp_document_t *document, size_t at, const char *format, ...)
+bool gp_value_tree_fail(gp_value_tree_t *tree, size_t at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Accounts for bytes that are about to be allocated; false: too many for an input of this size. */
-bool gp_document_account(gp_document_t *document, size_t bytes);
+bool gp_value_tree_account(gp_value_tree_t *tree, size_t bytes);
 
 /* Takes over a text from malloc(), which lives as long as the values; NULL is legal. False is an error of the
  * document. */
-bool gp_document_adopt(gp_document_t *document, char *text);
+bool gp_value_tree_adopt(gp_value_tree_t *tree, char *text);
 
 /* A new empty list or dict; NULL is an error of the document. */
-gp_container_t *gp_document_container(gp_document_t *document, size_t at);
+gp_container_t *gp_value_tree_container(gp_value_tree_t *tree, size_t at);
 
 /* Puts count values at the end. False is an error of the document. */
 bool gp_container_append(
-    gp_document_t *document, gp_container_t *container, const gp_value_t *values, size_t count);
+    gp_value_tree_t *tree, gp_container_t *container, const gp_value_t *values, size_t count);
 
 bool gp_value_is(const gp_value_t *value, const char *text);
 
@@ -98,9 +98,9 @@ bool gp_value_is(const gp_value_t *value, const char *text);
 const gp_value_t *gp_value_member(const gp_value_t *dict, const char *name);
 
 /* import_pickle.c: reads a Python pickle, executing nothing. False: see the error of the document. */
-bool gp_import_read_pickle(gp_document_t *document, gp_value_t *ret_value);
+bool gp_import_read_pickle(gp_value_tree_t *tree, gp_value_t *ret_value);
 
 /* import_json.c: reads the JSON value that text begins with, which is known to be correct. */
-bool gp_import_read_json(gp_document_t *document, size_t length, gp_value_t *ret_value);
+bool gp_import_read_json(gp_value_tree_t *tree, size_t length, gp_value_t *ret_value);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The history of a snapshot: what was live at any moment, with the whole history and with its end only.
+ * The lifetimes of a snapshot: what was live at any moment, with the whole history and with its end only.
  */
 #include <check.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ static const gp_filter_t everything = {.device = GP_REQUEST_ALL_DEVICES, .until_
 #define SEGMENTS                                                                                             \
   "\"segments\":[" BLOCK(4096, 128, 90, 3, "active_allocated") "," BLOCK(                                    \
       8192, 512, 300, 2, "active_allocated") "],"
-#define PASSTHROUGH                                                                                          \
+#define FORWARDED                                                                                            \
   "\"passthrough\":[{\"device\":0,\"address\":777,\"size\":1000,\"kind\":\"managed\",\"block\":4,\"stack\":" \
   "-1,"                                                                                                      \
   "\"stream\":-1,\"time_ns\":50},{\"device\":0,\"address\":999,\"size\":70,\"kind\":\"pinned_host\","        \
@@ -51,27 +51,27 @@ static const gp_filter_t everything = {.device = GP_REQUEST_ALL_DEVICES, .until_
   "\"stack\":-1,\"stream\":-1,\"time_ns\":70}],"
 
 static gp_snapshot_t *snapshot;
-static gp_history_t history;
+static gp_lifetimes_t lifetimes;
 
 static void read_history(const char *text)
 {
   gp_snapshot_error_t error;
   snapshot = gp_snapshot_parse(text, strlen(text), (1u << GP_COLUMN_COUNT) - 1, &error);
   ck_assert_msg(snapshot != NULL, "%zu: %s", error.offset, error.text);
-  ck_assert_int_eq(gp_history_init(&history, snapshot), 0);
+  ck_assert_int_eq(gp_lifetimes_init(&lifetimes, snapshot), 0);
 }
 
 static void teardown(void)
 {
-  gp_history_fini(&history);
+  gp_lifetimes_fini(&lifetimes);
   gp_snapshot_destroy(snapshot);
 }
 
 static const gp_life_t *life_of(uint64_t block)
 {
-  for (size_t i = 0; i < history.life_count; i++) {
-    if (history.lives[i].block == block)
-      return &history.lives[i];
+  for (size_t i = 0; i < lifetimes.life_count; i++) {
+    if (lifetimes.lives[i].block == block)
+      return &lifetimes.lives[i];
   }
   ck_abort_msg("no block %llu", (unsigned long long)block);
 }
@@ -79,17 +79,17 @@ static const gp_life_t *life_of(uint64_t block)
 static gp_memory_t memory_at(uint32_t moment)
 {
   gp_memory_t memory;
-  gp_history_begin(&history, 0, &memory);
+  gp_lifetimes_begin(&lifetimes, 0, &memory);
   for (uint32_t i = 0; i < moment; i++)
-    gp_history_step(&history, i, &memory);
+    gp_lifetimes_step(&lifetimes, i, &memory);
   return memory;
 }
 
 START_TEST(test_lives_begin_and_end_with_their_events)
 {
-  read_history(HEAD SEGMENTS PASSTHROUGH EVENTS "}");
-  ck_assert_uint_eq(history.life_count, 6);
-  ck_assert_uint_eq(history.end, 11);
+  read_history(HEAD SEGMENTS FORWARDED EVENTS "}");
+  ck_assert_uint_eq(lifetimes.life_count, 6);
+  ck_assert_uint_eq(lifetimes.end, 11);
   const gp_life_t *first = life_of(1);
   ck_assert_uint_eq(first->begin, 2);
   ck_assert_uint_eq(first->freed, 3);
@@ -99,11 +99,11 @@ START_TEST(test_lives_begin_and_end_with_their_events)
   ck_assert(first->is_temporary);
   ck_assert(!first->is_held);
   const gp_life_t *second = life_of(2);
-  ck_assert_uint_eq(second->freed, GP_HISTORY_NEVER);
+  ck_assert_uint_eq(second->freed, GP_LIFETIMES_NEVER);
   ck_assert(second->is_held);
   ck_assert_int_eq(life_of(3)->thread, 1);
   ck_assert_int_eq(life_of(3)->stream, 1);
-  ck_assert_uint_eq(life_of(4)->kind, GP_LIFE_PASSTHROUGH);
+  ck_assert_uint_eq(life_of(4)->kind, GP_LIFE_FORWARDED);
   ck_assert_uint_eq(life_of(6)->kind, GP_LIFE_HOST);
   ck_assert(life_of(5)->is_temporary);
 }
@@ -111,16 +111,16 @@ END_TEST
 
 START_TEST(test_memory_adds_up_at_every_moment)
 {
-  read_history(HEAD SEGMENTS PASSTHROUGH EVENTS "}");
+  read_history(HEAD SEGMENTS FORWARDED EVENTS "}");
   gp_memory_t begin = memory_at(0), middle = memory_at(5), end = memory_at(11);
-  ck_assert_uint_eq(begin.reserved + begin.allocated + begin.deferred + begin.passthrough + begin.count, 0);
+  ck_assert_uint_eq(begin.reserved + begin.allocated + begin.deferred + begin.forwarded + begin.count, 0);
   ck_assert_uint_eq(middle.reserved, 640);
   ck_assert_uint_eq(middle.allocated, 512);
   ck_assert_uint_eq(middle.deferred, 128);
   ck_assert_uint_eq(end.requested, 390);
   ck_assert_uint_eq(end.allocated, 640);
   ck_assert_uint_eq(end.deferred, 0);
-  ck_assert_uint_eq(end.passthrough, 1000);
+  ck_assert_uint_eq(end.forwarded, 1000);
   ck_assert_uint_eq(end.count, 3); /* host memory aside */
 }
 END_TEST
@@ -128,19 +128,19 @@ END_TEST
 START_TEST(test_the_peak_is_of_what_is_wanted)
 {
   uint64_t bytes;
-  read_history(HEAD SEGMENTS PASSTHROUGH EVENTS "}");
-  ck_assert_uint_eq(gp_history_peak(&history, &everything, 0, &bytes), 9);
+  read_history(HEAD SEGMENTS FORWARDED EVENTS "}");
+  ck_assert_uint_eq(gp_lifetimes_peak(&lifetimes, &everything, 0, &bytes), 9);
   ck_assert_uint_eq(bytes, 390 + 1000 + 5000);
   bool streams[] = {true, false};
   gp_filter_t filter = everything;
   filter.streams = streams;
-  ck_assert_uint_eq(gp_history_peak(&history, &filter, 0, &bytes), 5);
+  ck_assert_uint_eq(gp_lifetimes_peak(&lifetimes, &filter, 0, &bytes), 5);
   ck_assert_uint_eq(bytes, 300);
   filter = everything;
   filter.until_ns = 29;
-  ck_assert_uint_eq(gp_history_peak(&history, &filter, 0, &bytes), 2);
+  ck_assert_uint_eq(gp_lifetimes_peak(&lifetimes, &filter, 0, &bytes), 2);
   ck_assert_uint_eq(bytes, 100);
-  ck_assert_uint_eq(gp_history_peak(&history, &everything, 1, &bytes), 0);
+  ck_assert_uint_eq(gp_lifetimes_peak(&lifetimes, &everything, 1, &bytes), 0);
   ck_assert_uint_eq(bytes, 0);
 }
 END_TEST
@@ -149,7 +149,7 @@ END_TEST
  * segments. */
 START_TEST(test_what_began_before_the_events_is_found)
 {
-  read_history(HEAD SEGMENTS PASSTHROUGH
+  read_history(HEAD SEGMENTS FORWARDED
       "\"events\":{\"actions\":[\"free_completed\",\"alloc\",\"passthrough_free\"],\"details\":[\"\","
       "\"managed\"],"
       "\"action\":[0,1,2],\"time_ns\":[35,40,65],\"device\":[0,0,0],\"stream\":[0,1,-1],\"thread\":[0,1,0],"
@@ -166,25 +166,25 @@ START_TEST(test_what_began_before_the_events_is_found)
   ck_assert_uint_eq(begin.reserved, 640);
   ck_assert_uint_eq(begin.allocated, 512);
   ck_assert_uint_eq(begin.deferred, 128);
-  ck_assert_uint_eq(begin.passthrough, 6000);
+  ck_assert_uint_eq(begin.forwarded, 6000);
   ck_assert_uint_eq(end.allocated, 640);
   ck_assert_uint_eq(end.deferred, 0);
-  ck_assert_uint_eq(end.passthrough, 1000);
+  ck_assert_uint_eq(end.forwarded, 1000);
   uint64_t bytes;
-  ck_assert_uint_eq(gp_history_peak(&history, &everything, 0, &bytes), 2);
+  ck_assert_uint_eq(gp_lifetimes_peak(&lifetimes, &everything, 0, &bytes), 2);
   ck_assert_uint_eq(bytes, 6390);
 }
 END_TEST
 
 START_TEST(test_moments_and_times_belong_together)
 {
-  read_history(HEAD SEGMENTS PASSTHROUGH EVENTS "}");
-  ck_assert_uint_eq(gp_history_moment(&history, 0), 0);
-  ck_assert_uint_eq(gp_history_moment(&history, 1), 1);
-  ck_assert_uint_eq(gp_history_moment(&history, 29), 4);
-  ck_assert_uint_eq(gp_history_moment(&history, UINT64_MAX), 11);
-  ck_assert_uint_eq(gp_history_time(&history, 0), 0);
-  ck_assert_uint_eq(gp_history_time(&history, 4), 21);
+  read_history(HEAD SEGMENTS FORWARDED EVENTS "}");
+  ck_assert_uint_eq(gp_lifetimes_moment(&lifetimes, 0), 0);
+  ck_assert_uint_eq(gp_lifetimes_moment(&lifetimes, 1), 1);
+  ck_assert_uint_eq(gp_lifetimes_moment(&lifetimes, 29), 4);
+  ck_assert_uint_eq(gp_lifetimes_moment(&lifetimes, UINT64_MAX), 11);
+  ck_assert_uint_eq(gp_lifetimes_time(&lifetimes, 0), 0);
+  ck_assert_uint_eq(gp_lifetimes_time(&lifetimes, 4), 21);
 }
 END_TEST
 
@@ -219,12 +219,12 @@ START_TEST(test_nonsense_is_counted_and_does_no_harm)
   for (int device = 0; device < 4; device++) {
     uint64_t bytes;
     gp_memory_t memory;
-    ck_assert_uint_le(gp_history_peak(&history, &everything, device, &bytes), history.end);
-    gp_history_begin(&history, device, &memory);
-    for (uint32_t i = 0; i < history.end; i++) {
-      const gp_life_t *life = gp_history_life(&history, i);
+    ck_assert_uint_le(gp_lifetimes_peak(&lifetimes, &everything, device, &bytes), lifetimes.end);
+    gp_lifetimes_begin(&lifetimes, device, &memory);
+    for (uint32_t i = 0; i < lifetimes.end; i++) {
+      const gp_life_t *life = gp_lifetimes_life(&lifetimes, i);
       if (!life || life->device == device)
-        gp_history_step(&history, i, &memory);
+        gp_lifetimes_step(&lifetimes, i, &memory);
     }
   }
 }
@@ -232,8 +232,8 @@ END_TEST
 
 int main(void)
 {
-  Suite *suite = suite_create("history");
-  TCase *cases = tcase_create("history");
+  Suite *suite = suite_create("lifetimes");
+  TCase *cases = tcase_create("lifetimes");
   tcase_add_checked_fixture(cases, NULL, teardown);
   tcase_add_test(cases, test_lives_begin_and_end_with_their_events);
   tcase_add_test(cases, test_memory_adds_up_at_every_moment);

@@ -10,7 +10,7 @@
 
 #define ROUND_BYTES UINT64_C(512) /* what PyTorch rounds sizes up to, unless told otherwise */
 
-typedef struct history {
+typedef struct replay {
   gp_import_t *import;
   gp_snapshot_events_t *events;
   gp_block_map_t
@@ -18,16 +18,16 @@ typedef struct history {
   uint64_t count;                  /* blocks met; the last is numbered 1, until all are turned round */
   uint64_t *alloc_ns;              /* by number: time of the alloc + 1, 0: not recorded */
   size_t *final_blocks;            /* by number - 1: index + 1 of a block of the snapshot, first ones only */
-} history_t;
+} replay_t;
 
-static bool no_memory(history_t *history)
+static bool no_memory(replay_t *replay)
 {
-  return gp_document_fail(&history->import->document, 0, "not enough memory to read this");
+  return gp_value_tree_fail(&replay->import->tree, 0, "not enough memory to read this");
 }
 
-static int64_t *at(const history_t *history, gp_snapshot_column_t column, size_t i)
+static int64_t *at(const replay_t *replay, gp_snapshot_column_t column, size_t i)
 {
-  return &history->import->columns[column][i];
+  return &replay->import->columns[column][i];
 }
 
 /* said: by an export of ours, 0 by PyTorch. */
@@ -38,93 +38,93 @@ static uint64_t rounded(uint64_t size, uint64_t said)
   return size ? (size + ROUND_BYTES - 1) / ROUND_BYTES * ROUND_BYTES : ROUND_BYTES;
 }
 
-static bool meet(history_t *history, int device, uint64_t address, uint64_t size, bool is_marked)
+static bool meet(replay_t *replay, int device, uint64_t address, uint64_t size, bool is_marked)
 {
   const gp_block_entry_t entry = {
-      .key = address + 1, .address = ++history->count, .rounded = size, .is_marked = is_marked};
-  return gp_block_map_put(&history->blocks[device], &entry) || no_memory(history);
+      .key = address + 1, .address = ++replay->count, .rounded = size, .is_marked = is_marked};
+  return gp_block_map_put(&replay->blocks[device], &entry) || no_memory(replay);
 }
 
 /* Those of the snapshot come first, so that number - 1 leads to them. */
-static bool meet_final_blocks(history_t *history)
+static bool meet_final_blocks(replay_t *replay)
 {
-  gp_snapshot_t *snapshot = history->import->snapshot;
+  gp_snapshot_t *snapshot = replay->import->snapshot;
   for (size_t i = 0; i < snapshot->block_count; i++) {
     gp_snapshot_block_t *block = &snapshot->blocks[i];
     if (block->state != GP_SNAPSHOT_ALLOCATED && block->state != GP_SNAPSHOT_PENDING)
       continue;
-    if (!meet(history, block->device, block->address, block->size, block->state == GP_SNAPSHOT_PENDING))
+    if (!meet(replay, block->device, block->address, block->size, block->state == GP_SNAPSHOT_PENDING))
       return false;
-    block->block = history->count;
-    history->final_blocks[history->count - 1] = i + 1;
+    block->block = replay->count;
+    replay->final_blocks[replay->count - 1] = i + 1;
   }
   return true;
 }
 
-static bool undo(history_t *history, size_t i, size_t final_count)
+static bool undo(replay_t *replay, size_t i, size_t final_count)
 {
-  int action = (int)*at(history, GP_COLUMN_ACTION, i), device = (int)*at(history, GP_COLUMN_DEVICE, i);
-  uint64_t address = (uint64_t)*at(history, GP_COLUMN_ADDRESS, i);
-  uint64_t size = (uint64_t)*at(history, GP_COLUMN_SIZE, i);
-  gp_block_map_t *blocks = &history->blocks[device];
+  int action = (int)*at(replay, GP_COLUMN_ACTION, i), device = (int)*at(replay, GP_COLUMN_DEVICE, i);
+  uint64_t address = (uint64_t)*at(replay, GP_COLUMN_ADDRESS, i);
+  uint64_t size = (uint64_t)*at(replay, GP_COLUMN_SIZE, i);
+  gp_block_map_t *blocks = &replay->blocks[device];
   gp_block_entry_t *block = gp_block_map_find(blocks, address + 1);
 
-  uint64_t said = (uint64_t)*at(history, GP_COLUMN_ROUNDED_SIZE, i);
+  uint64_t said = (uint64_t)*at(replay, GP_COLUMN_ROUNDED_SIZE, i);
 
-  *at(history, GP_COLUMN_ROUNDED_SIZE, i) = (int64_t)size;
+  *at(replay, GP_COLUMN_ROUNDED_SIZE, i) = (int64_t)size;
   if (action != GP_IMPORT_ALLOC && action != GP_IMPORT_FREE_REQUESTED && action != GP_IMPORT_FREE_COMPLETED)
     return true;
   bool is_known =
       block && (action == GP_IMPORT_ALLOC || (action == GP_IMPORT_FREE_REQUESTED && block->is_marked));
   if (!is_known) {
-    if (!meet(history, device, address, rounded(size, said), action == GP_IMPORT_FREE_COMPLETED))
+    if (!meet(replay, device, address, rounded(size, said), action == GP_IMPORT_FREE_COMPLETED))
       return false;
     block = gp_block_map_find(blocks, address + 1);
   }
-  *at(history, GP_COLUMN_BLOCK, i) = (int64_t)block->address;
-  *at(history, GP_COLUMN_ROUNDED_SIZE, i) = (int64_t)block->rounded;
+  *at(replay, GP_COLUMN_BLOCK, i) = (int64_t)block->address;
+  *at(replay, GP_COLUMN_ROUNDED_SIZE, i) = (int64_t)block->rounded;
   if (action == GP_IMPORT_FREE_REQUESTED)
     block->is_marked = false;
   if (action != GP_IMPORT_ALLOC)
     return true;
   if (block->address <= final_count)
-    history->import->snapshot->blocks[history->final_blocks[block->address - 1] - 1].time_ns =
-        (uint64_t)*at(history, GP_COLUMN_TIME_NS, i);
+    replay->import->snapshot->blocks[replay->final_blocks[block->address - 1] - 1].time_ns =
+        (uint64_t)*at(replay, GP_COLUMN_TIME_NS, i);
   (void)gp_block_map_take(blocks, address + 1, NULL); /* it is there */
   return true;
 }
 
 /* Numbers grow with time: the last one met is the oldest. Then what needs the time of the alloc. */
-static bool number_blocks(history_t *history)
+static bool number_blocks(replay_t *replay)
 {
-  gp_snapshot_t *snapshot = history->import->snapshot;
+  gp_snapshot_t *snapshot = replay->import->snapshot;
   bool came_from_driver[GP_SNAPSHOT_DEVICES] = {false};
 
-  history->alloc_ns = calloc((size_t)history->count + 1, sizeof(uint64_t));
-  if (!history->alloc_ns)
-    return no_memory(history);
+  replay->alloc_ns = calloc((size_t)replay->count + 1, sizeof(uint64_t));
+  if (!replay->alloc_ns)
+    return no_memory(replay);
   for (size_t i = 0; i < snapshot->block_count; i++) {
     if (snapshot->blocks[i].block)
-      snapshot->blocks[i].block = history->count + 1 - snapshot->blocks[i].block;
+      snapshot->blocks[i].block = replay->count + 1 - snapshot->blocks[i].block;
   }
-  for (size_t i = 0; i < history->events->count; i++) {
-    int64_t *block = at(history, GP_COLUMN_BLOCK, i);
-    int64_t time_ns = *at(history, GP_COLUMN_TIME_NS, i);
-    int device = (int)*at(history, GP_COLUMN_DEVICE, i);
-    switch (*at(history, GP_COLUMN_ACTION, i)) {
+  for (size_t i = 0; i < replay->events->count; i++) {
+    int64_t *block = at(replay, GP_COLUMN_BLOCK, i);
+    int64_t time_ns = *at(replay, GP_COLUMN_TIME_NS, i);
+    int device = (int)*at(replay, GP_COLUMN_DEVICE, i);
+    switch (*at(replay, GP_COLUMN_ACTION, i)) {
     case GP_IMPORT_SEGMENT_ALLOC:
     case GP_IMPORT_SEGMENT_MAP: came_from_driver[device] = true; break;
     case GP_IMPORT_ALLOC:
-      *block = (int64_t)history->count + 1 - *block;
-      history->alloc_ns[*block] = (uint64_t)time_ns + 1;
-      *at(history, GP_COLUMN_HIT, i) = !came_from_driver[device];
+      *block = (int64_t)replay->count + 1 - *block;
+      replay->alloc_ns[*block] = (uint64_t)time_ns + 1;
+      *at(replay, GP_COLUMN_HIT, i) = !came_from_driver[device];
       came_from_driver[device] = false;
       break;
     case GP_IMPORT_FREE_REQUESTED:
     case GP_IMPORT_FREE_COMPLETED:
-      *block = (int64_t)history->count + 1 - *block;
-      if (history->alloc_ns[*block])
-        *at(history, GP_COLUMN_LIFETIME_NS, i) = time_ns - (int64_t)(history->alloc_ns[*block] - 1);
+      *block = (int64_t)replay->count + 1 - *block;
+      if (replay->alloc_ns[*block])
+        *at(replay, GP_COLUMN_LIFETIME_NS, i) = time_ns - (int64_t)(replay->alloc_ns[*block] - 1);
       break;
     default: break;
     }
@@ -157,36 +157,36 @@ typedef struct change {
 #define CHANGES_MOST 5
 
 /* Bytes that came from the driver just before event i, for it. */
-static uint64_t driver_bytes(const history_t *history, size_t i)
+static uint64_t driver_bytes(const replay_t *replay, size_t i)
 {
-  int64_t device = *at(history, GP_COLUMN_DEVICE, i);
+  int64_t device = *at(replay, GP_COLUMN_DEVICE, i);
   uint64_t bytes = 0;
   while (i-- > 0) {
-    int64_t action = *at(history, GP_COLUMN_ACTION, i);
-    if (*at(history, GP_COLUMN_DEVICE, i) != device)
+    int64_t action = *at(replay, GP_COLUMN_ACTION, i);
+    if (*at(replay, GP_COLUMN_DEVICE, i) != device)
       continue;
     if (action != GP_IMPORT_SEGMENT_ALLOC && action != GP_IMPORT_SEGMENT_MAP)
       break;
-    bytes += (uint64_t)*at(history, GP_COLUMN_SIZE, i);
+    bytes += (uint64_t)*at(replay, GP_COLUMN_SIZE, i);
   }
   return bytes;
 }
 
 /* What an event changes. What comes from the driver is cached only as far as the block that it came for
  * leaves some of it. Returns how many there are. */
-static size_t changes_of(const history_t *history, size_t i, change_t *changes)
+static size_t changes_of(const replay_t *replay, size_t i, change_t *changes)
 {
-  uint64_t size = (uint64_t)*at(history, GP_COLUMN_SIZE, i);
-  uint64_t round = (uint64_t)*at(history, GP_COLUMN_ROUNDED_SIZE, i);
-  switch (*at(history, GP_COLUMN_ACTION, i)) {
+  uint64_t size = (uint64_t)*at(replay, GP_COLUMN_SIZE, i);
+  uint64_t round = (uint64_t)*at(replay, GP_COLUMN_ROUNDED_SIZE, i);
+  switch (*at(replay, GP_COLUMN_ACTION, i)) {
   case GP_IMPORT_ALLOC:
     changes[0] = (change_t){ALLOCATION, false, 1};
     changes[1] = (change_t){ALLOCATED, false, round};
     changes[2] = (change_t){REQUESTED, false, size};
     changes[3] = (change_t){ACTIVE, false, round};
     changes[4] = (change_t){CACHED, true, round};
-    if (!*at(history, GP_COLUMN_HIT, i)) {
-      uint64_t came = driver_bytes(history, i);
+    if (!*at(replay, GP_COLUMN_HIT, i)) {
+      uint64_t came = driver_bytes(replay, i);
       changes[4] =
           came > round ? (change_t){CACHED, false, came - round} : (change_t){CACHED, true, round - came};
     }
@@ -274,12 +274,12 @@ static void add_segments(const gp_snapshot_t *snapshot, gp_snapshot_device_t *de
   device->fragmentation = idle ? 1 - (double)largest / (double)idle : 0;
 }
 
-static void count_calls(const history_t *history, size_t i, gp_stats_t *stats)
+static void count_calls(const replay_t *replay, size_t i, gp_stats_t *stats)
 {
-  switch (*at(history, GP_COLUMN_ACTION, i)) {
+  switch (*at(replay, GP_COLUMN_ACTION, i)) {
   case GP_IMPORT_ALLOC:
-    stats->cache_hits += *at(history, GP_COLUMN_HIT, i) == 1;
-    stats->cache_misses += *at(history, GP_COLUMN_HIT, i) == 0;
+    stats->cache_hits += *at(replay, GP_COLUMN_HIT, i) == 1;
+    stats->cache_misses += *at(replay, GP_COLUMN_HIT, i) == 0;
     break;
   case GP_IMPORT_SEGMENT_ALLOC: stats->driver_allocs++; break;
   case GP_IMPORT_SEGMENT_FREE: stats->driver_frees++; break;
@@ -290,21 +290,21 @@ static void count_calls(const history_t *history, size_t i, gp_stats_t *stats)
 
 /* The gauges of one device. They begin where its events lead to the segments; what is below 0 then, a history
  * that contradicts itself would need. */
-static void sum_device(history_t *history, gp_snapshot_device_t *device)
+static void sum_device(replay_t *replay, gp_snapshot_device_t *device)
 {
-  const gp_snapshot_t *snapshot = history->import->snapshot;
+  const gp_snapshot_t *snapshot = replay->import->snapshot;
   uint64_t up[GAUGE_COUNT] = {0}, down[GAUGE_COUNT] = {0}, now[GAUGE_COUNT];
   change_t changes[CHANGES_MOST];
 
   add_segments(snapshot, device);
-  for (size_t i = 0; i < history->events->count; i++) {
-    if (*at(history, GP_COLUMN_DEVICE, i) != device->device)
+  for (size_t i = 0; i < replay->events->count; i++) {
+    if (*at(replay, GP_COLUMN_DEVICE, i) != device->device)
       continue;
-    for (size_t k = changes_of(history, i, changes); k-- > 0;) {
+    for (size_t k = changes_of(replay, i, changes); k-- > 0;) {
       uint64_t *sum = changes[k].is_down ? &down[changes[k].gauge] : &up[changes[k].gauge];
       *sum += changes[k].amount;
     }
-    count_calls(history, i, &device->stats);
+    count_calls(replay, i, &device->stats);
   }
   for (gauge_t k = 0; k < GAUGE_COUNT; k++) {
     gp_gauge_t *gauge = gauge_of(device, k);
@@ -314,10 +314,10 @@ static void sum_device(history_t *history, gp_snapshot_device_t *device)
     gauge->freed = gauge->allocated - gauge->current;
   }
   uint64_t live_before = now[ALLOCATION];
-  for (size_t i = 0; i < history->events->count; i++) {
-    if (*at(history, GP_COLUMN_DEVICE, i) != device->device)
+  for (size_t i = 0; i < replay->events->count; i++) {
+    if (*at(replay, GP_COLUMN_DEVICE, i) != device->device)
       continue;
-    for (size_t k = changes_of(history, i, changes); k-- > 0;) {
+    for (size_t k = changes_of(replay, i, changes); k-- > 0;) {
       uint64_t *value = &now[changes[k].gauge], amount = changes[k].amount;
       *value = !changes[k].is_down ? *value + amount : *value > amount ? *value - amount : 0;
     }
@@ -329,30 +329,30 @@ static void sum_device(history_t *history, gp_snapshot_device_t *device)
   }
   uint64_t asked = device->stats.cache_hits + device->stats.cache_misses;
   device->cache_hit_rate = asked ? (double)device->stats.cache_hits / (double)asked : 0;
-  if (live_before && history->events->count)
-    gp_snapshot_note(history->import->snapshot,
+  if (live_before && replay->events->count)
+    gp_snapshot_note(replay->import->snapshot,
         "device %d: %llu blocks were allocated before the first event: recording began later, or older "
         "events were "
         "overwritten",
         device->device, (unsigned long long)live_before);
 }
 
-bool gp_import_history(gp_import_t *import)
+bool gp_import_replay(gp_import_t *import)
 {
   gp_snapshot_t *snapshot = import->snapshot;
-  history_t history = {.import = import, .events = &snapshot->events};
+  replay_t replay = {.import = import, .events = &snapshot->events};
 
-  history.final_blocks = calloc(snapshot->block_count + 1, sizeof(size_t));
-  bool good = history.final_blocks ? meet_final_blocks(&history) : no_memory(&history);
-  size_t final_count = (size_t)history.count;
-  for (size_t i = history.events->count; i-- > 0 && good;)
-    good = undo(&history, i, final_count);
-  good = good && number_blocks(&history);
+  replay.final_blocks = calloc(snapshot->block_count + 1, sizeof(size_t));
+  bool good = replay.final_blocks ? meet_final_blocks(&replay) : no_memory(&replay);
+  size_t final_count = (size_t)replay.count;
+  for (size_t i = replay.events->count; i-- > 0 && good;)
+    good = undo(&replay, i, final_count);
+  good = good && number_blocks(&replay);
   for (size_t i = 0; i < snapshot->device_count && good; i++)
-    sum_device(&history, &snapshot->devices[i]);
+    sum_device(&replay, &snapshot->devices[i]);
   for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++)
-    gp_block_map_fini(&history.blocks[device]);
-  free(history.final_blocks);
-  free(history.alloc_ns);
+    gp_block_map_fini(&replay.blocks[device]);
+  free(replay.final_blocks);
+  free(replay.alloc_ns);
   return good;
 }
