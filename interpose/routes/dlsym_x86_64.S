@@ -6,6 +6,8 @@
  * address and the arguments as they are. Exported without a version: that satisfies references to dlsym@GLIBC_2.2.5 and
  * to dlsym@GLIBC_2.34 alike.
  */
+#include "interpose/routes/save_x86_64.h"
+
         .text
         .globl  dlsym
         .type   dlsym, @function
@@ -13,20 +15,12 @@
 dlsym:
         .cfi_startproc
         endbr64
-        pushq   %rdi
-        .cfi_adjust_cfa_offset 8
-        pushq   %rsi
-        .cfi_adjust_cfa_offset 8
-        subq    $8, %rsp                /* the call below wants the stack aligned to 16 bytes */
-        .cfi_adjust_cfa_offset 8
+        gp_push rdi, rsi
+        gp_reserve 8                    /* the call below wants the stack aligned to 16 bytes */
         movq    24(%rsp), %rdx          /* the caller of dlsym */
         call    gp_dlsym_decide
-        addq    $8, %rsp
-        .cfi_adjust_cfa_offset -8
-        popq    %rsi
-        .cfi_adjust_cfa_offset -8
-        popq    %rdi
-        .cfi_adjust_cfa_offset -8
+        gp_unreserve 8
+        gp_pop rsi, rdi
         testq   %rax, %rax
         jz      .Lforward
         cmpq    $-1, %rax               /* GP_DLSYM_NONE */
@@ -40,10 +34,4 @@ dlsym:
         .cfi_endproc
         .size   dlsym, .-dlsym
 
-        .section .note.GNU-stack, "", @progbits
-        .section .note.gnu.property, "a"        /* endbr64 stands at every indirect target: IBT and SHSTK hold */
-        .p2align 3
-        .long   4, 16, 5
-        .asciz  "GNU"
-        .long   0xc0000002, 4, 3
-        .p2align 3
+        gp_end_of_file

@@ -8,6 +8,8 @@
  *
  * %rax, %r10 and %r11 are nobody's at the entry of a function that is not variadic (System V ABI, AMD64, 3.2.3).
  */
+#include "interpose/routes/save_x86_64.h"
+
 #define HOOK(symbol, base, since, per_thread, parameters, arguments) .set gp_function, gp_function + 1
 #define CALL(symbol, parameters)
         .set    gp_function, 0
@@ -74,46 +76,16 @@ gp_work_\name:
         .p2align 4
 gp_work_slow_way:
         .cfi_startproc
-        pushq   %rdi
-        .cfi_adjust_cfa_offset 8
-        pushq   %rsi
-        .cfi_adjust_cfa_offset 8
-        pushq   %rdx
-        .cfi_adjust_cfa_offset 8
-        pushq   %rcx
-        .cfi_adjust_cfa_offset 8
-        pushq   %r8
-        .cfi_adjust_cfa_offset 8
-        pushq   %r9
-        .cfi_adjust_cfa_offset 8
-        subq    $8, %rsp
-        .cfi_adjust_cfa_offset 8
+        gp_push rdi, rsi, rdx, rcx, r8, r9
+        gp_reserve 8
         movq    %rdi, %rdx
         movq    %rax, %rdi
         movl    %r11d, %esi
         call    gp_work_slow
-        addq    $8, %rsp
-        .cfi_adjust_cfa_offset -8
-        popq    %r9
-        .cfi_adjust_cfa_offset -8
-        popq    %r8
-        .cfi_adjust_cfa_offset -8
-        popq    %rcx
-        .cfi_adjust_cfa_offset -8
-        popq    %rdx
-        .cfi_adjust_cfa_offset -8
-        popq    %rsi
-        .cfi_adjust_cfa_offset -8
-        popq    %rdi
-        .cfi_adjust_cfa_offset -8
+        gp_unreserve 8
+        gp_pop r9, r8, rcx, rdx, rsi, rdi
         jmp     *%rax
         .cfi_endproc
         .size   gp_work_slow_way, .-gp_work_slow_way
 
-        .section .note.GNU-stack, "", @progbits
-        .section .note.gnu.property, "a"        /* endbr64 stands at every indirect target: IBT and SHSTK hold */
-        .p2align 3
-        .long   4, 16, 5
-        .asciz  "GNU"
-        .long   0xc0000002, 4, 3
-        .p2align 3
+        gp_end_of_file

@@ -1,0 +1,45 @@
+/*
+ * For assembly: what the ways from a program's call into C save around it, and the sections that each object needs.
+ * Pushes and pops tell unwinders where the frame is.
+ */
+#ifndef GP_INTERPOSE_ROUTES_SAVE_X86_64_H
+#define GP_INTERPOSE_ROUTES_SAVE_X86_64_H
+
+        /* In the order given. */
+        .macro gp_push registers:vararg
+        .irp    register, \registers
+        pushq   %\register
+        .cfi_adjust_cfa_offset 8
+        .endr
+        .endm
+
+        .macro gp_pop registers:vararg
+        .irp    register, \registers
+        popq    %\register
+        .cfi_adjust_cfa_offset -8
+        .endr
+        .endm
+
+        /* Moves the stack pointer, for space or for the 16 bytes to which a call wants it aligned. */
+        .macro gp_reserve bytes
+        subq    $\bytes, %rsp
+        .cfi_adjust_cfa_offset \bytes
+        .endm
+
+        .macro gp_unreserve bytes
+        addq    $\bytes, %rsp
+        .cfi_adjust_cfa_offset -\bytes
+        .endm
+
+        /* At the end of a file: no executable stack, and endbr64 stands at every indirect target (IBT and SHSTK hold). */
+        .macro gp_end_of_file
+        .section .note.GNU-stack, "", @progbits
+        .section .note.gnu.property, "a"
+        .p2align 3
+        .long   4, 16, 5
+        .asciz  "GNU"
+        .long   0xc0000002, 4, 3
+        .p2align 3
+        .endm
+
+#endif
