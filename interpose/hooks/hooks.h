@@ -6,8 +6,7 @@
 
 #include "interpose/cuda_abi.h"
 
-#define HOOK(symbol, base, since, per_thread, parameters, arguments)                                         \
-  CUresult CUDAAPI hook_##symbol parameters;
+#define HOOK(symbol, base, since, per_thread, parameters) CUresult CUDAAPI hook_##symbol parameters;
 #include "interpose/routes/functions.def"
 
 #endif

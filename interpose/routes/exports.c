@@ -14,7 +14,7 @@
   __asm__("\t.text\n\t.globl " symbol "\n\t.type " symbol ", %function\n" symbol ":\n\t" JUMP " " target     \
           "\n\t.size " symbol ", .-" symbol "\n");
 
-#define HOOK(symbol, base, since, per_thread, parameters, arguments) EXPORT(#symbol, "hook_" #symbol)
+#define HOOK(symbol, base, since, per_thread, parameters) EXPORT(#symbol, "hook_" #symbol)
 #include "interpose/routes/functions.def"
 #if GP_HAS_WORK_STUBS
 #define WORK(symbol, base, since, per_thread, where) EXPORT(#symbol, "gp_work_" #symbol)

@@ -25,7 +25,7 @@ typedef struct gp_hook {
 
 /* By gp_function_t. */
 static const gp_hook_t hooks[GP_REPLACED_COUNT] = {
-#define HOOK(symbol, base, since, per_thread, parameters, arguments)                                         \
+#define HOOK(symbol, base, since, per_thread, parameters)                                                    \
   [GP_FN_##symbol] = {#symbol, #base, since, per_thread, (void *)hook_##symbol},
 #include "interpose/routes/functions.def"
 #if GP_HAS_WORK_STUBS

@@ -11,8 +11,8 @@
 void *gp_real_functions[GP_FUNCTION_COUNT];
 
 static const char *const function_names[GP_FUNCTION_COUNT] = {
-#define HOOK(symbol, base, since, per_thread, parameters, arguments) [GP_FN_##symbol] = #symbol,
-#define CALL(symbol, parameters)                                     [GP_FN_##symbol] = #symbol,
+#define HOOK(symbol, base, since, per_thread, parameters) [GP_FN_##symbol] = #symbol,
+#define CALL(symbol, parameters)                          [GP_FN_##symbol] = #symbol,
 #include "interpose/routes/functions.def"
 #define WORK(symbol, base, since, per_thread, where) [GP_FN_##symbol] = #symbol,
 #include "interpose/sight/work.def"

@@ -10,13 +10,13 @@
 
 #include "interpose/cuda_abi.h"
 
-#define HOOK(symbol, base, since, per_thread, parameters, arguments)                                         \
+#define HOOK(symbol, base, since, per_thread, parameters)                                                    \
   typedef CUresult(CUDAAPI *gp_fn_##symbol) parameters;
 #define CALL(symbol, parameters) typedef CUresult(CUDAAPI *gp_fn_##symbol) parameters;
 #include "interpose/routes/functions.def"
 
 typedef enum gp_function {
-#define HOOK(symbol, base, since, per_thread, parameters, arguments) GP_FN_##symbol,
+#define HOOK(symbol, base, since, per_thread, parameters) GP_FN_##symbol,
 #include "interpose/routes/functions.def"
   GP_HOOK_COUNT,
   GP_BEFORE_WORK = GP_HOOK_COUNT - 1,

@@ -10,7 +10,7 @@
  */
 #include "interpose/routes/save_x86_64.h"
 
-#define HOOK(symbol, base, since, per_thread, parameters, arguments) .set gp_function, gp_function + 1
+#define HOOK(symbol, base, since, per_thread, parameters) .set gp_function, gp_function + 1
 #define CALL(symbol, parameters)
         .set    gp_function, 0
 #include "interpose/routes/functions.def"

@@ -138,7 +138,7 @@ def compile_command(toolkit, program, target, options):
 
 def newest_source():
     files = glob.glob(os.path.join(HERE, "**", "*.*"), recursive=True)
-    files.append(os.path.join(SOURCE, "interpose", "functions.def"))
+    files.append(os.path.join(SOURCE, "interpose", "routes", "functions.def"))
     return max(os.path.getmtime(path) for path in files if path.endswith((".cu", ".h", ".c", ".S", ".def")))
 
 

@@ -12,7 +12,7 @@ struct Entry {
 };
 
 static const Entry entries[] = {
-#define HOOK(symbol, base, since, per_thread, parameters, arguments) {#symbol, #base, since, per_thread},
+#define HOOK(symbol, base, since, per_thread, parameters) {#symbol, #base, since, per_thread},
 #include "interpose/routes/functions.def"
 };
 

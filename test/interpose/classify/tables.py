@@ -50,7 +50,7 @@ def classes():
 
 def hooks():
     """[Function], the HOOKs of functions.def"""
-    form = r"(\w+), (\w+), (\d+), ([01]), \((.*)\), \([^()]*\)"
+    form = r"(\w+), (\w+), (\d+), ([01]), \((.*)\)"
     return [Function(symbol, base, int(since), per_thread == "1", parameters)
             for symbol, base, since, per_thread, parameters in entries(FUNCTIONS_DEF, "HOOK", form)]
 
