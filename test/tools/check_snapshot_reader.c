@@ -78,7 +78,7 @@ START_TEST(test_a_snapshot_is_read)
   ck_assert_uint_eq(snapshot->devices[0].stats.requested_bytes.peak, 6000000);
   ck_assert_uint_eq(snapshot->devices[0].stats.cache_misses, 3);
   ck_assert_uint_eq(snapshot->block_count, 3);
-  ck_assert_int_eq(snapshot->blocks[1].state, GP_SNAPSHOT_INACTIVE);
+  ck_assert_int_eq(snapshot->blocks[1].state, GP_SNAPSHOT_IDLE);
   ck_assert_uint_eq(snapshot->blocks[2].requested, 2000000);
   ck_assert_uint_eq(snapshot->events.count, 5);
   ck_assert_str_eq(snapshot->events.actions.names[1], "free_requested");

@@ -76,7 +76,7 @@ void gp_monitor_update(gp_monitor_t *monitor, const cJSON *stats)
   cJSON_ArrayForEach(answer, cJSON_GetObjectItem(stats, "devices"))
   {
     uint64_t ordinal = number(answer, "device");
-    if (ordinal < GP_MONITOR_DEVICES)
+    if (ordinal < GP_MAX_DEVICES)
       update_device(&monitor->devices[ordinal], answer, elapsed_ns, monitor->samples);
   }
   monitor->samples++;
@@ -292,7 +292,7 @@ void gp_monitor_print(
   snprintf(line, sizeof(line), "%s, process %d: %s since its first GPU memory, recording %s",
       monitor->program, monitor->pid, gp_number_duration(monitor->time_ns, duration), monitor->trace);
   print_line(&page, GP_STYLE_PLAIN, line);
-  for (int i = 0; i < GP_MONITOR_DEVICES; i++) {
+  for (int i = 0; i < GP_MAX_DEVICES; i++) {
     if (monitor->devices[i].is_there)
       print_device(&page, monitor, i);
   }

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 #include "tools/output.h"
+#include "trace/format/device.h"
 
-#define GP_MONITOR_DEVICES 64
 #define GP_MONITOR_HISTORY 256
 
 typedef struct gp_monitor_device {
@@ -31,7 +31,7 @@ typedef struct gp_monitor {
   char trace[16];
   uint64_t time_ns; /* since the program's first memory */
   uint64_t samples; /* statistics seen; the newest is history[(samples - 1) % GP_MONITOR_HISTORY] */
-  gp_monitor_device_t devices[GP_MONITOR_DEVICES];
+  gp_monitor_device_t devices[GP_MAX_DEVICES];
 } gp_monitor_t;
 
 /* Takes in an answer to `stats`. What is missing in it counts as 0. monitor is zeroed at first. */

@@ -15,28 +15,16 @@
 
 #define GP_EXPORT_ALL (-1) /* every device */
 
-/* Actions that a format knows how to say: ACTION(enumerator, name in the snapshot). */
-#define GP_EXPORT_ACTIONS                                                                                    \
-  ACTION(ALLOC, "alloc")                                                                                     \
-  ACTION(FREE_REQUESTED, "free_requested")                                                                   \
-  ACTION(FREE_COMPLETED, "free_completed")                                                                   \
-  ACTION(SEGMENT_ALLOC, "segment_alloc")                                                                     \
-  ACTION(SEGMENT_FREE, "segment_free")                                                                       \
-  ACTION(SEGMENT_MAP, "segment_map")                                                                         \
-  ACTION(SEGMENT_UNMAP, "segment_unmap")                                                                     \
-  ACTION(OOM, "oom")                                                                                         \
-  ACTION(SNAPSHOT, "snapshot")                                                                               \
-  ACTION(TRIM, "trim")                                                                                       \
-  ACTION(MODE, "mode")                                                                                       \
-  ACTION(FORWARDED_ALLOC, "passthrough_alloc")                                                               \
-  ACTION(FORWARDED_FREE, "passthrough_free")
-
+/* Actions that a format knows how to say. */
 typedef enum gp_export_action {
 #define ACTION(enumerator, name) GP_EXPORT_##enumerator,
-  GP_EXPORT_ACTIONS
-#undef ACTION
-      GP_EXPORT_OTHER, /* of a newer library */
+#include "trace/format/actions.def"
+  GP_EXPORT_SEGMENT_MAP, /* PyTorch's alone */
+  GP_EXPORT_SEGMENT_UNMAP,
+  GP_EXPORT_OTHER, /* of a newer library */
 } gp_export_action_t;
+
+extern const char *const gp_export_action_names[GP_EXPORT_OTHER]; /* in the snapshot */
 
 /* An event, its columns put together. Sizes in bytes; indexes are -1 and texts "" where there is none. */
 typedef struct gp_export_event {

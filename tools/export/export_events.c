@@ -10,10 +10,11 @@
 
 #define PROGRESS_STEP (UINT64_C(1) << 16)
 
-static const char *const action_names[] = {
+const char *const gp_export_action_names[GP_EXPORT_OTHER] = {
 #define ACTION(enumerator, name) [GP_EXPORT_##enumerator] = name,
-    GP_EXPORT_ACTIONS
-#undef ACTION
+#include "trace/format/actions.def"
+    [GP_EXPORT_SEGMENT_MAP] = "segment_map",
+    [GP_EXPORT_SEGMENT_UNMAP] = "segment_unmap",
 };
 
 const char *const gp_export_metric_names[GP_EXPORT_METRICS] = {
@@ -30,7 +31,7 @@ static int read_actions(gp_export_t *export)
     return ENOMEM;
   for (size_t i = 0; i < names->count; i++) {
     int action = 0;
-    while (action < GP_EXPORT_OTHER && strcmp(names->names[i], action_names[action]) != 0)
+    while (action < GP_EXPORT_OTHER && strcmp(names->names[i], gp_export_action_names[action]) != 0)
       action++;
     export->actions[i] = (gp_export_action_t)action;
   }

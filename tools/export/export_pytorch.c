@@ -189,9 +189,8 @@ static void write_block(pytorch_t *pytorch, uint64_t address, uint64_t size, uin
     gp_snapshot_state_t state, int stack)
 {
   static const char *const names[] = {
-      [GP_SNAPSHOT_ALLOCATED] = "active_allocated",
-      [GP_SNAPSHOT_PENDING] = "active_pending_free",
-      [GP_SNAPSHOT_INACTIVE] = "inactive",
+#define BLOCK_STATE(enumerator, name) [GP_SNAPSHOT_##enumerator] = name,
+#include "trace/format/states.def"
       [GP_SNAPSHOT_OTHER] = "inactive",
   };
   const gp_tree_ops_t *ops = pytorch->tree->ops;
@@ -219,12 +218,12 @@ static void write_blocks(pytorch_t *pytorch, const gp_snapshot_segment_t *segmen
       continue;
     }
     if (block->address > at)
-      write_block(pytorch, at, block->address - at, 0, GP_SNAPSHOT_INACTIVE, -1);
+      write_block(pytorch, at, block->address - at, 0, GP_SNAPSHOT_IDLE, -1);
     write_block(pytorch, block->address, block->size, block->requested, block->state, block->stack);
     at = block->address + block->size;
   }
   if (at < end)
-    write_block(pytorch, at, end - at, 0, GP_SNAPSHOT_INACTIVE, -1);
+    write_block(pytorch, at, end - at, 0, GP_SNAPSHOT_IDLE, -1);
 }
 
 static void write_segment(pytorch_t *pytorch, const place_t *place)
@@ -376,29 +375,19 @@ static int write_forwarded(pytorch_t *pytorch, const gp_export_event_t *event)
 
 static int write_event(pytorch_t *pytorch, const gp_export_event_t *event)
 {
-  static const char *const names[] = {
-      [GP_EXPORT_ALLOC] = "alloc",
-      [GP_EXPORT_FREE_REQUESTED] = "free_requested",
-      [GP_EXPORT_FREE_COMPLETED] = "free_completed",
-      [GP_EXPORT_SEGMENT_ALLOC] = "segment_alloc",
-      [GP_EXPORT_SEGMENT_FREE] = "segment_free",
-      [GP_EXPORT_SEGMENT_MAP] = "segment_map",
-      [GP_EXPORT_SEGMENT_UNMAP] = "segment_unmap",
-      [GP_EXPORT_OOM] = "oom",
-      [GP_EXPORT_SNAPSHOT] = "snapshot",
-  };
   switch (event->action) {
   case GP_EXPORT_ALLOC:
   case GP_EXPORT_FREE_REQUESTED:
   case GP_EXPORT_FREE_COMPLETED:
-    write_entry(pytorch, names[event->action], event, event->address, event->size, event->rounded);
+    write_entry(
+        pytorch, gp_export_action_names[event->action], event, event->address, event->size, event->rounded);
     return 0;
   case GP_EXPORT_SEGMENT_ALLOC:
   case GP_EXPORT_SEGMENT_FREE:
   case GP_EXPORT_SEGMENT_MAP:
   case GP_EXPORT_SEGMENT_UNMAP:
   case GP_EXPORT_SNAPSHOT:
-    write_entry(pytorch, names[event->action], event, event->address, event->size, 0);
+    write_entry(pytorch, gp_export_action_names[event->action], event, event->address, event->size, 0);
     return 0;
   case GP_EXPORT_OOM: write_entry(pytorch, "oom", event, free_at(pytorch, event), event->size, 0); return 0;
   case GP_EXPORT_FORWARDED_ALLOC:

@@ -10,17 +10,8 @@ static const struct {
   const char *name;
   gp_event_kind_t kind;
 } actions[] = {
-    {"alloc", GP_EVENT_ALLOC},
-    {"free_requested", GP_EVENT_FREE_REQUESTED},
-    {"free_completed", GP_EVENT_FREE_COMPLETED},
-    {"segment_alloc", GP_EVENT_SEGMENT_ALLOC},
-    {"segment_free", GP_EVENT_SEGMENT_FREE},
-    {"passthrough_alloc", GP_EVENT_FORWARDED_ALLOC},
-    {"passthrough_free", GP_EVENT_FORWARDED_FREE},
-    {"oom", GP_EVENT_OOM},
-    {"snapshot", GP_EVENT_SNAPSHOT},
-    {"trim", GP_EVENT_TRIM},
-    {"mode", GP_EVENT_MODE},
+#define ACTION(enumerator, name) {name, GP_EVENT_##enumerator},
+#include "trace/format/actions.def"
 };
 
 static uint64_t unsigned_value(const gp_snapshot_events_t *events, gp_snapshot_column_t column, size_t event)

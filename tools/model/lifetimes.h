@@ -63,17 +63,8 @@ typedef struct gp_segment_life {
 
 typedef enum gp_event_kind {
   GP_EVENT_OTHER,
-  GP_EVENT_ALLOC,
-  GP_EVENT_FREE_REQUESTED,
-  GP_EVENT_FREE_COMPLETED,
-  GP_EVENT_SEGMENT_ALLOC,
-  GP_EVENT_SEGMENT_FREE,
-  GP_EVENT_FORWARDED_ALLOC,
-  GP_EVENT_FORWARDED_FREE,
-  GP_EVENT_OOM,
-  GP_EVENT_SNAPSHOT,
-  GP_EVENT_TRIM,
-  GP_EVENT_MODE,
+#define ACTION(enumerator, name) GP_EVENT_##enumerator,
+#include "trace/format/actions.def"
 } gp_event_kind_t;
 
 typedef struct gp_lifetimes {

@@ -108,13 +108,13 @@ static int rebuild(gp_map_t *map, const gp_lifetimes_t *lifetimes, uint32_t mome
       if (offset < at)
         continue; /* cannot be: blocks do not overlap */
       if (offset > at)
-        add_part(map, segment, at, offset - at, 0, GP_SNAPSHOT_INACTIVE);
+        add_part(map, segment, at, offset - at, 0, GP_SNAPSHOT_IDLE);
       at = offset + (life->rounded < segment->size - offset ? life->rounded : segment->size - offset);
       add_part(map, segment, offset, at - offset, is_held ? life->requested : 0,
           is_held ? GP_SNAPSHOT_ALLOCATED : GP_SNAPSHOT_PENDING);
     }
     if (at < segment->size)
-      add_part(map, segment, at, segment->size - at, 0, GP_SNAPSHOT_INACTIVE);
+      add_part(map, segment, at, segment->size - at, 0, GP_SNAPSHOT_IDLE);
   }
   free(lives);
   return 0;
@@ -138,7 +138,7 @@ static void add_segment(gp_map_device_t *device, const gp_map_t *map, const gp_m
     const gp_map_part_t *part = &map->parts[i];
     add(&device->states[part->state], part->size);
     device->requested = gp_add_saturated(device->requested, part->requested);
-    if (part->state == GP_SNAPSHOT_INACTIVE && part->size > device->largest_idle)
+    if (part->state == GP_SNAPSHOT_IDLE && part->size > device->largest_idle)
       device->largest_idle = part->size;
   }
 }

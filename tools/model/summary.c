@@ -51,7 +51,7 @@ static void count_block(gp_summary_device_t *device, const gp_snapshot_block_t *
     device->pending_count++;
     device->pending_bytes = gp_add_saturated(device->pending_bytes, block->size);
     break;
-  case GP_SNAPSHOT_INACTIVE:
+  case GP_SNAPSHOT_IDLE:
     device->idle_count++;
     device->idle_bytes = gp_add_saturated(device->idle_bytes, block->size);
     if (block->size > device->largest_idle)

@@ -14,36 +14,18 @@
 
 #include <cjson/cJSON.h>
 
-#include "trace/format/stats.h"
+#include "trace/format/device.h"
 #include "tools/read/column.h"
 
 #define GP_SNAPSHOT_FORMAT  "gpupool-snapshot"
 #define GP_SNAPSHOT_VERSION 1 /* the newest that is understood */
-#define GP_SNAPSHOT_DEVICES 64
+#define GP_SNAPSHOT_DEVICES GP_MAX_DEVICES
 #define GP_SNAPSHOT_NOTES   16
 
-/* The columns of events: COLUMN(enumerator, name, least value). */
-#define GP_SNAPSHOT_COLUMNS                                                                                  \
-  COLUMN(ACTION, "action", 0)                                                                                \
-  COLUMN(TIME_NS, "time_ns", 0)                                                                              \
-  COLUMN(DEVICE, "device", -1)                                                                               \
-  COLUMN(STREAM, "stream", -1)                                                                               \
-  COLUMN(THREAD, "thread", 0)                                                                                \
-  COLUMN(ADDRESS, "address", 0)                                                                              \
-  COLUMN(SIZE, "size", 0)                                                                                    \
-  COLUMN(ROUNDED_SIZE, "rounded_size", 0)                                                                    \
-  COLUMN(BLOCK, "block", 0)                                                                                  \
-  COLUMN(HIT, "hit", 0)                                                                                      \
-  COLUMN(DURATION_NS, "duration_ns", 0)                                                                      \
-  COLUMN(LIFETIME_NS, "lifetime_ns", 0)                                                                      \
-  COLUMN(STACK, "stack", -1)                                                                                 \
-  COLUMN(DETAIL, "detail", 0)
-
 typedef enum gp_snapshot_column {
-#define COLUMN(enumerator, name, least) GP_COLUMN_##enumerator,
-  GP_SNAPSHOT_COLUMNS
-#undef COLUMN
-      GP_COLUMN_COUNT
+#define COLUMN(enumerator, name, least, member) GP_COLUMN_##enumerator,
+#include "trace/format/columns.def"
+  GP_COLUMN_COUNT
 } gp_snapshot_column_t;
 
 /* A list of names that a column refers to. */
@@ -68,9 +50,8 @@ static inline int64_t gp_snapshot_event(
 }
 
 typedef enum gp_snapshot_state {
-  GP_SNAPSHOT_ALLOCATED,
-  GP_SNAPSHOT_PENDING,
-  GP_SNAPSHOT_INACTIVE,
+#define BLOCK_STATE(enumerator, name) GP_SNAPSHOT_##enumerator,
+#include "trace/format/states.def"
   GP_SNAPSHOT_OTHER, /* of a newer library */
 } gp_snapshot_state_t;
 

@@ -71,7 +71,7 @@ static const struct {
 } states[] = {
     [GP_SNAPSHOT_ALLOCATED] = {"live", "held by the program", "\u2588", '#'},
     [GP_SNAPSHOT_PENDING] = {"pending_free", "freed, still in use", "\u2592", '+'},
-    [GP_SNAPSHOT_INACTIVE] = {"idle", "idle", "\u2591", '.'},
+    [GP_SNAPSHOT_IDLE] = {"idle", "idle", "\u2591", '.'},
     [GP_SNAPSHOT_OTHER] = {"other", "in another state", "?", '?'},
 };
 #define STATE_COUNT (sizeof(states) / sizeof(states[0]))
@@ -85,7 +85,7 @@ static double ratio(uint64_t part, uint64_t whole)
  * know. */
 static double fragmentation(const gp_map_device_t *device)
 {
-  uint64_t idle = device->states[GP_SNAPSHOT_INACTIVE].bytes;
+  uint64_t idle = device->states[GP_SNAPSHOT_IDLE].bytes;
   return idle ? 1 - ratio(device->largest_idle, idle) : 0;
 }
 

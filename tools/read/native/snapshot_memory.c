@@ -10,9 +10,8 @@ static bool read_state(gp_json_scan_t *scan, void *to)
 {
   gp_snapshot_state_t *state = to;
   static const char *const names[] = {
-      [GP_SNAPSHOT_ALLOCATED] = "active_allocated",
-      [GP_SNAPSHOT_PENDING] = "active_pending_free",
-      [GP_SNAPSHOT_INACTIVE] = "inactive",
+#define BLOCK_STATE(enumerator, name) [GP_SNAPSHOT_##enumerator] = name,
+#include "trace/format/states.def"
   };
   gp_json_slice_t name;
   if (!gp_json_scan_string(scan, &name))

@@ -11,9 +11,8 @@ static const struct {
   const char *name;
   int least;
 } columns[GP_COLUMN_COUNT] = {
-#define COLUMN(enumerator, name, least) [GP_COLUMN_##enumerator] = {name, least},
-    GP_SNAPSHOT_COLUMNS
-#undef COLUMN
+#define COLUMN(enumerator, name, least, member) [GP_COLUMN_##enumerator] = {name, least},
+#include "trace/format/columns.def"
 };
 
 #define NAMES_MOST      256 /* actions or details: a few dozen at most */

@@ -18,9 +18,11 @@ bool gp_import_events_begin(gp_import_t *import)
 {
   gp_snapshot_events_t *events = &import->snapshot->events;
   static const char *const names[] = {
-#define ACTION(enumerator, name) name,
-      GP_IMPORT_ACTIONS
-#undef ACTION
+#define ACTION(enumerator, name) [GP_IMPORT_##enumerator] = name,
+#define OWN_ACTION(enumerator, name)
+#include "trace/format/actions.def"
+      [GP_IMPORT_SEGMENT_MAP] = "segment_map",
+      [GP_IMPORT_SEGMENT_UNMAP] = "segment_unmap",
   };
   events->actions.names = calloc(ACTIONS_MOST, sizeof(char *));
   events->details.names = calloc(1, sizeof(char *));

@@ -11,22 +11,13 @@
 #include "tools/read/input.h"
 
 /* Actions by their index in the events of the snapshot; names that are not known come after. */
-#define GP_IMPORT_ACTIONS                                                                                    \
-  ACTION(ALLOC, "alloc")                                                                                     \
-  ACTION(FREE_REQUESTED, "free_requested")                                                                   \
-  ACTION(FREE_COMPLETED, "free_completed")                                                                   \
-  ACTION(SEGMENT_ALLOC, "segment_alloc")                                                                     \
-  ACTION(SEGMENT_FREE, "segment_free")                                                                       \
-  ACTION(SEGMENT_MAP, "segment_map")                                                                         \
-  ACTION(SEGMENT_UNMAP, "segment_unmap")                                                                     \
-  ACTION(OOM, "oom")                                                                                         \
-  ACTION(SNAPSHOT, "snapshot")
-
 enum gp_import_action {
 #define ACTION(enumerator, name) GP_IMPORT_##enumerator,
-  GP_IMPORT_ACTIONS
-#undef ACTION
-      GP_IMPORT_ACTION_COUNT
+#define OWN_ACTION(enumerator, name)
+#include "trace/format/actions.def"
+  GP_IMPORT_SEGMENT_MAP,
+  GP_IMPORT_SEGMENT_UNMAP,
+  GP_IMPORT_ACTION_COUNT
 };
 
 /* An open-addressing table of indexes, for finding what is there already. Zeroed: empty. */
