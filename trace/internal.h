@@ -16,12 +16,12 @@
 
 #include "pool/util/path.h"
 #include "trace/record/chunks.h"
-#include "trace/snapshot/description.h"
+#include "trace/record/description.h"
 #include "trace/record/prestart.h"
 #include "trace/record/live.h"
 #include "trace/record/recorder.h"
-#include "trace/record/region.h"
-#include "trace/stacks/stacks.h"
+#include "trace/region/region.h"
+#include "trace/stacks/origin.h"
 #include "trace/record/handles.h"
 #include "trace/record/threads.h"
 #include "trace/snapshot/device_copy.h"
@@ -74,11 +74,7 @@ struct gp_recorder {
   gp_live_t live;
   gp_threads_t threads;
   gp_streams_t streams;
-  gp_stacks_t stacks; /* zeroed: there are none */
-  int stacks_mode;    /* GP_STACKS_*; off without memory for them */
-  bool stacks_free;
-  size_t stack_depth;
-  uint64_t small_max; /* bytes */
+  gp_origins_t origins;
 
   /* When the last out-of-memory was reported, plus one; 0: never. */
   _Atomic uint64_t oom_reported_ns;

@@ -12,7 +12,7 @@
 
 #include "pool/forwarded/forwarded.h"
 #include "test/fuzz/address_driver.h"
-#include "trace/record/record_file.h"
+#include "trace/region/record_file.h"
 #include "trace/record/recorder.h"
 
 static const char *setting_record, *setting_events;

@@ -86,7 +86,7 @@ static double print_event(const char *mode, double alone_ns)
   const gp_observer_t observer = gp_recorder_observer(recorder);
   bench_t bench = {.observer = &observer};
   deep(&bench, DEPTH);
-  const gp_stack_log_t *log = recorder->stacks.log;
+  const gp_stack_log_t *log = recorder->origins.stacks.log;
   size_t frames = log && log->stack_count ? (size_t)log->words[0] : 0;
   printf("event of a hit, GPUPOOL_STACKS=%-7s %8.1f ns", mode, bench.best_ns);
   if (alone_ns > 0)

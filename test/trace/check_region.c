@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "fake_engine.h"
-#include "trace/record/region.h"
+#include "trace/region/region.h"
 
 #define MIB ((size_t)1 << 20)
 

@@ -205,8 +205,8 @@ END_TEST
  * Written
  */
 
-/* The document of the table as it is; the caller frees it. */
-static char *write_document(void)
+/* The document of the logs; the caller frees it. */
+static char *write_document(const gp_stack_logs_t *logs)
 {
   static char buffer[4096];
   gp_json_t json;
@@ -214,7 +214,7 @@ static char *write_document(void)
   ck_assert_int_ge(fd, 0);
   gp_json_init(&json, fd, buffer, sizeof(buffer));
   gp_json_begin(&json, '{');
-  gp_document_write_stacks(&json, &stacks);
+  gp_document_write_stacks(&json, logs);
   gp_json_end(&json, '}');
   ck_assert_int_eq(gp_json_finish(&json), 0);
   off_t length = lseek(fd, 0, SEEK_END);
@@ -224,11 +224,17 @@ static char *write_document(void)
   return text;
 }
 
-static void expect_document(const char *stacks_and_frames)
+static void expect_logs(const gp_stack_logs_t *logs, const char *stacks_and_frames)
 {
-  char *text = write_document();
+  char *text = write_document(logs);
   ck_assert_msg(strncmp(text, stacks_and_frames, strlen(stacks_and_frames)) == 0, "%s", text);
   free(text);
+}
+
+static void expect_document(const char *stacks_and_frames)
+{
+  const gp_stack_logs_t logs = gp_stacks_logs(&stacks);
+  expect_logs(&logs, stacks_and_frames);
 }
 
 START_TEST(test_frames_are_written_once)
@@ -242,7 +248,8 @@ START_TEST(test_frames_are_written_once)
   expect_document(
       "{\n\"stacks\":[\n[0,1,0],\n[1,2]],\n\"frames\":[\n{\"address\":16,\"module\":-1},\n"
       "{\"address\":32,\"module\":-1},\n{\"address\":48,\"module\":-1}],\n\"modules\":[\n{\"path\":");
-  char *text = write_document();
+  const gp_stack_logs_t logs = gp_stacks_logs(&stacks);
+  char *text = write_document(&logs);
   ck_assert_ptr_nonnull(strstr(text, "],\n\"lost_stacks\":7}"));
   free(text);
 }
@@ -258,23 +265,22 @@ START_TEST(test_damage_ends_the_lists)
   stacks.log->words[2] |= UINT64_C(9999) << GP_FRAME_ADDRESS_BITS; /* a module that is not there */
   expect_document("{\n\"stacks\":[\n[0,1],\n[0]],\n\"frames\":[\n{\"address\":16,\"module\":-1},\n"
                   "{\"address\":32,\"module\":-1}],\n\"modules\":[\n{");
-  stacks.region = stacks.modules.region = NULL; /* as read from a file */
-  stacks.log->words[3] = 2;                     /* more frames than words */
+  gp_stack_logs_t logs = gp_stacks_logs(&stacks);
+  stacks.log->words[3] = 2; /* more frames than words */
   stacks.log->word_count = UINT32_MAX;
-  stacks.log_bytes = sizeof(*stacks.log) + 5 * sizeof(uint64_t);
+  logs.stack_bytes = sizeof(*stacks.log) + 5 * sizeof(uint64_t);
   uint32_t good = first->record_bytes;
   const uint32_t sizes[] = {0, 8, good + 4, UINT32_MAX & ~7u};
   for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
     first->record_bytes = sizes[i];
-    expect_document("{\n\"stacks\":[\n[0,1]],\n\"frames\":[\n{\"address\":16,\"module\":-1},\n"
-                    "{\"address\":32,\"module\":-1}],\n\"modules\":[],\n");
+    expect_logs(&logs, "{\n\"stacks\":[\n[0,1]],\n\"frames\":[\n{\"address\":16,\"module\":-1},\n"
+                       "{\"address\":32,\"module\":-1}],\n\"modules\":[],\n");
   }
   first->record_bytes = good;
   first->build_id_length = GP_BUILD_ID_BYTES + 1;
   stacks.modules.log->byte_count = UINT32_MAX;
   stacks.log->words[0] = UINT64_MAX;
-  expect_document("{\n\"stacks\":[],\n\"frames\":[],\n\"modules\":[],\n");
-  stacks.log_bytes = GP_STACKS_LOG_BYTES;
+  expect_logs(&logs, "{\n\"stacks\":[],\n\"frames\":[],\n\"modules\":[],\n");
 }
 END_TEST
 
@@ -498,7 +504,7 @@ START_TEST(test_off_is_for_none)
   gp_recorder_t *recorder = recorder_with("off", "all", "1");
   ck_assert_ptr_null(gp_recorder_observer(recorder).find_origin);
   ck_assert_ptr_null(gp_recorder_observer(recorder).origin);
-  ck_assert_ptr_null(recorder->stacks.log);
+  ck_assert_ptr_null(recorder->origins.stacks.log);
   gp_recorder_destroy(recorder);
 
   recorder = recorder_with("native", "off", "1");

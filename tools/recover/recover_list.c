@@ -13,7 +13,7 @@
 #include "pool/util/options.h"
 #include "pool/util/size.h"
 #include "tools/tool.h"
-#include "trace/snapshot/description.h"
+#include "trace/record/description.h"
 #include "trace/format/layout.h"
 #include "trace/format/record.h"
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "trace/record/record_file.h"
+#include "trace/region/record_file.h"
 
 typedef struct gp_left {
   char path[GP_RECORD_FILE_PATH_BYTES];

@@ -84,4 +84,12 @@ typedef struct gp_module_log {
 const gp_module_record_t *gp_module_log_next(
     const gp_module_log_t *log, size_t log_bytes, const gp_module_record_t *at);
 
+/* Both logs, as far as they may be read. They may be ones that another process left: nothing is believed. */
+typedef struct gp_stack_logs {
+  const gp_stack_log_t *stacks; /* NULL with stack_bytes 0 */
+  size_t stack_bytes;           /* 0: there are none */
+  const gp_module_log_t *modules;
+  size_t module_bytes; /* as stack_bytes */
+} gp_stack_logs_t;
+
 #endif

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "trace/format/chunk.h"
-#include "trace/record/region.h"
+#include "trace/region/region.h"
 
 typedef struct gp_chunks {
   pthread_mutex_t mutex; /* a leaf: nothing is called with it held */

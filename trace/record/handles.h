@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "trace/record/region.h"
+#include "trace/region/region.h"
 
 #define GP_STREAMS_SLOTS (4 * GP_HANDLES_MAX) /* a power of two */
 

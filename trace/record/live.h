@@ -17,7 +17,7 @@
 
 #include "pool/engine.h"
 #include "trace/format/live_slot.h"
-#include "trace/record/region.h"
+#include "trace/region/region.h"
 
 /* Zeroed memory plus gp_live_init. */
 typedef struct gp_live {

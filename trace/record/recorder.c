@@ -95,7 +95,7 @@ uint64_t gp_recorder_fence_ns(gp_recorder_t *recorder, int device)
 static inline uint32_t origin_of(const gp_recorder_t *recorder, const gp_event_t *event)
 {
   bool is_free = event->action == GP_ACTION_FREE_REQUESTED || event->action == GP_ACTION_FORWARDED_FREE;
-  return is_free && recorder->stacks_free ? gp_origin_tls.origin : event->origin;
+  return is_free && recorder->origins.has_frees ? gp_origin_tls.origin : event->origin;
 }
 
 static inline void fill_record(gp_recorder_t *recorder, writer_t *writer, gp_event_record_t *record,
@@ -341,20 +341,17 @@ static bool init_region(gp_recorder_t *recorder)
   return false;
 }
 
-/* Without memory for stacks everything else is recorded all the same. */
-static void begin_stacks(gp_recorder_t *recorder, const gp_options_t *options)
+static void find_origin(void *self, gp_occasion_t occasion, uint64_t size)
 {
-  recorder->stacks_mode = (int)gp_option_number(options, GP_OPTION_stacks);
-  recorder->stack_depth = (size_t)gp_option_number(options, GP_OPTION_stack_depth);
-  recorder->small_max = gp_option_number(options, GP_OPTION_small_max);
-  if (recorder->stacks_mode == GP_STACKS_OFF)
-    return;
-  if (gp_stacks_init(&recorder->stacks, &recorder->region)) {
-    recorder->stacks_free = gp_option_number(options, GP_OPTION_stacks_free);
-    return;
-  }
-  recorder->stacks_mode = GP_STACKS_OFF;
-  gp_log(GP_LOG_ERROR, "the host has no memory for stacks; none will be recorded");
+  gp_recorder_t *recorder = self;
+  if (atomic_load_explicit(&recorder->mode, memory_order_relaxed) != GP_TRACE_OFF)
+    gp_origin_find(&recorder->origins, occasion, size);
+}
+
+static uint32_t tell_origin(void *self)
+{
+  (void)self;
+  return gp_origin_tls.origin;
 }
 
 gp_recorder_t *gp_recorder_create(const gp_options_t *options, gp_clock_fn clock, void *clock_self)
@@ -386,7 +383,7 @@ gp_recorder_t *gp_recorder_create(const gp_options_t *options, gp_clock_fn clock
     goto fini_threads;
   if (gp_live_init(&recorder->live, &recorder->region))
     goto fini_streams;
-  begin_stacks(recorder, options);
+  gp_origins_init(&recorder->origins, options, &recorder->region);
   /* Without a key (the process has used them all up) chunks of ended threads are not used again. */
   recorder->has_key = pthread_key_create(&recorder->key, thread_ended) == 0;
   atomic_store(&recorder->mode, (int)gp_option_number(options, GP_OPTION_trace));
@@ -417,7 +414,7 @@ void gp_recorder_destroy(gp_recorder_t *recorder)
   gp_region_remove(&recorder->region);
   gp_chunks_fini(&recorder->chunks);
   gp_live_fini(&recorder->live);
-  gp_stacks_fini(&recorder->stacks);
+  gp_origins_fini(&recorder->origins);
   gp_streams_fini(&recorder->streams);
   gp_threads_fini(&recorder->threads);
   gp_region_fini(&recorder->region);
@@ -428,10 +425,10 @@ void gp_recorder_destroy(gp_recorder_t *recorder)
 
 gp_observer_t gp_recorder_observer(gp_recorder_t *recorder)
 {
-  bool has_stacks = recorder->stacks_mode != GP_STACKS_OFF;
+  bool has_stacks = recorder->origins.mode != GP_STACKS_OFF;
   return (gp_observer_t){
-      .find_origin = has_stacks ? gp_origin_find : NULL,
-      .origin = has_stacks ? gp_origin_tell : NULL,
+      .find_origin = has_stacks ? find_origin : NULL,
+      .origin = has_stacks ? tell_origin : NULL,
       .event = record_event,
       .holders = record_holders,
       .place_stats = place_stats,

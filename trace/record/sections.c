@@ -5,7 +5,7 @@
 #include "trace/record/live.h"
 #include "trace/record/handles.h"
 #include "trace/record/threads.h"
-#include "trace/snapshot/description.h"
+#include "trace/record/description.h"
 #include "trace/stacks/stacks.h"
 
 #define PAGE_BYTES_MOST ((size_t)64 * 1024)

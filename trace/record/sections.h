@@ -5,7 +5,7 @@
 #ifndef GP_TRACE_SECTIONS_H
 #define GP_TRACE_SECTIONS_H
 
-#include "trace/record/region.h"
+#include "trace/region/region.h"
 
 /*
  * Bytes that the library plans for a section, at most, when it keeps `events` events (only GP_SECTION_EVENTS

@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "trace/record/region.h"
+#include "trace/region/region.h"
 
 #define GP_THREADS_OTHER_NAME "(others)"
 

@@ -373,7 +373,7 @@ void gp_document_write(gp_json_t *json, const gp_document_t *document)
   write_devices(json, document);
   write_tables(json, document);
   write_events(json, document);
-  gp_document_write_stacks(json, document->stacks);
+  gp_document_write_stacks(json, &document->stacks);
   write_empty_array(json, "marks");
   if (document->oom)
     write_oom(json, document);

@@ -6,10 +6,10 @@
 #define GP_TRACE_DOCUMENT_H
 
 #include "trace/format/recording.h"
-#include "trace/snapshot/description.h"
+#include "trace/record/description.h"
 #include "trace/snapshot/event_merge.h"
 #include "trace/snapshot/json.h"
-#include "trace/stacks/stacks.h"
+#include "trace/format/stack_log.h"
 #include "trace/record/threads.h"
 #include "trace/snapshot/device_copy.h"
 
@@ -31,7 +31,7 @@ typedef struct gp_document {
   const gp_thread_entry_t *threads;
   uint32_t thread_count;
   const gp_event_history_t *history;
-  const gp_stacks_t *stacks;
+  gp_stack_logs_t stacks;
   const char *const *notes; /* what has to be known of the record itself */
   size_t note_count;
   const char *reason;

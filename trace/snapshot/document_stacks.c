@@ -59,8 +59,8 @@ static void write_frame(gp_json_t *json, uint64_t frame, int32_t module_count)
   gp_json_end(json, '}');
 }
 
-static void write_frames(gp_json_t *json, const frame_table_t *table, const gp_stacks_t *stacks, uint32_t end,
-    int32_t module_count)
+static void write_frames(gp_json_t *json, const frame_table_t *table, const gp_stack_logs_t *logs,
+    uint32_t end, int32_t module_count)
 {
   gp_stack_view_t stack;
 
@@ -69,8 +69,7 @@ static void write_frames(gp_json_t *json, const frame_table_t *table, const gp_s
     for (uint32_t i = 0; i < table->count; i++)
       write_frame(json, table->frames[i], module_count);
   } else {
-    for (uint32_t at = 0;
-         at < end && gp_stack_log_next(stacks->log, gp_stacks_log_bytes(stacks), &at, &stack);) {
+    for (uint32_t at = 0; at < end && gp_stack_log_next(logs->stacks, logs->stack_bytes, &at, &stack);) {
       for (uint32_t i = 0; i < stack.count; i++)
         write_frame(json, stack.frames[i], module_count);
     }
@@ -100,13 +99,13 @@ static void write_module(gp_json_t *json, const gp_module_record_t *module)
 }
 
 static void write_stacks(
-    gp_json_t *json, frame_table_t *table, const gp_stacks_t *stacks, uint32_t word_count)
+    gp_json_t *json, frame_table_t *table, const gp_stack_logs_t *logs, uint32_t word_count)
 {
   gp_stack_view_t stack;
   uint32_t at = 0;
 
   begin_list(json, "stacks");
-  while (at < word_count && gp_stack_log_next(stacks->log, gp_stacks_log_bytes(stacks), &at, &stack)) {
+  while (at < word_count && gp_stack_log_next(logs->stacks, logs->stack_bytes, &at, &stack)) {
     gp_json_newline(json);
     gp_json_begin(json, '[');
     for (uint32_t i = 0; i < stack.count; i++)
@@ -116,23 +115,23 @@ static void write_stacks(
   gp_json_end(json, ']');
 }
 
-static int32_t count_modules(const gp_stacks_t *stacks)
+static int32_t count_modules(const gp_stack_logs_t *logs)
 {
   const gp_module_record_t *module = NULL;
   int32_t count = 0;
-  if (gp_modules_log_bytes(&stacks->modules) == 0)
+  if (logs->module_bytes == 0)
     return 0;
-  while ((module = gp_module_log_next(stacks->modules.log, gp_modules_log_bytes(&stacks->modules), module)))
+  while ((module = gp_module_log_next(logs->modules, logs->module_bytes, module)))
     count++;
   return count;
 }
 
-static void write_modules(gp_json_t *json, const gp_stacks_t *stacks, int32_t count)
+static void write_modules(gp_json_t *json, const gp_stack_logs_t *logs, int32_t count)
 {
   const gp_module_record_t *module = NULL;
   begin_list(json, "modules");
   for (int32_t i = 0; i < count; i++) {
-    module = gp_module_log_next(stacks->modules.log, gp_modules_log_bytes(&stacks->modules), module);
+    module = gp_module_log_next(logs->modules, logs->module_bytes, module);
     write_module(json, module);
   }
   gp_json_end(json, ']');
@@ -147,32 +146,32 @@ static void write_nothing(gp_json_t *json)
   }
 }
 
-static uint32_t count_words(const gp_stacks_t *stacks)
+static uint32_t count_words(const gp_stack_logs_t *logs)
 {
   gp_stack_view_t stack;
   uint32_t at = 0;
-  while (gp_stack_log_next(stacks->log, gp_stacks_log_bytes(stacks), &at, &stack))
+  while (gp_stack_log_next(logs->stacks, logs->stack_bytes, &at, &stack))
     continue;
   return at;
 }
 
-void gp_document_write_stacks(gp_json_t *json, const gp_stacks_t *stacks)
+void gp_document_write_stacks(gp_json_t *json, const gp_stack_logs_t *logs)
 {
-  bool is_there = gp_stacks_log_bytes(stacks) > 0;
+  bool is_there = logs->stack_bytes > 0;
   if (!is_there) {
     write_nothing(json);
   } else {
-    uint32_t word_count = count_words(stacks);
+    uint32_t word_count = count_words(logs);
     int32_t module_count =
-        count_modules(stacks); /* after the stacks: their modules were published before them */
+        count_modules(logs); /* after the stacks: their modules were published before them */
     frame_table_t table;
     table_init(&table, word_count);
-    write_stacks(json, &table, stacks, word_count);
-    write_frames(json, &table, stacks, word_count, module_count);
+    write_stacks(json, &table, logs, word_count);
+    write_frames(json, &table, logs, word_count, module_count);
     table_fini(&table, word_count);
-    write_modules(json, stacks, module_count);
+    write_modules(json, logs, module_count);
   }
   gp_json_newline(json);
   gp_json_key_uint(
-      json, "lost_stacks", is_there ? atomic_load_explicit(&stacks->log->lost, memory_order_relaxed) : 0);
+      json, "lost_stacks", is_there ? atomic_load_explicit(&logs->stacks->lost, memory_order_relaxed) : 0);
 }

@@ -263,7 +263,7 @@ static int write_snapshot(gp_recorder_t *recorder, const char *reason, const gp_
       .notes = notes,
       .note_count = recorder->region.problem[0] != '\0',
       .history = &history,
-      .stacks = &recorder->stacks,
+      .stacks = gp_stacks_logs(&recorder->origins.stacks), /* after the events that name them */
       .reason = reason,
       .oom = oom,
   };

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "trace/format/stack_log.h"
-#include "trace/record/region.h"
+#include "trace/region/region.h"
 #include "trace/util/sort.h"
 
 /* How often the loader has loaded and unloaded something so far. */
@@ -22,7 +22,7 @@ typedef struct gp_loader_counts {
 
 /* Zeroed memory is a table that was not begun. Writers hold a mutex of the caller's. */
 typedef struct gp_modules {
-  gp_region_t *region;  /* NULL: another process wrote it; then log_bytes is what there is to read */
+  gp_region_t *region;
   gp_module_log_t *log; /* a section of the region */
   size_t log_bytes;     /* at most */
   gp_sort_key_t
@@ -38,13 +38,6 @@ typedef struct gp_modules {
  */
 bool gp_modules_init(gp_modules_t *modules, gp_region_t *region);
 void gp_modules_fini(gp_modules_t *modules); /* of zeroed memory is legal */
-
-/* Bytes of the log that may be read now; 0: nothing was written. Any thread. */
-static inline size_t gp_modules_log_bytes(const gp_modules_t *modules)
-{
-  size_t bytes = modules->region ? gp_region_used(modules->region, GP_SECTION_MODULES) : modules->log_bytes;
-  return modules->log && bytes >= sizeof(*modules->log) ? bytes : 0;
-}
 
 /* Takes the loader's lock for a moment. Any thread. */
 gp_loader_counts_t gp_loader_counts(void);

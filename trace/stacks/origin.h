@@ -16,6 +16,8 @@
 #include <stdint.h>
 
 #include "pool/observer.h"
+#include "pool/util/options.h"
+#include "trace/stacks/stacks.h"
 
 typedef struct gp_origin_thread {
   uint32_t origin;
@@ -32,8 +34,23 @@ static inline void gp_origin_begin_call(void)
   gp_origin_tls = (gp_origin_thread_t){0};
 }
 
-/* gp_observer_t; self is the recorder. */
-void gp_origin_find(void *self, gp_occasion_t occasion, uint64_t size);
-uint32_t gp_origin_tell(void *self);
+/* Which calls get a stack, and where stacks are kept. Zeroed: none does. */
+typedef struct gp_origins {
+  gp_stacks_t stacks;
+  int mode; /* GP_STACKS_*; off without memory for them */
+  bool has_frees;
+  size_t depth;       /* frames, at most */
+  uint64_t small_max; /* bytes */
+} gp_origins_t;
+
+/*
+ * As the options say; the region has to live longer. Without memory for stacks mode is off, after a line in
+ * the log.
+ */
+void gp_origins_init(gp_origins_t *origins, const gp_options_t *options, gp_region_t *region);
+void gp_origins_fini(gp_origins_t *origins); /* of zeroed memory is legal */
+
+/* gp_observer_t find_origin: afterwards gp_origin_tls.origin is the call's. With no lock held. */
+void gp_origin_find(gp_origins_t *origins, gp_occasion_t occasion, uint64_t size);
 
 #endif

@@ -181,3 +181,20 @@ uint32_t gp_stacks_intern(
   }
   return intern_slowly(stacks, hash, addresses, count, counts);
 }
+
+/* The whole section as soon as its log has begun: what a log counts is there. */
+gp_stack_logs_t gp_stacks_logs(const gp_stacks_t *stacks)
+{
+  const gp_modules_t *modules = &stacks->modules;
+  gp_stack_logs_t logs = {0};
+  if (!stacks->log || gp_region_used(stacks->region, GP_SECTION_STACKS) < sizeof(*stacks->log))
+    return logs;
+  logs.stacks = stacks->log;
+  logs.stack_bytes = stacks->log_bytes;
+  /* After the stacks: a module is in its log before a stack names it. */
+  if (gp_region_used(modules->region, GP_SECTION_MODULES) >= sizeof(*modules->log)) {
+    logs.modules = modules->log;
+    logs.module_bytes = modules->log_bytes;
+  }
+  return logs;
+}

@@ -26,9 +26,9 @@ typedef struct gp_stack_slot {
 /* Zeroed memory is a table that was not begun; it has no room. */
 typedef struct gp_stacks {
   pthread_mutex_t mutex; /* of all writers; a leaf, but for the loader's lock */
-  gp_region_t *region;   /* NULL: another process wrote it; then log_bytes is what there is to read */
-  gp_stack_log_t *log;   /* a section of the region */
-  size_t log_bytes;      /* at most */
+  gp_region_t *region;
+  gp_stack_log_t *log; /* a section of the region */
+  size_t log_bytes;    /* at most */
   gp_stack_slot_t *slots;
   gp_modules_t modules;
 } gp_stacks_t;
@@ -37,12 +37,8 @@ typedef struct gp_stacks {
 bool gp_stacks_init(gp_stacks_t *stacks, gp_region_t *region);
 void gp_stacks_fini(gp_stacks_t *stacks); /* of zeroed memory is legal */
 
-/* Bytes of the log that may be read now; 0: nothing was written. Any thread. */
-static inline size_t gp_stacks_log_bytes(const gp_stacks_t *stacks)
-{
-  size_t bytes = stacks->region ? gp_region_used(stacks->region, GP_SECTION_STACKS) : stacks->log_bytes;
-  return stacks->log && bytes >= sizeof(*stacks->log) ? bytes : 0;
-}
+/* The logs as far as they are there now: a stack that was interned before is in them. Any thread. */
+gp_stack_logs_t gp_stacks_logs(const gp_stacks_t *stacks);
 
 /*
  * The number of the stack with these return addresses, the innermost first, from 1 on; 0 if the table is

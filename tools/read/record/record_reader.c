@@ -113,21 +113,23 @@ static void use_streams(gp_record_t *record)
  * the list. */
 static void use_stacks(gp_record_t *record)
 {
-  gp_stacks_t *stacks = &record->stacks;
+  gp_stack_logs_t *logs = &record->document.stacks;
   gp_stack_view_t stack;
   uint32_t at = 0;
 
-  stacks->log = record->sections[GP_SECTION_STACKS];
-  stacks->log_bytes = record->bytes[GP_SECTION_STACKS];
-  stacks->modules.log = record->sections[GP_SECTION_MODULES];
-  stacks->modules.log_bytes = record->bytes[GP_SECTION_MODULES];
-  size_t bytes = gp_stacks_log_bytes(stacks);
-  while (bytes && gp_stack_log_next(stacks->log, bytes, &at, &stack))
+  if (record->bytes[GP_SECTION_MODULES] >= sizeof(*logs->modules)) {
+    logs->modules = record->sections[GP_SECTION_MODULES];
+    logs->module_bytes = record->bytes[GP_SECTION_MODULES];
+  }
+  if (record->bytes[GP_SECTION_STACKS] < sizeof(*logs->stacks))
+    return;
+  logs->stacks = record->sections[GP_SECTION_STACKS];
+  logs->stack_bytes = record->bytes[GP_SECTION_STACKS];
+  while (gp_stack_log_next(logs->stacks, logs->stack_bytes, &at, &stack))
     record->stack_count++;
-  if (bytes && (record->stack_count < atomic_load(&stacks->log->stack_count)) &&
-      at < atomic_load(&stacks->log->word_count))
+  if (record->stack_count < atomic_load(&logs->stacks->stack_count) &&
+      at < atomic_load(&logs->stacks->word_count))
     gp_record_note_damage(record);
-  record->document.stacks = stacks;
 }
 
 static void use_oom(gp_record_t *record)

@@ -1,5 +1,5 @@
 /*
- * Reads the record of a process that did not come to its end (trace/record/region.h). Nothing in the file is
+ * Reads the record of a process that did not come to its end (trace/region/region.h). Nothing in the file is
  * trusted: it may have been cut, its process may have written over it, and a kill may have come between any
  * two instructions. What is wrong is left out and counted; what one operation in flight left behind is set
  * right from its event.
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "trace/snapshot/document.h"
-#include "trace/record/region.h"
+#include "trace/region/region.h"
 
 #define GP_RECORD_NOTES      8
 #define GP_RECORD_NOTE_BYTES 200
@@ -25,7 +25,6 @@ typedef struct gp_record {
   bool has_chunks;
   gp_event_history_t history;
   gp_document_t document; /* what gp_document_write takes; points into the rest */
-  gp_stacks_t stacks;     /* the logs of the file */
   uint32_t stack_count;   /* stacks that an event or a block may name */
   uint64_t damaged;       /* records left out */
   bool lost_streams;      /* events or memory name streams, and their table is not there */

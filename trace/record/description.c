@@ -1,4 +1,4 @@
-#include "trace/snapshot/description.h"
+#include "trace/record/description.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "trace/record/record_file.h"
+#include "trace/region/record_file.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -21,7 +21,7 @@
 #include <sys/types.h>
 
 #include "trace/format/record.h"
-#include "trace/record/record_file.h"
+#include "trace/region/record_file.h"
 
 #define GP_REGION_SHARE     8            /* at most 1/8 of what the file system has free */
 #define GP_REGION_BYTES_MIN (512 * 1024) /* with less the record is not worth it */

@@ -1,4 +1,4 @@
-#include "trace/record/region.h"
+#include "trace/region/region.h"
 
 #include <errno.h>
 #include <fcntl.h>
