@@ -22,7 +22,7 @@ def names(path, macro):
         return re.findall(r"^%s\((\w+)" % macro, file.read(), re.MULTILINE)
 
 
-ACTIONS = names("trace/format/actions.def", "(?:ACTION|OWN_ACTION)")
+ACTIONS = names("trace/format/actions.def", "ACTION")
 DETAILS = names("trace/format/details.def", "(?:REASON|TRIM_REASON|MODE|MODE_CAUSE|FORWARDED_KIND)")
 STATS = b"".join(struct.pack("=4Q", 3 * MIB, 5 * MIB, 9 * MIB, 6 * MIB) for _ in names("trace/format/stats.def", "GAUGE"))
 STATS += struct.pack("=Q", 7) * len(names("trace/format/stats.def", "COUNTER"))

@@ -15,20 +15,9 @@
 
 #define GP_EXPORT_ALL (-1) /* every device */
 
-/* Actions that a format knows how to say. */
-typedef enum gp_export_action {
-#define ACTION(enumerator, name) GP_EXPORT_##enumerator,
-#include "trace/format/actions.def"
-  GP_EXPORT_SEGMENT_MAP, /* PyTorch's alone */
-  GP_EXPORT_SEGMENT_UNMAP,
-  GP_EXPORT_OTHER, /* of a newer library */
-} gp_export_action_t;
-
-extern const char *const gp_export_action_names[GP_EXPORT_OTHER]; /* in the snapshot */
-
 /* An event, its columns put together. Sizes in bytes; indexes are -1 and texts "" where there is none. */
 typedef struct gp_export_event {
-  gp_export_action_t action;
+  gp_event_kind_t kind;
   uint64_t time_ns;
   uint64_t address;
   uint64_t size;
@@ -59,7 +48,6 @@ typedef struct gp_export {
   int device;                    /* the one asked for, or GP_EXPORT_ALL */
   gp_export_metric_t metric;     /* of folded */
   size_t event_count;            /* 0 without the columns that nothing can do without */
-  gp_export_action_t *actions;   /* by the index of the file */
   uint64_t *streams;             /* handles, by the index of the file */
   size_t stream_count;
   const char **threads; /* names, by the index of the file; borrowed of the snapshot */

@@ -84,14 +84,14 @@ static int write_events(csv_t *csv)
     gp_export_progress(export, i, export->event_count);
     if (!gp_export_event(export, i, &event))
       continue;
-    switch (event.action) {
-    case GP_EXPORT_ALLOC: error = write_alloc(csv, event.block, event.size, event.stream); break;
-    case GP_EXPORT_FREE_REQUESTED: write_free(csv, event.block, event.stream); break;
-    case GP_EXPORT_FORWARDED_ALLOC:
+    switch (event.kind) {
+    case GP_EVENT_ALLOC: error = write_alloc(csv, event.block, event.size, event.stream); break;
+    case GP_EVENT_FREE_REQUESTED: write_free(csv, event.block, event.stream); break;
+    case GP_EVENT_FORWARDED_ALLOC:
       if (is_request(event.detail))
         error = write_alloc(csv, event.block, event.size, event.stream);
       break;
-    case GP_EXPORT_FORWARDED_FREE:
+    case GP_EVENT_FORWARDED_FREE:
       if (is_request(event.detail))
         write_free(csv, event.block, event.stream);
       break;

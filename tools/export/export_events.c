@@ -10,33 +10,11 @@
 
 #define PROGRESS_STEP (UINT64_C(1) << 16)
 
-const char *const gp_export_action_names[GP_EXPORT_OTHER] = {
-#define ACTION(enumerator, name) [GP_EXPORT_##enumerator] = name,
-#include "trace/format/actions.def"
-    [GP_EXPORT_SEGMENT_MAP] = "segment_map",
-    [GP_EXPORT_SEGMENT_UNMAP] = "segment_unmap",
-};
-
 const char *const gp_export_metric_names[GP_EXPORT_METRICS] = {
     [GP_EXPORT_LIVE] = "live",
     [GP_EXPORT_PEAK] = "peak",
     [GP_EXPORT_TOTAL] = "total",
 };
-
-static int read_actions(gp_export_t *export)
-{
-  const gp_snapshot_names_t *names = &export->snapshot->events.actions;
-  export->actions = calloc(names->count + 1, sizeof(*export->actions));
-  if (!export->actions)
-    return ENOMEM;
-  for (size_t i = 0; i < names->count; i++) {
-    int action = 0;
-    while (action < GP_EXPORT_OTHER && strcmp(names->names[i], gp_export_action_names[action]) != 0)
-      action++;
-    export->actions[i] = (gp_export_action_t)action;
-  }
-  return 0;
-}
 
 /* Handles are text, since they do not fit a number of JSON; one that cannot be read is 0, the default stream.
  */
@@ -83,9 +61,7 @@ int gp_export_init(gp_export_t *export, const gp_snapshot_t *snapshot, const cha
     export->event_count = snapshot->events.count;
   (void)gp_snapshot_uint(process, "start_time_us", &export->start_time_us); /* else times count from 0 */
   (void)gp_snapshot_uint(process, "pid", &export->pid);
-  int error = read_actions(export);
-  if (!error)
-    error = read_streams(export);
+  int error = read_streams(export);
   if (!error)
     error = read_threads(export);
   return error;
@@ -93,11 +69,9 @@ int gp_export_init(gp_export_t *export, const gp_snapshot_t *snapshot, const cha
 
 void gp_export_fini(gp_export_t *export)
 {
-  free(export->actions);
   free(export->streams);
   free(export->threads);
   free(export->tids);
-  export->actions = NULL;
   export->streams = NULL;
   export->threads = NULL;
   export->tids = NULL;
@@ -113,7 +87,7 @@ bool gp_export_event(const gp_export_t *export, size_t i, gp_export_event_t *ret
   const gp_snapshot_events_t *events = &export->snapshot->events;
   int64_t detail = gp_snapshot_event(events, GP_COLUMN_DETAIL, i, -1);
   *ret_event = (gp_export_event_t){
-      .action = export->actions[gp_snapshot_event(events, GP_COLUMN_ACTION, i, 0)],
+      .kind = gp_snapshot_event_kind(events, i),
       .time_ns = (uint64_t)gp_snapshot_event(events, GP_COLUMN_TIME_NS, i, 0),
       .address = (uint64_t)gp_snapshot_event(events, GP_COLUMN_ADDRESS, i, 0),
       .size = (uint64_t)gp_snapshot_event(events, GP_COLUMN_SIZE, i, 0),
@@ -178,10 +152,10 @@ int gp_export_live_at_start(const gp_export_t *export, gp_block_map_t *map)
   for (size_t i = export->event_count; i-- > 0 && !error;) {
     if (!gp_export_event(export, i, &event) || !event.block)
       continue;
-    bool is_forwarded = event.action == GP_EXPORT_FORWARDED_FREE;
-    if (event.action == GP_EXPORT_ALLOC || event.action == GP_EXPORT_FORWARDED_ALLOC) {
+    bool is_forwarded = event.kind == GP_EVENT_FORWARDED_FREE;
+    if (event.kind == GP_EVENT_ALLOC || event.kind == GP_EVENT_FORWARDED_ALLOC) {
       (void)gp_block_map_take(map, event.block, NULL); /* one that is not there needs no undoing */
-    } else if (event.action == GP_EXPORT_FREE_REQUESTED ||
+    } else if (event.kind == GP_EVENT_FREE_REQUESTED ||
                (is_forwarded && gp_export_is_device_memory(event.detail))) {
       const gp_block_entry_t entry = {.key = event.block,
           .address = event.address,

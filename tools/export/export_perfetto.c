@@ -108,21 +108,21 @@ static bool count(perfetto_t *perfetto, const gp_export_event_t *event, bool for
   uint64_t moved = forwards ? event->size : 0 - event->size;
 
   counters->is_known = true;
-  switch (event->action) {
-  case GP_EXPORT_ALLOC:
+  switch (event->kind) {
+  case GP_EVENT_ALLOC:
     counters->allocated += up;
     counters->active += up;
     return true;
-  case GP_EXPORT_FREE_REQUESTED: counters->allocated -= up; return true;
-  case GP_EXPORT_FREE_COMPLETED: counters->active -= up; return true;
-  case GP_EXPORT_SEGMENT_ALLOC:
-  case GP_EXPORT_SEGMENT_MAP: counters->reserved += moved; return true;
-  case GP_EXPORT_SEGMENT_FREE:
-  case GP_EXPORT_SEGMENT_UNMAP: counters->reserved -= moved; return true;
-  case GP_EXPORT_FORWARDED_ALLOC:
+  case GP_EVENT_FREE_REQUESTED: counters->allocated -= up; return true;
+  case GP_EVENT_FREE_COMPLETED: counters->active -= up; return true;
+  case GP_EVENT_SEGMENT_ALLOC:
+  case GP_EVENT_SEGMENT_MAP: counters->reserved += moved; return true;
+  case GP_EVENT_SEGMENT_FREE:
+  case GP_EVENT_SEGMENT_UNMAP: counters->reserved -= moved; return true;
+  case GP_EVENT_FORWARDED_ALLOC:
     counters->forwarded += gp_export_is_device_memory(event->detail) ? moved : 0;
     return true;
-  case GP_EXPORT_FORWARDED_FREE:
+  case GP_EVENT_FORWARDED_FREE:
     counters->forwarded -= gp_export_is_device_memory(event->detail) ? moved : 0;
     return true;
   default: return false;
@@ -219,7 +219,7 @@ static void write_instant(perfetto_t *perfetto, const gp_export_event_t *event, 
 
 static void write_event(perfetto_t *perfetto, const gp_export_event_t *event, gp_block_map_t *live)
 {
-  bool is_forwarded = event->action == GP_EXPORT_FORWARDED_ALLOC || event->action == GP_EXPORT_FORWARDED_FREE;
+  bool is_forwarded = event->kind == GP_EVENT_FORWARDED_ALLOC || event->kind == GP_EVENT_FORWARDED_FREE;
   const gp_block_entry_t block = {.key = event->block,
       .address = event->address,
       .size = event->size,
@@ -229,14 +229,14 @@ static void write_event(perfetto_t *perfetto, const gp_export_event_t *event, gp
       .stack = event->stack,
       .is_forwarded = is_forwarded};
 
-  switch (event->action) {
-  case GP_EXPORT_ALLOC:
-  case GP_EXPORT_FORWARDED_ALLOC:
+  switch (event->kind) {
+  case GP_EVENT_ALLOC:
+  case GP_EVENT_FORWARDED_ALLOC:
     if (block.key && !gp_block_map_find(live, block.key) && gp_block_map_put(live, &block))
       write_begin(perfetto, &block, event->time_ns, event->thread, is_forwarded ? event->detail : "");
     break;
-  case GP_EXPORT_FREE_REQUESTED:
-  case GP_EXPORT_FORWARDED_FREE: {
+  case GP_EVENT_FREE_REQUESTED:
+  case GP_EVENT_FORWARDED_FREE: {
     gp_block_entry_t begun;
     if (!gp_block_map_take(live, event->block, &begun))
       break; /* nothing that could end */
@@ -244,10 +244,10 @@ static void write_event(perfetto_t *perfetto, const gp_export_event_t *event, gp
     gp_json_end(&perfetto->json, '}');
     break;
   }
-  case GP_EXPORT_OOM: write_instant(perfetto, event, "out of memory"); break;
-  case GP_EXPORT_TRIM: write_instant(perfetto, event, "trim"); break;
-  case GP_EXPORT_SNAPSHOT: write_instant(perfetto, event, "snapshot"); break;
-  case GP_EXPORT_MODE: write_instant(perfetto, event, "mode"); break;
+  case GP_EVENT_OOM: write_instant(perfetto, event, "out of memory"); break;
+  case GP_EVENT_TRIM: write_instant(perfetto, event, "trim"); break;
+  case GP_EVENT_SNAPSHOT: write_instant(perfetto, event, "snapshot"); break;
+  case GP_EVENT_MODE: write_instant(perfetto, event, "mode"); break;
   default: break;
   }
 }

@@ -149,9 +149,9 @@ static int find_live(pytorch_t *pytorch)
   for (size_t i = 0; i < export->event_count; i++) {
     if (!gp_export_event(export, i, &event) || !event.block || !gp_export_is_device_memory(event.detail))
       continue;
-    if (event.action == GP_EXPORT_FORWARDED_FREE) {
+    if (event.kind == GP_EVENT_FORWARDED_FREE) {
       (void)gp_block_map_take(&pytorch->live, event.block, NULL);
-    } else if (event.action == GP_EXPORT_FORWARDED_ALLOC && !gp_block_map_find(&pytorch->live, event.block)) {
+    } else if (event.kind == GP_EVENT_FORWARDED_ALLOC && !gp_block_map_find(&pytorch->live, event.block)) {
       const gp_block_entry_t entry = {.key = event.block,
           .address = place_of(pytorch, event.detail, event.address, event.size),
           .size = event.size,
@@ -188,18 +188,13 @@ static int compare_places(const void *a, const void *b)
 static void write_block(pytorch_t *pytorch, uint64_t address, uint64_t size, uint64_t requested,
     gp_snapshot_state_t state, int stack)
 {
-  static const char *const names[] = {
-#define BLOCK_STATE(enumerator, name) [GP_SNAPSHOT_##enumerator] = name,
-#include "trace/format/states.def"
-      [GP_SNAPSHOT_OTHER] = "inactive",
-  };
   const gp_tree_ops_t *ops = pytorch->tree->ops;
   ops->item(pytorch->tree);
   ops->dict_open(pytorch->tree);
   key_integer(pytorch, "address", address);
   key_integer(pytorch, "size", size);
   key_integer(pytorch, "requested_size", requested);
-  key_text(pytorch, "state", names[state]);
+  key_text(pytorch, "state", gp_snapshot_state_name(state == GP_SNAPSHOT_OTHER ? GP_SNAPSHOT_IDLE : state));
   write_frames(pytorch, state == GP_SNAPSHOT_ALLOCATED || state == GP_SNAPSHOT_PENDING ? stack : -1);
   ops->dict_close(pytorch->tree);
 }
@@ -314,7 +309,7 @@ static void write_entry(pytorch_t *pytorch, const char *action, const gp_export_
 {
   const gp_tree_ops_t *ops = pytorch->tree->ops;
   const gp_export_t *export = pytorch->export;
-  bool is_oom = event->action == GP_EXPORT_OOM;
+  bool is_oom = event->kind == GP_EVENT_OOM;
 
   ops->item(pytorch->tree);
   ops->dict_open(pytorch->tree);
@@ -354,7 +349,7 @@ static int write_forwarded(pytorch_t *pytorch, const gp_export_event_t *event)
 
   if (!event->block || !gp_export_is_device_memory(event->detail))
     return 0;
-  if (event->action == GP_EXPORT_FORWARDED_ALLOC) {
+  if (event->kind == GP_EVENT_FORWARDED_ALLOC) {
     uint64_t place = last ? last->address : place_of(pytorch, event->detail, event->address, event->size);
     uint64_t size = last ? last->size : event->size;
     entry = (gp_block_entry_t){.key = event->block, .address = place, .size = size};
@@ -375,26 +370,25 @@ static int write_forwarded(pytorch_t *pytorch, const gp_export_event_t *event)
 
 static int write_event(pytorch_t *pytorch, const gp_export_event_t *event)
 {
-  switch (event->action) {
-  case GP_EXPORT_ALLOC:
-  case GP_EXPORT_FREE_REQUESTED:
-  case GP_EXPORT_FREE_COMPLETED:
-    write_entry(
-        pytorch, gp_export_action_names[event->action], event, event->address, event->size, event->rounded);
+  switch (event->kind) {
+  case GP_EVENT_ALLOC:
+  case GP_EVENT_FREE_REQUESTED:
+  case GP_EVENT_FREE_COMPLETED:
+    write_entry(pytorch, gp_event_kind_name(event->kind), event, event->address, event->size, event->rounded);
     return 0;
-  case GP_EXPORT_SEGMENT_ALLOC:
-  case GP_EXPORT_SEGMENT_FREE:
-  case GP_EXPORT_SEGMENT_MAP:
-  case GP_EXPORT_SEGMENT_UNMAP:
-  case GP_EXPORT_SNAPSHOT:
-    write_entry(pytorch, gp_export_action_names[event->action], event, event->address, event->size, 0);
+  case GP_EVENT_SEGMENT_ALLOC:
+  case GP_EVENT_SEGMENT_FREE:
+  case GP_EVENT_SEGMENT_MAP:
+  case GP_EVENT_SEGMENT_UNMAP:
+  case GP_EVENT_SNAPSHOT:
+    write_entry(pytorch, gp_event_kind_name(event->kind), event, event->address, event->size, 0);
     return 0;
-  case GP_EXPORT_OOM: write_entry(pytorch, "oom", event, free_at(pytorch, event), event->size, 0); return 0;
-  case GP_EXPORT_FORWARDED_ALLOC:
-  case GP_EXPORT_FORWARDED_FREE: return write_forwarded(pytorch, event);
-  case GP_EXPORT_TRIM: /* each piece has a segment_free */
-  case GP_EXPORT_MODE:
-  case GP_EXPORT_OTHER: break; /* PyTorch has no word for it */
+  case GP_EVENT_OOM: write_entry(pytorch, "oom", event, free_at(pytorch, event), event->size, 0); return 0;
+  case GP_EVENT_FORWARDED_ALLOC:
+  case GP_EVENT_FORWARDED_FREE: return write_forwarded(pytorch, event);
+  case GP_EVENT_TRIM: /* each piece has a segment_free */
+  case GP_EVENT_MODE:
+  case GP_EVENT_OTHER: break; /* PyTorch has no word for it */
   }
   return 0;
 }

@@ -22,11 +22,11 @@ static int direction(const gp_export_event_t *event)
 {
   if (!event->block)
     return 0;
-  switch (event->action) {
-  case GP_EXPORT_ALLOC: return 1;
-  case GP_EXPORT_FREE_REQUESTED: return -1;
-  case GP_EXPORT_FORWARDED_ALLOC: return gp_export_is_device_memory(event->detail) ? 1 : 0;
-  case GP_EXPORT_FORWARDED_FREE: return gp_export_is_device_memory(event->detail) ? -1 : 0;
+  switch (event->kind) {
+  case GP_EVENT_ALLOC: return 1;
+  case GP_EVENT_FREE_REQUESTED: return -1;
+  case GP_EVENT_FORWARDED_ALLOC: return gp_export_is_device_memory(event->detail) ? 1 : 0;
+  case GP_EVENT_FORWARDED_FREE: return gp_export_is_device_memory(event->detail) ? -1 : 0;
   default: return 0;
   }
 }

@@ -97,7 +97,7 @@ static void judge_last_oom(gp_findings_t *findings)
   const gp_summary_device_t *device = NULL;
   size_t last = events->count;
 
-  while (last > 0 && gp_lifetimes_event(&summary->lifetimes, last - 1) != GP_EVENT_OOM)
+  while (last > 0 && gp_snapshot_event_kind(events, last - 1) != GP_EVENT_OOM)
     last--;
   if (strcmp(reason(findings), "oom") != 0 || last == 0 || !sizes)
     return;

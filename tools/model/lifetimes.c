@@ -6,23 +6,9 @@
 
 #define NO_LIFE UINT32_MAX
 
-static const struct {
-  const char *name;
-  gp_event_kind_t kind;
-} actions[] = {
-#define ACTION(enumerator, name) {name, GP_EVENT_##enumerator},
-#include "trace/format/actions.def"
-};
-
 static uint64_t unsigned_value(const gp_snapshot_events_t *events, gp_snapshot_column_t column, size_t event)
 {
   return (uint64_t)gp_snapshot_event(events, column, event, 0);
-}
-
-gp_event_kind_t gp_lifetimes_event(const gp_lifetimes_t *lifetimes, size_t event)
-{
-  const gp_column_t *action = lifetimes->snapshot->events.columns[GP_COLUMN_ACTION];
-  return action ? (gp_event_kind_t)lifetimes->kinds[gp_column_get(action, event)] : GP_EVENT_OTHER;
 }
 
 /*
@@ -246,7 +232,7 @@ static int segment_event(build_t *build, bool is_alloc)
 
 static int take_event(build_t *build)
 {
-  switch (gp_lifetimes_event(build->lifetimes, build->event)) {
+  switch (gp_snapshot_event_kind(build->events, build->event)) {
   case GP_EVENT_ALLOC: return begin_life(build, true);
   case GP_EVENT_FORWARDED_ALLOC: return begin_life(build, false);
   case GP_EVENT_FREE_REQUESTED: return end_life(build, true, false);
@@ -327,21 +313,6 @@ static int take_end(build_t *build)
   return error;
 }
 
-static int name_actions(gp_lifetimes_t *lifetimes)
-{
-  const gp_snapshot_names_t *names = &lifetimes->snapshot->events.actions;
-  lifetimes->kinds = calloc(names->count + 1, sizeof(*lifetimes->kinds));
-  if (!lifetimes->kinds)
-    return ENOMEM;
-  for (size_t i = 0; i < names->count; i++) {
-    for (size_t k = 0; k < sizeof(actions) / sizeof(actions[0]); k++) {
-      if (strcmp(names->names[i], actions[k].name) == 0)
-        lifetimes->kinds[i] = (uint8_t)actions[k].kind;
-    }
-  }
-  return 0;
-}
-
 int gp_lifetimes_init(gp_lifetimes_t *lifetimes, const gp_snapshot_t *snapshot)
 {
   build_t build = {.lifetimes = lifetimes, .events = &snapshot->events};
@@ -350,7 +321,7 @@ int gp_lifetimes_init(gp_lifetimes_t *lifetimes, const gp_snapshot_t *snapshot)
   if (snapshot->events.count >= GP_LIFETIMES_NEVER)
     return EOVERFLOW;
   lifetimes->end = (uint32_t)snapshot->events.count;
-  int error = name_actions(lifetimes);
+  int error = 0;
   for (size_t i = 0; !error && i < snapshot->events.count; i++) {
     build.event = i;
     build.moment = (uint32_t)i + 1;
@@ -368,7 +339,6 @@ void gp_lifetimes_fini(gp_lifetimes_t *lifetimes)
 {
   free(lifetimes->lives);
   free(lifetimes->segments);
-  free(lifetimes->kinds);
   free(lifetimes->index);
   *lifetimes = (gp_lifetimes_t){0};
 }
@@ -376,7 +346,7 @@ void gp_lifetimes_fini(gp_lifetimes_t *lifetimes)
 const gp_life_t *gp_lifetimes_life(const gp_lifetimes_t *lifetimes, size_t event)
 {
   const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
-  switch (gp_lifetimes_event(lifetimes, event)) {
+  switch (gp_snapshot_event_kind(events, event)) {
   case GP_EVENT_ALLOC:
   case GP_EVENT_FREE_REQUESTED:
   case GP_EVENT_FREE_COMPLETED:
@@ -431,7 +401,7 @@ void gp_lifetimes_step(const gp_lifetimes_t *lifetimes, size_t event, gp_memory_
   uint64_t size = unsigned_value(events, GP_COLUMN_SIZE, event);
   uint32_t moment = (uint32_t)event + 1;
 
-  switch (gp_lifetimes_event(lifetimes, event)) {
+  switch (gp_snapshot_event_kind(events, event)) {
   case GP_EVENT_SEGMENT_ALLOC: memory->reserved = gp_add_saturated(memory->reserved, size); return;
   case GP_EVENT_SEGMENT_FREE: memory->reserved = gp_subtract_saturated(memory->reserved, size); return;
   default: break;

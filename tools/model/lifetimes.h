@@ -61,12 +61,6 @@ typedef struct gp_segment_life {
   uint8_t device;
 } gp_segment_life_t;
 
-typedef enum gp_event_kind {
-  GP_EVENT_OTHER,
-#define ACTION(enumerator, name) GP_EVENT_##enumerator,
-#include "trace/format/actions.def"
-} gp_event_kind_t;
-
 typedef struct gp_lifetimes {
   const gp_snapshot_t *snapshot; /* borrowed */
   gp_life_t *lives;              /* in the order in which they are first spoken of */
@@ -74,7 +68,6 @@ typedef struct gp_lifetimes {
   gp_segment_life_t *segments;
   size_t segment_count;
   uint32_t end;    /* the last moment */
-  uint8_t *kinds;  /* gp_event_kind_t, by the index of the action */
   uint32_t *index; /* private: lives by block, open addressing */
   size_t capacity; /* private: of lives */
   size_t slots;    /* private */
@@ -86,9 +79,6 @@ typedef struct gp_lifetimes {
  */
 int gp_lifetimes_init(gp_lifetimes_t *lifetimes, const gp_snapshot_t *snapshot);
 void gp_lifetimes_fini(gp_lifetimes_t *lifetimes);
-
-/* What the event at that place in the columns is. */
-gp_event_kind_t gp_lifetimes_event(const gp_lifetimes_t *lifetimes, size_t event);
 
 /* The life that an event is about; NULL: none. */
 const gp_life_t *gp_lifetimes_life(const gp_lifetimes_t *lifetimes, size_t event);

@@ -131,15 +131,16 @@ static int keep_details(gp_summary_t *summary, const uint64_t *counts)
  */
 static void sum_driver_time(gp_summary_t *summary)
 {
+  const gp_snapshot_events_t *events = &summary->snapshot->events;
   const gp_summary_action_t none = {0};
   const gp_summary_action_t *alloc = &none, *segment_alloc = &none;
   for (size_t i = 0; i < summary->action_count; i++) {
     const gp_summary_action_t *action = &summary->actions[i];
     summary->driver_ns = gp_add_saturated(summary->driver_ns, action->driver_ns);
     summary->driver_calls += action->driver_calls;
-    if (strcmp(action->name, "alloc") == 0)
+    if (events->kinds[i] == GP_EVENT_ALLOC)
       alloc = action;
-    else if (strcmp(action->name, "segment_alloc") == 0)
+    else if (events->kinds[i] == GP_EVENT_SEGMENT_ALLOC)
       segment_alloc = action;
   }
   const gp_summary_action_t *smaller =

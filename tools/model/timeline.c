@@ -81,7 +81,7 @@ static int add_mark(build_t *build, gp_timeline_device_t *device, size_t event, 
 {
   const gp_snapshot_events_t *events = &build->lifetimes->snapshot->events;
   int64_t detail = gp_snapshot_event(events, GP_COLUMN_DETAIL, event, -1);
-  gp_event_kind_t kind = gp_lifetimes_event(build->lifetimes, event);
+  gp_event_kind_t kind = gp_snapshot_event_kind(events, event);
 
   if (kind != GP_EVENT_OOM && kind != GP_EVENT_SNAPSHOT && kind != GP_EVENT_TRIM && kind != GP_EVENT_MODE)
     return 0;

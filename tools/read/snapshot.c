@@ -3,7 +3,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "pool/util/assert.h"
 #include "pool/util/options.h"
 
 #define INTEGER_MAX ((INT64_C(1) << 53) - 1) /* that JSON numbers hold exactly */
@@ -57,6 +59,50 @@ int gp_snapshot_uint(const cJSON *object, const char *name, uint64_t *ret_number
   if (!item || cJSON_IsNull(item))
     return 0;
   return cJSON_IsNumber(item) && to_uint(item, ret_number) ? 1 : -1;
+}
+
+static const char *const action_names[] = {
+#define ACTION(enumerator, name) [GP_EVENT_##enumerator] = name,
+#include "trace/format/actions.def"
+    [GP_EVENT_SEGMENT_MAP] = "segment_map",
+    [GP_EVENT_SEGMENT_UNMAP] = "segment_unmap",
+    [GP_EVENT_OTHER] = "",
+};
+
+const char *gp_event_kind_name(gp_event_kind_t kind)
+{
+  return action_names[kind];
+}
+
+void gp_snapshot_find_kinds(gp_snapshot_events_t *events)
+{
+  gp_assert(events->actions.count <= GP_SNAPSHOT_NAMES);
+  for (size_t i = 0; i < events->actions.count; i++) {
+    int kind = 0;
+    while (kind < GP_EVENT_OTHER && strcmp(events->actions.names[i], action_names[kind]) != 0)
+      kind++;
+    events->kinds[i] = (uint8_t)kind;
+  }
+}
+
+static const char *const state_names[] = {
+#define BLOCK_STATE(enumerator, name) [GP_SNAPSHOT_##enumerator] = name,
+#include "trace/format/states.def"
+    [GP_SNAPSHOT_OTHER] = "",
+};
+
+const char *gp_snapshot_state_name(gp_snapshot_state_t state)
+{
+  return state_names[state];
+}
+
+gp_snapshot_state_t gp_snapshot_state_of(const char *name, size_t length)
+{
+  int state = 0;
+  while (state < GP_SNAPSHOT_OTHER &&
+         (strlen(state_names[state]) != length || memcmp(name, state_names[state], length) != 0))
+    state++;
+  return (gp_snapshot_state_t)state;
 }
 
 bool gp_snapshot_is_partial(const gp_snapshot_t *snapshot)

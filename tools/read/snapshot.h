@@ -21,12 +21,23 @@
 #define GP_SNAPSHOT_VERSION 1 /* the newest that is understood */
 #define GP_SNAPSHOT_DEVICES GP_MAX_DEVICES
 #define GP_SNAPSHOT_NOTES   16
+#define GP_SNAPSHOT_NAMES   256 /* actions or details: the library has a few dozen at most */
 
+/* The columns of events. */
 typedef enum gp_snapshot_column {
 #define COLUMN(enumerator, name, least, member) GP_COLUMN_##enumerator,
 #include "trace/format/columns.def"
   GP_COLUMN_COUNT
 } gp_snapshot_column_t;
+
+/* What an event is. */
+typedef enum gp_event_kind {
+#define ACTION(enumerator, name) GP_EVENT_##enumerator,
+#include "trace/format/actions.def"
+  GP_EVENT_SEGMENT_MAP, /* PyTorch's expandable segments */
+  GP_EVENT_SEGMENT_UNMAP,
+  GP_EVENT_OTHER, /* of a newer library */
+} gp_event_kind_t;
 
 /* A list of names that a column refers to. */
 typedef struct gp_snapshot_names {
@@ -37,8 +48,9 @@ typedef struct gp_snapshot_names {
 typedef struct gp_snapshot_events {
   size_t count;                          /* rows that every column present has */
   gp_column_t *columns[GP_COLUMN_COUNT]; /* NULL: not asked for, or not in the file */
-  gp_snapshot_names_t actions;
+  gp_snapshot_names_t actions;           /* GP_SNAPSHOT_NAMES at most, as of details */
   gp_snapshot_names_t details;
+  uint8_t kinds[GP_SNAPSHOT_NAMES]; /* gp_event_kind_t by the index of the action */
 } gp_snapshot_events_t;
 
 /* What a column holds of an event; otherwise: if there is no such column. */
@@ -49,6 +61,13 @@ static inline int64_t gp_snapshot_event(
   return values ? gp_column_get(values, event) : otherwise;
 }
 
+static inline gp_event_kind_t gp_snapshot_event_kind(const gp_snapshot_events_t *events, size_t event)
+{
+  const gp_column_t *actions = events->columns[GP_COLUMN_ACTION];
+  return actions ? (gp_event_kind_t)events->kinds[gp_column_get(actions, event)] : GP_EVENT_OTHER;
+}
+
+/* The state of a block. */
 typedef enum gp_snapshot_state {
 #define BLOCK_STATE(enumerator, name) GP_SNAPSHOT_##enumerator,
 #include "trace/format/states.def"
@@ -166,6 +185,18 @@ typedef struct gp_snapshot_error {
 } gp_snapshot_error_t;
 
 void gp_snapshot_destroy(gp_snapshot_t *snapshot); /* NULL is legal */
+
+/* Fills kinds from the names of the actions. */
+void gp_snapshot_find_kinds(gp_snapshot_events_t *events);
+
+/* The name of the action in the snapshot; "" of GP_EVENT_OTHER. Static. */
+const char *gp_event_kind_name(gp_event_kind_t kind);
+
+/* The state of that name, which need not end with a NUL; GP_SNAPSHOT_OTHER if there is none. */
+gp_snapshot_state_t gp_snapshot_state_of(const char *name, size_t length);
+
+/* The name of a state in the snapshot; that of GP_SNAPSHOT_OTHER is "". Static. */
+const char *gp_snapshot_state_name(gp_snapshot_state_t state);
 
 /* Adds a sentence to the notes: something is missing. */
 void gp_snapshot_note(gp_snapshot_t *snapshot, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -51,13 +51,12 @@ void gp_command_timeline_help(void)
 static const struct {
   gp_event_kind_t kind;
   char letter;
-  const char *name;
   const char *meaning;
 } marks[] = {
-    {GP_EVENT_OOM, 'O', "oom", "memory ran out"},
-    {GP_EVENT_SNAPSHOT, 'S', "snapshot", "a snapshot was written"},
-    {GP_EVENT_TRIM, 'T', "trim", "idle memory went back"},
-    {GP_EVENT_MODE, 'M', "mode", "the rule of reuse changed"},
+    {GP_EVENT_OOM, 'O', "memory ran out"},
+    {GP_EVENT_SNAPSHOT, 'S', "a snapshot was written"},
+    {GP_EVENT_TRIM, 'T', "idle memory went back"},
+    {GP_EVENT_MODE, 'M', "the rule of reuse changed"},
 };
 #define MARK_COUNT (sizeof(marks) / sizeof(marks[0]))
 
@@ -234,7 +233,7 @@ static void add_device(cJSON *list, const gp_timeline_t *timeline, const gp_time
   for (size_t i = 0; i < device->mark_count; i++) {
     cJSON *mark = cJSON_CreateObject();
     gp_json_add_uint(mark, "time_ns", device->marks[i].time_ns);
-    cJSON_AddStringToObject(mark, "what", marks[mark_index(device->marks[i].kind)].name);
+    cJSON_AddStringToObject(mark, "what", gp_event_kind_name(device->marks[i].kind));
     cJSON_AddStringToObject(mark, "detail", device->marks[i].detail);
     gp_json_add_uint(mark, "size", device->marks[i].size);
     cJSON_AddItemToArray(list_of_marks, mark);

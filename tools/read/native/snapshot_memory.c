@@ -8,19 +8,10 @@
 
 static bool read_state(gp_json_scan_t *scan, void *to)
 {
-  gp_snapshot_state_t *state = to;
-  static const char *const names[] = {
-#define BLOCK_STATE(enumerator, name) [GP_SNAPSHOT_##enumerator] = name,
-#include "trace/format/states.def"
-  };
   gp_json_slice_t name;
   if (!gp_json_scan_string(scan, &name))
     return false;
-  *state = GP_SNAPSHOT_OTHER;
-  for (int i = 0; i < GP_SNAPSHOT_OTHER; i++) {
-    if (gp_json_slice_is(name, names[i]))
-      *state = (gp_snapshot_state_t)i;
-  }
+  *(gp_snapshot_state_t *)to = gp_snapshot_state_of(name.text, name.length);
   return true;
 }
 

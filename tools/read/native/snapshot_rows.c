@@ -15,7 +15,6 @@ static const struct {
 #include "trace/format/columns.def"
 };
 
-#define NAMES_MOST      256 /* actions or details: a few dozen at most */
 #define NAME_BYTES_MOST 256 /* a few dozen, too; every event has one, and reports write it with each */
 
 /* Names are those of the format and need no escapes; one that has some is kept as it stands. */
@@ -24,11 +23,11 @@ static bool read_names(gp_json_scan_t *scan, gp_snapshot_names_t *names)
   gp_json_slice_t name;
   if (!gp_json_scan_begin(scan, '['))
     return false;
-  names->names = calloc(NAMES_MOST, sizeof(*names->names));
+  names->names = calloc(GP_SNAPSHOT_NAMES, sizeof(*names->names));
   if (!names->names)
     return gp_json_scan_fail(scan, scan->at, "not enough memory to read this");
   while (gp_json_scan_element(scan)) {
-    if (names->count == NAMES_MOST)
+    if (names->count == GP_SNAPSHOT_NAMES)
       return gp_json_scan_fail(scan, scan->at, "more names than there can be");
     if (!gp_json_scan_string(scan, &name))
       return false;
@@ -108,6 +107,7 @@ bool gp_snapshot_read_events(gp_snapshot_parse_t *parse)
     if (!good)
       return false;
   }
+  gp_snapshot_find_kinds(events);
   return !scan->error;
 }
 

@@ -14,22 +14,22 @@ static const gp_snapshot_column_t told[] = {GP_COLUMN_ACTION, GP_COLUMN_TIME_NS,
     GP_COLUMN_STREAM, GP_COLUMN_ADDRESS, GP_COLUMN_SIZE, GP_COLUMN_ROUNDED_SIZE, GP_COLUMN_STACK};
 #define TOLD_COUNT (sizeof(told) / sizeof(told[0]))
 
+/* PyTorch's actions come first in the snapshot, in this order, which the summary shows; names that are not
+ * known follow. */
+static const gp_event_kind_t known[] = {GP_EVENT_ALLOC, GP_EVENT_FREE_REQUESTED, GP_EVENT_FREE_COMPLETED,
+    GP_EVENT_SEGMENT_ALLOC, GP_EVENT_SEGMENT_FREE, GP_EVENT_SEGMENT_MAP, GP_EVENT_SEGMENT_UNMAP, GP_EVENT_OOM,
+    GP_EVENT_SNAPSHOT};
+#define KNOWN_COUNT (sizeof(known) / sizeof(known[0]))
+
 bool gp_import_events_begin(gp_import_t *import)
 {
   gp_snapshot_events_t *events = &import->snapshot->events;
-  static const char *const names[] = {
-#define ACTION(enumerator, name) [GP_IMPORT_##enumerator] = name,
-#define OWN_ACTION(enumerator, name)
-#include "trace/format/actions.def"
-      [GP_IMPORT_SEGMENT_MAP] = "segment_map",
-      [GP_IMPORT_SEGMENT_UNMAP] = "segment_unmap",
-  };
   events->actions.names = calloc(ACTIONS_MOST, sizeof(char *));
   events->details.names = calloc(1, sizeof(char *));
   if (!events->actions.names || !events->details.names)
     return gp_import_no_memory(import);
-  for (size_t i = 0; i < GP_IMPORT_ACTION_COUNT; i++) {
-    events->actions.names[i] = strdup(names[i]);
+  for (size_t i = 0; i < KNOWN_COUNT; i++) {
+    events->actions.names[i] = strdup(gp_event_kind_name(known[i]));
     if (!events->actions.names[i])
       return gp_import_no_memory(import);
     events->actions.count++;
@@ -94,7 +94,7 @@ bool gp_import_event(gp_import_t *import, const gp_value_t *event, int device, s
 {
   gp_import_place_t place = {.import = import, .dict = event};
   uint64_t address = 0, size = 0, rounded = 0;
-  int64_t kind = 0, time_us = 0;
+  int64_t action_index = 0, time_us = 0;
   int stack, stream;
 
   snprintf(place.path, sizeof(place.path), "device_traces[%d][%zu]", device, index);
@@ -104,10 +104,11 @@ bool gp_import_event(gp_import_t *import, const gp_value_t *event, int device, s
   const gp_value_t *action = gp_value_member(event, "action");
   if (!action || action->kind != GP_VALUE_TEXT)
     return gp_import_fail(&place, "action", "is missing");
-  if (!find_action(import, action, &kind))
+  if (!find_action(import, action, &action_index))
     return false;
-  bool is_known = kind < GP_IMPORT_ACTION_COUNT;
-  bool has_address = is_known && kind != GP_IMPORT_OOM && kind != GP_IMPORT_SNAPSHOT;
+  bool is_known = (size_t)action_index < KNOWN_COUNT;
+  bool has_address =
+      is_known && known[action_index] != GP_EVENT_OOM && known[action_index] != GP_EVENT_SNAPSHOT;
   if (!gp_import_number(&place, "addr", INT64_MAX, has_address, &address) ||
       !gp_import_number(&place, "size", GP_IMPORT_NUMBER_MOST, is_known, &size) ||
       !gp_import_number(&place, "rounded_size", GP_IMPORT_NUMBER_MOST, false, &rounded) ||
@@ -115,7 +116,7 @@ bool gp_import_event(gp_import_t *import, const gp_value_t *event, int device, s
       !gp_import_stack(import, gp_value_member(event, "frames"), &stack) || !gp_import_device(import, device))
     return false;
   size_t i = import->snapshot->events.count++;
-  import->columns[GP_COLUMN_ACTION][i] = kind;
+  import->columns[GP_COLUMN_ACTION][i] = action_index;
   import->columns[GP_COLUMN_TIME_NS][i] = time_us;
   import->columns[GP_COLUMN_DEVICE][i] = device;
   import->columns[GP_COLUMN_STREAM][i] = stream;

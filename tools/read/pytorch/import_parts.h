@@ -10,16 +10,6 @@
 #include "tools/read/pytorch/import_value.h"
 #include "tools/read/input.h"
 
-/* Actions by their index in the events of the snapshot; names that are not known come after. */
-enum gp_import_action {
-#define ACTION(enumerator, name) GP_IMPORT_##enumerator,
-#define OWN_ACTION(enumerator, name)
-#include "trace/format/actions.def"
-  GP_IMPORT_SEGMENT_MAP,
-  GP_IMPORT_SEGMENT_UNMAP,
-  GP_IMPORT_ACTION_COUNT
-};
-
 /* An open-addressing table of indexes, for finding what is there already. Zeroed: empty. */
 typedef struct gp_import_table {
   uint32_t *indexes; /* one more than the index, 0: free */

@@ -30,6 +30,11 @@ static int64_t *at(const replay_t *replay, gp_snapshot_column_t column, size_t i
   return &replay->import->columns[column][i];
 }
 
+static gp_event_kind_t kind_of(const replay_t *replay, size_t i)
+{
+  return (gp_event_kind_t)replay->events->kinds[*at(replay, GP_COLUMN_ACTION, i)];
+}
+
 /* said: by an export of ours, 0 by PyTorch. */
 static uint64_t rounded(uint64_t size, uint64_t said)
 {
@@ -63,7 +68,8 @@ static bool meet_final_blocks(replay_t *replay)
 
 static bool undo(replay_t *replay, size_t i, size_t final_count)
 {
-  int action = (int)*at(replay, GP_COLUMN_ACTION, i), device = (int)*at(replay, GP_COLUMN_DEVICE, i);
+  gp_event_kind_t kind = kind_of(replay, i);
+  int device = (int)*at(replay, GP_COLUMN_DEVICE, i);
   uint64_t address = (uint64_t)*at(replay, GP_COLUMN_ADDRESS, i);
   uint64_t size = (uint64_t)*at(replay, GP_COLUMN_SIZE, i);
   gp_block_map_t *blocks = &replay->blocks[device];
@@ -72,20 +78,19 @@ static bool undo(replay_t *replay, size_t i, size_t final_count)
   uint64_t said = (uint64_t)*at(replay, GP_COLUMN_ROUNDED_SIZE, i);
 
   *at(replay, GP_COLUMN_ROUNDED_SIZE, i) = (int64_t)size;
-  if (action != GP_IMPORT_ALLOC && action != GP_IMPORT_FREE_REQUESTED && action != GP_IMPORT_FREE_COMPLETED)
+  if (kind != GP_EVENT_ALLOC && kind != GP_EVENT_FREE_REQUESTED && kind != GP_EVENT_FREE_COMPLETED)
     return true;
-  bool is_known =
-      block && (action == GP_IMPORT_ALLOC || (action == GP_IMPORT_FREE_REQUESTED && block->is_marked));
+  bool is_known = block && (kind == GP_EVENT_ALLOC || (kind == GP_EVENT_FREE_REQUESTED && block->is_marked));
   if (!is_known) {
-    if (!meet(replay, device, address, rounded(size, said), action == GP_IMPORT_FREE_COMPLETED))
+    if (!meet(replay, device, address, rounded(size, said), kind == GP_EVENT_FREE_COMPLETED))
       return false;
     block = gp_block_map_find(blocks, address + 1);
   }
   *at(replay, GP_COLUMN_BLOCK, i) = (int64_t)block->address;
   *at(replay, GP_COLUMN_ROUNDED_SIZE, i) = (int64_t)block->rounded;
-  if (action == GP_IMPORT_FREE_REQUESTED)
+  if (kind == GP_EVENT_FREE_REQUESTED)
     block->is_marked = false;
-  if (action != GP_IMPORT_ALLOC)
+  if (kind != GP_EVENT_ALLOC)
     return true;
   if (block->address <= final_count)
     replay->import->snapshot->blocks[replay->final_blocks[block->address - 1] - 1].time_ns =
@@ -111,17 +116,17 @@ static bool number_blocks(replay_t *replay)
     int64_t *block = at(replay, GP_COLUMN_BLOCK, i);
     int64_t time_ns = *at(replay, GP_COLUMN_TIME_NS, i);
     int device = (int)*at(replay, GP_COLUMN_DEVICE, i);
-    switch (*at(replay, GP_COLUMN_ACTION, i)) {
-    case GP_IMPORT_SEGMENT_ALLOC:
-    case GP_IMPORT_SEGMENT_MAP: came_from_driver[device] = true; break;
-    case GP_IMPORT_ALLOC:
+    switch (kind_of(replay, i)) {
+    case GP_EVENT_SEGMENT_ALLOC:
+    case GP_EVENT_SEGMENT_MAP: came_from_driver[device] = true; break;
+    case GP_EVENT_ALLOC:
       *block = (int64_t)replay->count + 1 - *block;
       replay->alloc_ns[*block] = (uint64_t)time_ns + 1;
       *at(replay, GP_COLUMN_HIT, i) = !came_from_driver[device];
       came_from_driver[device] = false;
       break;
-    case GP_IMPORT_FREE_REQUESTED:
-    case GP_IMPORT_FREE_COMPLETED:
+    case GP_EVENT_FREE_REQUESTED:
+    case GP_EVENT_FREE_COMPLETED:
       *block = (int64_t)replay->count + 1 - *block;
       if (replay->alloc_ns[*block])
         *at(replay, GP_COLUMN_LIFETIME_NS, i) = time_ns - (int64_t)(replay->alloc_ns[*block] - 1);
@@ -162,10 +167,10 @@ static uint64_t driver_bytes(const replay_t *replay, size_t i)
   int64_t device = *at(replay, GP_COLUMN_DEVICE, i);
   uint64_t bytes = 0;
   while (i-- > 0) {
-    int64_t action = *at(replay, GP_COLUMN_ACTION, i);
+    gp_event_kind_t kind = kind_of(replay, i);
     if (*at(replay, GP_COLUMN_DEVICE, i) != device)
       continue;
-    if (action != GP_IMPORT_SEGMENT_ALLOC && action != GP_IMPORT_SEGMENT_MAP)
+    if (kind != GP_EVENT_SEGMENT_ALLOC && kind != GP_EVENT_SEGMENT_MAP)
       break;
     bytes += (uint64_t)*at(replay, GP_COLUMN_SIZE, i);
   }
@@ -178,8 +183,8 @@ static size_t changes_of(const replay_t *replay, size_t i, change_t *changes)
 {
   uint64_t size = (uint64_t)*at(replay, GP_COLUMN_SIZE, i);
   uint64_t round = (uint64_t)*at(replay, GP_COLUMN_ROUNDED_SIZE, i);
-  switch (*at(replay, GP_COLUMN_ACTION, i)) {
-  case GP_IMPORT_ALLOC:
+  switch (kind_of(replay, i)) {
+  case GP_EVENT_ALLOC:
     changes[0] = (change_t){ALLOCATION, false, 1};
     changes[1] = (change_t){ALLOCATED, false, round};
     changes[2] = (change_t){REQUESTED, false, size};
@@ -191,24 +196,24 @@ static size_t changes_of(const replay_t *replay, size_t i, change_t *changes)
           came > round ? (change_t){CACHED, false, came - round} : (change_t){CACHED, true, round - came};
     }
     return 5;
-  case GP_IMPORT_FREE_REQUESTED:
+  case GP_EVENT_FREE_REQUESTED:
     changes[0] = (change_t){ALLOCATION, true, 1};
     changes[1] = (change_t){ALLOCATED, true, round};
     changes[2] = (change_t){REQUESTED, true, size};
     changes[3] = (change_t){DEFERRED, false, round};
     return 4;
-  case GP_IMPORT_FREE_COMPLETED:
+  case GP_EVENT_FREE_COMPLETED:
     changes[0] = (change_t){ACTIVE, true, round};
     changes[1] = (change_t){DEFERRED, true, round};
     changes[2] = (change_t){CACHED, false, round};
     return 3;
-  case GP_IMPORT_SEGMENT_ALLOC:
-  case GP_IMPORT_SEGMENT_MAP:
+  case GP_EVENT_SEGMENT_ALLOC:
+  case GP_EVENT_SEGMENT_MAP:
     changes[0] = (change_t){SEGMENT, false, 1};
     changes[1] = (change_t){RESERVED, false, size};
     return 2;
-  case GP_IMPORT_SEGMENT_FREE:
-  case GP_IMPORT_SEGMENT_UNMAP:
+  case GP_EVENT_SEGMENT_FREE:
+  case GP_EVENT_SEGMENT_UNMAP:
     changes[0] = (change_t){SEGMENT, true, 1};
     changes[1] = (change_t){RESERVED, true, size};
     changes[2] = (change_t){CACHED, true, size};
@@ -276,14 +281,14 @@ static void add_segments(const gp_snapshot_t *snapshot, gp_snapshot_device_t *de
 
 static void count_calls(const replay_t *replay, size_t i, gp_stats_t *stats)
 {
-  switch (*at(replay, GP_COLUMN_ACTION, i)) {
-  case GP_IMPORT_ALLOC:
+  switch (kind_of(replay, i)) {
+  case GP_EVENT_ALLOC:
     stats->cache_hits += *at(replay, GP_COLUMN_HIT, i) == 1;
     stats->cache_misses += *at(replay, GP_COLUMN_HIT, i) == 0;
     break;
-  case GP_IMPORT_SEGMENT_ALLOC: stats->driver_allocs++; break;
-  case GP_IMPORT_SEGMENT_FREE: stats->driver_frees++; break;
-  case GP_IMPORT_OOM: stats->num_ooms++; break;
+  case GP_EVENT_SEGMENT_ALLOC: stats->driver_allocs++; break;
+  case GP_EVENT_SEGMENT_FREE: stats->driver_frees++; break;
+  case GP_EVENT_OOM: stats->num_ooms++; break;
   default: break;
   }
 }

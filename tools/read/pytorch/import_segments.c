@@ -9,11 +9,9 @@
 
 static gp_snapshot_state_t state_of(const gp_value_t *state)
 {
-  if (gp_value_is(state, "active_allocated"))
-    return GP_SNAPSHOT_ALLOCATED;
-  if (gp_value_is(state, "active_pending_free") || gp_value_is(state, "active_awaiting_free"))
+  if (gp_value_is(state, "active_awaiting_free"))
     return GP_SNAPSHOT_PENDING;
-  return gp_value_is(state, "inactive") ? GP_SNAPSHOT_IDLE : GP_SNAPSHOT_OTHER;
+  return gp_snapshot_state_of(state->text, state->length);
 }
 
 /* Until PyTorch 2.0 a block had no stack of its own but a history of owners, the last one first. */
