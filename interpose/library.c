@@ -117,7 +117,8 @@ static void first_use(void *self)
 {
   int cancel_state = gp_cancel_hold(); /* threads are started and waited for */
 
-  (void)gp_spare_prepare(); /* without it a snapshot at a bad moment may not be written, which is said then */
+  (void)gp_emergency_pages_prepare(); /* without it a snapshot at a bad moment may not be written, which is
+                                         said then */
   gp_triggers_start(self);
   if (gp_option_number(&options, GP_OPTION_control))
     gp_control_start(self, the_engine);

@@ -69,11 +69,11 @@ struct gp_recorder {
 
   gp_device_clock_t clocks[GP_MAX_DEVICES];
   gp_region_t region;
-  gp_early_t early;
+  gp_prestart_t prestart;
   gp_chunks_t chunks;
   gp_live_t live;
   gp_threads_t threads;
-  gp_streams_t streams;
+  gp_handles_t handles;
   gp_origins_t origins;
 
   /* When the last out-of-memory was reported, plus one; 0: never. */
@@ -87,7 +87,7 @@ struct gp_recorder {
   bool said_no_more;   /* the line about GPUPOOL_OUTPUT_MAX was written */
   bool said_fell_back; /* the line about the folder was written */
   gp_snapshot_file_t file;
-  gp_device_view_t views[GP_MAX_DEVICES];
+  gp_device_copy_t copies[GP_MAX_DEVICES];
   char path[GP_PATH_BYTES];
   char buffer[GP_SNAPSHOT_BUFFER_BYTES]; /* of the JSON writer */
   char text[GP_DESCRIPTION_BYTES];

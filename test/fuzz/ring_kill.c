@@ -31,9 +31,9 @@ static unsigned long kills_in_flight;
 
 static const gp_block_view_t *live_block(uint64_t address)
 {
-  const gp_device_view_t *view = &record.views[0];
-  for (size_t i = 0; i < view->blocks.count; i++) {
-    const gp_block_view_t *block = gp_device_view_block(view, i);
+  const gp_device_copy_t *copy = &record.copies[0];
+  for (size_t i = 0; i < copy->blocks.count; i++) {
+    const gp_block_view_t *block = gp_device_copy_block(copy, i);
     if (block->address == address && block->state == GP_BLOCK_ALLOCATED)
       return block;
   }
@@ -67,8 +67,8 @@ static void compare_with_log(const workload_t *workload)
       expected++;
     }
   }
-  for (size_t i = 0; i < record.views[0].blocks.count; i++)
-    live += gp_device_view_block(&record.views[0], i)->state == GP_BLOCK_ALLOCATED;
+  for (size_t i = 0; i < record.copies[0].blocks.count; i++)
+    live += gp_device_copy_block(&record.copies[0], i)->state == GP_BLOCK_ALLOCATED;
   EXPECT(live >= expected && live <= expected + allocating + freeing,
       "%zu live blocks, but %zu to %zu in the log", live, expected, expected + allocating + freeing);
 }
@@ -76,13 +76,13 @@ static void compare_with_log(const workload_t *workload)
 /* The state that an address has after its newest event is that of its block. */
 static void compare_with_events(void)
 {
-  const gp_event_history_t *history = &record.history;
-  const gp_device_view_t *view = &record.views[0];
-  for (size_t i = 0; i < view->blocks.count; i++) {
-    const gp_block_view_t *block = gp_device_view_block(view, i);
+  const gp_event_merge_t *events = &record.events;
+  const gp_device_copy_t *copy = &record.copies[0];
+  for (size_t i = 0; i < copy->blocks.count; i++) {
+    const gp_block_view_t *block = gp_device_copy_block(copy, i);
     const gp_event_record_t *newest = NULL;
-    for (size_t j = history->count; j-- > 0 && !newest;) {
-      const gp_event_record_t *event = &history->records[history->order[j]];
+    for (size_t j = events->count; j-- > 0 && !newest;) {
+      const gp_event_record_t *event = &events->records[events->order[j]];
       if (event->address == block->address)
         newest = event;
     }
@@ -120,7 +120,7 @@ static void kill_once(workload_t *workload, const char *root, unsigned random)
   close(fd);
   EXPECT(
       record.damaged == 0 && !record.is_partial, "%llu damaged records", (unsigned long long)record.damaged);
-  uint64_t at_least = record.history.count + record.history.dropped;
+  uint64_t at_least = record.events.count + record.events.dropped;
   EXPECT(at_least >= target, "%llu events of %llu operations", (unsigned long long)at_least,
       (unsigned long long)target);
   compare_with_log(workload);

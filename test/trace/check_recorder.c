@@ -15,7 +15,7 @@
 #include "trace/internal.h"
 
 static gp_recorder_t *recorder;
-static gp_event_history_t history;
+static gp_event_merge_t history;
 static uint64_t until_ns[GP_MAX_DEVICES];
 
 static void make_recorder(const char *events, const char *mode)
@@ -34,15 +34,15 @@ static void setup(void)
 
 static void teardown(void)
 {
-  gp_event_history_fini(&history);
+  gp_event_merge_fini(&history);
   gp_recorder_destroy(recorder);
   recorder = NULL;
 }
 
 static void take(void)
 {
-  gp_event_history_fini(&history);
-  ck_assert(gp_event_history_take(&recorder->chunks, until_ns, &history));
+  gp_event_merge_fini(&history);
+  ck_assert(gp_event_merge_take(&recorder->chunks, until_ns, &history));
 }
 
 static const gp_event_record_t *nth(size_t i)
@@ -127,7 +127,7 @@ START_TEST(test_every_field_comes_back)
   ck_assert_uint_eq(record->detail, event.detail);
   ck_assert_int_eq(record->device, 63);
   ck_assert_uint_eq(record->hit, 1);
-  ck_assert_uint_eq(recorder->streams.table->handles[0], event.stream);
+  ck_assert_uint_eq(recorder->handles.table->handles[0], event.stream);
   ck_assert_int_eq(recorder->threads.table->entries[0].tid, (int)syscall(SYS_gettid));
 }
 END_TEST
@@ -424,7 +424,7 @@ START_TEST(test_streams_keep_their_index)
   for (size_t i = 0; i < 7; i++)
     ck_assert_int_eq(nth(i)->stream, expected[i]);
   ck_assert_int_eq(nth(7)->stream, -1);
-  ck_assert_uint_eq(gp_streams_count(&recorder->streams), 4);
+  ck_assert_uint_eq(gp_handles_count(&recorder->handles), 4);
 }
 END_TEST
 
@@ -432,9 +432,9 @@ START_TEST(test_streams_beyond_the_table_have_none)
 {
   make_recorder(NULL, NULL);
   for (uint64_t i = 0; i < GP_HANDLES_MAX; i++)
-    ck_assert_int_eq(gp_streams_intern(&recorder->streams, i * 4096), (int)i);
-  ck_assert_int_eq(gp_streams_intern(&recorder->streams, 7), -1);
-  ck_assert_int_eq(gp_streams_intern(&recorder->streams, 100 * 4096), 100);
+    ck_assert_int_eq(gp_handles_intern(&recorder->handles, i * 4096), (int)i);
+  ck_assert_int_eq(gp_handles_intern(&recorder->handles, 7), -1);
+  ck_assert_int_eq(gp_handles_intern(&recorder->handles, 100 * 4096), 100);
 }
 END_TEST
 
@@ -524,7 +524,7 @@ START_TEST(test_readers_see_a_suffix_while_others_record)
       ck_assert(*block == 0 || record->block_id == *block + 1);
       *block = record->block_id;
     }
-    gp_event_history_fini(&history);
+    gp_event_merge_fini(&history);
   }
   atomic_store(&stop, true);
   for (int i = 0; i < THREADS; i++)

@@ -71,15 +71,15 @@ static void snapshot(gp_control_target_t *target, const char *argument, gp_json_
 static void write_device(gp_control_target_t *target, int device, gp_json_t *answer)
 {
   gp_engine_t *engine = target->engine;
-  gp_device_view_t view = {.limit = gp_engine_limit(engine, device)};
+  gp_device_copy_t copy = {.limit = gp_engine_limit(engine, device)};
 
-  view.has_use = gp_engine_device_use(engine, device, &view.use);
-  view.largest_idle = gp_engine_largest_idle(engine, device);
-  gp_engine_stats(engine, device, &view.stats);
-  view.idle_bytes = view.stats.cached_bytes.current;
-  if (view.largest_idle > view.idle_bytes) /* two moments */
-    view.largest_idle = view.idle_bytes;
-  gp_document_write_device(answer, target->recorder->base_ns, device, &view);
+  copy.has_use = gp_engine_device_use(engine, device, &copy.use);
+  copy.largest_idle = gp_engine_largest_idle(engine, device);
+  gp_engine_stats(engine, device, &copy.stats);
+  copy.idle_bytes = copy.stats.cached_bytes.current;
+  if (copy.largest_idle > copy.idle_bytes) /* two moments */
+    copy.largest_idle = copy.idle_bytes;
+  gp_document_write_device(answer, target->recorder->base_ns, device, &copy);
 }
 
 static const char *trace_mode(const gp_recorder_t *recorder)

@@ -221,7 +221,7 @@ static void append_shared_locked(gp_chunks_t *chunks, const gp_event_record_t *r
   atomic_store_explicit(&chunk->count, count + 1, memory_order_release);
 }
 
-uint32_t gp_chunks_turn(
+uint32_t gp_chunks_rotate(
     gp_chunks_t *chunks, uint32_t full, uint64_t newest_ns, uint32_t owner, const gp_event_record_t *record)
 {
   uint32_t index = GP_CHUNK_NONE;

@@ -64,7 +64,7 @@ void gp_chunks_fini(gp_chunks_t *chunks);
  * another for it. Returns its index, with no record in it; or, if every chunk is open by some thread, appends
  * *record to the shared chunk and returns GP_CHUNK_NONE. Without any memory the record is lost, and counted.
  */
-uint32_t gp_chunks_turn(
+uint32_t gp_chunks_rotate(
     gp_chunks_t *chunks, uint32_t full, uint64_t newest_ns, uint32_t owner, const gp_event_record_t *record);
 
 /* Closes the caller's chunk, whose newest time is newest_ns. */

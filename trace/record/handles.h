@@ -11,30 +11,30 @@
 
 #include "trace/region/region.h"
 
-#define GP_STREAMS_SLOTS (4 * GP_HANDLES_MAX) /* a power of two */
+#define GP_HANDLES_SLOTS (4 * GP_HANDLES_MAX) /* a power of two */
 
-/* Zeroed memory plus gp_streams_init. */
-typedef struct gp_streams {
+/* Zeroed memory plus gp_handles_init. */
+typedef struct gp_handles {
   pthread_mutex_t mutex;
   gp_region_t *region;
   gp_handle_table_t *table;
-  _Atomic uint16_t slots[GP_STREAMS_SLOTS]; /* index + 1, open addressing; 0: empty */
-} gp_streams_t;
+  _Atomic uint16_t slots[GP_HANDLES_SLOTS]; /* index + 1, open addressing; 0: empty */
+} gp_handles_t;
 
 /* The region is borrowed. Returns 0 or an errno. */
-int gp_streams_init(gp_streams_t *streams, gp_region_t *region);
-void gp_streams_fini(gp_streams_t *streams);
+int gp_handles_init(gp_handles_t *handles, gp_region_t *region);
+void gp_handles_fini(gp_handles_t *handles);
 
 /* Handles that may be read. */
-static inline uint32_t gp_streams_count(const gp_streams_t *streams)
+static inline uint32_t gp_handles_count(const gp_handles_t *handles)
 {
-  bool is_there = gp_region_used(streams->region, GP_SECTION_STREAMS) > 0;
-  return is_there ? atomic_load_explicit(&streams->table->count, memory_order_acquire) : 0;
+  bool is_there = gp_region_used(handles->region, GP_SECTION_STREAMS) > 0;
+  return is_there ? atomic_load_explicit(&handles->table->count, memory_order_acquire) : 0;
 }
 
 /* The index of a handle; -1 if it is new and the table is full (or the
  * memory is). Locks only for a new handle. Safe from any
  * thread. */
-int16_t gp_streams_intern(gp_streams_t *streams, uint64_t handle);
+int16_t gp_handles_intern(gp_handles_t *handles, uint64_t handle);
 
 #endif

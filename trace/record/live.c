@@ -80,7 +80,7 @@ static void set_state(gp_live_slot_t *slot, gp_live_state_t state, const gp_even
   atomic_store_explicit(&slot->word, gp_live_pack(word), memory_order_release);
 }
 
-static void add_passthrough(gp_live_slot_t *slot, const gp_event_t *event, int16_t stream)
+static void add_forwarded(gp_live_slot_t *slot, const gp_event_t *event, int16_t stream)
 {
   const gp_live_word_t word = {.state = GP_LIVE_FORWARDED, .kind = event->detail, .device = event->device};
   set_place(slot, event);
@@ -107,7 +107,7 @@ void gp_live_event(gp_live_t *live, const gp_event_t *event, int16_t stream, boo
     break;
   case GP_ACTION_FREE_REQUESTED: set_state(slot, GP_LIVE_PENDING, event); break;
   case GP_ACTION_FREE_COMPLETED: set_state(slot, GP_LIVE_IDLE, event); break;
-  case GP_ACTION_FORWARDED_ALLOC: add_passthrough(slot, event, stream); break;
+  case GP_ACTION_FORWARDED_ALLOC: add_forwarded(slot, event, stream); break;
   default: break;
   }
   if (is_end) {

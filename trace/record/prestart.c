@@ -1,20 +1,20 @@
 #include "trace/record/prestart.h"
 
-bool gp_early_keep(gp_early_t *early, const gp_event_t *event)
+bool gp_prestart_keep(gp_prestart_t *prestart, const gp_event_t *event)
 {
-  (void)pthread_mutex_lock(&early->mutex); /* a plain mutex cannot fail */
-  bool kept = !early->is_over && early->count < GP_EARLY_EVENTS;
+  (void)pthread_mutex_lock(&prestart->mutex); /* a plain mutex cannot fail */
+  bool kept = !prestart->is_over && prestart->count < GP_PRESTART_EVENTS;
   if (kept)
-    early->events[early->count++] = (gp_early_event_t){*event, gp_threads_describe_caller()};
-  (void)pthread_mutex_unlock(&early->mutex); /* held */
+    prestart->events[prestart->count++] = (gp_prestart_event_t){*event, gp_threads_describe_caller()};
+  (void)pthread_mutex_unlock(&prestart->mutex); /* held */
   return kept;
 }
 
-bool gp_early_end(gp_early_t *early)
+bool gp_prestart_end(gp_prestart_t *prestart)
 {
-  (void)pthread_mutex_lock(&early->mutex); /* a plain mutex cannot fail */
-  bool is_first = !early->is_over;
-  early->is_over = true;
-  (void)pthread_mutex_unlock(&early->mutex); /* held */
+  (void)pthread_mutex_lock(&prestart->mutex); /* a plain mutex cannot fail */
+  bool is_first = !prestart->is_over;
+  prestart->is_over = true;
+  (void)pthread_mutex_unlock(&prestart->mutex); /* held */
   return is_first;
 }

@@ -12,28 +12,28 @@
 #include "pool/observer.h"
 #include "trace/record/threads.h"
 
-#define GP_EARLY_EVENTS 64
+#define GP_PRESTART_EVENTS 64
 
-typedef struct gp_early_event {
+typedef struct gp_prestart_event {
   gp_event_t event; /* with the time that it is to have */
   gp_thread_entry_t thread;
-} gp_early_event_t;
+} gp_prestart_event_t;
 
 /* Zeroed memory is an empty one. */
-typedef struct gp_early {
+typedef struct gp_prestart {
   pthread_mutex_t mutex; /* a leaf */
   unsigned count;
   bool is_over;
-  gp_early_event_t events[GP_EARLY_EVENTS];
-} gp_early_t;
+  gp_prestart_event_t events[GP_PRESTART_EVENTS];
+} gp_prestart_t;
 
 /* False: it has to be recorded now, because the record has begun or there is no more room. Thread safe. */
-bool gp_early_keep(gp_early_t *early, const gp_event_t *event);
+bool gp_prestart_keep(gp_prestart_t *prestart, const gp_event_t *event);
 
 /*
  * Ends it. True for one caller only, who records events[0, count): they are his from then on, and nobody
  * changes them. Thread safe.
  */
-bool gp_early_end(gp_early_t *early);
+bool gp_prestart_end(gp_prestart_t *prestart);
 
 #endif

@@ -53,7 +53,7 @@ static _Atomic uint64_t last_recorder_id;
 static int16_t stream_index(gp_recorder_t *recorder, writer_t *writer, uint64_t handle)
 {
   if (!writer->has_stream || writer->stream_handle != handle) {
-    writer->stream = gp_streams_intern(&recorder->streams, handle);
+    writer->stream = gp_handles_intern(&recorder->handles, handle);
     writer->stream_handle = handle;
     writer->has_stream = true;
   }
@@ -141,7 +141,7 @@ static void turn(
     gp_recorder_t *recorder, writer_t *writer, const gp_event_record_t *record, uint64_t full_newest_ns)
 {
   uint32_t full = writer->limit ? writer->chunk : GP_CHUNK_NONE;
-  uint32_t chunk = gp_chunks_turn(&recorder->chunks, full, full_newest_ns, writer->thread, record);
+  uint32_t chunk = gp_chunks_rotate(&recorder->chunks, full, full_newest_ns, writer->thread, record);
   writer->used = 0;
   writer->limit = 0;
   if (chunk == GP_CHUNK_NONE)
@@ -171,16 +171,16 @@ static void append(gp_recorder_t *recorder, writer_t *writer, const gp_event_t *
 }
 
 /* The record begins: what was kept back comes first, under the names of the threads that it came from. */
-static void append_early(gp_recorder_t *recorder, writer_t *writer)
+static void append_prestart(gp_recorder_t *recorder, writer_t *writer)
 {
-  const gp_early_t *early = &recorder->early;
+  const gp_prestart_t *prestart = &recorder->prestart;
   const uint16_t own = writer->thread;
   const int32_t own_tid = gp_threads_describe_caller().tid;
-  uint16_t threads[GP_EARLY_EVENTS];
-  for (unsigned i = 0; i < early->count; i++) {
-    const gp_early_event_t *kept = &early->events[i];
+  uint16_t threads[GP_PRESTART_EVENTS];
+  for (unsigned i = 0; i < prestart->count; i++) {
+    const gp_prestart_event_t *kept = &prestart->events[i];
     unsigned same = 0;
-    while (early->events[same].thread.tid != kept->thread.tid)
+    while (prestart->events[same].thread.tid != kept->thread.tid)
       same++;
     if (same < i)
       threads[i] = threads[same];
@@ -203,7 +203,7 @@ static __attribute__((noinline)) void record_slowly(gp_recorder_t *recorder, con
   if (event->action == GP_ACTION_MODE && !gp_region_is_started(&recorder->region)) {
     gp_event_t kept = *event;
     kept.time_ns = ordered_time_ns(recorder, event);
-    if (gp_early_keep(&recorder->early, &kept))
+    if (gp_prestart_keep(&recorder->prestart, &kept))
       return;
   }
   if (writer->recorder_id != recorder->id) {
@@ -214,8 +214,8 @@ static __attribute__((noinline)) void record_slowly(gp_recorder_t *recorder, con
   if (!writer->will_close && recorder->has_key)
     writer->will_close = pthread_setspecific(recorder->key, recorder) == 0;
 
-  if (gp_early_end(&recorder->early))
-    append_early(recorder, writer);
+  if (gp_prestart_end(&recorder->prestart))
+    append_prestart(recorder, writer);
   append(recorder, writer, event, ordered_time_ns(recorder, event));
 }
 
@@ -235,7 +235,7 @@ static void record_event(void *self, const gp_event_t *event)
   }
   /* After the event: what is in no event is in no slot. What is known stays right when recording is off. */
   if (event->observer_cookie && recorder->live.slots && (mode != GP_TRACE_OFF || *event->observer_cookie)) {
-    int16_t stream = event->has_stream ? gp_streams_intern(&recorder->streams, event->stream) : -1;
+    int16_t stream = event->has_stream ? gp_handles_intern(&recorder->handles, event->stream) : -1;
     gp_live_event(&recorder->live, event, stream, mode == GP_TRACE_OFF);
   }
 }
@@ -373,31 +373,31 @@ gp_recorder_t *gp_recorder_create(const gp_options_t *options, gp_clock_fn clock
   recorder->start_time_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
   if (pthread_mutex_init(&recorder->writer_mutex, NULL))
     goto unmap;
-  if (pthread_mutex_init(&recorder->early.mutex, NULL))
+  if (pthread_mutex_init(&recorder->prestart.mutex, NULL))
     goto fini_writer;
   if (!init_region(recorder))
-    goto fini_early;
+    goto fini_prestart;
   if (gp_threads_init(&recorder->threads, &recorder->region))
     goto fini_region;
-  if (gp_streams_init(&recorder->streams, &recorder->region))
+  if (gp_handles_init(&recorder->handles, &recorder->region))
     goto fini_threads;
   if (gp_live_init(&recorder->live, &recorder->region))
-    goto fini_streams;
+    goto fini_handles;
   gp_origins_init(&recorder->origins, options, &recorder->region);
   /* Without a key (the process has used them all up) chunks of ended threads are not used again. */
   recorder->has_key = pthread_key_create(&recorder->key, thread_ended) == 0;
   atomic_store(&recorder->mode, (int)gp_option_number(options, GP_OPTION_trace));
   return recorder;
 
-fini_streams:
-  gp_streams_fini(&recorder->streams);
+fini_handles:
+  gp_handles_fini(&recorder->handles);
 fini_threads:
   gp_threads_fini(&recorder->threads);
 fini_region:
   gp_chunks_fini(&recorder->chunks);
   gp_region_fini(&recorder->region);
-fini_early:
-  (void)pthread_mutex_destroy(&recorder->early.mutex); /* nobody holds it */
+fini_prestart:
+  (void)pthread_mutex_destroy(&recorder->prestart.mutex); /* nobody holds it */
 fini_writer:
   (void)pthread_mutex_destroy(&recorder->writer_mutex); /* nobody holds it */
 unmap:
@@ -415,11 +415,11 @@ void gp_recorder_destroy(gp_recorder_t *recorder)
   gp_chunks_fini(&recorder->chunks);
   gp_live_fini(&recorder->live);
   gp_origins_fini(&recorder->origins);
-  gp_streams_fini(&recorder->streams);
+  gp_handles_fini(&recorder->handles);
   gp_threads_fini(&recorder->threads);
   gp_region_fini(&recorder->region);
-  (void)pthread_mutex_destroy(&recorder->early.mutex);  /* nobody holds it */
-  (void)pthread_mutex_destroy(&recorder->writer_mutex); /* nobody holds it */
+  (void)pthread_mutex_destroy(&recorder->prestart.mutex); /* nobody holds it */
+  (void)pthread_mutex_destroy(&recorder->writer_mutex);   /* nobody holds it */
   gp_pages_unmap(recorder, sizeof(*recorder));
 }
 

@@ -25,12 +25,12 @@ static size_t read_passthroughs(const reading_t *reading, void *array, size_t ca
 }
 
 static bool take_array(
-    const reading_t *reading, read_fn read, size_t item_bytes, size_t guess, gp_view_array_t *ret_array)
+    const reading_t *reading, read_fn read, size_t item_bytes, size_t guess, gp_copied_array_t *ret_array)
 {
   size_t capacity = guess + guess / 4 + 64;
   for (;;) {
     size_t bytes = capacity * (item_bytes + sizeof(gp_sort_key_t));
-    char *pages = gp_spare_map(bytes, false);
+    char *pages = gp_emergency_pages_map(bytes, false);
     if (!pages)
       return false;
     size_t count = read(reading, pages, capacity);
@@ -43,46 +43,46 @@ static bool take_array(
       return true;
     }
     /* Others may be allocating: twice what there was, so that this ends. */
-    gp_spare_unmap(pages, bytes);
+    gp_emergency_pages_unmap(pages, bytes);
     capacity = 2 * count;
   }
 }
 
-bool gp_device_view_take(
-    gp_engine_t *engine, int device, const gp_moment_t *moment, gp_device_view_t *ret_view)
+bool gp_device_copy_take(
+    gp_engine_t *engine, int device, const gp_moment_t *moment, gp_device_copy_t *ret_copy)
 {
-  gp_device_view_t *view = ret_view;
-  const reading_t reading = {engine, device, &view->stats, moment};
-  memset(view, 0, sizeof(*view));
-  gp_engine_stats(engine, device, &view->stats); /* how many blocks to expect */
-  view->limit = gp_engine_limit(engine, device);
-  view->has_use = gp_engine_device_use(engine, device, &view->use);
+  gp_device_copy_t *copy = ret_copy;
+  const reading_t reading = {engine, device, &copy->stats, moment};
+  memset(copy, 0, sizeof(*copy));
+  gp_engine_stats(engine, device, &copy->stats); /* how many blocks to expect */
+  copy->limit = gp_engine_limit(engine, device);
+  copy->has_use = gp_engine_device_use(engine, device, &copy->use);
   static_assert(sizeof(gp_block_view_t) % 8 == 0 && sizeof(gp_forwarded_t) % 8 == 0, "keys follow, aligned");
   if (!take_array(
-          &reading, read_blocks, sizeof(gp_block_view_t), view->stats.segment.current, &view->blocks) ||
-      !take_array(&reading, read_passthroughs, sizeof(gp_forwarded_t), 64, &view->forwarded))
+          &reading, read_blocks, sizeof(gp_block_view_t), copy->stats.segment.current, &copy->blocks) ||
+      !take_array(&reading, read_passthroughs, sizeof(gp_forwarded_t), 64, &copy->forwarded))
     return false;
 
-  const gp_block_view_t *blocks = view->blocks.items;
-  for (size_t i = 0; i < view->blocks.count; i++) {
-    view->blocks.by_address[i] = (gp_sort_key_t){.key = blocks[i].address, .index = (uint32_t)i};
+  const gp_block_view_t *blocks = copy->blocks.items;
+  for (size_t i = 0; i < copy->blocks.count; i++) {
+    copy->blocks.by_address[i] = (gp_sort_key_t){.key = blocks[i].address, .index = (uint32_t)i};
     if (blocks[i].state != GP_BLOCK_IDLE)
       continue;
-    view->idle_bytes += blocks[i].size;
-    if (blocks[i].size > view->largest_idle)
-      view->largest_idle = blocks[i].size;
+    copy->idle_bytes += blocks[i].size;
+    if (blocks[i].size > copy->largest_idle)
+      copy->largest_idle = blocks[i].size;
   }
-  const gp_forwarded_t *forwarded = view->forwarded.items;
-  for (size_t i = 0; i < view->forwarded.count; i++)
-    view->forwarded.by_address[i] = (gp_sort_key_t){.key = forwarded[i].address, .index = (uint32_t)i};
-  gp_sort_keys(view->blocks.by_address, view->blocks.count);
-  gp_sort_keys(view->forwarded.by_address, view->forwarded.count);
+  const gp_forwarded_t *forwarded = copy->forwarded.items;
+  for (size_t i = 0; i < copy->forwarded.count; i++)
+    copy->forwarded.by_address[i] = (gp_sort_key_t){.key = forwarded[i].address, .index = (uint32_t)i};
+  gp_sort_keys(copy->blocks.by_address, copy->blocks.count);
+  gp_sort_keys(copy->forwarded.by_address, copy->forwarded.count);
   return true;
 }
 
-void gp_device_view_fini(gp_device_view_t *view)
+void gp_device_copy_fini(gp_device_copy_t *copy)
 {
-  gp_spare_unmap(view->blocks.pages, view->blocks.bytes);
-  gp_spare_unmap(view->forwarded.pages, view->forwarded.bytes);
-  memset(view, 0, sizeof(*view));
+  gp_emergency_pages_unmap(copy->blocks.pages, copy->blocks.bytes);
+  gp_emergency_pages_unmap(copy->forwarded.pages, copy->forwarded.bytes);
+  memset(copy, 0, sizeof(*copy));
 }

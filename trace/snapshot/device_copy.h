@@ -12,15 +12,15 @@
 #include "trace/util/sort.h"
 
 /* An array from the engine, grown until everything fitted, with the order in which it is shown. */
-typedef struct gp_view_array {
+typedef struct gp_copied_array {
   void *items;
   gp_sort_key_t *by_address;
   size_t count;
   void *pages;
   size_t bytes;
-} gp_view_array_t;
+} gp_copied_array_t;
 
-typedef struct gp_device_view {
+typedef struct gp_device_copy {
   uint64_t until_ns; /* set by the moment of the copy: events up to here, and no others, led to the blocks */
   uint64_t limit;    /* bytes; 0: none */
   gp_stats_t stats;  /* of the same moment */
@@ -28,27 +28,27 @@ typedef struct gp_device_view {
   bool has_use;        /* the driver has been asked for the device's figures */
   uint64_t idle_bytes; /* of the blocks copied */
   uint64_t largest_idle;
-  gp_view_array_t blocks;    /* of gp_block_view_t */
-  gp_view_array_t forwarded; /* of gp_forwarded_t */
-} gp_device_view_t;
+  gp_copied_array_t blocks;    /* of gp_block_view_t */
+  gp_copied_array_t forwarded; /* of gp_forwarded_t */
+} gp_device_copy_t;
 
 /*
- * Fills *ret_view for one device, but for until_ns, which moment sets: it is called in the moment at which
+ * Fills *ret_copy for one device, but for until_ns, which moment sets: it is called in the moment at which
  * the blocks are copied, more than once if they did not fit at first, and the last time counts. Returns false
- * if the host has no memory; give it back with gp_device_view_fini in both cases. Takes the engine's locks.
+ * if the host has no memory; give it back with gp_device_copy_fini in both cases. Takes the engine's locks.
  */
-bool gp_device_view_take(
-    gp_engine_t *engine, int device, const gp_moment_t *moment, gp_device_view_t *ret_view);
-void gp_device_view_fini(gp_device_view_t *view);
+bool gp_device_copy_take(
+    gp_engine_t *engine, int device, const gp_moment_t *moment, gp_device_copy_t *ret_copy);
+void gp_device_copy_fini(gp_device_copy_t *copy);
 
-static inline const gp_block_view_t *gp_device_view_block(const gp_device_view_t *view, size_t i)
+static inline const gp_block_view_t *gp_device_copy_block(const gp_device_copy_t *copy, size_t i)
 {
-  return (const gp_block_view_t *)view->blocks.items + view->blocks.by_address[i].index;
+  return (const gp_block_view_t *)copy->blocks.items + copy->blocks.by_address[i].index;
 }
 
-static inline const gp_forwarded_t *gp_device_view_forwarded(const gp_device_view_t *view, size_t i)
+static inline const gp_forwarded_t *gp_device_copy_forwarded(const gp_device_copy_t *copy, size_t i)
 {
-  return (const gp_forwarded_t *)view->forwarded.items + view->forwarded.by_address[i].index;
+  return (const gp_forwarded_t *)copy->forwarded.items + copy->forwarded.by_address[i].index;
 }
 
 #endif

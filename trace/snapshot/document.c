@@ -107,31 +107,31 @@ static void write_gauge(gp_json_t *json, const char *name, const gp_gauge_t *gau
 }
 
 /* Whose the memory of the device is, at the last moment when the driver told. */
-static void write_use(gp_json_t *json, const gp_document_t *document, const gp_device_view_t *view)
+static void write_use(gp_json_t *json, const gp_document_t *document, const gp_device_copy_t *copy)
 {
   gp_json_key(json, "use");
-  if (!view->has_use) {
+  if (!copy->has_use) {
     gp_json_null(json);
     return;
   }
   gp_json_begin(json, '{');
-  gp_json_key_uint(json, "time_ns", relative_ns(document, view->use.time_ns));
-  gp_json_key_uint(json, "total", view->use.total);
-  gp_json_key_uint(json, "free", view->use.free);
-  gp_json_key_uint(json, "accounted", view->use.accounted);
-  gp_json_key_uint(json, "unaccounted", view->use.unaccounted);
+  gp_json_key_uint(json, "time_ns", relative_ns(document, copy->use.time_ns));
+  gp_json_key_uint(json, "total", copy->use.total);
+  gp_json_key_uint(json, "free", copy->use.free);
+  gp_json_key_uint(json, "accounted", copy->use.accounted);
+  gp_json_key_uint(json, "unaccounted", copy->use.unaccounted);
   gp_json_end(json, '}');
 }
 
 static void write_device(
-    gp_json_t *json, const gp_document_t *document, int device, const gp_device_view_t *view)
+    gp_json_t *json, const gp_document_t *document, int device, const gp_device_copy_t *copy)
 {
-  const gp_stats_t *stats = &view->stats;
+  const gp_stats_t *stats = &copy->stats;
   gp_json_newline(json);
   gp_json_begin(json, '{');
   gp_json_key_int(json, "device", device);
-  write_bytes_or_null(json, "limit", view->limit > 0, view->limit);
-  write_use(json, document, view);
+  write_bytes_or_null(json, "limit", copy->limit > 0, copy->limit);
+  write_use(json, document, copy);
   gp_json_key(json, "stats");
   gp_json_begin(json, '{');
 #define GAUGE(name, unit, what) write_gauge(json, #name, &stats->name);
@@ -142,7 +142,7 @@ static void write_device(
   gp_json_key(json, "efficiency");
   gp_json_ratio(json, stats->requested_bytes.current, stats->reserved_bytes.current);
   gp_json_key(json, "fragmentation");
-  gp_json_ratio(json, view->idle_bytes - view->largest_idle, view->idle_bytes);
+  gp_json_ratio(json, copy->idle_bytes - copy->largest_idle, copy->idle_bytes);
   gp_json_end(json, '}');
   gp_json_end(json, '}');
 }
@@ -198,14 +198,14 @@ static void write_passthrough(
 
 static void write_devices(gp_json_t *json, const gp_document_t *document)
 {
-  const gp_device_view_t *views = document->views;
+  const gp_device_copy_t *copies = document->copies;
 
   gp_json_newline(json);
   gp_json_key(json, "devices");
   gp_json_begin(json, '[');
   for (int device = 0; device < GP_MAX_DEVICES; device++) {
     if (document->devices >> device & 1)
-      write_device(json, document, device, &views[device]);
+      write_device(json, document, device, &copies[device]);
   }
   gp_json_end(json, ']');
 
@@ -213,8 +213,8 @@ static void write_devices(gp_json_t *json, const gp_document_t *document)
   gp_json_key(json, "segments");
   gp_json_begin(json, '[');
   for (int device = 0; device < GP_MAX_DEVICES; device++) {
-    for (size_t i = 0; i < (document->devices >> device & 1 ? views[device].blocks.count : 0); i++)
-      write_segment(json, document, device, gp_device_view_block(&views[device], i));
+    for (size_t i = 0; i < (document->devices >> device & 1 ? copies[device].blocks.count : 0); i++)
+      write_segment(json, document, device, gp_device_copy_block(&copies[device], i));
   }
   gp_json_end(json, ']');
 
@@ -222,8 +222,8 @@ static void write_devices(gp_json_t *json, const gp_document_t *document)
   gp_json_key(json, "passthrough");
   gp_json_begin(json, '[');
   for (int device = 0; device < GP_MAX_DEVICES; device++) {
-    for (size_t i = 0; i < (document->devices >> device & 1 ? views[device].forwarded.count : 0); i++)
-      write_passthrough(json, document, device, gp_device_view_forwarded(&views[device], i));
+    for (size_t i = 0; i < (document->devices >> device & 1 ? copies[device].forwarded.count : 0); i++)
+      write_passthrough(json, document, device, gp_device_copy_forwarded(&copies[device], i));
   }
   gp_json_end(json, ']');
 }
@@ -280,7 +280,7 @@ static void begin_column(gp_json_t *json, const char *name)
 
 static void write_events(gp_json_t *json, const gp_document_t *document)
 {
-  const gp_event_history_t *history = document->history;
+  const gp_event_merge_t *events = document->events;
 
   gp_json_newline(json);
   gp_json_key(json, "events");
@@ -296,8 +296,8 @@ static void write_events(gp_json_t *json, const gp_document_t *document)
 
 #define WRITE_COLUMN(name, least, value)                                                                     \
   begin_column(json, name);                                                                                  \
-  for (size_t i = 0; i < history->count && !json->error; i++) {                                              \
-    const gp_event_record_t *record = &history->records[history->order[i]];                                  \
+  for (size_t i = 0; i < events->count && !json->error; i++) {                                               \
+    const gp_event_record_t *record = &events->records[events->order[i]];                                    \
     if ((least) < 0)                                                                                         \
       gp_json_int(json, (int64_t)(value));                                                                   \
     else                                                                                                     \
@@ -359,7 +359,7 @@ static void write_oom(gp_json_t *json, const gp_document_t *document)
 
 void gp_document_write(gp_json_t *json, const gp_document_t *document)
 {
-  const gp_event_history_t *history = document->history;
+  const gp_event_merge_t *events = document->events;
 
   gp_json_begin(json, '{');
   gp_json_newline(json);
@@ -380,17 +380,16 @@ void gp_document_write(gp_json_t *json, const gp_document_t *document)
   if (document->note_count)
     write_notes(json, document);
   gp_json_newline(json);
-  gp_json_key_uint(
-      json, "recorded_since_ns", history->has_lost ? relative_ns(document, history->since_ns) : 0);
+  gp_json_key_uint(json, "recorded_since_ns", events->has_lost ? relative_ns(document, events->since_ns) : 0);
   gp_json_newline(json);
-  gp_json_key_uint(json, "dropped_events", history->dropped);
+  gp_json_key_uint(json, "dropped_events", events->dropped);
   gp_json_end(json, '}');
   json->needs_comma = false;
   gp_json_newline(json);
 }
 
-void gp_document_write_device(gp_json_t *json, uint64_t base_ns, int device, const gp_device_view_t *view)
+void gp_document_write_device(gp_json_t *json, uint64_t base_ns, int device, const gp_device_copy_t *copy)
 {
   const gp_document_t document = {.base_ns = base_ns};
-  write_device(json, &document, device, view);
+  write_device(json, &document, device, copy);
 }

@@ -24,13 +24,13 @@ typedef struct gp_document {
   int driver_version; /* 0: not known */
   int runtime_version;
   gp_recording_t recording;
-  uint64_t devices;              /* bit mask */
-  const gp_device_view_t *views; /* by ordinal, of these; a stream in them is its index */
-  const uint64_t *streams;       /* handles */
+  uint64_t devices;               /* bit mask */
+  const gp_device_copy_t *copies; /* by ordinal, of these; a stream in them is its index */
+  const uint64_t *streams;        /* handles */
   uint32_t stream_count;
   const gp_thread_entry_t *threads;
   uint32_t thread_count;
-  const gp_event_history_t *history;
+  const gp_event_merge_t *events;
   gp_stack_logs_t stacks;
   const char *const *notes; /* what has to be known of the record itself */
   size_t note_count;
@@ -41,7 +41,7 @@ typedef struct gp_document {
 /* Writes all of it. Errors stay in json. */
 void gp_document_write(gp_json_t *json, const gp_document_t *document);
 
-/* Writes one element of `devices`, times from base_ns on; of the view, the arrays are not looked at. */
-void gp_document_write_device(gp_json_t *json, uint64_t base_ns, int device, const gp_device_view_t *view);
+/* Writes one element of `devices`, times from base_ns on; of the copy, the arrays are not looked at. */
+void gp_document_write_device(gp_json_t *json, uint64_t base_ns, int device, const gp_device_copy_t *copy);
 
 #endif

@@ -26,7 +26,7 @@ typedef struct heap_entry {
   uint32_t run;
 } heap_entry_t;
 
-/* The parts of history->pages. */
+/* The parts of merge->pages. */
 typedef struct workspace {
   size_t capacity; /* records */
   piece_t *pieces;
@@ -39,18 +39,18 @@ typedef struct workspace {
   size_t heap_count;
 } workspace_t;
 
-static bool map_workspace(gp_event_history_t *history, workspace_t *work, size_t capacity, size_t chunk_count)
+static bool map_workspace(gp_event_merge_t *merge, workspace_t *work, size_t capacity, size_t chunk_count)
 {
   size_t per_record = sizeof(gp_event_record_t) + sizeof(uint32_t);
   size_t per_chunk = sizeof(piece_t) + sizeof(run_t) + sizeof(heap_entry_t) + 2 * sizeof(gp_sort_key_t);
   size_t bytes = capacity * per_record + chunk_count * per_chunk + 64;
   /* Populated: faults while the chunks are locked would make others wait. */
-  char *pages = gp_spare_map(bytes, true);
+  char *pages = gp_emergency_pages_map(bytes, true);
   if (!pages)
     return false;
-  history->pages = pages;
-  history->bytes = bytes;
-  history->records = (gp_event_record_t *)(void *)pages;
+  merge->pages = pages;
+  merge->bytes = bytes;
+  merge->records = (gp_event_record_t *)(void *)pages;
   pages += capacity * sizeof(gp_event_record_t);
   work->pieces = (piece_t *)(void *)pages;
   pages += chunk_count * sizeof(piece_t);
@@ -62,7 +62,7 @@ static bool map_workspace(gp_event_history_t *history, workspace_t *work, size_t
   pages += chunk_count * sizeof(gp_sort_key_t);
   work->runs_by_time = (gp_sort_key_t *)(void *)pages;
   pages += chunk_count * sizeof(gp_sort_key_t);
-  history->order = (uint32_t *)(void *)pages;
+  merge->order = (uint32_t *)(void *)pages;
   work->capacity = capacity;
   return true;
 }
@@ -94,7 +94,7 @@ static void visit_chunks(gp_chunks_t *chunks, const uint32_t *counts, chunk_visi
 }
 
 typedef struct copying {
-  gp_event_history_t *history;
+  gp_event_merge_t *merge;
   workspace_t *work;
   const uint64_t *until_ns;
   size_t excess; /* records to be left out for want of memory */
@@ -110,11 +110,11 @@ static void skip_excess(gp_chunks_t *chunks, uint32_t index, size_t count, void 
   copying_t *copying = arg;
   if (!copying->excess || !count)
     return;
-  gp_event_history_t *history = copying->history;
+  gp_event_merge_t *merge = copying->merge;
   uint64_t newest_ns = gp_chunks_newest_ns(chunks, index);
-  if (!history->has_lost || newest_ns > history->since_ns)
-    history->since_ns = newest_ns;
-  history->has_lost = true;
+  if (!merge->has_lost || newest_ns > merge->since_ns)
+    merge->since_ns = newest_ns;
+  merge->has_lost = true;
   copying->excess = copying->excess > count ? copying->excess - count : 0;
 }
 
@@ -135,29 +135,29 @@ static void sort_piece(gp_event_record_t *records, size_t count)
 static void copy_chunk(gp_chunks_t *chunks, uint32_t index, size_t count, void *arg)
 {
   copying_t *copying = arg;
-  gp_event_history_t *history = copying->history;
+  gp_event_merge_t *merge = copying->merge;
   workspace_t *work = copying->work;
   const gp_event_record_t *from = gp_chunks_records(chunks, index);
-  size_t first = history->count;
+  size_t first = merge->count;
 
   for (size_t i = 0; i < count; i++) {
     const gp_event_record_t *record = &from[i];
-    if (history->has_lost && record->time_ns <= history->since_ns) {
-      history->dropped++;
+    if (merge->has_lost && record->time_ns <= merge->since_ns) {
+      merge->dropped++;
       continue;
     }
     if (record->device >= 0 && record->device < GP_MAX_DEVICES &&
         record->time_ns > copying->until_ns[record->device])
       continue;
-    if (history->count == work->capacity)
+    if (merge->count == work->capacity)
       break;
-    history->records[history->count++] = *record;
+    merge->records[merge->count++] = *record;
   }
-  if (history->count == first)
+  if (merge->count == first)
     return;
   piece_t *piece = &work->pieces[work->piece_count++];
   piece->first = first;
-  piece->count = history->count - first;
+  piece->count = merge->count - first;
   piece->owner = chunks->chunks[index].owner;
   piece->opened = chunks->chunks[index].opened;
 }
@@ -167,11 +167,11 @@ static void copy_chunk(gp_chunks_t *chunks, uint32_t index, size_t count, void *
  */
 
 /* Joins the pieces of each thread to runs, as far as they follow each other in time. */
-static void make_runs(gp_event_history_t *history, workspace_t *work)
+static void make_runs(gp_event_merge_t *merge, workspace_t *work)
 {
   for (size_t i = 0; i < work->piece_count; i++) {
     const piece_t *piece = &work->pieces[i];
-    sort_piece(&history->records[piece->first], piece->count);
+    sort_piece(&merge->records[piece->first], piece->count);
     work->pieces_by_owner[i] = (gp_sort_key_t){
         .key = (uint64_t)piece->owner << 48 | (piece->opened & 0xffffffffffffu), .index = (uint32_t)i};
   }
@@ -180,7 +180,7 @@ static void make_runs(gp_event_history_t *history, workspace_t *work)
   uint64_t end_ns = 0;
   for (size_t i = 0; i < work->piece_count; i++) {
     const piece_t *piece = &work->pieces[work->pieces_by_owner[i].index];
-    const gp_event_record_t *records = &history->records[piece->first];
+    const gp_event_record_t *records = &merge->records[piece->first];
     bool follows = i > 0 && work->pieces[work->pieces_by_owner[i - 1].index].owner == piece->owner &&
                    records[0].time_ns >= end_ns;
     if (!follows) {
@@ -219,9 +219,9 @@ static void heap_sift_down(workspace_t *work)
   work->heap[at] = moving;
 }
 
-static heap_entry_t heap_entry_of(const gp_event_history_t *history, const workspace_t *work, uint32_t run)
+static heap_entry_t heap_entry_of(const gp_event_merge_t *merge, const workspace_t *work, uint32_t run)
 {
-  const gp_event_record_t *record = &history->records[work->runs[run].record];
+  const gp_event_record_t *record = &merge->records[work->runs[run].record];
   return (heap_entry_t){.time_ns = record->time_ns, .block_id = record->block_id, .run = run};
 }
 
@@ -246,39 +246,39 @@ static bool run_advance(const workspace_t *work, run_t *run)
 
 /* A run joins the heap when its first event is due: the heap holds no more than the threads active at a time.
  */
-static void merge_runs(gp_event_history_t *history, workspace_t *work)
+static void merge_runs(gp_event_merge_t *merge, workspace_t *work)
 {
   size_t next_run = 0;
   size_t written = 0;
   while (work->heap_count > 0 || next_run < work->run_count) {
     while (next_run < work->run_count &&
            (work->heap_count == 0 || work->runs_by_time[next_run].key <= work->heap[0].time_ns)) {
-      heap_push(work, heap_entry_of(history, work, work->runs_by_time[next_run].index));
+      heap_push(work, heap_entry_of(merge, work, work->runs_by_time[next_run].index));
       next_run++;
     }
     uint32_t index = work->heap[0].run;
     run_t *run = &work->runs[index];
-    history->order[written++] = (uint32_t)run->record;
+    merge->order[written++] = (uint32_t)run->record;
     if (run_advance(work, run))
-      work->heap[0] = heap_entry_of(history, work, index);
+      work->heap[0] = heap_entry_of(merge, work, index);
     else
       work->heap[0] = work->heap[--work->heap_count];
     heap_sift_down(work);
   }
 }
 
-bool gp_event_history_take(
-    gp_chunks_t *chunks, const uint64_t until_ns[GP_MAX_DEVICES], gp_event_history_t *ret_history)
+bool gp_event_merge_take(
+    gp_chunks_t *chunks, const uint64_t until_ns[GP_MAX_DEVICES], gp_event_merge_t *ret_merge)
 {
-  gp_event_history_t *history = ret_history;
+  gp_event_merge_t *merge = ret_merge;
   workspace_t work = {0};
-  memset(history, 0, sizeof(*history));
+  memset(merge, 0, sizeof(*merge));
 
   size_t total = 0;
   if (gp_chunks_is_empty(chunks)) {
-    history->has_lost = chunks->has_lost;
-    history->since_ns = chunks->since_ns;
-    history->dropped = chunks->unstored;
+    merge->has_lost = chunks->has_lost;
+    merge->since_ns = chunks->since_ns;
+    merge->dropped = chunks->unstored;
     return true;
   }
   (void)pthread_mutex_lock(&chunks->mutex); /* a plain mutex cannot fail */
@@ -291,22 +291,22 @@ bool gp_event_history_take(
   size_t capacity = total + total / 8 + 64 * (size_t)chunks->header->chunk_events;
   if (capacity > chunk_count * chunks->header->chunk_events)
     capacity = chunk_count * chunks->header->chunk_events;
-  while (!map_workspace(history, &work, capacity, chunk_count)) {
+  while (!map_workspace(merge, &work, capacity, chunk_count)) {
     capacity /= 2;
     if (capacity < GP_CHUNK_EVENTS)
       return false;
   }
-  uint32_t *counts = gp_spare_map(chunk_count * sizeof(uint32_t), true);
+  uint32_t *counts = gp_emergency_pages_map(chunk_count * sizeof(uint32_t), true);
   if (!counts) {
-    gp_event_history_fini(history);
+    gp_event_merge_fini(merge);
     return false;
   }
 
-  copying_t copying = {.history = history, .work = &work, .until_ns = until_ns};
+  copying_t copying = {.merge = merge, .work = &work, .until_ns = until_ns};
   (void)pthread_mutex_lock(&chunks->mutex); /* a plain mutex cannot fail */
-  history->has_lost = chunks->header->has_lost;
-  history->since_ns = chunks->header->since_ns;
-  history->dropped = chunks->header->dropped + chunks->unstored;
+  merge->has_lost = chunks->header->has_lost;
+  merge->since_ns = chunks->header->since_ns;
+  merge->dropped = chunks->header->dropped + chunks->unstored;
   /* Once: owners go on, and both passes must see the same. */
   for (uint32_t i = 0; i < chunk_count; i++)
     counts[i] = (uint32_t)chunk_count_of(chunks, i);
@@ -316,15 +316,15 @@ bool gp_event_history_take(
   visit_chunks(chunks, counts, skip_excess, &copying);
   visit_chunks(chunks, counts, copy_chunk, &copying);
   (void)pthread_mutex_unlock(&chunks->mutex); /* held */
-  gp_spare_unmap(counts, chunk_count * sizeof(uint32_t));
+  gp_emergency_pages_unmap(counts, chunk_count * sizeof(uint32_t));
 
-  make_runs(history, &work);
-  merge_runs(history, &work);
+  make_runs(merge, &work);
+  merge_runs(merge, &work);
   return true;
 }
 
-void gp_event_history_fini(gp_event_history_t *history)
+void gp_event_merge_fini(gp_event_merge_t *merge)
 {
-  gp_spare_unmap(history->pages, history->bytes);
-  memset(history, 0, sizeof(*history));
+  gp_emergency_pages_unmap(merge->pages, merge->bytes);
+  memset(merge, 0, sizeof(*merge));
 }

@@ -11,7 +11,7 @@
 #include "pool/engine.h"
 #include "trace/record/chunks.h"
 
-typedef struct gp_event_history {
+typedef struct gp_event_merge {
   gp_event_record_t *records; /* in no useful order */
   uint32_t *order;            /* indexes of records by time; equal times of one thread as they arrived */
   size_t count;
@@ -20,17 +20,17 @@ typedef struct gp_event_history {
   bool has_lost;
   void *pages;
   size_t bytes;
-} gp_event_history_t;
+} gp_event_merge_t;
 
 /*
  * Copies what is recorded, other threads going on meanwhile. until_ns, by device, cuts off events that are
  * newer: given a moment at which all threads were outside the device's lock, no event before it is missing.
  * If the host has not enough memory, older events are left out (and counted as dropped). Returns false if
- * there was no memory at all: *ret_history is then empty. Give it back with gp_event_history_fini in both
+ * there was no memory at all: *ret_merge is then empty. Give it back with gp_event_merge_fini in both
  * cases. Safe from any thread.
  */
-bool gp_event_history_take(
-    gp_chunks_t *chunks, const uint64_t until_ns[GP_MAX_DEVICES], gp_event_history_t *ret_history);
-void gp_event_history_fini(gp_event_history_t *history);
+bool gp_event_merge_take(
+    gp_chunks_t *chunks, const uint64_t until_ns[GP_MAX_DEVICES], gp_event_merge_t *ret_merge);
+void gp_event_merge_fini(gp_event_merge_t *merge);
 
 #endif

@@ -66,44 +66,44 @@ static void shelter_leave(shelter_t *shelter)
 static void note_fence(void *self, int device)
 {
   gp_recorder_t *recorder = self;
-  recorder->views[device].until_ns = gp_recorder_fence_ns(recorder, device);
+  recorder->copies[device].until_ns = gp_recorder_fence_ns(recorder, device);
 }
 
-static bool views_take(gp_recorder_t *recorder, gp_engine_t *engine, uint64_t devices)
+static bool copies_take(gp_recorder_t *recorder, gp_engine_t *engine, uint64_t devices)
 {
   const gp_moment_t moment = {note_fence, recorder};
   bool complete = true;
   for (int device = 0; device < GP_MAX_DEVICES; device++) {
     if (devices >> device & 1)
-      complete &= gp_device_view_take(engine, device, &moment, &recorder->views[device]);
+      complete &= gp_device_copy_take(engine, device, &moment, &recorder->copies[device]);
   }
   return complete;
 }
 
-static void views_fini(gp_recorder_t *recorder, uint64_t devices)
+static void copies_fini(gp_recorder_t *recorder, uint64_t devices)
 {
   for (int device = 0; device < GP_MAX_DEVICES; device++) {
     if (devices >> device & 1)
-      gp_device_view_fini(&recorder->views[device]);
+      gp_device_copy_fini(&recorder->copies[device]);
   }
 }
 
-static bool history_take(gp_recorder_t *recorder, uint64_t devices, gp_event_history_t *ret_history)
+static bool events_take(gp_recorder_t *recorder, uint64_t devices, gp_event_merge_t *ret_events)
 {
   uint64_t until_ns[GP_MAX_DEVICES];
   for (int device = 0; device < GP_MAX_DEVICES; device++)
-    until_ns[device] = devices >> device & 1 ? recorder->views[device].until_ns : UINT64_MAX;
-  return gp_event_history_take(&recorder->chunks, until_ns, ret_history);
+    until_ns[device] = devices >> device & 1 ? recorder->copies[device].until_ns : UINT64_MAX;
+  return gp_event_merge_take(&recorder->chunks, until_ns, ret_events);
 }
 
 /* Handles become indexes, in the copy. */
 static void index_streams(gp_recorder_t *recorder, uint64_t devices)
 {
   for (int device = 0; device < GP_MAX_DEVICES; device++) {
-    gp_view_array_t *array = &recorder->views[device].forwarded;
+    gp_copied_array_t *array = &recorder->copies[device].forwarded;
     for (size_t i = 0; i < (devices >> device & 1 ? array->count : 0); i++) {
       gp_forwarded_t *memory = (gp_forwarded_t *)array->items + i;
-      int16_t index = memory->has_stream ? gp_streams_intern(&recorder->streams, memory->stream) : -1;
+      int16_t index = memory->has_stream ? gp_handles_intern(&recorder->handles, memory->stream) : -1;
       memory->has_stream = index >= 0;
       memory->stream = (uint64_t)index;
     }
@@ -146,8 +146,8 @@ static void record_snapshot_events(gp_recorder_t *recorder, uint64_t devices)
       continue;
     const gp_event_t event = {
         .time_ns = gp_recorder_now_ns(recorder),
-        .size = recorder->views[device].stats.active_bytes.current,
-        .rounded_size = recorder->views[device].stats.active_bytes.current,
+        .size = recorder->copies[device].stats.active_bytes.current,
+        .rounded_size = recorder->copies[device].stats.active_bytes.current,
         .action = GP_ACTION_SNAPSHOT,
         .device = device,
     };
@@ -228,17 +228,17 @@ static int write_snapshot(gp_recorder_t *recorder, const char *reason, const gp_
 
   gp_engine_t *engine = atomic_load(&recorder->engine);
   uint64_t devices = engine ? gp_engine_devices(engine) : 0;
-  gp_event_history_t history = {0};
-  if (!views_take(recorder, engine, devices)) {
+  gp_event_merge_t events = {0};
+  if (!copies_take(recorder, engine, devices)) {
     gp_log(GP_LOG_ERROR, "cannot write the snapshot %s: out of host memory", recorder->path);
     error = ENOMEM;
     goto fini_views;
   }
-  /* After the views, in whose moments every earlier event was in its chunk. */
-  if (!history_take(recorder, devices, &history)) {
+  /* After the copies, in whose moments every earlier event was in its chunk. */
+  if (!events_take(recorder, devices, &events)) {
     gp_log(GP_LOG_ERROR, "the snapshot %s has no events: out of host memory", recorder->path);
-    history.has_lost = true;
-    history.since_ns = gp_recorder_now_ns(recorder);
+    events.has_lost = true;
+    events.since_ns = gp_recorder_now_ns(recorder);
   }
   index_streams(recorder, devices);
   char note[sizeof(recorder->region.problem) + 128];
@@ -255,14 +255,14 @@ static int write_snapshot(gp_recorder_t *recorder, const char *reason, const gp_
       .runtime_version = atomic_load(&recorder->runtime_version),
       .recording = (gp_recording_t)gp_recorder_mode(recorder),
       .devices = devices,
-      .views = recorder->views,
-      .streams = recorder->streams.table->handles,
-      .stream_count = gp_streams_count(&recorder->streams), /* after what may add to them */
+      .copies = recorder->copies,
+      .streams = recorder->handles.table->handles,
+      .stream_count = gp_handles_count(&recorder->handles), /* after what may add to them */
       .threads = recorder->threads.table->entries,
       .thread_count = gp_threads_count(&recorder->threads),
       .notes = notes,
       .note_count = recorder->region.problem[0] != '\0',
-      .history = &history,
+      .events = &events,
       .stacks = gp_stacks_logs(&recorder->origins.stacks), /* after the events that name them */
       .reason = reason,
       .oom = oom,
@@ -275,9 +275,9 @@ static int write_snapshot(gp_recorder_t *recorder, const char *reason, const gp_
   if (!error)
     record_snapshot_events(recorder, devices);
 
-  gp_event_history_fini(&history);
+  gp_event_merge_fini(&events);
 fini_views:
-  views_fini(recorder, devices);
+  copies_fini(recorder, devices);
   return error;
 }
 

@@ -1,5 +1,5 @@
 /*
- * The history in a record: every chunk and every event is checked, what is wrong is taken out, and the rest
+ * The events of a record: every chunk and every event is checked, what is wrong is taken out, and the rest
  * is merged as the library does it.
  */
 #include <stdlib.h>
@@ -142,5 +142,5 @@ bool gp_record_read_events(gp_record_t *record)
   clean(record);
   for (int i = 0; i < GP_MAX_DEVICES; i++)
     until_ns[i] = UINT64_MAX;
-  return enlist(&record->chunks) && gp_event_history_take(&record->chunks, until_ns, &record->history);
+  return enlist(&record->chunks) && gp_event_merge_take(&record->chunks, until_ns, &record->events);
 }

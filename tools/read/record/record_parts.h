@@ -1,6 +1,6 @@
 /*
  * What the files of the record reader know of each other: record_sections.c has header and sections,
- * record_reader.c the tables, record_live.c the memory, record_events.c the history.
+ * record_reader.c the tables, record_live.c the memory, record_events.c the events.
  */
 #ifndef GP_TOOLS_READ_RECORD_RECORD_PARTS_H
 #define GP_TOOLS_READ_RECORD_RECORD_PARTS_H
@@ -24,10 +24,10 @@ void gp_record_note_damage(gp_record_t *record);
 /* Something that the reader of the snapshot has to know; one line. */
 void gp_record_add_note(gp_record_t *record, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Fills record->history from the section of events. False: the host has no memory. */
+/* Fills record->events from the section of events. False: the host has no memory. */
 bool gp_record_read_events(gp_record_t *record);
 
-/* Fills record->views and document.devices from slots and statistics; after the events. False: no memory. */
+/* Fills record->copies and document.devices from slots and statistics; after the events. False: no memory. */
 bool gp_record_read_live(gp_record_t *record);
 
 #endif

@@ -84,7 +84,7 @@ static void tell_lost_tables(gp_record_t *record)
     record->is_partial = true;
     gp_record_add_note(record, "which streams there were is lost");
   }
-  if (record->document.thread_count > 0 || record->history.count == 0)
+  if (record->document.thread_count > 0 || record->events.count == 0)
     return;
   record->is_partial = true;
   gp_record_add_note(record, "which threads there were is lost");
@@ -190,8 +190,8 @@ bool gp_record_read(int fd, gp_record_t *ret_record)
   if (record->damaged)
     gp_record_add_note(record, "%" PRIu64 " damaged record%s left out", record->damaged,
         record->damaged == 1 ? " was" : "s were");
-  record->document.views = record->views;
-  record->document.history = &record->history;
+  record->document.copies = record->copies;
+  record->document.events = &record->events;
   record->document.notes = record->notes;
   return true;
 }
@@ -199,8 +199,8 @@ bool gp_record_read(int fd, gp_record_t *ret_record)
 void gp_record_fini(gp_record_t *record)
 {
   for (int i = 0; i < GP_MAX_DEVICES; i++)
-    gp_device_view_fini(&record->views[i]);
-  gp_event_history_fini(&record->history);
+    gp_device_copy_fini(&record->copies[i]);
+  gp_event_merge_fini(&record->events);
   if (record->has_chunks)
     gp_chunks_fini(&record->chunks);
   for (int i = 0; i < GP_SECTION_COUNT; i++)

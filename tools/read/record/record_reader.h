@@ -20,10 +20,10 @@
 typedef struct gp_record {
   void *sections[GP_SECTION_COUNT]; /* copies, each followed by zeros for 64 bytes; NULL: it is empty */
   size_t bytes[GP_SECTION_COUNT];
-  gp_device_view_t views[GP_MAX_DEVICES];
+  gp_device_copy_t copies[GP_MAX_DEVICES];
   gp_chunks_t chunks;
   bool has_chunks;
-  gp_event_history_t history;
+  gp_event_merge_t events;
   gp_document_t document; /* what gp_document_write takes; points into the rest */
   uint32_t stack_count;   /* stacks that an event or a block may name */
   uint64_t damaged;       /* records left out */
