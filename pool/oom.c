@@ -142,22 +142,29 @@ static bool take_step(
   }
 }
 
+bool gp_oom_next_step(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit, int *next)
+{
+  bool may_help = false;
+
+  while (!may_help && *next <= STEP_COUNT) {
+    may_help = *next == 0 ? gp_aside_release(engine) > 0
+                          : take_step(engine, context, (gp_step_t)(*next - 1), bytes, by_limit);
+    (*next)++;
+  }
+  if (may_help)
+    count_retry(context->device);
+  return may_help;
+}
+
 int gp_oom_climb(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_oom_attempt_fn attempt,
     void *arg, bool *by_limit)
 {
   const int out_of_memory = engine->driver.ops->code_out_of_memory;
   int code = out_of_memory;
+  int next = 0;
 
-  if (gp_aside_release(engine) > 0) {
-    count_retry(context->device);
+  while (code == out_of_memory && gp_oom_next_step(engine, context, bytes, *by_limit, &next))
     code = attempt(arg, by_limit);
-  }
-  for (int step = 0; step < STEP_COUNT && code == out_of_memory; step++) {
-    if (!take_step(engine, context, (gp_step_t)step, bytes, *by_limit))
-      continue;
-    count_retry(context->device);
-    code = attempt(arg, by_limit);
-  }
   return code;
 }
 

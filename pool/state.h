@@ -441,9 +441,13 @@ void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context);
 uint64_t gp_amount_resolve(const gp_amount_t *amount, uint64_t whole); /* UINT64_MAX: none */
 
 /*
- * oom.c: what is done before the program is told. attempt is called after each step that may have made room,
- * until it returns something else than code_out_of_memory. It sets *by_limit when the limit refused.
+ * oom.c: what is done before the program is told. next_step takes the next step that may have made room for
+ * `bytes`, after which the caller tries again; false: none is left. *next is 0 at first.
  */
+bool gp_oom_next_step(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit, int *next);
+
+/* Calls attempt after each step until it returns something else than code_out_of_memory. It sets *by_limit
+ * when the limit refused. */
 typedef int (*gp_oom_attempt_fn)(void *arg, bool *by_limit);
 int gp_oom_climb(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_oom_attempt_fn attempt,
     void *arg, bool *by_limit);

@@ -3,6 +3,7 @@
  */
 #include "interpose/hooks/hooks.h"
 #include "interpose/hooks/forward.h"
+#include "interpose/library.h"
 #include "interpose/routes/real.h"
 
 /* cuda.h of CUDA 11.6 and later; older headers lack some of these. */
@@ -106,102 +107,73 @@ static uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned level
   return bytes;
 }
 
-typedef struct array_call {
-  gp_function_t function;
-  void *result; /* CUarray *, CUmipmappedArray *, CUexternalMemory *: pointers to pointers all */
-  const void *descriptor;
-  unsigned levels;
-} array_call_t;
-
-static CUresult call_create(void *arg)
+static gp_forward_call_t call_of(const void *place, uint64_t bytes, gp_forwarded_kind_t kind)
 {
-  const array_call_t *call = arg;
-  switch (call->function) {
-  case GP_FN_cuArrayCreate_v2: return GP_REAL_CALL(cuArrayCreate_v2, call->result, call->descriptor);
-  case GP_FN_cuArray3DCreate_v2: return GP_REAL_CALL(cuArray3DCreate_v2, call->result, call->descriptor);
-  case GP_FN_cuImportExternalMemory:
-    return GP_REAL_CALL(cuImportExternalMemory, call->result, call->descriptor);
-  default: return GP_REAL_CALL(cuMipmappedArrayCreate, call->result, call->descriptor, call->levels);
-  }
-}
-
-static uint64_t created_handle(void *arg)
-{
-  const array_call_t *call = arg;
-  return (uint64_t)(uintptr_t) * (void **)call->result;
-}
-
-static CUresult create(array_call_t arguments, uint64_t bytes, gp_forwarded_kind_t kind)
-{
-  return gp_forward_alloc(&(gp_forward_call_t){.call = call_create,
-                              .address = created_handle,
-                              .arg = &arguments,
-                              .bytes = arguments.result ? bytes : 0,
-                              .kind = kind,
-                              .device = GP_CURRENT_DEVICE},
-      NULL);
+  return (gp_forward_call_t){.bytes = place ? bytes : 0, .kind = kind, .device = GP_CURRENT_DEVICE};
 }
 
 CUresult CUDAAPI hook_cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *descriptor)
 {
   CUDA_ARRAY3D_DESCRIPTOR deep = {0};
+  CUresult result;
 
   if (descriptor)
     deep = (CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
         .Height = descriptor->Height,
         .Format = descriptor->Format,
         .NumChannels = descriptor->NumChannels};
-  return create((array_call_t){GP_FN_cuArrayCreate_v2, array, descriptor, 1}, array_bytes(&deep, 1),
-      GP_FORWARDED_ARRAY);
+  gp_forward_call_t call = call_of(array, array_bytes(&deep, 1), GP_FORWARDED_ARRAY);
+  GP_FORWARD_ALLOC(result, &call, array, GP_REAL_CALL(cuArrayCreate_v2, array, descriptor));
+  return result;
 }
 
 CUresult CUDAAPI hook_cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
 {
-  return create((array_call_t){GP_FN_cuArray3DCreate_v2, array, descriptor, 1}, array_bytes(descriptor, 1),
-      GP_FORWARDED_ARRAY);
+  gp_forward_call_t call = call_of(array, array_bytes(descriptor, 1), GP_FORWARDED_ARRAY);
+  CUresult result;
+  GP_FORWARD_ALLOC(result, &call, array, GP_REAL_CALL(cuArray3DCreate_v2, array, descriptor));
+  return result;
 }
 
 CUresult CUDAAPI hook_cuMipmappedArrayCreate(
     CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels)
 {
-  return create((array_call_t){GP_FN_cuMipmappedArrayCreate, array, descriptor, levels},
-      array_bytes(descriptor, levels), GP_FORWARDED_ARRAY);
+  gp_forward_call_t call = call_of(array, array_bytes(descriptor, levels), GP_FORWARDED_ARRAY);
+  CUresult result;
+  GP_FORWARD_ALLOC(result, &call, array, GP_REAL_CALL(cuMipmappedArrayCreate, array, descriptor, levels));
+  return result;
 }
 
 /* Counted although another API allocated it: it is memory of the device that this process holds. */
 CUresult CUDAAPI hook_cuImportExternalMemory(
     CUexternalMemory *memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *descriptor)
 {
-  return create((array_call_t){GP_FN_cuImportExternalMemory, memory, descriptor, 1},
-      descriptor ? descriptor->size : 0, GP_FORWARDED_EXTERNAL);
-}
-
-static int call_array_destroy(void *arg)
-{
-  return (int)GP_REAL_CALL(cuArrayDestroy, arg);
+  gp_forward_call_t call = call_of(memory, descriptor ? descriptor->size : 0, GP_FORWARDED_EXTERNAL);
+  CUresult result;
+  GP_FORWARD_ALLOC(result, &call, memory, GP_REAL_CALL(cuImportExternalMemory, memory, descriptor));
+  return result;
 }
 
 CUresult CUDAAPI hook_cuArrayDestroy(CUarray array)
 {
-  return gp_forward_free(GP_SPACE_ARRAY, (uint64_t)(uintptr_t)array, call_array_destroy, array);
-}
-
-static int call_mipmapped_destroy(void *arg)
-{
-  return (int)GP_REAL_CALL(cuMipmappedArrayDestroy, arg);
+  CUresult result;
+  GP_FORWARD_FREE(result, gp_library_engine(), GP_SPACE_ARRAY, (uint64_t)(uintptr_t)array,
+      GP_REAL_CALL(cuArrayDestroy, array));
+  return result;
 }
 
 CUresult CUDAAPI hook_cuMipmappedArrayDestroy(CUmipmappedArray array)
 {
-  return gp_forward_free(GP_SPACE_ARRAY, (uint64_t)(uintptr_t)array, call_mipmapped_destroy, array);
-}
-
-static int call_external_destroy(void *arg)
-{
-  return (int)GP_REAL_CALL(cuDestroyExternalMemory, arg);
+  CUresult result;
+  GP_FORWARD_FREE(result, gp_library_engine(), GP_SPACE_ARRAY, (uint64_t)(uintptr_t)array,
+      GP_REAL_CALL(cuMipmappedArrayDestroy, array));
+  return result;
 }
 
 CUresult CUDAAPI hook_cuDestroyExternalMemory(CUexternalMemory memory)
 {
-  return gp_forward_free(GP_SPACE_EXTERNAL, (uint64_t)(uintptr_t)memory, call_external_destroy, memory);
+  CUresult result;
+  GP_FORWARD_FREE(result, gp_library_engine(), GP_SPACE_EXTERNAL, (uint64_t)(uintptr_t)memory,
+      GP_REAL_CALL(cuDestroyExternalMemory, memory));
+  return result;
 }

@@ -1,5 +1,7 @@
 /*
- * What all hooks on memory that is not pooled have in common: limit, trim and second try, record.
+ * What all hooks on memory that is not pooled have in common: limit, the driver's call, room and another try,
+ * record. A hook fills a gp_forward_call_t and names the driver's call in one of the macros below. In all of
+ * them `result` is a variable of type CUresult that gets the result for the program.
  */
 #ifndef GP_INTERPOSE_HOOKS_FORWARD_H
 #define GP_INTERPOSE_HOOKS_FORWARD_H
@@ -9,16 +11,13 @@
 
 #include "interpose/cuda_abi.h"
 #include "pool/forwarded/forwarded.h"
+#include "pool/util/cancel.h"
 
 #define GP_CURRENT_DEVICE (-1)
 
 /* One allocation. */
 typedef struct gp_forward_call {
-  CUresult (*call)(void *arg);    /* the driver's call */
-  uint64_t (*address)(void *arg); /* after its success: the address or handle that it gave */
-  uint64_t (*bytes_got)(
-      void *arg); /* NULL, or after success: bytes really held, if that is less than `bytes` */
-  void *arg;
+  /* From the hook. */
   uint64_t bytes; /* at most; 0: nothing to count, and arguments that are the driver's to refuse */
   uint64_t key;   /* see gp_forwarded_t */
   uint64_t pool;
@@ -26,26 +25,85 @@ typedef struct gp_forward_call {
   int device; /* where the memory is, GP_CURRENT_DEVICE: that of the current context */
   CUstream stream;
   bool has_stream;
+  const size_t *pitch; /* NULL, or where the driver stores the pitch of `height` rows, which may be less than
+                          `bytes` */
+  size_t height;
+
+  /* Of forward.c; is_counted also for the hook, afterwards: a free of the memory must be told. */
+  bool is_counted;
+  bool is_suspended; /* a capture was running when the call began: no second try */
+  bool has_retried;
+  gp_forwarded_retry_t retry;
+  gp_engine_t *engine;
+  gp_context_t *context; /* NULL: not to be counted */
+  uint64_t start_ns;
 } gp_forward_call_t;
 
 /*
- * Makes the call within the limit; tries once more after a trim if the driver has no memory; records the
- * result. ret_counted (may be NULL): true if it was counted, so that a free of it must be told.
+ * An allocation: result = driver_call, within the limit, as often as room can be made while the driver has no
+ * memory. place: where the driver stores the address or handle, 8 bytes; read after a success only.
+ * driver_call is evaluated at each try.
  */
-CUresult gp_forward_alloc(const gp_forward_call_t *call, bool *ret_counted);
+#define GP_FORWARD_ALLOC(result, call, place, driver_call)                                                   \
+  do {                                                                                                       \
+    (result) = CUDA_ERROR_OUT_OF_MEMORY;                                                                     \
+    if (gp_forward_begin(call)) {                                                                            \
+      do                                                                                                     \
+        GP_CANCEL_UNDO(result, driver_call, gp_forward_undo, call);                                          \
+      while (gp_forward_retry(call, result));                                                                \
+      gp_forward_end(call, result, place);                                                                   \
+    }                                                                                                        \
+  } while (0)
 
-/* Frees what the pool does not own by free_fn(arg), which makes the driver's call, and records it if it was
- * known. */
-CUresult gp_forward_free(gp_space_t space, uint64_t key, gp_free_fn free_fn, void *arg);
+bool gp_forward_begin(gp_forward_call_t *call); /* binds; false: the limit refuses */
+bool gp_forward_retry(gp_forward_call_t *call, CUresult result);
+void gp_forward_end(gp_forward_call_t *call, CUresult result, const void *place);
+void gp_forward_undo(void *call); /* the thread ended in the driver's call */
 
-/* The same when the library is known to be at work. */
-CUresult gp_forward_free_in(
-    gp_engine_t *engine, gp_space_t space, uint64_t key, gp_free_fn free_fn, void *arg);
+/* A free of what the pool does not own. */
+typedef struct gp_forward_free {
+  gp_engine_t *engine; /* NULL: nothing to record */
+  uint64_t start_ns;
+  bool is_known;
+  gp_forwarded_t memory;
+} gp_forward_free_t;
 
 /*
- * A call that takes memory of the device unseen: once more after everything idle has gone back, if the driver
- * has no memory. call must leave nothing behind when it fails.
+ * result = driver_call, which frees memory that the pool does not own; recorded if it is known by that key.
+ * engine NULL: the library is not at work.
  */
-CUresult gp_forward_hidden(CUresult (*call)(void *arg), void *arg);
+#define GP_FORWARD_FREE(result, engine, space, key, driver_call)                                             \
+  do {                                                                                                       \
+    gp_forward_free_t gp_free;                                                                               \
+    gp_forward_free_begin(&gp_free, engine, space, key);                                                     \
+    GP_CANCEL_UNDO(result, driver_call, gp_forward_free_undo, &gp_free);                                     \
+    gp_forward_free_end(&gp_free, result);                                                                   \
+  } while (0)
+
+/* The record stays where it is, in *call, until the end: others wait for it. */
+void gp_forward_free_begin(gp_forward_free_t *call, gp_engine_t *engine, gp_space_t space, uint64_t key);
+void gp_forward_free_end(gp_forward_free_t *call, CUresult result);
+void gp_forward_free_undo(void *call);
+
+/* A call that takes memory of the device unseen. */
+typedef struct gp_forward_hidden {
+  gp_engine_t *engine;
+  bool has_retried;
+} gp_forward_hidden_t;
+
+/*
+ * result = driver_call, and once more after everything idle has gone back, if the driver has no memory.
+ * driver_call must leave nothing behind when it fails.
+ */
+#define GP_FORWARD_HIDDEN(result, driver_call)                                                               \
+  do {                                                                                                       \
+    gp_forward_hidden_t gp_hidden = gp_forward_hidden_begin();                                               \
+    do                                                                                                       \
+      (result) = driver_call;                                                                                \
+    while (gp_forward_hidden_retry(&gp_hidden, result));                                                     \
+  } while (0)
+
+gp_forward_hidden_t gp_forward_hidden_begin(void); /* binds */
+bool gp_forward_hidden_retry(gp_forward_hidden_t *call, CUresult result);
 
 #endif

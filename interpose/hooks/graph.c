@@ -68,6 +68,15 @@ static uint64_t bytes_of_graph(CUgraph graph, int depth, int *device)
   return bytes;
 }
 
+/* Files it. Without host memory for it the graph counts nothing. */
+static void file_need(CUgraphExec exec, need_t *need)
+{
+  if (gp_address_map_insert(&needs, (uint64_t)(uintptr_t)exec, need))
+    atomic_fetch_add(&need_count, 1);
+  else
+    free(need);
+}
+
 static void note_instantiated(CUgraphExec exec, CUgraph graph)
 {
   int device = GP_CURRENT_DEVICE;
@@ -78,10 +87,7 @@ static void note_instantiated(CUgraphExec exec, CUgraph graph)
     return;
   pthread_once(&once, init_needs);
   *need = (need_t){bytes, device};
-  if (gp_address_map_insert(&needs, (uint64_t)(uintptr_t)exec, need))
-    atomic_fetch_add(&need_count, 1);
-  else
-    free(need);
+  file_need(exec, need);
 }
 
 static need_t *take_need(CUgraphExec exec)
@@ -94,149 +100,107 @@ static need_t *take_need(CUgraphExec exec)
   return need;
 }
 
-/* One of the five ways to instantiate. */
-typedef struct instantiate_call {
-  gp_function_t function;
-  CUgraphExec *exec;
-  CUgraph graph;
-  void *extra; /* the error node, or the parameters */
-  char *log;
-  size_t log_bytes;
-  unsigned long long flags;
-} instantiate_call_t;
-
-static CUresult call_instantiate(void *arg)
+static CUresult instantiated(CUresult result, const CUgraphExec *exec, CUgraph graph)
 {
-  const instantiate_call_t *call = arg;
-  switch (call->function) {
-  case GP_FN_cuGraphInstantiate:
-    return GP_REAL_CALL(cuGraphInstantiate, call->exec, call->graph, call->extra, call->log, call->log_bytes);
-  case GP_FN_cuGraphInstantiate_v2:
-    return GP_REAL_CALL(
-        cuGraphInstantiate_v2, call->exec, call->graph, call->extra, call->log, call->log_bytes);
-  case GP_FN_cuGraphInstantiateWithFlags:
-    return GP_REAL_CALL(cuGraphInstantiateWithFlags, call->exec, call->graph, call->flags);
-  case GP_FN_cuGraphInstantiateWithParams:
-    return GP_REAL_CALL(cuGraphInstantiateWithParams, call->exec, call->graph, call->extra);
-  default: return GP_REAL_CALL(cuGraphInstantiateWithParams_ptsz, call->exec, call->graph, call->extra);
-  }
-}
-
-static CUresult instantiate(instantiate_call_t arguments)
-{
-  CUresult result = gp_forward_hidden(call_instantiate, &arguments);
   if (result == CUDA_SUCCESS && gp_library_engine())
-    note_instantiated(*arguments.exec, arguments.graph);
+    note_instantiated(*exec, graph);
   return result;
 }
 
 CUresult CUDAAPI hook_cuGraphInstantiate(
     CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_bytes)
 {
-  return instantiate(
-      (instantiate_call_t){GP_FN_cuGraphInstantiate, exec, graph, error_node, log, log_bytes, 0});
+  CUresult result;
+  GP_FORWARD_HIDDEN(result, GP_REAL_CALL(cuGraphInstantiate, exec, graph, error_node, log, log_bytes));
+  return instantiated(result, exec, graph);
 }
 
 CUresult CUDAAPI hook_cuGraphInstantiate_v2(
     CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_bytes)
 {
-  return instantiate(
-      (instantiate_call_t){GP_FN_cuGraphInstantiate_v2, exec, graph, error_node, log, log_bytes, 0});
+  CUresult result;
+  GP_FORWARD_HIDDEN(result, GP_REAL_CALL(cuGraphInstantiate_v2, exec, graph, error_node, log, log_bytes));
+  return instantiated(result, exec, graph);
 }
 
 CUresult CUDAAPI hook_cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
 {
-  return instantiate(
-      (instantiate_call_t){GP_FN_cuGraphInstantiateWithFlags, exec, graph, NULL, NULL, 0, flags});
+  CUresult result;
+  GP_FORWARD_HIDDEN(result, GP_REAL_CALL(cuGraphInstantiateWithFlags, exec, graph, flags));
+  return instantiated(result, exec, graph);
 }
 
 CUresult CUDAAPI hook_cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph, void *parameters)
 {
-  return instantiate(
-      (instantiate_call_t){GP_FN_cuGraphInstantiateWithParams, exec, graph, parameters, NULL, 0, 0});
+  CUresult result;
+  GP_FORWARD_HIDDEN(result, GP_REAL_CALL(cuGraphInstantiateWithParams, exec, graph, parameters));
+  return instantiated(result, exec, graph);
 }
 
 CUresult CUDAAPI hook_cuGraphInstantiateWithParams_ptsz(CUgraphExec *exec, CUgraph graph, void *parameters)
 {
-  return instantiate(
-      (instantiate_call_t){GP_FN_cuGraphInstantiateWithParams_ptsz, exec, graph, parameters, NULL, 0, 0});
+  CUresult result;
+  GP_FORWARD_HIDDEN(result, GP_REAL_CALL(cuGraphInstantiateWithParams_ptsz, exec, graph, parameters));
+  return instantiated(result, exec, graph);
+}
+
+/*
+ * The four launches and uploads have one type. The stream is noted at each try, with nothing of this library
+ * in between: making room before it may have cleared the flag.
+ */
+static CUresult note_and_launch(gp_function_t symbol, CUgraphExec exec, CUstream stream, bool per_thread)
+{
+  gp_work_note(stream, per_thread);
+  gp_fn_cuGraphLaunch function = (gp_fn_cuGraphLaunch)gp_real_get(symbol);
+  return function ? function(exec, stream) : CUDA_ERROR_NOT_FOUND;
 }
 
 /* A launch or an upload: the call that puts memory behind the nodes. */
-typedef struct launch_call {
-  gp_function_t function;
-  CUgraphExec exec;
-  CUstream stream;
-} launch_call_t;
-
-static CUresult call_launch(void *arg)
+static CUresult launch(gp_function_t symbol, CUgraphExec exec, CUstream stream, bool per_thread)
 {
-  const launch_call_t *call = arg;
-  void *function = gp_real_get(call->function);
-  /* At each try, and nothing of ours in between: making room before it may have cleared the mark. */
-  gp_work_note(
-      call->stream, call->function == GP_FN_cuGraphLaunch_ptsz || call->function == GP_FN_cuGraphUpload_ptsz);
-  return function ? ((gp_fn_cuGraphLaunch)function)(call->exec, call->stream) : CUDA_ERROR_NOT_FOUND;
-}
-
-static uint64_t launched_exec(void *arg)
-{
-  return (uint64_t)(uintptr_t)((const launch_call_t *)arg)->exec;
-}
-
-static CUresult launch(launch_call_t arguments)
-{
-  need_t *need = take_need(arguments.exec);
-  bool counted;
+  need_t *need = take_need(exec);
+  CUresult result;
 
   if (!need)
-    return call_launch(&arguments);
-  CUresult result = gp_forward_alloc(&(gp_forward_call_t){.call = call_launch,
-                                         .address = launched_exec,
-                                         .arg = &arguments,
-                                         .bytes = need->bytes,
-                                         .kind = GP_FORWARDED_GRAPH,
-                                         .device = need->device},
-      &counted);
-  if (!counted && gp_address_map_insert(&needs, (uint64_t)(uintptr_t)arguments.exec, need))
-    atomic_fetch_add(&need_count, 1); /* it may be launched again */
-  else
+    return note_and_launch(symbol, exec, stream, per_thread);
+  gp_forward_call_t call = {.bytes = need->bytes, .kind = GP_FORWARDED_GRAPH, .device = need->device};
+  GP_FORWARD_ALLOC(result, &call, &exec, note_and_launch(symbol, exec, stream, per_thread));
+  if (call.is_counted)
     free(need);
+  else
+    file_need(exec, need); /* it may be launched again */
   return result;
 }
 
 CUresult CUDAAPI hook_cuGraphLaunch(CUgraphExec exec, CUstream stream)
 {
-  return launch((launch_call_t){GP_FN_cuGraphLaunch, exec, stream});
+  return launch(GP_FN_cuGraphLaunch, exec, stream, false);
 }
 
 CUresult CUDAAPI hook_cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream)
 {
-  return launch((launch_call_t){GP_FN_cuGraphLaunch_ptsz, exec, stream});
+  return launch(GP_FN_cuGraphLaunch_ptsz, exec, stream, true);
 }
 
 CUresult CUDAAPI hook_cuGraphUpload(CUgraphExec exec, CUstream stream)
 {
-  return launch((launch_call_t){GP_FN_cuGraphUpload, exec, stream});
+  return launch(GP_FN_cuGraphUpload, exec, stream, false);
 }
 
 CUresult CUDAAPI hook_cuGraphUpload_ptsz(CUgraphExec exec, CUstream stream)
 {
-  return launch((launch_call_t){GP_FN_cuGraphUpload_ptsz, exec, stream});
-}
-
-static int call_exec_destroy(void *arg)
-{
-  return (int)GP_REAL_CALL(cuGraphExecDestroy, arg);
+  return launch(GP_FN_cuGraphUpload_ptsz, exec, stream, true);
 }
 
 CUresult CUDAAPI hook_cuGraphExecDestroy(CUgraphExec exec)
 {
   need_t *need = take_need(exec);
-  CUresult result = gp_forward_free(GP_SPACE_GRAPH, (uint64_t)(uintptr_t)exec, call_exec_destroy, exec);
+  CUresult result;
 
-  if (need && result != CUDA_SUCCESS && gp_address_map_insert(&needs, (uint64_t)(uintptr_t)exec, need))
-    atomic_fetch_add(&need_count, 1);
+  GP_FORWARD_FREE(result, gp_library_engine(), GP_SPACE_GRAPH, (uint64_t)(uintptr_t)exec,
+      GP_REAL_CALL(cuGraphExecDestroy, exec));
+  if (need && result != CUDA_SUCCESS)
+    file_need(exec, need);
   else
     free(need);
   return result;

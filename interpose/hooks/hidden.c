@@ -7,8 +7,6 @@
 #include "interpose/hooks/forward.h"
 #include "interpose/routes/real.h"
 
-#define UNPACK(...) __VA_ARGS__
-
 /*
  * Options of the just-in-time compiler. The driver writes some values back
  * (CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES: the bytes it filled), so that a second call gets them as the program
@@ -39,47 +37,67 @@ static void **jit_values(const jit_t *jit)
   return jit->values;
 }
 
-/* HIDDEN(symbol, fields of the arguments, parameters, arguments in order, the call from the fields) */
-#define HIDDEN(symbol, fields, parameters, arguments, from_fields)                                           \
-  typedef struct symbol##_call {                                                                             \
-    fields                                                                                                   \
-  } symbol##_call_t;                                                                                         \
-  static CUresult call_##symbol(void *arg)                                                                   \
-  {                                                                                                          \
-    const symbol##_call_t *a = arg;                                                                          \
-    return GP_REAL_CALL(symbol, UNPACK from_fields);                                                         \
-  }                                                                                                          \
-  CUresult CUDAAPI hook_##symbol parameters                                                                  \
-  {                                                                                                          \
-    symbol##_call_t call = {UNPACK arguments};                                                               \
-    return gp_forward_hidden(call_##symbol, &call);                                                          \
-  }
+CUresult CUDAAPI hook_cuModuleLoad(CUmodule *module, const char *path)
+{
+  CUresult result;
+  GP_FORWARD_HIDDEN(result, GP_REAL_CALL(cuModuleLoad, module, path));
+  return result;
+}
 
-HIDDEN(cuModuleLoad, CUmodule *module; const char *path;
-       , (CUmodule * module, const char *path), (module, path), (a->module, a->path))
-HIDDEN(cuModuleLoadData, CUmodule *module; const void *image;
-       , (CUmodule * module, const void *image), (module, image), (a->module, a->image))
-HIDDEN(cuModuleLoadFatBinary, CUmodule *module; const void *image;
-       , (CUmodule * module, const void *image), (module, image), (a->module, a->image))
-HIDDEN(cuModuleLoadDataEx, CUmodule *module; const void *image; unsigned count; CUjit_option * options;
-       jit_t jit;
-       , (CUmodule * module, const void *image, unsigned count, CUjit_option *options, void **values),
-       (module, image, count, options, jit_of(values, count)),
-       (a->module, a->image, a->count, a->options, jit_values(&a->jit)))
-HIDDEN(
-    cuLibraryLoadData, void **library; const void *code; CUjit_option * jit_options; jit_t jit;
-    unsigned jit_count; void *options; void **values; unsigned count;,
-    (void **library, const void *code, CUjit_option *jit_options, void **jit_option_values,
-        unsigned jit_count, void *options, void **values, unsigned count),
-    (library, code, jit_options, jit_of(jit_option_values, jit_count), jit_count, options, values, count),
-    (a->library, a->code, a->jit_options, jit_values(&a->jit), a->jit_count, a->options, a->values, a->count))
-HIDDEN(
-    cuLibraryLoadFromFile, void **library; const char *path; CUjit_option * jit_options; jit_t jit;
-    unsigned jit_count; void *options; void **values; unsigned count;,
-    (void **library, const char *path, CUjit_option *jit_options, void **jit_option_values,
-        unsigned jit_count, void *options, void **values, unsigned count),
-    (library, path, jit_options, jit_of(jit_option_values, jit_count), jit_count, options, values, count),
-    (a->library, a->path, a->jit_options, jit_values(&a->jit), a->jit_count, a->options, a->values, a->count))
-HIDDEN(cuFuncLoad, CUfunction function;, (CUfunction function), (function), (a->function))
-HIDDEN(cuCtxSetLimit, CUlimit limit; size_t value;
-       , (CUlimit limit, size_t value), (limit, value), (a->limit, a->value))
+CUresult CUDAAPI hook_cuModuleLoadData(CUmodule *module, const void *image)
+{
+  CUresult result;
+  GP_FORWARD_HIDDEN(result, GP_REAL_CALL(cuModuleLoadData, module, image));
+  return result;
+}
+
+CUresult CUDAAPI hook_cuModuleLoadFatBinary(CUmodule *module, const void *image)
+{
+  CUresult result;
+  GP_FORWARD_HIDDEN(result, GP_REAL_CALL(cuModuleLoadFatBinary, module, image));
+  return result;
+}
+
+CUresult CUDAAPI hook_cuModuleLoadDataEx(
+    CUmodule *module, const void *image, unsigned count, CUjit_option *options, void **values)
+{
+  jit_t jit = jit_of(values, count);
+  CUresult result;
+  GP_FORWARD_HIDDEN(
+      result, GP_REAL_CALL(cuModuleLoadDataEx, module, image, count, options, jit_values(&jit)));
+  return result;
+}
+
+CUresult CUDAAPI hook_cuLibraryLoadData(void **library, const void *code, CUjit_option *jit_options,
+    void **jit_option_values, unsigned jit_count, void *options, void **values, unsigned count)
+{
+  jit_t jit = jit_of(jit_option_values, jit_count);
+  CUresult result;
+  GP_FORWARD_HIDDEN(result, GP_REAL_CALL(cuLibraryLoadData, library, code, jit_options, jit_values(&jit),
+                                jit_count, options, values, count));
+  return result;
+}
+
+CUresult CUDAAPI hook_cuLibraryLoadFromFile(void **library, const char *path, CUjit_option *jit_options,
+    void **jit_option_values, unsigned jit_count, void *options, void **values, unsigned count)
+{
+  jit_t jit = jit_of(jit_option_values, jit_count);
+  CUresult result;
+  GP_FORWARD_HIDDEN(result, GP_REAL_CALL(cuLibraryLoadFromFile, library, path, jit_options, jit_values(&jit),
+                                jit_count, options, values, count));
+  return result;
+}
+
+CUresult CUDAAPI hook_cuFuncLoad(CUfunction function)
+{
+  CUresult result;
+  GP_FORWARD_HIDDEN(result, GP_REAL_CALL(cuFuncLoad, function));
+  return result;
+}
+
+CUresult CUDAAPI hook_cuCtxSetLimit(CUlimit limit, size_t value)
+{
+  CUresult result;
+  GP_FORWARD_HIDDEN(result, GP_REAL_CALL(cuCtxSetLimit, limit, value));
+  return result;
+}

@@ -27,6 +27,14 @@ static int call_free(void *arg)
   return (int)GP_REAL_CALL(cuMemFree_v2, *pointer);
 }
 
+/* Managed, stream-ordered, graph or imported memory, an interior or an unknown pointer: the driver knows. */
+static GP_CANCEL_NOINLINE CUresult free_in_driver(gp_engine_t *engine, CUdeviceptr pointer)
+{
+  CUresult result;
+  GP_FORWARD_FREE(result, engine, GP_SPACE_POINTER, (uint64_t)pointer, GP_REAL_CALL(cuMemFree_v2, pointer));
+  return result;
+}
+
 /*
  * cuda.h has CUDA_ERROR_INVALID_CONTEXT among the results of cuMemFree, and leaves open whether it takes a
  * current context to free memory. So the driver says; a block that it refuses stays the program's. Memory
@@ -43,7 +51,7 @@ static CUresult free_without_context(gp_engine_t *engine, CUdeviceptr pointer)
   }
   if (gp_engine_free_with(engine, (uint64_t)pointer, call_free, &pointer, &code) == GP_FREE_DONE)
     return (CUresult)code;
-  return gp_forward_free_in(engine, GP_SPACE_POINTER, (uint64_t)pointer, call_free, &pointer);
+  return free_in_driver(engine, pointer);
 }
 
 CUresult CUDAAPI hook_cuMemFree_v2(CUdeviceptr pointer)
@@ -57,9 +65,7 @@ CUresult CUDAAPI hook_cuMemFree_v2(CUdeviceptr pointer)
     return free_without_context(engine, pointer);
   if (gp_engine_free(engine, (uint64_t)pointer, &code) == GP_FREE_DONE)
     return (CUresult)code;
-  /* Managed, stream-ordered, graph or imported memory, an interior or an unknown pointer: the driver knows.
-   */
-  return gp_forward_free_in(engine, GP_SPACE_POINTER, (uint64_t)pointer, call_free, &pointer);
+  return free_in_driver(engine, pointer);
 }
 
 CUresult CUDAAPI hook_cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)

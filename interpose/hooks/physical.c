@@ -8,25 +8,6 @@
 #include "interpose/hooks/forward.h"
 #include "interpose/hooks/physical_records.h"
 #include "interpose/routes/real.h"
-#include "pool/util/cancel.h"
-
-typedef struct create_call {
-  CUmemGenericAllocationHandle *handle;
-  size_t bytes;
-  const CUmemAllocationProp *properties;
-  unsigned long long flags;
-} create_call_t;
-
-static CUresult call_create(void *arg)
-{
-  const create_call_t *call = arg;
-  return GP_REAL_CALL(cuMemCreate, call->handle, call->bytes, call->properties, call->flags);
-}
-
-static uint64_t created_handle(void *arg)
-{
-  return (uint64_t) * ((const create_call_t *)arg)->handle;
-}
 
 /* The memory is gone: its record ends. Nothing is done without one. */
 static void end_record(
@@ -90,25 +71,18 @@ static void give_up(void *arg)
 CUresult CUDAAPI hook_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
     const CUmemAllocationProp *properties, unsigned long long flags)
 {
-  create_call_t arguments = {handle, bytes, properties, flags};
-  uint64_t key = gp_physical_new_key();
-  bool counted;
   bool is_device = properties && properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+  gp_forward_call_t call = {.bytes = handle && properties ? bytes : 0,
+      .key = gp_physical_new_key(),
+      .kind = is_device ? GP_FORWARDED_PHYSICAL : GP_FORWARDED_HOST,
+      .device = is_device ? properties->location.id : GP_CURRENT_DEVICE};
+  CUresult result;
 
-  CUresult result = gp_forward_alloc(&(gp_forward_call_t){.call = call_create,
-                                         .address = created_handle,
-                                         .arg = &arguments,
-                                         .bytes = handle && properties ? bytes : 0,
-                                         .key = key,
-                                         .kind = is_device ? GP_FORWARDED_PHYSICAL : GP_FORWARDED_HOST,
-                                         .device = is_device ? properties->location.id : GP_CURRENT_DEVICE},
-      &counted);
-  if (counted && !gp_physical_created((uint64_t)*handle, key)) {
+  GP_FORWARD_ALLOC(result, &call, handle, GP_REAL_CALL(cuMemCreate, handle, bytes, properties, flags));
+  if (call.is_counted && !gp_physical_created((uint64_t)*handle, call.key)) {
     gp_forwarded_t memory;
-    gp_engine_t *engine = gp_library_engine();
-    gp_space_t space = gp_forwarded_space(is_device ? GP_FORWARDED_PHYSICAL : GP_FORWARDED_HOST);
-    if (engine && gp_engine_forwarded_take(engine, space, key, &memory))
-      gp_engine_forwarded_freed(engine, &memory, gp_clock_now_ns(), 0);
+    if (gp_engine_forwarded_take(call.engine, gp_forwarded_space(call.kind), call.key, &memory))
+      gp_engine_forwarded_freed(call.engine, &memory, gp_clock_now_ns(), 0);
   }
   return result;
 }

@@ -8,32 +8,6 @@
 #include "interpose/hooks/forward.h"
 #include "interpose/routes/real.h"
 
-/* The four allocations: function is the driver's, with or without a memory pool. */
-typedef struct async_call {
-  gp_function_t function;
-  CUdeviceptr *pointer;
-  size_t bytes;
-  CUmemoryPool pool;
-  CUstream stream;
-} async_call_t;
-
-static CUresult call_async(void *arg)
-{
-  const async_call_t *call = arg;
-  void *function = gp_real_get(call->function);
-
-  if (!function)
-    return CUDA_ERROR_NOT_FOUND;
-  if (call->function == GP_FN_cuMemAllocAsync || call->function == GP_FN_cuMemAllocAsync_ptsz)
-    return ((gp_fn_cuMemAllocAsync)function)(call->pointer, call->bytes, call->stream);
-  return ((gp_fn_cuMemAllocFromPoolAsync)function)(call->pointer, call->bytes, call->pool, call->stream);
-}
-
-static uint64_t async_address(void *arg)
-{
-  return (uint64_t) * ((const async_call_t *)arg)->pointer;
-}
-
 /*
  * In a stream that is being captured an allocation is a node of the graph: it holds no memory before a
  * launch, and is counted then (hooks_graph.c). The question is legal during a capture (cuda.h,
@@ -47,56 +21,62 @@ static bool is_captured(CUstream stream, bool per_thread)
   return result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-static CUresult alloc_async(async_call_t arguments, gp_forwarded_kind_t kind, bool per_thread)
+/* pool NULL: that of the current device. */
+static gp_forward_call_t call_of(
+    const CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream, bool per_thread)
 {
   gp_engine_t *engine = gp_library_engine();
-  bool counted = engine && arguments.pointer &&
-                 !(gp_engine_is_suspended(engine) && is_captured(arguments.stream, per_thread));
+  bool counted = engine && pointer && !(gp_engine_is_suspended(engine) && is_captured(stream, per_thread));
   gp_context_t *context = counted ? gp_current_context(engine) : NULL;
-  CUmemoryPool pool =
-      context && !arguments.pool ? gp_mempool_current(gp_context_device(context)) : arguments.pool;
-  int device = GP_CURRENT_DEVICE;
+  CUmemoryPool used = context && !pool ? gp_mempool_current(gp_context_device(context)) : pool;
+  gp_forward_call_t call = {.bytes = counted ? bytes : 0,
+      .pool = (uint64_t)(uintptr_t)used,
+      .kind = pool ? GP_FORWARDED_MEMPOOL : GP_FORWARDED_ASYNC,
+      .device = GP_CURRENT_DEVICE,
+      .stream = stream,
+      .has_stream = true};
 
-  if (counted && arguments.pool && gp_mempool_find(arguments.pool, &device) && device == GP_MEMPOOL_HOST) {
-    kind = GP_FORWARDED_HOST;
-    device = GP_CURRENT_DEVICE;
+  if (counted && pool && gp_mempool_find(pool, &call.device) && call.device == GP_MEMPOOL_HOST) {
+    call.kind = GP_FORWARDED_HOST;
+    call.device = GP_CURRENT_DEVICE;
   }
-  return gp_forward_alloc(&(gp_forward_call_t){.call = call_async,
-                              .address = async_address,
-                              .arg = &arguments,
-                              .bytes = counted ? arguments.bytes : 0,
-                              .pool = (uint64_t)(uintptr_t)pool,
-                              .kind = kind,
-                              .device = device,
-                              .stream = arguments.stream,
-                              .has_stream = true},
-      NULL);
+  return call;
 }
 
 CUresult CUDAAPI hook_cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream)
 {
-  return alloc_async(
-      (async_call_t){GP_FN_cuMemAllocAsync, pointer, bytes, NULL, stream}, GP_FORWARDED_ASYNC, false);
+  gp_forward_call_t call = call_of(pointer, bytes, NULL, stream, false);
+  CUresult result;
+  GP_FORWARD_ALLOC(result, &call, pointer, GP_REAL_CALL(cuMemAllocAsync, pointer, bytes, stream));
+  return result;
 }
 
 CUresult CUDAAPI hook_cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUstream stream)
 {
-  return alloc_async(
-      (async_call_t){GP_FN_cuMemAllocAsync_ptsz, pointer, bytes, NULL, stream}, GP_FORWARDED_ASYNC, true);
+  gp_forward_call_t call = call_of(pointer, bytes, NULL, stream, true);
+  CUresult result;
+  GP_FORWARD_ALLOC(result, &call, pointer, GP_REAL_CALL(cuMemAllocAsync_ptsz, pointer, bytes, stream));
+  return result;
 }
 
 CUresult CUDAAPI hook_cuMemAllocFromPoolAsync(
     CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
-  return alloc_async((async_call_t){GP_FN_cuMemAllocFromPoolAsync, pointer, bytes, pool, stream},
-      GP_FORWARDED_MEMPOOL, false);
+  gp_forward_call_t call = call_of(pointer, bytes, pool, stream, false);
+  CUresult result;
+  GP_FORWARD_ALLOC(
+      result, &call, pointer, GP_REAL_CALL(cuMemAllocFromPoolAsync, pointer, bytes, pool, stream));
+  return result;
 }
 
 CUresult CUDAAPI hook_cuMemAllocFromPoolAsync_ptsz(
     CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
-  return alloc_async((async_call_t){GP_FN_cuMemAllocFromPoolAsync_ptsz, pointer, bytes, pool, stream},
-      GP_FORWARDED_MEMPOOL, true);
+  gp_forward_call_t call = call_of(pointer, bytes, pool, stream, true);
+  CUresult result;
+  GP_FORWARD_ALLOC(
+      result, &call, pointer, GP_REAL_CALL(cuMemAllocFromPoolAsync_ptsz, pointer, bytes, pool, stream));
+  return result;
 }
 
 typedef struct free_async_call {
@@ -115,6 +95,7 @@ static int call_free_async(void *arg)
 static CUresult free_async(free_async_call_t arguments)
 {
   gp_engine_t *engine = gp_library_engine();
+  CUresult result;
   int code;
 
   if (!engine)
@@ -123,8 +104,9 @@ static CUresult free_async(free_async_call_t arguments)
   if (gp_engine_free_with(engine, (uint64_t)arguments.pointer, call_free_async, &arguments, &code) ==
       GP_FREE_DONE)
     return (CUresult)code;
-  return gp_forward_free_in(
-      engine, GP_SPACE_POINTER, (uint64_t)arguments.pointer, call_free_async, &arguments);
+  GP_FORWARD_FREE(
+      result, engine, GP_SPACE_POINTER, (uint64_t)arguments.pointer, (CUresult)call_free_async(&arguments));
+  return result;
 }
 
 CUresult CUDAAPI hook_cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)

@@ -74,31 +74,20 @@ bool gp_engine_forwarded_reserve(
   return false;
 }
 
-typedef struct gp_repeat {
-  int (*again)(void *arg);
-  void *arg;
-} gp_repeat_t;
-
-static int attempt_again(void *arg, bool *by_limit)
+bool gp_engine_forwarded_retry(
+    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_forwarded_retry_t *retry)
 {
-  const gp_repeat_t *repeat = arg;
-  *by_limit = false; /* counted against the limit before */
-  return repeat->again(repeat->arg);
-}
+  bool is_first = !retry->has_begun;
 
-int gp_engine_forwarded_retry(
-    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, int (*again)(void *arg), void *arg)
-{
-  gp_repeat_t repeat = {again, arg};
-  uint64_t largest_free = gp_oom_largest_idle(context->device);
-  bool by_limit = false;
-  int code = engine->driver.ops->code_out_of_memory;
-
-  if (!gp_oom_is_hopeless(engine, context, bytes))
-    code = gp_oom_climb(engine, context, bytes, attempt_again, &repeat, &by_limit);
-  if (code == engine->driver.ops->code_out_of_memory)
-    gp_oom_report(engine, context, bytes, false, largest_free);
-  return code;
+  if (is_first) {
+    retry->has_begun = true;
+    retry->largest_free = gp_oom_largest_idle(context->device);
+  }
+  if (!(is_first && gp_oom_is_hopeless(engine, context, bytes)) &&
+      gp_oom_next_step(engine, context, bytes, false, &retry->next_step))
+    return true;
+  gp_oom_report(engine, context, bytes, false, retry->largest_free);
+  return false;
 }
 
 void gp_engine_forwarded_cancel(

@@ -82,12 +82,20 @@ void gp_engine_forwarded_freed(
     gp_engine_t *engine, gp_forwarded_t *memory, uint64_t time_ns, uint64_t duration_ns);
 void gp_engine_forwarded_restore(gp_engine_t *engine, gp_forwarded_t *memory);
 
+/* How far the attempts to make room for one allocation have come; zeroed before the first. */
+typedef struct gp_forwarded_retry {
+  uint64_t largest_free; /* before the first, for the report */
+  int next_step;
+  bool has_begun;
+} gp_forwarded_retry_t;
+
 /*
- * The driver had no memory for an allocation of bytes: makes room step by step and calls `again`, which
- * repeats the driver's call, after each. Its last result; out of memory has then been reported.
+ * After each refusal of the driver, which had no memory for an allocation of bytes: takes the next step that
+ * makes room. True: the caller asks the driver again. False: no step is left, and out of memory has been
+ * reported.
  */
-int gp_engine_forwarded_retry(
-    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, int (*again)(void *arg), void *arg);
+bool gp_engine_forwarded_retry(
+    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_forwarded_retry_t *retry);
 
 /*
  * The program ended one of the driver's memory pools. Allocations in it live on, but the driver cannot be
