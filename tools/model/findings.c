@@ -14,6 +14,7 @@
 #include "pool/util/size.h"
 #include "tools/model/owners.h"
 #include "tools/output.h"
+#include "trace/format/oom.h"
 
 #define ENOUGH_ALLOCATIONS 100 /* below, a hit rate says nothing */
 #define GOOD_HIT_RATE      0.8
@@ -120,36 +121,40 @@ static void judge_last_oom(gp_findings_t *findings)
     advise(findings, finding, "the idle memory is in pieces: gpupool frag maps them.");
 }
 
-/* The library's own line has every figure and the advice; without it, the figures that are there. */
+/* The message has every figure, and the advice at its end. */
+static void judge_oom_message(gp_findings_t *findings, int device, const char *message)
+{
+  const char *facts_end = strstr(message, GP_OOM_ADVICE_BREAK);
+  int length = facts_end ? (int)(facts_end - message) : (int)strlen(message);
+  gp_finding_t *finding = say(findings, GP_SEVERITY_ERROR, "oom", device, "%c%.*s.",
+      message[0] == 'o' ? 'O' : message[0], length - 1, message + 1);
+  if (facts_end)
+    advise(findings, finding, "%s.", facts_end + strlen(GP_OOM_ADVICE_BREAK));
+}
+
 static void judge_oom(gp_findings_t *findings)
 {
   const cJSON *oom = cJSON_GetObjectItemCaseSensitive(findings->summary->snapshot->root, "oom");
   const char *message = gp_snapshot_text(oom, "message");
-  char asked[GP_SIZE_TEXT_BYTES], live[GP_SIZE_TEXT_BYTES];
-  uint64_t device = 0, requested = 0, live_bytes = 0;
+  char asked[GP_SIZE_TEXT_BYTES], held[GP_SIZE_TEXT_BYTES];
+  uint64_t ordinal = 0, requested = 0, live = 0; /* what the snapshot does not have is 0 */
 
   if (!oom) {
     judge_last_oom(findings);
     return;
   }
-  (void)gp_snapshot_uint(oom, "device", &device); /* 0 if it is not there */
+  (void)gp_snapshot_uint(oom, "device", &ordinal);
   (void)gp_snapshot_uint(oom, "requested", &requested);
-  (void)gp_snapshot_uint(oom, "live", &live_bytes);
-  int ordinal = device < GP_SNAPSHOT_DEVICES ? (int)device : GP_FINDING_ALL;
-  if (ordinal != GP_FINDING_ALL && !gp_filter_has_device(findings->summary->filter, ordinal))
+  (void)gp_snapshot_uint(oom, "live", &live);
+  int device = ordinal < GP_SNAPSHOT_DEVICES ? (int)ordinal : GP_FINDING_ALL;
+  if (device != GP_FINDING_ALL && !gp_filter_has_device(findings->summary->filter, device))
     return;
-  if (message[0]) {
-    /* Its last sentence is the advice. */
-    const char *end = strstr(message, ". ");
-    int length = end ? (int)(end - message) - 1 : (int)strlen(message + 1);
-    gp_finding_t *finding = say(findings, GP_SEVERITY_ERROR, "oom", ordinal, "%c%.*s.",
-        message[0] == 'o' ? 'O' : message[0], length, message + 1);
-    if (end)
-      advise(findings, finding, "%s.", end + 2);
-  } else
-    say(findings, GP_SEVERITY_ERROR, "oom", ordinal,
-        "Out of memory on device %d: asked for %s while the program held %s.", ordinal,
-        gp_size_format(requested, asked), gp_size_format(live_bytes, live));
+  if (message[0])
+    judge_oom_message(findings, device, message);
+  else
+    say(findings, GP_SEVERITY_ERROR, "oom", device,
+        "Out of memory on device %d: asked for %s while the program held %s.", device,
+        gp_size_format(requested, asked), gp_size_format(live, held));
 }
 
 #define OWNER_BYTES   160

@@ -9,6 +9,9 @@
 
 #define GP_OOM_OWNERS 3
 
+/* In the snapshot's message: what stands between the facts and the advice. The facts hold no such text. */
+#define GP_OOM_ADVICE_BREAK ". "
+
 /* Live blocks of one requested size, taken together. */
 typedef struct gp_oom_owner {
   uint64_t size;  /* bytes asked for, each */

@@ -56,39 +56,39 @@ static void add_advice(text_t *text, const gp_oom_t *oom)
   bool overflows = needed + oom->requested < needed;
 
   if (oom->by_limit && !oom->limit) {
-    add(text, ". GPUPOOL_LIMIT is malformed, and a limit is a promise: mend or unset it");
+    add(text, "GPUPOOL_LIMIT is malformed, and a limit is a promise: mend or unset it");
     return;
   }
   if (oom->by_limit) {
     if (overflows || (oom->device_total && needed + oom->requested > oom->device_total)) {
-      add(text, ". It would not fit on the device without the limit either");
+      add(text, "It would not fit on the device without the limit either");
     } else {
-      add(text, ". It is the limit that refuses: ");
+      add(text, "It is the limit that refuses: ");
       add_sufficient_limit(text, needed + oom->requested);
       add(text, " would let it through");
     }
     return;
   }
   if (oom->device_total && oom->requested > oom->device_total) {
-    add(text, ". It is more than the device has");
+    add(text, "It is more than the device has");
     return;
   }
   /* Every context takes some hundred MiB: only more than that is worth a word. */
   if (oom->unaccounted >= oom->requested && oom->unaccounted > oom->device_total / 8) {
-    add_size(text, ". Other processes and CUDA itself use ", oom->unaccounted,
+    add_size(text, "Other processes and CUDA itself use ", oom->unaccounted,
         " of the device: there is the memory that is missing");
     return;
   }
   if (oom->deferred >= oom->requested) {
     add(text,
-        ". GPUPOOL_REUSE=strict makes freed memory available sooner, at the price of waiting in cudaFree");
+        "GPUPOOL_REUSE=strict makes freed memory available sooner, at the price of waiting in cudaFree");
     return;
   }
   if (oom->device_total && oom->device_free >= oom->requested) {
-    add(text, ". The device has as much, but not in one piece");
+    add(text, "The device has as much, but not in one piece");
     return;
   }
-  add(text, ". Nothing idle is left to give back; GPUPOOL_TYPE=naive rounds sizes up least");
+  add(text, "Nothing idle is left to give back; GPUPOOL_TYPE=naive rounds sizes up least");
 }
 
 char *gp_oom_describe(const gp_oom_t *oom, char *buffer, size_t capacity)
@@ -115,6 +115,7 @@ char *gp_oom_describe(const gp_oom_t *oom, char *buffer, size_t capacity)
     add_size(&text, " free of ", oom->device_total, "");
   }
   add_owners(&text, oom);
+  add(&text, GP_OOM_ADVICE_BREAK);
   add_advice(&text, oom);
   return buffer;
 }
