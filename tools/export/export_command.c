@@ -129,7 +129,8 @@ static int parse_output(const char *text, request_t *request)
   return 0;
 }
 
-static int parse(int argc, char **argv, request_t *request)
+/* An option, whose value may be in the same argument. next: the argument behind it; NULL: there is none. */
+static int parse_option(const char *argument, const char *next, request_t *request, bool *ret_took_next)
 {
   static const struct {
     const char *name;
@@ -141,44 +142,46 @@ static int parse(int argc, char **argv, request_t *request)
       {"--device", parse_device},
       {"--metric", parse_metric},
   };
+  size_t count = sizeof(options) / sizeof(options[0]), i = 0;
+  const char *value = strchr(argument, '=');
+  size_t length = value ? (size_t)(value - argument) : strlen(argument);
+
+  while (i < count && !(strncmp(options[i].name, argument, length) == 0 && options[i].name[length] == '\0'))
+    i++;
+  if (i == count)
+    return unknown(argument);
+  if (!value && !next)
+    return gp_message_usage("export", "export: %s needs a value", argument);
+  *ret_took_next = !value;
+  return options[i].parse(value ? value + 1 : next, request);
+}
+
+static int parse(int argc, char **argv, request_t *request)
+{
   bool only_files = false;
 
   for (int i = 1; i < argc; i++) {
     const char *argument = argv[i];
-    const char *value = strchr(argument, '=');
-    size_t length = value ? (size_t)(value - argument) : strlen(argument), k = 0;
+    bool took_next = false;
     if (only_files || argument[0] != '-' || argument[1] == '\0') {
       if (request->input)
         return gp_message_usage("export", "export: one file at a time, not also %s", argument);
       request->input = argument;
-      continue;
-    }
-    if (strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0) {
+    } else if (strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0) {
       request->help = true;
       return 0;
-    }
-    if (strcmp(argument, "--") == 0) {
+    } else if (strcmp(argument, "--") == 0) {
       only_files = true;
-      continue;
-    }
-    if (strcmp(argument, "--no-symbols") == 0) {
+    } else if (strcmp(argument, "--no-symbols") == 0) {
       request->no_symbols = true;
-      continue;
-    }
-    if (strcmp(argument, "--force") == 0) {
+    } else if (strcmp(argument, "--force") == 0) {
       request->force = true;
-      continue;
+    } else {
+      int status = parse_option(argument, i + 1 < argc ? argv[i + 1] : NULL, request, &took_next);
+      if (status)
+        return status;
     }
-    while (k < sizeof(options) / sizeof(options[0]) &&
-           !(strncmp(options[k].name, argument, length) == 0 && options[k].name[length] == '\0'))
-      k++;
-    if (k == sizeof(options) / sizeof(options[0]))
-      return unknown(argument);
-    if (!value && i + 1 == argc)
-      return gp_message_usage("export", "export: %s needs a value", argument);
-    int status = options[k].parse(value ? value + 1 : argv[++i], request);
-    if (status)
-      return status;
+    i += took_next;
   }
   if (!request->format)
     return gp_message_usage("export", "export: --to is missing: which format");

@@ -71,6 +71,44 @@ static const gp_life_t **list_lives(const gp_lifetimes_t *lifetimes, uint32_t mo
   return lives;
 }
 
+static int compare_places(int device, uint64_t address, const gp_map_segment_t *segment)
+{
+  if (device != segment->device)
+    return device < segment->device ? -1 : 1;
+  return (address > segment->address) - (address < segment->address);
+}
+
+/*
+ * Describes a segment by the blocks in use, of which *next is the first that may lie in it: what is between
+ * them is idle. Moves *next behind the segment's blocks.
+ */
+static void fill_segment(gp_map_t *map, gp_map_segment_t *segment, uint32_t moment,
+    const gp_life_t *const *lives, size_t count, size_t *next)
+{
+  uint64_t at = 0; /* up to here it is described */
+  size_t i = *next;
+
+  segment->first_part = map->part_count;
+  while (i < count && compare_places(lives[i]->device, lives[i]->address, segment) < 0)
+    i++;
+  for (; i < count && lives[i]->device == segment->device &&
+         lives[i]->address - segment->address < segment->size;
+       i++) {
+    uint64_t offset = lives[i]->address - segment->address, rest = segment->size - offset;
+    bool is_held = lives[i]->freed > moment;
+    if (offset < at)
+      continue; /* blocks do not overlap in a snapshot that the library wrote */
+    if (offset > at)
+      add_part(map, segment, at, offset - at, 0, GP_SNAPSHOT_IDLE);
+    at = offset + (lives[i]->rounded < rest ? lives[i]->rounded : rest);
+    add_part(map, segment, offset, at - offset, is_held ? lives[i]->requested : 0,
+        is_held ? GP_SNAPSHOT_ALLOCATED : GP_SNAPSHOT_PENDING);
+  }
+  if (at < segment->size)
+    add_part(map, segment, at, segment->size - at, 0, GP_SNAPSHOT_IDLE);
+  *next = i;
+}
+
 /* Before the end: what is in use lies in the segments of that moment, and the rest of them is idle. */
 static int rebuild(gp_map_t *map, const gp_lifetimes_t *lifetimes, uint32_t moment, int device)
 {
@@ -91,31 +129,8 @@ static int rebuild(gp_map_t *map, const gp_lifetimes_t *lifetimes, uint32_t mome
   }
   if (map->segment_count > 1)
     qsort(map->segments, map->segment_count, sizeof(*map->segments), compare_segments);
-  for (size_t i = 0; i < map->segment_count; i++) {
-    gp_map_segment_t *segment = &map->segments[i];
-    uint64_t at = 0; /* up to here it is described */
-    segment->first_part = map->part_count;
-    while (next < count &&
-           (lives[next]->device < segment->device ||
-               (lives[next]->device == segment->device && lives[next]->address < segment->address)))
-      next++;
-    for (; next < count && lives[next]->device == segment->device &&
-           lives[next]->address - segment->address < segment->size;
-         next++) {
-      const gp_life_t *life = lives[next];
-      uint64_t offset = life->address - segment->address;
-      bool is_held = life->freed > moment;
-      if (offset < at)
-        continue; /* cannot be: blocks do not overlap */
-      if (offset > at)
-        add_part(map, segment, at, offset - at, 0, GP_SNAPSHOT_IDLE);
-      at = offset + (life->rounded < segment->size - offset ? life->rounded : segment->size - offset);
-      add_part(map, segment, offset, at - offset, is_held ? life->requested : 0,
-          is_held ? GP_SNAPSHOT_ALLOCATED : GP_SNAPSHOT_PENDING);
-    }
-    if (at < segment->size)
-      add_part(map, segment, at, segment->size - at, 0, GP_SNAPSHOT_IDLE);
-  }
+  for (size_t i = 0; i < map->segment_count; i++)
+    fill_segment(map, &map->segments[i], moment, lives, count, &next);
   free(lives);
   return 0;
 }

@@ -149,50 +149,55 @@ static void sum_driver_time(gp_summary_t *summary)
   summary->driver_calls -= smaller->driver_calls;
 }
 
+/* details: a count for each action and detail. */
+static void count_event(gp_summary_t *summary, size_t event, uint64_t at_ns, uint64_t *details)
+{
+  const gp_snapshot_events_t *events = &summary->snapshot->events;
+  size_t action = (size_t)gp_column_get(events->columns[GP_COLUMN_ACTION], event);
+  uint64_t lasted_ns = (uint64_t)gp_snapshot_event(events, GP_COLUMN_DURATION_NS, event, 0);
+  int64_t detail = gp_snapshot_event(events, GP_COLUMN_DETAIL, event, -1);
+  gp_summary_action_t *row = &summary->actions[action];
+
+  if (summary->event_count == 0 || at_ns < summary->first_ns)
+    summary->first_ns = at_ns;
+  if (at_ns > summary->last_ns)
+    summary->last_ns = at_ns;
+  summary->event_count++;
+  row->count++;
+  row->driver_ns = gp_add_saturated(row->driver_ns, lasted_ns);
+  row->driver_calls += lasted_ns > 0;
+  if (lasted_ns > row->longest_ns)
+    row->longest_ns = lasted_ns;
+  if (detail >= 0)
+    details[action * events->details.count + (size_t)detail]++;
+}
+
 static int gather_events(gp_summary_t *summary)
 {
   const gp_snapshot_events_t *events = &summary->snapshot->events;
-  const gp_column_t *actions = events->columns[GP_COLUMN_ACTION];
-  size_t kinds = events->details.count;
 
   summary->actions = calloc(events->actions.count + 1, sizeof(*summary->actions));
-  uint64_t *counts = calloc(events->actions.count * kinds + 1, sizeof(*counts));
-  if (!summary->actions || !counts) {
-    free(counts);
+  uint64_t *details = calloc(events->actions.count * events->details.count + 1, sizeof(*details));
+  if (!summary->actions || !details) {
+    free(details);
     return ENOMEM;
   }
   summary->action_count = events->actions.count;
   for (size_t i = 0; i < summary->action_count; i++)
     summary->actions[i].name = events->actions.names[i];
 
-  for (size_t i = 0; actions && i < events->count; i++) {
-    size_t action = (size_t)gp_column_get(actions, i);
-    gp_summary_action_t *row = &summary->actions[action];
-    uint64_t lasted_ns = (uint64_t)gp_snapshot_event(events, GP_COLUMN_DURATION_NS, i, 0);
+  for (size_t i = 0; events->columns[GP_COLUMN_ACTION] && i < events->count; i++) {
     uint64_t at_ns = (uint64_t)gp_snapshot_event(events, GP_COLUMN_TIME_NS, i, 0);
-    int64_t detail = gp_snapshot_event(events, GP_COLUMN_DETAIL, i, -1);
-    if (!gp_filter_has(summary->filter, (int)gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0),
+    if (gp_filter_has(summary->filter, (int)gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0),
             gp_snapshot_event(events, GP_COLUMN_STREAM, i, -1),
             gp_snapshot_event(events, GP_COLUMN_THREAD, i, GP_FILTER_UNKNOWN), at_ns))
-      continue;
-    if (summary->event_count == 0 || at_ns < summary->first_ns)
-      summary->first_ns = at_ns;
-    if (at_ns > summary->last_ns)
-      summary->last_ns = at_ns;
-    summary->event_count++;
-    row->count++;
-    row->driver_ns = gp_add_saturated(row->driver_ns, lasted_ns);
-    row->driver_calls += lasted_ns > 0;
-    if (lasted_ns > row->longest_ns)
-      row->longest_ns = lasted_ns;
-    if (detail >= 0)
-      counts[action * kinds + (size_t)detail]++;
+      count_event(summary, i, at_ns, details);
   }
   sum_driver_time(summary);
   if (summary->last_ns > summary->until_ns)
     summary->until_ns = summary->last_ns;
-  int error = keep_details(summary, counts);
-  free(counts);
+  int error = keep_details(summary, details);
+  free(details);
   return error;
 }
 

@@ -63,19 +63,52 @@ static bool scan_failed(gp_snapshot_parse_t *parse)
   return parse->scan.error && gp_snapshot_fail(parse, parse->scan.error_at, "%s", parse->scan.error);
 }
 
+/* What the first members of a document say that it is. */
+typedef struct identity {
+  char format[64];
+  bool has_format;
+  int64_t version; /* -1: none was seen */
+  size_t version_at;
+  const char *other; /* what it is if it has no format */
+} identity_t;
+
+/* Reads members until format and version have been seen; all of them if one is missing. */
+static void read_identity(gp_json_scan_t *scan, identity_t *ret_identity)
+{
+  identity_t identity = {.version = -1, .other = "it is JSON of another kind"};
+  gp_json_slice_t name, value;
+  bool good = true;
+
+  while (good && !(identity.has_format && identity.version >= 0) && gp_json_scan_member(scan, &name)) {
+    char first = gp_json_scan_peek(scan);
+    if (gp_json_slice_is(name, "format") && first == '"' && !identity.has_format) {
+      if (!gp_json_scan_string(scan, &value))
+        break;
+      identity.has_format = true;
+      snprintf(identity.format, sizeof(identity.format), "%.*s",
+          (int)(value.length < sizeof(identity.format) ? value.length : sizeof(identity.format)), value.text);
+    } else if (gp_json_slice_is(name, "version") && identity.version < 0) {
+      identity.version_at = scan->at;
+      good = gp_json_scan_integer(scan, &identity.version);
+    } else {
+      if (gp_json_slice_is(name, "traceEvents"))
+        identity.other = "it is a trace of Chrome or Perfetto";
+      else if (gp_json_slice_is(name, "device_traces"))
+        identity.other = "it is a snapshot of PyTorch";
+      good = gp_json_scan_skip(scan);
+    }
+  }
+  *ret_identity = identity;
+}
+
 /*
- * Looks for format and version, wherever they are, before anything is believed. They come first; if they do
- * not, all that is before them has to be kept.
+ * Refuses what is no snapshot, or a newer one, before anything else is believed. Format and version come
+ * first; if they do not, the input keeps in memory all that is before them.
  */
 static bool check_format(gp_snapshot_parse_t *parse, gp_input_t *input)
 {
   gp_json_scan_t scan;
-  gp_json_slice_t name, value;
-  char format[64] = "";
-  bool has_format = false;
-  const char *other = "it is JSON of another kind";
-  int64_t version = -1;
-  size_t version_at = 0;
+  identity_t identity;
 
   gp_input_begin(input, MAGIC_MOST);
   gp_json_scan_init_input(&scan, input);
@@ -93,38 +126,19 @@ static bool check_format(gp_snapshot_parse_t *parse, gp_input_t *input)
                        : "it is not JSON");
   }
   (void)gp_json_scan_begin(&scan, '{'); /* it is there */
-  while (!(has_format && version >= 0) && gp_json_scan_member(&scan, &name)) {
-    char kind = gp_json_scan_peek(&scan);
-    if (gp_json_slice_is(name, "format") && kind == '"' && !has_format) {
-      if (!gp_json_scan_string(&scan, &value))
-        break;
-      has_format = true;
-      snprintf(format, sizeof(format), "%.*s",
-          (int)(value.length < sizeof(format) ? value.length : sizeof(format)), value.text);
-    } else if (gp_json_slice_is(name, "version") && version < 0) {
-      version_at = scan.at;
-      if (!gp_json_scan_integer(&scan, &version))
-        break;
-    } else {
-      if (gp_json_slice_is(name, "traceEvents"))
-        other = "it is a trace of Chrome or Perfetto";
-      else if (gp_json_slice_is(name, "device_traces"))
-        other = "it is a snapshot of PyTorch";
-      (void)gp_json_scan_skip(&scan); /* its error ends the loop */
-    }
-  }
-  if (has_format && strcmp(format, GP_SNAPSHOT_FORMAT) != 0)
-    return gp_snapshot_fail(parse, 0, "not a gpupool snapshot: its format is \"%s\"", format);
+  read_identity(&scan, &identity);
+  if (identity.has_format && strcmp(identity.format, GP_SNAPSHOT_FORMAT) != 0)
+    return gp_snapshot_fail(parse, 0, "not a gpupool snapshot: its format is \"%s\"", identity.format);
   if (scan.error)
     return gp_snapshot_fail(parse, scan.error_at, "%s", scan.error);
-  if (!has_format)
-    return gp_snapshot_fail(parse, 0, "not a gpupool snapshot: %s", other);
-  if (version < 1)
-    return gp_snapshot_fail(parse, version_at, "there is no valid version");
-  if (version > GP_SNAPSHOT_VERSION)
-    return gp_snapshot_fail(parse, version_at,
+  if (!identity.has_format)
+    return gp_snapshot_fail(parse, 0, "not a gpupool snapshot: %s", identity.other);
+  if (identity.version < 1)
+    return gp_snapshot_fail(parse, identity.version_at, "there is no valid version");
+  if (identity.version > GP_SNAPSHOT_VERSION)
+    return gp_snapshot_fail(parse, identity.version_at,
         "version %lld of the format is newer than this tool, which knows %d: take the gpupool that wrote it",
-        (long long)version, GP_SNAPSHOT_VERSION);
+        (long long)identity.version, GP_SNAPSHOT_VERSION);
   return true;
 }
 

@@ -293,15 +293,15 @@ static void count_calls(const replay_t *replay, size_t i, gp_stats_t *stats)
   }
 }
 
-/* The gauges of one device. They begin where its events lead to the segments; what is below 0 then, a history
- * that contradicts itself would need. */
-static void sum_device(replay_t *replay, gp_snapshot_device_t *device)
+/*
+ * The gauges of one device where its events begin: so that the events lead to what the segments hold at the
+ * end. Events that contradict that would begin below 0; they begin at 0.
+ */
+static void begin_gauges(replay_t *replay, gp_snapshot_device_t *device, uint64_t *ret_values)
 {
-  const gp_snapshot_t *snapshot = replay->import->snapshot;
-  uint64_t up[GAUGE_COUNT] = {0}, down[GAUGE_COUNT] = {0}, now[GAUGE_COUNT];
+  uint64_t up[GAUGE_COUNT] = {0}, down[GAUGE_COUNT] = {0};
   change_t changes[CHANGES_MOST];
 
-  add_segments(snapshot, device);
   for (size_t i = 0; i < replay->events->count; i++) {
     if (*at(replay, GP_COLUMN_DEVICE, i) != device->device)
       continue;
@@ -309,36 +309,58 @@ static void sum_device(replay_t *replay, gp_snapshot_device_t *device)
       uint64_t *sum = changes[k].is_down ? &down[changes[k].gauge] : &up[changes[k].gauge];
       *sum += changes[k].amount;
     }
-    count_calls(replay, i, &device->stats);
   }
   for (gauge_t k = 0; k < GAUGE_COUNT; k++) {
     gp_gauge_t *gauge = gauge_of(device, k);
-    now[k] = gauge->current + down[k] > up[k] ? gauge->current + down[k] - up[k] : 0;
-    gauge->peak = now[k] > gauge->current ? now[k] : gauge->current;
-    gauge->allocated = now[k] + up[k] > gauge->current ? now[k] + up[k] : gauge->current;
+    uint64_t begin = gauge->current + down[k] > up[k] ? gauge->current + down[k] - up[k] : 0;
+    gauge->peak = begin > gauge->current ? begin : gauge->current;
+    gauge->allocated = begin + up[k] > gauge->current ? begin + up[k] : gauge->current;
     gauge->freed = gauge->allocated - gauge->current;
+    ret_values[k] = begin;
   }
-  uint64_t live_before = now[ALLOCATION];
+}
+
+/* Carries the values over the device's events; the highest of each is its peak. */
+static void find_peaks(replay_t *replay, gp_snapshot_device_t *device, uint64_t *values)
+{
+  change_t changes[CHANGES_MOST];
+
   for (size_t i = 0; i < replay->events->count; i++) {
     if (*at(replay, GP_COLUMN_DEVICE, i) != device->device)
       continue;
     for (size_t k = changes_of(replay, i, changes); k-- > 0;) {
-      uint64_t *value = &now[changes[k].gauge], amount = changes[k].amount;
-      *value = !changes[k].is_down ? *value + amount : *value > amount ? *value - amount : 0;
+      uint64_t *value = &values[changes[k].gauge], amount = changes[k].amount;
+      if (changes[k].is_down)
+        *value = *value > amount ? *value - amount : 0;
+      else
+        *value += amount;
     }
     for (gauge_t k = 0; k < GAUGE_COUNT; k++) {
       gp_gauge_t *gauge = gauge_of(device, k);
-      if (now[k] > gauge->peak)
-        gauge->peak = now[k];
+      gauge->peak = values[k] > gauge->peak ? values[k] : gauge->peak;
     }
+  }
+}
+
+static void sum_device(replay_t *replay, gp_snapshot_device_t *device)
+{
+  gp_snapshot_t *snapshot = replay->import->snapshot;
+  uint64_t values[GAUGE_COUNT];
+
+  add_segments(snapshot, device);
+  begin_gauges(replay, device, values);
+  uint64_t live_before = values[ALLOCATION];
+  find_peaks(replay, device, values);
+  for (size_t i = 0; i < replay->events->count; i++) {
+    if (*at(replay, GP_COLUMN_DEVICE, i) == device->device)
+      count_calls(replay, i, &device->stats);
   }
   uint64_t asked = device->stats.cache_hits + device->stats.cache_misses;
   device->cache_hit_rate = asked ? (double)device->stats.cache_hits / (double)asked : 0;
   if (live_before && replay->events->count)
-    gp_snapshot_note(replay->import->snapshot,
+    gp_snapshot_note(snapshot,
         "device %d: %llu blocks were allocated before the first event: recording began later, or older "
-        "events were "
-        "overwritten",
+        "events were overwritten",
         device->device, (unsigned long long)live_before);
 }
 
