@@ -1,14 +1,17 @@
 #include "interpose/driver_cuda.h"
 
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "interpose/clock.h"
 #include "interpose/process.h"
 #include "interpose/routes/escape.h"
-#include "interpose/hooks/host_memory.h"
+#include "interpose/routes/loaded.h"
 #include "interpose/hooks/mempools.h"
-#include "interpose/hooks/rdma.h"
 #include "interpose/routes/real.h"
 
 /*
@@ -54,7 +57,7 @@ static int cuda_alloc(void *self, const gp_driver_context_t *context, uint64_t b
   (void)self;
   (void)context; /* current already */
   if (engine) {
-    gp_rdma_look(engine);
+    gp_loaded_look_for_rdma(engine);
     gp_escape_look_for_unknown(engine);
   }
   CUresult result = GP_REAL_CALL(cuMemAlloc_v2, &pointer, (size_t)bytes);
@@ -196,6 +199,26 @@ static int cuda_memory_info(
 }
 
 /*
+ * Bytes that the host could give without swapping: MemAvailable of /proc/meminfo, in which page cache that
+ * can be dropped counts (proc(5)). 0 if the kernel does not say.
+ */
+static uint64_t host_memory_available(void)
+{
+  static const char name[] = "MemAvailable:";
+  char text[512]; /* it is the third line */
+  int fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
+  ssize_t length = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+
+  if (fd >= 0)
+    (void)close(fd); /* it was only read */
+  if (length <= 0)
+    return 0;
+  text[length] = '\0';
+  const char *line = strstr(text, name);
+  return line ? strtoull(line + sizeof(name) - 1, NULL, 10) * 1024 : 0; /* kB */
+}
+
+/*
  * An integrated device shares the host's memory. What the driver calls free there is what the host has free
  * at the moment, so that page cache counts as used, which the host drops when memory is asked for.
  */
@@ -206,7 +229,7 @@ static uint64_t cuda_host_available(void *self, const gp_driver_context_t *conte
   if (GP_REAL_CALL(cuDeviceGetAttribute, &is_integrated, CU_DEVICE_ATTRIBUTE_INTEGRATED, context->device) !=
       CUDA_SUCCESS)
     return 0;
-  return is_integrated ? gp_host_memory_available() : 0;
+  return is_integrated ? host_memory_available() : 0;
 }
 
 /* Idle memory of the device's pools of stream-ordered memory, and of graphs (drivers since 11.2 and 11.4). */

@@ -10,9 +10,8 @@
 
 #include "interpose/driver_cuda.h"
 #include "interpose/routes/escape.h"
-#include "interpose/routes/injection.h"
 #include "interpose/process.h"
-#include "interpose/hooks/rdma.h"
+#include "interpose/routes/loaded.h"
 #include "interpose/routes/real.h"
 #include "interpose/report.h"
 #include "interpose/routes/after_unknown.h"
@@ -106,7 +105,7 @@ static void abandon(void)
 static void make_way_for_tools(void)
 {
   char text[512];
-  if (!gp_injection_find(text, sizeof(text)))
+  if (!gp_loaded_find_tool(text, sizeof(text)))
     return;
   gp_log(GP_LOG_ERROR, "%s: a tool watches the CUDA calls of this process; nothing is pooled", text);
   gp_engine_stop_pooling(the_engine);
@@ -161,10 +160,10 @@ static library_state_t start(void)
     gp_streams_escape(the_engine, "streams are followed on x86-64 only");
   else if (!gp_stubs_are_wanted())
     gp_streams_escape(the_engine, "the functions that submit work were handed out as they are");
-  else if (gp_engine_uses_streams(the_engine) && (!gp_stubs_reach_driver() || gp_injection_watches_calls()))
+  else if (gp_engine_uses_streams(the_engine) && (!gp_stubs_reach_driver() || gp_loaded_has_cupti()))
     gp_streams_escape(
         the_engine, "another library stands between this one and the driver, or watches its calls");
-  gp_rdma_look(the_engine);
+  gp_loaded_look_for_rdma(the_engine);
   gp_escape_look_for_unknown(the_engine);
   if (the_recorder) {
     gp_recorder_attach(the_recorder, the_engine);

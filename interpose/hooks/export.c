@@ -4,11 +4,12 @@
  * driver when it is freed. Tainted after success only, but before the program can see the result. And calls
  * that say what memory is at an address.
  */
+#include "interpose/hooks/export.h"
+
 #include "interpose/hooks/hooks.h"
 #include "interpose/library.h"
-#include "interpose/hooks/rdma.h"
+#include "interpose/routes/loaded.h"
 #include "interpose/routes/real.h"
-#include "interpose/hooks/taint.h"
 #include "pool/reuse/single_stream.h"
 
 /*
@@ -27,7 +28,7 @@ static void look(void)
 {
   gp_engine_t *engine = gp_library_engine();
   if (engine)
-    gp_rdma_look(engine);
+    gp_loaded_look_for_rdma(engine);
 }
 
 /*
@@ -53,6 +54,15 @@ static bool is_kept(gp_engine_t *engine, CUdeviceptr pointer)
 static CUdeviceptr visible(CUdeviceptr pointer)
 {
   return is_kept(gp_library_engine(), pointer) ? NO_MEMORY : pointer;
+}
+
+void gp_taint_pointer(gp_engine_t *engine, CUdeviceptr pointer)
+{
+  CUdeviceptr base = pointer;
+
+  if (GP_REAL_CALL(cuMemGetAddressRange_v2, &base, NULL, pointer) != CUDA_SUCCESS)
+    base = pointer;
+  gp_engine_taint(engine, (uint64_t)base);
 }
 
 static CUresult tainted(CUresult result, CUdeviceptr pointer)

@@ -1,12 +1,12 @@
 /*
- * For assembly: what the ways from a program's call into C save around it, and the sections that each object needs.
- * Pushes and pops tell unwinders where the frame is.
+ * For assembly: what the ways from a program's call into C save around it, and the sections that each object
+ * needs. Pushes and pops tell unwinders where the frame is.
  */
 #ifndef GP_INTERPOSE_ROUTES_SAVE_X86_64_H
 #define GP_INTERPOSE_ROUTES_SAVE_X86_64_H
 
-        /* In the order given. */
-        .macro gp_push registers:vararg
+/* In the order given. */
+.macro gp_push registers:vararg
         .irp    register, \registers
         pushq   %\register
         .cfi_adjust_cfa_offset 8

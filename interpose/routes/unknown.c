@@ -9,7 +9,7 @@
 #include "interpose/library.h"
 #include "interpose/routes/after_unknown.h"
 #include "interpose/routes/real.h"
-#include "interpose/hooks/taint.h"
+#include "interpose/hooks/export.h"
 #include "interpose/routes/unknown_slots.h"
 #include "pool/reuse/single_stream.h"
 #include "pool/reuse/epoch/streams.h"

@@ -1,0 +1,97 @@
+#include "interpose/routes/loaded.h"
+
+#include <link.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pool/reuse/epoch/streams.h"
+#include "pool/reuse/single_stream.h"
+
+typedef struct search {
+  const char *const *prefixes; /* of file names */
+  size_t count;
+  unsigned long long seen_loads; /* how many libraries had been loaded at the last look; 0: look anyway */
+  unsigned long long loads;      /* as of now */
+  char file[256];                /* the first that matches, without its folder; "": none */
+} search_t;
+
+static int look_at(struct dl_phdr_info *object, size_t size, void *arg)
+{
+  search_t *search = arg;
+  const char *slash = object->dlpi_name ? strrchr(object->dlpi_name, '/') : NULL;
+  (void)size;
+
+  search->loads = object->dlpi_adds;
+  if (search->loads == search->seen_loads)
+    return 1;
+  for (size_t i = 0; slash && i < search->count; i++) /* without a slash: the program, the vdso */
+    if (strncmp(slash + 1, search->prefixes[i], strlen(search->prefixes[i])) == 0) {
+      (void)snprintf(search->file, sizeof(search->file), "%s", slash + 1); /* cut off is good enough */
+      return 1;
+    }
+  return 0;
+}
+
+static bool find(search_t *search)
+{
+  (void)dl_iterate_phdr(look_at, search);
+  return search->file[0] != '\0';
+}
+
+/*
+ * File names begin so. Not libcupti: programs link it to measure themselves (PyTorch's profiler), without
+ * being watched.
+ */
+static const char *const tools[] = {
+    "libsanitizer-",                                       /* compute-sanitizer */
+    "libInterceptorInjection",                             /* its launcher, and Nsight Compute's */
+    "libTreeLauncherTargetInjection", "libToolsInjection", /* Nsight Systems */
+    "libcuda-injection",                                   /* Nsight Compute */
+    "libcuinj64",                                          /* nvprof */
+};
+
+bool gp_loaded_find_tool(char *text, size_t capacity)
+{
+  search_t search = {.prefixes = tools, .count = sizeof(tools) / sizeof(tools[0])};
+  const char *path = secure_getenv("CUDA_INJECTION64_PATH"); /* what cuInit loads, if it has not yet */
+
+  if (path && path[0]) {
+    (void)snprintf(text, capacity, "CUDA_INJECTION64_PATH=%s", path); /* cut off is good enough */
+    return true;
+  }
+  if (!find(&search))
+    return false;
+  (void)snprintf(text, capacity, "%s is loaded", search.file);
+  return true;
+}
+
+bool gp_loaded_has_cupti(void)
+{
+  static const char *const cupti[] = {"libcupti"};
+  search_t search = {.prefixes = cupti, .count = 1};
+  return find(&search);
+}
+
+static const char *const rdma_libraries[] = {
+    "libibverbs.so", /* InfiniBand, RoCE, EFA: what GPUDirect RDMA goes through */
+    "libgdrapi.so",  /* GDRCopy: the host maps device memory */
+    "libcufile.so",  /* GPUDirect Storage */
+    "libcxi.so",     /* Slingshot */
+    "libpsm2.so",    /* Omni-Path */
+};
+
+void gp_loaded_look_for_rdma(gp_engine_t *engine)
+{
+  static _Atomic unsigned long long seen_loads; /* as of the last look */
+  search_t search = {.prefixes = rdma_libraries,
+      .count = sizeof(rdma_libraries) / sizeof(rdma_libraries[0]),
+      .seen_loads = atomic_load_explicit(&seen_loads, memory_order_relaxed)};
+
+  if (!gp_engine_uses_streams(engine))
+    return; /* no mode that relies on stream order is in force */
+  if (find(&search) && gp_single_stream_forbid(engine, GP_MODE_CAUSE_RDMA))
+    (void)gp_single_stream_settle(engine); /* an error that lasts shows in the caller's own calls, too */
+  atomic_store_explicit(&seen_loads, search.loads, memory_order_relaxed);
+}
