@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 #include "interpose/sight/stubs.h"
 #include "pool/reuse/epoch/streams.h"
 #include "pool/util/cancel.h"
+#include "pool/util/lock.h"
 #include "pool/util/log.h"
 #include "pool/util/options.h"
 #include "pool/util/path.h"
@@ -36,7 +36,7 @@ typedef enum library_state {
 } library_state_t;
 
 static _Atomic(library_state_t) state;
-static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+static gp_lock_t start_lock = GP_LOCK_INIT(GP_RANK_START);
 static gp_engine_t *the_engine; /* set before state becomes ACTIVE */
 static gp_recorder_t *the_recorder;
 static gp_driver_t driver;
@@ -187,10 +187,10 @@ static __attribute__((noinline)) gp_engine_t *engine_slowly(void)
   gp_process_watch(abandon);           /* before the lock, which a child could inherit */
   int cancel_state = gp_cancel_hold(); /* the start opens files, writes messages and asks the driver */
   starting = true;
-  pthread_mutex_lock(&start_lock);
+  gp_lock_take(&start_lock);
   if (atomic_load(&state) == LIBRARY_NEW)
     atomic_store(&state, start());
-  pthread_mutex_unlock(&start_lock);
+  gp_lock_release(&start_lock);
   starting = false;
   gp_cancel_restore(cancel_state);
   if (atomic_load(&state) != LIBRARY_ACTIVE)

@@ -8,6 +8,7 @@
 #include "interpose/hooks/current_context.h"
 #include "pool/reuse/single_stream.h"
 #include "pool/util/list.h"
+#include "pool/util/lock.h"
 #include "pool/util/log.h"
 
 /*
@@ -24,7 +25,7 @@ struct gp_capture {
   gp_context_t *owner; /* of the suspension */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static gp_lock_t lock = GP_LOCK_INIT(GP_RANK_HOOKS);
 static gp_list_t captures = {&captures, &captures};
 
 static _Atomic uint64_t last_thread;
@@ -41,7 +42,7 @@ static void thread_ended(void *thread)
   gp_list_t ended;
 
   gp_list_init(&ended);
-  pthread_mutex_lock(&lock);
+  gp_lock_take(&lock);
   for (gp_list_t *link = captures.next; link != &captures;) {
     gp_capture_t *capture = gp_list_entry(link, gp_capture_t, link);
     link = link->next;
@@ -50,7 +51,7 @@ static void thread_ended(void *thread)
       gp_list_push_back(&ended, &capture->link);
     }
   }
-  pthread_mutex_unlock(&lock);
+  gp_lock_release(&lock);
   while (!gp_list_is_empty(&ended)) {
     gp_capture_t *capture = gp_list_entry(ended.next, gp_capture_t, link);
     gp_list_remove(&capture->link);
@@ -137,10 +138,10 @@ gp_capture_t *gp_capture_begin(gp_engine_t *engine, CUstream stream, bool per_th
 
 void gp_capture_put(gp_engine_t *engine, gp_capture_t *capture)
 {
-  pthread_mutex_lock(&lock);
+  gp_lock_take(&lock);
   gp_capture_t *stale = remove_same(capture);
   gp_list_push_back(&captures, &capture->link);
-  pthread_mutex_unlock(&lock);
+  gp_lock_release(&lock);
   gp_capture_finish(engine, stale);
 }
 
@@ -148,9 +149,9 @@ bool gp_capture_is_followed(gp_engine_t *engine, CUstream stream, bool per_threa
 {
   gp_capture_t wanted = describe(engine, stream, per_thread);
 
-  pthread_mutex_lock(&lock);
+  gp_lock_take(&lock);
   bool followed = find_same(&wanted) != NULL;
-  pthread_mutex_unlock(&lock);
+  gp_lock_release(&lock);
   return followed;
 }
 
@@ -158,15 +159,15 @@ gp_capture_t *gp_capture_take(gp_engine_t *engine, CUstream stream, bool per_thr
 {
   gp_capture_t wanted;
 
-  pthread_mutex_lock(&lock);
+  gp_lock_take(&lock);
   bool none = gp_list_is_empty(&captures);
-  pthread_mutex_unlock(&lock);
+  gp_lock_release(&lock);
   if (none)
     return NULL; /* the usual case when a stream is destroyed */
   wanted = describe(engine, stream, per_thread);
-  pthread_mutex_lock(&lock);
+  gp_lock_take(&lock);
   gp_capture_t *capture = remove_same(&wanted);
-  pthread_mutex_unlock(&lock);
+  gp_lock_release(&lock);
   return capture;
 }
 

@@ -7,6 +7,7 @@
 #include "interpose/routes/real.h"
 #include "pool/space/address_map.h"
 #include "pool/util/cancel.h"
+#include "pool/util/lock.h"
 
 /*
  * Handles of contexts are used again after a context has ended, so a record is trusted only while the
@@ -59,7 +60,7 @@ struct gp_green {
   struct gp_green *next;
 };
 
-static pthread_mutex_t green_lock = PTHREAD_MUTEX_INITIALIZER;
+static gp_lock_t green_lock = GP_LOCK_INIT(GP_RANK_HOOKS);
 static gp_green_t *greens;
 static atomic_int converted_greens; /* 0: no look at the list */
 
@@ -93,10 +94,10 @@ bool gp_green_context_created(gp_engine_t *engine, const void *green, CUdevice d
     return false;
   entry->handle = green;
   entry->device = device;
-  pthread_mutex_lock(&green_lock);
+  gp_lock_take(&green_lock);
   entry->next = greens;
   greens = entry;
-  pthread_mutex_unlock(&green_lock);
+  gp_lock_release(&green_lock);
   return true;
 }
 
@@ -111,9 +112,9 @@ static gp_green_t *find_green(const void *green)
 
 bool gp_green_context_is_known(const void *green)
 {
-  pthread_mutex_lock(&green_lock);
+  gp_lock_take(&green_lock);
   bool known = find_green(green) != NULL;
-  pthread_mutex_unlock(&green_lock);
+  gp_lock_release(&green_lock);
   return known;
 }
 
@@ -123,7 +124,7 @@ void gp_green_context_converted(const void *green, CUcontext handle)
 
   if (GP_REAL_CALL(cuCtxGetId, handle, &id) != CUDA_SUCCESS)
     return; /* then it can be current nowhere */
-  pthread_mutex_lock(&green_lock);
+  gp_lock_take(&green_lock);
   gp_green_t *entry = find_green(green);
   if (entry && !entry->converted)
     atomic_fetch_add(&converted_greens, 1);
@@ -131,12 +132,12 @@ void gp_green_context_converted(const void *green, CUcontext handle)
     entry->converted = handle;
     entry->id = id;
   }
-  pthread_mutex_unlock(&green_lock);
+  gp_lock_release(&green_lock);
 }
 
 gp_green_t *gp_green_context_take(const void *green)
 {
-  pthread_mutex_lock(&green_lock);
+  gp_lock_take(&green_lock);
   gp_green_t **link = &greens;
   while (*link && (*link)->handle != green)
     link = &(*link)->next;
@@ -146,7 +147,7 @@ gp_green_t *gp_green_context_take(const void *green)
     if (entry->converted)
       atomic_fetch_sub(&converted_greens, 1);
   }
-  pthread_mutex_unlock(&green_lock);
+  gp_lock_release(&green_lock);
   return entry;
 }
 
@@ -155,12 +156,12 @@ void gp_green_context_taken(gp_green_t *entry, bool destroyed)
   if (entry && destroyed) {
     free(entry);
   } else if (entry) {
-    pthread_mutex_lock(&green_lock);
+    gp_lock_take(&green_lock);
     entry->next = greens;
     greens = entry;
     if (entry->converted)
       atomic_fetch_add(&converted_greens, 1);
-    pthread_mutex_unlock(&green_lock);
+    gp_lock_release(&green_lock);
   }
 }
 
@@ -169,13 +170,13 @@ static bool is_green(CUcontext handle, unsigned long long id, CUdevice *ret_devi
 {
   if (atomic_load_explicit(&converted_greens, memory_order_relaxed) == 0)
     return false;
-  pthread_mutex_lock(&green_lock);
+  gp_lock_take(&green_lock);
   const gp_green_t *entry = greens;
   while (entry && (entry->converted != handle || entry->id != id))
     entry = entry->next;
   if (entry)
     *ret_device = entry->device;
-  pthread_mutex_unlock(&green_lock);
+  gp_lock_release(&green_lock);
   return entry != NULL;
 }
 

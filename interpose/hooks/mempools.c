@@ -1,11 +1,11 @@
 #include "interpose/hooks/mempools.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "interpose/routes/real.h"
+#include "pool/util/lock.h"
 
 /*
  * A pool is in the list from its making until just before its end. The list is read without the lock, because
@@ -18,7 +18,7 @@ typedef struct mempool {
   int device;
 } mempool_t;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of writers */
+static gp_lock_t lock = GP_LOCK_INIT(GP_RANK_HOOKS); /* of writers */
 static _Atomic(mempool_t *) pools;
 static atomic_int visitors;
 
@@ -29,15 +29,15 @@ void gp_mempool_created(CUmemoryPool pool, int device)
     return;
   entry->pool = pool;
   entry->device = device;
-  pthread_mutex_lock(&lock);
+  gp_lock_take(&lock);
   atomic_init(&entry->next, atomic_load(&pools));
   atomic_store(&pools, entry);
-  pthread_mutex_unlock(&lock);
+  gp_lock_release(&lock);
 }
 
 bool gp_mempool_forget(CUmemoryPool pool, int *ret_device)
 {
-  pthread_mutex_lock(&lock);
+  gp_lock_take(&lock);
   _Atomic(mempool_t *) *link = &pools;
   mempool_t *found = atomic_load(link);
   while (found && found->pool != pool) {
@@ -46,7 +46,7 @@ bool gp_mempool_forget(CUmemoryPool pool, int *ret_device)
   }
   if (found)
     atomic_store(link, atomic_load(&found->next));
-  pthread_mutex_unlock(&lock);
+  gp_lock_release(&lock);
   if (!found)
     return false;
   while (atomic_load(&visitors) > 0)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "pool/space/address_map.h"
+#include "pool/util/lock.h"
 
 /*
  * Invariants, under the lock: refs > 0 exactly if the map of handles leads here; with refs == 0 and mappings
@@ -26,7 +27,7 @@ struct gp_mapping {
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static gp_lock_t lock = GP_LOCK_INIT(GP_RANK_HOOKS);
 static gp_address_map_t handles;
 static gp_address_map_t mappings; /* by the address that they start at */
 static gp_physical_t *without_handle;
@@ -40,12 +41,12 @@ static void init_maps(void)
 static void enter(void)
 {
   pthread_once(&once, init_maps);
-  pthread_mutex_lock(&lock);
+  gp_lock_take(&lock);
 }
 
 static void leave(void)
 {
-  pthread_mutex_unlock(&lock);
+  gp_lock_release(&lock);
 }
 
 /* Handles may be any number, and small ones are no keys of the map. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "pool/space/address_map.h"
+#include "pool/util/lock.h"
 
 /* Guarded by the lock. */
 typedef struct event {
@@ -15,7 +16,7 @@ typedef struct event {
 } event_t;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static gp_lock_t lock = GP_LOCK_INIT(GP_RANK_HOOKS);
 static gp_address_map_t events;
 static uint64_t last_version;
 
@@ -27,12 +28,12 @@ static void init_events(void)
 static void enter(void)
 {
   pthread_once(&once, init_events);
-  pthread_mutex_lock(&lock);
+  gp_lock_take(&lock);
 }
 
 static void leave(void)
 {
-  pthread_mutex_unlock(&lock);
+  gp_lock_release(&lock);
 }
 
 static event_t *find(CUevent event)

@@ -12,11 +12,13 @@
 
 /* In the order in which locks may be nested: an outer lock has the lower rank. */
 typedef enum gp_lock_rank {
-  GP_RANK_CONTEXTS = 1, /* the engine's list of contexts */
-  GP_RANK_DEVICE,       /* blocks, bins and statistics of one device */
-  GP_RANK_FORWARDED,    /* allocations that are not pooled */
-  GP_RANK_MAP,          /* writers of an address map */
-  GP_RANK_RECORDS,      /* free records */
+  GP_RANK_START = 1, /* the start of the preload library */
+  GP_RANK_CONTEXTS,  /* the engine's list of contexts */
+  GP_RANK_DEVICE,    /* blocks, bins and statistics of one device */
+  GP_RANK_FORWARDED, /* allocations that are not pooled */
+  GP_RANK_HOOKS,     /* what the hooks keep: captures, events, green contexts, memory pools, mappings */
+  GP_RANK_MAP,       /* writers of an address map */
+  GP_RANK_RECORDS,   /* free records */
 } gp_lock_rank_t;
 
 typedef struct gp_lock {
@@ -42,6 +44,12 @@ static inline unsigned gp_locks_held(void)
   return 0;
 }
 #endif
+
+/* For a lock with static storage. */
+#define GP_LOCK_INIT(rank)                                                                                   \
+  {                                                                                                          \
+    PTHREAD_MUTEX_INITIALIZER, rank                                                                          \
+  }
 
 static inline void gp_lock_init(gp_lock_t *lock, gp_lock_rank_t rank)
 {
