@@ -15,7 +15,7 @@
 #include "interpose/report.h"
 #include "interpose/routes/after_unknown.h"
 #include "interpose/sight/stubs.h"
-#include "pool/reuse/epoch/streams.h"
+#include "pool/reuse/stream_calls.h"
 #include "pool/util/cancel.h"
 #include "pool/util/lock.h"
 #include "pool/util/log.h"

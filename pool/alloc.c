@@ -1,7 +1,19 @@
 /*
  * Allocation: from the idle blocks of the context (a hit: one lock, no driver call), else from the driver.
  */
-#include "pool/state.h"
+#include "pool/driver_calls.h"
+#include "pool/events.h"
+#include "pool/forwarded/forwarded.h"
+#include "pool/limit.h"
+#include "pool/mode.h"
+#include "pool/oom.h"
+#include "pool/reclaim.h"
+#include "pool/release.h"
+#include "pool/reuse/advance.h"
+#include "pool/reuse/single_order.h"
+#include "pool/space/block.h"
+#include "pool/space/block_slab.h"
+#include "pool/space/surplus.h"
 #include "pool/util/cancel.h"
 
 /* One request on its way. */
@@ -14,17 +26,19 @@ typedef struct gp_request {
 } gp_request_t;
 
 /*
- * Under MONO any idle block will do; what is handed out while its earlier owner's work may be pending is a
- * debt. Otherwise its own context has to have completed the free: others had no work when it was freed under
- * MONO, and have completed all other frees of idle blocks. With the device's lock.
+ * While mode `single` holds any idle block will do; what is handed out while its earlier owner's work may be
+ * pending is unordered. Otherwise the block's own context has to have completed the free: others had no work
+ * when it was freed in mode `single`, and have completed all other frees of idle blocks. The caller holds the
+ * device's lock.
  */
 static gp_block_t *take_idle(gp_engine_t *engine, gp_context_t *context, uint64_t size)
 {
-  if (!gp_single_stream_holds(engine))
+  if (!gp_single_order_holds(engine))
     return gp_block_take_idle(context, size, atomic_load_explicit(&context->completed, memory_order_acquire));
   gp_block_t *block = gp_block_take_idle(context, size, UINT64_MAX);
-  if (block && block->tag > atomic_load_explicit(&engine->mono_debt, memory_order_relaxed))
-    atomic_store(&engine->mono_debt, block->tag);
+  _Atomic uint64_t *unordered = &engine->single.unordered_epoch;
+  if (block && block->free_epoch > atomic_load_explicit(unordered, memory_order_relaxed))
+    atomic_store(unordered, block->free_epoch);
   return block;
 }
 
@@ -33,17 +47,18 @@ static bool serve_from_cache(gp_request_t *request, bool *ret_surplus)
 {
   gp_engine_t *engine = request->engine;
   gp_device_t *device = request->context->device;
+  gp_block_t *block = NULL;
 
   gp_lock_take(&device->lock);
   uint64_t now_ns = gp_now(engine); /* under the lock: events of a device are in the order of their times */
   /* Over a limit that was lowered, what is idle has to go back: the miss that follows sees to that. */
-  gp_block_t *block =
-      gp_device_is_over_limit(device) ? NULL : take_idle(engine, request->context, request->size);
+  if (!gp_device_is_over_limit(device))
+    block = take_idle(engine, request->context, request->size);
   if (block) {
     gp_block_hand_out(engine, block, request->requested, now_ns, 0, true);
     request->ret_address = block->address;
   }
-  *ret_surplus = gp_release_is_due(engine, device, now_ns);
+  *ret_surplus = gp_surplus_is_due(engine, device, now_ns);
   gp_lock_release(&device->lock);
   return block != NULL;
 }
@@ -58,7 +73,7 @@ typedef struct gp_preparation {
 static gp_preparation_t prepare(const gp_request_t *request)
 {
   gp_device_t *device = request->context->device;
-  gp_preparation_t preparation = {.request = request, .block = gp_record_take(request->engine)};
+  gp_preparation_t preparation = {.request = request, .block = gp_block_slab_take(request->engine)};
 
   gp_lock_take(&device->lock);
   preparation.has_bin = preparation.block && gp_block_prepare(request->context, request->size);
@@ -79,54 +94,61 @@ static void unprepare(void *arg)
     gp_block_unprepare(request->context, request->size);
   gp_lock_release(&device->lock);
   if (preparation->block)
-    gp_record_give(request->engine, preparation->block);
+    gp_block_slab_give(request->engine, preparation->block);
 }
 
 /*
- * Makes a block of request->size bytes; exact: not of a size that the type makes. Everything that can fail on
- * our side is done before the driver is called, so that there is nothing to undo after its success but the
- * map entry.
+ * The driver gave the address: the prepared block takes it, and the program gets the block. False: the host
+ * has no memory for the map's entry. Nothing else can fail after the driver's success.
  */
-static int serve_from_driver(gp_request_t *request, bool exact, bool *by_limit)
+static bool adopt(gp_request_t *request, gp_block_t *block, uint64_t address, uint64_t start_ns, bool exact)
 {
   gp_engine_t *engine = request->engine;
   gp_context_t *context = request->context;
   gp_device_t *device = context->device;
+  uint64_t duration_ns = gp_now(engine) - start_ns;
+
+  block->size = request->size;
+  block->exact = exact;
+  __atomic_store_n(&block->context, context, __ATOMIC_RELAXED);
+  __atomic_store_n(&block->address, address, __ATOMIC_RELAXED);
+  gp_lock_take(&device->lock);
+  gp_releases_await(&device->releases, &device->lock, address);
+  bool is_known = gp_address_map_insert(&engine->blocks, address, block);
+  if (is_known) {
+    gp_block_adopt(engine, block, start_ns, duration_ns);
+    gp_block_hand_out(engine, block, request->requested, start_ns, duration_ns, false);
+  }
+  gp_lock_release(&device->lock);
+  return is_known;
+}
+
+/*
+ * Makes a block of request->size bytes; exact: not of a size that the type makes. Everything on this side
+ * that needs memory of the host is prepared before the driver is called. Where that failed, the program gets
+ * an untracked allocation, whose free will be the driver's.
+ */
+static int serve_from_driver(gp_request_t *request, bool exact, bool *by_limit)
+{
+  gp_engine_t *engine = request->engine;
   uint64_t address = 0;
   int code;
 
-  *by_limit = !gp_limit_reserve(engine, context, request->size, request->size, false);
+  *by_limit = !gp_limit_reserve(engine, request->context, request->size, request->size, false);
   if (*by_limit)
     return engine->driver.ops->code_out_of_memory;
   gp_preparation_t preparation = prepare(request);
-  gp_block_t *block = preparation.block;
 
   uint64_t start_ns = gp_now(engine);
-  GP_CANCEL_UNDO(
-      code, gp_driver_alloc(engine, &context->driver, request->size, &address), unprepare, &preparation);
-  uint64_t duration_ns = gp_now(engine) - start_ns;
+  GP_CANCEL_UNDO(code, gp_driver_alloc(engine, &request->context->driver, request->size, &address), unprepare,
+      &preparation);
 
-  if (code == 0 && preparation.has_bin) {
-    block->size = request->size;
-    block->exact = exact;
-    __atomic_store_n(&block->context, context, __ATOMIC_RELAXED);
-    __atomic_store_n(&block->address, address, __ATOMIC_RELAXED);
-    gp_lock_take(&device->lock);
-    gp_release_await(device, address);
-    if (gp_address_map_insert(&engine->blocks, address, block)) {
-      gp_block_adopt(engine, block, start_ns, duration_ns);
-      gp_block_hand_out(engine, block, request->requested, start_ns, duration_ns, false);
-      gp_lock_release(&device->lock);
-      request->ret_address = address;
-      return 0;
-    }
-    gp_lock_release(&device->lock);
-  }
-  /* The driver refused, or the host has no memory for our records: then the program gets an untracked
-   * allocation, whose free will be the driver's. */
-  unprepare(&preparation);
   if (code == 0)
     request->ret_address = address;
+  bool is_block =
+      code == 0 && preparation.has_bin && adopt(request, preparation.block, address, start_ns, exact);
+  if (!is_block)
+    unprepare(&preparation);
   return code;
 }
 
@@ -152,35 +174,35 @@ static bool serve_after_reclaim(gp_request_t *request)
 
   gp_lock_take(&device->lock);
   uint64_t deferred = device->stats->deferred_bytes.current;
-  uint64_t allowance = gp_reuse_allowance(engine, device);
+  uint64_t allowance = gp_reclaim_allowance(engine, device);
   const gp_bin_t *bin = gp_bins_find(&request->context->bins, request->size);
   uint32_t same_size = bin ? bin->deferred_count : 0;
-  bool withheld = bin && bin->idle; /* freed under MONO, which is over */
+  bool withheld = bin && bin->idle; /* freed in mode `single`, which is over */
   gp_lock_release(&device->lock);
 
   if (deferred == 0 && !withheld)
     return false;
   if (gp_engine_uses_streams(engine)) { /* a stream without work holds nothing back: this asks no driver */
-    gp_reuse_advance(engine, true);
+    gp_reclaim(engine);
     if (serve_from_cache(request, &surplus))
       return true;
   }
   if (deferred > allowance / 2 || same_size > POLL_BLOCKS) {
-    gp_reuse_poll(engine);
+    gp_reclaim_poll(engine);
     if (serve_from_cache(request, &surplus))
       return true;
   }
   if (deferred > allowance) {
     /* Not for other devices: growing is always allowed. A failure shows in the driver's answer to the
      * allocation. */
-    (void)gp_reuse_await(engine, request->context);
+    (void)gp_reclaim_wait_bounded(engine, request->context);
     return serve_from_cache(request, &surplus);
   }
   return false;
 }
 
-#define FREE_TOLD_NS    UINT64_C(100000000)
-#define FREE_TOLD_AMPLE 4 /* times the reserve */
+#define TOLD_FREE_NS    UINT64_C(100000000)
+#define TOLD_FREE_AMPLE 4 /* times the reserve */
 
 /*
  * Whether the driver's last word on free memory, less what we took since, leaves so much that it need not be
@@ -189,10 +211,10 @@ static bool serve_after_reclaim(gp_request_t *request)
  */
 static bool has_ample_memory(const gp_device_t *device, uint64_t size, uint64_t reserve, uint64_t now_ns)
 {
-  uint64_t taken = device->held > device->free_told_held ? device->held - device->free_told_held : 0;
-  uint64_t left = device->free_told > taken ? device->free_told - taken : 0;
-  return now_ns - device->free_told_ns < FREE_TOLD_NS && left > size &&
-         (left - size) / FREE_TOLD_AMPLE > reserve;
+  uint64_t taken =
+      device->committed_bytes > device->told_committed ? device->committed_bytes - device->told_committed : 0;
+  uint64_t left = device->told_free > taken ? device->told_free - taken : 0;
+  return now_ns - device->told_ns < TOLD_FREE_NS && left > size && (left - size) / TOLD_FREE_AMPLE > reserve;
 }
 
 /* Gives idle memory back if the device would be left with less than GPUPOOL_RESERVE. */
@@ -245,7 +267,7 @@ static int alloc_miss(gp_request_t *request)
     gp_oom_report(engine, request->context, request->requested, by_limit, largest_free);
     return code;
   }
-  code = gp_oom_climb(engine, request->context, request->size, attempt, request, &by_limit);
+  code = gp_oom_make_room(engine, request->context, request->size, attempt, request, &by_limit);
   uint64_t exact = gp_round_up(request->requested, GP_BLOCK_GRANULE);
   if (code == out_of_memory && exact != 0 && exact < request->size) {
     request->size = exact;
@@ -256,7 +278,7 @@ static int alloc_miss(gp_request_t *request)
   return code;
 }
 
-/* While a capture is active or after a sticky error: the driver's call, recorded as not pooled. */
+/* While the engine is suspended, or after pooling has stopped: the driver's call, recorded as not pooled. */
 static int alloc_forwarded(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
@@ -266,7 +288,7 @@ static int alloc_forwarded(gp_request_t *request)
     return engine->driver.ops->code_out_of_memory;
   memory.time_ns = gp_now(engine);
   int code = gp_driver_alloc(engine, &request->context->driver, request->requested, &memory.address);
-  if (code == engine->driver.ops->code_out_of_memory && gp_aside_release(engine) > 0)
+  if (code == engine->driver.ops->code_out_of_memory && gp_release_after_stop(engine) > 0)
     code = gp_driver_alloc(engine, &request->context->driver, request->requested, &memory.address);
   if (code != 0) {
     gp_engine_forwarded_cancel(engine, request->context, request->requested, memory.kind);
@@ -277,32 +299,49 @@ static int alloc_forwarded(gp_request_t *request)
   return 0;
 }
 
-int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t *ret_address)
+/* Zero bytes, or so many that rounding overflows: the driver knows the answer, and it is an error. */
+static int alloc_invalid(gp_request_t *request)
 {
-  gp_request_t request = {engine, context, bytes, 0, 0};
+  gp_engine_t *engine = request->engine;
+  gp_context_t *context = request->context;
+
+  int code = gp_driver_alloc(engine, &context->driver, request->requested, &request->ret_address);
+  if (code == engine->driver.ops->code_out_of_memory)
+    gp_oom_report(engine, context, request->requested, false, gp_oom_largest_idle(context->device));
+  return code;
+}
+
+static int alloc_pooled(gp_request_t *request)
+{
+  gp_engine_t *engine = request->engine;
   bool surplus = false;
   int code = 0;
 
+  if (!engine->type->keeps_blocks || !serve_from_cache(request, &surplus))
+    code = alloc_miss(request);
+  if (surplus)
+    gp_release_surplus(engine, request->context->device, gp_now(engine));
+  return code;
+}
+
+int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t *ret_address)
+{
+  gp_request_t request = {engine, context, bytes, 0, 0};
+  int code;
+
   gp_assert(context);
   gp_find_origin(engine, GP_OCCASION_ALLOC, bytes);
-  if (engine->refuse_all) {
+  gp_service_t service = gp_engine_service(engine);
+  if (service == GP_SERVICE_REFUSE) {
     gp_oom_report(engine, context, bytes, true, 0);
     return engine->driver.ops->code_out_of_memory;
   }
   if (bytes > 0)
     request.size = engine->type->block_bytes(&engine->type_config, bytes);
-  if (request.size == 0) {
-    /* Zero, or so large that rounding overflows: the driver knows the answer, and it is an error. */
-    code = gp_driver_alloc(engine, &context->driver, bytes, &request.ret_address);
-    if (code == engine->driver.ops->code_out_of_memory)
-      gp_oom_report(engine, context, bytes, false, gp_oom_largest_idle(context->device));
-  } else if (gp_engine_forwards(engine)) {
-    code = alloc_forwarded(&request);
-  } else if (!engine->type->keeps_blocks || !serve_from_cache(&request, &surplus)) {
-    code = alloc_miss(&request);
-  }
-  if (surplus)
-    gp_release_surplus(engine, context->device, gp_now(engine));
+  if (request.size == 0)
+    code = alloc_invalid(&request);
+  else
+    code = service == GP_SERVICE_POOL ? alloc_pooled(&request) : alloc_forwarded(&request);
   if (code == 0)
     *ret_address = request.ret_address;
   return code;

@@ -54,7 +54,8 @@ static bool check_bins(const gp_context_t *context)
     const gp_bin_t *bin = &context->bins.slots[i];
     uint64_t idle = 0;
     counted += bin->block_count;
-    for (const gp_block_t *block = bin->idle; block; block = block->bin_next) {
+    for (gp_bin_entry_t *entry = bin->idle; entry; entry = entry->next) {
+      const gp_block_t *block = gp_block_of_entry(entry);
       good &=
           expect(block->state == GP_STATE_IDLE, "block in a bin is not idle", block->address, block->state);
       good &= expect(block->size == bin->size, "block in the bin of another size", block->size, bin->size);
@@ -62,23 +63,23 @@ static bool check_bins(const gp_context_t *context)
     }
     good &= expect(idle == bin->idle_count, "idle_count of a bin", idle, bin->idle_count);
   }
-  for (gp_list_t *b = context->blocks.next; b != &context->blocks; b = b->next)
-    blocks++;
+  GP_LIST_EACH(&context->blocks, const gp_block_t, all, block)
+  blocks += block->context == context;
   return expect(blocks == counted, "block_count of the bins", blocks, counted) && good;
 }
 
 static bool check_context(gp_engine_t *engine, gp_context_t *context, gp_sums_t *sums)
 {
   bool good = true;
-  uint64_t tag = 0;
+  uint64_t newest = 0;
 
-  for (gp_list_t *b = context->blocks.next; b != &context->blocks; b = b->next)
-    good &= check_block(engine, context, gp_list_entry(b, gp_block_t, all), sums);
-  for (gp_list_t *b = context->deferred.next; b != &context->deferred; b = b->next) {
-    const gp_block_t *block = gp_list_entry(b, gp_block_t, order);
+  GP_LIST_EACH(&context->blocks, gp_block_t, all, block)
+  good &= check_block(engine, context, block, sums);
+  GP_LIST_EACH(&context->deferred, const gp_block_t, order, block)
+  {
     good &= expect(block->state == GP_STATE_DEFERRED, "block in deferred", block->address, block->state);
-    good &= expect(block->tag >= tag, "tags of deferred shrink", block->tag, tag);
-    tag = block->tag;
+    good &= expect(block->free_epoch >= newest, "epochs of deferred shrink", block->free_epoch, newest);
+    newest = block->free_epoch;
   }
   return check_bins(context) && good;
 }
@@ -98,10 +99,10 @@ static bool check_device(gp_engine_t *engine, gp_device_t *device)
   uint64_t idle = 0;
   uint64_t since = 0;
 
-  for (gp_list_t *c = device->contexts.next; c != &device->contexts; c = c->next)
-    good &= check_context(engine, gp_list_entry(c, gp_context_t, device_link), &sums);
-  for (gp_list_t *b = device->idle.next; b != &device->idle; b = b->next) {
-    const gp_block_t *block = gp_list_entry(b, gp_block_t, order);
+  GP_LIST_EACH(&device->contexts, gp_context_t, device_link, context)
+  good &= check_context(engine, context, &sums);
+  GP_LIST_EACH(&device->idle, const gp_block_t, order, block)
+  {
     good &= expect(block->idle_ns >= since, "idle list is not by age", block->idle_ns, since);
     since = block->idle_ns;
     idle += block->size;
@@ -124,12 +125,12 @@ static bool check_device(gp_engine_t *engine, gp_device_t *device)
   good &= expect(stats->cached_bytes.current == sums.cached && idle == sums.cached, "cached_bytes",
       stats->cached_bytes.current, sums.cached);
   uint64_t accounted = sums.reserved + stats->passthrough_bytes.current + device->draining;
-  good &= expect(device->held == accounted, "held", device->held, accounted);
-  good &= expect(device->lowered || device->held - device->draining <= device->limit,
-      "held is over the limit", device->held, device->limit);
+  good &= expect(device->committed_bytes == accounted, "committed_bytes", device->committed_bytes, accounted);
+  good &= expect(device->lowered || device->committed_bytes - device->draining <= device->limit,
+      "committed_bytes is over the limit", device->committed_bytes, device->limit);
   good &= expect(stats->cache_hits + stats->cache_misses == stats->allocation.allocated, "hits and misses",
       stats->cache_hits + stats->cache_misses, stats->allocation.allocated);
-  good &= expect(gp_list_is_empty(&device->releases), "releases in flight", 0, 0);
+  good &= expect(gp_releases_are_none(&device->releases), "releases in flight", 0, 0);
   return good;
 }
 

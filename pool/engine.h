@@ -16,18 +16,11 @@
 #include "pool/observer.h"
 #include "trace/format/states.h"
 #include "trace/format/stats.h"
-#include "pool/util/list.h"
 #include "pool/util/options.h"
 
 typedef struct gp_engine gp_engine_t;
 typedef struct gp_context gp_context_t;
-
-/* An address on its way to the driver; who is given the same address next waits until that has been recorded.
- */
-typedef struct gp_release {
-  gp_list_t link;
-  uint64_t address;
-} gp_release_t;
+typedef struct gp_stream gp_stream_t;
 
 /*
  * Makes an engine. driver, observer and options are copied; what they point to must live as long as the
@@ -47,6 +40,12 @@ gp_context_t *gp_engine_context(gp_engine_t *engine, const gp_driver_context_t *
 
 /* The record of a handle, or NULL if the handle is unknown. */
 gp_context_t *gp_engine_find_context(gp_engine_t *engine, const void *handle);
+
+/*
+ * The context through which a device is asked for things: a live one of that device, or where there is none a
+ * stand-in that knows the device only. NULL if device is none that the engine has room for.
+ */
+gp_context_t *gp_engine_device_context(gp_engine_t *engine, int device);
 
 /* The driver's id that the record was made with; 0 for a driver without ids. */
 uint64_t gp_context_id(const gp_context_t *context);
@@ -186,6 +185,12 @@ bool gp_engine_device_use(gp_engine_t *engine, int device, gp_device_use_t *ret_
 void gp_engine_translate_info(
     gp_engine_t *engine, const gp_context_t *context, uint64_t *free_bytes, uint64_t *total_bytes);
 
+/*
+ * The reuse mode is `single` or `epoch`, and nothing has escaped its sight: work of streams has to be seen.
+ * Takes no lock.
+ */
+bool gp_engine_uses_streams(const gp_engine_t *engine);
+
 /* A result that the program got from the driver: a sticky one makes the engine forward everything from then
  * on. */
 void gp_engine_note_result(gp_engine_t *engine, int code);
@@ -240,7 +245,7 @@ typedef struct gp_moment {
 /*
  * Copies the views of a device's blocks, in no particular order, and its statistics, all of one moment. Both
  * ret_stats and moment may be NULL. Returns how many blocks there are; if that is more than capacity, only
- * capacity were written: come again with more room.
+ * capacity were written: retry with a larger array.
  */
 size_t gp_engine_blocks(gp_engine_t *engine, int device, gp_block_view_t *array, size_t capacity,
     gp_stats_t *ret_stats, const gp_moment_t *moment);

@@ -1,4 +1,4 @@
-#include "pool/state.h"
+#include "pool/events.h"
 
 void gp_event_first_use(gp_engine_t *engine)
 {
@@ -17,10 +17,10 @@ void gp_event_block(gp_engine_t *engine, gp_block_t *block, gp_action_t action, 
       .address = block->address,
       .size = is_segment ? block->size : block->requested,
       .rounded_size = block->size,
-      .block_id = is_segment ? 0 : block->incarnation,
+      .block_id = is_segment ? 0 : block->block_id,
       .duration_ns = duration_ns,
       .lifetime_ns = is_free ? time_ns - block->time_ns : 0,
-      /* Who gives a segment back is whoever needed the room. */
+      /* A segment goes back on behalf of the thread that needs the room. */
       .origin =
           action == GP_ACTION_SEGMENT_FREE ? engine->observer.origin(engine->observer.self) : block->origin,
       .action = action,
@@ -76,6 +76,17 @@ void gp_event_holders(gp_engine_t *engine, gp_block_t *block)
     engine->observer.holders(engine->observer.self, &block->observer_cookie, block->refs, block->tainted);
 }
 
+bool gp_device_use_as_told(const gp_device_t *device, gp_device_use_t *ret_use)
+{
+  uint64_t used = device->total > device->told_free ? device->total - device->told_free : 0;
+  *ret_use = (gp_device_use_t){.total = device->total,
+      .free = device->told_free,
+      .time_ns = device->told_ns,
+      .accounted = device->told_committed + device->told_pools};
+  ret_use->unaccounted = used > ret_use->accounted ? used - ret_use->accounted : 0;
+  return device->total > 0 && device->told_ns > 0;
+}
+
 /* Moves the device's statistics to the memory that the observer has for them, once it has some. */
 static void place_stats(gp_engine_t *engine, gp_device_t *device)
 {
@@ -94,6 +105,6 @@ void gp_event_facts(gp_engine_t *engine, gp_device_t *device)
   if (!engine->observer.device_facts)
     return;
   gp_device_facts_t facts = {.limit = device->limit == UINT64_MAX ? 0 : device->limit};
-  facts.has_use = gp_limit_use(device, &facts.use);
+  facts.has_use = gp_device_use_as_told(device, &facts.use);
   engine->observer.device_facts(engine->observer.self, device->ordinal, &facts);
 }

@@ -2,7 +2,18 @@
  * Free, and the reference counts behind it: the program's ownership is one reference, gp_engine_retain takes
  * others.
  */
-#include "pool/state.h"
+#include "pool/driver_calls.h"
+#include "pool/events.h"
+#include "pool/mode.h"
+#include "pool/peak.h"
+#include "pool/reclaim.h"
+#include "pool/release.h"
+#include "pool/reuse/single_order.h"
+#include "pool/reuse/stamps.h"
+#include "pool/reuse/streams.h"
+#include "pool/reuse/work_flags.h"
+#include "pool/space/block.h"
+#include "pool/space/surplus.h"
 
 /*
  * The block at address with its device's lock held, or NULL with no lock. The map is read without a lock, so
@@ -24,15 +35,16 @@ static gp_block_t *find_and_lock(gp_engine_t *engine, uint64_t address)
 }
 
 /*
- * Under MONO the block can be handed out at once. If the default stream has no work, nothing of its owner can
- * be pending: all of it was marked before the free (marks.h). With the device's lock.
+ * In mode `single` the block can be handed out at once. If the default stream has no work, nothing of its
+ * owner can be pending: all of it set the flag before the free (work_flags.h). The caller holds the device's
+ * lock.
  */
 static void enter_idle_at_once(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
 {
   if (gp_work_flag_is_clean(gp_work_flag_place(GP_STREAM_DEFAULT)))
-    block->tag = 0;
+    block->free_epoch = 0;
   else
-    gp_reuse_stamp(engine, block);
+    gp_stamp(engine, block);
   gp_block_end_use(engine, block, now_ns);
   gp_block_enter_idle(block, now_ns);
 }
@@ -52,21 +64,21 @@ static int drop_and_unlock(gp_engine_t *engine, gp_block_t *block, uint64_t now_
   gp_lock_release(&device->lock);
   return 0;
 #endif
-  if (gp_single_stream_holds(engine)) {
+  if (gp_single_order_holds(engine)) {
     enter_idle_at_once(engine, block, now_ns);
-    bool surplus = gp_release_is_due(engine, device, now_ns);
+    bool surplus = gp_surplus_is_due(engine, device, now_ns);
     gp_lock_release(&device->lock);
     if (surplus)
       gp_release_surplus(engine, device, now_ns);
     return 0;
   }
-  gp_reuse_defer(engine, block);
+  gp_stamp_and_defer(engine, block);
   gp_lock_release(&device->lock);
-  if (!engine->strict)
+  if (gp_engine_reuse_mode(engine) != GP_MODE_STRICT)
     return 0;
   /* As the driver's cudaFree: returns when the device is done, with the device's error if that failed. A wait
    * that failed otherwise leaves the block deferred; the program's free has succeeded. */
-  int code = gp_reuse_wait(engine, context, false);
+  int code = gp_reclaim_wait(engine, context, false);
   const gp_driver_ops_t *ops = engine->driver.ops;
   return ops->code_is_sticky && ops->code_is_sticky(code) ? code : 0;
 }
@@ -114,7 +126,7 @@ static gp_free_result_t free_block(
 
 gp_free_result_t gp_engine_free(gp_engine_t *engine, uint64_t address, int *ret_code)
 {
-  (void)gp_aside_release(engine);
+  (void)gp_release_after_stop(engine);
   return free_block(engine, address, NULL, NULL, ret_code);
 }
 
@@ -159,7 +171,8 @@ bool gp_engine_release(gp_engine_t *engine, uint64_t address)
   if (goes_to_driver(engine, block)) {
     gp_release_start(engine, block);
     gp_lock_release(&device->lock);
-    return gp_release_held(engine, block) == 0; /* if the driver refuses, the holder keeps its reference */
+    return gp_release_retained(engine, block) ==
+           0; /* if the driver refuses, the holder keeps its reference */
   }
   block->refs = 0;
   gp_event_holders(engine, block);

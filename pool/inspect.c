@@ -3,7 +3,8 @@
  */
 #include <time.h>
 
-#include "pool/state.h"
+#include "pool/events.h"
+#include "pool/oom.h"
 
 uint64_t gp_engine_devices(const gp_engine_t *engine)
 {
@@ -12,16 +13,31 @@ uint64_t gp_engine_devices(const gp_engine_t *engine)
 
 bool gp_engine_locks_available(gp_engine_t *engine)
 {
-  for (uint64_t devices = atomic_load(&engine->device_mask); devices; devices &= devices - 1) {
-    gp_lock_t *lock = &engine->devices[__builtin_ctzll(devices)].lock;
+  GP_DEVICE_EACH(engine, device)
+  {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec++;
-    if (pthread_mutex_timedlock(&lock->mutex, &until) != 0)
+    if (pthread_mutex_timedlock(&device->lock.mutex, &until) != 0)
       return false;
-    pthread_mutex_unlock(&lock->mutex);
+    pthread_mutex_unlock(&device->lock.mutex);
   }
   return true;
+}
+
+uint64_t gp_engine_largest_idle(gp_engine_t *engine, int device)
+{
+  return gp_oom_largest_idle(&engine->devices[device]);
+}
+
+bool gp_engine_device_use(gp_engine_t *engine, int ordinal, gp_device_use_t *ret_use)
+{
+  gp_device_t *device = &engine->devices[ordinal];
+
+  gp_lock_take(&device->lock);
+  bool told = gp_device_use_as_told(device, ret_use);
+  gp_lock_release(&device->lock);
+  return told;
 }
 
 void gp_engine_stats(gp_engine_t *engine, int device, gp_stats_t *ret_stats)
@@ -52,17 +68,17 @@ size_t gp_engine_blocks(gp_engine_t *engine, int ordinal, gp_block_view_t *array
     moment->fn(moment->arg, ordinal);
   if (ret_stats)
     *ret_stats = *device->stats;
-  for (gp_list_t *c = device->contexts.next; c != &device->contexts; c = c->next) {
-    gp_context_t *context = gp_list_entry(c, gp_context_t, device_link);
-    for (gp_list_t *b = context->blocks.next; b != &context->blocks; b = b->next) {
-      const gp_block_t *block = gp_list_entry(b, gp_block_t, all);
-      /* Nobody was given the address anew before the record of its release (gp_release_await): until then it
-       * is ours. */
+  GP_LIST_EACH(&device->contexts, const gp_context_t, device_link, context)
+  {
+    GP_LIST_EACH(&context->blocks, const gp_block_t, all, block)
+    {
+      /* The driver gives the address anew only after the record of its release (gp_releases_await): until
+       * then the block is what it was. */
       gp_state_t state = block->state == GP_STATE_RELEASING ? block->released_from : block->state;
       if (count < capacity)
-        array[count] = (gp_block_view_t){block->address, block->size, block->requested, block->incarnation,
-            block->time_ns, context->driver.id, block->refs, block->origin, view_state(state),
-            block->tainted};
+        array[count] =
+            (gp_block_view_t){block->address, block->size, block->requested, block->block_id, block->time_ns,
+                context->driver.id, block->refs, block->origin, view_state(state), block->tainted};
       count++;
     }
   }

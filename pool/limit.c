@@ -1,16 +1,8 @@
-/*
- * The limit on what a device's memory the process may hold, and what the program is told about memory.
- * Bytes are counted before the driver is asked, so that the limit is never exceeded, not even for a moment.
- */
-#include "pool/state.h"
+#include "pool/limit.h"
 
-uint64_t gp_amount_resolve(const gp_amount_t *amount, uint64_t whole)
-{
-  if (amount->is_none)
-    return UINT64_MAX;
-  return amount->is_share ? whole / 100 * amount->number + whole % 100 * amount->number / 100
-                          : amount->number;
-}
+#include "pool/driver_calls.h"
+#include "pool/events.h"
+#include "pool/mode.h"
 
 /* A share of the device needs its size, which the driver knows only when a context exists. */
 void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context)
@@ -26,7 +18,7 @@ void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context)
   gp_lock_release(&device->lock);
 }
 
-/* What the driver's own pools hold beyond what the program has of them; false: it cannot be asked. */
+/* What the driver's own pools hold, in use or not; false: it cannot be asked. */
 static bool ask_pools(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_reserved)
 {
   *ret_reserved = 0;
@@ -39,10 +31,10 @@ void gp_limit_note_told(gp_engine_t *engine, gp_device_t *device, uint64_t free_
 {
   gp_lock_take(&device->lock);
   device->total = total_bytes;
-  device->free_told = free_bytes;
-  device->free_told_ns = gp_now(engine);
-  device->free_told_held = device->held - device->draining;
-  device->free_told_pools = pools_reserved > device->async_live ? pools_reserved - device->async_live : 0;
+  device->told_free = free_bytes;
+  device->told_ns = gp_now(engine);
+  device->told_committed = device->committed_bytes - device->draining;
+  device->told_pools = pools_reserved > device->async_live ? pools_reserved - device->async_live : 0;
   gp_event_facts(engine, device);
   gp_lock_release(&device->lock);
 }
@@ -64,28 +56,6 @@ bool gp_limit_ask(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free
     gp_limit_note_told(engine, context->device, *ret_free, *ret_total, reserved);
   }
   gp_engine_leave(engine);
-  return told;
-}
-
-bool gp_limit_use(const gp_device_t *device, gp_device_use_t *ret_use)
-{
-  bool told = device->total > 0 && device->free_told_ns > 0;
-  uint64_t used = device->total > device->free_told ? device->total - device->free_told : 0;
-  *ret_use = (gp_device_use_t){.total = device->total,
-      .free = device->free_told,
-      .time_ns = device->free_told_ns,
-      .accounted = device->free_told_held + device->free_told_pools};
-  ret_use->unaccounted = used > ret_use->accounted ? used - ret_use->accounted : 0;
-  return told;
-}
-
-bool gp_engine_device_use(gp_engine_t *engine, int ordinal, gp_device_use_t *ret_use)
-{
-  gp_device_t *device = &engine->devices[ordinal];
-
-  gp_lock_take(&device->lock);
-  bool told = gp_limit_use(device, ret_use);
-  gp_lock_release(&device->lock);
   return told;
 }
 
@@ -111,13 +81,13 @@ bool gp_limit_reserve(
     gp_limit_resolve(engine, context);
   gp_lock_take(&device->lock);
   for (;;) {
-    granted = growth <= device->limit && device->held <= device->limit - growth;
-    if (granted || gp_list_is_empty(&device->releases) || growth > device->limit)
+    granted = growth <= device->limit && device->committed_bytes <= device->limit - growth;
+    if (granted || gp_releases_are_none(&device->releases) || growth > device->limit)
       break;
-    gp_lock_wait(&device->lock, &device->released); /* another thread is giving memory back right now */
+    gp_releases_wait(&device->releases, &device->lock); /* another thread is giving memory back right now */
   }
   if (granted) {
-    device->held += bytes;
+    device->committed_bytes += bytes;
     if (is_async) {
       device->async_live += bytes;
       device->uses_pools = true;
@@ -130,7 +100,8 @@ bool gp_limit_reserve(
 void gp_limit_cancel(gp_device_t *device, uint64_t bytes)
 {
   gp_lock_take(&device->lock);
-  device->held -= bytes;
+  gp_assert_internal(device->committed_bytes >= bytes);
+  device->committed_bytes -= bytes;
   gp_lock_release(&device->lock);
 }
 
@@ -156,10 +127,29 @@ void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
     return;
   gp_lock_take(&device->lock);
   uint64_t draining = reserved > device->async_live ? reserved - device->async_live : 0;
-  device->held += draining - device->draining;
+  device->committed_bytes += draining - device->draining;
   device->draining = draining;
   device->unsettled = false;
   gp_lock_release(&device->lock);
+}
+
+uint64_t gp_limit_set(gp_engine_t *engine, gp_device_t *device, const gp_amount_t *limit)
+{
+  gp_lock_take(&device->lock);
+  engine->limits[device->ordinal] = *limit;
+  device->limit = gp_amount_resolve(limit, device->total);
+  if (device->limit == UINT64_MAX) {
+    /* What the driver's pools hold beyond what is in use is counted under a limit only. */
+    device->committed_bytes -= device->draining;
+    device->draining = 0;
+  }
+  device->unsettled = device->limit != UINT64_MAX && device->uses_pools;
+  uint64_t committed = device->committed_bytes - device->draining;
+  uint64_t excess = committed > device->limit ? committed - device->limit : 0;
+  device->lowered = excess > 0;
+  gp_event_facts(engine, device);
+  gp_lock_release(&device->lock);
+  return excess;
 }
 
 uint64_t gp_engine_limit(gp_engine_t *engine, int device)
@@ -170,27 +160,33 @@ uint64_t gp_engine_limit(gp_engine_t *engine, int device)
   return limit == UINT64_MAX ? 0 : limit;
 }
 
+/*
+ * Cached memory is free for the program: idle blocks at once, deferred ones after a wait. What the limit
+ * allows beyond the memory in use is all that there is.
+ */
 void gp_engine_translate_info(
     gp_engine_t *engine, const gp_context_t *context, uint64_t *free_bytes, uint64_t *total_bytes)
 {
   gp_device_t *device = context->device;
 
   gp_lock_take(&device->lock);
-  uint64_t pools = device->free_told_pools + device->async_live; /* as last asked */
+  uint64_t pools = device->told_pools + device->async_live; /* as last asked */
   gp_lock_release(&device->lock);
   gp_limit_note_told(engine, device, *free_bytes, *total_bytes, pools);
+
   gp_lock_take(&device->lock);
-  /* What an allocation would get back first: idle blocks, and deferred ones after a wait. */
   uint64_t reusable = device->stats->cached_bytes.current + device->stats->deferred_bytes.current;
-  uint64_t used = device->held - reusable;
+  uint64_t used = device->committed_bytes - reusable;
   uint64_t limit = device->limit;
   gp_lock_release(&device->lock);
 
-  *free_bytes = *free_bytes > *total_bytes - reusable || reusable > *total_bytes ? *total_bytes
-                                                                                 : *free_bytes + reusable;
-  if (limit < *total_bytes)
-    *total_bytes = limit;
   uint64_t allowed = used < limit ? limit - used : 0;
-  if (allowed < *free_bytes)
+  if (reusable > *total_bytes || *free_bytes > *total_bytes - reusable)
+    *free_bytes = *total_bytes;
+  else
+    *free_bytes += reusable;
+  if (*free_bytes > allowed)
     *free_bytes = allowed;
+  if (*total_bytes > limit)
+    *total_bytes = limit;
 }

@@ -1,13 +1,84 @@
-/*
- * The two states in which the engine stands aside: suspended for a while, and for good after a sticky error.
- */
+#include "pool/mode.h"
+
 #include <sched.h>
 
-#include "pool/state.h"
+#include "pool/events.h"
+#include "pool/reuse/stamps.h"
 #include "pool/util/log.h"
 
+typedef enum change {
+  CHANGE_REFUSE,
+  CHANGE_ACCEPT,
+  CHANGE_SUSPEND,
+  CHANGE_RESUME,
+  CHANGE_STOP, /* no effect on an engine that forwards for good */
+  CHANGE_DIE,
+} change_t;
+
 /*
- * Suspensions against our own driver calls: each side announces itself first and looks at the other
+ * The transitions of engine->service. count: suspensions that begin or end. Returns what it was before.
+ */
+static uint64_t change_service(gp_engine_t *engine, change_t change, unsigned count)
+{
+  uint64_t before = atomic_load(&engine->service);
+  uint64_t after = before;
+
+  do {
+    switch (change) {
+    case CHANGE_REFUSE: after = before | GP_SERVICE_BIT_REFUSE; break;
+    case CHANGE_ACCEPT: after = before & ~GP_SERVICE_BIT_REFUSE; break;
+    case CHANGE_SUSPEND: after = before + count * GP_SERVICE_SUSPENSION; break;
+    case CHANGE_RESUME:
+      gp_assert(before >= count * GP_SERVICE_SUSPENSION);
+      after = before - count * GP_SERVICE_SUSPENSION;
+      break;
+    case CHANGE_STOP: after = before & GP_SERVICE_BIT_DEAD ? before : before | GP_SERVICE_BIT_ASIDE; break;
+    case CHANGE_DIE: after = (before & ~GP_SERVICE_BIT_ASIDE) | GP_SERVICE_BIT_DEAD; break;
+    }
+  } while (!atomic_compare_exchange_weak(&engine->service, &before, after));
+  return before;
+}
+
+void gp_mode_init(gp_engine_t *engine, bool refuses, gp_mode_t reuse_mode, bool has_epoch)
+{
+  engine->epoch_mode = has_epoch ? GP_MODE_EPOCH : GP_MODE_CONTEXT;
+  atomic_init(&engine->service, 0);
+  atomic_init(&engine->reuse_mode, reuse_mode);
+  if (refuses)
+    (void)change_service(engine, CHANGE_REFUSE, 0);
+}
+
+void gp_mode_accept_limits(gp_engine_t *engine)
+{
+  (void)change_service(engine, CHANGE_ACCEPT, 0);
+}
+
+static bool forwards_for_good(uint64_t service)
+{
+  return (service & (GP_SERVICE_BIT_ASIDE | GP_SERVICE_BIT_DEAD)) != 0;
+}
+
+bool gp_mode_stop(gp_engine_t *engine)
+{
+  if (forwards_for_good(change_service(engine, CHANGE_STOP, 0)))
+    return false;
+  gp_mode_record(engine, gp_engine_mode(engine));
+  return true;
+}
+
+void gp_engine_note_result(gp_engine_t *engine, int code)
+{
+  if (code == 0 || !engine->driver.ops->code_is_sticky || !engine->driver.ops->code_is_sticky(code))
+    return;
+  if (forwards_for_good(change_service(engine, CHANGE_DIE, 0)))
+    return;
+  gp_log(GP_LOG_ERROR,
+      "the driver reported error %d, after which nothing works in the context; no more pooling", code);
+  gp_mode_record(engine, gp_engine_mode(engine)); /* without giving memory back: no call would work */
+}
+
+/*
+ * Suspensions against the engine's own driver calls: each side announces itself first and looks at the other
  * afterwards, in sequentially consistent order, so that not both can miss the other.
  */
 bool gp_engine_enter(gp_engine_t *engine)
@@ -21,7 +92,9 @@ bool gp_engine_enter(gp_engine_t *engine)
 
 void gp_engine_leave(gp_engine_t *engine)
 {
-  atomic_fetch_sub(&engine->own_calls, 1);
+  int before = atomic_fetch_sub(&engine->own_calls, 1);
+  gp_assert(before > 0);
+  (void)before;
 }
 
 bool gp_engine_enter_wait(gp_engine_t *engine)
@@ -35,7 +108,9 @@ bool gp_engine_enter_wait(gp_engine_t *engine)
 
 void gp_engine_leave_wait(gp_engine_t *engine)
 {
-  atomic_fetch_sub(&engine->own_waits, 1);
+  int before = atomic_fetch_sub(&engine->own_waits, 1);
+  gp_assert(before > 0);
+  (void)before;
 }
 
 /*
@@ -47,7 +122,7 @@ void gp_engine_leave_wait(gp_engine_t *engine)
 static void await_own_calls(gp_engine_t *engine)
 {
   while (atomic_load(&engine->own_calls) > 0)
-    sched_yield(); /* a driver call of another thread, which does not wait for us */
+    sched_yield(); /* a driver call of another thread, which does not wait for this one */
   if (atomic_load(&engine->own_waits) == 0)
     return;
   uint64_t begin_ns = gp_now(engine);
@@ -55,11 +130,13 @@ static void await_own_calls(gp_engine_t *engine)
     sched_yield();
 }
 
-/* See gp_engine_may_conclude. Called where captures are counted as begun and not begun yet, or ended and
- * counted still. */
+/*
+ * See gp_engine_may_conclude. Called where captures are counted as begun and not begun yet, or ended and
+ * counted still.
+ */
 static void void_facts(gp_engine_t *engine)
 {
-  uint64_t epoch = gp_reuse_begin(engine);
+  uint64_t epoch = gp_epoch_begin(engine);
   uint64_t before = atomic_load(&engine->void_epoch);
   while (before < epoch && !atomic_compare_exchange_weak(&engine->void_epoch, &before, epoch)) {
   }
@@ -72,20 +149,18 @@ uint64_t gp_engine_ask_begin(const gp_engine_t *engine)
 
 bool gp_engine_may_conclude(const gp_engine_t *engine, uint64_t token)
 {
-  return atomic_load(&engine->suspensions) == 0 && token > atomic_load(&engine->void_epoch);
+  return !gp_engine_is_suspended(engine) && token > atomic_load(&engine->void_epoch);
 }
 
 void gp_engine_suspend(gp_engine_t *engine)
 {
-  atomic_fetch_add(&engine->suspensions, 1);
+  (void)change_service(engine, CHANGE_SUSPEND, 1);
   await_own_calls(engine);
 }
 
 void gp_engine_resume(gp_engine_t *engine)
 {
-  int before = atomic_fetch_sub(&engine->suspensions, 1);
-  gp_assert(before > 0);
-  (void)before;
+  (void)change_service(engine, CHANGE_RESUME, 1);
 }
 
 gp_context_t *gp_engine_suspend_in(gp_engine_t *engine, gp_context_t *context)
@@ -95,7 +170,7 @@ gp_context_t *gp_engine_suspend_in(gp_engine_t *engine, gp_context_t *context)
     context = NULL;
   if (context)
     context->suspensions++;
-  atomic_fetch_add(&engine->suspensions, 1);
+  (void)change_service(engine, CHANGE_SUSPEND, 1);
   void_facts(engine);
   gp_lock_release(&engine->contexts_lock);
   await_own_calls(engine);
@@ -114,92 +189,72 @@ void gp_engine_resume_in(gp_engine_t *engine, gp_context_t *owner)
   gp_lock_release(&engine->contexts_lock);
 }
 
-void gp_suspend_context_lost(gp_engine_t *engine, gp_context_t *context)
+void gp_mode_context_lost(gp_engine_t *engine, gp_context_t *context)
 {
-  if (context->suspensions > 0)
-    void_facts(engine);
-  atomic_fetch_sub(&engine->suspensions, context->suspensions);
+  if (context->suspensions == 0)
+    return;
+  gp_assert(context->suspensions > 0);
+  void_facts(engine);
+  (void)change_service(engine, CHANGE_RESUME, (unsigned)context->suspensions);
   context->suspensions = 0;
 }
 
 bool gp_engine_is_suspended(const gp_engine_t *engine)
 {
-  return atomic_load(&engine->suspensions) > 0;
+  return gp_service_is_suspended(atomic_load(&engine->service));
 }
 
-bool gp_engine_forwards(const gp_engine_t *engine)
-{
-  return atomic_load(&engine->suspensions) > 0 || atomic_load(&engine->dead);
-}
-
-/* What is cached cannot be used any more: the driver gets it now. */
-static void give_all_back(gp_engine_t *engine)
-{
-  for (uint64_t devices = atomic_load(&engine->device_mask); devices; devices &= devices - 1)
-    (void)gp_release_largest(
-        engine, &engine->devices[__builtin_ctzll(devices)], UINT64_MAX, GP_TRIM_REQUESTED);
-}
-
+/* ASIDE and DEAD decide also for an engine that refuses: they are what stays when the limit is set anew. */
 gp_mode_t gp_engine_mode(const gp_engine_t *engine)
 {
-  if (atomic_load(&engine->dead))
-    return atomic_load(&engine->aside) ? GP_MODE_ASIDE : GP_MODE_DEAD;
-  if (engine->strict)
-    return GP_MODE_STRICT;
-  if (gp_single_stream_holds(engine))
-    return GP_MODE_SINGLE;
-  return gp_engine_uses_streams(engine) ? GP_MODE_EPOCH : GP_MODE_CONTEXT;
+  uint64_t service = atomic_load(&engine->service);
+
+  if (forwards_for_good(service))
+    return service & GP_SERVICE_BIT_DEAD ? GP_MODE_DEAD : GP_MODE_ASIDE;
+  if (!gp_engine_uses_streams(engine) && gp_mode_follows_streams(engine))
+    return GP_MODE_CONTEXT; /* distrusted, and not changed yet */
+  gp_mode_t mode = atomic_load(&engine->reuse_mode);
+  return mode == GP_MODE_EPOCH ? engine->epoch_mode : mode;
 }
 
-static void die(gp_engine_t *engine)
+void gp_mode_record(gp_engine_t *engine, gp_detail_t mode)
 {
-  if (atomic_exchange(&engine->dead, true))
-    return;
-  for (uint64_t devices = atomic_load(&engine->device_mask); devices; devices &= devices - 1) {
-    gp_device_t *device = &engine->devices[__builtin_ctzll(devices)];
+  GP_DEVICE_EACH(engine, device)
+  {
     gp_lock_take(&device->lock);
-    gp_event_device(engine, device->ordinal, GP_ACTION_MODE, gp_engine_mode(engine), 0, gp_now(engine));
+    gp_event_device(engine, device->ordinal, GP_ACTION_MODE, mode, 0, gp_now(engine));
     gp_lock_release(&device->lock);
   }
 }
 
-void gp_engine_note_result(gp_engine_t *engine, int code)
+void gp_mode_change_reuse(gp_engine_t *engine, gp_mode_t to)
 {
-  if (code == 0 || !engine->driver.ops->code_is_sticky || !engine->driver.ops->code_is_sticky(code))
-    return;
-  atomic_store(&engine->aside, false); /* nothing can go back any more */
-  if (atomic_load(&engine->dead))
-    return;
-  gp_log(GP_LOG_ERROR,
-      "the driver reported error %d, after which nothing works in the context; no more pooling", code);
-  die(engine); /* without giving back: no call would work */
+  gp_mode_t from = atomic_load(&engine->reuse_mode);
+  gp_device_t *device =
+      from == GP_MODE_SINGLE || to == GP_MODE_SINGLE ? engine->single.context->device : NULL;
+
+  gp_assert(from == GP_MODE_SINGLE || from == GP_MODE_EPOCH);
+  gp_assert(to == GP_MODE_SINGLE || to == GP_MODE_EPOCH || to == GP_MODE_CONTEXT);
+  if (device)
+    gp_lock_take(&device->lock);
+  atomic_store(&engine->reuse_mode, to);
+  if (device)
+    gp_lock_release(&device->lock);
 }
 
-/*
- * Called from look-ups, too, and others of the program's calls that do not wait. What the device may still
- * use is therefore left to the program's next free, as a kernel may be waiting for this very thread.
- */
-void gp_engine_stop_pooling(gp_engine_t *engine)
+static atomic_bool distrusted; /* one engine serves a process */
+
+void gp_mode_distrust(void)
 {
-  if (atomic_load(&engine->dead))
-    return;
-  gp_reuse_poll(engine);
-  give_all_back(engine);
-  atomic_store(&engine->aside, true);
-  die(engine);
+  atomic_store(&distrusted, true);
 }
 
-/*
- * No waits, fences or rules of ours: the engine stands aside because they may not hold. The driver's free is
- * right whoever uses the memory. As with gp_reuse_wait, it is not between enter and leave.
- */
-uint64_t gp_aside_release(gp_engine_t *engine)
+bool gp_mode_is_distrusted(void)
 {
-  uint64_t bytes = 0;
+  return atomic_load_explicit(&distrusted, memory_order_relaxed);
+}
 
-  if (!atomic_load_explicit(&engine->aside, memory_order_relaxed) || atomic_load(&engine->suspensions) > 0)
-    return 0;
-  for (uint64_t devices = atomic_load(&engine->device_mask); devices; devices &= devices - 1)
-    bytes += gp_release_unused(engine, &engine->devices[__builtin_ctzll(devices)], GP_TRIM_REQUESTED);
-  return bytes;
+bool gp_engine_uses_streams(const gp_engine_t *engine)
+{
+  return gp_mode_follows_streams(engine) && !gp_mode_is_distrusted();
 }

@@ -1,10 +1,23 @@
 /*
- * Out of memory: the steps that may make room, in order of what they cost the program, and the report if none
- * did. 1 reclaim what the device has finished      2 wait for what it has not 3 give idle blocks back,
- * largest first, as many as are missing     4 give all back, the driver's own pool too The caller then tries
- * the exact size, and reports.
+ * The steps that may make room, in order of what they cost the program:
+ *
+ *   0  give back what was deferred when pooling stopped
+ *   1  reclaim what the device has finished
+ *   2  wait for what it has not
+ *   3  give idle blocks back, largest first, as many as are missing
+ *   4  give all back, the driver's own pool too
+ *
+ * The caller then tries the exact size, and reports.
  */
-#include "pool/state.h"
+#include "pool/oom.h"
+
+#include "pool/driver_calls.h"
+#include "pool/events.h"
+#include "pool/limit.h"
+#include "pool/mode.h"
+#include "pool/reclaim.h"
+#include "pool/release.h"
+#include "pool/space/block.h"
 
 static void count_retry(gp_device_t *device)
 {
@@ -29,6 +42,15 @@ static bool has_deferred(gp_device_t *device)
   return bytes > 0;
 }
 
+uint64_t gp_oom_largest_idle(gp_device_t *device)
+{
+  gp_lock_take(&device->lock);
+  const gp_block_t *block = gp_block_largest_idle(device);
+  uint64_t size = block ? block->size : 0;
+  gp_lock_release(&device->lock);
+  return size;
+}
+
 /*
  * Bytes that must go back before the limit, or the device as its driver describes it, has room for `bytes`.
  * If there seems to be room (the driver's memory is in pieces), as many as are asked for.
@@ -41,7 +63,7 @@ static uint64_t missing_bytes(gp_engine_t *engine, gp_context_t *context, uint64
 
   if (by_limit) {
     gp_lock_take(&device->lock);
-    free_bytes = device->held < device->limit ? device->limit - device->held : 0;
+    free_bytes = device->committed_bytes < device->limit ? device->limit - device->committed_bytes : 0;
     gp_lock_release(&device->lock);
   } else {
     (void)gp_limit_ask(engine, context, &free_bytes, &total_bytes);
@@ -87,7 +109,7 @@ bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t byt
   }
   gp_lock_take(&device->lock);
   uint64_t ours = device->stats->cached_bytes.current + device->stats->deferred_bytes.current;
-  uint64_t kept = device->held - ours - device->draining;
+  uint64_t kept = device->committed_bytes - ours - device->draining;
   bool hopeless = bytes > free_bytes + ours + async_bytes ||
                   (device->limit != UINT64_MAX && (kept > device->limit || bytes > device->limit - kept));
   gp_lock_release(&device->lock);
@@ -97,19 +119,24 @@ bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t byt
 bool gp_engine_make_room(gp_engine_t *engine, gp_context_t *context)
 {
   gp_device_t *device = context->device;
-  bool waited = has_deferred(device);
 
+  if (has_deferred(device))
+    (void)gp_reclaim_wait(engine, context, false); /* its error is the driver's answer to the next attempt */
   gp_lock_take(&device->lock);
   bool uses_pools = device->uses_pools;
   gp_lock_release(&device->lock);
-
-  if (waited)
-    (void)gp_reuse_wait(engine, context, false); /* its error is the driver's answer to the next attempt */
   bool trimmed = gp_release_largest(engine, device, UINT64_MAX, GP_TRIM_OOM) > 0;
   return (uses_pools && trim_driver_pool(engine, context)) || trimmed;
 }
 
-typedef enum gp_step { STEP_RECLAIM, STEP_WAIT, STEP_TRIM, STEP_TRIM_ALL, STEP_COUNT } gp_step_t;
+typedef enum gp_step {
+  STEP_AFTER_STOP,
+  STEP_RECLAIM,
+  STEP_WAIT,
+  STEP_TRIM,
+  STEP_TRIM_ALL,
+  STEP_COUNT
+} gp_step_t;
 
 /* Takes one step; returns false if it cannot have made room. */
 static bool take_step(
@@ -118,9 +145,10 @@ static bool take_step(
   gp_device_t *device = context->device;
 
   switch (step) {
+  case STEP_AFTER_STOP: return gp_release_after_stop(engine) > 0;
   case STEP_RECLAIM:
     if (has_deferred(device))
-      gp_reuse_poll(engine);
+      gp_reclaim_poll(engine);
     else if (bytes_of(device, &device->draining) == 0)
       return false;
     gp_limit_settle(engine, context);
@@ -128,7 +156,7 @@ static bool take_step(
   case STEP_WAIT:
     if (!has_deferred(device))
       return false;
-    (void)gp_reuse_wait(engine, context, false); /* its error is the driver's answer to the next attempt */
+    (void)gp_reclaim_wait(engine, context, false); /* its error is the driver's answer to the next attempt */
     return true;
   case STEP_TRIM:
     return gp_release_largest(engine, device, missing_bytes(engine, context, bytes, by_limit), GP_TRIM_OOM) >
@@ -146,17 +174,14 @@ bool gp_oom_next_step(gp_engine_t *engine, gp_context_t *context, uint64_t bytes
 {
   bool may_help = false;
 
-  while (!may_help && *next <= STEP_COUNT) {
-    may_help = *next == 0 ? gp_aside_release(engine) > 0
-                          : take_step(engine, context, (gp_step_t)(*next - 1), bytes, by_limit);
-    (*next)++;
-  }
+  while (!may_help && *next < STEP_COUNT)
+    may_help = take_step(engine, context, (gp_step_t)(*next)++, bytes, by_limit);
   if (may_help)
     count_retry(context->device);
   return may_help;
 }
 
-int gp_oom_climb(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_oom_attempt_fn attempt,
+int gp_oom_make_room(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_oom_attempt_fn attempt,
     void *arg, bool *by_limit)
 {
   const int out_of_memory = engine->driver.ops->code_out_of_memory;
@@ -168,8 +193,7 @@ int gp_oom_climb(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_
   return code;
 }
 
-/* Adds a block to the groups of one size; keeps the largest totals. groups has room for more than are
- * reported. */
+/* Blocks by the size asked for. There is room for more than are reported; the largest totals stay. */
 typedef struct gp_groups {
   gp_oom_owner_t groups[64];
   int count;
@@ -218,12 +242,11 @@ void gp_oom_report(
 
   gp_event_first_use(engine); /* a limit that refuses everything */
   gp_find_origin(engine, GP_OCCASION_DRIVER, bytes);
-  if (gp_limit_ask(engine, context, &oom.device_free, &oom.device_total)) {
-    gp_device_use_t use;
-    if (gp_engine_device_use(engine, device->ordinal, &use))
-      oom.unaccounted = use.unaccounted;
-  }
+  bool was_asked = gp_limit_ask(engine, context, &oom.device_free, &oom.device_total);
   gp_lock_take(&device->lock);
+  gp_device_use_t use;
+  if (was_asked && gp_device_use_as_told(device, &use))
+    oom.unaccounted = use.unaccounted;
   oom.time_ns = gp_now(engine);
   oom.live = device->stats->allocated_bytes.current;
   oom.deferred = device->stats->deferred_bytes.current;
@@ -231,14 +254,10 @@ void gp_oom_report(
   oom.passthrough = device->stats->passthrough_bytes.current;
   oom.limit = device->limit == UINT64_MAX ? 0 : device->limit;
   device->stats->num_ooms++;
-  for (gp_list_t *c = device->contexts.next; c != &device->contexts; c = c->next) {
-    gp_context_t *owner = gp_list_entry(c, gp_context_t, device_link);
-    for (gp_list_t *b = owner->blocks.next; b != &owner->blocks; b = b->next) {
-      const gp_block_t *block = gp_list_entry(b, gp_block_t, all);
-      if (block->state == GP_STATE_LIVE)
-        add_to_groups(&groups, block->requested);
-    }
-  }
+  GP_LIST_EACH(&device->contexts, const gp_context_t, device_link, owner)
+  GP_LIST_EACH(&owner->blocks, const gp_block_t, all, block)
+  if (block->state == GP_STATE_LIVE)
+    add_to_groups(&groups, block->requested);
   gp_event_device(engine, device->ordinal, GP_ACTION_OOM, GP_DETAIL_NONE, bytes, oom.time_ns);
   gp_lock_release(&device->lock);
   largest_groups(&groups, oom.owners);

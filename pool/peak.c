@@ -1,13 +1,8 @@
-/*
- * The highest use of a device, told while what is held is still that: allocations mark it, and the next free,
- * of whatever thread, tells the observer before it frees. A program that only grows is told nothing, however
- * often it allocates.
- */
-#include "pool/state.h"
+#include "pool/peak.h"
 
-void gp_peak_mark(gp_engine_t *engine, gp_device_t *device)
+void gp_peak_is_higher(gp_engine_t *engine, gp_device_t *device)
 {
-  device->watched_use = UINT64_MAX; /* once: whoever is told sets the next */
+  device->watched_use = UINT64_MAX; /* once: the observer sets the next when it hears of this one */
   atomic_fetch_or(&engine->peaks, UINT64_C(1) << device->ordinal);
 }
 
@@ -25,12 +20,23 @@ void gp_engine_tell_peaks(gp_engine_t *engine)
 {
   if (!atomic_load_explicit(&engine->peaks, memory_order_relaxed))
     return;
-  for (uint64_t peaks = atomic_exchange(&engine->peaks, 0); peaks; peaks &= peaks - 1) {
-    gp_device_t *device = &engine->devices[__builtin_ctzll(peaks)];
+  for (uint64_t peaks = atomic_exchange(&engine->peaks, 0); peaks;) {
+    gp_device_t *device = gp_device_next(engine, &peaks);
     gp_lock_take(&device->lock);
     uint64_t bytes = gp_device_use(device);
     gp_lock_release(&device->lock);
     if (engine->observer.peak)
       engine->observer.peak(engine->observer.self, device->ordinal, bytes);
+  }
+}
+
+void gp_engine_reset_peaks(gp_engine_t *engine)
+{
+  for (int i = 0; i < GP_MAX_DEVICES; i++) {
+    gp_device_t *device = &engine->devices[i];
+    gp_lock_take(&device->lock);
+#define GAUGE(name, unit, what) device->stats->name.peak = device->stats->name.current;
+#include "trace/format/stats.def"
+    gp_lock_release(&device->lock);
   }
 }

@@ -1,63 +1,39 @@
 /*
- * Memory goes back to the driver. A block is first taken out of the map and its lists under the lock
- * (RELEASING), then the driver is called without a lock. The map comes first because the driver may give the
- * address to another thread as soon as it has it. If the driver refuses, the block goes back to where it was:
- * nothing is lost.
+ * A block is first taken out of the map and its lists under the lock (RELEASING), then the driver is called
+ * without a lock. The map comes first because the driver may give the address to another thread as soon as it
+ * has it. If the driver refuses, the block goes back to where it was: nothing is lost.
  */
-#include "pool/state.h"
+#include "pool/release.h"
+
+#include "pool/driver_calls.h"
+#include "pool/events.h"
+#include "pool/limit.h"
+#include "pool/mode.h"
+#include "pool/reuse/stamps.h"
+#include "pool/space/block.h"
+#include "pool/space/surplus.h"
 #include "pool/util/cancel.h"
 
 void gp_release_start(gp_engine_t *engine, gp_block_t *block)
 {
   gp_assert_internal(block->state != GP_STATE_RELEASING);
-  if (block->state == GP_STATE_IDLE) {
+  if (block->state == GP_STATE_IDLE)
     gp_block_leave_idle(block);
-  } else if (block->state == GP_STATE_DEFERRED) {
-    gp_list_remove(&block->order);
-    gp_bins_find(&block->context->bins, block->size)->deferred_count--;
-  }
+  else if (block->state == GP_STATE_DEFERRED)
+    gp_stamp_leave_deferred(block);
   gp_address_map_remove_value(&engine->blocks, block->address, block);
   block->released_from = block->state;
   block->state = GP_STATE_RELEASING;
   block->release.address = block->address;
-  gp_release_announce(block->context->device, &block->release);
-}
-
-void gp_release_announce(gp_device_t *device, gp_release_t *release)
-{
-  gp_list_push_back(&device->releases, &release->link);
-}
-
-void gp_release_finish(gp_device_t *device, gp_release_t *release)
-{
-  gp_list_remove(&release->link);
-  pthread_cond_broadcast(&device->released);
-}
-
-static bool is_in_flight(const gp_device_t *device, uint64_t address)
-{
-  for (const gp_list_t *link = device->releases.next; link != &device->releases; link = link->next)
-    if (gp_list_entry(link, gp_release_t, link)->address == address)
-      return true;
-  return false;
-}
-
-/*
- * The driver has given `address` anew while its former owner's thread, back from the driver's free, has not
- * got to recording that. Waiting for it keeps the history in the order in which things happened.
- */
-void gp_release_await(gp_device_t *device, uint64_t address)
-{
-  while (is_in_flight(device, address))
-    gp_lock_wait(&device->lock, &device->released);
+  gp_releases_announce(&block->context->device->releases, &block->release);
 }
 
 bool gp_release_await_all(gp_device_t *device)
 {
   gp_lock_take(&device->lock);
-  bool any = !gp_list_is_empty(&device->releases);
-  while (!gp_list_is_empty(&device->releases))
-    gp_lock_wait(&device->lock, &device->released);
+  bool any = !gp_releases_are_none(&device->releases);
+  while (!gp_releases_are_none(&device->releases))
+    gp_releases_wait(&device->releases, &device->lock);
   gp_lock_release(&device->lock);
   return any;
 }
@@ -77,19 +53,19 @@ static void restore(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
   if (atomic_load(&block->context->lost) || !gp_address_map_insert(&engine->blocks, block->address, block))
     forget_unused(engine, block, GP_DETAIL_CONTEXT_LOST, now_ns, 0);
   else if (block->released_from == GP_STATE_DEFERRED)
-    gp_reuse_defer(engine, block);
+    gp_stamp_and_defer(engine, block);
   else
     gp_block_enter_idle(block, now_ns);
 }
 
-int gp_release_held(gp_engine_t *engine, gp_block_t *block)
+int gp_release_retained(gp_engine_t *engine, gp_block_t *block)
 {
   gp_device_t *device = block->context->device;
   uint64_t start_ns = gp_now(engine);
   int code = gp_driver_free(engine, &block->context->driver, block->address);
 
   gp_lock_take(&device->lock);
-  gp_release_finish(device, &block->release);
+  gp_releases_finish(&device->releases, &block->release);
   if (code == 0 || !gp_address_map_insert(&engine->blocks, block->address, block)) {
     gp_block_end_use(engine, block, start_ns);
     gp_block_forget(engine, block, GP_DETAIL_NONE, start_ns, gp_now(engine) - start_ns);
@@ -119,10 +95,8 @@ static void forget_owned(void *arg)
   gp_device_t *device = owned->block->context->device;
 
   gp_lock_take(&device->lock);
-  gp_release_finish(device, &owned->block->release);
-  gp_block_end_ownership(owned->engine, owned->block, GP_DETAIL_NONE, owned->start_ns);
-  gp_block_end_use(owned->engine, owned->block, owned->start_ns);
-  gp_block_forget(owned->engine, owned->block, GP_DETAIL_NONE, owned->start_ns, 0);
+  gp_releases_finish(&device->releases, &owned->block->release);
+  gp_block_end(owned->engine, owned->block, GP_DETAIL_NONE, owned->start_ns, 0);
   gp_lock_release(&device->lock);
 }
 
@@ -140,20 +114,14 @@ int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn,
   uint64_t duration_ns = gp_now(engine) - start_ns;
 
   gp_lock_take(&device->lock);
-  gp_release_finish(device, &block->release); /* nobody runs before the lock is released */
+  gp_releases_finish(&device->releases, &block->release); /* no waiter runs before the lock is released */
   if (code == 0 || atomic_load(&block->context->lost)) {
-    gp_block_end_ownership(engine, block, GP_DETAIL_NONE, start_ns);
-    gp_block_end_use(engine, block, start_ns);
-    gp_block_forget(engine, block, GP_DETAIL_NONE, start_ns, duration_ns);
-    if (code == 0)
-      device->stats->driver_frees++;
+    gp_block_end(engine, block, GP_DETAIL_NONE, start_ns, duration_ns);
+    device->stats->driver_frees += code == 0;
   } else {
     block->state = GP_STATE_LIVE;
-    if (!gp_address_map_insert(&engine->blocks, block->address, block)) {
-      gp_block_end_ownership(engine, block, GP_DETAIL_NONE, start_ns);
-      gp_block_end_use(engine, block, start_ns);
-      gp_block_forget(engine, block, GP_DETAIL_CONTEXT_LOST, start_ns, duration_ns);
-    }
+    if (!gp_address_map_insert(&engine->blocks, block->address, block))
+      gp_block_end(engine, block, GP_DETAIL_CONTEXT_LOST, start_ns, duration_ns);
   }
   gp_lock_release(&device->lock);
   return code;
@@ -174,7 +142,7 @@ static uint64_t release_list(
     uint64_t end_ns = gp_now(engine);
 
     gp_lock_take(&device->lock);
-    gp_release_finish(device, &block->release);
+    gp_releases_finish(&device->releases, &block->release);
     if (code == 0) {
       bytes += block->size;
       device->stats->driver_frees++;
@@ -192,52 +160,27 @@ static uint64_t release_list(
   return bytes;
 }
 
-static gp_block_t *largest_idle(gp_device_t *device)
+/* Starts the release of a block and puts it into the list of what goes back. The caller holds the device's
+ * lock. */
+static void choose(gp_engine_t *engine, gp_list_t *victims, gp_block_t *block)
 {
-  gp_block_t *largest = NULL;
-  for (gp_list_t *link = device->contexts.next; link != &device->contexts; link = link->next) {
-    gp_context_t *context = gp_list_entry(link, gp_context_t, device_link);
-    gp_bin_t *bin = gp_bins_largest(&context->bins);
-    if (bin && (!largest || bin->size > largest->size))
-      largest = bin->idle;
-  }
-  return largest;
-}
-
-uint64_t gp_oom_largest_idle(gp_device_t *device)
-{
-  gp_lock_take(&device->lock);
-  const gp_block_t *block = largest_idle(device);
-  uint64_t size = block ? block->size : 0;
-  gp_lock_release(&device->lock);
-  return size;
-}
-
-uint64_t gp_engine_largest_idle(gp_engine_t *engine, int device)
-{
-  return gp_oom_largest_idle(&engine->devices[device]);
+  gp_release_start(engine, block);
+  gp_list_push_back(victims, &block->order);
 }
 
 uint64_t gp_release_largest(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_trim_reason_t reason)
 {
   gp_list_t victims;
-  uint64_t chosen = 0;
-  uint64_t given = 0;
+  gp_block_t *block;
 
   if (!gp_engine_enter_wait(engine))
     return 0;
   gp_list_init(&victims);
   gp_lock_take(&device->lock);
-  while (chosen < bytes) {
-    gp_block_t *block = largest_idle(device);
-    if (!block)
-      break;
-    gp_release_start(engine, block);
-    gp_list_push_back(&victims, &block->order);
-    chosen += block->size;
-  }
+  for (uint64_t chosen = 0; chosen < bytes && (block = gp_block_largest_idle(device)); chosen += block->size)
+    choose(engine, &victims, block);
   gp_lock_release(&device->lock);
-  given = release_list(engine, device, &victims, reason);
+  uint64_t given = release_list(engine, device, &victims, reason);
   gp_engine_leave_wait(engine);
   return given;
 }
@@ -245,61 +188,44 @@ uint64_t gp_release_largest(gp_engine_t *engine, gp_device_t *device, uint64_t b
 uint64_t gp_release_unused(gp_engine_t *engine, gp_device_t *device, gp_trim_reason_t reason)
 {
   gp_list_t victims;
-  gp_block_t *block;
+  gp_block_t *idle;
 
   gp_list_init(&victims);
   gp_lock_take(&device->lock);
-  for (gp_list_t *link = device->contexts.next; link != &device->contexts; link = link->next) {
-    gp_context_t *context = gp_list_entry(link, gp_context_t, device_link);
-    while (!gp_list_is_empty(&context->deferred)) {
-      block = gp_list_entry(context->deferred.next, gp_block_t, order);
-      gp_release_start(engine, block);
-      gp_list_push_back(&victims, &block->order);
-    }
-  }
-  while ((block = largest_idle(device))) {
-    gp_release_start(engine, block);
-    gp_list_push_back(&victims, &block->order);
-  }
+  GP_LIST_EACH(&device->contexts, gp_context_t, device_link, context)
+  GP_LIST_EACH_SAFE(&context->deferred, gp_block_t, order, block)
+  choose(engine, &victims, block);
+  while ((idle = gp_block_largest_idle(device)))
+    choose(engine, &victims, idle);
   gp_lock_release(&device->lock);
   return release_list(engine, device, &victims, reason);
 }
 
-static bool is_expired(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)
+uint64_t gp_release_after_stop(gp_engine_t *engine)
 {
-  if (engine->idle_release_ns == UINT64_MAX || gp_list_is_empty(&device->idle))
-    return false;
-  const gp_block_t *oldest = gp_list_entry(device->idle.next, gp_block_t, order);
-  return now_ns > oldest->idle_ns && now_ns - oldest->idle_ns >= engine->idle_release_ns;
-}
+  uint64_t service = atomic_load_explicit(&engine->service, memory_order_relaxed);
+  uint64_t bytes = 0;
 
-bool gp_release_is_due(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)
-{
-  return device->stats->cached_bytes.current > engine->max_cached || is_expired(engine, device, now_ns) ||
-         (gp_device_is_over_limit(device) && !gp_list_is_empty(&device->idle));
+  if ((service & ~GP_SERVICE_BIT_REFUSE) != GP_SERVICE_BIT_ASIDE)
+    return 0;
+  GP_DEVICE_EACH(engine, device)
+  bytes += gp_release_unused(engine, device, GP_TRIM_REQUESTED);
+  return bytes;
 }
 
 uint64_t gp_release_surplus(gp_engine_t *engine, gp_device_t *device, uint64_t now_ns)
 {
   gp_list_t victims;
-  gp_trim_reason_t reason = GP_TRIM_IDLE;
-  uint64_t given = 0;
 
   if (!gp_engine_enter_wait(engine))
     return 0;
   gp_list_init(&victims);
   gp_lock_take(&device->lock);
-  if (device->stats->cached_bytes.current > engine->max_cached)
-    reason = GP_TRIM_MAX_CACHED;
-  else if (gp_device_is_over_limit(device))
-    reason = GP_TRIM_REQUESTED;
-  while (gp_release_is_due(engine, device, now_ns)) {
-    gp_block_t *oldest = gp_list_entry(device->idle.next, gp_block_t, order);
-    gp_release_start(engine, oldest);
-    gp_list_push_back(&victims, &oldest->order);
-  }
+  gp_trim_reason_t reason = gp_surplus_reason(engine, device);
+  while (gp_surplus_is_due(engine, device, now_ns))
+    choose(engine, &victims, gp_list_entry(device->idle.next, gp_block_t, order));
   gp_lock_release(&device->lock);
-  given = release_list(engine, device, &victims, reason);
+  uint64_t given = release_list(engine, device, &victims, reason);
   gp_engine_leave_wait(engine);
   return given;
 }
@@ -307,4 +233,17 @@ uint64_t gp_release_surplus(gp_engine_t *engine, gp_device_t *device, uint64_t n
 uint64_t gp_engine_trim(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_trim_reason_t reason)
 {
   return gp_release_largest(engine, context->device, bytes, reason);
+}
+
+uint64_t gp_engine_set_limits(gp_engine_t *engine, const gp_amount_t limits[GP_MAX_DEVICES])
+{
+  uint64_t given = 0;
+
+  for (int i = 0; i < GP_MAX_DEVICES; i++) {
+    uint64_t excess = gp_limit_set(engine, &engine->devices[i], &limits[i]);
+    if (excess > 0)
+      given += gp_release_largest(engine, &engine->devices[i], excess, GP_TRIM_REQUESTED);
+  }
+  gp_mode_accept_limits(engine); /* after the limits: a thread that sees it finds them */
+  return given;
 }

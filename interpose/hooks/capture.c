@@ -10,7 +10,7 @@
 #include "interpose/hooks/hooks.h"
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
-#include "pool/reuse/epoch/streams.h"
+#include "pool/reuse/stream_calls.h"
 #include "pool/util/cancel.h"
 
 /* A capture on its way to the driver, and what is done with it if the thread ends there. */

@@ -131,7 +131,8 @@ gp_capture_t *gp_capture_begin(gp_engine_t *engine, CUstream stream, bool per_th
     capture->context = gp_stream_context(engine, capture->stream);
   gp_list_init(&capture->link);
   capture->owner = gp_engine_suspend_in(engine, capture->context);
-  /* Suspended it cannot begin again. During the capture nobody could settle a debt, so none is left over. */
+  /* Suspended it cannot begin again. During the capture no thread could settle unordered work, so none is
+   * left over. */
   gp_single_stream_capture(engine);
   return capture;
 }

@@ -9,7 +9,7 @@
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
 #include "pool/reuse/single_stream.h"
-#include "pool/reuse/epoch/streams.h"
+#include "pool/reuse/stream_calls.h"
 #include "pool/util/cancel.h"
 #include "pool/util/log.h"
 

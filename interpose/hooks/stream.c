@@ -26,9 +26,9 @@ static void follow(gp_engine_t *engine, CUstream stream)
 }
 
 /*
- * A non-blocking stream is not ordered behind the default stream as others are: while there is a debt
+ * A non-blocking stream is not ordered behind the default stream as others are: while there is unordered work
  * (pool/reuse/single_stream.h), we put it there before the program has it. In that order: what was handed out
- * before the stream was followed is what the debt is about.
+ * before the stream was followed is what is unordered.
  */
 static CUresult created(CUresult result, const CUstream *stream, unsigned flags)
 {

@@ -11,7 +11,7 @@
 #include "interpose/routes/real.h"
 #include "interpose/routes/real_dlsym.h"
 #include "interpose/sight/stubs.h"
-#include "pool/reuse/epoch/streams.h"
+#include "pool/reuse/stream_calls.h"
 #include "pool/util/log.h"
 
 #if defined(__x86_64__)

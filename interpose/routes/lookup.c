@@ -12,7 +12,7 @@
 #include "interpose/routes/real_dlsym.h"
 #include "interpose/routes/unknown.h"
 #include "interpose/sight/stubs.h"
-#include "pool/reuse/epoch/streams.h"
+#include "pool/reuse/stream_calls.h"
 #include "pool/util/log.h"
 
 typedef struct gp_hook {

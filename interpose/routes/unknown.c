@@ -12,7 +12,7 @@
 #include "interpose/hooks/export.h"
 #include "interpose/routes/unknown_slots.h"
 #include "pool/reuse/single_stream.h"
-#include "pool/reuse/epoch/streams.h"
+#include "pool/reuse/stream_calls.h"
 #include "pool/util/cancel.h"
 #include "pool/util/log.h"
 
@@ -218,7 +218,7 @@ void *gp_unknown_called(unsigned slot, const uint64_t *arguments)
     again = true;
     break;
   }
-  if (!again && !gp_single_stream_has_debt(engine))
+  if (!again && !gp_single_stream_has_unordered(engine))
     __atomic_store_n(&gp_unknown_settled[slot], 1, __ATOMIC_RELEASE);
   gp_cancel_restore(cancel_state);
   return function;

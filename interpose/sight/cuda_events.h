@@ -10,7 +10,7 @@
 #define GP_INTERPOSE_SIGHT_CUDA_EVENTS_H
 
 #include "interpose/cuda_abi.h"
-#include "pool/reuse/epoch/streams.h"
+#include "pool/reuse/stream_calls.h"
 
 /* Around a record. fact: what the event then stands for; its stream is NULL if nothing, or if the record
  * failed. */

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "interpose/cuda_abi.h"
-#include "pool/reuse/epoch/streams.h"
+#include "pool/reuse/stream_calls.h"
 
 /*
  * The record of a stream as the program names it: NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or a handle;

@@ -1,10 +1,15 @@
 /*
  * Device memory that is not pooled (managed, pitch, stream-ordered, arrays, mapped, of graphs, during a
- * capture): counted, limited, recorded. The records are in passthrough_records.c.
+ * capture): its way through limit, driver and record. Uses: forwarded_counts.h, limit.h, oom.h.
  */
 #include "pool/forwarded/forwarded.h"
 
-#include "pool/state.h"
+#include "pool/events.h"
+#include "pool/forwarded/forwarded_counts.h"
+#include "pool/limit.h"
+#include "pool/mode.h"
+#include "pool/oom.h"
+#include "pool/peak.h"
 
 typedef struct gp_reservation {
   gp_engine_t *engine;
@@ -13,22 +18,6 @@ typedef struct gp_reservation {
   uint64_t growth;
   bool is_pooled;
 } gp_reservation_t;
-
-bool gp_forwarded_is_host(gp_forwarded_kind_t kind)
-{
-  return kind == GP_FORWARDED_HOST;
-}
-
-/* In one of the driver's own pools, which can be asked what they hold beyond what is in use. */
-static bool is_driver_pooled(gp_forwarded_kind_t kind)
-{
-  return kind == GP_FORWARDED_ASYNC || kind == GP_FORWARDED_MEMPOOL || kind == GP_FORWARDED_GRAPH;
-}
-
-static bool is_in_pool(const gp_forwarded_t *memory)
-{
-  return is_driver_pooled(memory->kind) && !memory->is_detached;
-}
 
 /*
  * The driver's pools of stream-ordered memory grow in pieces of this size, whatever is asked for, and nobody
@@ -39,7 +28,7 @@ static bool is_in_pool(const gp_forwarded_t *memory)
 
 static uint64_t growth_of(uint64_t bytes, gp_forwarded_kind_t kind)
 {
-  uint64_t growth = is_driver_pooled(kind) ? gp_round_up(bytes, ASYNC_GROWTH) : bytes;
+  uint64_t growth = gp_forwarded_is_driver_pooled(kind) ? gp_round_up(bytes, ASYNC_GROWTH) : bytes;
   return growth ? growth : UINT64_MAX; /* overflow: more than there is */
 }
 
@@ -55,7 +44,8 @@ bool gp_engine_forwarded_reserve(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_forwarded_kind_t kind)
 {
   gp_device_t *device = context->device;
-  gp_reservation_t reservation = {engine, context, bytes, growth_of(bytes, kind), is_driver_pooled(kind)};
+  gp_reservation_t reservation = {
+      engine, context, bytes, growth_of(bytes, kind), gp_forwarded_is_driver_pooled(kind)};
   bool by_limit = true;
 
   gp_find_origin(engine, GP_OCCASION_DRIVER, bytes);
@@ -63,12 +53,12 @@ bool gp_engine_forwarded_reserve(
     gp_event_first_use(engine); /* it is in no limit, but in the record */
     return true;
   }
-  if (!engine->refuse_all &&
+  if (!gp_engine_refuses(engine) &&
       gp_limit_reserve(engine, context, bytes, reservation.growth, reservation.is_pooled))
     return true;
   uint64_t largest_free = gp_oom_largest_idle(device);
-  if (!engine->refuse_all &&
-      gp_oom_climb(engine, context, reservation.growth, attempt_reserve, &reservation, &by_limit) == 0)
+  if (!gp_engine_refuses(engine) &&
+      gp_oom_make_room(engine, context, reservation.growth, attempt_reserve, &reservation, &by_limit) == 0)
     return true;
   gp_oom_report(engine, context, bytes, true, largest_free);
   return false;
@@ -95,60 +85,20 @@ void gp_engine_forwarded_cancel(
 {
   gp_device_t *device = context->device;
 
-  (void)engine;
   if (gp_forwarded_is_host(kind))
     return;
   gp_lock_take(&device->lock);
-  device->held -= bytes;
-  if (is_driver_pooled(kind))
+  device->committed_bytes -= bytes;
+  if (gp_forwarded_is_driver_pooled(kind))
     device->async_live -= bytes;
   gp_lock_release(&device->lock);
-}
-
-/* Takes an allocation out of the sums, with its event; the device's lock is held. */
-static void uncount(
-    gp_engine_t *engine, gp_device_t *device, gp_forwarded_t *memory, uint64_t time_ns, uint64_t duration_ns)
-{
-  if (gp_forwarded_is_host(memory->kind)) {
-    gp_gauge_sub(&device->stats->pinned_host_bytes, memory->size);
-  } else {
-    gp_gauge_sub(&device->stats->passthrough_bytes, memory->size);
-    if (is_in_pool(memory))
-      device->async_live -= memory->size;
-    if (is_in_pool(memory) && device->limit != UINT64_MAX && engine->driver.ops->async_reserved)
-      device->draining += memory->size; /* still held, by the driver's pool */
-    else
-      device->held -= memory->size;
-  }
-  gp_event_forwarded(engine, memory, GP_ACTION_FORWARDED_FREE, time_ns, duration_ns);
-}
-
-static void lock_and_uncount(gp_engine_t *engine, gp_forwarded_t *memory, uint64_t time_ns)
-{
-  gp_device_t *device = &engine->devices[memory->device];
-  gp_lock_take(&device->lock);
-  uncount(engine, device, memory, time_ns, 0);
-  gp_lock_release(&device->lock);
-}
-
-/* Files the record; without memory for it the allocation is not counted any longer. */
-static void keep(gp_engine_t *engine, gp_forwarded_t *memory)
-{
-  gp_forwarded_t stale;
-  bool has_stale;
-  bool kept = gp_forwarded_keep(engine, memory, &stale, &has_stale);
-
-  if (has_stale) /* it went without our seeing it, with its graph, its memory pool or its context */
-    lock_and_uncount(engine, &stale, memory->time_ns);
-  if (!kept)
-    lock_and_uncount(engine, memory, gp_now(engine));
 }
 
 /* What the driver frees with a context; pools, mapped memory and graphs live without one (cuda.h,
  * cuCtxDestroy). */
 static bool ends_with_context(gp_forwarded_kind_t kind)
 {
-  return !is_driver_pooled(kind) && kind != GP_FORWARDED_PHYSICAL;
+  return !gp_forwarded_is_driver_pooled(kind) && kind != GP_FORWARDED_PHYSICAL;
 }
 
 void gp_engine_forwarded_commit(
@@ -164,8 +114,8 @@ void gp_engine_forwarded_commit(
   own.observer_cookie = 0;
   own.origin = engine->observer.origin(engine->observer.self);
   gp_lock_take(&device->lock);
-  gp_release_await(device, own.key);
-  own.block_id = atomic_fetch_add_explicit(&engine->incarnation, 1, memory_order_relaxed) + 1;
+  gp_releases_await(&device->releases, &device->lock, own.key);
+  own.block_id = gp_next_block_id(engine);
   gp_gauge_add(
       gp_forwarded_is_host(own.kind) ? &device->stats->pinned_host_bytes : &device->stats->passthrough_bytes,
       own.size);
@@ -173,19 +123,19 @@ void gp_engine_forwarded_commit(
   gp_event_forwarded(engine, &own, GP_ACTION_FORWARDED_ALLOC, own.time_ns, duration_ns);
   gp_event_facts(engine, device);
   gp_lock_release(&device->lock);
-  keep(engine, &own);
+  gp_forwarded_keep(engine, &own);
 }
 
 bool gp_engine_forwarded_take(gp_engine_t *engine, gp_space_t space, uint64_t key, gp_forwarded_t *ret_memory)
 {
   gp_find_origin(engine, GP_OCCASION_FREE, 0);
   gp_engine_tell_peaks(engine);
-  if (!gp_forwarded_remove(engine, space, key, ret_memory))
+  if (!gp_forwarded_table_remove(&engine->forwarded, space, key, ret_memory))
     return false;
   gp_device_t *device = &engine->devices[ret_memory->device];
   ret_memory->release.address = key;
   gp_lock_take(&device->lock);
-  gp_release_announce(device, &ret_memory->release);
+  gp_releases_announce(&device->releases, &ret_memory->release);
   gp_lock_release(&device->lock);
   return true;
 }
@@ -196,8 +146,8 @@ void gp_engine_forwarded_freed(
   gp_device_t *device = &engine->devices[memory->device];
 
   gp_lock_take(&device->lock);
-  uncount(engine, device, memory, time_ns, duration_ns);
-  gp_release_finish(device, &memory->release);
+  gp_forwarded_uncount(engine, device, memory, time_ns, duration_ns);
+  gp_releases_finish(&device->releases, &memory->release);
   gp_lock_release(&device->lock);
 }
 
@@ -206,16 +156,9 @@ void gp_engine_forwarded_restore(gp_engine_t *engine, gp_forwarded_t *memory)
   gp_device_t *device = &engine->devices[memory->device];
 
   gp_lock_take(&device->lock);
-  gp_release_finish(device, &memory->release);
+  gp_releases_finish(&device->releases, &memory->release);
   gp_lock_release(&device->lock);
-  keep(engine, memory);
-}
-
-void gp_forwarded_context_lost(gp_engine_t *engine, const gp_context_t *context)
-{
-  gp_forwarded_t memory;
-  while (gp_forwarded_remove_of_context(engine, context, &memory))
-    lock_and_uncount(engine, &memory, gp_now(engine));
+  gp_forwarded_keep(engine, memory);
 }
 
 void gp_engine_mempool_gone(gp_engine_t *engine, uint64_t pool)
@@ -223,10 +166,20 @@ void gp_engine_mempool_gone(gp_engine_t *engine, uint64_t pool)
   int ordinal;
   uint64_t size;
 
-  while (gp_forwarded_detach_next(engine, pool, &ordinal, &size)) {
+  while (gp_forwarded_table_detach_next(&engine->forwarded, pool, &ordinal, &size)) {
     gp_device_t *device = &engine->devices[ordinal];
     gp_lock_take(&device->lock);
     device->async_live -= size;
     gp_lock_release(&device->lock);
   }
+}
+
+bool gp_engine_forwarded_find(gp_engine_t *engine, gp_space_t space, uint64_t key, gp_forwarded_t *ret_memory)
+{
+  return gp_forwarded_table_find(&engine->forwarded, space, key, ret_memory);
+}
+
+size_t gp_engine_forwarded_copy(gp_engine_t *engine, int device, gp_forwarded_t *array, size_t capacity)
+{
+  return gp_forwarded_table_copy(&engine->forwarded, device, array, capacity);
 }

@@ -13,50 +13,7 @@
 #define GP_POOL_FORWARDED_FORWARDED_H
 
 #include "pool/engine.h"
-
-/* What the driver knows memory by. The values of different spaces have nothing to do with each other. */
-typedef enum gp_space {
-  GP_SPACE_POINTER,  /* addresses of device and host memory: one address space */
-  GP_SPACE_ARRAY,    /* arrays and mipmapped arrays */
-  GP_SPACE_PHYSICAL, /* memory without an address: a number of our own, see gp_forwarded_t */
-  GP_SPACE_EXTERNAL, /* memory of another API, imported */
-  GP_SPACE_GRAPH,    /* executable graphs, for what their allocation nodes need */
-  GP_SPACE_COUNT
-} gp_space_t;
-
-/*
- * One allocation. key is what it is found by, in the space of its kind: unique while the allocation exists; 0
- * in a commit stands for the address. address is what the snapshot shows: the address, or the handle where
- * there is none.
- */
-typedef struct gp_forwarded {
-  gp_release_t release; /* between take and freed or restore */
-  uint64_t key;
-  uint64_t address;
-  uint64_t size;
-  uint64_t block_id;        /* incarnation, given by commit */
-  uint32_t observer_cookie; /* the observer's, set by commit */
-  uint32_t origin;          /* as the observer told, asked by commit */
-  uint64_t time_ns;
-  uint64_t stream;
-  uint64_t pool; /* the driver's memory pool that it is in, 0: the device's default one, or none */
-  const gp_context_t *context; /* with which it ends, set by commit; NULL: it outlives contexts */
-  int device;
-  gp_forwarded_kind_t kind;
-  bool has_stream;
-  bool is_detached; /* its pool is gone: it is counted like memory without one */
-} gp_forwarded_t;
-
-gp_space_t gp_forwarded_space(gp_forwarded_kind_t kind);
-
-/* Page-locked memory of the host: in a sum of its own, and in no limit. */
-bool gp_forwarded_is_host(gp_forwarded_kind_t kind);
-
-/*
- * The context through which a device is asked for things: a live one of that device, or where there is none a
- * stand-in that knows the device only. NULL if device is none that the engine has room for.
- */
-gp_context_t *gp_engine_device_context(gp_engine_t *engine, int device);
+#include "pool/forwarded/forwarded_table.h"
 
 /*
  * Counts bytes that are about to be allocated, after giving idle blocks back if need be. False: the limit
@@ -105,7 +62,7 @@ void gp_engine_mempool_gone(gp_engine_t *engine, uint64_t pool);
 
 /*
  * Copies the allocations of a device, in no particular order, all of one moment. Returns how many there are;
- * if that is more than capacity, only capacity were written: come again with more room.
+ * if that is more than capacity, only capacity were written: retry with a larger array.
  */
 size_t gp_engine_forwarded_copy(gp_engine_t *engine, int device, gp_forwarded_t *array, size_t capacity);
 

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "pool/state.h"
+#include "pool/util/assert.h"
 
 #define INITIAL_CAPACITY 64u
 
@@ -63,8 +63,10 @@ gp_bin_t *gp_bins_make(gp_bins_t *bins, uint64_t size)
   if (2 * (bins->used + 1) > bins->capacity && !rebuild(bins))
     return NULL;
   bin = slot_of(bins->slots, bins->capacity, size);
+  gp_assert_internal(bin->size == 0);
   bin->size = size;
   bins->used++;
+  gp_assert_internal(2 * bins->used <= bins->capacity);
   return bin;
 }
 
@@ -79,25 +81,26 @@ gp_bin_t *gp_bins_largest(const gp_bins_t *bins)
   return largest;
 }
 
-void gp_bin_push(gp_bin_t *bin, gp_block_t *block)
+void gp_bin_push(gp_bin_t *bin, gp_bin_entry_t *entry)
 {
-  block->bin_previous = NULL;
-  block->bin_next = bin->idle;
+  entry->previous = NULL;
+  entry->next = bin->idle;
   if (bin->idle)
-    bin->idle->bin_previous = block;
-  bin->idle = block;
+    bin->idle->previous = entry;
+  bin->idle = entry;
   bin->idle_count++;
+  gp_assert_internal(bin->idle_count <= bin->block_count);
 }
 
-void gp_bin_remove(gp_bin_t *bin, gp_block_t *block)
+void gp_bin_remove(gp_bin_t *bin, gp_bin_entry_t *entry)
 {
-  if (block->bin_previous)
-    block->bin_previous->bin_next = block->bin_next;
+  gp_assert_internal(bin->idle_count > 0);
+  if (entry->previous)
+    entry->previous->next = entry->next;
   else
-    bin->idle = block->bin_next;
-  if (block->bin_next)
-    block->bin_next->bin_previous = block->bin_previous;
-  block->bin_previous = NULL;
-  block->bin_next = NULL;
+    bin->idle = entry->next;
+  if (entry->next)
+    entry->next->previous = entry->previous;
+  *entry = (gp_bin_entry_t){NULL, NULL};
   bin->idle_count--;
 }

@@ -14,11 +14,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct gp_block gp_block_t;
+/* A block's place in the idle list of its bin; a member of the block. */
+typedef struct gp_bin_entry {
+  struct gp_bin_entry *next; /* older; NULL: the oldest */
+  struct gp_bin_entry *previous;
+} gp_bin_entry_t;
 
 typedef struct gp_bin {
-  uint64_t size;    /* bytes of its blocks; 0: slot not used */
-  gp_block_t *idle; /* the newest */
+  uint64_t size;        /* bytes of its blocks; 0: slot not used */
+  gp_bin_entry_t *idle; /* the newest */
   uint32_t idle_count;
   uint32_t deferred_count;
   uint32_t block_count;
@@ -40,8 +44,8 @@ gp_bin_t *gp_bins_find(const gp_bins_t *bins, uint64_t size);
 gp_bin_t *gp_bins_make(gp_bins_t *bins, uint64_t size);
 
 /* Puts a block into the idle list of its bin, or takes it out again. */
-void gp_bin_push(gp_bin_t *bin, gp_block_t *block);
-void gp_bin_remove(gp_bin_t *bin, gp_block_t *block);
+void gp_bin_push(gp_bin_t *bin, gp_bin_entry_t *entry);
+void gp_bin_remove(gp_bin_t *bin, gp_bin_entry_t *entry);
 
 /* The bin of the largest size that has idle blocks, or NULL. Looks at every bin. */
 gp_bin_t *gp_bins_largest(const gp_bins_t *bins);

@@ -1,8 +1,8 @@
-/*
- * The transitions of one block. Each moves the block between lists, adjusts the statistics and tells the
- * observer, all under the device's lock, so that the three never disagree.
- */
-#include "pool/state.h"
+#include "pool/space/block.h"
+
+#include "pool/events.h"
+#include "pool/peak.h"
+#include "pool/space/block_slab.h"
 
 static gp_stats_t *stats_of(const gp_block_t *block)
 {
@@ -21,7 +21,10 @@ bool gp_block_prepare(gp_context_t *context, uint64_t size)
 
 void gp_block_unprepare(gp_context_t *context, uint64_t size)
 {
-  gp_bins_find(&context->bins, size)->block_count--;
+  gp_bin_t *bin = gp_bins_find(&context->bins, size);
+
+  gp_assert_internal(bin && bin->block_count > bin->idle_count);
+  bin->block_count--;
 }
 
 void gp_block_adopt(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns, uint64_t duration_ns)
@@ -42,12 +45,13 @@ void gp_block_hand_out(gp_engine_t *engine, gp_block_t *block, uint64_t requeste
 {
   gp_stats_t *stats = stats_of(block);
 
+  gp_assert_internal(block->refs == 0 && requested <= block->size);
   block->state = GP_STATE_LIVE;
   block->refs = 1;
   block->requested = requested;
   block->time_ns = time_ns;
   block->origin = engine->observer.origin(engine->observer.self);
-  block->incarnation = atomic_fetch_add_explicit(&engine->incarnation, 1, memory_order_relaxed) + 1;
+  block->block_id = gp_next_block_id(engine);
   gp_gauge_add(&stats->allocation, 1);
   gp_gauge_add(&stats->allocated_bytes, block->size);
   gp_gauge_add(&stats->requested_bytes, requested);
@@ -86,34 +90,53 @@ void gp_block_enter_idle(gp_block_t *block, uint64_t now_ns)
 
   block->state = GP_STATE_IDLE;
   block->idle_ns = now_ns;
-  gp_bin_push(gp_bins_find(&context->bins, block->size), block);
+  gp_bin_push(gp_bins_find(&context->bins, block->size), &block->in_bin);
   gp_list_push_back(&context->device->idle, &block->order);
   gp_gauge_add(&context->device->stats->cached_bytes, block->size);
 }
 
+static void leave_idle(gp_bin_t *bin, gp_block_t *block)
+{
+  gp_device_t *device = block->context->device;
+
+  gp_assert_internal(block->state == GP_STATE_IDLE && bin->size == block->size);
+  gp_bin_remove(bin, &block->in_bin);
+  gp_list_remove(&block->order);
+  gp_gauge_sub(&device->stats->cached_bytes, block->size);
+}
+
 void gp_block_leave_idle(gp_block_t *block)
 {
-  gp_context_t *context = block->context;
-
-  gp_bin_remove(gp_bins_find(&context->bins, block->size), block);
-  gp_list_remove(&block->order);
-  gp_gauge_sub(&context->device->stats->cached_bytes, block->size);
+  leave_idle(gp_bins_find(&block->context->bins, block->size), block);
 }
 
 gp_block_t *gp_block_take_idle(gp_context_t *context, uint64_t size, uint64_t newest)
 {
   gp_bin_t *bin = gp_bins_find(&context->bins, size);
-  gp_block_t *block = bin ? bin->idle : NULL;
+  gp_bin_entry_t *entry = bin ? bin->idle : NULL;
 
-  while (block && block->tag > newest) /* freed under MONO, which is over */
-    block = block->bin_next;
-  if (!block)
+  while (entry &&
+         gp_block_of_entry(entry)->free_epoch > newest) /* freed while mode `single` held, which is over */
+    entry = entry->next;
+  if (!entry)
     return NULL;
-  gp_assert_internal(block->state == GP_STATE_IDLE && block->size == size && block->context == context);
-  gp_bin_remove(bin, block);
-  gp_list_remove(&block->order);
-  gp_gauge_sub(&context->device->stats->cached_bytes, size);
+  gp_block_t *block = gp_block_of_entry(entry);
+  gp_assert_internal(block->context == context);
+  leave_idle(bin, block);
   return block;
+}
+
+gp_block_t *gp_block_largest_idle(const gp_device_t *device)
+{
+  gp_block_t *largest = NULL;
+
+  GP_LIST_EACH(&device->contexts, const gp_context_t, device_link, context)
+  {
+    const gp_bin_t *bin = gp_bins_largest(&context->bins);
+    if (bin && (!largest || bin->size > largest->size))
+      largest = gp_block_of_entry(bin->idle);
+  }
+  return largest;
 }
 
 void gp_block_forget(
@@ -124,9 +147,18 @@ void gp_block_forget(
   gp_event_block(engine, block, GP_ACTION_SEGMENT_FREE, why, time_ns, duration_ns, false);
   gp_gauge_sub(&device->stats->segment, 1);
   gp_gauge_sub(&device->stats->reserved_bytes, block->size);
-  device->held -= block->size;
+  gp_assert_internal(device->committed_bytes >= block->size);
+  device->committed_bytes -= block->size;
   gp_block_unprepare(block->context, block->size);
   gp_list_remove(&block->all);
   __atomic_store_n(&block->address, 0, __ATOMIC_RELAXED); /* for a free that raced with this, see free.c */
-  gp_record_give(engine, block);
+  gp_block_slab_give(engine, block);
+}
+
+void gp_block_end(
+    gp_engine_t *engine, gp_block_t *block, gp_detail_t why, uint64_t time_ns, uint64_t duration_ns)
+{
+  gp_block_end_ownership(engine, block, GP_DETAIL_NONE, time_ns);
+  gp_block_end_use(engine, block, time_ns);
+  gp_block_forget(engine, block, why, time_ns, duration_ns);
 }

@@ -1,10 +1,6 @@
-/*
- * Block records: taken from slabs, recycled, and returned to the host with the engine only, so that a free
- * that races with the end of its block never reads memory that is gone.
- */
-#include <stdlib.h>
+#include "pool/space/block_slab.h"
 
-#include "pool/state.h"
+#include <stdlib.h>
 
 #define SLAB_RECORDS 256
 
@@ -13,6 +9,17 @@ struct gp_slab {
   gp_block_t records[SLAB_RECORDS];
 };
 
+void gp_block_slab_init(gp_engine_t *engine)
+{
+  gp_lock_init(&engine->slab_lock, GP_RANK_SLAB);
+}
+
+static void put(gp_engine_t *engine, gp_block_t *block)
+{
+  block->in_bin.next = engine->free_records ? &engine->free_records->in_bin : NULL;
+  engine->free_records = block;
+}
+
 static bool add_slab(gp_engine_t *engine)
 {
   struct gp_slab *slab = calloc(1, sizeof(*slab));
@@ -20,27 +27,24 @@ static bool add_slab(gp_engine_t *engine)
     return false;
   slab->next = engine->slabs;
   engine->slabs = slab;
-  for (int i = SLAB_RECORDS - 1; i >= 0; i--) {
-    slab->records[i].bin_next = engine->free_records;
-    engine->free_records = &slab->records[i];
-  }
+  for (int i = SLAB_RECORDS - 1; i >= 0; i--)
+    put(engine, &slab->records[i]);
   return true;
 }
 
-gp_block_t *gp_record_take(gp_engine_t *engine)
+gp_block_t *gp_block_slab_take(gp_engine_t *engine)
 {
   gp_block_t *block = NULL;
 
-  gp_lock_take(&engine->records_lock);
+  gp_lock_take(&engine->slab_lock);
   if (engine->free_records || add_slab(engine)) {
     block = engine->free_records;
-    engine->free_records = block->bin_next;
+    engine->free_records = block->in_bin.next ? gp_block_of_entry(block->in_bin.next) : NULL;
   }
-  gp_lock_release(&engine->records_lock);
+  gp_lock_release(&engine->slab_lock);
   if (!block)
     return NULL;
-  block->bin_next = NULL;
-  block->bin_previous = NULL;
+  block->in_bin = (gp_bin_entry_t){NULL, NULL};
   block->refs = 0;
   block->observer_cookie = 0;
   block->tainted = false;
@@ -51,15 +55,14 @@ gp_block_t *gp_record_take(gp_engine_t *engine)
   return block;
 }
 
-void gp_record_give(gp_engine_t *engine, gp_block_t *block)
+void gp_block_slab_give(gp_engine_t *engine, gp_block_t *block)
 {
-  gp_lock_take(&engine->records_lock);
-  block->bin_next = engine->free_records;
-  engine->free_records = block;
-  gp_lock_release(&engine->records_lock);
+  gp_lock_take(&engine->slab_lock);
+  put(engine, block);
+  gp_lock_release(&engine->slab_lock);
 }
 
-void gp_records_fini(gp_engine_t *engine)
+void gp_block_slab_fini(gp_engine_t *engine)
 {
   while (engine->slabs) {
     struct gp_slab *next = engine->slabs->next;
@@ -67,4 +70,5 @@ void gp_records_fini(gp_engine_t *engine)
     engine->slabs = next;
   }
   engine->free_records = NULL;
+  gp_lock_fini(&engine->slab_lock);
 }

@@ -18,7 +18,7 @@ typedef enum gp_lock_rank {
   GP_RANK_FORWARDED, /* allocations that are not pooled */
   GP_RANK_HOOKS,     /* what the hooks keep: captures, events, green contexts, memory pools, mappings */
   GP_RANK_MAP,       /* writers of an address map */
-  GP_RANK_RECORDS,   /* free records */
+  GP_RANK_SLAB,      /* free block records */
 } gp_lock_rank_t;
 
 typedef struct gp_lock {

@@ -300,6 +300,14 @@ static bool parse_value(const attempt_t *attempt, gp_options_t *options)
   return good;
 }
 
+uint64_t gp_amount_resolve(const gp_amount_t *amount, uint64_t whole)
+{
+  if (amount->is_none)
+    return UINT64_MAX;
+  return amount->is_share ? whole / 100 * amount->number + whole % 100 * amount->number / 100
+                          : amount->number;
+}
+
 bool gp_option_parse(gp_option_id_t id, const char *text, gp_options_t *options, gp_option_problem_fn problem,
     void *problem_arg)
 {

@@ -99,6 +99,9 @@ static inline const char *gp_option_text(const gp_options_t *options, gp_option_
   return options->values[id].text;
 }
 
+/* Bytes that an amount stands for, as a number or a share of `whole` bytes; UINT64_MAX: none. */
+uint64_t gp_amount_resolve(const gp_amount_t *amount, uint64_t whole);
+
 /* Looks a variable up; returns NULL if it is unset. */
 typedef const char *(*gp_option_lookup_fn)(void *arg, const char *variable);
 

@@ -17,7 +17,7 @@
 
 #include "interpose/clock.h"
 #include "pool/engine.h"
-#include "pool/reuse/epoch/streams.h"
+#include "pool/reuse/stream_calls.h"
 #include "trace/record/recorder.h"
 
 #define PAIRS   2000000

@@ -114,7 +114,7 @@ def check_page(entries):
     return problems if rows else ["doc/interception.md has no table of hazards"]
 
 
-REUSE_TABLES = ("mono.json", "reuse.json", "streams.json")
+REUSE_TABLES = ("single.json", "reuse.json", "streams.json")
 REUSE_PAGE = os.path.join(SOURCE, "doc", "reuse.md")
 REUSE_HEADING = "## The guards\n"
 

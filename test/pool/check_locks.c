@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "pool/state.h"
+#include "pool/driver_calls.h"
 #include "test/pool/engine_fixture.h"
 
 static void begin(void)

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "pool/reuse/epoch/streams.h"
+#include "pool/reuse/stream_calls.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
 

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "pool/space/address_map.h"
-#include "pool/state.h"
-#include "pool/space/type.h"
+#include "pool/space/bins.h"
+#include "pool/space/size_classes.h"
 #include "pool/util/path.h"
 #include "pool/util/size.h"
 #include "test/pool/check_main.h"
@@ -209,7 +209,7 @@ END_TEST
 
 START_TEST(test_bins)
 {
-  static gp_block_t blocks[200];
+  static gp_bin_entry_t entries[200];
   gp_bins_t bins;
   gp_bins_init(&bins);
   ck_assert_ptr_null(gp_bins_find(&bins, 512));
@@ -217,13 +217,13 @@ START_TEST(test_bins)
   for (uint64_t i = 0; i < 200; i++) {
     gp_bin_t *bin = gp_bins_make(&bins, (i / 2 + 1) * 512);
     bin->block_count++;
-    gp_bin_push(bin, &blocks[i]);
+    gp_bin_push(bin, &entries[i]);
   }
   ck_assert_uint_eq(gp_bins_largest(&bins)->size, 100 * 512);
   gp_bin_t *bin = gp_bins_find(&bins, 512);
-  ck_assert_ptr_eq(bin->idle, &blocks[1]); /* the newest first */
-  gp_bin_remove(bin, &blocks[0]);
-  gp_bin_remove(bin, &blocks[1]);
+  ck_assert_ptr_eq(bin->idle, &entries[1]); /* the newest first */
+  gp_bin_remove(bin, &entries[0]);
+  gp_bin_remove(bin, &entries[1]);
   ck_assert_ptr_null(bin->idle);
   ck_assert_uint_eq(bin->idle_count, 0);
   bin->block_count = 0;

@@ -1,18 +1,24 @@
 /*
  * Reuse mode `epoch` on drivers that have no fence over a whole context (before 12.5): a fence for each
  * stream that was created, at most one outstanding, recorded only in streams that have work; and the default
- * stream is asked whether it has any. About other streams (of threads, destroyed ones) the driver cannot be
- * asked by anybody.
+ * stream is asked whether it has any. The driver cannot be asked about other streams: those of threads, and
+ * destroyed ones.
+ *
+ * Uses: streams.h, stream_facts.c, driver_calls.h, mode.h.
  */
-#include "pool/state.h"
+#include "pool/driver_calls.h"
+#include "pool/mode.h"
+#include "pool/reuse/epoch.h"
+#include "pool/reuse/stream_record.h"
+#include "pool/reuse/streams.h"
 
 #define MAX_ASKED 64
 
 /* The stream holds memory back. With contexts_lock held. */
 static bool holds_back(gp_engine_t *engine, const gp_stream_t *stream)
 {
-  uint64_t newest = atomic_load(&engine->newest_tag);
-  return !gp_work_flag_is_clean(stream->mark) && atomic_load(&stream->completed) < newest &&
+  uint64_t newest = atomic_load(&engine->newest_free_epoch);
+  return !gp_work_flag_is_clean(stream->flag) && atomic_load(&stream->completed) < newest &&
          atomic_load(&stream->context->completed) < newest;
 }
 
@@ -23,23 +29,19 @@ static bool is_default(const gp_stream_t *stream)
 
 static bool is_askable(const gp_stream_t *stream)
 {
-  return is_default(stream) || (stream->handle > 2 && !stream->end_epoch);
+  return is_default(stream) || (stream->handle > GP_STREAM_LAST_OF_DEFAULTS && !stream->end_epoch);
 }
 
-bool gp_streams_can_be_asked(gp_engine_t *engine)
+bool gp_epoch_can_be_asked(gp_engine_t *engine)
 {
   bool can = gp_engine_uses_streams(engine) && engine->driver.ops->stream_fence_record;
 
   if (!can)
     return false;
   gp_lock_take(&engine->contexts_lock);
-  for (gp_list_t *c = engine->contexts.next; c != &engine->contexts; c = c->next) {
-    gp_context_t *context = gp_list_entry(c, gp_context_t, live_link);
-    for (gp_list_t *s = context->streams.next; s != &context->streams; s = s->next) {
-      const gp_stream_t *stream = gp_list_entry(s, gp_stream_t, link);
-      can &= !holds_back(engine, stream) || is_askable(stream);
-    }
-  }
+  GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context)
+  GP_LIST_EACH(&context->streams, const gp_stream_t, link, stream)
+  can &= !holds_back(engine, stream) || is_askable(stream);
   gp_lock_release(&engine->contexts_lock);
   return can;
 }
@@ -53,12 +55,12 @@ static int take_streams(gp_engine_t *engine, gp_stream_t **array)
   int count = 0;
 
   gp_lock_take(&engine->contexts_lock);
-  for (gp_list_t *c = engine->contexts.next; c != &engine->contexts; c = c->next) {
-    gp_context_t *context = gp_list_entry(c, gp_context_t, live_link);
-    for (gp_list_t *s = context->streams.next; s != &context->streams && count < MAX_ASKED; s = s->next) {
-      gp_stream_t *stream = gp_list_entry(s, gp_stream_t, link);
+  GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context)
+  {
+    GP_LIST_EACH(&context->streams, gp_stream_t, link, stream)
+    {
       bool is_there = is_default(stream) || gp_stream_find(engine, stream->handle) == stream;
-      if (is_there && is_askable(stream) && holds_back(engine, stream) &&
+      if (is_there && count < MAX_ASKED && is_askable(stream) && holds_back(engine, stream) &&
           !atomic_exchange(&stream->asked, true))
         array[count++] = stream;
     }
@@ -70,9 +72,9 @@ static int take_streams(gp_engine_t *engine, gp_stream_t **array)
 static void answered(gp_engine_t *engine, gp_context_t *context, const gp_stream_fact_t *fact, int code)
 {
   if (code == 0)
-    gp_stream_fact_end(engine, fact);
+    gp_stream_fact_settle(engine, fact);
   else if (code != engine->driver.ops->code_not_ready)
-    gp_reuse_note(engine, context, code);
+    gp_driver_note(engine, context, code);
 }
 
 static void ask_fence(gp_engine_t *engine, gp_stream_t *stream, gp_context_t *context)
@@ -85,8 +87,8 @@ static void ask_fence(gp_engine_t *engine, gp_stream_t *stream, gp_context_t *co
     stream->fence_fact.stream = NULL;
     answered(engine, context, &fact, code);
   }
-  if (atomic_load(&stream->completed) >= atomic_load(&engine->newest_tag) ||
-      gp_work_flag_is_clean(stream->mark))
+  if (atomic_load(&stream->completed) >= atomic_load(&engine->newest_free_epoch) ||
+      gp_work_flag_is_clean(stream->flag))
     return;
   stream->fence_context = context;
   const gp_stream_fact_t fact =
@@ -94,18 +96,18 @@ static void ask_fence(gp_engine_t *engine, gp_stream_t *stream, gp_context_t *co
   int code = gp_driver_stream_fence_record(engine, &context->driver, stream->handle, &stream->fence);
   if (code == 0) {
     stream->fence_fact = fact;
-    gp_reuse_count(context, false);
+    gp_driver_count(context, GP_COUNT_FENCE);
   } else {
-    gp_reuse_note(engine, context, code);
+    gp_driver_note(engine, context, code);
   }
 }
 
-void gp_streams_poll(gp_engine_t *engine)
+bool gp_epoch_poll(gp_engine_t *engine)
 {
   gp_stream_t *asked[MAX_ASKED];
 
   if (!engine->driver.ops->stream_fence_record || !gp_engine_uses_streams(engine) || !gp_engine_enter(engine))
-    return;
+    return false;
   int count = take_streams(engine, asked);
   for (int i = 0; i < count; i++) {
     gp_context_t *context = asked[i]->context;
@@ -118,5 +120,5 @@ void gp_streams_poll(gp_engine_t *engine)
     atomic_store(&asked[i]->asked, false);
   }
   gp_engine_leave(engine);
-  gp_reuse_advance(engine, true);
+  return true;
 }

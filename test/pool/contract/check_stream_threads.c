@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "pool/reuse/single_stream.h"
-#include "pool/reuse/epoch/streams.h"
+#include "pool/reuse/stream_calls.h"
 #include "test/pool/check_main.h"
 #include "test/pool/fake_driver.h"
 

@@ -1,17 +1,24 @@
-/*
- * Contexts of the driver: met, found, and lost with all their memory.
- */
+#include "pool/contexts.h"
+
 #include <stdlib.h>
 
-#include "pool/state.h"
+#include "pool/events.h"
+#include "pool/forwarded/forwarded.h"
+#include "pool/forwarded/forwarded_counts.h"
+#include "pool/limit.h"
+#include "pool/mode.h"
+#include "pool/reuse/advance.h"
+#include "pool/reuse/single_order.h"
+#include "pool/reuse/single_stream.h"
+#include "pool/reuse/stamps.h"
+#include "pool/reuse/streams.h"
+#include "pool/space/block.h"
 
 static gp_context_t *find_live(gp_engine_t *engine, const void *handle)
 {
-  for (gp_list_t *link = engine->contexts.next; link != &engine->contexts; link = link->next) {
-    gp_context_t *context = gp_list_entry(link, gp_context_t, live_link);
-    if (context->driver.handle == handle)
-      return context;
-  }
+  GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context)
+  if (context->driver.handle == handle)
+    return context;
   return NULL;
 }
 
@@ -34,6 +41,7 @@ void gp_context_init(gp_context_t *context, const gp_driver_context_t *driver_co
   gp_bins_init(&context->bins);
   atomic_flag_clear(&context->fence.busy);
   atomic_init(&context->completed, 0); /* work that it submitted before we met it may be pending */
+  atomic_init(&context->gone, false);
   atomic_init(&context->lost, false);
 }
 
@@ -72,47 +80,63 @@ gp_context_t *gp_engine_device_context(gp_engine_t *engine, int ordinal)
   return context;
 }
 
-gp_context_t *gp_engine_context(gp_engine_t *engine, const gp_driver_context_t *driver_context)
+/*
+ * Files a new record: from now on the context is one of the engine's. What is to be told of the mode when the
+ * lock is released. The caller holds contexts_lock.
+ */
+static gp_detail_t file(gp_engine_t *engine, gp_context_t *context)
 {
-  gp_context_t *made = NULL;
-  gp_detail_t mode = GP_DETAIL_NONE;
+  context->next_any = engine->all_contexts;
+  engine->all_contexts = context;
+  gp_list_push_back(&engine->contexts, &context->live_link);
+  if (gp_engine_uses_streams(engine) && !gp_streams_add_context(engine, context))
+    gp_mode_change_reuse(engine, GP_MODE_CONTEXT);
+  gp_detail_t mode = gp_single_order_add_context(engine, context);
+  gp_lock_take(&context->device->lock);
+  gp_list_push_back(&context->device->contexts, &context->device_link);
+  gp_lock_release(&context->device->lock);
+  return mode;
+}
 
+/*
+ * The live record of a handle; NULL: there is none. Mode `single` ends with the second context, and what the
+ * first one still does is settled before the second is used, also by a thread that finds it filed by another,
+ * which may be at that still.
+ */
+static gp_context_t *find_settled(gp_engine_t *engine, const gp_driver_context_t *driver_context)
+{
   gp_lock_take(&engine->contexts_lock);
   gp_context_t *context = find_live(engine, driver_context->handle);
-  bool may_be_owed = context != engine->mono_context;
+  bool is_single = context == engine->single.context;
   gp_lock_release(&engine->contexts_lock);
-  if (context && context->driver.id == driver_context->id) {
-    if (may_be_owed)
-      (void)gp_single_stream_settle(engine); /* another thread has filed it, and may be at that still */
-    return context;
+  if (context && context->driver.id != driver_context->id) {
+    gp_engine_context_lost(engine, context); /* it ended unseen, and the handle is used again */
+    return NULL;
   }
-  gp_engine_context_lost(engine, context);
+  if (context && !is_single)
+    (void)gp_single_stream_settle(engine);
+  return context;
+}
 
-  made = make_context(engine, driver_context);
+gp_context_t *gp_engine_context(gp_engine_t *engine, const gp_driver_context_t *driver_context)
+{
+  gp_context_t *known = find_settled(engine, driver_context);
+  if (known)
+    return known;
+  gp_context_t *made = make_context(engine, driver_context);
   if (!made)
     return NULL;
+
   gp_lock_take(&engine->contexts_lock);
-  context = find_live(engine, driver_context->handle);
-  if (!context) {
-    context = made;
-    made->next_any = engine->all_contexts;
-    engine->all_contexts = made;
-    gp_list_push_back(&engine->contexts, &made->live_link);
-    gp_streams_add_context(engine, made);
-    mode = gp_single_stream_add_context(engine, made);
-    gp_lock_take(&made->device->lock);
-    gp_list_push_back(&made->device->contexts, &made->device_link);
-    gp_lock_release(&made->device->lock);
-  }
+  known = find_live(engine, driver_context->handle); /* another thread may have been first */
+  gp_detail_t mode = known ? GP_DETAIL_NONE : file(engine, made);
   gp_lock_release(&engine->contexts_lock);
-  if (context != made) {
-    free(made); /* another thread was first */
-    (void)gp_single_stream_settle(engine);
-    return context;
+  gp_single_order_tell(engine, mode);
+  (void)gp_single_stream_settle(engine);
+  if (known) {
+    free(made);
+    return known;
   }
-  gp_single_stream_tell(mode);
-  (void)gp_single_stream_settle(
-      engine); /* what the first context still does, the second one does not wait for */
   note_device(engine, made->device);
   gp_limit_resolve(engine, made);
   return made;
@@ -133,8 +157,8 @@ bool gp_context_is_lost(const gp_context_t *context)
   return atomic_load_explicit(&context->lost, memory_order_acquire);
 }
 
-/* Forgets one block of a lost context; the device's lock is held. A block that is RELEASING is its
- * releaser's. */
+/* Forgets one block of a lost context. A block that is RELEASING is its releaser's. The caller holds the
+ * device's lock. */
 static void forget_lost(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
 {
   switch (block->state) {
@@ -144,8 +168,7 @@ static void forget_lost(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
     gp_block_end_use(engine, block, now_ns);
     break;
   case GP_STATE_DEFERRED:
-    gp_list_remove(&block->order);
-    gp_bins_find(&block->context->bins, block->size)->deferred_count--;
+    gp_stamp_leave_deferred(block);
     gp_block_end_use(engine, block, now_ns);
     break;
   case GP_STATE_RETAINED: gp_block_end_use(engine, block, now_ns); break;
@@ -165,8 +188,8 @@ void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
   if (!already) {
     gp_list_remove(&context->live_link);
     gp_streams_drop_context(engine, context);
-    gp_single_stream_drop_context(engine, context);
-    gp_suspend_context_lost(engine, context);
+    gp_single_order_drop_context(engine, context);
+    gp_mode_context_lost(engine, context);
   }
   gp_lock_release(&engine->contexts_lock);
   if (already)
@@ -175,32 +198,51 @@ void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
   gp_device_t *device = context->device;
   uint64_t now_ns = gp_now(engine);
   gp_lock_take(&device->lock);
-  for (gp_list_t *link = context->blocks.next; link != &context->blocks;) {
-    gp_block_t *block = gp_list_entry(link, gp_block_t, all);
-    link = link->next;
-    forget_lost(engine, block, now_ns);
-  }
+  GP_LIST_EACH_SAFE(&context->blocks, gp_block_t, all, block)
+  forget_lost(engine, block, now_ns);
   gp_list_remove(&context->device_link);
-  pthread_cond_broadcast(&device->released);
+  gp_releases_wake(&device->releases);
   gp_lock_release(&device->lock);
   gp_forwarded_context_lost(engine, context);
   /* Its fence went with it, and it holds nothing back any more. */
-  gp_reuse_advance(engine, false);
+  (void)gp_advance(engine);
+}
+
+/* Every live context that matches is lost, one after the other: a loss takes the lock by itself. */
+static void lose_all(
+    gp_engine_t *engine, bool (*matches)(const gp_context_t *context, int device), int device)
+{
+  gp_context_t *found;
+
+  do {
+    found = NULL;
+    gp_lock_take(&engine->contexts_lock);
+    GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context)
+    if (!found && matches(context, device))
+      found = context;
+    gp_lock_release(&engine->contexts_lock);
+    gp_engine_context_lost(engine, found);
+  } while (found);
+}
+
+static bool is_primary_of(const gp_context_t *context, int device)
+{
+  return context->driver.is_primary && context->driver.device == device;
 }
 
 void gp_engine_primary_lost(gp_engine_t *engine, int device)
 {
-  gp_context_t *context;
+  lose_all(engine, is_primary_of, device);
+}
 
-  do {
-    context = NULL;
-    gp_lock_take(&engine->contexts_lock);
-    for (gp_list_t *link = engine->contexts.next; link != &engine->contexts && !context; link = link->next) {
-      gp_context_t *candidate = gp_list_entry(link, gp_context_t, live_link);
-      if (candidate->driver.is_primary && candidate->driver.device == device)
-        context = candidate;
-    }
-    gp_lock_release(&engine->contexts_lock);
-    gp_engine_context_lost(engine, context);
-  } while (context);
+static bool is_gone(const gp_context_t *context, int device)
+{
+  return atomic_load(&context->gone);
+}
+
+void gp_contexts_lose_gone(gp_engine_t *engine)
+{
+  if (atomic_load_explicit(&engine->has_gone_contexts, memory_order_relaxed) &&
+      atomic_exchange(&engine->has_gone_contexts, false))
+    lose_all(engine, is_gone, 0);
 }

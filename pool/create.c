@@ -1,11 +1,13 @@
 /*
  * The engine's life: made from the options, and ended.
  */
-#include "pool/engine.h"
-
 #include <stdlib.h>
 
-#include "pool/state.h"
+#include "pool/contexts.h"
+#include "pool/mode.h"
+#include "pool/reuse/epoch.h"
+#include "pool/reuse/streams.h"
+#include "pool/space/block_slab.h"
 
 static uint32_t no_origin(void *self)
 {
@@ -18,17 +20,25 @@ static void ignore_event(void *self, const gp_event_t *event)
   (void)event;
 }
 
+static gp_mode_t initial_mode(uint64_t reuse)
+{
+  switch (reuse) {
+  case GP_REUSE_STRICT: return GP_MODE_STRICT;
+  case GP_REUSE_SINGLE: return GP_MODE_EPOCH; /* until the first context comes */
+  case GP_REUSE_EPOCH: return gp_epoch_is_built() ? GP_MODE_EPOCH : GP_MODE_CONTEXT;
+  default: return GP_MODE_CONTEXT;
+  }
+}
+
 static void configure(gp_engine_t *engine, const gp_options_t *options)
 {
   uint64_t idle_seconds = gp_option_number(options, GP_OPTION_idle_release);
+  uint64_t reuse = gp_option_number(options, GP_OPTION_reuse);
 
+  gp_mode_init(engine, options->limit_malformed, initial_mode(reuse), gp_epoch_is_built());
+  engine->single.is_wanted = reuse == GP_REUSE_SINGLE;
   engine->type = gp_pool_type(options);
   gp_type_config_init(&engine->type_config, options);
-  engine->strict = gp_option_number(options, GP_OPTION_reuse) == GP_REUSE_STRICT;
-  engine->single = gp_option_number(options, GP_OPTION_reuse) == GP_REUSE_SINGLE;
-  atomic_init(
-      &engine->uses_streams, engine->single || gp_option_number(options, GP_OPTION_reuse) == GP_REUSE_EPOCH);
-  atomic_init(&engine->refuse_all, options->limit_malformed);
   engine->idle_release_ns = idle_seconds ? idle_seconds * UINT64_C(1000000000) : UINT64_MAX;
   engine->max_cached = gp_option_number(options, GP_OPTION_max_cached);
   engine->reserve = options->values[GP_OPTION_reserve].amount;
@@ -55,15 +65,13 @@ gp_engine_t *gp_engine_create(
   configure(engine, options);
   atomic_init(&engine->epoch, 1); /* 0 is what a context has completed that nothing is known of */
   gp_lock_init(&engine->contexts_lock, GP_RANK_CONTEXTS);
-  gp_lock_init(&engine->records_lock, GP_RANK_RECORDS);
+  gp_block_slab_init(engine);
   gp_list_init(&engine->contexts);
   gp_address_map_init(&engine->blocks);
-  gp_forwarded_init(engine);
-  gp_stream_table_init(engine);
+  gp_forwarded_table_init(&engine->forwarded);
   for (int i = 0; i < GP_MAX_DEVICES; i++) {
     gp_device_t *device = &engine->devices[i];
     gp_lock_init(&device->lock, GP_RANK_DEVICE);
-    pthread_cond_init(&device->released, NULL);
     device->ordinal = i;
     device->stats = &device->own_stats;
     device->watched_use = UINT64_MAX;
@@ -72,7 +80,11 @@ gp_engine_t *gp_engine_create(
     gp_context_init(&device->stand_in, &(gp_driver_context_t){.handle = NULL, .device = i}, device);
     gp_list_init(&device->contexts);
     gp_list_init(&device->idle);
-    gp_list_init(&device->releases);
+    gp_releases_init(&device->releases);
+  }
+  if (!gp_stream_table_init(engine, gp_mode_follows_streams(engine))) {
+    gp_engine_destroy(engine);
+    return NULL;
   }
   return engine;
 }
@@ -82,8 +94,8 @@ void gp_engine_destroy(gp_engine_t *engine)
   if (!engine)
     return;
   gp_lock_take(&engine->contexts_lock);
-  for (gp_list_t *link = engine->contexts.next; link != &engine->contexts; link = link->next)
-    gp_streams_drop_context(engine, gp_list_entry(link, gp_context_t, live_link));
+  GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context)
+  gp_streams_drop_context(engine, context);
   gp_lock_release(&engine->contexts_lock);
   while (engine->all_contexts) {
     gp_context_t *next = engine->all_contexts->next_any;
@@ -92,14 +104,13 @@ void gp_engine_destroy(gp_engine_t *engine)
     engine->all_contexts = next;
   }
   for (int i = 0; i < GP_MAX_DEVICES; i++) {
-    pthread_cond_destroy(&engine->devices[i].released);
+    gp_releases_fini(&engine->devices[i].releases);
     gp_lock_fini(&engine->devices[i].lock);
   }
-  gp_forwarded_fini(engine);
+  gp_forwarded_table_fini(&engine->forwarded);
   gp_stream_table_fini(engine);
   gp_address_map_fini(&engine->blocks);
-  gp_records_fini(engine);
-  gp_lock_fini(&engine->records_lock);
+  gp_block_slab_fini(engine);
   gp_lock_fini(&engine->contexts_lock);
   free(engine);
 }

@@ -1,9 +1,8 @@
 /*
- * A pool type: how large a block is made for a request, and whether it is kept after the free.
- * One file per type; the list is pool_types in type.c.
+ * Pool types: how large a block is made for a request, and whether it is kept after the free.
  */
-#ifndef GP_POOL_SPACE_TYPE_H
-#define GP_POOL_SPACE_TYPE_H
+#ifndef GP_POOL_SPACE_SIZE_CLASSES_H
+#define GP_POOL_SPACE_SIZE_CLASSES_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,6 +33,7 @@ extern const gp_pool_type_t gp_pool_type_round;
 extern const gp_pool_type_t gp_pool_type_naive;
 extern const gp_pool_type_t gp_pool_type_unpooled;
 
+/* The type that GPUPOOL_TYPE names. Never NULL. */
 const gp_pool_type_t *gp_pool_type(const gp_options_t *options);
 void gp_type_config_init(gp_type_config_t *config, const gp_options_t *options);
 

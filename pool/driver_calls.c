@@ -1,12 +1,20 @@
-/*
- * Checked calls of the driver table: what every call must satisfy is asserted here, once.
- *
- * A thread can be cancelled in the two calls that the program asks for (alloc, and the free of its own
- * block), and their callers see to what they leave behind. In all others, which the program did not make, it
- * cannot.
- */
-#include "pool/state.h"
+#include "pool/driver_calls.h"
+
+#include "pool/events.h"
+#include "pool/mode.h"
 #include "pool/util/cancel.h"
+
+/*
+ * A call of the driver, with its arguments after the table's own. The program did not make it: a thread is
+ * not cancelled in it, for nothing would undo what it leaves behind.
+ */
+#define OWN_CALL(result, engine, function, ...)                                                              \
+  do {                                                                                                       \
+    gp_assert(gp_locks_held() == 0);                                                                         \
+    int cancel_state = gp_cancel_hold();                                                                     \
+    result = (engine)->driver.ops->function((engine)->driver.self, __VA_ARGS__);                             \
+    gp_cancel_restore(cancel_state);                                                                         \
+  } while (0)
 
 int gp_driver_alloc(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address)
@@ -44,87 +52,69 @@ int gp_driver_free(gp_engine_t *engine, const gp_driver_context_t *context, uint
 
 int gp_driver_wait(gp_engine_t *engine, const gp_driver_context_t *context)
 {
-  gp_assert(gp_locks_held() == 0);
-  int cancel_state = gp_cancel_hold();
-  int code = engine->driver.ops->wait(engine->driver.self, context);
-  gp_cancel_restore(cancel_state);
+  int code;
+  OWN_CALL(code, engine, wait, context);
   return code;
 }
 
 int gp_driver_memory_info(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total)
 {
-  gp_assert(gp_locks_held() == 0);
-  int cancel_state = gp_cancel_hold();
-  int code = engine->driver.ops->memory_info(engine->driver.self, context, ret_free, ret_total);
-  gp_cancel_restore(cancel_state);
+  int code;
+  OWN_CALL(code, engine, memory_info, context, ret_free, ret_total);
   gp_engine_note_result(engine, code);
   return code;
 }
 
 uint64_t gp_driver_available(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t free_bytes)
 {
-  gp_assert(gp_locks_held() == 0);
-  if (!engine->driver.ops->host_available)
-    return free_bytes;
-  int cancel_state = gp_cancel_hold();
-  uint64_t available = engine->driver.ops->host_available(engine->driver.self, context);
-  gp_cancel_restore(cancel_state);
+  uint64_t available = free_bytes;
+
+  if (engine->driver.ops->host_available)
+    OWN_CALL(available, engine, host_available, context);
   return available > free_bytes ? available : free_bytes;
 }
 
 int gp_driver_fence_record(gp_engine_t *engine, const gp_driver_context_t *context, void **fence)
 {
-  gp_assert(gp_locks_held() == 0);
-  int cancel_state = gp_cancel_hold();
-  int code = engine->driver.ops->fence_record(engine->driver.self, context, fence);
-  gp_cancel_restore(cancel_state);
+  int code;
+  OWN_CALL(code, engine, fence_record, context, fence);
   return code;
 }
 
 int gp_driver_fence_query(gp_engine_t *engine, const gp_driver_context_t *context, void *fence)
 {
-  gp_assert(gp_locks_held() == 0);
-  int cancel_state = gp_cancel_hold();
-  int code = engine->driver.ops->fence_query(engine->driver.self, context, fence);
-  gp_cancel_restore(cancel_state);
+  int code;
+  OWN_CALL(code, engine, fence_query, context, fence);
   return code;
 }
 
 int gp_driver_stream_fence_record(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, void **fence)
 {
-  gp_assert(gp_locks_held() == 0);
-  int cancel_state = gp_cancel_hold();
-  int code = engine->driver.ops->stream_fence_record(engine->driver.self, context, stream, fence);
-  gp_cancel_restore(cancel_state);
+  int code;
+  OWN_CALL(code, engine, stream_fence_record, context, stream, fence);
   return code;
 }
 
 int gp_driver_default_query(gp_engine_t *engine, const gp_driver_context_t *context)
 {
-  gp_assert(gp_locks_held() == 0);
-  int cancel_state = gp_cancel_hold();
-  int code = engine->driver.ops->default_query(engine->driver.self, context);
-  gp_cancel_restore(cancel_state);
+  int code;
+  OWN_CALL(code, engine, default_query, context);
   return code;
 }
 
 int gp_driver_order(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream)
 {
-  gp_assert(gp_locks_held() == 0);
-  int cancel_state = gp_cancel_hold();
-  int code = engine->driver.ops->order(engine->driver.self, context, stream);
-  gp_cancel_restore(cancel_state);
+  int code;
+  OWN_CALL(code, engine, order, context, stream);
   return code;
 }
 
 int gp_driver_async_reserved(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_bytes)
 {
-  gp_assert(gp_locks_held() == 0);
-  int cancel_state = gp_cancel_hold();
-  int code = engine->driver.ops->async_reserved(engine->driver.self, context, ret_bytes);
-  gp_cancel_restore(cancel_state);
+  int code;
+  OWN_CALL(code, engine, async_reserved, context, ret_bytes);
   return code;
 }
 
@@ -134,4 +124,28 @@ void gp_driver_trim_async(gp_engine_t *engine, const gp_driver_context_t *contex
   int cancel_state = gp_cancel_hold();
   engine->driver.ops->trim_async(engine->driver.self, context);
   gp_cancel_restore(cancel_state);
+}
+
+void gp_driver_note(gp_engine_t *engine, gp_context_t *context, int code)
+{
+  const gp_driver_ops_t *ops = engine->driver.ops;
+
+  if (code == 0 || !ops->code_is_context_gone || !ops->code_is_context_gone(code)) {
+    gp_engine_note_result(engine, code);
+    return;
+  }
+  atomic_store(&context->gone, true);
+  atomic_store(&engine->has_gone_contexts, true);
+}
+
+void gp_driver_count(gp_context_t *context, gp_count_t what)
+{
+  gp_device_t *device = context->device;
+
+  gp_lock_take(&device->lock);
+  if (what == GP_COUNT_HOST_WAIT)
+    device->stats->host_waits++;
+  else
+    device->stats->fences++;
+  gp_lock_release(&device->lock);
 }

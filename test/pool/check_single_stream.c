@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 #include "pool/reuse/single_stream.h"
-#include "pool/reuse/epoch/streams.h"
+#include "pool/reuse/stream_calls.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
 
@@ -48,10 +48,10 @@ static bool reuses_at_once(uint64_t bytes)
   return allocate(bytes) == block;
 }
 
-static void run_in_debt(void)
+static void run_unordered(void)
 {
   ck_assert(reuses_at_once(GP_MIB));
-  ck_assert(gp_single_stream_has_debt(engine));
+  ck_assert(gp_single_stream_has_unordered(engine));
 }
 
 START_TEST(test_freed_memory_is_handed_out_at_once)
@@ -70,23 +70,23 @@ START_TEST(test_freed_memory_is_handed_out_at_once)
 }
 END_TEST
 
-START_TEST(test_a_debt_is_memory_whose_earlier_owner_may_be_at_work)
+START_TEST(test_unordered_is_memory_whose_earlier_owner_may_be_at_work)
 {
   begin();
   uint64_t block = allocate(GP_MIB);
   ck_assert_int_eq(free_code(block), 0); /* nobody has worked */
   ck_assert_uint_eq(allocate(GP_MIB), block);
-  ck_assert(!gp_single_stream_has_debt(engine));
+  ck_assert(!gp_single_stream_has_unordered(engine));
   work();
   ck_assert_int_eq(free_code(block), 0);
-  ck_assert(!gp_single_stream_has_debt(engine)); /* nobody has it */
+  ck_assert(!gp_single_stream_has_unordered(engine)); /* nobody has it */
   ck_assert_uint_eq(allocate(GP_MIB), block);
-  ck_assert(gp_single_stream_has_debt(engine));
+  ck_assert(gp_single_stream_has_unordered(engine));
   synchronize();
-  ck_assert(!gp_single_stream_has_debt(engine));
+  ck_assert(!gp_single_stream_has_unordered(engine));
   ck_assert_int_eq(free_code(block), 0);
   ck_assert_uint_eq(allocate(GP_MIB), block);
-  ck_assert(!gp_single_stream_has_debt(engine)); /* all work was over when it was freed */
+  ck_assert(!gp_single_stream_has_unordered(engine)); /* all work was over when it was freed */
   stop();
 }
 END_TEST
@@ -94,13 +94,13 @@ END_TEST
 START_TEST(test_facts_about_the_default_stream_settle)
 {
   begin();
-  run_in_debt();
+  run_unordered();
   gp_stream_fact_t fact = gp_stream_fact_begin(engine, gp_stream_default(context));
   work(); /* so that its mark stays */
   gp_stream_created(engine, context, STREAM_A);
-  ck_assert(gp_single_stream_has_debt(engine));
+  ck_assert(gp_single_stream_has_unordered(engine));
   gp_stream_fact_end(engine, &fact);
-  ck_assert(!gp_single_stream_has_debt(engine));
+  ck_assert(!gp_single_stream_has_unordered(engine));
   ck_assert_int_eq(own_calls(), 0);
   stop();
 }
@@ -109,7 +109,7 @@ END_TEST
 START_TEST(test_a_stream_ends_it)
 {
   begin();
-  run_in_debt();
+  run_unordered();
   uint64_t withheld = used_block(2 * GP_MIB);
   gp_stream_created(engine, context, STREAM_A);
   ck_assert(!reuses_at_once(3 * GP_MIB));
@@ -131,29 +131,29 @@ END_TEST
 START_TEST(test_a_driver_that_cannot_order_is_waited_for)
 {
   begin();
-  run_in_debt();
+  run_unordered();
   gp_stream_created(engine, context, STREAM_A);
   driver.fail_at = driver.calls + 1;
   driver.fail_code = FAKE_INVALID_VALUE;
   ck_assert_int_eq(gp_single_stream_order(engine, STREAM_A), 0);
   ck_assert_int_eq(driver.count[FAKE_ORDER], 1);
   ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
-  ck_assert(!gp_single_stream_has_debt(engine));
+  ck_assert(!gp_single_stream_has_unordered(engine));
   stop();
 }
 END_TEST
 
-START_TEST(test_a_wait_that_fails_leaves_the_debt)
+START_TEST(test_a_wait_that_fails_leaves_it_unordered)
 {
   begin();
-  run_in_debt();
+  run_unordered();
   ck_assert(gp_single_stream_leave(engine, GP_MODE_CAUSE_CAPTURE));
   driver.fail_at = driver.calls + 1;
   driver.fail_code = FAKE_INVALID_VALUE;
   ck_assert_int_eq(gp_single_stream_settle(engine), FAKE_INVALID_VALUE);
-  ck_assert(gp_single_stream_has_debt(engine));
+  ck_assert(gp_single_stream_has_unordered(engine));
   ck_assert_int_eq(gp_single_stream_settle(engine), 0);
-  ck_assert(!gp_single_stream_has_debt(engine));
+  ck_assert(!gp_single_stream_has_unordered(engine));
   stop();
 }
 END_TEST
@@ -170,12 +170,12 @@ START_TEST(test_a_stream_of_a_thread_ends_it)
   pthread_t thread;
 
   begin();
-  run_in_debt();
+  run_unordered();
   ck_assert_int_eq(pthread_create(&thread, NULL, use_own_stream, NULL), 0);
   pthread_join(thread, NULL);
   ck_assert(!reuses_at_once(3 * GP_MIB));
-  ck_assert_int_eq(own_calls(), 0);             /* it is behind the default stream by itself */
-  ck_assert(gp_single_stream_has_debt(engine)); /* others may not be */
+  ck_assert_int_eq(own_calls(), 0);                  /* it is behind the default stream by itself */
+  ck_assert(gp_single_stream_has_unordered(engine)); /* others may not be */
   synchronize();
   ck_assert(reuses_at_once(5 * GP_MIB)); /* that thread is gone */
   stop();
@@ -187,7 +187,7 @@ START_TEST(test_a_second_context_waits_for_the_first)
   gp_driver_context_t other = fake_context(1, 0);
 
   begin();
-  run_in_debt();
+  run_unordered();
   gp_context_t *second = gp_engine_context(engine, &other);
   ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
   ck_assert(!reuses_at_once(3 * GP_MIB));
@@ -201,7 +201,7 @@ START_TEST(test_a_second_context_waits_for_the_first)
 }
 END_TEST
 
-START_TEST(test_a_second_context_without_debt_costs_nothing)
+START_TEST(test_a_second_context_with_all_in_order_costs_nothing)
 {
   gp_driver_context_t other = fake_context(1, 0);
 
@@ -219,9 +219,9 @@ START_TEST(test_a_new_only_context)
   gp_driver_context_t other = fake_context(1, 0);
 
   begin();
-  run_in_debt();
+  run_unordered();
   gp_engine_context_lost(engine, context);
-  ck_assert(!gp_single_stream_has_debt(engine));
+  ck_assert(!gp_single_stream_has_unordered(engine));
   context = gp_engine_context(engine, &other);
   ck_assert(reuses_at_once(3 * GP_MIB));
   ck_assert_int_eq(own_calls(), 0);
@@ -270,7 +270,7 @@ START_TEST(test_what_bars_it)
   gp_driver_context_t other = fake_context(1, 0);
 
   begin();
-  run_in_debt();
+  run_unordered();
   ck_assert(gp_single_stream_bar(engine, GP_MODE_CAUSE_PEER));
   ck_assert_int_eq(gp_single_stream_settle(engine), 0);
   synchronize();
@@ -291,7 +291,7 @@ END_TEST
 START_TEST(test_a_capture)
 {
   begin();
-  run_in_debt();
+  run_unordered();
   gp_context_t *owner = gp_engine_suspend_in(engine, context);
   gp_single_stream_capture(engine);
   ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
@@ -334,7 +334,7 @@ START_TEST(test_a_suspension_waits_for_calls_in_flight)
   pthread_t thread;
 
   begin();
-  run_in_debt();
+  run_unordered();
   gp_stream_created(engine, context, STREAM_A);
   driver.ops.order = slow_order;
   ck_assert_int_eq(pthread_create(&thread, NULL, put_behind, NULL), 0);
@@ -383,7 +383,7 @@ static void *hit(void *arg)
   return NULL;
 }
 
-START_TEST(test_allocations_in_flight_are_over_before_debts_are_settled)
+START_TEST(test_allocations_in_flight_are_over_before_it_is_settled)
 {
   const gp_observer_t observer = {.event = slow_event};
   gp_driver_context_t first = fake_context(0, 0);
@@ -409,7 +409,7 @@ END_TEST
 START_TEST(test_an_escape_settles)
 {
   begin();
-  run_in_debt();
+  run_unordered();
   gp_streams_escape(engine, "the test says so");
   ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
   ck_assert(!reuses_at_once(2 * GP_MIB));
@@ -438,10 +438,10 @@ static int wait_and_more(void *self, const gp_driver_context_t *which)
   return 0;
 }
 
-static void run_in_debt_with(void (*more)(void))
+static void run_unordered_with(void (*more)(void))
 {
   begin();
-  run_in_debt();
+  run_unordered();
   waits = 0;
   during_wait = more;
   driver.ops.wait = wait_and_more;
@@ -460,7 +460,7 @@ START_TEST(test_all_that_meet_a_second_context_wait)
 {
   gp_driver_context_t other = fake_context(1, 0);
 
-  run_in_debt_with(meet_second_context);
+  run_unordered_with(meet_second_context);
   gp_context_t *second = gp_engine_context(engine, &other);
   ck_assert_int_eq(waits, 2);
   ck_assert_ptr_eq(gp_engine_context(engine, &other), second);
@@ -469,11 +469,11 @@ START_TEST(test_all_that_meet_a_second_context_wait)
 }
 END_TEST
 
-START_TEST(test_the_context_of_the_debt_does_not_wait)
+START_TEST(test_the_context_itself_does_not_wait)
 {
   gp_driver_context_t first = fake_context(0, 0);
 
-  run_in_debt_with(NULL);
+  run_unordered_with(NULL);
   (void)gp_engine_context(engine, &first);
   gp_stream_created(engine, context, STREAM_A);
   (void)gp_engine_context(engine, &first);
@@ -491,7 +491,7 @@ static void escape_as_well(void)
 
 START_TEST(test_all_that_escape_wait)
 {
-  run_in_debt_with(escape_as_well);
+  run_unordered_with(escape_as_well);
   gp_streams_escape(engine, "the test says so");
   ck_assert_int_eq(waits, 2);
   gp_streams_escape(engine, "the test says so");
@@ -540,7 +540,7 @@ START_TEST(test_no_wait_is_in_flight_when_a_capture_begins)
   pthread_t thread;
 
   begin();
-  run_in_debt();
+  run_unordered();
   gp_stream_created(engine, context, STREAM_A);
   driver.ops.wait = wait_until_captured;
   driver.ops.order = NULL;
@@ -556,7 +556,7 @@ START_TEST(test_no_wait_is_in_flight_when_a_capture_begins)
   pthread_join(thread, NULL);
   ck_assert_int_gt(atomic_load(&waits_begun), 0);
   ck_assert(!atomic_load(&waited_in_capture));
-  ck_assert(!gp_single_stream_has_debt(engine));
+  ck_assert(!gp_single_stream_has_unordered(engine));
   gp_engine_resume_in(engine, owner);
   stop();
 }
@@ -579,30 +579,30 @@ END_TEST
 
 int main(void)
 {
-  Suite *suite = suite_create("mono");
-  TCase *mono = tcase_create("mono");
-  tcase_add_test(mono, test_freed_memory_is_handed_out_at_once);
-  tcase_add_test(mono, test_a_debt_is_memory_whose_earlier_owner_may_be_at_work);
-  tcase_add_test(mono, test_facts_about_the_default_stream_settle);
-  tcase_add_test(mono, test_a_stream_ends_it);
-  tcase_add_test(mono, test_a_driver_that_cannot_order_is_waited_for);
-  tcase_add_test(mono, test_a_wait_that_fails_leaves_the_debt);
-  tcase_add_test(mono, test_a_stream_of_a_thread_ends_it);
-  tcase_add_test(mono, test_a_second_context_waits_for_the_first);
-  tcase_add_test(mono, test_a_second_context_without_debt_costs_nothing);
-  tcase_add_test(mono, test_a_new_only_context);
-  tcase_add_test(mono, test_it_begins_again_after_the_streams_and_a_synchronization);
-  tcase_add_test(mono, test_a_stream_that_comes_during_the_synchronization);
-  tcase_add_test(mono, test_what_bars_it);
-  tcase_add_test(mono, test_a_capture);
-  tcase_add_test(mono, test_a_suspension_waits_for_calls_in_flight);
-  tcase_add_test(mono, test_allocations_in_flight_are_over_before_debts_are_settled);
-  tcase_add_test(mono, test_an_escape_settles);
-  tcase_add_test(mono, test_all_that_escape_wait);
-  tcase_add_test(mono, test_all_that_meet_a_second_context_wait);
-  tcase_add_test(mono, test_the_context_of_the_debt_does_not_wait);
-  tcase_add_loop_test(mono, test_no_wait_is_in_flight_when_a_capture_begins, 0, 2);
-  tcase_add_test(mono, test_other_modes_know_nothing_of_it);
-  suite_add_tcase(suite, mono);
+  Suite *suite = suite_create("single_stream");
+  TCase *single = tcase_create("single_stream");
+  tcase_add_test(single, test_freed_memory_is_handed_out_at_once);
+  tcase_add_test(single, test_unordered_is_memory_whose_earlier_owner_may_be_at_work);
+  tcase_add_test(single, test_facts_about_the_default_stream_settle);
+  tcase_add_test(single, test_a_stream_ends_it);
+  tcase_add_test(single, test_a_driver_that_cannot_order_is_waited_for);
+  tcase_add_test(single, test_a_wait_that_fails_leaves_it_unordered);
+  tcase_add_test(single, test_a_stream_of_a_thread_ends_it);
+  tcase_add_test(single, test_a_second_context_waits_for_the_first);
+  tcase_add_test(single, test_a_second_context_with_all_in_order_costs_nothing);
+  tcase_add_test(single, test_a_new_only_context);
+  tcase_add_test(single, test_it_begins_again_after_the_streams_and_a_synchronization);
+  tcase_add_test(single, test_a_stream_that_comes_during_the_synchronization);
+  tcase_add_test(single, test_what_bars_it);
+  tcase_add_test(single, test_a_capture);
+  tcase_add_test(single, test_a_suspension_waits_for_calls_in_flight);
+  tcase_add_test(single, test_allocations_in_flight_are_over_before_it_is_settled);
+  tcase_add_test(single, test_an_escape_settles);
+  tcase_add_test(single, test_all_that_escape_wait);
+  tcase_add_test(single, test_all_that_meet_a_second_context_wait);
+  tcase_add_test(single, test_the_context_itself_does_not_wait);
+  tcase_add_loop_test(single, test_no_wait_is_in_flight_when_a_capture_begins, 0, 2);
+  tcase_add_test(single, test_other_modes_know_nothing_of_it);
+  suite_add_tcase(suite, single);
   return gp_check_main(suite);
 }

@@ -1,0 +1,16 @@
+/*
+ * Contexts of the driver: met, found, and lost with all their memory. The public functions are in engine.h.
+ * Uses: mode.h, limit.h, space/, reuse/, forwarded/forwarded_counts.h.
+ */
+#ifndef GP_POOL_CONTEXTS_H
+#define GP_POOL_CONTEXTS_H
+
+#include "pool/state.h"
+
+void gp_context_init(gp_context_t *context, const gp_driver_context_t *driver_context, gp_device_t *device);
+
+/* Loses the contexts that a wait or a fence found to have ended (gp_driver_note). The caller holds no lock.
+ */
+void gp_contexts_lose_gone(gp_engine_t *engine);
+
+#endif

@@ -1,0 +1,46 @@
+/*
+ * Checked calls of the driver table (driver.h), and the only ones: what every call must satisfy is asserted
+ * here, once. The caller holds no lock. Each returns the driver's code, unless it says otherwise; sizes in
+ * bytes.
+ *
+ * A thread can be cancelled in the two calls that the program asks for (alloc, and the free of its own
+ * block), and their callers see to what they leave behind. It cannot in the others, which the program did not
+ * make.
+ *
+ * Uses: state.h, events.h, mode.h.
+ */
+#ifndef GP_POOL_DRIVER_CALLS_H
+#define GP_POOL_DRIVER_CALLS_H
+
+#include "pool/state.h"
+
+int gp_driver_alloc(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address);
+int gp_driver_free(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address);
+int gp_driver_free_for_program(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address);
+int gp_driver_wait(gp_engine_t *engine, const gp_driver_context_t *context);
+int gp_driver_fence_record(gp_engine_t *engine, const gp_driver_context_t *context, void **fence);
+int gp_driver_fence_query(gp_engine_t *engine, const gp_driver_context_t *context, void *fence);
+int gp_driver_stream_fence_record(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, void **fence);
+int gp_driver_default_query(gp_engine_t *engine, const gp_driver_context_t *context);
+int gp_driver_order(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream);
+int gp_driver_async_reserved(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_bytes);
+void gp_driver_trim_async(gp_engine_t *engine, const gp_driver_context_t *context);
+int gp_driver_memory_info(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total);
+
+/*
+ * What a wait or a fence of that context answered. A context that has ended unseen is `gone` from then on, so
+ * that it does not hold the others' memory back for ever; contexts.c forgets its memory.
+ */
+void gp_driver_note(gp_engine_t *engine, gp_context_t *context, int code);
+
+/* Counts a fence, or a wait of the host, in the statistics of the context's device. */
+typedef enum gp_count { GP_COUNT_FENCE, GP_COUNT_HOST_WAIT } gp_count_t;
+void gp_driver_count(gp_context_t *context, gp_count_t what);
+
+/* Bytes that can be had of a device that has free_bytes free: more, where that memory is the host's. */
+uint64_t gp_driver_available(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t free_bytes);
+
+#endif

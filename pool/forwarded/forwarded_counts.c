@@ -1,0 +1,57 @@
+#include "pool/forwarded/forwarded_counts.h"
+
+#include "pool/events.h"
+
+bool gp_forwarded_is_driver_pooled(gp_forwarded_kind_t kind)
+{
+  return kind == GP_FORWARDED_ASYNC || kind == GP_FORWARDED_MEMPOOL || kind == GP_FORWARDED_GRAPH;
+}
+
+static bool is_in_pool(const gp_forwarded_t *memory)
+{
+  return gp_forwarded_is_driver_pooled(memory->kind) && !memory->is_detached;
+}
+
+void gp_forwarded_uncount(
+    gp_engine_t *engine, gp_device_t *device, gp_forwarded_t *memory, uint64_t time_ns, uint64_t duration_ns)
+{
+  if (gp_forwarded_is_host(memory->kind)) {
+    gp_gauge_sub(&device->stats->pinned_host_bytes, memory->size);
+  } else {
+    gp_gauge_sub(&device->stats->passthrough_bytes, memory->size);
+    if (is_in_pool(memory))
+      device->async_live -= memory->size;
+    if (is_in_pool(memory) && device->limit != UINT64_MAX && engine->driver.ops->async_reserved)
+      device->draining += memory->size; /* still held, by the driver's pool */
+    else
+      device->committed_bytes -= memory->size;
+  }
+  gp_event_forwarded(engine, memory, GP_ACTION_FORWARDED_FREE, time_ns, duration_ns);
+}
+
+static void lock_and_uncount(gp_engine_t *engine, gp_forwarded_t *memory, uint64_t time_ns)
+{
+  gp_device_t *device = &engine->devices[memory->device];
+  gp_lock_take(&device->lock);
+  gp_forwarded_uncount(engine, device, memory, time_ns, 0);
+  gp_lock_release(&device->lock);
+}
+
+void gp_forwarded_keep(gp_engine_t *engine, gp_forwarded_t *memory)
+{
+  gp_forwarded_t stale;
+  bool has_stale;
+  bool kept = gp_forwarded_table_keep(&engine->forwarded, memory, &stale, &has_stale);
+
+  if (has_stale) /* it went unseen, with its graph, its memory pool or its context */
+    lock_and_uncount(engine, &stale, memory->time_ns);
+  if (!kept)
+    lock_and_uncount(engine, memory, gp_now(engine));
+}
+
+void gp_forwarded_context_lost(gp_engine_t *engine, const gp_context_t *context)
+{
+  gp_forwarded_t memory;
+  while (gp_forwarded_table_remove_of_context(&engine->forwarded, context, &memory))
+    lock_and_uncount(engine, &memory, gp_now(engine));
+}

@@ -1,0 +1,23 @@
+/*
+ * What is in the sums and in the records of memory that is not pooled, and what goes out of both. Uses:
+ * state.h, events.h.
+ */
+#ifndef GP_POOL_FORWARDED_FORWARDED_COUNTS_H
+#define GP_POOL_FORWARDED_FORWARDED_COUNTS_H
+
+#include "pool/state.h"
+
+/* In one of the driver's own pools, which can be asked what they hold beyond what is in use. */
+bool gp_forwarded_is_driver_pooled(gp_forwarded_kind_t kind);
+
+/* Takes an allocation out of the sums, with its event. The caller holds the device's lock. */
+void gp_forwarded_uncount(
+    gp_engine_t *engine, gp_device_t *device, gp_forwarded_t *memory, uint64_t time_ns, uint64_t duration_ns);
+
+/* Files the record of a counted allocation; without host memory for it, it is counted no longer. No lock. */
+void gp_forwarded_keep(gp_engine_t *engine, gp_forwarded_t *memory);
+
+/* The context has ended, and what the driver frees with it. The caller holds no lock. */
+void gp_forwarded_context_lost(gp_engine_t *engine, const gp_context_t *context);
+
+#endif

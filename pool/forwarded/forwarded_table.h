@@ -1,0 +1,88 @@
+/*
+ * The records of memory that is not pooled: found by what the driver knows each allocation by, in a map for
+ * each space. Any thread; the table has a lock of its own. Uses: space/address_map.h, space/releases.h.
+ */
+#ifndef GP_POOL_FORWARDED_FORWARDED_TABLE_H
+#define GP_POOL_FORWARDED_FORWARDED_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pool/engine.h"
+#include "pool/space/address_map.h"
+#include "pool/space/releases.h"
+#include "trace/format/details.h"
+
+/* What the driver knows memory by. The values of different spaces have nothing to do with each other. */
+typedef enum gp_space {
+  GP_SPACE_POINTER,  /* addresses of device and host memory: one address space */
+  GP_SPACE_ARRAY,    /* arrays and mipmapped arrays */
+  GP_SPACE_PHYSICAL, /* memory without an address: a number that the interposer gives, see gp_forwarded_t */
+  GP_SPACE_EXTERNAL, /* memory of another API, imported */
+  GP_SPACE_GRAPH,    /* executable graphs, for what their allocation nodes need */
+  GP_SPACE_COUNT
+} gp_space_t;
+
+/*
+ * One allocation. key is what it is found by, in the space of its kind: unique while the allocation exists; 0
+ * in a commit stands for the address. address is what the snapshot shows: the address, or the handle where
+ * there is none.
+ */
+typedef struct gp_forwarded {
+  gp_release_t release; /* between take and freed or restore */
+  uint64_t key;
+  uint64_t address;
+  uint64_t size;
+  uint64_t block_id;        /* given by commit */
+  uint32_t observer_cookie; /* the observer's, set by commit */
+  uint32_t origin;          /* as the observer told, asked by commit */
+  uint64_t time_ns;
+  uint64_t stream;
+  uint64_t pool; /* the driver's memory pool that it is in, 0: the device's default one, or none */
+  const gp_context_t *context; /* with which it ends, set by commit; NULL: it outlives contexts */
+  int device;
+  gp_forwarded_kind_t kind;
+  bool has_stream;
+  bool is_detached; /* its pool is gone: it is counted like memory without one */
+} gp_forwarded_t;
+
+gp_space_t gp_forwarded_space(gp_forwarded_kind_t kind);
+
+/* Page-locked memory of the host: in a sum of its own, and in no limit. */
+bool gp_forwarded_is_host(gp_forwarded_kind_t kind);
+
+typedef struct gp_forwarded_table {
+  gp_lock_t lock;
+  gp_address_map_t
+      by_key[GP_SPACE_COUNT]; /* gp_forwarded_t; a lookup that copies the record holds the lock */
+} gp_forwarded_table_t;
+
+void gp_forwarded_table_init(gp_forwarded_table_t *table);
+void gp_forwarded_table_fini(gp_forwarded_table_t *table);
+
+/*
+ * Files a copy. Gives back what was there under the same key, so that the caller takes it out of the sums:
+ * *ret_has_stale tells. False: the host has no memory.
+ */
+bool gp_forwarded_table_keep(gp_forwarded_table_t *table, const gp_forwarded_t *memory,
+    gp_forwarded_t *ret_stale, bool *ret_has_stale);
+
+/* Copies a record; false: the key is unknown. remove takes it out, too; of_context, any of that context. */
+bool gp_forwarded_table_find(
+    gp_forwarded_table_t *table, gp_space_t space, uint64_t key, gp_forwarded_t *ret_memory);
+bool gp_forwarded_table_remove(
+    gp_forwarded_table_t *table, gp_space_t space, uint64_t key, gp_forwarded_t *ret_memory);
+bool gp_forwarded_table_remove_of_context(
+    gp_forwarded_table_t *table, const gp_context_t *context, gp_forwarded_t *ret_memory);
+
+/* Marks one allocation of a driver's pool as detached, and says which device and how large; false: no more.
+ */
+bool gp_forwarded_table_detach_next(
+    gp_forwarded_table_t *table, uint64_t pool, int *ret_device, uint64_t *ret_size);
+
+/* See gp_engine_forwarded_copy. */
+size_t gp_forwarded_table_copy(
+    gp_forwarded_table_t *table, int device, gp_forwarded_t *array, size_t capacity);
+
+#endif

@@ -1,0 +1,39 @@
+/*
+ * Memory limits, per device, and what the program reads of the device's memory. Bytes are counted before the
+ * driver is asked, so that the limit is never exceeded, not even for a moment.
+ *
+ * The caller of these holds no lock unless a comment says otherwise. Sizes in bytes. Uses: driver_calls.h,
+ * events.h, mode.h.
+ */
+#ifndef GP_POOL_LIMIT_H
+#define GP_POOL_LIMIT_H
+
+#include "pool/state.h"
+
+/*
+ * Counts bytes that are about to be committed; false: the limit refuses, because the device's memory may grow
+ * by `growth`, which is bytes or more. is_async: memory of the driver's own pools. cancel takes the bytes
+ * back.
+ */
+bool gp_limit_reserve(
+    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t growth, bool is_async);
+void gp_limit_cancel(gp_device_t *device, uint64_t bytes);
+
+/* Asks the driver for the device's figures and remembers them with what was committed then; false: it gave
+ * none. */
+bool gp_limit_ask(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free, uint64_t *ret_total);
+
+/* Remembers the figures that the program got. pools_reserved: bytes that the driver's own pools hold. */
+void gp_limit_note_told(gp_engine_t *engine, gp_device_t *device, uint64_t free_bytes, uint64_t total_bytes,
+    uint64_t pools_reserved);
+
+/* Asks the driver, under a limit, how much of the freed stream-ordered memory its pools still hold. */
+void gp_limit_settle(gp_engine_t *engine, gp_context_t *context);
+
+/* Computes the device's limit, whose size is known only now that it has a context. */
+void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context);
+
+/* Sets one device's limit; returns the bytes that are committed beyond it. */
+uint64_t gp_limit_set(gp_engine_t *engine, gp_device_t *device, const gp_amount_t *limit);
+
+#endif

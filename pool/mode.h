@@ -1,0 +1,121 @@
+/*
+ * What the engine does with requests, and by which rule freed memory is used again: two state machines, each
+ * one atomic variable that changes in one function of mode.c. Uses: state.h, events.h, reuse/stamps.h.
+ */
+#ifndef GP_POOL_MODE_H
+#define GP_POOL_MODE_H
+
+#include "pool/state.h"
+
+/* In the order of what decides: the last that applies. */
+typedef enum gp_service {
+  GP_SERVICE_POOL,    /* the pool serves them */
+  GP_SERVICE_CAPTURE, /* forwarded while the engine is suspended: a stream capture, a context that is ending
+                       */
+  GP_SERVICE_ASIDE,   /* forwarded for good: pooling stopped for a reason that a message gave */
+  GP_SERVICE_DEAD,    /* forwarded for good: the driver reported a sticky error */
+  GP_SERVICE_REFUSE,  /* refused: the limit is malformed */
+} gp_service_t;
+
+/* engine->service: these bits, and the number of suspensions in those above. */
+#define GP_SERVICE_BIT_REFUSE UINT64_C(1)
+#define GP_SERVICE_BIT_ASIDE  UINT64_C(2)
+#define GP_SERVICE_BIT_DEAD   UINT64_C(4)
+#define GP_SERVICE_SUSPENSION UINT64_C(8)
+
+static inline gp_service_t gp_service_of(uint64_t service)
+{
+  if (__builtin_expect(service == 0, 1))
+    return GP_SERVICE_POOL;
+  return service & GP_SERVICE_BIT_REFUSE  ? GP_SERVICE_REFUSE
+         : service & GP_SERVICE_BIT_DEAD  ? GP_SERVICE_DEAD
+         : service & GP_SERVICE_BIT_ASIDE ? GP_SERVICE_ASIDE
+                                          : GP_SERVICE_CAPTURE;
+}
+
+static inline gp_service_t gp_engine_service(const gp_engine_t *engine)
+{
+  return gp_service_of(atomic_load(&engine->service));
+}
+
+static inline bool gp_engine_refuses(const gp_engine_t *engine)
+{
+  return gp_engine_service(engine) == GP_SERVICE_REFUSE;
+}
+
+/* Suspended, or forwarding for good, whether or not it refuses: no driver call of the engine's own may be
+ * made. */
+static inline bool gp_engine_forwards(const gp_engine_t *engine)
+{
+  return (atomic_load(&engine->service) & ~GP_SERVICE_BIT_REFUSE) != 0;
+}
+
+static inline bool gp_service_is_suspended(uint64_t service)
+{
+  return service >= GP_SERVICE_SUSPENSION;
+}
+
+/* At the start, before any other function of this header. refuses: the limit is malformed. has_epoch: it was
+ * built. */
+void gp_mode_init(gp_engine_t *engine, bool refuses, gp_mode_t reuse_mode, bool has_epoch);
+
+/* All limits were set anew: a malformed one is forgotten. */
+void gp_mode_accept_limits(gp_engine_t *engine);
+
+/* Pooling stops for good, for a reason that is no error. False: it has stopped already. The caller holds no
+ * lock. */
+bool gp_mode_stop(gp_engine_t *engine);
+
+/* The context ends, and its suspensions with it. The caller holds contexts_lock. */
+void gp_mode_context_lost(gp_engine_t *engine, gp_context_t *context);
+
+/*
+ * Around a driver call that the engine makes on its own account: false while it is suspended or forwards for
+ * good, when no such call may be made. Calls may nest.
+ */
+bool gp_engine_enter(gp_engine_t *engine);
+void gp_engine_leave(gp_engine_t *engine);
+
+/*
+ * The same for calls that wait for the device, or may, as the driver's free does. A suspension waits for
+ * those in flight for GP_PATIENCE_NS and no longer: what the device does may depend on the thread that
+ * suspends.
+ */
+bool gp_engine_enter_wait(gp_engine_t *engine);
+void gp_engine_leave_wait(gp_engine_t *engine);
+#define GP_PATIENCE_NS UINT64_C(1000000000)
+
+/* The mode that mode events and snapshots name. */
+gp_mode_t gp_engine_mode(const gp_engine_t *engine);
+
+/*
+ * The rule of reuse is GP_MODE_STRICT or _CONTEXT, both for good, or one that follows streams: _SINGLE or
+ * _EPOCH. change: the caller holds contexts_lock. The lock of the device of engine->single.context is taken
+ * where _SINGLE begins or ends: after that, no thread that saw the mode as it was before is still at work on
+ * a block.
+ */
+void gp_mode_change_reuse(gp_engine_t *engine, gp_mode_t to);
+
+static inline gp_mode_t gp_engine_reuse_mode(const gp_engine_t *engine)
+{
+  return atomic_load_explicit(&engine->reuse_mode, memory_order_relaxed);
+}
+
+static inline bool gp_mode_follows_streams(const gp_engine_t *engine)
+{
+  gp_mode_t mode = gp_engine_reuse_mode(engine);
+  return mode == GP_MODE_SINGLE || mode == GP_MODE_EPOCH;
+}
+
+/* An event on every device. The caller holds no device's lock. */
+void gp_mode_record(gp_engine_t *engine, gp_detail_t mode);
+
+/*
+ * Work may be submitted unseen from now on, said where nothing may be done about it, in the middle of a
+ * look-up: from now on no mode follows streams, in any engine of the process. reuse/escape.c changes the mode
+ * later.
+ */
+void gp_mode_distrust(void);
+bool gp_mode_is_distrusted(void);
+
+#endif

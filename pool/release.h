@@ -1,0 +1,39 @@
+/*
+ * Memory goes back to the driver. The functions that give back return bytes; the caller holds no lock unless
+ * a comment says otherwise. Uses: driver_calls.h, limit.h, mode.h, reuse/stamps.h, space/.
+ */
+#ifndef GP_POOL_RELEASE_H
+#define GP_POOL_RELEASE_H
+
+#include "pool/state.h"
+
+/* Takes a LIVE, RETAINED, DEFERRED or IDLE block out of the map and its lists. The caller holds the device's
+ * lock. */
+void gp_release_start(gp_engine_t *engine, gp_block_t *block);
+
+/* A block started from LIVE: by the driver table's free, or by free_fn if that is not NULL. The driver's
+ * code. */
+int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn, void *arg);
+int gp_release_retained(gp_engine_t *engine, gp_block_t *block); /* the same for one started from RETAINED */
+
+/* Waits until no release of the device is in flight; false: none was. */
+bool gp_release_await_all(gp_device_t *device);
+
+/* Idle blocks, largest first, until `bytes` are on their way; nothing while the engine is suspended. */
+uint64_t gp_release_largest(
+    gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_trim_reason_t reason);
+
+/* What is idle or deferred, all of it, suspended or not. May wait for the device. */
+uint64_t gp_release_unused(gp_engine_t *engine, gp_device_t *device, gp_trim_reason_t reason);
+
+/*
+ * What was deferred when pooling stopped goes back now: for calls of the program that may wait. No waits,
+ * fences or rules of reuse are used: pooling stopped because they may not hold, and the driver's free is
+ * right, whatever uses the memory. 0, at little cost, if the engine has not stopped or is suspended.
+ */
+uint64_t gp_release_after_stop(gp_engine_t *engine);
+
+/* What is surplus now (space/surplus.h); nothing while the engine is suspended. */
+uint64_t gp_release_surplus(gp_engine_t *engine, gp_device_t *device, uint64_t now_ns);
+
+#endif

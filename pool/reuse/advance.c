@@ -1,0 +1,73 @@
+#include "pool/reuse/advance.h"
+
+#include "pool/mode.h"
+#include "pool/reuse/epoch.h"
+#include "pool/reuse/single_order.h"
+#include "pool/reuse/single_stream.h"
+#include "pool/reuse/stamps.h"
+#include "pool/space/surplus.h"
+#include "pool/util/log.h"
+
+void gp_streams_distrust(void)
+{
+  gp_mode_distrust();
+}
+
+void gp_streams_escape(gp_engine_t *engine, const char *why)
+{
+  if (!gp_mode_follows_streams(engine)) {
+    (void)gp_single_stream_settle(engine); /* another thread was first, and may be at that still */
+    return;
+  }
+  gp_lock_take(&engine->contexts_lock);
+  bool first = gp_mode_follows_streams(engine);
+  (void)gp_single_order_end(engine, GP_DETAIL_NONE);
+  if (first)
+    gp_mode_change_reuse(engine, GP_MODE_CONTEXT);
+  gp_lock_release(&engine->contexts_lock);
+  (void)gp_single_stream_settle(engine);
+  if (!first)
+    return;
+  gp_log(GP_LOG_INFO, "reuse mode is context from now on: %s", why);
+  gp_mode_record(engine, GP_DETAIL_MODE_CONTEXT);
+}
+
+/* Libraries that were loaded since, and look-ups that went past the stubs. */
+static void look_for_escapes(gp_engine_t *engine)
+{
+  if (gp_engine_uses_streams(engine) && engine->driver.ops->look_for_escapes)
+    engine->driver.ops->look_for_escapes(engine->driver.self);
+  if (gp_mode_is_distrusted())
+    gp_streams_escape(engine, "a library looks for the driver's functions behind this one");
+}
+
+/* True: the device has more idle memory now than it may keep. */
+static bool reclaim(gp_engine_t *engine, gp_device_t *device, uint64_t completed)
+{
+  bool is_due = false;
+
+  gp_lock_take(&device->lock);
+  if (device->stats->deferred_bytes.current > 0) {
+    uint64_t now_ns = gp_now(engine);
+    GP_LIST_EACH(&device->contexts, gp_context_t, device_link, context)
+    gp_stamp_reclaim(engine, context, completed, now_ns);
+    is_due = gp_surplus_is_due(engine, device, now_ns);
+  }
+  gp_lock_release(&device->lock);
+  return is_due;
+}
+
+uint64_t gp_advance(gp_engine_t *engine)
+{
+  uint64_t due = 0;
+
+  look_for_escapes(engine);
+  gp_lock_take(&engine->contexts_lock);
+  gp_epoch_settle(engine);
+  uint64_t completed = gp_epoch_completed_by_all(engine);
+  gp_lock_release(&engine->contexts_lock);
+  GP_DEVICE_EACH(engine, device)
+  if (reclaim(engine, device, completed))
+    due |= UINT64_C(1) << device->ordinal;
+  return due;
+}

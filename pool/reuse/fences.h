@@ -1,0 +1,35 @@
+/*
+ * Facts about whole contexts: synchronizations of the program, fences, and waits of the host. Any thread; the
+ * caller holds no lock unless a comment says otherwise. Uses: stamps.h, epoch.h, single_order.h,
+ * driver_calls.h, mode.h.
+ */
+#ifndef GP_POOL_REUSE_FENCES_H
+#define GP_POOL_REUSE_FENCES_H
+
+#include "pool/state.h"
+
+#define GP_LAGGING_MAX 64
+
+/* Around whatever shows, when it has succeeded, that the context has completed `epoch`, which has just begun.
+ */
+void gp_fences_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t epoch);
+void gp_fences_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t epoch);
+
+/*
+ * The live contexts (of one device, or of all: NULL) that have not completed everything freed so far, at most
+ * capacity of them; returns how many. Contexts do not return to the host before the engine, so that the
+ * pointers stay good.
+ */
+int gp_fences_lagging(gp_engine_t *engine, const gp_device_t *device, gp_context_t **array, int capacity);
+
+/* Asks the fences that are outstanding, and records new ones; never waits. False: it could do neither. */
+bool gp_fences_poll(gp_engine_t *engine);
+
+/* poll can tell something: there are fences, or streams that can be asked. */
+bool gp_fences_can_poll(gp_engine_t *engine);
+
+/* The host waits for one context; the driver's code. The caller has seen to captures, see
+ * gp_engine_enter_wait. */
+int gp_fences_wait_context(gp_engine_t *engine, gp_context_t *context);
+
+#endif

@@ -1,0 +1,50 @@
+/*
+ * When a freed block may be used again.
+ *
+ * A program may call cudaFree while kernels still use the block, and its next owner may use it at once, on
+ * any stream or from the host. So it is reusable only when the host knows that all device work submitted
+ * before the free is complete, in every context (a context reaches the memory of others through peer access
+ * and copies).
+ *
+ * Epochs make that cheap. `epoch` only grows. A free stamps its block with the epoch in force. An action that
+ * will establish that a context is idle (a synchronization, a fence) first begins a new epoch; the old one,
+ * e, is its token. When it has succeeded, all work of the context submitted before it began is complete, and
+ * so is the work before every free stamped e or less: such a free read `epoch` before begin changed it, and
+ * all submissions of the freeing thread, and those that happened before its cudaFree, come before that read.
+ * Both sides use sequentially consistent read-modify-write operations, so that the driver sees the
+ * submissions before the stamp is taken, on processors that reorder a later load with earlier stores too.
+ *
+ * Uses: state.h, space/block.h.
+ */
+#ifndef GP_POOL_REUSE_STAMPS_H
+#define GP_POOL_REUSE_STAMPS_H
+
+#include "pool/state.h"
+
+/* Begins a new epoch and returns the one before: all frees so far are in it or in older ones. */
+static inline uint64_t gp_epoch_begin(gp_engine_t *engine)
+{
+  return atomic_fetch_add(&engine->epoch, 1);
+}
+
+/* The context has completed an epoch. */
+void gp_epoch_complete(gp_context_t *context, uint64_t epoch);
+
+/* The epoch that every live context has completed. The caller holds contexts_lock. */
+uint64_t gp_epoch_completed_by_all(gp_engine_t *engine);
+
+/* The context has completed everything freed so far. */
+bool gp_epoch_is_current(const gp_engine_t *engine, const gp_context_t *context);
+
+/* Gives a freed block its free_epoch; defer queues it, too. The caller holds the device's lock. */
+void gp_stamp(gp_engine_t *engine, gp_block_t *block);
+void gp_stamp_and_defer(gp_engine_t *engine, gp_block_t *block);
+
+/* Takes a deferred block out of its queue. The caller holds the device's lock. */
+void gp_stamp_leave_deferred(gp_block_t *block);
+
+/* Moves the context's blocks whose free is in a completed epoch to idle. The caller holds the device's lock.
+ */
+void gp_stamp_reclaim(gp_engine_t *engine, gp_context_t *context, uint64_t completed, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,17 @@
+/*
+ * Block records: taken from slabs, recycled, and returned to the host with the engine only, so that a free
+ * that races with the end of its block never reads memory that is gone. Any thread; the device's lock may be
+ * held. Uses: state.h.
+ */
+#ifndef GP_POOL_SPACE_BLOCK_SLAB_H
+#define GP_POOL_SPACE_BLOCK_SLAB_H
+
+#include "pool/state.h"
+
+void gp_block_slab_init(gp_engine_t *engine);
+void gp_block_slab_fini(gp_engine_t *engine);
+
+gp_block_t *gp_block_slab_take(gp_engine_t *engine); /* in no list; NULL: the host is out of memory */
+void gp_block_slab_give(gp_engine_t *engine, gp_block_t *block);
+
+#endif

@@ -1,0 +1,47 @@
+#include "pool/space/releases.h"
+
+void gp_releases_init(gp_releases_t *releases)
+{
+  gp_list_init(&releases->in_flight);
+  pthread_cond_init(&releases->finished, NULL); /* cannot fail with default attributes on Linux */
+}
+
+void gp_releases_fini(gp_releases_t *releases)
+{
+  pthread_cond_destroy(&releases->finished);
+}
+
+void gp_releases_announce(gp_releases_t *releases, gp_release_t *release)
+{
+  gp_list_push_back(&releases->in_flight, &release->link);
+}
+
+void gp_releases_finish(gp_releases_t *releases, gp_release_t *release)
+{
+  gp_list_remove(&release->link);
+  gp_releases_wake(releases);
+}
+
+void gp_releases_wake(gp_releases_t *releases)
+{
+  pthread_cond_broadcast(&releases->finished);
+}
+
+void gp_releases_wait(gp_releases_t *releases, gp_lock_t *lock)
+{
+  gp_lock_wait(lock, &releases->finished);
+}
+
+static bool is_in_flight(const gp_releases_t *releases, uint64_t address)
+{
+  GP_LIST_EACH(&releases->in_flight, const gp_release_t, link, release)
+  if (release->address == address)
+    return true;
+  return false;
+}
+
+void gp_releases_await(gp_releases_t *releases, gp_lock_t *lock, uint64_t address)
+{
+  while (is_in_flight(releases, address))
+    gp_releases_wait(releases, lock);
+}

@@ -1,0 +1,50 @@
+/*
+ * Addresses on their way to the driver. The driver may give an address anew while the thread that released
+ * it, back from the driver's free, has not got to recording that. The new owner's thread waits for it, which
+ * keeps the history in the order in which things happened.
+ *
+ * Every function is called with the lock that guards the list held; the waits release it meanwhile.
+ */
+#ifndef GP_POOL_SPACE_RELEASES_H
+#define GP_POOL_SPACE_RELEASES_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pool/util/list.h"
+#include "pool/util/lock.h"
+
+typedef struct gp_release {
+  gp_list_t link;
+  uint64_t address; /* or the handle that the driver may give anew */
+} gp_release_t;
+
+typedef struct gp_releases {
+  gp_list_t in_flight;
+  pthread_cond_t finished;
+} gp_releases_t;
+
+void gp_releases_init(gp_releases_t *releases);
+void gp_releases_fini(gp_releases_t *releases);
+
+static inline bool gp_releases_are_none(const gp_releases_t *releases)
+{
+  return gp_list_is_empty(&releases->in_flight);
+}
+
+/* Before the driver has the address, and after the free of it was recorded. release stays where it is in
+ * between. */
+void gp_releases_announce(gp_releases_t *releases, gp_release_t *release);
+void gp_releases_finish(gp_releases_t *releases, gp_release_t *release);
+
+/* Wakes all that wait, to look again. */
+void gp_releases_wake(gp_releases_t *releases);
+
+/* Waits until one has finished, or a wake. */
+void gp_releases_wait(gp_releases_t *releases, gp_lock_t *lock);
+
+/* Waits until address is not in flight. */
+void gp_releases_await(gp_releases_t *releases, gp_lock_t *lock, uint64_t address);
+
+#endif

@@ -1,0 +1,72 @@
+#include "pool/space/size_classes.h"
+
+/*
+ * Type naive: exact sizes, rounded up to a page, and above large_round to multiples of large_round (MXNet's
+ * Naive). Least waste for programs that ask for the same sizes again and again.
+ */
+static uint64_t naive_block_bytes(const gp_type_config_t *config, uint64_t requested)
+{
+  uint64_t bytes = gp_round_up(requested, config->page);
+  return bytes > config->large_round ? gp_round_up(bytes, config->large_round) : bytes;
+}
+
+const gp_pool_type_t gp_pool_type_naive = {
+    .name = "naive",
+    .keeps_blocks = true,
+    .block_bytes = naive_block_bytes,
+};
+
+/*
+ * Type round: size classes, `divisions` of them between two powers of two, so that at most 1/divisions of a
+ * block is lost to rounding and requests of similar size share blocks. Above 2^cutoff the classes are
+ * multiples of 2^cutoff. With one division this is MXNet's Round, whose smallest class is a page.
+ */
+static uint64_t round_block_bytes(const gp_type_config_t *config, uint64_t requested)
+{
+  uint64_t smallest = config->divisions == 1 ? config->page : GP_BLOCK_GRANULE;
+
+  if (requested <= smallest)
+    return smallest;
+  unsigned log2 = 63 - (unsigned)__builtin_clzll(requested - 1); /* 2^log2 < requested <= 2^(log2+1) */
+  if (log2 >= config->cutoff)
+    return gp_round_up(requested, UINT64_C(1) << config->cutoff);
+  uint64_t step = (UINT64_C(1) << log2) / config->divisions;
+  return gp_round_up(requested, step < GP_BLOCK_GRANULE ? GP_BLOCK_GRANULE : step);
+}
+
+const gp_pool_type_t gp_pool_type_round = {
+    .name = "round",
+    .keeps_blocks = true,
+    .block_bytes = round_block_bytes,
+};
+
+/* Type unpooled: a driver call for every allocation and free; for recording and limits only. */
+static uint64_t unpooled_block_bytes(const gp_type_config_t *config, uint64_t requested)
+{
+  return requested;
+}
+
+const gp_pool_type_t gp_pool_type_unpooled = {
+    .name = "unpooled",
+    .keeps_blocks = false,
+    .block_bytes = unpooled_block_bytes,
+};
+
+const gp_pool_type_t *gp_pool_type(const gp_options_t *options)
+{
+  switch (gp_option_number(options, GP_OPTION_type)) {
+  case GP_TYPE_NAIVE: return &gp_pool_type_naive;
+  case GP_TYPE_UNPOOLED: return &gp_pool_type_unpooled;
+  default: return &gp_pool_type_round;
+  }
+}
+
+void gp_type_config_init(gp_type_config_t *config, const gp_options_t *options)
+{
+  uint64_t cutoff = gp_option_number(options, GP_OPTION_round_cutoff);
+
+  config->page = gp_option_number(options, GP_OPTION_page);
+  config->large_round = gp_option_number(options, GP_OPTION_large_round);
+  config->divisions = (unsigned)gp_option_number(options, GP_OPTION_round_divisions);
+  config->cutoff = cutoff == UINT64_MAX ? 64 : (unsigned)cutoff;
+}
