@@ -39,6 +39,7 @@ static _Atomic(library_state_t) state;
 static gp_lock_t start_lock = GP_LOCK_INIT(GP_RANK_START);
 static gp_engine_t *the_engine; /* set before state becomes ACTIVE */
 static gp_recorder_t *the_recorder;
+static gp_snapshot_writer_t *the_snapshots; /* NULL as the_recorder is */
 static gp_driver_t driver;
 static gp_options_t options;
 
@@ -118,10 +119,16 @@ static void first_use(void *self)
 
   (void)gp_emergency_pages_prepare(); /* without it a snapshot at a bad moment may not be written, which is
                                          said then */
-  gp_triggers_start(self);
+  gp_triggers_start(the_snapshots, the_engine, &options);
   if (gp_option_number(&options, GP_OPTION_control))
-    gp_control_start(self, the_engine);
+    gp_control_start(the_recorder, the_snapshots, the_engine);
   gp_cancel_restore(cancel_state);
+}
+
+static void peak(void *self, int device, uint64_t bytes)
+{
+  (void)self;
+  gp_triggers_peak(the_snapshots, the_engine, device, bytes);
 }
 
 static void finish(void);
@@ -144,12 +151,16 @@ static library_state_t start(void)
 
   driver = gp_driver_cuda(&version);
   the_recorder = gp_recorder_create(&options, driver.ops->now_ns, driver.self);
-  if (!the_recorder)
+  the_snapshots = the_recorder ? gp_snapshot_writer_create(the_recorder) : NULL;
+  if (!the_snapshots) {
+    gp_recorder_destroy(the_recorder);
+    the_recorder = NULL;
     gp_log(GP_LOG_ERROR, "the host has no memory for a record; there will be no snapshots");
+  }
   gp_observer_t observer = the_recorder ? gp_recorder_observer(the_recorder) : (gp_observer_t){0};
   if (the_recorder) {
     observer.first_use = first_use;
-    observer.peak = gp_triggers_peak;
+    observer.peak = peak;
   }
   the_engine = gp_engine_create(&driver, &observer, &options);
   if (!the_engine) {
@@ -166,7 +177,7 @@ static library_state_t start(void)
   gp_loaded_look_for_rdma(the_engine);
   gp_escape_look_for_unknown(the_engine);
   if (the_recorder) {
-    gp_recorder_attach(the_recorder, the_engine);
+    gp_snapshot_writer_attach(the_snapshots, the_engine);
     gp_recorder_set_versions(the_recorder, version, 0);
   }
   make_way_for_tools();
@@ -231,16 +242,16 @@ static void write_reports(void)
   gp_control_stop();
   if (!gp_engine_locks_available(the_engine)) {
     gp_log(GP_LOG_ERROR, "the program ended in the middle of an allocation; no snapshot is written");
-    if (the_recorder)
-      gp_snapshot_leave_record(the_recorder);
+    if (the_snapshots)
+      gp_snapshot_leave_record(the_snapshots);
     return;
   }
   (void)gp_escape_check(); /* of what was loaded since the start */
   if (gp_option_number(&options, GP_OPTION_stats))
     gp_report_write(the_engine);
-  gp_engine_tell_peaks(the_engine);        /* of what was never freed */
-  (void)gp_snapshot_at_exit(the_recorder); /* it has said what went wrong */
-  gp_snapshot_close(the_recorder);
+  gp_engine_tell_peaks(the_engine);         /* of what was never freed */
+  (void)gp_snapshot_at_exit(the_snapshots); /* it has said what went wrong */
+  gp_snapshot_close(the_snapshots);
 }
 
 static void finish(void)

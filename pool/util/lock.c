@@ -1,5 +1,18 @@
 #include "pool/util/lock.h"
 
+#include <time.h>
+
+bool gp_lock_take_within(gp_lock_t *lock, unsigned seconds)
+{
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until); /* cannot fail */
+  until.tv_sec += seconds;
+  if (pthread_mutex_timedlock(&lock->mutex, &until) != 0)
+    return false;
+  gp_lock_note_taken_within(lock->rank);
+  return true;
+}
+
 #if GP_DEBUG_LEVEL >= 1
 
 static _Thread_local unsigned held; /* bit per rank */
@@ -16,11 +29,14 @@ void gp_lock_note_released(gp_lock_rank_t rank)
   held &= ~(1u << rank);
 }
 
-unsigned gp_locks_held(void)
+void gp_lock_note_taken_within(gp_lock_rank_t rank)
 {
-  return held;
+  held |= 1u << rank;
 }
 
-#else
-typedef int gp_lock_unused_t; /* ISO C wants a declaration in every file */
+unsigned gp_locks_held(void)
+{
+  return held & ~(1u << GP_RANK_CONTROL);
+}
+
 #endif

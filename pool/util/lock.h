@@ -6,19 +6,29 @@
 #define GP_POOL_UTIL_LOCK_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #include "pool/util/assert.h"
 #include "pool/util/cancel.h"
 
 /* In the order in which locks may be nested: an outer lock has the lower rank. */
 typedef enum gp_lock_rank {
-  GP_RANK_START = 1, /* the start of the preload library */
+  GP_RANK_CONTROL,   /* requests of users, which may call the driver: gp_locks_held leaves it out */
+  GP_RANK_START,     /* the start of the preload library */
+  GP_RANK_SNAPSHOT,  /* the writer of snapshots, which reads the engine */
   GP_RANK_CONTEXTS,  /* the engine's list of contexts */
   GP_RANK_DEVICE,    /* blocks, bins and statistics of one device */
   GP_RANK_FORWARDED, /* allocations that are not pooled */
   GP_RANK_HOOKS,     /* what the hooks keep: captures, events, green contexts, memory pools, mappings */
   GP_RANK_MAP,       /* writers of an address map */
   GP_RANK_SLAB,      /* free block records */
+  GP_RANK_PRESTART,  /* events from before the record */
+  GP_RANK_STACKS,    /* writers of stacks and modules */
+  GP_RANK_LIVE,      /* free slots of live memory */
+  GP_RANK_THREADS,   /* the table of threads */
+  GP_RANK_HANDLES,   /* the table of stream handles */
+  GP_RANK_CHUNKS,    /* chunks of events */
+  GP_RANK_REGION,    /* growth of the record */
 } gp_lock_rank_t;
 
 typedef struct gp_lock {
@@ -29,13 +39,18 @@ typedef struct gp_lock {
 #if GP_DEBUG_LEVEL >= 1
 void gp_lock_note_taken(gp_lock_rank_t rank);
 void gp_lock_note_released(gp_lock_rank_t rank);
-unsigned gp_locks_held(void); /* bit mask of ranks held by this thread */
+void gp_lock_note_taken_within(gp_lock_rank_t rank); /* of any rank: a wait that ends is no deadlock */
+unsigned gp_locks_held(void);                        /* bit mask of ranks held by this thread */
 #else
 static inline void gp_lock_note_taken(gp_lock_rank_t rank)
 {
   (void)rank;
 }
 static inline void gp_lock_note_released(gp_lock_rank_t rank)
+{
+  (void)rank;
+}
+static inline void gp_lock_note_taken_within(gp_lock_rank_t rank)
 {
   (void)rank;
 }
@@ -67,6 +82,12 @@ static inline void gp_lock_take(gp_lock_t *lock)
   gp_lock_note_taken(lock->rank);
   pthread_mutex_lock(&lock->mutex);
 }
+
+/*
+ * For the end of the process: gives up after so many seconds, because the thread that holds the lock may be
+ * this very one, interrupted by a signal whose handler ends the program. False: the lock was not to be had.
+ */
+bool gp_lock_take_within(gp_lock_t *lock, unsigned seconds);
 
 /* Waits for a condition; the lock is released meanwhile. A thread cancelled in the wait would keep it. */
 static inline void gp_lock_wait(gp_lock_t *lock, pthread_cond_t *condition)

@@ -45,7 +45,9 @@ static gp_control_target_t *make_target(void)
   target.engine = gp_engine_create(&driver, &observer, &target.options);
   FUZZ_CHECK(target.engine != NULL);
   gp_context_t *context = gp_engine_context(target.engine, &of);
-  gp_recorder_attach(target.recorder, target.engine);
+  target.writer = gp_snapshot_writer_create(target.recorder);
+  FUZZ_CHECK(target.writer != NULL);
+  gp_snapshot_writer_attach(target.writer, target.engine);
   gp_recorder_fork_child(target.recorder); /* as in a child: it writes nothing any more */
   FUZZ_CHECK(gp_engine_alloc(target.engine, context, 1 << 20, &held) == 0);
   FUZZ_CHECK(gp_engine_alloc(target.engine, context, 1 << 21, &idle) == 0);

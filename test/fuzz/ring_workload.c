@@ -99,7 +99,6 @@ static void run(void)
   gp_observer_t observer = gp_recorder_observer(recorder);
   engine = gp_engine_create(&driver, &observer, &options);
   context = gp_engine_context(engine, &of);
-  gp_recorder_attach(recorder, engine);
   for (int i = 1; i < WORKLOAD_THREADS; i++) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, work, &the_workload->logs[i]))

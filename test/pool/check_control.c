@@ -38,7 +38,8 @@ static void begin_all(void)
   target.recorder = gp_recorder_create(&options, clock_now, &driver);
   gp_observer_t observer = gp_recorder_observer(target.recorder);
   engine = fake_engine(&driver, &observer, settings);
-  gp_recorder_attach(target.recorder, engine);
+  target.writer = gp_snapshot_writer_create(target.recorder);
+  gp_snapshot_writer_attach(target.writer, engine);
   target.engine = engine;
   context = gp_engine_context(engine, &first);
 }
@@ -47,6 +48,7 @@ static void end_all(void)
 {
   char command[128];
   stop();
+  gp_snapshot_writer_destroy(target.writer);
   gp_recorder_destroy(target.recorder);
   snprintf(command, sizeof(command), "rm -r %s", folder);
   ck_assert_int_eq(system(command), 0);

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "fake_engine.h"
-#include "trace/internal.h"
+#include "trace/record/recorder_state.h"
 #include "trace/stacks/origin.h"
 #include "trace/stacks/unwind.h"
 

@@ -18,6 +18,7 @@
 #define ROUNDS 9
 
 static gp_recorder_t *recorder;
+static gp_snapshot_writer_t *writer;
 
 static uint64_t now_ns(void)
 {
@@ -116,9 +117,10 @@ static void print_write(const char *folder, const char *stacks)
   char path[128];
   off_t bytes = 0;
   recorder = gp_recorder_create(fake_options("GPUPOOL_TRACE_EVENTS=1048576", stacks, NULL), fake_clock, NULL);
-  if (!recorder)
+  writer = recorder ? gp_snapshot_writer_create(recorder) : NULL;
+  if (!writer)
     exit(EXIT_FAILURE);
-  gp_recorder_attach(recorder, fake_engine_pointer());
+  gp_snapshot_writer_attach(writer, fake_engine_pointer());
   fake_fill();
   if (stacks)
     record_with_stacks(EVENTS);
@@ -128,7 +130,7 @@ static void print_write(const char *folder, const char *stacks)
   for (int round = 0; round < 5; round++) {
     struct stat status;
     uint64_t start = now_ns();
-    if (gp_snapshot_write(recorder, "bench", NULL, path))
+    if (gp_snapshot_write(writer, "bench", NULL, path))
       exit(EXIT_FAILURE);
     uint64_t spent = now_ns() - start;
     if (spent < best)
@@ -139,6 +141,7 @@ static void print_write(const char *folder, const char *stacks)
   }
   printf("write, %llu events%s to %-9s %6.3f s (%.1f MB)\n", (unsigned long long)EVENTS,
       stacks ? " with stacks" : "", folder, (double)best / 1e9, (double)bytes / 1e6);
+  gp_snapshot_writer_destroy(writer);
   gp_recorder_destroy(recorder);
 }
 

@@ -12,7 +12,7 @@
 
 #include "fake_engine.h"
 #include "trace/snapshot/event_merge.h"
-#include "trace/internal.h"
+#include "trace/record/recorder_state.h"
 
 static gp_recorder_t *recorder;
 static gp_event_merge_t history;

@@ -16,13 +16,14 @@
 
 #include "fake_engine.h"
 #include "pool/util/size.h"
-#include "trace/internal.h"
+#include "trace/record/recorder_state.h"
 #include "trace/snapshot/oom_report.h"
 #include "trace/snapshot/snapshot.h"
 
 static char folder[] = "/tmp/check_snapshot.XXXXXX";
 static char fallback[128];
 static gp_recorder_t *recorder;
+static gp_snapshot_writer_t *writer;
 static char content[1 << 20];
 
 static void setup(void)
@@ -42,14 +43,23 @@ static void make_recorder(const char *output, const char *more)
   const gp_options_t *options = output ? fake_options(output, more, NULL) : fake_options(more, NULL);
   recorder = gp_recorder_create(options, fake_clock, NULL);
   ck_assert_ptr_nonnull(recorder);
-  gp_recorder_attach(recorder, fake_engine_pointer());
+  writer = gp_snapshot_writer_create(recorder);
+  ck_assert_ptr_nonnull(writer);
+  gp_snapshot_writer_attach(writer, fake_engine_pointer());
+}
+
+static void destroy_recorder(void)
+{
+  gp_snapshot_writer_destroy(writer);
+  gp_recorder_destroy(recorder);
+  recorder = NULL;
+  writer = NULL;
 }
 
 static void teardown(void)
 {
   char command[256];
-  gp_recorder_destroy(recorder);
-  recorder = NULL;
+  destroy_recorder();
   snprintf(command, sizeof(command), "rm -rf %s", folder);
   ck_assert_int_eq(system(command), 0);
 }
@@ -85,9 +95,15 @@ static void write_text(const char *path, const char *text)
   fclose(file);
 }
 
+static void tell_oom(const gp_oom_t *oom)
+{
+  const gp_observer_t observer = gp_recorder_observer(recorder);
+  observer.out_of_memory(observer.self, oom);
+}
+
 static int write_snapshot(void)
 {
-  return gp_snapshot_write(recorder, "test", NULL, NULL);
+  return gp_snapshot_write(writer, "test", NULL, NULL);
 }
 
 START_TEST(test_file_is_complete_and_private)
@@ -175,7 +191,7 @@ END_TEST
 START_TEST(test_path_asked_for_does_not_fall_back)
 {
   make_recorder("GPUPOOL_OUTPUT=snap.json", NULL);
-  ck_assert_int_eq(gp_snapshot_write(recorder, "request", NULL, "missing/snap.json"), ENOENT);
+  ck_assert_int_eq(gp_snapshot_write(writer, "request", NULL, "missing/snap.json"), ENOENT);
   ck_assert_int_eq(count_files(fallback), 0);
   ck_assert_uint_eq(
       fake_log_matches("cannot write the snapshot missing/snap.json: No such file or directory"), 1);
@@ -236,7 +252,7 @@ START_TEST(test_no_more_files_than_output_max)
   ck_assert_int_eq(count_files("."), 2);
   ck_assert_uint_eq(fake_log_matches("no more will be (GPUPOOL_OUTPUT_MAX)"), 1);
   /* A path that somebody asked for by name is another matter. */
-  ck_assert_int_eq(gp_snapshot_write(recorder, "api", NULL, "100%d.json"), 0);
+  ck_assert_int_eq(gp_snapshot_write(writer, "api", NULL, "100%d.json"), 0);
   ck_assert_int_eq(access("100%d.json", F_OK), 0);
 }
 END_TEST
@@ -315,10 +331,10 @@ START_TEST(test_child_writes_no_file)
   if (child == 0) {
     if (_i)
       gp_recorder_fork_child(recorder);
-    gp_snapshot_at_exit(recorder);
+    gp_snapshot_at_exit(writer);
     write_snapshot();
     const gp_oom_t oom = {.requested = 1};
-    gp_snapshot_out_of_memory(recorder, &oom);
+    tell_oom(&oom);
     _exit(count_files("."));
   }
   int status;
@@ -335,10 +351,10 @@ START_TEST(test_exit_writes_where_memory_was_used)
 {
   make_recorder("GPUPOOL_OUTPUT=snap.%r.json", NULL);
   memset(&fake_engine.stats, 0, sizeof(fake_engine.stats));
-  ck_assert_int_eq(gp_snapshot_at_exit(recorder), 0);
+  ck_assert_int_eq(gp_snapshot_at_exit(writer), 0);
   ck_assert_int_eq(count_files("."), 0);
   fake_engine.stats.allocation.allocated = 1;
-  ck_assert_int_eq(gp_snapshot_at_exit(recorder), 0);
+  ck_assert_int_eq(gp_snapshot_at_exit(writer), 0);
   ck_assert_int_eq(access("snap.exit.json", F_OK), 0);
 }
 END_TEST
@@ -346,10 +362,10 @@ END_TEST
 START_TEST(test_nothing_is_written_after_the_end)
 {
   make_recorder("GPUPOOL_OUTPUT=snap.json", NULL);
-  gp_snapshot_close(recorder);
-  ck_assert_int_eq(gp_snapshot_write(recorder, "test", NULL, NULL), ECANCELED);
+  gp_snapshot_close(writer);
+  ck_assert_int_eq(gp_snapshot_write(writer, "test", NULL, NULL), ECANCELED);
   const gp_oom_t oom = {.requested = 1};
-  gp_snapshot_out_of_memory(recorder, &oom);
+  tell_oom(&oom);
   ck_assert_int_eq(count_files("."), 0);
   gp_snapshot_close(NULL);
 }
@@ -358,11 +374,11 @@ END_TEST
 START_TEST(test_exit_is_silent_without_engine_or_wish)
 {
   make_recorder("GPUPOOL_OUTPUT=snap.json", "GPUPOOL_SNAPSHOT_AT=oom");
-  ck_assert_int_eq(gp_snapshot_at_exit(recorder), 0);
-  gp_recorder_destroy(recorder);
+  ck_assert_int_eq(gp_snapshot_at_exit(writer), 0);
+  destroy_recorder();
   make_recorder("GPUPOOL_OUTPUT=snap.json", NULL);
-  gp_recorder_attach(recorder, NULL);
-  ck_assert_int_eq(gp_snapshot_at_exit(recorder), 0);
+  gp_snapshot_writer_attach(writer, NULL);
+  ck_assert_int_eq(gp_snapshot_at_exit(writer), 0);
   ck_assert_int_eq(gp_snapshot_at_exit(NULL), 0);
   ck_assert_int_eq(count_files("."), 0);
 }
@@ -426,7 +442,7 @@ END_TEST
 START_TEST(test_oom_before_the_engine_is_known)
 {
   make_recorder("GPUPOOL_OUTPUT=snap.json", NULL);
-  gp_recorder_attach(recorder, NULL);
+  gp_snapshot_writer_attach(writer, NULL);
   out_of_memory();
   ck_assert_ptr_nonnull(strstr(read_file("snap.json"), "\"devices\":[],"));
 }

@@ -14,7 +14,7 @@
 #include "tools/symbols/frame_text.h"
 #include "trace/snapshot/document_stacks.h"
 #include "trace/snapshot/event_merge.h"
-#include "trace/internal.h"
+#include "trace/record/recorder_state.h"
 #include "trace/stacks/origin.h"
 #include "trace/stacks/unwind.h"
 

@@ -12,6 +12,7 @@
 #include "trace/snapshot/snapshot.h"
 
 static gp_recorder_t *recorder;
+static gp_snapshot_writer_t *writer;
 
 static void record_all_kinds(void)
 {
@@ -45,7 +46,7 @@ static int write_one(const char *reason, const gp_oom_t *oom)
 {
   char path[64];
   snprintf(path, sizeof(path), "%s.json", reason);
-  int error = gp_snapshot_write(recorder, reason, oom, path);
+  int error = gp_snapshot_write(writer, reason, oom, path);
   if (error)
     fprintf(stderr, "%s: error %d: %s\n", path, error, fake_log[0]);
   return error;
@@ -57,9 +58,10 @@ int main(void)
   fake_reset();
   fake_fill();
   recorder = gp_recorder_create(fake_options("GPUPOOL_LIMIT=8GiB", NULL), fake_clock, NULL);
-  if (!recorder)
+  writer = recorder ? gp_snapshot_writer_create(recorder) : NULL;
+  if (!writer)
     return EXIT_FAILURE;
-  gp_recorder_attach(recorder, fake_engine_pointer());
+  gp_snapshot_writer_attach(writer, fake_engine_pointer());
   gp_recorder_set_versions(recorder, 13000, 0);
   record_all_kinds();
   if (pthread_create(&thread, NULL, other_thread, NULL) == 0)
@@ -74,14 +76,17 @@ int main(void)
       .by_limit = true};
   int failed = write_one("exit", NULL);
   failed |= write_one("oom", &oom);
+  gp_snapshot_writer_destroy(writer);
   gp_recorder_destroy(recorder);
 
   recorder = gp_recorder_create(fake_options("GPUPOOL_TRACE_EVENTS=1024", NULL), fake_clock, NULL);
-  if (!recorder)
+  writer = recorder ? gp_snapshot_writer_create(recorder) : NULL;
+  if (!writer)
     return EXIT_FAILURE;
   for (uint64_t i = 0; i < 100000; i++)
     fake_record(recorder, GP_ACTION_ALLOC, fake_now_ns + i, i);
   failed |= write_one("wrapped", NULL);
+  gp_snapshot_writer_destroy(writer);
   gp_recorder_destroy(recorder);
   return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -17,6 +17,7 @@
 
 #include "pool/util/cancel.h"
 #include "pool/util/control_path.h"
+#include "pool/util/lock.h"
 #include "pool/util/log.h"
 #include "trace/control/control_request.h"
 #include "trace/control/control_server.h"
@@ -40,7 +41,7 @@ typedef struct control {
   gp_control_target_t target;
   pid_t pid;
   sem_t ready;                      /* the socket is there, or never will be */
-  pthread_mutex_t serving;          /* held while a request is worked on */
+  gp_lock_t serving;                /* the thread that works on a request holds it */
   bool stopped;                     /* under serving */
   char path[GP_CONTROL_PATH_BYTES]; /* "": there is no socket; set before ready */
   gp_control_server_t server;
@@ -106,14 +107,14 @@ static void serve(void *self, int fd, const char *request, ssize_t length)
   if (!gp_control_peer_may(fd)) {
     gp_control_refuse(&answer, "only the user of the program and root may control it");
   } else {
-    (void)pthread_mutex_lock(&control->serving); /* a plain mutex cannot fail */
+    gp_lock_take(&control->serving);
     if (length < 0)
       gp_control_refuse(&answer, "no request came within a second; it is one line of text");
     else if (control->stopped)
       gp_control_refuse(&answer, "the program is about to end");
     else
       gp_control_request(&control->target, request, (size_t)length, &answer);
-    (void)pthread_mutex_unlock(&control->serving); /* held */
+    gp_lock_release(&control->serving);
   }
   (void)gp_json_finish(&answer); /* a client that has gone misses its answer; SIGPIPE is blocked */
 }
@@ -146,8 +147,8 @@ static bool start(control_t *control)
   struct timespec until;
 
   control->pid = getpid();
-  (void)sem_init(&control->ready, 0, 0);             /* cannot fail */
-  (void)pthread_mutex_init(&control->serving, NULL); /* cannot fail with default attributes on Linux */
+  (void)sem_init(&control->ready, 0, 0); /* cannot fail */
+  gp_lock_init(&control->serving, GP_RANK_CONTROL);
   int error = gp_helper_thread_start(serve_all, control);
   if (error) {
     gp_log(GP_LOG_ERROR, "GPUPOOL_CONTROL: no thread can be started (%s); the process cannot be controlled",
@@ -163,7 +164,7 @@ static bool start(control_t *control)
   return true;
 }
 
-void gp_control_start(gp_recorder_t *recorder, gp_engine_t *engine)
+void gp_control_start(gp_recorder_t *recorder, gp_snapshot_writer_t *writer, gp_engine_t *engine)
 {
   int saved_errno = errno;
   control_t *control = gp_pages_map(sizeof(*control), false);
@@ -172,6 +173,7 @@ void gp_control_start(gp_recorder_t *recorder, gp_engine_t *engine)
     gp_log(GP_LOG_ERROR, "GPUPOOL_CONTROL: the host has no memory for it; the process cannot be controlled");
   } else {
     control->target.recorder = recorder;
+    control->target.writer = writer;
     control->target.engine = engine;
     if (start(control))
       atomic_store(&the_control, control);
@@ -184,16 +186,13 @@ void gp_control_start(gp_recorder_t *recorder, gp_engine_t *engine)
 void gp_control_stop(void)
 {
   control_t *control = atomic_load(&the_control);
-  struct timespec until;
 
   if (!control || control->pid != getpid())
     return;
   if (control->path[0])
-    (void)unlink(control->path);               /* if somebody was quicker, that is as good */
-  (void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail */
-  until.tv_sec += STOP_SECONDS;
-  if (pthread_mutex_timedlock(&control->serving, &until) != 0)
+    (void)unlink(control->path); /* it may be gone already */
+  if (!gp_lock_take_within(&control->serving, STOP_SECONDS))
     return;
   control->stopped = true;
-  (void)pthread_mutex_unlock(&control->serving); /* held */
+  gp_lock_release(&control->serving);
 }

@@ -1,10 +1,12 @@
 /*
  * The control socket: what `gpupool ctl` and `gpupool live` talk to (GPUPOOL_CONTROL=1, doc/control.md).
+ *
+ * This folder includes all of trace/, and is the only one in it that commands the pool.
  */
 #ifndef GP_TRACE_CONTROL_H
 #define GP_TRACE_CONTROL_H
 
-#include "trace/record/recorder.h"
+#include "trace/snapshot/snapshot.h"
 
 /*
  * Serves requests, in a thread of its own with a table of open files of its own: the program sees no
@@ -12,10 +14,10 @@
  * waited for all at once, each with a second for its request; requests are worked on one after another.
  * Returns when the socket is there.
  *
- * Once in a process, with no lock held; both live as long as the process. A failure is one line in the log,
- * and there is no control. errno is preserved.
+ * Once in a process, with no lock held; all three live as long as the process. A failure is one line in the
+ * log, and there is no control. errno is preserved.
  */
-void gp_control_start(gp_recorder_t *recorder, gp_engine_t *engine);
+void gp_control_start(gp_recorder_t *recorder, gp_snapshot_writer_t *writer, gp_engine_t *engine);
 
 /*
  * The process ends: removes the socket, waits some seconds at most for a request that is being served, and

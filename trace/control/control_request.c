@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "trace/snapshot/document.h"
-#include "trace/internal.h"
+#include "trace/record/recorder_state.h"
 
 typedef void (*command_fn)(gp_control_target_t *target, const char *argument, gp_json_t *answer);
 
@@ -53,7 +53,7 @@ static void snapshot(gp_control_target_t *target, const char *argument, gp_json_
   }
   target->written.path[0] = '\0'; /* it stays beside the one before */
   int error =
-      gp_snapshot_write_named(target->recorder, "request", argument[0] ? argument : NULL, &target->written);
+      gp_snapshot_write_named(target->writer, "request", argument[0] ? argument : NULL, &target->written);
   if (error == ECANCELED)
     gp_control_refuse(answer,
         "no snapshot is written any more: GPUPOOL_OUTPUT_MAX is reached, or the program ends. "

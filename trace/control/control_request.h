@@ -16,6 +16,7 @@
 typedef struct gp_control_target {
   gp_engine_t *engine;
   gp_recorder_t *recorder;
+  gp_snapshot_writer_t *writer;
   gp_options_t options;
   gp_snapshot_name_t written;
   char text[GP_CONTROL_REQUEST_BYTES];

@@ -11,8 +11,6 @@
 #include "pool/util/log.h"
 #include "pool/util/signal_name.h"
 #include "trace/control/helper_thread.h"
-#include "trace/internal.h"
-#include "trace/snapshot/snapshot.h"
 
 #define SIGNALS 65 /* of Linux, by number */
 
@@ -93,14 +91,12 @@ static void install(int number)
  * told. */
 static gp_snapshot_name_t peak_files[GP_MAX_DEVICES];
 
-void gp_triggers_peak(void *self, int device, uint64_t bytes)
+void gp_triggers_peak(gp_snapshot_writer_t *writer, gp_engine_t *engine, int device, uint64_t bytes)
 {
-  gp_recorder_t *recorder = self;
   uint64_t step = bytes / 10 > GP_PEAK_STEP ? bytes / 10 : GP_PEAK_STEP;
 
-  (void)gp_snapshot_write_named(
-      recorder, "peak", NULL, &peak_files[device]); /* it has said what went wrong */
-  gp_engine_watch_use(atomic_load(&recorder->engine), device, bytes + step);
+  (void)gp_snapshot_write_named(writer, "peak", NULL, &peak_files[device]); /* it has said what went wrong */
+  gp_engine_watch_use(engine, device, bytes + step);
 }
 
 static void watch_peaks(gp_engine_t *engine)
@@ -109,13 +105,13 @@ static void watch_peaks(gp_engine_t *engine)
     gp_engine_watch_use(engine, device, GP_PEAK_STEP);
 }
 
-static void start_signals(gp_recorder_t *recorder, uint64_t wanted)
+static void start_signals(gp_snapshot_writer_t *writer, uint64_t wanted)
 {
   char text[128];
 
   signals.pid = getpid();
   (void)sem_init(&signals.wake, 0, 0); /* cannot fail */
-  int error = gp_helper_thread_start(write_when_woken, recorder);
+  int error = gp_helper_thread_start(write_when_woken, writer);
   if (error) {
     gp_log(GP_LOG_ERROR, "no thread can be started (%s), so that no signal writes a snapshot",
         strerror_r(error, text, sizeof(text)));
@@ -126,13 +122,13 @@ static void start_signals(gp_recorder_t *recorder, uint64_t wanted)
   }
 }
 
-void gp_triggers_start(gp_recorder_t *recorder)
+void gp_triggers_start(gp_snapshot_writer_t *writer, gp_engine_t *engine, const gp_options_t *options)
 {
   int saved_errno = errno;
 
-  if (gp_option_number(recorder->options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_PEAK)
-    watch_peaks(atomic_load(&recorder->engine));
-  if (recorder->options->snapshot_signals)
-    start_signals(recorder, recorder->options->snapshot_signals);
+  if (gp_option_number(options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_PEAK)
+    watch_peaks(engine);
+  if (options->snapshot_signals)
+    start_signals(writer, options->snapshot_signals);
   errno = saved_errno;
 }

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pool/engine.h"
+#include "pool/observer.h"
 #include "trace/format/live_slot.h"
 #include "trace/region/region.h"
 

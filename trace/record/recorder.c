@@ -6,9 +6,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "pool/util/assert.h"
 #include "pool/util/cancel.h"
 #include "pool/util/log.h"
-#include "trace/internal.h"
+#include "trace/record/description.h"
+#include "trace/record/recorder_state.h"
 #include "trace/format/device.h"
 #include "trace/format/oom.h"
 #include "trace/format/recording.h"
@@ -273,7 +275,7 @@ static void describe(gp_recorder_t *recorder)
   gp_pages_unmap(buffer, GP_DESCRIPTION_BYTES);
 }
 
-void gp_recorder_keep_oom(gp_recorder_t *recorder, const gp_oom_t *oom)
+static void keep_oom(gp_recorder_t *recorder, const gp_oom_t *oom)
 {
   if (!gp_region_is_started(&recorder->region) ||
       !gp_region_grow(&recorder->region, GP_SECTION_OOM, sizeof(gp_oom_record_t)))
@@ -284,6 +286,16 @@ void gp_recorder_keep_oom(gp_recorder_t *recorder, const gp_oom_t *oom)
   record->report = *oom;
   atomic_store(&record->is_complete, 1);
   (void)pthread_mutex_unlock(&recorder->live.mutex); /* held */
+}
+
+static void record_oom(void *self, const gp_oom_t *oom)
+{
+  gp_recorder_t *recorder = self;
+  if (!gp_recorder_is_ours(recorder))
+    return;
+  keep_oom(recorder, oom);
+  if (recorder->hear_oom)
+    recorder->hear_oom(recorder->hear_oom_self, oom);
 }
 
 /* The device's part of the record; NULL while there is no record, or no memory for it. */
@@ -364,17 +376,14 @@ gp_recorder_t *gp_recorder_create(const gp_options_t *options, gp_clock_fn clock
   recorder->clock_self = clock_self;
   recorder->options = options;
   recorder->pid = getpid();
-  recorder->file.fd = -1;
   /* What a child finds instead is a recorder that is off: it has no memory to record in (region.h). */
   (void)madvise(recorder, sizeof(*recorder), MADV_WIPEONFORK);
   struct timespec now;
   recorder->base_ns = gp_recorder_now_ns(recorder);
   (void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail */
   recorder->start_time_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-  if (pthread_mutex_init(&recorder->writer_mutex, NULL))
-    goto unmap;
   if (pthread_mutex_init(&recorder->prestart.mutex, NULL))
-    goto fini_writer;
+    goto unmap;
   if (!init_region(recorder))
     goto fini_prestart;
   if (gp_threads_init(&recorder->threads, &recorder->region))
@@ -398,8 +407,6 @@ fini_region:
   gp_region_fini(&recorder->region);
 fini_prestart:
   (void)pthread_mutex_destroy(&recorder->prestart.mutex); /* nobody holds it */
-fini_writer:
-  (void)pthread_mutex_destroy(&recorder->writer_mutex); /* nobody holds it */
 unmap:
   gp_pages_unmap(recorder, sizeof(*recorder));
   return NULL;
@@ -419,7 +426,6 @@ void gp_recorder_destroy(gp_recorder_t *recorder)
   gp_threads_fini(&recorder->threads);
   gp_region_fini(&recorder->region);
   (void)pthread_mutex_destroy(&recorder->prestart.mutex); /* nobody holds it */
-  (void)pthread_mutex_destroy(&recorder->writer_mutex);   /* nobody holds it */
   gp_pages_unmap(recorder, sizeof(*recorder));
 }
 
@@ -433,14 +439,16 @@ gp_observer_t gp_recorder_observer(gp_recorder_t *recorder)
       .holders = record_holders,
       .place_stats = place_stats,
       .device_facts = record_facts,
-      .out_of_memory = gp_snapshot_out_of_memory,
+      .out_of_memory = record_oom,
       .self = recorder,
   };
 }
 
-void gp_recorder_attach(gp_recorder_t *recorder, gp_engine_t *engine)
+void gp_recorder_hear_oom(gp_recorder_t *recorder, gp_oom_fn fn, void *self)
 {
-  atomic_store(&recorder->engine, engine);
+  gp_assert(!recorder->hear_oom);
+  recorder->hear_oom = fn;
+  recorder->hear_oom_self = self;
 }
 
 void gp_recorder_set_versions(gp_recorder_t *recorder, int driver_version, int runtime_version)

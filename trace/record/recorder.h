@@ -1,21 +1,20 @@
 /*
- * The recorder: what happened, for a snapshot. It implements pool/observer.h.
+ * The recorder: what happened, kept for a snapshot and, if the process is killed, for a reader of its record.
+ * It implements pool/observer.h.
  *
  *   recorder = gp_recorder_create(options, clock, clock_self);
  *   observer = gp_recorder_observer(recorder);          NULL recorder: run without an observer
  *   engine = gp_engine_create(driver, &observer, options);
- *   gp_recorder_attach(recorder, engine);
- *   ...
- *   gp_snapshot_at_exit(recorder);                      snapshot.h
  *
- * No function here calls the driver, allocates from the program's heap, or writes to stdout.
+ * No function here calls the driver or the pool, allocates from the program's heap, or writes to stdout.
+ *
+ * This folder includes trace/format, trace/util, trace/region, trace/stacks, pool/observer.h and pool/util.
  */
 #ifndef GP_TRACE_RECORDER_H
 #define GP_TRACE_RECORDER_H
 
 #include <stdint.h>
 
-#include "pool/engine.h"
 #include "pool/observer.h"
 #include "pool/util/options.h"
 
@@ -39,10 +38,11 @@ void gp_recorder_destroy(gp_recorder_t *recorder);
 gp_observer_t gp_recorder_observer(gp_recorder_t *recorder);
 
 /*
- * The engine whose blocks snapshots show. It must live until gp_recorder_attach(recorder, NULL) or the last
- * snapshot. May be called by any thread; an out of memory before it is reported without blocks.
+ * Calls fn(self, oom) at each out of memory, when its report is in the record, with no lock held. Once,
+ * before the engine is made.
  */
-void gp_recorder_attach(gp_recorder_t *recorder, gp_engine_t *engine);
+typedef void (*gp_oom_fn)(void *self, const gp_oom_t *oom);
+void gp_recorder_hear_oom(gp_recorder_t *recorder, gp_oom_fn fn, void *self);
 
 /* CUDA versions as the driver API tells them (13000), for the snapshot; 0: not known (so far). Any thread. */
 void gp_recorder_set_versions(gp_recorder_t *recorder, int driver_version, int runtime_version);
@@ -56,8 +56,9 @@ void gp_recorder_set_mode(gp_recorder_t *recorder, int mode);
 int gp_recorder_mode(const gp_recorder_t *recorder);
 
 /*
- * In the child of fork(), before anything else of ours: the recorder falls silent for good (the memory and
- * the GPU belong to the parent) and writes no file. Takes no lock, so nothing has to be done before fork().
+ * In the child of fork(), before any other function of trace/: the recorder falls silent for good (the memory
+ * and the GPU belong to the parent) and writes no file. Takes no lock, so nothing has to be done before
+ * fork().
  */
 void gp_recorder_fork_child(gp_recorder_t *recorder);
 

@@ -9,25 +9,56 @@
 #include <unistd.h>
 
 #include "pool/util/cancel.h"
+#include "pool/util/lock.h"
 #include "pool/util/log.h"
+#include "trace/record/recorder_state.h"
 #include "trace/snapshot/document.h"
-#include "trace/internal.h"
 #include "trace/snapshot/oom_report.h"
 #include "trace/snapshot/snapshot_file.h"
+#include "trace/util/pages.h"
 
 #define OOM_INTERVAL_NS UINT64_C(60000000000)
 #define CLOSE_SECONDS   5
+#define BUFFER_BYTES    (64 * 1024)
 
-/* The one place that decides how loud a snapshot is: it always is after an out of memory, which nobody asked
- * for. */
+struct gp_snapshot_writer {
+  gp_recorder_t *recorder;
+  gp_engine_t *_Atomic engine;
+  _Atomic uint64_t
+      oom_reported_ns; /* time of the last out of memory that was reported, plus one; 0: none was */
+
+  gp_lock_t lock;      /* guards the rest: one snapshot is written at a time */
+  bool closed;         /* the process ends: no more snapshots */
+  bool said_no_more;   /* the line about GPUPOOL_OUTPUT_MAX was written */
+  bool said_fell_back; /* the line about the folder was written */
+  unsigned sequence;   /* of the last snapshot tried, from 1 */
+  uint64_t file_count; /* snapshots written under a name made of GPUPOOL_OUTPUT */
+  uint64_t devices;    /* bit mask: those that the engine knows */
+  /* The rest is here and not on the stack, because threads may have small ones. */
+  gp_device_copy_t copies[GP_MAX_DEVICES]; /* of devices */
+  gp_snapshot_file_t file;
+  char path[GP_PATH_BYTES];  /* asked for */
+  char buffer[BUFFER_BYTES]; /* of the JSON writer */
+  char text[GP_DESCRIPTION_BYTES];
+};
+
+/* What is asked of one snapshot. */
+typedef struct request {
+  const char *reason;
+  const gp_oom_t *oom; /* NULL: the reason is another */
+  const char *path;    /* NULL: made of GPUPOOL_OUTPUT; else the user looks for it there and nowhere else */
+  gp_snapshot_name_t *name; /* becomes the file that was written, in place of the one it names; may be NULL */
+} request_t;
+
+/* How loud a snapshot is, decided here alone: always after an out of memory, which nobody asked for. */
 static gp_log_level_t report_level(const gp_oom_t *oom)
 {
   return oom ? GP_LOG_ERROR : GP_LOG_INFO;
 }
 
 /*
- * While a file is written, its size limit (ulimit -f) must give an error and no signal, and the thread must
- * not be cancelled with the mutex held.
+ * While a file is written, its size limit (ulimit -f) must give an error and no signal, and a thread
+ * that holds the lock must not be cancelled.
  */
 typedef struct shelter {
   sigset_t mask;
@@ -54,7 +85,7 @@ static void shelter_leave(shelter_t *shelter)
   const struct timespec no_time = {0};
   (void)sigemptyset(&set);        /* cannot fail */
   (void)sigaddset(&set, SIGXFSZ); /* cannot fail */
-  /* Takes the signal that our own write may have raised; one that was there before is the program's. */
+  /* Takes the signal that the write may have raised; one that was there before is the program's. */
   if (!shelter->was_pending)
     (void)sigtimedwait(&set, NULL, &no_time); /* mostly there is none */
   (void)pthread_sigmask(SIG_SETMASK, &shelter->mask, NULL);
@@ -62,118 +93,141 @@ static void shelter_leave(shelter_t *shelter)
   errno = shelter->saved_errno;
 }
 
+/*
+ * Names
+ */
+
+/* False, after a line in the log the first time: GPUPOOL_OUTPUT_MAX is reached. */
+static bool may_write(gp_snapshot_writer_t *writer, const request_t *request)
+{
+  bool replaces = request->name && request->name->path[0];
+  if (request->path || replaces ||
+      writer->file_count < gp_option_number(writer->recorder->options, GP_OPTION_output_max))
+    return true;
+  if (!writer->said_no_more)
+    gp_log(GP_LOG_ERROR, "%llu snapshots were written and no more will be (GPUPOOL_OUTPUT_MAX)",
+        (unsigned long long)writer->file_count);
+  writer->said_no_more = true;
+  return false;
+}
+
+static bool is_folder(const char *path)
+{
+  struct stat status;
+  return path[0] && stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+/* Puts the name of the next snapshot into writer->path. A folder gets the default name. False: it is too
+ * long. */
+static bool choose_path(gp_snapshot_writer_t *writer, const request_t *request)
+{
+  const size_t capacity = sizeof(writer->path);
+  char *path = writer->path;
+  if (request->path) {
+    if (strlen(request->path) >= capacity)
+      return false;
+    strcpy(path, request->path);
+    return true;
+  }
+  writer->sequence++;
+  const char *pattern = gp_option_text(writer->recorder->options, GP_OPTION_output);
+  if (gp_path_expand(pattern, writer->sequence, request->reason, path, capacity))
+    return false;
+  size_t length = strlen(path);
+  bool ends_in_slash = length > 0 && path[length - 1] == '/';
+  if (length > 0 && !ends_in_slash) {
+    if (!is_folder(path))
+      return true;
+    if (length + 1 < capacity)
+      path[length++] = '/';
+  }
+  pattern = gp_option_table[GP_OPTION_output].default_text;
+  return gp_path_expand(pattern, writer->sequence, request->reason, path + length, capacity - length) == 0;
+}
+
+/*
+ * What goes into it
+ */
+
 /* The moment of the copy of a device's blocks: where its events have to end. */
 static void note_fence(void *self, int device)
 {
-  gp_recorder_t *recorder = self;
-  recorder->copies[device].until_ns = gp_recorder_fence_ns(recorder, device);
+  gp_snapshot_writer_t *writer = self;
+  writer->copies[device].until_ns = gp_recorder_fence_ns(writer->recorder, device);
 }
 
-static bool copies_take(gp_recorder_t *recorder, gp_engine_t *engine, uint64_t devices)
+/* False: the host has no memory. The copies are to be given back in both cases. */
+static bool copies_take(gp_snapshot_writer_t *writer)
 {
-  const gp_moment_t moment = {note_fence, recorder};
+  gp_engine_t *engine = atomic_load(&writer->engine);
+  const gp_moment_t moment = {note_fence, writer};
   bool complete = true;
+  writer->devices = engine ? gp_engine_devices(engine) : 0;
   for (int device = 0; device < GP_MAX_DEVICES; device++) {
-    if (devices >> device & 1)
-      complete &= gp_device_copy_take(engine, device, &moment, &recorder->copies[device]);
+    if (writer->devices >> device & 1)
+      complete &= gp_device_copy_take(engine, device, &moment, &writer->copies[device]);
   }
   return complete;
 }
 
-static void copies_fini(gp_recorder_t *recorder, uint64_t devices)
+static void copies_fini(gp_snapshot_writer_t *writer)
 {
   for (int device = 0; device < GP_MAX_DEVICES; device++) {
-    if (devices >> device & 1)
-      gp_device_copy_fini(&recorder->copies[device]);
+    if (writer->devices >> device & 1)
+      gp_device_copy_fini(&writer->copies[device]);
   }
 }
 
-static bool events_take(gp_recorder_t *recorder, uint64_t devices, gp_event_merge_t *ret_events)
-{
-  uint64_t until_ns[GP_MAX_DEVICES];
-  for (int device = 0; device < GP_MAX_DEVICES; device++)
-    until_ns[device] = devices >> device & 1 ? recorder->copies[device].until_ns : UINT64_MAX;
-  return gp_event_merge_take(&recorder->chunks, until_ns, ret_events);
-}
-
-/* Handles become indexes, in the copy. */
-static void index_streams(gp_recorder_t *recorder, uint64_t devices)
+/* Streams become indexes of the recorder's handles, in the copies. */
+static void index_streams(gp_snapshot_writer_t *writer)
 {
   for (int device = 0; device < GP_MAX_DEVICES; device++) {
-    gp_copied_array_t *array = &recorder->copies[device].forwarded;
-    for (size_t i = 0; i < (devices >> device & 1 ? array->count : 0); i++) {
+    const gp_copied_array_t *array = &writer->copies[device].forwarded;
+    for (size_t i = 0; i < (writer->devices >> device & 1 ? array->count : 0); i++) {
       gp_forwarded_t *memory = (gp_forwarded_t *)array->items + i;
-      int16_t index = memory->has_stream ? gp_handles_intern(&recorder->handles, memory->stream) : -1;
+      int16_t index = memory->has_stream ? gp_handles_intern(&writer->recorder->handles, memory->stream) : -1;
       memory->has_stream = index >= 0;
       memory->stream = (uint64_t)index;
     }
   }
 }
 
-/* The name of the next file of ours in recorder->path. A folder gets the default name. */
-static int choose_path(gp_recorder_t *recorder, const char *reason, const char *path)
+/* After the copies: in the moment of each, every earlier event of its device was in a chunk. */
+static void events_take(gp_snapshot_writer_t *writer, gp_event_merge_t *ret_events)
 {
-  const char *pattern = gp_option_text(recorder->options, GP_OPTION_output);
-  const char *default_pattern = gp_option_table[GP_OPTION_output].default_text;
-  size_t capacity = sizeof(recorder->path);
-  if (path) {
-    if (strlen(path) >= capacity)
-      return ENAMETOOLONG;
-    strcpy(recorder->path, path);
-    return 0;
-  }
-  if (gp_path_expand(pattern, recorder->sequence, reason, recorder->path, capacity))
-    return ENAMETOOLONG;
-  size_t length = strlen(recorder->path);
-  struct stat status;
-  bool is_folder = length > 0 && stat(recorder->path, &status) == 0 && S_ISDIR(status.st_mode);
-  if (length > 0 && !is_folder && recorder->path[length - 1] != '/')
-    return 0;
-  if (is_folder && recorder->path[length - 1] != '/' && length + 1 < capacity)
-    recorder->path[length++] = '/';
-  return gp_path_expand(
-             default_pattern, recorder->sequence, reason, recorder->path + length, capacity - length)
-             ? ENAMETOOLONG
-             : 0;
+  uint64_t until_ns[GP_MAX_DEVICES];
+  for (int device = 0; device < GP_MAX_DEVICES; device++)
+    until_ns[device] = writer->devices >> device & 1 ? writer->copies[device].until_ns : UINT64_MAX;
+  if (gp_event_merge_take(&writer->recorder->chunks, until_ns, ret_events))
+    return;
+  gp_log(GP_LOG_ERROR, "the snapshot %s has no events: out of host memory", writer->path);
+  ret_events->has_lost = true;
+  ret_events->since_ns = gp_recorder_now_ns(writer->recorder);
 }
 
-/* Visible in the next snapshot: one for each device, with the bytes that were active. */
-static void record_snapshot_events(gp_recorder_t *recorder, uint64_t devices)
-{
-  const gp_observer_t observer = gp_recorder_observer(recorder);
-  for (int device = 0; device < GP_MAX_DEVICES; device++) {
-    if (!(devices >> device & 1))
-      continue;
-    const gp_event_t event = {
-        .time_ns = gp_recorder_now_ns(recorder),
-        .size = recorder->copies[device].stats.active_bytes.current,
-        .rounded_size = recorder->copies[device].stats.active_bytes.current,
-        .action = GP_ACTION_SNAPSHOT,
-        .device = device,
-    };
-    observer.event(observer.self, &event);
-  }
-}
+/*
+ * Files
+ */
 
-/* is_asked_for: the user has named just this file, and looks for it there and nowhere else. */
-static int write_file(gp_recorder_t *recorder, const gp_document_t *document, bool is_asked_for)
+/* Returns 0 or, after a line in the log, an errno. */
+static int write_file(gp_snapshot_writer_t *writer, const request_t *request, const gp_document_t *document)
 {
-  gp_snapshot_file_t *file = &recorder->file;
-  int error = gp_snapshot_file_open(file, recorder->path, !is_asked_for);
+  gp_snapshot_file_t *file = &writer->file;
+  int error = gp_snapshot_file_open(file, writer->path, !request->path);
   char text[128];
   if (error) {
-    gp_log(GP_LOG_ERROR, "cannot write the snapshot %s: %s", recorder->path,
+    gp_log(GP_LOG_ERROR, "cannot write the snapshot %s: %s", writer->path,
         strerror_r(error, text, sizeof(text)));
     return error;
   }
-  if (file->fell_back && !recorder->said_fell_back) {
-    recorder->said_fell_back = true;
+  if (file->fell_back && !writer->said_fell_back) {
+    writer->said_fell_back = true;
     gp_log(GP_LOG_ERROR, "cannot create %s, so snapshots are written as %s; GPUPOOL_OUTPUT sets the place",
-        recorder->path, file->path);
+        writer->path, file->path);
   }
 
   gp_json_t json;
-  gp_json_init(&json, file->fd, recorder->buffer, sizeof(recorder->buffer));
+  gp_json_init(&json, file->fd, writer->buffer, sizeof(writer->buffer));
   gp_document_write(&json, document);
   error = gp_json_finish(&json);
   if (error)
@@ -190,120 +244,180 @@ static int write_file(gp_recorder_t *recorder, const gp_document_t *document, bo
   return 0;
 }
 
-/* Notes the file just written in *name, in place of the one that it named, which goes. Returns how many more
- * there are. */
-static unsigned take_place(const gp_recorder_t *recorder, gp_snapshot_name_t *name)
+static int write_document(
+    gp_snapshot_writer_t *writer, const request_t *request, const gp_event_merge_t *events)
 {
-  struct stat status;
-  bool replaces = name->path[0] && lstat(name->path, &status) == 0 && status.st_dev == name->device &&
-                  status.st_ino == name->inode && unlink(name->path) == 0;
-  strcpy(name->path, recorder->file.published);
-  if (lstat(name->path, &status)) /* somebody was very quick */
-    name->path[0] = '\0';
-  name->device = status.st_dev;
-  name->inode = status.st_ino;
-  return replaces ? 0 : 1;
-}
-
-/* writer_mutex is held. name may be NULL. */
-static int write_snapshot(gp_recorder_t *recorder, const char *reason, const gp_oom_t *oom, const char *path,
-    gp_snapshot_name_t *name)
-{
-  uint64_t most = gp_option_number(recorder->options, GP_OPTION_output_max);
-  bool replaces = name && name->path[0];
-  if (!path && recorder->file_count >= most && !replaces) {
-    if (!recorder->said_no_more)
-      gp_log(GP_LOG_ERROR, "%llu snapshots were written and no more will be (GPUPOOL_OUTPUT_MAX)",
-          (unsigned long long)recorder->file_count);
-    recorder->said_no_more = true;
-    return ECANCELED;
-  }
-  if (!path)
-    recorder->sequence++;
-  int error = choose_path(recorder, reason, path);
-  if (error) {
-    gp_log(GP_LOG_ERROR, "cannot write a snapshot: the name made of GPUPOOL_OUTPUT is too long or not valid");
-    return error;
-  }
-
-  gp_engine_t *engine = atomic_load(&recorder->engine);
-  uint64_t devices = engine ? gp_engine_devices(engine) : 0;
-  gp_event_merge_t events = {0};
-  if (!copies_take(recorder, engine, devices)) {
-    gp_log(GP_LOG_ERROR, "cannot write the snapshot %s: out of host memory", recorder->path);
-    error = ENOMEM;
-    goto fini_views;
-  }
-  /* After the copies, in whose moments every earlier event was in its chunk. */
-  if (!events_take(recorder, devices, &events)) {
-    gp_log(GP_LOG_ERROR, "the snapshot %s has no events: out of host memory", recorder->path);
-    events.has_lost = true;
-    events.since_ns = gp_recorder_now_ns(recorder);
-  }
-  index_streams(recorder, devices);
+  gp_recorder_t *recorder = writer->recorder;
   char note[sizeof(recorder->region.problem) + 128];
   const char *const notes[] = {note};
   (void)snprintf(note, sizeof(note),
       "the record was kept in ordinary memory and would not have survived a kill: %s/%s",
       recorder->region.plan.root, recorder->region.problem);
   const gp_document_t document = {
-      .description = gp_description_make(recorder->options, recorder->text, sizeof(recorder->text)),
+      .description = gp_description_make(recorder->options, writer->text, sizeof(writer->text)),
       .start_time_us = recorder->start_time_us,
       .base_ns = recorder->base_ns,
       .pid = recorder->pid,
       .driver_version = atomic_load(&recorder->driver_version),
       .runtime_version = atomic_load(&recorder->runtime_version),
       .recording = (gp_recording_t)gp_recorder_mode(recorder),
-      .devices = devices,
-      .copies = recorder->copies,
+      .devices = writer->devices,
+      .copies = writer->copies,
       .streams = recorder->handles.table->handles,
-      .stream_count = gp_handles_count(&recorder->handles), /* after what may add to them */
+      .stream_count = gp_handles_count(&recorder->handles),
       .threads = recorder->threads.table->entries,
       .thread_count = gp_threads_count(&recorder->threads),
       .notes = notes,
       .note_count = recorder->region.problem[0] != '\0',
-      .events = &events,
-      .stacks = gp_stacks_logs(&recorder->origins.stacks), /* after the events that name them */
-      .reason = reason,
-      .oom = oom,
+      .events = events,
+      .stacks = gp_stacks_logs(&recorder->origins.stacks),
+      .reason = request->reason,
+      .oom = request->oom,
   };
-  error = write_file(recorder, &document, path != NULL);
-  if (!error) {
-    unsigned more = name ? take_place(recorder, name) : 1;
-    recorder->file_count += path ? 0 : more;
-  }
-  if (!error)
-    record_snapshot_events(recorder, devices);
+  return write_file(writer, request, &document);
+}
 
-  gp_event_merge_fini(&events);
-fini_views:
-  copies_fini(recorder, devices);
+/* Notes the file just written in *name, and removes the one that it named. Returns how many more there are.
+ */
+static unsigned replace_file(const gp_snapshot_writer_t *writer, gp_snapshot_name_t *name)
+{
+  struct stat status;
+  bool replaces = name->path[0] && lstat(name->path, &status) == 0 && status.st_dev == name->device &&
+                  status.st_ino == name->inode && unlink(name->path) == 0;
+  strcpy(name->path, writer->file.published);
+  if (lstat(name->path, &status)) /* another process was quick to remove it */
+    name->path[0] = '\0';
+  name->device = status.st_dev;
+  name->inode = status.st_ino;
+  return replaces ? 0 : 1;
+}
+
+/* The next snapshot shows them: one for each device, with the bytes that were active. */
+static void record_snapshot_events(gp_snapshot_writer_t *writer)
+{
+  const gp_observer_t observer = gp_recorder_observer(writer->recorder);
+  for (int device = 0; device < GP_MAX_DEVICES; device++) {
+    if (!(writer->devices >> device & 1))
+      continue;
+    const gp_event_t event = {
+        .time_ns = gp_recorder_now_ns(writer->recorder),
+        .size = writer->copies[device].stats.active_bytes.current,
+        .rounded_size = writer->copies[device].stats.active_bytes.current,
+        .action = GP_ACTION_SNAPSHOT,
+        .device = device,
+    };
+    observer.event(observer.self, &event);
+  }
+}
+
+/* The caller holds the lock. Copies of the devices first, then the events up to these copies, then all the
+ * tables that both refer to. */
+static int write_locked(gp_snapshot_writer_t *writer, const request_t *request)
+{
+  gp_event_merge_t events = {0};
+  int error = 0;
+
+  if (!may_write(writer, request))
+    return ECANCELED;
+  if (!choose_path(writer, request)) {
+    gp_log(GP_LOG_ERROR, "cannot write a snapshot: the name made of GPUPOOL_OUTPUT is too long or not valid");
+    return ENAMETOOLONG;
+  }
+  if (copies_take(writer)) {
+    index_streams(writer);
+    events_take(writer, &events);
+    error = write_document(writer, request, &events);
+    gp_event_merge_fini(&events);
+  } else {
+    gp_log(GP_LOG_ERROR, "cannot write the snapshot %s: out of host memory", writer->path);
+    error = ENOMEM;
+  }
+  if (!error) {
+    unsigned more = request->name ? replace_file(writer, request->name) : 1;
+    writer->file_count += request->path ? 0 : more;
+    record_snapshot_events(writer);
+  }
+  copies_fini(writer);
   return error;
 }
 
-static int write_sheltered(gp_recorder_t *recorder, const char *reason, const gp_oom_t *oom, const char *path,
-    gp_snapshot_name_t *name)
+static int write_sheltered(gp_snapshot_writer_t *writer, const request_t *request)
 {
   shelter_t shelter;
-  if (!gp_recorder_is_ours(recorder))
+  if (!gp_recorder_is_ours(writer->recorder))
     return ECANCELED;
   shelter_enter(&shelter);
-  (void)pthread_mutex_lock(&recorder->writer_mutex); /* a plain mutex cannot fail */
-  int error = recorder->closed ? ECANCELED : write_snapshot(recorder, reason, oom, path, name);
-  (void)pthread_mutex_unlock(&recorder->writer_mutex); /* held */
+  gp_lock_take(&writer->lock);
+  int error = writer->closed ? ECANCELED : write_locked(writer, request);
+  gp_lock_release(&writer->lock);
   shelter_leave(&shelter);
   return error;
 }
 
-int gp_snapshot_write(gp_recorder_t *recorder, const char *reason, const gp_oom_t *oom, const char *path)
+int gp_snapshot_write(gp_snapshot_writer_t *writer, const char *reason, const gp_oom_t *oom, const char *path)
 {
-  return write_sheltered(recorder, reason, oom, path, NULL);
+  return write_sheltered(writer, &(request_t){.reason = reason, .oom = oom, .path = path});
 }
 
 int gp_snapshot_write_named(
-    gp_recorder_t *recorder, const char *reason, const char *path, gp_snapshot_name_t *name)
+    gp_snapshot_writer_t *writer, const char *reason, const char *path, gp_snapshot_name_t *name)
 {
-  return write_sheltered(recorder, reason, NULL, path, name);
+  return write_sheltered(writer, &(request_t){.reason = reason, .path = path, .name = name});
+}
+
+/*
+ * Out of memory
+ */
+
+/* True for the first caller, and for one caller a minute: programs catch the error and try again, for hours.
+ */
+static bool oom_is_due(gp_snapshot_writer_t *writer)
+{
+  uint64_t now_ns = gp_recorder_now_ns(writer->recorder);
+  uint64_t before = atomic_load(&writer->oom_reported_ns);
+  if (before && now_ns < before - 1 + OOM_INTERVAL_NS)
+    return false;
+  return atomic_compare_exchange_strong(&writer->oom_reported_ns, &before, now_ns + 1);
+}
+
+/* gp_oom_fn */
+static void report_oom(void *self, const gp_oom_t *oom)
+{
+  gp_snapshot_writer_t *writer = self;
+  char text[GP_OOM_TEXT_BYTES];
+  if (!oom_is_due(writer))
+    return;
+  gp_log(GP_LOG_ERROR, "%s", gp_oom_describe(oom, text, sizeof(text)));
+  if (gp_option_number(writer->recorder->options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_OOM)
+    (void)gp_snapshot_write(writer, "oom", oom, NULL); /* it has reported its failure */
+}
+
+/*
+ * The writer's life
+ */
+
+gp_snapshot_writer_t *gp_snapshot_writer_create(gp_recorder_t *recorder)
+{
+  gp_snapshot_writer_t *writer = gp_pages_map(sizeof(*writer), false);
+  if (!writer)
+    return NULL;
+  writer->recorder = recorder;
+  gp_lock_init(&writer->lock, GP_RANK_SNAPSHOT);
+  gp_recorder_hear_oom(recorder, report_oom, writer);
+  return writer;
+}
+
+void gp_snapshot_writer_destroy(gp_snapshot_writer_t *writer)
+{
+  if (!writer)
+    return;
+  gp_lock_fini(&writer->lock);
+  gp_pages_unmap(writer, sizeof(*writer));
+}
+
+void gp_snapshot_writer_attach(gp_snapshot_writer_t *writer, gp_engine_t *engine)
+{
+  atomic_store(&writer->engine, engine);
 }
 
 static bool has_allocated(gp_engine_t *engine)
@@ -321,64 +435,35 @@ static bool has_allocated(gp_engine_t *engine)
   return false;
 }
 
-int gp_snapshot_at_exit(gp_recorder_t *recorder)
+int gp_snapshot_at_exit(gp_snapshot_writer_t *writer)
 {
-  if (!recorder || !gp_recorder_is_ours(recorder))
+  if (!writer || !gp_recorder_is_ours(writer->recorder))
     return 0;
-  gp_engine_t *engine = atomic_load(&recorder->engine);
-  bool wanted = gp_option_number(recorder->options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_EXIT;
-  int error = wanted && engine && has_allocated(engine) ? gp_snapshot_write(recorder, "exit", NULL, NULL) : 0;
-  /* It has served, or nobody wants one; otherwise it is all that there is. */
+  gp_engine_t *engine = atomic_load(&writer->engine);
+  bool wanted = gp_option_number(writer->recorder->options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_EXIT;
+  int error = wanted && engine && has_allocated(engine) ? gp_snapshot_write(writer, "exit", NULL, NULL) : 0;
+  /* The record has served, or nobody wants a snapshot; otherwise the record is all that there is. */
   if (!error || error == ECANCELED)
-    gp_region_remove(&recorder->region);
+    gp_region_remove(&writer->recorder->region);
   else
-    gp_snapshot_leave_record(recorder);
+    gp_snapshot_leave_record(writer);
   return error;
 }
 
-void gp_snapshot_close(gp_recorder_t *recorder)
+void gp_snapshot_close(gp_snapshot_writer_t *writer)
 {
-  struct timespec until;
-  if (!recorder)
-    return;
-  (void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail */
-  until.tv_sec += CLOSE_SECONDS;
   /* Not for ever: the very thread that is writing may be the one that ends the process, in a signal handler.
    */
-  if (pthread_mutex_timedlock(&recorder->writer_mutex, &until) != 0)
+  if (!writer || !gp_lock_take_within(&writer->lock, CLOSE_SECONDS))
     return;
-  recorder->closed = true;
-  (void)pthread_mutex_unlock(&recorder->writer_mutex); /* held */
+  writer->closed = true;
+  gp_lock_release(&writer->lock);
 }
 
-void gp_snapshot_leave_record(const gp_recorder_t *recorder)
+void gp_snapshot_leave_record(const gp_snapshot_writer_t *writer)
 {
-  if (gp_region_is_started(&recorder->region) && recorder->region.is_file)
-    gp_log(GP_LOG_ERROR, "what was recorded is in %s; next: gpupool recover %s", recorder->region.file.path,
-        recorder->region.file.path);
-}
-
-/* True for the first caller, and for one caller a minute: programs catch the error and try again, for hours.
- */
-static bool oom_is_due(gp_recorder_t *recorder)
-{
-  uint64_t now_ns = gp_recorder_now_ns(recorder);
-  uint64_t before = atomic_load(&recorder->oom_reported_ns);
-  if (before && now_ns < before - 1 + OOM_INTERVAL_NS)
-    return false;
-  return atomic_compare_exchange_strong(&recorder->oom_reported_ns, &before, now_ns + 1);
-}
-
-void gp_snapshot_out_of_memory(void *self, const gp_oom_t *oom)
-{
-  gp_recorder_t *recorder = self;
-  char text[GP_OOM_TEXT_BYTES];
-  if (!gp_recorder_is_ours(recorder))
-    return;
-  gp_recorder_keep_oom(recorder, oom);
-  if (!oom_is_due(recorder))
-    return;
-  gp_log(GP_LOG_ERROR, "%s", gp_oom_describe(oom, text, sizeof(text)));
-  if (gp_option_number(recorder->options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_OOM)
-    (void)gp_snapshot_write(recorder, "oom", oom, NULL); /* it has reported its failure */
+  const gp_region_t *region = &writer->recorder->region;
+  if (gp_region_is_started(region) && region->is_file)
+    gp_log(GP_LOG_ERROR, "what was recorded is in %s; next: gpupool recover %s", region->file.path,
+        region->file.path);
 }

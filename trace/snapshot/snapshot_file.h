@@ -4,7 +4,18 @@
 #ifndef GP_TRACE_SNAPSHOT_FILE_H
 #define GP_TRACE_SNAPSHOT_FILE_H
 
-#include "trace/internal.h"
+#include <stdbool.h>
+
+#include "pool/util/path.h"
+
+typedef struct gp_snapshot_file {
+  int fd;         /* of the temporary file; meaningless once it was published or discarded */
+  bool fell_back; /* the folder asked for could not be written */
+  unsigned temporaries;
+  char path[GP_PATH_BYTES];      /* the name that was asked for, or that of the fallback */
+  char temporary[GP_PATH_BYTES]; /* present while fd is open */
+  char published[GP_PATH_BYTES]; /* the name that it got */
+} gp_snapshot_file_t;
 
 /*
  * Opens a temporary file (mode 0600) in the folder of path, or, if that cannot be written and may_fall_back,

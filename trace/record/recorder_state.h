@@ -1,0 +1,81 @@
+/*
+ * What a recorder consists of: for the recorder itself, and for snapshots and control, which read it while it
+ * records. They write nothing of it but handles that they meet.
+ */
+#ifndef GP_TRACE_RECORD_RECORDER_STATE_H
+#define GP_TRACE_RECORD_RECORDER_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "trace/record/chunks.h"
+#include "trace/record/handles.h"
+#include "trace/record/live.h"
+#include "trace/record/prestart.h"
+#include "trace/record/recorder.h"
+#include "trace/record/threads.h"
+#include "trace/region/region.h"
+#include "trace/stacks/origin.h"
+
+/*
+ * Makes the times of one device's events unique and growing in the order in which they arrive, by a few
+ * nanoseconds: a thread may look at the clock before it waits for the device's lock, and order of time is all
+ * that a reader has. The thread that has the pool's lock of the device writes last_ns, the snapshot writer
+ * floor_ns.
+ */
+typedef struct gp_device_clock {
+  _Alignas(64) _Atomic uint64_t last_ns; /* of the last event */
+  _Atomic uint64_t floor_ns;             /* later events are newer than this */
+} gp_device_clock_t;
+
+struct gp_recorder {
+  /* Read by every event, written hardly ever. */
+  _Atomic int mode;
+  atomic_bool silent; /* a forked child */
+  uint64_t id;        /* never used again, so that a thread notices a recorder at the same address */
+  gp_clock_fn clock;
+  void *clock_self;
+  const gp_options_t *options;
+  pthread_key_t key;
+  bool has_key;
+  pid_t pid;
+  uint64_t base_ns;         /* clock at creation ... */
+  uint64_t start_time_us;   /* ... and the time of day at that moment */
+  atomic_bool is_described; /* the record says whose it is */
+  atomic_bool has_gap;      /* blocks from while recording was off may be missing in live */
+  _Atomic int driver_version;
+  _Atomic int runtime_version;
+  gp_oom_fn hear_oom; /* NULL: no one */
+  void *hear_oom_self;
+
+  gp_device_clock_t clocks[GP_MAX_DEVICES];
+  gp_region_t region;
+  gp_prestart_t prestart;
+  gp_chunks_t chunks;
+  gp_live_t live;
+  gp_threads_t threads;
+  gp_handles_t handles;
+  gp_origins_t origins;
+};
+
+/* False in a forked child: one without handlers finds a recorder that was wiped. */
+static inline bool gp_recorder_is_ours(const gp_recorder_t *recorder)
+{
+  return !atomic_load(&recorder->silent) && getpid() == recorder->pid;
+}
+
+static inline uint64_t gp_recorder_now_ns(const gp_recorder_t *recorder)
+{
+  return recorder->clock(recorder->clock_self);
+}
+
+/*
+ * A time such that all events of a device up to it are recorded, and what is recorded later is newer. The
+ * caller holds the device's lock.
+ */
+uint64_t gp_recorder_fence_ns(gp_recorder_t *recorder, int device);
+
+#endif
