@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tools/model/lifetimes.h"
+#include "tools/model/memory.h"
 #include "tools/read/native/snapshot_reader.h"
 
 static const gp_filter_t everything = {.device = GP_REQUEST_ALL_DEVICES, .until_ns = UINT64_MAX};
@@ -79,9 +80,9 @@ static const gp_life_t *life_of(uint64_t block)
 static gp_memory_t memory_at(uint32_t moment)
 {
   gp_memory_t memory;
-  gp_lifetimes_begin(&lifetimes, 0, &memory);
+  gp_memory_begin(&lifetimes, 0, &memory);
   for (uint32_t i = 0; i < moment; i++)
-    gp_lifetimes_step(&lifetimes, i, &memory);
+    gp_memory_step(&lifetimes, i, &memory);
   return memory;
 }
 
@@ -129,18 +130,18 @@ START_TEST(test_the_peak_is_of_what_is_wanted)
 {
   uint64_t bytes;
   read_history(HEAD SEGMENTS FORWARDED EVENTS "}");
-  ck_assert_uint_eq(gp_lifetimes_peak(&lifetimes, &everything, 0, &bytes), 9);
+  ck_assert_uint_eq(gp_memory_peak(&lifetimes, &everything, 0, &bytes), 9);
   ck_assert_uint_eq(bytes, 390 + 1000 + 5000);
   bool streams[] = {true, false};
   gp_filter_t filter = everything;
   filter.streams = streams;
-  ck_assert_uint_eq(gp_lifetimes_peak(&lifetimes, &filter, 0, &bytes), 5);
+  ck_assert_uint_eq(gp_memory_peak(&lifetimes, &filter, 0, &bytes), 5);
   ck_assert_uint_eq(bytes, 300);
   filter = everything;
   filter.until_ns = 29;
-  ck_assert_uint_eq(gp_lifetimes_peak(&lifetimes, &filter, 0, &bytes), 2);
+  ck_assert_uint_eq(gp_memory_peak(&lifetimes, &filter, 0, &bytes), 2);
   ck_assert_uint_eq(bytes, 100);
-  ck_assert_uint_eq(gp_lifetimes_peak(&lifetimes, &everything, 1, &bytes), 0);
+  ck_assert_uint_eq(gp_memory_peak(&lifetimes, &everything, 1, &bytes), 0);
   ck_assert_uint_eq(bytes, 0);
 }
 END_TEST
@@ -171,7 +172,7 @@ START_TEST(test_what_began_before_the_events_is_found)
   ck_assert_uint_eq(end.deferred, 0);
   ck_assert_uint_eq(end.forwarded, 1000);
   uint64_t bytes;
-  ck_assert_uint_eq(gp_lifetimes_peak(&lifetimes, &everything, 0, &bytes), 2);
+  ck_assert_uint_eq(gp_memory_peak(&lifetimes, &everything, 0, &bytes), 2);
   ck_assert_uint_eq(bytes, 6390);
 }
 END_TEST
@@ -179,12 +180,12 @@ END_TEST
 START_TEST(test_moments_and_times_belong_together)
 {
   read_history(HEAD SEGMENTS FORWARDED EVENTS "}");
-  ck_assert_uint_eq(gp_lifetimes_moment(&lifetimes, 0), 0);
-  ck_assert_uint_eq(gp_lifetimes_moment(&lifetimes, 1), 1);
-  ck_assert_uint_eq(gp_lifetimes_moment(&lifetimes, 29), 4);
-  ck_assert_uint_eq(gp_lifetimes_moment(&lifetimes, UINT64_MAX), 11);
-  ck_assert_uint_eq(gp_lifetimes_time(&lifetimes, 0), 0);
-  ck_assert_uint_eq(gp_lifetimes_time(&lifetimes, 4), 21);
+  ck_assert_uint_eq(gp_memory_moment(&lifetimes, 0), 0);
+  ck_assert_uint_eq(gp_memory_moment(&lifetimes, 1), 1);
+  ck_assert_uint_eq(gp_memory_moment(&lifetimes, 29), 4);
+  ck_assert_uint_eq(gp_memory_moment(&lifetimes, UINT64_MAX), 11);
+  ck_assert_uint_eq(gp_memory_time(&lifetimes, 0), 0);
+  ck_assert_uint_eq(gp_memory_time(&lifetimes, 4), 21);
 }
 END_TEST
 
@@ -219,12 +220,12 @@ START_TEST(test_nonsense_is_counted_and_does_no_harm)
   for (int device = 0; device < 4; device++) {
     uint64_t bytes;
     gp_memory_t memory;
-    ck_assert_uint_le(gp_lifetimes_peak(&lifetimes, &everything, device, &bytes), lifetimes.end);
-    gp_lifetimes_begin(&lifetimes, device, &memory);
+    ck_assert_uint_le(gp_memory_peak(&lifetimes, &everything, device, &bytes), lifetimes.end);
+    gp_memory_begin(&lifetimes, device, &memory);
     for (uint32_t i = 0; i < lifetimes.end; i++) {
       const gp_life_t *life = gp_lifetimes_life(&lifetimes, i);
       if (!life || life->device == device)
-        gp_lifetimes_step(&lifetimes, i, &memory);
+        gp_memory_step(&lifetimes, i, &memory);
     }
   }
 }

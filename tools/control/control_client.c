@@ -16,10 +16,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ANSWER_BYTES      (1 << 20) /* 64 devices take a tenth */
-#define ANSWER_SECONDS    60        /* a snapshot of a large program on a slow disk */
-#define ENVIRONMENT_BYTES (1 << 20)
-#define RETRY_MS          500 /* where as many clients wait for the process as may */
+#include "tools/control/target.h"
+
+#define ANSWER_BYTES   (1 << 20) /* 64 devices take a tenth */
+#define ANSWER_SECONDS 60        /* a snapshot of a large program on a slow disk */
+#define RETRY_MS       500       /* where as many clients wait for the process as may */
 
 static void __attribute__((format(printf, 2, 3))) say(char *problem, const char *format, ...)
 {
@@ -60,94 +61,13 @@ bool gp_control_client_init(gp_control_client_t *client, const char *text, char 
   return true;
 }
 
-/* A file of /proc/PID, terminated; NULL: it cannot be read. To be freed. */
-static char *read_of_process(pid_t pid, const char *name)
-{
-  char path[64];
-  char *text = malloc(ENVIRONMENT_BYTES + 1);
-  size_t used = 0;
-  snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-  int fd = text ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-  if (fd < 0) {
-    free(text);
-    return NULL;
-  }
-  for (ssize_t got; used < ENVIRONMENT_BYTES && (got = read(fd, text + used, ENVIRONMENT_BYTES - used)) > 0;)
-    used += (size_t)got;
-  close(fd);
-  text[used] = '\0';
-  if (used == 0) { /* the kernel answers so where it refuses */
-    free(text);
-    return NULL;
-  }
-  return text;
-}
-
 bool gp_control_client_is_stopped(const gp_control_client_t *client)
 {
-  char *status = read_of_process(client->pid, "status");
+  char *status = gp_target_read(client->pid, "status");
   const char *state = status ? strstr(status, "\nState:\t") : NULL;
   bool is_stopped = state && (state[8] == 'T' || state[8] == 't'); /* proc(5) */
   free(status);
   return is_stopped;
-}
-
-/* Its environment as it began; strings one after another. */
-static const char *variable_of(const char *environment, const char *name)
-{
-  size_t length = strlen(name);
-  for (const char *p = environment; p && *p; p += strlen(p) + 1) {
-    if (strncmp(p, name, length) == 0 && p[length] == '=')
-      return p + length + 1;
-  }
-  return NULL;
-}
-
-/* The last number of a line of /proc/PID/status, or the one behind the first for `second`; fallback: there is
- * none. */
-static unsigned long number_in_status(
-    const char *status, const char *name, bool second, unsigned long fallback)
-{
-  const char *line = status ? strstr(status, name) : NULL;
-  if (!line)
-    return fallback;
-  line += strlen(name);
-  if (second) {
-    char *end;
-    (void)strtoul(line, &end, 10);
-    return strtoul(end, NULL, 10);
-  }
-  const char *last = line + strcspn(line, "\n");
-  while (last > line && isdigit((unsigned char)last[-1]))
-    last--;
-  return strtoul(last, NULL, 10);
-}
-
-/* Who the process is, as this process sees it. */
-typedef struct target {
-  pid_t pid;
-  pid_t inside;   /* the number that it has in its own namespace, by which its socket is named */
-  uid_t user;     /* its effective one */
-  uid_t owner;    /* of its files in /proc: root for a process that was another user's before */
-  char *intruder; /* problem, GP_CONTROL_PROBLEM_BYTES: what was first in the place of the socket, of another
-                     user; "" */
-} target_t;
-
-static void find_target(const gp_control_client_t *client, uid_t owner, char *intruder, target_t *ret_target)
-{
-  char *status = read_of_process(client->pid, "status");
-  intruder[0] = '\0';
-  *ret_target = (target_t){.pid = client->pid,
-      .inside = (pid_t)number_in_status(status, "\nNSpid:", false, (unsigned long)client->pid),
-      .user = (uid_t)number_in_status(status, "\nUid:", true, owner),
-      .owner = owner,
-      .intruder = intruder};
-  free(status);
-}
-
-static bool is_of_target(const target_t *target, uid_t user)
-{
-  return user == target->user || user == target->owner;
 }
 
 static uint64_t now_ms(void)
@@ -220,7 +140,7 @@ static int connect_to(gp_control_client_t *client, const char *path)
  * answer of another user would be believed. Returns a connected socket, or -1 with errno; ENOENT where
  * another process listens.
  */
-static int connect_to_target(gp_control_client_t *client, const target_t *target, const char *path)
+static int connect_to_target(gp_control_client_t *client, const gp_target_t *target, const char *path)
 {
   struct ucred peer;
   socklen_t bytes = sizeof(peer);
@@ -228,9 +148,9 @@ static int connect_to_target(gp_control_client_t *client, const target_t *target
   if (fd < 0)
     return -1;
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0) {
-    if (peer.pid == target->pid && is_of_target(target, peer.uid))
+    if (peer.pid == target->pid && gp_target_has_user(target, peer.uid))
       return fd;
-    if (!is_of_target(target, peer.uid) && !target->intruder[0])
+    if (!gp_target_has_user(target, peer.uid) && !target->intruder[0])
       say(target->intruder,
           "user %u, process %d, answers at %.120s instead of process %d of user %u; nothing was sent",
           (unsigned)peer.uid, (int)peer.pid, path, (int)target->pid, (unsigned)target->user);
@@ -242,7 +162,7 @@ static int connect_to_target(gp_control_client_t *client, const target_t *target
 
 /* Only a folder of the user of the process is looked into: what is in another may have been put there by any
  * user. */
-static DIR *open_folder(const target_t *target, const char *folder)
+static DIR *open_folder(const gp_target_t *target, const char *folder)
 {
   struct stat status;
   int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -251,7 +171,7 @@ static DIR *open_folder(const target_t *target, const char *folder)
       errno = ENOENT;
     return NULL;
   }
-  if (fstat(fd, &status) == 0 && is_of_target(target, status.st_uid)) {
+  if (fstat(fd, &status) == 0 && gp_target_has_user(target, status.st_uid)) {
     DIR *listing = fdopendir(fd);
     if (listing)
       return listing;
@@ -270,7 +190,7 @@ static DIR *open_folder(const target_t *target, const char *folder)
 
 /* A process of another namespace may have the same number: who listens decides. Returns as connect_to_target.
  */
-static int find_in_folder(gp_control_client_t *client, const target_t *target, const char *folder)
+static int find_in_folder(gp_control_client_t *client, const gp_target_t *target, const char *folder)
 {
   int fd = -1;
   DIR *listing = open_folder(target, folder);
@@ -298,7 +218,7 @@ static int find_in_folder(gp_control_client_t *client, const target_t *target, c
 
 /* Where the socket may be: in the folders that the process would have taken, and in those of its own file
  * system. */
-static int find_and_connect(gp_control_client_t *client, const target_t *target, const char *environment)
+static int find_and_connect(gp_control_client_t *client, const gp_target_t *target, const char *environment)
 {
   char runtime_of_user[64];
   char root[64];
@@ -307,7 +227,7 @@ static int find_and_connect(gp_control_client_t *client, const target_t *target,
   const struct {
     const char *runtime_folder;
     uid_t user;
-  } places[] = {{variable_of(environment, "XDG_RUNTIME_DIR"), target->user}, {NULL, target->user},
+  } places[] = {{gp_target_variable(environment, "XDG_RUNTIME_DIR"), target->user}, {NULL, target->user},
       {NULL, target->owner}, {getenv("XDG_RUNTIME_DIR"), target->user}, {runtime_of_user, target->user}};
   const char *const roots[] = {"", root};
   int worst = ENOENT;
@@ -329,12 +249,12 @@ static int find_and_connect(gp_control_client_t *client, const target_t *target,
 }
 
 /* Why there is no socket. */
-static void explain(const gp_control_client_t *client, const target_t *target, const char *environment,
+static void explain(const gp_control_client_t *client, const gp_target_t *target, const char *environment,
     int error, char *problem)
 {
   const uid_t user = target->user;
   const int pid = (int)client->pid;
-  const char *control = variable_of(environment, "GPUPOOL_CONTROL");
+  const char *control = gp_target_variable(environment, "GPUPOOL_CONTROL");
 
   if (gp_control_client_is_gone(client)) {
     say(problem, "process %d has ended", pid);
@@ -350,7 +270,7 @@ static void explain(const gp_control_client_t *client, const target_t *target, c
   } else if (environment && (!control || strcmp(control, "1") != 0)) {
     say(problem, "process %d was not started with GPUPOOL_CONTROL=1 (gpupool run --control -- PROGRAM)", pid);
   } else {
-    char *maps = read_of_process(client->pid, "maps");
+    char *maps = gp_target_read(client->pid, "maps");
     bool loaded = !maps || strstr(maps, "libgpupool") != NULL;
     free(maps);
     if (loaded)
@@ -369,7 +289,7 @@ static int open_connection(gp_control_client_t *client, char *problem)
 {
   char intruder[GP_CONTROL_PROBLEM_BYTES];
   struct stat status;
-  target_t target;
+  gp_target_t target;
   char path[64];
 
   snprintf(path, sizeof(path), "/proc/%d", (int)client->pid);
@@ -377,14 +297,14 @@ static int open_connection(gp_control_client_t *client, char *problem)
     say(problem, "process %d has ended", (int)client->pid);
     return -1;
   }
-  find_target(client, status.st_uid, intruder, &target);
+  gp_target_find(client->pid, status.st_uid, intruder, &target);
   int fd = client->path[0] ? connect_to_target(client, &target, client->path) : -1;
   if (fd >= 0)
     return fd;
   if (client->is_left)
     return -1;
   client->path[0] = '\0';
-  char *environment = read_of_process(client->pid, "environ");
+  char *environment = gp_target_read(client->pid, "environ");
   fd = find_and_connect(client, &target, environment);
   if (fd < 0 && !client->is_left)
     explain(client, &target, environment, errno, problem);

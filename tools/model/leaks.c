@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/model/saturated.h"
+
 /*
  * What a frame is, in two independent numbers: names may be long and shared by any number of stacks, so that
  * their texts, put together for each stack, would take any amount of memory.

@@ -4,12 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NO_LIFE UINT32_MAX
+#include "tools/model/saturated.h"
 
-static uint64_t unsigned_value(const gp_snapshot_events_t *events, gp_snapshot_column_t column, size_t event)
-{
-  return (uint64_t)gp_snapshot_event(events, column, event, 0);
-}
+#define NO_LIFE UINT32_MAX
 
 /*
  * Lives by block. A number names one owner only, so that nothing is ever taken out.
@@ -109,9 +106,10 @@ static void describe(const build_t *build, gp_life_t *life, bool is_pooled)
 {
   const gp_snapshot_events_t *events = build->events;
   int64_t detail = gp_snapshot_event(events, GP_COLUMN_DETAIL, build->event, -1);
-  life->address = unsigned_value(events, GP_COLUMN_ADDRESS, build->event);
-  life->requested = unsigned_value(events, GP_COLUMN_SIZE, build->event);
-  life->rounded = is_pooled ? unsigned_value(events, GP_COLUMN_ROUNDED_SIZE, build->event) : life->requested;
+  life->address = gp_snapshot_event_uint(events, GP_COLUMN_ADDRESS, build->event);
+  life->requested = gp_snapshot_event_uint(events, GP_COLUMN_SIZE, build->event);
+  life->rounded =
+      is_pooled ? gp_snapshot_event_uint(events, GP_COLUMN_ROUNDED_SIZE, build->event) : life->requested;
   life->stack = (int32_t)gp_snapshot_event(events, GP_COLUMN_STACK, build->event, -1);
   life->kind = GP_LIFE_POOLED;
   if (!is_pooled)
@@ -120,13 +118,13 @@ static void describe(const build_t *build, gp_life_t *life, bool is_pooled)
 
 static int begin_life(build_t *build, bool is_pooled)
 {
-  uint64_t block = unsigned_value(build->events, GP_COLUMN_BLOCK, build->event);
+  uint64_t block = gp_snapshot_event_uint(build->events, GP_COLUMN_BLOCK, build->event);
   gp_life_t *life = add_life(build->lifetimes, build->device, block);
   if (!life)
     return ENOMEM;
   describe(build, life, is_pooled);
   life->begin = build->moment;
-  life->begin_ns = unsigned_value(build->events, GP_COLUMN_TIME_NS, build->event);
+  life->begin_ns = gp_snapshot_event_uint(build->events, GP_COLUMN_TIME_NS, build->event);
   life->stream = (int32_t)gp_snapshot_event(build->events, GP_COLUMN_STREAM, build->event, -1);
   life->thread = (int32_t)gp_snapshot_event(build->events, GP_COLUMN_THREAD, build->event, GP_FILTER_UNKNOWN);
   build->newest[build->device] = block;
@@ -136,11 +134,11 @@ static int begin_life(build_t *build, bool is_pooled)
 /* A free. What it ends may have begun before the events. */
 static int end_life(build_t *build, bool is_pooled, bool is_completed)
 {
-  uint64_t block = unsigned_value(build->events, GP_COLUMN_BLOCK, build->event);
+  uint64_t block = gp_snapshot_event_uint(build->events, GP_COLUMN_BLOCK, build->event);
   gp_life_t *life = find(build->lifetimes, build->device, block);
   if (!life) {
-    uint64_t now_ns = unsigned_value(build->events, GP_COLUMN_TIME_NS, build->event);
-    uint64_t lasted_ns = unsigned_value(build->events, GP_COLUMN_LIFETIME_NS, build->event);
+    uint64_t now_ns = gp_snapshot_event_uint(build->events, GP_COLUMN_TIME_NS, build->event);
+    uint64_t lasted_ns = gp_snapshot_event_uint(build->events, GP_COLUMN_LIFETIME_NS, build->event);
     life = add_life(build->lifetimes, build->device, block);
     if (!life)
       return ENOMEM;
@@ -220,8 +218,8 @@ static gp_segment_life_t *open_segment(const build_t *build, int device, uint64_
 
 static int segment_event(build_t *build, bool is_alloc)
 {
-  uint64_t address = unsigned_value(build->events, GP_COLUMN_ADDRESS, build->event);
-  uint64_t size = unsigned_value(build->events, GP_COLUMN_SIZE, build->event);
+  uint64_t address = gp_snapshot_event_uint(build->events, GP_COLUMN_ADDRESS, build->event);
+  uint64_t size = gp_snapshot_event_uint(build->events, GP_COLUMN_SIZE, build->event);
   gp_segment_life_t *segment = open_segment(build, build->device, address);
   if (segment)
     segment->end = build->moment;
@@ -353,7 +351,7 @@ const gp_life_t *gp_lifetimes_life(const gp_lifetimes_t *lifetimes, size_t event
   case GP_EVENT_FORWARDED_ALLOC:
   case GP_EVENT_FORWARDED_FREE:
     return find(lifetimes, (int)gp_snapshot_event(events, GP_COLUMN_DEVICE, event, 0),
-        unsigned_value(events, GP_COLUMN_BLOCK, event));
+        gp_snapshot_event_uint(events, GP_COLUMN_BLOCK, event));
   default: return NULL;
   }
 }
@@ -361,119 +359,4 @@ const gp_life_t *gp_lifetimes_life(const gp_lifetimes_t *lifetimes, size_t event
 bool gp_lifetimes_has(const gp_filter_t *filter, const gp_life_t *life)
 {
   return gp_filter_has(filter, life->device, life->stream, life->thread, life->begin_ns);
-}
-
-/*
- * Sums
- */
-
-void gp_lifetimes_begin(const gp_lifetimes_t *lifetimes, int device, gp_memory_t *ret_memory)
-{
-  gp_memory_t memory = {0};
-  for (size_t i = 0; i < lifetimes->life_count; i++) {
-    const gp_life_t *life = &lifetimes->lives[i];
-    if (life->device != device || life->begin > 0)
-      continue;
-    if (life->freed == 0) {
-      memory.deferred = gp_add_saturated(memory.deferred, life->done > 0 ? life->rounded : 0);
-      continue;
-    }
-    if (life->kind == GP_LIFE_FORWARDED)
-      memory.forwarded = gp_add_saturated(memory.forwarded, life->requested);
-    memory.count += life->kind != GP_LIFE_HOST;
-    if (life->kind != GP_LIFE_POOLED)
-      continue;
-    memory.requested = gp_add_saturated(memory.requested, life->requested);
-    memory.allocated = gp_add_saturated(memory.allocated, life->rounded);
-  }
-  for (size_t i = 0; i < lifetimes->segment_count; i++) {
-    const gp_segment_life_t *segment = &lifetimes->segments[i];
-    if (segment->device == device && segment->begin == 0)
-      memory.reserved = gp_add_saturated(memory.reserved, segment->size);
-  }
-  *ret_memory = memory;
-}
-
-void gp_lifetimes_step(const gp_lifetimes_t *lifetimes, size_t event, gp_memory_t *memory)
-{
-  const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
-  const gp_life_t *life = gp_lifetimes_life(lifetimes, event);
-  uint64_t size = unsigned_value(events, GP_COLUMN_SIZE, event);
-  uint32_t moment = (uint32_t)event + 1;
-
-  switch (gp_snapshot_event_kind(events, event)) {
-  case GP_EVENT_SEGMENT_ALLOC: memory->reserved = gp_add_saturated(memory->reserved, size); return;
-  case GP_EVENT_SEGMENT_FREE: memory->reserved = gp_subtract_saturated(memory->reserved, size); return;
-  default: break;
-  }
-  if (!life || life->kind == GP_LIFE_HOST)
-    return;
-  bool is_pooled = life->kind == GP_LIFE_POOLED;
-  uint64_t requested = is_pooled ? life->requested : 0, rounded = is_pooled ? life->rounded : 0;
-  uint64_t forwarded = is_pooled ? 0 : life->requested;
-  if (life->begin == moment) {
-    memory->requested = gp_add_saturated(memory->requested, requested);
-    memory->allocated = gp_add_saturated(memory->allocated, rounded);
-    memory->forwarded = gp_add_saturated(memory->forwarded, forwarded);
-    memory->count++;
-  }
-  if (life->freed == moment) {
-    memory->requested = gp_subtract_saturated(memory->requested, requested);
-    memory->allocated = gp_subtract_saturated(memory->allocated, rounded);
-    memory->forwarded = gp_subtract_saturated(memory->forwarded, forwarded);
-    memory->deferred = gp_add_saturated(memory->deferred, rounded);
-    memory->count = gp_subtract_saturated(memory->count, 1);
-  }
-  if (life->done == moment)
-    memory->deferred = gp_subtract_saturated(memory->deferred, rounded);
-}
-
-uint32_t gp_lifetimes_peak(
-    const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, int device, uint64_t *ret_bytes)
-{
-  uint64_t bytes = 0, most;
-  uint32_t peak = 0;
-
-  for (size_t i = 0; i < lifetimes->life_count; i++) {
-    const gp_life_t *life = &lifetimes->lives[i];
-    if (life->device == device && gp_life_is_held_at(life, 0) && life->kind != GP_LIFE_HOST &&
-        gp_lifetimes_has(filter, life))
-      bytes = gp_add_saturated(bytes, life->requested);
-  }
-  most = bytes;
-  for (uint32_t i = 0; i < lifetimes->end; i++) {
-    const gp_life_t *life = gp_lifetimes_life(lifetimes, i);
-    if (!life || life->device != device || life->kind == GP_LIFE_HOST || !gp_lifetimes_has(filter, life))
-      continue;
-    if (life->begin == i + 1)
-      bytes = gp_add_saturated(bytes, life->requested);
-    if (life->freed == i + 1)
-      bytes = gp_subtract_saturated(bytes, life->requested);
-    if (bytes > most) {
-      most = bytes;
-      peak = i + 1;
-    }
-  }
-  *ret_bytes = most;
-  return peak;
-}
-
-uint32_t gp_lifetimes_moment(const gp_lifetimes_t *lifetimes, uint64_t time_ns)
-{
-  const gp_column_t *times = lifetimes->snapshot->events.columns[GP_COLUMN_TIME_NS];
-  uint32_t low = 0, high = times ? lifetimes->end : 0;
-  while (low < high) {
-    uint32_t middle = low + (high - low) / 2;
-    if ((uint64_t)gp_column_get(times, middle) <= time_ns)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
-uint64_t gp_lifetimes_time(const gp_lifetimes_t *lifetimes, uint32_t moment)
-{
-  const gp_column_t *times = lifetimes->snapshot->events.columns[GP_COLUMN_TIME_NS];
-  return times && moment > 0 ? (uint64_t)gp_column_get(times, moment - 1) : 0;
 }

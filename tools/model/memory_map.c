@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/model/saturated.h"
+
 static int compare_numbers(uint64_t a, uint64_t b)
 {
   return (a > b) - (a < b);

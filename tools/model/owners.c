@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/model/memory.h"
+#include "tools/model/saturated.h"
 #include "tools/symbols/frame_text.h"
 
 #define NAME_BYTES    1024
@@ -52,7 +54,7 @@ static int measure(
 
   for (int device = 0; measure == GP_SITE_PEAK && device < GP_SNAPSHOT_DEVICES; device++) {
     if (gp_filter_has_device(filter, device))
-      moments[device] = gp_lifetimes_peak(lifetimes, filter, device, &bytes);
+      moments[device] = gp_memory_peak(lifetimes, filter, device, &bytes);
   }
   uint64_t *held = calloc(stacks->count + 1, sizeof(*held));
   build->shares = calloc(stacks->count + 1, sizeof(*build->shares));

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "pool/util/size.h"
+#include "tools/model/memory.h"
+#include "tools/model/saturated.h"
 #include "tools/symbols/frame_text.h"
 
 #define NAME_BYTES 1024
@@ -120,8 +122,8 @@ static void find_peaks(build_t *build, const gp_filter_t *filter, uint32_t *ret_
     if (!seen[device] || !gp_filter_has_device(filter, device))
       continue;
     *peak = (gp_site_peak_t){.device = device};
-    ret_moments[device] = gp_lifetimes_peak(build->lifetimes, filter, device, &peak->bytes);
-    peak->time_ns = gp_lifetimes_time(build->lifetimes, ret_moments[device]);
+    ret_moments[device] = gp_memory_peak(build->lifetimes, filter, device, &peak->bytes);
+    peak->time_ns = gp_memory_time(build->lifetimes, ret_moments[device]);
     sites->peak_count++;
   }
 }

@@ -3,6 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "tools/model/memory.h"
+#include "tools/model/saturated.h"
+
 typedef struct build {
   gp_timeline_t *timeline;
   const gp_lifetimes_t *lifetimes;
@@ -106,7 +109,7 @@ static void step(build_t *build, int device, size_t event)
 {
   const gp_life_t *life = gp_lifetimes_life(build->lifetimes, event);
   uint32_t moment = (uint32_t)event + 1;
-  gp_lifetimes_step(build->lifetimes, event, &build->memory[device]);
+  gp_memory_step(build->lifetimes, event, &build->memory[device]);
   if (!life || life->kind == GP_LIFE_HOST || !gp_lifetimes_has(&build->selection, life))
     return;
   if (life->begin == moment)
@@ -175,7 +178,7 @@ static int add_devices(build_t *build, const gp_filter_t *filter)
     if (!device->points)
       return ENOMEM;
     build->by_ordinal[ordinal] = device;
-    gp_lifetimes_begin(build->lifetimes, ordinal, &build->memory[ordinal]);
+    gp_memory_begin(build->lifetimes, ordinal, &build->memory[ordinal]);
   }
   return 0;
 }

@@ -61,6 +61,13 @@ static inline int64_t gp_snapshot_event(
   return values ? gp_column_get(values, event) : otherwise;
 }
 
+/* The same of a column that holds nothing below 0; 0 if there is no such column. */
+static inline uint64_t gp_snapshot_event_uint(
+    const gp_snapshot_events_t *events, gp_snapshot_column_t column, size_t event)
+{
+  return (uint64_t)gp_snapshot_event(events, column, event, 0);
+}
+
 static inline gp_event_kind_t gp_snapshot_event_kind(const gp_snapshot_events_t *events, size_t event)
 {
   const gp_column_t *actions = events->columns[GP_COLUMN_ACTION];

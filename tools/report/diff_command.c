@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "pool/util/size.h"
+#include "tools/model/saturated.h"
 #include "tools/report/report.h"
 #include "tools/model/sites.h"
 #include "tools/tool.h"

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "pool/util/size.h"
+#include "tools/model/memory.h"
 #include "tools/model/memory_map.h"
+#include "tools/model/saturated.h"
 #include "tools/report/report.h"
 #include "tools/tool.h"
 
@@ -363,11 +365,11 @@ static uint32_t find_moment(const own_t *own, const gp_lifetimes_t *lifetimes, c
   uint32_t moment = lifetimes->end;
 
   if (!own->is_peak)
-    return own->at_ns == UINT64_MAX ? lifetimes->end : gp_lifetimes_moment(lifetimes, own->at_ns);
+    return own->at_ns == UINT64_MAX ? lifetimes->end : gp_memory_moment(lifetimes, own->at_ns);
   for (size_t i = 0; i < snapshot->device_count; i++) {
     if (!gp_filter_has_device(filter, snapshot->devices[i].device))
       continue;
-    uint32_t at = gp_lifetimes_peak(lifetimes, filter, snapshot->devices[i].device, &bytes);
+    uint32_t at = gp_memory_peak(lifetimes, filter, snapshot->devices[i].device, &bytes);
     if (bytes > most) {
       most = bytes;
       moment = at;
@@ -387,7 +389,7 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
   map = (gp_map_t){.segment_count = 0};
   int error = gp_lifetimes_init(&lifetimes, inputs[0].snapshot);
   uint32_t moment = error ? 0 : find_moment(own, &lifetimes, inputs[0].filter);
-  uint64_t time_ns = error || moment == lifetimes.end ? UINT64_MAX : gp_lifetimes_time(&lifetimes, moment);
+  uint64_t time_ns = error || moment == lifetimes.end ? UINT64_MAX : gp_memory_time(&lifetimes, moment);
   if (time_ns != UINT64_MAX)
     snprintf(when, sizeof(when), "%s%s",
         !own->is_peak                           ? ""

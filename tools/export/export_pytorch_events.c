@@ -1,0 +1,137 @@
+/*
+ * The events of a snapshot as PyTorch's traces, a list for each device.
+ */
+#include <errno.h>
+
+#include "tools/export/export_pytorch_parts.h"
+
+#define ROUND_BYTES UINT64_C(512) /* what PyTorch rounds sizes up to */
+
+/* rounded: bytes of the block, 0 if it is of none. A key of our own says it where it is not what PyTorch
+ * would make of the size, so that an import loses nothing. */
+static void write_entry(gp_pytorch_t *pytorch, const char *action, const gp_export_event_t *event,
+    uint64_t address, uint64_t size, uint64_t rounded)
+{
+  const gp_tree_ops_t *ops = pytorch->tree->ops;
+  const gp_export_t *export = pytorch->export;
+  bool is_oom = event->kind == GP_EVENT_OOM;
+
+  ops->item(pytorch->tree);
+  ops->dict_open(pytorch->tree);
+  gp_pytorch_text(pytorch, "action", action);
+  gp_pytorch_integer(pytorch, is_oom ? "device_free" : "addr", address);
+  gp_pytorch_integer(pytorch, "size", size);
+  if (rounded && (rounded < size || rounded - size >= ROUND_BYTES || rounded % ROUND_BYTES))
+    gp_pytorch_integer(pytorch, "rounded_size", rounded);
+  gp_pytorch_stream(pytorch, event->stream);
+  gp_pytorch_integer(pytorch, "time_us", export->start_time_us + event->time_ns / 1000);
+  gp_pytorch_text(pytorch, "compile_context", "N/A");
+  gp_pytorch_text(pytorch, "user_metadata", event->thread >= 0 ? export->threads[event->thread] : "");
+  ops->key(pytorch->tree, "pool_id");
+  ops->pair(pytorch->tree, 0, 0);
+  ops->key(pytorch->tree, "segment_pool_id");
+  ops->pair(pytorch->tree, 0, 0);
+  if (event->stack >= 0)
+    gp_pytorch_frames(pytorch, event->stack);
+  ops->dict_close(pytorch->tree);
+}
+
+/* What the driver had free at an out-of-memory: known of the one that a snapshot was written for. */
+static uint64_t free_at(const gp_pytorch_t *pytorch, const gp_export_event_t *event)
+{
+  const cJSON *oom = cJSON_GetObjectItemCaseSensitive(pytorch->export->snapshot->root, "oom");
+  uint64_t time_ns, device, bytes;
+  bool is_this = gp_snapshot_uint(oom, "time_ns", &time_ns) == 1 &&
+                 gp_snapshot_uint(oom, "device", &device) == 1 && time_ns == event->time_ns &&
+                 device == (uint64_t)event->device;
+  return is_this && gp_snapshot_uint(oom, "device_free", &bytes) == 1 ? bytes : 0;
+}
+
+static int write_forwarded(gp_pytorch_t *pytorch, const gp_export_event_t *event)
+{
+  const gp_block_entry_t *last = gp_block_map_find(&pytorch->live, event->block);
+  gp_block_entry_t entry;
+
+  if (!event->block || !gp_export_is_device_memory(event->detail))
+    return 0;
+  if (event->kind == GP_EVENT_FORWARDED_ALLOC) {
+    uint64_t place =
+        last ? last->address : gp_pytorch_place(pytorch, event->detail, event->address, event->size);
+    uint64_t size = last ? last->size : event->size;
+    entry = (gp_block_entry_t){.key = event->block, .address = place, .size = size};
+    if (!last && !gp_block_map_put(&pytorch->placed, &entry))
+      return ENOMEM;
+    write_entry(pytorch, "segment_alloc", event, place, size, 0);
+    write_entry(pytorch, "alloc", event, place, size, size);
+    return 0;
+  }
+  if (!gp_block_map_take(&pytorch->placed, event->block, &entry)) /* it was there before the first event */
+    entry =
+        (gp_block_entry_t){.address = gp_pytorch_place(pytorch, event->detail, event->address, event->size),
+            .size = event->size};
+  write_entry(pytorch, "free_requested", event, entry.address, entry.size, entry.size);
+  write_entry(pytorch, "free_completed", event, entry.address, entry.size, entry.size);
+  write_entry(pytorch, "segment_free", event, entry.address, entry.size, 0);
+  return 0;
+}
+
+static int write_event(gp_pytorch_t *pytorch, const gp_export_event_t *event)
+{
+  switch (event->kind) {
+  case GP_EVENT_ALLOC:
+  case GP_EVENT_FREE_REQUESTED:
+  case GP_EVENT_FREE_COMPLETED:
+    write_entry(pytorch, gp_event_kind_name(event->kind), event, event->address, event->size, event->rounded);
+    return 0;
+  case GP_EVENT_SEGMENT_ALLOC:
+  case GP_EVENT_SEGMENT_FREE:
+  case GP_EVENT_SEGMENT_MAP:
+  case GP_EVENT_SEGMENT_UNMAP:
+  case GP_EVENT_SNAPSHOT:
+    write_entry(pytorch, gp_event_kind_name(event->kind), event, event->address, event->size, 0);
+    return 0;
+  case GP_EVENT_OOM: write_entry(pytorch, "oom", event, free_at(pytorch, event), event->size, 0); return 0;
+  case GP_EVENT_FORWARDED_ALLOC:
+  case GP_EVENT_FORWARDED_FREE: return write_forwarded(pytorch, event);
+  case GP_EVENT_TRIM: /* each piece has a segment_free */
+  case GP_EVENT_MODE:
+  case GP_EVENT_OTHER: break; /* PyTorch has no word for it */
+  }
+  return 0;
+}
+
+/* A list for each device up to the last one, also for those without events. */
+int gp_pytorch_traces(gp_pytorch_t *pytorch)
+{
+  const gp_export_t *export = pytorch->export;
+  const gp_tree_ops_t *ops = pytorch->tree->ops;
+  const gp_column_t *device_of = export->snapshot->events.columns[GP_COLUMN_DEVICE];
+  bool has_events[GP_SNAPSHOT_DEVICES] = {false};
+  gp_export_event_t event;
+  int last = 0, error = 0;
+
+  for (size_t i = 0; i < export->snapshot->device_count; i++)
+    last = export->snapshot->devices[i].device > last ? export->snapshot->devices[i].device : last;
+  for (size_t i = 0; i < export->snapshot->segment_count; i++)
+    last = export->snapshot->segments[i].device > last ? export->snapshot->segments[i].device : last;
+  for (size_t i = 0; i < export->event_count; i++) {
+    if (!gp_export_event(export, i, &event))
+      continue;
+    has_events[event.device] = true;
+    last = event.device > last ? event.device : last;
+  }
+  ops->key(pytorch->tree, "device_traces");
+  ops->list_open(pytorch->tree);
+  for (int device = 0; device <= last && !error; device++) {
+    ops->item(pytorch->tree);
+    ops->list_open(pytorch->tree);
+    for (size_t i = 0; i < export->event_count && has_events[device] && !error; i++) {
+      gp_export_progress(export, i, export->event_count);
+      if ((!device_of || gp_column_get(device_of, i) == device) && gp_export_event(export, i, &event))
+        error = write_event(pytorch, &event);
+    }
+    ops->list_close(pytorch->tree);
+  }
+  ops->list_close(pytorch->tree);
+  return error;
+}

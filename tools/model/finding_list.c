@@ -1,0 +1,82 @@
+#include "tools/model/finding_list.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *gp_severity_name(gp_severity_t severity)
+{
+  static const char *const names[] = {
+      [GP_SEVERITY_GOOD] = "good",
+      [GP_SEVERITY_NOTE] = "note",
+      [GP_SEVERITY_WARNING] = "warning",
+      [GP_SEVERITY_ERROR] = "error",
+  };
+  return names[severity];
+}
+
+gp_finding_t *gp_findings_say(
+    gp_findings_t *findings, gp_severity_t severity, const char *code, int device, const char *format, ...)
+{
+  char *text;
+  va_list arguments;
+
+  if (findings->count == GP_FINDINGS_MOST)
+    return NULL;
+  va_start(arguments, format);
+  int length = vasprintf(&text, format, arguments);
+  va_end(arguments);
+  if (length < 0) {
+    findings->out_of_memory = true;
+    return NULL;
+  }
+  /* Worst first, otherwise as they were said. */
+  size_t at = findings->count++;
+  for (; at > 0 && findings->items[at - 1].severity < severity; at--)
+    findings->items[at] = findings->items[at - 1];
+  findings->items[at] = (gp_finding_t){severity, code, device, text, NULL};
+  return &findings->items[at];
+}
+
+void gp_findings_advise(gp_findings_t *findings, gp_finding_t *finding, const char *format, ...)
+{
+  va_list arguments;
+  if (!finding)
+    return;
+  va_start(arguments, format);
+  if (vasprintf(&finding->advice, format, arguments) < 0) {
+    finding->advice = NULL;
+    findings->out_of_memory = true;
+  }
+  va_end(arguments);
+}
+
+const char *gp_findings_setting(const gp_findings_t *findings, const char *name)
+{
+  return gp_snapshot_text(
+      cJSON_GetObjectItemCaseSensitive(findings->summary->snapshot->root, "settings"), name);
+}
+
+const char *gp_findings_reason(const gp_findings_t *findings)
+{
+  return gp_snapshot_text(findings->summary->snapshot->root, "reason");
+}
+
+bool gp_findings_have(const gp_findings_t *findings, const char *code)
+{
+  for (size_t i = 0; i < findings->count; i++) {
+    if (strcmp(findings->items[i].code, code) == 0)
+      return true;
+  }
+  return false;
+}
+
+void gp_findings_fini(gp_findings_t *findings)
+{
+  for (size_t i = 0; i < findings->count; i++) {
+    free(findings->items[i].text);
+    free(findings->items[i].advice);
+  }
+  *findings = (gp_findings_t){.count = 0};
+}

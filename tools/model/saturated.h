@@ -1,0 +1,19 @@
+/*
+ * Sums of figures that a file holds: a damaged one may hold any, and its sums must not wrap around.
+ */
+#ifndef GP_TOOLS_MODEL_SATURATED_H
+#define GP_TOOLS_MODEL_SATURATED_H
+
+#include <stdint.h>
+
+static inline uint64_t gp_add_saturated(uint64_t a, uint64_t b)
+{
+  return a + b < a ? UINT64_MAX : a + b;
+}
+
+static inline uint64_t gp_subtract_saturated(uint64_t a, uint64_t b)
+{
+  return a < b ? 0 : a - b;
+}
+
+#endif
