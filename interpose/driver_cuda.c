@@ -13,6 +13,7 @@
 #include "interpose/routes/loaded.h"
 #include "interpose/hooks/mempools.h"
 #include "interpose/routes/real.h"
+#include "pool/util/assert.h"
 
 /*
  * Makes a context current if it is not; *ret_entered says whether leave() must undo that. A failure must not
@@ -41,6 +42,7 @@ static _Atomic(gp_engine_t *) watching; /* NULL: the library has not started yet
 
 void gp_driver_cuda_watch_escapes(gp_engine_t *engine)
 {
+  gp_assert(engine && !atomic_load(&watching));
   atomic_store_explicit(&watching, engine, memory_order_release);
 }
 
@@ -115,6 +117,7 @@ static int cuda_fence_record(void *self, const gp_driver_context_t *context, voi
 
 static int cuda_fence_query(void *self, const gp_driver_context_t *context, void *fence)
 {
+  gp_assert(fence);
   (void)self;
   bool entered;
   CUresult result = enter_context(context, &entered);

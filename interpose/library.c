@@ -16,6 +16,7 @@
 #include "interpose/routes/after_unknown.h"
 #include "interpose/sight/stubs.h"
 #include "pool/reuse/stream_calls.h"
+#include "pool/util/assert.h"
 #include "pool/util/cancel.h"
 #include "pool/util/lock.h"
 #include "pool/util/log.h"
@@ -137,6 +138,8 @@ static library_state_t start(void)
 {
   int version = 0;
 
+  gp_assert(gp_lock_is_held(&start_lock) && starting && !the_engine);
+
   gp_options_parse(&options, from_environment, NULL, NULL, NULL);
   gp_log_init((int)gp_option_number(&options, GP_OPTION_verbose), -1);
   gp_log_init((int)gp_option_number(&options, GP_OPTION_verbose), open_log());
@@ -217,6 +220,7 @@ gp_engine_t *gp_library_engine(void)
 {
   gp_origin_begin_call();
   if (atomic_load_explicit(&state, memory_order_acquire) == LIBRARY_ACTIVE && gp_process_is_ours()) {
+    gp_assert_internal(gp_locks_held() == 0); /* a hook may call the driver and wait */
     if (gp_after_unknown_is_due)
       gp_after_unknown_look(the_engine);
     return the_engine;
@@ -239,6 +243,7 @@ void gp_library_stop_pooling(void)
  */
 static void write_reports(void)
 {
+  gp_assert(the_engine && gp_locks_held() == 0);
   gp_control_stop();
   if (!gp_engine_locks_available(the_engine)) {
     gp_log(GP_LOG_ERROR, "the program ended in the middle of an allocation; no snapshot is written");

@@ -5,6 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "pool/util/lock.h"
+
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18 /* Linux 4.14 */
 #endif
@@ -31,6 +33,7 @@ static void make_mark(void)
 
 void gp_process_watch(void (*child)(void))
 {
+  gp_assert(child && gp_locks_held() == 0); /* a child could inherit a lock that is held */
   if (atomic_load_explicit(&watching, memory_order_acquire))
     return;
   make_mark();

@@ -43,17 +43,13 @@ static void thread_ended(void *thread)
 
   gp_list_init(&ended);
   gp_lock_take(&lock);
-  for (gp_list_t *link = captures.next; link != &captures;) {
-    gp_capture_t *capture = gp_list_entry(link, gp_capture_t, link);
-    link = link->next;
+  GP_LIST_EACH_SAFE(&captures, gp_capture_t, link, capture)
     if (capture->thread == (uint64_t)(uintptr_t)thread) {
       gp_list_remove(&capture->link);
       gp_list_push_back(&ended, &capture->link);
     }
-  }
   gp_lock_release(&lock);
-  while (!gp_list_is_empty(&ended)) {
-    gp_capture_t *capture = gp_list_entry(ended.next, gp_capture_t, link);
+  GP_LIST_EACH_SAFE(&ended, gp_capture_t, link, capture) {
     gp_list_remove(&capture->link);
     gp_capture_finish(capture->engine, capture);
   }
@@ -97,18 +93,15 @@ static gp_capture_t describe(gp_engine_t *engine, CUstream stream, bool per_thre
   return capture;
 }
 
-/* With the lock held. */
 static gp_capture_t *find_same(const gp_capture_t *wanted)
 {
-  for (gp_list_t *link = captures.next; link != &captures; link = link->next) {
-    gp_capture_t *capture = gp_list_entry(link, gp_capture_t, link);
+  gp_assert_internal(gp_lock_is_held(&lock));
+  GP_LIST_EACH(&captures, gp_capture_t, link, capture)
     if (capture != wanted && is_same_stream(capture, wanted))
       return capture;
-  }
   return NULL;
 }
 
-/* With the lock held. */
 static gp_capture_t *remove_same(const gp_capture_t *wanted)
 {
   gp_capture_t *capture = find_same(wanted);
@@ -139,6 +132,7 @@ gp_capture_t *gp_capture_begin(gp_engine_t *engine, CUstream stream, bool per_th
 
 void gp_capture_put(gp_engine_t *engine, gp_capture_t *capture)
 {
+  gp_assert(capture->engine == engine && gp_list_is_empty(&capture->link)); /* not filed */
   gp_lock_take(&lock);
   gp_capture_t *stale = remove_same(capture);
   gp_list_push_back(&captures, &capture->link);
@@ -176,6 +170,7 @@ void gp_capture_finish(gp_engine_t *engine, gp_capture_t *capture)
 {
   if (!capture)
     return;
+  gp_assert(capture->engine == engine && gp_list_is_empty(&capture->link)); /* taken out */
   gp_engine_resume_in(engine, capture->owner);
   free(capture);
 }

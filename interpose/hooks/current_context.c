@@ -6,6 +6,7 @@
 
 #include "interpose/routes/real.h"
 #include "pool/space/address_map.h"
+#include "pool/util/assert.h"
 #include "pool/util/cancel.h"
 #include "pool/util/lock.h"
 
@@ -66,6 +67,7 @@ static atomic_int converted_greens; /* 0: no look at the list */
 
 static gp_context_t *primary_context(gp_engine_t *engine, CUdevice device)
 {
+  gp_assert(device >= 0 && device < GP_MAX_DEVICES);
   gp_driver_context_t primary = {.device = device, .is_primary = true};
   unsigned long long id = 0;
   CUcontext handle = NULL;
@@ -101,9 +103,9 @@ bool gp_green_context_created(gp_engine_t *engine, const void *green, CUdevice d
   return true;
 }
 
-/* With the lock. */
 static gp_green_t *find_green(const void *green)
 {
+  gp_assert_internal(gp_lock_is_held(&green_lock));
   gp_green_t *entry = greens;
   while (entry && entry->handle != green)
     entry = entry->next;
@@ -144,8 +146,10 @@ gp_green_t *gp_green_context_take(const void *green)
   gp_green_t *entry = *link;
   if (entry) {
     *link = entry->next;
-    if (entry->converted)
+    if (entry->converted) {
+      gp_assert(atomic_load(&converted_greens) > 0); /* the lock is held */
       atomic_fetch_sub(&converted_greens, 1);
+    }
   }
   gp_lock_release(&green_lock);
   return entry;
@@ -220,7 +224,9 @@ bool gp_has_current_context(gp_engine_t *engine)
          gp_current_context(engine);
 }
 
-gp_context_t *gp_known_context(gp_engine_t *engine, CUcontext handle)
+/* The record of a context that may not be current, or NULL if it was never seen. handle NULL: the current
+ * one. */
+static gp_context_t *known_context(gp_engine_t *engine, CUcontext handle)
 {
   unsigned long long id = 0;
 
@@ -234,14 +240,14 @@ gp_context_t *gp_known_context(gp_engine_t *engine, CUcontext handle)
 
 gp_context_t *gp_synchronized_context(gp_engine_t *engine, CUcontext handle)
 {
-  gp_context_t *context = gp_known_context(engine, handle);
+  gp_context_t *context = known_context(engine, handle);
   CUcontext current = NULL;
 
   if (handle || !context || atomic_load_explicit(&converted_greens, memory_order_relaxed) == 0)
     return context;
   if (GP_REAL_CALL(cuCtxGetCurrent, &current) != CUDA_SUCCESS || !current)
     return NULL;
-  return gp_known_context(engine, current); /* no green context has a record */
+  return known_context(engine, current); /* no green context has a record */
 }
 
 gp_context_t *gp_stream_context(gp_engine_t *engine, CUstream stream)
@@ -253,5 +259,5 @@ gp_context_t *gp_stream_context(gp_engine_t *engine, CUstream stream)
         engine); /* streams of that kind are in each context; the driver is older than 9.2 */
   if (GP_REAL(cuStreamGetCtx)(stream, &handle) != CUDA_SUCCESS || !handle)
     return NULL;
-  return gp_known_context(engine, handle);
+  return known_context(engine, handle);
 }

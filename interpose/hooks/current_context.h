@@ -26,10 +26,6 @@ bool gp_has_current_context(gp_engine_t *engine);
  */
 gp_context_t *gp_synchronized_context(gp_engine_t *engine, CUcontext handle);
 
-/* The record of a context that may not be current, or NULL if it was never seen. handle NULL: the current
- * one. */
-gp_context_t *gp_known_context(gp_engine_t *engine, CUcontext handle);
-
 /*
  * The record of the context that a stream belongs to, or NULL as above. The handle must be one that may be
  * given to the driver. No call here is prohibited during a capture.

@@ -5,6 +5,7 @@
 #include "interpose/clock.h"
 #include "interpose/hooks/current_context.h"
 #include "interpose/library.h"
+#include "pool/util/assert.h"
 
 /* The context to count with, NULL: not to be counted. */
 static gp_context_t *context_of(gp_engine_t *engine, const gp_forward_call_t *call)
@@ -19,6 +20,7 @@ bool gp_forward_begin(gp_forward_call_t *call)
 {
   gp_engine_t *engine = gp_library_engine();
 
+  gp_assert(!call->engine && !call->is_counted); /* a call is used once */
   call->engine = engine;
   call->context = engine && call->bytes > 0 ? context_of(engine, call) : NULL;
   if (!call->context)

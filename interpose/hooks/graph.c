@@ -15,6 +15,7 @@
 #include "interpose/routes/real.h"
 #include "interpose/sight/work.h"
 #include "pool/space/address_map.h"
+#include "pool/util/assert.h"
 
 /*
  * Executable graphs that have allocation nodes and were not launched yet: exec -> what they need. Records are
@@ -163,6 +164,7 @@ static CUresult launch(gp_function_t symbol, CUgraphExec exec, CUstream stream, 
 
   if (!need)
     return note_and_launch(symbol, exec, stream, per_thread);
+  gp_assert(need->bytes > 0);
   gp_forward_call_t call = {.bytes = need->bytes, .kind = GP_FORWARDED_GRAPH, .device = need->device};
   GP_FORWARD_ALLOC(result, &call, &exec, note_and_launch(symbol, exec, stream, per_thread));
   if (call.is_counted)

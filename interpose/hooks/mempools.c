@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "interpose/routes/real.h"
+#include "pool/util/assert.h"
 #include "pool/util/lock.h"
 
 /*
@@ -64,7 +65,9 @@ static mempool_t *visit(void)
 
 static void leave(void)
 {
-  atomic_fetch_sub(&visitors, 1);
+  int before = atomic_fetch_sub(&visitors, 1);
+  gp_assert(before > 0);
+  (void)before;
 }
 
 static CUmemoryPool default_pool(int device)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "pool/space/address_map.h"
+#include "pool/util/assert.h"
 #include "pool/util/lock.h"
 
 /*
@@ -90,8 +91,12 @@ bool gp_physical_created(uint64_t handle, uint64_t key)
 static void leave_without_handle(gp_physical_t *physical)
 {
   gp_physical_t **link = &without_handle;
-  while (*link != physical)
+
+  gp_assert_internal(gp_lock_is_held(&lock));
+  while (*link != physical) {
+    gp_assert(*link); /* it has no handle: it is in the list */
     link = &(*link)->next;
+  }
   *link = physical->next;
 }
 
@@ -116,6 +121,7 @@ void gp_physical_retained(uint64_t handle)
 /* A mapping is gone; the memory, if nothing keeps it any longer, else NULL. */
 static gp_physical_t *drop_mapping(gp_physical_t *physical)
 {
+  gp_assert(physical->mappings > 0);
   if (--physical->mappings > 0 || physical->refs > 0)
     return NULL;
   leave_without_handle(physical);
@@ -127,6 +133,7 @@ gp_physical_t *gp_physical_release(uint64_t handle)
   enter();
   gp_physical_t *physical = find_handle(handle);
   if (physical) {
+    gp_assert(physical->refs > 0); /* the map of handles led here */
     physical->mappings++;
     if (--physical->refs == 0) {
       (void)gp_address_map_remove(&handles, handle_key(handle));
@@ -153,6 +160,7 @@ gp_physical_t *gp_physical_released(gp_physical_t *physical, bool done)
 
 void gp_physical_end(gp_physical_t *physical)
 {
+  gp_assert(physical->refs == 0 && physical->mappings == 0);
   free(physical);
 }
 

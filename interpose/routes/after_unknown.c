@@ -3,6 +3,7 @@
 #include "interpose/hooks/captures.h"
 #include "interpose/hooks/current_context.h"
 #include "interpose/routes/real.h"
+#include "pool/util/assert.h"
 #include "pool/util/cancel.h"
 
 _Thread_local bool gp_after_unknown_is_due __attribute__((tls_model("initial-exec")));
@@ -50,6 +51,7 @@ static void look_at_capture(gp_engine_t *engine)
 void gp_after_unknown_look(gp_engine_t *engine)
 {
   int cancel_state = gp_cancel_hold();
+  gp_assert(due.context || due.capture);
   gp_after_unknown_is_due = false;
   if (due.context)
     (void)gp_current_context(engine);

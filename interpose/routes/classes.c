@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "interpose/cuda_abi.h"
+#include "pool/util/assert.h"
 
 typedef enum kind {
 #define KIND(class, modes, effect) KIND_##class,
@@ -41,12 +42,21 @@ static size_t base_length(const char *name)
   return length;
 }
 
+static bool is_sorted(void)
+{
+  for (size_t i = 1; i < ENTRY_COUNT; i++)
+    if (strcmp(entries[i - 1].symbol, entries[i].symbol) >= 0)
+      return false;
+  return true;
+}
+
 /* The first entry that begins with the text, or comes after all that do: the table is sorted by bytes. */
 static size_t first_with(const char *text, size_t length)
 {
   size_t low = 0;
   size_t high = ENTRY_COUNT;
 
+  gp_assert_full(is_sorted());
   while (low < high) {
     size_t middle = (low + high) / 2;
     if (strncmp(entries[middle].symbol, text, length) < 0)

@@ -12,6 +12,7 @@
 #include "interpose/routes/real_dlsym.h"
 #include "interpose/sight/stubs.h"
 #include "pool/reuse/stream_calls.h"
+#include "pool/util/assert.h"
 #include "pool/util/log.h"
 
 #if defined(__x86_64__)
@@ -211,6 +212,7 @@ static void collect(references_t *references, const char *library, const char *n
       return;
   if (references->count == MOST_REFERENCES)
     return; /* one that the driver has is enough; libraries have few of them */
+  gp_assert(references->count < MOST_REFERENCES);
   reference_t *reference = &references->found[references->count++];
   (void)snprintf(reference->name, sizeof(reference->name), "%s", name);
   (void)snprintf(reference->library, sizeof(reference->library), "%s", library);

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "interpose/routes/classes.h"
@@ -32,12 +33,14 @@ static const gp_hook_t hooks[GP_REPLACED_COUNT] = {
 #define WORK(symbol, base, since, per_thread, where)                                                         \
   [GP_FN_##symbol] = {#symbol, #base, since, per_thread, (void *)(uintptr_t)gp_work_##symbol},
 #include "interpose/sight/work.def"
+#include "pool/util/assert.h"
 #endif
 };
 
 static const gp_hook_t *find_symbol(const char *name)
 {
   int function = gp_real_find(name, gp_stubs_replaced_count());
+  gp_assert(function < 0 || (hooks[function].hook && strcmp(hooks[function].symbol, name) == 0));
   return function >= 0 ? &hooks[function] : NULL;
 }
 
@@ -177,10 +180,15 @@ static bool is_newer(const char *symbol, int version, uint64_t flags, const void
   return result != CUDA_SUCCESS || known != function;
 }
 
-void *gp_lookup_substitute(const char *symbol, int version, uint64_t flags, void *function)
+/*
+ * What cuGetProcAddress returns for symbol, which the driver answered with function: the hook of exactly that
+ * ABI variant, or function itself.
+ */
+static void *substitute(const char *symbol, int version, uint64_t flags, void *function)
 {
   const int replaced = gp_stubs_replaced_count();
 
+  gp_assert(function);
   if (!gp_real_is_driver_name(symbol) || gp_real_is_own(function))
     return function;
   /*
@@ -210,7 +218,7 @@ CUresult CUDAAPI hook_cuGetProcAddress(const char *symbol, void **function, int 
     return CUDA_ERROR_NOT_FOUND;
   CUresult result = GP_REAL_CALL(cuGetProcAddress, symbol, function, version, flags);
   if (result == CUDA_SUCCESS && symbol && function && *function)
-    *function = gp_lookup_substitute(symbol, version, flags, *function);
+    *function = substitute(symbol, version, flags, *function);
   return result;
 }
 
@@ -221,6 +229,6 @@ CUresult CUDAAPI hook_cuGetProcAddress_v2(
     return CUDA_ERROR_NOT_FOUND;
   CUresult result = GP_REAL_CALL(cuGetProcAddress_v2, symbol, function, version, flags, status);
   if (result == CUDA_SUCCESS && symbol && function && *function)
-    *function = gp_lookup_substitute(symbol, version, flags, *function);
+    *function = substitute(symbol, version, flags, *function);
   return result;
 }

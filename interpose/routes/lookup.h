@@ -4,8 +4,6 @@
 #ifndef GP_INTERPOSE_ROUTES_LOOKUP_H
 #define GP_INTERPOSE_ROUTES_LOOKUP_H
 
-#include <stdint.h>
-
 /* Known to the stubs: dlsym returns NULL; dlerror says why. */
 #define GP_DLSYM_NONE ((void *)-1)
 
@@ -14,11 +12,5 @@
  * the real dlsym. Never changes what a failed lookup or a lookup of anything else returns.
  */
 void *gp_dlsym_decide(void *handle, const char *name, const void *return_address);
-
-/*
- * What cuGetProcAddress shall return for symbol, which the driver answered with function: the hook of exactly
- * that ABI variant, or function itself.
- */
-void *gp_lookup_substitute(const char *symbol, int version, uint64_t flags, void *function);
 
 #endif

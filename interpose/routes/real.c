@@ -57,6 +57,7 @@ GP_BEFORE_SANITIZERS bool gp_real_is_driver_name(const char *name)
 
 int gp_real_find(const char *name, int count)
 {
+  gp_assert(count <= GP_FUNCTION_COUNT);
   for (int i = 0; i < count; i++)
     if (strcmp(function_names[i], name) == 0)
       return i;
@@ -80,6 +81,7 @@ void gp_real_bind_object(const void *address)
 {
   Dl_info info;
 
+  gp_assert(!gp_real_is_own(address));
   if (atomic_load_explicit(&bound, memory_order_acquire) || dladdr(address, &info) == 0)
     return;
   /* Loaded already: this only finds it, and pins it, because we keep pointers into it. */

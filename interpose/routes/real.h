@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "interpose/cuda_abi.h"
+#include "pool/util/assert.h"
 
 #define HOOK(symbol, base, since, per_thread, parameters)                                                    \
   typedef CUresult(CUDAAPI *gp_fn_##symbol) parameters;
@@ -49,6 +50,7 @@ bool gp_real_driver_has(const char *name);
 /* The driver's function, or NULL if this driver has none of that name. */
 static inline void *gp_real_get(gp_function_t function)
 {
+  gp_assert_internal((unsigned)function < GP_FUNCTION_COUNT);
   return __atomic_load_n(&gp_real_functions[function], __ATOMIC_RELAXED);
 }
 

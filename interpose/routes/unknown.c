@@ -13,6 +13,7 @@
 #include "interpose/routes/unknown_slots.h"
 #include "pool/reuse/single_stream.h"
 #include "pool/reuse/stream_calls.h"
+#include "pool/util/assert.h"
 #include "pool/util/cancel.h"
 #include "pool/util/log.h"
 
@@ -80,6 +81,7 @@ void *gp_unknown_hand_out(void *function, const char *name, gp_effect_t effect)
 {
   static atomic_flag told = ATOMIC_FLAG_INIT;
 
+  gp_assert(function && !gp_real_is_own(function));
   if (effect == GP_EFFECT_NONE)
     return function;
   int slot = take_slot(function, name);
@@ -194,6 +196,8 @@ void *gp_unknown_called(unsigned slot, const uint64_t *arguments)
   void *function = __atomic_load_n(&gp_unknown_functions[slot], __ATOMIC_RELAXED);
   gp_engine_t *engine = gp_library_engine();
   bool again = false; /* each call has the effect */
+
+  gp_assert(slot < GP_UNKNOWN_SLOTS && function); /* the trampoline was handed out */
 
   if (!engine)
     return function;

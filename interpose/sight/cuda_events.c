@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "pool/space/address_map.h"
+#include "pool/util/assert.h"
 #include "pool/util/lock.h"
 
 /* Guarded by the lock. */
@@ -38,6 +39,7 @@ static void leave(void)
 
 static event_t *find(CUevent event)
 {
+  gp_assert_internal(gp_lock_is_held(&lock));
   uint64_t key = (uint64_t)(uintptr_t)event;
   return key > 1 ? gp_address_map_find(&events, key) : NULL;
 }
@@ -72,6 +74,7 @@ void gp_event_record_end(CUevent event, const gp_stream_fact_t *fact)
   enter();
   event_t *record = find(event);
   if (record && record->recording > 0) {
+    gp_assert(record->version == 0); /* the begin took the fact away */
     record->recording--;
     if (fact->stream && !record->overlapped && !record->distrusted) {
       record->fact = *fact;

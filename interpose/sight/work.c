@@ -9,8 +9,8 @@
 #include "interpose/sight/stubs.h"
 #include "pool/reuse/single_stream.h"
 
-#define STREAM_LEGACY     UINT64_C(1) /* CU_STREAM_LEGACY and CU_STREAM_PER_THREAD of cuda.h, as numbers */
-#define STREAM_PER_THREAD UINT64_C(2)
+#define STREAM_PER_THREAD                                                                                    \
+  UINT64_C(2) /* CU_STREAM_PER_THREAD of cuda.h, as a number; the legacy stream is 0 or 1 */
 
 static gp_stream_t *find(gp_engine_t *engine, uint64_t stream, bool per_thread)
 {
@@ -81,6 +81,7 @@ static const struct {
 #define WORK(symbol, base, since, per_thread, where)                                                         \
   [GP_FN_##symbol - GP_HOOK_COUNT] = {per_thread, WHERE_##where},
 #include "interpose/sight/work.def"
+#include "pool/util/assert.h"
 };
 
 /*
@@ -118,6 +119,7 @@ void *gp_work_slow(uint64_t stream, unsigned function, const void *first);
 void *gp_work_slow(uint64_t stream, unsigned function, const void *first)
 {
   gp_engine_t *engine = gp_library_engine(); /* binds */
+  gp_assert(function >= GP_HOOK_COUNT && function < GP_REPLACED_COUNT);
   void *real = gp_real_get((gp_function_t)function);
   const where_t where = functions[function - GP_HOOK_COUNT].where;
   bool per_thread = functions[function - GP_HOOK_COUNT].per_thread;

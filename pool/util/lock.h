@@ -99,6 +99,12 @@ static inline void gp_lock_wait(gp_lock_t *lock, pthread_cond_t *condition)
   gp_lock_note_taken(lock->rank);
 }
 
+/* For asserts, in a debug build: whether this thread holds a lock of that rank. */
+static inline bool gp_lock_is_held(const gp_lock_t *lock)
+{
+  return (gp_locks_held() >> lock->rank & 1u) != 0;
+}
+
 static inline void gp_lock_release(gp_lock_t *lock)
 {
   pthread_mutex_unlock(&lock->mutex);
