@@ -64,7 +64,7 @@ static bool check_bins(const gp_context_t *context)
     good &= expect(idle == bin->idle_count, "idle_count of a bin", idle, bin->idle_count);
   }
   GP_LIST_EACH(&context->blocks, const gp_block_t, all, block)
-  blocks += block->context == context;
+    blocks += block->context == context;
   return expect(blocks == counted, "block_count of the bins", blocks, counted) && good;
 }
 
@@ -74,9 +74,8 @@ static bool check_context(gp_engine_t *engine, gp_context_t *context, gp_sums_t 
   uint64_t newest = 0;
 
   GP_LIST_EACH(&context->blocks, gp_block_t, all, block)
-  good &= check_block(engine, context, block, sums);
-  GP_LIST_EACH(&context->deferred, const gp_block_t, order, block)
-  {
+    good &= check_block(engine, context, block, sums);
+  GP_LIST_EACH(&context->deferred, const gp_block_t, order, block) {
     good &= expect(block->state == GP_STATE_DEFERRED, "block in deferred", block->address, block->state);
     good &= expect(block->free_epoch >= newest, "epochs of deferred shrink", block->free_epoch, newest);
     newest = block->free_epoch;
@@ -100,9 +99,8 @@ static bool check_device(gp_engine_t *engine, gp_device_t *device)
   uint64_t since = 0;
 
   GP_LIST_EACH(&device->contexts, gp_context_t, device_link, context)
-  good &= check_context(engine, context, &sums);
-  GP_LIST_EACH(&device->idle, const gp_block_t, order, block)
-  {
+    good &= check_context(engine, context, &sums);
+  GP_LIST_EACH(&device->idle, const gp_block_t, order, block) {
     good &= expect(block->idle_ns >= since, "idle list is not by age", block->idle_ns, since);
     since = block->idle_ns;
     idle += block->size;

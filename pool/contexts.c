@@ -17,8 +17,8 @@
 static gp_context_t *find_live(gp_engine_t *engine, const void *handle)
 {
   GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context)
-  if (context->driver.handle == handle)
-    return context;
+    if (context->driver.handle == handle)
+      return context;
   return NULL;
 }
 
@@ -199,7 +199,7 @@ void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
   uint64_t now_ns = gp_now(engine);
   gp_lock_take(&device->lock);
   GP_LIST_EACH_SAFE(&context->blocks, gp_block_t, all, block)
-  forget_lost(engine, block, now_ns);
+    forget_lost(engine, block, now_ns);
   gp_list_remove(&context->device_link);
   gp_releases_wake(&device->releases);
   gp_lock_release(&device->lock);
@@ -218,8 +218,8 @@ static void lose_all(
     found = NULL;
     gp_lock_take(&engine->contexts_lock);
     GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context)
-    if (!found && matches(context, device))
-      found = context;
+      if (!found && matches(context, device))
+        found = context;
     gp_lock_release(&engine->contexts_lock);
     gp_engine_context_lost(engine, found);
   } while (found);

@@ -95,7 +95,7 @@ void gp_engine_destroy(gp_engine_t *engine)
     return;
   gp_lock_take(&engine->contexts_lock);
   GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context)
-  gp_streams_drop_context(engine, context);
+    gp_streams_drop_context(engine, context);
   gp_lock_release(&engine->contexts_lock);
   while (engine->all_contexts) {
     gp_context_t *next = engine->all_contexts->next_any;

@@ -68,10 +68,8 @@ size_t gp_engine_blocks(gp_engine_t *engine, int ordinal, gp_block_view_t *array
     moment->fn(moment->arg, ordinal);
   if (ret_stats)
     *ret_stats = *device->stats;
-  GP_LIST_EACH(&device->contexts, const gp_context_t, device_link, context)
-  {
-    GP_LIST_EACH(&context->blocks, const gp_block_t, all, block)
-    {
+  GP_LIST_EACH(&device->contexts, const gp_context_t, device_link, context) {
+    GP_LIST_EACH(&context->blocks, const gp_block_t, all, block) {
       /* The driver gives the address anew only after the record of its release (gp_releases_await): until
        * then the block is what it was. */
       gp_state_t state = block->state == GP_STATE_RELEASING ? block->released_from : block->state;

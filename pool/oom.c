@@ -255,9 +255,9 @@ void gp_oom_report(
   oom.limit = device->limit == UINT64_MAX ? 0 : device->limit;
   device->stats->num_ooms++;
   GP_LIST_EACH(&device->contexts, const gp_context_t, device_link, owner)
-  GP_LIST_EACH(&owner->blocks, const gp_block_t, all, block)
-  if (block->state == GP_STATE_LIVE)
-    add_to_groups(&groups, block->requested);
+    GP_LIST_EACH(&owner->blocks, const gp_block_t, all, block)
+      if (block->state == GP_STATE_LIVE)
+        add_to_groups(&groups, block->requested);
   gp_event_device(engine, device->ordinal, GP_ACTION_OOM, GP_DETAIL_NONE, bytes, oom.time_ns);
   gp_lock_release(&device->lock);
   largest_groups(&groups, oom.owners);

@@ -193,8 +193,8 @@ uint64_t gp_release_unused(gp_engine_t *engine, gp_device_t *device, gp_trim_rea
   gp_list_init(&victims);
   gp_lock_take(&device->lock);
   GP_LIST_EACH(&device->contexts, gp_context_t, device_link, context)
-  GP_LIST_EACH_SAFE(&context->deferred, gp_block_t, order, block)
-  choose(engine, &victims, block);
+    GP_LIST_EACH_SAFE(&context->deferred, gp_block_t, order, block)
+      choose(engine, &victims, block);
   while ((idle = gp_block_largest_idle(device)))
     choose(engine, &victims, idle);
   gp_lock_release(&device->lock);

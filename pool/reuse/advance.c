@@ -50,7 +50,7 @@ static bool reclaim(gp_engine_t *engine, gp_device_t *device, uint64_t completed
   if (device->stats->deferred_bytes.current > 0) {
     uint64_t now_ns = gp_now(engine);
     GP_LIST_EACH(&device->contexts, gp_context_t, device_link, context)
-    gp_stamp_reclaim(engine, context, completed, now_ns);
+      gp_stamp_reclaim(engine, context, completed, now_ns);
     is_due = gp_surplus_is_due(engine, device, now_ns);
   }
   gp_lock_release(&device->lock);

@@ -35,8 +35,7 @@ int gp_fences_lagging(gp_engine_t *engine, const gp_device_t *device, gp_context
   int count = 0;
 
   gp_lock_take(&engine->contexts_lock);
-  GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context)
-  {
+  GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context) {
     if (count == capacity)
       break;
     if (!gp_epoch_is_current(engine, context) && !atomic_load(&context->gone) &&

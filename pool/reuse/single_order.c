@@ -54,7 +54,7 @@ static gp_detail_t begin(gp_engine_t *engine, gp_context_t *context)
 void gp_single_order_bar(gp_engine_t *engine)
 {
   GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context)
-  context->bars_single = true;
+    context->bars_single = true;
   atomic_store(&engine->single.all_barred, true);
 }
 

@@ -18,8 +18,7 @@ uint64_t gp_epoch_completed_by_all(gp_engine_t *engine)
 {
   uint64_t completed = UINT64_MAX;
 
-  GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context)
-  {
+  GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context) {
     uint64_t own = atomic_load(&context->completed);
     if (own < completed)
       completed = own;
@@ -61,8 +60,7 @@ void gp_stamp_leave_deferred(gp_block_t *block)
 
 void gp_stamp_reclaim(gp_engine_t *engine, gp_context_t *context, uint64_t completed, uint64_t now_ns)
 {
-  GP_LIST_EACH_SAFE(&context->deferred, gp_block_t, order, block)
-  {
+  GP_LIST_EACH_SAFE(&context->deferred, gp_block_t, order, block) {
     if (block->free_epoch > completed)
       break;
     gp_stamp_leave_deferred(block);

@@ -55,8 +55,7 @@ static void leave_flag(gp_stream_t *stream)
  */
 static gp_stream_t *take_free(gp_stream_table_t *table, const gp_context_t *context)
 {
-  GP_LIST_EACH(&table->free, gp_stream_t, link, stream)
-  {
+  GP_LIST_EACH(&table->free, gp_stream_t, link, stream) {
     if ((stream->fence && stream->fence_context != context) || atomic_load(&stream->asked))
       continue;
     stream->fence_fact.stream = NULL;
@@ -118,16 +117,15 @@ void gp_streams_drop_context(gp_engine_t *engine, gp_context_t *context)
 
   if (!table)
     return;
-  GP_LIST_EACH_SAFE(&context->streams, gp_stream_t, link, stream)
-  {
+  GP_LIST_EACH_SAFE(&context->streams, gp_stream_t, link, stream) {
     if (stream->handle > GP_STREAM_DEFAULT &&
         gp_address_map_find(&table->by_handle, stream->handle) == stream)
       (void)gp_address_map_remove(&table->by_handle, stream->handle);
     unmake(engine, stream);
   }
   GP_LIST_EACH(&table->free, gp_stream_t, link, stream)
-  if (stream->fence_context == context)
-    stream->fence = NULL; /* it went with its context */
+    if (stream->fence_context == context)
+      stream->fence = NULL; /* it went with its context */
   context->default_stream = NULL;
 }
 
@@ -235,15 +233,14 @@ gp_stream_t *gp_stream_add_of_thread(gp_engine_t *engine, gp_context_t *context)
 bool gp_streams_are_default_only(const gp_context_t *context)
 {
   GP_LIST_EACH(&context->streams, const gp_stream_t, link, stream)
-  if (stream->handle != GP_STREAM_DEFAULT && !stream->end_epoch && !thread_has_ended(stream))
-    return false;
+    if (stream->handle != GP_STREAM_DEFAULT && !stream->end_epoch && !thread_has_ended(stream))
+      return false;
   return true;
 }
 
 void gp_streams_drop_ended(gp_engine_t *engine, gp_context_t *context, uint64_t epoch, uint64_t completed)
 {
-  GP_LIST_EACH_SAFE(&context->streams, gp_stream_t, link, stream)
-  {
+  GP_LIST_EACH_SAFE(&context->streams, gp_stream_t, link, stream) {
     uint64_t own = atomic_load(&stream->completed);
     if (!stream->end_epoch && thread_has_ended(stream))
       stream->end_epoch = epoch + 1;
@@ -275,7 +272,7 @@ void gp_stream_table_fini(gp_engine_t *engine)
   if (!engine->streams)
     return;
   GP_LIST_EACH_SAFE(&engine->streams->free, gp_stream_t, link, stream)
-  free(stream);
+    free(stream);
   gp_address_map_fini(&engine->streams->by_handle);
   free(engine->streams);
 }

@@ -30,7 +30,7 @@ void gp_epoch_settle(gp_engine_t *engine)
   if (!gp_engine_uses_streams(engine))
     return;
   GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context)
-  gp_streams_drop_ended(engine, context, epoch, atomic_load(&context->completed));
+    gp_streams_drop_ended(engine, context, epoch, atomic_load(&context->completed));
 }
 
 void gp_epoch_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t epoch)

@@ -130,8 +130,7 @@ gp_block_t *gp_block_largest_idle(const gp_device_t *device)
 {
   gp_block_t *largest = NULL;
 
-  GP_LIST_EACH(&device->contexts, const gp_context_t, device_link, context)
-  {
+  GP_LIST_EACH(&device->contexts, const gp_context_t, device_link, context) {
     const gp_bin_t *bin = gp_bins_largest(&context->bins);
     if (bin && (!largest || bin->size > largest->size))
       largest = gp_block_of_entry(bin->idle);

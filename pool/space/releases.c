@@ -35,8 +35,8 @@ void gp_releases_wait(gp_releases_t *releases, gp_lock_t *lock)
 static bool is_in_flight(const gp_releases_t *releases, uint64_t address)
 {
   GP_LIST_EACH(&releases->in_flight, const gp_release_t, link, release)
-  if (release->address == address)
-    return true;
+    if (release->address == address)
+      return true;
   return false;
 }
 

@@ -80,8 +80,8 @@ static void settle_default(gp_engine_t *engine)
   if (!table->default_token)
     return;
   GP_LIST_EACH(&engine->contexts, const gp_context_t, live_link, context)
-  if (atomic_load(&context->completed) < table->default_epoch)
-    return;
+    if (atomic_load(&context->completed) < table->default_epoch)
+      return;
   gp_work_flag_sync_end(gp_work_flag_place(GP_STREAM_DEFAULT), table->default_token);
   table->default_token = 0;
 }
@@ -90,8 +90,7 @@ void gp_epoch_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t ep
 {
   bool one_context = gp_streams_have_one_context(engine);
 
-  GP_LIST_EACH(&context->streams, gp_stream_t, link, stream)
-  {
+  GP_LIST_EACH(&context->streams, gp_stream_t, link, stream) {
     if (is_default(stream) && !one_context)
       continue;
     stream->sync_token = gp_work_flag_sync_begin(stream->flag);
@@ -104,8 +103,8 @@ void gp_epoch_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t ep
 void gp_epoch_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t epoch)
 {
   GP_LIST_EACH(&context->streams, gp_stream_t, link, stream)
-  if (stream->sync_epoch == epoch)
-    gp_work_flag_sync_end(stream->flag, stream->sync_token);
+    if (stream->sync_epoch == epoch)
+      gp_work_flag_sync_end(stream->flag, stream->sync_token);
 }
 
 uint64_t gp_epoch_default_completed(const gp_context_t *context)
@@ -121,8 +120,7 @@ static uint64_t completed_by_streams(gp_engine_t *engine, gp_context_t *context,
   uint64_t completed = epoch;
 
   gp_streams_drop_ended(engine, context, epoch, by_context);
-  GP_LIST_EACH(&context->streams, const gp_stream_t, link, stream)
-  {
+  GP_LIST_EACH(&context->streams, const gp_stream_t, link, stream) {
     uint64_t own = atomic_load(&stream->completed);
     if (own < by_context)
       own = by_context;
@@ -141,5 +139,5 @@ void gp_epoch_settle(gp_engine_t *engine)
   if (!gp_engine_uses_streams(engine))
     return; /* it ended meanwhile: work that sets no flag may be older than the epoch */
   GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context)
-  gp_epoch_complete(context, completed_by_streams(engine, context, epoch));
+    gp_epoch_complete(context, completed_by_streams(engine, context, epoch));
 }
