@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "pool/events.h"
-#include "pool/forwarded/forwarded.h"
 #include "pool/forwarded/forwarded_counts.h"
 #include "pool/limit.h"
 #include "pool/mode.h"

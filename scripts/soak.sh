@@ -4,7 +4,7 @@
 #   scripts/soak.sh              from a seed that nobody ran before, without end
 #   scripts/soak.sh 5000000      as many programs, rounded up to rounds of 200,000
 #   scripts/soak.sh 200000 17    from seed 17 on
-#   scripts/soak.sh --prove      so many programs, and every rule of test/guards/{mono,reuse,streams}.json broken once, in a
+#   scripts/soak.sh --prove      so many programs, and every rule of test/guards/{single,reuse,streams}.json broken once, in a
 #                                copy of the tree: how many of these mistakes were noticed. The arguments follow
 #
 # What is wrong is made small and printed as C. Each round says from which seed it ran, so that it can be run again.
@@ -39,7 +39,7 @@ done
 if [ -n "$prove" ]; then
   echo "== every rule broken once"
   failed=
-  test/guards/run.py --only '(mono|reuse|streams)[.]json' >build/logs/guards.txt 2>&1 || failed=yes
+  test/guards/run.py --only '(single|reuse|streams)[.]json' >build/logs/guards.txt 2>&1 || failed=yes
   grep 'NOT RED\|not green' build/logs/guards.txt || true
   tail -n 1 build/logs/guards.txt | sed 's/\([0-9]*\) guards, \([0-9]*\) not shown/mistakes planted: \1, not noticed: \2/'
   [ -z "$failed" ]

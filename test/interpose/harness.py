@@ -24,6 +24,7 @@ SIM = os.environ["GP_SIM"]
 PROG = os.environ["GP_PROG"]
 SOURCE = os.environ["GP_SOURCE"]
 SANITIZED = os.environ.get("GP_SANITIZED", "none") != "none"  # built with a sanitizer
+EPOCH = os.environ.get("GP_EPOCH", "1") == "1"  # reuse mode epoch is in the build
 EMULATOR = os.environ.get("GP_EMULATOR", "").split()  # for programs of another architecture
 
 GIB = 1 << 30

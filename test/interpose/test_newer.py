@@ -4,10 +4,11 @@ import os
 import re
 import unittest
 
-from harness import EMULATOR, SOURCE, PreloadCase, count_actions, stats_of
+from harness import EPOCH, EMULATOR, SOURCE, PreloadCase, count_actions, stats_of
 
 KNOWN, INVENTED = "13050", "14000"
 ROUNDS = 20  # of test/prog/newer.c
+MODES = ("context", "epoch") if EPOCH else ("context",)
 LAUNCH, FREE, CONSTRUCTOR = os.environ["GP_NEWER_PLUGINS"].split(":")
 # The pointers that cuGetProcAddress gives are the exports, or they are not.
 POINTERS = ({}, {"SIMCUDA_PROC_ADDRESS": "distinct"})
@@ -41,7 +42,7 @@ class LookUps(Newer):
     def test_a_look_up_has_no_consequence(self):
         """Runtimes look everything up when they start."""
         for driver in (KNOWN, INVENTED):
-            for reuse in ("context", "epoch"):
+            for reuse in MODES:
                 for pointers in POINTERS:
                     with self.subTest(driver=driver, reuse=reuse, **pointers):
                         plain = self.plain("names", "", *since(driver), driver=driver, **pointers)
@@ -66,7 +67,7 @@ class Work(Newer):
     def test_work_that_no_mark_tells_of_ends_epoch(self):
         """Arguments in all registers and on the stack reach the function: it refuses other ones."""
         for how, settings in self.ways():
-            for reuse in ("context", "epoch"):
+            for reuse in MODES:
                 with self.subTest(how=how, reuse=reuse, **settings):
                     run = self.use("launch", *how, reuse=reuse, **settings)
                     self.assertEqual((run.status, run.field("early")), (0, 0), run.out)
@@ -76,6 +77,7 @@ class Work(Newer):
                     self.assertEqual(self.said(run, "nothing is pooled"), [])
                     self.assertGreaterEqual(stats_of(run.snapshot())["cache_hits"], ROUNDS)
 
+    @unittest.skipUnless(EPOCH, "built without mode epoch")
     def test_a_library_that_is_linked_to_it(self):
         """No call of it passes by this library; it is loaded when the pool is at work."""
         run = self.use("launch", "linked", LAUNCH, reuse="epoch")
@@ -187,7 +189,7 @@ class Memory(Newer):
 class GreenContexts(Newer):
     def test_work_of_green_contexts_is_waited_for(self):
         """By facts of the primary context; a synchronization of the green one says nothing of that."""
-        for reuse in ("context", "epoch"):
+        for reuse in MODES:
             with self.subTest(reuse=reuse):
                 run = self.use("green", "", reuse=reuse, driver=KNOWN)
                 self.assertEqual((run.status, run.field("early")), (0, 0), run.out)

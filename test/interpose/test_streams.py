@@ -6,7 +6,7 @@ import re
 import shutil
 import unittest
 
-from harness import LIBRARY, UNSAFE_LIBRARY, PreloadCase, stats_of, trace_files
+from harness import EPOCH, LIBRARY, UNSAFE_LIBRARY, PreloadCase, stats_of, trace_files
 
 # What the program learns of its streams, and the calls of ours that reuse may then cost: none.
 # Cases of the program copies, and whether cuMemcpyDtoH then says something of the default stream.
@@ -44,6 +44,12 @@ def modes(snapshot):
             if events["actions"][index] == "mode"]
 
 
+def after(mode):
+    """What follows `single`: `epoch`, for the reason in its name, or `context` in a build without it."""
+    return mode if EPOCH else "context"
+
+
+@unittest.skipUnless(EPOCH, "built without mode epoch")
 class Streams(PreloadCase):
     def run_streams(self, way, rounds=50, **settings):
         run = self.run_program("streams", way, str(rounds), **settings)
@@ -145,8 +151,8 @@ class Streams(PreloadCase):
 class OneStream(PreloadCase):
     """Programs whose work is all in the default stream, for a while."""
 
-    def run_mono(self, *args, **settings):
-        run = self.run_program("mono", *args, log=True, **dict({"REUSE": "single", "VERBOSE": "1"}, **settings))
+    def run_single(self, *args, **settings):
+        run = self.run_program("single_stream", *args, log=True, **dict({"REUSE": "single", "VERBOSE": "1"}, **settings))
         self.assertEqual(run.status, 0, run.out + run.err)
         self.expect_clean(run)
         with open(run.log) as file:
@@ -161,7 +167,7 @@ class OneStream(PreloadCase):
         return [call for call in run.log_calls[begin:end] if call not in ASIDE]
 
     def test_memory_is_used_again_at_once_without_a_call(self):
-        run = self.run_mono("none")
+        run = self.run_single("none")
         self.assertEqual(run.moves, [1, 1])  # one block, at one address
         self.assertEqual(stats_of(run.snapshot())["reserved_bytes"]["peak"], 2 * MIB)
         rounds = run.log_calls[run.log_calls.index("cuMemHostAlloc") + 1:run.log_calls.index("cuMemFreeHost")]
@@ -173,24 +179,24 @@ class OneStream(PreloadCase):
     def test_what_ends_it_is_paid_for_before_it_can_do_harm(self):
         for args, (reason, calls) in ENDS.items():
             with self.subTest(args=args):
-                run = self.run_mono(*args)
+                run = self.run_single(*args)
                 self.assertEqual(self.between(run), calls)
-                self.assertEqual(modes(run.snapshot())[:2], ["single", reason])
+                self.assertEqual(modes(run.snapshot())[:2], ["single", after(reason)])
                 # Nothing is used again at once any more, unless the program went back to one stream, as after a capture.
                 self.assertEqual(modes(run.snapshot())[2:], ["single"] if args == ("capture",) else [])
                 if args != ("capture",):
                     self.assertGreater(run.moves[1], 1)
-                self.assertEqual(len([line for line in run.messages if "reuse mode is epoch from now on" in line]), 1)
+                self.assertEqual(len([line for line in run.messages if "reuse mode is %s from now on" % after("epoch") in line]), 1)
 
     def test_a_driver_that_refuses_to_order_is_waited_for(self):
         tail = ["cuMemsetD8Async", "cuStreamCreateWithPriority", "cuCtxSynchronize", "cuStreamCreate"]
         for i, call in enumerate(ORDER[:3]):
-            run = self.run_mono("stream", "1", SIMCUDA_FAIL=call + ":1@1")
+            run = self.run_single("stream", "1", SIMCUDA_FAIL=call + ":1@1")
             asked = ORDER[:i + 1] + (ORDER[3:] if i > 0 else [])
             self.assertEqual(self.between(run), ["cuStreamCreate"] + asked + WAIT + tail)
 
     def test_a_stream_that_cannot_be_put_in_order_is_not_given(self):
-        run = self.run_program("mono", "stream", "1", log=True, REUSE="single",
+        run = self.run_program("single_stream", "stream", "1", log=True, REUSE="single",
                                SIMCUDA_FAIL="cuEventCreate:1@1,cuCtxSynchronize:709@1")
         self.assertEqual((run.status, run.out.splitlines()[-1]), (1, "cuStreamCreate(&stream, flags): 709"))
         self.assertEqual(run.calls()["cuStreamDestroy_v2"], 1)
@@ -200,13 +206,13 @@ class OneStream(PreloadCase):
         for what, before, work in (("launch", [], "cuMemsetD8Async"),
                                    ("graph", ["cuGraphCreate", "cuGraphInstantiate_v2"], "cuGraphLaunch")):
             with self.subTest(what=what):
-                run = self.run_mono("behind", what)
+                run = self.run_single("behind", what)
                 calls = [call for call in self.between(run) if not call.startswith("cuGraphGet")]
                 self.assertEqual(calls, before + WAIT + 2 * [work])
 
     def test_other_modes_wait(self):
-        for reuse, mode in (("auto", "context"), ("context", "context"), ("epoch", "epoch")):
-            run = self.run_mono("none", REUSE=reuse)
+        for reuse, mode in (("auto", "context"), ("context", "context"), ("epoch", after("epoch"))):
+            run = self.run_single("none", REUSE=reuse)
             self.assertGreater(run.moves[0], 1)
             self.assertEqual(modes(run.snapshot()), [mode])
 
@@ -214,13 +220,13 @@ class OneStream(PreloadCase):
         """One that is loaded later is seen when memory comes from the driver, or when somebody asks about memory."""
         name = os.path.join(self.folder, "libibverbs.so.1")
         shutil.copy(os.environ["GP_TOOL_STUB"], name)
-        run = self.run_mono("library", name)
+        run = self.run_single("library", name)
         self.assertEqual(self.between(run), WAIT + ["cuMemAlloc_v2"])
-        self.assertEqual(modes(run.snapshot()), ["single", "epoch_rdma"])
-        run = self.run_mono("library", os.environ["GP_DRIVER_WAYS"])  # some other
+        self.assertEqual(modes(run.snapshot()), ["single", after("epoch_rdma")])
+        run = self.run_single("library", os.environ["GP_DRIVER_WAYS"])  # some other
         self.assertEqual(modes(run.snapshot()), ["single"])
-        run = self.run_mono("none", preload=LIBRARY + ":" + name)
-        self.assertEqual(modes(run.snapshot()), ["epoch"])
+        run = self.run_single("none", preload=LIBRARY + ":" + name)
+        self.assertEqual(modes(run.snapshot()), [after("epoch")])
         self.assertGreater(run.moves[0], 1)
 
 

@@ -1,6 +1,6 @@
 /*
  * Everything in the default stream, memory freed and taken again with its work pending; then one thing that
- * other memory or work comes in by: mono WAY [ARGUMENT].
+ * other memory or work comes in by: single_stream WAY [ARGUMENT].
  *
  * none; stream (0: blocking, 1: non-blocking); per_thread; context; peer; ipc; attribute; tokens; capture;
  * programmatic; library (the path of one to load, with an allocation after it); behind (launch, graph: the
@@ -130,7 +130,7 @@ static int go(const char *way, const char *argument)
     }
     CALL(cuMemAlloc_v2(&block, 3 * BYTES));
   } else if (strcmp(way, "none") != 0) {
-    fprintf(stderr, "usage: mono WAY [ARGUMENT]\n");
+    fprintf(stderr, "usage: single_stream WAY [ARGUMENT]\n");
     return 2;
   }
   return 0;
