@@ -42,7 +42,7 @@ size_t gp_chunks_bytes(uint64_t events)
   return layout.records_offset + (size_t)layout.chunk_count * layout.chunk_events * sizeof(gp_event_record_t);
 }
 
-int gp_chunks_init(gp_chunks_t *chunks, gp_region_t *region, uint64_t events)
+void gp_chunks_init(gp_chunks_t *chunks, gp_region_t *region, uint64_t events)
 {
   layout_t layout = layout_for(events);
   char *section = gp_region_section(region, GP_SECTION_EVENTS, NULL);
@@ -51,22 +51,22 @@ int gp_chunks_init(gp_chunks_t *chunks, gp_region_t *region, uint64_t events)
   chunks->header = (gp_chunk_header_t *)(void *)section;
   chunks->chunks = (gp_chunk_t *)(void *)(section + layout.chunks_offset);
   chunks->records = (gp_event_record_t *)(void *)(section + layout.records_offset);
-  return pthread_mutex_init(&chunks->mutex, NULL);
+  gp_lock_init(&chunks->lock, GP_RANK_CHUNKS);
 }
 
-int gp_chunks_init_copy(
+void gp_chunks_init_copy(
     gp_chunks_t *chunks, gp_chunk_header_t *header, gp_chunk_t *array, gp_event_record_t *records)
 {
   *chunks = (gp_chunks_t){.header = header, .chunks = array, .records = records};
-  return pthread_mutex_init(&chunks->mutex, NULL);
+  gp_lock_init(&chunks->lock, GP_RANK_CHUNKS);
 }
 
 void gp_chunks_fini(gp_chunks_t *chunks)
 {
-  (void)pthread_mutex_destroy(&chunks->mutex); /* nobody holds it */
+  gp_lock_fini(&chunks->lock);
 }
 
-/* The mutex is held, and nothing was recorded so far. False: there is no memory. */
+/* The caller holds the lock, and nothing was recorded so far. False: there is no memory. */
 static bool begin_locked(gp_chunks_t *chunks)
 {
   layout_t layout = layout_for(chunks->events);
@@ -225,7 +225,7 @@ uint32_t gp_chunks_rotate(
     gp_chunks_t *chunks, uint32_t full, uint64_t newest_ns, uint32_t owner, const gp_event_record_t *record)
 {
   uint32_t index = GP_CHUNK_NONE;
-  (void)pthread_mutex_lock(&chunks->mutex); /* a plain mutex cannot fail */
+  gp_lock_take(&chunks->lock);
   if (gp_chunks_is_empty(chunks) && !begin_locked(chunks)) {
     chunks->unstored++;
   } else {
@@ -235,20 +235,20 @@ uint32_t gp_chunks_rotate(
     if (index == GP_CHUNK_NONE)
       append_shared_locked(chunks, record);
   }
-  (void)pthread_mutex_unlock(&chunks->mutex); /* held */
+  gp_lock_release(&chunks->lock);
   return index;
 }
 
 void gp_chunks_close(gp_chunks_t *chunks, uint32_t index, uint64_t newest_ns)
 {
-  (void)pthread_mutex_lock(&chunks->mutex); /* a plain mutex cannot fail */
+  gp_lock_take(&chunks->lock);
   close_locked(chunks, index, newest_ns);
-  (void)pthread_mutex_unlock(&chunks->mutex); /* held */
+  gp_lock_release(&chunks->lock);
 }
 
 void gp_chunks_forget(gp_chunks_t *chunks, uint64_t now_ns)
 {
-  (void)pthread_mutex_lock(&chunks->mutex); /* a plain mutex cannot fail */
+  gp_lock_take(&chunks->lock);
   bool is_empty = gp_chunks_is_empty(chunks);
   gp_chunk_header_t *header = chunks->header;
   if (is_empty) {
@@ -259,7 +259,7 @@ void gp_chunks_forget(gp_chunks_t *chunks, uint64_t now_ns)
       header->since_ns = now_ns;
     header->has_lost = 1;
   }
-  (void)pthread_mutex_unlock(&chunks->mutex); /* held */
+  gp_lock_release(&chunks->lock);
 }
 
 void gp_chunks_enlist(gp_chunks_t *chunks, uint32_t index)

@@ -1,7 +1,7 @@
 /*
  * Where events are stored: a fixed set of chunks. A thread owns a chunk while it fills it, so that recording
- * needs no lock and shares no cache line; the mutex is taken once per chunk. When none is free, the closed
- * chunk whose newest event is the oldest is used again.
+ * needs no lock and shares no cache line; a thread takes the lock once per chunk. When none is free, the
+ * closed chunk whose newest event is the oldest is used again.
  *
  * What is lost is always a prefix of history: since_ns is the newest time lost, and readers leave out every
  * event at or before it, wherever it is stored. A reader that replays events backwards from the present state
@@ -13,17 +13,17 @@
 #ifndef GP_TRACE_CHUNKS_H
 #define GP_TRACE_CHUNKS_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "pool/util/lock.h"
 #include "trace/format/chunk.h"
 #include "trace/region/region.h"
 
 typedef struct gp_chunks {
-  pthread_mutex_t mutex; /* a leaf: nothing is called with it held */
+  gp_lock_t lock; /* a leaf: nothing is called with it held */
   gp_region_t *region;
   gp_chunk_header_t *header;
   gp_chunk_t *chunks;
@@ -39,15 +39,14 @@ size_t gp_chunks_bytes(uint64_t events);
 
 /*
  * The section has room for `events` events; how many are kept is for memory to say. The region is borrowed.
- * Returns 0 or an errno.
  */
-int gp_chunks_init(gp_chunks_t *chunks, gp_region_t *region, uint64_t events);
+void gp_chunks_init(gp_chunks_t *chunks, gp_region_t *region, uint64_t events);
 
 /*
  * For a section that was read from a file: header, chunks and records are right and private memory, nobody
  * records. gp_chunks_fini as ever.
  */
-int gp_chunks_init_copy(
+void gp_chunks_init_copy(
     gp_chunks_t *chunks, gp_chunk_header_t *header, gp_chunk_t *array, gp_event_record_t *records);
 
 /* Nothing was recorded: header and chunks must not be read. */
@@ -78,11 +77,12 @@ static inline gp_event_record_t *gp_chunks_records(const gp_chunks_t *chunks, ui
   return chunks->records + (size_t)index * chunks->header->chunk_events;
 }
 
-/* Puts a chunk that has events into the list of closed ones. Here for the reader of files; the mutex is held.
+/* Puts a chunk that has events into the list of closed ones. Here for the reader of files; the caller holds
+ * the lock.
  */
 void gp_chunks_enlist(gp_chunks_t *chunks, uint32_t index);
 
-/* Looks for the newest time in a chunk, 0 if it is empty. The mutex is held. */
+/* Looks for the newest time in a chunk, 0 if it is empty. The caller holds the lock. */
 uint64_t gp_chunks_newest_ns(const gp_chunks_t *chunks, uint32_t index);
 
 #endif

@@ -2,16 +2,16 @@
 
 #include <stdbool.h>
 
-int gp_handles_init(gp_handles_t *handles, gp_region_t *region)
+void gp_handles_init(gp_handles_t *handles, gp_region_t *region)
 {
   handles->region = region;
   handles->table = gp_region_section(region, GP_SECTION_STREAMS, NULL);
-  return pthread_mutex_init(&handles->mutex, NULL);
+  gp_lock_init(&handles->lock, GP_RANK_HANDLES);
 }
 
 void gp_handles_fini(gp_handles_t *handles)
 {
-  (void)pthread_mutex_destroy(&handles->mutex); /* nobody holds it */
+  gp_lock_fini(&handles->lock);
 }
 
 /* Finds the slot of a handle, or the empty slot where it belongs. Ends: at most a quarter of the slots is
@@ -40,7 +40,7 @@ int16_t gp_handles_intern(gp_handles_t *handles, uint64_t handle)
   if (find_slot(handles, handle, &slot, &index))
     return index;
 
-  (void)pthread_mutex_lock(&handles->mutex); /* a plain mutex cannot fail */
+  gp_lock_take(&handles->lock);
   gp_handle_table_t *table = handles->table;
   uint32_t count = gp_handles_count(handles);
   /* Again: another thread may have added it since. */
@@ -53,6 +53,6 @@ int16_t gp_handles_intern(gp_handles_t *handles, uint64_t handle)
     atomic_store_explicit(&handles->slots[slot], (uint16_t)(count + 1), memory_order_release);
     index = (int16_t)count;
   }
-  (void)pthread_mutex_unlock(&handles->mutex); /* held */
+  gp_lock_release(&handles->lock);
   return index;
 }

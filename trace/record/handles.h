@@ -5,24 +5,24 @@
 #ifndef GP_TRACE_RECORD_HANDLES_H
 #define GP_TRACE_RECORD_HANDLES_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "pool/util/lock.h"
 #include "trace/region/region.h"
 
 #define GP_HANDLES_SLOTS (4 * GP_HANDLES_MAX) /* a power of two */
 
 /* Zeroed memory plus gp_handles_init. */
 typedef struct gp_handles {
-  pthread_mutex_t mutex;
+  gp_lock_t lock;
   gp_region_t *region;
   gp_handle_table_t *table;
   _Atomic uint16_t slots[GP_HANDLES_SLOTS]; /* index + 1, open addressing; 0: empty */
 } gp_handles_t;
 
-/* The region is borrowed. Returns 0 or an errno. */
-int gp_handles_init(gp_handles_t *handles, gp_region_t *region);
+/* The region is borrowed. */
+void gp_handles_init(gp_handles_t *handles, gp_region_t *region);
 void gp_handles_fini(gp_handles_t *handles);
 
 /* Handles that may be read. */

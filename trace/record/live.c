@@ -2,16 +2,16 @@
 
 #define GROWTH_SLOTS 1024u
 
-int gp_live_init(gp_live_t *live, gp_region_t *region)
+void gp_live_init(gp_live_t *live, gp_region_t *region)
 {
   live->region = region;
   live->slots = gp_region_section(region, GP_SECTION_LIVE, NULL);
-  return pthread_mutex_init(&live->mutex, NULL);
+  gp_lock_init(&live->lock, GP_RANK_LIVE);
 }
 
 void gp_live_fini(gp_live_t *live)
 {
-  (void)pthread_mutex_destroy(&live->mutex); /* nobody holds it */
+  gp_lock_fini(&live->lock);
 }
 
 static bool has_room_for(gp_live_t *live, uint32_t index)
@@ -30,7 +30,7 @@ static bool has_room_for(gp_live_t *live, uint32_t index)
 static uint32_t take_slot(gp_live_t *live)
 {
   uint32_t cookie = 0;
-  (void)pthread_mutex_lock(&live->mutex); /* a plain mutex cannot fail */
+  gp_lock_take(&live->lock);
   if (live->free) {
     cookie = live->free;
     uint64_t next = live->slots[cookie - 1].address;
@@ -38,7 +38,7 @@ static uint32_t take_slot(gp_live_t *live)
   } else if (has_room_for(live, live->used)) {
     cookie = ++live->used;
   }
-  (void)pthread_mutex_unlock(&live->mutex); /* held */
+  gp_lock_release(&live->lock);
   if (!cookie && gp_region_is_started(live->region))
     atomic_fetch_add_explicit(&live->region->header->missing_slots, 1, memory_order_relaxed);
   return cookie;
@@ -48,10 +48,10 @@ static void give_slot(gp_live_t *live, uint32_t cookie)
 {
   gp_live_slot_t *slot = &live->slots[cookie - 1];
   atomic_store_explicit(&slot->word, 0, memory_order_release);
-  (void)pthread_mutex_lock(&live->mutex); /* a plain mutex cannot fail */
+  gp_lock_take(&live->lock);
   slot->address = live->free;
   live->free = cookie;
-  (void)pthread_mutex_unlock(&live->mutex); /* held */
+  gp_lock_release(&live->lock);
 }
 
 static void set_owner(gp_live_slot_t *slot, const gp_event_t *event, int16_t stream)

@@ -10,26 +10,26 @@
 #ifndef GP_TRACE_LIVE_H
 #define GP_TRACE_LIVE_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "pool/observer.h"
+#include "pool/util/lock.h"
 #include "trace/format/live_slot.h"
 #include "trace/region/region.h"
 
 /* Zeroed memory plus gp_live_init. */
 typedef struct gp_live {
-  pthread_mutex_t mutex; /* of the free slots; below the pool's locks, above the region's */
+  gp_lock_t lock; /* of the free slots; below the pool's locks, above the region's */
   gp_region_t *region;
   gp_live_slot_t *slots;
   uint32_t used; /* slots [0, used) were ever taken */
   uint32_t free; /* first free one + 1; 0: none */
 } gp_live_t;
 
-/* The region is borrowed. Returns 0 or an errno. */
-int gp_live_init(gp_live_t *live, gp_region_t *region);
+/* The region is borrowed. */
+void gp_live_init(gp_live_t *live, gp_region_t *region);
 void gp_live_fini(gp_live_t *live);
 
 /*

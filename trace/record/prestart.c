@@ -1,20 +1,30 @@
 #include "trace/record/prestart.h"
 
+void gp_prestart_init(gp_prestart_t *prestart)
+{
+  gp_lock_init(&prestart->lock, GP_RANK_PRESTART);
+}
+
+void gp_prestart_fini(gp_prestart_t *prestart)
+{
+  gp_lock_fini(&prestart->lock);
+}
+
 bool gp_prestart_keep(gp_prestart_t *prestart, const gp_event_t *event)
 {
-  (void)pthread_mutex_lock(&prestart->mutex); /* a plain mutex cannot fail */
+  gp_lock_take(&prestart->lock);
   bool kept = !prestart->is_over && prestart->count < GP_PRESTART_EVENTS;
   if (kept)
     prestart->events[prestart->count++] = (gp_prestart_event_t){*event, gp_threads_describe_caller()};
-  (void)pthread_mutex_unlock(&prestart->mutex); /* held */
+  gp_lock_release(&prestart->lock);
   return kept;
 }
 
 bool gp_prestart_end(gp_prestart_t *prestart)
 {
-  (void)pthread_mutex_lock(&prestart->mutex); /* a plain mutex cannot fail */
+  gp_lock_take(&prestart->lock);
   bool is_first = !prestart->is_over;
   prestart->is_over = true;
-  (void)pthread_mutex_unlock(&prestart->mutex); /* held */
+  gp_lock_release(&prestart->lock);
   return is_first;
 }

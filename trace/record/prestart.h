@@ -6,10 +6,10 @@
 #ifndef GP_TRACE_RECORD_PRESTART_H
 #define GP_TRACE_RECORD_PRESTART_H
 
-#include <pthread.h>
 #include <stdbool.h>
 
 #include "pool/observer.h"
+#include "pool/util/lock.h"
 #include "trace/record/threads.h"
 
 #define GP_PRESTART_EVENTS 64
@@ -19,13 +19,16 @@ typedef struct gp_prestart_event {
   gp_thread_entry_t thread;
 } gp_prestart_event_t;
 
-/* Zeroed memory is an empty one. */
+/* Zeroed memory plus gp_prestart_init. */
 typedef struct gp_prestart {
-  pthread_mutex_t mutex; /* a leaf */
+  gp_lock_t lock; /* a leaf */
   unsigned count;
   bool is_over;
   gp_prestart_event_t events[GP_PRESTART_EVENTS];
 } gp_prestart_t;
+
+void gp_prestart_init(gp_prestart_t *prestart);
+void gp_prestart_fini(gp_prestart_t *prestart);
 
 /* False: it has to be recorded now, because the record has begun or there is no more room. Thread safe. */
 bool gp_prestart_keep(gp_prestart_t *prestart, const gp_event_t *event);

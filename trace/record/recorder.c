@@ -281,11 +281,11 @@ static void keep_oom(gp_recorder_t *recorder, const gp_oom_t *oom)
       !gp_region_grow(&recorder->region, GP_SECTION_OOM, sizeof(gp_oom_record_t)))
     return;
   gp_oom_record_t *record = gp_region_section(&recorder->region, GP_SECTION_OOM, NULL);
-  (void)pthread_mutex_lock(&recorder->live.mutex); /* a plain mutex cannot fail */
+  gp_lock_take(&recorder->live.lock);
   atomic_store(&record->is_complete, 0);
   record->report = *oom;
   atomic_store(&record->is_complete, 1);
-  (void)pthread_mutex_unlock(&recorder->live.mutex); /* held */
+  gp_lock_release(&recorder->live.lock);
 }
 
 static void record_oom(void *self, const gp_oom_t *oom)
@@ -347,10 +347,8 @@ static bool init_region(gp_recorder_t *recorder)
     if (events < GP_CHUNK_EVENTS)
       return false;
   }
-  if (gp_chunks_init(&recorder->chunks, &recorder->region, events) == 0)
-    return true;
-  gp_region_fini(&recorder->region);
-  return false;
+  gp_chunks_init(&recorder->chunks, &recorder->region, events);
+  return true;
 }
 
 static void find_origin(void *self, gp_occasion_t occasion, uint64_t size)
@@ -382,34 +380,19 @@ gp_recorder_t *gp_recorder_create(const gp_options_t *options, gp_clock_fn clock
   recorder->base_ns = gp_recorder_now_ns(recorder);
   (void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail */
   recorder->start_time_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-  if (pthread_mutex_init(&recorder->prestart.mutex, NULL))
-    goto unmap;
-  if (!init_region(recorder))
-    goto fini_prestart;
-  if (gp_threads_init(&recorder->threads, &recorder->region))
-    goto fini_region;
-  if (gp_handles_init(&recorder->handles, &recorder->region))
-    goto fini_threads;
-  if (gp_live_init(&recorder->live, &recorder->region))
-    goto fini_handles;
+  if (!init_region(recorder)) {
+    gp_pages_unmap(recorder, sizeof(*recorder));
+    return NULL;
+  }
+  gp_prestart_init(&recorder->prestart);
+  gp_threads_init(&recorder->threads, &recorder->region);
+  gp_handles_init(&recorder->handles, &recorder->region);
+  gp_live_init(&recorder->live, &recorder->region);
   gp_origins_init(&recorder->origins, options, &recorder->region);
   /* Without a key (the process has used them all up) chunks of ended threads are not used again. */
   recorder->has_key = pthread_key_create(&recorder->key, thread_ended) == 0;
   atomic_store(&recorder->mode, (int)gp_option_number(options, GP_OPTION_trace));
   return recorder;
-
-fini_handles:
-  gp_handles_fini(&recorder->handles);
-fini_threads:
-  gp_threads_fini(&recorder->threads);
-fini_region:
-  gp_chunks_fini(&recorder->chunks);
-  gp_region_fini(&recorder->region);
-fini_prestart:
-  (void)pthread_mutex_destroy(&recorder->prestart.mutex); /* nobody holds it */
-unmap:
-  gp_pages_unmap(recorder, sizeof(*recorder));
-  return NULL;
 }
 
 void gp_recorder_destroy(gp_recorder_t *recorder)
@@ -425,7 +408,7 @@ void gp_recorder_destroy(gp_recorder_t *recorder)
   gp_handles_fini(&recorder->handles);
   gp_threads_fini(&recorder->threads);
   gp_region_fini(&recorder->region);
-  (void)pthread_mutex_destroy(&recorder->prestart.mutex); /* nobody holds it */
+  gp_prestart_fini(&recorder->prestart);
   gp_pages_unmap(recorder, sizeof(*recorder));
 }
 

@@ -5,16 +5,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-int gp_threads_init(gp_threads_t *threads, gp_region_t *region)
+void gp_threads_init(gp_threads_t *threads, gp_region_t *region)
 {
   threads->region = region;
   threads->table = gp_region_section(region, GP_SECTION_THREADS, NULL);
-  return pthread_mutex_init(&threads->mutex, NULL);
+  gp_lock_init(&threads->lock, GP_RANK_THREADS);
 }
 
 void gp_threads_fini(gp_threads_t *threads)
 {
-  (void)pthread_mutex_destroy(&threads->mutex); /* nobody holds it */
+  gp_lock_fini(&threads->lock);
 }
 
 gp_thread_entry_t gp_threads_describe_caller(void)
@@ -51,9 +51,9 @@ static uint16_t add_locked(gp_threads_t *threads, gp_thread_entry_t entry)
 
 uint16_t gp_threads_add(gp_threads_t *threads, const gp_thread_entry_t *entry)
 {
-  (void)pthread_mutex_lock(&threads->mutex); /* a plain mutex cannot fail */
+  gp_lock_take(&threads->lock);
   uint16_t index = add_locked(threads, *entry);
-  (void)pthread_mutex_unlock(&threads->mutex); /* held */
+  gp_lock_release(&threads->lock);
   return index;
 }
 

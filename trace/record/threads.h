@@ -5,22 +5,22 @@
 #ifndef GP_TRACE_THREADS_H
 #define GP_TRACE_THREADS_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "pool/util/lock.h"
 #include "trace/region/region.h"
 
 #define GP_THREADS_OTHER_NAME "(others)"
 
 typedef struct gp_threads {
-  pthread_mutex_t mutex;
+  gp_lock_t lock;
   gp_region_t *region;
   gp_thread_table_t *table;
 } gp_threads_t;
 
-/* The region is borrowed. Returns 0 or an errno. */
-int gp_threads_init(gp_threads_t *threads, gp_region_t *region);
+/* The region is borrowed. */
+void gp_threads_init(gp_threads_t *threads, gp_region_t *region);
 void gp_threads_fini(gp_threads_t *threads);
 
 /* Entries that may be read. */

@@ -38,8 +38,6 @@ static size_t page_bytes(void)
 bool gp_region_init(gp_region_t *region, const gp_region_plan_t *plan)
 {
   memset(region, 0, sizeof(*region));
-  if (pthread_mutex_init(&region->mutex, NULL))
-    return false;
   region->plan = *plan;
   size_t bytes = round_up(GP_RECORD_HEADER_BYTES, page_bytes());
   for (int i = 0; i < GP_SECTION_COUNT; i++) {
@@ -49,17 +47,17 @@ bool gp_region_init(gp_region_t *region, const gp_region_plan_t *plan)
   }
   region->bytes = bytes;
   region->header = gp_pages_map(bytes, false);
-  if (region->header)
-    return true;
-  (void)pthread_mutex_destroy(&region->mutex); /* nobody holds it */
-  return false;
+  if (!region->header)
+    return false;
+  gp_lock_init(&region->lock, GP_RANK_REGION);
+  return true;
 }
 
 void gp_region_fini(gp_region_t *region)
 {
   gp_pages_unmap(region->header, region->bytes);
   region->header = NULL;
-  (void)pthread_mutex_destroy(&region->mutex); /* nobody holds it */
+  gp_lock_fini(&region->lock);
 }
 
 void *gp_region_section(gp_region_t *region, gp_section_t section, size_t *ret_capacity)
@@ -177,7 +175,7 @@ static void start_file(gp_region_t *region)
   (void)close(fd); /* the mapping keeps the file */
 }
 
-/* The mutex is held. */
+/* The caller holds the lock. */
 static void start_locked(gp_region_t *region)
 {
   if (strcmp(region->plan.root, "none") != 0) {
@@ -229,11 +227,11 @@ bool gp_region_grow_slowly(gp_region_t *region, gp_section_t section, size_t byt
 {
   int saved_errno = errno;
   int cancel_state = gp_cancel_hold();
-  (void)pthread_mutex_lock(&region->mutex); /* a plain mutex cannot fail */
+  gp_lock_take(&region->lock);
   if (!gp_region_is_started(region))
     start_locked(region);
   bool grown = grow_locked(region, section, bytes);
-  (void)pthread_mutex_unlock(&region->mutex); /* held */
+  gp_lock_release(&region->lock);
   gp_cancel_restore(cancel_state);
   errno = saved_errno;
   return grown;
@@ -247,8 +245,8 @@ void gp_region_start(gp_region_t *region)
 
 void gp_region_remove(gp_region_t *region)
 {
-  (void)pthread_mutex_lock(&region->mutex); /* a plain mutex cannot fail */
+  gp_lock_take(&region->lock);
   if (region->is_file)
     gp_record_file_remove(&region->file);
-  (void)pthread_mutex_unlock(&region->mutex); /* held */
+  gp_lock_release(&region->lock);
 }

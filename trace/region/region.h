@@ -12,7 +12,6 @@
 #ifndef GP_TRACE_REGION_H
 #define GP_TRACE_REGION_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,6 +19,7 @@
 #include <sys/statvfs.h>
 #include <sys/types.h>
 
+#include "pool/util/lock.h"
 #include "trace/format/record.h"
 #include "trace/region/record_file.h"
 
@@ -37,7 +37,7 @@ typedef struct gp_region_plan {
 } gp_region_plan_t;
 
 typedef struct gp_region {
-  pthread_mutex_t mutex; /* a leaf; growth, and the first start */
+  gp_lock_t lock;        /* a leaf; growth, and the first start */
   gp_region_plan_t plan; /* root is borrowed */
   gp_record_header_t *header;
   size_t bytes;

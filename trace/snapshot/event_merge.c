@@ -68,7 +68,7 @@ static bool map_workspace(gp_event_merge_t *merge, workspace_t *work, size_t cap
 }
 
 /*
- * Copying. A chunk is read under the mutex: what is below its count does not change, and it is not used
+ * Copying. A chunk is read under the lock: what is below its count does not change, and it is not used
  * again.
  */
 
@@ -281,11 +281,11 @@ bool gp_event_merge_take(
     merge->dropped = chunks->unstored;
     return true;
   }
-  (void)pthread_mutex_lock(&chunks->mutex); /* a plain mutex cannot fail */
+  gp_lock_take(&chunks->lock);
   visit_chunks(chunks, NULL, add_count, &total);
   size_t chunk_count =
-      chunks->header->chunk_count;            /* it only shrinks, when memory for more is not to be had */
-  (void)pthread_mutex_unlock(&chunks->mutex); /* held */
+      chunks->header->chunk_count; /* it only shrinks, when memory for more is not to be had */
+  gp_lock_release(&chunks->lock);
 
   /* Some more, for what is recorded until the copy is made; what does not fit is left out, oldest first. */
   size_t capacity = total + total / 8 + 64 * (size_t)chunks->header->chunk_events;
@@ -303,7 +303,7 @@ bool gp_event_merge_take(
   }
 
   copying_t copying = {.merge = merge, .work = &work, .until_ns = until_ns};
-  (void)pthread_mutex_lock(&chunks->mutex); /* a plain mutex cannot fail */
+  gp_lock_take(&chunks->lock);
   merge->has_lost = chunks->header->has_lost;
   merge->since_ns = chunks->header->since_ns;
   merge->dropped = chunks->header->dropped + chunks->unstored;
@@ -315,7 +315,7 @@ bool gp_event_merge_take(
   copying.excess = total > capacity ? total - capacity : 0;
   visit_chunks(chunks, counts, skip_excess, &copying);
   visit_chunks(chunks, counts, copy_chunk, &copying);
-  (void)pthread_mutex_unlock(&chunks->mutex); /* held */
+  gp_lock_release(&chunks->lock);
   gp_emergency_pages_unmap(counts, chunk_count * sizeof(uint32_t));
 
   make_runs(merge, &work);

@@ -20,7 +20,7 @@ typedef struct gp_loader_counts {
   uint64_t unloads;
 } gp_loader_counts_t;
 
-/* Zeroed memory is a table that was not begun. Writers hold a mutex of the caller's. */
+/* Zeroed memory is a table that was not begun. Writers hold a lock of the caller's. */
 typedef struct gp_modules {
   gp_region_t *region;
   gp_module_log_t *log; /* a section of the region */
@@ -42,18 +42,18 @@ void gp_modules_fini(gp_modules_t *modules); /* of zeroed memory is legal */
 /* Takes the loader's lock for a moment. Any thread. */
 gp_loader_counts_t gp_loader_counts(void);
 
-/* True if nothing was loaded or unloaded between the last scan and counts. Any thread, without the mutex. */
+/* True if nothing was loaded or unloaded between the last scan and counts. Any thread, without the lock. */
 static inline bool gp_modules_are_current(const gp_modules_t *modules, gp_loader_counts_t counts)
 {
   return atomic_load_explicit(&modules->loads, memory_order_acquire) == counts.loads &&
          atomic_load_explicit(&modules->unloads, memory_order_relaxed) == counts.unloads;
 }
 
-/* Looks at what is loaded. With the mutex; takes the loader's lock inside. When the table is full, new
+/* Looks at what is loaded. With the lock; takes the loader's lock inside. When the table is full, new
  * modules are left out. */
 void gp_modules_scan(gp_modules_t *modules);
 
-/* The module in which address is, as of the last scan; -1: none. With the mutex. */
+/* The module in which address is, as of the last scan; -1: none. With the lock. */
 int32_t gp_modules_find(const gp_modules_t *modules, uint64_t address);
 
 #endif

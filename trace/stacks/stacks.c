@@ -10,25 +10,20 @@ bool gp_stacks_init(gp_stacks_t *stacks, gp_region_t *region)
 
   made.log = gp_region_section(region, GP_SECTION_STACKS, &made.log_bytes);
   made.slots = gp_pages_map(SLOTS * sizeof(*made.slots), false);
-  if (!made.slots || !gp_modules_init(&made.modules, region))
-    goto unmap;
-  if (pthread_mutex_init(&made.mutex, NULL)) {
-    gp_modules_fini(&made.modules);
-    goto unmap;
+  if (!made.slots || !gp_modules_init(&made.modules, region)) {
+    gp_pages_unmap(made.slots, SLOTS * sizeof(*made.slots));
+    return false;
   }
+  gp_lock_init(&made.lock, GP_RANK_STACKS);
   *stacks = made;
   return true;
-
-unmap:
-  gp_pages_unmap(made.slots, SLOTS * sizeof(*made.slots));
-  return false;
 }
 
 void gp_stacks_fini(gp_stacks_t *stacks)
 {
   if (!stacks->log)
     return;
-  (void)pthread_mutex_destroy(&stacks->mutex); /* nobody holds it */
+  gp_lock_fini(&stacks->lock);
   gp_modules_fini(&stacks->modules);
   gp_pages_unmap(stacks->slots, SLOTS * sizeof(*stacks->slots));
   *stacks = (gp_stacks_t){0};
@@ -148,7 +143,7 @@ static __attribute__((noinline)) uint32_t intern_slowly(
   uint32_t number;
   bool found;
 
-  (void)pthread_mutex_lock(&stacks->mutex); /* a plain mutex cannot fail */
+  gp_lock_take(&stacks->lock);
   if (!gp_modules_are_current(&stacks->modules, counts))
     gp_modules_scan(&stacks->modules);
   uint32_t generation = atomic_load_explicit(&stacks->modules.generation, memory_order_relaxed);
@@ -161,7 +156,7 @@ static __attribute__((noinline)) uint32_t intern_slowly(
       atomic_store_explicit(&same->generation, generation, memory_order_relaxed);
     number = same ? same->index + 1 : append(stacks, slot, hash, addresses, count, generation);
   }
-  (void)pthread_mutex_unlock(&stacks->mutex); /* held */
+  gp_lock_release(&stacks->lock);
   return number;
 }
 

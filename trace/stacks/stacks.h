@@ -5,12 +5,12 @@
 #ifndef GP_TRACE_STACKS_H
 #define GP_TRACE_STACKS_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "pool/util/lock.h"
 #include "trace/format/stack_log.h"
 #include "trace/stacks/modules.h"
 
@@ -25,7 +25,7 @@ typedef struct gp_stack_slot {
 
 /* Zeroed memory is a table that was not begun; it has no room. */
 typedef struct gp_stacks {
-  pthread_mutex_t mutex; /* of all writers; a leaf, but for the loader's lock */
+  gp_lock_t lock; /* of all writers; a leaf, but for the loader's lock */
   gp_region_t *region;
   gp_stack_log_t *log; /* a section of the region */
   size_t log_bytes;    /* at most */

@@ -132,9 +132,8 @@ bool gp_record_read_events(gp_record_t *record)
   if (!check_layout(record))
     return true;
   gp_chunk_header_t *header = (gp_chunk_header_t *)(void *)section;
-  if (gp_chunks_init_copy(&record->chunks, header, (gp_chunk_t *)(void *)(section + header->chunks_offset),
-          (gp_event_record_t *)(void *)(section + header->records_offset)))
-    return false;
+  gp_chunks_init_copy(&record->chunks, header, (gp_chunk_t *)(void *)(section + header->chunks_offset),
+      (gp_event_record_t *)(void *)(section + header->records_offset));
   record->has_chunks = true;
   header->oldest = GP_CHUNK_NONE;
   header->newest = GP_CHUNK_NONE;
