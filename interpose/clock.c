@@ -18,7 +18,7 @@ static uint64_t system_ns(void)
 
 #define LEARN_NS UINT64_C(100000000)
 #define FORWARD_NS                                                                                           \
-  1000 /* the counter's clock starts this far ahead, so that it is never behind a reading made before */
+  1000 /* the counter's clock starts this far ahead, so that it never falls behind an earlier reading */
 #define SCALE_SHIFT 32
 
 /* Where learning began, written once before `begun`; what was learnt, written once before `scale`. */
@@ -36,7 +36,7 @@ static bool counter_is_invariant(void)
   return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & (1u << 8));
 }
 
-/* A pair of readings that belong together: the closest of some attempts, since either may be interrupted. */
+/* Reads both clocks at one moment: the closest pair of some attempts, since an interrupt may fall between. */
 static void read_pair(uint64_t *ret_ticks, uint64_t *ret_ns)
 {
   uint64_t best = UINT64_MAX;

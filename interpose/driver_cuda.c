@@ -16,8 +16,8 @@
 #include "pool/util/assert.h"
 
 /*
- * Makes a context current if it is not; *ret_entered says whether leave() must undo that. A failure must not
- * pass for success: a wait in the wrong context would be taken for a fact about the right one.
+ * Makes a context current if it is not; *ret_entered: leave_context must undo that. Callers must not take a
+ * failure for success: a wait in the wrong context would count as a fact about the right one.
  */
 static CUresult enter_context(const gp_driver_context_t *context, bool *ret_entered)
 {
@@ -35,10 +35,11 @@ static void leave_context(bool entered)
 {
   CUcontext ignored;
   if (entered)
-    (void)GP_REAL_CALL(cuCtxPopCurrent_v2, &ignored); /* ours to pop; there is nobody to tell */
+    (void)GP_REAL_CALL(
+        cuCtxPopCurrent_v2, &ignored); /* pushed by enter_context: an error has no effect on the program */
 }
 
-static _Atomic(gp_engine_t *) watching; /* NULL: the library has not started yet */
+static _Atomic(gp_engine_t *) watching; /* NULL: the library has not started */
 
 void gp_driver_cuda_watch_escapes(gp_engine_t *engine)
 {
@@ -72,8 +73,7 @@ static int cuda_free(void *self, const gp_driver_context_t *context, uint64_t ad
 {
   (void)self;
   bool entered;
-  (void)enter_context(
-      context, &entered); /* an address says by itself where it belongs; some context will do */
+  (void)enter_context(context, &entered); /* unified addresses: the driver finds the owner from any context */
   CUresult result = GP_REAL_CALL(cuMemFree_v2, (CUdeviceptr)address);
   leave_context(entered);
   return (int)result;
@@ -111,8 +111,8 @@ static int cuda_fence_record(void *self, const gp_driver_context_t *context, voi
 }
 
 /*
- * With the event's context current, as all calls here: without any the answer is CUDA_ERROR_INVALID_CONTEXT,
- * which would pass for that of a context that is gone.
+ * Asked with the event's context current, as all calls here: without one the driver answers
+ * CUDA_ERROR_INVALID_CONTEXT, which the pool would take for the end of that context.
  */
 
 static int cuda_fence_query(void *self, const gp_driver_context_t *context, void *fence)
@@ -173,7 +173,8 @@ static int cuda_order(void *self, const gp_driver_context_t *context, uint64_t s
   if (result == CUDA_SUCCESS)
     result = GP_REAL_CALL(cuStreamWaitEvent, (CUstream)(uintptr_t)stream, event, 0);
   if (event)
-    (void)GP_REAL_CALL(cuEventDestroy_v2, event); /* ours; there is nobody to tell */
+    (void)GP_REAL_CALL(
+        cuEventDestroy_v2, event); /* the program does not know it: an error has no effect on it */
   leave_context(entered);
   return (int)result;
 }
@@ -185,7 +186,8 @@ static int cuda_memory_info(
   size_t total_bytes = 0;
   (void)self;
   bool entered;
-  if (!context->handle) { /* a device without a context: its size is known, and nothing of ours is on it */
+  if (!context->handle) { /* a device without a context: the driver tells its size, and the pool holds nothing
+                             there */
     CUresult result = GP_REAL_CALL(cuDeviceTotalMem_v2, &total_bytes, context->device);
     *ret_free = *ret_total = total_bytes;
     return (int)result;
@@ -264,7 +266,8 @@ static void cuda_look_for_escapes(void *self)
     gp_escape_look_for_unknown(engine);
 }
 
-/* Also what a context answers that ended by a way that no hook sees (a green context, an export table). */
+/* The driver also answers so for a context that ended in a way that no hook sees (a green context, an export
+ * table). */
 static bool cuda_code_is_context_gone(int code)
 {
   return code == CUDA_ERROR_INVALID_CONTEXT || code == CUDA_ERROR_CONTEXT_IS_DESTROYED;

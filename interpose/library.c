@@ -61,14 +61,14 @@ static void log_problem(void *arg, bool malformed, const char *message)
 }
 
 /*
- * GPUPOOL_LOG, opened for appending; stderr if it is not set or cannot be opened. Not blocking: a FIFO
- * without a reader cannot be opened then (ENXIO), and messages for which it has no room are lost. The program
- * does not wait for its log.
+ * Opens GPUPOOL_LOG for appending; -1 (stderr) if it is not set or cannot be opened. Without blocking, so
+ * that the program never waits for its log: opening a FIFO without a reader fails (ENXIO), and messages for
+ * which it has no room are lost.
  */
 static int open_log(void)
 {
   static char
-      path[GP_PATH_BYTES]; /* under start_lock; the first call may come from a thread with a small stack */
+      path[GP_PATH_BYTES]; /* under start_lock; the thread that makes the first call may have a small stack */
   const gp_option_value_t *value = &options.values[GP_OPTION_log];
   char reason[96];
 
@@ -93,9 +93,9 @@ static void log_options(void)
 }
 
 /*
- * CUDA does not work in the child of a process that has used it, and its memory is the parent's: off for
- * good, whatever the library was doing. Our locks may be held by threads that are not here; nothing in the
- * child takes one, so that fork() need not wait for any.
+ * CUDA does not work in the child of a process that has used it, and its memory is the parent's: the library
+ * is off for good, whatever it was doing. Threads that the child lacks may have held locks; nothing in the
+ * child takes one, so that fork() need not wait for them.
  */
 static void abandon(void)
 {
@@ -103,7 +103,7 @@ static void abandon(void)
     gp_recorder_fork_child(the_recorder);
 }
 
-/* Beside a tool that watches the driver's calls there is no pooling; limits and the record remain. */
+/* Beside a tool that watches the driver's calls nothing is pooled; limits and the record remain. */
 static void make_way_for_tools(void)
 {
   char text[512];
@@ -118,8 +118,7 @@ static void first_use(void *self)
 {
   int cancel_state = gp_cancel_hold(); /* threads are started and waited for */
 
-  (void)gp_emergency_pages_prepare(); /* without it a snapshot at a bad moment may not be written, which is
-                                         said then */
+  (void)gp_emergency_pages_prepare(); /* without it a snapshot may fail later, with a message */
   gp_triggers_start(the_snapshots, the_engine, &options);
   if (gp_option_number(&options, GP_OPTION_control))
     gp_control_start(the_recorder, the_snapshots, the_engine);
@@ -143,7 +142,7 @@ static library_state_t start(void)
   gp_options_parse(&options, from_environment, NULL, NULL, NULL);
   gp_log_init((int)gp_option_number(&options, GP_OPTION_verbose), -1);
   gp_log_init((int)gp_option_number(&options, GP_OPTION_verbose), open_log());
-  /* Again, now that the messages know where to go. */
+  /* Again, now that messages go to the right file. */
   gp_options_parse(&options, from_environment, NULL, log_problem, NULL);
   gp_options_check_names(environ, log_problem, NULL);
   log_options();
@@ -189,13 +188,14 @@ static library_state_t start(void)
   return LIBRARY_ACTIVE;
 }
 
-/* The first call in this process, or one while another thread makes it. */
+/* For the first call in this process, calls while another thread makes it, and all calls while the library is
+ * off. */
 static __attribute__((noinline)) gp_engine_t *engine_slowly(void)
 {
   if (!gp_process_is_ours())
     abandon();
-  /* The caller goes on with GP_REAL; without a driver it reports an error, and the start waits until there is
-   * one. */
+  /* The caller goes on with GP_REAL, which answers with an error while there is no driver; the start waits
+   * until there is one. */
   if (!gp_real_bind() || atomic_load(&state) == LIBRARY_OFF || starting)
     return NULL;
   gp_process_watch(abandon);           /* before the lock, which a child could inherit */
@@ -209,7 +209,7 @@ static __attribute__((noinline)) gp_engine_t *engine_slowly(void)
   gp_cancel_restore(cancel_state);
   if (atomic_load(&state) != LIBRARY_ACTIVE)
     return NULL;
-  /* Here, where the caller has just been in the loader by itself, and without the lock: it opens libraries.
+  /* This opens libraries: without the lock, and where the caller has just been in the loader anyway.
    */
   if (gp_option_number(&options, GP_OPTION_stacks) != GP_STACKS_OFF)
     gp_unwind_prepare();
@@ -237,9 +237,9 @@ void gp_library_stop_pooling(void)
 }
 
 /*
- * At exit: after the program's own exit handlers and the destructors of libraries, so that what they free is
- * seen. No driver call, and nothing is given back: the driver may be gone, and the memory goes with the
- * process.
+ * Runs at exit, after the program's own exit handlers and the destructors of libraries, so that it sees what
+ * they free. It calls no driver function and gives nothing back: the driver may be gone, and the memory goes
+ * with the process.
  */
 static void write_reports(void)
 {
@@ -251,11 +251,11 @@ static void write_reports(void)
       gp_snapshot_leave_record(the_snapshots);
     return;
   }
-  (void)gp_escape_check(); /* of what was loaded since the start */
+  (void)gp_escape_check(); /* libraries that were loaded since the start */
   if (gp_option_number(&options, GP_OPTION_stats))
     gp_report_write(the_engine);
-  gp_engine_tell_peaks(the_engine);         /* of what was never freed */
-  (void)gp_snapshot_at_exit(the_snapshots); /* it has said what went wrong */
+  gp_engine_tell_peaks(the_engine);         /* for memory that was never freed */
+  (void)gp_snapshot_at_exit(the_snapshots); /* it logs its own errors */
   gp_snapshot_close(the_snapshots);
 }
 
@@ -277,9 +277,9 @@ static void finish_last(void *unused)
 int __cxa_atexit(void (*fn)(void *arg), void *arg, void *library); /* Itanium C++ ABI, 3.3.6.3 */
 
 /*
- * The loader ends a preloaded library before those that were loaded after it, unless it depends on them. An
- * exit handler that is registered now runs when the loader has ended all (exit(3): a handler may register
- * another). It names no library, so that the end of none calls it.
+ * The loader runs the destructors of a preloaded library before those of libraries loaded after it, unless it
+ * depends on them. An exit handler that is registered now runs after all of them (exit(3): a handler may
+ * register another). It is registered for no library, so that no library's end runs it early.
  */
 __attribute__((destructor)) static void begin_to_finish(void)
 {

@@ -1,6 +1,6 @@
 /*
- * The life of the preload library in its process: it starts at the first hooked call, stands aside when it
- * must, falls silent in a forked child, and reports at exit. It has no constructor.
+ * The life of the preload library in its process: the first hooked call starts it; in a forked child it does
+ * nothing; at exit it reports. It has no constructor. Uses everything below the hooks, and trace/.
  */
 #ifndef GP_INTERPOSE_LIBRARY_H
 #define GP_INTERPOSE_LIBRARY_H
@@ -8,13 +8,14 @@
 #include "pool/engine.h"
 
 /*
- * For hooks, which begin a call of the program with it: the engine, started by the first call; NULL: forward
- * the call to the driver (GPUPOOL_DISABLE, a forked child, no memory for our records, a call from within the
- * start). After a call GP_REAL is bound if the process has a driver.
+ * The engine, which the first call starts. A hook calls this first, with no lock held. NULL: the hook
+ * forwards the call to the driver (GPUPOOL_DISABLE, a forked child, no host memory for the records, a call
+ * from within the start). Binds GP_REAL if the process has a driver. Any thread.
  */
 gp_engine_t *gp_library_engine(void);
 
-/* From now on every call is forwarded; memory already handed out stays ours to free. Say why before. */
+/* From now on every call is forwarded; the pool still frees the memory that it has handed out. The caller
+ * logs the reason first. Any thread, also before the start. */
 void gp_library_stop_pooling(void);
 
 #endif

@@ -16,7 +16,7 @@ const unsigned char *gp_process_mark __attribute__((visibility("hidden"))) = &al
 
 static atomic_bool watching;
 
-/* A page that the kernel gives to children as zeros. Several threads may make one; the first is kept. */
+/* Makes a page that the kernel gives to children as zeros. Several threads may make one; the first stays. */
 static void make_mark(void)
 {
   const unsigned char *expected = &always;
@@ -28,7 +28,7 @@ static void make_mark(void)
   *page = 1;
   if (madvise(page, bytes, MADV_WIPEONFORK) != 0 || !__atomic_compare_exchange_n(&gp_process_mark, &expected,
                                                         page, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-    (void)munmap(page, bytes); /* ours, and nobody has seen it */
+    (void)munmap(page, bytes); /* no other thread has seen it */
 }
 
 void gp_process_watch(void (*child)(void))
@@ -37,6 +37,6 @@ void gp_process_watch(void (*child)(void))
   if (atomic_load_explicit(&watching, memory_order_acquire))
     return;
   make_mark();
-  (void)pthread_atfork(NULL, NULL, child); /* no memory: children are told apart by the mark alone */
+  (void)pthread_atfork(NULL, NULL, child); /* without host memory for it only the page marks children */
   atomic_store_explicit(&watching, true, memory_order_release);
 }

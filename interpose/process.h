@@ -1,5 +1,5 @@
 /*
- * Whether this process is the one that the library has started in. A child of fork(), vfork's aside, has a
+ * Tells whether this process is the one in which the library started. A child of fork(), vfork's aside, has a
  * copy of our records, but the GPU memory in them is the parent's.
  */
 #ifndef GP_INTERPOSE_PROCESS_H
@@ -8,17 +8,17 @@
 #include <stdbool.h>
 
 /*
- * From now on children are told apart; child() is called in those of fork(). Before the library takes its
- * first lock, which a child could otherwise inherit held. Calls after the first do nothing; of several at
- * once each has an effect, which does no harm.
+ * From now on gp_process_is_ours is false in children, and those of fork() call child(). The library calls
+ * this before it takes its first lock, which a child could inherit locked. Calls after the first do nothing;
+ * several at once do no harm. Any thread, with no lock held.
  */
 void gp_process_watch(void (*child)(void));
 
-extern const unsigned char *gp_process_mark; /* private: leads to 1, in a child to 0 */
+extern const unsigned char *gp_process_mark; /* private: points to 1, in a child to 0 */
 
 /*
- * False in a child, also in one made by clone() without the handlers of pthread_atfork(). One load, because
- * every hook asks. A kernel before 4.14 cannot do that: there only fork() is noticed, by child().
+ * False in a child, also in one made by clone() without the handlers of pthread_atfork(). Two loads, because
+ * every hook asks. Before Linux 4.14 it is false only in children of fork(), after child().
  */
 static inline bool gp_process_is_ours(void)
 {

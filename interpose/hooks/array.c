@@ -1,5 +1,6 @@
 /*
  * Memory with a handle in place of an address: arrays, mipmapped arrays, imported memory of other APIs.
+ * Forwarded and counted.
  */
 #include "interpose/hooks/hooks.h"
 #include "interpose/hooks/forward.h"
@@ -71,8 +72,7 @@ static uint64_t element_bits(unsigned format, unsigned channels)
   }
 }
 
-/* Bytes of the elements of one level; what the driver adds to arrange them is known to nobody else. 0:
- * overflow. */
+/* Bytes of the elements of one level; only the driver knows what it adds to arrange them. 0: overflow. */
 static uint64_t level_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned level)
 {
   bool has_layers = array->Flags & (ARRAY_LAYERED | ARRAY_CUBEMAP);

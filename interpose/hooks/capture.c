@@ -1,9 +1,9 @@
 /*
- * Stream captures: while one is running nothing is pooled and we make no driver call of our own, because many
- * calls are prohibited then and would invalidate the program's capture.
+ * Stream captures: while one is running nothing is pooled and the library makes no driver call of its own,
+ * because many calls are prohibited then and would invalidate the program's capture.
  *
- * The capture is counted before the driver is asked, so that no call of ours can slip in between; taken back
- * if it did not begin. It ends when the driver says so, with its stream, or with its context
+ * A hook counts the capture before it calls the driver, so that no call of the library falls in between, and
+ * takes it back if it did not begin. It ends with the driver's success, with its stream, or with its context
  * (gp_engine_suspend_in).
  */
 #include "interpose/hooks/captures.h"
@@ -13,21 +13,21 @@
 #include "pool/reuse/stream_calls.h"
 #include "pool/util/cancel.h"
 
-/* A capture on its way to the driver, and what is done with it if the thread ends there. */
+/* A capture during the driver's call: undone or kept if the thread ends there. */
 typedef struct passage {
   gp_engine_t *engine;
   gp_capture_t *capture; /* NULL: none */
-  gp_stream_t *followed; /* whose stream is being destroyed, or NULL */
+  gp_stream_t *followed; /* the stream that is being destroyed, or NULL */
 } passage_t;
 
-/* No program can end a capture whose begin it was not told of. */
+/* The program cannot end a capture of whose begin it has no result. */
 static void finish_passage(void *arg)
 {
   const passage_t *passage = arg;
   gp_capture_finish(passage->engine, passage->capture);
 }
 
-/* Whether it ended nothing says: it counts until its stream or its context ends. */
+/* Whether the capture ended is unknown: it counts until its stream or its context ends. */
 static void keep_passage(void *arg)
 {
   const passage_t *passage = arg;
@@ -101,8 +101,8 @@ CUresult CUDAAPI hook_cuStreamBeginRecaptureToGraph_ptsz(
 /*
  * Into a command list of a graphics API, "similarly to cuStreamBeginCapture with
  * CU_STREAM_CAPTURE_MODE_RELAXED", and the stream must not be synchronized meanwhile (CUDA Driver API, 13.4).
- * What was recorded runs when the program submits the list, in an order that no stream of CUDA shows: single
- * streams say nothing of it afterwards.
+ * The work runs when the program submits the list, in an order that no stream of CUDA shows: facts about
+ * single streams do not cover it.
  */
 static void begin_cig(void)
 {
@@ -124,9 +124,9 @@ CUresult CUDAAPI hook_cuStreamBeginCaptureToCig_ptsz(CUstream stream, void *para
 }
 
 /*
- * Whether cuStreamEndCapture, which answered result, has left the stream without a capture. Errors that the
- * documentation of captures names say so; for any other the driver is asked, about a handle that the program
- * has just used. If it does not know, the capture runs on: it will end with its stream.
+ * True if cuStreamEndCapture, which answered result, has left the stream without a capture. Errors that the
+ * documentation of captures names tell; after any other this asks the driver, about a handle that the program
+ * has just used. If the driver does not know, the capture runs on: it will end with its stream.
  */
 static bool is_over(CUresult result, CUstream stream, bool per_thread)
 {

@@ -12,9 +12,9 @@
 #include "pool/util/log.h"
 
 /*
- * What names a stream while it captures. A created stream: its handle, which no other stream can have before
- * this one is destroyed, and destroying it is hooked. The per-thread default stream has one handle for all:
- * there the thread and the context say which it is.
+ * Identifies a stream while it captures. A created stream: by its handle, which no other stream can have
+ * before this one is destroyed, and a hook sees that. The per-thread default streams share one handle: thread
+ * and context tell them apart.
  */
 struct gp_capture {
   gp_list_t link; /* in captures */

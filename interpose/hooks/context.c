@@ -1,6 +1,6 @@
 /*
- * Contexts: that they exist must be known before they submit work (the reuse rules ask all of them), and when
- * they end their memory is gone.
+ * Contexts. The pool must know each one before it submits work, because the reuse rules ask all of them; and
+ * when one ends its memory is gone.
  */
 #include <stdatomic.h>
 
@@ -76,8 +76,8 @@ CUresult CUDAAPI hook_cuCtxPushCurrent_v2(CUcontext context)
 }
 
 /*
- * Two contexts come to light here: the one that is popped, if a function that the tables do not know made it
- * current (unknown.h), at the entry of the library; and the one below it.
+ * Two contexts may be seen here for the first time: the one that is popped, if a function that the tables do
+ * not know made it current (the entry into the library files it, after_unknown.h); and the one below it.
  */
 static CUresult popped(CUresult result)
 {
@@ -112,9 +112,9 @@ CUresult CUDAAPI hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 }
 
 /*
- * Green contexts: facts of the primary context cover them (current.h). Single streams are not followed in
- * them, and they are ordered behind nothing. Where the primary context's facts cannot be relied on nothing is
- * pooled: before the driver is asked, so that no block is handed out in between.
+ * Green contexts: facts of the primary context cover them (current_context.h). Their streams are not followed
+ * singly, and no order holds for them. Where facts of the primary context do not cover them pooling ends,
+ * before the driver's call, so that the pool hands out no block in between.
  */
 static gp_engine_t *begin_green(void)
 {
@@ -168,8 +168,9 @@ CUresult CUDAAPI hook_cuCtxFromGreenCtx(CUcontext *context, void *green)
 }
 
 /*
- * While a context is being destroyed no other thread may wait for it or poll its fence on our account. Its
- * memory is forgotten after the driver's success only: if the driver refuses, nothing has changed.
+ * While a context is being destroyed no other thread may wait for it or poll its fence for the pool: the pool
+ * is suspended. It forgets the context's memory only after the driver's success: if the driver refuses,
+ * nothing has changed.
  */
 typedef struct ending {
   gp_engine_t *engine; /* NULL: nothing to do */
@@ -181,14 +182,14 @@ static ending_t begin_destroy(CUcontext handle)
 {
   ending_t ending = {gp_library_engine(), NULL, handle};
   if (ending.engine) {
-    /* By its handle alone: whatever we know under it is gone afterwards. */
+    /* By its handle alone: every record under that handle is gone afterwards. */
     ending.context = handle ? gp_engine_find_context(ending.engine, handle) : NULL;
     gp_engine_suspend(ending.engine);
   }
   return ending;
 }
 
-/* The thread ended in the driver's call. If the context did, too, that shows at the next question about it.
+/* The thread ended in the driver's call. If the context has ended, too, the next call about it shows that.
  */
 static void leave_ending(void *arg)
 {
@@ -225,8 +226,8 @@ CUresult CUDAAPI hook_cuCtxDestroy_v2(CUcontext handle)
   return end_destroy(&ending, result);
 }
 
-/* Deprecated counterpart of cuCtxAttach: destroys with the last reference. Whether it did, the driver's id
- * tells. */
+/* Deprecated counterpart of cuCtxAttach: destroys the context with the last reference. The driver has no id
+ * of it then. */
 CUresult CUDAAPI hook_cuCtxDetach(CUcontext handle)
 {
   ending_t ending = begin_destroy(handle);
@@ -237,7 +238,7 @@ CUresult CUDAAPI hook_cuCtxDetach(CUcontext handle)
   if (result != CUDA_SUCCESS || !GP_REAL(cuCtxGetId) || GP_REAL(cuCtxGetId)(handle, &id) != CUDA_SUCCESS)
     return end_destroy(&ending, result);
   if (ending.engine)
-    gp_engine_resume(ending.engine); /* it lives on */
+    gp_engine_resume(ending.engine); /* other references are left */
   return result;
 }
 
@@ -274,7 +275,7 @@ CUresult CUDAAPI hook_cuDevicePrimaryCtxReset_v2(CUdevice device)
   return end_reset(&ending, device, result);
 }
 
-/* The last release resets the context; the driver says whether it was the last. */
+/* The last release resets the context. The driver tells if it was the last. */
 static bool primary_is_active(CUdevice device)
 {
   unsigned flags;
@@ -306,8 +307,8 @@ CUresult CUDAAPI hook_cuDevicePrimaryCtxRelease_v2(CUdevice device)
   return end_release(&ending, device, result);
 }
 
-/* It holds a reference to its device's primary context, which may be the last; it does not say which device
- * that is. */
+/* It holds a reference to its device's primary context, which may be the last; the handle does not tell the
+ * device. */
 CUresult CUDAAPI hook_cuGreenCtxDestroy(void *green)
 {
   ending_t ending = begin_reset();

@@ -5,8 +5,8 @@
 #include "interpose/routes/real.h"
 #include "pool/forwarded/forwarded.h"
 
-/* Once there is such memory no registered memory is taken for the host's: the driver does not say which is
- * which. */
+/* Once there is such memory no registered memory counts as the host's: the driver does not tell them apart.
+ */
 static atomic_bool has_io_memory;
 
 void gp_copies_note_io_memory(void)

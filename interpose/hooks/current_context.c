@@ -50,8 +50,8 @@ static bool is_user_context(CUcontext handle)
 }
 
 /*
- * Green contexts by the driver's handle of them, and by the context that one was converted to. What is
- * in the list is read and changed under the lock; what was taken out belongs to the thread that took it.
+ * Green contexts, by the driver's handle and by the context that one was converted to. The lock guards the
+ * list and its entries; an entry that was taken out belongs to the thread that took it.
  */
 struct gp_green {
   const void *handle;
@@ -125,7 +125,7 @@ void gp_green_context_converted(const void *green, CUcontext handle)
   unsigned long long id = 0;
 
   if (GP_REAL_CALL(cuCtxGetId, handle, &id) != CUDA_SUCCESS)
-    return; /* then it can be current nowhere */
+    return; /* then it cannot become current */
   gp_lock_take(&green_lock);
   gp_green_t *entry = find_green(green);
   if (entry && !entry->converted)

@@ -1,6 +1,6 @@
 /*
- * Events, for reuse mode `epoch`: what they stand for, and that somebody has waited for them. See events.h.
- * In other modes the hooks only hand on.
+ * Events, for reuse mode `epoch`: how far a stream was at their record, and that the program has waited for
+ * them (cuda_events.h). In other modes the hooks only forward.
  */
 #include "interpose/sight/cuda_events.h"
 #include "interpose/hooks/hooks.h"
@@ -27,7 +27,7 @@ typedef struct recording {
   gp_stream_fact_t fact;
 } recording_t;
 
-/* Before the driver's call: what is submitted to the stream later is not covered by the event. */
+/* Before the driver's call: the event does not cover work that is submitted to the stream later. */
 static recording_t begin(CUevent event, CUstream stream, bool per_thread)
 {
   recording_t recording = {.engine = followed(), .event = event};
@@ -45,7 +45,7 @@ static CUresult end(recording_t *recording, CUresult result)
 {
   if (!recording->engine)
     return result;
-  /* In a capture it stands for a place in a graph. */
+  /* During a capture the event may stand for a node of a graph. */
   if (result != CUDA_SUCCESS || !gp_engine_may_conclude(recording->engine, recording->asked))
     recording->fact.stream = NULL;
   gp_event_record_end(recording->event, &recording->fact);

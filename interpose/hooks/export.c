@@ -1,8 +1,8 @@
 /*
- * Calls that make memory visible outside the process, or that set driver attributes which stay with it. A
- * block that went through one must not be handed to another owner later: it is tainted, and goes to the
- * driver when it is freed. Tainted after success only, but before the program can see the result. And calls
- * that say what memory is at an address.
+ * Calls that make memory visible outside the process, or that set driver attributes which stay with it. The
+ * pool must not hand such a block to another owner: the hook taints it, after the driver's success and before
+ * the program sees the result, and it goes to the driver when it is freed. And calls that tell what memory is
+ * at an address.
  */
 #include "interpose/hooks/export.h"
 
@@ -13,8 +13,8 @@
 #include "pool/reuse/single_stream.h"
 
 /*
- * Before the call. Whoever gets at the memory by it keeps to no stream of ours, so that work of the block's
- * earlier owners must not be pending any more (pool/reuse/single_stream.h).
+ * Before the call. Those who reach the memory by it ignore the program's stream order, so that no work of the
+ * block's earlier owners may be pending (pool/reuse/single_stream.h).
  */
 static void settle(void)
 {
@@ -23,7 +23,7 @@ static void settle(void)
     (void)gp_single_stream_settle(engine); /* what went wrong the call will say */
 }
 
-/* Before a look at memory: with such a look libraries prepare to give it to a device. */
+/* Before a question about memory: with such questions libraries prepare to give it to a device. */
 static void look(void)
 {
   gp_engine_t *engine = gp_library_engine();
@@ -32,13 +32,13 @@ static void look(void)
 }
 
 /*
- * Memory that the program has freed and the pool keeps is none for the program. No allocation has this
- * address, so that the driver's answer about it is the one that it has for freed memory.
+ * For the program there is no memory where the pool keeps what the program has freed. No allocation has this
+ * address, so that the driver answers about it as about freed memory.
  */
 #define NO_MEMORY ((CUdeviceptr)1)
 
-/* pointer may lie inside a block; the driver knows where that begins. Of memory of others it asks the driver
- * in vain. */
+/* True if the pool keeps the block that pointer lies in as freed memory. The driver knows where the block
+ * begins; for memory outside the pool that question is wasted. */
 static bool is_kept(gp_engine_t *engine, CUdeviceptr pointer)
 {
   gp_owner_t owner = engine ? gp_engine_owner(engine, (uint64_t)pointer) : GP_OWNER_PROGRAM;
@@ -50,7 +50,7 @@ static bool is_kept(gp_engine_t *engine, CUdeviceptr pointer)
   return owner == GP_OWNER_POOL;
 }
 
-/* The address to ask the driver about where its answer, or what it does, cannot be taken back. */
+/* The address to pass to the driver, whose answers and effects cannot be taken back. */
 static CUdeviceptr visible(CUdeviceptr pointer)
 {
   return is_kept(gp_library_engine(), pointer) ? NO_MEMORY : pointer;
@@ -104,7 +104,7 @@ CUresult CUDAAPI hook_cuMulticastBindAddr_v2(unsigned long long multicast, CUdev
       pointer);
 }
 
-/* Peers reach the memory by the endpoint from now on, at times that no stream here knows. */
+/* From now on peers reach the memory by the endpoint, in no order with any stream here. */
 CUresult CUDAAPI hook_cuLogicalEndpointBindAddr(unsigned endpoint, CUdevice device, cuuint64_t offset,
     void *pointer, cuuint64_t size, unsigned long long flags)
 {

@@ -32,7 +32,7 @@ bool gp_forward_begin(gp_forward_call_t *call)
   return true;
 }
 
-/* The bytes are counted while the driver is asked for them. */
+/* The bytes count against the limit while the driver is asked for them. */
 void gp_forward_undo(void *arg)
 {
   const gp_forward_call_t *call = arg;
@@ -102,7 +102,7 @@ void gp_forward_free_begin(gp_forward_free_t *call, gp_engine_t *engine, gp_spac
   call->start_ns = gp_clock_now_ns();
 }
 
-/* Others wait for the record, which lies in the stack of the thread that ends. */
+/* Other threads wait for the record, which lies in the stack of the thread that ends. */
 void gp_forward_free_undo(void *arg)
 {
   gp_forward_free_t *call = arg;

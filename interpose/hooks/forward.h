@@ -29,7 +29,8 @@ typedef struct gp_forward_call {
                           `bytes` */
   size_t height;
 
-  /* Of forward.c; is_counted also for the hook, afterwards: a free of the memory must be told. */
+  /* Of forward.c. The hook may read is_counted afterwards: the memory is counted, so that its free must be,
+   * too. */
   bool is_counted;
   bool is_suspended; /* a capture was running when the call began: no second try */
   bool has_retried;
@@ -80,7 +81,7 @@ typedef struct gp_forward_free {
     gp_forward_free_end(&gp_free, result);                                                                   \
   } while (0)
 
-/* The record stays where it is, in *call, until the end: others wait for it. */
+/* The record stays in *call until the end: other threads wait for it. */
 void gp_forward_free_begin(gp_forward_free_t *call, gp_engine_t *engine, gp_space_t space, uint64_t key);
 void gp_forward_free_end(gp_forward_free_t *call, CUresult result);
 void gp_forward_free_undo(void *call);

@@ -1,10 +1,11 @@
 /*
- * Memory of graphs. An allocation node has an address from its making on; memory is put there at a launch or
- * an upload of the executable graph and stays with it (CUDA C++ Programming Guide, Graph Memory Nodes). So it
- * is counted, and meets the limit, at the first of these, and until the executable graph is destroyed. Graphs
- * may share memory among each other; then this counts more than they hold.
+ * Memory of graphs. An allocation node has an address from its creation on; a launch or an upload of the
+ * executable graph puts memory there, which stays with the graph (CUDA C++ Programming Guide, Graph Memory
+ * Nodes). So the first launch or upload counts it against the limit, until the executable graph is destroyed.
+ * Graphs may share memory among each other; then this counts more than they hold.
  *
- * Instantiating also takes memory for the driver's own use: it is tried again after the cache has made room.
+ * Instantiating also takes memory for the driver's own use: if there is none the hook makes room and tries
+ * again.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -18,8 +19,8 @@
 #include "pool/util/assert.h"
 
 /*
- * Executable graphs that have allocation nodes and were not launched yet: exec -> what they need. Records are
- * owned by the map. Most programs have none, and pay one load at each launch for it.
+ * Executable graphs that have allocation nodes and were not launched yet: exec -> what they need. The map
+ * owns the records. Most programs have none, and pay one load at each launch.
  */
 typedef struct need {
   uint64_t bytes;
@@ -37,7 +38,8 @@ static void init_needs(void)
 
 #define MAX_DEPTH 16 /* of graphs in graphs */
 
-/* Bytes of all allocation nodes of a graph and of the graphs in it. What cannot be read counts nothing. */
+/* Bytes of all allocation nodes of a graph and of the graphs in it. Nodes that the driver does not describe
+ * count nothing. */
 static uint64_t bytes_of_graph(CUgraph graph, int depth, int *device)
 {
   size_t count = 0;

@@ -1,7 +1,7 @@
 /*
- * Calls that take memory of the device for the driver's own use: code, heaps. They cannot be counted, but
- * memory that lies idle here must not make them fail. Each leaves nothing behind when it fails, so that it
- * may be called again.
+ * Calls that take memory of the device for the driver's own use: code, heaps. The pool cannot count that
+ * memory, but its idle memory must not make them fail: the hook makes room and calls again. Each call leaves
+ * nothing behind when it fails.
  */
 #include "interpose/hooks/hooks.h"
 #include "interpose/hooks/forward.h"
@@ -9,10 +9,10 @@
 
 /*
  * Options of the just-in-time compiler. The driver writes some values back
- * (CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES: the bytes it filled), so that a second call gets them as the program
- * gave them.
+ * (CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES: the bytes it filled). A second call must get them as the program gave
+ * them.
  */
-#define MAX_OPTIONS 32 /* there are fewer kinds; more than that are handed on as the first call left them */
+#define MAX_OPTIONS 32 /* there are fewer kinds; a longer array is passed on as the first call left it */
 
 typedef struct jit {
   void **values;
@@ -31,8 +31,7 @@ static jit_t jit_of(void **values, unsigned count)
 static void **jit_values(const jit_t *jit)
 {
   for (unsigned i = 0; i < jit->count; i++)
-    if (jit->values[i] !=
-        jit->given[i]) /* the program's array may be constant, as long as nobody writes to it */
+    if (jit->values[i] != jit->given[i]) /* an array in constant memory must not be written to */
       jit->values[i] = jit->given[i];
   return jit->values;
 }

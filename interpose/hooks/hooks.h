@@ -1,5 +1,10 @@
 /*
- * The hooks, under hidden names. exports.c gives them the driver's names.
+ * The hooks: what the program's calls of the driver do in its place, a file a subject, and the records that
+ * they share. lookup.c and exports.c give them the driver's names. A hook calls gp_library_engine first,
+ * holds no lock during a call of the driver, and returns the driver's result or a code that the driver has.
+ *
+ * May include interpose/library.h, sight/, routes/real.h and routes/loaded.h, and pool/; not look-up, and no
+ * trace/.
  */
 #ifndef GP_INTERPOSE_HOOKS_HOOKS_H
 #define GP_INTERPOSE_HOOKS_HOOKS_H

@@ -1,5 +1,6 @@
 /*
  * Device memory with an address that is not pooled: pitch, managed. And page-locked memory of the host.
+ * Forwarded and counted.
  */
 #include "interpose/hooks/copies.h"
 #include "interpose/hooks/hooks.h"
@@ -15,8 +16,7 @@ CUresult CUDAAPI hook_cuMemAllocPitch_v2(
     CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element)
 {
   size_t most;
-  /* The driver says the pitch only when it answers: rows are counted with the largest that it is known to
-   * use. */
+  /* The driver tells the pitch only with its answer: until then rows count with the largest known pitch. */
   size_t row =
       width > SIZE_MAX - (PITCH_STEP - 1) ? width : (width + PITCH_STEP - 1) / PITCH_STEP * PITCH_STEP;
   bool legal = pointer && pitch && !__builtin_mul_overflow(row, height, &most);

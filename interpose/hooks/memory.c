@@ -27,7 +27,8 @@ static int call_free(void *arg)
   return (int)GP_REAL_CALL(cuMemFree_v2, *pointer);
 }
 
-/* Managed, stream-ordered, graph or imported memory, an interior or an unknown pointer: the driver knows. */
+/* Managed, stream-ordered, graph or imported memory, an interior or an unknown pointer: the driver decides.
+ */
 static GP_CANCEL_NOINLINE CUresult free_in_driver(gp_engine_t *engine, CUdeviceptr pointer)
 {
   CUresult result;
@@ -36,9 +37,9 @@ static GP_CANCEL_NOINLINE CUresult free_in_driver(gp_engine_t *engine, CUdevicep
 }
 
 /*
- * cuda.h has CUDA_ERROR_INVALID_CONTEXT among the results of cuMemFree, and leaves open whether it takes a
- * current context to free memory. So the driver says; a block that it refuses stays the program's. Memory
- * that the pool keeps it must not see: another question that needs a context has the answer.
+ * cuda.h has CUDA_ERROR_INVALID_CONTEXT among the results of cuMemFree, and leaves open whether a free needs
+ * a current context. So the driver decides; a block that it refuses stays the program's. The driver must not
+ * see the address of a block that the pool keeps: another call that needs a context gives the answer.
  */
 static CUresult free_without_context(gp_engine_t *engine, CUdeviceptr pointer)
 {

@@ -9,9 +9,9 @@
 #include "pool/util/lock.h"
 
 /*
- * A pool is in the list from its making until just before its end. The list is read without the lock, because
- * the driver is asked about each pool: while visitors is not 0 no pool that was in the list ends, and no
- * entry is freed.
+ * A pool is in the list from its creation until just before its end. Readers take no lock, because they ask
+ * the driver about each pool: while visitors is not 0 no pool that was in the list ends, and no entry is
+ * freed.
  */
 typedef struct mempool {
   _Atomic(struct mempool *) next;
@@ -51,7 +51,7 @@ bool gp_mempool_forget(CUmemoryPool pool, int *ret_device)
   if (!found)
     return false;
   while (atomic_load(&visitors) > 0)
-    sched_yield(); /* a driver call of another thread, which does not wait for us */
+    sched_yield(); /* another thread is in a driver call, which does not wait for this thread */
   *ret_device = found->device;
   free(found);
   return true;
@@ -59,7 +59,7 @@ bool gp_mempool_forget(CUmemoryPool pool, int *ret_device)
 
 static mempool_t *visit(void)
 {
-  atomic_fetch_add(&visitors, 1); /* before the list is read */
+  atomic_fetch_add(&visitors, 1); /* before this thread reads the list */
   return atomic_load(&pools);
 }
 

@@ -1,7 +1,7 @@
 /*
- * The driver's memory pools that the process has: each device's default one, which the driver names, those of
- * host and managed memory, which the program has asked for, and those that the program made, which it is
- * watched to make and end. All functions may be called by any thread.
+ * The driver's memory pools that the process has: each device's default one, which the driver names; those of
+ * host and managed memory, once the program has asked for them; and those that the program creates and
+ * destroys. All functions may be called by any thread, with no lock held.
  */
 #ifndef GP_INTERPOSE_HOOKS_MEMPOOLS_H
 #define GP_INTERPOSE_HOOKS_MEMPOOLS_H
@@ -13,24 +13,25 @@
 
 #define GP_MEMPOOL_HOST (-1) /* in place of a device */
 
-/* A pool was made; device is where its memory is, or GP_MEMPOOL_HOST. Without host memory for it the pool is
- * unknown. */
+/* A pool was created; device is where its memory is, or GP_MEMPOOL_HOST. Without host memory for a record the
+ * pool stays unknown. */
 void gp_mempool_created(CUmemoryPool pool, int device);
 
-/* Before the driver is told to end a pool: returns when nobody is asking it anything. False: not known. */
+/* Before the driver's call that destroys a pool: returns when no thread is asking the driver about it. False:
+ * the pool is unknown. */
 bool gp_mempool_forget(CUmemoryPool pool, int *ret_device);
 
-/* Where the memory of a pool is. False: not known; then it is most likely that of the current device. */
+/* Tells where the memory of a pool is. False: the pool is unknown; most likely its memory is on the current
+ * device. */
 bool gp_mempool_find(CUmemoryPool pool, int *ret_device);
 
-/* The pool that cuMemAllocAsync takes from on a device, if the program has put one of its own there; else
- * NULL. */
+/* The pool that cuMemAllocAsync takes from on a device, if that is one of the program's; else NULL. */
 CUmemoryPool gp_mempool_current(int device);
 
 /* Bytes that all known pools of a device hold from it, in use or idle. */
 CUresult gp_mempools_reserved(int device, uint64_t *ret_bytes);
 
-/* Makes all known pools of a device give back what they hold idle. */
+/* Makes all known pools of a device give their idle memory back. Errors have no effect. */
 void gp_mempools_trim(int device);
 
 #endif

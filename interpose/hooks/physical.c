@@ -1,6 +1,6 @@
 /*
- * Virtual memory management: memory is counted from cuMemCreate until the last handle and the last mapping
- * are gone.
+ * Virtual memory management: memory counts from cuMemCreate until its last handle and its last mapping are
+ * gone.
  */
 #include "interpose/clock.h"
 #include "interpose/hooks/hooks.h"
@@ -9,7 +9,7 @@
 #include "interpose/hooks/physical_records.h"
 #include "interpose/routes/real.h"
 
-/* The memory is gone: its record ends. Nothing is done without one. */
+/* The memory is gone: ends its record, if it has one. */
 static void end_record(
     gp_engine_t *engine, gp_physical_t *physical, gp_forwarded_kind_t kind, uint64_t start_ns)
 {
@@ -25,7 +25,7 @@ static void end_memory(gp_engine_t *engine, gp_physical_t *physical, uint64_t st
   gp_physical_end(physical);
 }
 
-/* What is changed while the driver releases, maps or unmaps; one of the three, NULL for the others. */
+/* A change that is made while the driver releases, maps or unmaps; one of the three, NULL for the others. */
 typedef struct change {
   gp_engine_t *engine;
   gp_physical_t *released;
@@ -58,8 +58,7 @@ static void finish_unmap(const change_t *change)
   }
 }
 
-/* The thread ended in the driver's call. What it has done nothing says; the program has no more to do with
- * it. */
+/* The thread ended in the driver's call. Whether the driver did it is unknown; it counts as done. */
 static void give_up(void *arg)
 {
   const change_t *change = arg;
@@ -141,7 +140,8 @@ CUresult CUDAAPI hook_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *
   return result;
 }
 
-/* Memory of another process, whose it stays; or of this one, if the driver gives the handle that it has here.
+/* Memory of another process, which counts it; or of this one, if the driver gives the handle that it has
+ * here.
  */
 CUresult CUDAAPI hook_cuMemImportFromShareableHandle(
     CUmemGenericAllocationHandle *handle, void *os_handle, CUmemAllocationHandleType type)

@@ -118,7 +118,7 @@ void gp_physical_retained(uint64_t handle)
   leave();
 }
 
-/* A mapping is gone; the memory, if nothing keeps it any longer, else NULL. */
+/* Drops a mapping. Returns the memory if neither handle nor mapping is left, else NULL. */
 static gp_physical_t *drop_mapping(gp_physical_t *physical)
 {
   gp_assert(physical->mappings > 0);
@@ -171,7 +171,7 @@ gp_mapping_t *gp_physical_map(uint64_t handle, uint64_t address, uint64_t bytes)
     return NULL;
   enter();
   gp_physical_t *physical = address > 1 ? find_handle(handle) : NULL;
-  /* An address that is mapped is the driver's to refuse. */
+  /* The driver refuses an address that is mapped. */
   if (physical && !gp_address_map_find(&mappings, address) &&
       gp_address_map_insert(&mappings, address, mapping)) {
     *mapping = (gp_mapping_t){.address = address, .bytes = bytes, .physical = physical};
@@ -205,7 +205,7 @@ gp_mapping_t *gp_physical_unmap(uint64_t address, uint64_t bytes)
   for (uint64_t at = address; at > 1 && at - address < bytes;) {
     gp_mapping_t *mapping = gp_address_map_remove(&mappings, at);
     if (!mapping)
-      break; /* the rest of the range is memory of others, or nothing */
+      break; /* the rest of the range is not followed, or not mapped */
     mapping->next = list;
     list = mapping;
     at += mapping->bytes;
@@ -230,7 +230,7 @@ void gp_physical_unmap_undo(gp_mapping_t *list)
   enter();
   while (list) {
     gp_mapping_t *next = list->next;
-    (void)gp_address_map_insert(&mappings, list->address, list); /* there was room a moment ago */
+    (void)gp_address_map_insert(&mappings, list->address, list); /* there was room for it before */
     list = next;
   }
   leave();

@@ -1,6 +1,6 @@
 /*
- * Streams, for reuse mode `epoch`: which there are, and what the program learns of their completion. In other
- * modes the hooks only hand on.
+ * Streams, for reuse mode `epoch`: which exist, and what the program learns of their completion. In other
+ * modes the hooks only forward.
  */
 #include "interpose/hooks/copies.h"
 #include "interpose/hooks/current_context.h"
@@ -11,8 +11,8 @@
 #include "pool/reuse/single_stream.h"
 
 /*
- * A stream says that its context can be given work, and this may be the first that is seen of the context (a
- * runtime may have made it current through the driver's export tables): it is filed, in every mode.
+ * A stream shows that its context can get work, and no hook may have seen the context before (a runtime may
+ * make it current through the driver's export tables): this files the context, in every mode.
  */
 static void follow(gp_engine_t *engine, CUstream stream)
 {
@@ -26,9 +26,9 @@ static void follow(gp_engine_t *engine, CUstream stream)
 }
 
 /*
- * A non-blocking stream is not ordered behind the default stream as others are: while there is unordered work
- * (pool/reuse/single_stream.h), we put it there before the program has it. In that order: what was handed out
- * before the stream was followed is what is unordered.
+ * No rule orders a non-blocking stream behind the default stream. While there is unordered work
+ * (pool/reuse/single_stream.h) this puts the stream there before the program has it. It is followed first:
+ * only blocks that were handed out before that are unordered for it.
  */
 static CUresult created(CUresult result, const CUstream *stream, unsigned flags)
 {
@@ -40,7 +40,7 @@ static CUresult created(CUresult result, const CUstream *stream, unsigned flags)
   if (flags & CU_STREAM_NON_BLOCKING)
     result = (CUresult)gp_single_stream_order(engine, (uint64_t)(uintptr_t)*stream);
   if (result != CUDA_SUCCESS)
-    (void)hook_cuStreamDestroy_v2(*stream); /* the program is told of the first error */
+    (void)hook_cuStreamDestroy_v2(*stream); /* the program gets the first error */
   return result;
 }
 
@@ -56,7 +56,7 @@ CUresult CUDAAPI hook_cuStreamCreateWithPriority(CUstream *stream, unsigned flag
   return created(GP_REAL_CALL(cuStreamCreateWithPriority, stream, flags, priority), stream, flags);
 }
 
-/* What a call will have told of a stream if it succeeds. */
+/* What a call tells of a stream if it succeeds. */
 typedef struct fact {
   gp_engine_t *engine; /* NULL: nothing */
   uint64_t asked;
@@ -112,8 +112,8 @@ CUresult CUDAAPI hook_cuStreamQuery_ptsz(CUstream stream)
 }
 
 /*
- * A copy that returns when it is done (copies.h) tells of the default stream up to there. Any other may be
- * pending when it returns: it is work. A copy of nothing is neither.
+ * A copy that returns only when it is complete (copies.h) is a fact about the default stream. Any other may
+ * be pending when it returns: it is work. A copy of no bytes is neither.
  */
 static bool tells(const void *host, CUdeviceptr pointer, size_t bytes, bool per_thread)
 {

@@ -1,5 +1,5 @@
 /*
- * Stream-ordered memory and the driver's pools that it comes from: forwarded, counted.
+ * Stream-ordered memory and the driver's pools that it comes from. Forwarded and counted.
  */
 #include "interpose/hooks/current_context.h"
 #include "interpose/hooks/hooks.h"
@@ -10,7 +10,7 @@
 
 /*
  * In a stream that is being captured an allocation is a node of the graph: it holds no memory before a
- * launch, and is counted then (hooks_graph.c). The question is legal during a capture (cuda.h,
+ * launch, and counts then (graph.c). The question is legal during a capture (cuda.h,
  * cuStreamIsCapturing).
  */
 static bool is_captured(CUstream stream, bool per_thread)
@@ -100,7 +100,7 @@ static CUresult free_async(free_async_call_t arguments)
 
   if (!engine)
     return (CUresult)call_free_async(&arguments);
-  /* Memory of cuMemAlloc may be freed in stream order too; then the block leaves the pool. */
+  /* The program may free memory of cuMemAlloc in stream order, too; then the block leaves the pool. */
   if (gp_engine_free_with(engine, (uint64_t)arguments.pointer, call_free_async, &arguments, &code) ==
       GP_FREE_DONE)
     return (CUresult)code;
@@ -119,7 +119,7 @@ CUresult CUDAAPI hook_cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream)
   return free_async((free_async_call_t){GP_FN_cuMemFreeAsync_ptsz, pointer, stream});
 }
 
-/* Where a pool's memory is. Managed pools (13.0) may name no place: then it is counted like managed memory.
+/* Where a pool's memory is. Managed pools (13.0) may name no place: then it counts like managed memory.
  */
 static int device_of(const CUmemLocation *location)
 {
@@ -143,8 +143,8 @@ CUresult CUDAAPI hook_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *
   return result;
 }
 
-/* Pools that the driver has: those of host memory, and of managed memory, come to light when the program asks
- * for them. */
+/* The driver's own pools of host memory and of managed memory: the library learns of them when the program
+ * asks for them. */
 static CUresult named(CUresult result, const CUmemoryPool *pool, const CUmemLocation *location)
 {
   gp_engine_t *engine = gp_library_engine();
@@ -174,7 +174,8 @@ CUresult CUDAAPI hook_cuMemPoolDestroy(CUmemoryPool pool)
   int device;
   bool known = engine && gp_mempool_forget(pool, &device);
 
-  /* Before the driver may give the handle to another thread. If it refuses, this memory is counted twice. */
+  /* Before the call, since the driver may then give the handle to another thread. If it refuses, this memory
+   * counts twice. */
   if (known)
     gp_engine_mempool_gone(engine, (uint64_t)(uintptr_t)pool);
   CUresult result = GP_REAL_CALL(cuMemPoolDestroy, pool);

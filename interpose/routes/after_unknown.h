@@ -1,6 +1,6 @@
 /*
- * What a thread looks at when it next comes into this library after its call of a function that the tables do
- * not know (unknown.h): which context is current then, or whether a stream captures.
+ * After a thread's call of a function that the tables do not know (unknown.h) its next entry into the library
+ * looks which context is current, or whether a stream captures.
  */
 #ifndef GP_INTERPOSE_ROUTES_AFTER_UNKNOWN_H
 #define GP_INTERPOSE_ROUTES_AFTER_UNKNOWN_H
@@ -14,7 +14,7 @@
 void gp_after_unknown_context(void);
 void gp_after_unknown_capture(CUstream stream);
 
-/* Set while the calling thread has something to look at: gp_library_engine asks, and then calls look. */
+/* True while the calling thread has something to look at: then gp_library_engine calls look. */
 extern _Thread_local bool gp_after_unknown_is_due __attribute__((tls_model("initial-exec")));
 void gp_after_unknown_look(gp_engine_t *engine);
 

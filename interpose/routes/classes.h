@@ -1,7 +1,7 @@
 /*
- * What is known of the driver's functions by their names: which ones the tables have (classes.def), and what
- * a call of a newer one may do. None of these functions allocates, locks or calls another library: look-ups
- * use them.
+ * Classifies the driver's functions by their names: which ones the tables have (classes.def), and what a call
+ * of a newer one may do. None of these functions allocates, locks or calls another library: look-ups use
+ * them. Any thread.
  */
 #ifndef GP_INTERPOSE_ROUTES_CLASSES_H
 #define GP_INTERPOSE_ROUTES_CLASSES_H
@@ -12,34 +12,34 @@ typedef enum gp_effect {
   GP_EFFECT_NONE,      /* nothing that the pool depends on */
   GP_EFFECT_WORK,      /* submits work, or changes what streams and events stand for */
   GP_EFFECT_CONTEXT,   /* the same, and another context may be current afterwards */
-  GP_EFFECT_UNCOUNTED, /* the same as WORK, and takes or gives back memory whose size the call does not tell
-                          us */
+  GP_EFFECT_UNCOUNTED, /* the same as WORK, and takes or gives back memory whose size the call does not show
+                        */
   GP_EFFECT_CAPTURE,   /* the same as WORK, and begins or ends the capture of the stream in its first argument
                         */
   GP_EFFECT_ANYTHING,  /* the same as CONTEXT, and may lend the memory of its arguments to others */
-  GP_EFFECT_ENDS, /* may free memory of the pool, end a context, or hand out functions behind this library's
-                     back */
+  GP_EFFECT_ENDS, /* may free memory of the pool, end a context, or hand out functions that pass this library
+                   */
 } gp_effect_t;
 
 /* True if classes.def has that exported name, and its parameters are known. NULL: false. */
 bool gp_class_is_known(const char *symbol);
 
-/* True if the variant that CUDA of that version means by the name is one whose parameters are not known. */
+/* True if the tables have the variant that CUDA of that version means by the name, but not its parameters. */
 bool gp_class_is_unsure(const char *name, int version);
 
 /* True if classes.def has some variant of that name, which may be without a suffix. */
 bool gp_class_has_family(const char *name);
 
 /*
- * What a call of the function may do that a driver exports, or cuGetProcAddress hands out, under that name,
- * and that is not in the tables. A newer variant does what its family does (CUDA's names keep their meaning:
- * cuMemAlloc_v3 allocates); of other functions only the name speaks, and where it does not, the answer is
+ * What a call may do of a function that a driver exports, or cuGetProcAddress hands out, under that name, and
+ * that is not in the tables. A newer variant does what its family does (CUDA's names keep their meaning:
+ * cuMemAlloc_v3 allocates); for other functions the name decides, and where it does not, the answer is
  * ANYTHING.
  */
 gp_effect_t gp_class_effect(const char *name);
 
-/* Whether calls of that effect that nothing sees leave no way to go on pooling: a capture whose end is not
- * seen, or a free of pooled memory. */
+/* True if unseen calls with that effect end pooling: the end of a capture, or a free of pooled memory, would
+ * be missed. */
 static inline bool gp_effect_ends_pooling_unseen(gp_effect_t effect)
 {
   return effect == GP_EFFECT_CAPTURE || effect == GP_EFFECT_ENDS;

@@ -1,7 +1,7 @@
 /*
  * dlsym, for programs that resolve the driver at run time.
  *
- * The C library's dlsym learns from its return address who calls: RTLD_NEXT means the next object after the caller,
+ * The C library's dlsym finds its caller by the return address: RTLD_NEXT means the next object after the caller,
  * and the caller's namespace and search path apply. So the real one is reached by a jump that leaves the return
  * address and the arguments as they are. Exported without a version: that satisfies references to dlsym@GLIBC_2.2.5 and
  * to dlsym@GLIBC_2.34 alike.

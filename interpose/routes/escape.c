@@ -23,8 +23,8 @@
   ((type) == R_AARCH64_JUMP_SLOT || (type) == R_AARCH64_GLOB_DAT || (type) == R_AARCH64_ABS64)
 #endif
 
-/* Of each mapped file one mapping begins at offset 0. Other namespaces show here only: no loader call lists
- * them. */
+/* Each mapped file has one mapping that begins at offset 0. Only this list shows other namespaces: no loader
+ * call does. */
 static int count_drivers(void)
 {
   char *line = NULL;
@@ -55,8 +55,8 @@ typedef struct object {
 } object_t;
 
 /*
- * Whether the library may be one that looks the driver up: others have dlsym past us, too, and that is
- * nobody's business. One that finds the driver by dlsym has these names among its strings.
+ * True if the library may look the driver up: only such libraries matter among those whose dlsym is not this
+ * library's. A library that finds the driver by dlsym has these names among its strings.
  */
 static bool mentions_driver(const struct dl_phdr_info *info)
 {
@@ -84,8 +84,8 @@ static const void *behind(const char *name)
 }
 
 /*
- * True if the loader gave this object the driver's function, or the C library's dlsym, where everybody else
- * gets ours. A slot that was not used yet leads into the object itself, and shows nothing.
+ * True if the loader bound this object to the driver's function, or to the C library's dlsym, instead of this
+ * library's. A slot that was not used yet points into the object itself, and shows nothing.
  */
 static bool bypasses(
     const struct dl_phdr_info *info, const object_t *object, const ElfW(Rela) * relocations, size_t bytes)
@@ -112,7 +112,7 @@ static const void *at(const object_t *object, ElfW(Addr) address)
   return (const void *)(address < object->base ? address + object->base : address);
 }
 
-/* False for this library, whose way to the driver is the real one, for the driver, and for what has no
+/* False for this library, which has to reach the driver itself, for the driver, and for objects without
  * relocations. */
 static bool read_object(const struct dl_phdr_info *info, object_t *object)
 {
@@ -146,7 +146,7 @@ static bool read_object(const struct dl_phdr_info *info, object_t *object)
 
 static int look_for_bypass(struct dl_phdr_info *info, size_t size, void *arg)
 {
-  const char **ret_name = arg; /* of a library that goes past us */
+  const char **ret_name = arg; /* of a library that bypasses this one */
   object_t object;
 
   (void)size;
@@ -186,8 +186,8 @@ bool gp_escape_check(void)
 }
 
 /*
- * Names that look like the driver's and are in no table. They are collected while the loader's list is
- * walked, and looked up in the driver afterwards: a look-up from within the walk could wait for a thread that
+ * Names that look like the driver's and are in no table. The walk of the loader's list collects them; the
+ * driver is searched for them afterwards, because a look-up from within the walk could wait for a thread that
  * loads a library.
  */
 #define MOST_REFERENCES 16
@@ -211,7 +211,7 @@ static void collect(references_t *references, const char *library, const char *n
     if (strcmp(references->found[i].name, name) == 0)
       return;
   if (references->count == MOST_REFERENCES)
-    return; /* one that the driver has is enough; libraries have few of them */
+    return; /* one that the driver has is enough; libraries refer to few */
   gp_assert(references->count < MOST_REFERENCES);
   reference_t *reference = &references->found[references->count++];
   (void)snprintf(reference->name, sizeof(reference->name), "%s", name);
@@ -242,9 +242,9 @@ static int look_for_unknown(struct dl_phdr_info *info, size_t size, void *arg)
 }
 
 /*
- * A library can call that function, which the tables do not know, without passing a trampoline. Its calls
- * count as done, except that a capture would be one that nothing tells the end of: it ends pooling. who: the
- * library's name for the message; "" is the program.
+ * A library can call that function, which the tables do not know, without a trampoline. Its calls count as
+ * made; pooling ends if they might begin a capture, whose end no hook would see, or free pooled memory. who:
+ * the library's name for the message; "" is the program.
  */
 static void note_unseen(gp_engine_t *engine, const char *name, const char *who)
 {

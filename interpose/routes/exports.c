@@ -1,6 +1,6 @@
 /*
- * The driver's names for our hooks, for programs that are linked to libcuda: a jump each. In assembly because
- * cuda.h declares the same names, in some versions with types that others lack.
+ * The hooks under the driver's names, for programs that are linked to libcuda: a jump each. In assembly
+ * because cuda.h declares the same names, in some versions with types that others lack.
  */
 #include "interpose/sight/stubs.h"
 

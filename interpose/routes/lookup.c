@@ -44,7 +44,7 @@ static const gp_hook_t *find_symbol(const char *name)
   return function >= 0 ? &hooks[function] : NULL;
 }
 
-/* Work that goes through another copy of the driver (dlmopen, a copy by another path) is none that we see. */
+/* No hook sees work that goes through another copy of the driver (dlmopen, a copy by another path). */
 static void tell_of_second_driver(void)
 {
   static atomic_flag told = ATOMIC_FLAG_INIT;
@@ -55,8 +55,9 @@ static void tell_of_second_driver(void)
 }
 
 /*
- * A look-up by scope finds our export where a program without us would have found nothing: no driver is
- * loaded, or one that lacks the function. Then the answer is none; the search behind us sets dlerror.
+ * A look-up by scope finds this library's export where the program alone would have found nothing: no driver
+ * is loaded, or one that lacks the function. Then the answer is none; the search behind this library sets
+ * dlerror.
  */
 static void *unless_ours_alone(const gp_hook_t *hook)
 {
@@ -101,7 +102,7 @@ GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const
   const gp_hook_t *hook = find_symbol(name);
   if (!hook)
     return decide_unknown(handle, name, return_address);
-  /* What these find depends on who asks: the stub jumps, so that the caller stays the caller. */
+  /* What these find depends on the caller: the stub jumps, so that the caller stays the same. */
   if (handle == RTLD_NEXT && hook - hooks >= GP_HOOK_COUNT)
     gp_streams_distrust(); /* work of a library behind this one passes no stub */
   if (handle == RTLD_NEXT || handle == RTLD_DEFAULT)
@@ -153,7 +154,7 @@ static const gp_hook_t *find_variant(const char *name, int version, bool per_thr
   return best;
 }
 
-/* From this version on the name may stand for a function of other parameters: no rule says which. */
+/* From this version on the name may stand for a function of other parameters, and no rule tells which. */
 static bool is_renamed(const char *base, int version)
 {
   return version >= 12000 && strcmp(base, "cuGraphInstantiate") == 0;

@@ -34,8 +34,8 @@ static _Atomic(void *) driver_handle; /* of the driver's file; NULL: another lib
 
 /*
  * From the first handle, and what it lacks from the second (NULL: none).
- * Every thread that gets here stores the same pointers, so nobody has to wait for anybody: pthread_once would
- * deadlock when a library's constructor, run by dlopen under the loader's lock, comes here while another
+ * Every thread that gets here stores the same pointers, so that none waits for another: pthread_once would
+ * deadlock when a library's constructor, run by dlopen under the loader's lock, gets here while another
  * thread loads.
  */
 static void bind_all(void *first, void *second)
@@ -84,7 +84,7 @@ void gp_real_bind_object(const void *address)
   gp_assert(!gp_real_is_own(address));
   if (atomic_load_explicit(&bound, memory_order_acquire) || dladdr(address, &info) == 0)
     return;
-  /* Loaded already: this only finds it, and pins it, because we keep pointers into it. */
+  /* Loaded already: this only finds it, and pins it, because the table points into it. */
   int cancel_state = gp_cancel_hold(); /* dlopen may be a cancellation point */
   void *handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
   gp_cancel_restore(cancel_state);
@@ -109,7 +109,7 @@ bool gp_real_bind(void)
   atomic_store(&driver_handle, handle);
   if (handle || (next && !gp_real_is_own(next)))
     bind_all(RTLD_NEXT, handle);
-  (void)dlerror(); /* names that this driver lacks are not the program's errors */
+  (void)dlerror(); /* the program must not see errors for names that this driver lacks */
   return atomic_load_explicit(&bound, memory_order_acquire);
 }
 

@@ -1,7 +1,7 @@
 /*
- * The driver's own functions: pointers to what libcuda exports, never to what we export under the same names.
- * Bound once, from the first libcuda that is seen; safe from any thread, before cuInit, and from
- * constructors.
+ * The driver's own functions: pointers to what libcuda exports, never to what this library exports under the
+ * same names. Bound once, from the first libcuda that is seen. All functions here are safe from any thread,
+ * before cuInit, and from constructors. Uses real_dlsym.h and pool/util only.
  */
 #ifndef GP_INTERPOSE_ROUTES_REAL_H
 #define GP_INTERPOSE_ROUTES_REAL_H
@@ -40,7 +40,7 @@ void gp_real_bind_object(const void *address);
 
 /*
  * Binds from the next libcuda in the order of symbol lookup, or from one that is loaded out of that order;
- * for calls that came in by our exported names. False if the process has none.
+ * for calls that came in by the exported names. False if the process has none.
  */
 bool gp_real_bind(void);
 
@@ -58,7 +58,8 @@ static inline void *gp_real_get(gp_function_t function)
 
 /*
  * Calls the driver's function. One that the driver lacks can be reached only by our exported name, where
- * without us the program would not have started; CUDA_ERROR_NOT_FOUND is what cuGetProcAddress says of it.
+ * without this library the program would not have started; CUDA_ERROR_NOT_FOUND is what cuGetProcAddress
+ * answers for it.
  */
 #define GP_REAL_CALL(symbol, ...) (GP_REAL(symbol) ? GP_REAL(symbol)(__VA_ARGS__) : CUDA_ERROR_NOT_FOUND)
 

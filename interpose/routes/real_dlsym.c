@@ -19,9 +19,8 @@ typedef void *(*gp_dlsym_fn)(void *handle, const char *name);
 __attribute__((visibility("hidden"))) gp_dlsym_fn gp_dlsym_next;
 
 /*
- * dlvsym finds exactly the named version, so another preload's dlsym, which has none, is passed over. What
- * comes next in the order of look-up is what the C library's own says: asked from here, where "next" is after
- * this library.
+ * dlvsym finds exactly the named version, so that it passes over another preload's dlsym, which has none. The
+ * C library's own, called from here, then finds the next dlsym after this library in the order of look-up.
  */
 GP_BEFORE_SANITIZERS static gp_dlsym_fn resolve_dlsym(void)
 {
@@ -35,7 +34,7 @@ GP_BEFORE_SANITIZERS static gp_dlsym_fn resolve_dlsym(void)
     found = (gp_dlsym_fn)dlvsym(RTLD_NEXT, "dlsym", versions[i]);
   if (!found) {
     gp_log(GP_LOG_ERROR, "cannot find dlsym in the C library; this libc is not supported");
-    __builtin_trap(); /* there is nothing that dlsym could return */
+    __builtin_trap(); /* dlsym has nothing to return */
   }
   next = (gp_dlsym_fn)found(RTLD_NEXT, "dlsym");
   if (!next)

@@ -27,8 +27,8 @@
 #define NAME_BYTES 80 /* the driver's longest name of today has 41; a longer one is cut in messages */
 
 /*
- * Read by the trampolines. A slot is taken for good by the thread that stores its function. settled: calls
- * have no effect any more that earlier ones have not had, so that the trampoline jumps at once.
+ * The trampolines read these. The thread that stores its function takes a slot for good. settled: later calls
+ * have no effect that earlier ones have not had, so that the trampoline jumps at once.
  */
 void *gp_unknown_functions[GP_UNKNOWN_SLOTS];
 unsigned char gp_unknown_settled[GP_UNKNOWN_SLOTS];
@@ -47,8 +47,8 @@ static struct {
  */
 
 /*
- * cuGetProcAddress is asked for the name of all variants. Which one the driver gave the loader could say
- * (dladdr), but under its lock, which a thread may hold that waits for this one: a library's constructor.
+ * Programs ask cuGetProcAddress for the name of all variants. The loader could tell which one the driver gave
+ * (dladdr), but under its lock, and a thread that holds it may wait for this one: a library's constructor.
  */
 static const char *variant_text(const char *name)
 {
@@ -153,13 +153,12 @@ static void end_pooling(unsigned slot)
         "behind its back; "
         "nothing is pooled from now on",
         name_of(slot));
-  gp_library_stop_pooling(); /* each caller: what the first one does may not be over */
+  gp_library_stop_pooling(); /* each caller: the first one may still be at it */
 }
 
 /*
- * The capture is counted before the driver is asked, so that no call of the library's own comes in between;
- * whether it began, and whether another one ended, the driver is asked when this thread comes back into the
- * library.
+ * Counts the capture before the driver's call, so that no call of the library falls in between. When this
+ * thread next enters the library it asks the driver whether the capture began, and whether another one ended.
  */
 static void follow_capture(gp_engine_t *engine, unsigned slot, CUstream stream)
 {
@@ -175,7 +174,7 @@ static void follow_capture(gp_engine_t *engine, unsigned slot, CUstream stream)
 static void taint_arguments(gp_engine_t *engine, const uint64_t *arguments)
 {
   for (int i = 0; i < REGISTER_ARGUMENTS; i++)
-    if (arguments[i] >= UINT64_C(1) << 16) /* no allocation lies below; flags and sizes often do */
+    if (arguments[i] >= UINT64_C(1) << 16) /* no allocation lies below, but flags and sizes do */
       gp_taint_pointer(engine, (CUdeviceptr)arguments[i]);
 }
 

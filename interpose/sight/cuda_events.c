@@ -11,8 +11,8 @@
 typedef struct event {
   gp_stream_fact_t fact; /* meaningful with version */
   uint64_t version;      /* never used again; 0: no fact */
-  unsigned recording;    /* records that the driver is at */
-  bool overlapped;       /* more than one was, since there was none */
+  unsigned recording;    /* records during the driver's call */
+  bool overlapped;       /* there was more than one since there was none */
   bool distrusted;
 } event_t;
 

@@ -1,10 +1,10 @@
 /*
- * What the program's events stand for, in reuse mode `epoch`: how far a stream was when the event was
- * recorded last. All functions may be called by any thread; none calls the driver.
+ * What the program's events stand for, in reuse mode `epoch`: how far a stream was at the last record of the
+ * event. All functions may be called by any thread; none calls the driver. Uses pool/ only.
  *
- * An event gives a fact only if nobody can have recorded it meanwhile: each record takes the fact away before
- * the driver's call and puts the new one after it, unless records overlapped, whose order the driver alone
- * knows.
+ * An event gives a fact only if no thread can have recorded it meanwhile: each record takes the fact away
+ * before the driver's call and puts the new one after it, unless records overlapped, whose order only the
+ * driver knows.
  */
 #ifndef GP_INTERPOSE_SIGHT_CUDA_EVENTS_H
 #define GP_INTERPOSE_SIGHT_CUDA_EVENTS_H
@@ -12,19 +12,19 @@
 #include "interpose/cuda_abi.h"
 #include "pool/reuse/stream_calls.h"
 
-/* Around a record. fact: what the event then stands for; its stream is NULL if nothing, or if the record
- * failed. */
+/* Around a record. fact: what the event then stands for; copied. Its stream is NULL if that is nothing, or if
+ * the record failed. */
 void gp_event_record_begin(CUevent event);
 void gp_event_record_end(CUevent event, const gp_stream_fact_t *fact);
 
-/* Others can record it from now on, unseen (graphs, other processes): it gives no facts any more. */
+/* From now on graphs or other processes can record it unseen: it gives no more facts. */
 void gp_event_distrust(CUevent event);
 
 /* The event is about to be destroyed. */
 void gp_event_forget(CUevent event);
 
 /*
- * Around a wait or a query: take before it; still_holds after its success says whether the event was that
+ * Around a wait or a query: take before it; still_is after its success tells whether the event kept that
  * record all the time. version is 0 if the event gives no fact.
  */
 gp_stream_fact_t gp_event_take(CUevent event, uint64_t *ret_version);

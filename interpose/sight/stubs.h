@@ -1,4 +1,7 @@
 /*
+ * sight/: what reuse modes `epoch` and `single` have to see of the program's work: submissions (stubs, work)
+ * and events. May include what hooks may.
+ *
  * Which functions of the driver have a stub that notes work (work.def), and whether look-ups hand the stubs
  * out. Any thread; nothing here starts the library, so that a look-up may ask.
  */

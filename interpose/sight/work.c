@@ -29,7 +29,7 @@ gp_stream_t *gp_work_stream(gp_engine_t *engine, CUstream stream, bool per_threa
   return gp_engine_uses_streams(engine) ? find(engine, (uint64_t)(uintptr_t)stream, per_thread) : NULL;
 }
 
-static void mark(gp_engine_t *engine, uint64_t handle, bool per_thread)
+static void note(gp_engine_t *engine, uint64_t handle, bool per_thread)
 {
   gp_stream_t *stream = find(engine, handle, per_thread);
 
@@ -43,7 +43,7 @@ void gp_work_note(CUstream stream, bool per_thread)
 {
   gp_engine_t *engine = gp_library_engine();
   if (engine && gp_engine_uses_streams(engine))
-    mark(engine, (uint64_t)(uintptr_t)stream, per_thread);
+    note(engine, (uint64_t)(uintptr_t)stream, per_thread);
   else if (engine)
     (void)gp_single_stream_settle(engine); /* as for the stubs: see gp_work_slow */
 }
@@ -128,7 +128,7 @@ void *gp_work_slow(uint64_t stream, unsigned function, const void *first)
     return (void *)not_found; /* see GP_REAL_CALL */
   if (engine && !gp_engine_uses_streams(engine))
     (void)gp_single_stream_settle(
-        engine); /* this work may be in a stream that nobody follows, and that is behind no other */
+        engine); /* this work may be in a stream that is not followed, and that no order puts behind others */
   if (!engine || !gp_engine_uses_streams(engine))
     return real;
   if (where == WHERE_MANY)
@@ -138,7 +138,7 @@ void *gp_work_slow(uint64_t stream, unsigned function, const void *first)
   else {
     if (where == WHERE_CONFIG)
       look_at_attributes(engine, first);
-    mark(engine, stream, per_thread);
+    note(engine, stream, per_thread);
   }
   return real;
 }

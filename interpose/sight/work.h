@@ -12,13 +12,14 @@
 
 /*
  * The record of a stream as the program names it: NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or a handle;
- * per_thread: NULL means the calling thread's own. NULL if it is not known.
+ * per_thread: NULL means the calling thread's own. NULL: the stream is unknown. Any thread; the caller holds
+ * no lock.
  */
 gp_stream_t *gp_work_stream(gp_engine_t *engine, CUstream stream, bool per_thread);
 
 /*
- * For hooks in C that submit work: marks the stream. The driver's call comes next: whatever of this library
- * runs in between may take the mark for that of work which the driver has, and clear it.
+ * For hooks in C that submit work: sets the stream's work flag. The driver's call comes next: code of this
+ * library that runs in between may take the flag for that of work which the driver has, and clear it.
  */
 void gp_work_note(CUstream stream, bool per_thread);
 

@@ -6,7 +6,7 @@
  * Anything else than a match takes the slow way, which is C: a stream that was not followed, no submitter of this thread
  * yet, a per-thread stream. Order: the submitter first, then the flag (pool/reuse/work_flags.h says why).
  *
- * %rax, %r10 and %r11 are nobody's at the entry of a function that is not variadic (System V ABI, AMD64, 3.2.3).
+ * %rax, %r10 and %r11 are free at the entry of a function that is not variadic (System V ABI, AMD64, 3.2.3).
  */
 #include "interpose/routes/save_x86_64.h"
 
