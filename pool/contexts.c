@@ -88,7 +88,7 @@ static gp_detail_t file(gp_engine_t *engine, gp_context_t *context)
   context->next_any = engine->all_contexts;
   engine->all_contexts = context;
   gp_list_push_back(&engine->contexts, &context->live_link);
-  if (gp_engine_uses_streams(engine) && !gp_streams_add_context(engine, context))
+  if (gp_mode_uses_streams(engine) && !gp_streams_add_context(engine, context))
     gp_mode_change_reuse(engine, GP_MODE_CONTEXT);
   gp_detail_t mode = gp_single_order_add_context(engine, context);
   gp_lock_take(&context->device->lock);

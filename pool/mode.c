@@ -211,7 +211,7 @@ gp_mode_t gp_engine_mode(const gp_engine_t *engine)
 
   if (forwards_for_good(service))
     return service & GP_SERVICE_BIT_DEAD ? GP_MODE_DEAD : GP_MODE_ASIDE;
-  if (!gp_engine_uses_streams(engine) && gp_mode_follows_streams(engine))
+  if (!gp_mode_uses_streams(engine) && gp_mode_follows_streams(engine))
     return GP_MODE_CONTEXT; /* distrusted, and not changed yet */
   gp_mode_t mode = atomic_load(&engine->reuse_mode);
   return mode == GP_MODE_EPOCH ? engine->epoch_mode : mode;
@@ -242,19 +242,14 @@ void gp_mode_change_reuse(gp_engine_t *engine, gp_mode_t to)
     gp_lock_release(&device->lock);
 }
 
-static atomic_bool distrusted; /* one engine serves a process */
+atomic_bool gp_mode_distrusted;
 
 void gp_mode_distrust(void)
 {
-  atomic_store(&distrusted, true);
-}
-
-bool gp_mode_is_distrusted(void)
-{
-  return atomic_load_explicit(&distrusted, memory_order_relaxed);
+  atomic_store(&gp_mode_distrusted, true);
 }
 
 bool gp_engine_uses_streams(const gp_engine_t *engine)
 {
-  return gp_mode_follows_streams(engine) && !gp_mode_is_distrusted();
+  return gp_mode_uses_streams(engine);
 }

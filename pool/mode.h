@@ -112,10 +112,22 @@ void gp_mode_record(gp_engine_t *engine, gp_detail_t mode);
 
 /*
  * Work may be submitted unseen from now on, said where nothing may be done about it, in the middle of a
- * look-up: from now on no mode follows streams, in any engine of the process. reuse/escape.c changes the mode
- * later.
+ * look-up: from now on no mode follows streams, in any engine of the process. reuse/advance.c changes the
+ * mode later.
  */
 void gp_mode_distrust(void);
-bool gp_mode_is_distrusted(void);
+
+extern atomic_bool gp_mode_distrusted; /* one engine serves a process */
+
+static inline bool gp_mode_is_distrusted(void)
+{
+  return atomic_load_explicit(&gp_mode_distrusted, memory_order_relaxed);
+}
+
+/* See gp_engine_uses_streams. */
+static inline bool gp_mode_uses_streams(const gp_engine_t *engine)
+{
+  return gp_mode_follows_streams(engine) && !gp_mode_is_distrusted();
+}
 
 #endif

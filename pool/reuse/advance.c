@@ -35,7 +35,7 @@ void gp_streams_escape(gp_engine_t *engine, const char *why)
 /* Libraries that were loaded since, and look-ups that went past the stubs. */
 static void look_for_escapes(gp_engine_t *engine)
 {
-  if (gp_engine_uses_streams(engine) && engine->driver.ops->look_for_escapes)
+  if (gp_mode_uses_streams(engine) && engine->driver.ops->look_for_escapes)
     engine->driver.ops->look_for_escapes(engine->driver.self);
   if (gp_mode_is_distrusted())
     gp_streams_escape(engine, "a library looks for the driver's functions behind this one");
@@ -63,7 +63,8 @@ uint64_t gp_advance(gp_engine_t *engine)
 
   look_for_escapes(engine);
   gp_lock_take(&engine->contexts_lock);
-  gp_epoch_settle(engine);
+  if (gp_mode_uses_streams(engine))
+    gp_epoch_settle(engine);
   uint64_t completed = gp_epoch_completed_by_all(engine);
   gp_lock_release(&engine->contexts_lock);
   GP_DEVICE_EACH(engine, device)

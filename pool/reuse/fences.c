@@ -10,7 +10,7 @@
 void gp_fences_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t epoch)
 {
   gp_work_submitted();
-  if (!gp_engine_uses_streams(engine))
+  if (!gp_mode_uses_streams(engine))
     return;
   gp_lock_take(&engine->contexts_lock);
   gp_epoch_sync_begin(engine, context, epoch);
@@ -20,7 +20,7 @@ void gp_fences_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t e
 
 void gp_fences_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t epoch)
 {
-  if (gp_engine_uses_streams(engine)) {
+  if (gp_mode_uses_streams(engine)) {
     gp_lock_take(&engine->contexts_lock);
     gp_epoch_sync_end(engine, context, epoch);
     gp_detail_t begun = gp_single_order_sync_end(engine, context, epoch);

@@ -42,7 +42,7 @@ static gp_detail_t begin(gp_engine_t *engine, gp_context_t *context)
   gp_single_state_t *single = &engine->single;
 
   if (!single->is_wanted || single->is_forbidden || context->bars_single || gp_engine_is_suspended(engine) ||
-      !gp_engine_uses_streams(engine))
+      !gp_mode_uses_streams(engine))
     return GP_DETAIL_NONE;
   single->context = context;
   atomic_store(&single->unordered_epoch, 0);

@@ -148,7 +148,7 @@ gp_stream_t *gp_stream_add(gp_engine_t *engine, gp_context_t *context, uint64_t 
 
 gp_stream_t *gp_stream_take(gp_engine_t *engine, uint64_t handle)
 {
-  if (handle <= GP_STREAM_LAST_OF_DEFAULTS || !gp_engine_uses_streams(engine))
+  if (handle <= GP_STREAM_LAST_OF_DEFAULTS || !gp_mode_uses_streams(engine))
     return NULL;
   gp_lock_take(&engine->contexts_lock);
   gp_stream_t *stream = gp_address_map_remove(&engine->streams->by_handle, handle);

@@ -27,7 +27,7 @@ void gp_epoch_settle(gp_engine_t *engine)
 {
   uint64_t epoch = gp_epoch_begin(engine);
 
-  if (!gp_engine_uses_streams(engine))
+  if (!gp_mode_uses_streams(engine))
     return;
   GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context)
     gp_streams_drop_ended(engine, context, epoch, atomic_load(&context->completed));

@@ -45,7 +45,7 @@ void gp_stream_fact_settle(gp_engine_t *engine, const gp_stream_fact_t *fact)
 {
   gp_stream_t *stream = fact->stream;
 
-  if (!stream || !gp_engine_uses_streams(engine))
+  if (!stream || !gp_mode_uses_streams(engine))
     return;
   gp_lock_take(&engine->contexts_lock);
   if (gp_stream_id(stream) == fact->id) {
@@ -132,11 +132,11 @@ static uint64_t completed_by_streams(gp_engine_t *engine, gp_context_t *context,
 
 void gp_epoch_settle(gp_engine_t *engine)
 {
-  if (!gp_engine_uses_streams(engine))
+  if (!gp_mode_uses_streams(engine))
     return;
   settle_default(engine);
   uint64_t epoch = gp_epoch_begin(engine); /* before any flag is read: see above */
-  if (!gp_engine_uses_streams(engine))
+  if (!gp_mode_uses_streams(engine))
     return; /* it ended meanwhile: work that sets no flag may be older than the epoch */
   GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context)
     gp_epoch_complete(context, completed_by_streams(engine, context, epoch));

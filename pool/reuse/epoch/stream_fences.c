@@ -34,7 +34,7 @@ static bool is_askable(const gp_stream_t *stream)
 
 bool gp_epoch_can_be_asked(gp_engine_t *engine)
 {
-  bool can = gp_engine_uses_streams(engine) && engine->driver.ops->stream_fence_record;
+  bool can = gp_mode_uses_streams(engine) && engine->driver.ops->stream_fence_record;
 
   if (!can)
     return false;
@@ -104,7 +104,7 @@ bool gp_epoch_poll(gp_engine_t *engine)
 {
   gp_stream_t *asked[MAX_ASKED];
 
-  if (!engine->driver.ops->stream_fence_record || !gp_engine_uses_streams(engine) || !gp_engine_enter(engine))
+  if (!engine->driver.ops->stream_fence_record || !gp_mode_uses_streams(engine) || !gp_engine_enter(engine))
     return false;
   int count = take_streams(engine, asked);
   for (int i = 0; i < count; i++) {
