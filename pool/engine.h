@@ -159,11 +159,11 @@ bool gp_engine_make_room(gp_engine_t *engine, gp_context_t *context);
 /*
  * Changes at run time, at the wish of a user who watches the program. They do not wait for the device.
  *
- * set_limits: the limits of all devices, as GPUPOOL_LIMIT has them, by ordinal. Where more than that is held,
- * idle memory goes back at once; what is freed later goes back, too, and nothing is handed out until the
- * limit is kept. A malformed limit of the start is forgotten. empty_cache: idle memory of all devices goes
- * back to the driver. Both return the bytes given back: none during a stream capture, or after the engine
- * stood aside. reset_peaks: every peak begins anew at what is there now.
+ * set_limits: the limits of all devices, as GPUPOOL_LIMIT has them, by ordinal. Where more than that is
+ * committed, idle memory goes back at once; what is freed later goes back, too, and nothing is handed out
+ * until the limit is kept. A malformed limit of the start is forgotten. empty_cache: idle memory of all
+ * devices goes back to the driver. Both return the bytes given back: none during a stream capture, or after
+ * the engine stood aside. reset_peaks: every peak begins anew at what is there now.
  */
 uint64_t gp_engine_set_limits(gp_engine_t *engine, const gp_amount_t limits[GP_MAX_DEVICES]);
 uint64_t gp_engine_empty_cache(gp_engine_t *engine);
@@ -218,9 +218,9 @@ typedef struct gp_block_view {
 } gp_block_view_t;
 
 /*
- * For the end of the process: false if a lock could not be had within a second. Then it is held by the very
- * thread that asks, interrupted by a signal whose handler ended the program, and whoever reads would wait for
- * ever.
+ * For the end of the process: false if a lock could not be had within a second. Then the very thread that
+ * asks holds it, interrupted by a signal whose handler ended the program, and would wait for ever if it read
+ * the engine.
  */
 bool gp_engine_locks_available(gp_engine_t *engine);
 

@@ -50,7 +50,7 @@ typedef struct gp_device_facts {
 
 #define GP_ORIGIN_NONE 0u
 
-/* Moments at which it is worth finding out who is asking. */
+/* Moments at which it is worth finding out which code asks. */
 typedef enum gp_occasion {
   GP_OCCASION_ALLOC,  /* an allocation begins */
   GP_OCCASION_FREE,   /* a free begins */
@@ -71,9 +71,9 @@ typedef enum gp_occasion {
  * exceeded what gp_engine_watch_use asked for; bytes is the use now, which others may be changing. It may
  * call functions of engine.h that read, and set the next.
  *
- * origin() tells who is asking for memory, as a number of the observer's own that stays with the block until
- * its next owner: a stack, say. It is called by the thread that asks, with a lock of the pool held, so the
- * answer must be known before. NULL: GP_ORIGIN_NONE always.
+ * origin() tells which code asks for memory, as a number of the observer's own that stays with the block
+ * until its next owner: a stack, say. It is called by the thread that asks, with a lock of the pool held, so
+ * the answer must be known before. NULL: GP_ORIGIN_NONE always.
  *
  * holders() tells of a block whose references or taint have changed, between events. device_facts() tells
  * what the engine knows of a device, after the driver was called for it. Both are called as event() is, and

@@ -108,9 +108,9 @@ bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t byt
     gp_engine_leave(engine);
   }
   gp_lock_take(&device->lock);
-  uint64_t ours = device->stats->cached_bytes.current + device->stats->deferred_bytes.current;
-  uint64_t kept = device->committed_bytes - ours - device->draining;
-  bool hopeless = bytes > free_bytes + ours + async_bytes ||
+  uint64_t reclaimable = device->stats->cached_bytes.current + device->stats->deferred_bytes.current;
+  uint64_t kept = device->committed_bytes - reclaimable - device->draining;
+  bool hopeless = bytes > free_bytes + reclaimable + async_bytes ||
                   (device->limit != UINT64_MAX && (kept > device->limit || bytes > device->limit - kept));
   gp_lock_release(&device->lock);
   return hopeless;

@@ -73,7 +73,7 @@ struct gp_block {
 
 /*
  * The fence of a context: at most one outstanding. epoch is complete when the fence has passed. busy is a
- * try-lock around the driver calls, so that no mutex is held across them.
+ * try-lock around the driver calls, so that no thread holds a mutex meanwhile.
  */
 typedef struct gp_fence {
   atomic_flag busy;
@@ -217,13 +217,14 @@ static inline gp_block_t *gp_block_of_entry(gp_bin_entry_t *entry)
   return gp_list_entry(entry, gp_block_t, in_bin);
 }
 
-/* Bytes that the program holds, pooled or not. With the device's lock. */
+/* Bytes that the program holds, pooled or not. The caller holds the device's lock. */
 static inline uint64_t gp_device_use(const gp_device_t *device)
 {
   return device->stats->allocated_bytes.current + device->stats->passthrough_bytes.current;
 }
 
-/* The limit was lowered below what is committed, and too little has been freed since. With the device's lock.
+/* The limit was lowered below what is committed, and too little has been freed since. The caller holds the
+ * device's lock.
  */
 static inline bool gp_device_is_over_limit(const gp_device_t *device)
 {

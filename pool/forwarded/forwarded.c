@@ -20,9 +20,9 @@ typedef struct gp_reservation {
 } gp_reservation_t;
 
 /*
- * The driver's pools of stream-ordered memory grow in pieces of this size, whatever is asked for, and nobody
- * can say whether what they hold idle would do. Close to a limit that refuses what might have fitted; a limit
- * is a promise.
+ * The driver's pools of stream-ordered memory grow in pieces of this size, whatever is asked for, and no call
+ * says whether what they hold idle would do. Close to a limit that refuses what might have fitted; a limit is
+ * a promise.
  */
 #define ASYNC_GROWTH (32 * GP_MIB)
 

@@ -21,7 +21,8 @@ uint64_t gp_advance(gp_engine_t *engine);
  */
 void gp_streams_escape(gp_engine_t *engine, const char *why);
 
-/* The same where nothing may be done, in the middle of a look-up: takes effect at once, and is told later. */
+/* The same where nothing may be done, in the middle of a look-up: takes effect at once, and the log tells
+ * later. */
 void gp_streams_distrust(void);
 
 #endif

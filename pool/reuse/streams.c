@@ -35,7 +35,8 @@ static void take_flag(gp_stream_t *stream)
   atomic_store(&place->handle, stream->handle); /* last: from now on stubs set it by themselves */
 }
 
-/* The place becomes free; the stream, which gets no work any more, keeps what the flag said. With the lock.
+/* The place becomes free; the stream, which gets no work any more, keeps what the flag said. The caller holds
+ * the lock.
  */
 static void leave_flag(gp_stream_t *stream)
 {
@@ -202,7 +203,8 @@ static bool thread_has_ended(const gp_stream_t *stream)
 
 gp_stream_t *gp_stream_known_of_thread(gp_context_t *context)
 {
-  /* Destructors of a thread may work after ours has run: its record is ended then, and they get another. */
+  /* Destructors of a thread may submit work after the library's has run: the record is ended then, and they
+   * get another. */
   bool is_known = of_thread.stream && of_thread.context == context &&
                   gp_stream_id(of_thread.stream) == of_thread.id && !thread_has_ended(of_thread.stream);
   return is_known ? of_thread.stream : NULL;

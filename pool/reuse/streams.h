@@ -49,7 +49,7 @@ gp_stream_t *gp_stream_add_of_thread(gp_engine_t *engine, gp_context_t *context)
 gp_stream_t *gp_stream_known_of_thread(gp_context_t *context);
 
 /*
- * Before the driver is told to destroy a stream, because it may give the handle to another thread at once:
+ * Before the driver destroys a stream, because it may give the handle to another thread at once:
  * takes it out of the table. Then destroyed after the driver's success (work that it still has is waited for
  * as long as the context has not completed it), or gp_stream_restored (stream_calls.h), which puts it back;
  * put_back, false: the host has no memory. The caller holds no lock.

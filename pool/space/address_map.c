@@ -161,7 +161,7 @@ void *gp_address_map_find(const gp_address_map_t *map, uint64_t address)
   return value;
 }
 
-/* Removes address, if value is not NULL only if it leads to that; with the lock held. */
+/* Removes address, if value is not NULL only if it leads to that. The caller holds the lock. */
 static void *remove_locked(gp_address_map_t *map, uint64_t address, const void *value)
 {
   gp_address_table_t *table = atomic_load_explicit(&map->table, memory_order_relaxed);

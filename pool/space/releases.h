@@ -3,7 +3,7 @@
  * it, back from the driver's free, has not got to recording that. The new owner's thread waits for it, which
  * keeps the history in the order in which things happened.
  *
- * Every function is called with the lock that guards the list held; the waits release it meanwhile.
+ * The caller of every function holds the lock that guards the list; the waits release it meanwhile.
  */
 #ifndef GP_POOL_SPACE_RELEASES_H
 #define GP_POOL_SPACE_RELEASES_H

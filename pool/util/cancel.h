@@ -2,8 +2,8 @@
  * Cancellation of threads (pthread_cancel) and this library.
  *
  * A thread with a pending cancellation ends at the next cancellation point that it reaches (pthreads(7) lists
- * them: open, write, close, pthread_cond_wait ...), whoever calls it. In this library it would leave a lock
- * held, or a change half made.
+ * them: open, write, close, pthread_cond_wait ...), whichever library calls it. In this library it would
+ * leave a lock held, or a change half made.
  *  - A function of this library that calls a cancellation point, or the driver on the library's account, does
  * so between gp_cancel_hold and gp_cancel_restore. A hit of the pool reaches neither, and pays nothing.
  *  - The call of the driver that the program asked for runs with the program's own cancel state: what ends a

@@ -45,8 +45,8 @@ uint64_t gp_process_space(void);
 bool gp_control_is_served(const char *path);
 
 /*
- * Removes the sockets in folder that nobody serves any more: no process of that number and start is seen, and
- * a connection is refused (a process may live in a namespace of its own). Returns how many.
+ * Removes the sockets in folder that no process serves any more: no process of that number and start is seen,
+ * and a connection is refused (a process may live in a namespace of its own). Returns how many.
  */
 unsigned gp_control_remove_stale(const char *folder);
 

@@ -1,6 +1,6 @@
 /*
  * Mutexes with ranks. A thread may take a lock only if it holds none of the same or a higher rank; a debug
- * build (debug_level >= 1) checks that, and that no lock is held across a call of the driver.
+ * build (debug_level >= 1) checks that, and that no thread calls the driver with a lock.
  */
 #ifndef GP_POOL_UTIL_LOCK_H
 #define GP_POOL_UTIL_LOCK_H

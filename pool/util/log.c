@@ -47,7 +47,7 @@ static void write_all(const char *text, size_t length)
   }
 }
 
-/* A pipe that nobody reads any more must not end the program either: the signal of our own write is taken
+/* A pipe without a reader must not end the program either: the signal of this write is taken
  * back. */
 static void write_without_signal(const char *text, size_t length)
 {

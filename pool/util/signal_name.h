@@ -15,7 +15,7 @@
 
 /*
  * The number of the signal that text[0..length) names: "USR1", "SIGUSR1", "RTMIN+3", case ignored. 0:
- * unknown, or none that can be taken for a purpose of ours: KILL and STOP cannot be caught, stops of the
+ * unknown, or none that can ask for snapshots: KILL and STOP cannot be caught, stops of the
  * terminal and CHLD have their own, and a fault (SEGV, BUS ...) would occur again as soon as its handler
  * returns.
  */

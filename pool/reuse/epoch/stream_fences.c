@@ -48,7 +48,7 @@ bool gp_epoch_can_be_asked(gp_engine_t *engine)
 
 /*
  * The streams to ask about, which are this thread's to ask until it gives them back. None that is being
- * destroyed: those left the table first, and wait for whoever asks.
+ * destroyed: a thread that destroys one takes it out of the table first, and waits for a thread that asks.
  */
 static int take_streams(gp_engine_t *engine, gp_stream_t **array)
 {
