@@ -208,6 +208,7 @@ void gp_control_request(gp_control_target_t *target, const char *text, size_t le
 {
   char *argument;
 
+  gp_assert(gp_locks_held() == 0);
   if (length >= sizeof(target->text)) {
     gp_control_refuse(answer, "the request is too long; the longest has %zu bytes", sizeof(target->text) - 1);
     return;

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "pool/util/assert.h"
 #include "trace/control/control_socket.h"
 
 #define PAUSE_MS 1000
@@ -23,6 +24,7 @@ void gp_control_server_init(gp_control_server_t *server, int listening, gp_contr
 static void answer_and_close(gp_control_server_t *server, unsigned index, ssize_t length)
 {
   struct gp_control_peer *peer = &server->peers[index];
+  gp_assert(index < server->count);
   server->answer(server->self, peer->fd, peer->request, length);
   (void)close(peer->fd); /* what could not be sent is given up */
   *peer = server->peers[--server->count];
@@ -33,6 +35,7 @@ static void answer_and_close(gp_control_server_t *server, unsigned index, ssize_
 static bool read_more(struct gp_control_peer *peer, bool *ret_gone)
 {
   size_t room = sizeof(peer->request) - peer->used;
+  gp_assert(room > 0); /* a full request is answered at once */
   ssize_t got = recv(peer->fd, peer->request + peer->used, room, MSG_DONTWAIT);
   *ret_gone = got < 0 && errno != EINTR && errno != EAGAIN;
   if (got <= 0)

@@ -69,6 +69,7 @@ void gp_chunks_fini(gp_chunks_t *chunks)
 /* The caller holds the lock, and nothing was recorded so far. False: there is no memory. */
 static bool begin_locked(gp_chunks_t *chunks)
 {
+  gp_assert(gp_lock_is_held(&chunks->lock));
   layout_t layout = layout_for(chunks->events);
   gp_chunk_header_t *header = chunks->header;
   size_t first_bytes = layout.records_offset + layout.chunk_events * sizeof(gp_event_record_t);
@@ -112,6 +113,8 @@ static void list_insert(gp_chunks_t *chunks, uint32_t index)
   while (before != GP_CHUNK_NONE && chunks->chunks[before].newest_ns > chunk->newest_ns)
     before = chunks->chunks[before].previous;
   uint32_t after = before == GP_CHUNK_NONE ? header->oldest : chunks->chunks[before].next;
+  gp_assert_internal(chunk->state == GP_CHUNK_CLOSED);
+  gp_assert_internal(after == GP_CHUNK_NONE || chunks->chunks[after].newest_ns > chunk->newest_ns);
   chunk->previous = before;
   chunk->next = after;
   if (before == GP_CHUNK_NONE)
@@ -141,6 +144,7 @@ static uint32_t list_pop_oldest(gp_chunks_t *chunks)
 static void close_locked(gp_chunks_t *chunks, uint32_t index, uint64_t newest_ns)
 {
   gp_chunk_t *chunk = &chunks->chunks[index];
+  gp_assert(gp_lock_is_held(&chunks->lock));
   gp_assert(chunk->state == GP_CHUNK_OPEN);
   gp_assert_full(newest_ns == gp_chunks_newest_ns(chunks, index));
   chunk->state = GP_CHUNK_CLOSED;
@@ -158,6 +162,8 @@ static void discard_locked(gp_chunks_t *chunks, uint32_t index, uint64_t newest_
   gp_chunk_header_t *header = chunks->header;
   gp_chunk_t *chunk = &chunks->chunks[index];
   uint32_t count = atomic_load_explicit(&chunk->count, memory_order_relaxed);
+  gp_assert(chunk->state != GP_CHUNK_OPEN && count <= header->chunk_events);
+  gp_assert_full(newest_ns == gp_chunks_newest_ns(chunks, index));
   if (!count)
     return;
   if (!header->has_lost || newest_ns > header->since_ns)
@@ -201,6 +207,9 @@ static uint32_t open_locked(gp_chunks_t *chunks, uint32_t owner)
     discard_locked(chunks, index, chunks->chunks[index].newest_ns);
   }
   gp_chunk_t *chunk = &chunks->chunks[index];
+  gp_assert(gp_lock_is_held(&chunks->lock));
+  gp_assert(chunk->state == GP_CHUNK_FREE || chunk->state == GP_CHUNK_CLOSED);
+  gp_assert(atomic_load_explicit(&chunk->count, memory_order_relaxed) == 0);
   chunk->state = GP_CHUNK_OPEN;
   chunk->owner = owner;
   chunk->opened = ++header->opened;
@@ -212,6 +221,8 @@ static void append_shared_locked(gp_chunks_t *chunks, const gp_event_record_t *r
   const uint32_t index = 0;
   gp_chunk_t *chunk = &chunks->chunks[index];
   uint32_t count = atomic_load_explicit(&chunk->count, memory_order_relaxed);
+  gp_assert(gp_lock_is_held(&chunks->lock));
+  gp_assert(chunk->state == GP_CHUNK_SHARED && count <= chunks->header->chunk_events);
   if (count == chunks->header->chunk_events) {
     discard_locked(chunks, index, gp_chunks_newest_ns(chunks, index));
     chunk->opened = ++chunks->header->opened;

@@ -1,5 +1,7 @@
 #include "trace/record/live.h"
 
+#include "pool/util/assert.h"
+
 #define GROWTH_SLOTS 1024u
 
 void gp_live_init(gp_live_t *live, gp_region_t *region)
@@ -39,6 +41,8 @@ static uint32_t take_slot(gp_live_t *live)
     cookie = ++live->used;
   }
   gp_lock_release(&live->lock);
+  gp_assert_internal(
+      !cookie || atomic_load_explicit(&live->slots[cookie - 1].word, memory_order_relaxed) == 0);
   if (!cookie && gp_region_is_started(live->region))
     atomic_fetch_add_explicit(&live->region->header->missing_slots, 1, memory_order_relaxed);
   return cookie;
@@ -47,6 +51,7 @@ static uint32_t take_slot(gp_live_t *live)
 static void give_slot(gp_live_t *live, uint32_t cookie)
 {
   gp_live_slot_t *slot = &live->slots[cookie - 1];
+  gp_assert_internal(cookie <= live->used);
   atomic_store_explicit(&slot->word, 0, memory_order_release);
   gp_lock_take(&live->lock);
   slot->address = live->free;
@@ -97,6 +102,8 @@ void gp_live_event(gp_live_t *live, const gp_event_t *event, int16_t stream, boo
   if (*event->observer_cookie == 0)
     return;
   gp_live_slot_t *slot = &live->slots[*event->observer_cookie - 1];
+  gp_assert_internal(*event->observer_cookie <= live->used);
+  gp_assert_internal(is_new || slot->address == event->address);
   if (is_new)
     set_place(slot, event); /* of a segment that came while recording was off, or now */
   switch (event->action) {
@@ -120,6 +127,7 @@ void gp_live_holders(gp_live_t *live, uint32_t cookie, uint32_t refs, bool taint
 {
   if (!cookie)
     return;
+  gp_assert_internal(cookie <= live->used);
   gp_live_slot_t *slot = &live->slots[cookie - 1];
   gp_live_word_t word = gp_live_unpack(atomic_load_explicit(&slot->word, memory_order_relaxed));
   word.refs = refs;

@@ -24,6 +24,7 @@ bool gp_prestart_end(gp_prestart_t *prestart)
 {
   gp_lock_take(&prestart->lock);
   bool is_first = !prestart->is_over;
+  gp_assert(prestart->count <= GP_PRESTART_EVENTS);
   prestart->is_over = true;
   gp_lock_release(&prestart->lock);
   return is_first;

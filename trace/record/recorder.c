@@ -52,6 +52,14 @@ static __thread writer_t tls_writer __attribute__((tls_model("initial-exec")));
 
 static _Atomic uint64_t last_recorder_id;
 
+/* For asserts: the invariant of writer_t. */
+static bool owns_chunk(const gp_recorder_t *recorder, const writer_t *writer)
+{
+  const gp_chunk_t *chunk = &recorder->chunks.chunks[writer->chunk];
+  return chunk->state == GP_CHUNK_OPEN && writer->count == &chunk->count &&
+         atomic_load_explicit(&chunk->count, memory_order_relaxed) == writer->used;
+}
+
 static int16_t stream_index(gp_recorder_t *recorder, writer_t *writer, uint64_t handle)
 {
   if (!writer->has_stream || writer->stream_handle != handle) {
@@ -77,6 +85,7 @@ static inline uint64_t ordered_time_ns(gp_recorder_t *recorder, const gp_event_t
     last_ns = floor_ns;
   if (time_ns <= last_ns)
     time_ns = last_ns + 1;
+  gp_assert_internal(time_ns > last_ns && time_ns > floor_ns);
   atomic_store_explicit(&clock->last_ns, time_ns, memory_order_relaxed);
   return time_ns;
 }
@@ -230,6 +239,7 @@ static void record_event(void *self, const gp_event_t *event)
     if (writer->recorder_id != recorder->id || writer->used == writer->limit) {
       record_slowly(recorder, event);
     } else {
+      gp_assert_internal(owns_chunk(recorder, writer));
       fill_record(recorder, writer, &writer->records[writer->used], event, ordered_time_ns(recorder, event));
       /* Release: a reader that sees the count sees the record. */
       atomic_store_explicit(writer->count, ++writer->used, memory_order_release);
@@ -291,6 +301,7 @@ static void keep_oom(gp_recorder_t *recorder, const gp_oom_t *oom)
 static void record_oom(void *self, const gp_oom_t *oom)
 {
   gp_recorder_t *recorder = self;
+  gp_assert(gp_locks_held() == 0);
   if (!gp_recorder_is_ours(recorder))
     return;
   keep_oom(recorder, oom);
@@ -301,6 +312,7 @@ static void record_oom(void *self, const gp_oom_t *oom)
 /* The device's part of the record; NULL while there is no record, or no memory for it. */
 static gp_device_record_t *device_record(gp_recorder_t *recorder, int device)
 {
+  gp_assert(device >= 0 && device < GP_MAX_DEVICES);
   if (!gp_region_is_started(&recorder->region) ||
       !gp_region_grow(&recorder->region, GP_SECTION_DEVICES, GP_MAX_DEVICES * sizeof(gp_device_record_t)))
     return NULL;
@@ -354,6 +366,7 @@ static bool init_region(gp_recorder_t *recorder)
 static void find_origin(void *self, gp_occasion_t occasion, uint64_t size)
 {
   gp_recorder_t *recorder = self;
+  gp_assert(gp_locks_held() == 0);
   if (atomic_load_explicit(&recorder->mode, memory_order_relaxed) != GP_TRACE_OFF)
     gp_origin_find(&recorder->origins, occasion, size);
 }

@@ -28,6 +28,7 @@ gp_thread_entry_t gp_threads_describe_caller(void)
 
 static uint16_t add_locked(gp_threads_t *threads, gp_thread_entry_t entry)
 {
+  gp_assert(gp_lock_is_held(&threads->lock));
   gp_thread_table_t *table = threads->table;
   size_t first_bytes = offsetof(gp_thread_table_t, entries);
   if (!gp_region_grow(threads->region, GP_SECTION_THREADS, first_bytes))
@@ -43,6 +44,7 @@ static uint16_t add_locked(gp_threads_t *threads, gp_thread_entry_t entry)
   }
   if (entry.tid == 0)
     strcpy(entry.name, GP_THREADS_OTHER_NAME);
+  gp_assert(index < GP_THREADS_MAX && !entry.name[GP_THREAD_NAME_BYTES - 1]);
   table->entries[index] = entry;
   /* After the entry: readers take no lock. */
   atomic_store_explicit(&table->count, index + 1, memory_order_release);

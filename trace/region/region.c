@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pool/util/assert.h"
 #include "pool/util/cancel.h"
 #include "pool/util/log.h"
 #include "trace/format/layout.h"
@@ -62,6 +63,7 @@ void gp_region_fini(gp_region_t *region)
 
 void *gp_region_section(gp_region_t *region, gp_section_t section, size_t *ret_capacity)
 {
+  gp_assert((unsigned)section < GP_SECTION_COUNT);
   if (ret_capacity)
     *ret_capacity = region->plan.capacity[section];
   return (char *)region->header + region->offsets[section];
@@ -178,6 +180,7 @@ static void start_file(gp_region_t *region)
 /* The caller holds the lock. */
 static void start_locked(gp_region_t *region)
 {
+  gp_assert(gp_lock_is_held(&region->lock));
   if (strcmp(region->plan.root, "none") != 0) {
     start_file(region);
     unsigned left = gp_record_files_prune(region->plan.root);
@@ -209,6 +212,7 @@ static size_t budget_of(const gp_region_t *region, gp_section_t section)
 static bool grow_locked(gp_region_t *region, gp_section_t section, size_t bytes)
 {
   size_t used = atomic_load_explicit(&region->used[section], memory_order_relaxed);
+  gp_assert(gp_lock_is_held(&region->lock) && gp_region_is_started(region));
   bytes = round_up(bytes, page_bytes());
   if (bytes <= used)
     return true;
@@ -217,6 +221,8 @@ static bool grow_locked(gp_region_t *region, gp_section_t section, size_t bytes)
   if (region->is_file && make_present(region, region->offsets[section] + used, bytes - used))
     return false;
   region->present += bytes - used;
+  gp_assert(bytes % page_bytes() == 0 && bytes <= region->plan.capacity[section]);
+  gp_assert(region->present <= region->budget);
   atomic_store_explicit(&region->header->sections[section].used, bytes, memory_order_release);
   atomic_store_explicit(&region->used[section], bytes, memory_order_release);
   return true;

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "pool/util/assert.h"
 #include "trace/util/emergency_pages.h"
 
 typedef struct reading {
@@ -69,6 +70,7 @@ bool gp_device_copy_take(
     if (blocks[i].state != GP_BLOCK_IDLE)
       continue;
     copy->idle_bytes += blocks[i].size;
+    gp_assert_internal(blocks[i].refs == 0);
     if (blocks[i].size > copy->largest_idle)
       copy->largest_idle = blocks[i].size;
   }

@@ -317,6 +317,7 @@ static int write_locked(gp_snapshot_writer_t *writer, const request_t *request)
   gp_event_merge_t events = {0};
   int error = 0;
 
+  gp_assert(gp_lock_is_held(&writer->lock));
   if (!may_write(writer, request))
     return ECANCELED;
   if (!choose_path(writer, request)) {
@@ -344,6 +345,7 @@ static int write_locked(gp_snapshot_writer_t *writer, const request_t *request)
 static int write_sheltered(gp_snapshot_writer_t *writer, const request_t *request)
 {
   shelter_t shelter;
+  gp_assert(gp_locks_held() == 0);
   if (!gp_recorder_is_ours(writer->recorder))
     return ECANCELED;
   shelter_enter(&shelter);

@@ -1,5 +1,6 @@
 #include "trace/stacks/stacks.h"
 
+#include "pool/util/assert.h"
 #include "trace/util/pages.h"
 
 #define SLOTS (GP_STACKS_MAX * 2) /* half of them stay empty, so a search ends */
@@ -114,6 +115,8 @@ static uint32_t append(gp_stacks_t *stacks, gp_stack_slot_t *slot, uint32_t hash
 {
   gp_stack_log_t *log = stacks->log;
 
+  gp_assert(gp_lock_is_held(&stacks->lock));
+  gp_assert(atomic_load_explicit(&slot->place, memory_order_relaxed) == 0);
   if (!gp_region_grow(stacks->region, GP_SECTION_STACKS, sizeof(*log)))
     return 0;
   uint32_t index = atomic_load_explicit(&log->stack_count, memory_order_relaxed);
@@ -165,6 +168,7 @@ uint32_t gp_stacks_intern(
 {
   bool found = false;
 
+  gp_assert(gp_locks_held() == 0);
   if (count == 0 || !stacks->log)
     return 0;
   uint32_t hash = hash_of(addresses, count);
