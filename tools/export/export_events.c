@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pool/util/assert.h"
 #include "tools/export/export.h"
 
 #define PROGRESS_STEP (UINT64_C(1) << 16)
@@ -84,6 +85,7 @@ bool gp_export_has_device(const gp_export_t *export, int device)
 
 bool gp_export_event(const gp_export_t *export, size_t i, gp_export_event_t *ret_event)
 {
+  gp_assert_internal(i < export->event_count);
   const gp_snapshot_events_t *events = &export->snapshot->events;
   int64_t detail = gp_snapshot_event(events, GP_COLUMN_DETAIL, i, -1);
   *ret_event = (gp_export_event_t){

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "pool/util/assert.h"
 #include "tools/export/export_pytorch_parts.h"
 
 #define PLACES_FIRST (UINT64_C(1) << 51)
@@ -59,6 +60,7 @@ void gp_pytorch_frames(gp_pytorch_t *pytorch, int stack)
 
 void gp_pytorch_stream(gp_pytorch_t *pytorch, int stream)
 {
+  gp_assert(stream < 0 || (size_t)stream < pytorch->export->stream_count);
   gp_pytorch_integer(pytorch, "stream", stream >= 0 ? pytorch->export->streams[stream] : 0);
 }
 
@@ -79,6 +81,7 @@ uint64_t gp_pytorch_place(gp_pytorch_t *pytorch, const char *kind, uint64_t addr
   bool is_full = size >= PLACES_END - PLACES_FIRST || pytorch->next_place > PLACES_END - size;
   if (is_full || !pytorch->next_place)
     pytorch->next_place = PLACES_FIRST; /* if full, what was there first is long gone, or absurd */
+  gp_assert(pytorch->next_place >= PLACES_FIRST && pytorch->next_place < PLACES_END);
   uint64_t place = pytorch->next_place;
   pytorch->next_place += size;
   return place;

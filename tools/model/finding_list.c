@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pool/util/assert.h"
+
 const char *gp_severity_name(gp_severity_t severity)
 {
   static const char *const names[] = {
@@ -36,6 +38,7 @@ gp_finding_t *gp_findings_say(
   for (; at > 0 && findings->items[at - 1].severity < severity; at--)
     findings->items[at] = findings->items[at - 1];
   findings->items[at] = (gp_finding_t){severity, code, device, text, NULL};
+  gp_assert(at == 0 || findings->items[at - 1].severity >= severity);
   return &findings->items[at];
 }
 
@@ -44,6 +47,7 @@ void gp_findings_advise(gp_findings_t *findings, gp_finding_t *finding, const ch
   va_list arguments;
   if (!finding)
     return;
+  gp_assert(!finding->advice);
   va_start(arguments, format);
   if (vasprintf(&finding->advice, format, arguments) < 0) {
     finding->advice = NULL;

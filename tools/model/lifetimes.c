@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pool/util/assert.h"
 #include "tools/model/saturated.h"
 
 #define NO_LIFE UINT32_MAX
@@ -66,6 +67,8 @@ static gp_life_t *add_life(gp_lifetimes_t *lifetimes, int device, uint64_t block
   }
   if (2 * (lifetimes->life_count + 1) > lifetimes->slots && grow_index(lifetimes))
     return NULL;
+  gp_assert_internal((lifetimes->slots & (lifetimes->slots - 1)) == 0 &&
+                     2 * (lifetimes->life_count + 1) <= lifetimes->slots);
   lifetimes->index[slot_of(lifetimes, device, block)] = (uint32_t)lifetimes->life_count;
   gp_life_t *life = &lifetimes->lives[lifetimes->life_count++];
   *life = (gp_life_t){.block = block,
@@ -311,6 +314,22 @@ static int take_end(build_t *build)
   return error;
 }
 
+/* A life begins, is freed and is done with, in this order. */
+static bool are_in_order(const gp_lifetimes_t *lifetimes)
+{
+  for (size_t i = 0; i < lifetimes->life_count; i++) {
+    const gp_life_t *life = &lifetimes->lives[i];
+    if (life->begin > life->freed || life->freed > life->done ||
+        (life->done > lifetimes->end && life->done != GP_LIFETIMES_NEVER))
+      return false;
+  }
+  for (size_t i = 0; i < lifetimes->segment_count; i++) {
+    if (lifetimes->segments[i].begin > lifetimes->segments[i].end)
+      return false;
+  }
+  return true;
+}
+
 int gp_lifetimes_init(gp_lifetimes_t *lifetimes, const gp_snapshot_t *snapshot)
 {
   build_t build = {.lifetimes = lifetimes, .events = &snapshot->events};
@@ -330,6 +349,7 @@ int gp_lifetimes_init(gp_lifetimes_t *lifetimes, const gp_snapshot_t *snapshot)
   if (!error)
     error = take_end(&build);
   free(build.segment_index);
+  gp_assert_full(error || are_in_order(lifetimes));
   return error;
 }
 

@@ -1,5 +1,6 @@
 #include "tools/model/memory.h"
 
+#include "pool/util/assert.h"
 #include "tools/model/saturated.h"
 
 void gp_memory_begin(const gp_lifetimes_t *lifetimes, int device, gp_memory_t *ret_memory)
@@ -89,6 +90,7 @@ uint32_t gp_memory_peak(
       peak = i + 1;
     }
   }
+  gp_assert(peak <= lifetimes->end);
   *ret_bytes = most;
   return peak;
 }

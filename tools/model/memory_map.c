@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pool/util/assert.h"
 #include "tools/model/saturated.h"
 
 static int compare_numbers(uint64_t a, uint64_t b)
@@ -80,6 +81,14 @@ static int compare_places(int device, uint64_t address, const gp_map_segment_t *
   return (address > segment->address) - (address < segment->address);
 }
 
+static uint64_t bytes_of_parts(const gp_map_t *map, const gp_map_segment_t *segment)
+{
+  uint64_t bytes = 0;
+  for (size_t i = segment->first_part; i < map->part_count; i++)
+    bytes += map->parts[i].size;
+  return bytes;
+}
+
 /*
  * Describes a segment by the blocks in use, of which *next is the first that may lie in it: what is between
  * them is idle. Moves *next behind the segment's blocks.
@@ -108,6 +117,7 @@ static void fill_segment(gp_map_t *map, gp_map_segment_t *segment, uint32_t mome
   }
   if (at < segment->size)
     add_part(map, segment, at, segment->size - at, 0, GP_SNAPSHOT_IDLE);
+  gp_assert_full(bytes_of_parts(map, segment) == segment->size);
   *next = i;
 }
 

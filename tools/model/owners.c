@@ -189,7 +189,7 @@ static int find(build_t *build, size_t *ret_count, group_t *ret_groups)
   for (int level = 0; !error && changed; level++) {
     qsort(build->shares, build->count, sizeof(*build->shares), compare_names);
     *ret_count = largest_groups(build, 0, build->count, compare_names, ret_groups);
-    changed = level<MOST_LEVELS && * ret_count> 0 &&
+    changed = (level < MOST_LEVELS) && (*ret_count > 0) &&
               (double)ret_groups[0].bytes >= HELPER_SHARE * (double)build->sum;
     if (changed)
       error = give_way(build, &ret_groups[0], &changed);

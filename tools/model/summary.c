@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pool/util/assert.h"
 #include "tools/model/saturated.h"
 
 /*
@@ -40,6 +41,7 @@ static void add_group(gp_summary_device_t *device, const gp_summary_group_t *gro
   size_t last = device->group_count < GP_SUMMARY_GROUPS ? device->group_count++ : GP_SUMMARY_GROUPS - 1;
   memmove(&device->groups[at + 1], &device->groups[at], (last - at) * sizeof(*group));
   device->groups[at] = *group;
+  gp_assert_internal(at == 0 || device->groups[at - 1].bytes >= group->bytes);
 }
 
 static void count_block(gp_summary_device_t *device, const gp_snapshot_block_t *block)

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pool/util/assert.h"
+
 #define ROOM_FIRST 64
 
 /* Where the search for key begins: addresses and counters differ in few bits, so they are spread first. */
@@ -15,6 +17,7 @@ static size_t home_of(const gp_block_map_t *map, uint64_t key)
 /* The slot of key, or the free one where it would go. There is a free one. */
 static gp_block_entry_t *slot_of(const gp_block_map_t *map, uint64_t key)
 {
+  gp_assert_internal((map->room & (map->room - 1)) == 0 && 2 * map->count <= map->room);
   size_t at = home_of(map, key);
   while (map->entries[at].key && map->entries[at].key != key)
     at = (at + 1) & (map->room - 1);
@@ -46,6 +49,7 @@ static bool grow(gp_block_map_t *map)
 
 bool gp_block_map_put(gp_block_map_t *map, const gp_block_entry_t *entry)
 {
+  gp_assert(entry->key);
   if (2 * (map->count + 1) > map->room && !grow(map))
     return false;
   gp_block_entry_t *slot = slot_of(map, entry->key);

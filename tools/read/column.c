@@ -49,6 +49,7 @@ static gp_column_page_t layout_of(const int64_t *values, size_t count)
   page.width = (uint8_t)(64 - __builtin_clzll((uint64_t)most - (uint64_t)least) - page.shift);
   if (page.width > WIDTH_MOST)
     page.width = 64;
+  gp_assert_internal(page.width && (page.width <= WIDTH_MOST || page.width == 64));
   page.mask = page.width == 64 ? UINT64_MAX : (UINT64_C(1) << page.width) - 1;
   return page;
 }
@@ -97,6 +98,7 @@ static bool add_page(gp_column_t *column, const int64_t *values, size_t count)
 
 bool gp_column_append(gp_column_t *column, const int64_t *values, size_t count)
 {
+  gp_assert(column->tail); /* it is not finished */
   while (count) {
     size_t room = GP_COLUMN_PAGE - column->tail_count, part = count < room ? count : room;
     if (part == GP_COLUMN_PAGE) { /* a page as it is */
@@ -138,6 +140,7 @@ static bool is_page_within(const gp_column_page_t *page, int64_t least, int64_t 
 bool gp_column_is_within(
     const gp_column_t *column, size_t count, int64_t least, int64_t most, size_t *ret_wrong)
 {
+  gp_assert(!column->tail && count <= column->count);
   for (size_t first = 0; first < count; first += GP_COLUMN_PAGE) {
     if (is_page_within(&column->pages[first / GP_COLUMN_PAGE], least, most))
       continue;

@@ -15,6 +15,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "pool/util/assert.h"
+
 #define GP_COLUMN_PAGE 1024
 
 /* Value i of the page is least + (the bits [i * width, (i + 1) * width) << shift). */
@@ -49,6 +51,7 @@ bool gp_column_finish(gp_column_t *column);
 /* Value i, below the count of a finished column. */
 static inline int64_t gp_column_get(const gp_column_t *column, size_t i)
 {
+  gp_assert_internal(!column->tail && i < column->count);
   const gp_column_page_t *page = &column->pages[i / GP_COLUMN_PAGE];
   size_t bit = i % GP_COLUMN_PAGE * page->width;
   uint64_t word;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pool/util/assert.h"
+
 void gp_input_init_memory(gp_input_t *input, const char *text, size_t length)
 {
   *input = (gp_input_t){.text = text, .length = length, .is_ended = true};
@@ -46,6 +48,7 @@ static bool reserve(gp_input_t *input)
 
 bool gp_input_more(gp_input_t *input, size_t keep)
 {
+  gp_assert(keep >= input->base && keep - input->base <= input->length);
   size_t dropped = keep - input->base, got = 0;
   if (input->is_ended)
     return false;

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "pool/util/assert.h"
+
 #define ESCAPE_BYTES  12 /* the longest escape: a pair of surrogates */
 #define INTEGER_BYTES 24 /* more than a number up to 2^53, or one that is beyond it, needs to be told */
 
@@ -33,6 +35,7 @@ void gp_json_scan_init_input(gp_json_scan_t *scan, gp_input_t *input)
 /* What stands at an offset in the window. */
 static inline const char *text_at(const gp_json_scan_t *scan, size_t at)
 {
+  gp_assert_internal(at >= scan->base && at <= scan->length);
   return scan->text + (at - scan->base);
 }
 
@@ -86,6 +89,7 @@ char gp_json_scan_peek(gp_json_scan_t *scan)
 /* The bit of the present depth. */
 static inline uint64_t first_bit(const gp_json_scan_t *scan)
 {
+  gp_assert_internal(scan->depth && scan->depth <= GP_JSON_SCAN_DEPTH);
   return UINT64_C(1) << (scan->depth - 1);
 }
 

@@ -110,6 +110,66 @@ bool gp_snapshot_is_partial(const gp_snapshot_t *snapshot)
   return snapshot->note_count || snapshot->dropped_events || snapshot->recorded_since_ns;
 }
 
+static bool is_in(int64_t index, int64_t least, size_t count)
+{
+  return index >= least && (index < 0 || (uint64_t)index < count);
+}
+
+static bool are_stacks_sound(const gp_snapshot_t *snapshot)
+{
+  const gp_snapshot_stacks_t *stacks = &snapshot->stacks;
+  for (size_t i = 0; i < snapshot->frame_count; i++) {
+    const gp_snapshot_frame_t *frame = &snapshot->frames[i];
+    if (!is_in(frame->module, -1, snapshot->module_count) || !frame->function || !frame->file)
+      return false;
+  }
+  for (size_t i = 0; i < stacks->count; i++) {
+    if (stacks->first[i] > stacks->first[i + 1])
+      return false;
+    for (size_t k = stacks->first[i]; k < stacks->first[i + 1]; k++) {
+      if (!is_in(stacks->frame_indexes[k], 0, snapshot->frame_count))
+        return false;
+    }
+  }
+  return true;
+}
+
+static bool are_events_sound(const gp_snapshot_t *snapshot)
+{
+  const gp_snapshot_events_t *events = &snapshot->events;
+  for (size_t i = 0; i < events->count; i++) {
+    if (!is_in(gp_snapshot_event(events, GP_COLUMN_ACTION, i, -1), -1, events->actions.count) ||
+        !is_in(gp_snapshot_event(events, GP_COLUMN_DETAIL, i, -1), -1, events->details.count) ||
+        !is_in(gp_snapshot_event(events, GP_COLUMN_DEVICE, i, -1), -1, GP_SNAPSHOT_DEVICES) ||
+        !is_in(gp_snapshot_event(events, GP_COLUMN_STACK, i, -1), -1, snapshot->stacks.count))
+      return false;
+  }
+  return true;
+}
+
+bool gp_snapshot_is_sound(const gp_snapshot_t *snapshot)
+{
+  for (size_t i = 0; i < snapshot->segment_count; i++) {
+    const gp_snapshot_segment_t *segment = &snapshot->segments[i];
+    if (!is_in(segment->device, 0, GP_SNAPSHOT_DEVICES) || segment->first_block > snapshot->block_count ||
+        segment->block_count > snapshot->block_count - segment->first_block)
+      return false;
+  }
+  for (size_t i = 0; i < snapshot->block_count; i++) {
+    const gp_snapshot_block_t *block = &snapshot->blocks[i];
+    if (block->segment >= snapshot->segment_count || !is_in(block->stack, -1, snapshot->stacks.count) ||
+        block->device != snapshot->segments[block->segment].device)
+      return false;
+  }
+  for (size_t i = 0; i < snapshot->forwarded_count; i++) {
+    const gp_snapshot_forwarded_t *memory = &snapshot->forwarded[i];
+    if (!is_in(memory->device, 0, GP_SNAPSHOT_DEVICES) || !is_in(memory->stack, -1, snapshot->stacks.count) ||
+        !memory->kind)
+      return false;
+  }
+  return are_stacks_sound(snapshot) && are_events_sound(snapshot);
+}
+
 static void names_fini(gp_snapshot_names_t *names)
 {
   for (size_t i = 0; i < names->count; i++)

@@ -208,6 +208,9 @@ const char *gp_snapshot_state_name(gp_snapshot_state_t state);
 /* Adds a sentence to the notes: something is missing. */
 void gp_snapshot_note(gp_snapshot_t *snapshot, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* For asserts: true if every index leads to something that is there. */
+bool gp_snapshot_is_sound(const gp_snapshot_t *snapshot);
+
 /* True if the snapshot lacks something: events that were dropped, or members. */
 bool gp_snapshot_is_partial(const gp_snapshot_t *snapshot);
 

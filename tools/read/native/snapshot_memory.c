@@ -15,10 +15,7 @@ static bool read_state(gp_json_scan_t *scan, void *to)
   return true;
 }
 
-#define BLOCK(name, read, field)                                                                             \
-  {                                                                                                          \
-    name, read, offsetof(gp_snapshot_block_t, field)                                                         \
-  }
+#define BLOCK(name, read, field) GP_SNAPSHOT_MEMBER(name, read, gp_snapshot_block_t, field)
 
 static const gp_snapshot_member_t block_members[] = {
     BLOCK("address", gp_snapshot_read_uint, address),
@@ -30,7 +27,7 @@ static const gp_snapshot_member_t block_members[] = {
     BLOCK("stream", gp_snapshot_read_index, stream),
     BLOCK("tainted", gp_snapshot_read_bool, tainted),
     BLOCK("state", read_state, state),
-    {NULL, NULL, 0},
+    {.name = NULL},
 };
 
 /* Segments and forwarded memory while they are read: the device may come after what refers to it. */
@@ -81,18 +78,15 @@ static bool read_segment_device(gp_json_scan_t *scan, void *to)
   return read_device(scan, &parse->segment.device, &parse->device_at);
 }
 
-#define SEGMENT(name, read, field)                                                                           \
-  {                                                                                                          \
-    name, read, offsetof(segment_parse_t, segment.field)                                                     \
-  }
+#define SEGMENT(name, read, field) GP_SNAPSHOT_MEMBER(name, read, segment_parse_t, segment.field)
 static const gp_snapshot_member_t segment_members[] = {
-    {"device", read_segment_device, 0},
+    GP_SNAPSHOT_WHOLE("device", read_segment_device),
     SEGMENT("address", gp_snapshot_read_uint, address),
     SEGMENT("total_size", gp_snapshot_read_uint, size),
     SEGMENT("context", gp_snapshot_read_uint, context),
     SEGMENT("stream", gp_snapshot_read_index, stream),
-    {"blocks", read_blocks, 0},
-    {NULL, NULL, 0},
+    GP_SNAPSHOT_WHOLE("blocks", read_blocks),
+    {.name = NULL},
 };
 
 static bool read_segment(gp_json_scan_t *scan, gp_snapshot_t *snapshot)
@@ -132,12 +126,9 @@ static bool read_forwarded_device(gp_json_scan_t *scan, void *to)
   return read_device(scan, &parse->memory.device, &parse->device_at);
 }
 
-#define FORWARDED(name, read, field)                                                                         \
-  {                                                                                                          \
-    name, read, offsetof(forwarded_parse_t, memory.field)                                                    \
-  }
+#define FORWARDED(name, read, field) GP_SNAPSHOT_MEMBER(name, read, forwarded_parse_t, memory.field)
 static const gp_snapshot_member_t forwarded_members[] = {
-    {"device", read_forwarded_device, 0},
+    GP_SNAPSHOT_WHOLE("device", read_forwarded_device),
     FORWARDED("address", gp_snapshot_read_uint, address),
     FORWARDED("size", gp_snapshot_read_uint, size),
     FORWARDED("block", gp_snapshot_read_uint, block),
@@ -145,7 +136,7 @@ static const gp_snapshot_member_t forwarded_members[] = {
     FORWARDED("stack", gp_snapshot_read_index, stack),
     FORWARDED("stream", gp_snapshot_read_index, stream),
     FORWARDED("kind", gp_snapshot_read_string, kind),
-    {NULL, NULL, 0},
+    {.name = NULL},
 };
 
 static bool read_forwarded(gp_json_scan_t *scan, gp_snapshot_t *snapshot)

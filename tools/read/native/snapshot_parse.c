@@ -103,7 +103,8 @@ bool gp_snapshot_read_object(gp_json_scan_t *scan, const gp_snapshot_member_t *m
     return false;
   while (gp_json_scan_member(scan, &name)) {
     const gp_snapshot_member_t *member = members;
-    while (member->name && !gp_json_slice_is(name, member->name))
+    while (
+        member->name && (member->length != name.length || memcmp(member->name, name.text, name.length) != 0))
       member++;
     if (!(member->name ? member->read(scan, (char *)item + member->offset) : gp_json_scan_skip(scan)))
       return false;

@@ -38,9 +38,19 @@ void *gp_snapshot_append(gp_json_scan_t *scan, void **items, size_t *count, size
  */
 typedef struct gp_snapshot_member {
   const char *name;
+  size_t length; /* of name */
   bool (*read)(gp_json_scan_t *scan, void *to);
   size_t offset;
 } gp_snapshot_member_t;
+
+#define GP_SNAPSHOT_MEMBER(name, read, type, field)                                                          \
+  {                                                                                                          \
+    name, sizeof(name) - 1, read, offsetof(type, field)                                                      \
+  }
+#define GP_SNAPSHOT_WHOLE(name, read)                                                                        \
+  {                                                                                                          \
+    name, sizeof(name) - 1, read, 0                                                                          \
+  } /* reads into the item itself */
 
 /* Reads an object into item. members ends with a name of NULL; other members are checked and left out. */
 bool gp_snapshot_read_object(gp_json_scan_t *scan, const gp_snapshot_member_t *members, void *item);

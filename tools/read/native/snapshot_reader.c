@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pool/util/assert.h"
 #include "tools/read/native/snapshot_parts.h"
 
 /* What the tree is made of, with the first character of such a value. Everything else is checked and left
@@ -252,6 +253,7 @@ gp_snapshot_t *gp_snapshot_parse_input(gp_input_t *input, unsigned columns, gp_s
   if (!parse.snapshot || !parse.snapshot->root) {
     (void)gp_snapshot_fail(&parse, 0, "not enough memory to read this");
   } else if (read_document(&parse)) {
+    gp_assert_full(gp_snapshot_is_sound(parse.snapshot));
     return parse.snapshot;
   }
   (void)scan_failed(&parse); /* unless the content had failed before */
@@ -263,6 +265,7 @@ gp_snapshot_t *gp_snapshot_parse(
     const char *text, size_t length, unsigned columns, gp_snapshot_error_t *ret_error)
 {
   gp_input_t input;
+  gp_assert(text[length] == '\0');
   gp_input_init_memory(&input, text, length);
   return gp_snapshot_parse_input(&input, columns, ret_error);
 }

@@ -63,10 +63,7 @@ static bool read_line(gp_json_scan_t *scan, void *to)
   return true;
 }
 
-#define FRAME(name, read, field)                                                                             \
-  {                                                                                                          \
-    name, read, offsetof(gp_snapshot_frame_t, field)                                                         \
-  }
+#define FRAME(name, read, field) GP_SNAPSHOT_MEMBER(name, read, gp_snapshot_frame_t, field)
 static const gp_snapshot_member_t frame_members[] = {
     FRAME("address", gp_snapshot_read_uint, address),
     FRAME("module", gp_snapshot_read_index, module),
@@ -74,7 +71,7 @@ static const gp_snapshot_member_t frame_members[] = {
     FRAME("file", gp_snapshot_read_string, file),
     FRAME("line", read_line, line),
     FRAME("inline", gp_snapshot_read_bool, is_inline),
-    {NULL, NULL, 0},
+    {.name = NULL},
 };
 
 /* "" for what the file does not say. */
@@ -104,17 +101,14 @@ bool gp_snapshot_read_frames(gp_snapshot_parse_t *parse)
   return good && !scan->error;
 }
 
-#define MODULE(name, read, field)                                                                            \
-  {                                                                                                          \
-    name, read, offsetof(gp_snapshot_module_t, field)                                                        \
-  }
+#define MODULE(name, read, field) GP_SNAPSHOT_MEMBER(name, read, gp_snapshot_module_t, field)
 static const gp_snapshot_member_t module_members[] = {
     MODULE("path", gp_snapshot_read_string, path),
     MODULE("build_id", gp_snapshot_read_string, build_id),
     MODULE("bias", gp_snapshot_read_uint, bias),
     MODULE("start", gp_snapshot_read_uint, start),
     MODULE("end", gp_snapshot_read_uint, end),
-    {NULL, NULL, 0},
+    {.name = NULL},
 };
 
 bool gp_snapshot_read_modules(gp_snapshot_parse_t *parse)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pool/util/assert.h"
 #include "tools/read/pytorch/import.h"
 #include "tools/read/pytorch/import_parts.h"
 
@@ -194,6 +195,7 @@ static gp_snapshot_t *finish(gp_import_t *import, gp_input_t *input, unsigned co
   gp_block_map_fini(&import->streams);
   for (int column = 0; column < GP_COLUMN_COUNT; column++)
     free(import->columns[column]);
+  gp_assert_full(!good || gp_snapshot_is_sound(import->snapshot));
   if (good)
     return import->snapshot;
   gp_snapshot_destroy(import->snapshot);

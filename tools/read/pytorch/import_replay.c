@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pool/util/assert.h"
 #include "tools/read/pytorch/import_parts.h"
 
 #define ROUND_BYTES UINT64_C(512) /* what PyTorch rounds sizes up to, unless told otherwise */
@@ -121,6 +122,7 @@ static bool number_blocks(replay_t *replay)
     case GP_EVENT_SEGMENT_MAP: came_from_driver[device] = true; break;
     case GP_EVENT_ALLOC:
       *block = (int64_t)replay->count + 1 - *block;
+      gp_assert_internal(*block > 0 && (uint64_t)*block <= replay->count);
       replay->alloc_ns[*block] = (uint64_t)time_ns + 1;
       *at(replay, GP_COLUMN_HIT, i) = !came_from_driver[device];
       came_from_driver[device] = false;
