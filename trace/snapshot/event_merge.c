@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "pool/util/assert.h"
 #include "trace/util/sort.h"
 #include "trace/util/emergency_pages.h"
 
@@ -26,9 +27,17 @@ typedef struct heap_entry {
   uint32_t run;
 } heap_entry_t;
 
+/* A chunk to be copied, and how many of its records. */
+typedef struct chunk_ref {
+  uint32_t index;
+  uint32_t count;
+} chunk_ref_t;
+
 /* The parts of merge->pages. */
 typedef struct workspace {
   size_t capacity; /* records */
+  chunk_ref_t *chunks;
+  size_t chunk_count;
   piece_t *pieces;
   size_t piece_count;
   gp_sort_key_t *pieces_by_owner;
@@ -42,7 +51,8 @@ typedef struct workspace {
 static bool map_workspace(gp_event_merge_t *merge, workspace_t *work, size_t capacity, size_t chunk_count)
 {
   size_t per_record = sizeof(gp_event_record_t) + sizeof(uint32_t);
-  size_t per_chunk = sizeof(piece_t) + sizeof(run_t) + sizeof(heap_entry_t) + 2 * sizeof(gp_sort_key_t);
+  size_t per_chunk = sizeof(chunk_ref_t) + sizeof(piece_t) + sizeof(run_t) + sizeof(heap_entry_t) +
+                     2 * sizeof(gp_sort_key_t);
   size_t bytes = capacity * per_record + chunk_count * per_chunk + 64;
   /* Populated: faults while the chunks are locked would make others wait. */
   char *pages = gp_emergency_pages_map(bytes, true);
@@ -52,6 +62,8 @@ static bool map_workspace(gp_event_merge_t *merge, workspace_t *work, size_t cap
   merge->bytes = bytes;
   merge->records = (gp_event_record_t *)(void *)pages;
   pages += capacity * sizeof(gp_event_record_t);
+  work->chunks = (chunk_ref_t *)(void *)pages;
+  pages += chunk_count * sizeof(chunk_ref_t);
   work->pieces = (piece_t *)(void *)pages;
   pages += chunk_count * sizeof(piece_t);
   work->runs = (run_t *)(void *)pages;
@@ -72,51 +84,119 @@ static bool map_workspace(gp_event_merge_t *merge, workspace_t *work, size_t cap
  * again.
  */
 
-static size_t chunk_count_of(gp_chunks_t *chunks, uint32_t index)
+static uint32_t record_count(const gp_chunks_t *chunks, uint32_t index)
 {
   return atomic_load_explicit(&chunks->chunks[index].count, memory_order_acquire);
 }
 
-/* Calls visit for every chunk that was ever used: closed ones in the order in which they will be used again.
+/*
+ * Makes room for what is recorded now and some more, for what is recorded until it is copied. With little
+ * memory there is less room, without any the answer is false.
  */
-typedef void (*chunk_visit_fn)(gp_chunks_t *chunks, uint32_t index, size_t count, void *arg);
-
-static void visit_chunks(gp_chunks_t *chunks, const uint32_t *counts, chunk_visit_fn visit, void *arg)
+static bool make_room(gp_chunks_t *chunks, gp_event_merge_t *merge, workspace_t *work)
 {
   const gp_chunk_header_t *header = chunks->header;
+  size_t recorded = 0;
+  gp_lock_take(&chunks->lock);
+  for (uint32_t i = 0; i < header->used; i++)
+    recorded += record_count(chunks, i);
+  size_t chunk_count = header->chunk_count; /* it only shrinks, when memory for more is not to be had */
+  gp_lock_release(&chunks->lock);
+
+  size_t capacity = recorded + recorded / 8 + 64 * (size_t)header->chunk_events;
+  if (capacity > chunk_count * header->chunk_events)
+    capacity = chunk_count * header->chunk_events;
+  while (!map_workspace(merge, work, capacity, chunk_count)) {
+    capacity /= 2;
+    if (capacity < GP_CHUNK_EVENTS)
+      return false;
+  }
+  return true;
+}
+
+/*
+ * Lists every chunk that has records: closed ones in the order in which they will be used again, then the
+ * others. Reads each count once, because owners go on. Returns the sum of the counts.
+ */
+static size_t list_chunks(const gp_chunks_t *chunks, workspace_t *work)
+{
+  const gp_chunk_header_t *header = chunks->header;
+  size_t total = 0;
   for (uint32_t i = header->oldest; i != GP_CHUNK_NONE; i = chunks->chunks[i].next)
-    visit(chunks, i, chunk_count_of(chunks, i), arg);
-  for (uint32_t i = 0; i < header->chunk_count; i++) {
+    work->chunks[work->chunk_count++] = (chunk_ref_t){i, record_count(chunks, i)};
+  for (uint32_t i = 0; i < header->used; i++) {
     const gp_chunk_t *chunk = &chunks->chunks[i];
     if (chunk->state == GP_CHUNK_OPEN || chunk->state == GP_CHUNK_SHARED)
-      visit(chunks, i, counts ? counts[i] : chunk_count_of(chunks, i), arg);
+      work->chunks[work->chunk_count++] = (chunk_ref_t){i, record_count(chunks, i)};
+  }
+  gp_assert(work->chunk_count <= header->used);
+  for (size_t i = 0; i < work->chunk_count; i++)
+    total += work->chunks[i].count;
+  return total;
+}
+
+/* Declares the oldest chunks lost, until at least `excess` records are. */
+static void lose_oldest(
+    const gp_chunks_t *chunks, gp_event_merge_t *merge, const workspace_t *work, size_t excess)
+{
+  for (size_t i = 0; i < work->chunk_count && excess; i++) {
+    const chunk_ref_t *chunk = &work->chunks[i];
+    if (!chunk->count)
+      continue;
+    uint64_t newest_ns = gp_chunks_newest_ns(chunks, chunk->index);
+    if (!merge->has_lost || newest_ns > merge->since_ns)
+      merge->since_ns = newest_ns;
+    merge->has_lost = true;
+    excess -= excess > chunk->count ? chunk->count : excess;
   }
 }
 
-typedef struct copying {
-  gp_event_merge_t *merge;
-  workspace_t *work;
-  const uint64_t *until_ns;
-  size_t excess; /* records to be left out for want of memory */
-} copying_t;
-
-static void add_count(gp_chunks_t *chunks, uint32_t index, size_t count, void *arg)
+/* Copies what is neither lost nor newer than until_ns of its device. */
+static void copy_chunk(const gp_chunks_t *chunks, const chunk_ref_t *chunk, const uint64_t *until_ns,
+    gp_event_merge_t *merge, workspace_t *work)
 {
-  *(size_t *)arg += count;
-}
+  const gp_event_record_t *from = gp_chunks_records(chunks, chunk->index);
+  size_t first = merge->count;
 
-static void skip_excess(gp_chunks_t *chunks, uint32_t index, size_t count, void *arg)
-{
-  copying_t *copying = arg;
-  if (!copying->excess || !count)
+  for (size_t i = 0; i < chunk->count; i++) {
+    const gp_event_record_t *record = &from[i];
+    if (merge->has_lost && record->time_ns <= merge->since_ns) {
+      merge->dropped++;
+      continue;
+    }
+    if (record->device >= 0 && record->device < GP_MAX_DEVICES && record->time_ns > until_ns[record->device])
+      continue;
+    if (merge->count == work->capacity)
+      break;
+    merge->records[merge->count++] = *record;
+  }
+  if (merge->count == first)
     return;
-  gp_event_merge_t *merge = copying->merge;
-  uint64_t newest_ns = gp_chunks_newest_ns(chunks, index);
-  if (!merge->has_lost || newest_ns > merge->since_ns)
-    merge->since_ns = newest_ns;
-  merge->has_lost = true;
-  copying->excess = copying->excess > count ? copying->excess - count : 0;
+  work->pieces[work->piece_count++] = (piece_t){.first = first,
+      .count = merge->count - first,
+      .owner = chunks->chunks[chunk->index].owner,
+      .opened = chunks->chunks[chunk->index].opened};
 }
+
+/* Copies all that there is room for, oldest records left out first. The caller holds the lock. */
+static void copy_records(
+    const gp_chunks_t *chunks, const uint64_t *until_ns, gp_event_merge_t *merge, workspace_t *work)
+{
+  const gp_chunk_header_t *header = chunks->header;
+  gp_assert(gp_lock_is_held(&chunks->lock));
+  merge->has_lost = header->has_lost;
+  merge->since_ns = header->since_ns;
+  merge->dropped = header->dropped + chunks->unstored;
+  size_t total = list_chunks(chunks, work);
+  if (total > work->capacity)
+    lose_oldest(chunks, merge, work, total - work->capacity);
+  for (size_t i = 0; i < work->chunk_count; i++)
+    copy_chunk(chunks, &work->chunks[i], until_ns, merge, work);
+}
+
+/*
+ * Merging
+ */
 
 /* Nearly always in order already: a thread's events come as they happen. */
 static void sort_piece(gp_event_record_t *records, size_t count)
@@ -131,40 +211,6 @@ static void sort_piece(gp_event_record_t *records, size_t count)
     records[at] = moving;
   }
 }
-
-static void copy_chunk(gp_chunks_t *chunks, uint32_t index, size_t count, void *arg)
-{
-  copying_t *copying = arg;
-  gp_event_merge_t *merge = copying->merge;
-  workspace_t *work = copying->work;
-  const gp_event_record_t *from = gp_chunks_records(chunks, index);
-  size_t first = merge->count;
-
-  for (size_t i = 0; i < count; i++) {
-    const gp_event_record_t *record = &from[i];
-    if (merge->has_lost && record->time_ns <= merge->since_ns) {
-      merge->dropped++;
-      continue;
-    }
-    if (record->device >= 0 && record->device < GP_MAX_DEVICES &&
-        record->time_ns > copying->until_ns[record->device])
-      continue;
-    if (merge->count == work->capacity)
-      break;
-    merge->records[merge->count++] = *record;
-  }
-  if (merge->count == first)
-    return;
-  piece_t *piece = &work->pieces[work->piece_count++];
-  piece->first = first;
-  piece->count = merge->count - first;
-  piece->owner = chunks->chunks[index].owner;
-  piece->opened = chunks->chunks[index].opened;
-}
-
-/*
- * Merging
- */
 
 /* Joins the pieces of each thread to runs, as far as they follow each other in time. */
 static void make_runs(gp_event_merge_t *merge, workspace_t *work)
@@ -258,6 +304,8 @@ static void merge_runs(gp_event_merge_t *merge, workspace_t *work)
     }
     uint32_t index = work->heap[0].run;
     run_t *run = &work->runs[index];
+    gp_assert_full(written == 0 ||
+                   merge->records[merge->order[written - 1]].time_ns <= merge->records[run->record].time_ns);
     merge->order[written++] = (uint32_t)run->record;
     if (run_advance(work, run))
       work->heap[0] = heap_entry_of(merge, work, index);
@@ -265,6 +313,7 @@ static void merge_runs(gp_event_merge_t *merge, workspace_t *work)
       work->heap[0] = work->heap[--work->heap_count];
     heap_sift_down(work);
   }
+  gp_assert(written == merge->count);
 }
 
 bool gp_event_merge_take(
@@ -273,51 +322,17 @@ bool gp_event_merge_take(
   gp_event_merge_t *merge = ret_merge;
   workspace_t work = {0};
   memset(merge, 0, sizeof(*merge));
-
-  size_t total = 0;
   if (gp_chunks_is_empty(chunks)) {
     merge->has_lost = chunks->has_lost;
     merge->since_ns = chunks->since_ns;
     merge->dropped = chunks->unstored;
     return true;
   }
-  gp_lock_take(&chunks->lock);
-  visit_chunks(chunks, NULL, add_count, &total);
-  size_t chunk_count =
-      chunks->header->chunk_count; /* it only shrinks, when memory for more is not to be had */
-  gp_lock_release(&chunks->lock);
-
-  /* Some more, for what is recorded until the copy is made; what does not fit is left out, oldest first. */
-  size_t capacity = total + total / 8 + 64 * (size_t)chunks->header->chunk_events;
-  if (capacity > chunk_count * chunks->header->chunk_events)
-    capacity = chunk_count * chunks->header->chunk_events;
-  while (!map_workspace(merge, &work, capacity, chunk_count)) {
-    capacity /= 2;
-    if (capacity < GP_CHUNK_EVENTS)
-      return false;
-  }
-  uint32_t *counts = gp_emergency_pages_map(chunk_count * sizeof(uint32_t), true);
-  if (!counts) {
-    gp_event_merge_fini(merge);
+  if (!make_room(chunks, merge, &work))
     return false;
-  }
-
-  copying_t copying = {.merge = merge, .work = &work, .until_ns = until_ns};
   gp_lock_take(&chunks->lock);
-  merge->has_lost = chunks->header->has_lost;
-  merge->since_ns = chunks->header->since_ns;
-  merge->dropped = chunks->header->dropped + chunks->unstored;
-  /* Once: owners go on, and both passes must see the same. */
-  for (uint32_t i = 0; i < chunk_count; i++)
-    counts[i] = (uint32_t)chunk_count_of(chunks, i);
-  total = 0;
-  visit_chunks(chunks, counts, add_count, &total);
-  copying.excess = total > capacity ? total - capacity : 0;
-  visit_chunks(chunks, counts, skip_excess, &copying);
-  visit_chunks(chunks, counts, copy_chunk, &copying);
+  copy_records(chunks, until_ns, merge, &work);
   gp_lock_release(&chunks->lock);
-  gp_emergency_pages_unmap(counts, chunk_count * sizeof(uint32_t));
-
   make_runs(merge, &work);
   merge_runs(merge, &work);
   return true;
