@@ -1,0 +1,43 @@
+/*
+ * The record of a process while it is read, and what is wrong with it.
+ */
+#ifndef GP_TOOLS_READ_RECORD_RECORD_H
+#define GP_TOOLS_READ_RECORD_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "trace/snapshot/document.h"
+#include "trace/region/region.h"
+
+#define GP_RECORD_NOTES      8
+#define GP_RECORD_NOTE_BYTES 200
+
+typedef struct gp_record {
+  void *sections[GP_SECTION_COUNT]; /* copies, each followed by zeros for 64 bytes; NULL: it is empty */
+  size_t bytes[GP_SECTION_COUNT];
+  gp_device_copy_t copies[GP_MAX_DEVICES];
+  gp_chunks_t chunks;
+  bool has_chunks;
+  gp_event_merge_t events;
+  gp_document_t document; /* what gp_document_write takes; points into the rest */
+  uint32_t stack_count;   /* stacks that an event or a block may name */
+  uint64_t damaged;       /* records left out */
+  bool lost_streams;      /* events or memory name streams, and their table is not there */
+  bool is_partial;        /* something is missing that no ring would have lost */
+  char note_texts[GP_RECORD_NOTES][GP_RECORD_NOTE_BYTES];
+  const char *notes[GP_RECORD_NOTES];
+  char problem[256]; /* why it cannot be read, with the offset */
+} gp_record_t;
+
+/* Sets record->problem. Returns false. */
+bool gp_record_refuse(gp_record_t *record, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Counts a record that is left out. */
+void gp_record_note_damage(gp_record_t *record);
+
+/* Something that the reader of the snapshot has to know; one line. */
+void gp_record_add_note(gp_record_t *record, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif
