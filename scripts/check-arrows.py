@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""Refuses dependencies that run in circles or against the order of folders: check-arrows.py BUILD_FOLDER
+
+A module is a .c file with its .h (either alone, too), an assembly file with what it implements, or a .def file. An arrow is an include, or
+a symbol that one object needs and another one defines, as nm says. Refused are
+- a circle of more than MOST_IN_CIRCLE modules, but for those of KNOWN_CIRCLES, which must still be there;
+- an arrow from a room to one that scripts/arrows.txt does not let it use;
+- a source file that is in no room of scripts/arrows.txt.
+"""
+
+import collections
+import json
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+AREAS = ("pool", "trace", "interpose", "tools")
+MOST_IN_CIRCLE = 3
+INTERPOSED = {"dlsym", "dlvsym"}  # the library defines them, but those who call them mean the C library's
+
+# A ratchet: modules that are in a circle until somebody breaks it. An entry that is in none is an error.
+KNOWN_CIRCLES = (
+    "tools/read/record/record_events", "tools/read/record/record_live", "tools/read/record/record_parts",
+    "tools/read/record/record_reader", "tools/read/record/record_sections",
+)
+
+
+def module_of(path):
+    stem, extension = os.path.splitext(path)
+    if extension == ".def":
+        return path
+    return re.sub(r"_(x86_64|aarch64)$", "", stem) if extension == ".S" else stem
+
+
+def sources():
+    found = []
+    for area in AREAS:
+        for folder, _, names in os.walk(os.path.join(ROOT, area)):
+            found += [os.path.relpath(os.path.join(folder, name), ROOT) for name in names if re.search(r"\.(c|h|S|def)$", name)]
+    return sorted(found)
+
+
+def include_arrows(files):
+    """(module, module, what): an include of one file by another. What a .def file includes counts for itself."""
+    known = set(files)
+    for path in files:
+        with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+            for included in re.findall(r'^\s*#\s*include\s+"([^"]+)"', file.read(), re.M):
+                beside = os.path.normpath(os.path.join(os.path.dirname(path), included))
+                target = included if included in known else beside
+                if target in known:
+                    yield module_of(path), module_of(target), "includes " + target
+
+
+def objects(build):
+    """(source, object) of the library's and the tool's own objects: Meson's names of objects hide the folders."""
+    with open(os.path.join(build, "compile_commands.json")) as file:
+        for entry in json.load(file):
+            source = os.path.relpath(os.path.realpath(os.path.join(entry["directory"], entry["file"])), ROOT)
+            output = os.path.join(entry["directory"], entry["output"])
+            # test/ compiles some of these sources again; the first folder of an object is that of its target
+            if source.split(os.sep)[0] in AREAS and entry["output"].split(os.sep)[0] in AREAS and os.path.exists(output):
+                yield source, output
+
+
+def symbol_arrows(build):
+    defined, needed = {}, []
+    for source, path in objects(build):
+        module = module_of(source)
+        for line in subprocess.run(["nm", path], stdout=subprocess.PIPE, encoding="utf-8", check=True).stdout.splitlines():
+            kind, name = line.split()[-2:]
+            if kind == "U":
+                needed.append((module, name))
+            elif kind in "TDBRVWCSGu" and name not in INTERPOSED:
+                defined[name] = module
+    if not defined:
+        sys.exit("check-arrows.py: %s has no objects; build it first" % build)
+    for module, name in needed:
+        if name in defined:
+            yield module, defined[name], "uses " + name
+
+
+def circles(arrows):
+    """Strongly connected modules (Tarjan), largest first."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in arrows[node]:
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            at = stack.index(node)
+            found.append(sorted(stack[at:]))
+            del stack[at:]
+    sys.setrecursionlimit(10000)
+    for node in sorted(arrows):
+        if node not in index:
+            visit(node)
+    return sorted(found, key=len, reverse=True)
+
+
+def order():
+    """Of scripts/arrows.txt: the room of each folder or module, and what each room may use, all that these use included."""
+    rooms, uses = {}, {}
+    with open(os.path.join(ROOT, "scripts", "arrows.txt"), encoding="utf-8") as file:
+        for line in file:
+            line = line.split("#")[0].strip()
+            if line:
+                members, _, names = line.partition(":")
+                room = members.split()[0]
+                uses[room] = {room}
+                for name in names.split():
+                    if name not in rooms:
+                        sys.exit("arrows.txt: %s uses %s, which no line above it names" % (room, name))
+                    uses[room] |= uses[rooms[name]]
+                rooms.update((member, room) for member in members.split())
+    for name in rooms:
+        if not os.path.isdir(os.path.join(ROOT, name)) and not any(os.path.exists(os.path.join(ROOT, name + end))
+                                                                   for end in (".c", ".h", ".def")):
+            sys.exit("arrows.txt: there is no %s" % name)
+    return rooms, uses
+
+
+def main(build):
+    files = sources()
+    rooms, uses = order()
+
+    def room_of(module):
+        return rooms.get(module) or rooms.get(os.path.dirname(module))
+
+    problems = ["%s: its folder is not in scripts/arrows.txt" % path for path in files if not room_of(module_of(path))]
+    arrows = collections.defaultdict(lambda: collections.defaultdict(set))
+    for module in map(module_of, files):
+        arrows[module]
+    for module, other, what in list(include_arrows(files)) + list(symbol_arrows(build)):
+        if module != other:
+            arrows[module][other].add(what)
+    for module in sorted(arrows):
+        for other, whats in sorted(arrows[module].items()):
+            if room_of(module) and room_of(other) not in uses[room_of(module)]:
+                problems.append("%s may not use %s: it %s" % (module, other, ", ".join(sorted(whats)[:3])))
+    known = set(KNOWN_CIRCLES)
+    in_circles = set()
+    for circle in circles(arrows):
+        if len(circle) > MOST_IN_CIRCLE:
+            in_circles |= set(circle)
+            if not set(circle) <= known:
+                problems.append("a circle of %d modules:" % len(circle))
+                problems += ["    %s -> %s: %s" % (module, other, ", ".join(sorted(arrows[module][other])[:3]))
+                             for module in circle for other in sorted(arrows[module]) if other in circle]
+    problems += ["%s is in no circle any more: take it out of KNOWN_CIRCLES" % module for module in sorted(known - in_circles)]
+    print("\n".join(problems))
+    print("%d modules, %d arrows, %d problems" % (len(arrows), sum(map(len, arrows.values())), len(problems)))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    sys.exit(main(sys.argv[1]))
