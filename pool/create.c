@@ -5,7 +5,7 @@
 
 #include "pool/contexts.h"
 #include "pool/mode.h"
-#include "pool/reuse/epoch.h"
+#include "pool/reuse/epoch_facts.h"
 #include "pool/reuse/streams.h"
 #include "pool/space/block_slab.h"
 

@@ -120,7 +120,7 @@ def order():
                 rooms.update((member, room) for member in members.split())
     for name in rooms:
         if not os.path.isdir(os.path.join(ROOT, name)) and not any(os.path.exists(os.path.join(ROOT, name + end))
-                                                                   for end in (".c", ".h", ".def")):
+                                                                   for end in ("", ".c", ".h")):
             sys.exit("arrows.txt: there is no %s" % name)
     return rooms, uses
 

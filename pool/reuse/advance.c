@@ -1,7 +1,7 @@
 #include "pool/reuse/advance.h"
 
 #include "pool/mode.h"
-#include "pool/reuse/epoch.h"
+#include "pool/reuse/epoch_facts.h"
 #include "pool/reuse/single_order.h"
 #include "pool/reuse/single_stream.h"
 #include "pool/reuse/stamps.h"

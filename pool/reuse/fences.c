@@ -2,7 +2,7 @@
 
 #include "pool/driver_calls.h"
 #include "pool/mode.h"
-#include "pool/reuse/epoch.h"
+#include "pool/reuse/epoch_facts.h"
 #include "pool/reuse/single_order.h"
 #include "pool/reuse/stamps.h"
 #include "pool/reuse/work_flags.h"

@@ -1,6 +1,6 @@
 /*
  * Facts about whole contexts: synchronizations of the program, fences, and waits of the host. Any thread; the
- * caller holds no lock unless a comment says otherwise. Uses: stamps.h, epoch.h, single_order.h,
+ * caller holds no lock unless a comment says otherwise. Uses: stamps.h, epoch_facts.h, single_order.h,
  * driver_calls.h, mode.h.
  */
 #ifndef GP_POOL_REUSE_FENCES_H

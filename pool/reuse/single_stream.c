@@ -4,7 +4,7 @@
 
 #include "pool/driver_calls.h"
 #include "pool/mode.h"
-#include "pool/reuse/epoch.h"
+#include "pool/reuse/epoch_facts.h"
 #include "pool/reuse/fences.h"
 #include "pool/reuse/single_order.h"
 

@@ -12,7 +12,7 @@
  * work, and never during a capture: the capture's begin has settled it, or waited for the thread that is
  * already settling it.
  *
- * Uses: single_order.h, fences.h, epoch.h, driver_calls.h, mode.h.
+ * Uses: single_order.h, fences.h, epoch_facts.h, driver_calls.h, mode.h.
  */
 #ifndef GP_POOL_REUSE_SINGLE_STREAM_H
 #define GP_POOL_REUSE_SINGLE_STREAM_H

@@ -1,14 +1,14 @@
 /*
  * What the interposer tells of streams: each is known to the table, ends mode `single`, and where the host
  * has no memory for it the mode falls to `context`. Any thread; the caller holds no lock. Uses: streams.h,
- * epoch.h, advance.h, single_order.h.
+ * epoch_facts.h, advance.h, single_order.h.
  */
 #ifndef GP_POOL_REUSE_STREAM_CALLS_H
 #define GP_POOL_REUSE_STREAM_CALLS_H
 
 #include "pool/engine.h"
 #include "pool/reuse/advance.h"
-#include "pool/reuse/epoch.h"
+#include "pool/reuse/epoch_facts.h"
 #include "pool/reuse/streams.h"
 
 /* A stream was created in the context; it has no work yet. */

@@ -5,7 +5,7 @@
 #ifndef GP_POOL_REUSE_STREAM_RECORD_H
 #define GP_POOL_REUSE_STREAM_RECORD_H
 
-#include "pool/reuse/epoch.h"
+#include "pool/reuse/epoch_facts.h"
 #include "pool/reuse/work_flags.h"
 #include "pool/state.h"
 

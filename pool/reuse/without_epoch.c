@@ -1,9 +1,9 @@
 /*
- * reuse/epoch.h in a build without the folder reuse/epoch/: nothing is known of the work of single streams.
- * Mode `single` needs no more than which streams there are.
+ * reuse/epoch_facts.h in a build without the folder reuse/epoch/: nothing is known of the work of single
+ * streams. Mode `single` needs no more than which streams there are.
  */
 #include "pool/mode.h"
-#include "pool/reuse/epoch.h"
+#include "pool/reuse/epoch_facts.h"
 #include "pool/reuse/stamps.h"
 #include "pool/reuse/streams.h"
 

@@ -10,7 +10,7 @@
  * Uses: streams.h, stamps.h, mode.h, work_flags.h.
  */
 #include "pool/mode.h"
-#include "pool/reuse/epoch.h"
+#include "pool/reuse/epoch_facts.h"
 #include "pool/reuse/stamps.h"
 #include "pool/reuse/stream_record.h"
 #include "pool/reuse/streams.h"

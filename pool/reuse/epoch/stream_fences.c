@@ -8,7 +8,7 @@
  */
 #include "pool/driver_calls.h"
 #include "pool/mode.h"
-#include "pool/reuse/epoch.h"
+#include "pool/reuse/epoch_facts.h"
 #include "pool/reuse/stream_record.h"
 #include "pool/reuse/streams.h"
 

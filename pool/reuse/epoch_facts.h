@@ -5,8 +5,8 @@
  *
  * All functions may be called by any thread.
  */
-#ifndef GP_POOL_REUSE_EPOCH_H
-#define GP_POOL_REUSE_EPOCH_H
+#ifndef GP_POOL_REUSE_EPOCH_FACTS_H
+#define GP_POOL_REUSE_EPOCH_FACTS_H
 
 #include "pool/engine.h"
 
