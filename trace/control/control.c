@@ -67,7 +67,7 @@ static bool close_others(int kept)
 
 /*
  * A table of open files of this thread's own, with nothing of the program's in it but where messages go: what
- * the program closes must be closed, or who waits for the end of a pipe waits for ever.
+ * the program closes must be closed, or the reader of a pipe waits for its end for ever.
  */
 static bool own_files(void)
 {
@@ -155,7 +155,8 @@ static bool start(control_t *control)
         strerror_r(error, text, sizeof(text)));
     return false;
   }
-  /* So that whoever sees the program's first memory finds the socket; a machine that is so busy does without.
+  /* So that a user who sees the program's first memory finds the socket; on a machine that is so busy the
+   * program does not wait.
    */
   (void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail */
   until.tv_sec += START_SECONDS;

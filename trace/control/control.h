@@ -10,9 +10,9 @@
 
 /*
  * Serves requests, in a thread of its own with a table of open files of its own: the program sees no
- * descriptor of ours, cannot close one, and passes none on to its children, who serve nothing. Clients are
- * waited for all at once, each with a second for its request; requests are worked on one after another.
- * Returns when the socket is there.
+ * descriptor of it, cannot close one, and passes none on to its children, which serve nothing. It waits for
+ * all clients at once, each with a second for its request, and works on one request after another. Returns
+ * when the socket is there.
  *
  * Once in a process, with no lock held; all three live as long as the process. A failure is one line in the
  * log, and there is no control. errno is preserved.

@@ -91,7 +91,7 @@ int gp_control_listen(char *path)
   return fd;
 
 close_socket:
-  (void)close(fd); /* nobody has it */
+  (void)close(fd); /* no other thread has seen it */
   return -1;
 }
 

@@ -1,5 +1,5 @@
 /*
- * The socket of control.h: where it lies, who may connect.
+ * The socket of control.h: where it lies, and which users may connect.
  */
 #ifndef GP_TRACE_CONTROL_SOCKET_H
 #define GP_TRACE_CONTROL_SOCKET_H
@@ -9,8 +9,8 @@
 /*
  * Makes the folder of the user if there is none, removes sockets of processes that have gone, and listens.
  * path holds GP_CONTROL_PATH_BYTES and becomes the socket's. The folder must be ours and closed to others,
- * for otherwise somebody else could put his socket in place of ours. Returns the descriptor, or -1 after one
- * line in the log.
+ * for otherwise another user could put a socket in the place of this one. Returns the descriptor, or -1 after
+ * one line in the log.
  */
 int gp_control_listen(char *path);
 

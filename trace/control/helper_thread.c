@@ -28,7 +28,7 @@ int gp_helper_thread_start(void *(*fn)(void *arg), void *arg)
     error = pthread_create(&thread, &attributes, fn, arg);
   }
   if (!error)
-    (void)pthread_setname_np(thread, "gpupool"); /* only for those who look */
+    (void)pthread_setname_np(thread, "gpupool"); /* a name is only a help */
   (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
   (void)pthread_attr_destroy(&attributes); /* cannot fail */
   return error;

@@ -40,7 +40,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
 {
   int saved_errno = errno;
   if (getpid() == signals.pid)
-    (void)sem_post(&signals.wake); /* fails at two thousand million that nobody has taken */
+    (void)sem_post(&signals.wake); /* fails at two thousand million posts without a wait */
   errno = saved_errno;
   call_previous(number, info, context);
 }

@@ -153,7 +153,7 @@ static void close_locked(gp_chunks_t *chunks, uint32_t index, uint64_t newest_ns
 }
 
 /*
- * Empties a chunk that nobody appends to. newest_ns is its newest time; the records are no longer in any
+ * Empties a chunk that no thread appends to. newest_ns is its newest time; the records are no longer in any
  * cache. In this order, so that the record of a process that is killed in between tells what is lost, and
  * counts it once.
  */

@@ -43,8 +43,8 @@ size_t gp_chunks_bytes(uint64_t events);
 void gp_chunks_init(gp_chunks_t *chunks, gp_region_t *region, uint64_t events);
 
 /*
- * For a section that was read from a file: header, chunks and records are right and private memory, nobody
- * records. gp_chunks_fini as ever.
+ * For a section that was read from a file: header, chunks and records are right, in private memory, and no
+ * thread records. gp_chunks_fini as ever.
  */
 void gp_chunks_init_copy(
     gp_chunks_t *chunks, gp_chunk_header_t *header, gp_chunk_t *array, gp_event_record_t *records);

@@ -27,7 +27,7 @@ static bool has_room_for(gp_live_t *live, uint32_t index)
          gp_region_grow(live->region, GP_SECTION_LIVE, bytes);
 }
 
-/* A free slot, whose word is 0; its index + 1, 0 without memory: that is told in the header, for the reader.
+/* A free slot, whose word is 0; its index + 1, 0 without memory, which the header counts for the reader.
  */
 static uint32_t take_slot(gp_live_t *live)
 {
@@ -36,7 +36,8 @@ static uint32_t take_slot(gp_live_t *live)
   if (live->free) {
     cookie = live->free;
     uint64_t next = live->slots[cookie - 1].address;
-    live->free = next <= live->used ? (uint32_t)next : 0; /* the memory is shared: who knows */
+    live->free = next <= live->used ? (uint32_t)next
+                                    : 0; /* the memory is shared: another process may have changed it */
   } else if (has_room_for(live, live->used)) {
     cookie = ++live->used;
   }

@@ -34,7 +34,7 @@ void gp_live_fini(gp_live_t *live);
 
 /*
  * Brings the slot of the event's observer_cookie up to date. stream is the index of the event's stream, -1:
- * none. With is_quiet no new slot is taken, for a recorder that is off. The device's lock is held.
+ * none. With is_quiet no new slot is taken, for a recorder that is off. The caller holds the device's lock.
  */
 void gp_live_event(gp_live_t *live, const gp_event_t *event, int16_t stream, bool is_quiet);
 

@@ -34,8 +34,8 @@ void gp_prestart_fini(gp_prestart_t *prestart);
 bool gp_prestart_keep(gp_prestart_t *prestart, const gp_event_t *event);
 
 /*
- * Ends it. True for one caller only, who records events[0, count): they are his from then on, and nobody
- * changes them. Thread safe.
+ * Ends it. True for one caller only, which records events[0, count): from then on no other thread changes
+ * them. Thread safe.
  */
 bool gp_prestart_end(gp_prestart_t *prestart);
 

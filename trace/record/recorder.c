@@ -70,8 +70,8 @@ static int16_t stream_index(gp_recorder_t *recorder, writer_t *writer, uint64_t 
   return writer->stream;
 }
 
-/* The device's lock is held, so that loads and stores of two threads do not mix; atomic for the snapshot
- * writer. */
+/* The caller holds the device's lock, so that loads and stores of two threads do not mix. Atomic because the
+ * snapshot writer reads without it. */
 static inline uint64_t ordered_time_ns(gp_recorder_t *recorder, const gp_event_t *event)
 {
   uint64_t time_ns = event->time_ns;
@@ -97,7 +97,7 @@ uint64_t gp_recorder_fence_ns(gp_recorder_t *recorder, int device)
   uint64_t last_ns = atomic_load_explicit(&clock->last_ns, memory_order_relaxed);
   if (now_ns < last_ns)
     now_ns = last_ns;
-  /* Relaxed: who records after us takes the lock that is held here. */
+  /* Relaxed: a thread that records later takes the lock that the caller holds. */
   atomic_store_explicit(&clock->floor_ns, now_ns, memory_order_relaxed);
   return now_ns;
 }
@@ -272,7 +272,8 @@ static void describe(gp_recorder_t *recorder)
   buffer = gp_pages_map(GP_DESCRIPTION_BYTES, false);
   if (!buffer)
     return;
-  int cancel_state = gp_cancel_hold(); /* a device's lock is held, and the command line is in a file */
+  int cancel_state =
+      gp_cancel_hold(); /* the caller holds a device's lock, and the command line is in a file */
   gp_description_t description = gp_description_make(recorder->options, buffer, GP_DESCRIPTION_BYTES);
   gp_cancel_restore(cancel_state);
   /* Its length first, complete when it is there: a reader wants whole pairs. */
@@ -413,7 +414,7 @@ void gp_recorder_destroy(gp_recorder_t *recorder)
   if (!recorder)
     return;
   if (recorder->has_key)
-    (void)pthread_key_delete(recorder->key); /* it is ours */
+    (void)pthread_key_delete(recorder->key); /* cannot fail on a key that was created */
   gp_region_remove(&recorder->region);
   gp_chunks_fini(&recorder->chunks);
   gp_live_fini(&recorder->live);
@@ -462,8 +463,8 @@ void gp_recorder_set_mode(gp_recorder_t *recorder, int mode)
   if (atomic_load(&recorder->silent))
     return;
   int before = atomic_exchange(&recorder->mode, mode);
-  /* The time after the switch: whoever still saw the old mode has an earlier event, which must not be missed
-   * alone. */
+  /* The time after the switch: a thread that still saw the old mode has an earlier event, which must not be
+   * missed alone. */
   if (mode == GP_TRACE_ALL && before != GP_TRACE_ALL)
     gp_chunks_forget(&recorder->chunks, gp_recorder_now_ns(recorder));
   if (before == GP_TRACE_OFF && mode != GP_TRACE_OFF)

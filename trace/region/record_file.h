@@ -1,5 +1,5 @@
 /*
- * The files of records (region.h): ROOT/gpupool.UID/PID-STARTTIME, a folder of the user's own that nobody
+ * The files of records (region.h): ROOT/gpupool.UID/PID-STARTTIME, a folder of the user's own that no one
  * else can enter. STARTTIME (microseconds since 1970) tells two programs apart that ran under one pid.
  *
  * Nothing here allocates from the program's heap or keeps a descriptor open.
@@ -25,7 +25,7 @@ typedef struct gp_record_file {
 /* ROOT/gpupool.UID of the present user. Returns false if it does not fit. */
 bool gp_record_folder(const char *root, char *buffer, size_t capacity);
 
-/* The pid and start time that a file's name tells; false: it is no name of ours. */
+/* The pid and start time that a file's name tells; false: it is no name of a record. */
 bool gp_record_file_parse(const char *name, pid_t *ret_pid, uint64_t *ret_start_time_us);
 
 /*
@@ -47,7 +47,8 @@ void gp_record_file_remove(const gp_record_file_t *file);
  */
 bool gp_record_file_is_in_use(int fd, pid_t pid);
 
-/* Opens the user's folder, which has to be his alone: -1 with errno and a static text of what is wrong. */
+/* Opens the user's folder, which must be closed to all other users: -1 with errno and a static text of what
+ * is wrong. */
 int gp_record_folder_open(const char *root, bool create, const char **ret_problem);
 
 /* Whether something has the folder's name that is not a folder of this user's alone: another user's, a link,

@@ -70,8 +70,8 @@ void *gp_region_section(gp_region_t *region, gp_section_t section, size_t *ret_c
 }
 
 /*
- * Makes sure of pages of the file. The kernel does that without a descriptor, which the program could close
- * or use again meanwhile, and so none is kept; before Linux 5.14 the file is opened again.
+ * Makes sure of pages of the file. The kernel does that without a descriptor. None is kept, because the
+ * program could close it or use its number again; before Linux 5.14 the file is opened again.
  */
 static int make_present(gp_region_t *region, size_t offset, size_t bytes)
 {
@@ -102,7 +102,8 @@ static void fill_header(gp_region_t *region)
     header->sections[i].offset = region->offsets[i];
     header->sections[i].capacity = region->plan.capacity[i];
   }
-  /* Last: who finds it finds the rest. A signal fence is enough against death, which stops at an instruction.
+  /* Last: a reader that finds it finds the rest. A signal fence is enough against death, which stops at an
+   * instruction.
    */
   atomic_signal_fence(memory_order_release);
   memcpy(header->magic, GP_RECORD_MAGIC, sizeof(header->magic));

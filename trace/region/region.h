@@ -3,11 +3,13 @@
  * of shared memory, which outlives the process whatever ends it and which `gpupool recover` reads; ordinary
  * memory where there can be none, and then the record dies with the process.
  *
- * Address space is reserved for the most that each section may take. Pages are made sure of before anybody
- * touches them (gp_region_grow), so that a full file system is an answer and not a SIGBUS. Nothing is made
+ * Address space is reserved for the most that each section may take. gp_region_grow makes sure of pages
+ * before a caller touches them, so that a full file system is an answer and not a SIGBUS. Nothing is made
  * before the first section grows: a program that never asks for GPU memory leaves no trace.
  *
  * A forked child does not have the file's pages at all: it could only spoil the record of its parent.
+ *
+ * This folder includes trace/format, trace/util and pool/util.
  */
 #ifndef GP_TRACE_REGION_H
 #define GP_TRACE_REGION_H
@@ -48,7 +50,7 @@ typedef struct gp_region {
   atomic_bool is_started;
   bool is_file;
   gp_record_file_t file; /* with is_file */
-  char problem[160];     /* why it is not a file; "" if it is, or if nobody wanted one */
+  char problem[160];     /* why it is not a file; "" if it is, or if none was wanted */
 } gp_region_t;
 
 /* Reserves address space. root must live as long as the region. False: there is none. */

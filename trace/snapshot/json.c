@@ -178,7 +178,7 @@ void gp_json_null(gp_json_t *json)
 
 void gp_json_ratio(gp_json_t *json, uint64_t part, uint64_t whole)
 {
-  /* Sizes are below 2^53 and a double is exact enough for six decimals; the digits are ours, whatever the
+  /* Sizes are below 2^53 and a double is exact enough for six decimals; written digit by digit, whatever the
    * locale. */
   uint64_t millionths = whole ? (uint64_t)(1e6 * (double)part / (double)whole + 0.5) : 0;
   char decimals[6];

@@ -50,7 +50,8 @@ typedef struct request {
   gp_snapshot_name_t *name; /* becomes the file that was written, in place of the one it names; may be NULL */
 } request_t;
 
-/* How loud a snapshot is, decided here alone: always after an out of memory, which nobody asked for. */
+/* How loud a snapshot is, decided here alone: always after an out of memory, because the user has not asked
+ * for that one. */
 static gp_log_level_t report_level(const gp_oom_t *oom)
 {
   return oom ? GP_LOG_ERROR : GP_LOG_INFO;
@@ -444,7 +445,7 @@ int gp_snapshot_at_exit(gp_snapshot_writer_t *writer)
   gp_engine_t *engine = atomic_load(&writer->engine);
   bool wanted = gp_option_number(writer->recorder->options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_EXIT;
   int error = wanted && engine && has_allocated(engine) ? gp_snapshot_write(writer, "exit", NULL, NULL) : 0;
-  /* The record has served, or nobody wants a snapshot; otherwise the record is all that there is. */
+  /* The record has served, or the user wants no snapshot; otherwise the record is all that there is. */
   if (!error || error == ECANCELED)
     gp_region_remove(&writer->recorder->region);
   else

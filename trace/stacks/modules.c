@@ -175,7 +175,7 @@ static bool is_still_there(
   return record->end == end && record->bias == bias;
 }
 
-/* Writes the record of a module at the end of the log, where nobody looks yet. NULL: the log is full. */
+/* Writes the record of a module at the end of the log, beyond what readers look at. NULL: the log is full. */
 static gp_module_record_t *draft(
     scan_t *scan, const struct dl_phdr_info *info, bool is_program, uint64_t start, uint64_t end)
 {
@@ -262,7 +262,7 @@ void gp_modules_scan(gp_modules_t *modules)
   modules->loaded_count = scan.found_count;
   if (scan.is_reused)
     (void)atomic_fetch_add_explicit(&modules->generation, 1, memory_order_relaxed);
-  /* After the generation: who sees these counts must not take the old one with them. */
+  /* After the generation: a thread that sees these counts must not take the old generation with them. */
   atomic_store_explicit(&modules->unloads, scan.unloads, memory_order_relaxed);
   atomic_store_explicit(&modules->loads, scan.loads, memory_order_release);
 }

@@ -6,8 +6,8 @@
  *   native   every allocation, and the other calls that reach the driver
  *   fp       the same, by frame pointers
  *
- * With GPUPOOL_STACKS_FREE also every free. A stack is captured where no lock is held; the pool asks for its
- * number later, with one (pool/observer.h, find_origin and origin).
+ * With GPUPOOL_STACKS_FREE also every free. A thread that holds no lock captures a stack; the pool asks for
+ * its number later, with one (pool/observer.h, find_origin and origin).
  */
 #ifndef GP_TRACE_ORIGIN_H
 #define GP_TRACE_ORIGIN_H

@@ -43,7 +43,7 @@ gp_stack_logs_t gp_stacks_logs(const gp_stacks_t *stacks);
 /*
  * The number of the stack with these return addresses, the innermost first, from 1 on; 0 if the table is
  * full, which is counted, or if count is 0. counts: what the loader told before the stack was captured. Known
- * stacks are found without a lock. Any thread, with no lock of ours held.
+ * stacks are found without a lock. Any thread; the caller holds no ranked lock.
  */
 uint32_t gp_stacks_intern(
     gp_stacks_t *stacks, const uintptr_t *addresses, size_t count, gp_loader_counts_t counts);

@@ -14,7 +14,7 @@
 /* What the loader may take to open the unwinders; not measured on every system, so ample. */
 #define PREPARE_ROOM_BYTES ((size_t)40 * 1024)
 
-/* Frames of ours between the unwinder and the program, which it counts, too. */
+/* Frames of this library between the unwinder and the program, which the unwinder counts, too. */
 #define OWN_FRAMES_MAX 16
 
 /*
@@ -87,7 +87,7 @@ static void begin_libunwind(void *arg)
   (void)set_caching_policy(local_space, 2 /* UNW_CACHE_PER_THREAD */); /* else it is slower at first */
 }
 #else
-/* On aarch64 libunwind 1.6 may read /proc/self/maps for a frame; nobody has measured it. */
+/* On aarch64 libunwind 1.6 may read /proc/self/maps for a frame; how long that takes was not measured. */
 static backtrace_fn find_libunwind(void)
 {
   return NULL;
@@ -142,15 +142,15 @@ static void prepare(void)
 {
   uintptr_t here = (uintptr_t)&gp_unwind_prepare;
 
-  /* No lock: a thread that waited for another one's dlopen here could hold the loader's lock. Whoever comes
-   * meanwhile finds the same. */
+  /* No lock: a thread that waited for another one's dlopen here could hold the loader's lock. A thread that
+   * comes meanwhile finds the same. */
   if (!atomic_load(&own_end))
     (void)dl_iterate_phdr(find_own_range, &here); /* this code is somewhere */
   backtrace_fn best = find_libunwind();
   backtrace_fn safe = find_glibc();
   atomic_store(&libunwind_backtrace, best);
   atomic_store(&glibc_backtrace, safe);
-  (void)dlerror(); /* what was not found is nobody's error */
+  (void)dlerror(); /* a symbol that was not found is no error of the program's */
   if (!atomic_exchange(&is_prepared, true))
     gp_log(GP_LOG_DEBUG, "stacks: %s",
         best && safe ? "libunwind and glibc"

@@ -6,7 +6,7 @@
  * C library's backtrace.
  *
  * No function here allocates from the program's heap, except the first one of a process, in the loader.
- * Nothing may be captured with a lock of ours held. In a signal handler the interrupted code may be in the
+ * A thread that holds a ranked lock must not capture. In a signal handler the interrupted code may be in the
  * middle of the loader or of an unwinder: a handler on an alternate stack gets no frames, nor does one that
  * interrupts a capture of its own thread; others cannot be told from ordinary code (CUDA may not be called in
  * a signal handler anyway).
@@ -34,9 +34,9 @@ typedef enum gp_unwinder {
 } gp_unwinder_t;
 
 /*
- * Looks for the unwinders: opens libraries, so no lock of ours may be held. Called by the first capture if by
- * nobody before. Does nothing on a thread with little stack left: another one will. Any thread, also several
- * at once.
+ * Looks for the unwinders: opens libraries, so the caller holds no ranked lock. The first capture calls it if
+ * no other function has. Does nothing on a thread with little stack left: another one will. Any thread, also
+ * several at once.
  */
 void gp_unwind_prepare(void);
 

@@ -1,6 +1,6 @@
 /*
  * Memory for the recorder and the snapshot writer: straight from the kernel, so that neither depends on the
- * state of the program's heap (or on who replaced malloc).
+ * state of the program's heap, or on what replaced malloc.
  */
 #ifndef GP_TRACE_UTIL_PAGES_H
 #define GP_TRACE_UTIL_PAGES_H
