@@ -13,7 +13,7 @@
 
 typedef struct gp_arguments {
   const char *texts[GP_OPTION_COUNT]; /* of argv, borrowed; NULL: not given */
-  int next;                           /* index of the first argument that is none of ours */
+  int next;                           /* index of the first argument that is not gpupool's */
   bool help;
   bool json;
 } gp_arguments_t;

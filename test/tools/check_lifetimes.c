@@ -162,7 +162,7 @@ START_TEST(test_what_began_before_the_events_is_found)
   ck_assert_uint_eq(life_of(1)->begin_ns, 10);
   ck_assert_uint_eq(life_of(2)->begin, 0);
   ck_assert_uint_eq(life_of(2)->begin_ns, 40);
-  ck_assert(!life_of(5)->is_temporary); /* nobody knows */
+  ck_assert(!life_of(5)->is_temporary); /* the events do not say */
   gp_memory_t begin = memory_at(0), end = memory_at(3);
   ck_assert_uint_eq(begin.reserved, 640);
   ck_assert_uint_eq(begin.allocated, 512);

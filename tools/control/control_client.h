@@ -17,8 +17,8 @@ typedef struct gp_control_client {
   uint64_t start;                   /* the process is the one of this number that began then */
   char path[GP_CONTROL_PATH_BYTES]; /* of its socket, once it was found; "" */
 
-  /* For a caller that may want to leave: waits until fd is ready for events (poll(2); -1: there is none), at
-   * most wait_ms, or for less. False: the caller does not want to wait any longer. NULL: poll(2) itself. */
+  /* Waits until fd is ready for events (poll(2); -1: for nothing), wait_ms at most. It may return sooner.
+   * False: the caller wants to stop waiting. NULL: poll(2) itself. */
   bool (*wait)(void *self, int fd, short events, unsigned wait_ms);
   void *wait_self;
   bool is_left; /* wait returned false */
@@ -34,10 +34,11 @@ bool gp_control_client_is_number(const char *text);
 bool gp_control_client_init(gp_control_client_t *client, const char *text, char *problem);
 
 /*
- * Asks the process for something (control_request.h) and waits for the answer. Returns it, to be given back
- * with cJSON_Delete, if it says ok; NULL with a sentence in problem otherwise: the process has no control and
- * why, it belongs to another user, another process answers in its place, it has gone, or it refused. Nothing
- * is sent to another process. NULL with is_left and without a sentence: client->wait returned false.
+ * Sends a request (control_request.h) to the process and waits for the answer. Returns the answer, which the
+ * caller ends with cJSON_Delete, if it says ok; NULL with a sentence in problem otherwise: the process has no
+ * control and why, it belongs to another user, another process answers in its place, it has gone, or it
+ * refused. The client sends nothing to another process. NULL with is_left and without a sentence:
+ * client->wait returned false.
  */
 cJSON *gp_control_client_ask(gp_control_client_t *client, const char *request, char *problem);
 

@@ -32,7 +32,7 @@ typedef struct watch {
   const options_t *options;
   gp_control_client_t client;
   gp_monitor_t monitor;
-  gp_new_snapshots_t written; /* which snapshots come while we watch */
+  gp_new_snapshots_t written; /* the snapshots written since live began */
   bool knows_written;
   bool has_looked; /* live holds an answer */
   char message[GP_PATH_BYTES + 64];
@@ -186,7 +186,7 @@ static int draw(const watch_t *watch, bool full_screen)
   return 0;
 }
 
-/* gp_control_client_t wait, while the screen is ours: the program may be stopped, and the user can leave all
+/* gp_control_client_t wait, while live has the screen: the program may be stopped, and the user can leave all
  * the same. */
 static bool wait_for_answer(void *self, int fd, short events, unsigned wait_ms)
 {

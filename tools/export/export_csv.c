@@ -51,7 +51,7 @@ static void write_free(csv_t *csv, uint64_t id, int stream)
     csv->misfits++;
 }
 
-/* Imported memory was allocated by somebody else. */
+/* Another process allocated imported memory. */
 static bool is_request(const char *kind)
 {
   return gp_export_is_device_memory(kind) && strcmp(kind, "external") != 0;

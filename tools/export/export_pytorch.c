@@ -195,7 +195,7 @@ static int write_segments(gp_pytorch_t *pytorch)
  * The rest
  */
 
-/* The viewer shows them as they are. Names that would need escapes are none of ours. */
+/* The viewer shows them as they are. No name of gpupool's needs an escape. */
 static void write_settings(gp_pytorch_t *pytorch)
 {
   const cJSON *settings = cJSON_GetObjectItemCaseSensitive(pytorch->export->snapshot->root, "settings");
@@ -215,7 +215,7 @@ static void write_settings(gp_pytorch_t *pytorch)
   ops->dict_close(pytorch->tree);
 }
 
-/* Under one key that nobody else has: what PyTorch's format has no place for. */
+/* Under a key of gpupool's own: what PyTorch's format has no place for. */
 static void write_own(gp_pytorch_t *pytorch)
 {
   const gp_snapshot_t *snapshot = pytorch->export->snapshot;

@@ -22,7 +22,7 @@ static size_t depth_of(const gp_snapshot_stacks_t *stacks, size_t stack)
   return stacks->first[stack + 1] - stacks->first[stack];
 }
 
-/* A graph of one bar helps nobody who does not know why. */
+/* A graph of one bar needs the reason. */
 static void say_if_flat(const gp_export_t *export, const gp_export_weights_t *weights)
 {
   if (!export->snapshot->stacks.count && weights->sums[GP_EXPORT_TOTAL])

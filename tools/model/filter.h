@@ -1,6 +1,6 @@
 /*
- * What a reader asked to see of a snapshot: --device, --stream, --thread, --since, --until. What is judged is
- * an allocation: who asked for it, where and when.
+ * The part of a snapshot that the command line selects (--device, --stream, --thread, --since, --until): a
+ * filter takes or leaves an allocation by its device, stream, thread and time.
  */
 #ifndef GP_TOOLS_MODEL_FILTER_H
 #define GP_TOOLS_MODEL_FILTER_H

@@ -99,8 +99,8 @@ static char *owner_name(const gp_owner_t *owner, char *buffer)
 }
 
 /*
- * Who has the memory: what is held when memory ran out, or at a sudden end, else what was held at the peak.
- * Without stacks nobody is known, and the sizes are elsewhere.
+ * The owners of the memory: of what the program holds when memory ran out or it ended suddenly, else of what
+ * it held at the peak. Without stacks no owner is known, and the live sizes are said by another finding.
  */
 static void judge_owners(gp_findings_t *findings)
 {

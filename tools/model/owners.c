@@ -9,7 +9,7 @@
 #include "tools/symbols/frame_text.h"
 
 #define NAME_BYTES    1024
-#define HELPER_SHARE  0.75 /* who has that much is asked who calls it */
+#define HELPER_SHARE  0.75 /* an owner of that much gives way to its callers */
 #define CALLERS_SHARE 0.5  /* which the largest callers have to explain that much of, or else it stays */
 #define MOST_LEVELS   16
 
@@ -19,7 +19,7 @@ typedef struct share {
   size_t end; /* of the stack */
   uint64_t bytes;
   char *name;
-  char *caller; /* who calls it, NULL: nobody else is known; while that is asked */
+  char *caller; /* the caller, while owners give way; NULL: none is known */
   size_t caller_at;
   char *through; /* the name before */
 } share_t;

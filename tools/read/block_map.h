@@ -1,5 +1,6 @@
 /*
- * Blocks by number: an open-addressing hash table from a block's key to what is known of it. Not for threads.
+ * Blocks by number: an open-addressing hash table from a block's key to what is known of it. One thread at a
+ * time.
  */
 #ifndef GP_TOOLS_READ_BLOCK_MAP_H
 #define GP_TOOLS_READ_BLOCK_MAP_H

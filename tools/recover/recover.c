@@ -126,7 +126,7 @@ static const char *last_part(const char *path)
   return slash ? slash + 1 : path;
 }
 
-/* A stranger's text becomes a part of a file's name, which a shell takes as it is. */
+/* Text of the record becomes part of a file's name, which a user may give to a shell. */
 static char plain(char c)
 {
   return isalnum((unsigned char)c) || strchr("-_.", c) ? c : '_';

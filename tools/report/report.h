@@ -10,7 +10,7 @@
 #include "tools/request.h"
 #include "tools/read/snapshot.h"
 
-/* A snapshot that was read, with what is wanted of it. All borrowed by who gets it. */
+/* A snapshot that was read, and what the command line selects of it. The report borrows all of it. */
 typedef struct gp_report_input {
   const gp_request_t *request;
   const void *own; /* the command's own options */

@@ -76,7 +76,7 @@ static void print_when(const gp_summary_t *summary, gp_output_t *output, const c
   line(output, "began", text);
 }
 
-/* The options that somebody set. Not the place of the file: gpupool run sets it, and the reader has found it.
+/* The options that were set. Not the place of the file: gpupool run sets it, and the reader has found it.
  */
 static void print_settings(gp_output_t *output, const cJSON *settings)
 {

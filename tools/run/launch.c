@@ -19,8 +19,8 @@ static const int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUS
 /* Set while the signals are blocked, read by the handler. */
 static volatile pid_t child_pid;
 
-/* The terminal sends to the whole foreground group, so the child has had that one; a kill(1) of ours it has
- * not. */
+/* A signal of the terminal has reached the child too: it goes to the whole foreground group. A kill(1) of
+ * this process has not. */
 static void forward(int number, siginfo_t *info, void *context)
 {
   int saved_errno = errno;

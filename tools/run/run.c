@@ -19,7 +19,7 @@
 #include "tools/tool.h"
 #include "tools/new_snapshots.h"
 
-/* Somebody who asks for a recorded run wants more history than a library that is always there should keep. */
+/* A recorded run keeps more events than a library that is always preloaded should. */
 #define RUN_TRACE_EVENTS "4194304"
 #define SHOWN_SNAPSHOTS  8
 
@@ -67,7 +67,7 @@ static bool check_folder(const gp_options_t *options, gp_option_id_t id)
   if (!error)
     return true;
   if (options->values[id].source == GP_OPTION_FROM_DEFAULT) {
-    /* Nobody chose the place, and the library has another. */
+    /* The user chose no place, and the library has another. */
     const char *temporary = getenv("TMPDIR");
     gp_message("nothing can be written in this folder (%s): snapshots go to %s", strerror(error),
         temporary && temporary[0] ? temporary : "/tmp");

@@ -23,11 +23,11 @@ char *gp_frame_function(const gp_snapshot_t *snapshot, int frame, char *buffer, 
 bool gp_frame_is_allocator(const gp_snapshot_t *snapshot, int frame);
 
 /*
- * Whose allocation it is: the innermost frame of the stack that is neither in CUDA's libraries nor in ours,
- * nor in a function that only hands on what it gets from them (cudaMalloc of a static runtime, thrust's and
- * RMM's allocators, std::allocator_traits, operator new; the list is in frame_text.c). If all frames are
- * such, the outermost of them. An index into snapshot->frames; -1: stack is -1 or empty. Without names
- * (gp_symbols_resolve) only modules count.
+ * Whose allocation it is: the innermost frame of the stack that is neither in CUDA's libraries nor in
+ * gpupool's, nor in a function that only hands on what it gets from them (cudaMalloc of a static runtime,
+ * thrust's and RMM's allocators, std::allocator_traits, operator new; the list is in frame_text.c). If all
+ * frames are such, the outermost of them. An index into snapshot->frames; -1: stack is -1 or empty. Without
+ * names (gp_symbols_resolve) only modules count.
  */
 int gp_stack_owner(const gp_snapshot_t *snapshot, int stack);
 

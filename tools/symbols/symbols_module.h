@@ -16,7 +16,7 @@ typedef struct gp_symbols_options {
   const char *sysroot; /* the modules' paths begin here; NULL: at the root */
   const char
       *debug_directory; /* more debug files, in .build-id/ or by their names; NULL: only the usual places */
-  /* Told once of each module with frames for which no names were found; NULL: nobody is told. */
+  /* Called once for each module with frames that got no name; may be NULL. */
   void (*problem)(void *arg, const gp_snapshot_module_t *module, const char *why);
   void *arg;
 } gp_symbols_options_t;

@@ -1,7 +1,7 @@
 /*
- * Opens files that a snapshot, or a file that it led to, names. A stranger may have written it, so a name is
- * no reason to touch anything but a module on a disk: to open a device can rewind a tape or start a watchdog,
- * and a pipe waits for its writer.
+ * Opens files that a snapshot, or a file that it led to, names. The snapshot may come from anywhere, so only
+ * a module on a disk is opened: opening a device can rewind a tape or start a watchdog, and a pipe waits for
+ * its writer.
  */
 #ifndef GP_TOOLS_SYMBOLS_SYMBOLS_OPEN_H
 #define GP_TOOLS_SYMBOLS_SYMBOLS_OPEN_H

@@ -1,5 +1,5 @@
 /*
- * Who asked, in a snapshot: stacks, their frames, and the modules these are in.
+ * The stacks of a snapshot, their frames, and the modules of these.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * Snapshots of PyTorch (torch.cuda.memory._snapshot()), as pickle or JSON, read as if they were ours:
- * doc/exports.md says what becomes of what.
+ * Snapshots of PyTorch (torch.cuda.memory._snapshot()), as pickle or JSON, read as if gpupool had written
+ * them: doc/exports.md says what becomes of what.
  */
 #ifndef GP_TOOLS_READ_PYTORCH_IMPORT_H
 #define GP_TOOLS_READ_PYTORCH_IMPORT_H

@@ -1,5 +1,5 @@
 /*
- * The events of a snapshot of PyTorch, which are in a list for each device, as those of ours.
+ * The events of a snapshot of PyTorch, one list for each device, as the columns of gpupool's.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /*
- * How a snapshot of PyTorch becomes one of ours: shared by import_pytorch.c (the document), import_json.c,
- * import_members.c, import_events.c, import_stacks.c (frames) and import_replay.c (what follows from the
- * events).
+ * How a snapshot of PyTorch becomes one of gpupool's: shared by import_pytorch.c (the document),
+ * import_json.c, import_members.c, import_events.c, import_stacks.c (frames) and import_replay.c (what
+ * follows from the events).
  */
 #ifndef GP_TOOLS_READ_PYTORCH_IMPORT_PARTS_H
 #define GP_TOOLS_READ_PYTORCH_IMPORT_PARTS_H

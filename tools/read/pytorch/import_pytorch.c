@@ -1,6 +1,6 @@
 /*
- * A snapshot of PyTorch as one of ours. What it says is checked on the way: a value that is missing or cannot
- * be is an error that names its place, since figures made of half of a file would look like figures.
+ * A snapshot of PyTorch as one of gpupool's. The reader checks it on the way: a value that is missing or
+ * cannot be is an error that names its place, since figures made of half of a file would look like figures.
  */
 #include <inttypes.h>
 #include <stdio.h>

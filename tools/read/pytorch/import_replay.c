@@ -36,7 +36,7 @@ static gp_event_kind_t kind_of(const replay_t *replay, size_t i)
   return (gp_event_kind_t)replay->events->kinds[*at(replay, GP_COLUMN_ACTION, i)];
 }
 
-/* said: by an export of ours, 0 by PyTorch. */
+/* said: what gpupool's export wrote; PyTorch says nothing, which is 0. */
 static uint64_t rounded(uint64_t size, uint64_t said)
 {
   if (said)

@@ -1,7 +1,6 @@
 /*
- * Values of a document in a format of somebody else: numbers, texts, lists and dicts, as a pickle or JSON
- * holds them. Texts stay in the input where they can. Memory is bounded by the size of the input. Not for
- * threads.
+ * A tree of values as a pickle or JSON holds them: numbers, texts, lists and dicts. Texts stay in the input
+ * where they can. Memory is bounded by the size of the input. One thread at a time.
  */
 #ifndef GP_TOOLS_READ_PYTORCH_IMPORT_VALUE_H
 #define GP_TOOLS_READ_PYTORCH_IMPORT_VALUE_H
@@ -36,7 +35,8 @@ typedef struct gp_value {
   uint8_t kind;
 } gp_value_t;
 
-/* A list or a dict. Several values may share one, and one may hold itself: whoever follows them says how far.
+/* A list or a dict. Several values may share one, and one may hold itself: the caller bounds how far it
+ * follows them.
  */
 struct gp_container {
   gp_value_t *items; /* of a dict: name, value, name, value ... */

@@ -49,7 +49,7 @@ static uint32_t clean_chunk(gp_record_t *record, gp_event_record_t *events, uint
   return kept;
 }
 
-/* The section is a copy that is ours, so that all can be set right in place. False: there is nothing to be
+/* The section is a copy, so that all can be set right in place. False: there is nothing to be
  * read. */
 static bool check_layout(gp_record_t *record)
 {
