@@ -5,8 +5,10 @@ libraries), GP_PROG (folder of the programs), GP_SOURCE (the source tree), GP_TO
 GP_EMULATOR (the command that runs programs of another architecture, may be unset).
 """
 
+import concurrent.futures
 import csv
 import glob
+import itertools
 import json
 import os
 import re
@@ -99,7 +101,15 @@ class PreloadCase(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="gpupool-test-")
         self.addCleanup(shutil.rmtree, self.folder)
-        self.runs = 0
+        self.numbers = itertools.count(1)  # one for all threads of in_parallel
+        self.runs = 0  # number of the last run
+
+    @staticmethod
+    def in_parallel(function, items):
+        """Calls function with each item, as many at a time as there are processors; the first exception is raised here."""
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            for _ in pool.map(function, items):
+                pass
 
     def driver_folder(self, version):
         """A folder whose libcuda.so.1 is the driver of that version, with the exports that it had."""
@@ -116,8 +126,8 @@ class PreloadCase(unittest.TestCase):
         driver: the version of the driver that is found, with its exports ("12040"); by default that of SIM.
         settings are environment variables: LIMIT="1GiB" is GPUPOOL_LIMIT, names with SIMCUDA_ stay as they are.
         """
-        self.runs += 1
-        folder = os.path.join(self.folder, "run%d" % self.runs)
+        self.runs = number = next(self.numbers)
+        folder = os.path.join(self.folder, "run%d" % number)
         os.mkdir(folder)
         env = {key: value for key, value in os.environ.items() if not key.startswith(("GPUPOOL_", "SIMCUDA_"))}
         env["LD_LIBRARY_PATH"] = (self.driver_folder(driver) + ":" if driver else "") + SIM

@@ -75,7 +75,7 @@ class LiveProgram:
 class LiveCase(PreloadCase):
     def start(self, **settings):
         """In a folder of its own, ended with the test."""
-        self.runs += 1
+        self.runs = next(self.numbers)
         folder = os.path.join(self.folder, "run%d" % self.runs)
         os.mkdir(folder, 0o700)
         program = LiveProgram(folder, **settings)

@@ -28,7 +28,12 @@ class Scenario(PreloadCase):
     def outputs_of_one_failure(self, code):
         """Every output that the program has without the library when one of its calls fails."""
         calls = sum(self.run_scenario(preload=None).calls().values())
-        return {self.run_scenario(preload=None, SIMCUDA_FAIL="*:%s@%d" % (code, n)).out for n in range(calls + 1, 0, -1)}
+        outputs = set()
+
+        def fail_call(n):
+            outputs.add(self.run_scenario(preload=None, SIMCUDA_FAIL="*:%s@%d" % (code, n)).out)
+        self.in_parallel(fail_call, range(calls + 1, 0, -1))
+        return outputs
 
     def expect_no_leak(self, run, which):
         """The program has freed everything or destroyed its context: nothing of the pool's is left either."""
@@ -66,7 +71,8 @@ class Scenario(PreloadCase):
             for settings in variants:
                 calls = sum(self.run_scenario(**settings).calls().values())
                 self.assertGreater(calls, 200)
-                for n in range(1, calls + 1, STEP):
+
+                def fail_call(n):
                     which = "call %d of %d, code %s, %s" % (n, calls, code, settings)
                     run = self.run_scenario(SIMCUDA_FAIL="*:%s@%d" % (code, n), **settings)
                     self.assertIn(run.status, (0, 1), which + run.err)
@@ -75,19 +81,23 @@ class Scenario(PreloadCase):
                     self.expect_snapshots_valid(run)
                     if run.out not in legal:
                         self.fail("%s:\n%s" % (which, run.out))
+                self.in_parallel(fail_call, range(1, calls + 1, STEP))
 
     def test_every_driver_call_may_end_the_context(self):
         """Error 700 sticks to the context: whatever comes then, nothing may crash, hang, or be used too early."""
         calls = sum(self.run_scenario().calls().values())
-        for n in range(1, calls + 1, STEP):
+
+        def end_context(n):
             run = self.run_scenario(SIMCUDA_FAIL="*:700@%d" % n)
             self.assertIn(run.status, (0, 1), "call %d" % n)
             self.assertEqual((run.sim["violations"], run.sim["corrupt_stamps"]), (0, 0), "call %d" % n)
             self.expect_snapshots_valid(run)
+        self.in_parallel(end_context, range(1, calls + 1, STEP))
 
     def run_on_poor_host(self, n, **settings):
-        notes = os.path.join(self.folder, "notes%d" % self.runs)
-        runtime = os.path.join(self.folder, "runtime%d" % self.runs)
+        number = next(self.numbers)
+        notes = os.path.join(self.folder, "notes%d" % number)
+        runtime = os.path.join(self.folder, "runtime%d" % number)
         os.mkdir(runtime, 0o700)
         os.environ.update(FAIL_HOST=str(n), FAIL_HOST_FILE=notes, XDG_RUNTIME_DIR=runtime)
         try:
@@ -143,7 +153,7 @@ class Replay(PreloadCase):
         self.assertGreater(calls, 300)
         outcomes = set()
         for code in ("2", "999"):
-            for n in range(1, calls + 1, 1 if code == "2" else 5):
+            def fail_call(n):
                 run = self.run_program("replay", *args, SIMCUDA_FAIL="*:%s@%d" % (code, n))
                 self.assertIn(run.status, (0, 1, 3), "call %d: %s" % (n, run.err))
                 self.assertEqual(run.sim["violations"], 0, "call %d" % n)
@@ -153,6 +163,7 @@ class Replay(PreloadCase):
                     stats = stats_of(run.snapshot())
                     self.assertEqual(stats["reserved_bytes"]["current"], run.sim["current_bytes"][0], "call %d" % n)
                     self.assertEqual(stats["allocation"]["current"], 0, "call %d" % n)
+            self.in_parallel(fail_call, range(1, calls + 1, 1 if code == "2" else 5))
         self.assertIn(0, outcomes)
 
     def test_the_program_sees_the_drivers_code(self):
