@@ -490,6 +490,8 @@ class Comparison:
                     print("DIFFERS: %s: %s" % (self.part, self.cases[index][0]))
                     print("\n".join("    " + line for line in lines), flush=True)
         print("%s: compared %d, %d in part, %d differ" % (self.part, len(self.cases), in_part, failed), flush=True)
+        if not self.cases:
+            print("%s: no case has this name" % self.part)
         return failed + (not self.cases)
 
 
