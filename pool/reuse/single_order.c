@@ -53,6 +53,7 @@ static gp_detail_t begin(gp_engine_t *engine, gp_context_t *context)
 
 void gp_single_order_bar(gp_engine_t *engine)
 {
+  gp_assert(atomic_load(&engine->reuse_mode) != GP_MODE_SINGLE);
   GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context)
     context->bars_single = true;
   atomic_store(&engine->single.all_barred, true);

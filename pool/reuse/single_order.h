@@ -22,7 +22,7 @@ static inline bool gp_single_order_holds(const gp_engine_t *engine)
  * itself. */
 gp_detail_t gp_single_order_end(gp_engine_t *engine, gp_detail_t why);
 
-/* It cannot begin while one of the contexts of today lives; forbid: never again. */
+/* After end: it cannot begin while one of the contexts of today lives; forbid: never again. */
 void gp_single_order_bar(gp_engine_t *engine);
 void gp_single_order_forbid(gp_engine_t *engine);
 

@@ -28,14 +28,22 @@ static bool has_unordered(gp_engine_t *engine)
   return false;
 }
 
-bool gp_single_stream_leave(gp_engine_t *engine, gp_mode_cause_t why)
+/* One hold of the lock: a thread that sees that all contexts bar the mode may rely on it that it is over. */
+static bool leave(gp_engine_t *engine, gp_mode_cause_t why, void (*and_then)(gp_engine_t *engine))
 {
   gp_lock_take(&engine->contexts_lock);
   gp_detail_t left = gp_single_order_end(engine, why);
+  if (and_then)
+    and_then(engine);
   bool unordered = has_unordered(engine);
   gp_lock_release(&engine->contexts_lock);
   gp_single_order_tell(engine, left);
   return unordered;
+}
+
+bool gp_single_stream_leave(gp_engine_t *engine, gp_mode_cause_t why)
+{
+  return leave(engine, why, NULL);
 }
 
 bool gp_single_stream_bar(gp_engine_t *engine, gp_mode_cause_t why)
@@ -44,18 +52,12 @@ bool gp_single_stream_bar(gp_engine_t *engine, gp_mode_cause_t why)
 
   if (!single->is_wanted || (atomic_load(&single->all_barred) && atomic_load(&single->unordered_epoch) == 0))
     return false; /* nothing to do: launches come here */
-  gp_lock_take(&engine->contexts_lock);
-  gp_single_order_bar(engine);
-  gp_lock_release(&engine->contexts_lock);
-  return gp_single_stream_leave(engine, why);
+  return leave(engine, why, gp_single_order_bar);
 }
 
 bool gp_single_stream_forbid(gp_engine_t *engine, gp_mode_cause_t why)
 {
-  gp_lock_take(&engine->contexts_lock);
-  gp_single_order_forbid(engine);
-  gp_lock_release(&engine->contexts_lock);
-  return gp_single_stream_leave(engine, why);
+  return leave(engine, why, gp_single_order_forbid);
 }
 
 /*
