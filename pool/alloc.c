@@ -1,6 +1,7 @@
 /*
  * Allocation: from the idle blocks of the context (a hit: one lock, no driver call), else from the driver.
  */
+#include "pool/contexts.h"
 #include "pool/driver_calls.h"
 #include "pool/events.h"
 #include "pool/forwarded/forwarded.h"
@@ -248,6 +249,7 @@ static int alloc_miss(gp_request_t *request)
   gp_device_t *device = request->context->device;
   bool by_limit = false;
 
+  gp_contexts_lose_gone(engine);
   if (engine->type->keeps_blocks) {
     if (serve_after_reclaim(request))
       return 0;

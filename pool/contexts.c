@@ -132,6 +132,7 @@ gp_context_t *gp_engine_context(gp_engine_t *engine, const gp_driver_context_t *
   gp_lock_release(&engine->contexts_lock);
   gp_single_order_tell(engine, mode);
   (void)gp_single_stream_settle(engine);
+  gp_contexts_lose_gone(engine); /* the wait may have found that the first one has ended */
   if (known) {
     free(made);
     return known;

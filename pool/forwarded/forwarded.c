@@ -1,9 +1,10 @@
 /*
  * Device memory that is not pooled (managed, pitch, stream-ordered, arrays, mapped, of graphs, during a
- * capture): its way through limit, driver and record. Uses: forwarded_counts.h, limit.h, oom.h.
+ * capture): its way through limit, driver and record. Uses: contexts.h, forwarded_counts.h, limit.h, oom.h.
  */
 #include "pool/forwarded/forwarded.h"
 
+#include "pool/contexts.h"
 #include "pool/events.h"
 #include "pool/forwarded/forwarded_counts.h"
 #include "pool/limit.h"
@@ -49,6 +50,7 @@ bool gp_engine_forwarded_reserve(
   bool by_limit = true;
 
   gp_find_origin(engine, GP_OCCASION_DRIVER, bytes);
+  gp_contexts_lose_gone(engine); /* it may be why the engine is suspended, or have the room */
   if (gp_forwarded_is_host(kind)) {
     gp_event_first_use(engine); /* it is in no limit, but in the record */
     return true;

@@ -182,6 +182,65 @@ START_TEST(test_a_stream_of_a_thread_ends_it)
 }
 END_TEST
 
+/* Through an export table, say: the driver's answer to the wait is the first that the library hears of it. */
+START_TEST(test_a_context_that_ended_unseen_is_lost_with_the_wait)
+{
+  gp_driver_context_t other = fake_context(1, 0);
+
+  begin();
+  run_unordered();
+  driver.fail_at = driver.calls + 1;
+  driver.fail_code = FAKE_GONE;
+  ck_assert_ptr_nonnull(gp_engine_context(engine, &other));
+  ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
+  ck_assert(gp_context_is_lost(context));
+  ck_assert_uint_eq(stats().allocated_bytes.current, 0);
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_context_that_ended_unseen_does_not_keep_its_suspension)
+{
+  gp_driver_context_t other = fake_context(1, 0);
+  uint64_t address;
+
+  begin();
+  run_unordered();
+  driver.fail_at = driver.calls + 1;
+  driver.fail_code = FAKE_INVALID_VALUE;
+  gp_context_t *second = gp_engine_context(engine, &other);
+  ck_assert(gp_single_stream_has_unordered(engine));
+  ck_assert_ptr_eq(gp_engine_suspend_in(engine, context), context);
+  driver.fail_at = driver.calls + 1;
+  driver.fail_code = FAKE_GONE;
+  ck_assert_int_eq(gp_single_stream_settle(engine), FAKE_GONE);
+  ck_assert_int_eq(gp_engine_alloc(engine, second, GP_MIB, &address), 0);
+  ck_assert(!gp_engine_is_suspended(engine));
+  ck_assert(gp_context_is_lost(context));
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_context_that_ended_unseen_leaves_room_under_the_limit)
+{
+  static const char *const limited[] = {"GPUPOOL_REUSE=single", "GPUPOOL_LIMIT=4MiB", NULL};
+  gp_driver_context_t other = fake_context(1, 0);
+  uint64_t address;
+
+  start(limited, GP_GIB, true);
+  (void)allocate(2 * GP_MIB);
+  run_unordered();
+  driver.fail_at = driver.calls + 1;
+  driver.fail_code = FAKE_INVALID_VALUE;
+  gp_context_t *second = gp_engine_context(engine, &other);
+  driver.fail_at = driver.calls + 1;
+  driver.fail_code = FAKE_GONE;
+  ck_assert_int_eq(gp_single_stream_settle(engine), FAKE_GONE);
+  ck_assert_int_eq(gp_engine_alloc(engine, second, 3 * GP_MIB, &address), 0);
+  stop();
+}
+END_TEST
+
 START_TEST(test_a_second_context_waits_for_the_first)
 {
   gp_driver_context_t other = fake_context(1, 0);
@@ -590,6 +649,9 @@ int main(void)
   tcase_add_test(single, test_a_driver_that_cannot_order_is_waited_for);
   tcase_add_test(single, test_a_wait_that_fails_leaves_it_unordered);
   tcase_add_test(single, test_a_stream_of_a_thread_ends_it);
+  tcase_add_test(single, test_a_context_that_ended_unseen_is_lost_with_the_wait);
+  tcase_add_test(single, test_a_context_that_ended_unseen_does_not_keep_its_suspension);
+  tcase_add_test(single, test_a_context_that_ended_unseen_leaves_room_under_the_limit);
   tcase_add_test(single, test_a_second_context_waits_for_the_first);
   tcase_add_test(single, test_a_second_context_with_all_in_order_costs_nothing);
   tcase_add_test(single, test_a_new_only_context);
