@@ -1,6 +1,6 @@
 /*
  * Contexts of the driver: met, found, and lost with all their memory. The public functions are in engine.h.
- * Uses: mode.h, limit.h, space/, reuse/, forwarded/forwarded_counts.h.
+ * Uses: mode.h, limit.h, events.h, space/, reuse/, forwarded/forwarded_counts.h.
  */
 #ifndef GP_POOL_CONTEXTS_H
 #define GP_POOL_CONTEXTS_H

@@ -1,6 +1,6 @@
 /*
  * Out of memory: what is done before the program hears of it, and the report. Sizes in bytes; the caller
- * holds no lock. Uses: reclaim.h, release.h, limit.h, driver_calls.h, mode.h.
+ * holds no lock. Uses: reclaim.h, release.h, limit.h, driver_calls.h, mode.h, events.h, space/.
  */
 #ifndef GP_POOL_OOM_H
 #define GP_POOL_OOM_H

@@ -1,6 +1,6 @@
 /*
  * Memory goes back to the driver. The functions that give back return bytes; the caller holds no lock unless
- * a comment says otherwise. Uses: driver_calls.h, limit.h, mode.h, reuse/stamps.h, space/.
+ * a comment says otherwise. Uses: driver_calls.h, limit.h, mode.h, events.h, reuse/stamps.h, space/.
  */
 #ifndef GP_POOL_RELEASE_H
 #define GP_POOL_RELEASE_H

@@ -2,7 +2,8 @@
  * What is known becomes what is reusable: deferred blocks that every context has completed are idle. And the
  * end of it for the modes that follow streams, when work was seen, or may have been, that sets no flag.
  *
- * Any thread; the caller holds no lock. Uses: single_stream.h, epoch_facts.h, stamps.h, mode.h.
+ * Any thread; the caller holds no lock. Uses: single_stream.h, single_order.h, epoch_facts.h, stamps.h,
+ * mode.h, space/surplus.h.
  */
 #ifndef GP_POOL_REUSE_ADVANCE_H
 #define GP_POOL_REUSE_ADVANCE_H

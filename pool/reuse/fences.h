@@ -1,7 +1,7 @@
 /*
  * Facts about whole contexts: synchronizations of the program, fences, and waits of the host. Any thread; the
  * caller holds no lock unless a comment says otherwise. Uses: stamps.h, epoch_facts.h, single_order.h,
- * driver_calls.h, mode.h.
+ * work_flags.h, driver_calls.h, mode.h.
  */
 #ifndef GP_POOL_REUSE_FENCES_H
 #define GP_POOL_REUSE_FENCES_H

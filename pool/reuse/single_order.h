@@ -2,7 +2,7 @@
  * Whether mode `single` holds: begin and end. See single_stream.h for what it means.
  *
  * The caller holds contexts_lock, unless a comment says otherwise. Functions that change the mode return what
- * to pass to gp_single_order_tell when the lock is released. Uses: state.h, mode.h, events.h.
+ * to pass to gp_single_order_tell when the lock is released. Uses: state.h, mode.h, streams.h.
  */
 #ifndef GP_POOL_REUSE_SINGLE_ORDER_H
 #define GP_POOL_REUSE_SINGLE_ORDER_H

@@ -77,7 +77,7 @@ static gp_context_t *unordered_context(gp_engine_t *engine)
     return NULL;
   gp_lock_take(&engine->contexts_lock);
   if (!gp_mode_uses_streams(engine))
-    (void)gp_single_order_end(engine, GP_DETAIL_NONE); /* reuse/escape.c tells why */
+    (void)gp_single_order_end(engine, GP_DETAIL_NONE); /* reuse/advance.c tells why */
   gp_context_t *context = has_unordered(engine) ? engine->single.context : NULL;
   gp_lock_release(&engine->contexts_lock);
   return context;

@@ -1,7 +1,7 @@
 /*
  * What the interposer tells of streams: each is known to the table, ends mode `single`, and where the host
  * has no memory for it the mode falls to `context`. Any thread; the caller holds no lock. Uses: streams.h,
- * epoch_facts.h, advance.h, single_order.h.
+ * epoch_facts.h, advance.h, single_order.h, mode.h.
  */
 #ifndef GP_POOL_REUSE_STREAM_CALLS_H
 #define GP_POOL_REUSE_STREAM_CALLS_H

@@ -20,7 +20,7 @@
 #include "pool/util/lock.h"
 
 typedef struct gp_address_slot {
-  _Atomic uint64_t key; /* 0: never used; GP_ADDRESS_DELETED: removed */
+  _Atomic uint64_t key; /* 0: never used; ADDRESS_DELETED of address_map.c: removed */
   _Atomic(void *) value;
 } gp_address_slot_t;
 

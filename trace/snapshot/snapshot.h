@@ -6,8 +6,8 @@
  *   ...
  *   gp_snapshot_at_exit(writer);
  *
- * This folder includes trace/record and what is below it, and the reading functions of pool/engine.h. It
- * makes the document of a record for `gpupool recover`, too (document.h).
+ * This folder includes trace/record and what is below it, and the reading functions of pool/engine.h and
+ * pool/forwarded/forwarded.h. It makes the document of a record for `gpupool recover`, too (document.h).
  */
 #ifndef GP_TRACE_SNAPSHOT_H
 #define GP_TRACE_SNAPSHOT_H
