@@ -24,6 +24,7 @@ static struct {
 } fences[2];
 static int default_queries;
 static bool default_is_idle;
+static bool has_ended; /* the context, unseen */
 
 static int record(void *self, const gp_driver_context_t *which, uint64_t stream, void **fence)
 {
@@ -43,6 +44,8 @@ static int query(void *self, const gp_driver_context_t *which, void *fence)
   (void)self;
   (void)which;
   fences[i].queries++;
+  if (has_ended)
+    return FAKE_GONE;
   return fences[i].passed ? 0 : FAKE_NOT_READY;
 }
 
@@ -64,6 +67,7 @@ static void begin(void)
   memset(fences, 0, sizeof(fences));
   default_queries = 0;
   default_is_idle = false;
+  has_ended = false;
   engine = fake_engine(&driver, NULL, settings);
   context = gp_engine_context(engine, &first);
   gp_stream_created(engine, context, STREAM_A);
@@ -97,6 +101,26 @@ START_TEST(test_streams_with_work_are_asked)
   ck_assert_uint_eq(allocate(3 * GP_MIB / 2), block);
   ck_assert_int_eq(fences[0].records, 1);
   ck_assert_int_eq(driver.count[FAKE_WAIT], 0);
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_context_that_has_ended_is_asked_nothing_more)
+{
+  begin();
+  (void)used_block(3 * GP_MIB / 2, STREAM_A);
+  (void)used_block(3 * GP_MIB / 2, STREAM_B);
+  uint64_t address = 0;
+  ck_assert_int_eq(gp_engine_alloc(engine, context, 4 * GP_MIB, &address), 0);
+  ck_assert_int_eq(fences[0].records, 1);
+  ck_assert_int_eq(fences[1].records, 1);
+  int queries = fences[0].queries + fences[1].queries;
+  has_ended = true;
+  (void)gp_engine_empty_cache(engine);
+  ck_assert(gp_context_is_lost(context));
+  ck_assert_int_eq(fences[0].queries + fences[1].queries, queries + 1);
+  ck_assert_int_eq(fences[0].records, 1);
+  ck_assert_int_eq(fences[1].records, 1);
   stop();
 }
 END_TEST
@@ -297,6 +321,7 @@ int main(void)
   Suite *suite = suite_create("stream fences");
   TCase *fence = tcase_create("stream fences");
   tcase_add_test(fence, test_streams_with_work_are_asked);
+  tcase_add_test(fence, test_a_context_that_has_ended_is_asked_nothing_more);
   tcase_add_test(fence, test_what_comes_after_the_record_is_not_covered);
   tcase_add_test(fence, test_what_comes_during_the_record_is_not_covered);
   tcase_add_test(fence, test_what_comes_during_the_question_is_not_covered);

@@ -75,6 +75,12 @@ static void answered(gp_engine_t *engine, gp_context_t *context, const gp_stream
     gp_driver_note(engine, context, code);
 }
 
+/* The driver is asked nothing more about its streams. */
+static bool has_ended(const gp_context_t *context)
+{
+  return atomic_load(&context->gone) || atomic_load(&context->lost);
+}
+
 static void ask_fence(gp_engine_t *engine, gp_stream_t *stream, gp_context_t *context)
 {
   if (stream->fence_fact.stream) {
@@ -85,7 +91,7 @@ static void ask_fence(gp_engine_t *engine, gp_stream_t *stream, gp_context_t *co
     stream->fence_fact.stream = NULL;
     answered(engine, context, &fact, code);
   }
-  if (atomic_load(&stream->completed) >= atomic_load(&engine->newest_free_epoch) ||
+  if (has_ended(context) || atomic_load(&stream->completed) >= atomic_load(&engine->newest_free_epoch) ||
       gp_work_flag_is_clean(stream->flag))
     return;
   stream->fence_context = context;
@@ -109,10 +115,10 @@ bool gp_epoch_poll(gp_engine_t *engine)
   int count = take_streams(engine, asked);
   for (int i = 0; i < count; i++) {
     gp_context_t *context = asked[i]->context;
-    if (!atomic_load(&context->lost) && is_default(asked[i])) {
+    if (!has_ended(context) && is_default(asked[i])) {
       const gp_stream_fact_t fact = gp_stream_fact_begin(engine, asked[i]);
       answered(engine, context, &fact, gp_driver_default_query(engine, &context->driver));
-    } else if (!atomic_load(&context->lost)) {
+    } else if (!has_ended(context)) {
       ask_fence(engine, asked[i], context);
     }
     atomic_store(&asked[i]->asked, false);
