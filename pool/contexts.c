@@ -15,6 +15,7 @@
 
 static gp_context_t *find_live(gp_engine_t *engine, const void *handle)
 {
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context)
     if (context->driver.handle == handle)
       return context;
@@ -85,6 +86,7 @@ gp_context_t *gp_engine_device_context(gp_engine_t *engine, int ordinal)
  */
 static gp_detail_t file(gp_engine_t *engine, gp_context_t *context)
 {
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   context->next_any = engine->all_contexts;
   engine->all_contexts = context;
   gp_list_push_back(&engine->contexts, &context->live_link);
@@ -119,6 +121,7 @@ static gp_context_t *find_settled(gp_engine_t *engine, const gp_driver_context_t
 
 gp_context_t *gp_engine_context(gp_engine_t *engine, const gp_driver_context_t *driver_context)
 {
+  gp_assert(gp_locks_held() == 0);
   gp_context_t *known = find_settled(engine, driver_context);
   if (known)
     return known;
@@ -180,6 +183,7 @@ static void forget_lost(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
 
 void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
 {
+  gp_assert(gp_locks_held() == 0);
   if (!context)
     return;
   gp_engine_tell_peaks(engine);

@@ -2,6 +2,7 @@
 
 void gp_event_first_use(gp_engine_t *engine)
 {
+  gp_assert(gp_locks_held() == 0);
   if (!atomic_load_explicit(&engine->was_used, memory_order_relaxed) &&
       !atomic_exchange(&engine->was_used, true) && engine->observer.first_use)
     engine->observer.first_use(engine->observer.self);
@@ -10,6 +11,7 @@ void gp_event_first_use(gp_engine_t *engine)
 void gp_event_block(gp_engine_t *engine, gp_block_t *block, gp_action_t action, gp_detail_t detail,
     uint64_t time_ns, uint64_t duration_ns, bool hit)
 {
+  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
   bool is_segment = action == GP_ACTION_SEGMENT_ALLOC || action == GP_ACTION_SEGMENT_FREE;
   bool is_free = action == GP_ACTION_FREE_REQUESTED || action == GP_ACTION_FREE_COMPLETED;
   const gp_event_t event = {
@@ -36,6 +38,7 @@ void gp_event_block(gp_engine_t *engine, gp_block_t *block, gp_action_t action, 
 void gp_event_device(
     gp_engine_t *engine, int device, gp_action_t action, gp_detail_t detail, uint64_t size, uint64_t time_ns)
 {
+  gp_assert_internal(gp_lock_is_held(&engine->devices[device].lock));
   const gp_event_t event = {
       .time_ns = time_ns,
       .size = size,
@@ -51,6 +54,7 @@ void gp_event_device(
 void gp_event_forwarded(
     gp_engine_t *engine, gp_forwarded_t *memory, gp_action_t action, uint64_t time_ns, uint64_t duration_ns)
 {
+  gp_assert_internal(gp_lock_is_held(&engine->devices[memory->device].lock));
   const gp_event_t event = {
       .time_ns = time_ns,
       .address = memory->address,
@@ -72,12 +76,14 @@ void gp_event_forwarded(
 
 void gp_event_holders(gp_engine_t *engine, gp_block_t *block)
 {
+  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
   if (engine->observer.holders)
     engine->observer.holders(engine->observer.self, &block->observer_cookie, block->refs, block->tainted);
 }
 
 bool gp_device_use_as_told(const gp_device_t *device, gp_device_use_t *ret_use)
 {
+  gp_assert_internal(gp_lock_is_held(&device->lock));
   uint64_t used = device->total > device->told_free ? device->total - device->told_free : 0;
   *ret_use = (gp_device_use_t){.total = device->total,
       .free = device->told_free,
@@ -101,6 +107,7 @@ static void place_stats(gp_engine_t *engine, gp_device_t *device)
 
 void gp_event_facts(gp_engine_t *engine, gp_device_t *device)
 {
+  gp_assert_internal(gp_lock_is_held(&device->lock));
   place_stats(engine, device);
   if (!engine->observer.device_facts)
     return;

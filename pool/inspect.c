@@ -1,8 +1,6 @@
 /*
  * Reading the engine, for snapshots and tests.
  */
-#include <time.h>
-
 #include "pool/events.h"
 #include "pool/oom.h"
 
@@ -15,12 +13,9 @@ bool gp_engine_locks_available(gp_engine_t *engine)
 {
   GP_DEVICE_EACH(engine, device)
   {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec++;
-    if (pthread_mutex_timedlock(&device->lock.mutex, &until) != 0)
+    if (!gp_lock_take_within(&device->lock, 1))
       return false;
-    pthread_mutex_unlock(&device->lock.mutex);
+    gp_lock_release(&device->lock);
   }
   return true;
 }

@@ -60,6 +60,7 @@ static bool forwards_for_good(uint64_t service)
 
 bool gp_mode_stop(gp_engine_t *engine)
 {
+  gp_assert(gp_locks_held() == 0);
   if (forwards_for_good(change_service(engine, CHANGE_STOP, 0)))
     return false;
   gp_mode_record(engine, gp_engine_mode(engine));
@@ -99,6 +100,7 @@ void gp_engine_leave(gp_engine_t *engine)
 
 bool gp_engine_enter_wait(gp_engine_t *engine)
 {
+  gp_assert(gp_locks_held() == 0);
   atomic_fetch_add(&engine->own_waits, 1);
   if (!gp_engine_forwards(engine))
     return true;
@@ -154,6 +156,7 @@ bool gp_engine_may_conclude(const gp_engine_t *engine, uint64_t token)
 
 void gp_engine_suspend(gp_engine_t *engine)
 {
+  gp_assert(gp_locks_held() == 0);
   (void)change_service(engine, CHANGE_SUSPEND, 1);
   await_own_calls(engine);
 }
@@ -191,6 +194,7 @@ void gp_engine_resume_in(gp_engine_t *engine, gp_context_t *owner)
 
 void gp_mode_context_lost(gp_engine_t *engine, gp_context_t *context)
 {
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   if (context->suspensions == 0)
     return;
   gp_assert(context->suspensions > 0);
@@ -233,6 +237,7 @@ void gp_mode_change_reuse(gp_engine_t *engine, gp_mode_t to)
   gp_device_t *device =
       from == GP_MODE_SINGLE || to == GP_MODE_SINGLE ? engine->single.context->device : NULL;
 
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   gp_assert(from == GP_MODE_SINGLE || from == GP_MODE_EPOCH);
   gp_assert(to == GP_MODE_SINGLE || to == GP_MODE_EPOCH || to == GP_MODE_CONTEXT);
   if (device)

@@ -2,6 +2,7 @@
 
 void gp_peak_is_higher(gp_engine_t *engine, gp_device_t *device)
 {
+  gp_assert_internal(gp_lock_is_held(&device->lock));
   device->watched_use = UINT64_MAX; /* once: the observer sets the next when it hears of this one */
   atomic_fetch_or(&engine->peaks, UINT64_C(1) << device->ordinal);
 }
@@ -18,6 +19,7 @@ void gp_engine_watch_use(gp_engine_t *engine, int ordinal, uint64_t bytes)
 
 void gp_engine_tell_peaks(gp_engine_t *engine)
 {
+  gp_assert(gp_locks_held() == 0);
   if (!atomic_load_explicit(&engine->peaks, memory_order_relaxed))
     return;
   for (uint64_t peaks = atomic_exchange(&engine->peaks, 0); peaks;) {

@@ -16,6 +16,7 @@
 
 void gp_release_start(gp_engine_t *engine, gp_block_t *block)
 {
+  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
   gp_assert_internal(block->state != GP_STATE_RELEASING);
   if (block->state == GP_STATE_IDLE)
     gp_block_leave_idle(block);
@@ -173,6 +174,7 @@ uint64_t gp_release_largest(gp_engine_t *engine, gp_device_t *device, uint64_t b
   gp_list_t victims;
   gp_block_t *block;
 
+  gp_assert(gp_locks_held() == 0);
   if (!gp_engine_enter_wait(engine))
     return 0;
   gp_list_init(&victims);
@@ -190,6 +192,7 @@ uint64_t gp_release_unused(gp_engine_t *engine, gp_device_t *device, gp_trim_rea
   gp_list_t victims;
   gp_block_t *idle;
 
+  gp_assert(gp_locks_held() == 0);
   gp_list_init(&victims);
   gp_lock_take(&device->lock);
   GP_LIST_EACH(&device->contexts, gp_context_t, device_link, context)
@@ -217,6 +220,7 @@ uint64_t gp_release_surplus(gp_engine_t *engine, gp_device_t *device, uint64_t n
 {
   gp_list_t victims;
 
+  gp_assert(gp_locks_held() == 0);
   if (!gp_engine_enter_wait(engine))
     return 0;
   gp_list_init(&victims);

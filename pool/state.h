@@ -231,6 +231,12 @@ static inline bool gp_device_is_over_limit(const gp_device_t *device)
   return device->lowered && device->committed_bytes - device->draining > device->limit;
 }
 
+/* For asserts, in a debug build: this thread holds a lock of the engine, or of what the engine calls. */
+static inline bool gp_holds_engine_lock(void)
+{
+  return gp_locks_held() >> GP_RANK_CONTEXTS != 0;
+}
+
 static inline uint64_t gp_now(const gp_engine_t *engine)
 {
   return engine->driver.ops->now_ns(engine->driver.self);

@@ -15,6 +15,7 @@ static bool is_in_pool(const gp_forwarded_t *memory)
 void gp_forwarded_uncount(
     gp_engine_t *engine, gp_device_t *device, gp_forwarded_t *memory, uint64_t time_ns, uint64_t duration_ns)
 {
+  gp_assert_internal(gp_lock_is_held(&device->lock));
   if (gp_forwarded_is_host(memory->kind)) {
     gp_gauge_sub(&device->stats->pinned_host_bytes, memory->size);
   } else {
@@ -51,6 +52,7 @@ void gp_forwarded_keep(gp_engine_t *engine, gp_forwarded_t *memory)
 
 void gp_forwarded_context_lost(gp_engine_t *engine, const gp_context_t *context)
 {
+  gp_assert(gp_locks_held() == 0);
   gp_forwarded_t memory;
   while (gp_forwarded_table_remove_of_context(&engine->forwarded, context, &memory))
     lock_and_uncount(engine, &memory, gp_now(engine));

@@ -15,6 +15,7 @@ void gp_streams_distrust(void)
 
 void gp_streams_escape(gp_engine_t *engine, const char *why)
 {
+  gp_assert(!gp_holds_engine_lock());
   if (!gp_mode_follows_streams(engine)) {
     (void)gp_single_stream_settle(engine); /* another thread was first, and may be at that still */
     return;
@@ -61,6 +62,7 @@ uint64_t gp_advance(gp_engine_t *engine)
 {
   uint64_t due = 0;
 
+  gp_assert(!gp_holds_engine_lock());
   look_for_escapes(engine);
   gp_lock_take(&engine->contexts_lock);
   if (gp_mode_uses_streams(engine))

@@ -9,6 +9,7 @@
 
 void gp_fences_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t epoch)
 {
+  gp_assert(!gp_holds_engine_lock());
   gp_work_submitted();
   if (!gp_mode_uses_streams(engine))
     return;
@@ -20,6 +21,7 @@ void gp_fences_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t e
 
 void gp_fences_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t epoch)
 {
+  gp_assert(!gp_holds_engine_lock());
   if (gp_mode_uses_streams(engine)) {
     gp_lock_take(&engine->contexts_lock);
     gp_epoch_sync_end(engine, context, epoch);
@@ -34,6 +36,7 @@ int gp_fences_lagging(gp_engine_t *engine, const gp_device_t *device, gp_context
 {
   int count = 0;
 
+  gp_assert(!gp_holds_engine_lock());
   gp_lock_take(&engine->contexts_lock);
   GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context) {
     if (count == capacity)
@@ -82,6 +85,7 @@ bool gp_fences_poll(gp_engine_t *engine)
 {
   gp_context_t *lagging[GP_LAGGING_MAX];
 
+  gp_assert(!gp_holds_engine_lock());
   if (!engine->driver.ops->fence_record)
     return gp_epoch_poll(engine);
   if (!gp_engine_enter(engine))
@@ -111,6 +115,7 @@ int gp_fences_wait_context(gp_engine_t *engine, gp_context_t *context)
 {
   uint64_t epoch = gp_epoch_begin(engine);
 
+  gp_assert(!gp_holds_engine_lock());
   gp_fences_sync_begin(engine, context, epoch);
   int code = gp_driver_wait(engine, &context->driver);
   gp_driver_count(context, GP_COUNT_HOST_WAIT);

@@ -19,6 +19,7 @@ static const char *sentence(gp_detail_t why)
 
 void gp_single_order_tell(const gp_engine_t *engine, gp_detail_t what)
 {
+  gp_assert(!gp_holds_engine_lock());
   if (what == GP_DETAIL_MODE_SINGLE)
     gp_log(GP_LOG_INFO, "reuse mode is single: all work is in one stream");
   else if (what != GP_DETAIL_NONE)
@@ -28,6 +29,7 @@ void gp_single_order_tell(const gp_engine_t *engine, gp_detail_t what)
 
 gp_detail_t gp_single_order_end(gp_engine_t *engine, gp_detail_t why)
 {
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   engine->single.sync_epoch = 0;
   if (atomic_load(&engine->reuse_mode) != GP_MODE_SINGLE)
     return GP_DETAIL_NONE;
@@ -41,6 +43,7 @@ static gp_detail_t begin(gp_engine_t *engine, gp_context_t *context)
 {
   gp_single_state_t *single = &engine->single;
 
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   if (!single->is_wanted || single->is_forbidden || context->bars_single || gp_engine_is_suspended(engine) ||
       !gp_mode_uses_streams(engine))
     return GP_DETAIL_NONE;
@@ -54,6 +57,7 @@ static gp_detail_t begin(gp_engine_t *engine, gp_context_t *context)
 void gp_single_order_bar(gp_engine_t *engine)
 {
   gp_assert(atomic_load(&engine->reuse_mode) != GP_MODE_SINGLE);
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context)
     context->bars_single = true;
   atomic_store(&engine->single.all_barred, true);
@@ -75,6 +79,7 @@ gp_detail_t gp_single_order_add_context(gp_engine_t *engine, gp_context_t *conte
 
 void gp_single_order_drop_context(gp_engine_t *engine, const gp_context_t *context)
 {
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   if (engine->single.context != context) {
     engine->single.sync_epoch = 0;
     return;
@@ -85,6 +90,7 @@ void gp_single_order_drop_context(gp_engine_t *engine, const gp_context_t *conte
 
 void gp_single_order_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t epoch)
 {
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   bool is_only_context = gp_streams_have_one_context(engine) && engine->contexts.next == &context->live_link;
   bool can_begin = engine->single.is_wanted && is_only_context &&
                    atomic_load(&engine->reuse_mode) != GP_MODE_SINGLE && gp_streams_are_default_only(context);
@@ -93,6 +99,7 @@ void gp_single_order_sync_begin(gp_engine_t *engine, gp_context_t *context, uint
 
 gp_detail_t gp_single_order_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t epoch)
 {
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   if (engine->single.sync_epoch != epoch)
     return GP_DETAIL_NONE;
   engine->single.sync_epoch = 0;

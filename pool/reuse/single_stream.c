@@ -17,6 +17,7 @@ static bool has_unordered(gp_engine_t *engine)
   uint64_t epoch = atomic_load(&engine->single.unordered_epoch);
   gp_context_t *context = engine->single.context;
 
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   if (epoch == 0 || !context || atomic_load(&context->gone))
     return false;
   if (atomic_load(&context->completed) < epoch)
@@ -31,6 +32,7 @@ static bool has_unordered(gp_engine_t *engine)
 /* One hold of the lock: a thread that sees that all contexts bar the mode may rely on it that it is over. */
 static bool leave(gp_engine_t *engine, gp_mode_cause_t why, void (*and_then)(gp_engine_t *engine))
 {
+  gp_assert(!gp_holds_engine_lock());
   gp_lock_take(&engine->contexts_lock);
   gp_detail_t left = gp_single_order_end(engine, why);
   if (and_then)
@@ -96,6 +98,7 @@ bool gp_single_stream_has_unordered(gp_engine_t *engine)
  */
 int gp_single_stream_settle(gp_engine_t *engine)
 {
+  gp_assert(!gp_holds_engine_lock());
   if (!may_have_unordered(engine))
     return 0;
   atomic_fetch_add(&engine->single.settling, 1);
@@ -110,6 +113,7 @@ void gp_single_stream_capture(gp_engine_t *engine)
   bool unordered = gp_single_stream_leave(engine, GP_MODE_CAUSE_CAPTURE);
   gp_context_t *context = unordered ? unordered_context(engine) : NULL;
 
+  gp_assert(!gp_holds_engine_lock());
   if (context)
     (void)gp_fences_wait_context(engine, context); /* what went wrong the capture will say */
   while (atomic_load(&engine->single.settling) > 0)

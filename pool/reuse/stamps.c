@@ -18,6 +18,7 @@ uint64_t gp_epoch_completed_by_all(gp_engine_t *engine)
 {
   uint64_t completed = UINT64_MAX;
 
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context) {
     uint64_t own = atomic_load(&context->completed);
     if (own < completed)
@@ -33,6 +34,7 @@ bool gp_epoch_is_current(const gp_engine_t *engine, const gp_context_t *context)
 
 void gp_stamp(gp_engine_t *engine, gp_block_t *block)
 {
+  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
   /* A read-modify-write, not a load: see above. Under the lock, so that the queue is in the order of its
    * stamps. */
   block->free_epoch = atomic_fetch_add(&engine->epoch, 0);
@@ -53,6 +55,7 @@ void gp_stamp_leave_deferred(gp_block_t *block)
 {
   gp_bin_t *bin = gp_bins_find(&block->context->bins, block->size);
 
+  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
   gp_assert_internal(block->state == GP_STATE_DEFERRED && bin->deferred_count > 0);
   gp_list_remove(&block->order);
   bin->deferred_count--;
@@ -60,6 +63,7 @@ void gp_stamp_leave_deferred(gp_block_t *block)
 
 void gp_stamp_reclaim(gp_engine_t *engine, gp_context_t *context, uint64_t completed, uint64_t now_ns)
 {
+  gp_assert_internal(gp_lock_is_held(&context->device->lock));
   GP_LIST_EACH_SAFE(&context->deferred, gp_block_t, order, block) {
     if (block->free_epoch > completed)
       break;

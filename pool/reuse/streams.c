@@ -92,6 +92,7 @@ static gp_stream_t *make(gp_engine_t *engine, gp_context_t *context, uint64_t ha
 
 static void unmake(gp_engine_t *engine, gp_stream_t *stream)
 {
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   leave_flag(stream);
   gp_list_remove(&stream->link);
   atomic_store(&stream->id, 0);
@@ -100,11 +101,13 @@ static void unmake(gp_engine_t *engine, gp_stream_t *stream)
 
 bool gp_streams_have_one_context(const gp_engine_t *engine)
 {
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   return engine->contexts.next == engine->contexts.prev;
 }
 
 bool gp_streams_add_context(gp_engine_t *engine, gp_context_t *context)
 {
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   context->default_stream = make(engine, context, GP_STREAM_DEFAULT, false);
   if (!context->default_stream)
     return false;
@@ -116,6 +119,7 @@ void gp_streams_drop_context(gp_engine_t *engine, gp_context_t *context)
 {
   gp_stream_table_t *table = engine->streams;
 
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   if (!table)
     return;
   GP_LIST_EACH_SAFE(&context->streams, gp_stream_t, link, stream) {
@@ -134,6 +138,7 @@ gp_stream_t *gp_stream_add(gp_engine_t *engine, gp_context_t *context, uint64_t 
 {
   gp_address_map_t *by_handle = &engine->streams->by_handle;
 
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   /*
    * The handle of a stream that went with its context, before the library has seen that: its place has to be
    * free, for otherwise the stubs would set the old stream's flag in the new one's stead.
@@ -149,6 +154,7 @@ gp_stream_t *gp_stream_add(gp_engine_t *engine, gp_context_t *context, uint64_t 
 
 gp_stream_t *gp_stream_take(gp_engine_t *engine, uint64_t handle)
 {
+  gp_assert(!gp_holds_engine_lock());
   if (handle <= GP_STREAM_LAST_OF_DEFAULTS || !gp_mode_uses_streams(engine))
     return NULL;
   gp_lock_take(&engine->contexts_lock);
@@ -163,6 +169,7 @@ gp_stream_t *gp_stream_take(gp_engine_t *engine, uint64_t handle)
 
 void gp_stream_destroyed(gp_engine_t *engine, gp_stream_t *stream)
 {
+  gp_assert(!gp_holds_engine_lock());
   if (!stream)
     return;
   gp_lock_take(&engine->contexts_lock);
@@ -176,6 +183,7 @@ void gp_stream_destroyed(gp_engine_t *engine, gp_stream_t *stream)
 
 bool gp_stream_put_back(gp_engine_t *engine, gp_stream_t *stream)
 {
+  gp_assert(!gp_holds_engine_lock());
   gp_lock_take(&engine->contexts_lock);
   bool kept = atomic_load(&stream->id) == 0 ||
               gp_address_map_insert(&engine->streams->by_handle, stream->handle, stream);
@@ -216,6 +224,7 @@ gp_stream_t *gp_stream_add_of_thread(gp_engine_t *engine, gp_context_t *context)
   bool can = gp_submitter_init() && !atomic_load(&context->lost);
   gp_stream_t *stream = can ? make(engine, context, GP_STREAM_LAST_OF_DEFAULTS, false) : NULL;
 
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   if (stream) {
     stream->submitter = gp_own_submitter;
     stream->submitter_owner = atomic_load(&gp_own_submitter->owners);
@@ -242,6 +251,7 @@ bool gp_streams_are_default_only(const gp_context_t *context)
 
 void gp_streams_drop_ended(gp_engine_t *engine, gp_context_t *context, uint64_t epoch, uint64_t completed)
 {
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   GP_LIST_EACH_SAFE(&context->streams, gp_stream_t, link, stream) {
     uint64_t own = atomic_load(&stream->completed);
     if (!stream->end_epoch && thread_has_ended(stream))

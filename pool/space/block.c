@@ -12,6 +12,7 @@ static gp_stats_t *stats_of(const gp_block_t *block)
 /* Counts a block of that size before it exists, so that its bin is there when it becomes idle. */
 bool gp_block_prepare(gp_context_t *context, uint64_t size)
 {
+  gp_assert_internal(gp_lock_is_held(&context->device->lock));
   gp_bin_t *bin = gp_bins_make(&context->bins, size);
   if (!bin)
     return false;
@@ -23,6 +24,7 @@ void gp_block_unprepare(gp_context_t *context, uint64_t size)
 {
   gp_bin_t *bin = gp_bins_find(&context->bins, size);
 
+  gp_assert_internal(gp_lock_is_held(&context->device->lock));
   gp_assert_internal(bin && bin->block_count > bin->idle_count);
   bin->block_count--;
 }
@@ -31,6 +33,7 @@ void gp_block_adopt(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns, ui
 {
   gp_stats_t *stats = stats_of(block);
 
+  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
   block->origin = engine->observer.origin(engine->observer.self);
   gp_list_push_back(&block->context->blocks, &block->all);
   gp_gauge_add(&stats->segment, 1);
@@ -45,6 +48,7 @@ void gp_block_hand_out(gp_engine_t *engine, gp_block_t *block, uint64_t requeste
 {
   gp_stats_t *stats = stats_of(block);
 
+  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
   gp_assert_internal(block->refs == 0 && requested <= block->size);
   block->state = GP_STATE_LIVE;
   block->refs = 1;
@@ -68,6 +72,7 @@ void gp_block_end_ownership(gp_engine_t *engine, gp_block_t *block, gp_detail_t 
 {
   gp_stats_t *stats = stats_of(block);
 
+  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
   gp_gauge_sub(&stats->allocation, 1);
   gp_gauge_sub(&stats->allocated_bytes, block->size);
   gp_gauge_sub(&stats->requested_bytes, block->requested);
@@ -79,6 +84,7 @@ void gp_block_end_use(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns)
 {
   gp_stats_t *stats = stats_of(block);
 
+  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
   gp_gauge_sub(&stats->deferred_bytes, block->size);
   gp_gauge_sub(&stats->active_bytes, block->size);
   gp_event_block(engine, block, GP_ACTION_FREE_COMPLETED, GP_DETAIL_NONE, time_ns, 0, false);
@@ -88,6 +94,7 @@ void gp_block_enter_idle(gp_block_t *block, uint64_t now_ns)
 {
   gp_context_t *context = block->context;
 
+  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
   block->state = GP_STATE_IDLE;
   block->idle_ns = now_ns;
   gp_bin_push(gp_bins_find(&context->bins, block->size), &block->in_bin);
@@ -115,6 +122,7 @@ gp_block_t *gp_block_take_idle(gp_context_t *context, uint64_t size, uint64_t ne
   gp_bin_t *bin = gp_bins_find(&context->bins, size);
   gp_bin_entry_t *entry = bin ? bin->idle : NULL;
 
+  gp_assert_internal(gp_lock_is_held(&context->device->lock));
   while (entry &&
          gp_block_of_entry(entry)->free_epoch > newest) /* freed while mode `single` held, which is over */
     entry = entry->next;
@@ -130,6 +138,7 @@ gp_block_t *gp_block_largest_idle(const gp_device_t *device)
 {
   gp_block_t *largest = NULL;
 
+  gp_assert_internal(gp_lock_is_held(&device->lock));
   GP_LIST_EACH(&device->contexts, const gp_context_t, device_link, context) {
     const gp_bin_t *bin = gp_bins_largest(&context->bins);
     if (bin && (!largest || bin->size > largest->size))
@@ -143,6 +152,7 @@ void gp_block_forget(
 {
   gp_device_t *device = block->context->device;
 
+  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
   gp_event_block(engine, block, GP_ACTION_SEGMENT_FREE, why, time_ns, duration_ns, false);
   gp_gauge_sub(&device->stats->segment, 1);
   gp_gauge_sub(&device->stats->reserved_bytes, block->size);

@@ -15,12 +15,14 @@ static bool is_expired(const gp_engine_t *engine, const gp_device_t *device, uin
 
 bool gp_surplus_is_due(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)
 {
+  gp_assert_internal(gp_lock_is_held(&device->lock));
   return is_too_much(engine, device) || is_expired(engine, device, now_ns) ||
          (gp_device_is_over_limit(device) && !gp_list_is_empty(&device->idle));
 }
 
 gp_trim_reason_t gp_surplus_reason(const gp_engine_t *engine, const gp_device_t *device)
 {
+  gp_assert_internal(gp_lock_is_held(&device->lock));
   return is_too_much(engine, device)       ? GP_TRIM_MAX_CACHED
          : gp_device_is_over_limit(device) ? GP_TRIM_REQUESTED
                                            : GP_TRIM_IDLE;

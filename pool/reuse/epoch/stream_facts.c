@@ -29,6 +29,7 @@ gp_stream_fact_t gp_stream_fact_begin(gp_engine_t *engine, gp_stream_t *stream)
 {
   gp_stream_fact_t fact = {.stream = stream};
 
+  gp_assert(!gp_holds_engine_lock());
   gp_work_submitted();
   if (!stream)
     return fact;
@@ -90,6 +91,7 @@ void gp_epoch_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t ep
 {
   bool one_context = gp_streams_have_one_context(engine);
 
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   GP_LIST_EACH(&context->streams, gp_stream_t, link, stream) {
     if (is_default(stream) && !one_context)
       continue;
@@ -102,6 +104,7 @@ void gp_epoch_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t ep
 
 void gp_epoch_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t epoch)
 {
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   GP_LIST_EACH(&context->streams, gp_stream_t, link, stream)
     if (stream->sync_epoch == epoch)
       gp_work_flag_sync_end(stream->flag, stream->sync_token);
@@ -132,6 +135,7 @@ static uint64_t completed_by_streams(gp_engine_t *engine, gp_context_t *context,
 
 void gp_epoch_settle(gp_engine_t *engine)
 {
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   if (!gp_mode_uses_streams(engine))
     return;
   settle_default(engine);
