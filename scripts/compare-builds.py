@@ -470,8 +470,9 @@ class Comparison:
                 news.append(observe(self.sides[1]))
                 if not all(differences(name, self.sides, [base, new], False) for base in bases for new in news):
                     return []
-            lines = differences(name, self.sides, seen, True)
-            return lines or IN_PART
+            if not any(differences(name, [self.sides[0]] * 2, [bases[0], base], False) for base in bases[1:]):
+                return lines  # the base is always the same, so it is not the time
+            return differences(name, self.sides, seen, True) or IN_PART
         except subprocess.TimeoutExpired as error:
             return [str(error)]
 
