@@ -32,8 +32,8 @@ static uint64_t change_service(gp_engine_t *engine, change_t change, unsigned co
       gp_assert(before >= count * GP_SERVICE_SUSPENSION);
       after = before - count * GP_SERVICE_SUSPENSION;
       break;
-    case CHANGE_STOP: after = before & GP_SERVICE_BIT_DEAD ? before : before | GP_SERVICE_BIT_ASIDE; break;
-    case CHANGE_DIE: after = (before & ~GP_SERVICE_BIT_ASIDE) | GP_SERVICE_BIT_DEAD; break;
+    case CHANGE_STOP: after = before & GP_SERVICE_BIT_DEAD ? before : before | GP_SERVICE_BIT_STOPPED; break;
+    case CHANGE_DIE: after = (before & ~GP_SERVICE_BIT_STOPPED) | GP_SERVICE_BIT_DEAD; break;
     }
   } while (!atomic_compare_exchange_weak(&engine->service, &before, after));
   return before;
@@ -55,7 +55,7 @@ void gp_mode_accept_limits(gp_engine_t *engine)
 
 static bool forwards_for_good(uint64_t service)
 {
-  return (service & (GP_SERVICE_BIT_ASIDE | GP_SERVICE_BIT_DEAD)) != 0;
+  return (service & (GP_SERVICE_BIT_STOPPED | GP_SERVICE_BIT_DEAD)) != 0;
 }
 
 bool gp_mode_stop(gp_engine_t *engine)

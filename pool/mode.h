@@ -9,28 +9,28 @@
 
 /* In the order of what decides: the last that applies. */
 typedef enum gp_service {
-  GP_SERVICE_POOL,    /* the pool serves them */
-  GP_SERVICE_CAPTURE, /* forwarded while the engine is suspended: a stream capture, a context that is ending
-                       */
-  GP_SERVICE_ASIDE,   /* forwarded for good: pooling stopped for a reason that a message gave */
-  GP_SERVICE_DEAD,    /* forwarded for good: the driver reported a sticky error */
-  GP_SERVICE_REFUSE,  /* refused: the limit is malformed */
+  GP_SERVICE_POOL,      /* the pool serves them */
+  GP_SERVICE_SUSPENDED, /* forwarded while the engine is suspended: a stream capture, a context that is ending
+                         */
+  GP_SERVICE_STOPPED,   /* forwarded for good: pooling stopped for a reason that a message gave */
+  GP_SERVICE_DEAD,      /* forwarded for good: the driver reported a sticky error */
+  GP_SERVICE_REFUSE,    /* refused: the limit is malformed */
 } gp_service_t;
 
 /* engine->service: these bits, and the number of suspensions in those above. */
-#define GP_SERVICE_BIT_REFUSE UINT64_C(1)
-#define GP_SERVICE_BIT_ASIDE  UINT64_C(2)
-#define GP_SERVICE_BIT_DEAD   UINT64_C(4)
-#define GP_SERVICE_SUSPENSION UINT64_C(8)
+#define GP_SERVICE_BIT_REFUSE  UINT64_C(1)
+#define GP_SERVICE_BIT_STOPPED UINT64_C(2)
+#define GP_SERVICE_BIT_DEAD    UINT64_C(4)
+#define GP_SERVICE_SUSPENSION  UINT64_C(8)
 
 static inline gp_service_t gp_service_of(uint64_t service)
 {
   if (__builtin_expect(service == 0, 1))
     return GP_SERVICE_POOL;
-  return service & GP_SERVICE_BIT_REFUSE  ? GP_SERVICE_REFUSE
-         : service & GP_SERVICE_BIT_DEAD  ? GP_SERVICE_DEAD
-         : service & GP_SERVICE_BIT_ASIDE ? GP_SERVICE_ASIDE
-                                          : GP_SERVICE_CAPTURE;
+  return service & GP_SERVICE_BIT_REFUSE    ? GP_SERVICE_REFUSE
+         : service & GP_SERVICE_BIT_DEAD    ? GP_SERVICE_DEAD
+         : service & GP_SERVICE_BIT_STOPPED ? GP_SERVICE_STOPPED
+                                            : GP_SERVICE_SUSPENDED;
 }
 
 static inline gp_service_t gp_engine_service(const gp_engine_t *engine)

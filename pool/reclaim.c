@@ -121,7 +121,7 @@ void gp_engine_stop_pooling(gp_engine_t *engine)
 {
   gp_service_t service = gp_engine_service(engine);
 
-  if (service == GP_SERVICE_ASIDE || service == GP_SERVICE_DEAD)
+  if (service == GP_SERVICE_STOPPED || service == GP_SERVICE_DEAD)
     return;
   (void)gp_engine_empty_cache(engine); /* it cannot be used any more */
   (void)gp_mode_stop(engine);

@@ -209,7 +209,7 @@ uint64_t gp_release_after_stop(gp_engine_t *engine)
   uint64_t service = atomic_load_explicit(&engine->service, memory_order_relaxed);
   uint64_t bytes = 0;
 
-  if ((service & ~GP_SERVICE_BIT_REFUSE) != GP_SERVICE_BIT_ASIDE)
+  if ((service & ~GP_SERVICE_BIT_REFUSE) != GP_SERVICE_BIT_STOPPED)
     return 0;
   GP_DEVICE_EACH(engine, device)
   bytes += gp_release_unused(engine, device, GP_TRIM_REQUESTED);
