@@ -151,7 +151,7 @@ END_TEST
 
 int main(void)
 {
-  Suite *suite = suite_create("adjust");
+  Suite *suite = suite_create("release");
   TCase *adjust = tcase_create("adjust");
   tcase_add_test(adjust, test_a_new_limit_refuses_and_gives_idle_memory_back);
   tcase_add_test(adjust, test_a_share_is_of_the_device);

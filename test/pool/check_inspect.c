@@ -177,7 +177,7 @@ END_TEST
 
 int main(void)
 {
-  Suite *suite = suite_create("views");
+  Suite *suite = suite_create("inspect");
   TCase *tcase = tcase_create("views");
   tcase_add_test(tcase, test_a_block_keeps_who_asked_until_its_next_owner);
   tcase_add_test(tcase, test_blocks_in_every_state);

@@ -231,7 +231,7 @@ END_TEST
 
 int main(void)
 {
-  Suite *suite = suite_create("captures");
+  Suite *suite = suite_create("mode");
   TCase *tests = tcase_create("captures");
   tcase_add_loop_test(
       tests, test_a_synchronization_beside_a_capture_tells_nothing, 0, sizeof orders / sizeof *orders);

@@ -208,7 +208,7 @@ END_TEST
 
 int main(void)
 {
-  Suite *suite = suite_create("reuse");
+  Suite *suite = suite_create("reclaim");
   TCase *reuse = tcase_create("reuse");
   tcase_add_test(reuse, test_freed_block_is_reused_after_synchronization);
   tcase_add_test(reuse, test_free_after_sync_began_is_not_covered);

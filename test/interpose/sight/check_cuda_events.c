@@ -92,7 +92,7 @@ END_TEST
 
 int main(void)
 {
-  Suite *suite = suite_create("events");
+  Suite *suite = suite_create("cuda_events");
   TCase *events = tcase_create("events");
   tcase_add_test(events, test_a_record_gives_a_fact);
   tcase_add_test(events, test_recorded_anew_meanwhile);

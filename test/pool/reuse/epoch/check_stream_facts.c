@@ -443,7 +443,7 @@ END_TEST
 
 int main(void)
 {
-  Suite *suite = suite_create("streams");
+  Suite *suite = suite_create("stream_facts");
   TCase *streams = tcase_create("streams");
   tcase_add_test(streams, test_a_fact_frees_what_was_freed_before_it);
   tcase_add_test(streams, test_a_fact_about_a_stream_gives_nothing_back);

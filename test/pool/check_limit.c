@@ -397,7 +397,7 @@ END_TEST
 
 int main(void)
 {
-  Suite *suite = suite_create("limits");
+  Suite *suite = suite_create("limit");
   TCase *limits = tcase_create("limits");
   tcase_add_test(limits, test_limit_is_never_exceeded_and_idle_memory_makes_room);
   tcase_add_test(limits, test_limit_as_share_and_per_device);

@@ -439,7 +439,7 @@ END_TEST
 
 int main(void)
 {
-  Suite *suite = suite_create("blocks");
+  Suite *suite = suite_create("block");
   TCase *blocks = tcase_create("blocks");
   tcase_add_test(blocks, test_double_free_and_foreign_pointers);
   tcase_add_test(blocks, test_size_zero_and_overflow_are_the_drivers);

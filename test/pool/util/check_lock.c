@@ -89,7 +89,7 @@ END_TEST
 
 int main(void)
 {
-  Suite *suite = suite_create("locks");
+  Suite *suite = suite_create("lock");
   TCase *locks = tcase_create("locks");
   if (GP_DEBUG_LEVEL >= 1) {
     tcase_add_test_raise_signal(locks, test_wait_with_a_lock, SIGABRT);
