@@ -27,11 +27,6 @@ uint64_t gp_epoch_completed_by_all(gp_engine_t *engine)
   return completed;
 }
 
-bool gp_epoch_is_current(const gp_engine_t *engine, const gp_context_t *context)
-{
-  return atomic_load(&context->completed) >= atomic_load(&engine->newest_free_epoch);
-}
-
 void gp_stamp(gp_engine_t *engine, gp_block_t *block)
 {
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));

@@ -34,7 +34,10 @@ void gp_epoch_complete(gp_context_t *context, uint64_t epoch);
 uint64_t gp_epoch_completed_by_all(gp_engine_t *engine);
 
 /* The context has completed everything freed so far. */
-bool gp_epoch_is_current(const gp_engine_t *engine, const gp_context_t *context);
+static inline bool gp_epoch_is_current(const gp_engine_t *engine, const gp_context_t *context)
+{
+  return atomic_load(&context->completed) >= atomic_load(&engine->newest_free_epoch);
+}
 
 /* Gives a freed block its free_epoch; defer queues it, too. The caller holds the device's lock. */
 void gp_stamp(gp_engine_t *engine, gp_block_t *block);
