@@ -121,7 +121,7 @@ static gp_context_t *find_settled(gp_engine_t *engine, const gp_driver_context_t
 
 gp_context_t *gp_engine_context(gp_engine_t *engine, const gp_driver_context_t *driver_context)
 {
-  gp_assert(gp_locks_held() == 0);
+  gp_assert(!gp_holds_engine_lock());
   gp_context_t *known = find_settled(engine, driver_context);
   if (known)
     return known;
@@ -183,7 +183,7 @@ static void forget_lost(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
 
 void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
 {
-  gp_assert(gp_locks_held() == 0);
+  gp_assert(!gp_holds_engine_lock());
   if (!context)
     return;
   gp_engine_tell_peaks(engine);

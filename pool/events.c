@@ -2,7 +2,7 @@
 
 void gp_event_first_use(gp_engine_t *engine)
 {
-  gp_assert(gp_locks_held() == 0);
+  gp_assert(!gp_holds_engine_lock());
   if (!atomic_load_explicit(&engine->was_used, memory_order_relaxed) &&
       !atomic_exchange(&engine->was_used, true) && engine->observer.first_use)
     engine->observer.first_use(engine->observer.self);

@@ -43,7 +43,7 @@ bool gp_limit_ask(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free
 {
   uint64_t reserved;
 
-  gp_assert(gp_locks_held() == 0);
+  gp_assert(!gp_holds_engine_lock());
   *ret_free = *ret_total = 0;
   if (!gp_engine_enter(engine))
     return false;
@@ -76,7 +76,7 @@ bool gp_limit_reserve(
   gp_device_t *device = context->device;
   bool granted;
 
-  gp_assert(gp_locks_held() == 0);
+  gp_assert(!gp_holds_engine_lock());
   gp_event_first_use(engine);
   gp_limit_settle(engine, context);
   if (device_needs_total(engine, device))
@@ -117,7 +117,7 @@ void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
   gp_device_t *device = context->device;
   uint64_t reserved;
 
-  gp_assert(gp_locks_held() == 0);
+  gp_assert(!gp_holds_engine_lock());
   gp_lock_take(&device->lock);
   bool any = device->limit != UINT64_MAX && engine->driver.ops->async_reserved &&
              (device->draining > 0 || device->async_live > 0 || device->unsettled);

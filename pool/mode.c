@@ -60,7 +60,7 @@ static bool forwards_for_good(uint64_t service)
 
 bool gp_mode_stop(gp_engine_t *engine)
 {
-  gp_assert(gp_locks_held() == 0);
+  gp_assert(!gp_holds_engine_lock());
   if (forwards_for_good(change_service(engine, CHANGE_STOP, 0)))
     return false;
   gp_mode_record(engine, gp_engine_mode(engine));
@@ -100,7 +100,7 @@ void gp_engine_leave(gp_engine_t *engine)
 
 bool gp_engine_enter_wait(gp_engine_t *engine)
 {
-  gp_assert(gp_locks_held() == 0);
+  gp_assert(!gp_holds_engine_lock());
   atomic_fetch_add(&engine->own_waits, 1);
   if (!gp_engine_forwards(engine))
     return true;
@@ -156,7 +156,7 @@ bool gp_engine_may_conclude(const gp_engine_t *engine, uint64_t token)
 
 void gp_engine_suspend(gp_engine_t *engine)
 {
-  gp_assert(gp_locks_held() == 0);
+  gp_assert(!gp_holds_engine_lock());
   (void)change_service(engine, CHANGE_SUSPEND, 1);
   await_own_calls(engine);
 }

@@ -97,7 +97,7 @@ bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t byt
   uint64_t total_bytes;
   uint64_t async_bytes = 0;
 
-  gp_assert(gp_locks_held() == 0);
+  gp_assert(!gp_holds_engine_lock());
   if (gp_engine_enter(engine)) {
     if (gp_driver_memory_info(engine, &context->driver, &free_bytes, &total_bytes) != 0)
       free_bytes = UINT64_MAX / 4;
@@ -175,7 +175,7 @@ bool gp_oom_next_step(gp_engine_t *engine, gp_context_t *context, uint64_t bytes
 {
   bool may_help = false;
 
-  gp_assert(gp_locks_held() == 0);
+  gp_assert(!gp_holds_engine_lock());
   while (!may_help && *next < STEP_COUNT)
     may_help = take_step(engine, context, (gp_step_t)(*next)++, bytes, by_limit);
   if (may_help)
@@ -242,7 +242,7 @@ void gp_oom_report(
   gp_oom_t oom = {
       .requested = bytes, .largest_free = largest_free, .device = device->ordinal, .by_limit = by_limit};
 
-  gp_assert(gp_locks_held() == 0);
+  gp_assert(!gp_holds_engine_lock());
   gp_event_first_use(engine); /* a limit that refuses everything */
   gp_find_origin(engine, GP_OCCASION_DRIVER, bytes);
   bool was_asked = gp_limit_ask(engine, context, &oom.device_free, &oom.device_total);

@@ -19,7 +19,7 @@ void gp_engine_watch_use(gp_engine_t *engine, int ordinal, uint64_t bytes)
 
 void gp_engine_tell_peaks(gp_engine_t *engine)
 {
-  gp_assert(gp_locks_held() == 0);
+  gp_assert(!gp_holds_engine_lock());
   if (!atomic_load_explicit(&engine->peaks, memory_order_relaxed))
     return;
   for (uint64_t peaks = atomic_exchange(&engine->peaks, 0); peaks;) {

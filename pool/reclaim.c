@@ -12,7 +12,7 @@
 
 void gp_reclaim(gp_engine_t *engine)
 {
-  gp_assert(gp_locks_held() == 0);
+  gp_assert(!gp_holds_engine_lock());
   gp_contexts_lose_gone(engine);
   for (uint64_t due = gp_advance(engine); due;) {
     gp_device_t *device = gp_device_next(engine, &due);
@@ -36,7 +36,7 @@ int gp_reclaim_wait(gp_engine_t *engine, gp_context_t *own, bool own_device_only
   gp_context_t *lagging[GP_LAGGING_MAX];
   int result = 0;
 
-  gp_assert(gp_locks_held() == 0);
+  gp_assert(!gp_holds_engine_lock());
   int count = gp_fences_lagging(engine, own_device_only ? own->device : NULL, lagging, GP_LAGGING_MAX);
   for (int i = 0; i < count && gp_engine_enter_wait(engine); i++) {
     int code = gp_fences_wait_context(engine, lagging[i]);

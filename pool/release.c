@@ -174,7 +174,7 @@ uint64_t gp_release_largest(gp_engine_t *engine, gp_device_t *device, uint64_t b
   gp_list_t victims;
   gp_block_t *block;
 
-  gp_assert(gp_locks_held() == 0);
+  gp_assert(!gp_holds_engine_lock());
   if (!gp_engine_enter_wait(engine))
     return 0;
   gp_list_init(&victims);
@@ -192,7 +192,7 @@ uint64_t gp_release_unused(gp_engine_t *engine, gp_device_t *device, gp_trim_rea
   gp_list_t victims;
   gp_block_t *idle;
 
-  gp_assert(gp_locks_held() == 0);
+  gp_assert(!gp_holds_engine_lock());
   gp_list_init(&victims);
   gp_lock_take(&device->lock);
   GP_LIST_EACH(&device->contexts, gp_context_t, device_link, context)
@@ -220,7 +220,7 @@ uint64_t gp_release_surplus(gp_engine_t *engine, gp_device_t *device, uint64_t n
 {
   gp_list_t victims;
 
-  gp_assert(gp_locks_held() == 0);
+  gp_assert(!gp_holds_engine_lock());
   if (!gp_engine_enter_wait(engine))
     return 0;
   gp_list_init(&victims);

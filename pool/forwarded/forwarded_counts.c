@@ -52,7 +52,7 @@ void gp_forwarded_keep(gp_engine_t *engine, gp_forwarded_t *memory)
 
 void gp_forwarded_context_lost(gp_engine_t *engine, const gp_context_t *context)
 {
-  gp_assert(gp_locks_held() == 0);
+  gp_assert(!gp_holds_engine_lock());
   gp_forwarded_t memory;
   while (gp_forwarded_table_remove_of_context(&engine->forwarded, context, &memory))
     lock_and_uncount(engine, &memory, gp_now(engine));
