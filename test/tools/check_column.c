@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "tools/read/column.h"
+#include "test/pool/check_main.h"
 
 #define COUNT (3 * GP_COLUMN_PAGE + 17)
 
@@ -107,9 +108,5 @@ int main(void)
   tcase_add_test(tcase, test_counts_around_the_page);
   tcase_add_test(tcase, test_what_is_out_of_range_is_found);
   suite_add_tcase(suite, tcase);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return gp_check_main(suite);
 }

@@ -8,6 +8,7 @@
 
 #include "pieces.h"
 #include "tools/read/json_scan.h"
+#include "test/pool/check_main.h"
 
 #define WINDOWS 64 /* bytes, up to which */
 
@@ -313,9 +314,5 @@ int main(void)
   tcase_add_test(numbers, test_what_is_no_integer_is_refused);
   suite_add_tcase(suite, values);
   suite_add_tcase(suite, numbers);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return gp_check_main(suite);
 }

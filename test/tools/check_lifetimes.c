@@ -9,6 +9,7 @@
 #include "tools/model/lifetimes.h"
 #include "tools/model/memory.h"
 #include "tools/read/native/snapshot_reader.h"
+#include "test/pool/check_main.h"
 
 static const gp_filter_t everything = {.device = GP_REQUEST_ALL_DEVICES, .until_ns = UINT64_MAX};
 
@@ -243,9 +244,5 @@ int main(void)
   tcase_add_test(cases, test_moments_and_times_belong_together);
   tcase_add_test(cases, test_nonsense_is_counted_and_does_no_harm);
   suite_add_tcase(suite, cases);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return gp_check_main(suite);
 }
