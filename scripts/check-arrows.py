@@ -3,7 +3,7 @@
 
 A module is a .c file with its .h (either alone, too), an assembly file with what it implements, or a .def file. An arrow is an include, or
 a symbol that one object needs and another one defines, as nm says. Refused are
-- a circle of more than MOST_IN_CIRCLE modules, but for those of KNOWN_CIRCLES, which must still be there;
+- a circle of more than MOST_IN_CIRCLE modules;
 - an arrow from a room to one that scripts/arrows.txt does not let it use;
 - a source file that is in no room of scripts/arrows.txt.
 """
@@ -18,10 +18,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 AREAS = ("pool", "trace", "interpose", "tools")
 MOST_IN_CIRCLE = 3
-INTERPOSED = {"dlsym", "dlvsym"}  # the library defines them, but those who call them mean the C library's
-
-# A ratchet: modules that are in a circle until somebody breaks it. An entry that is in none is an error.
-KNOWN_CIRCLES = ()
+INTERPOSED = {"dlsym", "dlvsym"}  # the library defines them, but a caller means the C library's
 
 
 def module_of(path):
@@ -125,34 +122,54 @@ def order():
     return rooms, uses
 
 
-def main(build):
-    files = sources()
-    rooms, uses = order()
+def collect(found):
+    """{module: {other: {what}}} of (module, other, what), without arrows of a module to itself"""
+    arrows = collections.defaultdict(lambda: collections.defaultdict(set))
+    for module, other, what in found:
+        if module != other:
+            arrows[module][other].add(what)
+        arrows[other]
+    return arrows
 
+
+def problems_of(arrows, rooms, uses):
     def room_of(module):
         return rooms.get(module) or rooms.get(os.path.dirname(module))
 
-    problems = ["%s: its folder is not in scripts/arrows.txt" % path for path in files if not room_of(module_of(path))]
-    arrows = collections.defaultdict(lambda: collections.defaultdict(set))
-    for module in map(module_of, files):
-        arrows[module]
-    for module, other, what in list(include_arrows(files)) + list(symbol_arrows(build)):
-        if module != other:
-            arrows[module][other].add(what)
+    problems = ["%s is in no room of scripts/arrows.txt" % module for module in sorted(arrows) if not room_of(module)]
     for module in sorted(arrows):
         for other, whats in sorted(arrows[module].items()):
             if room_of(module) and room_of(other) not in uses[room_of(module)]:
                 problems.append("%s may not use %s: it %s" % (module, other, ", ".join(sorted(whats)[:3])))
-    known = set(KNOWN_CIRCLES)
-    in_circles = set()
     for circle in circles(arrows):
         if len(circle) > MOST_IN_CIRCLE:
-            in_circles |= set(circle)
-            if not set(circle) <= known:
-                problems.append("a circle of %d modules:" % len(circle))
-                problems += ["    %s -> %s: %s" % (module, other, ", ".join(sorted(arrows[module][other])[:3]))
-                             for module in circle for other in sorted(arrows[module]) if other in circle]
-    problems += ["%s is in no circle any more: take it out of KNOWN_CIRCLES" % module for module in sorted(known - in_circles)]
+            problems.append("a circle of %d modules:" % len(circle))
+            problems += ["    %s -> %s: %s" % (module, other, ", ".join(sorted(arrows[module][other])[:3]))
+                         for module in circle for other in sorted(arrows[module]) if other in circle]
+    return problems
+
+
+def check_itself():
+    """What is refused, on made-up modules: two rooms, of which low may not use high."""
+    rooms, uses = {"low": "low", "high": "high"}, {"low": {"low"}, "high": {"high", "low"}}
+
+    def refused(*found):
+        return problems_of(collect((module, other, "uses f") for module, other in found), rooms, uses)
+
+    assert refused(("high/a", "low/b"), ("low/b", "low/c"), ("low/c", "low/d"), ("low/d", "low/b")) == []
+    assert refused(("low/a", "high/b")) == ["low/a may not use high/b: it uses f"]
+    assert refused(("high/a", "stray/b"))[0] == "stray/b is in no room of scripts/arrows.txt"
+    ring = ["low/a", "low/b", "low/c", "low/d"]
+    assert refused(*zip(ring, ring[1:] + ring[:1]))[0] == "a circle of 4 modules:"
+
+
+def main(build):
+    check_itself()
+    files = sources()
+    rooms, uses = order()
+    own = [(module_of(path), module_of(path), "") for path in files]
+    arrows = collect(own + list(include_arrows(files)) + list(symbol_arrows(build)))
+    problems = problems_of(arrows, rooms, uses)
     print("\n".join(problems))
     print("%d modules, %d arrows, %d problems" % (len(arrows), sum(map(len, arrows.values())), len(problems)))
     return 1 if problems else 0
