@@ -151,7 +151,7 @@ uint64_t gp_engine_trim(gp_engine_t *engine, gp_context_t *context, uint64_t byt
 
 /*
  * For a call of the program that takes memory of the device unseen (code, stacks, tables of the driver) and
- * was told that there is none: waits for freed memory, gives back all that is idle on the context's device,
+ * was refused: waits for freed memory, gives back all that is idle on the context's device,
  * the driver's own pools included. False: nothing has changed, so that calling again is of no use.
  */
 bool gp_engine_make_room(gp_engine_t *engine, gp_context_t *context);

@@ -5,7 +5,7 @@
  */
 #include "gen.h"
 
-/* Memory that another owner had a moment ago, whose work is likely to be pending; nobody has used it since.
+/* Memory that another owner had a moment ago, whose work is likely to be pending; it has had no use since.
  */
 static int reused(gen_t *gen)
 {

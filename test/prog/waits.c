@@ -6,9 +6,9 @@
  * waits free           freed while another context is current: whoever waits has to wait in the right one
  * waits push|push_v1|set|create|create_v3|create_v4
  *                      the work was submitted in a context that became current by that call and by no other.
- *                      A driver that frees waits for whoever reaches the memory; the simulated one waits for
- * the context of the memory only, and notices such work: it runs these under a pool only waits unseen
- * likewise; it became current by a way that nothing stands in front of, and made a stream
+ *                      A driver that frees waits for all contexts that reach the memory; the simulated one
+ * waits for the context of the memory only, and notices such work: it runs these under a pool only waits
+ * unseen likewise; it became current by a way that nothing stands in front of, and made a stream
  */
 #include <dlfcn.h>
 #include <stdbool.h>

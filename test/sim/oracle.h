@@ -15,7 +15,7 @@ typedef struct simcuda_oracle {
   uint64_t pending_reuses; /* of those, while accesses of an earlier owner were not known to be complete */
   uint64_t accesses;       /* by queued work and by the host, to owned memory */
   uint64_t early_reuse;    /* accesses that were not ordered after those of an earlier owner */
-  uint64_t strays;         /* accesses to memory that nobody owned any more, and memory with two owners */
+  uint64_t strays;         /* accesses to memory without an owner, and memory with two owners */
   uint64_t violations, corrupt_stamps; /* as in SIMCUDA_STATS, with the oracle on or off */
 } simcuda_oracle_t;
 

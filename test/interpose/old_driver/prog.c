@@ -1,6 +1,6 @@
 /*
  * Resolves functions of the driver named on the command line the way careful programs do, with dlerror() as
- * judge, and calls an allocation that nobody can pool because the driver cannot even name a context.
+ * judge, and calls an allocation that cannot be pooled because the driver cannot even name a context.
  */
 #include <dlfcn.h>
 #include <stdio.h>

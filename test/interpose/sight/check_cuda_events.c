@@ -1,5 +1,5 @@
 /*
- * What events stand for (interpose/sight/cuda_events.c): a fact only if nobody can have recorded the event
+ * What events stand for (interpose/sight/cuda_events.c): a fact only if no thread can have recorded the event
  * meanwhile.
  */
 #include <check.h>
@@ -41,7 +41,7 @@ START_TEST(test_a_record_gives_a_fact)
 }
 END_TEST
 
-/* Somebody waits while another thread records the event anew: it is not known which record he has waited for.
+/* A thread waits while another records the event anew: which record it has waited for is not known.
  */
 START_TEST(test_recorded_anew_meanwhile)
 {

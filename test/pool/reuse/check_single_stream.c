@@ -79,7 +79,7 @@ START_TEST(test_unordered_is_memory_whose_earlier_owner_may_be_at_work)
   ck_assert(!gp_single_stream_has_unordered(engine));
   work();
   ck_assert_int_eq(free_code(block), 0);
-  ck_assert(!gp_single_stream_has_unordered(engine)); /* nobody has it */
+  ck_assert(!gp_single_stream_has_unordered(engine)); /* no owner has it */
   ck_assert_uint_eq(allocate(GP_MIB), block);
   ck_assert(gp_single_stream_has_unordered(engine));
   synchronize();

@@ -229,8 +229,8 @@ static void *use_own_stream(void *arg)
   return NULL;
 }
 
-/* Nobody can ask about another thread's stream, or about one that is gone: beyond the allowance the host
- * waits. */
+/* The driver cannot be asked about another thread's stream, or about one that is gone: beyond the allowance
+ * the host waits. */
 START_TEST(test_streams_that_nobody_can_ask_about)
 {
   pthread_t thread;
