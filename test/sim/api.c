@@ -108,8 +108,10 @@ bool sim_call_begin(sim_call_t *call, enum sim_api api)
   }
   if (!check(call, flags))
     return false;
-  if (sim_pending)
+  if (sim_pending) {
+    sim_sched_notice();
     sim_sched_poke();
+  }
   return true;
 }
 

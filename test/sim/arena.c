@@ -12,9 +12,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define SIM_WIPE (64u * 1024u)
+#define SIM_WIPE       (64u * 1024u)
+#define SIM_KEPT_PAGES 32768u /* in free ranges, at most about so many */
 
 sim_arena_t sim_host_arena;
+static uint64_t wiped_pages; /* that stayed since free ranges were last given back */
 
 typedef struct {
   sim_node_t by_address; /* key: address, tie 0 */
@@ -130,33 +132,79 @@ uint64_t sim_arena_take(sim_arena_t *arena, uint64_t size)
   return region_take(region, size);
 }
 
-/* Whole pages go back to the system, so memory use follows what the program holds; a few pages are quicker
- * wiped. */
-static void clear(uint64_t address, uint64_t size)
+/* A few bytes are quicker wiped than given back to the system and asked for again. Their pages stay. */
+static void wipe(uint64_t address, uint64_t size)
+{
+  memset((void *)(uintptr_t)address, 0, size);
+  wiped_pages += size / 4096u + 1;
+}
+
+static uint64_t page_bytes(void)
 {
   static uint64_t page;
-  if (size <= SIM_WIPE) {
-    memset((void *)(uintptr_t)address, 0, size);
-    return;
-  }
   if (!page)
     page = (uint64_t)sysconf(_SC_PAGESIZE);
+  return page;
+}
+
+static void give_back(uint64_t address, uint64_t size)
+{
+  uint64_t page = page_bytes();
   uint64_t first = (address + page - 1) & ~(page - 1), last = (address + size) & ~(page - 1);
+  if (first >= last) {
+    wipe(address, size);
+    return;
+  }
   memset((void *)(uintptr_t)address, 0, first - address);
   memset((void *)(uintptr_t)last, 0, address + size - last);
   if (madvise((void *)(uintptr_t)first, last - first, MADV_DONTNEED) != 0)
     memset((void *)(uintptr_t)first, 0, last - first);
 }
 
-void sim_arena_give(sim_arena_t *arena, uint64_t address, uint64_t size, uint64_t from, uint64_t to)
+static void clear(uint64_t address, const sim_grid_t *grid)
+{
+  if (grid->rows * grid->width > SIM_WIPE) {
+    give_back(address + grid->from, (grid->rows - 1) * grid->pitch + grid->width);
+    return;
+  }
+  for (uint64_t y = 0; y < grid->rows; y++)
+    wipe(address + grid->from + y * grid->pitch, grid->width);
+}
+
+/* Its bytes are zero already. */
+static void drop_pages(uint64_t address, uint64_t size)
+{
+  uint64_t page = page_bytes();
+  uint64_t first = (address + page - 1) & ~(page - 1), last = (address + size) & ~(page - 1);
+  if (first < last)
+    (void)madvise((void *)(uintptr_t)first, last - first, MADV_DONTNEED);
+}
+
+static void drop_free_pages(const sim_arena_t *arena, const sim_region_t *region)
+{
+  for (sim_node_t *node = sim_tree_ceil(&region->by_address, 0, 0); node;
+       node = sim_tree_ceil(&region->by_address, node->key + 1, 0)) {
+    uint64_t size = RANGE_OF_ADDRESS(node)->by_size.key;
+    drop_pages(node->key, size);
+    if (arena->to_shadow)
+      drop_pages(node->key + (uint64_t)arena->to_shadow, size);
+  }
+}
+
+void sim_arena_give(sim_arena_t *arena, uint64_t address, uint64_t size, const sim_dirty_t *dirty)
 {
   sim_region_t *region = region_of(arena, &size);
-  if (from < to) {
-    clear(address + from, to - from);
+  for (unsigned i = 0; i < dirty->count; i++) {
+    clear(address, &dirty->grids[i]);
     if (arena->to_shadow)
-      clear(address + from + (uint64_t)arena->to_shadow, to - from);
+      clear(address + (uint64_t)arena->to_shadow, &dirty->grids[i]);
   }
   region_give(region, address, size);
+  if (wiped_pages > SIM_KEPT_PAGES) { /* so that memory use follows what the program holds */
+    wiped_pages = 0;
+    drop_free_pages(arena, &arena->small);
+    drop_free_pages(arena, &arena->large);
+  }
 }
 
 static bool inside(const sim_arena_t *arena, uint64_t address)

@@ -157,6 +157,8 @@ bool sim_capture_take(sim_stream_t *stream, sim_op_t *op, CUresult *ret_result)
         [SIM_OP_CALLBACK] = CU_GRAPH_NODE_TYPE_HOST,
         [SIM_OP_WRITE_VALUE] = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
         [SIM_OP_WAIT_VALUE] = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
+        [SIM_OP_BUSY] = CU_GRAPH_NODE_TYPE_KERNEL,
+        [SIM_OP_MEET] = CU_GRAPH_NODE_TYPE_KERNEL,
     };
     add(stream, types[op->kind], op);
     return true;

@@ -91,6 +91,79 @@ START_TEST(test_reused_memory_is_clean)
 }
 END_TEST
 
+static unsigned long count_set_bytes(CUdeviceptr p, size_t bytes)
+{
+  unsigned char *copy = malloc(bytes);
+  unsigned long count = 0;
+  ck_assert_ptr_nonnull(copy);
+  OK(cuMemcpyDtoH(copy, p, bytes));
+  for (size_t i = 0; i < bytes; i++)
+    count += copy[i] != 0;
+  free(copy);
+  return count;
+}
+
+/* Writes rows and single bytes, `count` in all, of which no two are alike. */
+static void write_here_and_there(CUdeviceptr p, size_t bytes, int count)
+{
+  for (int i = 0; i < count; i++) {
+    if (i % 2) /* also more bytes than are wiped one by one */
+      OK(cuMemsetD2D8Async(p + (i == 7 ? 16 : 0), bytes / 8, 0xff, i == 5 ? 60000 : 8, i == 3 ? 8 : 4, NULL));
+    else
+      OK(cuMemsetD8(p + bytes - 1 - 777777 * (size_t)i, 0xff, 1));
+  }
+  OK(cuCtxSynchronize());
+}
+
+/* The shadow, too: a copy that reads something else than it has is a corrupt stamp. */
+static void reuse_what_was_written(void)
+{
+  const size_t bytes = 8 << 20;
+  test_start();
+  for (int count = 1; count <= 8; count++) {
+    CUdeviceptr p, q;
+    OK(cuMemAlloc(&p, bytes));
+    write_here_and_there(p, bytes, count);
+    ck_assert_uint_gt(count_set_bytes(p, bytes), 0);
+    OK(cuMemFree(p));
+    OK(cuMemAlloc(&q, bytes));
+    ck_assert_uint_eq(p, q);
+    ck_assert_uint_eq(count_set_bytes(q, bytes), 0);
+    OK(cuMemFree(q));
+  }
+}
+
+START_TEST(test_reused_memory_is_clean_wherever_it_was_written)
+{
+  ck_assert_int_eq(test_stat(reuse_what_was_written, "corrupt_stamps"), 0);
+}
+END_TEST
+
+/* So many pages that free memory is given back in between */
+START_TEST(test_many_written_pages)
+{
+  const size_t pages = 4096, pitch = 4096;
+  test_start();
+  for (int i = 0; i < 6; i++) {
+    CUdeviceptr p, before, beside;
+    OK(cuMemAlloc(&p, pages * pitch));
+    OK(cuMemAlloc(&before, 8));
+    OK(cuMemAlloc(&beside, 8));
+    OK(cuMemFree(before));
+    OK(cuMemsetD8(beside, 0xff, 8));
+    OK(cuMemsetD2D8Async(p, pitch, 0xff, 8, pages, NULL));
+    OK(cuCtxSynchronize());
+    ck_assert_uint_eq(count_set_bytes(p, pages * pitch), 8 * pages);
+    OK(cuMemFree(p));
+    ck_assert_uint_eq(count_set_bytes(beside, 8), 8);
+    OK(cuMemFree(beside));
+    OK(cuMemAlloc(&p, pages * pitch));
+    ck_assert_uint_eq(count_set_bytes(p, pages * pitch), 0);
+    OK(cuMemFree(p));
+  }
+}
+END_TEST
+
 START_TEST(test_attributes)
 {
   CUdeviceptr p, base, start;
@@ -151,6 +224,8 @@ int main(void)
   tcase_add_test(tests, test_capacity);
   tcase_add_test(tests, test_capacity_per_device);
   tcase_add_test(tests, test_reused_memory_is_clean);
+  tcase_add_test(tests, test_reused_memory_is_clean_wherever_it_was_written);
+  tcase_add_test(tests, test_many_written_pages);
   tcase_add_test(tests, test_attributes);
   tcase_add_test(tests, test_ipc_handle_of_interior_is_that_of_base);
   suite_add_tcase(suite, tests);

@@ -158,7 +158,7 @@ static void wait_context(void)
 
 static void complete_but_not_known(void)
 {
-  OK(cuStreamSynchronize(blocking)); /* runs perhaps what is in `first`, too; nobody was told */
+  OK(cuStreamSynchronize(blocking)); /* runs perhaps what is in `first`, too; the host does not know */
   OK(cuStreamDestroy(first));
 }
 
@@ -382,7 +382,7 @@ START_TEST(test_host_functions)
   OK(cuStreamSynchronize(second));
   ck_assert_int_eq(early(), 1);
   new_owner();
-  simcuda_touch(block, 1); /* the host itself knows of what it was told only */
+  simcuda_touch(block, 1); /* the host itself knows only what calls returned */
   ck_assert_int_eq(early(), 2);
   OK(cuCtxSynchronize());
   simcuda_touch(block, 1);

@@ -12,6 +12,21 @@ static void set_seed(int seed)
   setenv("SIMCUDA_SEED", text, 1);
 }
 
+static CUfunction find(const char *name)
+{
+  CUmodule module;
+  CUfunction function;
+  OK(cuModuleLoadData(&module, ""));
+  OK(cuModuleGetFunction(&function, module, name));
+  return function;
+}
+
+static void launch(CUfunction function, CUstream stream, uint64_t a, uint64_t b, uint64_t c)
+{
+  void *params[] = {&a, &b, &c};
+  OK(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, params, NULL));
+}
+
 /* Some seeds leave work pending after the call; an event that is always ready would hide mistakes. */
 static void pending_once(void)
 {
@@ -147,6 +162,57 @@ START_TEST(test_free_waits)
 }
 END_TEST
 
+/* A kernel that waits for its host thread runs beside the free, which waits for the use of its block alone.
+ */
+START_TEST(test_free_waits_for_its_block_only)
+{
+  CUstream waiting, other;
+  CUdeviceptr p, q;
+  volatile uint32_t *flag;
+  setenv("SIMCUDA_FREE_WAITS", "0", 1);
+  set_seed(_i);
+  test_start();
+  OK(cuStreamCreate(&waiting, CU_STREAM_NON_BLOCKING));
+  OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  OK(cuMemAlloc(&p, 4096));
+  OK(cuMemAlloc(&q, 4096));
+  OK(cuMemHostAlloc((void **)&flag, sizeof *flag, CU_MEMHOSTALLOC_DEVICEMAP));
+  *flag = 0;
+  launch(find("simcuda_wait"), waiting, (uint64_t)(uintptr_t)flag, 0, 0);
+  for (int i = 0; i < 20; i++)
+    OK(cuMemsetD8Async(i == 10 ? p : q, i, 4096, other));
+  OK(cuMemFree(p));
+  OK(cuMemFree(q));
+  OK(cuStreamQuery(other));
+  ck_assert_int_eq(cuStreamQuery(waiting), CUDA_ERROR_NOT_READY);
+  *flag = 1;
+  OK(cuCtxSynchronize());
+}
+END_TEST
+
+static void free_beside_uses(void)
+{
+  CUstream streams[2];
+  CUdeviceptr p;
+  test_start();
+  for (int i = 0; i < 2; i++)
+    OK(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+  for (int i = 0; i < 50; i++) {
+    OK(cuMemAlloc(&p, 4096));
+    for (int k = 0; k < 4; k++)
+      OK(cuMemsetD8Async(p, i, 4096, streams[k % 2]));
+    OK(cuMemFree(p));
+  }
+}
+
+START_TEST(test_free_beside_uses_is_no_violation)
+{
+  setenv("SIMCUDA_FREE_WAITS", "0", 1);
+  set_seed(_i);
+  ck_assert_int_eq(test_stat(free_beside_uses, "violations"), 0);
+}
+END_TEST
+
 START_TEST(test_destroyed_stream_still_works)
 {
   CUstream stream, again;
@@ -240,21 +306,6 @@ START_TEST(test_host_functions)
 }
 END_TEST
 
-static CUfunction find(const char *name)
-{
-  CUmodule module;
-  CUfunction function;
-  OK(cuModuleLoadData(&module, ""));
-  OK(cuModuleGetFunction(&function, module, name));
-  return function;
-}
-
-static void launch(CUfunction function, CUstream stream, uint64_t a, uint64_t b, uint64_t c)
-{
-  void *params[] = {&a, &b, &c};
-  OK(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, params, NULL));
-}
-
 START_TEST(test_stand_in_kernels)
 {
   CUdeviceptr p;
@@ -343,7 +394,7 @@ static void ordered(void)
   }
 }
 
-/* Two streams use the same memory and nobody waits: what a pool does that reuses a block too early. */
+/* Two streams use the same memory and neither waits: what a pool does that reuses a block too early. */
 static void unordered(void)
 {
   CUstream a, b;
@@ -429,6 +480,8 @@ int main(void)
   tcase_add_loop_test(tests, test_events_order_streams, 0, 10);
   tcase_add_loop_test(tests, test_context_event_covers_all_streams, 0, 10);
   tcase_add_loop_test(tests, test_free_waits, 0, 10);
+  tcase_add_loop_test(tests, test_free_waits_for_its_block_only, 0, 10);
+  tcase_add_loop_test(tests, test_free_beside_uses_is_no_violation, 0, 10);
   tcase_add_loop_test(tests, test_destroyed_stream_still_works, 0, 10);
   tcase_add_loop_test(tests, test_copies, 0, 10);
   tcase_add_loop_test(tests, test_host_functions, 0, 10);

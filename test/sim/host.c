@@ -14,7 +14,7 @@ static CUresult alloc(sim_call_t *call, void **ret, size_t bytes, unsigned flags
       sim_block_new(&sim_host_arena, call->ctx->device, call->ctx, SIM_MEM_HOST, bytes, false, &result);
   if (block) {
     block->flags = flags;
-    sim_block_dirty(block, 0, block->size);
+    sim_block_dirty_all(block);
     *ret = (void *)(uintptr_t)block->node.key;
   }
   return result;

@@ -7,6 +7,9 @@
  *   simcuda_copy(void *dst, const void *src, size_t bytes)       copies
  *   simcuda_expect(uint64_t *p, size_t words, uint64_t value)    counts words that differ as corrupt stamps
  *   simcuda_wait(const volatile uint32_t *flag)                  runs until *flag, in host memory, is not 0
+ *   simcuda_busy(uint64_t nanoseconds)                           runs that long by CLOCK_MONOTONIC
+ *   simcuda_meet(volatile uint32_t *cell, uint32_t parties)      runs until as many kernels with this cell
+ * run
  */
 #include "sim.h"
 
@@ -151,6 +154,8 @@ static CUresult get_function(CUfunction *ret, module_t *module, const char *name
                          : strstr(name, "simcuda_copy")   ? SIM_KERNEL_COPY
                          : strstr(name, "simcuda_expect") ? SIM_KERNEL_EXPECT
                          : strstr(name, "simcuda_wait")   ? SIM_KERNEL_WAIT
+                         : strstr(name, "simcuda_busy")   ? SIM_KERNEL_BUSY
+                         : strstr(name, "simcuda_meet")   ? SIM_KERNEL_MEET
                                                           : SIM_KERNEL_NONE;
     function->next = module->functions;
     module->functions = function;
@@ -339,9 +344,20 @@ SIM_FN(cuOccupancyAvailableDynamicSMemPerBlock,
 
 /* ---- launches ---- */
 
-/* Where the arguments are in the one buffer of a launch with CU_LAUNCH_PARAM_...: all those of stand-ins take
- * 8 bytes. NULL: it is too small. */
-static void **unpack(void **extra, unsigned count, void *values[3])
+/* Bytes of the arguments of a stand-in */
+static const size_t argument_bytes[] = {
+    [SIM_KERNEL_NONE] = 0,
+    [SIM_KERNEL_FILL] = 24,
+    [SIM_KERNEL_COPY] = 24,
+    [SIM_KERNEL_EXPECT] = 24,
+    [SIM_KERNEL_WAIT] = 8,
+    [SIM_KERNEL_BUSY] = 8,
+    [SIM_KERNEL_MEET] = 12,
+};
+
+/* Where the arguments are in the one buffer of a launch with CU_LAUNCH_PARAM_...: each begins 8 bytes after
+ * the one before. NULL: it is too small. */
+static void **unpack(void **extra, size_t needed, void *values[3])
 {
   char *buffer = NULL;
   size_t bytes = 0;
@@ -351,9 +367,9 @@ static void **unpack(void **extra, unsigned count, void *values[3])
     else if (extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE)
       bytes = *(const size_t *)extra[1];
   }
-  if (!buffer || bytes < count * sizeof(uint64_t))
+  if (!buffer || bytes < needed)
     return NULL;
-  for (unsigned i = 0; i < count; i++)
+  for (unsigned i = 0; i < 3; i++)
     values[i] = buffer + i * sizeof(uint64_t);
   return values;
 }
@@ -377,6 +393,19 @@ static sim_op_t *stand_in(const sim_func_t *function, void **params)
     op->unit = sizeof(uint32_t);
     op->value = 1;
     op->flags = CU_STREAM_WAIT_VALUE_GEQ;
+    return op;
+  }
+  if (function->stand_in == SIM_KERNEL_BUSY) {
+    op = sim_op_new(SIM_OP_BUSY);
+    op->value = first;
+    return op;
+  }
+  if (function->stand_in == SIM_KERNEL_MEET) {
+    uint32_t parties;
+    memcpy(&parties, params[1], sizeof parties);
+    op = sim_op_new(SIM_OP_MEET);
+    op->src.address = first;
+    op->value = parties;
     return op;
   }
   uint64_t second = argument(params, 1), third = argument(params, 2);
@@ -409,8 +438,8 @@ static CUresult launch(sim_call_t *call, CUfunction function, CUstream handle, v
     return CUDA_ERROR_INVALID_VALUE;
   if (params && extra) /* one of the two (cuda.h, cuLaunchKernel) */
     return CUDA_ERROR_INVALID_VALUE;
-  unsigned count = function->stand_in == SIM_KERNEL_WAIT ? 1 : 3;
-  sim_op_t *op = stand_in(function, extra ? unpack(extra, count, values) : params);
+  size_t bytes = argument_bytes[function->stand_in];
+  sim_op_t *op = stand_in(function, extra ? unpack(extra, bytes, values) : params);
   op->is_kernel = true;
   op->programmatic = programmatic;
   CUresult result;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-sim_knobs_t sim_knobs = {.devices = 1, .seed = 1};
+sim_knobs_t sim_knobs = {.devices = 1, .seed = 1, .free_waits = true};
 
 static void complain(const char *name, const char *value, const char *accepted)
 {
@@ -122,6 +122,8 @@ void sim_knobs_read(void)
   }
   if (parse_number("SIMCUDA_ORACLE", 0, 1, "0 or 1", &value))
     sim_knobs.oracle = value;
+  if (parse_number("SIMCUDA_FREE_WAITS", 0, 1, "0 or 1", &value))
+    sim_knobs.free_waits = value;
   sim_knobs.page_cache = UINT64_MAX;
   text = getenv("SIMCUDA_INTEGRATED");
   if (text && *text) {

@@ -30,7 +30,7 @@ sim_block_t *sim_block_new(sim_arena_t *arena, sim_device_t *device, sim_ctx_t *
   sim_block_t *block = address ? calloc(1, sizeof *block) : NULL;
   if (!block) {
     if (address)
-      sim_arena_give(arena, address, size, 0, 0);
+      sim_arena_give(arena, address, size, &(sim_dirty_t){0});
     if (charge)
       sim_device_credit(device, size);
     return NULL;
@@ -71,21 +71,44 @@ void sim_block_delete(sim_block_t *block)
   if (block->charged)
     sim_device_credit(block->device, block->size);
   if (block->kind != SIM_MEM_REGISTERED)
-    sim_arena_give(block->arena, block->node.key, block->size, block->dirty_from, block->dirty_to);
+    sim_arena_give(block->arena, block->node.key, block->size, &block->dirty);
   free(block);
 }
 
-void sim_block_dirty(sim_block_t *block, uint64_t from, uint64_t to)
+static uint64_t end_of(const sim_grid_t *grid)
 {
-  if (block->dirty_from == block->dirty_to) {
-    block->dirty_from = from;
-    block->dirty_to = to;
+  return grid->from + (grid->rows - 1) * grid->pitch + grid->width;
+}
+
+static bool covers(const sim_grid_t *a, const sim_grid_t *b)
+{
+  return (a->from == b->from && a->pitch == b->pitch && a->width == b->width && a->rows >= b->rows) ||
+         (a->rows == 1 && a->from <= b->from && end_of(b) <= end_of(a));
+}
+
+void sim_block_dirty(sim_block_t *block, const sim_grid_t *grid)
+{
+  sim_dirty_t *dirty = &block->dirty;
+  for (unsigned i = 0; i < dirty->count; i++) {
+    if (covers(&dirty->grids[i], grid))
+      return;
+  }
+  if (dirty->count < sizeof dirty->grids / sizeof *dirty->grids) {
+    dirty->grids[dirty->count++] = *grid;
     return;
   }
-  if (from < block->dirty_from)
-    block->dirty_from = from;
-  if (to > block->dirty_to)
-    block->dirty_to = to;
+  uint64_t from = grid->from, to = end_of(grid);
+  for (unsigned i = 0; i < dirty->count; i++) {
+    from = dirty->grids[i].from < from ? dirty->grids[i].from : from;
+    to = end_of(&dirty->grids[i]) > to ? end_of(&dirty->grids[i]) : to;
+  }
+  dirty->grids[0] = (sim_grid_t){.from = from, .pitch = to - from, .width = to - from, .rows = 1};
+  dirty->count = 1;
+}
+
+void sim_block_dirty_all(sim_block_t *block)
+{
+  sim_block_dirty(block, &(sim_grid_t){.pitch = block->size, .width = block->size, .rows = 1});
 }
 
 void sim_memory_move(sim_ctx_t *from, sim_ctx_t *to)
@@ -119,7 +142,7 @@ static CUresult alloc(sim_call_t *call, CUdeviceptr *ret, size_t bytes, sim_mem_
   sim_block_t *block = sim_block_new(&device->arena, device, call->ctx, kind, bytes, true, &result);
   if (block) {
     if (kind == SIM_MEM_MANAGED) /* the host writes it unseen */
-      sim_block_dirty(block, 0, block->size);
+      sim_block_dirty_all(block);
     *ret = block->node.key;
   }
   return result;
@@ -151,8 +174,48 @@ SIM_FN(cuMemAllocPitch_v2,
     alloc_pitch(&call, ret, pitch, width, height, element), "%zu %zu %u -> %llx", width, height, element,
     sim_str_out(ret, call.result))
 
-/* Waits for all work of the context that owns the memory, as drivers are seen to do; memory of
- * cuMemAllocAsync excepted: there the program promises that it is not in use (cuda.h, cuMemFree). */
+/* The last operation of the stream that reads or writes the block; a position that is reached: there is none
+ */
+static sim_dep_t last_use(sim_stream_t *stream, uint64_t id)
+{
+  sim_dep_t last = {stream, stream->id, 0};
+  uint64_t seq = stream->completed;
+  for (const sim_op_t *op = stream->head; op; op = op->next) {
+    seq++;
+    if (op->dst.block == id || op->src.block == id)
+      last.seq = seq;
+  }
+  return last;
+}
+
+static void wait_for_uses(uint64_t id)
+{
+  for (sim_stream_t *stream = sim_streams; stream;) {
+    sim_dep_t last = last_use(stream, id);
+    if (sim_dep_done(&last)) {
+      stream = stream->next;
+      continue;
+    }
+    sim_sched_wait(last);
+    stream = sim_streams; /* the wait may have changed the list */
+  }
+}
+
+/* A program that is checked may have work on the block in other contexts, too: this driver is then one that
+ * waits for all of them. One that waits for no other work still never frees memory in use. */
+static void wait_before_free(const sim_block_t *block)
+{
+  if (!sim_knobs.free_waits)
+    wait_for_uses(block->id);
+  else if (sim_oracle_on)
+    sim_sched_wait_ctx(NULL);
+  else if (!sim_ctx_is_idle(block->ctx))
+    sim_sched_wait_ctx(block->ctx);
+}
+
+/* Waits for all work of the context that owns the memory, or with SIMCUDA_FREE_WAITS=0 only for what uses it:
+ * the header leaves both to drivers. Memory of cuMemAllocAsync excepted: there the program promises that it
+ * is not in use (cuda.h, cuMemFree). */
 CUresult sim_memory_free(sim_call_t *call, CUdeviceptr address)
 {
   if (address == 0)
@@ -169,14 +232,10 @@ CUresult sim_memory_free(sim_call_t *call, CUdeviceptr address)
   default: return CUDA_ERROR_INVALID_VALUE;
   }
   uint64_t id = block->id;
-  if (sim_oracle_on || !sim_ctx_is_idle(block->ctx)) {
-    /* A program that is checked may have work on it in other contexts, too: this driver is then one that
-     * waits for it. */
-    sim_sched_wait_ctx(sim_oracle_on ? NULL : block->ctx);
-    block = sim_arena_find(address); /* a host function may have let another thread in */
-    if (!block || block->id != id)
-      return CUDA_ERROR_INVALID_VALUE;
-  }
+  wait_before_free(block);
+  block = sim_arena_find(address); /* a wait may have let another thread in */
+  if (!block || block->id != id)
+    return CUDA_ERROR_INVALID_VALUE;
   sim_block_delete(block);
   return CUDA_SUCCESS;
 }

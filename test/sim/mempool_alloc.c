@@ -41,7 +41,7 @@ static sim_block_t *new_block(const sim_pool_t *pool, const sim_stream_t *stream
       sim_block_new(&sim_host_arena, stream->ctx->device, NULL, SIM_MEM_POOL, size, false, &result);
   if (block) {
     block->on_host = true;
-    sim_block_dirty(block, 0, block->size); /* the host writes it unseen */
+    sim_block_dirty_all(block); /* the host writes it unseen */
   }
   return block;
 }
@@ -119,7 +119,7 @@ SIM_FN2(cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync_ptsz,
     alloc_from(&call, ret, bytes, pool, stream), "%zu %s -> %llx", bytes, sim_str_stream(stream),
     sim_str_out(ret, call.result))
 
-/* The free has its turn in the stream: from now on the memory belongs to nobody, unless it was given out
+/* The free has its turn in the stream: from now on the memory has no owner, unless it was given out
  * again before (in that stream), and then it has another id. */
 void sim_pool_free_executed(uint64_t address, uint64_t id)
 {

@@ -11,6 +11,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define EXPECT_MAX (64u * 1024u) /* more of a copy to the host is not compared */
 
@@ -58,6 +59,8 @@ sim_op_t *sim_op_clone(const sim_op_t *op)
   copy->staged = copy->expect = NULL;
   copy->place = NULL;
   copy->expect_bytes = 0;
+  copy->end_ns = 0;
+  copy->met = false;
   return copy;
 }
 
@@ -103,6 +106,14 @@ static bool bind(sim_span_t *span, const sim_op_t *op)
   return true;
 }
 
+static void mark_dirty(sim_block_t *block, const sim_span_t *span, const sim_op_t *op)
+{
+  uint64_t from = span->address - block->node.key, bytes = span_bytes(span, op);
+  sim_grid_t rows = {.from = from, .pitch = span->pitch, .width = op->width, .rows = op->height};
+  sim_grid_t all = {.from = from, .pitch = bytes, .width = bytes, .rows = 1};
+  sim_block_dirty(block, op->depth == 1 && op->height > 1 ? &rows : &all);
+}
+
 /* The allocation must still be the one the operation was submitted for. */
 static bool holds(const sim_span_t *span, const char *what, const sim_op_t *op)
 {
@@ -114,8 +125,7 @@ static bool holds(const sim_span_t *span, const char *what, const sim_op_t *op)
     return false;
   }
   if (span == &op->dst)
-    sim_block_dirty(
-        block, span->address - block->node.key, span->address - block->node.key + span_bytes(span, op));
+    mark_dirty(block, span, op);
   return true;
 }
 
@@ -219,8 +229,7 @@ static void mirror(sim_op_t *op)
   }
   if (dst) {
     sim_block_t *block = sim_arena_find(op->dst.address);
-    sim_block_dirty(block, op->dst.address - block->node.key,
-        op->dst.address - block->node.key + span_bytes(&op->dst, op));
+    mark_dirty(block, &op->dst, op);
     if (!is_managed(&op->dst))
       move(op, dst, src);
   }
@@ -236,15 +245,32 @@ CUresult sim_op_prepare(sim_op_t *op)
   return CUDA_SUCCESS;
 }
 
+/* Another thread of the program may write it meanwhile. */
 static uint64_t load_value(const sim_op_t *op)
 {
-  uint64_t value = 0;
-  memcpy(&value, (const void *)(uintptr_t)op->src.address, op->unit);
-  return value;
+  const void *address = (const void *)(uintptr_t)op->src.address;
+  return op->unit == 4 ? __atomic_load_n((const uint32_t *)address, __ATOMIC_ACQUIRE)
+                       : __atomic_load_n((const uint64_t *)address, __ATOMIC_ACQUIRE);
+}
+
+uint64_t sim_now_ns(void)
+{
+  struct timespec now;
+  (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail */
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+bool sim_op_is_timed(const sim_op_t *op)
+{
+  return op->kind == SIM_OP_BUSY || op->kind == SIM_OP_MEET;
 }
 
 bool sim_op_is_ready(const sim_op_t *op)
 {
+  if (op->kind == SIM_OP_BUSY)
+    return op->end_ns && sim_now_ns() >= op->end_ns;
+  if (op->kind == SIM_OP_MEET)
+    return op->met;
   if (op->kind != SIM_OP_WAIT_VALUE)
     return true;
   uint64_t value = load_value(op);
@@ -304,6 +330,8 @@ void sim_op_run(sim_op_t *op, sim_stream_t *stream)
   case SIM_OP_HOST:
   case SIM_OP_CALLBACK:
   case SIM_OP_WAIT_VALUE:
+  case SIM_OP_BUSY:
+  case SIM_OP_MEET:
   case SIM_OP_NOP: break;
   }
 }

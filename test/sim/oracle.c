@@ -3,7 +3,7 @@
  *
  * A vector clock has an entry for each stream: how many of its operations come before. The clock of an
  * operation is computed when it is submitted, from what CUDA promises and nothing else: its place in the
- * stream, the events waited for, and the legacy stream's rule. `known` is what the host was told to be
+ * stream, the events waited for, and the legacy stream's rule. `known` is what the host knows to be
  * complete (a successful synchronization or query, of the program or of a library below it; a synchronous
  * copy to the host); what was known when an operation was submitted comes before it. What merely happens to
  * be complete counts for nothing, so that a report does not depend on the seed of the scheduler.

@@ -21,7 +21,7 @@ typedef struct simcuda_oracle {
 
 /* bytes from address on belong to owner (a number that the reports give): right after they were allocated. */
 typedef void simcuda_own_fn(uint64_t address, uint64_t bytes, uint64_t owner);
-/* They belong to nobody: right before they are freed. An address that nobody owns: nothing happens. */
+/* They have no owner any more: right before they are freed. An address without an owner: nothing happens. */
 typedef void simcuda_disown_fn(uint64_t address);
 /* The host reads or writes them now; in a host function: in the order of the stream that runs it. */
 typedef void simcuda_touch_fn(uint64_t address, uint64_t bytes);

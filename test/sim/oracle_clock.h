@@ -28,7 +28,7 @@ struct sim_place {
 };
 
 extern unsigned sim_slot_count; /* entries of clocks in use */
-extern sim_clock_t sim_known;   /* what the host was told to be complete */
+extern sim_clock_t sim_known;   /* what the host knows to be complete */
 extern _Thread_local uint64_t sim_step;
 void sim_clock_join(sim_clock_t *clock, const sim_clock_t *other);
 

@@ -3,20 +3,21 @@
  *
  * An operation may run when it is at the head of its stream and every position it depends on is reached.
  * Positions always name earlier submissions, so some head can always run, unless it waits for a value in
- * memory.
+ * memory, for the clock, or for kernels that are not there yet.
  *
  * How eagerly work runs changes every few calls: sometimes nothing moves, sometimes one stream is held back
  * while the others advance. That is where programs that forgot a synchronization show.
  */
 #include "sim.h"
 
-#include <sched.h>
 #include <stdlib.h>
+#include <time.h>
 
 unsigned sim_pending;
 
 static sim_stream_t **active; /* streams with queued work, in no order */
 static unsigned active_count, active_room;
+static unsigned timed_count; /* queued operations that complete by themselves */
 
 static uint64_t rng;
 static struct {
@@ -80,7 +81,8 @@ static const sim_dep_t *first_blocker(const sim_op_t *op)
   return NULL;
 }
 
-static bool can_run(const sim_stream_t *stream)
+/* Its head may run, or runs already if it is one that takes time. */
+static bool may_run(const sim_stream_t *stream)
 {
   if (!stream->head || stream->running)
     return false;
@@ -88,7 +90,48 @@ static bool can_run(const sim_stream_t *stream)
     if (!sim_dep_done(&stream->head->deps[i]))
       return false;
   }
-  return sim_op_is_ready(stream->head);
+  return true;
+}
+
+static bool can_run(const sim_stream_t *stream)
+{
+  return may_run(stream) && sim_op_is_ready(stream->head);
+}
+
+/* Whether a kernel that meets others is at the head of the stream and meets those that `op` meets */
+static bool meets(const sim_stream_t *stream, const sim_op_t *op)
+{
+  const sim_op_t *head = stream->head;
+  return may_run(stream) && head->kind == SIM_OP_MEET && !head->met && head->src.address == op->src.address &&
+         head->value == op->value;
+}
+
+/* Kernels that wait for each other have met if they are as many as they wait for. */
+static void meet(const sim_op_t *op)
+{
+  uint64_t parties = op->value, count = 0;
+  for (unsigned i = 0; i < active_count; i++)
+    count += meets(active[i], op);
+  for (unsigned i = 0; count >= parties && parties && i < active_count; i++) {
+    if (meets(active[i], op)) {
+      active[i]->head->met = true;
+      parties--;
+    }
+  }
+}
+
+/* After every change of the heads of streams: what takes time begins when it may run. */
+static void begin_timed(void)
+{
+  for (unsigned i = 0; timed_count && i < active_count; i++) {
+    sim_op_t *head = active[i]->head;
+    if (!sim_op_is_timed(head) || head->end_ns || head->met || !may_run(active[i]))
+      continue;
+    if (head->kind == SIM_OP_BUSY)
+      head->end_ns = sim_now_ns() + head->value;
+    else
+      meet(head);
+  }
 }
 
 static bool is_host_work(const sim_op_t *op)
@@ -121,13 +164,31 @@ static void run_head(sim_stream_t *stream)
   stream->head = op->next;
   if (!stream->head)
     stream->tail = NULL;
+  else if (op->kind == SIM_OP_BUSY && stream->head->kind == SIM_OP_BUSY && stream->head->dep_count == 0)
+    stream->head->end_ns = op->end_ns + stream->head->value; /* it began when the one in front ended */
   stream->completed++;
   sim_clock++;
   sim_pending--;
+  timed_count -= sim_op_is_timed(op);
   sim_op_delete(op);
   if (!stream->head) {
     deactivate(stream);
     sim_stream_release(stream);
+  }
+  begin_timed();
+}
+
+/* What has completed by itself since the last call. Draws no number: when the clock is read is to change
+ * nothing else. */
+void sim_sched_notice(void)
+{
+  for (unsigned i = 0; timed_count && i < active_count;) {
+    if (sim_op_is_timed(active[i]->head) && can_run(active[i])) {
+      run_head(active[i]);
+      i = 0; /* another may follow it, and the list has changed */
+    } else {
+      i++;
+    }
   }
 }
 
@@ -165,27 +226,52 @@ static bool run_toward(const sim_dep_t *dep)
   }
 }
 
-static void wait_for_others(void)
+/* Leaves the lock to the other threads for a moment. The caller may be cancelled, but not here. */
+static void sleep_unlocked(uint64_t ns)
 {
+  int cancelable;
+  const struct timespec time = {.tv_nsec = (long)ns};
+  (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelable);
+  pthread_mutex_unlock(&sim_mutex);
+  (void)nanosleep(&time, NULL); /* less is as good */
+  pthread_mutex_lock(&sim_mutex);
+  (void)pthread_setcancelstate(cancelable, NULL);
+}
+
+/* Nothing can run: until a function of the program has returned, or, where a kernel waits for the clock, the
+ * host or other kernels, for `ns` nanoseconds. */
+static void wait_for_others(uint64_t ns)
+{
+  bool host_only = false;
   for (unsigned i = 0; i < active_count; i++) {
-    if (active[i]->running) {
-      pthread_cond_wait(&sim_cond, &sim_mutex);
-      return;
+    host_only |= active[i]->running;
+    if (may_run(active[i])) {
+      host_only = false;
+      break;
     }
   }
-  /* Everything waits for a value that only the host can write: leave it the lock. */
-  pthread_mutex_unlock(&sim_mutex);
-  sched_yield();
-  pthread_mutex_lock(&sim_mutex);
+  if (host_only)
+    pthread_cond_wait(&sim_cond, &sim_mutex);
+  else
+    sleep_unlocked(ns);
 }
 
 void sim_sched_wait(sim_dep_t dep)
 {
-  while (!sim_dep_done(&dep)) {
-    if (draw(4) == 0 ? run_any(true, 0) : run_toward(&dep))
+  enum { SHORTEST_NS = 20000, LONGEST_NS = 1000000 };
+  uint64_t ns = SHORTEST_NS;
+  for (;;) {
+    sim_sched_notice();
+    if (sim_dep_done(&dep))
+      return;
+    uint64_t before = rng;
+    if ((draw(4) == 0 ? run_any(true, 0) : run_toward(&dep)) || run_toward(&dep) || run_any(true, 0)) {
+      ns = SHORTEST_NS;
       continue;
-    if (!run_toward(&dep) && !run_any(true, 0))
-      wait_for_others();
+    }
+    rng = before; /* how often this thread looks depends on the clock: it is to change nothing else */
+    wait_for_others(ns);
+    ns = 2 * ns < LONGEST_NS ? 2 * ns : LONGEST_NS;
   }
 }
 
@@ -290,6 +376,8 @@ void sim_sched_submit(sim_stream_t *stream, sim_op_t *op)
   stream->submitted++;
   if (stream->active_index < 0)
     activate(stream);
+  timed_count += sim_op_is_timed(op);
+  begin_timed();
   if (++sim_pending > SIM_MAX_PENDING) {
     while (sim_pending > SIM_MAX_PENDING / 2 && run_any(false, 0))
       ;

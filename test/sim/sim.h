@@ -3,7 +3,8 @@
  *
  * One global mutex protects everything here; a function without "unlocked" in its comment is called with it
  * held. There are no threads: queued work runs inside later driver calls, in an order drawn from
- * SIMCUDA_SEED.
+ * SIMCUDA_SEED. A call that waits for work that it cannot run lets other threads in meanwhile: what it found
+ * before the wait may be gone.
  */
 #ifndef SIM_H
 #define SIM_H
@@ -125,6 +126,7 @@ typedef struct {
   const char *log, *stats, *fail;
   bool distinct;
   bool oracle;
+  bool free_waits;     /* cuMemFree waits for the running work of its context */
   uint64_t page_cache; /* UINT64_MAX: the devices have memory of their own */
 } sim_knobs_t;
 
@@ -197,6 +199,17 @@ typedef struct {
   uint64_t unit; /* every range is a multiple of it */
 } sim_region_t;
 
+/* Rows of a block: the bytes between them, which may be many, are not touched. */
+typedef struct {
+  uint64_t from, pitch, width, rows;
+} sim_grid_t;
+
+/* Few: where there would be more they become one. */
+typedef struct {
+  sim_grid_t grids[4];
+  unsigned count;
+} sim_dirty_t;
+
 typedef struct {
   uint64_t base, size;
   int64_t to_shadow; /* shadow address - address */
@@ -207,8 +220,8 @@ typedef struct {
 
 void sim_arena_init(sim_arena_t *arena, uint64_t hint, uint64_t size, bool shadow);
 uint64_t sim_arena_take(sim_arena_t *arena, uint64_t size); /* 0 when there is no range left */
-/* Only the bytes from..to of it may differ from zero. */
-void sim_arena_give(sim_arena_t *arena, uint64_t address, uint64_t size, uint64_t from, uint64_t to);
+/* Only the bytes of `dirty` may differ from zero. */
+void sim_arena_give(sim_arena_t *arena, uint64_t address, uint64_t size, const sim_dirty_t *dirty);
 sim_arena_t *sim_arena_of(uint64_t address); /* any device's or the host's; NULL otherwise */
 sim_block_t *sim_arena_find(uint64_t address);
 void sim_arena_remove(sim_arena_t *arena, sim_block_t *block); /* from the index of live blocks */
@@ -322,6 +335,7 @@ bool sim_dep_done(const sim_dep_t *dep);
 sim_dep_t sim_dep_now(sim_stream_t *stream); /* everything submitted so far */
 void sim_sched_submit(sim_stream_t *stream, sim_op_t *op);
 void sim_sched_poke(void);
+void sim_sched_notice(void);
 void sim_sched_nudge(sim_dep_t dep);
 void sim_sched_wait(sim_dep_t dep);
 void sim_sched_wait_ctx(sim_ctx_t *ctx); /* NULL: all */
@@ -343,6 +357,8 @@ typedef enum {
   SIM_OP_FREE, /* of the block that dst names */
   SIM_OP_WRITE_VALUE,
   SIM_OP_WAIT_VALUE,
+  SIM_OP_BUSY, /* runs for `value` nanoseconds of CLOCK_MONOTONIC */
+  SIM_OP_MEET, /* runs until `value` operations with the same source address can run */
 } sim_op_kind_t;
 
 typedef struct {
@@ -364,6 +380,8 @@ struct sim_op {
   void *expect; /* what the shadow held at submission of a copy to the host */
   uint64_t expect_bytes;
   void *fn, *user;
+  uint64_t end_ns;              /* of SIM_OP_BUSY: when it is complete; 0: it has not begun */
+  bool met;                     /* of SIM_OP_MEET: it is complete */
   CUstream handle;              /* passed to a stream callback */
   bool is_kernel, programmatic; /* a launch, and one that may overlap the one in front of it */
   sim_place_t *place;           /* of a host function; the oracle is on */
@@ -376,7 +394,9 @@ void sim_op_delete(sim_op_t *op);
 void sim_op_depend(sim_op_t *op, sim_dep_t dep);
 sim_op_t *sim_op_clone(const sim_op_t *op); /* parameters only */
 CUresult sim_op_prepare(sim_op_t *op); /* checks and names the blocks it touches, applies it to the shadow */
-bool sim_op_is_ready(const sim_op_t *op); /* of the head of a stream */
+bool sim_op_is_ready(const sim_op_t *op); /* of the head of a stream: no more than its turn is missing */
+bool sim_op_is_timed(const sim_op_t *op); /* completes by itself, outside of driver calls */
+uint64_t sim_now_ns(void);                /* CLOCK_MONOTONIC */
 void sim_op_run(sim_op_t *op, sim_stream_t *stream);
 
 /* ---- oracle.c: which operation comes after which. With the oracle off all of it does nothing ---- */
@@ -387,7 +407,7 @@ void sim_oracle_stream_gone(sim_stream_t *stream);          /* its last operatio
 sim_clock_t *sim_oracle_stream_clock(sim_stream_t *stream); /* all its work so far, for free(); NULL: off */
 sim_clock_t *sim_oracle_ctx_clock(const sim_ctx_t *ctx);    /* the same of all its streams */
 sim_clock_t *sim_oracle_clock_copy(const sim_clock_t *clock);
-void sim_oracle_know(const sim_clock_t *clock); /* the host is told that this is complete; NULL: nothing */
+void sim_oracle_know(const sim_clock_t *clock); /* the host learns that this is complete; NULL: nothing */
 void sim_oracle_wait(
     sim_stream_t *stream, const sim_clock_t *clock); /* later work comes after it; NULL: nothing */
 
@@ -449,10 +469,10 @@ struct sim_block {
   sim_ctx_t *ctx; /* NULL: survives contexts */
   sim_block_t *prev, *next;
   sim_arena_t *arena;
-  bool charged;                  /* counts against the capacity of its device */
-  uint64_t dirty_from, dirty_to; /* offsets: bytes outside read as zero */
-  bool free_called;              /* stream-ordered: the program may not name it any more */
-  bool released;                 /* stream-ordered: the free has executed, the block is cached in its pool */
+  bool charged;      /* counts against the capacity of its device */
+  sim_dirty_t dirty; /* bytes outside read as zero */
+  bool free_called;  /* stream-ordered: the program may not name it any more */
+  bool released;     /* stream-ordered: the free has executed, the block is cached in its pool */
   bool sync_memops;
   bool on_host; /* in host memory, which the program may touch, though its address is the device's */
   unsigned flags;
@@ -470,7 +490,8 @@ struct sim_block {
 sim_block_t *sim_block_new(sim_arena_t *arena, sim_device_t *device, sim_ctx_t *ctx, sim_mem_kind_t kind,
     uint64_t bytes, bool charge, CUresult *ret_result);
 void sim_block_delete(sim_block_t *block);
-void sim_block_dirty(sim_block_t *block, uint64_t from, uint64_t to);
+void sim_block_dirty(sim_block_t *block, const sim_grid_t *grid);
+void sim_block_dirty_all(sim_block_t *block);
 uint64_t sim_block_next_id(void);
 void sim_memory_drop_context(sim_ctx_t *ctx);
 void sim_memory_move(
@@ -590,7 +611,7 @@ void sim_graph_mem_set_free(struct CUgraphNode_st *node, CUdeviceptr address);
 CUresult sim_graph_mem_back(sim_block_t *const *blocks, unsigned count); /* all or none */
 CUresult sim_graph_mem_free(sim_block_t *block, sim_stream_t *stream);   /* by the program */
 void sim_graph_mem_unref(sim_block_t *block);
-void sim_graph_mem_reap(void); /* at synchronizations: what nobody refers to any more */
+void sim_graph_mem_reap(void); /* at synchronizations: what nothing refers to any more */
 
 /* ---- kernel.c ---- */
 
@@ -599,7 +620,15 @@ struct CUfunc_st {
   char *name;
   void *module;
   uint64_t ctx_id;
-  enum { SIM_KERNEL_NONE, SIM_KERNEL_FILL, SIM_KERNEL_COPY, SIM_KERNEL_EXPECT, SIM_KERNEL_WAIT } stand_in;
+  enum {
+    SIM_KERNEL_NONE,
+    SIM_KERNEL_FILL,
+    SIM_KERNEL_COPY,
+    SIM_KERNEL_EXPECT,
+    SIM_KERNEL_WAIT,
+    SIM_KERNEL_BUSY,
+    SIM_KERNEL_MEET,
+  } stand_in;
   sim_func_t *next;
 };
 

@@ -77,7 +77,8 @@ static CUresult address_free(CUdeviceptr address, size_t size)
     return CUDA_ERROR_INVALID_VALUE;
   reservation_t *reservation = *link;
   *link = reservation->next;
-  sim_arena_give(&reservation->device->arena, address, size, 0, size);
+  sim_arena_give(
+      &reservation->device->arena, address, size, &(sim_dirty_t){.grids = {{0, size, size, 1}}, .count = 1});
   free(reservation);
   return CUDA_SUCCESS;
 }
