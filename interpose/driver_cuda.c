@@ -1,10 +1,12 @@
 #include "interpose/driver_cuda.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "interpose/clock.h"
@@ -91,6 +93,24 @@ static int cuda_wait(void *self, const gp_driver_context_t *context)
 }
 
 /*
+ * The driver's free may wait for running work, and what it waits for is the driver's affair (cuda.h says
+ * nothing of it): so it is asked to. 512 bytes are the least that it hands out.
+ */
+static int cuda_wait_as_free(void *self, const gp_driver_context_t *context)
+{
+  CUdeviceptr pointer = 0;
+  (void)self;
+  bool entered;
+  CUresult result = enter_context(context, &entered);
+  if (result == CUDA_SUCCESS)
+    result = GP_REAL_CALL(cuMemAlloc_v2, &pointer, 512);
+  if (result == CUDA_SUCCESS)
+    result = GP_REAL_CALL(cuMemFree_v2, pointer);
+  leave_context(entered);
+  return (int)result;
+}
+
+/*
  * cuCtxRecordEvent captures "all the activities of the context at the time of this call" (cuda.h, 12.5). The
  * event must be made in that context. No timing: such events cost least.
  */
@@ -153,6 +173,36 @@ static int cuda_default_query(void *self, const gp_driver_context_t *context)
   if (result == CUDA_SUCCESS)
     result = GP_REAL_CALL(cuStreamQuery, CU_STREAM_LEGACY);
   leave_context(entered);
+  return (int)result;
+}
+
+static int cuda_stream_query(void *self, const gp_driver_context_t *context, uint64_t stream)
+{
+  (void)self;
+  bool entered;
+  CUresult result = enter_context(context, &entered);
+  if (result == CUDA_SUCCESS)
+    result = GP_REAL_CALL(cuStreamQuery, (CUstream)(uintptr_t)stream);
+  leave_context(entered);
+  return (int)result;
+}
+
+/*
+ * A blocking stream: it begins behind the legacy default stream, which in turn waits for it (CUDA C++
+ * Programming Guide, legacy default stream). It gets events only, which are done when the default stream has
+ * got as far.
+ */
+static int cuda_side_stream(void *self, const gp_driver_context_t *context, uint64_t *ret_stream)
+{
+  CUstream stream = NULL;
+  (void)self;
+  bool entered;
+  CUresult result = enter_context(context, &entered);
+  if (result == CUDA_SUCCESS)
+    result = GP_REAL_CALL(cuStreamCreate, &stream, CU_STREAM_DEFAULT);
+  leave_context(entered);
+  if (result == CUDA_SUCCESS)
+    *ret_stream = (uint64_t)(uintptr_t)stream;
   return (int)result;
 }
 
@@ -279,6 +329,15 @@ static uint64_t cuda_now_ns(void *self)
   return gp_clock_now_ns();
 }
 
+static void cuda_pause(void *self, uint64_t ns)
+{
+  struct timespec time = {(time_t)(ns / UINT64_C(1000000000)), (long)(ns % UINT64_C(1000000000))};
+  int saved_errno = errno;
+  (void)self;
+  (void)nanosleep(&time, NULL); /* a signal may end it early */
+  errno = saved_errno;
+}
+
 /*
  * Errors after which every call in the context fails until the process ends (cuda.h: "leaves the process in
  * an inconsistent state"), and the driver's own end.
@@ -293,8 +352,9 @@ static bool cuda_code_is_sticky(int code)
 }
 
 #define COMMON_OPS                                                                                           \
-  .alloc = cuda_alloc, .free = cuda_free, .wait = cuda_wait, .order = cuda_order,                            \
-  .memory_info = cuda_memory_info, .host_available = cuda_host_available, .trim_async = cuda_trim_async,     \
+  .alloc = cuda_alloc, .free = cuda_free, .wait = cuda_wait, .wait_as_free = cuda_wait_as_free,              \
+  .pause = cuda_pause, .order = cuda_order, .memory_info = cuda_memory_info,                                 \
+  .host_available = cuda_host_available, .trim_async = cuda_trim_async,                                      \
   .async_reserved = cuda_async_reserved, .look_for_escapes = cuda_look_for_escapes, .now_ns = cuda_now_ns,   \
   .code_out_of_memory = CUDA_ERROR_OUT_OF_MEMORY, .code_invalid_value = CUDA_ERROR_INVALID_VALUE,            \
   .code_not_ready = CUDA_ERROR_NOT_READY, .code_is_sticky = cuda_code_is_sticky,                             \
@@ -304,6 +364,8 @@ static const gp_driver_ops_t ops_without_fence = {
     COMMON_OPS,
     .fence_query = cuda_fence_query,
     .stream_fence_record = cuda_stream_fence_record,
+    .stream_query = cuda_stream_query,
+    .side_stream = cuda_side_stream,
     .default_query = cuda_default_query,
 };
 static const gp_driver_ops_t ops_with_fence = {

@@ -9,13 +9,13 @@
 #include "pool/mode.h"
 #include "pool/oom.h"
 #include "pool/reclaim.h"
-#include "pool/release.h"
 #include "pool/reuse/advance.h"
 #include "pool/reuse/single_order.h"
 #include "pool/space/block.h"
 #include "pool/space/block_slab.h"
 #include "pool/space/surplus.h"
 #include "pool/util/cancel.h"
+#include "pool/wait.h"
 
 /* One request on its way. */
 typedef struct gp_request {
@@ -43,8 +43,8 @@ static gp_block_t *take_idle(gp_engine_t *engine, gp_context_t *context, uint64_
   return block;
 }
 
-/* Serves the request from idle blocks. *ret_surplus: idle memory is overdue to go back, see the caller. */
-static bool serve_from_cache(gp_request_t *request, bool *ret_surplus)
+/* Serves the request from idle blocks. */
+static bool serve_from_cache(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
   gp_device_t *device = request->context->device;
@@ -59,7 +59,6 @@ static bool serve_from_cache(gp_request_t *request, bool *ret_surplus)
     gp_block_hand_out(engine, block, request->requested, now_ns, 0, true);
     request->ret_address = block->address;
   }
-  *ret_surplus = gp_surplus_is_due(engine, device, now_ns);
   gp_lock_release(&device->lock);
   return block != NULL;
 }
@@ -156,10 +155,9 @@ static int serve_from_driver(gp_request_t *request, bool exact, bool *by_limit)
 static int attempt(void *arg, bool *by_limit)
 {
   gp_request_t *request = arg;
-  bool surplus; /* left to the next call */
 
   *by_limit = false;
-  if (request->engine->type->keeps_blocks && serve_from_cache(request, &surplus))
+  if (request->engine->type->keeps_blocks && serve_from_cache(request))
     return 0;
   return serve_from_driver(request, false, by_limit);
 }
@@ -171,7 +169,6 @@ static bool serve_after_reclaim(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
   gp_device_t *device = request->context->device;
-  bool surplus;
 
   gp_lock_take(&device->lock);
   uint64_t deferred = device->stats->deferred_bytes.current;
@@ -185,24 +182,17 @@ static bool serve_after_reclaim(gp_request_t *request)
     return false;
   if (gp_engine_uses_streams(engine)) { /* a stream without work holds nothing back: this asks no driver */
     gp_reclaim(engine);
-    if (serve_from_cache(request, &surplus))
+    if (serve_from_cache(request))
       return true;
   }
   if (deferred > allowance / 2 || same_size > POLL_BLOCKS) {
     gp_reclaim_poll(engine);
-    if (serve_from_cache(request, &surplus))
+    if (serve_from_cache(request))
       return true;
   }
-  if (deferred > allowance) {
-    /* Not for other devices: growing is always allowed. A failure shows in the driver's answer to the
-     * allocation. */
-    (void)gp_reclaim_wait_bounded(engine, request->context);
-    return serve_from_cache(request, &surplus);
-  }
-  return false;
+  return deferred > allowance && gp_wait_briefly(engine, device) && serve_from_cache(request);
 }
 
-#define TOLD_FREE_NS    UINT64_C(100000000)
 #define TOLD_FREE_AMPLE 4 /* times the reserve */
 
 /*
@@ -210,15 +200,16 @@ static bool serve_after_reclaim(gp_request_t *request)
  * asked again: a program that starts up would otherwise cause a question with every allocation. With the
  * device's lock.
  */
-static bool has_ample_memory(const gp_device_t *device, uint64_t size, uint64_t reserve, uint64_t now_ns)
+static bool has_ample_memory(const gp_device_t *device, uint64_t reserve, uint64_t now_ns)
 {
-  uint64_t taken =
-      device->committed_bytes > device->told_committed ? device->committed_bytes - device->told_committed : 0;
-  uint64_t left = device->told_free > taken ? device->told_free - taken : 0;
-  return now_ns - device->told_ns < TOLD_FREE_NS && left > size && (left - size) / TOLD_FREE_AMPLE > reserve;
+  return now_ns - device->told_ns < GP_TOLD_FREE_NS && gp_device_left(device) / TOLD_FREE_AMPLE > reserve;
 }
 
-/* Gives idle memory back if the device would be left with less than GPUPOOL_RESERVE. */
+/*
+ * After the driver gave memory: if the device is left with less than GPUPOOL_RESERVE, idle memory becomes
+ * surplus, as much as there is now. It is not given back here: the driver's free may wait for the device, and
+ * the driver's allocation did not.
+ */
 static void keep_reserve(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
@@ -229,17 +220,17 @@ static void keep_reserve(gp_request_t *request)
   gp_lock_take(&device->lock);
   uint64_t cached = device->stats->cached_bytes.current;
   uint64_t reserve = gp_amount_resolve(&engine->reserve, device->total);
-  bool ample = has_ample_memory(device, request->size, reserve, gp_now(engine));
+  bool ample = has_ample_memory(device, reserve, gp_now(engine));
   gp_lock_release(&device->lock);
   if (cached == 0 || reserve == 0 || ample ||
       !gp_limit_ask(engine, request->context, &free_bytes, &total_bytes))
     return;
-  uint64_t wanted;
-  if (__builtin_add_overflow(request->size, reserve, &wanted) || free_bytes >= wanted)
-    return;
-  free_bytes = gp_driver_available(engine, &request->context->driver, free_bytes);
-  if (free_bytes < wanted)
-    (void)gp_release_largest(engine, device, wanted - free_bytes, GP_TRIM_RESERVE);
+  if (free_bytes < reserve)
+    free_bytes = gp_driver_available(engine, &request->context->driver, free_bytes);
+  uint64_t missing = free_bytes < reserve ? reserve - free_bytes : 0;
+  gp_lock_take(&device->lock);
+  gp_surplus_want(device, missing < cached ? missing : cached, GP_TRIM_RESERVE);
+  gp_lock_release(&device->lock);
 }
 
 static int alloc_miss(gp_request_t *request)
@@ -248,35 +239,30 @@ static int alloc_miss(gp_request_t *request)
   const int out_of_memory = engine->driver.ops->code_out_of_memory;
   gp_device_t *device = request->context->device;
   bool by_limit = false;
+  gp_room_t room = {.next_step = 0};
 
   gp_contexts_lose_gone(engine);
-  if (engine->type->keeps_blocks) {
-    if (serve_after_reclaim(request))
-      return 0;
-    keep_reserve(request);
-  }
+  if (engine->type->keeps_blocks && serve_after_reclaim(request))
+    return 0;
   int code = serve_from_driver(request, false, &by_limit);
+  if (code == 0 && engine->type->keeps_blocks)
+    keep_reserve(request);
   if (code != out_of_memory)
     return code;
 
   uint64_t largest_free = gp_oom_largest_idle(device);
-  if (gp_release_await_all(device)) {
-    code = attempt(request, &by_limit); /* another thread was giving memory back */
-    if (code != out_of_memory)
-      return code;
-  }
   if (gp_oom_is_hopeless(engine, request->context, request->requested)) {
-    gp_oom_report(engine, request->context, request->requested, by_limit, largest_free);
+    gp_oom_report(engine, request->context, request->requested, by_limit, largest_free, NULL);
     return code;
   }
-  code = gp_oom_make_room(engine, request->context, request->size, attempt, request, &by_limit);
+  code = gp_oom_make_room(engine, request->context, request->size, attempt, request, &by_limit, &room);
   uint64_t exact = gp_round_up(request->requested, GP_BLOCK_GRANULE);
   if (code == out_of_memory && exact != 0 && exact < request->size) {
     request->size = exact;
     code = serve_from_driver(request, true, &by_limit);
   }
   if (code == out_of_memory)
-    gp_oom_report(engine, request->context, request->requested, by_limit, largest_free);
+    gp_oom_report(engine, request->context, request->requested, by_limit, largest_free, &room);
   return code;
 }
 
@@ -285,12 +271,14 @@ static int alloc_forwarded(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
   gp_forwarded_t memory = {.size = request->requested, .kind = GP_FORWARDED_CAPTURE};
+  gp_room_t room = {.next_step = 0};
 
   if (!gp_engine_forwarded_reserve(engine, request->context, request->requested, memory.kind))
     return engine->driver.ops->code_out_of_memory;
   memory.time_ns = gp_now(engine);
   int code = gp_driver_alloc(engine, &request->context->driver, request->requested, &memory.address);
-  if (code == engine->driver.ops->code_out_of_memory && gp_release_after_stop(engine) > 0)
+  if (code == engine->driver.ops->code_out_of_memory &&
+      gp_oom_release_after_stop(engine, request->context, &room))
     code = gp_driver_alloc(engine, &request->context->driver, request->requested, &memory.address);
   if (code != 0) {
     gp_engine_forwarded_cancel(engine, request->context, request->requested, memory.kind);
@@ -309,21 +297,13 @@ static int alloc_invalid(gp_request_t *request)
 
   int code = gp_driver_alloc(engine, &context->driver, request->requested, &request->ret_address);
   if (code == engine->driver.ops->code_out_of_memory)
-    gp_oom_report(engine, context, request->requested, false, gp_oom_largest_idle(context->device));
+    gp_oom_report(engine, context, request->requested, false, gp_oom_largest_idle(context->device), NULL);
   return code;
 }
 
 static int alloc_pooled(gp_request_t *request)
 {
-  gp_engine_t *engine = request->engine;
-  bool surplus = false;
-  int code = 0;
-
-  if (!engine->type->keeps_blocks || !serve_from_cache(request, &surplus))
-    code = alloc_miss(request);
-  if (surplus)
-    gp_release_surplus(engine, request->context->device, gp_now(engine));
-  return code;
+  return request->engine->type->keeps_blocks && serve_from_cache(request) ? 0 : alloc_miss(request);
 }
 
 int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t *ret_address)
@@ -335,7 +315,7 @@ int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, 
   gp_find_origin(engine, GP_OCCASION_ALLOC, bytes);
   gp_service_t service = gp_engine_service(engine);
   if (service == GP_SERVICE_REFUSE) {
-    gp_oom_report(engine, context, bytes, true, 0);
+    gp_oom_report(engine, context, bytes, true, 0, NULL);
     return engine->driver.ops->code_out_of_memory;
   }
   if (bytes > 0)

@@ -7,6 +7,7 @@
 #include "pool/limit.h"
 #include "pool/mode.h"
 #include "pool/reuse/advance.h"
+#include "pool/reuse/known_streams.h"
 #include "pool/reuse/single_order.h"
 #include "pool/reuse/single_stream.h"
 #include "pool/reuse/stamps.h"
@@ -39,7 +40,7 @@ void gp_context_init(gp_context_t *context, const gp_driver_context_t *driver_co
   gp_list_init(&context->device_link);
   gp_list_init(&context->streams);
   gp_bins_init(&context->bins);
-  atomic_flag_clear(&context->fence.busy);
+  atomic_flag_clear(&context->fences.busy);
   atomic_init(&context->completed, 0); /* work that it submitted before we met it may be pending */
   atomic_init(&context->gone, false);
   atomic_init(&context->lost, false);
@@ -90,6 +91,7 @@ static gp_detail_t file(gp_engine_t *engine, gp_context_t *context)
   context->next_any = engine->all_contexts;
   engine->all_contexts = context;
   gp_list_push_back(&engine->contexts, &context->live_link);
+  gp_known_streams_add_context(engine, context);
   if (gp_mode_uses_streams(engine) && !gp_streams_add_context(engine, context))
     gp_mode_change_reuse(engine, GP_MODE_CONTEXT);
   gp_detail_t mode = gp_single_order_add_context(engine, context);
@@ -192,6 +194,7 @@ void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
   if (!already) {
     gp_list_remove(&context->live_link);
     gp_streams_drop_context(engine, context);
+    gp_known_streams_drop_context(engine, context);
     gp_single_order_drop_context(engine, context);
     gp_mode_context_lost(engine, context);
   }
@@ -205,11 +208,10 @@ void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
   GP_LIST_EACH_SAFE(&context->blocks, gp_block_t, all, block)
     forget_lost(engine, block, now_ns);
   gp_list_remove(&context->device_link);
-  gp_releases_wake(&device->releases);
   gp_lock_release(&device->lock);
   gp_forwarded_context_lost(engine, context);
   /* Its fence went with it, and it holds nothing back any more. */
-  (void)gp_advance(engine);
+  gp_advance(engine);
 }
 
 /* Every live context that matches is lost, one after the other: a loss takes the lock by itself. */

@@ -6,6 +6,7 @@
 #include "pool/contexts.h"
 #include "pool/mode.h"
 #include "pool/reuse/epoch_facts.h"
+#include "pool/reuse/known_streams.h"
 #include "pool/reuse/streams.h"
 #include "pool/space/block_slab.h"
 
@@ -43,6 +44,7 @@ static void configure(gp_engine_t *engine, const gp_options_t *options)
   engine->max_cached = gp_option_number(options, GP_OPTION_max_cached);
   engine->reserve = options->values[GP_OPTION_reserve].amount;
   engine->max_deferred = options->values[GP_OPTION_max_deferred].amount;
+  engine->patience_ns = gp_option_number(options, GP_OPTION_patience) * UINT64_C(1000000000);
   for (int i = 0; i < GP_MAX_DEVICES; i++)
     engine->limits[i] = options->limits[i];
 }
@@ -67,6 +69,7 @@ gp_engine_t *gp_engine_create(
   gp_lock_init(&engine->contexts_lock, GP_RANK_CONTEXTS);
   gp_block_slab_init(engine);
   gp_list_init(&engine->contexts);
+  gp_list_init(&engine->known_streams);
   gp_address_map_init(&engine->blocks);
   gp_forwarded_table_init(&engine->forwarded);
   for (int i = 0; i < GP_MAX_DEVICES; i++) {
@@ -96,6 +99,7 @@ void gp_engine_destroy(gp_engine_t *engine)
   gp_lock_take(&engine->contexts_lock);
   GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context)
     gp_streams_drop_context(engine, context);
+  gp_known_streams_drop_context(engine, NULL);
   gp_lock_release(&engine->contexts_lock);
   while (engine->all_contexts) {
     gp_context_t *next = engine->all_contexts->next_any;

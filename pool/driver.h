@@ -32,11 +32,17 @@ typedef struct gp_driver_ops {
   int (*wait)(void *self, const gp_driver_context_t *context);
 
   /*
+   * Mandatory. Waits for the device as the driver's own free of an allocation of the context does, whatever
+   * that waits for. code_out_of_memory: there is no memory with which to do so, and it has not waited.
+   */
+  int (*wait_as_free)(void *self, const gp_driver_context_t *context);
+
+  /*
    * Optional, both or none but for what follows them (a driver that has no fence over a whole context). A
    * fence is passed when all work submitted to any stream of the context before fence_record() is complete.
-   * *fence is NULL at first; the driver makes it then and uses it again later, at most one record
-   * outstanding. fence_query() gives 0 or code_not_ready. A fence ends with its context, never before: it is
-   * one small object of the driver for each context.
+   * *fence is NULL at first; the driver makes it then and uses it again later: a record ends the one before.
+   * fence_query() gives 0 or code_not_ready. A fence ends with its context, never before: a few small
+   * objects of the driver for each context.
    */
   int (*fence_record)(void *self, const gp_driver_context_t *context, void **fence);
   int (*fence_query)(void *self, const gp_driver_context_t *context, void *fence);
@@ -48,6 +54,15 @@ typedef struct gp_driver_ops {
    */
   int (*stream_fence_record)(void *self, const gp_driver_context_t *context, uint64_t stream, void **fence);
   int (*default_query)(void *self, const gp_driver_context_t *context);
+
+  /* Optional, for drivers without fence_record. Whether a stream that the program created has no work. */
+  int (*stream_query)(void *self, const gp_driver_context_t *context, uint64_t stream);
+
+  /*
+   * Optional, for the same drivers. Makes a stream of the context whose work begins after what was submitted
+   * to the default stream before, and that other streams do not wait for. It ends with its context.
+   */
+  int (*side_stream)(void *self, const gp_driver_context_t *context, uint64_t *ret_stream);
 
   /*
    * Optional. Puts a stream of the context behind its default stream: what is submitted to the stream from
@@ -78,6 +93,9 @@ typedef struct gp_driver_ops {
 
   /* Mandatory. A clock that never goes backwards, in nanoseconds, the same for all threads. */
   uint64_t (*now_ns)(void *self);
+
+  /* Mandatory. The calling thread sleeps for about so long by that clock. */
+  void (*pause)(void *self, uint64_t ns);
 
   int code_out_of_memory;
   int code_invalid_value;

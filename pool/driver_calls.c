@@ -57,6 +57,13 @@ int gp_driver_wait(gp_engine_t *engine, const gp_driver_context_t *context)
   return code;
 }
 
+int gp_driver_wait_as_free(gp_engine_t *engine, const gp_driver_context_t *context)
+{
+  int code;
+  OWN_CALL(code, engine, wait_as_free, context);
+  return code;
+}
+
 int gp_driver_memory_info(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total)
 {
@@ -97,6 +104,20 @@ int gp_driver_stream_fence_record(
   return code;
 }
 
+int gp_driver_stream_query(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream)
+{
+  int code;
+  OWN_CALL(code, engine, stream_query, context, stream);
+  return code;
+}
+
+int gp_driver_side_stream(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_stream)
+{
+  int code;
+  OWN_CALL(code, engine, side_stream, context, ret_stream);
+  return code;
+}
+
 int gp_driver_default_query(gp_engine_t *engine, const gp_driver_context_t *context)
 {
   int code;
@@ -123,6 +144,14 @@ void gp_driver_trim_async(gp_engine_t *engine, const gp_driver_context_t *contex
   gp_assert(gp_locks_held() == 0);
   int cancel_state = gp_cancel_hold();
   engine->driver.ops->trim_async(engine->driver.self, context);
+  gp_cancel_restore(cancel_state);
+}
+
+void gp_driver_pause(gp_engine_t *engine, uint64_t ns)
+{
+  gp_assert(gp_locks_held() == 0);
+  int cancel_state = gp_cancel_hold(); /* to sleep is a point of cancellation */
+  engine->driver.ops->pause(engine->driver.self, ns);
   gp_cancel_restore(cancel_state);
 }
 

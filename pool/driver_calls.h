@@ -19,16 +19,22 @@ int gp_driver_alloc(
 int gp_driver_free(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address);
 int gp_driver_free_for_program(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address);
 int gp_driver_wait(gp_engine_t *engine, const gp_driver_context_t *context);
+int gp_driver_wait_as_free(gp_engine_t *engine, const gp_driver_context_t *context);
 int gp_driver_fence_record(gp_engine_t *engine, const gp_driver_context_t *context, void **fence);
 int gp_driver_fence_query(gp_engine_t *engine, const gp_driver_context_t *context, void *fence);
 int gp_driver_stream_fence_record(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, void **fence);
+int gp_driver_stream_query(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream);
+int gp_driver_side_stream(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_stream);
 int gp_driver_default_query(gp_engine_t *engine, const gp_driver_context_t *context);
 int gp_driver_order(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream);
 int gp_driver_async_reserved(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_bytes);
 void gp_driver_trim_async(gp_engine_t *engine, const gp_driver_context_t *context);
 int gp_driver_memory_info(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total);
+
+/* The calling thread sleeps for about ns nanoseconds. */
+void gp_driver_pause(gp_engine_t *engine, uint64_t ns);
 
 /*
  * What a wait or a fence of that context answered. A context that has ended unseen is `gone` from then on, so

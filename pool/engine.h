@@ -47,6 +47,23 @@ gp_context_t *gp_engine_find_context(gp_engine_t *engine, const void *handle);
  */
 gp_context_t *gp_engine_device_context(gp_engine_t *engine, int device);
 
+/*
+ * How far the attempts to make room for one allocation have come. The caller zeroes it before the first and
+ * reads nothing of it.
+ */
+typedef struct gp_room {
+  int next_step;
+  uint64_t begin_epoch;  /* what was freed since is not waited for; 0: nothing was waited for yet */
+  uint64_t brief_ns;     /* time spent waiting briefly for other threads */
+  uint64_t before_ns;    /* time spent waiting for work that was submitted before memory was freed, and ... */
+  uint64_t later_ns;     /* ... for work that may have been submitted later, or for other threads */
+  uint64_t progress_ns;  /* later_ns when that work was last seen to get on */
+  uint64_t busy_context; /* driver id of the context whose work was waited for last; 0: of none */
+  uint64_t busy_since_ns; /* when the fence that covers that work was recorded; 0: there is none */
+  bool was_in_vain;       /* a wait ended without success */
+  bool has_told;
+} gp_room_t;
+
 /* The driver's id that the record was made with; 0 for a driver without ids. */
 uint64_t gp_context_id(const gp_context_t *context);
 
@@ -74,7 +91,8 @@ typedef enum gp_free_result {
 
 /*
  * Frees the block that starts at address, from any context. A block that the program has already freed
- * answers code_invalid_value. Under reuse mode `strict` it returns after the context's work is complete.
+ * answers code_invalid_value. Under reuse mode `strict` it waits for
+ * the device as the driver's own free does.
  */
 gp_free_result_t gp_engine_free(gp_engine_t *engine, uint64_t address, int *ret_code);
 
@@ -145,14 +163,16 @@ void gp_engine_resume_in(gp_engine_t *engine, gp_context_t *owner);
 
 /*
  * Gives idle memory of the context's device back to the driver, at least `bytes` if there is as much, largest
- * blocks first; UINT64_MAX: all of it. Returns the bytes given back.
+ * blocks first; UINT64_MAX: all of it. Returns the bytes given back. The driver's free may wait for the
+ * device.
  */
 uint64_t gp_engine_trim(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_trim_reason_t reason);
 
 /*
  * For a call of the program that takes memory of the device unseen (code, stacks, tables of the driver) and
- * was refused: waits for freed memory, gives back all that is idle on the context's device,
- * the driver's own pools included. False: nothing has changed, so that calling again is of no use.
+ * was refused: waits by polling for freed memory, and gives back all that is idle on the context's device
+ * once that is quiet, the driver's own pools included. GPUPOOL_PATIENCE bounds the wait as for an allocation.
+ * False: nothing has changed, so that calling again is of no use.
  */
 bool gp_engine_make_room(gp_engine_t *engine, gp_context_t *context);
 
@@ -160,10 +180,11 @@ bool gp_engine_make_room(gp_engine_t *engine, gp_context_t *context);
  * Changes at run time, at the wish of a user who watches the program. They do not wait for the device.
  *
  * set_limits: the limits of all devices, as GPUPOOL_LIMIT has them, by ordinal. Where more than that is
- * committed, idle memory goes back at once; what is freed later goes back, too, and nothing is handed out
- * until the limit is kept. A malformed limit of the start is forgotten. empty_cache: idle memory of all
- * devices goes back to the driver. Both return the bytes given back: none during a stream capture, or after
- * the engine stood aside. reset_peaks: every peak begins anew at what is there now.
+ * committed, idle memory goes back; what is freed later goes back, too, and nothing is handed out until the
+ * limit is kept. A malformed limit of the start is forgotten. empty_cache: idle memory of all devices goes
+ * back to the driver. Memory goes back at once if the devices are quiet, else later, as surplus
+ * (give_back.h). Both return the bytes given back at once: none during a stream capture, or after pooling has
+ * stopped. reset_peaks: every peak begins anew at what is there now.
  */
 uint64_t gp_engine_set_limits(gp_engine_t *engine, const gp_amount_t limits[GP_MAX_DEVICES]);
 uint64_t gp_engine_empty_cache(gp_engine_t *engine);
@@ -196,9 +217,9 @@ bool gp_engine_uses_streams(const gp_engine_t *engine);
 void gp_engine_note_result(gp_engine_t *engine, int code);
 
 /*
- * The same for another reason: from now on everything is forwarded. What is idle goes back to the driver at
- * once, what the device may still use at the program's next free, or when memory runs out; blocks handed out
- * stay the pool's to free.
+ * The same for another reason: from now on everything is forwarded. What the pool keeps goes back to the
+ * driver after the program's next synchronization of its context, or when memory runs out, if the device is
+ * quiet then. Blocks handed out stay the pool's to free.
  */
 void gp_engine_stop_pooling(gp_engine_t *engine);
 

@@ -14,6 +14,8 @@ void gp_event_block(gp_engine_t *engine, gp_block_t *block, gp_action_t action, 
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
   bool is_segment = action == GP_ACTION_SEGMENT_ALLOC || action == GP_ACTION_SEGMENT_FREE;
   bool is_free = action == GP_ACTION_FREE_REQUESTED || action == GP_ACTION_FREE_COMPLETED;
+  /* A segment goes back on behalf of the thread that needs the room. */
+  bool is_callers = action == GP_ACTION_SEGMENT_FREE || action == GP_ACTION_FREE_REFUSED;
   const gp_event_t event = {
       .time_ns = time_ns,
       .address = block->address,
@@ -22,14 +24,12 @@ void gp_event_block(gp_engine_t *engine, gp_block_t *block, gp_action_t action, 
       .block_id = is_segment ? 0 : block->block_id,
       .duration_ns = duration_ns,
       .lifetime_ns = is_free ? time_ns - block->time_ns : 0,
-      /* A segment goes back on behalf of the thread that needs the room. */
-      .origin =
-          action == GP_ACTION_SEGMENT_FREE ? engine->observer.origin(engine->observer.self) : block->origin,
+      .origin = is_callers ? engine->observer.origin(engine->observer.self) : block->origin,
       .action = action,
       .detail = detail,
       .device = block->context->device->ordinal,
       .context = block->context->driver.id,
-      .observer_cookie = &block->observer_cookie,
+      .observer_cookie = action == GP_ACTION_FREE_REFUSED ? NULL : &block->observer_cookie,
       .hit = hit,
   };
   engine->observer.event(engine->observer.self, &event);

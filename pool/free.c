@@ -4,10 +4,14 @@
  */
 #include "pool/driver_calls.h"
 #include "pool/events.h"
+#include "pool/give_back.h"
+#include "pool/limit.h"
 #include "pool/mode.h"
 #include "pool/peak.h"
 #include "pool/reclaim.h"
 #include "pool/release.h"
+#include "pool/reuse/fences.h"
+#include "pool/reuse/known_streams.h"
 #include "pool/reuse/single_order.h"
 #include "pool/reuse/stamps.h"
 #include "pool/reuse/streams.h"
@@ -49,6 +53,88 @@ static void enter_idle_at_once(gp_engine_t *engine, gp_block_t *block, uint64_t 
   gp_block_enter_idle(block, now_ns);
 }
 
+/*
+ * As the driver's own free: returns when the device has done what that waits for, with the device's error if
+ * that failed. If no work is pending the driver's free would not have waited either. The driver waits by
+ * itself, in a free of a little memory; where it has none for that, or the engine may make no call of its own
+ * (the device has failed, say), the block itself goes back.
+ */
+static int wait_as_driver(gp_engine_t *engine, gp_context_t *context, gp_block_t *block, uint64_t block_id)
+{
+  const gp_driver_ops_t *ops = engine->driver.ops;
+  int code = ops->code_out_of_memory;
+
+  if (gp_engine_enter_wait(engine)) {
+    if (gp_limit_reserve(engine, context, GP_BLOCK_GRANULE, GP_BLOCK_GRANULE, false)) {
+      code = gp_driver_wait_as_free(engine, &context->driver);
+      if (code != ops->code_out_of_memory)
+        gp_driver_note(engine, context, code);
+      gp_limit_cancel(context->device, GP_BLOCK_GRANULE);
+    }
+    gp_engine_leave_wait(engine);
+  }
+  gp_driver_count(context, GP_COUNT_HOST_WAIT);
+  if (code == ops->code_out_of_memory)
+    (void)gp_release_deferred(engine, block, block_id, &code);
+  return ops->code_is_sticky && ops->code_is_sticky(code) ? code : 0;
+}
+
+static int free_strictly(gp_engine_t *engine, gp_context_t *context, gp_block_t *block, uint64_t block_id)
+{
+  int code = 0;
+
+  if (!gp_fences_are_quiet(engine, context->device)) {
+    code = wait_as_driver(engine, context, block, block_id);
+    (void)gp_fences_are_quiet(engine, context->device); /* what it has waited for is known then */
+  }
+  gp_reclaim(engine);
+  return code;
+}
+
+/*
+ * Work that was submitted before a free may be waited for as the driver's free would have waited, work that
+ * came later may not (wait.h). A fence that is recorded right here tells the two apart. It costs each context
+ * a driver call, so a free records it only if that can matter when memory runs out: as much was freed since
+ * as is a 64th of what is live and of what the device or the limit has, or the device is nearly full. The
+ * caller holds the device's lock.
+ */
+#define LEAST_FENCED    (2 * GP_MIB)
+#define FENCED_DIVISION 64
+
+static bool is_nearly_full(const gp_engine_t *engine, const gp_device_t *device, uint64_t whole)
+{
+  uint64_t allowed = device->limit > device->committed_bytes ? device->limit - device->committed_bytes : 0;
+
+  return gp_device_left(device) / 2 < gp_amount_resolve(&engine->reserve, device->total) ||
+         allowed < whole / FENCED_DIVISION;
+}
+
+static bool deserves_fence(const gp_engine_t *engine, gp_device_t *device, uint64_t bytes)
+{
+  uint64_t live = device->stats->allocated_bytes.current + bytes;
+
+  device->freed_since_fence += bytes;
+  if (device->freed_since_fence >
+      device->stats->deferred_bytes.current) /* the rest is known to be complete */
+    device->freed_since_fence = device->stats->deferred_bytes.current;
+  uint64_t freed = device->freed_since_fence;
+  if (freed < LEAST_FENCED || freed < live / FENCED_DIVISION)
+    return false;
+  uint64_t whole = device->total < device->limit ? device->total : device->limit;
+  if (freed < whole / FENCED_DIVISION && !is_nearly_full(engine, device, whole))
+    return false;
+  device->freed_since_fence = 0;
+  return true;
+}
+
+static void note_free(gp_engine_t *engine, const gp_device_t *device)
+{
+  if (gp_fences_record_at_free(engine, device))
+    gp_reclaim(engine);
+  else
+    gp_known_streams_note_free(engine, device);
+}
+
 /* The last reference is gone. Takes the device's lock held and releases it; the driver's code if it was
  * called. */
 static int drop_and_unlock(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
@@ -64,23 +150,42 @@ static int drop_and_unlock(gp_engine_t *engine, gp_block_t *block, uint64_t now_
   gp_lock_release(&device->lock);
   return 0;
 #endif
+  gp_mode_t mode = gp_engine_reuse_mode(engine);
+  bool deserves = false;
+  int code = 0;
   if (gp_single_order_holds(engine)) {
     enter_idle_at_once(engine, block, now_ns);
-    bool surplus = gp_surplus_is_due(engine, device, now_ns);
-    gp_lock_release(&device->lock);
-    if (surplus)
-      gp_release_surplus(engine, device, now_ns);
-    return 0;
+  } else {
+    gp_stamp_and_defer(engine, block);
+    deserves = deserves_fence(engine, device, block->size);
   }
-  gp_stamp_and_defer(engine, block);
+  uint64_t block_id = block->block_id;
+  bool is_due = gp_surplus_is_due(engine, device, now_ns);
+  bool surplus = is_due && gp_bins_largest(&context->bins);
+  if (!is_due && device->stats->surplus_bytes.current > 0)
+    gp_surplus_note_kept(device, 0); /* what stayed has been handed out again */
   gp_lock_release(&device->lock);
-  if (gp_engine_reuse_mode(engine) != GP_MODE_STRICT)
-    return 0;
-  /* As the driver's cudaFree: returns when the device is done, with the device's error if that failed. A wait
-   * that failed otherwise leaves the block deferred; the program's free has succeeded. */
-  int code = gp_reclaim_wait(engine, context, false);
-  const gp_driver_ops_t *ops = engine->driver.ops;
-  return ops->code_is_sticky && ops->code_is_sticky(code) ? code : 0;
+  if (mode == GP_MODE_STRICT)
+    code = free_strictly(engine, context, block, block_id);
+  if (deserves)
+    note_free(engine, device);
+  if (surplus)
+    (void)gp_give_back_in_free(engine, context);
+  return code;
+}
+
+/* Records a double free, with the stack of the second: it is rare, and the program's mistake. Without the
+ * lock that this needs another thread may have got the block meanwhile, and then there is nothing to tell. */
+static void note_refused(gp_engine_t *engine, uint64_t address)
+{
+  gp_find_origin(engine, GP_OCCASION_DRIVER, 0);
+  gp_block_t *block = find_and_lock(engine, address);
+  if (!block)
+    return;
+  gp_device_t *device = block->context->device;
+  if (block->state != GP_STATE_LIVE)
+    gp_event_block(engine, block, GP_ACTION_FREE_REFUSED, GP_DETAIL_NONE, gp_now(engine), 0, false);
+  gp_lock_release(&device->lock);
 }
 
 /* Such a block is never handed out again, so the program's free is the driver's free, its waiting included.
@@ -102,6 +207,7 @@ static gp_free_result_t free_block(
 
   if (block->state != GP_STATE_LIVE) {
     gp_lock_release(&device->lock);
+    note_refused(engine, address);
     *ret_code = engine->driver.ops->code_invalid_value; /* a double free: the driver's answer to one */
     return GP_FREE_DONE;
   }
@@ -126,7 +232,6 @@ static gp_free_result_t free_block(
 
 gp_free_result_t gp_engine_free(gp_engine_t *engine, uint64_t address, int *ret_code)
 {
-  (void)gp_release_after_stop(engine);
   return free_block(engine, address, NULL, NULL, ret_code);
 }
 

@@ -4,6 +4,8 @@
 #include "pool/events.h"
 #include "pool/mode.h"
 
+#define AMPLE 4 /* times what is asked for */
+
 /* A share of the device needs its size, which the driver knows only when a context exists. */
 void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context)
 {
@@ -74,7 +76,6 @@ bool gp_limit_reserve(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t growth, bool is_async)
 {
   gp_device_t *device = context->device;
-  bool granted;
 
   gp_assert(!gp_holds_engine_lock());
   gp_event_first_use(engine);
@@ -82,12 +83,7 @@ bool gp_limit_reserve(
   if (device_needs_total(engine, device))
     gp_limit_resolve(engine, context);
   gp_lock_take(&device->lock);
-  for (;;) {
-    granted = growth <= device->limit && device->committed_bytes <= device->limit - growth;
-    if (granted || gp_releases_are_none(&device->releases) || growth > device->limit)
-      break;
-    gp_releases_wait(&device->releases, &device->lock); /* another thread is giving memory back right now */
-  }
+  bool granted = growth <= device->limit && device->committed_bytes <= device->limit - growth;
   if (granted) {
     device->committed_bytes += bytes;
     if (is_async) {
@@ -134,6 +130,43 @@ void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
   device->draining = draining;
   device->unsettled = false;
   gp_lock_release(&device->lock);
+}
+
+/* Before 11.3 the driver does not say what its pools hold (cuda.h, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT). */
+static bool hides_pools(gp_engine_t *engine, gp_context_t *context)
+{
+  gp_device_t *device = context->device;
+  uint64_t reserved;
+
+  gp_lock_take(&device->lock);
+  bool uses_pools = device->uses_pools;
+  gp_lock_release(&device->lock);
+  if (!uses_pools || !gp_engine_enter(engine))
+    return uses_pools;
+  bool told = ask_pools(engine, context, &reserved);
+  gp_engine_leave(engine);
+  return !told;
+}
+
+bool gp_limit_fits_pools(gp_engine_t *engine, gp_context_t *context, uint64_t bytes)
+{
+  gp_device_t *device = context->device;
+  uint64_t free_bytes;
+  uint64_t total_bytes;
+
+  gp_assert(!gp_holds_engine_lock());
+  gp_lock_take(&device->lock);
+  bool is_ample =
+      gp_now(engine) - device->told_ns < GP_TOLD_FREE_NS && gp_device_left(device) / AMPLE > bytes;
+  gp_lock_release(&device->lock);
+  if (is_ample || !gp_limit_ask(engine, context, &free_bytes, &total_bytes))
+    return true;
+  if (free_bytes < bytes)
+    free_bytes = gp_driver_available(engine, &context->driver, free_bytes);
+  gp_lock_take(&device->lock);
+  uint64_t idle_bytes = device->told_pools;
+  gp_lock_release(&device->lock);
+  return free_bytes >= bytes || idle_bytes >= bytes - free_bytes || hides_pools(engine, context);
 }
 
 uint64_t gp_limit_set(gp_engine_t *engine, gp_device_t *device, const gp_amount_t *limit)

@@ -13,7 +13,7 @@
 /*
  * Counts bytes that are about to be committed; false: the limit refuses, because the device's memory may grow
  * by `growth`, which is bytes or more. is_async: memory of the driver's own pools. cancel takes the bytes
- * back.
+ * back. Never waits: what another thread is giving back just now counts as committed still.
  */
 bool gp_limit_reserve(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t growth, bool is_async);
@@ -26,6 +26,14 @@ bool gp_limit_ask(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free
 /* Remembers the figures that the program got. pools_reserved: bytes that the driver's own pools hold. */
 void gp_limit_note_told(gp_engine_t *engine, gp_device_t *device, uint64_t free_bytes, uint64_t total_bytes,
     uint64_t pools_reserved);
+
+/*
+ * The driver should find `bytes` for its own pools of stream-ordered memory: the device has as much free, or
+ * they hold as much idle. Asks the driver unless its last word is fresh and leaves ample room. True, too,
+ * where it cannot tell.
+ */
+#define GP_TOLD_FREE_NS UINT64_C(100000000) /* so long the driver's word on free memory is fresh */
+bool gp_limit_fits_pools(gp_engine_t *engine, gp_context_t *context, uint64_t bytes);
 
 /* Asks the driver, under a limit, how much of the freed stream-ordered memory its pools still hold. */
 void gp_limit_settle(gp_engine_t *engine, gp_context_t *context);

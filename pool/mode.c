@@ -91,6 +91,16 @@ bool gp_engine_enter(gp_engine_t *engine)
   return false;
 }
 
+bool gp_engine_enter_question(gp_engine_t *engine)
+{
+  atomic_fetch_add(&engine->own_calls, 1);
+  uint64_t service = atomic_load(&engine->service);
+  if (!gp_service_is_suspended(service) && !(service & GP_SERVICE_BIT_DEAD))
+    return true;
+  gp_engine_leave(engine);
+  return false;
+}
+
 void gp_engine_leave(gp_engine_t *engine)
 {
   int before = atomic_fetch_sub(&engine->own_calls, 1);
@@ -128,7 +138,7 @@ static void await_own_calls(gp_engine_t *engine)
   if (atomic_load(&engine->own_waits) == 0)
     return;
   uint64_t begin_ns = gp_now(engine);
-  while (atomic_load(&engine->own_waits) > 0 && gp_now(engine) - begin_ns < GP_PATIENCE_NS)
+  while (atomic_load(&engine->own_waits) > 0 && gp_now(engine) - begin_ns < GP_AWAIT_CALLS_NS)
     sched_yield();
 }
 

@@ -76,14 +76,17 @@ void gp_mode_context_lost(gp_engine_t *engine, gp_context_t *context);
 bool gp_engine_enter(gp_engine_t *engine);
 void gp_engine_leave(gp_engine_t *engine);
 
+/* The same for a question whether the device is busy, which may also be asked after pooling has stopped. */
+bool gp_engine_enter_question(gp_engine_t *engine);
+
 /*
  * The same for calls that wait for the device, or may, as the driver's free does. A suspension waits for
- * those in flight for GP_PATIENCE_NS and no longer: what the device does may depend on the thread that
+ * those in flight for GP_AWAIT_CALLS_NS and no longer: what the device does may depend on the thread that
  * suspends.
  */
 bool gp_engine_enter_wait(gp_engine_t *engine);
 void gp_engine_leave_wait(gp_engine_t *engine);
-#define GP_PATIENCE_NS UINT64_C(1000000000)
+#define GP_AWAIT_CALLS_NS UINT64_C(100000000)
 
 /* The mode that mode events and snapshots name. */
 gp_mode_t gp_engine_mode(const gp_engine_t *engine);

@@ -1,16 +1,24 @@
 /*
  * The steps that may make room, in order of what they cost the program:
  *
- *   0  give back what was deferred when pooling stopped
+ *   0  give back what was kept when pooling stopped
  *   1  reclaim what the device has finished
- *   2  wait for what it has not
- *   3  give idle blocks back, largest first, as many as are missing
- *   4  give all back, the driver's own pool too
+ *   2  let another thread finish that is giving memory back just now
+ *   3  wait for what the device has not finished, by polling
+ *   4  give idle blocks back, largest first, as many as are missing
+ *   5  give all back, the driver's own pool too
+ *   6  wait, for long, for another thread that is giving memory back
+ *   7  on drivers without fences: wait for the device in the driver
+ *   8  and give back what that made idle
+ *   9  nothing: another process may have given memory back
  *
- * The caller then tries the exact size, and reports.
+ * The driver's free waits for the device. Before 0, 4, 5, 7 and 8 the thread therefore waits, by polling, for
+ * a moment when the device has no work (wait.h); if none comes, memory is out. The caller then tries the
+ * exact size, and reports.
  */
 #include "pool/oom.h"
 
+#include "pool/await_release.h"
 #include "pool/driver_calls.h"
 #include "pool/events.h"
 #include "pool/limit.h"
@@ -18,6 +26,7 @@
 #include "pool/reclaim.h"
 #include "pool/release.h"
 #include "pool/space/block.h"
+#include "pool/wait.h"
 
 static void count_retry(gp_device_t *device)
 {
@@ -71,18 +80,61 @@ static uint64_t missing_bytes(gp_engine_t *engine, gp_context_t *context, uint64
   return free_bytes < bytes ? bytes - free_bytes : bytes;
 }
 
-/* The driver's own pool gives back what is free in stream order, which it is once the device has got there.
+/*
+ * The driver's own pools give back what is free in stream order, which it is once the device has got there.
+ * False: they have nothing that could go, or the device is busy.
  */
-static bool trim_driver_pool(gp_engine_t *engine, gp_context_t *context)
+static bool trim_driver_pool(gp_engine_t *engine, gp_context_t *context, gp_room_t *room)
 {
-  if (!engine->driver.ops->trim_async || !gp_engine_enter_wait(engine))
+  uint64_t reserved = UINT64_MAX; /* a driver that cannot be asked may have some */
+
+  if (!engine->driver.ops->trim_async || !gp_engine_enter(engine))
     return false;
-  if (bytes_of(context->device, &context->device->draining) > 0)
-    (void)gp_driver_wait(engine, &context->driver); /* its error is the driver's answer to the next attempt */
+  if (engine->driver.ops->async_reserved &&
+      gp_driver_async_reserved(engine, &context->driver, &reserved) != 0)
+    reserved = UINT64_MAX;
+  gp_engine_leave(engine);
+  if (reserved <= bytes_of(context->device, &context->device->async_live) ||
+      !gp_wait_until_quiet(engine, context->device, room) || !gp_engine_enter_wait(engine))
+    return false;
   gp_driver_trim_async(engine, &context->driver);
   gp_engine_leave_wait(engine);
   gp_limit_settle(engine, context);
   return true;
+}
+
+/* Idle blocks of the device go back, when it is quiet. */
+static bool trim(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_room_t *room)
+{
+  return gp_oom_largest_idle(device) > 0 && gp_wait_until_quiet(engine, device, room) &&
+         gp_release_largest(engine, device, bytes, GP_TRIM_OOM) > 0;
+}
+
+/* Whether the pool keeps memory of the device that is of no use to it any more. */
+static bool keeps_after_stop(gp_engine_t *engine, gp_device_t *device)
+{
+  return gp_engine_service(engine) == GP_SERVICE_STOPPED &&
+         (has_deferred(device) || gp_oom_largest_idle(device) > 0);
+}
+
+bool gp_oom_release_after_stop(gp_engine_t *engine, gp_context_t *context, gp_room_t *room)
+{
+  gp_device_t *device = context->device;
+  gp_context_t *contexts[GP_OOM_CONTEXTS];
+  uint64_t given = 0;
+  int count = 0;
+
+  gp_assert(!gp_holds_engine_lock());
+  if (!keeps_after_stop(engine, device) || !gp_wait_until_quiet(engine, device, room))
+    return false;
+  gp_lock_take(&device->lock);
+  GP_LIST_EACH(&device->contexts, gp_context_t, device_link, other)
+    if (count < GP_OOM_CONTEXTS)
+      contexts[count++] = other;
+  gp_lock_release(&device->lock);
+  for (int i = 0; i < count; i++)
+    given += gp_release_unused(engine, contexts[i], GP_TRIM_REQUESTED);
+  return given > 0;
 }
 
 /*
@@ -111,42 +163,51 @@ bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t byt
   gp_lock_take(&device->lock);
   uint64_t reclaimable = device->stats->cached_bytes.current + device->stats->deferred_bytes.current;
   uint64_t kept = device->committed_bytes - reclaimable - device->draining;
+  bool is_changing = !gp_releases_are_none(&device->releases); /* another thread is giving memory back */
   bool hopeless = bytes > free_bytes + reclaimable + async_bytes ||
                   (device->limit != UINT64_MAX && (kept > device->limit || bytes > device->limit - kept));
   gp_lock_release(&device->lock);
-  return hopeless;
-}
-
-bool gp_engine_make_room(gp_engine_t *engine, gp_context_t *context)
-{
-  gp_device_t *device = context->device;
-
-  if (has_deferred(device))
-    (void)gp_reclaim_wait(engine, context, false); /* its error is the driver's answer to the next attempt */
-  gp_lock_take(&device->lock);
-  bool uses_pools = device->uses_pools;
-  gp_lock_release(&device->lock);
-  bool trimmed = gp_release_largest(engine, device, UINT64_MAX, GP_TRIM_OOM) > 0;
-  return (uses_pools && trim_driver_pool(engine, context)) || trimmed;
+  return hopeless && !is_changing;
 }
 
 typedef enum gp_step {
   STEP_AFTER_STOP,
   STEP_RECLAIM,
+  STEP_AWAIT_BRIEFLY,
   STEP_WAIT,
   STEP_TRIM,
   STEP_TRIM_ALL,
+  STEP_AWAIT,
+  STEP_SYNCHRONIZE,
+  STEP_TRIM_AT_LAST,
+  STEP_TRY_AGAIN,
   STEP_COUNT
 } gp_step_t;
 
+/* Such a step is taken again while it makes room. */
+static bool repeats(gp_step_t step)
+{
+  return step == STEP_WAIT || step == STEP_AWAIT_BRIEFLY || step == STEP_AWAIT;
+}
+
+/* GP_WAIT_MISS_NS in all, however many releases other threads finish meanwhile. */
+static bool await_briefly(gp_engine_t *engine, gp_device_t *device, gp_room_t *room)
+{
+  gp_room_t brief = {.later_ns = room->brief_ns};
+  bool finished = gp_await_release(engine, device, &brief, GP_WAIT_MISS_NS);
+
+  room->brief_ns = brief.later_ns;
+  return finished;
+}
+
 /* Takes one step; returns false if it cannot have made room. */
-static bool take_step(
-    gp_engine_t *engine, gp_context_t *context, gp_step_t step, uint64_t bytes, bool by_limit)
+static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step, uint64_t bytes,
+    bool by_limit, gp_room_t *room)
 {
   gp_device_t *device = context->device;
 
   switch (step) {
-  case STEP_AFTER_STOP: return gp_release_after_stop(engine) > 0;
+  case STEP_AFTER_STOP: return gp_oom_release_after_stop(engine, context, room);
   case STEP_RECLAIM:
     if (has_deferred(device))
       gp_reclaim_poll(engine);
@@ -154,43 +215,70 @@ static bool take_step(
       return false;
     gp_limit_settle(engine, context);
     return true;
-  case STEP_WAIT:
-    if (!has_deferred(device))
-      return false;
-    (void)gp_reclaim_wait(engine, context, false); /* its error is the driver's answer to the next attempt */
-    return true;
-  case STEP_TRIM:
-    return gp_release_largest(engine, device, missing_bytes(engine, context, bytes, by_limit), GP_TRIM_OOM) >
-           0;
+  case STEP_AWAIT_BRIEFLY: return await_briefly(engine, device, room);
+  case STEP_WAIT: return gp_wait_for_deferred(engine, device, room);
+  case STEP_TRIM: return trim(engine, device, missing_bytes(engine, context, bytes, by_limit), room);
   case STEP_TRIM_ALL: {
-    bool trimmed = gp_release_largest(engine, device, UINT64_MAX, GP_TRIM_OOM) > 0;
+    bool trimmed = trim(engine, device, UINT64_MAX, room);
     bool pool_may_help = !by_limit || bytes_of(device, &device->draining) > 0;
-    return (pool_may_help && trim_driver_pool(engine, context)) || trimmed;
+    return (pool_may_help && trim_driver_pool(engine, context, room)) || trimmed;
   }
+  case STEP_AWAIT: return gp_await_release(engine, device, room, engine->patience_ns);
+  case STEP_SYNCHRONIZE:
+    if (engine->driver.ops->fence_record || !has_deferred(device) ||
+        !gp_wait_until_quiet(engine, device, room))
+      return false;
+    gp_reclaim_synchronously(engine);
+    return true;
+  case STEP_TRIM_AT_LAST: return !engine->driver.ops->fence_record && trim(engine, device, UINT64_MAX, room);
+  case STEP_TRY_AGAIN: return !by_limit;
   default: return false;
   }
 }
 
-bool gp_oom_next_step(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit, int *next)
+/* The next of the steps before `end`. */
+static bool next_step(
+    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit, gp_room_t *room, gp_step_t end)
 {
   bool may_help = false;
 
   gp_assert(!gp_holds_engine_lock());
-  while (!may_help && *next < STEP_COUNT)
-    may_help = take_step(engine, context, (gp_step_t)(*next)++, bytes, by_limit);
+  while (!may_help && room->next_step < (int)end) {
+    gp_step_t step = (gp_step_t)room->next_step;
+    may_help = take_step(engine, context, step, bytes, by_limit, room);
+    if (!may_help || !repeats(step))
+      room->next_step++;
+  }
+  return may_help;
+}
+
+bool gp_oom_next_step(
+    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit, gp_room_t *room)
+{
+  bool may_help = next_step(engine, context, bytes, by_limit, room, STEP_COUNT);
   if (may_help)
     count_retry(context->device);
   return may_help;
 }
 
+/* All steps that change something, for memory of which the engine knows no size. */
+bool gp_engine_make_room(gp_engine_t *engine, gp_context_t *context)
+{
+  gp_room_t room = {.next_step = 0};
+  bool changed = false;
+
+  while (next_step(engine, context, UINT64_MAX, false, &room, STEP_TRY_AGAIN))
+    changed = true;
+  return changed;
+}
+
 int gp_oom_make_room(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_oom_attempt_fn attempt,
-    void *arg, bool *by_limit)
+    void *arg, bool *by_limit, gp_room_t *room)
 {
   const int out_of_memory = engine->driver.ops->code_out_of_memory;
   int code = out_of_memory;
-  int next = 0;
 
-  while (code == out_of_memory && gp_oom_next_step(engine, context, bytes, *by_limit, &next))
+  while (code == out_of_memory && gp_oom_next_step(engine, context, bytes, *by_limit, room))
     code = attempt(arg, by_limit);
   return code;
 }
@@ -234,8 +322,8 @@ static void largest_groups(gp_groups_t *all, gp_oom_owner_t *owners)
   }
 }
 
-void gp_oom_report(
-    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit, uint64_t largest_free)
+void gp_oom_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit,
+    uint64_t largest_free, const gp_room_t *room)
 {
   gp_device_t *device = context->device;
   gp_groups_t groups = {.count = 0};
@@ -251,6 +339,12 @@ void gp_oom_report(
   if (was_asked && gp_device_use_as_told(device, &use))
     oom.unaccounted = use.unaccounted;
   oom.time_ns = gp_now(engine);
+  if (room && room->was_in_vain) {
+    oom.waited_ns = room->before_ns + room->later_ns;
+    oom.busy_context = room->busy_context;
+    oom.busy_ns =
+        room->busy_since_ns != 0 && room->busy_since_ns < oom.time_ns ? oom.time_ns - room->busy_since_ns : 0;
+  }
   oom.live = device->stats->allocated_bytes.current;
   oom.deferred = device->stats->deferred_bytes.current;
   oom.cached = device->stats->cached_bytes.current;

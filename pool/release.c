@@ -29,16 +29,6 @@ void gp_release_start(gp_engine_t *engine, gp_block_t *block)
   gp_releases_announce(&block->context->device->releases, &block->release);
 }
 
-bool gp_release_await_all(gp_device_t *device)
-{
-  gp_lock_take(&device->lock);
-  bool any = !gp_releases_are_none(&device->releases);
-  while (!gp_releases_are_none(&device->releases))
-    gp_releases_wait(&device->releases, &device->lock);
-  gp_lock_release(&device->lock);
-  return any;
-}
-
 /* The driver has an idle or deferred block back, or its context is gone; with the device's lock held. */
 static void forget_unused(
     gp_engine_t *engine, gp_block_t *block, gp_detail_t why, uint64_t time_ns, uint64_t duration_ns)
@@ -128,6 +118,26 @@ int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn,
   return code;
 }
 
+/* Gives a block (RELEASING, from IDLE or DEFERRED) back; the driver's code. */
+static int release_one(gp_engine_t *engine, gp_block_t *block, gp_trim_reason_t reason)
+{
+  gp_device_t *device = block->context->device;
+  uint64_t start_ns = gp_now(engine);
+  int code = gp_driver_free(engine, &block->context->driver, block->address);
+  uint64_t end_ns = gp_now(engine);
+
+  gp_lock_take(&device->lock);
+  gp_releases_finish(&device->releases, &block->release);
+  if (code == 0) {
+    device->stats->driver_frees++;
+    forget_unused(engine, block, reason, start_ns, end_ns - start_ns);
+  } else {
+    restore(engine, block, end_ns);
+  }
+  gp_lock_release(&device->lock);
+  return code;
+}
+
 /* Gives a list of blocks (RELEASING, from IDLE or DEFERRED) back; returns the bytes that the driver took. */
 static uint64_t release_list(
     gp_engine_t *engine, gp_device_t *device, gp_list_t *blocks, gp_trim_reason_t reason)
@@ -138,20 +148,9 @@ static uint64_t release_list(
   while (!gp_list_is_empty(blocks)) {
     gp_block_t *block = gp_list_entry(blocks->next, gp_block_t, order);
     gp_list_remove(&block->order);
-    uint64_t start_ns = gp_now(engine);
-    int code = gp_driver_free(engine, &block->context->driver, block->address);
-    uint64_t end_ns = gp_now(engine);
-
-    gp_lock_take(&device->lock);
-    gp_releases_finish(&device->releases, &block->release);
-    if (code == 0) {
-      bytes += block->size;
-      device->stats->driver_frees++;
-      forget_unused(engine, block, reason, start_ns, end_ns - start_ns);
-    } else {
-      restore(engine, block, end_ns);
-    }
-    gp_lock_release(&device->lock);
+    uint64_t size = block->size; /* the record goes with the block */
+    if (release_one(engine, block, reason) == 0)
+      bytes += size;
   }
   if (bytes > 0) {
     gp_lock_take(&device->lock);
@@ -187,67 +186,61 @@ uint64_t gp_release_largest(gp_engine_t *engine, gp_device_t *device, uint64_t b
   return given;
 }
 
-uint64_t gp_release_unused(gp_engine_t *engine, gp_device_t *device, gp_trim_reason_t reason)
+uint64_t gp_release_unused(gp_engine_t *engine, gp_context_t *context, gp_trim_reason_t reason)
 {
+  gp_device_t *device = context->device;
   gp_list_t victims;
-  gp_block_t *idle;
 
   gp_assert(!gp_holds_engine_lock());
   gp_list_init(&victims);
   gp_lock_take(&device->lock);
-  GP_LIST_EACH(&device->contexts, gp_context_t, device_link, context)
-    GP_LIST_EACH_SAFE(&context->deferred, gp_block_t, order, block)
+  GP_LIST_EACH_SAFE(&context->deferred, gp_block_t, order, block)
+    choose(engine, &victims, block);
+  GP_LIST_EACH_SAFE(&device->idle, gp_block_t, order, block)
+    if (block->context == context)
       choose(engine, &victims, block);
-  while ((idle = gp_block_largest_idle(device)))
-    choose(engine, &victims, idle);
   gp_lock_release(&device->lock);
   return release_list(engine, device, &victims, reason);
 }
 
-uint64_t gp_release_after_stop(gp_engine_t *engine)
+uint64_t gp_release_surplus(gp_engine_t *engine, gp_context_t *context, uint64_t now_ns)
 {
-  uint64_t service = atomic_load_explicit(&engine->service, memory_order_relaxed);
-  uint64_t bytes = 0;
-
-  if ((service & ~GP_SERVICE_BIT_REFUSE) != GP_SERVICE_BIT_STOPPED)
-    return 0;
-  GP_DEVICE_EACH(engine, device)
-  bytes += gp_release_unused(engine, device, GP_TRIM_REQUESTED);
-  return bytes;
-}
-
-uint64_t gp_release_surplus(gp_engine_t *engine, gp_device_t *device, uint64_t now_ns)
-{
+  gp_device_t *device = context->device;
+  gp_trim_reason_t reason = GP_TRIM_IDLE;
   gp_list_t victims;
+  gp_block_t *block;
 
   gp_assert(!gp_holds_engine_lock());
   if (!gp_engine_enter_wait(engine))
     return 0;
   gp_list_init(&victims);
   gp_lock_take(&device->lock);
-  gp_trim_reason_t reason = gp_surplus_reason(engine, device);
-  while (gp_surplus_is_due(engine, device, now_ns))
-    choose(engine, &victims, gp_list_entry(device->idle.next, gp_block_t, order));
+  while ((block = gp_surplus_next(engine, context, now_ns, &reason))) {
+    gp_surplus_went(device, block->size);
+    choose(engine, &victims, block);
+  }
   gp_lock_release(&device->lock);
   uint64_t given = release_list(engine, device, &victims, reason);
   gp_engine_leave_wait(engine);
   return given;
 }
 
+bool gp_release_deferred(gp_engine_t *engine, gp_block_t *block, uint64_t block_id, int *ret_code)
+{
+  gp_device_t *device = __atomic_load_n(&block->context, __ATOMIC_RELAXED)->device;
+
+  gp_assert(!gp_holds_engine_lock());
+  gp_lock_take(&device->lock);
+  bool is_there = block->block_id == block_id && block->state == GP_STATE_DEFERRED;
+  if (is_there)
+    gp_release_start(engine, block);
+  gp_lock_release(&device->lock);
+  if (is_there)
+    *ret_code = release_one(engine, block, GP_TRIM_REQUESTED);
+  return is_there;
+}
+
 uint64_t gp_engine_trim(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_trim_reason_t reason)
 {
   return gp_release_largest(engine, context->device, bytes, reason);
-}
-
-uint64_t gp_engine_set_limits(gp_engine_t *engine, const gp_amount_t limits[GP_MAX_DEVICES])
-{
-  uint64_t given = 0;
-
-  for (int i = 0; i < GP_MAX_DEVICES; i++) {
-    uint64_t excess = gp_limit_set(engine, &engine->devices[i], &limits[i]);
-    if (excess > 0)
-      given += gp_release_largest(engine, &engine->devices[i], excess, GP_TRIM_REQUESTED);
-  }
-  gp_mode_accept_limits(engine); /* after the limits: a thread that sees it finds them */
-  return given;
 }

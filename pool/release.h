@@ -16,24 +16,23 @@ void gp_release_start(gp_engine_t *engine, gp_block_t *block);
 int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn, void *arg);
 int gp_release_retained(gp_engine_t *engine, gp_block_t *block); /* the same for one started from RETAINED */
 
-/* Waits until no release of the device is in flight; false: none was. */
-bool gp_release_await_all(gp_device_t *device);
-
 /* Idle blocks, largest first, until `bytes` are on their way; nothing while the engine is suspended. */
 uint64_t gp_release_largest(
     gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_trim_reason_t reason);
 
-/* What is idle or deferred, all of it, suspended or not. May wait for the device. */
-uint64_t gp_release_unused(gp_engine_t *engine, gp_device_t *device, gp_trim_reason_t reason);
+/*
+ * What is idle or deferred in the context, all of it, suspended or not. No fences or rules of reuse are used:
+ * the driver's free is right, whatever uses the memory. May wait for the device.
+ */
+uint64_t gp_release_unused(gp_engine_t *engine, gp_context_t *context, gp_trim_reason_t reason);
+
+/* What is surplus of the context now (space/surplus.h); nothing while the engine is suspended. */
+uint64_t gp_release_surplus(gp_engine_t *engine, gp_context_t *context, uint64_t now_ns);
 
 /*
- * What was deferred when pooling stopped goes back now: for calls of the program that may wait. No waits,
- * fences or rules of reuse are used: pooling stopped because they may not hold, and the driver's free is
- * right, whatever uses the memory. 0, at little cost, if the engine has not stopped or is suspended.
+ * One block, if it is still deferred since the free of that incarnation; false: it is not. May wait for the
+ * device. *ret_code: the driver's.
  */
-uint64_t gp_release_after_stop(gp_engine_t *engine);
-
-/* What is surplus now (space/surplus.h); nothing while the engine is suspended. */
-uint64_t gp_release_surplus(gp_engine_t *engine, gp_device_t *device, uint64_t now_ns);
+bool gp_release_deferred(gp_engine_t *engine, gp_block_t *block, uint64_t block_id, int *ret_code);
 
 #endif

@@ -72,15 +72,35 @@ struct gp_block {
 };
 
 /*
- * The fence of a context: at most one outstanding. epoch is complete when the fence has passed. busy is a
- * try-lock around the driver calls, so that no thread holds a mutex meanwhile.
+ * One fence of a context. epoch is complete when the fence has passed. at_free: it was recorded right at a
+ * free, so that what it covers was submitted before that free, but for what other threads submit meanwhile.
  */
 typedef struct gp_fence {
-  atomic_flag busy;
-  void *handle;
+  void *handle; /* the driver's, made at the first record and used again */
   uint64_t epoch;
-  bool outstanding;
+  uint64_t recorded_ns;
+  bool at_free;
 } gp_fence_t;
+
+/*
+ * The fences of a context: `count` of them are outstanding, from slots[first] on, in the order of their
+ * records and of their epochs. busy is a try-lock around the driver calls, so that no thread holds a mutex
+ * meanwhile; only the thread that has it touches the rest, but for the last two, which others read.
+ */
+#define GP_FENCE_SLOTS 4
+typedef struct gp_fences {
+  atomic_flag busy;
+  gp_fence_t slots[GP_FENCE_SLOTS];
+  unsigned first, count;
+  _Atomic uint64_t at_free_epoch; /* of the newest outstanding fence that is at_free; 0: there is none */
+  _Atomic uint64_t recorded_ns;   /* when the oldest outstanding one was recorded; 0: there is none */
+} gp_fences_t;
+
+/* A wait that was in vain: `ns` nanoseconds of polling, after which the context had still got so far. */
+typedef struct gp_vain {
+  _Atomic uint64_t progress;
+  _Atomic uint64_t ns;
+} gp_vain_t;
 
 /*
  * A context of the driver. Invariants, under the device's lock: deferred is in the order of growing
@@ -96,7 +116,8 @@ struct gp_context {
   gp_list_t blocks;
   gp_list_t deferred;
   gp_bins_t bins;
-  gp_fence_t fence;
+  gp_fences_t fences;
+  gp_vain_t vain;
   _Atomic uint64_t completed;
   gp_list_t streams; /* of the modes that follow streams; see reuse/streams.h */
   gp_stream_t *default_stream;
@@ -127,6 +148,10 @@ struct gp_device {
   uint64_t limit;  /* UINT64_MAX: none */
   bool lowered;    /* when the limit was set, more was committed: it may be above until enough was freed */
   bool unsettled;  /* it was set without knowing what the driver's pools hold */
+  uint64_t freed_since_fence;  /* bytes, since a free last recorded fences */
+  uint64_t wanted_back;        /* idle bytes that are to go back for ... */
+  gp_trim_reason_t wanted_for; /* ... this reason; GP_TRIM_RESERVE or GP_TRIM_REQUESTED */
+  unsigned surplus_pause;      /* frees that are to pass before surplus is looked at again */
   uint64_t watched_use;    /* the observer wants to know of a higher one, see peak.c; UINT64_MAX: of none */
   uint64_t total;          /* bytes of the device; 0: not known */
   uint64_t told_free;      /* what the driver said was free, at ... */
@@ -162,6 +187,7 @@ struct gp_engine {
   uint64_t max_cached;      /* UINT64_MAX: no bound */
   gp_amount_t reserve;
   gp_amount_t max_deferred;
+  uint64_t patience_ns;
   gp_amount_t limits[GP_MAX_DEVICES]; /* each under its device's lock */
 
   /* mode.c */
@@ -186,6 +212,13 @@ struct gp_engine {
   atomic_bool has_gone_contexts; /* some may be gone and not lost yet */
   gp_single_state_t single;
   gp_stream_table_t *streams; /* NULL: the mode never follows streams */
+
+  /* reuse/known_streams.c; under contexts_lock */
+  gp_list_t known_streams;
+  uint64_t last_known_stream;
+  uint64_t last_ended_asked;            /* serial of a destroyed stream; 0: the first is next */
+  bool misses_streams;                  /* the host had no memory for one */
+  _Atomic uint64_t streams_got_through; /* how often one that had work had none when it was asked again */
 
   gp_address_map_t blocks;
   gp_forwarded_table_t forwarded;
@@ -221,6 +254,14 @@ static inline gp_block_t *gp_block_of_entry(gp_bin_entry_t *entry)
 static inline uint64_t gp_device_use(const gp_device_t *device)
 {
   return device->stats->allocated_bytes.current + device->stats->passthrough_bytes.current;
+}
+
+/* Bytes that the driver called free, less what was committed since. The caller holds the device's lock. */
+static inline uint64_t gp_device_left(const gp_device_t *device)
+{
+  uint64_t taken =
+      device->committed_bytes > device->told_committed ? device->committed_bytes - device->told_committed : 0;
+  return device->told_free > taken ? device->told_free - taken : 0;
 }
 
 /* The limit was lowered below what is committed, and too little has been freed since. The caller holds the

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs random programs against the rules of reuse until it is stopped or something is wrong (test/oracle/run.py):
 #
-#   scripts/soak.sh              from a seed that nobody ran before, without end
+#   scripts/soak.sh              from a seed of the time, without end
 #   scripts/soak.sh 5000000      as many programs, rounded up to rounds of 200,000
 #   scripts/soak.sh 200000 17    from seed 17 on
 #   scripts/soak.sh --prove      so many programs, and every rule of test/guards/{single,reuse,streams}.json broken once, in a

@@ -29,7 +29,7 @@ step_failed() { # NAME WHY
   echo "$(basename "$0"): step \"$1\" failed ($2)" >&2
 }
 
-# Debian and Ubuntu packages: what is there is not touched, and nobody has to be root if all are there.
+# Debian and Ubuntu packages: what is there is not touched, and no root is needed if all are there.
 install_packages() { # PACKAGE...
   missing=
   if ! command -v dpkg-query >/dev/null; then
@@ -50,7 +50,7 @@ install_packages() { # PACKAGE...
   elif command -v sudo >/dev/null; then
     as_root=sudo
   else
-    step_failed packages "neither root nor sudo; have somebody run: apt-get install$missing"
+    step_failed packages "neither root nor sudo; ask an administrator to run: apt-get install$missing"
     return 1
   fi
   echo "== packages: installing$missing"
@@ -85,7 +85,7 @@ configure() { # FOLDER OPTION...
   meson setup -Dtools=enabled -Dsymbols=enabled -Dtests=enabled "$@"
 }
 
-# A test sends these signals; nobody but env can undo that nohup, or the & of a script, had them ignored.
+# A test sends these signals; only env can undo that nohup, or the & of a script, had them ignored.
 meson_test() { # FOLDER ARGS...
   meson_test_folder=$1
   shift

@@ -108,7 +108,7 @@ typedef struct check {
 /* The message names the variable; if the value came as an argument, this names the argument instead. */
 static void report(void *arg, bool malformed, const char *message)
 {
-  static const char *const consequences[] = {". The default, ", ". A limit is a promise"};
+  static const char *const consequences[] = {". The default, ", ". Until the limit is corrected"};
   check_t *check = arg;
   char name[GP_ARGUMENT_NAME_BYTES];
   int length = (int)strlen(message);
@@ -119,7 +119,7 @@ static void report(void *arg, bool malformed, const char *message)
     if (consequence)
       length = (int)(consequence - message);
   }
-  for (int id = 0; id < GP_OPTION_COUNT && malformed; id++) {
+  for (int id = 0; id < GP_OPTION_COUNT; id++) {
     const char *variable = gp_option_table[id].variable;
     int width = (int)strlen(variable);
     if (check->arguments->texts[id] && strncmp(message, variable, (size_t)width) == 0 &&

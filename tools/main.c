@@ -10,27 +10,27 @@
 static const gp_command_t commands[] = {
     {"run", gp_command_run, gp_command_run_help, "run a program with its GPU memory pooled and recorded"},
     {"summary", gp_command_summary, gp_command_summary_help,
-        "say what happened, from the snapshot a program left"},
+        "explain what happened, from a program's snapshot"},
     {"symbolize", gp_command_symbolize, gp_command_symbolize_help,
         "write a snapshot again with the names of its stack frames"},
     {"live", gp_command_live, gp_command_live_help, "watch a running program"},
-    {"ctl", gp_command_ctl, gp_command_ctl_help, "ask something of a running program"},
+    {"ctl", gp_command_ctl, gp_command_ctl_help, "send a request to a running program"},
     {"export", gp_command_export, gp_command_export_help, "write a snapshot in the format of another tool"},
     {"leaks", gp_command_leaks, gp_command_leaks_help,
-        "say what was not freed, or grows between two snapshots"},
-    {"sites", gp_command_sites, gp_command_sites_help, "say who asked for the memory"},
+        "list what was not freed, or grew between two snapshots"},
+    {"sites", gp_command_sites, gp_command_sites_help, "list the code that asked for the memory"},
     {"frag", gp_command_frag, gp_command_frag_help, "map the pool's memory, and what is lost in it"},
-    {"timeline", gp_command_timeline, gp_command_timeline_help, "draw the memory over time"},
+    {"timeline", gp_command_timeline, gp_command_timeline_help, "draw the use of memory over time"},
     {"diff", gp_command_diff, gp_command_diff_help, "compare two snapshots"},
     {"recover", gp_command_recover, gp_command_recover_help, "make a snapshot of a program that was killed"},
-    {"config", gp_command_config, gp_command_config_help, "print the effective options"},
+    {"config", gp_command_config, gp_command_config_help, "print the options in effect"},
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
 static int print_help(void)
 {
-  printf("gpupool pools the GPU memory of unmodified CUDA programs and tells what they did\n"
-         "with it.\n"
+  printf("gpupool pools the GPU memory of unmodified CUDA programs and reports what they\n"
+         "did with it.\n"
          "\n"
          "usage: gpupool COMMAND [arguments]\n"
          "\n");

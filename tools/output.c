@@ -182,33 +182,6 @@ size_t gp_text_columns(const char *text)
   return columns_of(text, strlen(text));
 }
 
-/* The byte at which a character begins, `columns` characters after text. */
-static size_t offset_of(const char *text, size_t columns)
-{
-  size_t at = 0;
-  while (text[at] && columns > 0) {
-    at++;
-    while (((unsigned char)text[at] & 0xc0) == 0x80)
-      at++;
-    columns--;
-  }
-  return at;
-}
-
-char *gp_text_shorten(const char *text, size_t columns, char *buffer, size_t capacity)
-{
-  gp_printable(text, buffer, capacity);
-  size_t width = gp_text_columns(buffer);
-  if (width <= columns)
-    return buffer;
-  size_t tail = (columns - 3) / 2;
-  size_t head = offset_of(buffer, columns - 3 - tail);
-  size_t rest = offset_of(buffer, width - tail);
-  memmove(buffer + head + 3, buffer + rest, strlen(buffer + rest) + 1);
-  memcpy(buffer + head, "...", 3);
-  return buffer;
-}
-
 void gp_output_wrap(FILE *stream, const char *first, const char *rest, const char *text)
 {
   size_t column = columns_of(first, strlen(first));

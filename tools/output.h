@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "tools/shorten.h"
+
 #define GP_OUTPUT_COLUMNS 79 /* of 80: some terminals wrap a line that is full */
 
 typedef enum gp_style {
@@ -60,12 +62,6 @@ void gp_output_wrap(FILE *stream, const char *first, const char *rest, const cha
 
 /* Columns that text takes, a character each; wide ones are rare in what is printed here. */
 size_t gp_text_columns(const char *text);
-
-/*
- * text in at most `columns` columns (4 or more): what is too long loses its middle, for which "..." stands.
- * Bytes that could steer a terminal are replaced. Cut to capacity. Returns buffer.
- */
-char *gp_text_shorten(const char *text, size_t columns, char *buffer, size_t capacity);
 
 /*
  * Numbers for a reader. Each returns buffer, which holds at least GP_NUMBER_BYTES.

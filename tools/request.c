@@ -1,5 +1,6 @@
 #include "tools/request.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +19,12 @@ static const gp_parameter_t common[] = {
     {"thread", 0, "T", GP_PARAMETER_TEXT, COMMON(thread), NULL, 0, 0,
         "only what this thread asked for: its id or its name"},
     {"since", 0, "TIME", GP_PARAMETER_TIME, COMMON(since_ns), NULL, 0, 0,
-        "only from then on, counted from the begin of recording: 1.5s, 20ms, 2min"},
+        "only from then on, counted from the beginning of recording: 1.5s, 20ms, 2min"},
     {"until", 0, "TIME", GP_PARAMETER_TIME, COMMON(until_ns), NULL, 0, 0, "only up to then"},
+    {"at", 0, "WHEN", GP_PARAMETER_MOMENT, COMMON(at), NULL, 0, 0,
+        "what was held then: oom (when memory ran out; oom=N: the Nth time), peak, exit, a time, 1.5s, or "
+        "the "
+        "number of an event, 1234"},
     {"json", 0, NULL, GP_PARAMETER_FLAG, COMMON(json), NULL, 0, 0, "one JSON document with the same facts"},
     {"output", 'o', "F", GP_PARAMETER_TEXT, COMMON(output), NULL, 0, 0,
         "write to F (- is stdout); an existing file is kept"},
@@ -30,11 +35,24 @@ static const gp_parameter_t common[] = {
     {"ascii", 0, NULL, GP_PARAMETER_FLAG, COMMON(ascii), NULL, 0, 0, "draw with ASCII characters only"},
     {"no-symbols", 0, NULL, GP_PARAMETER_FLAG, COMMON(no_symbols), NULL, 0, 0,
         "open no file that the snapshot names: stacks have places in files instead of names"},
+    {"skip", 0, "PATTERN", GP_PARAMETER_PATTERNS, COMMON(skip), NULL, 0, 0,
+        "frames whose function, file or module matches own no memory: their callers do (as in a line of "
+        "--suppressions; may be given several times)"},
+    {"skip-file", 0, "FILE", GP_PARAMETER_TEXT, COMMON(skip_file), NULL, 0, 0,
+        "the same for each line of FILE; # begins a comment"},
+    {"all-frames", 0, NULL, GP_PARAMETER_FLAG, COMMON(all_frames), NULL, 0, 0,
+        "name the innermost frame of each stack, whatever it is, and show stacks whole"},
     {"no-color", 0, NULL, GP_PARAMETER_FLAG, COMMON(no_color), NULL, 0, 0,
         "no colour (nor with NO_COLOR set, nor away from a terminal)"},
     {"help", 'h', NULL, GP_PARAMETER_FLAG, COMMON(help), NULL, 0, 0, "print this"},
 };
 #define COMMON_COUNT (sizeof(common) / sizeof(common[0]))
+
+/* False of --at where the command is not about one moment. */
+static bool is_offered(const gp_request_form_t *form, const gp_parameter_t *parameter)
+{
+  return form->takes_moment || parameter->kind != GP_PARAMETER_MOMENT;
+}
 
 /* The command's own options come first, in the help as in the look-up. */
 static const gp_parameter_t *parameter_at(const gp_request_form_t *form, size_t i)
@@ -79,6 +97,27 @@ static bool parse_number(const char *text, uint64_t least, uint64_t most, uint64
   return true;
 }
 
+bool gp_request_parse_moment(const char *text, gp_request_moment_t *ret_moment)
+{
+  gp_request_moment_t moment = {.kind = GP_MOMENT_NONE, .text = text};
+
+  if (strcmp(text, "exit") == 0 || strcmp(text, "end") == 0)
+    moment.kind = GP_MOMENT_EXIT;
+  else if (strcmp(text, "peak") == 0)
+    moment.kind = GP_MOMENT_PEAK;
+  else if (strcmp(text, "oom") == 0 ||
+           (strncmp(text, "oom=", 4) == 0 && parse_number(text + 4, 1, UINT32_MAX, &moment.number)))
+    moment.kind = GP_MOMENT_OOM;
+  else if (parse_number(text, 0, UINT32_MAX, &moment.number))
+    moment.kind = GP_MOMENT_EVENT;
+  else if (gp_request_parse_time(text, &moment.number))
+    moment.kind = GP_MOMENT_TIME;
+  else
+    return false;
+  *ret_moment = moment;
+  return true;
+}
+
 /* The index of text among "live|peak", or -1. */
 static int find_choice(const char *choices, const char *text)
 {
@@ -92,14 +131,18 @@ static int find_choice(const char *choices, const char *text)
   return -1;
 }
 
-static int malformed(
-    const char *command, const gp_parameter_t *parameter, const char *text, const char *accepted)
+static int malformed(const char *command, const gp_parameter_t *parameter, bool is_short, const char *text,
+    const char *accepted)
 {
+  if (is_short)
+    return gp_message_usage(
+        command, "%s: -%c %s is malformed; accepted: %s", command, parameter->letter, text, accepted);
   return gp_message_usage(
       command, "%s: --%s=%s is malformed; accepted: %s", command, parameter->name, text, accepted);
 }
 
-static int store(const char *command, const gp_parameter_t *parameter, const char *text, void *at)
+static int store(
+    const char *command, const gp_parameter_t *parameter, bool is_short, const char *text, void *at)
 {
   char accepted[96];
   uint64_t number = 0;
@@ -108,8 +151,16 @@ static int store(const char *command, const gp_parameter_t *parameter, const cha
   case GP_PARAMETER_FLAG: *(bool *)at = true; return 0;
   case GP_PARAMETER_TEXT:
     if (!text[0])
-      return malformed(command, parameter, text, "anything but nothing");
+      return malformed(command, parameter, is_short, text, "anything but nothing");
     *(const char **)at = text;
+    return 0;
+  case GP_PARAMETER_PATTERNS:
+    if (gp_pattern_is_empty(text))
+      return malformed(command, parameter, is_short, text, "a pattern that does not match everything");
+    if (!gp_patterns_add(at, text)) {
+      gp_message("%s", strerror(ENOMEM));
+      return GP_EXIT_INPUT;
+    }
     return 0;
   case GP_PARAMETER_COUNT:
   case GP_PARAMETER_OPTIONAL_COUNT:
@@ -117,22 +168,28 @@ static int store(const char *command, const gp_parameter_t *parameter, const cha
     if (!text)
       *(uint64_t *)at = parameter->least;
     else if (!parse_number(text, parameter->least, parameter->most, at))
-      return malformed(command, parameter, text, accepted);
+      return malformed(command, parameter, is_short, text, accepted);
     return 0;
   case GP_PARAMETER_DEVICE:
     snprintf(accepted, sizeof(accepted), "0 to %d", GP_OPTION_DEVICES - 1);
     if (!parse_number(text, 0, GP_OPTION_DEVICES - 1, &number))
-      return malformed(command, parameter, text, accepted);
+      return malformed(command, parameter, is_short, text, accepted);
     *(int *)at = (int)number;
     return 0;
   case GP_PARAMETER_TIME:
     if (!gp_request_parse_time(text, at))
-      return malformed(command, parameter, text, "a time with its unit (ns, us, ms, s, min or h): 1.5s");
+      return malformed(
+          command, parameter, is_short, text, "a time with its unit (ns, us, ms, s, min or h): 1.5s");
     return 0;
   case GP_PARAMETER_CHOICE:
     if (find_choice(parameter->choices, text) < 0)
-      return malformed(command, parameter, text, parameter->choices);
+      return malformed(command, parameter, is_short, text, parameter->choices);
     *(int *)at = find_choice(parameter->choices, text);
+    return 0;
+  case GP_PARAMETER_MOMENT:
+    if (!gp_request_parse_moment(text, at))
+      return malformed(command, parameter, is_short, text,
+          "oom, oom=N, peak, exit, a time with its unit (1.5s), or the number of an event (1234)");
     return 0;
   }
   return 0;
@@ -146,7 +203,8 @@ static const gp_parameter_t *find(
     *ret_index = i;
     bool is_long = argument[1] == '-' && strlen(parameter->name) == length - 2 &&
                    strncmp(parameter->name, argument + 2, length - 2) == 0;
-    if (is_long || (parameter->letter && argument[1] == parameter->letter && length == 2))
+    if (is_offered(form, parameter) &&
+        (is_long || (parameter->letter && argument[1] == parameter->letter && length == 2)))
       return parameter;
   }
   return NULL;
@@ -157,8 +215,10 @@ static int unknown(const gp_request_form_t *form, const char *argument)
   const char *names[64];
   size_t count = 0;
   const gp_parameter_t *parameter;
-  while ((parameter = parameter_at(form, count)) && count < sizeof(names) / sizeof(names[0]))
-    names[count++] = parameter->name;
+  for (size_t i = 0; (parameter = parameter_at(form, i)) && count < sizeof(names) / sizeof(names[0]); i++) {
+    if (is_offered(form, parameter))
+      names[count++] = parameter->name;
+  }
   return gp_message_unknown_option(form->command, argument, names, count);
 }
 
@@ -212,12 +272,19 @@ int gp_request_parse(const gp_request_form_t *form, int argc, char **argv, gp_re
       value = argv[++i];
     }
     char *base = index < form->parameter_count ? own : (char *)request;
-    int status = store(form->command, parameter, value, base + parameter->offset);
+    int status = store(form->command, parameter, argument[1] != '-', value, base + parameter->offset);
     if (status || request->help)
       return status;
   }
   int status = check_files(form, request);
-  return status || !form->check ? status : form->check(request, own);
+  if (!status && form->check)
+    status = form->check(request, own);
+  return status || !request->skip_file ? status : gp_patterns_load(&request->skip, request->skip_file);
+}
+
+void gp_request_fini(gp_request_t *request)
+{
+  gp_patterns_fini(&request->skip);
 }
 
 static bool is_selection(const gp_parameter_t *parameter)
@@ -234,7 +301,7 @@ void gp_request_help(const gp_request_form_t *form)
 
   printf("usage: gpupool %s %s [options]\n\n%s\n", form->command, form->files, form->about);
   for (size_t i = 0; (parameter = parameter_at(form, i)); i++) {
-    if (form->hides_selection && is_selection(parameter))
+    if ((form->hides_selection && is_selection(parameter)) || !is_offered(form, parameter))
       continue;
     char names[96], letter[8] = "";
     const char *argument = parameter->kind == GP_PARAMETER_CHOICE ? parameter->choices : parameter->argument;

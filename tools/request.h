@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tools/pattern.h"
+
 #define GP_REQUEST_ALL_DEVICES (-1)
 
 typedef enum gp_parameter_kind {
@@ -18,8 +20,26 @@ typedef enum gp_parameter_kind {
   GP_PARAMETER_OPTIONAL_COUNT, /* the same; the value can only follow '=', else it is least */
   GP_PARAMETER_DEVICE,         /* int */
   GP_PARAMETER_TIME,           /* uint64_t, nanoseconds: 1.5s, 20ms, 5us, 100ns, 2min */
+  GP_PARAMETER_PATTERNS,       /* gp_patterns_t; may be given several times */
   GP_PARAMETER_CHOICE,         /* int, the index of one of the choices, "live|peak" */
+  GP_PARAMETER_MOMENT,         /* gp_request_moment_t: oom, oom=2, peak, exit, 1.5s, 1234 */
 } gp_parameter_kind_t;
+
+/* What --at can name. model/moments.h says which moment of a snapshot that is. */
+typedef enum gp_moment_kind {
+  GP_MOMENT_NONE, /* --at was not given */
+  GP_MOMENT_EXIT, /* when the snapshot was written */
+  GP_MOMENT_PEAK,
+  GP_MOMENT_OOM,   /* number: which one, from 1; 0: the one that the summary describes */
+  GP_MOMENT_TIME,  /* number: nanoseconds */
+  GP_MOMENT_EVENT, /* number: of the event, from 0 on */
+} gp_moment_kind_t;
+
+typedef struct gp_request_moment {
+  gp_moment_kind_t kind;
+  uint64_t number;
+  const char *text; /* as typed; NULL if it was not */
+} gp_request_moment_t;
 
 /* An option. All strings are static. */
 typedef struct gp_parameter {
@@ -44,13 +64,17 @@ typedef struct gp_request {
   bool wide;
   bool ascii;
   bool help;
-  const char *output; /* NULL: stdout */
+  bool all_frames;
+  gp_patterns_t skip;
+  const char *skip_file; /* its lines are in skip, too; NULL: none */
+  const char *output;    /* NULL: stdout */
   int device;
   const char *stream; /* as typed; NULL: all. What it means depends on the snapshot (filter.h) */
   const char *thread;
   uint64_t since_ns;
   uint64_t until_ns; /* UINT64_MAX: to the end */
-  char **files;      /* moved to the front of argv */
+  gp_request_moment_t at;
+  char **files; /* moved to the front of argv */
   int file_count;
 } gp_request_t;
 
@@ -60,6 +84,7 @@ typedef struct gp_request_form {
   const char *files; /* "FILE...", of the usage line */
   int least_files;
   int most_files;       /* 0: any number */
+  bool takes_moment;    /* --at */
   bool hides_selection; /* of --device alone, help speaks; the others are refused with the reason by check */
   const char *about;
   const gp_parameter_t *parameters; /* the command's own; their offsets are in *own */
@@ -71,12 +96,18 @@ typedef struct gp_request_form {
 
 /*
  * Reads the command line into *request and *own, which has its defaults already. With request->help set
- * nothing else was checked. Returns 0 or, after a message, the exit status. Borrows argv.
+ * nothing else was checked. Returns 0 or, after a message, the exit status; fini it in any case. Borrows
+ * argv.
  */
 int gp_request_parse(const gp_request_form_t *form, int argc, char **argv, gp_request_t *request, void *own);
 
+void gp_request_fini(gp_request_t *request);
+
 /* Prints the help to stdout. */
 void gp_request_help(const gp_request_form_t *form);
+
+/* What --at takes, see GP_PARAMETER_MOMENT. Returns false if text is nothing like it. Borrows text. */
+bool gp_request_parse_moment(const char *text, gp_request_moment_t *ret_moment);
 
 /* "1.5s" and so on, see GP_PARAMETER_TIME. Returns false if text is nothing like it or too long. */
 bool gp_request_parse_time(const char *text, uint64_t *ret_ns);

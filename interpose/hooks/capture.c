@@ -10,6 +10,7 @@
 #include "interpose/hooks/hooks.h"
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
+#include "pool/reuse/known_streams.h"
 #include "pool/reuse/stream_calls.h"
 #include "pool/util/cancel.h"
 
@@ -18,6 +19,7 @@ typedef struct passage {
   gp_engine_t *engine;
   gp_capture_t *capture; /* NULL: none */
   gp_stream_t *followed; /* the stream that is being destroyed, or NULL */
+  gp_context_t *known;   /* its context, if the driver is asked about its streams; else NULL */
 } passage_t;
 
 /* The program cannot end a capture of whose begin it has no result. */
@@ -48,7 +50,8 @@ static CUresult began(gp_engine_t *engine, gp_capture_t *capture, CUresult resul
 
 #define BEGIN_CAPTURE(symbol, per_thread, stream, ...)                                                       \
   gp_engine_t *engine = gp_library_engine();                                                                 \
-  passage_t passage = {engine, engine ? gp_capture_begin(engine, stream, per_thread) : NULL, NULL};          \
+  passage_t passage = {                                                                                      \
+      .engine = engine, .capture = engine ? gp_capture_begin(engine, stream, per_thread) : NULL};            \
   CUresult result;                                                                                           \
   GP_CANCEL_UNDO(result, GP_REAL_CALL(symbol, __VA_ARGS__), finish_passage, &passage);                       \
   return began(engine, passage.capture, result)
@@ -158,7 +161,8 @@ static CUresult ended(gp_engine_t *engine, gp_capture_t *capture, CUresult resul
 
 #define END_CAPTURE(symbol, per_thread, stream, ...)                                                         \
   gp_engine_t *engine = gp_library_engine();                                                                 \
-  passage_t passage = {engine, engine ? gp_capture_take(engine, stream, per_thread) : NULL, NULL};           \
+  passage_t passage = {                                                                                      \
+      .engine = engine, .capture = engine ? gp_capture_take(engine, stream, per_thread) : NULL};             \
   CUresult result;                                                                                           \
   GP_CANCEL_UNDO(result, GP_REAL_CALL(symbol, __VA_ARGS__), keep_passage, &passage);                         \
   return ended(engine, passage.capture, result, passage.capture && is_over(result, stream, per_thread))
@@ -196,12 +200,15 @@ static CUresult destroy(CUresult(CUDAAPI *call)(CUstream), CUstream stream)
   if (engine) {
     passage.capture = gp_capture_take(engine, stream, false);
     passage.followed = gp_stream_take(engine, (uint64_t)(uintptr_t)stream);
+    passage.known = gp_known_stream_remove(engine, (uint64_t)(uintptr_t)stream);
   }
   GP_CANCEL_UNDO(result, call ? call(stream) : CUDA_ERROR_NOT_FOUND, keep_passage, &passage);
   if (result == CUDA_SUCCESS)
     gp_stream_destroyed(engine, passage.followed);
-  else
+  else if (engine) {
     gp_stream_restored(engine, passage.followed);
+    gp_known_stream_add(engine, passage.known, (uint64_t)(uintptr_t)stream);
+  }
   return ended(engine, passage.capture, result, result == CUDA_SUCCESS);
 }
 

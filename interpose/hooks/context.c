@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "interpose/hooks/current_context.h"
+#include "interpose/hooks/forward.h"
 #include "interpose/hooks/hooks.h"
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
@@ -24,29 +25,31 @@ static CUresult created(CUresult result, CUcontext *context)
   return result;
 }
 
+/* A context takes memory of its device: what the pool keeps there must not make its creation fail. */
+#define CREATE_CONTEXT(symbol, context, device, ...)                                                         \
+  CUresult result;                                                                                           \
+  GP_FORWARD_HIDDEN_ON(result, device, GP_REAL_CALL(symbol, context, __VA_ARGS__));                          \
+  return created(result, context)
+
 CUresult CUDAAPI hook_cuCtxCreate(CUcontext *context, unsigned flags, CUdevice device)
 {
-  (void)gp_library_engine(); /* binds */
-  return created(GP_REAL_CALL(cuCtxCreate, context, flags, device), context);
+  CREATE_CONTEXT(cuCtxCreate, context, device, flags, device);
 }
 
 CUresult CUDAAPI hook_cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
 {
-  (void)gp_library_engine();
-  return created(GP_REAL_CALL(cuCtxCreate_v2, context, flags, device), context);
+  CREATE_CONTEXT(cuCtxCreate_v2, context, device, flags, device);
 }
 
 CUresult CUDAAPI hook_cuCtxCreate_v3(
     CUcontext *context, void *affinity, int affinity_count, unsigned flags, CUdevice device)
 {
-  (void)gp_library_engine();
-  return created(GP_REAL_CALL(cuCtxCreate_v3, context, affinity, affinity_count, flags, device), context);
+  CREATE_CONTEXT(cuCtxCreate_v3, context, device, affinity, affinity_count, flags, device);
 }
 
 CUresult CUDAAPI hook_cuCtxCreate_v4(CUcontext *context, void *parameters, unsigned flags, CUdevice device)
 {
-  (void)gp_library_engine();
-  return created(GP_REAL_CALL(cuCtxCreate_v4, context, parameters, flags, device), context);
+  CREATE_CONTEXT(cuCtxCreate_v4, context, device, parameters, flags, device);
 }
 
 static CUresult made_current(CUresult result, CUcontext context)

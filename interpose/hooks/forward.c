@@ -122,9 +122,9 @@ void gp_forward_free_end(gp_forward_free_t *call, CUresult result)
   gp_engine_note_result(call->engine, (int)result);
 }
 
-gp_forward_hidden_t gp_forward_hidden_begin(void)
+gp_forward_hidden_t gp_forward_hidden_begin(int device)
 {
-  return (gp_forward_hidden_t){.engine = gp_library_engine()};
+  return (gp_forward_hidden_t){.engine = gp_library_engine(), .device = device};
 }
 
 bool gp_forward_hidden_retry(gp_forward_hidden_t *call, CUresult result)
@@ -134,7 +134,9 @@ bool gp_forward_hidden_retry(gp_forward_hidden_t *call, CUresult result)
   if (!engine)
     return false;
   if (result == CUDA_ERROR_OUT_OF_MEMORY && !call->has_retried) {
-    gp_context_t *context = gp_current_context(engine);
+    gp_context_t *context = call->device == GP_CURRENT_DEVICE
+                                ? gp_current_context(engine)
+                                : gp_engine_device_context(engine, call->device);
     call->has_retried = true;
     if (context && !gp_engine_is_suspended(engine) && gp_engine_make_room(engine, context))
       return true;

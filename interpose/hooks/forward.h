@@ -89,6 +89,7 @@ void gp_forward_free_undo(void *call);
 /* A call that takes memory of the device unseen. */
 typedef struct gp_forward_hidden {
   gp_engine_t *engine;
+  int device; /* where the memory is, GP_CURRENT_DEVICE: that of the current context */
   bool has_retried;
 } gp_forward_hidden_t;
 
@@ -96,15 +97,16 @@ typedef struct gp_forward_hidden {
  * result = driver_call, and once more after everything idle has gone back, if the driver has no memory.
  * driver_call must leave nothing behind when it fails.
  */
-#define GP_FORWARD_HIDDEN(result, driver_call)                                                               \
+#define GP_FORWARD_HIDDEN(result, driver_call) GP_FORWARD_HIDDEN_ON(result, GP_CURRENT_DEVICE, driver_call)
+#define GP_FORWARD_HIDDEN_ON(result, device, driver_call)                                                    \
   do {                                                                                                       \
-    gp_forward_hidden_t gp_hidden = gp_forward_hidden_begin();                                               \
+    gp_forward_hidden_t gp_hidden = gp_forward_hidden_begin(device);                                         \
     do                                                                                                       \
       (result) = driver_call;                                                                                \
     while (gp_forward_hidden_retry(&gp_hidden, result));                                                     \
   } while (0)
 
-gp_forward_hidden_t gp_forward_hidden_begin(void); /* binds */
+gp_forward_hidden_t gp_forward_hidden_begin(int device); /* binds */
 bool gp_forward_hidden_retry(gp_forward_hidden_t *call, CUresult result);
 
 #endif

@@ -8,6 +8,7 @@
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
 #include "interpose/sight/work.h"
+#include "pool/reuse/known_streams.h"
 #include "pool/reuse/single_stream.h"
 
 /*
@@ -17,6 +18,7 @@
 static void follow(gp_engine_t *engine, CUstream stream)
 {
   gp_context_t *context = gp_current_context(engine);
+  gp_known_stream_add(engine, context, (uint64_t)(uintptr_t)stream);
   if (!gp_engine_uses_streams(engine))
     return;
   if (context)

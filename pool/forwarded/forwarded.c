@@ -41,6 +41,42 @@ static int attempt_reserve(void *arg, bool *by_limit)
   return *by_limit ? reservation->engine->driver.ops->code_out_of_memory : 0;
 }
 
+/*
+ * Where the driver's pools find no memory the driver itself may wait for the device, before it says so. If
+ * that memory is the engine's, which the program has freed, room is made before the driver is asked. False:
+ * the device is busy.
+ */
+static int attempt_fit(void *arg, bool *by_limit)
+{
+  const gp_reservation_t *reservation = arg;
+  *by_limit = false;
+  return gp_limit_fits_pools(reservation->engine, reservation->context, reservation->bytes)
+             ? 0
+             : reservation->engine->driver.ops->code_out_of_memory;
+}
+
+static bool keeps_memory(gp_device_t *device)
+{
+  gp_lock_take(&device->lock);
+  bool keeps = device->stats->cached_bytes.current + device->stats->deferred_bytes.current > 0;
+  gp_lock_release(&device->lock);
+  return keeps;
+}
+
+static bool make_pools_fit(gp_reservation_t *reservation, gp_room_t *room)
+{
+  gp_engine_t *engine = reservation->engine;
+  gp_context_t *context = reservation->context;
+  bool by_limit = false;
+
+  if (!reservation->is_pooled || !keeps_memory(context->device) || attempt_fit(reservation, &by_limit) == 0 ||
+      gp_oom_is_hopeless(engine, context, reservation->bytes))
+    return true;
+  return gp_oom_make_room(engine, context, reservation->bytes, attempt_fit, reservation, &by_limit, room) ==
+             0 ||
+         !room->was_in_vain;
+}
+
 bool gp_engine_forwarded_reserve(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_forwarded_kind_t kind)
 {
@@ -48,6 +84,8 @@ bool gp_engine_forwarded_reserve(
   gp_reservation_t reservation = {
       engine, context, bytes, growth_of(bytes, kind), gp_forwarded_is_driver_pooled(kind)};
   bool by_limit = true;
+  gp_room_t in_pools = {.next_step = 0};
+  gp_room_t in_limit = {.next_step = 0};
 
   gp_find_origin(engine, GP_OCCASION_DRIVER, bytes);
   gp_contexts_lose_gone(engine); /* it may be why the engine is suspended, or have the room */
@@ -55,14 +93,18 @@ bool gp_engine_forwarded_reserve(
     gp_event_first_use(engine); /* it is in no limit, but in the record */
     return true;
   }
+  uint64_t largest_free = gp_oom_largest_idle(device);
+  if (!gp_engine_refuses(engine) && !make_pools_fit(&reservation, &in_pools)) {
+    gp_oom_report(engine, context, bytes, false, largest_free, &in_pools);
+    return false;
+  }
   if (!gp_engine_refuses(engine) &&
       gp_limit_reserve(engine, context, bytes, reservation.growth, reservation.is_pooled))
     return true;
-  uint64_t largest_free = gp_oom_largest_idle(device);
-  if (!gp_engine_refuses(engine) &&
-      gp_oom_make_room(engine, context, reservation.growth, attempt_reserve, &reservation, &by_limit) == 0)
+  if (!gp_engine_refuses(engine) && gp_oom_make_room(engine, context, reservation.growth, attempt_reserve,
+                                        &reservation, &by_limit, &in_limit) == 0)
     return true;
-  gp_oom_report(engine, context, bytes, true, largest_free);
+  gp_oom_report(engine, context, bytes, true, largest_free, &in_limit);
   return false;
 }
 
@@ -76,9 +118,9 @@ bool gp_engine_forwarded_retry(
     retry->largest_free = gp_oom_largest_idle(context->device);
   }
   if (!(is_first && gp_oom_is_hopeless(engine, context, bytes)) &&
-      gp_oom_next_step(engine, context, bytes, false, &retry->next_step))
+      gp_oom_next_step(engine, context, bytes, false, &retry->room))
     return true;
-  gp_oom_report(engine, context, bytes, false, retry->largest_free);
+  gp_oom_report(engine, context, bytes, false, retry->largest_free, &retry->room);
   return false;
 }
 

@@ -42,7 +42,7 @@ void gp_engine_forwarded_restore(gp_engine_t *engine, gp_forwarded_t *memory);
 /* How far the attempts to make room for one allocation have come; zeroed before the first. */
 typedef struct gp_forwarded_retry {
   uint64_t largest_free; /* before the first, for the report */
-  int next_step;
+  gp_room_t room;
   bool has_begun;
 } gp_forwarded_retry_t;
 

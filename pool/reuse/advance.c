@@ -5,7 +5,6 @@
 #include "pool/reuse/single_order.h"
 #include "pool/reuse/single_stream.h"
 #include "pool/reuse/stamps.h"
-#include "pool/space/surplus.h"
 #include "pool/util/log.h"
 
 void gp_streams_distrust(void)
@@ -42,26 +41,19 @@ static void look_for_escapes(gp_engine_t *engine)
     gp_streams_escape(engine, "a library looks for the driver's functions behind this one");
 }
 
-/* True: the device has more idle memory now than it may keep. */
-static bool reclaim(gp_engine_t *engine, gp_device_t *device, uint64_t completed)
+static void reclaim(gp_engine_t *engine, gp_device_t *device, uint64_t completed)
 {
-  bool is_due = false;
-
   gp_lock_take(&device->lock);
   if (device->stats->deferred_bytes.current > 0) {
     uint64_t now_ns = gp_now(engine);
     GP_LIST_EACH(&device->contexts, gp_context_t, device_link, context)
       gp_stamp_reclaim(engine, context, completed, now_ns);
-    is_due = gp_surplus_is_due(engine, device, now_ns);
   }
   gp_lock_release(&device->lock);
-  return is_due;
 }
 
-uint64_t gp_advance(gp_engine_t *engine)
+void gp_advance(gp_engine_t *engine)
 {
-  uint64_t due = 0;
-
   gp_assert(!gp_holds_engine_lock());
   look_for_escapes(engine);
   gp_lock_take(&engine->contexts_lock);
@@ -70,7 +62,5 @@ uint64_t gp_advance(gp_engine_t *engine)
   uint64_t completed = gp_epoch_completed_by_all(engine);
   gp_lock_release(&engine->contexts_lock);
   GP_DEVICE_EACH(engine, device)
-  if (reclaim(engine, device, completed))
-    due |= UINT64_C(1) << device->ordinal;
-  return due;
+  reclaim(engine, device, completed);
 }

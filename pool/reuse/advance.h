@@ -3,18 +3,15 @@
  * end of it for the modes that follow streams, when work was seen, or may have been, that sets no flag.
  *
  * Any thread; the caller holds no lock. Uses: single_stream.h, single_order.h, epoch_facts.h, stamps.h,
- * mode.h, space/surplus.h.
+ * mode.h.
  */
 #ifndef GP_POOL_REUSE_ADVANCE_H
 #define GP_POOL_REUSE_ADVANCE_H
 
 #include "pool/engine.h"
 
-/*
- * Moves blocks to idle. Returns the devices, as a bit mask, that had deferred blocks and have more idle
- * memory now than they may keep: gp_release_surplus gives it back.
- */
-uint64_t gp_advance(gp_engine_t *engine);
+/* Moves blocks to idle. */
+void gp_advance(gp_engine_t *engine);
 
 /*
  * Work may be submitted, or may have been, that sets no flag (a stream whose creation nothing here saw, say):

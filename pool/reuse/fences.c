@@ -32,7 +32,9 @@ void gp_fences_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t epo
   gp_epoch_complete(context, epoch);
 }
 
-int gp_fences_lagging(gp_engine_t *engine, const gp_device_t *device, gp_context_t **array, int capacity)
+/* The live contexts of one device, or of all; lagging: only those that have not completed all frees. */
+static int find_contexts(
+    gp_engine_t *engine, const gp_device_t *device, bool lagging, gp_context_t **array, int capacity)
 {
   int count = 0;
 
@@ -41,7 +43,7 @@ int gp_fences_lagging(gp_engine_t *engine, const gp_device_t *device, gp_context
   GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context) {
     if (count == capacity)
       break;
-    if (!gp_epoch_is_current(engine, context) && !atomic_load(&context->gone) &&
+    if (!(lagging && gp_epoch_is_current(engine, context)) && !atomic_load(&context->gone) &&
         (!device || context->device == device))
       array[count++] = context;
   }
@@ -49,36 +51,82 @@ int gp_fences_lagging(gp_engine_t *engine, const gp_device_t *device, gp_context
   return count;
 }
 
-/* Asks the outstanding fence. False: it has not passed, or the context has ended. The caller has fence->busy.
- */
-static bool ask_fence(gp_engine_t *engine, gp_context_t *context)
+int gp_fences_lagging(gp_engine_t *engine, const gp_device_t *device, gp_context_t **array, int capacity)
 {
-  gp_fence_t *fence = &context->fence;
+  return find_contexts(engine, device, true, array, capacity);
+}
 
-  int code = gp_driver_fence_query(engine, &context->driver, fence->handle);
-  if (code == engine->driver.ops->code_not_ready)
-    return false;
-  fence->outstanding = false;
-  if (code == 0)
-    gp_fences_sync_end(engine, context, fence->epoch);
-  else
-    gp_driver_note(engine, context, code);
+/* A driver call of another thread is about the fences; they are its own until it is back. */
+static bool try_take(gp_context_t *context)
+{
+  return !atomic_flag_test_and_set_explicit(&context->fences.busy, memory_order_acquire);
+}
+
+static gp_fence_t *slot(gp_fences_t *fences, unsigned i)
+{
+  return &fences->slots[(fences->first + i) % GP_FENCE_SLOTS];
+}
+
+static void give(gp_context_t *context)
+{
+  gp_fences_t *fences = &context->fences;
+  uint64_t epoch = 0;
+
+  gp_assert(fences->count <= GP_FENCE_SLOTS);
+  atomic_store(&fences->recorded_ns, fences->count > 0 ? slot(fences, 0)->recorded_ns : 0);
+  for (unsigned i = 0; i < fences->count; i++) {
+    gp_assert_internal(i == 0 || slot(fences, i)->epoch > slot(fences, i - 1)->epoch);
+    if (slot(fences, i)->at_free)
+      epoch = slot(fences, i)->epoch;
+  }
+  atomic_store(&fences->at_free_epoch, epoch);
+  atomic_flag_clear_explicit(&fences->busy, memory_order_release);
+}
+
+/*
+ * Asks the outstanding fences, oldest first, until one has not passed. False: the context has ended. The
+ * caller has the fences.
+ */
+static bool ask_fences(gp_engine_t *engine, gp_context_t *context)
+{
+  gp_fences_t *fences = &context->fences;
+
+  while (fences->count > 0 && !atomic_load(&context->gone)) {
+    const gp_fence_t *fence = slot(fences, 0);
+    int code = gp_driver_fence_query(engine, &context->driver, fence->handle);
+    if (code == engine->driver.ops->code_not_ready)
+      return true;
+    fences->first = (fences->first + 1) % GP_FENCE_SLOTS;
+    fences->count--;
+    if (code == 0)
+      gp_fences_sync_end(engine, context, fence->epoch);
+    else
+      gp_driver_note(engine, context, code);
+  }
   return !atomic_load(&context->gone);
 }
 
-/* The caller has fence->busy. */
-static void record_fence(gp_engine_t *engine, gp_context_t *context)
+/* Where all slots are taken the newest fence is recorded again, for it covers most. The caller has the
+ * fences.
+ */
+static bool record_fence(gp_engine_t *engine, gp_context_t *context, bool at_free)
 {
-  gp_fence_t *fence = &context->fence;
+  gp_fences_t *fences = &context->fences;
 
+  if (fences->count == GP_FENCE_SLOTS)
+    fences->count--;
+  gp_fence_t *fence = slot(fences, fences->count);
   fence->epoch = gp_epoch_begin(engine); /* before the record: what is freed after it is not covered */
   gp_fences_sync_begin(engine, context, fence->epoch);
   int code = gp_driver_fence_record(engine, &context->driver, &fence->handle);
-  fence->outstanding = code == 0;
+  fence->recorded_ns = gp_now(engine);
+  fence->at_free = at_free;
+  fences->count += code == 0;
   if (code == 0)
     gp_driver_count(context, GP_COUNT_FENCE);
   else
     gp_driver_note(engine, context, code);
+  return code == 0;
 }
 
 bool gp_fences_poll(gp_engine_t *engine)
@@ -93,17 +141,69 @@ bool gp_fences_poll(gp_engine_t *engine)
   int count = gp_fences_lagging(engine, NULL, lagging, GP_LAGGING_MAX);
   for (int i = 0; i < count; i++) {
     gp_context_t *context = lagging[i];
-    if (atomic_flag_test_and_set_explicit(&context->fence.busy, memory_order_acquire))
-      continue; /* another thread is at it */
-    bool is_there = !atomic_load(&context->lost);
-    if (is_there && context->fence.outstanding)
-      is_there = ask_fence(engine, context);
-    if (is_there && !gp_epoch_is_current(engine, context) && !gp_engine_forwards(engine))
-      record_fence(engine, context);
-    atomic_flag_clear_explicit(&context->fence.busy, memory_order_release);
+    if (!try_take(context))
+      continue;
+    if (!atomic_load(&context->lost) && ask_fences(engine, context) && context->fences.count == 0 &&
+        !gp_epoch_is_current(engine, context) && !gp_engine_forwards(engine))
+      (void)record_fence(engine, context, false);
+    give(context);
   }
   gp_engine_leave(engine);
   return true;
+}
+
+bool gp_fences_record_at_free(gp_engine_t *engine, const gp_device_t *freed)
+{
+  gp_context_t *lagging[GP_LAGGING_MAX];
+
+  gp_assert(!gp_holds_engine_lock());
+  if (!engine->driver.ops->fence_record || !gp_engine_enter(engine))
+    return false;
+  int count = gp_fences_lagging(engine, NULL, lagging, GP_LAGGING_MAX);
+  for (int i = 0; i < count; i++) {
+    gp_context_t *context = lagging[i];
+    if (!try_take(context))
+      continue;
+    if (!atomic_load(&context->lost) && ask_fences(engine, context))
+      (void)record_fence(engine, context, context->device == freed);
+    give(context);
+  }
+  gp_engine_leave(engine);
+  return true;
+}
+
+/* A fence that is recorded now has passed at once. The caller has the fences, and none is outstanding. */
+static bool passes_at_once(gp_engine_t *engine, gp_context_t *context, bool at_free)
+{
+  if (!record_fence(engine, context, at_free))
+    return false;
+  uint64_t epoch = slot(&context->fences, 0)->epoch;
+  return ask_fences(engine, context) && atomic_load(&context->completed) >= epoch;
+}
+
+bool gp_fences_are_quiet(gp_engine_t *engine, const gp_device_t *freed)
+{
+  gp_context_t *contexts[GP_LAGGING_MAX];
+
+  gp_assert(!gp_holds_engine_lock());
+  if (!engine->driver.ops->fence_record || !gp_engine_enter_question(engine))
+    return false;
+  int count = find_contexts(engine, NULL, false, contexts, GP_LAGGING_MAX);
+  bool quiet = count < GP_LAGGING_MAX;
+  for (int i = 0; i < count; i++) {
+    gp_context_t *context = contexts[i];
+    if (!try_take(context)) {
+      quiet = false;
+      continue;
+    }
+    bool is_there = !atomic_load(&context->lost) && ask_fences(engine, context);
+    bool is_quiet =
+        is_there && context->fences.count == 0 && passes_at_once(engine, context, context->device == freed);
+    quiet = quiet && (is_quiet || atomic_load(&context->gone) || atomic_load(&context->lost));
+    give(context);
+  }
+  gp_engine_leave(engine);
+  return quiet;
 }
 
 bool gp_fences_can_poll(gp_engine_t *engine)

@@ -22,8 +22,26 @@ void gp_fences_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t epo
  */
 int gp_fences_lagging(gp_engine_t *engine, const gp_device_t *device, gp_context_t **array, int capacity);
 
-/* Asks the fences that are outstanding, and records new ones; never waits. False: it could do neither. */
+/*
+ * Asks the fences that are outstanding, and records one in each context that lags and has none outstanding;
+ * never waits. False: it could do neither.
+ */
 bool gp_fences_poll(gp_engine_t *engine);
+
+/*
+ * Records a fence in each context that lags, right at a free of memory of the device by the program: what the
+ * fences of that device's contexts cover is what the driver's own free could have waited for. False: the
+ * driver has no such fence, or no call may be made now.
+ */
+bool gp_fences_record_at_free(gp_engine_t *engine, const gp_device_t *freed);
+
+/*
+ * No context has pending work: in each a fence that was recorded just now has passed. What other threads
+ * submit after the record is not covered. Records fences and asks them, never waits. False: there may be
+ * work, the driver has no such fence, or no call may be made now. freed: the device whose memory the program
+ * frees just now; NULL: none.
+ */
+bool gp_fences_are_quiet(gp_engine_t *engine, const gp_device_t *freed);
 
 /* poll can tell something: there are fences, or streams that can be asked. */
 bool gp_fences_can_poll(gp_engine_t *engine);

@@ -57,5 +57,5 @@ void gp_stream_fact_end(gp_engine_t *engine, const gp_stream_fact_t *fact)
   if (!fact->stream || !gp_mode_uses_streams(engine))
     return;
   gp_stream_fact_settle(engine, fact);
-  (void)gp_advance(engine); /* what is surplus stays: the program may only have asked */
+  gp_advance(engine);
 }

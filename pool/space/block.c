@@ -161,6 +161,7 @@ void gp_block_forget(
   gp_block_unprepare(block->context, block->size);
   gp_list_remove(&block->all);
   __atomic_store_n(&block->address, 0, __ATOMIC_RELAXED); /* for a free that raced with this, see free.c */
+  block->block_id = 0; /* likewise, for one that waits in mode `strict`, see gp_release_deferred */
   gp_block_slab_give(engine, block);
 }
 

@@ -19,17 +19,8 @@ void gp_releases_announce(gp_releases_t *releases, gp_release_t *release)
 void gp_releases_finish(gp_releases_t *releases, gp_release_t *release)
 {
   gp_list_remove(&release->link);
-  gp_releases_wake(releases);
-}
-
-void gp_releases_wake(gp_releases_t *releases)
-{
+  releases->finished_count++;
   pthread_cond_broadcast(&releases->finished);
-}
-
-void gp_releases_wait(gp_releases_t *releases, gp_lock_t *lock)
-{
-  gp_lock_wait(lock, &releases->finished);
 }
 
 static bool is_in_flight(const gp_releases_t *releases, uint64_t address)
@@ -43,5 +34,5 @@ static bool is_in_flight(const gp_releases_t *releases, uint64_t address)
 void gp_releases_await(gp_releases_t *releases, gp_lock_t *lock, uint64_t address)
 {
   while (is_in_flight(releases, address))
-    gp_releases_wait(releases, lock);
+    gp_lock_wait(lock, &releases->finished);
 }

@@ -1,7 +1,8 @@
 /*
  * Addresses on their way to the driver. The driver may give an address anew while the thread that released
  * it, back from the driver's free, has not got to recording that. The new owner's thread waits for it, which
- * keeps the history in the order in which things happened.
+ * keeps the history in the order in which things happened. That thread is on its way, so this is no wait for
+ * the device; await_release.h has that.
  *
  * The caller of every function holds the lock that guards the list; the waits release it meanwhile.
  */
@@ -23,6 +24,8 @@ typedef struct gp_release {
 typedef struct gp_releases {
   gp_list_t in_flight;
   pthread_cond_t finished;
+  uint64_t finished_count;
+  uint64_t given_up; /* finished_count when a wait for one was given up last, plus 1; 0: never */
 } gp_releases_t;
 
 void gp_releases_init(gp_releases_t *releases);
@@ -37,12 +40,6 @@ static inline bool gp_releases_are_none(const gp_releases_t *releases)
  * between. */
 void gp_releases_announce(gp_releases_t *releases, gp_release_t *release);
 void gp_releases_finish(gp_releases_t *releases, gp_release_t *release);
-
-/* Wakes all that wait, to look again. */
-void gp_releases_wake(gp_releases_t *releases);
-
-/* Waits until one has finished, or a wake. */
-void gp_releases_wait(gp_releases_t *releases, gp_lock_t *lock);
 
 /* Waits until address is not in flight. */
 void gp_releases_await(gp_releases_t *releases, gp_lock_t *lock, uint64_t address);

@@ -1,29 +1,117 @@
 #include "pool/space/surplus.h"
 
-static bool is_too_much(const gp_engine_t *engine, const gp_device_t *device)
+#include "pool/space/block.h"
+
+static uint64_t minimum(uint64_t a, uint64_t b)
 {
-  return device->stats->cached_bytes.current > engine->max_cached;
+  return a < b ? a : b;
 }
 
-static bool is_expired(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)
+static uint64_t cached_bytes(const gp_device_t *device)
 {
-  if (engine->idle_release_ns == UINT64_MAX || gp_list_is_empty(&device->idle))
-    return false;
-  const gp_block_t *oldest = gp_list_entry(device->idle.next, gp_block_t, order);
-  return now_ns > oldest->idle_ns && now_ns - oldest->idle_ns >= engine->idle_release_ns;
+  return device->stats->cached_bytes.current;
+}
+
+static bool is_expired(const gp_engine_t *engine, const gp_block_t *block, uint64_t now_ns)
+{
+  return engine->idle_release_ns != UINT64_MAX && now_ns > block->idle_ns &&
+         now_ns - block->idle_ns >= engine->idle_release_ns;
 }
 
 bool gp_surplus_is_due(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  return is_too_much(engine, device) || is_expired(engine, device, now_ns) ||
-         (gp_device_is_over_limit(device) && !gp_list_is_empty(&device->idle));
+  if (gp_list_is_empty(&device->idle))
+    return false;
+  return cached_bytes(device) > engine->max_cached || gp_device_is_over_limit(device) ||
+         device->wanted_back > 0 ||
+         is_expired(engine, gp_list_entry(device->idle.next, gp_block_t, order), now_ns);
 }
 
-gp_trim_reason_t gp_surplus_reason(const gp_engine_t *engine, const gp_device_t *device)
+/* The one that has been idle for longest; NULL: none of the context is idle. */
+static gp_block_t *oldest_of(gp_context_t *context)
+{
+  GP_LIST_EACH(&context->device->idle, gp_block_t, order, block)
+    if (block->context == context)
+      return block;
+  return NULL;
+}
+
+gp_block_t *gp_surplus_next(
+    const gp_engine_t *engine, gp_context_t *context, uint64_t now_ns, gp_trim_reason_t *ret_reason)
+{
+  gp_device_t *device = context->device;
+  gp_block_t *oldest = oldest_of(context);
+
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  if (!oldest)
+    return NULL;
+  if (cached_bytes(device) > engine->max_cached)
+    *ret_reason = GP_TRIM_MAX_CACHED;
+  else if (gp_device_is_over_limit(device))
+    *ret_reason = GP_TRIM_REQUESTED;
+  else if (device->wanted_back > 0)
+    *ret_reason = device->wanted_for;
+  else if (is_expired(engine, oldest, now_ns))
+    *ret_reason = GP_TRIM_IDLE;
+  else
+    return NULL;
+  return oldest;
+}
+
+static uint64_t expired_bytes(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)
+{
+  uint64_t bytes = 0;
+
+  GP_LIST_EACH(&device->idle, const gp_block_t, order, block) {
+    if (!is_expired(engine, block, now_ns))
+      break;
+    bytes += block->size;
+  }
+  return bytes;
+}
+
+/* Each reason asks for some of the idle memory, the oldest first: the most that one asks for covers the
+ * others. */
+uint64_t gp_surplus_bytes(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)
+{
+  uint64_t cached = cached_bytes(device);
+  uint64_t bytes = expired_bytes(engine, device, now_ns);
+  uint64_t committed = device->committed_bytes - device->draining;
+
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  if (cached > engine->max_cached && cached - engine->max_cached > bytes)
+    bytes = cached - engine->max_cached;
+  if (gp_device_is_over_limit(device) && committed - device->limit > bytes)
+    bytes = committed - device->limit;
+  if (device->wanted_back > bytes)
+    bytes = device->wanted_back;
+  return minimum(bytes, cached);
+}
+
+void gp_surplus_want(gp_device_t *device, uint64_t bytes, gp_trim_reason_t reason)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  return is_too_much(engine, device)       ? GP_TRIM_MAX_CACHED
-         : gp_device_is_over_limit(device) ? GP_TRIM_REQUESTED
-                                           : GP_TRIM_IDLE;
+  bool is_news = reason == GP_TRIM_RESERVE && device->wanted_for == GP_TRIM_RESERVE;
+  if (bytes <= device->wanted_back && !is_news)
+    return;
+  device->wanted_back = bytes;
+  device->wanted_for = reason;
+}
+
+void gp_surplus_went(gp_device_t *device, uint64_t bytes)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  device->wanted_back -= minimum(bytes, device->wanted_back);
+}
+
+void gp_surplus_note_kept(gp_device_t *device, uint64_t bytes)
+{
+  gp_gauge_t *kept = &device->stats->surplus_bytes;
+
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  if (bytes > kept->current)
+    gp_gauge_add(kept, bytes - kept->current);
+  else
+    gp_gauge_sub(kept, kept->current - bytes);
 }

@@ -1,6 +1,7 @@
 /*
- * Idle memory that the pool should not keep: more than GPUPOOL_MAX_CACHED, unused for GPUPOOL_IDLE_RELEASE,
- * or above a limit that was lowered. The caller holds the device's lock. Uses: state.h.
+ * Idle memory that the pool should not keep: more than GPUPOOL_MAX_CACHED, above a limit that was lowered,
+ * wanted back (by the device for GPUPOOL_RESERVE, by a user's request), or unused for GPUPOOL_IDLE_RELEASE.
+ * The caller holds the device's lock. Uses: state.h.
  */
 #ifndef GP_POOL_SPACE_SURPLUS_H
 #define GP_POOL_SPACE_SURPLUS_H
@@ -9,7 +10,23 @@
 
 bool gp_surplus_is_due(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns);
 
-/* Why, if it is due. */
-gp_trim_reason_t gp_surplus_reason(const gp_engine_t *engine, const gp_device_t *device);
+/* The block of the context that is to go back next, and why; NULL: none of this context is. */
+gp_block_t *gp_surplus_next(
+    const gp_engine_t *engine, gp_context_t *context, uint64_t now_ns, gp_trim_reason_t *ret_reason);
+
+/* As much of the device's idle memory is surplus, in bytes. */
+uint64_t gp_surplus_bytes(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns);
+
+/*
+ * Idle memory is wanted back, `bytes` of it, when the device is quiet. The largest wish counts, but an
+ * allocation that finds the reserve short says anew by how much.
+ */
+void gp_surplus_want(gp_device_t *device, uint64_t bytes, gp_trim_reason_t reason);
+
+/* So many bytes of surplus stay because the device is busy; 0: none do. For the statistics. */
+void gp_surplus_note_kept(gp_device_t *device, uint64_t bytes);
+
+/* So many bytes of the device's idle memory are on their way to the driver. */
+void gp_surplus_went(gp_device_t *device, uint64_t bytes);
 
 #endif

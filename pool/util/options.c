@@ -50,8 +50,7 @@ static void report(const attempt_t *attempt, const char *accepted)
     return;
   if (attempt->id == GP_OPTION_limit)
     snprintf(message, sizeof(message),
-        "%s=%.200s is malformed; accepted: %s. A limit is a promise: every allocation fails until it is "
-        "mended",
+        "%s=%.200s is malformed; accepted: %s. Until the limit is corrected, every allocation fails",
         attempt->variable, attempt->text, accepted);
   else
     snprintf(message, sizeof(message), "%s=%.200s is malformed; accepted: %s. The default, %s, is used",
@@ -179,6 +178,31 @@ malformed:
   return false;
 }
 
+/*
+ * A limit of so few bytes is obeyed, being a promise, but whoever wrote 8 meant 8GiB: no program can hold
+ * anything under it.
+ */
+static void ask_for_unit(const attempt_t *attempt, const gp_amount_t *amounts)
+{
+  char message[GP_OPTION_TEXT_BYTES + 256], size[GP_SIZE_TEXT_BYTES];
+  const gp_amount_t *few = NULL;
+
+  for (int i = 0; !few && i < GP_OPTION_DEVICES; i++) {
+    if (!amounts[i].is_none && !amounts[i].is_share && amounts[i].number < GP_MIB)
+      few = &amounts[i];
+  }
+  if (!few || !attempt->problem)
+    return;
+  int used = snprintf(message, sizeof(message), "%s=%.200s is a limit of %s: every %sallocation fails. ",
+      attempt->variable, attempt->text, gp_size_format(few->number, size), few->number ? "larger " : "");
+  if (few->number)
+    snprintf(message + used, sizeof(message) - (size_t)used, "Was %llu%s meant?",
+        (unsigned long long)few->number, few->number < GP_KIB ? "GiB" : "MiB");
+  else
+    snprintf(message + used, sizeof(message) - (size_t)used, "For no limit, set %s=none", attempt->variable);
+  attempt->problem(attempt->problem_arg, false, message);
+}
+
 /* Finds name[0..length) among the choices "a|b|c"; returns its index or -1. */
 static int find_choice(const char *choices, const char *name, size_t length)
 {
@@ -290,7 +314,11 @@ static bool parse_value(const attempt_t *attempt, gp_options_t *options)
     if (good)
       value->number = value->amount.is_none ? UINT64_MAX : value->amount.number;
     break;
-  case GP_OPTION_DEVICE_SIZE: good = parse_device_amounts(attempt, options->limits); break;
+  case GP_OPTION_DEVICE_SIZE:
+    good = parse_device_amounts(attempt, options->limits);
+    if (good)
+      ask_for_unit(attempt, options->limits);
+    break;
   case GP_OPTION_CHOICE: return parse_choice(attempt, value);
   case GP_OPTION_FLAGS: good = parse_flags(attempt, &value->number, &options->snapshot_signals); break;
   case GP_OPTION_TEXT: good = parse_text(attempt); break;

@@ -13,7 +13,7 @@ import time
 
 ROUNDS = 5
 GAUGES = ["allocation", "segment", "allocated_bytes", "requested_bytes", "reserved_bytes", "active_bytes", "cached_bytes",
-          "inactive_split_bytes", "deferred_bytes", "passthrough_bytes", "pinned_host_bytes"]
+          "inactive_split_bytes", "surplus_bytes", "deferred_bytes", "passthrough_bytes", "pinned_host_bytes"]
 COUNTERS = ["cache_hits", "cache_misses", "driver_allocs", "driver_frees", "fences", "host_waits", "num_ooms",
             "num_alloc_retries"]
 LIVE = 1000  # blocks that are held at a time

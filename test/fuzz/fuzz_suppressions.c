@@ -7,6 +7,7 @@
 
 #include "fuzz.h"
 #include "tools/model/suppressions.h"
+#include "tools/pattern.h"
 
 #define LINE_END   '\1'
 #define TEXT_BYTES 64 /* longer ones take too long by definition */
@@ -64,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   while (names && (name = strsep(&names, "\n"))) {
     for (size_t i = 0; i < suppressions.count; i++) {
       const char *pattern = suppressions.items[i].pattern;
-      int matches = gp_suppression_matches(pattern, name);
+      int matches = gp_pattern_matches(pattern, name);
       if (strlen(name) < TEXT_BYTES && count_of(pattern, '*') < 4)
         FUZZ_CHECK(matches == defined_match(pattern, name));
     }

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Makes the snapshots of this folder anew, by running programs on the simulated GPU under the library.
 
-    make.py BUILD_FOLDER
+    make.py BUILD_FOLDER [NAME...]
 
-What says where they were made (paths, host, process) is replaced; times are those of the run. Afterwards
-`test_golden.py --update` writes the expected outputs, which somebody has to read.
+Without names all of them. What says where they were made (paths, host, process) is replaced; times are those of the run. Afterwards
+`test_golden.py --update` writes the expected outputs, which have to be read.
 """
 
 import json
@@ -26,7 +26,13 @@ RUNS = {
                    {"LIMIT": "2600MiB", "TRACE_EVENTS": "4000", "STACKS": "off"}),
     "leak": ("exit", "test/golden/devices", [], {"STACKS": "native"}),
     "oom-stacks": ("oom", "test/golden/devices", [], {"STACKS": "native", "LIMIT": "200MiB"}),
+    "two-limits": ("oom", "test/golden/devices", [], {"STACKS": "native", "LIMIT": "0=1GiB,1=100MiB"}),
     "no-events": ("exit", "test/golden/devices", [], {"TRACE": "state", "STACKS": "off"}),
+    "surplus": ("exit", "test/prog/waiting_surplus", ["hit", "much"],
+                {"SIMCUDA_CAPACITY": "1GiB", "MAX_CACHED": "8MiB", "STACKS": "off"}),
+    "growing-cache": ("oom", "test/golden/growing_cache", [], {"STACKS": "native", "LIMIT": "2GiB"}),
+    "oom-busy": ("oom", "test/prog/waiting_memory", ["pooled", "idle"],
+                 {"SIMCUDA_CAPACITY": "1GiB", "RESERVE": "0", "PATIENCE": "1", "STACKS": "off"}),
 }
 
 
@@ -48,13 +54,14 @@ def neutral(snapshot, arguments):
     return snapshot
 
 
-def main(build):
-    for name, (reason, program, arguments, settings) in RUNS.items():
+def main(build, names):
+    for name in names or RUNS:
+        reason, program, arguments, settings = RUNS[name]
         with tempfile.TemporaryDirectory() as folder:
             env = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": os.path.join(build, "test/sim"),
                    "LD_PRELOAD": os.path.join(build, "interpose/libgpupool.so"), "SIMCUDA_DEVICES": "4",
                    "GPUPOOL_OUTPUT": os.path.join(folder, "%r.json")}
-            env.update({"GPUPOOL_" + key: value for key, value in settings.items()})
+            env.update({key if key.startswith("SIMCUDA_") else "GPUPOOL_" + key: value for key, value in settings.items()})
             subprocess.run([os.path.join(build, program)] + arguments, env=env, cwd=folder,
                            check=reason == "exit", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             # Names belong to the input: the test has neither these files nor their debug information.
@@ -68,6 +75,6 @@ def main(build):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2 or not RUNS.keys() >= set(sys.argv[2:]):
         sys.exit(__doc__)
-    main(os.path.abspath(sys.argv[1]))
+    main(os.path.abspath(sys.argv[1]), sys.argv[2:])

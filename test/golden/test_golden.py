@@ -16,13 +16,26 @@ import unittest
 
 import jsonschema
 
+from histories import FILES
+
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+import test_import  # noqa: E402
+
 SCHEMA = os.path.join(HERE, "..", "..", "tools", "reports.schema.json")
 GPUPOOL = None
 UPDATE = False
 
+# Snapshots that a test makes, as PyTorch writes them.
+MADE = {"ten-streams": test_import.ten_streams}
+
 # output: arguments; NAME.json is a snapshot
 CASES = {
+    "ten-streams.summary": ["summary", "ten-streams.json"],
+    "ten-streams.sites": ["sites", "ten-streams.json"],
+    "ten-streams.leaks": ["leaks", "ten-streams.json"],
+    "ten-streams.frag-peak": ["frag", "ten-streams.json", "--at", "peak"],
+    "ten-streams.timeline": ["timeline", "ten-streams.json"],
     "train.summary": ["summary", "train.json"],
     "train.sites": ["sites", "train.json"],
     "train.sites-temporary": ["sites", "train.json", "--sort", "temporary", "-n", "5"],
@@ -44,8 +57,26 @@ CASES = {
     "oom-stacks.summary": ["summary", "oom-stacks.json"],
     "oom-stacks.sites": ["sites", "oom-stacks.json"],
     "oom-stacks.leaks": ["leaks", "oom-stacks.json"],
+    "growing-cache.summary": ["summary", "growing-cache.json"],
+    "oom-busy.summary": ["summary", "oom-busy.json"],
+    "surplus.summary": ["summary", "surplus.json"],
+    "wrappers-debug.summary": ["summary", "wrappers-debug.json"],
+    "wrappers-symbols.summary": ["summary", "wrappers-symbols.json"],
+    "wrappers-stripped.summary": ["summary", "wrappers-stripped.json"],
+    "wrappers-debug.leaks": ["leaks", "wrappers-debug.json"],
+    "ctypes.summary": ["summary", "ctypes.json"],
     "no-events.leaks": ["leaks", "no-events.json"],
     "no-events.timeline": ["timeline", "no-events.json"],
+    "three-devices.summary": ["summary", "three-devices.pickle"],
+    "three-devices.sites": ["sites", "three-devices.pickle", "--at", "oom"],
+    "three-devices.frag": ["frag", "three-devices.pickle", "--at", "oom", "-n", "4"],
+    "three-devices.timeline": ["timeline", "three-devices.pickle", "--at", "oom", "--device", "1"],
+    "no-times.summary": ["summary", "no-times.pickle"],
+    "no-times.sites": ["sites", "no-times.pickle", "--at", "oom"],
+    "survived.summary": ["summary", "survived.pickle"],
+    "survived.summary-second": ["summary", "survived.pickle", "--at", "oom=2"],
+    "two-limits.summary": ["summary", "two-limits.json"],
+    "killed.summary": ["summary", "killed.json"],
     "diff": ["diff", "oom-limit.json", "train.json"],
     "growth.leaks": ["leaks", "oom-limit.json", "oom-cached.json", "-n", "3"],
 }
@@ -63,8 +94,15 @@ class Golden(unittest.TestCase):
             if name.endswith(".json.xz"):
                 with lzma.open(os.path.join(HERE, name)) as packed, open(os.path.join(cls.folder, name[:-3]), "wb") as file:
                     file.write(packed.read())
+        for name, make in FILES.items():
+            with open(os.path.join(cls.folder, name), "wb") as file:
+                file.write(make())
         with open(SCHEMA, encoding="utf-8") as file:
             cls.validator = jsonschema.Draft202012Validator(json.load(file))
+
+        for name, snapshot in MADE.items():
+            with open(os.path.join(cls.folder, name + ".json"), "w", encoding="utf-8") as file:
+                json.dump(snapshot(), file)
 
     def run_tool(self, arguments):
         env = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}

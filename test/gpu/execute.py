@@ -49,7 +49,7 @@ def execute(command, folder, limit, environment=None):
         except subprocess.TimeoutExpired:
             timed_out = True
             end_group(process)
-        except BaseException:  # interrupted: nothing of ours goes on
+        except BaseException:  # interrupted: nothing that the check started goes on
             end_group(process)
             raise
     return Result(command, process.returncode, timed_out, time.monotonic() - begin, read(paths[0]), read(paths[1]),

@@ -26,6 +26,7 @@ PROGRAMS = {
     "layout": program("question/layout.cu"),
     "pdl": program("question/pdl.cu"),
     "mixed_free": program("question/mixed_free.cu"),
+    "beside": program("question/beside.cu"),
     "runtime_calls": program("question/runtime_calls.cu"),
     "runtime_calls-static": program("question/runtime_calls.cu", static=True),
     "streams-runtime": program("question/library_streams.cu"),
@@ -145,6 +146,9 @@ CHECKS = [
     question("G12-mixed-free", "memory of one kind freed by the call for another", "mixed_free", sim=True),
     question("G12-mixed-free-pooled", "the same under the pool: nothing differs", "mixed_free", runs=BOTH,
              judge="same_facts", sim=True),
+
+    question("G13-beside", "which calls wait for a kernel that runs, and what they cost beside it", "beside", limit=120,
+             runs=(run("driver", **{"env:SIMCUDA_DEVICES": "2"}),), sim=True),
 
     check("pooled", "preload", "threads and streams, shared runtime", "pooled", runs=BOTH, judge="counted",
           expect=REUSED, sim=True, sim_args=("2", "8")),

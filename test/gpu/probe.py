@@ -3,7 +3,7 @@
     probe.py
 
 Asks the driver and no runtime, changes nothing, and creates no context. In a process of its own: a driver that hangs
-or dies takes nobody along.
+or dies takes no other process along.
 """
 
 import ctypes

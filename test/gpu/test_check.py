@@ -223,7 +223,7 @@ class Execute(unittest.TestCase):
             self.assertTrue(done.timed_out)
             self.assertEqual(done.out, "begun\n")
             select.select([reader], [], [], 60)  # the kernel may be a while about it
-            self.assertEqual(os.read(reader, 1), b"")  # nobody has it open for writing any more
+            self.assertEqual(os.read(reader, 1), b"")  # no process has it open for writing any more
             os.close(reader)
 
     def test_a_command_that_there_is_not(self):

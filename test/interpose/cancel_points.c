@@ -107,6 +107,7 @@ static void *real(const char *name)
 STAND_IN(ssize_t, read, (int fd, void *bytes, size_t count), (fd, bytes, count))
 STAND_IN(ssize_t, write, (int fd, const void *bytes, size_t count), (fd, bytes, count))
 STAND_IN(int, close, (int fd), (fd))
+STAND_IN(int, nanosleep, (const struct timespec *wanted, struct timespec *left), (wanted, left))
 STAND_IN(int, poll, (struct pollfd * fds, nfds_t count, int timeout), (fds, count, timeout))
 STAND_IN(ssize_t, recv, (int fd, void *bytes, size_t count, int flags), (fd, bytes, count, flags))
 STAND_IN(

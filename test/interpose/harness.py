@@ -1,12 +1,14 @@
 """What the preload tests share: whole programs run on the simulated GPU, with and without libgpupool.so.
 
-Paths come from the environment that Meson sets: GP_LIBRARY, GP_UNSAFE_LIBRARY, GP_SIM (folder of the simulated
-libraries), GP_PROG (folder of the programs), GP_SOURCE (the source tree), GP_TOOL (the gpupool tool, may be unset),
-GP_EMULATOR (the command that runs programs of another architecture, may be unset).
+Paths come from the environment that Meson sets: GP_LIBRARY, GP_UNSAFE_LIBRARY, GP_SYSTEM_CLOCK_LIBRARY and
+GP_VIRTUAL_CLOCK (both may be unset), GP_SIM (folder of the simulated libraries), GP_PROG (folder of the programs),
+GP_SOURCE (the source tree), GP_TOOL (the gpupool tool, may be unset), GP_EMULATOR (the command that runs programs of
+another architecture, may be unset).
 """
 
 import concurrent.futures
 import csv
+import functools
 import glob
 import itertools
 import json
@@ -15,6 +17,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -22,6 +25,8 @@ import jsonschema
 
 LIBRARY = os.environ["GP_LIBRARY"]
 UNSAFE_LIBRARY = os.environ["GP_UNSAFE_LIBRARY"]
+SYSTEM_CLOCK_LIBRARY = os.environ.get("GP_SYSTEM_CLOCK_LIBRARY")
+VIRTUAL_CLOCK = os.environ.get("GP_VIRTUAL_CLOCK")
 SIM = os.environ["GP_SIM"]
 PROG = os.environ["GP_PROG"]
 SOURCE = os.environ["GP_SOURCE"]
@@ -29,16 +34,53 @@ SANITIZED = os.environ.get("GP_SANITIZED", "none") != "none"  # built with a san
 EPOCH = os.environ.get("GP_EPOCH", "1") == "1"  # reuse mode epoch is in the build
 EMULATOR = os.environ.get("GP_EMULATOR", "").split()  # for programs of another architecture
 
+sys.path.insert(0, os.path.join(SOURCE, "test", "tools"))
+from schema_judge import Judge  # noqa: E402
+
 GIB = 1 << 30
+RECORDS = "/dev/shm"  # where the library has them by default
 COLUMNS = ("action", "detail", "time_ns", "device", "stream", "thread", "address", "size", "rounded_size", "block",
            "hit", "duration_ns", "lifetime_ns", "stack")
 
 
-def trace_files():
-    """The project's own traces, and the real ones where their folder exists beside the source tree."""
+# Of the real traces, what the project's own are not: a step forwards only, and memory that comes and goes with layers.
+OTHER_SHAPES = ("forward-small.csv", "offload-infer.csv")
+
+
+def real_traces():
+    return sorted(glob.glob(os.path.join(SOURCE, "..", "shared", "traces", "*.csv")))
+
+
+def trace_shapes():
+    """The project's own traces, and a real one of each other shape: for what depends on neither sizes nor places in memory."""
     own = sorted(glob.glob(os.path.join(SOURCE, "test", "workloads", "*.csv")))
-    real = sorted(glob.glob(os.path.join(SOURCE, "..", "shared", "traces", "*.csv")))
-    return own + real
+    return own + [path for path in real_traces() if os.path.basename(path) in OTHER_SHAPES]
+
+
+def trace_files():
+    """The project's own traces, and all real ones where their folder exists beside the source tree.
+
+    With a sanitizer those of trace_shapes(): what it finds is in the code that a trace leads to, and a second training step
+    leads to no other. The figures of each are in the builds without one.
+    """
+    shapes = trace_shapes()
+    return shapes if SANITIZED else [path for path in shapes if path not in real_traces()] + real_traces()
+
+
+def record_parent():
+    """RECORDS if it has room for those of many programs, as a container's seldom has: on a disk each page costs a read."""
+    try:
+        room = os.statvfs(RECORDS)
+    except OSError:
+        return None
+    return RECORDS if os.access(RECORDS, os.W_OK) and room.f_bavail * room.f_frsize >= GIB else None
+
+
+@functools.lru_cache
+def snapshot_judge():
+    with open(os.path.join(SOURCE, "trace", "snapshot.schema.json")) as file:
+        schema = json.load(file)
+    return Judge(schema, jsonschema.validators.validator_for(schema))
 
 
 class Trace:
@@ -101,6 +143,8 @@ class PreloadCase(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="gpupool-test-")
         self.addCleanup(shutil.rmtree, self.folder)
+        self.record_folder = tempfile.mkdtemp(prefix="gpupool-test-", dir=record_parent())
+        self.addCleanup(shutil.rmtree, self.record_folder)
         self.numbers = itertools.count(1)  # one for all threads of in_parallel
         self.runs = 0  # number of the last run
 
@@ -120,10 +164,13 @@ class PreloadCase(unittest.TestCase):
             os.symlink(os.path.join(SIM, name), os.path.join(folder, "libcuda.so.1"))
         return folder
 
-    def run_program(self, name, *args, preload=LIBRARY, log=False, timeout=300, prefix=(), driver=None, **settings):
+    def run_program(self, name, *args, preload=LIBRARY, log=False, timeout=300, prefix=(), driver=None,
+                    virtual_clock=False, **settings):
         """Runs a program of test/prog (or an absolute path). preload=None: without the library.
 
         driver: the version of the driver that is found, with its exports ("12040"); by default that of SIM.
+        virtual_clock: sleeping takes no time but moves the clock on (test/sim/virtual_clock.c), for the program, the
+        library and the driver alike.
         settings are environment variables: LIMIT="1GiB" is GPUPOOL_LIMIT, names with SIMCUDA_ stay as they are.
         """
         self.runs = number = next(self.numbers)
@@ -135,9 +182,13 @@ class PreloadCase(unittest.TestCase):
         log_path = os.path.join(folder, "sim.log")
         if log:
             env["SIMCUDA_LOG"] = log_path
+        if virtual_clock and preload == LIBRARY:
+            preload = SYSTEM_CLOCK_LIBRARY
+        libraries = [preload] * bool(preload) + [VIRTUAL_CLOCK] * virtual_clock
+        if libraries:
+            env["LD_PRELOAD"] = ":".join([env.get("LD_PRELOAD", "")] + libraries).lstrip(":")
         if preload:
-            env["LD_PRELOAD"] = (env.get("LD_PRELOAD", "") + ":" + preload).lstrip(":")
-            env["GPUPOOL_RECORD"] = self.folder
+            env["GPUPOOL_RECORD"] = self.record_folder
             env["GPUPOOL_OUTPUT"] = os.path.join(folder, "snapshot.%p.%n.%r.json")
         for key, value in settings.items():
             env[key if key.startswith("SIMCUDA_") else "GPUPOOL_" + key] = value
@@ -162,8 +213,7 @@ class PreloadCase(unittest.TestCase):
     def expect_valid(self, snapshot, schema=True):
         """The promises of trace/FORMAT.md."""
         if schema:
-            with open(os.path.join(SOURCE, "trace", "snapshot.schema.json")) as file:
-                jsonschema.validate(snapshot, json.load(file))
+            snapshot_judge().check(snapshot)
         events = snapshot["events"]
         lengths = {name: len(events[name]) for name in COLUMNS}
         self.assertEqual(len(set(lengths.values())), 1, lengths)

@@ -1,4 +1,6 @@
-"""A program that lives while the test talks to it: test/prog/steps.c under the library, on the simulated GPU."""
+"""A program that lives while the test talks to it: test/prog/steps.c, or one that reads its steps as that does, under
+the library, on the simulated GPU.
+"""
 
 import json
 import os
@@ -12,17 +14,18 @@ PATIENCE = 60  # seconds for a line that will never come; nothing is measured
 
 
 class LiveProgram:
-    def __init__(self, folder, preload=LIBRARY, prefix=(), **settings):
+    def __init__(self, folder, preload=LIBRARY, prefix=(), name="steps", driver_folder=None, **settings):
         self.folder = folder
         env = {key: value for key, value in os.environ.items() if not key.startswith(("GPUPOOL_", "SIMCUDA_"))}
-        env.update(LD_LIBRARY_PATH=SIM, GPUPOOL_VERBOSE="1", XDG_RUNTIME_DIR=folder,
+        env.update(LD_LIBRARY_PATH=(driver_folder + ":" if driver_folder else "") + SIM,
+                   GPUPOOL_VERBOSE="1", XDG_RUNTIME_DIR=folder,
                    GPUPOOL_OUTPUT=os.path.join(folder, "snapshot.%p.%n.%r.json"))
         if preload:
             env["LD_PRELOAD"] = (env.get("LD_PRELOAD", "") + ":" + preload).lstrip(":")
         for key, value in settings.items():
             env[key if key.startswith(("SIMCUDA_", "FAIL_", "XDG_")) else "GPUPOOL_" + key] = value
         self.env = env
-        self.process = subprocess.Popen(list(prefix) + [os.path.join(PROG, "steps")], env=env, cwd=folder, stdin=subprocess.PIPE,
+        self.process = subprocess.Popen(list(prefix) + [os.path.join(PROG, name)], env=env, cwd=folder, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.pid = self.process.pid
         self.unread = {self.process.stdout: b"", self.process.stderr: b""}

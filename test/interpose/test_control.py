@@ -136,7 +136,7 @@ class Socket(ControlCase):
     def test_the_program_sees_no_descriptor(self):
         program = self.control()
         self.assertFalse([name for name in os.listdir("/proc/%d/fd" % program.pid) if int(name) > 2])
-        self.assertGreater(program.step("close"), 50)  # what it closes and opens is no matter of ours
+        self.assertGreater(program.step("close"), 50)  # what it closes and opens does not concern the library
         self.assertTrue(self.ask(program, b"stats\n")["ok"])
         self.assertTrue(self.ask(program, b"snapshot\n")["ok"])
         self.assertEqual(program.end(), 0)
@@ -250,6 +250,18 @@ class Ctl(ControlCase):
         self.assertIn("accepted: a size", self.ctl(program, pid, "limit", "lots", status=3))
         self.assertEqual(program.end(), 0)
 
+    def test_what_a_busy_device_keeps(self):
+        program = self.start(CONTROL="1", name="waiting_steps")
+        for step in ("leave idle", "start"):
+            self.assertEqual(program.step(step), 0)
+        self.assertEqual(self.ctl(program, str(program.pid), "empty-cache"),
+                         "given back to the driver: 0 B\nthe device is busy: 64 MiB more go back when the program frees "
+                         "memory or synchronizes while the device is quiet\n")
+        for step in ("stop", "synchronize"):
+            self.assertEqual(program.step(step), 0)
+        self.assertEqual((self.ctl(program, str(program.pid), "empty-cache"), program.end()),
+                         ("given back to the driver: 0 B\n", 0))
+
     def test_a_program_whose_gpu_state_is_checkpointed(self):
         """It is asked meanwhile, when no call of the driver would return, and goes on with its record afterwards."""
         program = self.control(SIMCUDA_STATS=os.path.join(self.folder, "sim.json"))
@@ -337,6 +349,30 @@ class Ctl(ControlCase):
         program.step("synchronize")
         self.assertIn("has not asked for GPU memory yet", self.ctl(program, str(program.pid), "stats", status=3))
         self.assertEqual(program.end(), 0)
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "needs to take rights away")
+    def test_a_closed_process_has_no_socket(self):
+        """The kernel shows neither the environment nor the files of a process with more rights."""
+        program = self.start(preload=None)
+        for command in (["ctl", str(program.pid), "stats"], ["live", "--once", str(program.pid)]):
+            result = subprocess.run(["setpriv", "--bounding-set=-all", TOOL, *command], stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE, universal_newlines=True, timeout=60)
+            self.assertEqual(result.returncode, 3, result.stderr)
+            self.assertIn("process %d has no control socket where this user can see one" % program.pid, result.stderr)
+            self.assertIn("GPUPOOL_CONTROL=1", result.stderr)
+            self.assertNotIn("ermission", result.stderr)
+        self.assertEqual(program.end(), 0)
+
+    def test_stale_sockets_go_when_the_tool_looks(self):
+        program, other = self.control(), self.control()
+        path = self.socket_path(program)
+        program.process.kill()
+        program.end()
+        self.assertTrue(os.path.exists(path))
+        shutil.move(path, os.path.join(other.folder, "gpupool"))
+        self.ctl(other, str(other.pid), "stats")
+        self.assertEqual(os.listdir(os.path.join(other.folder, "gpupool")), [os.path.basename(self.socket_path(other))])
+        self.assertEqual(other.end(), 0)
 
     def test_usage(self):
         program = self.control()

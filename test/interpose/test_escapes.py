@@ -65,7 +65,7 @@ class Past(PreloadCase):
 
 @unittest.skipIf(SANITIZED or not TOOL, "the tool is not built, or all is built with a sanitizer")
 class Unreachable(PreloadCase):
-    """Nothing of ours is in the process: `gpupool run` says why."""
+    """The library is not in the process: `gpupool run` says why."""
 
     def said(self, *command):
         env = dict(os.environ, LD_LIBRARY_PATH=SIM)

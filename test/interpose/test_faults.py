@@ -63,7 +63,7 @@ class Scenario(PreloadCase):
         self.assertGreater(stats["num_ooms"], 0)
 
     def test_every_driver_call(self):
-        """A failure of a call of ours does not show; one of the program's shows as it would without the library."""
+        """A failure of the library's own call does not show; one of the program's shows as it would without the library."""
         strict = {"REUSE": "strict", "SIMCUDA_DRIVER": "12040", "LIMIT": "60MiB"}
         # Not 999 in strict mode: there cudaFree reports what its wait learnt, and that error is one that stays.
         for code, variants in (("2", ({}, strict, {"REUSE": "epoch"})), ("999", ({},))):

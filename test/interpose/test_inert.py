@@ -118,7 +118,7 @@ class Settings(PreloadCase):
         run = self.run_program("replay", trace_files()[0], LOG="/nowhere/log.txt")
         self.assertEqual(len([line for line in run.messages if "GPUPOOL_LOG=/nowhere/log.txt" in line]), 1)
 
-    def test_log_that_nobody_reads(self):
+    def test_log_without_a_reader(self):
         """A FIFO without a reader, or with one that has stopped, and what is no file: the program does not wait for it."""
         fifo = os.path.join(self.folder, "fifo")
         os.mkfifo(fifo)
@@ -146,8 +146,8 @@ class Settings(PreloadCase):
             self.assertEqual((run.status, len([m for m in run.messages if "GPUPOOL_LOG" in m])), (0, messages), run.err)
 
     def test_a_record_that_is_not_safe_is_said(self):
-        """The folder is there, and not this user's alone: one line, whatever the verbosity. A folder that cannot be: none."""
-        taken = os.path.join(self.folder, "gpupool.%d" % os.geteuid())
+        """The folder is there, and not this user's alone, or it is not there: one line, whatever the verbosity."""
+        taken = os.path.join(self.record_folder, "gpupool.%d" % os.geteuid())
         for make in (os.mkdir, lambda path: open(path, "w").close(), lambda path: os.symlink("/tmp", path)):
             make(taken)
             if os.path.isdir(taken) and not os.path.islink(taken):
@@ -160,7 +160,8 @@ class Settings(PreloadCase):
             else:
                 os.unlink(taken)
         run = self.run_program("replay", trace_files()[0], RECORD="/nowhere")
-        self.assertEqual([line for line in run.messages if "would not survive" in line], [])
+        line, = [line for line in run.messages if "would not survive" in line]
+        self.assertIn("GPUPOOL_RECORD=/nowhere: the folder cannot be used: No such file or directory", line)
 
     def test_program_that_only_pins_memory_of_the_host(self):
         run = self.run_program("last", "pinned")

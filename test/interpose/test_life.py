@@ -196,7 +196,7 @@ class Life(PreloadCase):
                 self.assertEqual(stats["reserved_bytes"]["current"], 0)
 
     def test_messages_to_a_pipe_without_a_reader(self):
-        """A message of ours raises no SIGPIPE that the program would not have had."""
+        """A message of the library's raises no SIGPIPE that the program would not have had."""
         deaf = (sys.executable, "-c", "import os, signal, sys; signal.signal(signal.SIGPIPE, signal.SIG_DFL);"
                 "r, w = os.pipe(); os.close(r); os.dup2(w, 2); os.execv(sys.argv[1], sys.argv[1:])")
         plain = self.run_program("life", "plain", preload=None, prefix=deaf)

@@ -1,4 +1,4 @@
-"""Running out of memory: by the limit, by the device, and what the user is told."""
+"""Running out of memory: by the limit, by the device, and what the messages say."""
 
 import os
 import unittest
@@ -47,7 +47,7 @@ class Limit(PreloadCase):
             self.assertEqual(run.status, 0, run.err)
             self.expect_clean(run)
             self.assertGreater(run.field("failed"), 0)
-            # A pool must not fail much more than the driver would: rounding is given up before the program is told.
+            # A pool must not fail much more than the driver would: rounding is given up before the program gets an error.
             self.assertLessEqual(run.field("failed"), plain.field("failed") * 1.1 + 5)
             self.assertIn("of %.1f GiB" % (capacity / GIB), [m for m in run.messages if "out of memory" in m][0])
 

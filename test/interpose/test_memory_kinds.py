@@ -189,6 +189,15 @@ class MemoryKinds(PreloadCase):
         self.assertEqual(run.out.splitlines()[-1], "module: " + OUT_OF_MEMORY)
         self.assertEqual(run.calls()["cuModuleLoadData"], 1)
 
+    def test_a_context_is_made_again_after_the_cache_made_room(self):
+        plain = self.run_kinds("context", preload=None)
+        fault = {"SIMCUDA_FAIL": "%s:2@1" % [name for name in plain.calls() if name.startswith("cuCtxCreate")][0]}
+        run = self.run_kinds("plain:%d:1" % MIB, "free", "context", **fault)
+        self.assertEqual(run.out.splitlines()[-1], plain.out.splitlines()[-1])
+        self.assertEqual(stats_of(run.snapshot())["cached_bytes"]["current"], 0)
+        run = self.run_kinds("plain:%d:1" % MIB, "context", **fault)  # nothing idle: nothing to try again for
+        self.assertEqual(run.out.splitlines()[-1], "context: " + OUT_OF_MEMORY)
+
     def test_every_way_to_take_memory_unseen(self):
         for name in ("cuGraphInstantiateWithFlags",):
             with self.subTest(name=name):
@@ -196,7 +205,7 @@ class MemoryKinds(PreloadCase):
                 self.assertEqual(run.got[-1], ("graph", 1, SUCCESS))
 
     #
-    # What nobody can account for
+    # What cannot be accounted for
     #
 
     def test_figures_of_the_device(self):

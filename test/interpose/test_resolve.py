@@ -1,4 +1,4 @@
-"""What programs are told when they look for functions of the driver, by dlsym and by cuGetProcAddress."""
+"""What programs find when they look for functions of the driver, by dlsym and by cuGetProcAddress."""
 
 import collections
 import os

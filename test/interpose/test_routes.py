@@ -113,7 +113,7 @@ class Preloads(PreloadCase):
         self.assertGreater(stats_of(run.snapshot())["cache_hits"], 0)
 
     def test_one_before_us_that_wraps_dlsym(self):
-        """It finds the C library's dlsym by dlvsym, which passes over every other preload: nobody can help that."""
+        """It finds the C library's dlsym by dlvsym, which passes over every other preload: which the library cannot prevent."""
         wrapper = os.path.join(ROUTES_FOLDER, "wrapper_dlsym.so")
         run, _, lookups = self.counts("route_driver_legacy", ("names",), wrapper + ":" + LIBRARY)
         self.assertEqual(run.status, 0)

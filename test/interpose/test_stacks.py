@@ -142,6 +142,28 @@ class Policy(Stacks):
             self.expect_names(snapshot, event["stack"], "cudaFree", "release", "main")
         self.assertTrue(snapshot.of("passthrough_free"))
 
+    def test_a_double_free_has_the_stacks_of_both(self):
+        """The remedy that the summary names is tried: then both functions are there."""
+        settings, seen = {}, []
+        for _ in range(2):
+            run = self.run_program("freed_twice", STACKS="native", **settings)
+            snapshot = self.take(run)
+            event, = snapshot.of("free_refused")
+            self.expect_names(snapshot, event["stack"], "cudaFree", "give_back_again", "main")
+            if not TOOL:
+                return
+            result = subprocess.run([TOOL, "summary", "--json", *run.snapshot_paths("exit")], check=True,
+                                    stdout=subprocess.PIPE)
+            facts, = json.loads(result.stdout)["snapshots"]
+            found, = [finding for finding in facts["findings"] if finding["code"] == "double_free"]
+            seen.append((found["message"], facts["double_frees"][0]["first_stack"]))
+            settings = {"STACKS_FREE": "1"}
+        self.assertIsNone(seen[0][1])
+        if HAS_NAMES:
+            again = r"and again (at \S+ \S+|\S+ \S+ later) by give_back_again "
+            self.assertRegex(seen[0][0], again)
+            self.assertRegex(seen[1][0], r"was freed at \S+ \S+ by give_back .*, " + again)
+
     def test_out_of_memory_tells_who_asked(self):
         run = self.run_program("stacks", "policy", LIMIT="3MiB")
         self.assertEqual(run.status, 1)

@@ -1,4 +1,4 @@
-"""GPUPOOL_REUSE=epoch: memory comes back by facts about single streams, never too early, and without calls of ours.
+"""GPUPOOL_REUSE=epoch: memory comes back by facts about single streams, never too early, and without driver calls of the library's.
 GPUPOOL_REUSE=single: at once while there is one stream."""
 
 import os
@@ -8,7 +8,7 @@ import unittest
 
 from harness import EPOCH, LIBRARY, UNSAFE_LIBRARY, PreloadCase, stats_of, trace_files
 
-# What the program learns of its streams, and the calls of ours that reuse may then cost: none.
+# What the program learns of its streams, and the library's own driver calls that reuse may then cost: none.
 # Cases of the program copies, and whether cuMemcpyDtoH then says something of the default stream.
 COPIES = {"pageable": True, "pinned": True, "registered": True, "managed": False, "device": False, "io": False, "pool": False,
           "from_pinned": False, "from_registered": False, "from_managed": False, "own_pageable": True, "own_managed": False,
@@ -17,8 +17,8 @@ FACTS = ("stream", "query", "event", "copy", "device")
 OURS = ("cuCtxRecordEvent", "cuEventQuery", "cuEventRecord", "cuStreamQuery", "cuCtxSynchronize", "cuEventCreate")
 MIB = 1 << 20
 
-# What each ends the order of one stream by: the reason, and the calls of ours for what is owed then, which stand in front
-# of the program's (behind it for a new context, and for a new stream, which nobody has yet).
+# What each ends the order of one stream by: the reason, and the library's own calls for what is owed then, which stand in front
+# of the program's (behind it for a new context, and for a new stream, which has no work yet).
 ORDER = ["cuEventCreate", "cuEventRecord", "cuStreamWaitEvent", "cuEventDestroy_v2"]
 WAIT = ["cuCtxSynchronize"]
 ENDS = {
@@ -98,7 +98,7 @@ class Streams(PreloadCase):
         self.assertEqual(modes(run.snapshot()), ["epoch"])
 
     def test_a_launch_that_waits_for_memory_first(self):
-        """Making room for a graph ends with a synchronization of ours: the launch comes after it, and is marked after."""
+        """Making room for a graph ends with a synchronization of the library's: the launch comes after it, and is marked after."""
         for settings in ({"LIMIT": "400MiB"}, {"SIMCUDA_CAPACITY": "400MiB", "RESERVE": "0"}, {}):
             for reuse in ("epoch", "context", "strict"):
                 with self.subTest(reuse=reuse, **settings):
@@ -111,14 +111,14 @@ class Streams(PreloadCase):
         self.assertEqual(len([line for line in run.messages if "reuse mode is context" in line]), 1)
 
     def test_without_facts_deferred_memory_is_bounded(self):
-        run = self.run_streams("none", rounds=200, REUSE="epoch", MAX_DEFERRED="16MiB")
+        run = self.run_streams("none", rounds=200, virtual_clock=True, REUSE="epoch", MAX_DEFERRED="16MiB")
         stats = stats_of(run.snapshot())
         self.assertLessEqual(stats["reserved_bytes"]["peak"], 8 * MIB + 16 * MIB + 2 * MIB)
 
     def test_drivers_without_a_fence_are_asked_about_streams(self):
         """Before 12.5: the same without a wait of the host, by an event in each stream that has work."""
         plain = self.run_streams("none", rounds=200, preload=None, driver="12040")
-        run = self.run_streams("none", rounds=200, driver="12040", REUSE="epoch", MAX_DEFERRED="16MiB")
+        run = self.run_streams("none", rounds=200, virtual_clock=True, driver="12040", REUSE="epoch", MAX_DEFERRED="16MiB")
         stats = stats_of(run.snapshot())
         self.assertLessEqual(stats["reserved_bytes"]["peak"], 8 * MIB + 16 * MIB + 2 * MIB)
         self.assertEqual(run.calls().get("cuCtxSynchronize"), plain.calls().get("cuCtxSynchronize"))
@@ -202,7 +202,7 @@ class OneStream(PreloadCase):
         self.assertEqual(run.calls()["cuStreamDestroy_v2"], 1)
 
     def test_work_past_the_marks_waits_for_what_is_owed(self):
-        """A program that looks behind the library may work in streams that nobody follows."""
+        """A program that looks behind the library may work in streams that the library does not follow."""
         for what, before, work in (("launch", [], "cuMemsetD8Async"),
                                    ("graph", ["cuGraphCreate", "cuGraphInstantiate_v2"], "cuGraphLaunch")):
             with self.subTest(what=what):
@@ -217,7 +217,7 @@ class OneStream(PreloadCase):
             self.assertEqual(modes(run.snapshot()), [mode])
 
     def test_libraries_for_rdma(self):
-        """One that is loaded later is seen when memory comes from the driver, or when somebody asks about memory."""
+        """One that is loaded later is seen when memory comes from the driver, or when the program asks about memory."""
         name = os.path.join(self.folder, "libibverbs.so.1")
         shutil.copy(os.environ["GP_TOOL_STUB"], name)
         run = self.run_single("library", name)

@@ -53,7 +53,8 @@ class Tool(PreloadCase):
                 self.assertEqual(stats["requested_bytes"]["peak"], trace.peak)
                 text = self.tool("summary", snapshot).stdout
                 self.assertIn("{:,}".format(trace.allocations), text)
-                self.assertIn("served from the pool", " ".join(text.split()))
+                if trace.allocations >= 100:  # else they are too few to judge the pool by
+                    self.assertIn("served from the pool", " ".join(text.split()))
                 self.assertLessEqual(max(len(line) for line in text.splitlines()), 120)
 
     def test_options_reach_the_program(self):
@@ -66,7 +67,7 @@ class Tool(PreloadCase):
         self.assertEqual(facts["devices"][0]["limit"], 2 * GIB)
         text = " ".join(self.tool("summary", os.path.join(self.folder, "here.oom.json")).stdout.split())
         self.assertIn("Out of memory on device 0", text)
-        self.assertIn("biggest owners", text)
+        self.assertRegex(text, "the program asked for .* and held .*the limit is 2 GiB")
         self.assertIn("GPUPOOL_LIMIT=", text)
 
     def test_exit_status_is_the_programs(self):

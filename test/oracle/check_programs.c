@@ -11,12 +11,23 @@
 static const options_t all_options = {.ctx_events = true, .programmatic = true, .devices = 2};
 static program_t program;
 
+/* Of the seed: also kernels that wait, on both kinds of drivers, and memory that is short */
+static options_t options_of(uint64_t seed)
+{
+  options_t options = all_options;
+  options.waits = seed > 3000;
+  options.free_is_async = options.waits && seed % 2;
+  options.tight = options.waits && seed % 4 > 1 ? 6u << 20 : 0;
+  return options;
+}
+
 START_TEST(test_programs_are_legal_and_of_all_kinds)
 {
   unsigned kinds[STEP_KINDS] = {0}, nested = 0, threads[THREADS] = {0};
-  for (uint64_t seed = 1; seed <= 3000; seed++) {
+  for (uint64_t seed = 1; seed <= 5000; seed++) {
     static program_t again;
-    generate(&program, seed, &all_options);
+    const options_t options = options_of(seed);
+    generate(&program, seed, &options);
     ck_assert_int_ge(program.count, 10);
     again = program;
     ck_assert_msg(model_check(&again), "seed %d is not legal", (int)seed);
@@ -68,9 +79,10 @@ static bool take(model_t *model, step_t step)
   return model_append(model, &step);
 }
 
-static model_t *begin(void)
+static model_t *begin_under(options_t options)
 {
   model_t *model = model_new();
+  program.options = options;
   model_reset(model, &program);
   ck_assert(take(model, (step_t){.kind = STEP_STREAM_CREATE, .lane = BLOCKED}));
   ck_assert(take(model, (step_t){.kind = STEP_STREAM_CREATE, .lane = OTHER, .flags = 1}));
@@ -78,6 +90,11 @@ static model_t *begin(void)
   ck_assert(take(model, (step_t){.kind = STEP_EVENT_CREATE, .event = 0}));
   ck_assert(take(model, (step_t){.kind = STEP_ALLOC, .mem = 0, .bytes = 4096}));
   return model;
+}
+
+static model_t *begin(void)
+{
+  return begin_under(all_options);
 }
 
 static bool fill(model_t *model, int lane)
@@ -156,6 +173,151 @@ START_TEST(test_during_a_capture)
 }
 END_TEST
 
+/* ---- kernels that wait ---- */
+
+static bool launch(model_t *model, step_kind_t kind, int number, int lane)
+{
+  return take(model, (step_t){.kind = kind, .wait = (uint8_t)number, .lane = (uint8_t)lane});
+}
+
+static bool sync_lane(model_t *model, int lane)
+{
+  return take(model, (step_t){.kind = STEP_STREAM_SYNC, .lane = (uint8_t)lane});
+}
+
+START_TEST(test_no_call_waits_for_a_kernel_that_does_not_end)
+{
+  model_t *model = begin();
+  ck_assert(!take(model, (step_t){.kind = STEP_WRITE}));
+  ck_assert(launch(model, STEP_WAIT, 0, OTHER));
+  ck_assert(!sync_lane(model, OTHER));
+  ck_assert(sync_lane(model, THIRD));
+  ck_assert(sync_lane(model, LANE_LEGACY(0)));
+  ck_assert(!take(model, (step_t){.kind = STEP_CTX_SYNC}));
+  ck_assert(!take(model, (step_t){.kind = STEP_CTX_DESTROY}));
+  ck_assert(!take(model, (step_t){.kind = STEP_FREE}));
+  ck_assert(take(model, (step_t){.kind = STEP_ALLOC, .mem = 1, .bytes = 4096}));
+  ck_assert(take(model, (step_t){.kind = STEP_EVENT_RECORD, .lane = OTHER}));
+  ck_assert(!take(model, (step_t){.kind = STEP_EVENT_SYNC}));
+  ck_assert(take(model, (step_t){.kind = STEP_EVENT_WAIT, .lane = THIRD}));
+  ck_assert(!sync_lane(model, THIRD));
+  ck_assert(!model_check(&program)); /* it would not end */
+  model_reset(model, &program);
+  free(model);
+  model = begin();
+  ck_assert(launch(model, STEP_WAIT, 0, BLOCKED));
+  ck_assert(sync_lane(model, OTHER));
+  ck_assert(!sync_lane(model, LANE_LEGACY(0)));
+  ck_assert(!take(model, (step_t){.kind = STEP_TO_DEVICE, .lane = LANE_LEGACY(0)}));
+  ck_assert(fill(model, LANE_LEGACY(0)));
+  ck_assert(sync_lane(model, LANE_THREAD(0, 0)));
+  ck_assert(
+      take(model, (step_t){.kind = STEP_MEMSET_SYNC, .lane = LANE_THREAD(0, 0)})); /* behind the legacy one */
+  ck_assert(!sync_lane(model, LANE_THREAD(0, 0)));
+  ck_assert(take(model, (step_t){.kind = STEP_WRITE}));
+  ck_assert(!take(model, (step_t){.kind = STEP_WRITE}));
+  ck_assert(sync_lane(model, LANE_THREAD(0, 0)));
+  ck_assert(take(model, (step_t){.kind = STEP_FREE}));
+  free(model);
+}
+END_TEST
+
+START_TEST(test_a_free_that_waits_for_its_memory_only)
+{
+  options_t options = all_options;
+  options.free_is_async = true;
+  model_t *model = begin_under(options);
+  ck_assert(take(model, (step_t){.kind = STEP_ALLOC, .mem = 1, .bytes = 4096}));
+  ck_assert(launch(model, STEP_WAIT, 0, OTHER));
+  ck_assert(fill(model, OTHER));
+  ck_assert(!take(model, (step_t){.kind = STEP_FREE}));
+  ck_assert(take(model, (step_t){.kind = STEP_FREE, .mem = 1}));
+  ck_assert(!take(model, (step_t){.kind = STEP_CTX_SYNC}));
+  free(model);
+}
+END_TEST
+
+START_TEST(test_collectives)
+{
+  model_t *model = begin();
+  ck_assert(launch(model, STEP_MEET, 0, OTHER));
+  ck_assert(!launch(model, STEP_MEET, 0, OTHER));
+  ck_assert(take(model, (step_t){.kind = STEP_EVENT_RECORD, .lane = OTHER}));
+  ck_assert(take(model, (step_t){.kind = STEP_EVENT_WAIT, .lane = BLOCKED}));
+  ck_assert(!launch(model, STEP_MEET, 0, BLOCKED));
+  ck_assert(launch(model, STEP_MEET, 1, THIRD));
+  ck_assert(launch(model, STEP_MEET, 0, THIRD)); /* has to wait for the other half of 1 */
+  ck_assert(!sync_lane(model, OTHER));
+  ck_assert(!launch(model, STEP_MEET, 1, OTHER)); /* and this half of 1 for 0 */
+  ck_assert(!launch(model, STEP_MEET, 1, BLOCKED));
+  ck_assert(take(model, (step_t){.kind = STEP_STREAM_CREATE, .lane = THIRD + 1, .flags = 1}));
+  ck_assert(launch(model, STEP_MEET, 1, THIRD + 1));
+  ck_assert(sync_lane(model, OTHER));
+  ck_assert(sync_lane(model, BLOCKED));
+  ck_assert(take(model, (step_t){.kind = STEP_CTX_SYNC}));
+  ck_assert(model_check(&program));
+  free(model);
+}
+END_TEST
+
+START_TEST(test_kernels_that_wait_inside_calls)
+{
+  step_t inner = {.kind = STEP_WAIT, .thread = 1, .lane = OTHER};
+  model_t *model = begin();
+  ck_assert(take(model, (step_t){.kind = STEP_ALLOC, .mem = 1, .bytes = 8, .inside = 1}));
+  ck_assert(take(model, inner));
+  inner.wait = 1;
+  ck_assert(take(model, (step_t){.kind = STEP_STREAM_SYNC, .lane = THIRD, .inside = 2}));
+  ck_assert(take(model, (step_t){.kind = STEP_EVENT_RECORD, .thread = 1, .lane = OTHER}));
+  /* That synchronization may come behind it. */
+  ck_assert(!take(model, (step_t){.kind = STEP_EVENT_WAIT, .thread = 1, .lane = THIRD}));
+  ck_assert(take(model, inner));
+  free(model);
+  options_t options = all_options;
+  options.tight = 4096;
+  model = begin_under(options);
+  inner.wait = 0;
+  ck_assert(!take(model, (step_t){.kind = STEP_ALLOC, .mem = 1, .bytes = 8})); /* there is no room */
+  ck_assert(take(model, (step_t){.kind = STEP_FREE}));
+  ck_assert(take(model, (step_t){.kind = STEP_ALLOC, .mem = 1, .bytes = 8, .inside = 1}));
+  ck_assert(!take(model, inner));
+  free(model);
+}
+END_TEST
+
+static bool comes_after(int index, int earlier)
+{
+  return program.after[index][earlier / 64] >> (earlier % 64) & 1;
+}
+
+START_TEST(test_kernels_that_wait_in_threads_that_run_freely)
+{
+  step_t query = {.kind = STEP_STREAM_QUERY, .thread = 1, .lane = LANE_THREAD(0, 1)};
+  model_t *model = begin();
+  ck_assert(take(model, query)); /* 5 */
+  ck_assert(sync_lane(model, THIRD));
+  ck_assert(launch(model, STEP_MEET, 0, OTHER)); /* 7 */
+  ck_assert(take(model, query));
+  ck_assert(launch(model, STEP_WAIT, 1, OTHER)); /* 9 */
+  ck_assert(launch(model, STEP_MEET, 0, THIRD)); /* 10 */
+  ck_assert(take(model, query));
+  ck_assert(take(model, (step_t){.kind = STEP_WRITE, .wait = 1})); /* 12 */
+  ck_assert(take(model, query));
+  ck_assert(take(model, (step_t){.kind = STEP_CTX_SYNC, .thread = 1})); /* 14 */
+  for (int i = 0; i < 7; i++)
+    ck_assert(comes_after(7, i));
+  for (int i = 0; i < 10; i++)
+    ck_assert(comes_after(10, i));
+  ck_assert(!comes_after(8, 7));
+  for (int i = 11; i < 15; i++)
+    ck_assert(comes_after(i, 10));
+  ck_assert(comes_after(12, 9));
+  ck_assert(!comes_after(13, 12));
+  ck_assert(comes_after(14, 12));
+  free(model);
+}
+END_TEST
+
 /* ---- shrinking ---- */
 
 /* A free while another thread is in a synchronization, and a host function somewhere */
@@ -199,6 +361,11 @@ int main(void)
   tcase_add_test(tcase, test_unordered_accesses_are_refused);
   tcase_add_test(tcase, test_what_a_call_in_progress_tells_is_known_when_it_ends);
   tcase_add_test(tcase, test_during_a_capture);
+  tcase_add_test(tcase, test_no_call_waits_for_a_kernel_that_does_not_end);
+  tcase_add_test(tcase, test_a_free_that_waits_for_its_memory_only);
+  tcase_add_test(tcase, test_collectives);
+  tcase_add_test(tcase, test_kernels_that_wait_inside_calls);
+  tcase_add_test(tcase, test_kernels_that_wait_in_threads_that_run_freely);
   tcase_add_test(tcase, test_shrinking);
   tcase_set_timeout(tcase, 60);
   suite_add_tcase(suite, tcase);

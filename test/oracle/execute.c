@@ -26,7 +26,10 @@ static CUgraphExec graphs[MAX_GRAPHS];
 static CUcontext ctxs[CTXS];
 static uint64_t ctx_numbers[CTXS]; /* of incarnations; 0: there is none */
 static uint64_t last_ctx_number;
-static CUfunction fills[CTXS], expects[CTXS];
+static CUfunction fills[CTXS], expects[CTXS], busies[CTXS], waits[CTXS], meets[CTXS], empties[CTXS];
+static uint32_t host_flags[MAX_WAITS],
+    cells[MAX_WAITS];          /* that kernels wait for, and that name collectives */
+static bool refused[MAX_MEMS]; /* the allocation was */
 static unsigned char *pinned[CTXS], registered[CTXS][THREADS * BYTES] __attribute__((aligned(4096)));
 static CUdeviceptr managed[CTXS];
 static bool has_places[CTXS]; /* under places_lock */
@@ -109,6 +112,17 @@ static CUresult enable_peers(const driver_t *driver, int c)
   return result;
 }
 
+/* Only for programs that need them: the others make the calls that their seeds were found with. */
+static CUresult find_further(const driver_t *driver, int c, CUmodule module)
+{
+  CUresult result = driver->cuModuleGetFunction(&waits[c], module, "simcuda_wait");
+  if (result == CUDA_SUCCESS)
+    result = driver->cuModuleGetFunction(&busies[c], module, "simcuda_busy");
+  if (result == CUDA_SUCCESS)
+    result = driver->cuModuleGetFunction(&meets[c], module, "simcuda_meet");
+  return result == CUDA_SUCCESS ? driver->cuModuleGetFunction(&empties[c], module, "empty") : result;
+}
+
 static CUresult create_ctx(const driver_t *driver, int c)
 {
   static char image[] = "no image";
@@ -129,6 +143,8 @@ static CUresult create_ctx(const driver_t *driver, int c)
     result = driver->cuModuleGetFunction(&fills[c], module, "simcuda_fill");
   if (result == CUDA_SUCCESS)
     result = driver->cuModuleGetFunction(&expects[c], module, "simcuda_expect");
+  if (result == CUDA_SUCCESS && (program->options.waits || program->options.tight))
+    result = find_further(driver, c, module);
   has_places[c] = false;
   for (int t = 0; t < THREADS; t++)
     lanes[LANE_THREAD(c, t)] = CU_STREAM_PER_THREAD;
@@ -158,10 +174,9 @@ static int ctx_of(int lane)
   return 0;
 }
 
-static CUresult launch(const driver_t *driver, const step_t *step, const CUfunction *functions)
+static CUresult launch_with(
+    const driver_t *driver, const step_t *step, const CUfunction *functions, void **params)
 {
-  uint64_t words = WORDS, value = VALUE(step->value);
-  void *params[] = {&mems[step->mem], &words, &value};
   CUfunction function = functions[ctx_of(step->lane)];
   CUstream stream = lanes[step->lane];
   if (step->kind == STEP_FILL_EARLY && driver->cuLaunchKernelEx) {
@@ -175,6 +190,34 @@ static CUresult launch(const driver_t *driver, const step_t *step, const CUfunct
   if (stream == CU_STREAM_LEGACY && step->value % 2)
     stream = NULL;
   return driver->cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL);
+}
+
+static CUresult launch(const driver_t *driver, const step_t *step, const CUfunction *functions)
+{
+  uint64_t words = WORDS, value = VALUE(step->value);
+  void *params[] = {&mems[step->mem], &words, &value};
+  return launch_with(driver, step, functions, params);
+}
+
+static CUresult launch_busy(const driver_t *driver, const step_t *step)
+{
+  uint64_t ns = BUSY_NS(step->value);
+  void *params[] = {&ns};
+  return launch_with(driver, step, busies, params);
+}
+
+static CUresult launch_wait(const driver_t *driver, const step_t *step)
+{
+  uint64_t address = (uintptr_t)&host_flags[step->wait];
+  void *params[] = {&address};
+  return launch_with(driver, step, waits, params);
+}
+
+static CUresult launch_meet(const driver_t *driver, const step_t *step)
+{
+  uint64_t address = (uintptr_t)&cells[step->wait], parties = PARTIES;
+  void *params[] = {&address, &parties};
+  return launch_with(driver, step, meets, params);
 }
 
 /*
@@ -271,10 +314,53 @@ static CUresult end_capture(const driver_t *driver, const step_t *step)
   return result;
 }
 
-static CUresult allocate(const driver_t *driver, const step_t *step)
+/* Whether, in the order of the list, a kernel waits when the step is taken */
+static bool is_beside_wait(int index)
+{
+  bool open[MAX_WAITS] = {false};
+  for (int i = 0; i < index; i++) {
+    const step_t *step = &program->steps[i];
+    if (step_infos[step->kind].flags & F_WAIT)
+      open[step->wait] = step->kind == STEP_WAIT || (step->kind == STEP_MEET && !open[step->wait]);
+  }
+  for (int w = 0; w < MAX_WAITS; w++) {
+    if (open[w])
+      return true;
+  }
+  return false;
+}
+
+static bool is_beside_capture(int index)
+{
+  bool captures = false;
+  for (int i = 0; i < index; i++) {
+    if (program->steps[i].kind == STEP_CAPTURE_BEGIN || program->steps[i].kind == STEP_CAPTURE_END)
+      captures = program->steps[i].kind == STEP_CAPTURE_BEGIN;
+  }
+  return captures;
+}
+
+/* Where memory is short, an allocation that natively fits may be refused. The program goes on without it. The
+ * library has patience once: what it spent beside a kernel that waits, later allocations lack. */
+static CUresult refuse(const step_t *step, int index)
+{
+  refused[step->mem] = true;
+  pthread_mutex_lock(&outcome_lock);
+  outcome->refused++;
+  if (is_beside_wait(index) || outcome->refused_beside)
+    outcome->refused_beside++;
+  else if (is_beside_capture(index))
+    outcome->refused_captured++;
+  pthread_mutex_unlock(&outcome_lock);
+  return CUDA_SUCCESS;
+}
+
+static CUresult allocate(const driver_t *driver, const step_t *step, int index)
 {
   CUdeviceptr pointer = 0;
   CUresult result = driver->cuMemAlloc_v2(&pointer, step->bytes);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && program->options.tight)
+    return refuse(step, index);
   if (result != CUDA_SUCCESS)
     return result;
   mems[step->mem] = pointer;
@@ -314,12 +400,35 @@ static CUresult synchronize_ctx(const driver_t *driver, const step_t *step)
   return by_name.cuCtxSynchronize_v2(NULL);
 }
 
+/*
+ * A step on memory that was refused: what is in its place keeps the order of its stream, and leaves what
+ * later steps expect in the memory that is there.
+ */
+static CUresult perform_without(const driver_t *driver, const step_t *step)
+{
+  if (!(step_infos[step->kind].flags & F_LANE))
+    return CUDA_SUCCESS;
+  step_t other = *step;
+  other.kind = STEP_FILL;
+  bool is_source = step_infos[step->kind].flags & F_SOURCE && refused[step->mem2] && !refused[step->mem];
+  return is_source ? launch(driver, &other, fills) : launch_with(driver, &other, empties, NULL);
+}
+
+static bool lacks_memory(const step_t *step)
+{
+  unsigned uses = step_infos[step->kind].flags;
+  return step->kind != STEP_ALLOC &&
+         ((uses & F_MEM && refused[step->mem]) || (uses & F_SOURCE && refused[step->mem2]));
+}
+
 static CUresult perform(const driver_t *driver, const step_t *step, int index)
 {
   CUstream lane = lanes[step->lane];
   CUevent event = events[step->event];
+  if (lacks_memory(step))
+    return perform_without(driver, step);
   switch (step->kind) {
-  case STEP_ALLOC: return allocate(driver, step);
+  case STEP_ALLOC: return allocate(driver, step, index);
   case STEP_FREE: return release(driver, step->mem);
   case STEP_FREE_ASYNC:
     mem_live[step->mem] = false;
@@ -365,6 +474,10 @@ static CUresult perform(const driver_t *driver, const step_t *step, int index)
   case STEP_CAPTURE_END: return end_capture(driver, step);
   case STEP_GRAPH_LAUNCH: return driver->cuGraphLaunch(graphs[step->graph], lane);
   case STEP_GRAPH_DESTROY: return driver->cuGraphExecDestroy(graphs[step->graph]);
+  case STEP_BUSY: return launch_busy(driver, step);
+  case STEP_WAIT: return launch_wait(driver, step);
+  case STEP_MEET: return launch_meet(driver, step);
+  case STEP_WRITE: __atomic_store_n(&host_flags[step->wait], 1, __ATOMIC_RELEASE); break;
   case STEP_THREAD_END:
   case STEP_KINDS: break;
   }
@@ -392,7 +505,7 @@ static void take_step(int index)
   at_step((uint64_t)index);
   if (ctx >= 0)
     result = enter_ctx(driver, ctx);
-  else if (step->kind != STEP_CTX_CREATE && step->kind != STEP_CTX_DESTROY)
+  else if (step->kind != STEP_CTX_CREATE && step->kind != STEP_CTX_DESTROY && step->kind != STEP_WRITE)
     result = enter_any(driver);
   if (step->inside && !runs_freely) {
     around.index = index;
@@ -512,6 +625,8 @@ void execute(const program_t *the_program, bool freely, outcome_t *ret_outcome)
   outcome = ret_outcome;
   runs_freely = freely;
   memset(outcome, 0, sizeof *outcome);
+  memset(host_flags, 0, sizeof host_flags);
+  memset(refused, 0, sizeof refused);
   for (int i = 0; i < program->count; i++)
     one_thread &= program->steps[i].thread == 0;
   oracle_counts(&before);

@@ -1,6 +1,6 @@
 /*
- * What the parts of the generator share: generate.c, and single.c, which knows about programs with one
- * stream.
+ * What the parts of the generator share: generate.c; single.c, which knows about programs with one stream;
+ * waiting.c, which knows about kernels that wait.
  */
 #ifndef ORACLE_GEN_H
 #define ORACLE_GEN_H
@@ -18,6 +18,7 @@ typedef struct {
   bool single;      /* for now, work goes to the default stream of context 0 only */
   bool own_streams; /* the first thread has work in its own default stream, too, which does not end before it
                      */
+  unsigned often;   /* steps of kernels that wait, in 100 gestures */
 } gen_t;
 
 unsigned draw(gen_t *gen, unsigned below);
@@ -38,5 +39,10 @@ void capture(gen_t *gen); /* begins one, or ends the one that is running */
  * all but one. */
 void leave_single(gen_t *gen);
 void enter_single(gen_t *gen);
+
+/* waiting.c: kernels that wait for the host, or for each other. With options->waits only. */
+void choose_waits(gen_t *gen);
+bool wait_somehow(gen_t *gen); /* false: not now */
+void end_waits(gen_t *gen);    /* all that are open, behind the last step */
 
 #endif

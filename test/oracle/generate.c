@@ -40,12 +40,15 @@ step_t some(gen_t *gen, step_kind_t kind)
 
 /*
  * Synchronous copies go to all kinds of memory, by the call that is for copies to the host. Decided by what
- * was drawn already, so that the seeds' programs are otherwise what they were.
+ * was drawn already, so that the seeds' programs are otherwise what they were. Not where memory is short: the
+ * managed memory that they need could be refused.
  */
-static void choose_places(step_t *step)
+static void choose_places(const gen_t *gen, step_t *step)
 {
   unsigned drawn = step->value;
 
+  if (gen->options->tight)
+    return;
   if (step->kind == STEP_COPY && step->lane < LANE_CREATED && drawn % 2) {
     step->kind = STEP_TO_OTHER;
   } else if (step->kind == STEP_TO_HOST) {
@@ -166,7 +169,7 @@ bool use(gen_t *gen, int m, int lane)
       step.mem2 = (uint8_t)source;
     }
   }
-  choose_places(&step);
+  choose_places(gen, &step);
   return emit(gen, step) || (order_behind(gen, m, lane) && emit(gen, step));
 }
 
@@ -213,7 +216,7 @@ static void synchronize(gen_t *gen)
     step.kind = STEP_EVENT_DESTROY;
   else if (gen->options->ctx_events && chance(gen, 10))
     step.kind = chance(gen, 50) ? STEP_CTX_RECORD : STEP_CTX_WAIT;
-  choose_places(&step);
+  choose_places(gen, &step);
   (void)emit(gen, step); /* what is not legal now is left out */
 }
 
@@ -389,6 +392,7 @@ void generate(program_t *program, uint64_t seed, const options_t *options)
   gen.model = model;
   gen.random = seed * UINT64_C(0x9e3779b97f4a7c15) + UINT64_C(0x632be59bd9b4e019);
   program->seed = seed;
+  program->options = *options;
   model_reset(model, program);
   unsigned kind = draw(&gen, 10);
   gen.threads = kind < 4 ? 1 : kind < 8 ? 2 : 3;
@@ -396,8 +400,12 @@ void generate(program_t *program, uint64_t seed, const options_t *options)
   gen.size = sizes[draw(&gen, 3)];
   gen.single = chance(&gen, 50);
   gen.own_streams = chance(&gen, 60);
+  if (options->waits)
+    choose_waits(&gen);
   int target = 20 + (int)draw(&gen, 60);
   for (int tries = 0; program->count < target && tries < 1000; tries++) {
+    if (options->waits && wait_somehow(&gen))
+      continue;
     unsigned gesture = draw(&gen, 100);
     int m;
     if (gen.single ? gesture >= 86 && gesture < 97 : chance(&gen, 3)) {
@@ -441,4 +449,5 @@ void generate(program_t *program, uint64_t seed, const options_t *options)
     if (program->count == count)
       break;
   }
+  end_waits(&gen);
 }

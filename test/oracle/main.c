@@ -6,25 +6,71 @@
  *     --devices N     that programs may use (1)
  *     --ctx-events    cuCtxRecordEvent and cuCtxWaitEvent are used (drivers since 12.5)
  *     --programmatic  and launches that overlap the one in front of them
+ *     --waits         kernels that wait for the host, or for each other
+ *     --free-is-async cuMemFree does not wait for work on other memory (SIMCUDA_FREE_WAITS=0)
+ *     --tight BYTES   a program has at most so much memory on each device. One that is refused is counted
+ *     --limit-s N     a program that runs longer ends the process, with status 3
+ *     --stall-s N     one that takes longer by the monotonic clock, which may be a virtual one, is counted
  *     --steps, --c    print the program of seed FIRST, in words or as C, and run nothing
  *     --shrink        make the first wrong one small, and print it as C
  *     --no-pending    memory must not even be handed out while work on it is pending
  *     --keep-going    do not stop at the first wrong one
  *
  * The last line is `programs=N steps=N allocations=N reuses=N pending_reuses=N early_reuses=N wrong=N
- * first_wrong=SEED`, where first_wrong is 0 if there is none. Exit status: 0 all right, 1 something wrong, 2
- * usage, or not the simulated GPU.
+ * first_wrong=SEED refused=N refused_beside=N refused_captured=N longest_ms=N stalled=N
+ * first_stalled=SEED hung=SEED`, where
+ * first_wrong and hung are 0 if there is none; refused_beside: of the allocations that were refused, those
+ * beside a kernel that waits; refused_captured: of the others, those beside a capture; longest_ms: of the
+ * program that took longest. Exit status: 0 all right, 1 something wrong, 2 usage, or not the simulated GPU,
+ * 3 a program did not end.
  */
 #include "program.h"
 
 #include <errno.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static bool freely, no_pending;
+static int limit_s, stall_s;
+
+static struct {
+  unsigned long long done, taken, allocations, reuses, pending, early, wrong, first_wrong, refused,
+      refused_beside, refused_captured, longest_ms, stalled, first_stalled, current;
+} totals;
+
+static void print_totals(unsigned long long hung)
+{
+  char line[512];
+  int n = snprintf(line, sizeof line,
+      "programs=%llu steps=%llu allocations=%llu reuses=%llu pending_reuses=%llu early_reuses=%llu "
+      "wrong=%llu first_wrong=%llu refused=%llu refused_beside=%llu refused_captured=%llu longest_ms=%llu "
+      "stalled=%llu first_stalled=%llu hung=%llu\n",
+      totals.done, totals.taken, totals.allocations, totals.reuses, totals.pending, totals.early,
+      totals.wrong, totals.first_wrong, totals.refused, totals.refused_beside, totals.refused_captured,
+      totals.longest_ms, totals.stalled, totals.first_stalled, hung);
+  if (write(STDOUT_FILENO, line, (size_t)n) != n)
+    _exit(2);
+}
+
+static unsigned long long now_ms(void)
+{
+  struct timespec now;
+  (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail */
+  return (unsigned long long)now.tv_sec * 1000 + (unsigned long long)now.tv_nsec / 1000000;
+}
+
+/* Some thread waits for ever. The process ends here, so that nothing is left for this to disturb. */
+static void give_up(int number)
+{
+  (void)number;
+  print_totals(totals.current);
+  _exit(3);
+}
 
 static bool is_wrong(outcome_t *outcome)
 {
@@ -50,7 +96,7 @@ static bool fails_alone(const program_t *program)
     outcome_t outcome;
     if (!freopen("/dev/null", "w", stderr) || !execute_init())
       _exit(2);
-    alarm(20);
+    alarm(limit_s ? (unsigned)limit_s : 20);
     execute(program, freely, &outcome);
     _exit(is_wrong(&outcome) ? 1 : 0);
   }
@@ -61,9 +107,10 @@ static bool fails_alone(const program_t *program)
 
 static int usage(void)
 {
-  fprintf(stderr,
-      "usage: reuse_programs [--freely] [--devices N] [--ctx-events] [--programmatic] [--steps] [--c] "
-      "[--shrink] [--no-pending] [--keep-going] FIRST [COUNT]\n");
+  fprintf(stderr, "usage: reuse_programs [--freely] [--devices N] [--ctx-events] [--programmatic] [--waits] "
+                  "[--free-is-async] [--tight BYTES] [--limit-s N] [--stall-s N] [--steps] [--c] [--shrink] "
+                  "[--no-pending] "
+                  "[--keep-going] FIRST [COUNT]\n");
   return 2;
 }
 
@@ -85,8 +132,10 @@ int main(int argc, char **argv)
 {
   static const struct option names[] = {{"freely", no_argument, NULL, 'f'},
       {"devices", required_argument, NULL, 'd'}, {"ctx-events", no_argument, NULL, 'e'},
-      {"programmatic", no_argument, NULL, 'p'}, {"steps", no_argument, NULL, 's'},
-      {"c", no_argument, NULL, 'c'}, {"shrink", no_argument, NULL, 'm'},
+      {"programmatic", no_argument, NULL, 'p'}, {"waits", no_argument, NULL, 'w'},
+      {"free-is-async", no_argument, NULL, 'a'}, {"tight", required_argument, NULL, 't'},
+      {"limit-s", required_argument, NULL, 'l'}, {"stall-s", required_argument, NULL, 'S'},
+      {"steps", no_argument, NULL, 's'}, {"c", no_argument, NULL, 'c'}, {"shrink", no_argument, NULL, 'm'},
       {"keep-going", no_argument, NULL, 'k'}, {"no-pending", no_argument, NULL, 'n'}, {NULL, 0, NULL, 0}};
   options_t options = {.devices = 1};
   void (*print)(FILE *, const program_t *) = NULL;
@@ -100,6 +149,11 @@ int main(int argc, char **argv)
     case 'd': options.devices = atoi(optarg); break;
     case 'e': options.ctx_events = true; break;
     case 'p': options.programmatic = true; break;
+    case 'w': options.waits = true; break;
+    case 'a': options.free_is_async = true; break;
+    case 't': options.tight = strtoull(optarg, NULL, 0); break;
+    case 'S': stall_s = atoi(optarg); break;
+    case 'l': limit_s = atoi(optarg); break;
     case 's': print = print_steps; break;
     case 'c': print = print_c; break;
     case 'm': small = true; break;
@@ -122,30 +176,42 @@ int main(int argc, char **argv)
   if (!execute_init())
     return 2;
 
-  unsigned long long done = 0, taken = 0, allocations = 0, reuses = 0, pending = 0, early = 0, wrong = 0,
-                     first_wrong = 0;
+  if (limit_s)
+    signal(SIGALRM, give_up);
   for (uint64_t seed = first; seed < first + count; seed++) {
     outcome_t outcome;
     generate(&program, seed, &options);
+    totals.current = seed;
+    unsigned long long began = now_ms();
+    alarm((unsigned)limit_s);
     execute(&program, freely, &outcome);
-    done++;
-    taken += (unsigned)program.count;
+    alarm(0);
+    unsigned long long ms = now_ms() - began;
+    if (ms > totals.longest_ms)
+      totals.longest_ms = ms;
+    if (stall_s && ms > 1000ull * (unsigned)stall_s && !totals.stalled++)
+      totals.first_stalled = seed;
+    totals.done++;
+    totals.taken += (unsigned)program.count;
     for (int i = 0; i < program.count; i++)
-      allocations += program.steps[i].kind == STEP_ALLOC;
-    reuses += outcome.reuses;
-    pending += outcome.pending_reuses;
-    early += outcome.early_reuse;
+      totals.allocations += program.steps[i].kind == STEP_ALLOC;
+    totals.reuses += outcome.reuses;
+    totals.pending += outcome.pending_reuses;
+    totals.early += outcome.early_reuse;
+    totals.refused += outcome.refused;
+    totals.refused_beside += outcome.refused_beside;
+    totals.refused_captured += outcome.refused_captured;
+    if (outcome.refused)
+      fprintf(
+          stderr, "seed %llu: %llu refused\n", (unsigned long long)seed, (unsigned long long)outcome.refused);
     if (!is_wrong(&outcome))
       continue;
     fprintf(stderr, "seed %llu: %s\n", (unsigned long long)seed, outcome.first);
-    if (!wrong++)
-      first_wrong = seed;
+    if (!totals.wrong++)
+      totals.first_wrong = seed;
     if (!keep_going)
       break;
   }
-  printf("programs=%llu steps=%llu allocations=%llu reuses=%llu pending_reuses=%llu early_reuses=%llu "
-         "wrong=%llu "
-         "first_wrong=%llu\n",
-      done, taken, allocations, reuses, pending, early, wrong, first_wrong);
-  return wrong > 0;
+  print_totals(0);
+  return totals.wrong > 0;
 }

@@ -6,60 +6,17 @@
  * For each allocation: the lane of its last access, the lanes whose next operation is ordered behind that
  * access, and whether the host knows it to be complete. Whatever changes this is a dependency of the next
  * access, so that a program that runs freely stays legal.
+ *
+ * And for kernels that wait for the host, or for each other (behind.h): no call is made that natively waits
+ * for one before its flag is written or its other half launched. So that this holds in each order in which
+ * threads that run freely can take their steps: a step that puts something behind such a kernel comes after
+ * all earlier ones; a call that waits comes after all earlier writes of flags; the other half of a
+ * collective comes after all earlier steps and before all later ones.
  */
-#include "program.h"
+#include "model_state.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define BIT(n) (UINT64_C(1) << (n))
-
-typedef struct {
-  bool live;
-  uint8_t ctx, thread;
-  enum { LEGACY, BLOCKING, NONBLOCKING } kind;
-  int writer;
-} lane_t;
-
-typedef struct {
-  bool live, recorded;
-  uint8_t ctx;
-  uint16_t version;
-  int writer;
-  int covers[MAX_MEMS]; /* the access that the last record comes after; -1: none */
-} event_t;
-
-typedef struct {
-  bool live;
-  uint8_t ctx;
-  int writer;
-  int count;
-  uint8_t mems[GRAPH_NODES], values[GRAPH_NODES];
-} graph_t;
-
-/* A call in progress that steps stand inside */
-typedef struct {
-  int steps; /* still to come */
-  step_t step;
-  int index;
-  uint16_t event_version;
-  int covers[MAX_MEMS];
-} around_t;
-
-struct model {
-  program_t *program;
-  model_mem_t mems[MAX_MEMS];
-  lane_t lanes[LANES];
-  event_t events[MAX_EVENTS];
-  graph_t graphs[MAX_GRAPHS];
-  bool ctx_live[CTXS];
-  int mem_count, lane_count, event_count, graph_count;
-  int barrier; /* the last step that all later ones come after; -1: none */
-  int capture, capture_thread, capture_mode;
-  graph_t captured;
-  around_t around;
-  int last_of_thread[THREADS];
-};
 
 const step_info_t step_infos[STEP_KINDS] = {
 #define STEP(name, text, flags) [STEP_##name] = {text, flags},
@@ -90,7 +47,7 @@ void model_reset(model_t *model, program_t *program)
   model->program = program;
   program->count = 0;
   model->lane_count = LANE_CREATED;
-  model->barrier = model->capture = -1;
+  model->barrier = model->capture = model->last_launch = model->last_ctx_wait = -1;
   open_ctx(model, 0);
 }
 
@@ -146,6 +103,20 @@ int model_new_graph(const model_t *model)
   return model->graph_count < MAX_GRAPHS ? model->graph_count : -1;
 }
 
+int model_new_wait(const model_t *model)
+{
+  return model->behind.count < MAX_WAITS ? model->behind.count : -1;
+}
+
+int model_open_wait(const model_t *model, bool meets)
+{
+  for (int i = 0; i < model->behind.count; i++) {
+    if (model->behind.kernels[i].open && model->behind.kernels[i].meets == meets)
+      return i;
+  }
+  return -1;
+}
+
 int model_lane_ctx(const model_t *model, int lane)
 {
   return model->lanes[lane].ctx;
@@ -170,10 +141,21 @@ static void touch(model_t *model, int index, int *writer)
   *writer = index;
 }
 
-static void barrier(model_t *model, int index)
+static void after_all(model_t *model, int index)
 {
   for (int i = 0; i < index; i++)
     after(model, index, i);
+}
+
+static void after_each(model_t *model, int index, const uint64_t *steps)
+{
+  for (int i = 0; i < MAX_STEPS / 64; i++)
+    model->program->after[index][i] |= steps[i];
+}
+
+static void barrier(model_t *model, int index)
+{
+  after_all(model, index);
   model->barrier = index;
 }
 
@@ -184,7 +166,7 @@ static uint64_t lanes_of(const model_mem_t *mem)
   return mem->last < 0 ? 0 : mem->ordered | BIT(mem->last);
 }
 
-static uint64_t lanes_in(const model_t *model, int ctx, bool blocking_only)
+uint64_t model_lanes_in(const model_t *model, int ctx, bool blocking_only)
 {
   uint64_t mask = 0;
   for (int l = 0; l < LANES; l++) {
@@ -195,14 +177,31 @@ static uint64_t lanes_in(const model_t *model, int ctx, bool blocking_only)
   return mask;
 }
 
+/* The kernels that the next operation of the lane comes behind */
+uint32_t model_behind_next(const model_t *model, int l)
+{
+  const lane_t *lane = &model->lanes[l];
+  uint64_t from = lane->kind == LEGACY     ? model_lanes_in(model, lane->ctx, true)
+                  : lane->kind == BLOCKING ? BIT(LANE_LEGACY(lane->ctx))
+                                           : 0;
+  return model->behind.lanes[l] | behind_lanes(&model->behind, from);
+}
+
+static void put_behind(model_t *model, int index, uint32_t *subject, uint32_t set)
+{
+  if (behind_add(&model->behind, subject, set))
+    after_all(model, index);
+}
+
 /* An operation joins the lane: the legacy stream and blocking ones wait for each other. */
 static void submit(model_t *model, int index, int l)
 {
   lane_t *lane = &model->lanes[l];
   touch(model, index, &lane->writer);
+  put_behind(model, index, &model->behind.lanes[l], model_behind_next(model, l));
   if (lane->kind == NONBLOCKING)
     return;
-  uint64_t from = lane->kind == LEGACY ? lanes_in(model, lane->ctx, true) : BIT(LANE_LEGACY(lane->ctx));
+  uint64_t from = lane->kind == LEGACY ? model_lanes_in(model, lane->ctx, true) : BIT(LANE_LEGACY(lane->ctx));
   for (int m = 0; m < model->mem_count; m++) {
     model_mem_t *mem = &model->mems[m];
     if ((lanes_of(mem) & from) && !(lanes_of(mem) & BIT(l))) {
@@ -218,11 +217,11 @@ static bool would_be_ordered(const model_t *model, const model_mem_t *mem, int l
   if (mem->last < 0 || mem->known || (lanes_of(mem) & BIT(l)))
     return true;
   if (lane->kind == LEGACY)
-    return lanes_of(mem) & lanes_in(model, lane->ctx, true);
+    return lanes_of(mem) & model_lanes_in(model, lane->ctx, true);
   return lane->kind == BLOCKING && (lanes_of(mem) & BIT(LANE_LEGACY(lane->ctx)));
 }
 
-static bool is_of_two(step_kind_t kind)
+bool model_is_of_two(step_kind_t kind)
 {
   return kind == STEP_COPY || kind == STEP_TO_OTHER;
 }
@@ -234,17 +233,19 @@ static bool reaches(const model_t *model, int l, const model_mem_t *mem, bool co
   return ctx == mem->ctx || copy || (ctx < 2 && mem->ctx < 2);
 }
 
-static bool may_access(const model_t *model, const step_t *step, int m)
+bool model_may_access(const model_t *model, const step_t *step, int m)
 {
   const model_mem_t *mem = &model->mems[m];
   return m < model->mem_count && mem->live && !mem->busy &&
-         reaches(model, step->lane, mem, is_of_two(step->kind)) && would_be_ordered(model, mem, step->lane);
+         reaches(model, step->lane, mem, model_is_of_two(step->kind)) &&
+         would_be_ordered(model, mem, step->lane);
 }
 
 static void access(model_t *model, int index, const step_t *step, int m)
 {
   model_mem_t *mem = &model->mems[m];
   touch(model, index, &mem->writer);
+  model->behind.mems[m] |= model->behind.lanes[step->lane];
   mem->last = step->lane;
   mem->ordered = 0;
   mem->known = false;
@@ -279,163 +280,16 @@ static void order(model_t *model, int index, const int *covers, uint64_t lanes)
   }
 }
 
-/* ---- what may be done when ---- */
-
-static bool lane_is_usable(const model_t *model, const step_t *step)
-{
-  if (step->lane >= model->lane_count) /* also the generator's -1, "there is none" */
-    return false;
-  const lane_t *lane = &model->lanes[step->lane];
-  bool per_thread = step->lane >= CTXS && step->lane < LANE_CREATED;
-  return lane->live && (!per_thread || lane->thread == step->thread);
-}
-
-static bool is_any_of(step_kind_t kind, const step_kind_t *kinds, size_t count)
-{
-  for (size_t i = 0; i < count; i++) {
-    if (kinds[i] == kind)
-      return true;
-  }
-  return false;
-}
-
-/*
- * While a lane is being captured: fills in it become nodes. Calls that are not allowed then in any thread are
- * left out; those that the capturing thread must not make depend on the mode
- * (cuThreadExchangeStreamCaptureMode).
- */
-static bool may_while_capturing(const model_t *model, const step_t *step)
-{
-  static const step_kind_t never[] = {STEP_CAPTURE_BEGIN, STEP_CTX_SYNC, STEP_CTX_RECORD, STEP_CTX_WAIT,
-      STEP_CTX_CREATE, STEP_CTX_DESTROY, STEP_THREAD_END, STEP_GRAPH_LAUNCH, STEP_MEMSET_SYNC, STEP_TO_DEVICE,
-      STEP_TO_HOST, STEP_TO_MANAGED, STEP_TO_OTHER, STEP_HOST_TO_HOST, STEP_HOST_FUNC, STEP_FREE_ASYNC};
-  static const step_kind_t unsafe[] = {STEP_ALLOC, STEP_FREE, STEP_STREAM_SYNC, STEP_STREAM_QUERY,
-      STEP_EVENT_SYNC, STEP_EVENT_QUERY, STEP_STREAM_CREATE, STEP_STREAM_DESTROY, STEP_EVENT_CREATE,
-      STEP_EVENT_DESTROY, STEP_GRAPH_DESTROY};
-  if (step->kind == STEP_CAPTURE_END)
-    return step->lane == model->capture && step->thread == model->capture_thread;
-  if (is_any_of(step->kind, never, sizeof never / sizeof *never))
-    return false;
-  if (model->capture_mode != 2 && step->thread == model->capture_thread &&
-      is_any_of(step->kind, unsafe, sizeof unsafe / sizeof *unsafe))
-    return false;
-  if (!(step_infos[step->kind].flags & F_LANE) || step->kind == STEP_STREAM_CREATE)
-    return true;
-  if (step->lane == model->capture)
-    return step->kind == STEP_FILL && model->captured.count < GRAPH_NODES;
-  return model->lanes[step->lane].kind != LEGACY;
-}
-
-static bool object_is_there(const model_t *model, const step_t *step)
-{
-  unsigned flags = step_infos[step->kind].flags;
-  bool makes_lane = step->kind == STEP_STREAM_CREATE, makes_event = step->kind == STEP_EVENT_CREATE;
-  bool makes_graph = step->kind == STEP_CAPTURE_END, makes_ctx = step->kind == STEP_CTX_CREATE;
-  if (flags & F_CTX && (step->ctx >= CTXS || model->ctx_live[step->ctx] == makes_ctx))
-    return false;
-  if (flags & F_LANE &&
-      (makes_lane ? step->lane < model->lane_count || step->lane >= LANE_END : !lane_is_usable(model, step)))
-    return false;
-  if (flags & F_EVENT && (makes_event ? step->event < model->event_count || step->event >= MAX_EVENTS
-                                      : !model->events[step->event].live))
-    return false;
-  if (flags & F_GRAPH && (makes_graph ? step->graph < model->graph_count || step->graph >= MAX_GRAPHS
-                                      : !model->graphs[step->graph].live))
-    return false;
-  return true;
-}
-
-static bool reads_only(step_kind_t kind)
-{
-  return kind == STEP_EXPECT || kind == STEP_TO_HOST || kind == STEP_TO_MANAGED;
-}
-
-static bool mems_are_ready(const model_t *model, const step_t *step)
-{
-  const model_mem_t *mem = &model->mems[step->mem];
-  bool default_only = step->kind >= STEP_MEMSET_SYNC && step->kind <= STEP_HOST_TO_HOST;
-  if (step->kind == STEP_ALLOC)
-    return step->mem >= model->mem_count && step->mem < MAX_MEMS;
-  if (step->kind == STEP_FREE)
-    return step->mem < model->mem_count && mem->live && !mem->busy;
-  if (step->kind == STEP_FREE_ASYNC)
-    return may_access(model, step, step->mem) && mem->ctx == model->lanes[step->lane].ctx;
-  if (default_only && step->lane >= LANE_CREATED)
-    return false;
-  if (!(step_infos[step->kind].flags & F_ACCESS))
-    return true;
-  if (model->capture >= 0 && step->lane == model->capture) /* not before the graph is launched */
-    return step->mem < model->mem_count && mem->live && mem->ctx == model->lanes[step->lane].ctx;
-  if (!may_access(model, step, step->mem))
-    return false;
-  if (reads_only(step->kind) && !mem->written)
-    return false;
-  if (step->kind == STEP_FILL_EARLY && mem->last >= 0 &&
-      !mem->known) /* it must not need the kernel before it */
-    return false;
-  return !is_of_two(step->kind) ||
-         (step->mem2 != step->mem && may_access(model, step, step->mem2) && model->mems[step->mem2].written);
-}
-
-static bool graph_may_run(const model_t *model, const step_t *step)
-{
-  const graph_t *graph = &model->graphs[step->graph];
-  for (int i = 0; i < graph->count; i++) {
-    if (!may_access(model, step, graph->mems[i]))
-      return false;
-  }
-  return graph->ctx == model->lanes[step->lane].ctx;
-}
-
-/* What other contexts do with the memory of one that ends has to be over. */
-static bool ctx_may_end(const model_t *model, int c)
-{
-  for (int m = 0; m < model->mem_count; m++) {
-    const model_mem_t *mem = &model->mems[m];
-    if (mem->ctx == c && mem->last >= 0 && !mem->known && model->lanes[mem->last].ctx != c)
-      return false;
-  }
-  return true;
-}
-
-static bool is_legal(const model_t *model, const step_t *step)
-{
-  const around_t *around = &model->around;
-  unsigned flags = step_infos[step->kind].flags;
-  if (around->steps && (!(flags & F_INSIDE) || step->thread == around->step.thread || step->inside))
-    return false;
-  if (around->steps && step->kind == STEP_ALLOC &&
-      (around->step.kind == STEP_ALLOC || around->step.kind == STEP_FREE))
-    return false; /* it may have to wait for that very call */
-  if (step->inside && !(flags & F_AROUND))
-    return false;
-  if (!object_is_there(model, step) || !mems_are_ready(model, step) ||
-      (model->capture >= 0 && !may_while_capturing(model, step)))
-    return false;
-  switch (step->kind) {
-  case STEP_EVENT_RECORD: return model->events[step->event].ctx == model->lanes[step->lane].ctx;
-  case STEP_EVENT_WAIT: return model->events[step->event].recorded;
-  case STEP_CTX_WAIT: return model->events[step->event].recorded;
-  case STEP_CTX_RECORD: return model->events[step->event].ctx == step->ctx;
-  case STEP_STREAM_DESTROY: return step->lane >= LANE_CREATED;
-  case STEP_CAPTURE_BEGIN: return step->lane >= LANE_CREATED;
-  case STEP_CAPTURE_END: return model->capture >= 0 && step->lane == model->capture;
-  case STEP_GRAPH_LAUNCH: return graph_may_run(model, step);
-  case STEP_CTX_DESTROY: return ctx_may_end(model, step->ctx);
-  default: return true;
-  }
-}
-
 /* ---- effects ---- */
 
 static void end_ctx(model_t *model, int index, int c)
 {
-  uint64_t lanes = lanes_in(model, c, false);
+  uint64_t lanes = model_lanes_in(model, c, false);
   for (int m = 0; m < model->mem_count; m++) {
     if (lanes_of(&model->mems[m]) & lanes)
       model->mems[m].known = true; /* its work is over */
     if (model->mems[m].ctx == c)
-      model->mems[m].live = false;
+      model->mems[m].live = model->mems[m].held = false;
   }
   for (int l = 0; l < LANES; l++)
     model->lanes[l].live &= model->lanes[l].ctx != c;
@@ -458,6 +312,7 @@ static void end_thread(model_t *model, int index, int t)
         model->mems[m].last = LANE_GONE(c);
     }
     touch(model, index, &model->lanes[l].writer);
+    model->behind.lanes[LANE_GONE(c)] |= model->behind.lanes[l]; /* and l itself: run freely it goes on */
   }
   barrier(model, index);
 }
@@ -469,6 +324,8 @@ static void launch_graph(model_t *model, int index, const step_t *step)
   touch(model, index, &model->lanes[step->lane].writer);
   if (graph->count) /* an empty one orders nothing */
     submit(model, index, step->lane);
+  put_behind(model, index, &model->behind.lanes[step->lane], model->behind.graphs[step->graph]);
+  put_behind(model, index, &model->behind.graphs[step->graph], model->behind.lanes[step->lane]);
   for (int i = 0; i < graph->count; i++) {
     access(model, index, step, graph->mems[i]);
     model->mems[graph->mems[i]].value = graph->values[i];
@@ -488,11 +345,11 @@ static void access_step(model_t *model, int index, step_t *step)
   }
   submit(model, index, step->lane);
   access(model, index, step, step->mem);
-  if (is_of_two(step->kind)) {
+  if (model_is_of_two(step->kind)) {
     access(model, index, step, step->mem2);
     step->value = model->mems[step->mem2].value;
   }
-  if (reads_only(step->kind))
+  if (model_reads_only(step->kind))
     step->value = mem->value;
   if (step->kind == STEP_TO_HOST) /* the others may be pending when the call returns */
     mem->known = true;
@@ -505,7 +362,7 @@ static void begin_sync(const model_t *model, const step_t *step, int *ret_covers
 {
   switch (step->kind) {
   case STEP_STREAM_SYNC: cover(model, BIT(step->lane), ret_covers); break;
-  case STEP_CTX_SYNC: cover(model, lanes_in(model, step->ctx, false), ret_covers); break;
+  case STEP_CTX_SYNC: cover(model, model_lanes_in(model, step->ctx, false), ret_covers); break;
   case STEP_EVENT_SYNC:
     memcpy(ret_covers, model->events[step->event].covers, sizeof model->events[0].covers);
     break;
@@ -527,6 +384,63 @@ static void end_around(model_t *model, int index)
     know(model, index, around->covers);
 }
 
+/* All streams of the context wait for the event, each by an operation. */
+static void ctx_waits(model_t *model, int index, const step_t *step)
+{
+  const event_t *event = &model->events[step->event];
+  behind_t *behind = &model->behind;
+  uint64_t lanes = model_lanes_in(model, step->ctx, false), blocking = model_lanes_in(model, step->ctx, true);
+  model->last_ctx_wait = index;
+  uint32_t joined = behind->events[step->event] | behind_lanes(behind, blocking);
+  for (int l = 0; l < LANES; l++) {
+    if (lanes >> l & 1)
+      put_behind(model, index, &behind->lanes[l], blocking >> l & 1 ? joined : behind->events[step->event]);
+  }
+  for (int l = 0; l < model->lane_count; l++) {
+    if (model->lanes[l].live && model->lanes[l].ctx == step->ctx)
+      touch(model, index, &model->lanes[l].writer);
+  }
+  /* Other threads' streams may not exist yet, so nothing is made of it but for those that were created. */
+  for (int l = LANE_CREATED; l < model->lane_count; l++) {
+    if (model->lanes[l].live && model->lanes[l].ctx == step->ctx)
+      order(model, index, event->covers, BIT(l));
+  }
+}
+
+static void wait_step(model_t *model, int index, const step_t *step)
+{
+  behind_t *behind = &model->behind;
+  if (step->kind == STEP_WRITE) {
+    after(model, index, behind->kernels[step->wait].step);
+    behind->kernels[step->wait].open = false;
+    model->writes[index / 64] |= BIT(index % 64);
+    return;
+  }
+  bool other_half = step->wait < behind->count;
+  submit(model, index, step->lane);
+  behind_launch(behind, step->wait, step->kind == STEP_MEET, step->lane, index);
+  model->last_launch = index;
+  if (other_half)
+    barrier(model, index);
+  else
+    after_all(model, index);
+}
+
+/* Beside what orders accesses: see the head of this file, and may_launch_inside. */
+static void order_waits(model_t *model, int index, const step_t *step)
+{
+  bool tight = model->program->options.tight;
+  uint32_t set;
+  if (model_waits_for(model, step, &set))
+    after_each(model, index, model->writes);
+  if (step->kind == STEP_CTX_SYNC || (step->kind == STEP_ALLOC && tight))
+    after(model, index, model->last_launch);
+  if (step->kind == STEP_ALLOC && tight)
+    after_each(model, index, model->frees);
+  if (step->kind == STEP_FREE)
+    model->frees[index / 64] |= BIT(index % 64);
+}
+
 static void apply(model_t *model, int index, step_t *step)
 {
   event_t *event = &model->events[step->event];
@@ -535,6 +449,7 @@ static void apply(model_t *model, int index, step_t *step)
   int covers[MAX_MEMS];
 
   begin_sync(model, step, covers);
+  order_waits(model, index, step);
   if (flags & F_EVENT)
     touch(model, index, &event->writer);
   switch (step->kind) {
@@ -542,21 +457,24 @@ static void apply(model_t *model, int index, step_t *step)
     model->mems[step->mem] =
         (model_mem_t){.live = true, .busy = step->inside > 0, .ctx = step->ctx, .last = -1, .writer = index};
     model->mems[step->mem].bytes = step->bytes;
+    model->mems[step->mem].held = true;
     model->mem_count = step->mem + 1;
     break;
   case STEP_FREE:
     touch(model, index, &model->mems[step->mem].writer);
-    model->mems[step->mem].live = false;
+    model->mems[step->mem].live = model->mems[step->mem].held = false;
     break;
   case STEP_FREE_ASYNC:
     submit(model, index, step->lane);
     access(model, index, step, step->mem);
     model->mems[step->mem].live = false;
     break;
-  case STEP_HOST_FUNC: submit(model, index, step->lane); break;
+  case STEP_HOST_FUNC:
+  case STEP_BUSY: submit(model, index, step->lane); break;
   case STEP_STREAM_CREATE:
     *lane = (lane_t){!step->inside, step->ctx, 0, step->flags & 1 ? NONBLOCKING : BLOCKING, index};
     model->lane_count = step->lane + 1;
+    after(model, index, model->last_ctx_wait); /* which does not concern it */
     break;
   case STEP_STREAM_DESTROY:
     touch(model, index, &lane->writer);
@@ -574,11 +492,16 @@ static void apply(model_t *model, int index, step_t *step)
     cover(model, BIT(step->lane), event->covers);
     event->recorded = true;
     event->version++;
+    model->behind.events[step->event] = 0;
+    put_behind(model, index, &model->behind.events[step->event], model->behind.lanes[step->lane]);
     break;
   case STEP_CTX_RECORD:
-    cover(model, lanes_in(model, step->ctx, false), event->covers);
+    cover(model, model_lanes_in(model, step->ctx, false), event->covers);
     event->recorded = true;
     event->version++;
+    model->behind.events[step->event] = 0;
+    put_behind(model, index, &model->behind.events[step->event],
+        behind_lanes(&model->behind, model_lanes_in(model, step->ctx, false)));
     for (int m = 0; m < model->mem_count; m++) {
       if (event->covers[m] >= 0)
         touch(model, index, &model->mems[m].writer);
@@ -586,19 +509,11 @@ static void apply(model_t *model, int index, step_t *step)
     break;
   case STEP_EVENT_WAIT:
     touch(model, index, &lane->writer);
+    put_behind(model, index, &model->behind.lanes[step->lane],
+        model_behind_next(model, step->lane) | model->behind.events[step->event]);
     order(model, index, event->covers, BIT(step->lane));
     break;
-  case STEP_CTX_WAIT:
-    for (int l = 0; l < model->lane_count; l++) {
-      if (model->lanes[l].live && model->lanes[l].ctx == step->ctx)
-        touch(model, index, &model->lanes[l].writer);
-    }
-    /* Other threads' streams may not exist yet, so nothing is made of it but for those that were created. */
-    for (int l = LANE_CREATED; l < model->lane_count; l++) {
-      if (model->lanes[l].live && model->lanes[l].ctx == step->ctx)
-        order(model, index, event->covers, BIT(l));
-    }
-    break;
+  case STEP_CTX_WAIT: ctx_waits(model, index, step); break;
   case STEP_CTX_CREATE:
     open_ctx(model, step->ctx);
     barrier(model, index);
@@ -624,6 +539,9 @@ static void apply(model_t *model, int index, step_t *step)
     model->graphs[step->graph].live = false;
     break;
   case STEP_THREAD_END: end_thread(model, index, step->thread); break;
+  case STEP_WAIT:
+  case STEP_WRITE:
+  case STEP_MEET: wait_step(model, index, step); break;
   default:
     if (flags & F_ACCESS)
       access_step(model, index, step);
@@ -645,11 +563,28 @@ static void apply(model_t *model, int index, step_t *step)
   }
 }
 
+/* A step inside a call must not have it wait for a kernel that does not end: the call may have begun, or may
+ * begin behind the step. */
+static bool blocks_around(const model_t *model, const step_t *step, int index)
+{
+  static model_t after_step;
+  static program_t scratch;
+  step_t copy = *step;
+  if (!model->around.steps || (behind_all(&model->behind) == 0 && !(step_infos[step->kind].flags & F_WAIT)))
+    return false;
+  after_step = *model;
+  scratch = *model->program;
+  after_step.program = &scratch;
+  scratch.steps[index] = copy;
+  apply(&after_step, index, &scratch.steps[index]);
+  return model_would_hang(&after_step, &model->around.step);
+}
+
 bool model_append(model_t *model, const step_t *step)
 {
   program_t *program = model->program;
   int index = program->count;
-  if (index == MAX_STEPS || !is_legal(model, step))
+  if (index == MAX_STEPS || !model_is_legal(model, step) || blocks_around(model, step, index))
     return false;
   program->steps[index] = *step;
   program->count++;
@@ -668,7 +603,7 @@ bool model_check(program_t *program)
   model_reset(&model, program);
   for (int i = 0; i < count && legal; i++)
     legal = model_append(&model, &copy.steps[i]);
-  if (legal && model.around.steps == 0 && model.capture < 0)
+  if (legal && model.around.steps == 0 && model.capture < 0 && behind_all(&model.behind) == 0)
     return true;
   *program = copy;
   return false;

@@ -32,6 +32,8 @@ void print_steps(FILE *file, const program_t *program)
       fprintf(file, " e%d", step->event);
     if (flags & F_GRAPH)
       fprintf(file, " g%d", step->graph);
+    if (flags & F_WAIT)
+      fprintf(file, " w%d", step->wait);
     if (flags & F_LANE)
       print_lane(file, step->lane);
     if (step->kind == STEP_STREAM_CREATE && step->flags)
@@ -49,6 +51,35 @@ void print_steps(FILE *file, const program_t *program)
 }
 
 /* ---- C ---- */
+
+/* What programs with kernels that wait need besides; the others have the empty one. */
+static const char find_waits[] =
+    "static CUfunction busy[3], waits[3], meets[3];\n"
+    "static volatile uint32_t flags[32], cells[32];\n"
+    "\n"
+    "static void find_further(int c, CUmodule module)\n"
+    "{\n"
+    "  CUfunction empty;\n"
+    "  OK(cuModuleGetFunction(&waits[c], module, \"simcuda_wait\"));\n"
+    "  OK(cuModuleGetFunction(&busy[c], module, \"simcuda_busy\"));\n"
+    "  OK(cuModuleGetFunction(&meets[c], module, \"simcuda_meet\"));\n"
+    "  OK(cuModuleGetFunction(&empty, module, \"empty\"));\n"
+    "}\n"
+    "\n"
+    "static void launch_busy(CUfunction f, CUstream stream, uint64_t ns)\n"
+    "{\n"
+    "  void *params[] = {&ns};\n"
+    "  OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));\n"
+    "}\n"
+    "\n"
+    "static void launch_wait(CUfunction f, volatile uint32_t *where, CUstream stream)\n"
+    "{\n"
+    "  uint64_t address = (uintptr_t)where, parties = 2;\n"
+    "  void *params[] = {&address, &parties};\n"
+    "  OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));\n"
+    "}\n"
+    "\n";
+static const char find_none[] = "static void find_further(int c, CUmodule module)\n{\n}\n\n";
 
 static const char prologue[] =
     "#define __CUDA_API_VERSION_INTERNAL\n"
@@ -75,7 +106,9 @@ static const char prologue[] =
     "static void (*simcuda_own)(uint64_t, uint64_t, uint64_t), (*simcuda_disown)(uint64_t), "
     "(*simcuda_step)(uint64_t);\n"
     "static void (*simcuda_seed)(uint64_t);\n"
-    "\n"
+    "\n";
+
+static const char functions[] =
     "static void create(int c)\n"
     "{\n"
     "  CUmodule module;\n"
@@ -84,6 +117,7 @@ static const char prologue[] =
     "  OK(cuModuleLoadData(&module, \"no image\"));\n"
     "  OK(cuModuleGetFunction(&fill[c], module, \"simcuda_fill\"));\n"
     "  OK(cuModuleGetFunction(&expect[c], module, \"simcuda_expect\"));\n"
+    "  find_further(c, module);\n"
     "  pinned[c] = NULL;\n"
     "  for (int i = 0; i < 2 && c < 2 && ctx[0] && ctx[1]; i++) {\n"
     "    OK(cuCtxSetCurrent(ctx[i]));\n"
@@ -234,6 +268,12 @@ static void print_call(FILE *file, const program_t *program, const step_t *step)
     break;
   case STEP_GRAPH_LAUNCH: fprintf(file, "OK(cuGraphLaunch(g[%d], %s));\n", step->graph, s); break;
   case STEP_GRAPH_DESTROY: fprintf(file, "OK(cuGraphExecDestroy(g[%d]));\n", step->graph); break;
+  case STEP_BUSY:
+    fprintf(file, "launch_busy(busy[%d], %s, %llu);\n", lane_ctx, s, (unsigned long long)BUSY_NS(v));
+    break;
+  case STEP_WAIT: fprintf(file, "launch_wait(waits[%d], &flags[%d], %s);\n", lane_ctx, step->wait, s); break;
+  case STEP_MEET: fprintf(file, "launch_wait(meets[%d], &cells[%d], %s);\n", lane_ctx, step->wait, s); break;
+  case STEP_WRITE: fprintf(file, "flags[%d] = 1;\n", step->wait); break;
   case STEP_THREAD_END:
   case STEP_KINDS: fprintf(file, ";\n"); break;
   }
@@ -302,6 +342,8 @@ void print_c(FILE *file, const program_t *program)
   if (!one)
     fputs("#include \"turns.h\"\n", file);
   fputs(prologue, file);
+  fputs(program->options.waits || program->options.tight ? find_waits : find_none, file);
+  fputs(functions, file);
   fputs("static CUdeviceptr m[64];\nstatic CUstream s[64];\nstatic CUevent e[16];\nstatic CUgraph graph;\n"
         "static CUgraphExec g[4];\nstatic unsigned char host[512];\nstatic int wrong;\n\n",
       file);

@@ -13,15 +13,18 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define MAX_STEPS     256
-#define MAX_MEMS      64
-#define MAX_EVENTS    16
-#define MAX_GRAPHS    4
-#define CTXS          3 /* the primary ones of devices 0 and 1, and another one of device 0 */
-#define THREADS       3
-#define GRAPH_NODES   4
-#define WORDS         64 /* of each allocation that work touches */
-#define VALUE(number) (UINT64_C(0x0101010101010101) * (uint8_t)(number))
+#define MAX_STEPS       256
+#define MAX_MEMS        64
+#define MAX_EVENTS      16
+#define MAX_GRAPHS      4
+#define MAX_WAITS       32 /* kernels that wait */
+#define PARTIES         2  /* of a collective */
+#define CTXS            3  /* the primary ones of devices 0 and 1, and another one of device 0 */
+#define THREADS         3
+#define GRAPH_NODES     4
+#define WORDS           64                          /* of each allocation that work touches */
+#define BUSY_NS(number) (UINT64_C(5000) * (number)) /* up to 1.3 ms */
+#define VALUE(number)   (UINT64_C(0x0101010101010101) * (uint8_t)(number))
 
 /* Streams have numbers: the legacy ones, each thread's, then those that were created, which are never used
  * again. */
@@ -57,11 +60,12 @@ enum {
   F_ACCESS = 64,  /* queued work on mem */
   F_INSIDE = 128, /* may stand inside another call */
   F_AROUND = 256, /* others may stand inside it */
+  F_WAIT = 512,   /* wait */
 };
 
 typedef struct step {
   step_kind_t kind;
-  uint8_t thread, lane, mem, mem2, event, ctx, graph;
+  uint8_t thread, lane, mem, mem2, event, ctx, graph, wait;
   uint8_t route; /* 0: found with dlsym, 1: with cuGetProcAddress */
   uint8_t flags; /* of the call: stream flags, capture mode; of TO_HOST: which memory, a place_t */
   uint8_t value; /* written, or expected */
@@ -69,8 +73,18 @@ typedef struct step {
   uint32_t bytes;
 } step_t;
 
+typedef struct options {
+  bool ctx_events;    /* cuCtxRecordEvent (drivers since 12.5) */
+  bool programmatic;  /* launches that overlap the one in front of them */
+  bool waits;         /* kernels that wait for the host, or for each other */
+  bool free_is_async; /* cuMemFree waits for work on its memory only, not for all work */
+  uint64_t tight;     /* bytes that a program has at most on each device, which has little more; 0: ample */
+  int devices;
+} options_t;
+
 typedef struct program {
   uint64_t seed;
+  options_t options; /* what it is legal under */
   int count;
   step_t steps[MAX_STEPS];
   uint64_t after[MAX_STEPS][MAX_STEPS / 64]; /* steps that have to be done before, by other threads too */
@@ -87,8 +101,9 @@ extern const step_info_t step_infos[STEP_KINDS];
 
 typedef struct model model_t;
 
-model_t *model_new(void);                             /* free() */
-void model_reset(model_t *model, program_t *program); /* an empty program begins; its `after` is filled in */
+model_t *model_new(void); /* free() */
+/* An empty program begins, under its options; its `after` is filled in. */
+void model_reset(model_t *model, program_t *program);
 /* Appends the step if a legal program may take it now, with its value set. False: nothing has changed. */
 bool model_append(model_t *model, const step_t *step);
 /* Checks a whole program and fills in `after` and the values that reads expect. */
@@ -96,7 +111,7 @@ bool model_check(program_t *program);
 
 /* What a generator asks */
 typedef struct model_mem {
-  bool live, busy, written, known;
+  bool live, busy, written, known, held; /* held: its bytes count */
   uint8_t ctx, value;
   int last;         /* lane; -1: none */
   uint16_t stamp;   /* counts accesses */
@@ -115,16 +130,13 @@ int model_new_mem(const model_t *model); /* the next number, -1: there are no mo
 int model_new_lane(const model_t *model);
 int model_new_event(const model_t *model);
 int model_new_graph(const model_t *model);
+int model_new_wait(const model_t *model);
+/* Of the kernels that wait for the host (meets: for another launch) one that still does; -1: none. */
+int model_open_wait(const model_t *model, bool meets);
 int model_lane_ctx(const model_t *model, int lane);
 int model_open(const model_t *model); /* steps that are still to come inside the last call */
 
 /* ---- generate.c ---- */
-
-typedef struct options {
-  bool ctx_events;   /* cuCtxRecordEvent (drivers since 12.5) */
-  bool programmatic; /* launches that overlap the one in front of them */
-  int devices;
-} options_t;
 
 void generate(program_t *program, uint64_t seed, const options_t *options);
 
@@ -133,7 +145,9 @@ void generate(program_t *program, uint64_t seed, const options_t *options);
 typedef struct outcome {
   uint64_t failed_calls, wrong_values, early_reuse, strays, violations, corrupt_stamps;
   uint64_t reuses, pending_reuses;
-  char first[256]; /* failure in words, "" for none */
+  uint64_t refused, refused_beside, refused_captured; /* allocations: that fit; of them beside a kernel that
+                                                       * waits; of the others beside a capture */
+  char first[256];                                    /* failure in words, "" for none */
 } outcome_t;
 
 bool execute_init(void); /* once; false: not on the simulated GPU (said on stderr) */

@@ -5,22 +5,28 @@
     test/oracle/run.py BUILD --programs N --seed S    N of them, the seeds from S on (soak.sh: without end)
     test/oracle/run.py BUILD --only-seed S            that program, in every row, in turns
     test/oracle/run.py BUILD --row PATTERN            only the rows whose name matches, as in "round context 12.5"
+    test/oracle/run.py BUILD --waits                  programs with kernels that wait for the host or for each other, on
+                                                      drivers whose cuMemFree waits for them and on others
+    test/oracle/run.py BUILD --library PATH           of another build
     test/oracle/run.py BUILD --unsafe CC...           the library that reuses at once: has to be caught, and the C that
                                                       is printed, compiled by CC..., has to show it
 
 Each row has its own seeds, and its programs run in two ways: in turns, which a seed repeats exactly, and with their
-threads running freely. What is wrong is made small and printed as C that shows it. Exit status: 0 nothing wrong, and memory
-was really reused; 1 otherwise.
+threads running freely. What is wrong is made small and printed as C that shows it. A program that does not end is named
+by its seed. Exit status: 0 nothing wrong, and memory was really reused; 1 otherwise.
 """
 
 import argparse
+import collections
 import concurrent.futures
+import itertools
 import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 # Of a mode: whether memory may be handed out while work of its earlier owner is pending (all later work being ordered
@@ -31,41 +37,95 @@ DRIVERS = {"11080": "11.8", "12040": "12.4", "12050": "12.5", "13000": "13.0"}
 FENCE_SINCE = 12050
 DEFERRED = {"small": "4096", "large": None}  # GPUPOOL_MAX_DEFERRED: small has the library wait and fence often
 
+# Of rows with kernels that wait: the environment of the library, and the bytes that a program has at most on each device
+# (0: ample), which then has CAPACITY. An allocation that the library refuses there is counted; elsewhere it is wrong. In
+# turns, such programs run by the virtual clock, on which waiting takes no time.
+TIGHT = 6 << 20
+CAPACITY = "8MiB"
+MEMORY = {
+    "ample": ({}, 0),
+    "small": ({"GPUPOOL_MAX_DEFERRED": "4096"}, 0),
+    "surplus": ({"GPUPOOL_MAX_CACHED": "64KiB", "GPUPOOL_RESERVE": "80GiB"}, 0),
+    "tight": ({"GPUPOOL_RESERVE": "0", "GPUPOOL_PATIENCE": "0"}, TIGHT),
+    "reserve": ({"GPUPOOL_RESERVE": "4MiB", "GPUPOOL_MAX_CACHED": "2MiB", "GPUPOOL_PATIENCE": "0"}, TIGHT),
+    "limit": ({"GPUPOOL_LIMIT": CAPACITY, "GPUPOOL_PATIENCE": "0"}, TIGHT),
+    "patient": ({"GPUPOOL_RESERVE": "0"}, TIGHT),
+}
+SLOW_SHARE = 0.2  # of the programs of another row, where the library may wait a minute
+STALL_S = 20  # longer than a program's refusals take by GPUPOOL_PATIENCE
+# The order of `single` has a price for such programs, which doc/reuse.md names: they are not for it.
+WAITING_MODES = ("strict", "context", "epoch", "auto")
+LIMIT_S = 30  # for one program
+# Why the library refuses what natively fits, in its own words; it explains the first refusal of a process, so some
+# programs of each row are run again alone.
+REFUSED = re.compile(r"^seed (\d+): \d+ refused$", re.M)
+CAPTURE = "a capture, beside which the library makes no call"
+CAUSES = ((CAPTURE, "the library could make no call"),
+          ("freed memory that the device has not finished with", "that the program has freed stay in use"),
+          ("idle memory that cannot go back while the device is busy", "that are cached cannot go back"))
+EXPLAINED = 3  # in each row
+
 # Reuses in 100 allocations, at least: with fewer the programs prove nothing, or the library waits for more than it has to.
 LEAST_REUSES = {("strict", "small"): 25, ("strict", "large"): 25, ("context", "small"): 20, ("context", "large"): 8,
                 ("epoch", "small"): 25, ("epoch", "large"): 10, ("single", "small"): 27, ("single", "large"): 17}
+# Drivers before 12.5 have no fence of a context. There the library waits for nothing beyond GPUPOOL_MAX_DEFERRED, and in
+# `strict` a free asks nothing, so most memory is reused after synchronizations of the program's own.
+LEAST_WITHOUT_FENCES = {("strict", "small"): 12, ("strict", "large"): 12, ("context", "small"): 12,
+                        ("auto", "small"): 12, ("epoch", "small"): 22, ("single", "small"): 24}
+# Likewise, of a library that was built without mode `epoch`: no streams are asked, either.
+LEAST_WITHOUT_EPOCH = {("epoch", "small"): 12, ("epoch", "large"): 8, ("single", "small"): 18}
 # And of these with work of the earlier owner pending, where the mode allows that: memory handed out at once.
 LEAST_PENDING = {"single": 4}
+LEAST_WAITING = 2  # reuses in programs whose kernels wait: much of what they free stays in use
 LEAST_ALLOCATIONS = 1000  # before that is asked
 FREELY = 0.3  # of the programs
 RESULT = re.compile(r"^programs=(\d+) steps=(\d+) allocations=(\d+) reuses=(\d+) pending_reuses=(\d+) "
-                    r"early_reuses=(\d+) wrong=(\d+) first_wrong=(\d+)$", re.M)
-FIELDS = ("programs", "steps", "allocations", "reuses", "pending_reuses", "early_reuses", "wrong", "first_wrong")
+                    r"early_reuses=(\d+) wrong=(\d+) first_wrong=(\d+) refused=(\d+) refused_beside=(\d+) "
+                    r"refused_captured=(\d+) longest_ms=(\d+) stalled=(\d+) "
+                    r"first_stalled=(\d+) hung=(\d+)$", re.M)
+FIELDS = ("programs", "steps", "allocations", "reuses", "pending_reuses", "early_reuses", "wrong", "first_wrong",
+          "refused", "refused_beside", "refused_captured", "longest_ms", "stalled", "first_stalled", "hung")
+PROGRAM_HUNG = 3  # exit status
 
 
 class Row:
-    def __init__(self, driver, library=None, pool=None, mode=None, deferred="large"):
+    def __init__(self, driver, library=None, pool=None, mode=None, deferred="large", memory=None, free_waits=True):
         self.driver, self.preload, self.pool, self.mode, self.deferred = driver, library, pool, mode, deferred
+        self.memory, self.free_waits = memory, free_waits  # memory: a key of MEMORY; None: no kernels that wait
         self.name = "%s %s %s" % (pool, mode, DRIVERS[driver]) if library else "no library %s" % DRIVERS[driver]
         if library and deferred == "small":
             self.name += " small"
+        if memory:
+            self.name += " %s%s" % (memory, "" if free_waits else " async-free")
+        self.is_tight = memory is not None and MEMORY[memory][1] > 0
+        # The library waits a minute for work that was submitted before a free, as the driver's own free would have. On a
+        # driver whose free waits for less, that can be a kernel that has nothing to do with the memory.
+        self.must_not_stall = free_waits
+        self.share = 1 if self.must_not_stall or not self.is_tight else SLOW_SHARE
+        # By the real clock: the virtual one is slow beside threads that loop. So not where much has to be waited for.
+        self.may_run_freely = not self.is_tight or (self.must_not_stall and memory != "patient")
+        self.hung = []  # seeds
+        self.causes = collections.Counter()
         self.figures = dict.fromkeys(FIELDS, 0)
         self.problems = []
 
 
 class Runner:
-    def __init__(self, build, folder, shrink):
+    def __init__(self, build, folder, shrink, limit_s=LIMIT_S, most_hung=1):
         self.program = os.path.join(build, "test", "oracle", "reuse_programs")
         self.sim = os.path.join(build, "test", "sim")
         self.folder = folder
         self.shrink = shrink
+        self.limit_s, self.most_hung = limit_s, most_hung
+        self.processors = sorted(os.sched_getaffinity(0))
+        self.thread, self.threads = threading.local(), itertools.count()
         for driver in DRIVERS:
             path = os.path.join(folder, driver)
             os.mkdir(path)
             name = "libcuda.so.1" if driver == "13000" else "libcuda-%s.so" % driver
             os.symlink(os.path.join(self.sim, name), os.path.join(path, "libcuda.so.1"))
 
-    def environment(self, row):
+    def environment(self, row, freely=False):
         env = {key: value for key, value in os.environ.items() if not key.startswith(("GPUPOOL_", "SIMCUDA_"))}
         env.update(LD_LIBRARY_PATH=os.path.join(self.folder, row.driver) + ":" + self.sim, SIMCUDA_ORACLE="1",
                    SIMCUDA_DEVICES="2")
@@ -74,16 +134,42 @@ class Runner:
                        GPUPOOL_REUSE=row.mode, GPUPOOL_SNAPSHOT_AT="none")
             if DEFERRED[row.deferred]:
                 env["GPUPOOL_MAX_DEFERRED"] = DEFERRED[row.deferred]
+        if row.memory:
+            settings, tight = MEMORY[row.memory]
+            env.update(SIMCUDA_FREE_WAITS="1" if row.free_waits else "0")
+            if tight and row.memory != "limit":
+                env.update(SIMCUDA_CAPACITY=CAPACITY)
+            if row.preload:
+                env.update(settings)
+        if row.is_tight and row.preload and not freely:  # the library with a clock that can be replaced is built beside it
+            library = os.path.join(row.preload, "..", "..", "test", "interpose", "libgpupool_system_clock.so")
+            env["LD_PRELOAD"] = env["LD_PRELOAD"].replace(row.preload, "%s:%s" % (
+                os.path.abspath(library), os.path.join(self.sim, "libvirtual_clock.so")))
         return env
 
     def options(self, row, freely):
-        return (["--freely"] if freely else []) + ["--devices", "2", "--programmatic"] + (
-            ["--ctx-events"] if int(row.driver) >= FENCE_SINCE else []) + (
-            ["--no-pending"] if row.preload and not MODES[row.mode] else [])
+        options = ["--devices", "2", "--programmatic"] + (["--freely"] if freely else [])
+        if int(row.driver) >= FENCE_SINCE:
+            options += ["--ctx-events"]
+        if row.preload and not MODES[row.mode]:
+            options += ["--no-pending"]
+        if row.memory:
+            tight = MEMORY[row.memory][1]
+            options += ["--waits"] + ([] if row.free_waits else ["--free-is-async"]) + (
+                ["--tight", str(tight)] if tight else [])
+        return options
+
+    def choose_processors(self, freely):
+        """Of the calling thread, for its next program. Threads that take turns switch on one processor in half the time."""
+        if not hasattr(self.thread, "processor"):
+            self.thread.processor = self.processors[next(self.threads) % len(self.processors)]
+        os.sched_setaffinity(0, self.processors if freely else {self.thread.processor})
 
     def call(self, row, freely, arguments, limit_s):
-        return subprocess.run([self.program] + self.options(row, freely) + [str(a) for a in arguments],
-                              env=self.environment(row), cwd=self.folder, stdout=subprocess.PIPE,
+        self.choose_processors(freely)
+        return subprocess.run([self.program] + self.options(row, freely) + ["--limit-s", str(self.limit_s), "--stall-s", str(STALL_S)] +
+                              [str(a) for a in arguments],
+                              env=self.environment(row, freely), cwd=self.folder, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, universal_newlines=True, errors="replace", timeout=limit_s)
 
     def knows(self, library, mode):
@@ -101,17 +187,35 @@ class Runner:
         return first if self.call(row, freely, [first], 60).returncode not in (0, 1) else None
 
     def run(self, row, freely, first, count):
-        result = self.call(row, freely, [first, count], 60 + count / 20)
+        result = self.call(row, freely, [first, count], 600 + count)
         match = RESULT.search(result.stdout)
-        if not match or result.returncode not in (0, 1):
+        if not match or result.returncode not in (0, 1, PROGRAM_HUNG):
             seed = self.died(row, freely, first, count)
             row.problems.append("seeds %d to %d%s: exit status %d%s\n%s" % (
                 first, first + count - 1, " freely" if freely else "", result.returncode,
                 ", by seed %d" % seed if seed else "", result.stderr[-2000:]))
             return
         figures = dict(zip(FIELDS, map(int, match.groups())))
-        for name in FIELDS:
+        for seed in REFUSED.findall(result.stderr)[:EXPLAINED if not freely else 0]:
+            row.causes[self.cause(row, seed)] += 1
+        hung, longest_ms = figures.pop("hung"), figures.pop("longest_ms")
+        row.figures["longest_ms"] = max(row.figures["longest_ms"], longest_ms)
+        if figures["stalled"] and row.must_not_stall:
+            row.problems.append("seed %d takes longer than %d s\n%s" % (
+                figures["first_stalled"], STALL_S, self.repeat(row, freely, figures["first_stalled"])))
+        if row.memory == "patient" and (
+                figures["refused"] > figures["refused_beside"] + figures["refused_captured"]):
+            row.problems.append("seeds %d to %d: allocations are refused where no kernel waits\n%s" % (
+                first, first + count - 1, self.repeat(row, freely, first)))
+        for name in figures:
             row.figures[name] += figures[name]
+        if hung:
+            row.figures["hung"] += 1
+            if not row.hung:
+                row.problems.append("seed %d does not end\n%s" % (hung, self.repeat(row, freely, hung)))
+            row.hung.append(hung)
+            if len(row.hung) < self.most_hung and hung + 1 < first + count:
+                self.run(row, freely, hung + 1, first + count - hung - 1)
         if figures["wrong"]:
             text = "%s%s" % (result.stderr[-1500:], self.repeat(row, freely, figures["first_wrong"]))
             if self.shrink and not freely:  # one will do
@@ -120,31 +224,52 @@ class Runner:
                 text += "\n" + small.stderr[-4000:] + small.stdout
             row.problems.append(text)
 
+    def cause(self, row, seed):
+        said = self.call(row, False, [seed], 60 + self.limit_s).stderr
+        if "out of memory on device" not in said:
+            return CAPTURE
+        causes = [cause for cause, words in CAUSES if words in said]
+        return " and ".join(causes) or "memory that the device is not busy with"
+
     def repeat(self, row, freely, seed):
-        env = self.environment(row)
+        env = self.environment(row, freely)
         names = sorted(name for name in env if name.startswith(("GPUPOOL_", "SIMCUDA_", "LD_")))
         return "To see it again: %s %s %d" % (" ".join("%s=%s" % (name, env[name]) for name in names),
                                              " ".join([self.program] + self.options(row, freely)), seed)
 
     def run_row(self, row, first, count):
         began = time.monotonic()
-        free = int(count * FREELY)
+        count = int(count * row.share) or 1
+        free = int(count * FREELY) if row.may_run_freely else 0
         self.run(row, False, first, count - free)
-        if free and not row.problems:
+        if free and (not row.problems or len(row.hung) < self.most_hung):
             self.run(row, True, first + count - free, free)
         row.seconds = time.monotonic() - began
         return row
 
 
-def judge(row):
+def has_epoch(build):
+    with open(os.path.join(build, "meson-info", "intro-buildoptions.json")) as file:
+        return next((option["value"] for option in json.load(file) if option["name"] == "epoch"), True)
+
+
+def judge(row, with_epoch):
     figures = row.figures
     if row.problems or figures["wrong"]:
         return
+    if figures["refused"] and not row.preload:
+        row.problems.append("allocations are refused without the library: the programs are not legal")
     pooled = row.preload and row.pool != "unpooled"
     least = LEAST_REUSES.get((row.mode, row.deferred), LEAST_REUSES["context", row.deferred])
+    if row.memory:
+        least = LEAST_WAITING
+    elif int(row.driver) < FENCE_SINCE:
+        least = LEAST_WITHOUT_FENCES.get((row.mode, row.deferred), least)
+        if not with_epoch:
+            least = LEAST_WITHOUT_EPOCH.get((row.mode, row.deferred), least)
     if pooled and figures["allocations"] > LEAST_ALLOCATIONS and 100 * figures["reuses"] < least * figures["allocations"]:
         row.problems.append("memory was reused for fewer than %d of 100 allocations" % least)
-    pending = LEAST_PENDING.get(row.mode, 0)
+    pending = 0 if row.memory else LEAST_PENDING.get(row.mode, 0)
     if pooled and figures["allocations"] > LEAST_ALLOCATIONS and 100 * figures["pending_reuses"] < pending * figures["allocations"]:
         row.problems.append("memory was handed out at once for fewer than %d of 100 allocations" % pending)
     if not pooled and figures["reuses"]:
@@ -160,15 +285,42 @@ def rows_of(runner, library):
     return rows
 
 
+def waiting_rows(runner, library):
+    rows = [Row(driver, memory=memory, free_waits=waits) for driver in DRIVERS for memory in ("ample", "tight")
+            for waits in (True, False)]
+    for mode in WAITING_MODES:
+        if not runner.knows(library, mode):
+            continue
+        rows += [Row(driver, library, "round", mode, memory=memory, free_waits=waits) for driver in DRIVERS
+                 for memory in MEMORY for waits in (True, False)]
+    rows += [Row(driver, library, pool, "context", memory=memory, free_waits=waits) for driver in DRIVERS
+             for pool in ("naive", "unpooled") for memory in ("surplus", "tight", "limit") for waits in (True, False)]
+    return rows
+
+
+def report_causes(rows):
+    """Allocations that were refused and natively would not have been: how they come about, of those looked at."""
+    causes = collections.Counter()
+    for row in rows:
+        for cause, count in row.causes.items():
+            causes["limit" if row.memory == "limit" else "device", row.mode, cause] += count
+    for (by, mode, cause), count in sorted(causes.items(), key=str):
+        print("refused by the %s, %s: %d by %s" % (by, mode, count, cause))
+
+
 def report(rows):
-    form = "%-28s %9s %10s %11s %9s %8s %6s %6s %6s"
-    print(form % ("row", "programs", "steps", "allocations", "reuses", "pending", "early", "wrong", "s"))
+    form = "%-40s %9s %10s %11s %9s %8s %6s %6s %8s %7s %8s %5s %7s %8s %6s"
+    shown = ("programs", "steps", "allocations", "reuses", "pending_reuses", "early_reuses", "wrong", "refused",
+             "refused_beside", "refused_captured", "hung", "stalled", "longest_ms")
+    print(form % ("row", "programs", "steps", "allocations", "reuses", "pending", "early", "wrong", "refused", "beside",
+                  "captured", "hung", "stalled", "most ms", "s"))
     total = dict.fromkeys(FIELDS, 0)
     for row in rows:
-        print(form % ((row.name,) + tuple(row.figures[name] for name in FIELDS[:7]) + ("%.1f" % row.seconds,)))
+        print(form % ((row.name,) + tuple(row.figures[name] for name in shown) + ("%.1f" % row.seconds,)))
         for name in FIELDS:
-            total[name] += row.figures[name]
-    print(form % (("all",) + tuple(total[name] for name in FIELDS[:7]) + ("",)))
+            total[name] = (max if name == "longest_ms" else lambda a, b: a + b)(total[name], row.figures[name])
+    print(form % (("all",) + tuple(total[name] for name in shown) + ("",)))
+    report_causes(rows)
     for row in rows:
         for problem in row.problems:
             print("\n%s: %s" % (row.name, problem))
@@ -204,7 +356,7 @@ def unsafe(runner, library, good_library, compiler):
     result = runner.call(row, False, ["--keep-going", 1, 20], 120)
     match = RESULT.search(result.stdout)
     print(result.stdout, end="")
-    first = int(match.group(len(FIELDS))) if match else 0
+    first = int(match.group(1 + FIELDS.index("first_wrong"))) if match else 0
     if not 1 <= first <= 5:
         print("not caught by the first 5 programs\n%s" % result.stderr)
         return False
@@ -236,18 +388,23 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only-seed", type=int, metavar="S")
     parser.add_argument("--row", default="", metavar="PATTERN")
+    parser.add_argument("--waits", action="store_true")
+    parser.add_argument("--library", metavar="PATH")
+    parser.add_argument("--limit-s", type=int, default=LIMIT_S, help="for one program")
+    parser.add_argument("--most-hung", type=int, default=1, help="programs that do not end, before a row ends")
     parser.add_argument("--unsafe", nargs=argparse.REMAINDER, metavar="CC")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--no-shrink", action="store_true")
     options = parser.parse_args()
     build = os.path.abspath(options.build)
-    library = os.path.join(build, "interpose", "libgpupool.so")
+    library = os.path.abspath(options.library or os.path.join(build, "interpose", "libgpupool.so"))
     with tempfile.TemporaryDirectory(prefix="gpupool-oracle-") as folder:
-        runner = Runner(build, folder, not options.no_shrink)
+        runner = Runner(build, folder, not options.no_shrink, options.limit_s, options.most_hung)
         if options.unsafe:
             unsafe_library = os.path.join(build, "test", "interpose", "libgpupool_unsafe.so")
             return 0 if unsafe(runner, unsafe_library, library, options.unsafe) else 1
-        rows = [row for row in rows_of(runner, library) if re.search(options.row, row.name)]
+        all_rows = waiting_rows(runner, library) if options.waits else rows_of(runner, library)
+        rows = [row for row in all_rows if re.search(options.row, row.name)]
         if not rows:
             sys.stderr.write("run.py: no row matches %s\n" % options.row)
             return 1
@@ -258,7 +415,7 @@ def main():
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
             list(pool.map(lambda row, seed: runner.run_row(row, seed, each), rows, first))
         for row in rows:
-            judge(row)
+            judge(row, has_epoch(options.build))
         return 0 if report(rows) else 1
 
 

@@ -15,6 +15,7 @@ static bool try_without(shrinker_t *shrinker, const bool *drop)
   static program_t smaller;
   const program_t *program = shrinker->program;
   smaller.seed = program->seed;
+  smaller.options = program->options;
   smaller.count = 0;
   int around = -1; /* the kept step that further ones stand inside */
   int left = 0;

@@ -24,7 +24,7 @@ static void count_event(void *self, const gp_event_t *event)
   now.in_use += (event->action == GP_ACTION_ALLOC) - (event->action == GP_ACTION_FREE_COMPLETED);
 }
 
-/* Who asks at present, and whom the last event of each action named. */
+/* The caller at present, and the caller that the last event of each action named. */
 static uint32_t asker;
 static uint32_t named[GP_ACTION_COUNT];
 

@@ -13,7 +13,9 @@ START_TEST(test_limit_is_never_exceeded_and_idle_memory_makes_room)
   ck_assert_int_eq(gp_engine_alloc(engine, context, 4 * GP_MIB, &address), FAKE_OUT_OF_MEMORY);
   ck_assert_int_eq(free_code(block), 0);
   fake_submit(&driver, 0, block);
+  driver.complete_at_ns[0] = driver.now_ns + 1000000000;
   allocate(4 * GP_MIB); /* waits for the freed block and gives it back */
+  ck_assert_int_eq(driver.count[FAKE_WAIT] + driver.busy_frees, 0);
   ck_assert_uint_le(driver.peak, 8 * GP_MIB);
   ck_assert_int_eq(gp_engine_alloc(engine, context, 9 * GP_MIB, &address), FAKE_OUT_OF_MEMORY);
   stop();
@@ -87,7 +89,10 @@ START_TEST(test_reserve_gives_idle_memory_back)
   uint64_t block = allocate(8 * GP_MIB);
   ck_assert_int_eq(free_code(block), 0);
   synchronize();
-  allocate(6 * GP_MIB); /* 2 MiB would be left free */
+  allocate(6 * GP_MIB);                         /* 2 MiB are left free */
+  ck_assert_int_eq(driver.count[FAKE_FREE], 0); /* the driver's free may wait, its allocation would not */
+  ck_assert_uint_eq(stats().cached_bytes.current, 8 * GP_MIB);
+  synchronize();
   ck_assert_uint_eq(stats().cached_bytes.current, 0);
   allocate(8 * GP_MIB); /* but it is never a reason to refuse */
   stop();
@@ -111,9 +116,11 @@ START_TEST(test_reserve_does_not_count_page_cache)
   ck_assert_int_eq(free_code(block), 0);
   synchronize();
   allocate(6 * GP_MIB);
+  synchronize();
   ck_assert_uint_eq(stats().cached_bytes.current, 8 * GP_MIB);
   host_has = 0; /* as a device with memory of its own */
   allocate(GP_MIB);
+  synchronize();
   ck_assert_uint_eq(stats().cached_bytes.current, 0);
   stop();
 }
@@ -219,11 +226,57 @@ START_TEST(test_a_pool_that_went_hides_nothing_of_another)
   take_from_pool(1, 32 * GP_MIB);
   take_from_pool(2, GP_MIB);
   gp_engine_mempool_gone(engine, 1);
-  reserved_by_pools -= 32 * GP_MIB; /* nobody can ask it any more */
+  reserved_by_pools -= 32 * GP_MIB; /* its pool cannot be asked any more */
   allocate(32 * GP_MIB);
   ck_assert_int_eq(gp_engine_alloc(engine, context, 8 * GP_MIB, &address), FAKE_OUT_OF_MEMORY);
   gp_engine_destroy(engine);
   fake_driver_fini(&driver);
+}
+END_TEST
+
+/* The device is busy and has 2 MiB free; the cache has 8 MiB. */
+static void fill_beside_work(void)
+{
+  start((const char *const[]){"GPUPOOL_RESERVE=0", "GPUPOOL_PATIENCE=0", NULL}, 50 * GP_MIB, true);
+  uint64_t block = allocate(8 * GP_MIB);
+  uint64_t busy = allocate(40 * GP_MIB);
+  ck_assert_int_eq(free_code(block), 0);
+  synchronize();
+  fake_submit(&driver, 0, busy);
+  ck_assert(!gp_engine_forwarded_reserve(engine, context, 4 * GP_MIB, GP_FORWARDED_MEMPOOL));
+}
+
+static void expect_passed_on(void)
+{
+  ck_assert(gp_engine_forwarded_reserve(engine, context, 4 * GP_MIB, GP_FORWARDED_MEMPOOL));
+  ck_assert_uint_eq(stats().cached_bytes.current, 8 * GP_MIB);
+  gp_engine_forwarded_cancel(engine, context, 4 * GP_MIB, GP_FORWARDED_MEMPOOL);
+  fake_complete(&driver, 0);
+  stop();
+}
+
+START_TEST(test_page_cache_is_room_for_stream_ordered_memory)
+{
+  fill_beside_work();
+  driver.ops.host_available = tell_host;
+  host_has = 4 * GP_MIB;
+  expect_passed_on();
+}
+END_TEST
+
+static int refuse_to_tell(void *self, const gp_driver_context_t *key, uint64_t *ret_reserved)
+{
+  return FAKE_INVALID_VALUE;
+}
+
+/* They may have what was freed in stream order. */
+START_TEST(test_pools_of_which_the_driver_tells_nothing_may_have_room)
+{
+  fill_beside_work();
+  driver.ops.async_reserved = refuse_to_tell;
+  ck_assert(gp_engine_forwarded_reserve(engine, context, GP_MIB, GP_FORWARDED_MEMPOOL));
+  gp_engine_forwarded_cancel(engine, context, GP_MIB, GP_FORWARDED_MEMPOOL);
+  expect_passed_on();
 }
 END_TEST
 
@@ -313,7 +366,7 @@ START_TEST(test_out_of_memory_report_names_the_owners)
 END_TEST
 
 /* Memory of contexts, code and other processes is in use on the device and in no sum of the pool. */
-START_TEST(test_what_nobody_asked_for_is_told)
+START_TEST(test_unaccounted_memory_is_reported)
 {
   const char *const settings[] = {"GPUPOOL_RESERVE=0", NULL};
   const gp_observer_t observer = {.out_of_memory = note_oom};
@@ -411,10 +464,12 @@ int main(void)
   tcase_add_test(limits, test_memory_info_counts_cached_as_free_and_knows_the_limit);
   tcase_add_test(limits, test_free_memory_is_never_more_than_there_is);
   tcase_add_test(limits, test_a_pool_that_went_hides_nothing_of_another);
+  tcase_add_test(limits, test_page_cache_is_room_for_stream_ordered_memory);
+  tcase_add_test(limits, test_pools_of_which_the_driver_tells_nothing_may_have_room);
   tcase_add_test(limits, test_malformed_limit_refuses_everything);
   tcase_add_test(limits, test_passthrough_counts_against_the_limit);
   tcase_add_test(limits, test_out_of_memory_report_names_the_owners);
-  tcase_add_test(limits, test_what_nobody_asked_for_is_told);
+  tcase_add_test(limits, test_unaccounted_memory_is_reported);
   tcase_add_test(limits, test_a_device_without_context);
   tcase_add_test(limits, test_names_of_different_kinds_are_apart);
   suite_add_tcase(suite, limits);

@@ -86,11 +86,9 @@ END_TEST
 static atomic_bool in_wait, capturing, waited_in_capture;
 static atomic_int waits;
 
-/* A wait that is on its way to the driver when a capture begins in another thread. */
-static int wait_until_captured(void *self, const gp_driver_context_t *which)
+/* A call that may wait is on its way to the driver when a capture begins in another thread. */
+static void wait_until_captured(void)
 {
-  (void)self;
-  (void)which;
   atomic_fetch_add(&waits, 1);
   atomic_store(&in_wait, true);
   while (!gp_engine_is_suspended(engine))
@@ -99,26 +97,35 @@ static int wait_until_captured(void *self, const gp_driver_context_t *which)
     sched_yield();
   atomic_store(&waited_in_capture, atomic_load(&capturing));
   fake_complete(&driver, 0);
+}
+
+static int (*real_free)(void *self, const gp_driver_context_t *which, uint64_t address);
+
+static int free_until_captured(void *self, const gp_driver_context_t *which, uint64_t address)
+{
+  wait_until_captured();
+  return real_free(self, which, address);
+}
+
+static int context_until_captured(void *self, const gp_driver_context_t *which)
+{
+  (void)self;
+  (void)which;
+  wait_until_captured();
   return 0;
 }
 
-/* Each makes the engine wait. `block` is in use by the device. */
+/* Each makes the engine call the driver where that may wait. `block` is in use by the device. */
 static void free_strictly(uint64_t block)
 {
   (void)free_code(block);
-}
-
-static void allocate_beyond_max_deferred(uint64_t block)
-{
-  (void)free_code(block);
-  (void)allocate(GP_MIB);
 }
 
 static void run_out_of_memory(uint64_t block)
 {
   uint64_t address = 0;
   (void)free_code(block);
-  (void)gp_engine_alloc(engine, context, 600 * GP_MIB, &address);
+  (void)gp_engine_alloc(engine, context, 700 * GP_MIB, &address);
 }
 
 static void make_room(uint64_t block)
@@ -127,15 +134,22 @@ static void make_room(uint64_t block)
   (void)gp_engine_make_room(engine, context);
 }
 
+static void give_back(uint64_t block)
+{
+  (void)free_code(block);
+  synchronize();
+}
+
 static const struct {
   const char *setting;
   void (*run)(uint64_t block);
   bool has_fence;
 } waiting[] = {
     {"GPUPOOL_REUSE=strict", free_strictly, true},
-    {"GPUPOOL_MAX_DEFERRED=0", allocate_beyond_max_deferred, false}, /* a driver before 12.5 */
-    {"GPUPOOL_REUSE=context", run_out_of_memory, true},
+    {"GPUPOOL_REUSE=context", run_out_of_memory, false}, /* a driver before 12.5: it waits for the context */
+    {"GPUPOOL_REUSE=context", run_out_of_memory, true},  /* the others: the driver's free */
     {"GPUPOOL_REUSE=context", make_room, true},
+    {"GPUPOOL_MAX_CACHED=0", give_back, true},
 };
 
 static void begin_waiting(int which, uint64_t *ret_block)
@@ -165,7 +179,11 @@ START_TEST(test_no_wait_is_on_its_way_when_a_capture_begins)
   uint64_t block;
   which_waiting = _i;
   begin_waiting(_i, &block);
-  driver.ops.wait = wait_until_captured;
+  driver.complete_at_ns[0] = driver.now_ns + 1000000;
+  real_free = driver.ops.free;
+  driver.ops.free = free_until_captured;
+  driver.ops.wait = context_until_captured;
+  driver.ops.wait_as_free = context_until_captured;
   ck_assert_int_eq(pthread_create(&thread, NULL, run_waiting, &block), 0);
   while (!atomic_load(&in_wait))
     sched_yield();
@@ -185,12 +203,19 @@ START_TEST(test_none_begins_while_it_runs)
   uint64_t block = allocate(1000);
   fake_submit(&driver, 0, block);
   ck_assert_int_eq(free_code(block), 0);
+  driver.complete_at_ns[0] = driver.now_ns + 1000000;
   begin_capture();
+  uint64_t before_ns = driver.now_ns;
   (void)gp_engine_make_room(engine, context); /* for a call of the program that found no memory */
-  ck_assert_int_eq(driver.count[FAKE_WAIT] + driver.count[FAKE_RECORD] + driver.count[FAKE_FREE], 0);
+  ck_assert_uint_eq(driver.now_ns, before_ns);
+  ck_assert_int_eq(driver.count[FAKE_WAIT] + driver.count[FAKE_WAIT_AS_FREE] + driver.count[FAKE_RECORD] +
+                       driver.count[FAKE_FREE] + driver.count[FAKE_ASK_STREAM],
+      0);
   end_capture();
   ck_assert(gp_engine_make_room(engine, context));
-  ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
+  ck_assert_int_eq(driver.count[FAKE_WAIT], _i ? 0 : 1);
+  ck_assert_uint_eq(driver.used, 0);
+  ck_assert_int_eq(driver.busy_frees, 0);
   stop();
 }
 END_TEST
@@ -214,8 +239,9 @@ START_TEST(test_a_capture_begins_beside_a_wait_that_needs_it)
 {
   pthread_t thread;
   uint64_t block;
+  which_waiting = 0;
   begin_waiting(0, &block);
-  driver.ops.wait = wait_for_the_capture;
+  driver.ops.wait_as_free = wait_for_the_capture;
   ck_assert_int_eq(pthread_create(&thread, NULL, run_waiting, &block), 0);
   while (!atomic_load(&in_wait))
     sched_yield();

@@ -1,5 +1,5 @@
 /*
- * The highest use of a device, as the observer is told.
+ * The highest use of a device, as the observer sees it.
  */
 #include "pool/util/lock.h"
 #include "test/pool/check_main.h"

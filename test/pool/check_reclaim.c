@@ -56,18 +56,45 @@ START_TEST(test_strict_free_waits)
   fake_submit(&driver, 0, block);
   ck_assert_int_eq(free_code(block), 0);
   ck_assert(!fake_is_in_use(&driver, block));
-  ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
+  ck_assert_int_eq(driver.count[FAKE_WAIT_AS_FREE], 1);
   ck_assert_uint_eq(allocate(1000), block);
+  ck_assert_int_eq(free_code(block), 0); /* no work is pending: the driver's free would not wait either */
+  ck_assert_int_eq(driver.count[FAKE_WAIT_AS_FREE], 1);
+  ck_assert_int_eq(driver.count[FAKE_WAIT], 0);
+  ck_assert_uint_eq(stats().host_waits, 1);
   stop();
 }
 END_TEST
 
-START_TEST(test_strict_free_gives_the_error_of_the_wait)
+static int end_context(void *self, const gp_driver_context_t *which)
+{
+  gp_engine_context_lost(engine, context);
+  return FAKE_OUT_OF_MEMORY;
+}
+
+/* Another thread ends the context while the free waits: the block is there no more. */
+START_TEST(test_strict_free_beside_the_end_of_its_context)
 {
   const char *const settings[] = {"GPUPOOL_REUSE=strict", NULL};
   start(settings, GP_GIB, true);
   uint64_t block = allocate(1000);
-  driver.fail_at = driver.calls + 1;
+  fake_submit(&driver, 0, block);
+  driver.ops.wait_as_free = end_context;
+  ck_assert_int_eq(free_code(block), 0);
+  ck_assert_int_eq(driver.count[FAKE_FREE], 0);
+  stop();
+}
+END_TEST
+
+/* From the record of the fence, its query, or the wait on. */
+START_TEST(test_strict_free_gives_the_error_of_the_device)
+{
+  const char *const settings[] = {"GPUPOOL_REUSE=strict", NULL};
+  start(settings, GP_GIB, true);
+  uint64_t block = allocate(1000);
+  fake_submit(&driver, 0, block);
+  driver.fail_at = driver.calls + 1 + _i;
+  driver.fail_stays = true;
   driver.fail_code = FAKE_STICKY;
   ck_assert_int_eq(free_code(block), FAKE_STICKY);
   stop();
@@ -76,7 +103,7 @@ END_TEST
 
 START_TEST(test_miss_polls_and_reuses_what_the_fence_covers)
 {
-  const char *const settings[] = {"GPUPOOL_MAX_DEFERRED=4MiB", NULL};
+  const char *const settings[] = {"GPUPOOL_MAX_DEFERRED=4MiB", "GPUPOOL_RESERVE=0", NULL};
   start(settings, GP_GIB, true);
   uint64_t block = allocate(3 * GP_MIB);
   fake_submit(&driver, 0, block);
@@ -94,7 +121,7 @@ END_TEST
 
 START_TEST(test_free_after_the_record_is_not_covered_by_the_fence)
 {
-  const char *const settings[] = {"GPUPOOL_MAX_DEFERRED=4MiB", NULL};
+  const char *const settings[] = {"GPUPOOL_MAX_DEFERRED=4MiB", "GPUPOOL_RESERVE=0", NULL};
   start(settings, GP_GIB, true);
   uint64_t early = allocate(3 * GP_MIB);
   uint64_t late = allocate(3 * GP_MIB);
@@ -112,21 +139,39 @@ START_TEST(test_free_after_the_record_is_not_covered_by_the_fence)
 }
 END_TEST
 
-START_TEST(test_beyond_max_deferred_the_miss_waits)
+START_TEST(test_beyond_max_deferred_the_miss_polls)
+{
+  const char *const settings[] = {"GPUPOOL_MAX_DEFERRED=2MiB", "GPUPOOL_RESERVE=0", NULL};
+  start(settings, GP_GIB, true);
+  uint64_t block = allocate(3 * GP_MIB);
+  fake_submit(&driver, 0, block);
+  driver.complete_at_ns[0] = driver.now_ns + 5000000;
+  ck_assert_int_eq(free_code(block), 0);
+  ck_assert_uint_eq(allocate(3 * GP_MIB), block);
+  ck_assert_int_eq(driver.count[FAKE_WAIT], 0);
+  ck_assert_uint_eq(stats().host_waits, 1);
+  stop();
+}
+END_TEST
+
+/* It cannot poll where a driver has no fence over a context: the pool grows, and no time passes. */
+START_TEST(test_beyond_max_deferred_nothing_waits_without_fences)
 {
   const char *const settings[] = {"GPUPOOL_MAX_DEFERRED=2MiB", NULL};
   start(settings, GP_GIB, false);
   uint64_t block = allocate(3 * GP_MIB);
   fake_submit(&driver, 0, block);
   ck_assert_int_eq(free_code(block), 0);
-  ck_assert_uint_eq(allocate(3 * GP_MIB), block);
-  ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
-  ck_assert_uint_eq(stats().host_waits, 1);
+  uint64_t before_ns = driver.now_ns;
+  ck_assert_uint_ne(allocate(3 * GP_MIB), block);
+  ck_assert_uint_eq(driver.now_ns, before_ns);
+  ck_assert_int_eq(driver.count[FAKE_WAIT], 0);
+  ck_assert_uint_eq(stats().host_waits, 0);
   stop();
 }
 END_TEST
 
-/* Another thread frees, with work just submitted, in the middle of a driver call of ours. */
+/* Another thread frees, with work just submitted, in the middle of a driver call of the engine's. */
 static uint64_t freed_meanwhile;
 static int (*real_wait)(void *self, const gp_driver_context_t *key);
 static int (*real_record)(void *self, const gp_driver_context_t *key, void **fence);
@@ -157,15 +202,17 @@ static int record_then_free(void *self, const gp_driver_context_t *key, void **f
 
 START_TEST(test_free_during_a_wait_is_not_covered)
 {
-  start((const char *const[]){"GPUPOOL_MAX_DEFERRED=0", NULL}, GP_GIB, false);
+  start(NULL, 1024 + 2048, false); /* full: the wait is the last step of the ladder */
   real_wait = driver.ops.wait;
   driver.ops.wait = wait_then_free;
   uint64_t block = allocate(1000);
   freed_meanwhile = allocate(2000);
   uint64_t other = freed_meanwhile;
   fake_submit(&driver, 0, block);
+  fake_complete(&driver, 0);
   free_code(block);
   ck_assert_uint_eq(allocate(1000), block);
+  ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
   ck_assert(fake_is_in_use(&driver, other));
   ck_assert_uint_eq(stats().deferred_bytes.current, 2048);
   stop();
@@ -174,7 +221,7 @@ END_TEST
 
 START_TEST(test_free_during_a_record_is_not_covered)
 {
-  start((const char *const[]){"GPUPOOL_MAX_DEFERRED=4MiB", NULL}, GP_GIB, true);
+  start((const char *const[]){"GPUPOOL_MAX_DEFERRED=4MiB", "GPUPOOL_RESERVE=0", NULL}, GP_GIB, true);
   real_record = driver.ops.fence_record;
   driver.ops.fence_record = record_then_free;
   uint64_t block = allocate(3 * GP_MIB);
@@ -191,15 +238,15 @@ START_TEST(test_free_during_a_record_is_not_covered)
 }
 END_TEST
 
+/* 0: a stream is asked about; 1: a fence is recorded. */
 START_TEST(test_context_that_ended_unseen_holds_nothing_back)
 {
-  start((const char *const[]){"GPUPOOL_MAX_DEFERRED=0", NULL}, GP_GIB, false);
+  start(NULL, 1024, _i);
   gp_driver_context_t other = fake_context(1, 0);
   gp_context_t *second = gp_engine_context(engine, &other);
   uint64_t block = allocate(1000);
   free_code(block);
-  driver.fail_at = driver.calls + 2; /* the wait for the second context */
-  driver.fail_code = FAKE_GONE;
+  driver.has_ended[1] = true;
   ck_assert_uint_eq(allocate(1000), block);
   ck_assert(gp_context_is_lost(second));
   stop();
@@ -214,13 +261,15 @@ int main(void)
   tcase_add_test(reuse, test_free_after_sync_began_is_not_covered);
   tcase_add_test(reuse, test_every_context_must_have_completed);
   tcase_add_test(reuse, test_strict_free_waits);
-  tcase_add_test(reuse, test_strict_free_gives_the_error_of_the_wait);
+  tcase_add_test(reuse, test_strict_free_beside_the_end_of_its_context);
+  tcase_add_loop_test(reuse, test_strict_free_gives_the_error_of_the_device, 0, 3);
   tcase_add_test(reuse, test_miss_polls_and_reuses_what_the_fence_covers);
   tcase_add_test(reuse, test_free_after_the_record_is_not_covered_by_the_fence);
-  tcase_add_test(reuse, test_beyond_max_deferred_the_miss_waits);
+  tcase_add_test(reuse, test_beyond_max_deferred_the_miss_polls);
+  tcase_add_test(reuse, test_beyond_max_deferred_nothing_waits_without_fences);
   tcase_add_test(reuse, test_free_during_a_wait_is_not_covered);
   tcase_add_test(reuse, test_free_during_a_record_is_not_covered);
-  tcase_add_test(reuse, test_context_that_ended_unseen_holds_nothing_back);
+  tcase_add_loop_test(reuse, test_context_that_ended_unseen_holds_nothing_back, 0, 2);
   suite_add_tcase(suite, reuse);
   return gp_check_main(suite);
 }

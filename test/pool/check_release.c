@@ -102,14 +102,17 @@ START_TEST(test_the_cache_is_emptied_and_no_more)
   free_code(idle);
   synchronize();
   uint64_t pending = allocate(8 * GP_MIB);
-  fake_submit(&driver, 0, pending);
-  free_code(pending);
   ck_assert_uint_eq(gp_engine_largest_idle(engine, 0), 4 * GP_MIB);
   ck_assert_uint_eq(gp_engine_empty_cache(engine), 4 * GP_MIB);
   ck_assert_uint_eq(driver.used, 10 * GP_MIB);
-  ck_assert_int_eq(driver.count[FAKE_WAIT], 0); /* for nothing is waited */
+  fake_submit(&driver, 0, pending);
+  free_code(pending);
+  ck_assert_uint_eq(gp_engine_empty_cache(engine), 0);
+  ck_assert_uint_eq(driver.used, 10 * GP_MIB);
+  ck_assert_int_eq(driver.count[FAKE_WAIT] + driver.count[FAKE_WAIT_AS_FREE], 0); /* for nothing is waited */
   fake_complete(&driver, 0);
   ck_assert_uint_eq(gp_engine_empty_cache(engine), 8 * GP_MIB); /* a fence has told */
+  ck_assert_int_eq(driver.busy_frees, 0);
   ck_assert_uint_eq(gp_engine_empty_cache(engine), 0);
   ck_assert_uint_eq(gp_engine_largest_idle(engine, 0), 0);
   ck_assert_int_eq(free_code(live), 0);

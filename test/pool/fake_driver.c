@@ -1,6 +1,7 @@
 #include "test/pool/fake_driver.h"
 
 #include <check.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,10 @@ static void enter(fake_driver_t *driver)
   REQUIRE(gp_locks_held() == 0); /* always, in a build without asserts */
   if (driver->locked)
     pthread_mutex_lock(&driver->mutex);
+  uint64_t now_ns = __atomic_load_n(&driver->now_ns, __ATOMIC_RELAXED);
+  for (int i = 0; i < FAKE_CONTEXTS; i++)
+    if (driver->complete_at_ns[i] != 0 && driver->complete_at_ns[i] <= now_ns)
+      driver->completed[i] = driver->submitted[i];
 }
 
 static void leave(fake_driver_t *driver)
@@ -32,12 +37,19 @@ static void leave(fake_driver_t *driver)
 static bool must_fail(fake_driver_t *driver, fake_call_t call)
 {
   driver->count[call]++;
-  return ++driver->calls == driver->fail_at;
+  driver->calls++;
+  return driver->calls == driver->fail_at ||
+         (driver->fail_stays && driver->fail_at > 0 && driver->calls > driver->fail_at);
 }
 
 static int context_index(const gp_driver_context_t *context)
 {
   return (int)(uintptr_t)context->handle - 1;
+}
+
+static bool is_busy(const fake_driver_t *driver, int context)
+{
+  return driver->submitted[context] > driver->completed[context];
 }
 
 static int find(const fake_driver_t *driver, uint64_t address)
@@ -82,6 +94,11 @@ static int fake_free(void *self, const gp_driver_context_t *context, uint64_t ad
 
   (void)context;
   enter(driver);
+  for (int i = 0; i < FAKE_CONTEXTS; i++)
+    if (is_busy(driver, i)) {
+      driver->busy_frees++;
+      break;
+    }
   if (must_fail(driver, FAKE_FREE)) {
     code = driver->fail_code;
   } else {
@@ -100,18 +117,40 @@ static int fake_free(void *self, const gp_driver_context_t *context, uint64_t ad
   return code;
 }
 
-static int fake_wait(void *self, const gp_driver_context_t *context)
+static int wait_for(fake_driver_t *driver, const gp_driver_context_t *context, fake_call_t call)
 {
-  fake_driver_t *driver = self;
   int code = 0;
 
   enter(driver);
-  if (must_fail(driver, FAKE_WAIT))
+  if (must_fail(driver, call))
     code = driver->fail_code;
-  else
+  else if (driver->has_ended[context_index(context)])
+    code = FAKE_GONE;
+  else if (call == FAKE_WAIT || !driver->free_returns)
     driver->completed[context_index(context)] = driver->submitted[context_index(context)];
   leave(driver);
   return code;
+}
+
+static int fake_wait(void *self, const gp_driver_context_t *context)
+{
+  return wait_for(self, context, FAKE_WAIT);
+}
+
+static int fake_wait_as_free(void *self, const gp_driver_context_t *context)
+{
+  return wait_for(self, context, FAKE_WAIT_AS_FREE);
+}
+
+static void fake_pause(void *self, uint64_t ns)
+{
+  fake_driver_t *driver = self;
+  REQUIRE(gp_locks_held() == 0);
+  (void)__atomic_add_fetch(&driver->now_ns, ns, __ATOMIC_RELAXED);
+  if (driver->on_pause)
+    driver->on_pause();
+  if (driver->locked)
+    sched_yield();
 }
 
 static int fake_record(void *self, const gp_driver_context_t *context, void **fence)
@@ -122,9 +161,14 @@ static int fake_record(void *self, const gp_driver_context_t *context, void **fe
   enter(driver);
   if (must_fail(driver, FAKE_RECORD)) {
     code = driver->fail_code;
+  } else if (driver->has_ended[context_index(context)]) {
+    code = FAKE_GONE;
   } else {
-    *fence = &driver->fences[context_index(context)];
-    driver->fences[context_index(context)] = driver->submitted[context_index(context)];
+    if (!*fence) {
+      REQUIRE(driver->fence_count < FAKE_FENCES);
+      *fence = &driver->fences[driver->fence_count++];
+    }
+    **(uint64_t **)fence = driver->submitted[context_index(context)];
   }
   leave(driver);
   return code;
@@ -138,10 +182,39 @@ static int fake_query(void *self, const gp_driver_context_t *context, void *fenc
   enter(driver);
   if (must_fail(driver, FAKE_QUERY))
     code = driver->fail_code;
+  else if (driver->has_ended[context_index(context)])
+    code = FAKE_GONE;
   else
     code = driver->completed[context_index(context)] >= *(uint64_t *)fence ? 0 : FAKE_NOT_READY;
   leave(driver);
   return code;
+}
+
+/* The streams of a context are not told apart. */
+static int ask_stream(fake_driver_t *driver, const gp_driver_context_t *context)
+{
+  int code;
+
+  enter(driver);
+  if (must_fail(driver, FAKE_ASK_STREAM))
+    code = driver->fail_code;
+  else if (driver->has_ended[context_index(context)])
+    code = FAKE_GONE;
+  else
+    code = is_busy(driver, context_index(context)) ? FAKE_NOT_READY : 0;
+  leave(driver);
+  return code;
+}
+
+static int fake_stream_query(void *self, const gp_driver_context_t *context, uint64_t stream)
+{
+  (void)stream;
+  return ask_stream(self, context);
+}
+
+static int fake_default_query(void *self, const gp_driver_context_t *context)
+{
+  return ask_stream(self, context);
 }
 
 static int fake_info(void *self, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total)
@@ -199,11 +272,15 @@ void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence)
       .alloc = fake_alloc,
       .free = fake_free,
       .wait = fake_wait,
+      .wait_as_free = fake_wait_as_free,
       .fence_record = with_fence ? fake_record : NULL,
       .fence_query = with_fence ? fake_query : NULL,
+      .stream_query = with_fence ? NULL : fake_stream_query,
+      .default_query = with_fence ? NULL : fake_default_query,
       .order = fake_order,
       .memory_info = fake_info,
       .now_ns = fake_now,
+      .pause = fake_pause,
       .code_out_of_memory = FAKE_OUT_OF_MEMORY,
       .code_invalid_value = FAKE_INVALID_VALUE,
       .code_not_ready = FAKE_NOT_READY,
@@ -252,6 +329,13 @@ void fake_complete(fake_driver_t *driver, int context)
 {
   enter(driver);
   driver->completed[context] = driver->submitted[context];
+  leave(driver);
+}
+
+void fake_complete_in(fake_driver_t *driver, int context, uint64_t ns)
+{
+  enter(driver);
+  driver->complete_at_ns[context] = ns > 0 ? __atomic_load_n(&driver->now_ns, __ATOMIC_RELAXED) + ns : 0;
   leave(driver);
 }
 

@@ -1,7 +1,8 @@
 /*
  * A driver for tests of the engine: memory is addresses, device work is a counter per context that the test
- * moves, time stands still until the test moves it, and any call can be made to fail. Not safe to use from
- * several threads unless said so: with `locked` set all calls are serialised, those of the test included.
+ * moves, or that moves when complete_at_ns says so; time stands still until the test or a pause of the engine
+ * moves it, and any call can be made to fail. Not safe to use from several threads unless said so: with
+ * `locked` set all calls are serialised, those of the test included.
  */
 #ifndef GP_TEST_POOL_FAKE_DRIVER_H
 #define GP_TEST_POOL_FAKE_DRIVER_H
@@ -19,16 +20,19 @@
 #define FAKE_STICKY        700
 #define FAKE_GONE          201
 #define FAKE_CONTEXTS      4
+#define FAKE_FENCES        64
 #define FAKE_ALLOCATIONS   (1 << 16)
 
 typedef enum fake_call {
   FAKE_ALLOC,
   FAKE_FREE,
   FAKE_WAIT,
+  FAKE_WAIT_AS_FREE,
   FAKE_RECORD,
   FAKE_QUERY,
   FAKE_INFO,
   FAKE_ORDER,
+  FAKE_ASK_STREAM, /* whether it has work; a driver without fences over contexts */
   FAKE_CALLS
 } fake_call_t;
 
@@ -50,12 +54,20 @@ typedef struct fake_driver {
   uint64_t now_ns;
   int fail_code;          /* what a failing call returns */
   long fail_at;           /* the call with this number fails; 0: none */
+  bool fail_stays;        /* so do all later ones */
   long calls;             /* so far */
   long count[FAKE_CALLS]; /* by kind */
   uint64_t submitted[FAKE_CONTEXTS];
   uint64_t completed[FAKE_CONTEXTS];
-  uint64_t fences[FAKE_CONTEXTS]; /* work that the fence of a context covers */
-  uint64_t ordered;               /* the stream that was put behind the default stream last */
+  uint64_t
+      complete_at_ns[FAKE_CONTEXTS]; /* from then on the context has completed its work; 0: never by itself */
+  bool has_ended[FAKE_CONTEXTS];     /* unseen: FAKE_GONE is the answer to every question about the context */
+  bool free_returns;                 /* the driver's free does not wait for work, nor does wait_as_free */
+  long busy_frees;                   /* frees while a context had work */
+  void (*on_pause)(void);            /* called in each pause, after the clock has moved; NULL: nothing is */
+  uint64_t fences[FAKE_FENCES];      /* each: the work of its context that it covers */
+  int fence_count;
+  uint64_t ordered; /* the stream that was put behind the default stream last */
   fake_allocation_t *allocations;
   int allocation_count;
   long errors; /* frees of what is not allocated, frees while work is pending by a driver that must not wait
@@ -70,6 +82,9 @@ gp_driver_context_t fake_context(int index, int device);
 /* Work on memory at address, submitted now by a context; complete: the context has done all of it. */
 void fake_submit(fake_driver_t *driver, int context, uint64_t address);
 void fake_complete(fake_driver_t *driver, int context);
+
+/* All work of the context is complete so many nanoseconds from now on; 0: when the test says so. */
+void fake_complete_in(fake_driver_t *driver, int context, uint64_t ns);
 
 /* Work submitted on the allocation at address is not complete. */
 bool fake_is_in_use(fake_driver_t *driver, uint64_t address);

@@ -112,7 +112,7 @@ static void destroy_refused(void)
   SAY(cuMemFree_v2(left));
 }
 
-/* Resets by a way that no preloaded library sees, if somebody provides one. */
+/* Resets by a way that no preloaded library sees, if the environment names one. */
 CUresult unseen_reset(CUdevice device) __attribute__((weak));
 
 static void reset_unseen(void)

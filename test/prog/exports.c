@@ -1,7 +1,7 @@
 /*
- * Shows memory that is made known outside the process, or marked, before it is freed: whoever got at it must
- * not find another owner's data there later, so it has to go back to the driver and must not be handed out
- * again.
+ * Shows memory that is made known outside the process, or marked, before it is freed: a process that got it
+ * must not find another owner's data there later, so it has to go back to the driver and must not be handed
+ * out again.
  *
  * exports WAY: ipc, tokens, token-list, sync, or none
  */

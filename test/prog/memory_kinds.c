@@ -5,6 +5,7 @@
  * unmap, map, retain   what keeps memory of vmm: its handles and its mappings, of the last KIND command
  *   forget-pools         destroys the memory pools while memory from them is in use
  *   module               loads code from an image that no GPU takes
+ *   context              makes another context, and leaves it
  *   info                 says what cuMemGetInfo says
  * Exit status: 0 unless a command is not known or something failed that must not.
  */
@@ -449,6 +450,16 @@ static int run(char *word, int command)
   } else if (strcmp(word, "module") == 0) {
     CUmodule module;
     printf("module: %s\n", name_of(cuModuleLoadData(&module, "no image")));
+  } else if (strcmp(word, "context") == 0) {
+    CUcontext made = NULL, popped;
+#if CUDA_VERSION >= 13000
+    CUresult result = cuCtxCreate(&made, NULL, 0, 0);
+#else
+    CUresult result = cuCtxCreate(&made, 0, 0);
+#endif
+    printf("context: %s\n", name_of(result));
+    if (result == CUDA_SUCCESS)
+      must("cuCtxPopCurrent", cuCtxPopCurrent(&popped));
   } else if (strcmp(word, "info") == 0) {
     size_t available, total;
     must("cuMemGetInfo", cuMemGetInfo(&available, &total));

@@ -19,7 +19,7 @@
   int name(void);                                                                                            \
   int name(void)                                                                                             \
   {                                                                                                          \
-    fprintf(stderr, "somebody calls " #name "\n");                                                           \
+    fprintf(stderr, "a module calls " #name "\n");                                                           \
     abort();                                                                                                 \
   }
 NAMES

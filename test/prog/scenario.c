@@ -60,7 +60,7 @@ static void release_async(block_t *block, CUstream stream)
   block->held = 0;
 }
 
-/* Misses, hits, deferred memory under work, a double free, pointers that are nobody's. */
+/* Misses, hits, deferred memory under work, a double free, pointers that nothing owns. */
 static void pooled(CUstream stream)
 {
   static const size_t sizes[] = {1, 4 * KIB, 100 * KIB, 1 * MIB, 3 * MIB, 100 * KIB};

@@ -3,7 +3,7 @@
  * context is current. Whoever gets it next must get it when that work is done: the result is what the work
  * saw.
  *
- * waits free           freed while another context is current: whoever waits has to wait in the right one
+ * waits free           freed while another context is current: the wait has to be in the right one
  * waits push|push_v1|set|create|create_v3|create_v4
  *                      the work was submitted in a context that became current by that call and by no other.
  *                      A driver that frees waits for all contexts that reach the memory; the simulated one

@@ -150,8 +150,8 @@ START_TEST(test_the_facts_are_those_of_the_snapshot)
   ck_assert_uint_eq(summary.actions[0].longest_ns, 98000);
   ck_assert_uint_eq(summary.until_ns, 52000);
   ck_assert(!summary.is_partial);
-  ck_assert_str_eq(findings.items[0].code, "served");
-  ck_assert_str_eq(findings.items[1].code, "live_at_exit");
+  ck_assert_str_eq(findings.items[0].code, "live_at_exit");
+  ck_assert_uint_eq(findings.count, 1); /* two allocations do not tell how well the pool served */
   gp_findings_fini(&findings);
   gp_summary_fini(&summary);
   gp_snapshot_destroy(snapshot);

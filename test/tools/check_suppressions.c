@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tools/model/suppressions.h"
+#include "tools/pattern.h"
 
 START_TEST(test_patterns_are_those_of_the_sanitizers)
 {
@@ -22,7 +23,7 @@ START_TEST(test_patterns_are_those_of_the_sanitizers)
       {"a$b", "a$b", true}, /* only the last one is an end */
   };
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-    ck_assert_msg(gp_suppression_matches(cases[i].pattern, cases[i].text) == cases[i].matches, "%s on %s",
+    ck_assert_msg(gp_pattern_matches(cases[i].pattern, cases[i].text) == cases[i].matches, "%s on %s",
         cases[i].pattern, cases[i].text);
 }
 END_TEST

@@ -13,6 +13,7 @@
 #include "test/tools/symbols_sample.h"
 #include "tools/read/native/snapshot_reader.h"
 #include "tools/symbols/frame_text.h"
+#include "tools/symbols/stack_owners.h"
 #include "tools/symbols/symbols.h"
 
 /* A snapshot of these frames, one stack of all of them; module 0 is this program. */

@@ -10,6 +10,7 @@ nothing here depends on what a program does with CUDA.
 import json
 import os
 import pty
+import re
 import resource
 import shutil
 import signal
@@ -23,7 +24,7 @@ GPUPOOL = STUB = None
 DONE, USAGE, INPUT, PARTIAL = 0, 2, 3, 4
 GAUGES = [
     "allocation", "segment", "allocated_bytes", "requested_bytes", "reserved_bytes", "active_bytes", "cached_bytes",
-    "inactive_split_bytes", "deferred_bytes", "passthrough_bytes", "pinned_host_bytes",
+    "inactive_split_bytes", "surplus_bytes", "deferred_bytes", "passthrough_bytes", "pinned_host_bytes",
 ]
 COUNTERS = [
     "cache_hits", "cache_misses", "driver_allocs", "driver_frees", "fences", "host_waits", "num_ooms",
@@ -477,18 +478,18 @@ class Summary(Case):
         oom = {
             "time_ns": 5000, "device": 0, "requested": 1 << 30, "live": 18 << 30, "deferred": 0, "cached": 0,
             "passthrough": 0, "limit": 20 << 30, "by_limit": True, "largest_free": 0, "device_free": None,
-            "device_total": None, "owners": [{"size": 160 * MIB, "count": 24}],
+            "device_total": None, "waited_ns": 0, "busy_context": None, "busy_ns": None, "owners": [{"size": 160 * MIB, "count": 24}],
             "message": "out of memory on device 0: asked for 1 GiB; the limit refuses",
         }
         snapshot = snapshot_of(reason="oom", oom=oom)
         snapshot["devices"][0]["stats"]["num_ooms"] = 1
         text = self.summary(snapshot).stdout
-        self.assertIn("! Out of memory on device 0: asked for 1 GiB; the limit refuses.", text)
+        self.assertIn("! Out of memory on device 0 (5.00 us): the program asked for 1 GiB and held 18", " ".join(text.split()))
         self.assertNotIn("No problem found", text)
         self.assertEqual(self.codes(snapshot)[0], "oom")
         self.assertNotIn("ooms", self.codes(snapshot))
         del oom["message"]
-        self.assertIn("asked for 1 GiB while the program held 18 GiB", self.summary(snapshot_of(reason="oom", oom=oom)).stdout)
+        self.assertIn("asked for 1 GiB and held 18 GiB", " ".join(self.summary(snapshot_of(reason="oom", oom=oom)).stdout.split()))
 
     def test_findings(self):
         def with_stats(**stats):
@@ -500,11 +501,45 @@ class Summary(Case):
         self.assertIn("retries", self.codes(with_stats(num_alloc_retries=2)))
         self.assertIn("ooms", self.codes(with_stats(num_ooms=2)))
         self.assertIn("waits", self.codes(with_stats(host_waits=500)))
-        self.assertIn("rounding", self.codes(with_stats(allocated_bytes=gauge(0, 1000 * MIB),
-                                                        requested_bytes=gauge(0, 800 * MIB))))
+        deferred = gauge(0, 300 * MIB + 1)
+        self.assertIn("Remedy: GPUPOOL_MAX_DEFERRED=301MiB",
+                      self.summary(with_stats(host_waits=500, deferred_bytes=deferred)).stdout)
+        self.assertNotIn("GPUPOOL_MAX_DEFERRED", self.summary(with_stats(host_waits=500)).stdout)
+        self.assertNotIn("GPUPOOL_MAX_DEFERRED", self.summary(with_stats(host_waits=500, deferred_bytes=deferred,
+                                                                         num_alloc_retries=500)).stdout)
+        # The difference of two peaks, which may be of different moments, says nothing of rounding.
+        self.assertNotIn("rounding", self.codes(with_stats(allocated_bytes=gauge(0, 1000 * MIB),
+                                                           requested_bytes=gauge(0, 800 * MIB))))
         self.assertIn("cached", self.codes(with_stats(reserved_bytes=gauge(0, 2000 * MIB))))
         self.assertIn("passthrough", self.codes(with_stats(passthrough_bytes=gauge(0, 2000 * MIB))))
         self.assertEqual(self.codes(snapshot_of(devices=[device_of(0)])), ["nothing"])
+
+    def test_surplus_names_the_setting_that_asked(self):
+        def surplus(now, settings, trims=0, until_s=1, limit=None):
+            snapshot = snapshot_of()
+            snapshot["devices"][0]["stats"].update(surplus_bytes=gauge(now, 12 * MIB), cached_bytes=gauge(20 * MIB))
+            snapshot["devices"][0]["limit"] = limit
+            snapshot["settings"].update({"max_cached": "none", "idle_release": "60", "reserve": "512MiB", **settings})
+            snapshot["events"]["details"][1] = "reserve" if trims else "idle"
+            snapshot["events"]["time_ns"][2] = until_s * 10**9
+            found, = [one for one in self.facts(snapshot)["findings"] if one["code"] == "surplus"]
+            text = " ".join(self.summary(snapshot).stdout.split())
+            self.assertIn(found["message"], text)
+            self.assertEqual("Remedy: cudaDeviceSynchronize now and then" in text, now > 0)
+            self.assertIn("surplus (device busy)", text)
+            self.assertIn("stayed, 12 MiB at most and %s now: the device was busy" % ("3 MiB" if now else "0 B"), text)
+            self.assertEqual(found["severity"], "warning" if now else "note")
+            return re.search(r"back to the driver \((.*?)\) stayed", found["message"]).group(1)
+        self.assertEqual(surplus(3 * MIB, {"max_cached": "16MiB"}), "GPUPOOL_MAX_CACHED=16MiB")
+        self.assertEqual(surplus(0, {"max_cached": "32MiB"}), "GPUPOOL_RESERVE=512MiB")
+        self.assertEqual(surplus(0, {}, until_s=60), "GPUPOOL_IDLE_RELEASE=60")
+        self.assertEqual(surplus(0, {"idle_release": "0"}, until_s=60), "GPUPOOL_RESERVE=512MiB")
+        self.assertEqual(surplus(0, {}, limit=16 * MIB), "the limit of 16 MiB")
+        self.assertEqual(surplus(0, {"max_cached": "1MiB"}, trims=1, until_s=61, limit=16 * MIB),
+                         "GPUPOOL_MAX_CACHED=1MiB or the limit of 16 MiB or GPUPOOL_IDLE_RELEASE=60 or "
+                         "GPUPOOL_RESERVE=512MiB")
+        self.assertEqual(surplus(0, {"control": "1"}), "GPUPOOL_RESERVE=512MiB or a request of gpupool ctl")
+        self.assertNotIn("surplus", self.codes(snapshot_of()))
 
     def test_the_driver_call_of_a_miss_counts_once(self):
         snapshot = snapshot_of()

@@ -157,29 +157,41 @@ class Owners(Reports):
     def test_the_three_biggest_are_named(self):
         owners = self.finding(ordinary(), "owners")
         self.assertEqual(owners["severity"], "note")
-        self.assertIn("Of the 56 MiB that the program held at its peak, the biggest owners are Cache::grow() 35 MiB "
-                      "(62.5%), Model::load(std::string const&) 20 MiB (35.7%), a::very::long::name", owners["message"])
+        self.assertIn("Of the 56 MiB that the program held at its peak, the biggest owners are Cache::grow() cache.cu:33 35 MiB "
+                      "(62.5%), Model::load(std::string const&) model.cu:12 20 MiB (35.7%), a::very::long::name", owners["message"])
         self.assertNotIn("owners", [finding["code"] for finding in self.facts(ordinary(False))["findings"]])
 
     def test_what_has_no_stack_is_no_owner(self):
         program = ordinary()
         program.alloc(1 << 30)
         owners = self.finding(program, "owners")
-        self.assertNotIn("no stack", owners["message"])
-        self.assertIn("the biggest owners are Model::load(std::string const&) 20 MiB", owners["message"])
+        self.assertIn("1 GiB (97.8%) have no call stack, and of the rest the biggest owners are Model::load(std::string "
+                      "const&) model.cu:12 20 MiB (1.9%)", owners["message"])
 
     def test_when_memory_ran_out_the_remedy_is_on_the_first_screen(self):
         oom = {"time_ns": 19000, "device": 0, "requested": 40 * MIB, "live": 20 * MIB, "owners": [],
-               "message": "out of memory on device 0: asked for 40 MiB. It is the limit that refuses"}
+               "message": "out of memory on device 0: asked for 40 MiB", "advice": "It is the limit that refuses",
+               "remedy": {"settings": {"GPUPOOL_LIMIT": "0=1GiB,1=60MiB"}, "action": "synchronize"}}
         snapshot = ordinary().snapshot(reason="oom", oom=oom)
-        self.assertEqual(self.finding(snapshot, "oom")["advice"], "It is the limit that refuses.")
+        found = self.finding(snapshot, "oom")
+        self.assertIn("Out of memory on device 0 (19.0 us): the program asked for 40 MiB and held 20 MiB",
+                      found["message"])
+        self.assertEqual(found["advice"], "It is the limit that refuses.")
+        self.assertEqual(found["remedy"], dict(oom["remedy"], owner=None))
         owners = self.finding(snapshot, "owners")
         self.assertEqual(owners["severity"], "error")
-        self.assertIn("free or shrink what Model::load(std::string const&) holds", owners["advice"])
+        self.assertIn("free or shrink what Model::load(std::string const&) model.cu:12 holds", owners["advice"])
         first = self.report(snapshot).stdout.splitlines()[:12]
         self.assertIn("    Remedy: It is the limit that refuses.", first)
         self.assertIn("Model::load", "\n".join(first))
 
+    def test_the_advice_is_never_taken_out_of_a_sentence(self):
+        """Before it was a member of its own it was the end of the message: nothing is read there."""
+        oom = {"time_ns": 19000, "device": 0, "requested": 40 * MIB, "live": 20 * MIB, "owners": [],
+               "message": "out of memory on device 0. Asked for 40 MiB. It is the limit that refuses"}
+        found = self.finding(ordinary().snapshot(reason="oom", oom=oom), "oom")
+        self.assertNotIn("refuses", found["message"])
+        self.assertEqual((found["advice"], found["remedy"]), (None, None))
 
     def test_a_function_that_asks_for_everybody_gives_way(self):
         """All goes through get(), which is called by others; the runtime has insides that only names tell."""
@@ -195,7 +207,7 @@ class Owners(Reports):
                          "Of the 81 MiB that the program held, the biggest owners are load() through get(unsigned long) 50 MiB "
                          "(61.7%), cache() through get(unsigned long) 20 MiB (24.7%), grow() through get(unsigned long) "
                          "10 MiB (12.3%).")
-        self.assertEqual(found["advice"], "free or shrink what load() holds, 61.7% of it all.")
+        self.assertEqual(found["advice"], "free or shrink what load() through get(unsigned long) holds, 61.7% of it all.")
 
     def test_a_function_whose_callers_say_nothing_stays(self):
         """Forty callers of a fortieth each, or a single one."""
@@ -213,7 +225,7 @@ class Owners(Reports):
         snapshot = ordinary().snapshot(reason="recovered")
         self.assertIn("it was killed, crashed, or left by _exit", self.finding(snapshot, "sudden_end")["message"])
         owners = self.finding(snapshot, "owners")
-        self.assertIn("held in the end, the biggest owners are Model::load(std::string const&) 20 MiB", owners["message"])
+        self.assertIn("held in the end, the biggest owners are Model::load(std::string const&) model.cu:12 20 MiB", owners["message"])
         text = self.report(snapshot).stdout
         self.assertNotIn("No problem found", text)
         self.assertIn("snapshot   recovered after its end", text)
@@ -227,13 +239,12 @@ class Owners(Reports):
         program.event("oom", size=40 * MIB)
         found = self.finding(program.snapshot(reason="oom"), "oom")
         self.assertEqual(found["severity"], "error")
-        self.assertIn("asked for 40 MiB; the program held", found["message"])
-        self.assertIn("of 33 MiB that were idle the largest block had 32 MiB, too small.", found["message"])
+        self.assertIn("asked for 40 MiB and held 20 MiB and 3 MiB that is not pooled", found["message"])
+        self.assertIn("33 MiB were cached, the largest hole 32 MiB, too small.", found["message"])
         self.assertIsNone(found["advice"])
         program.event("oom", size=33 * MIB)
         found = self.finding(program.snapshot(reason="oom"), "oom")
-        self.assertEqual(found["advice"], "the idle memory is in pieces: gpupool frag maps them.")
-        self.assertNotIn("oom", [finding["code"] for finding in self.facts(program.snapshot())["findings"]])
+        self.assertEqual(found["advice"], "the idle memory was in pieces: gpupool frag --at oom=2 maps them.")
 
     def test_sizes_that_print_alike_are_told_apart(self):
         program = Program()
@@ -317,6 +328,8 @@ class Sites(Reports):
     def test_top(self):
         self.assertEqual(len(self.facts(ordinary(), "-n", "2")["sites"]), 2)
         self.assertIn("-n 0 shows all", self.report(ordinary(), "--top=1").stdout)
+        for option, part in (("-n", "-n -1 is malformed"), ("--top", "--top=-1 is malformed")):
+            self.assertIn(": %s; accepted: " % part, self.report(ordinary(), option, "-1", status=USAGE).stderr)
         for option in ("-n=x", "--sort=size", "--by=colour"):
             self.one_line(self.report(ordinary(), *option.split("=", 1) if option[1] != "-" else [option], status=USAGE).stderr)
 
@@ -476,7 +489,7 @@ class Frag(Reports):
         self.assertTrue(self.report(ordinary(), "--ascii", LC_ALL="C.UTF-8").stdout.isascii())
 
     def test_wrong_options(self):
-        for option, part in (("--at=now", "accepted: end, peak, or a time"), ("--thread=main", "only a device"),
+        for option, part in (("--at=now", "accepted: oom, oom=N, peak, exit, a time"), ("--thread=main", "only a device"),
                              ("--since=1s", "only a device"), ("-n=-1", "unknown option")):
             result = self.report(ordinary(), option, status=USAGE)
             self.one_line(result.stderr)

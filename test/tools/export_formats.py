@@ -10,12 +10,12 @@ import json
 import pickle
 import pickletools
 
-import jsonschema
+from schema_judge import Judge
 
 # What both Python and the reader in JavaScript of PyTorch's viewer know.
 OPCODES = {
     "PROTO", "STOP", "MARK", "EMPTY_DICT", "SETITEMS", "EMPTY_LIST", "APPENDS", "BINUNICODE", "BININT", "BININT1",
-    "BININT2", "LONG1", "TUPLE2", "NEWTRUE", "NEWFALSE", "BINPUT", "LONG_BINPUT", "BINGET", "LONG_BINGET",
+    "BININT2", "LONG1", "BINFLOAT", "NONE", "TUPLE", "TUPLE2", "NEWTRUE", "NEWFALSE", "BINPUT", "LONG_BINPUT", "BINGET", "LONG_BINGET",
 }
 BATCH_MOST = 1000
 
@@ -50,6 +50,7 @@ for entry in (ENTRY, ENTRY_OOM):
 PYTORCH = shape(segments=some(SEGMENT), device_traces=some(some({"oneOf": [ENTRY, ENTRY_OOM]})),
                 allocator_settings={"type": "object", "additionalProperties": TEXT},
                 external_annotations=some({}), gpupool={"type": "object"})
+JUDGE_PYTORCH = Judge(PYTORCH)
 
 SPEEDSCOPE_FRAME = shape(name=TEXT, file=TEXT, line={"type": "integer", "minimum": 1})
 SPEEDSCOPE_FRAME["required"] = ["name"]
@@ -65,12 +66,13 @@ SPEEDSCOPE = {
     },
     "additionalProperties": False,
 }
+JUDGE_SPEEDSCOPE = Judge(SPEEDSCOPE)
 
 NUMBER = {"type": "number", "minimum": 0}
-EVENT = jsonschema.Draft7Validator({
+EVENT = {
     "type": "object", "required": ["name", "ph", "pid", "ts"],
     "properties": {"name": TEXT, "pid": INTEGER, "tid": INTEGER, "ts": NUMBER, "cat": TEXT, "id": TEXT},
-})
+}
 PHASES = {
     "M": {"required": ["args"], "properties": {"name": {"enum": ["process_name", "thread_name"]}}},
     "C": {"required": ["args"], "properties": {"args": {"type": "object", "minProperties": 1,
@@ -79,7 +81,8 @@ PHASES = {
     "e": {"required": ["id", "cat"]},
     "i": {"required": ["s"], "properties": {"s": {"enum": ["g", "p", "t"]}}},
 }
-PHASES = {phase: jsonschema.Draft7Validator(dict(schema, type="object")) for phase, schema in PHASES.items()}
+JUDGE_EVENTS = Judge(some(EVENT))
+JUDGE_PHASES = {phase: Judge(some(dict(schema, type="object"))) for phase, schema in PHASES.items()}
 
 
 class Plain(pickle.Unpickler):
@@ -92,24 +95,24 @@ class Plain(pickle.Unpickler):
         raise AssertionError("the pickle refers to something outside")
 
 
-def load_pickle(data):
+def load_pickle(data, most_bits=64):
     """The value of a pickle that every reader of PyTorch's snapshots takes."""
-    for opcode, argument, at in pickletools.genops(data):
-        assert opcode.name in OPCODES, "%s at %d" % (opcode.name, at)
-        if opcode.name == "PROTO":
+    operations = [(opcode.name, argument, at) for opcode, argument, at in pickletools.genops(data)]
+    for name, argument, at in operations:
+        assert name in OPCODES, "%s at %d" % (name, at)
+        if name == "PROTO":
             assert argument == 2, "protocol %d" % argument
-        elif opcode.name == "LONG1":
-            assert -2**63 <= argument < 2**63, "%d at %d" % (argument, at)
+        elif name == "LONG1":
+            assert -2**(most_bits - 1) <= argument < 2**(most_bits - 1), "%d at %d" % (argument, at)
     value = Plain(io.BytesIO(data)).load()
-    check_batches(data)
+    check_batches(operations)
     return value
 
 
-def check_batches(data):
+def check_batches(operations):
     """No list or dict takes more than BATCH_MOST elements at once. A stack machine that only counts."""
     stack, marks = [], []
-    for opcode, _, at in pickletools.genops(data):
-        name = opcode.name
+    for name, _, at in operations:
         if name == "MARK":
             marks.append(len(stack))
         elif name in ("SETITEMS", "APPENDS"):
@@ -117,6 +120,9 @@ def check_batches(data):
             most = BATCH_MOST * (2 if name == "SETITEMS" else 1)
             assert 0 < count <= most, "%d elements at %d" % (count, at)
             del stack[len(stack) - count:]
+        elif name == "TUPLE":
+            del stack[marks.pop():]
+            stack.append(at)
         elif name == "TUPLE2":
             del stack[-2:]
             stack.append(at)
@@ -137,7 +143,7 @@ def plain(value):
 def check_pytorch(document):
     """Keys and types; blocks tile; and the events, undone one by one, fit the segments at every moment."""
     document = plain(document)
-    jsonschema.Draft7Validator(PYTORCH).validate(document)
+    JUDGE_PYTORCH.check(document)
     places = [(s["device"], s["address"]) for s in document["segments"]]
     assert places == sorted(places), "segments are not in order"
     for segment in document["segments"]:
@@ -199,11 +205,14 @@ def check_lifetimes(segments, trace):
 def check_perfetto(document):
     """Every event has what its phase needs, times never go backwards, and slices end once, after they began."""
     assert set(document) == {"displayTimeUnit", "traceEvents"}
+    JUDGE_EVENTS.check(document["traceEvents"])
+    by_phase = {}
+    for event in document["traceEvents"]:
+        by_phase.setdefault(event["ph"], []).append(event)
+    for phase, events in by_phase.items():
+        JUDGE_PHASES[phase].check(events)
     open_slices, last = {}, 0
     for event in document["traceEvents"]:
-        assert event["ph"] in PHASES, event
-        EVENT.validate(event)
-        PHASES[event["ph"]].validate(event)
         if event["ph"] == "M":
             assert isinstance(event["args"]["name"], str)
             continue
@@ -219,7 +228,7 @@ def check_perfetto(document):
 
 
 def check_speedscope(document):
-    jsonschema.Draft7Validator(SPEEDSCOPE).validate(document)
+    JUDGE_SPEEDSCOPE.check(document)
     assert 0 <= document["activeProfileIndex"] < len(document["profiles"])
     for profile in document["profiles"]:
         assert len(profile["samples"]) == len(profile["weights"])

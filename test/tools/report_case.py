@@ -11,7 +11,7 @@ from cli import DONE, MIB, Case, device_of, gauge, snapshot_of
 EVENT_DEFAULTS = {"device": 0, "stream": 0, "thread": 0, "stack": -1}
 ACTIONS = [
     "alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "oom", "snapshot", "trim", "mode",
-    "passthrough_alloc", "passthrough_free",
+    "passthrough_alloc", "passthrough_free", "free_refused",
 ]
 DETAILS = ["", "idle", "managed", "pinned_host"]
 FRAMES = [  # a program, its library, the runtime

@@ -21,9 +21,10 @@
       "allocation", 2, 3, 3, 1) GAUGE_TEXT("segment", 3, 3, 3, 0) GAUGE_TEXT("allocated_bytes", 4194304,     \
       6291456, 6291456, 2097152) GAUGE_TEXT("requested_bytes", 4000000, 6000000, 6000000,                    \
       2000000) GAUGE_TEXT("reserved_bytes", 6291456, 6291456, 6291456, 0) GAUGE_TEXT("active_bytes",         \
-      4194304, 6291456, 6291456, 2097152) GAUGE_TEXT("cached_bytes", 2097152, 2097152, 2097152, 0)           \
-      GAUGE_TEXT("inactive_split_bytes", 0, 0, 0, 0) GAUGE_TEXT("deferred_bytes", 0, 0, 0, 0) GAUGE_TEXT(    \
-          "passthrough_bytes", 0, 0, 0, 0) GAUGE_TEXT("pinned_host_bytes", 0, 0, 0,                          \
+      4194304, 6291456, 6291456,                                                                             \
+      2097152) GAUGE_TEXT("cached_bytes", 2097152, 2097152, 2097152, 0) GAUGE_TEXT("inactive_split_bytes",   \
+      0, 0, 0, 0) GAUGE_TEXT("surplus_bytes", 0, 0, 0, 0) GAUGE_TEXT("deferred_bytes", 0, 0, 0, 0)           \
+      GAUGE_TEXT("passthrough_bytes", 0, 0, 0, 0) GAUGE_TEXT("pinned_host_bytes", 0, 0, 0,                   \
           0) "\"cache_hits\":0,\"cache_misses\":3,\"driver_allocs\":3,\"driver_frees\":0,\"fences\":0,"      \
              "\"host_waits\":0,"                                                                             \
              "\"num_ooms\":0,\"num_alloc_retries\":0,\"cache_hit_rate\":0.000000,\"efficiency\":0.635783,"   \

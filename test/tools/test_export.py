@@ -195,7 +195,7 @@ class Export(cli.Case):
             "bin+0x1000;layer:1;make<int,_4>(x)": 4 * MIB, "bin+0x1000;0xabc": MIB, "(no_stack)": 8192})
 
     def test_a_block_counts_for_the_stack_of_its_allocation(self):
-        """Live at the peak, freed later by somebody else."""
+        """Live at the peak, freed later by another function."""
         story = Story()
         story.add("alloc", MIB, 100, 1, stack=0)
         story.add("free_requested", MIB, 100, 1, stack=2)
@@ -231,12 +231,46 @@ class Export(cli.Case):
         self.assertEqual(sorted(key[2] for key in left), ["0x2", "0x4", "0x5"])
         events = timeline["traceEvents"]
         self.assertEqual([e["name"] for e in events if e["ph"] == "i"], ["mode", "trim", "out of memory", "snapshot"])
-        counters = [e["args"] for e in events if e["ph"] == "C"]
-        self.assertEqual(counters[0], {"allocated": 0, "active": 0, "reserved": 0, "passthrough": 0})
-        self.assertEqual(counters[-1], {"allocated": MIB, "active": 5 * MIB, "reserved": 6 * MIB, "passthrough": 8192})
-        self.assertEqual(max(c["allocated"] for c in counters), 5 * MIB)
+        counters = {}
+        for event in events:
+            if event["ph"] == "C":
+                counters.setdefault(event["name"], []).append(event["args"]["bytes"])
+        self.assertEqual({name: (figures[-1], max(figures)) for name, figures in counters.items()}, {
+            "device 0 allocated": (MIB, 5 * MIB), "device 0 active": (5 * MIB, 5 * MIB),
+            "device 0 reserved": (6 * MIB, 6 * MIB), "device 0 passthrough": (8192, 12288)})
         begun = next(e for e in events if e["ph"] == "b")
-        self.assertEqual((begun["ts"], begun["tid"], begun["args"]["function"]), (4.5, 4711, "make<int, 4>(x)"))
+        self.assertEqual((begun["ts"], begun["tid"], begun["name"]), (4.5, 4711, "layer;1"))
+        self.assertEqual(begun["args"], {"device": 0, "address": "0x200000", "size": 1000, "rounded_size": MIB})
+
+    def test_perfetto_names_blocks_by_owner(self):
+        snapshot = story_snapshot()
+        snapshot["frames"][0]["function"] = "cudaMalloc"
+        snapshot["frames"][3]["function"] = "f<%s>()" % ("long, " * 100)
+        text = self.export(snapshot, "--to", "perfetto")
+        formats.check_perfetto(json.loads(text))
+        events = json.loads(text)["traceEvents"]
+        names = [e["name"] for e in events if e["ph"] == "b"]
+        self.assertEqual(names[0], "layer;1")
+        self.assertRegex(names[1], r"^f<long, .*\.\.\..*long, >\(\)$")
+        self.assertEqual(len(names[1]), 60)
+        self.assertIn("8 KiB", [e["name"] for e in events if e["ph"] == "b"])  # no stack
+        snapshot["frames"][0]["function"] = "pool_of_mine"
+        self.export(snapshot, "--to", "perfetto")
+
+    def test_perfetto_says_nothing_twice(self):
+        """Decimals, sizes and counters that say nothing are left out."""
+        story = Story()
+        for block in range(1, 101):
+            story.add("alloc", block * MIB, MIB, block)
+            story.add("free_requested", block * MIB, MIB, block)
+            story.add("free_completed", block * MIB, MIB, block)
+        text = self.export(story_snapshot(events=story.events(), segments=[], passthrough=[],
+                                          devices=[cli.device_of(0)]), "--to", "perfetto")
+        formats.check_perfetto(json.loads(text))
+        for part in ("000,", "rounded_size", "passthrough", '"stream"', "e,"):
+            self.assertNotIn(part, text, part)
+        self.assertNotIn("tid", [event for event in json.loads(text)["traceEvents"] if event["ph"] == "e"][0])
+        self.assertLess(len(text), 100 * 640)
 
     def test_csv(self):
         rows = formats.read_csv(self.export(story_snapshot(), "--to", "csv"))
@@ -366,9 +400,8 @@ class Export(cli.Case):
                             ("--to", "pytorch"))
         # A stack can name a frame, and an event a stack, in three bytes.
         name = [{"address": 0, "module": -1, "function": "z" * MIB, "file": "", "line": 0}]
-        self.expect_refused(story_snapshot(events=many.events(), frames=name, stacks=[[0]], segments=[]),
-                            ("--to", "perfetto"), "the name of a function with every event; --to pytorch ",
-                            ("--to", "pytorch"))
+        text = self.export(story_snapshot(events=many.events(), frames=name, stacks=[[0]], segments=[]), "--to", "perfetto")
+        self.assertLess(len(text), MIB)
         self.expect_refused(story_snapshot(events=many.events(), frames=name, stacks=[[0] * 100], segments=[]),
                             ("--to", "folded"), "the names of functions with every stack; --to speedscope ",
                             ("--to", "speedscope"))

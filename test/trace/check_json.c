@@ -108,6 +108,19 @@ START_TEST(test_ratios_have_six_decimals)
 }
 END_TEST
 
+START_TEST(test_microseconds_have_as_many_decimals_as_they_take)
+{
+  gp_json_begin(&json, '[');
+  gp_json_microseconds(&json, 0);
+  gp_json_microseconds(&json, 1);
+  gp_json_microseconds(&json, 1200);
+  gp_json_microseconds(&json, 7040);
+  gp_json_microseconds(&json, 308561000);
+  gp_json_end(&json, ']');
+  ck_assert_str_eq(written(), "[0,0.001,1.2,7.04,308561]");
+}
+END_TEST
+
 START_TEST(test_hex_has_no_leading_zeros)
 {
   gp_json_begin(&json, '[');
@@ -246,6 +259,7 @@ int main(void)
   tcase_add_test(tcase, test_integers_of_every_length);
   tcase_add_test(tcase, test_integers_stay_below_2_to_53);
   tcase_add_test(tcase, test_ratios_have_six_decimals);
+  tcase_add_test(tcase, test_microseconds_have_as_many_decimals_as_they_take);
   tcase_add_test(tcase, test_hex_has_no_leading_zeros);
   tcase_add_loop_test(
       tcase, test_strings_are_escaped, 0, (int)(sizeof(string_cases) / sizeof(string_cases[0])));

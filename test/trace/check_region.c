@@ -26,7 +26,8 @@ static uint64_t free_bytes;
 
 static int fake_statvfs(int fd, struct statvfs *ret_status)
 {
-  *ret_status = (struct statvfs){.f_bavail = free_bytes / 4096, .f_frsize = 4096};
+  *ret_status =
+      (struct statvfs){.f_bavail = free_bytes / 4096, .f_blocks = 16 * MIB / 4096, .f_frsize = 4096};
   return 0;
 }
 
@@ -136,12 +137,23 @@ START_TEST(test_too_little_shared_memory_is_not_used)
 {
   free_bytes = 3 * MIB;
   init();
-  assert_ordinary("only 3072 KiB are free");
+  assert_ordinary("only 3 MiB are free of the 16 MiB that it may hold");
   ck_assert_uint_eq(fake_log_matches("ordinary memory"), 1);
   ck_assert_int_eq(fake_log_levels[0], GP_LOG_INFO);
   char command[256];
   snprintf(command, sizeof(command), "test -z \"$(ls %s)\"", folder);
   ck_assert_int_eq(system(command), 0);
+}
+END_TEST
+
+START_TEST(test_a_folder_that_is_not_there_is_said)
+{
+  strcat(root, "/none");
+  init();
+  assert_ordinary("the folder cannot be used: No such file or directory");
+  ck_assert_uint_eq(fake_log_matches("GPUPOOL_RECORD=check_region."), 1);
+  ck_assert_int_eq(fake_log_levels[0], GP_LOG_ERROR);
+  *strrchr(root, '/') = '\0';
 }
 END_TEST
 
@@ -308,6 +320,7 @@ int main(void)
   tcase_add_test(tcase, test_what_is_written_is_in_the_file);
   tcase_add_test(tcase, test_an_eighth_of_what_is_free_is_the_most);
   tcase_add_test(tcase, test_too_little_shared_memory_is_not_used);
+  tcase_add_test(tcase, test_a_folder_that_is_not_there_is_said);
   tcase_add_test(tcase, test_a_folder_that_others_can_enter_is_not_used);
   tcase_add_test(tcase, test_a_folder_of_another_user_is_not_used);
   tcase_add_test(tcase, test_a_link_is_not_followed);

@@ -72,6 +72,9 @@ int main(void)
       .requested = UINT64_MAX,
       .live = 7 * GP_GIB,
       .limit = 8 * GP_GIB,
+      .waited_ns = UINT64_C(2000000000),
+      .busy_ns = UINT64_C(3100000000),
+      .busy_context = 1,
       .owners = {{GP_GIB, 7}},
       .by_limit = true};
   int failed = write_one("exit", NULL);

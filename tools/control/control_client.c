@@ -43,6 +43,20 @@ bool gp_control_client_is_number(const char *text)
   return isdigit((unsigned char)text[0]) && !*end && !errno && number >= 1 && number <= INT_MAX;
 }
 
+/* Removes what ended processes left in the folders of this user; what a process serves stays. */
+static void remove_stale_sockets(void)
+{
+  const char *const places[] = {getenv("XDG_RUNTIME_DIR"), NULL};
+  char folder[GP_CONTROL_PATH_BYTES];
+  struct stat status;
+
+  for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+    gp_control_folder("", places[i], geteuid(), folder);
+    if (lstat(folder, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid())
+      (void)gp_control_remove_stale(folder); /* those that remain do no harm */
+  }
+}
+
 bool gp_control_client_init(gp_control_client_t *client, const char *text, char *problem)
 {
   unsigned long number = strtoul(text, NULL, 10);
@@ -51,10 +65,9 @@ bool gp_control_client_init(gp_control_client_t *client, const char *text, char 
     say(problem, "%.100s is no process number", text);
     return false;
   }
+  remove_stale_sockets();
   *client = (gp_control_client_t){.pid = (pid_t)number, .start = gp_process_start((pid_t)number)};
   if (!client->start) {
-    char folder[GP_CONTROL_PATH_BYTES];
-    (void)gp_control_remove_stale(gp_control_folder("", getenv("XDG_RUNTIME_DIR"), geteuid(), folder));
     say(problem, "there is no process %lu", number);
     return false;
   }
@@ -255,6 +268,9 @@ static void explain(const gp_control_client_t *client, const gp_target_t *target
   const uid_t user = target->user;
   const int pid = (int)client->pid;
   const char *control = gp_target_variable(environment, "GPUPOOL_CONTROL");
+  char *maps = gp_target_read(client->pid, "maps");
+  bool is_loaded = !maps || strstr(maps, "libgpupool") != NULL; /* or not known */
+  free(maps);
 
   if (gp_control_client_is_gone(client)) {
     say(problem, "process %d has ended", pid);
@@ -265,22 +281,23 @@ static void explain(const gp_control_client_t *client, const gp_target_t *target
     say(problem, "%s", target->intruder);
   } else if (error == ECONNREFUSED) {
     say(problem, "process %d does not serve its control socket any more", pid);
-  } else if (error != ENOENT) {
-    say(problem, "the control socket of process %d cannot be reached: %s", pid, strerror(error));
   } else if (environment && (!control || strcmp(control, "1") != 0)) {
     say(problem, "process %d was not started with GPUPOOL_CONTROL=1 (gpupool run --control -- PROGRAM)", pid);
+  } else if (!is_loaded) {
+    say(problem, "process %d does not run under libgpupool.so", pid);
+  } else if (error == EACCES || error == EPERM) {
+    say(problem,
+        "process %d has no control socket where this user can see one: it was not started with "
+        "GPUPOOL_CONTROL=1 (gpupool run --control -- PROGRAM), or only root may look into it",
+        pid);
+  } else if (error != ENOENT) {
+    say(problem, "the control socket of process %d cannot be reached: %s", pid, strerror(error));
   } else {
-    char *maps = gp_target_read(client->pid, "maps");
-    bool loaded = !maps || strstr(maps, "libgpupool") != NULL;
-    free(maps);
-    if (loaded)
-      say(problem,
-          "process %d has no control socket: it has not asked for GPU memory yet, or could not make one, "
-          "which a "
-          "message of it said",
-          pid);
-    else
-      say(problem, "process %d does not run under libgpupool.so", pid);
+    say(problem,
+        "process %d has no control socket: it has not asked for GPU memory yet, or could not make one, which "
+        "a "
+        "message of it said",
+        pid);
   }
 }
 

@@ -92,10 +92,16 @@ static void print_stats(const cJSON *answer)
 static void print_given_back(const cJSON *answer)
 {
   char size[GP_SIZE_TEXT_BYTES];
-  if (cJSON_IsTrue(cJSON_GetObjectItem(answer, "suspended")))
+  if (cJSON_IsTrue(cJSON_GetObjectItem(answer, "suspended"))) {
     printf("nothing given back: a stream is being captured; try again\n");
-  else
-    printf("given back to the driver: %s\n", bytes(answer, "given_back", size));
+    return;
+  }
+  printf("given back to the driver: %s\n", bytes(answer, "given_back", size));
+  if (number(answer, "kept") > 0)
+    printf("the device is busy: %s more go back when the program frees memory or synchronizes while the "
+           "device is "
+           "quiet\n",
+        bytes(answer, "kept", size));
 }
 
 static void print_done(const cJSON *answer)
@@ -139,26 +145,26 @@ void gp_command_ctl_help(void)
 {
   printf("usage: gpupool ctl [--json] PID REQUEST\n"
          "\n"
-         "Asks something of a running program that was started with GPUPOOL_CONTROL=1\n"
-         "(gpupool run --control). Only its user and root may do that.\n"
+         "Sends a request to a running program, which must have been started with\n"
+         "GPUPOOL_CONTROL=1 (gpupool run --control). Only its user and root may do that.\n"
          "\n"
          "  snapshot [PATH]\n"
          "      writes a snapshot, by default where GPUPOOL_OUTPUT says, and prints its\n"
          "      name. Nothing is overwritten: a name that is taken gets a number\n"
          "  stats\n"
-         "      what it holds, and how often what happened\n"
+         "      prints what the program holds on each device, and its counters\n"
          "  empty-cache\n"
-         "      idle memory goes back to the driver\n"
+         "      gives idle memory back to the driver\n"
          "  reset-peaks\n"
-         "      peaks begin anew at what is there now\n"
+         "      sets the peaks to the present values\n"
          "  limit SIZE\n"
-         "      a new GPUPOOL_LIMIT, in the same form: 8GiB, 50%%, 0=8GiB,1=50%%, none. Under a\n"
-         "      limit below what is held allocations fail until enough was freed\n"
+         "      sets GPUPOOL_LIMIT anew, in the same form: 8GiB, 50%%, 0=8GiB,1=50%%, none.\n"
+         "      While the program holds more than its limit, allocations fail\n"
          "  trace off|state|all\n"
-         "      what is recorded from now on\n"
+         "      sets what is recorded from now on\n"
          "\n"
          "  --json\n"
-         "      print the program's answer as it came\n"
+         "      print the program's answer as JSON, as it came\n"
          "\n"
          "Exit status: 0 done; 2 usage; 3 the program cannot be asked, or refuses.\n");
 }

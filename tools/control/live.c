@@ -43,19 +43,19 @@ void gp_command_live_help(void)
 {
   printf("usage: gpupool live [--interval MS] [--once] [--json] PID\n"
          "\n"
-         "Shows what a running program holds of each device, and how often it asks, until\n"
-         "the program ends or q is pressed. The program has to be started with\n"
-         "GPUPOOL_CONTROL=1 (gpupool run --control); its user and root may watch it.\n"
+         "Shows what a running program holds on each device, and how often it allocates,\n"
+         "until the program ends or q is pressed. The program must have been started with\n"
+         "GPUPOOL_CONTROL=1 (gpupool run --control). Only its user and root may watch it.\n"
          "\n"
          "  --interval MS\n"
          "      milliseconds between two looks (%d to %d, default %d)\n"
          "  --once\n"
-         "      print one look and end; so it is where the output is no terminal\n"
+         "      print one look and end, as is done where the output is no terminal\n"
          "  --json\n"
          "      print the program's answers as they come, a line each\n"
          "\n"
-         "Keys: q quit, s write a snapshot, e give idle memory back to the driver, r begin\n"
-         "peaks anew.\n"
+         "Keys: q quit, s write a snapshot, e give idle memory back to the driver, r set\n"
+         "the peaks to the present values.\n"
          "\n"
          "Exit status: 0 done; 2 usage; 3 the program cannot be asked.\n",
       INTERVAL_MS_MIN, INTERVAL_MS_MAX, INTERVAL_MS_DEFAULT);
@@ -160,6 +160,9 @@ static void ask(watch_t *watch, const char *request, const char *done)
   else if (cJSON_IsString(path))
     snprintf(watch->message, sizeof(watch->message), "%s: %s", done,
         gp_printable(path->valuestring, text, sizeof(text)));
+  else if (cJSON_GetNumberValue(cJSON_GetObjectItem(answer, "kept")) > 0) /* not a number: false */
+    snprintf(watch->message, sizeof(watch->message),
+        "the device is busy: idle memory goes back when the program frees or synchronizes while it is quiet");
   else
     snprintf(watch->message, sizeof(watch->message), "%s", done);
   cJSON_Delete(answer);

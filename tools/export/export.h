@@ -17,6 +17,7 @@
 
 /* An event, its columns put together. Sizes in bytes; indexes are -1 and texts "" where there is none. */
 typedef struct gp_export_event {
+  size_t index; /* in the snapshot */
   gp_event_kind_t kind;
   uint64_t time_ns;
   uint64_t address;

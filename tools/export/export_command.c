@@ -10,6 +10,8 @@
 #include "tools/export/export.h"
 #include "tools/output_file.h"
 #include "tools/read/load.h"
+#include "tools/pattern.h"
+#include "tools/symbols/stack_owners.h"
 #include "tools/symbols/symbols.h"
 #include "tools/tool.h"
 
@@ -29,7 +31,7 @@ static const format_t formats[] = {
     {"pytorch-json", gp_export_pytorch_json, false, false, "the same as JSON",
         "the whole call stack with every event", "--to pytorch writes each stack once"},
     {"perfetto", gp_export_perfetto, false, false, "timeline for ui.perfetto.dev, chrome://tracing",
-        "the name of a function with every event", "--to pytorch writes each name once"},
+        "the name of an owner with every event", "--to pytorch writes each name once"},
     {"speedscope", gp_export_speedscope, false, false, "flame graphs for speedscope.app",
         "every stack for every metric", "--to pytorch writes each stack once"},
     {"folded", gp_export_folded, false, false, "stacks and bytes for flamegraph.pl, see --metric",
@@ -52,7 +54,9 @@ typedef struct request {
   bool has_metric;
   bool force;
   bool no_symbols;
+  bool all_frames;
   bool help;
+  gp_patterns_t skip;
 } request_t;
 
 void gp_command_export_help(void)
@@ -70,6 +74,9 @@ void gp_command_export_help(void)
          "  --device N       only this device\n"
          "  --metric M       folded: bytes that were live, at the peak or in total\n"
          "                   (live, peak, total; default peak)\n"
+         "  --skip PATTERN   frames that own no memory, as of the reports (several times)\n"
+         "  --skip-file FILE the same for each line of FILE\n"
+         "  --all-frames     name the innermost frame of each stack, whatever it is\n"
          "  --no-symbols     open no file that the snapshot names: stacks have places in\n"
          "                   files instead of names\n"
          "\n"
@@ -79,7 +86,8 @@ void gp_command_export_help(void)
 
 static int unknown(const char *option)
 {
-  static const char *const names[] = {"to", "output", "force", "device", "metric", "no-symbols", "help"};
+  static const char *const names[] = {
+      "to", "output", "force", "device", "metric", "skip", "skip-file", "all-frames", "no-symbols", "help"};
   return gp_message_unknown_option("export", option, names, sizeof(names) / sizeof(names[0]));
 }
 
@@ -129,6 +137,22 @@ static int parse_output(const char *text, request_t *request)
   return 0;
 }
 
+static int parse_skip(const char *text, request_t *request)
+{
+  if (gp_pattern_is_empty(text))
+    return gp_message_usage(
+        "export", "export: --skip=%s is malformed; accepted: a pattern that does not match everything", text);
+  if (gp_patterns_add(&request->skip, text))
+    return 0;
+  gp_message("%s", strerror(ENOMEM));
+  return GP_EXIT_INPUT;
+}
+
+static int parse_skip_file(const char *text, request_t *request)
+{
+  return gp_patterns_load(&request->skip, text);
+}
+
 /* An option, whose value may be in the same argument. next: the argument behind it; NULL: there is none. */
 static int parse_option(const char *argument, const char *next, request_t *request, bool *ret_took_next)
 {
@@ -141,6 +165,8 @@ static int parse_option(const char *argument, const char *next, request_t *reque
       {"-o", parse_output},
       {"--device", parse_device},
       {"--metric", parse_metric},
+      {"--skip", parse_skip},
+      {"--skip-file", parse_skip_file},
   };
   size_t count = sizeof(options) / sizeof(options[0]), i = 0;
   const char *value = strchr(argument, '=');
@@ -174,6 +200,8 @@ static int parse(int argc, char **argv, request_t *request)
       only_files = true;
     } else if (strcmp(argument, "--no-symbols") == 0) {
       request->no_symbols = true;
+    } else if (strcmp(argument, "--all-frames") == 0) {
+      request->all_frames = true;
     } else if (strcmp(argument, "--force") == 0) {
       request->force = true;
     } else {
@@ -236,32 +264,45 @@ static int write_export(const request_t *request, gp_export_t *export)
   return GP_EXIT_INPUT;
 }
 
-int gp_command_export(int argc, char **argv)
+/* Loads the file, and writes it in the format. */
+static int run(const request_t *request)
 {
-  request_t request = {.device = GP_EXPORT_ALL};
-  gp_export_t export;
-
-  int status = parse(argc, argv, &request);
-  if (status)
-    return status;
-  if (request.help) {
-    gp_command_export_help();
-    return GP_EXIT_DONE;
-  }
-  const char *name = strcmp(request.input, "-") == 0 ? "stdin" : request.input;
-  gp_snapshot_t *snapshot = gp_snapshot_load(request.input, COLUMNS);
+  gp_export_t export = {0};
+  char rebuilt[512];
+  const char *name = strcmp(request->input, "-") == 0 ? "stdin" : request->input;
+  bool is_pytorch =
+      request->format->write == gp_export_pytorch || request->format->write == gp_export_pytorch_json;
+  gp_snapshot_t *snapshot =
+      gp_snapshot_load(request->input, is_pytorch ? COLUMNS | GP_SNAPSHOT_ORIGINAL : COLUMNS);
   if (!snapshot)
     return GP_EXIT_INPUT;
-  if (!request.no_symbols)
+  if (!request->no_symbols)
     gp_symbols_resolve(snapshot, NULL);
-  status = check_device(&request, snapshot, name);
+  if (gp_symbols_describe_rebuilt(snapshot, rebuilt, sizeof(rebuilt)))
+    gp_message("%s: %s", name, rebuilt);
+  int status = check_device(request, snapshot, name);
   if (!status) {
-    int error = gp_export_init(&export, snapshot, name, request.device);
+    const gp_owner_options_t owners = {.all_frames = request->all_frames, .skip = &request->skip};
+    int error = gp_stack_owners_find(snapshot, &owners);
+    if (!error)
+      error = gp_export_init(&export, snapshot, name, request->device);
     if (error)
       gp_message("%s: %s", name, strerror(error));
-    status = error ? GP_EXIT_INPUT : write_export(&request, &export);
+    status = error ? GP_EXIT_INPUT : write_export(request, &export);
     gp_export_fini(&export);
   }
   gp_snapshot_destroy(snapshot);
+  return status;
+}
+
+int gp_command_export(int argc, char **argv)
+{
+  request_t request = {.device = GP_EXPORT_ALL};
+  int status = parse(argc, argv, &request);
+  if (!status && request.help)
+    gp_command_export_help();
+  else if (!status)
+    status = run(&request);
+  gp_patterns_fini(&request.skip);
   return status;
 }

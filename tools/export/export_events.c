@@ -89,6 +89,7 @@ bool gp_export_event(const gp_export_t *export, size_t i, gp_export_event_t *ret
   const gp_snapshot_events_t *events = &export->snapshot->events;
   int64_t detail = gp_snapshot_event(events, GP_COLUMN_DETAIL, i, -1);
   *ret_event = (gp_export_event_t){
+      .index = i,
       .kind = gp_snapshot_event_kind(events, i),
       .time_ns = (uint64_t)gp_snapshot_event(events, GP_COLUMN_TIME_NS, i, 0),
       .address = (uint64_t)gp_snapshot_event(events, GP_COLUMN_ADDRESS, i, 0),

@@ -1,7 +1,9 @@
 /*
  * The trace event format, which Perfetto and chrome://tracing read. Blocks are asynchronous slices, since
  * their lifetimes overlap: a pair of "b" and "e" with an id. What was live before the first event begins with
- * it; what is live at the end has no end. Counters are of each device; each other event is an instant.
+ * it; what is live at the end has no end. A block has the name of its owner, so that the blocks of one are
+ * together; without a stack it has its size. Counters are of each device; each other event is an instant.
+ * Traces are long: what can be left out is.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,17 +11,27 @@
 
 #include "pool/util/size.h"
 #include "tools/export/export.h"
+#include "tools/output.h"
+#include "tools/symbols/frame_text.h"
+#include "tools/symbols/stack_owners.h"
 #include "trace/snapshot/json.h"
 
 #define BUFFER_BYTES (1 << 16)
+#define NAME_BYTES   4096
+#define NAME_COLUMNS 60 /* of the owner, which stands at both ends of each of its blocks */
+
+/* Of a device, in bytes. */
+typedef enum counter {
+  COUNTER_ALLOCATED,
+  COUNTER_ACTIVE,
+  COUNTER_RESERVED,
+  COUNTER_FORWARDED,
+  COUNTER_COUNT,
+} counter_t;
 
 typedef struct counters {
-  uint64_t allocated; /* bytes */
-  uint64_t active;
-  uint64_t reserved;
-  uint64_t forwarded;
-  bool is_known;   /* there is such a device */
-  bool is_changed; /* since they were last written */
+  uint64_t now[COUNTER_COUNT];
+  uint64_t written[COUNTER_COUNT]; /* last; 0 at first */
 } counters_t;
 
 typedef struct perfetto {
@@ -44,7 +56,10 @@ static void begin(perfetto_t *perfetto, const char *name, const char *phase, uin
   if (thread >= 0)
     gp_json_key_uint(json, "tid", export->tids[thread]);
   gp_json_key(json, "ts");
-  gp_json_ratio(json, time_ns, 1000); /* microseconds */
+  if (export->snapshot->times_are_numbers)
+    gp_json_uint(json, time_ns); /* events */
+  else
+    gp_json_microseconds(json, time_ns);
 }
 
 static void begin_args(perfetto_t *perfetto)
@@ -81,51 +96,54 @@ static void write_metadata(perfetto_t *perfetto)
  * Counters
  */
 
+/* Those that are not what was written last. One that is 0 all the time is not written. */
 static void write_counters(perfetto_t *perfetto)
 {
+  static const char *const names[] = {[COUNTER_ALLOCATED] = "allocated",
+      [COUNTER_ACTIVE] = "active",
+      [COUNTER_RESERVED] = "reserved",
+      [COUNTER_FORWARDED] = "passthrough"};
   for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++) {
     counters_t *counters = &perfetto->counters[device];
-    char name[32];
-    if (!counters->is_changed)
-      continue;
-    counters->is_changed = false;
-    snprintf(name, sizeof(name), "device %d memory", device);
-    begin(perfetto, name, "C", perfetto->now_ns, -1);
-    begin_args(perfetto);
-    gp_json_key_uint(&perfetto->json, "allocated", counters->allocated);
-    gp_json_key_uint(&perfetto->json, "active", counters->active);
-    gp_json_key_uint(&perfetto->json, "reserved", counters->reserved);
-    gp_json_key_uint(&perfetto->json, "passthrough", counters->forwarded);
-    end_args(perfetto);
+    for (counter_t counter = 0; counter < COUNTER_COUNT; counter++) {
+      char name[40];
+      if (counters->now[counter] == counters->written[counter])
+        continue;
+      counters->written[counter] = counters->now[counter];
+      snprintf(name, sizeof(name), "device %d %s", device, names[counter]);
+      begin(perfetto, name, "C", perfetto->now_ns, -1);
+      begin_args(perfetto);
+      gp_json_key_uint(&perfetto->json, "bytes", counters->now[counter]);
+      end_args(perfetto);
+    }
   }
 }
 
-/* Forwards, or backwards to undo. Returns whether something is counted. */
-static bool count(perfetto_t *perfetto, const gp_export_event_t *event, bool forwards)
+/* Forwards, or backwards to undo. */
+static void count(perfetto_t *perfetto, const gp_export_event_t *event, bool forwards)
 {
-  counters_t *counters = &perfetto->counters[event->device];
+  uint64_t *now = perfetto->counters[event->device].now;
   uint64_t up = forwards ? event->rounded : 0 - event->rounded;
   uint64_t moved = forwards ? event->size : 0 - event->size;
 
-  counters->is_known = true;
   switch (event->kind) {
   case GP_EVENT_ALLOC:
-    counters->allocated += up;
-    counters->active += up;
-    return true;
-  case GP_EVENT_FREE_REQUESTED: counters->allocated -= up; return true;
-  case GP_EVENT_FREE_COMPLETED: counters->active -= up; return true;
+    now[COUNTER_ALLOCATED] += up;
+    now[COUNTER_ACTIVE] += up;
+    break;
+  case GP_EVENT_FREE_REQUESTED: now[COUNTER_ALLOCATED] -= up; break;
+  case GP_EVENT_FREE_COMPLETED: now[COUNTER_ACTIVE] -= up; break;
   case GP_EVENT_SEGMENT_ALLOC:
-  case GP_EVENT_SEGMENT_MAP: counters->reserved += moved; return true;
+  case GP_EVENT_SEGMENT_MAP: now[COUNTER_RESERVED] += moved; break;
   case GP_EVENT_SEGMENT_FREE:
-  case GP_EVENT_SEGMENT_UNMAP: counters->reserved -= moved; return true;
+  case GP_EVENT_SEGMENT_UNMAP: now[COUNTER_RESERVED] -= moved; break;
   case GP_EVENT_FORWARDED_ALLOC:
-    counters->forwarded += gp_export_is_device_memory(event->detail) ? moved : 0;
-    return true;
+    now[COUNTER_FORWARDED] += gp_export_is_device_memory(event->detail) ? moved : 0;
+    break;
   case GP_EVENT_FORWARDED_FREE:
-    counters->forwarded -= gp_export_is_device_memory(event->detail) ? moved : 0;
-    return true;
-  default: return false;
+    now[COUNTER_FORWARDED] -= gp_export_is_device_memory(event->detail) ? moved : 0;
+    break;
+  default: break;
   }
 }
 
@@ -137,29 +155,24 @@ static void count_backwards(perfetto_t *perfetto)
 
   for (size_t i = 0; i < export->snapshot->device_count; i++) {
     const gp_snapshot_device_t *device = &export->snapshot->devices[i];
+    uint64_t *now = perfetto->counters[device->device].now;
     if (!gp_export_has_device(export, device->device))
       continue;
-    perfetto->counters[device->device] = (counters_t){
-        .allocated = device->stats.allocated_bytes.current,
-        .active = device->stats.active_bytes.current,
-        .reserved = device->stats.reserved_bytes.current,
-        .forwarded = device->stats.passthrough_bytes.current,
-        .is_known = true,
-    };
+    now[COUNTER_ALLOCATED] = device->stats.allocated_bytes.current;
+    now[COUNTER_ACTIVE] = device->stats.active_bytes.current;
+    now[COUNTER_RESERVED] = device->stats.reserved_bytes.current;
+    now[COUNTER_FORWARDED] = device->stats.passthrough_bytes.current;
   }
   for (size_t i = export->event_count; i-- > 0;) {
     if (gp_export_event(export, i, &event))
-      (void)count(perfetto, &event, false);
+      count(perfetto, &event, false);
     perfetto->first_ns = event.time_ns;
   }
   for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++) {
-    counters_t *counters = &perfetto->counters[device];
-    /* Below zero: the snapshot contradicts itself. */
-    counters->allocated = (int64_t)counters->allocated < 0 ? 0 : counters->allocated;
-    counters->active = (int64_t)counters->active < 0 ? 0 : counters->active;
-    counters->reserved = (int64_t)counters->reserved < 0 ? 0 : counters->reserved;
-    counters->forwarded = (int64_t)counters->forwarded < 0 ? 0 : counters->forwarded;
-    counters->is_changed = counters->is_known;
+    uint64_t *now = perfetto->counters[device].now;
+    for (counter_t counter = 0; counter < COUNTER_COUNT;
+         counter++) /* below zero: the snapshot contradicts itself */
+      now[counter] = (int64_t)now[counter] < 0 ? 0 : now[counter];
   }
 }
 
@@ -168,40 +181,42 @@ static void count_backwards(perfetto_t *perfetto)
  */
 
 /* Both ends of a slice carry the same name, category and id. */
-static void begin_slice(perfetto_t *perfetto, const char *phase, uint64_t time_ns, int thread, uint64_t block,
-    uint64_t size, bool is_forwarded)
+static void begin_slice(
+    perfetto_t *perfetto, const char *phase, uint64_t time_ns, int thread, const gp_block_entry_t *block)
 {
-  char name[GP_SIZE_TEXT_BYTES];
-  begin(perfetto, gp_size_format(size, name), phase, time_ns, thread);
-  gp_json_key_string(&perfetto->json, "cat", is_forwarded ? "passthrough" : "block");
+  const gp_snapshot_t *snapshot = perfetto->export->snapshot;
+  char size[GP_SIZE_TEXT_BYTES], name[NAME_BYTES];
+  gp_owner_text_t owner;
+
+  begin(perfetto,
+      gp_stack_owner_text(snapshot, block->stack, &owner)
+          ? gp_text_shorten(owner.function, NAME_COLUMNS, name, sizeof(name))
+          : gp_size_format(block->size, size),
+      phase, time_ns, thread);
+  gp_json_key_string(&perfetto->json, "cat", block->is_forwarded ? "passthrough" : "block");
   gp_json_key(&perfetto->json, "id");
-  gp_json_hex(&perfetto->json, block);
+  gp_json_hex(&perfetto->json, block->key);
 }
 
 static void write_begin(
     perfetto_t *perfetto, const gp_block_entry_t *block, uint64_t time_ns, int thread, const char *kind)
 {
-  const gp_snapshot_t *snapshot = perfetto->export->snapshot;
   gp_json_t *json = &perfetto->json;
-  char buffer[GP_EXPORT_FRAME_BYTES];
 
-  begin_slice(perfetto, "b", time_ns, thread, block->key, block->size, block->is_forwarded);
+  begin_slice(perfetto, "b", time_ns, thread, block);
   begin_args(perfetto);
   gp_json_key_int(json, "device", block->device);
   gp_json_key(json, "address");
   gp_json_hex(json, block->address);
   gp_json_key_uint(json, "size", block->size);
-  gp_json_key_uint(json, "rounded_size", block->rounded);
-  if (block->stream >= 0) {
+  if (block->rounded != block->size)
+    gp_json_key_uint(json, "rounded_size", block->rounded);
+  if (block->stream >= 0 && perfetto->export->streams[block->stream]) { /* of most it is the default stream */
     gp_json_key(json, "stream");
     gp_json_hex(json, perfetto->export->streams[block->stream]);
   }
   if (kind[0])
     gp_json_key_string(json, "kind", kind);
-  if (block->stack >= 0 && snapshot->stacks.first[block->stack] < snapshot->stacks.first[block->stack + 1]) {
-    size_t frame = (size_t)snapshot->stacks.frame_indexes[snapshot->stacks.first[block->stack]];
-    gp_json_key_string(json, "function", gp_export_frame_function(snapshot, frame, buffer));
-  }
   end_args(perfetto);
 }
 
@@ -240,11 +255,12 @@ static void write_event(perfetto_t *perfetto, const gp_export_event_t *event, gp
     gp_block_entry_t begun;
     if (!gp_block_map_take(live, event->block, &begun))
       break; /* nothing that could end */
-    begin_slice(perfetto, "e", event->time_ns, event->thread, begun.key, begun.size, begun.is_forwarded);
+    begin_slice(perfetto, "e", event->time_ns, -1, &begun);
     gp_json_end(&perfetto->json, '}');
     break;
   }
   case GP_EVENT_OOM: write_instant(perfetto, event, "out of memory"); break;
+  case GP_EVENT_FREE_REFUSED: write_instant(perfetto, event, "free refused"); break;
   case GP_EVENT_TRIM: write_instant(perfetto, event, "trim"); break;
   case GP_EVENT_SNAPSHOT: write_instant(perfetto, event, "snapshot"); break;
   case GP_EVENT_MODE: write_instant(perfetto, event, "mode"); break;
@@ -265,8 +281,7 @@ static void write_events(perfetto_t *perfetto, gp_block_map_t *live)
     if (event.time_ns != perfetto->now_ns)
       write_counters(perfetto);
     perfetto->now_ns = event.time_ns;
-    if (count(perfetto, &event, true))
-      perfetto->counters[event.device].is_changed = true;
+    count(perfetto, &event, true);
     write_event(perfetto, &event, live);
   }
   write_counters(perfetto);

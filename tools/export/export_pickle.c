@@ -11,7 +11,7 @@
 #include "tools/export/export_tree.h"
 
 #define BATCH_MOST 1000 /* as Python does */
-#define DEPTH_MOST 16   /* of lists; the caller's, not the input's */
+#define DEPTH_MOST 256  /* of lists and dicts; the readers refuse what is much less deep */
 
 enum {
   OP_PROTO = 0x80,
@@ -26,7 +26,10 @@ enum {
   OP_BININT1 = 'K',
   OP_BININT2 = 'M',
   OP_LONG1 = 0x8a,
+  OP_TUPLE = 't',
   OP_TUPLE2 = 0x86,
+  OP_BINFLOAT = 'G',
+  OP_NONE = 'N',
   OP_NEWTRUE = 0x88,
   OP_NEWFALSE = 0x89,
   OP_BINPUT = 'q',
@@ -48,7 +51,7 @@ typedef struct pickle_tree {
   memo_text_t *texts; /* by hash, at most half of text_room, a power of two, taken */
   size_t text_room;
   size_t text_count;
-  uint32_t batch[DEPTH_MOST]; /* elements of the open batch of each open list */
+  uint32_t batch[DEPTH_MOST]; /* elements of the open batch of each open list or dict */
   unsigned depth;
 } pickle_tree_t;
 
@@ -68,43 +71,65 @@ static void put_little_endian(pickle_tree_t *pickle, uint64_t number, int bytes)
     put(pickle, (int)(number >> 8 * i & 0xff));
 }
 
-static void dict_open(gp_tree_t *tree)
+static void open_batches(pickle_tree_t *pickle, int opcode)
 {
-  put(of(tree), OP_EMPTY_DICT);
-  put(of(tree), OP_MARK);
-}
-
-static void dict_close(gp_tree_t *tree)
-{
-  put(of(tree), OP_SETITEMS);
-}
-
-static void list_open(gp_tree_t *tree)
-{
-  pickle_tree_t *pickle = of(tree);
-  put(pickle, OP_EMPTY_LIST);
+  put(pickle, opcode);
   if (pickle->depth == DEPTH_MOST)
     abort(); /* no input can do that */
   pickle->batch[pickle->depth++] = 0;
 }
 
-static void item(gp_tree_t *tree)
+/* Before each element; opcode: what ends a batch. */
+static void next_in_batch(pickle_tree_t *pickle, int opcode)
 {
-  pickle_tree_t *pickle = of(tree);
   uint32_t *batch = &pickle->batch[pickle->depth - 1];
   if (*batch == BATCH_MOST) {
-    put(pickle, OP_APPENDS);
+    put(pickle, opcode);
     *batch = 0;
   }
   if ((*batch)++ == 0)
     put(pickle, OP_MARK);
 }
 
+static void close_batches(pickle_tree_t *pickle, int opcode)
+{
+  if (pickle->batch[--pickle->depth] > 0)
+    put(pickle, opcode);
+}
+
+static void dict_open(gp_tree_t *tree)
+{
+  open_batches(of(tree), OP_EMPTY_DICT);
+}
+
+static void dict_close(gp_tree_t *tree)
+{
+  close_batches(of(tree), OP_SETITEMS);
+}
+
+static void list_open(gp_tree_t *tree)
+{
+  open_batches(of(tree), OP_EMPTY_LIST);
+}
+
+static void item(gp_tree_t *tree)
+{
+  next_in_batch(of(tree), OP_APPENDS);
+}
+
 static void list_close(gp_tree_t *tree)
 {
-  pickle_tree_t *pickle = of(tree);
-  if (pickle->batch[--pickle->depth] > 0)
-    put(pickle, OP_APPENDS);
+  close_batches(of(tree), OP_APPENDS);
+}
+
+static void tuple_open(gp_tree_t *tree)
+{
+  put(of(tree), OP_MARK);
+}
+
+static void tuple_close(gp_tree_t *tree)
+{
+  put(of(tree), OP_TUPLE);
 }
 
 static void put_memo(pickle_tree_t *pickle, uint32_t at, int short_op, int long_op)
@@ -130,15 +155,19 @@ static void remember(gp_tree_t *tree, uint32_t *number)
   *number = ++pickle->memo_count;
 }
 
-static void text_once(gp_tree_t *tree, const char *value)
+static void bytes(gp_tree_t *tree, const char *value, size_t length)
 {
   pickle_tree_t *pickle = of(tree);
-  size_t length = strlen(value);
   if (length > UINT32_MAX)
     length = 0; /* the reader of snapshots takes none that long */
   put(pickle, OP_BINUNICODE);
   put_little_endian(pickle, length, 4);
   (void)fwrite_unlocked(value, 1, length, pickle->stream);
+}
+
+static void text_once(gp_tree_t *tree, const char *value)
+{
+  bytes(tree, value, strlen(value));
 }
 
 static memo_text_t *slot_of(memo_text_t *texts, size_t room, const char *value)
@@ -184,6 +213,21 @@ static void text(gp_tree_t *tree, const char *value)
   slot->text = value;
 }
 
+static void key(gp_tree_t *tree, const char *name)
+{
+  next_in_batch(of(tree), OP_SETITEMS);
+  text(tree, name);
+}
+
+static void key_bytes(gp_tree_t *tree, const char *name, size_t length, uint32_t *number)
+{
+  next_in_batch(of(tree), OP_SETITEMS);
+  if (refer(tree, number))
+    return;
+  bytes(tree, name, length);
+  remember(tree, number);
+}
+
 static void integer(gp_tree_t *tree, int64_t number)
 {
   pickle_tree_t *pickle = of(tree);
@@ -206,6 +250,35 @@ static void integer(gp_tree_t *tree, int64_t number)
   }
 }
 
+static void key_integer(gp_tree_t *tree, int64_t number)
+{
+  next_in_batch(of(tree), OP_SETITEMS);
+  integer(tree, number);
+}
+
+static void long_integer(gp_tree_t *tree, const unsigned char *number, size_t length)
+{
+  pickle_tree_t *pickle = of(tree);
+  put(pickle, OP_LONG1);
+  put(pickle, (int)length);
+  (void)fwrite_unlocked(number, 1, length, pickle->stream);
+}
+
+static void number(gp_tree_t *tree, double value)
+{
+  pickle_tree_t *pickle = of(tree);
+  uint64_t bits;
+  memcpy(&bits, &value, sizeof(bits));
+  put(pickle, OP_BINFLOAT);
+  for (int i = 7; i >= 0; i--)
+    put(pickle, (int)(bits >> 8 * i & 0xff));
+}
+
+static void null(gp_tree_t *tree)
+{
+  put(of(tree), OP_NONE);
+}
+
 static void pair(gp_tree_t *tree, int64_t first, int64_t second)
 {
   integer(tree, first);
@@ -216,6 +289,11 @@ static void pair(gp_tree_t *tree, int64_t first, int64_t second)
 static void boolean(gp_tree_t *tree, bool value)
 {
   put(of(tree), value ? OP_NEWTRUE : OP_NEWFALSE);
+}
+
+static bool has_failed(const gp_tree_t *tree)
+{
+  return ((const pickle_tree_t *)tree)->error != 0;
 }
 
 static int finish(gp_tree_t *tree)
@@ -234,17 +312,26 @@ static int finish(gp_tree_t *tree)
 static const gp_tree_ops_t ops = {
     .dict_open = dict_open,
     .dict_close = dict_close,
-    .key = text,
+    .key = key,
+    .key_bytes = key_bytes,
+    .key_integer = key_integer,
     .list_open = list_open,
     .item = item,
     .list_close = list_close,
+    .tuple_open = tuple_open,
+    .tuple_close = tuple_close,
     .text = text,
     .text_once = text_once,
+    .bytes = bytes,
     .integer = integer,
+    .long_integer = long_integer,
+    .number = number,
+    .null = null,
     .pair = pair,
     .boolean = boolean,
     .refer = refer,
     .remember = remember,
+    .has_failed = has_failed,
     .finish = finish,
 };
 

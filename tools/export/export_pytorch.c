@@ -240,6 +240,8 @@ static int write_all(gp_pytorch_t *pytorch)
 {
   const gp_tree_ops_t *ops = pytorch->tree->ops;
 
+  if (pytorch->export->snapshot->original)
+    return gp_pytorch_original(pytorch);
   int error = find_live(pytorch);
   if (error)
     return error;

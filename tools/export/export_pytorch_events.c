@@ -36,9 +36,13 @@ static void write_entry(gp_pytorch_t *pytorch, const char *action, const gp_expo
   ops->dict_close(pytorch->tree);
 }
 
-/* What the driver had free at an out-of-memory: known of the one that a snapshot was written for. */
+/* What the driver had free at an out-of-memory: PyTorch says it each time, gpupool of the one that a snapshot
+ * was written for. */
 static uint64_t free_at(const gp_pytorch_t *pytorch, const gp_export_event_t *event)
 {
+  uint64_t said;
+  if (gp_snapshot_device_free(&pytorch->export->snapshot->events, event->index, &said))
+    return said;
   const cJSON *oom = cJSON_GetObjectItemCaseSensitive(pytorch->export->snapshot->root, "oom");
   uint64_t time_ns, device, bytes;
   bool is_this = gp_snapshot_uint(oom, "time_ns", &time_ns) == 1 &&
@@ -95,6 +99,7 @@ static int write_event(gp_pytorch_t *pytorch, const gp_export_event_t *event)
   case GP_EVENT_FORWARDED_FREE: return write_forwarded(pytorch, event);
   case GP_EVENT_TRIM: /* each piece has a segment_free */
   case GP_EVENT_MODE:
+  case GP_EVENT_FREE_REFUSED:
   case GP_EVENT_OTHER: break; /* PyTorch has no word for it */
   }
   return 0;

@@ -33,7 +33,7 @@ void gp_command_symbolize_help(void)
          "\n"
          "Writes the snapshot FILE (- for stdin) again, with function, file and line of\n"
          "the calls in its stacks; all else stays as it is. It can then be read elsewhere,\n"
-         "and after the program was built anew.\n"
+         "and after the program was rebuilt.\n"
          "\n"
          "Names come from the program's own files, if they are still the build that ran\n"
          "(by build-id), and from debug files in /usr/lib/debug. Nothing is fetched over a\n"

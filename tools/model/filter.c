@@ -106,6 +106,10 @@ int gp_filter_init(
     gp_message("%s: there is no device %d in it (%zu in all)", file, request->device, snapshot->device_count);
     return GP_EXIT_USAGE;
   }
+  /* A file without times has nothing that these could be compared with, and nothing would be selected. */
+  if (snapshot->times_are_numbers && (request->since_ns || request->until_ns != UINT64_MAX))
+    return gp_message_usage(request->command,
+        "%s: its events have no times, so that --since and --until select none of them", file);
   int status =
       find_named(request, snapshot, file, "streams", "stream", "handle", request->stream, &filter->streams);
   if (!status)

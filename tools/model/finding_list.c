@@ -37,7 +37,7 @@ gp_finding_t *gp_findings_say(
   size_t at = findings->count++;
   for (; at > 0 && findings->items[at - 1].severity < severity; at--)
     findings->items[at] = findings->items[at - 1];
-  findings->items[at] = (gp_finding_t){severity, code, device, text, NULL};
+  findings->items[at] = (gp_finding_t){severity, code, device, text, .advice = NULL};
   gp_assert(at == 0 || findings->items[at - 1].severity >= severity);
   return &findings->items[at];
 }
@@ -56,10 +56,47 @@ void gp_findings_advise(gp_findings_t *findings, gp_finding_t *finding, const ch
   va_end(arguments);
 }
 
+static char *copy_of(gp_findings_t *findings, const char *text)
+{
+  char *copy = strdup(text);
+  if (!copy)
+    findings->out_of_memory = true;
+  return copy;
+}
+
+void gp_findings_set(gp_findings_t *findings, gp_finding_t *finding, const char *name, const char *value)
+{
+  if (!finding || finding->remedy.setting_count == GP_REMEDY_SETTINGS)
+    return;
+  struct gp_remedy_setting *setting = &finding->remedy.settings[finding->remedy.setting_count];
+  *setting = (struct gp_remedy_setting){copy_of(findings, name), copy_of(findings, value)};
+  finding->remedy.setting_count++;
+}
+
+void gp_findings_act(gp_findings_t *findings, gp_finding_t *finding, const char *action)
+{
+  if (!finding)
+    return;
+  gp_assert(!finding->remedy.action);
+  finding->remedy.action = copy_of(findings, action);
+}
+
+void gp_findings_act_on(gp_findings_t *findings, gp_finding_t *finding, const char *action, const char *owner)
+{
+  gp_findings_act(findings, finding, action);
+  if (finding)
+    finding->remedy.owner = copy_of(findings, owner);
+}
+
 const char *gp_findings_setting(const gp_findings_t *findings, const char *name)
 {
   return gp_snapshot_text(
       cJSON_GetObjectItemCaseSensitive(findings->summary->snapshot->root, "settings"), name);
+}
+
+bool gp_findings_know_settings(const gp_findings_t *findings)
+{
+  return gp_findings_setting(findings, "type")[0] != '\0';
 }
 
 const char *gp_findings_reason(const gp_findings_t *findings)
@@ -76,11 +113,25 @@ bool gp_findings_have(const gp_findings_t *findings, const char *code)
   return false;
 }
 
+void gp_findings_retract(gp_finding_t *finding)
+{
+  free(finding->advice);
+  for (size_t k = 0; k < finding->remedy.setting_count; k++) {
+    free(finding->remedy.settings[k].name);
+    free(finding->remedy.settings[k].value);
+  }
+  free(finding->remedy.action);
+  free(finding->remedy.owner);
+  finding->advice = NULL;
+  finding->remedy = (gp_remedy_t){.setting_count = 0};
+}
+
 void gp_findings_fini(gp_findings_t *findings)
 {
   for (size_t i = 0; i < findings->count; i++) {
     free(findings->items[i].text);
-    free(findings->items[i].advice);
+    gp_findings_retract(&findings->items[i]);
   }
+  gp_owners_fini(&findings->owners);
   *findings = (gp_findings_t){.count = 0};
 }

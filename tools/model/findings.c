@@ -3,6 +3,7 @@
  */
 #include "tools/model/findings.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,133 +11,95 @@
 #include <string.h>
 
 #include "pool/util/size.h"
+#include "tools/model/findings_component.h"
 #include "tools/model/findings_device.h"
+#include "tools/model/findings_frees.h"
+#include "tools/model/findings_growth.h"
+#include "tools/model/findings_oom.h"
+#include "tools/model/findings_outside.h"
 #include "tools/model/owners.h"
+#include "tools/model/remedies.h"
 #include "tools/output.h"
-#include "trace/format/oom.h"
+#include "tools/symbols/symbols.h"
 
-/* A snapshot of another tool has no report of it, but the event, and the blocks that could not serve it. */
-static void judge_last_oom(gp_findings_t *findings)
+#define OWNER_BYTES   224
+#define OWNER_COLUMNS 90
+
+/* What the owners are of: " on device 1 then", " at its peak". */
+static char *owners_when(
+    const gp_summary_t *summary, gp_site_measure_t measure, char *buffer, size_t capacity)
 {
-  const gp_summary_t *summary = findings->summary;
-  const gp_snapshot_events_t *events = &summary->snapshot->events;
-  const gp_column_t *ordinals = events->columns[GP_COLUMN_DEVICE];
-  const gp_column_t *sizes = events->columns[GP_COLUMN_SIZE];
-  char asked[GP_SIZE_TEXT_BYTES], held[GP_SIZE_TEXT_BYTES], idle[GP_SIZE_TEXT_BYTES],
-      largest[GP_SIZE_TEXT_BYTES];
-  const gp_summary_device_t *device = NULL;
-  size_t last = events->count;
-
-  while (last > 0 && gp_snapshot_event_kind(events, last - 1) != GP_EVENT_OOM)
-    last--;
-  if (strcmp(gp_findings_reason(findings), "oom") != 0 || last == 0 || !sizes)
-    return;
-  for (size_t i = 0; i < summary->device_count; i++) {
-    if (!ordinals || summary->devices[i].device->device == gp_column_get(ordinals, last - 1))
-      device = &summary->devices[i];
-  }
-  if (!device)
-    return;
-  uint64_t requested = (uint64_t)gp_column_get(sizes, last - 1);
-  gp_size_format(device->idle_bytes, idle);
-  gp_size_format(device->largest_idle, largest);
-  gp_finding_t *finding = gp_findings_say(findings, GP_SEVERITY_ERROR, "oom", device->device->device,
-      "Out of memory on device %d: asked for %s; the program held %s, and of %s that were idle the largest "
-      "block had %s%s.",
-      device->device->device, gp_size_format(requested, asked),
-      gp_size_format(device->device->stats.requested_bytes.current, held), idle, largest,
-      device->largest_idle < requested ? ", too small" : "");
-  if (device->idle_bytes >= requested && device->largest_idle < requested)
-    gp_findings_advise(findings, finding, "the idle memory is in pieces: gpupool frag maps them.");
-}
-
-/* The message has every figure, and the advice at its end. */
-static void judge_oom_message(gp_findings_t *findings, int device, const char *message)
-{
-  const char *facts_end = strstr(message, GP_OOM_ADVICE_BREAK);
-  int length = facts_end ? (int)(facts_end - message) : (int)strlen(message);
-  gp_finding_t *finding = gp_findings_say(findings, GP_SEVERITY_ERROR, "oom", device, "%c%.*s.",
-      message[0] == 'o' ? 'O' : message[0], length - 1, message + 1);
-  if (facts_end)
-    gp_findings_advise(findings, finding, "%s.", facts_end + strlen(GP_OOM_ADVICE_BREAK));
-}
-
-static void judge_oom(gp_findings_t *findings)
-{
-  const cJSON *oom = cJSON_GetObjectItemCaseSensitive(findings->summary->snapshot->root, "oom");
-  const char *message = gp_snapshot_text(oom, "message");
-  char asked[GP_SIZE_TEXT_BYTES], held[GP_SIZE_TEXT_BYTES];
-  uint64_t ordinal = 0, requested = 0, live = 0; /* what the snapshot does not have is 0 */
-
-  if (!oom) {
-    judge_last_oom(findings);
-    return;
-  }
-  (void)gp_snapshot_uint(oom, "device", &ordinal);
-  (void)gp_snapshot_uint(oom, "requested", &requested);
-  (void)gp_snapshot_uint(oom, "live", &live);
-  int device = ordinal < GP_SNAPSHOT_DEVICES ? (int)ordinal : GP_FINDING_ALL;
-  if (device != GP_FINDING_ALL && !gp_filter_has_device(findings->summary->filter, device))
-    return;
-  if (message[0])
-    judge_oom_message(findings, device, message);
-  else
-    gp_findings_say(findings, GP_SEVERITY_ERROR, "oom", device,
-        "Out of memory on device %d: asked for %s while the program held %s.", device,
-        gp_size_format(requested, asked), gp_size_format(live, held));
-}
-
-#define OWNER_BYTES   160
-#define OWNER_COLUMNS 60
-
-static char *owner_name(const gp_owner_t *owner, char *buffer)
-{
-  char name[1024], through[1024];
-  snprintf(buffer, OWNER_BYTES, "%s%s%s", gp_text_shorten(owner->function, OWNER_COLUMNS, name, sizeof(name)),
-      owner->through ? " through " : "",
-      owner->through ? gp_text_shorten(owner->through, OWNER_COLUMNS, through, sizeof(through)) : "");
+  char when[128] = "in the end";
+  buffer[0] = '\0';
+  if (summary->moments.kind == GP_MOMENT_NONE && summary->ooms.is_written_then)
+    return buffer;
+  if (summary->moments.kind == GP_MOMENT_OOM && summary->moments.is_of_one)
+    snprintf(when, sizeof(when), "on device %d then", summary->moments.device);
+  else if (summary->moments.kind != GP_MOMENT_NONE)
+    gp_moments_describe(&summary->moments, &summary->lifetimes, when, sizeof(when));
+  else if (measure == GP_SITE_PEAK)
+    snprintf(when, sizeof(when), "at its peak");
+  snprintf(buffer, capacity, " %s", when);
   return buffer;
 }
 
 /*
- * The owners of the memory: of what the program holds when memory ran out or it ended suddenly, else of what
- * it held at the peak. Without stacks no owner is known, and the live sizes are said by another finding.
+ * The owners of the memory: of what the program held at the moment of the summary, as when memory ran out, or
+ * when it ended suddenly; else of what it held at the peak. Without stacks no owner is known, and the live
+ * sizes are said by another finding.
  */
 static void judge_owners(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
   const gp_sites_t *sites = &summary->sites;
-  bool is_oom = strcmp(gp_findings_reason(findings), "oom") == 0;
-  bool is_end = is_oom || strcmp(gp_findings_reason(findings), "recovered") == 0;
-  gp_site_measure_t measure = is_end && sites->sums[GP_SITE_LIVE].bytes ? GP_SITE_LIVE : GP_SITE_PEAK;
+  bool is_at = summary->moments.kind != GP_MOMENT_NONE;
+  /* Of a device that did not run out nothing needs to be freed. */
+  bool is_here = summary->has_oom || summary->filter->device == GP_REQUEST_ALL_DEVICES;
+  bool is_oom =
+      summary->moments.kind == GP_MOMENT_OOM || (!is_at && summary->ooms.is_written_then && is_here);
+  bool could_fit = !summary->has_oom || !summary->oom.device_total ||
+                   summary->oom.event.requested <= summary->oom.device_total;
+  bool is_end = !is_at && (is_oom || strcmp(gp_findings_reason(findings), "recovered") == 0);
+  gp_site_measure_t measure =
+      is_at || (is_end && sites->sums[GP_SITE_LIVE].bytes) ? GP_SITE_LIVE : GP_SITE_PEAK;
   uint64_t sum = sites->sums[measure].bytes;
-  char text[GP_OWNERS * (OWNER_BYTES + 64)] = "", name[OWNER_BYTES], size[GP_SIZE_TEXT_BYTES],
-                                       percent[GP_NUMBER_BYTES];
-  gp_owners_t owners = {.count = 0};
+  char text[GP_OWNERS * (OWNER_BYTES + 64)] = "", unknown[128] = "", name[OWNER_BYTES],
+                                       size[GP_SIZE_TEXT_BYTES], percent[GP_NUMBER_BYTES];
+  gp_owners_t *owners = &findings->owners;
+  gp_moments_t moments = summary->moments;
+  char when[160];
   size_t used = 0;
 
   if (sites->by == GP_SITE_BY_SIZE || !sum)
     return;
-  if (gp_owners_init(&owners, &summary->lifetimes, summary->filter, measure))
+  if (measure == GP_SITE_PEAK)
+    gp_moments_peak(&moments, &summary->lifetimes, summary->filter);
+  if (gp_owners_init(owners, &summary->lifetimes, summary->filter, &moments))
     findings->out_of_memory = true;
-  for (size_t i = 0; i < owners.count; i++)
+  for (size_t i = 0; i < owners->count; i++)
     used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s %s (%s)", i ? ", " : "",
-        owner_name(&owners.owners[i], name), gp_size_format(owners.owners[i].bytes, size),
-        gp_number_percent((double)owners.owners[i].bytes / (double)sum, percent));
-  if (owners.count) {
-    gp_finding_t *finding =
-        gp_findings_say(findings, is_oom ? GP_SEVERITY_ERROR : GP_SEVERITY_NOTE, "owners", GP_FINDING_ALL,
-            "Of the %s that the program held%s, the biggest owner%s %s.", gp_size_format(sum, size),
-            is_oom                    ? ""
-            : measure == GP_SITE_LIVE ? " in the end"
-                                      : " at its peak",
-            owners.count > 1 ? "s are" : " is", text);
-    if (is_oom)
+        gp_text_shorten(owners->owners[i].text, OWNER_COLUMNS, name, sizeof(name)),
+        gp_size_format(owners->owners[i].bytes, size),
+        gp_number_percent((double)owners->owners[i].bytes / (double)sum, percent));
+  if (owners->unknown_bytes)
+    snprintf(unknown, sizeof(unknown), " %s (%s) have no call stack, and of the rest",
+        gp_size_format(owners->unknown_bytes, size),
+        gp_number_percent((double)owners->unknown_bytes / (double)sum, percent));
+  if (owners->count) {
+    gp_finding_t *finding = gp_findings_say(findings,
+        !is_oom                          ? GP_SEVERITY_NOTE
+        : summary->oom.event.got_as_much ? GP_SEVERITY_WARNING
+                                         : GP_SEVERITY_ERROR,
+        "owners", is_oom && moments.is_of_one ? moments.device : GP_FINDING_ALL,
+        "Of the %s that the program held%s,%s the biggest owner%s %s.", gp_size_format(sum, size),
+        owners_when(summary, measure, when, sizeof(when)), unknown, owners->count > 1 ? "s are" : " is",
+        text);
+    if (is_oom && could_fit && owners->unknown_bytes <= owners->owners[0].bytes &&
+        !gp_findings_blame_growth(findings, finding ? finding->device : GP_FINDING_ALL))
       gp_findings_advise(findings, finding, "free or shrink what %s holds, %s of it all.",
-          gp_text_shorten(owners.owners[0].function, OWNER_COLUMNS, name, sizeof(name)),
-          gp_number_percent((double)owners.owners[0].bytes / (double)sum, percent));
+          gp_text_shorten(owners->owners[0].text, OWNER_COLUMNS, name, sizeof(name)),
+          gp_number_percent((double)owners->owners[0].bytes / (double)sum, percent));
   }
-  gp_owners_fini(&owners);
 }
 
 /* A record tells where it ends and not why. */
@@ -173,6 +136,14 @@ static void judge_modes(gp_findings_t *findings)
         gp_number_plural(lost, "allocation", count));
 }
 
+/* Of the report, not of the program: it gives no reason to doubt that all is well. */
+static void judge_names(gp_findings_t *findings)
+{
+  char text[512];
+  if (gp_symbols_describe_rebuilt(findings->summary->snapshot, text, sizeof(text)))
+    gp_findings_say(findings, GP_SEVERITY_NOTE, "rebuilt", GP_FINDING_ALL, "%s", text);
+}
+
 static void judge_recording(gp_findings_t *findings)
 {
   const gp_snapshot_t *snapshot = findings->summary->snapshot;
@@ -187,56 +158,89 @@ static void judge_recording(gp_findings_t *findings)
         "The events begin at %s: %s older ones were dropped (GPUPOOL_TRACE_EVENTS=%s). Statistics and live "
         "blocks are "
         "complete.",
-        gp_number_duration(snapshot->recorded_since_ns, since),
+        gp_snapshot_moment(snapshot, snapshot->recorded_since_ns, since),
         gp_number_count(snapshot->dropped_events, count), gp_findings_setting(findings, "trace_events"));
   else if (snapshot->recorded_since_ns)
     gp_findings_say(findings, GP_SEVERITY_NOTE, "late_events", GP_FINDING_ALL,
         "The events begin at %s: recording was off before.",
-        gp_number_duration(snapshot->recorded_since_ns, since));
-  for (size_t i = 0; i < snapshot->note_count; i++)
-    gp_findings_say(findings, GP_SEVERITY_WARNING, "incomplete", GP_FINDING_ALL,
-        "The file is incomplete: %s.", snapshot->notes[i]);
+        gp_snapshot_moment(snapshot, snapshot->recorded_since_ns, since));
+  for (size_t i = 0; i < snapshot->note_count; i++) {
+    const char *note = snapshot->notes[i];
+    if (snapshot->note_is_usual[i])
+      gp_findings_say(findings, GP_SEVERITY_NOTE, "incomplete", GP_FINDING_ALL, "%c%s.",
+          toupper((unsigned char)note[0]), note + 1);
+    else
+      gp_findings_say(
+          findings, GP_SEVERITY_WARNING, "incomplete", GP_FINDING_ALL, "The file is incomplete: %s.", note);
+  }
 }
 
-/* One sentence on the whole, said first if nothing worse was found. */
+/* True of a finding that says that something can or should be better: it has a remedy, or memory was left. */
+static bool has_shortcoming(const gp_findings_t *findings)
+{
+  for (size_t i = 0; i < findings->count; i++) {
+    if (findings->items[i].advice)
+      return true;
+  }
+  return gp_findings_have(findings, "live_at_exit") || gp_findings_have(findings, "passthrough_at_exit") ||
+         gp_findings_have(findings, "context_lost");
+}
+
+/* One sentence on the whole, said first if nothing worse was found. A rate that is no good news is the
+ * finding hit_rate, or is left out where the allocations are too few to judge it. */
 static void judge_whole(gp_findings_t *findings)
 {
   const gp_summary_t *summary = findings->summary;
-  uint64_t hits = 0, total = 0;
+  uint64_t hits = 0, total = 0, allocations = 0;
   bool has_problem = findings->count > 0 && findings->items[0].severity >= GP_SEVERITY_WARNING;
   char percent[GP_NUMBER_BYTES], count[GP_NUMBER_BYTES];
-  const char *begin = has_problem ? "" : "No problem found: ";
+  bool is_good = !has_problem && !has_shortcoming(findings);
 
   for (size_t i = 0; i < summary->device_count; i++) {
+    allocations += summary->devices[i].device->stats.allocation.allocated;
     hits += summary->devices[i].device->stats.cache_hits;
     total += summary->devices[i].device->stats.cache_hits + summary->devices[i].device->stats.cache_misses;
   }
+  if (!total && allocations)
+    return; /* of PyTorch's: they were before the events, and whether they were hits is not known */
   if (!total) {
-    gp_findings_say(findings, has_problem ? GP_SEVERITY_NOTE : GP_SEVERITY_GOOD, "nothing", GP_FINDING_ALL,
+    gp_findings_say(findings, is_good ? GP_SEVERITY_GOOD : GP_SEVERITY_NOTE, "nothing", GP_FINDING_ALL,
         "The program asked for no memory that could be pooled.");
   } else if (strcmp(gp_findings_setting(findings, "type"), "unpooled") == 0) {
     gp_findings_say(findings, GP_SEVERITY_NOTE, "unpooled", GP_FINDING_ALL,
         "%s, each of them a driver call (GPUPOOL_TYPE=unpooled).",
         gp_number_plural(total, "allocation", count));
-  } else if (!has_problem || (double)hits >= GP_GOOD_HIT_RATE * (double)total) {
+  } else if ((double)hits >= GP_GOOD_HIT_RATE * (double)total) {
+    if (gp_findings_have(findings, "hit_rate"))
+      return;
     gp_number_percent((double)hits / (double)total, percent);
-    gp_findings_say(findings, has_problem ? GP_SEVERITY_NOTE : GP_SEVERITY_GOOD, "served", GP_FINDING_ALL,
-        "%s%s of %s %s served from the pool.", begin, percent, gp_number_plural(total, "allocation", count),
-        total == 1 ? "was" : "were");
+    gp_findings_say(findings, is_good ? GP_SEVERITY_GOOD : GP_SEVERITY_NOTE, "served", GP_FINDING_ALL,
+        "%s%s of %s %s served from the pool.", is_good ? "No problem found: " : "", percent,
+        gp_number_plural(total, "allocation", count), total == 1 ? "was" : "were");
+  } else if (is_good && !gp_findings_have(findings, "hit_rate")) {
+    gp_findings_say(findings, GP_SEVERITY_GOOD, "served", GP_FINDING_ALL,
+        "No problem found in %s, too few to judge the pool by.",
+        gp_number_plural(total, "allocation", count));
   }
 }
 
 int gp_findings_init(gp_findings_t *findings, const gp_summary_t *summary)
 {
   *findings = (gp_findings_t){.summary = summary};
-  judge_oom(findings);
+  gp_findings_judge_oom(findings);
+  gp_findings_judge_outside(findings);
   judge_end(findings);
+  gp_findings_judge_growth(findings);
   judge_owners(findings);
+  gp_findings_judge_components(findings);
+  gp_findings_judge_frees(findings);
   judge_modes(findings);
   for (size_t i = 0; i < summary->device_count; i++)
     gp_findings_judge_device(findings, &summary->devices[i]);
+  judge_names(findings);
   judge_recording(findings);
   judge_whole(findings);
+  gp_remedies_settle(findings);
   /* The good news goes first. */
   size_t last = findings->count;
   if (last > 1 && findings->items[last - 1].severity == GP_SEVERITY_GOOD) {

@@ -1,11 +1,14 @@
 #include "tools/model/findings_device.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/util/options.h"
 #include "pool/util/size.h"
+#include "tools/model/findings_oom.h"
+#include "tools/model/saturated.h"
+#include "tools/model/what_if.h"
 #include "tools/output.h"
 
 #define ENOUGH_ALLOCATIONS 100 /* below, a hit rate says nothing */
@@ -15,27 +18,33 @@
 #define CACHED_BYTES       (256 * GP_MIB)
 #define WAITS_SHARE        0.01
 #define FORWARDED_SHARE    0.5
+#define BETTER_RATE        0.1 /* of the allocations: a remedy that serves less more is none */
+#define NS_PER_SECOND      UINT64_C(1000000000)
 
-/* GPUPOOL_STACKS, where it is an option and was not used. */
+/* Bytes as a setting: whole MiB, and no less. The buffer has GP_SIZE_TEXT_BYTES. */
+static char *as_setting(uint64_t bytes, char *buffer)
+{
+  snprintf(buffer, GP_SIZE_TEXT_BYTES, "%" PRIu64 "MiB", bytes / GP_MIB + (bytes % GP_MIB != 0));
+  return buffer;
+}
+
+/* GPUPOOL_STACKS, where another choice would have recorded some. */
 static bool lacks_stacks(const gp_findings_t *findings)
 {
-  return findings->summary->sites.by == GP_SITE_BY_SIZE && gp_option_find("stacks") != GP_OPTION_COUNT;
+  const char *stacks = gp_findings_setting(findings, "stacks");
+  return findings->summary->sites.by == GP_SITE_BY_SIZE &&
+         (strcmp(stacks, "off") == 0 || strcmp(stacks, "auto") == 0);
 }
 
 static void judge_refusals(gp_findings_t *findings, const gp_summary_device_t *device)
 {
   const gp_stats_t *stats = &device->device->stats;
   char count[GP_NUMBER_BYTES];
-  bool is_told = strcmp(gp_findings_reason(findings), "oom") == 0 && gp_findings_have(findings, "oom") &&
-                 stats->num_ooms <= 1;
 
-  if (stats->num_ooms && !is_told)
-    gp_findings_say(findings, GP_SEVERITY_ERROR, "ooms", device->device->device,
-        "The program was told %s that memory is out on device %d.",
-        gp_number_plural(stats->num_ooms, "time", count), device->device->device);
+  gp_findings_judge_refusals(findings, device);
   if (stats->num_alloc_retries)
     gp_findings_say(findings, GP_SEVERITY_WARNING, "retries", device->device->device,
-        "Memory is tight: %s on device %d had to be tried again after idle memory was given back.",
+        "Memory is tight: %s on device %d had to be tried again after the pool had tried to make room.",
         gp_number_plural(stats->num_alloc_retries, "driver allocation", count), device->device->device);
 }
 
@@ -47,7 +56,9 @@ static void judge_live(gp_findings_t *findings, const gp_summary_device_t *devic
 
   if (strcmp(gp_findings_reason(findings), "exit") != 0)
     return;
-  if (device->group_count && stats->allocation.current > 1)
+  if (device->size_count == 1 && stats->allocation.current > 1)
+    snprintf(biggest, sizeof(biggest), ", each of %s", gp_size_format(device->groups[0].requested, size));
+  else if (device->group_count && stats->allocation.current > 1)
     snprintf(biggest, sizeof(biggest), "; most of it in %s of %s",
         gp_number_plural(device->groups[0].count, "block", of),
         gp_size_format(device->groups[0].requested, size));
@@ -58,10 +69,11 @@ static void judge_live(gp_findings_t *findings, const gp_summary_device_t *devic
         gp_number_plural(stats->allocation.current, "block", count),
         gp_size_format(stats->requested_bytes.current, bytes), device->device->device,
         stats->allocation.current == 1 ? "was" : "were", biggest);
-  if (lacks_stacks(findings))
+  if (lacks_stacks(findings)) {
     gp_findings_advise(findings, finding,
         "GPUPOOL_STACKS=native records who asked for them; gpupool leaks then names them.");
-  else
+    gp_findings_set(findings, finding, "GPUPOOL_STACKS", "native");
+  } else
     gp_findings_advise(findings, finding, "gpupool leaks lists them.");
   if (stats->passthrough_bytes.current)
     gp_findings_say(findings, GP_SEVERITY_NOTE, "passthrough_at_exit", device->device->device,
@@ -69,34 +81,145 @@ static void judge_live(gp_findings_t *findings, const gp_summary_device_t *devic
         gp_size_format(stats->passthrough_bytes.current, bytes), device->device->device);
 }
 
-/* Why so many allocations went to the driver; what the figures show best comes first. */
-static void hit_rate_hint(
-    const gp_findings_t *findings, const gp_stats_t *stats, char *buffer, size_t capacity)
+/* Of the allocations that went to the driver, most first: a pool that keeps all, and is never busy, would
+ * have had to ask the driver for some of them, too. */
+typedef struct misses {
+  uint64_t first;     /* as much was held at the same time */
+  uint64_t of_sizes;  /* idle blocks were there, but of other sizes */
+  uint64_t not_there; /* a block of that size was given back, or not known to be idle yet */
+  size_t size_count;  /* 0: how the last two divide is not known, and they are 0 */
+} misses_t;
+
+static void divide_misses(gp_findings_t *findings, const gp_summary_device_t *device, misses_t *ret_misses)
 {
   const gp_summary_t *summary = findings->summary;
-  const char *type = gp_findings_setting(findings, "type");
-  if (stats->allocation.peak >= 0.8 * (double)stats->cache_misses)
-    snprintf(buffer, capacity, "most were first ones: that much was held at the same time");
-  else if (gp_summary_detail_count(summary, "trim", "max_cached"))
-    snprintf(buffer, capacity, "GPUPOOL_MAX_CACHED=%s gave back what was wanted again soon",
+  const gp_stats_t *stats = &device->device->stats;
+  const cJSON *settings = cJSON_GetObjectItemCaseSensitive(summary->snapshot->root, "settings");
+  gp_block_sizes_t sizes;
+  gp_served_t kept;
+
+  *ret_misses = (misses_t){
+      .first = stats->allocation.peak < stats->cache_misses ? stats->allocation.peak : stats->cache_misses};
+  if (!gp_block_sizes_init(&sizes, settings))
+    return;
+  if (gp_served_count(&kept, &summary->lifetimes, device->device->device, &sizes)) {
+    findings->out_of_memory = true;
+    return;
+  }
+  if (kept.hits + kept.misses != stats->cache_hits + stats->cache_misses) /* not all events are there */
+    return;
+  uint64_t needed = kept.misses < stats->cache_misses ? kept.misses : stats->cache_misses;
+  ret_misses->of_sizes = gp_subtract_saturated(needed, ret_misses->first);
+  ret_misses->not_there = stats->cache_misses - ret_misses->first - ret_misses->of_sizes;
+  ret_misses->size_count = kept.size_count;
+}
+
+/* What the pool gave back, and why; false: nothing. */
+static bool given_back_reason(const gp_findings_t *findings, char *buffer, size_t capacity)
+{
+  const gp_summary_t *summary = findings->summary;
+  if (gp_summary_detail_count(summary, "trim", "max_cached"))
+    snprintf(buffer, capacity, ": GPUPOOL_MAX_CACHED=%s gave back what was wanted again soon",
         gp_findings_setting(findings, "max_cached"));
   else if (gp_summary_detail_count(summary, "trim", "idle"))
-    snprintf(buffer, capacity, "GPUPOOL_IDLE_RELEASE=%s gave back what was wanted again later",
+    snprintf(buffer, capacity, ": GPUPOOL_IDLE_RELEASE=%s gave back what was wanted again later",
         gp_findings_setting(findings, "idle_release"));
   else if (gp_summary_detail_count(summary, "trim", "reserve") ||
            gp_summary_detail_count(summary, "trim", "oom"))
-    snprintf(buffer, capacity, "memory was tight, so that idle blocks went back to the driver");
-  else if ((double)stats->deferred_bytes.peak > 0.25 * (double)stats->active_bytes.peak)
-    snprintf(buffer, capacity,
-        "freed memory was often still in use by the device when it was needed (up to a synchronization)");
-  else if (strcmp(type, "naive") == 0)
-    snprintf(buffer, capacity, "the sizes vary; GPUPOOL_TYPE=round finds more blocks that fit");
-  else if (strcmp(type, "round") == 0 &&
-           strtoul(gp_findings_setting(findings, "round_divisions"), NULL, 10) > 2)
-    snprintf(buffer, capacity,
-        "the sizes vary; GPUPOOL_ROUND_DIVISIONS=2 finds more blocks that fit, and rounds up more");
+    snprintf(buffer, capacity, ": memory was tight, so that idle blocks went back to the driver");
   else
-    snprintf(buffer, capacity, "the sizes vary");
+    return false;
+  return true;
+}
+
+/* Why so many allocations went to the driver: what explains most of them, or more than anything else; "" if
+ * that is not known. Returns true of first ones, which no pool could have served. */
+static bool hit_rate_reason(const gp_findings_t *findings, const gp_stats_t *stats, const misses_t *misses,
+    char *buffer, size_t capacity)
+{
+  bool is_divided = misses->size_count > 0;
+  bool is_first = misses->first >= stats->cache_misses - misses->first;
+
+  buffer[0] = '\0';
+  if (is_first)
+    snprintf(buffer, capacity,
+        ": for most of %s it had nothing idle, because the program still held what it had allocated before",
+        stats->cache_hits ? "the others" : "them");
+  else if (is_divided && misses->of_sizes >= misses->not_there)
+    snprintf(
+        buffer, capacity, ": the idle blocks were of other sizes (%zu sizes in all)", misses->size_count);
+  else if (!given_back_reason(findings, buffer, capacity) &&
+           (is_divided || (double)stats->deferred_bytes.peak > 0.25 * (double)stats->active_bytes.peak))
+    snprintf(buffer, capacity, ": the pool did not know yet that the device was done with freed memory");
+  return is_first;
+}
+
+static double rate_of(const gp_served_t *served)
+{
+  uint64_t total = served->hits + served->misses;
+  return total ? (double)served->hits / (double)total : 0;
+}
+
+/* A pool that had kept all would have served more: then it was the setting that gave it back. */
+static void advise_keeping(
+    gp_findings_t *findings, gp_finding_t *finding, double rate, const gp_served_t *kept, bool is_max_cached)
+{
+  char most[GP_SIZE_TEXT_BYTES], percent[GP_NUMBER_BYTES];
+  const char *name = is_max_cached ? "GPUPOOL_MAX_CACHED" : "GPUPOOL_IDLE_RELEASE";
+  const char *value = is_max_cached ? as_setting(kept->idle_peak, most) : "0";
+
+  if (rate_of(kept) < rate + BETTER_RATE)
+    return;
+  gp_findings_advise(findings, finding, "%s=%s would have served up to %s of them, and kept more.", name,
+      value, gp_number_percent(rate_of(kept), percent));
+  gp_findings_set(findings, finding, name, value);
+}
+
+/* Other classes of sizes: tried with the recorded allocations. */
+static void advise_classes(gp_findings_t *findings, gp_finding_t *finding, int device,
+    const gp_block_sizes_t *sizes, const gp_served_t *now)
+{
+  const gp_lifetimes_t *lifetimes = &findings->summary->lifetimes;
+  gp_block_sizes_t other = *sizes;
+  gp_served_t served;
+  char percent[GP_NUMBER_BYTES];
+
+  if (sizes->is_naive)
+    other.is_naive = false;
+  else if (sizes->divisions > 2)
+    other.divisions = 2;
+  else
+    return;
+  if (gp_served_count(&served, lifetimes, device, &other)) {
+    findings->out_of_memory = true;
+    return;
+  }
+  if (rate_of(&served) < rate_of(now) + BETTER_RATE)
+    return;
+  const char *name = sizes->is_naive ? "GPUPOOL_TYPE" : "GPUPOOL_ROUND_DIVISIONS";
+  const char *value = sizes->is_naive ? "round" : "2";
+  gp_findings_advise(findings, finding, "%s=%s would have served up to %s of them, and rounds up more.", name,
+      value, gp_number_percent(rate_of(&served), percent));
+  gp_findings_set(findings, finding, name, value);
+}
+
+static void advise_hit_rate(
+    gp_findings_t *findings, gp_finding_t *finding, const gp_summary_device_t *device, double rate)
+{
+  const gp_summary_t *summary = findings->summary;
+  const cJSON *settings = cJSON_GetObjectItemCaseSensitive(summary->snapshot->root, "settings");
+  bool is_max_cached = gp_summary_detail_count(summary, "trim", "max_cached") > 0;
+  gp_block_sizes_t sizes;
+  gp_served_t kept;
+
+  if (!gp_block_sizes_init(&sizes, settings))
+    return;
+  if (gp_served_count(&kept, &summary->lifetimes, device->device->device, &sizes))
+    findings->out_of_memory = true;
+  else if (is_max_cached || gp_summary_detail_count(summary, "trim", "idle"))
+    advise_keeping(findings, finding, rate, &kept, is_max_cached);
+  else
+    advise_classes(findings, finding, device->device->device, &sizes, &kept);
 }
 
 static void judge_hit_rate(gp_findings_t *findings, const gp_summary_device_t *device)
@@ -104,43 +227,55 @@ static void judge_hit_rate(gp_findings_t *findings, const gp_summary_device_t *d
   const gp_stats_t *stats = &device->device->stats;
   uint64_t total = stats->cache_hits + stats->cache_misses;
   double rate = total ? (double)stats->cache_hits / (double)total : 1;
-  char hint[256], percent[GP_NUMBER_BYTES], count[GP_NUMBER_BYTES], only[GP_NUMBER_BYTES + 8];
+  misses_t misses;
+  char reason[256], percent[GP_NUMBER_BYTES], count[GP_NUMBER_BYTES], only[GP_NUMBER_BYTES + 8];
 
   if (total < ENOUGH_ALLOCATIONS || rate >= GP_GOOD_HIT_RATE ||
       strcmp(gp_findings_setting(findings, "type"), "unpooled") == 0)
     return;
-  hit_rate_hint(findings, stats, hint, sizeof(hint));
+  divide_misses(findings, device, &misses);
+  bool is_first = hit_rate_reason(findings, stats, &misses, reason, sizeof(reason));
   snprintf(only, sizeof(only), "%s%s", stats->cache_hits ? "Only " : "None",
       stats->cache_hits ? gp_number_percent(rate, percent) : "");
-  gp_findings_say(findings,
-      stats->allocation.peak >= 0.8 * (double)stats->cache_misses ? GP_SEVERITY_NOTE : GP_SEVERITY_WARNING,
-      "hit_rate", device->device->device, "%s of %s on device %d were served from the pool: %s.", only,
-      gp_number_plural(total, "allocation", count), device->device->device, hint);
+  gp_finding_t *finding = gp_findings_say(findings, is_first ? GP_SEVERITY_NOTE : GP_SEVERITY_WARNING,
+      "hit_rate", device->device->device, "%s of %s on device %d were served from the pool%s.", only,
+      gp_number_plural(total, "allocation", count), device->device->device, reason);
+  if (stats->allocation.peak < 0.8 * (double)stats->cache_misses)
+    advise_hit_rate(findings, finding, device, rate);
 }
 
 static void judge_rounding(gp_findings_t *findings, const gp_summary_device_t *device)
 {
-  const gp_stats_t *stats = &device->device->stats;
-  uint64_t asked = stats->requested_bytes.peak, rounded = stats->allocated_bytes.peak;
+  const gp_summary_t *summary = findings->summary;
+  const cJSON *settings = cJSON_GetObjectItemCaseSensitive(summary->snapshot->root, "settings");
   char percent[GP_NUMBER_BYTES], was[GP_SIZE_TEXT_BYTES], is[GP_SIZE_TEXT_BYTES];
-  bool is_naive = strcmp(gp_findings_setting(findings, "type"), "naive") == 0;
+  int ordinal = device->device->device;
+  gp_rounded_peak_t peak;
+  gp_block_sizes_t sizes, closest;
+  const char *name, *value;
 
-  if (rounded <= asked || rounded - asked < ROUNDING_BYTES ||
-      (double)(rounded - asked) < ROUNDING_SHARE * (double)rounded)
+  gp_rounded_peak_find(&peak, &summary->lifetimes, ordinal);
+  uint64_t cost = peak.rounded > peak.requested ? peak.rounded - peak.requested : 0;
+  if (cost < ROUNDING_BYTES || (double)cost < ROUNDING_SHARE * (double)peak.rounded)
     return;
-  gp_finding_t *finding = gp_findings_say(findings, GP_SEVERITY_NOTE, "rounding", device->device->device,
+  gp_finding_t *finding = gp_findings_say(findings, GP_SEVERITY_NOTE, "rounding", ordinal,
       "Rounding sizes up costs %s of the memory on device %d: %s at the peak for %s asked for.",
-      gp_number_percent((double)(rounded - asked) / (double)rounded, percent), device->device->device,
-      gp_size_format(rounded, was), gp_size_format(asked, is));
-  gp_findings_advise(findings, finding,
-      is_naive ? "a smaller GPUPOOL_LARGE_ROUND wastes less." : "GPUPOOL_TYPE=naive wastes least.");
+      gp_number_percent((double)cost / (double)peak.rounded, percent), ordinal,
+      gp_size_format(peak.rounded, was), gp_size_format(peak.requested, is));
+  if (!gp_block_sizes_init(&sizes, settings) || !gp_block_sizes_closest(&sizes, &closest, &name, &value))
+    return;
+  uint64_t best = gp_rounded_at(&summary->lifetimes, ordinal, peak.moment, &closest);
+  if (best >= peak.rounded || peak.rounded - best < cost / 2)
+    return;
+  gp_findings_advise(findings, finding, "%s=%s would have taken %s.", name, value, gp_size_format(best, was));
+  gp_findings_set(findings, finding, name, value);
 }
 
 static void judge_cached(gp_findings_t *findings, const gp_summary_device_t *device)
 {
   const gp_stats_t *stats = &device->device->stats;
   uint64_t reserved = stats->reserved_bytes.peak, active = stats->active_bytes.peak;
-  char held[GP_SIZE_TEXT_BYTES], used[GP_SIZE_TEXT_BYTES];
+  char held[GP_SIZE_TEXT_BYTES], used[GP_SIZE_TEXT_BYTES], value[GP_SIZE_TEXT_BYTES];
 
   if (reserved <= active || reserved - active < CACHED_BYTES ||
       (double)(reserved - active) < CACHED_SHARE * (double)reserved)
@@ -148,25 +283,89 @@ static void judge_cached(gp_findings_t *findings, const gp_summary_device_t *dev
   gp_finding_t *finding = gp_findings_say(findings, GP_SEVERITY_NOTE, "cached", device->device->device,
       "At its peak the pool held %s on device %d, and never more than %s were in use.",
       gp_size_format(reserved, held), device->device->device, gp_size_format(active, used));
-  gp_findings_advise(findings, finding, "GPUPOOL_MAX_CACHED bounds what is idle.");
+  if (!gp_findings_know_settings(findings))
+    return;
+  /* Half of it: what is cached for short has its use. */
+  as_setting((reserved - active) / 2, value);
+  gp_findings_advise(
+      findings, finding, "GPUPOOL_MAX_CACHED=%s gives the rest back, for more calls of the driver.", value);
+  gp_findings_set(findings, finding, "GPUPOOL_MAX_CACHED", value);
+}
+
+/*
+ * The settings by which idle memory should have gone back, as far as the figures tell: "NAME=VALUE or
+ * NAME=VALUE". Where no other can have asked, it was the reserve, or a request of `gpupool ctl` if the
+ * program answers such.
+ */
+static void surplus_settings(
+    const gp_findings_t *findings, const gp_snapshot_device_t *device, char *buffer, size_t capacity)
+{
+  const gp_summary_t *summary = findings->summary;
+  const gp_stats_t *stats = &device->stats;
+  const char *cached = gp_findings_setting(findings, "max_cached");
+  const char *idle = gp_findings_setting(findings, "idle_release");
+  uint64_t idle_seconds = strtoull(idle, NULL, 10);
+  uint64_t most;
+  size_t used = 0;
+  char size[GP_SIZE_TEXT_BYTES];
+
+  buffer[0] = '\0';
+  if (gp_size_parse(cached, strlen(cached), &most) && stats->cached_bytes.peak > most)
+    used += (size_t)snprintf(buffer + used, capacity - used, "GPUPOOL_MAX_CACHED=%.32s", cached);
+  if (device->limit && stats->reserved_bytes.peak > device->limit)
+    used += (size_t)snprintf(buffer + used, capacity - used, "%sthe limit of %s", used ? " or " : "",
+        gp_size_format(device->limit, size));
+  if (idle_seconds && summary->until_ns / NS_PER_SECOND >= idle_seconds)
+    used += (size_t)snprintf(
+        buffer + used, capacity - used, "%sGPUPOOL_IDLE_RELEASE=%.32s", used ? " or " : "", idle);
+  bool may_be_request = strcmp(gp_findings_setting(findings, "control"), "1") == 0;
+  if (!used || gp_summary_detail_count(summary, "trim", "reserve"))
+    used += (size_t)snprintf(buffer + used, capacity - used, "%sGPUPOOL_RESERVE=%.32s", used ? " or " : "",
+        gp_findings_setting(findings, "reserve"));
+  snprintf(buffer + used, capacity - used, "%s", may_be_request ? " or a request of gpupool ctl" : "");
+}
+
+static void judge_surplus(gp_findings_t *findings, const gp_summary_device_t *device)
+{
+  const gp_gauge_t *surplus = &device->device->stats.surplus_bytes;
+  char settings[256], most[GP_SIZE_TEXT_BYTES], now[GP_SIZE_TEXT_BYTES];
+
+  if (!surplus->peak)
+    return;
+  surplus_settings(findings, device->device, settings, sizeof(settings));
+  gp_finding_t *finding = gp_findings_say(findings, surplus->current ? GP_SEVERITY_WARNING : GP_SEVERITY_NOTE,
+      "surplus", device->device->device,
+      "Idle memory on device %d that should have gone back to the driver (%s) stayed, %s at most and %s "
+      "now: the device was busy when the program freed memory or synchronized.",
+      device->device->device, settings, gp_size_format(surplus->peak, most),
+      gp_size_format(surplus->current, now));
+  if (!surplus->current)
+    return;
+  gp_findings_advise(findings, finding,
+      "cudaDeviceSynchronize now and then, while no other thread submits work, lets it go back.");
+  gp_findings_act(findings, finding, "synchronize");
 }
 
 static void judge_waits(gp_findings_t *findings, const gp_summary_device_t *device)
 {
   const gp_stats_t *stats = &device->device->stats;
   uint64_t total = stats->cache_hits + stats->cache_misses;
-  char count[GP_NUMBER_BYTES];
+  char count[GP_NUMBER_BYTES], value[GP_SIZE_TEXT_BYTES];
   bool is_strict = strcmp(gp_findings_setting(findings, "reuse"), "strict") == 0;
 
   if (!stats->host_waits || (double)stats->host_waits < WAITS_SHARE * (double)total)
     return;
   gp_finding_t *finding = gp_findings_say(findings, is_strict ? GP_SEVERITY_NOTE : GP_SEVERITY_WARNING,
       "waits", device->device->device,
-      "The host waited %s for device %d until freed memory could be used again%s.",
+      "The host waited %s for device %d until memory could be used again, or go back%s.",
       gp_number_plural(stats->host_waits, "time", count), device->device->device,
       is_strict ? "; that is what GPUPOOL_REUSE=strict does" : "");
-  if (!is_strict)
-    gp_findings_advise(findings, finding, "a larger GPUPOOL_MAX_DEFERRED waits less and holds more.");
+  /* The waits that no retry follows are those of misses beyond that bound. */
+  if (!is_strict && stats->host_waits > stats->num_alloc_retries && stats->deferred_bytes.peak) {
+    as_setting(stats->deferred_bytes.peak, value);
+    gp_findings_advise(findings, finding, "GPUPOOL_MAX_DEFERRED=%s waits less and holds more.", value);
+    gp_findings_set(findings, finding, "GPUPOOL_MAX_DEFERRED", value);
+  }
 }
 
 static void judge_forwarded(gp_findings_t *findings, const gp_summary_device_t *device)
@@ -192,5 +391,6 @@ void gp_findings_judge_device(gp_findings_t *findings, const gp_summary_device_t
   judge_live(findings, device);
   judge_rounding(findings, device);
   judge_cached(findings, device);
+  judge_surplus(findings, device);
   judge_forwarded(findings, device);
 }

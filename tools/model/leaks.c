@@ -137,6 +137,7 @@ static int count_lives(
     } else if (is_last) {
       leak->bytes = gp_add_saturated(leak->bytes, life->requested);
       leak->count++;
+      leak->is_before_events |= life->begin_ns == 0 && life->thread == GP_FILTER_UNKNOWN;
       leak->first_ns = life->begin_ns < leak->first_ns ? life->begin_ns : leak->first_ns;
       leak->snapshot = lifetimes->snapshot;
       leak->stack = life->stack;

@@ -22,7 +22,8 @@ typedef struct gp_leak {
   uint64_t count;
   uint64_t bytes_before; /* in the one before; 0 if there is only one */
   uint64_t count_before;
-  uint64_t first_ns; /* when the oldest of them was allocated */
+  uint64_t first_ns;     /* when the oldest of them was allocated */
+  bool is_before_events; /* the oldest was there before the first event, and when it came is not known */
 } gp_leak_t;
 
 typedef struct gp_leaks {

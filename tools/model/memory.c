@@ -64,6 +64,11 @@ void gp_memory_step(const gp_lifetimes_t *lifetimes, size_t event, gp_memory_t *
     memory->deferred = gp_subtract_saturated(memory->deferred, rounded);
 }
 
+static bool is_of(const gp_life_t *life, int device)
+{
+  return (device == GP_REQUEST_ALL_DEVICES || life->device == device) && life->kind != GP_LIFE_HOST;
+}
+
 uint32_t gp_memory_peak(
     const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, int device, uint64_t *ret_bytes)
 {
@@ -72,14 +77,13 @@ uint32_t gp_memory_peak(
 
   for (size_t i = 0; i < lifetimes->life_count; i++) {
     const gp_life_t *life = &lifetimes->lives[i];
-    if (life->device == device && gp_life_is_held_at(life, 0) && life->kind != GP_LIFE_HOST &&
-        gp_lifetimes_has(filter, life))
+    if (is_of(life, device) && gp_life_is_held_at(life, 0) && gp_lifetimes_has(filter, life))
       bytes = gp_add_saturated(bytes, life->requested);
   }
   most = bytes;
   for (uint32_t i = 0; i < lifetimes->end; i++) {
     const gp_life_t *life = gp_lifetimes_life(lifetimes, i);
-    if (!life || life->device != device || life->kind == GP_LIFE_HOST || !gp_lifetimes_has(filter, life))
+    if (!life || !is_of(life, device) || !gp_lifetimes_has(filter, life))
       continue;
     if (life->begin == i + 1)
       bytes = gp_add_saturated(bytes, life->requested);

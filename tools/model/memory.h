@@ -25,8 +25,9 @@ void gp_memory_begin(const gp_lifetimes_t *lifetimes, int device, gp_memory_t *r
 void gp_memory_step(const gp_lifetimes_t *lifetimes, size_t event, gp_memory_t *memory);
 
 /*
- * The moment at which most of what filter wants was held on device: bytes asked for, pooled and not, host
- * memory aside. The earliest of them. *ret_bytes: how much.
+ * The moment at which most of what filter wants was held on device, or on all together
+ * (GP_REQUEST_ALL_DEVICES): bytes asked for, pooled and not, host memory aside. The earliest of them.
+ * *ret_bytes: how much.
  */
 uint32_t gp_memory_peak(
     const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, int device, uint64_t *ret_bytes);

@@ -9,7 +9,7 @@
 
 /* Part of a segment. State as of a block. */
 typedef struct gp_map_part {
-  uint64_t offset; /* from the begin of the segment */
+  uint64_t offset; /* from the beginning of the segment */
   uint64_t size;
   uint64_t requested; /* asked for, if the program holds it; else 0 */
   gp_snapshot_state_t state;

@@ -1,109 +1,108 @@
 #include "tools/model/owners.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/model/memory.h"
 #include "tools/model/saturated.h"
-#include "tools/symbols/frame_text.h"
+#include "tools/symbols/stack_owners.h"
 
-#define NAME_BYTES    1024
-#define HELPER_SHARE  0.75 /* an owner of that much gives way to its callers */
-#define CALLERS_SHARE 0.5  /* which the largest callers have to explain that much of, or else it stays */
-#define MOST_LEVELS   16
-
-/* What one stack holds, and the frame of it that is named for that. */
+/* What stacks of the same owner and place in it hold. */
 typedef struct share {
-  size_t at;  /* place in frame_indexes */
-  size_t end; /* of the stack */
+  char *key;    /* of the owner */
+  char *detail; /* of the place in it */
+  int stack;    /* one of them */
   uint64_t bytes;
-  char *name;
-  char *caller; /* the caller, while owners give way; NULL: none is known */
-  size_t caller_at;
-  char *through; /* the name before */
 } share_t;
 
 typedef struct build {
   const gp_snapshot_t *snapshot;
   share_t *shares;
   size_t count;
-  uint64_t sum;
 } build_t;
 
-/* Shares of one name. */
+/* Shares of one owner. */
 typedef struct group {
   size_t first;
   size_t end;
   uint64_t bytes;
 } group_t;
 
-static char *name_at(const build_t *build, size_t at)
+/* Where a program begins, and in functions whose name many have, the name does not tell parts apart: lines
+ * do. */
+static bool is_by_line(const gp_snapshot_t *snapshot, int stack)
 {
-  char buffer[NAME_BYTES];
-  return strdup(
-      gp_frame_function(build->snapshot, build->snapshot->stacks.frame_indexes[at], buffer, sizeof(buffer)));
+  return snapshot->frame_kinds && snapshot->frame_kinds[gp_stack_owner(snapshot, stack)].is_common;
 }
 
-static int measure(
-    build_t *build, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, gp_site_measure_t measure)
+/* Functions of Python are often called alike in different files. */
+static int describe_share(const gp_snapshot_t *snapshot, share_t *share)
 {
-  const gp_snapshot_stacks_t *stacks = &build->snapshot->stacks;
-  uint32_t moments[GP_SNAPSHOT_DEVICES] = {0};
-  uint64_t bytes;
+  gp_owner_text_t text;
+  char place[48];
 
-  for (int device = 0; measure == GP_SITE_PEAK && device < GP_SNAPSHOT_DEVICES; device++) {
-    if (gp_filter_has_device(filter, device))
-      moments[device] = gp_memory_peak(lifetimes, filter, device, &bytes);
-  }
-  uint64_t *held = calloc(stacks->count + 1, sizeof(*held));
-  build->shares = calloc(stacks->count + 1, sizeof(*build->shares));
+  (void)gp_stack_owner_text(snapshot, share->stack, &text);
+  int frame = gp_stack_owner(snapshot, share->stack);
+  snprintf(place, sizeof(place), "%d %llx", text.line,
+      text.line || snapshot->frames[frame].function[0] ? 0ULL
+                                                       : (unsigned long long)snapshot->frames[frame].address);
+  bool is_script = text.language != NULL;
+  if (asprintf(&share->key, "%s\n%s\n%s\n%s", text.function, text.file,
+          is_by_line(snapshot, share->stack) ? place : "",
+          is_script ? text.operation[0] ? text.operation : text.through : "") < 0)
+    share->key = NULL;
+  if (asprintf(&share->detail, "%s\n%s\n%s", place, text.operation, text.through) < 0)
+    share->detail = NULL;
+  return share->key && share->detail ? 0 : ENOMEM;
+}
+
+static int measure(build_t *build, gp_owners_t *owners, const gp_lifetimes_t *lifetimes,
+    const gp_filter_t *filter, const gp_moments_t *moments)
+{
+  size_t stacks = build->snapshot->stacks.count;
+  uint64_t *held = calloc(stacks + 1, sizeof(*held));
+  build->shares = calloc(stacks + 1, sizeof(*build->shares));
   if (!held || !build->shares) {
     free(held);
     return ENOMEM;
   }
   for (size_t i = 0; i < lifetimes->life_count; i++) {
     const gp_life_t *life = &lifetimes->lives[i];
-    bool is_held = measure == GP_SITE_PEAK ? gp_life_is_held_at(life, moments[life->device]) : life->is_held;
-    if (is_held && life->stack >= 0 && life->kind != GP_LIFE_HOST && gp_lifetimes_has(filter, life))
+    if (!gp_moments_hold(moments, life) || life->kind == GP_LIFE_HOST || !gp_lifetimes_has(filter, life))
+      continue;
+    owners->bytes = gp_add_saturated(owners->bytes, life->requested);
+    if (life->stack >= 0 && gp_stack_owner(build->snapshot, life->stack) >= 0)
       held[life->stack] = gp_add_saturated(held[life->stack], life->requested);
+    else
+      owners->unknown_bytes = gp_add_saturated(owners->unknown_bytes, life->requested);
   }
   int error = 0;
-  for (size_t i = 0; i < stacks->count && !error; i++) {
-    size_t at = gp_stack_owner_place(build->snapshot, (int)i);
-    if (!held[i] || at == SIZE_MAX)
+  for (size_t i = 0; i < stacks && !error; i++) {
+    if (!held[i])
       continue;
     share_t *share = &build->shares[build->count++];
-    *share = (share_t){.at = at, .end = stacks->first[i + 1], .bytes = held[i], .name = name_at(build, at)};
-    build->sum = gp_add_saturated(build->sum, held[i]);
-    error = share->name ? 0 : ENOMEM;
+    *share = (share_t){.stack = (int)i, .bytes = held[i]};
+    error = describe_share(build->snapshot, share);
   }
   free(held);
   return error;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-  return strcmp(((const share_t *)a)->name, ((const share_t *)b)->name);
-}
-
-static int compare_callers(const void *a, const void *b)
+static int compare_shares(const void *a, const void *b)
 {
   const share_t *x = a, *y = b;
-  if (!x->caller || !y->caller)
-    return !x->caller - !y->caller;
-  return strcmp(x->caller, y->caller);
+  int order = strcmp(x->key, y->key);
+  return order ? order : strcmp(x->detail, y->detail);
 }
 
-/* Groups by name, or within [first, end) by caller; the largest of them, at most GP_OWNERS. Shares are sorted
- * so. */
-static size_t largest_groups(const build_t *build, size_t first, size_t end,
-    int (*compare)(const void *, const void *), group_t *ret_groups)
+/* The largest owners, at most GP_OWNERS. Shares are sorted. */
+static size_t largest_groups(const build_t *build, group_t *ret_groups)
 {
   size_t count = 0;
-  while (first < end) {
+  for (size_t first = 0; first < build->count;) {
     group_t group = {first, first, 0};
-    while (group.end < end && compare(&build->shares[first], &build->shares[group.end]) == 0)
+    while (group.end < build->count && strcmp(build->shares[first].key, build->shares[group.end].key) == 0)
       group.bytes = gp_add_saturated(group.bytes, build->shares[group.end++].bytes);
     size_t at = count;
     while (at > 0 && ret_groups[at - 1].bytes < group.bytes)
@@ -118,106 +117,66 @@ static size_t largest_groups(const build_t *build, size_t first, size_t end,
   return count;
 }
 
-static void drop_callers(const build_t *build, const group_t *group)
+/* A stack of the place that holds most, and how many lines there are. */
+static int largest_place(const build_t *build, const group_t *group, size_t *ret_lines)
 {
-  for (size_t i = group->first; i < group->end; i++) {
-    free(build->shares[i].caller);
-    build->shares[i].caller = NULL;
-  }
-}
+  uint64_t most = 0, bytes = 0;
+  int stack = build->shares[group->first].stack, line = -1;
 
-/* Past what only hands memory on, and past itself. */
-static int find_callers(const build_t *build, const group_t *group)
-{
+  *ret_lines = 0;
   for (size_t i = group->first; i < group->end; i++) {
-    share_t *share = &build->shares[i];
-    for (size_t at = share->at + 1; at < share->end && !share->caller; at++) {
-      if (gp_frame_is_allocator(build->snapshot, build->snapshot->stacks.frame_indexes[at]))
-        continue;
-      char *name = name_at(build, at);
-      if (!name)
-        return ENOMEM;
-      if (strcmp(name, share->name) == 0) {
-        free(name);
-        continue;
-      }
-      share->caller = name;
-      share->caller_at = at;
+    const share_t *share = &build->shares[i];
+    bool is_same = i > group->first && strcmp(share->detail, build->shares[i - 1].detail) == 0;
+    int its = atoi(share->detail);
+    bytes = is_same ? gp_add_saturated(bytes, share->bytes) : share->bytes;
+    if (bytes > most) {
+      most = bytes;
+      stack = share->stack;
     }
+    *ret_lines += its != line;
+    line = its;
   }
-  return 0;
+  return stack;
 }
 
-/* Names the callers of a group in its place, if there are several and a few of them explain most of it. */
-static int give_way(build_t *build, const group_t *group, bool *ret_changed)
+static bool copy(const char *text, char **ret_copy)
 {
-  group_t callers[GP_OWNERS];
-  uint64_t known = 0;
-
-  *ret_changed = false;
-  if (find_callers(build, group)) {
-    drop_callers(build, group);
-    return ENOMEM;
-  }
-  qsort(&build->shares[group->first], group->end - group->first, sizeof(*build->shares), compare_callers);
-  size_t count = largest_groups(build, group->first, group->end, compare_callers, callers);
-  for (size_t i = 0; i < count; i++)
-    known = gp_add_saturated(known, build->shares[callers[i].first].caller ? callers[i].bytes : 0);
-  if (count < 2 || (double)known < CALLERS_SHARE * (double)group->bytes) {
-    drop_callers(build, group);
-    return 0;
-  }
-  for (size_t i = group->first; i < group->end; i++) {
-    share_t *share = &build->shares[i];
-    if (!share->caller)
-      continue;
-    free(share->through);
-    share->through = share->name;
-    share->name = share->caller;
-    share->at = share->caller_at;
-    share->caller = NULL;
-  }
-  *ret_changed = true;
-  return 0;
+  *ret_copy = text[0] ? strdup(text) : NULL;
+  return *ret_copy || !text[0];
 }
 
-static int find(build_t *build, size_t *ret_count, group_t *ret_groups)
+static int describe_owner(const build_t *build, const group_t *group, gp_owner_t *owner)
 {
-  bool changed = true;
-  int error = 0;
+  gp_owner_text_t text;
+  char line[2 * GP_OWNER_NAME_BYTES];
 
-  for (int level = 0; !error && changed; level++) {
-    qsort(build->shares, build->count, sizeof(*build->shares), compare_names);
-    *ret_count = largest_groups(build, 0, build->count, compare_names, ret_groups);
-    changed = (level < MOST_LEVELS) && (*ret_count > 0) &&
-              (double)ret_groups[0].bytes >= HELPER_SHARE * (double)build->sum;
-    if (changed)
-      error = give_way(build, &ret_groups[0], &changed);
-  }
-  return error;
+  *owner = (gp_owner_t){.bytes = group->bytes};
+  int stack = largest_place(build, group, &owner->line_count);
+  (void)gp_stack_owner_text(build->snapshot, stack, &text);
+  owner->line = text.line;
+  text.more_lines = owner->line_count - 1;
+  bool good = copy(text.function, &owner->function) && copy(text.file, &owner->file) &&
+              copy(text.through, &owner->through) && copy(text.operation, &owner->operation) &&
+              copy(gp_owner_describe(&text, line, sizeof(line)), &owner->text);
+  return good ? 0 : ENOMEM;
 }
 
 int gp_owners_init(gp_owners_t *owners, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
-    gp_site_measure_t measured)
+    const gp_moments_t *moments)
 {
   build_t build = {.snapshot = lifetimes->snapshot};
   group_t groups[GP_OWNERS];
-  size_t count = 0;
 
   *owners = (gp_owners_t){.count = 0};
-  int error = measure(&build, lifetimes, filter, measured);
-  if (!error)
-    error = find(&build, &count, groups);
-  for (size_t i = 0; !error && i < count; i++) {
-    share_t *share = &build.shares[groups[i].first];
-    owners->owners[owners->count++] =
-        (gp_owner_t){.function = share->name, .through = share->through, .bytes = groups[i].bytes};
-    share->name = NULL; /* they are the owner's now */
-    share->through = NULL;
-  }
+  int error = measure(&build, owners, lifetimes, filter, moments);
+  if (!error && build.count > 1)
+    qsort(build.shares, build.count, sizeof(*build.shares), compare_shares);
+  size_t count = error ? 0 : largest_groups(&build, groups);
+  for (size_t i = 0; !error && i < count; i++)
+    error = describe_owner(&build, &groups[i], &owners->owners[owners->count++]);
   for (size_t i = 0; i < build.count; i++) {
-    free(build.shares[i].name);
-    free(build.shares[i].through);
+    free(build.shares[i].key);
+    free(build.shares[i].detail);
   }
   free(build.shares);
   return error;
@@ -227,7 +186,10 @@ void gp_owners_fini(gp_owners_t *owners)
 {
   for (size_t i = 0; i < owners->count; i++) {
     free(owners->owners[i].function);
+    free(owners->owners[i].text);
+    free(owners->owners[i].file);
     free(owners->owners[i].through);
+    free(owners->owners[i].operation);
   }
   *owners = (gp_owners_t){.count = 0};
 }

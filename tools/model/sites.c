@@ -7,9 +7,12 @@
 #include <string.h>
 
 #include "pool/util/size.h"
+#include "tools/model/component.h"
 #include "tools/model/memory.h"
 #include "tools/model/saturated.h"
+#include "tools/symbols/frame_parts.h"
 #include "tools/symbols/frame_text.h"
+#include "tools/symbols/stack_owners.h"
 
 #define NAME_BYTES 1024
 
@@ -27,9 +30,11 @@ typedef struct build {
   group_t *stacks; /* by stack */
   group_t *sizes;  /* those without a stack */
   size_t size_count;
-  struct hsearch_data names; /* name to site */
-  size_t capacity;           /* of sites */
-  size_t *seen;              /* by site: the stack that was counted last, plus one */
+  group_t kinds[GP_COMPONENTS]; /* by component: those that belong to it by their kind */
+  struct hsearch_data names;    /* name to site */
+  size_t capacity;              /* of sites */
+  size_t *seen;                 /* by site: the stack that was counted last, plus one */
+  size_t *of_frame;             /* by frame: its site plus one; 0: not looked up yet */
 } build_t;
 
 static void add(gp_site_amount_t *to, const gp_site_amount_t *amount)
@@ -103,15 +108,18 @@ static int list_sizes(build_t *build)
   return 0;
 }
 
-static group_t *group_of(const build_t *build, const gp_life_t *life)
+static group_t *group_of(build_t *build, const gp_life_t *life)
 {
+  gp_component_t component = gp_component_of_kind(life->what);
+  if (build->sites->by == GP_SITE_BY_COMPONENT && component != GP_COMPONENT_UNKNOWN)
+    return &build->kinds[component];
   if (life->stack >= 0 && build->sites->by != GP_SITE_BY_SIZE)
     return &build->stacks[life->stack];
   const group_t key = {.requested = life->requested};
   return bsearch(&key, build->sizes, build->size_count, sizeof(key), compare_sizes);
 }
 
-static void find_peaks(build_t *build, const gp_filter_t *filter, uint32_t *ret_moments)
+static void find_peaks(build_t *build, const gp_filter_t *filter)
 {
   gp_sites_t *sites = build->sites;
   bool seen[GP_SNAPSHOT_DEVICES] = {false};
@@ -122,18 +130,20 @@ static void find_peaks(build_t *build, const gp_filter_t *filter, uint32_t *ret_
     if (!seen[device] || !gp_filter_has_device(filter, device))
       continue;
     *peak = (gp_site_peak_t){.device = device};
-    ret_moments[device] = gp_memory_peak(build->lifetimes, filter, device, &peak->bytes);
-    peak->time_ns = gp_memory_time(build->lifetimes, ret_moments[device]);
+    uint32_t moment = gp_memory_peak(build->lifetimes, filter, device, &peak->bytes);
+    peak->time_ns = gp_memory_time(build->lifetimes, moment);
+    peak->is_before = moment == 0;
     sites->peak_count++;
   }
+  gp_moments_peak(&sites->peak, build->lifetimes, filter);
 }
 
-static int count_lives(build_t *build, const gp_filter_t *filter, const bool *wanted)
+static int count_lives(
+    build_t *build, const gp_filter_t *filter, const gp_moments_t *moments, const bool *wanted)
 {
-  uint32_t moments[GP_SNAPSHOT_DEVICES] = {0};
   size_t none = build->snapshot->stacks.count;
 
-  find_peaks(build, filter, moments);
+  find_peaks(build, filter);
   build->stacks = calloc(none + 1, sizeof(*build->stacks));
   if (!build->stacks || list_sizes(build))
     return ENOMEM;
@@ -145,11 +155,11 @@ static int count_lives(build_t *build, const gp_filter_t *filter, const bool *wa
     const gp_site_amount_t one = {life->requested, 1};
     group_t *group = group_of(build, life);
     add(&group->amounts[GP_SITE_TOTAL], &one);
-    if (life->is_held)
+    if (gp_moments_hold(moments, life))
       add(&group->amounts[GP_SITE_LIVE], &one);
     if (life->is_temporary)
       add(&group->amounts[GP_SITE_TEMPORARY], &one);
-    if (gp_life_is_held_at(life, moments[life->device]))
+    if (gp_moments_hold(&build->sites->peak, life))
       add(&group->amounts[GP_SITE_PEAK], &one);
   }
   return 0;
@@ -168,8 +178,14 @@ static char *frame_name(const build_t *build, int frame, char *buffer)
     snprintf(buffer, NAME_BYTES, "%s", slash ? slash + 1 : path);
     return buffer;
   }
+  if (build->sites->by == GP_SITE_BY_FUNCTION && build->snapshot->frame_kinds &&
+      build->snapshot->frame_kinds[frame].is_python) { /* functions of Python are often called alike */
+    const char *slash = strrchr(what->file, '/');
+    snprintf(buffer, NAME_BYTES, "%s %s", what->function, slash ? slash + 1 : what->file);
+    return buffer;
+  }
   if (build->sites->by == GP_SITE_BY_FUNCTION)
-    return gp_frame_function(build->snapshot, frame, buffer, NAME_BYTES);
+    return gp_frame_short_function(build->snapshot, frame, buffer, NAME_BYTES);
   return gp_frame_describe(build->snapshot, frame, buffer, NAME_BYTES);
 }
 
@@ -194,27 +210,77 @@ static size_t site_of(build_t *build, char *name)
   return index;
 }
 
+/* The site that a stack is flat of. A script whose frames are not recorded has no frame to be named after. */
+static char *owner_name(const build_t *build, int stack, char *buffer)
+{
+  const gp_snapshot_t *snapshot = build->snapshot;
+  int owner = gp_stack_owner(snapshot, stack);
+  gp_owner_text_t text;
+
+  if (owner < 0)
+    return strcpy(buffer, "(empty stack)");
+  if (build->sites->by == GP_SITE_BY_MODULE || !snapshot->owners || !snapshot->owners[stack].is_program)
+    return frame_name(build, owner, buffer);
+  (void)gp_stack_owner_text(snapshot, stack, &text);
+  return strcpy(buffer, text.function);
+}
+
+/* Interpreters, dispatchers and allocators are on nearly every stack: as callers they would fill the list. */
+static bool is_listed(const build_t *build, int stack, int frame)
+{
+  const gp_snapshot_t *snapshot = build->snapshot;
+  return build->sites->by == GP_SITE_BY_MODULE || !snapshot->frame_kinds ||
+         snapshot->frame_kinds[frame].part < GP_FRAME_NEVER || gp_stack_owner(snapshot, stack) == frame;
+}
+
 /* A function that is several times on a stack has called itself: its cumulative sum counts once. */
 static int add_stack(build_t *build, const group_t *group, int stack)
 {
   const gp_snapshot_stacks_t *stacks = &build->snapshot->stacks;
   char name[NAME_BYTES];
-  int owner = gp_stack_owner(build->snapshot, stack);
 
   for (size_t k = stacks->first[stack]; k < stacks->first[stack + 1]; k++) {
-    size_t site = site_of(build, frame_name(build, stacks->frame_indexes[k], name));
+    int frame = stacks->frame_indexes[k];
+    if (!is_listed(build, stack, frame))
+      continue;
+    if (!build->of_frame[frame])
+      build->of_frame[frame] = site_of(build, frame_name(build, frame, name)) + 1;
+    size_t site = build->of_frame[frame] - 1;
     if (site == SIZE_MAX)
       return ENOMEM;
     if (build->seen[site] != (size_t)stack + 1)
       add_all(build->sites->sites[site].cumulative, group->amounts);
     build->seen[site] = (size_t)stack + 1;
   }
-  size_t site = site_of(build, owner >= 0 ? frame_name(build, owner, name) : strcpy(name, "(empty stack)"));
+  size_t site = site_of(build, owner_name(build, stack, name));
   if (site == SIZE_MAX)
     return ENOMEM;
   add_all(build->sites->sites[site].flat, group->amounts);
-  if (owner < 0)
+  if (build->seen[site] != (size_t)stack + 1)
     add_all(build->sites->sites[site].cumulative, group->amounts);
+  return 0;
+}
+
+/* Components that called the one whose memory it is have it in their cumulative sums. */
+static int add_component(build_t *build, const group_t *group, gp_component_t component, int stack)
+{
+  bool there[GP_COMPONENTS];
+  char name[NAME_BYTES];
+
+  gp_component_callers(build->snapshot, stack, there);
+  there[component] = true;
+  for (int i = 0; i < GP_COMPONENTS; i++) {
+    if (!there[i])
+      continue;
+    snprintf(name, sizeof(name), "%s", gp_component_name((gp_component_t)i));
+    size_t site = site_of(build, name);
+    if (site == SIZE_MAX)
+      return ENOMEM;
+    build->sites->sites[site].is_unknown = i == GP_COMPONENT_UNKNOWN;
+    add_all(build->sites->sites[site].cumulative, group->amounts);
+    if (i == (int)component)
+      add_all(build->sites->sites[site].flat, group->amounts);
+  }
   return 0;
 }
 
@@ -237,15 +303,24 @@ static int add_size(build_t *build, const group_t *group)
 static int make_sites(build_t *build)
 {
   gp_sites_t *sites = build->sites;
-  build->capacity = build->snapshot->frame_count + build->size_count + 2;
+  build->capacity = build->snapshot->frame_count + build->size_count + 3 + GP_COMPONENTS;
   sites->sites = calloc(build->capacity, sizeof(*sites->sites));
   build->seen = calloc(build->capacity, sizeof(*build->seen));
-  if (!sites->sites || !build->seen || !hcreate_r(2 * build->capacity, &build->names))
+  build->of_frame = calloc(build->snapshot->frame_count + 1, sizeof(*build->of_frame));
+  if (!sites->sites || !build->seen || !build->of_frame || !hcreate_r(2 * build->capacity, &build->names))
     return ENOMEM;
   int error = 0;
   for (size_t i = 0; !error && i < build->snapshot->stacks.count; i++) {
-    if (build->stacks[i].amounts[GP_SITE_TOTAL].count)
-      error = add_stack(build, &build->stacks[i], (int)i);
+    const group_t *group = &build->stacks[i];
+    if (!group->amounts[GP_SITE_TOTAL].count)
+      continue;
+    error = sites->by == GP_SITE_BY_COMPONENT
+                ? add_component(build, group, gp_component_of_stack(build->snapshot, (int)i), (int)i)
+                : add_stack(build, group, (int)i);
+  }
+  for (int i = 0; !error && i < GP_COMPONENTS; i++) {
+    if (build->kinds[i].amounts[GP_SITE_TOTAL].count)
+      error = add_component(build, &build->kinds[i], (gp_component_t)i, -1);
   }
   for (size_t i = 0; !error && i < build->size_count; i++) {
     if (build->sizes[i].amounts[GP_SITE_TOTAL].count)
@@ -254,6 +329,15 @@ static int make_sites(build_t *build)
   for (size_t i = 0; i < sites->count; i++)
     add_all(sites->sums, sites->sites[i].flat);
   return error;
+}
+
+static int keep_stacks(const build_t *build)
+{
+  size_t count = build->snapshot->stacks.count;
+  build->sites->stacks = calloc(count + 1, sizeof(*build->sites->stacks));
+  for (size_t i = 0; build->sites->stacks && i < count; i++)
+    memcpy(build->sites->stacks[i], build->stacks[i].amounts, sizeof(build->stacks[i].amounts));
+  return build->sites->stacks ? 0 : ENOMEM;
 }
 
 static bool has_stacks(const gp_lifetimes_t *lifetimes)
@@ -266,19 +350,22 @@ static bool has_stacks(const gp_lifetimes_t *lifetimes)
 }
 
 int gp_sites_init(gp_sites_t *sites, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
-    gp_site_by_t by, const regex_t *focus, const regex_t *ignore)
+    const gp_moments_t *moments, gp_site_by_t by, const regex_t *focus, const regex_t *ignore)
 {
   build_t build = {.sites = sites, .lifetimes = lifetimes, .snapshot = lifetimes->snapshot};
-  *sites = (gp_sites_t){.by = has_stacks(lifetimes) ? by : GP_SITE_BY_SIZE};
+  *sites = (gp_sites_t){.by = by == GP_SITE_BY_COMPONENT || has_stacks(lifetimes) ? by : GP_SITE_BY_SIZE};
   bool *wanted = choose_stacks(lifetimes->snapshot, focus, ignore);
-  int error = wanted ? count_lives(&build, filter, wanted) : ENOMEM;
+  int error = wanted ? count_lives(&build, filter, moments, wanted) : ENOMEM;
   if (!error)
     error = make_sites(&build);
+  if (!error && sites->by != GP_SITE_BY_SIZE)
+    error = keep_stacks(&build);
   hdestroy_r(&build.names);
   free(wanted);
   free(build.stacks);
   free(build.sizes);
   free(build.seen);
+  free(build.of_frame);
   return error;
 }
 
@@ -287,6 +374,7 @@ void gp_sites_fini(gp_sites_t *sites)
   for (size_t i = 0; i < sites->count; i++)
     free(sites->sites[i].name);
   free(sites->sites);
+  free(sites->stacks);
   *sites = (gp_sites_t){0};
 }
 

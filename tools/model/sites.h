@@ -1,17 +1,17 @@
 /*
- * Who asks for memory: allocations by function, line, module or size, each alone (flat) and with all that it
- * calls (cumulative).
+ * Who asks for memory: allocations by function, line, module, size or component, each alone (flat) and with
+ * all that it calls (cumulative).
  */
 #ifndef GP_TOOLS_MODEL_SITES_H
 #define GP_TOOLS_MODEL_SITES_H
 
 #include <regex.h>
 
-#include "tools/model/lifetimes.h"
+#include "tools/model/moments.h"
 
 typedef enum gp_site_measure {
-  GP_SITE_LIVE,      /* held at the end */
-  GP_SITE_PEAK,      /* held when its device held most */
+  GP_SITE_LIVE,      /* held at the moment that is asked about */
+  GP_SITE_PEAK,      /* held when the devices together held most */
   GP_SITE_TOTAL,     /* ever asked for */
   GP_SITE_TEMPORARY, /* of these, freed before anything else was allocated on the device */
   GP_SITE_MEASURES
@@ -22,6 +22,7 @@ typedef enum gp_site_by {
   GP_SITE_BY_LINE,
   GP_SITE_BY_MODULE,
   GP_SITE_BY_SIZE,
+  GP_SITE_BY_COMPONENT,
 } gp_site_by_t;
 
 /* Bytes asked for. */
@@ -41,25 +42,28 @@ typedef struct gp_site {
 typedef struct gp_site_peak {
   int device;
   uint64_t time_ns;
+  bool is_before; /* it was before the first event, and time_ns is 0 */
   uint64_t bytes;
 } gp_site_peak_t;
 
 typedef struct gp_sites {
   gp_site_t *sites;
   size_t count;
+  gp_site_amount_t (*stacks)[GP_SITE_MEASURES]; /* what each stack asked for; NULL: by size */
   gp_site_amount_t sums[GP_SITE_MEASURES];
   gp_site_peak_t peaks[GP_SNAPSHOT_DEVICES];
   size_t peak_count;
-  gp_site_by_t by; /* as asked for; GP_SITE_BY_SIZE where no stacks were recorded */
+  gp_moments_t peak; /* that of GP_SITE_PEAK */
+  gp_site_by_t by;   /* as asked for; GP_SITE_BY_SIZE where no stacks were recorded, except by component */
 } gp_sites_t;
 
 /*
- * Counts what filter wants of lifetimes. focus: only stacks of which a frame matches; ignore: none of which
- * one does (function, file or module); NULL: neither. Host memory is left out. Returns 0 or ENOMEM; fini it
- * in any case.
+ * Counts what filter wants of lifetimes; live is what the program held at moments. focus: only stacks of
+ * which a frame matches; ignore: none of which one does (function, file or module); NULL: neither. Host
+ * memory is left out. Returns 0 or ENOMEM; fini it in any case.
  */
 int gp_sites_init(gp_sites_t *sites, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
-    gp_site_by_t by, const regex_t *focus, const regex_t *ignore);
+    const gp_moments_t *moments, gp_site_by_t by, const regex_t *focus, const regex_t *ignore);
 void gp_sites_fini(gp_sites_t *sites);
 
 /* Sorts by flat bytes of a measure (count: by allocations), most first; equal ones by cumulative and by name.

@@ -214,10 +214,71 @@ uint64_t gp_summary_detail_count(const gp_summary_t *summary, const char *action
   return 0;
 }
 
-int gp_summary_init(
-    gp_summary_t *summary, const gp_snapshot_t *snapshot, const char *file, const gp_filter_t *filter)
+/*
+ * The moment
+ */
+
+/* Describes one of the out-of-memory events. */
+static int describe_oom(gp_summary_t *summary, size_t index)
 {
+  summary->has_oom = true;
+  return gp_oom_moment_init(&summary->oom, &summary->lifetimes, &summary->ooms, index);
+}
+
+static int find_oom(gp_summary_t *summary)
+{
+  int error = gp_oom_events_init(&summary->ooms, &summary->lifetimes);
+  size_t index = error ? SIZE_MAX : gp_oom_events_main(&summary->ooms, summary->filter->device);
+  if (!error && index != SIZE_MAX)
+    error = describe_oom(summary, index);
+  if (summary->has_oom && summary->oom.event.has_moment && !summary->oom.event.got_as_much)
+    summary->moments = summary->oom.moments;
+  return error;
+}
+
+/* What --at names goes before what the summary would choose. */
+static int choose_moment(gp_summary_t *summary, const gp_request_t *request, int *ret_status)
+{
+  gp_moments_t moments;
+  if (!request || request->at.kind == GP_MOMENT_NONE)
+    return 0;
+  *ret_status = gp_moments_find(&moments, &summary->lifetimes, summary->filter, request, summary->file);
+  if (*ret_status)
+    return 0;
+  summary->moments = moments;
+  return moments.oom ? describe_oom(summary, moments.oom - 1) : 0;
+}
+
+static int measure_moment(gp_summary_t *summary)
+{
+  const gp_moments_t *moments = &summary->moments;
+  const gp_lifetimes_t *lifetimes = &summary->lifetimes;
+  int error = 0;
+
+  for (size_t i = 0; !error && i < summary->device_count; i++) {
+    gp_summary_device_t *device = &summary->devices[i];
+    int ordinal = device->device->device;
+    device->has_then = !moments->is_end && (!moments->is_of_one || moments->device == ordinal);
+    if (!device->has_then)
+      continue;
+    gp_memory_at(lifetimes, moments, ordinal, &device->then);
+    device->knows_reserved = gp_memory_knows_reserved(lifetimes, moments, ordinal);
+    for (size_t k = 0; k < lifetimes->segment_count; k++)
+      device->then_segments += lifetimes->segments[k].device == ordinal &&
+                               lifetimes->segments[k].begin <= moments->at[ordinal] &&
+                               lifetimes->segments[k].end > moments->at[ordinal];
+    error = gp_memory_hole(lifetimes, moments, ordinal, &device->then_hole);
+  }
+  return error;
+}
+
+int gp_summary_init_at(gp_summary_t *summary, const gp_snapshot_t *snapshot, const char *file,
+    const gp_filter_t *filter, const gp_request_t *request, int *ret_status)
+{
+  gp_moments_t end;
+
   *summary = (gp_summary_t){.file = file, .snapshot = snapshot, .filter = filter};
+  *ret_status = 0;
   for (size_t i = 0; i < snapshot->device_count; i++) {
     if (gp_filter_has_device(filter, snapshot->devices[i].device))
       summary->devices[summary->device_count++].device = &snapshot->devices[i];
@@ -229,20 +290,45 @@ int gp_summary_init(
     summary->until_ns = oom_ns;
   count_blocks(summary);
   int error = gp_lifetimes_init(&summary->lifetimes, snapshot);
+  gp_moments_end(&end, &summary->lifetimes);
+  summary->moments = end;
   if (!error)
     error = group_live_blocks(summary);
   if (!error)
     error = gather_events(summary);
   if (!error)
-    error = gp_sites_init(&summary->sites, &summary->lifetimes, filter, GP_SITE_BY_FUNCTION, NULL, NULL);
+    error = find_oom(summary);
+  if (!error)
+    error = choose_moment(summary, request, ret_status);
+  if (!error && !*ret_status)
+    error = measure_moment(summary);
+  if (!error)
+    error = gp_sites_init(
+        &summary->sites, &summary->lifetimes, filter, &summary->moments, GP_SITE_BY_FUNCTION, NULL, NULL);
+  for (size_t i = 0; !error && i < summary->device_count; i++)
+    error = gp_component_use_init(&summary->devices[i].components, &summary->lifetimes, filter, &end,
+        summary->devices[i].device->device);
+  if (!error)
+    error = gp_growth_init(&summary->growth, &summary->lifetimes, filter);
   return error;
+}
+
+int gp_summary_init(
+    gp_summary_t *summary, const gp_snapshot_t *snapshot, const char *file, const gp_filter_t *filter)
+{
+  int status;
+  return gp_summary_init_at(summary, snapshot, file, filter, NULL, &status);
 }
 
 void gp_summary_fini(gp_summary_t *summary)
 {
   free(summary->actions);
   free(summary->details);
+  for (size_t i = 0; i < summary->device_count; i++)
+    gp_component_use_fini(&summary->devices[i].components);
   gp_sites_fini(&summary->sites);
+  gp_growth_fini(&summary->growth);
+  gp_oom_events_fini(&summary->ooms);
   gp_lifetimes_fini(&summary->lifetimes);
   *summary = (gp_summary_t){.device_count = 0};
 }

@@ -8,8 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tools/model/component_use.h"
 #include "tools/model/filter.h"
+#include "tools/model/growth.h"
 #include "tools/model/lifetimes.h"
+#include "tools/model/oom_moment.h"
 #include "tools/model/sites.h"
 #include "tools/read/snapshot.h"
 
@@ -53,6 +56,12 @@ typedef struct gp_summary_device {
   gp_summary_group_t groups[GP_SUMMARY_GROUPS]; /* largest sum first */
   size_t group_count;
   size_t size_count; /* different sizes among the live blocks */
+  gp_component_use_t components;
+  bool has_then;       /* the next three: at the summary's moment, which is of this device and not the end */
+  bool knows_reserved; /* false: then.reserved and the next two are not known */
+  gp_memory_t then;
+  uint64_t then_segments;
+  uint64_t then_hole; /* the largest idle piece */
 } gp_summary_device_t;
 
 typedef struct gp_summary {
@@ -60,7 +69,13 @@ typedef struct gp_summary {
   const gp_snapshot_t *snapshot;
   const gp_filter_t *filter;
   gp_lifetimes_t lifetimes;
-  gp_sites_t sites; /* by function, or by size without stacks; the largest live ones first, or at the peak */
+  gp_oom_events_t ooms;
+  bool has_oom;
+  gp_oom_moment_t oom;  /* the one that is described, with has_oom */
+  gp_moments_t moments; /* what the summary is about: that of --at; else when memory ran out, if the program
+                           did not get as much of that device later; else the end, with GP_MOMENT_NONE */
+  gp_sites_t sites;     /* by function, or by size without stacks; what is live is so at moments */
+  gp_growth_t growth;
   gp_summary_device_t devices[GP_SNAPSHOT_DEVICES];
   size_t device_count;
   gp_summary_action_t *actions; /* as in the file, those without events too */
@@ -83,6 +98,11 @@ typedef struct gp_summary {
  */
 int gp_summary_init(
     gp_summary_t *summary, const gp_snapshot_t *snapshot, const char *file, const gp_filter_t *filter);
+
+/* The same, of the moment that request->at names. *ret_status: the exit status after a message about it, else
+ * 0. */
+int gp_summary_init_at(gp_summary_t *summary, const gp_snapshot_t *snapshot, const char *file,
+    const gp_filter_t *filter, const gp_request_t *request, int *ret_status);
 void gp_summary_fini(gp_summary_t *summary);
 
 /* Events of that action and detail. */

@@ -1,7 +1,7 @@
 /*
  * Which leaks are known and not to be reported, in the syntax of LeakSanitizer: lines "leak:PATTERN", blank
- * ones and comments (#). A pattern matches if it is found anywhere in a function, file or module of any frame
- * of the stack; '*' stands for anything, '^' at its begin and '$' at its end tie it to those of the name.
+ * ones and comments (#). A pattern (tools/pattern.h) matches if it does a function, file or module of any
+ * frame of the stack.
  */
 #ifndef GP_TOOLS_MODEL_SUPPRESSIONS_H
 #define GP_TOOLS_MODEL_SUPPRESSIONS_H
@@ -22,9 +22,6 @@ typedef struct gp_suppressions {
   gp_suppression_t *items;
   size_t count;
 } gp_suppressions_t;
-
-/* True if text matches pattern. */
-bool gp_suppression_matches(const char *pattern, const char *text);
 
 /*
  * Reads text, which is changed on the way. Returns 0, or the number of the line that is wrong, with *ret_why

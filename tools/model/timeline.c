@@ -38,7 +38,7 @@ static uint64_t reserved_of(const build_t *build, int device)
   return build->timeline->is_selected ? 0 : gp_add_saturated(memory->reserved, memory->forwarded);
 }
 
-/* The state at the begin of a part is of the part, too. */
+/* The state at the beginning of a part is of the part, too. */
 static void begin_point(build_t *build, gp_timeline_device_t *device, size_t point)
 {
   uint64_t held = held_of(build, device->device), reserved = reserved_of(build, device->device);
@@ -216,6 +216,34 @@ int gp_timeline_init(
   }
   free(build);
   return error;
+}
+
+void gp_timeline_at(const gp_timeline_t *timeline, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
+    const gp_moments_t *moments, int device, uint64_t *ret_held, uint64_t *ret_reserved)
+{
+  gp_filter_t selection = *filter;
+  uint64_t forwarded = 0;
+
+  *ret_held = *ret_reserved = 0;
+  selection.since_ns = 0;
+  selection.until_ns = UINT64_MAX;
+  for (size_t i = 0; i < lifetimes->life_count; i++) {
+    const gp_life_t *life = &lifetimes->lives[i];
+    if (life->device != device || life->kind == GP_LIFE_HOST || !gp_moments_hold(moments, life) ||
+        !gp_lifetimes_has(&selection, life))
+      continue;
+    *ret_held = gp_add_saturated(*ret_held, life->rounded);
+    forwarded = gp_add_saturated(forwarded, life->kind == GP_LIFE_FORWARDED ? life->rounded : 0);
+  }
+  if (timeline->is_selected)
+    return;
+  *ret_reserved = forwarded;
+  for (size_t i = 0; i < lifetimes->segment_count; i++) {
+    const gp_segment_life_t *segment = &lifetimes->segments[i];
+    if (segment->device == device && segment->begin <= moments->at[device] &&
+        segment->end > moments->at[device])
+      *ret_reserved = gp_add_saturated(*ret_reserved, segment->size);
+  }
 }
 
 void gp_timeline_fini(gp_timeline_t *timeline)

@@ -4,7 +4,7 @@
 #ifndef GP_TOOLS_MODEL_TIMELINE_H
 #define GP_TOOLS_MODEL_TIMELINE_H
 
-#include "tools/model/lifetimes.h"
+#include "tools/model/moments.h"
 
 /* What happened in one part of the time. Bytes; memory that is not pooled is in both. */
 typedef struct gp_timeline_point {
@@ -50,6 +50,10 @@ typedef struct gp_timeline {
 int gp_timeline_init(
     gp_timeline_t *timeline, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, size_t points);
 void gp_timeline_fini(gp_timeline_t *timeline);
+
+/* What device held at moments, and had from the driver (0 with a selection), as a point says it. */
+void gp_timeline_at(const gp_timeline_t *timeline, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
+    const gp_moments_t *moments, int device, uint64_t *ret_held, uint64_t *ret_reserved);
 
 /* When a part begins. */
 uint64_t gp_timeline_time(const gp_timeline_t *timeline, size_t point);

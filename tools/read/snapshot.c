@@ -1,5 +1,6 @@
 #include "tools/read/snapshot.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 
 #include "pool/util/assert.h"
 #include "pool/util/options.h"
+#include "tools/output.h"
 
 #define INTEGER_MAX ((INT64_C(1) << 53) - 1) /* that JSON numbers hold exactly */
 
@@ -22,17 +24,38 @@ uint64_t gp_snapshot_output_most(const gp_snapshot_t *snapshot)
   return OUTPUT_FIRST + OUTPUT_TIMES * snapshot->input_bytes;
 }
 
+__attribute__((format(printf, 3, 0))) static void add_note(
+    gp_snapshot_t *snapshot, bool is_usual, const char *format, va_list arguments)
+{
+  char *text;
+  if (snapshot->note_count == GP_SNAPSHOT_NOTES || vasprintf(&text, format, arguments) < 0)
+    return;
+  snapshot->note_is_usual[snapshot->note_count] = is_usual;
+  snapshot->notes[snapshot->note_count++] = text;
+}
+
 void gp_snapshot_note(gp_snapshot_t *snapshot, const char *format, ...)
 {
   va_list arguments;
-  char *text;
-  if (snapshot->note_count == GP_SNAPSHOT_NOTES)
-    return;
   va_start(arguments, format);
-  int length = vasprintf(&text, format, arguments);
+  add_note(snapshot, false, format, arguments);
   va_end(arguments);
-  if (length >= 0)
-    snapshot->notes[snapshot->note_count++] = text;
+}
+
+void gp_snapshot_note_usual(gp_snapshot_t *snapshot, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  add_note(snapshot, true, format, arguments);
+  va_end(arguments);
+}
+
+char *gp_snapshot_moment(const gp_snapshot_t *snapshot, uint64_t time_ns, char *buffer)
+{
+  if (!snapshot->times_are_numbers)
+    return gp_number_duration(time_ns, buffer);
+  snprintf(buffer, GP_NUMBER_BYTES, "event %" PRIu64, time_ns); /* as --at takes it */
+  return buffer;
 }
 
 const char *gp_snapshot_text(const cJSON *object, const char *name)
@@ -182,6 +205,7 @@ void gp_snapshot_destroy(gp_snapshot_t *snapshot)
   if (!snapshot)
     return;
   cJSON_Delete(snapshot->root);
+  gp_original_destroy(snapshot->original);
   for (size_t i = 0; i < snapshot->forwarded_count; i++)
     free(snapshot->forwarded[i].kind);
   for (size_t i = 0; i < snapshot->frame_count; i++) {
@@ -194,6 +218,7 @@ void gp_snapshot_destroy(gp_snapshot_t *snapshot)
   }
   for (int column = 0; column < GP_COLUMN_COUNT; column++)
     gp_column_destroy(snapshot->events.columns[column]);
+  gp_column_destroy(snapshot->events.device_free);
   names_fini(&snapshot->events.actions);
   names_fini(&snapshot->events.details);
   for (size_t i = 0; i < snapshot->note_count; i++)
@@ -204,6 +229,8 @@ void gp_snapshot_destroy(gp_snapshot_t *snapshot)
   free(snapshot->stacks.first);
   free(snapshot->stacks.frame_indexes);
   free(snapshot->frames);
+  free(snapshot->owners);
+  free(snapshot->frame_kinds);
   free(snapshot->modules);
   free(snapshot);
 }

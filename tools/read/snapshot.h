@@ -16,6 +16,7 @@
 
 #include "trace/format/device.h"
 #include "tools/read/column.h"
+#include "tools/read/original.h"
 
 #define GP_SNAPSHOT_FORMAT  "gpupool-snapshot"
 #define GP_SNAPSHOT_VERSION 1 /* the newest that is understood */
@@ -29,6 +30,9 @@ typedef enum gp_snapshot_column {
 #include "trace/format/columns.def"
   GP_COLUMN_COUNT
 } gp_snapshot_column_t;
+
+/* Asks a reader, in the place of a column, to keep what an export of PyTorch's format writes again. */
+#define GP_SNAPSHOT_ORIGINAL (1u << 31)
 
 /* What an event is. */
 typedef enum gp_event_kind {
@@ -48,7 +52,9 @@ typedef struct gp_snapshot_names {
 typedef struct gp_snapshot_events {
   size_t count;                          /* rows that every column present has */
   gp_column_t *columns[GP_COLUMN_COUNT]; /* NULL: not asked for, or not in the file */
-  gp_snapshot_names_t actions;           /* GP_SNAPSHOT_NAMES at most, as of details */
+  gp_column_t *device_free;    /* of PyTorch's: bytes that the driver had free when memory ran out, -1:
+                                  not said; NULL: no event says it. See gp_snapshot_device_free() */
+  gp_snapshot_names_t actions; /* GP_SNAPSHOT_NAMES at most, as of details */
   gp_snapshot_names_t details;
   uint8_t kinds[GP_SNAPSHOT_NAMES]; /* gp_event_kind_t by the index of the action */
 } gp_snapshot_events_t;
@@ -74,6 +80,17 @@ static inline gp_event_kind_t gp_snapshot_event_kind(const gp_snapshot_events_t 
   return actions ? (gp_event_kind_t)events->kinds[gp_column_get(actions, event)] : GP_EVENT_OTHER;
 }
 
+/* What the driver had free when memory ran out at an event, as a snapshot of PyTorch says with it. False: the
+ * event does not say. */
+static inline bool gp_snapshot_device_free(
+    const gp_snapshot_events_t *events, size_t event, uint64_t *ret_bytes)
+{
+  int64_t bytes = events->device_free ? gp_column_get(events->device_free, event) : -1;
+  if (bytes >= 0)
+    *ret_bytes = (uint64_t)bytes;
+  return bytes >= 0;
+}
+
 /* The state of a block. */
 typedef enum gp_snapshot_state {
 #define BLOCK_STATE(enumerator, name) GP_SNAPSHOT_##enumerator,
@@ -93,6 +110,7 @@ typedef struct gp_snapshot_block {
   int stack;
   int stream;
   gp_snapshot_state_t state;
+  uint32_t original; /* its part, see gp_snapshot_t */
   bool tainted;
 } gp_snapshot_block_t;
 
@@ -104,6 +122,7 @@ typedef struct gp_snapshot_segment {
   size_t block_count;
   int device;
   int stream;
+  uint32_t original; /* its part */
 } gp_snapshot_segment_t;
 
 /* Live memory that is not pooled. */
@@ -124,7 +143,8 @@ typedef struct gp_snapshot_frame {
   char *function;
   char *file;
   int module;
-  int line; /* 0: not known */
+  int line;          /* 0: not known */
+  uint32_t original; /* its part */
   bool is_inline;
 } gp_snapshot_frame_t;
 
@@ -134,6 +154,7 @@ typedef struct gp_snapshot_module {
   uint64_t bias;
   uint64_t start;
   uint64_t end;
+  bool is_rebuilt; /* its file is another build now, so that its frames got no names (gp_symbols_resolve) */
 } gp_snapshot_module_t;
 
 /* Stack i is frames[first[i] .. first[i + 1]) of frame_indexes, the innermost first. */
@@ -142,6 +163,24 @@ typedef struct gp_snapshot_stacks {
   size_t *first; /* count + 1; NULL if count is 0 */
   int *frame_indexes;
 } gp_snapshot_stacks_t;
+
+/* What part a frame has in an allocation (tools/symbols/frame_parts.h). */
+typedef struct gp_snapshot_frame_kind {
+  uint8_t part;   /* gp_frame_part_t */
+  uint8_t group;  /* gp_frame_group_t */
+  uint8_t form;   /* gp_frame_form_t */
+  bool is_python; /* a line of Python */
+  bool is_root;   /* main, or the top of a script */
+  bool is_common; /* its name says little: each of its lines is an owner of its own */
+} gp_snapshot_frame_kind_t;
+
+/* Whose a stack is (tools/symbols/stack_owners.h): places in it, 0 is the innermost frame, -1 none. */
+typedef struct gp_snapshot_owner {
+  int place;       /* -1: the stack is empty */
+  int through;     /* the function of the user or of a library that the owner called */
+  int operation;   /* the operator of a framework that it called */
+  bool is_program; /* the owner is the script of the interpreter at place, whose frames are not recorded */
+} gp_snapshot_owner_t;
 
 typedef struct gp_snapshot_device {
   int device;
@@ -171,10 +210,15 @@ typedef struct gp_snapshot {
   size_t frame_count;
   gp_snapshot_module_t *modules;
   size_t module_count;
+  gp_snapshot_owner_t *owners;           /* by stack; NULL: not found yet */
+  gp_snapshot_frame_kind_t *frame_kinds; /* by frame; as owners */
   gp_snapshot_events_t events;
+  gp_original_t *original;    /* of a file of PyTorch's, if it was asked for; else NULL */
   uint64_t recorded_since_ns; /* events up to here are missing; 0: none is */
   uint64_t dropped_events;
+  bool times_are_numbers;         /* no event has a time: each time_ns is the event's number, from 0 on */
   char *notes[GP_SNAPSHOT_NOTES]; /* what the file lacks, a sentence each */
+  bool note_is_usual[GP_SNAPSHOT_NOTES]; /* sound files of that kind lack it, too: nothing is damaged */
   size_t note_count;
   uint64_t input_bytes; /* of the file that it was read from, uncompressed; 0: it was in memory */
 } gp_snapshot_t;
@@ -208,11 +252,21 @@ const char *gp_snapshot_state_name(gp_snapshot_state_t state);
 /* Adds a sentence to the notes: something is missing. */
 void gp_snapshot_note(gp_snapshot_t *snapshot, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* The same of something that sound files of that kind lack, too. */
+void gp_snapshot_note_usual(gp_snapshot_t *snapshot, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* For asserts: true if every index leads to something that is there. */
 bool gp_snapshot_is_sound(const gp_snapshot_t *snapshot);
 
 /* True if the snapshot lacks something: events that were dropped, or members. */
 bool gp_snapshot_is_partial(const gp_snapshot_t *snapshot);
+
+/*
+ * When something was, for a reader: "1.23 ms", or "event 17" of a snapshot without times. buffer holds
+ * GP_NUMBER_BYTES (tools/output.h). Returns buffer.
+ */
+char *gp_snapshot_moment(const gp_snapshot_t *snapshot, uint64_t time_ns, char *buffer);
 
 /* A member of a cJSON object as text; "" if there is none. Borrowed. */
 const char *gp_snapshot_text(const cJSON *object, const char *name);

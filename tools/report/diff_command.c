@@ -9,12 +9,14 @@
 #include <string.h>
 
 #include "pool/util/size.h"
+#include "tools/model/component_use.h"
 #include "tools/model/saturated.h"
-#include "tools/report/report.h"
+#include "tools/report/relation.h"
 #include "tools/model/sites.h"
 #include "tools/tool.h"
 
 #define SHOWN_SITES 15
+#define STAYS       5 /* components named in the sentence */
 
 enum { SORT_LIVE, SORT_PEAK, SORT_TOTAL, SORT_COUNT, SORT_TEMPORARY };
 
@@ -26,8 +28,8 @@ typedef struct own {
 
 static const gp_parameter_t parameters[] = {
     {"sort", 0, NULL, GP_PARAMETER_CHOICE, offsetof(own_t, sort), "live|peak|total|count|temporary", 0, 0,
-        "what is compared of the sites, as of gpupool sites (default: peak)"},
-    {"by", 0, NULL, GP_PARAMETER_CHOICE, offsetof(own_t, by), "function|line|module|size", 0, 0,
+        "what is compared of the sites, as of gpupool sites (default: peak; by component live, what stays)"},
+    {"by", 0, NULL, GP_PARAMETER_CHOICE, offsetof(own_t, by), "function|line|module|size|component", 0, 0,
         "what makes a site, as of gpupool sites (default: function)"},
     {"top", 'n', "N", GP_PARAMETER_COUNT, offsetof(own_t, most), NULL, 0, 1000000000,
         "only the first N sites; 0: all (default: 15, with --json all)"},
@@ -62,13 +64,21 @@ static const struct {
     [SORT_TEMPORARY] = {"temporary", GP_SITE_TEMPORARY, true},
 };
 
-static const char *const by_names[] = {"function", "line", "module", "size"};
+static const char *const by_names[] = {"function", "line", "module", "size", "component"};
+
+/* By component the question is what stays; else at which peak the difference is. */
+static int sort_of(const own_t *own)
+{
+  return own->sort >= 0 ? own->sort : own->by == GP_SITE_BY_COMPONENT ? SORT_LIVE : SORT_PEAK;
+}
 
 /* A site in one of the snapshots, or in both. */
 typedef struct pair {
   const char *name;
   uint64_t before;
   uint64_t after;
+  bool is_of_host;
+  bool is_said;
 } pair_t;
 
 /* "+1.2 GiB", "-3"; "0" if they are the same. Returns buffer. */
@@ -110,6 +120,8 @@ static void for_figures(const gp_stats_t *before, const gp_stats_t *after, figur
   BYTES_OF("allocated, peak", allocated_bytes.peak);
   BYTES_OF("reserved, peak", reserved_bytes.peak);
   BYTES_OF("reserved, now", reserved_bytes.current);
+  BYTES_OF("surplus, peak", surplus_bytes.peak);
+  BYTES_OF("surplus, now", surplus_bytes.current);
   BYTES_OF("deferred, peak", deferred_bytes.peak);
   BYTES_OF("passthrough, peak", passthrough_bytes.peak);
   BYTES_OF("passthrough, now", passthrough_bytes.current);
@@ -228,15 +240,37 @@ static int compare_pairs(const void *a, const void *b)
   const pair_t *x = a, *y = b;
   if (difference(x) != difference(y))
     return difference(x) > difference(y) ? -1 : 1;
+  if (x->after != y->after)
+    return x->after > y->after ? -1 : 1;
   return strcmp(x->name, y->name);
 }
 
-/* Joins sites by name. The caller frees the pairs; NULL without memory. Names are borrowed of sites. */
-static pair_t *join(const gp_sites_t *sites, int sort, size_t *ret_count)
+/* What there is beside the sites by component: at the end, and at the peak. */
+static void add_beside(const gp_beside_t *beside, int sort, pair_t *pairs, size_t *count)
+{
+  gp_beside_row_t before[GP_BESIDE_ROWS], after[GP_BESIDE_ROWS];
+  int moment = sort == SORT_LIVE ? GP_USE_END : GP_USE_PEAK;
+
+  if (sort != SORT_LIVE && sort != SORT_PEAK)
+    return;
+  gp_beside_rows(&beside[0], moment, before);
+  gp_beside_rows(&beside[1], moment, after);
+  for (size_t i = 0; i < GP_BESIDE_ROWS; i++)
+    pairs[(*count)++] = (pair_t){.name = before[i].name,
+        .before = before[i].bytes,
+        .after = after[i].bytes,
+        .is_of_host = before[i].is_of_host};
+}
+
+/*
+ * Joins sites by name, and what is beside them (NULL: nothing). The caller frees the pairs; NULL without
+ * memory. Names are borrowed of sites.
+ */
+static pair_t *join(const gp_sites_t *sites, const gp_beside_t *beside, int sort, size_t *ret_count)
 {
   struct hsearch_data names = {0};
   size_t capacity = sites[0].count + sites[1].count, count = 0;
-  pair_t *pairs = calloc(capacity + 1, sizeof(*pairs));
+  pair_t *pairs = calloc(capacity + GP_BESIDE_ROWS + 1, sizeof(*pairs));
   bool failed = !pairs || !hcreate_r(2 * capacity + 1, &names);
   ENTRY *entry;
 
@@ -256,25 +290,66 @@ static pair_t *join(const gp_sites_t *sites, int sort, size_t *ret_count)
     free(pairs);
     return NULL;
   }
+  if (beside)
+    add_beside(beside, sort, pairs, &count);
   if (count > 1)
     qsort(pairs, count, sizeof(*pairs), compare_pairs);
-  while (count > 0 && difference(&pairs[count - 1]) == 0)
+  /* What stays is asked of components: those that have not changed are a part of the answer. */
+  while (count > 0 && difference(&pairs[count - 1]) == 0 && !(beside && pairs[count - 1].after))
     count--;
   *ret_count = count;
   return pairs;
 }
 
+/* What there is of the devices' memory in the second snapshot, the most first: what stays when a server
+ * sleeps. */
+static void print_stays(pair_t *pairs, size_t count, gp_output_t *output)
+{
+  char text[512], was[GP_SIZE_TEXT_BYTES], is[GP_SIZE_TEXT_BYTES];
+  uint64_t before = 0, after = 0;
+
+  for (size_t i = 0; i < count; i++) {
+    before = gp_add_saturated(before, pairs[i].is_of_host ? 0 : pairs[i].before);
+    after = gp_add_saturated(after, pairs[i].is_of_host ? 0 : pairs[i].after);
+  }
+  size_t used =
+      (size_t)snprintf(text, sizeof(text), "Device memory in use at the end: %s before, %s after.%s",
+          gp_size_format(before, was), gp_size_format(after, is),
+          !after            ? ""
+          : after <= before ? " What stays:"
+                            : " After:");
+  for (int shown = 0; shown < STAYS && used < sizeof(text); shown++) {
+    pair_t *next = NULL;
+    for (size_t i = 0; i < count; i++) {
+      if (!pairs[i].is_of_host && !pairs[i].is_said && pairs[i].after > (next ? next->after : 0))
+        next = &pairs[i];
+    }
+    if (!next)
+      break;
+    next->is_said = true;
+    used += (size_t)snprintf(text + used, sizeof(text) - used, "%s %s %s", shown ? "," : "", next->name,
+        gp_size_format(next->after, is));
+  }
+  if (after && used < sizeof(text))
+    snprintf(text + used, sizeof(text) - used, ".");
+  fputc('\n', output->stream);
+  gp_output_wrap(output->stream, "", "", text);
+}
+
 static void print_pairs(
-    const gp_report_input_t *inputs, const pair_t *pairs, size_t count, gp_site_by_t by, gp_output_t *output)
+    const gp_report_input_t *inputs, pair_t *pairs, size_t count, gp_site_by_t by, gp_output_t *output)
 {
   const own_t *own = inputs[0].own;
   uint64_t most = own->most == UINT64_MAX ? SHOWN_SITES : own->most;
-  char *(*format)(uint64_t, char *) = sorts[own->sort].by_count ? gp_number_count : gp_size_format;
+  char *(*format)(uint64_t, char *) = sorts[sort_of(own)].by_count ? gp_number_count : gp_size_format;
   char was[GP_NUMBER_BYTES], is[GP_NUMBER_BYTES], change[GP_NUMBER_BYTES + 1], name[1024];
   size_t shown = 0, left = output->columns > 58 ? output->columns - 38 : 20;
+  gp_names_t names = {.count = 0};
 
+  if (by == GP_SITE_BY_COMPONENT && sort_of(own) == SORT_LIVE)
+    print_stays(pairs, count, output);
   fprintf(output->stream, "\n%sBy %s, %s%s\n", gp_output_style(output, GP_STYLE_HEADING), by_names[by],
-      sorts[own->sort].name, gp_output_style(output, GP_STYLE_PLAIN));
+      sorts[sort_of(own)].name, gp_output_style(output, GP_STYLE_PLAIN));
   if (!count) {
     fprintf(output->stream, "  no difference\n");
     return;
@@ -285,8 +360,9 @@ static void print_pairs(
     fprintf(output->stream, "%11s %11s %12s  %s\n", format(pair->before, was), format(pair->after, is),
         change_text(pair->before, pair->after, format, change),
         inputs[0].request->wide ? gp_printable(pair->name, name, sizeof(name))
-                                : gp_text_shorten(pair->name, left, name, sizeof(name)));
+                                : gp_names_shorten(&names, pair->name, left, name, sizeof(name)));
   }
+  gp_names_fini(&names);
   if (shown < count)
     fprintf(output->stream, "and %s with less difference; -n 0 shows all\n",
         gp_number_plural(count - shown, "other", was));
@@ -307,14 +383,20 @@ static void add_pairs(const gp_report_input_t *inputs, const pair_t *pairs, size
   }
 }
 
-static int make_sites(const gp_report_input_t *inputs, gp_site_by_t by, gp_sites_t *sites)
+/* Also finds what is beside the sites. */
+static int make_sites(
+    const gp_report_input_t *inputs, gp_site_by_t by, gp_sites_t *sites, gp_beside_t *ret_beside)
 {
   int error = 0;
   for (int i = 0; !error && i < 2; i++) {
     gp_lifetimes_t lifetimes;
+    gp_moments_t end;
     error = gp_lifetimes_init(&lifetimes, inputs[i].snapshot);
+    gp_moments_end(&end, &lifetimes);
     if (!error)
-      error = gp_sites_init(&sites[i], &lifetimes, inputs[i].filter, by, NULL, NULL);
+      error = gp_sites_init(&sites[i], &lifetimes, inputs[i].filter, &end, by, NULL, NULL);
+    if (!error)
+      gp_beside_find(&lifetimes, inputs[i].filter, &end, &ret_beside[i]);
     gp_lifetimes_fini(&lifetimes);
   }
   return error;
@@ -324,30 +406,34 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
 {
   const own_t *own = inputs[0].own;
   gp_sites_t sites[2] = {{0}, {0}};
+  gp_beside_t beside[2];
   size_t pair_count = 0;
 
-  int error = make_sites(inputs, (gp_site_by_t)own->by, sites);
+  int error = make_sites(inputs, (gp_site_by_t)own->by, sites, beside);
   if (!error && sites[0].by != sites[1].by && sites[0].count && sites[1].count) {
     /* One has no stacks: sizes are what both have. */
     gp_sites_fini(&sites[0]);
     gp_sites_fini(&sites[1]);
-    error = make_sites(inputs, GP_SITE_BY_SIZE, sites);
+    error = make_sites(inputs, GP_SITE_BY_SIZE, sites, beside);
   }
   gp_site_by_t by = sites[0].count ? sites[0].by : sites[1].by;
-  pair_t *pairs = error ? NULL : join(sites, own->sort, &pair_count);
+  bool has_beside = own->by == GP_SITE_BY_COMPONENT;
+  pair_t *pairs = error ? NULL : join(sites, has_beside ? beside : NULL, sort_of(own), &pair_count);
   if (!pairs) {
     gp_message("diff: %s", strerror(error ? error : ENOMEM));
   } else if (inputs[0].request->json) {
     cJSON *files = cJSON_AddArrayToObject(object, "files");
     for (int i = 0; i < count; i++)
       cJSON_AddItemToArray(files, cJSON_CreateString(inputs[i].file));
+    gp_relation_add(object, inputs, count);
     cJSON_AddStringToObject(object, "by", by_names[by]);
-    cJSON_AddStringToObject(object, "sort", sorts[own->sort].name);
+    cJSON_AddStringToObject(object, "sort", sorts[sort_of(own)].name);
     for_devices(inputs, NULL, cJSON_AddArrayToObject(object, "devices"));
     add_pairs(inputs, pairs, pair_count, object);
   } else {
     for (int i = 0; i < count; i++)
       gp_report_heading(output, &inputs[i]);
+    gp_relation_print(output, inputs, count);
     for_devices(inputs, output, NULL);
     print_pairs(inputs, pairs, pair_count, by, output);
     gp_report_next(output, "timeline", inputs[1].file, "");
@@ -361,6 +447,6 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
 
 int gp_command_diff(int argc, char **argv)
 {
-  own_t own = {.sort = SORT_PEAK, .most = UINT64_MAX};
+  own_t own = {.sort = -1, .most = UINT64_MAX};
   return gp_report_run(&form, argc, argv, &own, GP_LIFETIMES_COLUMNS, false, report);
 }

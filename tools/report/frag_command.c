@@ -7,8 +7,9 @@
 #include <string.h>
 
 #include "pool/util/size.h"
-#include "tools/model/memory.h"
 #include "tools/model/memory_map.h"
+#include "tools/model/moments.h"
+#include "tools/model/oom_events.h"
 #include "tools/model/saturated.h"
 #include "tools/report/report.h"
 #include "tools/tool.h"
@@ -19,29 +20,27 @@
 #define BAR_MOST     512
 
 typedef struct own {
-  const char *at;
   uint64_t most; /* 0: all */
-  uint64_t at_ns;
-  bool is_peak;
 } own_t;
 
+/* What is shown. */
+typedef struct view {
+  const gp_report_input_t *input;
+  const gp_lifetimes_t *lifetimes;
+  const gp_moments_t *moments;
+  const gp_map_t *map;
+} view_t;
+
 static const gp_parameter_t parameters[] = {
-    {"at", 0, "WHEN", GP_PARAMETER_TEXT, offsetof(own_t, at), NULL, 0, 0,
-        "end: when the snapshot was written (default); peak: when the device held most; or a time, 1.5s"},
     {"top", 'n', "N", GP_PARAMETER_COUNT, offsetof(own_t, most), NULL, 0, 1000000000,
         "only the first N rows of each device; 0: all (default: 20, with --json all)"},
 };
 
 static int check(const gp_request_t *request, void *arg)
 {
-  own_t *own = arg;
+  (void)arg;
   if (request->stream || request->thread || request->since_ns || request->until_ns != UINT64_MAX)
     return gp_message_usage("frag", "frag: only a device can be selected; --at chooses the moment");
-  own->is_peak = own->at && strcmp(own->at, "peak") == 0;
-  own->at_ns = UINT64_MAX;
-  if (own->at && !own->is_peak && strcmp(own->at, "end") != 0 && !gp_request_parse_time(own->at, &own->at_ns))
-    return gp_message_usage(
-        "frag", "frag: --at=%s is malformed; accepted: end, peak, or a time with its unit: 1.5s", own->at);
   return 0;
 }
 
@@ -49,12 +48,15 @@ static const gp_request_form_t form = {
     .command = "frag",
     .files = "FILE...",
     .least_files = 1,
+    .takes_moment = true,
     .hides_selection = true,
     .about = "Maps what the pool has from the driver: held by the program, freed but still in\n"
              "use by the device, idle; what rounding up costs; and how the largest idle block\n"
              "compares with what was asked for when memory ran out. Segments of one size that\n"
              "are each a single block are one row, drawn in proportion; others a row each,\n"
-             "drawn by address. Streams, threads and times cannot be selected here.\n",
+             "drawn by address. The largest rows come first. The map is that of the end, or of\n"
+             "the moment of --at: with --at oom that of the device that ran out, unless\n"
+             "--device names another. Streams, threads and times cannot be selected here.\n",
     .parameters = parameters,
     .parameter_count = sizeof(parameters) / sizeof(parameters[0]),
     .check = check,
@@ -66,15 +68,16 @@ void gp_command_frag_help(void)
 }
 
 static const struct {
-  const char *name;
+  const char *name; /* in JSON */
   const char *words;
+  const char *mark; /* in the legend of a map */
   const char *utf8;
   char ascii;
 } states[] = {
-    [GP_SNAPSHOT_ALLOCATED] = {"live", "held by the program", "\u2588", '#'},
-    [GP_SNAPSHOT_PENDING] = {"pending_free", "freed, still in use", "\u2592", '+'},
-    [GP_SNAPSHOT_IDLE] = {"idle", "idle", "\u2591", '.'},
-    [GP_SNAPSHOT_OTHER] = {"other", "in another state", "?", '?'},
+    [GP_SNAPSHOT_ALLOCATED] = {"live", "held by the program", "live", "\u2588", '#'},
+    [GP_SNAPSHOT_PENDING] = {"pending_free", "freed, still in use", "freed", "\u2592", '+'},
+    [GP_SNAPSHOT_IDLE] = {"idle", "idle", "idle", "\u2591", '.'},
+    [GP_SNAPSHOT_OTHER] = {"other", "in another state", "other", "?", '?'},
 };
 #define STATE_COUNT (sizeof(states) / sizeof(states[0]))
 
@@ -91,16 +94,29 @@ static double fragmentation(const gp_map_device_t *device)
   return idle ? 1 - ratio(device->largest_idle, idle) : 0;
 }
 
-/* What was asked for when memory ran out, if the snapshot is of that and on this device. */
+/* What was asked for on device, if the map is of when memory ran out on it, and the largest idle block of
+ * then. */
 static bool find_request(
-    const gp_snapshot_t *snapshot, int device, uint64_t *ret_requested, uint64_t *ret_largest)
+    const view_t *view, const gp_map_device_t *device, uint64_t *ret_requested, uint64_t *ret_largest)
 {
+  const gp_snapshot_t *snapshot = view->input->snapshot;
   const cJSON *oom = cJSON_GetObjectItemCaseSensitive(snapshot->root, "oom");
-  uint64_t ordinal = 0;
-  *ret_largest = 0;
-  return gp_snapshot_uint(oom, "device", &ordinal) == 1 && ordinal == (uint64_t)device &&
-         gp_snapshot_uint(oom, "requested", ret_requested) == 1 &&
-         gp_snapshot_uint(oom, "largest_free", ret_largest) >= 0;
+  gp_oom_events_t ooms;
+  bool found = false;
+
+  if (gp_oom_events_init(&ooms, view->lifetimes))
+    return false;
+  size_t index = view->moments->oom ? view->moments->oom - 1 : gp_oom_events_main(&ooms, device->device);
+  bool is_then = view->moments->oom || (view->moments->is_end && ooms.is_written_then);
+  if (is_then && index < ooms.count && ooms.events[index].device == device->device) {
+    found = true;
+    *ret_requested = ooms.events[index].requested;
+    *ret_largest = device->largest_idle;
+    if (ooms.events[index].is_reported)
+      (void)gp_snapshot_uint(oom, "largest_free", ret_largest); /* before all that was idle went back */
+  }
+  gp_oom_events_fini(&ooms);
+  return found;
 }
 
 /*
@@ -164,9 +180,28 @@ static size_t bar_cells(const gp_output_t *output)
   return cells < BAR_MOST ? cells : BAR_MOST;
 }
 
-static void print_rows(const gp_map_t *map, const gp_map_device_t *device, uint64_t most, gp_output_t *output)
+static void print_segment(
+    const gp_map_t *map, const gp_map_segment_t *segment, size_t cells, gp_output_t *output)
+{
+  char size[GP_SIZE_TEXT_BYTES];
+  fprintf(output->stream, "%12s %9s %11s  ", gp_size_format(segment->size, size), "1", size);
+  draw_segment(map, segment, cells, output);
+  fputc('\n', output->stream);
+}
+
+static void print_group(const gp_map_group_t *group, size_t cells, gp_output_t *output)
 {
   char size[GP_SIZE_TEXT_BYTES], sum[GP_SIZE_TEXT_BYTES], count[GP_NUMBER_BYTES];
+  fprintf(output->stream, "%12s %9s %11s  ", gp_size_format(group->size, size),
+      gp_number_count(group->count, count), gp_size_format(group->bytes, sum));
+  draw_group(group, cells, output);
+  fputc('\n', output->stream);
+}
+
+/* Segments with several parts and groups of others together, most bytes first: what is cut off is less. */
+static void print_rows(const gp_map_t *map, const gp_map_device_t *device, uint64_t most, gp_output_t *output)
+{
+  char count[GP_NUMBER_BYTES];
   size_t cells = bar_cells(output), rows = 0, all = device->group_count + device->split_count;
 
   fprintf(output->stream, "\n%12s %9s %11s  map (", "size", "number", "in all");
@@ -175,45 +210,59 @@ static void print_rows(const gp_map_t *map, const gp_map_device_t *device, uint6
       continue;
     fputs(shown++ ? ", " : "", output->stream);
     put_cells(output, (gp_snapshot_state_t)state, 1);
-    fprintf(output->stream, " %s", states[state].name);
+    fprintf(output->stream, " %s", states[state].mark);
   }
   fprintf(output->stream, ")\n");
-  for (size_t i = 0; i < device->split_count && (most == 0 || rows < most); i++, rows++) {
-    const gp_map_segment_t *segment = &map->segments[device->split[i]];
-    fprintf(output->stream, "%12s %9s %11s  ", gp_size_format(segment->size, size), "1", size);
-    draw_segment(map, segment, cells, output);
-    fputc('\n', output->stream);
-  }
-  for (size_t i = 0; i < device->group_count && (most == 0 || rows < most); i++, rows++) {
-    const gp_map_group_t *group = &device->groups[i];
-    fprintf(output->stream, "%12s %9s %11s  ", gp_size_format(group->size, size),
-        gp_number_count(group->count, count), gp_size_format(group->bytes, sum));
-    draw_group(group, cells, output);
-    fputc('\n', output->stream);
+  for (size_t split = 0, group = 0; rows < all && (most == 0 || rows < most); rows++) {
+    bool is_split = group == device->group_count ||
+                    (split < device->split_count &&
+                        map->segments[device->split[split]].size >= device->groups[group].bytes);
+    if (is_split)
+      print_segment(map, &map->segments[device->split[split++]], cells, output);
+    else
+      print_group(&device->groups[group++], cells, output);
   }
   if (rows < all)
     fprintf(output->stream, "and %s; -n 0 shows all\n", gp_number_plural(all - rows, "smaller row", count));
 }
 
-static void print_request(const gp_report_input_t *input, const gp_map_device_t *device, gp_output_t *output)
+/* What is idle and can go back to the driver: segments without a block in use. */
+static uint64_t idle_in_whole_segments(const gp_map_device_t *device)
+{
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < device->group_count; i++)
+    bytes = gp_add_saturated(bytes, device->groups[i].states[GP_SNAPSHOT_IDLE].bytes);
+  return bytes;
+}
+
+static void print_request(const view_t *view, const gp_map_device_t *device, gp_output_t *output)
 {
   char asked[GP_SIZE_TEXT_BYTES], largest[GP_SIZE_TEXT_BYTES], text[512];
-  char idle[GP_SIZE_TEXT_BYTES];
-  uint64_t requested, largest_free, cached = 0;
-  const cJSON *oom = cJSON_GetObjectItemCaseSensitive(input->snapshot->root, "oom");
+  char idle[GP_SIZE_TEXT_BYTES], whole[GP_SIZE_TEXT_BYTES];
+  uint64_t requested, largest_free, cached = device->states[GP_SNAPSHOT_IDLE].bytes;
+  uint64_t returnable = idle_in_whole_segments(device);
 
-  if (!find_request(input->snapshot, device->device, &requested, &largest_free))
+  if (!find_request(view, device, &requested, &largest_free))
     return;
   gp_size_format(requested, asked);
   gp_size_format(largest_free, largest);
   if (!largest_free)
     snprintf(text, sizeof(text), "Memory ran out for %s: nothing was idle that could have been given back.",
         asked);
-  else if (largest_free < requested && gp_snapshot_uint(oom, "cached", &cached) == 1 && cached > 0)
+  else if (largest_free < requested && cached > 0 && !returnable)
+    snprintf(text, sizeof(text),
+        "Memory ran out for %s: the largest idle block was %s, too small for it, and none of the %s that "
+        "were idle could go back to the driver: their segments have blocks in use.",
+        asked, largest, gp_size_format(cached, idle));
+  else if (largest_free < requested && returnable < cached)
+    snprintf(text, sizeof(text),
+        "Memory ran out for %s: the largest idle block was %s, too small for it, and of the %s that were "
+        "idle only %s could go back to the driver: the rest is in segments with blocks in use.",
+        asked, largest, gp_size_format(cached, idle), gp_size_format(returnable, whole));
+  else if (largest_free < requested && cached > 0)
     snprintf(text, sizeof(text),
         "Memory ran out for %s: the largest idle block was %s, too small for it, and to give back all that "
-        "was "
-        "idle (%s) would not have made room.",
+        "was idle (%s) would not have made room.",
         asked, largest, gp_size_format(cached, idle));
   else if (largest_free < requested)
     snprintf(text, sizeof(text),
@@ -230,10 +279,9 @@ static void print_request(const gp_report_input_t *input, const gp_map_device_t 
   fputs(gp_output_style(output, GP_STYLE_PLAIN), output->stream);
 }
 
-static void print_device(
-    const gp_report_input_t *input, const gp_map_t *map, const gp_map_device_t *device, gp_output_t *output)
+static void print_device(const view_t *view, const gp_map_device_t *device, gp_output_t *output)
 {
-  const own_t *own = input->own;
+  const own_t *own = view->input->own;
   char bytes[GP_SIZE_TEXT_BYTES], count[GP_NUMBER_BYTES], percent[GP_NUMBER_BYTES], text[256];
   uint64_t held = device->states[GP_SNAPSHOT_ALLOCATED].bytes;
   uint64_t lost = gp_subtract_saturated(held, device->requested);
@@ -241,7 +289,7 @@ static void print_device(
   fprintf(output->stream, "\n%sDevice %d: %s from the driver in %s%s\n",
       gp_output_style(output, GP_STYLE_HEADING), device->device, gp_size_format(device->reserved, bytes),
       gp_number_plural(device->segment_count, "segment", count), gp_output_style(output, GP_STYLE_PLAIN));
-  print_request(input, device, output);
+  print_request(view, device, output);
   for (size_t state = 0; state < STATE_COUNT; state++) {
     const gp_map_amount_t *amount = &device->states[state];
     if (!amount->count)
@@ -261,7 +309,7 @@ static void print_device(
         gp_size_format(device->largest_idle, bytes), gp_number_percent(fragmentation(device), percent));
     gp_output_wrap(output->stream, "  ", "  ", text);
   }
-  print_rows(map, device, own->most == UINT64_MAX ? SHOWN_ROWS : own->most, output);
+  print_rows(view->map, device, own->most == UINT64_MAX ? SHOWN_ROWS : own->most, output);
 }
 
 /*
@@ -295,10 +343,9 @@ static void add_segment(cJSON *list, const gp_map_t *map, const gp_map_segment_t
   cJSON_AddItemToArray(list, item);
 }
 
-static void add_device(
-    cJSON *list, const gp_report_input_t *input, const gp_map_t *map, const gp_map_device_t *device)
+static void add_device(cJSON *list, const view_t *view, const gp_map_device_t *device)
 {
-  const own_t *own = input->own;
+  const own_t *own = view->input->own;
   uint64_t most = own->most == UINT64_MAX ? 0 : own->most, requested, largest;
   cJSON *item = cJSON_CreateObject();
   gp_json_add_int(item, "device", device->device);
@@ -308,7 +355,7 @@ static void add_device(
   gp_json_add_uint(item, "requested", device->requested);
   gp_json_add_uint(item, "largest_idle", device->largest_idle);
   cJSON_AddNumberToObject(item, "fragmentation", fragmentation(device));
-  if (find_request(input->snapshot, device->device, &requested, &largest)) {
+  if (find_request(view, device, &requested, &largest)) {
     cJSON *request = cJSON_AddObjectToObject(item, "request");
     gp_json_add_uint(request, "requested", requested);
     gp_json_add_uint(request, "largest_free", largest);
@@ -325,88 +372,78 @@ static void add_device(
   }
   cJSON *split = cJSON_AddArrayToObject(item, "segments");
   for (size_t i = 0; i < device->split_count && (most == 0 || i < most); i++)
-    add_segment(split, map, &map->segments[device->split[i]]);
+    add_segment(split, view->map, &view->map->segments[device->split[i]]);
   cJSON_AddItemToArray(list, item);
 }
 
-static void print_text(
-    const gp_report_input_t *input, const gp_map_t *map, const char *when, gp_output_t *output)
+static void print_text(const view_t *view, gp_output_t *output)
 {
-  gp_report_heading(output, input);
-  if (when[0])
-    fprintf(output->stream, "The map is that of %s.\n", when);
+  const gp_map_t *map = view->map;
+  const char *file = view->input->file;
+  bool is_of_then = view->moments->kind != GP_MOMENT_NONE;
+  char when[128], text[160];
+
+  gp_report_heading(output, view->input);
+  if (is_of_then) {
+    gp_moments_describe(view->moments, view->lifetimes, when, sizeof(when));
+    snprintf(text, sizeof(text), "This is the map %s.", when);
+    gp_output_wrap(output->stream, "", "", text);
+  }
   if (!map->device_count)
     fprintf(output->stream, "The pool had nothing from the driver then.\n");
   for (size_t i = 0; i < map->device_count; i++)
-    print_device(input, map, &map->devices[i], output);
+    print_device(view, &map->devices[i], output);
   uint64_t held = 0;
   for (size_t i = 0; i < map->device_count; i++)
     held += map->devices[i].states[GP_SNAPSHOT_ALLOCATED].count;
-  if (held || when[0])
-    gp_report_next(output, "sites", input->file, "--by size --sort live");
-  else
-    gp_report_next(output, "frag", input->file, "--at peak");
-}
-
-static void add_json(const gp_report_input_t *input, const gp_map_t *map, uint64_t time_ns, cJSON *object)
-{
-  cJSON_AddStringToObject(object, "file", input->file);
-  gp_json_add_uint_or_null(object, "time_ns", time_ns != UINT64_MAX, time_ns);
-  cJSON *list = cJSON_AddArrayToObject(object, "devices");
-  for (size_t i = 0; i < map->device_count; i++)
-    add_device(list, input, map, &map->devices[i]);
-}
-
-/* The moment of --at. The peak is that of the device that held most. */
-static uint32_t find_moment(const own_t *own, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter)
-{
-  const gp_snapshot_t *snapshot = lifetimes->snapshot;
-  uint64_t bytes, most = 0;
-  uint32_t moment = lifetimes->end;
-
-  if (!own->is_peak)
-    return own->at_ns == UINT64_MAX ? lifetimes->end : gp_memory_moment(lifetimes, own->at_ns);
-  for (size_t i = 0; i < snapshot->device_count; i++) {
-    if (!gp_filter_has_device(filter, snapshot->devices[i].device))
-      continue;
-    uint32_t at = gp_memory_peak(lifetimes, filter, snapshot->devices[i].device, &bytes);
-    if (bytes > most) {
-      most = bytes;
-      moment = at;
-    }
+  if (is_of_then) {
+    snprintf(text, sizeof(text), "--by size --at %s", view->input->request->at.text);
+    gp_report_next(output, "sites", file, text);
+  } else if (held) {
+    gp_report_next(output, "sites", file, "--by size --sort live");
+  } else {
+    gp_report_next(output, "frag", file, "--at peak");
   }
-  return moment;
+}
+
+static void add_json(const view_t *view, cJSON *object)
+{
+  uint64_t time_ns;
+  bool has_time = gp_moments_time(view->moments, view->lifetimes, &time_ns) && !view->moments->is_end;
+  cJSON_AddStringToObject(object, "file", view->input->file);
+  cJSON_AddBoolToObject(object, "has_times", !view->input->snapshot->times_are_numbers);
+  gp_json_add_uint_or_null(object, "time_ns", has_time, time_ns);
+  gp_json_add_moment(object, "at", view->moments, view->lifetimes);
+  cJSON *list = cJSON_AddArrayToObject(object, "devices");
+  for (size_t i = 0; i < view->map->device_count; i++)
+    add_device(list, view, &view->map->devices[i]);
 }
 
 static int report(const gp_report_input_t *inputs, int count, gp_output_t *output, cJSON *object)
 {
   static gp_map_t map; /* too large for a stack */
-  const own_t *own = inputs[0].own;
-  char when[128] = "", duration[GP_NUMBER_BYTES];
+  const gp_report_input_t *input = &inputs[0];
   gp_lifetimes_t lifetimes;
+  gp_moments_t moments;
+  const view_t view = {input, &lifetimes, &moments, &map};
+  int status = 0;
   (void)count;
 
   map = (gp_map_t){.segment_count = 0};
-  int error = gp_lifetimes_init(&lifetimes, inputs[0].snapshot);
-  uint32_t moment = error ? 0 : find_moment(own, &lifetimes, inputs[0].filter);
-  uint64_t time_ns = error || moment == lifetimes.end ? UINT64_MAX : gp_memory_time(&lifetimes, moment);
-  if (time_ns != UINT64_MAX)
-    snprintf(when, sizeof(when), "%s%s",
-        !own->is_peak                           ? ""
-        : inputs[0].snapshot->recorded_since_ns ? "the peak of what is recorded, at "
-                                                : "the peak, at ",
-        gp_number_duration(time_ns, duration));
+  int error = gp_lifetimes_init(&lifetimes, input->snapshot);
   if (!error)
-    error = gp_map_init(&map, &lifetimes, moment, inputs[0].filter->device);
-  if (!error && inputs[0].request->json)
-    add_json(&inputs[0], &map, time_ns, object);
-  else if (!error)
-    print_text(&inputs[0], &map, when, output);
+    status = gp_moments_find(&moments, &lifetimes, input->filter, input->request, input->file);
+  if (!error && !status)
+    error = gp_map_init(&map, &lifetimes, moments.at[0], gp_moments_device(&moments, input->filter));
+  if (!error && !status && input->request->json)
+    add_json(&view, object);
+  else if (!error && !status)
+    print_text(&view, output);
   gp_map_fini(&map);
   gp_lifetimes_fini(&lifetimes);
   if (error)
-    gp_message("%s: %s", inputs[0].file, strerror(error));
-  return error ? GP_EXIT_INPUT : GP_EXIT_DONE;
+    gp_message("%s: %s", input->file, strerror(error));
+  return error ? GP_EXIT_INPUT : status;
 }
 
 int gp_command_frag(int argc, char **argv)

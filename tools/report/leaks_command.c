@@ -8,7 +8,8 @@
 
 #include "pool/util/size.h"
 #include "tools/model/leaks.h"
-#include "tools/report/report.h"
+#include "tools/report/owner_report.h"
+#include "tools/report/relation.h"
 #include "tools/symbols/frame_text.h"
 #include "tools/tool.h"
 
@@ -50,7 +51,10 @@ void gp_command_leaks_help(void)
   gp_request_help(&form);
 }
 
-/* What the findings are called: at exit they are leaks, before they may still be freed. */
+/*
+ * What the findings are called: at exit they are leaks, before they may still be freed. What a killed program
+ * held it did not free, and a test that fails on leaks is to fail on it.
+ */
 typedef struct words {
   const char *title; /* "LEAK" */
   const char *done;  /* "leaked" */
@@ -64,6 +68,8 @@ static words_t words_of(const gp_report_input_t *inputs, int count)
     return (words_t){"GROWTH", "more than before", true};
   if (strcmp(reason, "exit") == 0)
     return (words_t){"LEAK", "leaked", true};
+  if (strcmp(reason, "recovered") == 0)
+    return (words_t){"LEAK", "never freed", true};
   return (words_t){"LIVE", "held", false};
 }
 
@@ -74,23 +80,8 @@ static void take(uint64_t *left, size_t bytes)
   *left = bytes < *left ? *left - bytes : 0;
 }
 
-static void print_stack(const gp_leak_t *leak, bool wide, uint64_t *left, gp_output_t *output)
-{
-  const gp_snapshot_stacks_t *stacks = &leak->snapshot->stacks;
-  char frame[1024], shown[1024];
-  size_t number = 0;
-  for (size_t k = stacks->first[leak->stack]; k < stacks->first[leak->stack + 1] && *left; k++, number++) {
-    (void)gp_frame_describe(leak->snapshot, stacks->frame_indexes[k], frame, sizeof(frame));
-    int written = fprintf(output->stream, "    #%-2zu %s\n", number,
-        wide ? frame : gp_text_shorten(frame, output->columns - 8, shown, sizeof(shown)));
-    take(left, written > 0 ? (size_t)written : 0);
-  }
-  if (!number)
-    fprintf(output->stream, "    (an empty stack)\n");
-}
-
-static void print_leak(
-    const gp_leak_t *leak, const words_t *words, bool wide, uint64_t *left, gp_output_t *output)
+static void print_leak(const gp_report_input_t *input, const gp_leak_t *leak, const words_t *words,
+    uint64_t *left, gp_output_t *output)
 {
   char exact[GP_NUMBER_BYTES], size[GP_SIZE_TEXT_BYTES], count[GP_NUMBER_BYTES], text[320],
       when[GP_NUMBER_BYTES];
@@ -104,11 +95,13 @@ static void print_leak(
         snprintf(text + used, sizeof(text) - (size_t)used, " of %s", gp_size_format(leak->requested, size));
   used += snprintf(text + used, sizeof(text) - (size_t)used, " on device %d%s%s", leak->device,
       leak->kind ? ", " : "", leak->kind ? leak->kind : "");
-  snprintf(text + used, sizeof(text) - (size_t)used, ", the oldest allocated at %s%s",
-      gp_number_duration(leak->first_ns, when), leak->stack < 0 ? " (no stack was recorded)" : ":");
+  snprintf(text + used, sizeof(text) - (size_t)used, ", the oldest allocated %s%s%s",
+      leak->is_before_events ? "before the first event" : "at ",
+      leak->is_before_events ? "" : gp_snapshot_moment(leak->snapshot, leak->first_ns, when),
+      leak->stack < 0 ? " (no stack was recorded)" : ":");
   gp_output_wrap(output->stream, "", "  ", text);
   if (leak->stack >= 0)
-    print_stack(leak, wide, left, output);
+    gp_report_stack(input, leak->snapshot, leak->stack, left, output);
 }
 
 static void print_suppressions(const gp_suppressions_t *suppressions, gp_output_t *output)
@@ -156,11 +149,16 @@ static void print_text(const gp_report_input_t *inputs, int count, const gp_leak
 
   for (int i = 0; i < count; i++)
     gp_report_heading(output, &inputs[i]);
+  gp_relation_print(output, inputs, count);
   if (!words.is_leak)
     gp_output_wrap(output->stream, "", "",
         "The snapshot was not written at the exit of the program: these are live blocks, not leaks.");
+  else if (count == 1 && strcmp(gp_snapshot_text(inputs[0].snapshot->root, "reason"), "recovered") == 0)
+    gp_output_wrap(output->stream, "", "",
+        "The program did not come to its end (it was killed, crashed, or left by _exit): this is what it "
+        "held then. Some of it the program might have freed later.");
   for (; shown < leaks->count && (most == 0 || shown < most) && *left; shown++)
-    print_leak(&leaks->leaks[shown], &words, inputs[0].request->wide, left, output);
+    print_leak(&inputs[0], &leaks->leaks[shown], &words, left, output);
   if (shown < leaks->count)
     fprintf(output->stream, "\nand %s; -n 0 shows all\n",
         gp_number_plural(leaks->count - shown, "smaller one", rest));
@@ -182,8 +180,9 @@ static void add_leak(cJSON *list, const gp_leak_t *leak, uint64_t *left)
   gp_json_add_uint(item, "count", gp_leak_count(leak));
   gp_json_add_uint(item, "held_bytes", leak->bytes);
   gp_json_add_uint(item, "held_count", leak->count);
-  gp_json_add_uint(item, "first_ns", leak->first_ns);
+  gp_json_add_uint_or_null(item, "first_ns", !leak->is_before_events, leak->first_ns);
   gp_json_add_uint_or_null(item, "requested_size", leak->stack < 0, leak->requested);
+  gp_json_add_stack_owner(item, leak->snapshot, leak->stack);
   cJSON *stack = cJSON_AddArrayToObject(item, "stack");
   const gp_snapshot_stacks_t *stacks = &leak->snapshot->stacks;
   for (size_t k = leak->stack < 0 ? 0 : stacks->first[leak->stack];
@@ -210,7 +209,9 @@ static void add_json(const gp_report_input_t *inputs, int count, const gp_leaks_
   cJSON *files = cJSON_AddArrayToObject(object, "files");
   for (int i = 0; i < count; i++)
     cJSON_AddItemToArray(files, cJSON_CreateString(inputs[i].file));
+  gp_relation_add(object, inputs, count);
   cJSON_AddStringToObject(object, "reason", gp_snapshot_text(inputs[count - 1].snapshot->root, "reason"));
+  cJSON_AddBoolToObject(object, "has_times", !inputs[count - 1].snapshot->times_are_numbers);
   cJSON_AddBoolToObject(object, "is_leak", words_of(inputs, count).is_leak);
   add_amount(object, "sum", leaks->bytes, leaks->allocations);
   add_amount(object, "host", leaks->host_bytes, leaks->host_allocations);

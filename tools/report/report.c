@@ -8,6 +8,7 @@
 
 #include "tools/json_print.h"
 #include "tools/read/load.h"
+#include "tools/symbols/stack_owners.h"
 #include "tools/symbols/symbols.h"
 #include "tools/tool.h"
 
@@ -59,6 +60,9 @@ static int open_input(const gp_request_t *request, const void *own, unsigned col
     return GP_EXIT_INPUT;
   if (!request->no_symbols)
     gp_symbols_resolve(snapshot, NULL);
+  const gp_owner_options_t owners = {.all_frames = request->all_frames, .skip = &request->skip};
+  if (gp_stack_owners_find(snapshot, &owners))
+    return gp_report_out_of_memory(ret_input->file);
   return gp_filter_init(filter, request, ret_input->snapshot, ret_input->file);
 }
 
@@ -78,6 +82,18 @@ static int check_strict(const gp_report_input_t *input)
   return GP_EXIT_PARTIAL;
 }
 
+/* The modules of all inputs whose names were lost. */
+static void add_rebuilt(cJSON *object, const gp_report_input_t *inputs, int count)
+{
+  cJSON *list = cJSON_AddArrayToObject(object, "rebuilt_modules");
+  for (int i = 0; i < count; i++) {
+    for (size_t m = 0; m < inputs[i].snapshot->module_count; m++) {
+      if (inputs[i].snapshot->modules[m].is_rebuilt)
+        cJSON_AddItemToArray(list, cJSON_CreateString(inputs[i].snapshot->modules[m].path));
+    }
+  }
+}
+
 /* A file after the other, so that only one is in memory. *ret_shown: how many there is a report of. */
 static int report_each(const gp_request_t *request, const void *own, unsigned columns, gp_report_fn report,
     gp_output_t *output, cJSON *root, int *findings, int *ret_shown)
@@ -93,6 +109,7 @@ static int report_each(const gp_request_t *request, const void *own, unsigned co
       result = worse(report(&input, 1, output, object), check_strict(&input));
     if (is_open && result != GP_EXIT_INPUT && result != GP_EXIT_USAGE) {
       (*ret_shown)++;
+      add_rebuilt(object, &input, 1);
       cJSON_AddItemToArray(list, object);
     } else {
       cJSON_Delete(object);
@@ -116,6 +133,8 @@ static int report_together(const gp_request_t *request, const void *own, unsigne
   if (!status)
     status = report(inputs, opened, output, root);
   *ret_shown = status != GP_EXIT_INPUT && status != GP_EXIT_USAGE;
+  if (*ret_shown)
+    add_rebuilt(root, inputs, opened);
   for (int i = 0; i < opened; i++) {
     if (*ret_shown)
       status = worse(status, check_strict(&inputs[i]));
@@ -125,32 +144,24 @@ static int report_together(const gp_request_t *request, const void *own, unsigne
   return status;
 }
 
-int gp_report_run(const gp_request_form_t *form, int argc, char **argv, void *own, unsigned columns,
+static int run(const gp_request_form_t *form, const gp_request_t *request, const void *own, unsigned columns,
     bool each, gp_report_fn report)
 {
-  gp_request_t request;
   gp_output_t output;
   char format[64];
   int shown = 0, findings = 0;
 
-  int status = gp_request_parse(form, argc, argv, &request, own);
+  int status = gp_output_open(&output, request->output, request->force, request->no_color);
   if (status)
     return status;
-  if (request.help) {
-    gp_request_help(form);
-    return GP_EXIT_DONE;
-  }
-  status = gp_output_open(&output, request.output, request.force, request.no_color);
-  if (status)
-    return status;
-  output.utf8 = output.utf8 && !request.ascii;
+  output.utf8 = output.utf8 && !request->ascii;
   cJSON *root = cJSON_CreateObject();
   snprintf(format, sizeof(format), "gpupool-%s", form->command);
   cJSON_AddStringToObject(root, "format", format);
   cJSON_AddNumberToObject(root, "version", 1);
-  status = (each ? report_each : report_together)(
-      &request, own, columns, report, &output, root, &findings, &shown);
-  if (shown && request.json)
+  status =
+      (each ? report_each : report_together)(request, own, columns, report, &output, root, &findings, &shown);
+  if (shown && request->json)
     status = worse(status, print_json(&output, root));
   cJSON_Delete(root);
   if (shown)
@@ -158,6 +169,19 @@ int gp_report_run(const gp_request_form_t *form, int argc, char **argv, void *ow
   if (shown)
     return status ? status : findings;
   gp_output_discard(&output);
+  return status;
+}
+
+int gp_report_run(const gp_request_form_t *form, int argc, char **argv, void *own, unsigned columns,
+    bool each, gp_report_fn report)
+{
+  gp_request_t request;
+  int status = gp_request_parse(form, argc, argv, &request, own);
+  if (!status && request.help)
+    gp_request_help(form);
+  else if (!status)
+    status = run(form, &request, own, columns, each, report);
+  gp_request_fini(&request);
   return status;
 }
 
@@ -191,6 +215,7 @@ char *gp_report_written(const gp_snapshot_t *snapshot, char *buffer, size_t capa
     const char *text;
   } texts[] = {
       {"oom", "written when memory ran out"},
+      {"PyTorch snapshot", "written by PyTorch"},
       {"peak", "written at a peak"},
       {"recovered", "recovered after its end"},
       {"request", "written on request"},
@@ -214,18 +239,22 @@ void gp_report_heading(gp_output_t *output, const gp_report_input_t *input)
   const cJSON *process = cJSON_GetObjectItemCaseSensitive(input->snapshot->root, "process");
   const char *program = gp_snapshot_text(process, "program");
   const char *slash = strrchr(program, '/');
-  char file[1024], name[256], reason[64];
-  uint64_t pid = 0;
-  (void)gp_snapshot_uint(process, "pid", &pid); /* 0 if it is not there */
-  fprintf(output->stream, "%s%s%s%s: %s, pid %" PRIu64 ", %s\n", ftell(output->stream) > 0 ? "\n" : "",
+  char file[1024], name[256], reason[64], pid_text[32] = "", rebuilt[512];
+  uint64_t pid;
+  gp_printable(slash ? slash + 1 : program, name, sizeof(name));
+  if (gp_snapshot_uint(process, "pid", &pid) == 1 && pid)
+    snprintf(pid_text, sizeof(pid_text), "pid %" PRIu64 ", ", pid);
+  fprintf(output->stream, "%s%s%s%s: %s%s%s%s\n", ftell(output->stream) > 0 ? "\n" : "",
       gp_output_style(output, GP_STYLE_HEADING), gp_printable(input->file, file, sizeof(file)),
-      gp_output_style(output, GP_STYLE_PLAIN), gp_printable(slash ? slash + 1 : program, name, sizeof(name)),
-      pid, gp_report_written(input->snapshot, reason, sizeof(reason)));
+      gp_output_style(output, GP_STYLE_PLAIN), name, name[0] ? ", " : "", pid_text,
+      gp_report_written(input->snapshot, reason, sizeof(reason)));
   if (input->snapshot->dropped_events || input->snapshot->recorded_since_ns) {
     char since[GP_NUMBER_BYTES];
     fprintf(output->stream, "Events before %s are not recorded; what is live is complete.\n",
-        gp_number_duration(input->snapshot->recorded_since_ns, since));
+        gp_snapshot_moment(input->snapshot, input->snapshot->recorded_since_ns, since));
   }
+  if (gp_symbols_describe_rebuilt(input->snapshot, rebuilt, sizeof(rebuilt)))
+    gp_output_wrap(output->stream, "", "", rebuilt);
 }
 
 void gp_json_add_uint(cJSON *object, const char *name, uint64_t number)
@@ -248,4 +277,23 @@ void gp_json_add_uint_or_null(cJSON *object, const char *name, bool known, uint6
     gp_json_add_uint(object, name, number);
   else
     cJSON_AddNullToObject(object, name);
+}
+
+void gp_json_add_moment(
+    cJSON *object, const char *name, const gp_moments_t *moments, const gp_lifetimes_t *lifetimes)
+{
+  static const char *const kinds[] = {[GP_MOMENT_NONE] = "exit",
+      [GP_MOMENT_EXIT] = "exit",
+      [GP_MOMENT_PEAK] = "peak",
+      [GP_MOMENT_OOM] = "oom",
+      [GP_MOMENT_TIME] = "time",
+      [GP_MOMENT_EVENT] = "event"};
+  uint64_t time_ns;
+  cJSON *item = cJSON_AddObjectToObject(object, name);
+  bool has_time = gp_moments_time(moments, lifetimes, &time_ns);
+  cJSON_AddStringToObject(item, "what", kinds[moments->kind]);
+  gp_json_add_uint_or_null(item, "oom", moments->oom > 0, moments->oom);
+  gp_json_add_uint_or_null(item, "event", has_time, moments->at[0] - (has_time ? 1 : 0));
+  gp_json_add_uint_or_null(item, "time_ns", has_time, time_ns);
+  gp_json_add_uint_or_null(item, "device", moments->is_of_one, (uint64_t)moments->device);
 }

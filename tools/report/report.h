@@ -6,6 +6,7 @@
 #define GP_TOOLS_REPORT_H
 
 #include "tools/model/filter.h"
+#include "tools/model/moments.h"
 #include "tools/output.h"
 #include "tools/request.h"
 #include "tools/read/snapshot.h"
@@ -52,6 +53,9 @@ void gp_report_heading(gp_output_t *output, const gp_report_input_t *input);
  */
 void gp_json_add_uint(cJSON *object, const char *name, uint64_t number); /* exact, unlike cJSON's numbers */
 void gp_json_add_int(cJSON *object, const char *name, int64_t number);
+/* The moment of a report. */
+void gp_json_add_moment(
+    cJSON *object, const char *name, const gp_moments_t *moments, const gp_lifetimes_t *lifetimes);
 void gp_json_add_uint_or_null(cJSON *object, const char *name, bool known, uint64_t number);
 
 #endif

@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "pool/util/size.h"
+#include "tools/report/component_report.h"
 #include "tools/report/report.h"
 #include "tools/model/sites.h"
+#include "tools/report/sites_tree.h"
 #include "tools/tool.h"
 
 #define SHOWN_SITES 20
@@ -21,22 +23,47 @@ typedef struct own {
   uint64_t most; /* 0: all */
   const char *focus;
   const char *ignore;
+  bool tree;
 } own_t;
+
+/* What is shown. */
+typedef struct view {
+  const gp_report_input_t *input;
+  const gp_lifetimes_t *lifetimes;
+  const gp_moments_t *moments; /* of what is live */
+  const gp_sites_t *sites;
+  int sort;
+} view_t;
 
 static const gp_parameter_t parameters[] = {
     {"sort", 0, NULL, GP_PARAMETER_CHOICE, offsetof(own_t, sort), SORTS, 0, 0,
-        "live: what is held at the end; peak: what was held when the device held most; total: all that was "
+        "live: what is held at the end, or at the moment of --at; peak: what was held when the devices "
+        "together "
+        "held most; total: all that was "
         "ever asked for; count: allocations; temporary: those freed before anything else was allocated on "
-        "the device. Default: live if memory had run out or the program came to no end, else peak"},
-    {"by", 0, NULL, GP_PARAMETER_CHOICE, offsetof(own_t, by), "function|line|module|size", 0, 0,
-        "what makes a site: function (default), line, module, or the size asked for. Without stacks it is "
-        "the size"},
+        "the device. Default: live with --at, or if memory ran out or the program was killed; else "
+        "peak"},
+    {"by", 0, NULL, GP_PARAMETER_CHOICE, offsetof(own_t, by), "function|line|module|size|component", 0, 0,
+        "what makes a site: function (default), line, module, the size asked for, or component (the program, "
+        "its framework, NCCL, cuBLAS ...). Without stacks it is the size"},
     {"top", 'n', "N", GP_PARAMETER_COUNT, offsetof(own_t, most), NULL, 0, 1000000000,
         "only the first N; 0: all (default: 20, with --json all)"},
     {"focus", 0, "REGEX", GP_PARAMETER_TEXT, offsetof(own_t, focus), NULL, 0, 0,
         "only stacks with a function, file or module that matches (extended regular expression)"},
     {"ignore", 0, "REGEX", GP_PARAMETER_TEXT, offsetof(own_t, ignore), NULL, 0, 0, "none of those"},
+    {"tree", 0, NULL, GP_PARAMETER_FLAG, offsetof(own_t, tree), NULL, 0, 0,
+        "a tree instead: each owner, and under it the functions that called it, as far as they have 1% of "
+        "all"},
 };
+
+static int check(const gp_request_t *request, void *own)
+{
+  const own_t *options = own;
+  (void)request;
+  if (options->tree && options->by != GP_SITE_BY_FUNCTION)
+    return gp_message_usage("sites", "sites: --tree is of owners: --by cannot be given with it");
+  return 0;
+}
 
 static const gp_request_form_t form = {
     .command = "sites",
@@ -44,7 +71,11 @@ static const gp_request_form_t form = {
     .least_files = 1,
     .about = "Says who asks for device memory: each function alone (flat: it asked itself) and\n"
              "with all that it calls (cum). Libraries that only hand memory on are not\n"
-             "counted as askers. Sizes are those asked for, before rounding.\n",
+             "counted as askers. Sizes are those asked for, before rounding. Sums over\n"
+             "devices are of one moment; of the moment when memory ran out (--at oom) only\n"
+             "the device that ran out is shown, unless --device names another.\n",
+    .takes_moment = true,
+    .check = check,
     .parameters = parameters,
     .parameter_count = sizeof(parameters) / sizeof(parameters[0]),
 };
@@ -60,14 +91,14 @@ static const struct {
   bool by_count;
   const char *what;
 } sorts[] = {
-    [SORT_LIVE] = {"live", GP_SITE_LIVE, false, "held at the end"},
-    [SORT_PEAK] = {"peak", GP_SITE_PEAK, false, "held at the peak"},
+    [SORT_LIVE] = {"live", GP_SITE_LIVE, false, "held"},
+    [SORT_PEAK] = {"peak", GP_SITE_PEAK, false, "held"},
     [SORT_TOTAL] = {"total", GP_SITE_TOTAL, false, "ever asked for"},
     [SORT_COUNT] = {"count", GP_SITE_TOTAL, true, "allocations"},
     [SORT_TEMPORARY] = {"temporary", GP_SITE_TEMPORARY, true, "temporary allocations"},
 };
 
-static const char *const by_names[] = {"function", "line", "module", "size"};
+static const char *const by_names[] = {"function", "line", "module", "size", "component"};
 static const char *const measure_names[] = {"live", "peak", "total", "temporary"};
 
 static int compile(const char *option, const char *text, regex_t *ret_regex, bool *ret_is_there)
@@ -107,13 +138,23 @@ static uint64_t earlier_peak(const gp_snapshot_t *snapshot, const gp_site_peak_t
   return 0;
 }
 
-static void print_peaks(const gp_snapshot_t *snapshot, const gp_sites_t *sites, gp_output_t *output)
+static void print_peaks(const view_t *view, gp_output_t *output)
 {
+  const gp_snapshot_t *snapshot = view->input->snapshot;
+  const gp_sites_t *sites = view->sites;
   char bytes[GP_SIZE_TEXT_BYTES], when[GP_NUMBER_BYTES], text[256];
   for (size_t i = 0; i < sites->peak_count; i++) {
     uint64_t earlier = earlier_peak(snapshot, &sites->peaks[i]);
-    int used = snprintf(text, sizeof(text), "Device %d held most, %s, at %s", sites->peaks[i].device,
-        gp_size_format(sites->peaks[i].bytes, bytes), gp_number_duration(sites->peaks[i].time_ns, when));
+    if (!sites->peaks[i].bytes)
+      continue;
+    if (!sites->peaks[i].is_before)
+      gp_snapshot_moment(snapshot, sites->peaks[i].time_ns, when);
+    int used = snprintf(text, sizeof(text), "Device %d held most, %s, %s%s", sites->peaks[i].device,
+        gp_size_format(sites->peaks[i].bytes, bytes),
+        !sites->peaks[i].is_before    ? "at "
+        : snapshot->events.count == 0 ? "in the end, as far as is known without events"
+                                      : "before the first event",
+        sites->peaks[i].is_before ? "" : when);
     if (earlier)
       snprintf(text + used, sizeof(text) - (size_t)used,
           "; its peak of %s was before the recorded events, and whose it was is not known.",
@@ -122,10 +163,25 @@ static void print_peaks(const gp_snapshot_t *snapshot, const gp_sites_t *sites, 
       snprintf(text + used, sizeof(text) - (size_t)used, ".");
     gp_output_wrap(output->stream, "", "", text);
   }
+  if (sites->peak_count < 2 || sorts[view->sort].measure != GP_SITE_PEAK)
+    return;
+  if (!sites->peak.is_of_one)
+    gp_output_wrap(output->stream, "", "",
+        "Sums over devices are of one moment: the peak is when they held most together.");
+  else
+    gp_output_wrap(output->stream, "", "",
+        "The events have no times: what one device held when another held most is not known.");
 }
 
-static void print_site(
-    const gp_sites_t *sites, const gp_site_t *site, int sort, bool wide, gp_output_t *output)
+/* What the column beside the bytes counts: what is held is counted in blocks, and everything else in calls.
+ */
+static gp_site_measure_t counted(int sort)
+{
+  return sort == SORT_LIVE || sort == SORT_PEAK ? sorts[sort].measure : GP_SITE_TOTAL;
+}
+
+static void print_site(const gp_sites_t *sites, const gp_site_t *site, int sort, bool wide, gp_names_t *names,
+    gp_output_t *output)
 {
   gp_site_measure_t measure = sorts[sort].measure;
   bool by_count = sorts[sort].by_count;
@@ -139,44 +195,81 @@ static void print_site(
   if (sites->by != GP_SITE_BY_SIZE)
     fprintf(output->stream, " %10s %6s", amount_text(cumulative, by_count, bytes),
         gp_number_percent(share(cumulative, sum, by_count), percent));
-  fprintf(output->stream, " %9s", gp_number_count(site->flat[GP_SITE_TOTAL].count, bytes));
+  fprintf(output->stream, " %9s", gp_number_count(site->flat[counted(sort)].count, bytes));
   fprintf(output->stream, "  %s\n",
       wide ? gp_printable(site->name, name, sizeof(name))
-           : gp_text_shorten(site->name, left, name, sizeof(name)));
+           : gp_names_shorten(names, site->name, left, name, sizeof(name)));
 }
 
-static void print_text(
-    const gp_report_input_t *input, const gp_sites_t *sites, int sort, uint64_t most, gp_output_t *output)
+/* "held at the peak (1.5 s, event 120), by function: 3 GiB in all". */
+static void print_heading(const view_t *view, gp_output_t *output)
 {
-  char rest[GP_NUMBER_BYTES], sum[GP_NUMBER_BYTES];
+  char when[128] = "", sum[GP_NUMBER_BYTES], text[256];
+  const gp_sites_t *sites = view->sites;
+  gp_site_measure_t measure = sorts[view->sort].measure;
+  bool is_tree = ((const own_t *)view->input->own)->tree && sites->stacks;
+
+  if (measure == GP_SITE_LIVE || measure == GP_SITE_PEAK)
+    gp_moments_describe(
+        measure == GP_SITE_LIVE ? view->moments : &sites->peak, view->lifetimes, when, sizeof(when));
+  snprintf(text, sizeof(text), "%s%s%s, by %s: %s in all", sorts[view->sort].what, when[0] ? " " : "", when,
+      is_tree ? "owner and callers" : by_names[sites->by],
+      amount_text(&sites->sums[measure], sorts[view->sort].by_count, sum));
+  fprintf(output->stream, "\n%s", gp_output_style(output, GP_STYLE_HEADING));
+  gp_output_wrap(output->stream, "", "", text);
+  fputs(gp_output_style(output, GP_STYLE_PLAIN), output->stream);
+}
+
+static void print_tree_heading(const view_t *view, gp_output_t *output)
+{
+  gp_report_heading(output, view->input);
+  print_peaks(view, output);
+  print_heading(view, output);
+}
+
+static void print_text(const view_t *view, uint64_t most, gp_output_t *output)
+{
+  const gp_report_input_t *input = view->input;
+  const gp_sites_t *sites = view->sites;
+  int sort = view->sort;
+  char rest[GP_NUMBER_BYTES];
   size_t shown = 0, there = 0;
   bool is_size = sites->by == GP_SITE_BY_SIZE;
+  gp_names_t names = {.count = 0};
 
   gp_report_heading(output, input);
-  print_peaks(input->snapshot, sites, output);
+  print_peaks(view, output);
   if (!sites->count) {
     fprintf(output->stream, "Nothing of what was selected asked for device memory.\n");
     return;
   }
   if (is_size && ((const own_t *)input->own)->by != GP_SITE_BY_SIZE)
     fprintf(output->stream, "No stacks were recorded, so the sites are the sizes asked for.\n");
-  fprintf(output->stream, "\n%s%s, by %s: %s in all%s\n", gp_output_style(output, GP_STYLE_HEADING),
-      sorts[sort].what, by_names[sites->by],
-      amount_text(&sites->sums[sorts[sort].measure], sorts[sort].by_count, sum),
-      gp_output_style(output, GP_STYLE_PLAIN));
+  print_heading(view, output);
   fprintf(output->stream, "%10s %6s", "flat", "flat%");
   if (!is_size)
     fprintf(output->stream, " %10s %6s", "cum", "cum%");
-  fprintf(output->stream, " %9s  %s\n", "calls", by_names[sites->by]);
+  fprintf(
+      output->stream, " %9s  %s\n", counted(sort) == GP_SITE_TOTAL ? "calls" : "blocks", by_names[sites->by]);
   for (size_t i = 0; i < sites->count; i++) { /* those with nothing come last */
     const gp_site_amount_t *cumulative = &sites->sites[i].cumulative[sorts[sort].measure];
     there += (sorts[sort].by_count ? cumulative->count : cumulative->bytes) > 0;
   }
   for (; shown < there && (most == 0 || shown < most); shown++)
-    print_site(sites, &sites->sites[shown], sort, input->request->wide, output);
+    print_site(sites, &sites->sites[shown], sort, input->request->wide, &names, output);
+  gp_names_fini(&names);
   if (shown < there)
     fprintf(
         output->stream, "and %s with less; -n 0 shows all\n", gp_number_plural(there - shown, "other", rest));
+}
+
+static void print_next(const view_t *view, gp_output_t *output)
+{
+  char options[64] = "";
+  if (view->moments->kind != GP_MOMENT_NONE)
+    snprintf(options, sizeof(options), "--at %s", view->input->request->at.text);
+  gp_report_next(output, view->sort == SORT_LIVE ? "timeline" : "leaks", view->input->file,
+      view->sort == SORT_LIVE ? options : "");
 }
 
 static void add_amounts(cJSON *object, const char *name, const gp_site_amount_t *amounts)
@@ -189,12 +282,15 @@ static void add_amounts(cJSON *object, const char *name, const gp_site_amount_t 
   }
 }
 
-static void add_json(
-    const gp_report_input_t *input, const gp_sites_t *sites, int sort, uint64_t most, cJSON *object)
+static void add_json(const view_t *view, uint64_t most, cJSON *object)
 {
-  cJSON_AddStringToObject(object, "file", input->file);
+  const gp_sites_t *sites = view->sites;
+  cJSON_AddStringToObject(object, "file", view->input->file);
+  cJSON_AddBoolToObject(object, "has_times", !view->input->snapshot->times_are_numbers);
   cJSON_AddStringToObject(object, "by", by_names[sites->by]);
-  cJSON_AddStringToObject(object, "sort", sorts[sort].name);
+  cJSON_AddStringToObject(object, "sort", sorts[view->sort].name);
+  gp_json_add_moment(object, "at", view->moments, view->lifetimes);
+  gp_json_add_moment(object, "peak", &sites->peak, view->lifetimes);
   cJSON *peaks = cJSON_AddArrayToObject(object, "peaks");
   for (size_t i = 0; i < sites->peak_count; i++) {
     cJSON *peak = cJSON_CreateObject();
@@ -215,35 +311,63 @@ static void add_json(
   }
 }
 
+static int default_sort(const gp_report_input_t *input)
+{
+  const char *reason = gp_snapshot_text(input->snapshot->root, "reason");
+  bool is_live = input->request->at.kind != GP_MOMENT_NONE || strcmp(reason, "oom") == 0 ||
+                 strcmp(reason, "recovered") == 0;
+  return is_live ? SORT_LIVE : SORT_PEAK;
+}
+
 static int report_sites(const gp_report_input_t *input, const regex_t *focus, const regex_t *ignore,
     gp_output_t *output, cJSON *object)
 {
   const own_t *own = input->own;
-  const char *reason = gp_snapshot_text(input->snapshot->root, "reason");
-  int sort = own->sort >= 0                                                   ? own->sort
-             : strcmp(reason, "oom") == 0 || strcmp(reason, "recovered") == 0 ? SORT_LIVE
-                                                                              : SORT_PEAK;
+  int sort = own->sort >= 0 ? own->sort : default_sort(input), status = 0;
   bool is_default = own->most == UINT64_MAX;
+  gp_filter_t filter = *input->filter;
   gp_lifetimes_t lifetimes;
+  gp_moments_t moments;
   gp_sites_t sites = {0};
+  gp_caller_t *owners = NULL;
+  const view_t view = {input, &lifetimes, &moments, &sites, sort};
 
   int error = gp_lifetimes_init(&lifetimes, input->snapshot);
   if (!error)
-    error = gp_sites_init(&sites, &lifetimes, input->filter, (gp_site_by_t)own->by, focus, ignore);
-  if (!error) {
-    gp_sites_sort(&sites, sorts[sort].measure, sorts[sort].by_count);
-    if (input->request->json)
-      add_json(input, &sites, sort, is_default ? 0 : own->most, object);
-    else
-      print_text(input, &sites, sort, is_default ? SHOWN_SITES : own->most, output);
-    if (!input->request->json)
-      gp_report_next(output, sort == SORT_LIVE ? "timeline" : "leaks", input->file, "");
+    status = gp_moments_find(&moments, &lifetimes, &filter, input->request, input->file);
+  if (!error && !status) {
+    filter.device = gp_moments_device(&moments, &filter);
+    error = gp_sites_init(&sites, &lifetimes, &filter, &moments, (gp_site_by_t)own->by, focus, ignore);
   }
+  if (!error && !status) {
+    gp_sites_sort(&sites, sorts[sort].measure, sorts[sort].by_count);
+    if (own->tree)
+      error = gp_callers_make(&sites, input->snapshot, sorts[sort].measure, sorts[sort].by_count, &owners);
+    bool has_beside = sites.by == GP_SITE_BY_COMPONENT;
+    if (input->request->json)
+      add_json(&view, is_default ? 0 : own->most, object);
+    else if (own->tree && sites.stacks)
+      print_tree_heading(&view, output);
+    else
+      print_text(&view, is_default ? SHOWN_SITES : own->most, output);
+    if (own->tree && input->request->json)
+      gp_sites_tree_json(owners, object);
+    else if (own->tree && sites.stacks)
+      gp_sites_tree_print(input, owners, &sites.sums[sorts[sort].measure], sorts[sort].by_count,
+          is_default ? SHOWN_SITES : own->most, output);
+    if (has_beside && input->request->json)
+      gp_beside_json(&lifetimes, &filter, &moments, object);
+    else if (has_beside && (sort == SORT_LIVE || sort == SORT_PEAK))
+      gp_beside_print(&lifetimes, &filter, &moments, sort == SORT_PEAK, output);
+    if (!input->request->json)
+      print_next(&view, output);
+  }
+  gp_callers_destroy(owners);
   gp_sites_fini(&sites);
   gp_lifetimes_fini(&lifetimes);
   if (error)
     gp_message("%s: %s", input->file, strerror(error));
-  return error ? GP_EXIT_INPUT : GP_EXIT_DONE;
+  return error ? GP_EXIT_INPUT : status;
 }
 
 static int report(const gp_report_input_t *inputs, int count, gp_output_t *output, cJSON *object)

@@ -14,7 +14,9 @@ static const gp_request_form_t form = {
     .least_files = 1,
     .about = "Says what a program did with GPU memory, from the snapshot that it left (FILE,\n"
              "or - for stdin): what went wrong and what to try, then the figures of each\n"
-             "device and the events. Statistics are of whole devices, whatever is selected.\n",
+             "device and the events. Statistics are of whole devices, whatever is selected.\n"
+             "Where memory ran out earlier, or with --at, a column shows the figures of then.\n",
+    .takes_moment = true,
 };
 
 void gp_command_summary_help(void)
@@ -30,15 +32,16 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
   int status = GP_EXIT_DONE;
   (void)count;
 
-  int error = gp_summary_init(&summary, input->snapshot, input->file, input->filter);
-  if (!error)
+  int error =
+      gp_summary_init_at(&summary, input->snapshot, input->file, input->filter, input->request, &status);
+  if (!error && !status)
     error = gp_findings_init(&findings, &summary);
   if (error) {
     gp_message("%s: %s", input->file, strerror(error));
     status = GP_EXIT_INPUT;
-  } else if (input->request->json) {
+  } else if (!status && input->request->json) {
     gp_summary_json(&findings, object);
-  } else {
+  } else if (!status) {
     gp_summary_print(&findings, output);
   }
   gp_findings_fini(&findings);

@@ -5,8 +5,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "tools/model/double_frees.h"
+#include "tools/report/component_report.h"
+#include "tools/report/owner_report.h"
 #include "tools/report/report.h"
 #include "tools/report/summary_report.h"
+#include "tools/symbols/frame_text.h"
 
 static void add_copy(cJSON *object, const char *name, const cJSON *from)
 {
@@ -36,6 +40,28 @@ static void add_process(cJSON *object, const cJSON *root)
   add_number(process, "start_time_us", from);
   add_number(process, "driver_version", from);
   add_number(process, "runtime_version", from);
+  add_copy(process, "environment", from);
+}
+
+/* null: nothing is to be set or done; there may be advice where to look. */
+static void add_remedy(cJSON *item, const gp_remedy_t *from)
+{
+  if (gp_remedy_is_empty(from)) {
+    cJSON_AddNullToObject(item, "remedy");
+    return;
+  }
+  cJSON *remedy = cJSON_AddObjectToObject(item, "remedy");
+  cJSON *settings = cJSON_AddObjectToObject(remedy, "settings");
+  for (size_t i = 0; i < from->setting_count; i++)
+    cJSON_AddStringToObject(settings, from->settings[i].name, from->settings[i].value);
+  if (from->action)
+    cJSON_AddStringToObject(remedy, "action", from->action);
+  else
+    cJSON_AddNullToObject(remedy, "action");
+  if (from->owner)
+    cJSON_AddStringToObject(remedy, "owner", from->owner);
+  else
+    cJSON_AddNullToObject(remedy, "owner");
 }
 
 static void add_findings(cJSON *object, const gp_findings_t *findings)
@@ -52,6 +78,56 @@ static void add_findings(cJSON *object, const gp_findings_t *findings)
       cJSON_AddStringToObject(item, "advice", finding->advice);
     else
       cJSON_AddNullToObject(item, "advice");
+    add_remedy(item, &finding->remedy);
+    cJSON_AddItemToArray(list, item);
+  }
+}
+
+/* NULL and "" are null. */
+static void add_text_or_null(cJSON *object, const char *name, const char *text)
+{
+  if (text && text[0])
+    cJSON_AddStringToObject(object, name, text);
+  else
+    cJSON_AddNullToObject(object, name);
+}
+
+/* A frame's file and line; null where they are not known. */
+static void add_place(cJSON *object, const gp_snapshot_t *snapshot, int frame)
+{
+  const gp_snapshot_frame_t *place = frame >= 0 ? &snapshot->frames[frame] : NULL;
+  add_text_or_null(object, "file", place ? place->file : "");
+  gp_json_add_uint_or_null(object, "line", place && place->line > 0, place ? (uint64_t)place->line : 0);
+}
+
+static void add_growth(cJSON *object, const gp_summary_t *summary)
+{
+  const gp_growth_t *growth = &summary->growth;
+  cJSON *list = cJSON_AddArrayToObject(object, "growth");
+  for (size_t i = 0; i < growth->count; i++) {
+    const gp_grower_t *grower = &growth->growers[i];
+    const gp_growth_room_t *room = gp_growth_room(growth, grower->device);
+    cJSON *item = cJSON_CreateObject();
+    gp_json_add_uint(item, "device", (uint64_t)grower->device);
+    add_text_or_null(item, "owner", grower->function);
+    add_text_or_null(item, "through", grower->through);
+    add_place(item, summary->snapshot, grower->frame);
+    gp_json_add_uint(item, "least_size", grower->size_least);
+    gp_json_add_uint(item, "most_size", grower->size_most);
+    gp_json_add_uint(item, "bytes_from", grower->bytes_from);
+    gp_json_add_uint(item, "bytes_to", grower->bytes_to);
+    gp_json_add_uint(item, "count_from", grower->count_from);
+    gp_json_add_uint(item, "count_to", grower->count_to);
+    gp_json_add_uint(item, "steps", grower->steps);
+    gp_json_add_uint(item, "since_ns", grower->since_ns);
+    gp_json_add_uint(item, "until_ns", grower->until_ns);
+    gp_json_add_uint_or_null(item, "bytes_per_second", grower->bytes_per_ns > 0,
+        (uint64_t)(grower->bytes_per_ns < 9e9 ? grower->bytes_per_ns * 1e9 : 9e18));
+    cJSON_AddBoolToObject(item, "replaced", grower->is_replaced);
+    cJSON_AddBoolToObject(item, "held", grower->is_held);
+    gp_json_add_uint_or_null(item, "room", room && room->is_known, room ? room->bytes : 0);
+    gp_json_add_uint_or_null(
+        item, "exhausted_in_ns", room && room->exhausted_ns > 0, room ? room->exhausted_ns : 0);
     cJSON_AddItemToArray(list, item);
   }
 }
@@ -85,6 +161,24 @@ static void add_use(cJSON *item, const gp_snapshot_device_t *device)
   gp_json_add_uint(use, "unaccounted", device->unaccounted);
 }
 
+static void add_then(cJSON *item, const gp_summary_device_t *device)
+{
+  const gp_memory_t *then = &device->then;
+  if (!device->has_then) {
+    cJSON_AddNullToObject(item, "then");
+    return;
+  }
+  cJSON *object = cJSON_AddObjectToObject(item, "then");
+  gp_json_add_uint(object, "requested", then->requested);
+  gp_json_add_uint(object, "allocated", then->allocated);
+  gp_json_add_uint(object, "deferred", then->deferred);
+  gp_json_add_uint_or_null(object, "reserved", device->knows_reserved, then->reserved);
+  gp_json_add_uint(object, "passthrough", then->forwarded);
+  gp_json_add_uint(object, "count", then->count);
+  gp_json_add_uint_or_null(object, "segment_count", device->knows_reserved, device->then_segments);
+  gp_json_add_uint_or_null(object, "largest_hole", device->knows_reserved, device->then_hole);
+}
+
 static void add_device(cJSON *list, const gp_summary_device_t *device)
 {
   const gp_stats_t *stats = &device->device->stats;
@@ -92,6 +186,7 @@ static void add_device(cJSON *list, const gp_summary_device_t *device)
   gp_json_add_uint(item, "device", (uint64_t)device->device->device);
   gp_json_add_uint_or_null(item, "limit", device->device->limit > 0, device->device->limit);
   add_use(item, device->device);
+  add_then(item, device);
   cJSON *numbers = cJSON_AddObjectToObject(item, "stats");
 #define GAUGE(name, unit, what) add_gauge(numbers, #name, &stats->name);
 #define COUNTER(name, what)     gp_json_add_uint(numbers, #name, stats->name);
@@ -112,7 +207,50 @@ static void add_device(cJSON *list, const gp_summary_device_t *device)
     gp_json_add_uint(group, "bytes", device->groups[i].bytes);
     cJSON_AddItemToArray(groups, group);
   }
+  gp_component_json(&device->components, item);
   cJSON_AddItemToArray(list, item);
+}
+
+/* When memory ran out, and all that is known of the one that is described. */
+static void add_ooms(cJSON *object, const gp_summary_t *summary)
+{
+  cJSON *list = cJSON_AddArrayToObject(object, "ooms");
+  for (size_t i = 0; i < summary->ooms.count; i++) {
+    const gp_oom_event_t *event = &summary->ooms.events[i];
+    cJSON *item = cJSON_CreateObject();
+    gp_json_add_uint(item, "oom", i + 1);
+    gp_json_add_int(item, "device", event->device);
+    gp_json_add_uint_or_null(item, "event", event->has_event, event->has_event ? event->moment - 1 : 0);
+    gp_json_add_uint(item, "time_ns", event->time_ns);
+    gp_json_add_uint(item, "requested", event->requested);
+    cJSON_AddBoolToObject(item, "reported", event->is_reported);
+    cJSON_AddBoolToObject(item, "allocated_later", event->allocated_later);
+    cJSON_AddBoolToObject(item, "got_as_much", event->got_as_much);
+    cJSON_AddItemToArray(list, item);
+  }
+  const gp_oom_moment_t *oom = &summary->oom;
+  if (!summary->has_oom) {
+    cJSON_AddNullToObject(object, "described_oom");
+    return;
+  }
+  cJSON *item = cJSON_AddObjectToObject(object, "described_oom");
+  gp_json_add_uint(item, "oom", oom->number);
+  gp_json_add_uint_or_null(item, "live", oom->is_known, oom->live);
+  gp_json_add_uint_or_null(item, "pending_free", oom->is_known, oom->pending);
+  gp_json_add_uint_or_null(item, "cached", oom->knows_cached, oom->cached);
+  gp_json_add_uint_or_null(item, "passthrough", oom->is_known, oom->unpooled);
+  gp_json_add_uint_or_null(item, "largest_hole", oom->knows_cached, oom->largest_hole);
+  gp_json_add_uint_or_null(item, "limit", oom->limit > 0, oom->limit);
+  cJSON_AddBoolToObject(item, "by_limit", oom->is_by_limit);
+  gp_json_add_uint_or_null(item, "device_free", oom->knows_free, oom->device_free);
+  gp_json_add_uint_or_null(item, "device_total", oom->device_total > 0, oom->device_total);
+  cJSON *sizes = cJSON_AddArrayToObject(item, "sizes");
+  for (int i = 0; i < GP_OOM_SIZES && oom->sizes[i].count; i++) {
+    cJSON *size = cJSON_CreateObject();
+    gp_json_add_uint(size, "requested_size", oom->sizes[i].size);
+    gp_json_add_uint(size, "count", oom->sizes[i].count);
+    cJSON_AddItemToArray(sizes, size);
+  }
 }
 
 static void add_events(cJSON *object, const gp_summary_t *summary)
@@ -143,6 +281,41 @@ static void add_events(cJSON *object, const gp_summary_t *summary)
   }
 }
 
+static void add_stack(cJSON *object, const char *name, const gp_snapshot_t *snapshot, int stack)
+{
+  const gp_snapshot_stacks_t *stacks = &snapshot->stacks;
+  char frame[1024];
+  if (stack < 0) {
+    cJSON_AddNullToObject(object, name);
+    return;
+  }
+  cJSON *list = cJSON_AddArrayToObject(object, name);
+  for (size_t k = stacks->first[stack]; k < stacks->first[stack + 1]; k++)
+    cJSON_AddItemToArray(list,
+        cJSON_CreateString(gp_frame_describe(snapshot, stacks->frame_indexes[k], frame, sizeof(frame))));
+}
+
+static void add_double_frees(cJSON *object, const gp_summary_t *summary)
+{
+  gp_double_frees_t frees;
+  gp_double_frees_find(summary->snapshot, summary->filter, &frees);
+  gp_json_add_uint(object, "double_free_count", frees.total);
+  cJSON *list = cJSON_AddArrayToObject(object, "double_frees");
+  for (size_t i = 0; i < frees.count; i++) {
+    const gp_double_free_t *found = &frees.frees[i];
+    cJSON *item = cJSON_CreateObject();
+    gp_json_add_int(item, "device", found->device);
+    gp_json_add_uint(item, "address", found->address);
+    gp_json_add_uint(item, "size", found->requested);
+    gp_json_add_uint_or_null(item, "first_ns", found->has_first, found->first_ns);
+    gp_json_add_uint(item, "second_ns", found->second_ns);
+    add_stack(item, "alloc_stack", summary->snapshot, found->alloc_stack);
+    add_stack(item, "first_stack", summary->snapshot, found->first_stack);
+    add_stack(item, "second_stack", summary->snapshot, found->second_stack);
+    cJSON_AddItemToArray(list, item);
+  }
+}
+
 void gp_summary_json(const gp_findings_t *findings, cJSON *object)
 {
   const gp_summary_t *summary = findings->summary;
@@ -151,6 +324,7 @@ void gp_summary_json(const gp_findings_t *findings, cJSON *object)
   add_copy(object, "reason", snapshot->root);
   add_process(object, snapshot->root);
   add_copy(object, "settings", snapshot->root);
+  cJSON_AddBoolToObject(object, "has_times", !snapshot->times_are_numbers);
   gp_json_add_uint(object, "until_ns", summary->until_ns);
   gp_json_add_uint(object, "recorded_since_ns", snapshot->recorded_since_ns);
   gp_json_add_uint(object, "dropped_events", snapshot->dropped_events);
@@ -158,12 +332,17 @@ void gp_summary_json(const gp_findings_t *findings, cJSON *object)
   cJSON *missing = cJSON_AddArrayToObject(object, "missing");
   for (size_t i = 0; i < snapshot->note_count; i++)
     cJSON_AddItemToArray(missing, cJSON_CreateString(snapshot->notes[i]));
+  gp_json_add_moment(object, "at", &summary->moments, &summary->lifetimes);
   add_findings(object, findings);
+  add_growth(object, summary);
+  gp_json_add_owners(object, &findings->owners);
   cJSON *devices = cJSON_AddArrayToObject(object, "devices");
   for (size_t i = 0; i < summary->device_count; i++)
     add_device(devices, &summary->devices[i]);
+  add_double_frees(object, summary);
   add_events(object, summary);
   add_copy(object, "streams", snapshot->root);
   add_copy(object, "threads", snapshot->root);
   add_copy(object, "oom", snapshot->root);
+  add_ooms(object, summary);
 }

@@ -6,6 +6,8 @@
 #include <time.h>
 
 #include "pool/util/size.h"
+#include "tools/model/saturated.h"
+#include "tools/report/component_report.h"
 #include "tools/report/report.h"
 #include "tools/report/summary_report.h"
 #include "tools/tool.h"
@@ -71,9 +73,13 @@ static void print_when(const gp_summary_t *summary, gp_output_t *output, const c
     if (gmtime_r(&seconds, &broken))
       strftime(moment, sizeof(moment), "%Y-%m-%d %H:%M:%S UTC", &broken);
   }
-  snprintf(text, sizeof(text), "%s%srecorded for %s", moment, moment[0] ? ", " : "",
-      gp_number_duration(summary->until_ns, duration));
-  line(output, "began", text);
+  if (summary->snapshot->times_are_numbers || !summary->until_ns) /* nothing tells how long */
+    snprintf(text, sizeof(text), "%s", moment);
+  else
+    snprintf(text, sizeof(text), "%s%srecorded for %s", moment, moment[0] ? ", " : "",
+        gp_number_duration(summary->until_ns, duration));
+  if (text[0])
+    line(output, "began", text);
 }
 
 /* The options that were set. Not the place of the file: gpupool run sets it, and the reader has found it.
@@ -81,35 +87,72 @@ static void print_when(const gp_summary_t *summary, gp_output_t *output, const c
 static void print_settings(gp_output_t *output, const cJSON *settings)
 {
   char text[TEXT_BYTES];
-  size_t used = (size_t)snprintf(text, sizeof(text), "type=%s", gp_snapshot_text(settings, "type"));
+  const char *type = gp_snapshot_text(settings, "type");
+  size_t used = type[0] ? (size_t)snprintf(text, sizeof(text), "type=%s", type) : 0;
   const cJSON *source;
   cJSON_ArrayForEach(source, cJSON_GetObjectItemCaseSensitive(settings, "sources"))
   {
     if (used < sizeof(text) && source->string && strcmp(source->string, "type") != 0 &&
         strcmp(source->string, "output") != 0)
-      used += (size_t)snprintf(text + used, sizeof(text) - used, " %s=%s", source->string,
+      used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s=%s", used ? " " : "", source->string,
           gp_snapshot_text(settings, source->string));
   }
-  line(output, "settings", text);
+  if (used)
+    line(output, "settings", text);
+  const char *of_pytorch = gp_snapshot_text(settings, "PYTORCH_CUDA_ALLOC_CONF");
+  if (of_pytorch[0]) {
+    snprintf(text, sizeof(text), "PYTORCH_CUDA_ALLOC_CONF=%s", of_pytorch);
+    line(output, "settings", text);
+  }
+}
+
+/* Which process it was, and where: what the snapshot does not know is left out. */
+static void print_place(gp_output_t *output, const cJSON *process)
+{
+  char pid_text[32] = "", rank_text[32] = "", text[TEXT_BYTES];
+  const char *host = gp_snapshot_text(process, "host");
+  uint64_t pid, rank;
+
+  if (gp_snapshot_uint(process, "pid", &pid) == 1 && pid)
+    snprintf(pid_text, sizeof(pid_text), "pid %llu%s", (unsigned long long)pid, host[0] ? " " : "");
+  if (gp_snapshot_uint(process, "rank", &rank) == 1 && rank > 0)
+    snprintf(rank_text, sizeof(rank_text), "%srank %llu", pid_text[0] || host[0] ? ", " : "",
+        (unsigned long long)rank);
+  snprintf(text, sizeof(text), "%s%s%s%s", pid_text, host[0] ? "on " : "", host, rank_text);
+  if (text[0])
+    line(output, "process", text);
+}
+
+/* What selects devices, or limits their memory, from outside. */
+static void print_environment(gp_output_t *output, const cJSON *process)
+{
+  char text[TEXT_BYTES];
+  size_t used = 0;
+  const cJSON *variable;
+  cJSON_ArrayForEach(variable, cJSON_GetObjectItemCaseSensitive(process, "environment"))
+  {
+    if (used < sizeof(text) && variable->string && cJSON_IsString(variable))
+      used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s=%s", used ? " " : "", variable->string,
+          variable->valuestring);
+  }
+  if (used)
+    line(output, "variables", text);
 }
 
 static void print_process(const gp_summary_t *summary, gp_output_t *output)
 {
   const cJSON *root = summary->snapshot->root;
   const cJSON *process = cJSON_GetObjectItemCaseSensitive(root, "process");
-  char text[TEXT_BYTES], pid_text[32] = "?";
-  uint64_t pid, rank;
+  char text[TEXT_BYTES];
+  const char *program = gp_snapshot_text(process, "program");
 
   heading(output, "Process");
-  line(output, "program", gp_snapshot_text(process, "program"));
+  if (program[0])
+    line(output, "program", program);
   print_command_line(output, process);
-  if (gp_snapshot_uint(process, "pid", &pid) == 1)
-    snprintf(pid_text, sizeof(pid_text), "%llu", (unsigned long long)pid);
-  int used = snprintf(text, sizeof(text), "pid %s on %s", pid_text, gp_snapshot_text(process, "host"));
-  if (gp_snapshot_uint(process, "rank", &rank) == 1 && rank > 0 && (size_t)used < sizeof(text))
-    snprintf(text + used, sizeof(text) - (size_t)used, ", rank %llu", (unsigned long long)rank);
-  line(output, "process", text);
+  print_place(output, process);
   print_versions(output, process);
+  print_environment(output, process);
   print_when(summary, output, process);
   print_settings(output, cJSON_GetObjectItemCaseSensitive(root, "settings"));
   line(output, "snapshot", gp_report_written(summary->snapshot, text, sizeof(text)));
@@ -139,20 +182,63 @@ static void print_findings(const gp_findings_t *findings, gp_output_t *output)
     gp_output_wrap(output->stream, first, "    ", gp_printable(finding->text, shown, sizeof(shown)));
     fputs(is_loud ? gp_output_style(output, GP_STYLE_PLAIN) : "", output->stream);
     if (finding->advice)
-      gp_output_wrap(
-          output->stream, "    Remedy: ", "    ", gp_printable(finding->advice, shown, sizeof(shown)));
+      gp_output_wrap(output->stream,
+          gp_remedy_is_empty(&finding->remedy) ? "    Hint: " : "    Remedy: ", "    ",
+          gp_printable(finding->advice, shown, sizeof(shown)));
   }
 }
 
-static void print_gauge(
-    gp_output_t *output, const char *label, const gp_gauge_t *gauge, bool is_count, bool always)
+/* A table of gauges: with a column of the summary's moment, if that is of the device and not the end. */
+typedef struct table {
+  gp_output_t *output;
+  bool has_then;
+} table_t;
+
+static void print_row(const table_t *table, const char *label, const char *then, const char *const *texts)
 {
-  char current[GP_NUMBER_BYTES], peak[GP_NUMBER_BYTES], total[GP_NUMBER_BYTES];
+  FILE *stream = table->output->stream;
+  if (table->has_then)
+    fprintf(stream, "  %-24s %12s %12s %12s %12s\n", label, then, texts[0], texts[1], texts[2]);
+  else
+    fprintf(stream, "  %-24s %14s %14s %16s\n", label, texts[0], texts[1], texts[2]);
+}
+
+/* then: NULL where it is not known. */
+static void print_gauge(const table_t *table, const char *label, const gp_gauge_t *gauge,
+    const uint64_t *then, bool is_count, bool always)
+{
+  char current[GP_NUMBER_BYTES], peak[GP_NUMBER_BYTES], total[GP_NUMBER_BYTES], text[GP_NUMBER_BYTES];
   char *(*format)(uint64_t, char *) = is_count ? gp_number_count : gp_size_format;
   if (!always && !gauge->peak)
     return;
-  fprintf(output->stream, "  %-24s %14s %14s %16s\n", label, format(gauge->current, current),
-      format(gauge->peak, peak), format(gauge->allocated, total));
+  print_row(table, label, then ? format(*then, text) : "-",
+      (const char *[]){
+          format(gauge->current, current), format(gauge->peak, peak), format(gauge->allocated, total)});
+}
+
+static void print_gauges(const gp_summary_device_t *device, gp_output_t *output)
+{
+  const gp_stats_t *stats = &device->device->stats;
+  const gp_memory_t *then = &device->then;
+  const table_t table = {output, device->has_then};
+  uint64_t active = gp_add_saturated(then->allocated, then->deferred);
+  uint64_t cached = gp_subtract_saturated(then->reserved, active);
+
+  print_row(&table, "", "then", (const char *[]){"current", "peak", "total"});
+  print_gauge(&table, "requested", &stats->requested_bytes, &then->requested, false, true);
+  print_gauge(&table, "allocated (rounded up)", &stats->allocated_bytes, &then->allocated, false, true);
+  print_gauge(&table, "active", &stats->active_bytes, &active, false, true);
+  print_gauge(&table, "reserved from the driver", &stats->reserved_bytes,
+      device->knows_reserved ? &then->reserved : NULL, false, true);
+  print_gauge(&table, "cached", &stats->cached_bytes, device->knows_reserved ? &cached : NULL, false, true);
+  print_gauge(&table, "idle parts of segments", &stats->inactive_split_bytes, NULL, false, false);
+  print_gauge(&table, "surplus (device busy)", &stats->surplus_bytes, NULL, false, false);
+  print_gauge(&table, "deferred", &stats->deferred_bytes, &then->deferred, false, true);
+  print_gauge(&table, "passthrough (not pooled)", &stats->passthrough_bytes, &then->forwarded, false, true);
+  print_gauge(&table, "blocks", &stats->allocation, then->forwarded ? NULL : &then->count, true, true);
+  print_gauge(&table, "driver allocations", &stats->segment,
+      device->knows_reserved ? &device->then_segments : NULL, true, true);
+  print_gauge(&table, "pinned host memory", &stats->pinned_host_bytes, NULL, false, false);
 }
 
 /* Three "label value" pairs in a line. */
@@ -181,6 +267,45 @@ static void cell_ratio(cells_t *cells, const char *label, double ratio, bool is_
   cell(cells, label, is_known ? gp_number_percent(ratio, text) : "-");
 }
 
+/* Of an allocation older than the events no snapshot but the library's own knows whether the pool served it.
+ */
+static void print_older(const gp_stats_t *stats, gp_output_t *output)
+{
+  uint64_t known = gp_add_saturated(stats->cache_hits, stats->cache_misses);
+  char count[GP_NUMBER_BYTES], text[160];
+  if (stats->allocation.allocated <= known)
+    return;
+  if (known)
+    snprintf(text, sizeof(text), "Of %s it is not known whether they were hits or misses.",
+        gp_number_plural(stats->allocation.allocated - known, "allocation", count));
+  else
+    snprintf(text, sizeof(text), "It is not known which allocations were hits and which were misses.");
+  gp_output_wrap(output->stream, "  ", "  ", text);
+}
+
+static void print_efficiency(cells_t *cells, const gp_summary_device_t *device)
+{
+  const gp_stats_t *stats = &device->device->stats;
+  const gp_memory_t *then = &device->then;
+  if (device->has_then)
+    cell_ratio(cells, "efficiency", (double)then->requested / (double)(then->reserved ? then->reserved : 1),
+        device->knows_reserved && then->reserved > 0 && then->requested > 0);
+  else
+    cell_ratio(cells, "efficiency", device->device->efficiency,
+        stats->reserved_bytes.current > 0 && stats->requested_bytes.current > 0);
+}
+
+static void print_fragmentation(cells_t *cells, const gp_summary_device_t *device)
+{
+  const gp_memory_t *then = &device->then;
+  uint64_t cached = gp_subtract_saturated(then->reserved, gp_add_saturated(then->allocated, then->deferred));
+  if (device->has_then)
+    cell_ratio(cells, "fragmentation", 1 - (double)device->then_hole / (double)(cached ? cached : 1),
+        device->knows_reserved && cached > 0 && device->then_hole <= cached);
+  else
+    cell_ratio(cells, "fragmentation", device->device->fragmentation, device->idle_count > 0);
+}
+
 static void print_counters(const gp_summary_device_t *device, gp_output_t *output)
 {
   const gp_stats_t *stats = &device->device->stats;
@@ -196,12 +321,12 @@ static void print_counters(const gp_summary_device_t *device, gp_output_t *outpu
   cell_ratio(&cells, "hit rate", device->device->cache_hit_rate, stats->cache_hits + stats->cache_misses > 0);
   cell_count(&cells, "fences", stats->fences);
   cell_count(&cells, "retries", stats->num_alloc_retries);
-  cell_ratio(&cells, "efficiency", device->device->efficiency,
-      stats->reserved_bytes.current > 0 && stats->requested_bytes.current > 0);
+  print_efficiency(&cells, device);
   cell_count(&cells, "host waits", stats->host_waits);
-  cell_ratio(&cells, "fragmentation", device->device->fragmentation, device->idle_count > 0);
+  print_fragmentation(&cells, device);
   if (cells.column)
     fputc('\n', output->stream);
+  print_older(stats, output);
 }
 
 /* Sizes that print alike are told apart by their bytes. */
@@ -224,8 +349,9 @@ static void print_groups(const gp_summary_device_t *device, gp_output_t *output)
   char count[GP_NUMBER_BYTES], size[GP_NUMBER_BYTES], bytes[GP_SIZE_TEXT_BYTES], share[GP_NUMBER_BYTES];
   if (!device->group_count)
     return;
-  fprintf(
-      output->stream, "\n  %-24s %14s %14s %16s\n", "live blocks by size asked", "blocks", "memory", "share");
+  fprintf(output->stream, "\n  %-24s %14s %14s %16s\n",
+      device->has_then ? "live at the end, by size" : "live blocks by size asked", "blocks", "memory",
+      "share");
   for (size_t i = 0; i < device->group_count; i++) {
     const gp_summary_group_t *group = &device->groups[i];
     fprintf(output->stream, "  %25s %14s %14s %16s\n", group_size(device, i, size),
@@ -241,51 +367,46 @@ static void print_groups(const gp_summary_device_t *device, gp_output_t *output)
 static void print_use(const gp_snapshot_device_t *device, gp_output_t *output)
 {
   char total[GP_SIZE_TEXT_BYTES], is_free[GP_SIZE_TEXT_BYTES], other[GP_SIZE_TEXT_BYTES],
-      when[GP_NUMBER_BYTES];
-
-  char text[256];
+      when[GP_NUMBER_BYTES], text[256];
 
   if (!device->total)
     return;
-  snprintf(text, sizeof(text),
-      "Of the device's %s, %s were free %s after the start, and %s were in use by nothing that the program "
-      "asked for: "
-      "contexts, code, other processes.",
+  int used = snprintf(text, sizeof(text), "Of the device's %s, %s were free %s after the start",
       gp_size_format(device->total, total), gp_size_format(device->free, is_free),
-      gp_number_duration(device->use_ns, when), gp_size_format(device->unaccounted, other));
+      gp_number_duration(device->use_ns, when));
+  if (device->unaccounted)
+    used += snprintf(text + used, sizeof(text) - (size_t)used,
+        ", and %s were in use by contexts, code and other processes",
+        gp_size_format(device->unaccounted, other));
+  snprintf(text + used, sizeof(text) - (size_t)used, ".");
   fputc('\n', output->stream);
   gp_output_wrap(output->stream, "  ", "  ", text);
 }
 
-static void print_device(const gp_summary_device_t *device, gp_output_t *output)
+static void print_device(const gp_summary_t *summary, const gp_summary_device_t *device, gp_output_t *output)
 {
-  const gp_stats_t *stats = &device->device->stats;
-  char text[64], size[GP_SIZE_TEXT_BYTES];
+  char text[64], size[GP_SIZE_TEXT_BYTES], when[128], sentence[320];
 
   snprintf(text, sizeof(text), "Device %d%s%s%s", device->device->device,
       device->device->limit ? " (limit " : "",
       device->device->limit ? gp_size_format(device->device->limit, size) : "",
       device->device->limit ? ")" : "");
   heading(output, text);
-  fprintf(output->stream, "  %-24s %14s %14s %16s\n", "", "current", "peak", "total");
-  print_gauge(output, "requested", &stats->requested_bytes, false, true);
-  print_gauge(output, "allocated (rounded up)", &stats->allocated_bytes, false, true);
-  print_gauge(output, "active", &stats->active_bytes, false, true);
-  print_gauge(output, "reserved from the driver", &stats->reserved_bytes, false, true);
-  print_gauge(output, "cached", &stats->cached_bytes, false, true);
-  print_gauge(output, "idle parts of segments", &stats->inactive_split_bytes, false, false);
-  print_gauge(output, "deferred", &stats->deferred_bytes, false, true);
-  print_gauge(output, "passthrough (not pooled)", &stats->passthrough_bytes, false, true);
-  print_gauge(output, "blocks", &stats->allocation, true, true);
-  print_gauge(output, "driver allocations", &stats->segment, true, true);
-  print_gauge(output, "pinned host memory", &stats->pinned_host_bytes, false, false);
+  if (device->has_then) {
+    gp_moments_describe(&summary->moments, &summary->lifetimes, when, sizeof(when));
+    snprintf(sentence, sizeof(sentence),
+        "Then is %s, and current is when the snapshot was written. Efficiency and fragmentation are of then.",
+        when);
+    gp_output_wrap(output->stream, "  ", "  ", sentence);
+  }
+  print_gauges(device, output);
   print_counters(device, output);
   print_use(device->device, output);
   if (device->idle_count) {
     char count[GP_NUMBER_BYTES], bytes[GP_SIZE_TEXT_BYTES];
-    fprintf(output->stream, "\n  %s idle, %s in all, the largest %s\n",
-        gp_number_plural(device->idle_count, "block", count), gp_size_format(device->idle_bytes, bytes),
-        gp_size_format(device->largest_idle, size));
+    fprintf(output->stream, "\n  %s idle%s, %s in all, the largest %s\n",
+        gp_number_plural(device->idle_count, "block", count), device->has_then ? " at the end" : "",
+        gp_size_format(device->idle_bytes, bytes), gp_size_format(device->largest_idle, size));
   }
   print_groups(device, output);
 }
@@ -298,8 +419,10 @@ static void print_events(const gp_summary_t *summary, gp_output_t *output)
 
   if (!summary->event_count)
     return;
-  snprintf(text, sizeof(text), "Events: %s in %s", gp_number_count(summary->event_count, count),
-      gp_number_duration(summary->last_ns - summary->first_ns, from));
+  snprintf(text, sizeof(text), "Events: %s%s%s", gp_number_count(summary->event_count, count),
+      summary->snapshot->times_are_numbers ? ", without times" : " in ",
+      summary->snapshot->times_are_numbers ? ""
+                                           : gp_number_duration(summary->last_ns - summary->first_ns, from));
   heading(output, text);
   fprintf(output->stream, "  %-24s %14s %12s %11s %11s\n", "", "count", "driver calls", "time", "longest");
   for (size_t i = 0; i < summary->action_count; i++) {
@@ -319,8 +442,9 @@ static void print_events(const gp_summary_t *summary, gp_output_t *output)
     fprintf(output->stream, "  %-24s %14s\n", gp_printable(text, name, sizeof(name)),
         gp_number_count(summary->details[i].count, count));
   }
-  fprintf(output->stream, "  %-24s %14s %12s %11s\n", "in all, each call once", "",
-      gp_number_count(summary->driver_calls, calls), gp_number_duration(summary->driver_ns, time));
+  if (summary->driver_calls) /* of PyTorch none is known */
+    fprintf(output->stream, "  %-24s %14s %12s %11s\n", "in all, each call once", "",
+        gp_number_count(summary->driver_calls, calls), gp_number_duration(summary->driver_ns, time));
 }
 
 static void print_names(gp_output_t *output, const cJSON *list, const char *noun, const char *key)
@@ -330,6 +454,8 @@ static void print_names(gp_output_t *output, const cJSON *list, const char *noun
   size_t used = (size_t)snprintf(text, sizeof(text), "%s", gp_number_plural((uint64_t)total, noun, count));
   int i = 0;
   const cJSON *item;
+  if (!total && strcmp(noun, "stream") == 0) /* the file lists those that were made */
+    snprintf(text, sizeof(text), "no stream but the default one");
   cJSON_ArrayForEach(item, list)
   {
     if (i == SHOWN_NAMES || used >= sizeof(text) - 128)
@@ -343,16 +469,30 @@ static void print_names(gp_output_t *output, const cJSON *list, const char *noun
   gp_output_wrap(output->stream, "  ", "    ", gp_printable(text, shown, sizeof(shown)));
 }
 
+/* PyTorch does not say which thread it was: one without an id stands for all. */
+static bool knows_threads(const cJSON *root)
+{
+  const cJSON *threads = cJSON_GetObjectItemCaseSensitive(root, "threads");
+  uint64_t tid = 0;
+  return cJSON_GetArraySize(threads) != 1 ||
+         gp_snapshot_uint(cJSON_GetArrayItem(threads, 0), "tid", &tid) != 1 || tid;
+}
+
 /* Where to look closer at what was found. */
 static void print_next(const gp_findings_t *findings, gp_output_t *output)
 {
   const gp_summary_t *summary = findings->summary;
-  if (gp_findings_have(findings, "oom") || gp_findings_have(findings, "sudden_end"))
+  char options[32];
+  if (summary->moments.oom && !summary->moments.is_end) {
+    snprintf(options, sizeof(options), "--at oom=%zu", summary->moments.oom);
+    gp_report_next(output, "sites", summary->file, options);
+  } else if (gp_findings_have(findings, "oom") || gp_findings_have(findings, "sudden_end")) {
     gp_report_next(output, "sites", summary->file, "--sort live");
-  else if (gp_findings_have(findings, "live_at_exit"))
+  } else if (gp_findings_have(findings, "live_at_exit")) {
     gp_report_next(output, "leaks", summary->file, "");
-  else
+  } else {
     gp_report_next(output, "sites", summary->file, "");
+  }
 }
 
 void gp_summary_print(const gp_findings_t *findings, gp_output_t *output)
@@ -363,11 +503,14 @@ void gp_summary_print(const gp_findings_t *findings, gp_output_t *output)
   heading(output, gp_printable(summary->file, file, sizeof(file)));
   print_findings(findings, output);
   print_process(summary, output);
-  for (size_t i = 0; i < summary->device_count; i++)
-    print_device(&summary->devices[i], output);
+  for (size_t i = 0; i < summary->device_count; i++) {
+    print_device(summary, &summary->devices[i], output);
+    gp_component_print(&summary->devices[i].components, output);
+  }
   print_events(summary, output);
-  heading(output, "Streams and threads");
+  heading(output, knows_threads(root) ? "Streams and threads" : "Streams");
   print_names(output, cJSON_GetObjectItemCaseSensitive(root, "streams"), "stream", "handle");
-  print_names(output, cJSON_GetObjectItemCaseSensitive(root, "threads"), "thread", "name");
+  if (knows_threads(root))
+    print_names(output, cJSON_GetObjectItemCaseSensitive(root, "threads"), "thread", "name");
   print_next(findings, output);
 }

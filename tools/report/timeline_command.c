@@ -37,7 +37,9 @@ static const gp_request_form_t form = {
              "in use. Memory that is not pooled is in both. Below are marks: O memory ran out,\n"
              "S a snapshot was written, T idle memory went back, M the rule of reuse changed.\n"
              "--since and --until choose the time that is drawn. With --stream or --thread\n"
-             "only what these asked for is drawn.\n",
+             "only what these asked for is drawn. A marks the moment of --at, with the figures\n"
+             "of then.\n",
+    .takes_moment = true,
     .parameters = parameters,
     .parameter_count = sizeof(parameters) / sizeof(parameters[0]),
 };
@@ -45,6 +47,20 @@ static const gp_request_form_t form = {
 void gp_command_timeline_help(void)
 {
   gp_request_help(&form);
+}
+
+/* What is shown. */
+typedef struct view {
+  const gp_report_input_t *input;
+  const gp_lifetimes_t *lifetimes;
+  const gp_moments_t *moments; /* kind is GP_MOMENT_NONE without --at */
+  const gp_timeline_t *timeline;
+} view_t;
+
+static bool is_marked(const view_t *view, int device)
+{
+  const gp_moments_t *moments = view->moments;
+  return moments->kind != GP_MOMENT_NONE && (!moments->is_of_one || moments->device == device);
 }
 
 /* From the most important on. */
@@ -104,9 +120,23 @@ static size_t point_of(const gp_timeline_t *timeline, uint64_t time_ns)
   return low;
 }
 
-static void print_marks(
-    const gp_timeline_t *timeline, const gp_timeline_device_t *device, size_t columns, gp_output_t *output)
+/* The A of --at, if it is in what is drawn. Returns its column + 1, else 0. */
+static size_t mark_moment(const view_t *view, const gp_timeline_device_t *device, char *line)
 {
+  const gp_timeline_t *timeline = view->timeline;
+  uint64_t time_ns;
+  if (!is_marked(view, device->device) || !gp_moments_time(view->moments, view->lifetimes, &time_ns) ||
+      time_ns < timeline->from_ns || time_ns > timeline->to_ns)
+    return 0;
+  size_t column = point_of(timeline, time_ns) / GP_CANVAS_DOTS_WIDE;
+  line[column] = 'A';
+  return column + 1;
+}
+
+static void print_marks(
+    const view_t *view, const gp_timeline_device_t *device, size_t columns, gp_output_t *output)
+{
+  const gp_timeline_t *timeline = view->timeline;
   char line[COLUMNS_MOST + 1];
   bool seen[MARK_COUNT] = {false};
   size_t length = 0;
@@ -121,11 +151,14 @@ static void print_marks(
     seen[index] = true;
     length = column + 1 > length ? column + 1 : length;
   }
+  size_t moment = mark_moment(view, device, line);
+  length = moment > length ? moment : length;
   if (!length)
     return;
   fprintf(output->stream, "%*s%.*s\n", LABEL_COLUMNS, "", (int)length, line);
   char text[256] = "";
-  for (size_t i = 0, used = 0; i < MARK_COUNT; i++) {
+  size_t used = moment ? (size_t)snprintf(text, sizeof(text), "A the moment of --at") : 0;
+  for (size_t i = 0; i < MARK_COUNT; i++) {
     if (seen[i])
       used += (size_t)snprintf(
           text + used, sizeof(text) - used, "%s%c %s", used ? ", " : "", marks[i].letter, marks[i].meaning);
@@ -133,18 +166,38 @@ static void print_marks(
   gp_output_wrap(output->stream, "           ", "           ", text);
 }
 
-static void print_times(const gp_timeline_t *timeline, size_t columns, gp_output_t *output)
+static void print_times(
+    const gp_snapshot_t *snapshot, const gp_timeline_t *timeline, size_t columns, gp_output_t *output)
 {
   char from[GP_NUMBER_BYTES], to[GP_NUMBER_BYTES];
-  gp_number_duration(timeline->from_ns, from);
-  gp_number_duration(timeline->to_ns, to);
+  gp_snapshot_moment(snapshot, timeline->from_ns, from);
+  gp_snapshot_moment(snapshot, timeline->to_ns, to);
   fprintf(output->stream, "%*s%s%*s\n", LABEL_COLUMNS, "", from,
       columns > strlen(from) ? (int)(columns - strlen(from)) : 0, to);
 }
 
-static int print_device(
-    const gp_timeline_t *timeline, const gp_timeline_device_t *device, size_t height, gp_output_t *output)
+/* "Then, at 1.5 s (event 120), 3 GiB were held; 4 GiB from the driver". */
+static void print_moment(const view_t *view, const gp_timeline_device_t *device, gp_output_t *output)
 {
+  char when[128], held[GP_SIZE_TEXT_BYTES], reserved[GP_SIZE_TEXT_BYTES], text[320];
+  uint64_t held_bytes, reserved_bytes;
+
+  if (!is_marked(view, device->device))
+    return;
+  gp_timeline_at(view->timeline, view->lifetimes, view->input->filter, view->moments, device->device,
+      &held_bytes, &reserved_bytes);
+  gp_moments_describe(view->moments, view->lifetimes, when, sizeof(when));
+  int used = snprintf(text, sizeof(text), "%s held %s", gp_size_format(held_bytes, held), when);
+  if (!view->timeline->is_selected)
+    snprintf(text + used, sizeof(text) - (size_t)used, "; %s from the driver",
+        gp_size_format(reserved_bytes, reserved));
+  gp_output_wrap(output->stream, "  ", "  ", text);
+}
+
+static int print_device(
+    const view_t *view, const gp_timeline_device_t *device, size_t height, gp_output_t *output)
+{
+  const gp_timeline_t *timeline = view->timeline;
   gp_canvas_t canvas;
   size_t columns = timeline->point_count / GP_CANVAS_DOTS_WIDE;
   uint64_t top = device->held_peak > device->reserved_peak ? device->held_peak : device->reserved_peak;
@@ -153,11 +206,12 @@ static int print_device(
   fprintf(output->stream, "\n%sDevice %d%s\n", gp_output_style(output, GP_STYLE_HEADING), device->device,
       gp_output_style(output, GP_STYLE_PLAIN));
   int used = snprintf(text, sizeof(text), "%s held at most, at %s", gp_size_format(device->held_peak, held),
-      gp_number_duration(device->held_peak_ns, when));
+      gp_snapshot_moment(view->input->snapshot, device->held_peak_ns, when));
   if (!timeline->is_selected)
     snprintf(text + used, sizeof(text) - (size_t)used, "; %s from the driver at most",
         gp_size_format(device->reserved_peak, held));
   gp_output_wrap(output->stream, "  ", "  ", text);
+  print_moment(view, device, output);
   if (!gp_canvas_init(&canvas, columns, height))
     return ENOMEM;
   draw(timeline, device, top, &canvas);
@@ -172,26 +226,29 @@ static int print_device(
     fputc('\n', output->stream);
   }
   gp_canvas_fini(&canvas);
-  print_times(timeline, columns, output);
-  print_marks(timeline, device, columns, output);
+  print_times(view->input->snapshot, timeline, columns, output);
+  print_marks(view, device, columns, output);
   return 0;
 }
 
-static void print_ooms(const gp_timeline_device_t *device, gp_output_t *output)
+static void print_ooms(const gp_snapshot_t *snapshot, const gp_timeline_device_t *device, gp_output_t *output)
 {
   char size[GP_SIZE_TEXT_BYTES], when[GP_NUMBER_BYTES], rest[GP_NUMBER_BYTES];
   uint64_t count = 0;
   for (size_t i = 0; i < device->mark_count; i++) {
     if (device->marks[i].kind == GP_EVENT_OOM && count++ < SHOWN_OOMS)
       fprintf(output->stream, "  %s: memory ran out for %s\n",
-          gp_number_duration(device->marks[i].time_ns, when), gp_size_format(device->marks[i].size, size));
+          gp_snapshot_moment(snapshot, device->marks[i].time_ns, when),
+          gp_size_format(device->marks[i].size, size));
   }
   if (count > SHOWN_OOMS)
     fprintf(output->stream, "  and %s\n", gp_number_plural(count - SHOWN_OOMS, "more time", rest));
 }
 
-static int print_text(const gp_report_input_t *input, const gp_timeline_t *timeline, gp_output_t *output)
+static int print_text(const view_t *view, gp_output_t *output)
 {
+  const gp_report_input_t *input = view->input;
+  const gp_timeline_t *timeline = view->timeline;
   const own_t *own = input->own;
   bool has_oom = false;
   int error = 0;
@@ -201,22 +258,41 @@ static int print_text(const gp_report_input_t *input, const gp_timeline_t *timel
     gp_output_wrap(
         output->stream, "", "", "There are no events to draw: none were recorded, or none in that time.");
   for (size_t i = 0; !error && i < timeline->device_count; i++) {
-    error = print_device(timeline, &timeline->devices[i], own->height, output);
-    print_ooms(&timeline->devices[i], output);
+    error = print_device(view, &timeline->devices[i], own->height, output);
+    print_ooms(input->snapshot, &timeline->devices[i], output);
     for (size_t k = 0; k < timeline->devices[i].mark_count; k++)
       has_oom = has_oom || timeline->devices[i].marks[k].kind == GP_EVENT_OOM;
   }
-  gp_report_next(output, has_oom ? "frag" : "sites", input->file, "");
+  char options[64] = "";
+  if (view->moments->kind != GP_MOMENT_NONE)
+    snprintf(options, sizeof(options), "--at %s", input->request->at.text);
+  gp_report_next(output, has_oom ? "frag" : "sites", input->file, options);
   return error;
 }
 
-static void add_device(cJSON *list, const gp_timeline_t *timeline, const gp_timeline_device_t *device)
+static void add_device_moment(cJSON *item, const view_t *view, const gp_timeline_device_t *device)
 {
+  uint64_t held, reserved;
+  if (!is_marked(view, device->device)) {
+    cJSON_AddNullToObject(item, "at");
+    return;
+  }
+  gp_timeline_at(
+      view->timeline, view->lifetimes, view->input->filter, view->moments, device->device, &held, &reserved);
+  cJSON *at = cJSON_AddObjectToObject(item, "at");
+  gp_json_add_uint(at, "held", held);
+  gp_json_add_uint(at, "reserved", reserved);
+}
+
+static void add_device(cJSON *list, const view_t *view, const gp_timeline_device_t *device)
+{
+  const gp_timeline_t *timeline = view->timeline;
   cJSON *item = cJSON_CreateObject();
   gp_json_add_int(item, "device", device->device);
   gp_json_add_uint(item, "held_peak", device->held_peak);
   gp_json_add_uint(item, "held_peak_ns", device->held_peak_ns);
   gp_json_add_uint(item, "reserved_peak", device->reserved_peak);
+  add_device_moment(item, view, device);
   cJSON *points = cJSON_AddArrayToObject(item, "points");
   for (size_t i = 0; i < timeline->point_count; i++) {
     const gp_timeline_point_t *point = &device->points[i];
@@ -241,40 +317,53 @@ static void add_device(cJSON *list, const gp_timeline_t *timeline, const gp_time
   cJSON_AddItemToArray(list, item);
 }
 
-static void add_json(const gp_report_input_t *input, const gp_timeline_t *timeline, cJSON *object)
+static void add_json(const view_t *view, cJSON *object)
 {
+  const gp_report_input_t *input = view->input;
+  const gp_timeline_t *timeline = view->timeline;
   bool is_empty = timeline->device_count == 0;
   cJSON_AddStringToObject(object, "file", input->file);
+  cJSON_AddBoolToObject(object, "has_times", !input->snapshot->times_are_numbers);
   gp_json_add_uint_or_null(object, "from_ns", !is_empty, timeline->from_ns);
   gp_json_add_uint_or_null(object, "to_ns", !is_empty, timeline->to_ns);
   cJSON_AddBoolToObject(object, "selected", timeline->is_selected);
+  if (view->moments->kind == GP_MOMENT_NONE)
+    cJSON_AddNullToObject(object, "at");
+  else
+    gp_json_add_moment(object, "at", view->moments, view->lifetimes);
   cJSON *list = cJSON_AddArrayToObject(object, "devices");
   for (size_t i = 0; i < timeline->device_count; i++)
-    add_device(list, timeline, &timeline->devices[i]);
+    add_device(list, view, &timeline->devices[i]);
 }
 
 static int report(const gp_report_input_t *inputs, int count, gp_output_t *output, cJSON *object)
 {
   static gp_timeline_t timeline; /* too large for a stack */
-  const own_t *own = inputs[0].own;
+  const gp_report_input_t *input = &inputs[0];
+  const own_t *own = input->own;
   gp_lifetimes_t lifetimes;
+  gp_moments_t moments;
+  const view_t view = {input, &lifetimes, &moments, &timeline};
+  int status = 0;
   size_t columns = output->columns < COLUMNS_MOST ? output->columns : COLUMNS_MOST;
   size_t points = inputs[0].request->json ? own->points : GP_CANVAS_DOTS_WIDE * (columns - LABEL_COLUMNS);
   (void)count;
 
   timeline = (gp_timeline_t){0};
-  int error = gp_lifetimes_init(&lifetimes, inputs[0].snapshot);
+  int error = gp_lifetimes_init(&lifetimes, input->snapshot);
   if (!error)
-    error = gp_timeline_init(&timeline, &lifetimes, inputs[0].filter, points);
-  if (!error && inputs[0].request->json)
-    add_json(&inputs[0], &timeline, object);
-  else if (!error)
-    error = print_text(&inputs[0], &timeline, output);
+    status = gp_moments_find(&moments, &lifetimes, input->filter, input->request, input->file);
+  if (!error && !status)
+    error = gp_timeline_init(&timeline, &lifetimes, input->filter, points);
+  if (!error && !status && input->request->json)
+    add_json(&view, object);
+  else if (!error && !status)
+    error = print_text(&view, output);
   gp_timeline_fini(&timeline);
   gp_lifetimes_fini(&lifetimes);
   if (error)
-    gp_message("%s: %s", inputs[0].file, strerror(error));
-  return error ? GP_EXIT_INPUT : GP_EXIT_DONE;
+    gp_message("%s: %s", input->file, strerror(error));
+  return error ? GP_EXIT_INPUT : status;
 }
 
 int gp_command_timeline(int argc, char **argv)

@@ -1,5 +1,6 @@
 #include "tools/symbols/symbols.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -210,8 +211,8 @@ void gp_symbols_resolve(gp_snapshot_t *snapshot, const gp_symbols_options_t *opt
     if (count == 0)
       continue;
     qsort(of_module, count, sizeof(*of_module), compare_queries);
-    if (!gp_symbols_of_module(
-            &snapshot->modules[m], start_time_us, options, of_module, count, why, sizeof(why)) &&
+    if (!gp_symbols_of_module(&snapshot->modules[m], start_time_us, options, of_module, count, why,
+            sizeof(why), &snapshot->modules[m].is_rebuilt) &&
         options->problem)
       options->problem(options->arg, &snapshot->modules[m], why);
   }
@@ -220,4 +221,35 @@ void gp_symbols_resolve(gp_snapshot_t *snapshot, const gp_symbols_options_t *opt
     apply(snapshot, queries, query_count);
   free_queries(queries, query_count);
   free(first);
+}
+
+#define NAMED_MODULES 3
+
+bool gp_symbols_describe_rebuilt(const gp_snapshot_t *snapshot, char *buffer, size_t capacity)
+{
+  char names[NAMED_MODULES * 72 + 32] = "";
+  size_t count = 0, used = 0, shown = 0;
+
+  buffer[0] = '\0';
+  for (size_t m = 0; m < snapshot->module_count; m++)
+    count += snapshot->modules[m].is_rebuilt;
+  for (size_t m = 0; m < snapshot->module_count && shown < NAMED_MODULES; m++) {
+    const char *path = snapshot->modules[m].path, *slash = strrchr(path, '/');
+    if (!snapshot->modules[m].is_rebuilt)
+      continue;
+    shown++;
+    used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%.64s",
+        shown == 1       ? ""
+        : shown == count ? " and "
+                         : ", ",
+        slash ? slash + 1 : path);
+  }
+  if (count > shown)
+    (void)snprintf(names + used, sizeof(names) - used, " and %zu more", count - shown);
+  if (count)
+    (void)snprintf(buffer, capacity,
+        "Functions of %s have no names here: %s rebuilt after the program ran. gpupool symbolize --sysroot "
+        "takes names from a copy of the old build.",
+        names, count == 1 ? "it was" : "they were");
+  return count > 0;
 }

@@ -8,6 +8,12 @@
 #include "tools/symbols/symbols_module.h"
 
 /*
+ * Says which modules were rebuilt since the program ran, so that their frames have no names: "app and libx.so
+ * were rebuilt after ...". Cut to capacity. False: none was, and buffer is "".
+ */
+bool gp_symbols_describe_rebuilt(const gp_snapshot_t *snapshot, char *buffer, size_t capacity);
+
+/*
  * Fills function, file and line of the frames that have no function yet, as far as they can be found; the
  * rest stays "" and 0. Where the compiler has put functions into others, a frame becomes several, the
  * innermost first (is_inline of all but the last), so indexes of frames change; those of stacks do not. A

@@ -339,7 +339,7 @@ bool gp_symbols_are_available(void)
 
 bool gp_symbols_of_module(const gp_snapshot_module_t *module, uint64_t start_time_us,
     const gp_symbols_options_t *options, gp_symbol_query_t *queries, size_t count, char *ret_why,
-    size_t capacity)
+    size_t capacity, bool *ret_is_rebuilt)
 {
   char path[PATH_CAPACITY];
   const Dwfl_Callbacks callbacks = {
@@ -347,7 +347,8 @@ bool gp_symbols_of_module(const gp_snapshot_module_t *module, uint64_t start_tim
   module_t found = {.bias = module->bias};
   void **userdata = NULL;
 
-  int fd = gp_symbols_open_file(module, start_time_us, options, path, sizeof(path), ret_why, capacity);
+  int fd = gp_symbols_open_file(
+      module, start_time_us, options, path, sizeof(path), ret_why, capacity, ret_is_rebuilt);
   if (fd < 0)
     return false;
   (void)unsetenv("DEBUGINFOD_URLS"); /* the name is legal; nothing here asks servers, and nothing below may */

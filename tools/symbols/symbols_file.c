@@ -15,6 +15,7 @@ typedef struct search {
   size_t path_capacity;
   char *why;
   size_t capacity;
+  bool is_rebuilt; /* a file of another build was there */
 } search_t;
 
 static void refuse(search_t *search, const char *why)
@@ -37,11 +38,13 @@ static bool is_the_module(search_t *search, int fd)
     (void)snprintf(text, sizeof(text), "is another build (build-id %s, the program had %s)",
         build_id[0] ? build_id : "none", search->module->build_id[0] ? search->module->build_id : "none");
     refuse(search, text);
+    search->is_rebuilt = true;
     return false;
   }
   uint64_t modified_us = (uint64_t)status.st_mtim.tv_sec * 1000000 + (uint64_t)status.st_mtim.tv_nsec / 1000;
   if (!build_id[0] && modified_us >= search->start_time_us) {
     refuse(search, "has no build-id and was changed after the program began");
+    search->is_rebuilt = true;
     return false;
   }
   return true;
@@ -98,13 +101,15 @@ static bool climbs_out(const char *path)
 }
 
 int gp_symbols_open_file(const gp_snapshot_module_t *module, uint64_t start_time_us,
-    const gp_symbols_options_t *options, char *ret_path, size_t path_capacity, char *ret_why, size_t capacity)
+    const gp_symbols_options_t *options, char *ret_path, size_t path_capacity, char *ret_why, size_t capacity,
+    bool *ret_is_rebuilt)
 {
   const char *root = options->sysroot ? options->sysroot : "";
   const char *base = strrchr(module->path, '/');
-  search_t search = {module, start_time_us, ret_path, path_capacity, ret_why, capacity};
+  search_t search = {module, start_time_us, ret_path, path_capacity, ret_why, capacity, false};
   int fd;
 
+  *ret_is_rebuilt = false;
   ret_why[0] = '\0';
   (void)snprintf(ret_path, path_capacity, "%s", module->path);
   if (module->build_id[0] && !gp_symbols_build_id_is_sound(module->build_id)) {
@@ -129,6 +134,7 @@ int gp_symbols_open_file(const gp_snapshot_module_t *module, uint64_t start_time
       return fd;
   }
   fd = try_build_id(&search, root, "/usr/lib/debug");
+  *ret_is_rebuilt = fd < 0 && search.is_rebuilt;
   if (fd < 0 && !ret_why[0])
     (void)snprintf(ret_why, capacity, "%s%s is not there", module->path[0] == '/' ? root : "", module->path);
   return fd;

@@ -42,10 +42,11 @@ typedef struct gp_symbol_query {
 
 /*
  * Answers the queries, whose addresses grow. start_time_us: when the process began, since 1970. Returns
- * false, with the reason in ret_why, if there is no file to ask.
+ * false, with the reason in ret_why, if there is no file to ask; *ret_is_rebuilt then says whether the only
+ * files there are of another build.
  */
 bool gp_symbols_of_module(const gp_snapshot_module_t *module, uint64_t start_time_us,
     const gp_symbols_options_t *options, gp_symbol_query_t *queries, size_t count, char *ret_why,
-    size_t capacity);
+    size_t capacity, bool *ret_is_rebuilt);
 
 #endif

@@ -10,8 +10,9 @@ bool gp_symbols_are_available(void)
 
 bool gp_symbols_of_module(const gp_snapshot_module_t *module, uint64_t start_time_us,
     const gp_symbols_options_t *options, gp_symbol_query_t *queries, size_t count, char *ret_why,
-    size_t capacity)
+    size_t capacity, bool *ret_is_rebuilt)
 {
+  *ret_is_rebuilt = false;
   (void)snprintf(ret_why, capacity, "this build of gpupool was made without libdw");
   return false;
 }

@@ -106,11 +106,25 @@ static void stats(gp_control_target_t *target, const char *argument, gp_json_t *
   end(answer);
 }
 
+/* What went back to the driver, and what should have gone and stays, because the devices are busy. */
+static void write_given_back(gp_control_target_t *target, uint64_t given, gp_json_t *answer)
+{
+  uint64_t kept = 0;
+
+  for (uint64_t devices = gp_engine_devices(target->engine); devices; devices &= devices - 1) {
+    gp_stats_t stats;
+    gp_engine_stats(target->engine, __builtin_ctzll(devices), &stats);
+    kept += stats.surplus_bytes.current;
+  }
+  gp_json_key_uint(answer, "given_back", given);
+  gp_json_key_uint(answer, "kept", kept);
+}
+
 static void empty_cache(gp_control_target_t *target, const char *argument, gp_json_t *answer)
 {
   uint64_t given = gp_engine_empty_cache(target->engine);
   begin(answer);
-  gp_json_key_uint(answer, "given_back", given);
+  write_given_back(target, given, answer);
   gp_json_key(answer, "suspended"); /* then it was not even tried */
   gp_json_bool(answer, gp_engine_is_suspended(target->engine));
   end(answer);
@@ -136,7 +150,7 @@ static void limit(gp_control_target_t *target, const char *argument, gp_json_t *
   }
   uint64_t given = gp_engine_set_limits(engine, target->options.limits);
   begin(answer);
-  gp_json_key_uint(answer, "given_back", given);
+  write_given_back(target, given, answer);
   gp_json_key(answer, "devices");
   gp_json_begin(answer, '[');
   for (uint64_t devices = gp_engine_devices(engine); devices; devices &= devices - 1) {

@@ -51,7 +51,8 @@ static bool choose_folder(char *folder)
   }
   if (error == EPERM)
     gp_log(GP_LOG_ERROR,
-        "GPUPOOL_CONTROL: %s belongs to somebody else or is open to others; the process cannot be controlled",
+        "GPUPOOL_CONTROL: another user owns %s, or other users may write to it; the process cannot be "
+        "controlled",
         folder);
   else
     (void)report("use the folder", folder, error);

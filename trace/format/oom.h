@@ -9,9 +9,6 @@
 
 #define GP_OOM_OWNERS 3
 
-/* In the snapshot's message: what stands between the facts and the advice. The facts hold no such text. */
-#define GP_OOM_ADVICE_BREAK ". "
-
 /* Live blocks of one requested size, taken together. */
 typedef struct gp_oom_owner {
   uint64_t size;  /* bytes asked for, each */
@@ -31,6 +28,9 @@ typedef struct gp_oom {
   uint64_t device_free;  /* what the driver reports; 0 with device_total 0 if it could not be asked */
   uint64_t device_total;
   uint64_t unaccounted; /* in use on the device, but by nothing that this process asked for; 0 if not known */
+  uint64_t waited_ns;   /* how long the allocation waited for the device */
+  uint64_t busy_ns;     /* how long ago the fence of the work that has not ended was recorded */
+  uint64_t busy_context; /* the driver's id of the context of that work; 0: the device was not in the way */
   gp_oom_owner_t owners[GP_OOM_OWNERS]; /* largest total first; count 0: no more */
   int32_t device;
   uint32_t by_limit; /* 1: GPUPOOL_LIMIT refused; 0: the driver */

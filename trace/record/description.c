@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -47,6 +48,27 @@ static void add_settings(text_t *text, const gp_options_t *options)
   for (int id = 0; id < GP_OPTION_COUNT; id++) {
     if (options->values[id].source != GP_OPTION_FROM_DEFAULT)
       add_text(text, "source", gp_option_table[id].name, sources[options->values[id].source]);
+  }
+}
+
+/* What limits or selects device memory from outside. Names are written as they are, unlike those of options.
+ */
+static void add_environment(text_t *text)
+{
+  static const char *const names[] = {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES",
+      "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "CUDA_MPS_PIPE_DIRECTORY"};
+  static const char key[] = "environment";
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    const char *value = secure_getenv(names[i]);
+    size_t name_bytes = strlen(names[i]), value_bytes = value ? strlen(value) : 0;
+    if (!value || text->capacity - text->used < sizeof(key) + name_bytes + value_bytes + 2)
+      continue;
+    char *at = text->buffer + text->used;
+    at = (char *)memcpy(at, key, sizeof(key)) + sizeof(key);
+    at = (char *)memcpy(at, names[i], name_bytes) + name_bytes;
+    *at++ = '=';
+    memcpy(at, value, value_bytes + 1);
+    text->used += sizeof(key) + name_bytes + value_bytes + 2;
   }
 }
 
@@ -122,6 +144,7 @@ gp_description_t gp_description_make(const gp_options_t *options, char *buffer, 
   if (gp_path_expand("%h", 0, NULL, host, sizeof(host)) == 0)
     add_text(&text, "host", NULL, host);
   add_rank(&text);
+  add_environment(&text);
   add_settings(&text, options);
   add_arguments(&text);
   return (gp_description_t){buffer, text.used};

@@ -54,8 +54,10 @@ int gp_record_folder_open(const char *root, bool create, const char **ret_proble
   (void)snprintf(name, sizeof(name), "gpupool.%u", (unsigned)geteuid());
   *ret_problem = "its folder cannot be made";
   int parent = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (parent < 0)
+  if (parent < 0) {
+    *ret_problem = "the folder cannot be used";
     return -1;
+  }
   bool is_there = !create || mkdirat(parent, name, 0700) == 0 || errno == EEXIST;
   int error = errno;
   int fd = -1;
@@ -75,6 +77,12 @@ int gp_record_folder_open(const char *root, bool create, const char **ret_proble
   *ret_problem = "its folder is not this user's alone";
   errno = EPERM;
   return -1;
+}
+
+bool gp_record_root_is_there(const char *root)
+{
+  struct stat status;
+  return stat(root, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
 bool gp_record_folder_is_taken(const char *root)

@@ -51,6 +51,9 @@ bool gp_record_file_is_in_use(int fd, pid_t pid);
  * is wrong. */
 int gp_record_folder_open(const char *root, bool create, const char **ret_problem);
 
+/* Whether root is a folder at all. */
+bool gp_record_root_is_there(const char *root);
+
 /* Whether something has the folder's name that is not a folder of this user's alone: another user's, a link,
  * a file. */
 bool gp_record_folder_is_taken(const char *root);

@@ -12,6 +12,8 @@
 #include "pool/util/assert.h"
 #include "pool/util/cancel.h"
 #include "pool/util/log.h"
+#include "pool/util/options.h"
+#include "pool/util/size.h"
 #include "trace/format/layout.h"
 #include "trace/util/pages.h"
 
@@ -137,8 +139,11 @@ static bool map_file(gp_region_t *region, int fd)
   uint64_t available = (uint64_t)status.f_bavail * status.f_frsize;
   region->budget = available / GP_REGION_SHARE > SIZE_MAX ? SIZE_MAX : (size_t)(available / GP_REGION_SHARE);
   if (region->budget < GP_REGION_BYTES_MIN) {
+    char is_free[GP_SIZE_TEXT_BYTES], size[GP_SIZE_TEXT_BYTES];
     (void)snprintf(region->problem, sizeof(region->problem),
-        "only %llu KiB are free, of which an eighth may be used", (unsigned long long)(available / 1024));
+        "only %s are free of the %s that it may hold, and the record may take an eighth of what is free",
+        gp_size_format(available, is_free),
+        gp_size_format((uint64_t)status.f_blocks * status.f_frsize, size));
     return false;
   }
   int error = set_length(fd, region->bytes);
@@ -178,6 +183,16 @@ static void start_file(gp_region_t *region)
   (void)close(fd); /* the mapping keeps the file */
 }
 
+/* What another user did, and a folder that the user chose and that is not there, are said at any verbosity.
+ */
+static gp_log_level_t problem_level(const gp_region_t *region)
+{
+  const char *root = region->plan.root;
+  bool is_chosen = strcmp(root, gp_option_table[GP_OPTION_record].default_text) != 0;
+  return gp_record_folder_is_taken(root) || (is_chosen && !gp_record_root_is_there(root)) ? GP_LOG_ERROR
+                                                                                          : GP_LOG_INFO;
+}
+
 /* The caller holds the lock. */
 static void start_locked(gp_region_t *region)
 {
@@ -195,10 +210,10 @@ static void start_locked(gp_region_t *region)
     /* A forked child has no use for the record of its parent, and the parent none for copies on write. Older
      * kernels lack it, which only costs memory. */
     (void)madvise(region->header, region->bytes, MADV_WIPEONFORK);
-    if (region->problem[0]) /* another user's doing is said at any verbosity */
-      gp_log(gp_record_folder_is_taken(region->plan.root) ? GP_LOG_ERROR : GP_LOG_INFO,
-          "the record is kept in ordinary memory and would not survive a kill: %s/%s", region->plan.root,
-          region->problem);
+    if (region->problem[0])
+      gp_log(problem_level(region),
+          "the record is kept in ordinary memory and would not survive a kill: GPUPOOL_RECORD=%s: %s",
+          region->plan.root, region->problem);
   }
   fill_header(region);
   atomic_store_explicit(&region->is_started, true, memory_order_release);

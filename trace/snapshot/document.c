@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "trace/snapshot/document_stacks.h"
+#include "trace/snapshot/oom_advice.h"
 #include "trace/snapshot/oom_report.h"
 
 static uint64_t relative_ns(const gp_document_t *document, uint64_t time_ns)
@@ -12,7 +13,7 @@ static uint64_t relative_ns(const gp_document_t *document, uint64_t time_ns)
   return time_ns > base_ns ? time_ns - base_ns : 0;
 }
 
-static void write_bytes_or_null(gp_json_t *json, const char *name, bool known, uint64_t bytes)
+static void write_number_or_null(gp_json_t *json, const char *name, bool known, uint64_t bytes)
 {
   gp_json_key(json, name);
   if (known)
@@ -24,6 +25,25 @@ static void write_bytes_or_null(gp_json_t *json, const char *name, bool known, u
 /*
  * The process
  */
+
+static void write_environment(gp_json_t *json, const gp_description_t *description)
+{
+  gp_description_pair_t pair;
+  char name[64];
+
+  gp_json_key(json, "environment");
+  gp_json_begin(json, '{');
+  for (size_t at = 0; gp_description_next(description, &at, &pair);) {
+    const char *equals = strcmp(pair.key, "environment") == 0 ? strchr(pair.value, '=') : NULL;
+    size_t length = equals ? (size_t)(equals - pair.value) : sizeof(name);
+    if (length >= sizeof(name) || strspn(pair.value, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") != length)
+      continue; /* of a damaged record */
+    memcpy(name, pair.value, length);
+    name[length] = '\0';
+    gp_json_key_string(json, name, equals + 1);
+  }
+  gp_json_end(json, '}');
+}
 
 static void write_process(gp_json_t *json, const gp_document_t *document)
 {
@@ -46,10 +66,11 @@ static void write_process(gp_json_t *json, const gp_document_t *document)
   gp_json_end(json, ']');
   gp_json_key_int(json, "pid", document->pid);
   gp_json_key_string(json, "host", host ? host : "");
-  write_bytes_or_null(json, "rank", rank != NULL, rank ? strtoul(rank, NULL, 10) : 0);
-  write_bytes_or_null(
+  write_environment(json, &document->description);
+  write_number_or_null(json, "rank", rank != NULL, rank ? strtoul(rank, NULL, 10) : 0);
+  write_number_or_null(
       json, "driver_version", document->driver_version > 0, (uint64_t)document->driver_version);
-  write_bytes_or_null(
+  write_number_or_null(
       json, "runtime_version", document->runtime_version > 0, (uint64_t)document->runtime_version);
   gp_json_end(json, '}');
 }
@@ -130,7 +151,7 @@ static void write_device(
   gp_json_newline(json);
   gp_json_begin(json, '{');
   gp_json_key_int(json, "device", device);
-  write_bytes_or_null(json, "limit", copy->limit > 0, copy->limit);
+  write_number_or_null(json, "limit", copy->limit > 0, copy->limit);
   write_use(json, document, copy);
   gp_json_key(json, "stats");
   gp_json_begin(json, '{');
@@ -321,10 +342,45 @@ static void write_empty_array(gp_json_t *json, const char *name)
   gp_json_end(json, ']');
 }
 
+/* GPUPOOL_LIMIT as it is set; "none" where that is not known. */
+static const char *limit_setting(const gp_document_t *document)
+{
+  gp_description_pair_t pair;
+  const char *text, *found = "none";
+  char name[64];
+  for (size_t at = 0; gp_description_next(&document->description, &at, &pair);) {
+    if (split_pair(&pair, "setting", name, &text) && strcmp(name, "limit") == 0)
+      found = text;
+  }
+  return found;
+}
+
+/* A function of its own, as the next: a thread with little stack left has the texts one after the other. */
+static __attribute__((noinline)) void write_message(gp_json_t *json, const gp_oom_t *oom)
+{
+  char message[GP_OOM_TEXT_BYTES];
+  gp_json_key_string(json, "message", gp_oom_describe(oom, message, sizeof(message)));
+}
+
+static __attribute__((noinline)) void write_advice(gp_json_t *json, const gp_document_t *document)
+{
+  gp_oom_advice_t advice;
+  gp_oom_advise(document->oom, limit_setting(document), &advice);
+  gp_json_key_string(json, "advice", advice.text);
+  gp_json_key(json, "remedy");
+  gp_json_begin(json, '{');
+  gp_json_key(json, "settings");
+  gp_json_begin(json, '{');
+  if (advice.setting)
+    gp_json_key_string(json, advice.setting, advice.value);
+  gp_json_end(json, '}');
+  gp_json_key_string(json, "action", advice.action); /* NULL: null */
+  gp_json_end(json, '}');
+}
+
 static void write_oom(gp_json_t *json, const gp_document_t *document)
 {
   const gp_oom_t *oom = document->oom;
-  char message[GP_OOM_TEXT_BYTES];
   bool asked_driver = oom->device_total > 0;
 
   gp_json_newline(json);
@@ -337,13 +393,16 @@ static void write_oom(gp_json_t *json, const gp_document_t *document)
   gp_json_key_uint(json, "deferred", oom->deferred);
   gp_json_key_uint(json, "cached", oom->cached);
   gp_json_key_uint(json, "passthrough", oom->passthrough);
-  write_bytes_or_null(json, "limit", oom->limit > 0, oom->limit);
+  write_number_or_null(json, "limit", oom->limit > 0, oom->limit);
   gp_json_key(json, "by_limit");
   gp_json_bool(json, oom->by_limit);
   gp_json_key_uint(json, "largest_free", oom->largest_free);
-  write_bytes_or_null(json, "device_free", asked_driver, oom->device_free);
-  write_bytes_or_null(json, "device_total", asked_driver, oom->device_total);
-  write_bytes_or_null(json, "unaccounted", asked_driver, oom->unaccounted);
+  write_number_or_null(json, "device_free", asked_driver, oom->device_free);
+  write_number_or_null(json, "device_total", asked_driver, oom->device_total);
+  write_number_or_null(json, "unaccounted", asked_driver, oom->unaccounted);
+  gp_json_key_uint(json, "waited_ns", oom->waited_ns);
+  write_number_or_null(json, "busy_context", oom->busy_context > 0, oom->busy_context);
+  write_number_or_null(json, "busy_ns", oom->busy_context > 0, oom->busy_ns);
   gp_json_key(json, "owners");
   gp_json_begin(json, '[');
   for (int i = 0; i < GP_OOM_OWNERS && oom->owners[i].count; i++) {
@@ -353,7 +412,8 @@ static void write_oom(gp_json_t *json, const gp_document_t *document)
     gp_json_end(json, '}');
   }
   gp_json_end(json, ']');
-  gp_json_key_string(json, "message", gp_oom_describe(oom, message, sizeof(message)));
+  write_message(json, oom);
+  write_advice(json, document);
   gp_json_end(json, '}');
 }
 

@@ -164,6 +164,12 @@ void gp_json_int(gp_json_t *json, int64_t number)
   gp_json_uint(json, 0 - (uint64_t)number);
 }
 
+void gp_json_number(gp_json_t *json, const char *digits)
+{
+  begin_value(json);
+  put(json, digits, strlen(digits));
+}
+
 void gp_json_bool(gp_json_t *json, bool value)
 {
   begin_value(json);
@@ -188,6 +194,20 @@ void gp_json_ratio(gp_json_t *json, uint64_t part, uint64_t whole)
   gp_json_uint(json, millionths / 1000000);
   put_char(json, '.');
   put(json, decimals, sizeof(decimals));
+}
+
+void gp_json_microseconds(gp_json_t *json, uint64_t time_ns)
+{
+  uint64_t rest = time_ns % 1000;
+  char decimals[3] = {(char)('0' + rest / 100), (char)('0' + rest / 10 % 10), (char)('0' + rest % 10)};
+  size_t count = sizeof(decimals);
+  while (count > 0 && decimals[count - 1] == '0')
+    count--;
+  gp_json_uint(json, time_ns / 1000);
+  if (count > 0) {
+    put_char(json, '.');
+    put(json, decimals, count);
+  }
 }
 
 void gp_json_hex(gp_json_t *json, uint64_t number)
@@ -258,6 +278,13 @@ void gp_json_bytes(gp_json_t *json, const char *bytes, size_t length)
     at += character.length;
   }
   put_char(json, '"');
+}
+
+void gp_json_key_bytes(gp_json_t *json, const char *name, size_t length)
+{
+  gp_json_bytes(json, name, length);
+  put_char(json, ':');
+  json->needs_comma = false;
 }
 
 void gp_json_string(gp_json_t *json, const char *text)

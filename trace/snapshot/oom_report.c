@@ -6,6 +6,8 @@
 
 #include "pool/util/size.h"
 
+#define NS_PER_MS UINT64_C(1000000)
+
 typedef struct text {
   char *buffer;
   size_t capacity;
@@ -41,54 +43,35 @@ static void add_owners(text_t *text, const gp_oom_t *oom)
   }
 }
 
-/* A limit that would have let the request through, in whole units that can be typed. */
-static void add_sufficient_limit(text_t *text, uint64_t bytes)
+static void add_time(text_t *text, const char *before, uint64_t ns, const char *after)
 {
-  uint64_t unit = bytes >= 16 * GP_GIB ? GP_GIB : GP_MIB;
-  uint64_t units = bytes / unit + (bytes % unit != 0);
-  add(text, "GPUPOOL_LIMIT=%llu%s", (unsigned long long)units, unit == GP_GIB ? "GiB" : "MiB");
+  unsigned long long ms = ns / NS_PER_MS;
+  if (ms < 1000)
+    add(text, "%s%llu ms%s", before, ms, after);
+  else
+    add(text, "%s%llu.%llu s%s", before, ms / 1000, ms % 1000 / 100, after);
 }
 
-/* Only what follows from the figures; better no advice than a wrong one. */
-static void add_advice(text_t *text, const gp_oom_t *oom)
+/* Work that has not ended keeps freed memory in use, and idle memory from going back to the driver. */
+static void add_busy(text_t *text, const gp_oom_t *oom)
 {
-  uint64_t needed = oom->live + oom->deferred + oom->passthrough;
-  bool overflows = needed + oom->requested < needed;
-
-  if (oom->by_limit && !oom->limit) {
-    add(text, "GPUPOOL_LIMIT is malformed, and a limit is a promise: mend or unset it");
+  if (!oom->busy_context) {
+    if (oom->waited_ns >= NS_PER_MS)
+      add_time(text, "; the allocation waited ", oom->waited_ns, " for the device");
     return;
   }
-  if (oom->by_limit) {
-    if (overflows || (oom->device_total && needed + oom->requested > oom->device_total)) {
-      add(text, "It would not fit on the device without the limit either");
-    } else {
-      add(text, "It is the limit that refuses: ");
-      add_sufficient_limit(text, needed + oom->requested);
-      add(text, " would let it through");
-    }
-    return;
-  }
-  if (oom->device_total && oom->requested > oom->device_total) {
-    add(text, "It is more than the device has");
-    return;
-  }
-  /* Every context takes some hundred MiB: only more than that is worth a word. */
-  if (oom->unaccounted >= oom->requested && oom->unaccounted > oom->device_total / 8) {
-    add_size(text, "Other processes and CUDA itself use ", oom->unaccounted,
-        " of the device: there is the memory that is missing");
-    return;
-  }
-  if (oom->deferred >= oom->requested) {
-    add(text,
-        "GPUPOOL_REUSE=strict makes freed memory available sooner, at the price of waiting in cudaFree");
-    return;
-  }
-  if (oom->device_total && oom->device_free >= oom->requested) {
-    add(text, "The device has as much, but not in one piece");
-    return;
-  }
-  add(text, "Nothing idle is left to give back; GPUPOOL_TYPE=naive rounds sizes up least");
+  add(text, "; the device is busy: work submitted to context %llu", (unsigned long long)oom->busy_context);
+  if (oom->busy_ns >= NS_PER_MS)
+    add_time(text, " at least ", oom->busy_ns, " ago");
+  add(text, " has not ended");
+  if (oom->deferred)
+    add_size(text, ", until then ", oom->deferred, " that the program has freed stay in use");
+  if (oom->cached)
+    add_size(text, oom->deferred ? " and " : ", until then ", oom->cached, " that are cached cannot go back");
+  if (oom->waited_ns >= NS_PER_MS)
+    add_time(text, "; the allocation waited ", oom->waited_ns, "");
+  else
+    add(text, "; the allocation did not wait");
 }
 
 char *gp_oom_describe(const gp_oom_t *oom, char *buffer, size_t capacity)
@@ -115,7 +98,6 @@ char *gp_oom_describe(const gp_oom_t *oom, char *buffer, size_t capacity)
     add_size(&text, " free of ", oom->device_total, "");
   }
   add_owners(&text, oom);
-  add(&text, GP_OOM_ADVICE_BREAK);
-  add_advice(&text, oom);
+  add_busy(&text, oom);
   return buffer;
 }

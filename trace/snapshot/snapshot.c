@@ -13,6 +13,7 @@
 #include "pool/util/log.h"
 #include "trace/record/recorder_state.h"
 #include "trace/snapshot/document.h"
+#include "trace/snapshot/oom_advice.h"
 #include "trace/snapshot/oom_report.h"
 #include "trace/snapshot/snapshot_file.h"
 #include "trace/util/pages.h"
@@ -252,7 +253,7 @@ static int write_document(
   char note[sizeof(recorder->region.problem) + 128];
   const char *const notes[] = {note};
   (void)snprintf(note, sizeof(note),
-      "the record was kept in ordinary memory and would not have survived a kill: %s/%s",
+      "the record was kept in ordinary memory and would not have survived a kill: %s: %s",
       recorder->region.plan.root, recorder->region.problem);
   const gp_document_t document = {
       .description = gp_description_make(recorder->options, writer->text, sizeof(writer->text)),
@@ -383,14 +384,23 @@ static bool oom_is_due(gp_snapshot_writer_t *writer)
   return atomic_compare_exchange_strong(&writer->oom_reported_ns, &before, now_ns + 1);
 }
 
+/* A function of its own: while the snapshot is written, its texts are off the stack, of which there may be
+ * little. */
+static __attribute__((noinline)) void log_oom(const gp_snapshot_writer_t *writer, const gp_oom_t *oom)
+{
+  char text[GP_OOM_TEXT_BYTES];
+  gp_oom_advice_t advice;
+  gp_oom_advise(oom, gp_option_text(writer->recorder->options, GP_OPTION_limit), &advice);
+  gp_log(GP_LOG_ERROR, "%s. %s", gp_oom_describe(oom, text, sizeof(text)), advice.text);
+}
+
 /* gp_oom_fn */
 static void report_oom(void *self, const gp_oom_t *oom)
 {
   gp_snapshot_writer_t *writer = self;
-  char text[GP_OOM_TEXT_BYTES];
   if (!oom_is_due(writer))
     return;
-  gp_log(GP_LOG_ERROR, "%s", gp_oom_describe(oom, text, sizeof(text)));
+  log_oom(writer, oom);
   if (gp_option_number(writer->recorder->options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_OOM)
     (void)gp_snapshot_write(writer, "oom", oom, NULL); /* it has reported its failure */
 }

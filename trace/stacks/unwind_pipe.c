@@ -7,7 +7,7 @@
 /* A size that no pipe has unless it is asked for: the usual ones are of 16, 2 and 1 pages. */
 #define MARK_PAGES 4
 
-static int ends[2] = {-1, -1}; /* written once, before anybody asks */
+static int ends[2] = {-1, -1}; /* written once, before any thread asks */
 static int marked_bytes;
 
 static bool is_one_pipe(const int *fds)

@@ -89,6 +89,16 @@ static void expect_disjoint(const model_t *model, uint64_t address, uint64_t byt
   }
 }
 
+/* The device's work ends by itself while the engine waits: soon, late, too late for its patience; or never.
+ */
+static void submit(model_t *model, int index, uint64_t address)
+{
+  static const uint64_t takes_ns[] = {100000, 1000000, 50000000, 3000000000};
+
+  fake_submit(&model->driver, index, address);
+  fake_complete_in(&model->driver, index, random_below(16) > 0 ? takes_ns[random_below(4)] : 0);
+}
+
 static void do_alloc(model_t *model)
 {
   int index = (int)random_below(2);
@@ -115,7 +125,7 @@ static void do_alloc(model_t *model)
   if (model->requested > model->peak_requested)
     model->peak_requested = model->requested;
   if (random_below(4) > 0)
-    fake_submit(&model->driver, (int)random_below(2), address);
+    submit(model, (int)random_below(2), address);
 }
 
 static void do_free(model_t *model)
@@ -127,7 +137,7 @@ static void do_free(model_t *model)
   int index = (int)random_below((uint64_t)model->live_count);
   owned_t block = model->live[index];
   if (random_below(3) == 0)
-    fake_submit(&model->driver, block.context, block.address);
+    submit(model, block.context, block.address);
   ck_assert_int_eq(gp_engine_free(model->engine, block.address, &code), GP_FREE_DONE);
   ck_assert_int_eq(code, 0);
   model->live[index] = model->live[--model->live_count];
@@ -155,7 +165,8 @@ static void do_step(model_t *model)
   else if (dice < 95)
     do_sync(model);
   else if (dice < 98)
-    fake_complete(&model->driver, (int)random_below(2)); /* the device gets on with it; nobody looks */
+    fake_complete(
+        &model->driver, (int)random_below(2)); /* the device completes some of it; the pool does not look */
   else if (dice < 99)
     gp_engine_trim(model->engine, model->contexts[0], random_below(8 * GP_MIB), GP_TRIM_REQUESTED);
 }

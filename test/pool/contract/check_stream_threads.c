@@ -1,5 +1,5 @@
 /*
- * Reuse mode `epoch` with many threads, each with many streams: the default stream is everybody's, streams
+ * Reuse mode `epoch` with many threads, each with many streams: all threads share the default stream, streams
  * come and go with work pending, and in each round the work is in one stream at first. Run under TSan it
  * finds races; everywhere it checks that work on memory comes after all work of its earlier owners, by a rule
  * or because the host knows.

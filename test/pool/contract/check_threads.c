@@ -60,6 +60,7 @@ static void allocate(uint32_t *state)
   if (fake_is_in_use(&driver, address))
     atomic_fetch_add(&early, 1);
   fake_submit(&driver, index, address);
+  fake_complete_in(&driver, index, 1 + next_random(state) % 4000000); /* while the engine waits */
   free_block(atomic_exchange(&shared[next_random(state) % SHARED], address));
 }
 

@@ -27,8 +27,9 @@ void *__wrap_calloc(size_t count, size_t bytes)
   return ++host_calls == host_fail_at ? NULL : __real_calloc(count, bytes);
 }
 
-#define DRIVER_CODE 217
-#define LIVE        24
+#define DRIVER_CODE    217
+#define DRIVER_WORK_NS 3000000 /* of what is submitted; long enough that some waits find it pending */
+#define LIVE           24
 
 static fake_driver_t driver;
 
@@ -51,6 +52,7 @@ static void run_scenario(gp_engine_t *engine)
         continue;
       blocks[i] = address;
       fake_submit(&driver, i % 2, address);
+      fake_complete_in(&driver, i % 2, DRIVER_WORK_NS);
       if (i == 5)
         gp_engine_taint(engine, address);
       if (i == 6)

@@ -14,7 +14,7 @@
 #define STREAM_A UINT64_C(0x10000010)
 #define STREAM_B UINT64_C(0x10000020)
 
-static const char *const epoch_mode[] = {"GPUPOOL_REUSE=single", NULL};
+static const char *const epoch_mode[] = {"GPUPOOL_REUSE=single", "GPUPOOL_RESERVE=0", NULL};
 
 static void begin(void)
 {
@@ -74,7 +74,7 @@ START_TEST(test_unordered_is_memory_whose_earlier_owner_may_be_at_work)
 {
   begin();
   uint64_t block = allocate(GP_MIB);
-  ck_assert_int_eq(free_code(block), 0); /* nobody has worked */
+  ck_assert_int_eq(free_code(block), 0); /* no work was submitted */
   ck_assert_uint_eq(allocate(GP_MIB), block);
   ck_assert(!gp_single_stream_has_unordered(engine));
   work();
@@ -387,7 +387,7 @@ static void *put_behind(void *arg)
   return NULL;
 }
 
-/* As the begin of a capture does: no call of ours may be in flight when it returns. */
+/* As the begin of a capture does: no call of the engine's may be in flight when it returns. */
 START_TEST(test_a_suspension_waits_for_calls_in_flight)
 {
   pthread_t thread;

@@ -222,6 +222,8 @@ START_TEST(test_sticky_error_ends_pooling)
 }
 END_TEST
 
+/* The driver's free may wait for the device, so it has to be where the program has just waited: pooling
+ * stops in look-ups, too, and beside a kernel that needs this thread to go on. */
 START_TEST(test_standing_aside_gives_the_cache_back)
 {
   start(NULL, GP_GIB, true);
@@ -230,19 +232,22 @@ START_TEST(test_standing_aside_gives_the_cache_back)
   free_code(idle);
   synchronize();
   gp_engine_stop_pooling(engine);
-  ck_assert_uint_eq(stats().cached_bytes.current, 0);
   allocate(1000);
   ck_assert_uint_eq(stats().passthrough_bytes.current, 1000);
-  ck_assert_int_eq(free_code(held), 0);
+  ck_assert_int_eq(driver.count[FAKE_FREE], 0);
+  ck_assert_int_eq(free_code(held), 0); /* the program's own */
+  ck_assert_int_eq(driver.count[FAKE_FREE], 1);
+  ck_assert_uint_eq(stats().cached_bytes.current, 1024);
+  synchronize();
+  ck_assert_uint_eq(stats().cached_bytes.current, 0);
   ck_assert_uint_eq(driver.used, 1000);
   stop();
 }
 END_TEST
 
-/* The driver's free waits for the device, so it has to be where the program expects a wait: in a free of its
- * own. */
-START_TEST(test_standing_aside_gives_deferred_memory_back_at_the_next_free)
+START_TEST(test_standing_aside_gives_deferred_memory_back_after_a_synchronization)
 {
+  int code;
   start(NULL, GP_GIB, false);
   uint64_t deferred = allocate(3000);
   uint64_t held = allocate(2000);
@@ -254,18 +259,19 @@ START_TEST(test_standing_aside_gives_deferred_memory_back_at_the_next_free)
   ck_assert_int_eq(driver.count[FAKE_WAIT], 0);
 
   gp_engine_suspend(engine);
-  fake_complete(&driver, 0);
+  synchronize();
   ck_assert_int_eq(free_code(held), 0);
   ck_assert_uint_gt(stats().deferred_bytes.current, 0); /* not during a capture */
   gp_engine_resume(engine);
+  ck_assert_int_eq(gp_engine_free(engine, 1 << 30, &code), GP_FREE_UNKNOWN);
+  ck_assert_uint_gt(stats().deferred_bytes.current, 0); /* nor in a free */
 
-  int code;
-  driver.fail_at = driver.calls + 1;
+  driver.fail_at = driver.calls + 3; /* the free, after two questions whether streams have work */
   driver.fail_code = FAKE_INVALID_VALUE;
-  ck_assert_int_eq(gp_engine_free(engine, 1 << 30, &code), GP_FREE_UNKNOWN);
-  ck_assert_uint_gt(stats().deferred_bytes.current, 0); /* the driver refused: nothing is lost */
-  ck_assert_int_eq(gp_engine_free(engine, 1 << 30, &code), GP_FREE_UNKNOWN);
-  ck_assert_uint_eq(stats().deferred_bytes.current, 0);
+  synchronize();
+  ck_assert_uint_gt(stats().cached_bytes.current, 0); /* the driver refused: nothing is lost */
+  synchronize();
+  ck_assert_uint_eq(stats().cached_bytes.current, 0);
   ck_assert_uint_eq(stats().active_bytes.current, 0);
   ck_assert_uint_eq(driver.used, 0);
   stop();
@@ -286,18 +292,28 @@ START_TEST(test_after_an_error_that_stays_nothing_goes_back)
 }
 END_TEST
 
-/* With fences: what is complete goes back at once. */
+/* With fences: not beside work of another context, or work that another thread has just submitted. */
 START_TEST(test_standing_aside_asks_its_fences)
 {
+  gp_driver_context_t other = fake_context(1, 0);
   start((const char *const[]){"GPUPOOL_MAX_DEFERRED=4MiB", "GPUPOOL_RESERVE=0", NULL}, GP_GIB, true);
+  (void)gp_engine_context(engine, &other);
   uint64_t block = allocate(3 * GP_MIB);
+  uint64_t held = allocate(2 * GP_MIB);
   fake_submit(&driver, 0, block);
   free_code(block);
-  allocate(3 * GP_MIB); /* records a fence */
-  fake_complete(&driver, 0);
+  fake_submit(&driver, _i, held);
   gp_engine_stop_pooling(engine);
-  ck_assert_uint_eq(stats().deferred_bytes.current, 0);
-  ck_assert_uint_eq(driver.used, 3 * GP_MIB);
+  uint64_t token = gp_engine_sync_begin(engine, context);
+  if (_i == 1)
+    fake_complete(&driver, 0);
+  gp_engine_sync_end(engine, context, token);
+  ck_assert_int_eq(driver.count[FAKE_FREE], 0);
+  fake_complete(&driver, _i);
+  synchronize();
+  ck_assert_uint_eq(stats().deferred_bytes.current + stats().cached_bytes.current, 0);
+  ck_assert_uint_eq(driver.used, 2 * GP_MIB);
+  ck_assert_int_eq(driver.busy_frees, 0);
   stop();
 }
 END_TEST
@@ -453,9 +469,9 @@ int main(void)
   tcase_add_test(blocks, test_suspending_waits_for_a_driver_call_of_ours);
   tcase_add_test(blocks, test_sticky_error_ends_pooling);
   tcase_add_test(blocks, test_standing_aside_gives_the_cache_back);
-  tcase_add_test(blocks, test_standing_aside_gives_deferred_memory_back_at_the_next_free);
+  tcase_add_test(blocks, test_standing_aside_gives_deferred_memory_back_after_a_synchronization);
   tcase_add_test(blocks, test_after_an_error_that_stays_nothing_goes_back);
-  tcase_add_test(blocks, test_standing_aside_asks_its_fences);
+  tcase_add_loop_test(blocks, test_standing_aside_asks_its_fences, 0, 2);
   tcase_add_loop_test(blocks, test_deferred_memory_makes_room_after_standing_aside, 1, 4);
   tcase_add_test(blocks, test_lost_context_takes_its_blocks_along);
   tcase_add_test(blocks, test_handle_with_another_id_is_another_context);

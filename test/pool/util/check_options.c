@@ -145,13 +145,39 @@ START_TEST(test_limits)
 }
 END_TEST
 
+START_TEST(test_a_limit_without_unit_is_obeyed_and_asked_about)
+{
+  static const struct {
+    const char *setting;
+    uint64_t bytes;
+    const char *question;
+  } few[] = {{"GPUPOOL_LIMIT=8", 8, "is a limit of 8 B: every larger allocation fails. Was 8GiB meant?"},
+      {"GPUPOOL_LIMIT=1=8 GiB,0=20000", 20000, "Was 20000MiB meant?"},
+      {"GPUPOOL_LIMIT=0", 0,
+          "is a limit of 0 B: every allocation fails. For no limit, set GPUPOOL_LIMIT=none"}};
+  static const char *const plain[] = {"GPUPOOL_LIMIT=1048576", "GPUPOOL_LIMIT=8GiB", "GPUPOOL_LIMIT=5%",
+      "GPUPOOL_LIMIT=none", "GPUPOOL_LIMIT=1=1MiB", "GPUPOOL_MAX_CACHED=8"};
+  gp_options_t options;
+  for (size_t i = 0; i < sizeof(few) / sizeof(few[0]); i++) {
+    heard_t heard = parse(&options, SETTINGS(few[i].setting));
+    ck_assert_uint_eq(options.limits[0].number, few[i].bytes);
+    ck_assert(!options.limits[0].is_none && !options.limit_malformed);
+    ck_assert_int_eq(heard.warnings, 1);
+    ck_assert_msg(
+        strstr(heard.last, few[i].setting) && strstr(heard.last, few[i].question), "%s", heard.last);
+  }
+  for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
+    ck_assert_int_eq(parse(&options, SETTINGS(plain[i])).warnings, 0);
+}
+END_TEST
+
 START_TEST(test_malformed_values_leave_the_default)
 {
   static const char *const bad[] = {"GPUPOOL_TYPE=rounds", "GPUPOOL_DISABLE=2", "GPUPOOL_IDLE_RELEASE=1s",
-      "GPUPOOL_ROUND_DIVISIONS=6", "GPUPOOL_ROUND_CUTOFF=19", "GPUPOOL_PAGE=31", "GPUPOOL_PAGE=2GiB",
-      "GPUPOOL_RESERVE=-1", "GPUPOOL_MAX_DEFERRED=none", "GPUPOOL_SNAPSHOT_AT=exit,",
-      "GPUPOOL_OUTPUT=%q.json", "GPUPOOL_OUTPUT=", "GPUPOOL_TRACE_EVENTS=99999999999999999999",
-      "GPUPOOL_VERBOSE="};
+      "GPUPOOL_PATIENCE=-1", "GPUPOOL_PATIENCE=1000001", "GPUPOOL_ROUND_DIVISIONS=6",
+      "GPUPOOL_ROUND_CUTOFF=19", "GPUPOOL_PAGE=31", "GPUPOOL_PAGE=2GiB", "GPUPOOL_RESERVE=-1",
+      "GPUPOOL_MAX_DEFERRED=none", "GPUPOOL_SNAPSHOT_AT=exit,", "GPUPOOL_OUTPUT=%q.json",
+      "GPUPOOL_OUTPUT=", "GPUPOOL_TRACE_EVENTS=99999999999999999999", "GPUPOOL_VERBOSE="};
   for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
     gp_options_t options;
     heard_t heard = parse(&options, SETTINGS(bad[i]));
@@ -220,6 +246,7 @@ int main(void)
   tcase_add_test(parsing, test_signals_by_name);
   tcase_add_test(parsing, test_signal_names_can_be_read_back);
   tcase_add_test(parsing, test_limits);
+  tcase_add_test(parsing, test_a_limit_without_unit_is_obeyed_and_asked_about);
   tcase_add_test(parsing, test_malformed_values_leave_the_default);
   tcase_add_test(parsing, test_mxnet_variables_fill_in);
   tcase_add_test(parsing, test_unknown_names_are_said_with_the_nearest);

@@ -1,5 +1,5 @@
 /*
- * Asks for functions of the driver in unusual ways and prints what it is told, in a form that does not depend
+ * Asks for functions of the driver in unusual ways and prints what it finds, in a form that does not depend
  * on who answers.
  *
  * resolve none                      a program without a driver: dlsym finds no function of one

@@ -38,7 +38,7 @@ int main(int argc, char **argv)
         return 1;
       }
       status |= run();
-      fflush(stdout); /* another namespace has a buffer of its own, which nobody writes out at exit */
+      fflush(stdout); /* another namespace has a buffer of its own, which is not written out at exit */
     }
   }
   return status;

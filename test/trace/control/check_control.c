@@ -142,6 +142,25 @@ START_TEST(test_empty_cache)
 }
 END_TEST
 
+START_TEST(test_what_a_busy_device_keeps)
+{
+  uint64_t address = allocate(GP_MIB);
+  free_code(allocate(4 * GP_MIB));
+  synchronize();
+  fake_submit(&driver, 0, address);
+  cJSON *answer = ask("limit 2MiB");
+  ck_assert(number(answer, "given_back") == 0 && number(answer, "kept") == 3 * GP_MIB);
+  cJSON_Delete(answer);
+  answer = ask("empty-cache");
+  ck_assert(number(answer, "given_back") == 0 && number(answer, "kept") == 4 * GP_MIB);
+  cJSON_Delete(answer);
+  fake_complete(&driver, 0);
+  answer = ask("empty-cache");
+  ck_assert(number(answer, "given_back") == 4 * GP_MIB && number(answer, "kept") == 0);
+  cJSON_Delete(answer);
+}
+END_TEST
+
 START_TEST(test_limit)
 {
   uint64_t address;
@@ -437,6 +456,7 @@ int main(void)
   tcase_set_timeout(requests, 120);
   tcase_add_test(requests, test_stats);
   tcase_add_test(requests, test_empty_cache);
+  tcase_add_test(requests, test_what_a_busy_device_keeps);
   tcase_add_test(requests, test_limit);
   tcase_add_test(requests, test_trace_and_peaks);
   tcase_add_test(requests, test_snapshot);

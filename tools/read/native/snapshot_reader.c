@@ -48,7 +48,7 @@ static const char *known_magic(const char *text, size_t length)
       {"\x7f"
        "ELF",
           4, "it is an executable or library"},
-      {"\x80", 1, "it is a Python pickle, perhaps a snapshot of PyTorch"},
+      {"\x80", 1, "it is a Python pickle; in one of PyTorch the frames have their names already"},
       {"<", 1, "it looks like HTML or XML"},
       {"\xef\xbb\xbf", 3, "it begins with a byte order mark"},
   };

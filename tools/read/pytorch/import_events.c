@@ -8,10 +8,12 @@
 #include "tools/read/pytorch/import_parts.h"
 
 #define ACTIONS_MOST 64
+#define NO_TIME      (-1)
 
 /* The columns that PyTorch's events say something of; the others are found out later (import_replay.c). */
-static const gp_snapshot_column_t told[] = {GP_COLUMN_ACTION, GP_COLUMN_TIME_NS, GP_COLUMN_DEVICE,
-    GP_COLUMN_STREAM, GP_COLUMN_ADDRESS, GP_COLUMN_SIZE, GP_COLUMN_ROUNDED_SIZE, GP_COLUMN_STACK};
+static const int told[] = {GP_COLUMN_ACTION, GP_COLUMN_TIME_NS, GP_COLUMN_DEVICE, GP_COLUMN_STREAM,
+    GP_COLUMN_ADDRESS, GP_COLUMN_SIZE, GP_COLUMN_ROUNDED_SIZE, GP_COLUMN_STACK, GP_IMPORT_DEVICE_FREE,
+    GP_IMPORT_ORIGINAL, GP_IMPORT_TIME_US};
 #define TOLD_COUNT (sizeof(told) / sizeof(told[0]))
 
 /* PyTorch's actions come first in the snapshot, in this order, which the summary shows; names that are not
@@ -20,6 +22,12 @@ static const gp_event_kind_t known[] = {GP_EVENT_ALLOC, GP_EVENT_FREE_REQUESTED,
     GP_EVENT_SEGMENT_ALLOC, GP_EVENT_SEGMENT_FREE, GP_EVENT_SEGMENT_MAP, GP_EVENT_SEGMENT_UNMAP, GP_EVENT_OOM,
     GP_EVENT_SNAPSHOT};
 #define KNOWN_COUNT (sizeof(known) / sizeof(known[0]))
+
+/* The last two are there if the original is kept. */
+static size_t told_count(const gp_import_t *import)
+{
+  return import->snapshot->original ? TOLD_COUNT : TOLD_COUNT - 2;
+}
 
 bool gp_import_events_begin(gp_import_t *import)
 {
@@ -64,9 +72,9 @@ static bool reserve(gp_import_t *import)
   size_t room = import->event_room, more = room ? room : 1024;
   if (import->snapshot->events.count < room)
     return true;
-  if (!gp_value_tree_account(&import->tree, more * GP_COLUMN_COUNT * sizeof(int64_t)))
+  if (!gp_value_tree_account(&import->tree, more * GP_IMPORT_COLUMNS * sizeof(int64_t)))
     return false;
-  for (size_t i = 0; i < TOLD_COUNT; i++) {
+  for (size_t i = 0; i < told_count(import); i++) {
     int64_t *larger = realloc(import->columns[told[i]], (room + more) * sizeof(int64_t));
     if (!larger)
       return gp_import_no_memory(import);
@@ -76,18 +84,51 @@ static bool reserve(gp_import_t *import)
   return true;
 }
 
-/* Times are microseconds until the end. Snapshots of PyTorch 2.0 have none: then every time is 0. */
-static bool read_time(const gp_import_place_t *place, int device, int64_t *ret_time_us)
+/* Times are microseconds until the end, and NO_TIME where there is none. */
+static bool read_time(const gp_import_place_t *place, int64_t *ret_time_us)
 {
-  gp_import_t *import = place->import;
-  size_t i = import->snapshot->events.count;
-  bool has_earlier = i > 0 && import->columns[GP_COLUMN_DEVICE][i - 1] == device;
-  uint64_t earlier_us = has_earlier ? (uint64_t)import->columns[GP_COLUMN_TIME_NS][i - 1] : 0;
-  uint64_t time_us = earlier_us;
+  uint64_t time_us = UINT64_MAX;
   if (!gp_import_number(place, "time_us", GP_IMPORT_NUMBER_MOST, false, &time_us))
     return false;
-  *ret_time_us = (int64_t)(time_us > earlier_us ? time_us : earlier_us);
+  *ret_time_us = time_us == UINT64_MAX ? NO_TIME : (int64_t)time_us;
   return true;
+}
+
+/* Writes down what the event that was read into row i has besides. */
+static bool keep_original(gp_import_t *import, const gp_value_t *event, size_t i)
+{
+  int64_t *const *columns = import->columns;
+  const gp_value_t *stream = gp_value_member(event, "stream");
+  bool has_stream = columns[GP_COLUMN_STREAM][i] >= 0; /* then it is a number */
+  const gp_import_held_t held[] = {
+      {"action", GP_HELD_ACTION, GP_VALUE_TEXT, 0,
+          import->snapshot->events.actions.names[columns[GP_COLUMN_ACTION][i]]},
+      {"addr", GP_HELD_ADDRESS, GP_VALUE_INTEGER, columns[GP_COLUMN_ADDRESS][i], NULL},
+      {"size", GP_HELD_SIZE, GP_VALUE_INTEGER, columns[GP_COLUMN_SIZE][i], NULL},
+      {"stream", GP_HELD_STREAM, GP_VALUE_INTEGER, has_stream ? stream->integer : 0, NULL},
+      {"time_us", GP_HELD_TIME, GP_VALUE_INTEGER, columns[GP_COLUMN_TIME_NS][i], NULL},
+      {"device_free", GP_HELD_DEVICE_FREE, GP_VALUE_INTEGER, columns[GP_IMPORT_DEVICE_FREE][i], NULL},
+      {"frames", GP_HELD_STACK, GP_VALUE_LIST, 0, NULL},
+  };
+  size_t count =
+      sizeof(held) / sizeof(held[0]) - (columns[GP_COLUMN_STACK][i] < 0); /* an empty list is noted */
+  uint32_t part;
+
+  if (!import->snapshot->original)
+    return true;
+  columns[GP_IMPORT_TIME_US][i] = columns[GP_COLUMN_TIME_NS][i];
+  if (!gp_import_original(import, event, held, count, &part))
+    return false;
+  columns[GP_IMPORT_ORIGINAL][i] = part;
+  return true;
+}
+
+/* -1: not said. */
+static int64_t read_device_free(const gp_value_t *event)
+{
+  const gp_value_t *value = gp_value_member(event, "device_free");
+  bool is_said = value && value->kind == GP_VALUE_INTEGER && value->integer >= 0;
+  return is_said ? value->integer : -1;
 }
 
 bool gp_import_event(gp_import_t *import, const gp_value_t *event, int device, size_t index)
@@ -98,8 +139,7 @@ bool gp_import_event(gp_import_t *import, const gp_value_t *event, int device, s
   int stack, stream;
 
   snprintf(place.path, sizeof(place.path), "device_traces[%d][%zu]", device, index);
-  if (!gp_import_is_dict(import, event, place.path) || !reserve(import) ||
-      !read_time(&place, device, &time_us))
+  if (!gp_import_is_dict(import, event, place.path) || !reserve(import) || !read_time(&place, &time_us))
     return false;
   const gp_value_t *action = gp_value_member(event, "action");
   if (!action || action->kind != GP_VALUE_TEXT)
@@ -107,14 +147,15 @@ bool gp_import_event(gp_import_t *import, const gp_value_t *event, int device, s
   if (!find_action(import, action, &action_index))
     return false;
   bool is_known = (size_t)action_index < KNOWN_COUNT;
-  bool has_address =
-      is_known && known[action_index] != GP_EVENT_OOM && known[action_index] != GP_EVENT_SNAPSHOT;
+  bool is_oom = is_known && known[action_index] == GP_EVENT_OOM;
+  bool has_address = is_known && !is_oom && known[action_index] != GP_EVENT_SNAPSHOT;
   if (!gp_import_number(&place, "addr", INT64_MAX, has_address, &address) ||
       !gp_import_number(&place, "size", GP_IMPORT_NUMBER_MOST, is_known, &size) ||
       !gp_import_number(&place, "rounded_size", GP_IMPORT_NUMBER_MOST, false, &rounded) ||
       !gp_import_stream(&place, &stream) ||
       !gp_import_stack(import, gp_value_member(event, "frames"), &stack) || !gp_import_device(import, device))
     return false;
+  int64_t device_free = is_oom ? read_device_free(event) : -1;
   size_t i = import->snapshot->events.count++;
   import->columns[GP_COLUMN_ACTION][i] = action_index;
   import->columns[GP_COLUMN_TIME_NS][i] = time_us;
@@ -124,7 +165,9 @@ bool gp_import_event(gp_import_t *import, const gp_value_t *event, int device, s
   import->columns[GP_COLUMN_SIZE][i] = (int64_t)size;
   import->columns[GP_COLUMN_ROUNDED_SIZE][i] = (int64_t)rounded; /* 0: not said */
   import->columns[GP_COLUMN_STACK][i] = stack;
-  return true;
+  import->columns[GP_IMPORT_DEVICE_FREE][i] = device_free;
+  import->says_device_free |= device_free >= 0;
+  return keep_original(import, event, i);
 }
 
 /*
@@ -174,7 +217,7 @@ static bool put_in_order(gp_import_t *import, trace_t *traces, int trace_count)
   bool good = order && ordered;
   if (good)
     merge(import, traces, trace_count, order);
-  for (size_t k = 0; good && k < TOLD_COUNT; k++) {
+  for (size_t k = 0; good && k < told_count(import); k++) {
     for (size_t i = 0; i < count; i++)
       ordered[i] = import->columns[told[k]][order[i]];
     memcpy(import->columns[told[k]], ordered, count * sizeof(*ordered));
@@ -184,20 +227,61 @@ static bool put_in_order(gp_import_t *import, trace_t *traces, int trace_count)
   return good || gp_import_no_memory(import);
 }
 
+/* An event without a time is put beside its neighbours of the same device: at the time of the last one before
+ * it, or else of the first one after it. Times do not go back on a device. */
+static void fill_times(int64_t *times, const trace_t *trace, int64_t first_us)
+{
+  int64_t last_us = first_us;
+  for (size_t i = trace->next; i < trace->end; i++) {
+    if (times[i] != NO_TIME) {
+      last_us = times[i];
+      break;
+    }
+  }
+  for (size_t i = trace->next; i < trace->end; i++) {
+    last_us = times[i] > last_us ? times[i] : last_us;
+    times[i] = last_us;
+  }
+}
+
+/* Returns the time of the first event that has one, or NO_TIME. */
+static int64_t first_time(const int64_t *times, size_t count)
+{
+  for (size_t i = 0; i < count; i++) {
+    if (times[i] != NO_TIME)
+      return times[i];
+  }
+  return NO_TIME;
+}
+
+/* Snapshots of PyTorch 2.0 have no times: what is left is the order. */
+static void number_events(gp_import_t *import)
+{
+  size_t count = import->snapshot->events.count;
+  import->snapshot->times_are_numbers = true;
+  gp_snapshot_note_usual(import->snapshot, "the events have no times");
+  for (size_t i = 0; i < count; i++)
+    import->columns[GP_COLUMN_TIME_NS][i] = (int64_t)i;
+}
+
 bool gp_import_events_end(gp_import_t *import, uint64_t *start_us)
 {
   trace_t traces[GP_SNAPSHOT_DEVICES] = {{0, 0}};
   size_t count = import->snapshot->events.count;
   int64_t *times = import->columns[GP_COLUMN_TIME_NS];
   int trace_count = find_traces(import, traces);
+  int64_t first_us = first_time(times, count);
+  bool has_times = first_us != NO_TIME;
 
+  for (int k = 0; k < trace_count; k++)
+    fill_times(times, &traces[k], first_us);
   if (trace_count > 1 && !put_in_order(import, traces, trace_count))
     return false;
-  if (!*start_us && count)
+  if (!*start_us && has_times)
     *start_us = (uint64_t)times[0];
-  if (count && !*start_us)
-    gp_snapshot_note(import->snapshot, "the events have no times");
-  for (size_t i = 0; i < count; i++) {
+  if (count && !has_times)
+    number_events(import);
+  for (size_t i = 0; i < count && has_times; i++) {
     uint64_t after_us = (uint64_t)times[i] > *start_us ? (uint64_t)times[i] - *start_us : 0;
     times[i] = after_us < GP_IMPORT_NUMBER_MOST / 1000 ? (int64_t)after_us * 1000 : GP_IMPORT_NUMBER_MOST;
   }

@@ -48,6 +48,8 @@ static void add_settings(gp_import_t *import, cJSON *settings, const gp_value_t 
       add_text(import, settings, name, value);
     else if (value->kind == GP_VALUE_INTEGER)
       cJSON_AddStringToObject(settings, name, number);
+    else if (value->kind == GP_VALUE_FLOAT && snprintf(number, sizeof(number), "%g", value->number) > 0)
+      cJSON_AddStringToObject(settings, name, number);
     else if (value->kind == GP_VALUE_BOOL)
       cJSON_AddStringToObject(settings, name, value->integer ? "1" : "0");
     free(name);
@@ -93,22 +95,31 @@ static bool make_root(gp_import_t *import, const gp_import_top_t *top)
   return !import->tree.failed;
 }
 
+static bool keep_column(gp_import_t *import, int column, gp_column_t **ret_column)
+{
+  size_t count = import->snapshot->events.count;
+  *ret_column = gp_column_create();
+  if (!*ret_column || !gp_column_append(*ret_column, import->columns[column], count) ||
+      !gp_column_finish(*ret_column))
+    return gp_import_no_memory(import);
+  return true;
+}
+
 /* Those that the caller did not ask for were needed on the way only. */
 static bool keep_columns(gp_import_t *import, unsigned columns)
 {
   gp_snapshot_events_t *events = &import->snapshot->events;
   for (int column = 0; column < GP_COLUMN_COUNT; column++) {
-    if (columns >> column & 1) {
-      events->columns[column] = gp_column_create();
-      if (!events->columns[column] ||
-          !gp_column_append(events->columns[column], import->columns[column], events->count) ||
-          !gp_column_finish(events->columns[column]))
-        return gp_import_no_memory(import);
-    }
+    if ((columns >> column & 1) && !keep_column(import, column, &events->columns[column]))
+      return false;
     free(import->columns[column]);
     import->columns[column] = NULL;
   }
-  return true;
+  gp_original_t *original = import->snapshot->original;
+  if (original && (!keep_column(import, GP_IMPORT_ORIGINAL, &original->events) ||
+                      !keep_column(import, GP_IMPORT_TIME_US, &original->times_us)))
+    return false;
+  return !import->says_device_free || keep_column(import, GP_IMPORT_DEVICE_FREE, &events->device_free);
 }
 
 /* The rest, when segments and events have been read. */
@@ -137,6 +148,8 @@ static bool read_traces(gp_import_t *import, const gp_container_t *list)
 {
   if (list && list->count > GP_SNAPSHOT_DEVICES)
     return gp_value_tree_fail(&import->tree, list->at, "device_traces: more devices than there can be");
+  if (list && import->snapshot->original)
+    import->snapshot->original->trace_count = list->count;
   for (uint32_t device = 0; list && device < list->count; device++) {
     const gp_value_t *trace = &list->items[device];
     if (trace->kind != GP_VALUE_LIST || !gp_import_claim(trace->container))
@@ -148,6 +161,17 @@ static bool read_traces(gp_import_t *import, const gp_container_t *list)
     }
   }
   return true;
+}
+
+static bool keep_top(gp_import_t *import, const gp_value_t *top)
+{
+  static const gp_import_held_t held[] = {
+      {"segments", GP_HELD_SEGMENTS, GP_VALUE_LIST, 0, NULL},
+      {"device_traces", GP_HELD_TRACES, GP_VALUE_LIST, 0, NULL},
+  };
+  return !import->snapshot->original || top->kind != GP_VALUE_DICT ||
+         gp_import_original(
+             import, top, held, sizeof(held) / sizeof(held[0]), &import->snapshot->original->top);
 }
 
 static bool read_pickle(gp_import_t *import, gp_import_top_t *ret_top)
@@ -174,7 +198,7 @@ static bool read_pickle(gp_import_t *import, gp_import_top_t *ret_top)
     ret_top->own = *own;
   if (settings)
     ret_top->settings = *settings;
-  return gp_import_segments(import, segments) && read_traces(import, traces);
+  return gp_import_segments(import, segments) && read_traces(import, traces) && keep_top(import, &top);
 }
 
 /* input: of JSON; NULL: the document is a pickle. Gives the import back. */
@@ -185,7 +209,12 @@ static gp_snapshot_t *finish(gp_import_t *import, gp_input_t *input, unsigned co
   import->snapshot = calloc(1, sizeof(*import->snapshot));
   if (import->snapshot)
     import->snapshot->root = cJSON_CreateObject();
-  bool good = import->snapshot && import->snapshot->root ? true : gp_import_no_memory(import);
+  if (import->snapshot && columns & GP_SNAPSHOT_ORIGINAL)
+    import->snapshot->original = gp_original_create();
+  import->is_json = input != NULL;
+  bool has_memory = import->snapshot && import->snapshot->root &&
+                    (import->snapshot->original || !(columns & GP_SNAPSHOT_ORIGINAL));
+  bool good = has_memory || gp_import_no_memory(import);
   good = good && begin(import) &&
          (input ? gp_import_json_parts(import, input, &top) : read_pickle(import, &top)) &&
          end(import, &top) && keep_columns(import, columns);
@@ -193,7 +222,9 @@ static gp_snapshot_t *finish(gp_import_t *import, gp_input_t *input, unsigned co
   free(import->frames.indexes);
   free(import->stacks.indexes);
   gp_block_map_fini(&import->streams);
-  for (int column = 0; column < GP_COLUMN_COUNT; column++)
+  gp_block_map_fini(&import->notes.texts);
+  free(import->notes.bytes);
+  for (int column = 0; column < GP_IMPORT_COLUMNS; column++)
     free(import->columns[column]);
   gp_assert_full(!good || gp_snapshot_is_sound(import->snapshot));
   if (good)

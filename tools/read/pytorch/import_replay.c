@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "pool/util/assert.h"
+#include "tools/output.h"
 #include "tools/read/pytorch/import_parts.h"
 
 #define ROUND_BYTES UINT64_C(512) /* what PyTorch rounds sizes up to, unless told otherwise */
@@ -288,8 +289,6 @@ static void count_calls(const replay_t *replay, size_t i, gp_stats_t *stats)
     stats->cache_hits += *at(replay, GP_COLUMN_HIT, i) == 1;
     stats->cache_misses += *at(replay, GP_COLUMN_HIT, i) == 0;
     break;
-  case GP_EVENT_SEGMENT_ALLOC: stats->driver_allocs++; break;
-  case GP_EVENT_SEGMENT_FREE: stats->driver_frees++; break;
   case GP_EVENT_OOM: stats->num_ooms++; break;
   default: break;
   }
@@ -352,18 +351,22 @@ static void sum_device(replay_t *replay, gp_snapshot_device_t *device)
   add_segments(snapshot, device);
   begin_gauges(replay, device, values);
   uint64_t live_before = values[ALLOCATION];
+  char count[GP_NUMBER_BYTES];
   find_peaks(replay, device, values);
   for (size_t i = 0; i < replay->events->count; i++) {
     if (*at(replay, GP_COLUMN_DEVICE, i) == device->device)
       count_calls(replay, i, &device->stats);
   }
+  /* Segments older than the events came from the driver, too. */
+  device->stats.driver_allocs = device->stats.segment.allocated;
+  device->stats.driver_frees = device->stats.segment.freed;
   uint64_t asked = device->stats.cache_hits + device->stats.cache_misses;
   device->cache_hit_rate = asked ? (double)device->stats.cache_hits / (double)asked : 0;
   if (live_before && replay->events->count)
-    gp_snapshot_note(snapshot,
-        "device %d: %llu blocks were allocated before the first event: recording began later, or older "
-        "events were overwritten",
-        device->device, (unsigned long long)live_before);
+    gp_snapshot_note_usual(snapshot,
+        "device %d: %s %s allocated before the first event: recording began later, or older events were "
+        "overwritten",
+        device->device, gp_number_plural(live_before, "block", count), live_before == 1 ? "was" : "were");
 }
 
 bool gp_import_replay(gp_import_t *import)

@@ -306,6 +306,9 @@ static void count_copy(gp_device_copy_t *copy)
   }
 #define GAUGE(name, unit, what) set_gauge(&copy->stats.name, now.name.current);
 #include "trace/format/stats.def"
+  /* The record's counters may be one operation behind its blocks. */
+  if (copy->stats.driver_allocs < copy->stats.segment.allocated)
+    copy->stats.driver_allocs = copy->stats.segment.allocated;
 }
 
 static void use_statistics(gp_record_t *record)

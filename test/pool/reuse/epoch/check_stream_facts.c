@@ -59,7 +59,9 @@ START_TEST(test_a_fact_about_a_stream_gives_nothing_back)
   synchronize_stream(gp_stream_find(engine, STREAM_A));
   ck_assert_uint_eq(stats().cached_bytes.current, GP_MIB);
   ck_assert_int_eq(driver.count[FAKE_FREE], 0);
-  (void)allocate(2 * GP_MIB); /* this may wait */
+  (void)allocate(2 * GP_MIB); /* nor may this wait */
+  ck_assert_int_eq(driver.count[FAKE_FREE], 0);
+  synchronize();
   ck_assert_uint_eq(stats().cached_bytes.current, 0);
   stop();
 }
@@ -295,7 +297,7 @@ START_TEST(test_default_streams_of_two_contexts)
   complete_context(context, 0); /* the mark is cleared by facts of both that began after it was looked at */
   block = allocate(GP_MIB);
   ck_assert_int_eq(free_code(block), 0);
-  look(); /* nobody has worked since */
+  look(); /* no work was submitted since */
   ck_assert_uint_eq(deferred(), 0);
   stop();
 }
@@ -401,7 +403,7 @@ static void late_destructor(void *arg)
   int code;
   (void)arg;
   pthread_barrier_wait(&late_barrier); /* our destructor has run */
-  pthread_barrier_wait(&late_barrier); /* somebody has begun to synchronize the context */
+  pthread_barrier_wait(&late_barrier); /* the other thread has begun to synchronize the context */
   gp_stream_mark(engine, gp_stream_of_thread(engine, context));
   gp_work_submitted();
   ck_assert_int_eq(gp_engine_free(engine, late_block, &code), GP_FREE_DONE);

@@ -229,13 +229,14 @@ static void *use_own_stream(void *arg)
   return NULL;
 }
 
-/* The driver cannot be asked about another thread's stream, or about one that is gone: beyond the allowance
- * the host waits. */
-START_TEST(test_streams_that_nobody_can_ask_about)
+/* The driver cannot be asked about another thread's stream, or about one that is gone: the pool grows, also
+ * beyond the allowance, and where it cannot grow the host waits. */
+START_TEST(test_streams_that_cannot_be_asked)
 {
   pthread_t thread;
 
   begin();
+  default_is_idle = true;
   uint64_t block = allocate(3 * GP_MIB / 2);
   ck_assert_int_eq(pthread_create(&thread, NULL, use_own_stream, NULL), 0);
   pthread_join(thread, NULL);
@@ -244,10 +245,19 @@ START_TEST(test_streams_that_nobody_can_ask_about)
   ck_assert_int_eq(driver.count[FAKE_WAIT], 0); /* not beyond it */
   uint64_t large = allocate(3 * GP_MIB);
   ck_assert_int_eq(free_code(large), 0);
+  uint64_t other = allocate(3 * GP_MIB);
+  ck_assert_uint_ne(other, large);
+  ck_assert_int_eq(driver.count[FAKE_WAIT], 0);
+  driver.capacity = driver.used;
   ck_assert_uint_eq(allocate(3 * GP_MIB), large);
   ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
+  driver.capacity = GP_GIB;
   large = used_block(5 * GP_MIB, STREAM_A);
   gp_stream_destroyed(engine, gp_stream_take(engine, STREAM_A));
+  other = allocate(5 * GP_MIB);
+  ck_assert_uint_ne(other, large);
+  ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
+  driver.capacity = driver.used;
   ck_assert_uint_eq(allocate(5 * GP_MIB), large);
   ck_assert_int_eq(driver.count[FAKE_WAIT], 2);
   stop();
@@ -326,7 +336,7 @@ int main(void)
   tcase_add_test(fence, test_what_comes_during_the_record_is_not_covered);
   tcase_add_test(fence, test_what_comes_during_the_question_is_not_covered);
   tcase_add_test(fence, test_the_default_stream_is_asked_and_not_recorded_in);
-  tcase_add_test(fence, test_streams_that_nobody_can_ask_about);
+  tcase_add_test(fence, test_streams_that_cannot_be_asked);
   tcase_add_test(fence, test_beyond_the_allowance_streams_are_asked_again);
   tcase_add_test(fence, test_not_while_suspended);
   tcase_add_test(fence, test_a_stream_is_not_destroyed_while_it_is_asked_about);

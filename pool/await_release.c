@@ -1,0 +1,48 @@
+#include "pool/await_release.h"
+
+#include "pool/driver_calls.h"
+
+#define PAUSE_NS UINT64_C(100000)
+
+/* The number of releases that have finished; *ret_waits: it is worth waiting for another one. */
+static uint64_t count_finished(gp_device_t *device, bool *ret_waits)
+{
+  const gp_releases_t *releases = &device->releases;
+
+  gp_lock_take(&device->lock);
+  uint64_t count = releases->finished_count;
+  *ret_waits = !gp_releases_are_none(releases) && releases->given_up != count + 1;
+  gp_lock_release(&device->lock);
+  return count;
+}
+
+static void give_up(gp_device_t *device, uint64_t count)
+{
+  gp_lock_take(&device->lock);
+  if (device->releases.finished_count == count)
+    device->releases.given_up = count + 1;
+  gp_lock_release(&device->lock);
+}
+
+bool gp_await_release(gp_engine_t *engine, gp_device_t *device, gp_room_t *room, uint64_t limit_ns)
+{
+  bool waits;
+
+  gp_assert(!gp_holds_engine_lock());
+  uint64_t before = count_finished(device, &waits);
+  while (waits) {
+    if (room->later_ns >= limit_ns) {
+      room->was_in_vain = true;
+      if (limit_ns >= engine->patience_ns)
+        give_up(device, before);
+      return false;
+    }
+    uint64_t begin_ns = gp_now(engine);
+    gp_driver_pause(engine, PAUSE_NS);
+    uint64_t end_ns = gp_now(engine);
+    room->later_ns += end_ns > begin_ns ? end_ns - begin_ns : 0;
+    if (count_finished(device, &waits) != before)
+      return true;
+  }
+  return false;
+}

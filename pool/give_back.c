@@ -1,0 +1,151 @@
+#include "pool/give_back.h"
+
+#include "pool/limit.h"
+#include "pool/mode.h"
+#include "pool/reclaim.h"
+#include "pool/release.h"
+#include "pool/reuse/fences.h"
+#include "pool/reuse/known_streams.h"
+#include "pool/space/surplus.h"
+
+#define FREES_BETWEEN_LOOKS                                                                                  \
+  16 /* while the device is busy, a look at it costs each context two driver calls */
+
+/* The statistics say how much stays that should have gone. */
+static void note_kept(gp_engine_t *engine, gp_device_t *device, bool is_busy)
+{
+  gp_lock_take(&device->lock);
+  gp_surplus_note_kept(device, is_busy ? gp_surplus_bytes(engine, device, gp_now(engine)) : 0);
+  device->surplus_pause = is_busy ? FREES_BETWEEN_LOOKS : 0;
+  gp_lock_release(&device->lock);
+}
+
+/*
+ * Whether the device has surplus, and the context memory that could go. Where there is no surplus, what
+ * stayed because the device was busy has been handed out again, or its context has ended.
+ */
+static bool has_surplus(gp_engine_t *engine, gp_context_t *context)
+{
+  gp_device_t *device = context->device;
+
+  gp_lock_take(&device->lock);
+  bool has = gp_surplus_is_due(engine, device, gp_now(engine));
+  if (!has)
+    gp_surplus_note_kept(device, 0);
+  has = has && gp_bins_largest(&context->bins);
+  gp_lock_release(&device->lock);
+  return has;
+}
+
+/* The pool keeps memory of the device that the context is on. */
+static bool has_unused(gp_context_t *context)
+{
+  gp_device_t *device = context->device;
+
+  gp_lock_take(&device->lock);
+  bool has = !gp_list_is_empty(&context->deferred) || !gp_list_is_empty(&device->idle);
+  gp_lock_release(&device->lock);
+  return has;
+}
+
+static uint64_t give_back(gp_engine_t *engine, gp_context_t *context, bool is_quiet)
+{
+  uint64_t given = 0;
+
+  if (is_quiet) {
+    gp_reclaim(engine); /* what was deferred is idle now, and may be surplus, too */
+    given = gp_release_surplus(engine, context, gp_now(engine));
+  }
+  note_kept(engine, context->device, !is_quiet);
+  return given;
+}
+
+uint64_t gp_give_back_in_free(gp_engine_t *engine, gp_context_t *context)
+{
+  gp_device_t *device = context->device;
+
+  gp_assert(!gp_holds_engine_lock());
+  gp_lock_take(&device->lock);
+  bool is_paused = device->surplus_pause > 0;
+  device->surplus_pause -= is_paused;
+  gp_lock_release(&device->lock);
+  return is_paused ? 0 : give_back(engine, context, gp_fences_are_quiet(engine, device));
+}
+
+/* Outside of a free. That one context was synchronized is not enough: the driver's free may wait for others.
+ */
+static bool is_quiet_now(gp_engine_t *engine)
+{
+  return engine->driver.ops->fence_record ? gp_fences_are_quiet(engine, NULL)
+                                          : gp_known_streams_ask(engine) == GP_KNOWN_WORK_NONE;
+}
+
+uint64_t gp_give_back_after_sync(gp_engine_t *engine, gp_context_t *context)
+{
+  bool has_stopped = gp_engine_service(engine) == GP_SERVICE_STOPPED;
+
+  gp_assert(!gp_holds_engine_lock());
+  if (has_stopped ? !has_unused(context) : !has_surplus(engine, context))
+    return 0;
+  bool is_quiet = is_quiet_now(engine);
+  if (has_stopped)
+    return is_quiet ? gp_release_unused(engine, context, GP_TRIM_REQUESTED) : 0;
+  return give_back(engine, context, is_quiet);
+}
+
+/*
+ * Idle memory of the device, `bytes` of it: now if the device is quiet, else as surplus. No call of the
+ * program waits for this thread, so on a driver without fences it will do that no stream which the library
+ * knows of has work.
+ */
+static uint64_t give_back_on_request(gp_engine_t *engine, gp_device_t *device, uint64_t bytes)
+{
+  uint64_t given = 0;
+
+  gp_assert(!gp_holds_engine_lock());
+  bool is_quiet = is_quiet_now(engine);
+  if (is_quiet) {
+    gp_reclaim(engine);
+    given = gp_release_largest(engine, device, bytes, GP_TRIM_REQUESTED);
+  }
+  gp_lock_take(&device->lock);
+  uint64_t left = device->stats->cached_bytes.current;
+  uint64_t missing = bytes > given ? bytes - given : 0;
+  if (!is_quiet)
+    gp_surplus_want(device, missing < left ? missing : left, GP_TRIM_REQUESTED);
+  gp_lock_release(&device->lock);
+  note_kept(engine, device, !is_quiet);
+  return given;
+}
+
+uint64_t gp_engine_empty_cache(gp_engine_t *engine)
+{
+  uint64_t given = 0;
+
+  gp_reclaim_poll(engine);
+  GP_DEVICE_EACH(engine, device)
+  given += give_back_on_request(engine, device, UINT64_MAX);
+  return given;
+}
+
+uint64_t gp_engine_set_limits(gp_engine_t *engine, const gp_amount_t limits[GP_MAX_DEVICES])
+{
+  uint64_t given = 0;
+
+  for (int i = 0; i < GP_MAX_DEVICES; i++) {
+    uint64_t excess = gp_limit_set(engine, &engine->devices[i], &limits[i]);
+    if (excess > 0)
+      given += give_back_on_request(engine, &engine->devices[i], excess);
+  }
+  gp_mode_accept_limits(engine); /* after the limits: a thread that sees it finds them */
+  return given;
+}
+
+void gp_engine_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t token)
+{
+  if (!gp_engine_may_conclude(engine, token))
+    return;
+  gp_fences_sync_end(engine, context, token);
+  gp_reclaim(engine);
+  (void)gp_give_back_after_sync(engine, context);
+}

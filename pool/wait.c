@@ -1,0 +1,276 @@
+#include "pool/wait.h"
+
+#include "pool/driver_calls.h"
+#include "pool/mode.h"
+#include "pool/reclaim.h"
+#include "pool/reuse/fences.h"
+#include "pool/reuse/known_streams.h"
+#include "pool/reuse/stamps.h"
+#include "pool/util/log.h"
+
+#define FIRST_PAUSE_NS   UINT64_C(20000)
+#define LONGEST_PAUSE_NS UINT64_C(1000000)
+#define TELL_AFTER_NS    UINT64_C(2000000000)
+
+/* Which work holds a wait up. */
+typedef enum work { WORK_NONE, WORK_BEFORE, WORK_LATER } work_t;
+
+/* One wait: how long it may take, by what holds it up, and the time between its polls. */
+typedef struct polling {
+  gp_engine_t *engine;
+  gp_device_t *device; /* whose memory the program asks for */
+  gp_room_t *room;
+  uint64_t before_ns, later_ns;
+  uint64_t last_ns;
+  uint64_t pause_ns;
+  bool has_paused;
+  bool is_brief;       /* progress gives it no more time */
+  uint64_t held_epoch; /* what is waited for, and ... */
+  uint64_t held;       /* ... the sum of what the contexts that hold it up had completed at the last poll */
+} polling_t;
+
+static polling_t begin(
+    gp_engine_t *engine, gp_device_t *device, gp_room_t *room, uint64_t before_ns, uint64_t later_ns)
+{
+  return (polling_t){.engine = engine,
+      .device = device,
+      .room = room,
+      .before_ns = before_ns,
+      .later_ns = later_ns,
+      .last_ns = gp_now(engine),
+      .pause_ns = FIRST_PAUSE_NS};
+}
+
+static bool has_fences(const gp_engine_t *engine)
+{
+  return engine->driver.ops->fence_record != NULL;
+}
+
+/* The work for which a context has not completed the epoch. The caller holds contexts_lock. */
+static work_t work_of(const gp_context_t *context, uint64_t epoch)
+{
+  if (atomic_load(&context->gone) || atomic_load(&context->completed) >= epoch)
+    return WORK_NONE;
+  return atomic_load(&context->fences.at_free_epoch) >= epoch ? WORK_BEFORE : WORK_LATER;
+}
+
+/*
+ * A context that holds the epoch up has completed something: it gets on, and the patience begins anew. That
+ * ends, for such a context has a few fences at most that were recorded before the wait.
+ */
+static void note_progress(polling_t *polling, uint64_t epoch, uint64_t held)
+{
+  if (polling->held_epoch == epoch && polling->held != held && !polling->is_brief)
+    polling->room->progress_ns = polling->room->later_ns;
+  polling->held_epoch = epoch;
+  polling->held = held;
+}
+
+/* What holds the epoch up. Without fences the streams tell, and if none of them has work nothing is known. */
+static work_t find_work(polling_t *polling, uint64_t epoch)
+{
+  gp_engine_t *engine = polling->engine;
+  gp_room_t *room = polling->room;
+  work_t found = WORK_NONE;
+  uint64_t held = 0;
+
+  gp_lock_take(&engine->contexts_lock);
+  GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context) {
+    work_t work = work_of(context, epoch);
+    if (work != WORK_NONE)
+      held += atomic_load(&context->completed);
+    if (work > found) {
+      found = work;
+      room->busy_context = context->driver.id;
+      room->busy_since_ns = atomic_load(&context->fences.recorded_ns);
+    }
+  }
+  gp_lock_release(&engine->contexts_lock);
+  note_progress(polling, epoch, held);
+  if (found != WORK_NONE && !has_fences(engine))
+    found = gp_known_streams_ask(engine) == GP_KNOWN_WORK_BEFORE ? WORK_BEFORE : WORK_LATER;
+  return found;
+}
+
+/* How far the context has got. Without fences it is known of streams only, whatever their context. */
+static uint64_t progress_of(const gp_engine_t *engine, const gp_context_t *context)
+{
+  return atomic_load(&context->completed) + atomic_load(&engine->streams_got_through);
+}
+
+/* A wait of that length was in vain, and the context that holds the epoch up has not got on since. */
+static bool was_in_vain(gp_engine_t *engine, uint64_t epoch, uint64_t limit_ns)
+{
+  bool in_vain = false;
+
+  gp_lock_take(&engine->contexts_lock);
+  GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context)
+    if (work_of(context, epoch) != WORK_NONE && atomic_load(&context->vain.ns) >= limit_ns &&
+        atomic_load(&context->vain.progress) == progress_of(engine, context))
+      in_vain = true;
+  gp_lock_release(&engine->contexts_lock);
+  return in_vain;
+}
+
+static void note_vain(gp_engine_t *engine, uint64_t epoch, uint64_t limit_ns)
+{
+  gp_lock_take(&engine->contexts_lock);
+  GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context) {
+    uint64_t progress = progress_of(engine, context);
+    if (work_of(context, epoch) == WORK_NONE)
+      continue;
+    if (atomic_load(&context->vain.progress) != progress || atomic_load(&context->vain.ns) < limit_ns)
+      atomic_store(&context->vain.ns, limit_ns);
+    atomic_store(&context->vain.progress, progress);
+  }
+  gp_lock_release(&engine->contexts_lock);
+}
+
+static void tell(const polling_t *polling)
+{
+  gp_room_t *room = polling->room;
+
+  if (room->has_told || room->before_ns < TELL_AFTER_NS)
+    return;
+  room->has_told = true;
+  gp_log(GP_LOG_ERROR,
+      "an allocation waits for memory that the program freed: work that was submitted to context %llu before "
+      "may still use it",
+      (unsigned long long)room->busy_context);
+}
+
+static void count_wait(gp_device_t *device)
+{
+  gp_lock_take(&device->lock);
+  device->stats->host_waits++;
+  gp_lock_release(&device->lock);
+}
+
+/* Sleeps until the next poll is due. False: the time for such work is over, or no poll can tell anything. */
+static bool go_on(polling_t *polling, work_t work, uint64_t epoch)
+{
+  gp_engine_t *engine = polling->engine;
+  uint64_t limit_ns = work == WORK_BEFORE ? polling->before_ns : polling->later_ns;
+  uint64_t *spent_ns = work == WORK_BEFORE ? &polling->room->before_ns : &polling->room->later_ns;
+  uint64_t since_ns = work == WORK_BEFORE ? 0 : polling->room->progress_ns;
+
+  bool is_over = *spent_ns - since_ns >= limit_ns;
+  if (is_over)
+    note_vain(engine, epoch, limit_ns);
+  if (is_over || (!polling->has_paused && was_in_vain(engine, epoch, limit_ns))) {
+    polling->room->was_in_vain = true;
+    return false;
+  }
+  if (!polling->has_paused)
+    count_wait(polling->device);
+  polling->has_paused = true;
+  uint64_t left_ns = limit_ns - (*spent_ns - since_ns);
+  gp_driver_pause(engine, polling->pause_ns < left_ns ? polling->pause_ns : left_ns);
+  polling->pause_ns = 2 * polling->pause_ns < LONGEST_PAUSE_NS ? 2 * polling->pause_ns : LONGEST_PAUSE_NS;
+  uint64_t now_ns = gp_now(engine);
+  *spent_ns += now_ns > polling->last_ns ? now_ns - polling->last_ns : 0;
+  polling->last_ns = now_ns;
+  tell(polling);
+  return true;
+}
+
+/* The stamp of what was freed first of all that is deferred on the device; 0: nothing is. */
+static uint64_t oldest_deferred(gp_device_t *device)
+{
+  uint64_t oldest = 0;
+
+  gp_lock_take(&device->lock);
+  GP_LIST_EACH(&device->contexts, const gp_context_t, device_link, context) {
+    if (gp_list_is_empty(&context->deferred))
+      continue;
+    uint64_t stamp = gp_list_entry(context->deferred.next, gp_block_t, order)->free_epoch;
+    if (oldest == 0 || stamp < oldest)
+      oldest = stamp;
+  }
+  gp_lock_release(&device->lock);
+  return oldest;
+}
+
+static bool wait_for_deferred(polling_t *polling)
+{
+  gp_engine_t *engine = polling->engine;
+  gp_room_t *room = polling->room;
+  uint64_t oldest = oldest_deferred(polling->device);
+
+  if (room->begin_epoch == 0)
+    room->begin_epoch = atomic_load(&engine->epoch);
+  if (oldest > room->begin_epoch || gp_engine_forwards(engine) || !gp_fences_can_poll(engine))
+    return false;
+  while (oldest != 0) {
+    gp_reclaim_poll(engine);
+    if (oldest_deferred(polling->device) != oldest)
+      return true;
+    if (gp_engine_service(engine) > GP_SERVICE_SUSPENDED ||
+        !go_on(polling, find_work(polling, oldest), oldest))
+      return false;
+  }
+  return false;
+}
+
+bool gp_wait_for_deferred(gp_engine_t *engine, gp_device_t *device, gp_room_t *room)
+{
+  polling_t polling = begin(engine, device, room, GP_WAIT_BEFORE_NS, engine->patience_ns);
+
+  gp_assert(!gp_holds_engine_lock());
+  return wait_for_deferred(&polling);
+}
+
+bool gp_wait_briefly(gp_engine_t *engine, gp_device_t *device)
+{
+  gp_room_t room = {.next_step = 0};
+  polling_t polling = begin(engine, device, &room, GP_WAIT_MISS_NS, GP_WAIT_MISS_NS);
+  polling.is_brief = true;
+
+  gp_assert(!gp_holds_engine_lock());
+  return wait_for_deferred(&polling);
+}
+
+/* Without fences: until no stream has work. The time for it depends on whether it had some at the last large
+ * free. */
+static bool wait_for_known_streams(polling_t *polling, uint64_t epoch)
+{
+  gp_engine_t *engine = polling->engine;
+  gp_known_work_t known;
+
+  while ((known = gp_known_streams_ask(engine)) != GP_KNOWN_WORK_NONE) {
+    (void)find_work(polling, epoch); /* for the report */
+    if (gp_engine_service(engine) >= GP_SERVICE_DEAD ||
+        !go_on(polling, known == GP_KNOWN_WORK_BEFORE ? WORK_BEFORE : WORK_LATER, epoch))
+      return false;
+  }
+  return true;
+}
+
+/*
+ * A device that is always busy is seen to get on: what was submitted before `epoch` is complete, then what
+ * was submitted before the next one, and so on. A kernel that came meanwhile and does not end shows, too.
+ */
+bool gp_wait_until_quiet(gp_engine_t *engine, gp_device_t *device, gp_room_t *room)
+{
+  uint64_t epoch = gp_epoch_begin(engine);
+  polling_t polling = begin(engine, device, room, GP_WAIT_BEFORE_NS, engine->patience_ns);
+  uint64_t passed_ns = 0; /* since when what was submitted before the call is complete; 0: it is not */
+
+  gp_assert(!gp_holds_engine_lock());
+  if (gp_engine_is_suspended(engine))
+    return false; /* the calling thread may be the one that ends the suspension */
+  if (!has_fences(engine))
+    return wait_for_known_streams(&polling, epoch);
+  while (!gp_fences_are_quiet(engine, NULL)) {
+    if (find_work(&polling, epoch) == WORK_NONE) {
+      uint64_t now_ns = gp_now(engine);
+      if (passed_ns != 0 && now_ns - passed_ns >= GP_WAIT_MISS_NS)
+        return true;
+      passed_ns = passed_ns != 0 ? passed_ns : now_ns;
+      epoch = gp_epoch_begin(engine);
+    }
+    if (gp_engine_service(engine) >= GP_SERVICE_DEAD || !go_on(&polling, WORK_LATER, epoch))
+      return false;
+  }
+  return true;
+}

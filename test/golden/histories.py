@@ -1,0 +1,132 @@
+"""Histories that end otherwise than they were when memory ran out, made anew for each test.
+
+Each function returns the bytes of a file; the stored texts name what it plants.
+"""
+
+import json
+import os
+import pickle
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+
+from report_case import Program  # noqa: E402
+
+MIB, GIB = 1 << 20, 1 << 30
+START_US = 1700000000000000
+
+
+def frames(*lines):
+    return [{"name": name, "filename": file, "line": line} for name, file, line in lines]
+
+
+MAIN = ("<module>", "serve.py", 99)
+LOAD = frames(("load_weights", "model.py", 12), MAIN)
+EXTEND = frames(("KVCache.extend", "cache.py", 40), ("generate", "serve.py", 7), MAIN)
+
+
+class Torch:
+    """A program under PyTorch: each block is a segment of its own."""
+
+    def __init__(self, devices, with_times=True):
+        self.traces = [[] for _ in range(devices)]
+        self.live = {}
+        self.with_times = with_times
+        self.now = START_US
+
+    def entry(self, device, action, size, stack, **more):
+        self.now += 1000
+        made = {"action": action, "size": size, "stream": 0, **more}
+        if self.with_times:
+            made["time_us"] = self.now
+        if stack:
+            made["frames"] = stack
+        self.traces[device].append(made)
+
+    def alloc(self, device, size, stack, stream=0):
+        address = (device + 1) << 44 | sum(map(len, self.traces)) << 33
+        segment = -(-size // (2 * MIB)) * 2 * MIB
+        self.entry(device, "segment_alloc", segment, stack, addr=address, stream=stream)
+        self.entry(device, "alloc", size, stack, addr=address, stream=stream)
+        self.live[device, address] = size, segment, stack, stream
+        return address
+
+    def free(self, device, address):
+        size, segment, _, stream = self.live.pop((device, address))
+        for action, bytes_ in (("free_requested", size), ("free_completed", size), ("segment_free", segment)):
+            self.entry(device, action, bytes_, None, addr=address, stream=stream)
+
+    def oom(self, device, size, free, stack):
+        self.entry(device, "oom", size, stack, device_free=free)
+
+    def pickled(self):
+        segments = []
+        for (device, address), (size, segment, stack, stream) in sorted(self.live.items()):
+            blocks = [{"address": address, "size": -(-size // 512) * 512, "requested_size": size, "state": "active_allocated",
+                       "frames": stack}]
+            if segment > blocks[0]["size"]:
+                blocks.append({"address": address + blocks[0]["size"], "size": segment - blocks[0]["size"],
+                               "requested_size": 0, "state": "inactive", "frames": []})
+            segments.append({
+                "device": device, "address": address, "total_size": segment, "allocated_size": blocks[0]["size"],
+                "active_size": blocks[0]["size"], "requested_size": size, "stream": stream, "segment_type": "large",
+                "segment_pool_id": (0, 0), "is_expandable": False, "frames": stack, "blocks": blocks})
+        return pickle.dumps({"segments": segments, "device_traces": self.traces, "allocator_settings": {},
+                             "external_annotations": []}, 2)
+
+
+def three_devices():
+    """Device 1 of three fills up with the cache of KVCache.extend; after the crash nothing of it is left."""
+    program = Torch(3)
+    for device in range(3):
+        program.alloc(device, 2 * GIB, LOAD)
+    cache = [program.alloc(1, 2 * GIB - MIB, EXTEND) for _ in range(38)]
+    program.alloc(2, 40 * GIB, LOAD)  # another device holds much, and is well
+    program.oom(1, 4 * GIB, 300 * MIB, EXTEND)
+    for address in cache:
+        program.free(1, address)
+    return program.pickled()
+
+
+def no_times():
+    """No times, so that device 0 comes before device 1, whenever it was; KVCache.extend is on all ten streams of 1."""
+    program = Torch(2, with_times=False)
+    program.alloc(0, 5 * GIB, LOAD)
+    cache = [program.alloc(1, 256 * MIB + stream, EXTEND, stream=0x1000 * stream) for stream in range(10) for _ in range(3)]
+    program.alloc(1, GIB, LOAD)
+    program.oom(1, 512 * MIB, 64 * MIB, EXTEND)
+    for address in cache:
+        program.free(1, address)
+    return program.pickled()
+
+
+def survived():
+    """Memory ran out twice; the program freed its cache and went on."""
+    program = Torch(1)
+    weights = program.alloc(0, 10 * GIB, LOAD)
+    cache = program.alloc(0, 60 * GIB, EXTEND)
+    program.oom(0, 20 * GIB, 9 * GIB, EXTEND)
+    program.oom(0, 12 * GIB, 9 * GIB, EXTEND)
+    program.free(0, cache)
+    program.alloc(0, 20 * GIB, EXTEND)
+    program.free(0, weights)
+    return program.pickled()
+
+
+def killed():
+    """Memory ran out of Cache::grow(); the program freed most of it, and was killed later."""
+    program = Program()
+    program.alloc(8 * MIB, stack=0)
+    caches = [program.alloc(9 * MIB, 16 * MIB, stack=1) for _ in range(6)]
+    program.managed(5 * MIB, stack=0)
+    program.free(caches.pop(), complete=False)
+    program.event("oom", size=20 * MIB, stack=1)
+    for cache in caches:
+        program.free(cache)
+    snapshot = program.snapshot(reason="recovered")
+    snapshot["devices"][0]["stats"]["num_ooms"] = 1
+    return json.dumps(snapshot).encode()
+
+
+FILES = {"three-devices.pickle": three_devices, "no-times.pickle": no_times, "survived.pickle": survived,
+         "killed.json": killed}

@@ -1,0 +1,277 @@
+"""Every remedy that `gpupool summary` prints is tried: a program meets what the finding is about, the remedy is taken out of
+the finding's JSON and applied, and the program runs again. doc/findings.md names the test of each finding.
+
+A setting is applied as it stands there; an action is an argument of test/prog/remedies.c that does what the word says.
+Time is that of a virtual clock.
+"""
+
+import json
+import os
+import subprocess
+import unittest
+
+from harness import GIB, SIM, PreloadCase
+
+TOOL = os.environ["GP_TOOL"]
+MIB = 1 << 20
+KIB = 1 << 10
+SECOND = 10**9
+
+
+class Remedies(PreloadCase):
+    def summary(self, path, *options):
+        result = subprocess.run([TOOL, "summary", "--json", path, *options], stdout=subprocess.PIPE, universal_newlines=True,
+                                env=dict(os.environ, LD_LIBRARY_PATH=SIM), timeout=120)
+        self.assertEqual(result.returncode, 0)
+        return json.loads(result.stdout)["snapshots"][0]
+
+    def meet(self, *steps, **settings):
+        """Runs the program. Returns how often memory was refused, and its summaries by reason."""
+        settings.setdefault("SIMCUDA_DEVICES", "2")
+        run = self.run_program("remedies", *steps, virtual_clock=True, **settings)
+        self.assertEqual(run.status, 0, run.out + run.err[-2000:])
+        self.expect_clean(run)
+        facts = {path.split(".")[-2]: self.summary(path) for path in run.snapshot_paths()}
+        return run.field("refused"), facts
+
+    def finding(self, facts, code, device=None):
+        found = [one for one in facts["findings"] if one["code"] == code and device in (None, one["device"])]
+        self.assertEqual(len(found), 1, facts["findings"])
+        return found[0]
+
+    def codes(self, facts):
+        return [one["code"] for one in facts["findings"]]
+
+    def settings_of(self, finding, *names):
+        """Those of its remedy, without GPUPOOL_; names: which they are, and nothing else is to be done."""
+        remedy = finding["remedy"]
+        self.assertIsNotNone(remedy, finding)
+        self.assertIsNone(remedy["action"])
+        self.assertEqual(sorted(remedy["settings"]), sorted("GPUPOOL_" + name for name in names), finding)
+        for name, value in remedy["settings"].items():
+            self.assertIn("%s=%s" % (name, value), finding["advice"].replace("GPUPOOL_LIMIT is malformed",
+                                                                              "GPUPOOL_LIMIT=none"))
+        return {name[len("GPUPOOL_"):]: value for name, value in remedy["settings"].items()}
+
+    def action_of(self, finding, owner=None):
+        """The step that does what is to be done."""
+        self.assertEqual((finding["remedy"]["settings"], finding["remedy"]["owner"]), ({}, owner))
+        return finding["remedy"]["action"] + (":" + owner if owner else "")
+
+    @staticmethod
+    def stats(facts, device=0):
+        (found,) = [one for one in facts["devices"] if one["device"] == device]
+        return found["stats"]
+
+    def rate(self, facts):
+        stats = self.stats(facts)
+        return stats["cache_hits"] / (stats["cache_hits"] + stats["cache_misses"])
+
+
+class OutOfMemory(Remedies):
+    """The finding `oom`: what the library advises, and what the tool makes of it."""
+
+    def refused(self, *steps, **settings):
+        count, facts = self.meet(*steps, **settings)
+        self.assertGreater(count, 0)
+        return self.finding(facts["oom"], "oom")
+
+    def expect_served(self, *steps, **settings):
+        self.assertEqual(self.meet(*steps, **settings)[0], 0)
+
+    def test_a_larger_limit(self):
+        """It has to hold for the block that was asked for, however sizes are rounded."""
+        for last in (36 * MIB + 1, 64 * MIB + 1, 126 * MIB + 7, 300 * MIB + 1):
+            for type in ("round", "naive"):
+                steps = ("load:%d:2" % (32 * MIB), "pass:%d" % last)
+                found = self.refused(*steps, LIMIT="100MiB", TYPE=type)
+                self.expect_served(*steps, **dict(self.settings_of(found, "LIMIT"), TYPE=type))
+
+    def test_a_larger_limit_beside_that_of_another_device(self):
+        steps = ("device:1", "load:%d" % (400 * MIB), "device:0", "load:%d" % (130 * MIB))
+        for limits in ("0=100MiB,1=500MiB", "1=500MiB,0=100MiB"):
+            found = self.refused(*steps, LIMIT=limits)
+            settings = self.settings_of(found, "LIMIT")
+            self.expect_served(*steps, **settings)
+            self.assertIn("1=500MiB", settings["LIMIT"])
+
+    def test_a_larger_share(self):
+        steps = ("device:1", "load:%d" % GIB, "device:0", "load:%d" % (130 * MIB))
+        for limits in ("10%", "0=10%,1=2GiB"):
+            found = self.refused(*steps, LIMIT=limits, SIMCUDA_CAPACITY="0=1GiB,1=20GiB")
+            self.expect_served(*steps, SIMCUDA_CAPACITY="0=1GiB,1=20GiB", **self.settings_of(found, "LIMIT"))
+
+    def test_no_limit_that_the_device_cannot_keep(self):
+        found = self.refused("load:%d:12" % (100 * MIB), LIMIT="512MiB", SIMCUDA_CAPACITY="600MiB")
+        self.assertIsNotNone(found["remedy"])  # the sixth block would have fitted
+        found = self.refused("load:%d" % (2 * GIB), LIMIT="512MiB", SIMCUDA_CAPACITY="1GiB")
+        self.assertIsNone(found["remedy"])
+        self.assertIn("would not fit on the device", found["advice"])
+
+    def test_no_malformed_limit(self):
+        found = self.refused("load:%d" % MIB, LIMIT="8Q")
+        self.expect_served("load:%d" % MIB, **self.settings_of(found, "LIMIT"))
+
+    def test_a_synchronization_before_the_allocation(self):
+        short = {"SIMCUDA_CAPACITY": "1GiB", "RESERVE": "0", "PATIENCE": "1"}
+        before = ("load:%d" % (600 * MIB), "use:load", "free:load", "busy:%d" % (5 * SECOND))
+        found = self.refused(*before, "load:%d" % (700 * MIB), **short)
+        self.expect_served(*before, self.action_of(found), "load:%d" % (700 * MIB), **short)
+        self.assertIn("set a longer GPUPOOL_PATIENCE", found["advice"])
+        self.expect_served(*before, "load:%d" % (700 * MIB), **dict(short, PATIENCE="10"))
+
+    def test_another_type_where_rounding_took_the_memory(self):
+        """Never the type in use, and only where the bytes that it saves are enough."""
+        steps = ("load:%d:15" % (64 * MIB + 1),)
+        found = self.refused(*steps, SIMCUDA_CAPACITY="1GiB")
+        self.expect_served(*steps, SIMCUDA_CAPACITY="1GiB", **self.settings_of(found, "TYPE"))
+        for steps, settings in ((("load:%d:17" % (64 * MIB + 1),), {"TYPE": "naive"}),
+                                (("load:%d:17" % (64 * MIB),), {}),
+                                (("load:%d:14" % (64 * MIB + 1), "pass:%d" % (200 * MIB)), {})):
+            found = self.refused(*steps, SIMCUDA_CAPACITY="1GiB", **settings)
+            self.assertEqual((found["remedy"], found["advice"]), (None, "Nothing idle is left to give back."))
+
+
+    def test_less_of_what_the_biggest_owner_holds(self):
+        """The biggest one on the device where memory ran out, and only if it holds what was missing."""
+        first = ("device:1", "grow:%d" % (900 * MIB), "device:0", "load:%d:2" % (200 * MIB), "pass:%d" % (100 * MIB))
+        last = "pass:%d" % (700 * MIB)
+        for settings in ({"SIMCUDA_CAPACITY": "1GiB"}, {"LIMIT": "1GiB", "SIMCUDA_CAPACITY": "1500MiB"}):
+            settings["STACKS"] = "native"
+            _, facts = self.meet(*first, last, **settings)
+            found = self.finding(facts["oom"], "owners")
+            step = self.action_of(found, "load")
+            self.assertRegex(found["advice"], r"what load\b.* holds: [0-9.]+ MiB less on device 0 would have been enough")
+            self.expect_served(*first, step, last, **settings)
+        _, facts = self.meet(*first[:-1], *["pass:%d" % (300 * MIB)], "pass:%d" % (900 * MIB), **settings)
+        self.assertIsNone(self.finding(facts["oom"], "owners")["remedy"])
+
+    def test_no_limit_for_what_grows(self):
+        """A larger one would only be reached later: what is to be done is to free what grows."""
+        def steps(*more):
+            return ("load:%d" % (200 * MIB),) + ("grow:%d" % MIB, *more, "turn:pass:%d:1:0" % (2 * MIB)) * 400
+        settings = {"LIMIT": "512MiB", "STACKS": "native"}
+        found = self.refused(*steps(), **settings)
+        self.assertIsNone(found["remedy"], found)
+        self.assertIn("a larger one only puts that off", found["advice"])
+        _, facts = self.meet(*steps(), **settings)
+        step = self.action_of(self.finding(facts["oom"], "growth"), "grow")
+        self.assertIsNone(self.finding(facts["oom"], "owners")["advice"])
+        self.expect_served(*steps(step), **settings)
+
+
+class Settings(Remedies):
+    """Findings of a run that went well enough."""
+
+    def test_stacks_for_what_was_not_freed(self):
+        _, facts = self.meet("load:4096:3", STACKS="off")
+        found = self.finding(facts["exit"], "live_at_exit")
+        self.assertEqual(self.settings_of(found, "STACKS"), {"STACKS": "native"})
+        self.assertNotIn("load", json.dumps(facts["exit"]["findings"]))
+        _, facts = self.meet("load:4096:3", STACKS="native")
+        found = self.finding(facts["exit"], "live_at_exit")
+        self.assertEqual((found["remedy"], found["advice"]), (None, "gpupool leaks lists them."))
+        self.assertIn("load", self.finding(facts["exit"], "owners")["message"])
+
+    def better_rate(self, name, *steps, **settings):
+        _, facts = self.meet(*steps, **settings)
+        found = self.finding(facts["exit"], "hit_rate")
+        remedy = self.settings_of(found, name)
+        _, after = self.meet(*steps, **dict(settings, **remedy))
+        self.assertGreaterEqual(self.rate(after["exit"]), self.rate(facts["exit"]) + 0.1)
+        return remedy, self.rate(after["exit"]), found
+
+    def test_hit_rate_more_cached(self):
+        steps = ("load:%d:10:%d" % (4 * MIB, MIB), "free:load", "synchronize") * 30
+        _, rate, found = self.better_rate("MAX_CACHED", *steps, MAX_CACHED="8MiB")
+        self.assertIn("up to %.1f%% of them" % (100 * rate), found["advice"])
+
+    def test_hit_rate_kept_longer(self):
+        steps = ("load:%d:10" % (4 * MIB), "free:load", "synchronize", "sleep:2", "synchronize") * 30
+        remedy, rate, found = self.better_rate("IDLE_RELEASE", *steps, IDLE_RELEASE="1")
+        self.assertEqual(remedy, {"IDLE_RELEASE": "0"})
+        self.assertIn("up to %.1f%% of them" % (100 * rate), found["advice"])
+
+    def test_hit_rate_other_classes(self):
+        steps = ("turn:pass:%d:200:%d" % (3 * MIB, 37 * KIB),)
+        self.better_rate("ROUND_DIVISIONS", *steps)
+        self.better_rate("ROUND_DIVISIONS", *steps, ROUND_DIVISIONS="64")
+        steps = sum((("pass:%d:20:3000" % (300 * KIB + i * 60000), "free:pass", "synchronize") for i in range(10)), ())
+        self.assertEqual(self.better_rate("TYPE", *steps, TYPE="naive")[0], {"TYPE": "round"})
+        _, facts = self.meet(*steps, ROUND_DIVISIONS="2")  # already in use
+        self.assertIsNone(self.finding(facts["exit"], "hit_rate")["remedy"]
+                          if "hit_rate" in self.codes(facts["exit"]) else None)
+
+    def test_hit_rate_sizes_that_no_class_brings_together(self):
+        """Each size is asked for once, and twice as large as the one before: no setting helps."""
+        steps = tuple("pass:%d" % (512 << i) for i in range(20)) * 6
+        _, facts = self.meet(*steps, TYPE="naive")
+        self.assertIsNone(self.finding(facts["exit"], "hit_rate")["remedy"])
+
+    def test_rounding(self):
+        steps = ("pass:%d:20" % (64 * MIB + 1),)
+        for settings, name in (({}, "TYPE"), ({"TYPE": "naive", "LARGE_ROUND": "64MiB"}, "LARGE_ROUND")):
+            _, facts = self.meet(*steps, **settings)
+            found = self.finding(facts["exit"], "rounding")
+            _, after = self.meet(*steps, **dict(settings, **self.settings_of(found, name)))
+            self.assertNotIn("rounding", self.codes(after["exit"]))
+            was, now = (self.stats(one["exit"])["allocated_bytes"]["peak"] for one in (facts, after))
+            self.assertEqual(now, 20 * 66 * MIB)
+            self.assertLess(now, was)
+            self.assertIn("would have taken %.1f GiB" % (now / GIB), found["advice"])
+
+    def test_rounding_is_that_of_one_moment(self):
+        """Most was asked for when no size was rounded, and most was taken for a size that was: between the two peaks there
+        are 640 MiB, and rounding never took more than 72 at once."""
+        steps = ("load:%d:20" % (32 * MIB), "free:load", "synchronize", "pass:%d:18" % (32 * MIB + 1))
+        _, facts = self.meet(*steps)
+        stats = self.stats(facts["exit"])
+        self.assertEqual(stats["requested_bytes"]["peak"], 640 * MIB)
+        self.assertEqual(stats["allocated_bytes"]["peak"], 18 * 36 * MIB)
+        self.assertIn("648 MiB at the peak for 576.0 MiB", self.finding(facts["exit"], "rounding")["message"])
+
+    def test_cached(self):
+        steps = ("load:%d:20" % (100 * MIB), "free:load", "synchronize", "pass:%d:10" % (90 * MIB), "free:pass", "synchronize",
+                 "pass:%d:9" % (110 * MIB))
+        _, facts = self.meet(*steps)
+        remedy = self.settings_of(self.finding(facts["exit"], "cached"), "MAX_CACHED")
+        _, after = self.meet(*steps, **remedy)
+        self.assertNotIn("cached", self.codes(after["exit"]))
+        stats = self.stats(after["exit"])
+        self.assertLessEqual(stats["reserved_bytes"]["peak"],
+                             self.stats(facts["exit"])["active_bytes"]["peak"] + int(remedy["MAX_CACHED"][:-3]) * MIB)
+
+    def test_surplus(self):
+        steps = ("load:%d:12" % (4 * MIB), "use:load", "free:load", "pass:%d" % (2 * MIB), "stream", "busy:%d" % (9 * SECOND),
+                 "pass:%d" % (4 * MIB), "free:pass")
+        _, facts = self.meet(*steps, MAX_CACHED="8MiB")
+        found = self.finding(facts["exit"], "surplus")
+        self.assertGreater(self.stats(facts["exit"])["surplus_bytes"]["current"], 0)
+        _, after = self.meet(*steps, self.action_of(found), MAX_CACHED="8MiB")
+        self.assertEqual(self.stats(after["exit"])["surplus_bytes"]["current"], 0)
+        self.assertLess(self.stats(after["exit"])["reserved_bytes"]["current"],
+                        self.stats(facts["exit"])["reserved_bytes"]["current"])
+
+    def test_waits(self):
+        steps = ("load:%d:4" % (30 * MIB), "use:load", "busy:3000000", "free:load", "load:%d:2" % (40 * MIB), "use:load",
+                 "free:load") * 30
+        _, facts = self.meet(*steps)
+        found = self.finding(facts["exit"], "waits")
+        _, after = self.meet(*steps, **self.settings_of(found, "MAX_DEFERRED"))
+        self.assertNotIn("waits", self.codes(after["exit"]))
+        self.assertLess(self.stats(after["exit"])["host_waits"], self.stats(facts["exit"])["host_waits"])
+
+    def test_events(self):
+        _, facts = self.meet("load:4096:2", TRACE="state")
+        remedy = self.settings_of(self.finding(facts["exit"], "no_events"), "TRACE")
+        _, facts = self.meet("load:4096:2", **remedy)
+        self.assertNotIn("no_events", self.codes(facts["exit"]))
+        steps = ("turn:pass:4096:6000:0",)
+        _, facts = self.meet(*steps, TRACE_EVENTS="1024")
+        remedy = self.settings_of(self.finding(facts["exit"], "dropped_events"), "TRACE_EVENTS")
+        _, facts = self.meet(*steps, **remedy)
+        self.assertEqual((facts["exit"]["dropped_events"], facts["exit"]["partial"]), (0, False))
+
+
+if __name__ == "__main__":
+    unittest.main()

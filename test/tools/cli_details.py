@@ -1,0 +1,342 @@
+#!/usr/bin/env python3
+"""Details of what the commands say: what is not known is left out, and no two figures contradict each other.
+
+    cli_details.py GPUPOOL PRELOAD_STUB [TEST ...]
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+import cli
+from cli import MIB, gauge, snapshot_of
+from report_case import Program, Reports, ordinary
+
+
+def torch_snapshot(segments, live, traces=()):
+    """A snapshot as PyTorch writes it: segments of 2 MiB each, the first `live` of them in use; no stacks."""
+    def block(address, state):
+        return {"address": address, "size": 2 * MIB, "requested_size": 2 * MIB, "state": state, "frames": []}
+    return {"segments": [
+        {"device": 0, "address": i << 32, "total_size": 2 * MIB, "stream": 0, "segment_type": "large",
+         "segment_pool_id": [0, 0], "is_expandable": False, "frames": [], "allocated_size": 0, "active_size": 0,
+         "requested_size": 0, "blocks": [block(i << 32, "active_allocated" if i < live else "inactive")]}
+        for i in range(1, segments + 1)], "device_traces": [list(traces)], "external_annotations": []}
+
+
+class Unknown(Reports):
+    """What a snapshot does not know."""
+
+    def test_the_heading_has_what_is_known(self):
+        snapshot = ordinary().snapshot()
+        self.assertIn("s.json: app, pid 4711, written at exit\n", self.report(snapshot, command="sites").stdout)
+        for pid in (0, None):
+            snapshot["process"].update(pid=pid, program="")
+            for command in ("sites", "leaks", "frag", "timeline"):
+                self.assertIn("s.json: written at exit\n", self.report(snapshot, command=command).stdout)
+
+    def test_the_summary_has_no_empty_lines_of_the_process(self):
+        snapshot = snapshot_of(settings={})
+        snapshot["process"] = {"program": "", "pid": 0, "host": "", "rank": 0, "command_line": []}
+        text = self.report(snapshot, command="summary").stdout
+        for label in ("program", "process", "settings", "command"):
+            self.assertNotRegex(text, r"(?m)^  %s " % label)
+        snapshot["process"].update(pid=7, rank=3)
+        self.assertRegex(self.report(snapshot, command="summary").stdout, r"(?m)^  process    pid 7, rank 3$")
+        snapshot["process"].update(pid=0, host="node1")
+        self.assertRegex(self.report(snapshot, command="summary").stdout, r"(?m)^  process    on node1, rank 3$")
+        snapshot["settings"] = {"sources": {"stacks": "environment"}, "stacks": "fp"}
+        self.assertRegex(self.report(snapshot, command="summary").stdout, r"(?m)^  settings   stacks=fp$")
+
+
+class Figures(Reports):
+    """Figures that stand beside each other."""
+
+    command = "sites"
+
+    def test_driver_calls_are_those_of_the_segments(self):
+        """Segments that are older than the events came from the driver like the others."""
+        start = 1700000000000000
+        traces = [{"action": "segment_free", "addr": 99 << 32, "size": 2 * MIB, "stream": 0, "time_us": start,
+                   "frames": []},
+                  {"action": "segment_alloc", "addr": 40 << 32, "size": 2 * MIB, "stream": 0, "time_us": start + 1,
+                   "frames": []}]
+        for events, allocs, frees in (([], 40, 0), (traces, 41, 1)):
+            path = self.write("torch.json", torch_snapshot(40, 30, events))
+            stats = json.loads(self.run_tool("summary", "--json", path).stdout)["snapshots"][0]["devices"][0]["stats"]
+            self.assertEqual((stats["driver_allocs"], stats["driver_frees"]), (allocs, frees))
+            self.assertEqual((stats["segment"]["allocated"], stats["segment"]["freed"]), (allocs, frees))
+            text = self.run_tool("summary", path).stdout
+            self.assertRegex(text, r"driver allocations +40 +4[01] +%d\n" % allocs)
+            self.assertRegex(text, r"driver allocs +%d\n" % allocs)
+            self.assertIn("not known which allocations were hits and which were misses", text)
+        self.assertNotIn("not known", self.report(snapshot_of(), command="summary").stdout)
+
+    def test_what_is_held_is_counted_in_blocks(self):
+        for sort, heading, count in (("peak", "blocks", 2), ("live", "blocks", 1), ("total", "calls", 3),
+                                     ("count", "calls", 3), ("temporary", "calls", 2)):
+            text = self.report(ordinary(), "--sort", sort).stdout
+            self.assertRegex(text, r"(?m)cum%% +%s  function$" % heading)
+            name = r"a::very::.*" if sort == "temporary" else r"Cache::grow\(\)"
+            self.assertRegex(text, r"(?m)^.* %d  %s$" % (count, name))
+
+    def test_no_problem_beside_memory_that_was_not_freed(self):
+        def findings(**stats):
+            snapshot = snapshot_of()
+            snapshot["devices"][0]["stats"].update(stats)
+            return json.loads(self.report(snapshot, "--json", command="summary").stdout)["snapshots"][0]["findings"]
+        (only,) = findings()
+        self.assertEqual((only["severity"], only["message"][:16]), ("good", "No problem found"))
+        for stats in ({"allocation": gauge(3, 10, 1000)}, {"passthrough_bytes": gauge(MIB)},
+                      {"reserved_bytes": gauge(0, 2000 * MIB)}):
+            found = findings(**stats)
+            self.assertNotIn("No problem", " ".join(finding["message"] for finding in found), stats)
+            self.assertEqual([finding["severity"] for finding in found], ["note", "note"])
+            self.assertIn("99.0% of 1,000 allocations were served", found[1]["message"])
+
+
+class HitRate(Reports):
+    """Why few allocations were served from the pool, and when that is said at all."""
+
+    command = "summary"
+
+    def found(self, program, hits, misses, peak):
+        snapshot = program.snapshot()
+        snapshot["settings"].update({"type": "naive", "page": "4KiB", "large_round": "2MiB"})
+        snapshot["devices"][0]["stats"].update(allocation=gauge(0, peak, hits + misses), cache_hits=hits,
+                                               cache_misses=misses)
+        facts = self.facts(snapshot)
+        self.assertNotIn("served", [finding["code"] for finding in facts["findings"]])
+        (found,) = [finding for finding in facts["findings"] if finding["code"] == "hit_rate"]
+        return found
+
+    def test_the_reason_follows_from_the_figures(self):
+        kept, busy, sizes = (Program(with_stacks=False) for _ in range(3))
+        for i in range(60):
+            kept.alloc(8 * MIB)
+        for i in range(120):
+            kept.free(kept.alloc(4 * MIB, address=1 << 50))
+            busy.free(busy.alloc(4 * MIB, address=1 << 50))
+            sizes.free(sizes.alloc((i // 2 + 1) * 2 * MIB, address=(i // 2 + 1) << 42))
+        found = self.found(kept, 80, 100, 61)
+        self.assertIn("44.4% of 180 allocations on device 0 were served from the pool: for most of the others it had "
+                      "nothing idle, because the program still held", found["message"])
+        self.assertEqual(found["severity"], "note")
+        found = self.found(busy, 20, 100, 1)
+        self.assertIn("did not know yet that the device was done", found["message"])
+        self.assertEqual(found["severity"], "warning")
+        self.assertIn("were of other sizes (60 sizes in all)", self.found(sizes, 20, 100, 1)["message"])
+
+    def test_a_low_rate_is_no_good_news(self):
+        few = snapshot_of()
+        few["devices"][0]["stats"].update(allocation=gauge(0, 10, 10), cache_hits=0, cache_misses=10)
+        self.assertIn("No problem found in 10 allocations, too few to judge the pool by.", self.report(few).stdout)
+        few["devices"][0]["stats"]["passthrough_bytes"] = gauge(MIB)
+        self.assertEqual([finding["code"] for finding in self.facts(few)["findings"]], ["passthrough_at_exit"])
+
+    def test_no_problem_beside_memory_that_went_with_its_context(self):
+        lost = snapshot_of()
+        lost["events"].update(actions=["alloc", "free_requested"], details=["", "context_lost"])
+        text = self.report(lost).stdout
+        self.assertIn("1 allocation that the program had not freed went with a context", text)
+        self.assertNotIn("No problem", text)
+
+
+class Wording(Reports):
+    """Nothing is said that is no news."""
+
+    command = "summary"
+
+    def test_what_is_nothing_is_left_out(self):
+        snapshot = snapshot_of()
+        for unaccounted, end in ((0, "free 1.00 ms after the start."),
+                                 (5 * MIB, "start, and 5 MiB were in use by contexts, code and other processes.")):
+            snapshot["devices"][0]["use"] = {"time_ns": 1000000, "total": 1 << 30, "free": 1 << 29,
+                                             "unaccounted": unaccounted}
+            self.assertIn(end, " ".join(self.report(snapshot).stdout.split()))
+        self.assertIn("recorded for", self.report(snapshot).stdout)
+        self.assertIn("no stream but the default one", self.report(snapshot).stdout)
+        del snapshot["devices"][0]["use"]
+        snapshot["events"]["time_ns"] = [0, 0, 0]
+        self.assertNotIn("recorded for", self.report(snapshot).stdout)
+
+    def test_blocks_of_one_size(self):
+        program = Program()
+        for _ in range(3):
+            program.alloc(32 * MIB)
+        self.assertIn("before the exit, each of 32 MiB.", " ".join(self.report(program).stdout.split()))
+        program.alloc(1 * MIB)
+        self.assertIn("most of it in 3 blocks of 32 MiB.", " ".join(self.report(program).stdout.split()))
+
+
+class DoubleFree(Reports):
+    """Memory that was freed again: what the program did is in the test of stacks."""
+
+    command = "summary"
+
+    def snapshot(self, count, free_stacks, keep=None):
+        program = Program()
+        for _ in range(count):
+            block = program.alloc(4 * MIB, stack=0)
+            columns = program.columns_of(block)
+            program.free(block)
+            program.rows[-2]["stack"] = 1 if free_stacks else 0
+            program.event("free_refused", **dict(columns, stack=2))
+        snapshot = program.snapshot(keep=keep)
+        snapshot["settings"]["stacks_free"] = "1" if free_stacks else "0"
+        return snapshot
+
+    def test_both_frees_are_shown(self):
+        facts = self.facts(self.snapshot(1, True))
+        (found,) = [finding for finding in facts["findings"] if finding["code"] == "double_free"]
+        self.assertEqual(found["severity"], "warning")
+        self.assertIn("4 MiB at 0x100000000 on device 0, allocated by Model::load(std::string const&) model.cu:12, was freed "
+                      "at 3.00 us by Cache::grow() cache.cu:33, and again at 5.00 us by Cache::grow() cache.cu:33.",
+                      found["message"])
+        (double,) = facts["double_frees"]
+        self.assertEqual([len(double[name]) for name in ("alloc_stack", "first_stack", "second_stack")], [3, 3, 4])
+        self.assertEqual((double["first_ns"], double["second_ns"], double["size"]), (3000, 5000, 4 * MIB))
+        self.assertNotIn("No problem", self.report(self.snapshot(1, True)).stdout)
+
+    def test_what_is_not_recorded_is_said(self):
+        facts = self.facts(self.snapshot(20, False))
+        (found,) = [finding for finding in facts["findings"] if finding["code"] == "double_free"]
+        self.assertIn("freed before, 20 times; first: 4 MiB", found["message"])
+        self.assertIn("GPUPOOL_STACKS_FREE=1 records", found["advice"])
+        self.assertEqual((facts["double_free_count"], len(facts["double_frees"])), (20, 16))
+        self.assertIsNone(facts["double_frees"][0]["first_stack"])
+        facts = self.facts(self.snapshot(1, False, keep=1))
+        self.assertIsNone(facts["double_frees"][0]["first_ns"])
+        self.assertIn("was freed before the recorded events, and again", self.report(
+            self.snapshot(1, False, keep=1)).stdout.replace("\n    ", " "))
+        self.assertEqual(self.facts(ordinary())["double_frees"], [])
+
+    def test_times_that_print_alike(self):
+        snapshot = self.snapshot(1, True)
+        snapshot["events"]["time_ns"] = [time + 12600000 for time in snapshot["events"]["time_ns"]]
+        self.assertIn("was freed at 12.6 ms by Cache::grow() cache.cu:33, and again 2.00 us later by Cache::grow()",
+                      " ".join(self.report(snapshot).stdout.split()))
+
+
+class Order(Reports):
+    command = "frag"
+
+    def test_the_largest_rows_come_first(self):
+        """Small segments with parts do not stand before large ones without."""
+        program = Program(with_stacks=False)
+        for size in (1, 2, 64, 3):
+            program.alloc(size * MIB)
+        snapshot = program.snapshot()
+        for segment in snapshot["segments"]:
+            block = segment["blocks"][0]
+            if block["size"] < 64 * MIB:
+                half = block["size"] // 2
+                segment["blocks"] = [dict(block, size=half), dict(block, size=half, address=block["address"] + half,
+                                                                  block=block["block"] + 100, state="inactive")]
+        for options in ((), ("-n", "2")):
+            text = self.report(snapshot, "--ascii", *options).stdout
+            sizes = re.findall(r"(?m)^ +(\d+) MiB +1 +\d+ MiB  ", text)
+            self.assertEqual(sizes, ["64", "3", "2", "1"][:2 if options else 4])
+
+
+class Killed(Reports):
+    command = "leaks"
+
+    def test_what_a_killed_program_held_is_found(self):
+        snapshot = ordinary().snapshot(reason="recovered")
+        text = self.report(snapshot, "--error-exitcode=9", status=9).stdout
+        self.assertIn("LEAK SUMMARY: 24,117,248 bytes never freed in 3 allocations\n", text)
+        self.assertIn("did not come to its end", " ".join(text.split()))
+        self.narrow(text)
+        self.assertTrue(self.document(snapshot)["is_leak"])
+        self.report(snapshot)
+        program = Program()
+        program.free(program.alloc(MIB, stack=0))
+        self.report(program.snapshot(reason="recovered"), "--error-exitcode=9")
+
+
+class Relation(Reports):
+    """Which two snapshots are compared."""
+
+    def compare(self, change, command):
+        before, after = ordinary().snapshot(), ordinary().snapshot()
+        after["process"].update(change)
+        paths = self.write("a.json", before), self.write("b.json", after)
+        text = self.run_tool(command, *paths).stdout
+        self.narrow(text)
+        document = json.loads(self.run_tool(command, *paths, "--json").stdout)
+        self.expect_valid(document, command)
+        return " ".join(text.split()), document["relation"]
+
+    def test_unrelated_programs_are_said(self):
+        for command in ("diff", "leaks"):
+            text, relation = self.compare({}, command)
+            self.assertEqual(relation, "same_process")
+            self.assertNotIn("The snapshots are of", text)
+            for change in ({"pid": 4712}, {"host": "node2"}, {"start_time_us": 1}):
+                text, relation = self.compare(change, command)
+                self.assertEqual(relation, "same_program")
+                self.assertIn("! The snapshots are of two processes of app: what differs", text)
+            text, relation = self.compare({"program": "/opt/other"}, command)
+            self.assertEqual(relation, "different_programs")
+            self.assertIn("! The snapshots are of different programs, app and other: what differs", text)
+            self.assertIsNone(self.compare({"program": ""}, command)[1])
+        path = self.write("one.json", ordinary().snapshot())
+        self.assertIsNone(json.loads(self.run_tool("leaks", path, "--json").stdout)["relation"])
+
+    def test_a_script_is_known_by_its_own_name(self):
+        def snapshot(script):
+            snapshot = ordinary().snapshot()
+            snapshot["process"].update(program="/usr/bin/python3.11", command_line=["python3", "-u", script, "--x"])
+            return snapshot
+        train, serve = self.write("a.json", snapshot("a/train.py")), self.write("b.json", snapshot("b/serve.py"))
+        self.assertIn("programs, train.py and serve.py:", " ".join(self.run_tool("diff", train, serve).stdout.split()))
+        self.assertNotIn("The snapshots are of", self.run_tool("diff", train, train).stdout)
+
+
+class Rebuilt(Reports):
+    """A program that was built again after the snapshot lends it no names."""
+
+    def setUp(self):
+        super().setUp()
+        path = self.write("s.json", self.snapshot(self.path("nowhere")))
+        result = subprocess.run([self.tool, "symbolize", path], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                encoding="utf-8", check=False)
+        if "without it" in result.stderr:
+            self.skipTest("built without libdw")
+        self.assertNotIn("rebuilt", self.run_tool("summary", path).stdout)  # a file that is gone is no other build
+
+    def snapshot(self, path):
+        snapshot = ordinary().snapshot()
+        snapshot["modules"][0].update(path=path, build_id="00" * 20)
+        for frame in snapshot["frames"]:
+            if frame["module"] == 0:
+                frame.update(function="", file="", line=0)
+        return snapshot
+
+    def test_every_report_names_the_module(self):
+        path = self.write("s.json", self.snapshot(self.tool))
+        sentence = "Functions of gpupool have no names here: it was rebuilt after the program ran."
+        for command in ("summary", "sites", "leaks", "frag", "timeline", "diff"):
+            files = [path] * (2 if command == "diff" else 1)
+            text = self.run_tool(command, *files).stdout
+            self.narrow(text)
+            self.assertIn(sentence, " ".join(text.split()), command)
+            document = json.loads(self.run_tool(command, "--json", *files).stdout)
+            self.expect_valid(document, command)
+            (facts,) = document.get("snapshots", [document])
+            self.assertEqual(facts["rebuilt_modules"], [self.tool] * len(files))
+            self.assertNotIn("rebuilt", self.run_tool(command, "--no-symbols", *files).stdout)
+        result = self.run_tool("export", "--to", "folded", path)
+        self.one_line(result.stderr)
+        self.assertIn(sentence, result.stderr)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    cli.GPUPOOL, cli.STUB = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+    unittest.main(argv=[sys.argv[0]] + sys.argv[3:])

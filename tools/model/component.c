@@ -1,0 +1,201 @@
+#include "tools/model/component.h"
+
+#include <string.h>
+
+#include "tools/symbols/frame_parts.h"
+#include "tools/symbols/frame_text.h"
+
+typedef struct pattern {
+  gp_component_t component;
+  const char *text;
+} pattern_t;
+
+static const struct {
+  const char *name;
+  bool is_framework;
+} components[] = {
+#define COMPONENT(enumerator, name, is_framework) {name, is_framework},
+#include "tools/model/component.def"
+};
+
+#define COUNT(patterns) (sizeof(patterns) / sizeof((patterns)[0]))
+
+static const pattern_t functions[] = {
+#define FUNCTION(component, pattern) {GP_COMPONENT_##component, pattern},
+#include "tools/model/component.def"
+};
+
+static const pattern_t modules[] = {
+#define MODULE(component, pattern) {GP_COMPONENT_##component, pattern},
+#include "tools/model/component.def"
+};
+
+static const pattern_t sources[] = {
+#define SOURCE(component, pattern) {GP_COMPONENT_##component, pattern},
+#include "tools/model/component.def"
+};
+
+static const pattern_t kinds[] = {
+#define KIND(component, kind) {GP_COMPONENT_##component, kind},
+#include "tools/model/component.def"
+};
+
+static const pattern_t runtime_functions[] = {
+#define RUNTIME_FUNCTION(pattern) {GP_COMPONENT_UNKNOWN, pattern},
+#include "tools/model/component.def"
+};
+
+static const pattern_t runtime_modules[] = {
+#define RUNTIME_MODULE(pattern) {GP_COMPONENT_UNKNOWN, pattern},
+#include "tools/model/component.def"
+};
+
+const char *gp_component_name(gp_component_t component)
+{
+  return components[component].name;
+}
+
+static bool is_lower(char letter)
+{
+  return letter >= 'a' && letter <= 'z';
+}
+
+/* True if name begins with the pattern and not with a longer word: libtorch_cuda.so, not libtorchvision.so.
+ */
+static bool begins(const char *name, const char *pattern, bool is_function)
+{
+  size_t length = strlen(pattern);
+  char last = pattern[length - 1], next;
+
+  if (strncmp(name, pattern, length) != 0)
+    return false;
+  next = name[length];
+  return last == '_' || last == ':' || last == '/' || last == '-' ||
+         !(is_lower(next) || (is_function && next == '_'));
+}
+
+static const pattern_t *find_function(const pattern_t *patterns, size_t count, const char *function)
+{
+  const char *name = gp_function_without_result(function);
+  for (size_t i = 0; function[0] && i < count; i++) {
+    if (begins(name, patterns[i].text, true))
+      return &patterns[i];
+  }
+  return NULL;
+}
+
+static const pattern_t *find_path(const pattern_t *patterns, size_t count, const char *path)
+{
+  const char *slash = strrchr(path, '/');
+  const char *base = slash ? slash + 1 : path;
+  for (size_t i = 0; i < count; i++) {
+    bool is_folder = strchr(patterns[i].text, '/') != NULL;
+    if (is_folder ? strncmp(path, patterns[i].text, strlen(patterns[i].text)) == 0 ||
+                        (strchr("/-", patterns[i].text[0]) && strstr(path, patterns[i].text))
+                  : begins(base, patterns[i].text, false))
+      return &patterns[i];
+  }
+  return NULL;
+}
+
+static const char *module_path(const gp_snapshot_t *snapshot, const gp_snapshot_frame_t *frame)
+{
+  return frame->module >= 0 ? snapshot->modules[frame->module].path : "";
+}
+
+/* Only an interpreter's frames have such files; those of compiled code end with .c, .cpp, .cu ... */
+static bool is_python(const gp_snapshot_frame_t *frame)
+{
+  size_t length = strlen(frame->file);
+  return (length > 3 && strcmp(frame->file + length - 3, ".py") == 0) || frame->file[0] == '<';
+}
+
+/*
+ * What every program runs on, what only hands memory on, and how a process or a thread begins say nothing of
+ * whose it is. An interpreter stands for the lines of its program that were not recorded.
+ */
+static bool is_silent(const gp_snapshot_t *snapshot, int index)
+{
+  const gp_snapshot_frame_t *frame = &snapshot->frames[index];
+  if (is_python(frame))
+    return strncmp(frame->file, "<frozen ", strlen("<frozen ")) == 0;
+  return gp_frame_is_allocator(snapshot, index) || gp_frame_is_beginning(snapshot, index) ||
+         find_function(runtime_functions, COUNT(runtime_functions), frame->function) ||
+         find_path(runtime_modules, COUNT(runtime_modules), module_path(snapshot, frame));
+}
+
+/*
+ * What a frame alone shows. GP_COMPONENT_UNKNOWN: nothing. has_python: of its stack; then it is the lines of
+ * Python that are the program's code, and unknown functions between them are the interpreter's.
+ */
+static gp_component_t frame_component(const gp_snapshot_t *snapshot, int index, bool has_python)
+{
+  const gp_snapshot_frame_t *frame = &snapshot->frames[index];
+  const pattern_t *found;
+
+  if (is_python(frame)) {
+    found = find_path(sources, COUNT(sources), frame->file);
+  } else {
+    found = find_function(functions, COUNT(functions), frame->function);
+    if (!found || components[found->component].is_framework) { /* a library inside a framework has a name */
+      const pattern_t *module = find_path(modules, COUNT(modules), module_path(snapshot, frame));
+      found = module ? module : found;
+    }
+  }
+  if (found)
+    return found->component;
+  if (is_silent(snapshot, index) || (has_python && !is_python(frame)))
+    return GP_COMPONENT_UNKNOWN;
+  return GP_COMPONENT_PROGRAM;
+}
+
+static bool has_python(const gp_snapshot_t *snapshot, int stack)
+{
+  const gp_snapshot_stacks_t *stacks = &snapshot->stacks;
+  for (size_t k = stacks->first[stack]; k < stacks->first[stack + 1]; k++) {
+    if (is_python(&snapshot->frames[stacks->frame_indexes[k]]))
+      return true;
+  }
+  return false;
+}
+
+gp_component_t gp_component_of_stack(const gp_snapshot_t *snapshot, int stack)
+{
+  const gp_snapshot_stacks_t *stacks = &snapshot->stacks;
+  gp_component_t framework = GP_COMPONENT_UNKNOWN;
+
+  if (stack < 0 || (size_t)stack >= stacks->count)
+    return GP_COMPONENT_UNKNOWN;
+  bool python = has_python(snapshot, stack);
+  for (size_t k = stacks->first[stack]; k < stacks->first[stack + 1]; k++) {
+    gp_component_t found = frame_component(snapshot, stacks->frame_indexes[k], python);
+    if (found == GP_COMPONENT_UNKNOWN)
+      continue;
+    if (!components[found].is_framework)
+      return found;
+    framework = framework == GP_COMPONENT_UNKNOWN ? found : framework;
+  }
+  return framework;
+}
+
+void gp_component_callers(const gp_snapshot_t *snapshot, int stack, bool *ret_there)
+{
+  const gp_snapshot_stacks_t *stacks = &snapshot->stacks;
+
+  memset(ret_there, 0, GP_COMPONENTS * sizeof(*ret_there));
+  if (stack < 0 || (size_t)stack >= stacks->count)
+    return;
+  bool python = has_python(snapshot, stack);
+  for (size_t k = stacks->first[stack]; k < stacks->first[stack + 1]; k++)
+    ret_there[frame_component(snapshot, stacks->frame_indexes[k], python)] = true;
+  ret_there[GP_COMPONENT_UNKNOWN] = false; /* that of the runtime's frames */
+}
+
+gp_component_t gp_component_of_kind(const char *kind)
+{
+  for (size_t i = 0; kind && i < COUNT(kinds); i++) {
+    if (strcmp(kind, kinds[i].text) == 0)
+      return kinds[i].component;
+  }
+  return GP_COMPONENT_UNKNOWN;
+}

@@ -1,0 +1,98 @@
+#include "tools/model/component_use.h"
+
+#include <string.h>
+
+#include "tools/model/component.h"
+#include "tools/model/memory.h"
+#include "tools/model/moments.h"
+#include "tools/model/saturated.h"
+
+/* What the pool had from the driver then, beyond what the program asked for. */
+static uint64_t pool_at(const gp_lifetimes_t *lifetimes, int device, uint32_t moment)
+{
+  const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
+  gp_memory_t memory;
+
+  gp_memory_begin(lifetimes, device, &memory);
+  for (uint32_t i = 0; i < moment; i++) {
+    if (gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0) == device)
+      gp_memory_step(lifetimes, i, &memory);
+  }
+  return gp_subtract_saturated(memory.reserved, memory.requested);
+}
+
+static void add_host(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, const gp_moments_t *moments,
+    gp_site_amount_t *amount)
+{
+  for (size_t i = 0; i < lifetimes->life_count; i++) {
+    const gp_life_t *life = &lifetimes->lives[i];
+    if (life->kind != GP_LIFE_HOST || !gp_filter_has_device(filter, life->device) ||
+        !gp_moments_hold(moments, life))
+      continue;
+    amount->bytes = gp_add_saturated(amount->bytes, life->requested);
+    amount->count++;
+  }
+}
+
+/* Adds what the pool has on a device then, beyond what the program asked for. */
+static void add_pool(const gp_lifetimes_t *lifetimes, const gp_snapshot_device_t *device,
+    const gp_moments_t *moments, uint64_t *bytes)
+{
+  const gp_stats_t *stats = &device->stats;
+  if (moments->is_of_one && moments->device != device->device)
+    return;
+  *bytes = gp_add_saturated(*bytes,
+      moments->is_end ? gp_subtract_saturated(stats->reserved_bytes.current, stats->requested_bytes.current)
+                      : pool_at(lifetimes, device->device, moments->at[device->device]));
+}
+
+void gp_beside_find(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, const gp_moments_t *moments,
+    gp_beside_t *ret_beside)
+{
+  const gp_snapshot_t *snapshot = lifetimes->snapshot;
+  gp_moments_t peak;
+
+  *ret_beside = (gp_beside_t){.has_contexts = false};
+  gp_moments_peak(&peak, lifetimes, filter);
+  for (size_t i = 0; i < snapshot->device_count; i++) {
+    const gp_snapshot_device_t *device = &snapshot->devices[i];
+    if (!gp_filter_has_device(filter, device->device))
+      continue;
+    add_pool(lifetimes, device, moments, &ret_beside->pool[GP_USE_END]);
+    add_pool(lifetimes, device, &peak, &ret_beside->pool[GP_USE_PEAK]);
+    ret_beside->has_contexts |= device->total > 0;
+    ret_beside->contexts = gp_add_saturated(ret_beside->contexts, device->unaccounted);
+  }
+  add_host(lifetimes, filter, moments, &ret_beside->host[GP_USE_END]);
+  add_host(lifetimes, filter, &peak, &ret_beside->host[GP_USE_PEAK]);
+}
+
+void gp_beside_rows(const gp_beside_t *beside, int moment, gp_beside_row_t *ret_rows)
+{
+  ret_rows[0] = (gp_beside_row_t){"the pool's (freed, rounding)", beside->pool[moment], false};
+  ret_rows[1] = (gp_beside_row_t){"contexts, code, other processes", beside->contexts, false};
+  ret_rows[2] = (gp_beside_row_t){"pinned memory of the host", beside->host[moment].bytes, true};
+}
+
+int gp_component_use_init(gp_component_use_t *use, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter,
+    const gp_moments_t *moments, int device)
+{
+  gp_filter_t of_device = *filter; /* its lists are borrowed */
+
+  of_device.device = device;
+  *use = (gp_component_use_t){.device = device};
+  int error = gp_sites_init(&use->sites, lifetimes, &of_device, moments, GP_SITE_BY_COMPONENT, NULL, NULL);
+  if (error)
+    return error;
+  gp_sites_sort(&use->sites, GP_SITE_PEAK, false);
+  for (size_t i = 0; i < use->sites.count; i++)
+    use->has_others |= !use->sites.sites[i].is_unknown &&
+                       strcmp(use->sites.sites[i].name, gp_component_name(GP_COMPONENT_PROGRAM)) != 0;
+  gp_beside_find(lifetimes, &of_device, moments, &use->beside);
+  return 0;
+}
+
+void gp_component_use_fini(gp_component_use_t *use)
+{
+  gp_sites_fini(&use->sites);
+}

@@ -1,0 +1,35 @@
+/*
+ * Memory that the program freed again: the frees that the library refused.
+ */
+#ifndef GP_TOOLS_MODEL_DOUBLE_FREES_H
+#define GP_TOOLS_MODEL_DOUBLE_FREES_H
+
+#include "tools/model/filter.h"
+
+#define GP_DOUBLE_FREES_MOST 16 /* that are kept; others are counted */
+
+/* Stacks are indexes, -1: none. */
+typedef struct gp_double_free {
+  int device;
+  uint64_t address;
+  uint64_t requested; /* bytes */
+  uint64_t first_ns;
+  uint64_t second_ns;
+  int alloc_stack;
+  int first_stack; /* of the free that succeeded, if frees have stacks of their own */
+  int second_stack;
+  bool has_first; /* the events reach back to it */
+} gp_double_free_t;
+
+typedef struct gp_double_frees {
+  gp_double_free_t frees[GP_DOUBLE_FREES_MOST]; /* the first ones, as they happened */
+  size_t count;
+  uint64_t total;
+  bool has_free_stacks; /* GPUPOOL_STACKS_FREE was set */
+} gp_double_frees_t;
+
+/* snapshot was read with GP_LIFETIMES_COLUMNS; only devices that filter lets through. Any thread. */
+void gp_double_frees_find(
+    const gp_snapshot_t *snapshot, const gp_filter_t *filter, gp_double_frees_t *ret_frees);
+
+#endif

@@ -1,0 +1,73 @@
+#include "tools/model/findings_component.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "pool/util/size.h"
+#include "tools/model/component.h"
+#include "tools/model/oom_events.h"
+#include "tools/model/saturated.h"
+#include "tools/output.h"
+
+#define OTHERS_SHARE 0.1
+#define OTHERS_BYTES (32 * GP_MIB)
+#define SHOWN        4
+
+static bool is_of_others(const gp_site_t *site)
+{
+  return !site->is_unknown && strcmp(site->name, gp_component_name(GP_COMPONENT_PROGRAM)) != 0;
+}
+
+static void judge_use(gp_findings_t *findings, gp_component_use_t *use, gp_site_measure_t measure)
+{
+  char text[256], of[GP_SIZE_TEXT_BYTES], size[GP_SIZE_TEXT_BYTES], percent[GP_NUMBER_BYTES];
+  uint64_t others = 0, whole = use->sites.sums[measure].bytes;
+  size_t used = 0, shown = 0;
+
+  gp_sites_sort(&use->sites, measure, false);
+  for (size_t i = 0; i < use->sites.count; i++)
+    others = gp_add_saturated(
+        others, is_of_others(&use->sites.sites[i]) ? use->sites.sites[i].flat[measure].bytes : 0);
+  if (others < OTHERS_BYTES || (double)others < OTHERS_SHARE * (double)whole)
+    return;
+  for (size_t i = 0; i < use->sites.count && shown < SHOWN && used < sizeof(text); i++) {
+    const gp_site_t *site = &use->sites.sites[i];
+    if (!is_of_others(site) || !site->flat[measure].bytes)
+      continue;
+    used += (size_t)snprintf(text + used, sizeof(text) - used, "%s by %s %s", shown ? "," : "", site->name,
+        gp_size_format(site->flat[measure].bytes, size));
+    shown++;
+  }
+  gp_findings_say(findings, GP_SEVERITY_NOTE, "components", use->device,
+      "Of the %s held on device %d %s, %s was not asked for by the program's own code but%s.",
+      gp_size_format(whole, of), use->device, measure == GP_SITE_LIVE ? "when memory ran out" : "at its peak",
+      gp_number_percent((double)others / (double)whole, percent), text);
+}
+
+void gp_findings_judge_components(gp_findings_t *findings)
+{
+  const gp_summary_t *summary = findings->summary;
+  gp_oom_events_t ooms;
+
+  if (gp_oom_events_init(&ooms, &summary->lifetimes)) {
+    findings->out_of_memory = true;
+    gp_oom_events_fini(&ooms);
+    return;
+  }
+  for (size_t i = 0; i < summary->device_count; i++) {
+    int device = summary->devices[i].device->device;
+    size_t main = gp_oom_events_main(&ooms, device);
+    bool is_oom = main != SIZE_MAX && ooms.events[main].device == device && ooms.events[main].has_moment;
+    gp_moments_t moments = {.is_of_one = true, .device = device};
+    gp_component_use_t use;
+
+    if (is_oom)
+      moments.at[device] = ooms.events[main].moment;
+    if (gp_component_use_init(&use, &summary->lifetimes, summary->filter, &moments, device))
+      findings->out_of_memory = true;
+    else
+      judge_use(findings, &use, is_oom ? GP_SITE_LIVE : GP_SITE_PEAK);
+    gp_component_use_fini(&use);
+  }
+  gp_oom_events_fini(&ooms);
+}

@@ -1,0 +1,200 @@
+#include "tools/model/findings_oom.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pool/util/size.h"
+#include "tools/model/findings_outside.h"
+#include "tools/model/saturated.h"
+#include "tools/output.h"
+
+#define NS_PER_MS UINT64_C(1000000)
+
+/* The sentences of a finding; what does not fit is cut. */
+typedef struct text {
+  char buffer[1536];
+  size_t used;
+} text_t;
+
+static __attribute__((format(printf, 2, 3))) void add(text_t *text, const char *format, ...)
+{
+  va_list arguments;
+  size_t room = sizeof(text->buffer) - text->used;
+  va_start(arguments, format);
+  int length = vsnprintf(text->buffer + text->used, room, format, arguments);
+  va_end(arguments);
+  if (length > 0)
+    text->used += (size_t)length < room ? (size_t)length : room - 1;
+}
+
+static void add_size(text_t *text, const char *before, uint64_t bytes, const char *after)
+{
+  char size[GP_SIZE_TEXT_BYTES];
+  add(text, "%s%s%s", before, gp_size_format(bytes, size), after);
+}
+
+static void add_time(text_t *text, const char *before, uint64_t ns, const char *after)
+{
+  char duration[GP_NUMBER_BYTES];
+  add(text, "%s%s%s", before, gp_number_duration(ns, duration), after);
+}
+
+/* Without stacks the sizes are what there is to tell whose memory it was. */
+static void add_sizes(text_t *text, const gp_oom_moment_t *oom)
+{
+  for (int i = 0; i < GP_OOM_SIZES && oom->sizes[i].count; i++) {
+    char count[GP_NUMBER_BYTES];
+    add(text, "%s%s x ", i ? ", " : " Most of what it held: ", gp_number_count(oom->sizes[i].count, count));
+    add_size(text, "", oom->sizes[i].size, "");
+  }
+  add(text, oom->sizes[0].count ? "." : "");
+}
+
+static void add_amounts(text_t *text, const gp_oom_moment_t *oom)
+{
+  char rounded[GP_SIZE_TEXT_BYTES], requested[GP_SIZE_TEXT_BYTES];
+
+  add_size(text, " and held ", oom->live, "");
+  if (oom->live_requested &&
+      strcmp(gp_size_format(oom->live, rounded), gp_size_format(oom->live_requested, requested)) != 0)
+    add(text, " (%s before rounding)", requested);
+  if (oom->unpooled)
+    add_size(text, " and ", oom->unpooled, " that is not pooled");
+  if (oom->pending)
+    add_size(text, "; ", oom->pending, " were freed but perhaps still in use");
+  if (oom->knows_cached)
+    add_size(text, "; ", oom->cached, " were cached");
+  else
+    add(text, "; how much was cached is not known, since its segments are expandable");
+  if (oom->largest_hole)
+    add_size(text, ", the largest hole ", oom->largest_hole,
+        oom->largest_hole < oom->event.requested ? ", too small" : "");
+  if (oom->limit)
+    add_size(text, "; the limit is ", oom->limit, "");
+  if (oom->knows_free)
+    add_size(
+        text, "; ", oom->device_free, oom->device_total ? " of the device's " : " of the device were free");
+  if (oom->knows_free && oom->device_total)
+    add_size(text, "", oom->device_total, " were free");
+  add(text, ".");
+}
+
+/* Work that has not ended keeps freed memory in use, and idle memory from going back to the driver. */
+static void add_busy(text_t *text, const gp_oom_moment_t *oom)
+{
+  if (oom->busy_context) {
+    add(text, " The device was busy: work submitted to context %" PRIu64, oom->busy_context);
+    if (oom->busy_ns >= NS_PER_MS)
+      add_time(text, " at least ", oom->busy_ns, " before");
+    add(text, " had not ended, and until then what is freed stays in use and what is cached cannot go back");
+    add(text, oom->waited_ns >= NS_PER_MS ? "" : "; the allocation did not wait");
+    add(text, ".");
+  }
+  if (oom->waited_ns >= NS_PER_MS)
+    add_time(text, " The allocation waited ", oom->waited_ns, " for the device.");
+}
+
+/* What came afterwards, if the snapshot was not written then. */
+static void add_sequel(text_t *text, const gp_findings_t *findings, const gp_oom_moment_t *oom)
+{
+  const gp_lifetimes_t *lifetimes = &findings->summary->lifetimes;
+  gp_moments_t end;
+  gp_memory_t memory;
+
+  if (oom->event.got_as_much)
+    add(text, " The program survived it: it got as much on that device later.");
+  else if (oom->event.allocated_later)
+    add(text, " The program went on: it got smaller blocks on that device later.");
+  else if (oom->event.has_moment && oom->event.moment < lifetimes->end) {
+    gp_moments_end(&end, lifetimes);
+    gp_memory_at(lifetimes, &end, oom->event.device, &memory);
+    add_size(text, " It got nothing more on that device, and held ",
+        gp_add_saturated(memory.allocated, memory.forwarded), " there in the end.");
+  }
+}
+
+static void add_others(text_t *text, const gp_findings_t *findings, const gp_oom_moment_t *oom)
+{
+  const gp_oom_events_t *ooms = &findings->summary->ooms;
+  char count[GP_NUMBER_BYTES];
+
+  if (!oom->event.has_moment)
+    add(text, " That was before the recorded events, so who held the memory then is not known.");
+  if (ooms->count > 1)
+    add(text, " Memory ran out %s in all; this is --at oom=%zu.",
+        gp_number_plural(ooms->count, "time", count), oom->number);
+}
+
+/* The library's advice. Files from before it was a member of its own have it at the end of the message. */
+static void advise_reported(gp_findings_t *findings, gp_finding_t *finding)
+{
+  const cJSON *oom = cJSON_GetObjectItemCaseSensitive(findings->summary->snapshot->root, "oom"), *setting;
+  const cJSON *remedy = cJSON_GetObjectItemCaseSensitive(oom, "remedy");
+  const char *advice = gp_snapshot_text(oom, "advice"), *action = gp_snapshot_text(remedy, "action");
+
+  if (!advice[0] || gp_outside_explains(findings->summary->snapshot, oom))
+    return;
+  gp_findings_advise(findings, finding, "%s.", advice);
+  cJSON_ArrayForEach(setting, cJSON_GetObjectItemCaseSensitive(remedy, "settings"))
+  {
+    if (cJSON_IsString(setting))
+      gp_findings_set(findings, finding, setting->string, setting->valuestring);
+  }
+  if (action[0])
+    gp_findings_act(findings, finding, action);
+}
+
+void gp_findings_judge_oom(gp_findings_t *findings)
+{
+  const gp_summary_t *summary = findings->summary;
+  const gp_oom_moment_t *oom = &summary->oom;
+  char when[GP_NUMBER_BYTES], event[48] = "";
+  bool has_stacks = summary->sites.by != GP_SITE_BY_SIZE;
+  text_t text = {.used = 0};
+
+  if (!summary->has_oom)
+    return;
+  if (oom->event.has_event && !summary->snapshot->times_are_numbers)
+    snprintf(event, sizeof(event), ", event %" PRIu32, oom->event.moment - 1);
+  add(&text, "Out of memory on device %d (%s%s): the program asked for ", oom->event.device,
+      gp_snapshot_moment(summary->snapshot, oom->event.time_ns, when), event);
+  add_size(&text, "", oom->event.requested, "");
+  if (oom->is_known)
+    add_amounts(&text, oom);
+  else
+    add(&text, ".");
+  add_busy(&text, oom);
+  if (!has_stacks || !oom->event.has_moment)
+    add_sizes(&text, oom);
+  add_sequel(&text, findings, oom);
+  add_others(&text, findings, oom);
+  gp_finding_t *finding =
+      gp_findings_say(findings, oom->event.got_as_much ? GP_SEVERITY_WARNING : GP_SEVERITY_ERROR, "oom",
+          oom->event.device, "%s", text.buffer);
+  if (oom->event.is_reported)
+    advise_reported(findings, finding);
+  else if (oom->cached >= oom->event.requested && oom->largest_hole < oom->event.requested)
+    gp_findings_advise(findings, finding,
+        "the idle memory was in pieces: gpupool frag --at oom=%zu maps them.", oom->number);
+}
+
+void gp_findings_judge_refusals(gp_findings_t *findings, const gp_summary_device_t *device)
+{
+  const gp_summary_t *summary = findings->summary;
+  uint64_t told = device->device->stats.num_ooms, recorded = 0;
+  char count[GP_NUMBER_BYTES], not_recorded[GP_NUMBER_BYTES + 64] = "";
+
+  for (size_t i = 0; i < summary->ooms.count; i++)
+    recorded += summary->ooms.events[i].device == device->device->device;
+  bool is_said = gp_findings_have(findings, "oom") && summary->oom.event.device == device->device->device;
+  if (!told || (is_said && told <= recorded))
+    return;
+  if (told > recorded)
+    snprintf(not_recorded, sizeof(not_recorded), "; the recorded events have %s of these",
+        recorded ? gp_number_count(recorded, count) : "none");
+  gp_findings_say(findings, GP_SEVERITY_ERROR, "ooms", device->device->device,
+      "CUDA reported out of memory to the program %s on device %d%s.", gp_number_plural(told, "time", count),
+      device->device->device, not_recorded);
+}

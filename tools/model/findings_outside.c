@@ -1,0 +1,159 @@
+#include "tools/model/findings_outside.h"
+
+#include <string.h>
+
+#include "pool/util/size.h"
+#include "tools/model/outside.h"
+#include "tools/model/saturated.h"
+#include "tools/output.h"
+
+#define OTHERS_SHARE 8 /* contexts and code take less than this part of a device */
+
+/* What the snapshot has of an out of memory. Bytes; what it does not have is 0. */
+typedef struct oom {
+  int device;
+  uint64_t requested;
+  uint64_t held; /* by this process: live, cached ... */
+  uint64_t total;
+  uint64_t unaccounted;
+  bool by_limit;
+} oom_t;
+
+static uint64_t figure(const cJSON *oom, const char *name)
+{
+  uint64_t number = 0;
+  (void)gp_snapshot_uint(oom, name, &number);
+  return number;
+}
+
+static bool read_oom(const cJSON *object, oom_t *ret_oom)
+{
+  static const char *const held[] = {"live", "deferred", "cached", "passthrough"};
+  if (!object || figure(object, "device") >= GP_SNAPSHOT_DEVICES)
+    return false;
+  *ret_oom = (oom_t){
+      .device = (int)figure(object, "device"),
+      .requested = figure(object, "requested"),
+      .total = figure(object, "device_total"),
+      .unaccounted = figure(object, "unaccounted"),
+      .by_limit = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, "by_limit")),
+  };
+  for (size_t i = 0; i < sizeof(held) / sizeof(held[0]); i++)
+    ret_oom->held = gp_add_saturated(ret_oom->held, figure(object, held[i]));
+  return true;
+}
+
+/* The limit of MPS for the device of an out of memory; false: none is known. */
+static bool find_mps_limit(const gp_snapshot_t *snapshot, const oom_t *oom, uint64_t *ret_limit)
+{
+  return gp_outside_mps_limit(gp_outside_variable(snapshot, GP_OUTSIDE_MPS_LIMIT), oom->device,
+      snapshot->device_count <= 1, ret_limit);
+}
+
+static bool is_beyond(const oom_t *oom, uint64_t limit)
+{
+  return !oom->by_limit && gp_add_saturated(oom->held, oom->requested) > limit;
+}
+
+bool gp_outside_explains(const gp_snapshot_t *snapshot, const cJSON *object)
+{
+  oom_t oom;
+  uint64_t limit;
+  return read_oom(object, &oom) && find_mps_limit(snapshot, &oom, &limit) && is_beyond(&oom, limit);
+}
+
+static void judge_mps(gp_findings_t *findings, const oom_t *oom)
+{
+  const gp_snapshot_t *snapshot = findings->summary->snapshot;
+  const char *list = gp_outside_variable(snapshot, GP_OUTSIDE_MPS_LIMIT);
+  char most[GP_SIZE_TEXT_BYTES], held[GP_SIZE_TEXT_BYTES], asked[GP_SIZE_TEXT_BYTES];
+  uint64_t limit;
+
+  if (!list[0])
+    return;
+  if (!find_mps_limit(snapshot, oom, &limit)) {
+    gp_findings_say(findings, GP_SEVERITY_NOTE, "mps_limit", oom->device,
+        "Under MPS the memory of this process is limited (" GP_OUTSIDE_MPS_LIMIT
+        "=%.80s); what that is for device %d is not known.",
+        list, oom->device);
+    return;
+  }
+  if (!oom->requested) {
+    gp_findings_say(findings, GP_SEVERITY_NOTE, "mps_limit", oom->device,
+        "Under MPS this process may have %s of device %d (" GP_OUTSIDE_MPS_LIMIT "=%.80s).",
+        gp_size_format(limit, most), oom->device, list);
+    return;
+  }
+  bool beyond = is_beyond(oom, limit);
+  gp_findings_say(findings, beyond ? GP_SEVERITY_ERROR : GP_SEVERITY_NOTE, "mps_limit", oom->device,
+      "Under MPS this process may have %s of device %d (" GP_OUTSIDE_MPS_LIMIT
+      "=%.80s): it held %s and asked for %s%s.",
+      gp_size_format(limit, most), oom->device, list, gp_size_format(oom->held, held),
+      gp_size_format(oom->requested, asked),
+      beyond          ? ", which is more"
+      : oom->by_limit ? ", and GPUPOOL_LIMIT refused before"
+                      : ", which is less");
+}
+
+static void judge_mig(gp_findings_t *findings, const oom_t *oom)
+{
+  const gp_snapshot_t *snapshot = findings->summary->snapshot;
+  const char *variable = gp_outside_mig(snapshot);
+  char total[GP_SIZE_TEXT_BYTES];
+
+  if (!variable)
+    return;
+  if (oom->total)
+    gp_findings_say(findings, GP_SEVERITY_NOTE, "mig", oom->device,
+        "Device %d is a part of a GPU (MIG: %s=%.80s), and %s is all that the part has, whatever else is "
+        "free "
+        "on the GPU.",
+        oom->device, variable, gp_outside_variable(snapshot, variable), gp_size_format(oom->total, total));
+  else
+    gp_findings_say(findings, GP_SEVERITY_NOTE, "mig", oom->device,
+        "Device %d is a part of a GPU (MIG: %s=%.80s), and has a part of its memory.", oom->device, variable,
+        gp_outside_variable(snapshot, variable));
+}
+
+static void judge_others(gp_findings_t *findings, const oom_t *oom)
+{
+  char others[GP_SIZE_TEXT_BYTES], total[GP_SIZE_TEXT_BYTES];
+  uint64_t limit;
+
+  if (oom->by_limit || oom->unaccounted < oom->requested || oom->unaccounted <= oom->total / OTHERS_SHARE)
+    return;
+  if (find_mps_limit(findings->summary->snapshot, oom, &limit))
+    return; /* under MPS the driver tells of free memory what the limit leaves */
+  gp_findings_say(findings, GP_SEVERITY_WARNING, "others", oom->device,
+      "%s of the %s of device %d were in use by nothing that this process asked for: its contexts and code "
+      "take "
+      "some hundred MiB of that, and other processes the rest (nvidia-smi lists them).",
+      gp_size_format(oom->unaccounted, others), gp_size_format(oom->total, total), oom->device);
+}
+
+/* A device on which memory ran out, at a moment of which the snapshot has no report. */
+static void judge_device(gp_findings_t *findings, const gp_snapshot_device_t *device)
+{
+  const oom_t oom = {.device = device->device, .total = device->total};
+  if (!device->stats.num_ooms)
+    return;
+  judge_mps(findings, &oom);
+  judge_mig(findings, &oom);
+}
+
+void gp_findings_judge_outside(gp_findings_t *findings)
+{
+  const cJSON *object = cJSON_GetObjectItemCaseSensitive(findings->summary->snapshot->root, "oom");
+  oom_t oom;
+
+  if (!object) { /* without a report: what the history has */
+    for (size_t i = 0; i < findings->summary->device_count; i++)
+      judge_device(findings, findings->summary->devices[i].device);
+    return;
+  }
+  if (!gp_findings_have(findings, "oom") || !read_oom(object, &oom))
+    return;
+  judge_mps(findings, &oom);
+  judge_mig(findings, &oom);
+  judge_others(findings, &oom);
+}

@@ -1,0 +1,354 @@
+/*
+ * Which groups grow is growth_judge.c's; here they are gathered, compared and described.
+ */
+#include "tools/model/growth.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/model/growth_groups.h"
+#include "tools/model/growth_judge.h"
+#include "tools/model/growth_room.h"
+#include "tools/model/memory.h"
+#include "tools/model/saturated.h"
+#include "tools/symbols/stack_owners.h"
+
+#define MOST_LEVELS 3
+#define MIXED_SHARE 0.2
+#define ALONE_SHARE 0.875 /* from there on the rest of the device does not grow */
+
+typedef struct build {
+  const gp_lifetimes_t *lifetimes;
+  const gp_filter_t *filter;
+  gp_growth_t *growth;
+  gp_series_set_t devices; /* a group each */
+  gp_whole_t *wholes;      /* by device */
+  uint32_t last[GP_SNAPSHOT_DEVICES];
+} build_t;
+
+/* Keeps the largest, sorted. */
+static size_t add_candidate(gp_candidate_t *candidates, size_t count, const gp_candidate_t *candidate)
+{
+  size_t at = count;
+  while (at > 0 && candidates[at - 1].rise < candidate->rise)
+    at--;
+  if (at == GP_GROWTH_OWNERS)
+    return count;
+  count += count < GP_GROWTH_OWNERS;
+  memmove(&candidates[at + 1], &candidates[at], (count - 1 - at) * sizeof(*candidates));
+  candidates[at] = *candidate;
+  return count;
+}
+
+/* The first step of the growth. */
+static const gp_change_t *first_step(const gp_series_t *series, const gp_course_t *course)
+{
+  const gp_change_t *at = gp_series_at(series, course->start);
+  while (at + 1 < series->changes + series->count && at->floor <= course->floors[0])
+    at++;
+  return at;
+}
+
+/*
+ * What was kept of the group since then, and whether it still is. is_estimate: what it holds is one so far.
+ * *ret_stack: the one that keeps most.
+ */
+static int measure_kept(const build_t *build, const gp_groups_t *groups, uint32_t group, bool is_estimate,
+    gp_grower_t *grower, int *ret_stack)
+{
+  size_t stacks = build->lifetimes->snapshot->stacks.count;
+  uint64_t held = 0, held_count = 0, still = 0, *kept = calloc(stacks + 1, sizeof(*kept));
+
+  if (!kept)
+    return ENOMEM;
+  for (size_t i = 0; i < build->lifetimes->life_count; i++) {
+    const gp_life_t *life = &build->lifetimes->lives[i];
+    if (groups->of[i] != group || !gp_life_is_held_at(life, grower->until))
+      continue;
+    still = gp_add_saturated(still, life->is_held ? life->requested : 0);
+    if (life->begin < grower->since)
+      continue;
+    if (!grower->size_most || life->requested < grower->size_least)
+      grower->size_least = life->requested;
+    if (life->requested > grower->size_most)
+      grower->size_most = life->requested;
+    held = gp_add_saturated(held, life->is_held ? life->requested : 0);
+    held_count += life->is_held;
+    if (life->stack < 0)
+      continue;
+    kept[life->stack] = gp_add_saturated(kept[life->stack], life->requested);
+    if (*ret_stack < 0 || kept[life->stack] > kept[*ret_stack])
+      *ret_stack = life->stack;
+  }
+  free(kept);
+  grower->is_held = (double)held >= 0.5 * (double)(grower->bytes_to - grower->bytes_from);
+  if (is_estimate && grower->is_held && still > grower->bytes_from)
+    grower->bytes_to = still;
+  /* What is in use for a while when the last allocation comes looks as if it were kept. */
+  if (grower->is_held && !grower->is_replaced && held_count > 0 && grower->steps > held_count)
+    grower->steps = held_count;
+  return 0;
+}
+
+static char *copy(const char *text, bool *failed)
+{
+  char *made = text && text[0] ? strdup(text) : NULL;
+  *failed = *failed || (text && text[0] && !made);
+  return made;
+}
+
+/* Names the owner by that stack of it. */
+static int name_owner(
+    const build_t *build, const gp_groups_t *groups, const gp_group_t *kind, int stack, gp_grower_t *grower)
+{
+  const gp_snapshot_t *snapshot = build->lifetimes->snapshot;
+  gp_owner_text_t text;
+  char line[3 * GP_OWNER_NAME_BYTES];
+  bool failed = false;
+
+  grower->frame = -1;
+  if (stack < 0)
+    return 0;
+  (void)gp_stack_owner_text(snapshot, stack, &text);
+  if (!text.language)
+    grower->frame = groups->frames[stack];
+  if (kind->name) {
+    const gp_snapshot_frame_t *frame = &snapshot->frames[grower->frame];
+    text = (gp_owner_text_t){.file = frame->file, .line = frame->file[0] ? frame->line : 0};
+    (void)snprintf(text.function, sizeof(text.function), "%s", kind->name);
+    (void)snprintf(text.through, sizeof(text.through), "%s", kind->through);
+  }
+  grower->function = copy(text.function, &failed);
+  grower->through = copy(text.through, &failed);
+  grower->text = copy(gp_owner_describe(&text, line, sizeof(line)), &failed);
+  bool is_by_line =
+      grower->frame >= 0 && snapshot->frame_kinds && snapshot->frame_kinds[grower->frame].is_common;
+  text.through[0] = text.operation[0] = '\0';
+  text.language = NULL;
+  grower->name = copy(is_by_line ? gp_owner_describe(&text, line, sizeof(line)) : text.function, &failed);
+  return failed ? ENOMEM : 0;
+}
+
+static int describe(const build_t *build, const gp_groups_t *groups, const gp_series_t *series,
+    const gp_candidate_t *candidate, gp_grower_t *grower)
+{
+  const gp_group_t *kind = &groups->kinds[candidate->group % groups->kind_count];
+  const gp_change_t *since = first_step(series, &candidate->course),
+                    *last = series->changes + series->count - 1;
+  int device = (int)(candidate->group / groups->kind_count);
+  const gp_series_t *whole = &build->devices.series[device];
+  const gp_course_t *course = &candidate->course;
+
+  /* What came and went may just be there at the end; then the end goes by the pace. */
+  uint64_t end = course->floors[GP_GROWTH_RISES] + candidate->rise / GP_GROWTH_RISES;
+  *grower = (gp_grower_t){.by = kind->by,
+      .device = device,
+      .bytes_from = course->floors[0],
+      .bytes_to = last->held <= end + candidate->rise / GP_GROWTH_RISES ? last->held : end,
+      .count_from = course->counts[0],
+      .count_to = last->count,
+      .steps = candidate->steps,
+      .since = since->moment,
+      .until = course->end,
+      .since_ns = gp_memory_time(build->lifetimes, since->moment),
+      .until_ns = gp_memory_time(build->lifetimes, course->end),
+      .is_replaced = candidate->is_replaced,
+      .is_alone = candidate->share >= ALONE_SHARE};
+  grower->others = gp_subtract_saturated(whole->changes[whole->count - 1].held, last->held);
+  uint64_t window =
+      course->start + (uint64_t)(course->end - course->start) * GP_GROWTH_RISES / GP_GROWTH_WINDOWS;
+  uint64_t measured_ns = gp_memory_time(build->lifetimes, (uint32_t)window);
+  if (!build->lifetimes->snapshot->times_are_numbers && measured_ns > grower->since_ns)
+    grower->bytes_per_ns = (double)candidate->rise / (double)(measured_ns - grower->since_ns);
+  int stack = kind->stack;
+  int error = measure_kept(build, groups, candidate->group, grower->bytes_to != last->held, grower, &stack);
+  return error ? error : name_owner(build, groups, kind, stack, grower);
+}
+
+/* A pass over a model keeps many sizes of many owners; a leak is of one size, or nearly so, and of one owner.
+ */
+static bool is_single_pass(const gp_candidate_t *candidate, const gp_grower_t *grower)
+{
+  bool is_one_size = grower->size_most <= grower->size_least + grower->size_least / 8;
+  return (!is_one_size && (candidate->is_crowded || candidate->needs_one_size)) ||
+         (candidate->is_crowded && candidate->share < GP_GROWTH_LEAK_SHARE);
+}
+
+static void free_names(gp_grower_t *grower)
+{
+  free(grower->function);
+  free(grower->name);
+  free(grower->text);
+  free(grower->through);
+}
+
+static int keep(const build_t *build, const gp_groups_t *groups, const gp_series_set_t *set,
+    const gp_candidate_t *candidates, size_t count, gp_growth_t *growth)
+{
+  double explained = 0;
+  size_t kept = 0;
+
+  for (size_t i = 0; i < count; i++)
+    explained += candidates[i].is_certain ? 1 : candidates[i].share;
+  if (explained < GP_GROWTH_LEAK_SHARE)
+    return 0;
+  for (size_t i = 0; i < count && growth->count < GP_GROWTH_MOST; i++) {
+    gp_grower_t *grower = &growth->growers[growth->count];
+    if (describe(build, groups, &set->series[candidates[i].group], &candidates[i], grower)) {
+      free_names(grower);
+      return ENOMEM;
+    }
+    if (is_single_pass(&candidates[i], grower))
+      free_names(grower);
+    else
+      growth->count++, kept++;
+  }
+  for (size_t i = growth->count - kept; i < growth->count; i++)
+    growth->growers[i].is_alone = explained >= ALONE_SHARE;
+  return 0;
+}
+
+/* Finds what grows on a device, by groups. */
+static int find_on(const build_t *build, const gp_groups_t *groups, const gp_series_set_t *set, size_t device,
+    gp_growth_t *growth)
+{
+  gp_candidate_t candidates[GP_GROWTH_OWNERS + 1], candidate;
+  size_t count = 0;
+
+  for (size_t i = 0; i < groups->kind_count && (device + 1) * groups->kind_count <= set->count; i++) {
+    uint32_t group = (uint32_t)(device * groups->kind_count + i);
+    candidate = (gp_candidate_t){.group = group};
+    if (gp_growth_judge(&set->series[group], &build->wholes[device], &candidate))
+      count = add_candidate(candidates, count, &candidate);
+  }
+  return keep(build, groups, set, candidates, count, growth);
+}
+
+/* A function through which other memory was asked for, too, that does not grow: a helper, perhaps. */
+static bool is_mixed(const gp_grower_t *grower)
+{
+  return grower->function && (double)grower->bytes_from > MIXED_SHARE * (double)grower->bytes_to;
+}
+
+static void drop(gp_growth_t *growth, int device)
+{
+  size_t count = 0;
+  for (size_t i = 0; i < growth->count; i++) {
+    if (growth->growers[i].device == device)
+      free_names(&growth->growers[i]);
+    else
+      growth->growers[count++] = growth->growers[i];
+  }
+  growth->count = count;
+}
+
+/* True while nothing was found on the device, or a helper. */
+static bool is_open(const gp_growth_t *growth, int device)
+{
+  bool is_found = false;
+  for (size_t i = 0; i < growth->count; i++) {
+    if (growth->growers[i].device == device && is_mixed(&growth->growers[i]))
+      return true;
+    is_found = is_found || growth->growers[i].device == device;
+  }
+  return !is_found;
+}
+
+/* By owner, or where helpers own, by who calls them. *ret_more: a next level may find more. */
+static int find(build_t *build, int levels, bool *ret_more)
+{
+  gp_growth_t *growth = build->growth;
+  gp_groups_t groups;
+  gp_series_set_t set = {.count = 0};
+
+  *ret_more = false;
+  int error = gp_groups_init(&groups, build->lifetimes, build->filter, levels);
+  if (error || groups.gave_way < levels) {
+    gp_groups_fini(&groups); /* as on the level before */
+    return error;
+  }
+  error = gp_series_set_init(&set, build->lifetimes, groups.of, groups.count, build->last);
+  for (size_t device = 0; !error && device < build->devices.count; device++) {
+    gp_growth_t found = {.count = 0};
+    if (!is_open(growth, (int)device))
+      continue;
+    error = find_on(build, &groups, &set, device, &found);
+    if (!error && found.count)
+      drop(growth, (int)device);
+    for (size_t i = 0; i < found.count; i++) {
+      if (!error && growth->count < GP_GROWTH_MOST)
+        growth->growers[growth->count++] = found.growers[i];
+      else
+        free_names(&found.growers[i]);
+    }
+  }
+  for (size_t device = 0; device < build->devices.count; device++)
+    *ret_more = *ret_more || (build->last[device] > 0 && is_open(growth, (int)device));
+  gp_series_set_fini(&set);
+  gp_groups_fini(&groups);
+  return error;
+}
+
+/* The course of each device: all that the groups on it hold. */
+static int measure_devices(build_t *build)
+{
+  const gp_lifetimes_t *lifetimes = build->lifetimes;
+  gp_groups_t groups;
+
+  int error = gp_groups_init(&groups, lifetimes, build->filter, GP_GROUPS_DEVICES);
+  for (size_t i = 0; !error && i < lifetimes->life_count; i++) {
+    const gp_life_t *life = &lifetimes->lives[i];
+    if (groups.of[i] != GP_GROUP_NONE && life->begin > build->last[life->device])
+      build->last[life->device] = life->begin;
+  }
+  if (!error)
+    error = gp_series_set_init(&build->devices, lifetimes, groups.of, groups.count, build->last);
+  build->wholes = calloc(build->devices.count + 1, sizeof(*build->wholes));
+  error = error || !build->wholes ? ENOMEM : 0;
+  for (size_t i = 0; !error && i < build->devices.count; i++)
+    gp_whole_init(&build->wholes[i], &build->devices.series[i], build->last[i],
+        lifetimes->snapshot->recorded_since_ns == 0 && build->filter->since_ns == 0);
+  for (size_t i = 0; !error && i < lifetimes->life_count; i++) {
+    const gp_life_t *life = &lifetimes->lives[i];
+    if (life->begin > 0 && groups.of[i] != GP_GROUP_NONE)
+      gp_whole_add(&build->wholes[life->device], life->begin, life->requested);
+  }
+  gp_groups_fini(&groups);
+  return error;
+}
+
+int gp_growth_init(gp_growth_t *growth, const gp_lifetimes_t *lifetimes, const gp_filter_t *filter)
+{
+  build_t build = {.lifetimes = lifetimes, .filter = filter, .growth = growth};
+
+  *growth = (gp_growth_t){.count = 0};
+  int error = measure_devices(&build);
+  bool more = true;
+  for (int levels = 0; !error && more && levels <= MOST_LEVELS; levels++)
+    error = find(&build, levels, &more);
+  gp_series_set_fini(&build.devices);
+  free(build.wholes);
+  if (!error)
+    gp_growth_measure_rooms(growth, lifetimes->snapshot);
+  return error;
+}
+
+void gp_growth_fini(gp_growth_t *growth)
+{
+  for (size_t i = 0; i < growth->count; i++)
+    free_names(&growth->growers[i]);
+  *growth = (gp_growth_t){.count = 0};
+}
+
+uint64_t gp_growth_sum(const gp_growth_t *growth, int device)
+{
+  uint64_t sum = 0;
+  for (size_t i = 0; i < growth->count; i++) {
+    const gp_grower_t *grower = &growth->growers[i];
+    if (grower->device == device)
+      sum = gp_add_saturated(sum, gp_subtract_saturated(grower->bytes_to, grower->bytes_from));
+  }
+  return sum;
+}

@@ -1,0 +1,279 @@
+/*
+ * A group grows if its floor (growth_series.h) rises in most of the windows that its time is cut into, and
+ * still at the end. Every other condition here keeps something out that looks alike: doc/growth.md.
+ */
+#include "tools/model/growth_judge.h"
+
+#include "pool/util/assert.h"
+#include "tools/model/saturated.h"
+
+#define RISING          5    /* that many of the windows have to rise, */
+#define RISE_SHARE      0.25 /* each by that share of the mean, */
+#define LARGEST_RISE    0.5  /* and none by more than that of it all: that would be a jump */
+#define LEAST_STEPS     16   /* in which the floor rises */
+#define MANY_STEPS      128  /* more than a model has layers, usually: no single pass */
+#define VERY_MANY_STEPS 1024 /* then what was kept may be of many sizes */
+#define LEAST_BYTES     (64 * UINT64_C(1024))
+#define MOST_SHARE      2.0   /* of the device's growth: a group with more takes over what others give back */
+#define MINOR_SHARE     0.125 /* of the device's growth: a group with less has a small part in it */
+#define KEPT_SHARE      0.25  /* of the allocations: above, nearly everything is kept */
+#define COVERED_SHARE   0.1   /* of the history */
+#define BASE_SHARE      0.0625 /* of the growth, which something else has to hold all the time */
+#define LAYER_LEAST     8      /* allocations of a layer: fewer are a step of a small loop */
+#define STEP_BLOCKS     32     /* held for a while by a step over a whole model */
+#define ALIKE           0.9    /* cosine */
+
+/* Where a growth may begin, as parts of the group's time: what loads or warms up before is skipped. */
+static const double beginnings[] = {0, 0.125, 0.25, 0.5, 0.75};
+
+static gp_course_t take_course(const gp_series_t *series, uint32_t start, uint32_t end)
+{
+  gp_course_t course = {.start = start, .end = end};
+  for (int i = 0; i < GP_GROWTH_WINDOWS; i++) {
+    const gp_change_t *change =
+        gp_series_at(series, start + (uint32_t)((uint64_t)(end - start) * (uint64_t)i / GP_GROWTH_WINDOWS));
+    course.floors[i] = change->floor;
+    course.counts[i] = change->floor_count;
+  }
+  course.late_floor = gp_series_at(series, end - (end - start) / (2 * GP_GROWTH_WINDOWS))->floor;
+  return course;
+}
+
+static uint64_t rise_of(const gp_course_t *course)
+{
+  return course->floors[GP_GROWTH_RISES] - course->floors[0];
+}
+
+static bool is_steady(const gp_course_t *course)
+{
+  uint64_t rise = rise_of(course), largest = 0;
+  double least = RISE_SHARE * (double)rise / GP_GROWTH_RISES;
+  int rising = 0;
+  bool is_late = false;
+
+  if (rise < LEAST_BYTES || course->late_floor <= course->floors[GP_GROWTH_RISES])
+    return false;
+  for (int i = 0; i < GP_GROWTH_RISES; i++) {
+    uint64_t one = course->floors[i + 1] - course->floors[i];
+    bool rises = one > 0 && (double)one >= least;
+    rising += rises;
+    is_late = rises;
+    largest = one > largest ? one : largest;
+  }
+  return rising >= RISING && is_late && (double)largest <= LARGEST_RISE * (double)rise;
+}
+
+static uint32_t count_steps(const gp_series_t *series, uint32_t start)
+{
+  uint32_t steps = 0;
+  for (const gp_change_t *at = gp_series_at(series, start) + 1; at < series->changes + series->count; at++)
+    steps += at->floor > at[-1].floor;
+  return steps;
+}
+
+static uint64_t most_until(const gp_series_t *series, uint32_t moment)
+{
+  uint64_t most = 0;
+  for (const gp_change_t *at = series->changes; at < series->changes + series->count && at->moment <= moment;
+       at++)
+    most = at->held > most ? at->held : most;
+  return most;
+}
+
+static size_t part_of(const gp_whole_t *whole, uint32_t moment)
+{
+  return (size_t)((uint64_t)moment * (GP_GROWTH_PARTS - 1) / (whole->last ? whole->last : 1));
+}
+
+/* The device holds more and more, not one owner what others gave back. */
+static bool peaks_rise(const gp_whole_t *whole, const gp_course_t *course)
+{
+  size_t first = part_of(whole, course->start), last = part_of(whole, course->end);
+  size_t middle = first + (last - first) / 2;
+  uint64_t before = 0, after = 0;
+  for (size_t i = first; i <= last; i++) {
+    uint64_t *most = i <= middle ? &before : &after;
+    *most = whole->peaks[i] > *most ? whole->peaks[i] : *most;
+  }
+  return after >= before;
+}
+
+static void add_mix(const gp_whole_t *whole, size_t first, size_t last, double *mix)
+{
+  for (size_t i = first; i <= last; i++) {
+    for (size_t k = 0; k < GP_GROWTH_SIZES; k++)
+      mix[k] += whole->mix[i][k];
+  }
+}
+
+/* The square of the cosine of the angle between two mixes: 1 where their proportions are the same, 0 where
+ * they share nothing. */
+static double likeness(const double *a, const double *b)
+{
+  double product = 0, square_a = 0, square_b = 0;
+  for (size_t i = 0; i < GP_GROWTH_SIZES; i++) {
+    product += a[i] * b[i];
+    square_a += a[i] * a[i];
+    square_b += b[i] * b[i];
+  }
+  return square_a > 0 && square_b > 0 ? product * product / (square_a * square_b) : 0;
+}
+
+/* The program does the same again and again, still in the last window: each but one has allocations of the
+ * sizes that all have. */
+static bool repeats(const gp_whole_t *whole, const gp_course_t *course)
+{
+  size_t first = part_of(whole, course->start), parts = part_of(whole, course->end) - first;
+  double all[GP_GROWTH_SIZES] = {0};
+  int alike = 0;
+  bool is_alike = false;
+
+  add_mix(whole, first, first + parts, all);
+  for (size_t i = 0; i < GP_GROWTH_WINDOWS; i++) {
+    double mix[GP_GROWTH_SIZES] = {0};
+    add_mix(whole, first + parts * i / GP_GROWTH_WINDOWS, first + parts * (i + 1) / GP_GROWTH_WINDOWS, mix);
+    is_alike = likeness(mix, all) >= ALIKE * ALIKE;
+    alike += is_alike;
+  }
+  return is_alike && alike >= GP_GROWTH_WINDOWS - 1;
+}
+
+/* Memory comes and goes meanwhile: without, this is a program that only begins. */
+static bool is_at_work(const gp_series_t *device, const gp_course_t *course)
+{
+  int windows = 0;
+  for (uint32_t i = 0; i < GP_GROWTH_WINDOWS; i++) {
+    uint64_t length = course->end - course->start;
+    const gp_change_t *from =
+        gp_series_at(device, course->start + (uint32_t)(length * i / GP_GROWTH_WINDOWS));
+    const gp_change_t *to =
+        gp_series_at(device, course->start + (uint32_t)(length * (i + 1) / GP_GROWTH_WINDOWS));
+    windows += to - from > to->begun - from->begun; /* other changes are frees */
+  }
+  return windows >= RISING;
+}
+
+/*
+ * How often the device holds at least STEP_BLOCKS blocks more for a while, and gives them back: steps over a
+ * whole model, not over its layers one by one.
+ */
+static uint32_t count_breaths(const gp_series_t *device, const gp_course_t *course)
+{
+  const gp_change_t *first = gp_series_at(device, course->start), *end = device->changes + device->count;
+  uint32_t most = 0, breaths = 0;
+  bool is_full = false;
+
+  for (const gp_change_t *at = first; at < end; at++)
+    most = at->count - at->floor_count > most ? at->count - at->floor_count : most;
+  for (const gp_change_t *at = first; at < end && most >= STEP_BLOCKS; at++) {
+    uint32_t more = at->count - at->floor_count;
+    breaths += is_full && more < most / 4;
+    is_full = is_full ? more >= most / 4 : more >= most / 2;
+  }
+  return breaths;
+}
+
+/* Then what else the device does does not count, if what was kept is of one size: the steps of a pass are of
+ * many. */
+static bool has_many_steps(gp_candidate_t *candidate)
+{
+  candidate->needs_one_size = candidate->needs_one_size || candidate->steps < VERY_MANY_STEPS;
+  return candidate->steps >= MANY_STEPS;
+}
+
+/*
+ * What accumulates has to show more than what is replaced by larger blocks: a single pass over the layers of
+ * a model accumulates, too, and most programs accumulate while they begin.
+ */
+static bool is_no_single_pass(
+    const gp_series_t *series, const gp_whole_t *whole, const gp_course_t *total, gp_candidate_t *candidate)
+{
+  const gp_course_t *course = &candidate->course;
+  const gp_change_t *from = gp_series_at(whole->series, course->start);
+  const gp_change_t *to = gp_series_at(whole->series, course->end);
+  uint64_t base = gp_subtract_saturated(total->floors[0], course->floors[0]);
+  double of_step = (double)(to->begun - from->begun) / candidate->steps;
+
+  if (!is_at_work(whole->series, course))
+    return false;
+  bool is_whole = count_breaths(whole->series, course) >= LEAST_STEPS / 2;
+  bool is_layer = of_step > LAYER_LEAST && !is_whole;
+  candidate->needs_one_size = !is_whole && candidate->steps < VERY_MANY_STEPS;
+  bool is_beginning = whole->is_complete && (double)base < BASE_SHARE * (double)candidate->rise;
+  if ((is_layer || is_beginning) && !has_many_steps(candidate))
+    return false;
+  if (course->start > series->changes[1].moment &&
+      course->floors[GP_GROWTH_RISES] <= most_until(series, course->start))
+    return false;
+  candidate->is_crowded = (double)(total->counts[GP_GROWTH_RISES] - total->counts[0]) >
+                          KEPT_SHARE * (double)(to->begun - from->begun);
+  return true;
+}
+
+static bool judge_from(
+    const gp_series_t *series, const gp_whole_t *whole, uint32_t start, gp_candidate_t *candidate)
+{
+  candidate->course = take_course(series, start, whole->last);
+  if (!is_steady(&candidate->course))
+    return false;
+  gp_course_t total = take_course(whole->series, start, whole->last);
+  uint64_t kept = candidate->course.counts[GP_GROWTH_RISES] - candidate->course.counts[0];
+  candidate->is_crowded = candidate->needs_one_size = candidate->is_certain = false;
+  candidate->rise = rise_of(&candidate->course);
+  candidate->steps = count_steps(series, start);
+  candidate->share = (double)candidate->rise / (double)(rise_of(&total) ? rise_of(&total) : 1);
+  candidate->is_replaced = kept <= candidate->steps / 8;
+  if (candidate->steps < LEAST_STEPS || candidate->share > MOST_SHARE)
+    return false;
+  if ((double)(whole->last - start) < COVERED_SHARE * (double)(whole->last - whole->first) &&
+      candidate->steps < MANY_STEPS)
+    return false;
+  if (!candidate->is_replaced && !repeats(whole, &candidate->course)) /* larger blocks are of other sizes */
+    return false;
+  if (!candidate->is_replaced && !is_no_single_pass(series, whole, &total, candidate))
+    return false;
+  bool is_largest = peaks_rise(whole, &candidate->course);
+  if (is_largest && candidate->share >= GP_GROWTH_LEAK_SHARE)
+    return true;
+  candidate->is_certain = !candidate->is_replaced && !candidate->is_crowded && has_many_steps(candidate);
+  return candidate->is_certain || (is_largest && candidate->share >= MINOR_SHARE);
+}
+
+bool gp_growth_judge(const gp_series_t *series, const gp_whole_t *whole, gp_candidate_t *candidate)
+{
+  uint32_t last = whole->last;
+  if (series->count <= LEAST_STEPS)
+    return false;
+  uint32_t first = series->changes[0].count > 0 ? 0 : series->changes[1].moment - 1;
+  for (size_t i = 0; i < sizeof(beginnings) / sizeof(beginnings[0]) && last > first; i++) {
+    uint32_t start = first + (uint32_t)(beginnings[i] * (double)(last - first));
+    if (last > start + GP_GROWTH_WINDOWS && judge_from(series, whole, start, candidate))
+      return true;
+  }
+  return false;
+}
+
+static size_t class_of(uint64_t size)
+{
+  size_t size_class = 0;
+  while (size_class < GP_GROWTH_SIZES - 1 && (UINT64_C(1) << size_class) < size)
+    size_class++;
+  return size_class;
+}
+
+void gp_whole_init(gp_whole_t *whole, const gp_series_t *series, uint32_t last, bool is_complete)
+{
+  *whole = (gp_whole_t){.series = series,
+      .first = series->count > 1 ? series->changes[1].moment : 0,
+      .last = last,
+      .is_complete = is_complete};
+  for (size_t i = 0; i < series->count; i++) {
+    uint64_t *most = &whole->peaks[part_of(whole, series->changes[i].moment)];
+    *most = series->changes[i].held > *most ? series->changes[i].held : *most;
+  }
+}
+
+void gp_whole_add(gp_whole_t *whole, uint32_t moment, uint64_t size)
+{
+  whole->mix[part_of(whole, moment)][class_of(size)]++;
+}

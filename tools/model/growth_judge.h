@@ -1,0 +1,57 @@
+/*
+ * Whether a group grows: doc/growth.md says when, and what each condition keeps out.
+ */
+#ifndef GP_TOOLS_MODEL_GROWTH_JUDGE_H
+#define GP_TOOLS_MODEL_GROWTH_JUDGE_H
+
+#include "tools/model/growth_series.h"
+
+#define GP_GROWTH_WINDOWS 8
+#define GP_GROWTH_RISES   (GP_GROWTH_WINDOWS - 1)
+/* Of the growth of the device: what a leak explains where nearly everything is kept. */
+#define GP_GROWTH_LEAK_SHARE 0.6
+#define GP_GROWTH_PARTS      64 /* of the history, for which the largest sum and the mix of sizes is known */
+#define GP_GROWTH_SIZES      64 /* each up to twice the one before */
+
+/* The floor of a group at the beginning of each window. start and end are moments. */
+typedef struct gp_course {
+  uint64_t floors[GP_GROWTH_WINDOWS];
+  uint32_t counts[GP_GROWTH_WINDOWS];
+  uint64_t late_floor; /* in the middle of the last window */
+  uint32_t start;
+  uint32_t end;
+} gp_course_t;
+
+/* One device, as the groups on it are compared with. */
+typedef struct gp_whole {
+  const gp_series_t *series;
+  uint64_t peaks[GP_GROWTH_PARTS];
+  uint32_t mix[GP_GROWTH_PARTS][GP_GROWTH_SIZES]; /* allocations in each part of the history, by size */
+  uint32_t first;                                 /* moment of its first change */
+  uint32_t last;                                  /* and of its last allocation */
+  bool is_complete;                               /* the history begins with the program */
+} gp_whole_t;
+
+/* A group that grows. */
+typedef struct gp_candidate {
+  gp_course_t course;
+  uint32_t group;      /* the caller's */
+  uint32_t steps;      /* in which its floor rises */
+  uint64_t rise;       /* bytes, over all windows but the last */
+  double share;        /* of the rise of the device */
+  bool is_replaced;    /* blocks by larger ones, rather than that more of them are held */
+  bool is_certain;     /* so many steps that what else the device does does not count */
+  bool needs_one_size; /* only if what was kept is of one size */
+  bool is_crowded;     /* most allocations of the device were kept meanwhile, too */
+} gp_candidate_t;
+
+/* Begins the facts of a device, which series is all of; borrowed. last: the moment of its last allocation. */
+void gp_whole_init(gp_whole_t *whole, const gp_series_t *series, uint32_t last, bool is_complete);
+
+/* Counts an allocation of the device, which began at moment. */
+void gp_whole_add(gp_whole_t *whole, uint32_t moment, uint64_t size);
+
+/* True if the group grows, and *candidate says how; its group is left as it is. */
+bool gp_growth_judge(const gp_series_t *series, const gp_whole_t *whole, gp_candidate_t *candidate);
+
+#endif

@@ -1,0 +1,140 @@
+#include "tools/model/oom_events.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the snapshot says in its own report. */
+typedef struct report {
+  uint64_t time_ns;
+  uint64_t device;
+  uint64_t requested;
+} report_t;
+
+static bool read_report(const gp_snapshot_t *snapshot, report_t *ret_report)
+{
+  const cJSON *oom = cJSON_GetObjectItemCaseSensitive(snapshot->root, "oom");
+  *ret_report = (report_t){.time_ns = UINT64_MAX};
+  (void)gp_snapshot_uint(oom, "time_ns", &ret_report->time_ns);
+  (void)gp_snapshot_uint(oom, "requested", &ret_report->requested);
+  return gp_snapshot_uint(oom, "device", &ret_report->device) == 1 &&
+         ret_report->device < GP_SNAPSHOT_DEVICES;
+}
+
+/* The largest block that the program got on each device, from an event on. */
+typedef struct got {
+  bool any[GP_SNAPSHOT_DEVICES];
+  uint64_t largest[GP_SNAPSHOT_DEVICES];
+} got_t;
+
+/* From the last event to the first: what was allocated after each. */
+static void list_events(gp_oom_events_t *ooms, const gp_snapshot_events_t *events, got_t *got)
+{
+  size_t next = ooms->count;
+
+  for (size_t i = events->count; i-- > 0;) {
+    gp_event_kind_t kind = gp_snapshot_event_kind(events, i);
+    int device = (int)gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0);
+    uint64_t size = gp_snapshot_event_uint(events, GP_COLUMN_SIZE, i);
+    if (device < 0)
+      continue;
+    if (kind == GP_EVENT_ALLOC) {
+      got->any[device] = true;
+      got->largest[device] = size > got->largest[device] ? size : got->largest[device];
+    }
+    if (kind == GP_EVENT_OOM)
+      ooms->events[--next] = (gp_oom_event_t){.device = device,
+          .has_moment = true,
+          .has_event = true,
+          .allocated_later = got->any[device],
+          .got_as_much = got->any[device] && got->largest[device] >= size,
+          .moment = (uint32_t)i + 1,
+          .time_ns = gp_snapshot_event_uint(events, GP_COLUMN_TIME_NS, i),
+          .requested = size};
+  }
+}
+
+/* The event that the report is of: that of its time, or else the last that is like it. */
+static gp_oom_event_t *find_reported(const gp_oom_events_t *ooms, const report_t *report)
+{
+  gp_oom_event_t *found = NULL;
+  for (size_t i = 0; i < ooms->count; i++) {
+    gp_oom_event_t *event = &ooms->events[i];
+    if (event->device != (int)report->device || event->requested != report->requested)
+      continue;
+    found = event;
+    if (event->time_ns == report->time_ns)
+      return event;
+  }
+  return found;
+}
+
+/*
+ * A report without an event: it is of the end if the snapshot was written for it, and otherwise of a time
+ * before the recorded events.
+ */
+static void add_report(
+    gp_oom_events_t *ooms, const gp_lifetimes_t *lifetimes, const report_t *report, const got_t *got)
+{
+  bool is_end = ooms->is_written_then;
+  const gp_oom_event_t event = {.device = (int)report->device,
+      .has_moment = is_end,
+      .is_reported = true,
+      .allocated_later = !is_end && got->any[report->device],
+      .got_as_much = !is_end && got->any[report->device] && got->largest[report->device] >= report->requested,
+      .moment = is_end ? lifetimes->end : 0,
+      .time_ns = report->time_ns == UINT64_MAX ? 0 : report->time_ns,
+      .requested = report->requested};
+  if (!is_end)
+    memmove(&ooms->events[1], &ooms->events[0], ooms->count * sizeof(event));
+  ooms->events[is_end ? ooms->count : 0] = event;
+  ooms->count++;
+}
+
+int gp_oom_events_init(gp_oom_events_t *ooms, const gp_lifetimes_t *lifetimes)
+{
+  const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
+  got_t got = {.any = {false}};
+  report_t report;
+
+  *ooms = (gp_oom_events_t){
+      .is_written_then = strcmp(gp_snapshot_text(lifetimes->snapshot->root, "reason"), "oom") == 0};
+  size_t count = 0;
+  for (size_t i = 0; i < events->count; i++)
+    count += gp_snapshot_event_kind(events, i) == GP_EVENT_OOM &&
+             gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0) >= 0;
+  ooms->events = calloc(count + 1, sizeof(*ooms->events));
+  if (!ooms->events)
+    return ENOMEM;
+  ooms->count = count;
+  list_events(ooms, events, &got);
+  if (read_report(lifetimes->snapshot, &report)) {
+    gp_oom_event_t *event = find_reported(ooms, &report);
+    if (event)
+      event->is_reported = true;
+    else
+      add_report(ooms, lifetimes, &report, &got);
+  }
+  return 0;
+}
+
+void gp_oom_events_fini(gp_oom_events_t *ooms)
+{
+  free(ooms->events);
+  *ooms = (gp_oom_events_t){.count = 0};
+}
+
+size_t gp_oom_events_main(const gp_oom_events_t *ooms, int device)
+{
+  size_t last = SIZE_MAX, last_fatal = SIZE_MAX;
+  for (size_t i = 0; i < ooms->count; i++) {
+    const gp_oom_event_t *event = &ooms->events[i];
+    if (device != GP_REQUEST_ALL_DEVICES && event->device != device)
+      continue;
+    if (event->is_reported && ooms->is_written_then)
+      return i;
+    last = i;
+    last_fatal = event->allocated_later ? last_fatal : i;
+  }
+  return last_fatal != SIZE_MAX ? last_fatal : last;
+}

@@ -1,0 +1,195 @@
+#include "tools/model/oom_moment.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tools/model/memory_map.h"
+#include "tools/model/saturated.h"
+
+void gp_memory_at(
+    const gp_lifetimes_t *lifetimes, const gp_moments_t *moments, int device, gp_memory_t *ret_memory)
+{
+  gp_memory_t memory = {0};
+  uint32_t moment = moments->at[device];
+
+  *ret_memory = memory;
+  if (moments->is_of_one && moments->device != device)
+    return;
+  for (size_t i = 0; i < lifetimes->life_count; i++) {
+    const gp_life_t *life = &lifetimes->lives[i];
+    if (life->device != device || life->kind == GP_LIFE_HOST)
+      continue;
+    if (!gp_moments_hold(moments, life)) {
+      bool is_pending = life->kind == GP_LIFE_POOLED && life->freed <= moment && life->done > moment;
+      memory.deferred = gp_add_saturated(memory.deferred, is_pending ? life->rounded : 0);
+      continue;
+    }
+    memory.count++;
+    if (life->kind == GP_LIFE_FORWARDED) {
+      memory.forwarded = gp_add_saturated(memory.forwarded, life->requested);
+      continue;
+    }
+    memory.requested = gp_add_saturated(memory.requested, life->requested);
+    memory.allocated = gp_add_saturated(memory.allocated, life->rounded);
+  }
+  for (size_t i = 0; i < lifetimes->segment_count; i++) {
+    const gp_segment_life_t *segment = &lifetimes->segments[i];
+    if (segment->device == device && segment->begin <= moment && segment->end > moment)
+      memory.reserved = gp_add_saturated(memory.reserved, segment->size);
+  }
+  *ret_memory = memory;
+}
+
+static int compare_sizes(const void *a, const void *b)
+{
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x < y) - (x > y);
+}
+
+/* Keeps the largest sums, sorted. */
+static void add_size(gp_oom_moment_t *oom, uint64_t size, uint64_t count)
+{
+  size_t at = GP_OOM_SIZES;
+  while (at > 0 &&
+         (double)oom->sizes[at - 1].size * (double)oom->sizes[at - 1].count < (double)size * (double)count)
+    at--;
+  for (size_t i = GP_OOM_SIZES - 1; i > at; i--)
+    oom->sizes[i] = oom->sizes[i - 1];
+  if (at < GP_OOM_SIZES)
+    oom->sizes[at] = (gp_oom_size_t){size, count};
+}
+
+static int find_sizes(gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes)
+{
+  uint64_t *sizes = malloc((lifetimes->life_count + 1) * sizeof(*sizes));
+  size_t count = 0;
+  if (!sizes)
+    return ENOMEM;
+  for (size_t i = 0; i < lifetimes->life_count; i++) {
+    const gp_life_t *life = &lifetimes->lives[i];
+    if (life->device == oom->event.device && life->kind != GP_LIFE_HOST &&
+        gp_moments_hold(&oom->moments, life))
+      sizes[count++] = life->requested;
+  }
+  if (count)
+    qsort(sizes, count, sizeof(*sizes), compare_sizes);
+  for (size_t i = 0, first = 0; i < count; i++) {
+    if (i + 1 < count && sizes[i + 1] == sizes[first])
+      continue;
+    add_size(oom, sizes[first], i + 1 - first);
+    first = i + 1;
+  }
+  free(sizes);
+  return 0;
+}
+
+bool gp_memory_knows_reserved(const gp_lifetimes_t *lifetimes, const gp_moments_t *moments, int device)
+{
+  const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
+  if (moments->is_end)
+    return true;
+  for (size_t i = 0; i < events->count; i++) {
+    gp_event_kind_t kind = gp_snapshot_event_kind(events, i);
+    if ((kind == GP_EVENT_SEGMENT_MAP || kind == GP_EVENT_SEGMENT_UNMAP) &&
+        gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0) == device)
+      return false;
+  }
+  return true;
+}
+
+int gp_memory_hole(
+    const gp_lifetimes_t *lifetimes, const gp_moments_t *moments, int device, uint64_t *ret_bytes)
+{
+  gp_map_t *map = calloc(1, sizeof(*map)); /* too large for a stack */
+  int error = map ? gp_map_init(map, lifetimes, moments->at[device], device) : ENOMEM;
+  *ret_bytes = !error && map->device_count ? map->devices[0].largest_idle : 0;
+  if (map)
+    gp_map_fini(map);
+  free(map);
+  return error;
+}
+
+/* From the events. */
+static int measure(gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes)
+{
+  const gp_snapshot_t *snapshot = lifetimes->snapshot;
+  gp_memory_t memory;
+
+  gp_memory_at(lifetimes, &oom->moments, oom->event.device, &memory);
+  oom->is_known = true;
+  oom->live = memory.allocated;
+  oom->live_requested = memory.requested;
+  oom->pending = memory.deferred;
+  oom->knows_cached = gp_memory_knows_reserved(lifetimes, &oom->moments, oom->event.device);
+  if (oom->knows_cached)
+    oom->cached = gp_subtract_saturated(memory.reserved, gp_add_saturated(memory.allocated, memory.deferred));
+  oom->unpooled = memory.forwarded;
+  for (size_t i = 0; i < snapshot->device_count; i++) {
+    if (snapshot->devices[i].device == oom->event.device)
+      oom->limit = snapshot->devices[i].limit;
+  }
+  if (oom->event.has_event)
+    oom->knows_free = gp_snapshot_device_free(&snapshot->events, oom->event.moment - 1, &oom->device_free);
+  int error = 0;
+  if (oom->knows_cached)
+    error = gp_memory_hole(lifetimes, &oom->moments, oom->event.device, &oom->largest_hole);
+  return error ? error : find_sizes(oom, lifetimes);
+}
+
+static void read_uint(const cJSON *report, const char *name, uint64_t *ret_number)
+{
+  uint64_t number;
+  if (gp_snapshot_uint(report, name, &number) == 1)
+    *ret_number = number;
+}
+
+/* What the report says is as of the moment of giving up, and counts. */
+static void read_report(gp_oom_moment_t *oom, const cJSON *report)
+{
+  oom->is_known = oom->knows_cached = true;
+  read_uint(report, "live", &oom->live);
+  read_uint(report, "deferred", &oom->pending);
+  read_uint(report, "cached", &oom->cached);
+  read_uint(report, "passthrough", &oom->unpooled);
+  read_uint(report, "largest_free", &oom->largest_hole);
+  read_uint(report, "limit", &oom->limit);
+  read_uint(report, "device_free", &oom->device_free);
+  read_uint(report, "device_total", &oom->device_total);
+  oom->knows_free = oom->device_total > 0;
+  read_uint(report, "waited_ns", &oom->waited_ns);
+  read_uint(report, "busy_ns", &oom->busy_ns);
+  read_uint(report, "busy_context", &oom->busy_context);
+  oom->is_by_limit = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(report, "by_limit"));
+}
+
+/* Only where the events do not tell. */
+static void read_sizes(gp_oom_moment_t *oom, const cJSON *report)
+{
+  const cJSON *owner;
+  size_t i = 0;
+  cJSON_ArrayForEach(owner, cJSON_GetObjectItemCaseSensitive(report, "owners"))
+  {
+    if (i == GP_OOM_SIZES)
+      break;
+    read_uint(owner, "size", &oom->sizes[i].size);
+    read_uint(owner, "count", &oom->sizes[i++].count);
+  }
+}
+
+int gp_oom_moment_init(
+    gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes, const gp_oom_events_t *ooms, size_t index)
+{
+  const cJSON *report = cJSON_GetObjectItemCaseSensitive(lifetimes->snapshot->root, "oom");
+  int error = 0;
+
+  *oom = (gp_oom_moment_t){.event = ooms->events[index], .number = index + 1};
+  if (oom->event.has_moment) {
+    gp_moments_oom(&oom->moments, lifetimes, &oom->event, oom->number);
+    error = measure(oom, lifetimes);
+  }
+  if (oom->event.is_reported)
+    read_report(oom, report);
+  if (oom->event.is_reported && !oom->event.has_moment)
+    read_sizes(oom, report);
+  return error;
+}

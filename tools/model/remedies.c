@@ -1,0 +1,197 @@
+#include "tools/model/remedies.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pool/util/size.h"
+#include "tools/model/owners.h"
+#include "tools/model/remedies_pytorch.h"
+#include "tools/model/saturated.h"
+#include "tools/model/what_if.h"
+#include "tools/output.h"
+#include "tools/shorten.h"
+
+#define OWNER_COLUMNS     90
+#define MOST_TRACE_EVENTS 16777216 /* of GPUPOOL_TRACE_EVENTS */
+
+static const cJSON *settings_of(const gp_findings_t *findings)
+{
+  return cJSON_GetObjectItemCaseSensitive(findings->summary->snapshot->root, "settings");
+}
+
+static gp_finding_t *find(gp_findings_t *findings, const char *code, int device)
+{
+  for (size_t i = 0; i < findings->count; i++) {
+    gp_finding_t *finding = &findings->items[i];
+    if (strcmp(finding->code, code) == 0 && (device == GP_FINDING_ALL || finding->device == device))
+      return finding;
+  }
+  return NULL;
+}
+
+static bool sets(const gp_finding_t *finding, const char *name)
+{
+  for (size_t i = 0; i < finding->remedy.setting_count; i++) {
+    if (finding->remedy.settings[i].name && strcmp(finding->remedy.settings[i].name, name) == 0)
+      return true;
+  }
+  return false;
+}
+
+/* More room only puts off what grows without end. */
+static bool grows(gp_findings_t *findings, int device)
+{
+  const gp_finding_t *growth = find(findings, "growth", device);
+  return growth && growth->severity >= GP_SEVERITY_WARNING;
+}
+
+static void refuse_limit(gp_findings_t *findings, gp_finding_t *oom)
+{
+  if (!sets(oom, "GPUPOOL_LIMIT"))
+    return;
+  gp_findings_retract(oom);
+  gp_findings_advise(
+      findings, oom, "the limit refuses, and a larger one only puts that off: see what grows.");
+}
+
+/* True if what is described is what the snapshot was written for: then its end is the moment. */
+static bool is_of_report(const gp_findings_t *findings)
+{
+  return strcmp(gp_findings_reason(findings), "oom") == 0 && findings->summary->has_oom &&
+         findings->summary->oom.event.is_reported;
+}
+
+/* Bytes of the report on it; 0 where it has none. */
+static uint64_t figure(const cJSON *oom, const char *name)
+{
+  uint64_t number = 0;
+  (void)gp_snapshot_uint(oom, name, &number);
+  return number;
+}
+
+/* Where nothing else helps: the sizes that waste least, if what they save is what was missing. */
+static void advise_sizes(gp_findings_t *findings, gp_finding_t *finding)
+{
+  const gp_lifetimes_t *lifetimes = &findings->summary->lifetimes;
+  const cJSON *oom = cJSON_GetObjectItemCaseSensitive(findings->summary->snapshot->root, "oom");
+  uint64_t live = figure(oom, "live"), available = figure(oom, "device_free"), limit = figure(oom, "limit");
+  char was[GP_SIZE_TEXT_BYTES], is[GP_SIZE_TEXT_BYTES];
+  gp_block_sizes_t sizes, closest;
+  const char *name, *value;
+
+  if (!oom || !gp_remedy_is_empty(&finding->remedy) || !figure(oom, "device_total") ||
+      strcmp(gp_findings_reason(findings), "oom") != 0 ||
+      !gp_block_sizes_init(&sizes, settings_of(findings)) ||
+      !gp_block_sizes_closest(&sizes, &closest, &name, &value))
+    return;
+  uint64_t held = gp_rounded_at(lifetimes, finding->device, lifetimes->end, &closest);
+  uint64_t needed = gp_add_saturated(held, gp_block_bytes(&closest, figure(oom, "requested")));
+  uint64_t others = gp_add_saturated(figure(oom, "deferred"), figure(oom, "passthrough"));
+  if (held >= live || needed > gp_add_saturated(live, available) ||
+      (limit && gp_add_saturated(needed, others) > limit))
+    return;
+  gp_findings_retract(finding);
+  gp_findings_advise(findings, finding, "%s=%s would have left room: it takes %s for what takes %s.", name,
+      value, gp_size_format(held, is), gp_size_format(live, was));
+  gp_findings_set(findings, finding, name, value);
+}
+
+/* What was missing when memory ran out, by the report on it; 0: it does not say. */
+static uint64_t missing_bytes(const cJSON *oom)
+{
+  uint64_t requested = figure(oom, "requested"), limit = figure(oom, "limit");
+  uint64_t held = gp_add_saturated(
+      gp_add_saturated(figure(oom, "live"), figure(oom, "deferred")), figure(oom, "passthrough"));
+
+  if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(oom, "by_limit")))
+    return limit ? gp_subtract_saturated(gp_add_saturated(held, requested), limit) : 0;
+  return figure(oom, "device_total") ? gp_subtract_saturated(requested, figure(oom, "device_free")) : 0;
+}
+
+/* Less of what its biggest owner holds helps if that is as much as was missing on the device. */
+static void settle_owners(gp_findings_t *findings, gp_finding_t *finding)
+{
+  const gp_summary_t *summary = findings->summary;
+  const cJSON *oom = cJSON_GetObjectItemCaseSensitive(summary->snapshot->root, "oom");
+  uint64_t missing = missing_bytes(oom), device;
+  gp_filter_t filter = *summary->filter;
+  gp_owners_t owners = {.count = 0};
+  gp_moments_t moments;
+  char name[4 * OWNER_COLUMNS], size[GP_SIZE_TEXT_BYTES];
+
+  if (!missing || !is_of_report(findings) || gp_snapshot_uint(oom, "device", &device) != 1 ||
+      device >= GP_SNAPSHOT_DEVICES)
+    return;
+  filter.device = (int)device;
+  gp_moments_end(&moments, &summary->lifetimes);
+  if (gp_owners_init(&owners, &summary->lifetimes, &filter, &moments))
+    findings->out_of_memory = true;
+  if (owners.count && owners.owners[0].bytes >= missing) {
+    gp_findings_retract(finding);
+    gp_findings_advise(findings, finding,
+        "free or shrink what %s holds: %s less on device %d would have been enough.",
+        gp_text_shorten(owners.owners[0].text, OWNER_COLUMNS, name, sizeof(name)),
+        gp_size_format(missing, size), (int)device);
+    gp_findings_act_on(findings, finding, "free", owners.owners[0].function);
+  }
+  gp_owners_fini(&owners);
+}
+
+static void settle_growth(gp_findings_t *findings, gp_finding_t *finding)
+{
+  const gp_growth_t *growth = &findings->summary->growth;
+  for (size_t i = 0; i < growth->count; i++) {
+    const gp_grower_t *grower = &growth->growers[i];
+    if (grower->device == finding->device && grower->function) {
+      gp_findings_act_on(findings, finding, "free", grower->function);
+      return;
+    }
+  }
+}
+
+/* What the recording lacks is nothing that the program lacks. */
+static void advise_recording(gp_findings_t *findings)
+{
+  const gp_snapshot_t *snapshot = findings->summary->snapshot;
+  gp_finding_t *dropped = find(findings, "dropped_events", GP_FINDING_ALL),
+               *none = find(findings, "no_events", GP_FINDING_ALL);
+  uint64_t all = gp_add_saturated(snapshot->dropped_events, snapshot->events.count), room = 1024;
+  char value[32];
+
+  if (!gp_findings_know_settings(findings))
+    return;
+  if (none && !none->advice) {
+    gp_findings_advise(findings, none, "GPUPOOL_TRACE=all records them.");
+    gp_findings_set(findings, none, "GPUPOOL_TRACE", "all");
+  }
+  while (room < all && room < MOST_TRACE_EVENTS)
+    room *= 2;
+  room =
+      room < MOST_TRACE_EVENTS ? room * 2 : room; /* each thread has room of its own, that it does not fill */
+  if (dropped && !dropped->advice && all <= room) {
+    snprintf(value, sizeof(value), "%" PRIu64, room);
+    gp_findings_advise(findings, dropped, "GPUPOOL_TRACE_EVENTS=%s keeps all of them.", value);
+    gp_findings_set(findings, dropped, "GPUPOOL_TRACE_EVENTS", value);
+  }
+}
+
+void gp_remedies_settle(gp_findings_t *findings)
+{
+  gp_finding_t *oom = find(findings, "oom", GP_FINDING_ALL);
+
+  if (oom && grows(findings, oom->device))
+    refuse_limit(findings, oom);
+  else if (oom)
+    advise_sizes(findings, oom);
+  for (size_t i = 0; i < findings->count; i++) {
+    gp_finding_t *finding = &findings->items[i];
+    if (finding->advice && strcmp(finding->code, "owners") == 0)
+      settle_owners(findings, finding);
+    else if (finding->advice && strcmp(finding->code, "growth") == 0)
+      settle_growth(findings, finding);
+  }
+  advise_recording(findings);
+  gp_remedies_settle_pytorch(findings);
+}

@@ -1,0 +1,98 @@
+#include "tools/model/remedies_pytorch.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CONF_BYTES 1024
+
+static const char conf_name[] = "PYTORCH_CUDA_ALLOC_CONF";
+
+/* One "name:value" of a configuration; a value may be a list in brackets, with commas of its own. */
+static size_t item_length(const char *conf)
+{
+  size_t length = 0;
+  for (int depth = 0; conf[length] && (depth > 0 || conf[length] != ','); length++)
+    depth += (conf[length] == '[') - (conf[length] == ']');
+  return length;
+}
+
+static bool is_named(const char *item, size_t length, const char *name)
+{
+  size_t blank = strspn(item, " ");
+  return length >= blank + strlen(name) + 1 && strncmp(item + blank, name, strlen(name)) == 0 &&
+         item[blank + strlen(name)] == ':';
+}
+
+static bool has_item(const char *conf, const char *name)
+{
+  for (size_t length; *conf; conf += length + (conf[length] == ',')) {
+    length = item_length(conf);
+    if (is_named(conf, length, name))
+      return true;
+  }
+  return false;
+}
+
+/* conf without the item `name`, and with `added` if that is not NULL. False: it is too long. */
+static bool make_conf(const char *conf, const char *name, const char *added, char buffer[CONF_BYTES])
+{
+  size_t used = 0;
+
+  buffer[0] = '\0';
+  for (size_t length; *conf; conf += length + (conf[length] == ',')) {
+    length = item_length(conf);
+    if (is_named(conf, length, name))
+      continue;
+    if (used + length + 2 > CONF_BYTES)
+      return false;
+    used += (size_t)snprintf(buffer + used, CONF_BYTES - used, "%s%.*s", used ? "," : "", (int)length, conf);
+  }
+  if (added && used + strlen(added) + 2 > CONF_BYTES)
+    return false;
+  if (added)
+    snprintf(buffer + used, CONF_BYTES - used, "%s%s", used ? "," : "", added);
+  return true;
+}
+
+static void join_pieces(gp_findings_t *findings, gp_finding_t *oom, const char *conf)
+{
+  const gp_oom_moment_t *then = &findings->summary->oom;
+  char with[CONF_BYTES];
+  /* As much was idle when memory ran out, but not in one piece. */
+  if (!then->is_known || then->cached < then->event.requested ||
+      then->largest_hole >= then->event.requested ||
+      !make_conf(conf, "expandable_segments", "expandable_segments:True", with))
+    return;
+  gp_findings_retract(oom);
+  gp_findings_advise(findings, oom,
+      "the idle memory is in pieces (gpupool frag maps them); %s=%s lets PyTorch join them.", conf_name,
+      with);
+  gp_findings_set(findings, oom, conf_name, with);
+}
+
+static void round_less(gp_findings_t *findings, gp_finding_t *rounding, const char *conf)
+{
+  static const char name[] = "roundup_power2_divisions";
+  char without[CONF_BYTES];
+  if (!has_item(conf, name) || !make_conf(conf, name, NULL, without))
+    return;
+  gp_findings_advise(findings, rounding, "%s without %s rounds less: \"%s\".", conf_name, name, without);
+  gp_findings_set(findings, rounding, conf_name, without);
+}
+
+void gp_remedies_settle_pytorch(gp_findings_t *findings)
+{
+  const char *conf = gp_findings_setting(findings, conf_name);
+  bool is_split = strcmp(gp_findings_setting(findings, "expandable_segments"), "0") == 0;
+
+  if (gp_findings_know_settings(findings)) /* gpupool's own */
+    return;
+  for (size_t i = 0; i < findings->count; i++) {
+    gp_finding_t *finding = &findings->items[i];
+    if (strcmp(finding->code, "oom") == 0 && finding->device >= 0 && is_split)
+      join_pieces(findings, finding, conf);
+    else if (strcmp(finding->code, "rounding") == 0 && !finding->advice)
+      round_less(findings, finding, conf);
+  }
+}

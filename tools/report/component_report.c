@@ -1,0 +1,92 @@
+#include "tools/report/component_report.h"
+
+#include <stdio.h>
+
+#include "pool/util/size.h"
+#include "tools/model/component_use.h"
+#include "tools/report/report.h"
+
+static void print_row(gp_output_t *output, const char *name, uint64_t end, uint64_t peak, uint64_t whole)
+{
+  char now[GP_SIZE_TEXT_BYTES], most[GP_SIZE_TEXT_BYTES], share[GP_NUMBER_BYTES];
+  if (!end && !peak)
+    return;
+  fprintf(output->stream, "  %-34s %12s %12s", name, gp_size_format(end, now), gp_size_format(peak, most));
+  if (whole)
+    fprintf(output->stream, " %9s", gp_number_percent((double)peak / (double)whole, share));
+  fputc('\n', output->stream);
+}
+
+void gp_component_print(const gp_component_use_t *use, gp_output_t *output)
+{
+  gp_beside_row_t end[GP_BESIDE_ROWS], peak[GP_BESIDE_ROWS];
+
+  if (!use->has_others)
+    return;
+  fprintf(output->stream, "\n  %-34s %12s %12s %9s\n", "by component", "at the end", "at the peak", "share");
+  for (size_t i = 0; i < use->sites.count; i++) {
+    const gp_site_amount_t *amounts = use->sites.sites[i].flat;
+    print_row(output, use->sites.sites[i].name, amounts[GP_SITE_LIVE].bytes, amounts[GP_SITE_PEAK].bytes,
+        use->sites.sums[GP_SITE_PEAK].bytes);
+  }
+  gp_beside_rows(&use->beside, GP_USE_END, end);
+  gp_beside_rows(&use->beside, GP_USE_PEAK, peak);
+  for (size_t i = 0; i < GP_BESIDE_ROWS; i++)
+    print_row(output, end[i].name, end[i].bytes, peak[i].bytes, 0);
+}
+
+static void add_amount(cJSON *object, const char *name, const gp_site_amount_t *amount)
+{
+  cJSON *item = cJSON_AddObjectToObject(object, name);
+  gp_json_add_uint(item, "bytes", amount->bytes);
+  gp_json_add_uint(item, "count", amount->count);
+}
+
+static void add_beside(cJSON *object, const gp_beside_t *beside)
+{
+  cJSON *pool = cJSON_AddObjectToObject(object, "pool");
+  gp_json_add_uint(pool, "end", beside->pool[GP_USE_END]);
+  gp_json_add_uint(pool, "peak", beside->pool[GP_USE_PEAK]);
+  gp_json_add_uint_or_null(object, "contexts", beside->has_contexts, beside->contexts);
+  cJSON *host = cJSON_AddObjectToObject(object, "pinned_host");
+  add_amount(host, "end", &beside->host[GP_USE_END]);
+  add_amount(host, "peak", &beside->host[GP_USE_PEAK]);
+}
+
+void gp_component_json(const gp_component_use_t *use, cJSON *object)
+{
+  cJSON *list = cJSON_AddArrayToObject(object, "components");
+  for (size_t i = 0; i < use->sites.count; i++) {
+    const gp_site_t *site = &use->sites.sites[i];
+    cJSON *item = cJSON_CreateObject();
+    cJSON_AddStringToObject(item, "name", site->name);
+    add_amount(item, "end", &site->flat[GP_SITE_LIVE]);
+    add_amount(item, "peak", &site->flat[GP_SITE_PEAK]);
+    cJSON_AddItemToArray(list, item);
+  }
+  add_beside(cJSON_AddObjectToObject(object, "beside"), &use->beside);
+}
+
+void gp_beside_print(const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, const gp_moments_t *moments,
+    bool at_peak, gp_output_t *output)
+{
+  gp_beside_row_t rows[GP_BESIDE_ROWS];
+  gp_beside_t beside;
+  char bytes[GP_SIZE_TEXT_BYTES];
+
+  gp_beside_find(lifetimes, filter, moments, &beside);
+  gp_beside_rows(&beside, at_peak ? GP_USE_PEAK : GP_USE_END, rows);
+  for (size_t i = 0; i < GP_BESIDE_ROWS; i++) {
+    if (rows[i].bytes)
+      fprintf(output->stream, "%10s %34s  %s\n", gp_size_format(rows[i].bytes, bytes),
+          "beside these:", rows[i].name);
+  }
+}
+
+void gp_beside_json(
+    const gp_lifetimes_t *lifetimes, const gp_filter_t *filter, const gp_moments_t *moments, cJSON *object)
+{
+  gp_beside_t beside;
+  gp_beside_find(lifetimes, filter, moments, &beside);
+  add_beside(cJSON_AddObjectToObject(object, "beside"), &beside);
+}

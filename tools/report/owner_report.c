@@ -1,0 +1,119 @@
+#include "tools/report/owner_report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/symbols/frame_parts.h"
+#include "tools/symbols/frame_text.h"
+#include "tools/symbols/stack_owners.h"
+#include "tools/tool.h"
+
+typedef struct printing {
+  const gp_report_input_t *input;
+  gp_output_t *output;
+  uint64_t *left;
+} printing_t;
+
+static void print_line(const printing_t *printing, size_t number, const char *text)
+{
+  char shown[2 * GP_OWNER_NAME_BYTES];
+  int written = fprintf(printing->output->stream, "    #%-2zu %s\n", number,
+      printing->input->request->wide
+          ? text
+          : gp_text_shorten(text, printing->output->columns - 8, shown, sizeof(shown)));
+  *printing->left =
+      written > 0 && (uint64_t)written < *printing->left ? *printing->left - (uint64_t)written : 0;
+}
+
+/* "7 frames of PyTorch, CUDA and the C library are not shown: --all-frames". */
+static void print_folded(const printing_t *printing, const size_t *counts)
+{
+  char text[512], count[GP_NUMBER_BYTES];
+  size_t sum = 0, groups = 0, said = 0, used;
+
+  for (int group = 0; group < GP_FRAME_GROUPS; group++) {
+    sum += counts[group];
+    groups += counts[group] > 0;
+  }
+  if (!sum)
+    return;
+  used = (size_t)snprintf(text, sizeof(text), "%s of", gp_number_plural(sum, "frame", count));
+  for (int group = 0; group < GP_FRAME_GROUPS; group++) {
+    if (!counts[group] || used >= sizeof(text))
+      continue;
+    const char *before = said == 0 ? "" : said + 1 == groups ? " and" : ",";
+    used += (size_t)snprintf(
+        text + used, sizeof(text) - used, "%s %s", before, gp_frame_group_words((gp_frame_group_t)group));
+    said++;
+  }
+  if (used < sizeof(text))
+    snprintf(text + used, sizeof(text) - used, "; --all-frames shows %s", sum == 1 ? "it" : "them");
+  gp_output_wrap(printing->output->stream, "    ", "    ", text);
+}
+
+void gp_report_stack(const gp_report_input_t *input, const gp_snapshot_t *snapshot, int stack, uint64_t *left,
+    gp_output_t *output)
+{
+  const gp_snapshot_stacks_t *stacks = &snapshot->stacks;
+  const printing_t printing = {input, output, left};
+  size_t counts[GP_FRAME_GROUPS] = {0}, begin = stacks->first[stack], end = stacks->first[stack + 1];
+  size_t owner = gp_stack_owner_place(snapshot, stack);
+  bool is_whole = input->request->all_frames || !snapshot->frame_kinds;
+  gp_owner_text_t whose;
+  char text[3 * GP_OWNER_NAME_BYTES];
+
+  if (begin == end)
+    fprintf(output->stream, "    (an empty stack)\n");
+  for (size_t k = begin; k < end && *left; k++) {
+    const gp_snapshot_frame_kind_t *kind = is_whole ? NULL : &snapshot->frame_kinds[stacks->frame_indexes[k]];
+    if (kind && k != owner && (k < owner || kind->part != GP_FRAME_OWNER)) {
+      counts[kind->group]++;
+    } else if (kind && k == owner && gp_stack_owner_text(snapshot, stack, &whose)) {
+      print_line(&printing, k - begin, gp_owner_describe(&whose, text, sizeof(text)));
+    } else {
+      print_line(
+          &printing, k - begin, gp_frame_describe(snapshot, stacks->frame_indexes[k], text, sizeof(text)));
+    }
+  }
+  print_folded(&printing, counts);
+}
+
+static void add_text_or_null(cJSON *object, const char *name, const char *text)
+{
+  if (text && text[0])
+    cJSON_AddStringToObject(object, name, text);
+  else
+    cJSON_AddNullToObject(object, name);
+}
+
+void gp_json_add_stack_owner(cJSON *object, const gp_snapshot_t *snapshot, int stack)
+{
+  gp_owner_text_t text;
+  if (!gp_stack_owner_text(snapshot, stack, &text)) {
+    cJSON_AddNullToObject(object, "owner");
+    return;
+  }
+  cJSON *item = cJSON_AddObjectToObject(object, "owner");
+  cJSON_AddStringToObject(item, "function", text.function);
+  add_text_or_null(item, "file", text.file);
+  gp_json_add_uint_or_null(item, "line", text.line > 0, (uint64_t)text.line);
+  add_text_or_null(item, "through", text.through);
+  add_text_or_null(item, "operation", text.operation);
+  gp_json_add_uint(item, "frame", gp_stack_owner_place(snapshot, stack) - snapshot->stacks.first[stack]);
+}
+
+void gp_json_add_owners(cJSON *object, const gp_owners_t *owners)
+{
+  cJSON *list = cJSON_AddArrayToObject(object, "owners");
+  for (size_t i = 0; i < owners->count; i++) {
+    const gp_owner_t *owner = &owners->owners[i];
+    cJSON *item = cJSON_CreateObject();
+    cJSON_AddStringToObject(item, "function", owner->function);
+    add_text_or_null(item, "file", owner->file);
+    gp_json_add_uint_or_null(item, "line", owner->line > 0, (uint64_t)owner->line);
+    add_text_or_null(item, "through", owner->through);
+    add_text_or_null(item, "operation", owner->operation);
+    gp_json_add_uint(item, "bytes", owner->bytes);
+    cJSON_AddItemToArray(list, item);
+  }
+}

@@ -1,0 +1,98 @@
+#include "tools/report/relation.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/tool.h"
+
+typedef enum relation {
+  RELATION_UNKNOWN,
+  RELATION_PROCESS,
+  RELATION_PROGRAM,
+  RELATION_NONE,
+} relation_t;
+
+static const cJSON *process_of(const gp_report_input_t *input)
+{
+  return cJSON_GetObjectItemCaseSensitive(input->snapshot->root, "process");
+}
+
+static const char *base_name(const char *path)
+{
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+/* The name of the program; of what an interpreter runs, that of the script. "": not known. Borrowed. */
+static const char *program_of(const gp_report_input_t *input)
+{
+  const cJSON *process = process_of(input), *word;
+  const char *program = base_name(gp_snapshot_text(process, "program"));
+  bool is_first = true;
+
+  if (strncmp(program, "python", 6) != 0)
+    return program;
+  cJSON_ArrayForEach(word, cJSON_GetObjectItemCaseSensitive(process, "command_line"))
+  {
+    const char *text = cJSON_GetStringValue(word);
+    if (!is_first && text && text[0] != '-')
+      return base_name(text);
+    is_first = false;
+  }
+  return program;
+}
+
+static bool is_same_number(const gp_report_input_t *inputs, const char *name)
+{
+  uint64_t first, second;
+  return gp_snapshot_uint(process_of(&inputs[0]), name, &first) == 1 &&
+         gp_snapshot_uint(process_of(&inputs[1]), name, &second) == 1 && first == second;
+}
+
+static relation_t relation_of(const gp_report_input_t *inputs, int count)
+{
+  if (count != 2 || !program_of(&inputs[0])[0] || !program_of(&inputs[1])[0])
+    return RELATION_UNKNOWN;
+  if (strcmp(program_of(&inputs[0]), program_of(&inputs[1])) != 0)
+    return RELATION_NONE;
+  bool is_one = is_same_number(inputs, "pid") && is_same_number(inputs, "start_time_us") &&
+                strcmp(gp_snapshot_text(process_of(&inputs[0]), "host"),
+                    gp_snapshot_text(process_of(&inputs[1]), "host")) == 0;
+  return is_one ? RELATION_PROCESS : RELATION_PROGRAM;
+}
+
+void gp_relation_print(gp_output_t *output, const gp_report_input_t *inputs, int count)
+{
+  char text[512], first[128], second[128];
+
+  switch (relation_of(inputs, count)) {
+  case RELATION_UNKNOWN:
+  case RELATION_PROCESS: return;
+  case RELATION_PROGRAM:
+    snprintf(text, sizeof(text),
+        "The snapshots are of two processes of %s: what differs is not growth over time.",
+        gp_printable(program_of(&inputs[0]), first, sizeof(first)));
+    break;
+  case RELATION_NONE:
+    snprintf(text, sizeof(text),
+        "The snapshots are of different programs, %s and %s: what differs says nothing of either.",
+        gp_printable(program_of(&inputs[0]), first, sizeof(first)),
+        gp_printable(program_of(&inputs[1]), second, sizeof(second)));
+    break;
+  }
+  fputs(gp_output_style(output, GP_STYLE_WARNING), output->stream);
+  gp_output_wrap(output->stream, "! ", "  ", text);
+  fputs(gp_output_style(output, GP_STYLE_PLAIN), output->stream);
+}
+
+void gp_relation_add(cJSON *object, const gp_report_input_t *inputs, int count)
+{
+  static const char *const names[] = {[RELATION_PROCESS] = "same_process",
+      [RELATION_PROGRAM] = "same_program",
+      [RELATION_NONE] = "different_programs"};
+  relation_t relation = relation_of(inputs, count);
+  if (relation == RELATION_UNKNOWN)
+    cJSON_AddNullToObject(object, "relation");
+  else
+    cJSON_AddStringToObject(object, "relation", names[relation]);
+}

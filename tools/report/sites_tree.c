@@ -1,0 +1,79 @@
+#include "tools/report/sites_tree.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "pool/util/size.h"
+#include "tools/tool.h"
+
+#define SHOWN_SHARE 0.01 /* of all: callers with less are not shown */
+#define MOST_INDENT 24
+
+typedef struct printing {
+  const gp_report_input_t *input;
+  gp_output_t *output;
+  const gp_site_amount_t *sum;
+  bool by_count;
+} printing_t;
+
+static double share_of(const printing_t *printing, const gp_site_amount_t *amount)
+{
+  uint64_t part = printing->by_count ? amount->count : amount->bytes;
+  uint64_t whole = printing->by_count ? printing->sum->count : printing->sum->bytes;
+  return whole ? (double)part / (double)whole : 0;
+}
+
+static void print_caller(const printing_t *printing, const gp_caller_t *caller, size_t indent)
+{
+  char bytes[GP_NUMBER_BYTES], percent[GP_NUMBER_BYTES], name[4096];
+  size_t columns = printing->output->columns, used = 20 + indent;
+
+  fprintf(printing->output->stream, "%10s %6s  %*s%s\n",
+      printing->by_count ? gp_number_count(caller->amount.count, bytes)
+                         : gp_size_format(caller->amount.bytes, bytes),
+      gp_number_percent(share_of(printing, &caller->amount), percent), (int)indent, "",
+      printing->input->request->wide
+          ? gp_printable(caller->name, name, sizeof(name))
+          : gp_text_shorten(caller->name, columns > used + 20 ? columns - used : 20, name, sizeof(name)));
+  indent = indent + 2 > MOST_INDENT ? MOST_INDENT : indent + 2;
+  for (const gp_caller_t *next = caller->callers; next; next = next->next) {
+    if (share_of(printing, &next->amount) >= SHOWN_SHARE)
+      print_caller(printing, next, indent);
+  }
+}
+
+void gp_sites_tree_print(const gp_report_input_t *input, const gp_caller_t *owners,
+    const gp_site_amount_t *sum, bool by_count, uint64_t most, gp_output_t *output)
+{
+  const printing_t printing = {input, output, sum, by_count};
+  char rest[GP_NUMBER_BYTES];
+  uint64_t shown = 0, left = 0;
+
+  for (const gp_caller_t *owner = owners; owner; owner = owner->next) {
+    if (most && shown == most)
+      left++;
+    else
+      print_caller(&printing, owner, 0);
+    shown += !most || shown < most;
+  }
+  if (left)
+    fprintf(output->stream, "and %s with less; -n 0 shows all\n", gp_number_plural(left, "other", rest));
+}
+
+static void add_callers(cJSON *object, const char *name, const gp_caller_t *caller)
+{
+  cJSON *list = cJSON_AddArrayToObject(object, name);
+  for (; caller; caller = caller->next) {
+    cJSON *item = cJSON_CreateObject();
+    cJSON_AddStringToObject(item, "name", caller->name);
+    gp_json_add_uint(item, "bytes", caller->amount.bytes);
+    gp_json_add_uint(item, "count", caller->amount.count);
+    add_callers(item, "callers", caller->callers);
+    cJSON_AddItemToArray(list, item);
+  }
+}
+
+void gp_sites_tree_json(const gp_caller_t *owners, cJSON *object)
+{
+  add_callers(object, "tree", owners);
+}

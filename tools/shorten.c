@@ -1,0 +1,199 @@
+#include "tools/shorten.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/tool.h"
+
+#define MARK         "..."
+#define MARK_COLUMNS 3
+#define LEAST_APART  15  /* columns in which a difference can be shown */
+#define REMEMBERED   512 /* names of a table; a longer one is hardly read line by line */
+
+static size_t columns_of(const char *text, size_t length)
+{
+  size_t columns = 0;
+  for (size_t i = 0; i < length; i++)
+    columns += ((unsigned char)text[i] & 0xc0) != 0x80;
+  return columns;
+}
+
+/* The byte at which a character begins, `columns` characters after text. */
+static size_t offset_of(const char *text, size_t columns)
+{
+  size_t at = 0;
+  while (text[at] && columns > 0) {
+    at++;
+    while (((unsigned char)text[at] & 0xc0) == 0x80)
+      at++;
+    columns--;
+  }
+  return at;
+}
+
+/* What is left out beside what was left out before has one mark. */
+static void join_marks(char *text)
+{
+  char *mark;
+  while ((mark = strstr(text, MARK ".")))
+    memmove(mark, mark + 1, strlen(mark));
+}
+
+/* Puts the mark in place of text[from, to), of which the first `head` and the last `tail` columns stay. */
+static void cut(char *text, size_t from, size_t to, size_t head, size_t tail)
+{
+  size_t width = columns_of(text + from, to - from);
+  size_t begin = from + offset_of(text + from, head), end = from + offset_of(text + from, width - tail);
+  memmove(text + begin + MARK_COLUMNS, text + end, strlen(text + end) + 1);
+  memcpy(text + begin, MARK, MARK_COLUMNS);
+  join_marks(text);
+}
+
+/* Leaves out as much as is needed, and as little, of the middle of text[from, to): `excess` columns. */
+static void cut_middle(char *text, size_t from, size_t to, size_t excess)
+{
+  size_t width = columns_of(text + from, to - from);
+  size_t kept = width > excess + MARK_COLUMNS ? width - excess - MARK_COLUMNS : 0;
+  cut(text, from, to, kept - kept / 2, kept / 2);
+}
+
+/* What follows "operator" is its name, brackets and all. */
+static size_t operator_length(const char *text)
+{
+  return strncmp(text, "operator", 8) == 0 ? 8 + strspn(text + 8, "<>()-=+*/!&|[]~^%,") : 0;
+}
+
+#define DEEPEST_LIST 32
+
+/* A list that is open while a text is read. */
+typedef struct list {
+  size_t from;
+  bool has_inner; /* there is one in it that can become shorter */
+} list_t;
+
+/* Whether text[from, to) is worth a cut. */
+static bool is_long(const char *text, size_t from, size_t to)
+{
+  return columns_of(text + from, to - from) > MARK_COLUMNS &&
+         strncmp(text + from, "anonymous namespace)", 20) != 0;
+}
+
+/* Template arguments do; "<module>" and "<lambda>" of Python, and a comparison, do not. */
+static bool follows_a_name(const char *text, size_t at)
+{
+  return at > 0 && (isalnum((unsigned char)text[at - 1]) || text[at - 1] == '_');
+}
+
+/*
+ * The longest list between open and close that can become shorter, and has none in it that can. Returns false
+ * if there is none. The places of what is between the brackets.
+ */
+static bool find_list(const char *text, char open, char close, size_t *ret_from, size_t *ret_to)
+{
+  list_t lists[DEEPEST_LIST];
+  size_t longest = 0, depth = 0;
+
+  for (size_t i = 0; text[i]; i++) {
+    size_t skipped = operator_length(text + i);
+    if (skipped) {
+      i += skipped - 1;
+    } else if (text[i] == '-' && text[i + 1] == '>') {
+      i++;
+    } else if (text[i] == open && (open != '<' || follows_a_name(text, i))) {
+      if (depth < DEEPEST_LIST)
+        lists[depth] = (list_t){i + 1, false};
+      depth++;
+    } else if (text[i] == close && depth > 0 && --depth < DEEPEST_LIST) {
+      const list_t *list = &lists[depth];
+      bool can_shrink = list->has_inner || is_long(text, list->from, i);
+      if (can_shrink && depth > 0)
+        lists[depth - 1].has_inner = true;
+      if (can_shrink && !list->has_inner && i - list->from > longest) {
+        longest = i - list->from;
+        *ret_from = list->from;
+        *ret_to = i;
+      }
+    }
+  }
+  return longest > 0;
+}
+
+/* Until it fits, or there is nothing more to leave out between such brackets. */
+static void cut_lists(char *text, size_t columns, char open, char close)
+{
+  size_t width, from, to;
+  while ((width = columns_of(text, strlen(text))) > columns && find_list(text, open, close, &from, &to))
+    cut_middle(text, from, to, width - columns);
+}
+
+char *gp_text_shorten(const char *text, size_t columns, char *buffer, size_t capacity)
+{
+  gp_printable(text, buffer, capacity);
+  cut_lists(buffer, columns, '<', '>');
+  cut_lists(buffer, columns, '(', ')');
+  size_t width = columns_of(buffer, strlen(buffer));
+  if (width > columns)
+    cut_middle(buffer, 0, strlen(buffer), width - columns);
+  return buffer;
+}
+
+/* The same, but what is different from other stands in it: the beginning, the difference, the end. */
+static void shorten_apart(const char *text, const char *other, size_t columns, char *buffer, size_t capacity)
+{
+  size_t same = 0, third = columns / 3 - MARK_COLUMNS;
+  if (columns < LEAST_APART)
+    return;
+  gp_printable(text, buffer, capacity);
+  while (buffer[same] && buffer[same] == other[same])
+    same++;
+  size_t width = columns_of(buffer, strlen(buffer)), place = columns_of(buffer, same);
+  place -= place < 2 ? place : 2; /* a little of what is before it */
+  bool is_early = place <= third + MARK_COLUMNS;
+  if (is_early || place + 2 * third + MARK_COLUMNS >= width) {
+    /* Near an end: one part is left out. */
+    size_t kept = columns - MARK_COLUMNS;
+    cut(buffer, 0, strlen(buffer), is_early ? kept - third : third, is_early ? third : kept - third);
+    return;
+  }
+  /* The one behind first, so that the places before it stay. */
+  cut(buffer, offset_of(buffer, place + third), strlen(buffer), 0, columns - 2 * MARK_COLUMNS - 2 * third);
+  cut(buffer, offset_of(buffer, third), offset_of(buffer, place), 0, 0);
+}
+
+char *gp_names_shorten(gp_names_t *names, const char *text, size_t columns, char *buffer, size_t capacity)
+{
+  gp_text_shorten(text, columns, buffer, capacity);
+  for (size_t i = 0; i < names->count; i++) {
+    if (strcmp(names->shown[i], buffer) != 0 || strcmp(names->whole[i], text) == 0)
+      continue;
+    shorten_apart(text, names->whole[i], columns, buffer, capacity);
+    break;
+  }
+  if (names->count == REMEMBERED)
+    return buffer;
+  if (!names->whole) {
+    names->whole = calloc(REMEMBERED, sizeof(*names->whole));
+    names->shown = calloc(REMEMBERED, sizeof(*names->shown));
+  }
+  char *whole = names->whole && names->shown ? strdup(text) : NULL;
+  char *shown = whole ? strdup(buffer) : NULL;
+  if (shown) {
+    names->whole[names->count] = whole;
+    names->shown[names->count++] = shown;
+  } else {
+    free(whole); /* without memory the names are only shortened each by itself */
+  }
+  return buffer;
+}
+
+void gp_names_fini(gp_names_t *names)
+{
+  for (size_t i = 0; i < names->count; i++) {
+    free(names->whole[i]);
+    free(names->shown[i]);
+  }
+  free(names->whole);
+  free(names->shown);
+  *names = (gp_names_t){0};
+}

@@ -1,0 +1,292 @@
+#include "tools/symbols/wrappers.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/symbols/frame_parts.h"
+
+#define WRAPPER_SHARE 0.75 /* a function with that much may give way to its callers */
+#define CALLERS_SHARE 0.5  /* if the largest of them explain that much of it, */
+#define CALLERS       3    /* and this is how many those are */
+#define MOST_LEVELS   16
+#define NONE          (-1)
+
+typedef struct build {
+  const gp_snapshot_t *snapshot;
+  const gp_snapshot_frame_kind_t *kinds;
+  gp_snapshot_owner_t *owners;
+  double *weights; /* by stack: bytes that it asked for */
+  int *names;      /* by frame: the first frame of the same function */
+  int *places;     /* by stack: of a caller, while it is looked at; NONE: there is no more */
+  double *sums;    /* by name */
+  bool at_lines;   /* main may be a caller: each of its lines is one */
+} build_t;
+
+/*
+ * Functions as numbers
+ */
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+  for (const unsigned char *p = (const unsigned char *)text; *p; p++)
+    hash = (hash ^ *p) * UINT64_C(0x100000001b3); /* FNV-1a */
+  return hash;
+}
+
+static uint64_t hash_frame(const gp_snapshot_frame_t *frame, bool is_python)
+{
+  uint64_t hash = hash_text(UINT64_C(0xcbf29ce484222325), frame->function);
+  if (is_python)
+    hash = hash_text(hash, frame->file);
+  if (!frame->function[0])
+    hash = (hash ^ frame->address ^ (uint64_t)frame->module << 48) * UINT64_C(0x100000001b3);
+  return hash ^ hash >> 32;
+}
+
+/* Functions of Python are often called alike, "forward", in different files. */
+static bool is_same_function(const build_t *build, size_t a, size_t b)
+{
+  const gp_snapshot_frame_t *x = &build->snapshot->frames[a], *y = &build->snapshot->frames[b];
+  if (build->kinds[a].is_python != build->kinds[b].is_python || strcmp(x->function, y->function) != 0)
+    return false;
+  if (!x->function[0])
+    return x->address == y->address && x->module == y->module;
+  return !build->kinds[a].is_python || strcmp(x->file, y->file) == 0;
+}
+
+static int number_functions(build_t *build)
+{
+  size_t count = build->snapshot->frame_count, room = 16;
+  while (room < 2 * count)
+    room *= 2;
+  size_t *table = calloc(room, sizeof(*table)); /* frame plus one */
+  if (!table)
+    return ENOMEM;
+  for (size_t i = 0; i < count; i++) {
+    size_t at = hash_frame(&build->snapshot->frames[i], build->kinds[i].is_python) & (room - 1);
+    while (table[at] && !is_same_function(build, i, table[at] - 1))
+      at = (at + 1) & (room - 1);
+    if (!table[at])
+      table[at] = i + 1;
+    build->names[i] = (int)(table[at] - 1);
+  }
+  free(table);
+  return 0;
+}
+
+/*
+ * How much each stack asked for
+ */
+
+static void add_weight(const build_t *build, int64_t stack, uint64_t bytes)
+{
+  if (stack >= 0 && (uint64_t)stack < build->snapshot->stacks.count)
+    build->weights[stack] += (double)bytes;
+}
+
+/* What is held in the end; with is_total all that was ever asked for, too, and without any bytes all stacks
+ * are alike. False: nothing is held. */
+static bool weigh(const build_t *build, bool is_total)
+{
+  const gp_snapshot_t *snapshot = build->snapshot;
+  const gp_snapshot_events_t *events = &snapshot->events;
+  double sum = 0;
+
+  memset(build->weights, 0, snapshot->stacks.count * sizeof(*build->weights));
+  for (size_t i = 0; is_total && i < events->count && events->columns[GP_COLUMN_STACK]; i++) {
+    gp_event_kind_t kind = gp_snapshot_event_kind(events, i);
+    if (kind == GP_EVENT_ALLOC || kind == GP_EVENT_FORWARDED_ALLOC)
+      add_weight(build, gp_snapshot_event(events, GP_COLUMN_STACK, i, -1),
+          gp_snapshot_event_uint(events, GP_COLUMN_SIZE, i));
+  }
+  for (size_t i = 0; i < snapshot->block_count; i++) {
+    if (snapshot->blocks[i].state == GP_SNAPSHOT_ALLOCATED)
+      add_weight(build, snapshot->blocks[i].stack, snapshot->blocks[i].requested);
+  }
+  for (size_t i = 0; i < snapshot->forwarded_count; i++)
+    add_weight(build, snapshot->forwarded[i].stack, snapshot->forwarded[i].size);
+  for (size_t i = 0; i < snapshot->stacks.count; i++)
+    sum += build->weights[i];
+  for (size_t i = 0; sum == 0 && i < snapshot->stacks.count; i++)
+    build->weights[i] = 1;
+  return sum > 0 || is_total;
+}
+
+/*
+ * Wrappers
+ */
+
+static int frame_at(const build_t *build, size_t stack, int place)
+{
+  return build->snapshot->stacks.frame_indexes[build->snapshot->stacks.first[stack] + (size_t)place];
+}
+
+/* The next function of the user's outwards, past the one at place itself; NONE: there is none. */
+static int next_function(const build_t *build, size_t stack, int place)
+{
+  int frame = frame_at(build, stack, place);
+  int end = (int)(build->snapshot->stacks.first[stack + 1] - build->snapshot->stacks.first[stack]);
+  for (int k = place + 1; k < end; k++) {
+    int caller = frame_at(build, stack, k);
+    if (build->kinds[caller].part == GP_FRAME_OWNER &&
+        build->kinds[caller].is_python == build->kinds[frame].is_python &&
+        build->names[caller] != build->names[frame])
+      return k;
+  }
+  return NONE;
+}
+
+/* Where a program or a thread begins: what says less than the function that it called, as long as both have
+ * names. */
+static bool is_beginning(const build_t *build, size_t stack, int place)
+{
+  return build->snapshot->frames[frame_at(build, stack, place)].function[0] &&
+         next_function(build, stack, place) == NONE;
+}
+
+/* True if all callers at build->places are the beginning of one program or thread. */
+static bool is_one_beginning(const build_t *build)
+{
+  int name = NONE;
+  for (size_t i = 0; i < build->snapshot->stacks.count; i++) {
+    if (build->places[i] == NONE)
+      continue;
+    int caller = build->names[frame_at(build, i, build->places[i])];
+    if (!is_beginning(build, i, build->places[i]) || (name != NONE && caller != name))
+      return false;
+    name = caller;
+  }
+  return true;
+}
+
+static int name_of(const build_t *build, size_t stack, int place)
+{
+  int frame = frame_at(build, stack, place);
+  return build->at_lines && build->kinds[frame].is_root ? frame : build->names[frame];
+}
+
+/* Whether the owner may give way at all: a script without frames, and what is no user's, has no callers. */
+static bool is_users(const build_t *build, size_t stack)
+{
+  const gp_snapshot_owner_t *owner = &build->owners[stack];
+  return build->weights[stack] > 0 && owner->place >= 0 && !owner->is_program &&
+         build->kinds[frame_at(build, stack, owner->place)].part == GP_FRAME_OWNER;
+}
+
+/* The name with the largest sum, all of which *ret_sum is; NONE: there is none. */
+static int find_largest(build_t *build, double *ret_sum)
+{
+  int largest = NONE;
+  *ret_sum = 0;
+  build->at_lines = false;
+  memset(build->sums, 0, build->snapshot->frame_count * sizeof(*build->sums));
+  for (size_t i = 0; i < build->snapshot->stacks.count; i++) {
+    if (build->owners[i].place < 0)
+      continue;
+    int name = name_of(build, i, build->owners[i].place);
+    build->sums[name] += build->weights[i];
+    *ret_sum += build->weights[i];
+    if (largest < 0 || build->sums[name] > build->sums[largest])
+      largest = name;
+  }
+  return largest;
+}
+
+/* Callers at build->places: how many different ones, and what the largest of them have. */
+static size_t tally(build_t *build, double *ret_most)
+{
+  double most[CALLERS] = {0};
+  size_t count = 0;
+
+  memset(build->sums, 0, build->snapshot->frame_count * sizeof(*build->sums));
+  for (size_t i = 0; i < build->snapshot->stacks.count; i++) {
+    if (build->places[i] != NONE)
+      build->sums[name_of(build, i, build->places[i])] += build->weights[i];
+  }
+  for (size_t i = 0; i < build->snapshot->frame_count; i++) {
+    double bytes = build->sums[i];
+    count += bytes > 0;
+    for (size_t k = 0; k < CALLERS; k++) {
+      if (bytes > most[k]) {
+        double other = most[k];
+        most[k] = bytes;
+        bytes = other;
+      }
+    }
+  }
+  *ret_most = 0;
+  for (size_t k = 0; k < CALLERS; k++)
+    *ret_most += most[k];
+  return count;
+}
+
+/* The stacks of one owner: looks outwards until there are several callers. True if they are owners now. */
+static bool give_way(build_t *build, int name, double bytes)
+{
+  size_t stacks = build->snapshot->stacks.count, callers = 1;
+  double most = 0;
+
+  build->at_lines = false;
+  for (size_t i = 0; i < stacks; i++) {
+    build->places[i] = NONE;
+    if (is_users(build, i) && name_of(build, i, build->owners[i].place) == name)
+      build->places[i] = build->owners[i].place;
+  }
+  while (callers == 1) {
+    for (size_t i = 0; i < stacks; i++) {
+      if (build->places[i] != NONE)
+        build->places[i] = next_function(build, i, build->places[i]);
+    }
+    if (build->kinds[name].form != GP_FRAME_TEMPLATE && is_one_beginning(build))
+      return false;
+    build->at_lines = true;
+    callers = tally(build, &most);
+  }
+  if (callers == 0 || most < CALLERS_SHARE * bytes)
+    return false;
+  for (size_t i = 0; i < stacks; i++) {
+    if (build->places[i] != NONE)
+      build->owners[i].place = build->places[i];
+  }
+  return true;
+}
+
+/* A function may hand on what is held and have little of all that was ever asked for, or the reverse. */
+static void pass_wrappers(build_t *build, bool is_total)
+{
+  bool any = weigh(build, is_total);
+  for (int level = 0; any && level < MOST_LEVELS; level++) {
+    double sum;
+    int largest = find_largest(build, &sum);
+    if (largest < 0 || build->sums[largest] < WRAPPER_SHARE * sum ||
+        !give_way(build, largest, build->sums[largest]))
+      break;
+  }
+}
+
+int gp_wrappers_see_through(
+    const gp_snapshot_t *snapshot, const gp_snapshot_frame_kind_t *frame_kinds, gp_snapshot_owner_t *owners)
+{
+  size_t stacks = snapshot->stacks.count, frames = snapshot->frame_count;
+  build_t build = {.snapshot = snapshot,
+      .kinds = frame_kinds,
+      .owners = owners,
+      .weights = calloc(stacks + 1, sizeof(*build.weights)),
+      .names = calloc(frames + 1, sizeof(*build.names)),
+      .places = calloc(stacks + 1, sizeof(*build.places)),
+      .sums = calloc(frames + 1, sizeof(*build.sums))};
+  int error = build.weights && build.names && build.places && build.sums ? 0 : ENOMEM;
+
+  if (!error)
+    error = number_functions(&build);
+  if (!error) {
+    pass_wrappers(&build, true);
+    pass_wrappers(&build, false);
+  }
+  free(build.weights);
+  free(build.names);
+  free(build.places);
+  free(build.sums);
+  return error;
+}

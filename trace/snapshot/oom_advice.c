@@ -1,0 +1,159 @@
+#include "trace/snapshot/oom_advice.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pool/util/size.h"
+
+#define LIMIT_VARIABLE "GPUPOOL_LIMIT"
+#define GRANULE        512 /* what the pool rounds to at least; more than it does is harmless */
+
+/* Part of a text that is not terminated. */
+typedef struct part {
+  const char *start;
+  size_t length;
+} part_t;
+
+static __attribute__((format(printf, 2, 3))) void say(gp_oom_advice_t *advice, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(advice->text, sizeof(advice->text), format, arguments);
+  va_end(arguments);
+}
+
+/* True if the memory would have been there with no work pending on the device. */
+static bool fits_when_quiet(const gp_oom_t *oom)
+{
+  uint64_t held = oom->live + oom->passthrough;
+  if (oom->by_limit)
+    return held <= oom->limit && oom->requested <= oom->limit - held;
+  return oom->requested <= oom->device_free + oom->deferred + oom->cached;
+}
+
+/* What of limits is for the device: all of it, or the item of a list like "0=8GiB,1=50%", of which the last
+ * one counts. Length 0: there is none. */
+static part_t limit_of(const char *limits, int device)
+{
+  part_t found = {limits, 0};
+
+  if (!strchr(limits, '=')) {
+    found.length = strlen(limits);
+  } else {
+    for (const char *item = limits;; item++) {
+      size_t length = strcspn(item, ",");
+      const char *equals = memchr(item, '=', length);
+      if (equals && strtol(item, NULL, 10) == device)
+        found = (part_t){equals + 1, length - (size_t)(equals + 1 - item)};
+      item += length;
+      if (!*item)
+        break;
+    }
+  }
+  if (found.length == strlen("none") && strncasecmp(found.start, "none", found.length) == 0)
+    found.length = 0;
+  return found;
+}
+
+/* The device's own limit, in whole units that can be typed; a share stays one, as devices differ in size. */
+static bool write_amount(const gp_oom_t *oom, part_t old, uint64_t bytes, char *buffer, size_t capacity)
+{
+  bool is_share = old.start[old.length - 1] == '%';
+  uint64_t unit = is_share ? oom->device_total / 100 : bytes >= 16 * GP_GIB ? GP_GIB : GP_MIB;
+
+  if (!unit)
+    return false;
+  uint64_t units = bytes / unit + (bytes % unit != 0);
+  if (is_share && units > 100)
+    return false;
+  snprintf(buffer, capacity, "%" PRIu64 "%s", units, is_share ? "%" : unit == GP_GIB ? "GiB" : "MiB");
+  return true;
+}
+
+/* A limit of at least that many bytes for the device, beside the limits that there are. False: there is none.
+ */
+static bool write_limits(
+    const gp_oom_t *oom, const char *limits, uint64_t bytes, char *buffer, size_t capacity)
+{
+  part_t old = limit_of(limits, oom->device);
+  char amount[GP_SIZE_TEXT_BYTES];
+
+  if (!old.length || !write_amount(oom, old, bytes, amount, sizeof(amount)))
+    return false;
+  int length = snprintf(
+      buffer, capacity, "%.*s%s%s", (int)(old.start - limits), limits, amount, old.start + old.length);
+  return length >= 0 && (size_t)length < capacity;
+}
+
+/* True if the limit in force is not that of the variable: it was changed while the program ran. */
+static bool was_changed(const gp_oom_t *oom, const char *limits)
+{
+  part_t old = limit_of(limits, oom->device);
+  uint64_t bytes;
+  return !old.length || (gp_size_parse(old.start, old.length, &bytes) && bytes != oom->limit);
+}
+
+/* kept: what would be held beside the block that was asked for. */
+static void advise_limit(const gp_oom_t *oom, const char *limits, uint64_t kept, gp_oom_advice_t *advice)
+{
+  uint64_t needed = kept + oom->requested;
+
+  if (needed > UINT64_MAX - GRANULE || needed < kept ||
+      (oom->device_total && oom->requested > oom->device_free)) {
+    say(advice, "It would not fit on the device without the limit either");
+    return;
+  }
+  needed = needed / GRANULE * GRANULE + (needed % GRANULE ? GRANULE : 0);
+  if (was_changed(oom, limits)) {
+    char size[GP_SIZE_TEXT_BYTES];
+    say(advice, "A limit refuses that was set while the program ran: it would have to be at least %s",
+        gp_size_format(needed, size));
+  } else if (write_limits(oom, limits, needed, advice->value, sizeof(advice->value))) {
+    advice->setting = LIMIT_VARIABLE;
+    say(advice, "It is the limit that refuses: this allocation takes at least " LIMIT_VARIABLE "=%s",
+        advice->value);
+  } else {
+    say(advice, "It is the limit that refuses");
+  }
+}
+
+/* Better no advice than a wrong one. */
+void gp_oom_advise(const gp_oom_t *oom, const char *limits, gp_oom_advice_t *ret_advice)
+{
+  uint64_t kept = oom->busy_context ? oom->cached : 0; /* else it would have gone back */
+  char size[GP_SIZE_TEXT_BYTES];
+  gp_oom_advice_t *advice = ret_advice;
+
+  *advice = (gp_oom_advice_t){.text = ""};
+  if (oom->by_limit && !oom->limit && !limit_of(limits, oom->device).length) {
+    advice->setting = LIMIT_VARIABLE;
+    snprintf(advice->value, sizeof(advice->value), "none");
+    say(advice, LIMIT_VARIABLE " is malformed, so every allocation fails: correct or unset it");
+  } else if (oom->busy_context && fits_when_quiet(oom)) {
+    advice->action = GP_OOM_SYNCHRONIZE;
+    say(advice,
+        "If that work ends by itself, call cudaDeviceSynchronize before the allocation, or set a longer "
+        "GPUPOOL_PATIENCE, which is for work submitted after the free");
+  } else if (oom->by_limit ? !oom->device_total && fits_when_quiet(oom) : oom->deferred >= oom->requested) {
+    say(advice, "It fits once freed and cached memory goes back; the library could make no call for that, as "
+                "beside a stream capture");
+  } else if (oom->by_limit) {
+    advise_limit(oom, limits, oom->live + oom->deferred + oom->passthrough + kept, advice);
+  } else if (oom->device_total && oom->requested > oom->device_total) {
+    say(advice, "It is more than the device has");
+  } else if (oom->unaccounted >= oom->requested && oom->unaccounted > oom->device_total / 8) {
+    /* Every context takes some hundred MiB: only more than that is worth a word. */
+    say(advice, "Other processes and CUDA itself use %s of the device: there is the memory that is missing",
+        gp_size_format(oom->unaccounted, size));
+  } else if (oom->device_total && oom->device_free >= oom->requested) {
+    say(advice, "The device has as much, but not in one piece");
+  } else {
+    say(advice, "Nothing idle is left to give back");
+  }
+}

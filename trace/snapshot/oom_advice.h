@@ -1,0 +1,31 @@
+/*
+ * What helps against an out of memory, apart from what happened: as a sentence for people, and as what to set
+ * or to do for programs.
+ */
+#ifndef GP_TRACE_OOM_ADVICE_H
+#define GP_TRACE_OOM_ADVICE_H
+
+#include <stddef.h>
+
+#include "pool/observer.h"
+
+#define GP_OOM_ADVICE_BYTES 384
+#define GP_OOM_VALUE_BYTES  160
+
+/* The action: the program synchronizes the device before it allocates. */
+#define GP_OOM_SYNCHRONIZE "synchronize"
+
+typedef struct gp_oom_advice {
+  char text[GP_OOM_ADVICE_BYTES]; /* a sentence without its full stop */
+  const char *setting;            /* the environment variable to set; NULL: none */
+  char value[GP_OOM_VALUE_BYTES]; /* its value */
+  const char *action;             /* what the program is to do; NULL: nothing */
+} gp_oom_advice_t;
+
+/*
+ * Fills *ret_advice with what follows from the figures. limits is GPUPOOL_LIMIT as it is set, "none" if it is
+ * not: the advice keeps the limits of the other devices. Thread safe.
+ */
+void gp_oom_advise(const gp_oom_t *oom, const char *limits, gp_oom_advice_t *ret_advice);
+
+#endif
