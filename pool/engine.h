@@ -225,13 +225,20 @@ void gp_engine_stop_pooling(gp_engine_t *engine);
 
 /* Reading, for snapshots and tests. None calls the driver. */
 
+/*
+ * A block as it is now. The allocation of the driver that it is in, its segment, is the block itself, or is
+ * cut into blocks: then they cover it without gaps, and one that nobody owns is idle, with block_id,
+ * requested and time_ns 0.
+ */
 typedef struct gp_block_view {
   uint64_t address;
-  uint64_t size;      /* bytes held from the driver */
-  uint64_t requested; /* bytes the present or last owner asked for */
-  uint64_t block_id;  /* incarnation */
-  uint64_t time_ns;   /* of the present or last owner's allocation */
-  uint64_t context;   /* driver id of the context */
+  uint64_t size; /* bytes that the pool keeps for it */
+  uint64_t segment_address;
+  uint64_t segment_size; /* bytes held from the driver */
+  uint64_t requested;    /* bytes the present or last owner asked for */
+  uint64_t block_id;     /* incarnation */
+  uint64_t time_ns;      /* of the present or last owner's allocation */
+  uint64_t context;      /* driver id of the context */
   uint32_t refs;
   uint32_t origin; /* of the present or last owner */
   gp_block_state_t state;
@@ -264,9 +271,10 @@ typedef struct gp_moment {
 } gp_moment_t;
 
 /*
- * Copies the views of a device's blocks, in no particular order, and its statistics, all of one moment. Both
- * ret_stats and moment may be NULL. Returns how many blocks there are; if that is more than capacity, only
- * capacity were written: retry with a larger array.
+ * Copies the views of a device's blocks and its statistics, all of one moment. The blocks of a segment come
+ * one after another by address, segments in no particular order. Both ret_stats and moment may be NULL.
+ * Returns how many blocks there are; if that is more than capacity, only capacity were written: retry with a
+ * larger array.
  */
 size_t gp_engine_blocks(gp_engine_t *engine, int device, gp_block_view_t *array, size_t capacity,
     gp_stats_t *ret_stats, const gp_moment_t *moment);

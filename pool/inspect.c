@@ -69,9 +69,18 @@ size_t gp_engine_blocks(gp_engine_t *engine, int ordinal, gp_block_view_t *array
        * then the block is what it was. */
       gp_state_t state = block->state == GP_STATE_RELEASING ? block->released_from : block->state;
       if (count < capacity)
-        array[count] =
-            (gp_block_view_t){block->address, block->size, block->requested, block->block_id, block->time_ns,
-                context->driver.id, block->refs, block->origin, view_state(state), block->tainted};
+        array[count] = (gp_block_view_t){.address = block->address,
+            .size = block->size,
+            .segment_address = block->address,
+            .segment_size = block->size,
+            .requested = block->requested,
+            .block_id = block->block_id,
+            .time_ns = block->time_ns,
+            .context = block->context->driver.id,
+            .refs = block->refs,
+            .origin = block->origin,
+            .state = view_state(state),
+            .tainted = block->tainted};
       count++;
     }
   }

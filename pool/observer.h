@@ -35,9 +35,12 @@ typedef struct gp_event {
   int device;
   bool has_stream;
   bool hit;         /* alloc: served without a driver call */
+  bool is_cut;      /* of the two segment events: blocks are cut from it; of a block's: it is such a part */
   uint64_t context; /* id of the context; 0: the event is of none */
-  /* A number of the observer's that stays with the segment, or with memory that is not pooled; 0 at first.
-   * The observer may change it while it holds the device's lock. NULL: the event is of neither. */
+  /* A number of the observer's, 0 at first, that the observer may change while it holds the device's lock. It
+   * stays with the segment, and so does that of memory that is not pooled; a segment that is not cut shares
+   * its own with its one block. The block that is cut from a segment has one from alloc to free_completed.
+   * NULL: the event is of neither. */
   uint32_t *observer_cookie;
 } gp_event_t;
 

@@ -60,6 +60,10 @@ static int count_views(gp_block_state_t state)
 
 static void expect_agreement(int live, int pending, int idle)
 {
+  for (size_t i = 0; i < view_count; i++) {
+    ck_assert_uint_eq(views[i].segment_address, views[i].address);
+    ck_assert_uint_eq(views[i].segment_size, views[i].size);
+  }
   ck_assert_int_eq(count_views(GP_BLOCK_ALLOCATED), live);
   ck_assert_int_eq(count_views(GP_BLOCK_PENDING), pending);
   ck_assert_int_eq(count_views(GP_BLOCK_IDLE), idle);
