@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "pool/state.h"
+#include "pool/space/segment.h"
 
 typedef struct gp_sums {
   uint64_t segments, reserved, live_count, live, requested, deferred, cached;
@@ -80,6 +80,7 @@ static bool check_context(gp_engine_t *engine, gp_context_t *context, gp_sums_t 
     good &= expect(block->free_epoch >= newest, "epochs of deferred shrink", block->free_epoch, newest);
     newest = block->free_epoch;
   }
+  good &= gp_segment_check(context);
   return check_bins(context) && good;
 }
 

@@ -36,6 +36,7 @@ void gp_context_init(gp_context_t *context, const gp_driver_context_t *driver_co
   context->driver = *driver_context;
   context->device = device;
   gp_list_init(&context->blocks);
+  gp_list_init(&context->segments);
   gp_list_init(&context->deferred);
   gp_list_init(&context->device_link);
   gp_list_init(&context->streams);

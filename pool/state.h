@@ -22,6 +22,7 @@
 #include "pool/observer.h"
 #include "pool/space/address_map.h"
 #include "pool/space/bins.h"
+#include "pool/space/cut_bins.h"
 #include "pool/space/releases.h"
 #include "pool/space/size_classes.h"
 #include "pool/util/list.h"
@@ -31,6 +32,7 @@
 
 typedef struct gp_block gp_block_t;
 typedef struct gp_device gp_device_t;
+typedef struct gp_segment gp_segment_t;
 typedef struct gp_stream_table gp_stream_table_t; /* reuse/stream_record.h */
 
 typedef enum gp_state {
@@ -57,11 +59,13 @@ struct gp_block {
   uint64_t block_id; /* of the present or last owner; grows over all blocks of the engine, never used again */
   uint64_t time_ns;  /* of the present or last owner's alloc */
   uint64_t idle_ns;  /* since when idle */
-  uint64_t free_epoch; /* epoch of the free: reusable when every context has completed it. 0: of none */
-  gp_list_t all;       /* in context->blocks */
+  uint64_t free_epoch;   /* epoch of the free: reusable when every context has completed it. 0: of none */
+  gp_segment_t *segment; /* of which it is a part; NULL: a driver allocation by itself */
+  gp_list_t all;         /* in context->blocks */
   gp_list_t order; /* DEFERRED: in context->deferred; IDLE: in device->idle; RELEASING: the releaser's list */
   gp_release_t release;  /* RELEASING: in device->releases */
   gp_bin_entry_t in_bin; /* IDLE: in its bin */
+  gp_cut_entry_t in_cut; /* IDLE, of a segment that is open: in the bins of cut memory */
   uint32_t refs;
   uint32_t origin;          /* of the present or last owner, as the observer told */
   uint32_t observer_cookie; /* the observer's, see gp_event_t; 0 at first */
@@ -69,6 +73,22 @@ struct gp_block {
   gp_state_t released_from; /* RELEASING: what it was, and is again if the driver refuses */
   bool tainted;             /* exported: to the driver on free */
   bool exact;               /* not of a size that the type makes: to the driver on free */
+};
+
+/*
+ * A driver allocation that is cut into blocks. Invariants, under the device's lock: its blocks follow each
+ * other in context->blocks, in the order of their addresses, and cover it without a gap; no two idle blocks
+ * are neighbours; idle blocks of an open segment are in context->cut, those of a closed one are not, and are
+ * never handed out; an idle block that is the whole segment is in device->idle, too. A closed segment (a
+ * block of it was exported) stays closed.
+ */
+struct gp_segment {
+  uint64_t address;
+  uint64_t size; /* bytes that the driver gave */
+  gp_context_t *context;
+  gp_list_t link; /* in context->segments */
+  uint32_t observer_cookie;
+  bool is_closed;
 };
 
 /*
@@ -116,6 +136,8 @@ struct gp_context {
   gp_list_t blocks;
   gp_list_t deferred;
   gp_bins_t bins;
+  gp_list_t segments;
+  gp_cut_bins_t cut; /* idle parts of segments */
   gp_fences_t fences;
   gp_vain_t vain;
   _Atomic uint64_t completed;
@@ -276,6 +298,11 @@ static inline bool gp_device_is_over_limit(const gp_device_t *device)
 static inline bool gp_holds_engine_lock(void)
 {
   return gp_locks_held() >> GP_RANK_CONTEXTS != 0;
+}
+
+static inline gp_block_t *gp_block_of_cut(gp_cut_entry_t *entry)
+{
+  return gp_list_entry(entry, gp_block_t, in_cut);
 }
 
 static inline uint64_t gp_now(const gp_engine_t *engine)

@@ -45,6 +45,7 @@ gp_block_t *gp_block_slab_take(gp_engine_t *engine)
   if (!block)
     return NULL;
   block->in_bin = (gp_bin_entry_t){NULL, NULL};
+  block->segment = NULL;
   block->refs = 0;
   block->observer_cookie = 0;
   block->tainted = false;

@@ -1,0 +1,257 @@
+#include "pool/space/segment.h"
+
+#include <stdio.h>
+
+#include "pool/space/block_slab.h"
+
+/* The block of the same segment that begins where this one ends; NULL: this is the last. */
+static gp_block_t *above(const gp_block_t *block)
+{
+  if (block->address + block->size == block->segment->address + block->segment->size)
+    return NULL;
+  gp_block_t *next = gp_list_entry(block->all.next, gp_block_t, all);
+  gp_assert_internal(next->segment == block->segment && next->address == block->address + block->size);
+  return next;
+}
+
+static gp_block_t *below(const gp_block_t *block)
+{
+  if (block->address == block->segment->address)
+    return NULL;
+  gp_block_t *previous = gp_list_entry(block->all.prev, gp_block_t, all);
+  gp_assert_internal(
+      previous->segment == block->segment && previous->address + previous->size == block->address);
+  return previous;
+}
+
+/* A free that races with the life of the block reads them without the lock. */
+static void set_place(gp_block_t *block, uint64_t address, gp_context_t *context)
+{
+  __atomic_store_n(&block->context, context, __ATOMIC_RELAXED);
+  __atomic_store_n(&block->address, address, __ATOMIC_RELAXED);
+}
+
+void gp_segment_add(gp_segment_t *segment, gp_block_t *block)
+{
+  gp_context_t *context = segment->context;
+
+  gp_assert_internal(gp_lock_is_held(&context->device->lock));
+  gp_assert_internal(block->address == segment->address && block->size == segment->size);
+  block->segment = segment;
+  gp_list_push_back(&context->segments, &segment->link);
+  gp_list_push_back(&context->blocks, &block->all);
+}
+
+void gp_segment_remove(gp_segment_t *segment, gp_block_t *block)
+{
+  gp_assert_internal(gp_lock_is_held(&segment->context->device->lock));
+  gp_assert_internal(block->segment == segment && gp_segment_is_whole(block));
+  gp_list_remove(&block->all);
+  gp_list_remove(&segment->link);
+  block->segment = NULL;
+}
+
+/* An idle block that has its final size enters the bins and, if it is all of its segment, the device's list.
+ */
+static void enter(gp_block_t *block)
+{
+  gp_assert_internal(block->state == GP_STATE_IDLE);
+  if (!block->segment->is_closed) {
+    block->in_cut.address = block->address;
+    block->in_cut.size = block->size;
+    block->in_cut.free_epoch = block->free_epoch;
+    gp_cut_bins_add(&block->context->cut, &block->in_cut);
+  }
+  if (gp_segment_is_whole(block))
+    gp_list_push_back(&block->context->device->idle, &block->order);
+}
+
+static void leave(gp_block_t *block)
+{
+  gp_assert_internal(block->state == GP_STATE_IDLE);
+  if (!block->segment->is_closed)
+    gp_cut_bins_remove(&block->context->cut, &block->in_cut);
+  if (gp_segment_is_whole(block))
+    gp_list_remove(&block->order);
+}
+
+/* Idle bytes of the block that are no whole segment. */
+static uint64_t part_bytes(const gp_block_t *block)
+{
+  return block && !gp_segment_is_whole(block) ? block->size : 0;
+}
+
+static void count_parts(const gp_context_t *context, uint64_t before, uint64_t after)
+{
+  gp_gauge_t *parts = &context->device->stats->inactive_split_bytes;
+
+  if (after > before)
+    gp_gauge_add(parts, after - before);
+  else
+    gp_gauge_sub(parts, before - after);
+}
+
+/* The block, in no bin, keeps its low `bytes`, and the rest becomes an idle block. */
+static void split(gp_block_t *block, uint64_t bytes, gp_block_t *rest)
+{
+  gp_assert_internal(bytes > 0 && bytes < block->size && bytes % GP_CUT_GRANULE == 0);
+  set_place(rest, block->address + bytes, block->context);
+  rest->segment = block->segment;
+  rest->size = block->size - bytes;
+  rest->requested = 0;
+  rest->block_id = 0;
+  rest->time_ns = 0;
+  rest->origin = 0;
+  rest->idle_ns = block->idle_ns;
+  rest->free_epoch = block->free_epoch;
+  rest->state = GP_STATE_IDLE;
+  gp_list_insert_after(&block->all, &rest->all);
+  block->size = bytes;
+}
+
+gp_block_t *gp_segment_take(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t newest)
+{
+  gp_assert_internal(gp_lock_is_held(&context->device->lock));
+  gp_cut_entry_t *entry = gp_cut_bins_find(&context->cut, bytes, newest);
+  if (!entry)
+    return NULL;
+  gp_block_t *block = gp_block_of_cut(entry);
+  gp_block_t *rest = block->size > bytes ? gp_block_slab_take(engine) : NULL;
+  uint64_t parts = part_bytes(block);
+  leave(block);
+  if (rest) {
+    split(block, bytes, rest);
+    enter(rest);
+  }
+  gp_gauge_sub(&context->device->stats->cached_bytes, block->size);
+  count_parts(context, parts, part_bytes(rest));
+  return block;
+}
+
+/* The block takes over an idle neighbour, whose record is recycled. */
+static void join(gp_engine_t *engine, gp_block_t *block, gp_block_t *neighbour)
+{
+  if (neighbour->address < block->address)
+    set_place(block, neighbour->address, block->context);
+  block->size += neighbour->size;
+  if (neighbour->free_epoch > block->free_epoch)
+    block->free_epoch = neighbour->free_epoch;
+  gp_list_remove(&neighbour->all);
+  __atomic_store_n(&neighbour->address, 0, __ATOMIC_RELAXED);
+  gp_block_slab_give(engine, neighbour);
+}
+
+gp_block_t *gp_segment_enter_idle(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
+{
+  gp_block_t *neighbours[] = {below(block), above(block)};
+  uint64_t parts = 0;
+
+  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
+  gp_gauge_add(&block->context->device->stats->cached_bytes, block->size);
+  for (int i = 0; i < 2; i++) {
+    if (!neighbours[i] || neighbours[i]->state != GP_STATE_IDLE)
+      continue;
+    parts += part_bytes(neighbours[i]);
+    leave(neighbours[i]);
+    join(engine, block, neighbours[i]);
+  }
+  block->state = GP_STATE_IDLE;
+  block->idle_ns = now_ns;
+  block->requested = 0;
+  block->block_id = 0;
+  enter(block);
+  count_parts(block->context, parts, part_bytes(block));
+  return block;
+}
+
+void gp_segment_leave_idle(gp_block_t *block)
+{
+  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
+  leave(block);
+  gp_gauge_sub(&block->context->device->stats->cached_bytes, block->size);
+  count_parts(block->context, part_bytes(block), 0);
+}
+
+void gp_segment_close(gp_segment_t *segment)
+{
+  gp_assert_internal(gp_lock_is_held(&segment->context->device->lock));
+  if (segment->is_closed)
+    return;
+  GP_LIST_EACH(&segment->context->blocks, gp_block_t, all, block)
+    if (block->segment == segment && block->state == GP_STATE_IDLE)
+      gp_cut_bins_remove(&segment->context->cut, &block->in_cut);
+  segment->is_closed = true;
+}
+
+gp_segment_t *gp_segment_at(const gp_context_t *context, uint64_t address)
+{
+  gp_assert_internal(gp_lock_is_held(&context->device->lock));
+  GP_LIST_EACH(&context->segments, gp_segment_t, link, segment)
+    if (address - segment->address < segment->size)
+      return segment;
+  return NULL;
+}
+
+static bool expect(bool condition, const char *what, uint64_t a, uint64_t b)
+{
+  if (!condition)
+    fprintf(stderr, "gpupool check: %s (%llu, %llu)\n", what, (unsigned long long)a, (unsigned long long)b);
+  return condition;
+}
+
+static bool check_idle(const gp_block_t *block)
+{
+  const gp_cut_entry_t *entry = &block->in_cut;
+  bool is_listed = block->order.next != &block->order;
+  bool good = expect(is_listed == gp_segment_is_whole(block), "idle whole segment against the device's list",
+      block->address, block->size);
+
+  if (block->segment->is_closed)
+    return good;
+  return expect(entry->address == block->address && entry->size == block->size &&
+                    entry->free_epoch == block->free_epoch,
+             "idle part and its entry differ", block->address, entry->address) &&
+         good;
+}
+
+bool gp_segment_check(const gp_context_t *context)
+{
+  const gp_segment_t *segment = NULL; /* of the block before */
+  uint64_t end = 0;                   /* where the block before ended */
+  bool was_idle = false;
+  size_t segments = 0, listed = 0, entries = 0, counted;
+  uint64_t bytes = 0, counted_bytes;
+  bool good = true;
+
+  GP_LIST_EACH(&context->blocks, const gp_block_t, all, block) {
+    bool is_first = block->segment != segment;
+    if (is_first && segment)
+      good &=
+          expect(end == segment->address + segment->size, "segment is not covered", segment->address, end);
+    segment = block->segment;
+    if (!segment)
+      continue;
+    bool is_idle = block->state == GP_STATE_IDLE;
+    segments += is_first;
+    good &= expect(
+        block->address == (is_first ? segment->address : end), "gap in a segment", block->address, end);
+    good &= expect(is_first || !was_idle || !is_idle, "idle neighbours", block->address, 0);
+    if (is_idle)
+      good &= check_idle(block);
+    if (is_idle && !segment->is_closed) {
+      entries++;
+      bytes += block->size;
+    }
+    end = block->address + block->size;
+    was_idle = is_idle;
+  }
+  if (segment)
+    good &= expect(end == segment->address + segment->size, "segment is not covered", segment->address, end);
+  GP_LIST_EACH(&context->segments, const gp_segment_t, link, each)
+    listed += each->context == context;
+  good &= expect(segments == listed, "segments of the context", segments, listed);
+  good &= expect(gp_cut_bins_check(&context->cut, &counted, &counted_bytes), "bins of cut memory", 0, 0);
+  return expect(
+             entries == counted && bytes == counted_bytes, "idle parts in the bins", bytes, counted_bytes) &&
+         good;
+}
