@@ -152,6 +152,10 @@ void gp_engine_suspend(gp_engine_t *engine);
 void gp_engine_resume(gp_engine_t *engine);
 bool gp_engine_is_suspended(const gp_engine_t *engine);
 
+/* An allocation that was asked for now would be the pool's, and kept when it is freed. No lock, and so a
+ * hint: it may be suspended in the next moment. */
+bool gp_engine_pools(const gp_engine_t *engine);
+
 /*
  * The same for something that lives in a context and cannot outlive it, as a capture does: the suspension
  * ends with the context at the latest. Returns its owner, to be passed to resume_in once: the context, or

@@ -218,6 +218,11 @@ bool gp_engine_is_suspended(const gp_engine_t *engine)
   return gp_service_is_suspended(atomic_load(&engine->service));
 }
 
+bool gp_engine_pools(const gp_engine_t *engine)
+{
+  return engine->type->keeps_blocks && gp_engine_service(engine) == GP_SERVICE_POOL;
+}
+
 /* ASIDE and DEAD decide also for an engine that refuses: they are what stays when the limit is set anew. */
 gp_mode_t gp_engine_mode(const gp_engine_t *engine)
 {

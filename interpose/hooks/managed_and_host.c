@@ -1,36 +1,11 @@
 /*
- * Device memory with an address that is not pooled: pitch, managed. And page-locked memory of the host.
- * Forwarded and counted.
+ * Managed memory, and page-locked memory of the host: forwarded and counted.
  */
 #include "interpose/hooks/copies.h"
 #include "interpose/hooks/hooks.h"
 #include "interpose/hooks/forward.h"
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
-
-/* Pitches are multiples of 512 on the devices of today (CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT divides
- * it). */
-#define PITCH_STEP 512
-
-CUresult CUDAAPI hook_cuMemAllocPitch_v2(
-    CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element)
-{
-  size_t most;
-  /* The driver tells the pitch only with its answer: until then rows count with the largest known pitch. */
-  size_t row =
-      width > SIZE_MAX - (PITCH_STEP - 1) ? width : (width + PITCH_STEP - 1) / PITCH_STEP * PITCH_STEP;
-  bool legal = pointer && pitch && !__builtin_mul_overflow(row, height, &most);
-  gp_forward_call_t call = {.bytes = legal ? most : 0,
-      .kind = GP_FORWARDED_PITCH,
-      .device = GP_CURRENT_DEVICE,
-      .pitch = pitch,
-      .height = height};
-  CUresult result;
-
-  GP_FORWARD_ALLOC(
-      result, &call, pointer, GP_REAL_CALL(cuMemAllocPitch_v2, pointer, pitch, width, height, element));
-  return result;
-}
 
 CUresult CUDAAPI hook_cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags)
 {

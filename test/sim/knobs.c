@@ -124,6 +124,9 @@ void sim_knobs_read(void)
     sim_knobs.oracle = value;
   if (parse_number("SIMCUDA_FREE_WAITS", 0, 1, "0 or 1", &value))
     sim_knobs.free_waits = value;
+  sim_knobs.pitch_rows = UINT64_MAX;
+  if (parse_number("SIMCUDA_PITCH_ROWS", 1, UINT64_MAX, "a number of rows", &value))
+    sim_knobs.pitch_rows = value;
   sim_knobs.page_cache = UINT64_MAX;
   text = getenv("SIMCUDA_INTEGRATED");
   if (text && *text) {

@@ -161,6 +161,8 @@ static CUresult alloc_pitch(
   if (!ret || !ret_pitch || width == 0 || height == 0 || (element != 4 && element != 8 && element != 16))
     return CUDA_ERROR_INVALID_VALUE;
   size_t pitch = (width + 511) & ~(size_t)511;
+  if (height > sim_knobs.pitch_rows)
+    pitch += 512;
   if (pitch < width || pitch > SIZE_MAX / height)
     return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = alloc(call, ret, pitch * height, SIM_MEM_DEVICE);

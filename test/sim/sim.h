@@ -127,6 +127,7 @@ typedef struct {
   bool distinct;
   bool oracle;
   bool free_waits;     /* cuMemFree waits for the running work of its context */
+  uint64_t pitch_rows; /* pitched memory of more rows has wider ones; UINT64_MAX: never */
   uint64_t page_cache; /* UINT64_MAX: the devices have memory of their own */
 } sim_knobs_t;
 

@@ -377,7 +377,7 @@ static void judge_forwarded(gp_findings_t *findings, const gp_summary_device_t *
   if ((double)outside < FORWARDED_SHARE * (double)(outside + stats->reserved_bytes.peak) || !outside)
     return;
   gp_findings_say(findings, GP_SEVERITY_NOTE, "passthrough", device->device->device,
-      "Most memory on device %d is not pooled (managed, pitched, stream-ordered ...): at its peak %s, beside "
+      "Most memory on device %d is not pooled (managed, stream-ordered, arrays ...): at its peak %s, beside "
       "%s.",
       device->device->device, gp_size_format(outside, bytes),
       gp_size_format(stats->reserved_bytes.peak, pooled));

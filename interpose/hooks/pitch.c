@@ -1,0 +1,160 @@
+/*
+ * Pitched memory. Only the driver knows the pitch of its rows, and cuda.h names no rule, so its own answers
+ * teach it: a request that they do not cover is forwarded and counted. Any other is pooled, as pitch * height
+ * bytes of plain memory. That it may be is in doc/interception.md.
+ */
+#include "interpose/hooks/current_context.h"
+#include "interpose/hooks/forward.h"
+#include "interpose/hooks/hooks.h"
+#include "interpose/library.h"
+#include "interpose/routes/real.h"
+#include "pool/util/assert.h"
+#include "pool/util/lock.h"
+
+/* Pitches are multiples of 512 on the devices of today (CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT divides
+ * it). */
+#define PITCH_STEP 512
+
+/*
+ * What the driver answered in a context for a width and an element size. Invariants: it gave `pitch` for
+ * `least` rows and for `most`, 0 < least <= most, width <= pitch, and pitch * most overflows nothing; while
+ * not varies it gave no other pitch for any number of rows. context NULL, or lost: the entry is free.
+ */
+typedef struct gp_pitch {
+  const gp_context_t *context;
+  size_t width;
+  size_t pitch;
+  size_t least, most;
+  unsigned element;
+  bool varies; /* other rows had another pitch: nothing of that width is pooled */
+} gp_pitch_t;
+
+/*
+ * Enough for programs of a few hundred shapes; a width has its place in one set. Where a set is full the
+ * oldest entry goes, and is learnt again when it is asked for. One that varies stays until its context ends:
+ * to forget it could mean to trust it.
+ */
+#define SETS 64
+#define WAYS 16
+
+static gp_lock_t pitch_lock = GP_LOCK_INIT(GP_RANK_HOOKS);
+static struct {
+  gp_pitch_t entries[WAYS];
+  unsigned next; /* to be replaced */
+} sets[SETS];
+
+static size_t set_of(size_t width)
+{
+  return (size_t)((uint64_t)width * UINT64_C(0x9e3779b97f4a7c15) >> 32) % SETS;
+}
+
+static bool is_free(const gp_pitch_t *entry)
+{
+  return !entry->context || gp_context_is_lost(entry->context);
+}
+
+static gp_pitch_t *find(const gp_context_t *context, size_t width, unsigned element)
+{
+  size_t set = set_of(width);
+
+  gp_assert_internal(gp_lock_is_held(&pitch_lock));
+  for (unsigned way = 0; way < WAYS; way++) {
+    gp_pitch_t *entry = &sets[set].entries[way];
+    if (entry->context == context && entry->width == width && entry->element == element && !is_free(entry))
+      return entry;
+  }
+  return NULL;
+}
+
+/* A free entry, else the oldest that may be forgotten; NULL: there is none. */
+static gp_pitch_t *make_room(size_t set)
+{
+  for (unsigned way = 0; way < WAYS; way++) {
+    if (is_free(&sets[set].entries[way]))
+      return &sets[set].entries[way];
+  }
+  for (unsigned way = 0; way < WAYS; way++) {
+    gp_pitch_t *entry = &sets[set].entries[sets[set].next++ % WAYS];
+    if (!entry->varies)
+      return entry;
+  }
+  return NULL;
+}
+
+/*
+ * The driver's pitch for these arguments, 0: not known. Between two numbers of rows that have the same pitch
+ * every other has it, too: a driver may widen rows where there are many of them, but not there and back.
+ */
+static size_t known_pitch(const gp_context_t *context, size_t width, size_t height, unsigned element)
+{
+  gp_lock_take(&pitch_lock);
+  const gp_pitch_t *entry = find(context, width, element);
+  bool is_known = entry && !entry->varies && height >= entry->least && height <= entry->most;
+  size_t pitch = is_known ? entry->pitch : 0;
+  gp_lock_release(&pitch_lock);
+  return pitch;
+}
+
+static void learn(const gp_context_t *context, size_t width, size_t height, unsigned element, size_t pitch)
+{
+  size_t bytes;
+
+  if (height == 0 || pitch < width || __builtin_mul_overflow(pitch, height, &bytes))
+    return; /* no memory in rows: not an answer of this function */
+  gp_lock_take(&pitch_lock);
+  gp_pitch_t *entry = find(context, width, element);
+  if (!entry) {
+    entry = make_room(set_of(width));
+    if (entry)
+      *entry = (gp_pitch_t){context, width, pitch, height, height, element, false};
+  } else if (entry->pitch != pitch) {
+    entry->varies = true;
+  } else if (height < entry->least) {
+    entry->least = height;
+  } else if (height > entry->most) {
+    entry->most = height;
+  }
+  gp_lock_release(&pitch_lock);
+}
+
+static CUresult alloc_forwarded(
+    CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element)
+{
+  size_t most;
+  /* The driver tells the pitch only with its answer: until then rows count with the largest known pitch. */
+  size_t row =
+      width > SIZE_MAX - (PITCH_STEP - 1) ? width : (width + PITCH_STEP - 1) / PITCH_STEP * PITCH_STEP;
+  bool legal = pointer && pitch && !__builtin_mul_overflow(row, height, &most);
+  gp_forward_call_t call = {.bytes = legal ? most : 0,
+      .kind = GP_FORWARDED_PITCH,
+      .device = GP_CURRENT_DEVICE,
+      .pitch = pitch,
+      .height = height};
+  CUresult result;
+
+  GP_FORWARD_ALLOC(
+      result, &call, pointer, GP_REAL_CALL(cuMemAllocPitch_v2, pointer, pitch, width, height, element));
+  return result;
+}
+
+CUresult CUDAAPI hook_cuMemAllocPitch_v2(
+    CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element)
+{
+  gp_engine_t *engine = gp_library_engine();
+  gp_context_t *context = engine && pointer && pitch ? gp_current_context(engine) : NULL;
+  uint64_t address;
+
+  size_t row = context && gp_engine_pools(engine) ? known_pitch(context, width, height, element) : 0;
+  if (row > 0) {
+    int code = gp_engine_alloc(engine, context, (uint64_t)row * height, &address);
+    if (code == CUDA_SUCCESS) {
+      *pointer = (CUdeviceptr)address;
+      *pitch = row;
+    }
+    return (CUresult)code;
+  }
+  CUresult result = alloc_forwarded(pointer, pitch, width, height, element);
+  if (context && result == CUDA_SUCCESS)
+    learn(context, width, height, element, *pitch);
+  return result;
+}
