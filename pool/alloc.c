@@ -10,6 +10,7 @@
 #include "pool/oom.h"
 #include "pool/reclaim.h"
 #include "pool/reuse/advance.h"
+#include "pool/reuse/drain.h"
 #include "pool/reuse/single_order.h"
 #include "pool/space/block.h"
 #include "pool/space/block_slab.h"
@@ -52,6 +53,7 @@ static bool serve_from_cache(gp_request_t *request)
 
   gp_lock_take(&device->lock);
   uint64_t now_ns = gp_now(engine); /* under the lock: events of a device are in the order of their times */
+  gp_drain_some(engine, request->context, now_ns);
   /* Over a limit that was lowered, what is idle has to go back: the miss that follows sees to that. */
   if (!gp_device_is_over_limit(device))
     block = take_idle(engine, request->context, request->size);
@@ -162,6 +164,20 @@ static int attempt(void *arg, bool *by_limit)
   return serve_from_driver(request, false, by_limit);
 }
 
+/* What was known to be complete but still queued. */
+static bool serve_after_drain(gp_request_t *request)
+{
+  gp_device_t *device = request->context->device;
+
+  gp_lock_take(&device->lock);
+  bool has_deferred = device->stats->deferred_bytes.current > 0;
+  gp_lock_release(&device->lock);
+  if (!has_deferred)
+    return false;
+  gp_drain_device(request->engine, device);
+  return serve_from_cache(request);
+}
+
 /* What a miss may learn from the device before it grows the pool, see GPUPOOL_MAX_DEFERRED. */
 #define POLL_BLOCKS 128 /* as many deferred blocks of the wanted size are worth a question to the driver */
 
@@ -242,7 +258,7 @@ static int alloc_miss(gp_request_t *request)
   gp_room_t room = {.next_step = 0};
 
   gp_contexts_lose_gone(engine);
-  if (engine->type->keeps_blocks && serve_after_reclaim(request))
+  if (engine->type->keeps_blocks && (serve_after_drain(request) || serve_after_reclaim(request)))
     return 0;
   int code = serve_from_driver(request, false, &by_limit);
   if (code == 0 && engine->type->keeps_blocks)

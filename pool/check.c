@@ -91,6 +91,13 @@ static bool check_gauge(const char *name, const gp_gauge_t *gauge)
   return expect(gauge->current <= gauge->peak, name, gauge->current, gauge->peak) && good;
 }
 
+static bool check_covered(gp_engine_t *engine)
+{
+  uint64_t covered = atomic_load(&engine->covered);
+  uint64_t epoch = atomic_load(&engine->epoch);
+  return expect(covered < epoch, "covered has passed the epoch", covered, epoch);
+}
+
 static bool check_device(gp_engine_t *engine, gp_device_t *device)
 {
   gp_stats_t *stats = device->stats;
@@ -135,7 +142,7 @@ static bool check_device(gp_engine_t *engine, gp_device_t *device)
 
 bool gp_engine_check(gp_engine_t *engine)
 {
-  bool good = true;
+  bool good = check_covered(engine);
   for (int i = 0; i < GP_MAX_DEVICES; i++) {
     gp_lock_take(&engine->devices[i].lock);
     good &= check_device(engine, &engine->devices[i]);

@@ -91,6 +91,8 @@ static gp_detail_t file(gp_engine_t *engine, gp_context_t *context)
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   context->next_any = engine->all_contexts;
   engine->all_contexts = context;
+  (void)gp_covered_raise(
+      engine); /* what is known of the others is not lost by this one's having completed nothing */
   gp_list_push_back(&engine->contexts, &context->live_link);
   gp_known_streams_add_context(engine, context);
   if (gp_mode_uses_streams(engine) && !gp_streams_add_context(engine, context))

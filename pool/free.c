@@ -10,6 +10,7 @@
 #include "pool/peak.h"
 #include "pool/reclaim.h"
 #include "pool/release.h"
+#include "pool/reuse/drain.h"
 #include "pool/reuse/fences.h"
 #include "pool/reuse/known_streams.h"
 #include "pool/reuse/single_order.h"
@@ -151,6 +152,7 @@ static int drop_and_unlock(gp_engine_t *engine, gp_block_t *block, uint64_t now_
   return 0;
 #endif
   gp_mode_t mode = gp_engine_reuse_mode(engine);
+  gp_drain_some(engine, context, now_ns);
   bool deserves = false;
   int code = 0;
   if (gp_single_order_holds(engine)) {

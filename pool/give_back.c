@@ -1,9 +1,12 @@
 #include "pool/give_back.h"
 
+#include "pool/contexts.h"
 #include "pool/limit.h"
 #include "pool/mode.h"
 #include "pool/reclaim.h"
 #include "pool/release.h"
+#include "pool/reuse/advance.h"
+#include "pool/reuse/drain.h"
 #include "pool/reuse/fences.h"
 #include "pool/reuse/known_streams.h"
 #include "pool/space/surplus.h"
@@ -28,6 +31,11 @@ static bool has_surplus(gp_engine_t *engine, gp_context_t *context)
 {
   gp_device_t *device = context->device;
 
+  gp_lock_take(&device->lock);
+  bool awaits_drain = gp_surplus_awaits_drain(engine, device, gp_now(engine));
+  gp_lock_release(&device->lock);
+  if (awaits_drain)
+    gp_drain_device(engine, device);
   gp_lock_take(&device->lock);
   bool has = gp_surplus_is_due(engine, device, gp_now(engine));
   if (!has)
@@ -104,8 +112,8 @@ static uint64_t give_back_on_request(gp_engine_t *engine, gp_device_t *device, u
 
   gp_assert(!gp_holds_engine_lock());
   bool is_quiet = is_quiet_now(engine);
+  gp_reclaim(engine);
   if (is_quiet) {
-    gp_reclaim(engine);
     given = gp_release_largest(engine, device, bytes, GP_TRIM_REQUESTED);
   }
   gp_lock_take(&device->lock);
@@ -146,6 +154,7 @@ void gp_engine_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t tok
   if (!gp_engine_may_conclude(engine, token))
     return;
   gp_fences_sync_end(engine, context, token);
-  gp_reclaim(engine);
+  gp_contexts_lose_gone(engine);
+  gp_advance(engine);
   (void)gp_give_back_after_sync(engine, context);
 }

@@ -3,6 +3,7 @@
  */
 #include "pool/events.h"
 #include "pool/oom.h"
+#include "pool/reuse/drain.h"
 
 uint64_t gp_engine_devices(const gp_engine_t *engine)
 {
@@ -22,6 +23,7 @@ bool gp_engine_locks_available(gp_engine_t *engine)
 
 uint64_t gp_engine_largest_idle(gp_engine_t *engine, int device)
 {
+  gp_drain_device(engine, &engine->devices[device]);
   return gp_oom_largest_idle(&engine->devices[device]);
 }
 
@@ -38,6 +40,7 @@ bool gp_engine_device_use(gp_engine_t *engine, int ordinal, gp_device_use_t *ret
 void gp_engine_stats(gp_engine_t *engine, int device, gp_stats_t *ret_stats)
 {
   gp_lock_take(&engine->devices[device].lock);
+  gp_drain_locked(engine, &engine->devices[device]);
   *ret_stats = *engine->devices[device].stats;
   gp_lock_release(&engine->devices[device].lock);
 }
@@ -59,6 +62,7 @@ size_t gp_engine_blocks(gp_engine_t *engine, int ordinal, gp_block_view_t *array
   size_t count = 0;
 
   gp_lock_take(&device->lock);
+  gp_drain_locked(engine, device); /* before the moment: it tells of what becomes idle */
   if (moment)
     moment->fn(moment->arg, ordinal);
   if (ret_stats)

@@ -4,6 +4,7 @@
 #include "pool/driver_calls.h"
 #include "pool/mode.h"
 #include "pool/reuse/advance.h"
+#include "pool/reuse/drain.h"
 #include "pool/reuse/fences.h"
 #include "pool/reuse/stamps.h"
 
@@ -12,6 +13,7 @@ void gp_reclaim(gp_engine_t *engine)
   gp_assert(!gp_holds_engine_lock());
   gp_contexts_lose_gone(engine);
   gp_advance(engine);
+  gp_drain(engine);
 }
 
 void gp_reclaim_poll(gp_engine_t *engine)

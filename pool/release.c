@@ -9,6 +9,7 @@
 #include "pool/events.h"
 #include "pool/limit.h"
 #include "pool/mode.h"
+#include "pool/reuse/drain.h"
 #include "pool/reuse/stamps.h"
 #include "pool/space/block.h"
 #include "pool/space/surplus.h"
@@ -176,6 +177,7 @@ uint64_t gp_release_largest(gp_engine_t *engine, gp_device_t *device, uint64_t b
   gp_assert(!gp_holds_engine_lock());
   if (!gp_engine_enter_wait(engine))
     return 0;
+  gp_drain_device(engine, device);
   gp_list_init(&victims);
   gp_lock_take(&device->lock);
   for (uint64_t chosen = 0; chosen < bytes && (block = gp_block_largest_idle(device)); chosen += block->size)

@@ -173,6 +173,7 @@ struct gp_device {
   uint64_t freed_since_fence;  /* bytes, since a free last recorded fences */
   uint64_t wanted_back;        /* idle bytes that are to go back for ... */
   gp_trim_reason_t wanted_for; /* ... this reason; GP_TRIM_RESERVE or GP_TRIM_REQUESTED */
+  uint64_t drained_ns;         /* when all deferred blocks were last looked at, see reuse/drain.h */
   unsigned surplus_pause;      /* frees that are to pass before surplus is looked at again */
   uint64_t watched_use;    /* the observer wants to know of a higher one, see peak.c; UINT64_MAX: of none */
   uint64_t total;          /* bytes of the device; 0: not known */
@@ -221,7 +222,9 @@ struct gp_engine {
   _Atomic uint64_t
       void_epoch; /* facts that were asked for in it or before are none, see gp_engine_may_conclude */
 
-  _Atomic uint64_t epoch;             /* see reuse/stamps.h */
+  _Atomic uint64_t epoch;      /* see reuse/stamps.h */
+  _Atomic uint64_t covered;    /* every live context has completed it; only grows, and is below epoch */
+  _Atomic uint64_t covered_ns; /* when it last grew past a free */
   _Atomic uint64_t newest_free_epoch; /* of any block freed so far */
   _Atomic uint64_t last_block_id;
   _Atomic uint64_t device_mask;

@@ -41,17 +41,6 @@ static void look_for_escapes(gp_engine_t *engine)
     gp_streams_escape(engine, "a library looks for the driver's functions behind this one");
 }
 
-static void reclaim(gp_engine_t *engine, gp_device_t *device, uint64_t completed)
-{
-  gp_lock_take(&device->lock);
-  if (device->stats->deferred_bytes.current > 0) {
-    uint64_t now_ns = gp_now(engine);
-    GP_LIST_EACH(&device->contexts, gp_context_t, device_link, context)
-      gp_stamp_reclaim(engine, context, completed, now_ns);
-  }
-  gp_lock_release(&device->lock);
-}
-
 void gp_advance(gp_engine_t *engine)
 {
   gp_assert(!gp_holds_engine_lock());
@@ -59,8 +48,6 @@ void gp_advance(gp_engine_t *engine)
   gp_lock_take(&engine->contexts_lock);
   if (gp_mode_uses_streams(engine))
     gp_epoch_settle(engine);
-  uint64_t completed = gp_epoch_completed_by_all(engine);
+  (void)gp_covered_raise(engine);
   gp_lock_release(&engine->contexts_lock);
-  GP_DEVICE_EACH(engine, device)
-  reclaim(engine, device, completed);
 }

@@ -1,6 +1,7 @@
 /*
- * What is known becomes what is reusable: deferred blocks that every context has completed are idle. And the
- * end of it for the modes that follow streams, when work was seen, or may have been, that sets no flag.
+ * What is known becomes what is reusable: `covered` (stamps.h) rises to what every context has completed.
+ * That touches no block: drain.h moves them later. And the end of it for the modes that follow streams, when
+ * work was seen, or may have been, that sets no flag.
  *
  * Any thread; the caller holds no lock. Uses: single_stream.h, single_order.h, epoch_facts.h, stamps.h,
  * mode.h.
@@ -10,7 +11,7 @@
 
 #include "pool/engine.h"
 
-/* Moves blocks to idle. */
+/* Raises `covered`. Its cost does not depend on how much is deferred. */
 void gp_advance(gp_engine_t *engine);
 
 /*

@@ -14,25 +14,35 @@ void gp_epoch_complete(gp_context_t *context, uint64_t epoch)
   raise(&context->completed, epoch);
 }
 
-uint64_t gp_epoch_completed_by_all(gp_engine_t *engine)
+uint64_t gp_covered_raise(gp_engine_t *engine)
 {
   uint64_t completed = UINT64_MAX;
 
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
+  if (gp_list_is_empty(&engine->contexts))
+    return gp_covered(engine);
   GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context) {
     uint64_t own = atomic_load(&context->completed);
     if (own < completed)
       completed = own;
   }
-  return completed;
+  gp_assert_internal(completed < atomic_load(&engine->epoch));
+  uint64_t before = gp_covered(engine);
+  if (completed > before) {
+    if (before < atomic_load(&engine->newest_free_epoch))
+      atomic_store(&engine->covered_ns, gp_now(engine)); /* first, so that no block seems older than it is */
+    atomic_store(&engine->covered, completed);
+  }
+  return gp_covered(engine);
 }
 
 void gp_stamp(gp_engine_t *engine, gp_block_t *block)
 {
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
-  /* A read-modify-write, not a load: see above. Under the lock, so that the queue is in the order of its
+  /* The fence is one half of what stamps.h argues. Under the lock, so that the queue is in the order of its
    * stamps. */
-  block->free_epoch = atomic_fetch_add(&engine->epoch, 0);
+  atomic_thread_fence(memory_order_seq_cst);
+  block->free_epoch = atomic_load(&engine->epoch);
   raise(&engine->newest_free_epoch, block->free_epoch);
 }
 
@@ -54,16 +64,4 @@ void gp_stamp_leave_deferred(gp_block_t *block)
   gp_assert_internal(block->state == GP_STATE_DEFERRED && bin->deferred_count > 0);
   gp_list_remove(&block->order);
   bin->deferred_count--;
-}
-
-void gp_stamp_reclaim(gp_engine_t *engine, gp_context_t *context, uint64_t completed, uint64_t now_ns)
-{
-  gp_assert_internal(gp_lock_is_held(&context->device->lock));
-  GP_LIST_EACH_SAFE(&context->deferred, gp_block_t, order, block) {
-    if (block->free_epoch > completed)
-      break;
-    gp_stamp_leave_deferred(block);
-    gp_block_end_use(engine, block, now_ns);
-    gp_block_enter_idle(block, now_ns);
-  }
 }

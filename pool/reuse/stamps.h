@@ -11,8 +11,13 @@
  * e, is its token. When it has succeeded, all work of the context submitted before it began is complete, and
  * so is the work before every free stamped e or less: such a free read `epoch` before begin changed it, and
  * all submissions of the freeing thread, and those that happened before its cudaFree, come before that read.
- * Both sides use sequentially consistent read-modify-write operations, so that the driver sees the
- * submissions before the stamp is taken, on processors that reorder a later load with earlier stores too.
+ * Between the submissions and the stamp, and between the new epoch and the driver's call, stands a
+ * sequentially consistent fence, so that the driver sees the submissions if the stamp is the old epoch, on
+ * processors that reorder a later load with earlier stores too.
+ *
+ * What every live context has completed is one number, `covered`, which only grows: a freed block whose stamp
+ * is covered is ready, although it may still be queued (drain.h). A context that is met later has completed
+ * nothing, and takes nothing back: it is known before it can submit work (doc/reuse.md).
  *
  * Uses: state.h, space/block.h.
  */
@@ -24,14 +29,22 @@
 /* Begins a new epoch and returns the one before: all frees so far are in it or in older ones. */
 static inline uint64_t gp_epoch_begin(gp_engine_t *engine)
 {
-  return atomic_fetch_add(&engine->epoch, 1);
+  uint64_t epoch = atomic_fetch_add(&engine->epoch, 1);
+  atomic_thread_fence(memory_order_seq_cst);
+  return epoch;
 }
 
 /* The context has completed an epoch. */
 void gp_epoch_complete(gp_context_t *context, uint64_t epoch);
 
-/* The epoch that every live context has completed. The caller holds contexts_lock. */
-uint64_t gp_epoch_completed_by_all(gp_engine_t *engine);
+/* Takes what the live contexts have completed into `covered`, and returns that. The caller holds
+ * contexts_lock. */
+uint64_t gp_covered_raise(gp_engine_t *engine);
+
+static inline uint64_t gp_covered(const gp_engine_t *engine)
+{
+  return atomic_load_explicit(&engine->covered, memory_order_acquire);
+}
 
 /* The context has completed everything freed so far. */
 static inline bool gp_epoch_is_current(const gp_engine_t *engine, const gp_context_t *context)
@@ -45,9 +58,5 @@ void gp_stamp_and_defer(gp_engine_t *engine, gp_block_t *block);
 
 /* Takes a deferred block out of its queue. The caller holds the device's lock. */
 void gp_stamp_leave_deferred(gp_block_t *block);
-
-/* Moves the context's blocks whose free is in a completed epoch to idle. The caller holds the device's lock.
- */
-void gp_stamp_reclaim(gp_engine_t *engine, gp_context_t *context, uint64_t completed, uint64_t now_ns);
 
 #endif

@@ -28,6 +28,23 @@ bool gp_surplus_is_due(const gp_engine_t *engine, const gp_device_t *device, uin
          is_expired(engine, gp_list_entry(device->idle.next, gp_block_t, order), now_ns);
 }
 
+/* A program that only synchronizes drains nothing by itself: looks in the time after which a block goes back.
+ */
+#define LOOKS_BEFORE_EXPIRY 4
+
+bool gp_surplus_awaits_drain(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)
+{
+  uint64_t deferred = device->stats->deferred_bytes.current;
+
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  if (deferred == 0)
+    return false;
+  bool is_time = engine->idle_release_ns != UINT64_MAX &&
+                 now_ns - device->drained_ns >= engine->idle_release_ns / LOOKS_BEFORE_EXPIRY;
+  return is_time || cached_bytes(device) + deferred > engine->max_cached || device->wanted_back > 0 ||
+         gp_device_is_over_limit(device);
+}
+
 /* The one that has been idle for longest; NULL: none of the context is idle. */
 static gp_block_t *oldest_of(gp_context_t *context)
 {

@@ -109,6 +109,7 @@ START_TEST(test_a_block_keeps_who_asked_until_its_next_owner)
   ck_assert_int_eq(free_code(address), 0);
   synchronize();
   ck_assert_uint_eq(named[GP_ACTION_FREE_REQUESTED], 7);
+  ck_assert_uint_eq(stats().deferred_bytes.current, 0);
   ck_assert_uint_eq(named[GP_ACTION_FREE_COMPLETED], 7);
   copy();
   ck_assert_uint_eq(views[0].origin, 7);

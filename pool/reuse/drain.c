@@ -1,0 +1,79 @@
+#include "pool/reuse/drain.h"
+
+#include <limits.h>
+
+#include "pool/reuse/stamps.h"
+#include "pool/space/block.h"
+
+#define BLOCKS_AT_A_TIME 128u /* other threads wait for the lock that long: some ten microseconds */
+
+/* The time from which on what is covered counts as idle. The list of idle blocks is in the order of it. */
+static uint64_t idle_since(gp_engine_t *engine, const gp_device_t *device)
+{
+  uint64_t covered_ns = atomic_load(&engine->covered_ns);
+  if (gp_list_is_empty(&device->idle))
+    return covered_ns;
+  uint64_t newest = gp_list_entry(device->idle.prev, gp_block_t, order)->idle_ns;
+  return newest > covered_ns ? newest : covered_ns;
+}
+
+/* Moves at most `most` blocks; how many it did. */
+static unsigned drain_context(
+    gp_engine_t *engine, gp_context_t *context, uint64_t covered, uint64_t now_ns, unsigned most)
+{
+  unsigned moved = 0;
+  uint64_t since_ns = idle_since(engine, context->device);
+
+  gp_assert_internal(gp_lock_is_held(&context->device->lock));
+  while (moved < most && !gp_list_is_empty(&context->deferred)) {
+    gp_block_t *block = gp_list_entry(context->deferred.next, gp_block_t, order);
+    if (block->free_epoch > covered)
+      break;
+    gp_stamp_leave_deferred(block);
+    gp_block_end_use(engine, block, now_ns);
+    gp_block_enter_idle(block, since_ns);
+    moved++;
+  }
+  return moved;
+}
+
+void gp_drain_some(gp_engine_t *engine, gp_context_t *context, uint64_t now_ns)
+{
+  if (!gp_list_is_empty(&context->deferred))
+    (void)drain_context(engine, context, gp_covered(engine), now_ns, GP_DRAIN_SOME);
+}
+
+static unsigned drain_part(gp_engine_t *engine, gp_device_t *device, uint64_t covered, unsigned most)
+{
+  unsigned moved = 0;
+
+  device->drained_ns = gp_now(engine);
+  GP_LIST_EACH(&device->contexts, gp_context_t, device_link, context)
+    moved += drain_context(engine, context, covered, device->drained_ns, most - moved);
+  return moved;
+}
+
+void gp_drain_locked(gp_engine_t *engine, gp_device_t *device)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  (void)drain_part(engine, device, gp_covered(engine), UINT_MAX);
+}
+
+void gp_drain_device(gp_engine_t *engine, gp_device_t *device)
+{
+  uint64_t covered = gp_covered(engine); /* once: what other threads free meanwhile is not waited for */
+  unsigned moved;
+
+  gp_assert(!gp_holds_engine_lock());
+  do {
+    gp_lock_take(&device->lock);
+    moved = drain_part(engine, device, covered, BLOCKS_AT_A_TIME);
+    gp_lock_release(&device->lock);
+  } while (moved == BLOCKS_AT_A_TIME);
+}
+
+void gp_drain(gp_engine_t *engine)
+{
+  GP_DEVICE_EACH(engine, device)
+  gp_drain_device(engine, device);
+}

@@ -1,0 +1,29 @@
+/*
+ * Covered blocks (stamps.h) move from the queue of deferred ones to idle: a few with each operation, so that
+ * a synchronization costs nothing per block and no caller pays for many; all of them where the exact state
+ * counts: at a miss, for a question about free memory, a trim, a snapshot.
+ *
+ * Any thread. Uses: stamps.h, space/block.h.
+ */
+#ifndef GP_POOL_REUSE_DRAIN_H
+#define GP_POOL_REUSE_DRAIN_H
+
+#include "pool/state.h"
+
+/* At most this many with one allocation or free: more than a program can free with one. */
+#define GP_DRAIN_SOME 4u
+
+/* The context's oldest, GP_DRAIN_SOME at most. The caller holds the device's lock. */
+void gp_drain_some(gp_engine_t *engine, gp_context_t *context, uint64_t now_ns);
+
+/*
+ * All of the device, or of every device. The caller holds no lock; the device's is held for a bounded number
+ * of blocks at a time.
+ */
+void gp_drain_device(gp_engine_t *engine, gp_device_t *device);
+void gp_drain(gp_engine_t *engine);
+
+/* All of the device in one go, for a look at one moment. The caller holds the device's lock. */
+void gp_drain_locked(gp_engine_t *engine, gp_device_t *device);
+
+#endif
