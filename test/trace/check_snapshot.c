@@ -298,6 +298,46 @@ START_TEST(test_blocks_are_read_until_they_fit)
 }
 END_TEST
 
+START_TEST(test_a_cut_segment_has_all_its_blocks)
+{
+  make_recorder("GPUPOOL_OUTPUT=snap.json", NULL);
+  fake_add_cut_segment();
+  ck_assert_int_eq(write_snapshot(), 0);
+  const char *text = read_file("snap.json");
+  const char *segment = strstr(text,
+      "{\"device\":0,\"address\":139637993504768,\"total_size\":4194304,\"allocated_size\":1048576,"
+      "\"active_size\":1572864,\"requested_size\":1500000,\"stream\":-1,\"context\":1,\"blocks\":["
+      "{\"address\":139637993504768,\"size\":1048576,\"requested_size\":1000000,\"block\":21,"
+      "\"state\":\"active_allocated\",\"refs\":1,");
+  ck_assert_ptr_nonnull(segment);
+  ck_assert_ptr_nonnull(
+      strstr(segment, "{\"address\":139637994553344,\"size\":1048576,\"requested_size\":0,\"block\":0,"
+                      "\"state\":\"inactive\",\"refs\":0,\"stack\":-1,\"stream\":-1,\"time_ns\":0,"));
+  const char *pending = strstr(segment, "\"address\":139637995601920,\"size\":524288,");
+  ck_assert_ptr_nonnull(pending);
+  ck_assert_ptr_nonnull(strstr(pending, "\"address\":139637996126208,\"size\":1572864,"));
+}
+END_TEST
+
+/* A second reading would hold up the program's allocations once more. */
+START_TEST(test_the_blocks_of_a_cut_segment_are_read_at_once)
+{
+  make_recorder("GPUPOOL_OUTPUT=snap.json", NULL);
+  fake_engine.block_count = 2000;
+  for (uint64_t i = 0; i < fake_engine.block_count; i++)
+    fake_engine.blocks[i] = (gp_block_view_t){.address = 0x7f1000000000 + i * 512,
+        .size = 512,
+        .segment_address = 0x7f1000000000,
+        .segment_size = fake_engine.block_count * 512,
+        .refs = i % 2,
+        .state = i % 2 ? GP_BLOCK_ALLOCATED : GP_BLOCK_IDLE};
+  fake_engine.stats.segment.current = 1;
+  fake_engine.stats.allocation.current = 1000;
+  ck_assert_int_eq(write_snapshot(), 0);
+  ck_assert_uint_eq(fake_engine.block_reads, 1);
+}
+END_TEST
+
 static void allocate_meanwhile(void)
 {
   uint64_t block = 100 + fake_engine.block_count;
@@ -662,6 +702,8 @@ int main(void)
   tcase_add_test(tcase, test_failed_files_do_not_count);
   tcase_add_test(tcase, test_snapshot_event_shows_in_the_next_one);
   tcase_add_test(tcase, test_blocks_are_read_until_they_fit);
+  tcase_add_test(tcase, test_a_cut_segment_has_all_its_blocks);
+  tcase_add_test(tcase, test_the_blocks_of_a_cut_segment_are_read_at_once);
   tcase_add_test(tcase, test_events_end_where_the_blocks_were_copied);
   tcase_add_loop_test(tcase, test_child_writes_no_file, 0, 2);
   tcase_add_test(tcase, test_exit_writes_where_memory_was_used);

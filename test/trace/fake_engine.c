@@ -73,6 +73,37 @@ void fake_fill(void)
   fake_engine.stats.cache_misses = 1;
 }
 
+static void add_part(uint64_t offset, uint64_t size, gp_block_view_t block)
+{
+  block.segment_address = 0x7f0001000000;
+  block.segment_size = 4 << 20;
+  block.address = block.segment_address + offset;
+  block.size = size;
+  block.context = 1;
+  fake_engine.blocks[fake_engine.block_count++] = block;
+}
+
+void fake_add_cut_segment(void)
+{
+  gp_stats_t *stats = &fake_engine.stats;
+  add_part(0, 1 << 20,
+      (gp_block_view_t){
+          .requested = 1000000, .block_id = 21, .time_ns = 7, .refs = 1, .state = GP_BLOCK_ALLOCATED});
+  add_part(1 << 20, 1 << 20, (gp_block_view_t){.state = GP_BLOCK_IDLE});
+  add_part(2 << 20, 512 << 10,
+      (gp_block_view_t){.requested = 500000, .block_id = 20, .time_ns = 6, .state = GP_BLOCK_PENDING});
+  add_part(0x280000, 0x180000, (gp_block_view_t){.state = GP_BLOCK_IDLE});
+  gp_gauge_add(&stats->segment, 1);
+  gp_gauge_add(&stats->allocation, 1);
+  gp_gauge_add(&stats->allocated_bytes, 1 << 20);
+  gp_gauge_add(&stats->requested_bytes, 1000000);
+  gp_gauge_add(&stats->reserved_bytes, 4 << 20);
+  gp_gauge_add(&stats->active_bytes, 0x180000);
+  gp_gauge_add(&stats->deferred_bytes, 512 << 10);
+  gp_gauge_add(&stats->cached_bytes, 0x280000);
+  gp_gauge_add(&stats->inactive_split_bytes, 0x280000);
+}
+
 gp_engine_t *fake_engine_pointer(void)
 {
   return (gp_engine_t *)(void *)&fake_engine;
@@ -169,7 +200,13 @@ size_t gp_engine_blocks(gp_engine_t *engine, int device, gp_block_view_t *array,
     moment->fn(moment->arg, device);
   size_t count = fake_engine.block_count;
   fake_engine.block_reads++;
-  memcpy(array, fake_engine.blocks, (count < capacity ? count : capacity) * sizeof(*array));
+  for (size_t i = 0; i < count && i < capacity; i++) {
+    array[i] = fake_engine.blocks[i];
+    if (!array[i].segment_size) { /* whole */
+      array[i].segment_address = array[i].address;
+      array[i].segment_size = array[i].size;
+    }
+  }
   if (ret_stats)
     *ret_stats = fake_engine.stats;
   if (fake_engine.others)

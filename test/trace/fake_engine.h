@@ -39,6 +39,12 @@ void fake_reset(void);
 /* One device with three blocks (live, pending, idle), a pitch allocation, and stats that fit. */
 void fake_fill(void);
 
+/*
+ * One more segment of device 0: 4 MiB at 0x7f0001000000 that are cut into 1 MiB live, 1 MiB idle, 512 KiB
+ * pending and the idle rest. What it adds to the statistics they have.
+ */
+void fake_add_cut_segment(void);
+
 gp_engine_t *fake_engine_pointer(void);
 uint64_t fake_clock(void *self);
 

@@ -57,6 +57,7 @@ int main(void)
   pthread_t thread;
   fake_reset();
   fake_fill();
+  fake_add_cut_segment();
   recorder = gp_recorder_create(fake_options("GPUPOOL_LIMIT=8GiB", NULL), fake_clock, NULL);
   writer = recorder ? gp_snapshot_writer_create(recorder) : NULL;
   if (!writer)

@@ -64,6 +64,11 @@ def check_invariants(snapshot):
             assert block["address"] == address, "blocks do not tile their segment"
             address += block["size"]
         assert address == segment["address"] + segment["total_size"], "blocks do not fill their segment"
+        live = [block for block in segment["blocks"] if block["state"] == "active_allocated"]
+        active = [block for block in segment["blocks"] if block["state"] != "inactive"]
+        assert segment["allocated_size"] == sum(block["size"] for block in live)
+        assert segment["active_size"] == sum(block["size"] for block in active)
+        assert segment["requested_size"] == sum(block["requested_size"] for block in active)
     for name in ("segments", "passthrough"):
         places = [(item["device"], item["address"]) for item in snapshot[name]]
         assert places == sorted(places), f"{name} are not sorted"

@@ -58,9 +58,12 @@ bool gp_device_copy_take(
   gp_engine_stats(engine, device, &copy->stats); /* how many blocks to expect */
   copy->limit = gp_engine_limit(engine, device);
   copy->has_use = gp_engine_device_use(engine, device, &copy->use);
+  /* Only in cut memory are there more blocks than segments, and then about as many holes. */
+  uint64_t guess = copy->stats.segment.current;
+  if (copy->stats.allocation.current > guess)
+    guess += 2 * copy->stats.allocation.current;
   static_assert(sizeof(gp_block_view_t) % 8 == 0 && sizeof(gp_forwarded_t) % 8 == 0, "keys follow, aligned");
-  if (!take_array(
-          &reading, read_blocks, sizeof(gp_block_view_t), copy->stats.segment.current, &copy->blocks) ||
+  if (!take_array(&reading, read_blocks, sizeof(gp_block_view_t), guess, &copy->blocks) ||
       !take_array(&reading, read_passthroughs, sizeof(gp_forwarded_t), 64, &copy->forwarded))
     return false;
 

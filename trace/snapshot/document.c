@@ -168,22 +168,8 @@ static void write_device(
   gp_json_end(json, '}');
 }
 
-static void write_segment(
-    gp_json_t *json, const gp_document_t *document, int device, const gp_block_view_t *block)
+static void write_block(gp_json_t *json, const gp_document_t *document, const gp_block_view_t *block)
 {
-  bool is_active = block->state != GP_BLOCK_IDLE;
-  gp_json_newline(json);
-  gp_json_begin(json, '{');
-  gp_json_key_int(json, "device", device);
-  gp_json_key_uint(json, "address", block->address);
-  gp_json_key_uint(json, "total_size", block->size);
-  gp_json_key_uint(json, "allocated_size", block->state == GP_BLOCK_ALLOCATED ? block->size : 0);
-  gp_json_key_uint(json, "active_size", is_active ? block->size : 0);
-  gp_json_key_uint(json, "requested_size", is_active ? block->requested : 0);
-  gp_json_key_int(json, "stream", -1);
-  gp_json_key_uint(json, "context", block->context);
-  gp_json_key(json, "blocks");
-  gp_json_begin(json, '[');
   gp_json_begin(json, '{');
   gp_json_key_uint(json, "address", block->address);
   gp_json_key_uint(json, "size", block->size);
@@ -197,6 +183,39 @@ static void write_segment(
   gp_json_key(json, "tainted");
   gp_json_bool(json, block->tainted);
   gp_json_end(json, '}');
+}
+
+/* The segment whose first block is the one at *at by address, which moves behind its last. */
+static void write_segment(gp_json_t *json, const gp_document_t *document, int device, size_t *at)
+{
+  const gp_device_copy_t *copy = &document->copies[device];
+  const gp_block_view_t *first = gp_device_copy_block(copy, *at);
+  const gp_block_view_t *block = first;
+  uint64_t allocated = 0;
+  uint64_t active = 0;
+  uint64_t requested = 0;
+  size_t end = *at;
+
+  do {
+    allocated += block->state == GP_BLOCK_ALLOCATED ? block->size : 0;
+    active += block->state != GP_BLOCK_IDLE ? block->size : 0;
+    requested += block->state != GP_BLOCK_IDLE ? block->requested : 0;
+    block = ++end < copy->blocks.count ? gp_device_copy_block(copy, end) : NULL;
+  } while (block && block->segment_address == first->segment_address);
+  gp_json_newline(json);
+  gp_json_begin(json, '{');
+  gp_json_key_int(json, "device", device);
+  gp_json_key_uint(json, "address", first->segment_address);
+  gp_json_key_uint(json, "total_size", first->segment_size);
+  gp_json_key_uint(json, "allocated_size", allocated);
+  gp_json_key_uint(json, "active_size", active);
+  gp_json_key_uint(json, "requested_size", requested);
+  gp_json_key_int(json, "stream", -1);
+  gp_json_key_uint(json, "context", first->context);
+  gp_json_key(json, "blocks");
+  gp_json_begin(json, '[');
+  for (; *at < end; ++*at)
+    write_block(json, document, gp_device_copy_block(copy, *at));
   gp_json_end(json, ']');
   gp_json_end(json, '}');
 }
@@ -234,8 +253,8 @@ static void write_devices(gp_json_t *json, const gp_document_t *document)
   gp_json_key(json, "segments");
   gp_json_begin(json, '[');
   for (int device = 0; device < GP_MAX_DEVICES; device++) {
-    for (size_t i = 0; i < (document->devices >> device & 1 ? copies[device].blocks.count : 0); i++)
-      write_segment(json, document, device, gp_device_copy_block(&copies[device], i));
+    for (size_t at = 0; at < (document->devices >> device & 1 ? copies[device].blocks.count : 0);)
+      write_segment(json, document, device, &at);
   }
   gp_json_end(json, ']');
 
