@@ -12,7 +12,7 @@ import struct
 HERE = os.path.dirname(os.path.abspath(__file__))
 HEADER_BYTES = 4096
 SECTIONS = ["description", "devices", "oom", "threads", "streams", "live", "stacks", "modules", "events"]
-ALLOCATED, PENDING, IDLE, FORWARDED = 1, 2, 3, 4
+ALLOCATED, PENDING, IDLE, FORWARDED, SEGMENT = 1, 2, 3, 4, 5
 BASE_NS, START_US = 1000, 1760000000000000
 BLOCK, MIB = 0x7f0000000000, 1 << 20
 
@@ -33,8 +33,8 @@ def event(action, time_ns, address, size, block, stack=-1, stream=-1, thread=0, 
                        ACTIONS.index(action), DETAILS.index(detail), device, hit)
 
 
-def slot(state, address, size, block, origin=0, stream=-1, kind="NONE", device=0, refs=1):
-    word = state | DETAILS.index(kind) << 8 | device << 16 | refs << 32
+def slot(state, address, size, block, origin=0, stream=-1, kind="NONE", device=0, refs=1, is_cut=False):
+    word = state | DETAILS.index(kind) << 8 | device << 16 | is_cut << 25 | refs << 32
     return struct.pack("=7QIhH", word, BLOCK + address, size, size, block, BASE_NS + 5, 1, origin, stream, 0)
 
 
@@ -121,6 +121,18 @@ def records():
     yield "no-threads", record(**dict(whole, threads=b""))
     yield "no-streams", record(**dict(whole, streams=b""))
     yield "empty", record()
+    cut_story = [
+        [event("SEGMENT_ALLOC", 10, 0, 8 * MIB, 0, stack=0), event("ALLOC", 11, 0, MIB, 1, stack=0)],
+        [event("ALLOC", 20, MIB, MIB, 2, stack=1, hit=1), event("FREE_REQUESTED", 30, MIB, MIB, 2),
+         event("ALLOC", 40, 4 * MIB, 2 * MIB, 3, stack=2, hit=1), event("FREE_COMPLETED", 50, MIB, MIB, 2),
+         event("ALLOC", 60, 7 * MIB, MIB, 4, hit=1)],
+    ]
+    parts = [slot(SEGMENT, 0, 8 * MIB, 0, refs=0), slot(ALLOCATED, 0, MIB, 1, origin=1, is_cut=True),
+             slot(PENDING, 4 * MIB, 2 * MIB, 3, origin=3, refs=0, is_cut=True)]
+    yield "cut", record(**dict(whole, live=b"".join(parts), events=events(cut_story)))
+    wrong = [slot(ALLOCATED, 512, MIB, 5, is_cut=True), slot(ALLOCATED, 6 * MIB, 3 * MIB, 6, is_cut=True),
+             slot(ALLOCATED, 9 * MIB, MIB, 7, is_cut=True), slot(IDLE, 2 * MIB, MIB, 8, is_cut=True)]
+    yield "cut-wrong", record(**dict(whole, live=b"".join(parts + wrong), events=events(cut_story)))
     overlap = bytearray(record(**whole))
     overlap[104 + 24 * 7:104 + 24 * 8] = overlap[104 + 24 * 8:104 + 24 * 9]  # the modules lie where the events are
     yield "overlap", bytes(overlap)

@@ -1,6 +1,8 @@
 /*
  * What is there now: the section GP_SECTION_LIVE has a slot for each segment of the pool and each allocation
- * that is not pooled. How slots are used: trace/record/live.h.
+ * that is not pooled. A segment that is one block has the block's state, owner included. One that is cut into
+ * blocks has the state SEGMENT, and each of its blocks that is allocated or pending a slot besides, which is
+ * marked cut; what no block covers is idle. How slots are used: trace/record/live.h.
  */
 #ifndef GP_TRACE_FORMAT_LIVE_SLOT_H
 #define GP_TRACE_FORMAT_LIVE_SLOT_H
@@ -15,7 +17,8 @@
 
 #define GP_LIVE_MAX (1u << 20) /* slots */
 
-/* word: state, kind (gp_detail_t), device, tainted: 8 bits each from the lowest; then refs, 32 bits. */
+/* word: state, kind (gp_detail_t), device, 8 bits each from the lowest; then tainted, cut, and from bit 32 on
+ * refs. */
 typedef struct gp_live_slot {
   _Atomic uint64_t word;
   uint64_t address; /* of a free slot: the next free one + 1, 0: none */
@@ -36,13 +39,14 @@ typedef struct gp_live_word {
   gp_detail_t kind;
   int device;
   bool tainted;
+  bool is_cut; /* the block is a part of a segment */
   uint32_t refs;
 } gp_live_word_t;
 
 static inline uint64_t gp_live_pack(gp_live_word_t word)
 {
   return (uint64_t)word.state | (uint64_t)word.kind << 8 | (uint64_t)(uint8_t)word.device << 16 |
-         (uint64_t)word.tainted << 24 | (uint64_t)word.refs << 32;
+         (uint64_t)word.tainted << 24 | (uint64_t)word.is_cut << 25 | (uint64_t)word.refs << 32;
 }
 
 static inline gp_live_word_t gp_live_unpack(uint64_t word)
@@ -51,6 +55,7 @@ static inline gp_live_word_t gp_live_unpack(uint64_t word)
       .kind = (gp_detail_t)(word >> 8 & 0xff),
       .device = (int)(word >> 16 & 0xff),
       .tainted = word >> 24 & 1,
+      .is_cut = word >> 25 & 1,
       .refs = (uint32_t)(word >> 32)};
 }
 

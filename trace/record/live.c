@@ -82,6 +82,7 @@ static void set_state(gp_live_slot_t *slot, gp_live_state_t state, const gp_even
   gp_live_word_t word = gp_live_unpack(atomic_load_explicit(&slot->word, memory_order_relaxed));
   word.state = state;
   word.device = event->device;
+  word.is_cut = event->is_cut && state != GP_LIVE_SEGMENT;
   word.refs = state == GP_LIVE_ALLOCATED;
   atomic_store_explicit(&slot->word, gp_live_pack(word), memory_order_release);
 }
@@ -96,7 +97,8 @@ static void add_forwarded(gp_live_slot_t *slot, const gp_event_t *event, int16_t
 
 void gp_live_event(gp_live_t *live, const gp_event_t *event, int16_t stream, bool is_quiet)
 {
-  bool is_end = event->action == GP_ACTION_SEGMENT_FREE || event->action == GP_ACTION_FORWARDED_FREE;
+  bool is_end = event->action == GP_ACTION_SEGMENT_FREE || event->action == GP_ACTION_FORWARDED_FREE ||
+                (event->action == GP_ACTION_FREE_COMPLETED && event->is_cut);
   bool is_new = *event->observer_cookie == 0;
   if (is_new && !is_end && !is_quiet)
     *event->observer_cookie = take_slot(live);
@@ -108,13 +110,16 @@ void gp_live_event(gp_live_t *live, const gp_event_t *event, int16_t stream, boo
   if (is_new)
     set_place(slot, event); /* of a segment that came while recording was off, or now */
   switch (event->action) {
-  case GP_ACTION_SEGMENT_ALLOC: set_state(slot, GP_LIVE_IDLE, event); break;
+  case GP_ACTION_SEGMENT_ALLOC: set_state(slot, event->is_cut ? GP_LIVE_SEGMENT : GP_LIVE_IDLE, event); break;
   case GP_ACTION_ALLOC:
     set_owner(slot, event, stream);
     set_state(slot, GP_LIVE_ALLOCATED, event);
     break;
   case GP_ACTION_FREE_REQUESTED: set_state(slot, GP_LIVE_PENDING, event); break;
-  case GP_ACTION_FREE_COMPLETED: set_state(slot, GP_LIVE_IDLE, event); break;
+  case GP_ACTION_FREE_COMPLETED:
+    if (!is_end)
+      set_state(slot, GP_LIVE_IDLE, event);
+    break;
   case GP_ACTION_FORWARDED_ALLOC: add_forwarded(slot, event, stream); break;
   default: break;
   }

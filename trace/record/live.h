@@ -1,11 +1,13 @@
 /*
- * What is there now: every segment of the pool and every allocation that is not pooled, one slot each, apart
- * from the events, so that wrapping loses history and never state. The engine knows all this itself; the
- * table is for the reader of a process that was killed, and is written as events arrive.
+ * What is there now: every segment of the pool, every block in use that is cut from one, and every allocation
+ * that is not pooled, one slot each, apart from the events, so that wrapping loses history and never state.
+ * The engine knows all this itself; the table is for the reader of a process that was killed, and is written
+ * as events arrive.
  *
  * A slot's word is stored last, by one instruction, and is all that a change of state writes. Killed in the
  * middle of a change, a process leaves the state before it; the event, which is stored before, tells what was
- * to come.
+ * to come. That holds for cut memory because idle parts have no slots: to cut a block off, or to join it to
+ * its neighbours, is to take one slot or to give it back.
  */
 #ifndef GP_TRACE_LIVE_H
 #define GP_TRACE_LIVE_H

@@ -462,6 +462,10 @@ void gp_recorder_set_mode(gp_recorder_t *recorder, int mode)
 {
   if (atomic_load(&recorder->silent))
     return;
+  bool has_record = gp_region_is_started(&recorder->region);
+  /* The record may say that all events are there only while they are: before they end, after they began. */
+  if (has_record && mode != GP_TRACE_ALL)
+    atomic_store(&recorder->region.header->recording, (uint32_t)mode);
   int before = atomic_exchange(&recorder->mode, mode);
   /* The time after the switch: a thread that still saw the old mode has an earlier event, which must not be
    * missed alone. */
@@ -469,7 +473,7 @@ void gp_recorder_set_mode(gp_recorder_t *recorder, int mode)
     gp_chunks_forget(&recorder->chunks, gp_recorder_now_ns(recorder));
   if (before == GP_TRACE_OFF && mode != GP_TRACE_OFF)
     atomic_store(&recorder->has_gap, true);
-  if (gp_region_is_started(&recorder->region)) {
+  if (has_record) {
     atomic_store(&recorder->region.header->recording, (uint32_t)mode);
     atomic_store(&recorder->region.header->has_gap, atomic_load(&recorder->has_gap));
   }

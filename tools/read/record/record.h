@@ -18,6 +18,7 @@ typedef struct gp_record {
   void *sections[GP_SECTION_COUNT]; /* copies, each followed by zeros for 64 bytes; NULL: it is empty */
   size_t bytes[GP_SECTION_COUNT];
   gp_device_copy_t copies[GP_MAX_DEVICES];
+  gp_copied_array_t parts[GP_MAX_DEVICES]; /* gp_block_view_t, cut from segments, until they are in copies */
   gp_chunks_t chunks;
   bool has_chunks;
   gp_event_merge_t events;
@@ -25,6 +26,7 @@ typedef struct gp_record {
   uint32_t stack_count;   /* stacks that an event or a block may name */
   uint64_t damaged;       /* records left out */
   bool lost_streams;      /* events or memory name streams, and their table is not there */
+  bool misses_slots;      /* there may be memory without a slot */
   bool is_partial;        /* something is missing that no ring would have lost */
   char note_texts[GP_RECORD_NOTES][GP_RECORD_NOTE_BYTES];
   const char *notes[GP_RECORD_NOTES];

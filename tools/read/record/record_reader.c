@@ -130,6 +130,7 @@ static void use_header(gp_record_t *record, gp_record_header_t *header)
   document->driver_version = atomic_load(&header->driver_version);
   document->runtime_version = atomic_load(&header->runtime_version);
   document->reason = "recovered";
+  record->misses_slots = atomic_load(&header->missing_slots) || atomic_load(&header->has_gap);
   if (atomic_load(&header->missing_slots)) {
     record->is_partial = true;
     gp_record_add_note(record,
@@ -168,8 +169,10 @@ bool gp_record_read(int fd, gp_record_t *ret_record)
 
 void gp_record_fini(gp_record_t *record)
 {
-  for (int i = 0; i < GP_MAX_DEVICES; i++)
+  for (int i = 0; i < GP_MAX_DEVICES; i++) {
     gp_device_copy_fini(&record->copies[i]);
+    gp_record_drop_array(&record->parts[i]);
+  }
   gp_event_merge_fini(&record->events);
   if (record->has_chunks)
     gp_chunks_fini(&record->chunks);

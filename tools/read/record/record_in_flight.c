@@ -1,0 +1,177 @@
+/*
+ * The operation in flight: the newest event of a device, whose slot may not have been written any more. Every
+ * older one has, because the device's lock was held for both. While events are not recorded the slots alone
+ * say what there is.
+ */
+#include "tools/read/record/record_parts.h"
+
+static gp_block_view_t *find_block(const gp_copied_array_t *array, uint64_t address)
+{
+  for (size_t i = 0; i < array->count; i++) {
+    if (gp_record_block(array, i)->address == address)
+      return gp_record_block(array, i);
+  }
+  return NULL;
+}
+
+static void remove_block(gp_copied_array_t *array, gp_block_view_t *block)
+{
+  *block = *gp_record_block(array, --array->count);
+}
+
+static void set_owner(gp_block_view_t *block, const gp_event_record_t *event)
+{
+  block->state = GP_BLOCK_ALLOCATED;
+  block->refs = 1;
+  block->requested = event->size < block->size ? event->size : block->size;
+  block->block_id = event->block_id;
+  block->time_ns = event->time_ns;
+  block->origin = (uint32_t)(event->stack + 1);
+}
+
+/* The segment that those bytes are cut from; NULL: there is none. */
+static const gp_block_view_t *find_cut_segment(
+    const gp_copied_array_t *segments, uint64_t address, uint64_t size)
+{
+  for (size_t i = 0; i < segments->count; i++) {
+    const gp_block_view_t *segment = gp_record_block(segments, i);
+    uint64_t offset = address - segment->address;
+    if (gp_record_is_cuttable(segment) && address >= segment->address && offset < segment->size &&
+        size <= segment->size - offset)
+      return segment;
+  }
+  return NULL;
+}
+
+static void finish_part(gp_copied_array_t *segments, gp_copied_array_t *parts, const gp_event_record_t *event)
+{
+  const gp_block_view_t *segment = find_cut_segment(segments, event->address, event->rounded_size);
+  if (!segment || event->rounded_size == 0)
+    return;
+  gp_block_view_t *part = gp_record_block(parts, parts->count++);
+  *part =
+      (gp_block_view_t){.address = event->address, .size = event->rounded_size, .context = segment->context};
+  set_owner(part, event);
+}
+
+static void finish_alloc(
+    gp_copied_array_t *segments, gp_copied_array_t *parts, const gp_event_record_t *event)
+{
+  if (find_block(parts, event->address))
+    return; /* the slot of a part is only there when it is complete */
+  gp_block_view_t *block = find_block(segments, event->address);
+  if (!block || block->size != event->rounded_size) {
+    finish_part(segments, parts, event);
+    return;
+  }
+  /* Its number may be there already, and its state not yet. */
+  if (block->block_id > event->block_id ||
+      (block->block_id == event->block_id && block->state == GP_BLOCK_ALLOCATED))
+    return;
+  set_owner(block, event);
+}
+
+static void finish_free(gp_copied_array_t *array, const gp_event_record_t *event, gp_block_state_t state)
+{
+  gp_block_view_t *block = find_block(array, event->address);
+  if (!block || block->block_id != event->block_id || block->state >= state)
+    return;
+  block->state = state;
+  block->refs = 0;
+}
+
+/* A part that is idle ends, as its slot does. */
+static void finish_part_use(gp_copied_array_t *parts, const gp_event_record_t *event)
+{
+  gp_block_view_t *part = find_block(parts, event->address);
+  if (part && part->block_id == event->block_id)
+    remove_block(parts, part);
+}
+
+static void finish_segment_alloc(gp_copied_array_t *segments, const gp_event_record_t *event)
+{
+  if (find_block(segments, event->address) || event->address == 0 || event->rounded_size == 0 ||
+      event->rounded_size > UINT64_MAX - event->address)
+    return;
+  uint64_t context = segments->count ? gp_record_block(segments, 0)->context : 1; /* no event tells it */
+  *gp_record_block(segments, segments->count++) = (gp_block_view_t){.address = event->address,
+      .size = event->rounded_size,
+      .time_ns = event->time_ns,
+      .context = context,
+      .state = GP_BLOCK_IDLE};
+}
+
+static void finish_segment_free(gp_copied_array_t *segments, const gp_event_record_t *event)
+{
+  gp_block_view_t *segment = find_block(segments, event->address);
+  if (segment)
+    remove_block(segments, segment);
+}
+
+static gp_forwarded_t *find_forwarded(gp_copied_array_t *array, const gp_event_record_t *event)
+{
+  for (size_t i = 0; i < array->count; i++) {
+    if (gp_record_forwarded(array, i)->block_id == event->block_id)
+      return gp_record_forwarded(array, i);
+  }
+  return NULL;
+}
+
+static void finish_forwarded(gp_copied_array_t *array, const gp_event_record_t *event)
+{
+  gp_forwarded_t *memory = find_forwarded(array, event);
+  bool is_alloc = event->action == GP_ACTION_FORWARDED_ALLOC;
+  if (!is_alloc && memory)
+    *memory = *gp_record_forwarded(array, --array->count);
+  if (!is_alloc || memory || event->detail < GP_FORWARDED_PITCH || event->address == 0)
+    return;
+  *gp_record_forwarded(array, array->count++) = (gp_forwarded_t){.address = event->address,
+      .size = event->size,
+      .block_id = event->block_id,
+      .time_ns = event->time_ns,
+      .kind = (gp_forwarded_kind_t)event->detail,
+      .device = event->device,
+      .origin = (uint32_t)(event->stack + 1),
+      .stream = (uint64_t)event->stream,
+      .has_stream = event->stream >= 0};
+}
+
+static void finish_event(gp_record_t *record, const gp_event_record_t *event)
+{
+  gp_device_copy_t *copy = &record->copies[event->device];
+  gp_copied_array_t *parts = &record->parts[event->device];
+  switch ((gp_action_t)event->action) {
+  case GP_ACTION_ALLOC: finish_alloc(&copy->blocks, parts, event); break;
+  case GP_ACTION_FREE_REQUESTED:
+    finish_free(&copy->blocks, event, GP_BLOCK_PENDING);
+    finish_free(parts, event, GP_BLOCK_PENDING);
+    break;
+  case GP_ACTION_FREE_COMPLETED:
+    finish_free(&copy->blocks, event, GP_BLOCK_IDLE);
+    finish_part_use(parts, event);
+    break;
+  case GP_ACTION_SEGMENT_ALLOC: finish_segment_alloc(&copy->blocks, event); break;
+  case GP_ACTION_SEGMENT_FREE: finish_segment_free(&copy->blocks, event); break;
+  case GP_ACTION_FORWARDED_ALLOC:
+  case GP_ACTION_FORWARDED_FREE: finish_forwarded(&copy->forwarded, event); break;
+  default: break;
+  }
+}
+
+void gp_record_finish_operations(gp_record_t *record)
+{
+  const gp_event_merge_t *events = &record->events;
+  /* Without a description it was not yet said what is recorded: it is the first operation of all. */
+  bool has_newest =
+      record->document.recording == GP_RECORDING_ALL || record->document.description.length == 0;
+  uint64_t seen = 0;
+  for (size_t i = events->count; i-- > 0 && ~seen;) {
+    const gp_event_record_t *event = &events->records[events->order[i]];
+    if (event->device < 0 || seen >> event->device & 1)
+      continue;
+    seen |= UINT64_C(1) << event->device;
+    if (has_newest)
+      finish_event(record, event);
+  }
+  record->document.devices |= seen;
+}
