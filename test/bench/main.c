@@ -18,8 +18,6 @@
 #include "subject.h"
 #include "workloads.h"
 
-#define CLOCK_LEARNS_NS 150000000 /* the library's clock is slower before it has learnt its rate */
-
 static atomic_bool is_over;
 
 static void *idle(void *arg)
@@ -80,8 +78,6 @@ int main(int argc, char **argv)
   if (pthread_create(&idler, NULL, idle, NULL) != 0)
     return 1;
   subject_start(false);
-  workload_pairs(64);
-  nanosleep(&(struct timespec){0, CLOCK_LEARNS_NS}, NULL);
   int status = run_all(argc - first, argv + first, &effort);
   is_over = true;
   pthread_join(idler, NULL);
