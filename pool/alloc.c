@@ -5,6 +5,7 @@
 #include "pool/driver_calls.h"
 #include "pool/events.h"
 #include "pool/forwarded/forwarded.h"
+#include "pool/grow.h"
 #include "pool/limit.h"
 #include "pool/mode.h"
 #include "pool/oom.h"
@@ -25,6 +26,7 @@ typedef struct gp_request {
   uint64_t requested;
   uint64_t size; /* of the block to make */
   uint64_t ret_address;
+  bool is_cut; /* the block is to be a part of a segment */
 } gp_request_t;
 
 /*
@@ -33,11 +35,16 @@ typedef struct gp_request {
  * when it was freed in mode `single`, and have completed all other frees of idle blocks. The caller holds the
  * device's lock.
  */
-static gp_block_t *take_idle(gp_engine_t *engine, gp_context_t *context, uint64_t size)
+static gp_block_t *take_idle(const gp_request_t *request)
 {
-  if (!gp_single_order_holds(engine))
-    return gp_block_take_idle(context, size, atomic_load_explicit(&context->completed, memory_order_acquire));
-  gp_block_t *block = gp_block_take_idle(context, size, UINT64_MAX);
+  gp_engine_t *engine = request->engine;
+  gp_context_t *context = request->context;
+  bool is_single = gp_single_order_holds(engine);
+  uint64_t newest = is_single ? UINT64_MAX : atomic_load_explicit(&context->completed, memory_order_acquire);
+  gp_block_t *block = gp_block_take_idle(engine, context, request->size, newest, request->is_cut);
+
+  if (!is_single)
+    return block;
   _Atomic uint64_t *unordered = &engine->single.unordered_epoch;
   if (block && block->free_epoch > atomic_load_explicit(unordered, memory_order_relaxed))
     atomic_store(unordered, block->free_epoch);
@@ -56,7 +63,7 @@ static bool serve_from_cache(gp_request_t *request)
   gp_drain_some(engine, request->context, now_ns);
   /* Over a limit that was lowered, what is idle has to go back: the miss that follows sees to that. */
   if (!gp_device_is_over_limit(device))
-    block = take_idle(engine, request->context, request->size);
+    block = take_idle(request);
   if (block) {
     gp_block_hand_out(engine, block, request->requested, now_ns, 0, true);
     request->ret_address = block->address;
@@ -154,6 +161,14 @@ static int serve_from_driver(gp_request_t *request, bool exact, bool *by_limit)
   return code;
 }
 
+/* A miss: the pool grows by what the type makes of the request. */
+static int serve_by_growth(gp_request_t *request, bool *by_limit)
+{
+  return request->is_cut ? gp_grow(request->engine, request->context, request->requested, request->size,
+                               by_limit, &request->ret_address)
+                         : serve_from_driver(request, false, by_limit);
+}
+
 static int attempt(void *arg, bool *by_limit)
 {
   gp_request_t *request = arg;
@@ -161,7 +176,7 @@ static int attempt(void *arg, bool *by_limit)
   *by_limit = false;
   if (request->engine->type->keeps_blocks && serve_from_cache(request))
     return 0;
-  return serve_from_driver(request, false, by_limit);
+  return serve_by_growth(request, by_limit);
 }
 
 /* What was known to be complete but still queued. */
@@ -191,7 +206,8 @@ static bool serve_after_reclaim(gp_request_t *request)
   uint64_t allowance = gp_reclaim_allowance(engine, device);
   const gp_bin_t *bin = gp_bins_find(&request->context->bins, request->size);
   uint32_t same_size = bin ? bin->deferred_count : 0;
-  bool withheld = bin && bin->idle; /* freed in mode `single`, which is over */
+  bool withheld = gp_block_is_withheld(
+      request->context, request->size, request->is_cut); /* freed in mode `single`, which is over */
   gp_lock_release(&device->lock);
 
   if (deferred == 0 && !withheld)
@@ -260,7 +276,7 @@ static int alloc_miss(gp_request_t *request)
   gp_contexts_lose_gone(engine);
   if (engine->type->keeps_blocks && (serve_after_drain(request) || serve_after_reclaim(request)))
     return 0;
-  int code = serve_from_driver(request, false, &by_limit);
+  int code = serve_by_growth(request, &by_limit);
   if (code == 0 && engine->type->keeps_blocks)
     keep_reserve(request);
   if (code != out_of_memory)
@@ -317,14 +333,25 @@ static int alloc_invalid(gp_request_t *request)
   return code;
 }
 
+/* An exported block must be a driver allocation by itself to be used whole: where a program exports memory,
+ * large blocks are. */
+#define CUT_MOST_AFTER_EXPORT (2 * GP_MIB)
+
 static int alloc_pooled(gp_request_t *request)
 {
+  request->is_cut = request->engine->type->cuts;
+  if (request->is_cut && request->size >= CUT_MOST_AFTER_EXPORT &&
+      atomic_load_explicit(&request->engine->has_exports, memory_order_relaxed)) {
+    uint64_t size = gp_round_up(request->size, CUT_MOST_AFTER_EXPORT);
+    request->is_cut = size == 0;
+    request->size = size == 0 ? request->size : size;
+  }
   return request->engine->type->keeps_blocks && serve_from_cache(request) ? 0 : alloc_miss(request);
 }
 
 int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t *ret_address)
 {
-  gp_request_t request = {engine, context, bytes, 0, 0};
+  gp_request_t request = {.engine = engine, .context = context, .requested = bytes};
   int code;
 
   gp_assert(context);

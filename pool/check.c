@@ -7,7 +7,7 @@
 #include "pool/space/segment.h"
 
 typedef struct gp_sums {
-  uint64_t segments, reserved, live_count, live, requested, deferred, cached;
+  uint64_t segments, reserved, live_count, live, requested, deferred, cached, parts;
 } gp_sums_t;
 
 static bool expect(bool condition, const char *what, uint64_t a, uint64_t b)
@@ -24,11 +24,13 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
 
   good &= expect(block->context == context, "block in the list of another context", block->address, 0);
   good &= expect(block->state != GP_STATE_RELEASING, "block is still being released", block->address, 0);
-  good &= expect(gp_address_map_find(&engine->blocks, block->address) == block, "block not in the map",
-      block->address, 0);
+  bool is_hole = block->segment && block->state == GP_STATE_IDLE;
+  good &= expect(is_hole || gp_address_map_find(&engine->blocks, block->address) == block,
+      "block not in the map", block->address, 0);
   good &= expect((block->refs > 0) == owned, "references against state", block->refs, block->state);
-  good &= expect(gp_bins_find(&context->bins, block->size) != NULL, "block without a bin", block->size, 0);
-  sums->segments++;
+  good &= expect(
+      block->segment || gp_bins_find(&context->bins, block->size), "block without a bin", block->size, 0);
+  sums->segments += !block->segment;
   sums->reserved += block->size;
   switch (block->state) {
   case GP_STATE_LIVE:
@@ -38,7 +40,11 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
     break;
   case GP_STATE_RETAINED:
   case GP_STATE_DEFERRED: sums->deferred += block->size; break;
-  case GP_STATE_IDLE: sums->cached += block->size; break;
+  case GP_STATE_IDLE:
+    sums->cached += block->size;
+    if (block->segment && !gp_segment_is_whole(block))
+      sums->parts += block->size;
+    break;
   case GP_STATE_RELEASING: break;
   }
   return good;
@@ -64,7 +70,7 @@ static bool check_bins(const gp_context_t *context)
     good &= expect(idle == bin->idle_count, "idle_count of a bin", idle, bin->idle_count);
   }
   GP_LIST_EACH(&context->blocks, const gp_block_t, all, block)
-    blocks += block->context == context;
+    blocks += block->context == context && !block->segment;
   return expect(blocks == counted, "block_count of the bins", blocks, counted) && good;
 }
 
@@ -75,6 +81,8 @@ static bool check_context(gp_engine_t *engine, gp_context_t *context, gp_sums_t 
 
   GP_LIST_EACH(&context->blocks, gp_block_t, all, block)
     good &= check_block(engine, context, block, sums);
+  GP_LIST_EACH(&context->segments, const gp_segment_t, link, segment)
+    sums->segments += segment->context == context;
   GP_LIST_EACH(&context->deferred, const gp_block_t, order, block) {
     good &= expect(block->state == GP_STATE_DEFERRED, "block in deferred", block->address, block->state);
     good &= expect(block->free_epoch >= newest, "epochs of deferred shrink", block->free_epoch, newest);
@@ -128,8 +136,10 @@ static bool check_device(gp_engine_t *engine, gp_device_t *device)
       stats->deferred_bytes.current, sums.deferred);
   good &= expect(stats->active_bytes.current == sums.live + sums.deferred, "active_bytes",
       stats->active_bytes.current, sums.live + sums.deferred);
-  good &= expect(stats->cached_bytes.current == sums.cached && idle == sums.cached, "cached_bytes",
-      stats->cached_bytes.current, sums.cached);
+  good &= expect(stats->cached_bytes.current == sums.cached && idle + sums.parts == sums.cached,
+      "cached_bytes", stats->cached_bytes.current, sums.cached);
+  good &= expect(stats->inactive_split_bytes.current == sums.parts, "inactive_split_bytes",
+      stats->inactive_split_bytes.current, sums.parts);
   uint64_t accounted = sums.reserved + stats->passthrough_bytes.current + device->draining;
   good &= expect(device->committed_bytes == accounted, "committed_bytes", device->committed_bytes, accounted);
   good &= expect(device->lowered || device->committed_bytes - device->draining <= device->limit,

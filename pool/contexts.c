@@ -165,23 +165,39 @@ bool gp_context_is_lost(const gp_context_t *context)
   return atomic_load_explicit(&context->lost, memory_order_acquire);
 }
 
+/* The end of what the program held of a block, or had freed. */
+static void end_use(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
+{
+  if (block->state == GP_STATE_LIVE)
+    gp_block_end_ownership(engine, block, GP_DETAIL_CONTEXT_LOST, now_ns);
+  else if (block->state == GP_STATE_DEFERRED)
+    gp_stamp_leave_deferred(block);
+  gp_block_end_use(engine, block, now_ns);
+}
+
+/* What is in use of the context's segments ends: then each segment is idle as a whole. */
+static void end_parts(gp_engine_t *engine, gp_context_t *context, uint64_t now_ns)
+{
+  for (gp_list_t *link = context->blocks.next; link != &context->blocks; link = link->next) {
+    gp_block_t *block = gp_list_entry(link, gp_block_t, all); /* which stays where it is when it is joined */
+    if (!block->segment || block->state == GP_STATE_IDLE || block->state == GP_STATE_RELEASING)
+      continue;
+    end_use(engine, block, now_ns);
+    block->refs = 0;
+    gp_block_enter_idle(engine, block, now_ns);
+  }
+}
+
 /* Forgets one block of a lost context. A block that is RELEASING is its releaser's. The caller holds the
  * device's lock. */
 static void forget_lost(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
 {
-  switch (block->state) {
-  case GP_STATE_RELEASING: return;
-  case GP_STATE_LIVE:
-    gp_block_end_ownership(engine, block, GP_DETAIL_CONTEXT_LOST, now_ns);
-    gp_block_end_use(engine, block, now_ns);
-    break;
-  case GP_STATE_DEFERRED:
-    gp_stamp_leave_deferred(block);
-    gp_block_end_use(engine, block, now_ns);
-    break;
-  case GP_STATE_RETAINED: gp_block_end_use(engine, block, now_ns); break;
-  case GP_STATE_IDLE: gp_block_leave_idle(block); break;
-  }
+  if (block->state == GP_STATE_RELEASING)
+    return;
+  if (block->state == GP_STATE_IDLE)
+    gp_block_leave_idle(block);
+  else
+    end_use(engine, block, now_ns);
   gp_address_map_remove_value(&engine->blocks, block->address, block);
   gp_block_forget(engine, block, GP_DETAIL_CONTEXT_LOST, now_ns, 0);
 }
@@ -208,6 +224,7 @@ void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
   gp_device_t *device = context->device;
   uint64_t now_ns = gp_now(engine);
   gp_lock_take(&device->lock);
+  end_parts(engine, context, now_ns);
   GP_LIST_EACH_SAFE(&context->blocks, gp_block_t, all, block)
     forget_lost(engine, block, now_ns);
   gp_list_remove(&context->device_link);

@@ -98,7 +98,8 @@ gp_free_result_t gp_engine_free(gp_engine_t *engine, uint64_t address, int *ret_
 
 /*
  * The same, but the block leaves the pool: free_fn makes the driver's call (a stream-ordered free, say), with
- * no lock held, and its result is the program's.
+ * no lock held, and its result is the program's. A block that is cut from a larger driver allocation stays:
+ * the driver does not know it, and free_fn is not called.
  */
 typedef int (*gp_free_fn)(void *arg);
 gp_free_result_t gp_engine_free_with(
@@ -112,9 +113,15 @@ gp_free_result_t gp_engine_free_with(
 bool gp_engine_retain(gp_engine_t *engine, uint64_t address);
 bool gp_engine_release(gp_engine_t *engine, uint64_t address);
 
-/* Whose the block is that starts at an address. */
+/*
+ * Memory that is cut into blocks: the block in which address lies begins at *ret_block, and the driver's
+ * allocation at *ret_segment. False: the address is in no such memory.
+ */
+bool gp_engine_cut_block(gp_engine_t *engine, uint64_t address, uint64_t *ret_block, uint64_t *ret_segment);
+
+/* Whose the block is that starts at an address, or in cut memory the one in which it lies. */
 typedef enum gp_owner {
-  GP_OWNER_UNKNOWN, /* no block of the pool starts there */
+  GP_OWNER_UNKNOWN, /* no block of the pool */
   GP_OWNER_PROGRAM, /* or another holder of a reference */
   GP_OWNER_POOL,    /* freed, and kept: for the program there is no memory */
 } gp_owner_t;
@@ -122,10 +129,15 @@ typedef enum gp_owner {
 gp_owner_t gp_engine_owner(gp_engine_t *engine, uint64_t address);
 
 /*
- * The block that starts at address was made visible outside the process or got driver attributes that
- * stay with the memory: on free it goes to the driver and is never handed out again.
+ * The block that starts at address, or in cut memory the one in which it lies, was made visible outside the
+ * process or got driver attributes that stay with the memory: it is never handed out again. On free it goes
+ * to the driver, of cut memory when the whole driver allocation is free. From now on the pool cuts no large
+ * block.
  */
 void gp_engine_taint(gp_engine_t *engine, uint64_t address);
+
+/* The program tried to: from now on the pool cuts no large block, so that the next attempt succeeds. */
+void gp_engine_expect_exports(gp_engine_t *engine);
 
 /*
  * A synchronization of the program that covers all work of a context: begin before the driver's call, end

@@ -8,6 +8,11 @@ void gp_event_first_use(gp_engine_t *engine)
     engine->observer.first_use(engine->observer.self);
 }
 
+static uint32_t *cookie_of(gp_block_t *block, bool is_segment)
+{
+  return is_segment && block->segment ? &block->segment->observer_cookie : &block->observer_cookie;
+}
+
 void gp_event_block(gp_engine_t *engine, gp_block_t *block, gp_action_t action, gp_detail_t detail,
     uint64_t time_ns, uint64_t duration_ns, bool hit)
 {
@@ -29,8 +34,24 @@ void gp_event_block(gp_engine_t *engine, gp_block_t *block, gp_action_t action, 
       .detail = detail,
       .device = block->context->device->ordinal,
       .context = block->context->driver.id,
-      .observer_cookie = action == GP_ACTION_FREE_REFUSED ? NULL : &block->observer_cookie,
+      .observer_cookie = action == GP_ACTION_FREE_REFUSED ? NULL : cookie_of(block, is_segment),
       .hit = hit,
+      .is_cut = block->segment != NULL,
+  };
+  engine->observer.event(engine->observer.self, &event);
+}
+
+void gp_event_refused(gp_engine_t *engine, const gp_context_t *context, uint64_t address, uint64_t time_ns)
+{
+  gp_assert_internal(gp_lock_is_held(&context->device->lock));
+  const gp_event_t event = {
+      .time_ns = time_ns,
+      .address = address,
+      .origin = engine->observer.origin(engine->observer.self),
+      .action = GP_ACTION_FREE_REFUSED,
+      .device = context->device->ordinal,
+      .context = context->driver.id,
+      .is_cut = true,
   };
   engine->observer.event(engine->observer.self, &event);
 }

@@ -20,6 +20,8 @@ void gp_event_first_use(gp_engine_t *engine);
 /* The caller of these holds the device's lock. Times in nanoseconds, sizes in bytes. */
 void gp_event_block(gp_engine_t *engine, gp_block_t *block, gp_action_t action, gp_detail_t detail,
     uint64_t time_ns, uint64_t duration_ns, bool hit);
+/* A free of an address inside cut memory at which no block begins that the program holds. */
+void gp_event_refused(gp_engine_t *engine, const gp_context_t *context, uint64_t address, uint64_t time_ns);
 void gp_event_device(
     gp_engine_t *engine, int device, gp_action_t action, gp_detail_t detail, uint64_t size, uint64_t time_ns);
 void gp_event_forwarded(

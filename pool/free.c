@@ -2,6 +2,7 @@
  * Free, and the reference counts behind it: the program's ownership is one reference, gp_engine_retain takes
  * others.
  */
+#include "pool/cut_memory.h"
 #include "pool/driver_calls.h"
 #include "pool/events.h"
 #include "pool/give_back.h"
@@ -18,6 +19,7 @@
 #include "pool/reuse/streams.h"
 #include "pool/reuse/work_flags.h"
 #include "pool/space/block.h"
+#include "pool/space/segment.h"
 #include "pool/space/surplus.h"
 
 /*
@@ -51,7 +53,7 @@ static void enter_idle_at_once(gp_engine_t *engine, gp_block_t *block, uint64_t 
   else
     gp_stamp(engine, block);
   gp_block_end_use(engine, block, now_ns);
-  gp_block_enter_idle(block, now_ns);
+  gp_block_enter_idle(engine, block, now_ns);
 }
 
 /*
@@ -75,8 +77,11 @@ static int wait_as_driver(gp_engine_t *engine, gp_context_t *context, gp_block_t
     gp_engine_leave_wait(engine);
   }
   gp_driver_count(context, GP_COUNT_HOST_WAIT);
-  if (code == ops->code_out_of_memory)
-    (void)gp_release_deferred(engine, block, block_id, &code);
+  if (code == ops->code_out_of_memory && !gp_release_deferred(engine, block, block_id, &code) &&
+      engine->type->cuts && gp_engine_enter_wait(engine)) {
+    code = gp_fences_wait_context(engine, context);
+    gp_engine_leave_wait(engine);
+  }
   return ops->code_is_sticky && ops->code_is_sticky(code) ? code : 0;
 }
 
@@ -147,7 +152,7 @@ static int drop_and_unlock(gp_engine_t *engine, gp_block_t *block, uint64_t now_
   /* The build that shows that the tests notice: freed blocks can be handed out while the device still uses
    * them. */
   gp_block_end_use(engine, block, now_ns);
-  gp_block_enter_idle(block, now_ns);
+  gp_block_enter_idle(engine, block, now_ns);
   gp_lock_release(&device->lock);
   return 0;
 #endif
@@ -163,7 +168,7 @@ static int drop_and_unlock(gp_engine_t *engine, gp_block_t *block, uint64_t now_
   }
   uint64_t block_id = block->block_id;
   bool is_due = gp_surplus_is_due(engine, device, now_ns);
-  bool surplus = is_due && gp_bins_largest(&context->bins);
+  bool surplus = is_due && gp_block_has_idle(context);
   if (!is_due && device->stats->surplus_bytes.current > 0)
     gp_surplus_note_kept(device, 0); /* what stayed has been handed out again */
   gp_lock_release(&device->lock);
@@ -190,10 +195,34 @@ static void note_refused(gp_engine_t *engine, uint64_t address)
   gp_lock_release(&device->lock);
 }
 
-/* Such a block is never handed out again, so the program's free is the driver's free, its waiting included.
+/*
+ * A free of an address inside the pool's segments at which no block begins that the program holds: a double
+ * free, mostly. The driver must not see it: it may be the address of a segment.
+ */
+static bool refuse_in_segment(gp_engine_t *engine, uint64_t address, int *ret_answer)
+{
+  const gp_block_t *block = gp_cut_find_and_lock(engine, address);
+  if (!block)
+    return false;
+  gp_lock_release(&block->context->device->lock);
+  gp_find_origin(engine, GP_OCCASION_DRIVER, 0);
+  block = gp_cut_find_and_lock(engine, address);
+  if (block) {
+    gp_event_refused(engine, block->context, address, gp_now(engine));
+    gp_lock_release(&block->context->device->lock);
+  }
+  *ret_answer = engine->driver.ops->code_invalid_value;
+  return true;
+}
+
+/*
+ * Such a block is never handed out again, so the program's free is the driver's free, its waiting included. A
+ * part of a segment the driver does not know: it goes back with its segment.
  */
 static bool goes_to_driver(const gp_engine_t *engine, const gp_block_t *block)
 {
+  if (block->segment)
+    return false;
   return block->tainted || block->exact || !engine->type->keeps_blocks || gp_engine_forwards(engine);
 }
 
@@ -203,6 +232,8 @@ static gp_free_result_t free_block(
   gp_find_origin(engine, GP_OCCASION_FREE, 0);
   gp_engine_tell_peaks(engine);
   gp_block_t *block = find_and_lock(engine, address);
+  if (!block && refuse_in_segment(engine, address, ret_code))
+    return GP_FREE_DONE;
   if (!block)
     return GP_FREE_UNKNOWN;
   gp_device_t *device = block->context->device;
@@ -213,7 +244,7 @@ static gp_free_result_t free_block(
     *ret_code = engine->driver.ops->code_invalid_value; /* a double free: the driver's answer to one */
     return GP_FREE_DONE;
   }
-  if (block->refs == 1 && (free_fn || goes_to_driver(engine, block))) {
+  if (block->refs == 1 && ((free_fn && !block->segment) || goes_to_driver(engine, block))) {
     gp_release_start(engine, block);
     gp_lock_release(&device->lock);
     *ret_code = gp_release_owned(engine, block, free_fn, arg);
@@ -291,17 +322,29 @@ gp_owner_t gp_engine_owner(gp_engine_t *engine, uint64_t address)
 {
   gp_block_t *block = find_and_lock(engine, address);
   if (!block)
+    block = gp_cut_find_and_lock(engine, address);
+  if (!block)
     return GP_OWNER_UNKNOWN;
   bool is_kept = block->state == GP_STATE_IDLE || block->state == GP_STATE_DEFERRED;
   gp_lock_release(&block->context->device->lock);
   return is_kept ? GP_OWNER_POOL : GP_OWNER_PROGRAM;
 }
 
+void gp_engine_expect_exports(gp_engine_t *engine)
+{
+  atomic_store_explicit(&engine->has_exports, true, memory_order_relaxed);
+}
+
 void gp_engine_taint(gp_engine_t *engine, uint64_t address)
 {
+  gp_engine_expect_exports(engine);
   gp_block_t *block = find_and_lock(engine, address);
   if (!block)
+    block = gp_cut_find_and_lock(engine, address);
+  if (!block)
     return;
+  if (block->segment)
+    gp_segment_close(block->segment);
   block->tainted = true;
   gp_event_holders(engine, block);
   gp_lock_release(&block->context->device->lock);

@@ -9,6 +9,7 @@
 #include "pool/reuse/drain.h"
 #include "pool/reuse/fences.h"
 #include "pool/reuse/known_streams.h"
+#include "pool/space/block.h"
 #include "pool/space/surplus.h"
 
 #define FREES_BETWEEN_LOOKS                                                                                  \
@@ -40,7 +41,7 @@ static bool has_surplus(gp_engine_t *engine, gp_context_t *context)
   bool has = gp_surplus_is_due(engine, device, gp_now(engine));
   if (!has)
     gp_surplus_note_kept(device, 0);
-  has = has && gp_bins_largest(&context->bins);
+  has = has && gp_block_has_idle(context);
   gp_lock_release(&device->lock);
   return has;
 }
@@ -88,6 +89,13 @@ static bool is_quiet_now(gp_engine_t *engine)
                                           : gp_known_streams_ask(engine) == GP_KNOWN_WORK_NONE;
 }
 
+/* After pooling has stopped. Parts of segments go back when they are idle together, which they are now. */
+static uint64_t release_unused(gp_engine_t *engine, gp_context_t *context)
+{
+  gp_reclaim(engine);
+  return gp_release_unused(engine, context, GP_TRIM_REQUESTED);
+}
+
 uint64_t gp_give_back_after_sync(gp_engine_t *engine, gp_context_t *context)
 {
   bool has_stopped = gp_engine_service(engine) == GP_SERVICE_STOPPED;
@@ -97,7 +105,7 @@ uint64_t gp_give_back_after_sync(gp_engine_t *engine, gp_context_t *context)
     return 0;
   bool is_quiet = is_quiet_now(engine);
   if (has_stopped)
-    return is_quiet ? gp_release_unused(engine, context, GP_TRIM_REQUESTED) : 0;
+    return is_quiet ? release_unused(engine, context) : 0;
   return give_back(engine, context, is_quiet);
 }
 

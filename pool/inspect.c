@@ -75,8 +75,8 @@ size_t gp_engine_blocks(gp_engine_t *engine, int ordinal, gp_block_view_t *array
       if (count < capacity)
         array[count] = (gp_block_view_t){.address = block->address,
             .size = block->size,
-            .segment_address = block->address,
-            .segment_size = block->size,
+            .segment_address = block->segment ? block->segment->address : block->address,
+            .segment_size = block->segment ? block->segment->size : block->size,
             .requested = block->requested,
             .block_id = block->block_id,
             .time_ns = block->time_ns,

@@ -54,10 +54,18 @@ static bool has_deferred(gp_device_t *device)
 uint64_t gp_oom_largest_idle(gp_device_t *device)
 {
   gp_lock_take(&device->lock);
-  const gp_block_t *block = gp_block_largest_idle(device);
-  uint64_t size = block ? block->size : 0;
+  uint64_t size = gp_block_largest_bytes(device);
   gp_lock_release(&device->lock);
   return size;
+}
+
+/* Something idle could go back to the driver. */
+static bool has_releasable(gp_device_t *device)
+{
+  gp_lock_take(&device->lock);
+  bool has = !gp_list_is_empty(&device->idle);
+  gp_lock_release(&device->lock);
+  return has;
 }
 
 /*
@@ -106,15 +114,14 @@ static bool trim_driver_pool(gp_engine_t *engine, gp_context_t *context, gp_room
 /* Idle blocks of the device go back, when it is quiet. */
 static bool trim(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_room_t *room)
 {
-  return gp_oom_largest_idle(device) > 0 && gp_wait_until_quiet(engine, device, room) &&
+  return has_releasable(device) && gp_wait_until_quiet(engine, device, room) &&
          gp_release_largest(engine, device, bytes, GP_TRIM_OOM) > 0;
 }
 
 /* Whether the pool keeps memory of the device that is of no use to it any more. */
 static bool keeps_after_stop(gp_engine_t *engine, gp_device_t *device)
 {
-  return gp_engine_service(engine) == GP_SERVICE_STOPPED &&
-         (has_deferred(device) || gp_oom_largest_idle(device) > 0);
+  return gp_engine_service(engine) == GP_SERVICE_STOPPED && (has_deferred(device) || has_releasable(device));
 }
 
 bool gp_oom_release_after_stop(gp_engine_t *engine, gp_context_t *context, gp_room_t *room)
@@ -127,6 +134,7 @@ bool gp_oom_release_after_stop(gp_engine_t *engine, gp_context_t *context, gp_ro
   gp_assert(!gp_holds_engine_lock());
   if (!keeps_after_stop(engine, device) || !gp_wait_until_quiet(engine, device, room))
     return false;
+  gp_reclaim(engine); /* parts of segments go back when they are idle together */
   gp_lock_take(&device->lock);
   GP_LIST_EACH(&device->contexts, gp_context_t, device_link, other)
     if (count < GP_OOM_CONTEXTS)

@@ -12,6 +12,8 @@
 #include "pool/reuse/drain.h"
 #include "pool/reuse/stamps.h"
 #include "pool/space/block.h"
+#include "pool/space/segment.h"
+#include "pool/space/segment_policy.h"
 #include "pool/space/surplus.h"
 #include "pool/util/cancel.h"
 
@@ -19,6 +21,7 @@ void gp_release_start(gp_engine_t *engine, gp_block_t *block)
 {
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
   gp_assert_internal(block->state != GP_STATE_RELEASING);
+  gp_assert_internal(!block->segment || (block->state == GP_STATE_IDLE && gp_segment_is_whole(block)));
   if (block->state == GP_STATE_IDLE)
     gp_block_leave_idle(block);
   else if (block->state == GP_STATE_DEFERRED)
@@ -42,12 +45,16 @@ static void forget_unused(
 /* The driver refused a block: it is what it was, unless that fails, when it is given up. */
 static void restore(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
 {
-  if (atomic_load(&block->context->lost) || !gp_address_map_insert(&engine->blocks, block->address, block))
+  bool is_lost = atomic_load(&block->context->lost);
+
+  if (!is_lost && block->segment)
+    gp_block_enter_idle(engine, block, now_ns);
+  else if (is_lost || !gp_address_map_insert(&engine->blocks, block->address, block))
     forget_unused(engine, block, GP_DETAIL_CONTEXT_LOST, now_ns, 0);
   else if (block->released_from == GP_STATE_DEFERRED)
     gp_stamp_and_defer(engine, block);
   else
-    gp_block_enter_idle(block, now_ns);
+    gp_block_enter_idle(engine, block, now_ns);
 }
 
 int gp_release_retained(gp_engine_t *engine, gp_block_t *block)
@@ -197,7 +204,8 @@ uint64_t gp_release_unused(gp_engine_t *engine, gp_context_t *context, gp_trim_r
   gp_list_init(&victims);
   gp_lock_take(&device->lock);
   GP_LIST_EACH_SAFE(&context->deferred, gp_block_t, order, block)
-    choose(engine, &victims, block);
+    if (!block->segment)
+      choose(engine, &victims, block);
   GP_LIST_EACH_SAFE(&device->idle, gp_block_t, order, block)
     if (block->context == context)
       choose(engine, &victims, block);
@@ -219,6 +227,8 @@ uint64_t gp_release_surplus(gp_engine_t *engine, gp_context_t *context, uint64_t
   gp_lock_take(&device->lock);
   while ((block = gp_surplus_next(engine, context, now_ns, &reason))) {
     gp_surplus_went(device, block->size);
+    if (reason == GP_TRIM_SPARE)
+      gp_segment_spared(device);
     choose(engine, &victims, block);
   }
   gp_lock_release(&device->lock);
@@ -233,7 +243,7 @@ bool gp_release_deferred(gp_engine_t *engine, gp_block_t *block, uint64_t block_
 
   gp_assert(!gp_holds_engine_lock());
   gp_lock_take(&device->lock);
-  bool is_there = block->block_id == block_id && block->state == GP_STATE_DEFERRED;
+  bool is_there = block->block_id == block_id && block->state == GP_STATE_DEFERRED && !block->segment;
   if (is_there)
     gp_release_start(engine, block);
   gp_lock_release(&device->lock);

@@ -21,8 +21,9 @@ uint64_t gp_release_largest(
     gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_trim_reason_t reason);
 
 /*
- * What is idle or deferred in the context, all of it, suspended or not. No fences or rules of reuse are used:
- * the driver's free is right, whatever uses the memory. May wait for the device.
+ * What is idle or deferred in the context, all of it, suspended or not; of segments those that are idle. No
+ * fences or rules of reuse are used: the driver's free is right, whatever uses the memory. May wait for the
+ * device.
  */
 uint64_t gp_release_unused(gp_engine_t *engine, gp_context_t *context, gp_trim_reason_t reason);
 
@@ -30,7 +31,8 @@ uint64_t gp_release_unused(gp_engine_t *engine, gp_context_t *context, gp_trim_r
 uint64_t gp_release_surplus(gp_engine_t *engine, gp_context_t *context, uint64_t now_ns);
 
 /*
- * One block, if it is still deferred since the free of that incarnation; false: it is not. May wait for the
+ * One block, if it is still deferred since the free of that incarnation; false: it is not, or is a part of a
+ * segment. May wait for the
  * device. *ret_code: the driver's.
  */
 bool gp_release_deferred(gp_engine_t *engine, gp_block_t *block, uint64_t block_id, int *ret_code);

@@ -86,7 +86,8 @@ struct gp_segment {
   uint64_t address;
   uint64_t size; /* bytes that the driver gave */
   gp_context_t *context;
-  gp_list_t link; /* in context->segments */
+  gp_list_t link;    /* in context->segments */
+  gp_block_t *first; /* its block with the lowest address */
   uint32_t observer_cookie;
   bool is_closed;
 };
@@ -174,6 +175,9 @@ struct gp_device {
   uint64_t wanted_back;        /* idle bytes that are to go back for ... */
   gp_trim_reason_t wanted_for; /* ... this reason; GP_TRIM_RESERVE or GP_TRIM_REQUESTED */
   uint64_t drained_ns;         /* when all deferred blocks were last looked at, see reuse/drain.h */
+  uint64_t closed_idle;        /* idle segments that are closed: they are to go back */
+  uint64_t highest_active;     /* highest active_bytes so far */
+  unsigned segments_spared;    /* went back because use did not need them, see segment_policy.h */
   unsigned surplus_pause;      /* frees that are to pass before surplus is looked at again */
   uint64_t watched_use;    /* the observer wants to know of a higher one, see peak.c; UINT64_MAX: of none */
   uint64_t total;          /* bytes of the device; 0: not known */
@@ -228,8 +232,9 @@ struct gp_engine {
   _Atomic uint64_t newest_free_epoch; /* of any block freed so far */
   _Atomic uint64_t last_block_id;
   _Atomic uint64_t device_mask;
-  _Atomic uint64_t peaks; /* devices whose use the observer is to know at the next free */
-  atomic_bool was_used;   /* the observer knows */
+  _Atomic uint64_t peaks;  /* devices whose use the observer is to know at the next free */
+  atomic_bool was_used;    /* the observer knows */
+  atomic_bool has_exports; /* memory was made visible outside the process, or may have been */
 
   gp_lock_t contexts_lock; /* and what reuse/streams.c has */
   gp_list_t contexts;      /* live ones */

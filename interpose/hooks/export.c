@@ -11,6 +11,7 @@
 #include "interpose/routes/loaded.h"
 #include "interpose/routes/real.h"
 #include "pool/reuse/single_stream.h"
+#include "pool/util/log.h"
 
 /*
  * Before the call. Those who reach the memory by it ignore the program's stream order, so that no work of the
@@ -59,8 +60,11 @@ static CUdeviceptr visible(CUdeviceptr pointer)
 void gp_taint_pointer(gp_engine_t *engine, CUdeviceptr pointer)
 {
   CUdeviceptr base = pointer;
+  uint64_t block, segment;
 
-  if (GP_REAL_CALL(cuMemGetAddressRange_v2, &base, NULL, pointer) != CUDA_SUCCESS)
+  if (gp_engine_cut_block(engine, (uint64_t)pointer, &block, &segment))
+    base = (CUdeviceptr)block; /* the driver knows the segment only */
+  else if (GP_REAL_CALL(cuMemGetAddressRange_v2, &base, NULL, pointer) != CUDA_SUCCESS)
     base = pointer;
   gp_engine_taint(engine, (uint64_t)base);
 }
@@ -73,9 +77,30 @@ static CUresult tainted(CUresult result, CUdeviceptr pointer)
   return result;
 }
 
+/*
+ * The other process gets the driver's allocation from its beginning: a handle of a block that begins further
+ * on would show it another block.
+ */
+static bool is_inside_segment(CUdeviceptr pointer)
+{
+  gp_engine_t *engine = gp_library_engine();
+  uint64_t block, segment;
+
+  if (!engine || !gp_engine_cut_block(engine, (uint64_t)pointer, &block, &segment) || block == segment)
+    return false;
+  gp_log(GP_LOG_ERROR,
+      "cuIpcGetMemHandle: memory of type segment that is not a whole allocation of the driver cannot be "
+      "shared with other processes; set GPUPOOL_TYPE=round");
+  return true;
+}
+
 CUresult CUDAAPI hook_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
 {
   settle();
+  if (is_inside_segment(pointer)) {
+    gp_engine_expect_exports(gp_library_engine());
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   return tainted(GP_REAL_CALL(cuIpcGetMemHandle, handle, visible(pointer)), pointer);
 }
 

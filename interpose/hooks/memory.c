@@ -39,16 +39,20 @@ static GP_CANCEL_NOINLINE CUresult free_in_driver(gp_engine_t *engine, CUdevicep
 /*
  * cuda.h has CUDA_ERROR_INVALID_CONTEXT among the results of cuMemFree, and leaves open whether a free needs
  * a current context. So the driver decides; a block that it refuses stays the program's. The driver must not
- * see the address of a block that the pool keeps: another call that needs a context gives the answer.
+ * see the address of a block that the pool keeps, or has cut from a larger allocation: another call that
+ * needs a context gives the answer.
  */
 static CUresult free_without_context(gp_engine_t *engine, CUdeviceptr pointer)
 {
   CUdevice device;
+  uint64_t block, segment;
   int code;
 
-  if (gp_engine_owner(engine, (uint64_t)pointer) == GP_OWNER_POOL) {
+  bool is_cut = gp_engine_cut_block(engine, (uint64_t)pointer, &block, &segment);
+  if (is_cut || gp_engine_owner(engine, (uint64_t)pointer) == GP_OWNER_POOL) {
     CUresult result = GP_REAL_CALL(cuCtxGetDevice, &device);
-    return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : result;
+    if (result != CUDA_SUCCESS || !is_cut)
+      return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : result;
   }
   if (gp_engine_free_with(engine, (uint64_t)pointer, call_free, &pointer, &code) == GP_FREE_DONE)
     return (CUresult)code;

@@ -31,7 +31,7 @@ static unsigned drain_context(
       break;
     gp_stamp_leave_deferred(block);
     gp_block_end_use(engine, block, now_ns);
-    gp_block_enter_idle(block, since_ns);
+    gp_block_enter_idle(engine, block, since_ns);
     moved++;
   }
   return moved;

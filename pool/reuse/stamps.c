@@ -53,15 +53,18 @@ void gp_stamp_and_defer(gp_engine_t *engine, gp_block_t *block)
   gp_stamp(engine, block);
   block->state = GP_STATE_DEFERRED;
   gp_list_push_back(&context->deferred, &block->order);
-  gp_bins_find(&context->bins, block->size)->deferred_count++;
+  if (!block->segment)
+    gp_bins_find(&context->bins, block->size)->deferred_count++;
 }
 
 void gp_stamp_leave_deferred(gp_block_t *block)
 {
-  gp_bin_t *bin = gp_bins_find(&block->context->bins, block->size);
-
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
-  gp_assert_internal(block->state == GP_STATE_DEFERRED && bin->deferred_count > 0);
+  gp_assert_internal(block->state == GP_STATE_DEFERRED);
   gp_list_remove(&block->order);
+  if (block->segment)
+    return;
+  gp_bin_t *bin = gp_bins_find(&block->context->bins, block->size);
+  gp_assert_internal(bin->deferred_count > 0);
   bin->deferred_count--;
 }

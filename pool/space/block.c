@@ -1,8 +1,12 @@
 #include "pool/space/block.h"
 
+#include <stdlib.h>
+
 #include "pool/events.h"
 #include "pool/peak.h"
 #include "pool/space/block_slab.h"
+#include "pool/space/segment.h"
+#include "pool/space/segment_policy.h"
 
 static gp_stats_t *stats_of(const gp_block_t *block)
 {
@@ -35,7 +39,8 @@ void gp_block_adopt(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns, ui
 
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
   block->origin = engine->observer.origin(engine->observer.self);
-  gp_list_push_back(&block->context->blocks, &block->all);
+  if (!block->segment)
+    gp_list_push_back(&block->context->blocks, &block->all);
   gp_gauge_add(&stats->segment, 1);
   gp_gauge_add(&stats->reserved_bytes, block->size);
   stats->driver_allocs++;
@@ -60,6 +65,7 @@ void gp_block_hand_out(gp_engine_t *engine, gp_block_t *block, uint64_t requeste
   gp_gauge_add(&stats->allocated_bytes, block->size);
   gp_gauge_add(&stats->requested_bytes, requested);
   gp_gauge_add(&stats->active_bytes, block->size);
+  gp_segment_note_use(block->context->device);
   if (hit)
     stats->cache_hits++;
   else
@@ -90,11 +96,16 @@ void gp_block_end_use(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns)
   gp_event_block(engine, block, GP_ACTION_FREE_COMPLETED, GP_DETAIL_NONE, time_ns, 0, false);
 }
 
-void gp_block_enter_idle(gp_block_t *block, uint64_t now_ns)
+void gp_block_enter_idle(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
 {
   gp_context_t *context = block->context;
 
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
+  if (block->segment) {
+    gp_address_map_remove_value(&engine->blocks, block->address, block); /* before its address changes */
+    (void)gp_segment_enter_idle(engine, block, now_ns);
+    return;
+  }
   block->state = GP_STATE_IDLE;
   block->idle_ns = now_ns;
   gp_bin_push(gp_bins_find(&context->bins, block->size), &block->in_bin);
@@ -114,10 +125,23 @@ static void leave_idle(gp_bin_t *bin, gp_block_t *block)
 
 void gp_block_leave_idle(gp_block_t *block)
 {
-  leave_idle(gp_bins_find(&block->context->bins, block->size), block);
+  if (block->segment)
+    gp_segment_leave_idle(block);
+  else
+    leave_idle(gp_bins_find(&block->context->bins, block->size), block);
 }
 
-gp_block_t *gp_block_take_idle(gp_context_t *context, uint64_t size, uint64_t newest)
+/* A part that the host has no memory to put in the map stays where it was. */
+static gp_block_t *take_part(gp_engine_t *engine, gp_context_t *context, uint64_t size, uint64_t newest)
+{
+  gp_block_t *block = gp_segment_take(engine, context, size, newest);
+  if (!block || gp_address_map_insert(&engine->blocks, block->address, block))
+    return block;
+  (void)gp_segment_enter_idle(engine, block, gp_now(engine)); /* device->idle is in the order of it */
+  return NULL;
+}
+
+static gp_block_t *take_whole(gp_context_t *context, uint64_t size, uint64_t newest)
 {
   gp_bin_t *bin = gp_bins_find(&context->bins, size);
   gp_bin_entry_t *entry = bin ? bin->idle : NULL;
@@ -134,6 +158,21 @@ gp_block_t *gp_block_take_idle(gp_context_t *context, uint64_t size, uint64_t ne
   return block;
 }
 
+gp_block_t *gp_block_take_idle(
+    gp_engine_t *engine, gp_context_t *context, uint64_t size, uint64_t newest, bool is_cut)
+{
+  return is_cut ? take_part(engine, context, size, newest) : take_whole(context, size, newest);
+}
+
+bool gp_block_is_withheld(const gp_context_t *context, uint64_t size, bool is_cut)
+{
+  gp_assert_internal(gp_lock_is_held(&context->device->lock));
+  if (is_cut)
+    return gp_cut_bins_find(&context->cut, size, UINT64_MAX) != NULL;
+  const gp_bin_t *bin = gp_bins_find(&context->bins, size);
+  return bin && bin->idle;
+}
+
 gp_block_t *gp_block_largest_idle(const gp_device_t *device)
 {
   gp_block_t *largest = NULL;
@@ -144,7 +183,32 @@ gp_block_t *gp_block_largest_idle(const gp_device_t *device)
     if (bin && (!largest || bin->size > largest->size))
       largest = gp_block_of_entry(bin->idle);
   }
+  GP_LIST_EACH(&device->idle, gp_block_t, order, block)
+    if (block->segment && (!largest || block->size > largest->size))
+      largest = block;
   return largest;
+}
+
+bool gp_block_has_idle(const gp_context_t *context)
+{
+  gp_assert_internal(gp_lock_is_held(&context->device->lock));
+  GP_LIST_EACH(&context->device->idle, const gp_block_t, order, block)
+    if (block->context == context)
+      return true;
+  return false;
+}
+
+uint64_t gp_block_largest_bytes(const gp_device_t *device)
+{
+  const gp_block_t *whole = gp_block_largest_idle(device);
+  uint64_t bytes = whole ? whole->size : 0;
+
+  GP_LIST_EACH(&device->contexts, const gp_context_t, device_link, context) {
+    const gp_cut_entry_t *part = gp_cut_bins_largest(&context->cut);
+    if (part && part->size > bytes)
+      bytes = part->size;
+  }
+  return bytes;
 }
 
 void gp_block_forget(
@@ -158,8 +222,14 @@ void gp_block_forget(
   gp_gauge_sub(&device->stats->reserved_bytes, block->size);
   gp_assert_internal(device->committed_bytes >= block->size);
   device->committed_bytes -= block->size;
-  gp_block_unprepare(block->context, block->size);
-  gp_list_remove(&block->all);
+  if (block->segment) {
+    gp_segment_t *segment = block->segment;
+    gp_segment_remove(segment, block);
+    free(segment);
+  } else {
+    gp_block_unprepare(block->context, block->size);
+    gp_list_remove(&block->all);
+  }
   __atomic_store_n(&block->address, 0, __ATOMIC_RELAXED); /* for a free that raced with this, see free.c */
   block->block_id = 0; /* likewise, for one that waits in mode `strict`, see gp_release_deferred */
   gp_block_slab_give(engine, block);

@@ -8,7 +8,8 @@
 
 #include "pool/state.h"
 
-/* Room for one more block of a size; unprepare takes that back. False: the host is out of memory. */
+/* Room for one more block of a size that is a driver allocation by itself; unprepare takes that back. False:
+ * the host is out of memory. */
 bool gp_block_prepare(gp_context_t *context, uint64_t size);
 void gp_block_unprepare(gp_context_t *context, uint64_t size);
 
@@ -23,7 +24,7 @@ void gp_block_hand_out(gp_engine_t *engine, gp_block_t *block, uint64_t requeste
  */
 void gp_block_end_ownership(gp_engine_t *engine, gp_block_t *block, gp_detail_t why, uint64_t time_ns);
 void gp_block_end_use(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns);
-void gp_block_enter_idle(gp_block_t *block, uint64_t now_ns);
+void gp_block_enter_idle(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns);
 
 /* All three, for a block that the driver has, or whose context is lost: it ends. */
 void gp_block_end(
@@ -31,11 +32,25 @@ void gp_block_end(
 
 void gp_block_leave_idle(gp_block_t *block);
 
-/* An idle block of exactly that size whose free_epoch is at most newest, out of its lists, or NULL. */
-gp_block_t *gp_block_take_idle(gp_context_t *context, uint64_t size, uint64_t newest);
+/*
+ * An idle block whose free_epoch is at most newest, out of its lists, or NULL: of exactly that size, or, with
+ * is_cut, a part of a segment of at least that size, which is in the map then.
+ */
+gp_block_t *gp_block_take_idle(
+    gp_engine_t *engine, gp_context_t *context, uint64_t size, uint64_t newest, bool is_cut);
 
-/* The largest idle block of the device; NULL: none is idle. */
+/* Something idle would serve a request of that size, were it not for its free_epoch. */
+bool gp_block_is_withheld(const gp_context_t *context, uint64_t size, bool is_cut);
+
+/* The largest idle block of the device that is a driver allocation, and so can go back; NULL: none is idle.
+ */
 gp_block_t *gp_block_largest_idle(const gp_device_t *device);
+
+/* The context has such a block. */
+bool gp_block_has_idle(const gp_context_t *context);
+
+/* Bytes of the largest idle piece of memory, parts of segments included; 0: none is idle. */
+uint64_t gp_block_largest_bytes(const gp_device_t *device);
 
 /* The driver has it back: the record is recycled. */
 void gp_block_forget(

@@ -38,6 +38,7 @@ void gp_segment_add(gp_segment_t *segment, gp_block_t *block)
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
   gp_assert_internal(block->address == segment->address && block->size == segment->size);
   block->segment = segment;
+  segment->first = block;
   gp_list_push_back(&context->segments, &segment->link);
   gp_list_push_back(&context->blocks, &block->all);
 }
@@ -62,8 +63,10 @@ static void enter(gp_block_t *block)
     block->in_cut.free_epoch = block->free_epoch;
     gp_cut_bins_add(&block->context->cut, &block->in_cut);
   }
-  if (gp_segment_is_whole(block))
+  if (gp_segment_is_whole(block)) {
     gp_list_push_back(&block->context->device->idle, &block->order);
+    block->context->device->closed_idle += block->segment->is_closed;
+  }
 }
 
 static void leave(gp_block_t *block)
@@ -71,14 +74,16 @@ static void leave(gp_block_t *block)
   gp_assert_internal(block->state == GP_STATE_IDLE);
   if (!block->segment->is_closed)
     gp_cut_bins_remove(&block->context->cut, &block->in_cut);
-  if (gp_segment_is_whole(block))
+  if (gp_segment_is_whole(block)) {
     gp_list_remove(&block->order);
+    block->context->device->closed_idle -= block->segment->is_closed;
+  }
 }
 
 /* Idle bytes of the block that are no whole segment. */
 static uint64_t part_bytes(const gp_block_t *block)
 {
-  return block && !gp_segment_is_whole(block) ? block->size : 0;
+  return gp_segment_is_whole(block) ? 0 : block->size;
 }
 
 static void count_parts(const gp_context_t *context, uint64_t before, uint64_t after)
@@ -109,6 +114,18 @@ static void split(gp_block_t *block, uint64_t bytes, gp_block_t *rest)
   block->size = bytes;
 }
 
+void gp_segment_trim(gp_engine_t *engine, gp_block_t *block, uint64_t bytes)
+{
+  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
+  gp_block_t *rest = block->size > bytes ? gp_block_slab_take(engine) : NULL;
+  if (!rest)
+    return;
+  split(block, bytes, rest);
+  enter(rest);
+  gp_gauge_add(&block->context->device->stats->cached_bytes, rest->size);
+  count_parts(block->context, 0, rest->size);
+}
+
 gp_block_t *gp_segment_take(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t newest)
 {
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
@@ -124,15 +141,18 @@ gp_block_t *gp_segment_take(gp_engine_t *engine, gp_context_t *context, uint64_t
     enter(rest);
   }
   gp_gauge_sub(&context->device->stats->cached_bytes, block->size);
-  count_parts(context, parts, part_bytes(rest));
+  count_parts(context, parts, rest ? rest->size : 0);
   return block;
 }
 
 /* The block takes over an idle neighbour, whose record is recycled. */
 static void join(gp_engine_t *engine, gp_block_t *block, gp_block_t *neighbour)
 {
-  if (neighbour->address < block->address)
+  if (neighbour->address < block->address) {
     set_place(block, neighbour->address, block->context);
+    if (block->segment->first == neighbour)
+      block->segment->first = block;
+  }
   block->size += neighbour->size;
   if (neighbour->free_epoch > block->free_epoch)
     block->free_epoch = neighbour->free_epoch;
@@ -177,9 +197,11 @@ void gp_segment_close(gp_segment_t *segment)
   gp_assert_internal(gp_lock_is_held(&segment->context->device->lock));
   if (segment->is_closed)
     return;
-  GP_LIST_EACH(&segment->context->blocks, gp_block_t, all, block)
-    if (block->segment == segment && block->state == GP_STATE_IDLE)
+  for (gp_block_t *block = segment->first; block; block = above(block))
+    if (block->state == GP_STATE_IDLE)
       gp_cut_bins_remove(&segment->context->cut, &block->in_cut);
+  segment->context->device->closed_idle +=
+      gp_segment_is_whole(segment->first) && segment->first->state == GP_STATE_IDLE;
   segment->is_closed = true;
 }
 
@@ -190,6 +212,16 @@ gp_segment_t *gp_segment_at(const gp_context_t *context, uint64_t address)
     if (address - segment->address < segment->size)
       return segment;
   return NULL;
+}
+
+gp_block_t *gp_segment_block_at(const gp_segment_t *segment, uint64_t address)
+{
+  gp_block_t *block = segment->first;
+
+  gp_assert_internal(address - segment->address < segment->size);
+  while (address - block->address >= block->size)
+    block = above(block);
+  return block;
 }
 
 static bool expect(bool condition, const char *what, uint64_t a, uint64_t b)
@@ -235,6 +267,7 @@ bool gp_segment_check(const gp_context_t *context)
     segments += is_first;
     good &= expect(
         block->address == (is_first ? segment->address : end), "gap in a segment", block->address, end);
+    good &= expect(!is_first || segment->first == block, "first block of a segment", block->address, 0);
     good &= expect(is_first || !was_idle || !is_idle, "idle neighbours", block->address, 0);
     if (is_idle)
       good &= check_idle(block);

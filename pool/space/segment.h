@@ -31,6 +31,9 @@ void gp_segment_remove(gp_segment_t *segment, gp_block_t *block);
  */
 gp_block_t *gp_segment_take(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t newest);
 
+/* A block in no bin keeps its low `bytes`; the rest becomes idle, unless the host has no memory for it. */
+void gp_segment_trim(gp_engine_t *engine, gp_block_t *block, uint64_t bytes);
+
 /*
  * A block of a segment becomes idle, and one with its idle neighbours: returns that one, whose record is
  * still the block's. It carries the highest free_epoch of what it is made of.
@@ -43,8 +46,9 @@ void gp_segment_leave_idle(gp_block_t *block);
 /* From now on nothing of the segment is handed out. */
 void gp_segment_close(gp_segment_t *segment);
 
-/* The segment of the context in which address lies, or NULL. */
+/* The segment of the context in which address lies, or NULL; and the block of it, which is never NULL. */
 gp_segment_t *gp_segment_at(const gp_context_t *context, uint64_t address);
+gp_block_t *gp_segment_block_at(const gp_segment_t *segment, uint64_t address);
 
 /* Checks the invariants of the context's segments and of their bins; prints each mismatch. */
 bool gp_segment_check(const gp_context_t *context);

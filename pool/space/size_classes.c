@@ -40,6 +40,20 @@ const gp_pool_type_t gp_pool_type_round = {
     .block_bytes = round_block_bytes,
 };
 
+/* Type segment: blocks of any size, in steps of a granule, are cut from larger driver allocations. */
+static uint64_t segment_block_bytes(const gp_type_config_t *config, uint64_t requested)
+{
+  (void)config; /* the policy's sizes are not for the user to set */
+  return gp_round_up(requested, GP_BLOCK_GRANULE);
+}
+
+const gp_pool_type_t gp_pool_type_segment = {
+    .name = "segment",
+    .keeps_blocks = true,
+    .cuts = true,
+    .block_bytes = segment_block_bytes,
+};
+
 /* Type unpooled: a driver call for every allocation and free; for recording and limits only. */
 static uint64_t unpooled_block_bytes(const gp_type_config_t *config, uint64_t requested)
 {
@@ -57,6 +71,7 @@ const gp_pool_type_t *gp_pool_type(const gp_options_t *options)
   switch (gp_option_number(options, GP_OPTION_type)) {
   case GP_TYPE_NAIVE: return &gp_pool_type_naive;
   case GP_TYPE_UNPOOLED: return &gp_pool_type_unpooled;
+  case GP_TYPE_SEGMENT: return &gp_pool_type_segment;
   default: return &gp_pool_type_round;
   }
 }

@@ -24,6 +24,7 @@ typedef struct gp_type_config {
 typedef struct gp_pool_type {
   const char *name;
   bool keeps_blocks; /* false: every free goes to the driver */
+  bool cuts;         /* blocks are parts of larger driver allocations (segment.h) */
 
   /* Bytes of the block for a request of requested (> 0) bytes, at least as many; 0 if that overflows. */
   uint64_t (*block_bytes)(const gp_type_config_t *config, uint64_t requested);
@@ -31,6 +32,7 @@ typedef struct gp_pool_type {
 
 extern const gp_pool_type_t gp_pool_type_round;
 extern const gp_pool_type_t gp_pool_type_naive;
+extern const gp_pool_type_t gp_pool_type_segment;
 extern const gp_pool_type_t gp_pool_type_unpooled;
 
 /* The type that GPUPOOL_TYPE names. Never NULL. */

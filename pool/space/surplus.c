@@ -1,6 +1,7 @@
 #include "pool/space/surplus.h"
 
 #include "pool/space/block.h"
+#include "pool/space/segment_policy.h"
 
 static uint64_t minimum(uint64_t a, uint64_t b)
 {
@@ -10,6 +11,26 @@ static uint64_t minimum(uint64_t a, uint64_t b)
 static uint64_t cached_bytes(const gp_device_t *device)
 {
   return device->stats->cached_bytes.current;
+}
+
+/* Idle bytes that can go back: parts of segments cannot. */
+static uint64_t idle_bytes(const gp_device_t *device)
+{
+  return cached_bytes(device) - device->stats->inactive_split_bytes.current;
+}
+
+/* Segments that use has never needed, and closed ones, are for type segment alone. */
+static bool has_spare(const gp_engine_t *engine, const gp_device_t *device)
+{
+  return engine->type->cuts && (device->closed_idle > 0 || gp_segment_spare_bytes(device) > 0);
+}
+
+static gp_block_t *closed_of(gp_context_t *context)
+{
+  GP_LIST_EACH(&context->device->idle, gp_block_t, order, block)
+    if (block->context == context && block->segment && block->segment->is_closed)
+      return block;
+  return NULL;
 }
 
 static bool is_expired(const gp_engine_t *engine, const gp_block_t *block, uint64_t now_ns)
@@ -24,7 +45,7 @@ bool gp_surplus_is_due(const gp_engine_t *engine, const gp_device_t *device, uin
   if (gp_list_is_empty(&device->idle))
     return false;
   return cached_bytes(device) > engine->max_cached || gp_device_is_over_limit(device) ||
-         device->wanted_back > 0 ||
+         device->wanted_back > 0 || has_spare(engine, device) ||
          is_expired(engine, gp_list_entry(device->idle.next, gp_block_t, order), now_ns);
 }
 
@@ -41,8 +62,11 @@ bool gp_surplus_awaits_drain(const gp_engine_t *engine, const gp_device_t *devic
     return false;
   bool is_time = engine->idle_release_ns != UINT64_MAX &&
                  now_ns - device->drained_ns >= engine->idle_release_ns / LOOKS_BEFORE_EXPIRY;
-  return is_time || cached_bytes(device) + deferred > engine->max_cached || device->wanted_back > 0 ||
-         gp_device_is_over_limit(device);
+  bool may_be_spare =
+      engine->type->cuts && (atomic_load_explicit(&engine->has_exports, memory_order_relaxed) ||
+                                gp_segment_spare_bytes(device) > 0);
+  return is_time || may_be_spare || cached_bytes(device) + deferred > engine->max_cached ||
+         device->wanted_back > 0 || gp_device_is_over_limit(device);
 }
 
 /* The one that has been idle for longest; NULL: none of the context is idle. */
@@ -52,6 +76,14 @@ static gp_block_t *oldest_of(gp_context_t *context)
     if (block->context == context)
       return block;
   return NULL;
+}
+
+static gp_block_t *spare_of(gp_context_t *context, gp_trim_reason_t *ret_reason)
+{
+  gp_block_t *closed = context->device->closed_idle > 0 ? closed_of(context) : NULL;
+
+  *ret_reason = GP_TRIM_SPARE;
+  return closed || gp_segment_spare_bytes(context->device) == 0 ? closed : gp_segment_spare(context);
 }
 
 gp_block_t *gp_surplus_next(
@@ -72,7 +104,7 @@ gp_block_t *gp_surplus_next(
   else if (is_expired(engine, oldest, now_ns))
     *ret_reason = GP_TRIM_IDLE;
   else
-    return NULL;
+    return has_spare(engine, device) ? spare_of(context, ret_reason) : NULL;
   return oldest;
 }
 
@@ -93,6 +125,7 @@ static uint64_t expired_bytes(const gp_engine_t *engine, const gp_device_t *devi
 uint64_t gp_surplus_bytes(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)
 {
   uint64_t cached = cached_bytes(device);
+  uint64_t idle = idle_bytes(device);
   uint64_t bytes = expired_bytes(engine, device, now_ns);
   uint64_t committed = device->committed_bytes - device->draining;
 
@@ -103,7 +136,9 @@ uint64_t gp_surplus_bytes(const gp_engine_t *engine, const gp_device_t *device, 
     bytes = committed - device->limit;
   if (device->wanted_back > bytes)
     bytes = device->wanted_back;
-  return minimum(bytes, cached);
+  if (engine->type->cuts && gp_segment_spare_bytes(device) > bytes)
+    bytes = gp_segment_spare_bytes(device);
+  return minimum(bytes, idle);
 }
 
 void gp_surplus_want(gp_device_t *device, uint64_t bytes, gp_trim_reason_t reason)

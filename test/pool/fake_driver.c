@@ -295,12 +295,15 @@ void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence)
   works = calloc(FAKE_ALLOCATIONS, sizeof(*works));
   ck_assert_ptr_nonnull(driver->allocations);
   ck_assert_ptr_nonnull(works);
+  driver->uses = calloc(FAKE_USES, sizeof(*driver->uses));
+  ck_assert_ptr_nonnull(driver->uses);
 }
 
 void fake_driver_fini(fake_driver_t *driver)
 {
   free(driver->allocations);
   free(works);
+  free(driver->uses);
   works = NULL;
   pthread_mutex_destroy(&driver->mutex);
 }
@@ -348,6 +351,38 @@ bool fake_is_in_use(fake_driver_t *driver, uint64_t address)
   REQUIRE(i >= 0);
   for (int context = 0; context < FAKE_CONTEXTS; context++)
     in_use = in_use || works[i][context] > driver->completed[context];
+  leave(driver);
+  return in_use;
+}
+
+static bool is_done(const fake_driver_t *driver, const fake_use_t *use)
+{
+  return use->work <= driver->completed[use->context];
+}
+
+void fake_submit_on(fake_driver_t *driver, int context, uint64_t address, uint64_t bytes)
+{
+  int kept = 0;
+
+  enter(driver);
+  for (int i = 0; i < driver->use_count; i++)
+    if (!is_done(driver, &driver->uses[i]))
+      driver->uses[kept++] = driver->uses[i];
+  REQUIRE(kept < FAKE_USES);
+  driver->uses[kept] = (fake_use_t){address, bytes, ++driver->submitted[context], context};
+  driver->use_count = kept + 1;
+  leave(driver);
+}
+
+bool fake_is_any_in_use(fake_driver_t *driver, uint64_t address, uint64_t bytes)
+{
+  bool in_use = false;
+
+  enter(driver);
+  for (int i = 0; i < driver->use_count; i++) {
+    const fake_use_t *use = &driver->uses[i];
+    in_use |= !is_done(driver, use) && address < use->address + use->bytes && use->address < address + bytes;
+  }
   leave(driver);
   return in_use;
 }

@@ -22,6 +22,7 @@
 #define FAKE_CONTEXTS      4
 #define FAKE_FENCES        64
 #define FAKE_ALLOCATIONS   (1 << 16)
+#define FAKE_USES          (1 << 12) /* pending at a time */
 
 typedef enum fake_call {
   FAKE_ALLOC,
@@ -42,6 +43,13 @@ typedef struct fake_allocation {
   void *context;
   uint64_t work; /* newest work submitted on it, in its context's count */
 } fake_allocation_t;
+
+typedef struct fake_use {
+  uint64_t address;
+  uint64_t bytes;
+  uint64_t work; /* in the context's count */
+  int context;
+} fake_use_t;
 
 typedef struct fake_driver {
   gp_driver_ops_t ops;
@@ -70,6 +78,8 @@ typedef struct fake_driver {
   uint64_t ordered; /* the stream that was put behind the default stream last */
   fake_allocation_t *allocations;
   int allocation_count;
+  fake_use_t *uses; /* work on any bytes that may be pending */
+  int use_count;
   long errors; /* frees of what is not allocated, frees while work is pending by a driver that must not wait
                   ... */
 } fake_driver_t;
@@ -88,6 +98,10 @@ void fake_complete_in(fake_driver_t *driver, int context, uint64_t ns);
 
 /* Work submitted on the allocation at address is not complete. */
 bool fake_is_in_use(fake_driver_t *driver, uint64_t address);
+
+/* The same for work on any bytes, wherever they are: a pool may cut allocations. */
+void fake_submit_on(fake_driver_t *driver, int context, uint64_t address, uint64_t bytes);
+bool fake_is_any_in_use(fake_driver_t *driver, uint64_t address, uint64_t bytes);
 
 /* Options as the environment would give them: "NAME=value" strings, NULL at the end. Fails the test if one is
  * bad. */

@@ -37,6 +37,7 @@ static const config_t configs[] = {
     CONFIGS("round"),
     CONFIGS("naive"),
     CONFIGS("unpooled"),
+    CONFIGS("segment"),
     {"round mxnet", {"GPUPOOL_ROUND_DIVISIONS=1", "GPUPOOL_ROUND_CUTOFF=20", NULL}, true},
 };
 #define CONFIG_COUNT (int)(sizeof(configs) / sizeof(configs[0]))
@@ -91,11 +92,11 @@ static void expect_disjoint(const model_t *model, uint64_t address, uint64_t byt
 
 /* The device's work ends by itself while the engine waits: soon, late, too late for its patience; or never.
  */
-static void submit(model_t *model, int index, uint64_t address)
+static void submit(model_t *model, int index, uint64_t address, uint64_t bytes)
 {
   static const uint64_t takes_ns[] = {100000, 1000000, 50000000, 3000000000};
 
-  fake_submit(&model->driver, index, address);
+  fake_submit_on(&model->driver, index, address, bytes);
   fake_complete_in(&model->driver, index, random_below(16) > 0 ? takes_ns[random_below(4)] : 0);
 }
 
@@ -116,8 +117,8 @@ static void do_alloc(model_t *model)
   ck_assert_uint_eq(address % 512, 0);
   expect_disjoint(model, address, bytes);
 #ifndef GP_UNSAFE_REUSE
-  ck_assert_msg(
-      !fake_is_in_use(&model->driver, address), "handed out while work of an earlier owner is pending");
+  ck_assert_msg(!fake_is_any_in_use(&model->driver, address, bytes),
+      "handed out while work of an earlier owner is pending");
 #endif
   model->live[model->live_count++] = (owned_t){address, bytes, index};
   model->allocations++;
@@ -125,7 +126,7 @@ static void do_alloc(model_t *model)
   if (model->requested > model->peak_requested)
     model->peak_requested = model->requested;
   if (random_below(4) > 0)
-    submit(model, (int)random_below(2), address);
+    submit(model, (int)random_below(2), address, bytes);
 }
 
 static void do_free(model_t *model)
@@ -137,7 +138,7 @@ static void do_free(model_t *model)
   int index = (int)random_below((uint64_t)model->live_count);
   owned_t block = model->live[index];
   if (random_below(3) == 0)
-    submit(model, block.context, block.address);
+    submit(model, block.context, block.address, block.bytes);
   ck_assert_int_eq(gp_engine_free(model->engine, block.address, &code), GP_FREE_DONE);
   ck_assert_int_eq(code, 0);
   model->live[index] = model->live[--model->live_count];

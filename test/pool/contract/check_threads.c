@@ -57,9 +57,9 @@ static void allocate(uint32_t *state)
     return;
   }
   atomic_fetch_add(&allocations, 1);
-  if (fake_is_in_use(&driver, address))
+  if (fake_is_any_in_use(&driver, address, bytes))
     atomic_fetch_add(&early, 1);
-  fake_submit(&driver, index, address);
+  fake_submit_on(&driver, index, address, bytes);
   fake_complete_in(&driver, index, 1 + next_random(state) % 4000000); /* while the engine waits */
   free_block(atomic_exchange(&shared[next_random(state) % SHARED], address));
 }
@@ -106,6 +106,8 @@ static const char *const settings[][4] = {
     {"GPUPOOL_REUSE=strict", "GPUPOOL_MAX_CACHED=8MiB", NULL},
     {"GPUPOOL_TYPE=unpooled", "GPUPOOL_LIMIT=64MiB", NULL},
     {"GPUPOOL_TYPE=naive", "GPUPOOL_IDLE_RELEASE=0", NULL},
+    {"GPUPOOL_TYPE=segment", "GPUPOOL_LIMIT=96MiB", "GPUPOOL_MAX_DEFERRED=4MiB", NULL},
+    {"GPUPOOL_TYPE=segment", "GPUPOOL_REUSE=strict", "GPUPOOL_MAX_CACHED=8MiB", NULL},
 };
 #define SETTINGS_COUNT (int)(sizeof(settings) / sizeof(settings[0]))
 

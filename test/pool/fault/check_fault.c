@@ -51,7 +51,7 @@ static void run_scenario(gp_engine_t *engine)
       if (!context || gp_engine_alloc(engine, context, (uint64_t)(i + 1) * 300 * GP_KIB, &address) != 0)
         continue;
       blocks[i] = address;
-      fake_submit(&driver, i % 2, address);
+      fake_submit_on(&driver, i % 2, address, (uint64_t)(i + 1) * 300 * GP_KIB);
       fake_complete_in(&driver, i % 2, DRIVER_WORK_NS);
       if (i == 5)
         gp_engine_taint(engine, address);
@@ -121,6 +121,8 @@ static const char *const settings[][5] = {
     {"GPUPOOL_REUSE=strict", "GPUPOOL_MAX_CACHED=10MiB", NULL},
     {"GPUPOOL_TYPE=naive", "GPUPOOL_RESERVE=20MiB", "GPUPOOL_MAX_DEFERRED=1MiB", NULL},
     {"GPUPOOL_TYPE=unpooled", "GPUPOOL_LIMIT=70MiB", NULL},
+    {"GPUPOOL_TYPE=segment", "GPUPOOL_LIMIT=80MiB", "GPUPOOL_MAX_DEFERRED=2MiB", NULL},
+    {"GPUPOOL_TYPE=segment", "GPUPOOL_REUSE=strict", "GPUPOOL_MAX_CACHED=10MiB", NULL},
 };
 #define SETTINGS_COUNT (int)(sizeof(settings) / sizeof(settings[0]))
 

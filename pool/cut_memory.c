@@ -1,0 +1,32 @@
+#include "pool/cut_memory.h"
+
+#include "pool/space/segment.h"
+
+gp_block_t *gp_cut_find_and_lock(gp_engine_t *engine, uint64_t address)
+{
+  if (!engine->type->cuts)
+    return NULL;
+  GP_DEVICE_EACH(engine, device)
+  {
+    gp_lock_take(&device->lock);
+    GP_LIST_EACH(&device->contexts, const gp_context_t, device_link, context) {
+      const gp_segment_t *segment = gp_segment_at(context, address);
+      if (segment)
+        return gp_segment_block_at(segment, address);
+    }
+    gp_lock_release(&device->lock);
+  }
+  return NULL;
+}
+
+bool gp_engine_cut_block(gp_engine_t *engine, uint64_t address, uint64_t *ret_block, uint64_t *ret_segment)
+{
+  const gp_block_t *block = gp_cut_find_and_lock(engine, address);
+
+  if (!block)
+    return false;
+  *ret_block = block->address;
+  *ret_segment = block->segment->address;
+  gp_lock_release(&block->context->device->lock);
+  return true;
+}

@@ -1,0 +1,20 @@
+/*
+ * Type segment at a miss: the pool grows by a segment, from which the request is cut. Uses: limit.h,
+ * driver_calls.h, space/.
+ */
+#ifndef GP_POOL_GROW_H
+#define GP_POOL_GROW_H
+
+#include "pool/state.h"
+
+/*
+ * Serves a request of `requested` bytes, `bytes` with rounding, in the context, which is current in the
+ * calling thread. The segment is as large as segment_policy.h says, or as the limit and the driver leave,
+ * down to `bytes`. Returns the driver's code; *by_limit: the limit refused. On failure *ret_address is
+ * untouched. Where the host has no memory for the records, the program gets an untracked allocation, whose
+ * free will be the driver's. The caller holds no lock.
+ */
+int gp_grow(gp_engine_t *engine, gp_context_t *context, uint64_t requested, uint64_t bytes, bool *by_limit,
+    uint64_t *ret_address);
+
+#endif

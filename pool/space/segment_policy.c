@@ -1,0 +1,73 @@
+#include "pool/space/segment_policy.h"
+
+#include "pool/space/segment.h"
+
+/* Large requests have a segment of their own: it goes back as a whole when they end. */
+#define OWN_LEAST    (64 * GP_MIB)
+#define OWN_DIVISION 32 /* of what is reserved */
+
+/* Others bring memory for those that follow: few driver calls at first, little waste later. */
+#define GROWTH_EARLY_DIVISION 4 /* of what is reserved, up to ... */
+#define GROWTH_EARLY_MOST     (64 * GP_MIB)
+#define GROWTH_DIVISION       24
+#define GROWTH_MOST           (512 * GP_MIB)
+
+/* What may be held beyond the highest use: percent of it, one more for each release, and never less bytes. */
+#define SLACK_LEAST 5u
+#define SLACK_MOST  15u
+#define SLACK_BYTES (32 * GP_MIB)
+
+static uint64_t minimum(uint64_t a, uint64_t b)
+{
+  return a < b ? a : b;
+}
+
+static uint64_t maximum(uint64_t a, uint64_t b)
+{
+  return a > b ? a : b;
+}
+
+uint64_t gp_segment_size(uint64_t reserved, uint64_t bytes)
+{
+  if (bytes >= OWN_LEAST && bytes >= reserved / OWN_DIVISION)
+    return gp_round_up(bytes, GP_SEGMENT_STEP);
+  uint64_t early = minimum(reserved / GROWTH_EARLY_DIVISION, GROWTH_EARLY_MOST);
+  uint64_t growth = maximum(early, minimum(reserved / GROWTH_DIVISION, GROWTH_MOST));
+  return gp_round_up(maximum(bytes, growth), GP_SEGMENT_STEP);
+}
+
+uint64_t gp_segment_spare_bytes(const gp_device_t *device)
+{
+  uint64_t percent = minimum(SLACK_LEAST + device->segments_spared, SLACK_MOST);
+  uint64_t slack = maximum(device->highest_active / 100 * percent, SLACK_BYTES);
+  uint64_t needed = device->highest_active + slack;
+  /* Without what is on its way to the driver. */
+  uint64_t reserved = device->stats->active_bytes.current + device->stats->cached_bytes.current;
+
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  return reserved > needed ? reserved - needed : 0;
+}
+
+/* The smallest that suffices, else the largest. */
+gp_block_t *gp_segment_spare(gp_context_t *context)
+{
+  uint64_t wanted = gp_segment_spare_bytes(context->device);
+  gp_block_t *found = NULL;
+
+  GP_LIST_EACH(&context->device->idle, gp_block_t, order, block) {
+    if (block->context != context || !block->segment)
+      continue;
+    bool is_better = !found || (found->size >= wanted ? block->size >= wanted && block->size < found->size
+                                                      : block->size > found->size);
+    if (is_better)
+      found = block;
+  }
+  return found;
+}
+
+void gp_segment_spared(gp_device_t *device)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  if (device->segments_spared < SLACK_MOST)
+    device->segments_spared++;
+}

@@ -1,0 +1,36 @@
+/*
+ * Type segment: how large a segment is made, and when one that is free is too many. doc/memory-types.md has
+ * the figures behind the constants. Sizes in bytes. The caller holds the device's lock unless a comment says
+ * otherwise. Uses: segment.h.
+ */
+#ifndef GP_POOL_SPACE_SEGMENT_POLICY_H
+#define GP_POOL_SPACE_SEGMENT_POLICY_H
+
+#include "pool/state.h"
+
+/* Segments are made in multiples of this, but under a limit that leaves less. */
+#define GP_SEGMENT_STEP (2 * GP_MIB)
+
+/*
+ * Bytes of a new segment for a request of `bytes`, when the pool holds `reserved`; 0 if that overflows. No
+ * lock.
+ */
+uint64_t gp_segment_size(uint64_t reserved, uint64_t bytes);
+
+/* Use is about to be as high as active_bytes says. */
+static inline void gp_segment_note_use(gp_device_t *device)
+{
+  if (device->stats->active_bytes.current > device->highest_active)
+    device->highest_active = device->stats->active_bytes.current;
+}
+
+/* So many bytes more than use has ever needed are held, slack included. */
+uint64_t gp_segment_spare_bytes(const gp_device_t *device);
+
+/* The idle segment of the context that is to go back for that; NULL: none is idle. */
+gp_block_t *gp_segment_spare(gp_context_t *context);
+
+/* It is on its way to the driver: each such release allows more slack, so that releases end. */
+void gp_segment_spared(gp_device_t *device);
+
+#endif

@@ -1,0 +1,347 @@
+/*
+ * Type segment in the engine: how the pool grows, what goes back, and what a part of a segment must not do.
+ */
+#include "pool/space/segment_policy.h"
+#include "test/pool/check_main.h"
+#include "test/pool/engine_fixture.h"
+
+#define SEGMENT "GPUPOOL_TYPE=segment"
+
+static const char *const plain[] = {SEGMENT, "GPUPOOL_RESERVE=0", NULL};
+
+static void begin(uint64_t capacity)
+{
+  start(plain, capacity, true);
+}
+
+START_TEST(test_sizes_of_segments)
+{
+  ck_assert_uint_eq(gp_segment_size(0, 512), 2 * GP_MIB);
+  ck_assert_uint_eq(gp_segment_size(0, 3 * GP_MIB), 4 * GP_MIB);
+  ck_assert_uint_eq(gp_segment_size(40 * GP_MIB, 512), 10 * GP_MIB);
+  ck_assert_uint_eq(gp_segment_size(GP_GIB, 512), 64 * GP_MIB);
+  ck_assert_uint_eq(gp_segment_size(6 * GP_GIB, 512), 256 * GP_MIB);
+  ck_assert_uint_eq(gp_segment_size(100 * GP_GIB, 512), 512 * GP_MIB);
+  ck_assert_uint_eq(gp_segment_size(GP_GIB, 65 * GP_MIB), 66 * GP_MIB);
+  ck_assert_uint_eq(gp_segment_size(100 * GP_GIB, 65 * GP_MIB), 512 * GP_MIB); /* not large any more */
+  ck_assert_uint_eq(gp_segment_size(0, UINT64_MAX - 511), 0);
+}
+END_TEST
+
+START_TEST(test_requests_share_a_segment)
+{
+  begin(GP_GIB);
+  uint64_t a = allocate(1000);
+  uint64_t b = allocate(513);
+  ck_assert_uint_eq(b, a + 1024);
+  ck_assert_uint_eq(driver.count[FAKE_ALLOC], 1);
+  ck_assert_uint_eq(stats().reserved_bytes.current, 2 * GP_MIB);
+  ck_assert_uint_eq(stats().allocated_bytes.current, 2048);
+  ck_assert_uint_eq(stats().cached_bytes.current, 2 * GP_MIB - 2048);
+  ck_assert_uint_eq(stats().inactive_split_bytes.current, 2 * GP_MIB - 2048);
+  ck_assert_uint_eq(stats().cache_hits, 1);
+  ck_assert_int_eq(free_code(a), 0);
+  synchronize();
+  ck_assert_uint_eq(allocate(1024), a);
+  ck_assert_uint_eq(driver.count[FAKE_ALLOC], 1);
+  stop();
+}
+END_TEST
+
+/* What the device may still use is not joined into what is handed out. */
+START_TEST(test_freed_part_waits_for_the_device)
+{
+  begin(GP_GIB);
+  uint64_t a = allocate(GP_MIB);
+  (void)allocate(GP_MIB);
+  fake_submit_on(&driver, 0, a, GP_MIB);
+  ck_assert_int_eq(free_code(a), 0);
+  ck_assert_uint_ne(allocate(GP_MIB), a);
+  synchronize();
+  ck_assert_uint_eq(allocate(GP_MIB), a);
+  stop();
+}
+END_TEST
+
+START_TEST(test_views_cover_the_segment)
+{
+  gp_block_view_t views[8];
+
+  begin(GP_GIB);
+  uint64_t a = allocate(512), b = allocate(512), c = allocate(512);
+  ck_assert_int_eq(free_code(b), 0);
+  synchronize();
+  ck_assert_uint_eq(gp_engine_blocks(engine, 0, views, 8, NULL, NULL), 4);
+  uint64_t end = a;
+  for (int i = 0; i < 4; i++) {
+    ck_assert_uint_eq(views[i].address, end);
+    ck_assert_uint_eq(views[i].segment_address, a);
+    ck_assert_uint_eq(views[i].segment_size, 2 * GP_MIB);
+    bool is_hole = i == 1 || i == 3;
+    ck_assert_int_eq(views[i].state, is_hole ? GP_BLOCK_IDLE : GP_BLOCK_ALLOCATED);
+    ck_assert(is_hole == (views[i].block_id == 0));
+    ck_assert_uint_eq(views[i].requested, is_hole ? 0 : 512);
+    end += views[i].size;
+  }
+  ck_assert_uint_eq(end, a + 2 * GP_MIB);
+  ck_assert_uint_eq(c, a + 1024);
+  stop();
+}
+END_TEST
+
+/* No free of an address inside the pool's memory reaches the driver but the pool's own. */
+START_TEST(test_second_frees_are_refused)
+{
+  begin(GP_GIB);
+  uint64_t a = allocate(512), b = allocate(512);
+  ck_assert_int_eq(free_code(b + 1), FAKE_INVALID_VALUE); /* inside of one that is in use */
+  ck_assert_int_eq(free_code(a), 0);
+  ck_assert_int_eq(free_code(a), FAKE_INVALID_VALUE);
+  synchronize();
+  (void)stats();                                      /* drained */
+  ck_assert_int_eq(free_code(a), FAKE_INVALID_VALUE); /* the segment's own address */
+  ck_assert_int_eq(free_code(b), 0);
+  synchronize();
+  (void)stats();
+  ck_assert_int_eq(free_code(b), FAKE_INVALID_VALUE); /* joined: nothing begins there */
+  ck_assert_int_eq(free_code(a), FAKE_INVALID_VALUE);
+  ck_assert_int_eq(free_code(a + 4096), FAKE_INVALID_VALUE); /* nothing ever did */
+  ck_assert_int_eq(driver.count[FAKE_FREE], 0);
+  ck_assert_int_eq(gp_engine_owner(engine, a + 700), GP_OWNER_POOL);
+  int code = -1;
+  ck_assert_int_eq(gp_engine_free(engine, a + 2 * GP_MIB, &code), GP_FREE_UNKNOWN);
+  stop();
+}
+END_TEST
+
+static int must_not_be_called(void *arg)
+{
+  ++*(int *)arg;
+  return 0;
+}
+
+START_TEST(test_free_with_a_call_of_the_driver_stays_with_the_pool)
+{
+  int calls = 0;
+  int code = -1;
+
+  begin(GP_GIB);
+  uint64_t a = allocate(512), b = allocate(512);
+  ck_assert_int_eq(gp_engine_free_with(engine, a, must_not_be_called, &calls, &code), GP_FREE_DONE);
+  ck_assert_int_eq(code, 0);
+  ck_assert_int_eq(calls, 0);
+  synchronize();
+  ck_assert_uint_eq(allocate(512), a);
+  ck_assert_int_eq(gp_engine_owner(engine, b + 100), GP_OWNER_PROGRAM);
+  stop();
+}
+END_TEST
+
+/* In a capture, too: the driver does not know the address. */
+START_TEST(test_free_while_suspended)
+{
+  begin(GP_GIB);
+  uint64_t a = allocate(512);
+  gp_engine_suspend(engine);
+  ck_assert_int_eq(free_code(a), 0);
+  gp_engine_resume(engine);
+  ck_assert_int_eq(driver.count[FAKE_FREE], 0);
+  synchronize();
+  ck_assert_uint_eq(allocate(512), a);
+  stop();
+}
+END_TEST
+
+START_TEST(test_limit_makes_the_segment_smaller)
+{
+  start((const char *const[]){SEGMENT, "GPUPOOL_LIMIT=101MiB", "GPUPOOL_RESERVE=0", NULL}, GP_GIB, true);
+  (void)allocate(80 * GP_MIB);
+  (void)allocate(16 * GP_MIB); /* a quarter more would be 20 */
+  ck_assert_uint_eq(stats().reserved_bytes.current, 100 * GP_MIB);
+  (void)allocate(4 * GP_MIB);
+  (void)allocate(GP_MIB);
+  ck_assert_uint_eq(stats().reserved_bytes.current, 101 * GP_MIB);
+  uint64_t address;
+  ck_assert_int_eq(gp_engine_alloc(engine, context, 512, &address), FAKE_OUT_OF_MEMORY);
+  ck_assert_uint_le(driver.peak, 101 * GP_MIB);
+  stop();
+}
+END_TEST
+
+START_TEST(test_full_device_makes_the_segment_smaller)
+{
+  begin(101 * GP_MIB);
+  (void)allocate(80 * GP_MIB);
+  (void)allocate(16 * GP_MIB);
+  ck_assert_uint_eq(stats().reserved_bytes.current, 100 * GP_MIB);
+  (void)allocate(4 * GP_MIB);
+  (void)allocate(GP_MIB); /* less than a step is left */
+  ck_assert_uint_eq(driver.used, 101 * GP_MIB);
+  ck_assert_uint_eq(stats().num_ooms, 0);
+  stop();
+}
+END_TEST
+
+/* Memory is out while enough is free in pieces: free segments go back for the one that is needed. */
+START_TEST(test_free_segments_make_room)
+{
+  begin(200 * GP_MIB);
+  uint64_t a = allocate(70 * GP_MIB), b = allocate(70 * GP_MIB);
+  ck_assert_int_eq(free_code(a), 0);
+  ck_assert_int_eq(free_code(b), 0);
+  synchronize();
+  ck_assert_uint_eq(stats().segment.current, 2);
+  (void)allocate(150 * GP_MIB);
+  ck_assert_uint_eq(driver.used, 150 * GP_MIB);
+  stop();
+}
+END_TEST
+
+/* Use moves from many segments to one: what it has never needed together goes back. */
+START_TEST(test_spare_segments_go_back)
+{
+  begin(4 * GP_GIB);
+  uint64_t a = allocate(100 * GP_MIB), b = allocate(100 * GP_MIB), c = allocate(100 * GP_MIB);
+  ck_assert_int_eq(free_code(a), 0);
+  ck_assert_int_eq(free_code(b), 0);
+  synchronize();
+  ck_assert_uint_eq(stats().reserved_bytes.current, 300 * GP_MIB); /* needed once: kept */
+  uint64_t d = allocate(180 * GP_MIB);                             /* fits in none of them */
+  ck_assert_uint_eq(stats().reserved_bytes.current, 480 * GP_MIB);
+  ck_assert_int_eq(free_code(c), 0);
+  synchronize();
+  ck_assert_uint_eq(stats().reserved_bytes.current, 280 * GP_MIB); /* 300 + 32 are allowed */
+  ck_assert_int_eq(driver.busy_frees, 0);
+  ck_assert_int_eq(free_code(d), 0);
+  stop();
+}
+END_TEST
+
+/* A small program keeps what it has, however little it needs. */
+START_TEST(test_small_programs_do_not_churn)
+{
+  begin(GP_GIB);
+  for (int i = 0; i < 100; i++) {
+    ck_assert_int_eq(free_code(allocate(512)), 0);
+    synchronize();
+  }
+  ck_assert_int_eq(driver.count[FAKE_ALLOC], 1);
+  ck_assert_int_eq(driver.count[FAKE_FREE], 0);
+  stop();
+}
+END_TEST
+
+START_TEST(test_exported_part_closes_its_segment)
+{
+  begin(GP_GIB);
+  uint64_t a = allocate(512), b = allocate(512);
+  gp_engine_taint(engine, b + 10);
+  uint64_t elsewhere = allocate(512); /* not in that segment any more */
+  ck_assert_uint_ge(elsewhere - a, 2 * GP_MIB);
+  ck_assert_int_eq(free_code(a), 0);
+  synchronize();
+  ck_assert_int_eq(driver.count[FAKE_FREE], 0);
+  ck_assert_int_eq(free_code(b), 0);
+  synchronize();
+  ck_assert_int_eq(driver.count[FAKE_FREE], 1);
+  ck_assert_uint_eq(stats().reserved_bytes.current, 2 * GP_MIB);
+  stop();
+}
+END_TEST
+
+/* So that what is exported next is an allocation of the driver, whose handle leads to it and nothing else. */
+START_TEST(test_large_blocks_are_whole_after_an_export)
+{
+  uint64_t block, segment;
+
+  begin(GP_GIB);
+  uint64_t a = allocate(3 * GP_MIB);
+  ck_assert(gp_engine_cut_block(engine, a + 5, &block, &segment));
+  ck_assert_uint_eq(block, a);
+  gp_engine_expect_exports(engine);
+  uint64_t whole = allocate(3 * GP_MIB);
+  ck_assert(!gp_engine_cut_block(engine, whole, &block, &segment));
+  ck_assert_int_eq(free_code(whole), 0);
+  synchronize();
+  ck_assert_uint_eq(allocate(3 * GP_MIB), whole);
+  gp_engine_taint(engine, whole);
+  ck_assert_int_eq(free_code(whole), 0);
+  ck_assert_int_eq(driver.count[FAKE_FREE], 1);
+  ck_assert(gp_engine_cut_block(engine, allocate(512), &block, &segment));
+  stop();
+}
+END_TEST
+
+START_TEST(test_context_takes_its_segments_along)
+{
+  begin(GP_GIB);
+  uint64_t a = allocate(512), b = allocate(512), c = allocate(512);
+  ck_assert_int_eq(free_code(b), 0);
+  ck_assert(gp_engine_retain(engine, c));
+  ck_assert_int_eq(free_code(c), 0);
+  gp_engine_context_lost(engine, context);
+  int code;
+  ck_assert_int_eq(gp_engine_free(engine, a, &code), GP_FREE_UNKNOWN);
+  ck_assert_uint_eq(stats().reserved_bytes.current, 0);
+  ck_assert_uint_eq(stats().active_bytes.current, 0);
+  ck_assert_uint_eq(stats().inactive_split_bytes.current, 0);
+  stop();
+}
+END_TEST
+
+START_TEST(test_what_was_kept_goes_back_after_a_stop)
+{
+  begin(GP_GIB);
+  uint64_t a = allocate(512), b = allocate(512);
+  ck_assert_int_eq(free_code(a), 0);
+  gp_engine_stop_pooling(engine);
+  ck_assert_int_eq(free_code(b), 0);
+  ck_assert_int_eq(driver.count[FAKE_FREE], 0);
+  synchronize();
+  ck_assert_uint_eq(driver.used, 0);
+  stop();
+}
+END_TEST
+
+/* The driver has no memory for its own waiting, and a part cannot go back to it. */
+START_TEST(test_strict_free_waits_for_the_context)
+{
+  start((const char *const[]){SEGMENT, "GPUPOOL_REUSE=strict", "GPUPOOL_RESERVE=0", NULL}, GP_GIB, true);
+  uint64_t a = allocate(512);
+  fake_submit_on(&driver, 0, a, 512);
+  driver.fail_code = FAKE_OUT_OF_MEMORY;
+  driver.fail_at = driver.calls + 3; /* a fence, its query, then the wait */
+  ck_assert_int_eq(free_code(a), 0);
+  ck_assert_int_eq(driver.count[FAKE_WAIT_AS_FREE], 1);
+  ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
+  ck_assert_uint_eq(allocate(512), a);
+  stop();
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("grow");
+  TCase *tests = tcase_create("all");
+  tcase_add_test(tests, test_sizes_of_segments);
+  tcase_add_test(tests, test_requests_share_a_segment);
+  tcase_add_test(tests, test_views_cover_the_segment);
+  tcase_add_test(tests, test_second_frees_are_refused);
+  tcase_add_test(tests, test_free_with_a_call_of_the_driver_stays_with_the_pool);
+  tcase_add_test(tests, test_limit_makes_the_segment_smaller);
+  tcase_add_test(tests, test_full_device_makes_the_segment_smaller);
+  tcase_add_test(tests, test_free_segments_make_room);
+  tcase_add_test(tests, test_spare_segments_go_back);
+  tcase_add_test(tests, test_small_programs_do_not_churn);
+  tcase_add_test(tests, test_large_blocks_are_whole_after_an_export);
+  tcase_add_test(tests, test_context_takes_its_segments_along);
+#ifndef GP_UNSAFE_REUSE
+  tcase_add_test(tests, test_freed_part_waits_for_the_device);
+  tcase_add_test(tests, test_free_while_suspended);
+  tcase_add_test(tests, test_exported_part_closes_its_segment);
+  tcase_add_test(tests, test_what_was_kept_goes_back_after_a_stop);
+  tcase_add_test(tests, test_strict_free_waits_for_the_context);
+#endif
+  suite_add_tcase(suite, tests);
+  return gp_check_main(suite);
+}
