@@ -23,6 +23,7 @@
 #include "pool/events.h"
 #include "pool/limit.h"
 #include "pool/mode.h"
+#include "pool/oom_pieces.h"
 #include "pool/reclaim.h"
 #include "pool/release.h"
 #include "pool/space/block.h"
@@ -356,6 +357,7 @@ void gp_oom_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, b
   oom.live = device->stats->allocated_bytes.current;
   oom.deferred = device->stats->deferred_bytes.current;
   oom.cached = device->stats->cached_bytes.current;
+  gp_oom_count_pieces(device, &oom);
   oom.passthrough = device->stats->passthrough_bytes.current;
   oom.limit = device->limit == UINT64_MAX ? 0 : device->limit;
   device->stats->num_ooms++;

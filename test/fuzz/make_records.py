@@ -72,8 +72,8 @@ def modules(*paths):
 
 
 def out_of_memory():
-    return struct.pack("=Q", 1) + struct.pack("=14Q6QiI", BASE_NS + 70, 1 << 40, MIB, 0, MIB, 0, 1 << 33, MIB, 5, 80 << 30,
-                                              0, 2 * 10**9, 3 * 10**9, 1, MIB, 2, 0, 0, 0, 0, 0, 1)
+    return struct.pack("=Q", 1) + struct.pack("=17Q6QiI", BASE_NS + 70, 1 << 40, MIB, 0, MIB, 512, 0, 1 << 33, MIB, 0, 0,
+                                              5, 80 << 30, 0, 2 * 10**9, 3 * 10**9, 1, MIB, 2, 0, 0, 0, 0, 0, 1)
 
 
 def events(chunks, chunk_events=8, dropped=0, discarding=0):

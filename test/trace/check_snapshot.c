@@ -523,6 +523,63 @@ static const struct {
         NULL},
     {{.requested = GP_GIB, .busy_context = 1, .cached = GP_GIB}, "call cudaDeviceSynchronize",
         GP_OOM_SYNCHRONIZE},
+    /* In pieces */
+    {{.requested = GP_GIB,
+         .live = 76 * GP_GIB,
+         .cached = 3 * GP_GIB,
+         .in_pieces = 2 * GP_GIB,
+         .device_total = 80 * GP_GIB},
+        "2 GiB are idle, but in pieces between blocks that the program holds, each too small", NULL},
+    {{.requested = 3 * GP_GIB,
+         .cached = 2 * GP_GIB,
+         .in_pieces = 2 * GP_GIB,
+         .device_free = GP_GIB,
+         .device_total = 80 * GP_GIB},
+        "2 GiB are idle, but in pieces", NULL},
+    {{.requested = 4 * GP_GIB,
+         .cached = 2 * GP_GIB,
+         .in_pieces = 2 * GP_GIB,
+         .device_free = GP_GIB,
+         .device_total = 80 * GP_GIB},
+        "Nothing idle is left to give back", NULL},
+    {{.requested = GP_GIB,
+         .deferred = 2 * GP_GIB,
+         .quiet_in_pieces = 2 * GP_GIB,
+         .quiet_largest = GP_MIB,
+         .device_total = 80 * GP_GIB},
+        "Nothing idle is left to give back", NULL},
+    {{.requested = GP_GIB,
+         .deferred = GP_GIB,
+         .cached = GP_GIB,
+         .in_pieces = GP_GIB,
+         .quiet_in_pieces = 2 * GP_GIB,
+         .quiet_largest = GP_MIB,
+         .busy_context = 1,
+         .device_total = 80 * GP_GIB},
+        "1 GiB are idle, but in pieces", NULL},
+    {{.requested = GP_GIB,
+         .deferred = GP_GIB,
+         .quiet_in_pieces = GP_GIB,
+         .quiet_largest = GP_GIB,
+         .busy_context = 1,
+         .device_total = 80 * GP_GIB},
+        "call cudaDeviceSynchronize", GP_OOM_SYNCHRONIZE},
+    {{.requested = GP_GIB,
+         .live = 7 * GP_GIB,
+         .deferred = GP_GIB,
+         .quiet_in_pieces = GP_GIB,
+         .quiet_largest = GP_MIB,
+         .busy_context = 1,
+         .limit = 8 * GP_GIB,
+         .by_limit = true},
+        "would have to be at least 9 GiB", NULL},
+    {{.requested = 2 * GP_GIB,
+         .in_pieces = 2 * GP_GIB,
+         .limit = 8 * GP_GIB,
+         .device_free = GP_GIB,
+         .device_total = 80 * GP_GIB,
+         .by_limit = true},
+        "2 GiB are idle, but in pieces", NULL},
 };
 
 static void expect_advice(const gp_oom_advice_t *advice, const char *text, const char *remedy)
@@ -560,6 +617,23 @@ static const struct {
     {"0=4GiB", GP_GIB, "set while the program ran", NULL},
     {"2GiB", GP_GIB, "set while the program ran", NULL},
 };
+
+/* Pieces count, since they do not go back. */
+START_TEST(test_oom_advice_of_a_limit_has_room_for_pieces)
+{
+  gp_oom_t oom = {.requested = GP_GIB,
+      .live = GP_GIB,
+      .cached = GP_GIB,
+      .in_pieces = GP_GIB,
+      .limit = 2 * GP_GIB,
+      .device_free = 70 * GP_GIB,
+      .device_total = 80 * GP_GIB,
+      .by_limit = true};
+  gp_oom_advice_t advice;
+  gp_oom_advise(&oom, "2GiB", &advice);
+  expect_advice(&advice, "at least GPUPOOL_LIMIT=3072MiB", "GPUPOOL_LIMIT=3072MiB");
+}
+END_TEST
 
 START_TEST(test_oom_advice_keeps_the_limits_of_the_other_devices)
 {
@@ -657,6 +731,18 @@ static const struct {
          .busy_context = 1},
         "the allocation waited 2.0 s"},
     {{.requested = GP_GIB, .waited_ns = 5000000000}, "; the allocation waited 5.0 s for the device"},
+    /* What is in pieces goes back in no case. */
+    {{.requested = GP_GIB,
+         .cached = 3 * GP_GIB,
+         .in_pieces = GP_GIB,
+         .largest_free = GP_MIB,
+         .busy_context = 7},
+        ", cached 3 GiB, of them 1 GiB in pieces beside memory in use (largest idle block was 1 MiB); the "
+        "device "
+        "is busy: work submitted to context 7 has not ended, until then 2 GiB that are cached cannot go "
+        "back"},
+    {{.requested = GP_GIB, .cached = GP_GIB, .in_pieces = GP_GIB, .waited_ns = 2000000000, .busy_context = 7},
+        " has not ended; the allocation waited 2.0 s"},
 };
 
 START_TEST(test_oom_line_says_what_the_device_is_busy_with)
@@ -678,6 +764,7 @@ START_TEST(test_oom_line_is_cut_to_the_buffer)
   }
   const gp_oom_t largest = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
       UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+      UINT64_MAX, UINT64_MAX, UINT64_MAX,
       {{UINT64_MAX, UINT64_MAX}, {UINT64_MAX, UINT64_MAX}, {UINT64_MAX, UINT64_MAX}}, 63, false};
   ck_assert_uint_lt(strlen(gp_oom_describe(&largest, text, GP_OOM_TEXT_BYTES)), GP_OOM_TEXT_BYTES - 1);
 }
@@ -718,6 +805,7 @@ int main(void)
   tcase_add_test(tcase, test_oom_line_says_what_matters);
   tcase_add_loop_test(
       tcase, test_oom_advice_follows_the_figures, 0, (int)(sizeof(advice_cases) / sizeof(advice_cases[0])));
+  tcase_add_test(tcase, test_oom_advice_of_a_limit_has_room_for_pieces);
   tcase_add_loop_test(tcase, test_oom_advice_keeps_the_limits_of_the_other_devices, 0,
       (int)(sizeof(limit_cases) / sizeof(limit_cases[0])));
   tcase_add_test(tcase, test_oom_advice_knows_a_malformed_limit);

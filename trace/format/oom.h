@@ -19,13 +19,18 @@ typedef struct gp_oom_owner {
 typedef struct gp_oom {
   uint64_t time_ns;
   uint64_t requested;
-  uint64_t live;         /* rounded bytes of blocks that the program holds */
-  uint64_t deferred;     /* freed, still in use by the device */
-  uint64_t cached;       /* idle */
+  uint64_t live;      /* rounded bytes of blocks that the program holds */
+  uint64_t deferred;  /* freed, still in use by the device */
+  uint64_t cached;    /* idle */
+  uint64_t in_pieces; /* of cached: in segments of which another part is in use, so that it cannot go back */
   uint64_t passthrough;  /* not pooled */
   uint64_t limit;        /* 0: none */
   uint64_t largest_free; /* largest idle block before the pool gave everything back */
-  uint64_t device_free;  /* what the driver reports; 0 with device_total 0 if it could not be asked */
+  /* Were the device done with everything: how much of cached and deferred could not go back then either, and
+   * the largest block that could be cut for a request. */
+  uint64_t quiet_in_pieces;
+  uint64_t quiet_largest;
+  uint64_t device_free; /* what the driver reports; 0 with device_total 0 if it could not be asked */
   uint64_t device_total;
   uint64_t unaccounted; /* in use on the device, but by nothing that this process asked for; 0 if not known */
   uint64_t waited_ns;   /* how long the allocation waited for the device */

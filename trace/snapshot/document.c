@@ -411,6 +411,7 @@ static void write_oom(gp_json_t *json, const gp_document_t *document)
   gp_json_key_uint(json, "live", oom->live);
   gp_json_key_uint(json, "deferred", oom->deferred);
   gp_json_key_uint(json, "cached", oom->cached);
+  gp_json_key_uint(json, "in_pieces", oom->in_pieces);
   gp_json_key_uint(json, "passthrough", oom->passthrough);
   write_number_or_null(json, "limit", oom->limit > 0, oom->limit);
   gp_json_key(json, "by_limit");

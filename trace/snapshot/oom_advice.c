@@ -28,13 +28,33 @@ static __attribute__((format(printf, 2, 3))) void say(gp_oom_advice_t *advice, c
   va_end(arguments);
 }
 
-/* True if the memory would have been there with no work pending on the device. */
+/* True if the memory would have been there with no work pending on the device: in one piece, or once what is
+ * in no segment with memory in use has gone back. */
 static bool fits_when_quiet(const gp_oom_t *oom)
 {
-  uint64_t held = oom->live + oom->passthrough;
+  uint64_t held = oom->live + oom->passthrough + oom->quiet_in_pieces;
+  uint64_t idle = oom->deferred + oom->cached;
+  if (oom->quiet_largest >= oom->requested)
+    return true;
   if (oom->by_limit)
     return held <= oom->limit && oom->requested <= oom->limit - held;
-  return oom->requested <= oom->device_free + oom->deferred + oom->cached;
+  return oom->quiet_in_pieces <= idle && oom->requested <= oom->device_free + idle - oom->quiet_in_pieces;
+}
+
+/* As much is idle as was missing, and none of it can be had. */
+static bool is_in_pieces(const gp_oom_t *oom)
+{
+  uint64_t missing = oom->requested > oom->device_free ? oom->requested - oom->device_free : oom->requested;
+  return oom->in_pieces >= missing;
+}
+
+static void advise_pieces(const gp_oom_t *oom, gp_oom_advice_t *advice)
+{
+  char size[GP_SIZE_TEXT_BYTES];
+  say(advice,
+      "%s are idle, but in pieces between blocks that the program holds, each too small: gpupool frag maps "
+      "them",
+      gp_size_format(oom->in_pieces, size));
 }
 
 /* What of limits is for the device: all of it, or the item of a list like "0=8GiB,1=50%", of which the last
@@ -106,7 +126,10 @@ static void advise_limit(const gp_oom_t *oom, const char *limits, uint64_t kept,
 
   if (needed > UINT64_MAX - GRANULE || needed < kept ||
       (oom->device_total && oom->requested > oom->device_free)) {
-    say(advice, "It would not fit on the device without the limit either");
+    if (is_in_pieces(oom))
+      advise_pieces(oom, advice);
+    else
+      say(advice, "It would not fit on the device without the limit either");
     return;
   }
   needed = needed / GRANULE * GRANULE + (needed % GRANULE ? GRANULE : 0);
@@ -126,7 +149,7 @@ static void advise_limit(const gp_oom_t *oom, const char *limits, uint64_t kept,
 /* Better no advice than a wrong one. */
 void gp_oom_advise(const gp_oom_t *oom, const char *limits, gp_oom_advice_t *ret_advice)
 {
-  uint64_t kept = oom->busy_context ? oom->cached : 0; /* else it would have gone back */
+  uint64_t kept = oom->busy_context ? oom->cached : oom->in_pieces; /* else it would have gone back */
   char size[GP_SIZE_TEXT_BYTES];
   gp_oom_advice_t *advice = ret_advice;
 
@@ -140,13 +163,16 @@ void gp_oom_advise(const gp_oom_t *oom, const char *limits, gp_oom_advice_t *ret
     say(advice,
         "If that work ends by itself, call cudaDeviceSynchronize before the allocation, or set a longer "
         "GPUPOOL_PATIENCE, which is for work submitted after the free");
-  } else if (oom->by_limit ? !oom->device_total && fits_when_quiet(oom) : oom->deferred >= oom->requested) {
+  } else if (oom->by_limit ? !oom->device_total && fits_when_quiet(oom)
+                           : oom->deferred >= oom->requested && fits_when_quiet(oom)) {
     say(advice, "It fits once freed and cached memory goes back; the library could make no call for that, as "
                 "beside a stream capture");
   } else if (oom->by_limit) {
     advise_limit(oom, limits, oom->live + oom->deferred + oom->passthrough + kept, advice);
   } else if (oom->device_total && oom->requested > oom->device_total) {
     say(advice, "It is more than the device has");
+  } else if (is_in_pieces(oom)) {
+    advise_pieces(oom, advice);
   } else if (oom->unaccounted >= oom->requested && oom->unaccounted > oom->device_total / 8) {
     /* Every context takes some hundred MiB: only more than that is worth a word. */
     say(advice, "Other processes and CUDA itself use %s of the device: there is the memory that is missing",

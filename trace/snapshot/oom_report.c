@@ -66,8 +66,9 @@ static void add_busy(text_t *text, const gp_oom_t *oom)
   add(text, " has not ended");
   if (oom->deferred)
     add_size(text, ", until then ", oom->deferred, " that the program has freed stay in use");
-  if (oom->cached)
-    add_size(text, oom->deferred ? " and " : ", until then ", oom->cached, " that are cached cannot go back");
+  if (oom->cached > oom->in_pieces)
+    add_size(text, oom->deferred ? " and " : ", until then ", oom->cached - oom->in_pieces,
+        " that are cached cannot go back");
   if (oom->waited_ns >= NS_PER_MS)
     add_time(text, "; the allocation waited ", oom->waited_ns, "");
   else
@@ -89,6 +90,8 @@ char *gp_oom_describe(const gp_oom_t *oom, char *buffer, size_t capacity)
   if (oom->deferred)
     add_size(&text, ", freed but still in use ", oom->deferred, "");
   add_size(&text, ", cached ", oom->cached, "");
+  if (oom->in_pieces)
+    add_size(&text, ", of them ", oom->in_pieces, " in pieces beside memory in use");
   if (oom->largest_free)
     add_size(&text, " (largest idle block was ", oom->largest_free, ")");
   if (oom->limit)

@@ -1,0 +1,50 @@
+#include "pool/oom_pieces.h"
+
+/* A segment, while its blocks are walked by address. */
+typedef struct walk {
+  const gp_segment_t *segment; /* NULL: none */
+  uint64_t unused;             /* bytes of it that nobody holds */
+  uint64_t run;                /* of these, up to the present block without a gap */
+  uint64_t largest_run;
+  bool is_held; /* somebody holds a part of it */
+} walk_t;
+
+static void end_segment(const walk_t *walk, gp_oom_t *oom)
+{
+  if (!walk->segment || !walk->is_held)
+    return; /* all of it can go back */
+  oom->quiet_in_pieces += walk->unused;
+  if (!walk->segment->is_closed && walk->largest_run > oom->quiet_largest)
+    oom->quiet_largest = walk->largest_run;
+}
+
+static void take_block(walk_t *walk, const gp_block_t *block)
+{
+  if (block->state == GP_STATE_LIVE || block->state == GP_STATE_RETAINED) {
+    walk->is_held = true;
+    walk->run = 0;
+    return;
+  }
+  walk->unused += block->size;
+  walk->run += block->size;
+  if (walk->run > walk->largest_run)
+    walk->largest_run = walk->run;
+}
+
+void gp_oom_count_pieces(const gp_device_t *device, gp_oom_t *oom)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  oom->in_pieces = device->stats->inactive_split_bytes.current;
+  GP_LIST_EACH(&device->contexts, const gp_context_t, device_link, context) {
+    walk_t walk = {.segment = NULL};
+    GP_LIST_EACH(&context->blocks, const gp_block_t, all, block) {
+      if (block->segment != walk.segment) {
+        end_segment(&walk, oom);
+        walk = (walk_t){.segment = block->segment};
+      }
+      if (block->segment)
+        take_block(&walk, block);
+    }
+    end_segment(&walk, oom);
+  }
+}

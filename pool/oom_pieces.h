@@ -1,0 +1,15 @@
+/*
+ * When memory has run out: how much of what is idle is in pieces. Uses: state.h.
+ */
+#ifndef GP_POOL_OOM_PIECES_H
+#define GP_POOL_OOM_PIECES_H
+
+#include "pool/state.h"
+
+/*
+ * Fills in_pieces, quiet_in_pieces and quiet_largest of the report, all 0 where no memory is cut. The caller
+ * holds the device's lock.
+ */
+void gp_oom_count_pieces(const gp_device_t *device, gp_oom_t *oom);
+
+#endif
