@@ -511,6 +511,11 @@ class Summary(Case):
         self.assertNotIn("rounding", self.codes(with_stats(allocated_bytes=gauge(0, 1000 * MIB),
                                                            requested_bytes=gauge(0, 800 * MIB))))
         self.assertIn("cached", self.codes(with_stats(reserved_bytes=gauge(0, 2000 * MIB))))
+        self.assertIn("Remedy: GPUPOOL_MAX_CACHED=990MiB",
+                      self.summary(with_stats(reserved_bytes=gauge(0, 2000 * MIB), inactive_split_bytes=gauge(0, 900 * MIB))).stdout)
+        pieces = self.summary(with_stats(reserved_bytes=gauge(0, 2000 * MIB), inactive_split_bytes=gauge(0, 1000 * MIB))).stdout
+        self.assertIn("most of that was in pieces beside memory in use", " ".join(pieces.split()))
+        self.assertNotIn("MAX_CACHED", pieces)
         self.assertIn("passthrough", self.codes(with_stats(passthrough_bytes=gauge(0, 2000 * MIB))))
         self.assertEqual(self.codes(snapshot_of(devices=[device_of(0)])), ["nothing"])
 

@@ -16,7 +16,7 @@ import unittest
 
 import cli
 from cli import DONE, INPUT, MIB, PARTIAL, USAGE, device_of, gauge
-from report_case import FRAMES, Program, Reports, ordinary
+from report_case import FRAMES, Program, Reports, fragmented, ordinary
 
 
 class Options(Reports):
@@ -184,6 +184,25 @@ class Owners(Reports):
         first = self.report(snapshot).stdout.splitlines()[:12]
         self.assertIn("    Remedy: It is the limit that refuses.", first)
         self.assertIn("Model::load", "\n".join(first))
+
+    def test_where_memory_is_cut_an_owner_frees_what_lies_together(self):
+        """The model holds more than was missing. Without it the pieces between are whole; without the cache they are not."""
+        oom = {"time_ns": 28000, "device": 0, "requested": 8 * MIB, "live": 40 * MIB, "cached": 20 * MIB, "device_free": 0,
+               "device_total": 64 * MIB, "in_pieces": 20 * MIB, "largest_free": 4 * MIB, "owners": [], "message": "",
+               "advice": "20 MiB are idle, but in pieces", "remedy": {"settings": {}, "action": None}}
+        snapshot = fragmented().snapshot(reason="oom", oom=oom)
+        found = self.finding(snapshot, "oom")
+        self.assertIn("20 MiB were cached, of them 20 MiB in pieces beside memory in use", found["message"])
+        owners = self.finding(snapshot, "owners")
+        self.assertIn("free what Model::load(std::string const&) model.cu:12 holds on device 0: in the segments without it, "
+                      "there would have been enough.", owners["advice"])
+        self.assertEqual(owners["remedy"]["action"], "free")
+        oom["requested"] = 44 * MIB  # as much is between the cache and the block that the device uses
+        self.assertIsNotNone(self.finding(snapshot, "owners")["remedy"])
+        oom["requested"] = 45 * MIB
+        owners = self.finding(snapshot, "owners")
+        self.assertNotIn("there would have been enough", owners["advice"])
+        self.assertIsNone(owners["remedy"])
 
     def test_the_advice_is_never_taken_out_of_a_sentence(self):
         """Before it was a member of its own it was the end of the message: nothing is read there."""
@@ -473,6 +492,29 @@ class Frag(Reports):
         self.assertEqual([(part["offset"], part["size"], part["state"]) for part in segment["parts"]],
                          [(0, 5 * MIB, "live"), (5 * MIB, 5 * MIB, "idle")])
         self.assertRegex(self.report(snapshot).stdout, r"(?m)^ +10 MiB +1 +10 MiB  #{20,21}\.{20,21}$")
+
+    def test_a_segment_that_is_cut(self):
+        (device,) = self.facts(fragmented())["devices"]
+        self.assertEqual((device["reserved"], device["segment_count"], device["groups"]), (64 * MIB, 1, []))
+        self.assertEqual(device["live"], {"bytes": 40 * MIB, "count": 10})
+        self.assertEqual(device["pending_free"], {"bytes": 4 * MIB, "count": 1})
+        self.assertEqual(device["idle"], {"bytes": 20 * MIB, "count": 5})
+        self.assertEqual(device["largest_idle"], 4 * MIB)
+        last = fragmented()
+        last.event("snapshot")
+        self.assertEqual(self.facts(last, "--at=28us")["devices"], [device])  # rebuilt from the events
+        (then,) = self.facts(last, "--at=12us")["devices"]
+        self.assertEqual([part["size"] // MIB for part in then["segments"][0]["parts"]], 11 * [4] + [20])
+
+    def test_pieces_that_cannot_go_back(self):
+        oom = {"time_ns": 28000, "device": 0, "requested": 8 * MIB, "live": 40 * MIB, "cached": 20 * MIB,
+               "in_pieces": 20 * MIB, "largest_free": 4 * MIB}
+        snapshot = fragmented().snapshot(reason="oom", oom=oom)
+        self.assertIn("none of the 20 MiB that were idle could go back to the driver: their segments have blocks in use",
+                      " ".join(self.report(snapshot).stdout.split()))
+        oom["largest_free"] = 8 * MIB
+        self.assertIn("though a block of 8 MiB was idle: it could not be handed out.",
+                      " ".join(self.report(snapshot).stdout.split()))
 
     def test_the_request_that_failed(self):
         oom = {"time_ns": 19000, "device": 0, "requested": 40 * MIB, "live": 0, "cached": 0, "largest_free": 32 * MIB}

@@ -40,6 +40,7 @@ class Program:
         self.with_stacks = with_stacks
         self.time = self.blocks = 0
         self.reserved = {}
+        self.cut = {}
 
     def event(self, action, detail="", **columns):
         self.time += 1000
@@ -56,13 +57,40 @@ class Program:
         rounded = rounded or size
         address = address or (self.blocks << 32)
         device = columns.get("device", 0)
-        if (device, address) not in self.reserved:
+        if not self.segment_of(device, address) and (device, address) not in self.reserved:
             self.event("segment_alloc", address=address, size=rounded, rounded_size=rounded, device=device)
             self.reserved[device, address] = rounded
         row = self.event("alloc", size=size, rounded_size=rounded, address=address, block=self.blocks, stack=stack,
                          **columns)
         self.live[self.blocks] = dict(row, state="active_allocated")
         return self.blocks
+
+    def segment(self, size, device=0):
+        """A segment that is cut: returns its address. alloc has addresses in it."""
+        self.blocks += 1
+        address = self.blocks << 32
+        self.event("segment_alloc", address=address, size=size, rounded_size=size, device=device)
+        self.cut[device, address] = size
+        return address
+
+    def segment_of(self, device, address):
+        return next((key for key, size in self.cut.items() if key[0] == device and key[1] <= address < key[1] + size), None)
+
+    def cut_blocks(self, segment):
+        """Those in use, and what is between them."""
+        end = segment[1]
+        active = [block for block in self.live.values() if block["state"] != "inactive" and
+                  self.segment_of(block["device"], block["address"]) == segment]
+        for block in sorted(active, key=lambda block: block["address"]) + [None]:
+            begin = block["address"] if block else segment[1] + self.cut[segment]
+            if begin > end:
+                yield {"address": end, "size": begin - end, "requested_size": 0, "block": 0, "state": "inactive", "refs": 0,
+                       "stack": -1, "stream": -1, "time_ns": 0, "tainted": False}
+            if block:
+                yield {"address": begin, "size": block["rounded_size"], "requested_size": block["size"],
+                       "block": block["block"], "state": block["state"], "refs": 1, "stack": block["stack"],
+                       "stream": block["stream"], "time_ns": block["time_ns"], "tainted": False}
+                end = begin + block["rounded_size"]
 
     def columns_of(self, block):
         return {name: self.live[block][name] for name in ("address", "block", "device", "rounded_size", "size",
@@ -89,14 +117,18 @@ class Program:
         """keep: only that many of the events, the last ones."""
         latest = {}
         for block in self.live.values():
-            latest[block["device"], block["address"]] = block
+            if not self.segment_of(block["device"], block["address"]):
+                latest[block["device"], block["address"]] = block
         segments = [{
             "device": device, "address": address, "total_size": self.reserved[device, address], "stream": -1,
             "context": 1, "allocated_size": 0, "active_size": 0, "requested_size": 0, "blocks": [{
                 "address": address, "size": self.reserved[device, address], "requested_size": block["size"],
                 "block": block["block"], "state": block["state"], "refs": 1, "stack": block["stack"],
                 "stream": block["stream"], "time_ns": block["time_ns"], "tainted": False}],
-        } for (device, address), block in sorted(latest.items())]
+        } for (device, address), block in sorted(latest.items())] + [{
+            "device": device, "address": address, "total_size": size, "stream": -1, "context": 1, "allocated_size": 0,
+            "active_size": 0, "requested_size": 0, "blocks": list(self.cut_blocks((device, address)))
+        } for (device, address), size in sorted(self.cut.items())]
         rows = self.rows[-keep:] if keep else self.rows
         events = {name: [row[name] for row in rows] for name in cli.COLUMNS}
         events.update(actions=ACTIONS, details=DETAILS)
@@ -128,6 +160,20 @@ def ordinary(with_stacks=True):
     program.free(cache)
     program.free(other, complete=False)
     program.managed(3 * MIB, stack=1)
+    return program
+
+
+def fragmented():
+    """A segment of 64 MiB: a model of 8 x 4 MiB with 4 MiB after each, which a cache of 2 x 4 MiB takes from; the rest idle
+    but for one block that the device still uses."""
+    program = Program()
+    base = program.segment(64 * MIB)
+    between = []
+    for i in range(8):
+        program.alloc(4 * MIB, stack=0, address=base + 8 * i * MIB)
+        between.append(program.alloc(4 * MIB, stack=1, address=base + (8 * i + 4) * MIB))
+    for i, block in enumerate(between[2:]):
+        program.free(block, complete=i < 5)
     return program
 
 

@@ -98,8 +98,10 @@ static void divide_misses(gp_findings_t *findings, const gp_summary_device_t *de
   gp_block_sizes_t sizes;
   gp_served_t kept;
 
-  *ret_misses = (misses_t){
-      .first = stats->allocation.peak < stats->cache_misses ? stats->allocation.peak : stats->cache_misses};
+  /* Each block that was held at the same time; of cut memory each segment. */
+  bool is_cut = stats->segment.peak && stats->segment.peak < stats->allocation.peak;
+  uint64_t first = is_cut ? stats->segment.peak : stats->allocation.peak;
+  *ret_misses = (misses_t){.first = first < stats->cache_misses ? first : stats->cache_misses};
   if (!gp_block_sizes_init(&sizes, settings))
     return;
   if (gp_served_count(&kept, &summary->lifetimes, device->device->device, &sizes)) {
@@ -285,6 +287,12 @@ static void judge_cached(gp_findings_t *findings, const gp_summary_device_t *dev
       gp_size_format(reserved, held), device->device->device, gp_size_format(active, used));
   if (!gp_findings_know_settings(findings))
     return;
+  if (stats->inactive_split_bytes.peak > (reserved - active) / 2) {
+    gp_findings_advise(findings, finding,
+        "most of that was in pieces beside memory in use, and could not go back: gpupool frag --at peak maps "
+        "them.");
+    return;
+  }
   /* Half of it: what is cached for short has its use. */
   as_setting((reserved - active) / 2, value);
   gp_findings_advise(

@@ -68,6 +68,8 @@ static void add_amounts(text_t *text, const gp_oom_moment_t *oom)
     add_size(text, "; ", oom->cached, " were cached");
   else
     add(text, "; how much was cached is not known, since its segments are expandable");
+  if (oom->in_pieces)
+    add_size(text, ", of them ", oom->in_pieces, " in pieces beside memory in use");
   if (oom->largest_hole)
     add_size(text, ", the largest hole ", oom->largest_hole,
         oom->largest_hole < oom->event.requested ? ", too small" : "");
@@ -88,7 +90,8 @@ static void add_busy(text_t *text, const gp_oom_moment_t *oom)
     add(text, " The device was busy: work submitted to context %" PRIu64, oom->busy_context);
     if (oom->busy_ns >= NS_PER_MS)
       add_time(text, " at least ", oom->busy_ns, " before");
-    add(text, " had not ended, and until then what is freed stays in use and what is cached cannot go back");
+    add(text, " had not ended, and until then what is freed stays in use%s",
+        oom->cached > oom->in_pieces ? " and what is cached cannot go back" : "");
     add(text, oom->waited_ns >= NS_PER_MS ? "" : "; the allocation did not wait");
     add(text, ".");
   }

@@ -150,6 +150,7 @@ static void read_report(gp_oom_moment_t *oom, const cJSON *report)
   read_uint(report, "live", &oom->live);
   read_uint(report, "deferred", &oom->pending);
   read_uint(report, "cached", &oom->cached);
+  read_uint(report, "in_pieces", &oom->in_pieces);
   read_uint(report, "passthrough", &oom->unpooled);
   read_uint(report, "largest_free", &oom->largest_hole);
   read_uint(report, "limit", &oom->limit);

@@ -28,6 +28,7 @@ typedef struct gp_oom_moment {
   uint64_t pending;        /* freed, but perhaps still in use by the device */
   bool knows_cached;       /* else cached and largest_hole are 0: segments that grow are not followed */
   uint64_t cached;
+  uint64_t in_pieces; /* of cached, by the report: could not go back, beside memory in use */
   uint64_t unpooled;
   uint64_t largest_hole; /* the largest idle piece, before what was idle went back */
   uint64_t limit;        /* 0: none is known */

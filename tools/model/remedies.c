@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "pool/util/size.h"
+#include "tools/model/freed_room.h"
 #include "tools/model/owners.h"
 #include "tools/model/remedies_pytorch.h"
 #include "tools/model/saturated.h"
@@ -102,12 +103,31 @@ static void advise_sizes(gp_findings_t *findings, gp_finding_t *finding)
 static uint64_t missing_bytes(const cJSON *oom)
 {
   uint64_t requested = figure(oom, "requested"), limit = figure(oom, "limit");
-  uint64_t held = gp_add_saturated(
-      gp_add_saturated(figure(oom, "live"), figure(oom, "deferred")), figure(oom, "passthrough"));
+  uint64_t held = gp_add_saturated(gp_add_saturated(figure(oom, "live"), figure(oom, "deferred")),
+      gp_add_saturated(figure(oom, "passthrough"), figure(oom, "in_pieces")));
 
   if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(oom, "by_limit")))
     return limit ? gp_subtract_saturated(gp_add_saturated(held, requested), limit) : 0;
   return figure(oom, "device_total") ? gp_subtract_saturated(requested, figure(oom, "device_free")) : 0;
+}
+
+/* The same where memory is cut, for all that the owner holds: whether it lies so that it helps. */
+static void settle_cut_owner(
+    gp_findings_t *findings, gp_finding_t *finding, int device, const gp_owner_t *owner, uint64_t missing)
+{
+  const gp_snapshot_t *snapshot = findings->summary->snapshot;
+  const cJSON *oom = cJSON_GetObjectItemCaseSensitive(snapshot->root, "oom");
+  char name[4 * OWNER_COLUMNS];
+  gp_freed_room_t room;
+
+  gp_freed_room_find(snapshot, device, owner, &room);
+  if (room.largest < figure(oom, "requested") && room.in_wholes < missing)
+    return;
+  gp_findings_retract(finding);
+  gp_findings_advise(findings, finding,
+      "free what %s holds on device %d: in the segments without it, there would have been enough.",
+      gp_text_shorten(owner->text, OWNER_COLUMNS, name, sizeof(name)), device);
+  gp_findings_act_on(findings, finding, "free", owner->function);
 }
 
 /* Less of what its biggest owner holds helps if that is as much as was missing on the device. */
@@ -128,7 +148,9 @@ static void settle_owners(gp_findings_t *findings, gp_finding_t *finding)
   gp_moments_end(&moments, &summary->lifetimes);
   if (gp_owners_init(&owners, &summary->lifetimes, &filter, &moments))
     findings->out_of_memory = true;
-  if (owners.count && owners.owners[0].bytes >= missing) {
+  if (owners.count && gp_device_is_cut(summary->snapshot, (int)device)) {
+    settle_cut_owner(findings, finding, (int)device, &owners.owners[0], missing);
+  } else if (owners.count && owners.owners[0].bytes >= missing) {
     gp_findings_retract(finding);
     gp_findings_advise(findings, finding,
         "free or shrink what %s holds: %s less on device %d would have been enough.",

@@ -270,6 +270,9 @@ static void print_request(const view_t *view, const gp_map_device_t *device, gp_
         "to "
         "the driver, and that was not enough.",
         asked, largest);
+  else if (device->split_count)
+    snprintf(text, sizeof(text),
+        "Memory ran out for %s, though a block of %s was idle: it could not be handed out.", asked, largest);
   else
     snprintf(text, sizeof(text),
         "Memory ran out for %s, though a block of %s was idle: it was too large to be handed out for that.",
