@@ -8,39 +8,6 @@ void gp_event_first_use(gp_engine_t *engine)
     engine->observer.first_use(engine->observer.self);
 }
 
-static uint32_t *cookie_of(gp_block_t *block, bool is_segment)
-{
-  return is_segment && block->segment ? &block->segment->observer_cookie : &block->observer_cookie;
-}
-
-void gp_event_block(gp_engine_t *engine, gp_block_t *block, gp_action_t action, gp_detail_t detail,
-    uint64_t time_ns, uint64_t duration_ns, bool hit)
-{
-  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
-  bool is_segment = action == GP_ACTION_SEGMENT_ALLOC || action == GP_ACTION_SEGMENT_FREE;
-  bool is_free = action == GP_ACTION_FREE_REQUESTED || action == GP_ACTION_FREE_COMPLETED;
-  /* A segment goes back on behalf of the thread that needs the room. */
-  bool is_callers = action == GP_ACTION_SEGMENT_FREE || action == GP_ACTION_FREE_REFUSED;
-  const gp_event_t event = {
-      .time_ns = time_ns,
-      .address = block->address,
-      .size = is_segment ? block->size : block->requested,
-      .rounded_size = block->size,
-      .block_id = is_segment ? 0 : block->block_id,
-      .duration_ns = duration_ns,
-      .lifetime_ns = is_free ? time_ns - block->time_ns : 0,
-      .origin = is_callers ? engine->observer.origin(engine->observer.self) : block->origin,
-      .action = action,
-      .detail = detail,
-      .device = block->context->device->ordinal,
-      .context = block->context->driver.id,
-      .observer_cookie = action == GP_ACTION_FREE_REFUSED ? NULL : cookie_of(block, is_segment),
-      .hit = hit,
-      .is_cut = block->segment != NULL,
-  };
-  engine->observer.event(engine->observer.self, &event);
-}
-
 void gp_event_refused(gp_engine_t *engine, const gp_context_t *context, uint64_t address, uint64_t time_ns)
 {
   gp_assert_internal(gp_lock_is_held(&context->device->lock));

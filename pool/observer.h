@@ -5,6 +5,7 @@
 #ifndef GP_POOL_OBSERVER_H
 #define GP_POOL_OBSERVER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -86,10 +87,14 @@ typedef enum gp_occasion {
  * device_facts() until it gets an answer other than NULL, copies the statistics there, and writes them there
  * for as long as it lives. It is called as event() is. NULL: the engine keeps them itself.
  *
+ * interest is a number that the observer changes at will: while it is 0, event() is not called for a
+ * block of whose event the cookie is 0 or NULL. NULL: every event is wanted.
+ *
  * find_origin() comes before: it is called by the thread that asks, with no lock held, and may take its time;
  * more than once in a call of the program. size: bytes asked for, 0 if they are not known. NULL: not called.
  */
 typedef struct gp_observer {
+  const _Atomic int *interest;
   void (*first_use)(void *self); /* NULL: nothing, as in the next two */
   void (*peak)(void *self, int device, uint64_t bytes);
   void (*find_origin)(void *self, gp_occasion_t occasion, uint64_t size);

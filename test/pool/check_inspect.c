@@ -2,6 +2,8 @@
  * Reading the engine while others use it: a copy of the blocks shows what the events up to its moment add up
  * to.
  */
+#include <string.h>
+
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
 
@@ -91,6 +93,46 @@ static int copy_and_free(void *self, const gp_driver_context_t *key, uint64_t ad
   copy();
   return real_free(self, key, address);
 }
+
+static _Atomic int interest;
+static int heard[GP_ACTION_COUNT];
+static uint32_t cookie_to_set;
+
+static void hear(void *self, const gp_event_t *event)
+{
+  heard[event->action]++;
+  if (event->observer_cookie && cookie_to_set)
+    *event->observer_cookie = cookie_to_set;
+}
+
+START_TEST(test_an_observer_without_interest_hears_of_what_it_marked_only)
+{
+  const gp_observer_t observer = {.event = hear, .interest = &interest};
+  gp_driver_context_t first = fake_context(0, 0);
+  fake_driver_init(&driver, GP_GIB, true);
+  engine = fake_engine(&driver, &observer, NULL);
+  context = gp_engine_context(engine, &first);
+  memset(heard, 0, sizeof(heard));
+
+  interest = 0;
+  uint64_t unmarked = allocate(GP_MIB);
+  ck_assert_int_eq(free_code(unmarked), 0);
+  ck_assert_int_eq(
+      heard[GP_ACTION_SEGMENT_ALLOC] + heard[GP_ACTION_ALLOC] + heard[GP_ACTION_FREE_REQUESTED], 0);
+
+  interest = 1;
+  cookie_to_set = 5;
+  uint64_t marked = allocate(GP_MIB);
+  ck_assert_int_eq(heard[GP_ACTION_ALLOC], 1);
+  interest = 0;
+  ck_assert_int_eq(free_code(marked), 0);
+  synchronize();
+  (void)gp_engine_trim(engine, context, UINT64_MAX, GP_TRIM_REQUESTED);
+  ck_assert_int_eq(heard[GP_ACTION_FREE_REQUESTED], 1);
+  ck_assert_int_eq(heard[GP_ACTION_FREE_COMPLETED], 1);
+  ck_assert_int_eq(heard[GP_ACTION_SEGMENT_FREE], 1);
+}
+END_TEST
 
 START_TEST(test_a_block_keeps_who_asked_until_its_next_owner)
 {
@@ -184,6 +226,7 @@ int main(void)
 {
   Suite *suite = suite_create("inspect");
   TCase *tcase = tcase_create("views");
+  tcase_add_test(tcase, test_an_observer_without_interest_hears_of_what_it_marked_only);
   tcase_add_test(tcase, test_a_block_keeps_who_asked_until_its_next_owner);
   tcase_add_test(tcase, test_blocks_in_every_state);
   tcase_add_test(tcase, test_a_block_on_its_way_to_the_driver);

@@ -24,6 +24,9 @@ static_assert(GP_RECORDING_OFF == (int)GP_TRACE_OFF && GP_RECORDING_STATE == (in
                   GP_RECORDING_ALL == (int)GP_TRACE_ALL,
     "the option has the codes of the record");
 
+/* Of an observer's interest; what is known of live memory stays right when recording is off. */
+static_assert(GP_TRACE_OFF == 0, "no interest");
+
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18 /* Linux 4.14 */
 #endif
@@ -430,6 +433,7 @@ gp_observer_t gp_recorder_observer(gp_recorder_t *recorder)
 {
   bool has_stacks = recorder->origins.mode != GP_STACKS_OFF;
   return (gp_observer_t){
+      .interest = &recorder->mode,
       .find_origin = has_stacks ? find_origin : NULL,
       .origin = has_stacks ? tell_origin : NULL,
       .event = record_event,
