@@ -1,9 +1,9 @@
 /*
  * Kills a process at a random instruction, again and again, and compares what its record says with the
  * process's own log: the same memory is live, up to one operation in flight for each thread, and events and
- * blocks agree exactly.
+ * blocks agree exactly. GPUPOOL_TYPE is TYPE.
  *
- * ring_kill RUNS [SEED]
+ * ring_kill RUNS [SEED [TYPE]]
  */
 #include <signal.h>
 #include <stdio.h>
@@ -27,7 +27,9 @@
 
 static unsigned run_number;
 static gp_record_t record; /* too large for a stack */
-static unsigned long kills_in_flight;
+static const char *type;   /* NULL: the default */
+static bool is_cut;
+static unsigned long kills_in_flight, segments_cut;
 
 static const gp_block_view_t *live_block(uint64_t address)
 {
@@ -73,7 +75,28 @@ static void compare_with_log(const workload_t *workload)
       "%zu live blocks, but %zu to %zu in the log", live, expected, expected + allocating + freeing);
 }
 
-/* The state that an address has after its newest event is that of its block. */
+/* The blocks of a segment cover it. */
+static void check_segments(void)
+{
+  const gp_device_copy_t *copy = &record.copies[0];
+  uint64_t end = 0; /* of the block before, if it is of the same segment */
+  for (size_t i = 0; i < copy->blocks.count; i++) {
+    const gp_block_view_t *block = gp_device_copy_block(copy, i);
+    uint64_t begin = end ? end : block->segment_address;
+    EXPECT(block->address == begin, "block %#llx is not at %#llx", (unsigned long long)block->address,
+        (unsigned long long)begin);
+    EXPECT(is_cut || block->size == block->segment_size, "block %#llx is a part",
+        (unsigned long long)block->address);
+    end = block->address + block->size;
+    if (end == block->segment_address + block->segment_size)
+      end = 0;
+    segments_cut += block->address > block->segment_address;
+  }
+  EXPECT(end == 0, "the last segment is not covered");
+}
+
+/* The state that an address has after its newest event is that of its block. What is idle of a cut segment is
+ * of no owner, and may begin where another block, or another segment, began before. */
 static void compare_with_events(void)
 {
   const gp_event_merge_t *events = &record.events;
@@ -88,6 +111,12 @@ static void compare_with_events(void)
     }
     if (!newest)
       continue; /* the ring has lost it */
+    if (is_cut && block->state == GP_BLOCK_IDLE) {
+      EXPECT(newest->action != GP_ACTION_ALLOC && newest->action != GP_ACTION_FREE_REQUESTED,
+          "idle memory at %#llx after event %d", (unsigned long long)block->address, (int)newest->action);
+      EXPECT(block->block_id == 0, "idle memory has an owner");
+      continue;
+    }
     gp_block_state_t state = newest->action == GP_ACTION_ALLOC            ? GP_BLOCK_ALLOCATED
                              : newest->action == GP_ACTION_FREE_REQUESTED ? GP_BLOCK_PENDING
                                                                           : GP_BLOCK_IDLE;
@@ -103,7 +132,9 @@ static void compare_with_events(void)
 
 static void kill_once(workload_t *workload, const char *root, unsigned random)
 {
-  pid_t child = workload_start(workload, root, random & 1 ? "1024" : "65536", random, 0);
+  const workload_plan_t plan = {
+      .root = root, .events = random & 1 ? "1024" : "65536", .type = type, .seed = random};
+  pid_t child = workload_start(workload, &plan);
   EXPECT(child > 0, "fork failed");
   uint64_t target = 1 + random % 3000;
   while (atomic_load_explicit(&workload->operations, memory_order_relaxed) < target)
@@ -124,6 +155,7 @@ static void kill_once(workload_t *workload, const char *root, unsigned random)
   EXPECT(at_least >= target, "%llu events of %llu operations", (unsigned long long)at_least,
       (unsigned long long)target);
   compare_with_log(workload);
+  check_segments();
   compare_with_events();
   gp_record_fini(&record);
   workload_remove_records(root);
@@ -133,6 +165,8 @@ int main(int argc, char **argv)
 {
   unsigned runs = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 100;
   unsigned random = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 1;
+  type = argc > 3 ? argv[3] : NULL;
+  is_cut = type && strcmp(type, "segment") == 0;
   char root[] = "/dev/shm/ring_kill.XXXXXX";
   char fallback[] = "ring_kill.XXXXXX";
   char *folder = mkdtemp(root);
@@ -150,5 +184,5 @@ int main(int argc, char **argv)
   rmdir(path);
   rmdir(folder);
   printf("%u processes killed, %lu threads in the middle of an operation\n", runs, kills_in_flight);
-  return kills_in_flight > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return kills_in_flight > 0 && (segments_cut > 0) == is_cut ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -3,7 +3,7 @@
  * Whatever is in the file, reading ends with a message or with a snapshot that every command of the tool
  * accepts; the sanitizers see the rest.
  *
- * ring_mutate RUNS [SEED]
+ * ring_mutate RUNS [SEED [TYPE]]
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -149,12 +149,13 @@ int main(int argc, char **argv)
   original_t original = {0};
   workload_t *workload = workload_make();
   int status;
-  const uint64_t operations = 400; /* the oldest events are given up */
+  workload_plan_t plan = {.root = root, .events = "1024", .type = argc > 3 ? argv[3] : NULL, .seed = 3};
 
   state = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 1;
   if (!workload || !mkdtemp(root))
     return 77;
-  pid_t child = workload_start(workload, root, "1024", 3, operations);
+  plan.operations = 400; /* the oldest events are given up */
+  pid_t child = workload_start(workload, &plan);
   if (child < 0 || waitpid(child, &status, 0) != child || status)
     return 77;
   int fd = workload_open_record(root);

@@ -15,12 +15,12 @@
 #include "trace/region/record_file.h"
 #include "trace/record/recorder.h"
 
-static const char *setting_record, *setting_events;
+#define CUT_SCALE 64 /* of sizes, where blocks are cut from segments of 64 MiB and more */
+
+static workload_plan_t the_plan;
 static workload_t *the_workload;
 static gp_engine_t *engine;
 static gp_context_t *context;
-static uint64_t last_operation;
-static unsigned the_seed;
 
 static uint64_t driver_now(void *self)
 {
@@ -32,9 +32,11 @@ static uint64_t driver_now(void *self)
 static const char *lookup(void *arg, const char *variable)
 {
   if (strcmp(variable, "GPUPOOL_RECORD") == 0)
-    return setting_record;
+    return the_plan.root;
   if (strcmp(variable, "GPUPOOL_TRACE_EVENTS") == 0)
-    return setting_events;
+    return the_plan.events;
+  if (strcmp(variable, "GPUPOOL_TYPE") == 0)
+    return the_plan.type;
   return strcmp(variable, "GPUPOOL_MAX_CACHED") == 0 ? "4MiB" : NULL; /* so that segments go back, too */
 }
 
@@ -69,18 +71,19 @@ static void give(workload_log_t *log, workload_block_t *block)
 static void *work(void *arg)
 {
   workload_log_t *log = arg;
-  uint32_t state = (uint32_t)(log - the_workload->logs) * 7919 + the_seed;
+  uint32_t state = (uint32_t)(log - the_workload->logs) * 7919 + the_plan.seed;
+  uint64_t scale = the_plan.type && strcmp(the_plan.type, "segment") == 0 ? CUT_SCALE : 1;
   for (;;) {
     state = state * 1664525u + 1013904223u;
     workload_block_t *block = &log->live[state >> 8 & (WORKLOAD_SLOTS - 1)];
     if (atomic_load(&block->address))
       give(log, block);
     else
-      take(log, block, 512 + (uint64_t)(state >> 16 & 15) * 20000);
+      take(log, block, (512 + (uint64_t)(state >> 16 & 15) * 20000) * scale);
     if (state >> 27 == 0)
       gp_engine_sync_end(engine, context, gp_engine_sync_begin(engine, context));
     uint64_t done = atomic_fetch_add(&the_workload->operations, 1) + 1;
-    if (last_operation && done >= last_operation)
+    if (the_plan.operations && done >= the_plan.operations)
       _exit(0);
   }
   return NULL;
@@ -107,18 +110,14 @@ static void run(void)
   work(&the_workload->logs[0]);
 }
 
-pid_t workload_start(
-    workload_t *workload, const char *root, const char *events, unsigned seed, uint64_t operations)
+pid_t workload_start(workload_t *workload, const workload_plan_t *plan)
 {
   memset(workload, 0, sizeof(*workload));
   pid_t child = fork();
   if (child != 0)
     return child;
   the_workload = workload;
-  setting_record = root;
-  setting_events = events;
-  last_operation = operations;
-  the_seed = seed;
+  the_plan = *plan;
   run();
   _exit(1);
 }

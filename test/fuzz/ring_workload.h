@@ -36,12 +36,17 @@ typedef struct workload {
 /* In shared memory, zeroed; NULL: there is none. */
 workload_t *workload_make(void);
 
-/*
- * Starts the process. Its record is in root; events: GPUPOOL_TRACE_EVENTS. It ends by itself after
- * `operations` (0: never), with _exit.
- */
-pid_t workload_start(
-    workload_t *workload, const char *root, const char *events, unsigned seed, uint64_t operations);
+/* How a process is to be. */
+typedef struct workload_plan {
+  const char *root;   /* of its record */
+  const char *events; /* GPUPOOL_TRACE_EVENTS */
+  const char *type;   /* GPUPOOL_TYPE; NULL: the default. Of type segment blocks are larger, so that segments
+                         come and go, too */
+  unsigned seed;
+  uint64_t operations; /* after which it ends by itself, with _exit; 0: never */
+} workload_plan_t;
+
+pid_t workload_start(workload_t *workload, const workload_plan_t *plan);
 
 /* The only record in root, open for reading. -1: there is none (yet), or more than one. */
 int workload_open_record(const char *root);

@@ -82,7 +82,7 @@ class OutOfMemory(Remedies):
     def test_a_larger_limit(self):
         """It has to hold for the block that was asked for, however sizes are rounded."""
         for last in (36 * MIB + 1, 64 * MIB + 1, 126 * MIB + 7, 300 * MIB + 1):
-            for type in ("round", "naive"):
+            for type in ("round", "naive", "segment"):
                 steps = ("load:%d:2" % (32 * MIB), "pass:%d" % last)
                 found = self.refused(*steps, LIMIT="100MiB", TYPE=type)
                 self.expect_served(*steps, **dict(self.settings_of(found, "LIMIT"), TYPE=type))
@@ -119,6 +119,28 @@ class OutOfMemory(Remedies):
         self.expect_served(*before, self.action_of(found), "load:%d" % (700 * MIB), **short)
         self.assertIn("set a longer GPUPOOL_PATIENCE", found["advice"])
         self.expect_served(*before, "load:%d" % (700 * MIB), **dict(short, PATIENCE="10"))
+
+    def test_a_synchronization_that_leaves_pieces_is_not_advised(self):
+        """Of cut memory the freed blocks have to lie together."""
+        short = {"SIMCUDA_CAPACITY": "1GiB", "RESERVE": "0", "PATIENCE": "1", "TYPE": "segment"}
+        apart = ("load:%d" % (32 * MIB), "pass:%d" % (32 * MIB)) * 15 + ("use:load", "free:load", "busy:%d" % (5 * SECOND))
+        found = self.refused(*apart, "grow:%d" % (256 * MIB), **short)
+        self.assertIsNone(found["remedy"], found)
+        together = ("load:%d:15" % (32 * MIB), "pass:%d:15" % (32 * MIB), "use:load", "free:load", "busy:%d" % (5 * SECOND))
+        found = self.refused(*together, "grow:%d" % (256 * MIB), **short)
+        self.expect_served(*together, self.action_of(found), "grow:%d" % (256 * MIB), **short)
+
+    def test_pieces(self):
+        """As much is idle as is asked for, and no setting helps: what lies between is to be freed, if that is enough."""
+        settings = {"SIMCUDA_CAPACITY": "1GiB", "RESERVE": "0", "STACKS": "native", "TYPE": "segment"}
+        steps = ("load:%d" % (32 * MIB), "pass:%d" % (32 * MIB)) * 15 + ("free:pass", "synchronize")
+        _, facts = self.meet(*steps, "grow:%d" % (256 * MIB), **settings)
+        found = self.finding(facts["oom"], "oom")
+        self.assertIsNone(found["remedy"], found)
+        self.assertIn("are idle, but in pieces between blocks that the program holds", found["advice"])
+        owners = self.finding(facts["oom"], "owners")
+        self.assertIn("in the segments without it, there would have been enough", owners["advice"])
+        self.expect_served(*steps, self.action_of(owners, "load"), "grow:%d" % (256 * MIB), **settings)
 
     def test_another_type_where_rounding_took_the_memory(self):
         """Never the type in use, and only where the bytes that it saves are enough."""
