@@ -55,6 +55,28 @@ static gp_block_state_t view_state(gp_state_t state)
   }
 }
 
+/* What is idle in a cut segment is of nobody: it may be made of blocks that several had. */
+static gp_block_view_t view_of(const gp_block_t *block)
+{
+  /* The driver gives the address anew only after the record of its release (gp_releases_await): until then
+   * the block is what it was. */
+  gp_state_t state = block->state == GP_STATE_RELEASING ? block->released_from : block->state;
+  const gp_segment_t *segment = block->segment;
+  bool is_nobodys = segment && state == GP_STATE_IDLE;
+  return (gp_block_view_t){.address = block->address,
+      .size = block->size,
+      .segment_address = segment ? segment->address : block->address,
+      .segment_size = segment ? segment->size : block->size,
+      .requested = is_nobodys ? 0 : block->requested,
+      .block_id = is_nobodys ? 0 : block->block_id,
+      .time_ns = is_nobodys ? 0 : block->time_ns,
+      .context = block->context->driver.id,
+      .refs = block->refs,
+      .origin = is_nobodys ? GP_ORIGIN_NONE : block->origin,
+      .state = view_state(state),
+      .tainted = block->tainted};
+}
+
 size_t gp_engine_blocks(gp_engine_t *engine, int ordinal, gp_block_view_t *array, size_t capacity,
     gp_stats_t *ret_stats, const gp_moment_t *moment)
 {
@@ -69,22 +91,8 @@ size_t gp_engine_blocks(gp_engine_t *engine, int ordinal, gp_block_view_t *array
     *ret_stats = *device->stats;
   GP_LIST_EACH(&device->contexts, const gp_context_t, device_link, context) {
     GP_LIST_EACH(&context->blocks, const gp_block_t, all, block) {
-      /* The driver gives the address anew only after the record of its release (gp_releases_await): until
-       * then the block is what it was. */
-      gp_state_t state = block->state == GP_STATE_RELEASING ? block->released_from : block->state;
       if (count < capacity)
-        array[count] = (gp_block_view_t){.address = block->address,
-            .size = block->size,
-            .segment_address = block->segment ? block->segment->address : block->address,
-            .segment_size = block->segment ? block->segment->size : block->size,
-            .requested = block->requested,
-            .block_id = block->block_id,
-            .time_ns = block->time_ns,
-            .context = block->context->driver.id,
-            .refs = block->refs,
-            .origin = block->origin,
-            .state = view_state(state),
-            .tainted = block->tainted};
+        array[count] = view_of(block);
       count++;
     }
   }

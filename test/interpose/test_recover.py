@@ -95,6 +95,26 @@ class Recover(PreloadCase):
                          sum(s["blocks"][0]["state"] == "active_allocated" for s in snapshot["segments"]))
         self.assertGreater(stats["allocation"]["allocated"], 1000)
 
+    def test_killed_with_cut_memory(self):
+        """Segments with all their blocks, and what is idle between them; with the history and without."""
+        for settings in ({"TRACE_EVENTS": "1000000"}, {"TRACE": "state"}):
+            pid = self.kill_replay(2 * MIB if "TRACE" not in settings else MIB // 8, TYPE="segment", **settings)
+            snapshot = self.recovered(str(pid), has_events="TRACE" not in settings)
+            self.expect_covered(snapshot)
+            self.assertNotIn("notes", snapshot)
+            blocks = [block for segment in snapshot["segments"] for block in segment["blocks"]]
+            self.assertGreater(len(blocks), 2 * len(snapshot["segments"]))
+            sizes = {state: sum(block["size"] for block in blocks if block["state"] == state)
+                     for state in ("active_allocated", "active_pending_free", "inactive")}
+            stats = stats_of(snapshot)
+            self.assertEqual(stats["segment"]["current"], len(snapshot["segments"]))
+            self.assertEqual(stats["allocated_bytes"]["current"], sizes["active_allocated"])
+            self.assertEqual(stats["deferred_bytes"]["current"], sizes["active_pending_free"])
+            self.assertEqual(stats["cached_bytes"]["current"], sizes["inactive"])
+            self.assertEqual(stats["inactive_split_bytes"]["current"],
+                             sum(block["size"] for segment in snapshot["segments"] for block in segment["blocks"]
+                                 if block["state"] == "inactive" and len(segment["blocks"]) > 1))
+
     def test_killed_after_the_ring_wrapped(self):
         self.kill_replay(1, dropped=20000, TRACE_EVENTS="4096")
         snapshot = self.recovered()

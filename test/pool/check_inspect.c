@@ -222,12 +222,46 @@ START_TEST(test_a_block_on_its_way_to_the_driver)
 }
 END_TEST
 
+START_TEST(test_idle_memory_of_a_cut_segment_is_of_nobody)
+{
+  const gp_observer_t observer = {.event = note_origin, .origin = tell_asker};
+  gp_driver_context_t first = fake_context(0, 0);
+  fake_driver_init(&driver, GP_GIB, true);
+  engine = fake_engine(&driver, &observer, (const char *const[]){"GPUPOOL_TYPE=segment", NULL});
+  context = gp_engine_context(engine, &first);
+  asker = 7;
+  uint64_t address[3];
+  for (int i = 0; i < 3; i++)
+    address[i] = allocate(100000);
+  ck_assert_int_eq(free_code(address[1]), 0);
+  synchronize();
+  copy();
+  ck_assert_uint_eq(view_count, 4);
+  uint64_t end = views[0].segment_address;
+  for (size_t i = 0; i < view_count; i++) {
+    bool is_live = i == 0 || i == 2;
+    ck_assert_uint_eq(views[i].address, end);
+    ck_assert_uint_eq(views[i].segment_address, views[0].address);
+    ck_assert_uint_eq(views[i].segment_size, view_stats.reserved_bytes.current);
+    ck_assert_int_eq((int)views[i].state, (int)(is_live ? GP_BLOCK_ALLOCATED : GP_BLOCK_IDLE));
+    ck_assert_uint_eq(views[i].requested, is_live ? 100000 : 0);
+    ck_assert_uint_eq(views[i].block_id > 0, is_live);
+    ck_assert_uint_eq(views[i].time_ns > 0, is_live);
+    ck_assert_uint_eq(views[i].origin, is_live ? 7 : 0);
+    end += views[i].size;
+  }
+  ck_assert_uint_eq(end, views[0].segment_address + views[0].segment_size);
+  stop();
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("inspect");
   TCase *tcase = tcase_create("views");
   tcase_add_test(tcase, test_an_observer_without_interest_hears_of_what_it_marked_only);
   tcase_add_test(tcase, test_a_block_keeps_who_asked_until_its_next_owner);
+  tcase_add_test(tcase, test_idle_memory_of_a_cut_segment_is_of_nobody);
   tcase_add_test(tcase, test_blocks_in_every_state);
   tcase_add_test(tcase, test_a_block_on_its_way_to_the_driver);
   suite_add_tcase(suite, tcase);
