@@ -6,6 +6,7 @@ GP_SOURCE (the source tree), GP_TOOL (the gpupool tool, may be unset), GP_EMULAT
 another architecture, may be unset).
 """
 
+import bisect
 import concurrent.futures
 import csv
 import functools
@@ -137,6 +138,35 @@ class Run:
         return self.sim["calls"]
 
 
+class Places:
+    """Pieces of memory by (device, address), with their sizes."""
+
+    def __init__(self):
+        self.sizes = {}
+        self.order = []
+
+    def add(self, key, size):
+        bisect.insort(self.order, key)
+        self.sizes[key] = size
+
+    def remove(self, key):
+        del self.order[bisect.bisect_left(self.order, key)]
+        return self.sizes.pop(key)
+
+    def before(self, key):
+        """The last one that begins at key or before, or None."""
+        i = bisect.bisect_right(self.order, key)
+        return self.order[i - 1] if i > 0 and self.order[i - 1][0] == key[0] else None
+
+    def holds(self, key, size):
+        place = self.before(key)
+        return place is not None and key[1] + size <= place[1] + self.sizes[place]
+
+    def overlaps(self, key, size):
+        place = self.before((key[0], key[1] + max(size, 1) - 1))
+        return place is not None and place[1] + self.sizes[place] > key[1]
+
+
 class PreloadCase(unittest.TestCase):
     maxDiff = None
 
@@ -240,33 +270,37 @@ class PreloadCase(unittest.TestCase):
                 self.assertNotIn(("inactive", "inactive"), list(zip(states, states[1:])))
 
     def expect_history(self, snapshot):
-        """Replays the events: no address has two owners, and what is live at the end is what the segments say."""
+        """Replays the events: every block lies in a segment, no byte has two owners, and what is live at the end is
+        what the segments say."""
         self.expect_covered(snapshot)
         if snapshot["recorded_since_ns"]:
             return
         events = snapshot["events"]
         actions = events["actions"]
         live = {}
-        segments = {}
+        live_sizes = Places()
+        segments = Places()
         for i, index in enumerate(events["action"]):
             action = actions[index] if isinstance(index, int) else index
             key = (events["device"][i], events["address"][i])
             if action == "segment_alloc":
-                self.assertNotIn(key, segments, "segment twice at event %d" % i)
-                segments[key] = events["size"][i]
+                self.assertFalse(segments.overlaps(key, events["size"][i]), "segment twice at event %d" % i)
+                segments.add(key, events["size"][i])
             elif action == "segment_free":
-                self.assertIn(key, segments, "unknown segment freed at event %d" % i)
-                del segments[key]
+                self.assertIn(key, segments.sizes, "unknown segment freed at event %d" % i)
+                size = segments.remove(key)
+                self.assertFalse(live_sizes.overlaps(key, size), "segment freed with a block at event %d" % i)
             elif action == "alloc":
-                end = events["address"][i] + events["rounded_size"][i]
-                self.assertTrue(key in segments or any(key[0] == device and address < key[1] and end <= address + size
-                                                       for (device, address), size in segments.items()),
-                                "block outside a segment at event %d" % i)
-                self.assertNotIn(key, live, "block with two owners at event %d" % i)
+                size = events["rounded_size"][i]
+                self.assertTrue(segments.holds(key, size), "block outside a segment at event %d" % i)
+                self.assertFalse(live_sizes.overlaps(key, size), "block with two owners at event %d" % i)
                 live[key] = events["block"][i]
+                live_sizes.add(key, size)
             elif action == "free_completed":
                 self.assertEqual(live.pop(key, None), events["block"][i], "event %d" % i)
-        self.assertEqual({(s["device"], s["address"]): s["total_size"] for s in snapshot["segments"]}, segments)
+                live_sizes.remove(key)
+        self.assertEqual({(s["device"], s["address"]): s["total_size"] for s in snapshot["segments"]},
+                         segments.sizes)
         held = {(s["device"], b["address"]): b["block"] for s in snapshot["segments"] for b in s["blocks"]
                 if b["state"] != "inactive"}
         self.assertEqual(held, live)
