@@ -12,6 +12,9 @@
 #define GROWTH_DIVISION       24
 #define GROWTH_MOST           (512 * GP_MIB)
 
+/* Equal requests from this size on fill a segment: near the capacity's edge nothing is wasted. */
+#define EQUAL_LEAST GP_MIB
+
 /* What may be held beyond the highest use: percent of it, one more for each release, and never less bytes. */
 #define SLACK_LEAST 5u
 #define SLACK_MOST  15u
@@ -33,6 +36,8 @@ uint64_t gp_segment_size(uint64_t reserved, uint64_t bytes)
     return gp_round_up(bytes, GP_SEGMENT_STEP);
   uint64_t early = minimum(reserved / GROWTH_EARLY_DIVISION, GROWTH_EARLY_MOST);
   uint64_t growth = maximum(early, minimum(reserved / GROWTH_DIVISION, GROWTH_MOST));
+  if (bytes >= EQUAL_LEAST && bytes < growth)
+    growth -= growth % bytes;
   return gp_round_up(maximum(bytes, growth), GP_SEGMENT_STEP);
 }
 

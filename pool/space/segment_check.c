@@ -1,0 +1,72 @@
+/*
+ * What state.h and cut_bins.h promise of segments, for gp_engine_check. In a file of its own: the preload
+ * library has no use for it.
+ */
+#include <stdio.h>
+
+#include "pool/space/segment.h"
+
+static bool expect(bool condition, const char *what, uint64_t a, uint64_t b)
+{
+  if (!condition)
+    fprintf(stderr, "gpupool check: %s (%llu, %llu)\n", what, (unsigned long long)a, (unsigned long long)b);
+  return condition;
+}
+
+static bool check_idle(const gp_block_t *block)
+{
+  const gp_cut_entry_t *entry = &block->in_cut;
+  bool is_listed = block->order.next != &block->order;
+  bool good = expect(is_listed == gp_segment_is_whole(block), "idle whole segment against the device's list",
+      block->address, block->size);
+
+  if (block->segment->is_closed)
+    return good;
+  return expect(entry->address == block->address && entry->size == block->size &&
+                    entry->free_epoch == block->free_epoch,
+             "idle part and its entry differ", block->address, entry->address) &&
+         good;
+}
+
+bool gp_segment_check(const gp_context_t *context)
+{
+  const gp_segment_t *segment = NULL; /* of the block before */
+  uint64_t end = 0;                   /* where the block before ended */
+  bool was_idle = false;
+  size_t segments = 0, listed = 0, entries = 0, counted;
+  uint64_t bytes = 0, counted_bytes;
+  bool good = true;
+
+  GP_LIST_EACH(&context->blocks, const gp_block_t, all, block) {
+    bool is_first = block->segment != segment;
+    if (is_first && segment)
+      good &=
+          expect(end == segment->address + segment->size, "segment is not covered", segment->address, end);
+    segment = block->segment;
+    if (!segment)
+      continue;
+    bool is_idle = block->state == GP_STATE_IDLE;
+    segments += is_first;
+    good &= expect(
+        block->address == (is_first ? segment->address : end), "gap in a segment", block->address, end);
+    good &= expect(!is_first || segment->first == block, "first block of a segment", block->address, 0);
+    good &= expect(is_first || !was_idle || !is_idle, "idle neighbours", block->address, 0);
+    if (is_idle)
+      good &= check_idle(block);
+    if (is_idle && !segment->is_closed) {
+      entries++;
+      bytes += block->size;
+    }
+    end = block->address + block->size;
+    was_idle = is_idle;
+  }
+  if (segment)
+    good &= expect(end == segment->address + segment->size, "segment is not covered", segment->address, end);
+  GP_LIST_EACH(&context->segments, const gp_segment_t, link, each)
+    listed += each->context == context;
+  good &= expect(segments == listed, "segments of the context", segments, listed);
+  good &= expect(gp_cut_bins_check(&context->cut, &counted, &counted_bytes), "bins of cut memory", 0, 0);
+  return expect(
+             entries == counted && bytes == counted_bytes, "idle parts in the bins", bytes, counted_bytes) &&
+         good;
+}
