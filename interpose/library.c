@@ -1,5 +1,6 @@
 #include "interpose/library.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -237,6 +238,25 @@ void gp_library_stop_pooling(void)
 }
 
 /*
+ * In a debug build the engine's books have to balance at the end. Other threads may be in the middle of a
+ * call, for which the books are open.
+ */
+static void check_books(void)
+{
+#if GP_DEBUG_LEVEL >= 3
+  struct dirent *entry;
+  int threads = 0;
+  DIR *tasks = opendir("/proc/self/task");
+
+  while (tasks && (entry = readdir(tasks)))
+    threads += entry->d_name[0] != '.';
+  if (tasks)
+    (void)closedir(tasks);
+  gp_assert_full(threads != 1 || gp_engine_check(the_engine));
+#endif
+}
+
+/*
  * Runs at exit, after the program's own exit handlers and the destructors of libraries, so that it sees what
  * they free. It calls no driver function and gives nothing back: the driver may be gone, and the memory goes
  * with the process.
@@ -251,6 +271,7 @@ static void write_reports(void)
       gp_snapshot_leave_record(the_snapshots);
     return;
   }
+  check_books();
   (void)gp_escape_check(); /* libraries that were loaded since the start */
   if (gp_option_number(&options, GP_OPTION_stats))
     gp_report_write(the_engine);

@@ -2,33 +2,24 @@
  * Recomputes what state.h promises and compares. Every mismatch is printed, so that a failing test says what
  * broke.
  */
-#include <stdio.h>
-
 #include "pool/space/segment.h"
 
 typedef struct gp_sums {
   uint64_t segments, reserved, live_count, live, requested, deferred, cached, parts;
 } gp_sums_t;
 
-static bool expect(bool condition, const char *what, uint64_t a, uint64_t b)
-{
-  if (!condition)
-    fprintf(stderr, "gpupool check: %s (%llu, %llu)\n", what, (unsigned long long)a, (unsigned long long)b);
-  return condition;
-}
-
 static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_block_t *block, gp_sums_t *sums)
 {
   bool good = true;
   bool owned = block->state == GP_STATE_LIVE || block->state == GP_STATE_RETAINED;
 
-  good &= expect(block->context == context, "block in the list of another context", block->address, 0);
-  good &= expect(block->state != GP_STATE_RELEASING, "block is still being released", block->address, 0);
+  good &= gp_expect(block->context == context, "block in the list of another context", block->address, 0);
+  good &= gp_expect(block->state != GP_STATE_RELEASING, "block is still being released", block->address, 0);
   bool is_hole = block->segment && block->state == GP_STATE_IDLE;
-  good &= expect(is_hole || gp_address_map_find(&engine->blocks, block->address) == block,
+  good &= gp_expect(is_hole || gp_address_map_find(&engine->blocks, block->address) == block,
       "block not in the map", block->address, 0);
-  good &= expect((block->refs > 0) == owned, "references against state", block->refs, block->state);
-  good &= expect(
+  good &= gp_expect((block->refs > 0) == owned, "references against state", block->refs, block->state);
+  good &= gp_expect(
       block->segment || gp_bins_find(&context->bins, block->size), "block without a bin", block->size, 0);
   sums->segments += !block->segment;
   sums->reserved += block->size;
@@ -62,16 +53,16 @@ static bool check_bins(const gp_context_t *context)
     counted += bin->block_count;
     for (gp_bin_entry_t *entry = bin->idle; entry; entry = entry->next) {
       const gp_block_t *block = gp_block_of_entry(entry);
-      good &=
-          expect(block->state == GP_STATE_IDLE, "block in a bin is not idle", block->address, block->state);
-      good &= expect(block->size == bin->size, "block in the bin of another size", block->size, bin->size);
+      good &= gp_expect(
+          block->state == GP_STATE_IDLE, "block in a bin is not idle", block->address, block->state);
+      good &= gp_expect(block->size == bin->size, "block in the bin of another size", block->size, bin->size);
       idle++;
     }
-    good &= expect(idle == bin->idle_count, "idle_count of a bin", idle, bin->idle_count);
+    good &= gp_expect(idle == bin->idle_count, "idle_count of a bin", idle, bin->idle_count);
   }
   GP_LIST_EACH(&context->blocks, const gp_block_t, all, block)
     blocks += block->context == context && !block->segment;
-  return expect(blocks == counted, "block_count of the bins", blocks, counted) && good;
+  return gp_expect(blocks == counted, "block_count of the bins", blocks, counted) && good;
 }
 
 static bool check_context(gp_engine_t *engine, gp_context_t *context, gp_sums_t *sums)
@@ -84,8 +75,8 @@ static bool check_context(gp_engine_t *engine, gp_context_t *context, gp_sums_t 
   GP_LIST_EACH(&context->segments, const gp_segment_t, link, segment)
     sums->segments += segment->context == context;
   GP_LIST_EACH(&context->deferred, const gp_block_t, order, block) {
-    good &= expect(block->state == GP_STATE_DEFERRED, "block in deferred", block->address, block->state);
-    good &= expect(block->free_epoch >= newest, "epochs of deferred shrink", block->free_epoch, newest);
+    good &= gp_expect(block->state == GP_STATE_DEFERRED, "block in deferred", block->address, block->state);
+    good &= gp_expect(block->free_epoch >= newest, "epochs of deferred shrink", block->free_epoch, newest);
     newest = block->free_epoch;
   }
   good &= gp_segment_check(context);
@@ -95,15 +86,15 @@ static bool check_context(gp_engine_t *engine, gp_context_t *context, gp_sums_t 
 static bool check_gauge(const char *name, const gp_gauge_t *gauge)
 {
   bool good =
-      expect(gauge->current == gauge->allocated - gauge->freed, name, gauge->current, gauge->allocated);
-  return expect(gauge->current <= gauge->peak, name, gauge->current, gauge->peak) && good;
+      gp_expect(gauge->current == gauge->allocated - gauge->freed, name, gauge->current, gauge->allocated);
+  return gp_expect(gauge->current <= gauge->peak, name, gauge->current, gauge->peak) && good;
 }
 
 static bool check_covered(gp_engine_t *engine)
 {
   uint64_t covered = atomic_load(&engine->covered);
   uint64_t epoch = atomic_load(&engine->epoch);
-  return expect(covered < epoch, "covered has passed the epoch", covered, epoch);
+  return gp_expect(covered < epoch, "covered has passed the epoch", covered, epoch);
 }
 
 static bool check_device(gp_engine_t *engine, gp_device_t *device)
@@ -117,36 +108,38 @@ static bool check_device(gp_engine_t *engine, gp_device_t *device)
   GP_LIST_EACH(&device->contexts, gp_context_t, device_link, context)
     good &= check_context(engine, context, &sums);
   GP_LIST_EACH(&device->idle, const gp_block_t, order, block) {
-    good &= expect(block->idle_ns >= since, "idle list is not by age", block->idle_ns, since);
+    good &= gp_expect(block->idle_ns >= since, "idle list is not by age", block->idle_ns, since);
     since = block->idle_ns;
     idle += block->size;
   }
 #define GAUGE(name, unit, what) good &= check_gauge(#name, &stats->name);
 #include "trace/format/stats.def"
-  good &= expect(stats->segment.current == sums.segments, "segment", stats->segment.current, sums.segments);
-  good &= expect(stats->reserved_bytes.current == sums.reserved, "reserved_bytes",
+  good &=
+      gp_expect(stats->segment.current == sums.segments, "segment", stats->segment.current, sums.segments);
+  good &= gp_expect(stats->reserved_bytes.current == sums.reserved, "reserved_bytes",
       stats->reserved_bytes.current, sums.reserved);
-  good &= expect(
+  good &= gp_expect(
       stats->allocation.current == sums.live_count, "allocation", stats->allocation.current, sums.live_count);
-  good &= expect(stats->allocated_bytes.current == sums.live, "allocated_bytes",
+  good &= gp_expect(stats->allocated_bytes.current == sums.live, "allocated_bytes",
       stats->allocated_bytes.current, sums.live);
-  good &= expect(stats->requested_bytes.current == sums.requested, "requested_bytes",
+  good &= gp_expect(stats->requested_bytes.current == sums.requested, "requested_bytes",
       stats->requested_bytes.current, sums.requested);
-  good &= expect(stats->deferred_bytes.current == sums.deferred, "deferred_bytes",
+  good &= gp_expect(stats->deferred_bytes.current == sums.deferred, "deferred_bytes",
       stats->deferred_bytes.current, sums.deferred);
-  good &= expect(stats->active_bytes.current == sums.live + sums.deferred, "active_bytes",
+  good &= gp_expect(stats->active_bytes.current == sums.live + sums.deferred, "active_bytes",
       stats->active_bytes.current, sums.live + sums.deferred);
-  good &= expect(stats->cached_bytes.current == sums.cached && idle + sums.parts == sums.cached,
+  good &= gp_expect(stats->cached_bytes.current == sums.cached && idle + sums.parts == sums.cached,
       "cached_bytes", stats->cached_bytes.current, sums.cached);
-  good &= expect(stats->inactive_split_bytes.current == sums.parts, "inactive_split_bytes",
+  good &= gp_expect(stats->inactive_split_bytes.current == sums.parts, "inactive_split_bytes",
       stats->inactive_split_bytes.current, sums.parts);
   uint64_t accounted = sums.reserved + stats->passthrough_bytes.current + device->draining;
-  good &= expect(device->committed_bytes == accounted, "committed_bytes", device->committed_bytes, accounted);
-  good &= expect(device->lowered || device->committed_bytes - device->draining <= device->limit,
+  good &=
+      gp_expect(device->committed_bytes == accounted, "committed_bytes", device->committed_bytes, accounted);
+  good &= gp_expect(device->lowered || device->committed_bytes - device->draining <= device->limit,
       "committed_bytes is over the limit", device->committed_bytes, device->limit);
-  good &= expect(stats->cache_hits + stats->cache_misses == stats->allocation.allocated, "hits and misses",
+  good &= gp_expect(stats->cache_hits + stats->cache_misses == stats->allocation.allocated, "hits and misses",
       stats->cache_hits + stats->cache_misses, stats->allocation.allocated);
-  good &= expect(gp_releases_are_none(&device->releases), "releases in flight", 0, 0);
+  good &= gp_expect(gp_releases_are_none(&device->releases), "releases in flight", 0, 0);
   return good;
 }
 

@@ -9,11 +9,20 @@
 #ifndef GP_POOL_UTIL_ASSERT_H
 #define GP_POOL_UTIL_ASSERT_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #ifndef GP_DEBUG_LEVEL
 #define GP_DEBUG_LEVEL 0
 #endif
 
 _Noreturn void gp_assert_failed(const char *condition, const char *file, int line, const char *function);
+
+/*
+ * For checkers of whole structures, which go on after a mismatch: returns the condition, and prints what is
+ * wrong, with two numbers that tell more, as a failed assert does.
+ */
+bool gp_expect(bool condition, const char *what, uint64_t a, uint64_t b);
 
 #define GP_ASSERT_AT(level, condition)                                                                       \
   do {                                                                                                       \
