@@ -217,6 +217,24 @@ class DoubleFree(Reports):
             self.snapshot(1, False, keep=1)).stdout.replace("\n    ", " "))
         self.assertEqual(self.facts(ordinary())["double_frees"], [])
 
+    def test_a_free_inside_joined_memory(self):
+        """Such a refusal names no block: the last one that was freed there is meant, if there is one."""
+        program = Program()
+        base = program.segment(16 * MIB)
+        for _ in range(2):
+            program.free(program.alloc(4 * MIB, stack=0, address=base + 4 * MIB))
+        program.event("free_refused", address=base + 4 * MIB, stack=2)
+        program.event("free_refused", address=base + 512, stack=2)
+        facts = self.facts(program)
+        (found,) = [finding for finding in facts["findings"] if finding["code"] == "double_free"]
+        self.assertIn("freed before, 2 times; first: 4 MiB at 0x100400000 on device 0, allocated by Model::load(std::string "
+                      "const&) model.cu:12, was freed at 6.00 us, and again at 8.00 us by Cache::grow()", found["message"])
+        self.assertEqual([double["size"] for double in facts["double_frees"]], [4 * MIB, 0])
+        del program.rows[-2]
+        (found,) = [finding for finding in self.facts(program)["findings"] if finding["code"] == "double_free"]
+        self.assertIn("The program freed memory that it did not hold: 0x100000200 on device 0, where no block of the recorded "
+                      "events began, at 9.00 us by Cache::grow() cache.cu:33.", found["message"])
+
     def test_times_that_print_alike(self):
         snapshot = self.snapshot(1, True)
         snapshot["events"]["time_ns"] = [time + 12600000 for time in snapshot["events"]["time_ns"]]

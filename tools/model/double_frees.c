@@ -13,11 +13,28 @@ static bool is_of(const gp_snapshot_events_t *events, size_t event, int device, 
          gp_snapshot_event(events, GP_COLUMN_DEVICE, event, 0) == device;
 }
 
+/* The block that was freed last at the address. What is idle of a cut segment may have joined its neighbours:
+ * then the refusal itself names none. 0: none is in the events. */
+static uint64_t last_freed(const gp_snapshot_events_t *events, size_t event, gp_double_free_t *found)
+{
+  for (size_t i = event; i-- > 0;) {
+    if (gp_snapshot_event_kind(events, i) != GP_EVENT_FREE_REQUESTED ||
+        gp_snapshot_event_uint(events, GP_COLUMN_ADDRESS, i) != found->address ||
+        gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0) != found->device)
+      continue;
+    found->requested = gp_snapshot_event_uint(events, GP_COLUMN_SIZE, i);
+    return gp_snapshot_event_uint(events, GP_COLUMN_BLOCK, i);
+  }
+  return 0;
+}
+
 /* The free that the one at `event` repeats, and the allocation, as far as the events reach back. */
 static void find_first(
     const gp_snapshot_events_t *events, size_t event, bool has_free_stacks, gp_double_free_t *found)
 {
   uint64_t block = gp_snapshot_event_uint(events, GP_COLUMN_BLOCK, event);
+  if (!block)
+    block = last_freed(events, event, found);
   for (size_t i = event; i-- > 0 && block;) {
     gp_event_kind_t kind = gp_snapshot_event_kind(events, i);
     if ((kind != GP_EVENT_FREE_REQUESTED && kind != GP_EVENT_ALLOC) ||

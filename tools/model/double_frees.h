@@ -12,7 +12,7 @@
 typedef struct gp_double_free {
   int device;
   uint64_t address;
-  uint64_t requested; /* bytes */
+  uint64_t requested; /* bytes; 0: no block at the address is known */
   uint64_t first_ns;
   uint64_t second_ns;
   int alloc_stack;

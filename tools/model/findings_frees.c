@@ -27,6 +27,17 @@ static char *by_code(const gp_snapshot_t *snapshot, int stack, const char *word,
   return buffer;
 }
 
+/* The pool has the memory at the address, and no recorded block began there. */
+static void describe_unknown(
+    const gp_snapshot_t *snapshot, const gp_double_free_t *found, char *buffer, size_t capacity)
+{
+  char when[GP_NUMBER_BYTES], code[PLACE_BYTES];
+  snprintf(buffer, capacity,
+      "0x%" PRIx64 " on device %d, where no block of the recorded events began, at %s%s", found->address,
+      found->device, gp_number_duration(found->second_ns, when),
+      by_code(snapshot, found->second_stack, "by", code));
+}
+
 /* With times of both, as far as the events reach back. */
 static void describe(
     const gp_snapshot_t *snapshot, const gp_double_free_t *found, char *buffer, size_t capacity)
@@ -62,11 +73,12 @@ void gp_findings_judge_frees(gp_findings_t *findings)
     return;
   for (size_t i = 0; i < frees.count; i++)
     has_stacks = has_stacks || frees.frees[i].second_stack >= 0;
-  describe(summary->snapshot, &frees.frees[0], text, sizeof(text));
+  bool is_known = frees.frees[0].requested > 0;
+  (is_known ? describe : describe_unknown)(summary->snapshot, &frees.frees[0], text, sizeof(text));
   gp_finding_t *finding = gp_findings_say(findings, GP_SEVERITY_WARNING, "double_free", frees.frees[0].device,
-      "The program freed memory that it had freed before%s%s%s: %s.", frees.total > 1 ? ", " : "",
-      frees.total > 1 ? gp_number_plural(frees.total, "time", count) : "", frees.total > 1 ? "; first" : "",
-      text);
+      "The program freed memory that it %s%s%s%s: %s.", is_known ? "had freed before" : "did not hold",
+      frees.total > 1 ? ", " : "", frees.total > 1 ? gp_number_plural(frees.total, "time", count) : "",
+      frees.total > 1 ? "; first" : "", text);
   if (!has_stacks) {
     gp_findings_advise(findings, finding,
         "GPUPOOL_STACKS=native with GPUPOOL_STACKS_FREE=1 records which code freed it each time.");
