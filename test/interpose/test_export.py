@@ -90,6 +90,16 @@ class Export(PreloadCase):
                     run = self.run_program("replay", *args, path)
                     self.check_all(run.snapshot_paths("exit")[0], run.snapshot())
 
+    def test_cut_memory(self):
+        """Segments of many blocks, with idle memory between them: at the exit, and where memory ran out."""
+        run = self.run_program("replay", "--streams", "3", trace_files()[0], TYPE="segment")
+        self.check_all(run.snapshot_paths("exit")[0], run.snapshot())
+        run = self.run_program("replay", trace_files()[0], TYPE="segment", LIMIT="1GiB")
+        snapshot = run.snapshot("oom")
+        self.expect_valid(snapshot)
+        self.assertGreater(max(len(segment["blocks"]) for segment in snapshot["segments"]), 10)
+        self.check_all(run.snapshot_paths("oom")[0], snapshot)
+
     def test_every_kind_of_memory(self):
         for program in ("scenario", "errors", "two_contexts"):
             with self.subTest(program=program):
