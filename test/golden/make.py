@@ -33,6 +33,9 @@ RUNS = {
     "growing-cache": ("oom", "test/golden/growing_cache", [], {"STACKS": "native", "LIMIT": "2GiB"}),
     "oom-busy": ("oom", "test/prog/waiting_memory", ["pooled", "idle"],
                  {"SIMCUDA_CAPACITY": "1GiB", "RESERVE": "0", "PATIENCE": "1", "STACKS": "off"}),
+    "pieces": ("oom", "test/prog/remedies",
+               ["load:%d" % (48 << 20), "pass:%d" % (16 << 20)] * 12 + ["free:pass", "synchronize", "grow:%d" % (400 << 20)],
+               {"SIMCUDA_CAPACITY": "1GiB", "RESERVE": "0", "TYPE": "segment", "STACKS": "native"}),
 }
 
 
