@@ -4,6 +4,7 @@
 #include "pool/contexts.h"
 #include "pool/driver_calls.h"
 #include "pool/events.h"
+#include "pool/fence_policy.h"
 #include "pool/forwarded/forwarded.h"
 #include "pool/grow.h"
 #include "pool/limit.h"
@@ -194,8 +195,6 @@ static bool serve_after_drain(gp_request_t *request)
 }
 
 /* What a miss may learn from the device before it grows the pool, see GPUPOOL_MAX_DEFERRED. */
-#define POLL_BLOCKS 128 /* as many deferred blocks of the wanted size are worth a question to the driver */
-
 static bool serve_after_reclaim(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
@@ -204,8 +203,6 @@ static bool serve_after_reclaim(gp_request_t *request)
   gp_lock_take(&device->lock);
   uint64_t deferred = device->stats->deferred_bytes.current;
   uint64_t allowance = gp_reclaim_allowance(engine, device);
-  const gp_bin_t *bin = gp_bins_find(&request->context->bins, request->size);
-  uint32_t same_size = bin ? bin->deferred_count : 0;
   bool withheld = gp_block_is_withheld(
       request->context, request->size, request->is_cut); /* freed in mode `single`, which is over */
   gp_lock_release(&device->lock);
@@ -217,11 +214,9 @@ static bool serve_after_reclaim(gp_request_t *request)
     if (serve_from_cache(request))
       return true;
   }
-  if (deferred > allowance / 2 || same_size > POLL_BLOCKS) {
-    gp_reclaim_poll(engine);
-    if (serve_from_cache(request))
-      return true;
-  }
+  if (gp_fence_policy_ask(engine, request->context, request->size, request->is_cut) &&
+      serve_from_cache(request))
+    return true;
   return deferred > allowance && gp_wait_briefly(engine, device) && serve_from_cache(request);
 }
 

@@ -5,6 +5,7 @@
 #include "pool/cut_memory.h"
 #include "pool/driver_calls.h"
 #include "pool/events.h"
+#include "pool/fence_policy.h"
 #include "pool/give_back.h"
 #include "pool/limit.h"
 #include "pool/mode.h"
@@ -13,7 +14,6 @@
 #include "pool/release.h"
 #include "pool/reuse/drain.h"
 #include "pool/reuse/fences.h"
-#include "pool/reuse/known_streams.h"
 #include "pool/reuse/single_order.h"
 #include "pool/reuse/stamps.h"
 #include "pool/reuse/streams.h"
@@ -97,50 +97,6 @@ static int free_strictly(gp_engine_t *engine, gp_context_t *context, gp_block_t 
   return code;
 }
 
-/*
- * Work that was submitted before a free may be waited for as the driver's free would have waited, work that
- * came later may not (wait.h). A fence that is recorded right here tells the two apart. It costs each context
- * a driver call, so a free records it only if that can matter when memory runs out: as much was freed since
- * as is a 64th of what is live and of what the device or the limit has, or the device is nearly full. The
- * caller holds the device's lock.
- */
-#define LEAST_FENCED    (2 * GP_MIB)
-#define FENCED_DIVISION 64
-
-static bool is_nearly_full(const gp_engine_t *engine, const gp_device_t *device, uint64_t whole)
-{
-  uint64_t allowed = device->limit > device->committed_bytes ? device->limit - device->committed_bytes : 0;
-
-  return gp_device_left(device) / 2 < gp_amount_resolve(&engine->reserve, device->total) ||
-         allowed < whole / FENCED_DIVISION;
-}
-
-static bool deserves_fence(const gp_engine_t *engine, gp_device_t *device, uint64_t bytes)
-{
-  uint64_t live = device->stats->allocated_bytes.current + bytes;
-
-  device->freed_since_fence += bytes;
-  if (device->freed_since_fence >
-      device->stats->deferred_bytes.current) /* the rest is known to be complete */
-    device->freed_since_fence = device->stats->deferred_bytes.current;
-  uint64_t freed = device->freed_since_fence;
-  if (freed < LEAST_FENCED || freed < live / FENCED_DIVISION)
-    return false;
-  uint64_t whole = device->total < device->limit ? device->total : device->limit;
-  if (freed < whole / FENCED_DIVISION && !is_nearly_full(engine, device, whole))
-    return false;
-  device->freed_since_fence = 0;
-  return true;
-}
-
-static void note_free(gp_engine_t *engine, const gp_device_t *device)
-{
-  if (gp_fences_record_at_free(engine, device))
-    gp_reclaim(engine);
-  else
-    gp_known_streams_note_free(engine, device);
-}
-
 /* The last reference is gone. Takes the device's lock held and releases it; the driver's code if it was
  * called. */
 static int drop_and_unlock(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
@@ -158,13 +114,13 @@ static int drop_and_unlock(gp_engine_t *engine, gp_block_t *block, uint64_t now_
 #endif
   gp_mode_t mode = gp_engine_reuse_mode(engine);
   gp_drain_some(engine, context, now_ns);
-  bool deserves = false;
+  gp_fence_wish_t wish = GP_FENCE_NONE;
   int code = 0;
   if (gp_single_order_holds(engine)) {
     enter_idle_at_once(engine, block, now_ns);
   } else {
     gp_stamp_and_defer(engine, block);
-    deserves = deserves_fence(engine, device, block->size);
+    wish = gp_fence_policy_judge(engine, block, now_ns);
   }
   uint64_t block_id = block->block_id;
   bool is_due = gp_surplus_is_due(engine, device, now_ns);
@@ -174,8 +130,8 @@ static int drop_and_unlock(gp_engine_t *engine, gp_block_t *block, uint64_t now_
   gp_lock_release(&device->lock);
   if (mode == GP_MODE_STRICT)
     code = free_strictly(engine, context, block, block_id);
-  if (deserves)
-    note_free(engine, device);
+  if (wish != GP_FENCE_NONE)
+    gp_fence_policy_note_free(engine, device, wish);
   if (surplus)
     (void)gp_give_back_in_free(engine, context);
   return code;

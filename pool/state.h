@@ -108,7 +108,7 @@ typedef struct gp_fence {
  * records and of their epochs. busy is a try-lock around the driver calls, so that no thread holds a mutex
  * meanwhile; only the thread that has it touches the rest, but for the last two, which others read.
  */
-#define GP_FENCE_SLOTS 4
+#define GP_FENCE_SLOTS 8
 typedef struct gp_fences {
   atomic_flag busy;
   gp_fence_t slots[GP_FENCE_SLOTS];
@@ -172,6 +172,7 @@ struct gp_device {
   bool lowered;    /* when the limit was set, more was committed: it may be above until enough was freed */
   bool unsettled;  /* it was set without knowing what the driver's pools hold */
   uint64_t freed_since_fence;  /* bytes, since a free last recorded fences */
+  uint64_t newest_free_epoch;  /* of the newest of these frees */
   uint64_t wanted_back;        /* idle bytes that are to go back for ... */
   gp_trim_reason_t wanted_for; /* ... this reason; GP_TRIM_RESERVE or GP_TRIM_REQUESTED */
   uint64_t drained_ns;         /* when all deferred blocks were last looked at, see reuse/drain.h */
@@ -215,6 +216,8 @@ struct gp_engine {
   gp_amount_t reserve;
   gp_amount_t max_deferred;
   uint64_t patience_ns;
+  _Atomic uint64_t
+      fences_due_ns; /* until then nothing is spent on fences ahead of need, see reuse/fences.c */
   gp_amount_t limits[GP_MAX_DEVICES]; /* each under its device's lock */
 
   /* mode.c */

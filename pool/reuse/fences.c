@@ -96,8 +96,8 @@ static bool ask_fences(gp_engine_t *engine, gp_context_t *context)
     int code = gp_driver_fence_query(engine, &context->driver, fence->handle);
     if (code == engine->driver.ops->code_not_ready)
       return true;
-    fences->first = (fences->first + 1) % GP_FENCE_SLOTS;
     fences->count--;
+    fences->first = fences->count > 0 ? (fences->first + 1) % GP_FENCE_SLOTS : 0; /* few are ever made */
     if (code == 0)
       gp_fences_sync_end(engine, context, fence->epoch);
     else
@@ -106,15 +106,39 @@ static bool ask_fences(gp_engine_t *engine, gp_context_t *context)
   return !atomic_load(&context->gone);
 }
 
-/* Where all slots are taken the newest fence is recorded again, for it covers most. The caller has the
- * fences.
+/*
+ * All slots are taken: the fence between whose neighbours least time lies is given up, so that the others
+ * are spread over the time by which the device lags, however long that is. The oldest is kept, or none would
+ * ever pass. The caller has the fences.
  */
+static void make_slot(gp_engine_t *engine, gp_fences_t *fences)
+{
+  uint64_t least_ns = UINT64_MAX;
+  unsigned given_up = 1;
+
+  for (unsigned i = 1; i < fences->count; i++) {
+    bool is_newest = i + 1 == fences->count;
+    uint64_t after_ns = is_newest ? gp_now(engine) : slot(fences, i + 1)->recorded_ns;
+    uint64_t between_ns = after_ns - slot(fences, i - 1)->recorded_ns;
+    if (between_ns <= least_ns) {
+      least_ns = between_ns;
+      given_up = i;
+    }
+  }
+  gp_fence_t fence = *slot(fences, given_up);
+  for (unsigned i = given_up; i + 1 < fences->count; i++)
+    *slot(fences, i) = *slot(fences, i + 1);
+  fences->count--;
+  *slot(fences, fences->count) = fence; /* its handle is used again */
+}
+
+/* The caller has the fences. */
 static bool record_fence(gp_engine_t *engine, gp_context_t *context, bool at_free)
 {
   gp_fences_t *fences = &context->fences;
 
   if (fences->count == GP_FENCE_SLOTS)
-    fences->count--;
+    make_slot(engine, fences);
   gp_fence_t *fence = slot(fences, fences->count);
   fence->epoch = gp_epoch_begin(engine); /* before the record: what is freed after it is not covered */
   gp_fences_sync_begin(engine, context, fence->epoch);
@@ -129,7 +153,16 @@ static bool record_fence(gp_engine_t *engine, gp_context_t *context, bool at_fre
   return code == 0;
 }
 
-bool gp_fences_poll(gp_engine_t *engine)
+/* twice: what it has recorded is asked, too. The caller has the fences. */
+static void poll_context(gp_engine_t *engine, gp_context_t *context, bool twice)
+{
+  if (!atomic_load(&context->lost) && ask_fences(engine, context) && context->fences.count == 0 &&
+      !gp_epoch_is_current(engine, context) && !gp_engine_forwards(engine) &&
+      record_fence(engine, context, false) && twice)
+    (void)ask_fences(engine, context);
+}
+
+static bool poll(gp_engine_t *engine, bool twice)
 {
   gp_context_t *lagging[GP_LAGGING_MAX];
 
@@ -143,13 +176,47 @@ bool gp_fences_poll(gp_engine_t *engine)
     gp_context_t *context = lagging[i];
     if (!try_take(context))
       continue;
-    if (!atomic_load(&context->lost) && ask_fences(engine, context) && context->fences.count == 0 &&
-        !gp_epoch_is_current(engine, context) && !gp_engine_forwards(engine))
-      (void)record_fence(engine, context, false);
+    poll_context(engine, context, twice);
     give(context);
   }
   gp_engine_leave(engine);
   return true;
+}
+
+bool gp_fences_poll(gp_engine_t *engine)
+{
+  return poll(engine, false);
+}
+
+bool gp_fences_poll_twice(gp_engine_t *engine)
+{
+  return poll(engine, true);
+}
+
+/*
+ * One variable: when what was spent is paid for, if a hundredth of the time pays. It lies in the past by what
+ * is left, of which no more than SAVED_NS of time is kept.
+ */
+#define SHARE_OF_TIME 100
+#define SAVED_NS      UINT64_C(50000000)
+
+bool gp_fences_have_time(const gp_engine_t *engine, uint64_t now_ns)
+{
+  return atomic_load_explicit(&engine->fences_due_ns, memory_order_relaxed) <= now_ns;
+}
+
+void gp_fences_took_time(gp_engine_t *engine, uint64_t begin_ns)
+{
+  uint64_t due_ns = atomic_load_explicit(&engine->fences_due_ns, memory_order_relaxed);
+  uint64_t now_ns = gp_now(engine);
+  uint64_t earliest_ns = now_ns > SAVED_NS ? now_ns - SAVED_NS : 0;
+  uint64_t paid_ns;
+
+  if (due_ns > begin_ns)
+    return;
+  do
+    paid_ns = (due_ns > earliest_ns ? due_ns : earliest_ns) + SHARE_OF_TIME * (now_ns - begin_ns);
+  while (!atomic_compare_exchange_weak(&engine->fences_due_ns, &due_ns, paid_ns));
 }
 
 bool gp_fences_record_at_free(gp_engine_t *engine, const gp_device_t *freed)

@@ -28,12 +28,23 @@ int gp_fences_lagging(gp_engine_t *engine, const gp_device_t *device, gp_context
  */
 bool gp_fences_poll(gp_engine_t *engine);
 
+/* The same, and asks what it has recorded: a device without work is known to have none at once. */
+bool gp_fences_poll_twice(gp_engine_t *engine);
+
 /*
  * Records a fence in each context that lags, right at a free of memory of the device by the program: what the
  * fences of that device's contexts cover is what the driver's own free could have waited for. False: the
  * driver has no such fence, or no call may be made now.
  */
 bool gp_fences_record_at_free(gp_engine_t *engine, const gp_device_t *freed);
+
+/*
+ * Fences ahead of need take a hundredth of the time that passes, as measured. have_time: at now_ns there is
+ * some left. took_time: calls that were made for it began at begin_ns and are over; nothing happens if there
+ * was none left then. Neither takes a lock.
+ */
+bool gp_fences_have_time(const gp_engine_t *engine, uint64_t now_ns);
+void gp_fences_took_time(gp_engine_t *engine, uint64_t begin_ns);
 
 /*
  * No context has pending work: in each a fence that was recorded just now has passed. What other threads

@@ -3,7 +3,7 @@
  * engine in mode `context` over a driver with a clock of its own, beside a device that lags and a program
  * that never synchronizes.
  *
- *   bench_fences TRACE...
+ *   [GPUPOOL_TYPE=...] bench_fences TRACE...
  *
  * A request takes 20 us and submits work that the device has finished a number of requests later, by the
  * clock; recording a fence takes 2 us, asking one 0.5 us, and the driver's own allocations take no time. For
@@ -225,7 +225,9 @@ typedef enum way {
 static const char *variable_of(void *arg, const char *variable)
 {
   const way_t *way = arg;
-  return *way != WAY_DEFAULT && strcmp(variable, "GPUPOOL_MAX_DEFERRED") == 0 ? "1TiB" : NULL;
+  if (*way != WAY_DEFAULT && strcmp(variable, "GPUPOOL_MAX_DEFERRED") == 0)
+    return "1TiB";
+  return strcmp(variable, "GPUPOOL_TYPE") == 0 ? getenv(variable) : NULL;
 }
 
 static result_t run(const trace_t *trace, uint64_t lag, way_t way)

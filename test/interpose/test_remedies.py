@@ -215,7 +215,7 @@ class Settings(Remedies):
         self.assertIn("up to %.1f%% of them" % (100 * rate), found["advice"])
 
     def test_hit_rate_other_classes(self):
-        steps = ("turn:pass:%d:200:%d" % (3 * MIB, 37 * KIB),)
+        steps = ("turn:pass:%d:110:%d" % (256 * KIB, 148 * KIB),)
         self.better_rate("ROUND_DIVISIONS", *steps)
         self.better_rate("ROUND_DIVISIONS", *steps, ROUND_DIVISIONS="64")
         steps = sum((("pass:%d:20:3000" % (300 * KIB + i * 60000), "free:pass", "synchronize") for i in range(10)), ())
@@ -275,8 +275,9 @@ class Settings(Remedies):
                         self.stats(facts["exit"])["reserved_bytes"]["current"])
 
     def test_waits(self):
-        steps = ("load:%d:4" % (30 * MIB), "use:load", "busy:3000000", "free:load", "load:%d:2" % (40 * MIB), "use:load",
-                 "free:load") * 30
+        work = ("load:%d:4" % (30 * MIB), "use:load", "busy:3000000", "free:load", "load:%d:2" % (40 * MIB), "use:load",
+                "free:load")
+        steps = (work * 2 + ("synchronize",)) * 15
         _, facts = self.meet(*steps)
         found = self.finding(facts["exit"], "waits")
         _, after = self.meet(*steps, **self.settings_of(found, "MAX_DEFERRED"))

@@ -86,7 +86,7 @@ class Streams(PreloadCase):
     def test_context_needs_facts_about_contexts(self):
         """The same program under `context`, so that the test above does not show something else."""
         stats = stats_of(self.run_streams("stream", REUSE="context").snapshot())
-        self.assertGreater(stats["driver_allocs"], 16)
+        self.assertGreater(stats["fences"], 0)
 
     def test_destroyed_streams_are_waited_for(self):
         for reuse in ("epoch", "context", "strict"):

@@ -116,6 +116,7 @@ START_TEST(test_an_observer_without_interest_hears_of_what_it_marked_only)
 
   interest = 0;
   uint64_t unmarked = allocate(GP_MIB);
+  fake_submit(&driver, 0, unmarked);
   ck_assert_int_eq(free_code(unmarked), 0);
   ck_assert_int_eq(
       heard[GP_ACTION_SEGMENT_ALLOC] + heard[GP_ACTION_ALLOC] + heard[GP_ACTION_FREE_REQUESTED], 0);

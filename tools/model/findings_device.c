@@ -368,9 +368,12 @@ static void judge_waits(gp_findings_t *findings, const gp_summary_device_t *devi
       "The host waited %s for device %d until memory could be used again, or go back%s.",
       gp_number_plural(stats->host_waits, "time", count), device->device->device,
       is_strict ? "; that is what GPUPOOL_REUSE=strict does" : "");
-  /* The waits that no retry follows are those of misses beyond that bound. */
+  /*
+   * The waits that no retry follows are those of misses beyond that bound. Without them the device is further
+   * behind, and more than now is freed and in use.
+   */
   if (!is_strict && stats->host_waits > stats->num_alloc_retries && stats->deferred_bytes.peak) {
-    as_setting(stats->deferred_bytes.peak, value);
+    as_setting(2 * stats->deferred_bytes.peak, value);
     gp_findings_advise(findings, finding, "GPUPOOL_MAX_DEFERRED=%s waits less and holds more.", value);
     gp_findings_set(findings, finding, "GPUPOOL_MAX_DEFERRED", value);
   }

@@ -11,7 +11,33 @@
 
 #define MIB(number) ((number)*GP_MIB)
 
-/* A device of 1 GiB; bytes: of frees, one after the other; records: after each, how many fences it has. */
+/* A call of the driver takes so long, where a test wants that. */
+static int (*real_record)(void *self, const gp_driver_context_t *key, void **fence);
+static uint64_t record_ns;
+
+static int record_slowly(void *self, const gp_driver_context_t *key, void **fence)
+{
+  driver.now_ns += record_ns;
+  return real_record(self, key, fence);
+}
+
+static void let_records_take(uint64_t ns)
+{
+  real_record = driver.ops.fence_record;
+  driver.ops.fence_record = record_slowly;
+  record_ns = ns;
+}
+
+/* Nothing is left of the time for fences ahead of need, for good. */
+static void spend_all_time(void)
+{
+  atomic_store(&engine->fences_due_ns, UINT64_MAX);
+}
+
+/*
+ * Which frees need a fence. A device of 1 GiB; bytes: of frees, one after the other; records: after each, how
+ * many fences it has.
+ */
 static const struct {
   const char *name;
   const char *settings[4];
@@ -33,11 +59,12 @@ static const struct {
         {0, 1, 2}},
 };
 
-START_TEST(test_which_frees_record_a_fence)
+START_TEST(test_which_frees_need_a_fence)
 {
   uint64_t blocks[3] = {0};
 
   start(frees[_i].settings, GP_GIB, true);
+  spend_all_time();
   if (frees[_i].held > 0)
     (void)allocate(frees[_i].held);
   uint64_t deferred = frees[_i].deferred > 0 ? allocate(frees[_i].deferred) : 0;
@@ -64,6 +91,202 @@ START_TEST(test_which_frees_record_a_fence)
 }
 END_TEST
 
+static void free_with_work(uint64_t block)
+{
+  fake_submit(&driver, 0, block);
+  ck_assert_int_eq(free_code(block), 0);
+}
+
+/* Ahead of need: of two MiB in sum, and a 64th of what is live, on a device that is far from full. */
+START_TEST(test_frees_record_fences_ahead_of_need)
+{
+  start((const char *const[]){"GPUPOOL_RESERVE=0", NULL}, 64 * GP_GIB, true);
+  uint64_t held = allocate(MIB(256)), first = allocate(MIB(3)), second = allocate(MIB(1));
+  uint64_t third = allocate(MIB(2));
+  free_with_work(first);
+  ck_assert_int_eq(driver.count[FAKE_RECORD], 0); /* less than a 64th */
+  free_with_work(second);
+  ck_assert_int_eq(driver.count[FAKE_RECORD], 0); /* four MiB of 259 */
+  free_with_work(third);
+  ck_assert_int_eq(driver.count[FAKE_RECORD], 1);
+  free_with_work(held);
+  ck_assert_int_eq(driver.count[FAKE_RECORD], 2);
+  fake_complete(&driver, 0);
+  stop();
+}
+END_TEST
+
+START_TEST(test_no_fence_ahead_of_need_while_more_is_idle_than_deferred)
+{
+  start((const char *const[]){"GPUPOOL_RESERVE=0", NULL}, 64 * GP_GIB, true);
+  uint64_t idle = allocate(MIB(16)), little = allocate(MIB(12)), more = allocate(MIB(5));
+  ck_assert_int_eq(free_code(idle), 0);
+  synchronize();
+  long records = driver.count[FAKE_RECORD];
+  free_with_work(little);
+  ck_assert_int_eq(driver.count[FAKE_RECORD], records);
+  free_with_work(more);
+  ck_assert_int_eq(driver.count[FAKE_RECORD], records + 1);
+  fake_complete(&driver, 0);
+  stop();
+}
+END_TEST
+
+/* Facts about streams cost nothing. */
+START_TEST(test_no_fence_ahead_of_need_where_streams_are_followed)
+{
+  start((const char *const[]){"GPUPOOL_RESERVE=0", "GPUPOOL_REUSE=epoch", NULL}, 64 * GP_GIB, true);
+  bool follows = gp_engine_uses_streams(engine); /* a build without mode epoch does not */
+  for (int i = 0; i < 4; i++)
+    free_with_work(allocate(MIB(4)));
+  ck_assert(follows == (driver.count[FAKE_RECORD] == 0));
+  fake_complete(&driver, 0);
+  stop();
+}
+END_TEST
+
+START_TEST(test_what_a_synchronization_has_covered_does_not_count)
+{
+  static uint64_t little[300];
+
+  start((const char *const[]){"GPUPOOL_RESERVE=0", NULL}, 64 * GP_GIB, true);
+  (void)allocate(MIB(640)); /* a 64th is ten MiB */
+  for (int i = 0; i < 300; i++)
+    little[i] = allocate(32768);
+  uint64_t last = allocate(MIB(1));
+  for (int i = 0; i < 300; i++)
+    free_with_work(little[i]);
+  synchronize();
+  free_with_work(last);
+  ck_assert_int_eq(driver.count[FAKE_RECORD], 0);
+  fake_complete(&driver, 0);
+  stop();
+}
+END_TEST
+
+START_TEST(test_fences_ahead_of_need_take_a_hundredth_of_the_time)
+{
+  uint64_t blocks[4];
+
+  start((const char *const[]){"GPUPOOL_RESERVE=0", NULL}, 64 * GP_GIB, true);
+  for (int i = 0; i < 4; i++)
+    blocks[i] = allocate(MIB(4));
+  driver.now_ns = UINT64_C(1000000000);
+  let_records_take(1000);
+  atomic_store(&engine->fences_due_ns, driver.now_ns); /* nothing is saved up */
+  free_with_work(blocks[0]);
+  ck_assert_int_eq(driver.count[FAKE_RECORD], 1);
+  free_with_work(blocks[1]);
+  ck_assert_int_eq(driver.count[FAKE_RECORD], 1);
+  driver.now_ns = UINT64_C(1000000000) + 100 * 1000 - 1;
+  free_with_work(blocks[2]);
+  ck_assert_int_eq(driver.count[FAKE_RECORD], 1);
+  driver.now_ns++;
+  free_with_work(blocks[3]);
+  ck_assert_int_eq(driver.count[FAKE_RECORD], 2);
+  fake_complete(&driver, 0);
+  stop();
+}
+END_TEST
+
+/* One that is needed is recorded all the same, and is not on their account. */
+START_TEST(test_fences_ahead_of_need_do_not_pay_for_others)
+{
+  start((const char *const[]){"GPUPOOL_RESERVE=0", NULL}, GP_GIB, true);
+  uint64_t needed = allocate(MIB(64)), ahead = allocate(MIB(2));
+  driver.now_ns = UINT64_C(1000000000);
+  let_records_take(1000000);
+  atomic_store(&engine->fences_due_ns, driver.now_ns + 1);
+  free_with_work(needed);
+  ck_assert_int_eq(driver.count[FAKE_RECORD], 1);
+  free_with_work(ahead);
+  ck_assert_int_eq(driver.count[FAKE_RECORD], 2);
+  fake_complete(&driver, 0);
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_program_that_rests_saves_up_for_an_instant)
+{
+  start((const char *const[]){"GPUPOOL_RESERVE=0", "GPUPOOL_MAX_DEFERRED=1TiB", NULL}, 256 * GP_GIB, true);
+  driver.now_ns = UINT64_C(1000000000000);
+  let_records_take(1000);
+  for (int i = 0; i < 600; i++)
+    free_with_work(allocate(MIB(4)));
+  ck_assert_int_ge(driver.count[FAKE_RECORD], 500); /* half a millisecond in all */
+  ck_assert_int_le(driver.count[FAKE_RECORD], 510);
+  fake_complete(&driver, 0);
+  stop();
+}
+END_TEST
+
+/* 0: the device has no work. */
+START_TEST(test_a_miss_asks_where_blocks_of_its_size_are_deferred)
+{
+  start(NULL, GP_GIB, true);
+  uint64_t block = allocate(4096);
+  if (_i)
+    fake_submit(&driver, 0, block);
+  ck_assert_int_eq(free_code(block), 0);
+  uint64_t other = allocate(8192);
+  ck_assert_int_eq(driver.count[FAKE_RECORD], 0);
+  ck_assert_int_eq(free_code(other), 0);
+  uint64_t second = allocate(4096);
+  ck_assert_int_eq(driver.count[FAKE_RECORD], 1);
+  ck_assert(_i ? second != block : second == block);
+  fake_complete(&driver, 0);
+  if (_i)
+    ck_assert_uint_eq(allocate(4096), block);
+  ck_assert_uint_eq(allocate(8192), other); /* what was freed before the fence */
+  ck_assert_int_eq(driver.count[FAKE_RECORD], 1);
+  stop();
+}
+END_TEST
+
+/* However little is deferred, and of whatever sizes: it would grow by a segment. */
+START_TEST(test_a_miss_asks_before_the_pool_grows_by_a_segment)
+{
+  start((const char *const[]){"GPUPOOL_RESERVE=0", "GPUPOOL_TYPE=segment", NULL}, 64 * GP_GIB, true);
+  spend_all_time();
+  uint64_t first = allocate(MIB(1));
+  (void)allocate(driver.used - MIB(1)); /* the rest of the segment */
+  ck_assert_int_eq(driver.count[FAKE_ALLOC], 1);
+  ck_assert_int_eq(free_code(first), 0);
+  ck_assert_uint_eq(allocate(MIB(1) / 2), first);
+  ck_assert_int_eq(driver.count[FAKE_RECORD], 1);
+  ck_assert_int_eq(driver.count[FAKE_ALLOC], 1);
+  stop();
+}
+END_TEST
+
+START_TEST(test_beyond_its_time_a_miss_asks_before_the_pool_grows_much)
+{
+  uint64_t blocks[9];
+
+  start((const char *const[]){"GPUPOOL_RESERVE=0", NULL}, 64 * GP_GIB, true);
+  spend_all_time();
+  for (int i = 0; i < 9; i++)
+    blocks[i] = allocate(4096);
+  uint64_t large = allocate(MIB(3)), larger = allocate(MIB(3));
+  for (int i = 0; i < 8; i++)
+    ck_assert_int_eq(free_code(blocks[i]), 0);
+  (void)allocate(4096);
+  ck_assert_int_eq(driver.count[FAKE_RECORD], 0);
+  ck_assert_int_eq(free_code(blocks[8]), 0);
+  (void)allocate(4096);
+  ck_assert_int_eq(driver.count[FAKE_RECORD], 1);
+
+  ck_assert_int_eq(free_code(large), 0);
+  ck_assert_uint_ne(allocate(MIB(3)), large);
+  ck_assert_int_eq(driver.count[FAKE_RECORD], 1);
+  ck_assert_int_eq(free_code(larger), 0);
+  uint64_t again = allocate(MIB(3));
+  ck_assert(again == larger || again == large);
+  ck_assert_int_eq(driver.count[FAKE_RECORD], 2);
+  stop();
+}
+END_TEST
+
 /* A block is freed beside work, without a fence; more of them are there to be freed. */
 static uint64_t spare[8];
 
@@ -81,8 +304,7 @@ static void begin(void)
 /* One more free with work of its own. */
 static void free_next(int i)
 {
-  fake_submit(&driver, 0, spare[i]);
-  ck_assert_int_eq(free_code(spare[i]), 0);
+  free_with_work(spare[i]);
 }
 
 static uint64_t completed(void)
@@ -140,30 +362,54 @@ START_TEST(test_fences_pass_in_their_order)
 }
 END_TEST
 
-START_TEST(test_where_the_queue_is_full_the_newest_fence_is_recorded_again)
+/* All at one time: the newest is recorded again. */
+START_TEST(test_a_full_queue_takes_a_fence_all_the_same)
 {
-  uint64_t epochs[3], work = 0;
+  uint64_t epochs[7], work = 0;
 
   begin();
-  for (int i = 0; i < 7; i++) {
+  for (int i = 0; i < 10; i++) {
     ck_assert(gp_fences_record_at_free(engine, context->device));
-    if (i < 3)
+    if (i < 7)
       epochs[i] = atomic_load(&engine->epoch) - 1;
-    if (i == 2)
+    if (i == 6)
       work = driver.submitted[0];
-    free_next(i);
+    if (i < 7 || i == 9)
+      free_next(i < 7 ? i : 7);
   }
-  ck_assert_uint_eq(context->fences.count, 4);
-  ck_assert_int_eq(driver.fence_count, 4);
-  for (int i = 0; i < 3; i++)
+  ck_assert_uint_eq(context->fences.count, 8);
+  ck_assert_int_eq(driver.fence_count, 8);
+  for (int i = 0; i < 7; i++)
     ck_assert_uint_eq(context->fences.slots[i].epoch, epochs[i]);
   driver.completed[0] = work;
   ck_assert(gp_fences_poll(engine));
-  ck_assert_uint_eq(completed(), epochs[2]);
+  ck_assert_uint_eq(completed(), epochs[6]);
   driver.completed[0] = driver.submitted[0] - 1;
   gp_reclaim_poll(engine);
   ck_assert_uint_eq(stats().deferred_bytes.current, 4096); /* the last one was freed behind all fences */
   fake_complete(&driver, 0);
+  stop();
+}
+END_TEST
+
+/* Recorded at these times; what is left is spread over all of the time. */
+START_TEST(test_a_full_queue_gives_up_the_fence_that_tells_least)
+{
+  static const uint64_t times[] = {10, 20, 30, 40, 50, 60, 62, 70, 100, 200, 300};
+  static const uint64_t left[] = {10, 20, 30, 50, 70, 100, 200, 300};
+
+  begin();
+  for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+    driver.now_ns = 1000 + times[i];
+    ck_assert(gp_fences_record_at_free(engine, context->device));
+  }
+  ck_assert_uint_eq(context->fences.count, 8);
+  ck_assert_int_eq(driver.fence_count, 8);
+  for (unsigned i = 0; i < 8; i++)
+    ck_assert_uint_eq(context->fences.slots[i].recorded_ns, 1000 + left[i]);
+  fake_complete(&driver, 0);
+  gp_reclaim_poll(engine);
+  ck_assert_uint_eq(stats().deferred_bytes.current, 0);
   stop();
 }
 END_TEST
@@ -324,10 +570,21 @@ int main(void)
 {
   Suite *suite = suite_create("fences");
   TCase *tests = tcase_create("fences");
-  tcase_add_loop_test(tests, test_which_frees_record_a_fence, 0, sizeof frees / sizeof *frees);
+  tcase_add_loop_test(tests, test_which_frees_need_a_fence, 0, sizeof frees / sizeof *frees);
+  tcase_add_test(tests, test_frees_record_fences_ahead_of_need);
+  tcase_add_test(tests, test_no_fence_ahead_of_need_while_more_is_idle_than_deferred);
+  tcase_add_test(tests, test_no_fence_ahead_of_need_where_streams_are_followed);
+  tcase_add_test(tests, test_what_a_synchronization_has_covered_does_not_count);
+  tcase_add_test(tests, test_fences_ahead_of_need_take_a_hundredth_of_the_time);
+  tcase_add_test(tests, test_fences_ahead_of_need_do_not_pay_for_others);
+  tcase_add_test(tests, test_a_program_that_rests_saves_up_for_an_instant);
+  tcase_add_loop_test(tests, test_a_miss_asks_where_blocks_of_its_size_are_deferred, 0, 2);
+  tcase_add_test(tests, test_a_miss_asks_before_the_pool_grows_by_a_segment);
+  tcase_add_test(tests, test_beyond_its_time_a_miss_asks_before_the_pool_grows_much);
   tcase_add_test(tests, test_a_poll_keeps_one_fence_outstanding);
   tcase_add_test(tests, test_fences_pass_in_their_order);
-  tcase_add_test(tests, test_where_the_queue_is_full_the_newest_fence_is_recorded_again);
+  tcase_add_test(tests, test_a_full_queue_takes_a_fence_all_the_same);
+  tcase_add_test(tests, test_a_full_queue_gives_up_the_fence_that_tells_least);
   tcase_add_test(tests, test_a_fence_at_a_free_is_told_from_others);
   tcase_add_test(tests, test_a_fence_that_fails_says_nothing);
   tcase_add_test(tests, test_an_error_that_stays_ends_pooling);

@@ -1,0 +1,132 @@
+#include "pool/fence_policy.h"
+
+#include "pool/limit.h"
+#include "pool/reclaim.h"
+#include "pool/reuse/fences.h"
+#include "pool/reuse/known_streams.h"
+#include "pool/reuse/stamps.h"
+
+#define LEAST_FENCED    (2 * GP_MIB)
+#define FENCED_DIVISION 64
+
+static bool is_nearly_full(const gp_engine_t *engine, const gp_device_t *device, uint64_t whole)
+{
+  uint64_t allowed = device->limit > device->committed_bytes ? device->limit - device->committed_bytes : 0;
+
+  return gp_device_left(device) / 2 < gp_amount_resolve(&engine->reserve, device->total) ||
+         allowed < whole / FENCED_DIVISION;
+}
+
+/*
+ * Work that was submitted before a free may be waited for as the driver's free would have waited, work that
+ * came later may not (wait.h). A fence that is recorded right at the free tells the two apart, which can
+ * matter where as much was freed as is a 64th of what the device or the limit has, or the device is nearly
+ * full.
+ */
+static bool is_needed(const gp_engine_t *engine, const gp_device_t *device)
+{
+  uint64_t whole = device->total < device->limit ? device->total : device->limit;
+
+  return device->freed_since_fence >= whole / FENCED_DIVISION || is_nearly_full(engine, device, whole);
+}
+
+/*
+ * While more is idle than deferred, what is wanted next is likely to be there. Where streams are followed the
+ * program's own calls tell what they have finished.
+ */
+static bool is_worth_knowing(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)
+{
+  const gp_stats_t *stats = device->stats;
+
+  return !gp_engine_uses_streams(engine) && stats->cached_bytes.current <= stats->deferred_bytes.current &&
+         gp_fences_have_time(engine, now_ns);
+}
+
+gp_fence_wish_t gp_fence_policy_judge(const gp_engine_t *engine, const gp_block_t *block, uint64_t now_ns)
+{
+  gp_device_t *device = block->context->device;
+  gp_fence_wish_t wish = GP_FENCE_NONE;
+  uint64_t live = device->stats->allocated_bytes.current + block->size;
+
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  gp_assert_internal(block->state == GP_STATE_DEFERRED);
+  /* What is known to be complete does not count: all of it, and what has left the queue. */
+  if (device->newest_free_epoch <= gp_covered(engine))
+    device->freed_since_fence = 0;
+  device->newest_free_epoch = block->free_epoch;
+  device->freed_since_fence += block->size;
+  if (device->freed_since_fence > device->stats->deferred_bytes.current)
+    device->freed_since_fence = device->stats->deferred_bytes.current;
+  uint64_t freed = device->freed_since_fence;
+  if (freed < LEAST_FENCED || freed < live / FENCED_DIVISION)
+    return GP_FENCE_NONE;
+  if (is_needed(engine, device))
+    wish = GP_FENCE_NEEDED;
+  else if (is_worth_knowing(engine, device, now_ns))
+    wish = GP_FENCE_AHEAD;
+  if (wish != GP_FENCE_NONE)
+    device->freed_since_fence = 0;
+  return wish;
+}
+
+void gp_fence_policy_note_free(gp_engine_t *engine, const gp_device_t *device, gp_fence_wish_t wish)
+{
+  uint64_t begin_ns = gp_now(engine);
+
+  gp_assert(!gp_holds_engine_lock() && wish != GP_FENCE_NONE);
+  if (gp_fences_record_at_free(engine, device))
+    gp_reclaim(engine);
+  else if (wish == GP_FENCE_NEEDED)
+    gp_known_streams_note_free(engine, device);
+  gp_fences_took_time(engine, begin_ns);
+}
+
+/* Beyond the time that fences ahead of need may take a miss asks where the pool would grow by more than
+ * that. */
+#define MANY_BLOCKS         8
+#define MANY_BESIDE_STREAMS 128 /* facts about streams may come, and cost nothing */
+
+static bool would_grow_much(const gp_device_t *device, const gp_bin_t *bin)
+{
+  uint64_t deferred = device->stats->deferred_bytes.current;
+
+  return bin->deferred_count > MANY_BLOCKS ||
+         (deferred >= 2 * LEAST_FENCED &&
+             deferred >= device->stats->allocated_bytes.current / FENCED_DIVISION);
+}
+
+/* Any deferred part of a segment may serve, and the pool would grow by a segment. The caller holds the
+ * device's lock. */
+static bool is_worth_asking(
+    const gp_engine_t *engine, const gp_context_t *context, uint64_t size, bool is_cut, uint64_t now_ns)
+{
+  const gp_device_t *device = context->device;
+  const gp_bin_t *bin = gp_bins_find(&context->bins, size);
+
+  if (device->stats->deferred_bytes.current > gp_reclaim_allowance(engine, device) / 2)
+    return true;
+  if (is_cut)
+    return !gp_list_is_empty(&context->deferred);
+  if (!bin || bin->deferred_count == 0)
+    return false;
+  if (gp_engine_uses_streams(engine))
+    return bin->deferred_count > MANY_BESIDE_STREAMS;
+  return gp_fences_have_time(engine, now_ns) || would_grow_much(device, bin);
+}
+
+bool gp_fence_policy_ask(gp_engine_t *engine, gp_context_t *context, uint64_t size, bool is_cut)
+{
+  gp_device_t *device = context->device;
+  uint64_t begin_ns = gp_now(engine);
+
+  gp_assert(!gp_holds_engine_lock());
+  gp_lock_take(&device->lock);
+  bool asks = is_worth_asking(engine, context, size, is_cut, begin_ns);
+  gp_lock_release(&device->lock);
+  if (!asks)
+    return false;
+  if (gp_engine_uses_streams(engine) ? gp_fences_poll(engine) : gp_fences_poll_twice(engine))
+    gp_reclaim(engine);
+  gp_fences_took_time(engine, begin_ns);
+  return true;
+}

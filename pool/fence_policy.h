@@ -1,0 +1,32 @@
+/*
+ * When fences are recorded and asked, so that what the device has finished is known before memory is short.
+ * test/bench/bench_fences.c measures what that saves and costs; doc/reuse.md has the figures.
+ *
+ * Any thread; the caller holds no lock unless a comment says otherwise. Bytes. Uses: reclaim.h, limit.h,
+ * reuse/fences.h, reuse/known_streams.h.
+ */
+#ifndef GP_POOL_FENCE_POLICY_H
+#define GP_POOL_FENCE_POLICY_H
+
+#include "pool/state.h"
+
+/* What a free asks for. */
+typedef enum gp_fence_wish {
+  GP_FENCE_NONE,
+  GP_FENCE_AHEAD,  /* so that its memory is used again soon */
+  GP_FENCE_NEEDED, /* so that work from before it can be told from later work when memory runs out */
+} gp_fence_wish_t;
+
+/* The program freed the block, which is deferred now. The caller holds the device's lock. */
+gp_fence_wish_t gp_fence_policy_judge(const gp_engine_t *engine, const gp_block_t *block, uint64_t now_ns);
+
+/* In that free, with its wish, which is not NONE. What is found to be complete is idle then. */
+void gp_fence_policy_note_free(gp_engine_t *engine, const gp_device_t *device, gp_fence_wish_t wish);
+
+/*
+ * At a miss of a block of that size, is_cut: of a part of a segment: asks the driver what the device has
+ * finished, where the answer may serve it. False: it does not ask.
+ */
+bool gp_fence_policy_ask(gp_engine_t *engine, gp_context_t *context, uint64_t size, bool is_cut);
+
+#endif
