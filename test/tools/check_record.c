@@ -204,6 +204,35 @@ START_TEST(test_a_split_and_a_join_touch_one_slot)
 }
 END_TEST
 
+/* Without a lock: each device has its own. */
+START_TEST(test_slots_are_used_again_on_their_device)
+{
+  const gp_observer_t observer = gp_recorder_observer(recorder);
+  uint32_t segment = 0, first = 0, second = 0, other = 0;
+  grow(&segment);
+  cut(0, GP_MIB, 1, &first);
+  cut(GP_MIB, GP_MIB, 2, &second);
+  const uint32_t given[] = {first, second};
+  tell(GP_ACTION_FREE_COMPLETED, 0, GP_MIB, 1, true, &first);
+  tell(GP_ACTION_FREE_COMPLETED, GP_MIB, GP_MIB, 2, true, &second);
+  const gp_event_t event = {.time_ns = ++now_ns,
+      .address = SEGMENT,
+      .size = GP_MIB,
+      .rounded_size = GP_MIB,
+      .block_id = 3,
+      .action = GP_ACTION_ALLOC,
+      .device = 1,
+      .is_cut = true,
+      .observer_cookie = &other};
+  observer.event(observer.self, &event);
+  ck_assert_uint_gt(other, given[1]);
+  cut(0, GP_MIB, 4, &first);
+  cut(GP_MIB, GP_MIB, 5, &second);
+  ck_assert_uint_eq(first, given[1]);
+  ck_assert_uint_eq(second, given[0]);
+}
+END_TEST
+
 /* Each operation, with its event in the record and its slot as it was before. */
 START_TEST(test_the_operation_in_flight_is_completed)
 {
@@ -382,6 +411,7 @@ int main(void)
   tcase_add_test(tcase, test_an_idle_segment_is_one_block);
   tcase_add_test(tcase, test_a_block_may_take_its_whole_segment);
   tcase_add_test(tcase, test_a_split_and_a_join_touch_one_slot);
+  tcase_add_test(tcase, test_slots_are_used_again_on_their_device);
   tcase_add_test(tcase, test_the_operation_in_flight_is_completed);
   tcase_add_test(tcase, test_an_event_from_before_a_pause_completes_nothing);
   tcase_add_test(tcase, test_references_and_taint_are_the_blocks_own);

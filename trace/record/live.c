@@ -27,21 +27,36 @@ static bool has_room_for(gp_live_t *live, uint32_t index)
          gp_region_grow(live->region, GP_SECTION_LIVE, bytes);
 }
 
-/* A free slot, whose word is 0; its index + 1, 0 without memory, which the header counts for the reader.
- */
-static uint32_t take_slot(gp_live_t *live)
+static uint32_t used_slots(const gp_live_t *live)
+{
+  return atomic_load_explicit(&live->used, memory_order_relaxed);
+}
+
+/* One that was never taken; as of take_slot. */
+static uint32_t take_new_slot(gp_live_t *live)
 {
   uint32_t cookie = 0;
   gp_lock_take(&live->lock);
-  if (live->free) {
-    cookie = live->free;
-    uint64_t next = live->slots[cookie - 1].address;
-    live->free = next <= live->used ? (uint32_t)next
-                                    : 0; /* the memory is shared: another process may have changed it */
-  } else if (has_room_for(live, live->used)) {
-    cookie = ++live->used;
+  if (has_room_for(live, used_slots(live))) {
+    cookie = used_slots(live) + 1;
+    atomic_store_explicit(&live->used, cookie, memory_order_relaxed);
   }
   gp_lock_release(&live->lock);
+  return cookie;
+}
+
+/* A free slot, whose word is 0; its index + 1, 0 without memory, which the header counts for the reader. The
+ * caller of this and of give_slot holds the device's lock. */
+static uint32_t take_slot(gp_live_t *live, int device)
+{
+  uint32_t cookie = live->free[device];
+  if (cookie) {
+    uint64_t next = live->slots[cookie - 1].address;
+    /* The memory is shared: another process may have changed it. */
+    live->free[device] = next <= used_slots(live) ? (uint32_t)next : 0;
+  } else {
+    cookie = take_new_slot(live);
+  }
   gp_assert_internal(
       !cookie || atomic_load_explicit(&live->slots[cookie - 1].word, memory_order_relaxed) == 0);
   if (!cookie && gp_region_is_started(live->region))
@@ -49,15 +64,13 @@ static uint32_t take_slot(gp_live_t *live)
   return cookie;
 }
 
-static void give_slot(gp_live_t *live, uint32_t cookie)
+static void give_slot(gp_live_t *live, int device, uint32_t cookie)
 {
   gp_live_slot_t *slot = &live->slots[cookie - 1];
-  gp_assert_internal(cookie <= live->used);
+  gp_assert_internal(cookie <= used_slots(live));
   atomic_store_explicit(&slot->word, 0, memory_order_release);
-  gp_lock_take(&live->lock);
-  slot->address = live->free;
-  live->free = cookie;
-  gp_lock_release(&live->lock);
+  slot->address = live->free[device];
+  live->free[device] = cookie;
 }
 
 static void set_owner(gp_live_slot_t *slot, const gp_event_t *event, int16_t stream)
@@ -100,12 +113,13 @@ void gp_live_event(gp_live_t *live, const gp_event_t *event, int16_t stream, boo
   bool is_end = event->action == GP_ACTION_SEGMENT_FREE || event->action == GP_ACTION_FORWARDED_FREE ||
                 (event->action == GP_ACTION_FREE_COMPLETED && event->is_cut);
   bool is_new = *event->observer_cookie == 0;
+  gp_assert_internal(event->device >= 0 && event->device < GP_MAX_DEVICES);
   if (is_new && !is_end && !is_quiet)
-    *event->observer_cookie = take_slot(live);
+    *event->observer_cookie = take_slot(live, event->device);
   if (*event->observer_cookie == 0)
     return;
   gp_live_slot_t *slot = &live->slots[*event->observer_cookie - 1];
-  gp_assert_internal(*event->observer_cookie <= live->used);
+  gp_assert_internal(*event->observer_cookie <= used_slots(live));
   gp_assert_internal(is_new || slot->address == event->address);
   if (is_new)
     set_place(slot, event); /* of a segment that came while recording was off, or now */
@@ -124,7 +138,7 @@ void gp_live_event(gp_live_t *live, const gp_event_t *event, int16_t stream, boo
   default: break;
   }
   if (is_end) {
-    give_slot(live, *event->observer_cookie);
+    give_slot(live, event->device, *event->observer_cookie);
     *event->observer_cookie = 0;
   }
 }
@@ -133,7 +147,7 @@ void gp_live_holders(gp_live_t *live, uint32_t cookie, uint32_t refs, bool taint
 {
   if (!cookie)
     return;
-  gp_assert_internal(cookie <= live->used);
+  gp_assert_internal(cookie <= used_slots(live));
   gp_live_slot_t *slot = &live->slots[cookie - 1];
   gp_live_word_t word = gp_live_unpack(atomic_load_explicit(&slot->word, memory_order_relaxed));
   word.refs = refs;

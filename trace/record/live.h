@@ -21,13 +21,16 @@
 #include "trace/format/live_slot.h"
 #include "trace/region/region.h"
 
-/* Zeroed memory plus gp_live_init. */
+/*
+ * Zeroed memory plus gp_live_init. Of cut memory each alloc takes a slot and each free gives one back: each
+ * device has free slots of its own, for which its lock will do.
+ */
 typedef struct gp_live {
-  gp_lock_t lock; /* of the free slots; below the pool's locks, above the region's */
+  gp_lock_t lock; /* of slots that were never taken; below the pool's locks, above the region's */
   gp_region_t *region;
   gp_live_slot_t *slots;
-  uint32_t used; /* slots [0, used) were ever taken */
-  uint32_t free; /* first free one + 1; 0: none */
+  _Atomic uint32_t used;         /* slots [0, used) were ever taken */
+  uint32_t free[GP_MAX_DEVICES]; /* first free one + 1, 0: none; under the device's lock */
 } gp_live_t;
 
 /* The region is borrowed. */
