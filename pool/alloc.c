@@ -25,7 +25,8 @@ typedef struct gp_request {
   gp_engine_t *engine;
   gp_context_t *context;
   uint64_t requested;
-  uint64_t size; /* of the block to make */
+  gp_fit_t fit;  /* idle blocks that may serve it */
+  uint64_t size; /* of the block to make: one of its class */
   uint64_t ret_address;
   bool is_cut; /* the block is to be a part of a segment */
 } gp_request_t;
@@ -42,7 +43,7 @@ static gp_block_t *take_idle(const gp_request_t *request)
   gp_context_t *context = request->context;
   bool is_single = gp_single_order_holds(engine);
   uint64_t newest = is_single ? UINT64_MAX : atomic_load_explicit(&context->completed, memory_order_acquire);
-  gp_block_t *block = gp_block_take_idle(engine, context, request->size, newest, request->is_cut);
+  gp_block_t *block = gp_block_take_idle(engine, context, &request->fit, newest, request->is_cut);
 
   if (!is_single)
     return block;
@@ -86,7 +87,7 @@ static gp_preparation_t prepare(const gp_request_t *request)
   gp_preparation_t preparation = {.request = request, .block = gp_block_slab_take(request->engine)};
 
   gp_lock_take(&device->lock);
-  preparation.has_bin = preparation.block && gp_block_prepare(request->context, request->size);
+  preparation.has_bin = preparation.block && gp_block_prepare(request->context, request->fit.class_bytes);
   gp_lock_release(&device->lock);
   return preparation;
 }
@@ -101,7 +102,7 @@ static void unprepare(void *arg)
   gp_limit_cancel(device, request->size);
   gp_lock_take(&device->lock);
   if (preparation->has_bin)
-    gp_block_unprepare(request->context, request->size);
+    gp_block_unprepare(request->context, request->fit.class_bytes);
   gp_lock_release(&device->lock);
   if (preparation->block)
     gp_block_slab_give(request->engine, preparation->block);
@@ -119,6 +120,7 @@ static bool adopt(gp_request_t *request, gp_block_t *block, uint64_t address, ui
   uint64_t duration_ns = gp_now(engine) - start_ns;
 
   block->size = request->size;
+  block->class_bytes = request->fit.class_bytes;
   block->exact = exact;
   __atomic_store_n(&block->context, context, __ATOMIC_RELAXED);
   __atomic_store_n(&block->address, address, __ATOMIC_RELAXED);
@@ -204,7 +206,7 @@ static bool serve_after_reclaim(gp_request_t *request)
   uint64_t deferred = device->stats->deferred_bytes.current;
   uint64_t allowance = gp_reclaim_allowance(engine, device);
   bool withheld = gp_block_is_withheld(
-      request->context, request->size, request->is_cut); /* freed in mode `single`, which is over */
+      request->context, &request->fit, request->is_cut); /* freed in mode `single`, which is over */
   gp_lock_release(&device->lock);
 
   if (deferred == 0 && !withheld)
@@ -214,7 +216,7 @@ static bool serve_after_reclaim(gp_request_t *request)
     if (serve_from_cache(request))
       return true;
   }
-  if (gp_fence_policy_ask(engine, request->context, request->size, request->is_cut) &&
+  if (gp_fence_policy_ask(engine, request->context, request->fit.class_bytes, request->is_cut) &&
       serve_from_cache(request))
     return true;
   return deferred > allowance && gp_wait_briefly(engine, device) && serve_from_cache(request);
@@ -260,6 +262,32 @@ static void keep_reserve(gp_request_t *request)
   gp_lock_release(&device->lock);
 }
 
+/* Idle blocks of a class; the caller holds the device's lock. */
+static bool has_idle(const gp_context_t *context, uint64_t class_bytes)
+{
+  const gp_bin_t *bin = gp_bins_find(&context->bins, class_bytes);
+  return bin && bin->idle;
+}
+
+/*
+ * The size of the block to make. Where a block is idle that is a little too small, sizes come and go: a block
+ * of the whole class will serve more of them. A buffer that grows a little each time would else get a new
+ * block each time.
+ */
+static void choose_size(gp_request_t *request)
+{
+  gp_context_t *context = request->context;
+  const gp_fit_t *fit = &request->fit;
+
+  if (fit->fresh == fit->class_bytes)
+    return;
+  gp_lock_take(&context->device->lock);
+  if ((has_idle(context, fit->class_bytes) || has_idle(context, fit->below)) &&
+      !gp_block_is_withheld(context, fit, false))
+    request->size = fit->class_bytes;
+  gp_lock_release(&context->device->lock);
+}
+
 static int alloc_miss(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
@@ -271,7 +299,12 @@ static int alloc_miss(gp_request_t *request)
   gp_contexts_lose_gone(engine);
   if (engine->type->keeps_blocks && (serve_after_drain(request) || serve_after_reclaim(request)))
     return 0;
+  choose_size(request);
   int code = serve_by_growth(request, &by_limit);
+  if (code == out_of_memory && request->size != request->fit.fresh) { /* a class is a matter of comfort */
+    request->size = request->fit.fresh;
+    code = serve_by_growth(request, &by_limit);
+  }
   if (code == 0 && engine->type->keeps_blocks)
     keep_reserve(request);
   if (code != out_of_memory)
@@ -339,25 +372,33 @@ static int alloc_pooled(gp_request_t *request)
       atomic_load_explicit(&request->engine->has_exports, memory_order_relaxed)) {
     uint64_t size = gp_round_up(request->size, CUT_MOST_AFTER_EXPORT);
     request->is_cut = size == 0;
-    request->size = size == 0 ? request->size : size;
+    if (size != 0)
+      request->fit =
+          (gp_fit_t){.least = request->requested, .fresh = size, .class_bytes = size, .most = size};
+    request->size = request->fit.fresh;
   }
   return request->engine->type->keeps_blocks && serve_from_cache(request) ? 0 : alloc_miss(request);
 }
 
 int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t *ret_address)
 {
-  gp_request_t request = {.engine = engine, .context = context, .requested = bytes};
+  gp_request_t request; /* the fit is filled in below */
   int code;
 
   gp_assert(context);
+  request.engine = engine;
+  request.context = context;
+  request.requested = bytes;
   gp_find_origin(engine, GP_OCCASION_ALLOC, bytes);
   gp_service_t service = gp_engine_service(engine);
   if (service == GP_SERVICE_REFUSE) {
     gp_oom_report(engine, context, bytes, true, 0, NULL);
     return engine->driver.ops->code_out_of_memory;
   }
-  if (bytes > 0)
-    request.size = engine->type->block_bytes(&engine->type_config, bytes);
+  if (bytes > 0 && gp_type_fit(engine->type, &engine->type_config, bytes, &request.fit))
+    request.size = request.fit.fresh;
+  else
+    request.size = 0;
   if (request.size == 0)
     code = alloc_invalid(&request);
   else

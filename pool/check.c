@@ -19,8 +19,11 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
   good &= gp_expect(is_hole || gp_address_map_find(&engine->blocks, block->address) == block,
       "block not in the map", block->address, 0);
   good &= gp_expect((block->refs > 0) == owned, "references against state", block->refs, block->state);
-  good &= gp_expect(
-      block->segment || gp_bins_find(&context->bins, block->size), "block without a bin", block->size, 0);
+  good &= gp_expect(block->segment || gp_bins_find(&context->bins, block->class_bytes), "block without a bin",
+      block->size, 0);
+  good &= gp_expect(block->segment || block->exact ||
+                        block->class_bytes == engine->type->block_bytes(&engine->type_config, block->size),
+      "block in a class that is not that of its size", block->size, block->class_bytes);
   sums->segments += !block->segment;
   sums->reserved += block->size;
   switch (block->state) {
@@ -55,7 +58,8 @@ static bool check_bins(const gp_context_t *context)
       const gp_block_t *block = gp_block_of_entry(entry);
       good &= gp_expect(
           block->state == GP_STATE_IDLE, "block in a bin is not idle", block->address, block->state);
-      good &= gp_expect(block->size == bin->size, "block in the bin of another size", block->size, bin->size);
+      good &= gp_expect(block->class_bytes == bin->size && block->size <= bin->size,
+          "block in the bin of another class", block->size, bin->size);
       idle++;
     }
     good &= gp_expect(idle == bin->idle_count, "idle_count of a bin", idle, bin->idle_count);

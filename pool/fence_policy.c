@@ -97,11 +97,11 @@ static bool would_grow_much(const gp_device_t *device, const gp_bin_t *bin)
 
 /* Any deferred part of a segment may serve, and the pool would grow by a segment. The caller holds the
  * device's lock. */
-static bool is_worth_asking(
-    const gp_engine_t *engine, const gp_context_t *context, uint64_t size, bool is_cut, uint64_t now_ns)
+static bool is_worth_asking(const gp_engine_t *engine, const gp_context_t *context, uint64_t class_bytes,
+    bool is_cut, uint64_t now_ns)
 {
   const gp_device_t *device = context->device;
-  const gp_bin_t *bin = gp_bins_find(&context->bins, size);
+  const gp_bin_t *bin = gp_bins_find(&context->bins, class_bytes);
 
   if (device->stats->deferred_bytes.current > gp_reclaim_allowance(engine, device) / 2)
     return true;
@@ -114,14 +114,14 @@ static bool is_worth_asking(
   return gp_fences_have_time(engine, now_ns) || would_grow_much(device, bin);
 }
 
-bool gp_fence_policy_ask(gp_engine_t *engine, gp_context_t *context, uint64_t size, bool is_cut)
+bool gp_fence_policy_ask(gp_engine_t *engine, gp_context_t *context, uint64_t class_bytes, bool is_cut)
 {
   gp_device_t *device = context->device;
   uint64_t begin_ns = gp_now(engine);
 
   gp_assert(!gp_holds_engine_lock());
   gp_lock_take(&device->lock);
-  bool asks = is_worth_asking(engine, context, size, is_cut, begin_ns);
+  bool asks = is_worth_asking(engine, context, class_bytes, is_cut, begin_ns);
   gp_lock_release(&device->lock);
   if (!asks)
     return false;

@@ -24,9 +24,9 @@ gp_fence_wish_t gp_fence_policy_judge(const gp_engine_t *engine, const gp_block_
 void gp_fence_policy_note_free(gp_engine_t *engine, const gp_device_t *device, gp_fence_wish_t wish);
 
 /*
- * At a miss of a block of that size, is_cut: of a part of a segment: asks the driver what the device has
+ * At a miss of a block of that class, is_cut: of a part of a segment: asks the driver what the device has
  * finished, where the answer may serve it. False: it does not ask.
  */
-bool gp_fence_policy_ask(gp_engine_t *engine, gp_context_t *context, uint64_t size, bool is_cut);
+bool gp_fence_policy_ask(gp_engine_t *engine, gp_context_t *context, uint64_t class_bytes, bool is_cut);
 
 #endif

@@ -54,7 +54,7 @@ void gp_stamp_and_defer(gp_engine_t *engine, gp_block_t *block)
   block->state = GP_STATE_DEFERRED;
   gp_list_push_back(&context->deferred, &block->order);
   if (!block->segment)
-    gp_bins_find(&context->bins, block->size)->deferred_count++;
+    gp_bins_find(&context->bins, block->class_bytes)->deferred_count++;
 }
 
 void gp_stamp_leave_deferred(gp_block_t *block)
@@ -64,7 +64,7 @@ void gp_stamp_leave_deferred(gp_block_t *block)
   gp_list_remove(&block->order);
   if (block->segment)
     return;
-  gp_bin_t *bin = gp_bins_find(&block->context->bins, block->size);
+  gp_bin_t *bin = gp_bins_find(&block->context->bins, block->class_bytes);
   gp_assert_internal(bin->deferred_count > 0);
   bin->deferred_count--;
 }

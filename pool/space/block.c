@@ -13,20 +13,20 @@ static gp_stats_t *stats_of(const gp_block_t *block)
   return block->context->device->stats;
 }
 
-/* Counts a block of that size before it exists, so that its bin is there when it becomes idle. */
-bool gp_block_prepare(gp_context_t *context, uint64_t size)
+/* Counts a block of that class before it exists, so that its bin is there when it becomes idle. */
+bool gp_block_prepare(gp_context_t *context, uint64_t class_bytes)
 {
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
-  gp_bin_t *bin = gp_bins_make(&context->bins, size);
+  gp_bin_t *bin = gp_bins_make(&context->bins, class_bytes);
   if (!bin)
     return false;
   bin->block_count++;
   return true;
 }
 
-void gp_block_unprepare(gp_context_t *context, uint64_t size)
+void gp_block_unprepare(gp_context_t *context, uint64_t class_bytes)
 {
-  gp_bin_t *bin = gp_bins_find(&context->bins, size);
+  gp_bin_t *bin = gp_bins_find(&context->bins, class_bytes);
 
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
   gp_assert_internal(bin && bin->block_count > bin->idle_count);
@@ -108,7 +108,7 @@ void gp_block_enter_idle(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns
   }
   block->state = GP_STATE_IDLE;
   block->idle_ns = now_ns;
-  gp_bin_push(gp_bins_find(&context->bins, block->size), &block->in_bin);
+  gp_bin_push(gp_bins_find(&context->bins, block->class_bytes), &block->in_bin);
   gp_list_push_back(&context->device->idle, &block->order);
   gp_gauge_add(&context->device->stats->cached_bytes, block->size);
 }
@@ -117,7 +117,7 @@ static void leave_idle(gp_bin_t *bin, gp_block_t *block)
 {
   gp_device_t *device = block->context->device;
 
-  gp_assert_internal(block->state == GP_STATE_IDLE && bin->size == block->size);
+  gp_assert_internal(block->state == GP_STATE_IDLE && bin->size == block->class_bytes);
   gp_bin_remove(bin, &block->in_bin);
   gp_list_remove(&block->order);
   gp_gauge_sub(&device->stats->cached_bytes, block->size);
@@ -128,7 +128,7 @@ void gp_block_leave_idle(gp_block_t *block)
   if (block->segment)
     gp_segment_leave_idle(block);
   else
-    leave_idle(gp_bins_find(&block->context->bins, block->size), block);
+    leave_idle(gp_bins_find(&block->context->bins, block->class_bytes), block);
 }
 
 /* A part that the host has no memory to put in the map stays where it was. */
@@ -141,36 +141,75 @@ static gp_block_t *take_part(gp_engine_t *engine, gp_context_t *context, uint64_
   return NULL;
 }
 
-static gp_block_t *take_whole(gp_context_t *context, uint64_t size, uint64_t newest)
+static inline bool serves(const gp_block_t *block, const gp_fit_t *fit, uint64_t most, uint64_t newest)
 {
-  gp_bin_t *bin = gp_bins_find(&context->bins, size);
-  gp_bin_entry_t *entry = bin ? bin->idle : NULL;
+  /* The epoch: freed while mode `single` held, which is over. */
+  return block->free_epoch <= newest && block->size >= fit->least && block->size <= most;
+}
 
-  gp_assert_internal(gp_lock_is_held(&context->device->lock));
-  while (entry &&
-         gp_block_of_entry(entry)->free_epoch > newest) /* freed while mode `single` held, which is over */
-    entry = entry->next;
-  if (!entry)
+/* The smallest of one bin, with `least` to `most` bytes; the newest of equals. */
+static __attribute__((noinline)) gp_block_t *find_smallest(
+    const gp_bin_t *bin, const gp_fit_t *fit, uint64_t most, uint64_t newest)
+{
+  gp_block_t *best = NULL;
+
+  for (gp_bin_entry_t *entry = bin->idle; entry; entry = entry->next) {
+    gp_block_t *block = gp_block_of_entry(entry);
+    if (!serves(block, fit, most, newest) || (best && block->size >= best->size))
+      continue;
+    best = block;
+    if (best->size <= fit->fresh)
+      break;
+  }
+  return best;
+}
+
+/* Where all blocks have the size of their class the first one is it. */
+static inline gp_block_t *find_in(const gp_bin_t *bin, const gp_fit_t *fit, uint64_t most, uint64_t newest)
+{
+  if (!bin || !bin->idle)
     return NULL;
-  gp_block_t *block = gp_block_of_entry(entry);
-  gp_assert_internal(block->context == context);
-  leave_idle(bin, block);
+  gp_block_t *first = gp_block_of_entry(bin->idle);
+  return serves(first, fit, fit->fresh, newest) ? first : find_smallest(bin, fit, most, newest);
+}
+
+/* In the bins of whole blocks; *ret_bin: where. */
+static inline gp_block_t *find_whole(
+    const gp_context_t *context, const gp_fit_t *fit, uint64_t newest, gp_bin_t **ret_bin)
+{
+  gp_assert_internal(gp_lock_is_held(&context->device->lock));
+  *ret_bin = gp_bins_find(&context->bins, fit->class_bytes);
+  gp_block_t *block = find_in(*ret_bin, fit, UINT64_MAX, newest);
+  if (!block && fit->above != 0) {
+    *ret_bin = gp_bins_find(&context->bins, fit->above);
+    block = find_in(*ret_bin, fit, fit->most, newest);
+  }
+  gp_assert_internal(!block || block->context == context);
+  return block;
+}
+
+static gp_block_t *take_whole(gp_context_t *context, const gp_fit_t *fit, uint64_t newest)
+{
+  gp_bin_t *bin;
+  gp_block_t *block = find_whole(context, fit, newest, &bin);
+  if (block)
+    leave_idle(bin, block);
   return block;
 }
 
 gp_block_t *gp_block_take_idle(
-    gp_engine_t *engine, gp_context_t *context, uint64_t size, uint64_t newest, bool is_cut)
+    gp_engine_t *engine, gp_context_t *context, const gp_fit_t *fit, uint64_t newest, bool is_cut)
 {
-  return is_cut ? take_part(engine, context, size, newest) : take_whole(context, size, newest);
+  return is_cut ? take_part(engine, context, fit->fresh, newest) : take_whole(context, fit, newest);
 }
 
-bool gp_block_is_withheld(const gp_context_t *context, uint64_t size, bool is_cut)
+bool gp_block_is_withheld(const gp_context_t *context, const gp_fit_t *fit, bool is_cut)
 {
+  gp_bin_t *bin;
+
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
-  if (is_cut)
-    return gp_cut_bins_find(&context->cut, size, UINT64_MAX) != NULL;
-  const gp_bin_t *bin = gp_bins_find(&context->bins, size);
-  return bin && bin->idle;
+  return is_cut ? gp_cut_bins_find(&context->cut, fit->fresh, UINT64_MAX) != NULL
+                : find_whole(context, fit, UINT64_MAX, &bin) != NULL;
 }
 
 gp_block_t *gp_block_largest_idle(const gp_device_t *device)
@@ -180,8 +219,13 @@ gp_block_t *gp_block_largest_idle(const gp_device_t *device)
   gp_assert_internal(gp_lock_is_held(&device->lock));
   GP_LIST_EACH(&device->contexts, const gp_context_t, device_link, context) {
     const gp_bin_t *bin = gp_bins_largest(&context->bins);
-    if (bin && (!largest || bin->size > largest->size))
-      largest = gp_block_of_entry(bin->idle);
+    for (gp_bin_entry_t *entry = bin ? bin->idle : NULL; entry; entry = entry->next) {
+      gp_block_t *block = gp_block_of_entry(entry);
+      if (!largest || block->size > largest->size)
+        largest = block;
+      if (block->size == bin->size) /* none of the class is larger */
+        break;
+    }
   }
   GP_LIST_EACH(&device->idle, gp_block_t, order, block)
     if (block->segment && (!largest || block->size > largest->size))
@@ -227,7 +271,7 @@ void gp_block_forget(
     gp_segment_remove(segment, block);
     free(segment);
   } else {
-    gp_block_unprepare(block->context, block->size);
+    gp_block_unprepare(block->context, block->class_bytes);
     gp_list_remove(&block->all);
   }
   __atomic_store_n(&block->address, 0, __ATOMIC_RELAXED); /* for a free that raced with this, see free.c */

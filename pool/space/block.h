@@ -8,12 +8,12 @@
 
 #include "pool/state.h"
 
-/* Room for one more block of a size that is a driver allocation by itself; unprepare takes that back. False:
+/* Room for one more block of a class that is a driver allocation by itself; unprepare takes that back. False:
  * the host is out of memory. */
-bool gp_block_prepare(gp_context_t *context, uint64_t size);
-void gp_block_unprepare(gp_context_t *context, uint64_t size);
+bool gp_block_prepare(gp_context_t *context, uint64_t class_bytes);
+void gp_block_unprepare(gp_context_t *context, uint64_t class_bytes);
 
-/* The driver gave it. The block's address, size and context are set, and it is in the map. */
+/* The driver gave it. The block's address, size, class and context are set, and it is in the map. */
 void gp_block_adopt(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns, uint64_t duration_ns);
 
 /* The program gets it. hit: without a driver call. */
@@ -33,14 +33,15 @@ void gp_block_end(
 void gp_block_leave_idle(gp_block_t *block);
 
 /*
- * An idle block whose free_epoch is at most newest, out of its lists, or NULL: of exactly that size, or, with
- * is_cut, a part of a segment of at least that size, which is in the map then.
+ * The idle block that serves best of those whose free_epoch is at most newest, out of its lists, or NULL: the
+ * smallest that fits, the newest of equals; or, with is_cut, a part of a segment of at least fit->fresh
+ * bytes, which is in the map then.
  */
 gp_block_t *gp_block_take_idle(
-    gp_engine_t *engine, gp_context_t *context, uint64_t size, uint64_t newest, bool is_cut);
+    gp_engine_t *engine, gp_context_t *context, const gp_fit_t *fit, uint64_t newest, bool is_cut);
 
-/* Something idle would serve a request of that size, were it not for its free_epoch. */
-bool gp_block_is_withheld(const gp_context_t *context, uint64_t size, bool is_cut);
+/* Something idle would serve such a request, were it not for its free_epoch. */
+bool gp_block_is_withheld(const gp_context_t *context, const gp_fit_t *fit, bool is_cut);
 
 /* The largest idle block of the device that is a driver allocation, and so can go back; NULL: none is idle.
  */

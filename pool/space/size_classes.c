@@ -21,23 +21,27 @@ const gp_pool_type_t gp_pool_type_naive = {
  * block is lost to rounding and requests of similar size share blocks. Above 2^cutoff the classes are
  * multiples of 2^cutoff. With one division this is MXNet's Round, whose smallest class is a page.
  */
+static uint64_t round_step(const gp_type_config_t *config, uint64_t requested)
+{
+  unsigned log2 = 63 - (unsigned)__builtin_clzll(requested - 1); /* 2^log2 < requested <= 2^(log2+1) */
+  if (log2 >= config->cutoff)
+    return UINT64_C(1) << config->cutoff;
+  uint64_t step = (UINT64_C(1) << log2) / config->divisions;
+  return step < GP_BLOCK_GRANULE ? GP_BLOCK_GRANULE : step;
+}
+
 static uint64_t round_block_bytes(const gp_type_config_t *config, uint64_t requested)
 {
   uint64_t smallest = config->divisions == 1 ? config->page : GP_BLOCK_GRANULE;
 
-  if (requested <= smallest)
-    return smallest;
-  unsigned log2 = 63 - (unsigned)__builtin_clzll(requested - 1); /* 2^log2 < requested <= 2^(log2+1) */
-  if (log2 >= config->cutoff)
-    return gp_round_up(requested, UINT64_C(1) << config->cutoff);
-  uint64_t step = (UINT64_C(1) << log2) / config->divisions;
-  return gp_round_up(requested, step < GP_BLOCK_GRANULE ? GP_BLOCK_GRANULE : step);
+  return requested <= smallest ? smallest : gp_round_up(requested, round_step(config, requested));
 }
 
 const gp_pool_type_t gp_pool_type_round = {
     .name = "round",
     .keeps_blocks = true,
     .block_bytes = round_block_bytes,
+    .class_step = round_step,
 };
 
 /* Type segment: blocks of any size, in steps of a granule, are cut from larger driver allocations. */
@@ -74,6 +78,20 @@ const gp_pool_type_t *gp_pool_type(const gp_options_t *options)
   case GP_TYPE_SEGMENT: return &gp_pool_type_segment;
   default: return &gp_pool_type_round;
   }
+}
+
+/* Drivers hand out multiples of this, whatever is asked for. */
+#define LARGE_ROUND (UINT64_C(2) << 20)
+
+void gp_type_fit_large(const gp_pool_type_t *type, const gp_type_config_t *config, gp_fit_t *fit)
+{
+  uint64_t rounded = gp_round_up(fit->least, LARGE_ROUND);
+  uint64_t waste = fit->least / config->divisions;
+
+  fit->fresh = rounded != 0 && rounded < fit->class_bytes ? rounded : fit->class_bytes;
+  fit->above = type->block_bytes(config, fit->class_bytes + 1);
+  fit->below = fit->class_bytes - type->class_step(config, fit->least);
+  fit->most = fit->least > UINT64_MAX - waste ? UINT64_MAX : fit->least + waste;
 }
 
 void gp_type_config_init(gp_type_config_t *config, const gp_options_t *options)

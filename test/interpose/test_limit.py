@@ -53,6 +53,12 @@ class Limit(PreloadCase):
             self.assertLessEqual(run.field("failed"), plain.field("failed") * 1.1 + 5)
             self.assertIn("of %.1f GiB" % (capacity / GIB), [m for m in run.messages if "out of memory" in m][0])
 
+    def test_equal_buffers_that_fill_a_device(self):
+        """As many as a driver can give that hands out 2 MiB at a time, of 1,279 that would fit without any rounding."""
+        size = 80 * GIB // 1279
+        run = self.run_program("memory_kinds", "plain:%d:1279" % size, SIMCUDA_CAPACITY="80GiB")
+        self.assertIn("plain: %d of 1279" % (80 * GIB // (66 << 20)), run.out)
+
     def test_malformed_limit_refuses_every_allocation(self):
         path = trace_files()[0]
         for value in ("20 lemons", "", "-1", "101%", "0=1GiB,", "64=1GiB", "1GiB,0=1GiB"):

@@ -144,13 +144,13 @@ class OutOfMemory(Remedies):
 
     def test_another_type_where_rounding_took_the_memory(self):
         """Never the type in use, and only where the bytes that it saves are enough."""
-        steps = ("load:%d:15" % (64 * MIB + 1),)
-        found = self.refused(*steps, SIMCUDA_CAPACITY="1GiB")
-        self.expect_served(*steps, SIMCUDA_CAPACITY="1GiB", **self.settings_of(found, "TYPE"))
-        for steps, settings in ((("load:%d:17" % (64 * MIB + 1),), {"TYPE": "naive"}),
-                                (("load:%d:17" % (64 * MIB),), {}),
-                                (("load:%d:14" % (64 * MIB + 1), "pass:%d" % (200 * MIB)), {})):
-            found = self.refused(*steps, SIMCUDA_CAPACITY="1GiB", **settings)
+        steps = ("load:%d:60" % (MIB + 1),)
+        found = self.refused(*steps, SIMCUDA_CAPACITY="64MiB")
+        self.expect_served(*steps, SIMCUDA_CAPACITY="64MiB", **self.settings_of(found, "TYPE"))
+        for steps, settings in ((("load:%d:64" % (MIB + 1),), {"TYPE": "naive"}),
+                                (("load:%d:65" % MIB,), {}),
+                                (("load:%d:56" % (MIB + 1), "pass:%d" % (12 * MIB)), {})):
+            found = self.refused(*steps, SIMCUDA_CAPACITY="64MiB", **settings)
             self.assertEqual((found["remedy"], found["advice"]), (None, "Nothing idle is left to give back."))
 
 
@@ -231,25 +231,28 @@ class Settings(Remedies):
         self.assertIsNone(self.finding(facts["exit"], "hit_rate")["remedy"])
 
     def test_rounding(self):
-        steps = ("pass:%d:20" % (64 * MIB + 1),)
-        for settings, name in (({}, "TYPE"), ({"TYPE": "naive", "LARGE_ROUND": "64MiB"}, "LARGE_ROUND")):
+        for size, count, least, settings, name in (
+                (MIB + 1, 400, MIB + 4096, {}, "TYPE"),
+                (64 * MIB + 1, 20, 66 * MIB, {"TYPE": "naive", "LARGE_ROUND": "64MiB"}, "LARGE_ROUND")):
+            steps = ("pass:%d:%d" % (size, count),)
             _, facts = self.meet(*steps, **settings)
             found = self.finding(facts["exit"], "rounding")
             _, after = self.meet(*steps, **dict(settings, **self.settings_of(found, name)))
             self.assertNotIn("rounding", self.codes(after["exit"]))
             was, now = (self.stats(one["exit"])["allocated_bytes"]["peak"] for one in (facts, after))
-            self.assertEqual(now, 20 * 66 * MIB)
+            self.assertEqual(now, count * least)
             self.assertLess(now, was)
-            self.assertIn("would have taken %.1f GiB" % (now / GIB), found["advice"])
+            taken = "%.1f GiB" % (now / GIB) if now >= GIB else "%.1f MiB" % (now / MIB)
+            self.assertIn("would have taken " + taken, found["advice"])
 
     def test_rounding_is_that_of_one_moment(self):
         """Most was asked for when no size was rounded, and most was taken for a size that was: between the two peaks there
         are 640 MiB, and rounding never took more than 72 at once."""
-        steps = ("load:%d:20" % (32 * MIB), "free:load", "synchronize", "pass:%d:18" % (32 * MIB + 1))
+        steps = ("load:%d:640" % MIB, "free:load", "synchronize", "pass:%d:576" % (MIB + 1))
         _, facts = self.meet(*steps)
         stats = self.stats(facts["exit"])
         self.assertEqual(stats["requested_bytes"]["peak"], 640 * MIB)
-        self.assertEqual(stats["allocated_bytes"]["peak"], 18 * 36 * MIB)
+        self.assertEqual(stats["allocated_bytes"]["peak"], 648 * MIB)
         self.assertIn("648 MiB at the peak for 576.0 MiB", self.finding(facts["exit"], "rounding")["message"])
 
     def test_cached(self):

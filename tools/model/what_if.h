@@ -24,7 +24,11 @@ typedef struct gp_block_sizes {
 /* Those in force in a snapshot. False: it is not one of a pool of gpupool's. */
 bool gp_block_sizes_init(gp_block_sizes_t *sizes, const cJSON *settings);
 
-/* The bytes of a block for a request; the same as the pool's, which a test compares. */
+/*
+ * The bytes of a block for a request, which are its size class; the same as the pool's, which a test
+ * compares. What blocks of large classes do not take of them (pool/space/size_classes.h, gp_type_fit) is left
+ * out.
+ */
 uint64_t gp_block_bytes(const gp_block_sizes_t *sizes, uint64_t requested);
 
 /* The sizes that waste least, and the setting that makes them. False: those in force are they. */

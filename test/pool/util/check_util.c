@@ -101,6 +101,34 @@ START_TEST(test_round_sizes)
 }
 END_TEST
 
+START_TEST(test_fits_of_round)
+{
+  gp_type_config_t config = config_of(8, 64);
+  const gp_pool_type_t *type = &gp_pool_type_round;
+  gp_fit_t fit;
+  for (uint64_t bytes = 1; bytes < UINT64_MAX / 2; bytes += bytes / 7 + 1) {
+    ck_assert(gp_type_fit(type, &config, bytes, &fit));
+    ck_assert_uint_eq(fit.least, bytes);
+    ck_assert_uint_eq(fit.class_bytes, type->block_bytes(&config, bytes));
+    ck_assert_uint_le(fit.fresh, fit.class_bytes);
+    ck_assert_uint_eq(type->block_bytes(&config, fit.fresh), fit.class_bytes);
+    if (fit.class_bytes <= 32 * GP_MIB) {
+      ck_assert_uint_eq(fit.fresh, fit.class_bytes);
+      ck_assert_uint_eq(fit.above, 0);
+    } else {
+      ck_assert_uint_lt(fit.fresh - bytes, 2 * GP_MIB);
+      ck_assert_uint_eq(fit.most, bytes + bytes / 8);
+      ck_assert_uint_eq(type->block_bytes(&config, fit.class_bytes + 1), fit.above);
+      ck_assert_uint_eq(type->block_bytes(&config, fit.below), fit.below);
+      ck_assert_uint_eq(type->block_bytes(&config, fit.below + 1), fit.class_bytes);
+    }
+  }
+  ck_assert(!gp_type_fit(type, &config, UINT64_MAX, &fit));
+  ck_assert(gp_type_fit(&gp_pool_type_unpooled, &config, UINT64_MAX, &fit));
+  ck_assert_uint_eq(fit.fresh, UINT64_MAX);
+}
+END_TEST
+
 /* tests/cpp/storage/storage_test.cc of MXNet: pairs of sizes that must share a block, with cutoff 20. */
 START_TEST(test_mxnet_round_sizes)
 {
@@ -245,6 +273,7 @@ int main(void)
   suite_add_tcase(suite, text);
   TCase *types = tcase_create("types");
   tcase_add_test(types, test_round_sizes);
+  tcase_add_test(types, test_fits_of_round);
   tcase_add_test(types, test_mxnet_round_sizes);
   tcase_add_test(types, test_naive_sizes);
   suite_add_tcase(suite, types);
