@@ -98,10 +98,12 @@ gp_free_result_t gp_engine_free(gp_engine_t *engine, uint64_t address, int *ret_
 
 /*
  * The same, but the block leaves the pool: free_fn makes the driver's call (a stream-ordered free, say), with
- * no lock held, and its result is the program's. A block that is cut from a larger driver allocation stays:
- * the driver does not know it, and free_fn is not called.
+ * no lock held, and its result is the program's. It never waits by itself. A block that is cut from a larger
+ * driver allocation stays in the pool, for the driver does not know it: free_fn, with is_cut, does what else
+ * the program can see of its call (its place in a stream, its errors). After an error the program has the
+ * block still.
  */
-typedef int (*gp_free_fn)(void *arg);
+typedef int (*gp_free_fn)(void *arg, bool is_cut);
 gp_free_result_t gp_engine_free_with(
     gp_engine_t *engine, uint64_t address, gp_free_fn free_fn, void *arg, int *ret_code);
 

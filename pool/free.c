@@ -98,8 +98,8 @@ static int free_strictly(gp_engine_t *engine, gp_context_t *context, gp_block_t 
 }
 
 /* The last reference is gone. Takes the device's lock held and releases it; the driver's code if it was
- * called. */
-static int drop_and_unlock(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
+ * called. may_wait: the program's call may wait for the device. */
+static int drop_and_unlock(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns, bool may_wait)
 {
   gp_context_t *context = block->context;
   gp_device_t *device = context->device;
@@ -128,11 +128,11 @@ static int drop_and_unlock(gp_engine_t *engine, gp_block_t *block, uint64_t now_
   if (!is_due && device->stats->surplus_bytes.current > 0)
     gp_surplus_note_kept(device, 0); /* what stayed has been handed out again */
   gp_lock_release(&device->lock);
-  if (mode == GP_MODE_STRICT)
+  if (mode == GP_MODE_STRICT && may_wait)
     code = free_strictly(engine, context, block, block_id);
   if (wish != GP_FENCE_NONE)
     gp_fence_policy_note_free(engine, device, wish);
-  if (surplus)
+  if (surplus && may_wait)
     (void)gp_give_back_in_free(engine, context);
   return code;
 }
@@ -182,6 +182,40 @@ static bool goes_to_driver(const gp_engine_t *engine, const gp_block_t *block)
   return block->tainted || block->exact || !engine->type->keeps_blocks || gp_engine_forwards(engine);
 }
 
+/* The program gives the block up, which stays in the pool. Takes the device's lock held and releases it; the
+ * result for the program. */
+static int end_ownership_and_unlock(gp_engine_t *engine, gp_block_t *block, bool may_wait)
+{
+  uint64_t now_ns = gp_now(engine);
+
+  gp_block_end_ownership(engine, block, GP_DETAIL_NONE, now_ns);
+  if (--block->refs == 0)
+    return drop_and_unlock(engine, block, now_ns, may_wait);
+  block->state = GP_STATE_RETAINED;
+  gp_event_holders(engine, block);
+  gp_lock_release(&block->context->device->lock);
+  return 0;
+}
+
+/* See gp_engine_free_with. The block was found live; if another thread frees it meanwhile, that is a double
+ * free, and either may be the one that is refused. */
+static gp_free_result_t free_cut_with(
+    gp_engine_t *engine, uint64_t address, gp_free_fn free_fn, void *arg, int *ret_code)
+{
+  *ret_code = free_fn(arg, true);
+  if (*ret_code != 0)
+    return GP_FREE_DONE;
+  gp_block_t *block = find_and_lock(engine, address);
+  if (block && block->state == GP_STATE_LIVE) {
+    *ret_code = end_ownership_and_unlock(engine, block, false);
+    return GP_FREE_DONE;
+  }
+  if (block)
+    gp_lock_release(&block->context->device->lock);
+  *ret_code = engine->driver.ops->code_invalid_value;
+  return GP_FREE_DONE;
+}
+
 static gp_free_result_t free_block(
     gp_engine_t *engine, uint64_t address, gp_free_fn free_fn, void *arg, int *ret_code)
 {
@@ -200,22 +234,17 @@ static gp_free_result_t free_block(
     *ret_code = engine->driver.ops->code_invalid_value; /* a double free: the driver's answer to one */
     return GP_FREE_DONE;
   }
-  if (block->refs == 1 && ((free_fn && !block->segment) || goes_to_driver(engine, block))) {
+  if (free_fn && block->segment) {
+    gp_lock_release(&device->lock);
+    return free_cut_with(engine, address, free_fn, arg, ret_code);
+  }
+  if (block->refs == 1 && (free_fn || goes_to_driver(engine, block))) {
     gp_release_start(engine, block);
     gp_lock_release(&device->lock);
     *ret_code = gp_release_owned(engine, block, free_fn, arg);
     return GP_FREE_DONE;
   }
-  uint64_t now_ns = gp_now(engine);
-  gp_block_end_ownership(engine, block, GP_DETAIL_NONE, now_ns);
-  if (--block->refs > 0) {
-    block->state = GP_STATE_RETAINED;
-    gp_event_holders(engine, block);
-    gp_lock_release(&device->lock);
-    *ret_code = 0;
-    return GP_FREE_DONE;
-  }
-  *ret_code = drop_and_unlock(engine, block, now_ns);
+  *ret_code = end_ownership_and_unlock(engine, block, true);
   return GP_FREE_DONE;
 }
 
@@ -270,7 +299,7 @@ bool gp_engine_release(gp_engine_t *engine, uint64_t address)
   }
   block->refs = 0;
   gp_event_holders(engine, block);
-  (void)drop_and_unlock(engine, block, gp_now(engine)); /* a failed wait leaves it deferred */
+  (void)drop_and_unlock(engine, block, gp_now(engine), true); /* a failed wait leaves it deferred */
   return true;
 }
 

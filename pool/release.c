@@ -108,7 +108,8 @@ int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn,
 
   gp_find_origin(engine, GP_OCCASION_DRIVER, 0);
   GP_CANCEL_UNDO(code,
-      free_fn ? free_fn(arg) : gp_driver_free_for_program(engine, &block->context->driver, block->address),
+      free_fn ? free_fn(arg, false)
+              : gp_driver_free_for_program(engine, &block->context->driver, block->address),
       forget_owned, &owned);
   uint64_t duration_ns = gp_now(engine) - start_ns;
 

@@ -21,10 +21,10 @@ CUresult CUDAAPI hook_cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
   return (CUresult)code;
 }
 
-static int call_free(void *arg)
+static int call_free(void *arg, bool is_cut)
 {
   const CUdeviceptr *pointer = arg;
-  return (int)GP_REAL_CALL(cuMemFree_v2, *pointer);
+  return is_cut ? CUDA_SUCCESS : (int)GP_REAL_CALL(cuMemFree_v2, *pointer);
 }
 
 /* Managed, stream-ordered, graph or imported memory, an interior or an unknown pointer: the driver decides.

@@ -6,6 +6,7 @@
 #include "interpose/library.h"
 #include "interpose/hooks/mempools.h"
 #include "interpose/hooks/forward.h"
+#include "interpose/hooks/stream_place.h"
 #include "interpose/routes/real.h"
 
 /*
@@ -85,9 +86,23 @@ typedef struct free_async_call {
   CUstream stream;
 } free_async_call_t;
 
-static int call_free_async(void *arg)
+/*
+ * The stream of a block that is cut from a segment gets an operation in the place of the free. Where it is
+ * being captured, the driver answers for an address that is none of its own: natively memory that no graph
+ * allocated is none that the capture could free.
+ */
+static int call_free_async(void *arg, bool is_cut)
 {
-  const free_async_call_t *call = arg;
+  static const char nowhere;
+  free_async_call_t own = *(const free_async_call_t *)arg;
+  const free_async_call_t *call = &own;
+
+  if (is_cut) {
+    CUresult result = gp_stream_take_place(own.stream, own.function == GP_FN_cuMemFreeAsync_ptsz);
+    if (result != CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+      return (int)result;
+    own.pointer = (CUdeviceptr)(uintptr_t)&nowhere;
+  }
   void *function = gp_real_get(call->function);
   return function ? (int)((gp_fn_cuMemFreeAsync)function)(call->pointer, call->stream) : CUDA_ERROR_NOT_FOUND;
 }
@@ -99,13 +114,13 @@ static CUresult free_async(free_async_call_t arguments)
   int code;
 
   if (!engine)
-    return (CUresult)call_free_async(&arguments);
+    return (CUresult)call_free_async(&arguments, false);
   /* The program may free memory of cuMemAlloc in stream order, too; then the block leaves the pool. */
   if (gp_engine_free_with(engine, (uint64_t)arguments.pointer, call_free_async, &arguments, &code) ==
       GP_FREE_DONE)
     return (CUresult)code;
-  GP_FORWARD_FREE(
-      result, engine, GP_SPACE_POINTER, (uint64_t)arguments.pointer, (CUresult)call_free_async(&arguments));
+  GP_FORWARD_FREE(result, engine, GP_SPACE_POINTER, (uint64_t)arguments.pointer,
+      (CUresult)call_free_async(&arguments, false));
   return result;
 }
 

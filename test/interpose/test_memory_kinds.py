@@ -1,5 +1,6 @@
 """Every kind of memory that a program can get: counted, within the limit, recorded, tried again after a trim."""
 
+import itertools
 import re
 import unittest
 
@@ -215,6 +216,17 @@ class MemoryKinds(PreloadCase):
                          (1024 * MIB, 1008 * MIB, 16 * MIB, 0))
         run = self.run_kinds("plain:%d:1" % (8 * MIB), "info", SIMCUDA_CAPACITY="1GiB", STATS="1")
         self.assertIn("of 1 GiB, 1016 MiB were free when last asked, and 0 B in use by nothing", run.err)
+
+    def test_freed_in_stream_order(self):
+        """Parts of segments too, of which the driver does not know: all but the memory is as without the library."""
+        plain = self.run_program("free_in_stream", preload=None)
+        self.assertEqual(plain.out.splitlines()[-1], "end", plain.err)
+        for settings in itertools.product(("round", "segment"), ("context", "strict", "single", "epoch")):
+            with self.subTest(settings):
+                run = self.run_program("free_in_stream", **dict(zip(("TYPE", "REUSE"), settings)))
+                self.assertEqual(run.out, plain.out)
+                self.expect_clean(run)
+                self.expect_history(run.snapshot())
 
 
 if __name__ == "__main__":

@@ -115,10 +115,14 @@ START_TEST(test_second_frees_are_refused)
 }
 END_TEST
 
-static int must_not_be_called(void *arg)
+static int answer; /* of the call */
+
+static int note_call(void *arg, bool is_cut)
 {
+  ck_assert(is_cut);
+  ck_assert_uint_eq(gp_locks_held(), 0);
   ++*(int *)arg;
-  return 0;
+  return answer;
 }
 
 START_TEST(test_free_with_a_call_of_the_driver_stays_with_the_pool)
@@ -128,9 +132,17 @@ START_TEST(test_free_with_a_call_of_the_driver_stays_with_the_pool)
 
   begin(GP_GIB);
   uint64_t a = allocate(512), b = allocate(512);
-  ck_assert_int_eq(gp_engine_free_with(engine, a, must_not_be_called, &calls, &code), GP_FREE_DONE);
+  answer = FAKE_INVALID_VALUE;
+  ck_assert_int_eq(gp_engine_free_with(engine, a, note_call, &calls, &code), GP_FREE_DONE);
+  ck_assert_int_eq(code, FAKE_INVALID_VALUE); /* the program has it still */
+  ck_assert_int_eq(gp_engine_owner(engine, a), GP_OWNER_PROGRAM);
+  answer = 0;
+  ck_assert_int_eq(gp_engine_free_with(engine, a, note_call, &calls, &code), GP_FREE_DONE);
   ck_assert_int_eq(code, 0);
-  ck_assert_int_eq(calls, 0);
+  ck_assert_int_eq(calls, 2);
+  ck_assert_int_eq(gp_engine_free_with(engine, a, note_call, &calls, &code), GP_FREE_DONE);
+  ck_assert_int_eq(code, FAKE_INVALID_VALUE); /* twice */
+  ck_assert_int_eq(calls, 2);
   synchronize();
   ck_assert_uint_eq(allocate(512), a);
   ck_assert_int_eq(gp_engine_owner(engine, b + 100), GP_OWNER_PROGRAM);

@@ -1,0 +1,46 @@
+#include "interpose/hooks/stream_place.h"
+
+#include "interpose/routes/real.h"
+
+static bool is_handle(CUstream stream)
+{
+  return stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD;
+}
+
+/* The driver wants an event of the stream's context. An event may be destroyed before it has passed
+ * (cuda.h at cuEventDestroy). */
+static CUresult record(CUstream stream)
+{
+  CUevent event;
+  CUresult result = GP_REAL_CALL(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
+
+  if (result != CUDA_SUCCESS)
+    return result;
+  result = GP_REAL_CALL(cuEventRecord, event, stream);
+  (void)GP_REAL_CALL(cuEventDestroy_v2, event);
+  return result;
+}
+
+CUresult gp_stream_take_place(CUstream stream, bool per_thread)
+{
+  CUstreamCaptureStatus status;
+  CUcontext context, ignored;
+
+  if (!stream)
+    stream = per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+  CUresult result = GP_REAL_CALL(cuStreamIsCapturing, stream, &status);
+  if (result != CUDA_SUCCESS)
+    return result;
+  if (status != CU_STREAM_CAPTURE_STATUS_NONE)
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (!is_handle(stream))
+    return record(stream);
+  result = GP_REAL_CALL(cuStreamGetCtx, stream, &context);
+  if (result == CUDA_SUCCESS)
+    result = GP_REAL_CALL(cuCtxPushCurrent_v2, context);
+  if (result != CUDA_SUCCESS)
+    return result;
+  result = record(stream);
+  (void)GP_REAL_CALL(cuCtxPopCurrent_v2, &ignored); /* what was just pushed */
+  return result;
+}

@@ -1,0 +1,20 @@
+/*
+ * For calls that the pool serves although natively they are operations of a stream.
+ */
+#ifndef GP_INTERPOSE_HOOKS_STREAM_PLACE_H
+#define GP_INTERPOSE_HOOKS_STREAM_PLACE_H
+
+#include <stdbool.h>
+
+#include <cuda.h>
+
+/*
+ * Puts an operation that does nothing into the stream, so that what other streams, and the legacy default
+ * stream's rules, see of the program's call stays true; it does not wait. per_thread: the handle 0 is the
+ * calling thread's stream. Returns the driver's error for a stream that is none, and
+ * CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, with nothing done, for one that is being captured. Any thread; the
+ * caller holds no lock.
+ */
+CUresult gp_stream_take_place(CUstream stream, bool per_thread);
+
+#endif
