@@ -224,6 +224,17 @@ class Settings(Remedies):
         self.assertIsNone(self.finding(facts["exit"], "hit_rate")["remedy"]
                           if "hit_rate" in self.codes(facts["exit"]) else None)
 
+    def test_hit_rate_facts_of_older_drivers(self):
+        """Before 12.5 the pool cannot ask what the device has finished; a driver since then is asked."""
+        work = ("load:%d" % MIB, "use:load", "free:load") * 10
+        _, facts = self.meet(*work * 12, driver="12040")
+        found = self.finding(facts["exit"], "hit_rate")
+        self.assertIn("The driver (12.4) has no fence over all streams", found["advice"])
+        _, after = self.meet(*(work + (self.action_of(found),)) * 12, driver="12040")
+        self.assertGreaterEqual(self.rate(after["exit"]), self.rate(facts["exit"]) + 0.5)
+        _, newer = self.meet(*work * 12)
+        self.assertGreaterEqual(self.rate(newer["exit"]), 0.9)
+
     def test_hit_rate_sizes_that_no_class_brings_together(self):
         """Each size is asked for once, and twice as large as the one before: no setting helps."""
         steps = tuple("pass:%d" % (512 << i) for i in range(20)) * 6

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "pool/util/size.h"
+#include "tools/model/findings_facts.h"
 #include "tools/model/findings_oom.h"
 #include "tools/model/saturated.h"
 #include "tools/model/what_if.h"
@@ -111,7 +112,8 @@ static void divide_misses(gp_findings_t *findings, const gp_summary_device_t *de
   if (kept.hits + kept.misses != stats->cache_hits + stats->cache_misses) /* not all events are there */
     return;
   uint64_t needed = kept.misses < stats->cache_misses ? kept.misses : stats->cache_misses;
-  ret_misses->of_sizes = gp_subtract_saturated(needed, ret_misses->first);
+  uint64_t later = gp_subtract_saturated(needed, ret_misses->first);
+  ret_misses->of_sizes = later < kept.beside_idle ? later : kept.beside_idle;
   ret_misses->not_there = stats->cache_misses - ret_misses->first - ret_misses->of_sizes;
   ret_misses->size_count = kept.size_count;
 }
@@ -134,26 +136,40 @@ static bool given_back_reason(const gp_findings_t *findings, char *buffer, size_
   return true;
 }
 
-/* Why so many allocations went to the driver: what explains most of them, or more than anything else; "" if
- * that is not known. Returns true of first ones, which no pool could have served. */
-static bool hit_rate_reason(const gp_findings_t *findings, const gp_stats_t *stats, const misses_t *misses,
+/* Why so many allocations went to the driver: what explains most of them, or more than anything else. */
+typedef enum why {
+  WHY_UNKNOWN,
+  WHY_FIRST, /* no pool could have served them */
+  WHY_SIZES,
+  WHY_GIVEN_BACK,
+  WHY_FACTS, /* the pool did not know what the device was done with */
+} why_t;
+
+/* "" if it is not known. */
+static why_t hit_rate_reason(const gp_findings_t *findings, const gp_stats_t *stats, const misses_t *misses,
     char *buffer, size_t capacity)
 {
   bool is_divided = misses->size_count > 0;
   bool is_first = misses->first >= stats->cache_misses - misses->first;
 
   buffer[0] = '\0';
-  if (is_first)
+  if (is_first) {
     snprintf(buffer, capacity,
         ": for most of %s it had nothing idle, because the program still held what it had allocated before",
         stats->cache_hits ? "the others" : "them");
-  else if (is_divided && misses->of_sizes >= misses->not_there)
+    return WHY_FIRST;
+  }
+  if (is_divided && misses->of_sizes >= misses->not_there) {
     snprintf(
         buffer, capacity, ": the idle blocks were of other sizes (%zu sizes in all)", misses->size_count);
-  else if (!given_back_reason(findings, buffer, capacity) &&
-           (is_divided || (double)stats->deferred_bytes.peak > 0.25 * (double)stats->active_bytes.peak))
-    snprintf(buffer, capacity, ": the pool did not know yet that the device was done with freed memory");
-  return is_first;
+    return WHY_SIZES;
+  }
+  if (given_back_reason(findings, buffer, capacity))
+    return WHY_GIVEN_BACK;
+  if (!is_divided && (double)stats->deferred_bytes.peak <= 0.25 * (double)stats->active_bytes.peak)
+    return WHY_UNKNOWN;
+  snprintf(buffer, capacity, ": the pool did not know yet that the device was done with freed memory");
+  return WHY_FACTS;
 }
 
 static double rate_of(const gp_served_t *served)
@@ -236,13 +252,14 @@ static void judge_hit_rate(gp_findings_t *findings, const gp_summary_device_t *d
       strcmp(gp_findings_setting(findings, "type"), "unpooled") == 0)
     return;
   divide_misses(findings, device, &misses);
-  bool is_first = hit_rate_reason(findings, stats, &misses, reason, sizeof(reason));
+  why_t why = hit_rate_reason(findings, stats, &misses, reason, sizeof(reason));
   snprintf(only, sizeof(only), "%s%s", stats->cache_hits ? "Only " : "None",
       stats->cache_hits ? gp_number_percent(rate, percent) : "");
-  gp_finding_t *finding = gp_findings_say(findings, is_first ? GP_SEVERITY_NOTE : GP_SEVERITY_WARNING,
+  gp_finding_t *finding = gp_findings_say(findings, why == WHY_FIRST ? GP_SEVERITY_NOTE : GP_SEVERITY_WARNING,
       "hit_rate", device->device->device, "%s of %s on device %d were served from the pool%s.", only,
       gp_number_plural(total, "allocation", count), device->device->device, reason);
-  if (stats->allocation.peak < 0.8 * (double)stats->cache_misses)
+  bool is_told = why == WHY_FACTS && gp_findings_advise_facts(findings, finding, device);
+  if (!is_told && stats->allocation.peak < 0.8 * (double)stats->cache_misses)
     advise_hit_rate(findings, finding, device, rate);
 }
 

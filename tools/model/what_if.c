@@ -140,6 +140,7 @@ static void count_event(gp_served_t *served, idle_t *idle, const gp_life_t *life
     served->hits++;
   } else {
     served->misses++;
+    served->beside_idle += idle->bytes >= size;
   }
 }
 

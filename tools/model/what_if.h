@@ -52,8 +52,9 @@ uint64_t gp_rounded_at(
 typedef struct gp_served {
   uint64_t hits;
   uint64_t misses;
-  uint64_t idle_peak; /* bytes */
-  size_t size_count;  /* different sizes of blocks */
+  uint64_t beside_idle; /* of the misses: as much as was asked for was idle, in blocks of other sizes */
+  uint64_t idle_peak;   /* bytes */
+  size_t size_count;    /* different sizes of blocks */
 } gp_served_t;
 
 /* Returns 0 or ENOMEM. */
