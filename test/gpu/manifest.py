@@ -24,6 +24,8 @@ PROGRAMS = {
     "capture_matrix": program("question/capture_matrix.cu"),
     "costs": program("question/costs.cu"),
     "layout": program("question/layout.cu"),
+    "operations": program("question/operations.cu"),
+    "pages": program("question/pages.cu"),
     "pdl": program("question/pdl.cu"),
     "mixed_free": program("question/mixed_free.cu"),
     "beside": program("question/beside.cu"),
@@ -149,6 +151,9 @@ CHECKS = [
 
     question("G13-beside", "which calls wait for a kernel that runs, and what they cost beside it", "beside", limit=120,
              runs=(run("driver", **{"env:SIMCUDA_DEVICES": "2"}),), sim=True),
+    question("G14-G15-G16-operations", "what giving back, mapping, fences and the current context cost", "operations",
+             limit=100, sim=True),
+    question("G17-G18-pages", "small allocations in a 2 MiB page, ranges of rounded sizes", "pages", sim=True),
 
     check("pooled", "preload", "threads and streams, shared runtime", "pooled", runs=BOTH, judge="counted",
           expect=REUSED, sim=True, sim_args=("2", "8")),
