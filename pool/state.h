@@ -180,6 +180,8 @@ struct gp_device {
   uint64_t closed_idle;        /* idle segments that are closed: they are to go back */
   uint64_t highest_active;     /* highest active_bytes so far */
   unsigned segments_spared;    /* went back because use did not need them, see segment_policy.h */
+  uint64_t largest_spared;     /* bytes of the largest of these since the pool last grew as much */
+  uint64_t needed_bytes;       /* so much was held when memory like that was asked for again */
   unsigned surplus_pause;      /* frees that are to pass before surplus is looked at again */
   uint64_t watched_use;    /* the observer wants to know of a higher one, see peak.c; UINT64_MAX: of none */
   uint64_t total;          /* bytes of the device; 0: not known */

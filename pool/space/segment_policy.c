@@ -45,7 +45,7 @@ uint64_t gp_segment_spare_bytes(const gp_device_t *device)
 {
   uint64_t percent = minimum(SLACK_LEAST + device->segments_spared, SLACK_MOST);
   uint64_t slack = maximum(device->highest_active / 100 * percent, SLACK_BYTES);
-  uint64_t needed = device->highest_active + slack;
+  uint64_t needed = maximum(device->highest_active + slack, device->needed_bytes);
   /* Without what is on its way to the driver. */
   uint64_t reserved = device->stats->active_bytes.current + device->stats->cached_bytes.current;
 
@@ -60,7 +60,7 @@ gp_block_t *gp_segment_spare(gp_context_t *context)
   gp_block_t *found = NULL;
 
   GP_LIST_EACH(&context->device->idle, gp_block_t, order, block) {
-    if (block->context != context || !block->segment)
+    if (block->context != context)
       continue;
     bool is_better = !found || (found->size >= wanted ? block->size >= wanted && block->size < found->size
                                                       : block->size > found->size);
@@ -70,9 +70,20 @@ gp_block_t *gp_segment_spare(gp_context_t *context)
   return found;
 }
 
-void gp_segment_spared(gp_device_t *device)
+void gp_segment_spared(gp_device_t *device, uint64_t bytes)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  if (device->segments_spared < SLACK_MOST)
-    device->segments_spared++;
+  device->segments_spared += device->segments_spared < SLACK_MOST;
+  device->largest_spared = maximum(device->largest_spared, bytes);
+}
+
+void gp_segment_note_growth(gp_device_t *device, uint64_t bytes)
+{
+  uint64_t held = device->stats->active_bytes.current + device->stats->cached_bytes.current + bytes;
+
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  if (device->largest_spared == 0 || bytes < device->largest_spared)
+    return;
+  device->largest_spared = 0;
+  device->needed_bytes = maximum(device->needed_bytes, held);
 }

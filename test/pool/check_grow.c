@@ -244,6 +244,47 @@ START_TEST(test_small_programs_do_not_churn)
 }
 END_TEST
 
+/* Half of the memory is idle in pieces: what is large goes back once, and is kept when it is asked for again.
+ */
+START_TEST(test_releases_end_beside_pieces)
+{
+  enum { PIECES = 1000 };
+  static uint64_t pieces[PIECES];
+
+  begin(4 * GP_GIB);
+  for (int i = 0; i < PIECES; i++)
+    pieces[i] = allocate(GP_MIB / 2);
+  for (int i = 0; i < PIECES; i += 2)
+    (void)free_code(pieces[i]);
+  for (int i = 0; i < 50; i++) {
+    (void)free_code(allocate(150 * GP_MIB));
+    synchronize();
+  }
+  ck_assert_int_le(driver.count[FAKE_FREE], 1);
+  stop();
+}
+END_TEST
+
+/* Whole allocations go back as spare, too, and small segments are not asked for again and again. */
+START_TEST(test_releases_end_after_an_export)
+{
+  begin(4 * GP_GIB);
+  gp_engine_taint(engine, allocate(512));
+  for (uint64_t size = 4; size <= 122; size += 2) {
+    (void)free_code(allocate(size * GP_MIB));
+    synchronize();
+  }
+  ck_assert_uint_le(stats().reserved_bytes.current, (2 * 122 + 64) * GP_MIB);
+  driver.count[FAKE_FREE] = 0;
+  for (int i = 0; i < 100; i++) {
+    (void)free_code(allocate(4096));
+    synchronize();
+  }
+  ck_assert_int_le(driver.count[FAKE_FREE], 2);
+  stop();
+}
+END_TEST
+
 START_TEST(test_exported_part_closes_its_segment)
 {
   begin(GP_GIB);
@@ -346,6 +387,8 @@ int main(void)
   tcase_add_test(tests, test_free_segments_make_room);
   tcase_add_test(tests, test_spare_segments_go_back);
   tcase_add_test(tests, test_small_programs_do_not_churn);
+  tcase_add_test(tests, test_releases_end_beside_pieces);
+  tcase_add_test(tests, test_releases_end_after_an_export);
   tcase_add_test(tests, test_large_blocks_are_whole_after_an_export);
   tcase_add_test(tests, test_context_takes_its_segments_along);
 #ifndef GP_UNSAFE_REUSE
