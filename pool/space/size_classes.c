@@ -26,7 +26,7 @@ static uint64_t round_step(const gp_type_config_t *config, uint64_t requested)
   unsigned log2 = 63 - (unsigned)__builtin_clzll(requested - 1); /* 2^log2 < requested <= 2^(log2+1) */
   if (log2 >= config->cutoff)
     return UINT64_C(1) << config->cutoff;
-  uint64_t step = (UINT64_C(1) << log2) / config->divisions;
+  uint64_t step = (UINT64_C(1) << log2) >> __builtin_ctz(config->divisions);
   return step < GP_BLOCK_GRANULE ? GP_BLOCK_GRANULE : step;
 }
 
@@ -34,7 +34,7 @@ static uint64_t round_block_bytes(const gp_type_config_t *config, uint64_t reque
 {
   uint64_t smallest = config->divisions == 1 ? config->page : GP_BLOCK_GRANULE;
 
-  return requested <= smallest ? smallest : gp_round_up(requested, round_step(config, requested));
+  return requested <= smallest ? smallest : gp_round_up_to_power(requested, round_step(config, requested));
 }
 
 const gp_pool_type_t gp_pool_type_round = {

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "pool/util/assert.h"
 #include "pool/util/options.h"
 
 /* Smallest block of the types that keep blocks: the alignment that drivers give (cuda-c-programming-guide: at
@@ -90,6 +91,13 @@ static inline uint64_t gp_round_up(uint64_t value, uint64_t step)
 {
   uint64_t remainder = value % step;
   return remainder == 0 ? value : value > UINT64_MAX - (step - remainder) ? 0 : value + (step - remainder);
+}
+
+/* The same, step being a power of two, without a division. */
+static inline uint64_t gp_round_up_to_power(uint64_t value, uint64_t step)
+{
+  gp_assert_internal((step & (step - 1)) == 0);
+  return value > UINT64_MAX - (step - 1) ? 0 : (value + (step - 1)) & ~(step - 1);
 }
 
 #endif
