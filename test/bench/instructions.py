@@ -26,6 +26,8 @@ CASES = {
     "trace off": {"GPUPOOL_TRACE": "off"},
     "trace state": {"GPUPOOL_TRACE": "state"},
     "trace all": {"GPUPOOL_TRACE": "all"},
+    "segment, trace off": {"GPUPOOL_TYPE": "segment", "GPUPOOL_TRACE": "off"},
+    "segment, trace all": {"GPUPOOL_TYPE": "segment", "GPUPOOL_TRACE": "all"},
 }
 
 
@@ -87,7 +89,7 @@ def main():
     too_many = []
     for name, instructions in counts.items():
         percent = 100 * instructions / bounds[name]
-        print("%-12s %5d instructions a pair, %.1f%% of the bound %d" % (name, instructions, percent, bounds[name]))
+        print("%-18s %5d instructions a pair, %.1f%% of the bound %d" % (name, instructions, percent, bounds[name]))
         if percent > MOST_PERCENT:
             too_many.append(name)
     if too_many:

@@ -14,6 +14,8 @@
 
 const uint32_t subject_largest = 8u << 20;
 
+#define NOT_READY 600
+
 static _Atomic uint64_t next_address = UINT64_C(0x100000000000);
 static gp_options_t options;
 static gp_engine_t *engine;
@@ -51,6 +53,23 @@ static int null_info(
   return 0;
 }
 
+static int null_fence_record(void *self, const gp_driver_context_t *driver_context, void **fence)
+{
+  (void)self;
+  (void)driver_context;
+  *fence = fence;
+  return 0;
+}
+
+/* The device is busy until the program synchronizes. */
+static int null_fence_query(void *self, const gp_driver_context_t *driver_context, void *fence)
+{
+  (void)self;
+  (void)driver_context;
+  (void)fence;
+  return NOT_READY;
+}
+
 static uint64_t real_now(void *self)
 {
   (void)self;
@@ -77,11 +96,13 @@ void subject_start(bool is_counted)
       .alloc = null_alloc,
       .free = null_free,
       .wait = null_wait,
+      .fence_record = null_fence_record,
+      .fence_query = null_fence_query,
       .memory_info = null_info,
       .now_ns = real_now,
       .code_out_of_memory = 2,
       .code_invalid_value = 1,
-      .code_not_ready = 600,
+      .code_not_ready = NOT_READY,
   };
   const gp_driver_t driver = {&ops, NULL};
   const gp_driver_context_t driver_context = {(void *)1, 1, 0, true};

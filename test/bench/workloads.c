@@ -162,9 +162,12 @@ static int run_holes(long number, const workload_effort_t *effort, workload_figu
 }
 
 /*
- * Synchronizations with much to do. A miss is of a size of which there was no block, so there are few rounds.
+ * Synchronizations with much to do. A miss is of a size of which there was no block, and less than is
+ * deferred: then the pool looks whether that will do. Type round has eight such sizes from 2 to 4 MiB, so
+ * there are few rounds.
  */
-#define DEFERRED_ROUNDS 5
+#define DEFERRED_ROUNDS 3
+#define MISS_STEP       (256u << 10)
 
 static void time_sync(const char *sync_name, const char *miss_name, uint64_t miss_bytes, bool is_first,
     workload_figure_t *ret_figures)
@@ -184,17 +187,18 @@ static void time_sync(const char *sync_name, const char *miss_name, uint64_t mis
 static int run_deferred(long number, const workload_effort_t *effort, workload_figure_t *ret_figures)
 {
   uint64_t *blocks = allocate((size_t)number, sizeof(*blocks));
-  uint64_t miss_bytes = subject_largest;
+  uint64_t miss_bytes = 2u << 20;
   int rounds = effort->rounds < DEFERRED_ROUNDS ? effort->rounds : DEFERRED_ROUNDS;
 
-  for (int round = 0; round < rounds; round++) {
+  /* Round 0 is overwritten by the next: the first synchronization has more to look at. */
+  for (int round = 0; round <= rounds; round++) {
     for (long i = 0; i < number; i++)
       blocks[i] = subject_take(WORKLOAD_PAIR_BYTES);
     for (long i = 0; i < number; i++)
       subject_give(blocks[i]);
-    time_sync("sync", "miss", miss_bytes += miss_bytes / 2, round == 0, ret_figures);
+    time_sync("sync", "miss", miss_bytes += MISS_STEP, round <= 1, ret_figures);
     subject_synchronize();
-    time_sync("sync-bare", "miss-bare", miss_bytes += miss_bytes / 2, round == 0, ret_figures + 2);
+    time_sync("sync-bare", "miss-bare", miss_bytes += MISS_STEP, round <= 1, ret_figures + 2);
   }
   free(blocks);
   return 4;
