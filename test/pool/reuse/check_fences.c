@@ -225,6 +225,7 @@ START_TEST(test_a_miss_asks_where_blocks_of_its_size_are_deferred)
 {
   start(NULL, GP_GIB, true);
   uint64_t block = allocate(4096);
+  (void)allocate(8192);
   if (_i)
     fake_submit(&driver, 0, block);
   ck_assert_int_eq(free_code(block), 0);
