@@ -226,12 +226,13 @@ static bool serve_after_reclaim(gp_request_t *request)
 
 /*
  * Whether the driver's last word on free memory, less what we took since, leaves so much that it need not be
- * asked again: a program that starts up would otherwise cause a question with every allocation. With the
- * device's lock.
+ * asked again: a program that starts up would otherwise cause a question with every allocation. The more is
+ * left, the longer the word holds: others have more to take first. With the device's lock.
  */
 static bool has_ample_memory(const gp_device_t *device, uint64_t reserve, uint64_t now_ns)
 {
-  return now_ns - device->told_ns < GP_TOLD_FREE_NS && gp_device_left(device) / TOLD_FREE_AMPLE > reserve;
+  uint64_t times = reserve ? gp_device_left(device) / TOLD_FREE_AMPLE / reserve : 0;
+  return (now_ns - device->told_ns) / GP_TOLD_FREE_NS < times;
 }
 
 /*
