@@ -216,16 +216,57 @@ static gp_free_result_t free_cut_with(
   return GP_FREE_DONE;
 }
 
+/*
+ * Beside a capture, or after an error that stays, the driver may refuse the program's free, and a capture may
+ * be spoilt by it. A part of a segment cannot be passed on, so another small allocation is freed in its
+ * place.
+ */
+static bool refused_by_driver(gp_engine_t *engine, gp_context_t *context, int *ret_code)
+{
+  gp_service_t service = gp_engine_service(engine);
+
+  if ((service != GP_SERVICE_SUSPENDED && service != GP_SERVICE_DEAD) ||
+      !gp_limit_reserve(engine, context, GP_BLOCK_GRANULE, GP_BLOCK_GRANULE, false))
+    return false;
+  int code = gp_driver_wait_as_free(engine, &context->driver);
+  gp_limit_cancel(context->device, GP_BLOCK_GRANULE);
+  if (code == 0 || code == engine->driver.ops->code_out_of_memory)
+    return false;
+  *ret_code = code;
+  return true;
+}
+
+/*
+ * The block at address, with its device's lock held; NULL with no lock: *ret is the result for the program.
+ * has_call: the free has a call of the driver, which answers by itself.
+ */
+static gp_block_t *find_for_free(
+    gp_engine_t *engine, uint64_t address, bool has_call, gp_free_result_t *ret, int *ret_code)
+{
+  gp_block_t *block = find_and_lock(engine, address);
+
+  if (!has_call && block && block->segment && block->state == GP_STATE_LIVE && gp_engine_forwards(engine)) {
+    gp_context_t *context = block->context;
+    gp_lock_release(&context->device->lock);
+    *ret = GP_FREE_DONE;
+    if (refused_by_driver(engine, context, ret_code))
+      return NULL;
+    block = find_and_lock(engine, address);
+  }
+  if (!block)
+    *ret = refuse_in_segment(engine, address, ret_code) ? GP_FREE_DONE : GP_FREE_UNKNOWN;
+  return block;
+}
+
 static gp_free_result_t free_block(
     gp_engine_t *engine, uint64_t address, gp_free_fn free_fn, void *arg, int *ret_code)
 {
   gp_find_origin(engine, GP_OCCASION_FREE, 0);
   gp_engine_tell_peaks(engine);
-  gp_block_t *block = find_and_lock(engine, address);
-  if (!block && refuse_in_segment(engine, address, ret_code))
-    return GP_FREE_DONE;
+  gp_free_result_t result;
+  gp_block_t *block = find_for_free(engine, address, free_fn != NULL, &result, ret_code);
   if (!block)
-    return GP_FREE_UNKNOWN;
+    return result;
   gp_device_t *device = block->context->device;
 
   if (block->state != GP_STATE_LIVE) {

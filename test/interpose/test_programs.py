@@ -1,5 +1,6 @@
 """Programs that exercise the corners of the API behave under the library as without it."""
 
+import itertools
 import unittest
 
 from harness import PreloadCase, stats_of, trace_files
@@ -11,7 +12,7 @@ CORNERS = ("static_route", "driver_linked", "per_thread", "errors", "capture", "
 class Programs(PreloadCase):
     def test_programs_behave_as_without_the_library(self):
         for name in CORNERS:
-            for settings in ({}, {"TYPE": "naive"}, {"TYPE": "unpooled"}, {"REUSE": "strict"}):
+            for settings in ({}, {"TYPE": "naive"}, {"TYPE": "segment"}, {"TYPE": "unpooled"}, {"REUSE": "strict"}):
                 with self.subTest(program=name, **settings):
                     plain = self.run_program(name, preload=None)
                     run = self.run_program(name, **settings)
@@ -56,14 +57,31 @@ class Programs(PreloadCase):
                             self.assertIn("the copy holds 1", run.out)
 
     def test_exported_memory_goes_to_the_driver(self):
-        for way, frees in (("ipc", 1), ("tokens", 1), ("token-list", 1), ("sync", 1), ("none", 0)):
-            with self.subTest(way=way):
+        ways = ("ipc", 1), ("tokens", 1), ("token-list", 1), ("sync", 1), ("none", 0)
+        for kind, (way, frees) in itertools.product(("round", "segment"), ways):
+            with self.subTest(way=way, kind=kind):
                 plain = self.run_program("exports", way, preload=None)
-                run = self.run_program("exports", way)
+                run = self.run_program("exports", way, TYPE=kind)
                 self.assertEqual((run.status, run.out), (plain.status, plain.out))
                 self.assertEqual(run.out, way + ": 0\n")
                 self.assertEqual(run.calls().get("cuMemFree_v2", 0), frees)
                 self.assertEqual(stats_of(run.snapshot())["cache_hits"], 1 - frees)
+
+    def test_a_part_of_a_segment_has_no_handle_for_other_processes(self):
+        """It would lead to the segment's beginning. The line names what helps, and so does asking once."""
+        natively = "small: 0\nlarge: 0\n"
+        self.assertEqual(self.run_program("exports", "behind", preload=None).out, natively)
+        self.assertEqual(self.run_program("exports", "behind", TYPE="round").out, natively)
+        run = self.run_program("exports", "behind", TYPE="segment")
+        self.assertEqual((run.status, run.out), (0, "small: 1\nlarge: 0\n"))
+        self.assertEqual([line for line in run.messages if "set GPUPOOL_TYPE=round" in line], run.messages)
+        self.assertEqual(len(run.messages), 1)
+
+    def test_second_free_of_cut_memory_is_refused(self):
+        for kind in ("round", "segment"):
+            run = self.run_program("freed_twice", TYPE=kind)
+            self.assertEqual((run.status, run.out), (0, "first: 0, second: 1\n"))
+            self.assertNotIn("cuMemFree_v2", run.calls())
 
     def test_forked_child_writes_nothing(self):
         run = self.run_program("fork")

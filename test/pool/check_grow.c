@@ -165,6 +165,22 @@ START_TEST(test_free_while_suspended)
 }
 END_TEST
 
+/* What the driver says to a free in a capture, or after an error that stays, is said of a part, too. */
+START_TEST(test_free_that_the_driver_would_refuse)
+{
+  begin(GP_GIB);
+  uint64_t a = allocate(512);
+  gp_engine_suspend(engine);
+  driver.fail_code = FAKE_STICKY + 200;
+  driver.fail_at = driver.calls + 1;
+  ck_assert_int_eq(free_code(a), FAKE_STICKY + 200);
+  ck_assert_int_eq(gp_engine_owner(engine, a), GP_OWNER_PROGRAM);
+  gp_engine_resume(engine);
+  ck_assert_int_eq(free_code(a), 0);
+  stop();
+}
+END_TEST
+
 START_TEST(test_limit_makes_the_segment_smaller)
 {
   start((const char *const[]){SEGMENT, "GPUPOOL_LIMIT=101MiB", "GPUPOOL_RESERVE=0", NULL}, GP_GIB, true);
@@ -382,6 +398,7 @@ int main(void)
   tcase_add_test(tests, test_views_cover_the_segment);
   tcase_add_test(tests, test_second_frees_are_refused);
   tcase_add_test(tests, test_free_with_a_call_of_the_driver_stays_with_the_pool);
+  tcase_add_test(tests, test_free_that_the_driver_would_refuse);
   tcase_add_test(tests, test_limit_makes_the_segment_smaller);
   tcase_add_test(tests, test_full_device_makes_the_segment_smaller);
   tcase_add_test(tests, test_free_segments_make_room);

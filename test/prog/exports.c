@@ -3,7 +3,8 @@
  * must not find another owner's data there later, so it has to go back to the driver and must not be handed
  * out again.
  *
- * exports WAY: ipc, tokens, token-list, sync, or none
+ * exports WAY: ipc, tokens, token-list, sync, or none; behind: for another process, a small allocation that
+ * another one precedes, and then a large one
  */
 #include <cuda.h>
 #include <stdio.h>
@@ -19,6 +20,8 @@ static int export_memory(const char *way, CUdeviceptr pointer)
   unsigned type, on = 1;
   void *data[] = {&type, &tokens};
 
+  if (strcmp(way, "behind") == 0)
+    return (int)cuIpcGetMemHandle(&handle, pointer);
   if (strcmp(way, "ipc") == 0)
     return (int)cuIpcGetMemHandle(&handle, pointer + 512); /* an inner address stands for the whole */
   if (strcmp(way, "tokens") == 0)
@@ -30,6 +33,21 @@ static int export_memory(const char *way, CUdeviceptr pointer)
   return 0;
 }
 
+#define SMALL ((size_t)512 << 10)
+
+static int export_behind(const char *way)
+{
+  CUdeviceptr first, second, large;
+
+  if (cuMemAlloc(&first, SMALL) || cuMemAlloc(&second, SMALL))
+    return 1;
+  printf("small: %d\n", export_memory(way, second));
+  if (cuMemAlloc(&large, BYTES))
+    return 1;
+  printf("large: %d\n", export_memory(way, large));
+  return cuMemFree(first) || cuMemFree(second) || cuMemFree(large);
+}
+
 int main(int argc, char **argv)
 {
   CUdevice device;
@@ -37,7 +55,11 @@ int main(int argc, char **argv)
   CUdeviceptr pointer;
 
   if (argc != 2 || cuInit(0) || cuDeviceGet(&device, 0) || cuDevicePrimaryCtxRetain(&context, device) ||
-      cuCtxSetCurrent(context) || cuMemAlloc(&pointer, BYTES))
+      cuCtxSetCurrent(context))
+    return 1;
+  if (strcmp(argv[1], "behind") == 0)
+    return export_behind(argv[1]);
+  if (cuMemAlloc(&pointer, BYTES))
     return 1;
   int result = export_memory(argv[1], pointer);
   printf("%s: %d\n", argv[1], result);
