@@ -103,6 +103,8 @@ void gp_engine_destroy(gp_engine_t *engine)
   gp_lock_release(&engine->contexts_lock);
   while (engine->all_contexts) {
     gp_context_t *next = engine->all_contexts->next_any;
+    GP_LIST_EACH_SAFE(&engine->all_contexts->segments, gp_segment_t, link, segment)
+      free(segment); /* the driver keeps the memory */
     gp_bins_fini(&engine->all_contexts->bins);
     free(engine->all_contexts);
     engine->all_contexts = next;

@@ -132,6 +132,7 @@ START_TEST(test_an_observer_without_interest_hears_of_what_it_marked_only)
   ck_assert_int_eq(heard[GP_ACTION_FREE_REQUESTED], 1);
   ck_assert_int_eq(heard[GP_ACTION_FREE_COMPLETED], 1);
   ck_assert_int_eq(heard[GP_ACTION_SEGMENT_FREE], 1);
+  stop();
 }
 END_TEST
 
