@@ -1,9 +1,9 @@
 /*
  * The engine's structures, for pool/ only. Functions are in the header of the module that has them.
  *
- * Life of a block (a whole allocation of the driver):
+ * Life of a block, a whole allocation of the driver or, with type segment, a part of one (space/segment.h):
  *
- *      driver --alloc.c--> LIVE --free.c--> DEFERRED --reuse/stamps.c--> IDLE --alloc.c--> LIVE
+ *      driver --alloc.c--> LIVE --free.c--> DEFERRED --reuse/drain.c--> IDLE --alloc.c--> LIVE
  *                           |  \                                          |
  *                           |   `-> RETAINED (freed, but referenced)      |
  *                           `--------------- release.c -------------------'--> RELEASING --> driver
