@@ -123,7 +123,8 @@ int gp_grow(gp_engine_t *engine, gp_context_t *context, uint64_t requested, uint
   uint64_t reserved = device->stats->reserved_bytes.current;
   gp_lock_release(&device->lock);
   uint64_t size = gp_segment_size(reserved, bytes);
-  for (size = size ? size : bytes; size && code == out_of_memory; size = smaller(&growth, size, *by_limit))
+  for (size = size ? size : bytes; size != 0;
+       size = code == out_of_memory ? smaller(&growth, size, *by_limit) : 0)
     code = grow_by(&growth, size, by_limit, ret_address);
   return code;
 }

@@ -36,6 +36,7 @@ START_TEST(test_requests_share_a_segment)
   uint64_t b = allocate(513);
   ck_assert_uint_eq(b, a + 1024);
   ck_assert_uint_eq(driver.count[FAKE_ALLOC], 1);
+  ck_assert_int_eq(driver.count[FAKE_INFO], 1); /* when the context was met */
   ck_assert_uint_eq(stats().reserved_bytes.current, 2 * GP_MIB);
   ck_assert_uint_eq(stats().allocated_bytes.current, 2048);
   ck_assert_uint_eq(stats().cached_bytes.current, 2 * GP_MIB - 2048);
