@@ -60,7 +60,8 @@ static void enter_idle_at_once(gp_engine_t *engine, gp_block_t *block, uint64_t 
  * As the driver's own free: returns when the device has done what that waits for, with the device's error if
  * that failed. If no work is pending the driver's free would not have waited either. The driver waits by
  * itself, in a free of a little memory; where it has none for that, or the engine may make no call of its own
- * (the device has failed, say), the block itself goes back.
+ * (the device has failed, say), the block itself goes back. A part of a segment cannot, and then nothing
+ * waits: to wait for the whole context could be more than the driver's free does, and hang.
  */
 static int wait_as_driver(gp_engine_t *engine, gp_context_t *context, gp_block_t *block, uint64_t block_id)
 {
@@ -77,11 +78,8 @@ static int wait_as_driver(gp_engine_t *engine, gp_context_t *context, gp_block_t
     gp_engine_leave_wait(engine);
   }
   gp_driver_count(context, GP_COUNT_HOST_WAIT);
-  if (code == ops->code_out_of_memory && !gp_release_deferred(engine, block, block_id, &code) &&
-      engine->type->cuts && gp_engine_enter_wait(engine)) {
-    code = gp_fences_wait_context(engine, context);
-    gp_engine_leave_wait(engine);
-  }
+  if (code == ops->code_out_of_memory)
+    (void)gp_release_deferred(engine, block, block_id, &code);
   return ops->code_is_sticky && ops->code_is_sticky(code) ? code : 0;
 }
 

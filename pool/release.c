@@ -229,7 +229,7 @@ uint64_t gp_release_surplus(gp_engine_t *engine, gp_context_t *context, uint64_t
   while ((block = gp_surplus_next(engine, context, now_ns, &reason))) {
     gp_surplus_went(device, block->size);
     if (reason == GP_TRIM_SPARE)
-      gp_segment_spared(device, block->segment ? block->size : 0);
+      gp_segment_spared(device, block);
     choose(engine, &victims, block);
   }
   gp_lock_release(&device->lock);

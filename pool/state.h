@@ -151,6 +151,8 @@ struct gp_context {
   atomic_bool lost;
 };
 
+#define GP_WHOLE_SPARED 8
+
 /*
  * One device. Invariants, under lock: committed_bytes is the bytes of all blocks, forwarded allocations, what
  * drains and reservations in flight, and committed_bytes less draining <= limit unless lowered;
@@ -181,8 +183,10 @@ struct gp_device {
   uint64_t highest_active;     /* highest active_bytes so far */
   unsigned segments_spared;    /* went back because use did not need them, see segment_policy.h */
   uint64_t largest_spared;     /* bytes of the largest of these since the pool last grew as much */
-  uint64_t needed_bytes;       /* so much was held when memory like that was asked for again */
-  unsigned surplus_pause;      /* frees that are to pass before surplus is looked at again */
+  uint64_t whole_spared[GP_WHOLE_SPARED]; /* bytes of whole allocations that went back so, the latest */
+  unsigned next_whole_spared;             /* place of the next */
+  uint64_t needed_bytes;                  /* so much was held when memory like that was asked for again */
+  unsigned surplus_pause;                 /* frees that are to pass before surplus is looked at again */
   uint64_t watched_use;    /* the observer wants to know of a higher one, see peak.c; UINT64_MAX: of none */
   uint64_t total;          /* bytes of the device; 0: not known */
   uint64_t told_free;      /* what the driver said was free, at ... */

@@ -41,8 +41,8 @@ void gp_block_adopt(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns, ui
   block->origin = engine->observer.origin(engine->observer.self);
   if (!block->segment)
     gp_list_push_back(&block->context->blocks, &block->all);
-  if (block->segment)
-    gp_segment_note_growth(block->context->device, block->size);
+  if (engine->type->cuts)
+    gp_segment_note_growth(block->context->device, block);
   gp_gauge_add(&stats->segment, 1);
   gp_gauge_add(&stats->reserved_bytes, block->size);
   stats->driver_allocs++;

@@ -1,29 +1,19 @@
 /*
- * What state.h and cut_bins.h promise of segments, for gp_engine_check. In a file of its own: the preload
- * library has no use for it.
+ * What state.h and cut_bins.h promise of segments, for gp_engine_check.
  */
-#include <stdio.h>
-
 #include "pool/space/segment.h"
-
-static bool expect(bool condition, const char *what, uint64_t a, uint64_t b)
-{
-  if (!condition)
-    fprintf(stderr, "gpupool check: %s (%llu, %llu)\n", what, (unsigned long long)a, (unsigned long long)b);
-  return condition;
-}
 
 static bool check_idle(const gp_block_t *block)
 {
   const gp_cut_entry_t *entry = &block->in_cut;
   bool is_listed = block->order.next != &block->order;
-  bool good = expect(is_listed == gp_segment_is_whole(block), "idle whole segment against the device's list",
-      block->address, block->size);
+  bool good = gp_expect(is_listed == gp_segment_is_whole(block),
+      "idle whole segment against the device's list", block->address, block->size);
 
   if (block->segment->is_closed)
     return good;
-  return expect(entry->address == block->address && entry->size == block->size &&
-                    entry->free_epoch == block->free_epoch,
+  return gp_expect(entry->address == block->address && entry->size == block->size &&
+                       entry->free_epoch == block->free_epoch,
              "idle part and its entry differ", block->address, entry->address) &&
          good;
 }
@@ -41,16 +31,16 @@ bool gp_segment_check(const gp_context_t *context)
     bool is_first = block->segment != segment;
     if (is_first && segment)
       good &=
-          expect(end == segment->address + segment->size, "segment is not covered", segment->address, end);
+          gp_expect(end == segment->address + segment->size, "segment is not covered", segment->address, end);
     segment = block->segment;
     if (!segment)
       continue;
     bool is_idle = block->state == GP_STATE_IDLE;
     segments += is_first;
-    good &= expect(
+    good &= gp_expect(
         block->address == (is_first ? segment->address : end), "gap in a segment", block->address, end);
-    good &= expect(!is_first || segment->first == block, "first block of a segment", block->address, 0);
-    good &= expect(is_first || !was_idle || !is_idle, "idle neighbours", block->address, 0);
+    good &= gp_expect(!is_first || segment->first == block, "first block of a segment", block->address, 0);
+    good &= gp_expect(is_first || !was_idle || !is_idle, "idle neighbours", block->address, 0);
     if (is_idle)
       good &= check_idle(block);
     if (is_idle && !segment->is_closed) {
@@ -61,12 +51,13 @@ bool gp_segment_check(const gp_context_t *context)
     was_idle = is_idle;
   }
   if (segment)
-    good &= expect(end == segment->address + segment->size, "segment is not covered", segment->address, end);
+    good &=
+        gp_expect(end == segment->address + segment->size, "segment is not covered", segment->address, end);
   GP_LIST_EACH(&context->segments, const gp_segment_t, link, each)
     listed += each->context == context;
-  good &= expect(segments == listed, "segments of the context", segments, listed);
-  good &= expect(gp_cut_bins_check(&context->cut, &counted, &counted_bytes), "bins of cut memory", 0, 0);
-  return expect(
+  good &= gp_expect(segments == listed, "segments of the context", segments, listed);
+  good &= gp_expect(gp_cut_bins_check(&context->cut, &counted, &counted_bytes), "bins of cut memory", 0, 0);
+  return gp_expect(
              entries == counted && bytes == counted_bytes, "idle parts in the bins", bytes, counted_bytes) &&
          good;
 }

@@ -70,20 +70,34 @@ gp_block_t *gp_segment_spare(gp_context_t *context)
   return found;
 }
 
-void gp_segment_spared(gp_device_t *device, uint64_t bytes)
+void gp_segment_spared(gp_device_t *device, const gp_block_t *block)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
   device->segments_spared += device->segments_spared < SLACK_MOST;
-  device->largest_spared = maximum(device->largest_spared, bytes);
+  if (block->segment)
+    device->largest_spared = maximum(device->largest_spared, block->size);
+  else
+    device->whole_spared[device->next_whole_spared++ % GP_WHOLE_SPARED] = block->size;
 }
 
-void gp_segment_note_growth(gp_device_t *device, uint64_t bytes)
+static bool was_spared(const gp_device_t *device, const gp_block_t *block)
 {
-  uint64_t held = device->stats->active_bytes.current + device->stats->cached_bytes.current + bytes;
+  if (block->segment)
+    return device->largest_spared > 0 && block->size >= device->largest_spared;
+  for (int i = 0; i < GP_WHOLE_SPARED; i++)
+    if (device->whole_spared[i] == block->size)
+      return true;
+  return false;
+}
+
+void gp_segment_note_growth(gp_device_t *device, const gp_block_t *block)
+{
+  uint64_t held = device->stats->active_bytes.current + device->stats->cached_bytes.current + block->size;
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  if (device->largest_spared == 0 || bytes < device->largest_spared)
+  if (!was_spared(device, block))
     return;
-  device->largest_spared = 0;
+  if (block->segment)
+    device->largest_spared = 0;
   device->needed_bytes = maximum(device->needed_bytes, held);
 }

@@ -31,12 +31,12 @@ uint64_t gp_segment_spare_bytes(const gp_device_t *device);
 gp_block_t *gp_segment_spare(gp_context_t *context);
 
 /*
- * It is on its way to the driver, `bytes` of it; 0 if it is no segment, but a whole allocation beside them.
- * Releases end: each allows more slack, and if the pool grows by as much again it was needed, for what is
- * idle may be in pieces. So much is held from then on. note_growth: the driver gave a segment of `bytes`,
- * which no statistic counts as cached or active yet.
+ * It is on its way to the driver. Releases end: each allows more slack, and if the pool grows by as much
+ * again it was needed, for what is idle may be in pieces. So much is held from then on. Beside segments are
+ * whole allocations, after an export; each serves requests of its own size only, so there the same size has
+ * to come again. note_growth: the driver gave the block, which no statistic counts as cached or active yet.
  */
-void gp_segment_spared(gp_device_t *device, uint64_t bytes);
-void gp_segment_note_growth(gp_device_t *device, uint64_t bytes);
+void gp_segment_spared(gp_device_t *device, const gp_block_t *block);
+void gp_segment_note_growth(gp_device_t *device, const gp_block_t *block);
 
 #endif

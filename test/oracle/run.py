@@ -296,8 +296,8 @@ def waiting_rows(runner, library):
     rows += [Row(driver, library, pool, "context", memory=memory, free_waits=waits) for driver in DRIVERS
              for pool in ("naive", "unpooled") for memory in ("surplus", "tight", "limit") for waits in (True, False)]
     # Where memory is tight, parts in use keep segments that would have to go back: refusals there are no news.
-    rows += [Row(driver, library, "segment", "context", memory=memory, free_waits=waits) for driver in DRIVERS
-             for memory in ("ample", "small", "surplus") for waits in (True, False)]
+    rows += [Row(driver, library, "segment", mode, memory=memory, free_waits=waits) for driver in DRIVERS
+             for mode in ("context", "strict") for memory in ("ample", "small", "surplus") for waits in (True, False)]
     return rows
 
 

@@ -298,6 +298,12 @@ START_TEST(test_releases_end_after_an_export)
     synchronize();
   }
   ck_assert_int_le(driver.count[FAKE_FREE], 2);
+  driver.count[FAKE_FREE] = 0;
+  for (uint64_t i = 0; i < 90; i++) {
+    (void)free_code(allocate((i * 200 % 300 + 100) * GP_MIB)); /* 100, 300, 200 MiB */
+    synchronize();
+  }
+  ck_assert_int_le(driver.count[FAKE_FREE], 9);
   stop();
 }
 END_TEST
@@ -375,7 +381,8 @@ START_TEST(test_what_was_kept_goes_back_after_a_stop)
 END_TEST
 
 /* The driver has no memory for its own waiting, and a part cannot go back to it. */
-START_TEST(test_strict_free_waits_for_the_context)
+/* To wait for the context could be more than the driver's free does, which has no memory for itself here. */
+START_TEST(test_strict_free_does_not_wait_for_the_context)
 {
   start((const char *const[]){SEGMENT, "GPUPOOL_REUSE=strict", "GPUPOOL_RESERVE=0", NULL}, GP_GIB, true);
   uint64_t a = allocate(512);
@@ -384,7 +391,9 @@ START_TEST(test_strict_free_waits_for_the_context)
   driver.fail_at = driver.calls + 3; /* a fence, its query, then the wait */
   ck_assert_int_eq(free_code(a), 0);
   ck_assert_int_eq(driver.count[FAKE_WAIT_AS_FREE], 1);
-  ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
+  ck_assert_int_eq(driver.count[FAKE_WAIT], 0);
+  ck_assert_uint_ne(allocate(512), a);
+  synchronize();
   ck_assert_uint_eq(allocate(512), a);
   stop();
 }
@@ -414,7 +423,7 @@ int main(void)
   tcase_add_test(tests, test_free_while_suspended);
   tcase_add_test(tests, test_exported_part_closes_its_segment);
   tcase_add_test(tests, test_what_was_kept_goes_back_after_a_stop);
-  tcase_add_test(tests, test_strict_free_waits_for_the_context);
+  tcase_add_test(tests, test_strict_free_does_not_wait_for_the_context);
 #endif
   suite_add_tcase(suite, tests);
   return gp_check_main(suite);
