@@ -87,44 +87,75 @@ static int grow_by(gp_growth_t *growth, uint64_t size, bool *by_limit, uint64_t 
   return code;
 }
 
-/* What may be tried after `size` was refused: as much as is left, but not less than `bytes`; 0: nothing. */
-static uint64_t smaller(const gp_growth_t *growth, uint64_t size, bool by_limit)
-{
-  gp_device_t *device = growth->context->device;
-  uint64_t left = 0;
-  uint64_t total;
+/*
+ * What a segment has beyond the request may never go back, once parts of it are in use. The program may need
+ * that memory where no pool can help: for its kernels, its other libraries, managed memory. It is taken only
+ * as long as GPUPOOL_RESERVE, and at least this share of the device and of the limit, stays free.
+ */
+#define KEPT_DIVISION 16
 
-  if (size == growth->bytes)
-    return 0;
-  if (by_limit) {
-    gp_lock_take(&device->lock);
-    left = device->committed_bytes < device->limit ? device->limit - device->committed_bytes : 0;
-    gp_lock_release(&device->lock);
-    left -= left % GP_CUT_GRANULE;
-  } else {
-    (void)gp_limit_ask(growth->engine, growth->context, &left, &total);
-    left -= left % GP_SEGMENT_STEP;
-  }
-  if (by_limit && left < growth->bytes)
-    return 0;
-  return left > growth->bytes && left < size ? left : growth->bytes;
+#define AMPLE 4 /* times what is needed */
+
+/* The caller holds the device's lock. */
+static uint64_t kept_bytes(const gp_engine_t *engine, const gp_device_t *device)
+{
+  uint64_t reserve = gp_amount_resolve(&engine->reserve, device->total);
+  uint64_t share = device->total / KEPT_DIVISION;
+  return reserve > share ? reserve : share;
+}
+
+/* The driver's last word on free memory, less what we took since, can be relied on: it is fresh, or leaves so
+ * many times what is needed that others have much to take first. The caller holds the device's lock. */
+static bool can_rely(const gp_device_t *device, uint64_t needed, uint64_t now_ns)
+{
+  uint64_t times = needed ? gp_device_left(device) / AMPLE / needed : 0;
+  return device->told_ns != 0 && (now_ns - device->told_ns) / GP_TOLD_FREE_NS <= times;
+}
+
+/* The device has that left after `size` bytes more, by the driver's word on it, which is asked for if it is
+ * old; and the limit has, too. */
+static bool leaves_enough(const gp_growth_t *growth, uint64_t size)
+{
+  gp_engine_t *engine = growth->engine;
+  gp_device_t *device = growth->context->device;
+  uint64_t left, total;
+
+  gp_lock_take(&device->lock);
+  uint64_t kept = kept_bytes(engine, device);
+  bool is_reliable = can_rely(device, size + kept, gp_now(engine));
+  gp_lock_release(&device->lock);
+  if (!is_reliable)
+    (void)gp_limit_ask(engine, growth->context, &left, &total);
+  gp_lock_take(&device->lock);
+  kept = kept_bytes(engine, device);
+  uint64_t limit = device->limit;
+  uint64_t allowed = device->committed_bytes < limit ? limit - device->committed_bytes : 0;
+  left = gp_device_left(device);
+  gp_lock_release(&device->lock);
+  if (limit != UINT64_MAX && (allowed < size || allowed - size < limit / KEPT_DIVISION))
+    return false;
+  if (left < size || left - size < kept)
+    left = gp_driver_available(engine, &growth->context->driver, left);
+  return left >= size && left - size >= kept;
 }
 
 int gp_grow(gp_engine_t *engine, gp_context_t *context, uint64_t requested, uint64_t bytes, bool *by_limit,
     uint64_t *ret_address)
 {
-  const int out_of_memory = engine->driver.ops->code_out_of_memory;
   gp_device_t *device = context->device;
   gp_growth_t growth = {.engine = engine, .context = context, .requested = requested, .bytes = bytes};
-  int code = out_of_memory;
 
   gp_assert(!gp_holds_engine_lock());
   gp_lock_take(&device->lock);
   uint64_t reserved = device->stats->reserved_bytes.current;
   gp_lock_release(&device->lock);
+  uint64_t least = gp_round_up(bytes, GP_SEGMENT_STEP); /* 0, like size: that overflows */
   uint64_t size = gp_segment_size(reserved, bytes);
-  for (size = size ? size : bytes; size != 0;
-       size = code == out_of_memory ? smaller(&growth, size, *by_limit) : 0)
-    code = grow_by(&growth, size, by_limit, ret_address);
-  return code;
+  if (size > least && !leaves_enough(&growth, size))
+    size = least;
+  for (size = size ? size : bytes;; size = size > least ? least : bytes) {
+    int code = grow_by(&growth, size, by_limit, ret_address);
+    if (code != engine->driver.ops->code_out_of_memory || size == bytes)
+      return code;
+  }
 }

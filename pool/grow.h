@@ -9,10 +9,11 @@
 
 /*
  * Serves a request of `requested` bytes, `bytes` with rounding, in the context, which is current in the
- * calling thread. The segment is as large as segment_policy.h says, or as the limit and the driver leave,
- * down to `bytes`. Returns the driver's code; *by_limit: the limit refused. On failure *ret_address is
- * untouched. Where the host has no memory for the records, the program gets an untracked allocation, whose
- * free will be the driver's. The caller holds no lock.
+ * calling thread. The segment is as large as segment_policy.h says; where that would leave too little of the
+ * device or of the limit, `bytes` rounded to GP_SEGMENT_STEP, or just `bytes`. Returns the driver's code;
+ * *by_limit: the limit refused. On failure *ret_address is untouched. Where the host has no memory for the
+ * records, the program gets an untracked allocation, whose free will be the driver's. The caller holds no
+ * lock.
  */
 int gp_grow(gp_engine_t *engine, gp_context_t *context, uint64_t requested, uint64_t bytes, bool *by_limit,
     uint64_t *ret_address);

@@ -1,6 +1,7 @@
 /*
  * Type segment in the engine: how the pool grows, what goes back, and what a part of a segment must not do.
  */
+#include "pool/limit.h"
 #include "pool/space/segment_policy.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
@@ -212,6 +213,64 @@ START_TEST(test_full_device_makes_the_segment_smaller)
 }
 END_TEST
 
+static void fill_with_small_blocks(void)
+{
+  for (uint64_t bytes = 0; bytes < 959 * GP_MIB; bytes += GP_MIB / 4)
+    (void)allocate(GP_MIB / 4);
+}
+
+START_TEST(test_growth_leaves_a_share_of_the_device)
+{
+  begin(GP_GIB);
+  fill_with_small_blocks();
+  ck_assert_uint_le(driver.used, 960 * GP_MIB); /* fifteen sixteenths */
+  (void)allocate(62 * GP_MIB);                  /* the request itself may have what is left */
+  stop();
+}
+END_TEST
+
+START_TEST(test_growth_leaves_a_share_of_the_limit)
+{
+  start((const char *const[]){SEGMENT, "GPUPOOL_LIMIT=1GiB", "GPUPOOL_RESERVE=0", NULL}, 64 * GP_GIB, true);
+  fill_with_small_blocks();
+  ck_assert_uint_le(driver.used, 960 * GP_MIB);
+  stop();
+}
+END_TEST
+
+START_TEST(test_growth_leaves_the_reserve)
+{
+  start((const char *const[]){SEGMENT, "GPUPOOL_RESERVE=512MiB", NULL}, 2 * GP_GIB, true);
+  for (int i = 0; i < 24; i++)
+    (void)allocate(62 * GP_MIB);
+  ck_assert_uint_eq(driver.used, 24 * 62 * GP_MIB);
+  (void)allocate(512); /* a quarter of that, 64 MiB at most, would do harm */
+  ck_assert_uint_eq(driver.used, (24 * 62 + 2) * GP_MIB);
+  stop();
+}
+END_TEST
+
+/* Another process, or the driver for itself, takes memory: an old word on it is none. */
+START_TEST(test_growth_asks_what_is_left)
+{
+  begin(64 * GP_GIB);
+  uint64_t a = allocate(400 * GP_MIB);
+  driver.capacity = 4 * GP_GIB;
+  driver.now_ns += 100 * GP_TOLD_FREE_NS;
+  (void)allocate(512);
+  ck_assert_uint_eq(driver.used, 464 * GP_MIB);
+  driver.capacity = GP_GIB / 2;
+  (void)allocate(64 * GP_MIB - 512); /* that is all of it */
+  long asked = driver.count[FAKE_INFO];
+  driver.now_ns += 100 * GP_TOLD_FREE_NS;
+  (void)allocate(512);
+  ck_assert_int_eq(driver.count[FAKE_INFO], asked + 1);
+  ck_assert_uint_eq(driver.used, 466 * GP_MIB);
+  ck_assert_int_eq(free_code(a), 0);
+  stop();
+}
+END_TEST
+
 /* Memory is out while enough is free in pieces: free segments go back for the one that is needed. */
 START_TEST(test_free_segments_make_room)
 {
@@ -411,6 +470,10 @@ int main(void)
   tcase_add_test(tests, test_free_that_the_driver_would_refuse);
   tcase_add_test(tests, test_limit_makes_the_segment_smaller);
   tcase_add_test(tests, test_full_device_makes_the_segment_smaller);
+  tcase_add_test(tests, test_growth_leaves_a_share_of_the_device);
+  tcase_add_test(tests, test_growth_leaves_a_share_of_the_limit);
+  tcase_add_test(tests, test_growth_leaves_the_reserve);
+  tcase_add_test(tests, test_growth_asks_what_is_left);
   tcase_add_test(tests, test_free_segments_make_room);
   tcase_add_test(tests, test_spare_segments_go_back);
   tcase_add_test(tests, test_small_programs_do_not_churn);
