@@ -19,6 +19,17 @@ gp_block_t *gp_cut_find_and_lock(gp_engine_t *engine, uint64_t address)
   return NULL;
 }
 
+bool gp_engine_begins_use(gp_engine_t *engine, uint64_t address)
+{
+  const gp_block_t *first = gp_cut_find_and_lock(engine, address);
+
+  if (!first)
+    return false;
+  bool is_used = first->segment->address == address && gp_segment_is_used(first->segment);
+  gp_lock_release(&first->context->device->lock);
+  return is_used;
+}
+
 bool gp_engine_cut_block(gp_engine_t *engine, uint64_t address, uint64_t *ret_block, uint64_t *ret_segment)
 {
   const gp_block_t *block = gp_cut_find_and_lock(engine, address);

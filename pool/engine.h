@@ -131,6 +131,12 @@ typedef enum gp_owner {
 gp_owner_t gp_engine_owner(gp_engine_t *engine, uint64_t address);
 
 /*
+ * Memory that is cut into blocks: the driver's allocation begins at address, and the program, or another
+ * holder of a reference, has a block of it. For the driver address is where that block's memory begins.
+ */
+bool gp_engine_begins_use(gp_engine_t *engine, uint64_t address);
+
+/*
  * The block that starts at address, or in cut memory the one in which it lies, was made visible outside the
  * process or got driver attributes that stay with the memory: it is never handed out again. On free it goes
  * to the driver, of cut memory when the whole driver allocation is free. From now on the pool cuts no large

@@ -369,7 +369,9 @@ void gp_engine_taint(gp_engine_t *engine, uint64_t address)
     return;
   if (block->segment)
     gp_segment_close(block->segment);
-  block->tainted = true;
-  gp_event_holders(engine, block);
+  if (!block->segment || block->refs > 0) { /* in a segment the address may be that of an idle block */
+    block->tainted = true;
+    gp_event_holders(engine, block);
+  }
   gp_lock_release(&block->context->device->lock);
 }

@@ -57,6 +57,18 @@ static CUdeviceptr visible(CUdeviceptr pointer)
   return is_kept(gp_library_engine(), pointer) ? NO_MEMORY : pointer;
 }
 
+/*
+ * The same for an export. A library may have asked for the memory's range, and exports from where that
+ * begins: in cut memory the segment, whose first block the program need not have. All of the segment is
+ * exported.
+ */
+static CUdeviceptr exported(CUdeviceptr pointer)
+{
+  gp_engine_t *engine = gp_library_engine();
+  bool is_allowed = !is_kept(engine, pointer) || gp_engine_begins_use(engine, (uint64_t)pointer);
+  return is_allowed ? pointer : NO_MEMORY;
+}
+
 void gp_taint_pointer(gp_engine_t *engine, CUdeviceptr pointer)
 {
   CUdeviceptr base = pointer;
@@ -101,7 +113,7 @@ CUresult CUDAAPI hook_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr poin
     gp_engine_expect_exports(gp_library_engine());
     return CUDA_ERROR_INVALID_VALUE;
   }
-  return tainted(GP_REAL_CALL(cuIpcGetMemHandle, handle, visible(pointer)), pointer);
+  return tainted(GP_REAL_CALL(cuIpcGetMemHandle, handle, exported(pointer)), pointer);
 }
 
 CUresult CUDAAPI hook_cuMemGetHandleForAddressRange(
@@ -109,7 +121,7 @@ CUresult CUDAAPI hook_cuMemGetHandleForAddressRange(
 {
   settle();
   return tainted(
-      GP_REAL_CALL(cuMemGetHandleForAddressRange, handle, visible(pointer), size, type, flags), pointer);
+      GP_REAL_CALL(cuMemGetHandleForAddressRange, handle, exported(pointer), size, type, flags), pointer);
 }
 
 CUresult CUDAAPI hook_cuMulticastBindAddr(
@@ -117,7 +129,7 @@ CUresult CUDAAPI hook_cuMulticastBindAddr(
 {
   settle();
   return tainted(
-      GP_REAL_CALL(cuMulticastBindAddr, multicast, offset, visible(pointer), size, flags), pointer);
+      GP_REAL_CALL(cuMulticastBindAddr, multicast, offset, exported(pointer), size, flags), pointer);
 }
 
 CUresult CUDAAPI hook_cuMulticastBindAddr_v2(unsigned long long multicast, CUdevice device, size_t offset,
@@ -125,7 +137,7 @@ CUresult CUDAAPI hook_cuMulticastBindAddr_v2(unsigned long long multicast, CUdev
 {
   settle();
   return tainted(
-      GP_REAL_CALL(cuMulticastBindAddr_v2, multicast, device, offset, visible(pointer), size, flags),
+      GP_REAL_CALL(cuMulticastBindAddr_v2, multicast, device, offset, exported(pointer), size, flags),
       pointer);
 }
 
@@ -134,7 +146,7 @@ CUresult CUDAAPI hook_cuLogicalEndpointBindAddr(unsigned endpoint, CUdevice devi
     void *pointer, cuuint64_t size, unsigned long long flags)
 {
   settle();
-  void *seen = (void *)(uintptr_t)visible((CUdeviceptr)(uintptr_t)pointer);
+  void *seen = (void *)(uintptr_t)exported((CUdeviceptr)(uintptr_t)pointer);
   return tainted(GP_REAL_CALL(cuLogicalEndpointBindAddr, endpoint, device, offset, seen, size, flags),
       (CUdeviceptr)(uintptr_t)pointer);
 }
@@ -143,18 +155,21 @@ CUresult CUDAAPI hook_cuPointerSetAttribute(
     const void *value, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
   settle();
-  return tainted(GP_REAL_CALL(cuPointerSetAttribute, value, attribute, visible(pointer)), pointer);
+  return tainted(GP_REAL_CALL(cuPointerSetAttribute, value, attribute, exported(pointer)), pointer);
 }
 
 /* Asking for peer-to-peer tokens sets CU_POINTER_ATTRIBUTE_SYNC_MEMOPS and gives the memory to a third party.
  */
 CUresult CUDAAPI hook_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
+  bool exports = attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS;
+
   look();
-  if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
+  if (exports)
     settle();
-  CUresult result = GP_REAL_CALL(cuPointerGetAttribute, data, attribute, visible(pointer));
-  return attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS ? tainted(result, pointer) : result;
+  CUdeviceptr seen = exports ? exported(pointer) : visible(pointer);
+  CUresult result = GP_REAL_CALL(cuPointerGetAttribute, data, attribute, seen);
+  return exports ? tainted(result, pointer) : result;
 }
 
 CUresult CUDAAPI hook_cuPointerGetAttributes(
@@ -166,7 +181,8 @@ CUresult CUDAAPI hook_cuPointerGetAttributes(
     exports |= attributes[i] == CU_POINTER_ATTRIBUTE_P2P_TOKENS;
   if (exports)
     settle();
-  CUresult result = GP_REAL_CALL(cuPointerGetAttributes, count, attributes, data, visible(pointer));
+  CUdeviceptr seen = exports ? exported(pointer) : visible(pointer);
+  CUresult result = GP_REAL_CALL(cuPointerGetAttributes, count, attributes, data, seen);
   return exports ? tainted(result, pointer) : result;
 }
 

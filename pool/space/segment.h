@@ -50,6 +50,9 @@ void gp_segment_close(gp_segment_t *segment);
 gp_segment_t *gp_segment_at(const gp_context_t *context, uint64_t address);
 gp_block_t *gp_segment_block_at(const gp_segment_t *segment, uint64_t address);
 
+/* The program, or another holder of a reference, has a block of it. */
+bool gp_segment_is_used(const gp_segment_t *segment);
+
 /* Checks the invariants of the context's segments and of their bins; prints each mismatch. */
 bool gp_segment_check(const gp_context_t *context);
 

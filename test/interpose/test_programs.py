@@ -83,6 +83,16 @@ class Programs(PreloadCase):
             self.assertEqual((run.status, run.out), (0, "first: 0, second: 1\n"))
             self.assertNotIn("cuMemFree_v2", run.calls())
 
+    def test_segments_are_exported_by_the_range_of_a_block(self):
+        """The range begins with memory that the pool keeps: without the library it is the block's own."""
+        for way, frees in (("begin", 1), ("tokens", 1), ("token-list", 1), ("sync", 1), ("file", 1), ("none", 0)):
+            with self.subTest(way=way):
+                plain = self.run_program("exports", way, "range", preload=None)
+                run = self.run_program("exports", way, "range", TYPE="segment")
+                self.assertEqual((run.status, run.out), (plain.status, plain.out))
+                self.assertEqual(run.out, way + ": 0\n")
+                self.assertEqual(run.calls().get("cuMemFree_v2", 0), frees)
+
     def test_forked_child_writes_nothing(self):
         run = self.run_program("fork")
         self.assertEqual(len(run.snapshot_paths()), 1)

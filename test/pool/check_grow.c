@@ -385,6 +385,34 @@ START_TEST(test_exported_part_closes_its_segment)
 }
 END_TEST
 
+/* Libraries export the range that the driver names, from its beginning. */
+START_TEST(test_segment_is_exported_by_its_beginning)
+{
+  begin(GP_GIB);
+  uint64_t a = allocate(512), b = allocate(512), c = allocate(512);
+  ck_assert(gp_engine_begins_use(engine, a));
+  ck_assert(!gp_engine_begins_use(engine, b));
+  ck_assert_int_eq(free_code(a), 0);
+  ck_assert(gp_engine_begins_use(engine, a));
+  synchronize();
+  (void)stats(); /* drained */
+  ck_assert_int_eq(gp_engine_owner(engine, a), GP_OWNER_POOL);
+  ck_assert(gp_engine_begins_use(engine, a));
+  gp_engine_taint(engine, a);
+  ck_assert_uint_ne(allocate(512), a);
+  ck_assert_int_eq(free_code(b), 0);
+  ck_assert(gp_engine_retain(engine, c));
+  ck_assert_int_eq(free_code(c), 0);
+  ck_assert(gp_engine_begins_use(engine, a));
+  ck_assert(gp_engine_release(engine, c));
+  ck_assert(!gp_engine_begins_use(engine, a)); /* the pool has all of it */
+  synchronize();
+  ck_assert_int_eq(driver.count[FAKE_FREE], 1);
+  ck_assert(!gp_engine_begins_use(engine, a));
+  stop();
+}
+END_TEST
+
 /* So that what is exported next is an allocation of the driver, whose handle leads to it and nothing else. */
 START_TEST(test_large_blocks_are_whole_after_an_export)
 {
@@ -485,6 +513,7 @@ int main(void)
   tcase_add_test(tests, test_freed_part_waits_for_the_device);
   tcase_add_test(tests, test_free_while_suspended);
   tcase_add_test(tests, test_exported_part_closes_its_segment);
+  tcase_add_test(tests, test_segment_is_exported_by_its_beginning);
   tcase_add_test(tests, test_what_was_kept_goes_back_after_a_stop);
   tcase_add_test(tests, test_strict_free_does_not_wait_for_the_context);
 #endif

@@ -3,14 +3,30 @@
  * must not find another owner's data there later, so it has to go back to the driver and must not be handed
  * out again.
  *
- * exports WAY: ipc, tokens, token-list, sync, or none; behind: for another process, a small allocation that
- * another one precedes, and then a large one
+ * exports WAY [range]: ipc, tokens, token-list, sync, begin, file, or none; behind: for another process, a
+ * small allocation that another one precedes, and then a large one; range: from where the driver says that
+ * the memory begins, after what was allocated before it was freed
  */
 #include <cuda.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define BYTES ((size_t)4 << 20)
+
+static int export_file(CUdeviceptr pointer)
+{
+  int fd = -1;
+  int result = 0;
+
+#if CUDA_VERSION >= 11070
+  result = (int)cuMemGetHandleForAddressRange(&fd, pointer, 65536, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
+#endif
+  if (fd >= 0)
+    close(fd);
+  return result;
+}
 
 static int export_memory(const char *way, CUdeviceptr pointer)
 {
@@ -20,7 +36,7 @@ static int export_memory(const char *way, CUdeviceptr pointer)
   unsigned type, on = 1;
   void *data[] = {&type, &tokens};
 
-  if (strcmp(way, "behind") == 0)
+  if (strcmp(way, "behind") == 0 || strcmp(way, "begin") == 0)
     return (int)cuIpcGetMemHandle(&handle, pointer);
   if (strcmp(way, "ipc") == 0)
     return (int)cuIpcGetMemHandle(&handle, pointer + 512); /* an inner address stands for the whole */
@@ -30,6 +46,8 @@ static int export_memory(const char *way, CUdeviceptr pointer)
     return (int)cuPointerGetAttributes(2, list, data, pointer);
   if (strcmp(way, "sync") == 0)
     return (int)cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, pointer);
+  if (strcmp(way, "file") == 0)
+    return export_file(pointer);
   return 0;
 }
 
@@ -52,16 +70,23 @@ int main(int argc, char **argv)
 {
   CUdevice device;
   CUcontext context;
-  CUdeviceptr pointer;
+  CUdeviceptr earlier, pointer, begin;
+  size_t size;
+  bool by_range = argc == 3 && strcmp(argv[2], "range") == 0;
 
-  if (argc != 2 || cuInit(0) || cuDeviceGet(&device, 0) || cuDevicePrimaryCtxRetain(&context, device) ||
+  if (argc < 2 || cuInit(0) || cuDeviceGet(&device, 0) || cuDevicePrimaryCtxRetain(&context, device) ||
       cuCtxSetCurrent(context))
     return 1;
   if (strcmp(argv[1], "behind") == 0)
     return export_behind(argv[1]);
-  if (cuMemAlloc(&pointer, BYTES))
+  if (by_range && cuMemAlloc(&earlier, BYTES / 8))
     return 1;
-  int result = export_memory(argv[1], pointer);
+  if (cuMemAlloc(&pointer, by_range ? BYTES / 8 : BYTES))
+    return 1;
+  begin = pointer;
+  if (by_range && (cuMemFree(earlier) || cuCtxSynchronize() || cuMemGetAddressRange(&begin, &size, pointer)))
+    return 1;
+  int result = export_memory(argv[1], begin);
   printf("%s: %d\n", argv[1], result);
   if (cuMemFree(pointer) || cuCtxSynchronize() || cuMemAlloc(&pointer, BYTES) || cuMemFree(pointer))
     return 1;
