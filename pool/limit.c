@@ -3,6 +3,7 @@
 #include "pool/driver_calls.h"
 #include "pool/events.h"
 #include "pool/mode.h"
+#include "pool/space/segment.h"
 
 #define AMPLE 4 /* times what is asked for */
 
@@ -197,13 +198,34 @@ uint64_t gp_engine_limit(gp_engine_t *engine, int device)
 }
 
 /*
- * Cached memory is free for the program: idle blocks at once, deferred ones after a wait. What the limit
- * allows beyond the memory in use is all that there is.
+ * Cached memory is free for the program: idle blocks at once, deferred ones after a wait. Parts of segments
+ * are not: programs ask what is free to take nearly all of it with one allocation, which has a part or what
+ * the driver gives, but never both. The caller holds the device's lock.
  */
+static uint64_t reusable_bytes(const gp_engine_t *engine, const gp_context_t *context, uint64_t *ret_part)
+{
+  const gp_device_t *device = context->device;
+  uint64_t bytes = 0;
+
+  *ret_part = 0;
+  if (!engine->type->cuts)
+    return device->stats->cached_bytes.current + device->stats->deferred_bytes.current;
+  GP_LIST_EACH(&device->contexts, const gp_context_t, device_link, other) {
+    uint64_t whole, part;
+    gp_segment_measure(other, &whole, &part);
+    bytes += whole;
+    if (other == context)
+      *ret_part = part;
+  }
+  return bytes;
+}
+
+/* What the limit allows beyond the memory in use is all that there is. */
 void gp_engine_translate_info(
     gp_engine_t *engine, const gp_context_t *context, uint64_t *free_bytes, uint64_t *total_bytes)
 {
   gp_device_t *device = context->device;
+  uint64_t part;
 
   gp_lock_take(&device->lock);
   uint64_t pools = device->told_pools + device->async_live; /* as last asked */
@@ -211,7 +233,7 @@ void gp_engine_translate_info(
   gp_limit_note_told(engine, device, *free_bytes, *total_bytes, pools);
 
   gp_lock_take(&device->lock);
-  uint64_t reusable = device->stats->cached_bytes.current + device->stats->deferred_bytes.current;
+  uint64_t reusable = reusable_bytes(engine, context, &part);
   uint64_t used = device->committed_bytes - reusable;
   uint64_t limit = device->limit;
   gp_lock_release(&device->lock);
@@ -223,6 +245,8 @@ void gp_engine_translate_info(
     *free_bytes += reusable;
   if (*free_bytes > allowed)
     *free_bytes = allowed;
+  if (*free_bytes < part)
+    *free_bytes = part;
   if (*total_bytes > limit)
     *total_bytes = limit;
 }

@@ -3,7 +3,7 @@
  * driver is asked, so that the limit is never exceeded, not even for a moment.
  *
  * The caller of these holds no lock unless a comment says otherwise. Sizes in bytes. Uses: driver_calls.h,
- * events.h, mode.h.
+ * events.h, mode.h, space/segment.h.
  */
 #ifndef GP_POOL_LIMIT_H
 #define GP_POOL_LIMIT_H

@@ -230,3 +230,22 @@ bool gp_segment_is_used(const gp_segment_t *segment)
       return true;
   return false;
 }
+
+void gp_segment_measure(const gp_context_t *context, uint64_t *ret_whole, uint64_t *ret_largest)
+{
+  uint64_t piece = 0; /* that ends with the block */
+
+  gp_assert_internal(gp_lock_is_held(&context->device->lock));
+  *ret_whole = *ret_largest = 0;
+  GP_LIST_EACH(&context->blocks, const gp_block_t, all, block) {
+    const gp_segment_t *segment = block->segment;
+    if (!segment || segment->first == block)
+      piece = 0;
+    bool is_free = block->state == GP_STATE_IDLE || block->state == GP_STATE_DEFERRED;
+    piece = is_free ? piece + block->size : 0;
+    if (is_free && piece == (segment ? segment->size : block->size))
+      *ret_whole += piece;
+    if (piece > *ret_largest && segment && !segment->is_closed)
+      *ret_largest = piece;
+  }
+}

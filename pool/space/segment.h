@@ -53,6 +53,13 @@ gp_block_t *gp_segment_block_at(const gp_segment_t *segment, uint64_t address);
 /* The program, or another holder of a reference, has a block of it. */
 bool gp_segment_is_used(const gp_segment_t *segment);
 
+/*
+ * What allocations can have of the context's idle memory, and of its deferred memory once that is idle: the
+ * bytes of whole segments and whole blocks, which may also go back to the driver; and of the largest piece of
+ * an open segment. Looks at every block.
+ */
+void gp_segment_measure(const gp_context_t *context, uint64_t *ret_whole, uint64_t *ret_largest);
+
 /* Checks the invariants of the context's segments and of their bins; prints each mismatch. */
 bool gp_segment_check(const gp_context_t *context);
 

@@ -271,6 +271,60 @@ START_TEST(test_growth_asks_what_is_left)
 }
 END_TEST
 
+static uint64_t told_free(void)
+{
+  uint64_t free_bytes = driver.capacity - driver.used, total = driver.capacity;
+  gp_engine_translate_info(engine, context, &free_bytes, &total);
+  return free_bytes;
+}
+
+/* Programs take most of what is free with one allocation. */
+START_TEST(test_pieces_are_not_told_as_free)
+{
+  static uint64_t blocks[1800];
+
+  begin(GP_GIB);
+  for (int i = 0; i < 1800; i++)
+    blocks[i] = allocate(GP_MIB / 2);
+  for (int i = 0; i < 1800; i += 2)
+    ck_assert_int_eq(free_code(blocks[i]), 0);
+  uint64_t told = told_free();
+  ck_assert_uint_eq(told, driver.capacity - driver.used); /* nothing whole */
+  synchronize();
+  (void)stats(); /* drained */
+  ck_assert_uint_eq(told_free(), told);
+  blocks[0] = allocate(told / GP_MIB * GP_MIB);
+  ck_assert_int_eq(free_code(blocks[0]), 0);
+  ck_assert_uint_eq(told_free(), told); /* deferred, but whole */
+  for (int i = 1; i < 1800; i += 2)
+    ck_assert_int_eq(free_code(blocks[i]), 0);
+  ck_assert_uint_eq(told_free(), driver.capacity);
+  synchronize();
+  ck_assert_uint_eq(told_free(), driver.capacity);
+  stop();
+}
+END_TEST
+
+START_TEST(test_largest_piece_is_told_as_free)
+{
+  start((const char *const[]){SEGMENT, "GPUPOOL_LIMIT=64MiB", "GPUPOOL_RESERVE=0", NULL}, GP_GIB, true);
+  uint64_t a = allocate(61 * GP_MIB), b = allocate(GP_MIB);
+  ck_assert_uint_eq(driver.used, 62 * GP_MIB);
+  ck_assert_uint_eq(told_free(), 2 * GP_MIB);
+  ck_assert_int_eq(free_code(a), 0);
+  ck_assert_uint_eq(told_free(), 61 * GP_MIB);
+  synchronize();
+  (void)stats(); /* drained */
+  ck_assert_uint_eq(allocate(61 * GP_MIB), a);
+  gp_engine_taint(engine, b);
+  ck_assert_int_eq(free_code(a), 0);
+  ck_assert_uint_eq(told_free(), 2 * GP_MIB); /* closed: nobody can have it */
+  ck_assert_int_eq(free_code(b), 0);
+  ck_assert_uint_eq(told_free(), 64 * GP_MIB);
+  stop();
+}
+END_TEST
+
 /* Memory is out while enough is free in pieces: free segments go back for the one that is needed. */
 START_TEST(test_free_segments_make_room)
 {
@@ -502,6 +556,8 @@ int main(void)
   tcase_add_test(tests, test_growth_leaves_a_share_of_the_limit);
   tcase_add_test(tests, test_growth_leaves_the_reserve);
   tcase_add_test(tests, test_growth_asks_what_is_left);
+  tcase_add_test(tests, test_pieces_are_not_told_as_free);
+  tcase_add_test(tests, test_largest_piece_is_told_as_free);
   tcase_add_test(tests, test_free_segments_make_room);
   tcase_add_test(tests, test_spare_segments_go_back);
   tcase_add_test(tests, test_small_programs_do_not_churn);
