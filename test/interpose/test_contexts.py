@@ -82,7 +82,10 @@ class Ends(PreloadCase):
                     self.assertEqual(held, run.sim["current_bytes"][0])
                     kept = stats["cached_bytes"]["current"] + stats["deferred_bytes"]["current"]
                     self.assertEqual(held - kept, plain.sim["current_bytes"][0])
-                    self.assertEqual(stats["cache_hits"], HITS[case])
+                    if driver == "13000":  # fences learn of more
+                        self.assertGreaterEqual(stats["cache_hits"], HITS[case])
+                    else:
+                        self.assertEqual(stats["cache_hits"], HITS[case])
                     self.assertEqual(run.messages, [])
 
     def test_an_end_that_no_hook_sees(self):
