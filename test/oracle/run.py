@@ -260,7 +260,8 @@ def judge(row, with_epoch):
     if figures["refused"] and not row.preload:
         row.problems.append("allocations are refused without the library: the programs are not legal")
     pooled = row.preload and row.pool != "unpooled"
-    least = LEAST_REUSES.get((row.mode, row.deferred), LEAST_REUSES["context", row.deferred])
+    mode = "context" if row.mode == "epoch" and not with_epoch else row.mode  # the library's name for it then
+    least = LEAST_REUSES.get((mode, row.deferred), LEAST_REUSES["context", row.deferred])
     if row.memory:
         least = LEAST_WAITING
     elif int(row.driver) < FENCE_SINCE:
