@@ -251,7 +251,7 @@ void gp_engine_stop_pooling(gp_engine_t *engine);
 
 /*
  * A block as it is now. The allocation of the driver that it is in, its segment, is the block itself, or is
- * cut into blocks: then they cover it without gaps, and one that nobody owns is idle, with block_id,
+ * cut into blocks: then they cover it without gaps, and one without an owner is idle, with block_id,
  * requested and time_ns 0.
  */
 typedef struct gp_block_view {

@@ -17,7 +17,7 @@ static inline void gp_find_origin(gp_engine_t *engine, gp_occasion_t occasion, u
 /* The program asks for memory, perhaps for the first time. The caller holds no lock. */
 void gp_event_first_use(gp_engine_t *engine);
 
-/* False: without recording, what would go into events that nobody reads is a good part of a pair's time. */
+/* False: without recording, what would go into events without a reader is a good part of a pair's time. */
 static inline bool gp_event_is_wanted(const gp_engine_t *engine, const uint32_t *cookie)
 {
   const _Atomic int *interest = engine->observer.interest;

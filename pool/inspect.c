@@ -55,24 +55,24 @@ static gp_block_state_t view_state(gp_state_t state)
   }
 }
 
-/* What is idle in a cut segment is of nobody: it may be made of blocks that several had. */
+/* What is idle in a cut segment has no owner: it may be made of blocks that several had. */
 static gp_block_view_t view_of(const gp_block_t *block)
 {
   /* The driver gives the address anew only after the record of its release (gp_releases_await): until then
    * the block is what it was. */
   gp_state_t state = block->state == GP_STATE_RELEASING ? block->released_from : block->state;
   const gp_segment_t *segment = block->segment;
-  bool is_nobodys = segment && state == GP_STATE_IDLE;
+  bool is_unowned = segment && state == GP_STATE_IDLE;
   return (gp_block_view_t){.address = block->address,
       .size = block->size,
       .segment_address = segment ? segment->address : block->address,
       .segment_size = segment ? segment->size : block->size,
-      .requested = is_nobodys ? 0 : block->requested,
-      .block_id = is_nobodys ? 0 : block->block_id,
-      .time_ns = is_nobodys ? 0 : block->time_ns,
+      .requested = is_unowned ? 0 : block->requested,
+      .block_id = is_unowned ? 0 : block->block_id,
+      .time_ns = is_unowned ? 0 : block->time_ns,
       .context = block->context->driver.id,
       .refs = block->refs,
-      .origin = is_nobodys ? GP_ORIGIN_NONE : block->origin,
+      .origin = is_unowned ? GP_ORIGIN_NONE : block->origin,
       .state = view_state(state),
       .tainted = block->tainted};
 }

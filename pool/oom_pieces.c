@@ -3,10 +3,10 @@
 /* A segment, while its blocks are walked by address. */
 typedef struct walk {
   const gp_segment_t *segment; /* NULL: none */
-  uint64_t unused;             /* bytes of it that nobody holds */
+  uint64_t unused;             /* bytes of it without a holder */
   uint64_t run;                /* of these, up to the present block without a gap */
   uint64_t largest_run;
-  bool is_held; /* somebody holds a part of it */
+  bool is_held; /* the program, or another holder, has a part of it */
 } walk_t;
 
 static void end_segment(const walk_t *walk, gp_oom_t *oom)

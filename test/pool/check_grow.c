@@ -318,7 +318,7 @@ START_TEST(test_largest_piece_is_told_as_free)
   ck_assert_uint_eq(allocate(61 * GP_MIB), a);
   gp_engine_taint(engine, b);
   ck_assert_int_eq(free_code(a), 0);
-  ck_assert_uint_eq(told_free(), 2 * GP_MIB); /* closed: nobody can have it */
+  ck_assert_uint_eq(told_free(), 2 * GP_MIB); /* closed: no request can have it */
   ck_assert_int_eq(free_code(b), 0);
   ck_assert_uint_eq(told_free(), 64 * GP_MIB);
   stop();

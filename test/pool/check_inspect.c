@@ -224,7 +224,7 @@ START_TEST(test_a_block_on_its_way_to_the_driver)
 }
 END_TEST
 
-START_TEST(test_idle_memory_of_a_cut_segment_is_of_nobody)
+START_TEST(test_idle_memory_of_a_cut_segment_has_no_owner)
 {
   const gp_observer_t observer = {.event = note_origin, .origin = tell_asker};
   gp_driver_context_t first = fake_context(0, 0);
@@ -263,7 +263,7 @@ int main(void)
   TCase *tcase = tcase_create("views");
   tcase_add_test(tcase, test_an_observer_without_interest_hears_of_what_it_marked_only);
   tcase_add_test(tcase, test_a_block_keeps_who_asked_until_its_next_owner);
-  tcase_add_test(tcase, test_idle_memory_of_a_cut_segment_is_of_nobody);
+  tcase_add_test(tcase, test_idle_memory_of_a_cut_segment_has_no_owner);
   tcase_add_test(tcase, test_blocks_in_every_state);
   tcase_add_test(tcase, test_a_block_on_its_way_to_the_driver);
   suite_add_tcase(suite, tcase);

@@ -69,7 +69,7 @@ START_TEST(test_what_the_device_uses_joins_what_is_idle)
 }
 END_TEST
 
-START_TEST(test_a_segment_that_nobody_holds_can_go_back)
+START_TEST(test_a_segment_without_holders_can_go_back)
 {
   add(&segments[0], "DDDDIIII");
   add(&segments[1], "ILD");
@@ -98,7 +98,7 @@ int main(void)
   tcase_add_checked_fixture(tcase, setup, teardown);
   tcase_add_test(tcase, test_whole_blocks_are_never_in_pieces);
   tcase_add_test(tcase, test_what_the_device_uses_joins_what_is_idle);
-  tcase_add_test(tcase, test_a_segment_that_nobody_holds_can_go_back);
+  tcase_add_test(tcase, test_a_segment_without_holders_can_go_back);
   tcase_add_test(tcase, test_nothing_is_cut_from_a_closed_segment);
   suite_add_tcase(suite, tcase);
   return gp_check_main(suite);
