@@ -1,0 +1,326 @@
+/*
+ * What an out of memory says: the line about the figures, and the advice that follows from them.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "pool/util/options.h"
+#include "pool/util/size.h"
+#include "test/pool/check_main.h"
+#include "trace/snapshot/oom_advice.h"
+#include "trace/snapshot/oom_report.h"
+
+static const gp_oom_t example = {
+    .requested = 2 * GP_GIB,
+    .live = 7 * GP_GIB,
+    .deferred = 512 * GP_MIB,
+    .cached = 256 * GP_MIB,
+    .passthrough = 64 * GP_MIB,
+    .limit = 8 * GP_GIB,
+    .largest_free = 128 * GP_MIB,
+    .device_free = 70 * GP_GIB,
+    .device_total = 80 * GP_GIB,
+    .owners = {{160 * GP_MIB, 12}, {GP_GIB, 1}},
+    .device = 3,
+    .by_limit = true,
+};
+
+START_TEST(test_oom_line_says_what_matters)
+{
+  char text[GP_OOM_TEXT_BYTES];
+  ck_assert_str_eq(gp_oom_describe(&example, text, sizeof(text)),
+      "out of memory on device 3: asked for 2 GiB; the program holds 7 GiB and 64 MiB that is not pooled, "
+      "freed but still in use 512 MiB, cached 256 MiB (largest idle block was 128 MiB); limit 8 GiB; "
+      "the device has 70 GiB free of 80 GiB; biggest owners: 12 x 160 MiB, 1 x 1 GiB");
+}
+END_TEST
+
+static const struct {
+  gp_oom_t oom;
+  const char *advice;
+  const char *remedy; /* NAME=VALUE or an action; NULL: none */
+} advice_cases[] = {
+    {{.requested = 90 * GP_GIB, .device_total = 80 * GP_GIB}, "It is more than the device has", NULL},
+    {{.requested = GP_GIB, .device_free = GP_MIB, .device_total = 80 * GP_GIB, .unaccounted = 79 * GP_GIB},
+        "Other processes and CUDA itself use 79 GiB of the device", NULL},
+    {{.requested = GP_GIB, .live = 77 * GP_GIB, .deferred = 2 * GP_GIB, .device_total = 80 * GP_GIB},
+        "could make no call for that", NULL},
+    {{.requested = GP_GIB, .live = 78 * GP_GIB, .device_free = 2 * GP_GIB, .device_total = 80 * GP_GIB},
+        "not in one piece", NULL},
+    {{.requested = GP_GIB, .live = 79 * GP_GIB}, "Nothing idle is left to give back", NULL},
+    {{.requested = 3 * GP_GIB,
+         .live = GP_GIB,
+         .deferred = GP_GIB,
+         .cached = 6 * GP_GIB,
+         .limit = 8 * GP_GIB,
+         .by_limit = true},
+        "could make no call for that", NULL},
+    {{.requested = UINT64_MAX, .live = GP_GIB, .limit = GP_GIB, .by_limit = true}, "without the limit either",
+        NULL},
+    {{.requested = GP_GIB, .busy_context = 1, .cached = GP_GIB}, "call cudaDeviceSynchronize",
+        GP_OOM_SYNCHRONIZE},
+    /* In pieces */
+    {{.requested = GP_GIB,
+         .live = 76 * GP_GIB,
+         .cached = 3 * GP_GIB,
+         .in_pieces = 2 * GP_GIB,
+         .device_total = 80 * GP_GIB},
+        "2 GiB are idle, but in pieces between blocks that the program holds, each too small", NULL},
+    {{.requested = 3 * GP_GIB,
+         .cached = 2 * GP_GIB,
+         .in_pieces = 2 * GP_GIB,
+         .device_free = GP_GIB,
+         .device_total = 80 * GP_GIB},
+        "2 GiB are idle, but in pieces", NULL},
+    {{.requested = 4 * GP_GIB,
+         .cached = 2 * GP_GIB,
+         .in_pieces = 2 * GP_GIB,
+         .device_free = GP_GIB,
+         .device_total = 80 * GP_GIB},
+        "Nothing idle is left to give back", NULL},
+    {{.requested = GP_GIB,
+         .deferred = 2 * GP_GIB,
+         .quiet_in_pieces = 2 * GP_GIB,
+         .quiet_largest = GP_MIB,
+         .device_total = 80 * GP_GIB},
+        "Nothing idle is left to give back", NULL},
+    {{.requested = GP_GIB,
+         .deferred = GP_GIB,
+         .cached = GP_GIB,
+         .in_pieces = GP_GIB,
+         .quiet_in_pieces = 2 * GP_GIB,
+         .quiet_largest = GP_MIB,
+         .busy_context = 1,
+         .device_total = 80 * GP_GIB},
+        "1 GiB are idle, but in pieces", NULL},
+    {{.requested = GP_GIB,
+         .deferred = GP_GIB,
+         .quiet_in_pieces = GP_GIB,
+         .quiet_largest = GP_GIB,
+         .busy_context = 1,
+         .device_total = 80 * GP_GIB},
+        "call cudaDeviceSynchronize", GP_OOM_SYNCHRONIZE},
+    {{.requested = GP_GIB,
+         .live = 7 * GP_GIB,
+         .deferred = GP_GIB,
+         .quiet_in_pieces = GP_GIB,
+         .quiet_largest = GP_MIB,
+         .busy_context = 1,
+         .limit = 8 * GP_GIB,
+         .by_limit = true},
+        "would have to be at least 9 GiB", NULL},
+    {{.requested = 2 * GP_GIB,
+         .in_pieces = 2 * GP_GIB,
+         .limit = 8 * GP_GIB,
+         .device_free = GP_GIB,
+         .device_total = 80 * GP_GIB,
+         .by_limit = true},
+        "2 GiB are idle, but in pieces", NULL},
+};
+
+static void expect_advice(const gp_oom_advice_t *advice, const char *text, const char *remedy)
+{
+  char setting[GP_OOM_VALUE_BYTES + 32];
+  snprintf(setting, sizeof(setting), "%s=%s", advice->setting, advice->value);
+  ck_assert_msg(strstr(advice->text, text) != NULL, "%s", advice->text);
+  ck_assert_pstr_eq(advice->setting ? setting : advice->action, remedy);
+}
+
+START_TEST(test_oom_advice_follows_the_figures)
+{
+  gp_oom_advice_t advice;
+  gp_oom_advise(&advice_cases[_i].oom, "none", &advice);
+  expect_advice(&advice, advice_cases[_i].advice, advice_cases[_i].remedy);
+}
+END_TEST
+
+/* Of device 1, whose limit is 1 GiB of 80 GiB, of which 70 GiB are free, and that holds 512 MiB. */
+static const struct {
+  const char *limits;
+  uint64_t requested;
+  const char *text, *value;
+} limit_cases[] = {
+    {"1GiB", GP_GIB, "It is the limit that refuses: this allocation takes at least GPUPOOL_LIMIT=1536MiB",
+        "1536MiB"},
+    {"1GiB", GP_GIB + 1, "GPUPOOL_LIMIT=1537MiB", "1537MiB"},
+    {"1GiB", 20 * GP_GIB, "GPUPOOL_LIMIT=21GiB", "21GiB"},
+    {"1GiB", 71 * GP_GIB, "It would not fit on the device without the limit either", NULL},
+    {"0=8GiB,1=1024MiB,2=4GiB", GP_GIB, "GPUPOOL_LIMIT=0=8GiB,1=1536MiB,2=4GiB", "0=8GiB,1=1536MiB,2=4GiB"},
+    {"1=5GiB,0=50%,1=1GiB", GP_GIB, "GPUPOOL_LIMIT=1=5GiB,0=50%,1=1536MiB", "1=5GiB,0=50%,1=1536MiB"},
+    {"1%", GP_GIB, "GPUPOOL_LIMIT=2%", "2%"},
+    {"0=1GiB,1=1%", 39 * GP_GIB + 512 * GP_MIB, "GPUPOOL_LIMIT=0=1GiB,1=51%", "0=1GiB,1=51%"},
+    {"none", GP_GIB, "set while the program ran: it would have to be at least 1.5 GiB", NULL},
+    {"0=4GiB", GP_GIB, "set while the program ran", NULL},
+    {"2GiB", GP_GIB, "set while the program ran", NULL},
+};
+
+/* Pieces count, since they do not go back. */
+START_TEST(test_oom_advice_of_a_limit_has_room_for_pieces)
+{
+  gp_oom_t oom = {.requested = GP_GIB,
+      .live = GP_GIB,
+      .cached = GP_GIB,
+      .in_pieces = GP_GIB,
+      .limit = 2 * GP_GIB,
+      .device_free = 70 * GP_GIB,
+      .device_total = 80 * GP_GIB,
+      .by_limit = true};
+  gp_oom_advice_t advice;
+  gp_oom_advise(&oom, "2GiB", &advice);
+  expect_advice(&advice, "at least GPUPOOL_LIMIT=3072MiB", "GPUPOOL_LIMIT=3072MiB");
+}
+END_TEST
+
+START_TEST(test_oom_advice_keeps_the_limits_of_the_other_devices)
+{
+  gp_oom_t oom = {.requested = limit_cases[_i].requested,
+      .live = 512 * GP_MIB,
+      .limit = GP_GIB,
+      .device_free = 70 * GP_GIB,
+      .device_total = 80 * GP_GIB,
+      .device = 1,
+      .by_limit = true};
+  gp_oom_advice_t advice;
+  gp_oom_advise(&oom, limit_cases[_i].limits, &advice);
+  ck_assert_msg(strstr(advice.text, limit_cases[_i].text) != NULL, "%s", advice.text);
+  if (!limit_cases[_i].value) {
+    ck_assert_ptr_null(advice.setting);
+    return;
+  }
+  ck_assert_str_eq(advice.setting, "GPUPOOL_LIMIT");
+  ck_assert_str_eq(advice.value, limit_cases[_i].value);
+}
+END_TEST
+
+/* A malformed limit is none, and refuses everything; one of 0 is what was asked for. */
+START_TEST(test_oom_advice_knows_a_malformed_limit)
+{
+  gp_oom_t oom = {.requested = GP_MIB, .by_limit = true};
+  gp_oom_advice_t advice;
+  gp_oom_advise(&oom, "none", &advice);
+  expect_advice(&advice, "GPUPOOL_LIMIT is malformed", "GPUPOOL_LIMIT=none");
+  gp_oom_advise(&oom, "0", &advice);
+  expect_advice(&advice, "at least GPUPOOL_LIMIT=1MiB", "GPUPOOL_LIMIT=1MiB");
+}
+END_TEST
+
+START_TEST(test_oom_advice_is_no_longer_than_its_place)
+{
+  gp_oom_t oom = {.requested = GP_GIB, .limit = GP_GIB, .live = GP_GIB, .device = 3, .by_limit = true};
+  char limits[GP_OPTION_TEXT_BYTES];
+  gp_oom_advice_t advice;
+  size_t used = 0;
+  for (int device = 0; device < GP_OPTION_DEVICES; device++)
+    used += (size_t)snprintf(limits + used, sizeof(limits) - used, "%s%d=1GiB", device ? "," : "", device);
+  gp_oom_advise(&oom, limits, &advice);
+  ck_assert_str_eq(advice.text, "It is the limit that refuses");
+  ck_assert_ptr_null(advice.setting);
+}
+END_TEST
+
+static const struct {
+  gp_oom_t oom;
+  const char *facts;
+} busy_cases[] = {
+    {{.requested = GP_GIB,
+         .deferred = 2 * GP_GIB,
+         .waited_ns = 2040000000,
+         .busy_ns = 3190000000,
+         .busy_context = 1},
+        "; the device is busy: work submitted to context 1 at least 3.1 s ago has not ended, "
+        "until then 2 GiB that the program has freed stay in use; the allocation waited 2.0 s"},
+    {{.requested = GP_GIB, .cached = 2 * GP_GIB, .waited_ns = 10000000, .busy_context = 7},
+        "; the device is busy: work submitted to context 7 has not ended, "
+        "until then 2 GiB that are cached cannot go back; the allocation waited 10 ms"},
+    {{.requested = 3 * GP_GIB,
+         .deferred = GP_GIB,
+         .cached = GP_GIB,
+         .device_free = GP_GIB,
+         .device_total = 80 * GP_GIB,
+         .busy_ns = 15000000,
+         .busy_context = 1},
+        "; the device is busy: work submitted to context 1 at least 15 ms ago has not ended, "
+        "until then 1 GiB that the program has freed stay in use and 1 GiB that are cached cannot go "
+        "back; the allocation did not wait"},
+    {{.requested = GP_GIB,
+         .live = 6 * GP_GIB,
+         .cached = 2 * GP_GIB,
+         .limit = 8 * GP_GIB,
+         .by_limit = true,
+         .waited_ns = 2000000000,
+         .busy_context = 1},
+        "until then 2 GiB that are cached cannot go back; the allocation waited 2.0 s"},
+    /* What a quiet device would give back is not enough. */
+    {{.requested = 2 * GP_GIB,
+         .live = 7 * GP_GIB,
+         .cached = GP_GIB,
+         .limit = 8 * GP_GIB,
+         .by_limit = true,
+         .waited_ns = 2000000000,
+         .busy_context = 1},
+        "the allocation waited 2.0 s"},
+    {{.requested = 4 * GP_GIB,
+         .deferred = GP_GIB,
+         .device_free = GP_GIB,
+         .device_total = 80 * GP_GIB,
+         .waited_ns = 2000000000,
+         .busy_context = 1},
+        "the allocation waited 2.0 s"},
+    {{.requested = GP_GIB, .waited_ns = 5000000000}, "; the allocation waited 5.0 s for the device"},
+    /* What is in pieces goes back in no case. */
+    {{.requested = GP_GIB,
+         .cached = 3 * GP_GIB,
+         .in_pieces = GP_GIB,
+         .largest_free = GP_MIB,
+         .busy_context = 7},
+        ", cached 3 GiB, of them 1 GiB in pieces beside memory in use (largest idle block was 1 MiB); the "
+        "device "
+        "is busy: work submitted to context 7 has not ended, until then 2 GiB that are cached cannot go "
+        "back"},
+    {{.requested = GP_GIB, .cached = GP_GIB, .in_pieces = GP_GIB, .waited_ns = 2000000000, .busy_context = 7},
+        " has not ended; the allocation waited 2.0 s"},
+};
+
+START_TEST(test_oom_line_says_what_the_device_is_busy_with)
+{
+  char text[GP_OOM_TEXT_BYTES];
+  gp_oom_describe(&busy_cases[_i].oom, text, sizeof(text));
+  ck_assert_msg(strstr(text, busy_cases[_i].facts) != NULL, "%s", text);
+}
+END_TEST
+
+START_TEST(test_oom_line_is_cut_to_the_buffer)
+{
+  char text[GP_OOM_TEXT_BYTES + 1];
+  for (size_t capacity = 1; capacity < GP_OOM_TEXT_BYTES; capacity++) {
+    memset(text, 'x', sizeof(text));
+    gp_oom_describe(&example, text, capacity);
+    ck_assert_uint_lt(strlen(text), capacity);
+    ck_assert_int_eq(text[capacity], 'x');
+  }
+  const gp_oom_t largest = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+      UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+      UINT64_MAX, UINT64_MAX, UINT64_MAX,
+      {{UINT64_MAX, UINT64_MAX}, {UINT64_MAX, UINT64_MAX}, {UINT64_MAX, UINT64_MAX}}, 63, false};
+  ck_assert_uint_lt(strlen(gp_oom_describe(&largest, text, GP_OOM_TEXT_BYTES)), GP_OOM_TEXT_BYTES - 1);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("oom_report");
+  TCase *tcase = tcase_create("text");
+  tcase_add_test(tcase, test_oom_line_says_what_matters);
+  tcase_add_loop_test(
+      tcase, test_oom_advice_follows_the_figures, 0, (int)(sizeof(advice_cases) / sizeof(advice_cases[0])));
+  tcase_add_test(tcase, test_oom_advice_of_a_limit_has_room_for_pieces);
+  tcase_add_loop_test(tcase, test_oom_advice_keeps_the_limits_of_the_other_devices, 0,
+      (int)(sizeof(limit_cases) / sizeof(limit_cases[0])));
+  tcase_add_test(tcase, test_oom_advice_knows_a_malformed_limit);
+  tcase_add_test(tcase, test_oom_advice_is_no_longer_than_its_place);
+  tcase_add_loop_test(tcase, test_oom_line_says_what_the_device_is_busy_with, 0,
+      (int)(sizeof(busy_cases) / sizeof(busy_cases[0])));
+  tcase_add_test(tcase, test_oom_line_is_cut_to_the_buffer);
+  suite_add_tcase(suite, tcase);
+  return gp_check_main(suite);
+}
