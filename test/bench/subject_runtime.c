@@ -46,23 +46,3 @@ void subject_start(bool is_counted)
   rt_driver.cuMemAlloc = null_alloc;
   rt_driver.cuMemFree = null_free;
 }
-
-uint64_t subject_take(uint64_t bytes)
-{
-  void *block;
-  if (cudaMalloc(&block, bytes) != cudaSuccess)
-    abort();
-  return (uint64_t)(uintptr_t)block;
-}
-
-void subject_give(uint64_t address)
-{
-  if (cudaFree((void *)(uintptr_t)address) != cudaSuccess)
-    abort();
-}
-
-void subject_synchronize(void)
-{
-  if (cudaDeviceSynchronize() != cudaSuccess)
-    abort();
-}
