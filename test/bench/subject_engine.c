@@ -84,6 +84,13 @@ static uint64_t stepping_now(void *self)
   return atomic_fetch_add_explicit(&now_ns, 1000, memory_order_relaxed);
 }
 
+static void real_pause(void *self, uint64_t ns)
+{
+  (void)self;
+  nanosleep(
+      &(struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)}, NULL);
+}
+
 static const char *environment(void *arg, const char *variable)
 {
   (void)arg;
@@ -96,10 +103,12 @@ void subject_start(bool is_counted)
       .alloc = null_alloc,
       .free = null_free,
       .wait = null_wait,
+      .wait_as_free = null_wait,
       .fence_record = null_fence_record,
       .fence_query = null_fence_query,
       .memory_info = null_info,
       .now_ns = real_now,
+      .pause = real_pause,
       .code_out_of_memory = 2,
       .code_invalid_value = 1,
       .code_not_ready = NOT_READY,
