@@ -84,7 +84,7 @@ TRACE = (run("trace"),)
 POOL = (run("pool"),)
 BOTH = (run("driver"), run("pool"))
 # The driver; the pool, whose snapshot says what it kept; and what the driver would have held, as recorded.
-COMPARE = (run("driver"), run("pool"), run("pool", TYPE="unpooled"))
+COMPARE = (run("driver"), run("pool"), run("pool", TYPE="segment"), run("pool", TYPE="unpooled"))
 REUSED = (("cache_hits", ">", 0), ("allocation.current", "==", 0))
 EMPTY = (("allocation.current", "==", 0),)
 
@@ -169,6 +169,8 @@ CHECKS = [
           runs=(run("pool", REUSE="epoch"),), expect=REUSED, sim=True, sim_args=("2", "8")),
     check("pooled-naive", "preload", "the same, GPUPOOL_TYPE=naive", "pooled", judge="counted",
           runs=(run("pool", TYPE="naive"),), expect=REUSED, sim=True, sim_args=("2", "8")),
+    check("pooled-segment", "preload", "the same, GPUPOOL_TYPE=segment", "pooled", judge="counted",
+          runs=(run("pool", TYPE="segment"),), expect=REUSED, sim=True, sim_args=("2", "8")),
     check("pooled-unpooled", "preload", "the same, GPUPOOL_TYPE=unpooled: recorded only", "pooled", judge="counted",
           runs=(run("pool", TYPE="unpooled"),), expect=EMPTY + (("cache_hits", "==", 0),), sim=True,
           sim_args=("2", "8")),
@@ -176,6 +178,9 @@ CHECKS = [
           judge="full", expect=EMPTY + (("num_ooms", ">=", 2),), sim=True),
     check("full-limit", "preload", "the same at GPUPOOL_LIMIT=2GiB", "full", runs=(run("pool", LIMIT="2GiB"),),
           judge="full", expect=EMPTY + (("reserved_bytes.peak", "<=", 2 << 30),), sim=True),
+    check("full-segment", "preload", "the same, GPUPOOL_TYPE=segment", "full",
+          runs=(run("driver"), run("pool", TYPE="segment")), judge="full", expect=EMPTY + (("num_ooms", ">=", 2),),
+          sim=True),
     check("graphs", "preload", "capture and graphs, with another thread that allocates", "graphs", runs=BOTH,
           judge="clean", expect=EMPTY, sim=True),
     check("graphs-per-thread", "preload", "the same, per-thread default streams", "graphs-per-thread", runs=POOL,
@@ -191,6 +196,8 @@ CHECKS = [
     replay("replay-driver", "the same through the driver API", "--api", "driver", "--streams", "2", sim=True),
     replay("replay-train", "three steps of a training, 11 GiB", "--repeat", "3", runs=BOTH,
            trace="gpt2-medium-train"),
+    replay("replay-train-segment", "the same, GPUPOOL_TYPE=segment", "--repeat", "3",
+           runs=(run("pool", TYPE="segment"),), trace="gpt2-medium-train"),
     same("errors", "what calls return when they must fail"),
     same("capture", "allocations during a capture"),
     same("contexts", "memory ends with its context"),
@@ -212,6 +219,10 @@ CHECKS = [
     integrity("integrity-deferred", "hardly any deferred memory: fences and waits all the time", MAX_DEFERRED="1MiB"),
     integrity("integrity-async", "half of the blocks stream-ordered", args=("--async",)),
     integrity("integrity-naive", "GPUPOOL_TYPE=naive", TYPE="naive"),
+    integrity("integrity-segment", "GPUPOOL_TYPE=segment", TYPE="segment"),
+    integrity("integrity-segment-epoch", "the same, GPUPOOL_REUSE=epoch", TYPE="segment", REUSE="epoch"),
+    integrity("integrity-segment-many", "the same, eight threads of eight streams",
+              args=("--threads", "8", "--streams", "8"), TYPE="segment"),
     integrity("integrity-unpooled", "GPUPOOL_TYPE=unpooled", TYPE="unpooled"),
     integrity("integrity-many", "eight threads of eight streams", args=("--threads", "8", "--streams", "8")),
     integrity("integrity-per-thread", "static runtime, per-thread default streams", "integrity-static-per-thread"),

@@ -7,7 +7,6 @@ import shlex
 import manifest
 
 FORMAT = {"format": "gpupool-gpu-check", "version": 1}
-MODES_NOT_BUILT = ("epoch", "single")
 
 
 def write_atomically(path, text):
@@ -82,7 +81,7 @@ def machine_lines(machine):
 def verdict_lines(verdicts):
     said = set()  # modes build on each other
     for mode, verdict in verdicts.items():
-        yield "  %-8s %s%s" % (mode, verdict["verdict"], " (not built yet)" if mode in MODES_NOT_BUILT else "")
+        yield "  %-8s %s" % (mode, verdict["verdict"])
         again = False
         for condition in verdict["conditions"]:
             if condition["met"] is not True and condition["text"] not in said:

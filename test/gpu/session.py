@@ -106,6 +106,8 @@ class Session:
             reason = "no time was left"
         if reason:
             outcome["problems"] = [reason]
+            if self.simulator and toolchain.NOT_COMPILED in reason:
+                outcome["result"] = "failed"  # with the compiler that the project is developed with: a mistake here
             return outcome
         observations = []
         for number, run in enumerate(check.runs, 1):
@@ -138,9 +140,11 @@ def compare(observations):
     text = "%.3f s, under the pool %.3f s" % (times[0], times[1])
     if times[1]:
         text += " (%.2f times as fast)" % (times[0] / times[1])
-    pooled, recorded = observations[1].stats, observations[-1].stats
-    if pooled and recorded:
-        text += "; %.1f MiB at most, %s %.1f MiB; %.1f%% of %d allocations from the pool" % (
-            recorded["reserved_bytes.peak"] / 2**20, "under the pool" if len(observations) > 2 else "recorded",
+    recorded = observations[-1].stats
+    text += "; %.1f MiB at most" % (recorded["reserved_bytes.peak"] / 2**20)
+    for observation in observations[1:-1]:
+        pooled = observation.stats
+        text += "; %s %.3f s, %.1f MiB, %.1f%% of %d allocations from the pool" % (
+            observation.run.settings.get("TYPE", "round"), judge.value(observation, "seconds"),
             pooled["reserved_bytes.peak"] / 2**20, 100 * pooled["cache_hit_rate"], pooled["allocation.allocated"])
     return text

@@ -16,6 +16,7 @@ HEADERS = {"cublas": "cublas_v2.h", "cublasLt": "cublasLt.h", "cudnn": "cudnn.h"
            "cusparse": "cusparse.h", "nccl": "nccl.h"}
 LEAST_CAPABILITY = 70  # __nanosleep
 COMPILE_LIMIT = 240
+NOT_COMPILED = "it does not compile"
 
 
 class Missing(Exception):
@@ -159,7 +160,7 @@ def build_one(name, command, target, folder):
         return "it took longer than %d s to compile" % COMPILE_LIMIT
     if result.status:
         lines = [line for line in result.err.splitlines() + result.out.splitlines() if "error" in line] or [result.err]
-        return "it does not compile: %s" % lines[0].strip()[:300]
+        return "%s: %s" % (NOT_COMPILED, lines[0].strip()[:300])
     with open(target + ".command", "w") as file:
         json.dump(command, file)
     return None
@@ -199,9 +200,9 @@ def build_call_trace(toolkit, folder):
     if not compiler:
         raise Missing("there is no C compiler")
     sources = [os.path.join(HERE, "trace", "calltrace.c"), os.path.join(HERE, "trace", "stubs_x86_64.S"),
-               os.path.join(SOURCE, "interpose", "dlsym_x86_64.S")]
-    command = compiler.split() + ["-D_GNU_SOURCE", "-std=c11", "-O2", "-Wall", "-shared", "-fPIC", "-isystem",
-                                  toolkit.include] + sources + ["-Wl,-z,defs", "-ldl", "-lpthread", "-o", target]
+               os.path.join(SOURCE, "interpose", "routes", "dlsym_x86_64.S")]
+    command = compiler.split() + ["-D_GNU_SOURCE", "-std=c11", "-O2", "-Wall", "-shared", "-fPIC", "-I", SOURCE,
+                                  "-isystem", toolkit.include] + sources + ["-Wl,-z,defs", "-ldl", "-lpthread", "-o", target]
     os.makedirs(folder, exist_ok=True)
     problem = build_one("libcalltrace.so", command, target, folder)
     if problem:

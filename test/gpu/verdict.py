@@ -1,7 +1,7 @@
 """May GPUPOOL_REUSE be strict, context, epoch or single on this driver? From the facts and results of the checks.
 
 A condition is met (True), refuted (False) or not decided (None), with its reason. A mode is as good as its worst
-condition. `epoch` and `single` are not built; their verdict says whether this driver would allow them.
+condition.
 """
 
 from collections import namedtuple
