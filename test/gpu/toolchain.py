@@ -242,7 +242,9 @@ def build_gpupool(folder, wanted, jobs):
         result = execute(meson + ["setup", folder, SOURCE, "-Dtools=auto", "-Dtests=auto"], os.path.join(log, "setup"),
                          COMPILE_LIMIT, environment)
         if result.status:
-            raise Missing("meson setup failed: %s" % (result.out.strip() or result.err.strip()).splitlines()[-1])
+            lines = (result.out + result.err).strip().splitlines() or ["it says nothing"]
+            why = next((line for line in lines if "ERROR" in line), lines[-1])
+            raise Missing("meson setup failed: %s; see %s" % (why.strip(), os.path.join(log, "setup", "stdout")))
     targets = execute([ninja, "-C", folder, "-t", "targets", "all"], os.path.join(log, "targets"), 60, environment)
     known = {line.split(":")[0] for line in targets.out.splitlines()}
     result = execute([ninja, "-C", folder, "-j", str(jobs)] + [name for name in wanted if name in known],
