@@ -109,10 +109,8 @@ void gp_engine_destroy(gp_engine_t *engine)
     free(engine->all_contexts);
     engine->all_contexts = next;
   }
-  for (int i = 0; i < GP_MAX_DEVICES; i++) {
-    gp_releases_fini(&engine->devices[i].releases);
+  for (int i = 0; i < GP_MAX_DEVICES; i++)
     gp_lock_fini(&engine->devices[i].lock);
-  }
   gp_forwarded_table_fini(&engine->forwarded);
   gp_stream_table_fini(engine);
   gp_address_map_fini(&engine->blocks);

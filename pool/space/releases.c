@@ -3,12 +3,7 @@
 void gp_releases_init(gp_releases_t *releases)
 {
   gp_list_init(&releases->in_flight);
-  pthread_cond_init(&releases->finished, NULL); /* cannot fail with default attributes on Linux */
-}
-
-void gp_releases_fini(gp_releases_t *releases)
-{
-  pthread_cond_destroy(&releases->finished);
+  releases->finished = (gp_condition_t){0};
 }
 
 void gp_releases_announce(gp_releases_t *releases, gp_release_t *release)
@@ -20,7 +15,7 @@ void gp_releases_finish(gp_releases_t *releases, gp_release_t *release)
 {
   gp_list_remove(&release->link);
   releases->finished_count++;
-  pthread_cond_broadcast(&releases->finished);
+  gp_condition_tell(&releases->finished);
 }
 
 static bool is_in_flight(const gp_releases_t *releases, uint64_t address)

@@ -9,7 +9,6 @@
 #ifndef GP_POOL_SPACE_RELEASES_H
 #define GP_POOL_SPACE_RELEASES_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,13 +22,12 @@ typedef struct gp_release {
 
 typedef struct gp_releases {
   gp_list_t in_flight;
-  pthread_cond_t finished;
+  gp_condition_t finished;
   uint64_t finished_count;
   uint64_t given_up; /* finished_count when a wait for one was given up last, plus 1; 0: never */
 } gp_releases_t;
 
 void gp_releases_init(gp_releases_t *releases);
-void gp_releases_fini(gp_releases_t *releases);
 
 static inline bool gp_releases_are_none(const gp_releases_t *releases)
 {

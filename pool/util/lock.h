@@ -1,15 +1,22 @@
 /*
- * Mutexes with ranks. A thread may take a lock only if it holds none of the same or a higher rank; a debug
+ * Locks with ranks. A thread may take a lock only if it holds none of the same or a higher rank; a debug
  * build (debug_level >= 1) checks that, and that no thread calls the driver with a lock.
+ *
+ * Locks are held for some ten nanoseconds, and to wake a thread that sleeps costs microseconds. So a thread
+ * that finds a lock taken looks again for some microseconds, ever more seldom, before it sleeps. No function
+ * here is a cancellation point or changes errno.
+ *
+ * Invariant: while a thread sleeps, the state is GP_LOCK_AWAITED, or the next to sleep was woken and will
+ * leave it so.
  */
 #ifndef GP_POOL_UTIL_LOCK_H
 #define GP_POOL_UTIL_LOCK_H
 
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "pool/util/assert.h"
-#include "pool/util/cancel.h"
 
 /* In the order in which locks may be nested: an outer lock has the lower rank. */
 typedef enum gp_lock_rank {
@@ -31,8 +38,14 @@ typedef enum gp_lock_rank {
   GP_RANK_REGION,    /* growth of the record */
 } gp_lock_rank_t;
 
+typedef enum gp_lock_state {
+  GP_LOCK_FREE,
+  GP_LOCK_TAKEN,
+  GP_LOCK_AWAITED, /* taken; who releases it wakes a thread that sleeps */
+} gp_lock_state_t;
+
 typedef struct gp_lock {
-  pthread_mutex_t mutex;
+  _Atomic uint32_t state; /* gp_lock_state_t */
   gp_lock_rank_t rank;
 } gp_lock_t;
 
@@ -63,24 +76,37 @@ static inline unsigned gp_locks_held(void)
 /* For a lock with static storage. */
 #define GP_LOCK_INIT(rank)                                                                                   \
   {                                                                                                          \
-    PTHREAD_MUTEX_INITIALIZER, rank                                                                          \
+    GP_LOCK_FREE, rank                                                                                       \
   }
 
 static inline void gp_lock_init(gp_lock_t *lock, gp_lock_rank_t rank)
 {
-  pthread_mutex_init(&lock->mutex, NULL); /* cannot fail with default attributes on Linux */
+  atomic_init(&lock->state, GP_LOCK_FREE);
   lock->rank = rank;
 }
 
+/* No thread has it, or will take it. */
 static inline void gp_lock_fini(gp_lock_t *lock)
 {
-  pthread_mutex_destroy(&lock->mutex);
+  gp_assert_internal(atomic_load_explicit(&lock->state, memory_order_relaxed) == GP_LOCK_FREE);
+}
+
+/* The rest of take and release, where another thread has the lock, or waits for it. */
+void gp_lock_contend(gp_lock_t *lock);
+void gp_lock_wake(gp_lock_t *lock);
+
+static inline bool gp_lock_try(gp_lock_t *lock, gp_lock_state_t state)
+{
+  uint32_t expected = GP_LOCK_FREE;
+  return atomic_compare_exchange_strong_explicit(
+      &lock->state, &expected, state, memory_order_acquire, memory_order_relaxed);
 }
 
 static inline void gp_lock_take(gp_lock_t *lock)
 {
   gp_lock_note_taken(lock->rank);
-  pthread_mutex_lock(&lock->mutex);
+  if (!__builtin_expect(gp_lock_try(lock, GP_LOCK_TAKEN), 1))
+    gp_lock_contend(lock);
 }
 
 /*
@@ -89,14 +115,12 @@ static inline void gp_lock_take(gp_lock_t *lock)
  */
 bool gp_lock_take_within(gp_lock_t *lock, unsigned seconds);
 
-/* Waits for a condition; the lock is released meanwhile. A thread cancelled in the wait would keep it. */
-static inline void gp_lock_wait(gp_lock_t *lock, pthread_cond_t *condition)
+static inline void gp_lock_release(gp_lock_t *lock)
 {
+  uint32_t before = atomic_exchange_explicit(&lock->state, GP_LOCK_FREE, memory_order_release);
+  if (__builtin_expect(before == GP_LOCK_AWAITED, 0))
+    gp_lock_wake(lock);
   gp_lock_note_released(lock->rank);
-  int cancel_state = gp_cancel_hold();
-  pthread_cond_wait(condition, &lock->mutex);
-  gp_cancel_restore(cancel_state);
-  gp_lock_note_taken(lock->rank);
 }
 
 /* For asserts, in a debug build: whether this thread holds a lock of that rank. */
@@ -105,10 +129,17 @@ static inline bool gp_lock_is_held(const gp_lock_t *lock)
   return (gp_locks_held() >> lock->rank & 1u) != 0;
 }
 
-static inline void gp_lock_release(gp_lock_t *lock)
-{
-  pthread_mutex_unlock(&lock->mutex);
-  gp_lock_note_released(lock->rank);
-}
+/* Something that threads wait for, under a lock. All 0: nobody waits. */
+typedef struct gp_condition {
+  _Atomic uint32_t turn; /* how often it was told, as far as anyone waited */
+  uint32_t waiting;      /* threads; under the lock */
+} gp_condition_t;
+
+/* Waits until the condition is told; the lock is released meanwhile. The caller holds it, and looks whether
+ * what it waits for is so: that may have changed again. */
+void gp_lock_wait(gp_lock_t *lock, gp_condition_t *condition);
+
+/* Wakes all that wait. The caller holds the lock. */
+void gp_condition_tell(gp_condition_t *condition);
 
 #endif

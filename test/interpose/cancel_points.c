@@ -127,20 +127,6 @@ STAND_IN(ssize_t, __getdelim, (char **line, size_t *room, int delimiter, FILE *f
 STAND_IN(int, posix_fallocate64, (int fd, off64_t offset, off64_t bytes), (fd, offset, bytes))
 STAND_IN(void *, dlopen, (const char *path, int mode), (path, mode))
 
-/* By its version: dlsym would give the one of the oldest. */
-__attribute__((visibility("default"))) int pthread_cond_wait(
-    pthread_cond_t *condition, pthread_mutex_t *mutex)
-{
-  static int (*next)(pthread_cond_t *, pthread_mutex_t *);
-  look("pthread_cond_wait", __builtin_return_address(0));
-  if (!next) {
-    *(void **)&next = dlvsym(RTLD_NEXT, "pthread_cond_wait", "GLIBC_2.3.2");
-    if (!next) /* where there is only one */
-      *(void **)&next = real("pthread_cond_wait");
-  }
-  return next(condition, mutex);
-}
-
 __attribute__((visibility("default"))) int open64(const char *path, int flags, ...)
 {
   static __typeof__(&open64) next;

@@ -1,10 +1,18 @@
 /*
- * What a debug build asserts about locks: their order, and that none is held across a call of the driver. The
- * fake driver requires the latter of every call that any test of the engine makes.
+ * Locks: what a debug build asserts of them, which is their order, and that none is held across a call of the
+ * driver (the fake driver requires that of every call that any test of the engine makes); threads that wait
+ * for one, by looking and asleep.
  */
 #include <check.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "pool/driver_calls.h"
 #include "test/pool/engine_fixture.h"
@@ -87,6 +95,164 @@ START_TEST(test_locks_in_the_right_order)
 }
 END_TEST
 
+/*
+ * Waiting threads
+ */
+#define SLEEPERS 4
+#define ROUNDS   20000
+
+static gp_lock_t a_lock = GP_LOCK_INIT(GP_RANK_DEVICE);
+static gp_condition_t a_condition;
+static bool is_told;
+static long uses; /* under the lock */
+
+typedef struct helper {
+  pthread_t thread;
+  _Atomic pid_t tid; /* 0: it has not begun */
+  int errno_after;
+} helper_t;
+
+static void *use_once(void *arg)
+{
+  helper_t *helper = arg;
+
+  errno = EDOM;
+  helper->tid = (pid_t)syscall(SYS_gettid);
+  gp_lock_take(&a_lock);
+  uses++;
+  gp_lock_release(&a_lock);
+  helper->errno_after = errno;
+  return NULL;
+}
+
+static void *use_often(void *arg)
+{
+  for (long i = 0; i < ROUNDS; i++) {
+    gp_lock_take(&a_lock);
+    uses++;
+    gp_lock_release(&a_lock);
+  }
+  return arg;
+}
+
+static void *wait_until_told(void *arg)
+{
+  gp_lock_take(&a_lock);
+  while (!is_told)
+    gp_lock_wait(&a_lock, &a_condition);
+  uses++;
+  gp_lock_release(&a_lock);
+  return arg;
+}
+
+static void start_helper(helper_t *helper, void *(*body)(void *arg))
+{
+  *helper = (helper_t){.tid = 0};
+  ck_assert_int_eq(pthread_create(&helper->thread, NULL, body, helper), 0);
+}
+
+/* The kernel says that the thread sleeps: there is nothing but the lock that it could wait for. */
+static bool is_asleep(const helper_t *helper)
+{
+  char path[64];
+  char text[256] = "";
+
+  snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)helper->tid);
+  FILE *file = fopen(path, "r");
+  ck_assert_ptr_nonnull(file);
+  (void)fread(text, 1, sizeof(text) - 1, file);
+  fclose(file);
+  const char *name_end = strrchr(text, ')');
+  return name_end && strncmp(name_end, ") S", 3) == 0;
+}
+
+static void await_sleep(const helper_t *helper)
+{
+  while (helper->tid == 0 || !is_asleep(helper))
+    sched_yield();
+}
+
+/* One release wakes one sleeper, which sees to the next, and so on. */
+START_TEST(test_all_that_sleep_get_the_lock)
+{
+  helper_t helpers[SLEEPERS];
+
+  gp_lock_take(&a_lock);
+  for (int i = 0; i < SLEEPERS; i++)
+    start_helper(&helpers[i], use_once);
+  for (int i = 0; i < SLEEPERS; i++)
+    await_sleep(&helpers[i]);
+  ck_assert_int_eq(uses, 0);
+  gp_lock_release(&a_lock);
+  for (int i = 0; i < SLEEPERS; i++) {
+    pthread_join(helpers[i].thread, NULL);
+    ck_assert_int_eq(helpers[i].errno_after, EDOM);
+  }
+  ck_assert_int_eq(uses, SLEEPERS);
+  gp_lock_fini(&a_lock);
+}
+END_TEST
+
+START_TEST(test_one_thread_has_the_lock_at_a_time)
+{
+  pthread_t threads[SLEEPERS];
+
+  for (int i = 0; i < SLEEPERS; i++)
+    ck_assert_int_eq(pthread_create(&threads[i], NULL, use_often, NULL), 0);
+  for (int i = 0; i < SLEEPERS; i++)
+    pthread_join(threads[i], NULL);
+  ck_assert_int_eq(uses, SLEEPERS * (long)ROUNDS);
+}
+END_TEST
+
+START_TEST(test_all_that_wait_are_told)
+{
+  helper_t helpers[SLEEPERS];
+
+  for (int i = 0; i < SLEEPERS; i++)
+    start_helper(&helpers[i], wait_until_told);
+  while (!is_told) {
+    gp_lock_take(&a_lock);
+    is_told = a_condition.waiting == SLEEPERS;
+    if (is_told)
+      gp_condition_tell(&a_condition);
+    gp_lock_release(&a_lock);
+    sched_yield();
+  }
+  for (int i = 0; i < SLEEPERS; i++)
+    pthread_join(helpers[i].thread, NULL);
+  ck_assert_int_eq(uses, SLEEPERS);
+  ck_assert_uint_eq(a_condition.waiting, 0);
+}
+END_TEST
+
+static void *take_within_no_time(void *arg)
+{
+  *(bool *)arg = gp_lock_take_within(&a_lock, 0);
+  if (*(bool *)arg)
+    gp_lock_release(&a_lock);
+  return NULL;
+}
+
+static bool is_to_be_had(void)
+{
+  pthread_t thread;
+  bool was_had;
+
+  ck_assert_int_eq(pthread_create(&thread, NULL, take_within_no_time, &was_had), 0);
+  pthread_join(thread, NULL);
+  return was_had;
+}
+
+START_TEST(test_a_wait_with_an_end_ends)
+{
+  gp_lock_take(&a_lock);
+  ck_assert(!is_to_be_had());
+  gp_lock_release(&a_lock); /* there is nobody to wake any more */
+  ck_assert(is_to_be_had());
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("lock");
@@ -102,6 +268,10 @@ int main(void)
     tcase_add_test_raise_signal(locks, test_locks_in_the_wrong_order, SIGABRT);
   }
   tcase_add_test(locks, test_locks_in_the_right_order);
+  tcase_add_test(locks, test_all_that_sleep_get_the_lock);
+  tcase_add_test(locks, test_one_thread_has_the_lock_at_a_time);
+  tcase_add_test(locks, test_all_that_wait_are_told);
+  tcase_add_test(locks, test_a_wait_with_an_end_ends);
   suite_add_tcase(suite, locks);
   SRunner *runner = srunner_create(suite); /* with a fork for each: asserts end the process */
   srunner_run_all(runner, CK_ENV);
