@@ -317,7 +317,7 @@ static int alloc_miss(gp_request_t *request)
     return code;
   }
   code = gp_oom_make_room(engine, request->context, request->size, attempt, request, &by_limit, &room);
-  uint64_t exact = gp_round_up(request->requested, GP_BLOCK_GRANULE);
+  uint64_t exact = gp_bytes_taken(gp_round_up(request->requested, GP_BLOCK_GRANULE));
   if (code == out_of_memory && exact != 0 && exact < request->size) {
     request->size = exact;
     code = serve_from_driver(request, true, &by_limit);

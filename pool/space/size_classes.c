@@ -1,12 +1,13 @@
 #include "pool/space/size_classes.h"
 
 /*
- * Type naive: exact sizes, rounded up to a page, and above large_round to multiples of large_round (MXNet's
- * Naive). Least waste for programs that ask for the same sizes again and again.
+ * Type naive: exact sizes, rounded up to a page, to whole pages of the driver where it takes those, and above
+ * large_round to multiples of large_round (MXNet's Naive). Least waste for programs that ask for the same
+ * sizes again and again.
  */
 static uint64_t naive_block_bytes(const gp_type_config_t *config, uint64_t requested)
 {
-  uint64_t bytes = gp_round_up(requested, config->page);
+  uint64_t bytes = gp_bytes_taken(gp_round_up(requested, config->page));
   return bytes > config->large_round ? gp_round_up(bytes, config->large_round) : bytes;
 }
 
@@ -20,6 +21,9 @@ const gp_pool_type_t gp_pool_type_naive = {
  * Type round: size classes, `divisions` of them between two powers of two, so that at most 1/divisions of a
  * block is lost to rounding and requests of similar size share blocks. Above 2^cutoff the classes are
  * multiples of 2^cutoff. With one division this is MXNet's Round, whose smallest class is a page.
+ *
+ * Where the driver takes whole pages, a class is at least one wide: less would take as much of the device,
+ * and serve fewer requests.
  */
 static uint64_t round_step(const gp_type_config_t *config, uint64_t requested)
 {
@@ -27,6 +31,8 @@ static uint64_t round_step(const gp_type_config_t *config, uint64_t requested)
   if (log2 >= config->cutoff)
     return UINT64_C(1) << config->cutoff;
   uint64_t step = (UINT64_C(1) << log2) >> __builtin_ctz(config->divisions);
+  if (requested > GP_DRIVER_SHARED_MAX && step < GP_DRIVER_PAGE)
+    return GP_DRIVER_PAGE;
   return step < GP_BLOCK_GRANULE ? GP_BLOCK_GRANULE : step;
 }
 
@@ -80,12 +86,9 @@ const gp_pool_type_t *gp_pool_type(const gp_options_t *options)
   }
 }
 
-/* Drivers hand out multiples of this, whatever is asked for. */
-#define LARGE_ROUND (UINT64_C(2) << 20)
-
 void gp_type_fit_large(const gp_pool_type_t *type, const gp_type_config_t *config, gp_fit_t *fit)
 {
-  uint64_t rounded = gp_round_up(fit->least, LARGE_ROUND);
+  uint64_t rounded = gp_round_up(fit->least, GP_DRIVER_PAGE);
   uint64_t waste = fit->least / config->divisions;
 
   fit->fresh = rounded != 0 && rounded < fit->class_bytes ? rounded : fit->class_bytes;

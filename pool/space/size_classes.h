@@ -15,6 +15,11 @@
  * least 256 bytes; 512 is what they do). */
 #define GP_BLOCK_GRANULE UINT64_C(512)
 
+/* Allocations of more than GP_DRIVER_SHARED_MAX bytes take whole pages of the device, whatever is asked for;
+ * smaller ones share pages (measured: doc/gpu-results.md, G8 and G17). */
+#define GP_DRIVER_PAGE       (UINT64_C(2) << 20)
+#define GP_DRIVER_SHARED_MAX (UINT64_C(1) << 20)
+
 /* The options that decide about block sizes, resolved. All are powers of two except large_round. */
 typedef struct gp_type_config {
   uint64_t page;
@@ -98,6 +103,12 @@ static inline uint64_t gp_round_up_to_power(uint64_t value, uint64_t step)
 {
   gp_assert_internal((step & (step - 1)) == 0);
   return value > UINT64_MAX - (step - 1) ? 0 : (value + (step - 1)) & ~(step - 1);
+}
+
+/* Rounds up to what the driver takes of the device for so many bytes; 0 if that overflows. */
+static inline uint64_t gp_bytes_taken(uint64_t bytes)
+{
+  return bytes > GP_DRIVER_SHARED_MAX ? gp_round_up(bytes, GP_DRIVER_PAGE) : bytes;
 }
 
 #endif

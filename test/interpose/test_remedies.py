@@ -144,12 +144,13 @@ class OutOfMemory(Remedies):
 
     def test_another_type_where_rounding_took_the_memory(self):
         """Never the type in use, and only where the bytes that it saves are enough."""
-        steps = ("load:%d:60" % (MIB + 1),)
+        size = 512 * KIB + 1
+        steps = ("load:%d:120" % size,)
         found = self.refused(*steps, SIMCUDA_CAPACITY="64MiB")
         self.expect_served(*steps, SIMCUDA_CAPACITY="64MiB", **self.settings_of(found, "TYPE"))
-        for steps, settings in ((("load:%d:64" % (MIB + 1),), {"TYPE": "naive"}),
+        for steps, settings in ((("load:%d:128" % size,), {"TYPE": "naive"}),
                                 (("load:%d:65" % MIB,), {}),
-                                (("load:%d:56" % (MIB + 1), "pass:%d" % (12 * MIB)), {})):
+                                (("load:%d:110" % size, "pass:%d" % (12 * MIB)), {})):
             found = self.refused(*steps, SIMCUDA_CAPACITY="64MiB", **settings)
             self.assertEqual((found["remedy"], found["advice"]), (None, "Nothing idle is left to give back."))
 
@@ -215,9 +216,9 @@ class Settings(Remedies):
         self.assertIn("up to %.1f%% of them" % (100 * rate), found["advice"])
 
     def test_hit_rate_other_classes(self):
-        steps = ("turn:pass:%d:110:%d" % (256 * KIB, 148 * KIB),)
+        steps = ("turn:pass:%d:110:%d" % (4 * KIB, 9 * KIB),)
         self.better_rate("ROUND_DIVISIONS", *steps)
-        self.better_rate("ROUND_DIVISIONS", *steps, ROUND_DIVISIONS="64")
+        self.better_rate("ROUND_DIVISIONS", *steps, ROUND_DIVISIONS="32")
         steps = sum((("pass:%d:20:3000" % (300 * KIB + i * 60000), "free:pass", "synchronize") for i in range(10)), ())
         self.assertEqual(self.better_rate("TYPE", *steps, TYPE="naive")[0], {"TYPE": "round"})
         _, facts = self.meet(*steps, ROUND_DIVISIONS="2")  # already in use
@@ -243,7 +244,7 @@ class Settings(Remedies):
 
     def test_rounding(self):
         for size, count, least, settings, name in (
-                (MIB + 1, 400, MIB + 4096, {}, "TYPE"),
+                (512 * KIB + 1, 400, 516 * KIB, {"ROUND_DIVISIONS": "2"}, "TYPE"),
                 (64 * MIB + 1, 20, 66 * MIB, {"TYPE": "naive", "LARGE_ROUND": "64MiB"}, "LARGE_ROUND")):
             steps = ("pass:%d:%d" % (size, count),)
             _, facts = self.meet(*steps, **settings)
@@ -258,13 +259,13 @@ class Settings(Remedies):
 
     def test_rounding_is_that_of_one_moment(self):
         """Most was asked for when no size was rounded, and most was taken for a size that was: between the two peaks there
-        are 640 MiB, and rounding never took more than 72 at once."""
-        steps = ("load:%d:640" % MIB, "free:load", "synchronize", "pass:%d:576" % (MIB + 1))
+        are 320 MiB, and rounding never took more than 36 at once."""
+        steps = ("load:%d:640" % (512 * KIB), "free:load", "synchronize", "pass:%d:576" % (512 * KIB + 1))
         _, facts = self.meet(*steps)
         stats = self.stats(facts["exit"])
-        self.assertEqual(stats["requested_bytes"]["peak"], 640 * MIB)
-        self.assertEqual(stats["allocated_bytes"]["peak"], 648 * MIB)
-        self.assertIn("648 MiB at the peak for 576.0 MiB", self.finding(facts["exit"], "rounding")["message"])
+        self.assertEqual(stats["requested_bytes"]["peak"], 320 * MIB)
+        self.assertEqual(stats["allocated_bytes"]["peak"], 324 * MIB)
+        self.assertIn("324 MiB at the peak for 288.0 MiB", self.finding(facts["exit"], "rounding")["message"])
 
     def test_cached(self):
         steps = ("load:%d:20" % (100 * MIB), "free:load", "synchronize", "pass:%d:10" % (90 * MIB), "free:pass", "synchronize",

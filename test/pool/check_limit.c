@@ -41,8 +41,8 @@ END_TEST
 
 START_TEST(test_rounding_does_not_cause_out_of_memory)
 {
-  const uint64_t odd = 9 * GP_MIB + 4096; /* a class of type round is 10 MiB */
-  start(NULL, 9 * GP_MIB + 4096, true);
+  const uint64_t odd = 600 * 1024 + 512; /* a class of type round is 640 KiB */
+  start(NULL, odd, true);
   uint64_t block = allocate(odd);
   ck_assert_uint_eq(driver.used, odd);
   ck_assert_int_eq(free_code(block), 0); /* not of a class: back to the driver */
@@ -128,15 +128,15 @@ END_TEST
 
 START_TEST(test_max_cached_gives_the_oldest_back)
 {
-  start((const char *const[]){"GPUPOOL_MAX_CACHED=5MiB", NULL}, GP_GIB, true);
+  start((const char *const[]){"GPUPOOL_MAX_CACHED=6MiB", NULL}, GP_GIB, true);
   uint64_t a = allocate(2 * GP_MIB);
-  uint64_t b = allocate(3 * GP_MIB);
+  uint64_t b = allocate(4 * GP_MIB);
   uint64_t c = allocate(2 * GP_MIB);
   free_code(a);
   free_code(b);
   free_code(c);
   synchronize();
-  ck_assert_uint_eq(stats().cached_bytes.current, 5 * GP_MIB);
+  ck_assert_uint_eq(stats().cached_bytes.current, 6 * GP_MIB);
   ck_assert_uint_eq(allocate(2 * GP_MIB), c); /* a, the oldest, went back */
   stop();
 }
@@ -343,7 +343,7 @@ START_TEST(test_out_of_memory_report_names_the_owners)
   context = gp_engine_context(engine, &first);
   for (int i = 0; i < 4; i++)
     allocate(10 * GP_MIB);
-  allocate(15 * GP_MIB);
+  allocate(14 * GP_MIB);
   for (int i = 0; i < 3; i++)
     allocate(GP_MIB);
   uint64_t idle = allocate(4 * GP_MIB);
@@ -352,14 +352,14 @@ START_TEST(test_out_of_memory_report_names_the_owners)
   ck_assert_int_eq(gp_engine_alloc(engine, context, 20 * GP_MIB, &address), FAKE_OUT_OF_MEMORY);
   ck_assert_int_eq(oom_count, 1);
   ck_assert_uint_eq(last_oom.requested, 20 * GP_MIB);
-  ck_assert_uint_eq(last_oom.live, 58 * GP_MIB);
+  ck_assert_uint_eq(last_oom.live, 57 * GP_MIB);
   ck_assert_uint_eq(last_oom.cached, 4 * GP_MIB); /* giving it back would not have helped */
   ck_assert_uint_eq(last_oom.largest_free, 4 * GP_MIB);
   ck_assert_uint_eq(last_oom.device_total, 64 * GP_MIB);
   ck_assert(!last_oom.by_limit);
   ck_assert_uint_eq(last_oom.owners[0].size, 10 * GP_MIB);
   ck_assert_uint_eq(last_oom.owners[0].count, 4);
-  ck_assert_uint_eq(last_oom.owners[1].size, 15 * GP_MIB);
+  ck_assert_uint_eq(last_oom.owners[1].size, 14 * GP_MIB);
   ck_assert_uint_eq(last_oom.owners[2].count, 3);
   stop();
 }

@@ -104,16 +104,16 @@ END_TEST
 
 START_TEST(test_miss_polls_and_reuses_what_the_fence_covers)
 {
-  const char *const settings[] = {"GPUPOOL_MAX_DEFERRED=4MiB", "GPUPOOL_RESERVE=0", NULL};
+  const char *const settings[] = {"GPUPOOL_MAX_DEFERRED=6MiB", "GPUPOOL_RESERVE=0", NULL};
   start(settings, GP_GIB, true);
-  uint64_t block = allocate(3 * GP_MIB);
+  uint64_t block = allocate(4 * GP_MIB);
   fake_submit(&driver, 0, block);
   ck_assert_int_eq(free_code(block), 0);
-  uint64_t second = allocate(3 * GP_MIB); /* over half the allowance: records a fence, grows */
+  uint64_t second = allocate(4 * GP_MIB); /* over half the allowance: records a fence, grows */
   ck_assert_uint_ne(second, block);
   ck_assert_int_eq(driver.count[FAKE_RECORD], 1);
   fake_complete(&driver, 0);
-  ck_assert_uint_eq(allocate(3 * GP_MIB), block); /* the fence has passed */
+  ck_assert_uint_eq(allocate(4 * GP_MIB), block); /* the fence has passed */
   ck_assert_int_eq(driver.count[FAKE_WAIT], 0);
   ck_assert_int_eq(driver.count[FAKE_RECORD], 1); /* everything freed is covered: no second one */
   stop();
@@ -122,20 +122,20 @@ END_TEST
 
 START_TEST(test_free_after_the_record_is_not_covered_by_the_fence)
 {
-  const char *const settings[] = {"GPUPOOL_MAX_DEFERRED=4MiB", "GPUPOOL_RESERVE=0", NULL};
+  const char *const settings[] = {"GPUPOOL_MAX_DEFERRED=6MiB", "GPUPOOL_RESERVE=0", NULL};
   start(settings, GP_GIB, true);
-  uint64_t early = allocate(3 * GP_MIB);
-  uint64_t late = allocate(3 * GP_MIB);
+  uint64_t early = allocate(4 * GP_MIB);
+  uint64_t late = allocate(4 * GP_MIB);
   fake_submit(&driver, 0, early);
   ck_assert_int_eq(free_code(early), 0);
-  uint64_t third = allocate(3 * GP_MIB); /* records */
+  uint64_t third = allocate(4 * GP_MIB); /* records */
   ck_assert_uint_ne(third, early);
   fake_complete(&driver, 0);
   fake_submit(&driver, 0, late);
   ck_assert_int_eq(free_code(late), 0);
-  ck_assert_uint_eq(allocate(3 * GP_MIB), early); /* its work precedes the record; that on `late` does not */
+  ck_assert_uint_eq(allocate(4 * GP_MIB), early); /* its work precedes the record; that on `late` does not */
   ck_assert(fake_is_in_use(&driver, late));
-  ck_assert_uint_eq(stats().deferred_bytes.current, 3 * GP_MIB);
+  ck_assert_uint_eq(stats().deferred_bytes.current, 4 * GP_MIB);
   stop();
 }
 END_TEST

@@ -238,7 +238,7 @@ END_TEST
 /* The driver's free of idle memory may wait for work: a moment without any is waited for, by polling. */
 START_TEST(test_idle_memory_goes_back_when_the_device_is_quiet)
 {
-  begin(NULL, 8 * GP_MIB, _i < 2);
+  begin(NULL, 10 * GP_MIB, _i < 2);
   uint64_t block = allocate(6 * GP_MIB);
   uint64_t busy = allocate(GP_MIB);
   ck_assert_int_eq(free_code(block), 0);
@@ -246,11 +246,11 @@ START_TEST(test_idle_memory_goes_back_when_the_device_is_quiet)
   fake_submit(&driver, 0, busy);
   if (_i % 2) {
     driver.complete_at_ns[0] = driver.now_ns + SECOND;
-    (void)allocate(7 * GP_MIB);
+    (void)allocate(8 * GP_MIB);
     ck_assert_int_eq(driver.count[FAKE_FREE], 1);
     ck_assert_uint_le(passed_ns(), SECOND + MILLISECOND);
   } else {
-    refuse(7 * GP_MIB);
+    refuse(8 * GP_MIB);
     ck_assert_int_eq(driver.count[FAKE_FREE], 0);
     ck_assert_uint_eq(passed_ns(), 2 * SECOND);
     ck_assert_uint_eq(oom.waited_ns, 2 * SECOND);

@@ -18,13 +18,22 @@ bool sim_memory_is_plain(const sim_block_t *block)
          !block->on_host;
 }
 
-/* Owned by `ctx` if that is not NULL. Accounts the size rounded up to SIM_GRANULE when `charge`. */
+/* What an allocation takes of the device: of more than 1 MiB whole pages, as on an H100 (doc/gpu-results.md,
+ * G8). Smaller ones share pages there, which is not modelled. */
+static uint64_t bytes_taken(uint64_t size)
+{
+  return size > SIM_PAGE / 2 ? (size + SIM_PAGE - 1) & ~(uint64_t)(SIM_PAGE - 1) : size;
+}
+
+/* Owned by `ctx` if that is not NULL. The size is rounded up to SIM_GRANULE, what it takes of the device is
+ * accounted when `charge`. */
 sim_block_t *sim_block_new(sim_arena_t *arena, sim_device_t *device, sim_ctx_t *ctx, sim_mem_kind_t kind,
     uint64_t bytes, bool charge, CUresult *ret_result)
 {
   uint64_t size = (bytes + SIM_GRANULE - 1) & ~(uint64_t)(SIM_GRANULE - 1);
   *ret_result = CUDA_ERROR_OUT_OF_MEMORY;
-  if (size < bytes || (charge && !sim_device_charge(device, size)))
+  uint64_t charged = charge ? bytes_taken(size) : 0;
+  if (size < bytes || (charge && !sim_device_charge(device, charged)))
     return NULL;
   uint64_t address = sim_arena_take(arena, size);
   sim_block_t *block = address ? calloc(1, sizeof *block) : NULL;
@@ -32,7 +41,7 @@ sim_block_t *sim_block_new(sim_arena_t *arena, sim_device_t *device, sim_ctx_t *
     if (address)
       sim_arena_give(arena, address, size, &(sim_dirty_t){0});
     if (charge)
-      sim_device_credit(device, size);
+      sim_device_credit(device, charged);
     return NULL;
   }
   block->node.key = address;
@@ -41,7 +50,7 @@ sim_block_t *sim_block_new(sim_arena_t *arena, sim_device_t *device, sim_ctx_t *
   block->id = block->valid_from = sim_block_next_id();
   block->kind = kind;
   block->device = device;
-  block->charged = charge;
+  block->charged = charged;
   block->ctx = ctx;
   block->arena = arena;
   sim_tree_insert(&arena->blocks, &block->node);
@@ -69,7 +78,7 @@ void sim_block_delete(sim_block_t *block)
       block->next->prev = block->prev;
   }
   if (block->charged)
-    sim_device_credit(block->device, block->size);
+    sim_device_credit(block->device, block->charged);
   if (block->kind != SIM_MEM_REGISTERED)
     sim_arena_give(block->arena, block->node.key, block->size, &block->dirty);
   free(block);

@@ -470,7 +470,7 @@ struct sim_block {
   sim_ctx_t *ctx; /* NULL: survives contexts */
   sim_block_t *prev, *next;
   sim_arena_t *arena;
-  bool charged;      /* counts against the capacity of its device */
+  uint64_t charged;  /* bytes of its device that it takes; 0: none */
   sim_dirty_t dirty; /* bytes outside read as zero */
   bool free_called;  /* stream-ordered: the program may not name it any more */
   bool released;     /* stream-ordered: the free has executed, the block is cached in its pool */

@@ -142,7 +142,7 @@ static const struct {
 } limit_cases[] = {
     {"1GiB", GP_GIB, "It is the limit that refuses: this allocation takes at least GPUPOOL_LIMIT=1536MiB",
         "1536MiB"},
-    {"1GiB", GP_GIB + 1, "GPUPOOL_LIMIT=1537MiB", "1537MiB"},
+    {"1GiB", GP_GIB + 1, "GPUPOOL_LIMIT=1538MiB", "1538MiB"},
     {"1GiB", 20 * GP_GIB, "GPUPOOL_LIMIT=21GiB", "21GiB"},
     {"1GiB", 71 * GP_GIB, "It would not fit on the device without the limit either", NULL},
     {"0=8GiB,1=1024MiB,2=4GiB", GP_GIB, "GPUPOOL_LIMIT=0=8GiB,1=1536MiB,2=4GiB", "0=8GiB,1=1536MiB,2=4GiB"},

@@ -9,8 +9,10 @@
 #include "tools/model/memory.h"
 #include "tools/model/saturated.h"
 
-#define GRANULE        UINT64_C(512) /* of type round */
-#define DRIVER_GRANULE (2 * GP_MIB)  /* what the driver hands out of: to round to less saves nothing */
+#define GRANULE UINT64_C(512) /* of type round */
+/* What the driver hands out of for more than DRIVER_SHARED_MAX bytes: to round to less saves nothing. */
+#define DRIVER_GRANULE    (2 * GP_MIB)
+#define DRIVER_SHARED_MAX GP_MIB
 
 /* A setting in its own syntax; `otherwise` where it is none or not there. */
 static uint64_t setting_of(const cJSON *settings, const char *name, uint64_t otherwise)
@@ -48,6 +50,8 @@ uint64_t gp_block_bytes(const gp_block_sizes_t *sizes, uint64_t requested)
 {
   if (sizes->is_naive) {
     uint64_t bytes = round_up(requested ? requested : 1, sizes->page);
+    if (bytes > DRIVER_SHARED_MAX)
+      bytes = round_up(bytes, DRIVER_GRANULE);
     return bytes > sizes->large_round ? round_up(bytes, sizes->large_round) : bytes;
   }
   uint64_t smallest = sizes->divisions == 1 ? sizes->page : GRANULE;
@@ -57,6 +61,8 @@ uint64_t gp_block_bytes(const gp_block_sizes_t *sizes, uint64_t requested)
   if (log2 >= sizes->cutoff)
     return round_up(requested, UINT64_C(1) << sizes->cutoff);
   uint64_t step = (UINT64_C(1) << log2) / sizes->divisions;
+  if (requested > DRIVER_SHARED_MAX && step < DRIVER_GRANULE)
+    step = DRIVER_GRANULE;
   return round_up(requested, step < GRANULE ? GRANULE : step);
 }
 

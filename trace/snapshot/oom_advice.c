@@ -12,7 +12,12 @@
 #include "pool/util/size.h"
 
 #define LIMIT_VARIABLE "GPUPOOL_LIMIT"
-#define GRANULE        512 /* what the pool rounds to at least; more than it does is harmless */
+
+/* What the pool rounds to at least, and above LARGE, where drivers take whole pages; more than it does is
+ * harmless. */
+#define GRANULE UINT64_C(512)
+#define LARGE   (UINT64_C(1) << 20)
+#define PAGE    (UINT64_C(2) << 20)
 
 /* Part of a text that is not terminated. */
 typedef struct part {
@@ -122,17 +127,17 @@ static bool was_changed(const gp_oom_t *oom, const char *limits)
 /* kept: what would be held beside the block that was asked for. */
 static void advise_limit(const gp_oom_t *oom, const char *limits, uint64_t kept, gp_oom_advice_t *advice)
 {
-  uint64_t needed = kept + oom->requested;
+  uint64_t step = oom->requested > LARGE ? PAGE : GRANULE;
+  uint64_t rounded = oom->requested / step * step + (oom->requested % step ? step : 0);
+  uint64_t needed = kept + rounded;
 
-  if (needed > UINT64_MAX - GRANULE || needed < kept ||
-      (oom->device_total && oom->requested > oom->device_free)) {
+  if (rounded < oom->requested || needed < kept || (oom->device_total && oom->requested > oom->device_free)) {
     if (is_in_pieces(oom))
       advise_pieces(oom, advice);
     else
       say(advice, "It would not fit on the device without the limit either");
     return;
   }
-  needed = needed / GRANULE * GRANULE + (needed % GRANULE ? GRANULE : 0);
   if (was_changed(oom, limits)) {
     char size[GP_SIZE_TEXT_BYTES];
     say(advice, "A limit refuses that was set while the program ran: it would have to be at least %s",

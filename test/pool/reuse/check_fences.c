@@ -55,7 +55,7 @@ static const struct {
         {MIB(8), MIB(1), MIB(48)}, {1, 1, 2}},
     {"far from it", {"GPUPOOL_RESERVE=0", "GPUPOOL_LIMIT=640MiB"}, MIB(256), MIB(192),
         {MIB(8), MIB(1), MIB(0)}, {0, 0, 0}},
-    {"a 64th of the limit", {"GPUPOOL_RESERVE=0", "GPUPOOL_LIMIT=256MiB"}, 0, 0, {MIB(3), MIB(1), MIB(4)},
+    {"a 64th of the limit", {"GPUPOOL_RESERVE=0", "GPUPOOL_LIMIT=512MiB"}, 0, 0, {MIB(6), MIB(2), MIB(8)},
         {0, 1, 2}},
 };
 
@@ -101,12 +101,12 @@ static void free_with_work(uint64_t block)
 START_TEST(test_frees_record_fences_ahead_of_need)
 {
   start((const char *const[]){"GPUPOOL_RESERVE=0", NULL}, 64 * GP_GIB, true);
-  uint64_t held = allocate(MIB(256)), first = allocate(MIB(3)), second = allocate(MIB(1));
-  uint64_t third = allocate(MIB(2));
+  uint64_t held = allocate(MIB(512)), first = allocate(MIB(6)), second = allocate(MIB(2));
+  uint64_t third = allocate(MIB(4));
   free_with_work(first);
   ck_assert_int_eq(driver.count[FAKE_RECORD], 0); /* less than a 64th */
   free_with_work(second);
-  ck_assert_int_eq(driver.count[FAKE_RECORD], 0); /* four MiB of 259 */
+  ck_assert_int_eq(driver.count[FAKE_RECORD], 0); /* eight MiB of 516 */
   free_with_work(third);
   ck_assert_int_eq(driver.count[FAKE_RECORD], 1);
   free_with_work(held);
@@ -268,7 +268,7 @@ START_TEST(test_beyond_its_time_a_miss_asks_before_the_pool_grows_much)
   spend_all_time();
   for (int i = 0; i < 9; i++)
     blocks[i] = allocate(4096);
-  uint64_t large = allocate(MIB(3)), larger = allocate(MIB(3));
+  uint64_t large = allocate(MIB(2)), larger = allocate(MIB(2));
   for (int i = 0; i < 8; i++)
     ck_assert_int_eq(free_code(blocks[i]), 0);
   (void)allocate(4096);
@@ -278,10 +278,10 @@ START_TEST(test_beyond_its_time_a_miss_asks_before_the_pool_grows_much)
   ck_assert_int_eq(driver.count[FAKE_RECORD], 1);
 
   ck_assert_int_eq(free_code(large), 0);
-  ck_assert_uint_ne(allocate(MIB(3)), large);
+  ck_assert_uint_ne(allocate(MIB(2)), large);
   ck_assert_int_eq(driver.count[FAKE_RECORD], 1);
   ck_assert_int_eq(free_code(larger), 0);
-  uint64_t again = allocate(MIB(3));
+  uint64_t again = allocate(MIB(2));
   ck_assert(again == larger || again == large);
   ck_assert_int_eq(driver.count[FAKE_RECORD], 2);
   stop();

@@ -95,8 +95,11 @@ START_TEST(test_round_sizes)
     ck_assert_uint_ge(size, bytes);
     ck_assert_uint_eq(size % 512, 0);
     ck_assert_uint_eq(type->block_bytes(&config, size), size); /* a class is its own class */
+    if (bytes > GP_MIB)                                        /* whole pages of the driver */
+      ck_assert_uint_eq(size % (2 * GP_MIB), 0);
     if (bytes > 8192)
-      ck_assert_uint_le(size - bytes, bytes / 8);
+      ck_assert_uint_le(
+          size - bytes, bytes / 8 > 2 * GP_MIB - 1 || bytes <= GP_MIB ? bytes / 8 : 2 * GP_MIB - 1);
   }
 }
 END_TEST
@@ -149,6 +152,8 @@ START_TEST(test_naive_sizes)
   const gp_pool_type_t *type = &gp_pool_type_naive;
   ck_assert_uint_eq(type->block_bytes(&config, 1), 4096);
   ck_assert_uint_eq(type->block_bytes(&config, 4097), 8192);
+  ck_assert_uint_eq(type->block_bytes(&config, GP_MIB), GP_MIB);
+  ck_assert_uint_eq(type->block_bytes(&config, GP_MIB + 1), 2 * GP_MIB);
   ck_assert_uint_eq(type->block_bytes(&config, 2 * GP_MIB), 2 * GP_MIB);
   ck_assert_uint_eq(type->block_bytes(&config, 2 * GP_MIB + 1), 4 * GP_MIB);
   ck_assert_uint_eq(type->block_bytes(&config, UINT64_MAX - 1), 0);

@@ -91,14 +91,14 @@ static uint64_t used_block(uint64_t bytes, uint64_t stream)
 START_TEST(test_streams_with_work_are_asked)
 {
   begin();
-  uint64_t block = used_block(3 * GP_MIB / 2, STREAM_A);
-  ck_assert_uint_ne(allocate(3 * GP_MIB / 2), block); /* recorded, not passed */
+  uint64_t block = used_block(2 * GP_MIB, STREAM_A);
+  ck_assert_uint_ne(allocate(2 * GP_MIB), block); /* recorded, not passed */
   ck_assert_int_eq(fences[0].records, 1);
   ck_assert_int_eq(fences[1].records, 0); /* B has no work */
-  ck_assert_uint_ne(allocate(3 * GP_MIB / 2), block);
+  ck_assert_uint_ne(allocate(2 * GP_MIB), block);
   ck_assert_int_eq(fences[0].records, 1); /* one outstanding */
   fences[0].passed = true;
-  ck_assert_uint_eq(allocate(3 * GP_MIB / 2), block);
+  ck_assert_uint_eq(allocate(2 * GP_MIB), block);
   ck_assert_int_eq(fences[0].records, 1);
   ck_assert_int_eq(driver.count[FAKE_WAIT], 0);
   stop();
@@ -108,8 +108,8 @@ END_TEST
 START_TEST(test_a_context_that_has_ended_is_asked_nothing_more)
 {
   begin();
-  (void)used_block(3 * GP_MIB / 2, STREAM_A);
-  (void)used_block(3 * GP_MIB / 2, STREAM_B);
+  (void)used_block(2 * GP_MIB, STREAM_A);
+  (void)used_block(2 * GP_MIB, STREAM_B);
   uint64_t address = 0;
   ck_assert_int_eq(gp_engine_alloc(engine, context, 4 * GP_MIB, &address), 0);
   ck_assert_int_eq(fences[0].records, 1);
@@ -128,18 +128,18 @@ END_TEST
 START_TEST(test_what_comes_after_the_record_is_not_covered)
 {
   begin();
-  uint64_t first = used_block(3 * GP_MIB / 2, STREAM_A);
-  uint64_t second = allocate(3 * GP_MIB / 2);
+  uint64_t first = used_block(2 * GP_MIB, STREAM_A);
+  uint64_t second = allocate(2 * GP_MIB);
   ck_assert_int_eq(fences[0].records, 1);
   work(STREAM_A);
   ck_assert_int_eq(free_code(second), 0);
   fences[0].passed = true;
-  ck_assert_uint_eq(allocate(3 * GP_MIB / 2), first);
+  ck_assert_uint_eq(allocate(2 * GP_MIB), first);
   fences[0].passed = false;
-  ck_assert_uint_ne(allocate(3 * GP_MIB / 2), second);
+  ck_assert_uint_ne(allocate(2 * GP_MIB), second);
   ck_assert_int_eq(fences[0].records, 2);
   fences[0].passed = true;
-  ck_assert_uint_eq(allocate(3 * GP_MIB / 2), second);
+  ck_assert_uint_eq(allocate(2 * GP_MIB), second);
   stop();
 }
 END_TEST
@@ -178,11 +178,11 @@ START_TEST(test_what_comes_during_the_record_is_not_covered)
   driver.ops.stream_fence_record = record_then_work;
   in_default = false;
   uint64_t meanwhile = allocate(GP_MIB);
-  uint64_t before = used_block(3 * GP_MIB / 2, STREAM_A);
+  uint64_t before = used_block(2 * GP_MIB, STREAM_A);
   freed_meanwhile = meanwhile;
-  ck_assert_uint_ne(allocate(3 * GP_MIB / 2), before);
+  ck_assert_uint_ne(allocate(2 * GP_MIB), before);
   fences[0].passed = true;
-  ck_assert_uint_eq(allocate(3 * GP_MIB / 2), before);
+  ck_assert_uint_eq(allocate(2 * GP_MIB), before);
   fences[0].passed = false;
   ck_assert_uint_ne(allocate(GP_MIB), meanwhile);
   stop();
@@ -195,12 +195,12 @@ START_TEST(test_what_comes_during_the_question_is_not_covered)
   driver.ops.default_query = query_then_work;
   in_default = true;
   uint64_t meanwhile = allocate(GP_MIB);
-  uint64_t before = allocate(3 * GP_MIB / 2);
+  uint64_t before = allocate(2 * GP_MIB);
   gp_stream_mark(engine, gp_stream_default(context));
   ck_assert_int_eq(free_code(before), 0);
   freed_meanwhile = meanwhile;
   default_is_idle = true;
-  ck_assert_uint_eq(allocate(3 * GP_MIB / 2), before);
+  ck_assert_uint_eq(allocate(2 * GP_MIB), before);
   default_is_idle = false;
   ck_assert_uint_ne(allocate(GP_MIB), meanwhile);
   stop();
@@ -210,13 +210,13 @@ END_TEST
 START_TEST(test_the_default_stream_is_asked_and_not_recorded_in)
 {
   begin();
-  uint64_t block = allocate(3 * GP_MIB / 2);
+  uint64_t block = allocate(2 * GP_MIB);
   gp_stream_mark(engine, gp_stream_default(context));
   ck_assert_int_eq(free_code(block), 0);
-  ck_assert_uint_ne(allocate(3 * GP_MIB / 2), block);
-  ck_assert_int_eq(default_queries, 1);
+  ck_assert_uint_ne(allocate(2 * GP_MIB), block);
+  ck_assert_int_eq(default_queries, 2); /* at the free, ahead of need, and at the miss */
   default_is_idle = true;
-  ck_assert_uint_eq(allocate(3 * GP_MIB / 2), block);
+  ck_assert_uint_eq(allocate(2 * GP_MIB), block);
   ck_assert_int_eq(fences[0].records + fences[1].records, 0);
   stop();
 }
@@ -237,11 +237,11 @@ START_TEST(test_streams_that_cannot_be_asked)
 
   begin();
   default_is_idle = true;
-  uint64_t block = allocate(3 * GP_MIB / 2);
+  uint64_t block = allocate(2 * GP_MIB);
   ck_assert_int_eq(pthread_create(&thread, NULL, use_own_stream, NULL), 0);
   pthread_join(thread, NULL);
   ck_assert_int_eq(free_code(block), 0);
-  ck_assert_uint_ne(allocate(3 * GP_MIB / 2), block);
+  ck_assert_uint_ne(allocate(2 * GP_MIB), block);
   ck_assert_int_eq(driver.count[FAKE_WAIT], 0); /* not beyond it */
   uint64_t large = allocate(3 * GP_MIB);
   ck_assert_int_eq(free_code(large), 0);
@@ -301,7 +301,7 @@ static int slow_record(void *self, const gp_driver_context_t *which, uint64_t st
 static void *miss(void *arg)
 {
   (void)arg;
-  (void)allocate(3 * GP_MIB / 2);
+  (void)allocate(2 * GP_MIB);
   return NULL;
 }
 
@@ -312,7 +312,7 @@ START_TEST(test_a_stream_is_not_destroyed_while_it_is_asked_about)
 
   begin();
   driver.ops.stream_fence_record = slow_record;
-  (void)used_block(3 * GP_MIB / 2, STREAM_A);
+  (void)used_block(2 * GP_MIB, STREAM_A);
   ck_assert_int_eq(pthread_create(&thread, NULL, miss, NULL), 0);
   while (!atomic_load(&in_call))
     sched_yield();
