@@ -26,6 +26,7 @@ PROGRAMS = {
     "layout": program("question/layout.cu"),
     "operations": program("question/operations.cu"),
     "pages": program("question/pages.cu"),
+    "calls": program("question/calls.cu"),
     "pdl": program("question/pdl.cu"),
     "mixed_free": program("question/mixed_free.cu"),
     "beside": program("question/beside.cu"),
@@ -154,6 +155,10 @@ CHECKS = [
     question("G14-G15-G16-operations", "what giving back, mapping, fences and the current context cost", "operations",
              limit=100, sim=True),
     question("G17-G18-pages", "small allocations in a 2 MiB page, ranges of rounded sizes", "pages", sim=True),
+
+    question("G19-calls", "what the library adds to calls, each run twice", "calls", limit=60,
+             runs=(run("driver"), run("pool"), run("driver"), run("pool"), run("pool", TRACE="off"),
+                   run("pool", TYPE="segment"), run("pool", REUSE="epoch")), sim=True),
 
     check("pooled", "preload", "threads and streams, shared runtime", "pooled", runs=BOTH, judge="counted",
           expect=REUSED, sim=True, sim_args=("2", "8")),

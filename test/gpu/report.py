@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import sys
 
 import manifest
 
@@ -137,8 +138,18 @@ def without_places(text, places):
     return text
 
 
+# Where things are on the machine at hand, which the JSON has and no reader of the page needs
+OF_THE_MACHINE = ("LD_LIBRARY_PATH", "GPUPOOL_OUTPUT", "PYTHONDONTWRITEBYTECODE", "SIMCUDA_STATS")
+
+
 def command_of(run, places):
-    words = ["%s=%s" % item for item in sorted(run["environment"].items())] + run["command"]
+    settings = {name: value for name, value in run["environment"].items() if name not in OF_THE_MACHINE}
+    if "LD_PRELOAD" in settings:
+        settings["LD_PRELOAD"] = os.path.basename(settings["LD_PRELOAD"])
+    command = list(run["command"])
+    if command[0] == sys.executable:
+        command[0] = "python3"
+    words = ["%s=%s" % item for item in sorted(settings.items())] + command
     return without_places(" ".join(shlex.quote(word) if "=" not in word else word for word in words), places)
 
 

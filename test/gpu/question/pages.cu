@@ -27,7 +27,7 @@ static void share(size_t bytes)
   size_t taken = taken_since(before);
   for (size_t i = 1; i < count; i++)
     same += blocks[i] / PAGE == blocks[i - 1] / PAGE;
-  std::string of = " of " + size_name(bytes);
+  std::string of = " of " + std::to_string(bytes) + " B";
   report_number("neighbours" + of + " in the same 2 MiB, of each 100", (double)(100 * same / (count - 1)), "");
   report_number("taken from the device, each" + of, (double)taken / (double)count, "B");
   for (size_t i = 1; i < count; i++) // one is left
