@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define BLOCKS 32
-#define WORDS  1024
+#define BLOCKS                                                                                               \
+  32 /* of 2 MiB and more: smaller ones share pages, which are free again when all in them are               \
+      */
+#define WORDS 1024
 
 static void must(const char *what, CUresult result)
 {
@@ -47,14 +49,14 @@ int main(void)
   for (int round = 0; round < 10; round++) {
     held = 0;
     for (unsigned i = 0; i < BLOCKS; i++) {
-      size_t bytes = (size_t)(i + 1) << 20;
+      size_t bytes = (size_t)(i + 2) << 20;
       must("cuMemAlloc", cuMemAlloc(&blocks[i], bytes));
       must("cuMemsetD32", cuMemsetD32(blocks[i] + bytes - sizeof(host), i + 1, WORDS));
       held += bytes;
     }
     wrong += free_bytes() > before - held;
     for (unsigned i = 0; i < BLOCKS; i++) {
-      size_t bytes = (size_t)(i + 1) << 20;
+      size_t bytes = (size_t)(i + 2) << 20;
       must("cuMemcpyDtoH", cuMemcpyDtoH(host, blocks[i] + bytes - sizeof(host), sizeof(host)));
       for (unsigned k = 0; k < WORDS; k++)
         wrong += host[k] != i + 1;

@@ -56,14 +56,20 @@ static void submit()
 // Pairs, of which the device was done with the last one, or need not be asked.
 static void allocate()
 {
+  auto take = DRIVER(cuMemAlloc);
+  auto give = DRIVER(cuMemFree);
+  CUcontext context;
+  auto current = DRIVER(cuCtxGetCurrent);
+  measure_short("cuCtxGetCurrent, a control", [&] { CHECK_CU(current(&context)); });
+  measure_short("cudaFree of NULL", [&] { CHECK(cudaFree(NULL)); });
   for (size_t bytes : {size_t(1024), size_t(1) << 20, size_t(64) << 20}) {
     std::vector<double> samples;
     for (int i = 0; i < 15; i++) {
       double begin = now_ns();
       for (int k = 0; k < 50; k++) {
         CUdeviceptr block;
-        CHECK_CU(DRIVER(cuMemAlloc)(&block, bytes));
-        CHECK_CU(DRIVER(cuMemFree)(block));
+        CHECK_CU(take(&block, bytes));
+        CHECK_CU(give(block));
       }
       samples.push_back((now_ns() - begin) / 50);
       drain();
