@@ -2,7 +2,7 @@
 """The hardware check: settles on a real GPU what can only be settled there.
 
 Builds gpupool and the programs of manifest.py with the CUDA toolkit at hand, runs them, and writes a report, its data
-as JSON, and a section for doc/gpu-results.md. Changes no setting of the GPU, needs no network, and no more than Python,
+as JSON, and a page for doc/gpu-results/. Changes no setting of the GPU, needs no network, and no more than Python,
 a C and a C++ compiler, Meson, Ninja and the CUDA toolkit; what a machine lacks is listed as skipped, with the reason.
 
 Exit status: 0 all that could be run passed; 1 something failed; 2 usage; 77 no GPU, or nothing could be run.
@@ -83,6 +83,8 @@ def parse_options():
                         help="on the simulated GPU, what it can run: exercises the check itself")
     parser.add_argument("--build-only", action="store_true",
                         help="build everything and run nothing; needs no GPU (exit status 0 if all was built)")
+    parser.add_argument("--revision", metavar="TEXT",
+                        help="what the report calls this revision of gpupool (git describe), for a copy of the tree")
     parser.add_argument("--meson-build", metavar="DIR", type=folder_with("interpose/libgpupool.so", "test/prog/replay"),
                         help="use what is built there, and build gpupool no more")
     options = parser.parse_args()
@@ -124,10 +126,10 @@ def processor_name():
         return platform.machine()
 
 
-def describe_machine(folder, simulator):
+def describe_machine(folder, simulator, revision):
     machine = {"processor": processor_name(), "processors": os.cpu_count(), "kernel": platform.release(),
                "python": platform.python_version(),
-               "revision": ask("git", "describe", "--always", "--dirty") or "unknown revision"}
+               "revision": revision or ask("git", "describe", "--always", "--dirty") or "unknown revision"}
     environment = dict(os.environ, LD_LIBRARY_PATH=simulator) if simulator else None
     result = execute([sys.executable, os.path.join(toolchain.HERE, "probe.py")],
                      os.path.join(folder, "run", "probe"), 60, environment)
@@ -203,7 +205,7 @@ def perform(options, checks, data, begin):
     problems = {}
     machine, outcomes = data["machine"], data["checks"]
     if not options.sim:
-        machine.update(describe_machine(options.out, None))
+        machine.update(describe_machine(options.out, None, options.revision))
         if "gpu" not in machine and not options.build_only:
             say("== no GPU: %s" % machine["no_gpu"])
             outcomes += [skipped(check, "no GPU: " + machine["no_gpu"]) for check in checks]
@@ -215,7 +217,7 @@ def perform(options, checks, data, begin):
         return
     simulator = os.path.join(build_folder, "test", "sim") if options.sim else None
     if options.sim:
-        machine.update(describe_machine(options.out, simulator))
+        machine.update(describe_machine(options.out, simulator, options.revision))
     say("== running %d checks" % len(checks))
     session = Session(options.out, programs, os.path.join(build_folder, "test", "prog"), libraries, problems, toolkit,
                       simulator, begin + options.time_limit)
@@ -245,7 +247,7 @@ def main():
     data = {"date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "simulated": options.sim, "complete": False,
             "incomplete_because": "it was ended", "command": " ".join(["scripts/gpu-check.sh"] + sys.argv[1:]),
             "places": {options.out: "OUT", toolchain.SOURCE: "."},
-            "machine": describe_machine(options.out, None) if options.sim else {}, "checks": []}
+            "machine": describe_machine(options.out, None, options.revision) if options.sim else {}, "checks": []}
     try:
         perform(options, checks, data, begin)
         data.update(complete=True, incomplete_because=None)

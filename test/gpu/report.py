@@ -1,4 +1,4 @@
-"""Writes what the check found: gpu-check.json, report.txt, and results.md, the section for doc/gpu-results.md."""
+"""Writes what the check found: gpu-check.json, report.txt, and results.md, a page for doc/gpu-results/."""
 
 import json
 import os
@@ -168,12 +168,12 @@ def figures_of(run):
 
 def markdown(data):
     outcomes, places = data["checks"], data["places"]
-    lines = ["## %s, %s" % (data["machine"].get("gpu", {}).get("name", "no GPU"), data["date"]), ""]
+    lines = ["# %s, %s" % (data["machine"].get("gpu", {}).get("name", "no GPU"), data["date"]), ""]
     lines += ["- " + line for line in machine_lines(data["machine"])]
     ended = "" if data["complete"] else "; not complete: " + data["incomplete_because"]
     lines.append("- Command: `%s`; %s in %.0f s%s" % (without_places(data["command"], places), counts(outcomes),
                                                      data["seconds"], ended))
-    lines += ["", "### Reuse modes", "", "| mode | verdict | what is open or refuted |", "|---|---|---|"]
+    lines += ["", "## Reuse modes", "", "| mode | verdict | what is open or refuted |", "|---|---|---|"]
     for mode, verdict in data["verdicts"].items():
         open_ones = ["%s: %s" % (c["text"], c["reason"]) for c in verdict["conditions"] if c["met"] is not True]
         lines.append("| %s | %s | %s |" % (mode, verdict["verdict"], cell("; ".join(open_ones))))
@@ -181,17 +181,17 @@ def markdown(data):
     skipped = [outcome for outcome in outcomes if outcome["result"] == "skipped"]
     for title, chosen in (("Failed", failed), ("Skipped", skipped)):
         if chosen:
-            lines += ["", "### " + title, ""]
+            lines += ["", "## " + title, ""]
             lines += ["- %s: %s" % (outcome["name"], without_places("; ".join(outcome["problems"]), places))
                       for outcome in chosen]
     surprising = list(surprise_lines(outcomes))
     if surprising:
-        lines += ["", "### Not as the design assumes", ""] + ["- " + line.strip() for line in surprising]
+        lines += ["", "## Not as the design assumes", ""] + ["- " + line.strip() for line in surprising]
     comparisons = [outcome for outcome in outcomes if outcome["comparison"]]
     if comparisons:
-        lines += ["", "### Without and with the pool", ""]
+        lines += ["", "## Without and with the pool", ""]
         lines += ["- %s: %s" % (outcome["name"], outcome["comparison"]) for outcome in comparisons]
-    lines += ["", "### Figures"]
+    lines += ["", "## Figures"]
     for outcome in outcomes:
         for run in outcome["runs"]:
             facts = figures_of(run)

@@ -263,12 +263,13 @@ class Command(unittest.TestCase):
 
     def test_without_a_gpu_everything_is_skipped_and_listed(self):
         with tempfile.TemporaryDirectory() as folder:
-            done = self.run_check("--out", folder, CUDA_VISIBLE_DEVICES="")
+            done = self.run_check("--out", folder, "--revision", "a copy", CUDA_VISIBLE_DEVICES="")
             self.assertEqual(done.returncode, 77, done.stderr)
             with open(os.path.join(folder, "gpu-check.json")) as file:
                 data = json.load(file)
             self.assertEqual(data["format"], report.FORMAT["format"])
             self.assertTrue(data["complete"])
+            self.assertEqual(data["machine"]["revision"], "a copy")
             self.assertEqual([o["name"] for o in data["checks"]], [check.name for check in manifest.CHECKS])
             for check in data["checks"]:
                 self.assertEqual(check["result"], "skipped")
