@@ -207,6 +207,16 @@ START_TEST(test_options_of_python_are_no_script)
 }
 END_TEST
 
+START_TEST(test_code_as_an_argument_is_no_name)
+{
+  static const recorded_t stack = {
+      {"cudaMalloc", "!/usr/bin/python3.11"}, 1, "python3 -c (Python frames are not recorded)"};
+  gp_snapshot_t *snapshot = snapshot_of(&stack, 1, "\"python3\",\"-u\",\"-c\",\"import torch\\nrun()\"");
+  expect(snapshot, &stack, 1, NULL);
+  gp_snapshot_destroy(snapshot);
+}
+END_TEST
+
 START_TEST(test_without_names_callers_tell_a_wrapper)
 {
   static const recorded_t stacks[] = {
@@ -278,6 +288,7 @@ int main(void)
   tcase_add_test(owners, test_what_only_hands_on_is_seen_through);
   tcase_add_test(owners, test_a_script_is_named_where_its_frames_are_not_recorded);
   tcase_add_test(owners, test_options_of_python_are_no_script);
+  tcase_add_test(owners, test_code_as_an_argument_is_no_name);
   tcase_add_test(owners, test_without_names_callers_tell_a_wrapper);
   tcase_add_test(owners, test_main_may_be_one_of_several_callers);
   tcase_add_test(owners, test_a_python_function_that_allocates_hands_on);

@@ -290,7 +290,14 @@ static const char *base_name(const char *path)
   return slash ? slash + 1 : path;
 }
 
-/* "python3 train.py": the program, and the first of its arguments that is no option. */
+/* Of interpreters: what follows is the code itself, not the name of what has it. */
+static bool is_code_option(const char *word)
+{
+  return strcmp(word, "-c") == 0 || strcmp(word, "-e") == 0;
+}
+
+/* "python3 train.py": the program, and the first of its arguments that is no option; "python3 -c" where the
+ * code was an argument. */
 static void name_program(const gp_snapshot_t *snapshot, const char *language, gp_owner_text_t *text)
 {
   const cJSON *process = cJSON_GetObjectItemCaseSensitive(snapshot->root, "process");
@@ -302,7 +309,7 @@ static void name_program(const gp_snapshot_t *snapshot, const char *language, gp
   cJSON_ArrayForEach(argument, cJSON_GetObjectItemCaseSensitive(process, "command_line"))
   {
     const char *word = cJSON_GetStringValue(argument);
-    if (!is_first && !is_value && !script && word && word[0] && word[0] != '-')
+    if (!is_first && !is_value && !script && word && word[0] && (word[0] != '-' || is_code_option(word)))
       script = base_name(word);
     is_value = word && (strcmp(word, "-X") == 0 || strcmp(word, "-W") == 0); /* Python's, with a value */
     is_first = false;
