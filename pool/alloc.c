@@ -60,8 +60,9 @@ static bool serve_from_cache(gp_request_t *request)
   gp_device_t *device = request->context->device;
   gp_block_t *block = NULL;
 
+  uint64_t asked_ns = gp_now(engine);
   gp_lock_take(&device->lock);
-  uint64_t now_ns = gp_now(engine); /* under the lock: events of a device are in the order of their times */
+  uint64_t now_ns = gp_device_time(device, asked_ns);
   gp_drain_some(engine, request->context, now_ns);
   /* Over a limit that was lowered, what is idle has to go back: the miss that follows sees to that. */
   if (!gp_device_is_over_limit(device))

@@ -222,8 +222,9 @@ void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
     return;
 
   gp_device_t *device = context->device;
-  uint64_t now_ns = gp_now(engine);
+  uint64_t asked_ns = gp_now(engine);
   gp_lock_take(&device->lock);
+  uint64_t now_ns = gp_device_time(device, asked_ns);
   end_parts(engine, context, now_ns);
   GP_LIST_EACH_SAFE(&context->blocks, gp_block_t, all, block)
     forget_lost(engine, block, now_ns);

@@ -181,10 +181,10 @@ static bool goes_to_driver(const gp_engine_t *engine, const gp_block_t *block)
 }
 
 /* The program gives the block up, which stays in the pool. Takes the device's lock held and releases it; the
- * result for the program. */
-static int end_ownership_and_unlock(gp_engine_t *engine, gp_block_t *block, bool may_wait)
+ * result for the program. asked_ns: read before the lock was taken. */
+static int end_ownership_and_unlock(gp_engine_t *engine, gp_block_t *block, uint64_t asked_ns, bool may_wait)
 {
-  uint64_t now_ns = gp_now(engine);
+  uint64_t now_ns = gp_device_time(block->context->device, asked_ns);
 
   gp_block_end_ownership(engine, block, GP_DETAIL_NONE, now_ns);
   if (--block->refs == 0)
@@ -203,9 +203,10 @@ static gp_free_result_t free_cut_with(
   *ret_code = free_fn(arg, true);
   if (*ret_code != 0)
     return GP_FREE_DONE;
+  uint64_t asked_ns = gp_now(engine);
   gp_block_t *block = find_and_lock(engine, address);
   if (block && block->state == GP_STATE_LIVE) {
-    *ret_code = end_ownership_and_unlock(engine, block, false);
+    *ret_code = end_ownership_and_unlock(engine, block, asked_ns, false);
     return GP_FREE_DONE;
   }
   if (block)
@@ -262,6 +263,7 @@ static gp_free_result_t free_block(
   gp_find_origin(engine, GP_OCCASION_FREE, 0);
   gp_engine_tell_peaks(engine);
   gp_free_result_t result;
+  uint64_t asked_ns = gp_now(engine);
   gp_block_t *block = find_for_free(engine, address, free_fn != NULL, &result, ret_code);
   if (!block)
     return result;
@@ -283,7 +285,7 @@ static gp_free_result_t free_block(
     *ret_code = gp_release_owned(engine, block, free_fn, arg);
     return GP_FREE_DONE;
   }
-  *ret_code = end_ownership_and_unlock(engine, block, true);
+  *ret_code = end_ownership_and_unlock(engine, block, asked_ns, true);
   return GP_FREE_DONE;
 }
 
@@ -314,6 +316,7 @@ bool gp_engine_retain(gp_engine_t *engine, uint64_t address)
 
 bool gp_engine_release(gp_engine_t *engine, uint64_t address)
 {
+  uint64_t asked_ns = gp_now(engine);
   gp_block_t *block = find_and_lock(engine, address);
   if (!block)
     return false;
@@ -338,7 +341,8 @@ bool gp_engine_release(gp_engine_t *engine, uint64_t address)
   }
   block->refs = 0;
   gp_event_holders(engine, block);
-  (void)drop_and_unlock(engine, block, gp_now(engine), true); /* a failed wait leaves it deferred */
+  uint64_t now_ns = gp_device_time(device, asked_ns);
+  (void)drop_and_unlock(engine, block, now_ns, true); /* a failed wait leaves it deferred */
   return true;
 }
 

@@ -165,6 +165,7 @@ struct gp_context {
  */
 struct gp_device {
   gp_lock_t lock;
+  uint64_t newest_ns; /* see gp_device_time */
   gp_releases_t releases;
   int ordinal;
   uint64_t committed_bytes;
@@ -310,6 +311,18 @@ static inline uint64_t gp_device_left(const gp_device_t *device)
 static inline bool gp_device_is_over_limit(const gp_device_t *device)
 {
   return device->lowered && device->committed_bytes - device->draining > device->limit;
+}
+
+/*
+ * The time of a request that read the clock before it took the device's lock, which the caller holds: not
+ * before that of a request that came first. So times of a device are in the order of what happens there, and
+ * nobody waits for the lock while another thread reads the clock.
+ */
+static inline uint64_t gp_device_time(gp_device_t *device, uint64_t now_ns)
+{
+  if (device->newest_ns < now_ns)
+    device->newest_ns = now_ns;
+  return device->newest_ns;
 }
 
 /* For asserts, in a debug build: this thread holds a lock of the engine, or of what the engine calls. */

@@ -7,22 +7,12 @@
 
 #define BLOCKS_AT_A_TIME 128u /* other threads wait for the lock that long: some ten microseconds */
 
-/* The time from which on what is covered counts as idle. The list of idle blocks is in the order of it. */
-static uint64_t idle_since(gp_engine_t *engine, const gp_device_t *device)
-{
-  uint64_t covered_ns = atomic_load(&engine->covered_ns);
-  if (gp_list_is_empty(&device->idle))
-    return covered_ns;
-  uint64_t newest = gp_list_entry(device->idle.prev, gp_block_t, order)->idle_ns;
-  return newest > covered_ns ? newest : covered_ns;
-}
-
 /* Moves at most `most` blocks; how many it did. */
 static unsigned drain_context(
     gp_engine_t *engine, gp_context_t *context, uint64_t covered, uint64_t now_ns, unsigned most)
 {
   unsigned moved = 0;
-  uint64_t since_ns = idle_since(engine, context->device);
+  uint64_t since_ns = atomic_load(&engine->covered_ns);
 
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
   while (moved < most && !gp_list_is_empty(&context->deferred)) {

@@ -98,18 +98,28 @@ void gp_block_end_use(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns)
   gp_event_block(engine, block, GP_ACTION_FREE_COMPLETED, GP_DETAIL_NONE, time_ns, 0, false);
 }
 
-void gp_block_enter_idle(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
+/* The list of idle blocks is in the order of the times since when they are. */
+static uint64_t not_before_newest(const gp_device_t *device, uint64_t since_ns)
+{
+  if (gp_list_is_empty(&device->idle))
+    return since_ns;
+  uint64_t newest_ns = gp_list_entry(device->idle.prev, gp_block_t, order)->idle_ns;
+  return newest_ns > since_ns ? newest_ns : since_ns;
+}
+
+void gp_block_enter_idle(gp_engine_t *engine, gp_block_t *block, uint64_t since_ns)
 {
   gp_context_t *context = block->context;
 
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
+  since_ns = not_before_newest(context->device, since_ns);
   if (block->segment) {
     gp_address_map_remove_value(&engine->blocks, block->address, block); /* before its address changes */
-    (void)gp_segment_enter_idle(engine, block, now_ns);
+    (void)gp_segment_enter_idle(engine, block, since_ns);
     return;
   }
   block->state = GP_STATE_IDLE;
-  block->idle_ns = now_ns;
+  block->idle_ns = since_ns;
   gp_bin_push(gp_bins_find(&context->bins, block->class_bytes), &block->in_bin);
   gp_list_push_back(&context->device->idle, &block->order);
   gp_gauge_add(&context->device->stats->cached_bytes, block->size);

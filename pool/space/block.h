@@ -24,7 +24,7 @@ void gp_block_hand_out(gp_engine_t *engine, gp_block_t *block, uint64_t requeste
  */
 void gp_block_end_ownership(gp_engine_t *engine, gp_block_t *block, gp_detail_t why, uint64_t time_ns);
 void gp_block_end_use(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns);
-void gp_block_enter_idle(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns);
+void gp_block_enter_idle(gp_engine_t *engine, gp_block_t *block, uint64_t since_ns);
 
 /* All three, for a block that the driver has, or whose context is lost: it ends. */
 void gp_block_end(

@@ -1,0 +1,150 @@
+/*
+ * Times of one device are in the order of what happens there, although a request reads the clock before it
+ * takes the device's lock: other requests may be served in between.
+ */
+#include "pool/mode.h"
+#include "pool/reuse/stream_calls.h"
+#include "test/pool/check_main.h"
+#include "test/pool/engine_fixture.h"
+
+#define BYTES    4096
+#define A_STREAM UINT64_C(0x10000010)
+
+static uint64_t newest_ns; /* of all events */
+static int events;
+static int disorder; /* events that are older than the one before */
+static bool interrupts;
+
+static void look_at_event(void *self, const gp_event_t *event)
+{
+  events++;
+  disorder += event->time_ns < newest_ns || event->lifetime_ns > event->time_ns;
+  newest_ns = event->time_ns;
+}
+
+/* A request that was served while another one has read the clock and does not have the lock yet. */
+static uint64_t now_before_another(void *self)
+{
+  uint64_t now_ns = driver.now_ns;
+
+  if (!interrupts)
+    return now_ns;
+  interrupts = false;
+  driver.now_ns += 1000;
+  uint64_t address = allocate(BYTES);
+  driver.now_ns += 1000;
+  free_code(address);
+  synchronize();
+  return now_ns;
+}
+
+static void begin(const char *mode)
+{
+  const gp_observer_t observer = {.event = look_at_event};
+  gp_driver_context_t first = fake_context(0, 0);
+
+  newest_ns = 0;
+  events = disorder = 0;
+  interrupts = false;
+  fake_driver_init(&driver, GP_GIB, true);
+  driver.ops.now_ns = now_before_another;
+  engine = fake_engine(&driver, &observer, (const char *const[]){mode, NULL});
+  context = gp_engine_context(engine, &first);
+}
+
+/* From now on each request of that size is a hit. */
+static void begin_warm(void)
+{
+  begin("GPUPOOL_REUSE=context");
+  free_code(allocate(BYTES));
+  synchronize();
+}
+
+static void end(void)
+{
+  ck_assert_int_eq(disorder, 0);
+  ck_assert_uint_eq(newest_ns, driver.now_ns);
+  stop();
+}
+
+START_TEST(test_an_allocation_that_was_overtaken)
+{
+  begin_warm();
+  int before = events;
+  interrupts = true;
+  uint64_t address = allocate(BYTES);
+  ck_assert(!interrupts);
+  ck_assert_uint_eq(stats().cache_misses, 1);
+  ck_assert_int_eq(events - before, 5); /* completed, alloc, freed; completed, alloc */
+  free_code(address);
+  end();
+}
+END_TEST
+
+START_TEST(test_a_free_that_was_overtaken)
+{
+  begin_warm();
+  uint64_t address = allocate(BYTES);
+  free_code(allocate(BYTES));
+  synchronize();
+  int before = events;
+  interrupts = true;
+  free_code(address);
+  ck_assert(!interrupts);
+  ck_assert_int_eq(events - before, 5); /* completed, alloc, freed; freed, completed */
+  end();
+}
+END_TEST
+
+START_TEST(test_a_holder_that_was_overtaken)
+{
+  begin_warm();
+  uint64_t address = allocate(BYTES);
+  ck_assert(gp_engine_retain(engine, address));
+  free_code(address);
+  interrupts = true;
+  ck_assert(gp_engine_release(engine, address));
+  synchronize();
+  free_code(allocate(BYTES));
+  end();
+}
+END_TEST
+
+#define BLOCKS 12
+
+/*
+ * What was complete at the synchronization becomes idle little by little, and idle since then; a block that
+ * was freed later, in mode `single`, is idle at once. The list of idle blocks is in the order of their times.
+ */
+START_TEST(test_blocks_that_are_complete_for_longer_become_idle_later)
+{
+  uint64_t blocks[BLOCKS];
+
+  begin("GPUPOOL_REUSE=single");
+  for (int i = 0; i < BLOCKS; i++)
+    blocks[i] = allocate(BYTES);
+  gp_stream_created(engine, context, A_STREAM);
+  for (int i = 1; i < BLOCKS; i++)
+    free_code(blocks[i]);
+  gp_stream_destroyed(engine, gp_stream_take(engine, A_STREAM));
+  synchronize();
+  ck_assert_int_eq(gp_engine_reuse_mode(engine), GP_MODE_SINGLE);
+  driver.now_ns += 1000;
+  free_code(blocks[0]);
+  ck_assert_uint_gt(stats().cached_bytes.current, 0);
+  ck_assert_uint_eq(stats().deferred_bytes.current, 0);
+  end();
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("times");
+  TCase *times = tcase_create("times");
+  tcase_add_test(times, test_an_allocation_that_was_overtaken);
+  tcase_add_test(times, test_a_free_that_was_overtaken);
+  tcase_add_test(times, test_a_holder_that_was_overtaken);
+  tcase_add_test(times, test_blocks_that_are_complete_for_longer_become_idle_later);
+  suite_add_tcase(suite, times);
+  return gp_check_main(suite);
+}
