@@ -36,9 +36,10 @@ static inline void pause_briefly(void)
 #endif
 }
 
-/* Of about 25 to 45 ns each: half a microsecond before the first look, some five or ten in all. */
-#define FIRST_PAUSES 16
-#define MOST_PAUSES  128
+/* Of about 25 to 45 ns each: a microsecond before the first look, some ten or twenty in all, which is what
+ * sleeping and being woken would take. */
+#define FIRST_PAUSES 32
+#define MOST_PAUSES  256
 
 /*
  * Looks at a taken lock, ever more seldom. The first look is late on purpose: the holder is likely to come
