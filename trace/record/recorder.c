@@ -15,6 +15,7 @@
 #include "trace/format/oom.h"
 #include "trace/format/recording.h"
 #include "trace/record/sections.h"
+#include "trace/stacks/known_stacks.h"
 #include "trace/stacks/origin.h"
 #include "trace/util/pages.h"
 #include "trace/stacks/unwind.h"
@@ -134,20 +135,28 @@ static inline void fill_record(gp_recorder_t *recorder, writer_t *writer, gp_eve
   record->hit = event->hit;
 }
 
+/* So that the thread's chunk does not stay open for ever, nor the stacks that it knows stay in memory. */
+static inline void arm_thread_end(gp_recorder_t *recorder, writer_t *writer)
+{
+  if (!writer->will_close && recorder->has_key)
+    writer->will_close = pthread_setspecific(recorder->key, recorder) == 0;
+}
+
 /* At the end of a thread. Its chunk becomes one that can be used again; the events stay until then. */
 static void thread_ended(void *self)
 {
   gp_recorder_t *recorder = self;
   writer_t *writer = &tls_writer;
+  /* Another destructor may allocate or free GPU memory after this one: that arms it again. */
+  writer->will_close = false;
   gp_unwind_thread_ended();
+  gp_known_stacks_thread_ended();
   if (writer->recorder_id != recorder->id || atomic_load(&recorder->silent) || getpid() != recorder->pid)
     return;
   if (writer->limit)
     gp_chunks_close(&recorder->chunks, writer->chunk, writer->newest_ns);
   writer->limit = 0;
   writer->used = 0;
-  /* Another destructor may free GPU memory after this one: that arms it again. */
-  writer->will_close = false;
 }
 
 /* Puts a record where there is no chunk, or a full one. */
@@ -224,9 +233,7 @@ static __attribute__((noinline)) void record_slowly(gp_recorder_t *recorder, con
     *writer = (writer_t){.recorder_id = recorder->id};
     writer->thread = gp_threads_add_caller(&recorder->threads);
   }
-  /* Every time: were it not armed, the chunk would stay open for ever. */
-  if (!writer->will_close && recorder->has_key)
-    writer->will_close = pthread_setspecific(recorder->key, recorder) == 0;
+  arm_thread_end(recorder, writer);
 
   if (gp_prestart_end(&recorder->prestart))
     append_prestart(recorder, writer);
@@ -371,8 +378,10 @@ static void find_origin(void *self, gp_occasion_t occasion, uint64_t size)
 {
   gp_recorder_t *recorder = self;
   gp_assert(gp_locks_held() == 0);
-  if (atomic_load_explicit(&recorder->mode, memory_order_relaxed) != GP_TRACE_OFF)
-    gp_origin_find(&recorder->origins, occasion, size);
+  if (atomic_load_explicit(&recorder->mode, memory_order_relaxed) == GP_TRACE_OFF)
+    return;
+  arm_thread_end(recorder, &tls_writer);
+  gp_origin_find(&recorder->origins, occasion, size); /* last: what it calls needs the stack */
 }
 
 static uint32_t tell_origin(void *self)

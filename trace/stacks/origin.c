@@ -1,6 +1,8 @@
 #include "trace/stacks/origin.h"
 
+#include "pool/util/assert.h"
 #include "pool/util/log.h"
+#include "trace/stacks/known_stacks.h"
 #include "trace/stacks/stack_room.h"
 #include "trace/stacks/unwind.h"
 
@@ -38,13 +40,39 @@ static bool is_wanted(const gp_origins_t *origins, gp_occasion_t occasion, uint6
 }
 
 /* Not inlined: the addresses take room on the stack, which most calls do without. */
-static __attribute__((noinline)) uint32_t capture(gp_origins_t *origins)
+static __attribute__((noinline)) uint32_t capture(
+    gp_origins_t *origins, const gp_known_site_t *site, gp_loader_counts_t counts)
 {
-  uintptr_t addresses[GP_UNWIND_FRAMES_MAX];
+  union {
+    void *found[GP_UNWIND_FRAMES_MAX + GP_UNWIND_OWN_MAX]; /* as unwinders write them */
+    uintptr_t addresses[GP_UNWIND_FRAMES_MAX + GP_UNWIND_OWN_MAX];
+  } frames;
+  size_t wanted = origins->depth + GP_UNWIND_OWN_MAX;
   gp_unwinder_t unwinder = origins->mode == GP_STACKS_FP ? GP_UNWINDER_FRAME_POINTERS : GP_UNWINDER_BEST;
+
+  size_t found = gp_unwind_all(unwinder, counts.unloads, frames.found, wanted);
+  size_t own = gp_unwind_count_own(frames.found, found);
+  size_t count = found - own < origins->depth ? found - own : origins->depth;
+  uint32_t number = gp_stacks_intern(&origins->stacks, &frames.addresses[own], count, counts);
+  if (site)
+    gp_known_stacks_learn(
+        site, number, frames.found, own + count, count == origins->depth || found == wanted);
+  return number;
+}
+
+/* Not inlined: what is known of a stack begins at this frame. */
+static __attribute__((noinline)) uint32_t find_or_capture(gp_origins_t *origins)
+{
   gp_loader_counts_t counts = gp_loader_counts();
-  size_t count = gp_unwind(unwinder, counts.unloads, addresses, origins->depth);
-  return gp_stacks_intern(&origins->stacks, addresses, count, counts);
+  const gp_known_site_t site = {__builtin_frame_address(0), origins->stacks.id, counts.unloads};
+  bool is_quick = origins->mode == GP_STACKS_FP; /* by frame pointers: as quick as looking */
+
+  uint32_t known = is_quick ? 0 : gp_known_stacks_find(&site);
+  if (known && GP_DEBUG_LEVEL < 3)
+    return known;
+  uint32_t number = capture(origins, known || is_quick ? NULL : &site, counts);
+  gp_assert_full(known == 0 || known == number);
+  return number;
 }
 
 void gp_origin_find(gp_origins_t *origins, gp_occasion_t occasion, uint64_t size)
@@ -56,5 +84,5 @@ void gp_origin_find(gp_origins_t *origins, gp_occasion_t occasion, uint64_t size
   gp_region_start(origins->stacks.region);
   /* Before anything else, the loader's lock in particular: this may be a signal handler's stack, or a full
    * one. */
-  gp_origin_tls.origin = gp_stack_has_room(GP_UNWIND_ROOM_BYTES) ? capture(origins) : GP_ORIGIN_NONE;
+  gp_origin_tls.origin = gp_stack_has_room(GP_UNWIND_ROOM_BYTES) ? find_or_capture(origins) : GP_ORIGIN_NONE;
 }

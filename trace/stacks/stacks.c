@@ -7,6 +7,7 @@
 
 bool gp_stacks_init(gp_stacks_t *stacks, gp_region_t *region)
 {
+  static _Atomic uint64_t last_id;
   gp_stacks_t made = {.region = region};
 
   made.log = gp_region_section(region, GP_SECTION_STACKS, &made.log_bytes);
@@ -16,6 +17,7 @@ bool gp_stacks_init(gp_stacks_t *stacks, gp_region_t *region)
     return false;
   }
   gp_lock_init(&made.lock, GP_RANK_STACKS);
+  made.id = atomic_fetch_add(&last_id, 1) + 1;
   *stacks = made;
   return true;
 }

@@ -26,6 +26,7 @@ typedef struct gp_stack_slot {
 /* Zeroed memory is a table that was not begun; it has no room. */
 typedef struct gp_stacks {
   gp_lock_t lock; /* of all writers; a leaf, but for the loader's lock */
+  uint64_t id;    /* of no other table in the process, from 1 on */
   gp_region_t *region;
   gp_stack_log_t *log; /* a section of the region */
   size_t log_bytes;    /* at most */

@@ -14,9 +14,6 @@
 /* What the loader may take to open the unwinders; not measured on every system, so ample. */
 #define PREPARE_ROOM_BYTES ((size_t)40 * 1024)
 
-/* Frames of this library between the unwinder and the program, which the unwinder counts, too. */
-#define OWN_FRAMES_MAX 16
-
 /*
  * libunwind is an order of magnitude faster than glibc once it has seen a stack, but a thread's cache takes
  * 256 KiB and the first capture through it 60 us: not for threads that capture but a few, and not for
@@ -34,9 +31,10 @@ static _Atomic uintptr_t own_start;
 static _Atomic uintptr_t own_end;
 static atomic_int caches; /* threads that use libunwind */
 
+/* Small: a thread's own variables take from the smallest stacks. */
 typedef struct thread_state {
-  uint64_t cache_unloads; /* unloads when its cache was begun */
-  uint32_t captures;
+  uint32_t cache_unloads; /* unloads when its cache was begun; nobody unloads 2^32 times */
+  uint8_t captures;       /* up to CAPTURES_BEFORE_CACHE */
   bool is_capturing;
   bool has_cache;
 } thread_state_t;
@@ -183,7 +181,7 @@ void gp_unwind_prepare(void)
 static bool may_use_libunwind(thread_state_t *state, uint64_t unloads)
 {
   if (state->has_cache)
-    return state->cache_unloads == unloads;
+    return state->cache_unloads == (uint32_t)unloads;
   if (state->captures < CAPTURES_BEFORE_CACHE) {
     state->captures++;
     return false;
@@ -192,7 +190,7 @@ static bool may_use_libunwind(thread_state_t *state, uint64_t unloads)
     return false;
   (void)atomic_fetch_add_explicit(&caches, 1, memory_order_relaxed); /* a few more than the most is no harm */
   state->has_cache = true;
-  state->cache_unloads = unloads;
+  state->cache_unloads = (uint32_t)unloads;
   return true;
 }
 
@@ -253,17 +251,12 @@ static inline bool is_own(uintptr_t address)
          address < atomic_load_explicit(&own_end, memory_order_relaxed);
 }
 
-/* Leaves the library's own frames out. Returns how many are left. */
-static size_t keep_callers(void *const *found, size_t count, uintptr_t *addresses, size_t capacity)
+size_t gp_unwind_count_own(void *const *found, size_t count)
 {
-  size_t skipped = 0, kept = 0;
-  while (skipped < count && is_own((uintptr_t)found[skipped] - 1))
-    skipped++;
-  while (skipped + kept < count && kept < capacity && found[skipped + kept]) {
-    addresses[kept] = (uintptr_t)found[skipped + kept];
-    kept++;
-  }
-  return kept;
+  size_t own = 0;
+  while (own < count && is_own((uintptr_t)found[own] - 1))
+    own++;
+  return own;
 }
 
 /* Code without frame pointers has anything in that register: no step is taken that is not up the stack, and
@@ -294,23 +287,25 @@ static __attribute__((noinline)) size_t follow_frame_pointers(void **found, size
 }
 
 static __attribute__((noinline)) size_t capture(
-    gp_unwinder_t unwinder, uint64_t unloads, uintptr_t *addresses, size_t capacity)
+    gp_unwinder_t unwinder, uint64_t unloads, void **found, size_t capacity)
 {
-  void *found[GP_UNWIND_FRAMES_MAX + OWN_FRAMES_MAX];
-  size_t wanted = capacity + OWN_FRAMES_MAX;
   size_t count = 0;
 
   if (unwinder == GP_UNWINDER_FRAME_POINTERS) {
-    count = follow_frame_pointers(found, wanted);
+    count = follow_frame_pointers(found, capacity);
   } else {
     backtrace_fn backtrace = choose(unwinder, unloads);
-    int result = backtrace ? backtrace(found, (int)wanted) : 0;
+    int result = backtrace ? backtrace(found, (int)capacity) : 0;
     count = result > 0 ? (size_t)result : 0;
   }
-  return keep_callers(found, count, addresses, capacity);
+  for (size_t i = 0; i < count; i++) {
+    if (!found[i]) /* some count the caller that the outermost frame does not have */
+      return i;
+  }
+  return count;
 }
 
-size_t gp_unwind(gp_unwinder_t unwinder, uint64_t unloads, uintptr_t *addresses, size_t capacity)
+size_t gp_unwind_all(gp_unwinder_t unwinder, uint64_t unloads, void **found, size_t capacity)
 {
   int saved_errno = errno;
   size_t count = 0;
@@ -324,12 +319,25 @@ size_t gp_unwind(gp_unwinder_t unwinder, uint64_t unloads, uintptr_t *addresses,
   if (gp_stack_has_room(is_ready ? GP_UNWIND_ROOM_BYTES : PREPARE_ROOM_BYTES)) {
     if (!is_ready)
       prepare();
-    count = capture(
-        unwinder, unloads, addresses, capacity < GP_UNWIND_FRAMES_MAX ? capacity : GP_UNWIND_FRAMES_MAX);
+    count = capture(unwinder, unloads, found, capacity);
   }
   atomic_signal_fence(memory_order_seq_cst);
   tls_state.is_capturing = false;
   gp_cancel_restore(cancel_state);
   errno = saved_errno;
   return count;
+}
+
+size_t gp_unwind(gp_unwinder_t unwinder, uint64_t unloads, uintptr_t *addresses, size_t capacity)
+{
+  void *found[GP_UNWIND_FRAMES_MAX + GP_UNWIND_OWN_MAX];
+
+  if (capacity > GP_UNWIND_FRAMES_MAX)
+    capacity = GP_UNWIND_FRAMES_MAX;
+  size_t count = gp_unwind_all(unwinder, unloads, found, capacity + GP_UNWIND_OWN_MAX);
+  size_t own = gp_unwind_count_own(found, count);
+  size_t kept = 0;
+  for (; own + kept < count && kept < capacity; kept++)
+    addresses[kept] = (uintptr_t)found[own + kept];
+  return kept;
 }

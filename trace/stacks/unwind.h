@@ -20,6 +20,9 @@
 
 #define GP_UNWIND_FRAMES_MAX 256
 
+/* Frames of this library between the unwinder and the program, which the unwinder counts, too. */
+#define GP_UNWIND_OWN_MAX 16
+
 /*
  * What a capture needs of the thread's stack, with all below it. Measured with gcc 12: libunwind 1.6 and
  * glibc 2.36 take less than 6 KiB.
@@ -41,12 +44,18 @@ typedef enum gp_unwinder {
 void gp_unwind_prepare(void);
 
 /*
- * Writes the return addresses of the callers outside of this library, the innermost first, to
- * addresses[0..capacity), at most GP_UNWIND_FRAMES_MAX, and returns how many; 0 if the thread has too little
- * stack left, is on an alternate signal stack or in the middle of this function, or if there is no such
- * unwinder. unloads: how many objects the loader has unloaded so far (dlpi_subs), by which libunwind's cache
- * of the thread is known to be stale. errno is preserved. Any thread.
+ * Writes the return addresses of the callers, the innermost first, this library's own and none that is NULL,
+ * to found[0..capacity) and returns how many; 0 if the thread has too little stack left, is on an alternate
+ * signal stack or in the middle of this function, or if there is no such unwinder. unloads: how many objects
+ * the loader has unloaded so far (dlpi_subs), by which libunwind's cache of the thread is known to be stale.
+ * errno is preserved. Any thread.
  */
+size_t gp_unwind_all(gp_unwinder_t unwinder, uint64_t unloads, void **found, size_t capacity);
+
+/* How many of found[0..count) are this library's, before the first that is not. */
+size_t gp_unwind_count_own(void *const *found, size_t count);
+
+/* Both: the return addresses outside of this library, at most GP_UNWIND_FRAMES_MAX. */
 size_t gp_unwind(gp_unwinder_t unwinder, uint64_t unloads, uintptr_t *addresses, size_t capacity);
 
 /* Told at the end of a thread, so that another one may use libunwind's cache in its place. */

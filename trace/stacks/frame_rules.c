@@ -1,0 +1,122 @@
+#include "trace/stacks/frame_rules.h"
+
+#include <link.h>
+#include <stdbool.h>
+#include <string.h>
+
+/* The head of .eh_frame_hdr as linkers write it, and its table: where code begins and its entry in .eh_frame,
+ * both relative to the head, by address. */
+typedef struct table_row {
+  int32_t code;
+  int32_t entry;
+} table_row_t;
+
+typedef struct table {
+  uint8_t version;      /* 1 */
+  uint8_t pointer_form; /* of what follows: 0x1b, relative to its place, four bytes */
+  uint8_t count_form;   /* 0x03, four bytes */
+  uint8_t row_form;     /* 0x3b, relative to the table, four bytes */
+  int32_t eh_frame;
+  uint32_t count;
+  table_row_t rows[];
+} table_t;
+
+typedef struct search {
+  void *const *addresses;
+  size_t count;
+  gp_frame_rule_t *rules;
+  gp_loader_counts_t counts;
+} search_t;
+
+static bool is_usual(const table_t *table, uint64_t bytes)
+{
+  return bytes >= sizeof(*table) && table->version == 1 && table->pointer_form == 0x1b &&
+         table->count_form == 0x03 && table->row_form == 0x3b &&
+         (bytes - sizeof(*table)) / sizeof(table->rows[0]) >= table->count;
+}
+
+/* The entry of the last code that begins at `code` or before; NULL: none. */
+static const uint8_t *find_entry(const table_t *table, uintptr_t code)
+{
+  intptr_t distance = (intptr_t)(code - (uintptr_t)table);
+  uint32_t low = 0, high = table->count;
+
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (table->rows[middle].code <= distance)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low > 0 ? (const uint8_t *)table + table->rows[low - 1].entry : NULL;
+}
+
+static bool holds(const struct dl_phdr_info *info, uintptr_t code)
+{
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+    if (segment->p_type == PT_LOAD && code - (info->dlpi_addr + segment->p_vaddr) < segment->p_memsz)
+      return true;
+  }
+  return false;
+}
+
+static const table_t *table_of(const struct dl_phdr_info *info)
+{
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+    const table_t *table = (const void *)(uintptr_t)(info->dlpi_addr + segment->p_vaddr);
+    if (segment->p_type == PT_GNU_EH_FRAME)
+      return is_usual(table, segment->p_memsz) ? table : NULL;
+  }
+  return NULL;
+}
+
+/* From where to where an object lies, with what may be between. */
+static void find_bounds(const struct dl_phdr_info *info, uintptr_t *ret_start, uintptr_t *ret_end)
+{
+  *ret_start = UINTPTR_MAX;
+  *ret_end = 0;
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+    uintptr_t start = info->dlpi_addr + segment->p_vaddr;
+    if (segment->p_type != PT_LOAD)
+      continue;
+    *ret_start = start < *ret_start ? start : *ret_start;
+    *ret_end = start + segment->p_memsz > *ret_end ? start + segment->p_memsz : *ret_end;
+  }
+}
+
+static int look_in(struct dl_phdr_info *info, size_t size, void *arg)
+{
+  search_t *search = arg;
+  const table_t *table = NULL;
+  bool has_looked = false;
+  uintptr_t start, end;
+
+  if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof(info->dlpi_subs))
+    search->counts = (gp_loader_counts_t){info->dlpi_adds, info->dlpi_subs};
+  find_bounds(info, &start, &end);
+  for (size_t i = 0; i < search->count; i++) {
+    uintptr_t code = (uintptr_t)search->addresses[i] - 1; /* in the call, not behind it */
+    if (code < start || code >= end || !holds(info, code))
+      continue;
+    if (!has_looked)
+      table = table_of(info);
+    has_looked = true;
+    const uint8_t *entry = table ? find_entry(table, code) : NULL;
+    if (entry)
+      search->rules[i] = gp_cfi_rule(entry, code);
+  }
+  return 0;
+}
+
+gp_loader_counts_t gp_frame_rules_find(void *const *addresses, size_t count, gp_frame_rule_t *ret_rules)
+{
+  search_t search = {.addresses = addresses, .count = count, .rules = ret_rules};
+
+  for (size_t i = 0; i < count; i++)
+    ret_rules[i] = (gp_frame_rule_t){.cfa = GP_CFA_UNKNOWN};
+  (void)dl_iterate_phdr(look_in, &search);
+  return search.counts;
+}

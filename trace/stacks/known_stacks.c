@@ -1,0 +1,373 @@
+#include "trace/stacks/known_stacks.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+
+#include "pool/util/assert.h"
+#include "trace/stacks/frame_rules.h"
+#include "trace/stacks/stack_room.h"
+#include "trace/util/pages.h"
+
+#define ENTRIES       128
+#define BUCKETS       64
+#define WORDS         3600
+#define ENTRY_WORDS   256 /* at most */
+#define LEARNT_FRAMES 96  /* at most, those of the library included */
+#define SEEN          64
+
+/* No frame that is larger is walked over. */
+#define FRAME_BYTES_MAX ((uintptr_t)1 << 20)
+
+/*
+ * Reading the rules takes as long as a capture or two, in vain where the stacks of a program never repeat. So
+ * many attempts are free, then each takes some hits, but for one of many.
+ */
+#define FREE_ATTEMPTS    256
+#define HITS_PER_ATTEMPT 4
+#define SKIPPED_ATTEMPTS 32
+
+/* A word of the stack that the unwinder's way depends on. */
+typedef struct word {
+  uintptr_t value;
+  uintptr_t distance; /* from the frame, bytes */
+} word_t;
+
+/* Indexes of entries are stored plus one, so that 0 is none. */
+typedef struct entry {
+  uintptr_t frame; /* 0: no entry */
+  uint32_t number;
+  uint16_t first; /* of its words */
+  uint16_t count;
+  uint8_t next;      /* in its bucket; newer ones come first */
+  uint8_t successor; /* what was found or learnt after this one the last time */
+} entry_t;
+
+/*
+ * Entries and words are two rings that are given back in the order in which they were taken:
+ *   entry_count <= ENTRIES; the live ones are oldest, oldest + 1, ... (mod ENTRIES)
+ *   an entry's words are words[first .. first + count), together, between those of its neighbours in age
+ * All entries are of one table of stacks, and of one state of the loader.
+ */
+typedef struct table {
+  bool is_busy; /* the thread is in here: a signal handler stays out */
+  uint64_t table_id;
+  uint64_t unloads;
+  uint32_t oldest;
+  uint32_t entry_count;
+  uint32_t head; /* where the next entry's words go */
+  uint32_t skipped;
+  uint64_t attempts;
+  gp_known_counts_t counts;
+  uint8_t last; /* entry that was found or learnt last */
+  uint8_t buckets[BUCKETS];
+  uint32_t seen[SEEN]; /* stacks that were captured of late, by their numbers */
+  entry_t entries[ENTRIES];
+  word_t words[WORDS];
+} table_t;
+
+static_assert(sizeof(table_t) <= 64 * 1024, "what a thread takes at most");
+static_assert(ENTRIES < UINT8_MAX && WORDS <= UINT16_MAX, "indexes");
+
+/* Alone: a thread's own variables take from the smallest stacks. */
+static __thread table_t *tls_table __attribute__((tls_model("initial-exec")));
+
+static bool enter(table_t *table)
+{
+  if (!table || table->is_busy)
+    return false;
+  table->is_busy = true;
+  atomic_signal_fence(memory_order_seq_cst); /* a handler sees it before anything that follows */
+  return true;
+}
+
+static void leave(table_t *table)
+{
+  atomic_signal_fence(memory_order_seq_cst);
+  table->is_busy = false;
+}
+
+static inline uint8_t *bucket_of(table_t *table, uintptr_t frame)
+{
+  return &table->buckets[(uint64_t)frame * UINT64_C(0x9e3779b97f4a7c15) >> 58];
+}
+
+/* In this order, and no further than to the first that differs: what is beyond may not be stack any more. */
+static bool is_unchanged(const table_t *table, const entry_t *entry, uintptr_t frame)
+{
+  const word_t *word = &table->words[entry->first];
+  const word_t *end = word + entry->count;
+
+  if (entry->frame != frame)
+    return false;
+  for (; word < end; word++) {
+    if (*(const uintptr_t *)(frame + word->distance) != word->value)
+      return false;
+  }
+  return true;
+}
+
+static inline uint8_t guess(const table_t *table)
+{
+  return table->last ? table->entries[table->last - 1].successor : 0;
+}
+
+/* Programs repeat themselves, so what came after the last one the last time is looked at first. */
+static uint8_t find(table_t *table, uintptr_t frame)
+{
+  uint8_t at = guess(table);
+
+  if (at && is_unchanged(table, &table->entries[at - 1], frame))
+    return at;
+  for (at = *bucket_of(table, frame); at; at = table->entries[at - 1].next) {
+    if (is_unchanged(table, &table->entries[at - 1], frame))
+      return at;
+  }
+  return 0;
+}
+
+static inline void note_last(table_t *table, uint8_t at)
+{
+  if (table->last)
+    table->entries[table->last - 1].successor = at;
+  table->last = at;
+}
+
+uint32_t gp_known_stacks_find(const gp_known_site_t *site)
+{
+  table_t *table = tls_table;
+  uint32_t number = 0;
+
+  if (!enter(table))
+    return 0;
+  if (table->table_id == site->table_id && table->unloads == site->unloads) {
+    uint8_t at = find(table, (uintptr_t)site->frame);
+    if (at) {
+      number = table->entries[at - 1].number;
+      table->counts.found++;
+      note_last(table, at);
+    }
+  }
+  leave(table);
+  return number;
+}
+
+static void drop_oldest(table_t *table)
+{
+  entry_t *entry = &table->entries[table->oldest];
+  uint8_t *link = bucket_of(table, entry->frame);
+
+  gp_assert(table->entry_count > 0);
+  while (*link != table->oldest + 1)
+    link = &table->entries[*link - 1].next;
+  *link = entry->next;
+  *entry = (entry_t){0};
+  table->oldest = (table->oldest + 1) % ENTRIES;
+  table->entry_count--;
+}
+
+static void clear(table_t *table, const gp_known_site_t *site)
+{
+  while (table->entry_count > 0)
+    drop_oldest(table);
+  table->head = 0;
+  table->last = 0;
+  for (size_t i = 0; i < SEEN; i++)
+    table->seen[i] = 0;
+  table->table_id = site->table_id;
+  table->unloads = site->unloads;
+}
+
+/* Room for the words of an entry at head, and for the entry. */
+static word_t *make_room(table_t *table)
+{
+  if (table->head + ENTRY_WORDS > WORDS) {
+    while (table->entry_count > 0 && table->entries[table->oldest].first >= table->head)
+      drop_oldest(table);
+    table->head = 0;
+  }
+  while (table->entry_count > 0) {
+    uint32_t first = table->entries[table->oldest].first;
+    bool is_in_the_way = first >= table->head && first < table->head + ENTRY_WORDS;
+    if (table->entry_count < ENTRIES && !is_in_the_way)
+      break;
+    drop_oldest(table);
+  }
+  return &table->words[table->head];
+}
+
+static void add(table_t *table, uintptr_t frame, uint32_t number, uint32_t count)
+{
+  uint32_t index = (table->oldest + table->entry_count) % ENTRIES;
+  uint8_t *bucket = bucket_of(table, frame);
+
+  gp_assert(table->entry_count < ENTRIES && count <= ENTRY_WORDS);
+  table->entries[index] = (entry_t){
+      .frame = frame,
+      .number = number,
+      .first = (uint16_t)table->head,
+      .count = (uint16_t)count,
+      .next = *bucket,
+  };
+  *bucket = (uint8_t)(index + 1);
+  table->head += count;
+  table->entry_count++;
+  table->counts.learnt++;
+  note_last(table, (uint8_t)(index + 1));
+}
+
+/*
+ * The way that an unwinder takes by the rules. rbp matters only where a rule needs it: elsewhere functions
+ * keep in it what they like, and a stack with another number there is the same stack.
+ */
+typedef struct walk {
+  uintptr_t frame;
+  uintptr_t cfa;     /* of the frame that was left */
+  uintptr_t rbp_at;  /* the word that has the present rbp */
+  bool has_rbp;      /* false: it is not known where that is */
+  bool rbp_is_noted; /* among the words already */
+  word_t *words;
+  uint32_t count;
+} walk_t;
+
+/* On this stack, and not far: the unwinder has just read it, so what it walked is there. */
+static bool is_near(const walk_t *walk, uintptr_t address)
+{
+  return address >= walk->frame && address < walk->cfa + FRAME_BYTES_MAX &&
+         address % sizeof(uintptr_t) == 0 && gp_stack_holds_words(address);
+}
+
+static bool note(walk_t *walk, uintptr_t address, uintptr_t *ret_value)
+{
+  if (walk->count == ENTRY_WORDS || !is_near(walk, address))
+    return false;
+  *ret_value = *(const uintptr_t *)address;
+  walk->words[walk->count++] = (word_t){*ret_value, address - walk->frame};
+  return true;
+}
+
+static bool need_rbp(walk_t *walk, uintptr_t *ret_rbp)
+{
+  if (!walk->has_rbp || !is_near(walk, walk->rbp_at))
+    return false;
+  *ret_rbp = *(const uintptr_t *)walk->rbp_at;
+  uintptr_t noted;
+  if (!walk->rbp_is_noted && !note(walk, walk->rbp_at, &noted))
+    return false;
+  walk->rbp_is_noted = true;
+  return true;
+}
+
+/* Leaves a frame: notes what that depends on, and the word with the return address. */
+static bool leave_frame(walk_t *walk, const gp_frame_rule_t *rule, uintptr_t *ret_address)
+{
+  uintptr_t cfa = walk->cfa, rbp = 0;
+
+  if (rule->cfa == GP_CFA_UNKNOWN || rule->cfa == GP_CFA_OUTERMOST)
+    return false;
+  if ((rule->cfa != GP_CFA_RSP || rule->rbp == GP_RBP_AT_RBP) && !need_rbp(walk, &rbp))
+    return false;
+  if (rule->cfa == GP_CFA_RSP)
+    cfa += (uintptr_t)(intptr_t)rule->cfa_offset;
+  else if (rule->cfa == GP_CFA_RBP)
+    cfa = rbp + (uintptr_t)(intptr_t)rule->cfa_offset;
+  else if (!note(walk, rbp + (uintptr_t)(intptr_t)rule->cfa_offset, &cfa))
+    return false;
+  if (cfa <= walk->cfa || !note(walk, cfa - sizeof(uintptr_t), ret_address))
+    return false;
+  if (rule->rbp != GP_RBP_SAME) {
+    walk->has_rbp = rule->rbp != GP_RBP_UNKNOWN;
+    walk->rbp_at = (rule->rbp == GP_RBP_AT_CFA ? cfa : rbp) + (uintptr_t)(intptr_t)rule->rbp_offset;
+    walk->rbp_is_noted = false;
+  }
+  walk->cfa = cfa;
+  return true;
+}
+
+/* True if the rules lead to just these addresses, and no further if there are no more. */
+static bool walk_to(
+    walk_t *walk, const gp_frame_rule_t *rules, void *const *addresses, size_t count, bool is_cut)
+{
+  uintptr_t address;
+
+  /* The function of the site has a frame pointer. */
+  walk->cfa = walk->frame + 2 * sizeof(uintptr_t);
+  walk->rbp_at = walk->frame;
+  walk->has_rbp = true;
+  if (!note(walk, walk->frame + sizeof(uintptr_t), &address))
+    return false;
+  for (size_t i = 0; i + 1 < count; i++) {
+    if (address != (uintptr_t)addresses[i] || !leave_frame(walk, &rules[i], &address))
+      return false;
+  }
+  if (address != (uintptr_t)addresses[count - 1])
+    return false;
+  if (is_cut || rules[count - 1].cfa == GP_CFA_OUTERMOST)
+    return true;
+  return leave_frame(walk, &rules[count - 1], &address) && address == 0;
+}
+
+static __attribute__((noinline)) bool learn(table_t *table, const gp_known_site_t *site, uint32_t number,
+    void *const *addresses, size_t count, bool is_cut)
+{
+  gp_frame_rule_t rules[LEARNT_FRAMES];
+  walk_t walk = {.frame = (uintptr_t)site->frame};
+
+  /* Of the code that was there when the stack was captured: nothing was unloaded since. */
+  if (count > LEARNT_FRAMES || gp_frame_rules_find(addresses, count, rules).unloads != site->unloads)
+    return false;
+  walk.words = make_room(table);
+  if (!walk_to(&walk, rules, addresses, count, is_cut))
+    return false;
+  add(table, walk.frame, number, walk.count);
+  return true;
+}
+
+/* The second time a stack is captured, and not too often if nothing comes of it. */
+static bool is_worth_it(table_t *table, uint32_t number)
+{
+  uint32_t *seen = &table->seen[number % SEEN];
+
+  if (*seen != number) {
+    *seen = number;
+    return false;
+  }
+  if (table->attempts >= FREE_ATTEMPTS + table->counts.found / HITS_PER_ATTEMPT &&
+      ++table->skipped % SKIPPED_ATTEMPTS != 0)
+    return false;
+  table->attempts++;
+  return true;
+}
+
+void gp_known_stacks_learn(
+    const gp_known_site_t *site, uint32_t number, void *const *addresses, size_t count, bool is_cut)
+{
+  const void *returns_to = ((void *const *)site->frame)[1];
+  size_t own = 0; /* frames of what the site's function has called */
+
+  while (own < count && addresses[own] != returns_to)
+    own++;
+  if (number == 0 || own == count)
+    return;
+  if (!tls_table)
+    tls_table = gp_pages_map(sizeof(*tls_table), false);
+  table_t *table = tls_table;
+  if (!enter(table))
+    return;
+  if (table->table_id != site->table_id || table->unloads != site->unloads)
+    clear(table, site);
+  if (is_worth_it(table, number) && !learn(table, site, number, addresses + own, count - own, is_cut))
+    table->counts.refused++;
+  leave(table);
+}
+
+void gp_known_stacks_thread_ended(void)
+{
+  table_t *table = tls_table;
+  tls_table = NULL;
+  gp_pages_unmap(table, sizeof(*table));
+}
+
+gp_known_counts_t gp_known_stacks_counts(void)
+{
+  return tls_table ? tls_table->counts : (gp_known_counts_t){0};
+}
