@@ -69,16 +69,67 @@ START_TEST(test_host_memory_is_not_charged)
 }
 END_TEST
 
+/* One operation over two pieces, and no mapping of both in one. */
+START_TEST(test_operation_over_two_mappings)
+{
+  CUmemGenericAllocationHandle handles[2];
+  const CUmemAccessDesc access = {
+      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUdeviceptr p = reserve(3);
+  unsigned char bytes[8] = {0};
+  for (size_t i = 0; i < 2; i++) {
+    OK(cuMemCreate(&handles[i], STEP, &on_device, 0));
+    OK(cuMemMap(p + i * STEP, STEP, 0, handles[i], 0));
+  }
+  ck_assert_int_eq(cuMemSetAccess(p, 3 * STEP, &access, 1), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemSetAccess(p, 2 * STEP, &access, 1));
+  OK(cuMemsetD8(p + STEP - 4, 9, 8));
+  OK(cuMemcpyDtoH(bytes, p + STEP - 4, 8));
+  for (int i = 0; i < 8; i++)
+    ck_assert_uint_eq(bytes[i], 9);
+  ck_assert_int_eq(cuMemsetD8(p + 2 * STEP - 4, 9, 8), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
+/* Work that is queued finds other memory at its address, or none. */
+static void unmap_under_work(void)
+{
+  CUmemGenericAllocationHandle handle;
+  const CUmemAccessDesc access = {
+      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUdeviceptr p = reserve(1);
+  CUstream stream;
+  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  OK(cuMemCreate(&handle, STEP, &on_device, 0));
+  OK(cuMemMap(p, STEP, 0, handle, 0));
+  OK(cuMemSetAccess(p, STEP, &access, 1));
+  OK(cuMemsetD8Async(p, 1, 8, stream));
+  OK(cuMemUnmap(p, STEP));
+  OK(cuMemMap(p, STEP, 0, handle, 0));
+  OK(cuMemSetAccess(p, STEP, &access, 1));
+  (void)cuStreamSynchronize(stream);
+}
+
+START_TEST(test_unmapping_under_work_is_seen)
+{
+  ck_assert_int_gt(test_stat(unmap_under_work, "violations"), 0);
+}
+END_TEST
+
 /* The program writes the memory without the driver's knowledge: not a stamp that went wrong. */
 static void touch_host_memory(void)
 {
   CUmemGenericAllocationHandle handle;
   CUmemAllocationProp prop = {
       .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_HOST}};
+  const CUmemAccessDesc access = {
+      .location = {.type = CU_MEM_LOCATION_TYPE_HOST}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   CUdeviceptr p = reserve(1);
   char byte = 0;
   OK(cuMemCreate(&handle, STEP, &prop, 0));
   OK(cuMemMap(p, STEP, 0, handle, 0));
+  ck_assert_int_eq(cuMemcpyDtoH(&byte, p, 1), CUDA_ERROR_INVALID_VALUE); /* nobody may use it yet */
+  OK(cuMemSetAccess(p, STEP, &access, 1));
   *(char *)(uintptr_t)p = 7;
   OK(cuMemcpyDtoH(&byte, p, 1));
   ck_assert_int_eq(byte, 7);
@@ -206,6 +257,8 @@ int main(void)
   tcase_add_test(tests, test_mapping);
   tcase_add_loop_test(
       tests, test_host_memory_is_not_charged, CU_MEM_LOCATION_TYPE_HOST, CU_MEM_LOCATION_TYPE_HOST_NUMA + 1);
+  tcase_add_test(tests, test_operation_over_two_mappings);
+  tcase_add_test(tests, test_unmapping_under_work_is_seen);
   tcase_add_test(tests, test_program_may_touch_host_memory);
   tcase_add_test(tests, test_create_errors);
   tcase_add_test(tests, test_retained_handle_is_that_of_the_mapping);

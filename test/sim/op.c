@@ -94,12 +94,36 @@ static bool has_src(const sim_op_t *op)
   return op->kind == SIM_OP_COPY || op->kind == SIM_OP_EXPECT;
 }
 
+/* Of memory that is mapped, piece by piece: all of it is there, and a device has access. *ret_newest: the
+ * newest mapping. */
+static bool is_mapped(const sim_span_t *span, const sim_op_t *op, uint64_t *ret_newest)
+{
+  uint64_t end = span->address + span_bytes(span, op);
+  *ret_newest = 0;
+  for (uint64_t at = span->address; at < end;) {
+    const sim_block_t *block = sim_arena_find(at);
+    if (!block || block->kind != SIM_MEM_VMM || block->access == 0)
+      return false;
+    if (block->id > *ret_newest)
+      *ret_newest = block->id;
+    at = block->node.key + block->size;
+  }
+  return true;
+}
+
+static bool bind_mapped(sim_span_t *span, const sim_op_t *op)
+{
+  return is_mapped(span, op, &span->block);
+}
+
 static bool bind(sim_span_t *span, const sim_op_t *op)
 {
   span->block = 0;
   if (!sim_arena_of(span->address))
     return true; /* the program's own memory */
   sim_block_t *block = sim_arena_find(span->address);
+  if (block && block->kind == SIM_MEM_VMM)
+    return bind_mapped(span, op);
   if (!block || block->free_called || span_bytes(span, op) > block->node.key + block->size - span->address)
     return false;
   span->block = block->id;
@@ -120,6 +144,13 @@ static bool holds(const sim_span_t *span, const char *what, const sim_op_t *op)
   if (!span->block)
     return true;
   sim_block_t *block = sim_arena_find(span->address);
+  if (block && block->kind == SIM_MEM_VMM) {
+    uint64_t newest;
+    if (is_mapped(span, op, &newest) && newest <= span->block)
+      return true;
+    sim_violation("%s %llx ran after that memory was unmapped", what, (unsigned long long)span->address);
+    return false;
+  }
   if (!block || span->block < block->valid_from || span->block > block->id) {
     sim_violation("%s %llx ran after that memory was freed", what, (unsigned long long)span->address);
     return false;
@@ -229,7 +260,8 @@ static void mirror(sim_op_t *op)
   }
   if (dst) {
     sim_block_t *block = sim_arena_find(op->dst.address);
-    mark_dirty(block, &op->dst, op);
+    if (block->kind != SIM_MEM_VMM) /* its addresses are wiped as a whole */
+      mark_dirty(block, &op->dst, op);
     if (!is_managed(&op->dst))
       move(op, dst, src);
   }

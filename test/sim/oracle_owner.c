@@ -235,6 +235,22 @@ void sim_oracle_forget(uint64_t address, uint64_t bytes)
   forget(&ended, address, bytes);
 }
 
+/* Memory that the library below the program has mapped may go while the program's work is pending. */
+void sim_oracle_unmap(uint64_t address, uint64_t bytes)
+{
+  for (range_t *range = ended; range; range = range->next) {
+    if (!overlaps(range, address, bytes))
+      continue;
+    prune(range);
+    if (range->use_count == 0)
+      continue;
+    counts.early_reuse++;
+    sim_log_complain(
+        "memory of owner %llu is unmapped while its work may be pending", (unsigned long long)range->owner);
+  }
+  sim_oracle_forget(address, bytes);
+}
+
 void sim_oracle_counts(simcuda_oracle_t *ret_counts)
 {
   *ret_counts = counts;

@@ -414,6 +414,7 @@ void sim_oracle_wait(
 
 /* ---- oracle_owner.c: owners of memory ---- */
 
+void sim_oracle_unmap(uint64_t address, uint64_t bytes);
 void sim_oracle_forget(
     uint64_t address, uint64_t bytes); /* the driver takes the memory back, or hands it out */
 
@@ -465,6 +466,7 @@ struct sim_block {
   /* A stream-ordered block may be given out again while work of its former owners is queued ahead in that
    * stream: ids valid_from..id are owners whose free has not executed. Elsewhere valid_from == id. */
   uint64_t valid_from;
+  uint64_t access; /* SIM_MEM_VMM: who may use it, as a bit mask */
   sim_mem_kind_t kind;
   sim_device_t *device;
   sim_ctx_t *ctx; /* NULL: survives contexts */

@@ -131,6 +131,8 @@ static CUresult unmap(CUdeviceptr address, size_t size)
   }
   if (size == 0 || covered != size)
     return CUDA_ERROR_INVALID_VALUE;
+  if (sim_oracle_on)
+    sim_oracle_unmap(address, size);
   for (mapping_t **link = &mappings; *link;) {
     mapping_t *mapping = *link;
     sim_block_t *block = mapping->block;
@@ -149,9 +151,34 @@ static CUresult unmap(CUdeviceptr address, size_t size)
 
 SIM_FN(cuMemUnmap, (CUdeviceptr address, size_t size), unmap(address, size), "%s %zu", sim_str_ptr(address),
     size)
+
+/* "The range must be a fully mapped address range" (cuda.h). */
+static CUresult set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *desc, size_t count)
+{
+  if (!desc || count == 0 || size == 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  for (uint64_t at = address; at < address + size;) {
+    const sim_block_t *block = sim_arena_find(at);
+    if (!block || block->kind != SIM_MEM_VMM || (at == address && block->node.key != at) ||
+        block->node.key + block->size > address + size)
+      return CUDA_ERROR_INVALID_VALUE;
+    at = block->node.key + block->size;
+  }
+  for (uint64_t at = address; at < address + size;) {
+    sim_block_t *block = sim_arena_find(at);
+    for (size_t i = 0; i < count; i++) {
+      bool is_device = desc[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+      uint64_t bit = (uint64_t)1 << (is_device ? desc[i].location.id & 31 : 32);
+      block->access =
+          desc[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ? block->access & ~bit : block->access | bit;
+    }
+    at = block->node.key + block->size;
+  }
+  return CUDA_SUCCESS;
+}
+
 SIM_FN(cuMemSetAccess, (CUdeviceptr address, size_t size, const CUmemAccessDesc *desc, size_t count),
-    desc &&count &&is_mapped(address, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE, "%s %zu %zu",
-    sim_str_ptr(address), size, count)
+    set_access(address, size, desc, count), "%s %zu %zu", sim_str_ptr(address), size, count)
 
 /* "The handle is guaranteed to be the same handle value used to map the memory" (cuda.h): it comes back even
  * if it was released meanwhile, unless the value has gone to another allocation. */
