@@ -121,6 +121,28 @@ static void fill_segment(gp_map_t *map, gp_map_segment_t *segment, uint32_t mome
   *next = i;
 }
 
+/* Mapped memory has a segment for each piece: neighbours are one where a block lies in both. */
+static void join_spanned(gp_map_t *map, const gp_life_t *const *lives, size_t count)
+{
+  size_t kept = 0, next = 0;
+  uint64_t reach = 0; /* where the blocks so far end */
+
+  for (size_t i = 0; i < map->segment_count; i++) {
+    const gp_map_segment_t *segment = &map->segments[i];
+    for (; next < count && compare_places(lives[next]->device, lives[next]->address, segment) < 0; next++)
+      reach = lives[next]->device == segment->device ? lives[next]->address + lives[next]->rounded : 0;
+    gp_map_segment_t *before = kept > 0 ? &map->segments[kept - 1] : NULL;
+    if (before && before->device == segment->device && before->address + before->size == segment->address &&
+        reach > segment->address)
+      before->size += segment->size;
+    else
+      map->segments[kept++] = *segment;
+    if (next < count && lives[next]->device != segment->device)
+      reach = 0;
+  }
+  map->segment_count = kept;
+}
+
 /* Before the end: what is in use lies in the segments of that moment, and the rest of them is idle. */
 static int rebuild(gp_map_t *map, const gp_lifetimes_t *lifetimes, uint32_t moment, int device)
 {
@@ -141,6 +163,7 @@ static int rebuild(gp_map_t *map, const gp_lifetimes_t *lifetimes, uint32_t mome
   }
   if (map->segment_count > 1)
     qsort(map->segments, map->segment_count, sizeof(*map->segments), compare_segments);
+  join_spanned(map, lives, count);
   for (size_t i = 0; i < map->segment_count; i++)
     fill_segment(map, &map->segments[i], moment, lives, count, &next);
   free(lives);

@@ -29,18 +29,34 @@ static void set_owner(gp_block_view_t *block, const gp_event_record_t *event)
   block->origin = (uint32_t)(event->stack + 1);
 }
 
-/* The segment that those bytes are cut from; NULL: there is none. */
-static const gp_block_view_t *find_cut_segment(
-    const gp_copied_array_t *segments, uint64_t address, uint64_t size)
+/* The segment that can be cut at address; NULL: there is none. */
+static const gp_block_view_t *find_cuttable(const gp_copied_array_t *segments, uint64_t address)
 {
   for (size_t i = 0; i < segments->count; i++) {
     const gp_block_view_t *segment = gp_record_block(segments, i);
-    uint64_t offset = address - segment->address;
-    if (gp_record_is_cuttable(segment) && address >= segment->address && offset < segment->size &&
-        size <= segment->size - offset)
+    if (gp_record_is_cuttable(segment) && address >= segment->address &&
+        address - segment->address < segment->size)
       return segment;
   }
   return NULL;
+}
+
+/* The segment that those bytes are cut from, or the first of those that they are cut from; NULL: there is
+ * none.
+ */
+static const gp_block_view_t *find_cut_segment(
+    const gp_copied_array_t *segments, uint64_t address, uint64_t size)
+{
+  const gp_block_view_t *first = find_cuttable(segments, address);
+  const gp_block_view_t *segment = first;
+
+  while (segment && segment->size - (address - segment->address) < size) {
+    uint64_t end = segment->address + segment->size;
+    size -= end - address;
+    address = end;
+    segment = find_cuttable(segments, address);
+  }
+  return segment ? first : NULL;
 }
 
 static void finish_part(gp_copied_array_t *segments, gp_copied_array_t *parts, const gp_event_record_t *event)

@@ -1,6 +1,6 @@
 /*
  * Memory in order of address: what overlaps is taken out, and segments get their parts back, with the idle
- * memory between them, which has no slots.
+ * memory between them, which has no slots. Neighbours that a part joins are one segment.
  */
 #include "tools/read/record/record_parts.h"
 #include "trace/util/pages.h"
@@ -88,6 +88,20 @@ static void put_segment(gp_record_t *record, gp_copied_array_t *array, const gp_
     put_hole(array, begin, end_of(segment), segment);
 }
 
+/* Mapped memory has a slot for each piece: the segment and the next one are one where a part lies in both.
+ * at: the first part that the segment may have. */
+static bool goes_on(
+    const gp_block_view_t *segment, const gp_block_view_t *next, const gp_copied_array_t *parts, size_t at)
+{
+  if (next->address != end_of(segment) || next->context != segment->context ||
+      !gp_record_is_cuttable(segment) || !gp_record_is_cuttable(next))
+    return false;
+  bool spans = false;
+  for (; at < parts->count && nth(parts, at)->address < end_of(segment); at++)
+    spans = end_of(nth(parts, at)) > end_of(segment);
+  return spans;
+}
+
 bool gp_record_order_memory(gp_record_t *record, int device)
 {
   gp_device_copy_t *copy = &record->copies[device];
@@ -110,8 +124,12 @@ bool gp_record_order_memory(gp_record_t *record, int device)
     uint64_t end = segment ? segment->address : UINT64_MAX;
     for (; at < parts->count && nth(parts, at)->address < end; at++)
       put_alone(record, &copy->blocks, nth(parts, at), end);
-    if (segment)
-      put_segment(record, &copy->blocks, segment, parts, &at);
+    if (!segment)
+      continue;
+    gp_block_view_t run = *segment;
+    while (i + 1 < whole.count && goes_on(&run, nth(&whole, i + 1), parts, at))
+      run.size += nth(&whole, ++i)->size;
+    put_segment(record, &copy->blocks, &run, parts, &at);
   }
   gp_pages_unmap(whole.pages, whole.bytes);
   gp_record_drop_array(parts);
