@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "interpose/clock.h"
+#include "interpose/mapped_cuda.h"
 #include "interpose/process.h"
 #include "interpose/routes/escape.h"
 #include "interpose/routes/loaded.h"
@@ -55,16 +56,28 @@ static gp_engine_t *watching_engine(void)
   return gp_process_is_ours() ? engine : NULL;
 }
 
-static int cuda_alloc(void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address)
+/* Before the driver is asked for memory: for libraries that came meanwhile. */
+static void look_before_memory(void)
 {
-  CUdeviceptr pointer = 0;
   gp_engine_t *engine = watching_engine();
-  (void)self;
-  (void)context; /* current already */
   if (engine) {
     gp_loaded_look_for_rdma(engine);
     gp_escape_look_for_unknown(engine);
   }
+}
+
+static int cuda_create(void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_handle)
+{
+  look_before_memory();
+  return gp_mapped_cuda_create(self, context, bytes, ret_handle);
+}
+
+static int cuda_alloc(void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address)
+{
+  CUdeviceptr pointer = 0;
+  (void)self;
+  (void)context; /* current already */
+  look_before_memory();
   CUresult result = GP_REAL_CALL(cuMemAlloc_v2, &pointer, (size_t)bytes);
   if (result == CUDA_SUCCESS)
     *ret_address = (uint64_t)pointer;
@@ -353,7 +366,9 @@ static bool cuda_code_is_sticky(int code)
 
 #define COMMON_OPS                                                                                           \
   .alloc = cuda_alloc, .free = cuda_free, .wait = cuda_wait, .wait_as_free = cuda_wait_as_free,              \
-  .pause = cuda_pause, .order = cuda_order, .memory_info = cuda_memory_info,                                 \
+  .reserve = gp_mapped_cuda_reserve, .unreserve = gp_mapped_cuda_unreserve, .create = cuda_create,           \
+  .destroy = gp_mapped_cuda_destroy, .map = gp_mapped_cuda_map, .unmap = gp_mapped_cuda_unmap,               \
+  .allow = gp_mapped_cuda_allow, .pause = cuda_pause, .order = cuda_order, .memory_info = cuda_memory_info,  \
   .host_available = cuda_host_available, .trim_async = cuda_trim_async,                                      \
   .async_reserved = cuda_async_reserved, .look_for_escapes = cuda_look_for_escapes, .now_ns = cuda_now_ns,   \
   .code_out_of_memory = CUDA_ERROR_OUT_OF_MEMORY, .code_invalid_value = CUDA_ERROR_INVALID_VALUE,            \

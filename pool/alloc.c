@@ -7,6 +7,7 @@
 #include "pool/fence_policy.h"
 #include "pool/forwarded/forwarded.h"
 #include "pool/grow.h"
+#include "pool/grow_mapped.h"
 #include "pool/limit.h"
 #include "pool/mode.h"
 #include "pool/oom.h"
@@ -168,9 +169,12 @@ static int serve_from_driver(gp_request_t *request, bool exact, bool *by_limit)
 /* A miss: the pool grows by what the type makes of the request. */
 static int serve_by_growth(gp_request_t *request, bool *by_limit)
 {
-  return request->is_cut ? gp_grow(request->engine, request->context, request->requested, request->size,
-                               by_limit, &request->ret_address)
-                         : serve_from_driver(request, false, by_limit);
+  if (!request->is_cut)
+    return serve_from_driver(request, false, by_limit);
+  int (*grow)(gp_engine_t *, gp_context_t *, uint64_t, uint64_t, bool *, uint64_t *) =
+      request->engine->type->maps ? gp_grow_mapped : gp_grow;
+  return grow(
+      request->engine, request->context, request->requested, request->size, by_limit, &request->ret_address);
 }
 
 static int attempt(void *arg, bool *by_limit)

@@ -2,10 +2,11 @@
  * Recomputes what state.h promises and compares. Every mismatch is printed, so that a failing test says what
  * broke.
  */
+#include "pool/space/mapped.h"
 #include "pool/space/segment.h"
 
 typedef struct gp_sums {
-  uint64_t segments, reserved, live_count, live, requested, deferred, cached, parts;
+  uint64_t segments, reserved, live_count, live, requested, deferred, cached, parts, releasable;
 } gp_sums_t;
 
 static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_block_t *block, gp_sums_t *sums)
@@ -15,7 +16,8 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
 
   good &= gp_expect(block->context == context, "block in the list of another context", block->address, 0);
   good &= gp_expect(block->state != GP_STATE_RELEASING, "block is still being released", block->address, 0);
-  bool is_hole = block->segment && block->state == GP_STATE_IDLE;
+  bool is_unmapped = block->state == GP_STATE_UNMAPPED || block->state == GP_STATE_MAPPING;
+  bool is_hole = block->segment && (block->state == GP_STATE_IDLE || is_unmapped);
   good &= gp_expect(is_hole || gp_address_map_find(&engine->blocks, block->address) == block,
       "block not in the map", block->address, 0);
   good &= gp_expect((block->refs > 0) == owned, "references against state", block->refs, block->state);
@@ -25,7 +27,7 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
                         block->class_bytes == engine->type->block_bytes(&engine->type_config, block->size),
       "block in a class that is not that of its size", block->size, block->class_bytes);
   sums->segments += !block->segment;
-  sums->reserved += block->size;
+  sums->reserved += is_unmapped ? 0 : block->size;
   switch (block->state) {
   case GP_STATE_LIVE:
     sums->live_count++;
@@ -36,9 +38,11 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
   case GP_STATE_DEFERRED: sums->deferred += block->size; break;
   case GP_STATE_IDLE:
     sums->cached += block->size;
-    if (block->segment && !gp_segment_is_whole(block))
-      sums->parts += block->size;
+    if (block->segment)
+      sums->parts += block->size - block->releasable;
     break;
+  case GP_STATE_UNMAPPED:
+  case GP_STATE_MAPPING:
   case GP_STATE_RELEASING: break;
   }
   return good;
@@ -77,13 +81,15 @@ static bool check_context(gp_engine_t *engine, gp_context_t *context, gp_sums_t 
   GP_LIST_EACH(&context->blocks, gp_block_t, all, block)
     good &= check_block(engine, context, block, sums);
   GP_LIST_EACH(&context->segments, const gp_segment_t, link, segment)
-    sums->segments += segment->context == context;
+    sums->segments += segment->range ? segment->range->count : segment->context == context;
   GP_LIST_EACH(&context->deferred, const gp_block_t, order, block) {
     good &= gp_expect(block->state == GP_STATE_DEFERRED, "block in deferred", block->address, block->state);
     good &= gp_expect(block->free_epoch >= newest, "epochs of deferred shrink", block->free_epoch, newest);
     newest = block->free_epoch;
   }
   good &= gp_segment_check(context);
+  good &= gp_mapped_check(context);
+  sums->releasable += context->range ? context->range->releasable : 0;
   return check_bins(context) && good;
 }
 
@@ -132,7 +138,8 @@ static bool check_device(gp_engine_t *engine, gp_device_t *device)
       stats->deferred_bytes.current, sums.deferred);
   good &= gp_expect(stats->active_bytes.current == sums.live + sums.deferred, "active_bytes",
       stats->active_bytes.current, sums.live + sums.deferred);
-  good &= gp_expect(stats->cached_bytes.current == sums.cached && idle + sums.parts == sums.cached,
+  good &= gp_expect(
+      stats->cached_bytes.current == sums.cached && idle + sums.releasable + sums.parts == sums.cached,
       "cached_bytes", stats->cached_bytes.current, sums.cached);
   good &= gp_expect(stats->inactive_split_bytes.current == sums.parts, "inactive_split_bytes",
       stats->inactive_split_bytes.current, sums.parts);

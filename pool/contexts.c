@@ -5,6 +5,7 @@
 #include "pool/events.h"
 #include "pool/forwarded/forwarded_counts.h"
 #include "pool/limit.h"
+#include "pool/map_range.h"
 #include "pool/mode.h"
 #include "pool/reuse/advance.h"
 #include "pool/reuse/known_streams.h"
@@ -180,7 +181,9 @@ static void end_parts(gp_engine_t *engine, gp_context_t *context, uint64_t now_n
 {
   for (gp_list_t *link = context->blocks.next; link != &context->blocks; link = link->next) {
     gp_block_t *block = gp_list_entry(link, gp_block_t, all); /* which stays where it is when it is joined */
-    if (!block->segment || block->state == GP_STATE_IDLE || block->state == GP_STATE_RELEASING)
+    bool is_used = block->state == GP_STATE_LIVE || block->state == GP_STATE_RETAINED ||
+                   block->state == GP_STATE_DEFERRED;
+    if (!block->segment || !is_used)
       continue;
     end_use(engine, block, now_ns);
     block->refs = 0;
@@ -188,11 +191,11 @@ static void end_parts(gp_engine_t *engine, gp_context_t *context, uint64_t now_n
   }
 }
 
-/* Forgets one block of a lost context. A block that is RELEASING is its releaser's. The caller holds the
- * device's lock. */
+/* Forgets one block of a lost context. A block that is RELEASING is its releaser's. Mapped memory is apart.
+ * The caller holds the device's lock. */
 static void forget_lost(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
 {
-  if (block->state == GP_STATE_RELEASING)
+  if (block->state == GP_STATE_RELEASING || (block->segment && block->segment->range))
     return;
   if (block->state == GP_STATE_IDLE)
     gp_block_leave_idle(block);
@@ -228,6 +231,9 @@ void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
   end_parts(engine, context, now_ns);
   GP_LIST_EACH_SAFE(&context->blocks, gp_block_t, all, block)
     forget_lost(engine, block, now_ns);
+  gp_lock_release(&device->lock);
+  gp_map_range_lose(engine, context);
+  gp_lock_take(&device->lock);
   gp_list_remove(&context->device_link);
   gp_lock_release(&device->lock);
   gp_forwarded_context_lost(engine, context);

@@ -103,8 +103,13 @@ void gp_engine_destroy(gp_engine_t *engine)
   gp_lock_release(&engine->contexts_lock);
   while (engine->all_contexts) {
     gp_context_t *next = engine->all_contexts->next_any;
+    gp_range_t *range = engine->all_contexts->range; /* the driver keeps the memory of all of these */
     GP_LIST_EACH_SAFE(&engine->all_contexts->segments, gp_segment_t, link, segment)
-      free(segment); /* the driver keeps the memory */
+      if (!segment->range)
+        free(segment);
+    if (range)
+      free(range->chunks);
+    free(range);
     gp_bins_fini(&engine->all_contexts->bins);
     free(engine->all_contexts);
     engine->all_contexts = next;

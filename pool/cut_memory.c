@@ -19,6 +19,30 @@ gp_block_t *gp_cut_find_and_lock(gp_engine_t *engine, uint64_t address)
   return NULL;
 }
 
+bool gp_engine_is_mapped(gp_engine_t *engine, uint64_t address)
+{
+  const gp_block_t *block = gp_cut_find_and_lock(engine, address);
+
+  if (!block)
+    return false;
+  bool is_mapped = block->segment->range != NULL;
+  gp_lock_release(&block->context->device->lock);
+  return is_mapped;
+}
+
+bool gp_engine_mapped_block(gp_engine_t *engine, uint64_t address, gp_mapped_block_t *ret_block)
+{
+  const gp_block_t *block = gp_cut_find_and_lock(engine, address);
+
+  if (!block)
+    return false;
+  bool is_used = block->segment->range && block->refs > 0;
+  *ret_block = (gp_mapped_block_t){
+      .address = block->address, .size = block->requested, .context = block->context->driver.handle};
+  gp_lock_release(&block->context->device->lock);
+  return is_used;
+}
+
 bool gp_engine_begins_use(gp_engine_t *engine, uint64_t address)
 {
   const gp_block_t *first = gp_cut_find_and_lock(engine, address);

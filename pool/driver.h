@@ -70,6 +70,25 @@ typedef struct gp_driver_ops {
    */
   int (*order)(void *self, const gp_driver_context_t *context, uint64_t stream);
 
+  /*
+   * Optional, all or none: physical memory that is mapped at addresses of the pool's choice. Sizes and
+   * addresses are multiples of 2 MiB.
+   *
+   * reserve() gives addresses without memory; a failure means that the driver has no such memory. create()
+   * makes physical memory of the context's device, destroy() gives its handle up: the memory stays while it
+   * is mapped. map() maps all of a handle's memory, allow() lets a device use what is mapped in a range, and
+   * unmap() undoes map(). Work that uses the memory must be complete before unmap(), which does not wait for
+   * it. The context need not be current, and may have ended.
+   */
+  int (*reserve)(void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address);
+  int (*unreserve)(void *self, const gp_driver_context_t *context, uint64_t address, uint64_t bytes);
+  int (*create)(void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_handle);
+  int (*destroy)(void *self, const gp_driver_context_t *context, uint64_t handle);
+  int (*map)(
+      void *self, const gp_driver_context_t *context, uint64_t address, uint64_t bytes, uint64_t handle);
+  int (*unmap)(void *self, const gp_driver_context_t *context, uint64_t address, uint64_t bytes);
+  int (*allow)(void *self, const gp_driver_context_t *context, uint64_t address, uint64_t bytes, int device);
+
   /* Mandatory. Free and total bytes of the context's device, as the driver tells them. */
   int (*memory_info)(void *self, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total);
 

@@ -64,6 +64,67 @@ int gp_driver_wait_as_free(gp_engine_t *engine, const gp_driver_context_t *conte
   return code;
 }
 
+int gp_driver_reserve(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address)
+{
+  int code;
+  OWN_CALL(code, engine, reserve, context, bytes, ret_address);
+  gp_engine_note_result(engine, code);
+  return code;
+}
+
+int gp_driver_unreserve(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address, uint64_t bytes)
+{
+  int code;
+  OWN_CALL(code, engine, unreserve, context, address, bytes);
+  return code;
+}
+
+int gp_driver_create(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_handle)
+{
+  int code;
+  gp_find_origin(engine, GP_OCCASION_DRIVER, bytes);
+  OWN_CALL(code, engine, create, context, bytes, ret_handle);
+  gp_engine_note_result(engine, code);
+  return code;
+}
+
+int gp_driver_destroy(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t handle)
+{
+  int code;
+  OWN_CALL(code, engine, destroy, context, handle);
+  gp_engine_note_result(engine, code);
+  return code;
+}
+
+int gp_driver_map(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address, uint64_t bytes,
+    uint64_t handle)
+{
+  int code;
+  OWN_CALL(code, engine, map, context, address, bytes, handle);
+  gp_engine_note_result(engine, code);
+  return code;
+}
+
+int gp_driver_unmap(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address, uint64_t bytes)
+{
+  int code;
+  OWN_CALL(code, engine, unmap, context, address, bytes);
+  gp_engine_note_result(engine, code);
+  return code;
+}
+
+int gp_driver_allow(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address, uint64_t bytes, int device)
+{
+  int code;
+  OWN_CALL(code, engine, allow, context, address, bytes, device);
+  gp_engine_note_result(engine, code);
+  return code;
+}
+
 int gp_driver_memory_info(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total)
 {

@@ -30,6 +30,19 @@ int gp_driver_default_query(gp_engine_t *engine, const gp_driver_context_t *cont
 int gp_driver_order(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream);
 int gp_driver_async_reserved(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_bytes);
 void gp_driver_trim_async(gp_engine_t *engine, const gp_driver_context_t *context);
+int gp_driver_reserve(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address);
+int gp_driver_unreserve(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address, uint64_t bytes);
+int gp_driver_create(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_handle);
+int gp_driver_destroy(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t handle);
+int gp_driver_map(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address, uint64_t bytes,
+    uint64_t handle);
+int gp_driver_unmap(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address, uint64_t bytes);
+int gp_driver_allow(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address, uint64_t bytes, int device);
 int gp_driver_memory_info(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total);
 

@@ -121,6 +121,25 @@ bool gp_engine_release(gp_engine_t *engine, uint64_t address);
  */
 bool gp_engine_cut_block(gp_engine_t *engine, uint64_t address, uint64_t *ret_block, uint64_t *ret_segment);
 
+/* The address is in a range of mapped memory of the pool, or in a hole of it. */
+bool gp_engine_is_mapped(gp_engine_t *engine, uint64_t address);
+
+/* The block of mapped memory in which address lies, which the program or another holder has: what was asked
+ * for begins at `address` and has `size` bytes. False: there is none. */
+typedef struct gp_mapped_block {
+  uint64_t address;
+  uint64_t size;
+  void *context; /* the driver's handle */
+} gp_mapped_block_t;
+
+bool gp_engine_mapped_block(gp_engine_t *engine, uint64_t address, gp_mapped_block_t *ret_block);
+
+/*
+ * The program has enabled that `device` reaches the memory of that context, which is about mapped memory,
+ * too: what there is, and what comes.
+ */
+void gp_engine_peer_enabled(gp_engine_t *engine, gp_context_t *context, int device);
+
 /* Whose the block is that starts at an address, or in cut memory the one in which it lies. */
 typedef enum gp_owner {
   GP_OWNER_UNKNOWN, /* no block of the pool */
@@ -139,8 +158,8 @@ bool gp_engine_begins_use(gp_engine_t *engine, uint64_t address);
 /*
  * The block that starts at address, or in cut memory the one in which it lies, was made visible outside the
  * process or got driver attributes that stay with the memory: it is never handed out again. On free it goes
- * to the driver, of cut memory when the whole driver allocation is free. From now on the pool cuts no large
- * block.
+ * to the driver, of cut memory when the whole driver allocation is free; mapped memory stays where it is,
+ * with a reference of the pool's own, until its context ends. From now on the pool cuts no large block.
  */
 void gp_engine_taint(gp_engine_t *engine, uint64_t address);
 

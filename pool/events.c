@@ -23,6 +23,31 @@ void gp_event_refused(gp_engine_t *engine, const gp_context_t *context, uint64_t
   engine->observer.event(engine->observer.self, &event);
 }
 
+void gp_event_chunk(gp_engine_t *engine, const gp_range_t *range, gp_chunk_t *chunk, gp_action_t action,
+    gp_detail_t detail, uint64_t time_ns, uint64_t duration_ns)
+{
+  const gp_context_t *context = range->segment.context;
+
+  gp_assert_internal(gp_lock_is_held(&context->device->lock));
+  if (!gp_event_is_wanted(engine, &chunk->observer_cookie))
+    return;
+  const gp_event_t event = {
+      .time_ns = time_ns,
+      .address = chunk->address,
+      .size = chunk->size,
+      .rounded_size = chunk->size,
+      .duration_ns = duration_ns,
+      .origin = engine->observer.origin(engine->observer.self),
+      .action = action,
+      .detail = detail,
+      .device = context->device->ordinal,
+      .context = context->driver.id,
+      .observer_cookie = &chunk->observer_cookie,
+      .is_cut = true,
+  };
+  engine->observer.event(engine->observer.self, &event);
+}
+
 void gp_event_device(
     gp_engine_t *engine, int device, gp_action_t action, gp_detail_t detail, uint64_t size, uint64_t time_ns)
 {

@@ -67,6 +67,10 @@ static inline __attribute__((always_inline)) void gp_event_block(gp_engine_t *en
 /* A free of an address inside cut memory at which no block begins that the program holds. */
 void gp_event_refused(gp_engine_t *engine, const gp_context_t *context, uint64_t address, uint64_t time_ns);
 
+/* A chunk of mapped memory comes or goes. */
+void gp_event_chunk(gp_engine_t *engine, const gp_range_t *range, gp_chunk_t *chunk, gp_action_t action,
+    gp_detail_t detail, uint64_t time_ns, uint64_t duration_ns);
+
 void gp_event_device(
     gp_engine_t *engine, int device, gp_action_t action, gp_detail_t detail, uint64_t size, uint64_t time_ns);
 void gp_event_forwarded(

@@ -353,7 +353,7 @@ gp_owner_t gp_engine_owner(gp_engine_t *engine, uint64_t address)
     block = gp_cut_find_and_lock(engine, address);
   if (!block)
     return GP_OWNER_UNKNOWN;
-  bool is_kept = block->state == GP_STATE_IDLE || block->state == GP_STATE_DEFERRED;
+  bool is_kept = block->state != GP_STATE_LIVE && block->state != GP_STATE_RETAINED;
   gp_lock_release(&block->context->device->lock);
   return is_kept ? GP_OWNER_POOL : GP_OWNER_PROGRAM;
 }
@@ -371,7 +371,10 @@ void gp_engine_taint(gp_engine_t *engine, uint64_t address)
     block = gp_cut_find_and_lock(engine, address);
   if (!block)
     return;
-  if (block->segment)
+  bool is_mapped = block->segment && block->segment->range;
+  if (is_mapped) /* the program's free will not be the last */
+    block->refs += block->refs > 0 && !block->tainted;
+  else if (block->segment)
     gp_segment_close(block->segment);
   if (!block->segment || block->refs > 0) { /* in a segment the address may be that of an idle block */
     block->tainted = true;

@@ -52,7 +52,7 @@ static bool has_unused(gp_context_t *context)
   gp_device_t *device = context->device;
 
   gp_lock_take(&device->lock);
-  bool has = !gp_list_is_empty(&context->deferred) || !gp_list_is_empty(&device->idle);
+  bool has = !gp_list_is_empty(&context->deferred) || gp_device_releasable(device) > 0;
   gp_lock_release(&device->lock);
   return has;
 }

@@ -112,12 +112,9 @@ static bool can_rely(const gp_device_t *device, uint64_t needed, uint64_t now_ns
   return device->told_ns != 0 && (now_ns - device->told_ns) / GP_TOLD_FREE_NS <= times;
 }
 
-/* The device has that left after `size` bytes more, by the driver's word on it, which is asked for if it is
- * old; and the limit has, too. */
-static bool leaves_enough(const gp_growth_t *growth, uint64_t size)
+bool gp_grow_leaves_enough(gp_engine_t *engine, gp_context_t *context, uint64_t size)
 {
-  gp_engine_t *engine = growth->engine;
-  gp_device_t *device = growth->context->device;
+  gp_device_t *device = context->device;
   uint64_t left, total;
 
   gp_lock_take(&device->lock);
@@ -125,7 +122,7 @@ static bool leaves_enough(const gp_growth_t *growth, uint64_t size)
   bool is_reliable = can_rely(device, size + kept, gp_now(engine));
   gp_lock_release(&device->lock);
   if (!is_reliable)
-    (void)gp_limit_ask(engine, growth->context, &left, &total);
+    (void)gp_limit_ask(engine, context, &left, &total);
   gp_lock_take(&device->lock);
   kept = kept_bytes(engine, device);
   uint64_t limit = device->limit;
@@ -135,7 +132,7 @@ static bool leaves_enough(const gp_growth_t *growth, uint64_t size)
   if (limit != UINT64_MAX && (allowed < size || allowed - size < limit / KEPT_DIVISION))
     return false;
   if (left < size || left - size < kept)
-    left = gp_driver_available(engine, &growth->context->driver, left);
+    left = gp_driver_available(engine, &context->driver, left);
   return left >= size && left - size >= kept;
 }
 
@@ -151,7 +148,7 @@ int gp_grow(gp_engine_t *engine, gp_context_t *context, uint64_t requested, uint
   gp_lock_release(&device->lock);
   uint64_t least = gp_round_up(bytes, GP_SEGMENT_STEP); /* 0, like size: that overflows */
   uint64_t size = gp_segment_size(reserved, bytes);
-  if (size > least && !leaves_enough(&growth, size))
+  if (size > least && !gp_grow_leaves_enough(engine, context, size))
     size = least;
   for (size = size ? size : bytes;; size = size > least ? least : bytes) {
     int code = grow_by(&growth, size, by_limit, ret_address);

@@ -18,4 +18,10 @@
 int gp_grow(gp_engine_t *engine, gp_context_t *context, uint64_t requested, uint64_t bytes, bool *by_limit,
     uint64_t *ret_address);
 
+/*
+ * The device has enough left after `size` bytes more, by the driver's word on it, which is asked for if it is
+ * old; and the limit has, too. The caller holds no lock.
+ */
+bool gp_grow_leaves_enough(gp_engine_t *engine, gp_context_t *context, uint64_t size);
+
 #endif

@@ -4,6 +4,7 @@
 #include "pool/events.h"
 #include "pool/oom.h"
 #include "pool/reuse/drain.h"
+#include "pool/space/chunks.h"
 
 uint64_t gp_engine_devices(const gp_engine_t *engine)
 {
@@ -62,11 +63,15 @@ static gp_block_view_t view_of(const gp_block_t *block)
    * the block is what it was. */
   gp_state_t state = block->state == GP_STATE_RELEASING ? block->released_from : block->state;
   const gp_segment_t *segment = block->segment;
-  bool is_unowned = segment && state == GP_STATE_IDLE;
+  bool is_unowned = segment && (state == GP_STATE_IDLE || state == GP_STATE_MAPPING);
+  uint64_t segment_address = segment ? segment->address : block->address;
+  uint64_t segment_size = segment ? segment->size : block->size;
+  if (segment && segment->range)
+    (void)gp_chunks_run(segment->range, block->address, &segment_address, &segment_size);
   return (gp_block_view_t){.address = block->address,
       .size = block->size,
-      .segment_address = segment ? segment->address : block->address,
-      .segment_size = segment ? segment->size : block->size,
+      .segment_address = segment_address,
+      .segment_size = segment_size,
       .requested = is_unowned ? 0 : block->requested,
       .block_id = is_unowned ? 0 : block->block_id,
       .time_ns = is_unowned ? 0 : block->time_ns,
@@ -75,6 +80,12 @@ static gp_block_view_t view_of(const gp_block_t *block)
       .origin = is_unowned ? GP_ORIGIN_NONE : block->origin,
       .state = view_state(state),
       .tainted = block->tainted};
+}
+
+/* Of a range: there is no memory, or none yet. */
+static bool is_hole(const gp_block_t *block)
+{
+  return block->segment && block->segment->range && !gp_chunks_find(block->segment->range, block->address);
 }
 
 size_t gp_engine_blocks(gp_engine_t *engine, int ordinal, gp_block_view_t *array, size_t capacity,
@@ -91,6 +102,8 @@ size_t gp_engine_blocks(gp_engine_t *engine, int ordinal, gp_block_view_t *array
     *ret_stats = *device->stats;
   GP_LIST_EACH(&device->contexts, const gp_context_t, device_link, context) {
     GP_LIST_EACH(&context->blocks, const gp_block_t, all, block) {
+      if (is_hole(block))
+        continue;
       if (count < capacity)
         array[count] = view_of(block);
       count++;

@@ -64,7 +64,7 @@ uint64_t gp_oom_largest_idle(gp_device_t *device)
 static bool has_releasable(gp_device_t *device)
 {
   gp_lock_take(&device->lock);
-  bool has = !gp_list_is_empty(&device->idle);
+  bool has = gp_device_releasable(device) > 0;
   gp_lock_release(&device->lock);
   return has;
 }

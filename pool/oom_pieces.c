@@ -1,17 +1,29 @@
 #include "pool/oom_pieces.h"
 
+#include "pool/space/chunks.h"
+
 /* A segment, while its blocks are walked by address. */
 typedef struct walk {
   const gp_segment_t *segment; /* NULL: none */
   uint64_t unused;             /* bytes of it without a holder */
   uint64_t run;                /* of these, up to the present block without a gap */
+  uint64_t end;                /* of this */
   uint64_t largest_run;
   bool is_held; /* the program, or another holder, has a part of it */
 } walk_t;
 
-static void end_segment(const walk_t *walk, gp_oom_t *oom)
+/* Of mapped memory whole chunks can go back. */
+static void end_run(walk_t *walk)
 {
-  if (!walk->segment || !walk->is_held)
+  if (walk->segment && walk->segment->range)
+    walk->unused -= gp_chunks_bytes_within(walk->segment->range, walk->end - walk->run, walk->run);
+  walk->run = 0;
+}
+
+static void end_segment(walk_t *walk, gp_oom_t *oom)
+{
+  end_run(walk);
+  if (!walk->segment || (!walk->is_held && !walk->segment->range))
     return; /* all of it can go back */
   oom->quiet_in_pieces += walk->unused;
   if (!walk->segment->is_closed && walk->largest_run > oom->quiet_largest)
@@ -22,9 +34,14 @@ static void take_block(walk_t *walk, const gp_block_t *block)
 {
   if (block->state == GP_STATE_LIVE || block->state == GP_STATE_RETAINED) {
     walk->is_held = true;
-    walk->run = 0;
+    end_run(walk);
     return;
   }
+  if (block->state == GP_STATE_UNMAPPED || block->state == GP_STATE_MAPPING) {
+    end_run(walk);
+    return;
+  }
+  walk->end = block->address + block->size;
   walk->unused += block->size;
   walk->run += block->size;
   if (walk->run > walk->largest_run)

@@ -12,6 +12,8 @@
 #include "pool/reuse/drain.h"
 #include "pool/reuse/stamps.h"
 #include "pool/space/block.h"
+#include "pool/space/chunks.h"
+#include "pool/space/mapped.h"
 #include "pool/space/segment.h"
 #include "pool/space/segment_policy.h"
 #include "pool/space/surplus.h"
@@ -21,13 +23,15 @@ void gp_release_start(gp_engine_t *engine, gp_block_t *block)
 {
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
   gp_assert_internal(block->state != GP_STATE_RELEASING);
-  gp_assert_internal(!block->segment || (block->state == GP_STATE_IDLE && gp_segment_is_whole(block)));
+  gp_assert_internal(!block->segment || block->segment->range ||
+                     (block->state == GP_STATE_IDLE && gp_segment_is_whole(block)));
+  gp_assert_internal(!block->segment || !block->segment->range || block->state == GP_STATE_MAPPING);
   if (block->state == GP_STATE_IDLE)
     gp_block_leave_idle(block);
   else if (block->state == GP_STATE_DEFERRED)
     gp_stamp_leave_deferred(block);
   gp_address_map_remove_value(&engine->blocks, block->address, block);
-  block->released_from = block->state;
+  block->released_from = block->state == GP_STATE_MAPPING ? GP_STATE_IDLE : block->state;
   block->state = GP_STATE_RELEASING;
   block->release.address = block->address;
   gp_releases_announce(&block->context->device->releases, &block->release);
@@ -127,12 +131,42 @@ int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn,
   return code;
 }
 
+/*
+ * Gives a chunk of mapped memory back, whose block is RELEASING. Its handle first: where the mapping then
+ * stays because the driver refuses to undo it, the memory stays in use, and goes with the next attempt.
+ */
+static int release_chunk(gp_engine_t *engine, const gp_block_t *block)
+{
+  gp_device_t *device = block->context->device;
+  const gp_driver_context_t *driver_context = &block->context->driver;
+  const gp_range_t *range = block->segment->range;
+  int code = 0;
+
+  gp_lock_take(&device->lock);
+  const gp_chunk_t chunk = *gp_chunks_find(range, block->address);
+  gp_lock_release(&device->lock);
+  if (!chunk.has_no_handle)
+    code = gp_driver_destroy(engine, driver_context, chunk.handle);
+  if (code != 0)
+    return code;
+  gp_lock_take(&device->lock);
+  gp_chunks_find(range, block->address)->has_no_handle = true;
+  gp_lock_release(&device->lock);
+  return gp_driver_unmap(engine, driver_context, chunk.address, chunk.size);
+}
+
+static bool is_chunk(const gp_block_t *block)
+{
+  return block->segment && block->segment->range;
+}
+
 /* Gives a block (RELEASING, from IDLE or DEFERRED) back; the driver's code. */
 static int release_one(gp_engine_t *engine, gp_block_t *block, gp_trim_reason_t reason)
 {
   gp_device_t *device = block->context->device;
   uint64_t start_ns = gp_now(engine);
-  int code = gp_driver_free(engine, &block->context->driver, block->address);
+  int code = is_chunk(block) ? release_chunk(engine, block)
+                             : gp_driver_free(engine, &block->context->driver, block->address);
   uint64_t end_ns = gp_now(engine);
 
   gp_lock_take(&device->lock);
@@ -177,6 +211,17 @@ static void choose(gp_engine_t *engine, gp_list_t *victims, gp_block_t *block)
   gp_list_push_back(victims, &block->order);
 }
 
+/* The largest block that can go back, or chunk where no block can. */
+static gp_block_t *largest_of(gp_engine_t *engine, gp_device_t *device)
+{
+  gp_block_t *block = gp_block_largest_idle(device);
+
+  GP_LIST_EACH(&device->contexts, const gp_context_t, device_link, context)
+    if (!block)
+      block = gp_mapped_cut_out(engine, context, gp_covered(engine), false);
+  return block;
+}
+
 uint64_t gp_release_largest(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_trim_reason_t reason)
 {
   gp_list_t victims;
@@ -188,7 +233,7 @@ uint64_t gp_release_largest(gp_engine_t *engine, gp_device_t *device, uint64_t b
   gp_drain_device(engine, device);
   gp_list_init(&victims);
   gp_lock_take(&device->lock);
-  for (uint64_t chosen = 0; chosen < bytes && (block = gp_block_largest_idle(device)); chosen += block->size)
+  for (uint64_t chosen = 0; chosen < bytes && (block = largest_of(engine, device)); chosen += block->size)
     choose(engine, &victims, block);
   gp_lock_release(&device->lock);
   uint64_t given = release_list(engine, device, &victims, reason);
@@ -210,6 +255,9 @@ uint64_t gp_release_unused(gp_engine_t *engine, gp_context_t *context, gp_trim_r
   GP_LIST_EACH_SAFE(&device->idle, gp_block_t, order, block)
     if (block->context == context)
       choose(engine, &victims, block);
+  gp_block_t *chunk;
+  while ((chunk = gp_mapped_cut_out(engine, context, gp_covered(engine), false)))
+    choose(engine, &victims, chunk);
   gp_lock_release(&device->lock);
   return release_list(engine, device, &victims, reason);
 }

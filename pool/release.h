@@ -21,9 +21,9 @@ uint64_t gp_release_largest(
     gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_trim_reason_t reason);
 
 /*
- * What is idle or deferred in the context, all of it, suspended or not; of segments those that are idle. No
- * fences or rules of reuse are used: the driver's free is right, whatever uses the memory. May wait for the
- * device.
+ * What is idle or deferred in the context, all of it, suspended or not; of segments those that are idle, of
+ * mapped memory what every context has completed. For the rest no fences or rules of reuse are used: the
+ * driver's free is right, whatever uses the memory. May wait for the device.
  */
 uint64_t gp_release_unused(gp_engine_t *engine, gp_context_t *context, gp_trim_reason_t reason);
 

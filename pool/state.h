@@ -1,7 +1,8 @@
 /*
  * The engine's structures, for pool/ only. Functions are in the header of the module that has them.
  *
- * Life of a block, a whole allocation of the driver or, with type segment, a part of one (space/segment.h):
+ * Life of a block, a whole allocation of the driver or, with the types segment and vmm, a part of one or of a
+ * range of mapped memory (space/segment.h, space/mapped.h):
  *
  *      driver --alloc.c--> LIVE --free.c--> DEFERRED --reuse/drain.c--> IDLE --alloc.c--> LIVE
  *                           |  \                                          |
@@ -33,6 +34,7 @@
 typedef struct gp_block gp_block_t;
 typedef struct gp_device gp_device_t;
 typedef struct gp_segment gp_segment_t;
+typedef struct gp_range gp_range_t;
 typedef struct gp_stream_table gp_stream_table_t; /* reuse/stream_record.h */
 
 typedef enum gp_state {
@@ -41,6 +43,8 @@ typedef enum gp_state {
   GP_STATE_DEFERRED,  /* freed; the device may still use it */
   GP_STATE_IDLE,      /* ready to be handed out */
   GP_STATE_RELEASING, /* on its way to the driver; in no list but context->blocks, and not in the map */
+  GP_STATE_UNMAPPED,  /* addresses of a range without memory; lists and map as before */
+  GP_STATE_MAPPING,   /* of a range: a thread is about to map memory there, or to take it away; the same */
 } gp_state_t;
 
 /*
@@ -62,6 +66,7 @@ struct gp_block {
   uint64_t idle_ns;  /* since when idle */
   uint64_t free_epoch;   /* epoch of the free: reusable when every context has completed it. 0: of none */
   gp_segment_t *segment; /* of which it is a part; NULL: a driver allocation by itself */
+  uint64_t releasable;   /* IDLE, of a segment: bytes that could go back to the driver now */
   gp_list_t all;         /* in context->blocks */
   gp_list_t order; /* DEFERRED: in context->deferred; IDLE: in device->idle; RELEASING: the releaser's list */
   gp_release_t release;  /* RELEASING: in device->releases */
@@ -89,9 +94,43 @@ struct gp_segment {
   gp_context_t *context;
   gp_list_t link;    /* in context->segments */
   gp_block_t *first; /* its block with the lowest address */
+  gp_range_t *range; /* it is the range's; NULL: an allocation of the driver */
   uint32_t observer_cookie;
   bool is_closed;
 };
+
+/* Physical memory of one handle of the driver, mapped as a whole. */
+typedef struct gp_chunk {
+  uint64_t address;
+  uint64_t size;
+  uint64_t handle;    /* the driver's */
+  bool has_no_handle; /* it was given back: only the mapping holds the memory, which cannot move any more */
+  uint32_t observer_cookie;
+} gp_chunk_t;
+
+/*
+ * Addresses that a context has reserved, of type vmm, with the physical memory that is mapped there; it has
+ * one at most. The segment covers all of them and is never closed. Invariants, under the device's lock:
+ * chunks are in the order of their addresses, do not overlap, and begin and end at multiples of GP_CHUNK_STEP
+ * from the range's beginning; blocks that are UNMAPPED have no chunk, are not neighbours, and are never all
+ * gone; all others but those that are MAPPING are covered by chunks; capacity is count and promised at least.
+ */
+struct gp_range {
+  gp_segment_t segment;
+  gp_chunk_t *chunks;
+  size_t count;
+  size_t capacity;
+  size_t promised;     /* chunks on their way into the table */
+  uint64_t releasable; /* of its idle blocks */
+  uint64_t peers;      /* devices that may use the memory, too, as a bit mask */
+};
+
+typedef enum gp_range_use {
+  GP_RANGE_UNTRIED,
+  GP_RANGE_BEING_TRIED, /* by one thread; the others do without */
+  GP_RANGE_USED,
+  GP_RANGE_REFUSED, /* for good */
+} gp_range_use_t;
 
 /*
  * One fence of a context. epoch is complete when the fence has passed. at_free: it was recorded right at a
@@ -140,6 +179,9 @@ struct gp_context {
   gp_bins_t bins;
   gp_list_t segments;
   gp_cut_bins_t cut; /* idle parts of segments */
+  gp_range_t *range; /* NULL: none, yet */
+  gp_range_use_t range_use;
+  uint64_t peers; /* devices from which the program may reach its memory, as a bit mask */
   gp_fences_t fences;
   gp_vain_t vain;
   _Atomic uint64_t completed;
@@ -174,11 +216,13 @@ struct gp_device {
   bool uses_pools; /* the program has ever had memory of the driver's own pools */
   uint64_t limit;  /* UINT64_MAX: none */
   bool lowered;    /* when the limit was set, more was committed: it may be above until enough was freed */
-  bool unsettled;  /* it was set without knowing what the driver's pools hold */
+  atomic_bool told_range;      /* the user knows that no memory can be mapped */
+  bool unsettled;              /* it was set without knowing what the driver's pools hold */
   uint64_t freed_since_fence;  /* bytes, since a free last recorded fences */
   uint64_t newest_free_epoch;  /* of the newest of these frees */
   uint64_t wanted_back;        /* idle bytes that are to go back for ... */
   gp_trim_reason_t wanted_for; /* ... this reason; GP_TRIM_RESERVE or GP_TRIM_REQUESTED */
+  uint64_t aged_ns;            /* when mapped memory that is idle was last looked at for its age */
   uint64_t drained_ns;         /* when all deferred blocks were last looked at, see reuse/drain.h */
   uint64_t closed_idle;        /* idle segments that are closed: they are to go back */
   uint64_t highest_active;     /* highest active_bytes so far */
@@ -303,6 +347,12 @@ static inline uint64_t gp_device_left(const gp_device_t *device)
   uint64_t taken =
       device->committed_bytes > device->told_committed ? device->committed_bytes - device->told_committed : 0;
   return device->told_free > taken ? device->told_free - taken : 0;
+}
+
+/* Idle bytes that can go back to the driver: others are in pieces. The caller holds the device's lock. */
+static inline uint64_t gp_device_releasable(const gp_device_t *device)
+{
+  return device->stats->cached_bytes.current - device->stats->inactive_split_bytes.current;
 }
 
 /* The limit was lowered below what is committed, and too little has been freed since. The caller holds the

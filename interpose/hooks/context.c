@@ -102,6 +102,18 @@ CUresult CUDAAPI hook_cuCtxPopCurrent_v2(CUcontext *context)
   return popped(GP_REAL_CALL(cuCtxPopCurrent_v2, context));
 }
 
+/* For the driver this is about memory of cuMemAlloc only: mapped memory says for each range who may use it.
+ */
+static void note_peer(gp_engine_t *engine, CUcontext peer)
+{
+  CUdevice device;
+  gp_context_t *context = gp_synchronized_context(engine, peer);
+
+  if (context && GP_REAL_CALL(cuCtxGetDevice, &device) == CUDA_SUCCESS && device >= 0 &&
+      device < GP_MAX_DEVICES)
+    gp_engine_peer_enabled(engine, context, device);
+}
+
 CUresult CUDAAPI hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 {
   gp_engine_t *engine = gp_library_engine();
@@ -111,7 +123,10 @@ CUresult CUDAAPI hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
     if (gp_single_stream_bar(engine, GP_MODE_CAUSE_PEER))
       (void)gp_single_stream_settle(engine);
   }
-  return GP_REAL_CALL(cuCtxEnablePeerAccess, peer, flags);
+  CUresult result = GP_REAL_CALL(cuCtxEnablePeerAccess, peer, flags);
+  if (engine && result == CUDA_SUCCESS)
+    note_peer(engine, peer);
+  return result;
 }
 
 /*

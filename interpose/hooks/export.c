@@ -57,6 +57,17 @@ static CUdeviceptr visible(CUdeviceptr pointer)
   return is_kept(gp_library_engine(), pointer) ? NO_MEMORY : pointer;
 }
 
+/* Mapped memory may be anybody's later, and moves: it is not exported. The next attempt finds memory that is.
+ */
+static CUdeviceptr refuse_mapped(gp_engine_t *engine)
+{
+  gp_log(GP_LOG_ERROR,
+      "memory of type vmm cannot be shared with other processes or devices of other makers, nor can its "
+      "attributes be set; set GPUPOOL_TYPE=round");
+  gp_engine_expect_exports(engine);
+  return NO_MEMORY;
+}
+
 /*
  * The same for an export. A library may have asked for the memory's range, and exports from where that
  * begins: in cut memory the segment, whose first block the program need not have. All of the segment is
@@ -65,6 +76,8 @@ static CUdeviceptr visible(CUdeviceptr pointer)
 static CUdeviceptr exported(CUdeviceptr pointer)
 {
   gp_engine_t *engine = gp_library_engine();
+  if (engine && gp_engine_is_mapped(engine, (uint64_t)pointer))
+    return refuse_mapped(engine);
   bool is_allowed = !is_kept(engine, pointer) || gp_engine_begins_use(engine, (uint64_t)pointer);
   return is_allowed ? pointer : NO_MEMORY;
 }
@@ -98,7 +111,8 @@ static bool is_inside_segment(CUdeviceptr pointer)
   gp_engine_t *engine = gp_library_engine();
   uint64_t block, segment;
 
-  if (!engine || !gp_engine_cut_block(engine, (uint64_t)pointer, &block, &segment) || block == segment)
+  if (!engine || gp_engine_is_mapped(engine, (uint64_t)pointer) ||
+      !gp_engine_cut_block(engine, (uint64_t)pointer, &block, &segment) || block == segment)
     return false;
   gp_log(GP_LOG_ERROR,
       "cuIpcGetMemHandle: memory of type segment that is not a whole allocation of the driver cannot be "
@@ -158,6 +172,25 @@ CUresult CUDAAPI hook_cuPointerSetAttribute(
   return tainted(GP_REAL_CALL(cuPointerSetAttribute, value, attribute, exported(pointer)), pointer);
 }
 
+/* For the driver mapped memory is of no context, and begins and ends where its pieces do. */
+static void correct_mapped(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
+{
+  gp_engine_t *engine = gp_library_engine();
+  bool differs = attribute == CU_POINTER_ATTRIBUTE_CONTEXT ||
+                 attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR ||
+                 attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE;
+  gp_mapped_block_t block;
+
+  if (!data || !differs || !engine || !gp_engine_mapped_block(engine, (uint64_t)pointer, &block))
+    return;
+  if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT)
+    *(CUcontext *)data = block.context;
+  else if (attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
+    *(CUdeviceptr *)data = (CUdeviceptr)block.address;
+  else
+    *(size_t *)data = (size_t)block.size;
+}
+
 /* Asking for peer-to-peer tokens sets CU_POINTER_ATTRIBUTE_SYNC_MEMOPS and gives the memory to a third party.
  */
 CUresult CUDAAPI hook_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
@@ -169,6 +202,8 @@ CUresult CUDAAPI hook_cuPointerGetAttribute(void *data, CUpointer_attribute attr
     settle();
   CUdeviceptr seen = exports ? exported(pointer) : visible(pointer);
   CUresult result = GP_REAL_CALL(cuPointerGetAttribute, data, attribute, seen);
+  if (result == CUDA_SUCCESS)
+    correct_mapped(data, attribute, pointer);
   return exports ? tainted(result, pointer) : result;
 }
 
@@ -183,12 +218,28 @@ CUresult CUDAAPI hook_cuPointerGetAttributes(
     settle();
   CUdeviceptr seen = exports ? exported(pointer) : visible(pointer);
   CUresult result = GP_REAL_CALL(cuPointerGetAttributes, count, attributes, data, seen);
+  for (unsigned i = 0; result == CUDA_SUCCESS && i < count; i++)
+    correct_mapped(data[i], attributes[i], pointer);
   return exports ? tainted(result, pointer) : result;
 }
 
-/* The size is the driver's, of the whole block: see doc/interception.md. */
+/*
+ * The size is the driver's, of the whole block: see doc/interception.md. Of mapped memory the driver knows
+ * pieces, which may be less than the block.
+ */
 CUresult CUDAAPI hook_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)
 {
+  gp_engine_t *engine = gp_library_engine();
+  gp_mapped_block_t block;
+
   look();
+  if (engine && gp_engine_mapped_block(engine, (uint64_t)pointer, &block)) {
+    CUresult result = GP_REAL_CALL(cuMemGetAddressRange_v2, base, size, pointer);
+    if (result == CUDA_SUCCESS && base)
+      *base = (CUdeviceptr)block.address;
+    if (result == CUDA_SUCCESS && size)
+      *size = (size_t)block.size;
+    return result;
+  }
   return GP_REAL_CALL(cuMemGetAddressRange_v2, base, size, visible(pointer));
 }

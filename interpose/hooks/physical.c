@@ -114,9 +114,17 @@ CUresult CUDAAPI hook_cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset,
   return result;
 }
 
+/* What the pool has mapped is not the program's: for it the addresses are those of plain memory. */
+static bool is_pools(gp_engine_t *engine, CUdeviceptr pointer)
+{
+  return engine && gp_engine_is_mapped(engine, (uint64_t)pointer);
+}
+
 CUresult CUDAAPI hook_cuMemUnmap(CUdeviceptr pointer, size_t bytes)
 {
   gp_engine_t *engine = gp_library_engine();
+  if (is_pools(engine, pointer))
+    return CUDA_ERROR_INVALID_VALUE;
   change_t change = {
       .engine = engine, .unmapped = engine ? gp_physical_unmap((uint64_t)pointer, bytes) : NULL};
   CUresult result;
@@ -133,6 +141,8 @@ CUresult CUDAAPI hook_cuMemUnmap(CUdeviceptr pointer, size_t bytes)
 CUresult CUDAAPI hook_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
 {
   gp_engine_t *engine = gp_library_engine();
+  if (is_pools(engine, (CUdeviceptr)(uintptr_t)address))
+    return CUDA_ERROR_INVALID_VALUE;
   CUresult result = GP_REAL_CALL(cuMemRetainAllocationHandle, handle, address);
 
   if (engine && result == CUDA_SUCCESS)

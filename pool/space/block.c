@@ -5,6 +5,8 @@
 #include "pool/events.h"
 #include "pool/peak.h"
 #include "pool/space/block_slab.h"
+#include "pool/space/chunks.h"
+#include "pool/space/mapped.h"
 #include "pool/space/segment.h"
 #include "pool/space/segment_policy.h"
 
@@ -248,6 +250,8 @@ gp_block_t *gp_block_largest_idle(const gp_device_t *device)
 bool gp_block_has_idle(const gp_context_t *context)
 {
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
+  if (context->range && context->range->releasable > 0)
+    return true;
   GP_LIST_EACH(&context->device->idle, const gp_block_t, order, block)
     if (block->context == context)
       return true;
@@ -273,6 +277,12 @@ void gp_block_forget(
   gp_device_t *device = block->context->device;
 
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
+  if (block->segment && block->segment->range) {
+    gp_range_t *range = block->segment->range;
+    gp_mapped_forget(engine, range, gp_chunks_find(range, block->address), why, time_ns, duration_ns);
+    gp_mapped_become_hole(engine, block);
+    return;
+  }
   gp_event_block(engine, block, GP_ACTION_SEGMENT_FREE, why, time_ns, duration_ns, false);
   gp_gauge_sub(&device->stats->segment, 1);
   gp_gauge_sub(&device->stats->reserved_bytes, block->size);

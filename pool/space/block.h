@@ -47,13 +47,13 @@ bool gp_block_is_withheld(const gp_context_t *context, const gp_fit_t *fit, bool
  */
 gp_block_t *gp_block_largest_idle(const gp_device_t *device);
 
-/* The context has such a block. */
+/* The context has such a block, or mapped memory that can go back. */
 bool gp_block_has_idle(const gp_context_t *context);
 
 /* Bytes of the largest idle piece of memory, parts of segments included; 0: none is idle. */
 uint64_t gp_block_largest_bytes(const gp_device_t *device);
 
-/* The driver has it back: the record is recycled. */
+/* The driver has it back: the record is recycled. Of a chunk of mapped memory the addresses stay. */
 void gp_block_forget(
     gp_engine_t *engine, gp_block_t *block, gp_detail_t why, uint64_t time_ns, uint64_t duration_ns);
 

@@ -1,9 +1,9 @@
 #include "pool/space/segment.h"
 
 #include "pool/space/block_slab.h"
+#include "pool/space/chunks.h"
 
-/* The block of the same segment that begins where this one ends; NULL: this is the last. */
-static gp_block_t *above(const gp_block_t *block)
+gp_block_t *gp_segment_above(const gp_block_t *block)
 {
   if (block->address + block->size == block->segment->address + block->segment->size)
     return NULL;
@@ -12,7 +12,7 @@ static gp_block_t *above(const gp_block_t *block)
   return next;
 }
 
-static gp_block_t *below(const gp_block_t *block)
+gp_block_t *gp_segment_below(const gp_block_t *block)
 {
   if (block->address == block->segment->address)
     return NULL;
@@ -54,7 +54,13 @@ void gp_segment_remove(gp_segment_t *segment, gp_block_t *block)
  */
 static void enter(gp_block_t *block)
 {
+  gp_range_t *range = block->segment->range;
   gp_assert_internal(block->state == GP_STATE_IDLE);
+  block->releasable = range ? gp_chunks_bytes_within(range, block->address, block->size)
+                      : gp_segment_is_whole(block) ? block->size
+                                                   : 0;
+  if (range)
+    range->releasable += block->releasable;
   if (!block->segment->is_closed) {
     block->in_cut.address = block->address;
     block->in_cut.size = block->size;
@@ -69,6 +75,8 @@ static void enter(gp_block_t *block)
 
 static void leave(gp_block_t *block)
 {
+  if (block->segment->range)
+    block->segment->range->releasable -= block->releasable;
   gp_assert_internal(block->state == GP_STATE_IDLE);
   if (!block->segment->is_closed)
     gp_cut_bins_remove(&block->context->cut, &block->in_cut);
@@ -78,10 +86,10 @@ static void leave(gp_block_t *block)
   }
 }
 
-/* Idle bytes of the block that are no whole segment. */
+/* Bytes of an idle block in the bins that could not go back. */
 static uint64_t part_bytes(const gp_block_t *block)
 {
-  return gp_segment_is_whole(block) ? 0 : block->size;
+  return block->size - block->releasable;
 }
 
 static void count_parts(const gp_context_t *context, uint64_t before, uint64_t after)
@@ -94,8 +102,7 @@ static void count_parts(const gp_context_t *context, uint64_t before, uint64_t a
     gp_gauge_sub(parts, before - after);
 }
 
-/* The block, in no bin, keeps its low `bytes`, and the rest becomes an idle block. */
-static void split(gp_block_t *block, uint64_t bytes, gp_block_t *rest)
+void gp_segment_split(gp_block_t *block, uint64_t bytes, gp_block_t *rest)
 {
   gp_assert_internal(bytes > 0 && bytes < block->size && bytes % GP_CUT_GRANULE == 0);
   set_place(rest, block->address + bytes, block->context);
@@ -107,7 +114,7 @@ static void split(gp_block_t *block, uint64_t bytes, gp_block_t *rest)
   rest->origin = 0;
   rest->idle_ns = block->idle_ns;
   rest->free_epoch = block->free_epoch;
-  rest->state = GP_STATE_IDLE;
+  rest->state = block->state;
   gp_list_insert_after(&block->all, &rest->all);
   block->size = bytes;
 }
@@ -118,10 +125,11 @@ void gp_segment_trim(gp_engine_t *engine, gp_block_t *block, uint64_t bytes)
   gp_block_t *rest = block->size > bytes ? gp_block_slab_take(engine) : NULL;
   if (!rest)
     return;
-  split(block, bytes, rest);
+  gp_segment_split(block, bytes, rest);
+  rest->state = GP_STATE_IDLE;
   enter(rest);
   gp_gauge_add(&block->context->device->stats->cached_bytes, rest->size);
-  count_parts(block->context, 0, rest->size);
+  count_parts(block->context, 0, part_bytes(rest));
 }
 
 gp_block_t *gp_segment_take(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t newest)
@@ -135,16 +143,15 @@ gp_block_t *gp_segment_take(gp_engine_t *engine, gp_context_t *context, uint64_t
   uint64_t parts = part_bytes(block);
   leave(block);
   if (rest) {
-    split(block, bytes, rest);
+    gp_segment_split(block, bytes, rest);
     enter(rest);
   }
   gp_gauge_sub(&context->device->stats->cached_bytes, block->size);
-  count_parts(context, parts, rest ? rest->size : 0);
+  count_parts(context, parts, rest ? part_bytes(rest) : 0);
   return block;
 }
 
-/* The block takes over an idle neighbour, whose record is recycled. */
-static void join(gp_engine_t *engine, gp_block_t *block, gp_block_t *neighbour)
+void gp_segment_join(gp_engine_t *engine, gp_block_t *block, gp_block_t *neighbour)
 {
   if (neighbour->address < block->address) {
     set_place(block, neighbour->address, block->context);
@@ -161,7 +168,7 @@ static void join(gp_engine_t *engine, gp_block_t *block, gp_block_t *neighbour)
 
 gp_block_t *gp_segment_enter_idle(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
 {
-  gp_block_t *neighbours[] = {below(block), above(block)};
+  gp_block_t *neighbours[] = {gp_segment_below(block), gp_segment_above(block)};
   uint64_t parts = 0;
 
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
@@ -171,7 +178,7 @@ gp_block_t *gp_segment_enter_idle(gp_engine_t *engine, gp_block_t *block, uint64
       continue;
     parts += part_bytes(neighbours[i]);
     leave(neighbours[i]);
-    join(engine, block, neighbours[i]);
+    gp_segment_join(engine, block, neighbours[i]);
   }
   block->state = GP_STATE_IDLE;
   block->idle_ns = now_ns;
@@ -195,7 +202,7 @@ void gp_segment_close(gp_segment_t *segment)
   gp_assert_internal(gp_lock_is_held(&segment->context->device->lock));
   if (segment->is_closed)
     return;
-  for (gp_block_t *block = segment->first; block; block = above(block))
+  for (gp_block_t *block = segment->first; block; block = gp_segment_above(block))
     if (block->state == GP_STATE_IDLE)
       gp_cut_bins_remove(&segment->context->cut, &block->in_cut);
   segment->context->device->closed_idle +=
@@ -218,34 +225,55 @@ gp_block_t *gp_segment_block_at(const gp_segment_t *segment, uint64_t address)
 
   gp_assert_internal(address - segment->address < segment->size);
   while (address - block->address >= block->size)
-    block = above(block);
+    block = gp_segment_above(block);
   return block;
 }
 
 bool gp_segment_is_used(const gp_segment_t *segment)
 {
   gp_assert_internal(gp_lock_is_held(&segment->context->device->lock));
-  for (const gp_block_t *block = segment->first; block; block = above(block))
+  for (const gp_block_t *block = segment->first; block; block = gp_segment_above(block))
     if (block->state == GP_STATE_LIVE || block->state == GP_STATE_RETAINED)
       return true;
   return false;
 }
 
+/* Memory that is free without a gap, and ends where the walk is. */
+typedef struct free_piece {
+  const gp_segment_t *segment;
+  uint64_t address, size;
+} free_piece_t;
+
+static void end_piece(const free_piece_t *piece, uint64_t *whole, uint64_t *largest)
+{
+  if (piece->size == 0)
+    return;
+  if (piece->segment->range)
+    *whole += gp_chunks_bytes_within(piece->segment->range, piece->address, piece->size);
+  else if (piece->size == piece->segment->size)
+    *whole += piece->size;
+  if (piece->size > *largest && !piece->segment->is_closed)
+    *largest = piece->size;
+}
+
 void gp_segment_measure(const gp_context_t *context, uint64_t *ret_whole, uint64_t *ret_largest)
 {
-  uint64_t piece = 0; /* that ends with the block */
+  free_piece_t piece = {.segment = NULL};
 
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
   *ret_whole = *ret_largest = 0;
   GP_LIST_EACH(&context->blocks, const gp_block_t, all, block) {
-    const gp_segment_t *segment = block->segment;
-    if (!segment || segment->first == block)
-      piece = 0;
     bool is_free = block->state == GP_STATE_IDLE || block->state == GP_STATE_DEFERRED;
-    piece = is_free ? piece + block->size : 0;
-    if (is_free && piece == (segment ? segment->size : block->size))
-      *ret_whole += piece;
-    if (piece > *ret_largest && segment && !segment->is_closed)
-      *ret_largest = piece;
+    if (is_free && !block->segment)
+      *ret_whole += block->size;
+    if (!is_free || block->segment != piece.segment) {
+      end_piece(&piece, ret_whole, ret_largest);
+      piece = (free_piece_t){.segment = block->segment, .address = block->address};
+    }
+    if (is_free && block->segment) {
+      piece.address = piece.size == 0 ? block->address : piece.address;
+      piece.size += block->size;
+    }
   }
+  end_piece(&piece, ret_whole, ret_largest);
 }

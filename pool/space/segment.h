@@ -1,7 +1,7 @@
 /*
  * Segments, driver allocations that are cut into blocks: how a block is split, how neighbours become one, and
  * what is idle in them. Sizes in bytes, multiples of GP_CUT_GRANULE. The caller holds the device's lock.
- * Uses: state.h, cut_bins.h, block_slab.h.
+ * Uses: state.h, cut_bins.h, block_slab.h, chunks.h.
  */
 #ifndef GP_POOL_SPACE_SEGMENT_H
 #define GP_POOL_SPACE_SEGMENT_H
@@ -40,6 +40,18 @@ void gp_segment_trim(gp_engine_t *engine, gp_block_t *block, uint64_t bytes);
  */
 gp_block_t *gp_segment_enter_idle(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns);
 
+/* The block of the same segment that begins where this one ends, or ends where it begins; NULL: there is
+ * none.
+ */
+gp_block_t *gp_segment_above(const gp_block_t *block);
+gp_block_t *gp_segment_below(const gp_block_t *block);
+
+/* The block, in no bin, keeps its low `bytes`; the rest, in no bin either, has the block's state. */
+void gp_segment_split(gp_block_t *block, uint64_t bytes, gp_block_t *rest);
+
+/* The block takes over a neighbour, whose record is recycled. Both are in no bin. */
+void gp_segment_join(gp_engine_t *engine, gp_block_t *block, gp_block_t *neighbour);
+
 /* An idle block leaves the bins as it is. */
 void gp_segment_leave_idle(gp_block_t *block);
 
@@ -55,8 +67,8 @@ bool gp_segment_is_used(const gp_segment_t *segment);
 
 /*
  * What allocations can have of the context's idle memory, and of its deferred memory once that is idle: the
- * bytes of whole segments and whole blocks, which may also go back to the driver; and of the largest piece of
- * an open segment. Looks at every block.
+ * bytes of whole segments, whole chunks and whole blocks, which may also go back to the driver; and of the
+ * largest piece of an open segment or of a range. Looks at every block.
  */
 void gp_segment_measure(const gp_context_t *context, uint64_t *ret_whole, uint64_t *ret_largest);
 

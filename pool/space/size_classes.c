@@ -64,6 +64,14 @@ const gp_pool_type_t gp_pool_type_segment = {
     .block_bytes = segment_block_bytes,
 };
 
+const gp_pool_type_t gp_pool_type_vmm = {
+    .name = "vmm",
+    .keeps_blocks = true,
+    .cuts = true,
+    .maps = true,
+    .block_bytes = segment_block_bytes,
+};
+
 /* Type unpooled: a driver call for every allocation and free; for recording and limits only. */
 static uint64_t unpooled_block_bytes(const gp_type_config_t *config, uint64_t requested)
 {
@@ -82,6 +90,7 @@ const gp_pool_type_t *gp_pool_type(const gp_options_t *options)
   case GP_TYPE_NAIVE: return &gp_pool_type_naive;
   case GP_TYPE_UNPOOLED: return &gp_pool_type_unpooled;
   case GP_TYPE_SEGMENT: return &gp_pool_type_segment;
+  case GP_TYPE_VMM: return &gp_pool_type_vmm;
   default: return &gp_pool_type_round;
   }
 }

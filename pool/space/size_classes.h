@@ -32,6 +32,7 @@ typedef struct gp_pool_type {
   const char *name;
   bool keeps_blocks; /* false: every free goes to the driver */
   bool cuts;         /* blocks are parts of larger driver allocations (segment.h) */
+  bool maps;         /* those are mapped memory, where the driver has it (mapped.h) */
 
   /*
    * The size class of a request of requested (> 0) bytes, named by the bytes of its largest blocks, at least
@@ -61,6 +62,7 @@ typedef struct gp_fit {
 extern const gp_pool_type_t gp_pool_type_round;
 extern const gp_pool_type_t gp_pool_type_naive;
 extern const gp_pool_type_t gp_pool_type_segment;
+extern const gp_pool_type_t gp_pool_type_vmm;
 extern const gp_pool_type_t gp_pool_type_unpooled;
 
 /* The type that GPUPOOL_TYPE names. Never NULL. */

@@ -1,6 +1,7 @@
 #include "pool/space/surplus.h"
 
 #include "pool/space/block.h"
+#include "pool/space/mapped.h"
 #include "pool/space/segment_policy.h"
 
 static uint64_t minimum(uint64_t a, uint64_t b)
@@ -13,16 +14,15 @@ static uint64_t cached_bytes(const gp_device_t *device)
   return device->stats->cached_bytes.current;
 }
 
-/* Idle bytes that can go back: parts of segments cannot. */
-static uint64_t idle_bytes(const gp_device_t *device)
+/* Segments that use has never needed go back with type segment alone: mapped memory moves. */
+static bool spares(const gp_engine_t *engine, const gp_device_t *device)
 {
-  return cached_bytes(device) - device->stats->inactive_split_bytes.current;
+  return engine->type->cuts && !engine->type->maps && gp_segment_spare_bytes(device) > 0;
 }
 
-/* Segments that use has never needed, and closed ones, are for type segment alone. */
 static bool has_spare(const gp_engine_t *engine, const gp_device_t *device)
 {
-  return engine->type->cuts && (device->closed_idle > 0 || gp_segment_spare_bytes(device) > 0);
+  return device->closed_idle > 0 || spares(engine, device);
 }
 
 static gp_block_t *closed_of(gp_context_t *context)
@@ -39,19 +39,43 @@ static bool is_expired(const gp_engine_t *engine, const gp_block_t *block, uint6
          now_ns - block->idle_ns >= engine->idle_release_ns;
 }
 
-bool gp_surplus_is_due(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)
+/* A program that only synchronizes drains nothing by itself: looks in the time after which a block goes back.
+ * Mapped memory has no list by age: it is looked through as often. */
+#define LOOKS_BEFORE_EXPIRY 4
+
+/* Mapped memory of the context that has been idle for longest; NULL: there is none that can go back. */
+static gp_block_t *oldest_mapped(const gp_engine_t *engine, const gp_context_t *context)
+{
+  gp_chunk_t *chunks;
+  size_t count;
+  return gp_mapped_oldest(context, atomic_load(&engine->covered), &chunks, &count);
+}
+
+static bool has_aged(const gp_engine_t *engine, gp_device_t *device, uint64_t now_ns)
+{
+  if (!engine->type->maps || engine->idle_release_ns == UINT64_MAX ||
+      now_ns < device->aged_ns + engine->idle_release_ns / LOOKS_BEFORE_EXPIRY)
+    return false;
+  device->aged_ns = now_ns;
+  GP_LIST_EACH(&device->contexts, const gp_context_t, device_link, context) {
+    const gp_block_t *block = oldest_mapped(engine, context);
+    if (block && is_expired(engine, block, now_ns))
+      return true;
+  }
+  return false;
+}
+
+bool gp_surplus_is_due(const gp_engine_t *engine, gp_device_t *device, uint64_t now_ns)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  if (gp_list_is_empty(&device->idle))
+  if (gp_device_releasable(device) == 0)
     return false;
   return cached_bytes(device) > engine->max_cached || gp_device_is_over_limit(device) ||
          device->wanted_back > 0 || has_spare(engine, device) ||
-         is_expired(engine, gp_list_entry(device->idle.next, gp_block_t, order), now_ns);
+         (!gp_list_is_empty(&device->idle) &&
+             is_expired(engine, gp_list_entry(device->idle.next, gp_block_t, order), now_ns)) ||
+         has_aged(engine, device, now_ns);
 }
-
-/* A program that only synchronizes drains nothing by itself: looks in the time after which a block goes back.
- */
-#define LOOKS_BEFORE_EXPIRY 4
 
 bool gp_surplus_awaits_drain(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)
 {
@@ -63,8 +87,8 @@ bool gp_surplus_awaits_drain(const gp_engine_t *engine, const gp_device_t *devic
   bool is_time = engine->idle_release_ns != UINT64_MAX &&
                  now_ns - device->drained_ns >= engine->idle_release_ns / LOOKS_BEFORE_EXPIRY;
   bool may_be_spare =
-      engine->type->cuts && (atomic_load_explicit(&engine->has_exports, memory_order_relaxed) ||
-                                gp_segment_spare_bytes(device) > 0);
+      engine->type->cuts &&
+      (atomic_load_explicit(&engine->has_exports, memory_order_relaxed) || spares(engine, device));
   return is_time || may_be_spare || cached_bytes(device) + deferred > engine->max_cached ||
          device->wanted_back > 0 || gp_device_is_over_limit(device);
 }
@@ -78,19 +102,20 @@ static gp_block_t *oldest_of(gp_context_t *context)
   return NULL;
 }
 
-static gp_block_t *spare_of(gp_context_t *context, gp_trim_reason_t *ret_reason)
+static gp_block_t *spare_of(const gp_engine_t *engine, gp_context_t *context, gp_trim_reason_t *ret_reason)
 {
   gp_block_t *closed = context->device->closed_idle > 0 ? closed_of(context) : NULL;
 
   *ret_reason = GP_TRIM_SPARE;
-  return closed || gp_segment_spare_bytes(context->device) == 0 ? closed : gp_segment_spare(context);
+  return closed || !spares(engine, context->device) ? closed : gp_segment_spare(context);
 }
 
 gp_block_t *gp_surplus_next(
-    const gp_engine_t *engine, gp_context_t *context, uint64_t now_ns, gp_trim_reason_t *ret_reason)
+    gp_engine_t *engine, gp_context_t *context, uint64_t now_ns, gp_trim_reason_t *ret_reason)
 {
   gp_device_t *device = context->device;
-  gp_block_t *oldest = oldest_of(context);
+  gp_block_t *whole = oldest_of(context);
+  gp_block_t *oldest = whole ? whole : oldest_mapped(engine, context);
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
   if (!oldest)
@@ -104,8 +129,8 @@ gp_block_t *gp_surplus_next(
   else if (is_expired(engine, oldest, now_ns))
     *ret_reason = GP_TRIM_IDLE;
   else
-    return has_spare(engine, device) ? spare_of(context, ret_reason) : NULL;
-  return oldest;
+    return has_spare(engine, device) ? spare_of(engine, context, ret_reason) : NULL;
+  return whole ? whole : gp_mapped_cut_out(engine, context, atomic_load(&engine->covered), true);
 }
 
 static uint64_t expired_bytes(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)
@@ -125,7 +150,7 @@ static uint64_t expired_bytes(const gp_engine_t *engine, const gp_device_t *devi
 uint64_t gp_surplus_bytes(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)
 {
   uint64_t cached = cached_bytes(device);
-  uint64_t idle = idle_bytes(device);
+  uint64_t idle = gp_device_releasable(device);
   uint64_t bytes = expired_bytes(engine, device, now_ns);
   uint64_t committed = device->committed_bytes - device->draining;
 
@@ -136,7 +161,7 @@ uint64_t gp_surplus_bytes(const gp_engine_t *engine, const gp_device_t *device, 
     bytes = committed - device->limit;
   if (device->wanted_back > bytes)
     bytes = device->wanted_back;
-  if (engine->type->cuts && gp_segment_spare_bytes(device) > bytes)
+  if (spares(engine, device) && gp_segment_spare_bytes(device) > bytes)
     bytes = gp_segment_spare_bytes(device);
   return minimum(bytes, idle);
 }

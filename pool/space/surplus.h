@@ -8,14 +8,15 @@
 
 #include "pool/state.h"
 
-bool gp_surplus_is_due(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns);
+bool gp_surplus_is_due(const gp_engine_t *engine, gp_device_t *device, uint64_t now_ns);
 
 /* What is deferred and covered (reuse/drain.h) may be surplus once it is idle: it is to be drained first. */
 bool gp_surplus_awaits_drain(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns);
 
-/* The block of the context that is to go back next, and why; NULL: none of this context is. */
+/* The block of the context that is to go back next, and why; NULL: none of this context is. Of mapped memory
+ * it is a chunk that is cut out for that. */
 gp_block_t *gp_surplus_next(
-    const gp_engine_t *engine, gp_context_t *context, uint64_t now_ns, gp_trim_reason_t *ret_reason);
+    gp_engine_t *engine, gp_context_t *context, uint64_t now_ns, gp_trim_reason_t *ret_reason);
 
 /* As much of the device's idle memory is surplus, in bytes. */
 uint64_t gp_surplus_bytes(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns);

@@ -77,7 +77,7 @@ typedef struct gp_options {
 } gp_options_t;
 
 /* Choices by their order in options.def, for code that asks. */
-enum { GP_TYPE_ROUND, GP_TYPE_NAIVE, GP_TYPE_UNPOOLED, GP_TYPE_SEGMENT };
+enum { GP_TYPE_ROUND, GP_TYPE_NAIVE, GP_TYPE_UNPOOLED, GP_TYPE_SEGMENT, GP_TYPE_VMM };
 enum { GP_REUSE_AUTO, GP_REUSE_CONTEXT, GP_REUSE_EPOCH, GP_REUSE_SINGLE, GP_REUSE_STRICT };
 enum { GP_TRACE_OFF, GP_TRACE_STATE, GP_TRACE_ALL };
 enum {

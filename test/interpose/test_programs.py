@@ -12,7 +12,7 @@ CORNERS = ("static_route", "driver_linked", "per_thread", "errors", "capture", "
 class Programs(PreloadCase):
     def test_programs_behave_as_without_the_library(self):
         for name in CORNERS:
-            for settings in ({}, {"TYPE": "naive"}, {"TYPE": "segment"}, {"TYPE": "unpooled"}, {"REUSE": "strict"}):
+            for settings in ({}, {"TYPE": "naive"}, {"TYPE": "segment"}, {"TYPE": "vmm"}, {"TYPE": "unpooled"}, {"REUSE": "strict"}):
                 with self.subTest(program=name, **settings):
                     plain = self.run_program(name, preload=None)
                     run = self.run_program(name, **settings)
@@ -77,8 +77,18 @@ class Programs(PreloadCase):
         self.assertEqual([line for line in run.messages if "set GPUPOOL_TYPE=round" in line], run.messages)
         self.assertEqual(len(run.messages), 1)
 
+    def test_mapped_memory_is_not_exported(self):
+        """As the driver refuses it for such memory; what is asked for after the first attempt can be exported."""
+        for way in ("ipc", "tokens", "sync"):
+            with self.subTest(way=way):
+                run = self.run_program("exports", way, TYPE="vmm")
+                self.assertEqual(run.out, way + ": 1\n")
+                self.assertEqual(len([line for line in run.messages if "set GPUPOOL_TYPE=round" in line]), 1)
+        run = self.run_program("exports", "behind", TYPE="vmm")
+        self.assertEqual((run.status, run.out), (0, "small: 1\nlarge: 0\n"))
+
     def test_second_free_of_cut_memory_is_refused(self):
-        for kind in ("round", "segment"):
+        for kind in ("round", "segment", "vmm"):
             run = self.run_program("freed_twice", TYPE=kind)
             self.assertEqual((run.status, run.out), (0, "first: 0, second: 1\n"))
             self.assertNotIn("cuMemFree_v2", run.calls())

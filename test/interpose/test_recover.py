@@ -97,8 +97,10 @@ class Recover(PreloadCase):
 
     def test_killed_with_cut_memory(self):
         """Segments with all their blocks, and what is idle between them; with the history and without."""
-        for settings in ({"TRACE_EVENTS": "1000000"}, {"TRACE": "state"}):
-            pid = self.kill_replay(2 * MIB if "TRACE" not in settings else MIB // 8, TYPE="segment", **settings)
+        for settings in ({"TRACE_EVENTS": "1000000"}, {"TRACE": "state"}, {"TRACE_EVENTS": "1000000", "TYPE": "vmm"},
+                         {"TRACE": "state", "TYPE": "vmm"}):
+            settings = dict({"TYPE": "segment"}, **settings)
+            pid = self.kill_replay(2 * MIB if "TRACE" not in settings else MIB // 8, **settings)
             snapshot = self.recovered(str(pid), has_events="TRACE" not in settings)
             self.expect_covered(snapshot)
             self.assertNotIn("notes", snapshot)

@@ -35,7 +35,7 @@ class Replay(PreloadCase):
     def test_every_trace_with_other_types_and_modes(self):
         for path in trace_files():
             trace = Trace(path)
-            for settings in ({"TYPE": "naive"}, {"TYPE": "segment"}, {"TYPE": "unpooled"}, {"REUSE": "strict"}, {"MAX_DEFERRED": "0"}):
+            for settings in ({"TYPE": "naive"}, {"TYPE": "segment"}, {"TYPE": "vmm"}, {"TYPE": "unpooled"}, {"REUSE": "strict"}, {"MAX_DEFERRED": "0"}):
                 with self.subTest(trace=os.path.basename(path), **settings):
                     run = self.run_program("replay", "--check", "--streams", "3", path, **settings)
                     snapshot, stats = self.expect_counts(run, trace)

@@ -32,7 +32,7 @@ import time
 # Of a mode: whether memory may be handed out while work of its earlier owner is pending (all later work being ordered
 # behind it). A mode that the library does not know is left out.
 MODES = {"strict": False, "context": False, "epoch": False, "single": True, "auto": True}
-TYPES = ("round", "naive", "segment", "unpooled")
+TYPES = ("round", "naive", "segment", "vmm", "unpooled")
 DRIVERS = {"11080": "11.8", "12040": "12.4", "12050": "12.5", "13000": "13.0"}
 FENCE_SINCE = 12050
 DEFERRED = {"small": "4096", "large": None}  # GPUPOOL_MAX_DEFERRED: small has the library wait and fence often

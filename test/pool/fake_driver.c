@@ -117,6 +117,220 @@ static int fake_free(void *self, const gp_driver_context_t *context, uint64_t ad
   return code;
 }
 
+static bool is_done(const fake_driver_t *driver, const fake_use_t *use)
+{
+  return use->work <= driver->completed[use->context];
+}
+
+static bool is_any_in_use(const fake_driver_t *driver, uint64_t address, uint64_t bytes)
+{
+  bool in_use = false;
+
+  for (int i = 0; i < driver->use_count; i++) {
+    const fake_use_t *use = &driver->uses[i];
+    in_use |= !is_done(driver, use) && address < use->address + use->bytes && use->address < address + bytes;
+  }
+  return in_use;
+}
+
+/*
+ * Mapped memory.
+ */
+
+#define FAKE_STEP   UINT64_C(0x200000)
+#define FAKE_RANGES UINT64_C(0x100000000000) /* ranges begin at multiples of it */
+
+static fake_physical_t *physical_of(fake_driver_t *driver, uint64_t handle)
+{
+  for (int i = 0; i < driver->physical_count; i++)
+    if (driver->physicals[i].has_handle && driver->physicals[i].handle == handle)
+      return &driver->physicals[i];
+  return NULL;
+}
+
+static fake_physical_t *mapped_at(fake_driver_t *driver, uint64_t address)
+{
+  for (int i = 0; i < driver->physical_count; i++)
+    if (driver->physicals[i].address != 0 &&
+        address - driver->physicals[i].address < driver->physicals[i].bytes)
+      return &driver->physicals[i];
+  return NULL;
+}
+
+static void end_if_unused(fake_driver_t *driver, fake_physical_t *physical)
+{
+  if (physical->has_handle || physical->address != 0)
+    return;
+  driver->used -= physical->bytes;
+  *physical = driver->physicals[--driver->physical_count];
+}
+
+/* All bytes are mapped, and the device may use them. */
+static bool is_usable(fake_driver_t *driver, uint64_t address, uint64_t bytes, int device)
+{
+  for (uint64_t at = address; at < address + bytes;) {
+    const fake_physical_t *physical = mapped_at(driver, at);
+    if (!physical || !(physical->devices >> device & 1))
+      return false;
+    at = physical->address + physical->bytes;
+  }
+  return true;
+}
+
+static int fake_reserve(void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address)
+{
+  fake_driver_t *driver = self;
+  int code = 0;
+
+  (void)context;
+  enter(driver);
+  if (must_fail(driver, FAKE_RESERVE)) {
+    code = driver->fail_code;
+  } else {
+    REQUIRE(bytes % FAKE_STEP == 0);
+    driver->reserved_address += FAKE_RANGES + (driver->reserved_address == 0 ? FAKE_RANGES : 0);
+    driver->reserved_bytes += bytes;
+    *ret_address = driver->reserved_address;
+  }
+  leave(driver);
+  return code;
+}
+
+static int fake_unreserve(void *self, const gp_driver_context_t *context, uint64_t address, uint64_t bytes)
+{
+  fake_driver_t *driver = self;
+  int code = 0;
+
+  (void)context;
+  enter(driver);
+  if (must_fail(driver, FAKE_UNRESERVE)) {
+    code = driver->fail_code;
+  } else {
+    for (int i = 0; i < driver->physical_count; i++)
+      driver->errors += driver->physicals[i].address - address < bytes;
+    driver->reserved_bytes -= bytes;
+  }
+  leave(driver);
+  return code;
+}
+
+static int fake_create(void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_handle)
+{
+  fake_driver_t *driver = self;
+  int code = 0;
+
+  (void)context;
+  enter(driver);
+  if (must_fail(driver, FAKE_CREATE))
+    code = driver->fail_code;
+  else if (bytes > driver->capacity || driver->used > driver->capacity - bytes)
+    code = FAKE_OUT_OF_MEMORY;
+  if (code == 0) {
+    REQUIRE(bytes > 0 && bytes % FAKE_STEP == 0 && driver->physical_count < FAKE_PHYSICALS);
+    driver->physicals[driver->physical_count++] =
+        (fake_physical_t){.handle = ++driver->last_handle, .bytes = bytes, .has_handle = true};
+    driver->used += bytes;
+    if (driver->used > driver->peak)
+      driver->peak = driver->used;
+    *ret_handle = driver->last_handle;
+  }
+  leave(driver);
+  return code;
+}
+
+static int fake_destroy(void *self, const gp_driver_context_t *context, uint64_t handle)
+{
+  fake_driver_t *driver = self;
+  int code = 0;
+
+  (void)context;
+  enter(driver);
+  fake_physical_t *physical = physical_of(driver, handle);
+  if (must_fail(driver, FAKE_DESTROY)) {
+    code = driver->fail_code;
+  } else if (!physical) {
+    driver->errors++;
+    code = FAKE_INVALID_VALUE;
+  } else {
+    physical->has_handle = false;
+    end_if_unused(driver, physical);
+  }
+  leave(driver);
+  return code;
+}
+
+static int fake_map(
+    void *self, const gp_driver_context_t *context, uint64_t address, uint64_t bytes, uint64_t handle)
+{
+  fake_driver_t *driver = self;
+  int code = 0;
+
+  (void)context;
+  enter(driver);
+  fake_physical_t *physical = physical_of(driver, handle);
+  if (must_fail(driver, FAKE_MAP)) {
+    code = driver->fail_code;
+  } else {
+    for (int i = 0; i < driver->physical_count; i++)
+      driver->errors += driver->physicals[i].address != 0 &&
+                        address < driver->physicals[i].address + driver->physicals[i].bytes &&
+                        driver->physicals[i].address < address + bytes;
+    REQUIRE(physical && physical->address == 0 && physical->bytes == bytes && address % FAKE_STEP == 0);
+    physical->address = address;
+    physical->devices = 0;
+  }
+  leave(driver);
+  return code;
+}
+
+static int fake_unmap(void *self, const gp_driver_context_t *context, uint64_t address, uint64_t bytes)
+{
+  fake_driver_t *driver = self;
+  int code = 0;
+
+  (void)context;
+  enter(driver);
+  fake_physical_t *physical = mapped_at(driver, address);
+  if (must_fail(driver, FAKE_UNMAP)) {
+    code = driver->fail_code;
+  } else {
+    REQUIRE(physical && physical->address == address && physical->bytes == bytes);
+    driver->errors += is_any_in_use(driver, address, bytes);
+    physical->address = 0;
+    end_if_unused(driver, physical);
+  }
+  leave(driver);
+  return code;
+}
+
+static int fake_allow(
+    void *self, const gp_driver_context_t *context, uint64_t address, uint64_t bytes, int device)
+{
+  fake_driver_t *driver = self;
+  int code = 0;
+
+  (void)context;
+  enter(driver);
+  if (must_fail(driver, FAKE_ALLOW))
+    code = driver->fail_code;
+  for (uint64_t at = address; code == 0 && at < address + bytes;) {
+    fake_physical_t *physical = mapped_at(driver, at);
+    REQUIRE(physical);
+    physical->devices |= UINT64_C(1) << device;
+    at = physical->address + physical->bytes;
+  }
+  leave(driver);
+  return code;
+}
+
+bool fake_may_use(fake_driver_t *driver, uint64_t address, uint64_t bytes, int device)
+{
+  enter(driver);
+  bool may = is_usable(driver, address, bytes, device);
+  leave(driver);
+  return may;
+}
+
 static int wait_for(fake_driver_t *driver, const gp_driver_context_t *context, fake_call_t call)
 {
   int code = 0;
@@ -278,6 +492,13 @@ void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence)
       .stream_query = with_fence ? NULL : fake_stream_query,
       .default_query = with_fence ? NULL : fake_default_query,
       .order = fake_order,
+      .reserve = fake_reserve,
+      .unreserve = fake_unreserve,
+      .create = fake_create,
+      .destroy = fake_destroy,
+      .map = fake_map,
+      .unmap = fake_unmap,
+      .allow = fake_allow,
       .memory_info = fake_info,
       .now_ns = fake_now,
       .pause = fake_pause,
@@ -355,11 +576,6 @@ bool fake_is_in_use(fake_driver_t *driver, uint64_t address)
   return in_use;
 }
 
-static bool is_done(const fake_driver_t *driver, const fake_use_t *use)
-{
-  return use->work <= driver->completed[use->context];
-}
-
 void fake_submit_on(fake_driver_t *driver, int context, uint64_t address, uint64_t bytes)
 {
   int kept = 0;
@@ -369,6 +585,8 @@ void fake_submit_on(fake_driver_t *driver, int context, uint64_t address, uint64
     if (!is_done(driver, &driver->uses[i]))
       driver->uses[kept++] = driver->uses[i];
   REQUIRE(kept < FAKE_USES);
+  if (address - FAKE_RANGES < driver->reserved_address)
+    driver->errors += !is_usable(driver, address, bytes, 0);
   driver->uses[kept] = (fake_use_t){address, bytes, ++driver->submitted[context], context};
   driver->use_count = kept + 1;
   leave(driver);
@@ -376,13 +594,8 @@ void fake_submit_on(fake_driver_t *driver, int context, uint64_t address, uint64
 
 bool fake_is_any_in_use(fake_driver_t *driver, uint64_t address, uint64_t bytes)
 {
-  bool in_use = false;
-
   enter(driver);
-  for (int i = 0; i < driver->use_count; i++) {
-    const fake_use_t *use = &driver->uses[i];
-    in_use |= !is_done(driver, use) && address < use->address + use->bytes && use->address < address + bytes;
-  }
+  bool in_use = is_any_in_use(driver, address, bytes);
   leave(driver);
   return in_use;
 }

@@ -22,6 +22,7 @@
 #define FAKE_CONTEXTS      4
 #define FAKE_FENCES        64
 #define FAKE_ALLOCATIONS   (1 << 16)
+#define FAKE_PHYSICALS     512
 #define FAKE_USES          (1 << 12) /* pending at a time */
 
 typedef enum fake_call {
@@ -34,6 +35,13 @@ typedef enum fake_call {
   FAKE_INFO,
   FAKE_ORDER,
   FAKE_ASK_STREAM, /* whether it has work; a driver without fences over contexts */
+  FAKE_RESERVE,
+  FAKE_UNRESERVE,
+  FAKE_CREATE,
+  FAKE_DESTROY,
+  FAKE_MAP,
+  FAKE_UNMAP,
+  FAKE_ALLOW,
   FAKE_CALLS
 } fake_call_t;
 
@@ -43,6 +51,15 @@ typedef struct fake_allocation {
   void *context;
   uint64_t work; /* newest work submitted on it, in its context's count */
 } fake_allocation_t;
+
+/* Physical memory; it ends with its handle and its mapping. */
+typedef struct fake_physical {
+  uint64_t handle;
+  uint64_t bytes;
+  uint64_t address; /* where it is mapped; 0: nowhere */
+  uint64_t devices; /* that may use it there, as a bit mask */
+  bool has_handle;
+} fake_physical_t;
 
 typedef struct fake_use {
   uint64_t address;
@@ -78,10 +95,15 @@ typedef struct fake_driver {
   uint64_t ordered; /* the stream that was put behind the default stream last */
   fake_allocation_t *allocations;
   int allocation_count;
-  fake_use_t *uses; /* work on any bytes that may be pending */
+  fake_physical_t physicals[FAKE_PHYSICALS];
+  int physical_count;
+  uint64_t last_handle;
+  uint64_t reserved_address; /* of the newest range */
+  uint64_t reserved_bytes;   /* of all ranges */
+  fake_use_t *uses;          /* work on any bytes that may be pending */
   int use_count;
-  long errors; /* frees of what is not allocated, frees while work is pending by a driver that must not wait
-                  ... */
+  long errors; /* frees of what is not allocated, memory unmapped or moved under work that is pending, work on
+                  what is not mapped */
 } fake_driver_t;
 
 void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence);
@@ -102,6 +124,9 @@ bool fake_is_in_use(fake_driver_t *driver, uint64_t address);
 /* The same for work on any bytes, wherever they are: a pool may cut allocations. */
 void fake_submit_on(fake_driver_t *driver, int context, uint64_t address, uint64_t bytes);
 bool fake_is_any_in_use(fake_driver_t *driver, uint64_t address, uint64_t bytes);
+
+/* Mapped memory: all of it is there, and the device may use it. */
+bool fake_may_use(fake_driver_t *driver, uint64_t address, uint64_t bytes, int device);
 
 /* Options as the environment would give them: "NAME=value" strings, NULL at the end. Fails the test if one is
  * bad. */

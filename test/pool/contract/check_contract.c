@@ -38,6 +38,7 @@ static const config_t configs[] = {
     CONFIGS("naive"),
     CONFIGS("unpooled"),
     CONFIGS("segment"),
+    CONFIGS("vmm"),
     {"round mxnet", {"GPUPOOL_ROUND_DIVISIONS=1", "GPUPOOL_ROUND_CUTOFF=20", NULL}, true},
 };
 #define CONFIG_COUNT (int)(sizeof(configs) / sizeof(configs[0]))
@@ -199,7 +200,8 @@ START_TEST(test_random_program)
   ck_assert_uint_eq(stats.requested_bytes.current, model.requested);
   ck_assert_uint_eq(stats.num_ooms, model.refused);
   ck_assert_uint_eq(stats.reserved_bytes.current, model.driver.used);
-  ck_assert_uint_eq(stats.driver_allocs - stats.driver_frees, (uint64_t)model.driver.allocation_count);
+  ck_assert_uint_eq(stats.driver_allocs - stats.driver_frees,
+      (uint64_t)(model.driver.allocation_count + model.driver.physical_count));
   uint64_t limit = gp_engine_limit(model.engine, 0);
   if (limit)
     ck_assert_uint_le(model.driver.peak, limit);

@@ -108,6 +108,8 @@ static const char *const settings[][4] = {
     {"GPUPOOL_TYPE=naive", "GPUPOOL_IDLE_RELEASE=0", NULL},
     {"GPUPOOL_TYPE=segment", "GPUPOOL_LIMIT=96MiB", "GPUPOOL_MAX_DEFERRED=4MiB", NULL},
     {"GPUPOOL_TYPE=segment", "GPUPOOL_REUSE=strict", "GPUPOOL_MAX_CACHED=8MiB", NULL},
+    {"GPUPOOL_TYPE=vmm", "GPUPOOL_LIMIT=96MiB", "GPUPOOL_MAX_DEFERRED=4MiB", NULL},
+    {"GPUPOOL_TYPE=vmm", "GPUPOOL_REUSE=strict", "GPUPOOL_MAX_CACHED=8MiB", NULL},
 };
 #define SETTINGS_COUNT (int)(sizeof(settings) / sizeof(settings[0]))
 

@@ -33,6 +33,11 @@ void *__wrap_calloc(size_t count, size_t bytes)
 
 static fake_driver_t driver;
 
+static bool is_mapped(uint64_t address)
+{
+  return fake_may_use(&driver, address, 1, 0);
+}
+
 /* Touches every module: misses, hits, fences, waits, trims, limits, passthrough, captures, taint, context
  * loss. */
 static void run_scenario(gp_engine_t *engine)
@@ -65,6 +70,8 @@ static void run_scenario(gp_engine_t *engine)
       gp_free_result_t result = gp_engine_free(engine, address, &code);
       if (result == GP_FREE_UNKNOWN)
         code = driver.ops.free(&driver, &keys[i % 2], address); /* untracked: the hook asks the driver */
+      if (i == 5 && is_mapped(address))
+        gp_engine_release(engine, address); /* which the pool kept for good */
       if (i == 6 && !gp_engine_release(engine, address))
         gp_engine_release(engine, address); /* the driver refused: once more */
       if (code == DRIVER_CODE && gp_engine_free(engine, address, &code) == GP_FREE_UNKNOWN)
@@ -123,6 +130,8 @@ static const char *const settings[][5] = {
     {"GPUPOOL_TYPE=unpooled", "GPUPOOL_LIMIT=70MiB", NULL},
     {"GPUPOOL_TYPE=segment", "GPUPOOL_LIMIT=80MiB", "GPUPOOL_MAX_DEFERRED=2MiB", NULL},
     {"GPUPOOL_TYPE=segment", "GPUPOOL_REUSE=strict", "GPUPOOL_MAX_CACHED=10MiB", NULL},
+    {"GPUPOOL_TYPE=vmm", "GPUPOOL_LIMIT=80MiB", "GPUPOOL_MAX_DEFERRED=2MiB", NULL},
+    {"GPUPOOL_TYPE=vmm", "GPUPOOL_MAX_CACHED=10MiB", "GPUPOOL_IDLE_RELEASE=1", NULL},
 };
 #define SETTINGS_COUNT (int)(sizeof(settings) / sizeof(settings[0]))
 

@@ -1,0 +1,359 @@
+/*
+ * Under the lock a place is chosen, and everything in it, and every chunk that is to move there, is taken out
+ * of the pool's lists (MAPPING), so that no other thread has it. Then the driver is called without a lock,
+ * and then the place becomes the request's block. If the driver refuses, everything is put back.
+ */
+#include "pool/grow_mapped.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "pool/grow.h"
+#include "pool/limit.h"
+#include "pool/map_range.h"
+#include "pool/map_steps.h"
+#include "pool/reuse/stamps.h"
+#include "pool/space/block.h"
+#include "pool/space/block_slab.h"
+#include "pool/space/chunks.h"
+#include "pool/space/mapped.h"
+#include "pool/space/mapped_policy.h"
+#include "pool/space/segment.h"
+#include "pool/util/cancel.h"
+
+/* A request on its way, and what is to be mapped for it. */
+typedef struct gp_plan {
+  gp_engine_t *engine;
+  gp_context_t *context;
+  uint64_t requested;
+  uint64_t bytes;
+  bool is_exact;      /* memory moves wherever it can, and no more is made than is missing */
+  bool moves;         /* memory moves */
+  uint64_t chunk;     /* bytes of a chunk that is made */
+  uint64_t address;   /* of the request's place */
+  gp_block_t **parts; /* that the place is made of, by address; MAPPING */
+  size_t part_count, part_room;
+  gp_map_step_t *steps;
+  size_t step_count, step_room;
+  unsigned runs;
+  size_t made_count; /* chunks that are made */
+  uint64_t made;     /* their bytes; counted against the limit */
+  uint64_t excess;   /* bytes of them that are more than is missing */
+  uint64_t peers;
+} gp_plan_t;
+
+typedef enum gp_planned { PLANNED, NO_PLACE, NO_HOST_MEMORY } gp_planned_t;
+
+/* Room for one entry more in an array of the plan. */
+static bool make_room(void **array, size_t count, size_t *room, size_t entry)
+{
+  if (count < *room)
+    return true;
+  size_t wanted = 2 * *room + 8;
+  void *larger = malloc(wanted * entry);
+  if (!larger)
+    return false;
+  if (count > 0)
+    memcpy(larger, *array, count * entry);
+  free(*array);
+  *array = larger;
+  *room = wanted;
+  return true;
+}
+
+static bool add_part(gp_plan_t *plan, gp_block_t *block, uint64_t address, uint64_t bytes)
+{
+  if (!make_room((void **)&plan->parts, plan->part_count, &plan->part_room, sizeof(gp_block_t *)))
+    return false;
+  gp_block_t *part = gp_mapped_carve(plan->engine, block, address, bytes);
+  if (part)
+    plan->parts[plan->part_count++] = part;
+  return part != NULL;
+}
+
+/* Bytes of the next chunk that is made. */
+static uint64_t made_size(const gp_plan_t *plan, uint64_t left, uint64_t room)
+{
+  uint64_t size = plan->chunk < room ? plan->chunk : room;
+  if (size > left &&
+      (plan->is_exact || gp_mapped_should_move(plan->context->device, plan->bytes, plan->made + size)))
+    return left;
+  return size;
+}
+
+/* The next step, for `left` bytes that are missing where `room` bytes can be mapped; NULL: no memory of the
+ * host. Its address is the caller's to set. */
+static gp_map_step_t *add_step(gp_plan_t *plan, uint64_t left, uint64_t room)
+{
+  if (!make_room((void **)&plan->steps, plan->step_count, &plan->step_room, sizeof(gp_map_step_t)))
+    return NULL;
+  gp_map_step_t *step = &plan->steps[plan->step_count];
+  gp_block_t *source = NULL;
+  if (plan->moves)
+    source = gp_mapped_cut_to_fit(plan->engine, plan->context, gp_covered(plan->engine), left, room);
+  if (!source && !gp_chunks_promise(plan->context->range, 1))
+    return NULL;
+  *step = (gp_map_step_t){.source = source, .run = plan->runs, .done = GP_MAP_NOTHING};
+  if (source) {
+    const gp_chunk_t *chunk = gp_chunks_find(plan->context->range, source->address);
+    step->from = source->address;
+    step->size = source->size;
+    step->handle = chunk->handle;
+  } else {
+    step->size = made_size(plan, left, room);
+    plan->made_count++;
+    plan->made += step->size;
+    plan->excess += step->size > left ? step->size - left : 0;
+  }
+  plan->step_count++;
+  return step;
+}
+
+/*
+ * Fills what the request needs of a hole, from address on up to `end` at most. That begins or ends with the
+ * hole; memory beyond it is mapped on the other side, where the hole goes on.
+ */
+static bool fill(gp_plan_t *plan, gp_block_t *hole, uint64_t address, uint64_t end)
+{
+  const uint64_t base = hole->segment->address;
+  const uint64_t hole_end = hole->address + hole->size;
+  uint64_t low = address - (address - base) % GP_CHUNK_STEP;
+  uint64_t high = base + gp_round_up((end < hole_end ? end : hole_end) - base, GP_CHUNK_STEP);
+  const bool is_down = low > hole->address;
+  uint64_t left = high - low;
+  uint64_t room = is_down ? high - hole->address : hole_end - low;
+  uint64_t at = is_down ? high : low;
+
+  plan->runs++;
+  while (left > 0) {
+    gp_map_step_t *step = add_step(plan, left, room);
+    if (!step)
+      return false;
+    step->address = is_down ? at - step->size : at;
+    at = is_down ? at - step->size : at + step->size;
+    left -= step->size < left ? step->size : left;
+    room -= step->size;
+  }
+  return is_down ? add_part(plan, hole, at, high - at) : add_part(plan, hole, low, at - low);
+}
+
+/* The idle parts of the place first: no chunk in them may move. */
+static bool take_place(gp_plan_t *plan, const gp_place_t *place)
+{
+  const uint64_t end = place->address + plan->bytes;
+  gp_block_t *first = place->first;
+  size_t idle_parts;
+
+  for (gp_block_t *block = first; block && block->address < end; block = gp_segment_above(block)) {
+    if (block->state != GP_STATE_IDLE)
+      continue;
+    uint64_t from = block->address > place->address ? block->address : place->address;
+    uint64_t to = block->address + block->size < end ? block->address + block->size : end;
+    if (!add_part(plan, block, from, to - from))
+      return false;
+    if (block == first)
+      first = plan->parts[0];
+    block = plan->parts[plan->part_count - 1];
+  }
+  idle_parts = plan->part_count;
+  for (gp_block_t *block = first; block && block->address < end; block = gp_segment_above(block)) {
+    if (block->state != GP_STATE_UNMAPPED)
+      continue;
+    if (!fill(plan, block, block->address > place->address ? block->address : place->address, end))
+      return false;
+    block = plan->parts[plan->part_count - 1];
+  }
+  return plan->part_count > idle_parts; /* else it was no miss */
+}
+
+static int by_address(const void *a, const void *b)
+{
+  uint64_t first = (*(gp_block_t *const *)a)->address, second = (*(gp_block_t *const *)b)->address;
+  return (first > second) - (first < second);
+}
+
+/* With the device's lock held. What it has taken is put back by put_back(), whatever it returns. */
+static gp_planned_t make_plan(gp_plan_t *plan)
+{
+  gp_context_t *context = plan->context;
+  const gp_device_t *device = context->device;
+  uint64_t newest = atomic_load_explicit(&context->completed, memory_order_acquire);
+  gp_place_t place;
+
+  plan->part_count = plan->step_count = plan->made_count = 0;
+  plan->made = plan->excess = 0;
+  if (!gp_mapped_place(context->range, plan->bytes, newest, &place))
+    return NO_PLACE;
+  plan->address = place.address;
+  plan->peers = context->peers;
+  plan->chunk = gp_mapped_chunk_size(device->stats->reserved_bytes.current + place.missing);
+  plan->moves = plan->is_exact || gp_mapped_should_move(device, plan->bytes, place.missing);
+  if (!take_place(plan, &place))
+    return NO_HOST_MEMORY;
+  qsort(plan->parts, plan->part_count, sizeof(*plan->parts), by_address);
+  return PLANNED;
+}
+
+/* With the device's lock held: nothing came of it. */
+static void put_back(gp_plan_t *plan)
+{
+  gp_engine_t *engine = plan->engine;
+  gp_range_t *range = plan->context->range;
+  uint64_t now_ns = gp_now(engine);
+
+  for (size_t i = 0; i < plan->step_count; i++) {
+    const gp_map_step_t *step = &plan->steps[i];
+    if (step->source && step->done == GP_MAP_LOST) {
+      gp_mapped_forget(engine, range, gp_chunks_find(range, step->from), GP_DETAIL_NONE, now_ns, 0);
+      gp_mapped_become_hole(engine, step->source);
+      plan->context->device->stats->driver_frees++;
+    } else if (step->source) {
+      gp_mapped_become_idle(engine, step->source, now_ns);
+    }
+  }
+  for (size_t i = 0; i < plan->part_count; i++) {
+    if (gp_chunks_find(range, plan->parts[i]->address))
+      gp_mapped_become_idle(engine, plan->parts[i], now_ns);
+    else
+      gp_mapped_become_hole(engine, plan->parts[i]);
+  }
+  gp_chunks_unpromise(range, plan->made_count);
+}
+
+static void give_up(gp_plan_t *plan)
+{
+  gp_lock_take(&plan->context->device->lock);
+  put_back(plan);
+  gp_lock_release(&plan->context->device->lock);
+  if (atomic_load(&plan->context->lost))
+    gp_map_range_lose(plan->engine, plan->context);
+}
+
+/* What the place has below the request, and beyond, becomes idle; the request's block is MAPPING. */
+static gp_block_t *trim_place(gp_plan_t *plan, uint64_t now_ns)
+{
+  gp_engine_t *engine = plan->engine;
+  gp_block_t *block = plan->parts[0];
+
+  for (size_t i = 1; i < plan->part_count; i++)
+    gp_segment_join(engine, block, plan->parts[i]);
+  gp_block_t *middle = block->address < plan->address ? gp_block_slab_take(engine) : NULL;
+  if (middle) {
+    gp_segment_split(block, plan->address - block->address, middle);
+    gp_mapped_become_idle(engine, block, now_ns);
+    block = middle;
+  }
+  gp_block_t *rest = block->size > plan->bytes ? gp_block_slab_take(engine) : NULL;
+  if (rest) {
+    gp_segment_split(block, plan->bytes, rest);
+    gp_mapped_become_idle(engine, rest, now_ns);
+  }
+  return block;
+}
+
+/* The driver has done all steps: the program gets the place. False: the host has no memory for the map's
+ * entry, and the place is idle. */
+static bool commit(gp_plan_t *plan, uint64_t start_ns, uint64_t *ret_address)
+{
+  gp_engine_t *engine = plan->engine;
+  gp_context_t *context = plan->context;
+  gp_range_t *range = context->range;
+  uint64_t duration_ns = gp_now(engine) - start_ns;
+  uint64_t end_ns = start_ns + duration_ns;
+
+  gp_lock_take(&context->device->lock);
+  for (size_t i = 0; i < plan->step_count; i++) {
+    const gp_map_step_t *step = &plan->steps[i];
+    const gp_chunk_t chunk = {.address = step->address, .size = step->size, .handle = step->handle};
+    if (step->source) {
+      gp_mapped_move(engine, range, step->from, step->address, start_ns);
+      gp_mapped_become_hole(engine, step->source);
+    } else {
+      gp_mapped_adopt(engine, range, &chunk, start_ns, duration_ns);
+    }
+  }
+  gp_block_t *block = trim_place(plan, end_ns);
+  bool is_lost = atomic_load(&context->lost);
+  bool is_known = !is_lost && gp_address_map_insert(&engine->blocks, block->address, block);
+  if (is_known) {
+    gp_block_hand_out(engine, block, plan->requested, start_ns, duration_ns, false);
+    *ret_address = block->address;
+  } else {
+    gp_mapped_become_idle(engine, block, end_ns);
+  }
+  uint64_t new_peers = context->peers & ~plan->peers;
+  gp_lock_release(&context->device->lock);
+  if (new_peers) /* the program enabled access meanwhile, see gp_engine_peer_enabled */
+    gp_map_allow(engine, context, plan->steps, plan->step_count, new_peers);
+  if (is_lost)
+    gp_map_range_lose(engine, context);
+  return is_known;
+}
+
+/* One attempt; *ret_again: another one, which asks for less, may succeed. */
+static int attempt(gp_plan_t *plan, bool *by_limit, bool *ret_again, uint64_t *ret_address)
+{
+  gp_engine_t *engine = plan->engine;
+  gp_context_t *context = plan->context;
+  const int out_of_memory = engine->driver.ops->code_out_of_memory;
+
+  *by_limit = false;
+  *ret_again = !plan->is_exact;
+  if (plan->excess > 0 && !gp_grow_leaves_enough(engine, context, plan->made)) {
+    give_up(plan);
+    return out_of_memory;
+  }
+  *by_limit = !gp_limit_reserve(engine, context, plan->made, plan->made, false);
+  if (*by_limit) {
+    give_up(plan);
+    return out_of_memory;
+  }
+  uint64_t start_ns = gp_now(engine);
+  int code = gp_map_take_steps(engine, context, plan->steps, plan->step_count, plan->peers);
+  if (code != 0) {
+    give_up(plan);
+    gp_limit_cancel(context->device, plan->made);
+    return code;
+  }
+  *ret_again = false;
+  return commit(plan, start_ns, ret_address) ? 0 : out_of_memory;
+}
+
+static int serve(gp_plan_t *plan, bool *by_limit, bool *ret_is_placed, uint64_t *ret_address)
+{
+  gp_device_t *device = plan->context->device;
+  const int out_of_memory = plan->engine->driver.ops->code_out_of_memory;
+  int code = out_of_memory;
+
+  *ret_is_placed = true;
+  for (bool again = true; again && code == out_of_memory; plan->is_exact = true) {
+    gp_lock_take(&device->lock);
+    gp_planned_t planned = make_plan(plan);
+    if (planned == NO_HOST_MEMORY)
+      put_back(plan);
+    gp_lock_release(&device->lock);
+    *ret_is_placed = planned != NO_PLACE;
+    if (planned != PLANNED)
+      return out_of_memory;
+    code = attempt(plan, by_limit, &again, ret_address);
+  }
+  return code;
+}
+
+int gp_grow_mapped(gp_engine_t *engine, gp_context_t *context, uint64_t requested, uint64_t bytes,
+    bool *by_limit, uint64_t *ret_address)
+{
+  gp_plan_t plan = {.engine = engine, .context = context, .requested = requested, .bytes = bytes};
+  bool is_placed = false;
+  int code = 0;
+
+  gp_assert(!gp_holds_engine_lock());
+  *by_limit = false;
+  int cancel_state = gp_cancel_hold(); /* in between memory would be nobody's */
+  if (gp_map_range_is_there(engine, context) && bytes <= context->range->segment.size)
+    code = serve(&plan, by_limit, &is_placed, ret_address);
+  gp_cancel_restore(cancel_state);
+  free(plan.parts);
+  free(plan.steps);
+  return is_placed ? code : gp_grow(engine, context, requested, bytes, by_limit, ret_address);
+}

@@ -1,0 +1,22 @@
+/*
+ * The addresses that a context has for mapped memory, type vmm. Uses: driver_calls.h, space/.
+ */
+#ifndef GP_POOL_MAP_RANGE_H
+#define GP_POOL_MAP_RANGE_H
+
+#include "pool/state.h"
+
+/*
+ * The context has a range, reserved at the first call, when it is tried whether memory can be mapped there.
+ * False: the driver cannot, which is final and said once, has no memory for the trial, or another thread is
+ * trying just now. The caller holds no lock.
+ */
+bool gp_map_range_is_there(gp_engine_t *engine, gp_context_t *context);
+
+/*
+ * The context is lost; its mapped memory, which the driver keeps beyond the context's end, goes back, but for
+ * what other threads are about to map or release. The caller holds no lock.
+ */
+void gp_map_range_lose(gp_engine_t *engine, gp_context_t *context);
+
+#endif

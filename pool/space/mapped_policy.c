@@ -1,0 +1,93 @@
+#include "pool/space/mapped_policy.h"
+
+#include "pool/space/chunks.h"
+#include "pool/space/segment.h"
+
+/* Few driver calls at first, little waste later; chunks of few sizes fit into each other's places. */
+#define CHUNK_DIVISION       32 /* of what is held, from CHUNK_LEAST on */
+#define CHUNK_LEAST          (16 * GP_MIB)
+#define CHUNK_MOST           (512 * GP_MIB)
+#define CHUNK_EARLY_DIVISION 8 /* up to CHUNK_LEAST */
+
+/* Thousandths of the highest use that may be held before memory moves. */
+#define HELD_PERMILLE 1033
+
+static uint64_t power_of_two_within(uint64_t bytes)
+{
+  return bytes == 0 ? 0 : UINT64_C(1) << (63 - (unsigned)__builtin_clzll(bytes));
+}
+
+uint64_t gp_mapped_chunk_size(uint64_t held)
+{
+  uint64_t early = held / CHUNK_EARLY_DIVISION;
+  uint64_t size = held / CHUNK_DIVISION;
+
+  if (early > CHUNK_LEAST)
+    early = CHUNK_LEAST;
+  size = power_of_two_within(size > early ? size : early);
+  if (size > CHUNK_MOST)
+    return CHUNK_MOST;
+  return size < GP_CHUNK_STEP ? GP_CHUNK_STEP : size;
+}
+
+bool gp_mapped_should_move(const gp_device_t *device, uint64_t need, uint64_t bytes)
+{
+  const gp_stats_t *stats = device->stats;
+  uint64_t use = stats->active_bytes.current + need;
+  uint64_t highest = use > device->highest_active ? use : device->highest_active;
+
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  return stats->reserved_bytes.current + bytes > highest / 1000 * HELD_PERMILLE;
+}
+
+static bool is_usable(const gp_block_t *block, uint64_t newest)
+{
+  return block->state == GP_STATE_UNMAPPED || (block->state == GP_STATE_IDLE && block->free_epoch <= newest);
+}
+
+/* Of `bytes` that begin with the block, or end with it if `down`. UINT64_MAX: there are not so many. */
+static uint64_t missing_from(const gp_block_t *block, bool down, uint64_t bytes, uint64_t newest)
+{
+  uint64_t missing = 0, left = bytes;
+
+  for (; block && is_usable(block, newest);
+       block = down ? gp_segment_below(block) : gp_segment_above(block)) {
+    uint64_t part = block->size < left ? block->size : left;
+    if (block->state == GP_STATE_UNMAPPED)
+      missing += gp_round_up(part, GP_CHUNK_STEP);
+    left -= part;
+    if (left == 0)
+      return missing;
+  }
+  return UINT64_MAX;
+}
+
+/* The block in which address lies, at or below `block`. */
+static gp_block_t *block_down_to(gp_block_t *block, uint64_t address)
+{
+  while (block->address > address)
+    block = gp_segment_below(block);
+  return block;
+}
+
+bool gp_mapped_place(const gp_range_t *range, uint64_t bytes, uint64_t newest, gp_place_t *ret_place)
+{
+  ret_place->missing = UINT64_MAX;
+  gp_assert_internal(gp_lock_is_held(&range->segment.context->device->lock));
+  for (gp_block_t *block = range->segment.first; block; block = gp_segment_above(block)) {
+    if (!is_usable(block, newest))
+      continue;
+    uint64_t missing = missing_from(block, false, bytes, newest);
+    if (missing < ret_place->missing)
+      *ret_place = (gp_place_t){.first = block, .address = block->address, .missing = missing};
+    if (block->state == GP_STATE_UNMAPPED)
+      continue;
+    missing = missing_from(block, true, bytes, newest);
+    if (missing < ret_place->missing) {
+      uint64_t address = block->address + block->size - bytes;
+      *ret_place =
+          (gp_place_t){.first = block_down_to(block, address), .address = address, .missing = missing};
+    }
+  }
+  return ret_place->missing != UINT64_MAX;
+}

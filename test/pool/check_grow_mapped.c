@@ -1,0 +1,337 @@
+/*
+ * Type vmm in the engine: where memory is mapped, what moves, what goes back, and what must not.
+ */
+#include "pool/reuse/stream_record.h"
+#include "pool/reuse/streams.h"
+#include "pool/reuse/work_flags.h"
+#include "pool/space/mapped_policy.h"
+#include "test/pool/check_main.h"
+#include "test/pool/engine_fixture.h"
+
+#define VMM   "GPUPOOL_TYPE=vmm"
+#define TRIAL 1 /* calls of each kind before the first memory is made */
+
+static const char *const plain[] = {VMM, "GPUPOOL_RESERVE=0", NULL};
+
+static void begin(uint64_t capacity)
+{
+  start(plain, capacity, true);
+}
+
+static void expect_usable(uint64_t address, uint64_t bytes)
+{
+  ck_assert(fake_may_use(&driver, address, bytes, 0));
+}
+
+START_TEST(test_sizes_of_chunks)
+{
+  ck_assert_uint_eq(gp_mapped_chunk_size(512), 2 * GP_MIB);
+  ck_assert_uint_eq(gp_mapped_chunk_size(40 * GP_MIB), 4 * GP_MIB);
+  ck_assert_uint_eq(gp_mapped_chunk_size(GP_GIB - 1), 16 * GP_MIB);
+  ck_assert_uint_eq(gp_mapped_chunk_size(3 * GP_GIB), 64 * GP_MIB);
+  ck_assert_uint_eq(gp_mapped_chunk_size(100 * GP_GIB), 512 * GP_MIB);
+}
+END_TEST
+
+START_TEST(test_memory_grows_in_one_place)
+{
+  begin(GP_GIB);
+  uint64_t a = allocate(GP_MIB);
+  uint64_t b = allocate(3 * GP_MIB); /* over the end of the first chunk */
+  ck_assert_uint_eq(b, a + GP_MIB);
+  expect_usable(a, 4 * GP_MIB);
+  ck_assert_int_eq(driver.count[FAKE_ALLOC], 0);
+  ck_assert_int_eq(driver.count[FAKE_RESERVE], 1);
+  ck_assert_int_eq(driver.count[FAKE_CREATE], TRIAL + 2);
+  ck_assert_int_eq(driver.count[FAKE_ALLOW], TRIAL + 2);
+  ck_assert_uint_eq(stats().reserved_bytes.current, 4 * GP_MIB);
+  ck_assert_uint_eq(driver.used, 4 * GP_MIB);
+  ck_assert_uint_eq(stats().segment.current, 2);
+  ck_assert_uint_eq(stats().inactive_split_bytes.current, 0);
+  ck_assert_int_eq(free_code(b), 0);
+  synchronize();
+  ck_assert_uint_eq(stats().cached_bytes.current, 3 * GP_MIB);
+  ck_assert_uint_eq(stats().inactive_split_bytes.current, GP_MIB); /* the rest is a chunk */
+  stop();
+}
+END_TEST
+
+/* One call lets the device use all that a request needed. */
+START_TEST(test_access_is_given_once_a_run)
+{
+  begin(GP_GIB);
+  uint64_t a = allocate(512 * GP_MIB);
+  expect_usable(a, 512 * GP_MIB);
+  ck_assert_int_gt(driver.count[FAKE_CREATE], TRIAL + 8);
+  ck_assert_int_eq(driver.count[FAKE_ALLOW], TRIAL + 1);
+  stop();
+}
+END_TEST
+
+/* What is idle in pieces serves a request that no piece could: its memory comes to where the request is. */
+START_TEST(test_free_memory_moves)
+{
+  uint64_t blocks[8];
+
+  begin(96 * GP_MIB);
+  for (int i = 0; i < 8; i++)
+    blocks[i] = allocate(8 * GP_MIB);
+  for (int i = 0; i < 8; i += 2)
+    ck_assert_int_eq(free_code(blocks[i]), 0);
+  synchronize();
+  long made = driver.count[FAKE_CREATE];
+  uint64_t large = allocate(32 * GP_MIB);
+  expect_usable(large, 32 * GP_MIB);
+  ck_assert_int_eq(driver.count[FAKE_CREATE], made);
+  ck_assert_uint_eq(driver.used, 64 * GP_MIB);
+  for (int i = 1; i < 8; i += 2)
+    expect_usable(blocks[i], 8 * GP_MIB);
+  ck_assert_int_eq(free_code(blocks[0]), FAKE_INVALID_VALUE); /* nothing is there any more */
+  ck_assert_int_eq(gp_engine_owner(engine, blocks[0]), GP_OWNER_POOL);
+  ck_assert_int_eq(driver.count[FAKE_FREE], 0);
+  stop();
+}
+END_TEST
+
+#ifndef GP_UNSAFE_REUSE
+/* Mode `single` hands memory out while its work is pending. The driver does not wait for it when it unmaps.
+ */
+START_TEST(test_memory_does_not_move_under_work)
+{
+  static const char *const single[] = {VMM, "GPUPOOL_RESERVE=0", "GPUPOOL_REUSE=single", NULL};
+
+  start(single, 96 * GP_MIB, true);
+  uint64_t a = allocate(16 * GP_MIB), b = allocate(16 * GP_MIB);
+  fake_submit_on(&driver, 0, a, 16 * GP_MIB);
+  ck_assert(gp_submitter_init());
+  gp_work_flag_set(gp_work_flag_place(GP_STREAM_DEFAULT));
+  ck_assert_int_eq(free_code(a), 0);
+  uint64_t large = allocate(32 * GP_MIB);
+  expect_usable(large, 32 * GP_MIB);
+  expect_usable(a, 16 * GP_MIB);
+  ck_assert_int_eq(driver.errors, 0);
+  gp_engine_trim(engine, context, UINT64_MAX, GP_TRIM_REQUESTED);
+  ck_assert_int_eq(driver.errors, 0);
+  expect_usable(b, 16 * GP_MIB);
+  stop();
+}
+END_TEST
+
+/* A driver function that the library does not know may have given it away. */
+START_TEST(test_exported_memory_stays)
+{
+  begin(GP_GIB);
+  uint64_t a = allocate(2 * GP_MIB);
+  gp_engine_taint(engine, a);
+  gp_engine_taint(engine, a);
+  ck_assert_int_eq(free_code(a), 0);
+  ck_assert_int_eq(free_code(a), FAKE_INVALID_VALUE);
+  synchronize();
+  gp_engine_trim(engine, context, UINT64_MAX, GP_TRIM_REQUESTED);
+  ck_assert_uint_ne(allocate(GP_MIB), a);
+  expect_usable(a, 2 * GP_MIB);
+  uint64_t whole = allocate(4 * GP_MIB); /* exported programs export again: this one could be */
+  ck_assert(!gp_engine_is_mapped(engine, whole));
+  ck_assert_int_eq(driver.count[FAKE_ALLOC], 1);
+  stop();
+}
+END_TEST
+#endif
+
+START_TEST(test_refusal_leaves_everything)
+{
+  begin(64 * GP_MIB);
+  uint64_t a = allocate(24 * GP_MIB), b = allocate(24 * GP_MIB), refused = 7;
+  ck_assert_int_eq(free_code(a), 0);
+  synchronize();
+  uint64_t used = driver.used;
+  ck_assert_int_eq(gp_engine_alloc(engine, context, 48 * GP_MIB, &refused), FAKE_OUT_OF_MEMORY);
+  ck_assert_uint_eq(refused, 7);
+  ck_assert_uint_le(driver.used, used); /* what is idle may have gone */
+  expect_usable(b, 24 * GP_MIB);
+  ck_assert_uint_eq(stats().reserved_bytes.current, driver.used);
+  expect_usable(allocate(36 * GP_MIB), 36 * GP_MIB);
+  stop();
+}
+END_TEST
+
+/* The device has room for what is missing, and not for a whole chunk more. */
+START_TEST(test_full_device_is_filled)
+{
+  begin(66 * GP_MIB);
+  uint64_t a = allocate(60 * GP_MIB);
+  expect_usable(allocate(6 * GP_MIB), 6 * GP_MIB);
+  expect_usable(a, 60 * GP_MIB);
+  ck_assert_uint_eq(driver.used, 66 * GP_MIB);
+  stop();
+}
+END_TEST
+
+START_TEST(test_limit_is_filled)
+{
+  static const char *const limited[] = {VMM, "GPUPOOL_RESERVE=0", "GPUPOOL_LIMIT=66MiB", NULL};
+  uint64_t address;
+
+  start(limited, GP_GIB, true);
+  expect_usable(allocate(60 * GP_MIB), 60 * GP_MIB);
+  expect_usable(allocate(6 * GP_MIB), 6 * GP_MIB);
+  ck_assert_int_eq(gp_engine_alloc(engine, context, 512, &address), FAKE_OUT_OF_MEMORY);
+  ck_assert_uint_eq(driver.peak, 66 * GP_MIB);
+  stop();
+}
+END_TEST
+
+START_TEST(test_peers_reach_the_memory)
+{
+  begin(GP_GIB);
+  uint64_t a = allocate(3 * GP_MIB);
+  ck_assert(!fake_may_use(&driver, a, 3 * GP_MIB, 1));
+  gp_engine_peer_enabled(engine, context, 1);
+  ck_assert(fake_may_use(&driver, a, 3 * GP_MIB, 1));
+  uint64_t b = allocate(40 * GP_MIB);
+  ck_assert(fake_may_use(&driver, b, 40 * GP_MIB, 1));
+  ck_assert(!fake_may_use(&driver, b, 40 * GP_MIB, 2));
+  stop();
+}
+END_TEST
+
+START_TEST(test_peers_reach_what_moves)
+{
+  begin(32 * GP_MIB);
+  gp_engine_peer_enabled(engine, context, 1);
+  uint64_t a = allocate(8 * GP_MIB), b = allocate(8 * GP_MIB), c = allocate(8 * GP_MIB);
+  ck_assert_int_eq(free_code(a), 0);
+  ck_assert_int_eq(free_code(c), 0);
+  synchronize();
+  uint64_t moved = allocate(20 * GP_MIB);
+  ck_assert(fake_may_use(&driver, moved, 20 * GP_MIB, 1));
+  expect_usable(b, 8 * GP_MIB);
+  stop();
+}
+END_TEST
+
+START_TEST(test_views_cover_what_is_mapped)
+{
+  gp_block_view_t views[8];
+
+  begin(GP_GIB);
+  uint64_t a = allocate(GP_MIB), b = allocate(3 * GP_MIB);
+  ck_assert_int_eq(free_code(a), 0);
+  synchronize();
+  ck_assert_uint_eq(gp_engine_blocks(engine, 0, views, 8, NULL, NULL), 2);
+  for (int i = 0; i < 2; i++) {
+    ck_assert_uint_eq(views[i].segment_address, a);
+    ck_assert_uint_eq(views[i].segment_size, 4 * GP_MIB);
+  }
+  ck_assert_int_eq(views[0].state, GP_BLOCK_IDLE);
+  ck_assert_uint_eq(views[1].address, b);
+  stop();
+}
+END_TEST
+
+START_TEST(test_context_gives_its_memory_back)
+{
+  begin(GP_GIB);
+  (void)allocate(20 * GP_MIB);
+  ck_assert_int_eq(free_code(allocate(8 * GP_MIB)), 0);
+  gp_engine_context_lost(engine, context);
+  ck_assert_uint_eq(driver.used, 0);
+  ck_assert_uint_eq(driver.reserved_bytes, 0);
+  ck_assert_uint_eq(stats().reserved_bytes.current, 0);
+  stop();
+}
+END_TEST
+
+/* What has been idle for long goes back, chunk by chunk, but for what is in use beside it. */
+START_TEST(test_old_memory_goes_back)
+{
+  static const char *const aging[] = {VMM, "GPUPOOL_RESERVE=0", "GPUPOOL_IDLE_RELEASE=2", NULL};
+
+  start(aging, GP_GIB, true);
+  uint64_t a = allocate(GP_MIB), b = allocate(21 * GP_MIB);
+  ck_assert_int_eq(free_code(b), 0);
+  synchronize();
+  ck_assert_uint_eq(driver.used, 22 * GP_MIB);
+  driver.now_ns += UINT64_C(3000000000);
+  synchronize();
+  ck_assert_uint_eq(driver.used, 2 * GP_MIB);
+  expect_usable(a, GP_MIB);
+  stop();
+}
+END_TEST
+
+START_TEST(test_surplus_goes_back)
+{
+  static const char *const bounded[] = {VMM, "GPUPOOL_RESERVE=0", "GPUPOOL_MAX_CACHED=4MiB", NULL};
+
+  start(bounded, GP_GIB, true);
+  uint64_t b = allocate(22 * GP_MIB);
+  ck_assert_int_eq(free_code(b), 0);
+  synchronize();
+  ck_assert_uint_le(driver.used, 4 * GP_MIB);
+  stop();
+}
+END_TEST
+
+/* Some drivers say that they can map memory, and refuse; _i: at which call. The type is segment then. */
+START_TEST(test_driver_that_cannot)
+{
+  fake_driver_init(&driver, GP_GIB, true);
+  gp_driver_context_t first = fake_context(0, 0);
+  engine = fake_engine(&driver, NULL, plain);
+  context = gp_engine_context(engine, &first);
+  driver.fail_code = 217;
+  driver.fail_at = driver.calls + 1 + _i;
+  uint64_t a = allocate(GP_MIB);
+  ck_assert(!gp_engine_is_mapped(engine, a));
+  ck_assert_uint_eq(allocate(512), a + GP_MIB);
+  ck_assert_int_eq(driver.count[FAKE_ALLOC], 1);
+  ck_assert_int_eq(driver.count[FAKE_RESERVE], 1); /* not tried again */
+  (void)allocate(4 * GP_MIB);
+  ck_assert_int_eq(driver.count[FAKE_RESERVE], 1);
+  ck_assert_uint_eq(driver.used, 6 * GP_MIB);
+  ck_assert_uint_eq(driver.reserved_bytes, 0);
+  stop();
+}
+END_TEST
+
+/* Without memory for the trial nothing is learnt from it. */
+START_TEST(test_trial_without_memory)
+{
+  begin(3 * GP_MIB);
+  gp_driver_context_t key = fake_context(0, 0);
+  uint64_t other, address;
+  ck_assert_int_eq(driver.ops.alloc(&driver, &key, 3 * GP_MIB, &other), 0);
+  ck_assert_int_eq(gp_engine_alloc(engine, context, GP_MIB, &address), FAKE_OUT_OF_MEMORY);
+  ck_assert_int_eq(driver.ops.free(&driver, &key, other), 0);
+  ck_assert(gp_engine_is_mapped(engine, allocate(GP_MIB)));
+  stop();
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("grow_mapped");
+  TCase *tests = tcase_create("all");
+  tcase_add_test(tests, test_sizes_of_chunks);
+  tcase_add_test(tests, test_memory_grows_in_one_place);
+  tcase_add_test(tests, test_access_is_given_once_a_run);
+  tcase_add_test(tests, test_free_memory_moves);
+  tcase_add_test(tests, test_refusal_leaves_everything);
+  tcase_add_test(tests, test_full_device_is_filled);
+  tcase_add_test(tests, test_limit_is_filled);
+  tcase_add_test(tests, test_peers_reach_the_memory);
+  tcase_add_test(tests, test_peers_reach_what_moves);
+  tcase_add_test(tests, test_views_cover_what_is_mapped);
+  tcase_add_test(tests, test_context_gives_its_memory_back);
+  tcase_add_test(tests, test_old_memory_goes_back);
+  tcase_add_test(tests, test_surplus_goes_back);
+  tcase_add_loop_test(tests, test_driver_that_cannot, 0, 6);
+  tcase_add_test(tests, test_trial_without_memory);
+#ifndef GP_UNSAFE_REUSE
+  tcase_add_test(tests, test_memory_does_not_move_under_work);
+  tcase_add_test(tests, test_exported_memory_stays);
+#endif
+  suite_add_tcase(suite, tests);
+  return gp_check_main(suite);
+}
