@@ -145,7 +145,7 @@ typedef struct gp_fence {
 
 /*
  * The fences of a context: `count` of them are outstanding, from slots[first] on, in the order of their
- * records and of their epochs. busy is a try-lock around the driver calls, so that no thread holds a mutex
+ * records and of their epochs. busy is a try-lock around the driver calls, so that no thread holds a lock
  * meanwhile; only the thread that has it touches the rest, but for the last two, which others read.
  */
 #define GP_FENCE_SLOTS 8
