@@ -2,11 +2,16 @@
  * Shows who asks for memory: functions whose names tell what they do allocate sizes that tell which of them
  * it was.
  *
- *   stacks policy            a small and a large block, each from the driver and again from the pool, and
- * managed memory stacks deep DEPTH        one allocation below DEPTH calls stacks threads COUNT KIB
- * allocations in many threads with stacks of KIB each stacks handler           allocations in a signal
- * handler, on an alternate stack and on the thread's own stacks unload A B        libraries that allocate,
- * loaded and unloaded in turns
+ * stacks policy: a small and a large block, each from the driver and again from the pool; managed memory; a
+ * small and a large stream-ordered allocation.
+ *
+ * stacks deep DEPTH: one allocation below DEPTH calls.
+ *
+ * stacks threads COUNT KIB: allocations in many threads with stacks of KIB each.
+ *
+ * stacks handler: allocations in a signal handler, on an alternate stack and on the thread's own.
+ *
+ * stacks unload A B: libraries that allocate, loaded and unloaded in turns.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -82,6 +87,14 @@ static NOINLINE void *managed(void)
   return pointer;
 }
 
+static NOINLINE void *ordered(size_t bytes)
+{
+  void *pointer = NULL;
+  check(cudaMallocAsync(&pointer, bytes, NULL), "cudaMallocAsync");
+  KEEP;
+  return pointer;
+}
+
 static void policy(void)
 {
   release(small_from_driver());
@@ -89,6 +102,8 @@ static void policy(void)
   release(large_from_driver());
   (void)large_from_pool(); /* left to the snapshot */
   release(managed());
+  release(ordered(70001));
+  release(ordered(5000000));
 }
 
 static NOINLINE void deep(int depth)

@@ -2,9 +2,9 @@
  * Which calls get a stack (GPUPOOL_STACKS), and the stack of the call that a thread is in.
  *
  *   off      none
- *   auto     calls that reach the driver or run out of memory, and allocations of more than GPUPOOL_SMALL_MAX
- *   native   every allocation, and the other calls that reach the driver
- *   fp       the same, by frame pointers
+ *   auto     calls that reach the driver or run out of memory, and allocations of more than
+ * GPUPOOL_SMALL_MAX; what comes from a pool of the driver is of these only native   every allocation, and the
+ * other calls that reach the driver fp       the same, by frame pointers
  *
  * With GPUPOOL_STACKS_FREE also every free. A thread that holds no lock captures a stack; the pool asks for
  * its number later, with one (pool/observer.h, find_origin and origin).
