@@ -84,8 +84,9 @@ DRIVER = (run("driver"),)
 TRACE = (run("trace"),)
 POOL = (run("pool"),)
 BOTH = (run("driver"), run("pool"))
-# The driver; the pool, whose snapshot says what it kept; and what the driver would have held, as recorded.
-COMPARE = (run("driver"), run("pool"), run("pool", TYPE="segment"), run("pool", TYPE="unpooled"))
+# The driver; the pool with each type, whose snapshot says what it kept; and what the driver would have held, as recorded.
+COMPARE = (run("driver"), run("pool"), run("pool", TYPE="segment"), run("pool", TYPE="vmm"),
+           run("pool", TYPE="unpooled"))
 REUSED = (("cache_hits", ">", 0), ("allocation.current", "==", 0))
 EMPTY = (("allocation.current", "==", 0),)
 
@@ -176,6 +177,8 @@ CHECKS = [
           runs=(run("pool", TYPE="naive"),), expect=REUSED, sim=True, sim_args=("2", "8")),
     check("pooled-segment", "preload", "the same, GPUPOOL_TYPE=segment", "pooled", judge="counted",
           runs=(run("pool", TYPE="segment"),), expect=REUSED, sim=True, sim_args=("2", "8")),
+    check("pooled-vmm", "preload", "the same, GPUPOOL_TYPE=vmm", "pooled", judge="counted",
+          runs=(run("pool", TYPE="vmm"),), expect=REUSED, sim=True, sim_args=("2", "8")),
     check("pooled-unpooled", "preload", "the same, GPUPOOL_TYPE=unpooled: recorded only", "pooled", judge="counted",
           runs=(run("pool", TYPE="unpooled"),), expect=EMPTY + (("cache_hits", "==", 0),), sim=True,
           sim_args=("2", "8")),
@@ -186,6 +189,8 @@ CHECKS = [
     check("full-segment", "preload", "the same, GPUPOOL_TYPE=segment", "full",
           runs=(run("driver"), run("pool", TYPE="segment")), judge="full", expect=EMPTY + (("num_ooms", ">=", 2),),
           sim=True),
+    check("full-vmm", "preload", "the same, GPUPOOL_TYPE=vmm", "full",
+          runs=(run("driver"), run("pool", TYPE="vmm")), judge="full", expect=EMPTY + (("num_ooms", ">=", 2),), sim=True),
     check("graphs", "preload", "capture and graphs, with another thread that allocates", "graphs", runs=BOTH,
           judge="clean", expect=EMPTY, sim=True),
     check("graphs-per-thread", "preload", "the same, per-thread default streams", "graphs-per-thread", runs=POOL,
@@ -203,6 +208,8 @@ CHECKS = [
            trace="gpt2-medium-train"),
     replay("replay-train-segment", "the same, GPUPOOL_TYPE=segment", "--repeat", "3",
            runs=(run("pool", TYPE="segment"),), trace="gpt2-medium-train"),
+    replay("replay-train-vmm", "the same, GPUPOOL_TYPE=vmm", "--repeat", "3",
+           runs=(run("pool", TYPE="vmm"),), trace="gpt2-medium-train"),
     same("errors", "what calls return when they must fail"),
     same("capture", "allocations during a capture"),
     same("contexts", "memory ends with its context"),
@@ -228,6 +235,10 @@ CHECKS = [
     integrity("integrity-segment-epoch", "the same, GPUPOOL_REUSE=epoch", TYPE="segment", REUSE="epoch"),
     integrity("integrity-segment-many", "the same, eight threads of eight streams",
               args=("--threads", "8", "--streams", "8"), TYPE="segment"),
+    integrity("integrity-vmm", "GPUPOOL_TYPE=vmm", TYPE="vmm"),
+    integrity("integrity-vmm-epoch", "the same, GPUPOOL_REUSE=epoch", TYPE="vmm", REUSE="epoch"),
+    integrity("integrity-vmm-many", "the same, eight threads of eight streams",
+              args=("--threads", "8", "--streams", "8"), TYPE="vmm"),
     integrity("integrity-unpooled", "GPUPOOL_TYPE=unpooled", TYPE="unpooled"),
     integrity("integrity-many", "eight threads of eight streams", args=("--threads", "8", "--streams", "8")),
     integrity("integrity-per-thread", "static runtime, per-thread default streams", "integrity-static-per-thread"),
