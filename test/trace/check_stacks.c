@@ -301,10 +301,14 @@ static __attribute__((noinline)) void take(capture_t *capture)
   __asm__ volatile("" ::: "memory");
 }
 
+static void recurse(capture_t *capture, int depth);
+static void (*volatile recurse_again)(
+    capture_t *capture, int depth) = recurse; /* or -O3 makes one frame of several */
+
 static __attribute__((noinline)) void recurse(capture_t *capture, int depth)
 {
   if (depth > 0)
-    recurse(capture, depth - 1);
+    recurse_again(capture, depth - 1);
   else
     take(capture);
   __asm__ volatile("" ::: "memory");
