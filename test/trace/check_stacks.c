@@ -334,7 +334,7 @@ START_TEST(test_unwinders_find_the_callers)
   for (int i = 0; i < 4; i++) {
     captures[i].unwinder = unwinders[i];
     captures[i].capacity = 40;
-    recurse(&captures[i], 10);
+    recurse_again(&captures[i], 10);
     if (captures[i].unwinder == GP_UNWINDER_LIBUNWIND && !has_libunwind())
       continue;
     size_t repeated = 0; /* the call of recurse in itself */
@@ -359,13 +359,13 @@ START_TEST(test_depth_keeps_the_innermost)
 {
   capture_t whole = {.unwinder = GP_UNWINDER_GLIBC, .capacity = 100};
   capture_t cut = {.unwinder = GP_UNWINDER_GLIBC, .capacity = 7};
-  recurse(&whole, 60);
-  recurse(&cut, 60);
+  recurse_again(&whole, 60);
+  recurse_again(&cut, 60);
   ck_assert_uint_gt(whole.count, 60);
   ck_assert_uint_eq(cut.count, 7);
   ck_assert_mem_eq(cut.addresses, whole.addresses, sizeof(uintptr_t) * 7);
   whole.capacity = GP_UNWIND_FRAMES_MAX;
-  recurse(&whole, 1000);
+  recurse_again(&whole, 1000);
   ck_assert_uint_eq(whole.count, GP_UNWIND_FRAMES_MAX);
 }
 END_TEST
@@ -378,11 +378,11 @@ START_TEST(test_own_frames_are_left_out)
   for (int i = has_libunwind() ? GP_UNWINDER_LIBUNWIND : GP_UNWINDER_GLIBC; i <= GP_UNWINDER_GLIBC; i++) {
     capture_t capture = {.unwinder = (gp_unwinder_t)i, .capacity = 40};
     gp_unwind_set_own_range(start, end);
-    recurse(&capture, 5);
+    recurse_again(&capture, 5);
     ck_assert_uint_gt(capture.count, 0); /* main's caller */
     ck_assert(capture.addresses[0] < start || capture.addresses[0] >= end);
     gp_unwind_set_own_range(0, 1);
-    recurse(&capture, 5);
+    recurse_again(&capture, 5);
     ck_assert(capture.addresses[0] >= start && capture.addresses[0] < end);
   }
 }
