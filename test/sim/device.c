@@ -21,7 +21,8 @@ static uint64_t least(uint64_t a, uint64_t b)
 }
 
 /* Address space is free of charge, except under an emulator, where tests choose a small capacity: hence the
- * bounds. A program may reserve more than the device has, for each of its contexts. */
+ * bounds, and under TSan, which leaves a program little of it. A program may reserve more than the device
+ * has, for each of its contexts. */
 void sim_device_init_all(void)
 {
   bool fixed = !__tsan_init;
@@ -29,7 +30,8 @@ void sim_device_init_all(void)
   for (int i = 0; i < sim_knobs.devices; i++) {
     sim_device_t *device = &sim_devices[i];
     device->ordinal = i;
-    uint64_t room = 12 * sim_knobs.capacity[i] + least((uint64_t)8 << 30, 8 * sim_knobs.capacity[i]);
+    uint64_t room =
+        (fixed ? 12 : 2) * sim_knobs.capacity[i] + least((uint64_t)8 << 30, 8 * sim_knobs.capacity[i]);
     sim_arena_init(&device->arena, fixed ? hint : 0, room, true);
     hint += 2 * room + ((uint64_t)1 << 32);
     sim_pool_init_device(device);
