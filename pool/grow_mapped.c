@@ -349,7 +349,7 @@ int gp_grow_mapped(gp_engine_t *engine, gp_context_t *context, uint64_t requeste
 
   gp_assert(!gp_holds_engine_lock());
   *by_limit = false;
-  int cancel_state = gp_cancel_hold(); /* in between memory would be nobody's */
+  int cancel_state = gp_cancel_hold(); /* in between no record has the memory */
   if (gp_map_range_is_there(engine, context) && bytes <= context->range->segment.size)
     code = serve(&plan, by_limit, &is_placed, ret_address);
   gp_cancel_restore(cancel_state);

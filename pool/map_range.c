@@ -25,7 +25,7 @@ static int try_mapping(gp_engine_t *engine, gp_context_t *context, uint64_t addr
   if (code == 0) {
     code = gp_driver_allow(engine, driver_context, address, GP_CHUNK_STEP, context->device->ordinal);
     int end = gp_driver_unmap(engine, driver_context, address, GP_CHUNK_STEP);
-    if (end != 0) /* nobody else knows of it: once more */
+    if (end != 0) /* no other code knows of it: once more */
       (void)gp_driver_unmap(engine, driver_context, address, GP_CHUNK_STEP);
     code = code != 0 ? code : end;
   }

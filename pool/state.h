@@ -366,7 +366,7 @@ static inline bool gp_device_is_over_limit(const gp_device_t *device)
 /*
  * The time of a request that read the clock before it took the device's lock, which the caller holds: not
  * before that of a request that came first. So times of a device are in the order of what happens there, and
- * nobody waits for the lock while another thread reads the clock.
+ * no thread waits for the lock while another thread reads the clock.
  */
 static inline uint64_t gp_device_time(gp_device_t *device, uint64_t now_ns)
 {

@@ -43,9 +43,9 @@ static inline void pause_briefly(void)
 
 /*
  * Looks at a taken lock, ever more seldom. The first look is late on purpose: the holder is likely to come
- * back for the lock, and works undisturbed meanwhile, while what the lock guards is in its cache; whoever
- * gets the lock after each of its uses has to fetch all of that first. True: it is the caller's now, in that
- * state.
+ * back for the lock, and works undisturbed meanwhile, while what the lock guards is in its cache; the thread
+ * that gets the lock after each of its uses has to fetch all of that first. True: it is the caller's now, in
+ * that state.
  */
 static bool spin(gp_lock_t *lock, gp_lock_state_t state)
 {
@@ -60,7 +60,7 @@ static bool spin(gp_lock_t *lock, gp_lock_state_t state)
 
 /*
  * A thread that was woken takes the lock as awaited: others may sleep still. Until it has it, or sleeps
- * again, a release may find nobody to wake: that thread will look. False: it is too late.
+ * again, a release may find no thread to wake: that thread will look. False: it is too late.
  */
 static bool contend(gp_lock_t *lock, const struct timespec *until)
 {

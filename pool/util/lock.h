@@ -129,7 +129,7 @@ static inline bool gp_lock_is_held(const gp_lock_t *lock)
   return (gp_locks_held() >> lock->rank & 1u) != 0;
 }
 
-/* Something that threads wait for, under a lock. All 0: nobody waits. */
+/* Something that threads wait for, under a lock. All 0: no thread waits. */
 typedef struct gp_condition {
   _Atomic uint32_t turn; /* how often it was told, as far as anyone waited */
   uint32_t waiting;      /* threads; under the lock */

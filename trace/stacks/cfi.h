@@ -2,9 +2,9 @@
  * Call frame information (DWARF, .eh_frame): how a function is left, read for one address in it. x86-64.
  *
  * Only the rules of which the outcome hangs on the stack pointer, rbp and words that are in the stack. What
- * has others is told to be unknown, and somebody who knows more has to walk there: the compilers give such
- * rules to functions in assembly, signal frames and the first instructions of some functions, where no call
- * is made.
+ * has others is said to be unknown, and an unwinder that knows more has to walk there: the compilers give
+ * such rules to functions in assembly, signal frames and the first instructions of some functions, where no
+ * call is made.
  */
 #ifndef GP_TRACE_CFI_H
 #define GP_TRACE_CFI_H
