@@ -56,7 +56,7 @@ typedef struct gp_device_facts {
 
 /* Moments at which it is worth finding out which code asks. */
 typedef enum gp_occasion {
-  GP_OCCASION_ALLOC,  /* an allocation begins, of ours or of a pool of the driver */
+  GP_OCCASION_ALLOC,  /* an allocation begins, of this pool or of a pool of the driver */
   GP_OCCASION_FREE,   /* a free begins */
   GP_OCCASION_DRIVER, /* the driver is about to be called for other memory, or an out of memory about to be
                          told */

@@ -131,12 +131,12 @@ static inline bool gp_lock_is_held(const gp_lock_t *lock)
 
 /* Something that threads wait for, under a lock. All 0: no thread waits. */
 typedef struct gp_condition {
-  _Atomic uint32_t turn; /* how often it was told, as far as anyone waited */
+  _Atomic uint32_t turn; /* calls of gp_condition_tell while a thread waited */
   uint32_t waiting;      /* threads; under the lock */
 } gp_condition_t;
 
-/* Waits until the condition is told; the lock is released meanwhile. The caller holds it, and looks whether
- * what it waits for is so: that may have changed again. */
+/* Waits until another thread calls gp_condition_tell, or for no reason; the lock is released meanwhile. The
+ * caller holds it, and looks again whether what it waits for is so. */
 void gp_lock_wait(gp_lock_t *lock, gp_condition_t *condition);
 
 /* Wakes all that wait. The caller holds the lock. */

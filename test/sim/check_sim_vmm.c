@@ -128,7 +128,7 @@ static void touch_host_memory(void)
   char byte = 0;
   OK(cuMemCreate(&handle, STEP, &prop, 0));
   OK(cuMemMap(p, STEP, 0, handle, 0));
-  ck_assert_int_eq(cuMemcpyDtoH(&byte, p, 1), CUDA_ERROR_INVALID_VALUE); /* nobody may use it yet */
+  ck_assert_int_eq(cuMemcpyDtoH(&byte, p, 1), CUDA_ERROR_INVALID_VALUE); /* no device may use it yet */
   OK(cuMemSetAccess(p, STEP, &access, 1));
   *(char *)(uintptr_t)p = 7;
   OK(cuMemcpyDtoH(&byte, p, 1));

@@ -248,7 +248,7 @@ START_TEST(test_a_wait_with_an_end_ends)
 {
   gp_lock_take(&a_lock);
   ck_assert(!is_to_be_had());
-  gp_lock_release(&a_lock); /* there is nobody to wake any more */
+  gp_lock_release(&a_lock); /* no thread sleeps any more */
   ck_assert(is_to_be_had());
 }
 END_TEST
