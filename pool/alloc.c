@@ -15,7 +15,7 @@
 #include "pool/reuse/advance.h"
 #include "pool/reuse/drain.h"
 #include "pool/reuse/single_order.h"
-#include "pool/space/block.h"
+#include "pool/space/block_life.h"
 #include "pool/space/block_slab.h"
 #include "pool/space/surplus.h"
 #include "pool/util/cancel.h"
@@ -89,7 +89,8 @@ static gp_preparation_t prepare(const gp_request_t *request)
   gp_preparation_t preparation = {.request = request, .block = gp_block_slab_take(request->engine)};
 
   gp_lock_take(&device->lock);
-  preparation.has_bin = preparation.block && gp_block_prepare(request->context, request->fit.class_bytes);
+  preparation.has_bin =
+      preparation.block && gp_block_prepare(request->context, preparation.block, request->fit.class_bytes);
   gp_lock_release(&device->lock);
   return preparation;
 }
@@ -104,7 +105,7 @@ static void unprepare(void *arg)
   gp_limit_cancel(device, request->size);
   gp_lock_take(&device->lock);
   if (preparation->has_bin)
-    gp_block_unprepare(request->context, request->fit.class_bytes);
+    gp_block_unprepare(preparation->block);
   gp_lock_release(&device->lock);
   if (preparation->block)
     gp_block_slab_give(request->engine, preparation->block);
@@ -122,7 +123,6 @@ static bool adopt(gp_request_t *request, gp_block_t *block, uint64_t address, ui
   uint64_t duration_ns = gp_now(engine) - start_ns;
 
   block->size = request->size;
-  block->class_bytes = request->fit.class_bytes;
   block->exact = exact;
   __atomic_store_n(&block->context, context, __ATOMIC_RELAXED);
   __atomic_store_n(&block->address, address, __ATOMIC_RELAXED);

@@ -21,11 +21,13 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
   good &= gp_expect(is_hole || gp_address_map_find(&engine->blocks, block->address) == block,
       "block not in the map", block->address, 0);
   good &= gp_expect((block->refs > 0) == owned, "references against state", block->refs, block->state);
-  good &= gp_expect(block->segment || gp_bins_find(&context->bins, block->class_bytes), "block without a bin",
-      block->size, 0);
-  good &= gp_expect(block->segment || block->exact ||
-                        block->class_bytes == engine->type->block_bytes(&engine->type_config, block->size),
-      "block in a class that is not that of its size", block->size, block->class_bytes);
+  good &=
+      gp_expect(block->segment ? !block->bin
+                               : block->bin && gp_bins_find(&context->bins, block->bin->size) == block->bin,
+          "block without a bin", block->size, 0);
+  good &= gp_expect(!block->bin || block->exact ||
+                        block->bin->size == engine->type->block_bytes(&engine->type_config, block->size),
+      "block in a class that is not that of its size", block->size, block->bin ? block->bin->size : 0);
   sums->segments += !block->segment;
   sums->reserved += is_unmapped ? 0 : block->size;
   switch (block->state) {
@@ -55,15 +57,17 @@ static bool check_bins(const gp_context_t *context)
   uint64_t counted = 0;
 
   for (size_t i = 0; i < context->bins.capacity; i++) {
-    const gp_bin_t *bin = &context->bins.slots[i];
+    const gp_bin_t *bin = context->bins.slots[i].bin;
     uint64_t idle = 0;
+    if (!bin)
+      continue;
     counted += bin->block_count;
     for (gp_bin_entry_t *entry = bin->idle; entry; entry = entry->next) {
       const gp_block_t *block = gp_block_of_entry(entry);
       good &= gp_expect(
           block->state == GP_STATE_IDLE, "block in a bin is not idle", block->address, block->state);
-      good &= gp_expect(block->class_bytes == bin->size && block->size <= bin->size,
-          "block in the bin of another class", block->size, bin->size);
+      good &= gp_expect(block->bin == bin && block->size <= bin->size, "block in the bin of another class",
+          block->size, bin->size);
       idle++;
     }
     good &= gp_expect(idle == bin->idle_count, "idle_count of a bin", idle, bin->idle_count);

@@ -13,7 +13,7 @@
 #include "pool/reuse/single_stream.h"
 #include "pool/reuse/stamps.h"
 #include "pool/reuse/streams.h"
-#include "pool/space/block.h"
+#include "pool/space/block_life.h"
 
 static gp_context_t *find_live(gp_engine_t *engine, const void *handle)
 {

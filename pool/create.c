@@ -10,11 +10,6 @@
 #include "pool/reuse/streams.h"
 #include "pool/space/block_slab.h"
 
-static uint32_t no_origin(void *self)
-{
-  return GP_ORIGIN_NONE;
-}
-
 static void ignore_event(void *self, const gp_event_t *event)
 {
   (void)self;
@@ -62,8 +57,6 @@ gp_engine_t *gp_engine_create(
     engine->observer = *observer;
   if (!engine->observer.event)
     engine->observer.event = ignore_event;
-  if (!engine->observer.origin)
-    engine->observer.origin = no_origin;
   configure(engine, options);
   atomic_init(&engine->epoch, 1); /* 0 is what a context has completed that nothing is known of */
   gp_lock_init(&engine->contexts_lock, GP_RANK_CONTEXTS);

@@ -14,6 +14,12 @@ static inline void gp_find_origin(gp_engine_t *engine, gp_occasion_t occasion, u
     engine->observer.find_origin(engine->observer.self, occasion, size);
 }
 
+/* The stack of the present request, as the observer told. The caller holds the device's lock. */
+static inline uint32_t gp_origin(const gp_engine_t *engine)
+{
+  return engine->observer.origin ? engine->observer.origin(engine->observer.self) : GP_ORIGIN_NONE;
+}
+
 /* The program asks for memory, perhaps for the first time. The caller holds no lock. */
 void gp_event_first_use(gp_engine_t *engine);
 
@@ -50,7 +56,7 @@ static inline __attribute__((always_inline)) void gp_event_block(gp_engine_t *en
       .block_id = is_segment ? 0 : block->block_id,
       .duration_ns = duration_ns,
       .lifetime_ns = is_free ? time_ns - block->time_ns : 0,
-      .origin = is_callers ? engine->observer.origin(engine->observer.self) : block->origin,
+      .origin = is_callers ? gp_origin(engine) : block->origin,
       .action = action,
       .detail = detail,
       .device = block->context->device->ordinal,

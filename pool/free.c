@@ -18,7 +18,7 @@
 #include "pool/reuse/stamps.h"
 #include "pool/reuse/streams.h"
 #include "pool/reuse/work_flags.h"
-#include "pool/space/block.h"
+#include "pool/space/block_life.h"
 #include "pool/space/segment.h"
 #include "pool/space/surplus.h"
 
@@ -261,7 +261,7 @@ static gp_free_result_t free_block(
     gp_engine_t *engine, uint64_t address, gp_free_fn free_fn, void *arg, int *ret_code)
 {
   gp_find_origin(engine, GP_OCCASION_FREE, 0);
-  gp_engine_tell_peaks(engine);
+  gp_peak_tell(engine);
   gp_free_result_t result;
   uint64_t asked_ns = gp_now(engine);
   gp_block_t *block = find_for_free(engine, address, free_fn != NULL, &result, ret_code);

@@ -4,7 +4,7 @@
 
 #include "pool/driver_calls.h"
 #include "pool/limit.h"
-#include "pool/space/block.h"
+#include "pool/space/block_life.h"
 #include "pool/space/block_slab.h"
 #include "pool/space/segment.h"
 #include "pool/space/segment_policy.h"

@@ -13,7 +13,7 @@
 #include "pool/map_range.h"
 #include "pool/map_steps.h"
 #include "pool/reuse/stamps.h"
-#include "pool/space/block.h"
+#include "pool/space/block_life.h"
 #include "pool/space/block_slab.h"
 #include "pool/space/chunks.h"
 #include "pool/space/mapped.h"

@@ -10,6 +10,13 @@
 
 void gp_peak_is_higher(gp_engine_t *engine, gp_device_t *device);
 
+/* Before a free: the observer hears of what allocations noted. The caller holds no lock. */
+static inline void gp_peak_tell(gp_engine_t *engine)
+{
+  if (__builtin_expect(atomic_load_explicit(&engine->peaks, memory_order_relaxed) != 0, 0))
+    gp_engine_tell_peaks(engine);
+}
+
 /* More of the device is in use. The caller holds the device's lock. */
 static inline void gp_peak_note(gp_engine_t *engine, gp_device_t *device)
 {

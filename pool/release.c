@@ -11,7 +11,7 @@
 #include "pool/mode.h"
 #include "pool/reuse/drain.h"
 #include "pool/reuse/stamps.h"
-#include "pool/space/block.h"
+#include "pool/space/block_life.h"
 #include "pool/space/chunks.h"
 #include "pool/space/mapped.h"
 #include "pool/space/segment.h"

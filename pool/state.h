@@ -58,9 +58,9 @@ typedef enum gp_state {
 struct gp_block {
   uint64_t address;
   gp_context_t *context;
-  uint64_t size;        /* bytes that the driver gave */
-  uint64_t class_bytes; /* of its size class: the bin that it is in when it is idle */
-  uint64_t requested;   /* bytes the present or last owner asked for */
+  uint64_t size;      /* bytes that the driver gave */
+  gp_bin_t *bin;      /* of its size class; NULL: a part of a segment */
+  uint64_t requested; /* bytes the present or last owner asked for */
   uint64_t block_id; /* of the present or last owner; grows over all blocks of the engine, never used again */
   uint64_t time_ns;  /* of the present or last owner's alloc */
   uint64_t idle_ns;  /* since when idle */
@@ -260,7 +260,7 @@ typedef struct gp_single_state {
 
 struct gp_engine {
   gp_driver_t driver;
-  gp_observer_t observer; /* event and origin are never NULL */
+  gp_observer_t observer; /* event is never NULL */
   const gp_pool_type_t *type;
   gp_type_config_t type_config;
   uint64_t idle_release_ns; /* UINT64_MAX: never */

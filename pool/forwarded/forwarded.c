@@ -157,7 +157,7 @@ void gp_engine_forwarded_commit(
   own.context = ends_with_context(memory->kind) && context->driver.handle ? context : NULL;
   own.is_detached = false;
   own.observer_cookie = 0;
-  own.origin = engine->observer.origin(engine->observer.self);
+  own.origin = gp_origin(engine);
   gp_lock_take(&device->lock);
   gp_releases_await(&device->releases, &device->lock, own.key);
   own.block_id = gp_next_block_id(engine);

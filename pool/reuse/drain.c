@@ -2,8 +2,7 @@
 
 #include <limits.h>
 
-#include "pool/reuse/stamps.h"
-#include "pool/space/block.h"
+#include "pool/space/block_life.h"
 
 #define BLOCKS_AT_A_TIME 128u /* other threads wait for the lock that long: some ten microseconds */
 
@@ -27,10 +26,9 @@ static unsigned drain_context(
   return moved;
 }
 
-void gp_drain_some(gp_engine_t *engine, gp_context_t *context, uint64_t now_ns)
+void gp_drain_few(gp_engine_t *engine, gp_context_t *context, uint64_t covered, uint64_t now_ns)
 {
-  if (!gp_list_is_empty(&context->deferred))
-    (void)drain_context(engine, context, gp_covered(engine), now_ns, GP_DRAIN_SOME);
+  (void)drain_context(engine, context, covered, now_ns, GP_DRAIN_SOME);
 }
 
 static unsigned drain_part(gp_engine_t *engine, gp_device_t *device, uint64_t covered, unsigned most)

@@ -8,13 +8,23 @@
 #ifndef GP_POOL_REUSE_DRAIN_H
 #define GP_POOL_REUSE_DRAIN_H
 
-#include "pool/state.h"
+#include "pool/reuse/stamps.h"
 
 /* At most this many with one allocation or free: more than a program can free with one. */
 #define GP_DRAIN_SOME 4u
 
-/* The context's oldest, GP_DRAIN_SOME at most. The caller holds the device's lock. */
-void gp_drain_some(gp_engine_t *engine, gp_context_t *context, uint64_t now_ns);
+/* The context's oldest, GP_DRAIN_SOME at most. The caller holds the device's lock. few: of gp_drain_some,
+ * where there is one. */
+void gp_drain_few(gp_engine_t *engine, gp_context_t *context, uint64_t covered, uint64_t now_ns);
+
+static inline void gp_drain_some(gp_engine_t *engine, gp_context_t *context, uint64_t now_ns)
+{
+  if (gp_list_is_empty(&context->deferred))
+    return;
+  uint64_t covered = gp_covered(engine);
+  if (gp_list_entry(context->deferred.next, gp_block_t, order)->free_epoch <= covered)
+    gp_drain_few(engine, context, covered, now_ns);
+}
 
 /*
  * All of the device, or of every device. The caller holds no lock; the device's is held for a bounded number

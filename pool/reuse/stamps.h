@@ -13,7 +13,8 @@
  * all submissions of the freeing thread, and those that happened before its cudaFree, come before that read.
  * Between the submissions and the stamp, and between the new epoch and the driver's call, stands a
  * sequentially consistent fence, so that the driver sees the submissions if the stamp is the old epoch, on
- * processors that reorder a later load with earlier stores too.
+ * processors that reorder a later load with earlier stores too. The first one is gp_lock_fence: the free has
+ * taken the device's lock after the submissions, which on x86-64 is that fence already.
  *
  * What every live context has completed is one number, `covered`, which only grows: a freed block whose stamp
  * is covered is ready, although it may still be queued (drain.h). A context that is met later has completed
@@ -52,11 +53,39 @@ static inline bool gp_epoch_is_current(const gp_engine_t *engine, const gp_conte
   return atomic_load(&context->completed) >= atomic_load(&engine->newest_free_epoch);
 }
 
+/* Raises a number that only grows. */
+void gp_stamps_raise(_Atomic uint64_t *value, uint64_t to);
+
 /* Gives a freed block its free_epoch; defer queues it, too. The caller holds the device's lock. */
-void gp_stamp(gp_engine_t *engine, gp_block_t *block);
-void gp_stamp_and_defer(gp_engine_t *engine, gp_block_t *block);
+static inline void gp_stamp(gp_engine_t *engine, gp_block_t *block)
+{
+  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
+  /* One half of what is argued above. Under the lock, so that the queue is in the order of its stamps. */
+  gp_lock_fence();
+  block->free_epoch = atomic_load(&engine->epoch);
+  if (atomic_load(&engine->newest_free_epoch) < block->free_epoch)
+    gp_stamps_raise(&engine->newest_free_epoch, block->free_epoch);
+}
+
+static inline void gp_stamp_and_defer(gp_engine_t *engine, gp_block_t *block)
+{
+  gp_stamp(engine, block);
+  block->state = GP_STATE_DEFERRED;
+  gp_list_push_back(&block->context->deferred, &block->order);
+  if (!block->segment)
+    block->bin->deferred_count++;
+}
 
 /* Takes a deferred block out of its queue. The caller holds the device's lock. */
-void gp_stamp_leave_deferred(gp_block_t *block);
+static inline void gp_stamp_leave_deferred(gp_block_t *block)
+{
+  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
+  gp_assert_internal(block->state == GP_STATE_DEFERRED);
+  gp_list_remove(&block->order);
+  if (block->segment)
+    return;
+  gp_assert_internal(block->bin->deferred_count > 0);
+  block->bin->deferred_count--;
+}
 
 #endif

@@ -2,20 +2,10 @@
 
 #include <stdlib.h>
 
-#define ADDRESS_DELETED UINT64_C(1)
-
 /* Tests make it small, so that tables are rebuilt all the time. */
 #ifndef GP_ADDRESS_MAP_CAPACITY
 #define GP_ADDRESS_MAP_CAPACITY 1024
 #endif
-
-/* Driver addresses are multiples of 512 and often of 2 MiB: the multiplication spreads the high bits over the
- * index. */
-static size_t first_slot(const gp_address_table_t *table, uint64_t address)
-{
-  uint64_t hash = address * UINT64_C(0x9e3779b97f4a7c15);
-  return (size_t)(hash >> 20) & (table->capacity - 1);
-}
 
 void gp_address_map_init(gp_address_map_t *map)
 {
@@ -40,25 +30,13 @@ void gp_address_map_fini(gp_address_map_t *map)
   gp_lock_fini(&map->lock);
 }
 
-static gp_address_slot_t *find_slot(const gp_address_table_t *table, uint64_t address)
-{
-  for (size_t i = first_slot(table, address);; i = (i + 1) & (table->capacity - 1)) {
-    gp_address_slot_t *slot = (gp_address_slot_t *)&table->slots[i];
-    uint64_t key = atomic_load_explicit(&slot->key, memory_order_acquire);
-    if (key == address)
-      return slot;
-    if (key == 0)
-      return NULL;
-  }
-}
-
 /* Puts an address that is not in the table into its first free slot, one that was deleted included. */
 static bool place(gp_address_table_t *table, uint64_t address, void *value)
 {
-  for (size_t i = first_slot(table, address);; i = (i + 1) & (table->capacity - 1)) {
+  for (size_t i = gp_address_table_first(table, address);; i = (i + 1) & (table->capacity - 1)) {
     gp_address_slot_t *slot = &table->slots[i];
     uint64_t key = atomic_load_explicit(&slot->key, memory_order_relaxed);
-    if (key != 0 && key != ADDRESS_DELETED)
+    if (key != 0 && key != GP_ADDRESS_DELETED)
       continue;
     atomic_store_explicit(&slot->value, value, memory_order_release);
     atomic_store_explicit(&slot->key, address, memory_order_release);
@@ -112,7 +90,7 @@ static gp_address_table_t *rebuild(gp_address_map_t *map, gp_address_table_t *ol
   map->used = 0;
   for (size_t i = 0; old && i < old->capacity; i++) {
     uint64_t key = atomic_load_explicit(&old->slots[i].key, memory_order_relaxed);
-    if (key != 0 && key != ADDRESS_DELETED)
+    if (key != 0 && key != GP_ADDRESS_DELETED)
       map->used += place(table, key, atomic_load_explicit(&old->slots[i].value, memory_order_relaxed));
   }
   atomic_store_explicit(&map->table, table, memory_order_release);
@@ -127,7 +105,7 @@ bool gp_address_map_insert(gp_address_map_t *map, uint64_t address, void *value)
 
   gp_lock_take(&map->lock);
   gp_address_table_t *table = atomic_load_explicit(&map->table, memory_order_relaxed);
-  gp_address_slot_t *slot = table ? find_slot(table, address) : NULL;
+  gp_address_slot_t *slot = table ? gp_address_table_find(table, address) : NULL;
   if (slot) {
     atomic_store_explicit(&slot->value, value, memory_order_release);
   } else {
@@ -143,35 +121,18 @@ bool gp_address_map_insert(gp_address_map_t *map, uint64_t address, void *value)
   return inserted;
 }
 
-void *gp_address_map_find(const gp_address_map_t *map, uint64_t address)
-{
-  uint64_t generation;
-  void *value;
-
-  if (address <= ADDRESS_DELETED)
-    return NULL;
-  do {
-    generation = atomic_load_explicit(&map->generation, memory_order_acquire);
-    const gp_address_table_t *table = atomic_load_explicit(&map->table, memory_order_acquire);
-    const gp_address_slot_t *slot = table ? find_slot(table, address) : NULL;
-    value = slot ? atomic_load_explicit(&slot->value, memory_order_acquire) : NULL;
-    /* The loads of keys and values acquire: if one saw an overwritten spare, this one sees the newer
-     * generation. */
-  } while (atomic_load_explicit(&map->generation, memory_order_relaxed) != generation);
-  return value;
-}
-
 /* Removes address, if value is not NULL only if it leads to that. The caller holds the lock. */
 static void *remove_locked(gp_address_map_t *map, uint64_t address, const void *value)
 {
   gp_address_table_t *table = atomic_load_explicit(&map->table, memory_order_relaxed);
-  gp_address_slot_t *slot = table && address > ADDRESS_DELETED ? find_slot(table, address) : NULL;
+  gp_address_slot_t *slot =
+      table && address > GP_ADDRESS_DELETED ? gp_address_table_find(table, address) : NULL;
   if (!slot)
     return NULL;
   void *found = atomic_load_explicit(&slot->value, memory_order_relaxed);
   if (value && found != value)
     return NULL;
-  atomic_store_explicit(&slot->key, ADDRESS_DELETED, memory_order_release);
+  atomic_store_explicit(&slot->key, GP_ADDRESS_DELETED, memory_order_release);
   map->live--;
   return found;
 }

@@ -19,8 +19,11 @@
 
 #include "pool/util/lock.h"
 
+/* In a slot that was used and is not any more; no driver gives this address. */
+#define GP_ADDRESS_DELETED UINT64_C(1)
+
 typedef struct gp_address_slot {
-  _Atomic uint64_t key; /* 0: never used; ADDRESS_DELETED of address_map.c: removed */
+  _Atomic uint64_t key; /* 0: never used; GP_ADDRESS_DELETED: removed */
   _Atomic(void *) value;
 } gp_address_slot_t;
 
@@ -47,8 +50,44 @@ void gp_address_map_fini(gp_address_map_t *map);
  * memory. */
 bool gp_address_map_insert(gp_address_map_t *map, uint64_t address, void *value);
 
+/* Driver addresses are multiples of 512 and often of 2 MiB: the multiplication spreads the high bits over the
+ * index. */
+static inline size_t gp_address_table_first(const gp_address_table_t *table, uint64_t address)
+{
+  uint64_t hash = address * UINT64_C(0x9e3779b97f4a7c15);
+  return (size_t)(hash >> 20) & (table->capacity - 1);
+}
+
+static inline gp_address_slot_t *gp_address_table_find(const gp_address_table_t *table, uint64_t address)
+{
+  for (size_t i = gp_address_table_first(table, address);; i = (i + 1) & (table->capacity - 1)) {
+    gp_address_slot_t *slot = (gp_address_slot_t *)&table->slots[i];
+    uint64_t key = atomic_load_explicit(&slot->key, memory_order_acquire);
+    if (key == address)
+      return slot;
+    if (key == 0)
+      return NULL;
+  }
+}
+
 /* The record at address, or NULL. Takes no lock. */
-void *gp_address_map_find(const gp_address_map_t *map, uint64_t address);
+static inline void *gp_address_map_find(const gp_address_map_t *map, uint64_t address)
+{
+  uint64_t generation;
+  void *value;
+
+  if (address <= GP_ADDRESS_DELETED)
+    return NULL;
+  do {
+    generation = atomic_load_explicit(&map->generation, memory_order_acquire);
+    const gp_address_table_t *table = atomic_load_explicit(&map->table, memory_order_acquire);
+    const gp_address_slot_t *slot = table ? gp_address_table_find(table, address) : NULL;
+    value = slot ? atomic_load_explicit(&slot->value, memory_order_acquire) : NULL;
+    /* The loads of keys and values acquire: if one saw an overwritten spare, this one sees the newer
+     * generation. */
+  } while (atomic_load_explicit(&map->generation, memory_order_relaxed) != generation);
+  return value;
+}
 
 /* Removes address and returns what was there, or NULL. */
 void *gp_address_map_remove(gp_address_map_t *map, uint64_t address);

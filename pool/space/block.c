@@ -1,38 +1,33 @@
-#include "pool/space/block.h"
+#include "pool/space/block_life.h"
 
 #include <stdlib.h>
 
 #include "pool/events.h"
-#include "pool/peak.h"
 #include "pool/space/block_slab.h"
 #include "pool/space/chunks.h"
 #include "pool/space/mapped.h"
 #include "pool/space/segment.h"
-#include "pool/space/segment_policy.h"
 
 static gp_stats_t *stats_of(const gp_block_t *block)
 {
   return block->context->device->stats;
 }
 
-/* Counts a block of that class before it exists, so that its bin is there when it becomes idle. */
-bool gp_block_prepare(gp_context_t *context, uint64_t class_bytes)
+bool gp_block_prepare(gp_context_t *context, gp_block_t *block, uint64_t class_bytes)
 {
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
-  gp_bin_t *bin = gp_bins_make(&context->bins, class_bytes);
-  if (!bin)
+  block->bin = gp_bins_make(&context->bins, class_bytes);
+  if (!block->bin)
     return false;
-  bin->block_count++;
+  block->bin->block_count++;
   return true;
 }
 
-void gp_block_unprepare(gp_context_t *context, uint64_t class_bytes)
+void gp_block_unprepare(gp_block_t *block)
 {
-  gp_bin_t *bin = gp_bins_find(&context->bins, class_bytes);
-
-  gp_assert_internal(gp_lock_is_held(&context->device->lock));
-  gp_assert_internal(bin && bin->block_count > bin->idle_count);
-  bin->block_count--;
+  gp_assert_internal(block->bin && block->bin->block_count > block->bin->idle_count);
+  block->bin->block_count--;
+  block->bin = NULL;
 }
 
 void gp_block_adopt(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns, uint64_t duration_ns)
@@ -40,7 +35,7 @@ void gp_block_adopt(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns, ui
   gp_stats_t *stats = stats_of(block);
 
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
-  block->origin = engine->observer.origin(engine->observer.self);
+  block->origin = gp_origin(engine);
   if (!block->segment)
     gp_list_push_back(&block->context->blocks, &block->all);
   if (engine->type->cuts)
@@ -52,89 +47,25 @@ void gp_block_adopt(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns, ui
   gp_event_facts(engine, block->context->device);
 }
 
-void gp_block_hand_out(gp_engine_t *engine, gp_block_t *block, uint64_t requested, uint64_t time_ns,
-    uint64_t duration_ns, bool hit)
+void gp_block_tell_alloc(gp_engine_t *engine, gp_block_t *block, uint64_t duration_ns, bool hit)
 {
-  gp_stats_t *stats = stats_of(block);
-
-  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
-  gp_assert_internal(block->refs == 0 && requested <= block->size);
-  block->state = GP_STATE_LIVE;
-  block->refs = 1;
-  block->requested = requested;
-  block->time_ns = time_ns;
-  block->origin = engine->observer.origin(engine->observer.self);
-  block->block_id = gp_next_block_id(engine);
-  gp_gauge_add(&stats->allocation, 1);
-  gp_gauge_add(&stats->allocated_bytes, block->size);
-  gp_gauge_add(&stats->requested_bytes, requested);
-  gp_gauge_add(&stats->active_bytes, block->size);
-  gp_segment_note_use(block->context->device);
-  if (hit)
-    stats->cache_hits++;
-  else
-    stats->cache_misses++;
-  gp_peak_note(engine, block->context->device);
-  gp_event_block(engine, block, GP_ACTION_ALLOC, GP_DETAIL_NONE, time_ns, duration_ns, hit);
+  gp_event_block(engine, block, GP_ACTION_ALLOC, GP_DETAIL_NONE, block->time_ns, duration_ns, hit);
 }
 
-void gp_block_end_ownership(gp_engine_t *engine, gp_block_t *block, gp_detail_t why, uint64_t time_ns)
+void gp_block_tell_free(gp_engine_t *engine, gp_block_t *block, gp_detail_t why, uint64_t time_ns)
 {
-  gp_stats_t *stats = stats_of(block);
-
-  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
-  gp_gauge_sub(&stats->allocation, 1);
-  gp_gauge_sub(&stats->allocated_bytes, block->size);
-  gp_gauge_sub(&stats->requested_bytes, block->requested);
-  gp_gauge_add(&stats->deferred_bytes, block->size);
   gp_event_block(engine, block, GP_ACTION_FREE_REQUESTED, why, time_ns, 0, false);
 }
 
-void gp_block_end_use(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns)
+void gp_block_tell_completed(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns)
 {
-  gp_stats_t *stats = stats_of(block);
-
-  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
-  gp_gauge_sub(&stats->deferred_bytes, block->size);
-  gp_gauge_sub(&stats->active_bytes, block->size);
   gp_event_block(engine, block, GP_ACTION_FREE_COMPLETED, GP_DETAIL_NONE, time_ns, 0, false);
 }
 
-/* The list of idle blocks is in the order of the times since when they are. */
-static uint64_t not_before_newest(const gp_device_t *device, uint64_t since_ns)
+void gp_block_join_idle(gp_engine_t *engine, gp_block_t *block, uint64_t since_ns)
 {
-  if (gp_list_is_empty(&device->idle))
-    return since_ns;
-  uint64_t newest_ns = gp_list_entry(device->idle.prev, gp_block_t, order)->idle_ns;
-  return newest_ns > since_ns ? newest_ns : since_ns;
-}
-
-void gp_block_enter_idle(gp_engine_t *engine, gp_block_t *block, uint64_t since_ns)
-{
-  gp_context_t *context = block->context;
-
-  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
-  since_ns = not_before_newest(context->device, since_ns);
-  if (block->segment) {
-    gp_address_map_remove_value(&engine->blocks, block->address, block); /* before its address changes */
-    (void)gp_segment_enter_idle(engine, block, since_ns);
-    return;
-  }
-  block->state = GP_STATE_IDLE;
-  block->idle_ns = since_ns;
-  gp_bin_push(gp_bins_find(&context->bins, block->class_bytes), &block->in_bin);
-  gp_list_push_back(&context->device->idle, &block->order);
-  gp_gauge_add(&context->device->stats->cached_bytes, block->size);
-}
-
-static void leave_idle(gp_bin_t *bin, gp_block_t *block)
-{
-  gp_device_t *device = block->context->device;
-
-  gp_assert_internal(block->state == GP_STATE_IDLE && bin->size == block->class_bytes);
-  gp_bin_remove(bin, &block->in_bin);
-  gp_list_remove(&block->order);
-  gp_gauge_sub(&device->stats->cached_bytes, block->size);
+  gp_address_map_remove_value(&engine->blocks, block->address, block); /* before its address changes */
+  (void)gp_segment_enter_idle(engine, block, since_ns);
 }
 
 void gp_block_leave_idle(gp_block_t *block)
@@ -142,34 +73,27 @@ void gp_block_leave_idle(gp_block_t *block)
   if (block->segment)
     gp_segment_leave_idle(block);
   else
-    leave_idle(gp_bins_find(&block->context->bins, block->class_bytes), block);
+    gp_block_leave_bin(block);
 }
 
-/* A part that the host has no memory to put in the map stays where it was. */
-static gp_block_t *take_part(gp_engine_t *engine, gp_context_t *context, uint64_t size, uint64_t newest)
+gp_block_t *gp_block_take_part(gp_engine_t *engine, gp_context_t *context, uint64_t size, uint64_t newest)
 {
   gp_block_t *block = gp_segment_take(engine, context, size, newest);
   if (!block || gp_address_map_insert(&engine->blocks, block->address, block))
     return block;
-  (void)gp_segment_enter_idle(engine, block, gp_now(engine)); /* device->idle is in the order of it */
+  /* Without memory for the map it stays where it was; device->idle is in the order of times. */
+  (void)gp_segment_enter_idle(engine, block, gp_now(engine));
   return NULL;
 }
 
-static inline bool serves(const gp_block_t *block, const gp_fit_t *fit, uint64_t most, uint64_t newest)
-{
-  /* The epoch: freed while mode `single` held, which is over. */
-  return block->free_epoch <= newest && block->size >= fit->least && block->size <= most;
-}
-
 /* The smallest of one bin, with `least` to `most` bytes; the newest of equals. */
-static __attribute__((noinline)) gp_block_t *find_smallest(
-    const gp_bin_t *bin, const gp_fit_t *fit, uint64_t most, uint64_t newest)
+static gp_block_t *find_smallest(const gp_bin_t *bin, const gp_fit_t *fit, uint64_t most, uint64_t newest)
 {
   gp_block_t *best = NULL;
 
   for (gp_bin_entry_t *entry = bin->idle; entry; entry = entry->next) {
     gp_block_t *block = gp_block_of_entry(entry);
-    if (!serves(block, fit, most, newest) || (best && block->size >= best->size))
+    if (!gp_block_serves(block, fit, most, newest) || (best && block->size >= best->size))
       continue;
     best = block;
     if (best->size <= fit->fresh)
@@ -179,51 +103,28 @@ static __attribute__((noinline)) gp_block_t *find_smallest(
 }
 
 /* Where all blocks have the size of their class the first one is it. */
-static inline gp_block_t *find_in(const gp_bin_t *bin, const gp_fit_t *fit, uint64_t most, uint64_t newest)
+static gp_block_t *find_in(const gp_bin_t *bin, const gp_fit_t *fit, uint64_t most, uint64_t newest)
 {
   if (!bin || !bin->idle)
     return NULL;
   gp_block_t *first = gp_block_of_entry(bin->idle);
-  return serves(first, fit, fit->fresh, newest) ? first : find_smallest(bin, fit, most, newest);
+  return gp_block_serves(first, fit, fit->fresh, newest) ? first : find_smallest(bin, fit, most, newest);
 }
 
-/* In the bins of whole blocks; *ret_bin: where. */
-static inline gp_block_t *find_whole(
-    const gp_context_t *context, const gp_fit_t *fit, uint64_t newest, gp_bin_t **ret_bin)
+gp_block_t *gp_block_find_whole(const gp_context_t *context, const gp_fit_t *fit, uint64_t newest)
 {
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
-  *ret_bin = gp_bins_find(&context->bins, fit->class_bytes);
-  gp_block_t *block = find_in(*ret_bin, fit, UINT64_MAX, newest);
-  if (!block && fit->above != 0) {
-    *ret_bin = gp_bins_find(&context->bins, fit->above);
-    block = find_in(*ret_bin, fit, fit->most, newest);
-  }
-  gp_assert_internal(!block || block->context == context);
+  gp_block_t *block = find_in(gp_bins_find(&context->bins, fit->class_bytes), fit, UINT64_MAX, newest);
+  if (!block && fit->above != 0)
+    block = find_in(gp_bins_find(&context->bins, fit->above), fit, fit->most, newest);
   return block;
-}
-
-static gp_block_t *take_whole(gp_context_t *context, const gp_fit_t *fit, uint64_t newest)
-{
-  gp_bin_t *bin;
-  gp_block_t *block = find_whole(context, fit, newest, &bin);
-  if (block)
-    leave_idle(bin, block);
-  return block;
-}
-
-gp_block_t *gp_block_take_idle(
-    gp_engine_t *engine, gp_context_t *context, const gp_fit_t *fit, uint64_t newest, bool is_cut)
-{
-  return is_cut ? take_part(engine, context, fit->fresh, newest) : take_whole(context, fit, newest);
 }
 
 bool gp_block_is_withheld(const gp_context_t *context, const gp_fit_t *fit, bool is_cut)
 {
-  gp_bin_t *bin;
-
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
   return is_cut ? gp_cut_bins_find(&context->cut, fit->fresh, UINT64_MAX) != NULL
-                : find_whole(context, fit, UINT64_MAX, &bin) != NULL;
+                : gp_block_find_whole(context, fit, UINT64_MAX) != NULL;
 }
 
 gp_block_t *gp_block_largest_idle(const gp_device_t *device)
@@ -293,7 +194,7 @@ void gp_block_forget(
     gp_segment_remove(segment, block);
     free(segment);
   } else {
-    gp_block_unprepare(block->context, block->class_bytes);
+    gp_block_unprepare(block);
     gp_list_remove(&block->all);
   }
   __atomic_store_n(&block->address, 0, __ATOMIC_RELAXED); /* for a free that raced with this, see free.c */

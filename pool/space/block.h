@@ -1,44 +1,40 @@
 /*
- * The transitions of one block. Each moves the block between lists, adjusts the statistics and tells the
- * observer, so that the three never disagree: the caller holds the device's lock. Uses: state.h, events.h,
- * peak.h, space/.
+ * The transitions of one block; block_life.h has those of each allocation and free. Each moves the block
+ * between lists, adjusts the statistics and tells the observer, so that the three never disagree: the caller
+ * holds the device's lock. Uses: state.h, events.h, peak.h, space/.
  */
 #ifndef GP_POOL_SPACE_BLOCK_H
 #define GP_POOL_SPACE_BLOCK_H
 
 #include "pool/state.h"
 
-/* Room for one more block of a class that is a driver allocation by itself; unprepare takes that back. False:
- * the host is out of memory. */
-bool gp_block_prepare(gp_context_t *context, uint64_t class_bytes);
-void gp_block_unprepare(gp_context_t *context, uint64_t class_bytes);
+/* Makes the block one of a class, in whose bin there is room for it when it becomes idle: it will be a driver
+ * allocation by itself. unprepare takes that back. False: the host is out of memory. */
+bool gp_block_prepare(gp_context_t *context, gp_block_t *block, uint64_t class_bytes);
+void gp_block_unprepare(gp_block_t *block);
 
 /* The driver gave it. The block's address, size, class and context are set, and it is in the map. */
 void gp_block_adopt(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns, uint64_t duration_ns);
 
-/* The program gets it. hit: without a driver call. */
-void gp_block_hand_out(gp_engine_t *engine, gp_block_t *block, uint64_t requested, uint64_t time_ns,
-    uint64_t duration_ns, bool hit);
+/* What of block_life.h is only for an observer that wants to know, and for parts of segments, which join
+ * their neighbours there. */
+void gp_block_tell_alloc(gp_engine_t *engine, gp_block_t *block, uint64_t duration_ns, bool hit);
+void gp_block_tell_free(gp_engine_t *engine, gp_block_t *block, gp_detail_t why, uint64_t time_ns);
+void gp_block_tell_completed(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns);
+void gp_block_join_idle(gp_engine_t *engine, gp_block_t *block, uint64_t since_ns);
 
-/* The way of a freed block: the program does not hold it, the device does not use it, it can be handed out.
- */
-void gp_block_end_ownership(gp_engine_t *engine, gp_block_t *block, gp_detail_t why, uint64_t time_ns);
-void gp_block_end_use(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns);
-void gp_block_enter_idle(gp_engine_t *engine, gp_block_t *block, uint64_t since_ns);
-
-/* All three, for a block that the driver has, or whose context is lost: it ends. */
+/* For a block that the driver has, or whose context is lost: it ends. */
 void gp_block_end(
     gp_engine_t *engine, gp_block_t *block, gp_detail_t why, uint64_t time_ns, uint64_t duration_ns);
 
 void gp_block_leave_idle(gp_block_t *block);
 
 /*
- * The idle block that serves best of those whose free_epoch is at most newest, out of its lists, or NULL: the
- * smallest that fits, the newest of equals; or, with is_cut, a part of a segment of at least fit->fresh
- * bytes, which is in the map then.
+ * For gp_block_take_idle: the best idle block that is a driver allocation, still in its lists; and a part of
+ * a segment of at least size bytes, out of them and in the map. NULL: none serves, or the host has no memory.
  */
-gp_block_t *gp_block_take_idle(
-    gp_engine_t *engine, gp_context_t *context, const gp_fit_t *fit, uint64_t newest, bool is_cut);
+gp_block_t *gp_block_find_whole(const gp_context_t *context, const gp_fit_t *fit, uint64_t newest);
+gp_block_t *gp_block_take_part(gp_engine_t *engine, gp_context_t *context, uint64_t size, uint64_t newest);
 
 /* Something idle would serve such a request, were it not for its free_epoch. */
 bool gp_block_is_withheld(const gp_context_t *context, const gp_fit_t *fit, bool is_cut);

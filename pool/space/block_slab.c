@@ -44,7 +44,7 @@ gp_block_t *gp_block_slab_take(gp_engine_t *engine)
   gp_lock_release(&engine->slab_lock);
   if (!block)
     return NULL;
-  block->in_bin = (gp_bin_entry_t){NULL, NULL};
+  block->bin = NULL;
   block->segment = NULL;
   block->refs = 0;
   block->observer_cookie = 0;

@@ -110,6 +110,21 @@ static inline void gp_lock_take(gp_lock_t *lock)
 }
 
 /*
+ * A sequentially consistent fence between what this thread did before it took a lock that it holds and what
+ * it does from here on. On x86-64 to take a lock is such a fence by itself: it ends with a locked
+ * instruction, with which neither earlier stores nor later loads are reordered (Intel SDM, vol. 3, "Loads and
+ * Stores Are Not Reordered with Locked Instructions"). That holds for gp_lock_contend and gp_lock_wait, too.
+ */
+static inline void gp_lock_fence(void)
+{
+#if defined(__x86_64__)
+  atomic_signal_fence(memory_order_seq_cst);
+#else
+  atomic_thread_fence(memory_order_seq_cst);
+#endif
+}
+
+/*
  * For the end of the process: gives up after so many seconds, because the thread that holds the lock may be
  * this very one, interrupted by a signal whose handler ends the program. False: the lock was not to be had.
  */

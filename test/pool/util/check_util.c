@@ -260,10 +260,12 @@ START_TEST(test_bins)
   ck_assert_ptr_null(bin->idle);
   ck_assert_uint_eq(bin->idle_count, 0);
   bin->block_count = 0;
+  const gp_bin_t *largest = gp_bins_largest(&bins);
   for (uint64_t size = 1000; size < 100000; size++)
     gp_bins_make(&bins, size); /* bins without blocks are dropped when the table grows */
   ck_assert_uint_le(bins.capacity, 1024);
   ck_assert_uint_eq(gp_bins_largest(&bins)->size, 100 * 512);
+  ck_assert_ptr_eq(gp_bins_find(&bins, 100 * 512), largest); /* blocks point to it */
   gp_bins_fini(&bins);
 }
 END_TEST

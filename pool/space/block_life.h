@@ -1,0 +1,134 @@
+/*
+ * The steps of a block's life that each allocation and free takes, inline: a warm allocation and its free
+ * spend most of their time here. As block.h says, each moves the block between lists, adjusts the statistics
+ * and tells the observer; the caller holds the device's lock. Uses: block.h, events.h, peak.h.
+ */
+#ifndef GP_POOL_SPACE_BLOCK_LIFE_H
+#define GP_POOL_SPACE_BLOCK_LIFE_H
+
+#include "pool/events.h"
+#include "pool/peak.h"
+#include "pool/space/block.h"
+#include "pool/space/segment_policy.h"
+
+/* The program gets it. hit: without a driver call. */
+static inline void gp_block_hand_out(gp_engine_t *engine, gp_block_t *block, uint64_t requested,
+    uint64_t time_ns, uint64_t duration_ns, bool hit)
+{
+  gp_device_t *device = block->context->device;
+  gp_stats_t *stats = device->stats;
+
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  gp_assert_internal(block->refs == 0 && requested <= block->size);
+  block->state = GP_STATE_LIVE;
+  block->refs = 1;
+  block->requested = requested;
+  block->time_ns = time_ns;
+  block->origin = gp_origin(engine);
+  block->block_id = gp_next_block_id(engine);
+  gp_gauge_add(&stats->allocation, 1);
+  gp_gauge_add(&stats->allocated_bytes, block->size);
+  gp_gauge_add(&stats->requested_bytes, requested);
+  gp_gauge_add(&stats->active_bytes, block->size);
+  gp_segment_note_use(device);
+  if (hit)
+    stats->cache_hits++;
+  else
+    stats->cache_misses++;
+  gp_peak_note(engine, device);
+  if (gp_event_is_wanted(engine, &block->observer_cookie))
+    gp_block_tell_alloc(engine, block, duration_ns, hit);
+}
+
+/* The way of a freed block: the program does not hold it, the device does not use it, it can be handed out.
+ */
+static inline void gp_block_end_ownership(
+    gp_engine_t *engine, gp_block_t *block, gp_detail_t why, uint64_t time_ns)
+{
+  gp_stats_t *stats = block->context->device->stats;
+
+  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
+  gp_gauge_sub(&stats->allocation, 1);
+  gp_gauge_sub(&stats->allocated_bytes, block->size);
+  gp_gauge_sub(&stats->requested_bytes, block->requested);
+  gp_gauge_add(&stats->deferred_bytes, block->size);
+  if (gp_event_is_wanted(engine, &block->observer_cookie))
+    gp_block_tell_free(engine, block, why, time_ns);
+}
+
+static inline void gp_block_end_use(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns)
+{
+  gp_stats_t *stats = block->context->device->stats;
+
+  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
+  gp_gauge_sub(&stats->deferred_bytes, block->size);
+  gp_gauge_sub(&stats->active_bytes, block->size);
+  if (gp_event_is_wanted(engine, &block->observer_cookie))
+    gp_block_tell_completed(engine, block, time_ns);
+}
+
+/* The list of idle blocks is in the order of the times since when they are. */
+static inline uint64_t gp_block_idle_since(const gp_device_t *device, uint64_t since_ns)
+{
+  if (gp_list_is_empty(&device->idle))
+    return since_ns;
+  uint64_t newest_ns = gp_list_entry(device->idle.prev, gp_block_t, order)->idle_ns;
+  return newest_ns > since_ns ? newest_ns : since_ns;
+}
+
+static inline void gp_block_enter_idle(gp_engine_t *engine, gp_block_t *block, uint64_t since_ns)
+{
+  gp_device_t *device = block->context->device;
+
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  since_ns = gp_block_idle_since(device, since_ns);
+  if (block->segment) {
+    gp_block_join_idle(engine, block, since_ns);
+    return;
+  }
+  block->state = GP_STATE_IDLE;
+  block->idle_ns = since_ns;
+  gp_bin_push(block->bin, &block->in_bin);
+  gp_list_push_back(&device->idle, &block->order);
+  gp_gauge_add(&device->stats->cached_bytes, block->size);
+}
+
+/* Of a driver allocation by itself. */
+static inline void gp_block_leave_bin(gp_block_t *block)
+{
+  gp_assert_internal(block->state == GP_STATE_IDLE);
+  gp_bin_remove(block->bin, &block->in_bin);
+  gp_list_remove(&block->order);
+  gp_gauge_sub(&block->context->device->stats->cached_bytes, block->size);
+}
+
+/* Whether it may be handed out for such a request, with `most` bytes at most. */
+static inline bool gp_block_serves(
+    const gp_block_t *block, const gp_fit_t *fit, uint64_t most, uint64_t newest)
+{
+  /* The epoch: freed while mode `single` held, which is over. */
+  return block->free_epoch <= newest && block->size >= fit->least && block->size <= most;
+}
+
+/*
+ * The idle block that serves best of those whose free_epoch is at most newest, out of its lists, or NULL: the
+ * smallest that fits, the newest of equals; or, with is_cut, a part of a segment of at least fit->fresh
+ * bytes, which is in the map then.
+ */
+static inline gp_block_t *gp_block_take_idle(
+    gp_engine_t *engine, gp_context_t *context, const gp_fit_t *fit, uint64_t newest, bool is_cut)
+{
+  if (is_cut)
+    return gp_block_take_part(engine, context, fit->fresh, newest);
+  const gp_bin_t *bin = gp_bins_find(&context->bins, fit->class_bytes);
+  gp_block_t *block = bin && bin->idle ? gp_block_of_entry(bin->idle) : NULL;
+  /* Where all blocks have the size of their class the first one is it. */
+  if (!block || !gp_block_serves(block, fit, fit->fresh, newest))
+    block = gp_block_find_whole(context, fit, newest);
+  gp_assert_internal(!block || block->context == context);
+  if (block)
+    gp_block_leave_bin(block);
+  return block;
+}
+
+#endif
