@@ -31,14 +31,20 @@ static bool is_needed(const gp_engine_t *engine, const gp_device_t *device)
 }
 
 /*
- * While more is idle than deferred, what is wanted next is likely to be there. Where streams are followed the
- * program's own calls tell what they have finished.
+ * Where streams are followed the program's own calls tell what they have finished. On drivers without fences
+ * over contexts little else does.
  */
+static bool has_free_facts(const gp_engine_t *engine)
+{
+  return gp_engine_uses_streams(engine) && engine->driver.ops->fence_record;
+}
+
+/* While more is idle than deferred, what is wanted next is likely to be there. */
 static bool is_worth_knowing(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)
 {
   const gp_stats_t *stats = device->stats;
 
-  return !gp_engine_uses_streams(engine) && stats->cached_bytes.current <= stats->deferred_bytes.current &&
+  return !has_free_facts(engine) && stats->cached_bytes.current <= stats->deferred_bytes.current &&
          gp_fences_have_time(engine, now_ns);
 }
 
@@ -74,10 +80,10 @@ void gp_fence_policy_note_free(gp_engine_t *engine, const gp_device_t *device, g
   uint64_t begin_ns = gp_now(engine);
 
   gp_assert(!gp_holds_engine_lock() && wish != GP_FENCE_NONE);
+  if (wish == GP_FENCE_NEEDED)
+    gp_known_streams_note_free(engine, device);
   if (gp_fences_record_at_free(engine, device))
     gp_reclaim(engine);
-  else if (wish == GP_FENCE_NEEDED)
-    gp_known_streams_note_free(engine, device);
   gp_fences_took_time(engine, begin_ns);
 }
 
@@ -109,7 +115,7 @@ static bool is_worth_asking(const gp_engine_t *engine, const gp_context_t *conte
     return !gp_list_is_empty(&context->deferred);
   if (!bin || bin->deferred_count == 0)
     return false;
-  if (gp_engine_uses_streams(engine))
+  if (has_free_facts(engine))
     return bin->deferred_count > MANY_BESIDE_STREAMS;
   return gp_fences_have_time(engine, now_ns) || would_grow_much(device, bin);
 }
@@ -125,7 +131,7 @@ bool gp_fence_policy_ask(gp_engine_t *engine, gp_context_t *context, uint64_t cl
   gp_lock_release(&device->lock);
   if (!asks)
     return false;
-  if (gp_engine_uses_streams(engine) ? gp_fences_poll(engine) : gp_fences_poll_twice(engine))
+  if (has_free_facts(engine) ? gp_fences_poll(engine) : gp_fences_poll_twice(engine))
     gp_reclaim(engine);
   gp_fences_took_time(engine, begin_ns);
   return true;

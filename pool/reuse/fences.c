@@ -168,7 +168,7 @@ static bool poll(gp_engine_t *engine, bool twice)
 
   gp_assert(!gp_holds_engine_lock());
   if (!engine->driver.ops->fence_record)
-    return gp_epoch_poll(engine);
+    return gp_epoch_poll(engine) && (!twice || gp_epoch_poll(engine));
   if (!gp_engine_enter(engine))
     return false;
   int count = gp_fences_lagging(engine, NULL, lagging, GP_LAGGING_MAX);
@@ -224,7 +224,9 @@ bool gp_fences_record_at_free(gp_engine_t *engine, const gp_device_t *freed)
   gp_context_t *lagging[GP_LAGGING_MAX];
 
   gp_assert(!gp_holds_engine_lock());
-  if (!engine->driver.ops->fence_record || !gp_engine_enter(engine))
+  if (!engine->driver.ops->fence_record)
+    return gp_epoch_poll(engine);
+  if (!gp_engine_enter(engine))
     return false;
   int count = gp_fences_lagging(engine, NULL, lagging, GP_LAGGING_MAX);
   for (int i = 0; i < count; i++) {

@@ -276,6 +276,25 @@ static uint64_t fence_stream(gp_engine_t *engine, known_t *stream)
   return stream->side;
 }
 
+uint64_t gp_known_streams_side(gp_engine_t *engine, gp_context_t *context)
+{
+  known_t *found = NULL;
+
+  gp_lock_take(&engine->contexts_lock);
+  GP_LIST_EACH(&engine->known_streams, known_t, link, stream)
+    if (stream->kind == KIND_STREAM && stream->handle == GP_STREAM_DEFAULT && stream->context == context &&
+        !stream->asked)
+      found = stream;
+  if (found)
+    found->asked = true;
+  gp_lock_release(&engine->contexts_lock);
+  if (!found)
+    return 0;
+  uint64_t side = fence_stream(engine, found);
+  give(engine, found);
+  return side;
+}
+
 static void note_work(gp_engine_t *engine, known_t *stream)
 {
   uint64_t where = fence_stream(engine, stream);

@@ -39,6 +39,12 @@ typedef enum gp_known_work {
 gp_known_work_t gp_known_streams_ask(gp_engine_t *engine);
 
 /*
+ * The library's own stream of a context, made at first sight: a fence in it has passed when the default
+ * stream has got as far, and holds no other stream up. 0: there is none now. Does not wait.
+ */
+uint64_t gp_known_streams_side(gp_engine_t *engine, gp_context_t *context);
+
+/*
  * Asks likewise, and notes which streams of the device have work now, at a free of its memory by the program.
  * The driver's own free would not have waited for other devices.
  */

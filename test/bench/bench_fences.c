@@ -3,11 +3,12 @@
  * engine in mode `context` over a driver with a clock of its own, beside a device that lags and a program
  * that never synchronizes.
  *
- *   [GPUPOOL_TYPE=...] bench_fences TRACE...
+ *   [GPUPOOL_TYPE=...] [GPUPOOL_REUSE=...] bench_fences [--streams N] TRACE...
  *
  * A request takes 20 us and submits work that the device has finished a number of requests later, by the
- * clock; recording a fence takes 2 us, asking one 0.5 us, and the driver's own allocations take no time. For
- * each trace and lag:
+ * clock; recording a fence takes 2 us, asking one or a stream 0.5 us, and the driver's own allocations take
+ * no time. With --streams the driver has no fence over a context, and the work goes to the default stream (N
+ * is 0) or to N streams of the program's in turns. For each trace and lag:
  *
  *   floor      peak of what is held and what the device still uses of what was freed, as asked for
  *   reserved   peak of what the pool holds
@@ -26,6 +27,8 @@
 #include <string.h>
 
 #include "pool/engine.h"
+#include "pool/reuse/known_streams.h"
+#include "pool/reuse/stream_calls.h"
 #include "pool/util/size.h"
 
 #define REQUEST_NS UINT64_C(20000)
@@ -33,6 +36,11 @@
 #define QUERY_NS   UINT64_C(500)
 #define CAPACITY   (80 * GP_GIB)
 #define NOT_READY  600
+
+#define MOST_STREAMS 64
+#define FIRST_STREAM UINT64_C(16)
+#define STREAM_STEP  16
+#define SIDE         (FIRST_STREAM + MOST_STREAMS * STREAM_STEP)
 
 typedef struct request {
   bool is_free;
@@ -46,9 +54,13 @@ typedef struct trace {
   uint32_t ids;
 } trace_t;
 
-/* A fence is the time at which it was recorded; what was submitted before has ended lag_ns later. */
+/*
+ * A fence is the time by which all has ended that was submitted before its record, or in its stream before;
+ * what was submitted has ended lag_ns later.
+ */
 typedef struct device {
   uint64_t now_ns, lag_ns;
+  uint64_t stream_ns[MOST_STREAMS]; /* when each stream was given work last */
   uint64_t next_address;
   uint64_t fences[64];
   int fence_count;
@@ -88,26 +100,68 @@ static int device_wait(void *self, const gp_driver_context_t *context)
   return 0;
 }
 
-static int device_record(void *self, const gp_driver_context_t *context, void **fence)
+static int record(device_t *device, uint64_t submitted_ns, void **fence)
 {
-  device_t *device = self;
   if (!*fence) {
     if (device->fence_count == (int)(sizeof(device->fences) / sizeof(device->fences[0])))
       abort();
     *fence = &device->fences[device->fence_count++];
   }
-  *(uint64_t *)*fence = device->now_ns;
+  *(uint64_t *)*fence = submitted_ns + device->lag_ns;
   device->now_ns += RECORD_NS;
   device->records++;
   return 0;
 }
 
-static int device_query(void *self, const gp_driver_context_t *context, void *fence)
+static int query(device_t *device, uint64_t end_ns)
 {
-  device_t *device = self;
   device->now_ns += QUERY_NS;
   device->queries++;
-  return device->now_ns >= *(uint64_t *)fence + device->lag_ns ? 0 : NOT_READY;
+  return device->now_ns >= end_ns ? 0 : NOT_READY;
+}
+
+static int device_record(void *self, const gp_driver_context_t *context, void **fence)
+{
+  device_t *device = self;
+  return record(device, device->now_ns, fence);
+}
+
+static int device_query(void *self, const gp_driver_context_t *context, void *fence)
+{
+  return query(self, *(uint64_t *)fence);
+}
+
+/* The default stream is the first; SIDE is behind it, and the calling thread's own has no work. */
+static size_t index_of(uint64_t stream)
+{
+  return stream >= FIRST_STREAM && stream < SIDE ? (stream - FIRST_STREAM) / STREAM_STEP : 0;
+}
+
+static int device_stream_record(void *self, const gp_driver_context_t *context, uint64_t stream, void **fence)
+{
+  device_t *device = self;
+  return record(device, device->stream_ns[index_of(stream)], fence);
+}
+
+static int device_stream_query(void *self, const gp_driver_context_t *context, uint64_t stream)
+{
+  device_t *device = self;
+  bool is_own = stream == GP_STREAM_LAST_OF_DEFAULTS;
+  return query(device, is_own ? 0 : device->stream_ns[index_of(stream)] + device->lag_ns);
+}
+
+static int stream_count = -1; /* -1: a driver with fences over contexts; 0: the default stream only */
+
+static int device_default_query(void *self, const gp_driver_context_t *context)
+{
+  device_t *device = self;
+  return query(device, stream_count == 0 ? device->stream_ns[0] + device->lag_ns : 0);
+}
+
+static int device_side_stream(void *self, const gp_driver_context_t *context, uint64_t *ret_stream)
+{
+  *ret_stream = SIDE;
+  return 0;
 }
 
 static int device_info(
@@ -129,19 +183,18 @@ static void device_pause(void *self, uint64_t ns)
   device->waited_ns += ns;
 }
 
-static const gp_driver_ops_t ops = {
-    .alloc = device_alloc,
-    .free = device_free,
-    .wait = device_wait,
-    .wait_as_free = device_wait,
-    .fence_record = device_record,
-    .fence_query = device_query,
-    .memory_info = device_info,
-    .now_ns = device_now,
-    .pause = device_pause,
-    .code_out_of_memory = 2,
-    .code_invalid_value = 1,
-    .code_not_ready = NOT_READY,
+#define COMMON_OPS                                                                                           \
+  .alloc = device_alloc, .free = device_free, .wait = device_wait, .wait_as_free = device_wait,              \
+  .fence_query = device_query, .memory_info = device_info, .now_ns = device_now, .pause = device_pause,      \
+  .code_out_of_memory = 2, .code_invalid_value = 1, .code_not_ready = NOT_READY
+
+static const gp_driver_ops_t ops = {COMMON_OPS, .fence_record = device_record};
+static const gp_driver_ops_t ops_of_streams = {
+    COMMON_OPS,
+    .stream_fence_record = device_stream_record,
+    .stream_query = device_stream_query,
+    .default_query = device_default_query,
+    .side_stream = device_side_stream,
 };
 
 /* "op,id,size,stream" a row. */
@@ -227,14 +280,33 @@ static const char *variable_of(void *arg, const char *variable)
   const way_t *way = arg;
   if (*way != WAY_DEFAULT && strcmp(variable, "GPUPOOL_MAX_DEFERRED") == 0)
     return "1TiB";
-  return strcmp(variable, "GPUPOOL_TYPE") == 0 ? getenv(variable) : NULL;
+  bool is_given = strcmp(variable, "GPUPOOL_TYPE") == 0 || strcmp(variable, "GPUPOOL_REUSE") == 0;
+  return is_given ? getenv(variable) : NULL;
+}
+
+static void create_streams(gp_engine_t *engine, gp_context_t *context)
+{
+  for (int i = 0; i < stream_count; i++) {
+    gp_known_stream_add(engine, context, FIRST_STREAM + (uint64_t)i * STREAM_STEP);
+    gp_stream_created(engine, context, FIRST_STREAM + (uint64_t)i * STREAM_STEP);
+  }
+}
+
+static void submit(gp_engine_t *engine, gp_context_t *context, device_t *device, size_t request)
+{
+  size_t i = stream_count > 0 ? request % (size_t)stream_count : 0;
+
+  device->stream_ns[i] = device->now_ns;
+  if (gp_engine_uses_streams(engine))
+    gp_stream_mark(engine, stream_count > 0 ? gp_stream_find(engine, FIRST_STREAM + i * STREAM_STEP)
+                                            : gp_stream_default(context));
 }
 
 static result_t run(const trace_t *trace, uint64_t lag, way_t way)
 {
   result_t result = {.device = {.now_ns = 1, .lag_ns = lag * REQUEST_NS, .next_address = UINT64_C(1) << 44}};
   device_t *device = &result.device;
-  const gp_driver_t driver = {&ops, device};
+  const gp_driver_t driver = {stream_count < 0 ? &ops : &ops_of_streams, device};
   const gp_driver_context_t key = {(void *)1, 1, 0, true};
   gp_options_t options;
   gp_stats_t stats;
@@ -245,6 +317,7 @@ static result_t run(const trace_t *trace, uint64_t lag, way_t way)
   gp_options_parse(&options, variable_of, &way, NULL, NULL);
   gp_engine_t *engine = checked(gp_engine_create(&driver, NULL, &options));
   gp_context_t *context = checked(gp_engine_context(engine, &key));
+  create_streams(engine, context);
   for (size_t i = 0; i < trace->count; i++) {
     const request_t *request = &trace->requests[i];
     int code = 0;
@@ -257,6 +330,7 @@ static result_t run(const trace_t *trace, uint64_t lag, way_t way)
     } else if (gp_engine_alloc(engine, context, request->bytes, &addresses[request->id]) != 0) {
       abort();
     }
+    submit(engine, context, device, i);
     device->now_ns += REQUEST_NS;
   }
   gp_engine_stats(engine, 0, &stats);
@@ -298,6 +372,13 @@ static void print(const char *path, const trace_t *trace)
 
 int main(int argc, char **argv)
 {
+  if (argc > 2 && strcmp(argv[1], "--streams") == 0) {
+    stream_count = atoi(argv[2]);
+    argc -= 2;
+    argv += 2;
+  }
+  if (stream_count > MOST_STREAMS)
+    return 2;
   printf("%-32s %4s %8s %8s %8s %8s %8s %8s %6s %6s\n", "", "", "floor", "reserved", "without", "informed",
       "fences", "queries", "share", "waited");
   printf("%-32s %4s %8s %8s %8s %8s %8s %8s %6s %6s\n", "trace", "lag", "MiB", "/ floor", "waits", "/ floor",

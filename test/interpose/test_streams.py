@@ -73,14 +73,16 @@ class Streams(PreloadCase):
                 self.assertEqual(modes(run.snapshot()), ["epoch"])
 
     def test_copies_tell_of_the_default_stream_only_from_the_device_to_the_host(self):
-        """A copy to managed memory or to a device may be pending when it returns, one between host and host is not ordered."""
+        """A copy to managed memory or to a device may be pending when it returns, one between host and host is not ordered.
+        Before 12.5 the streams are asked as well, and some tell in time."""
         rounds = 40
         for case, synchronous in COPIES.items():
             for driver in ("12040", "13000"):
                 with self.subTest(case=case, driver=driver):
                     run = self.run_program("copies", case, str(rounds), driver=driver, REUSE="epoch", SIMCUDA_ORACLE="1")
-                    self.assertEqual((run.status, run.out), (0, "copies: %s: %d of %d again at once, 0 too early\n" % (
-                        case, rounds if synchronous else 0, rounds)), run.err)
+                    again = r"\d+" if driver == "12040" and not synchronous else str(rounds if synchronous else 0)
+                    self.assertEqual(run.status, 0, run.err)
+                    self.assertRegex(run.out, r"^copies: %s: %s of %d again at once, 0 too early\n$" % (case, again, rounds))
                     self.expect_clean(run)
 
     def test_context_needs_facts_about_contexts(self):

@@ -1,14 +1,15 @@
 /*
  * Reuse mode `epoch` on drivers that have no fence over a whole context (before 12.5): a fence for each
- * stream that was created, at most one outstanding, recorded only in streams that have work; and the default
- * stream is asked whether it has any. The driver cannot be asked about other streams: those of threads, and
- * destroyed ones.
+ * stream that was created, at most one outstanding, recorded only in streams that have work. The default
+ * stream is asked whether it has any, and if so its fence is recorded beside it (known_streams.h). The driver
+ * cannot be asked about other streams: those of threads, and destroyed ones.
  *
- * Uses: streams.h, stream_facts.c, driver_calls.h, mode.h.
+ * Uses: streams.h, known_streams.h, stream_facts.c, driver_calls.h, mode.h.
  */
 #include "pool/driver_calls.h"
 #include "pool/mode.h"
 #include "pool/reuse/epoch_facts.h"
+#include "pool/reuse/known_streams.h"
 #include "pool/reuse/stream_record.h"
 #include "pool/reuse/streams.h"
 
@@ -81,29 +82,58 @@ static bool has_ended(const gp_context_t *context)
   return atomic_load(&context->gone) || atomic_load(&context->lost);
 }
 
-static void ask_fence(gp_engine_t *engine, gp_stream_t *stream, gp_context_t *context)
+/* where: the stream in which a fence tells of this stream's work. */
+static void record(gp_engine_t *engine, gp_stream_t *stream, gp_context_t *context, uint64_t where)
 {
-  if (stream->fence_fact.stream) {
-    const gp_stream_fact_t fact = stream->fence_fact;
-    int code = gp_driver_fence_query(engine, &context->driver, stream->fence);
-    if (code == engine->driver.ops->code_not_ready)
-      return;
-    stream->fence_fact.stream = NULL;
-    answered(engine, context, &fact, code);
-  }
-  if (has_ended(context) || atomic_load(&stream->completed) >= atomic_load(&engine->newest_free_epoch) ||
-      gp_work_flag_is_clean(stream->flag))
-    return;
   stream->fence_context = context;
   const gp_stream_fact_t fact =
       gp_stream_fact_begin(engine, stream); /* before the record, as for any fence */
-  int code = gp_driver_stream_fence_record(engine, &context->driver, stream->handle, &stream->fence);
+  int code = gp_driver_stream_fence_record(engine, &context->driver, where, &stream->fence);
   if (code == 0) {
     stream->fence_fact = fact;
     gp_driver_count(context, GP_COUNT_FENCE);
   } else {
     gp_driver_note(engine, context, code);
   }
+}
+
+/* Asks the fence that is outstanding. False: it has not passed. */
+static bool ask_fence(gp_engine_t *engine, gp_stream_t *stream, gp_context_t *context)
+{
+  if (!stream->fence_fact.stream)
+    return true;
+  const gp_stream_fact_t fact = stream->fence_fact;
+  int code = gp_driver_fence_query(engine, &context->driver, stream->fence);
+  if (code == engine->driver.ops->code_not_ready)
+    return false;
+  stream->fence_fact.stream = NULL;
+  answered(engine, context, &fact, code);
+  return true;
+}
+
+static bool is_worth_recording(gp_engine_t *engine, const gp_stream_t *stream, const gp_context_t *context)
+{
+  return !has_ended(context) && atomic_load(&stream->completed) < atomic_load(&engine->newest_free_epoch) &&
+         !gp_work_flag_is_clean(stream->flag);
+}
+
+static void ask_created(gp_engine_t *engine, gp_stream_t *stream, gp_context_t *context)
+{
+  if (ask_fence(engine, stream, context) && is_worth_recording(engine, stream, context))
+    record(engine, stream, context, stream->handle);
+}
+
+/* If it has no work the fence tells nothing more, and goes on to be asked until it has passed. */
+static void ask_default(gp_engine_t *engine, gp_stream_t *stream, gp_context_t *context)
+{
+  const gp_stream_fact_t fact = gp_stream_fact_begin(engine, stream);
+  answered(engine, context, &fact, gp_driver_default_query(engine, &context->driver));
+  if (has_ended(context) || !ask_fence(engine, stream, context) ||
+      !is_worth_recording(engine, stream, context))
+    return;
+  uint64_t side = gp_known_streams_side(engine, context);
+  if (side != 0)
+    record(engine, stream, context, side);
 }
 
 bool gp_epoch_poll(gp_engine_t *engine)
@@ -115,12 +145,10 @@ bool gp_epoch_poll(gp_engine_t *engine)
   int count = take_streams(engine, asked);
   for (int i = 0; i < count; i++) {
     gp_context_t *context = asked[i]->context;
-    if (!has_ended(context) && is_default(asked[i])) {
-      const gp_stream_fact_t fact = gp_stream_fact_begin(engine, asked[i]);
-      answered(engine, context, &fact, gp_driver_default_query(engine, &context->driver));
-    } else if (!has_ended(context)) {
-      ask_fence(engine, asked[i], context);
-    }
+    if (!has_ended(context) && is_default(asked[i]))
+      ask_default(engine, asked[i], context);
+    else if (!has_ended(context))
+      ask_created(engine, asked[i], context);
     atomic_store(&asked[i]->asked, false);
   }
   gp_engine_leave(engine);

@@ -1,6 +1,6 @@
 /*
- * Reuse mode `epoch` on drivers without a fence over contexts: streams are asked one by one, by a miss that
- * could use what they hold back.
+ * Reuse mode `epoch` on drivers without a fence over contexts: streams are asked one by one, at a free ahead
+ * of need and by a miss that could use what they hold back.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -14,7 +14,9 @@
 #define STREAM_A UINT64_C(0x10000010)
 #define STREAM_B UINT64_C(0x10000020)
 
-static const char *const settings[] = {"GPUPOOL_REUSE=epoch", "GPUPOOL_MAX_DEFERRED=2MiB", NULL};
+/* Without a reserve, near which frees ask about streams for another reason. */
+static const char *const settings[] = {
+    "GPUPOOL_REUSE=epoch", "GPUPOOL_MAX_DEFERRED=2MiB", "GPUPOOL_RESERVE=0", NULL};
 
 /* Fences by stream: passed says whether the driver is through; each has at most one. */
 static struct {
@@ -22,6 +24,7 @@ static struct {
   int records, queries;
   bool passed;
 } fences[2];
+static bool passes_at_once; /* what is recorded */
 static int default_queries;
 static bool default_is_idle;
 static bool has_ended; /* the context, unseen */
@@ -34,6 +37,7 @@ static int record(void *self, const gp_driver_context_t *which, uint64_t stream,
   ck_assert(stream == STREAM_A || stream == STREAM_B);
   fences[i].stream = stream;
   fences[i].records++;
+  fences[i].passed = passes_at_once;
   *fence = &fences[i];
   return 0;
 }
@@ -65,6 +69,7 @@ static void begin(void)
   driver.ops.fence_query = query;
   driver.ops.default_query = query_default;
   memset(fences, 0, sizeof(fences));
+  passes_at_once = false;
   default_queries = 0;
   default_is_idle = false;
   has_ended = false;
@@ -92,13 +97,28 @@ START_TEST(test_streams_with_work_are_asked)
 {
   begin();
   uint64_t block = used_block(2 * GP_MIB, STREAM_A);
-  ck_assert_uint_ne(allocate(2 * GP_MIB), block); /* recorded, not passed */
+  ck_assert_int_eq(fences[0].records, 1); /* ahead of need */
+  ck_assert_uint_ne(allocate(2 * GP_MIB), block);
   ck_assert_int_eq(fences[0].records, 1);
   ck_assert_int_eq(fences[1].records, 0); /* B has no work */
   ck_assert_uint_ne(allocate(2 * GP_MIB), block);
   ck_assert_int_eq(fences[0].records, 1); /* one outstanding */
   fences[0].passed = true;
   ck_assert_uint_eq(allocate(2 * GP_MIB), block);
+  ck_assert_int_eq(fences[0].records, 1);
+  ck_assert_int_eq(driver.count[FAKE_WAIT], 0);
+  stop();
+}
+END_TEST
+
+/* A small free records nothing; the miss that wants the memory does, and asks what it has recorded. */
+START_TEST(test_a_miss_asks_what_it_has_recorded)
+{
+  begin();
+  uint64_t block = used_block(4096, STREAM_A);
+  ck_assert_int_eq(fences[0].records, 0);
+  passes_at_once = true;
+  ck_assert_uint_eq(allocate(4096), block);
   ck_assert_int_eq(fences[0].records, 1);
   ck_assert_int_eq(driver.count[FAKE_WAIT], 0);
   stop();
@@ -133,9 +153,8 @@ START_TEST(test_what_comes_after_the_record_is_not_covered)
   ck_assert_int_eq(fences[0].records, 1);
   work(STREAM_A);
   ck_assert_int_eq(free_code(second), 0);
-  fences[0].passed = true;
+  fences[0].passed = true; /* until the next record */
   ck_assert_uint_eq(allocate(2 * GP_MIB), first);
-  fences[0].passed = false;
   ck_assert_uint_ne(allocate(2 * GP_MIB), second);
   ck_assert_int_eq(fences[0].records, 2);
   fences[0].passed = true;
@@ -178,12 +197,11 @@ START_TEST(test_what_comes_during_the_record_is_not_covered)
   driver.ops.stream_fence_record = record_then_work;
   in_default = false;
   uint64_t meanwhile = allocate(GP_MIB);
-  uint64_t before = used_block(2 * GP_MIB, STREAM_A);
   freed_meanwhile = meanwhile;
-  ck_assert_uint_ne(allocate(2 * GP_MIB), before);
+  uint64_t before = used_block(2 * GP_MIB, STREAM_A);
+  ck_assert_uint_eq(freed_meanwhile, 0);
   fences[0].passed = true;
   ck_assert_uint_eq(allocate(2 * GP_MIB), before);
-  fences[0].passed = false;
   ck_assert_uint_ne(allocate(GP_MIB), meanwhile);
   stop();
 }
@@ -197,9 +215,10 @@ START_TEST(test_what_comes_during_the_question_is_not_covered)
   uint64_t meanwhile = allocate(GP_MIB);
   uint64_t before = allocate(2 * GP_MIB);
   gp_stream_mark(engine, gp_stream_default(context));
-  ck_assert_int_eq(free_code(before), 0);
-  freed_meanwhile = meanwhile;
   default_is_idle = true;
+  freed_meanwhile = meanwhile;
+  ck_assert_int_eq(free_code(before), 0);
+  ck_assert_uint_eq(freed_meanwhile, 0);
   ck_assert_uint_eq(allocate(2 * GP_MIB), before);
   default_is_idle = false;
   ck_assert_uint_ne(allocate(GP_MIB), meanwhile);
@@ -210,14 +229,51 @@ END_TEST
 START_TEST(test_the_default_stream_is_asked_and_not_recorded_in)
 {
   begin();
-  uint64_t block = allocate(2 * GP_MIB);
+  uint64_t block = allocate(4096);
   gp_stream_mark(engine, gp_stream_default(context));
   ck_assert_int_eq(free_code(block), 0);
-  ck_assert_uint_ne(allocate(2 * GP_MIB), block);
-  ck_assert_int_eq(default_queries, 2); /* at the free, ahead of need, and at the miss */
+  ck_assert_uint_ne(allocate(4096), block);
+  ck_assert_int_eq(default_queries, 2); /* a miss asks twice */
   default_is_idle = true;
-  ck_assert_uint_eq(allocate(2 * GP_MIB), block);
+  ck_assert_uint_eq(allocate(4096), block);
   ck_assert_int_eq(fences[0].records + fences[1].records, 0);
+  stop();
+}
+END_TEST
+
+static int sides;
+
+static int make_side(void *self, const gp_driver_context_t *which, uint64_t *ret_stream)
+{
+  (void)self;
+  (void)which;
+  sides++;
+  *ret_stream = STREAM_A; /* so that its fences are those of A, which has no work here */
+  return 0;
+}
+
+/* Where it is never idle a fence beside it tells how far it has got. */
+START_TEST(test_a_default_stream_that_is_always_busy)
+{
+  begin();
+  driver.ops.side_stream = make_side;
+  sides = 0;
+  uint64_t first = allocate(2 * GP_MIB);
+  uint64_t second = allocate(2 * GP_MIB);
+  gp_stream_mark(engine, gp_stream_default(context));
+  ck_assert_int_eq(free_code(first), 0);
+  ck_assert_int_eq(fences[0].records, 1);
+  gp_stream_mark(engine, gp_stream_default(context)); /* after the record */
+  ck_assert_int_eq(free_code(second), 0);
+  ck_assert_int_eq(fences[0].records, 1); /* one outstanding */
+  fences[0].passed = true;                /* until the next record */
+  ck_assert_uint_eq(allocate(2 * GP_MIB), first);
+  ck_assert_int_eq(fences[0].records, 2);
+  ck_assert_uint_ne(allocate(2 * GP_MIB), second);
+  fences[0].passed = true;
+  ck_assert_uint_eq(allocate(2 * GP_MIB), second);
+  ck_assert_int_eq(sides, 1);
+  ck_assert_int_eq(fences[1].records, 0);
   stop();
 }
 END_TEST
@@ -278,7 +334,7 @@ END_TEST
 START_TEST(test_not_while_suspended)
 {
   begin();
-  (void)used_block(5 * GP_MIB, STREAM_A);
+  (void)used_block(GP_MIB, STREAM_A);
   gp_engine_suspend(engine);
   (void)gp_engine_make_room(engine, context);
   ck_assert_int_eq(fences[0].records, 0);
@@ -331,11 +387,13 @@ int main(void)
   Suite *suite = suite_create("stream fences");
   TCase *fence = tcase_create("stream fences");
   tcase_add_test(fence, test_streams_with_work_are_asked);
+  tcase_add_test(fence, test_a_miss_asks_what_it_has_recorded);
   tcase_add_test(fence, test_a_context_that_has_ended_is_asked_nothing_more);
   tcase_add_test(fence, test_what_comes_after_the_record_is_not_covered);
   tcase_add_test(fence, test_what_comes_during_the_record_is_not_covered);
   tcase_add_test(fence, test_what_comes_during_the_question_is_not_covered);
   tcase_add_test(fence, test_the_default_stream_is_asked_and_not_recorded_in);
+  tcase_add_test(fence, test_a_default_stream_that_is_always_busy);
   tcase_add_test(fence, test_streams_that_cannot_be_asked);
   tcase_add_test(fence, test_beyond_the_allowance_streams_are_asked_again);
   tcase_add_test(fence, test_not_while_suspended);
