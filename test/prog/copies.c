@@ -35,7 +35,8 @@ static void must(const char *what, CUresult result)
 static void (*own)(uint64_t address, uint64_t bytes, uint64_t owner);
 static void (*disown)(uint64_t address);
 static struct {
-  uint64_t owned, reuses, pending_reuses, accesses, early_reuse, strays, violations, corrupt_stamps;
+  uint64_t owned, reuses, pending_reuses, accesses, early_reuse, strays, early_accesses, late_accesses,
+      violations, corrupt_stamps;
 } counts;
 
 static void find_oracle(void)

@@ -68,6 +68,7 @@ void sim_block_delete(sim_block_t *block)
 {
   if (sim_oracle_on)
     sim_oracle_forget(block->node.key, block->size);
+  sim_ordered_forget(block);
   sim_arena_remove(block->arena, block);
   if (block->ctx) {
     if (block->prev)

@@ -9,10 +9,14 @@ static uint64_t block_size(uint64_t bytes)
   return (bytes + unit - 1) & ~(unit - 1);
 }
 
-static bool is_reusable(const sim_block_t *block, const sim_stream_t *stream)
+/* In another stream: what the host has synchronized with, and what happens to be complete if the pool may
+ * look for that. It follows no events, and inserts no dependencies. */
+static bool is_reusable(const sim_pool_t *pool, const sim_block_t *block, const sim_stream_t *stream)
 {
-  return (block->free_at.stream == stream && block->free_at.id == stream->id) ||
-         sim_dep_done(&block->free_at);
+  if (block->free_at.stream == stream && block->free_at.id == stream->id)
+    return true;
+  return block->seen ||
+         (pool->reuse[CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC] && sim_dep_done(&block->free_at));
 }
 
 static sim_block_t *take_cached(sim_pool_t *pool, uint64_t size, const sim_stream_t *stream)
@@ -20,7 +24,7 @@ static sim_block_t *take_cached(sim_pool_t *pool, uint64_t size, const sim_strea
   sim_block_t **best = NULL;
   for (sim_block_t **link = &pool->cached; *link; link = &(*link)->pool_next) {
     if ((*link)->size >= size && (*link)->size - size <= size / 4 &&
-        (!best || (*link)->size < (*best)->size) && is_reusable(*link, stream))
+        (!best || (*link)->size < (*best)->size) && is_reusable(pool, *link, stream))
       best = link;
   }
   if (!best)
@@ -64,12 +68,8 @@ static CUresult capture_alloc(CUdeviceptr *ret, size_t bytes, const sim_pool_t *
   return CUDA_SUCCESS;
 }
 
-static CUresult alloc_from(
-    sim_call_t *call, CUdeviceptr *ret, size_t bytes, sim_pool_t *pool, CUstream handle)
+static CUresult alloc_from(CUdeviceptr *ret, size_t bytes, sim_pool_t *pool, sim_stream_t *stream)
 {
-  sim_stream_t *stream = sim_stream_get(call, handle);
-  if (!stream)
-    return call->result;
   if (!ret || bytes == 0 || !sim_pool_is_usable(pool))
     return CUDA_ERROR_INVALID_VALUE;
   CUresult refused = sim_capture_legacy(stream);
@@ -103,20 +103,39 @@ static CUresult alloc_from(
   }
   block->pool = pool;
   block->requested = bytes;
-  block->free_called = block->released = false;
+  block->free_called = block->released = block->seen = false;
   pool->used += block->size;
   if (pool->used > pool->used_high)
     pool->used_high = pool->used;
   *ret = block->node.key;
-  return sim_submit(call, stream, sim_op_new(SIM_OP_NOP));
+  sim_op_t *op = sim_op_new(SIM_OP_NOP);
+  op->is_pool = true;
+  sim_sched_submit(stream, op);
+  block->alloc_at = sim_dep_now(stream);
+  sim_ordered_allocated(block, stream);
+  return CUDA_SUCCESS;
+}
+
+/* "The allocation comes from the memory pool current to the stream's device" (cuda.h, cuMemAllocAsync). */
+static CUresult alloc_async(sim_call_t *call, CUdeviceptr *ret, size_t bytes, CUstream handle)
+{
+  sim_stream_t *stream = sim_stream_get(call, handle);
+  return stream ? alloc_from(ret, bytes, stream->ctx->device->current_pool, stream) : call->result;
+}
+
+static CUresult alloc_from_pool(
+    sim_call_t *call, CUdeviceptr *ret, size_t bytes, sim_pool_t *pool, CUstream handle)
+{
+  sim_stream_t *stream = sim_stream_get(call, handle);
+  return stream ? alloc_from(ret, bytes, pool, stream) : call->result;
 }
 
 SIM_FN2(cuMemAllocAsync, cuMemAllocAsync_ptsz, (CUdeviceptr * ret, size_t bytes, CUstream stream),
-    alloc_from(&call, ret, bytes, call.ctx->device->current_pool, stream), "%zu %s -> %llx", bytes,
-    sim_str_stream(stream), sim_str_out(ret, call.result))
+    alloc_async(&call, ret, bytes, stream), "%zu %s -> %llx", bytes, sim_str_stream(stream),
+    sim_str_out(ret, call.result))
 SIM_FN2(cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync_ptsz,
     (CUdeviceptr * ret, size_t bytes, CUmemoryPool pool, CUstream stream),
-    alloc_from(&call, ret, bytes, pool, stream), "%zu %s -> %llx", bytes, sim_str_stream(stream),
+    alloc_from_pool(&call, ret, bytes, pool, stream), "%zu %s -> %llx", bytes, sim_str_stream(stream),
     sim_str_out(ret, call.result))
 
 /* The free has its turn in the stream: from now on the memory has no owner, unless it was given out
@@ -139,6 +158,7 @@ static void submit_free(sim_stream_t *stream, const sim_block_t *block)
   sim_op_t *op = sim_op_new(SIM_OP_FREE);
   op->dst.address = block->node.key;
   op->dst.block = block->id;
+  op->is_pool = true;
   sim_sched_submit(stream, op);
 }
 
@@ -147,12 +167,14 @@ static void submit_free(sim_stream_t *stream, const sim_block_t *block)
 CUresult sim_pool_free(sim_call_t *call, sim_block_t *block, sim_stream_t *stream)
 {
   sim_pool_t *pool = block->pool;
+  if (!stream)
+    sim_ordered_freed_by_host(block);
   block->free_called = true;
   pool->used -= block->size;
   block->pool_next = pool->cached;
   pool->cached = block;
   if (!stream) {
-    block->released = true;
+    block->released = block->seen = true;
     block->valid_from = block->id + 1;
     block->free_at = sim_dep_now(call->ctx->legacy);
     block->free_at.seq = 0; /* reached: usable everywhere */

@@ -155,6 +155,10 @@ static bool holds(const sim_span_t *span, const char *what, const sim_op_t *op)
     sim_violation("%s %llx ran after that memory was freed", what, (unsigned long long)span->address);
     return false;
   }
+  if (block->kind == SIM_MEM_POOL && span->block == block->id && !sim_dep_done(&block->alloc_at)) {
+    sim_violation("%s %llx ran before that memory was allocated", what, (unsigned long long)span->address);
+    return false;
+  }
   if (span == &op->dst)
     mark_dirty(block, span, op);
   return true;

@@ -22,10 +22,11 @@ typedef struct {
   bool nonblocking, legacy;
   bool after_kernel; /* the last operation is one that a programmatic launch may overlap */
   uint64_t ctx_id;
-  uint64_t primary_id; /* of a green context's stream: the primary context, which covers it; else 0 */
-  uint64_t last;       /* operation */
-  sim_clock_t before;  /* the last operation began */
-  sim_clock_t after;   /* it ended */
+  uint64_t primary_id;      /* of a green context's stream: the primary context, which covers it; else 0 */
+  uint64_t last, last_step; /* operation, and the program's step that submitted it */
+  sim_clock_t before;       /* the last operation began */
+  sim_clock_t after;        /* it ended */
+  sim_clock_t worked;       /* the last operation ended that the default stream's rule knows */
 } slot_t;
 
 bool sim_oracle_on;
@@ -74,7 +75,7 @@ static slot_t *slot_of(sim_stream_t *stream)
     slots[i].ctx_id = stream->ctx_id;
     slots[i].primary_id = stream->ctx->green_of ? stream->ctx->green_of->id : 0;
     slots[i].last = last;
-    slots[i].after = slots[i].before = sim_known; /* also of the slot's earlier stream */
+    slots[i].after = slots[i].before = slots[i].worked = sim_known; /* also of the slot's earlier stream */
     stream->slot = i + 1;
   }
   return &slots[stream->slot - 1];
@@ -96,7 +97,7 @@ static void join_default_stream(sim_clock_t *clock, const slot_t *own)
     const slot_t *other = &slots[i];
     if (other != own && other->used && other->ctx_id == own->ctx_id && !other->nonblocking &&
         (own->legacy || other->legacy))
-      sim_clock_join(clock, &other->after);
+      sim_clock_join(clock, sim_knobs.pool_orders ? &other->after : &other->worked);
   }
 }
 
@@ -121,16 +122,29 @@ void sim_oracle_submit(sim_stream_t *stream, sim_op_t *op)
   if (!sim_oracle_on)
     return;
   sim_clock_join(&begin, &sim_known);
-  join_default_stream(&begin, slot);
+  if (sim_knobs.pool_orders || !op->is_pool)
+    join_default_stream(&begin, slot);
   slot->before = begin;
   slot->after_kernel = op->is_kernel;
   use.index = ++slot->last;
   sim_clock_join(&slot->after, &begin);
   slot->after.at[use.slot] = use.index;
-  if (op->kind == SIM_OP_HOST || op->kind == SIM_OP_CALLBACK)
+  if (!sim_knobs.pool_orders && !op->is_pool)
+    slot->worked = slot->after;
+  slot->last_step = sim_step;
+  if (op->kind == SIM_OP_HOST || op->kind == SIM_OP_CALLBACK) {
     remember(op, &begin, &use); /* it says what it touches when it runs */
-  else
+  } else {
     sim_owner_check_op(op, &begin, &use);
+    sim_ordered_check_op(op, &begin, &use);
+  }
+}
+
+sim_use_t sim_oracle_last_use(sim_stream_t *stream)
+{
+  const slot_t *slot = slot_of(stream);
+  return (sim_use_t){
+      .slot = (unsigned)(slot - slots), .kind = SIM_OP_NOP, .index = slot->last, .step = slot->last_step};
 }
 
 sim_clock_t *sim_oracle_clock_copy(const sim_clock_t *clock)

@@ -16,6 +16,9 @@ typedef struct simcuda_oracle {
   uint64_t accesses;       /* by queued work and by the host, to owned memory */
   uint64_t early_reuse;    /* accesses that were not ordered after those of an earlier owner */
   uint64_t strays;         /* accesses to memory without an owner, and memory with two owners */
+  /* Of memory of cuMemAllocAsync; a cuMemFree of it counts as an access. Each is a violation, too. */
+  uint64_t early_accesses; /* not ordered after the allocation by the driver */
+  uint64_t late_accesses;  /* not ordered before its free by the driver; also other memory's cuMemFreeAsync */
   uint64_t violations, corrupt_stamps; /* as in SIMCUDA_STATS, with the oracle on or off */
 } simcuda_oracle_t;
 

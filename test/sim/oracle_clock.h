@@ -1,5 +1,5 @@
 /*
- * What the two parts of the ordering oracle share.
+ * What the parts of the ordering oracle share.
  */
 #ifndef SIM_ORACLE_CLOCK_H
 #define SIM_ORACLE_CLOCK_H
@@ -31,6 +31,23 @@ extern unsigned sim_slot_count; /* entries of clocks in use */
 extern sim_clock_t sim_known;   /* what the host knows to be complete */
 extern _Thread_local uint64_t sim_step;
 void sim_clock_join(sim_clock_t *clock, const sim_clock_t *other);
+sim_use_t sim_oracle_last_use(sim_stream_t *stream); /* its last operation */
+
+/* ---- oracle_uses.c: who used a piece of memory; of each stream the last use ---- */
+
+typedef struct {
+  sim_use_t *list;
+  unsigned count, room;
+} sim_uses_t;
+
+void sim_uses_note(sim_uses_t *uses, const sim_use_t *use);
+void sim_uses_prune(sim_uses_t *uses); /* drops what is known to be complete */
+void sim_uses_clear(sim_uses_t *uses);
+static inline bool sim_use_is_before(const sim_use_t *use, const sim_clock_t *clock)
+{
+  return use->index <= clock->at[use->slot];
+}
+const char *sim_use_name(const sim_use_t *use); /* for reports */
 
 /* ---- oracle_owner.c ---- */
 
@@ -38,5 +55,10 @@ void sim_clock_join(sim_clock_t *clock, const sim_clock_t *other);
  * owners. */
 void sim_owner_check_op(const sim_op_t *op, const sim_clock_t *begin, const sim_use_t *use);
 void sim_oracle_counts(simcuda_oracle_t *ret_counts);
+
+/* ---- oracle_ordered.c ---- */
+
+void sim_ordered_check_op(const sim_op_t *op, const sim_clock_t *begin, const sim_use_t *use);
+void sim_ordered_counts(simcuda_oracle_t *counts); /* fills in what it counts */
 
 #endif

@@ -18,8 +18,7 @@ typedef struct range {
   uint64_t owner;
   uint64_t ended_step; /* of an earlier owner */
   uint64_t reported;   /* the later owner that was reported last */
-  sim_use_t *uses;     /* the last of each slot */
-  unsigned use_count, use_room;
+  sim_uses_t uses;
   struct range *next;
 } range_t;
 
@@ -31,63 +30,20 @@ static bool overlaps(const range_t *range, uint64_t address, uint64_t bytes)
   return range->address < address + bytes && address < range->address + range->bytes;
 }
 
-static const char *kind_name(sim_op_kind_t kind)
-{
-  static const char *const names[] = {
-      [SIM_OP_COPY] = "copy",
-      [SIM_OP_FILL] = "fill",
-      [SIM_OP_EXPECT] = "read",
-      [SIM_OP_HOST] = "host function",
-      [SIM_OP_CALLBACK] = "callback",
-      [SIM_OP_WRITE_VALUE] = "written value",
-      [SIM_OP_WAIT_VALUE] = "awaited value",
-  };
-  return (size_t)kind < sizeof names / sizeof *names && names[kind] ? names[kind] : "operation";
-}
-
 static void delete (range_t **link)
 {
   range_t *range = *link;
   *link = range->next;
-  free(range->uses);
+  sim_uses_clear(&range->uses);
   free(range);
-}
-
-/* Drops what is known to be complete. */
-static void prune(range_t *range)
-{
-  for (unsigned i = 0; i < range->use_count;) {
-    if (range->uses[i].index <= sim_known.at[range->uses[i].slot])
-      range->uses[i] = range->uses[--range->use_count];
-    else
-      i++;
-  }
-}
-
-static void note_use(range_t *range, const sim_use_t *use)
-{
-  for (unsigned i = 0; i < range->use_count; i++) {
-    if (range->uses[i].slot == use->slot) {
-      range->uses[i] = *use;
-      return;
-    }
-  }
-  prune(range);
-  if (range->use_count == range->use_room) {
-    range->use_room = range->use_room ? 2 * range->use_room : 4;
-    range->uses = realloc(range->uses, range->use_room * sizeof *range->uses);
-    if (!range->uses)
-      abort();
-  }
-  range->uses[range->use_count++] = *use;
 }
 
 /* use NULL: the host, now. */
 static void check_against(range_t *before, const range_t *now, const sim_clock_t *begin, const sim_use_t *use)
 {
-  for (unsigned i = 0; i < before->use_count; i++) {
-    const sim_use_t *old = &before->uses[i];
-    if (old->index <= begin->at[old->slot] || before->reported == now->owner)
+  for (unsigned i = 0; i < before->uses.count; i++) {
+    const sim_use_t *old = &before->uses.list[i];
+    if (sim_use_is_before(old, begin) || before->reported == now->owner)
       continue;
     before->reported = now->owner;
     counts.early_reuse++;
@@ -95,8 +51,8 @@ static void check_against(range_t *before, const range_t *now, const sim_clock_t
         "early reuse of %llx: step %llu, a %s by owner %llu, is not ordered after step %llu, a %s by owner "
         "%llu, which ended in step %llu",
         (unsigned long long)now->address, (unsigned long long)(use ? use->step : sim_step),
-        use ? kind_name(use->kind) : "host access", (unsigned long long)now->owner,
-        (unsigned long long)old->step, kind_name(old->kind), (unsigned long long)before->owner,
+        use ? sim_use_name(use) : "host access", (unsigned long long)now->owner,
+        (unsigned long long)old->step, sim_use_name(old), (unsigned long long)before->owner,
         (unsigned long long)before->ended_step);
   }
 }
@@ -114,7 +70,7 @@ static void check_access(uint64_t address, uint64_t bytes, const sim_clock_t *be
         check_against(before, range, begin, use);
     }
     if (use)
-      note_use(range, use);
+      sim_uses_note(&range->uses, use);
   }
   if (anyones)
     return;
@@ -168,9 +124,9 @@ static void count_reuse(const range_t *range)
       continue;
     }
     reused = true;
-    prune(before);
-    pending |= before->use_count > 0;
-    if (!before->use_count && before->address >= range->address &&
+    sim_uses_prune(&before->uses);
+    pending |= before->uses.count > 0;
+    if (!before->uses.count && before->address >= range->address &&
         before->address + before->bytes <= range->address + range->bytes)
       delete (link); /* nothing is left to be said of it */
     else
@@ -241,8 +197,8 @@ void sim_oracle_unmap(uint64_t address, uint64_t bytes)
   for (range_t *range = ended; range; range = range->next) {
     if (!overlaps(range, address, bytes))
       continue;
-    prune(range);
-    if (range->use_count == 0)
+    sim_uses_prune(&range->uses);
+    if (range->uses.count == 0)
       continue;
     counts.early_reuse++;
     sim_log_complain(
@@ -254,6 +210,7 @@ void sim_oracle_unmap(uint64_t address, uint64_t bytes)
 void sim_oracle_counts(simcuda_oracle_t *ret_counts)
 {
   *ret_counts = counts;
+  sim_ordered_counts(ret_counts);
   ret_counts->violations = sim_violations;
   ret_counts->corrupt_stamps = sim_corrupt_stamps;
 }

@@ -50,6 +50,12 @@ sim_dep_t sim_dep_now(sim_stream_t *stream)
   return (sim_dep_t){stream, stream->id, stream->submitted};
 }
 
+/* As far as the default stream's rule knows the work of the stream */
+static sim_dep_t work_of(sim_stream_t *stream)
+{
+  return (sim_dep_t){stream, stream->id, stream->worked};
+}
+
 static void activate(sim_stream_t *stream)
 {
   if (active_count == active_room) {
@@ -347,18 +353,18 @@ void sim_sched_nudge(sim_dep_t dep)
  */
 static void depend_on_default_stream(sim_stream_t *stream, sim_op_t *op)
 {
-  if (stream->nonblocking)
+  if (stream->nonblocking || (!sim_knobs.pool_orders && op->is_pool))
     return;
   if (stream->kind != SIM_STREAM_LEGACY) {
     sim_stream_t *legacy = stream->ctx->legacy;
     if (legacy->head)
-      sim_op_depend(op, sim_dep_now(legacy));
+      sim_op_depend(op, work_of(legacy));
     return;
   }
   for (unsigned i = 0; i < active_count; i++) {
     sim_stream_t *other = active[i];
     if (other != stream && other->ctx == stream->ctx && !other->nonblocking)
-      sim_op_depend(op, sim_dep_now(other));
+      sim_op_depend(op, work_of(other));
   }
 }
 
@@ -374,6 +380,8 @@ void sim_sched_submit(sim_stream_t *stream, sim_op_t *op)
     stream->head = op;
   stream->tail = op;
   stream->submitted++;
+  if (sim_knobs.pool_orders || !op->is_pool)
+    stream->worked = stream->submitted;
   if (stream->active_index < 0)
     activate(stream);
   timed_count += sim_op_is_timed(op);

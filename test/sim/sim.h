@@ -34,6 +34,7 @@ typedef struct CUgraph_st sim_graph_t;
 typedef struct CUfunc_st sim_func_t;
 typedef struct CUmemPoolHandle_st sim_pool_t;
 typedef struct sim_clock sim_clock_t;
+typedef struct sim_history sim_history_t;
 typedef struct sim_place sim_place_t;
 
 /* ---- api.c: the table of entry points and the frame of a call ---- */
@@ -127,6 +128,7 @@ typedef struct {
   bool distinct;
   bool oracle;
   bool free_waits;     /* cuMemFree waits for the running work of its context */
+  bool pool_orders;    /* the legacy stream and blocking ones wait for each other's pool operations */
   uint64_t pitch_rows; /* pitched memory of more rows has wider ones; UINT64_MAX: never */
   uint64_t page_cache; /* UINT64_MAX: the devices have memory of their own */
 } sim_knobs_t;
@@ -304,6 +306,7 @@ struct sim_stream {
   int priority;
   uint64_t thread; /* serial of the owner of a per-thread stream */
   uint64_t submitted, completed;
+  uint64_t worked; /* <= submitted: for the default stream's rule */
   sim_op_t *head, *tail;
   int active_index; /* in the scheduler's list, -1 when idle */
   unsigned slot;    /* of the oracle, from 1 on; 0: none yet */
@@ -385,6 +388,7 @@ struct sim_op {
   bool met;                     /* of SIM_OP_MEET: it is complete */
   CUstream handle;              /* passed to a stream callback */
   bool is_kernel, programmatic; /* a launch, and one that may overlap the one in front of it */
+  bool is_pool;                 /* an allocation or a free in stream order */
   sim_place_t *place;           /* of a host function; the oracle is on */
   sim_event_t *event;
   uint64_t event_version;
@@ -417,6 +421,12 @@ void sim_oracle_wait(
 void sim_oracle_unmap(uint64_t address, uint64_t bytes);
 void sim_oracle_forget(
     uint64_t address, uint64_t bytes); /* the driver takes the memory back, or hands it out */
+
+/* ---- oracle_ordered.c: memory of cuMemAllocAsync, between its allocation and its free ---- */
+
+void sim_ordered_allocated(sim_block_t *block, sim_stream_t *stream); /* by the stream's last operation */
+void sim_ordered_freed_by_host(const sim_block_t *block);             /* by cuMemFree */
+void sim_ordered_forget(sim_block_t *block);
 
 /* ---- event.c ---- */
 
@@ -476,12 +486,14 @@ struct sim_block {
   sim_dirty_t dirty; /* bytes outside read as zero */
   bool free_called;  /* stream-ordered: the program may not name it any more */
   bool released;     /* stream-ordered: the free has executed, the block is cached in its pool */
+  bool seen;         /* stream-ordered: and the host has synchronized since */
   bool sync_memops;
   bool on_host; /* in host memory, which the program may touch, though its address is the device's */
   unsigned flags;
   sim_pool_t *pool;
-  sim_dep_t free_at;
+  sim_dep_t alloc_at, free_at; /* stream-ordered: positions of the allocation and of the free */
   sim_block_t *pool_next;
+  sim_history_t *history; /* the oracle is on; NULL: none yet */
   struct {
     unsigned refs;                    /* graphs and executable graphs that own it */
     sim_graph_t *owner;               /* NULL: that graph is gone */

@@ -72,9 +72,10 @@ void sim_stats_write(void)
     sim_oracle_counts(&counts);
     fprintf(file,
         ",\n  \"owned\": %" PRIu64 ",\n  \"reuses\": %" PRIu64 ",\n  \"pending_reuses\": %" PRIu64
-        ",\n  \"accesses\": %" PRIu64 ",\n  \"early_reuse\": %" PRIu64 ",\n  \"strays\": %" PRIu64,
+        ",\n  \"accesses\": %" PRIu64 ",\n  \"early_reuse\": %" PRIu64 ",\n  \"strays\": %" PRIu64
+        ",\n  \"early_accesses\": %" PRIu64 ",\n  \"late_accesses\": %" PRIu64,
         counts.owned, counts.reuses, counts.pending_reuses, counts.accesses, counts.early_reuse,
-        counts.strays);
+        counts.strays, counts.early_accesses, counts.late_accesses);
   }
   fputs("\n}\n", file);
   fclose(file);
