@@ -184,6 +184,210 @@ START_TEST(test_pool_of_another_device)
 }
 END_TEST
 
+/* "The allocation comes from the memory pool current to the stream's device." */
+START_TEST(test_device_of_the_stream)
+{
+  CUcontext other;
+  CUstream there;
+  CUdeviceptr p;
+  int device = -1;
+  setenv("SIMCUDA_DEVICES", "2", 1);
+  start();
+  OK(cuDevicePrimaryCtxRetain(&other, 1));
+  OK(cuCtxPushCurrent(other));
+  OK(cuStreamCreate(&there, CU_STREAM_NON_BLOCKING));
+  OK(cuCtxPopCurrent(NULL));
+  OK(cuMemAllocAsync(&p, 4 << 20, there));
+  OK(cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p));
+  ck_assert_int_eq(device, 1);
+  ck_assert_uint_eq(used(), 0);
+}
+END_TEST
+
+static cuuint64_t attribute(CUmemoryPool pool, CUmemPool_attribute which)
+{
+  cuuint64_t value = 0;
+  OK(cuMemPoolGetAttribute(pool, which, &value));
+  return value;
+}
+
+static CUmemoryPool keep_everything(void)
+{
+  CUmemoryPool pool;
+  cuuint64_t threshold = UINT64_MAX;
+  OK(cuDeviceGetDefaultMemPool(&pool, 0));
+  OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+  return pool;
+}
+
+START_TEST(test_survives_contexts)
+{
+  CUcontext own;
+  CUstream in_own;
+  CUdeviceptr p, cached;
+  start();
+  CUmemoryPool pool = keep_everything();
+#if CUDA_VERSION >= 13000
+  OK(cuCtxCreate(&own, NULL, 0, 0));
+#else
+  OK(cuCtxCreate(&own, 0, 0));
+#endif
+  OK(cuStreamCreate(&in_own, CU_STREAM_NON_BLOCKING));
+  OK(cuMemAllocAsync(&p, 4 << 20, in_own));
+  OK(cuMemAllocAsync(&cached, 2 << 20, in_own));
+  OK(cuMemsetD8Async(p, 3, 4 << 20, in_own));
+  OK(cuMemFreeAsync(cached, in_own));
+  OK(cuCtxDestroy(own));
+  ck_assert_uint_eq(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 4 << 20);
+  ck_assert_uint_eq(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 6 << 20);
+  char byte = 0;
+  OK(cuMemcpyDtoH(&byte, p + 5, 1));
+  ck_assert_int_eq(byte, 3);
+  OK(cuMemFreeAsync(p, stream));
+  OK(cuStreamSynchronize(stream));
+  OK(cuMemPoolTrimTo(pool, 0));
+  ck_assert_uint_eq(used(), 0);
+}
+END_TEST
+
+START_TEST(test_high_marks)
+{
+  cuuint64_t zero = 0, one = 1;
+  CUdeviceptr p, q;
+  start();
+  CUmemoryPool pool = keep_everything();
+  OK(cuMemAllocAsync(&p, 4 << 20, stream));
+  OK(cuMemAllocAsync(&q, 2 << 20, stream));
+  OK(cuMemFreeAsync(q, stream));
+  OK(cuStreamSynchronize(stream));
+  ck_assert_uint_eq(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 6 << 20);
+  ck_assert_uint_eq(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), 6 << 20);
+  ck_assert_int_eq(
+      cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &zero), CUDA_ERROR_INVALID_VALUE);
+  ck_assert_int_eq(
+      cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &one), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &zero));
+  OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &zero));
+  ck_assert_uint_eq(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 4 << 20);
+  ck_assert_uint_eq(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), 6 << 20);
+  OK(cuMemPoolTrimTo(pool, 5 << 20)); /* would leave less */
+  ck_assert_uint_eq(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 6 << 20);
+  OK(cuMemPoolTrimTo(pool, 4 << 20));
+  ck_assert_uint_eq(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 4 << 20);
+  OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &zero));
+  ck_assert_uint_eq(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), 4 << 20);
+}
+END_TEST
+
+/* "Reuse of already completed frees when there is no dependency" can be turned off. What the host has
+ * synchronized with is reused still. */
+START_TEST(test_reuse_that_is_turned_off)
+{
+  CUmemPool_attribute off = CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC;
+  CUstream other;
+  CUdeviceptr p, q;
+  int value = 0;
+  start();
+  CUmemoryPool pool = keep_everything();
+  OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  if (_i)
+    OK(cuMemPoolSetAttribute(pool, off, &value));
+  OK(cuMemPoolGetAttribute(pool, off, &value));
+  ck_assert_int_eq(value, !_i);
+  OK(cuMemAllocAsync(&p, 4 << 20, stream));
+  OK(cuMemFreeAsync(p, stream));
+  while (cuStreamQuery(stream) != CUDA_SUCCESS)
+    ;
+  OK(cuMemAllocAsync(&q, 4 << 20, other));
+  ck_assert_int_eq(q == p, !_i);
+  OK(cuMemFreeAsync(q, other));
+  OK(cuStreamSynchronize(other));
+  OK(cuMemAllocAsync(&p, 4 << 20, stream));
+  OK(cuMemAllocAsync(&q, 4 << 20, stream));
+  ck_assert_uint_eq(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 8 << 20);
+}
+END_TEST
+
+START_TEST(test_access_of_other_devices)
+{
+  CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1},
+      .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUmemLocation home = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0};
+  CUmemoryPool pool;
+  CUmemAccess_flags flags;
+  setenv("SIMCUDA_DEVICES", "2", 1);
+  start();
+  OK(cuDeviceGetDefaultMemPool(&pool, 0));
+  OK(cuMemPoolGetAccess(&flags, pool, &access.location));
+  ck_assert_int_eq(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+  OK(cuMemPoolSetAccess(pool, &access, 1));
+  OK(cuMemPoolGetAccess(&flags, pool, &access.location));
+  ck_assert_int_eq(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  OK(cuMemPoolGetAccess(&flags, pool, &home));
+  ck_assert_int_eq(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  OK(cuMemPoolSetAccess(pool, &access, 1));
+  OK(cuMemPoolGetAccess(&flags, pool, &access.location));
+  ck_assert_int_eq(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+  access.location.id = 0;
+  ck_assert_int_eq(cuMemPoolSetAccess(pool, &access, 1), CUDA_ERROR_INVALID_VALUE);
+  access.location.id = 2;
+  ck_assert_int_eq(cuMemPoolSetAccess(pool, &access, 1), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
+START_TEST(test_frees_that_fail)
+{
+  CUstream gone;
+  CUdeviceptr p, plain;
+  CUgraph graph;
+  start();
+  OK(cuStreamCreate(&gone, CU_STREAM_NON_BLOCKING));
+  OK(cuStreamDestroy(gone));
+  OK(cuMemAllocAsync(&p, 4 << 20, stream));
+  OK(cuMemAlloc(&plain, 4 << 20));
+  ck_assert_int_eq(cuMemFreeAsync(p, gone), CUDA_ERROR_INVALID_HANDLE);
+  ck_assert_int_eq(cuMemAllocAsync(&p, 512, gone), CUDA_ERROR_INVALID_HANDLE);
+  ck_assert_int_eq(cuMemFreeAsync(p + 512, stream), CUDA_ERROR_INVALID_VALUE);
+  ck_assert_int_eq(cuMemFreeAsync(0, stream), CUDA_ERROR_INVALID_VALUE);
+  OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  ck_assert_int_eq(cuMemFreeAsync(p, stream), CUDA_ERROR_INVALID_VALUE); /* no graph's */
+  ck_assert_int_eq(cuMemFreeAsync(plain, stream), CUDA_ERROR_INVALID_VALUE);
+  OK(cuStreamEndCapture(stream, &graph));
+  OK(cuMemFreeAsync(p, stream));
+  ck_assert_int_eq(cuMemFree(p), CUDA_ERROR_INVALID_VALUE);
+  ck_assert_int_eq(cuMemFreeAsync(p, stream), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemFreeAsync(plain, stream)); /* of cuMemAlloc: gone when the stream gets there */
+  ck_assert_int_eq(cuMemFreeAsync(plain, stream), CUDA_ERROR_INVALID_VALUE);
+  ck_assert_int_eq(cuMemFree(plain), CUDA_ERROR_INVALID_VALUE);
+  OK(cuStreamSynchronize(stream));
+  ck_assert_uint_eq(used(), 0);
+}
+END_TEST
+
+/* "Callers must ensure that all accesses have completed": it does not wait, as that of other memory does. */
+START_TEST(test_free_by_the_host_does_not_wait)
+{
+  static char image[] = "no image";
+  static volatile uint32_t flag;
+  uint64_t address = (uintptr_t)&flag;
+  void *params[] = {&address};
+  CUmodule module;
+  CUfunction wait_kernel;
+  CUdeviceptr p;
+  start();
+  OK(cuModuleLoadData(&module, image));
+  OK(cuModuleGetFunction(&wait_kernel, module, "simcuda_wait"));
+  OK(cuMemAllocAsync(&p, 4 << 20, stream));
+  OK(cuStreamSynchronize(stream));
+  OK(cuLaunchKernel(wait_kernel, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+  OK(cuMemFree(p));
+  ck_assert_uint_eq(used(), 0);
+  flag = 1;
+  OK(cuCtxSynchronize());
+}
+END_TEST
+
 START_TEST(test_largest_size_of_a_pool)
 {
   CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -210,6 +414,13 @@ int main(void)
   tcase_add_test(tests, test_create_errors);
   tcase_add_test(tests, test_destroyed_with_live_allocations);
   tcase_add_test(tests, test_pool_of_another_device);
+  tcase_add_test(tests, test_device_of_the_stream);
+  tcase_add_test(tests, test_survives_contexts);
+  tcase_add_test(tests, test_high_marks);
+  tcase_add_loop_test(tests, test_reuse_that_is_turned_off, 0, 2);
+  tcase_add_test(tests, test_access_of_other_devices);
+  tcase_add_test(tests, test_frees_that_fail);
+  tcase_add_test(tests, test_free_by_the_host_does_not_wait);
   tcase_add_test(tests, test_largest_size_of_a_pool);
   suite_add_tcase(suite, tests);
   return test_main(suite);

@@ -55,11 +55,12 @@ static void release(sim_pool_t *pool, sim_block_t *block)
   sim_block_delete(block);
 }
 
+/* "The pool will be guaranteed to have at least minBytesToKeep bytes reserved" (cuda.h, cuMemPoolTrimTo). */
 void sim_pool_trim(sim_pool_t *pool, uint64_t keep)
 {
-  for (sim_block_t **link = &pool->cached; *link && pool->reserved > keep;) {
+  for (sim_block_t **link = &pool->cached; *link;) {
     sim_block_t *block = *link;
-    if (block->released) {
+    if (block->released && pool->reserved - block->size >= keep) {
       *link = block->pool_next;
       release(pool, block);
     } else {
@@ -84,6 +85,8 @@ void sim_pool_trim_all(void)
   sim_graph_mem_reap();
   for (sim_pool_t *pool = sim_pools, *next; pool; pool = next) {
     next = pool->next;
+    for (sim_block_t *block = pool->cached; block; block = block->pool_next)
+      block->seen |= block->released;
     if (pool->cached && pool->reserved > pool->threshold)
       sim_pool_trim(pool, pool->threshold);
     if (pool->destroyed)
@@ -225,16 +228,53 @@ static CUresult get_attribute(const sim_pool_t *pool, CUmemPool_attribute attrib
 
 SIM_FN(cuMemPoolGetAttribute, (CUmemoryPool pool, CUmemPool_attribute attribute, void *ret),
     get_attribute(pool, attribute, ret), "%d", (int)attribute)
+
+static bool is_home(const sim_pool_t *pool, const CUmemLocation *location)
+{
+  return (location->type == CU_MEM_LOCATION_TYPE_DEVICE) == (pool->device != NULL) &&
+         (!pool->device || location->id == pool->device->ordinal);
+}
+
+/* "Each descriptor instructs the access to enable for a single gpu" (cuda.h). That of the pool's own device
+ * cannot be revoked (CUDA C++ Programming Guide, device accessibility for multi-GPU support). */
+static CUresult check_access(const sim_pool_t *pool, const CUmemAccessDesc *access)
+{
+  bool none = access->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  if (access->location.type != CU_MEM_LOCATION_TYPE_DEVICE || !sim_device_get(access->location.id) ||
+      (!none && access->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
+          access->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
+    return CUDA_ERROR_INVALID_VALUE;
+  return none && is_home(pool, &access->location) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+/* All or none */
+static CUresult set_access(sim_pool_t *pool, const CUmemAccessDesc *map, size_t count)
+{
+  if (!sim_pool_is_usable(pool) || !map)
+    return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < count; i++) {
+    CUresult result = check_access(pool, &map[i]);
+    if (result != CUDA_SUCCESS)
+      return result;
+  }
+  for (size_t i = 0; i < count; i++)
+    pool->access[map[i].location.id] = map[i].flags;
+  return CUDA_SUCCESS;
+}
+
 SIM_FN(cuMemPoolSetAccess, (CUmemoryPool pool, const CUmemAccessDesc *map, size_t count),
-    sim_pool_is_usable(pool) && map ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE, "%zu", count)
+    set_access(pool, map, count), "%zu", count)
 
 static CUresult get_access(CUmemAccess_flags *ret, const sim_pool_t *pool, const CUmemLocation *location)
 {
   if (!ret || !sim_pool_is_usable(pool) || !location)
     return CUDA_ERROR_INVALID_VALUE;
-  bool home = (location->type == CU_MEM_LOCATION_TYPE_DEVICE) == (pool->device != NULL) &&
-              (!pool->device || location->id == pool->device->ordinal);
-  *ret = home ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  if (is_home(pool, location))
+    *ret = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  else if (location->type == CU_MEM_LOCATION_TYPE_DEVICE && sim_device_get(location->id))
+    *ret = pool->access[location->id];
+  else
+    *ret = CU_MEM_ACCESS_FLAGS_PROT_NONE;
   return CUDA_SUCCESS;
 }
 

@@ -17,6 +17,7 @@ struct CUmemPoolHandle_st {
   sim_block_t *cached; /* freed, by pool_next; some frees may not have executed */
   sim_pool_t *next;
   int reuse[4];
+  CUmemAccess_flags access[SIM_MAX_DEVICES]; /* of other devices than its own */
 };
 
 extern sim_pool_t *sim_pools;
