@@ -1,0 +1,72 @@
+"""What programs with a pool of their own on top of cudaMallocAsync see is what they see without the library."""
+
+import itertools
+import os
+import re
+import unittest
+
+from harness import EPOCH, PreloadCase, SOURCE
+
+SCENARIOS = ("framework", "cache", "limits", "determinism", "own_pool", "unifier", "pressure", "devices", "errors")
+DRIVER = {"SIMCUDA_DEVICES": "2", "SIMCUDA_CAPACITY": "512MiB"}
+JUDGED = ("violations", "corrupt_stamps", "early_reuse", "early_accesses", "late_accesses")
+
+
+def choices_of(option):
+    """Of an option of the library; none where it has no such option."""
+    with open(os.path.join(SOURCE, "pool", "util", "options.def")) as file:
+        found = re.search(r'^OPTION\(\w+, "%s", CHOICE, "\w+", 0, 0, "([^"]*)"' % option, file.read(), re.M)
+    return found.group(1).split("|") if found else []
+
+
+MODES = [{"ASYNC": choice} for choice in choices_of("ASYNC")] or [{}]
+
+
+class Ordered(PreloadCase):
+    def run_scenario(self, name, **settings):
+        run = self.run_program("ordered", name, **dict(DRIVER, **settings))
+        self.assertEqual(run.status, 0, run.out + run.err)
+        self.expect_clean(run)
+        return run
+
+    def test_every_scenario(self):
+        for name in SCENARIOS:
+            plain = self.run_scenario(name, preload=None)
+            self.assertTrue(plain.out.endswith("%s: done\n" % name), plain.out)
+            for mode in MODES:
+                with self.subTest(name, **mode):
+                    self.assertEqual(self.run_scenario(name, **mode).out, plain.out)
+
+    def test_all_with_other_settings(self):
+        plain = self.run_scenario("all", preload=None)
+        others = [{"TYPE": kind} for kind in ("naive", "segment", "vmm", "unpooled")]
+        others += [{"REUSE": reuse} for reuse in ("strict", "single") + ("epoch",) * EPOCH]
+        others += [{"MAX_DEFERRED": "0"}, {"MAX_CACHED": "0"}]
+        for mode, settings in itertools.product(MODES, others):
+            with self.subTest(**mode, **settings):
+                run = self.run_scenario("all", **mode, **settings)
+                self.assertEqual(run.out, plain.out)
+                self.expect_history(run.snapshot())
+
+    def test_judged_by_order(self):
+        """Whatever the schedule: no use before the driver's allocation or behind its free. Of a driver whose pool
+        operations in the legacy stream order nothing else, only what the library adds can be judged: not the scenario
+        whose program relies on that."""
+        def run_with(case):
+            mode, seed, orders = case
+            names = ("all",) if orders else tuple(name for name in SCENARIOS if name != "unifier")
+            for name in names:
+                run = self.run_scenario(name, SIMCUDA_ORACLE="1", SIMCUDA_SEED=str(seed), SIMCUDA_POOL_ORDERS=str(orders), **mode)
+                self.assertEqual({key: run.sim[key] for key in JUDGED}, dict.fromkeys(JUDGED, 0), run.err[-2000:])
+
+        self.in_parallel(run_with, itertools.product(MODES + [{"preload": None}], range(1, 5), (0, 1)))
+
+    def test_on_older_drivers(self):
+        plain = self.run_scenario("all", driver="12040", preload=None)
+        for mode in MODES:
+            with self.subTest(**mode):
+                self.assertEqual(self.run_scenario("all", driver="12040", **mode).out, plain.out)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,494 @@
+/*
+ * What programs with a pool of their own on top of cudaMallocAsync do with the API, a scenario each. The
+ * first argument names one, or "all". Each checks what has to be true whoever serves the memory, and prints
+ * what calls return where that is the point. Sizes are multiples of 2 MiB, which nobody rounds.
+ *
+ *   framework   a threshold without bound, the high marks polled and reset, the largest workspace by trial
+ *   cache       used and reserved memory, freed at once with a synchronization and a trim
+ *   limits      what is free is the device's and what the pool holds and does not use
+ *   determinism a large block to begin with, reuse attributes turned off
+ *   own_pool    a pool of the program's, made the current one
+ *   unifier     memory used in several streams, freed in one that waits for them
+ *   pressure    a full device, relieved by a trim
+ *   devices     a stream of another device than the current one
+ *   errors      what refused calls return
+ */
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MIB     ((size_t)1 << 20)
+#define BLOCK   (8 * MIB)
+#define LITTLE  (2 * MIB) /* a trim may leave it */
+#define STREAMS 4
+
+static const char *scenario;
+static int failures;
+static cudaStream_t streams[STREAMS];
+
+static void must(const char *what, cudaError_t code)
+{
+  if (code == cudaSuccess)
+    return;
+  printf("ordered: %s: %s failed: %s\n", scenario, what, cudaGetErrorName(code));
+  exit(1);
+}
+
+#define MUST(call) must(#call, call)
+
+static void check(const char *what, bool is_true)
+{
+  if (is_true)
+    return;
+  printf("ordered: %s: not so: %s\n", scenario, what);
+  failures++;
+}
+
+#define CHECK(condition) check(#condition, condition)
+
+static void say(const char *what, cudaError_t code)
+{
+  printf("%s: %s: %s\n", scenario, what, cudaGetErrorName(code));
+  (void)cudaGetLastError(); /* it is told */
+}
+
+#define SAY(call) say(#call, call)
+
+static uint64_t get(cudaMemPool_t pool, enum cudaMemPoolAttr attribute)
+{
+  uint64_t value = 0;
+  MUST(cudaMemPoolGetAttribute(pool, attribute, &value));
+  return value;
+}
+
+static void set(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, uint64_t value)
+{
+  MUST(cudaMemPoolSetAttribute(pool, attribute, &value));
+}
+
+static void set_flag(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, int value)
+{
+  int told = -1;
+  MUST(cudaMemPoolSetAttribute(pool, attribute, &value));
+  MUST(cudaMemPoolGetAttribute(pool, attribute, &told));
+  CHECK(told == value);
+}
+
+static cudaMemPool_t default_pool(int device)
+{
+  cudaMemPool_t pool;
+  MUST(cudaDeviceGetDefaultMemPool(&pool, device));
+  return pool;
+}
+
+/* What holds at any time; held: what the program has of the pool. */
+static void expect(cudaMemPool_t pool, size_t held)
+{
+  size_t free_bytes, total;
+  uint64_t used = get(pool, cudaMemPoolAttrUsedMemCurrent);
+  uint64_t reserved = get(pool, cudaMemPoolAttrReservedMemCurrent);
+  MUST(cudaMemGetInfo(&free_bytes, &total));
+  CHECK(used == held);
+  CHECK(reserved >= used);
+  CHECK(get(pool, cudaMemPoolAttrUsedMemHigh) >= used);
+  CHECK(get(pool, cudaMemPoolAttrReservedMemHigh) >= reserved);
+  CHECK(free_bytes + used <= total);
+}
+
+static void reset_high_marks(cudaMemPool_t pool)
+{
+  set(pool, cudaMemPoolAttrReservedMemHigh, 0);
+  set(pool, cudaMemPoolAttrUsedMemHigh, 0);
+  CHECK(get(pool, cudaMemPoolAttrUsedMemHigh) == get(pool, cudaMemPoolAttrUsedMemCurrent));
+  CHECK(get(pool, cudaMemPoolAttrReservedMemHigh) >= get(pool, cudaMemPoolAttrReservedMemCurrent));
+}
+
+static void trim(cudaMemPool_t pool)
+{
+  MUST(cudaDeviceSynchronize());
+  MUST(cudaMemPoolTrimTo(pool, 0));
+}
+
+/* Ends a scenario: nothing is held. */
+static void expect_nothing(cudaMemPool_t pool)
+{
+  trim(pool);
+  expect(pool, 0);
+  CHECK(get(pool, cudaMemPoolAttrReservedMemCurrent) <= LITTLE);
+  reset_high_marks(pool);
+  set(pool, cudaMemPoolAttrReleaseThreshold, 0);
+}
+
+static void *take(size_t bytes, int stream)
+{
+  void *memory = NULL;
+  MUST(cudaMallocAsync(&memory, bytes, streams[stream]));
+  CHECK(memory != NULL);
+  return memory;
+}
+
+static void give(void *memory, int stream)
+{
+  MUST(cudaFreeAsync(memory, streams[stream]));
+}
+
+/* The first and the last byte; the copies are asynchronous, so the places outlive the call. */
+static void fill(void *memory, int value, int stream)
+{
+  MUST(cudaMemsetAsync(memory, value, BLOCK, streams[stream]));
+}
+
+static void expect_value(const void *memory, int value, int stream)
+{
+  unsigned char bytes[2] = {0};
+  MUST(cudaMemcpyAsync(&bytes[0], memory, 1, cudaMemcpyDeviceToHost, streams[stream]));
+  MUST(cudaMemcpyAsync(
+      &bytes[1], (const char *)memory + BLOCK - 1, 1, cudaMemcpyDeviceToHost, streams[stream]));
+  MUST(cudaStreamSynchronize(streams[stream]));
+  CHECK(bytes[0] == value && bytes[1] == value);
+}
+
+static void order(int before, int after)
+{
+  cudaEvent_t event;
+  MUST(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  MUST(cudaEventRecord(event, streams[before]));
+  MUST(cudaStreamWaitEvent(streams[after], event, 0));
+  MUST(cudaEventDestroy(event));
+}
+
+/* ---- scenarios ---- */
+
+/* PyTorch's backend looks for the largest workspace by allocating what is free, then half of it, and so on.
+ */
+static void try_workspace(cudaMemPool_t pool, size_t held)
+{
+  size_t free_bytes, total, guess;
+  void *workspace;
+  MUST(cudaMemGetInfo(&free_bytes, &total));
+  CHECK(free_bytes + held <= total);
+  for (guess = free_bytes; cudaMallocAsync(&workspace, guess, streams[1]) == cudaErrorMemoryAllocation;
+       guess >>= 1)
+    (void)cudaGetLastError();
+  CHECK(guess >= free_bytes / 2);
+  give(workspace, 1);
+  expect(pool, held);
+}
+
+static void framework(void)
+{
+  cudaMemPool_t pool = default_pool(0);
+  void *blocks[6];
+  set(pool, cudaMemPoolAttrReleaseThreshold, UINT64_MAX);
+  CHECK(get(pool, cudaMemPoolAttrReleaseThreshold) == UINT64_MAX);
+  set_flag(pool, cudaMemPoolReuseFollowEventDependencies, 1);
+  set_flag(pool, cudaMemPoolReuseAllowOpportunistic, 1);
+  set_flag(pool, cudaMemPoolReuseAllowInternalDependencies, 1);
+  reset_high_marks(pool);
+  for (int step = 0; step < 3; step++) {
+    for (int i = 0; i < 6; i++) {
+      blocks[i] = take(BLOCK, i % 2);
+      fill(blocks[i], 10 * step + i, i % 2);
+      expect(pool, (size_t)(i + 1) * BLOCK);
+    }
+    for (int i = 0; i < 6; i++) {
+      expect_value(blocks[i], 10 * step + i, i % 2);
+      give(blocks[i], i % 2);
+      expect(pool, (size_t)(5 - i) * BLOCK);
+    }
+    CHECK(get(pool, cudaMemPoolAttrUsedMemHigh) == 6 * BLOCK);
+    reset_high_marks(pool);
+    CHECK(get(pool, cudaMemPoolAttrUsedMemHigh) == 0);
+  }
+  blocks[0] = take(BLOCK, 0);
+  try_workspace(pool, BLOCK);
+  give(blocks[0], 0);
+  expect_nothing(pool);
+}
+
+/* CuPy's pool: what is used, what is free in the pool, and all of that given back. */
+static void cache(void)
+{
+  cudaMemPool_t pool = default_pool(0);
+  void *blocks[3];
+  set(pool, cudaMemPoolAttrReleaseThreshold, UINT64_MAX);
+  for (int turn = 0; turn < 3; turn++) {
+    for (int i = 0; i < 3; i++)
+      blocks[i] = take(BLOCK, 0);
+    fill(blocks[2], turn + 1, 0);
+    give(blocks[0], 0);
+    give(blocks[1], 0);
+    expect(pool, BLOCK);
+    MUST(cudaStreamSynchronize(streams[0]));
+    MUST(cudaMemPoolTrimTo(pool, 0));
+    expect(pool, BLOCK);
+    expect_value(blocks[2], turn + 1, 0); /* a trim takes nothing that is in use */
+    give(blocks[2], 0);
+    expect(pool, 0);
+    trim(pool);
+    CHECK(get(pool, cudaMemPoolAttrReservedMemCurrent) <= LITTLE);
+  }
+  expect_nothing(pool);
+}
+
+/* CUDA.jl reckons what it may still use from what is free, and what the pool holds beyond what is used. */
+static void limits(void)
+{
+  cudaMemPool_t pool = default_pool(0);
+  size_t before, free_bytes, total;
+  void *blocks[4];
+  trim(pool);
+  MUST(cudaMemGetInfo(&before, &total));
+  set(pool, cudaMemPoolAttrReleaseThreshold, 16 * MIB);
+  for (int i = 0; i < 4; i++)
+    blocks[i] = take(BLOCK, 0);
+  MUST(cudaMemGetInfo(&free_bytes, &total));
+  CHECK(free_bytes <= before - 4 * BLOCK);
+  for (int i = 0; i < 4; i++) {
+    give(blocks[i], 0);
+    MUST(cudaDeviceSynchronize());
+    expect(pool, (size_t)(3 - i) * BLOCK);
+    MUST(cudaMemGetInfo(&free_bytes, &total));
+    uint64_t idle = get(pool, cudaMemPoolAttrReservedMemCurrent) - get(pool, cudaMemPoolAttrUsedMemCurrent);
+    CHECK(free_bytes <= total);
+    CHECK(free_bytes + idle + (size_t)(3 - i) * BLOCK >= before); /* nothing is lost */
+  }
+  trim(pool);
+  MUST(cudaMemGetInfo(&free_bytes, &total));
+  CHECK(free_bytes == before);
+  expect_nothing(pool);
+}
+
+/* TensorFlow begins with a large block, and turns off what makes addresses depend on time. */
+static void determinism(void)
+{
+  cudaMemPool_t pool = default_pool(0);
+  void *blocks[STREAMS];
+  set(pool, cudaMemPoolAttrReleaseThreshold, UINT64_MAX);
+  set_flag(pool, cudaMemPoolReuseAllowOpportunistic, 0);
+  set_flag(pool, cudaMemPoolReuseAllowInternalDependencies, 0);
+  set_flag(pool, cudaMemPoolReuseFollowEventDependencies, 0);
+  void *large = take(16 * BLOCK, 0);
+  expect(pool, 16 * BLOCK);
+  give(large, 0);
+  expect(pool, 0);
+  for (int turn = 0; turn < 3; turn++) {
+    for (int i = 0; i < STREAMS; i++) {
+      blocks[i] = take(BLOCK, i);
+      fill(blocks[i], 20 * turn + i, i);
+    }
+    expect(pool, STREAMS * BLOCK);
+    for (int i = 0; i < STREAMS; i++) {
+      expect_value(blocks[i], 20 * turn + i, i);
+      give(blocks[i], i);
+    }
+    expect(pool, 0);
+  }
+  expect_nothing(pool);
+  set_flag(pool, cudaMemPoolReuseAllowOpportunistic, 1);
+  set_flag(pool, cudaMemPoolReuseAllowInternalDependencies, 1);
+  set_flag(pool, cudaMemPoolReuseFollowEventDependencies, 1);
+}
+
+/* RMM makes a pool, fills it by one allocation in the default stream, and gives it up in the end. */
+static void own_pool(void)
+{
+  struct cudaMemPoolProps properties = {
+      .allocType = cudaMemAllocationTypePinned, .location = {.type = cudaMemLocationTypeDevice, .id = 0}};
+  cudaMemPool_t pool, current;
+  void *first, *memory, *of_default;
+  MUST(cudaMemPoolCreate(&pool, &properties));
+  set(pool, cudaMemPoolAttrReleaseThreshold, UINT64_MAX);
+  MUST(cudaMallocFromPoolAsync(&first, 4 * BLOCK, pool, NULL));
+  MUST(cudaFreeAsync(first, NULL));
+  expect(pool, 0);
+  of_default = take(BLOCK, 0);
+  MUST(cudaDeviceSetMemPool(0, pool));
+  MUST(cudaDeviceGetMemPool(&current, 0));
+  CHECK(current == pool);
+  memory = take(BLOCK, 0);
+  fill(memory, 5, 0);
+  expect(pool, BLOCK);
+  expect(default_pool(0), BLOCK);
+  MUST(cudaDeviceSetMemPool(0, default_pool(0)));
+  expect_value(memory, 5, 0);
+  give(memory, 0); /* goes where it came from */
+  give(of_default, 0);
+  expect(pool, 0);
+  expect(default_pool(0), 0);
+  trim(pool);
+  CHECK(get(pool, cudaMemPoolAttrReservedMemCurrent) == 0);
+  MUST(cudaMemPoolDestroy(pool));
+  expect_nothing(default_pool(0));
+}
+
+/* PyTorch frees what was used in several streams in one that has waited for all of them. */
+static void unifier(void)
+{
+  cudaMemPool_t pool = default_pool(0);
+  void *next = NULL;
+  set(pool, cudaMemPoolAttrReleaseThreshold, UINT64_MAX);
+  for (int turn = 1; turn <= 8; turn++) {
+    void *memory = take(BLOCK, 0);
+    order(0, 1);
+    order(0, 2);
+    MUST(cudaMemsetAsync(memory, turn, BLOCK / 2, streams[1]));
+    MUST(cudaMemsetAsync((char *)memory + BLOCK / 2, turn, BLOCK / 2, streams[2]));
+    order(0, 3);
+    order(1, 3);
+    order(2, 3);
+    if (turn % 2) {
+      expect_value(memory, turn, 3);
+    }
+    give(memory, 3);
+    next = take(BLOCK, 0); /* may be the same: then behind the free */
+    fill(next, 100 + turn, 0);
+    expect(pool, BLOCK);
+    expect_value(next, 100 + turn, 0);
+    give(next, 0);
+  }
+  /* The legacy stream's memory is for blocking streams, too. */
+  for (int turn = 1; turn <= 4; turn++) {
+    cudaStream_t blocking;
+    unsigned char byte = 0;
+    MUST(cudaStreamCreate(&blocking));
+    MUST(cudaMallocAsync(&next, BLOCK, NULL));
+    MUST(cudaMemsetAsync(next, turn, BLOCK, blocking));
+    MUST(cudaMemcpyAsync(&byte, next, 1, cudaMemcpyDeviceToHost, NULL));
+    MUST(cudaFreeAsync(next, NULL));
+    MUST(cudaStreamDestroy(blocking));
+    MUST(cudaStreamSynchronize(NULL));
+    CHECK(byte == turn);
+  }
+  expect_nothing(pool);
+}
+
+/* A full device: what the pool keeps is for everybody after a trim. */
+static void pressure(void)
+{
+  cudaMemPool_t pool = default_pool(0);
+  size_t free_bytes, total, half;
+  void *memory = NULL, *plain = NULL, *more = NULL;
+  set(pool, cudaMemPoolAttrReleaseThreshold, UINT64_MAX);
+  MUST(cudaMemGetInfo(&free_bytes, &total));
+  half = free_bytes / 2 & ~(LITTLE - 1);
+  memory = take(half + 2 * BLOCK, 0);
+  SAY(cudaMallocAsync(&more, half, streams[0]));
+  expect(pool, half + 2 * BLOCK);
+  SAY(cudaMalloc(&plain, half));
+  give(memory, 0);
+  expect(pool, 0);
+  trim(pool);
+  SAY(cudaMalloc(&plain, half));
+  MUST(cudaFree(plain));
+  SAY(cudaMallocAsync(&more, half, streams[1])); /* and the other way round */
+  give(more, 1);
+  expect_nothing(pool);
+}
+
+static void devices(void)
+{
+  cudaStream_t there;
+  cudaMemPool_t here_pool = default_pool(0), there_pool = default_pool(1);
+  struct cudaPointerAttributes attributes;
+  void *memory;
+  MUST(cudaSetDevice(1));
+  MUST(cudaStreamCreateWithFlags(&there, cudaStreamNonBlocking));
+  MUST(cudaSetDevice(0));
+  MUST(cudaMallocAsync(&memory, BLOCK, there));
+  MUST(cudaPointerGetAttributes(&attributes, memory));
+  CHECK(attributes.device == 1);
+  expect(here_pool, 0);
+  CHECK(get(there_pool, cudaMemPoolAttrUsedMemCurrent) == BLOCK);
+  MUST(cudaFreeAsync(memory, there));
+  CHECK(get(there_pool, cudaMemPoolAttrUsedMemCurrent) == 0);
+  MUST(cudaStreamSynchronize(there));
+  MUST(cudaMemPoolTrimTo(there_pool, 0));
+  CHECK(get(there_pool, cudaMemPoolAttrReservedMemCurrent) <= LITTLE);
+  MUST(cudaStreamDestroy(there));
+  expect_nothing(here_pool);
+}
+
+static void errors(void)
+{
+  cudaMemPool_t pool = default_pool(0);
+  cudaGraph_t graph;
+  void *memory = NULL, *other = NULL, *plain = NULL;
+  struct cudaPointerAttributes attributes;
+  SAY(cudaMallocAsync(NULL, BLOCK, streams[0]));
+  SAY(cudaMallocAsync(&other, 0, streams[0]));
+  SAY(cudaMallocAsync(&other, SIZE_MAX / 2, streams[0]));
+  memory = take(BLOCK, 0);
+  SAY(cudaFreeAsync((char *)memory + 512, streams[0]));
+  SAY(cudaFree((char *)memory + 512));
+  SAY(cudaFreeAsync(&plain, streams[0])); /* an address of the host's */
+  SAY(cudaPointerGetAttributes(&attributes, memory));
+  printf("%s: type %d, device %d\n", scenario, (int)attributes.type, attributes.device);
+  expect(pool, BLOCK);
+  MUST(cudaMalloc(&plain, BLOCK));
+  MUST(cudaStreamBeginCapture(streams[1], cudaStreamCaptureModeRelaxed));
+  SAY(cudaFreeAsync(memory, streams[1])); /* no graph's */
+  SAY(cudaFreeAsync(plain, streams[1]));
+  SAY(cudaStreamEndCapture(streams[1], &graph));
+  expect(pool, BLOCK);
+  SAY(cudaFreeAsync(memory, streams[0]));
+  SAY(cudaFreeAsync(memory, streams[0]));
+  SAY(cudaFree(memory));
+  SAY(cudaFreeAsync(plain, streams[0]));
+  SAY(cudaFreeAsync(plain, streams[0]));
+  SAY(cudaFree(plain));
+  memory = take(BLOCK, 0);
+  MUST(cudaStreamSynchronize(streams[0]));
+  SAY(cudaFree(memory)); /* legal, and waits for nothing */
+  SAY(cudaFree(memory));
+  SAY(cudaFreeAsync(memory, streams[0]));
+  SAY(cudaMemPoolDestroy(pool)); /* the device's own */
+  SAY(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &(uint64_t){0}));
+  SAY(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReservedMemHigh, &(uint64_t){1}));
+  SAY(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemHigh, NULL));
+  SAY(cudaMemPoolTrimTo(NULL, 0));
+  expect_nothing(pool);
+}
+
+static const struct {
+  const char *name;
+  void (*run)(void);
+} scenarios[] = {
+    {"framework", framework},
+    {"cache", cache},
+    {"limits", limits},
+    {"determinism", determinism},
+    {"own_pool", own_pool},
+    {"unifier", unifier},
+    {"pressure", pressure},
+    {"devices", devices},
+    {"errors", errors},
+};
+
+int main(int argc, char **argv)
+{
+  int device_count = 0, found = 0;
+  scenario = "start";
+  MUST(cudaGetDeviceCount(&device_count));
+  for (int i = 0; i < STREAMS; i++)
+    MUST(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking));
+  for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
+    if (argc != 2 || (strcmp(argv[1], "all") != 0 && strcmp(argv[1], scenarios[i].name) != 0))
+      continue;
+    found++;
+    scenario = scenarios[i].name;
+    if (scenarios[i].run == devices && device_count < 2)
+      continue;
+    scenarios[i].run();
+    CHECK(cudaGetLastError() == cudaSuccess);
+    printf("%s: done\n", scenario);
+  }
+  for (int i = 0; i < STREAMS; i++)
+    MUST(cudaStreamDestroy(streams[i]));
+  if (found == 0)
+    fputs("usage: ordered all | SCENARIO\n", stderr);
+  return found == 0 ? 2 : failures > 0;
+}
