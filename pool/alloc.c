@@ -38,7 +38,7 @@ typedef struct gp_request {
  * when it was freed in mode `single`, and have completed all other frees of idle blocks. The caller holds the
  * device's lock.
  */
-static gp_block_t *take_idle(const gp_request_t *request)
+static inline __attribute__((always_inline)) gp_block_t *take_idle(const gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
   gp_context_t *context = request->context;
@@ -54,8 +54,8 @@ static gp_block_t *take_idle(const gp_request_t *request)
   return block;
 }
 
-/* Serves the request from idle blocks. */
-static bool serve_from_cache(gp_request_t *request)
+/* Serves the request from idle blocks. Inline for the one call that most allocations make. */
+static inline __attribute__((always_inline)) bool serve_from_cache_inline(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
   gp_device_t *device = request->context->device;
@@ -64,16 +64,25 @@ static bool serve_from_cache(gp_request_t *request)
   uint64_t asked_ns = gp_now(engine);
   gp_lock_take(&device->lock);
   uint64_t now_ns = gp_device_time(device, asked_ns);
-  gp_drain_some(engine, request->context, now_ns);
   /* Over a limit that was lowered, what is idle has to go back: the miss that follows sees to that. */
-  if (!gp_device_is_over_limit(device))
-    block = take_idle(request);
+  bool may_serve = !gp_device_is_over_limit(device);
+  if (may_serve && !request->is_cut)
+    block = gp_drain_for(engine, request->context, &request->fit, now_ns);
+  if (!block) {
+    gp_drain_some(engine, request->context, now_ns);
+    block = may_serve ? take_idle(request) : NULL;
+  }
   if (block) {
     gp_block_hand_out(engine, block, request->requested, now_ns, 0, true);
     request->ret_address = block->address;
   }
   gp_lock_release(&device->lock);
   return block != NULL;
+}
+
+static __attribute__((noinline)) bool serve_from_cache(gp_request_t *request)
+{
+  return serve_from_cache_inline(request);
 }
 
 /* What is ready for a block before the driver is asked for its memory. */
@@ -294,7 +303,7 @@ static void choose_size(gp_request_t *request)
   gp_lock_release(&context->device->lock);
 }
 
-static int alloc_miss(gp_request_t *request)
+static __attribute__((noinline)) int alloc_miss(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
   const int out_of_memory = engine->driver.ops->code_out_of_memory;
@@ -333,7 +342,7 @@ static int alloc_miss(gp_request_t *request)
 }
 
 /* While the engine is suspended, or after pooling has stopped: the driver's call, recorded as not pooled. */
-static int alloc_forwarded(gp_request_t *request)
+static __attribute__((noinline)) int alloc_forwarded(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
   gp_forwarded_t memory = {.size = request->requested, .kind = GP_FORWARDED_CAPTURE};
@@ -356,7 +365,7 @@ static int alloc_forwarded(gp_request_t *request)
 }
 
 /* Zero bytes, or so many that rounding overflows: the driver knows the answer, and it is an error. */
-static int alloc_invalid(gp_request_t *request)
+static __attribute__((noinline)) int alloc_invalid(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
   gp_context_t *context = request->context;
@@ -371,7 +380,7 @@ static int alloc_invalid(gp_request_t *request)
  * large blocks are. */
 #define CUT_MOST_AFTER_EXPORT (2 * GP_MIB)
 
-static int alloc_pooled(gp_request_t *request)
+static inline __attribute__((always_inline)) int alloc_pooled(gp_request_t *request)
 {
   request->is_cut = request->engine->type->cuts;
   if (request->is_cut && request->size >= CUT_MOST_AFTER_EXPORT &&
@@ -383,7 +392,7 @@ static int alloc_pooled(gp_request_t *request)
           (gp_fit_t){.least = request->requested, .fresh = size, .class_bytes = size, .most = size};
     request->size = request->fit.fresh;
   }
-  return request->engine->type->keeps_blocks && serve_from_cache(request) ? 0 : alloc_miss(request);
+  return request->engine->type->keeps_blocks && serve_from_cache_inline(request) ? 0 : alloc_miss(request);
 }
 
 int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t *ret_address)

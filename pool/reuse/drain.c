@@ -2,8 +2,6 @@
 
 #include <limits.h>
 
-#include "pool/space/block_life.h"
-
 #define BLOCKS_AT_A_TIME 128u /* other threads wait for the lock that long: some ten microseconds */
 
 /* Moves at most `most` blocks; how many it did. */

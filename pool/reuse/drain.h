@@ -9,6 +9,7 @@
 #define GP_POOL_REUSE_DRAIN_H
 
 #include "pool/reuse/stamps.h"
+#include "pool/space/block_life.h"
 
 /* At most this many with one allocation or free: more than a program can free with one. */
 #define GP_DRAIN_SOME 4u
@@ -24,6 +25,25 @@ static inline void gp_drain_some(gp_engine_t *engine, gp_context_t *context, uin
   uint64_t covered = gp_covered(engine);
   if (gp_list_entry(context->deferred.next, gp_block_t, order)->free_epoch <= covered)
     gp_drain_few(engine, context, covered, now_ns);
+}
+
+/*
+ * The context's oldest, out of its queue, if it is covered, a driver allocation by itself, and as small as a
+ * block for the request can be: it goes from one owner to the next, and is in no list of idle blocks between
+ * them. Else NULL. The caller holds the device's lock.
+ */
+static inline gp_block_t *gp_drain_for(
+    gp_engine_t *engine, gp_context_t *context, const gp_fit_t *fit, uint64_t now_ns)
+{
+  if (gp_list_is_empty(&context->deferred))
+    return NULL;
+  gp_block_t *block = gp_list_entry(context->deferred.next, gp_block_t, order);
+  if (block->free_epoch > gp_covered(engine) || !block->bin || block->bin->size != fit->class_bytes ||
+      block->size < fit->least || block->size > fit->fresh)
+    return NULL;
+  gp_stamp_leave_deferred(block);
+  gp_block_end_use(engine, block, now_ns);
+  return block;
 }
 
 /*

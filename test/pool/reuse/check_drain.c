@@ -55,11 +55,53 @@ START_TEST(test_an_operation_moves_a_few)
   (void)free_code(live);
   ck_assert_int_eq(queued(), MANY + 1); /* nothing is covered */
   synchronize();
-  ck_assert_uint_eq(allocate(4096), blocks[few - 1]); /* the youngest of the idle ones */
-  ck_assert_int_eq(queued(), MANY + 1 - few);
-  (void)free_code(blocks[few - 1]);
-  ck_assert_int_eq(queued(), MANY + 1 - few - few + 1);
+  ck_assert_uint_eq(allocate(4096), blocks[0]); /* the one that it needs */
+  ck_assert_int_eq(queued(), MANY);
+  (void)free_code(blocks[0]);
+  ck_assert_int_eq(queued(), MANY - few + 1);
   ck_assert_int_eq(driver.count[FAKE_ALLOC], MANY + 1);
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_covered_block_goes_to_its_next_owner)
+{
+  (void)queue_blocks(NULL, 3);
+  synchronize();
+  for (int i = 0; i < 3; i++)
+    ck_assert_uint_eq(allocate(4096), blocks[i]);
+  ck_assert_int_eq(queued(), 0);
+  ck_assert_uint_eq(stats().cached_bytes.allocated, 0); /* none was idle in between */
+  ck_assert_uint_eq(stats().cache_hits, 3);
+  stop();
+}
+END_TEST
+
+/* 34 and 36 MiB are in one class, whose smaller blocks do not serve its larger requests. */
+START_TEST(test_the_oldest_block_has_to_fit_as_well_as_any)
+{
+  start(NULL, GP_GIB, true);
+  uint64_t smaller = allocate(34 * GP_MIB);
+  uint64_t larger = allocate(36 * GP_MIB);
+  (void)free_code(larger);
+  (void)free_code(smaller);
+  synchronize();
+  ck_assert_uint_eq(allocate(34 * GP_MIB), smaller);
+  (void)free_code(smaller);
+  synchronize();
+  ck_assert_uint_eq(allocate(36 * GP_MIB), larger);
+  stop();
+}
+END_TEST
+
+/* What is cut is taken where it joins its neighbours. */
+START_TEST(test_a_part_of_a_segment_becomes_idle_first)
+{
+  (void)queue_blocks((const char *const[]){"GPUPOOL_TYPE=segment", NULL}, 3);
+  synchronize();
+  (void)allocate(4096);
+  ck_assert_int_eq(queued(), 0);
+  ck_assert_uint_gt(stats().cached_bytes.allocated, 0);
   stop();
 }
 END_TEST
@@ -102,7 +144,7 @@ START_TEST(test_covered_is_not_lowered)
   synchronize();
   uint64_t covered = gp_covered(engine);
   ck_assert_ptr_nonnull(gp_engine_context(engine, &other)); /* it has completed nothing */
-  ck_assert_uint_eq(allocate(4096), blocks[2]);
+  ck_assert_uint_eq(allocate(4096), blocks[0]);
   uint64_t next = allocate(4096);
   (void)free_code(next);
   synchronize();
@@ -172,6 +214,9 @@ int main(void)
   TCase *tcase = tcase_create("drain");
   tcase_add_test(tcase, test_a_synchronization_moves_no_block);
   tcase_add_test(tcase, test_an_operation_moves_a_few);
+  tcase_add_test(tcase, test_a_covered_block_goes_to_its_next_owner);
+  tcase_add_test(tcase, test_the_oldest_block_has_to_fit_as_well_as_any);
+  tcase_add_test(tcase, test_a_part_of_a_segment_becomes_idle_first);
   tcase_add_test(tcase, test_a_miss_moves_all);
   tcase_add_test(tcase, test_what_is_not_covered_stays);
   tcase_add_test(tcase, test_covered_is_not_lowered);
