@@ -48,6 +48,16 @@ COLUMNS = ("action", "detail", "time_ns", "device", "stream", "thread", "address
 OTHER_SHAPES = ("forward-small.csv", "offload-infer.csv")
 
 
+def choices_of(option):
+    """Of an option of the library; none where it has no such option."""
+    with open(os.path.join(SOURCE, "pool", "util", "options.def")) as file:
+        found = re.search(r'^OPTION\(\w+, "%s", CHOICE, "\w+", 0, 0, "([^"]*)"' % option, file.read(), re.M)
+    return found.group(1).split("|") if found else []
+
+
+ASYNC_MODES = [{"ASYNC": choice} for choice in choices_of("ASYNC")] or [{}]
+
+
 def real_traces():
     return sorted(glob.glob(os.path.join(SOURCE, "..", "shared", "traces", "*.csv")))
 

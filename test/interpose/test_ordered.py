@@ -1,25 +1,13 @@
 """What programs with a pool of their own on top of cudaMallocAsync see is what they see without the library."""
 
 import itertools
-import os
-import re
 import unittest
 
-from harness import EPOCH, PreloadCase, SOURCE
+from harness import ASYNC_MODES, EPOCH, PreloadCase
 
 SCENARIOS = ("framework", "cache", "limits", "determinism", "own_pool", "unifier", "pressure", "devices", "errors")
 DRIVER = {"SIMCUDA_DEVICES": "2", "SIMCUDA_CAPACITY": "512MiB"}
 JUDGED = ("violations", "corrupt_stamps", "early_reuse", "early_accesses", "late_accesses")
-
-
-def choices_of(option):
-    """Of an option of the library; none where it has no such option."""
-    with open(os.path.join(SOURCE, "pool", "util", "options.def")) as file:
-        found = re.search(r'^OPTION\(\w+, "%s", CHOICE, "\w+", 0, 0, "([^"]*)"' % option, file.read(), re.M)
-    return found.group(1).split("|") if found else []
-
-
-MODES = [{"ASYNC": choice} for choice in choices_of("ASYNC")] or [{}]
 
 
 class Ordered(PreloadCase):
@@ -33,7 +21,7 @@ class Ordered(PreloadCase):
         for name in SCENARIOS:
             plain = self.run_scenario(name, preload=None)
             self.assertTrue(plain.out.endswith("%s: done\n" % name), plain.out)
-            for mode in MODES:
+            for mode in ASYNC_MODES:
                 with self.subTest(name, **mode):
                     self.assertEqual(self.run_scenario(name, **mode).out, plain.out)
 
@@ -42,7 +30,7 @@ class Ordered(PreloadCase):
         others = [{"TYPE": kind} for kind in ("naive", "segment", "vmm", "unpooled")]
         others += [{"REUSE": reuse} for reuse in ("strict", "single") + ("epoch",) * EPOCH]
         others += [{"MAX_DEFERRED": "0"}, {"MAX_CACHED": "0"}]
-        for mode, settings in itertools.product(MODES, others):
+        for mode, settings in itertools.product(ASYNC_MODES, others):
             with self.subTest(**mode, **settings):
                 run = self.run_scenario("all", **mode, **settings)
                 self.assertEqual(run.out, plain.out)
@@ -59,11 +47,11 @@ class Ordered(PreloadCase):
                 run = self.run_scenario(name, SIMCUDA_ORACLE="1", SIMCUDA_SEED=str(seed), SIMCUDA_POOL_ORDERS=str(orders), **mode)
                 self.assertEqual({key: run.sim[key] for key in JUDGED}, dict.fromkeys(JUDGED, 0), run.err[-2000:])
 
-        self.in_parallel(run_with, itertools.product(MODES + [{"preload": None}], range(1, 5), (0, 1)))
+        self.in_parallel(run_with, itertools.product(ASYNC_MODES + [{"preload": None}], range(1, 5), (0, 1)))
 
     def test_on_older_drivers(self):
         plain = self.run_scenario("all", driver="12040", preload=None)
-        for mode in MODES:
+        for mode in ASYNC_MODES:
             with self.subTest(**mode):
                 self.assertEqual(self.run_scenario("all", driver="12040", **mode).out, plain.out)
 

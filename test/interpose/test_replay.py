@@ -1,9 +1,10 @@
 """Real workloads, replayed by a program that knows nothing of the pool."""
 
+import itertools
 import os
 import unittest
 
-from harness import PreloadCase, Trace, UNSAFE_LIBRARY, count_actions, stats_of, trace_files, trace_shapes
+from harness import ASYNC_MODES, PreloadCase, Trace, UNSAFE_LIBRARY, count_actions, stats_of, trace_files, trace_shapes
 
 QUERIES = {"cuCtxGetCurrent", "cuCtxGetId", "cuCtxGetDevice"}
 
@@ -67,6 +68,49 @@ class Replay(PreloadCase):
                     self.assertNotIn("alloc", counts)
                     self.assertEqual(stats_of(snapshot)["passthrough_bytes"]["current"], 0)
                     self.assertEqual(run.calls()["cuMemAllocAsync"], trace.allocations)
+
+    def test_stream_ordered_memory_is_used_in_order(self):
+        """Whoever serves it, and beside memory of cudaMalloc: the stamps are right, and, whatever the schedule, no use is
+        before the driver's allocation or behind its free."""
+        def run_with(case):
+            path, kind, args, mode = case
+            run = self.run_program("replay", "--check", "--strict", kind, *args, path, SIMCUDA_ORACLE="1", **mode)
+            self.assertEqual(run.status, 0, run.out + run.err)
+            self.expect_clean(run)
+            self.assertEqual((run.sim["early_accesses"], run.sim["late_accesses"]), (0, 0), run.err[-2000:])
+            self.expect_valid(run.snapshot(), schema=False)
+
+        args = ((), ("--streams", "4", "--repeat", "2"), ("--api", "driver", "--threads", "4", "--streams", "4"), ("--sync-every", "0"))
+        self.in_parallel(run_with, itertools.product(trace_shapes(), ("--async", "--half-async"), args, ASYNC_MODES))
+
+    @unittest.skipUnless({"ASYNC": "pool"} in ASYNC_MODES, "the pool does not serve stream-ordered memory")
+    def test_stream_ordered_steady_state(self):
+        """In order of one thread's streams the driver is asked for nothing from the second pass on, and with four streams
+        or threads for at most one request in a hundred."""
+        own = ("cuMemAllocAsync", "cuMemFreeAsync", "cuMemFree_v2", "cuMemAlloc_v2")
+        for path in trace_shapes():
+            allocations = Trace(path).allocations
+            for args, share in ((), 0), (("--streams", "4"), 0.01), (("--threads", "4"), 0.01):
+                with self.subTest(trace=os.path.basename(path), args=args):
+                    run = self.run_program("replay", "--check", "--async", "--repeat", "5", *args, path, log=True,
+                                           virtual_clock=True)
+                    self.assertEqual(run.status, 0, run.out + run.err)
+                    self.expect_clean(run)
+                    calls = self.calls_from_third_pass(run)
+                    for name in own:
+                        self.assertLessEqual(calls.get(name, 0), share * 3 * allocations, name)
+
+    @unittest.skipUnless({"ASYNC": "pool"} in ASYNC_MODES, "the pool does not serve stream-ordered memory")
+    def test_half_of_the_requests_in_stream_order_need_little_more(self):
+        for path in trace_files():
+            with self.subTest(trace=os.path.basename(path)):
+                peaks = {}
+                for kind in "--half-async", None:
+                    args = ["--check"] + [kind] * bool(kind) + [path]
+                    run = self.run_program("replay", *args, virtual_clock=True)
+                    self.assertEqual(run.status, 0, run.out + run.err)
+                    peaks[kind] = run.sim["peak_bytes"][0]
+                self.assertLessEqual(peaks["--half-async"], 1.05 * peaks[None], peaks)
 
     def test_steady_state_makes_no_driver_call_of_ours(self):
         """From the second pass on hits, from the third on nothing but what the program asks the driver itself, and

@@ -18,6 +18,7 @@ enum {
   OPT_STREAMS,
   OPT_THREADS,
   OPT_ASYNC,
+  OPT_HALF_ASYNC,
   OPT_API,
   OPT_CHECK,
   OPT_STRICT,
@@ -30,6 +31,7 @@ static const struct option long_options[] = {
     {"streams", required_argument, NULL, OPT_STREAMS},
     {"threads", required_argument, NULL, OPT_THREADS},
     {"async", no_argument, NULL, OPT_ASYNC},
+    {"half-async", no_argument, NULL, OPT_HALF_ASYNC},
     {"api", required_argument, NULL, OPT_API},
     {"check", no_argument, NULL, OPT_CHECK},
     {"strict", no_argument, NULL, OPT_STRICT},
@@ -52,6 +54,7 @@ static void usage(void)
       "                        (0 is the legacy default stream, every other a non-blocking one)\n"
       "  --threads N           deal the blocks to N threads (1)\n"
       "  --async               allocate and free in stream order (cudaMallocAsync, cudaFreeAsync)\n"
+      "  --half-async          the same with every second block of a thread\n"
       "  --api runtime|driver  which API to call (runtime)\n"
       "  --check               copy the stamps back before each free and compare them\n"
       "  --strict              failed allocations are an error too\n"
@@ -103,7 +106,8 @@ int main(int argc, char **argv)
     case OPT_SYNC_EVERY: options.sync_every = parse_count("sync-every", optarg, 0, UINT32_MAX); break;
     case OPT_STREAMS: options.streams = parse_count("streams", optarg, 1, 1024); break;
     case OPT_THREADS: options.threads = parse_count("threads", optarg, 1, 256); break;
-    case OPT_ASYNC: options.async = true; break;
+    case OPT_ASYNC: options.async = REPLAY_ASYNC_ALL; break;
+    case OPT_HALF_ASYNC: options.async = REPLAY_ASYNC_HALF; break;
     case OPT_API: options.api = parse_api(optarg); break;
     case OPT_CHECK: options.check = true; break;
     case OPT_STRICT: strict = true; break;

@@ -78,13 +78,20 @@ extern const replay_api_t replay_api_driver;
 
 /* ---- replay_run.c ---- */
 
+/* Which blocks are allocated and freed in stream order */
+typedef enum replay_async {
+  REPLAY_ASYNC_NONE,
+  REPLAY_ASYNC_HALF, /* every second one of a thread */
+  REPLAY_ASYNC_ALL,
+} replay_async_t;
+
 typedef struct replay_options {
   const replay_api_t *api;
   uint32_t repeat;
   uint32_t sync_every; /* rows of a thread; 0: never */
   uint32_t streams;    /* 0: the trace's */
   uint32_t threads;
-  bool async;
+  replay_async_t async;
   bool check;
 } replay_options_t;
 

@@ -104,6 +104,13 @@ static stamp_block_t stamp_of(const run_t *run, uint32_t block, uint32_t pass, u
       .line = line};
 }
 
+static bool is_async(const run_t *run, uint32_t block)
+{
+  const replay_options_t *options = run->options;
+  return options->async == REPLAY_ASYNC_ALL ||
+         (options->async == REPLAY_ASYNC_HALF && block / options->threads % 2 == 1);
+}
+
 static void row_alloc(worker_t *worker, const replay_row_t *row, uint32_t stream, uint32_t pass)
 {
   const run_t *run = worker->run;
@@ -113,8 +120,8 @@ static void row_alloc(worker_t *worker, const replay_row_t *row, uint32_t stream
   int code = 0;
   /* The APIs differ in what they say to a request of nothing, so none is made */
   if (row->bytes > 0)
-    code = run->options->async ? api->alloc_async(&address, row->bytes, run->streams[stream])
-                               : api->alloc(&address, row->bytes);
+    code = is_async(run, row->block) ? api->alloc_async(&address, row->bytes, run->streams[stream])
+                                     : api->alloc(&address, row->bytes);
   if (code != 0) {
     if (api->last_error && api->last_error() != code)
       count(&run->totals->error_mismatches);
@@ -137,7 +144,7 @@ static void block_free(worker_t *worker, uint32_t index, uint32_t stream, uint32
   const replay_api_t *api = run->api;
   block_t *block = &run->blocks[index];
   /* A plain free covers the pending write on whatever stream it is; a use or a free on a stream does not */
-  if (run->options->check || run->options->async)
+  if (run->options->check || is_async(run, index))
     order(worker, block->stream, stream);
   if (run->options->check) {
     stamp_block_t stamp = stamp_of(run, index, pass, line);
@@ -146,8 +153,8 @@ static void block_free(worker_t *worker, uint32_t index, uint32_t stream, uint32
   block->is_live = false;
   if (block->bytes > 0)
     replay_must(api, "free",
-        run->options->async ? api->free_async(block->address, run->streams[stream])
-                            : api->free(block->address));
+        is_async(run, index) ? api->free_async(block->address, run->streams[stream])
+                             : api->free(block->address));
   count(&run->totals->frees);
   atomic_fetch_sub_explicit(&run->totals->live_bytes, block->bytes, memory_order_relaxed);
 }
