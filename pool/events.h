@@ -30,21 +30,26 @@ static inline bool gp_event_is_wanted(const gp_engine_t *engine, const uint32_t 
   return !interest || atomic_load_explicit(interest, memory_order_relaxed) != 0 || (cookie && *cookie != 0);
 }
 
+/* Of a block's event. */
+static inline uint32_t *gp_event_cookie(gp_block_t *block, gp_action_t action)
+{
+  bool is_segment = action == GP_ACTION_SEGMENT_ALLOC || action == GP_ACTION_SEGMENT_FREE;
+  if (action == GP_ACTION_FREE_REFUSED)
+    return NULL;
+  return is_segment && block->segment ? &block->segment->observer_cookie : &block->observer_cookie;
+}
+
 /*
- * An event of a block. Inline, so that the action is known where it is made: three events are made of each
- * allocation and its free. The caller holds the device's lock. Times in nanoseconds, sizes in bytes.
+ * An event of a block that the observer wants. Inline, so that the action is known where it is made: three
+ * events are made of each allocation and its free. The caller holds the device's lock. Times in nanoseconds,
+ * sizes in bytes.
  */
-static inline __attribute__((always_inline)) void gp_event_block(gp_engine_t *engine, gp_block_t *block,
-    gp_action_t action, gp_detail_t detail, uint64_t time_ns, uint64_t duration_ns, bool hit)
+static inline __attribute__((always_inline)) void gp_event_block_wanted(gp_engine_t *engine,
+    gp_block_t *block, gp_action_t action, gp_detail_t detail, uint64_t time_ns, uint64_t duration_ns,
+    bool hit)
 {
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
   bool is_segment = action == GP_ACTION_SEGMENT_ALLOC || action == GP_ACTION_SEGMENT_FREE;
-  uint32_t *cookie =
-      is_segment && block->segment ? &block->segment->observer_cookie : &block->observer_cookie;
-  if (action == GP_ACTION_FREE_REFUSED)
-    cookie = NULL;
-  if (!gp_event_is_wanted(engine, cookie))
-    return;
   bool is_free = action == GP_ACTION_FREE_REQUESTED || action == GP_ACTION_FREE_COMPLETED;
   /* A segment goes back on behalf of the thread that needs the room. */
   bool is_callers = action == GP_ACTION_SEGMENT_FREE || action == GP_ACTION_FREE_REFUSED;
@@ -61,11 +66,19 @@ static inline __attribute__((always_inline)) void gp_event_block(gp_engine_t *en
       .detail = detail,
       .device = block->context->device->ordinal,
       .context = block->context->driver.id,
-      .observer_cookie = cookie,
+      .observer_cookie = gp_event_cookie(block, action),
       .hit = hit,
       .is_cut = block->segment != NULL,
   };
   engine->observer.event(engine->observer.self, &event);
+}
+
+/* The same, if the observer wants it. */
+static inline void gp_event_block(gp_engine_t *engine, gp_block_t *block, gp_action_t action,
+    gp_detail_t detail, uint64_t time_ns, uint64_t duration_ns, bool hit)
+{
+  if (gp_event_is_wanted(engine, gp_event_cookie(block, action)))
+    gp_event_block_wanted(engine, block, action, detail, time_ns, duration_ns, hit);
 }
 
 /* The caller of these holds the device's lock, too. Times in nanoseconds, sizes in bytes. */

@@ -49,17 +49,17 @@ void gp_block_adopt(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns, ui
 
 void gp_block_tell_alloc(gp_engine_t *engine, gp_block_t *block, uint64_t duration_ns, bool hit)
 {
-  gp_event_block(engine, block, GP_ACTION_ALLOC, GP_DETAIL_NONE, block->time_ns, duration_ns, hit);
+  gp_event_block_wanted(engine, block, GP_ACTION_ALLOC, GP_DETAIL_NONE, block->time_ns, duration_ns, hit);
 }
 
 void gp_block_tell_free(gp_engine_t *engine, gp_block_t *block, gp_detail_t why, uint64_t time_ns)
 {
-  gp_event_block(engine, block, GP_ACTION_FREE_REQUESTED, why, time_ns, 0, false);
+  gp_event_block_wanted(engine, block, GP_ACTION_FREE_REQUESTED, why, time_ns, 0, false);
 }
 
 void gp_block_tell_completed(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns)
 {
-  gp_event_block(engine, block, GP_ACTION_FREE_COMPLETED, GP_DETAIL_NONE, time_ns, 0, false);
+  gp_event_block_wanted(engine, block, GP_ACTION_FREE_COMPLETED, GP_DETAIL_NONE, time_ns, 0, false);
 }
 
 void gp_block_join_idle(gp_engine_t *engine, gp_block_t *block, uint64_t since_ns)

@@ -73,31 +73,12 @@ static void give_slot(gp_live_t *live, int device, uint32_t cookie)
   live->free[device] = cookie;
 }
 
-static void set_owner(gp_live_slot_t *slot, const gp_event_t *event, int16_t stream)
-{
-  slot->requested = event->size;
-  slot->block_id = event->block_id;
-  slot->time_ns = event->time_ns - event->lifetime_ns;
-  slot->origin = event->origin;
-  slot->stream = stream;
-}
-
 static void set_place(gp_live_slot_t *slot, const gp_event_t *event)
 {
   slot->address = event->address;
   slot->size = event->rounded_size;
   slot->context = event->context;
-  set_owner(slot, event, -1);
-}
-
-static void set_state(gp_live_slot_t *slot, gp_live_state_t state, const gp_event_t *event)
-{
-  gp_live_word_t word = gp_live_unpack(atomic_load_explicit(&slot->word, memory_order_relaxed));
-  word.state = state;
-  word.device = event->device;
-  word.is_cut = event->is_cut && state != GP_LIVE_SEGMENT;
-  word.refs = state == GP_LIVE_ALLOCATED;
-  atomic_store_explicit(&slot->word, gp_live_pack(word), memory_order_release);
+  gp_live_set_owner(slot, event, -1);
 }
 
 static void add_forwarded(gp_live_slot_t *slot, const gp_event_t *event, int16_t stream)
@@ -124,15 +105,17 @@ void gp_live_event(gp_live_t *live, const gp_event_t *event, int16_t stream, boo
   if (is_new)
     set_place(slot, event); /* of a segment that came while recording was off, or now */
   switch (event->action) {
-  case GP_ACTION_SEGMENT_ALLOC: set_state(slot, event->is_cut ? GP_LIVE_SEGMENT : GP_LIVE_IDLE, event); break;
-  case GP_ACTION_ALLOC:
-    set_owner(slot, event, stream);
-    set_state(slot, GP_LIVE_ALLOCATED, event);
+  case GP_ACTION_SEGMENT_ALLOC:
+    gp_live_set_state(slot, event->is_cut ? GP_LIVE_SEGMENT : GP_LIVE_IDLE, event);
     break;
-  case GP_ACTION_FREE_REQUESTED: set_state(slot, GP_LIVE_PENDING, event); break;
+  case GP_ACTION_ALLOC:
+    gp_live_set_owner(slot, event, stream);
+    gp_live_set_state(slot, GP_LIVE_ALLOCATED, event);
+    break;
+  case GP_ACTION_FREE_REQUESTED: gp_live_set_state(slot, GP_LIVE_PENDING, event); break;
   case GP_ACTION_FREE_COMPLETED:
     if (!is_end)
-      set_state(slot, GP_LIVE_IDLE, event);
+      gp_live_set_state(slot, GP_LIVE_IDLE, event);
     break;
   case GP_ACTION_FORWARDED_ALLOC: add_forwarded(slot, event, stream); break;
   default: break;

@@ -43,6 +43,59 @@ void gp_live_fini(gp_live_t *live);
  */
 void gp_live_event(gp_live_t *live, const gp_event_t *event, int16_t stream, bool is_quiet);
 
+/* The word of a block's slot, of which kind and taint stay. */
+static inline uint64_t gp_live_next_word(uint64_t before, gp_live_state_t state, const gp_event_t *event)
+{
+  const uint64_t kept = gp_live_pack((gp_live_word_t){.kind = (gp_detail_t)0xff, .tainted = true});
+  const gp_live_word_t word = {
+      .state = state,
+      .device = event->device,
+      .is_cut = event->is_cut && state != GP_LIVE_SEGMENT,
+      .refs = state == GP_LIVE_ALLOCATED,
+  };
+  return gp_live_pack(word) | (before & kept);
+}
+
+static inline void gp_live_set_state(gp_live_slot_t *slot, gp_live_state_t state, const gp_event_t *event)
+{
+  uint64_t before = atomic_load_explicit(&slot->word, memory_order_relaxed);
+  atomic_store_explicit(&slot->word, gp_live_next_word(before, state, event), memory_order_release);
+}
+
+static inline void gp_live_set_owner(gp_live_slot_t *slot, const gp_event_t *event, int16_t stream)
+{
+  slot->requested = event->size;
+  slot->block_id = event->block_id;
+  slot->time_ns = event->time_ns - event->lifetime_ns;
+  slot->origin = event->origin;
+  slot->stream = stream;
+}
+
+/*
+ * The same for the usual events: of a block that has a slot and keeps it, and of no stream. False: it is
+ * another one, and nothing was done.
+ */
+static inline bool gp_live_usual_event(gp_live_t *live, const gp_event_t *event)
+{
+  uint32_t cookie = *event->observer_cookie;
+  if (cookie == 0 || event->has_stream)
+    return false;
+  gp_live_slot_t *slot = &live->slots[cookie - 1];
+  if (event->action == GP_ACTION_ALLOC) {
+    gp_live_set_owner(slot, event, -1);
+    gp_live_set_state(slot, GP_LIVE_ALLOCATED, event);
+  } else if (event->action == GP_ACTION_FREE_REQUESTED) {
+    gp_live_set_state(slot, GP_LIVE_PENDING, event);
+  } else if (event->action == GP_ACTION_FREE_COMPLETED && !event->is_cut) {
+    gp_live_set_state(slot, GP_LIVE_IDLE, event);
+  } else {
+    return false;
+  }
+  gp_assert_internal(cookie <= atomic_load_explicit(&live->used, memory_order_relaxed));
+  gp_assert_internal(slot->address == event->address);
+  return true;
+}
+
 /* gp_observer_t holders. */
 void gp_live_holders(gp_live_t *live, uint32_t cookie, uint32_t refs, bool tainted);
 

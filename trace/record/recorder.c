@@ -240,6 +240,15 @@ static __attribute__((noinline)) void record_slowly(gp_recorder_t *recorder, con
   append(recorder, writer, event, ordered_time_ns(recorder, event));
 }
 
+static __attribute__((noinline)) void keep_live(
+    gp_recorder_t *recorder, const gp_event_t *event, bool is_quiet)
+{
+  if (is_quiet && *event->observer_cookie == 0)
+    return;
+  int16_t stream = event->has_stream ? gp_handles_intern(&recorder->handles, event->stream) : -1;
+  gp_live_event(&recorder->live, event, stream, is_quiet);
+}
+
 static void record_event(void *self, const gp_event_t *event)
 {
   gp_recorder_t *recorder = self;
@@ -256,10 +265,8 @@ static void record_event(void *self, const gp_event_t *event)
     }
   }
   /* After the event: what is in no event is in no slot. What is known stays right when recording is off. */
-  if (event->observer_cookie && recorder->live.slots && (mode != GP_TRACE_OFF || *event->observer_cookie)) {
-    int16_t stream = event->has_stream ? gp_handles_intern(&recorder->handles, event->stream) : -1;
-    gp_live_event(&recorder->live, event, stream, mode == GP_TRACE_OFF);
-  }
+  if (event->observer_cookie && recorder->live.slots && !gp_live_usual_event(&recorder->live, event))
+    keep_live(recorder, event, mode == GP_TRACE_OFF);
 }
 
 static void record_holders(void *self, const uint32_t *cookie, uint32_t refs, bool tainted)
