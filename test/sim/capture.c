@@ -123,8 +123,8 @@ void sim_capture_forget_stream(sim_stream_t *stream)
     return;
   }
   unsigned i = member(capture, stream);
+  capture->invalidated |= !capture->members[i].joined; /* its work could not be joined any more */
   capture->members[i] = capture->members[--capture->member_count];
-  capture->invalidated = true;
   stream->capture = NULL;
 }
 

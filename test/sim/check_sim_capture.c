@@ -47,6 +47,27 @@ START_TEST(test_captured_work_runs_at_launch)
 }
 END_TEST
 
+/* "All streams must have been joined"; one that has may end before the capture. */
+START_TEST(test_joined_stream_that_ends)
+{
+  CUgraph graph;
+  CUstream other;
+  CUevent event;
+  begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
+  OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  OK(cuEventCreate(&event, 0));
+  OK(cuEventRecord(event, stream));
+  OK(cuStreamWaitEvent(other, event, 0));
+  OK(cuMemsetD32Async(memory, 5, 1, other));
+  OK(cuEventRecord(event, other));
+  if (_i)
+    OK(cuStreamWaitEvent(stream, event, 0));
+  OK(cuStreamDestroy(other));
+  ck_assert_int_eq(
+      cuStreamEndCapture(stream, &graph), _i ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+}
+END_TEST
+
 static CUresult unsafe_call(int which)
 {
   CUdeviceptr p;
@@ -258,6 +279,7 @@ int main(void)
   Suite *suite = suite_create("sim_capture");
   TCase *tests = tcase_create("capture");
   tcase_add_test(tests, test_captured_work_runs_at_launch);
+  tcase_add_loop_test(tests, test_joined_stream_that_ends, 0, 2);
   tcase_add_loop_test(tests, test_unsafe_calls_invalidate, 0, 7);
   tcase_add_test(tests, test_relaxed_allows_allocation);
   tcase_add_test(tests, test_exchanged_mode_allows_allocation);
