@@ -3,11 +3,11 @@
 import itertools
 import unittest
 
-from harness import ASYNC_MODES, EPOCH, PreloadCase
+from harness import ASYNC_MODES, EPOCH, PreloadCase, UNSAFE_LIBRARY
 
 SCENARIOS = ("framework", "cache", "limits", "determinism", "own_pool", "unifier", "pressure", "devices", "errors")
 DRIVER = {"SIMCUDA_DEVICES": "2", "SIMCUDA_CAPACITY": "512MiB"}
-JUDGED = ("violations", "corrupt_stamps", "early_reuse", "early_accesses", "late_accesses")
+JUDGED = ("violations", "corrupt_stamps", "early_reuse", "strays", "early_accesses", "late_accesses")
 
 
 class Ordered(PreloadCase):
@@ -48,6 +48,26 @@ class Ordered(PreloadCase):
                 self.assertEqual({key: run.sim[key] for key in JUDGED}, dict.fromkeys(JUDGED, 0), run.err[-2000:])
 
         self.in_parallel(run_with, itertools.product(ASYNC_MODES + [{"preload": None}], range(1, 5), (0, 1)))
+
+    def run_random(self, first, count, *programmatic, **settings):
+        run = self.run_program("ordered_random", str(first), str(count), *programmatic, SIMCUDA_ORACLE="1", **settings)
+        self.assertEqual(run.status, 0, run.out + run.err[-2000:])
+        return run
+
+    def test_random_programs(self):
+        """Both kinds of memory, streams of all kinds, of two contexts and two threads, that end while work is pending."""
+        def run_with(case):
+            mode, settings, programmatic = case
+            run = self.run_random(1, 300, *programmatic, **mode, **settings)
+            self.assertEqual({key: run.sim[key] for key in JUDGED}, dict.fromkeys(JUDGED, 0), run.err[-2000:])
+            if mode == {"ASYNC": "pool"} and not settings and not programmatic:
+                self.assertGreater(run.sim["pending_reuses"], 100)  # in the order of a stream, before the device is done
+
+        settings = [{}, {"REUSE": "strict"}] + [{"REUSE": "epoch"}] * EPOCH + [{"TYPE": "segment"}, {"SIMCUDA_FREE_WAITS": "0"}]
+        self.in_parallel(run_with, itertools.product(ASYNC_MODES, settings, ((), ("programmatic",))))
+
+    def test_immediate_reuse_turns_this_red(self):
+        self.assertGreater(self.run_random(1, 200, preload=UNSAFE_LIBRARY).sim["early_reuse"], 0)
 
     def test_on_older_drivers(self):
         plain = self.run_scenario("all", driver="12040", preload=None)

@@ -1,0 +1,509 @@
+/*
+ * ordered_random FIRST COUNT: random programs with stream-ordered memory, each from a seed, COUNT of them
+ * from FIRST on, all in one process, so that what one leaves in a pool is there for the next. Where the
+ * driver is the simulated one it is told who owns which memory (test/sim/oracle.h), and judges.
+ *
+ * They are legal. All work on a block so far comes before what its stream (`at`) does next. A block changes
+ * its stream by an event, or between the legacy stream and a blocking one of its context by the rule of
+ * those, and then with an operation in the legacy one. It is freed in its stream, or by a host that has
+ * waited for that. There are streams of two contexts: legacy, blocking and non-blocking ones, and those of
+ * two threads. Streams, a thread and a context end and begin again while work is pending, a stream is
+ * captured for a while, launches may be programmatic, and memory of cuMemAlloc is freed in the order of a
+ * stream, too.
+ */
+#include <cuda.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCKS    16
+#define STEPS     100
+#define MAX_WORDS 128u
+
+static void must(const char *what, CUresult result)
+{
+  const char *name = NULL;
+  if (result == CUDA_SUCCESS)
+    return;
+  (void)cuGetErrorName(result, &name);
+  printf("ordered_random: %s failed: %s\n", what, name ? name : "unknown");
+  exit(1);
+}
+
+#define MUST(call) must(#call, call)
+
+/* Of the simulated driver; NULL elsewhere */
+static void (*own)(uint64_t address, uint64_t bytes, uint64_t owner);
+static void (*disown)(uint64_t address);
+static void (*at_step)(uint64_t step);
+static void (*seed_driver)(uint64_t seed);
+
+static uint64_t rng;
+
+static unsigned draw(unsigned below)
+{
+  rng ^= rng << 13;
+  rng ^= rng >> 7;
+  rng ^= rng << 17;
+  return (unsigned)((rng >> 32) % below);
+}
+
+/* ---- a second thread, which does one thing at a time for the first ---- */
+
+static struct {
+  pthread_t thread;
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  void (*task)(void *);
+  void *arg;
+  bool ends;
+} helper = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static void *help(void *ignored)
+{
+  pthread_mutex_lock(&helper.lock);
+  while (!helper.ends) {
+    if (helper.task) {
+      helper.task(helper.arg);
+      helper.task = NULL;
+      pthread_cond_broadcast(&helper.changed);
+    } else {
+      pthread_cond_wait(&helper.changed, &helper.lock);
+    }
+  }
+  pthread_mutex_unlock(&helper.lock);
+  return ignored;
+}
+
+static void helper_start(void)
+{
+  helper.ends = false;
+  if (pthread_create(&helper.thread, NULL, help, NULL) != 0)
+    abort();
+}
+
+static void helper_end(void)
+{
+  pthread_mutex_lock(&helper.lock);
+  helper.ends = true;
+  pthread_cond_broadcast(&helper.changed);
+  pthread_mutex_unlock(&helper.lock);
+  pthread_join(helper.thread, NULL);
+}
+
+static void helper_do(void (*task)(void *), void *arg)
+{
+  pthread_mutex_lock(&helper.lock);
+  helper.task = task;
+  helper.arg = arg;
+  pthread_cond_broadcast(&helper.changed);
+  while (helper.task)
+    pthread_cond_wait(&helper.changed, &helper.lock);
+  pthread_mutex_unlock(&helper.lock);
+}
+
+/* ---- contexts and streams ---- */
+
+enum { LEGACY, THREAD, OF_HELPER, BLOCKING, OTHER_BLOCKING, FREE, OTHER_FREE, PER_CTX };
+enum { CTXS = 2, STREAMS = CTXS * PER_CTX };
+
+static struct {
+  CUcontext ctx;
+  CUfunction fill, expect;
+  CUevent event; /* recorded anew for each use */
+} ctxs[CTXS];
+static CUstream streams[STREAMS];
+static int captured = -1; /* stream */
+static bool with_programmatic;
+static unsigned programmatic; /* launches of 16 in this program */
+
+static int ctx_of(int s)
+{
+  return s / PER_CTX;
+}
+
+static int kind_of(int s)
+{
+  return s % PER_CTX;
+}
+
+static bool is_blocking(int s)
+{
+  return kind_of(s) != FREE && kind_of(s) != OTHER_FREE;
+}
+
+static void stream_create(int s)
+{
+  MUST(cuCtxSetCurrent(ctxs[ctx_of(s)].ctx));
+  MUST(cuStreamCreate(&streams[s], is_blocking(s) ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING));
+}
+
+static void ctx_create(int c)
+{
+  static char image[] = "no image";
+  CUmodule module;
+  CUcontext pushed;
+  if (c == 0) {
+    MUST(cuDevicePrimaryCtxRetain(&ctxs[c].ctx, 0));
+  } else {
+#if CUDA_VERSION >= 13000
+    MUST(cuCtxCreate(&ctxs[c].ctx, NULL, 0, 0));
+#else
+    MUST(cuCtxCreate(&ctxs[c].ctx, 0, 0));
+#endif
+    MUST(cuCtxPopCurrent(&pushed)); /* the stack must not grow */
+  }
+  MUST(cuCtxSetCurrent(ctxs[c].ctx));
+  MUST(cuModuleLoadData(&module, image));
+  MUST(cuModuleGetFunction(&ctxs[c].fill, module, "simcuda_fill"));
+  MUST(cuModuleGetFunction(&ctxs[c].expect, module, "simcuda_expect"));
+  MUST(cuEventCreate(&ctxs[c].event, CU_EVENT_DISABLE_TIMING));
+  for (int i = 0; i < PER_CTX; i++) {
+    int s = c * PER_CTX + i;
+    streams[s] = i == LEGACY ? CU_STREAM_LEGACY : CU_STREAM_PER_THREAD;
+    if (i >= BLOCKING)
+      stream_create(s);
+  }
+}
+
+/* A task with a stream, done by the thread whose it is, in the stream's context. */
+typedef struct {
+  void (*run)(void *);
+  int stream;
+} task_t;
+
+static void in_context(void *arg)
+{
+  task_t *task = arg;
+  MUST(cuCtxSetCurrent(ctxs[ctx_of(task->stream)].ctx));
+  task->run(task);
+}
+
+static void in_stream(task_t *task)
+{
+  if (kind_of(task->stream) == OF_HELPER)
+    helper_do(in_context, task);
+  else
+    in_context(task);
+}
+
+static void record(void *arg)
+{
+  const task_t *task = arg;
+  MUST(cuEventRecord(ctxs[ctx_of(task->stream)].event, streams[task->stream]));
+}
+
+typedef struct {
+  task_t task;
+  CUevent event;
+} wait_t;
+
+static void wait_event(void *arg)
+{
+  const wait_t *wait = arg;
+  MUST(cuStreamWaitEvent(streams[wait->task.stream], wait->event, 0));
+}
+
+static void order(int before, int after)
+{
+  wait_t wait = {.task = {wait_event, after}, .event = ctxs[ctx_of(before)].event};
+  in_stream(&(task_t){record, before});
+  in_stream(&wait.task);
+}
+
+static void synchronize(void *arg)
+{
+  MUST(cuStreamSynchronize(streams[((const task_t *)arg)->stream]));
+}
+
+/* ---- blocks ---- */
+
+typedef struct {
+  CUdeviceptr address; /* 0: none */
+  uint64_t bytes;
+  uint64_t value; /* written last */
+  int at;
+  int home;      /* stream of its allocation */
+  bool is_plain; /* of cuMemAlloc: ends with the context of that */
+} block_t;
+
+static block_t blocks[BLOCKS];
+static uint64_t owners;
+
+typedef struct {
+  task_t task;
+  block_t *block;
+} work_t;
+
+static void fill(void *arg)
+{
+  const work_t *work = arg;
+  block_t *block = work->block;
+  uint64_t words = block->bytes / 8 < MAX_WORDS ? block->bytes / 8 : MAX_WORDS;
+  block->value = owners * 1000 + draw(1000);
+  void *params[] = {&block->address, &words, &block->value};
+  CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
+  attribute.value.programmaticStreamSerializationAllowed = 1;
+  CUlaunchConfig config = {
+      1, 1, 1, 1, 1, 1, 0, streams[work->task.stream], &attribute, draw(16) < programmatic};
+  MUST(cuLaunchKernelEx(&config, ctxs[ctx_of(work->task.stream)].fill, params, NULL));
+}
+
+static void expect(void *arg)
+{
+  const work_t *work = arg;
+  block_t *block = work->block;
+  uint64_t words = block->bytes / 8 < MAX_WORDS ? block->bytes / 8 : MAX_WORDS;
+  void *params[] = {&block->address, &words, &block->value};
+  MUST(cuLaunchKernel(
+      ctxs[ctx_of(work->task.stream)].expect, 1, 1, 1, 1, 1, 1, 0, streams[work->task.stream], params, NULL));
+}
+
+static void allocate(void *arg)
+{
+  const work_t *work = arg;
+  MUST(cuMemAllocAsync(&work->block->address, work->block->bytes, streams[work->task.stream]));
+}
+
+static void free_in_stream(void *arg)
+{
+  const work_t *work = arg;
+  MUST(cuMemFreeAsync(work->block->address, streams[work->task.stream]));
+}
+
+static void on_block(block_t *block, void (*run)(void *))
+{
+  work_t work = {.task = {run, block->at}, .block = block};
+  in_stream(&work.task);
+}
+
+static bool rule_orders(int one, int other)
+{
+  return ctx_of(one) == ctx_of(other) && is_blocking(one) && is_blocking(other) &&
+         (kind_of(one) == LEGACY || kind_of(other) == LEGACY);
+}
+
+/* With a use there, since the rule is one for operations. */
+static void use_in(block_t *block, int s)
+{
+  if (s != block->at && (!rule_orders(s, block->at) || draw(4) == 0))
+    order(block->at, s);
+  block->at = s;
+  on_block(block, draw(3) ? fill : expect);
+}
+
+static int any_stream(void)
+{
+  int s;
+  do {
+    s = (int)draw(draw(4) ? PER_CTX : STREAMS); /* most work is in one context */
+  } while (s == captured);
+  return s;
+}
+
+static void block_begin(block_t *block)
+{
+  static const uint64_t sizes[] = {512, 512, 1024, 4096, 65536, 1 << 20, 3 << 20, 3 << 20};
+  *block = (block_t){.bytes = sizes[draw(sizeof sizes / sizeof *sizes)], .at = any_stream()};
+  block->home = block->at;
+  block->is_plain = draw(8) == 0;
+  MUST(cuCtxSetCurrent(ctxs[ctx_of(block->at)].ctx));
+  if (block->is_plain)
+    MUST(cuMemAlloc(&block->address, block->bytes));
+  else
+    on_block(block, allocate);
+  owners++;
+  if (own)
+    own(block->address, block->bytes, owners);
+  on_block(block, fill);
+}
+
+/* cuMemFree waits for work of its memory's context at most, and memory of cuMemAlloc ends with that context.
+ */
+static void block_end(block_t *block)
+{
+  bool is_elsewhere = block->is_plain && ctx_of(block->home) != ctx_of(block->at);
+  bool by_host = is_elsewhere || draw(block->is_plain ? 2 : 10) == 0;
+  if (draw(2))
+    on_block(block, expect);
+  if (by_host && (!block->is_plain || is_elsewhere))
+    in_stream(&(task_t){synchronize, block->at});
+  if (disown)
+    disown(block->address);
+  if (by_host)
+    MUST(cuMemFree(block->address));
+  else
+    on_block(block, free_in_stream);
+  block->address = 0;
+}
+
+/* ---- ends, captures, steps ---- */
+
+static void end_blocks_of(int first, int last)
+{
+  for (int i = 0; i < BLOCKS; i++) {
+    if (blocks[i].address && blocks[i].at >= first && blocks[i].at <= last)
+      block_end(&blocks[i]);
+  }
+}
+
+static void replace_stream(int s)
+{
+  end_blocks_of(s, s);
+  MUST(cuStreamDestroy(streams[s]));
+  stream_create(s);
+}
+
+static void replace_helper(void)
+{
+  for (int c = 0; c < CTXS; c++)
+    end_blocks_of(c * PER_CTX + OF_HELPER, c * PER_CTX + OF_HELPER);
+  helper_end();
+  helper_start();
+}
+
+static void end_capture(void)
+{
+  CUgraph graph;
+  CUgraphExec exec;
+  if (captured < 0)
+    return;
+  MUST(cuCtxSetCurrent(ctxs[ctx_of(captured)].ctx));
+  MUST(cuStreamEndCapture(streams[captured], &graph));
+  if (draw(2)) {
+    MUST(cuGraphInstantiate(&exec, graph, 0));
+    MUST(cuGraphLaunch(exec, streams[captured]));
+    MUST(cuGraphExecDestroy(exec));
+  }
+  MUST(cuGraphDestroy(graph));
+  captured = -1;
+}
+
+/* With memory of the graph's own, which the driver serves */
+static void begin_capture(void)
+{
+  block_t inside = {.bytes = 4096, .at = (int)draw(CTXS) * PER_CTX + FREE};
+  end_blocks_of(inside.at, inside.at);
+  MUST(cuCtxSetCurrent(ctxs[ctx_of(inside.at)].ctx));
+  MUST(cuStreamBeginCapture(streams[inside.at], CU_STREAM_CAPTURE_MODE_RELAXED));
+  captured = inside.at;
+  on_block(&inside, allocate);
+  on_block(&inside, fill);
+  on_block(&inside, free_in_stream);
+}
+
+static void replace_ctx(void)
+{
+  if (captured >= PER_CTX)
+    end_capture();
+  end_blocks_of(PER_CTX, STREAMS - 1);
+  for (int i = 0; i < BLOCKS; i++) {
+    if (blocks[i].address && blocks[i].is_plain && blocks[i].home >= PER_CTX)
+      block_end(&blocks[i]);
+  }
+  MUST(cuCtxDestroy(ctxs[1].ctx));
+  ctx_create(1);
+}
+
+static void trim(void)
+{
+  CUmemoryPool pool;
+  size_t free_bytes, total;
+  MUST(cuDeviceGetDefaultMemPool(&pool, 0));
+  MUST(cuMemPoolTrimTo(pool, draw(2) ? 0 : 8 << 20));
+  MUST(cuCtxSetCurrent(ctxs[draw(CTXS)].ctx));
+  MUST(cuMemGetInfo(&free_bytes, &total));
+}
+
+static void step(void)
+{
+  block_t *block = &blocks[draw(BLOCKS)];
+  int s = any_stream();
+  switch (draw(64)) {
+  case 0:
+  case 1: in_stream(&(task_t){synchronize, s}); break;
+  case 2: order(s, any_stream()); break;
+  case 3: replace_stream((int)draw(CTXS) * PER_CTX + OTHER_FREE); break;
+  case 4: replace_stream((int)draw(CTXS) * PER_CTX + OTHER_BLOCKING); break;
+  case 5: trim(); break;
+  case 6:
+    if (captured < 0)
+      begin_capture();
+    else
+      end_capture();
+    break;
+  case 7:
+    if (draw(4) == 0)
+      replace_helper();
+    break;
+  case 8:
+    if (draw(4) == 0)
+      replace_ctx();
+    break;
+  default:
+    if (!block->address)
+      block_begin(block);
+    else if (draw(3) == 0)
+      use_in(block, draw(2) ? block->at : s);
+    else
+      block_end(block);
+  }
+}
+
+static void run_program(uint64_t seed)
+{
+  rng = seed * 0x9e3779b97f4a7c15u + 1;
+  programmatic = with_programmatic && draw(4) == 0 ? draw(16) : 0;
+  if (seed_driver)
+    seed_driver(seed);
+  for (unsigned i = 0; i < STEPS; i++) {
+    if (at_step)
+      at_step(seed * 1000 + i);
+    step();
+  }
+  end_capture();
+  end_blocks_of(0, STREAMS - 1);
+  for (int c = 0; c < CTXS && draw(2); c++) {
+    MUST(cuCtxSetCurrent(ctxs[c].ctx));
+    MUST(cuCtxSynchronize());
+  }
+}
+
+static uint64_t number(const char *text)
+{
+  char *end;
+  uint64_t value = strtoull(text, &end, 10);
+  if (!*text || *end) {
+    fputs("ordered_random: FIRST and COUNT are numbers\n", stderr);
+    exit(2);
+  }
+  return value;
+}
+
+int main(int argc, char **argv)
+{
+  if (argc < 3 || argc > 4 || (argc == 4 && strcmp(argv[3], "programmatic") != 0)) {
+    fputs("usage: ordered_random FIRST COUNT [programmatic]\n", stderr);
+    return 2;
+  }
+  uint64_t first = number(argv[1]), count = number(argv[2]);
+  with_programmatic = argc == 4;
+  *(void **)&own = dlsym(RTLD_DEFAULT, "simcuda_own");
+  *(void **)&disown = dlsym(RTLD_DEFAULT, "simcuda_disown");
+  *(void **)&at_step = dlsym(RTLD_DEFAULT, "simcuda_step");
+  *(void **)&seed_driver = dlsym(RTLD_DEFAULT, "simcuda_seed");
+  MUST(cuInit(0));
+  helper_start();
+  for (int c = 0; c < CTXS; c++)
+    ctx_create(c);
+  for (uint64_t i = 0; i < count; i++)
+    run_program(first + i);
+  helper_end();
+  printf(
+      "ordered_random: %llu programs, %llu blocks\n", (unsigned long long)count, (unsigned long long)owners);
+  return 0;
+}
