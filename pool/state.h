@@ -56,6 +56,7 @@ typedef enum gp_state {
  * return to the host with the engine.
  */
 struct gp_block {
+  /* What each allocation and free touches comes first. */
   uint64_t address;
   gp_context_t *context;
   uint64_t size;      /* bytes that the driver gave */
@@ -63,15 +64,9 @@ struct gp_block {
   uint64_t requested; /* bytes the present or last owner asked for */
   uint64_t block_id; /* of the present or last owner; grows over all blocks of the engine, never used again */
   uint64_t time_ns;  /* of the present or last owner's alloc */
-  uint64_t idle_ns;  /* since when idle */
   uint64_t free_epoch;   /* epoch of the free: reusable when every context has completed it. 0: of none */
   gp_segment_t *segment; /* of which it is a part; NULL: a driver allocation by itself */
-  uint64_t releasable;   /* IDLE, of a segment: bytes that could go back to the driver now */
-  gp_list_t all;         /* in context->blocks */
   gp_list_t order; /* DEFERRED: in context->deferred; IDLE: in device->idle; RELEASING: the releaser's list */
-  gp_release_t release;  /* RELEASING: in device->releases */
-  gp_bin_entry_t in_bin; /* IDLE: in its bin */
-  gp_cut_entry_t in_cut; /* IDLE, of a segment that is open: in the bins of cut memory */
   uint32_t refs;
   uint32_t origin;          /* of the present or last owner, as the observer told */
   uint32_t observer_cookie; /* the observer's, see gp_event_t; 0 at first */
@@ -79,6 +74,12 @@ struct gp_block {
   gp_state_t released_from; /* RELEASING: what it was, and is again if the driver refuses */
   bool tainted;             /* exported: to the driver on free */
   bool exact;               /* not of a size that the type makes: to the driver on free */
+  gp_bin_entry_t in_bin;    /* IDLE: in its bin */
+  uint64_t idle_ns;         /* since when idle */
+  uint64_t releasable;      /* IDLE, of a segment: bytes that could go back to the driver now */
+  gp_list_t all;            /* in context->blocks */
+  gp_release_t release;     /* RELEASING: in device->releases */
+  gp_cut_entry_t in_cut;    /* IDLE, of a segment that is open: in the bins of cut memory */
 };
 
 /*
