@@ -305,6 +305,26 @@ static int any_stream(void)
   return s;
 }
 
+static void tell_owner(const block_t *block)
+{
+  owners++;
+  if (own)
+    own(block->address, block->bytes, owners);
+}
+
+static void take(block_t *block)
+{
+  on_block(block, allocate);
+  tell_owner(block);
+}
+
+static void give(block_t *block)
+{
+  if (disown)
+    disown(block->address);
+  on_block(block, free_in_stream);
+}
+
 static void block_begin(block_t *block)
 {
   static const uint64_t sizes[] = {512, 512, 1024, 4096, 65536, 1 << 20, 3 << 20, 3 << 20};
@@ -312,13 +332,12 @@ static void block_begin(block_t *block)
   block->home = block->at;
   block->is_plain = draw(8) == 0;
   MUST(cuCtxSetCurrent(ctxs[ctx_of(block->at)].ctx));
-  if (block->is_plain)
+  if (block->is_plain) {
     MUST(cuMemAlloc(&block->address, block->bytes));
-  else
-    on_block(block, allocate);
-  owners++;
-  if (own)
-    own(block->address, block->bytes, owners);
+    tell_owner(block);
+  } else {
+    take(block);
+  }
   on_block(block, fill);
 }
 
@@ -332,12 +351,13 @@ static void block_end(block_t *block)
     on_block(block, expect);
   if (by_host && (!block->is_plain || is_elsewhere))
     in_stream(&(task_t){synchronize, block->at});
-  if (disown)
-    disown(block->address);
-  if (by_host)
+  if (by_host) {
+    if (disown)
+      disown(block->address);
     MUST(cuMemFree(block->address));
-  else
-    on_block(block, free_in_stream);
+  } else {
+    give(block);
+  }
   block->address = 0;
 }
 
@@ -473,6 +493,26 @@ static void run_program(uint64_t seed)
   }
 }
 
+/* The first programmatic launches of the process, in two streams: right behind work on memory that may have
+ * been the block's before. */
+static void begin_to_overlap(void)
+{
+  static const int in[] = {FREE, OTHER_FREE};
+  block_t list[2];
+  for (int i = 0; i < 2; i++) {
+    list[i] = (block_t){.bytes = 512, .at = in[i], .home = in[i]};
+    take(&list[i]);
+    on_block(&list[i], fill);
+    give(&list[i]);
+    take(&list[i]);
+  }
+  programmatic = 16;
+  for (int i = 0; i < 2; i++) {
+    on_block(&list[i], fill);
+    give(&list[i]);
+  }
+}
+
 static uint64_t number(const char *text)
 {
   char *end;
@@ -500,6 +540,9 @@ int main(int argc, char **argv)
   helper_start();
   for (int c = 0; c < CTXS; c++)
     ctx_create(c);
+  rng = first + 1;
+  if (with_programmatic)
+    begin_to_overlap();
   for (uint64_t i = 0; i < count; i++)
     run_program(first + i);
   helper_end();

@@ -126,12 +126,15 @@ static void toy_release(void)
   }
 }
 
-/* The launch would overlap with work on what was handed out since the last operation. */
-static void toy_before_programmatic(int s)
+/* Launches would overlap with work on what was handed out since the last operation of their stream. */
+static void toy_before_programmatic(void)
 {
-  if (!saw_programmatic && flaw != PROGRAMMATIC_IS_NOTHING && flaw != PROGRAMMATIC_ONLY_FROM_THEN)
-    OK(cuEventRecord(scratch, streams[s].handle));
+  bool is_first = !saw_programmatic;
   saw_programmatic = true;
+  for (int s = 0; s < STREAMS && is_first; s++) {
+    if (flaw != PROGRAMMATIC_IS_NOTHING && flaw != PROGRAMMATIC_ONLY_FROM_THEN)
+      OK(cuEventRecord(scratch, streams[s].handle));
+  }
 }
 
 /* ---- programs ---- */
@@ -162,7 +165,7 @@ static void use(int b)
   CUlaunchConfig config = {
       1, 1, 1, 1, 1, 1, 0, streams[blocks[b].user].handle, &attribute, is_programmatic && draw(8) == 0};
   if (config.numAttrs)
-    toy_before_programmatic(blocks[b].user);
+    toy_before_programmatic();
   OK(cuLaunchKernelEx(&config, fill, params, NULL));
 }
 
