@@ -6,7 +6,6 @@
 #include "pool/reuse/known_streams.h"
 #include "pool/reuse/stamps.h"
 
-#define LEAST_FENCED    (2 * GP_MIB)
 #define FENCED_DIVISION 64
 
 static bool is_nearly_full(const gp_engine_t *engine, const gp_device_t *device, uint64_t whole)
@@ -48,23 +47,13 @@ static bool is_worth_knowing(const gp_engine_t *engine, const gp_device_t *devic
          gp_fences_have_time(engine, now_ns);
 }
 
-gp_fence_wish_t gp_fence_policy_judge(const gp_engine_t *engine, const gp_block_t *block, uint64_t now_ns)
+gp_fence_wish_t gp_fence_policy_judge_much(
+    const gp_engine_t *engine, gp_device_t *device, uint64_t live, uint64_t now_ns)
 {
-  gp_device_t *device = block->context->device;
   gp_fence_wish_t wish = GP_FENCE_NONE;
-  uint64_t live = device->stats->allocated_bytes.current + block->size;
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  gp_assert_internal(block->state == GP_STATE_DEFERRED);
-  /* What is known to be complete does not count: all of it, and what has left the queue. */
-  if (device->newest_free_epoch <= gp_covered(engine))
-    device->freed_since_fence = 0;
-  device->newest_free_epoch = block->free_epoch;
-  device->freed_since_fence += block->size;
-  if (device->freed_since_fence > device->stats->deferred_bytes.current)
-    device->freed_since_fence = device->stats->deferred_bytes.current;
-  uint64_t freed = device->freed_since_fence;
-  if (freed < LEAST_FENCED || freed < live / FENCED_DIVISION)
+  if (device->freed_since_fence < live / FENCED_DIVISION)
     return GP_FENCE_NONE;
   if (is_needed(engine, device))
     wish = GP_FENCE_NEEDED;
@@ -97,7 +86,7 @@ static bool would_grow_much(const gp_device_t *device, const gp_bin_t *bin)
   uint64_t deferred = device->stats->deferred_bytes.current;
 
   return bin->deferred_count > MANY_BLOCKS ||
-         (deferred >= 2 * LEAST_FENCED &&
+         (deferred >= 2 * GP_FENCED_LEAST &&
              deferred >= device->stats->allocated_bytes.current / FENCED_DIVISION);
 }
 

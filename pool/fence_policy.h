@@ -8,7 +8,7 @@
 #ifndef GP_POOL_FENCE_POLICY_H
 #define GP_POOL_FENCE_POLICY_H
 
-#include "pool/state.h"
+#include "pool/reuse/stamps.h"
 
 /* What a free asks for. */
 typedef enum gp_fence_wish {
@@ -17,8 +17,32 @@ typedef enum gp_fence_wish {
   GP_FENCE_NEEDED, /* so that work from before it can be told from later work when memory runs out */
 } gp_fence_wish_t;
 
+#define GP_FENCED_LEAST (2 * GP_MIB) /* that is freed, before a fence is worth its price */
+
+/* For gp_fence_policy_judge: so much was freed; live: bytes that were live before. */
+gp_fence_wish_t gp_fence_policy_judge_much(
+    const gp_engine_t *engine, gp_device_t *device, uint64_t live, uint64_t now_ns);
+
 /* The program freed the block, which is deferred now. The caller holds the device's lock. */
-gp_fence_wish_t gp_fence_policy_judge(const gp_engine_t *engine, const gp_block_t *block, uint64_t now_ns);
+static inline gp_fence_wish_t gp_fence_policy_judge(
+    const gp_engine_t *engine, const gp_block_t *block, uint64_t now_ns)
+{
+  gp_device_t *device = block->context->device;
+  const gp_stats_t *stats = device->stats;
+
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  gp_assert_internal(block->state == GP_STATE_DEFERRED);
+  /* What is known to be complete does not count: all of it, and what has left the queue. */
+  if (device->newest_free_epoch <= gp_covered(engine))
+    device->freed_since_fence = 0;
+  device->newest_free_epoch = block->free_epoch;
+  device->freed_since_fence += block->size;
+  if (device->freed_since_fence > stats->deferred_bytes.current)
+    device->freed_since_fence = stats->deferred_bytes.current;
+  if (device->freed_since_fence < GP_FENCED_LEAST)
+    return GP_FENCE_NONE;
+  return gp_fence_policy_judge_much(engine, device, stats->allocated_bytes.current + block->size, now_ns);
+}
 
 /* In that free, with its wish, which is not NONE. What is found to be complete is idle then. */
 void gp_fence_policy_note_free(gp_engine_t *engine, const gp_device_t *device, gp_fence_wish_t wish);

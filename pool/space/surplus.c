@@ -65,11 +65,8 @@ static bool has_aged(const gp_engine_t *engine, gp_device_t *device, uint64_t no
   return false;
 }
 
-bool gp_surplus_is_due(const gp_engine_t *engine, gp_device_t *device, uint64_t now_ns)
+bool gp_surplus_is_due_of_idle(const gp_engine_t *engine, gp_device_t *device, uint64_t now_ns)
 {
-  gp_assert_internal(gp_lock_is_held(&device->lock));
-  if (gp_device_releasable(device) == 0)
-    return false;
   return cached_bytes(device) > engine->max_cached || gp_device_is_over_limit(device) ||
          device->wanted_back > 0 || has_spare(engine, device) ||
          (!gp_list_is_empty(&device->idle) &&

@@ -8,7 +8,14 @@
 
 #include "pool/state.h"
 
-bool gp_surplus_is_due(const gp_engine_t *engine, gp_device_t *device, uint64_t now_ns);
+/* The device has some. of_idle: where something idle could go back. */
+bool gp_surplus_is_due_of_idle(const gp_engine_t *engine, gp_device_t *device, uint64_t now_ns);
+
+static inline bool gp_surplus_is_due(const gp_engine_t *engine, gp_device_t *device, uint64_t now_ns)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  return gp_device_releasable(device) > 0 && gp_surplus_is_due_of_idle(engine, device, now_ns);
+}
 
 /* What is deferred and covered (reuse/drain.h) may be surplus once it is idle: it is to be drained first. */
 bool gp_surplus_awaits_drain(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns);
