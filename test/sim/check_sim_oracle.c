@@ -325,6 +325,27 @@ START_TEST(test_copies_to_and_from_all_places)
 }
 END_TEST
 
+/* Inside a graph such a launch does not wait for the kernel before it there; the graph waits for the stream.
+ */
+START_TEST(test_a_programmatic_launch_in_a_graph)
+{
+  CUgraph graph;
+  CUgraphExec exec;
+  start();
+  OK(cuStreamBeginCapture(second, CU_STREAM_CAPTURE_MODE_RELAXED));
+  if (_i)
+    OK(cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, second, NULL, NULL));
+  use_in(second, true);
+  OK(cuStreamEndCapture(second, &graph));
+  OK(cuGraphInstantiate(&exec, graph, 0));
+  new_owner();
+  use(second);
+  new_owner();
+  OK(cuGraphLaunch(exec, second));
+  ck_assert_int_eq(early(), 0);
+}
+END_TEST
+
 START_TEST(test_a_programmatic_launch_does_not_wait_for_the_kernel_before_it)
 {
   start();
@@ -457,6 +478,7 @@ int main(void)
   tcase_add_test(tcase, test_copies);
   tcase_add_loop_test(tcase, test_copies_to_and_from_all_places, 0, PLACES);
   tcase_add_loop_test(tcase, test_copies_to_and_from_all_places, PLACES + PINNED, 2 * PLACES);
+  tcase_add_loop_test(tcase, test_a_programmatic_launch_in_a_graph, 0, 2);
   tcase_add_test(tcase, test_a_programmatic_launch_does_not_wait_for_the_kernel_before_it);
   tcase_add_test(tcase, test_a_graph_is_in_the_stream_that_launches_it);
   tcase_add_test(tcase, test_host_functions);

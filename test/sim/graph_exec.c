@@ -188,9 +188,12 @@ static CUresult check_memory(const struct CUgraphExec_st *exec)
   return sim_graph_mem_back(exec->blocks, exec->block_count);
 }
 
-static void submit(struct CUgraphExec_st *exec, sim_stream_t *stream, const sim_op_t *step)
+/* The first operation waits for all that is in front of the graph, also where it was captured as a launch
+ * that does not. */
+static void submit(struct CUgraphExec_st *exec, sim_stream_t *stream, const sim_op_t *step, bool is_first)
 {
   sim_op_t *op = sim_op_clone(step);
+  op->programmatic &= !is_first;
   if (sim_op_prepare(op) != CUDA_SUCCESS) {
     sim_op_delete(op);
     sim_violation("a graph was launched whose memory is not allocated");
@@ -229,12 +232,15 @@ static CUresult launch(sim_call_t *call, CUgraphExec exec, CUstream handle)
   if (result != CUDA_SUCCESS)
     return result;
   sim_oracle_wait(stream, exec->last_clock);
+  bool is_first = true;
   for (unsigned i = 0; i < exec->count; i++) {
     const step_t *step = &exec->steps[i];
     if (step->alloc)
       step->alloc->free_called = false;
-    if (step->op)
-      submit(exec, stream, step->op);
+    if (step->op) {
+      submit(exec, stream, step->op, is_first);
+      is_first = false;
+    }
     sim_block_t *freed = step->freed ? allocated(step->freed) : NULL;
     if (freed) {
       freed->free_called = true;
