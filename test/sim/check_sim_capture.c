@@ -47,6 +47,57 @@ START_TEST(test_captured_work_runs_at_launch)
 }
 END_TEST
 
+static CUresult add_kernel(CUgraphNode *ret, CUgraph graph, void **params, void **extra)
+{
+  static char image[] = "no image";
+  CUmodule module;
+  CUDA_KERNEL_NODE_PARAMS plan = {.gridDimX = 1,
+      .gridDimY = 1,
+      .gridDimZ = 1,
+      .blockDimX = 1,
+      .blockDimY = 1,
+      .blockDimZ = 1,
+      .kernelParams = params,
+      .extra = extra};
+  OK(cuModuleLoadData(&module, image));
+  OK(cuModuleGetFunction(&plan.func, module, "simcuda_fill"));
+  return cuGraphAddKernelNode(ret, graph, NULL, 0, &plan);
+}
+
+START_TEST(test_graph_of_a_kernel_and_a_copy)
+{
+  uint64_t words = 4, value = 9, result = 0;
+  void *params[] = {&memory, &words, &value};
+  CUDA_MEMCPY3D plan = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+      .dstMemoryType = CU_MEMORYTYPE_HOST,
+      .dstHost = &result,
+      .WidthInBytes = sizeof result,
+      .Height = 1,
+      .Depth = 1};
+  CUcontext ctx = test_start();
+  CUgraph graph;
+  CUgraphExec exec;
+  CUgraphNode kernel, copy;
+  CUgraphNodeType type;
+  OK(cuMemAlloc(&memory, 4096));
+  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  OK(cuGraphCreate(&graph, 0));
+  ck_assert_int_eq(add_kernel(&kernel, NULL, params, NULL), CUDA_ERROR_INVALID_VALUE);
+  ck_assert_int_eq(add_kernel(&kernel, graph, params, params), CUDA_ERROR_INVALID_VALUE);
+  OK(add_kernel(&kernel, graph, params, NULL));
+  ck_assert_int_eq(
+      cuGraphAddMemcpyNode(&copy, graph, &kernel, 1, &plan, ctx), CUDA_ERROR_INVALID_VALUE); /* no source */
+  plan.srcDevice = memory + 24;
+  OK(cuGraphAddMemcpyNode(&copy, graph, &kernel, 1, &plan, ctx));
+  OK(cuGraphNodeGetType(copy, &type));
+  ck_assert_int_eq(type, CU_GRAPH_NODE_TYPE_MEMCPY);
+  OK(cuGraphInstantiate(&exec, graph, 0));
+  OK(cuGraphLaunch(exec, stream));
+  OK(cuStreamSynchronize(stream));
+  ck_assert_uint_eq(result, 9);
+}
+END_TEST
+
 /* "All streams must have been joined"; one that has may end before the capture. */
 START_TEST(test_joined_stream_that_ends)
 {
@@ -279,6 +330,7 @@ int main(void)
   Suite *suite = suite_create("sim_capture");
   TCase *tests = tcase_create("capture");
   tcase_add_test(tests, test_captured_work_runs_at_launch);
+  tcase_add_test(tests, test_graph_of_a_kernel_and_a_copy);
   tcase_add_loop_test(tests, test_joined_stream_that_ends, 0, 2);
   tcase_add_loop_test(tests, test_unsafe_calls_invalidate, 0, 7);
   tcase_add_test(tests, test_relaxed_allows_allocation);

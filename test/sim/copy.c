@@ -218,9 +218,11 @@ SIM_FN2(cuMemcpy2DUnaligned_v2, cuMemcpy2DUnaligned_v2_ptds, (const CUDA_MEMCPY2
 SIM_FN2(cuMemcpy2DAsync_v2, cuMemcpy2DAsync_v2_ptsz, (const CUDA_MEMCPY2D *c, CUstream stream),
     copy_2d(&call, c, stream, true), LOG_2D)
 
-#define COPY_3D(fn, type)                                                                                    \
-  static CUresult fn(sim_call_t *call, const type *c, CUstream stream, bool async)                           \
+/* *ret_op NULL: there is nothing to copy. */
+#define PLAN_3D(fn, type)                                                                                    \
+  CUresult fn(const type *c, sim_op_t **ret_op)                                                              \
   {                                                                                                          \
+    *ret_op = NULL;                                                                                          \
     if (!c)                                                                                                  \
       return CUDA_ERROR_INVALID_VALUE;                                                                       \
     if (c->srcMemoryType == CU_MEMORYTYPE_ARRAY || c->dstMemoryType == CU_MEMORYTYPE_ARRAY)                  \
@@ -238,10 +240,25 @@ SIM_FN2(cuMemcpy2DAsync_v2, cuMemcpy2DAsync_v2_ptsz, (const CUDA_MEMCPY2D *c, CU
       sim_op_delete(op);                                                                                     \
       return CUDA_ERROR_INVALID_VALUE;                                                                       \
     }                                                                                                        \
-    return copy(call, op, stream, async);                                                                    \
+    *ret_op = op;                                                                                            \
+    return CUDA_SUCCESS;                                                                                     \
   }
-COPY_3D(copy_3d, CUDA_MEMCPY3D)
-COPY_3D(copy_3d_peer, CUDA_MEMCPY3D_PEER)
+PLAN_3D(sim_copy_plan, CUDA_MEMCPY3D)
+static PLAN_3D(plan_3d_peer, CUDA_MEMCPY3D_PEER)
+
+    static CUresult copy_3d(sim_call_t *call, const CUDA_MEMCPY3D *c, CUstream stream, bool async)
+{
+  sim_op_t *op;
+  CUresult result = sim_copy_plan(c, &op);
+  return op ? copy(call, op, stream, async) : result;
+}
+
+static CUresult copy_3d_peer(sim_call_t *call, const CUDA_MEMCPY3D_PEER *c, CUstream stream, bool async)
+{
+  sim_op_t *op;
+  CUresult result = plan_3d_peer(c, &op);
+  return op ? copy(call, op, stream, async) : result;
+}
 
 #define LOG_3D "%zu %zu %zu", c ? c->WidthInBytes : 0, c ? c->Height : 0, c ? c->Depth : 0
 

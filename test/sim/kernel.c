@@ -425,10 +425,20 @@ static sim_op_t *stand_in(const sim_func_t *function, void **params)
   return op;
 }
 
+sim_op_t *sim_kernel_op(const sim_func_t *function, void **params, void **extra)
+{
+  void *values[3];
+  if (!is_function(function))
+    return NULL;
+  size_t bytes = argument_bytes[function->stand_in];
+  sim_op_t *op = stand_in(function, extra ? unpack(extra, bytes, values) : params);
+  op->is_kernel = true;
+  return op;
+}
+
 static CUresult launch(sim_call_t *call, CUfunction function, CUstream handle, void **params, void **extra,
     unsigned grid, unsigned block, bool programmatic)
 {
-  void *values[3];
   sim_stream_t *stream = sim_stream_get(call, handle);
   if (!stream)
     return call->result;
@@ -438,9 +448,7 @@ static CUresult launch(sim_call_t *call, CUfunction function, CUstream handle, v
     return CUDA_ERROR_INVALID_VALUE;
   if (params && extra) /* one of the two (cuda.h, cuLaunchKernel) */
     return CUDA_ERROR_INVALID_VALUE;
-  size_t bytes = argument_bytes[function->stand_in];
-  sim_op_t *op = stand_in(function, extra ? unpack(extra, bytes, values) : params);
-  op->is_kernel = true;
+  sim_op_t *op = sim_kernel_op(function, params, extra);
   op->programmatic = programmatic;
   CUresult result;
   if (sim_capture_take(stream, op, &result))

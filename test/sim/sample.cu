@@ -52,6 +52,26 @@ int main()
   CHECK(cudaEventRecord(end, stream));
   CHECK(cudaEventSynchronize(end));
 
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  cudaGraphNode_t kernel, copy;
+  unsigned long length = words, value = 43, copied = 0;
+  void *arguments[] = {&memory, &length, &value};
+  cudaKernelNodeParams plan = {};
+  plan.func = reinterpret_cast<void *>(simcuda_fill);
+  plan.gridDim = dim3(1);
+  plan.blockDim = dim3(128);
+  plan.kernelParams = arguments;
+  CHECK(cudaGraphCreate(&graph, 0));
+  CHECK(cudaGraphAddKernelNode(&kernel, graph, nullptr, 0, &plan));
+  CHECK(cudaGraphAddMemcpyNode1D(
+      &copy, graph, &kernel, 1, &copied, memory + words - 1, sizeof copied, cudaMemcpyDeviceToHost));
+  CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  CHECK(cudaGraphLaunch(exec, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  CHECK(cudaGraphExecDestroy(exec));
+  CHECK(cudaGraphDestroy(graph));
+
   int set = 3, got = 0;
   CHECK(cudaMemcpyToSymbol(counter, &set, sizeof set));
   CHECK(cudaMemcpyFromSymbol(&got, counter, sizeof got));
@@ -61,5 +81,5 @@ int main()
 
   CHECK(cudaFree(memory));
   CHECK(cudaDeviceSynchronize());
-  return last == 42 && got == 3 && blocks > 0 && attributes.maxThreadsPerBlock > 0 ? 0 : 1;
+  return last == 42 && copied == 43 && got == 3 && blocks > 0 && attributes.maxThreadsPerBlock > 0 ? 0 : 1;
 }

@@ -541,6 +541,7 @@ CUresult sim_pool_free(sim_call_t *call, sim_block_t *block, sim_stream_t *strea
 
 /* Queues or captures a prepared operation as the stream demands. */
 CUresult sim_submit(sim_call_t *call, sim_stream_t *stream, sim_op_t *op);
+CUresult sim_copy_plan(const CUDA_MEMCPY3D *c, sim_op_t **ret_op); /* NULL: nothing is to be copied */
 
 /* ---- capture.c ---- */
 
@@ -648,5 +649,6 @@ struct CUfunc_st {
 };
 
 void sim_kernel_drop_context(sim_ctx_t *ctx);
+sim_op_t *sim_kernel_op(const sim_func_t *function, void **params, void **extra); /* NULL: no function */
 
 #endif
