@@ -158,6 +158,18 @@ typedef struct gp_fences {
   _Atomic uint64_t recorded_ns;   /* when the oldest outstanding one was recorded; 0: there is none */
 } gp_fences_t;
 
+/*
+ * Operations of the program in the context's default stream, see reuse/barriers.h. busy is a try-lock around
+ * the driver calls; only the thread that has it touches asked_epoch. newest only grows.
+ */
+typedef struct gp_barriers {
+  atomic_flag busy;
+  _Atomic uint64_t newest; /* the epoch before the newest one was submitted; 0: none was */
+  _Atomic uint64_t
+      untold;           /* the epoch in which a stream was destroyed of whose work no fence tells; 0: none */
+  uint64_t asked_epoch; /* of the one that is waited for; 0: none is */
+} gp_barriers_t;
+
 /* A wait that was in vain: `ns` nanoseconds of polling, after which the context had still got so far. */
 typedef struct gp_vain {
   _Atomic uint64_t progress;
@@ -184,6 +196,7 @@ struct gp_context {
   gp_range_use_t range_use;
   uint64_t peers; /* devices from which the program may reach its memory, as a bit mask */
   gp_fences_t fences;
+  gp_barriers_t barriers;
   gp_vain_t vain;
   _Atomic uint64_t completed;
   gp_list_t streams; /* of the modes that follow streams; see reuse/streams.h */
@@ -304,6 +317,7 @@ struct gp_engine {
   uint64_t last_known_stream;
   uint64_t last_ended_asked;            /* serial of a destroyed stream; 0: the first is next */
   bool misses_streams;                  /* the host had no memory for one */
+  atomic_bool has_unknown_streams;      /* there may be some that are not among them */
   _Atomic uint64_t streams_got_through; /* how often one that had work had none when it was asked again */
 
   gp_address_map_t blocks;

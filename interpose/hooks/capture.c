@@ -37,6 +37,8 @@ static void keep_passage(void *arg)
     gp_capture_put(passage->engine, passage->capture);
   if (passage->engine)
     gp_stream_restored(passage->engine, passage->followed);
+  if (passage->known)
+    gp_known_streams_miss(passage->engine); /* it may be there still */
 }
 
 static CUresult began(gp_engine_t *engine, gp_capture_t *capture, CUresult result)
@@ -207,7 +209,7 @@ static CUresult destroy(CUresult(CUDAAPI *call)(CUstream), CUstream stream)
     gp_stream_destroyed(engine, passage.followed);
   else if (engine) {
     gp_stream_restored(engine, passage.followed);
-    gp_known_stream_add(engine, passage.known, (uint64_t)(uintptr_t)stream);
+    gp_known_stream_add(engine, passage.known, (uint64_t)(uintptr_t)stream, false);
   }
   return ended(engine, passage.capture, result, result == CUDA_SUCCESS);
 }

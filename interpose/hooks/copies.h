@@ -1,6 +1,6 @@
 /*
- * Which copies to the host return only when they are complete. The function's name does not decide: the
- * program may pass any addresses.
+ * Which copies to the host return only when they are complete, and which are operations of a stream at all.
+ * The function's name does not decide: the program may pass any addresses.
  *
  * CUDA Driver API, "API synchronization behavior", of the synchronous functions: "For transfers from device
  * to either pageable or pinned host memory, the function returns only once the copy has completed." From
@@ -22,6 +22,12 @@
  * (cuPointerGetAttributes, which leaves no error behind for an address that CUDA does not know). Any thread.
  */
 bool gp_copy_returns_when_done(gp_engine_t *engine, const void *target, CUdeviceptr source);
+
+/*
+ * True if an operation on `address` is one of a stream of the current context: it is that context's memory of
+ * a device, not managed. False when in doubt. Asks the driver. Any thread.
+ */
+bool gp_copy_is_of_context(CUdeviceptr address);
 
 /* The program is about to register memory of another device (CU_MEMHOSTREGISTER_IOMEMORY), which is not the
  * host's. Any thread. */

@@ -1,8 +1,10 @@
 /*
  * Events, for reuse mode `epoch`: how far a stream was at their record, and that the program has waited for
- * them (cuda_events.h). In other modes the hooks only forward.
+ * them (cuda_events.h). In other modes only a record in the default stream may tell something
+ * (default_stream.h).
  */
 #include "interpose/sight/cuda_events.h"
+#include "interpose/hooks/default_stream.h"
 #include "interpose/hooks/hooks.h"
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
@@ -25,6 +27,7 @@ typedef struct recording {
   CUevent event;
   uint64_t asked;
   gp_stream_fact_t fact;
+  gp_default_call_t call;
 } recording_t;
 
 /* Before the driver's call: the event does not cover work that is submitted to the stream later. */
@@ -32,6 +35,8 @@ static recording_t begin(CUevent event, CUstream stream, bool per_thread)
 {
   recording_t recording = {.engine = followed(), .event = event};
 
+  if (!recording.engine)
+    recording.call = gp_default_call_begin(gp_library_engine(), stream, per_thread);
   if (recording.engine) {
     gp_event_record_begin(event);
     recording.asked = gp_engine_ask_begin(recording.engine);
@@ -43,6 +48,7 @@ static recording_t begin(CUevent event, CUstream stream, bool per_thread)
 
 static CUresult end(recording_t *recording, CUresult result)
 {
+  gp_default_call_end(&recording->call, result);
   if (!recording->engine)
     return result;
   /* During a capture the event may stand for a node of a graph. */

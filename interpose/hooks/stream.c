@@ -1,9 +1,9 @@
 /*
- * Streams, for reuse mode `epoch`: which exist, and what the program learns of their completion. In other
- * modes the hooks only forward.
+ * Streams: which exist, and, for reuse mode `epoch`, what the program learns of their completion.
  */
 #include "interpose/hooks/copies.h"
 #include "interpose/hooks/current_context.h"
+#include "interpose/hooks/default_stream.h"
 #include "interpose/hooks/hooks.h"
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
@@ -15,10 +15,12 @@
  * A stream shows that its context can get work, and no hook may have seen the context before (a runtime may
  * make it current through the driver's export tables): this files the context, in every mode.
  */
-static void follow(gp_engine_t *engine, CUstream stream)
+static void follow(gp_engine_t *engine, CUstream stream, unsigned flags)
 {
   gp_context_t *context = gp_current_context(engine);
-  gp_known_stream_add(engine, context, (uint64_t)(uintptr_t)stream);
+  gp_known_stream_add(engine, context, (uint64_t)(uintptr_t)stream, (flags & CU_STREAM_NON_BLOCKING) == 0);
+  if (!context)
+    gp_known_streams_miss(engine);
   if (!gp_engine_uses_streams(engine))
     return;
   if (context)
@@ -38,7 +40,7 @@ static CUresult created(CUresult result, const CUstream *stream, unsigned flags)
 
   if (result != CUDA_SUCCESS || !engine)
     return result;
-  follow(engine, *stream);
+  follow(engine, *stream, flags);
   if (flags & CU_STREAM_NON_BLOCKING)
     result = (CUresult)gp_single_stream_order(engine, (uint64_t)(uintptr_t)*stream);
   if (result != CUDA_SUCCESS)
@@ -129,10 +131,24 @@ static bool tells(const void *host, CUdeviceptr pointer, size_t bytes, bool per_
   return false;
 }
 
+/* What else it tells: see default_stream.h. */
+static gp_default_call_t begin_barrier(CUdeviceptr pointer, size_t bytes)
+{
+  gp_default_call_t call = gp_default_call_begin(bytes != 0 ? gp_library_engine() : NULL, NULL, false);
+
+  if (call.epoch != 0 && !gp_copy_is_of_context(pointer))
+    call.epoch = 0;
+  return call;
+}
+
 CUresult CUDAAPI hook_cuMemcpyDtoH_v2(void *host, CUdeviceptr pointer, size_t bytes)
 {
-  if (!tells(host, pointer, bytes, false))
-    return GP_REAL_CALL(cuMemcpyDtoH_v2, host, pointer, bytes);
+  gp_default_call_t call = begin_barrier(pointer, bytes);
+  if (!tells(host, pointer, bytes, false)) {
+    CUresult result = GP_REAL_CALL(cuMemcpyDtoH_v2, host, pointer, bytes);
+    gp_default_call_end(&call, result);
+    return result;
+  }
   fact_t fact = begin(NULL, false);
   return end(&fact, GP_REAL_CALL(cuMemcpyDtoH_v2, host, pointer, bytes));
 }

@@ -11,6 +11,7 @@
 #include "interpose/routes/real.h"
 #include "interpose/routes/real_dlsym.h"
 #include "interpose/sight/stubs.h"
+#include "pool/reuse/known_streams.h"
 #include "pool/reuse/stream_calls.h"
 #include "pool/util/assert.h"
 #include "pool/util/log.h"
@@ -259,6 +260,7 @@ static void note_unseen(gp_engine_t *engine, const char *name, const char *who)
         "%s is linked to %s of the driver, which this version of gpupool does not know",
         who[0] ? who : "the program", name);
     gp_streams_escape(engine, why);
+    gp_known_streams_miss(engine);
   } else if (!atomic_flag_test_and_set(&told)) {
     gp_log(GP_LOG_ERROR,
         "%s is linked to %s of the driver, which this version of gpupool does not know and would not see "

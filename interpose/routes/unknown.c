@@ -11,6 +11,7 @@
 #include "interpose/routes/real.h"
 #include "interpose/hooks/export.h"
 #include "interpose/routes/unknown_slots.h"
+#include "pool/reuse/known_streams.h"
 #include "pool/reuse/single_stream.h"
 #include "pool/reuse/stream_calls.h"
 #include "pool/util/assert.h"
@@ -185,6 +186,7 @@ static void leave_epoch(gp_engine_t *engine, unsigned slot)
   (void)snprintf(
       why, sizeof(why), "the program calls %s, which this version of gpupool does not know", name_of(slot));
   gp_streams_escape(engine, why);
+  gp_known_streams_miss(engine);
 }
 
 /* Called by the trampolines only, which jump to what it returns. */

@@ -2,6 +2,7 @@
 
 #include "pool/driver_calls.h"
 #include "pool/mode.h"
+#include "pool/reuse/barriers.h"
 #include "pool/reuse/epoch_facts.h"
 #include "pool/reuse/single_order.h"
 #include "pool/reuse/stamps.h"
@@ -162,13 +163,21 @@ static void poll_context(gp_engine_t *engine, gp_context_t *context, bool twice)
     (void)ask_fences(engine, context);
 }
 
+/* For a driver without fences over contexts. */
+static bool poll_streams(gp_engine_t *engine, bool twice)
+{
+  if (!gp_mode_follows_streams(engine))
+    return gp_barriers_poll(engine, twice);
+  return gp_epoch_poll(engine) && (!twice || gp_epoch_poll(engine));
+}
+
 static bool poll(gp_engine_t *engine, bool twice)
 {
   gp_context_t *lagging[GP_LAGGING_MAX];
 
   gp_assert(!gp_holds_engine_lock());
   if (!engine->driver.ops->fence_record)
-    return gp_epoch_poll(engine) && (!twice || gp_epoch_poll(engine));
+    return poll_streams(engine, twice);
   if (!gp_engine_enter(engine))
     return false;
   int count = gp_fences_lagging(engine, NULL, lagging, GP_LAGGING_MAX);
@@ -225,7 +234,7 @@ bool gp_fences_record_at_free(gp_engine_t *engine, const gp_device_t *freed)
 
   gp_assert(!gp_holds_engine_lock());
   if (!engine->driver.ops->fence_record)
-    return gp_epoch_poll(engine);
+    return poll_streams(engine, false);
   if (!gp_engine_enter(engine))
     return false;
   int count = gp_fences_lagging(engine, NULL, lagging, GP_LAGGING_MAX);
@@ -277,7 +286,7 @@ bool gp_fences_are_quiet(gp_engine_t *engine, const gp_device_t *freed)
 
 bool gp_fences_can_poll(gp_engine_t *engine)
 {
-  return engine->driver.ops->fence_record || gp_epoch_can_be_asked(engine);
+  return engine->driver.ops->fence_record || gp_epoch_can_be_asked(engine) || gp_barriers_cover_all(engine);
 }
 
 int gp_fences_wait_context(gp_engine_t *engine, gp_context_t *context)

@@ -5,71 +5,48 @@
 
 #include "pool/driver_calls.h"
 #include "pool/mode.h"
+#include "pool/reuse/known_record.h"
+#include "pool/reuse/stamps.h"
 #include "pool/reuse/streams.h"
 
 #define ENDED_ASKED 2 /* destroyed streams that are asked about when another one is destroyed */
 
-/*
- * In engine->known_streams, in the order of growing serials; contexts_lock guards it. asked: a thread asks
- * the driver about the stream, without the lock, and nothing else may touch the rest of the record. That
- * thread frees it if is_removed says then that it is in the list no more.
- *
- * The driver returns from a destroy before the stream's work is done (cuda.h): if it had work, a fence that
- * was recorded in it before tells of that. At a free that is noted each stream with work gets another fence,
- * which tells later whether that work or newer one is pending. A fence ends with its context only, so that a
- * record which has one waits for the next stream of its context.
- *
- * A fence in the default stream itself would hold up the blocking streams. So it is recorded in a blocking
- * stream of the library's own, `side`, which begins behind what the default stream has: whatever waits for it
- * would wait for that anyhow.
- */
-typedef enum kind { KIND_STREAM, KIND_ENDED, KIND_SPARE } kind_t;
-
-typedef struct known {
-  gp_list_t link;
-  gp_context_t *context;
-  kind_t kind;
-  uint64_t handle; /* GP_STREAM_DEFAULT: the context's default stream */
-  uint64_t side;   /* of the default stream; 0: not made */
-  uint64_t serial;
-  void *end_fence;  /* KIND_ENDED: of all its work */
-  void *free_fence; /* of the work that it had at the last free that was noted, ... */
-  bool is_fenced;   /* ... and outstanding */
-  bool had_work_at_free;
-  bool was_busy; /* when it was asked last */
-  bool asked;
-  bool is_removed;
-} known_t;
-
-static bool are_kept(const gp_engine_t *engine)
+bool gp_known_streams_are_kept(const gp_engine_t *engine)
 {
   return !engine->driver.ops->fence_record && engine->driver.ops->stream_query &&
          engine->driver.ops->default_query;
 }
 
-/* A record of the context that has fences and no stream, or a new one; NULL: the host has no memory. */
-static known_t *make(gp_engine_t *engine, const gp_context_t *context)
+void gp_known_streams_miss(gp_engine_t *engine)
 {
-  GP_LIST_EACH(&engine->known_streams, known_t, link, stream)
-    if (stream->kind == KIND_SPARE && stream->context == context && !stream->asked) {
+  atomic_store(&engine->has_unknown_streams, true);
+}
+
+/* A record of the context that has fences and no stream, or a new one; NULL: the host has no memory. */
+static gp_known_t *make(gp_engine_t *engine, const gp_context_t *context)
+{
+  GP_LIST_EACH(&engine->known_streams, gp_known_t, link, stream)
+    if (stream->kind == GP_KNOWN_SPARE && stream->context == context && !stream->asked) {
       gp_list_remove(&stream->link);
       return stream;
     }
-  return calloc(1, sizeof(known_t));
+  return calloc(1, sizeof(gp_known_t));
 }
 
 /* The caller holds contexts_lock. */
-static void add(gp_engine_t *engine, gp_context_t *context, uint64_t handle)
+static void add(gp_engine_t *engine, gp_context_t *context, uint64_t handle, bool is_blocking)
 {
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
-  known_t *stream = make(engine, context);
+  gp_known_t *stream = make(engine, context);
   if (!stream) {
     engine->misses_streams = true;
+    gp_known_streams_miss(engine);
     return;
   }
   stream->context = context;
-  stream->kind = KIND_STREAM;
+  stream->kind = GP_KNOWN_STREAM;
   stream->handle = handle;
+  stream->is_blocking = is_blocking;
   stream->serial = ++engine->last_known_stream;
   stream->is_fenced = false;
   stream->had_work_at_free = false;
@@ -78,7 +55,7 @@ static void add(gp_engine_t *engine, gp_context_t *context, uint64_t handle)
 }
 
 /* The caller holds contexts_lock. */
-static void take_out(known_t *stream)
+static void take_out(gp_known_t *stream)
 {
   gp_list_remove(&stream->link);
   stream->is_removed = true;
@@ -86,26 +63,26 @@ static void take_out(known_t *stream)
     free(stream);
 }
 
-void gp_known_stream_add(gp_engine_t *engine, gp_context_t *context, uint64_t handle)
+void gp_known_stream_add(gp_engine_t *engine, gp_context_t *context, uint64_t handle, bool is_blocking)
 {
-  if (!are_kept(engine) || !context)
+  if (!gp_known_streams_are_kept(engine) || !context)
     return;
   gp_lock_take(&engine->contexts_lock);
   if (!atomic_load(&context->lost))
-    add(engine, context, handle);
+    add(engine, context, handle, is_blocking);
   gp_lock_release(&engine->contexts_lock);
 }
 
 /* The stream, which is the caller's until give; NULL: it is not known. Waits for a thread that asks about it.
  */
-static known_t *take(gp_engine_t *engine, uint64_t handle)
+static gp_known_t *take(gp_engine_t *engine, uint64_t handle)
 {
   for (;;) {
-    known_t *found = NULL;
+    gp_known_t *found = NULL;
     bool is_asked = false;
     gp_lock_take(&engine->contexts_lock);
-    GP_LIST_EACH(&engine->known_streams, known_t, link, stream)
-      if (stream->kind == KIND_STREAM && stream->handle == handle)
+    GP_LIST_EACH(&engine->known_streams, gp_known_t, link, stream)
+      if (stream->kind == GP_KNOWN_STREAM && stream->handle == handle)
         found = stream;
     if (found) {
       is_asked = found->asked;
@@ -118,7 +95,7 @@ static known_t *take(gp_engine_t *engine, uint64_t handle)
   }
 }
 
-static void give(gp_engine_t *engine, known_t *stream)
+void gp_known_give(gp_engine_t *engine, gp_known_t *stream)
 {
   gp_lock_take(&engine->contexts_lock);
   stream->asked = false;
@@ -129,13 +106,14 @@ static void give(gp_engine_t *engine, known_t *stream)
 
 /* The destroyed stream after the last one, which is the caller's to ask about; NULL: the next is the first.
  */
-static known_t *take_ended(gp_engine_t *engine)
+static gp_known_t *take_ended(gp_engine_t *engine)
 {
-  known_t *ended = NULL;
+  gp_known_t *ended = NULL;
 
   gp_lock_take(&engine->contexts_lock);
-  GP_LIST_EACH(&engine->known_streams, known_t, link, stream)
-    if (!ended && !stream->asked && stream->kind == KIND_ENDED && stream->serial > engine->last_ended_asked)
+  GP_LIST_EACH(&engine->known_streams, gp_known_t, link, stream)
+    if (!ended && !stream->asked && stream->kind == GP_KNOWN_ENDED &&
+        stream->serial > engine->last_ended_asked)
       ended = stream;
   engine->last_ended_asked = ended ? ended->serial : 0;
   if (ended)
@@ -144,7 +122,7 @@ static known_t *take_ended(gp_engine_t *engine)
   return ended;
 }
 
-static bool is_busy_now(gp_engine_t *engine, known_t *stream);
+static bool is_busy_now(gp_engine_t *engine, gp_known_t *stream);
 
 /*
  * Records of destroyed streams would pile up in a program that makes a stream for each task and leaves its
@@ -152,76 +130,80 @@ static bool is_busy_now(gp_engine_t *engine, known_t *stream);
  */
 static void ask_ended(gp_engine_t *engine)
 {
-  known_t *stream;
+  gp_known_t *stream;
 
   if (!gp_engine_enter_question(engine))
     return;
   for (int i = 0; i < ENDED_ASKED && (stream = take_ended(engine)); i++) {
     if (!is_busy_now(engine, stream))
       stream->had_work_at_free = stream->is_fenced = false;
-    give(engine, stream);
+    gp_known_give(engine, stream);
   }
   gp_engine_leave(engine);
 }
 
-/* Without a fence nothing more can be told of the work: as if there were none. The caller has the record. */
-static void end_stream(gp_engine_t *engine, known_t *stream)
+/* Without a fence nothing more can be told of the work. The caller has the record. */
+static void end_stream(gp_engine_t *engine, gp_known_t *stream)
 {
   gp_context_t *context = stream->context;
   const gp_driver_ops_t *ops = engine->driver.ops;
+  bool can_ask = ops->stream_fence_record && gp_engine_enter_question(engine);
+  int code = ops->code_not_ready;
 
-  stream->kind = KIND_SPARE;
-  if (!ops->stream_fence_record || !gp_engine_enter_question(engine))
-    return;
-  if (gp_driver_stream_query(engine, &context->driver, stream->handle) == ops->code_not_ready &&
-      gp_driver_stream_fence_record(engine, &context->driver, stream->handle, &stream->end_fence) == 0)
-    stream->kind = KIND_ENDED;
-  gp_engine_leave(engine);
+  stream->kind = GP_KNOWN_SPARE;
+  if (can_ask) {
+    code = gp_driver_stream_query(engine, &context->driver, stream->handle);
+    if (code == ops->code_not_ready &&
+        gp_driver_stream_fence_record(engine, &context->driver, stream->handle, &stream->end_fence) == 0)
+      stream->kind = GP_KNOWN_ENDED;
+    gp_engine_leave(engine);
+  }
+  if (code != 0 && stream->kind == GP_KNOWN_SPARE)
+    atomic_store(&context->barriers.untold, gp_epoch_begin(engine));
 }
 
 gp_context_t *gp_known_stream_remove(gp_engine_t *engine, uint64_t handle)
 {
-  if (!are_kept(engine) || handle <= GP_STREAM_LAST_OF_DEFAULTS)
+  if (!gp_known_streams_are_kept(engine) || handle <= GP_STREAM_LAST_OF_DEFAULTS)
     return NULL;
   ask_ended(engine);
-  known_t *stream = take(engine, handle);
+  gp_known_t *stream = take(engine, handle);
   if (!stream)
     return NULL;
   gp_context_t *context = stream->context;
   end_stream(engine, stream);
   gp_lock_take(&engine->contexts_lock);
-  if (!stream->is_removed && stream->kind == KIND_SPARE && !stream->end_fence && !stream->free_fence)
+  if (!stream->is_removed && stream->kind == GP_KNOWN_SPARE && !stream->end_fence && !stream->free_fence &&
+      !stream->barrier_fence)
     take_out(stream);
   gp_lock_release(&engine->contexts_lock);
-  give(engine, stream);
+  gp_known_give(engine, stream);
   return context;
 }
 
 void gp_known_streams_add_context(gp_engine_t *engine, gp_context_t *context)
 {
-  if (are_kept(engine))
-    add(engine, context, GP_STREAM_DEFAULT);
+  if (gp_known_streams_are_kept(engine))
+    add(engine, context, GP_STREAM_DEFAULT, true);
 }
 
 void gp_known_streams_drop_context(gp_engine_t *engine, const gp_context_t *context)
 {
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
-  GP_LIST_EACH_SAFE(&engine->known_streams, known_t, link, stream)
+  GP_LIST_EACH_SAFE(&engine->known_streams, gp_known_t, link, stream)
     if (!context || stream->context == context)
       take_out(stream);
 }
 
-/*
- * The first stream with a greater serial, which is the caller's to ask about; NULL: there is none.
- * *ret_skipped is set if another thread asks about one before it.
- */
-static known_t *take_next(gp_engine_t *engine, uint64_t serial, bool *ret_skipped)
+gp_known_t *gp_known_next(
+    gp_engine_t *engine, const gp_context_t *context, uint64_t serial, bool *ret_skipped)
 {
-  known_t *next = NULL;
+  gp_known_t *next = NULL;
 
   gp_lock_take(&engine->contexts_lock);
-  GP_LIST_EACH(&engine->known_streams, known_t, link, stream) {
-    if (next || stream->serial <= serial || stream->kind == KIND_SPARE)
+  GP_LIST_EACH(&engine->known_streams, gp_known_t, link, stream) {
+    bool is_meant = context ? stream->context == context : stream->kind != GP_KNOWN_SPARE;
+    if (next || stream->serial <= serial || !is_meant)
       continue;
     if (stream->asked)
       *ret_skipped = true;
@@ -234,11 +216,11 @@ static known_t *take_next(gp_engine_t *engine, uint64_t serial, bool *ret_skippe
   return next;
 }
 
-static int query(gp_engine_t *engine, const known_t *stream)
+static int query(gp_engine_t *engine, const gp_known_t *stream)
 {
   const gp_driver_context_t *context = &stream->context->driver;
 
-  if (stream->kind == KIND_ENDED)
+  if (stream->kind == GP_KNOWN_ENDED)
     return gp_driver_fence_query(engine, context, stream->end_fence);
   if (stream->handle != GP_STREAM_DEFAULT)
     return gp_driver_stream_query(engine, context, stream->handle);
@@ -247,26 +229,25 @@ static int query(gp_engine_t *engine, const known_t *stream)
 }
 
 /* With the default stream the calling thread's own one is asked; those of other threads cannot be. */
-static bool has_work(gp_engine_t *engine, known_t *stream)
+static bool has_work(gp_engine_t *engine, gp_known_t *stream)
 {
   gp_context_t *context = stream->context;
 
-  if (stream->kind == KIND_SPARE || atomic_load(&context->gone) || atomic_load(&context->lost))
+  if (stream->kind == GP_KNOWN_SPARE || atomic_load(&context->gone) || atomic_load(&context->lost))
     return false;
   int code = query(engine, stream);
-  if (stream->kind == KIND_ENDED && code == 0)
-    stream->kind = KIND_SPARE;
+  if (stream->kind == GP_KNOWN_ENDED && code == 0)
+    stream->kind = GP_KNOWN_SPARE;
   if (code != 0 && code != engine->driver.ops->code_not_ready)
     gp_driver_note(engine, context, code);
   return code == engine->driver.ops->code_not_ready;
 }
 
-/* The stream in which a fence tells of this stream's work; 0: there is none, or it gets no more work. */
-static uint64_t fence_stream(gp_engine_t *engine, known_t *stream)
+uint64_t gp_known_fence_stream(gp_engine_t *engine, gp_known_t *stream)
 {
   const gp_driver_ops_t *ops = engine->driver.ops;
 
-  if (!ops->stream_fence_record || stream->kind == KIND_ENDED)
+  if (!ops->stream_fence_record || stream->kind == GP_KNOWN_ENDED)
     return 0;
   if (stream->handle != GP_STREAM_DEFAULT)
     return stream->handle;
@@ -278,26 +259,26 @@ static uint64_t fence_stream(gp_engine_t *engine, known_t *stream)
 
 uint64_t gp_known_streams_side(gp_engine_t *engine, gp_context_t *context)
 {
-  known_t *found = NULL;
+  gp_known_t *found = NULL;
 
   gp_lock_take(&engine->contexts_lock);
-  GP_LIST_EACH(&engine->known_streams, known_t, link, stream)
-    if (stream->kind == KIND_STREAM && stream->handle == GP_STREAM_DEFAULT && stream->context == context &&
-        !stream->asked)
+  GP_LIST_EACH(&engine->known_streams, gp_known_t, link, stream)
+    if (stream->kind == GP_KNOWN_STREAM && stream->handle == GP_STREAM_DEFAULT &&
+        stream->context == context && !stream->asked)
       found = stream;
   if (found)
     found->asked = true;
   gp_lock_release(&engine->contexts_lock);
   if (!found)
     return 0;
-  uint64_t side = fence_stream(engine, found);
-  give(engine, found);
+  uint64_t side = gp_known_fence_stream(engine, found);
+  gp_known_give(engine, found);
   return side;
 }
 
-static void note_work(gp_engine_t *engine, known_t *stream)
+static void note_work(gp_engine_t *engine, gp_known_t *stream)
 {
-  uint64_t where = fence_stream(engine, stream);
+  uint64_t where = gp_known_fence_stream(engine, stream);
 
   stream->had_work_at_free = true;
   stream->is_fenced = where != 0 && gp_driver_stream_fence_record(
@@ -306,7 +287,7 @@ static void note_work(gp_engine_t *engine, known_t *stream)
 
 /* The work that it had at the free is pending; without a fence: it has had work ever since. The stream has
  * work. */
-static bool has_work_of_free(gp_engine_t *engine, known_t *stream)
+static bool has_work_of_free(gp_engine_t *engine, gp_known_t *stream)
 {
   if (!stream->had_work_at_free || !stream->is_fenced)
     return stream->had_work_at_free;
@@ -317,7 +298,7 @@ static bool has_work_of_free(gp_engine_t *engine, known_t *stream)
 }
 
 /* Also counts a stream that got through its work. */
-static bool is_busy_now(gp_engine_t *engine, known_t *stream)
+static bool is_busy_now(gp_engine_t *engine, gp_known_t *stream)
 {
   bool is_busy = has_work(engine, stream);
 
@@ -333,14 +314,14 @@ static gp_known_work_t ask(gp_engine_t *engine, const gp_device_t *freed)
   gp_known_work_t work = GP_KNOWN_WORK_NONE;
   uint64_t serial = 0;
   bool skipped = false;
-  known_t *stream;
+  gp_known_t *stream;
 
   gp_assert(!gp_holds_engine_lock());
-  if (!are_kept(engine) || !gp_engine_enter_question(engine))
+  if (!gp_known_streams_are_kept(engine) || !gp_engine_enter_question(engine))
     return GP_KNOWN_WORK_UNKNOWN;
   if (engine->misses_streams)
     work = GP_KNOWN_WORK_LATER; /* of a stream without a record nothing can be said */
-  while ((stream = take_next(engine, serial, &skipped))) {
+  while ((stream = gp_known_next(engine, NULL, serial, &skipped))) {
     serial = stream->serial;
     bool is_busy = is_busy_now(engine, stream);
     if (!is_busy)
@@ -351,7 +332,7 @@ static gp_known_work_t ask(gp_engine_t *engine, const gp_device_t *freed)
       work = GP_KNOWN_WORK_LATER;
     else if (is_busy && work == GP_KNOWN_WORK_NONE)
       work = GP_KNOWN_WORK_BEFORE;
-    give(engine, stream);
+    gp_known_give(engine, stream);
   }
   gp_engine_leave(engine);
   return skipped ? GP_KNOWN_WORK_LATER : work;

@@ -13,8 +13,14 @@
 
 #include "pool/state.h"
 
-/* The program created the stream; handle is the driver's. context NULL: nothing happens. */
-void gp_known_stream_add(gp_engine_t *engine, gp_context_t *context, uint64_t handle);
+/*
+ * The program created the stream; handle is the driver's. is_blocking: the default stream and it wait for
+ * each other; false when in doubt. context NULL: nothing happens.
+ */
+void gp_known_stream_add(gp_engine_t *engine, gp_context_t *context, uint64_t handle, bool is_blocking);
+
+/* There may be a stream that is not known: from now on streams tell nothing for certain. */
+void gp_known_streams_miss(gp_engine_t *engine);
 
 /*
  * The program is about to destroy the stream. Returns when no thread asks the driver about it; such a call

@@ -8,7 +8,8 @@
  * A request takes 20 us and submits work that the device has finished a number of requests later, by the
  * clock; recording a fence takes 2 us, asking one or a stream 0.5 us, and the driver's own allocations take
  * no time. With --streams the driver has no fence over a context, and the work goes to the default stream (N
- * is 0) or to N streams of the program's in turns. For each trace and lag:
+ * is 0) or to N streams of the program's in turns; of each 16 requests one is a copy to the host, or the
+ * like, in the default stream, which hooks see. For each trace and lag:
  *
  *   floor      peak of what is held and what the device still uses of what was freed, as asked for
  *   reserved   peak of what the pool holds
@@ -27,6 +28,7 @@
 #include <string.h>
 
 #include "pool/engine.h"
+#include "pool/reuse/barriers.h"
 #include "pool/reuse/known_streams.h"
 #include "pool/reuse/stream_calls.h"
 #include "pool/util/size.h"
@@ -37,6 +39,7 @@
 #define CAPACITY   (80 * GP_GIB)
 #define NOT_READY  600
 
+#define BARRIER_EACH 16
 #define MOST_STREAMS 64
 #define FIRST_STREAM UINT64_C(16)
 #define STREAM_STEP  16
@@ -60,7 +63,7 @@ typedef struct trace {
  */
 typedef struct device {
   uint64_t now_ns, lag_ns;
-  uint64_t stream_ns[MOST_STREAMS]; /* when each stream was given work last */
+  uint64_t stream_ns[MOST_STREAMS + 1]; /* when each was given work last; the default stream is the first */
   uint64_t next_address;
   uint64_t fences[64];
   int fence_count;
@@ -131,10 +134,10 @@ static int device_query(void *self, const gp_driver_context_t *context, void *fe
   return query(self, *(uint64_t *)fence);
 }
 
-/* The default stream is the first; SIDE is behind it, and the calling thread's own has no work. */
+/* SIDE is behind the default stream, and the calling thread's own has no work. */
 static size_t index_of(uint64_t stream)
 {
-  return stream >= FIRST_STREAM && stream < SIDE ? (stream - FIRST_STREAM) / STREAM_STEP : 0;
+  return stream >= FIRST_STREAM && stream < SIDE ? (stream - FIRST_STREAM) / STREAM_STEP + 1 : 0;
 }
 
 static int device_stream_record(void *self, const gp_driver_context_t *context, uint64_t stream, void **fence)
@@ -155,7 +158,7 @@ static int stream_count = -1; /* -1: a driver with fences over contexts; 0: the 
 static int device_default_query(void *self, const gp_driver_context_t *context)
 {
   device_t *device = self;
-  return query(device, stream_count == 0 ? device->stream_ns[0] + device->lag_ns : 0);
+  return query(device, device->stream_ns[0] + device->lag_ns);
 }
 
 static int device_side_stream(void *self, const gp_driver_context_t *context, uint64_t *ret_stream)
@@ -287,19 +290,23 @@ static const char *variable_of(void *arg, const char *variable)
 static void create_streams(gp_engine_t *engine, gp_context_t *context)
 {
   for (int i = 0; i < stream_count; i++) {
-    gp_known_stream_add(engine, context, FIRST_STREAM + (uint64_t)i * STREAM_STEP);
+    gp_known_stream_add(engine, context, FIRST_STREAM + (uint64_t)i * STREAM_STEP, false);
     gp_stream_created(engine, context, FIRST_STREAM + (uint64_t)i * STREAM_STEP);
   }
 }
 
 static void submit(gp_engine_t *engine, gp_context_t *context, device_t *device, size_t request)
 {
-  size_t i = stream_count > 0 ? request % (size_t)stream_count : 0;
+  size_t i = stream_count > 0 && request % BARRIER_EACH != 0 ? request % (size_t)stream_count + 1 : 0;
+  bool is_barrier = request % BARRIER_EACH == 0 && gp_barriers_are_wanted(engine);
+  uint64_t epoch = is_barrier ? gp_barrier_begin(engine, context) : 0;
 
   device->stream_ns[i] = device->now_ns;
+  if (epoch != 0)
+    gp_barrier_end(engine, context, epoch);
   if (gp_engine_uses_streams(engine))
-    gp_stream_mark(engine, stream_count > 0 ? gp_stream_find(engine, FIRST_STREAM + i * STREAM_STEP)
-                                            : gp_stream_default(context));
+    gp_stream_mark(engine,
+        i > 0 ? gp_stream_find(engine, FIRST_STREAM + (i - 1) * STREAM_STEP) : gp_stream_default(context));
 }
 
 static result_t run(const trace_t *trace, uint64_t lag, way_t way)

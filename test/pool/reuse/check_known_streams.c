@@ -57,8 +57,8 @@ static void begin(void)
   start(NULL, GP_GIB, false);
   driver.ops.stream_query = ask_stream;
   driver.ops.default_query = ask_default;
-  gp_known_stream_add(engine, context, STREAM_A);
-  gp_known_stream_add(engine, context, STREAM_B);
+  gp_known_stream_add(engine, context, STREAM_A, false);
+  gp_known_stream_add(engine, context, STREAM_B, false);
 }
 
 static int questions(void)
@@ -145,7 +145,7 @@ START_TEST(test_a_stream_that_is_destroyed_is_asked_nothing_more)
   ck_assert_int_eq(ask(), GP_KNOWN_WORK_NONE); /* this driver has no fence of streams */
   ck_assert_int_eq(streams[1].questions, 0);
   ck_assert_ptr_null(gp_known_stream_remove(engine, STREAM_A)); /* it is not known any more */
-  gp_known_stream_add(engine, context, STREAM_A);               /* the driver refused */
+  gp_known_stream_add(engine, context, STREAM_A, false);        /* the driver refused */
   ck_assert_int_eq(ask(), GP_KNOWN_WORK_LATER);
   ck_assert_int_eq(streams[1].questions, 1);
   stop();
@@ -217,7 +217,7 @@ START_TEST(test_fences_of_destroyed_streams_are_used_again)
   ck_assert_int_eq(records, 0);
   set_busy(false, true, true);
   for (int i = 0; i < 5; i++) {
-    gp_known_stream_add(engine, context, STREAM_A);
+    gp_known_stream_add(engine, context, STREAM_A, false);
     ck_assert_ptr_eq(gp_known_stream_remove(engine, STREAM_A), context);
     ck_assert_int_eq(ask(), GP_KNOWN_WORK_LATER);
     fences[0].has_passed = true;
@@ -226,7 +226,7 @@ START_TEST(test_fences_of_destroyed_streams_are_used_again)
   }
   ck_assert_int_eq(records, 5);
   ck_assert_int_eq(fence_count, 1);
-  gp_known_stream_add(engine, context, STREAM_A);
+  gp_known_stream_add(engine, context, STREAM_A, false);
   (void)gp_known_stream_remove(engine, STREAM_A);
   set_busy(false, true, true);
   (void)gp_known_stream_remove(engine, STREAM_B); /* two at a time */
@@ -247,7 +247,7 @@ START_TEST(test_destroyed_streams_do_not_pile_up)
   (void)gp_known_stream_remove(engine, STREAM_B);
   (void)gp_known_stream_remove(engine, STREAM_A);
   for (int i = 0; i < 100; i++) {
-    gp_known_stream_add(engine, context, STREAM_A);
+    gp_known_stream_add(engine, context, STREAM_A, false);
     (void)gp_known_stream_remove(engine, STREAM_A);
     for (int j = 2; j < fence_count; j++)
       fences[j].has_passed = true;
@@ -337,8 +337,8 @@ START_TEST(test_streams_go_with_their_context)
   ck_assert_int_eq(ask(), GP_KNOWN_WORK_NONE);
   ck_assert_int_eq(questions(), 0);
   uint64_t last = engine->last_known_stream;
-  gp_known_stream_add(engine, context, STREAM_A); /* too late */
-  gp_known_stream_add(engine, NULL, STREAM_A);    /* of a context that is not known */
+  gp_known_stream_add(engine, context, STREAM_A, false); /* too late */
+  gp_known_stream_add(engine, NULL, STREAM_A, false);    /* of a context that is not known */
   ck_assert_uint_eq(engine->last_known_stream, last);
   ck_assert_int_eq(ask(), GP_KNOWN_WORK_NONE);
   ck_assert_int_eq(questions(), 0);
@@ -397,7 +397,7 @@ START_TEST(test_a_driver_with_fences_is_asked_for_those)
   driver.ops.stream_query = ask_stream;
   driver.ops.default_query = ask_default;
   memset(streams, 0, sizeof(streams));
-  gp_known_stream_add(engine, context, STREAM_A);
+  gp_known_stream_add(engine, context, STREAM_A, false);
   ck_assert_int_eq(ask(), GP_KNOWN_WORK_UNKNOWN);
   ck_assert_int_eq(questions(), 0);
   ck_assert_ptr_null(gp_known_stream_remove(engine, STREAM_A));

@@ -1,0 +1,124 @@
+/*
+ * Frees memory with work pending, submits an operation that may or may not be one of the default stream, and
+ * takes memory again: barriers OPERATION STREAM [ROUNDS].
+ *
+ * Each round fills a block in the stream, frees it with that work pending, does the operation, allocates a
+ * block of that size and fills it in a stream that does not block. Prints in how many rounds the new block
+ * was the old one, and, on the simulated GPU with SIMCUDA_ORACLE=1, how many accesses came too early.
+ * OPERATION: copy (to the host), copy_own (by the function for the thread's own stream), copy_pinned (from
+ * memory of the host), event, event_own (by the function for the thread's own stream), event_handle (by its
+ * handle), refused (an event that is none), none. STREAM: own (the thread's), blocking, free (does not
+ * block), gone (that was destroyed).
+ */
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+
+#define BYTES 4096u
+
+static void must(const char *what, CUresult result)
+{
+  if (result == CUDA_SUCCESS)
+    return;
+  printf("%s: %d\n", what, (int)result);
+  exit(1);
+}
+
+#define MUST(call) must(#call, call)
+
+/* Of the simulated driver; NULL elsewhere */
+static void (*own)(uint64_t address, uint64_t bytes, uint64_t owner);
+static void (*disown)(uint64_t address);
+static struct {
+  uint64_t owned, reuses, pending_reuses, accesses, early_reuse, strays, early_accesses, late_accesses,
+      violations, corrupt_stamps;
+} counts;
+
+static CUdeviceptr take(uint64_t owner)
+{
+  CUdeviceptr block = 0;
+  MUST(cuMemAlloc_v2(&block, BYTES));
+  if (own)
+    own(block, BYTES, owner);
+  return block;
+}
+
+static void give(CUdeviceptr block)
+{
+  if (disown)
+    disown(block);
+  MUST(cuMemFree_v2(block));
+}
+
+static CUdeviceptr source;
+static void *pinned;
+static CUevent event;
+
+static void operate(const char *name)
+{
+  static unsigned char host[BYTES];
+
+  if (strcmp(name, "copy") == 0)
+    MUST(cuMemcpyDtoH_v2(host, source, BYTES));
+  else if (strcmp(name, "copy_own") == 0)
+    MUST(cuMemcpyDtoH_v2_ptds(host, source, BYTES));
+  else if (strcmp(name, "copy_pinned") == 0)
+    MUST(cuMemcpyDtoH_v2(host, (CUdeviceptr)(uintptr_t)pinned, BYTES));
+  else if (strcmp(name, "event") == 0)
+    MUST(cuEventRecord(event, NULL));
+  else if (strcmp(name, "event_own") == 0)
+    MUST(cuEventRecord_ptsz(event, NULL));
+  else if (strcmp(name, "event_handle") == 0)
+    MUST(cuEventRecord(event, CU_STREAM_PER_THREAD));
+  else if (strcmp(name, "refused") == 0 && cuEventRecord(NULL, NULL) == CUDA_SUCCESS)
+    exit(1);
+}
+
+int main(int argc, char **argv)
+{
+  const char *operation = argc > 1 ? argv[1] : "copy";
+  const char *kind = argc > 2 ? argv[2] : "own";
+  int rounds = argc > 3 ? atoi(argv[3]) : 40, same = 0;
+  int is_gone = strcmp(kind, "gone") == 0;
+  unsigned flags = strcmp(kind, "blocking") == 0 ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING;
+  CUcontext context;
+  CUstream stream = CU_STREAM_PER_THREAD, later;
+  void (*read_counts)(void *);
+
+  MUST(cuInit(0));
+  MUST(cuCtxCreate_v2(&context, 0, 0));
+  MUST(cuStreamCreate(&later, CU_STREAM_NON_BLOCKING));
+  MUST(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  MUST(cuMemAlloc_v2(&source, 2 * BYTES));
+  MUST(cuMemHostAlloc(&pinned, BYTES, CU_MEMHOSTALLOC_DEVICEMAP));
+  if (strcmp(kind, "own") != 0 && !is_gone)
+    MUST(cuStreamCreate(&stream, flags));
+  *(void **)&own = dlsym(RTLD_DEFAULT, "simcuda_own");
+  *(void **)&disown = dlsym(RTLD_DEFAULT, "simcuda_disown");
+  for (int i = 0; i < rounds; i++) {
+    CUdeviceptr first = take(2 * (uint64_t)i + 1);
+    if (is_gone)
+      MUST(cuStreamCreate(&stream, flags));
+    MUST(cuMemsetD8Async(first, 1, BYTES, stream));
+    give(first);
+    if (is_gone)
+      MUST(cuStreamDestroy_v2(stream));
+    operate(operation);
+    CUdeviceptr second = take(2 * (uint64_t)i + 2);
+    same += second == first;
+    MUST(cuMemsetD8Async(second, 2, BYTES, later));
+    MUST(cuCtxSynchronize());
+    give(second);
+  }
+  *(void **)&read_counts = dlsym(RTLD_DEFAULT, "simcuda_counts");
+  if (read_counts)
+    read_counts(&counts);
+  printf("barriers: %s %s: %d of %d again at once, %d too early\n", operation, kind, same, rounds,
+      (int)counts.early_reuse);
+  return counts.early_reuse > 0;
+}
