@@ -66,8 +66,8 @@ static inline __attribute__((always_inline)) bool serve_from_cache_inline(gp_req
   uint64_t now_ns = gp_device_time(device, asked_ns);
   /* Over a limit that was lowered, what is idle has to go back: the miss that follows sees to that. */
   bool may_serve = !gp_device_is_over_limit(device);
-  if (may_serve && !request->is_cut)
-    block = gp_drain_for(engine, request->context, &request->fit, now_ns);
+  if (may_serve)
+    block = gp_drain_for(engine, request->context, &request->fit, request->is_cut, now_ns);
   if (!block) {
     gp_drain_some(engine, request->context, now_ns);
     block = may_serve ? take_idle(request) : NULL;

@@ -28,18 +28,21 @@ static inline void gp_drain_some(gp_engine_t *engine, gp_context_t *context, uin
 }
 
 /*
- * The context's oldest, out of its queue, if it is covered, a driver allocation by itself, and as small as a
- * block for the request can be: it goes from one owner to the next, and is in no list of idle blocks between
- * them. Else NULL. The caller holds the device's lock.
+ * The context's oldest, out of its queue, if it is covered and what the request needs: a driver allocation by
+ * itself that is as small as a block for the request can be, or, with is_cut, a part of a segment of just
+ * that size. It goes from one owner to the next, and is not idle between them. Else NULL. The caller holds
+ * the device's lock.
  */
 static inline gp_block_t *gp_drain_for(
-    gp_engine_t *engine, gp_context_t *context, const gp_fit_t *fit, uint64_t now_ns)
+    gp_engine_t *engine, gp_context_t *context, const gp_fit_t *fit, bool is_cut, uint64_t now_ns)
 {
   if (gp_list_is_empty(&context->deferred))
     return NULL;
   gp_block_t *block = gp_list_entry(context->deferred.next, gp_block_t, order);
-  if (block->free_epoch > gp_covered(engine) || !block->bin || block->bin->size != fit->class_bytes ||
-      block->size < fit->least || block->size > fit->fresh)
+  if (block->free_epoch > gp_covered(engine) || block->size < fit->least || block->size > fit->fresh)
+    return NULL;
+  if (is_cut ? !block->segment || block->size < fit->fresh || block->segment->is_closed
+             : !block->bin || block->bin->size != fit->class_bytes)
     return NULL;
   gp_stamp_leave_deferred(block);
   gp_block_end_use(engine, block, now_ns);

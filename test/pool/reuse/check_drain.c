@@ -4,6 +4,7 @@
  */
 #include "pool/reuse/drain.h"
 
+#include "pool/reuse/advance.h"
 #include "pool/reuse/stamps.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
@@ -94,14 +95,30 @@ START_TEST(test_the_oldest_block_has_to_fit_as_well_as_any)
 }
 END_TEST
 
-/* What is cut is taken where it joins its neighbours. */
-START_TEST(test_a_part_of_a_segment_becomes_idle_first)
+/* For another size it joins its neighbours first. */
+START_TEST(test_a_part_of_a_segment_goes_to_an_owner_of_its_size)
 {
   (void)queue_blocks((const char *const[]){"GPUPOOL_TYPE=segment", NULL}, 3);
   synchronize();
-  (void)allocate(4096);
+  uint64_t cached = context->device->stats->cached_bytes.allocated;
+  ck_assert_uint_eq(allocate(4096), blocks[0]);
+  ck_assert_int_eq(queued(), 2);
+  ck_assert_uint_eq(context->device->stats->cached_bytes.allocated, cached);
+  ck_assert_uint_eq(allocate(2048), blocks[1]);
   ck_assert_int_eq(queued(), 0);
-  ck_assert_uint_gt(stats().cached_bytes.allocated, 0);
+  stop();
+}
+END_TEST
+
+/* Another part of it was exported. */
+START_TEST(test_a_part_of_a_closed_segment_goes_to_none)
+{
+  uint64_t live = queue_blocks((const char *const[]){"GPUPOOL_TYPE=segment", NULL}, 3);
+  gp_engine_taint(engine, live);
+  gp_epoch_complete(context, gp_epoch_begin(engine)); /* a synchronization would drain after an export */
+  gp_advance(engine);
+  uint64_t other = allocate(4096);
+  ck_assert(other < blocks[0] || other > live);
   stop();
 }
 END_TEST
@@ -216,7 +233,8 @@ int main(void)
   tcase_add_test(tcase, test_an_operation_moves_a_few);
   tcase_add_test(tcase, test_a_covered_block_goes_to_its_next_owner);
   tcase_add_test(tcase, test_the_oldest_block_has_to_fit_as_well_as_any);
-  tcase_add_test(tcase, test_a_part_of_a_segment_becomes_idle_first);
+  tcase_add_test(tcase, test_a_part_of_a_segment_goes_to_an_owner_of_its_size);
+  tcase_add_test(tcase, test_a_part_of_a_closed_segment_goes_to_none);
   tcase_add_test(tcase, test_a_miss_moves_all);
   tcase_add_test(tcase, test_what_is_not_covered_stays);
   tcase_add_test(tcase, test_covered_is_not_lowered);
