@@ -1,19 +1,19 @@
 /*
- * ordered_random FIRST COUNT: random programs with stream-ordered memory, each from a seed, COUNT of them
- * from FIRST on, all in one process, so that what one leaves in a pool is there for the next. Where the
- * driver is the simulated one it is told who owns which memory (test/sim/oracle.h), and judges.
+ * ordered_random FIRST COUNT [programmatic]: random programs with stream-ordered memory, each from a seed,
+ * COUNT of them from FIRST on, all in one process, so that what one leaves in a pool is there for the next.
+ * Where the driver is the simulated one it is told who owns which memory (test/sim/oracle.h), and judges.
  *
  * They are legal. All work on a block so far comes before what its stream (`at`) does next. A block changes
  * its stream by an event, or between the legacy stream and a blocking one of its context by the rule of
  * those, and then with an operation in the legacy one. It is freed in its stream, or by a host that has
  * waited for that. There are streams of two contexts: legacy, blocking and non-blocking ones, and those of
  * two threads. Streams, a thread and a context end and begin again while work is pending, a stream is
- * captured for a while, launches may be programmatic, and memory of cuMemAlloc is freed in the order of a
- * stream, too.
+ * captured for a while, with "programmatic" some launches are, and memory of cuMemAlloc is freed in the order
+ * of a stream, too.
  */
-#include <cuda.h>
+#include "ordered_random_streams.h"
+
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -23,18 +23,6 @@
 #define BLOCKS    16
 #define STEPS     100
 #define MAX_WORDS 128u
-
-static void must(const char *what, CUresult result)
-{
-  const char *name = NULL;
-  if (result == CUDA_SUCCESS)
-    return;
-  (void)cuGetErrorName(result, &name);
-  printf("ordered_random: %s failed: %s\n", what, name ? name : "unknown");
-  exit(1);
-}
-
-#define MUST(call) must(#call, call)
 
 /* Of the simulated driver; NULL elsewhere */
 static void (*own)(uint64_t address, uint64_t bytes, uint64_t owner);
@@ -52,173 +40,9 @@ static unsigned draw(unsigned below)
   return (unsigned)((rng >> 32) % below);
 }
 
-/* ---- a second thread, which does one thing at a time for the first ---- */
-
-static struct {
-  pthread_t thread;
-  pthread_mutex_t lock;
-  pthread_cond_t changed;
-  void (*task)(void *);
-  void *arg;
-  bool ends;
-} helper = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-
-static void *help(void *ignored)
-{
-  pthread_mutex_lock(&helper.lock);
-  while (!helper.ends) {
-    if (helper.task) {
-      helper.task(helper.arg);
-      helper.task = NULL;
-      pthread_cond_broadcast(&helper.changed);
-    } else {
-      pthread_cond_wait(&helper.changed, &helper.lock);
-    }
-  }
-  pthread_mutex_unlock(&helper.lock);
-  return ignored;
-}
-
-static void helper_start(void)
-{
-  helper.ends = false;
-  if (pthread_create(&helper.thread, NULL, help, NULL) != 0)
-    abort();
-}
-
-static void helper_end(void)
-{
-  pthread_mutex_lock(&helper.lock);
-  helper.ends = true;
-  pthread_cond_broadcast(&helper.changed);
-  pthread_mutex_unlock(&helper.lock);
-  pthread_join(helper.thread, NULL);
-}
-
-static void helper_do(void (*task)(void *), void *arg)
-{
-  pthread_mutex_lock(&helper.lock);
-  helper.task = task;
-  helper.arg = arg;
-  pthread_cond_broadcast(&helper.changed);
-  while (helper.task)
-    pthread_cond_wait(&helper.changed, &helper.lock);
-  pthread_mutex_unlock(&helper.lock);
-}
-
-/* ---- contexts and streams ---- */
-
-enum { LEGACY, THREAD, OF_HELPER, BLOCKING, OTHER_BLOCKING, FREE, OTHER_FREE, PER_CTX };
-enum { CTXS = 2, STREAMS = CTXS * PER_CTX };
-
-static struct {
-  CUcontext ctx;
-  CUfunction fill, expect;
-  CUevent event; /* recorded anew for each use */
-} ctxs[CTXS];
-static CUstream streams[STREAMS];
 static int captured = -1; /* stream */
 static bool with_programmatic;
 static unsigned programmatic; /* launches of 16 in this program */
-
-static int ctx_of(int s)
-{
-  return s / PER_CTX;
-}
-
-static int kind_of(int s)
-{
-  return s % PER_CTX;
-}
-
-static bool is_blocking(int s)
-{
-  return kind_of(s) != FREE && kind_of(s) != OTHER_FREE;
-}
-
-static void stream_create(int s)
-{
-  MUST(cuCtxSetCurrent(ctxs[ctx_of(s)].ctx));
-  MUST(cuStreamCreate(&streams[s], is_blocking(s) ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING));
-}
-
-static void ctx_create(int c)
-{
-  static char image[] = "no image";
-  CUmodule module;
-  CUcontext pushed;
-  if (c == 0) {
-    MUST(cuDevicePrimaryCtxRetain(&ctxs[c].ctx, 0));
-  } else {
-#if CUDA_VERSION >= 13000
-    MUST(cuCtxCreate(&ctxs[c].ctx, NULL, 0, 0));
-#else
-    MUST(cuCtxCreate(&ctxs[c].ctx, 0, 0));
-#endif
-    MUST(cuCtxPopCurrent(&pushed)); /* the stack must not grow */
-  }
-  MUST(cuCtxSetCurrent(ctxs[c].ctx));
-  MUST(cuModuleLoadData(&module, image));
-  MUST(cuModuleGetFunction(&ctxs[c].fill, module, "simcuda_fill"));
-  MUST(cuModuleGetFunction(&ctxs[c].expect, module, "simcuda_expect"));
-  MUST(cuEventCreate(&ctxs[c].event, CU_EVENT_DISABLE_TIMING));
-  for (int i = 0; i < PER_CTX; i++) {
-    int s = c * PER_CTX + i;
-    streams[s] = i == LEGACY ? CU_STREAM_LEGACY : CU_STREAM_PER_THREAD;
-    if (i >= BLOCKING)
-      stream_create(s);
-  }
-}
-
-/* A task with a stream, done by the thread whose it is, in the stream's context. */
-typedef struct {
-  void (*run)(void *);
-  int stream;
-} task_t;
-
-static void in_context(void *arg)
-{
-  task_t *task = arg;
-  MUST(cuCtxSetCurrent(ctxs[ctx_of(task->stream)].ctx));
-  task->run(task);
-}
-
-static void in_stream(task_t *task)
-{
-  if (kind_of(task->stream) == OF_HELPER)
-    helper_do(in_context, task);
-  else
-    in_context(task);
-}
-
-static void record(void *arg)
-{
-  const task_t *task = arg;
-  MUST(cuEventRecord(ctxs[ctx_of(task->stream)].event, streams[task->stream]));
-}
-
-typedef struct {
-  task_t task;
-  CUevent event;
-} wait_t;
-
-static void wait_event(void *arg)
-{
-  const wait_t *wait = arg;
-  MUST(cuStreamWaitEvent(streams[wait->task.stream], wait->event, 0));
-}
-
-static void order(int before, int after)
-{
-  wait_t wait = {.task = {wait_event, after}, .event = ctxs[ctx_of(before)].event};
-  in_stream(&(task_t){record, before});
-  in_stream(&wait.task);
-}
-
-static void synchronize(void *arg)
-{
-  MUST(cuStreamSynchronize(streams[((const task_t *)arg)->stream]));
-}
 
 /* ---- blocks ---- */
 
@@ -296,6 +120,17 @@ static void use_in(block_t *block, int s)
   on_block(block, draw(3) ? fill : expect);
 }
 
+/* The next operation there, whichever call makes it, comes after all work on the block: by the rule, perhaps.
+ */
+static int by_rule(int s)
+{
+  static const int blocking[] = {THREAD, OF_HELPER, BLOCKING, OTHER_BLOCKING};
+  int first = s - kind_of(s);
+  if (!is_blocking(s) || draw(2))
+    return s;
+  return kind_of(s) == LEGACY ? first + blocking[draw(4)] : first + LEGACY;
+}
+
 static int any_stream(void)
 {
   int s;
@@ -337,6 +172,7 @@ static void block_begin(block_t *block)
     tell_owner(block);
   } else {
     take(block);
+    block->at = by_rule(block->at);
   }
   on_block(block, fill);
 }
@@ -349,8 +185,10 @@ static void block_end(block_t *block)
   bool by_host = is_elsewhere || draw(block->is_plain ? 2 : 10) == 0;
   if (draw(2))
     on_block(block, expect);
+  if (!by_host)
+    block->at = by_rule(block->at);
   if (by_host && (!block->is_plain || is_elsewhere))
-    in_stream(&(task_t){synchronize, block->at});
+    synchronize(block->at);
   if (by_host) {
     if (disown)
       disown(block->address);
@@ -445,7 +283,7 @@ static void step(void)
   int s = any_stream();
   switch (draw(64)) {
   case 0:
-  case 1: in_stream(&(task_t){synchronize, s}); break;
+  case 1: synchronize(s); break;
   case 2: order(s, any_stream()); break;
   case 3: replace_stream((int)draw(CTXS) * PER_CTX + OTHER_FREE); break;
   case 4: replace_stream((int)draw(CTXS) * PER_CTX + OTHER_BLOCKING); break;
