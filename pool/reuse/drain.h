@@ -30,8 +30,8 @@ static inline void gp_drain_some(gp_engine_t *engine, gp_context_t *context, uin
 /*
  * The context's oldest, out of its queue, if it is covered and what the request needs: a driver allocation by
  * itself that is as small as a block for the request can be, or, with is_cut, a part of a segment of just
- * that size. It goes from one owner to the next, and is not idle between them. Else NULL. The caller holds
- * the device's lock.
+ * that size. It goes from one owner to the next, and is idle between them for the statistics only. Else NULL.
+ * The caller holds the device's lock.
  */
 static inline gp_block_t *gp_drain_for(
     gp_engine_t *engine, gp_context_t *context, const gp_fit_t *fit, bool is_cut, uint64_t now_ns)
@@ -44,8 +44,11 @@ static inline gp_block_t *gp_drain_for(
   if (is_cut ? !block->segment || block->size < fit->fresh || block->segment->is_closed
              : !block->bin || block->bin->size != fit->class_bytes)
     return NULL;
+  gp_stats_t *stats = context->device->stats;
   gp_stamp_leave_deferred(block);
   gp_block_end_use(engine, block, now_ns);
+  gp_gauge_add(&stats->cached_bytes, block->size);
+  gp_gauge_sub(&stats->cached_bytes, block->size);
   return block;
 }
 
