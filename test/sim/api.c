@@ -48,7 +48,8 @@ static bool check(sim_call_t *call, unsigned flags)
     call->result = CUDA_ERROR_NOT_INITIALIZED;
     return false;
   }
-  if ((flags & SIM_F_CTX) == SIM_F_CTX) {
+  bool needs_ctx = (flags & SIM_F_CTX) == SIM_F_CTX;
+  if (needs_ctx || ((flags & SIM_F_STREAM) == SIM_F_STREAM && thread->depth > 0 && sim_ctx_current())) {
     if (thread->depth == 0) {
       call->result = CUDA_ERROR_INVALID_CONTEXT;
       return false;

@@ -204,6 +204,24 @@ START_TEST(test_device_of_the_stream)
 }
 END_TEST
 
+/* "CUDA_ERROR_INVALID_CONTEXT (default stream specified with no current context)" */
+START_TEST(test_without_a_context)
+{
+  CUcontext ctx;
+  CUdeviceptr p, q;
+  start();
+  OK(cuMemAllocAsync(&q, 512, NULL));
+  OK(cuCtxPopCurrent(&ctx));
+  OK(cuMemAllocAsync(&p, 512, stream));
+  OK(cuMemFreeAsync(p, stream));
+  ck_assert_int_eq(cuMemAllocAsync(&p, 512, NULL), CUDA_ERROR_INVALID_CONTEXT);
+  ck_assert_int_eq(cuMemAllocAsync(&p, 512, CU_STREAM_PER_THREAD), CUDA_ERROR_INVALID_CONTEXT);
+  ck_assert_int_eq(cuMemFreeAsync(q, CU_STREAM_LEGACY), CUDA_ERROR_INVALID_CONTEXT);
+  OK(cuCtxPushCurrent(ctx));
+  OK(cuMemFreeAsync(q, NULL));
+}
+END_TEST
+
 static cuuint64_t attribute(CUmemoryPool pool, CUmemPool_attribute which)
 {
   cuuint64_t value = 0;
@@ -415,6 +433,7 @@ int main(void)
   tcase_add_test(tests, test_destroyed_with_live_allocations);
   tcase_add_test(tests, test_pool_of_another_device);
   tcase_add_test(tests, test_device_of_the_stream);
+  tcase_add_test(tests, test_without_a_context);
   tcase_add_test(tests, test_survives_contexts);
   tcase_add_test(tests, test_high_marks);
   tcase_add_loop_test(tests, test_reuse_that_is_turned_off, 0, 2);

@@ -42,6 +42,7 @@ typedef struct sim_place sim_place_t;
 enum {
   SIM_F_INIT = 1,    /* needs cuInit */
   SIM_F_CTX = 3,     /* needs a current context (and cuInit) */
+  SIM_F_STREAM = 65, /* needs one for default streams only, and cuInit */
   SIM_F_UNSAFE = 4,  /* "potentially unsafe API call" of cuThreadExchangeStreamCaptureMode */
   SIM_F_PTDS = 8,    /* the NULL stream is the calling thread's default stream */
   SIM_F_LOCKED = 32, /* may be called while the process is locked for a checkpoint */

@@ -115,6 +115,10 @@ sim_stream_t *sim_stream_get(sim_call_t *call, CUstream handle)
 {
   if (!handle)
     handle = sim_call_is_ptds(call) ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+  if (!call->ctx && (handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD)) {
+    call->result = sim_thread_self()->depth ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
+    return NULL;
+  }
   if (handle == CU_STREAM_LEGACY)
     return call->ctx->legacy;
   if (handle == CU_STREAM_PER_THREAD)
