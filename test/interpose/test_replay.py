@@ -85,12 +85,12 @@ class Replay(PreloadCase):
 
     @unittest.skipUnless({"ASYNC": "pool"} in ASYNC_MODES, "the pool does not serve stream-ordered memory")
     def test_stream_ordered_steady_state(self):
-        """In order of one thread's streams the driver is asked for nothing from the second pass on, and with four streams
-        or threads for at most one request in a hundred."""
+        """In order of the trace's streams the driver is asked for nothing from the third pass on, and with four streams in
+        turn for at most one request in a hundred."""
         own = ("cuMemAllocAsync", "cuMemFreeAsync", "cuMemFree_v2", "cuMemAlloc_v2")
         for path in trace_shapes():
             allocations = Trace(path).allocations
-            for args, share in ((), 0), (("--streams", "4"), 0.01), (("--threads", "4"), 0.01):
+            for args, share in ((), 0), (("--streams", "4"), 0.01):
                 with self.subTest(trace=os.path.basename(path), args=args):
                     run = self.run_program("replay", "--check", "--async", "--repeat", "5", *args, path, log=True,
                                            virtual_clock=True)
@@ -99,18 +99,6 @@ class Replay(PreloadCase):
                     calls = self.calls_from_third_pass(run)
                     for name in own:
                         self.assertLessEqual(calls.get(name, 0), share * 3 * allocations, name)
-
-    @unittest.skipUnless({"ASYNC": "pool"} in ASYNC_MODES, "the pool does not serve stream-ordered memory")
-    def test_half_of_the_requests_in_stream_order_need_little_more(self):
-        for path in trace_files():
-            with self.subTest(trace=os.path.basename(path)):
-                peaks = {}
-                for kind in "--half-async", None:
-                    args = ["--check"] + [kind] * bool(kind) + [path]
-                    run = self.run_program("replay", *args, virtual_clock=True)
-                    self.assertEqual(run.status, 0, run.out + run.err)
-                    peaks[kind] = run.sim["peak_bytes"][0]
-                self.assertLessEqual(peaks["--half-async"], 1.05 * peaks[None], peaks)
 
     def test_steady_state_makes_no_driver_call_of_ours(self):
         """From the second pass on hits, from the third on nothing but what the program asks the driver itself, and
