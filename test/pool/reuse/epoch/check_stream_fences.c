@@ -305,8 +305,10 @@ START_TEST(test_streams_that_cannot_be_asked)
   ck_assert_uint_ne(other, large);
   ck_assert_int_eq(driver.count[FAKE_WAIT], 0);
   driver.capacity = driver.used;
+  uint64_t begin_ns = driver.now_ns;
   ck_assert_uint_eq(allocate(3 * GP_MIB), large);
   ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
+  ck_assert_uint_eq(driver.now_ns, begin_ns); /* polls would tell nothing */
   driver.capacity = GP_GIB;
   large = used_block(5 * GP_MIB, STREAM_A);
   gp_stream_destroyed(engine, gp_stream_take(engine, STREAM_A));
