@@ -8,7 +8,7 @@ gp_default_call_t gp_default_call_begin(gp_engine_t *engine, CUstream stream, bo
   gp_default_call_t call = {.engine = engine};
   bool is_legacy = stream == CU_STREAM_LEGACY || (!stream && !per_thread);
 
-  if (!engine || !is_legacy || !gp_barriers_are_wanted(engine))
+  if (!engine || !is_legacy || !gp_barriers_would_tell(engine))
     return call;
   call.context = gp_current_context(engine);
   if (call.context)

@@ -25,6 +25,11 @@ bool gp_barriers_are_wanted(const gp_engine_t *engine)
   return can_be_asked(engine) && !may_miss_streams(engine);
 }
 
+bool gp_barriers_would_tell(const gp_engine_t *engine)
+{
+  return gp_covered(engine) < atomic_load(&engine->newest_free_epoch) && gp_barriers_are_wanted(engine);
+}
+
 uint64_t gp_barrier_begin(gp_engine_t *engine, const gp_context_t *context)
 {
   if (atomic_load(&context->barriers.newest) >= atomic_load(&engine->newest_free_epoch))

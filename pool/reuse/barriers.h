@@ -24,8 +24,9 @@
 uint64_t gp_barrier_begin(gp_engine_t *engine, const gp_context_t *context);
 void gp_barrier_end(gp_engine_t *engine, gp_context_t *context, uint64_t epoch);
 
-/* Barriers tell something here: begin may return other than 0. */
+/* Barriers tell something here. would_tell: and there is freed memory of which it is not known yet. */
 bool gp_barriers_are_wanted(const gp_engine_t *engine);
+bool gp_barriers_would_tell(const gp_engine_t *engine);
 
 /*
  * Asks in each context that lags how far it is with the barrier that is waited for, and begins to wait for

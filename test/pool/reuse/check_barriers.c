@@ -176,10 +176,14 @@ END_TEST
 START_TEST(test_without_frees_it_costs_no_epoch)
 {
   begin();
+  ck_assert(!gp_barriers_would_tell(engine));
   ck_assert_uint_eq(gp_barrier_begin(engine, context), 0);
-  (void)freed();
+  uint64_t block = freed();
+  ck_assert(gp_barriers_would_tell(engine));
   operate();
   ck_assert_uint_eq(gp_barrier_begin(engine, context), 0);
+  ck_assert(is_known(block));
+  ck_assert(!gp_barriers_would_tell(engine));
   stop();
 }
 END_TEST
