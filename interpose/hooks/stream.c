@@ -132,9 +132,9 @@ static bool tells(const void *host, CUdeviceptr pointer, size_t bytes, bool per_
 }
 
 /* What else it tells: see default_stream.h. */
-static gp_default_call_t begin_barrier(CUdeviceptr pointer, size_t bytes)
+static gp_default_call_t begin_barrier(CUdeviceptr pointer, size_t bytes, CUstream stream, bool per_thread)
 {
-  gp_default_call_t call = gp_default_call_begin(bytes != 0 ? gp_library_engine() : NULL, NULL, false);
+  gp_default_call_t call = gp_default_call_begin(bytes != 0 ? gp_library_engine() : NULL, stream, per_thread);
 
   if (call.epoch != 0 && !gp_copy_is_of_context(pointer))
     call.epoch = 0;
@@ -143,7 +143,7 @@ static gp_default_call_t begin_barrier(CUdeviceptr pointer, size_t bytes)
 
 CUresult CUDAAPI hook_cuMemcpyDtoH_v2(void *host, CUdeviceptr pointer, size_t bytes)
 {
-  gp_default_call_t call = begin_barrier(pointer, bytes);
+  gp_default_call_t call = begin_barrier(pointer, bytes, NULL, false);
   if (!tells(host, pointer, bytes, false)) {
     CUresult result = GP_REAL_CALL(cuMemcpyDtoH_v2, host, pointer, bytes);
     gp_default_call_end(&call, result);
@@ -159,4 +159,29 @@ CUresult CUDAAPI hook_cuMemcpyDtoH_v2_ptds(void *host, CUdeviceptr pointer, size
     return GP_REAL_CALL(cuMemcpyDtoH_v2_ptds, host, pointer, bytes);
   fact_t fact = begin(NULL, true);
   return end(&fact, GP_REAL_CALL(cuMemcpyDtoH_v2_ptds, host, pointer, bytes));
+}
+
+static CUresult copy_later(gp_fn_cuMemcpyDtoHAsync_v2 copy, void *host, CUdeviceptr pointer, size_t bytes,
+    CUstream stream, bool per_thread)
+{
+  gp_default_call_t call = begin_barrier(pointer, bytes, stream, per_thread);
+
+  if (bytes != 0)
+    gp_work_note(stream, per_thread);
+  CUresult result = copy ? copy(host, pointer, bytes, stream) : CUDA_ERROR_NOT_FOUND;
+  gp_default_call_end(&call, result);
+  return result;
+}
+
+CUresult CUDAAPI hook_cuMemcpyDtoHAsync_v2(void *host, CUdeviceptr pointer, size_t bytes, CUstream stream)
+{
+  (void)gp_library_engine(); /* binds */
+  return copy_later(GP_REAL(cuMemcpyDtoHAsync_v2), host, pointer, bytes, stream, false);
+}
+
+CUresult CUDAAPI hook_cuMemcpyDtoHAsync_v2_ptsz(
+    void *host, CUdeviceptr pointer, size_t bytes, CUstream stream)
+{
+  (void)gp_library_engine();
+  return copy_later(GP_REAL(cuMemcpyDtoHAsync_v2_ptsz), host, pointer, bytes, stream, true);
 }

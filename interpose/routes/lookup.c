@@ -94,6 +94,13 @@ static void *decide_unknown(void *handle, const char *name, const void *return_a
   return handed_out == function ? NULL : handed_out;
 }
 
+/* Of the hooks those in the stead of stubs; others have more to tell than that there is work. */
+static bool submits_work(const gp_hook_t *hook)
+{
+  long i = hook - hooks;
+  return i >= GP_HOOK_COUNT || i == GP_FN_cuMemcpyDtoHAsync_v2 || i == GP_FN_cuMemcpyDtoHAsync_v2_ptsz;
+}
+
 GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const void *return_address)
 {
   gp_real_dlsym_init(); /* the stub jumps through it */
@@ -103,7 +110,7 @@ GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const
   if (!hook)
     return decide_unknown(handle, name, return_address);
   /* What these find depends on the caller: the stub jumps, so that the caller stays the same. */
-  if (handle == RTLD_NEXT && hook - hooks >= GP_HOOK_COUNT)
+  if (handle == RTLD_NEXT && submits_work(hook))
     gp_streams_distrust(); /* work of a library behind this one passes no stub */
   if (handle == RTLD_NEXT || handle == RTLD_DEFAULT)
     return unless_ours_alone(hook);

@@ -7,7 +7,7 @@ from harness import PreloadCase, stats_of
 
 ROUNDS = 40
 STREAMS = ("own", "blocking", "free", "gone")
-NONE = ("copy_own", "copy_pinned", "event_own", "event_handle", "refused", "none")
+NONE = ("copy_own", "copy_later_own", "copy_pinned", "event_own", "event_handle", "refused", "none")
 
 
 class Barriers(PreloadCase):
@@ -26,7 +26,7 @@ class Barriers(PreloadCase):
 
     def test_other_streams_are_asked(self):
         """Too early is what would be wrong; whether it is in time is the device's affair."""
-        for operation in ("copy", "event"):
+        for operation in ("copy", "copy_later", "event"):
             for stream in STREAMS:
                 with self.subTest(operation=operation, stream=stream):
                     self.again(operation, stream)

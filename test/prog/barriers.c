@@ -5,10 +5,10 @@
  * Each round fills a block in the stream, frees it with that work pending, does the operation, allocates a
  * block of that size and fills it in a stream that does not block. Prints in how many rounds the new block
  * was the old one, and, on the simulated GPU with SIMCUDA_ORACLE=1, how many accesses came too early.
- * OPERATION: copy (to the host), copy_own (by the function for the thread's own stream), copy_pinned (from
- * memory of the host), event, event_own (by the function for the thread's own stream), event_handle (by its
- * handle), refused (an event that is none), none. STREAM: own (the thread's), blocking, free (does not
- * block), gone (that was destroyed).
+ * OPERATION: copy (to the host), copy_own (by the function for the thread's own stream), copy_later and
+ * copy_later_own (the same, asynchronous), copy_pinned (from memory of the host), event, event_own (by the
+ * function for the thread's own stream), event_handle (by its handle), refused (an event that is none), none.
+ * STREAM: own (the thread's), blocking, free (does not block), gone (that was destroyed).
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -67,6 +67,10 @@ static void operate(const char *name)
     MUST(cuMemcpyDtoH_v2(host, source, BYTES));
   else if (strcmp(name, "copy_own") == 0)
     MUST(cuMemcpyDtoH_v2_ptds(host, source, BYTES));
+  else if (strcmp(name, "copy_later") == 0)
+    MUST(cuMemcpyDtoHAsync_v2(host, source, BYTES, NULL));
+  else if (strcmp(name, "copy_later_own") == 0)
+    MUST(cuMemcpyDtoHAsync_v2_ptsz(host, source, BYTES, NULL));
   else if (strcmp(name, "copy_pinned") == 0)
     MUST(cuMemcpyDtoH_v2(host, (CUdeviceptr)(uintptr_t)pinned, BYTES));
   else if (strcmp(name, "event") == 0)
