@@ -71,29 +71,28 @@ static inline void gp_live_set_owner(gp_live_slot_t *slot, const gp_event_t *eve
   slot->stream = stream;
 }
 
-/*
- * The same for the usual events: of a block that has a slot and keeps it, and of no stream. False: it is
- * another one, and nothing was done.
- */
-static inline bool gp_live_usual_event(gp_live_t *live, const gp_event_t *event)
+/* The slot of a usual event: of a block that has one and keeps it, and of no stream. NULL: it is another. */
+static inline gp_live_slot_t *gp_live_usual_slot(const gp_live_t *live, const gp_event_t *event)
 {
-  uint32_t cookie = *event->observer_cookie;
-  if (cookie == 0 || event->has_stream)
-    return false;
-  gp_live_slot_t *slot = &live->slots[cookie - 1];
+  bool is_usual = event->action == GP_ACTION_ALLOC || event->action == GP_ACTION_FREE_REQUESTED ||
+                  (event->action == GP_ACTION_FREE_COMPLETED && !event->is_cut);
+  if (!is_usual || event->has_stream || !live->slots || !event->observer_cookie ||
+      *event->observer_cookie == 0)
+    return NULL;
+  return &live->slots[*event->observer_cookie - 1];
+}
+
+/* gp_live_event for that. */
+static inline void gp_live_usual_event(gp_live_slot_t *slot, const gp_event_t *event)
+{
+  gp_assert_internal(slot->address == event->address);
   if (event->action == GP_ACTION_ALLOC) {
     gp_live_set_owner(slot, event, -1);
     gp_live_set_state(slot, GP_LIVE_ALLOCATED, event);
-  } else if (event->action == GP_ACTION_FREE_REQUESTED) {
-    gp_live_set_state(slot, GP_LIVE_PENDING, event);
-  } else if (event->action == GP_ACTION_FREE_COMPLETED && !event->is_cut) {
-    gp_live_set_state(slot, GP_LIVE_IDLE, event);
   } else {
-    return false;
+    gp_live_set_state(
+        slot, event->action == GP_ACTION_FREE_REQUESTED ? GP_LIVE_PENDING : GP_LIVE_IDLE, event);
   }
-  gp_assert_internal(cookie <= atomic_load_explicit(&live->used, memory_order_relaxed));
-  gp_assert_internal(slot->address == event->address);
-  return true;
 }
 
 /* gp_observer_t holders. */

@@ -74,14 +74,11 @@ static int16_t stream_index(gp_recorder_t *recorder, writer_t *writer, uint64_t 
   return writer->stream;
 }
 
-/* The caller holds the device's lock, so that loads and stores of two threads do not mix. Atomic because the
- * snapshot writer reads without it. */
-static inline uint64_t ordered_time_ns(gp_recorder_t *recorder, const gp_event_t *event)
+/* Of an event of a device. The caller holds the device's lock, so that loads and stores of two threads do not
+ * mix. Atomic because the snapshot writer reads without it. */
+static inline uint64_t device_time_ns(gp_recorder_t *recorder, const gp_event_t *event)
 {
   uint64_t time_ns = event->time_ns;
-  /* A snapshot event comes without the lock. */
-  if ((unsigned)event->device >= GP_MAX_DEVICES || event->action == GP_ACTION_SNAPSHOT)
-    return time_ns;
   gp_device_clock_t *clock = &recorder->clocks[event->device];
   uint64_t last_ns = atomic_load_explicit(&clock->last_ns, memory_order_relaxed);
   uint64_t floor_ns = atomic_load_explicit(&clock->floor_ns, memory_order_relaxed);
@@ -106,6 +103,14 @@ uint64_t gp_recorder_fence_ns(gp_recorder_t *recorder, int device)
   return now_ns;
 }
 
+static inline uint64_t ordered_time_ns(gp_recorder_t *recorder, const gp_event_t *event)
+{
+  /* A snapshot event comes without the lock. */
+  if ((unsigned)event->device >= GP_MAX_DEVICES || event->action == GP_ACTION_SNAPSHOT)
+    return event->time_ns;
+  return device_time_ns(recorder, event);
+}
+
 /* A free has the stack of the allocation, unless it is to have its own. */
 static inline uint32_t origin_of(const gp_recorder_t *recorder, const gp_event_t *event)
 {
@@ -113,8 +118,8 @@ static inline uint32_t origin_of(const gp_recorder_t *recorder, const gp_event_t
   return is_free && recorder->origins.has_frees ? gp_origin_tls.origin : event->origin;
 }
 
-static inline void fill_record(gp_recorder_t *recorder, writer_t *writer, gp_event_record_t *record,
-    const gp_event_t *event, uint64_t time_ns)
+static inline __attribute__((always_inline)) void fill_record(gp_recorder_t *recorder, writer_t *writer,
+    gp_event_record_t *record, const gp_event_t *event, uint64_t time_ns, bool has_stream)
 {
   if (time_ns > writer->newest_ns)
     writer->newest_ns = time_ns;
@@ -127,7 +132,7 @@ static inline void fill_record(gp_recorder_t *recorder, writer_t *writer, gp_eve
   record->duration = gp_event_record_duration_pack(event->duration_ns);
   record->stack = (int32_t)origin_of(recorder, event) - 1;
   record->stream =
-      event->has_stream ? stream_index(recorder, writer, event->stream) : (int16_t)GP_EVENT_RECORD_NO_STREAM;
+      has_stream ? stream_index(recorder, writer, event->stream) : (int16_t)GP_EVENT_RECORD_NO_STREAM;
   record->thread = writer->thread;
   record->action = (uint8_t)event->action;
   record->detail = (uint8_t)event->detail;
@@ -181,7 +186,7 @@ static void turn(
 static void append(gp_recorder_t *recorder, writer_t *writer, const gp_event_t *event, uint64_t time_ns)
 {
   if (writer->used < writer->limit) {
-    fill_record(recorder, writer, &writer->records[writer->used], event, time_ns);
+    fill_record(recorder, writer, &writer->records[writer->used], event, time_ns, event->has_stream);
     /* Release: a reader that sees the count sees the record. */
     atomic_store_explicit(writer->count, ++writer->used, memory_order_release);
     return;
@@ -189,7 +194,7 @@ static void append(gp_recorder_t *recorder, writer_t *writer, const gp_event_t *
   gp_event_record_t record;
   uint64_t full_newest_ns = writer->newest_ns;
   writer->newest_ns = 0;
-  fill_record(recorder, writer, &record, event, time_ns);
+  fill_record(recorder, writer, &record, event, time_ns, event->has_stream);
   turn(recorder, writer, &record, full_newest_ns);
 }
 
@@ -240,33 +245,45 @@ static __attribute__((noinline)) void record_slowly(gp_recorder_t *recorder, con
   append(recorder, writer, event, ordered_time_ns(recorder, event));
 }
 
-static __attribute__((noinline)) void keep_live(
-    gp_recorder_t *recorder, const gp_event_t *event, bool is_quiet)
+/* After the event: what is in no event is in no slot. What is known stays right when recording is off. */
+static void keep_live(gp_recorder_t *recorder, const gp_event_t *event, bool is_quiet)
 {
-  if (is_quiet && *event->observer_cookie == 0)
+  if (!event->observer_cookie || !recorder->live.slots || (is_quiet && *event->observer_cookie == 0))
     return;
   int16_t stream = event->has_stream ? gp_handles_intern(&recorder->handles, event->stream) : -1;
   gp_live_event(&recorder->live, event, stream, is_quiet);
 }
 
+static __attribute__((noinline)) void record_any(gp_recorder_t *recorder, const gp_event_t *event)
+{
+  writer_t *writer = &tls_writer;
+  int mode = atomic_load_explicit(&recorder->mode, memory_order_relaxed);
+  if (mode == GP_TRACE_ALL && (writer->recorder_id != recorder->id || writer->used == writer->limit))
+    record_slowly(recorder, event);
+  else if (mode == GP_TRACE_ALL)
+    append(recorder, writer, event, ordered_time_ns(recorder, event));
+  keep_live(recorder, event, mode == GP_TRACE_OFF);
+}
+
+/* Nearly all events: of a block that has a slot and keeps it, with room in the thread's chunk. */
 static void record_event(void *self, const gp_event_t *event)
 {
   gp_recorder_t *recorder = self;
   writer_t *writer = &tls_writer;
-  int mode = atomic_load_explicit(&recorder->mode, memory_order_relaxed);
-  if (mode == GP_TRACE_ALL) {
-    if (writer->recorder_id != recorder->id || writer->used == writer->limit) {
-      record_slowly(recorder, event);
-    } else {
-      gp_assert_internal(owns_chunk(recorder, writer));
-      fill_record(recorder, writer, &writer->records[writer->used], event, ordered_time_ns(recorder, event));
-      /* Release: a reader that sees the count sees the record. */
-      atomic_store_explicit(writer->count, ++writer->used, memory_order_release);
-    }
+  gp_live_slot_t *slot = gp_live_usual_slot(&recorder->live, event);
+  bool is_kept = atomic_load_explicit(&recorder->mode, memory_order_relaxed) == GP_TRACE_ALL;
+  if (!slot || (is_kept && (writer->recorder_id != recorder->id || writer->used == writer->limit))) {
+    record_any(recorder, event);
+    return;
   }
-  /* After the event: what is in no event is in no slot. What is known stays right when recording is off. */
-  if (event->observer_cookie && recorder->live.slots && !gp_live_usual_event(&recorder->live, event))
-    keep_live(recorder, event, mode == GP_TRACE_OFF);
+  if (is_kept) {
+    gp_assert_internal(owns_chunk(recorder, writer));
+    gp_event_record_t *record = &writer->records[writer->used];
+    fill_record(recorder, writer, record, event, device_time_ns(recorder, event), false);
+    /* Release: a reader that sees the count sees the record. */
+    atomic_store_explicit(writer->count, ++writer->used, memory_order_release);
+  }
+  gp_live_usual_event(slot, event);
 }
 
 static void record_holders(void *self, const uint32_t *cookie, uint32_t refs, bool tainted)
