@@ -566,6 +566,34 @@ START_TEST(test_when_nothing_is_asked)
   stop();
 }
 END_TEST
+/* As by another thread, when the driver has waited and has not returned. */
+static int (*real_wait)(void *self, const gp_driver_context_t *key);
+static uint64_t freed_meanwhile;
+
+static int wait_then_free(void *self, const gp_driver_context_t *key)
+{
+  int code = real_wait(self, key);
+  fake_submit(&driver, 0, freed_meanwhile);
+  ck_assert_int_eq(free_code(freed_meanwhile), 0);
+  return code;
+}
+
+START_TEST(test_a_free_during_a_wait_is_not_covered)
+{
+  start(NULL, GP_GIB, false);
+  uint64_t before = allocate(4096);
+  freed_meanwhile = allocate(8192);
+  ck_assert_int_eq(free_code(before), 0);
+  real_wait = driver.ops.wait;
+  driver.ops.wait = wait_then_free;
+  ck_assert_int_eq(gp_fences_wait_context(engine, context), 0);
+  gp_reclaim(engine);
+  ck_assert_uint_eq(stats().deferred_bytes.current, 8192);
+  ck_assert_uint_eq(allocate(4096), before);
+  ck_assert_uint_ne(allocate(8192), freed_meanwhile);
+  stop();
+}
+END_TEST
 
 int main(void)
 {
@@ -593,6 +621,7 @@ int main(void)
   tcase_add_test(tests, test_fences_of_another_thread_are_left_alone);
   tcase_add_loop_test(tests, test_the_device_is_quiet_if_every_context_is, 0, 2);
   tcase_add_test(tests, test_when_nothing_is_asked);
+  tcase_add_test(tests, test_a_free_during_a_wait_is_not_covered);
   suite_add_tcase(suite, tests);
   return gp_check_main(suite);
 }
