@@ -12,8 +12,10 @@
 #include "pool/mode.h"
 #include "pool/oom.h"
 #include "pool/reclaim.h"
+#include "pool/release.h"
 #include "pool/reuse/advance.h"
 #include "pool/reuse/drain.h"
+#include "pool/reuse/identities.h"
 #include "pool/reuse/single_order.h"
 #include "pool/space/block_life.h"
 #include "pool/space/block_slab.h"
@@ -25,11 +27,14 @@
 typedef struct gp_request {
   gp_engine_t *engine;
   gp_context_t *context;
+  gp_context_t *arena;     /* whose blocks may serve it: those of the context, or device->ordered */
+  const gp_order_t *order; /* stream-ordered; NULL: it is not */
   uint64_t requested;
   gp_fit_t fit;  /* idle blocks that may serve it */
   uint64_t size; /* of the block to make: one of its class */
   uint64_t ret_address;
-  bool is_cut; /* the block is to be a part of a segment */
+  bool is_cut;        /* the block is to be a part of a segment */
+  bool asks_in_doubt; /* stream-ordered: the driver is asked although its pools seem to lack the memory */
 } gp_request_t;
 
 /*
@@ -80,9 +85,60 @@ static inline __attribute__((always_inline)) bool serve_from_cache_inline(gp_req
   return block != NULL;
 }
 
+/*
+ * What was freed in that stream before, although the device may still use it; else what every context has
+ * completed, as all idle blocks of stream-ordered memory. *ret_entry: see gp_identity_take. The caller holds
+ * the device's lock.
+ */
+static gp_block_t *take_ordered(const gp_request_t *request, uint64_t now_ns, bool *ret_entry)
+{
+  gp_engine_t *engine = request->engine;
+  gp_gauge_t *cached = &request->context->device->stats->cached_bytes;
+  gp_block_t *block = gp_identity_take(engine, request->order->identity, &request->fit, ret_entry);
+
+  if (block) {
+    gp_block_end_use(engine, block, now_ns);
+    gp_gauge_pass(cached, block->size); /* its events tell that it was idle */
+  } else {
+    block = gp_block_take_idle(engine, request->arena, &request->fit, UINT64_MAX, false);
+  }
+  if (block)
+    block->stream = request->order->stream;
+  return block;
+}
+
+/* One attempt to serve a stream-ordered request from blocks that are there. */
+static bool serve_ordered(gp_request_t *request, bool *ret_entry)
+{
+  gp_engine_t *engine = request->engine;
+  gp_device_t *device = request->context->device;
+  gp_block_t *block = NULL;
+
+  *ret_entry = false;
+  uint64_t asked_ns = gp_now(engine);
+  gp_lock_take(&device->lock);
+  uint64_t now_ns = gp_device_time(device, asked_ns);
+  gp_drain_some(engine, request->arena, now_ns);
+  if (!gp_device_is_over_limit(device))
+    block = take_ordered(request, now_ns, ret_entry);
+  if (block) {
+    gp_block_hand_out(engine, block, request->requested, now_ns, 0, true);
+    request->ret_address = block->address;
+  }
+  gp_lock_release(&device->lock);
+  return block != NULL;
+}
+
+/* Serves the request without new memory of the driver. */
 static __attribute__((noinline)) bool serve_from_cache(gp_request_t *request)
 {
-  return serve_from_cache_inline(request);
+  bool may_enter;
+
+  if (!request->order)
+    return serve_from_cache_inline(request);
+  return serve_ordered(request, &may_enter) ||
+         (may_enter && gp_identity_enter(request->engine, request->order->identity) &&
+             serve_ordered(request, &may_enter));
 }
 
 /* What is ready for a block before the driver is asked for its memory. */
@@ -99,7 +155,7 @@ static gp_preparation_t prepare(const gp_request_t *request)
 
   gp_lock_take(&device->lock);
   preparation.has_bin =
-      preparation.block && gp_block_prepare(request->context, preparation.block, request->fit.class_bytes);
+      preparation.block && gp_block_prepare(request->arena, preparation.block, request->fit.class_bytes);
   gp_lock_release(&device->lock);
   return preparation;
 }
@@ -111,7 +167,10 @@ static void unprepare(void *arg)
   const gp_request_t *request = preparation->request;
   gp_device_t *device = request->context->device;
 
-  gp_limit_cancel(device, request->size);
+  if (request->order)
+    gp_limit_cancel_async(device, request->size);
+  else
+    gp_limit_cancel(device, request->size);
   gp_lock_take(&device->lock);
   if (preparation->has_bin)
     gp_block_unprepare(preparation->block);
@@ -127,13 +186,13 @@ static void unprepare(void *arg)
 static bool adopt(gp_request_t *request, gp_block_t *block, uint64_t address, uint64_t start_ns, bool exact)
 {
   gp_engine_t *engine = request->engine;
-  gp_context_t *context = request->context;
-  gp_device_t *device = context->device;
+  gp_device_t *device = request->context->device;
   uint64_t duration_ns = gp_now(engine) - start_ns;
 
   block->size = request->size;
   block->exact = exact;
-  __atomic_store_n(&block->context, context, __ATOMIC_RELAXED);
+  block->stream = request->order ? request->order->stream : 0;
+  __atomic_store_n(&block->context, request->arena, __ATOMIC_RELAXED);
   __atomic_store_n(&block->address, address, __ATOMIC_RELAXED);
   gp_lock_take(&device->lock);
   gp_releases_await(&device->releases, &device->lock, address);
@@ -144,6 +203,35 @@ static bool adopt(gp_request_t *request, gp_block_t *block, uint64_t address, ui
   }
   gp_lock_release(&device->lock);
   return is_known;
+}
+
+static int ask_driver(const gp_request_t *request, uint64_t *ret_address)
+{
+  gp_engine_t *engine = request->engine;
+  const gp_driver_context_t *context = &request->context->driver;
+
+  return request->order
+             ? gp_driver_alloc_ordered(engine, context, request->order->stream, request->size, ret_address)
+             : gp_driver_alloc(engine, context, request->size, ret_address);
+}
+
+/*
+ * Bytes are counted against the limit. Where the driver's own pools find no memory the driver may wait for
+ * the device before it says so: what the pool keeps goes back first. False: *by_limit, or because of that.
+ */
+static bool reserve(const gp_request_t *request, bool *by_limit)
+{
+  bool is_ordered = request->order != NULL;
+  uint64_t growth = is_ordered ? gp_limit_async_growth(request->size) : request->size;
+
+  *by_limit = false;
+  if (is_ordered)
+    gp_release_before_growth(request->engine, request->context->device, request->size);
+  if (is_ordered && !request->asks_in_doubt && gp_device_keeps_memory(request->context->device) &&
+      !gp_limit_fits_pools(request->engine, request->context, request->size))
+    return false;
+  *by_limit = !gp_limit_reserve(request->engine, request->context, request->size, growth, is_ordered);
+  return !*by_limit;
 }
 
 /*
@@ -157,14 +245,12 @@ static int serve_from_driver(gp_request_t *request, bool exact, bool *by_limit)
   uint64_t address = 0;
   int code;
 
-  *by_limit = !gp_limit_reserve(engine, request->context, request->size, request->size, false);
-  if (*by_limit)
+  if (!reserve(request, by_limit))
     return engine->driver.ops->code_out_of_memory;
   gp_preparation_t preparation = prepare(request);
 
   uint64_t start_ns = gp_now(engine);
-  GP_CANCEL_UNDO(code, gp_driver_alloc(engine, &request->context->driver, request->size, &address), unprepare,
-      &preparation);
+  GP_CANCEL_UNDO(code, ask_driver(request, &address), unprepare, &preparation);
 
   if (code == 0)
     request->ret_address = address;
@@ -211,7 +297,7 @@ static bool serve_after_drain(gp_request_t *request)
 }
 
 /* What a miss may learn from the device before it grows the pool, see GPUPOOL_MAX_DEFERRED. */
-static bool serve_after_reclaim(gp_request_t *request)
+static __attribute__((noinline)) bool serve_after_reclaim(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
   gp_device_t *device = request->context->device;
@@ -219,8 +305,9 @@ static bool serve_after_reclaim(gp_request_t *request)
   gp_lock_take(&device->lock);
   uint64_t deferred = device->stats->deferred_bytes.current;
   uint64_t allowance = gp_reclaim_allowance(engine, device);
-  bool withheld = gp_block_is_withheld(
-      request->context, &request->fit, request->is_cut); /* freed in mode `single`, which is over */
+  bool withheld =
+      !request->order && gp_block_is_withheld(request->context, &request->fit, request->is_cut); /* freed in
+      mode `single`, which is over */
   gp_lock_release(&device->lock);
 
   if (deferred == 0 && !withheld)
@@ -230,7 +317,7 @@ static bool serve_after_reclaim(gp_request_t *request)
     if (serve_from_cache(request))
       return true;
   }
-  if (gp_fence_policy_ask(engine, request->context, request->fit.class_bytes, request->is_cut) &&
+  if (gp_fence_policy_ask(engine, request->arena, request->fit.class_bytes, request->is_cut) &&
       serve_from_cache(request))
     return true;
   return deferred > allowance && gp_wait_briefly(engine, device) && serve_from_cache(request);
@@ -254,7 +341,7 @@ static bool has_ample_memory(const gp_device_t *device, uint64_t reserve, uint64
  * surplus, as much as there is now. It is not given back here: the driver's free may wait for the device, and
  * the driver's allocation did not.
  */
-static void keep_reserve(gp_request_t *request)
+static __attribute__((noinline)) void keep_reserve(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
   gp_device_t *device = request->context->device;
@@ -291,7 +378,7 @@ static bool has_idle(const gp_context_t *context, uint64_t class_bytes)
  */
 static void choose_size(gp_request_t *request)
 {
-  gp_context_t *context = request->context;
+  gp_context_t *context = request->arena;
   const gp_fit_t *fit = &request->fit;
 
   if (fit->fresh == fit->class_bytes)
@@ -332,7 +419,8 @@ static __attribute__((noinline)) int alloc_miss(gp_request_t *request)
   }
   code = gp_oom_make_room(engine, request->context, request->size, attempt, request, &by_limit, &room);
   uint64_t exact = gp_bytes_taken(gp_round_up(request->requested, GP_BLOCK_GRANULE));
-  if (code == out_of_memory && exact != 0 && exact < request->size) {
+  request->asks_in_doubt = !room.was_in_vain;
+  if (code == out_of_memory && exact != 0 && (exact < request->size || request->order)) {
     request->size = exact;
     code = serve_from_driver(request, true, &by_limit);
   }
@@ -341,7 +429,8 @@ static __attribute__((noinline)) int alloc_miss(gp_request_t *request)
   return code;
 }
 
-/* While the engine is suspended, or after pooling has stopped: the driver's call, recorded as not pooled. */
+/* While the engine is suspended, or after pooling has stopped: the driver's call, recorded as not pooled. Out
+ * of line, so that other allocations need no stack for it. */
 static __attribute__((noinline)) int alloc_forwarded(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
@@ -403,6 +492,9 @@ int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, 
   gp_assert(context);
   request.engine = engine;
   request.context = context;
+  request.arena = context;
+  request.order = NULL;
+  request.asks_in_doubt = false;
   request.requested = bytes;
   gp_find_origin(engine, GP_OCCASION_ALLOC, bytes);
   gp_service_t service = gp_engine_service(engine);
@@ -421,4 +513,26 @@ int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, 
   if (code == 0)
     *ret_address = request.ret_address;
   return code;
+}
+
+bool gp_engine_alloc_ordered(
+    gp_engine_t *engine, const gp_order_t *order, uint64_t bytes, uint64_t *ret_address, int *ret_code)
+{
+  gp_device_t *device = order->context->device;
+  gp_request_t request = {.engine = engine,
+      .context = order->context,
+      .arena = &device->ordered,
+      .order = order,
+      .requested = bytes};
+
+  if (!engine->keeps_ordered || bytes == 0 || gp_engine_service(engine) != GP_SERVICE_POOL ||
+      atomic_load_explicit(&device->ordered_barred, memory_order_relaxed) ||
+      !gp_type_fit(engine->ordered_type, &engine->type_config, bytes, &request.fit))
+    return false;
+  gp_find_origin(engine, GP_OCCASION_ALLOC, bytes);
+  request.size = request.fit.fresh;
+  *ret_code = serve_from_cache(&request) ? 0 : alloc_miss(&request);
+  if (*ret_code == 0)
+    *ret_address = request.ret_address;
+  return true;
 }

@@ -6,8 +6,14 @@
 #include "pool/space/segment.h"
 
 typedef struct gp_sums {
-  uint64_t segments, reserved, live_count, live, requested, deferred, cached, parts, releasable;
+  uint64_t segments, reserved, live_count, live, requested, deferred, cached, parts, releasable, ordered,
+      ordered_live;
 } gp_sums_t;
+
+static const gp_pool_type_t *type_of(const gp_engine_t *engine, const gp_context_t *context)
+{
+  return context->is_ordered ? engine->ordered_type : engine->type;
+}
 
 static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_block_t *block, gp_sums_t *sums)
 {
@@ -25,9 +31,17 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
       gp_expect(block->segment ? !block->bin
                                : block->bin && gp_bins_find(&context->bins, block->bin->size) == block->bin,
           "block without a bin", block->size, 0);
-  good &= gp_expect(!block->bin || block->exact ||
-                        block->bin->size == engine->type->block_bytes(&engine->type_config, block->size),
+  good &= gp_expect(
+      !block->bin || block->exact ||
+          block->bin->size == type_of(engine, context)->block_bytes(&engine->type_config, block->size),
       "block in a class that is not that of its size", block->size, block->bin ? block->bin->size : 0);
+  const gp_identity_t *in = block->freed_in;
+  good &= gp_expect(!in || (block->state == GP_STATE_DEFERRED && context->is_ordered && !in->has_ended),
+      "block is with a stream", block->address, block->state);
+  if (context->is_ordered) {
+    sums->ordered += block->size;
+    sums->ordered_live += block->state == GP_STATE_LIVE ? block->size : 0;
+  }
   sums->segments += !block->segment;
   sums->reserved += is_unmapped ? 0 : block->size;
   switch (block->state) {
@@ -147,6 +161,10 @@ static bool check_device(gp_engine_t *engine, gp_device_t *device)
       "cached_bytes", stats->cached_bytes.current, sums.cached);
   good &= gp_expect(stats->inactive_split_bytes.current == sums.parts, "inactive_split_bytes",
       stats->inactive_split_bytes.current, sums.parts);
+  good &=
+      gp_expect(device->ordered_bytes == sums.ordered, "ordered_bytes", device->ordered_bytes, sums.ordered);
+  good &= gp_expect(
+      device->ordered_live == sums.ordered_live, "ordered_live", device->ordered_live, sums.ordered_live);
   uint64_t accounted = sums.reserved + stats->passthrough_bytes.current + device->draining;
   good &=
       gp_expect(device->committed_bytes == accounted, "committed_bytes", device->committed_bytes, accounted);

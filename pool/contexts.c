@@ -8,6 +8,7 @@
 #include "pool/map_range.h"
 #include "pool/mode.h"
 #include "pool/reuse/advance.h"
+#include "pool/reuse/identities.h"
 #include "pool/reuse/known_streams.h"
 #include "pool/reuse/single_order.h"
 #include "pool/reuse/single_stream.h"
@@ -41,6 +42,7 @@ void gp_context_init(gp_context_t *context, const gp_driver_context_t *driver_co
   gp_list_init(&context->deferred);
   gp_list_init(&context->device_link);
   gp_list_init(&context->streams);
+  gp_list_init(&context->identities);
   gp_bins_init(&context->bins);
   atomic_flag_clear(&context->fences.busy);
   atomic_init(&context->completed, 0); /* work that it submitted before we met it may be pending */
@@ -76,7 +78,7 @@ gp_context_t *gp_engine_device_context(gp_engine_t *engine, int ordinal)
   gp_device_t *device = &engine->devices[ordinal];
   gp_context_t *context = &device->stand_in;
   gp_lock_take(&device->lock);
-  if (!gp_list_is_empty(&device->contexts))
+  if (device->contexts.next != &device->ordered.device_link)
     context = gp_list_entry(device->contexts.next, gp_context_t, device_link);
   gp_lock_release(&device->lock);
   note_device(engine, device);
@@ -100,7 +102,7 @@ static gp_detail_t file(gp_engine_t *engine, gp_context_t *context)
     gp_mode_change_reuse(engine, GP_MODE_CONTEXT);
   gp_detail_t mode = gp_single_order_add_context(engine, context);
   gp_lock_take(&context->device->lock);
-  gp_list_push_back(&context->device->contexts, &context->device_link);
+  gp_list_push_back(&context->device->ordered.device_link, &context->device_link); /* in front of that one */
   gp_lock_release(&context->device->lock);
   return mode;
 }
@@ -237,6 +239,7 @@ void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
   gp_list_remove(&context->device_link);
   gp_lock_release(&device->lock);
   gp_forwarded_context_lost(engine, context);
+  gp_identities_lose_context(engine, context);
   /* Its fence went with it, and it holds nothing back any more. */
   gp_advance(engine);
 }

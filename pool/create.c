@@ -6,6 +6,7 @@
 #include "pool/contexts.h"
 #include "pool/mode.h"
 #include "pool/reuse/epoch_facts.h"
+#include "pool/reuse/identities.h"
 #include "pool/reuse/known_streams.h"
 #include "pool/reuse/streams.h"
 #include "pool/space/block_slab.h"
@@ -35,6 +36,10 @@ static void configure(gp_engine_t *engine, const gp_options_t *options)
   engine->single.is_wanted = reuse == GP_REUSE_SINGLE;
   engine->type = gp_pool_type(options);
   gp_type_config_init(&engine->type_config, options);
+  /* A block that is cut from the driver's own pool is a part of a larger allocation already. */
+  engine->ordered_type = engine->type->cuts ? &gp_pool_type_round : engine->type;
+  engine->keeps_ordered = gp_option_number(options, GP_OPTION_async) == GP_ASYNC_POOL &&
+                          engine->type->keeps_blocks && engine->driver.ops->alloc_ordered;
   engine->idle_release_ns = idle_seconds ? idle_seconds * UINT64_C(1000000000) : UINT64_MAX;
   engine->max_cached = gp_option_number(options, GP_OPTION_max_cached);
   engine->reserve = options->values[GP_OPTION_reserve].amount;
@@ -63,6 +68,8 @@ gp_engine_t *gp_engine_create(
   gp_block_slab_init(engine);
   gp_list_init(&engine->contexts);
   gp_list_init(&engine->known_streams);
+  gp_list_init(&engine->free_identities);
+  gp_address_map_init(&engine->identities);
   gp_address_map_init(&engine->blocks);
   gp_forwarded_table_init(&engine->forwarded);
   for (int i = 0; i < GP_MAX_DEVICES; i++) {
@@ -74,7 +81,10 @@ gp_engine_t *gp_engine_create(
     /* A share is not known before the driver has told the device's size: until then it refuses. */
     device->limit = gp_amount_resolve(&engine->limits[i], 0);
     gp_context_init(&device->stand_in, &(gp_driver_context_t){.handle = NULL, .device = i}, device);
+    gp_context_init(&device->ordered, &(gp_driver_context_t){.handle = NULL, .device = i}, device);
+    device->ordered.is_ordered = true;
     gp_list_init(&device->contexts);
+    gp_list_push_back(&device->contexts, &device->ordered.device_link);
     gp_list_init(&device->idle);
     gp_releases_init(&device->releases);
   }
@@ -94,6 +104,7 @@ void gp_engine_destroy(gp_engine_t *engine)
     gp_streams_drop_context(engine, context);
   gp_known_streams_drop_context(engine, NULL);
   gp_lock_release(&engine->contexts_lock);
+  gp_identities_fini(engine);
   while (engine->all_contexts) {
     gp_context_t *next = engine->all_contexts->next_any;
     gp_range_t *range = engine->all_contexts->range; /* the driver keeps the memory of all of these */
@@ -107,8 +118,10 @@ void gp_engine_destroy(gp_engine_t *engine)
     free(engine->all_contexts);
     engine->all_contexts = next;
   }
-  for (int i = 0; i < GP_MAX_DEVICES; i++)
+  for (int i = 0; i < GP_MAX_DEVICES; i++) {
+    gp_bins_fini(&engine->devices[i].ordered.bins);
     gp_lock_fini(&engine->devices[i].lock);
+  }
   gp_forwarded_table_fini(&engine->forwarded);
   gp_stream_table_fini(engine);
   gp_address_map_fini(&engine->blocks);

@@ -89,6 +89,19 @@ typedef struct gp_driver_ops {
   int (*unmap)(void *self, const gp_driver_context_t *context, uint64_t address, uint64_t bytes);
   int (*allow)(void *self, const gp_driver_context_t *context, uint64_t address, uint64_t bytes, int device);
 
+  /*
+   * Optional, all or none: memory of the device's own pool of stream-ordered memory. alloc_ordered()
+   * allocates bytes (> 0) in the order of a stream of the context; a default stream is named by the handle
+   * that CUDA has for it (CU_STREAM_LEGACY, CU_STREAM_PER_THREAD). free() takes such memory with a context
+   * whose handle is NULL, and does not wait for the device then; work that uses the memory must be complete.
+   * free_ordered() takes it in the order of a stream. enter_stream() puts an operation into a stream that
+   * does nothing; *event is NULL at first, and the driver's to make and use again.
+   */
+  int (*alloc_ordered)(
+      void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t bytes, uint64_t *ret_address);
+  int (*free_ordered)(void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t address);
+  int (*enter_stream)(void *self, const gp_driver_context_t *context, uint64_t stream, void **event);
+
   /* Mandatory. Free and total bytes of the context's device, as the driver tells them. */
   int (*memory_info)(void *self, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total);
 

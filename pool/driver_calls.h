@@ -3,9 +3,9 @@
  * here, once. The caller holds no lock. Each returns the driver's code, unless it says otherwise; sizes in
  * bytes.
  *
- * A thread can be cancelled in the two calls that the program asks for (alloc, and the free of its own
- * block), and their callers see to what they leave behind. It cannot in the others, which the program did not
- * make.
+ * A thread can be cancelled in the calls that the program asks for (both kinds of alloc, and the free of its
+ * own block), and their callers see to what they leave behind. It cannot in the others, which the program did
+ * not make.
  *
  * Uses: state.h, events.h, mode.h.
  */
@@ -16,6 +16,12 @@
 
 int gp_driver_alloc(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address);
+int gp_driver_alloc_ordered(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream,
+    uint64_t bytes, uint64_t *ret_address);
+int gp_driver_free_ordered(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, uint64_t address);
+int gp_driver_enter_stream(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, void **event);
 int gp_driver_free(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address);
 int gp_driver_free_for_program(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address);
 int gp_driver_wait(gp_engine_t *engine, const gp_driver_context_t *context);

@@ -21,6 +21,7 @@
 typedef struct gp_engine gp_engine_t;
 typedef struct gp_context gp_context_t;
 typedef struct gp_stream gp_stream_t;
+typedef struct gp_identity gp_identity_t;
 
 /*
  * Makes an engine. driver, observer and options are copied; what they point to must live as long as the
@@ -84,6 +85,31 @@ void gp_engine_primary_lost(gp_engine_t *engine, int device);
  */
 int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t *ret_address);
 
+/* Default streams, as CUDA names them explicitly (CU_STREAM_LEGACY, CU_STREAM_PER_THREAD). */
+#define GP_STREAM_LEGACY     1
+#define GP_STREAM_PER_THREAD 2
+
+/*
+ * Stream-ordered memory of the device that a stream belongs to, for cudaMallocAsync and cudaFreeAsync.
+ * context: the stream's; identity: see reuse/identities.h, NULL: it has none; stream: the driver's handle,
+ * GP_STREAM_LEGACY or GP_STREAM_PER_THREAD for a default stream. No stream of the process is being captured:
+ * the caller has seen to that, or the engine is suspended.
+ */
+typedef struct gp_order {
+  gp_context_t *context;
+  gp_identity_t *identity;
+  uint64_t stream;
+} gp_order_t;
+
+/*
+ * Allocates bytes of the device's own pool in stream order. False: the caller passes the request to the
+ * driver, because the pool keeps no such memory, or not now, or the arguments are the driver's to refuse.
+ * Else *ret_code is the result for the program, and *ret_address is untouched on failure.
+ */
+bool gp_engine_keeps_ordered(const gp_engine_t *engine); /* such a request could be the pool's now */
+bool gp_engine_alloc_ordered(
+    gp_engine_t *engine, const gp_order_t *order, uint64_t bytes, uint64_t *ret_address, int *ret_code);
+
 typedef enum gp_free_result {
   GP_FREE_DONE,    /* the pool owned it; *ret_code is the result for the program */
   GP_FREE_UNKNOWN, /* not the address of a pool block: ask the driver */
@@ -106,6 +132,42 @@ gp_free_result_t gp_engine_free(gp_engine_t *engine, uint64_t address, int *ret_
 typedef int (*gp_free_fn)(void *arg, bool is_cut);
 gp_free_result_t gp_engine_free_with(
     gp_engine_t *engine, uint64_t address, gp_free_fn free_fn, void *arg, int *ret_code);
+
+/*
+ * Frees a block in stream order; a block of gp_engine_alloc too, of which free_fn with is_cut takes the place
+ * in the stream (see above). It never waits. free_fn is called, too, for a block that leaves the pool.
+ */
+gp_free_result_t gp_engine_free_ordered(gp_engine_t *engine, const gp_order_t *order, uint64_t address,
+    gp_free_fn free_fn, void *arg, int *ret_code);
+
+/*
+ * What the program may ask of the driver's own pool of a device. kept: bytes that the pool holds and the
+ * program does not; peak: the most that the program held at once of what the pool serves, since set_peak made
+ * it what it holds now.
+ */
+typedef struct gp_ordered_use {
+  bool serves; /* it has served such memory of the device */
+  uint64_t kept;
+  uint64_t live;
+  uint64_t peak;
+} gp_ordered_use_t;
+
+gp_ordered_use_t gp_engine_ordered_use(gp_engine_t *engine, int device);
+void gp_engine_ordered_reset_peak(gp_engine_t *engine, int device);
+
+/* Gives stream-ordered memory of the context's device back to the driver's pool: what is idle, and what is
+ * found complete now. Never waits. */
+void gp_engine_ordered_trim(gp_engine_t *engine, gp_context_t *context);
+
+/*
+ * The program is about to end the context. If it is the last one of its device, stream-ordered memory that
+ * the pool keeps and that is complete goes back to the device, since no context would be there that could
+ * give it back later. NULL is legal. Never waits.
+ */
+void gp_engine_ordered_leave(gp_engine_t *engine, gp_context_t *context);
+
+/* From now on the driver serves such requests for the device: the program has changed how its pool works. */
+void gp_engine_ordered_bar(gp_engine_t *engine, int device);
 
 /*
  * Takes one more reference on a live block: its memory returns to the pool when the last holder has released

@@ -67,6 +67,8 @@ static inline __attribute__((always_inline)) void gp_event_block_wanted(gp_engin
       .device = block->context->device->ordinal,
       .context = block->context->driver.id,
       .observer_cookie = gp_event_cookie(block, action),
+      .stream = block->stream == GP_STREAM_LEGACY ? 0 : block->stream,
+      .has_stream = block->stream != 0,
       .hit = hit,
       .is_cut = block->segment != NULL,
   };

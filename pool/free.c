@@ -19,6 +19,7 @@
 #include "pool/reuse/streams.h"
 #include "pool/reuse/work_flags.h"
 #include "pool/space/block_life.h"
+#include "pool/space/ordered_blocks.h"
 #include "pool/space/segment.h"
 #include "pool/space/surplus.h"
 
@@ -106,8 +107,10 @@ static __attribute__((noinline)) int free_strictly(
 }
 
 /* The last reference is gone. Takes the device's lock held and releases it; the driver's code if it was
- * called. may_wait: the program's call may wait for the device. */
-static INLINE int drop_and_unlock(gp_engine_t *engine, gp_block_t *block, uint64_t now_ns, bool may_wait)
+ * called. may_wait: the program's call may wait for the device. identity: of the stream in whose order the
+ * block was freed, on the same device; NULL: of none. */
+static INLINE int drop_and_unlock(
+    gp_engine_t *engine, gp_block_t *block, uint64_t now_ns, bool may_wait, gp_identity_t *identity)
 {
   gp_context_t *context = block->context;
   gp_device_t *device = context->device;
@@ -124,15 +127,17 @@ static INLINE int drop_and_unlock(gp_engine_t *engine, gp_block_t *block, uint64
   gp_drain_some(engine, context, now_ns);
   gp_fence_wish_t wish = GP_FENCE_NONE;
   int code = 0;
-  if (gp_single_order_holds(engine)) {
+  if (gp_single_order_holds(engine) && !context->is_ordered) {
     enter_idle_at_once(engine, block, now_ns);
   } else {
     gp_stamp_and_defer(engine, block);
+    if (identity && !identity->has_ended)
+      gp_ordered_file(identity, block);
     wish = gp_fence_policy_judge(engine, block, now_ns);
   }
   uint64_t block_id = block->block_id;
   bool is_due = gp_surplus_is_due(engine, device, now_ns);
-  bool surplus = is_due && gp_block_has_idle(context);
+  bool surplus = is_due && (may_wait ? gp_give_back_has(context) : gp_block_has_idle(&device->ordered));
   if (!is_due && device->stats->surplus_bytes.current > 0)
     gp_surplus_note_kept(device, 0); /* what stayed has been handed out again */
   gp_lock_release(&device->lock);
@@ -142,6 +147,8 @@ static INLINE int drop_and_unlock(gp_engine_t *engine, gp_block_t *block, uint64
     gp_fence_policy_note_free(engine, device, wish);
   if (surplus && may_wait)
     (void)gp_give_back_in_free(engine, context);
+  else if (surplus)
+    (void)gp_release_surplus(engine, &device->ordered, now_ns); /* which does not wait */
   return code;
 }
 
@@ -193,13 +200,13 @@ static bool goes_to_driver(const gp_engine_t *engine, const gp_block_t *block)
 /* The program gives the block up, which stays in the pool. Takes the device's lock held and releases it; the
  * result for the program. asked_ns: read before the lock was taken. */
 static INLINE int end_ownership_and_unlock(
-    gp_engine_t *engine, gp_block_t *block, uint64_t asked_ns, bool may_wait)
+    gp_engine_t *engine, gp_block_t *block, uint64_t asked_ns, bool may_wait, gp_identity_t *identity)
 {
   uint64_t now_ns = gp_device_time(block->context->device, asked_ns);
 
   gp_block_end_ownership(engine, block, GP_DETAIL_NONE, now_ns);
   if (--block->refs == 0)
-    return drop_and_unlock(engine, block, now_ns, may_wait);
+    return drop_and_unlock(engine, block, now_ns, may_wait, identity);
   block->state = GP_STATE_RETAINED;
   gp_event_holders(engine, block);
   gp_lock_release(&block->context->device->lock);
@@ -217,7 +224,7 @@ static __attribute__((noinline)) gp_free_result_t free_cut_with(
   uint64_t asked_ns = gp_now(engine);
   gp_block_t *block = find_and_lock(engine, address);
   if (block && block->state == GP_STATE_LIVE) {
-    *ret_code = end_ownership_and_unlock(engine, block, asked_ns, false);
+    *ret_code = end_ownership_and_unlock(engine, block, asked_ns, false, NULL);
     return GP_FREE_DONE;
   }
   if (block)
@@ -268,8 +275,18 @@ static INLINE gp_block_t *find_for_free(
   return block;
 }
 
-static INLINE gp_free_result_t free_block(
-    gp_engine_t *engine, uint64_t address, gp_free_fn free_fn, void *arg, int *ret_code)
+/*
+ * The block stays in the pool although the program's call is another one than cudaFree: parts of segments,
+ * which the driver does not know, always; other blocks of cudaMalloc where stream-ordered memory is kept.
+ */
+static bool stays_in_pool(const gp_engine_t *engine, const gp_block_t *block, const gp_order_t *order)
+{
+  return block->segment || (order && !block->context->is_ordered && !goes_to_driver(engine, block));
+}
+
+/* Order: NULL, or where in which stream. */
+static INLINE gp_free_result_t free_block(gp_engine_t *engine, const gp_order_t *order, uint64_t address,
+    gp_free_fn free_fn, void *arg, int *ret_code)
 {
   gp_find_origin(engine, GP_OCCASION_FREE, 0);
   gp_peak_tell(engine);
@@ -279,6 +296,7 @@ static INLINE gp_free_result_t free_block(
   if (!block)
     return result;
   gp_device_t *device = block->context->device;
+  gp_identity_t *identity = order && order->context->device == device ? order->identity : NULL;
 
   if (block->state != GP_STATE_LIVE) {
     gp_lock_release(&device->lock);
@@ -286,29 +304,36 @@ static INLINE gp_free_result_t free_block(
     *ret_code = engine->driver.ops->code_invalid_value; /* a double free: the driver's answer to one */
     return GP_FREE_DONE;
   }
-  if (free_fn && block->segment) {
+  if (free_fn && stays_in_pool(engine, block, order)) {
     gp_lock_release(&device->lock);
     return free_cut_with(engine, address, free_fn, arg, ret_code);
   }
-  if (block->refs == 1 && (free_fn || goes_to_driver(engine, block))) {
+  if (block->refs == 1 && ((free_fn && !order) || goes_to_driver(engine, block))) {
     gp_release_start(engine, block);
     gp_lock_release(&device->lock);
     *ret_code = gp_release_owned(engine, block, free_fn, arg);
     return GP_FREE_DONE;
   }
-  *ret_code = end_ownership_and_unlock(engine, block, asked_ns, true);
+  *ret_code =
+      end_ownership_and_unlock(engine, block, asked_ns, !order && !block->context->is_ordered, identity);
   return GP_FREE_DONE;
 }
 
 gp_free_result_t gp_engine_free(gp_engine_t *engine, uint64_t address, int *ret_code)
 {
-  return free_block(engine, address, NULL, NULL, ret_code);
+  return free_block(engine, NULL, address, NULL, NULL, ret_code);
 }
 
 gp_free_result_t gp_engine_free_with(
     gp_engine_t *engine, uint64_t address, gp_free_fn free_fn, void *arg, int *ret_code)
 {
-  return free_block(engine, address, free_fn, arg, ret_code);
+  return free_block(engine, NULL, address, free_fn, arg, ret_code);
+}
+
+gp_free_result_t gp_engine_free_ordered(gp_engine_t *engine, const gp_order_t *order, uint64_t address,
+    gp_free_fn free_fn, void *arg, int *ret_code)
+{
+  return free_block(engine, order, address, free_fn, arg, ret_code);
 }
 
 bool gp_engine_retain(gp_engine_t *engine, uint64_t address)
@@ -353,7 +378,8 @@ bool gp_engine_release(gp_engine_t *engine, uint64_t address)
   block->refs = 0;
   gp_event_holders(engine, block);
   uint64_t now_ns = gp_device_time(device, asked_ns);
-  (void)drop_and_unlock(engine, block, now_ns, true); /* a failed wait leaves it deferred */
+  (void)drop_and_unlock(
+      engine, block, now_ns, !block->context->is_ordered, NULL); /* a failed wait leaves it deferred */
   return true;
 }
 

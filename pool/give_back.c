@@ -24,6 +24,11 @@ static void note_kept(gp_engine_t *engine, gp_device_t *device, bool is_busy)
   gp_lock_release(&device->lock);
 }
 
+bool gp_give_back_has(const gp_context_t *context)
+{
+  return gp_block_has_idle(context) || gp_block_has_idle(&context->device->ordered);
+}
+
 /*
  * Whether the device has surplus, and the context memory that could go. Where there is no surplus, what
  * stayed because the device was busy has been handed out again, or its context has ended.
@@ -41,7 +46,7 @@ static bool has_surplus(gp_engine_t *engine, gp_context_t *context)
   bool has = gp_surplus_is_due(engine, device, gp_now(engine));
   if (!has)
     gp_surplus_note_kept(device, 0);
-  has = has && gp_block_has_idle(context);
+  has = has && gp_give_back_has(context);
   gp_lock_release(&device->lock);
   return has;
 }
@@ -52,7 +57,8 @@ static bool has_unused(gp_context_t *context)
   gp_device_t *device = context->device;
 
   gp_lock_take(&device->lock);
-  bool has = !gp_list_is_empty(&context->deferred) || gp_device_releasable(device) > 0;
+  bool has = !gp_list_is_empty(&context->deferred) || !gp_list_is_empty(&device->ordered.deferred) ||
+             gp_device_releasable(device) > 0;
   gp_lock_release(&device->lock);
   return has;
 }
@@ -64,6 +70,7 @@ static uint64_t give_back(gp_engine_t *engine, gp_context_t *context, bool is_qu
   if (is_quiet) {
     gp_reclaim(engine); /* what was deferred is idle now, and may be surplus, too */
     given = gp_release_surplus(engine, context, gp_now(engine));
+    given += gp_release_surplus(engine, &context->device->ordered, gp_now(engine));
   }
   note_kept(engine, context->device, !is_quiet);
   return given;
@@ -93,7 +100,8 @@ static bool is_quiet_now(gp_engine_t *engine)
 static uint64_t release_unused(gp_engine_t *engine, gp_context_t *context)
 {
   gp_reclaim(engine);
-  return gp_release_unused(engine, context, GP_TRIM_REQUESTED);
+  return gp_release_unused(engine, context, GP_TRIM_REQUESTED) +
+         gp_release_unused(engine, &context->device->ordered, GP_TRIM_REQUESTED);
 }
 
 uint64_t gp_give_back_after_sync(gp_engine_t *engine, gp_context_t *context)

@@ -11,6 +11,10 @@
 
 #include "pool/state.h"
 
+/* There is idle memory that could go back in such a call for the context: its own, or stream-ordered memory
+ * of its device. The caller holds the device's lock. */
+bool gp_give_back_has(const gp_context_t *context);
+
 /* In the program's free of a block of the context, which found that the device has surplus. */
 uint64_t gp_give_back_in_free(gp_engine_t *engine, gp_context_t *context);
 

@@ -104,6 +104,28 @@ void gp_limit_cancel(gp_device_t *device, uint64_t bytes)
   gp_lock_release(&device->lock);
 }
 
+void gp_limit_cancel_async(gp_device_t *device, uint64_t bytes)
+{
+  gp_lock_take(&device->lock);
+  gp_assert_internal(device->committed_bytes >= bytes && device->async_live >= bytes);
+  device->committed_bytes -= bytes;
+  device->async_live -= bytes;
+  gp_lock_release(&device->lock);
+}
+
+/*
+ * The driver's pools of stream-ordered memory grow in pieces of this size, whatever is asked for, and no call
+ * says whether what they hold idle would do. Close to a limit that refuses what might have fitted; a limit is
+ * a promise.
+ */
+#define ASYNC_GROWTH (32 * GP_MIB)
+
+uint64_t gp_limit_async_growth(uint64_t bytes)
+{
+  uint64_t growth = gp_round_up(bytes, ASYNC_GROWTH);
+  return growth ? growth : UINT64_MAX;
+}
+
 /*
  * Stream-ordered memory that the program has freed stays with the driver's pool until a synchronization, and
  * the pool may use larger pieces than were asked for. Under a limit the driver is therefore asked what its

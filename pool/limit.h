@@ -18,6 +18,10 @@
 bool gp_limit_reserve(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t growth, bool is_async);
 void gp_limit_cancel(gp_device_t *device, uint64_t bytes);
+void gp_limit_cancel_async(gp_device_t *device, uint64_t bytes);
+
+/* Bytes by which the device's memory may grow for so many of the driver's own pools; UINT64_MAX: overflow. */
+uint64_t gp_limit_async_growth(uint64_t bytes);
 
 /* Asks the driver for the device's figures and remembers them with what was committed then; false: it gave
  * none. */

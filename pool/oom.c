@@ -112,11 +112,28 @@ static bool trim_driver_pool(gp_engine_t *engine, gp_context_t *context, gp_room
   return true;
 }
 
-/* Idle blocks of the device go back, when it is quiet. */
-static bool trim(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_room_t *room)
+/* What went back into the driver's own pools has to leave them, too. */
+static void trim_after_release(gp_engine_t *engine, gp_context_t *context)
 {
-  return has_releasable(device) && gp_wait_until_quiet(engine, device, room) &&
-         gp_release_largest(engine, device, bytes, GP_TRIM_OOM) > 0;
+  if (!engine->driver.ops->trim_async || !gp_engine_enter_wait(engine))
+    return;
+  gp_driver_trim_async(engine, &context->driver);
+  gp_engine_leave_wait(engine);
+  gp_limit_settle(engine, context);
+}
+
+/* Idle blocks of the device go back, when it is quiet. */
+static bool trim(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_room_t *room)
+{
+  gp_device_t *device = context->device;
+
+  if (!has_releasable(device) || !gp_wait_until_quiet(engine, device, room))
+    return false;
+  uint64_t ordered = bytes_of(device, &device->ordered_bytes);
+  bool released = gp_release_largest(engine, device, bytes, GP_TRIM_OOM) > 0;
+  if (bytes_of(device, &device->ordered_bytes) < ordered)
+    trim_after_release(engine, context);
+  return released;
 }
 
 /* Whether the pool keeps memory of the device that is of no use to it any more. */
@@ -226,9 +243,9 @@ static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step
     return true;
   case STEP_AWAIT_BRIEFLY: return await_briefly(engine, device, room);
   case STEP_WAIT: return gp_wait_for_deferred(engine, device, room);
-  case STEP_TRIM: return trim(engine, device, missing_bytes(engine, context, bytes, by_limit), room);
+  case STEP_TRIM: return trim(engine, context, missing_bytes(engine, context, bytes, by_limit), room);
   case STEP_TRIM_ALL: {
-    bool trimmed = trim(engine, device, UINT64_MAX, room);
+    bool trimmed = trim(engine, context, UINT64_MAX, room);
     bool pool_may_help = !by_limit || bytes_of(device, &device->draining) > 0;
     return (pool_may_help && trim_driver_pool(engine, context, room)) || trimmed;
   }
@@ -239,7 +256,7 @@ static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step
       return false;
     gp_reclaim_synchronously(engine);
     return true;
-  case STEP_TRIM_AT_LAST: return !engine->driver.ops->fence_record && trim(engine, device, UINT64_MAX, room);
+  case STEP_TRIM_AT_LAST: return !engine->driver.ops->fence_record && trim(engine, context, UINT64_MAX, room);
   case STEP_TRY_AGAIN: return !by_limit;
   default: return false;
   }

@@ -160,6 +160,22 @@ static bool is_chunk(const gp_block_t *block)
   return block->segment && block->segment->range;
 }
 
+/* The driver has answered for a block (RELEASING, from IDLE or DEFERRED). The caller holds the device's lock.
+ */
+static void finish_release(gp_engine_t *engine, gp_block_t *block, int code, gp_trim_reason_t reason,
+    uint64_t start_ns, uint64_t end_ns)
+{
+  gp_device_t *device = block->context->device;
+
+  gp_releases_finish(&device->releases, &block->release);
+  if (code == 0) {
+    device->stats->driver_frees++;
+    forget_unused(engine, block, reason, start_ns, end_ns - start_ns);
+  } else {
+    restore(engine, block, end_ns);
+  }
+}
+
 /* Gives a block (RELEASING, from IDLE or DEFERRED) back; the driver's code. */
 static int release_one(gp_engine_t *engine, gp_block_t *block, gp_trim_reason_t reason)
 {
@@ -170,13 +186,7 @@ static int release_one(gp_engine_t *engine, gp_block_t *block, gp_trim_reason_t 
   uint64_t end_ns = gp_now(engine);
 
   gp_lock_take(&device->lock);
-  gp_releases_finish(&device->releases, &block->release);
-  if (code == 0) {
-    device->stats->driver_frees++;
-    forget_unused(engine, block, reason, start_ns, end_ns - start_ns);
-  } else {
-    restore(engine, block, end_ns);
-  }
+  finish_release(engine, block, code, reason, start_ns, end_ns);
   gp_lock_release(&device->lock);
   return code;
 }
@@ -260,6 +270,121 @@ uint64_t gp_release_unused(gp_engine_t *engine, gp_context_t *context, gp_trim_r
     choose(engine, &victims, chunk);
   gp_lock_release(&device->lock);
   return release_list(engine, device, &victims, reason);
+}
+
+/* The oldest idle blocks of stream-ordered memory, so many bytes of them. The caller holds the device's lock.
+ */
+static void choose_ordered(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_list_t *victims)
+{
+  uint64_t chosen = 0;
+
+  GP_LIST_EACH_SAFE(&device->idle, gp_block_t, order, block) {
+    if (block->context != &device->ordered || chosen >= bytes)
+      continue;
+    chosen += block->size;
+    choose(engine, victims, block);
+  }
+}
+
+uint64_t gp_release_ordered(gp_engine_t *engine, gp_device_t *device, gp_trim_reason_t reason)
+{
+  gp_list_t victims;
+
+  gp_assert(!gp_holds_engine_lock());
+  if (!gp_engine_enter(engine))
+    return 0;
+  gp_list_init(&victims);
+  gp_lock_take(&device->lock);
+  choose_ordered(engine, device, UINT64_MAX, &victims);
+  gp_lock_release(&device->lock);
+  uint64_t given = release_list(engine, device, &victims, reason);
+  gp_engine_leave(engine);
+  return given;
+}
+
+#define SPARE_DIVISION 16 /* so much more than the program has had at most may be held */
+
+void gp_release_before_growth(gp_engine_t *engine, gp_device_t *device, uint64_t bytes)
+{
+  gp_list_t victims;
+
+  gp_assert(!gp_holds_engine_lock());
+  if (!gp_engine_enter(engine))
+    return;
+  gp_list_init(&victims);
+  gp_lock_take(&device->lock);
+  const gp_gauge_t *use = &device->stats->allocated_bytes;
+  uint64_t held = device->stats->reserved_bytes.current + bytes;
+  uint64_t allowed = use->peak + use->peak / SPARE_DIVISION;
+  if (held > allowed && use->current + bytes > use->peak) /* else the program has needed it, and may again */
+    choose_ordered(engine, device, held - allowed, &victims);
+  gp_lock_release(&device->lock);
+  (void)release_list(engine, device, &victims, GP_TRIM_SPARE);
+  gp_engine_leave(engine);
+}
+
+/* The next block that can go so, RELEASING, and its stream, which does not end before users is lowered; NULL:
+ * there is none. */
+static gp_block_t *start_in_order(gp_engine_t *engine, gp_device_t *device, gp_identity_t **ret_identity)
+{
+  gp_block_t *found = NULL;
+
+  gp_lock_take(&device->lock);
+  GP_LIST_EACH(&device->ordered.deferred, gp_block_t, order, block)
+    if (!found && block->freed_in && block->freed_in->handle != GP_STREAM_PER_THREAD)
+      found = block;
+  if (found) {
+    *ret_identity = found->freed_in;
+    atomic_fetch_add(&found->freed_in->users, 1);
+    gp_release_start(engine, found);
+  }
+  gp_lock_release(&device->lock);
+  return found;
+}
+
+/* If the stream has no work, the last use of what was freed in its order is over: then the memory goes at
+ * once. */
+static int give_in_order(gp_engine_t *engine, const gp_block_t *block, const gp_identity_t *identity)
+{
+  const gp_driver_context_t *context = &identity->context->driver;
+
+  if (engine->driver.ops->stream_query && gp_driver_stream_query(engine, context, identity->handle) == 0)
+    return gp_driver_free(engine, &block->context->driver, block->address);
+  return gp_driver_free_ordered(engine, context, identity->handle, block->address);
+}
+
+static int release_in_order(gp_engine_t *engine, gp_block_t *block, const gp_identity_t *identity)
+{
+  gp_device_t *device = block->context->device;
+  uint64_t start_ns = gp_now(engine);
+  int code = give_in_order(engine, block, identity);
+  uint64_t end_ns = gp_now(engine);
+
+  gp_lock_take(&device->lock);
+  finish_release(engine, block, code, GP_TRIM_REQUESTED, start_ns, end_ns);
+  gp_lock_release(&device->lock);
+  return code;
+}
+
+uint64_t gp_release_in_order(gp_engine_t *engine, gp_device_t *device)
+{
+  gp_identity_t *identity;
+  gp_block_t *block;
+  uint64_t bytes = 0;
+
+  gp_assert(!gp_holds_engine_lock());
+  if (!gp_engine_enter(engine))
+    return 0;
+  while ((block = start_in_order(engine, device, &identity))) {
+    uint64_t size = block->size;
+    bool is_back = release_in_order(engine, block, identity) == 0;
+    atomic_fetch_sub(&identity->users, 1);
+    if (!is_back)
+      break;
+    bytes += size;
+  }
+  gp_engine_leave(engine);
+  return bytes;
 }
 
 uint64_t gp_release_surplus(gp_engine_t *engine, gp_context_t *context, uint64_t now_ns)

@@ -25,6 +25,23 @@ uint64_t gp_release_largest(
  * mapped memory what every context has completed. For the rest no fences or rules of reuse are used: the
  * driver's free is right, whatever uses the memory. May wait for the device.
  */
+/*
+ * Stream-ordered memory of the device that waits for facts: what was freed in the order of a stream that
+ * lives goes back in that order, as the program's own free would have. Own streams of threads are left out:
+ * no other thread could name them. Does not wait for the device.
+ */
+uint64_t gp_release_in_order(gp_engine_t *engine, gp_device_t *device);
+
+/*
+ * Stream-ordered memory of the device is about to grow by so many bytes, with which the program has more than
+ * ever before. Where the pool would hold much more than that, idle memory of that kind goes back to the
+ * driver's pool first, which cuts what was asked for from it.
+ */
+void gp_release_before_growth(gp_engine_t *engine, gp_device_t *device, uint64_t bytes);
+
+/* Idle stream-ordered memory of the device, all of it. Does not wait for the device. */
+uint64_t gp_release_ordered(gp_engine_t *engine, gp_device_t *device, gp_trim_reason_t reason);
+
 uint64_t gp_release_unused(gp_engine_t *engine, gp_context_t *context, gp_trim_reason_t reason);
 
 /* What is surplus of the context now (space/surplus.h); nothing while the engine is suspended. */

@@ -64,9 +64,11 @@ struct gp_block {
   uint64_t requested; /* bytes the present or last owner asked for */
   uint64_t block_id; /* of the present or last owner; grows over all blocks of the engine, never used again */
   uint64_t time_ns;  /* of the present or last owner's alloc */
+  uint64_t stream;   /* stream-ordered: the driver's handle of the stream that this owner named; else 0 */
   uint64_t free_epoch;   /* epoch of the free: reusable when every context has completed it. 0: of none */
   gp_segment_t *segment; /* of which it is a part; NULL: a driver allocation by itself */
   gp_list_t order; /* DEFERRED: in context->deferred; IDLE: in device->idle; RELEASING: the releaser's list */
+  gp_identity_t *freed_in; /* DEFERRED: it was freed in the order of that stream; NULL: of none */
   uint32_t refs;
   uint32_t origin;          /* of the present or last owner, as the observer told */
   uint32_t observer_cookie; /* the observer's, see gp_event_t; 0 at first */
@@ -74,7 +76,8 @@ struct gp_block {
   gp_state_t released_from; /* RELEASING: what it was, and is again if the driver refuses */
   bool tainted;             /* exported: to the driver on free */
   bool exact;               /* not of a size that the type makes: to the driver on free */
-  gp_bin_entry_t in_bin;    /* IDLE: in its bin */
+  gp_bin_entry_t in_bin;    /* IDLE: in its bin; DEFERRED: in that of freed_in */
+  uint64_t freed_as;        /* which of the frees in freed_in */
   uint64_t idle_ns;         /* since when idle */
   uint64_t releasable;      /* IDLE, of a segment: bytes that could go back to the driver now */
   gp_list_t all;            /* in context->blocks */
@@ -170,6 +173,30 @@ typedef struct gp_barriers {
   uint64_t asked_epoch; /* of the one that is waited for; 0: none is */
 } gp_barriers_t;
 
+/*
+ * A stream that the program names in cudaMallocAsync and cudaFreeAsync, by what it is and not by its handle,
+ * which the driver gives to another stream once this one has ended. Memory that was freed in its order may be
+ * used there again at once (reuse/identities.h). Invariants, under the device's lock: freed holds the
+ * DEFERRED blocks whose freed_in it is, by class, and none after it has ended; entered <= frees. Records are
+ * recycled, and return to the host with the engine.
+ */
+struct gp_identity {
+  gp_list_t link;        /* in context->identities, or engine->free_identities */
+  gp_context_t *context; /* the stream's */
+  uint64_t handle;       /* the driver's; GP_STREAM_LEGACY or GP_STREAM_PER_THREAD for a default stream */
+  const void *submitter; /* of a per-thread stream: the thread's (reuse/work_flags.h), and ... */
+  uint64_t owner;        /* ... which of those that had it */
+  gp_bins_t freed;
+  uint64_t frees;   /* blocks that were freed in it so far */
+  uint64_t entered; /* so many of them before the newest operation that the library put into it */
+  atomic_bool
+      owes; /* memory went from one owner to the next, and no operation of the library's has come since */
+  _Atomic(void *) event; /* the driver's, for such operations; NULL: not made */
+  atomic_flag making;    /* a thread makes it */
+  atomic_int users; /* driver calls that name the stream; raised under the device's lock while it lives */
+  bool has_ended;
+};
+
 /* A wait that was in vain: `ns` nanoseconds of polling, after which the context had still got so far. */
 typedef struct gp_vain {
   _Atomic uint64_t progress;
@@ -199,8 +226,11 @@ struct gp_context {
   gp_barriers_t barriers;
   gp_vain_t vain;
   _Atomic uint64_t completed;
-  gp_list_t streams; /* of the modes that follow streams; see reuse/streams.h */
+  gp_list_t identities;                     /* of its streams, those that live; under contexts_lock */
+  _Atomic(gp_identity_t *) legacy_identity; /* of its legacy default stream; NULL: not made */
+  gp_list_t streams;                        /* of the modes that follow streams; see reuse/streams.h */
   gp_stream_t *default_stream;
+  bool is_ordered;  /* it is device->ordered */
   bool bars_single; /* something was seen with which mode `single` cannot be; under contexts_lock */
   int suspensions;  /* of the engine's, those that end with this context; under contexts_lock, 0 once lost */
   atomic_bool gone; /* the driver says that it has ended: it holds nothing back, and is about to be lost */
@@ -217,7 +247,7 @@ struct gp_context {
  * DEFERRED ones; idle holds the idle blocks, oldest first; releases holds what is on its way to the driver.
  * draining: stream-ordered memory that the program has freed and the driver's pools may still hold; counted
  * only under a limit, and only if the driver can be asked (see gp_limit_settle). async_live: what the program
- * holds of it.
+ * and the pool hold of it. ordered_bytes: of the blocks of `ordered`; ordered_live: of those that are LIVE.
  */
 struct gp_device {
   gp_lock_t lock;
@@ -254,6 +284,16 @@ struct gp_device {
   uint64_t told_pools;     /* ... the program had of them, this */
   gp_context_t
       stand_in; /* for the device as such while it has no context, see gp_engine_device_context; in no list */
+  /*
+   * Stream-ordered memory of the device. It outlives contexts, so that a record that stands for no context of
+   * the driver has its blocks: its driver handle is NULL, it is never lost, and is always the last of
+   * `contexts`.
+   */
+  gp_context_t ordered;
+  uint64_t ordered_bytes;
+  uint64_t ordered_live;
+  uint64_t ordered_peak;      /* of ordered_live, since the program set it back */
+  atomic_bool ordered_barred; /* the program changed how the driver's pool works: it is forwarded */
   gp_list_t contexts;
   gp_list_t idle;
   gp_stats_t *stats; /* own_stats, until the observer has a place for them; also to be read under the lock */
@@ -323,6 +363,13 @@ struct gp_engine {
   gp_address_map_t blocks;
   gp_forwarded_table_t forwarded;
 
+  /* Stream-ordered memory */
+  bool keeps_ordered; /* GPUPOOL_ASYNC */
+  const gp_pool_type_t *ordered_type;
+  atomic_bool has_programmatic; /* a launch was seen that does not wait for the kernel in front of it */
+  gp_address_map_t identities;  /* of created streams, by the driver's handle */
+  gp_list_t free_identities;    /* under contexts_lock */
+
   gp_lock_t slab_lock;
   gp_block_t *free_records; /* linked by in_bin.next */
   struct gp_slab *slabs;
@@ -370,6 +417,15 @@ static inline uint64_t gp_device_releasable(const gp_device_t *device)
   return device->stats->cached_bytes.current - device->stats->inactive_split_bytes.current;
 }
 
+/* Memory of the device that the program has freed is here still. Takes the device's lock. */
+static inline bool gp_device_keeps_memory(gp_device_t *device)
+{
+  gp_lock_take(&device->lock);
+  bool keeps = device->stats->cached_bytes.current + device->stats->deferred_bytes.current > 0;
+  gp_lock_release(&device->lock);
+  return keeps;
+}
+
 /* The limit was lowered below what is committed, and too little has been freed since. The caller holds the
  * device's lock.
  */
@@ -394,6 +450,19 @@ static inline uint64_t gp_device_time(gp_device_t *device, uint64_t now_ns)
 static inline bool gp_holds_engine_lock(void)
 {
   return gp_locks_held() >> GP_RANK_CONTEXTS != 0;
+}
+
+/*
+ * The driver's pools have memory back that was counted as stream-ordered, and may hold it still: under a
+ * limit it counts until the driver says that it is gone. The caller holds the device's lock.
+ */
+static inline void gp_device_uncommit_ordered(const gp_engine_t *engine, gp_device_t *device, uint64_t bytes)
+{
+  device->async_live -= bytes;
+  if (device->limit != UINT64_MAX && engine->driver.ops->async_reserved)
+    device->draining += bytes;
+  else
+    device->committed_bytes -= bytes;
 }
 
 static inline gp_block_t *gp_block_of_cut(gp_cut_entry_t *entry)

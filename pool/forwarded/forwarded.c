@@ -20,17 +20,9 @@ typedef struct gp_reservation {
   bool is_pooled;
 } gp_reservation_t;
 
-/*
- * The driver's pools of stream-ordered memory grow in pieces of this size, whatever is asked for, and no call
- * says whether what they hold idle would do. Close to a limit that refuses what might have fitted; a limit is
- * a promise.
- */
-#define ASYNC_GROWTH (32 * GP_MIB)
-
 static uint64_t growth_of(uint64_t bytes, gp_forwarded_kind_t kind)
 {
-  uint64_t growth = gp_forwarded_is_driver_pooled(kind) ? gp_round_up(bytes, ASYNC_GROWTH) : bytes;
-  return growth ? growth : UINT64_MAX; /* overflow: more than there is */
+  return gp_forwarded_is_driver_pooled(kind) ? gp_limit_async_growth(bytes) : bytes;
 }
 
 static int attempt_reserve(void *arg, bool *by_limit)
@@ -55,22 +47,14 @@ static int attempt_fit(void *arg, bool *by_limit)
              : reservation->engine->driver.ops->code_out_of_memory;
 }
 
-static bool keeps_memory(gp_device_t *device)
-{
-  gp_lock_take(&device->lock);
-  bool keeps = device->stats->cached_bytes.current + device->stats->deferred_bytes.current > 0;
-  gp_lock_release(&device->lock);
-  return keeps;
-}
-
 static bool make_pools_fit(gp_reservation_t *reservation, gp_room_t *room)
 {
   gp_engine_t *engine = reservation->engine;
   gp_context_t *context = reservation->context;
   bool by_limit = false;
 
-  if (!reservation->is_pooled || !keeps_memory(context->device) || attempt_fit(reservation, &by_limit) == 0 ||
-      gp_oom_is_hopeless(engine, context, reservation->bytes))
+  if (!reservation->is_pooled || !gp_device_keeps_memory(context->device) ||
+      attempt_fit(reservation, &by_limit) == 0 || gp_oom_is_hopeless(engine, context, reservation->bytes))
     return true;
   return gp_oom_make_room(engine, context, reservation->bytes, attempt_fit, reservation, &by_limit, room) ==
              0 ||
@@ -132,11 +116,10 @@ void gp_engine_forwarded_cancel(
 
   if (gp_forwarded_is_host(kind))
     return;
-  gp_lock_take(&device->lock);
-  device->committed_bytes -= bytes;
   if (gp_forwarded_is_driver_pooled(kind))
-    device->async_live -= bytes;
-  gp_lock_release(&device->lock);
+    gp_limit_cancel_async(device, bytes);
+  else
+    gp_limit_cancel(device, bytes);
 }
 
 /* What the driver frees with a context; pools, mapped memory and graphs live without one (cuda.h,

@@ -21,9 +21,7 @@ void gp_forwarded_uncount(
   } else {
     gp_gauge_sub(&device->stats->passthrough_bytes, memory->size);
     if (is_in_pool(memory))
-      device->async_live -= memory->size;
-    if (is_in_pool(memory) && device->limit != UINT64_MAX && engine->driver.ops->async_reserved)
-      device->draining += memory->size; /* still held, by the driver's pool */
+      gp_device_uncommit_ordered(engine, device, memory->size);
     else
       device->committed_bytes -= memory->size;
   }

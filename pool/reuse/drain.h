@@ -47,8 +47,7 @@ static inline gp_block_t *gp_drain_for(
   gp_stats_t *stats = context->device->stats;
   gp_stamp_leave_deferred(block);
   gp_block_end_use(engine, block, now_ns);
-  gp_gauge_add(&stats->cached_bytes, block->size);
-  gp_gauge_sub(&stats->cached_bytes, block->size);
+  gp_gauge_pass(&stats->cached_bytes, block->size); /* its events tell that it was idle */
   return block;
 }
 

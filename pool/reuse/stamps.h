@@ -20,11 +20,12 @@
  * is covered is ready, although it may still be queued (drain.h). A context that is met later has completed
  * nothing, and takes nothing back: it is known before it can submit work (doc/reuse.md).
  *
- * Uses: state.h, space/block.h.
+ * Uses: state.h, space/ordered_blocks.h.
  */
 #ifndef GP_POOL_REUSE_STAMPS_H
 #define GP_POOL_REUSE_STAMPS_H
 
+#include "pool/space/ordered_blocks.h"
 #include "pool/state.h"
 
 /* Begins a new epoch and returns the one before: all frees so far are in it or in older ones. */
@@ -82,6 +83,8 @@ static inline void gp_stamp_leave_deferred(gp_block_t *block)
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
   gp_assert_internal(block->state == GP_STATE_DEFERRED);
   gp_list_remove(&block->order);
+  if (block->freed_in)
+    gp_ordered_unfile(block);
   if (block->segment)
     return;
   gp_assert_internal(block->bin->deferred_count > 0);

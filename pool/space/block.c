@@ -42,6 +42,8 @@ void gp_block_adopt(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns, ui
     gp_segment_note_growth(block->context->device, block);
   gp_gauge_add(&stats->segment, 1);
   gp_gauge_add(&stats->reserved_bytes, block->size);
+  if (block->context->is_ordered)
+    block->context->device->ordered_bytes += block->size;
   stats->driver_allocs++;
   gp_event_block(engine, block, GP_ACTION_SEGMENT_ALLOC, GP_DETAIL_NONE, time_ns, duration_ns, false);
   gp_event_facts(engine, block->context->device);
@@ -111,12 +113,23 @@ static gp_block_t *find_in(const gp_bin_t *bin, const gp_fit_t *fit, uint64_t mo
   return gp_block_serves(first, fit, fit->fresh, newest) ? first : find_smallest(bin, fit, most, newest);
 }
 
+static inline gp_block_t *find_in_bins(const gp_bins_t *bins, const gp_fit_t *fit, uint64_t newest)
+{
+  gp_block_t *block = find_in(gp_bins_find(bins, fit->class_bytes), fit, UINT64_MAX, newest);
+  if (!block && fit->above != 0)
+    block = find_in(gp_bins_find(bins, fit->above), fit, fit->most, newest);
+  return block;
+}
+
+gp_block_t *gp_block_find_in_bins(const gp_bins_t *bins, const gp_fit_t *fit, uint64_t newest)
+{
+  return find_in_bins(bins, fit, newest);
+}
+
 gp_block_t *gp_block_find_whole(const gp_context_t *context, const gp_fit_t *fit, uint64_t newest)
 {
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
-  gp_block_t *block = find_in(gp_bins_find(&context->bins, fit->class_bytes), fit, UINT64_MAX, newest);
-  if (!block && fit->above != 0)
-    block = find_in(gp_bins_find(&context->bins, fit->above), fit, fit->most, newest);
+  gp_block_t *block = find_in_bins(&context->bins, fit, newest);
   return block;
 }
 
@@ -188,7 +201,12 @@ void gp_block_forget(
   gp_gauge_sub(&device->stats->segment, 1);
   gp_gauge_sub(&device->stats->reserved_bytes, block->size);
   gp_assert_internal(device->committed_bytes >= block->size);
-  device->committed_bytes -= block->size;
+  if (block->context->is_ordered) {
+    device->ordered_bytes -= block->size;
+    gp_device_uncommit_ordered(engine, device, block->size);
+  } else {
+    device->committed_bytes -= block->size;
+  }
   if (block->segment) {
     gp_segment_t *segment = block->segment;
     gp_segment_remove(segment, block);

@@ -36,6 +36,10 @@ void gp_block_leave_idle(gp_block_t *block);
 gp_block_t *gp_block_find_whole(const gp_context_t *context, const gp_fit_t *fit, uint64_t newest);
 gp_block_t *gp_block_take_part(gp_engine_t *engine, gp_context_t *context, uint64_t size, uint64_t newest);
 
+/* The whole block that serves best of those in some bins, as gp_block_take_idle has it; it stays there. The
+ * caller holds the lock of the bins. */
+gp_block_t *gp_block_find_in_bins(const gp_bins_t *bins, const gp_fit_t *fit, uint64_t newest);
+
 /* Something idle would serve such a request, were it not for its free_epoch. */
 bool gp_block_is_withheld(const gp_context_t *context, const gp_fit_t *fit, bool is_cut);
 

@@ -46,6 +46,8 @@ gp_block_t *gp_block_slab_take(gp_engine_t *engine)
     return NULL;
   block->bin = NULL;
   block->segment = NULL;
+  block->stream = 0;
+  block->freed_in = NULL;
   block->refs = 0;
   block->observer_cookie = 0;
   block->tainted = false;

@@ -60,13 +60,13 @@ static int find(const fake_driver_t *driver, uint64_t address)
   return -1;
 }
 
-static int fake_alloc(void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address)
+static int allocate(
+    fake_driver_t *driver, fake_call_t call, void *context, uint64_t bytes, uint64_t *ret_address)
 {
-  fake_driver_t *driver = self;
   int code = 0;
 
   enter(driver);
-  if (must_fail(driver, FAKE_ALLOC))
+  if (must_fail(driver, call))
     code = driver->fail_code;
   else if (bytes == 0)
     code = FAKE_INVALID_VALUE;
@@ -75,7 +75,7 @@ static int fake_alloc(void *self, const gp_driver_context_t *context, uint64_t b
   if (code == 0) {
     REQUIRE(driver->allocation_count < FAKE_ALLOCATIONS);
     int i = driver->allocation_count++;
-    driver->allocations[i] = (fake_allocation_t){driver->next_address, bytes, context->handle, 0};
+    driver->allocations[i] = (fake_allocation_t){driver->next_address, bytes, context, 0};
     memset(works[i], 0, sizeof(works[i]));
     *ret_address = driver->next_address;
     driver->next_address += (bytes + 511) / 512 * 512;
@@ -87,14 +87,78 @@ static int fake_alloc(void *self, const gp_driver_context_t *context, uint64_t b
   return code;
 }
 
+static void take_out(fake_driver_t *driver, int i)
+{
+  driver->used -= driver->allocations[i].bytes;
+  int last = --driver->allocation_count;
+  driver->allocations[i] = driver->allocations[last];
+  memcpy(works[i], works[last], sizeof(works[i]));
+}
+
+static int fake_alloc(void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address)
+{
+  return allocate(self, FAKE_ALLOC, context->handle, bytes, ret_address);
+}
+
+static int fake_alloc_ordered(
+    void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t bytes, uint64_t *ret_address)
+{
+  REQUIRE(context->handle && stream != 0);
+  return allocate(self, FAKE_ALLOC_ORDERED, NULL, bytes, ret_address);
+}
+
+static int fake_free_ordered(
+    void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t address)
+{
+  fake_driver_t *driver = self;
+  int code = 0;
+
+  REQUIRE(context->handle && stream != 0);
+  enter(driver);
+  if (must_fail(driver, FAKE_FREE_ORDERED)) {
+    code = driver->fail_code;
+  } else {
+    int i = find(driver, address);
+    driver->errors += i < 0 || driver->allocations[i].context != NULL;
+    if (i >= 0)
+      take_out(driver, i);
+  }
+  leave(driver);
+  return code;
+}
+
+static int fake_enter_stream(void *self, const gp_driver_context_t *context, uint64_t stream, void **event)
+{
+  fake_driver_t *driver = self;
+  int code = 0;
+
+  REQUIRE(context->handle);
+  enter(driver);
+  if (must_fail(driver, FAKE_ENTER_STREAM)) {
+    code = driver->fail_code;
+  } else {
+    driver->entered = stream;
+    *event = &driver->entered;
+  }
+  leave(driver);
+  return code;
+}
+
+static bool is_pending(const fake_driver_t *driver, int allocation)
+{
+  bool pending = false;
+  for (int context = 0; context < FAKE_CONTEXTS; context++)
+    pending |= works[allocation][context] > driver->completed[context];
+  return pending;
+}
+
 static int fake_free(void *self, const gp_driver_context_t *context, uint64_t address)
 {
   fake_driver_t *driver = self;
   int code = 0;
 
-  (void)context;
   enter(driver);
-  for (int i = 0; i < FAKE_CONTEXTS; i++)
+  for (int i = 0; context->handle && i < FAKE_CONTEXTS; i++)
     if (is_busy(driver, i)) {
       driver->busy_frees++;
       break;
@@ -107,10 +171,9 @@ static int fake_free(void *self, const gp_driver_context_t *context, uint64_t ad
       driver->errors++;
       code = FAKE_INVALID_VALUE;
     } else {
-      driver->used -= driver->allocations[i].bytes;
-      int last = --driver->allocation_count;
-      driver->allocations[i] = driver->allocations[last];
-      memcpy(works[i], works[last], sizeof(works[i]));
+      driver->errors += (driver->allocations[i].context == NULL) != (context->handle == NULL);
+      driver->errors += !context->handle && is_pending(driver, i);
+      take_out(driver, i);
     }
   }
   leave(driver);
@@ -484,6 +547,9 @@ void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence)
   memset(driver, 0, sizeof(*driver));
   driver->ops = (gp_driver_ops_t){
       .alloc = fake_alloc,
+      .alloc_ordered = fake_alloc_ordered,
+      .free_ordered = fake_free_ordered,
+      .enter_stream = fake_enter_stream,
       .free = fake_free,
       .wait = fake_wait,
       .wait_as_free = fake_wait_as_free,
@@ -565,13 +631,10 @@ void fake_complete_in(fake_driver_t *driver, int context, uint64_t ns)
 
 bool fake_is_in_use(fake_driver_t *driver, uint64_t address)
 {
-  bool in_use = false;
-
   enter(driver);
   int i = find(driver, address);
   REQUIRE(i >= 0);
-  for (int context = 0; context < FAKE_CONTEXTS; context++)
-    in_use = in_use || works[i][context] > driver->completed[context];
+  bool in_use = is_pending(driver, i);
   leave(driver);
   return in_use;
 }

@@ -42,13 +42,16 @@ typedef enum fake_call {
   FAKE_MAP,
   FAKE_UNMAP,
   FAKE_ALLOW,
+  FAKE_ALLOC_ORDERED,
+  FAKE_FREE_ORDERED,
+  FAKE_ENTER_STREAM,
   FAKE_CALLS
 } fake_call_t;
 
 typedef struct fake_allocation {
   uint64_t address;
   uint64_t bytes;
-  void *context;
+  void *context; /* NULL: stream-ordered memory, of none */
   uint64_t work; /* newest work submitted on it, in its context's count */
 } fake_allocation_t;
 
@@ -93,6 +96,7 @@ typedef struct fake_driver {
   uint64_t fences[FAKE_FENCES];      /* each: the work of its context that it covers */
   int fence_count;
   uint64_t ordered; /* the stream that was put behind the default stream last */
+  uint64_t entered; /* the stream that an operation was put into last */
   fake_allocation_t *allocations;
   int allocation_count;
   fake_physical_t physicals[FAKE_PHYSICALS];
@@ -102,8 +106,8 @@ typedef struct fake_driver {
   uint64_t reserved_bytes;   /* of all ranges */
   fake_use_t *uses;          /* work on any bytes that may be pending */
   int use_count;
-  long errors; /* frees of what is not allocated, memory unmapped or moved under work that is pending, work on
-                  what is not mapped */
+  long errors; /* frees of what is not allocated, or of stream-ordered memory under work that is pending,
+                  memory unmapped or moved under work that is pending, work on what is not mapped */
 } fake_driver_t;
 
 void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence);

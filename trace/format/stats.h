@@ -30,6 +30,15 @@ static inline void gp_gauge_add(gp_gauge_t *gauge, uint64_t amount)
     gauge->peak = gauge->current;
 }
 
+/* What comes and goes in one moment. */
+static inline void gp_gauge_pass(gp_gauge_t *gauge, uint64_t amount)
+{
+  gauge->allocated += amount;
+  gauge->freed += amount;
+  if (gauge->current + amount > gauge->peak)
+    gauge->peak = gauge->current + amount;
+}
+
 static inline void gp_gauge_sub(gp_gauge_t *gauge, uint64_t amount)
 {
   gp_assert_internal(gauge->current >= amount);

@@ -1,0 +1,255 @@
+#include "pool/reuse/identities.h"
+
+#include <sched.h>
+#include <stdlib.h>
+
+#include "pool/driver_calls.h"
+#include "pool/mode.h"
+#include "pool/reuse/stamps.h"
+#include "pool/reuse/work_flags.h"
+#include "pool/space/ordered_blocks.h"
+
+/* Of the calling thread's own stream, in the context that it asked from last. */
+static _Thread_local struct {
+  const gp_engine_t *engine;
+  const gp_context_t *context;
+  gp_identity_t *identity;
+} of_thread __attribute__((tls_model("initial-exec")));
+
+/* A recycled record or a new one; NULL: the host has no memory. The caller holds contexts_lock. */
+static gp_identity_t *make(gp_engine_t *engine, gp_context_t *context, uint64_t handle)
+{
+  gp_identity_t *identity;
+
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
+  if (atomic_load(&context->lost))
+    return NULL;
+  if (!gp_list_is_empty(&engine->free_identities)) {
+    identity = gp_list_entry(engine->free_identities.next, gp_identity_t, link);
+    gp_list_remove(&identity->link);
+  } else {
+    identity = calloc(1, sizeof(*identity));
+    if (!identity)
+      return NULL;
+    gp_bins_init(&identity->freed);
+    gp_list_init(&identity->link);
+    atomic_flag_clear(&identity->making);
+  }
+  gp_lock_take(&context->device->lock); /* a thread with a record of the past may look at it */
+  identity->context = context;
+  identity->handle = handle;
+  identity->submitter = NULL;
+  identity->frees = identity->entered = 0;
+  atomic_store(&identity->owes, false);
+  atomic_store(&identity->event, NULL); /* it went with its context */
+  identity->has_ended = false;
+  gp_lock_release(&context->device->lock);
+  gp_list_push_back(&context->identities, &identity->link);
+  return identity;
+}
+
+/* The caller holds contexts_lock. */
+static void end(gp_engine_t *engine, gp_identity_t *identity)
+{
+  gp_lock_t *lock = &identity->context->device->lock;
+
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
+  gp_lock_take(lock);
+  gp_ordered_unfile_all(identity);
+  identity->has_ended = true;
+  gp_lock_release(lock);
+  gp_list_remove(&identity->link);
+  gp_list_push_back(&engine->free_identities, &identity->link);
+}
+
+void gp_identity_created(gp_engine_t *engine, gp_context_t *context, uint64_t handle)
+{
+  gp_assert(!gp_holds_engine_lock());
+  if (!engine->keeps_ordered || !context || handle <= GP_STREAM_PER_THREAD)
+    return;
+  gp_lock_take(&engine->contexts_lock);
+  /* A stream of that handle which went unseen, with its context: that one is no more. */
+  gp_identity_t *stale = gp_address_map_remove(&engine->identities, handle);
+  if (stale)
+    end(engine, stale);
+  gp_identity_t *identity = make(engine, context, handle);
+  if (identity && !gp_address_map_insert(&engine->identities, handle, identity))
+    end(engine, identity);
+  gp_lock_release(&engine->contexts_lock);
+}
+
+void gp_identity_ends(gp_engine_t *engine, uint64_t handle)
+{
+  gp_assert(!gp_holds_engine_lock());
+  if (!engine->keeps_ordered || handle <= GP_STREAM_PER_THREAD)
+    return;
+  gp_lock_take(&engine->contexts_lock);
+  gp_identity_t *identity = gp_address_map_remove(&engine->identities, handle);
+  if (identity)
+    end(engine, identity);
+  gp_lock_release(&engine->contexts_lock);
+  while (identity && atomic_load(&identity->users) > 0)
+    sched_yield(); /* another thread names the stream in a driver call that does not wait */
+}
+
+void gp_identities_lose_context(gp_engine_t *engine, gp_context_t *context)
+{
+  gp_assert(!gp_holds_engine_lock());
+  gp_lock_take(&engine->contexts_lock);
+  GP_LIST_EACH_SAFE(&context->identities, gp_identity_t, link, identity) {
+    if (identity->handle > GP_STREAM_PER_THREAD)
+      gp_address_map_remove_value(&engine->identities, identity->handle, identity);
+    end(engine, identity);
+  }
+  atomic_store(&context->legacy_identity, NULL);
+  gp_lock_release(&engine->contexts_lock);
+}
+
+gp_identity_t *gp_identity_of(gp_engine_t *engine, uint64_t handle)
+{
+  return handle > GP_STREAM_PER_THREAD ? gp_address_map_find(&engine->identities, handle) : NULL;
+}
+
+gp_context_t *gp_identity_context(const gp_identity_t *identity)
+{
+  return identity->context;
+}
+
+/* The per-thread stream gets no more work: its thread has ended. */
+static bool thread_has_ended(const gp_identity_t *identity)
+{
+  const gp_submitter_t *submitter = identity->submitter;
+  return submitter && atomic_load(&submitter->owners) != identity->owner;
+}
+
+static bool is_own(const gp_identity_t *identity, uint64_t handle)
+{
+  if (identity->handle != handle)
+    return false;
+  return handle == GP_STREAM_LEGACY ||
+         (identity->submitter == gp_own_submitter && !thread_has_ended(identity));
+}
+
+/* The record of a default stream, made at first use. Those of threads that have ended are recycled then. */
+static gp_identity_t *find_or_make(gp_engine_t *engine, gp_context_t *context, uint64_t handle)
+{
+  gp_identity_t *found = NULL;
+
+  gp_lock_take(&engine->contexts_lock);
+  GP_LIST_EACH_SAFE(&context->identities, gp_identity_t, link, identity) {
+    if (!found && is_own(identity, handle))
+      found = identity;
+    else if (thread_has_ended(identity))
+      end(engine, identity);
+  }
+  if (!found)
+    found = make(engine, context, handle);
+  if (found && handle == GP_STREAM_PER_THREAD && !found->submitter) {
+    found->submitter = gp_own_submitter;
+    found->owner = atomic_load(&gp_own_submitter->owners);
+  }
+  gp_lock_release(&engine->contexts_lock);
+  return found;
+}
+
+gp_identity_t *gp_identity_of_default(gp_engine_t *engine, gp_context_t *context, uint64_t handle)
+{
+  gp_assert(!gp_holds_engine_lock());
+  gp_assert(handle == GP_STREAM_LEGACY || handle == GP_STREAM_PER_THREAD);
+  if (handle == GP_STREAM_LEGACY) {
+    gp_identity_t *known = atomic_load_explicit(&context->legacy_identity, memory_order_acquire);
+    if (!known) {
+      known = find_or_make(engine, context, handle);
+      atomic_store_explicit(&context->legacy_identity, known, memory_order_release);
+    }
+    return known;
+  }
+  if (!gp_submitter_init())
+    return NULL;
+  /* A destructor of the thread may run after that of the library: the record has ended then. */
+  if (of_thread.engine != engine || of_thread.context != context || !of_thread.identity ||
+      !is_own(of_thread.identity, handle)) {
+    of_thread.engine = engine;
+    of_thread.context = context;
+    of_thread.identity = find_or_make(engine, context, handle);
+  }
+  return of_thread.identity;
+}
+
+void gp_identity_launches_early(gp_engine_t *engine, gp_identity_t *identity)
+{
+  if (!atomic_load_explicit(&engine->has_programmatic, memory_order_relaxed))
+    atomic_store(&engine->has_programmatic, true);
+  /* The owner that launches has its memory: this thread sees that it was handed on. In a capture there is no
+   * overlap with what came before the graph. */
+  if (identity && atomic_exchange(&identity->owes, false) && !gp_identity_enter(engine, identity))
+    atomic_store(&identity->owes, true);
+}
+
+gp_block_t *gp_identity_take(
+    gp_engine_t *engine, gp_identity_t *identity, const gp_fit_t *fit, bool *ret_entry)
+{
+  *ret_entry = false;
+  if (!identity || identity->has_ended ||
+      atomic_load_explicit(&engine->has_programmatic, memory_order_relaxed))
+    return NULL;
+  gp_block_t *block = gp_ordered_find(identity, fit);
+  if (block && identity->handle == GP_STREAM_LEGACY && block->freed_as > identity->entered) {
+    *ret_entry = true;
+    return NULL;
+  }
+  if (block) {
+    gp_stamp_leave_deferred(block);
+    atomic_store(&identity->owes, true);
+  }
+  return block;
+}
+
+/* The first time makes the event, which one thread does. */
+static bool record(gp_engine_t *engine, gp_identity_t *identity)
+{
+  void *event = atomic_load(&identity->event);
+  bool makes = !event;
+
+  if (makes && atomic_flag_test_and_set(&identity->making))
+    return false;
+  bool done = gp_driver_enter_stream(engine, &identity->context->driver, identity->handle, &event) == 0;
+  if (makes) {
+    atomic_store(&identity->event, event);
+    atomic_flag_clear(&identity->making);
+  }
+  return done;
+}
+
+bool gp_identity_enter(gp_engine_t *engine, gp_identity_t *identity)
+{
+  gp_device_t *device = identity->context->device;
+
+  gp_assert(!gp_holds_engine_lock());
+  gp_lock_take(&device->lock);
+  uint64_t frees = identity->frees;
+  gp_lock_release(&device->lock);
+  if (!gp_engine_enter(engine))
+    return false;
+  bool has_entered = record(engine, identity);
+  gp_engine_leave(engine);
+  gp_lock_take(&device->lock);
+  if (has_entered && identity->entered < frees)
+    identity->entered = frees;
+  gp_lock_release(&device->lock);
+  return has_entered;
+}
+
+void gp_identities_fini(gp_engine_t *engine)
+{
+  for (gp_context_t *context = engine->all_contexts; context; context = context->next_any)
+    GP_LIST_EACH_SAFE(&context->identities, gp_identity_t, link, identity) {
+      gp_list_remove(&identity->link);
+      gp_list_push_back(&engine->free_identities, &identity->link);
+    }
+  GP_LIST_EACH_SAFE(&engine->free_identities, gp_identity_t, link, identity) {
+    gp_bins_fini(&identity->freed);
+    free(identity);
+  }
+  gp_address_map_fini(&engine->identities);
+}

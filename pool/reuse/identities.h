@@ -1,0 +1,69 @@
+/*
+ * The streams in whose order memory is allocated and freed.
+ *
+ * A program that frees memory in a stream's order (cudaFreeAsync) promises that every use of it is ordered
+ * before that point of the stream (CUDA C++ Programming Guide, stream ordered memory allocator). What the
+ * same stream asks for afterwards may therefore be that memory at once: its new uses are ordered behind the
+ * point where it was asked for, and that comes later in the stream. No fact about the device is needed. Three
+ * conditions:
+ *
+ * - It is the same stream, not another one with the same handle. A created stream has an identity from a
+ *   creation that the library saw until just before its end; a stream that came unseen has none. The
+ * per-thread streams of all threads share a handle: thread and context tell them apart. The legacy default
+ * stream is its context's.
+ * - No launch of the process overlaps the kernel in front of it in its stream (programmatic dependent
+ *   launch): such a kernel may run before the last use of the memory is over. From the first one on all
+ *   memory waits for facts.
+ * - In the legacy default stream an operation has come between the free and the next use. There the two calls
+ *   order blocking streams with each other, without the program's doing: what came before the free, in any of
+ *   them, is done before what comes after the allocation begins. So the library puts an event there.
+ *
+ * Any thread; the caller holds no lock unless a comment says otherwise. Uses: state.h, mode.h,
+ * driver_calls.h, work_flags.h, space/ordered_blocks.h.
+ */
+#ifndef GP_POOL_REUSE_IDENTITIES_H
+#define GP_POOL_REUSE_IDENTITIES_H
+
+#include "pool/engine.h"
+
+/*
+ * A stream was created, or is about to be destroyed, in which case this returns when no thread of the library
+ * names it in a driver call. Where the host has no memory for a record the stream has no identity; neither
+ * has it one after a destruction that the driver refused.
+ */
+void gp_identity_created(gp_engine_t *engine, gp_context_t *context, uint64_t handle);
+void gp_identity_ends(gp_engine_t *engine, uint64_t handle);
+
+/* All streams of the context have ended with it. */
+void gp_identities_lose_context(gp_engine_t *engine, gp_context_t *context);
+
+/* Who a created stream is, or a default stream of the context, in the calling thread; NULL: it has no
+ * identity. Good until the stream ends. */
+gp_identity_t *gp_identity_of(gp_engine_t *engine, uint64_t handle);
+gp_identity_t *gp_identity_of_default(gp_engine_t *engine, gp_context_t *context, uint64_t handle);
+
+gp_context_t *gp_identity_context(const gp_identity_t *identity);
+
+/*
+ * A launch that overlaps the kernel in front of it is about to be made in that stream; NULL: in one without
+ * identity. If memory was given to its next owner there before, that owner may be the one that launches: an
+ * operation in between ends the overlap.
+ */
+void gp_identity_launches_early(gp_engine_t *engine, gp_identity_t *identity);
+
+/*
+ * Of the blocks that were freed in the stream, the one that serves best and may be used there, out of its
+ * queue, or NULL. *ret_entry: one would serve after gp_identity_enter. The caller holds the device's lock.
+ */
+struct gp_block;
+struct gp_fit;
+struct gp_block *gp_identity_take(
+    gp_engine_t *engine, gp_identity_t *identity, const struct gp_fit *fit, bool *ret_entry);
+
+/* Puts an operation of the library's into the stream. False: it did not. Never waits. */
+bool gp_identity_enter(gp_engine_t *engine, gp_identity_t *identity);
+
+/* Returns all records to the host, at the engine's end. */
+void gp_identities_fini(gp_engine_t *engine);
+
+#endif

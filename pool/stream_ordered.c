@@ -1,0 +1,78 @@
+/*
+ * Stream-ordered memory: what the program can ask and set of the driver's own pool, from which it comes.
+ */
+#include "pool/driver_calls.h"
+#include "pool/mode.h"
+#include "pool/reclaim.h"
+#include "pool/release.h"
+#include "pool/reuse/fences.h"
+
+bool gp_engine_keeps_ordered(const gp_engine_t *engine)
+{
+  return engine->keeps_ordered && gp_engine_service(engine) == GP_SERVICE_POOL;
+}
+
+gp_ordered_use_t gp_engine_ordered_use(gp_engine_t *engine, int ordinal)
+{
+  gp_device_t *device = &engine->devices[ordinal];
+
+  gp_lock_take(&device->lock);
+  gp_ordered_use_t use = {.serves = device->ordered.bins.used > 0,
+      .kept = device->ordered_bytes - device->ordered_live,
+      .live = device->ordered_live,
+      .peak = device->ordered_peak};
+  gp_lock_release(&device->lock);
+  return use;
+}
+
+void gp_engine_ordered_reset_peak(gp_engine_t *engine, int ordinal)
+{
+  gp_device_t *device = &engine->devices[ordinal];
+
+  gp_lock_take(&device->lock);
+  device->ordered_peak = device->ordered_live;
+  gp_lock_release(&device->lock);
+}
+
+void gp_engine_ordered_trim(gp_engine_t *engine, gp_context_t *context)
+{
+  gp_device_t *device = context->device;
+
+  gp_assert(!gp_holds_engine_lock());
+  if (gp_engine_ordered_use(engine, device->ordinal).kept == 0)
+    return;
+  (void)gp_fences_poll_twice(engine);
+  gp_reclaim(engine);
+  (void)gp_release_ordered(engine, device, GP_TRIM_REQUESTED);
+  if (!engine->driver.ops->fence_record) /* a synchronization of a stream has told nothing */
+    (void)gp_release_in_order(engine, device);
+}
+
+static bool is_last(const gp_context_t *context)
+{
+  gp_device_t *device = context->device;
+
+  gp_lock_take(&device->lock);
+  bool last = device->contexts.next == &context->device_link &&
+              context->device_link.next == &device->ordered.device_link;
+  gp_lock_release(&device->lock);
+  return last;
+}
+
+void gp_engine_ordered_leave(gp_engine_t *engine, gp_context_t *context)
+{
+  gp_assert(!gp_holds_engine_lock());
+  if (!context || !is_last(context) || gp_engine_ordered_use(engine, context->device->ordinal).kept == 0)
+    return;
+  gp_engine_ordered_trim(engine, context);
+  gp_engine_ordered_trim(engine, context); /* what the driver has refused: there is no other day */
+  if (!engine->driver.ops->trim_async || !gp_engine_enter_wait(engine))
+    return;
+  gp_driver_trim_async(engine, &context->driver);
+  gp_engine_leave_wait(engine);
+}
+
+void gp_engine_ordered_bar(gp_engine_t *engine, int ordinal)
+{
+  atomic_store(&engine->devices[ordinal].ordered_barred, true);
+}

@@ -1,0 +1,379 @@
+/*
+ * Stream-ordered memory of the pool beside everything else: other frees, captures, limits, out of memory,
+ * what the program may ask of the driver's pool. When it may be used again: reuse/check_identities.c. Over
+ * the fake driver.
+ */
+#include "test/pool/check_main.h"
+#include "test/pool/ordered_fixture.h"
+
+START_TEST(test_an_option_leaves_it_to_the_driver)
+{
+  start_streams((const char *const[]){"GPUPOOL_ASYNC=driver", NULL}, GP_GIB);
+  gp_order_t in = order(FIRST);
+  uint64_t address;
+  int code;
+  ck_assert_ptr_null(in.identity);
+  ck_assert(!gp_engine_keeps_ordered(engine));
+  ck_assert(!gp_engine_alloc_ordered(engine, &in, BYTES, &address, &code));
+  stop();
+}
+END_TEST
+
+START_TEST(test_types_without_a_pool_leave_it_to_the_driver)
+{
+  start_streams((const char *const[]){"GPUPOOL_TYPE=unpooled", NULL}, GP_GIB);
+  ck_assert(!gp_engine_keeps_ordered(engine));
+  stop();
+}
+END_TEST
+
+/* Whatever the type of other memory: the driver's pool is where small blocks are cut. */
+START_TEST(test_every_type_keeps_whole_blocks)
+{
+  static const char *const types[] = {
+      "GPUPOOL_TYPE=round", "GPUPOOL_TYPE=naive", "GPUPOOL_TYPE=segment", "GPUPOOL_TYPE=vmm"};
+  for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+    start_streams((const char *const[]){types[i], NULL}, GP_GIB);
+    uint64_t plain = allocate(BYTES);
+    uint64_t address = allocate_in(order(FIRST), 3 * BYTES);
+    ck_assert_int_eq(driver.count[FAKE_ALLOC_ORDERED], 1);
+    free_in(order(FIRST), address);
+    ck_assert_uint_eq(allocate_in(order(FIRST), 3 * BYTES), address);
+    ck_assert_int_eq(free_code(plain), 0);
+    stop();
+  }
+}
+END_TEST
+
+START_TEST(test_the_two_kinds_stay_apart)
+{
+  start_streams(NULL, GP_GIB);
+  uint64_t plain = allocate(BYTES);
+  uint64_t ordered = allocate_in(order(FIRST), BYTES);
+  ck_assert_int_eq(free_code(plain), 0);
+  free_in(order(FIRST), ordered);
+  synchronize();
+  ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), ordered);
+  ck_assert_uint_eq(allocate(BYTES), plain);
+  stop();
+}
+END_TEST
+
+/* cudaFreeAsync of cudaMalloc's memory: it stays, and waits for the facts. */
+START_TEST(test_plain_memory_freed_in_order)
+{
+  start_streams(NULL, GP_GIB);
+  driver_free_t call = {.address = allocate(BYTES)};
+  fake_submit(&driver, 0, call.address);
+  ck_assert_int_eq(free_with(order(FIRST), &call), 0);
+  ck_assert_int_eq(call.places, 1);
+  ck_assert_int_eq(call.calls, 1);
+  ck_assert_int_eq(driver.count[FAKE_FREE], 0);
+  ck_assert_uint_ne(allocate(BYTES), call.address);
+  synchronize();
+  ck_assert_uint_eq(allocate(BYTES), call.address);
+  stop();
+}
+END_TEST
+
+START_TEST(test_plain_memory_whose_stream_refuses_stays_the_programs)
+{
+  start_streams(NULL, GP_GIB);
+  driver_free_t call = {.address = allocate(BYTES), .code = FAKE_INVALID_VALUE};
+  ck_assert_int_eq(free_with(order(FIRST), &call), FAKE_INVALID_VALUE);
+  ck_assert_int_eq(gp_engine_owner(engine, call.address), GP_OWNER_PROGRAM);
+  ck_assert_int_eq(free_code(call.address), 0);
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_second_free_is_refused)
+{
+  start_streams(NULL, GP_GIB);
+  driver_free_t call = {.address = allocate_in(order(FIRST), BYTES)};
+  ck_assert_int_eq(free_with(order(FIRST), &call), 0);
+  ck_assert_int_eq(free_with(order(FIRST), &call), FAKE_INVALID_VALUE);
+  ck_assert_int_eq(free_code(call.address), FAKE_INVALID_VALUE);
+  ck_assert_int_eq(call.calls, 0);
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_holder_keeps_it)
+{
+  start_streams(NULL, GP_GIB);
+  uint64_t address = allocate_in(order(FIRST), BYTES);
+  fake_submit(&driver, 0, address);
+  ck_assert(gp_engine_retain(engine, address));
+  free_in(order(FIRST), address);
+  ck_assert_uint_ne(allocate_in(order(FIRST), BYTES), address);
+  ck_assert(gp_engine_release(engine, address));
+  ck_assert_uint_ne(allocate_in(order(FIRST), BYTES), address); /* a release has no stream */
+  synchronize();
+  ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), address);
+  stop();
+}
+END_TEST
+
+/* While streams are captured the driver answers, for memory that the pool has, too. */
+START_TEST(test_beside_a_capture_the_driver_answers)
+{
+  start_streams(NULL, GP_GIB);
+  driver_free_t call = {.address = allocate_in(order(FIRST), BYTES), .code = FAKE_INVALID_VALUE};
+  driver_free_t other = {.address = allocate_in(order(FIRST), BYTES)};
+  uint64_t address;
+  int code;
+  gp_engine_suspend(engine);
+  gp_order_t in = order(FIRST);
+  ck_assert(!gp_engine_alloc_ordered(engine, &in, BYTES, &address, &code));
+  ck_assert_int_eq(free_with(in, &call), FAKE_INVALID_VALUE);
+  ck_assert_int_eq(call.calls, 1);
+  ck_assert_int_eq(call.places, 0);
+  ck_assert_int_eq(gp_engine_owner(engine, call.address), GP_OWNER_PROGRAM);
+  ck_assert_int_eq(free_with(in, &other), 0);
+  ck_assert_int_eq(gp_engine_owner(engine, other.address), GP_OWNER_UNKNOWN);
+  gp_engine_resume(engine);
+  call.code = 0;
+  ck_assert_int_eq(free_with(order(FIRST), &call), 0);
+  stop();
+}
+END_TEST
+
+START_TEST(test_what_the_program_may_ask)
+{
+  start_streams(NULL, GP_GIB);
+  uint64_t first = allocate_in(order(FIRST), BYTES);
+  uint64_t second = allocate_in(order(FIRST), BYTES);
+  free_in(order(FIRST), first);
+  gp_ordered_use_t use = gp_engine_ordered_use(engine, 0);
+  ck_assert_uint_eq(use.live, BYTES);
+  ck_assert_uint_eq(use.kept, BYTES);
+  ck_assert_uint_eq(use.peak, 2 * BYTES);
+  gp_engine_ordered_reset_peak(engine, 0);
+  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).peak, BYTES);
+  free_in(order(FIRST), second);
+  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).peak, BYTES);
+  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).live, 0);
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_trim_gives_back_what_is_complete)
+{
+  start_streams(NULL, GP_GIB);
+  uint64_t plain = allocate(BYTES);
+  uint64_t first = allocate_in(order(FIRST), BYTES);
+  ck_assert_int_eq(free_code(plain), 0);
+  fake_submit(&driver, 0, first);
+  free_in(order(FIRST), first);
+  gp_engine_ordered_trim(engine, context);
+  ck_assert_int_eq(driver.count[FAKE_FREE], 0);
+  fake_complete(&driver, 0);
+  gp_engine_ordered_trim(engine, context);
+  ck_assert_int_eq(driver.count[FAKE_FREE], 1); /* the plain one stays */
+  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).kept, 0);
+  ck_assert_int_eq(driver.count[FAKE_WAIT] + driver.count[FAKE_WAIT_AS_FREE], 0);
+  stop();
+}
+END_TEST
+
+/* Before 12.5 nothing tells what the device has finished: the driver gets it in the stream's order. */
+START_TEST(test_a_trim_without_fences_goes_by_the_stream)
+{
+  start(NULL, GP_GIB, false);
+  gp_identity_created(engine, context, FIRST);
+  uint64_t freed = allocate_in(order(FIRST), BYTES);
+  uint64_t unordered = allocate_in(order(FIRST), BYTES);
+  uint64_t own = allocate_in(order(GP_STREAM_PER_THREAD), BYTES);
+  fake_submit(&driver, 0, freed);
+  free_in(order(FIRST), freed);
+  ck_assert_int_eq(free_code(unordered), 0);
+  free_in(order(GP_STREAM_PER_THREAD), own);
+  driver.fail_at = driver.calls + 1;
+  driver.fail_stays = true;
+  driver.fail_code = FAKE_INVALID_VALUE;
+  gp_engine_ordered_trim(engine, context);
+  driver.fail_at = 0;
+  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).kept, 3 * BYTES);
+  gp_engine_ordered_trim(engine, context);
+  ck_assert_int_eq(driver.count[FAKE_FREE_ORDERED], 1); /* after a refusal it only waits for its facts */
+  synchronize();
+  gp_engine_ordered_trim(engine, context);
+  ck_assert_uint_eq(driver.used, 0);
+  stop();
+}
+END_TEST
+
+/* No context is left that could give it back later. */
+START_TEST(test_the_last_context_leaves_nothing_behind)
+{
+  start_streams(NULL, GP_GIB);
+  const gp_driver_context_t second = fake_context(1, 0);
+  gp_context_t *other = gp_engine_context(engine, &second);
+  free_in(order(FIRST), allocate_in(order(FIRST), BYTES));
+  gp_engine_ordered_leave(engine, NULL);
+  gp_engine_ordered_leave(engine, other);
+  ck_assert_uint_eq(driver.used, BYTES);
+  gp_engine_context_lost(engine, other);
+  driver.fail_at = driver.calls + 3; /* a fence, a question, the free */
+  driver.fail_code = FAKE_INVALID_VALUE;
+  gp_engine_ordered_leave(engine, context);
+  ck_assert_int_eq(driver.count[FAKE_FREE], 2); /* refused once */
+  ck_assert_uint_eq(driver.used, 0);
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_program_that_changes_the_drivers_pool_has_it_for_itself)
+{
+  start_streams(NULL, GP_GIB);
+  uint64_t address = allocate_in(order(FIRST), BYTES);
+  gp_engine_ordered_bar(engine, 0);
+  gp_order_t in = order(FIRST);
+  uint64_t other;
+  int code;
+  ck_assert(!gp_engine_alloc_ordered(engine, &in, BYTES, &other, &code));
+  free_in(order(FIRST), address); /* what the pool had */
+  stop();
+}
+END_TEST
+
+START_TEST(test_the_limit_counts_both_kinds)
+{
+  start_streams((const char *const[]){"GPUPOOL_LIMIT=96MiB", NULL}, GP_GIB);
+  gp_order_t in = order(FIRST);
+  uint64_t plain = allocate(48 * GP_MIB);
+  uint64_t address = allocate_in(in, 16 * GP_MIB);
+  uint64_t other;
+  int code = 0;
+  ck_assert(gp_engine_alloc_ordered(engine, &in, 40 * GP_MIB, &other, &code));
+  ck_assert_int_eq(code, FAKE_OUT_OF_MEMORY);
+  ck_assert_int_eq(free_code(plain), 0);
+  synchronize();
+  (void)allocate_in(in, 40 * GP_MIB); /* what was kept of the one makes room for the other */
+  free_in(in, address);
+  stop();
+}
+END_TEST
+
+START_TEST(test_each_kind_makes_room_for_the_other)
+{
+  start_streams((const char *const[]){"GPUPOOL_RESERVE=0", NULL}, 64 * GP_MIB);
+  uint64_t plain = allocate(48 * GP_MIB);
+  ck_assert_int_eq(free_code(plain), 0);
+  synchronize();
+  uint64_t ordered = allocate_in(order(FIRST), 40 * GP_MIB);
+  free_in(order(FIRST), ordered);
+  synchronize();
+  (void)allocate(48 * GP_MIB);
+  ck_assert_uint_eq(driver.used, 48 * GP_MIB);
+  stop();
+}
+END_TEST
+
+START_TEST(test_memory_that_nobody_uses_goes_back)
+{
+  start_streams((const char *const[]){"GPUPOOL_MAX_CACHED=0", NULL}, GP_GIB);
+  uint64_t first = allocate_in(order(FIRST), BYTES);
+  uint64_t second = allocate_in(order(FIRST), BYTES);
+  free_in(order(FIRST), first);
+  synchronize();
+  ck_assert_uint_eq(driver.used, BYTES);
+  free_in(order(SECOND), second);
+  synchronize();
+  ck_assert_uint_eq(driver.used, 0);
+  stop();
+}
+END_TEST
+
+/* A program that synchronizes streams only: the free in order finds what fences have shown. */
+START_TEST(test_a_free_in_order_gives_back_too)
+{
+  start_streams((const char *const[]){"GPUPOOL_IDLE_RELEASE=1", NULL}, GP_GIB);
+  uint64_t first = allocate_in(order(FIRST), BYTES);
+  uint64_t second = allocate_in(order(FIRST), BYTES);
+  free_in(order(FIRST), first);
+  synchronize();
+  driver.now_ns += 3 * UINT64_C(1000000000);
+  free_in(order(FIRST), second); /* moves the first into what is idle */
+  driver.now_ns += 3 * UINT64_C(1000000000);
+  uint64_t third = allocate_in(order(SECOND), 4 * BYTES);
+  free_in(order(SECOND), third);
+  ck_assert_int_eq(driver.count[FAKE_FREE], 1);
+  stop();
+}
+END_TEST
+
+/* Idle memory of other sizes, where the program has more at once than ever before; not where it had as much.
+ */
+START_TEST(test_new_use_takes_the_place_of_what_is_idle)
+{
+  start_streams(NULL, GP_GIB);
+  uint64_t first = allocate_in(order(FIRST), 16 * GP_MIB);
+  free_in(order(FIRST), first);
+  synchronize();
+  uint64_t second = allocate_in(order(FIRST), 24 * GP_MIB);
+  ck_assert_uint_eq(driver.used, 24 * GP_MIB);
+  free_in(order(FIRST), second);
+  synchronize();
+  (void)allocate_in(order(FIRST), 16 * GP_MIB);
+  ck_assert_uint_eq(driver.used, 40 * GP_MIB);
+  stop();
+}
+END_TEST
+
+START_TEST(test_the_driver_has_no_memory)
+{
+  start_streams(NULL, 8 * GP_MIB);
+  gp_order_t in = order(FIRST);
+  uint64_t address = 7;
+  int code = 0;
+  (void)allocate_in(in, 6 * GP_MIB);
+  ck_assert(gp_engine_alloc_ordered(engine, &in, 6 * GP_MIB, &address, &code));
+  ck_assert_int_eq(code, FAKE_OUT_OF_MEMORY);
+  ck_assert_uint_eq(address, 7);
+  ck_assert_uint_eq(stats().num_ooms, 1);
+  stop();
+}
+END_TEST
+
+START_TEST(test_no_bytes_and_too_many_are_the_drivers_to_refuse)
+{
+  start_streams(NULL, GP_GIB);
+  gp_order_t in = order(FIRST);
+  uint64_t address;
+  int code;
+  ck_assert(!gp_engine_alloc_ordered(engine, &in, 0, &address, &code));
+  ck_assert(!gp_engine_alloc_ordered(engine, &in, UINT64_MAX - 1, &address, &code));
+  stop();
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("stream_ordered");
+  TCase *tests = tcase_create("stream_ordered");
+  tcase_add_test(tests, test_an_option_leaves_it_to_the_driver);
+  tcase_add_test(tests, test_types_without_a_pool_leave_it_to_the_driver);
+  tcase_add_test(tests, test_every_type_keeps_whole_blocks);
+  tcase_add_test(tests, test_the_two_kinds_stay_apart);
+  tcase_add_test(tests, test_plain_memory_freed_in_order);
+  tcase_add_test(tests, test_plain_memory_whose_stream_refuses_stays_the_programs);
+  tcase_add_test(tests, test_a_second_free_is_refused);
+  tcase_add_test(tests, test_a_holder_keeps_it);
+  tcase_add_test(tests, test_beside_a_capture_the_driver_answers);
+  tcase_add_test(tests, test_what_the_program_may_ask);
+  tcase_add_test(tests, test_a_trim_gives_back_what_is_complete);
+  tcase_add_test(tests, test_a_trim_without_fences_goes_by_the_stream);
+  tcase_add_test(tests, test_the_last_context_leaves_nothing_behind);
+  tcase_add_test(tests, test_a_program_that_changes_the_drivers_pool_has_it_for_itself);
+  tcase_add_test(tests, test_the_limit_counts_both_kinds);
+  tcase_add_test(tests, test_each_kind_makes_room_for_the_other);
+  tcase_add_test(tests, test_memory_that_nobody_uses_goes_back);
+  tcase_add_test(tests, test_a_free_in_order_gives_back_too);
+  tcase_add_test(tests, test_new_use_takes_the_place_of_what_is_idle);
+  tcase_add_test(tests, test_the_driver_has_no_memory);
+  tcase_add_test(tests, test_no_bytes_and_too_many_are_the_drivers_to_refuse);
+  suite_add_tcase(suite, tests);
+  return gp_check_main(suite);
+}

@@ -1,0 +1,307 @@
+/*
+ * Memory that was freed in the order of a stream is used there again at once, and nowhere else before its
+ * facts: each condition of pool/reuse/identities.h. Over the fake driver; its work is never complete unless a
+ * test says so.
+ */
+#include <pthread.h>
+
+#include "test/pool/check_main.h"
+#include "test/pool/ordered_fixture.h"
+
+/* Allocated in one stream, given work that does not end, and freed in another. */
+static uint64_t used_and_freed(gp_order_t in, gp_order_t freed_in)
+{
+  uint64_t address = allocate_in(in, BYTES);
+  fake_submit(&driver, 0, address);
+  free_in(freed_in, address);
+  return address;
+}
+
+START_TEST(test_the_same_stream_gets_it_at_once)
+{
+  start_streams(NULL, GP_GIB);
+  uint64_t address = used_and_freed(order(FIRST), order(FIRST));
+  ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), address);
+  ck_assert_int_eq(driver.count[FAKE_ALLOC_ORDERED], 1);
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 0);
+  ck_assert_uint_eq(stats().cache_hits, 1);
+  stop();
+}
+END_TEST
+
+START_TEST(test_another_stream_waits_for_all_work)
+{
+  start_streams(NULL, GP_GIB);
+  uint64_t address = used_and_freed(order(FIRST), order(FIRST));
+  uint64_t other = allocate_in(order(SECOND), BYTES);
+  ck_assert_uint_ne(other, address);
+  synchronize();
+  ck_assert_uint_eq(allocate_in(order(SECOND), BYTES), address);
+  stop();
+}
+END_TEST
+
+START_TEST(test_the_stream_of_the_free_counts)
+{
+  start_streams(NULL, GP_GIB);
+  uint64_t address = used_and_freed(order(FIRST), order(SECOND));
+  ck_assert_uint_ne(allocate_in(order(FIRST), BYTES), address);
+  ck_assert_uint_eq(allocate_in(order(SECOND), BYTES), address);
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_stream_without_identity_has_the_facts_only)
+{
+  start(NULL, GP_GIB, true);
+  gp_order_t unknown = order(FIRST);
+  ck_assert_ptr_null(unknown.identity);
+  uint64_t address = used_and_freed(unknown, unknown);
+  ck_assert_uint_ne(allocate_in(unknown, BYTES), address);
+  synchronize();
+  ck_assert_uint_eq(allocate_in(unknown, BYTES), address);
+  stop();
+}
+END_TEST
+
+START_TEST(test_another_stream_of_the_same_handle)
+{
+  start_streams(NULL, GP_GIB);
+  uint64_t address = used_and_freed(order(FIRST), order(FIRST));
+  gp_identity_ends(engine, FIRST);
+  ck_assert_ptr_null(order(FIRST).identity);
+  gp_identity_created(engine, context, FIRST);
+  ck_assert_uint_ne(allocate_in(order(FIRST), BYTES), address);
+  synchronize(); /* it was not lost with the stream */
+  ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), address);
+  stop();
+}
+END_TEST
+
+/* The end of the first one was not seen. */
+START_TEST(test_a_handle_that_comes_again)
+{
+  start_streams(NULL, GP_GIB);
+  uint64_t address = used_and_freed(order(FIRST), order(FIRST));
+  gp_identity_created(engine, context, FIRST);
+  ck_assert_uint_ne(allocate_in(order(FIRST), BYTES), address);
+  stop();
+}
+END_TEST
+
+START_TEST(test_the_end_of_a_context_ends_its_streams)
+{
+  start_streams(NULL, GP_GIB);
+  const gp_driver_context_t second = fake_context(1, 0);
+  gp_context_t *other = gp_engine_context(engine, &second);
+  gp_identity_created(engine, other, 0x3000);
+  gp_order_t in = order(0x3000);
+  in.context = other;
+  uint64_t address = used_and_freed(in, in);
+  uint64_t live = allocate_in(in, BYTES);
+  gp_engine_context_lost(engine, other);
+  ck_assert_ptr_null(gp_identity_of(engine, 0x3000));
+  ck_assert_uint_ne(allocate_in(order(FIRST), BYTES), address);
+  free_in(order(FIRST), live); /* the memory outlives the context */
+  ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), live);
+  stop();
+}
+END_TEST
+
+static void *use_own_stream(void *arg)
+{
+  uint64_t *address = arg;
+  *address = used_and_freed(order(GP_STREAM_PER_THREAD), order(GP_STREAM_PER_THREAD));
+  ck_assert_uint_eq(allocate_in(order(GP_STREAM_PER_THREAD), BYTES), *address);
+  free_in(order(GP_STREAM_PER_THREAD), *address);
+  return NULL;
+}
+
+static uint64_t used_in_a_thread(void)
+{
+  pthread_t thread;
+  uint64_t address;
+
+  ck_assert_int_eq(pthread_create(&thread, NULL, use_own_stream, &address), 0);
+  ck_assert_int_eq(pthread_join(thread, NULL), 0);
+  return address;
+}
+
+START_TEST(test_each_thread_has_its_own_stream)
+{
+  start(NULL, GP_GIB, true);
+  uint64_t own = used_and_freed(order(GP_STREAM_PER_THREAD), order(GP_STREAM_PER_THREAD));
+  ck_assert_uint_ne(used_in_a_thread(), own);
+  ck_assert_uint_eq(allocate_in(order(GP_STREAM_PER_THREAD), BYTES), own);
+  stop();
+}
+END_TEST
+
+/* A thread takes over what an ended one leaves behind in the library, but not its memory. */
+START_TEST(test_a_thread_that_comes_later_is_another_one)
+{
+  start(NULL, GP_GIB, true);
+  uint64_t first = used_in_a_thread();
+  uint64_t second = used_in_a_thread();
+  ck_assert_uint_ne(first, second);
+  synchronize();
+  ck_assert_uint_eq(stats().cached_bytes.current, 2 * BYTES);
+  stop();
+}
+END_TEST
+
+/* The same thread, in two contexts. */
+START_TEST(test_each_context_has_its_own_default_streams)
+{
+  start(NULL, GP_GIB, true);
+  const gp_driver_context_t second = fake_context(1, 0);
+  gp_context_t *other = gp_engine_context(engine, &second);
+  for (uint64_t stream = GP_STREAM_LEGACY; stream <= GP_STREAM_PER_THREAD; stream++) {
+    gp_order_t here = order(stream);
+    gp_order_t there = order_in(other, stream);
+    ck_assert_ptr_ne(here.identity, there.identity);
+    uint64_t address = used_and_freed(here, here);
+    ck_assert_uint_ne(allocate_in(there, BYTES), address);
+    ck_assert_uint_eq(allocate_in(order(stream), BYTES), address);
+  }
+  stop();
+}
+END_TEST
+
+START_TEST(test_the_legacy_stream_gets_an_operation_in_between)
+{
+  start(NULL, GP_GIB, true);
+  uint64_t addresses[3];
+  for (int i = 0; i < 3; i++)
+    addresses[i] = allocate_in(order(GP_STREAM_LEGACY), BYTES);
+  for (int i = 0; i < 3; i++) {
+    fake_submit(&driver, 0, addresses[i]);
+    free_in(order(GP_STREAM_LEGACY), addresses[i]);
+  }
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 0);
+  for (int i = 2; i >= 0; i--)
+    ck_assert_uint_eq(allocate_in(order(GP_STREAM_LEGACY), BYTES), addresses[i]);
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 1); /* one for all that came before */
+  ck_assert_uint_eq(driver.entered, GP_STREAM_LEGACY);
+  free_in(order(GP_STREAM_LEGACY), addresses[0]);
+  ck_assert_uint_eq(allocate_in(order(GP_STREAM_LEGACY), BYTES), addresses[0]);
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 2);
+  stop();
+}
+END_TEST
+
+static int refuse_to_enter(void *self, const gp_driver_context_t *of, uint64_t stream, void **event)
+{
+  (void)self;
+  (void)of;
+  (void)stream;
+  (void)event;
+  return FAKE_INVALID_VALUE;
+}
+
+START_TEST(test_without_that_operation_the_legacy_stream_has_the_facts_only)
+{
+  start(NULL, GP_GIB, true);
+  uint64_t address = used_and_freed(order(GP_STREAM_LEGACY), order(GP_STREAM_LEGACY));
+  driver.ops.enter_stream = refuse_to_enter;
+  ck_assert_uint_ne(allocate_in(order(GP_STREAM_LEGACY), BYTES), address);
+  stop();
+}
+END_TEST
+
+/* What is complete needs none. */
+START_TEST(test_idle_memory_enters_no_operation)
+{
+  start(NULL, GP_GIB, true);
+  uint64_t address = used_and_freed(order(GP_STREAM_LEGACY), order(GP_STREAM_LEGACY));
+  synchronize();
+  ck_assert_uint_eq(allocate_in(order(GP_STREAM_LEGACY), BYTES), address);
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 0);
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_programmatic_launch_ends_it)
+{
+  start_streams(NULL, GP_GIB);
+  uint64_t address = used_and_freed(order(FIRST), order(FIRST));
+  gp_identity_launches_early(engine, order(FIRST).identity);
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 0); /* nothing was handed on */
+  ck_assert_uint_ne(allocate_in(order(FIRST), BYTES), address);
+  synchronize();
+  ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), address);
+  stop();
+}
+END_TEST
+
+/* The owner that got memory just before may be the one that launches. */
+START_TEST(test_what_was_handed_on_before_it_is_over)
+{
+  start_streams(NULL, GP_GIB);
+  uint64_t address = used_and_freed(order(FIRST), order(FIRST));
+  ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), address);
+  gp_identity_launches_early(engine, order(SECOND).identity);
+  gp_identity_launches_early(engine, NULL);
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 0);
+  gp_identity_launches_early(engine, order(FIRST).identity);
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 1);
+  ck_assert_uint_eq(driver.entered, FIRST);
+  gp_identity_launches_early(engine, order(FIRST).identity); /* once */
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 1);
+  stop();
+}
+END_TEST
+
+/* cudaFree has no stream. */
+START_TEST(test_a_free_without_order_has_the_facts_only)
+{
+  start_streams((const char *const[]){"GPUPOOL_REUSE=strict", NULL}, GP_GIB);
+  uint64_t address = allocate_in(order(FIRST), BYTES);
+  fake_submit(&driver, 0, address);
+  ck_assert_int_eq(free_code(address), 0);
+  ck_assert_int_eq(driver.count[FAKE_WAIT_AS_FREE] + driver.count[FAKE_WAIT], 0); /* nor does it wait */
+  ck_assert_uint_ne(allocate_in(order(FIRST), BYTES), address);
+  synchronize();
+  ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), address);
+  stop();
+}
+END_TEST
+
+/* A stream of another device's context. */
+START_TEST(test_a_stream_of_another_device_has_the_facts_only)
+{
+  start_streams(NULL, GP_GIB);
+  const gp_driver_context_t second = fake_context(1, 1);
+  gp_context_t *other = gp_engine_context(engine, &second);
+  gp_identity_created(engine, other, 0x3000);
+  uint64_t address = used_and_freed(order(FIRST), order_in(other, 0x3000));
+  ck_assert_uint_ne(allocate_in(order(FIRST), BYTES), address);
+  ck_assert_uint_ne(allocate_in(order_in(other, 0x3000), BYTES), address);
+  stop();
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("identities");
+  TCase *tests = tcase_create("identities");
+  tcase_add_test(tests, test_the_same_stream_gets_it_at_once);
+  tcase_add_test(tests, test_another_stream_waits_for_all_work);
+  tcase_add_test(tests, test_the_stream_of_the_free_counts);
+  tcase_add_test(tests, test_a_stream_without_identity_has_the_facts_only);
+  tcase_add_test(tests, test_another_stream_of_the_same_handle);
+  tcase_add_test(tests, test_a_handle_that_comes_again);
+  tcase_add_test(tests, test_the_end_of_a_context_ends_its_streams);
+  tcase_add_test(tests, test_each_thread_has_its_own_stream);
+  tcase_add_test(tests, test_a_thread_that_comes_later_is_another_one);
+  tcase_add_test(tests, test_each_context_has_its_own_default_streams);
+  tcase_add_test(tests, test_the_legacy_stream_gets_an_operation_in_between);
+  tcase_add_test(tests, test_without_that_operation_the_legacy_stream_has_the_facts_only);
+  tcase_add_test(tests, test_idle_memory_enters_no_operation);
+  tcase_add_test(tests, test_a_programmatic_launch_ends_it);
+  tcase_add_test(tests, test_what_was_handed_on_before_it_is_over);
+  tcase_add_test(tests, test_a_free_without_order_has_the_facts_only);
+  tcase_add_test(tests, test_a_stream_of_another_device_has_the_facts_only);
+  suite_add_tcase(suite, tests);
+  return gp_check_main(suite);
+}
