@@ -84,10 +84,37 @@ static int cuda_alloc(void *self, const gp_driver_context_t *context, uint64_t b
   return (int)result;
 }
 
+static int cuda_alloc_ordered(
+    void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t bytes, uint64_t *ret_address)
+{
+  CUdeviceptr pointer = 0;
+  (void)self;
+  (void)context; /* the stream's own counts, and of a default stream the one that is current already */
+  look_before_memory();
+  CUresult result = GP_REAL_CALL(cuMemAllocAsync, &pointer, (size_t)bytes, (CUstream)(uintptr_t)stream);
+  if (result == CUDA_SUCCESS)
+    *ret_address = (uint64_t)pointer;
+  return (int)result;
+}
+
+static int cuda_free_ordered(
+    void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t address)
+{
+  (void)self;
+  bool entered;
+  CUresult result = enter_context(context, &entered); /* a default stream is that of the current one */
+  if (result == CUDA_SUCCESS)
+    result = GP_REAL_CALL(cuMemFreeAsync, (CUdeviceptr)address, (CUstream)(uintptr_t)stream);
+  leave_context(entered);
+  return (int)result;
+}
+
 static int cuda_free(void *self, const gp_driver_context_t *context, uint64_t address)
 {
   (void)self;
   bool entered;
+  if (!context->handle) /* stream-ordered memory, which no context owns */
+    return (int)GP_REAL_CALL(cuMemFree_v2, (CUdeviceptr)address);
   (void)enter_context(context, &entered); /* unified addresses: the driver finds the owner from any context */
   CUresult result = GP_REAL_CALL(cuMemFree_v2, (CUdeviceptr)address);
   leave_context(entered);
@@ -365,10 +392,12 @@ static bool cuda_code_is_sticky(int code)
 }
 
 #define COMMON_OPS                                                                                           \
-  .alloc = cuda_alloc, .free = cuda_free, .wait = cuda_wait, .wait_as_free = cuda_wait_as_free,              \
-  .reserve = gp_mapped_cuda_reserve, .unreserve = gp_mapped_cuda_unreserve, .create = cuda_create,           \
-  .destroy = gp_mapped_cuda_destroy, .map = gp_mapped_cuda_map, .unmap = gp_mapped_cuda_unmap,               \
-  .allow = gp_mapped_cuda_allow, .pause = cuda_pause, .order = cuda_order, .memory_info = cuda_memory_info,  \
+  .alloc = cuda_alloc, .free = cuda_free, .alloc_ordered = cuda_alloc_ordered,                               \
+  .free_ordered = cuda_free_ordered, .enter_stream = cuda_stream_fence_record, .wait = cuda_wait,            \
+  .wait_as_free = cuda_wait_as_free, .reserve = gp_mapped_cuda_reserve,                                      \
+  .unreserve = gp_mapped_cuda_unreserve, .create = cuda_create, .destroy = gp_mapped_cuda_destroy,           \
+  .map = gp_mapped_cuda_map, .unmap = gp_mapped_cuda_unmap, .allow = gp_mapped_cuda_allow,                   \
+  .pause = cuda_pause, .order = cuda_order, .memory_info = cuda_memory_info,                                 \
   .host_available = cuda_host_available, .trim_async = cuda_trim_async,                                      \
   .async_reserved = cuda_async_reserved, .look_for_escapes = cuda_look_for_escapes, .now_ns = cuda_now_ns,   \
   .code_out_of_memory = CUDA_ERROR_OUT_OF_MEMORY, .code_invalid_value = CUDA_ERROR_INVALID_VALUE,            \

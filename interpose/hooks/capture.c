@@ -10,6 +10,7 @@
 #include "interpose/hooks/hooks.h"
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
+#include "pool/reuse/identities.h"
 #include "pool/reuse/known_streams.h"
 #include "pool/reuse/stream_calls.h"
 #include "pool/util/cancel.h"
@@ -203,6 +204,7 @@ static CUresult destroy(CUresult(CUDAAPI *call)(CUstream), CUstream stream)
     passage.capture = gp_capture_take(engine, stream, false);
     passage.followed = gp_stream_take(engine, (uint64_t)(uintptr_t)stream);
     passage.known = gp_known_stream_remove(engine, (uint64_t)(uintptr_t)stream);
+    gp_identity_ends(engine, (uint64_t)(uintptr_t)stream);
   }
   GP_CANCEL_UNDO(result, call ? call(stream) : CUDA_ERROR_NOT_FOUND, keep_passage, &passage);
   if (result == CUDA_SUCCESS)

@@ -202,6 +202,7 @@ static ending_t begin_destroy(CUcontext handle)
   if (ending.engine) {
     /* By its handle alone: every record under that handle is gone afterwards. */
     ending.context = handle ? gp_engine_find_context(ending.engine, handle) : NULL;
+    gp_engine_ordered_leave(ending.engine, ending.context);
     gp_engine_suspend(ending.engine);
   }
   return ending;
@@ -277,8 +278,17 @@ static CUresult end_reset(const ending_t *ending, CUdevice device, CUresult resu
   return result;
 }
 
+/* The device has no context but its primary one, or others that stay: then nothing happens. */
+static void leave_device(CUdevice device)
+{
+  gp_engine_t *engine = gp_library_engine();
+  if (engine)
+    gp_engine_ordered_leave(engine, gp_engine_device_context(engine, device));
+}
+
 CUresult CUDAAPI hook_cuDevicePrimaryCtxReset(CUdevice device)
 {
+  leave_device(device);
   ending_t ending = begin_reset();
   CUresult result;
   GP_CANCEL_UNDO(result, GP_REAL_CALL(cuDevicePrimaryCtxReset, device), leave_ending, &ending);
@@ -287,6 +297,7 @@ CUresult CUDAAPI hook_cuDevicePrimaryCtxReset(CUdevice device)
 
 CUresult CUDAAPI hook_cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
+  leave_device(device);
   ending_t ending = begin_reset();
   CUresult result;
   GP_CANCEL_UNDO(result, GP_REAL_CALL(cuDevicePrimaryCtxReset_v2, device), leave_ending, &ending);

@@ -169,6 +169,11 @@ void gp_green_context_taken(gp_green_t *entry, bool destroyed)
   }
 }
 
+bool gp_green_contexts_exist(void)
+{
+  return atomic_load_explicit(&converted_greens, memory_order_relaxed) > 0;
+}
+
 /* Whether the context is a green one, and of which device. */
 static bool is_green(CUcontext handle, unsigned long long id, CUdevice *ret_device)
 {

@@ -42,6 +42,9 @@ gp_context_t *gp_stream_context(gp_engine_t *engine, CUstream stream);
 bool gp_green_context_created(gp_engine_t *engine, const void *green, CUdevice device);
 bool gp_green_context_is_known(const void *green);
 
+/* A green context was converted, and may be current. */
+bool gp_green_contexts_exist(void);
+
 /* After the conversion of a known one: handle is what the driver gave. */
 void gp_green_context_converted(const void *green, CUcontext handle);
 

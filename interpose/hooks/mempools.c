@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "interpose/routes/real.h"
+#include "pool/engine.h"
 #include "pool/util/assert.h"
 #include "pool/util/lock.h"
 
@@ -79,9 +80,33 @@ static CUmemoryPool default_pool(int device)
   return pool;
 }
 
-bool gp_mempool_find(CUmemoryPool pool, int *ret_device)
+/* A device's default pool is the same as long as the process lives. */
+static _Atomic(CUmemoryPool) default_pools[GP_MAX_DEVICES];
+
+bool gp_mempool_is_default(CUmemoryPool pool, int *ret_device)
 {
   int devices = 0;
+
+  for (int device = 0; device < GP_MAX_DEVICES; device++)
+    if (pool && atomic_load_explicit(&default_pools[device], memory_order_relaxed) == pool) {
+      *ret_device = device;
+      return true;
+    }
+  if (!pool || GP_REAL_CALL(cuDeviceGetCount, &devices) != CUDA_SUCCESS)
+    return false;
+  for (int device = 0; device < devices && device < GP_MAX_DEVICES; device++) {
+    CUmemoryPool own = default_pool(device);
+    atomic_store_explicit(&default_pools[device], own, memory_order_relaxed);
+    if (own == pool) {
+      *ret_device = device;
+      return true;
+    }
+  }
+  return false;
+}
+
+bool gp_mempool_find(CUmemoryPool pool, int *ret_device)
+{
   const mempool_t *entry = visit();
 
   while (entry && entry->pool != pool)
@@ -89,15 +114,7 @@ bool gp_mempool_find(CUmemoryPool pool, int *ret_device)
   if (entry)
     *ret_device = entry->device;
   leave();
-  if (entry || GP_REAL_CALL(cuDeviceGetCount, &devices) != CUDA_SUCCESS)
-    return entry != NULL;
-  for (int device = 0; device < devices; device++) {
-    if (default_pool(device) != pool)
-      continue;
-    *ret_device = device;
-    return true;
-  }
-  return false;
+  return entry || gp_mempool_is_default(pool, ret_device);
 }
 
 CUmemoryPool gp_mempool_current(int device)

@@ -8,6 +8,7 @@
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
 #include "interpose/sight/work.h"
+#include "pool/reuse/identities.h"
 #include "pool/reuse/known_streams.h"
 #include "pool/reuse/single_stream.h"
 
@@ -21,6 +22,7 @@ static void follow(gp_engine_t *engine, CUstream stream, unsigned flags)
   gp_known_stream_add(engine, context, (uint64_t)(uintptr_t)stream, (flags & CU_STREAM_NON_BLOCKING) == 0);
   if (!context)
     gp_known_streams_miss(engine);
+  gp_identity_created(engine, context, (uint64_t)(uintptr_t)stream);
   if (!gp_engine_uses_streams(engine))
     return;
   if (context)

@@ -1,5 +1,6 @@
 /*
- * Stream-ordered memory and the driver's pools that it comes from. Forwarded and counted.
+ * Stream-ordered memory: the pool keeps that of a device's default pool; other pools' is forwarded and
+ * counted.
  */
 #include "interpose/hooks/current_context.h"
 #include "interpose/hooks/hooks.h"
@@ -8,6 +9,7 @@
 #include "interpose/hooks/forward.h"
 #include "interpose/hooks/stream_place.h"
 #include "interpose/routes/real.h"
+#include "pool/reuse/identities.h"
 
 /*
  * In a stream that is being captured an allocation is a node of the graph: it holds no memory before a
@@ -44,18 +46,75 @@ static gp_forward_call_t call_of(
   return call;
 }
 
+/*
+ * Which stream is meant, and in which context: not the current one, but the stream's own. False: the driver
+ * does not know the stream, or there is no context. The default streams of green contexts are none of the
+ * primary context's, whose record stands for those, too: they have no identity.
+ */
+static bool order_of(gp_engine_t *engine, CUstream stream, bool per_thread, gp_order_t *ret_order)
+{
+  uint64_t handle = (uint64_t)(uintptr_t)stream;
+  gp_order_t order = {.stream = handle ? handle : per_thread ? GP_STREAM_PER_THREAD : GP_STREAM_LEGACY};
+
+  if (order.stream > GP_STREAM_PER_THREAD) {
+    order.identity = gp_identity_of(engine, order.stream);
+    order.context = order.identity ? gp_identity_context(order.identity) : gp_stream_context(engine, stream);
+  } else {
+    order.context = gp_current_context(engine);
+    if (order.context && !gp_green_contexts_exist())
+      order.identity = gp_identity_of_default(engine, order.context, order.stream);
+  }
+  *ret_order = order;
+  return order.context != NULL;
+}
+
+/* The memory is to come from the default pool of the stream's device: pool, or where that is NULL the one
+ * that cuMemAllocAsync takes from. */
+static bool is_of_default_pool(const gp_order_t *order, CUmemoryPool pool)
+{
+  int device = gp_context_device(order->context);
+  int own;
+
+  return pool ? gp_mempool_is_default(pool, &own) && own == device : !gp_mempool_current(device);
+}
+
+/* True: the pool has answered. */
+static bool serve(
+    CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream, bool per_thread, CUresult *result)
+{
+  gp_engine_t *engine = gp_library_engine();
+  gp_order_t order;
+  uint64_t address;
+  int code;
+
+  if (!engine || !pointer || !gp_engine_keeps_ordered(engine) ||
+      !order_of(engine, stream, per_thread, &order) || !is_of_default_pool(&order, pool) ||
+      !gp_engine_alloc_ordered(engine, &order, bytes, &address, &code))
+    return false;
+  if (code == CUDA_SUCCESS)
+    *pointer = (CUdeviceptr)address;
+  *result = (CUresult)code;
+  return true;
+}
+
 CUresult CUDAAPI hook_cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream)
 {
-  gp_forward_call_t call = call_of(pointer, bytes, NULL, stream, false);
   CUresult result;
+
+  if (serve(pointer, bytes, NULL, stream, false, &result))
+    return result;
+  gp_forward_call_t call = call_of(pointer, bytes, NULL, stream, false);
   GP_FORWARD_ALLOC(result, &call, pointer, GP_REAL_CALL(cuMemAllocAsync, pointer, bytes, stream));
   return result;
 }
 
 CUresult CUDAAPI hook_cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUstream stream)
 {
-  gp_forward_call_t call = call_of(pointer, bytes, NULL, stream, true);
   CUresult result;
+
+  if (serve(pointer, bytes, NULL, stream, true, &result))
+    return result;
+  gp_forward_call_t call = call_of(pointer, bytes, NULL, stream, true);
   GP_FORWARD_ALLOC(result, &call, pointer, GP_REAL_CALL(cuMemAllocAsync_ptsz, pointer, bytes, stream));
   return result;
 }
@@ -63,8 +122,11 @@ CUresult CUDAAPI hook_cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, C
 CUresult CUDAAPI hook_cuMemAllocFromPoolAsync(
     CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
-  gp_forward_call_t call = call_of(pointer, bytes, pool, stream, false);
   CUresult result;
+
+  if (serve(pointer, bytes, pool, stream, false, &result))
+    return result;
+  gp_forward_call_t call = call_of(pointer, bytes, pool, stream, false);
   GP_FORWARD_ALLOC(
       result, &call, pointer, GP_REAL_CALL(cuMemAllocFromPoolAsync, pointer, bytes, pool, stream));
   return result;
@@ -73,8 +135,11 @@ CUresult CUDAAPI hook_cuMemAllocFromPoolAsync(
 CUresult CUDAAPI hook_cuMemAllocFromPoolAsync_ptsz(
     CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
-  gp_forward_call_t call = call_of(pointer, bytes, pool, stream, true);
   CUresult result;
+
+  if (serve(pointer, bytes, pool, stream, true, &result))
+    return result;
+  gp_forward_call_t call = call_of(pointer, bytes, pool, stream, true);
   GP_FORWARD_ALLOC(
       result, &call, pointer, GP_REAL_CALL(cuMemAllocFromPoolAsync_ptsz, pointer, bytes, pool, stream));
   return result;
@@ -87,7 +152,7 @@ typedef struct free_async_call {
 } free_async_call_t;
 
 /*
- * The stream of a block that is cut from a segment gets an operation in the place of the free. Where it is
+ * The stream gets an operation in the place of the free, of a block that stays in the pool. Where it is
  * being captured, the driver answers for an address that is none of its own: natively memory that no graph
  * allocated is none that the capture could free.
  */
@@ -113,11 +178,17 @@ static CUresult free_async(free_async_call_t arguments)
   CUresult result;
   int code;
 
+  gp_order_t order;
+
   if (!engine)
     return (CUresult)call_free_async(&arguments, false);
-  /* The program may free memory of cuMemAlloc in stream order, too; then the block leaves the pool. */
-  if (gp_engine_free_with(engine, (uint64_t)arguments.pointer, call_free_async, &arguments, &code) ==
-      GP_FREE_DONE)
+  bool per_thread = arguments.function == GP_FN_cuMemFreeAsync_ptsz;
+  bool is_ordered = gp_engine_keeps_ordered(engine) && order_of(engine, arguments.stream, per_thread, &order);
+  uint64_t address = (uint64_t)arguments.pointer;
+  gp_free_result_t freed =
+      is_ordered ? gp_engine_free_ordered(engine, &order, address, call_free_async, &arguments, &code)
+                 : gp_engine_free_with(engine, address, call_free_async, &arguments, &code);
+  if (freed == GP_FREE_DONE)
     return (CUresult)code;
   GP_FORWARD_FREE(result, engine, GP_SPACE_POINTER, (uint64_t)arguments.pointer,
       (CUresult)call_free_async(&arguments, false));
@@ -132,69 +203,4 @@ CUresult CUDAAPI hook_cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
 CUresult CUDAAPI hook_cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream)
 {
   return free_async((free_async_call_t){GP_FN_cuMemFreeAsync_ptsz, pointer, stream});
-}
-
-/* Where a pool's memory is. Managed pools (13.0) may name no place: then it counts like managed memory.
- */
-static int device_of(const CUmemLocation *location)
-{
-  CUdevice current = 0;
-
-  if (location->type == CU_MEM_LOCATION_TYPE_DEVICE)
-    return location->id;
-  if (location->type != CU_MEM_LOCATION_TYPE_INVALID)
-    return GP_MEMPOOL_HOST;
-  (void)GP_REAL_CALL(cuCtxGetDevice, &current);
-  return current;
-}
-
-CUresult CUDAAPI hook_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
-{
-  gp_engine_t *engine = gp_library_engine();
-  CUresult result = GP_REAL_CALL(cuMemPoolCreate, pool, properties);
-
-  if (engine && result == CUDA_SUCCESS)
-    gp_mempool_created(*pool, device_of(&properties->location));
-  return result;
-}
-
-/* The driver's own pools of host memory and of managed memory: the library learns of them when the program
- * asks for them. */
-static CUresult named(CUresult result, const CUmemoryPool *pool, const CUmemLocation *location)
-{
-  gp_engine_t *engine = gp_library_engine();
-  int device;
-
-  if (engine && result == CUDA_SUCCESS && !gp_mempool_find(*pool, &device))
-    gp_mempool_created(*pool, device_of(location));
-  return result;
-}
-
-CUresult CUDAAPI hook_cuMemGetDefaultMemPool(
-    CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
-{
-  (void)gp_library_engine(); /* binds */
-  return named(GP_REAL_CALL(cuMemGetDefaultMemPool, pool, location, type), pool, location);
-}
-
-CUresult CUDAAPI hook_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
-{
-  (void)gp_library_engine();
-  return named(GP_REAL_CALL(cuMemGetMemPool, pool, location, type), pool, location);
-}
-
-CUresult CUDAAPI hook_cuMemPoolDestroy(CUmemoryPool pool)
-{
-  gp_engine_t *engine = gp_library_engine();
-  int device;
-  bool known = engine && gp_mempool_forget(pool, &device);
-
-  /* Before the call, since the driver may then give the handle to another thread. If it refuses, this memory
-   * counts twice. */
-  if (known)
-    gp_engine_mempool_gone(engine, (uint64_t)(uintptr_t)pool);
-  CUresult result = GP_REAL_CALL(cuMemPoolDestroy, pool);
-  if (known && result != CUDA_SUCCESS)
-    gp_mempool_created(pool, device);
-  return result;
 }

@@ -1,12 +1,12 @@
 #include "interpose/sight/work.h"
 
-#include <stddef.h>
-
 #include "interpose/hooks/current_context.h"
+#include "interpose/hooks/hooks.h"
 #include "interpose/sight/cuda_events.h"
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
 #include "interpose/sight/stubs.h"
+#include "pool/reuse/identities.h"
 #include "pool/reuse/single_stream.h"
 
 #define STREAM_PER_THREAD                                                                                    \
@@ -48,17 +48,81 @@ void gp_work_note(CUstream stream, bool per_thread)
     (void)gp_single_stream_settle(engine); /* as for the stubs: see gp_work_slow */
 }
 
-#if GP_HAS_WORK_STUBS
-
-#if CUDA_VERSION >= 11080
-/* What the stubs read. */
-_Static_assert(
-    offsetof(CUlaunchConfig, hStream) == 32 && offsetof(CUlaunchConfig, numAttrs) == 48, "LOAD_CONFIG");
-#endif
-
-#define ATTRIBUTE_PROGRAMMATIC       6 /* by number: CUDA 11.8 and 12.3 brought their names */
+/* Of CUlaunchConfig and CUlaunchAttribute, by number and name of our own: CUDA 11.8 and 12.3 brought theirs.
+ */
+#define ATTRIBUTE_PROGRAMMATIC       6
 #define ATTRIBUTE_PROGRAMMATIC_EVENT 7
 #define ATTRIBUTE_COMPLETION_EVENT   12
+
+static gp_identity_t *identity_of(gp_engine_t *engine, CUstream stream, bool per_thread)
+{
+  uint64_t handle = (uint64_t)(uintptr_t)stream;
+  if (handle > STREAM_PER_THREAD)
+    return gp_identity_of(engine, handle);
+  gp_context_t *context = gp_current_context(engine);
+  if (!context || gp_green_contexts_exist() || !gp_engine_keeps_ordered(engine))
+    return NULL;
+  return gp_identity_of_default(engine, context,
+      handle       ? handle
+      : per_thread ? GP_STREAM_PER_THREAD
+                   : GP_STREAM_LEGACY);
+}
+
+/*
+ * Launches that record an event as they go (cuda.h, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT and
+ * CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT): it stands for something else from now on. And programmatic
+ * ones, which do not wait for the kernel in front of them, whose memory they may have been given: that one
+ * has to be over, and no order of a stream is to be relied on again (pool/reuse/identities.h).
+ */
+static void look_at_launch(gp_engine_t *engine, const void *launch, bool per_thread)
+{
+#if CUDA_VERSION >= 11080
+  const CUlaunchConfig *config = launch;
+  bool follows = gp_engine_uses_streams(engine);
+
+  for (unsigned i = 0; config->attrs && i < config->numAttrs; i++) {
+    const CUlaunchAttribute *attribute = &config->attrs[i];
+    bool is_programmatic =
+        attribute->id == ATTRIBUTE_PROGRAMMATIC || attribute->id == ATTRIBUTE_PROGRAMMATIC_EVENT;
+    if (follows &&
+        (attribute->id == ATTRIBUTE_PROGRAMMATIC_EVENT || attribute->id == ATTRIBUTE_COMPLETION_EVENT))
+      gp_event_distrust(*(const CUevent *)(const void *)&attribute->value); /* first in either structure */
+    if (is_programmatic)
+      gp_identity_launches_early(engine, identity_of(engine, config->hStream, per_thread));
+    if (follows && is_programmatic && gp_single_stream_bar(engine, GP_MODE_CAUSE_PROGRAMMATIC))
+      (void)gp_single_stream_settle(engine); /* what went wrong the launch will say */
+  }
+  if (gp_stubs_are_wanted())
+    gp_work_note(config->hStream, per_thread);
+#else
+  (void)launch; /* headers without the structure are of a toolkit without such launches */
+  gp_identity_launches_early(engine, NULL);
+  if (gp_stubs_are_wanted())
+    gp_streams_escape(engine, "the stream of a launch is in a structure that the headers of the build lack");
+#endif
+}
+
+CUresult CUDAAPI hook_cuLaunchKernelEx(
+    const void *config, CUfunction function, void **parameters, void **extra)
+{
+  gp_engine_t *engine = gp_library_engine();
+
+  if (engine && config)
+    look_at_launch(engine, config, false);
+  return GP_REAL_CALL(cuLaunchKernelEx, config, function, parameters, extra);
+}
+
+CUresult CUDAAPI hook_cuLaunchKernelEx_ptsz(
+    const void *config, CUfunction function, void **parameters, void **extra)
+{
+  gp_engine_t *engine = gp_library_engine();
+
+  if (engine && config)
+    look_at_launch(engine, config, true);
+  return GP_REAL_CALL(cuLaunchKernelEx_ptsz, config, function, parameters, extra);
+}
+
+#if GP_HAS_WORK_STUBS
 
 typedef enum where {
   WHERE_ARGUMENT_1,
@@ -70,7 +134,6 @@ typedef enum where {
   WHERE_ARGUMENT_8,
   WHERE_ARGUMENT_9,
   WHERE_DEFAULT,
-  WHERE_CONFIG,
   WHERE_MANY,
 } where_t;
 
@@ -84,39 +147,15 @@ static const struct {
 #include "pool/util/assert.h"
 };
 
-/*
- * Launches that record an event as they go (cuda.h, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT and
- * CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT): it stands for something else from now on. And programmatic
- * ones, which do not wait for the kernel in front of them, whose memory they may have been given: that one
- * has to be over.
- */
-static void look_at_attributes(gp_engine_t *engine, const void *first)
-{
-#if CUDA_VERSION >= 11080
-  const CUlaunchConfig *config = first;
-  for (unsigned i = 0; config->attrs && i < config->numAttrs; i++) {
-    const CUlaunchAttribute *attribute = &config->attrs[i];
-    if (attribute->id == ATTRIBUTE_PROGRAMMATIC_EVENT || attribute->id == ATTRIBUTE_COMPLETION_EVENT)
-      gp_event_distrust(*(const CUevent *)(const void *)&attribute->value); /* first in either structure */
-    if ((attribute->id == ATTRIBUTE_PROGRAMMATIC || attribute->id == ATTRIBUTE_PROGRAMMATIC_EVENT) &&
-        gp_single_stream_bar(engine, GP_MODE_CAUSE_PROGRAMMATIC))
-      (void)gp_single_stream_settle(engine); /* what went wrong the launch will say */
-  }
-#else
-  (void)engine;
-  (void)first;
-#endif
-}
-
 static CUresult CUDAAPI not_found(void)
 {
   return CUDA_ERROR_NOT_FOUND;
 }
 
 /* Called by the stubs only, which jump to what it returns. */
-void *gp_work_slow(uint64_t stream, unsigned function, const void *first);
+void *gp_work_slow(uint64_t stream, unsigned function);
 
-void *gp_work_slow(uint64_t stream, unsigned function, const void *first)
+void *gp_work_slow(uint64_t stream, unsigned function)
 {
   gp_engine_t *engine = gp_library_engine(); /* binds */
   gp_assert(function >= GP_HOOK_COUNT && function < GP_REPLACED_COUNT);
@@ -133,13 +172,8 @@ void *gp_work_slow(uint64_t stream, unsigned function, const void *first)
     return real;
   if (where == WHERE_MANY)
     gp_streams_escape(engine, "one call submits work to several streams");
-  else if (where == WHERE_CONFIG && !first)
-    return real;
-  else {
-    if (where == WHERE_CONFIG)
-      look_at_attributes(engine, first);
+  else
     note(engine, stream, per_thread);
-  }
   return real;
 }
 

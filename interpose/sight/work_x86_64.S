@@ -59,8 +59,6 @@ gp_work_\name:
 #define LOAD_ARGUMENT_8 movq 16(%rsp), %rax
 #define LOAD_ARGUMENT_9 movq 24(%rsp), %rax
 #define LOAD_DEFAULT    xorl %eax, %eax
-/* With attributes the slow way looks what they are. Offsets: CUlaunchConfig of cuda.h, asserted in work.c. */
-#define LOAD_CONFIG     xorl %eax, %eax; testq %rdi, %rdi; jz 9f; movq 32(%rdi), %rax; cmpl $0, 48(%rdi); jne 9f
 /* No stream at all: never a match, so that all go the slow way. */
 #define LOAD_MANY       movq $-2, %rax
 
@@ -69,7 +67,7 @@ gp_work_\name:
 #include "interpose/sight/work.def"
 
 /*
- * %rax: stream, %r11d: function. gp_work_slow(stream, function, first argument) marks, and returns what to jump to.
+ * %rax: stream, %r11d: function. gp_work_slow(stream, function) marks, and returns what to jump to.
  * At the entry of a stub the stack is 8 bytes off its alignment.
  */
         .type   gp_work_slow_way, @function
@@ -78,7 +76,6 @@ gp_work_slow_way:
         .cfi_startproc
         gp_push rdi, rsi, rdx, rcx, r8, r9
         gp_reserve 8
-        movq    %rdi, %rdx
         movq    %rax, %rdi
         movl    %r11d, %esi
         call    gp_work_slow

@@ -53,12 +53,12 @@ class Replay(PreloadCase):
                     snapshot, _ = self.expect_counts(run, trace, passes=2 if "--repeat" in args else 1)
                     self.expect_history(snapshot)
 
-    def test_stream_ordered_memory_is_recorded_not_pooled(self):
+    def test_stream_ordered_memory_of_the_driver_is_recorded(self):
         for path in trace_shapes():  # the driver places it
             for args in ((), ("--api", "driver"), ("--threads", "4", "--streams", "4")):
                 with self.subTest(trace=os.path.basename(path), args=args):
                     trace = Trace(path)
-                    run = self.run_program("replay", "--check", "--async", *args, path)
+                    run = self.run_program("replay", "--check", "--async", *args, path, ASYNC="driver")
                     self.assertEqual(run.status, 0, run.err)
                     self.expect_clean(run)
                     snapshot = run.snapshot()

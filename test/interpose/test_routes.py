@@ -94,7 +94,7 @@ class Preloads(PreloadCase):
     def counts(self, program, arguments, preload):
         os.environ["WRAPPER_TELLS"] = "1"
         self.addCleanup(os.environ.pop, "WRAPPER_TELLS", None)
-        run = self.run_program(os.path.join(ROUTES_FOLDER, program), *arguments, preload=preload)
+        run = self.run_program(os.path.join(ROUTES_FOLDER, program), *arguments, preload=preload, ASYNC="driver")
         calls, lookups = re.search(r"wrapper: (\d+) calls and (\d+) look-ups", run.err).groups()
         return run, int(calls), int(lookups)
 

@@ -27,6 +27,8 @@ LOOSE = [
     ("cuGreenCtxStreamCreate", "void *green", "struct CUgreenCtx_st *", NEWER + "12.4"),
     ("cuMemGetHandleForAddressRange", "int type", "CUmemRangeHandleType", NEWER + "11.7; an enumeration"),
     ("cuGreenCtxRecordEvent", "void *green", "struct CUgreenCtx_st *", NEWER + "12.4"),
+    ("cuLaunchKernelEx", "const void *config", "const CUlaunchConfig *", NEWER + "11.6"),
+    ("cuLaunchKernelEx_ptsz", "const void *config", "const CUlaunchConfig *", NEWER + "11.6"),
     ("cuGraphAddNode", "void *parameters", "CUgraphNodeParams *", NEWER + "12.2"),
     ("cuGraphAddNode_v2", "const void *edges", "const CUgraphEdgeData *", NEWER + "12.3"),
     ("cuGraphAddNode_v2", "void *parameters", "CUgraphNodeParams *", NEWER + "12.2"),

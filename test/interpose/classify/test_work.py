@@ -51,8 +51,6 @@ class WorkTable(unittest.TestCase):
                       if re.match(r"CUstream\b(?! ?\*)", parameter)]
             if places:
                 expected = "ARGUMENT_%d" % places[0]
-            elif "CUlaunchConfig" in parameters[0]:
-                expected = "CONFIG"
             elif "CUDA_LAUNCH_PARAMS" in parameters[0]:
                 expected = "MANY"
             else:

@@ -74,6 +74,7 @@ int main(void)
     }
     if (cudaMallocAsync(&ordered, BYTES, 0) != cudaSuccess)
       return 1;
+    allocations++;
     wrong += cudaMemsetAsync(ordered, round + 100, BYTES, 0) != cudaSuccess;
     wrong += wrong_bytes(ordered, round + 100);
     wrong += cudaFreeAsync(ordered, 0) != cudaSuccess;

@@ -38,6 +38,7 @@ int route_work(const route_t *route, const char *name)
     }
     if (route->alloc_async(&ordered, sizeof(unsigned) * WORDS, NULL) != CUDA_SUCCESS)
       return 1;
+    allocations++;
     wrong += route->fill(ordered, round + 7, WORDS, NULL) != CUDA_SUCCESS;
     wrong += route->info(&during, &total) != CUDA_SUCCESS || during >= before || before > total;
     wrong += wrong_words(route, ordered, round + 7);

@@ -1,0 +1,155 @@
+/*
+ * The driver's pools of stream-ordered memory: which there are, and what the program asks and sets of them.
+ * Of a device's default pool the library keeps memory that the program has freed: for the driver that is in
+ * use, for the program it is not.
+ */
+#include "interpose/hooks/hooks.h"
+#include "interpose/hooks/mempools.h"
+#include "interpose/library.h"
+#include "interpose/routes/real.h"
+#include "pool/forwarded/forwarded.h"
+
+/* Where a pool's memory is. Managed pools (13.0) may name no place: then it counts like managed memory.
+ */
+static int device_of(const CUmemLocation *location)
+{
+  CUdevice current = 0;
+
+  if (location->type == CU_MEM_LOCATION_TYPE_DEVICE)
+    return location->id;
+  if (location->type != CU_MEM_LOCATION_TYPE_INVALID)
+    return GP_MEMPOOL_HOST;
+  (void)GP_REAL_CALL(cuCtxGetDevice, &current);
+  return current;
+}
+
+CUresult CUDAAPI hook_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
+{
+  gp_engine_t *engine = gp_library_engine();
+  CUresult result = GP_REAL_CALL(cuMemPoolCreate, pool, properties);
+
+  if (engine && result == CUDA_SUCCESS)
+    gp_mempool_created(*pool, device_of(&properties->location));
+  return result;
+}
+
+/* The driver's own pools of host memory and of managed memory: the library learns of them when the program
+ * asks for them. */
+static CUresult named(CUresult result, const CUmemoryPool *pool, const CUmemLocation *location)
+{
+  gp_engine_t *engine = gp_library_engine();
+  int device;
+
+  if (engine && result == CUDA_SUCCESS && !gp_mempool_find(*pool, &device))
+    gp_mempool_created(*pool, device_of(location));
+  return result;
+}
+
+CUresult CUDAAPI hook_cuMemGetDefaultMemPool(
+    CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+{
+  (void)gp_library_engine(); /* binds */
+  return named(GP_REAL_CALL(cuMemGetDefaultMemPool, pool, location, type), pool, location);
+}
+
+CUresult CUDAAPI hook_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+{
+  (void)gp_library_engine();
+  return named(GP_REAL_CALL(cuMemGetMemPool, pool, location, type), pool, location);
+}
+
+CUresult CUDAAPI hook_cuMemPoolDestroy(CUmemoryPool pool)
+{
+  gp_engine_t *engine = gp_library_engine();
+  int device;
+  bool known = engine && gp_mempool_forget(pool, &device);
+
+  /* Before the call, since the driver may then give the handle to another thread. If it refuses, this memory
+   * counts twice. */
+  if (known)
+    gp_engine_mempool_gone(engine, (uint64_t)(uintptr_t)pool);
+  CUresult result = GP_REAL_CALL(cuMemPoolDestroy, pool);
+  if (known && result != CUDA_SUCCESS)
+    gp_mempool_created(pool, device);
+  return result;
+}
+
+/* The engine, if the pool is the default one of a device. */
+static gp_engine_t *keeper_of(CUmemoryPool pool, int *ret_device)
+{
+  gp_engine_t *engine = gp_library_engine();
+  return engine && gp_mempool_is_default(pool, ret_device) ? engine : NULL;
+}
+
+/*
+ * The most that was in use at once: of what the library serves as it has counted, and of the rest as much as
+ * is in use now. told: the driver's answer, which counts what the library keeps.
+ */
+static cuuint64_t peak_of(CUmemoryPool pool, const gp_ordered_use_t *use, cuuint64_t told)
+{
+  cuuint64_t in_use = 0;
+  uint64_t own = use->live + use->kept;
+
+  if (!use->serves ||
+      GP_REAL_CALL(cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &in_use) != CUDA_SUCCESS)
+    return told;
+  cuuint64_t peak = use->peak + (in_use > own ? in_use - own : 0);
+  return peak < told ? peak : told;
+}
+
+CUresult CUDAAPI hook_cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+{
+  int device;
+  gp_engine_t *engine = keeper_of(pool, &device);
+  CUresult result = GP_REAL_CALL(cuMemPoolGetAttribute, pool, attribute, value);
+
+  if (!engine || result != CUDA_SUCCESS)
+    return result;
+  cuuint64_t *bytes = value;
+  gp_ordered_use_t use = gp_engine_ordered_use(engine, device);
+  if (attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
+    *bytes -= use.kept < *bytes ? use.kept : *bytes;
+  else if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH)
+    *bytes = peak_of(pool, &use, *bytes);
+  return result;
+}
+
+static bool is_reuse_attribute(CUmemPool_attribute attribute)
+{
+  return attribute == CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES ||
+         attribute == CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC ||
+         attribute == CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES;
+}
+
+/* A program that forbids some reuse of memory wants to know what is used again, and when. The driver does as
+ * it is told from then on. */
+CUresult CUDAAPI hook_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+{
+  int device;
+  gp_engine_t *engine = keeper_of(pool, &device);
+  CUresult result = GP_REAL_CALL(cuMemPoolSetAttribute, pool, attribute, value);
+
+  if (!engine || result != CUDA_SUCCESS)
+    return result;
+  if (is_reuse_attribute(attribute) && *(const int *)value == 0) {
+    gp_engine_ordered_bar(engine, device);
+    gp_engine_ordered_trim(engine, gp_engine_device_context(engine, device));
+  } else if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH) {
+    gp_engine_ordered_reset_peak(engine, device);
+  }
+  return result;
+}
+
+CUresult CUDAAPI hook_cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes_to_keep)
+{
+  int device;
+  gp_engine_t *engine = keeper_of(pool, &device);
+  cuuint64_t reserved = 0;
+
+  if (engine &&
+      GP_REAL_CALL(cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) ==
+          CUDA_SUCCESS &&
+      reserved > bytes_to_keep)
+    gp_engine_ordered_trim(engine, gp_engine_device_context(engine, device));
+  return GP_REAL_CALL(cuMemPoolTrimTo, pool, bytes_to_keep);
+}
