@@ -122,6 +122,12 @@ def show_preloaded(build, goals):
         line(name, ("%.1f" % figure.value, "%.1f" % own, "%.2f" % (own / figure.host)))
         if name == "preloaded, trace=all":
             goals.at_most("preloaded pair, recorded, less the simulator's runtime and driver", own, 40)
+    in_order = (("no preload: the driver's cudaMallocAsync", {}, None),
+                ("preloaded, trace=off, in order of a stream", recorded("off"), build.library),
+                ("preloaded, trace=all, in order of a stream", recorded("all"), build.library),
+                ("preloaded, trace=all, of the legacy stream", dict(recorded("all"), BENCH_STREAM="legacy"), build.library))
+    for name, settings, preload in in_order:
+        line(name, ("%.1f" % runs.measure(build, "bench_ordered", ["pair"], settings, preload)[0]["pair"].value, "", ""))
     print("A pair asks the driver %.1f times for the current context and its id. The simulated runtime and driver cost %.1f ns "
           "by themselves, that included." % (asked, runtime.value))
 
