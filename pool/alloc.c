@@ -136,6 +136,7 @@ static __attribute__((noinline)) bool serve_from_cache(gp_request_t *request)
 
   if (!request->order)
     return serve_from_cache_inline(request);
+  (void)gp_identity_take_place(request->engine, request->order->identity);
   return serve_ordered(request, &may_enter) ||
          (may_enter && gp_identity_enter(request->engine, request->order->identity) &&
              serve_ordered(request, &may_enter));

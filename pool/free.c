@@ -14,6 +14,7 @@
 #include "pool/release.h"
 #include "pool/reuse/drain.h"
 #include "pool/reuse/fences.h"
+#include "pool/reuse/identities.h"
 #include "pool/reuse/single_order.h"
 #include "pool/reuse/stamps.h"
 #include "pool/reuse/streams.h"
@@ -333,7 +334,10 @@ gp_free_result_t gp_engine_free_with(
 gp_free_result_t gp_engine_free_ordered(gp_engine_t *engine, const gp_order_t *order, uint64_t address,
     gp_free_fn free_fn, void *arg, int *ret_code)
 {
-  return free_block(engine, order, address, free_fn, arg, ret_code);
+  gp_free_result_t result = free_block(engine, order, address, free_fn, arg, ret_code);
+  if (result == GP_FREE_DONE && *ret_code == 0)
+    (void)gp_identity_take_place(engine, order->identity);
+  return result;
 }
 
 bool gp_engine_retain(gp_engine_t *engine, uint64_t address)

@@ -230,6 +230,8 @@ struct gp_context {
   _Atomic(gp_identity_t *) legacy_identity; /* of its legacy default stream; NULL: not made */
   gp_list_t streams;                        /* of the modes that follow streams; see reuse/streams.h */
   gp_stream_t *default_stream;
+  atomic_bool
+      has_blocking; /* it has, or had, a stream that waits for its legacy default stream, and that for it */
   bool is_ordered;  /* it is device->ordered */
   bool bars_single; /* something was seen with which mode `single` cannot be; under contexts_lock */
   int suspensions;  /* of the engine's, those that end with this context; under contexts_lock, 0 once lost */

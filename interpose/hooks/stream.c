@@ -22,7 +22,7 @@ static void follow(gp_engine_t *engine, CUstream stream, unsigned flags)
   gp_known_stream_add(engine, context, (uint64_t)(uintptr_t)stream, (flags & CU_STREAM_NON_BLOCKING) == 0);
   if (!context)
     gp_known_streams_miss(engine);
-  gp_identity_created(engine, context, (uint64_t)(uintptr_t)stream);
+  gp_identity_created(engine, context, (uint64_t)(uintptr_t)stream, !(flags & CU_STREAM_NON_BLOCKING));
   if (!gp_engine_uses_streams(engine))
     return;
   if (context)

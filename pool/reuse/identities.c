@@ -62,11 +62,13 @@ static void end(gp_engine_t *engine, gp_identity_t *identity)
   gp_list_push_back(&engine->free_identities, &identity->link);
 }
 
-void gp_identity_created(gp_engine_t *engine, gp_context_t *context, uint64_t handle)
+void gp_identity_created(gp_engine_t *engine, gp_context_t *context, uint64_t handle, bool is_blocking)
 {
   gp_assert(!gp_holds_engine_lock());
   if (!engine->keeps_ordered || !context || handle <= GP_STREAM_PER_THREAD)
     return;
+  if (is_blocking)
+    atomic_store_explicit(&context->has_blocking, true, memory_order_relaxed);
   gp_lock_take(&engine->contexts_lock);
   /* A stream of that handle which went unseen, with its context: that one is no more. */
   gp_identity_t *stale = gp_address_map_remove(&engine->identities, handle);
@@ -145,6 +147,7 @@ static gp_identity_t *find_or_make(gp_engine_t *engine, gp_context_t *context, u
   if (!found)
     found = make(engine, context, handle);
   if (found && handle == GP_STREAM_PER_THREAD && !found->submitter) {
+    atomic_store_explicit(&context->has_blocking, true, memory_order_relaxed);
     found->submitter = gp_own_submitter;
     found->owner = atomic_load(&gp_own_submitter->owners);
   }
@@ -238,6 +241,13 @@ bool gp_identity_enter(gp_engine_t *engine, gp_identity_t *identity)
     identity->entered = frees;
   gp_lock_release(&device->lock);
   return has_entered;
+}
+
+bool gp_identity_take_place(gp_engine_t *engine, gp_identity_t *identity)
+{
+  return identity && identity->handle == GP_STREAM_LEGACY &&
+         atomic_load_explicit(&identity->context->has_blocking, memory_order_relaxed) &&
+         gp_identity_enter(engine, identity);
 }
 
 void gp_identities_fini(gp_engine_t *engine)

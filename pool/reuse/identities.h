@@ -16,7 +16,8 @@
  *   memory waits for facts.
  * - In the legacy default stream an operation has come between the free and the next use. There the two calls
  *   order blocking streams with each other, without the program's doing: what came before the free, in any of
- *   them, is done before what comes after the allocation begins. So the library puts an event there.
+ *   them, is done before what comes after the allocation begins. So the library puts an event there. Where
+ * the context has blocking streams each of the two calls leaves one: the program may order other work so.
  *
  * Any thread; the caller holds no lock unless a comment says otherwise. Uses: state.h, mode.h,
  * driver_calls.h, work_flags.h, space/ordered_blocks.h.
@@ -31,7 +32,7 @@
  * names it in a driver call. Where the host has no memory for a record the stream has no identity; neither
  * has it one after a destruction that the driver refused.
  */
-void gp_identity_created(gp_engine_t *engine, gp_context_t *context, uint64_t handle);
+void gp_identity_created(gp_engine_t *engine, gp_context_t *context, uint64_t handle, bool is_blocking);
 void gp_identity_ends(gp_engine_t *engine, uint64_t handle);
 
 /* All streams of the context have ended with it. */
@@ -59,6 +60,13 @@ struct gp_block;
 struct gp_fit;
 struct gp_block *gp_identity_take(
     gp_engine_t *engine, gp_identity_t *identity, const struct gp_fit *fit, bool *ret_entry);
+
+/*
+ * Where the two calls of the program order other streams, in the legacy default stream of a context with
+ * blocking ones, this puts an operation there in the place of a call that the driver does not hear of. True:
+ * it did.
+ */
+bool gp_identity_take_place(gp_engine_t *engine, gp_identity_t *identity);
 
 /* Puts an operation of the library's into the stream. False: it did not. Never waits. */
 bool gp_identity_enter(gp_engine_t *engine, gp_identity_t *identity);

@@ -181,7 +181,7 @@ END_TEST
 START_TEST(test_a_trim_without_fences_goes_by_the_stream)
 {
   start(NULL, GP_GIB, false);
-  gp_identity_created(engine, context, FIRST);
+  gp_identity_created(engine, context, FIRST, false);
   uint64_t freed = allocate_in(order(FIRST), BYTES);
   uint64_t unordered = allocate_in(order(FIRST), BYTES);
   uint64_t own = allocate_in(order(GP_STREAM_PER_THREAD), BYTES);

@@ -71,8 +71,8 @@ static inline void free_in(gp_order_t in, uint64_t address)
 static inline void start_streams(const char *const *settings, uint64_t capacity)
 {
   start(settings, capacity, true);
-  gp_identity_created(engine, context, FIRST);
-  gp_identity_created(engine, context, SECOND);
+  gp_identity_created(engine, context, FIRST, false);
+  gp_identity_created(engine, context, SECOND, false);
 }
 
 #endif

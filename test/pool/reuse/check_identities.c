@@ -70,7 +70,7 @@ START_TEST(test_another_stream_of_the_same_handle)
   uint64_t address = used_and_freed(order(FIRST), order(FIRST));
   gp_identity_ends(engine, FIRST);
   ck_assert_ptr_null(order(FIRST).identity);
-  gp_identity_created(engine, context, FIRST);
+  gp_identity_created(engine, context, FIRST, false);
   ck_assert_uint_ne(allocate_in(order(FIRST), BYTES), address);
   synchronize(); /* it was not lost with the stream */
   ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), address);
@@ -83,7 +83,7 @@ START_TEST(test_a_handle_that_comes_again)
 {
   start_streams(NULL, GP_GIB);
   uint64_t address = used_and_freed(order(FIRST), order(FIRST));
-  gp_identity_created(engine, context, FIRST);
+  gp_identity_created(engine, context, FIRST, false);
   ck_assert_uint_ne(allocate_in(order(FIRST), BYTES), address);
   stop();
 }
@@ -94,7 +94,7 @@ START_TEST(test_the_end_of_a_context_ends_its_streams)
   start_streams(NULL, GP_GIB);
   const gp_driver_context_t second = fake_context(1, 0);
   gp_context_t *other = gp_engine_context(engine, &second);
-  gp_identity_created(engine, other, 0x3000);
+  gp_identity_created(engine, other, 0x3000, false);
   gp_order_t in = order(0x3000);
   in.context = other;
   uint64_t address = used_and_freed(in, in);
@@ -210,6 +210,31 @@ START_TEST(test_without_that_operation_the_legacy_stream_has_the_facts_only)
 END_TEST
 
 /* What is complete needs none. */
+/* The program may order blocking streams by them, and by nothing else. */
+START_TEST(test_beside_blocking_streams_each_call_takes_its_place)
+{
+  start_streams(NULL, GP_GIB);
+  gp_identity_created(engine, context, 0x3000, true);
+  uint64_t address = allocate_in(order(GP_STREAM_LEGACY), BYTES);
+  long before = driver.count[FAKE_ENTER_STREAM];
+  free_in(order(GP_STREAM_LEGACY), address);
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], before + 1);
+  synchronize();
+  ck_assert_uint_eq(allocate_in(order(GP_STREAM_LEGACY), BYTES), address);
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], before + 2);
+  ck_assert_uint_eq(driver.entered, GP_STREAM_LEGACY);
+  free_in(order(GP_STREAM_LEGACY), address);
+  ck_assert_uint_eq(allocate_in(order(GP_STREAM_LEGACY), BYTES), address); /* the one of the free will do */
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], before + 4);
+  free_in(order(FIRST), allocate_in(order(FIRST), BYTES));
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], before + 4);
+  gp_identity_ends(engine, 0x3000); /* its work may be pending */
+  free_in(order(GP_STREAM_LEGACY), address);
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], before + 5);
+  stop();
+}
+END_TEST
+
 START_TEST(test_idle_memory_enters_no_operation)
 {
   start(NULL, GP_GIB, true);
@@ -273,7 +298,7 @@ START_TEST(test_a_stream_of_another_device_has_the_facts_only)
   start_streams(NULL, GP_GIB);
   const gp_driver_context_t second = fake_context(1, 1);
   gp_context_t *other = gp_engine_context(engine, &second);
-  gp_identity_created(engine, other, 0x3000);
+  gp_identity_created(engine, other, 0x3000, false);
   uint64_t address = used_and_freed(order(FIRST), order_in(other, 0x3000));
   ck_assert_uint_ne(allocate_in(order(FIRST), BYTES), address);
   ck_assert_uint_ne(allocate_in(order_in(other, 0x3000), BYTES), address);
@@ -297,6 +322,7 @@ int main(void)
   tcase_add_test(tests, test_each_context_has_its_own_default_streams);
   tcase_add_test(tests, test_the_legacy_stream_gets_an_operation_in_between);
   tcase_add_test(tests, test_without_that_operation_the_legacy_stream_has_the_facts_only);
+  tcase_add_test(tests, test_beside_blocking_streams_each_call_takes_its_place);
   tcase_add_test(tests, test_idle_memory_enters_no_operation);
   tcase_add_test(tests, test_a_programmatic_launch_ends_it);
   tcase_add_test(tests, test_what_was_handed_on_before_it_is_over);
