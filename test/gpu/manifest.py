@@ -29,6 +29,7 @@ PROGRAMS = {
     "calls": program("question/calls.cu"),
     "pdl": program("question/pdl.cu"),
     "mixed_free": program("question/mixed_free.cu"),
+    "pool_order": program("question/pool_order.cu"),
     "beside": program("question/beside.cu"),
     "runtime_calls": program("question/runtime_calls.cu"),
     "runtime_calls-static": program("question/runtime_calls.cu", static=True),
@@ -160,6 +161,9 @@ CHECKS = [
     question("G19-calls", "what the library adds to calls, each run twice", "calls", limit=60,
              runs=(run("driver"), run("pool"), run("driver"), run("pool"), run("pool", TRACE="off"),
                    run("pool", TYPE="segment"), run("pool", REUSE="epoch")), sim=True),
+
+    question("G20-pool-order", "whether operations of the driver's pool order streams, and what cudaMallocAsync costs with the pool",
+             "pool_order", runs=BOTH, sim=True),
 
     check("pooled", "preload", "threads and streams, shared runtime", "pooled", runs=BOTH, judge="counted",
           expect=REUSED, sim=True, sim_args=("2", "8")),
