@@ -343,11 +343,13 @@ typedef struct gp_block_view {
   uint64_t requested;    /* bytes the present or last owner asked for */
   uint64_t block_id;     /* incarnation */
   uint64_t time_ns;      /* of the present or last owner's allocation */
-  uint64_t context;      /* driver id of the context */
+  uint64_t context;      /* driver id of the context; 0: stream-ordered memory, which no context owns */
+  uint64_t stream; /* has_stream: in which the present or last owner asked for it, the driver's handle */
   uint32_t refs;
   uint32_t origin; /* of the present or last owner */
   gp_block_state_t state;
   bool tainted;
+  bool has_stream;
 } gp_block_view_t;
 
 /*

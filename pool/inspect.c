@@ -76,6 +76,8 @@ static gp_block_view_t view_of(const gp_block_t *block)
       .block_id = is_unowned ? 0 : block->block_id,
       .time_ns = is_unowned ? 0 : block->time_ns,
       .context = block->context->driver.id,
+      .stream = block->stream == GP_STREAM_LEGACY ? 0 : block->stream,
+      .has_stream = block->stream != 0,
       .refs = block->refs,
       .origin = is_unowned ? GP_ORIGIN_NONE : block->origin,
       .state = view_state(state),

@@ -3,7 +3,7 @@
 import itertools
 import unittest
 
-from harness import ASYNC_MODES, EPOCH, PreloadCase, UNSAFE_LIBRARY
+from harness import ASYNC_MODES, EPOCH, PreloadCase, UNSAFE_LIBRARY, trace_files
 
 SCENARIOS = ("framework", "cache", "limits", "determinism", "own_pool", "unifier", "pressure", "devices", "errors")
 DRIVER = {"SIMCUDA_DEVICES": "2", "SIMCUDA_CAPACITY": "512MiB"}
@@ -35,6 +35,15 @@ class Ordered(PreloadCase):
                 run = self.run_scenario("all", **mode, **settings)
                 self.assertEqual(run.out, plain.out)
                 self.expect_history(run.snapshot())
+
+    def test_snapshots_name_streams(self):
+        """Of each block that of its owner; memory of cudaMalloc has a context in its place."""
+        run = self.run_program("replay", "--half-async", "--streams", "3", trace_files()[0], ASYNC="pool")
+        snapshot = run.snapshot()
+        self.expect_valid(snapshot)
+        found = {(segment["context"] == 0, segment["stream"]) for segment in snapshot["segments"]}
+        self.assertEqual(found, {(False, -1), (True, 0), (True, 1), (True, 2)})
+        self.assertTrue(all(segment["blocks"][0]["stream"] == segment["stream"] for segment in snapshot["segments"]))
 
     def test_judged_by_order(self):
         """Whatever the schedule: no use before the driver's allocation or behind its free. Of a driver whose pool

@@ -70,9 +70,9 @@ class Recover(PreloadCase):
         program.kill()
         self.fail("no record of %d bytes in %s: %s" % (bytes, self.records, program.communicate()))
 
-    def kill_replay(self, after_bytes, dropped=0, **settings):
+    def kill_replay(self, after_bytes, *args, dropped=0, **settings):
         """Kills a replay when its record is as await_record says."""
-        program = self.start("replay", trace_files()[0], "--repeat", "60000", **settings)
+        program = self.start("replay", trace_files()[0], "--repeat", "60000", *args, **settings)
         self.await_record(program, after_bytes, dropped)
         program.kill()
         program.communicate()
@@ -94,6 +94,16 @@ class Recover(PreloadCase):
         self.assertEqual(stats["allocation"]["current"],
                          sum(s["blocks"][0]["state"] == "active_allocated" for s in snapshot["segments"]))
         self.assertGreater(stats["allocation"]["allocated"], 1000)
+
+    def test_killed_with_stream_ordered_memory(self):
+        """Each block names the stream of its owner, and no context; with the history and without."""
+        for settings in ({"TRACE_EVENTS": "1000000"}, {"TRACE": "state"}):
+            pid = self.kill_replay(2 * MIB if "TRACE" not in settings else MIB // 8, "--async", "--streams", "3", **settings)
+            snapshot = self.recovered(str(pid), has_events="TRACE" not in settings)
+            self.assertNotIn("notes", snapshot)
+            for segment in snapshot["segments"]:
+                self.assertEqual((segment["context"], segment["stream"]), (0, segment["blocks"][0]["stream"]))
+            self.assertEqual({segment["stream"] for segment in snapshot["segments"]}, {0, 1, 2})
 
     def test_killed_with_cut_memory(self):
         """Segments with all their blocks, and what is idle between them; with the history and without."""

@@ -168,6 +168,12 @@ static void write_device(
   gp_json_end(json, '}');
 }
 
+/* Index, -1: none. */
+static int64_t stream_of(const gp_block_view_t *block)
+{
+  return block->has_stream ? (int64_t)block->stream : -1;
+}
+
 static void write_block(gp_json_t *json, const gp_document_t *document, const gp_block_view_t *block)
 {
   gp_json_begin(json, '{');
@@ -178,7 +184,7 @@ static void write_block(gp_json_t *json, const gp_document_t *document, const gp
   gp_json_key_string(json, "state", gp_block_state_name(block->state));
   gp_json_key_uint(json, "refs", block->refs);
   gp_json_key_int(json, "stack", (int64_t)block->origin - 1);
-  gp_json_key_int(json, "stream", -1);
+  gp_json_key_int(json, "stream", stream_of(block));
   gp_json_key_uint(json, "time_ns", relative_ns(document, block->time_ns));
   gp_json_key(json, "tainted");
   gp_json_bool(json, block->tainted);
@@ -210,7 +216,7 @@ static void write_segment(gp_json_t *json, const gp_document_t *document, int de
   gp_json_key_uint(json, "allocated_size", allocated);
   gp_json_key_uint(json, "active_size", active);
   gp_json_key_uint(json, "requested_size", requested);
-  gp_json_key_int(json, "stream", -1);
+  gp_json_key_int(json, "stream", stream_of(first));
   gp_json_key_uint(json, "context", first->context);
   gp_json_key(json, "blocks");
   gp_json_begin(json, '[');

@@ -180,16 +180,28 @@ static void copies_fini(gp_snapshot_writer_t *writer)
   }
 }
 
-/* Streams become indexes of the recorder's handles, in the copies. */
+/* A stream becomes an index of the recorder's handles. */
+static void index_stream(gp_snapshot_writer_t *writer, bool *has_stream, uint64_t *stream)
+{
+  int16_t index = *has_stream ? gp_handles_intern(&writer->recorder->handles, *stream) : -1;
+  *has_stream = index >= 0;
+  *stream = (uint64_t)index;
+}
+
+/* All streams in the copies. */
 static void index_streams(gp_snapshot_writer_t *writer)
 {
   for (int device = 0; device < GP_MAX_DEVICES; device++) {
-    const gp_copied_array_t *array = &writer->copies[device].forwarded;
-    for (size_t i = 0; i < (writer->devices >> device & 1 ? array->count : 0); i++) {
-      gp_forwarded_t *memory = (gp_forwarded_t *)array->items + i;
-      int16_t index = memory->has_stream ? gp_handles_intern(&writer->recorder->handles, memory->stream) : -1;
-      memory->has_stream = index >= 0;
-      memory->stream = (uint64_t)index;
+    const gp_device_copy_t *copy = &writer->copies[device];
+    if (!(writer->devices >> device & 1))
+      continue;
+    for (size_t i = 0; i < copy->forwarded.count; i++) {
+      gp_forwarded_t *memory = (gp_forwarded_t *)copy->forwarded.items + i;
+      index_stream(writer, &memory->has_stream, &memory->stream);
+    }
+    for (size_t i = 0; i < copy->blocks.count; i++) {
+      gp_block_view_t *block = (gp_block_view_t *)copy->blocks.items + i;
+      index_stream(writer, &block->has_stream, &block->stream);
     }
   }
 }

@@ -27,6 +27,8 @@ static void set_owner(gp_block_view_t *block, const gp_event_record_t *event)
   block->block_id = event->block_id;
   block->time_ns = event->time_ns;
   block->origin = (uint32_t)(event->stack + 1);
+  block->has_stream = event->stream >= 0;
+  block->stream = block->has_stream ? (uint64_t)event->stream : 0;
 }
 
 /* The segment that can be cut at address; NULL: there is none. */
@@ -104,16 +106,28 @@ static void finish_part_use(gp_copied_array_t *parts, const gp_event_record_t *e
     remove_block(parts, part);
 }
 
+/* No event tells of which context memory is; 0: stream-ordered memory is of none. */
+static uint64_t context_of(const gp_copied_array_t *segments, const gp_event_record_t *event)
+{
+  if (event->stream >= 0)
+    return 0;
+  for (size_t i = 0; i < segments->count; i++)
+    if (gp_record_block(segments, i)->context != 0)
+      return gp_record_block(segments, i)->context;
+  return 1;
+}
+
 static void finish_segment_alloc(gp_copied_array_t *segments, const gp_event_record_t *event)
 {
   if (find_block(segments, event->address) || event->address == 0 || event->rounded_size == 0 ||
       event->rounded_size > UINT64_MAX - event->address)
     return;
-  uint64_t context = segments->count ? gp_record_block(segments, 0)->context : 1; /* no event tells it */
   *gp_record_block(segments, segments->count++) = (gp_block_view_t){.address = event->address,
       .size = event->rounded_size,
       .time_ns = event->time_ns,
-      .context = context,
+      .context = context_of(segments, event),
+      .stream = event->stream >= 0 ? (uint64_t)event->stream : 0,
+      .has_stream = event->stream >= 0,
       .state = GP_BLOCK_IDLE};
 }
 

@@ -57,7 +57,8 @@ static void add_forwarded(gp_record_t *record, const gp_live_slot_t *slot, gp_li
 static void add_block(gp_record_t *record, const gp_live_slot_t *slot, gp_live_word_t word)
 {
   gp_copied_array_t *array = word.is_cut ? &record->parts[word.device] : &record->copies[word.device].blocks;
-  record->lost_streams |= slot->stream >= 0 && record->document.stream_count == 0;
+  bool has_stream = slot->stream >= 0 && record->document.stream_count > 0;
+  record->lost_streams |= slot->stream >= 0 && !has_stream;
   if (word.state == GP_LIVE_SEGMENT) {
     *gp_record_block(array, array->count++) = (gp_block_view_t){
         .address = slot->address, .size = slot->size, .context = slot->context, .state = GP_BLOCK_IDLE};
@@ -70,6 +71,8 @@ static void add_block(gp_record_t *record, const gp_live_slot_t *slot, gp_live_w
       .block_id = slot->block_id,
       .time_ns = slot->time_ns,
       .context = slot->context,
+      .stream = has_stream ? (uint64_t)slot->stream : 0,
+      .has_stream = has_stream,
       .refs = state == GP_BLOCK_ALLOCATED && word.refs == 0 ? 1
               : state == GP_BLOCK_IDLE                      ? 0
                                                             : word.refs,
