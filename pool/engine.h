@@ -309,7 +309,7 @@ bool gp_engine_device_use(gp_engine_t *engine, int device, gp_device_use_t *ret_
 /* Turns the driver's figures for a device into what the program may believe: cached memory is free, limits
  * hold. */
 void gp_engine_translate_info(
-    gp_engine_t *engine, const gp_context_t *context, uint64_t *free_bytes, uint64_t *total_bytes);
+    gp_engine_t *engine, gp_context_t *context, uint64_t *free_bytes, uint64_t *total_bytes);
 
 /*
  * The reuse mode is `single` or `epoch`, and nothing has escaped its sight: work of streams has to be seen.

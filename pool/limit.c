@@ -244,10 +244,12 @@ static uint64_t reusable_bytes(const gp_engine_t *engine, const gp_context_t *co
 
 /* What the limit allows beyond the memory in use is all that there is. */
 void gp_engine_translate_info(
-    gp_engine_t *engine, const gp_context_t *context, uint64_t *free_bytes, uint64_t *total_bytes)
+    gp_engine_t *engine, gp_context_t *context, uint64_t *free_bytes, uint64_t *total_bytes)
 {
   gp_device_t *device = context->device;
   uint64_t part;
+
+  gp_limit_settle(engine, context); /* the driver's pools may have given memory back */
 
   gp_lock_take(&device->lock);
   uint64_t pools = device->told_pools + device->async_live; /* as last asked */

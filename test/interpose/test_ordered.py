@@ -29,7 +29,7 @@ class Ordered(PreloadCase):
         plain = self.run_scenario("all", preload=None)
         others = [{"TYPE": kind} for kind in ("naive", "segment", "vmm", "unpooled")]
         others += [{"REUSE": reuse} for reuse in ("strict", "single") + ("epoch",) * EPOCH]
-        others += [{"MAX_DEFERRED": "0"}, {"MAX_CACHED": "0"}]
+        others += [{"MAX_DEFERRED": "0"}, {"MAX_CACHED": "0"}, {"LIMIT": "400MiB"}]
         for mode, settings in itertools.product(ASYNC_MODES, others):
             with self.subTest(**mode, **settings):
                 run = self.run_scenario("all", **mode, **settings)
