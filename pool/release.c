@@ -342,13 +342,17 @@ static gp_block_t *start_in_order(gp_engine_t *engine, gp_device_t *device, gp_i
   return found;
 }
 
-/* If the stream has no work, the last use of what was freed in its order is over: then the memory goes at
- * once. */
+/*
+ * If the stream has no work, the last use of what was freed in its order is over: then the memory goes at
+ * once. Not so where the program's free, of which the driver did not hear, would have put the stream behind
+ * others, as any operation in a blocking stream does.
+ */
 static int give_in_order(gp_engine_t *engine, const gp_block_t *block, const gp_identity_t *identity)
 {
   const gp_driver_context_t *context = &identity->context->driver;
 
-  if (engine->driver.ops->stream_query && gp_driver_stream_query(engine, context, identity->handle) == 0)
+  if (!identity->is_blocking && engine->driver.ops->stream_query &&
+      gp_driver_stream_query(engine, context, identity->handle) == 0)
     return gp_driver_free(engine, &block->context->driver, block->address);
   return gp_driver_free_ordered(engine, context, identity->handle, block->address);
 }

@@ -184,6 +184,7 @@ struct gp_identity {
   gp_list_t link;        /* in context->identities, or engine->free_identities */
   gp_context_t *context; /* the stream's */
   uint64_t handle;       /* the driver's; GP_STREAM_LEGACY or GP_STREAM_PER_THREAD for a default stream */
+  bool is_blocking;      /* it and the legacy default stream wait for each other, or it is that */
   const void *submitter; /* of a per-thread stream: the thread's (reuse/work_flags.h), and ... */
   uint64_t owner;        /* ... which of those that had it */
   gp_bins_t freed;

@@ -17,7 +17,7 @@ static _Thread_local struct {
 } of_thread __attribute__((tls_model("initial-exec")));
 
 /* A recycled record or a new one; NULL: the host has no memory. The caller holds contexts_lock. */
-static gp_identity_t *make(gp_engine_t *engine, gp_context_t *context, uint64_t handle)
+static gp_identity_t *make(gp_engine_t *engine, gp_context_t *context, uint64_t handle, bool is_blocking)
 {
   gp_identity_t *identity;
 
@@ -38,6 +38,7 @@ static gp_identity_t *make(gp_engine_t *engine, gp_context_t *context, uint64_t 
   gp_lock_take(&context->device->lock); /* a thread with a record of the past may look at it */
   identity->context = context;
   identity->handle = handle;
+  identity->is_blocking = is_blocking;
   identity->submitter = NULL;
   identity->frees = identity->entered = 0;
   atomic_store(&identity->owes, false);
@@ -74,7 +75,7 @@ void gp_identity_created(gp_engine_t *engine, gp_context_t *context, uint64_t ha
   gp_identity_t *stale = gp_address_map_remove(&engine->identities, handle);
   if (stale)
     end(engine, stale);
-  gp_identity_t *identity = make(engine, context, handle);
+  gp_identity_t *identity = make(engine, context, handle, is_blocking);
   if (identity && !gp_address_map_insert(&engine->identities, handle, identity))
     end(engine, identity);
   gp_lock_release(&engine->contexts_lock);
@@ -145,7 +146,7 @@ static gp_identity_t *find_or_make(gp_engine_t *engine, gp_context_t *context, u
       end(engine, identity);
   }
   if (!found)
-    found = make(engine, context, handle);
+    found = make(engine, context, handle, true);
   if (found && handle == GP_STREAM_PER_THREAD && !found->submitter) {
     atomic_store_explicit(&context->has_blocking, true, memory_order_relaxed);
     found->submitter = gp_own_submitter;

@@ -204,6 +204,26 @@ START_TEST(test_a_trim_without_fences_goes_by_the_stream)
 }
 END_TEST
 
+/* The free would have put a blocking stream behind others, which may have work still. */
+START_TEST(test_a_trim_believes_streams_that_wait_for_no_other)
+{
+  start(NULL, GP_GIB, false);
+  gp_identity_created(engine, context, FIRST, false);
+  gp_identity_created(engine, context, SECOND, true);
+  free_in(order(FIRST), allocate_in(order(FIRST), BYTES));
+  gp_engine_ordered_trim(engine, context);
+  ck_assert_int_eq(driver.count[FAKE_FREE], 1);
+  free_in(order(SECOND), allocate_in(order(SECOND), BYTES));
+  gp_engine_ordered_trim(engine, context);
+  ck_assert_int_eq(driver.count[FAKE_FREE_ORDERED], 1);
+  free_in(order(GP_STREAM_LEGACY), allocate_in(order(GP_STREAM_LEGACY), BYTES));
+  gp_engine_ordered_trim(engine, context);
+  ck_assert_int_eq(driver.count[FAKE_FREE_ORDERED], 2);
+  ck_assert_int_eq(driver.count[FAKE_FREE], 1);
+  stop();
+}
+END_TEST
+
 /* No context is left that could give it back later. */
 START_TEST(test_the_last_context_leaves_nothing_behind)
 {
@@ -365,6 +385,7 @@ int main(void)
   tcase_add_test(tests, test_what_the_program_may_ask);
   tcase_add_test(tests, test_a_trim_gives_back_what_is_complete);
   tcase_add_test(tests, test_a_trim_without_fences_goes_by_the_stream);
+  tcase_add_test(tests, test_a_trim_believes_streams_that_wait_for_no_other);
   tcase_add_test(tests, test_the_last_context_leaves_nothing_behind);
   tcase_add_test(tests, test_a_program_that_changes_the_drivers_pool_has_it_for_itself);
   tcase_add_test(tests, test_the_limit_counts_both_kinds);

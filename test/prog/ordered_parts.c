@@ -26,7 +26,7 @@ void check(const char *what, bool is_true)
 void say(const char *what, cudaError_t code)
 {
   printf("%s: %s: %s\n", scenario, what, cudaGetErrorName(code));
-  (void)cudaGetLastError(); /* it is told */
+  (void)cudaGetLastError(); /* the caller has the code */
 }
 
 uint64_t get(cudaMemPool_t pool, enum cudaMemPoolAttr attribute)

@@ -1,7 +1,8 @@
 /*
  * ordered_random FIRST COUNT [programmatic]: random programs with stream-ordered memory, each from a seed,
  * COUNT of them from FIRST on, all in one process, so that what one leaves in a pool is there for the next.
- * Where the driver is the simulated one it is told who owns which memory (test/sim/oracle.h), and judges.
+ * Where the driver is the simulated one, the program says who owns which memory (test/sim/oracle.h), and it
+ * judges.
  *
  * They are legal. All work on a block so far comes before what its stream (`at`) does next. A block changes
  * its stream by an event, or between the legacy stream and a blocking one of its context by the rule of
