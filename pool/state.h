@@ -192,8 +192,6 @@ struct gp_identity {
   uint64_t entered; /* so many of them before the newest operation that the library put into it */
   atomic_bool
       owes; /* memory went from one owner to the next, and no operation of the library's has come since */
-  _Atomic(void *) event; /* the driver's, for such operations; NULL: not made */
-  atomic_flag making;    /* a thread makes it */
   atomic_int users; /* driver calls that name the stream; raised under the device's lock while it lives */
   bool has_ended;
 };
@@ -229,6 +227,8 @@ struct gp_context {
   _Atomic uint64_t completed;
   gp_list_t identities;                     /* of its streams, those that live; under contexts_lock */
   _Atomic(gp_identity_t *) legacy_identity; /* of its legacy default stream; NULL: not made */
+  _Atomic(void *) entry_event;              /* the driver's, which is put into streams; NULL: not made */
+  atomic_flag makes_entry_event;            /* a thread makes it */
   gp_list_t streams;                        /* of the modes that follow streams; see reuse/streams.h */
   gp_stream_t *default_stream;
   atomic_bool

@@ -33,7 +33,6 @@ static gp_identity_t *make(gp_engine_t *engine, gp_context_t *context, uint64_t 
       return NULL;
     gp_bins_init(&identity->freed);
     gp_list_init(&identity->link);
-    atomic_flag_clear(&identity->making);
   }
   gp_lock_take(&context->device->lock); /* a thread with a record of the past may look at it */
   identity->context = context;
@@ -42,7 +41,6 @@ static gp_identity_t *make(gp_engine_t *engine, gp_context_t *context, uint64_t 
   identity->submitter = NULL;
   identity->frees = identity->entered = 0;
   atomic_store(&identity->owes, false);
-  atomic_store(&identity->event, NULL); /* it went with its context */
   identity->has_ended = false;
   gp_lock_release(&context->device->lock);
   gp_list_push_back(&context->identities, &identity->link);
@@ -198,7 +196,7 @@ gp_block_t *gp_identity_take(
       atomic_load_explicit(&engine->has_programmatic, memory_order_relaxed))
     return NULL;
   gp_block_t *block = gp_ordered_find(identity, fit);
-  if (block && identity->handle == GP_STREAM_LEGACY && block->freed_as > identity->entered) {
+  if (block && identity->is_blocking && block->freed_as > identity->entered) {
     *ret_entry = true;
     return NULL;
   }
@@ -209,18 +207,22 @@ gp_block_t *gp_identity_take(
   return block;
 }
 
-/* The first time makes the event, which one thread does. */
-static bool record(gp_engine_t *engine, gp_identity_t *identity)
+/*
+ * One event for all streams of the context: no thread asks it or waits for it. The first time makes it, which
+ * one thread does.
+ */
+static bool record(gp_engine_t *engine, const gp_identity_t *identity)
 {
-  void *event = atomic_load(&identity->event);
+  gp_context_t *context = identity->context;
+  void *event = atomic_load(&context->entry_event);
   bool makes = !event;
 
-  if (makes && atomic_flag_test_and_set(&identity->making))
+  if (makes && atomic_flag_test_and_set(&context->makes_entry_event))
     return false;
-  bool done = gp_driver_enter_stream(engine, &identity->context->driver, identity->handle, &event) == 0;
+  bool done = gp_driver_enter_stream(engine, &context->driver, identity->handle, &event) == 0;
   if (makes) {
-    atomic_store(&identity->event, event);
-    atomic_flag_clear(&identity->making);
+    atomic_store(&context->entry_event, event);
+    atomic_flag_clear(&context->makes_entry_event);
   }
   return done;
 }

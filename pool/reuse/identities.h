@@ -14,10 +14,11 @@
  * - No launch of the process overlaps the kernel in front of it in its stream (programmatic dependent
  *   launch): such a kernel may run before the last use of the memory is over. From the first one on all
  *   memory waits for facts.
- * - In the legacy default stream an operation has come between the free and the next use. There the two calls
- *   order blocking streams with each other, without the program's doing: what came before the free, in any of
- *   them, is done before what comes after the allocation begins. So the library puts an event there. Where
- * the context has blocking streams each of the two calls leaves one: the program may order other work so.
+ * - In a blocking stream an operation has come between the free and the next use. There the two calls
+ * natively put the stream behind others without the program's doing: the legacy default stream behind all
+ * blocking ones, these behind that. Work before the free may be in any of them, and what follows the
+ * allocation relies on its being over. So the library puts an event there. Where the context has blocking
+ * streams each of the two calls leaves one in the legacy stream: the program may order other work so.
  *
  * Any thread; the caller holds no lock unless a comment says otherwise. Uses: state.h, mode.h,
  * driver_calls.h, work_flags.h, space/ordered_blocks.h.

@@ -235,6 +235,25 @@ START_TEST(test_beside_blocking_streams_each_call_takes_its_place)
 }
 END_TEST
 
+/* Work in the legacy stream before the free is behind what follows in a blocking one, but for this no host
+ * that waits for that stream would know. */
+START_TEST(test_a_blocking_stream_gets_an_operation_in_between)
+{
+  start(NULL, GP_GIB, true);
+  gp_identity_created(engine, context, FIRST, true);
+  uint64_t address = used_and_freed(order(FIRST), order(FIRST));
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 0);
+  ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), address);
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 1);
+  ck_assert_uint_eq(driver.entered, FIRST);
+  address = used_and_freed(order(GP_STREAM_PER_THREAD), order(GP_STREAM_PER_THREAD));
+  ck_assert_uint_eq(allocate_in(order(GP_STREAM_PER_THREAD), BYTES), address);
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 2);
+  ck_assert_uint_eq(driver.entered, GP_STREAM_PER_THREAD);
+  stop();
+}
+END_TEST
+
 START_TEST(test_idle_memory_enters_no_operation)
 {
   start(NULL, GP_GIB, true);
@@ -323,6 +342,7 @@ int main(void)
   tcase_add_test(tests, test_the_legacy_stream_gets_an_operation_in_between);
   tcase_add_test(tests, test_without_that_operation_the_legacy_stream_has_the_facts_only);
   tcase_add_test(tests, test_beside_blocking_streams_each_call_takes_its_place);
+  tcase_add_test(tests, test_a_blocking_stream_gets_an_operation_in_between);
   tcase_add_test(tests, test_idle_memory_enters_no_operation);
   tcase_add_test(tests, test_a_programmatic_launch_ends_it);
   tcase_add_test(tests, test_what_was_handed_on_before_it_is_over);
