@@ -11,7 +11,7 @@
 
 /* Of the calling thread's own stream, in the context that it asked from last. */
 static _Thread_local struct {
-  const gp_engine_t *engine;
+  uint64_t engine; /* its serial */
   const gp_context_t *context;
   gp_identity_t *identity;
 } of_thread __attribute__((tls_model("initial-exec")));
@@ -169,9 +169,9 @@ gp_identity_t *gp_identity_of_default(gp_engine_t *engine, gp_context_t *context
   if (!gp_submitter_init())
     return NULL;
   /* A destructor of the thread may run after that of the library: the record has ended then. */
-  if (of_thread.engine != engine || of_thread.context != context || !of_thread.identity ||
+  if (of_thread.engine != engine->serial || of_thread.context != context || !of_thread.identity ||
       !is_own(of_thread.identity, handle)) {
-    of_thread.engine = engine;
+    of_thread.engine = engine->serial;
     of_thread.context = context;
     of_thread.identity = find_or_make(engine, context, handle);
   }
