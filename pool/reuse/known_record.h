@@ -24,9 +24,9 @@ typedef enum gp_known_kind { GP_KNOWN_STREAM, GP_KNOWN_ENDED, GP_KNOWN_SPARE } g
 typedef struct gp_known {
   gp_list_t link;
   gp_context_t *context;
-  gp_known_kind_t kind;
-  uint64_t handle; /* GP_STREAM_DEFAULT: the context's default stream */
-  uint64_t side;   /* of the default stream; 0: not made */
+  _Atomic gp_known_kind_t kind; /* others may look, and do not rely on it while a thread asks */
+  uint64_t handle;              /* GP_STREAM_DEFAULT: the context's default stream */
+  uint64_t side;                /* of the default stream; 0: not made */
   uint64_t serial;
   void *end_fence;     /* GP_KNOWN_ENDED: of all its work */
   void *free_fence;    /* of the work that it had at the last free that was noted, ... */

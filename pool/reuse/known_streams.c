@@ -202,7 +202,8 @@ gp_known_t *gp_known_next(
 
   gp_lock_take(&engine->contexts_lock);
   GP_LIST_EACH(&engine->known_streams, gp_known_t, link, stream) {
-    bool is_meant = context ? stream->context == context : stream->kind != GP_KNOWN_SPARE;
+    /* One that a thread asks about may be on its way from one kind to another. */
+    bool is_meant = context ? stream->context == context : stream->asked || stream->kind != GP_KNOWN_SPARE;
     if (next || stream->serial <= serial || !is_meant)
       continue;
     if (stream->asked)
