@@ -64,14 +64,15 @@ gp_fence_wish_t gp_fence_policy_judge_much(
   return wish;
 }
 
-void gp_fence_policy_note_free(gp_engine_t *engine, const gp_device_t *device, gp_fence_wish_t wish)
+void gp_fence_policy_note_free(
+    gp_engine_t *engine, const gp_device_t *device, gp_fence_wish_t wish, bool waits)
 {
   uint64_t begin_ns = gp_now(engine);
 
   gp_assert(!gp_holds_engine_lock() && wish != GP_FENCE_NONE);
-  if (wish == GP_FENCE_NEEDED)
+  if (wish == GP_FENCE_NEEDED && waits)
     gp_known_streams_note_free(engine, device);
-  if (gp_fences_record_at_free(engine, device))
+  if (gp_fences_record_at_free(engine, waits ? device : NULL))
     gp_reclaim(engine);
   gp_fences_took_time(engine, begin_ns);
 }

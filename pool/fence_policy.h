@@ -44,8 +44,13 @@ static inline gp_fence_wish_t gp_fence_policy_judge(
   return gp_fence_policy_judge_much(engine, device, stats->allocated_bytes.current + block->size, now_ns);
 }
 
-/* In that free, with its wish, which is not NONE. What is found to be complete is idle then. */
-void gp_fence_policy_note_free(gp_engine_t *engine, const gp_device_t *device, gp_fence_wish_t wish);
+/*
+ * In that free, with its wish, which is not NONE. What is found to be complete is idle then. waits: the
+ * program's own call could have waited for the work that is pending. Work before a cudaFreeAsync may need the
+ * calling thread to go on, so no later allocation may wait for it as for work before a cudaFree.
+ */
+void gp_fence_policy_note_free(
+    gp_engine_t *engine, const gp_device_t *device, gp_fence_wish_t wish, bool waits);
 
 /*
  * At a miss of a block of that class, is_cut: of a part of a segment: asks the driver what the device has

@@ -145,7 +145,7 @@ static INLINE int drop_and_unlock(
   if (mode == GP_MODE_STRICT && may_wait)
     code = free_strictly(engine, context, block, block_id);
   if (wish != GP_FENCE_NONE)
-    gp_fence_policy_note_free(engine, device, wish);
+    gp_fence_policy_note_free(engine, device, wish, may_wait);
   if (surplus && may_wait)
     (void)gp_give_back_in_free(engine, context);
   else if (surplus)

@@ -33,8 +33,8 @@ bool gp_fences_poll_twice(gp_engine_t *engine);
 
 /*
  * Records a fence in each context that lags, right at a free of memory of the device by the program: what the
- * fences of that device's contexts cover is what the driver's own free could have waited for. False: the
- * driver has no such fence, or no call may be made now.
+ * fences of that device's contexts cover is what the driver's own free could have waited for. freed: NULL for
+ * a free that waits for nothing. False: the driver has no such fence, or no call may be made now.
  */
 bool gp_fences_record_at_free(gp_engine_t *engine, const gp_device_t *freed);
 
