@@ -64,9 +64,11 @@ static void other_kinds()
   report_bool("managed memory holds what was set", right);
 
   CHECK(cudaMallocAsync(&p, 1u << 20, 0));
+  allocations++;
   fill(p, 1u << 20, 99, 0);
   expect(p, 1u << 20, 99, mismatches, 0);
   CHECK(cudaFreeAsync(p, 0));
+  frees++;
 }
 
 int main(int argc, char **argv)
