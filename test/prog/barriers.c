@@ -10,50 +10,9 @@
  * function for the thread's own stream), event_handle (by its handle), refused (an event that is none), none.
  * STREAM: own (the thread's), blocking, free (does not block), gone (that was destroyed).
  */
-#include <dlfcn.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define __CUDA_API_VERSION_INTERNAL
-#include <cuda.h>
-
-#define BYTES 4096u
-
-static void must(const char *what, CUresult result)
-{
-  if (result == CUDA_SUCCESS)
-    return;
-  printf("%s: %d\n", what, (int)result);
-  exit(1);
-}
-
-#define MUST(call) must(#call, call)
-
-/* Of the simulated driver; NULL elsewhere */
-static void (*own)(uint64_t address, uint64_t bytes, uint64_t owner);
-static void (*disown)(uint64_t address);
-static struct {
-  uint64_t owned, reuses, pending_reuses, accesses, early_reuse, strays, early_accesses, late_accesses,
-      violations, corrupt_stamps;
-} counts;
-
-static CUdeviceptr take(uint64_t owner)
-{
-  CUdeviceptr block = 0;
-  MUST(cuMemAlloc_v2(&block, BYTES));
-  if (own)
-    own(block, BYTES, owner);
-  return block;
-}
-
-static void give(CUdeviceptr block)
-{
-  if (disown)
-    disown(block);
-  MUST(cuMemFree_v2(block));
-}
+#include "owned_blocks.h"
 
 static CUdeviceptr source;
 static void *pinned;
@@ -92,7 +51,6 @@ int main(int argc, char **argv)
   unsigned flags = strcmp(kind, "blocking") == 0 ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING;
   CUcontext context;
   CUstream stream = CU_STREAM_PER_THREAD, later;
-  void (*read_counts)(void *);
 
   MUST(cuInit(0));
   MUST(cuCtxCreate_v2(&context, 0, 0));
@@ -102,8 +60,7 @@ int main(int argc, char **argv)
   MUST(cuMemHostAlloc(&pinned, BYTES, CU_MEMHOSTALLOC_DEVICEMAP));
   if (strcmp(kind, "own") != 0 && !is_gone)
     MUST(cuStreamCreate(&stream, flags));
-  *(void **)&own = dlsym(RTLD_DEFAULT, "simcuda_own");
-  *(void **)&disown = dlsym(RTLD_DEFAULT, "simcuda_disown");
+  find_oracle();
   for (int i = 0; i < rounds; i++) {
     CUdeviceptr first = take(2 * (uint64_t)i + 1);
     if (is_gone)
@@ -119,10 +76,7 @@ int main(int argc, char **argv)
     MUST(cuCtxSynchronize());
     give(second);
   }
-  *(void **)&read_counts = dlsym(RTLD_DEFAULT, "simcuda_counts");
-  if (read_counts)
-    read_counts(&counts);
-  printf("barriers: %s %s: %d of %d again at once, %d too early\n", operation, kind, same, rounds,
-      (int)counts.early_reuse);
-  return counts.early_reuse > 0;
+  int early = early_reuses();
+  printf("barriers: %s %s: %d of %d again at once, %d too early\n", operation, kind, same, rounds, early);
+  return early > 0;
 }

@@ -10,56 +10,9 @@
  * and managed: to pageable memory from that. own_MODE: as MODE, but the copied memory itself is what is freed
  * and used again.
  */
-#include <dlfcn.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define __CUDA_API_VERSION_INTERNAL
-#include <cuda.h>
-
-#define BYTES 4096u
-
-static void must(const char *what, CUresult result)
-{
-  if (result == CUDA_SUCCESS)
-    return;
-  printf("%s: %d\n", what, (int)result);
-  exit(1);
-}
-
-#define MUST(call) must(#call, call)
-
-/* Of the simulated driver; NULL elsewhere */
-static void (*own)(uint64_t address, uint64_t bytes, uint64_t owner);
-static void (*disown)(uint64_t address);
-static struct {
-  uint64_t owned, reuses, pending_reuses, accesses, early_reuse, strays, early_accesses, late_accesses,
-      violations, corrupt_stamps;
-} counts;
-
-static void find_oracle(void)
-{
-  *(void **)&own = dlsym(RTLD_DEFAULT, "simcuda_own");
-  *(void **)&disown = dlsym(RTLD_DEFAULT, "simcuda_disown");
-}
-
-static CUdeviceptr take(uint64_t owner)
-{
-  CUdeviceptr block = 0;
-  MUST(cuMemAlloc_v2(&block, BYTES));
-  if (own)
-    own(block, BYTES, owner);
-  return block;
-}
-
-static void give(CUdeviceptr block)
-{
-  if (disown)
-    disown(block);
-  MUST(cuMemFree_v2(block));
-}
+#include "owned_blocks.h"
 
 static unsigned char pageable[BYTES], registered[BYTES] __attribute__((aligned(4096)));
 
@@ -101,7 +54,6 @@ int main(int argc, char **argv)
   int copies_from = strncmp(name, "from_", 5) == 0;
   CUcontext context;
   CUstream stream;
-  void (*read_counts)(void *);
 
   MUST(cuInit(0));
   MUST(cuCtxCreate_v2(&context, 0, 0));
@@ -126,9 +78,7 @@ int main(int argc, char **argv)
     MUST(cuCtxSynchronize());
     give(second);
   }
-  *(void **)&read_counts = dlsym(RTLD_DEFAULT, "simcuda_counts");
-  if (read_counts)
-    read_counts(&counts);
-  printf("copies: %s: %d of %d again at once, %d too early\n", name, same, rounds, (int)counts.early_reuse);
-  return counts.early_reuse > 0;
+  int early = early_reuses();
+  printf("copies: %s: %d of %d again at once, %d too early\n", name, same, rounds, early);
+  return early > 0;
 }
