@@ -27,6 +27,8 @@ static gp_mode_t initial_mode(uint64_t reuse)
   }
 }
 
+static _Atomic uint64_t last_serial; /* of all engines of the process */
+
 static void configure(gp_engine_t *engine, const gp_options_t *options)
 {
   uint64_t idle_seconds = gp_option_number(options, GP_OPTION_idle_release);
@@ -38,7 +40,6 @@ static void configure(gp_engine_t *engine, const gp_options_t *options)
   gp_type_config_init(&engine->type_config, options);
   /* A block that is cut from the driver's own pool is a part of a larger allocation already. */
   engine->ordered_type = engine->type->cuts ? &gp_pool_type_round : engine->type;
-  static _Atomic uint64_t last_serial;
   engine->serial = atomic_fetch_add(&last_serial, 1) + 1;
   engine->keeps_ordered = gp_option_number(options, GP_OPTION_async) == GP_ASYNC_POOL &&
                           engine->type->keeps_blocks && engine->driver.ops->alloc_ordered;
