@@ -121,8 +121,8 @@ static bool is_reuse_attribute(CUmemPool_attribute attribute)
          attribute == CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES;
 }
 
-/* A program that forbids some reuse of memory wants to know what is used again, and when. The driver does as
- * it is told from then on. */
+/* A program that forbids some reuse of memory wants to know what is used again, and when. From then on the
+ * library passes the calls for that device on, and the driver's pool obeys the attribute. */
 CUresult CUDAAPI hook_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
 {
   int device;

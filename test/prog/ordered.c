@@ -1,7 +1,8 @@
 /*
  * What programs with a pool of their own on top of cudaMallocAsync do with the API, a scenario each. The
  * first argument names one, or "all". Each checks what has to be true whoever serves the memory, and prints
- * what calls return where that is the point. Sizes are multiples of 2 MiB, which nobody rounds.
+ * what calls return where that is the point. Sizes are multiples of 2 MiB, which
+ * neither the driver nor the library rounds.
  *
  *   framework   a threshold without bound, the high marks polled and reset, the largest workspace by trial
  *   cache       used and reserved memory, freed at once with a synchronization and a trim

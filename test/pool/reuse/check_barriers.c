@@ -222,7 +222,8 @@ START_TEST(test_streams_that_do_not_block_are_asked_each)
 }
 END_TEST
 
-/* _i: 0 does not block, 1 blocks. That the default stream waits for work of destroyed streams nobody says. */
+/* _i: 0 does not block, 1 blocks. CUDA does not document that the default stream waits for the work of a
+ * stream that the program has destroyed. */
 START_TEST(test_work_of_a_destroyed_stream_is_waited_for)
 {
   begin();
