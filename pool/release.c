@@ -279,7 +279,9 @@ static void choose_ordered(gp_engine_t *engine, gp_device_t *device, uint64_t by
   uint64_t chosen = 0;
 
   GP_LIST_EACH_SAFE(&device->idle, gp_block_t, order, block) {
-    if (block->context != &device->ordered || chosen >= bytes)
+    if (chosen >= bytes)
+      break;
+    if (block->context != &device->ordered)
       continue;
     chosen += block->size;
     choose(engine, victims, block);
@@ -323,16 +325,22 @@ void gp_release_before_growth(gp_engine_t *engine, gp_device_t *device, uint64_t
   gp_engine_leave(engine);
 }
 
+/* The oldest deferred block that was freed in a stream which any thread can name. The caller holds the
+ * device's lock. */
+static gp_block_t *find_in_order(gp_device_t *device)
+{
+  GP_LIST_EACH(&device->ordered.deferred, gp_block_t, order, block)
+    if (block->freed_in && block->freed_in->handle != GP_STREAM_PER_THREAD)
+      return block;
+  return NULL;
+}
+
 /* The next block that can go so, RELEASING, and its stream, which does not end before users is lowered; NULL:
  * there is none. */
 static gp_block_t *start_in_order(gp_engine_t *engine, gp_device_t *device, gp_identity_t **ret_identity)
 {
-  gp_block_t *found = NULL;
-
   gp_lock_take(&device->lock);
-  GP_LIST_EACH(&device->ordered.deferred, gp_block_t, order, block)
-    if (!found && block->freed_in && block->freed_in->handle != GP_STREAM_PER_THREAD)
-      found = block;
+  gp_block_t *found = find_in_order(device);
   if (found) {
     *ret_identity = found->freed_in;
     atomic_fetch_add(&found->freed_in->users, 1);
