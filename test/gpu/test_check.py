@@ -26,11 +26,12 @@ def result(status=0, out="", err="", timed_out=False):
 
 
 def observation(under="driver", values=None, status=0, stats=None, sim=None, out="", timed_out=False, assumed=None,
-                skip=None):
+                skip=None, settings=None):
     facts = {name: {"name": name, "value": value} for name, value in (values or {}).items()}
     for name, pair in (assumed or {}).items():
         facts[name] = {"name": name, "value": pair[0], "assumed": pair[1], "says": ""}
-    return judge.Observation(manifest.run(under), result(status, out, timed_out=timed_out), facts, skip, stats, sim, [])
+    return judge.Observation(manifest.run(under, **(settings or {})), result(status, out, timed_out=timed_out), facts, skip,
+                             stats, sim, [])
 
 
 def a_check(judged="facts", expect=()):
@@ -117,11 +118,16 @@ class Judge(unittest.TestCase):
         self.expect("failed", a_check("caught"), observation(values=right))
 
     def test_counts(self):
-        values = {"mismatches": 0, "allocations": 5, "frees": 4}
-        good = {"allocation.allocated": 5, "allocation.freed": 4}
-        self.expect("passed", a_check("counted"), observation("pool", values, stats=good))
-        for name in good:
-            self.expect("failed", a_check("counted"), observation("pool", values, stats=dict(good, **{name: 7})))
+        values = {"mismatches": 0, "allocations": 5, "frees": 4, "stream-ordered allocations": 2,
+                  "stream-ordered frees": 1}
+        pooled = {"allocation.allocated": 7, "allocation.freed": 5}
+        forwarded = {"allocation.allocated": 5, "allocation.freed": 4}
+        for type_name, good, other in (("round", pooled, forwarded), ("unpooled", forwarded, pooled)):
+            settings = {"TYPE": type_name}
+            self.expect("passed", a_check("counted"), observation("pool", values, stats=good, settings=settings))
+            for name in good:
+                wrong = dict(good, **{name: other[name]})
+                self.expect("failed", a_check("counted"), observation("pool", values, stats=wrong, settings=settings))
 
     def test_full_device(self):
         values = {"mismatches": 0, "a full device answers": "cudaErrorMemoryAllocation", "bytes that fitted": 1000,
