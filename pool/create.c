@@ -41,8 +41,10 @@ static void configure(gp_engine_t *engine, const gp_options_t *options)
   /* A block that is cut from the driver's own pool is a part of a larger allocation already. */
   engine->ordered_type = engine->type->cuts ? &gp_pool_type_round : engine->type;
   engine->serial = atomic_fetch_add(&last_serial, 1) + 1;
-  engine->keeps_ordered = gp_option_number(options, GP_OPTION_async) == GP_ASYNC_POOL &&
-                          engine->type->keeps_blocks && engine->driver.ops->alloc_ordered;
+  uint64_t async = gp_option_number(options, GP_OPTION_async);
+  engine->keeps_ordered =
+      async == GP_ASYNC_POOL && engine->type->keeps_blocks && engine->driver.ops->alloc_ordered;
+  engine->leaves_ordered = async == GP_ASYNC_DRIVER && engine->type->keeps_blocks;
   engine->idle_release_ns = idle_seconds ? idle_seconds * UINT64_C(1000000000) : UINT64_MAX;
   engine->max_cached = gp_option_number(options, GP_OPTION_max_cached);
   engine->reserve = options->values[GP_OPTION_reserve].amount;

@@ -106,7 +106,8 @@ typedef struct gp_order {
  * driver, because the pool keeps no such memory, or not now, or the arguments are the driver's to refuse.
  * Else *ret_code is the result for the program, and *ret_address is untouched on failure.
  */
-bool gp_engine_keeps_ordered(const gp_engine_t *engine); /* such a request could be the pool's now */
+bool gp_engine_keeps_ordered(const gp_engine_t *engine);  /* such a request could be the pool's now */
+bool gp_engine_leaves_ordered(const gp_engine_t *engine); /* GPUPOOL_ASYNC=driver, and the pool works */
 bool gp_engine_alloc_ordered(
     gp_engine_t *engine, const gp_order_t *order, uint64_t bytes, uint64_t *ret_address, int *ret_code);
 

@@ -367,8 +367,9 @@ struct gp_engine {
   gp_forwarded_table_t forwarded;
 
   /* Stream-ordered memory */
-  bool keeps_ordered; /* GPUPOOL_ASYNC */
-  uint64_t serial;    /* of the engine, in the process: a thread may remember one that is no more */
+  bool keeps_ordered;  /* GPUPOOL_ASYNC */
+  bool leaves_ordered; /* to the driver's pools, which are to keep it */
+  uint64_t serial;     /* of the engine, in the process: a thread may remember one that is no more */
   const gp_pool_type_t *ordered_type;
   atomic_bool has_programmatic; /* a launch was seen that does not wait for the kernel in front of it */
   gp_address_map_t identities;  /* of created streams, by the driver's handle */

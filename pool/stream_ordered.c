@@ -12,6 +12,11 @@ bool gp_engine_keeps_ordered(const gp_engine_t *engine)
   return engine->keeps_ordered && gp_engine_service(engine) == GP_SERVICE_POOL;
 }
 
+bool gp_engine_leaves_ordered(const gp_engine_t *engine)
+{
+  return engine->leaves_ordered && gp_engine_service(engine) == GP_SERVICE_POOL;
+}
+
 gp_ordered_use_t gp_engine_ordered_use(gp_engine_t *engine, int ordinal)
 {
   gp_device_t *device = &engine->devices[ordinal];

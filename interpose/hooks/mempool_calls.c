@@ -127,6 +127,9 @@ CUresult CUDAAPI hook_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribu
 {
   int device;
   gp_engine_t *engine = keeper_of(pool, &device);
+
+  if (engine && attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
+    gp_mempool_threshold_is_set(device);
   CUresult result = GP_REAL_CALL(cuMemPoolSetAttribute, pool, attribute, value);
 
   if (!engine || result != CUDA_SUCCESS)

@@ -127,6 +127,30 @@ CUmemoryPool gp_mempool_current(int device)
   return pool;
 }
 
+static atomic_bool has_threshold[GP_MAX_DEVICES];
+
+void gp_mempool_threshold_is_set(int device)
+{
+  atomic_store(&has_threshold[device], true);
+}
+
+void gp_mempool_keep_freed(int device)
+{
+  cuuint64_t threshold = 0;
+
+  if (atomic_load_explicit(&has_threshold[device], memory_order_relaxed) ||
+      atomic_exchange(&has_threshold[device], true))
+    return;
+  CUmemoryPool pool = default_pool(device);
+  if (!pool ||
+      GP_REAL_CALL(cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold) !=
+          CUDA_SUCCESS ||
+      threshold != 0)
+    return;
+  threshold = UINT64_MAX;
+  (void)GP_REAL_CALL(cuMemPoolSetAttribute, pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
+}
+
 static CUresult add_reserved(CUmemoryPool pool, uint64_t *bytes)
 {
   cuuint64_t reserved = 0;

@@ -31,6 +31,15 @@ bool gp_mempool_is_default(CUmemoryPool pool, int *ret_device);
 /* The pool that cuMemAllocAsync takes from on a device, if that is one of the program's; else NULL. */
 CUmemoryPool gp_mempool_current(int device);
 
+/*
+ * GPUPOOL_ASYNC=driver: the device's default pool keeps from now on what is freed to it, where its release
+ * threshold is 0, as the driver sets it, and the program has not set it itself. A device is looked at once.
+ */
+void gp_mempool_keep_freed(int device);
+
+/* The program sets the threshold of that device's default pool itself. */
+void gp_mempool_threshold_is_set(int device);
+
 /* Bytes that all known pools of a device hold from it, in use or idle. */
 CUresult gp_mempools_reserved(int device, uint64_t *ret_bytes);
 

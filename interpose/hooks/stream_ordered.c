@@ -24,6 +24,15 @@ static bool is_captured(CUstream stream, bool per_thread)
   return result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+/* GPUPOOL_ASYNC=driver. pool NULL: the default one of the context's device. */
+static void keep_freed(const gp_context_t *context, CUmemoryPool pool)
+{
+  int device;
+
+  if (pool ? gp_mempool_is_default(pool, &device) : context != NULL)
+    gp_mempool_keep_freed(pool ? device : gp_context_device(context));
+}
+
 /* pool NULL: that of the current device. */
 static gp_forward_call_t call_of(
     const CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream, bool per_thread)
@@ -32,6 +41,8 @@ static gp_forward_call_t call_of(
   bool counted = engine && pointer && !(gp_engine_is_suspended(engine) && is_captured(stream, per_thread));
   gp_context_t *context = counted ? gp_current_context(engine) : NULL;
   CUmemoryPool used = context && !pool ? gp_mempool_current(gp_context_device(context)) : pool;
+  if (counted && gp_engine_leaves_ordered(engine))
+    keep_freed(context, used);
   gp_forward_call_t call = {.bytes = counted ? bytes : 0,
       .pool = (uint64_t)(uintptr_t)used,
       .kind = pool ? GP_FORWARDED_MEMPOOL : GP_FORWARDED_ASYNC,

@@ -78,6 +78,23 @@ class Ordered(PreloadCase):
     def test_immediate_reuse_turns_this_red(self):
         self.assertGreater(self.run_random(1, 200, preload=UNSAFE_LIBRARY).sim["early_reuse"], 0)
 
+    def test_the_drivers_pool_keeps_memory(self):
+        """With ASYNC=driver, unless the program has set a threshold; only the program sets one otherwise."""
+        none, block, unbounded = 0, 8 << 20, (1 << 64) - 1
+        untouched = "%d %d %d; %d %d %d; \nthreshold: done\n" % ((none,) * 6)
+        self.assertEqual(self.run_scenario("threshold", preload=None).out, untouched)
+        kept = self.run_scenario("threshold", ASYNC="driver").out
+        first, second, _ = kept.split("; ")
+        self.assertEqual(first.split()[:2], [str(none), str(unbounded)])
+        self.assertGreaterEqual(int(first.split()[2]), block)
+        self.assertEqual(second, "%d %d %d" % ((none,) * 3))
+        self.assertEqual(self.run_scenario("threshold", ASYNC="driver", TYPE="unpooled").out, untouched)
+        for mode in ASYNC_MODES:
+            if mode != {"ASYNC": "driver"}:
+                with self.subTest(**mode):
+                    thresholds = [device.split()[:2] for device in self.run_scenario("threshold", **mode).out.split("; ")[:2]]
+                    self.assertEqual(thresholds, [["0", "0"]] * 2)
+
     def test_on_older_drivers(self):
         plain = self.run_scenario("all", driver="12040", preload=None)
         for mode in ASYNC_MODES:

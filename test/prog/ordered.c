@@ -13,6 +13,10 @@
  *   pressure    a full device, relieved by a trim
  *   devices     a stream of another device than the current one
  *   errors      what refused calls return
+ *
+ * Not one of "all", for it tells whether the driver's pool keeps memory:
+ *
+ *   threshold   where the program sets no release threshold, and where it sets 0
  */
 #include "ordered_parts.h"
 
@@ -310,6 +314,26 @@ static void errors(void)
   expect_nothing(pool);
 }
 
+static void threshold(void)
+{
+  for (int device = 0; device < 2; device++) {
+    cudaMemPool_t pool = default_pool(device);
+    void *memory;
+    MUST(cudaSetDevice(device));
+    if (device == 1)
+      set(pool, cudaMemPoolAttrReleaseThreshold, 0);
+    printf("%llu ", (unsigned long long)get(pool, cudaMemPoolAttrReleaseThreshold));
+    MUST(cudaMallocAsync(&memory, BLOCK, 0));
+    MUST(cudaFreeAsync(memory, 0));
+    MUST(cudaDeviceSynchronize());
+    printf("%llu %llu; ", (unsigned long long)get(pool, cudaMemPoolAttrReleaseThreshold),
+        (unsigned long long)get(pool, cudaMemPoolAttrReservedMemCurrent));
+    MUST(cudaMemPoolTrimTo(pool, 0));
+  }
+  MUST(cudaSetDevice(0));
+  printf("\n");
+}
+
 static const struct {
   const char *name;
   void (*run)(void);
@@ -323,6 +347,7 @@ static const struct {
     {"pressure", pressure},
     {"devices", devices},
     {"errors", errors},
+    {"threshold", threshold},
 };
 
 int main(int argc, char **argv)
@@ -333,7 +358,8 @@ int main(int argc, char **argv)
   for (int i = 0; i < STREAMS; i++)
     MUST(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking));
   for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
-    if (argc != 2 || (strcmp(argv[1], "all") != 0 && strcmp(argv[1], scenarios[i].name) != 0))
+    bool is_in_all = argc == 2 && strcmp(argv[1], "all") == 0 && scenarios[i].run != threshold;
+    if (argc != 2 || (!is_in_all && strcmp(argv[1], scenarios[i].name) != 0))
       continue;
     found++;
     scenario = scenarios[i].name;
