@@ -17,6 +17,7 @@
 #include "pool/reuse/drain.h"
 #include "pool/reuse/identities.h"
 #include "pool/reuse/single_order.h"
+#include "pool/reuse/stream_points.h"
 #include "pool/space/block_life.h"
 #include "pool/space/block_slab.h"
 #include "pool/space/surplus.h"
@@ -101,6 +102,8 @@ static gp_block_t *take_ordered(const gp_request_t *request, uint64_t now_ns, bo
     gp_gauge_pass(cached, block->size); /* its events tell that it was idle */
   } else {
     block = gp_block_take_idle(engine, request->arena, &request->fit, UINT64_MAX, false);
+    if (!block && gp_stream_points_drain(engine, request->context->device, now_ns))
+      block = gp_block_take_idle(engine, request->arena, &request->fit, UINT64_MAX, false);
   }
   if (block)
     block->stream = request->order->stream;

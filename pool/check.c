@@ -38,6 +38,10 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
   const gp_identity_t *in = block->freed_in;
   good &= gp_expect(!in || (block->state == GP_STATE_DEFERRED && context->is_ordered && !in->has_ended),
       "block is with a stream", block->address, block->state);
+  good &= gp_expect(!in || block->freed_as <= in->frees, "block was freed after all frees of its stream",
+      block->freed_as, in ? in->frees : 0);
+  good &= gp_expect(!in || (in->entered <= in->frees && in->passed <= in->frees), "frees of a stream",
+      block->address, in ? in->frees : 0);
   if (context->is_ordered) {
     sums->ordered += block->size;
     sums->ordered_live += block->state == GP_STATE_LIVE ? block->size : 0;
@@ -140,6 +144,8 @@ static bool check_device(gp_engine_t *engine, gp_device_t *device)
     since = block->idle_ns;
     idle += block->size;
   }
+  GP_LIST_EACH(&device->passed, const gp_identity_t, passed_link, identity)
+    good &= gp_expect(!identity->has_ended, "an ended stream has passed a point", identity->handle, 0);
 #define GAUGE(name, unit, what) good &= check_gauge(#name, &stats->name);
 #include "trace/format/stats.def"
   good &=

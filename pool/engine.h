@@ -102,6 +102,17 @@ typedef struct gp_order {
 } gp_order_t;
 
 /*
+ * How far a stream had got: `frees` blocks had been freed in its order. It tells nothing where identity is
+ * NULL, or where the stream has ended: then its identity has another id. See reuse/stream_points.h.
+ */
+typedef struct gp_stream_point {
+  gp_identity_t *identity;
+  struct gp_device *device; /* the stream's */
+  uint64_t id;
+  uint64_t frees;
+} gp_stream_point_t;
+
+/*
  * Allocates bytes of the device's own pool in stream order. False: the caller passes the request to the
  * driver, because the pool keeps no such memory, or not now, or the arguments are the driver's to refuse.
  * Else *ret_code is the result for the program, and *ret_address is untouched on failure.

@@ -177,9 +177,10 @@ typedef struct gp_barriers {
  * A stream that the program names in cudaMallocAsync and cudaFreeAsync, by what it is and not by its handle,
  * which the driver gives to another stream once this one has ended. Memory that was freed in its order may be
  * used there again at once (reuse/identities.h). Invariants, under the device's lock: freed holds the
- * DEFERRED blocks whose freed_in it is, by class, and none after it has ended; entered <= frees. Records are
- * recycled, and return to the host with the engine.
+ * DEFERRED blocks whose freed_in it is, by class, and none after it has ended; entered <= frees; passed <=
+ * frees. Records are recycled, and return to the host with the engine.
  */
+#define GP_AWAITED_POINTS 8u
 struct gp_identity {
   gp_list_t link;        /* in context->identities, or engine->free_identities */
   gp_context_t *context; /* the stream's */
@@ -194,6 +195,14 @@ struct gp_identity {
       owes; /* memory went from one owner to the next, and no operation of the library's has come since */
   atomic_int users; /* driver calls that name the stream; raised under the device's lock while it lives */
   bool has_ended;
+
+  /* reuse/stream_points.h */
+  _Atomic uint64_t id;   /* never used again; 0: it has ended */
+  uint64_t passed;       /* so many of the frees lie before a point that the device has passed */
+  gp_list_t passed_link; /* in device->passed, if blocks may be in freed that lie before it */
+  gp_stream_point_t awaited[GP_AWAITED_POINTS]; /* what comes in this stream comes behind these */
+  unsigned next_awaited;                        /* place of the next, in turn */
+  bool awaits;                                  /* there is one */
 };
 
 /* A wait that was in vain: `ns` nanoseconds of polling, after which the context had still got so far. */
@@ -296,6 +305,7 @@ struct gp_device {
   uint64_t ordered_bytes;
   uint64_t ordered_live;
   uint64_t ordered_peak;      /* of ordered_live, since the program set it back */
+  gp_list_t passed;           /* identities with blocks that may be complete, by passed_link */
   atomic_bool ordered_barred; /* the program changed how the driver's pool works: it is forwarded */
   gp_list_t contexts;
   gp_list_t idle;
@@ -374,6 +384,7 @@ struct gp_engine {
   atomic_bool has_programmatic; /* a launch was seen that does not wait for the kernel in front of it */
   gp_address_map_t identities;  /* of created streams, by the driver's handle */
   gp_list_t free_identities;    /* under contexts_lock */
+  uint64_t last_identity;       /* id; under contexts_lock */
 
   gp_lock_t slab_lock;
   gp_block_t *free_records; /* linked by in_bin.next */

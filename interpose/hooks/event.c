@@ -9,6 +9,7 @@
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
 #include "interpose/sight/work.h"
+#include "pool/reuse/stream_points.h"
 
 /* cuda.h: CU_EVENT_RECORD_EXTERNAL, CU_GRAPH_NODE_TYPE_EVENT_RECORD, and where CUgraphNodeParams has what
  * (12.2). */
@@ -145,6 +146,28 @@ CUresult CUDAAPI hook_cuEventDestroy_v2(CUevent event)
   if (followed())
     gp_event_forget(event);
   return GP_REAL_CALL(cuEventDestroy_v2, event);
+}
+
+/* A stream that waits for an event is behind what the event stands for, in its next requests of memory, too.
+ */
+static CUresult waits(const asking_t *asking, CUstream stream, bool per_thread, CUresult result)
+{
+  if (asking->engine && result == CUDA_SUCCESS && gp_engine_may_conclude(asking->engine, asking->asked) &&
+      gp_event_still_is(asking->event, asking->version))
+    gp_stream_point_awaited(gp_work_identity(asking->engine, stream, per_thread), &asking->fact.point);
+  return result;
+}
+
+CUresult CUDAAPI hook_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
+{
+  asking_t asking = ask(event);
+  return waits(&asking, stream, false, GP_REAL_CALL(cuStreamWaitEvent, stream, event, flags));
+}
+
+CUresult CUDAAPI hook_cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned flags)
+{
+  asking_t asking = ask(event);
+  return waits(&asking, stream, true, GP_REAL_CALL(cuStreamWaitEvent_ptsz, stream, event, flags));
 }
 
 /* Of a whole context: no fact about one stream. */

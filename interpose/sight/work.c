@@ -54,7 +54,7 @@ void gp_work_note(CUstream stream, bool per_thread)
 #define ATTRIBUTE_PROGRAMMATIC_EVENT 7
 #define ATTRIBUTE_COMPLETION_EVENT   12
 
-static gp_identity_t *identity_of(gp_engine_t *engine, CUstream stream, bool per_thread)
+gp_identity_t *gp_work_identity(gp_engine_t *engine, CUstream stream, bool per_thread)
 {
   uint64_t handle = (uint64_t)(uintptr_t)stream;
   if (handle > STREAM_PER_THREAD)
@@ -88,7 +88,7 @@ static void look_at_launch(gp_engine_t *engine, const void *launch, bool per_thr
         (attribute->id == ATTRIBUTE_PROGRAMMATIC_EVENT || attribute->id == ATTRIBUTE_COMPLETION_EVENT))
       gp_event_distrust(*(const CUevent *)(const void *)&attribute->value); /* first in either structure */
     if (is_programmatic)
-      gp_identity_launches_early(engine, identity_of(engine, config->hStream, per_thread));
+      gp_identity_launches_early(engine, gp_work_identity(engine, config->hStream, per_thread));
     if (follows && is_programmatic && gp_single_stream_bar(engine, GP_MODE_CAUSE_PROGRAMMATIC))
       (void)gp_single_stream_settle(engine); /* what went wrong the launch will say */
   }

@@ -17,6 +17,10 @@
  */
 gp_stream_t *gp_work_stream(gp_engine_t *engine, CUstream stream, bool per_thread);
 
+/* Who the stream is in whose order memory is allocated and freed, named as above; NULL: it has no identity.
+ */
+gp_identity_t *gp_work_identity(gp_engine_t *engine, CUstream stream, bool per_thread);
+
 /*
  * For hooks in C that submit work: sets the stream's work flag. The driver's call comes next: code of this
  * library that runs in between may take the flag for that of work which the driver has, and clear it.

@@ -1,5 +1,7 @@
 #include "pool/reuse/drain.h"
 
+#include "pool/reuse/stream_points.h"
+
 #include <limits.h>
 
 #define BLOCKS_AT_A_TIME 128u /* other threads wait for the lock that long: some ten microseconds */
@@ -34,6 +36,7 @@ static unsigned drain_part(gp_engine_t *engine, gp_device_t *device, uint64_t co
   unsigned moved = 0;
 
   device->drained_ns = gp_now(engine);
+  (void)gp_stream_points_drain(engine, device, device->drained_ns);
   GP_LIST_EACH(&device->contexts, gp_context_t, device_link, context)
     moved += drain_context(engine, context, covered, device->drained_ns, most - moved);
   return moved;

@@ -2,10 +2,12 @@
 
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "pool/driver_calls.h"
 #include "pool/mode.h"
 #include "pool/reuse/stamps.h"
+#include "pool/reuse/stream_points.h"
 #include "pool/reuse/work_flags.h"
 #include "pool/space/ordered_blocks.h"
 
@@ -33,6 +35,7 @@ static gp_identity_t *make(gp_engine_t *engine, gp_context_t *context, uint64_t 
       return NULL;
     gp_bins_init(&identity->freed);
     gp_list_init(&identity->link);
+    gp_list_init(&identity->passed_link);
   }
   gp_lock_take(&context->device->lock); /* a thread with a record of the past may look at it */
   identity->context = context;
@@ -42,6 +45,10 @@ static gp_identity_t *make(gp_engine_t *engine, gp_context_t *context, uint64_t 
   identity->frees = identity->entered = 0;
   atomic_store(&identity->owes, false);
   identity->has_ended = false;
+  identity->passed = 0;
+  identity->awaits = false;
+  memset(identity->awaited, 0, sizeof(identity->awaited));
+  atomic_store(&identity->id, ++engine->last_identity);
   gp_lock_release(&context->device->lock);
   gp_list_push_back(&context->identities, &identity->link);
   return identity;
@@ -54,8 +61,11 @@ static void end(gp_engine_t *engine, gp_identity_t *identity)
 
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   gp_lock_take(lock);
+  if (!gp_list_is_empty(&identity->passed_link))
+    (void)gp_stream_points_drain_one(engine, identity, gp_now(engine));
   gp_ordered_unfile_all(identity);
   identity->has_ended = true;
+  atomic_store(&identity->id, 0);
   gp_lock_release(lock);
   gp_list_remove(&identity->link);
   gp_list_push_back(&engine->free_identities, &identity->link);
@@ -196,12 +206,13 @@ gp_block_t *gp_identity_take(
       atomic_load_explicit(&engine->has_programmatic, memory_order_relaxed))
     return NULL;
   gp_block_t *block = gp_ordered_find(identity, fit);
-  if (block && identity->is_blocking && block->freed_as > identity->entered) {
-    *ret_entry = true;
-    return NULL;
-  }
-  if (block) {
+  *ret_entry = block && identity->is_blocking && block->freed_as > identity->entered;
+  if (block && !*ret_entry)
     gp_stamp_leave_deferred(block);
+  else
+    block = gp_stream_points_take(identity, fit);
+  if (block) {
+    *ret_entry = false;
     atomic_store(&identity->owes, true);
   }
   return block;

@@ -37,6 +37,30 @@ gp_block_t *gp_ordered_find(const gp_identity_t *identity, const gp_fit_t *fit)
   return gp_block_find_in_bins(&identity->freed, fit, UINT64_MAX);
 }
 
+#define LOOKED_AT                                                                                            \
+  8u /* the newest of a class: what came before the point is often behind a few that did not */
+
+static gp_block_t *find_before(const gp_bin_t *bin, const gp_fit_t *fit, uint64_t most, uint64_t frees)
+{
+  unsigned left = LOOKED_AT;
+
+  for (gp_bin_entry_t *entry = bin ? bin->idle : NULL; entry && left > 0; entry = entry->next, left--) {
+    gp_block_t *block = gp_block_of_entry(entry);
+    if (block->freed_as <= frees && block->size >= fit->least && block->size <= most)
+      return block;
+  }
+  return NULL;
+}
+
+gp_block_t *gp_ordered_find_before(const gp_identity_t *identity, const gp_fit_t *fit, uint64_t frees)
+{
+  gp_assert_internal(gp_lock_is_held(lock_of(identity)));
+  gp_block_t *block = find_before(gp_bins_find(&identity->freed, fit->class_bytes), fit, UINT64_MAX, frees);
+  if (!block && fit->above != 0)
+    block = find_before(gp_bins_find(&identity->freed, fit->above), fit, fit->most, frees);
+  return block;
+}
+
 void gp_ordered_unfile_all(gp_identity_t *identity)
 {
   gp_assert_internal(gp_lock_is_held(lock_of(identity)));

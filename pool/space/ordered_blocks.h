@@ -18,6 +18,9 @@ void gp_ordered_unfile(gp_block_t *block);
 /* The block that serves best of those that are with the stream, or NULL. It stays where it is. */
 gp_block_t *gp_ordered_find(const gp_identity_t *identity, const gp_fit_t *fit);
 
+/* The same, of those that were the first `frees` to be freed in it. Not all are looked at. */
+gp_block_t *gp_ordered_find_before(const gp_identity_t *identity, const gp_fit_t *fit, uint64_t frees);
+
 /* The stream has ended: its blocks wait for their facts alone. */
 void gp_ordered_unfile_all(gp_identity_t *identity);
 

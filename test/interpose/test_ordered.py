@@ -95,6 +95,15 @@ class Ordered(PreloadCase):
                     thresholds = [device.split()[:2] for device in self.run_scenario("threshold", **mode).out.split("; ")[:2]]
                     self.assertEqual(thresholds, [["0", "0"]] * 2)
 
+    @unittest.skipUnless(EPOCH, "built without mode epoch")
+    def test_points_of_streams(self):
+        """Beside a stream that never rests: facts about single streams, which only mode epoch has."""
+        for mode, told in (("context", "another"), ("epoch", "the same")):
+            with self.subTest(mode):
+                run = self.run_scenario("points", REUSE=mode, SIMCUDA_ORACLE="1")
+                self.assertEqual(run.out, "%s; %s; \npoints: done\n" % (told, told))
+                self.assertEqual({key: run.sim[key] for key in JUDGED}, dict.fromkeys(JUDGED, 0))
+
     def test_on_older_drivers(self):
         plain = self.run_scenario("all", driver="12040", preload=None)
         for mode in ASYNC_MODES:

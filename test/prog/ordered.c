@@ -14,9 +14,11 @@
  *   devices     a stream of another device than the current one
  *   errors      what refused calls return
  *
- * Not one of "all", for it tells whether the driver's pool keeps memory:
+ * Not of "all", for they tell what is used again:
  *
- *   threshold   where the program sets no release threshold, and where it sets 0
+ *   threshold   where the program sets no release threshold for the driver's pool, and where it sets 0
+ *   points      what streams give to others beside one that never rests: to one that waits for an event, and
+ *               once the host has waited for the stream
  */
 #include "ordered_parts.h"
 
@@ -334,6 +336,33 @@ static void threshold(void)
   printf("\n");
 }
 
+static void points(void)
+{
+  enum { BUSY, FROM, TO };
+  void *memory, *kept = take(BLOCK, BUSY);
+  fill(kept, 1, BUSY);
+  for (int by_host = 0; by_host < 2; by_host++) {
+    memory = take(BLOCK, FROM);
+    fill(memory, 2, FROM);
+    give(memory, FROM);
+    if (by_host) {
+      MUST(cudaStreamSynchronize(streams[FROM]));
+    } else {
+      order(FROM, TO);
+    }
+    fill(kept, 3, BUSY);
+    void *next = take(BLOCK, TO);
+    printf("%s; ", next == memory ? "the same" : "another");
+    fill(next, 4, TO);
+    give(next, TO);
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaMemPoolTrimTo(default_pool(0), 0));
+    fill(kept, 5, BUSY);
+  }
+  give(kept, BUSY);
+  printf("\n");
+}
+
 static const struct {
   const char *name;
   void (*run)(void);
@@ -347,7 +376,9 @@ static const struct {
     {"pressure", pressure},
     {"devices", devices},
     {"errors", errors},
+#define IN_ALL 9
     {"threshold", threshold},
+    {"points", points},
 };
 
 int main(int argc, char **argv)
@@ -358,7 +389,7 @@ int main(int argc, char **argv)
   for (int i = 0; i < STREAMS; i++)
     MUST(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking));
   for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
-    bool is_in_all = argc == 2 && strcmp(argv[1], "all") == 0 && scenarios[i].run != threshold;
+    bool is_in_all = argc == 2 && strcmp(argv[1], "all") == 0 && i < IN_ALL;
     if (argc != 2 || (!is_in_all && strcmp(argv[1], scenarios[i].name) != 0))
       continue;
     found++;

@@ -17,16 +17,14 @@ WORDS = {"EVERY", "CONTEXT", "STREAM", "SINGLE", "NONE"}
 # Asked for by its class, and not hooked yet: why that may wait. An entry that is hooked meanwhile has to go.
 IPC = ("may enable peer access for the current context; that one is known already, unless it became current by a way "
        "that no hook sees (doc/design.md)")
-WAITS = ("what a stream waits for is no work, and completes nothing: its facts come from elsewhere. To know the order "
-         "between streams is for a mode that uses it")
+WAITS = ("what a whole context waits for is no work, and completes nothing. That its streams are ordered behind it would "
+         "only let them have each other's memory earlier (pool/reuse/stream_points.h)")
 EVENTS = "an event that was made and not recorded stands for nothing"
 ELAPSED = "both events were waited for or asked before: nothing new"
 OLD = "32-bit addresses: no use for 64-bit programs"
 LATER = {
     "cuCtxWaitEvent": WAITS,
     "cuGreenCtxWaitEvent": WAITS,
-    "cuStreamWaitEvent": WAITS,
-    "cuStreamWaitEvent_ptsz": WAITS,
     "cuEventCreate": EVENTS,
     "cuGraphEventRecordNodeGetEvent": EVENTS,
     "cuEventElapsedTime": ELAPSED,
