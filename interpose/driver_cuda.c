@@ -84,6 +84,22 @@ static int cuda_alloc(void *self, const gp_driver_context_t *context, uint64_t b
   return (int)result;
 }
 
+static int cuda_alloc_in(
+    void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address)
+{
+  CUdeviceptr pointer = 0;
+  (void)self;
+  bool entered;
+  look_before_memory();
+  CUresult result = enter_context(context, &entered);
+  if (result == CUDA_SUCCESS)
+    result = GP_REAL_CALL(cuMemAlloc_v2, &pointer, (size_t)bytes);
+  leave_context(entered);
+  if (result == CUDA_SUCCESS)
+    *ret_address = (uint64_t)pointer;
+  return (int)result;
+}
+
 static int cuda_alloc_ordered(
     void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t bytes, uint64_t *ret_address)
 {
@@ -392,7 +408,7 @@ static bool cuda_code_is_sticky(int code)
 }
 
 #define COMMON_OPS                                                                                           \
-  .alloc = cuda_alloc, .free = cuda_free, .alloc_ordered = cuda_alloc_ordered,                               \
+  .alloc = cuda_alloc, .alloc_in = cuda_alloc_in, .free = cuda_free, .alloc_ordered = cuda_alloc_ordered,    \
   .free_ordered = cuda_free_ordered, .enter_stream = cuda_stream_fence_record, .wait = cuda_wait,            \
   .wait_as_free = cuda_wait_as_free, .reserve = gp_mapped_cuda_reserve,                                      \
   .unreserve = gp_mapped_cuda_unreserve, .create = cuda_create, .destroy = gp_mapped_cuda_destroy,           \

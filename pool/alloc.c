@@ -29,7 +29,7 @@ typedef struct gp_request {
   gp_engine_t *engine;
   gp_context_t *context;
   gp_context_t *arena;     /* whose blocks may serve it: those of the context, or device->ordered */
-  const gp_order_t *order; /* stream-ordered; NULL: it is not */
+  const gp_order_t *order; /* it was made in a stream: the context is that stream's; NULL: in none */
   uint64_t requested;
   gp_fit_t fit;  /* idle blocks that may serve it */
   uint64_t size; /* of the block to make: one of its class */
@@ -37,6 +37,12 @@ typedef struct gp_request {
   bool is_cut;        /* the block is to be a part of a segment */
   bool asks_in_doubt; /* stream-ordered: the driver is asked although its pools seem to lack the memory */
 } gp_request_t;
+
+/* Its memory is of the driver's own pool. */
+static inline bool is_of_drivers_pool(const gp_request_t *request)
+{
+  return request->arena->is_ordered;
+}
 
 /*
  * While mode `single` holds any idle block will do; what is handed out while its earlier owner's work may be
@@ -79,6 +85,7 @@ static inline __attribute__((always_inline)) bool serve_from_cache_inline(gp_req
     block = may_serve ? take_idle(request) : NULL;
   }
   if (block) {
+    block->stream = 0; /* its last owner may have asked for it in one */
     gp_block_hand_out(engine, block, request->requested, now_ns, 0, true);
     request->ret_address = block->address;
   }
@@ -86,9 +93,17 @@ static inline __attribute__((always_inline)) bool serve_from_cache_inline(gp_req
   return block != NULL;
 }
 
+/* Idle blocks of the driver's own pool are all complete. The caller holds the device's lock. */
+static gp_block_t *take_complete(const gp_request_t *request)
+{
+  if (!is_of_drivers_pool(request))
+    return take_idle(request);
+  return gp_block_take_idle(request->engine, request->arena, &request->fit, UINT64_MAX, false);
+}
+
 /*
  * What was freed in that stream before, although the device may still use it; else what every context has
- * completed, as all idle blocks of stream-ordered memory. *ret_entry: see gp_identity_take. The caller holds
+ * completed, as all idle blocks of the driver's own pool. *ret_entry: see gp_identity_take. The caller holds
  * the device's lock.
  */
 static gp_block_t *take_ordered(const gp_request_t *request, uint64_t now_ns, bool *ret_entry)
@@ -101,9 +116,9 @@ static gp_block_t *take_ordered(const gp_request_t *request, uint64_t now_ns, bo
     gp_block_end_use(engine, block, now_ns);
     gp_gauge_pass(cached, block->size); /* its events tell that it was idle */
   } else {
-    block = gp_block_take_idle(engine, request->arena, &request->fit, UINT64_MAX, false);
+    block = take_complete(request);
     if (!block && gp_stream_points_drain(engine, request->context->device, now_ns))
-      block = gp_block_take_idle(engine, request->arena, &request->fit, UINT64_MAX, false);
+      block = take_complete(request);
   }
   if (block)
     block->stream = request->order->stream;
@@ -171,7 +186,7 @@ static void unprepare(void *arg)
   const gp_request_t *request = preparation->request;
   gp_device_t *device = request->context->device;
 
-  if (request->order)
+  if (is_of_drivers_pool(request))
     gp_limit_cancel_async(device, request->size);
   else
     gp_limit_cancel(device, request->size);
@@ -214,9 +229,11 @@ static int ask_driver(const gp_request_t *request, uint64_t *ret_address)
   gp_engine_t *engine = request->engine;
   const gp_driver_context_t *context = &request->context->driver;
 
-  return request->order
+  if (!request->order)
+    return gp_driver_alloc(engine, context, request->size, ret_address);
+  return is_of_drivers_pool(request)
              ? gp_driver_alloc_ordered(engine, context, request->order->stream, request->size, ret_address)
-             : gp_driver_alloc(engine, context, request->size, ret_address);
+             : gp_driver_alloc_in(engine, context, request->size, ret_address);
 }
 
 /*
@@ -225,7 +242,7 @@ static int ask_driver(const gp_request_t *request, uint64_t *ret_address)
  */
 static bool reserve(const gp_request_t *request, bool *by_limit)
 {
-  bool is_ordered = request->order != NULL;
+  bool is_ordered = is_of_drivers_pool(request);
   uint64_t growth = is_ordered ? gp_limit_async_growth(request->size) : request->size;
 
   *by_limit = false;
@@ -309,9 +326,9 @@ static __attribute__((noinline)) bool serve_after_reclaim(gp_request_t *request)
   gp_lock_take(&device->lock);
   uint64_t deferred = device->stats->deferred_bytes.current;
   uint64_t allowance = gp_reclaim_allowance(engine, device);
-  bool withheld =
-      !request->order && gp_block_is_withheld(request->context, &request->fit, request->is_cut); /* freed in
-      mode `single`, which is over */
+  bool withheld = !is_of_drivers_pool(request) &&
+                  gp_block_is_withheld(request->context, &request->fit, request->is_cut); /* freed in mode
+                  `single`, which is over */
   gp_lock_release(&device->lock);
 
   if (deferred == 0 && !withheld)
@@ -424,7 +441,7 @@ static __attribute__((noinline)) int alloc_miss(gp_request_t *request)
   code = gp_oom_make_room(engine, request->context, request->size, attempt, request, &by_limit, &room);
   uint64_t exact = gp_bytes_taken(gp_round_up(request->requested, GP_BLOCK_GRANULE));
   request->asks_in_doubt = !room.was_in_vain;
-  if (code == out_of_memory && exact != 0 && (exact < request->size || request->order)) {
+  if (code == out_of_memory && exact != 0 && (exact < request->size || is_of_drivers_pool(request))) {
     request->size = exact;
     code = serve_from_driver(request, true, &by_limit);
   }
@@ -525,7 +542,7 @@ bool gp_engine_alloc_ordered(
   gp_device_t *device = order->context->device;
   gp_request_t request = {.engine = engine,
       .context = order->context,
-      .arena = &device->ordered,
+      .arena = engine->orders_plain ? order->context : &device->ordered,
       .order = order,
       .requested = bytes};
 

@@ -10,9 +10,16 @@ typedef struct gp_sums {
       ordered_live;
 } gp_sums_t;
 
-static const gp_pool_type_t *type_of(const gp_engine_t *engine, const gp_context_t *context)
+static bool is_class_of(const gp_engine_t *engine, const gp_pool_type_t *type, const gp_block_t *block)
 {
-  return context->is_ordered ? engine->ordered_type : engine->type;
+  return block->bin->size == type->block_bytes(&engine->type_config, block->size);
+}
+
+/* A context has whole blocks of both types if some are asked for in streams, and others after an export. */
+static bool is_of_class(const gp_engine_t *engine, const gp_context_t *context, const gp_block_t *block)
+{
+  return (!context->is_ordered && is_class_of(engine, engine->type, block)) ||
+         ((context->is_ordered || engine->orders_plain) && is_class_of(engine, engine->ordered_type, block));
 }
 
 static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_block_t *block, gp_sums_t *sums)
@@ -31,21 +38,18 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
       gp_expect(block->segment ? !block->bin
                                : block->bin && gp_bins_find(&context->bins, block->bin->size) == block->bin,
           "block without a bin", block->size, 0);
-  good &= gp_expect(
-      !block->bin || block->exact ||
-          block->bin->size == type_of(engine, context)->block_bytes(&engine->type_config, block->size),
+  good &= gp_expect(!block->bin || block->exact || is_of_class(engine, context, block),
       "block in a class that is not that of its size", block->size, block->bin ? block->bin->size : 0);
   const gp_identity_t *in = block->freed_in;
-  good &= gp_expect(!in || (block->state == GP_STATE_DEFERRED && context->is_ordered && !in->has_ended),
+  good &= gp_expect(!in || (block->state == GP_STATE_DEFERRED && gp_block_is_ordered(block) &&
+                               !in->has_ended && (context->is_ordered || in->context == context)),
       "block is with a stream", block->address, block->state);
   good &= gp_expect(!in || block->freed_as <= in->frees, "block was freed after all frees of its stream",
       block->freed_as, in ? in->frees : 0);
   good &= gp_expect(!in || (in->entered <= in->frees && in->passed <= in->frees), "frees of a stream",
       block->address, in ? in->frees : 0);
-  if (context->is_ordered) {
-    sums->ordered += block->size;
-    sums->ordered_live += block->state == GP_STATE_LIVE ? block->size : 0;
-  }
+  sums->ordered += context->is_ordered ? block->size : 0;
+  sums->ordered_live += gp_block_is_ordered(block) && block->state == GP_STATE_LIVE ? block->size : 0;
   sums->segments += !block->segment;
   sums->reserved += is_unmapped ? 0 : block->size;
   switch (block->state) {

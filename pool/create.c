@@ -42,9 +42,11 @@ static void configure(gp_engine_t *engine, const gp_options_t *options)
   engine->ordered_type = engine->type->cuts ? &gp_pool_type_round : engine->type;
   engine->serial = atomic_fetch_add(&last_serial, 1) + 1;
   uint64_t async = gp_option_number(options, GP_OPTION_async);
-  engine->keeps_ordered =
-      async == GP_ASYNC_POOL && engine->type->keeps_blocks && engine->driver.ops->alloc_ordered;
+  engine->orders_plain = async == GP_ASYNC_PLAIN;
   engine->leaves_ordered = async == GP_ASYNC_DRIVER && engine->type->keeps_blocks;
+  engine->keeps_ordered = async != GP_ASYNC_DRIVER && engine->type->keeps_blocks &&
+                          (engine->orders_plain ? engine->driver.ops->alloc_in != NULL
+                                                : engine->driver.ops->alloc_ordered != NULL);
   engine->idle_release_ns = idle_seconds ? idle_seconds * UINT64_C(1000000000) : UINT64_MAX;
   engine->max_cached = gp_option_number(options, GP_OPTION_max_cached);
   engine->reserve = options->values[GP_OPTION_reserve].amount;

@@ -25,6 +25,9 @@ typedef struct gp_driver_ops {
   /* Mandatory. Allocates bytes (> 0) in the context, which is current in the calling thread. */
   int (*alloc)(void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address);
 
+  /* Optional. The same, whatever context is current. */
+  int (*alloc_in)(void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address);
+
   /* Mandatory. Gives an allocation of the context back, whatever context is current. */
   int (*free)(void *self, const gp_driver_context_t *context, uint64_t address);
 

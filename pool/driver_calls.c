@@ -5,8 +5,8 @@
 #include "pool/util/cancel.h"
 
 /*
- * A call of the driver, with its arguments after the table's own. The program did not make it: a thread is
- * not cancelled in it, for nothing would undo what it leaves behind.
+ * A call of the driver, with its arguments after the table's own. The program did not make it, or not in this
+ * form: a thread is not cancelled in it, for nothing would undo what it leaves behind.
  */
 #define OWN_CALL(result, engine, function, ...)                                                              \
   do {                                                                                                       \
@@ -24,6 +24,23 @@ int gp_driver_alloc(
   gp_assert(gp_locks_held() == 0);
   gp_find_origin(engine, GP_OCCASION_DRIVER, bytes);
   int code = engine->driver.ops->alloc(engine->driver.self, context, bytes, &address);
+  if (code != 0) {
+    gp_engine_note_result(engine, code);
+    return code;
+  }
+  gp_assert(address > 1);
+  *ret_address = address;
+  return 0;
+}
+
+int gp_driver_alloc_in(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address)
+{
+  uint64_t address = 0;
+  int code;
+
+  gp_find_origin(engine, GP_OCCASION_DRIVER, bytes);
+  OWN_CALL(code, engine, alloc_in, context, bytes, &address);
   if (code != 0) {
     gp_engine_note_result(engine, code);
     return code;

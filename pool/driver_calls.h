@@ -3,9 +3,9 @@
  * here, once. The caller holds no lock. Each returns the driver's code, unless it says otherwise; sizes in
  * bytes.
  *
- * A thread can be cancelled in the calls that the program asks for (both kinds of alloc, and the free of its
- * own block), and their callers see to what they leave behind. It cannot in the others, which the program did
- * not make.
+ * A thread can be cancelled in the calls that the program asks for (alloc and alloc_ordered, and the free of
+ * its own block), and their callers see to what they leave behind. It cannot in the others, which the program
+ * did not make, or which make another context current meanwhile.
  *
  * Uses: state.h, events.h, mode.h.
  */
@@ -15,6 +15,8 @@
 #include "pool/state.h"
 
 int gp_driver_alloc(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address);
+int gp_driver_alloc_in(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address);
 int gp_driver_alloc_ordered(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream,
     uint64_t bytes, uint64_t *ret_address);

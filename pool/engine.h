@@ -90,7 +90,8 @@ int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, 
 #define GP_STREAM_PER_THREAD 2
 
 /*
- * Stream-ordered memory of the device that a stream belongs to, for cudaMallocAsync and cudaFreeAsync.
+ * Memory for cudaMallocAsync and cudaFreeAsync: of the driver's own pool of the device that a stream belongs
+ * to, or with GPUPOOL_ASYNC=plain that of gp_engine_alloc in the stream's context, with which it ends.
  * context: the stream's; identity: see reuse/identities.h, NULL: it has none; stream: the driver's handle,
  * GP_STREAM_LEGACY or GP_STREAM_PER_THREAD for a default stream. No stream of the process is being captured:
  * the caller has seen to that, or the engine is suspended.
@@ -113,7 +114,7 @@ typedef struct gp_stream_point {
 } gp_stream_point_t;
 
 /*
- * Allocates bytes of the device's own pool in stream order. False: the caller passes the request to the
+ * Allocates bytes in stream order, whatever context is current. False: the caller passes the request to the
  * driver, because the pool keeps no such memory, or not now, or the arguments are the driver's to refuse.
  * Else *ret_code is the result for the program, and *ret_address is untouched on failure.
  */
@@ -154,18 +155,20 @@ gp_free_result_t gp_engine_free_ordered(gp_engine_t *engine, const gp_order_t *o
 
 /*
  * What the program may ask of the driver's own pool of a device. kept: bytes that the pool holds and the
- * program does not; peak: the most that the program held at once of what the pool serves, since set_peak made
- * it what it holds now.
+ * program does not; peak: the most that the program held at once of what the pool serves, since reset_peak
+ * made it what it holds now.
  */
 typedef struct gp_ordered_use {
-  bool serves; /* it has served such memory of the device */
+  bool serves;   /* it has served such memory of the device */
+  bool is_plain; /* which the driver does not count as its pool's; kept is 0: it is for all requests */
   uint64_t kept;
   uint64_t live;
   uint64_t peak;
+  uint64_t reserved_peak; /* the same, but that it was set back by itself */
 } gp_ordered_use_t;
 
 gp_ordered_use_t gp_engine_ordered_use(gp_engine_t *engine, int device);
-void gp_engine_ordered_reset_peak(gp_engine_t *engine, int device);
+void gp_engine_ordered_reset_peak(gp_engine_t *engine, int device, bool of_reserved);
 
 /* Gives stream-ordered memory of the context's device back to the driver's pool: what is idle, and what is
  * found complete now. Never waits. */
@@ -178,8 +181,9 @@ void gp_engine_ordered_trim(gp_engine_t *engine, gp_context_t *context);
  */
 void gp_engine_ordered_leave(gp_engine_t *engine, gp_context_t *context);
 
-/* From now on the driver serves such requests for the device: the program has changed how its pool works. */
-void gp_engine_ordered_bar(gp_engine_t *engine, int device);
+/* From now on the driver serves such requests for the device: the program has changed how its pool works.
+ * True: only now, false: it did so before. */
+bool gp_engine_ordered_bar(gp_engine_t *engine, int device);
 
 /*
  * Takes one more reference on a live block: its memory returns to the pool when the last holder has released

@@ -282,7 +282,24 @@ static INLINE gp_block_t *find_for_free(
  */
 static bool stays_in_pool(const gp_engine_t *engine, const gp_block_t *block, const gp_order_t *order)
 {
-  return block->segment || (order && !block->context->is_ordered && !goes_to_driver(engine, block));
+  return block->segment || (order && !gp_block_is_ordered(block) && !goes_to_driver(engine, block));
+}
+
+/*
+ * The stream can have it again before the device is done with it: its owner asked for it in a stream, and it
+ * is memory that a request in this one may be given, which ends with no context that the stream outlives.
+ */
+static INLINE bool may_file(const gp_block_t *block, const gp_order_t *order)
+{
+  const gp_context_t *context = block->context;
+  return gp_block_is_ordered(block) &&
+         (context->is_ordered ? order->context->device == context->device : order->context == context);
+}
+
+/* The driver's cudaFree of memory of cudaMallocAsync does not wait (cuda.h at cuMemFree). */
+static INLINE bool free_may_wait(const gp_block_t *block)
+{
+  return !gp_block_is_ordered(block);
 }
 
 /* Order: NULL, or where in which stream. */
@@ -297,7 +314,7 @@ static INLINE gp_free_result_t free_block(gp_engine_t *engine, const gp_order_t 
   if (!block)
     return result;
   gp_device_t *device = block->context->device;
-  gp_identity_t *identity = order && order->context->device == device ? order->identity : NULL;
+  gp_identity_t *identity = order && may_file(block, order) ? order->identity : NULL;
 
   if (block->state != GP_STATE_LIVE) {
     gp_lock_release(&device->lock);
@@ -315,8 +332,7 @@ static INLINE gp_free_result_t free_block(gp_engine_t *engine, const gp_order_t 
     *ret_code = gp_release_owned(engine, block, free_fn, arg);
     return GP_FREE_DONE;
   }
-  *ret_code =
-      end_ownership_and_unlock(engine, block, asked_ns, !order && !block->context->is_ordered, identity);
+  *ret_code = end_ownership_and_unlock(engine, block, asked_ns, !order && free_may_wait(block), identity);
   return GP_FREE_DONE;
 }
 
@@ -383,7 +399,7 @@ bool gp_engine_release(gp_engine_t *engine, uint64_t address)
   gp_event_holders(engine, block);
   uint64_t now_ns = gp_device_time(device, asked_ns);
   (void)drop_and_unlock(
-      engine, block, now_ns, !block->context->is_ordered, NULL); /* a failed wait leaves it deferred */
+      engine, block, now_ns, free_may_wait(block), NULL); /* a failed wait leaves it deferred */
   return true;
 }
 

@@ -64,7 +64,7 @@ struct gp_block {
   uint64_t requested; /* bytes the present or last owner asked for */
   uint64_t block_id; /* of the present or last owner; grows over all blocks of the engine, never used again */
   uint64_t time_ns;  /* of the present or last owner's alloc */
-  uint64_t stream;   /* stream-ordered: the driver's handle of the stream that this owner named; else 0 */
+  uint64_t stream;   /* the driver's handle of the stream in which this owner asked for it; 0: in none */
   uint64_t free_epoch;   /* epoch of the free: reusable when every context has completed it. 0: of none */
   gp_segment_t *segment; /* of which it is a part; NULL: a driver allocation by itself */
   gp_list_t order; /* DEFERRED: in context->deferred; IDLE: in device->idle; RELEASING: the releaser's list */
@@ -259,7 +259,8 @@ struct gp_context {
  * DEFERRED ones; idle holds the idle blocks, oldest first; releases holds what is on its way to the driver.
  * draining: stream-ordered memory that the program has freed and the driver's pools may still hold; counted
  * only under a limit, and only if the driver can be asked (see gp_limit_settle). async_live: what the program
- * and the pool hold of it. ordered_bytes: of the blocks of `ordered`; ordered_live: of those that are LIVE.
+ * and the pool hold of it. ordered_bytes: of the blocks of `ordered`; ordered_live: of LIVE blocks that were
+ * asked for in a stream, which are those of `ordered`, or with GPUPOOL_ASYNC=plain some of the contexts'.
  */
 struct gp_device {
   gp_lock_t lock;
@@ -305,6 +306,7 @@ struct gp_device {
   uint64_t ordered_bytes;
   uint64_t ordered_live;
   uint64_t ordered_peak;      /* of ordered_live, since the program set it back */
+  uint64_t reserved_peak;     /* the same, set back by itself: see gp_ordered_use_t */
   gp_list_t passed;           /* identities with blocks that may be complete, by passed_link */
   atomic_bool ordered_barred; /* the program changed how the driver's pool works: it is forwarded */
   gp_list_t contexts;
@@ -378,6 +380,7 @@ struct gp_engine {
 
   /* Stream-ordered memory */
   bool keeps_ordered;  /* GPUPOOL_ASYNC */
+  bool orders_plain;   /* its blocks are the contexts', from the driver's alloc_in */
   bool leaves_ordered; /* to the driver's pools, which are to keep it */
   uint64_t serial;     /* of the engine, in the process: a thread may remember one that is no more */
   const gp_pool_type_t *ordered_type;
@@ -411,6 +414,12 @@ static inline gp_device_t *gp_device_next(gp_engine_t *engine, uint64_t *left)
 static inline gp_block_t *gp_block_of_entry(gp_bin_entry_t *entry)
 {
   return gp_list_entry(entry, gp_block_t, in_bin);
+}
+
+/* Its present or last owner asked for it in a stream: cudaMallocAsync. The caller holds the device's lock. */
+static inline bool gp_block_is_ordered(const gp_block_t *block)
+{
+  return block->stream != 0;
 }
 
 /* Bytes that the program holds, pooled or not. The caller holds the device's lock. */

@@ -22,20 +22,22 @@ gp_ordered_use_t gp_engine_ordered_use(gp_engine_t *engine, int ordinal)
   gp_device_t *device = &engine->devices[ordinal];
 
   gp_lock_take(&device->lock);
-  gp_ordered_use_t use = {.serves = device->ordered.bins.used > 0,
-      .kept = device->ordered_bytes - device->ordered_live,
+  gp_ordered_use_t use = {.serves = engine->orders_plain || device->ordered.bins.used > 0,
+      .is_plain = engine->orders_plain,
+      .kept = engine->orders_plain ? 0 : device->ordered_bytes - device->ordered_live,
       .live = device->ordered_live,
-      .peak = device->ordered_peak};
+      .peak = device->ordered_peak,
+      .reserved_peak = device->reserved_peak};
   gp_lock_release(&device->lock);
   return use;
 }
 
-void gp_engine_ordered_reset_peak(gp_engine_t *engine, int ordinal)
+void gp_engine_ordered_reset_peak(gp_engine_t *engine, int ordinal, bool of_reserved)
 {
   gp_device_t *device = &engine->devices[ordinal];
 
   gp_lock_take(&device->lock);
-  device->ordered_peak = device->ordered_live;
+  *(of_reserved ? &device->reserved_peak : &device->ordered_peak) = device->ordered_live;
   gp_lock_release(&device->lock);
 }
 
@@ -77,7 +79,7 @@ void gp_engine_ordered_leave(gp_engine_t *engine, gp_context_t *context)
   gp_engine_leave_wait(engine);
 }
 
-void gp_engine_ordered_bar(gp_engine_t *engine, int ordinal)
+bool gp_engine_ordered_bar(gp_engine_t *engine, int ordinal)
 {
-  atomic_store(&engine->devices[ordinal].ordered_barred, true);
+  return !atomic_exchange(&engine->devices[ordinal].ordered_barred, true);
 }

@@ -1,13 +1,15 @@
 /*
  * The driver's pools of stream-ordered memory: which there are, and what the program asks and sets of them.
  * Of a device's default pool the library keeps memory that the program has freed: for the driver that is in
- * use, for the program it is not.
+ * use, for the program it is not. With GPUPOOL_ASYNC=plain the program has memory of the pool that the driver
+ * does not know as such.
  */
 #include "interpose/hooks/hooks.h"
 #include "interpose/hooks/mempools.h"
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
 #include "pool/forwarded/forwarded.h"
+#include "pool/util/log.h"
 
 /* Where a pool's memory is. Managed pools (13.0) may name no place: then it counts like managed memory.
  */
@@ -81,6 +83,26 @@ static gp_engine_t *keeper_of(CUmemoryPool pool, int *ret_device)
   return engine && gp_mempool_is_default(pool, ret_device) ? engine : NULL;
 }
 
+/* The program has `live` bytes more of the pool than the driver says. `current` is now what `told` was at
+ * most; the peaks of the two need not be of one time, so that less may have been in use at once. */
+static void add_plain(
+    CUmemoryPool pool, CUmemPool_attribute attribute, const gp_ordered_use_t *use, cuuint64_t *told)
+{
+  bool of_reserved = attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH;
+  CUmemPool_attribute now =
+      of_reserved ? CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT : CU_MEMPOOL_ATTR_USED_MEM_CURRENT;
+  cuuint64_t current = 0;
+
+  if (attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT || attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) {
+    *told += use->live;
+  } else if ((attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH || of_reserved) &&
+             GP_REAL_CALL(cuMemPoolGetAttribute, pool, now, &current) == CUDA_SUCCESS) {
+    current += of_reserved ? use->reserved_peak : use->peak;
+    if (*told < current)
+      *told = current;
+  }
+}
+
 /*
  * The most that was in use at once: of what the library serves as it has counted, and of the rest as much as
  * is in use now. told: the driver's answer, which counts what the library keeps.
@@ -107,7 +129,9 @@ CUresult CUDAAPI hook_cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribu
     return result;
   cuuint64_t *bytes = value;
   gp_ordered_use_t use = gp_engine_ordered_use(engine, device);
-  if (attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
+  if (use.is_plain)
+    add_plain(pool, attribute, &use, bytes);
+  else if (attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
     *bytes -= use.kept < *bytes ? use.kept : *bytes;
   else if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH)
     *bytes = peak_of(pool, &use, *bytes);
@@ -135,11 +159,27 @@ CUresult CUDAAPI hook_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribu
   if (!engine || result != CUDA_SUCCESS)
     return result;
   if (is_reuse_attribute(attribute) && *(const int *)value == 0) {
-    gp_engine_ordered_bar(engine, device);
+    (void)gp_engine_ordered_bar(engine, device);
     gp_engine_ordered_trim(engine, gp_engine_device_context(engine, device));
-  } else if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH) {
-    gp_engine_ordered_reset_peak(engine, device);
+  } else if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH || attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) {
+    gp_engine_ordered_reset_peak(engine, device, attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH);
   }
+  return result;
+}
+
+/* Memory of cudaMalloc is not the pool's to give other devices: from then on the driver serves. */
+CUresult CUDAAPI hook_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
+{
+  int device;
+  gp_engine_t *engine = keeper_of(pool, &device);
+  CUresult result = GP_REAL_CALL(cuMemPoolSetAccess, pool, map, count);
+
+  if (engine && result == CUDA_SUCCESS && gp_engine_ordered_use(engine, device).is_plain &&
+      gp_engine_ordered_bar(engine, device))
+    gp_log(GP_LOG_ERROR,
+        "GPUPOOL_ASYNC=plain: the program gave other devices access to the memory pool of device %d, "
+        "whose cudaMallocAsync is left to the driver from now on; what it has of it already stays as it is",
+        device);
   return result;
 }
 

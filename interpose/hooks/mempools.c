@@ -83,6 +83,22 @@ static CUmemoryPool default_pool(int device)
 /* A device's default pool is the same as long as the process lives. */
 static _Atomic(CUmemoryPool) default_pools[GP_MAX_DEVICES];
 
+bool gp_mempool_is_supported(int device)
+{
+  static _Atomic uint64_t supported; /* devices of which it is known, as a bit mask */
+  uint64_t bit = UINT64_C(1) << device;
+  int has_pools = 0;
+
+  if (atomic_load_explicit(&supported, memory_order_relaxed) & bit)
+    return true;
+  if (GP_REAL_CALL(cuDeviceGetAttribute, &has_pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, device) !=
+          CUDA_SUCCESS ||
+      !has_pools)
+    return false;
+  atomic_fetch_or(&supported, bit);
+  return true;
+}
+
 bool gp_mempool_is_default(CUmemoryPool pool, int *ret_device)
 {
   int devices = 0;

@@ -28,6 +28,9 @@ bool gp_mempool_find(CUmemoryPool pool, int *ret_device);
 /* The pool is a device's default one, which the driver made. */
 bool gp_mempool_is_default(CUmemoryPool pool, int *ret_device);
 
+/* The device has such pools. */
+bool gp_mempool_is_supported(int device);
+
 /* The pool that cuMemAllocAsync takes from on a device, if that is one of the program's; else NULL. */
 CUmemoryPool gp_mempool_current(int device);
 

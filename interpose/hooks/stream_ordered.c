@@ -1,6 +1,6 @@
 /*
- * Stream-ordered memory: the pool keeps that of a device's default pool; other pools' is forwarded and
- * counted.
+ * Stream-ordered memory: the pool keeps that of a device's default pool, or serves it from memory of
+ * cudaMalloc; other pools' is forwarded and counted.
  */
 #include "interpose/hooks/current_context.h"
 #include "interpose/hooks/hooks.h"
@@ -86,7 +86,8 @@ static bool is_of_default_pool(const gp_order_t *order, CUmemoryPool pool)
   int device = gp_context_device(order->context);
   int own;
 
-  return pool ? gp_mempool_is_default(pool, &own) && own == device : !gp_mempool_current(device);
+  return gp_mempool_is_supported(device) &&
+         (pool ? gp_mempool_is_default(pool, &own) && own == device : !gp_mempool_current(device));
 }
 
 /* True: the pool has answered. */

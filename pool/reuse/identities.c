@@ -210,7 +210,7 @@ gp_block_t *gp_identity_take(
   if (block && !*ret_entry)
     gp_stamp_leave_deferred(block);
   else
-    block = gp_stream_points_take(identity, fit);
+    block = gp_stream_points_take(engine, identity, fit);
   if (block) {
     *ret_entry = false;
     atomic_store(&identity->owes, true);

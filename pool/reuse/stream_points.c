@@ -86,7 +86,7 @@ void gp_stream_point_awaited(gp_identity_t *by, const gp_stream_point_t *point)
   gp_lock_release(&point->device->lock);
 }
 
-gp_block_t *gp_stream_points_take(gp_identity_t *by, const gp_fit_t *fit)
+gp_block_t *gp_stream_points_take(gp_engine_t *engine, gp_identity_t *by, const gp_fit_t *fit)
 {
   gp_block_t *block = NULL;
 
@@ -94,7 +94,9 @@ gp_block_t *gp_stream_points_take(gp_identity_t *by, const gp_fit_t *fit)
     return NULL;
   for (unsigned i = 0; i < GP_AWAITED_POINTS && !block; i++) {
     const gp_stream_point_t *point = &by->awaited[i];
-    if (point->identity && is_there(point))
+    /* Memory of a context ends with it, and the stream that waits may not. */
+    if (point->identity && is_there(point) &&
+        (!engine->orders_plain || point->identity->context == by->context))
       block = gp_ordered_find_before(point->identity, fit, point->frees);
   }
   if (block)
@@ -117,6 +119,7 @@ bool gp_stream_points_drain_one(gp_engine_t *engine, gp_identity_t *identity, ui
       if (block->freed_as > identity->passed)
         continue;
       gp_stamp_leave_deferred(block);
+      block->free_epoch = 0; /* whatever other streams are at */
       gp_block_end_use(engine, block, now_ns);
       gp_block_enter_idle(engine, block, now_ns);
       any = true;

@@ -34,7 +34,7 @@ void gp_stream_point_awaited(gp_identity_t *by, const gp_stream_point_t *point);
 
 /* A block that was freed before a point for which the stream waits, out of its queue; NULL: there is none.
  * The caller holds the device's lock. */
-struct gp_block *gp_stream_points_take(gp_identity_t *by, const struct gp_fit *fit);
+struct gp_block *gp_stream_points_take(gp_engine_t *engine, gp_identity_t *by, const struct gp_fit *fit);
 
 /*
  * What was freed before points that the device has passed becomes idle; false: there is no such block. A

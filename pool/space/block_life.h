@@ -11,12 +11,14 @@
 #include "pool/space/block.h"
 #include "pool/space/segment_policy.h"
 
-/* Stream-ordered memory of the pool is counted apart, too: the program may ask what it holds of that. */
+/* What the program asked for in streams is counted apart, too: it may ask what it holds of that. */
 static inline void gp_block_count_ordered(gp_device_t *device, uint64_t bytes)
 {
   device->ordered_live += bytes;
   if (device->ordered_live > device->ordered_peak)
     device->ordered_peak = device->ordered_live;
+  if (device->ordered_live > device->reserved_peak)
+    device->reserved_peak = device->ordered_live;
 }
 
 /* The program gets it. hit: without a driver call. */
@@ -38,7 +40,7 @@ static inline void gp_block_hand_out(gp_engine_t *engine, gp_block_t *block, uin
   gp_gauge_add(&stats->allocated_bytes, block->size);
   gp_gauge_add(&stats->requested_bytes, requested);
   gp_gauge_add(&stats->active_bytes, block->size);
-  if (block->context->is_ordered)
+  if (gp_block_is_ordered(block))
     gp_block_count_ordered(device, block->size);
   gp_segment_note_use(device);
   if (hit)
@@ -62,7 +64,7 @@ static inline void gp_block_end_ownership(
   gp_gauge_sub(&stats->allocated_bytes, block->size);
   gp_gauge_sub(&stats->requested_bytes, block->requested);
   gp_gauge_add(&stats->deferred_bytes, block->size);
-  if (block->context->is_ordered)
+  if (gp_block_is_ordered(block))
     block->context->device->ordered_live -= block->size;
   if (gp_event_is_wanted(engine, &block->observer_cookie))
     gp_block_tell_free(engine, block, why, time_ns);

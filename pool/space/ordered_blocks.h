@@ -1,5 +1,5 @@
 /*
- * Blocks that were freed in the order of a stream and wait in device->ordered's queue for their facts: by the
+ * Blocks that were freed in the order of a stream and wait in their context's queue for their facts: by the
  * identity of the stream, where they may be used before (reuse/identities.h says when). The caller holds the
  * device's lock. Uses: state.h, bins.h, block.h.
  */

@@ -149,7 +149,7 @@ START_TEST(test_what_the_program_may_ask)
   ck_assert_uint_eq(use.live, BYTES);
   ck_assert_uint_eq(use.kept, BYTES);
   ck_assert_uint_eq(use.peak, 2 * BYTES);
-  gp_engine_ordered_reset_peak(engine, 0);
+  gp_engine_ordered_reset_peak(engine, 0, false);
   ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).peak, BYTES);
   free_in(order(FIRST), second);
   ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).peak, BYTES);
@@ -248,7 +248,7 @@ START_TEST(test_a_program_that_changes_the_drivers_pool_has_it_for_itself)
 {
   start_streams(NULL, GP_GIB);
   uint64_t address = allocate_in(order(FIRST), BYTES);
-  gp_engine_ordered_bar(engine, 0);
+  ck_assert(gp_engine_ordered_bar(engine, 0));
   gp_order_t in = order(FIRST);
   uint64_t other;
   int code;

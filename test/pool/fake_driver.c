@@ -100,6 +100,13 @@ static int fake_alloc(void *self, const gp_driver_context_t *context, uint64_t b
   return allocate(self, FAKE_ALLOC, context->handle, bytes, ret_address);
 }
 
+static int fake_alloc_in(
+    void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address)
+{
+  REQUIRE(context->handle);
+  return allocate(self, FAKE_ALLOC_IN, context->handle, bytes, ret_address);
+}
+
 static int fake_alloc_ordered(
     void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t bytes, uint64_t *ret_address)
 {
@@ -547,6 +554,7 @@ void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence)
   memset(driver, 0, sizeof(*driver));
   driver->ops = (gp_driver_ops_t){
       .alloc = fake_alloc,
+      .alloc_in = fake_alloc_in,
       .alloc_ordered = fake_alloc_ordered,
       .free_ordered = fake_free_ordered,
       .enter_stream = fake_enter_stream,

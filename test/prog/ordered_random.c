@@ -1,8 +1,8 @@
 /*
- * ordered_random FIRST COUNT [programmatic]: random programs with stream-ordered memory, each from a seed,
- * COUNT of them from FIRST on, all in one process, so that what one leaves in a pool is there for the next.
- * Where the driver is the simulated one, the program says who owns which memory (test/sim/oracle.h), and it
- * judges.
+ * ordered_random FIRST COUNT [programmatic] [leaving]: random programs with stream-ordered memory, each from
+ * a seed, COUNT of them from FIRST on, all in one process, so that what one leaves in a pool is there for the
+ * next. Where the driver is the simulated one, the program says who owns which memory (test/sim/oracle.h),
+ * and it judges.
  *
  * They are legal. All work on a block so far comes before what its stream (`at`) does next. A block changes
  * its stream by an event, or between the legacy stream and a blocking one of its context by the rule of
@@ -10,7 +10,8 @@
  * waited for that. There are streams of two contexts: legacy, blocking and non-blocking ones, and those of
  * two threads. Streams, a thread and a context end and begin again while work is pending, a stream is
  * captured for a while, with "programmatic" some launches are, and memory of cuMemAlloc is freed in the order
- * of a stream, too.
+ * of a stream, too. With "leaving" a context that ends leaves nothing behind that was asked for in its
+ * streams, although the driver would keep it: GPUPOOL_ASYNC=plain does not.
  */
 #include "ordered_random_streams.h"
 
@@ -42,7 +43,7 @@ static unsigned draw(unsigned below)
 }
 
 static int captured = -1; /* stream */
-static bool with_programmatic;
+static bool with_programmatic, is_leaving;
 static unsigned programmatic; /* launches of 16 in this program */
 
 /* ---- blocks ---- */
@@ -178,11 +179,12 @@ static void block_begin(block_t *block)
   on_block(block, fill);
 }
 
-/* cuMemFree waits for work of its memory's context at most, and memory of cuMemAlloc ends with that context.
- */
+/* cuMemFree waits for work of its memory's context at most, and memory of cuMemAlloc ends with that context:
+ * the second one, since the first lives as long as the program. */
 static void block_end(block_t *block)
 {
-  bool is_elsewhere = block->is_plain && ctx_of(block->home) != ctx_of(block->at);
+  bool is_elsewhere = ctx_of(block->home) != ctx_of(block->at) &&
+                      (block->is_plain || (is_leaving && ctx_of(block->home) != 0));
   bool by_host = is_elsewhere || draw(block->is_plain ? 2 : 10) == 0;
   if (draw(2))
     on_block(block, expect);
@@ -261,7 +263,7 @@ static void replace_ctx(void)
     end_capture();
   end_blocks_of(PER_CTX, STREAMS - 1);
   for (int i = 0; i < BLOCKS; i++) {
-    if (blocks[i].address && blocks[i].is_plain && blocks[i].home >= PER_CTX)
+    if (blocks[i].address && (blocks[i].is_plain || is_leaving) && blocks[i].home >= PER_CTX)
       block_end(&blocks[i]);
   }
   MUST(cuCtxDestroy(ctxs[1].ctx));
@@ -365,12 +367,17 @@ static uint64_t number(const char *text)
 
 int main(int argc, char **argv)
 {
-  if (argc < 3 || argc > 4 || (argc == 4 && strcmp(argv[3], "programmatic") != 0)) {
-    fputs("usage: ordered_random FIRST COUNT [programmatic]\n", stderr);
+  bool is_understood = argc >= 3;
+  for (int i = 3; i < argc; i++) {
+    with_programmatic |= strcmp(argv[i], "programmatic") == 0;
+    is_leaving |= strcmp(argv[i], "leaving") == 0;
+    is_understood &= strcmp(argv[i], "programmatic") == 0 || strcmp(argv[i], "leaving") == 0;
+  }
+  if (!is_understood) {
+    fputs("usage: ordered_random FIRST COUNT [programmatic] [leaving]\n", stderr);
     return 2;
   }
   uint64_t first = number(argv[1]), count = number(argv[2]);
-  with_programmatic = argc == 4;
   *(void **)&own = dlsym(RTLD_DEFAULT, "simcuda_own");
   *(void **)&disown = dlsym(RTLD_DEFAULT, "simcuda_disown");
   *(void **)&at_step = dlsym(RTLD_DEFAULT, "simcuda_step");

@@ -17,15 +17,20 @@ static void create(uint64_t stream, bool is_blocking)
   gp_stream_created(engine, context, stream);
 }
 
-static void start_points(void)
+static void start_points_with(const char *setting)
 {
-  start((const char *const[]){"GPUPOOL_REUSE=epoch", NULL}, GP_GIB, true);
+  start((const char *const[]){"GPUPOOL_REUSE=epoch", setting, NULL}, GP_GIB, true);
   create(FIRST, false);
   create(SECOND, false);
   create(BUSY, false);
   create(BLOCKING, true);
   fake_submit(&driver, 0, allocate_in(order(BUSY), 2 * BYTES));
   gp_stream_mark(engine, gp_stream_find(engine, BUSY));
+}
+
+static void start_points(void)
+{
+  start_points_with(NULL);
 }
 
 static gp_stream_fact_t fact_of(uint64_t stream)
@@ -259,6 +264,36 @@ START_TEST(test_a_stream_of_another_device_gets_nothing)
 }
 END_TEST
 
+/* The host knows that it is complete. */
+START_TEST(test_plain_memory_that_its_stream_has_passed_is_for_all)
+{
+  start_points_with("GPUPOOL_ASYNC=plain");
+  uint64_t address = freed_in(FIRST);
+  ck_assert_uint_ne(next_in(SECOND), address);
+  synchronize_stream(FIRST);
+  ck_assert_uint_eq(allocate(BYTES), address);
+  stop();
+}
+END_TEST
+
+/* It ends with its context, which the stream that waits outlives. */
+START_TEST(test_plain_memory_of_another_context_is_not_for_a_stream_that_waits)
+{
+  start_points_with("GPUPOOL_ASYNC=plain");
+  const gp_driver_context_t second = fake_context(1, 0);
+  gp_context_t *other = gp_engine_context(engine, &second);
+  gp_identity_created(engine, other, 0x3000, false);
+  gp_order_t there = order_in(other, 0x3000);
+  uint64_t address = freed_in(FIRST);
+  gp_stream_fact_t recorded = fact_of(FIRST);
+  gp_stream_point_awaited(there.identity, &recorded.point);
+  gp_stream_point_awaited(order(SECOND).identity, &recorded.point);
+  ck_assert_uint_ne(allocate_in(there, BYTES), address);
+  ck_assert_uint_eq(next_in(SECOND), address);
+  stop();
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("stream_points");
@@ -276,6 +311,8 @@ int main(void)
   tcase_add_test(tests, test_no_order_counts_beside_programmatic_launches);
   tcase_add_test(tests, test_a_stream_that_waited_owes_an_operation);
   tcase_add_test(tests, test_a_stream_of_another_device_gets_nothing);
+  tcase_add_test(tests, test_plain_memory_that_its_stream_has_passed_is_for_all);
+  tcase_add_test(tests, test_plain_memory_of_another_context_is_not_for_a_stream_that_waits);
   suite_add_tcase(suite, tests);
   return gp_check_main(suite);
 }
