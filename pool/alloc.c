@@ -417,7 +417,7 @@ static __attribute__((noinline)) int alloc_miss(gp_request_t *request)
   const int out_of_memory = engine->driver.ops->code_out_of_memory;
   gp_device_t *device = request->context->device;
   bool by_limit = false;
-  gp_room_t room = {.next_step = 0};
+  gp_room_t room = {.counted = request->order ? gp_limit_async_growth(request->requested) : 0};
 
   gp_contexts_lose_gone(engine);
   if (engine->type->keeps_blocks && (serve_after_drain(request) || serve_after_reclaim(request)))

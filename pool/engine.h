@@ -49,8 +49,8 @@ gp_context_t *gp_engine_find_context(gp_engine_t *engine, const void *handle);
 gp_context_t *gp_engine_device_context(gp_engine_t *engine, int device);
 
 /*
- * How far the attempts to make room for one allocation have come. The caller zeroes it before the first and
- * reads nothing of it.
+ * How far the attempts to make room for one allocation have come. Before the first the caller zeroes it, but
+ * for counted; it reads nothing of it.
  */
 typedef struct gp_room {
   int next_step;
@@ -60,6 +60,7 @@ typedef struct gp_room {
   uint64_t later_ns;     /* ... for work that may have been submitted later, or for other threads */
   uint64_t progress_ns;  /* later_ns when that work was last seen to get on */
   uint64_t busy_context; /* driver id of the context whose work was waited for last; 0: of none */
+  uint64_t counted;      /* what a limit counts for the allocation; 0: its size */
   uint64_t busy_since_ns; /* when the fence that covers that work was recorded; 0: there is none */
   bool was_in_vain;       /* a wait ended without success */
   bool has_told;

@@ -365,6 +365,7 @@ void gp_oom_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, b
   if (was_asked && gp_device_use_as_told(device, &use))
     oom.unaccounted = use.unaccounted;
   oom.time_ns = gp_now(engine);
+  oom.counted = room ? room->counted : 0;
   if (room && room->was_in_vain) {
     oom.waited_ns = room->before_ns + room->later_ns;
     oom.busy_context = room->busy_context;

@@ -69,7 +69,7 @@ bool gp_engine_forwarded_reserve(
       engine, context, bytes, growth_of(bytes, kind), gp_forwarded_is_driver_pooled(kind)};
   bool by_limit = true;
   gp_room_t in_pools = {.next_step = 0};
-  gp_room_t in_limit = {.next_step = 0};
+  gp_room_t in_limit = {.counted = reservation.growth};
 
   /* From a pool of its own the driver serves as quickly as ours does. */
   gp_find_origin(engine, gp_forwarded_is_driver_pooled(kind) ? GP_OCCASION_ALLOC : GP_OCCASION_DRIVER, bytes);

@@ -1,6 +1,7 @@
 """What programs with a pool of their own on top of cudaMallocAsync see is what they see without the library."""
 
 import itertools
+import re
 import unittest
 
 from harness import ASYNC_MODES, EPOCH, PreloadCase, UNSAFE_LIBRARY, trace_files
@@ -95,6 +96,21 @@ class Ordered(PreloadCase):
                 with self.subTest(**mode):
                     thresholds = [device.split()[:2] for device in self.run_scenario("threshold", **mode).out.split("; ")[:2]]
                     self.assertEqual(thresholds, [["0", "0"]] * 2)
+
+    def test_the_limit_that_is_advised_is_enough(self):
+        """The driver's pools grow by pieces of 32 MiB, which the limit counts."""
+        for mode in ASYNC_MODES:
+            limit, advised = "8MiB", []
+            for _ in range(3):
+                run = self.run_program("ordered", "threshold", LIMIT=limit, SIMCUDA_DEVICES="2", **mode)
+                told = re.findall(r"takes at least GPUPOOL_LIMIT=(\w+)", run.err)
+                if not told:
+                    break
+                limit = told[0]
+                advised.append(limit)
+            with self.subTest(advised=advised, **mode):
+                self.assertEqual(run.status, 0, run.err)
+                self.assertEqual(advised, ["32MiB"])
 
     @unittest.skipUnless(EPOCH, "built without mode epoch")
     def test_points_of_streams(self):

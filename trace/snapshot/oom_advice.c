@@ -129,7 +129,7 @@ static void advise_limit(const gp_oom_t *oom, const char *limits, uint64_t kept,
 {
   uint64_t step = oom->requested > LARGE ? PAGE : GRANULE;
   uint64_t rounded = oom->requested / step * step + (oom->requested % step ? step : 0);
-  uint64_t needed = kept + rounded;
+  uint64_t needed = kept + (oom->counted > rounded ? oom->counted : rounded);
 
   if (rounded < oom->requested || needed < kept || (oom->device_total && oom->requested > oom->device_free)) {
     if (is_in_pieces(oom))
