@@ -490,7 +490,7 @@ static __attribute__((noinline)) int alloc_invalid(gp_request_t *request)
  * large blocks are. */
 #define CUT_MOST_AFTER_EXPORT (2 * GP_MIB)
 
-static inline __attribute__((always_inline)) int alloc_pooled(gp_request_t *request)
+static inline __attribute__((always_inline)) void choose_cut(gp_request_t *request)
 {
   request->is_cut = request->engine->type->cuts;
   if (request->is_cut && request->size >= CUT_MOST_AFTER_EXPORT &&
@@ -502,7 +502,24 @@ static inline __attribute__((always_inline)) int alloc_pooled(gp_request_t *requ
           (gp_fit_t){.least = request->requested, .fresh = size, .class_bytes = size, .most = size};
     request->size = request->fit.fresh;
   }
+}
+
+static inline __attribute__((always_inline)) int alloc_pooled(gp_request_t *request)
+{
+  choose_cut(request);
   return request->engine->type->keeps_blocks && serve_from_cache_inline(request) ? 0 : alloc_miss(request);
+}
+
+/* Beside a capture what is there is handed out, which takes no driver call; what is not, the driver gives to
+ * the program. */
+static __attribute__((noinline)) int alloc_aside(gp_request_t *request, gp_service_t service)
+{
+  if (service == GP_SERVICE_BESIDE && !gp_mode_thread_captures(request->engine)) {
+    choose_cut(request);
+    if (request->engine->type->keeps_blocks && (serve_from_cache(request) || serve_after_drain(request)))
+      return 0;
+  }
+  return alloc_forwarded(request);
 }
 
 int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t *ret_address)
@@ -530,7 +547,7 @@ int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, 
   if (request.size == 0)
     code = alloc_invalid(&request);
   else
-    code = service == GP_SERVICE_POOL ? alloc_pooled(&request) : alloc_forwarded(&request);
+    code = service == GP_SERVICE_POOL ? alloc_pooled(&request) : alloc_aside(&request, service);
   if (code == 0)
     *ret_address = request.ret_address;
   return code;

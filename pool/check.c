@@ -2,6 +2,7 @@
  * Recomputes what state.h promises and compares. Every mismatch is printed, so that a failing test says what
  * broke.
  */
+#include "pool/mode.h"
 #include "pool/space/mapped.h"
 #include "pool/space/segment.h"
 
@@ -186,9 +187,31 @@ static bool check_device(gp_engine_t *engine, gp_device_t *device)
   return good;
 }
 
+/* What ends with contexts is counted for all of them, and a thread that captures has a capture there. */
+static bool check_suspensions(gp_engine_t *engine)
+{
+  bool good = true;
+  uint64_t sum = 0;
+
+  gp_lock_take(&engine->contexts_lock);
+  GP_LIST_EACH(&engine->contexts, const gp_context_t, live_link, context)
+    sum += context->suspensions;
+  uint64_t service = atomic_load(&engine->service);
+  good &= gp_expect(sum <= service, "suspensions of contexts", sum, service);
+  for (int i = 0; i < GP_CAPTURERS; i++) {
+    const gp_capturer_t *capturer = &engine->capturers[i];
+    good &= gp_expect(atomic_load(&capturer->thread) == 0 || service >= GP_SERVICE_CAPTURE,
+        "a thread captures without a capture", atomic_load(&capturer->thread), service);
+  }
+  gp_lock_release(&engine->contexts_lock);
+  return good;
+}
+
 bool gp_engine_check(gp_engine_t *engine)
 {
   bool good = check_covered(engine);
+
+  good &= check_suspensions(engine);
   for (int i = 0; i < GP_MAX_DEVICES; i++) {
     gp_lock_take(&engine->devices[i].lock);
     good &= check_device(engine, &engine->devices[i]);

@@ -263,8 +263,8 @@ bool gp_engine_may_conclude(const gp_engine_t *engine, uint64_t token);
 
 /*
  * While suspended, nothing is pooled, cached memory included, and the engine makes no driver call of its own:
- * during a stream capture, which such calls would spoil, and while a context is being destroyed. Suspend
- * returns when no such call is in flight. Suspensions count; each is ended by one resume.
+ * while a context is being destroyed, say. Suspend returns when no such call is in flight. Suspensions count;
+ * each is ended by one resume. is_suspended: no such call may be made, a capture (below) included.
  */
 void gp_engine_suspend(gp_engine_t *engine);
 void gp_engine_resume(gp_engine_t *engine);
@@ -275,13 +275,32 @@ bool gp_engine_is_suspended(const gp_engine_t *engine);
 bool gp_engine_pools(const gp_engine_t *engine);
 
 /*
- * The same for something that lives in a context and cannot outlive it, as a capture does: the suspension
- * ends with the context at the latest. Returns its owner, to be passed to resume_in once: the context, or
- * NULL if that is NULL or lost already, when nothing but resume_in ends it. resume_in after the owner's end
- * does nothing.
+ * The same for a stream capture that is about to begin in the calling thread, and by whom it has the requests
+ * forwarded that name no stream (cudaMalloc, cudaFree). CUDA prohibits these to some threads, and the driver
+ * is to give its answer. All others get what is idle and keep what they free, beside it, in reuse mode
+ * `context`; in other modes a capture reaches everything. The engine makes no driver call of its own,
+ * whatever the reach.
  */
-gp_context_t *gp_engine_suspend_in(gp_engine_t *engine, gp_context_t *context);
-void gp_engine_resume_in(gp_engine_t *engine, gp_context_t *owner);
+typedef enum gp_reach {
+  GP_REACH_EVERYTHING, /* all requests of all threads: nothing is known of the capture */
+  GP_REACH_THREADS,    /* all threads */
+  GP_REACH_THREAD,     /* the calling thread */
+  GP_REACH_NOBODY,
+} gp_reach_t;
+
+/*
+ * The suspension ends with the context, which the capture cannot outlive, at the latest; context NULL, or
+ * lost already: nothing but resume_in ends it. The caller keeps what suspend_in returns, reads nothing of it,
+ * and passes it to resume_in once, which does nothing after the context's end.
+ */
+typedef struct gp_suspension {
+  gp_context_t *owner;
+  uint64_t unit;   /* as it is counted */
+  uint64_t thread; /* the only one that it reaches; 0: there is no such */
+} gp_suspension_t;
+
+gp_suspension_t gp_engine_suspend_in(gp_engine_t *engine, gp_context_t *context, gp_reach_t reach);
+void gp_engine_resume_in(gp_engine_t *engine, const gp_suspension_t *suspension);
 
 /*
  * Gives idle memory of the context's device back to the driver, at least `bytes` if there is as much, largest

@@ -22,11 +22,21 @@ static bool is_nearly_full(const gp_engine_t *engine, const gp_device_t *device,
  * matter where as much was freed as is a 64th of what the device or the limit has, or the device is nearly
  * full.
  */
-static bool is_needed(const gp_engine_t *engine, const gp_device_t *device)
+static bool is_needed(const gp_engine_t *engine, const gp_device_t *device, uint64_t freed)
 {
   uint64_t whole = device->total < device->limit ? device->total : device->limit;
 
-  return device->freed_since_fence >= whole / FENCED_DIVISION || is_nearly_full(engine, device, whole);
+  return freed >= whole / FENCED_DIVISION || is_nearly_full(engine, device, whole);
+}
+
+bool gp_fence_policy_needs(const gp_engine_t *engine, const gp_block_t *block)
+{
+  const gp_device_t *device = block->context->device;
+  bool is_first = device->newest_free_epoch <= gp_covered(engine);
+  uint64_t freed = (is_first ? 0 : device->freed_since_fence) + block->size;
+
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  return freed >= GP_FENCED_LEAST && is_needed(engine, device, freed);
 }
 
 /*
@@ -53,9 +63,9 @@ gp_fence_wish_t gp_fence_policy_judge_much(
   gp_fence_wish_t wish = GP_FENCE_NONE;
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  if (device->freed_since_fence < live / FENCED_DIVISION)
-    return GP_FENCE_NONE;
-  if (is_needed(engine, device))
+  if (device->freed_since_fence < live / FENCED_DIVISION || gp_engine_is_suspended(engine))
+    return GP_FENCE_NONE; /* the first free after a capture asks for all of them */
+  if (is_needed(engine, device, device->freed_since_fence))
     wish = GP_FENCE_NEEDED;
   else if (is_worth_knowing(engine, device, now_ns))
     wish = GP_FENCE_AHEAD;

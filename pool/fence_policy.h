@@ -23,6 +23,9 @@ typedef enum gp_fence_wish {
 gp_fence_wish_t gp_fence_policy_judge_much(
     const gp_engine_t *engine, gp_device_t *device, uint64_t live, uint64_t now_ns);
 
+/* The free of the block, which the program has, will need a fence. The caller holds the device's lock. */
+bool gp_fence_policy_needs(const gp_engine_t *engine, const gp_block_t *block);
+
 /* The program freed the block, which is deferred now. The caller holds the device's lock. */
 static inline gp_fence_wish_t gp_fence_policy_judge(
     const gp_engine_t *engine, const gp_block_t *block, uint64_t now_ns)

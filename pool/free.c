@@ -187,6 +187,14 @@ static bool refuse_in_segment(gp_engine_t *engine, uint64_t address, int *ret_an
   return true;
 }
 
+/* Beside a capture no fence can tell what a later allocation may wait for, so that much memory goes back as
+ * natively. */
+static __attribute__((noinline)) bool is_forwarded(const gp_engine_t *engine, const gp_block_t *block)
+{
+  return gp_mode_forwards(engine) ||
+         (gp_engine_service(engine) == GP_SERVICE_BESIDE && gp_fence_policy_needs(engine, block));
+}
+
 /*
  * Such a block is never handed out again, so the program's free is the driver's free, its waiting included. A
  * part of a segment the driver does not know: it goes back with its segment.
@@ -195,7 +203,8 @@ static bool goes_to_driver(const gp_engine_t *engine, const gp_block_t *block)
 {
   if (block->segment)
     return false;
-  return block->tainted || block->exact || !engine->type->keeps_blocks || gp_engine_forwards(engine);
+  return block->tainted || block->exact || !engine->type->keeps_blocks ||
+         (gp_engine_forwards(engine) && is_forwarded(engine, block));
 }
 
 /* The program gives the block up, which stays in the pool. Takes the device's lock held and releases it; the
@@ -243,7 +252,7 @@ static bool refused_by_driver(gp_engine_t *engine, gp_context_t *context, int *r
 {
   gp_service_t service = gp_engine_service(engine);
 
-  if ((service != GP_SERVICE_SUSPENDED && service != GP_SERVICE_DEAD) ||
+  if ((service != GP_SERVICE_BESIDE && service != GP_SERVICE_SUSPENDED && service != GP_SERVICE_DEAD) ||
       !gp_limit_reserve(engine, context, GP_BLOCK_GRANULE, GP_BLOCK_GRANULE, false))
     return false;
   int code = gp_driver_wait_as_free(engine, &context->driver);
@@ -263,7 +272,7 @@ static INLINE gp_block_t *find_for_free(
 {
   gp_block_t *block = find_and_lock_inline(engine, address);
 
-  if (!has_call && block && block->segment && block->state == GP_STATE_LIVE && gp_engine_forwards(engine)) {
+  if (!has_call && block && block->segment && block->state == GP_STATE_LIVE && gp_mode_forwards(engine)) {
     gp_context_t *context = block->context;
     gp_lock_release(&context->device->lock);
     *ret = GP_FREE_DONE;

@@ -16,9 +16,10 @@ typedef enum change {
 } change_t;
 
 /*
- * The transitions of engine->service. count: suspensions that begin or end. Returns what it was before.
+ * The transitions of engine->service. count: suspensions and captures that begin or end, in its units.
+ * Returns what it was before.
  */
-static uint64_t change_service(gp_engine_t *engine, change_t change, unsigned count)
+static uint64_t change_service(gp_engine_t *engine, change_t change, uint64_t count)
 {
   uint64_t before = atomic_load(&engine->service);
   uint64_t after = before;
@@ -27,10 +28,10 @@ static uint64_t change_service(gp_engine_t *engine, change_t change, unsigned co
     switch (change) {
     case CHANGE_REFUSE: after = before | GP_SERVICE_BIT_REFUSE; break;
     case CHANGE_ACCEPT: after = before & ~GP_SERVICE_BIT_REFUSE; break;
-    case CHANGE_SUSPEND: after = before + count * GP_SERVICE_SUSPENSION; break;
+    case CHANGE_SUSPEND: after = before + count; break;
     case CHANGE_RESUME:
-      gp_assert(before >= count * GP_SERVICE_SUSPENSION);
-      after = before - count * GP_SERVICE_SUSPENSION;
+      gp_assert(before >= count);
+      after = before - count;
       break;
     case CHANGE_STOP: after = before & GP_SERVICE_BIT_DEAD ? before : before | GP_SERVICE_BIT_STOPPED; break;
     case CHANGE_DIE: after = (before & ~GP_SERVICE_BIT_STOPPED) | GP_SERVICE_BIT_DEAD; break;
@@ -167,37 +168,96 @@ bool gp_engine_may_conclude(const gp_engine_t *engine, uint64_t token)
 void gp_engine_suspend(gp_engine_t *engine)
 {
   gp_assert(!gp_holds_engine_lock());
-  (void)change_service(engine, CHANGE_SUSPEND, 1);
+  (void)change_service(engine, CHANGE_SUSPEND, GP_SERVICE_SUSPENSION);
   await_own_calls(engine);
 }
 
 void gp_engine_resume(gp_engine_t *engine)
 {
-  (void)change_service(engine, CHANGE_RESUME, 1);
+  (void)change_service(engine, CHANGE_RESUME, GP_SERVICE_SUSPENSION);
 }
 
-gp_context_t *gp_engine_suspend_in(gp_engine_t *engine, gp_context_t *context)
+/* Threads that have begun a capture of reach GP_REACH_THREAD are numbered, and no number is used again. */
+static _Atomic uint64_t last_capturer;
+static _Thread_local uint64_t own_capturer __attribute__((tls_model("initial-exec"))); /* 0: it has none */
+
+bool gp_mode_thread_captures(const gp_engine_t *engine)
 {
+  bool captures = false;
+
+  for (int i = 0; own_capturer != 0 && i < GP_CAPTURERS; i++)
+    captures = captures || atomic_load(&engine->capturers[i].thread) == own_capturer;
+  return captures;
+}
+
+/* The place with that thread and owner, or the first that is free for them; NULL: there is none. The caller
+ * holds contexts_lock. */
+static gp_capturer_t *find_capturer(gp_engine_t *engine, uint64_t thread, const gp_context_t *owner)
+{
+  for (int i = 0; i < GP_CAPTURERS; i++) {
+    gp_capturer_t *capturer = &engine->capturers[i];
+    if (atomic_load(&capturer->thread) == thread && (thread == 0 || capturer->owner == owner))
+      return capturer;
+  }
+  return NULL;
+}
+
+/* The calling thread is noted before the capture is counted: no request of its own comes in between. False:
+ * there is no place. The caller holds contexts_lock. */
+static bool note_capturer(gp_engine_t *engine, gp_suspension_t *suspension)
+{
+  gp_capturer_t *place = find_capturer(engine, 0, NULL);
+
+  if (!place)
+    return false;
+  if (own_capturer == 0)
+    own_capturer = atomic_fetch_add(&last_capturer, 1) + 1;
+  place->owner = suspension->owner;
+  atomic_store(&place->thread, own_capturer);
+  suspension->thread = own_capturer;
+  return true;
+}
+
+/* Where more threads capture than there are places, all are reached. */
+static uint64_t unit_of(gp_engine_t *engine, gp_reach_t reach, gp_suspension_t *suspension)
+{
+  if (reach == GP_REACH_EVERYTHING || gp_engine_reuse_mode(engine) != GP_MODE_CONTEXT)
+    return GP_SERVICE_SUSPENSION;
+  if (reach == GP_REACH_THREADS || (reach == GP_REACH_THREAD && !note_capturer(engine, suspension)))
+    return GP_SERVICE_CAPTURE_FOR_ALL;
+  return GP_SERVICE_CAPTURE;
+}
+
+gp_suspension_t gp_engine_suspend_in(gp_engine_t *engine, gp_context_t *context, gp_reach_t reach)
+{
+  gp_suspension_t suspension = {.owner = context};
+
   gp_lock_take(&engine->contexts_lock);
   if (context && atomic_load(&context->lost))
-    context = NULL;
-  if (context)
-    context->suspensions++;
-  (void)change_service(engine, CHANGE_SUSPEND, 1);
+    suspension.owner = NULL;
+  suspension.unit = unit_of(engine, reach, &suspension);
+  if (suspension.owner)
+    suspension.owner->suspensions += suspension.unit;
+  (void)change_service(engine, CHANGE_SUSPEND, suspension.unit);
   void_facts(engine);
   gp_lock_release(&engine->contexts_lock);
   await_own_calls(engine);
-  return context;
+  return suspension;
 }
 
-void gp_engine_resume_in(gp_engine_t *engine, gp_context_t *owner)
+/* Lost contexts have none: their suspensions went with them. */
+void gp_engine_resume_in(gp_engine_t *engine, const gp_suspension_t *suspension)
 {
+  gp_context_t *owner = suspension->owner;
+
   gp_lock_take(&engine->contexts_lock);
-  if (!owner || owner->suspensions > 0) { /* else it went with its owner */
+  if (!owner || owner->suspensions != 0) {
     if (owner)
-      owner->suspensions--;
+      owner->suspensions -= suspension->unit;
+    if (suspension->thread != 0)
+      atomic_store(&find_capturer(engine, suspension->thread, owner)->thread, 0);
     void_facts(engine);
-    gp_engine_resume(engine);
+    (void)change_service(engine, CHANGE_RESUME, suspension->unit);
   }
   gp_lock_release(&engine->contexts_lock);
 }
@@ -207,9 +267,11 @@ void gp_mode_context_lost(gp_engine_t *engine, gp_context_t *context)
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   if (context->suspensions == 0)
     return;
-  gp_assert(context->suspensions > 0);
   void_facts(engine);
-  (void)change_service(engine, CHANGE_RESUME, (unsigned)context->suspensions);
+  for (int i = 0; i < GP_CAPTURERS; i++)
+    if (engine->capturers[i].owner == context)
+      atomic_store(&engine->capturers[i].thread, 0);
+  (void)change_service(engine, CHANGE_RESUME, context->suspensions);
   context->suspensions = 0;
 }
 

@@ -9,7 +9,9 @@
 
 /* In the order of what decides: the last that applies. */
 typedef enum gp_service {
-  GP_SERVICE_POOL,      /* the pool serves them */
+  GP_SERVICE_POOL,   /* the pool serves them */
+  GP_SERVICE_BESIDE, /* beside a capture: the pool serves what it has, but forwards for a thread that captures
+                      */
   GP_SERVICE_SUSPENDED, /* forwarded while the engine is suspended: a stream capture, a context that is ending
                          */
   GP_SERVICE_STOPPED,   /* forwarded for good: pooling stopped for a reason that a message gave */
@@ -17,20 +19,23 @@ typedef enum gp_service {
   GP_SERVICE_REFUSE,    /* refused: the limit is malformed */
 } gp_service_t;
 
-/* engine->service: these bits, and the number of suspensions in those above. */
-#define GP_SERVICE_BIT_REFUSE  UINT64_C(1)
-#define GP_SERVICE_BIT_STOPPED UINT64_C(2)
-#define GP_SERVICE_BIT_DEAD    UINT64_C(4)
-#define GP_SERVICE_SUSPENSION  UINT64_C(8)
+/* engine->service: these bits, and above them the numbers of suspensions and of captures of each reach. */
+#define GP_SERVICE_BIT_REFUSE      UINT64_C(1)
+#define GP_SERVICE_BIT_STOPPED     UINT64_C(2)
+#define GP_SERVICE_BIT_DEAD        UINT64_C(4)
+#define GP_SERVICE_SUSPENSION      UINT64_C(8)         /* GP_REACH_EVERYTHING */
+#define GP_SERVICE_CAPTURE_FOR_ALL (UINT64_C(1) << 24) /* GP_REACH_THREADS */
+#define GP_SERVICE_CAPTURE         (UINT64_C(1) << 44) /* GP_REACH_THREAD, GP_REACH_NOBODY */
 
 static inline gp_service_t gp_service_of(uint64_t service)
 {
   if (__builtin_expect(service == 0, 1))
     return GP_SERVICE_POOL;
-  return service & GP_SERVICE_BIT_REFUSE    ? GP_SERVICE_REFUSE
-         : service & GP_SERVICE_BIT_DEAD    ? GP_SERVICE_DEAD
-         : service & GP_SERVICE_BIT_STOPPED ? GP_SERVICE_STOPPED
-                                            : GP_SERVICE_SUSPENDED;
+  return service & GP_SERVICE_BIT_REFUSE     ? GP_SERVICE_REFUSE
+         : service & GP_SERVICE_BIT_DEAD     ? GP_SERVICE_DEAD
+         : service & GP_SERVICE_BIT_STOPPED  ? GP_SERVICE_STOPPED
+         : service % GP_SERVICE_CAPTURE != 0 ? GP_SERVICE_SUSPENDED
+                                             : GP_SERVICE_BESIDE;
 }
 
 static inline gp_service_t gp_engine_service(const gp_engine_t *engine)
@@ -43,13 +48,27 @@ static inline bool gp_engine_refuses(const gp_engine_t *engine)
   return gp_engine_service(engine) == GP_SERVICE_REFUSE;
 }
 
-/* Suspended, or forwarding for good, whether or not it refuses: no driver call of the engine's own may be
- * made. */
+/* Suspended, beside a capture, or forwarding for good, whether or not it refuses: no driver call of the
+ * engine's own may be made. */
 static inline bool gp_engine_forwards(const gp_engine_t *engine)
 {
   return (atomic_load(&engine->service) & ~GP_SERVICE_BIT_REFUSE) != 0;
 }
 
+/* What the calling thread asks for is forwarded beside captures of others, too: it has begun one in which it
+ * may not allocate. Takes no lock. */
+bool gp_mode_thread_captures(const gp_engine_t *engine);
+
+/* A request of the calling thread that names no stream is forwarded. Takes no lock. */
+static inline bool gp_mode_forwards(const gp_engine_t *engine)
+{
+  if (__builtin_expect(!gp_engine_forwards(engine), 1))
+    return false;
+  gp_service_t service = gp_service_of(atomic_load(&engine->service) & ~GP_SERVICE_BIT_REFUSE);
+  return service > GP_SERVICE_BESIDE || (service == GP_SERVICE_BESIDE && gp_mode_thread_captures(engine));
+}
+
+/* Captures count as suspensions where the engine's own calls, and facts, are concerned. */
 static inline bool gp_service_is_suspended(uint64_t service)
 {
   return service >= GP_SERVICE_SUSPENSION;

@@ -244,7 +244,8 @@ struct gp_context {
       has_blocking; /* it has, or had, a stream that waits for its legacy default stream, and that for it */
   bool is_ordered;  /* it is device->ordered */
   bool bars_single; /* something was seen with which mode `single` cannot be; under contexts_lock */
-  int suspensions;  /* of the engine's, those that end with this context; under contexts_lock, 0 once lost */
+  uint64_t
+      suspensions; /* those of engine->service that end with this context; under contexts_lock, 0 once lost */
   atomic_bool gone; /* the driver says that it has ended: it holds nothing back, and is about to be lost */
   atomic_bool lost;
 };
@@ -327,6 +328,15 @@ typedef struct gp_single_state {
   atomic_int settling;              /* waits for unordered work in flight, see gp_single_stream_settle */
 } gp_single_state_t;
 
+/* A capture that reaches one thread only. Written under contexts_lock; any thread compares `thread` with
+ * itself. */
+typedef struct gp_capturer {
+  _Atomic uint64_t thread; /* see gp_mode_thread_captures; 0: the place is free */
+  gp_context_t *owner;     /* of the suspension */
+} gp_capturer_t;
+
+#define GP_CAPTURERS 8
+
 struct gp_engine {
   gp_driver_t driver;
   gp_observer_t observer; /* event is never NULL */
@@ -349,6 +359,7 @@ struct gp_engine {
   atomic_int own_waits; /* those that wait for the device */
   _Atomic uint64_t
       void_epoch; /* facts that were asked for in it or before are none, see gp_engine_may_conclude */
+  gp_capturer_t capturers[GP_CAPTURERS];
 
   _Atomic uint64_t epoch;      /* see reuse/stamps.h */
   _Atomic uint64_t covered;    /* every live context has completed it; only grows, and is below epoch */

@@ -1,6 +1,7 @@
 /*
- * Stream captures: while one is running nothing is pooled and the library makes no driver call of its own,
- * because many calls are prohibited then and would invalidate the program's capture.
+ * Stream captures: while one is running the library makes no driver call of its own, because many calls are
+ * prohibited then and would invalidate the program's capture, and nothing is pooled for the threads to which
+ * allocations are prohibited.
  *
  * A hook counts the capture before it calls the driver, so that no call of the library falls in between, and
  * takes it back if it did not begin. It ends with the driver's success, with its stream, or with its context
@@ -51,57 +52,75 @@ static CUresult began(gp_engine_t *engine, gp_capture_t *capture, CUresult resul
   return result;
 }
 
-#define BEGIN_CAPTURE(symbol, per_thread, stream, ...)                                                       \
+/*
+ * To which threads "potentially unsafe" calls are prohibited, as cudaMalloc is (cuda.h at
+ * cuThreadExchangeStreamCaptureMode). A thread may have exempted itself: then the driver takes its calls.
+ */
+static gp_reach_t reach_of(CUstreamCaptureMode mode)
+{
+  switch (mode) {
+  case CU_STREAM_CAPTURE_MODE_GLOBAL: return GP_REACH_THREADS;
+  case CU_STREAM_CAPTURE_MODE_THREAD_LOCAL: return GP_REACH_THREAD;
+  case CU_STREAM_CAPTURE_MODE_RELAXED: return GP_REACH_NOBODY;
+  default: return GP_REACH_EVERYTHING;
+  }
+}
+
+#define BEGIN_CAPTURE(symbol, per_thread, reach, stream, ...)                                                \
   gp_engine_t *engine = gp_library_engine();                                                                 \
   passage_t passage = {                                                                                      \
-      .engine = engine, .capture = engine ? gp_capture_begin(engine, stream, per_thread) : NULL};            \
+      .engine = engine, .capture = engine ? gp_capture_begin(engine, stream, per_thread, reach) : NULL};     \
   CUresult result;                                                                                           \
   GP_CANCEL_UNDO(result, GP_REAL_CALL(symbol, __VA_ARGS__), finish_passage, &passage);                       \
   return began(engine, passage.capture, result)
 
 CUresult CUDAAPI hook_cuStreamBeginCapture(CUstream stream)
 {
-  BEGIN_CAPTURE(cuStreamBeginCapture, false, stream, stream);
+  BEGIN_CAPTURE(cuStreamBeginCapture, false, GP_REACH_THREADS, stream, stream);
 }
 
 CUresult CUDAAPI hook_cuStreamBeginCapture_ptsz(CUstream stream)
 {
-  BEGIN_CAPTURE(cuStreamBeginCapture_ptsz, true, stream, stream);
+  BEGIN_CAPTURE(cuStreamBeginCapture_ptsz, true, GP_REACH_THREADS, stream, stream);
 }
 
 CUresult CUDAAPI hook_cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
 {
-  BEGIN_CAPTURE(cuStreamBeginCapture_v2, false, stream, stream, mode);
+  BEGIN_CAPTURE(cuStreamBeginCapture_v2, false, reach_of(mode), stream, stream, mode);
 }
 
 CUresult CUDAAPI hook_cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode)
 {
-  BEGIN_CAPTURE(cuStreamBeginCapture_v2_ptsz, true, stream, stream, mode);
+  BEGIN_CAPTURE(cuStreamBeginCapture_v2_ptsz, true, reach_of(mode), stream, stream, mode);
 }
 
 CUresult CUDAAPI hook_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode *nodes,
     const void *edges, size_t count, CUstreamCaptureMode mode)
 {
-  BEGIN_CAPTURE(cuStreamBeginCaptureToGraph, false, stream, stream, graph, nodes, edges, count, mode);
+  BEGIN_CAPTURE(
+      cuStreamBeginCaptureToGraph, false, reach_of(mode), stream, stream, graph, nodes, edges, count, mode);
 }
 
 CUresult CUDAAPI hook_cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph,
     const CUgraphNode *nodes, const void *edges, size_t count, CUstreamCaptureMode mode)
 {
-  BEGIN_CAPTURE(cuStreamBeginCaptureToGraph_ptsz, true, stream, stream, graph, nodes, edges, count, mode);
+  BEGIN_CAPTURE(cuStreamBeginCaptureToGraph_ptsz, true, reach_of(mode), stream, stream, graph, nodes, edges,
+      count, mode);
 }
 
 /* Into the nodes that the graph has: a capture like the others (13.3). */
 CUresult CUDAAPI hook_cuStreamBeginRecaptureToGraph(
     CUstream stream, CUstreamCaptureMode mode, CUgraph graph, void *callback, void *user_data)
 {
-  BEGIN_CAPTURE(cuStreamBeginRecaptureToGraph, false, stream, stream, mode, graph, callback, user_data);
+  BEGIN_CAPTURE(
+      cuStreamBeginRecaptureToGraph, false, reach_of(mode), stream, stream, mode, graph, callback, user_data);
 }
 
 CUresult CUDAAPI hook_cuStreamBeginRecaptureToGraph_ptsz(
     CUstream stream, CUstreamCaptureMode mode, CUgraph graph, void *callback, void *user_data)
 {
-  BEGIN_CAPTURE(cuStreamBeginRecaptureToGraph_ptsz, true, stream, stream, mode, graph, callback, user_data);
+  BEGIN_CAPTURE(cuStreamBeginRecaptureToGraph_ptsz, true, reach_of(mode), stream, stream, mode, graph,
+      callback, user_data);
 }
 
 /*
@@ -120,13 +139,13 @@ static void begin_cig(void)
 CUresult CUDAAPI hook_cuStreamBeginCaptureToCig(CUstream stream, void *parameters)
 {
   begin_cig();
-  BEGIN_CAPTURE(cuStreamBeginCaptureToCig, false, stream, stream, parameters);
+  BEGIN_CAPTURE(cuStreamBeginCaptureToCig, false, GP_REACH_EVERYTHING, stream, stream, parameters);
 }
 
 CUresult CUDAAPI hook_cuStreamBeginCaptureToCig_ptsz(CUstream stream, void *parameters)
 {
   begin_cig();
-  BEGIN_CAPTURE(cuStreamBeginCaptureToCig_ptsz, true, stream, stream, parameters);
+  BEGIN_CAPTURE(cuStreamBeginCaptureToCig_ptsz, true, GP_REACH_EVERYTHING, stream, stream, parameters);
 }
 
 /*

@@ -22,7 +22,7 @@ struct gp_capture {
   CUstream stream; /* CU_STREAM_PER_THREAD for that stream, however it was written */
   uint64_t thread; /* of a per-thread stream, else 0 */
   gp_context_t *context;
-  gp_context_t *owner; /* of the suspension */
+  gp_suspension_t suspension;
 };
 
 static gp_lock_t lock = GP_LOCK_INIT(GP_RANK_HOOKS);
@@ -110,7 +110,7 @@ static gp_capture_t *remove_same(const gp_capture_t *wanted)
   return capture;
 }
 
-gp_capture_t *gp_capture_begin(gp_engine_t *engine, CUstream stream, bool per_thread)
+gp_capture_t *gp_capture_begin(gp_engine_t *engine, CUstream stream, bool per_thread, gp_reach_t reach)
 {
   gp_capture_t *capture = malloc(sizeof(*capture));
 
@@ -123,7 +123,7 @@ gp_capture_t *gp_capture_begin(gp_engine_t *engine, CUstream stream, bool per_th
   if (!capture->context)
     capture->context = gp_stream_context(engine, capture->stream);
   gp_list_init(&capture->link);
-  capture->owner = gp_engine_suspend_in(engine, capture->context);
+  capture->suspension = gp_engine_suspend_in(engine, capture->context, reach);
   /* Suspended it cannot begin again. During the capture no thread could settle unordered work, so none is
    * left over. */
   gp_single_stream_capture(engine);
@@ -171,6 +171,6 @@ void gp_capture_finish(gp_engine_t *engine, gp_capture_t *capture)
   if (!capture)
     return;
   gp_assert(capture->engine == engine && gp_list_is_empty(&capture->link)); /* taken out */
-  gp_engine_resume_in(engine, capture->owner);
+  gp_engine_resume_in(engine, &capture->suspension);
   free(capture);
 }

@@ -1,5 +1,5 @@
 /*
- * The stream captures that are running. Each suspends the pool (gp_engine_suspend_in).
+ * The stream captures that are running. Each suspends the pool, as far as it reaches (gp_engine_suspend_in).
  *
  * A hook takes a capture out before the driver's call that may end it, and finishes it or puts it back
  * afterwards: once the driver has a stream back it may give the same handle to another thread, whose capture
@@ -18,11 +18,12 @@
 typedef struct gp_capture gp_capture_t;
 
 /*
- * Suspends the pool for a capture that is about to begin; per_thread: a NULL stream means the thread's own.
+ * Suspends the pool for a capture that this thread is about to begin; per_thread: a NULL stream means the
+ * thread's own.
  * The caller owns the record: it puts it after the driver's success, or finishes it. NULL: the host has no
  * memory for it, and pooling has ended for good.
  */
-gp_capture_t *gp_capture_begin(gp_engine_t *engine, CUstream stream, bool per_thread);
+gp_capture_t *gp_capture_begin(gp_engine_t *engine, CUstream stream, bool per_thread, gp_reach_t reach);
 
 /* Files a capture, which the caller gives up. An older one of the same stream has ended unseen: put finishes
  * it. */

@@ -1,4 +1,4 @@
-"""Stream captures end in many ways. The pool stands aside while one runs, and no longer."""
+"""Stream captures end in many ways. The pool stands aside while one runs, and no longer, of whom it reaches."""
 
 import unittest
 
@@ -65,6 +65,38 @@ class Captures(PreloadCase):
         during = names[names.index("cuStreamBeginCapture_v2"):names.index("cuStreamEndCapture")]
         self.assertIn("cuMemAlloc_v2", during)
         self.assertEqual(set(during) - allowed, set())
+
+
+ALLOWED = {"cuStreamBeginCapture_v2", "cuMemAlloc_v2", "cuMemFree_v2", "cuStreamEndCapture", "cuCtxGetCurrent",
+           "cuCtxGetId", "cuCtxGetDevice", "cuCtxSetCurrent", "cuThreadExchangeStreamCaptureMode"}
+# case of capture_beside -> allocations beside the capture: that hit, that are forwarded; the others fail
+BESIDE = {"relaxed": (4, 2), "relaxed_own": (4, 2), "thread": (4, 2), "thread_own": (0, 0), "thread_own_exempt": (0, 6),
+          "global": (0, 0), "global_exempt": (0, 6), "global_own": (0, 0)}
+
+
+class Beside(PreloadCase):
+    def check(self, case, hits, forwarded, **settings):
+        plain = self.run_program("capture_beside", case, preload=None, timeout=60, **settings)
+        run = self.run_program("capture_beside", case, timeout=60, log=True, **settings)
+        self.assertEqual((run.status, run.out), (plain.status, plain.out))
+        self.expect_clean(run)
+        snapshot = run.snapshot()
+        self.expect_valid(snapshot)
+        stats = stats_of(snapshot)
+        self.assertEqual(count_actions(snapshot).get("passthrough_alloc", 0), forwarded)
+        self.assertEqual((stats["cache_misses"], stats["cache_hits"]), (4, hits + 4), "pooled again afterwards")
+        with open(run.log) as file:
+            names = [line.split()[0] for line in file]
+        during = names[names.index("cuStreamBeginCapture_v2"):names.index("cuStreamEndCapture")]
+        self.assertEqual(set(during) - ALLOWED, set())
+        self.assertEqual(during.count("cuMemAlloc_v2"), 6 - hits)
+
+    def test_who_is_served(self):
+        self.assertEqual(set(self.run_program("capture_beside", preload=None).out.split()), set(BESIDE))
+        for case, (hits, forwarded) in BESIDE.items():
+            for driver in ("11040", "12040", "13000"):
+                with self.subTest(case=case, driver=driver):
+                    self.check(case, hits, forwarded, SIMCUDA_DRIVER=driver)
 
 
 if __name__ == "__main__":

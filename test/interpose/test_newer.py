@@ -114,7 +114,8 @@ class Captures(Newer):
         snapshot = run.snapshot()
         self.assertGreaterEqual(stats_of(snapshot)["cache_hits"], ROUNDS - 1)  # pooled again
         forwarded = count_actions(snapshot).get("passthrough_alloc", 0)
-        self.assertEqual(forwarded >= 128, what != "refused", forwarded)
+        least = 1 if what == "recapture" else 128  # a relaxed one, beside which what is idle is handed out
+        self.assertEqual(forwarded >= least, what != "refused", forwarded)
 
     def test_a_capture_is_noticed_and_its_end(self):
         for what in ("capture", "refused"):

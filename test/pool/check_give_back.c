@@ -200,11 +200,11 @@ START_TEST(test_in_no_other_call)
   (void)allocate_in(context, SMALL);
   ck_assert_ptr_nonnull(gp_engine_context(engine, &third));
   ck_assert(!gp_engine_retain(engine, 1 << 30));
-  gp_context_t *owner = gp_engine_suspend_in(engine, context);
+  gp_suspension_t capture = gp_engine_suspend_in(engine, context, GP_REACH_THREADS);
   ck_assert_int_eq(free_code(in_first[1]), 0); /* the driver's call, of the program's own block */
   driver.count[FAKE_FREE] = 0;
   synchronize_in(context); /* beside a capture */
-  gp_engine_resume_in(engine, owner);
+  gp_engine_resume_in(engine, &capture);
   gp_engine_context_lost(engine, second);
   gp_engine_stop_pooling(engine);
   ck_assert(!has_gone());

@@ -8,16 +8,16 @@
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
 
-static gp_context_t *owner;
+static gp_suspension_t capture;
 
 static void begin_capture(void)
 {
-  owner = gp_engine_suspend_in(engine, context);
+  capture = gp_engine_suspend_in(engine, context, GP_REACH_THREADS);
 }
 
 static void end_capture(void)
 {
-  gp_engine_resume_in(engine, owner);
+  gp_engine_resume_in(engine, &capture);
 }
 
 static void nothing(void)
@@ -74,7 +74,7 @@ START_TEST(test_a_capture_that_goes_with_its_context)
   gp_driver_context_t other = fake_context(1, 0);
   start(NULL, GP_GIB, true);
   gp_context_t *second = gp_engine_context(engine, &other);
-  owner = gp_engine_suspend_in(engine, second);
+  capture = gp_engine_suspend_in(engine, second, GP_REACH_THREADS);
   uint64_t token = gp_engine_ask_begin(engine);
   gp_engine_context_lost(engine, second);
   ck_assert(!gp_engine_may_conclude(engine, token));

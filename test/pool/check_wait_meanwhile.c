@@ -42,7 +42,7 @@ START_TEST(test_nothing_is_held_in_a_pause)
 END_TEST
 
 static long calls_at_capture;
-static gp_context_t *capture_owner;
+static gp_suspension_t capture;
 
 /* A capture of another thread: begins in the 5th pause, ends in the 100th. */
 static void capture_meanwhile(void)
@@ -50,12 +50,12 @@ static void capture_meanwhile(void)
   pauses++;
   if (pauses == 5) {
     uint64_t before_ns = driver.now_ns;
-    capture_owner = gp_engine_suspend_in(engine, context);
+    capture = gp_engine_suspend_in(engine, context, GP_REACH_THREADS);
     ck_assert_uint_eq(driver.now_ns, before_ns); /* it begins at once */
     calls_at_capture = driver.calls;
   } else if (pauses == 100) {
     ck_assert_int_eq(driver.calls, calls_at_capture); /* and is not disturbed */
-    gp_engine_resume_in(engine, capture_owner);
+    gp_engine_resume_in(engine, &capture);
   }
 }
 

@@ -330,9 +330,9 @@ START_TEST(test_beside_a_capture_it_tells_nothing)
   begin();
   uint64_t block = freed();
   uint64_t epoch = gp_barrier_begin(engine, context);
-  gp_context_t *owner = gp_engine_suspend_in(engine, context);
+  gp_suspension_t capture = gp_engine_suspend_in(engine, context, GP_REACH_THREADS);
   gp_barrier_end(engine, context, epoch);
-  gp_engine_resume_in(engine, owner);
+  gp_engine_resume_in(engine, &capture);
   ck_assert(!is_known(block));
   operate();
   ck_assert(is_known(block));

@@ -213,7 +213,7 @@ START_TEST(test_a_context_that_ended_unseen_does_not_keep_its_suspension)
   driver.fail_code = FAKE_INVALID_VALUE;
   gp_context_t *second = gp_engine_context(engine, &other);
   ck_assert(gp_single_stream_has_unordered(engine));
-  ck_assert_ptr_eq(gp_engine_suspend_in(engine, context), context);
+  ck_assert_ptr_eq(gp_engine_suspend_in(engine, context, GP_REACH_THREADS).owner, context);
   driver.fail_at = driver.calls + 1;
   driver.fail_code = FAKE_GONE;
   ck_assert_int_eq(gp_single_stream_settle(engine), FAKE_GONE);
@@ -354,11 +354,11 @@ START_TEST(test_a_capture)
 {
   begin();
   run_unordered();
-  gp_context_t *owner = gp_engine_suspend_in(engine, context);
+  gp_suspension_t capture = gp_engine_suspend_in(engine, context, GP_REACH_THREADS);
   gp_single_stream_capture(engine);
   ck_assert_int_eq(driver.count[FAKE_WAIT], 1);
   synchronize();
-  gp_engine_resume_in(engine, owner);
+  gp_engine_resume_in(engine, &capture);
   ck_assert(!reuses_at_once(2 * GP_MIB));
   synchronize();
   ck_assert(reuses_at_once(3 * GP_MIB));
@@ -612,14 +612,14 @@ START_TEST(test_no_wait_is_in_flight_when_a_capture_begins)
   ck_assert_int_eq(pthread_create(&thread, NULL, _i == 0 ? settle : order, NULL), 0);
   while (!atomic_load(&in_wait))
     sched_yield();
-  gp_context_t *owner = gp_engine_suspend_in(engine, context);
+  gp_suspension_t capture = gp_engine_suspend_in(engine, context, GP_REACH_THREADS);
   gp_single_stream_capture(engine);
   atomic_store(&capturing, true);
   pthread_join(thread, NULL);
   ck_assert_int_gt(atomic_load(&waits_begun), 0);
   ck_assert(!atomic_load(&waited_in_capture));
   ck_assert(!gp_single_stream_has_unordered(engine));
-  gp_engine_resume_in(engine, owner);
+  gp_engine_resume_in(engine, &capture);
   stop();
 }
 END_TEST
