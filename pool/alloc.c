@@ -17,6 +17,7 @@
 #include "pool/reuse/drain.h"
 #include "pool/reuse/identities.h"
 #include "pool/reuse/single_order.h"
+#include "pool/reuse/stream_calls.h"
 #include "pool/reuse/stream_points.h"
 #include "pool/space/block_life.h"
 #include "pool/space/block_slab.h"
@@ -275,6 +276,9 @@ static int serve_from_driver(gp_request_t *request, bool exact, bool *by_limit)
 
   if (code == 0)
     request->ret_address = address;
+  /* Nobody may use the memory before the driver's allocation is over (cuda.h, cuMemAllocAsync). */
+  if (code == 0 && request->order)
+    gp_stream_mark_own(engine, request->context, request->order->stream);
   bool is_block =
       code == 0 && preparation.has_bin && adopt(request, preparation.block, address, start_ns, exact);
   if (!is_block)

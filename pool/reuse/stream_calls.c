@@ -52,6 +52,19 @@ void gp_stream_mark(gp_engine_t *engine, gp_stream_t *stream)
     no_memory(engine);
 }
 
+void gp_stream_mark_own(gp_engine_t *engine, gp_context_t *context, uint64_t handle)
+{
+  if (!gp_mode_uses_streams(engine))
+    return;
+  gp_stream_t *stream = handle > GP_STREAM_PER_THREAD    ? gp_stream_find(engine, handle)
+                        : handle == GP_STREAM_PER_THREAD ? gp_stream_of_thread(engine, context)
+                                                         : gp_stream_default(context);
+  if (stream)
+    gp_stream_mark(engine, stream);
+  else if (handle > GP_STREAM_PER_THREAD)
+    gp_streams_escape(engine, "memory was taken in a stream that was made by an unknown way");
+}
+
 void gp_stream_fact_end(gp_engine_t *engine, const gp_stream_fact_t *fact)
 {
   if (!fact->stream || !gp_mode_uses_streams(engine))

@@ -24,6 +24,13 @@ gp_stream_t *gp_stream_of_thread(gp_engine_t *engine, gp_context_t *context);
 /* The calling thread is about to submit work to the stream (the stubs do it by themselves). */
 void gp_stream_mark(gp_engine_t *engine, gp_stream_t *stream);
 
+/*
+ * The driver has an operation of the pool's own in the stream, of which no stub told, and the pool relies on
+ * its being over: to be called before what depends on it is handed out. handle: the legacy default stream's,
+ * the thread's own or a created one's. In modes that do not follow streams nothing happens.
+ */
+void gp_stream_mark_own(gp_engine_t *engine, gp_context_t *context, uint64_t handle);
+
 /* What gp_stream_fact_begin began has succeeded: moves what is reusable now. */
 void gp_stream_fact_end(gp_engine_t *engine, const gp_stream_fact_t *fact);
 

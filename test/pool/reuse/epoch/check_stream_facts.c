@@ -6,7 +6,7 @@
 
 #include "pool/reuse/stream_calls.h"
 #include "test/pool/check_main.h"
-#include "test/pool/engine_fixture.h"
+#include "test/pool/ordered_fixture.h"
 
 #define STREAM_A UINT64_C(0x10000010)
 #define STREAM_B UINT64_C(0x10000020)
@@ -79,6 +79,28 @@ START_TEST(test_a_fact_frees_what_was_freed_before_it)
   ck_assert_uint_eq(deferred(), 0);
   ck_assert_int_eq(driver.count[FAKE_RECORD] + driver.count[FAKE_QUERY] + driver.count[FAKE_WAIT], 0);
   stop();
+}
+END_TEST
+
+/* The driver's allocation is an operation of the stream, and the only one. */
+START_TEST(test_an_allocation_in_a_stream_is_work)
+{
+  const uint64_t handles[] = {FIRST, GP_STREAM_LEGACY, GP_STREAM_PER_THREAD};
+  for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++) {
+    start_streams(epoch_mode, GP_GIB);
+    gp_stream_created(engine, context, FIRST);
+    gp_stream_created(engine, context, SECOND);
+    gp_stream_created(engine, context, STREAM_B);
+    uint64_t block = allocate_in(order(handles[i]), GP_MIB);
+    free_in(order(handles[i]), block);
+    look();
+    ck_assert_uint_eq(deferred(), GP_MIB);
+    ck_assert_uint_ne(allocate_in(order(SECOND), GP_MIB), block);
+    synchronize();
+    ck_assert_uint_eq(deferred(), 0);
+    ck_assert_uint_eq(allocate_in(order(SECOND), GP_MIB), block);
+    stop();
+  }
 }
 END_TEST
 
@@ -449,6 +471,7 @@ int main(void)
   TCase *streams = tcase_create("streams");
   tcase_add_test(streams, test_a_fact_frees_what_was_freed_before_it);
   tcase_add_test(streams, test_a_fact_about_a_stream_gives_nothing_back);
+  tcase_add_test(streams, test_an_allocation_in_a_stream_is_work);
   tcase_add_test(streams, test_streams_without_work_hold_nothing_back);
   tcase_add_test(streams, test_every_stream_with_work_is_asked);
   tcase_add_test(streams, test_work_after_the_beginning_is_not_covered);
