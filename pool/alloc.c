@@ -256,6 +256,14 @@ static bool reserve(const gp_request_t *request, bool *by_limit)
   return !*by_limit;
 }
 
+/* Nobody may use the memory before the driver's allocation is over (cuda.h, cuMemAllocAsync). So that no fact
+ * leaves it out: */
+static void note_ordered(gp_engine_t *engine, const gp_order_t *order)
+{
+  gp_stream_mark_own(engine, order->context, order->stream);
+  gp_identity_allocated(engine, order->identity);
+}
+
 /*
  * Makes a block of request->size bytes; exact: not of a size that the type makes. Everything on this side
  * that needs memory of the host is prepared before the driver is called. Where that failed, the program gets
@@ -276,9 +284,8 @@ static int serve_from_driver(gp_request_t *request, bool exact, bool *by_limit)
 
   if (code == 0)
     request->ret_address = address;
-  /* Nobody may use the memory before the driver's allocation is over (cuda.h, cuMemAllocAsync). */
   if (code == 0 && request->order)
-    gp_stream_mark_own(engine, request->context, request->order->stream);
+    note_ordered(engine, request->order);
   bool is_block =
       code == 0 && preparation.has_bin && adopt(request, preparation.block, address, start_ns, exact);
   if (!is_block)

@@ -169,7 +169,7 @@ typedef struct gp_barriers {
   atomic_flag busy;
   _Atomic uint64_t newest; /* the epoch before the newest one was submitted; 0: none was */
   _Atomic uint64_t
-      untold;           /* the epoch in which a stream was destroyed of whose work no fence tells; 0: none */
+      untold;           /* the epoch of work of which no fence tells: of a destroyed stream, say; 0: none */
   uint64_t asked_epoch; /* of the one that is waited for; 0: none is */
 } gp_barriers_t;
 

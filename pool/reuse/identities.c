@@ -6,6 +6,7 @@
 
 #include "pool/driver_calls.h"
 #include "pool/mode.h"
+#include "pool/reuse/barriers.h"
 #include "pool/reuse/stamps.h"
 #include "pool/reuse/stream_points.h"
 #include "pool/reuse/work_flags.h"
@@ -262,6 +263,15 @@ bool gp_identity_take_place(gp_engine_t *engine, gp_identity_t *identity)
   return identity && identity->handle == GP_STREAM_LEGACY &&
          atomic_load_explicit(&identity->context->has_blocking, memory_order_relaxed) &&
          gp_identity_enter(engine, identity);
+}
+
+void gp_identity_allocated(gp_engine_t *engine, gp_identity_t *identity)
+{
+  if (!identity || !identity->is_blocking || identity->handle == GP_STREAM_LEGACY ||
+      !gp_barriers_are_wanted(engine))
+    return;
+  if (!gp_identity_enter(engine, identity)) /* then only a synchronization tells of it */
+    atomic_store(&identity->context->barriers.untold, gp_epoch_begin(engine));
 }
 
 void gp_identities_fini(gp_engine_t *engine)

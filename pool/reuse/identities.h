@@ -21,7 +21,7 @@
  * streams each of the two calls leaves one in the legacy stream: the program may order other work so.
  *
  * Any thread; the caller holds no lock unless a comment says otherwise. Uses: state.h, mode.h,
- * driver_calls.h, work_flags.h, space/ordered_blocks.h.
+ * driver_calls.h, work_flags.h, barriers.h, space/ordered_blocks.h.
  */
 #ifndef GP_POOL_REUSE_IDENTITIES_H
 #define GP_POOL_REUSE_IDENTITIES_H
@@ -68,6 +68,13 @@ struct gp_block *gp_identity_take(
  * it did.
  */
 bool gp_identity_take_place(gp_engine_t *engine, gp_identity_t *identity);
+
+/*
+ * The driver has just allocated memory in the stream's order; NULL: in that of one without identity. Of the
+ * driver's pool it is nowhere written that the default stream waits for such an allocation in a blocking
+ * stream. Where the library relies on that rule (barriers.h), an operation of its own comes behind it here.
+ */
+void gp_identity_allocated(gp_engine_t *engine, gp_identity_t *identity);
 
 /* Puts an operation of the library's into the stream. False: it did not. Never waits. */
 bool gp_identity_enter(gp_engine_t *engine, gp_identity_t *identity);

@@ -11,7 +11,7 @@
 #include "pool/reuse/stamps.h"
 #include "pool/reuse/streams.h"
 #include "test/pool/check_main.h"
-#include "test/pool/engine_fixture.h"
+#include "test/pool/ordered_fixture.h"
 
 #define STREAM_A    UINT64_C(0x10000010) /* does not block */
 #define STREAM_B    UINT64_C(0x10000020) /* blocks */
@@ -429,6 +429,45 @@ START_TEST(test_real_need_polls)
 }
 END_TEST
 
+/* Nowhere is it written that the default stream waits for allocations of the driver's pool in blocking ones.
+ */
+START_TEST(test_an_operation_comes_behind_an_allocation_in_order)
+{
+  begin();
+  gp_identity_created(engine, context, STREAM_A, false);
+  gp_identity_created(engine, context, STREAM_B, true);
+  (void)allocate_in(order(STREAM_A), BYTES);
+  (void)allocate_in(order(GP_STREAM_LEGACY), BYTES);
+  ck_assert_uint_ne(driver.entered, STREAM_B);
+  (void)allocate_in(order(STREAM_B), BYTES);
+  ck_assert_uint_eq(driver.entered, STREAM_B);
+  (void)allocate_in(order(GP_STREAM_PER_THREAD), BYTES);
+  ck_assert_uint_eq(driver.entered, GP_STREAM_PER_THREAD);
+  (void)freed();
+  operate();
+  ck_assert(gp_barriers_cover_all(engine));
+  stop();
+}
+END_TEST
+
+START_TEST(test_without_that_operation_only_a_synchronization_tells)
+{
+  begin();
+  gp_identity_created(engine, context, STREAM_B, true);
+  driver.fail_code = FAKE_INVALID_VALUE;
+  driver.fail_at = driver.calls + 2; /* behind the allocation */
+  (void)allocate_in(order(STREAM_B), BYTES);
+  (void)freed();
+  operate();
+  ck_assert(!gp_barriers_cover_all(engine));
+  synchronize();
+  (void)freed();
+  operate();
+  ck_assert(gp_barriers_cover_all(engine));
+  stop();
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("barriers");
@@ -449,6 +488,8 @@ int main(void)
   tcase_add_test(facts, test_a_context_that_has_ended_is_asked_nothing_more);
   tcase_add_test(facts, test_not_where_streams_are_followed);
   tcase_add_test(facts, test_real_need_polls);
+  tcase_add_test(facts, test_an_operation_comes_behind_an_allocation_in_order);
+  tcase_add_test(facts, test_without_that_operation_only_a_synchronization_tells);
   suite_add_tcase(suite, facts);
   return gp_check_main(suite);
 }
