@@ -11,11 +11,14 @@
 static const options_t all_options = {.ctx_events = true, .programmatic = true, .devices = 2};
 static program_t program;
 
-/* Of the seed: also kernels that wait, on both kinds of drivers, and memory that is short */
+/* Of the seed: also kernels that wait, on both kinds of drivers, memory that is short, and memory of
+ * cudaMallocAsync */
 static options_t options_of(uint64_t seed)
 {
   options_t options = all_options;
-  options.waits = seed > 3000;
+  options.ordered = seed > 5000;
+  options.pool_orders = options.ordered && seed % 3;
+  options.waits = seed > 3000 && seed % 8;
   options.free_is_async = options.waits && seed % 2;
   options.tight = options.waits && seed % 4 > 1 ? 6u << 20 : 0;
   return options;
@@ -24,7 +27,7 @@ static options_t options_of(uint64_t seed)
 START_TEST(test_programs_are_legal_and_of_all_kinds)
 {
   unsigned kinds[STEP_KINDS] = {0}, nested = 0, threads[THREADS] = {0};
-  for (uint64_t seed = 1; seed <= 5000; seed++) {
+  for (uint64_t seed = 1; seed <= 8000; seed++) {
     static program_t again;
     const options_t options = options_of(seed);
     generate(&program, seed, &options);
@@ -95,6 +98,11 @@ static model_t *begin_under(options_t options)
 static model_t *begin(void)
 {
   return begin_under(all_options);
+}
+
+static bool sync_lane(model_t *model, int lane)
+{
+  return take(model, (step_t){.kind = STEP_STREAM_SYNC, .lane = (uint8_t)lane});
 }
 
 static bool fill(model_t *model, int lane)
@@ -173,16 +181,140 @@ START_TEST(test_during_a_capture)
 }
 END_TEST
 
+/* ---- memory of cudaMallocAsync ---- */
+
+static model_t *begin_ordered(bool pool_orders)
+{
+  options_t options = all_options;
+  options.ordered = true;
+  options.pool_orders = pool_orders;
+  return begin_under(options);
+}
+
+static bool take_async(model_t *model, int m, int lane)
+{
+  return take(
+      model, (step_t){.kind = STEP_ALLOC_ASYNC, .mem = (uint8_t)m, .lane = (uint8_t)lane, .bytes = 4096});
+}
+
+static bool on(model_t *model, step_kind_t kind, int m, int lane)
+{
+  return take(model, (step_t){.kind = kind, .mem = (uint8_t)m, .lane = (uint8_t)lane});
+}
+
+START_TEST(test_memory_is_used_between_its_allocation_and_its_free)
+{
+  model_t *model = begin_ordered(true);
+  ck_assert(take_async(model, 1, OTHER));
+  ck_assert(!on(model, STEP_FILL, 1, THIRD)); /* not before the allocation */
+  ck_assert(!on(model, STEP_FREE, 1, OTHER)); /* which the host does not know to be complete */
+  ck_assert(take(model, (step_t){.kind = STEP_STREAM_SYNC, .lane = OTHER}));
+  ck_assert(on(model, STEP_FILL, 1, THIRD));
+  ck_assert(!on(model, STEP_FREE, 1, OTHER));
+  ck_assert(!on(model, STEP_FREE_ASYNC, 1, OTHER));
+  ck_assert(on(model, STEP_FREE_ASYNC, 1, THIRD));
+  ck_assert(!on(model, STEP_FILL, 1, THIRD));
+  ck_assert(take_async(model, 2, OTHER));
+  ck_assert(take(model, (step_t){.kind = STEP_CTX_SYNC}));
+  ck_assert(on(model, STEP_FREE, 2, 0));
+  free(model);
+}
+END_TEST
+
+START_TEST(test_what_overlaps_the_kernel_in_front)
+{
+  model_t *model = begin_ordered(true);
+  ck_assert(take_async(model, 1, OTHER));
+  ck_assert(!on(model, STEP_FILL_EARLY, 1, LANE_LEGACY(0)));
+  ck_assert(on(model, STEP_FILL_EARLY, 1, OTHER)); /* an allocation is no kernel */
+  ck_assert(!on(model, STEP_FILL_EARLY, 1, OTHER));
+  free(model);
+}
+END_TEST
+
+START_TEST(test_the_two_calls_and_the_default_stream)
+{
+  for (int pool_orders = 0; pool_orders < 2; pool_orders++) {
+    model_t *model = begin_ordered(pool_orders);
+    ck_assert(take_async(model, 1, BLOCKED));
+    ck_assert_int_eq(on(model, STEP_FILL, 1, LANE_LEGACY(0)), pool_orders);
+    ck_assert(on(model, STEP_FILL, 1, BLOCKED));
+    ck_assert(on(model, STEP_FILL, 1, LANE_LEGACY(0)));
+    ck_assert(on(model, STEP_FILL, 0, BLOCKED));
+    ck_assert(take_async(model, 2, LANE_LEGACY(0))); /* behind that; and so what comes after it */
+    ck_assert_int_eq(on(model, STEP_FILL, 0, LANE_THREAD(0, 0)), pool_orders);
+    ck_assert_int_eq(on(model, STEP_FREE_ASYNC, 1, LANE_THREAD(0, 0)), pool_orders);
+    ck_assert(on(model, STEP_FILL, 2, LANE_LEGACY(0)));
+    ck_assert(take_async(model, 3, BLOCKED)); /* served from a pool, it is no operation */
+    ck_assert(sync_lane(model, BLOCKED));
+    ck_assert(!on(model, STEP_FILL, 2, OTHER));
+    ck_assert(on(model, STEP_FILL, 3, OTHER));
+    free(model);
+  }
+}
+END_TEST
+
+START_TEST(test_memory_of_a_device_outlives_a_context)
+{
+  model_t *model = begin_ordered(true);
+  ck_assert(take(model, (step_t){.kind = STEP_CTX_CREATE, .ctx = 2}));
+  ck_assert(take_async(model, 1, LANE_LEGACY(2)));
+  ck_assert(!on(model, STEP_FILL, 1, LANE_LEGACY(0)));
+  ck_assert(take(model, (step_t){.kind = STEP_CTX_DESTROY, .ctx = 2}));
+  ck_assert(on(model, STEP_FILL, 1, LANE_LEGACY(0)));
+  ck_assert(!take(model, (step_t){.kind = STEP_CTX_DESTROY, .ctx = 0})); /* it would be the last */
+  ck_assert(on(model, STEP_FREE_ASYNC, 1, LANE_LEGACY(0)));
+  ck_assert(take(model, (step_t){.kind = STEP_CTX_DESTROY, .ctx = 0}));
+  free(model);
+}
+END_TEST
+
+START_TEST(test_inside_an_allocation_in_a_stream)
+{
+  model_t *model = begin_ordered(true);
+  ck_assert(on(model, STEP_FILL, 0, BLOCKED));
+  ck_assert(take(
+      model, (step_t){.kind = STEP_ALLOC_ASYNC, .mem = 1, .lane = LANE_LEGACY(0), .bytes = 8, .inside = 2}));
+  ck_assert(!take(model, (step_t){.kind = STEP_FILL, .mem = 1, .lane = LANE_LEGACY(0), .thread = 1}));
+  /* The operation in the legacy stream may not have come yet. */
+  ck_assert(!take(model, (step_t){.kind = STEP_FILL, .lane = LANE_THREAD(0, 1), .thread = 1}));
+  ck_assert(take(model, (step_t){.kind = STEP_EVENT_RECORD, .lane = LANE_LEGACY(0), .thread = 1}));
+  ck_assert(take(model, (step_t){.kind = STEP_STREAM_QUERY, .lane = LANE_LEGACY(0), .thread = 1}));
+  ck_assert(take(model, (step_t){.kind = STEP_EVENT_WAIT, .lane = OTHER}));
+  ck_assert(!on(model, STEP_FILL, 1, OTHER));
+  ck_assert(take(model, (step_t){.kind = STEP_FILL, .mem = 1, .lane = LANE_LEGACY(0)}));
+  ck_assert(!take(model, (step_t){.kind = STEP_FREE_ASYNC, .mem = 1, .lane = OTHER, .inside = 1}));
+  ck_assert(take(model, (step_t){.kind = STEP_FREE_ASYNC, .mem = 1, .lane = BLOCKED, .inside = 1}));
+  ck_assert(!take(model, (step_t){.kind = STEP_STREAM_DESTROY, .lane = BLOCKED, .thread = 1}));
+  ck_assert(take(model, (step_t){.kind = STEP_STREAM_DESTROY, .lane = OTHER, .thread = 1}));
+  free(model);
+}
+END_TEST
+
+START_TEST(test_memory_of_a_graph)
+{
+  model_t *model = begin_ordered(true);
+  ck_assert(!on(model, STEP_CAPTURE_MEMORY, 0, OTHER));
+  ck_assert(take(model, (step_t){.kind = STEP_CAPTURE_BEGIN, .lane = OTHER, .flags = 1}));
+  ck_assert(on(model, STEP_CAPTURE_MEMORY, 0, OTHER));
+  ck_assert(!take_async(model, 1, THIRD)); /* by this thread */
+  ck_assert(
+      take(model, (step_t){.kind = STEP_ALLOC_ASYNC, .mem = 1, .lane = THIRD, .bytes = 8, .thread = 1}));
+  ck_assert(take(model, (step_t){.kind = STEP_CAPTURE_END, .lane = OTHER}));
+  ck_assert(on(model, STEP_FILL, 0, LANE_LEGACY(0)));
+  ck_assert(!on(model, STEP_FILL, 0, OTHER));
+  ck_assert(take(model, (step_t){.kind = STEP_GRAPH_LAUNCH, .lane = BLOCKED})); /* it has work */
+  ck_assert(sync_lane(model, BLOCKED));
+  ck_assert(on(model, STEP_FILL, 0, OTHER));
+  free(model);
+}
+END_TEST
+
 /* ---- kernels that wait ---- */
 
 static bool launch(model_t *model, step_kind_t kind, int number, int lane)
 {
   return take(model, (step_t){.kind = kind, .wait = (uint8_t)number, .lane = (uint8_t)lane});
-}
-
-static bool sync_lane(model_t *model, int lane)
-{
-  return take(model, (step_t){.kind = STEP_STREAM_SYNC, .lane = (uint8_t)lane});
 }
 
 START_TEST(test_no_call_waits_for_a_kernel_that_does_not_end)
@@ -361,6 +493,12 @@ int main(void)
   tcase_add_test(tcase, test_unordered_accesses_are_refused);
   tcase_add_test(tcase, test_what_a_call_in_progress_tells_is_known_when_it_ends);
   tcase_add_test(tcase, test_during_a_capture);
+  tcase_add_test(tcase, test_memory_is_used_between_its_allocation_and_its_free);
+  tcase_add_test(tcase, test_what_overlaps_the_kernel_in_front);
+  tcase_add_test(tcase, test_the_two_calls_and_the_default_stream);
+  tcase_add_test(tcase, test_memory_of_a_device_outlives_a_context);
+  tcase_add_test(tcase, test_inside_an_allocation_in_a_stream);
+  tcase_add_test(tcase, test_memory_of_a_graph);
   tcase_add_test(tcase, test_no_call_waits_for_a_kernel_that_does_not_end);
   tcase_add_test(tcase, test_a_free_that_waits_for_its_memory_only);
   tcase_add_test(tcase, test_collectives);

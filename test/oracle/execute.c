@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BYTES (WORDS * 8u)
+#define BYTES   (WORDS * 8u)
+#define TRIMMED (1u << 20) /* what a trim leaves in a pool */
 
 static const program_t *program;
 static outcome_t *outcome;
@@ -369,6 +370,69 @@ static CUresult allocate(const driver_t *driver, const step_t *step, int index)
   return CUDA_SUCCESS;
 }
 
+static CUresult default_pool(const driver_t *driver, int ctx, CUmemoryPool *ret_pool)
+{
+  return driver->cuDeviceGetDefaultMemPool(ret_pool, ctx == 1);
+}
+
+/* By each of the ways that name the stream */
+static CUresult allocate_async(const driver_t *driver, const step_t *step, int index)
+{
+  CUdeviceptr pointer = 0;
+  CUstream stream = lanes[step->lane];
+  CUmemoryPool pool;
+  CUresult result = CUDA_SUCCESS;
+
+  if (step->value % 4 == 0)
+    result = default_pool(driver, ctx_of(step->lane), &pool);
+  if (result != CUDA_SUCCESS)
+    return result;
+  if (step->value % 4 == 0)
+    result = driver->cuMemAllocFromPoolAsync(&pointer, step->bytes, pool, stream);
+  else if (stream == CU_STREAM_PER_THREAD && step->value % 2)
+    result = driver->cuMemAllocAsync_ptsz(&pointer, step->bytes, NULL);
+  else
+    result = driver->cuMemAllocAsync(
+        &pointer, step->bytes, stream == CU_STREAM_LEGACY && step->value % 2 ? NULL : stream);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && program->options.tight)
+    return refuse(step, index);
+  if (result != CUDA_SUCCESS)
+    return result;
+  mems[step->mem] = pointer;
+  mem_live[step->mem] = true;
+  own(pointer, step->bytes, step->mem);
+  return CUDA_SUCCESS;
+}
+
+static CUresult release_async(const driver_t *driver, const step_t *step)
+{
+  CUstream stream = lanes[step->lane];
+  mem_live[step->mem] = false;
+  disown(mems[step->mem]);
+  return stream == CU_STREAM_PER_THREAD && step->value % 2 && program->options.ordered
+             ? driver->cuMemFreeAsync_ptsz(mems[step->mem], NULL)
+             : driver->cuMemFreeAsync(mems[step->mem], stream);
+}
+
+static CUresult trim(const driver_t *driver, const step_t *step)
+{
+  CUmemoryPool pool;
+  CUresult result = default_pool(driver, step->ctx, &pool);
+  return result == CUDA_SUCCESS ? driver->cuMemPoolTrimTo(pool, step->value % 2 ? 0 : TRIMMED) : result;
+}
+
+/* Nodes of the graph that is being captured: memory of its own, which a kernel writes */
+static CUresult capture_memory(const driver_t *driver, const step_t *step)
+{
+  uint64_t words = WORDS, value = VALUE(step->value);
+  CUdeviceptr pointer;
+  void *params[] = {&pointer, &words, &value};
+  CUresult result = driver->cuMemAllocAsync(&pointer, BYTES, lanes[step->lane]);
+  if (result == CUDA_SUCCESS)
+    result = launch_with(driver, step, fills, params);
+  return result == CUDA_SUCCESS ? driver->cuMemFreeAsync(pointer, lanes[step->lane]) : result;
+}
+
 static CUresult release(const driver_t *driver, int m)
 {
   mem_live[m] = false;
@@ -417,7 +481,7 @@ static CUresult perform_without(const driver_t *driver, const step_t *step)
 static bool lacks_memory(const step_t *step)
 {
   unsigned uses = step_infos[step->kind].flags;
-  return step->kind != STEP_ALLOC &&
+  return step->kind != STEP_ALLOC && step->kind != STEP_ALLOC_ASYNC &&
          ((uses & F_MEM && refused[step->mem]) || (uses & F_SOURCE && refused[step->mem2]));
 }
 
@@ -430,10 +494,10 @@ static CUresult perform(const driver_t *driver, const step_t *step, int index)
   switch (step->kind) {
   case STEP_ALLOC: return allocate(driver, step, index);
   case STEP_FREE: return release(driver, step->mem);
-  case STEP_FREE_ASYNC:
-    mem_live[step->mem] = false;
-    disown(mems[step->mem]);
-    return driver->cuMemFreeAsync(mems[step->mem], lane);
+  case STEP_ALLOC_ASYNC: return allocate_async(driver, step, index);
+  case STEP_FREE_ASYNC: return release_async(driver, step);
+  case STEP_TRIM: return trim(driver, step);
+  case STEP_CAPTURE_MEMORY: return capture_memory(driver, step);
   case STEP_FILL:
   case STEP_FILL_EARLY: return launch(driver, step, fills);
   case STEP_EXPECT: return launch(driver, step, expects);
@@ -484,6 +548,11 @@ static CUresult perform(const driver_t *driver, const step_t *step, int index)
   return CUDA_SUCCESS;
 }
 
+static bool is_pool_call(step_kind_t kind)
+{
+  return kind == STEP_ALLOC_ASYNC || kind == STEP_FREE_ASYNC;
+}
+
 /* A primary context has to be current for a call that takes no context; -1: none */
 static int ctx_needed(const step_t *step)
 {
@@ -492,6 +561,9 @@ static int ctx_needed(const step_t *step)
     return -1;
   if (flags & F_CTX)
     return step->ctx;
+  if (is_pool_call(step->kind) && program->options.ordered && step->lane >= LANE_CREATED &&
+      step->value % 8 == 1)
+    return -1; /* the stream says where */
   return flags & F_LANE ? ctx_of(step->lane) : -1;
 }
 

@@ -60,7 +60,7 @@ static void choose_places(const gen_t *gen, step_t *step)
   }
 }
 
-static int pick_ctx(gen_t *gen)
+int pick_ctx(gen_t *gen)
 {
   int c = gen->single || chance(gen, 70) ? 0 : (int)draw(gen, (unsigned)gen->ctxs);
   return model_ctx_is_live(gen->model, c) ? c : -1;
@@ -127,7 +127,7 @@ static int pick_event(gen_t *gen, int ctx)
 
 /* Makes the next operation of the lane come after the last access of the allocation, or of a context where
  * there is none. */
-static bool order_behind(gen_t *gen, int m, int lane)
+bool order_behind(gen_t *gen, int m, int lane)
 {
   int last = model_mem(gen->model, m)->last;
   unsigned way = draw(gen, 8);
@@ -176,6 +176,8 @@ bool use(gen_t *gen, int m, int lane)
 int allocate(gen_t *gen, int ctx)
 {
   static const uint32_t sizes[] = {4096, 4096, 5000, 65536, 1u << 20};
+  if (gen->options->ordered && chance(gen, 50))
+    return allocate_async(gen, pick_lane(gen, ctx));
   step_t step = some(gen, STEP_ALLOC);
   int m = model_new_mem(gen->model);
   if (m < 0)
@@ -188,7 +190,9 @@ int allocate(gen_t *gen, int ctx)
 
 bool release(gen_t *gen, int m)
 {
-  step_t step = some(gen, chance(gen, 5) ? STEP_FREE_ASYNC : STEP_FREE);
+  if (model_mem(gen->model, m)->is_async)
+    return release_async(gen, m);
+  step_t step = some(gen, chance(gen, gen->options->ordered ? 30 : 5) ? STEP_FREE_ASYNC : STEP_FREE);
   step.mem = (uint8_t)m;
   int lane = pick_lane(gen, model_mem(gen->model, m)->ctx);
   step.lane = (uint8_t)(lane < 0 ? 0 : lane);
@@ -198,7 +202,7 @@ bool release(gen_t *gen, int m)
   return emit(gen, step);
 }
 
-static void synchronize(gen_t *gen)
+void synchronize(gen_t *gen)
 {
   static const step_kind_t kinds[] = {STEP_CTX_SYNC, STEP_STREAM_SYNC, STEP_STREAM_QUERY, STEP_EVENT_SYNC,
       STEP_EVENT_QUERY, STEP_EVENT_RECORD, STEP_EVENT_WAIT, STEP_CTX_SYNC};
@@ -350,6 +354,8 @@ void capture(gen_t *gen)
     if (m >= 0)
       (void)emit(gen, fill);
   }
+  if (gen->options->ordered && chance(gen, 60))
+    capture_memory(gen);
 }
 
 static void launch(gen_t *gen)
@@ -378,6 +384,8 @@ static void contexts(gen_t *gen)
     step.kind = STEP_CTX_DESTROY;
     if (!chance(gen, 30))
       return;
+    if (gen->options->ordered)
+      give_up_async(gen, step.ctx);
   }
   (void)emit(gen, step);
 }
@@ -406,6 +414,10 @@ void generate(program_t *program, uint64_t seed, const options_t *options)
   for (int tries = 0; program->count < target && tries < 1000; tries++) {
     if (options->waits && wait_somehow(&gen))
       continue;
+    if (options->ordered && chance(&gen, 45)) {
+      ordered_somehow(&gen);
+      continue;
+    }
     unsigned gesture = draw(&gen, 100);
     int m;
     if (gen.single ? gesture >= 86 && gesture < 97 : chance(&gen, 3)) {

@@ -30,13 +30,14 @@ static bool may_while_capturing(const model_t *model, const step_t *step)
 {
   static const step_kind_t never[] = {STEP_CAPTURE_BEGIN, STEP_CTX_SYNC, STEP_CTX_RECORD, STEP_CTX_WAIT,
       STEP_CTX_CREATE, STEP_CTX_DESTROY, STEP_THREAD_END, STEP_GRAPH_LAUNCH, STEP_MEMSET_SYNC, STEP_TO_DEVICE,
-      STEP_TO_HOST, STEP_TO_MANAGED, STEP_TO_OTHER, STEP_HOST_TO_HOST, STEP_HOST_FUNC, STEP_FREE_ASYNC};
+      STEP_TO_HOST, STEP_TO_MANAGED, STEP_TO_OTHER, STEP_HOST_TO_HOST, STEP_HOST_FUNC};
   static const step_kind_t unsafe[] = {STEP_ALLOC, STEP_FREE, STEP_STREAM_SYNC, STEP_STREAM_QUERY,
       STEP_EVENT_SYNC, STEP_EVENT_QUERY, STEP_STREAM_CREATE, STEP_STREAM_DESTROY, STEP_EVENT_CREATE,
-      STEP_EVENT_DESTROY, STEP_GRAPH_DESTROY};
+      STEP_EVENT_DESTROY, STEP_GRAPH_DESTROY, STEP_ALLOC_ASYNC, STEP_FREE_ASYNC, STEP_TRIM};
   if (step->kind == STEP_CAPTURE_END)
     return step->lane == model->capture && step->thread == model->capture_thread;
-  if (is_any_of(step->kind, never, sizeof never / sizeof *never))
+  if (is_any_of(step->kind, never, sizeof never / sizeof *never) ||
+      (step->kind == STEP_FREE_ASYNC && !model->program->options.ordered))
     return false;
   if (model->capture_mode != 2 && step->thread == model->capture_thread &&
       is_any_of(step->kind, unsafe, sizeof unsafe / sizeof *unsafe))
@@ -44,7 +45,8 @@ static bool may_while_capturing(const model_t *model, const step_t *step)
   if (!(step_infos[step->kind].flags & F_LANE) || step->kind == STEP_STREAM_CREATE)
     return true;
   if (step->lane == model->capture)
-    return step->kind == STEP_FILL && model->captured.count < GRAPH_NODES;
+    return step->kind == STEP_CAPTURE_MEMORY ||
+           (step->kind == STEP_FILL && model->captured.count < GRAPH_NODES);
   return model->lanes[step->lane].kind != LEGACY;
 }
 
@@ -76,12 +78,13 @@ static bool mems_are_ready(const model_t *model, const step_t *step)
 {
   const model_mem_t *mem = &model->mems[step->mem];
   bool default_only = step->kind >= STEP_MEMSET_SYNC && step->kind <= STEP_HOST_TO_HOST;
-  if (step->kind == STEP_ALLOC)
+  if (step->kind == STEP_ALLOC || step->kind == STEP_ALLOC_ASYNC)
     return step->mem >= model->mem_count && step->mem < MAX_MEMS;
   if (step->kind == STEP_FREE)
-    return step->mem < model->mem_count && mem->live && !mem->busy;
+    return step->mem < model->mem_count && mem->live && !mem->busy && (!mem->is_async || mem->known);
   if (step->kind == STEP_FREE_ASYNC)
-    return model_may_access(model, step, step->mem) && mem->ctx == model->lanes[step->lane].ctx;
+    return model_may_access(model, step, step->mem) &&
+           (mem->is_async || mem->ctx == model->lanes[step->lane].ctx);
   if (default_only && step->lane >= LANE_CREATED)
     return false;
   if (!(step_infos[step->kind].flags & F_ACCESS))
@@ -92,8 +95,9 @@ static bool mems_are_ready(const model_t *model, const step_t *step)
     return false;
   if (model_reads_only(step->kind) && !mem->written)
     return false;
-  if (step->kind == STEP_FILL_EARLY && mem->last >= 0 &&
-      !mem->known) /* it must not need the kernel before it */
+  /* It must not need the kernel before it. An allocation in front of it is none. */
+  if (step->kind == STEP_FILL_EARLY && mem->last >= 0 && !mem->known &&
+      !(mem->is_new && mem->last == step->lane))
     return false;
   return !model_is_of_two(step->kind) ||
          (step->mem2 != step->mem && model_may_access(model, step, step->mem2) &&
@@ -110,12 +114,18 @@ static bool graph_may_run(const model_t *model, const step_t *step)
   return graph->ctx == model->lanes[step->lane].ctx;
 }
 
-/* What other contexts do with the memory of one that ends has to be over. */
+/*
+ * What other contexts do with the memory of one that ends has to be over. Memory of a device's pool stays
+ * when one of several contexts of the device is destroyed.
+ */
 static bool ctx_may_end(const model_t *model, int c)
 {
+  bool stays = c == 2 && model->ctx_live[0];
   for (int m = 0; m < model->mem_count; m++) {
     const model_mem_t *mem = &model->mems[m];
-    if (mem->ctx == c && mem->last >= 0 && !mem->known && model->lanes[mem->last].ctx != c)
+    if (mem->is_async && mem->live && !stays && model_share_device(mem->ctx, c))
+      return false;
+    if (mem->ctx == c && !mem->is_async && mem->last >= 0 && !mem->known && model->lanes[mem->last].ctx != c)
       return false;
   }
   return true;
@@ -166,7 +176,8 @@ static bool may_launch_inside(const model_t *model)
 {
   const options_t *options = &model->program->options;
   switch (model->around.step.kind) {
-  case STEP_ALLOC: return !options->tight;
+  case STEP_ALLOC:
+  case STEP_ALLOC_ASYNC: return !options->tight;
   case STEP_FREE:
   case STEP_CTX_SYNC: return options->free_is_async && !options->tight;
   default: return true;
@@ -209,21 +220,25 @@ static bool wait_is_legal(const model_t *model, const step_t *step)
   return step->kind == STEP_WRITE || behind_may_meet(behind, number, model_behind_next(model, step->lane));
 }
 
-static uint64_t charge(uint32_t bytes)
+#define PAGE (UINT64_C(2) << 20) /* of pools, for blocks from half of that on */
+
+static uint64_t charge(uint32_t bytes, bool is_async)
 {
+  if (is_async && bytes >= PAGE / 2)
+    return (bytes + PAGE - 1) & ~(PAGE - 1);
   return (bytes + UINT64_C(511)) & ~UINT64_C(511);
 }
 
 /* Memory is short, but natively there is enough. What was freed in stream order may come back late. */
-static bool has_room(const model_t *model, const step_t *step)
+static bool has_room(const model_t *model, const step_t *step, int ctx)
 {
-  uint64_t limit = model->program->options.tight, used = charge(step->bytes);
+  uint64_t limit = model->program->options.tight, used = charge(step->bytes, step->kind == STEP_ALLOC_ASYNC);
   if (!limit)
     return true;
   for (int m = 0; m < model->mem_count; m++) {
     const model_mem_t *mem = &model->mems[m];
-    if (mem->held && (mem->ctx == 1) == (step->ctx == 1))
-      used += charge(mem->bytes);
+    if (mem->held && model_share_device(mem->ctx, ctx))
+      used += charge(mem->bytes, mem->is_async);
   }
   return used <= limit;
 }
@@ -234,9 +249,12 @@ bool model_is_legal(const model_t *model, const step_t *step)
   unsigned flags = step_infos[step->kind].flags;
   if (around->steps && (!(flags & F_INSIDE) || step->thread == around->step.thread || step->inside))
     return false;
-  if (around->steps && step->kind == STEP_ALLOC &&
-      (around->step.kind == STEP_ALLOC || around->step.kind == STEP_FREE))
+  if (around->steps && (step->kind == STEP_ALLOC || step->kind == STEP_ALLOC_ASYNC) &&
+      step_infos[around->step.kind].flags & F_MEM)
     return false; /* it may have to wait for that very call */
+  if (around->steps && step->kind == STEP_STREAM_DESTROY && step_infos[around->step.kind].flags & F_LANE &&
+      step->lane == around->step.lane)
+    return false; /* that call is about the stream */
   if (step->inside && !(flags & F_AROUND))
     return false;
   if (!object_is_there(model, step) || !mems_are_ready(model, step) ||
@@ -247,7 +265,10 @@ bool model_is_legal(const model_t *model, const step_t *step)
   if (model_would_hang(model, step))
     return false;
   switch (step->kind) {
-  case STEP_ALLOC: return has_room(model, step);
+  case STEP_ALLOC: return has_room(model, step, step->ctx);
+  case STEP_ALLOC_ASYNC: return has_room(model, step, model->lanes[step->lane].ctx);
+  case STEP_CAPTURE_MEMORY: /* the driver counts it at the launch, and beyond the end of the graph */
+    return model->capture >= 0 && step->lane == model->capture && !model->program->options.tight;
   case STEP_EVENT_RECORD: return model->events[step->event].ctx == model->lanes[step->lane].ctx;
   case STEP_EVENT_WAIT: return model->events[step->event].recorded;
   case STEP_CTX_WAIT: return model->events[step->event].recorded;

@@ -7,6 +7,9 @@
  *     --ctx-events    cuCtxRecordEvent and cuCtxWaitEvent are used (drivers since 12.5)
  *     --programmatic  and launches that overlap the one in front of them
  *     --waits         kernels that wait for the host, or for each other
+ *     --ordered       memory of cudaMallocAsync, too
+ *     --pool-orders   whose two calls put streams behind others as all operations do (SIMCUDA_POOL_ORDERS=1)
+ *     --apart         each program in a process of its own: a launch that overlaps ends some reuse for good
  *     --free-is-async cuMemFree does not wait for work on other memory (SIMCUDA_FREE_WAITS=0)
  *     --tight BYTES   a program has at most so much memory on each device. One that is refused is counted
  *     --limit-s N     a program that runs longer ends the process, with status 3
@@ -31,11 +34,12 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-static bool freely, no_pending;
+static bool freely, no_pending, apart;
 static int limit_s, stall_s;
 
 static struct {
@@ -82,32 +86,58 @@ static bool is_wrong(outcome_t *outcome)
 }
 
 /* In a process of its own: what goes wrong must not stay. The driver must not have been touched in this one.
- */
-static bool fails_alone(const program_t *program)
+ * Returns the status of that process; its outcome is all zero if that did not end by itself. */
+static int execute_alone(const program_t *program, bool quietly, int seconds, outcome_t *ret_outcome)
 {
-  fflush(stdout);
-  pid_t pid = fork();
+  static outcome_t *shared;
   int status = 0;
+
+  if (!shared)
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  fflush(stdout);
+  pid_t pid = shared == MAP_FAILED ? -1 : fork();
   if (pid < 0) {
-    perror("fork");
+    perror("a process for one program");
     exit(2);
   }
   if (pid == 0) {
     outcome_t outcome;
-    if (!freopen("/dev/null", "w", stderr) || !execute_init())
+    if ((quietly && !freopen("/dev/null", "w", stderr)) || !execute_init())
       _exit(2);
-    alarm(limit_s ? (unsigned)limit_s : 20);
+    alarm((unsigned)seconds);
     execute(program, freely, &outcome);
-    _exit(is_wrong(&outcome) ? 1 : 0);
+    *shared = outcome;
+    _exit(0);
   }
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
     ;
-  return !WIFEXITED(status) || WEXITSTATUS(status) == 1;
+  *ret_outcome = *shared;
+  memset(shared, 0, sizeof *shared);
+  return status;
+}
+
+static bool fails_alone(const program_t *program)
+{
+  outcome_t outcome;
+  int status = execute_alone(program, true, limit_s ? limit_s : 20, &outcome);
+  return !WIFEXITED(status) || (WEXITSTATUS(status) == 0 && is_wrong(&outcome));
+}
+
+static void execute_apart(const program_t *program, outcome_t *ret_outcome)
+{
+  int status = execute_alone(program, false, limit_s, ret_outcome);
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+    give_up(SIGALRM);
+  if (status == 0)
+    return;
+  ret_outcome->failed_calls++;
+  snprintf(ret_outcome->first, sizeof ret_outcome->first, "its process ends with status %d", status);
 }
 
 static int usage(void)
 {
   fprintf(stderr, "usage: reuse_programs [--freely] [--devices N] [--ctx-events] [--programmatic] [--waits] "
+                  "[--ordered] [--pool-orders] [--apart] "
                   "[--free-is-async] [--tight BYTES] [--limit-s N] [--stall-s N] [--steps] [--c] [--shrink] "
                   "[--no-pending] "
                   "[--keep-going] FIRST [COUNT]\n");
@@ -136,7 +166,9 @@ int main(int argc, char **argv)
       {"free-is-async", no_argument, NULL, 'a'}, {"tight", required_argument, NULL, 't'},
       {"limit-s", required_argument, NULL, 'l'}, {"stall-s", required_argument, NULL, 'S'},
       {"steps", no_argument, NULL, 's'}, {"c", no_argument, NULL, 'c'}, {"shrink", no_argument, NULL, 'm'},
-      {"keep-going", no_argument, NULL, 'k'}, {"no-pending", no_argument, NULL, 'n'}, {NULL, 0, NULL, 0}};
+      {"ordered", no_argument, NULL, 'o'}, {"pool-orders", no_argument, NULL, 'O'},
+      {"apart", no_argument, NULL, 'A'}, {"keep-going", no_argument, NULL, 'k'},
+      {"no-pending", no_argument, NULL, 'n'}, {NULL, 0, NULL, 0}};
   options_t options = {.devices = 1};
   void (*print)(FILE *, const program_t *) = NULL;
   bool small = false, keep_going = false;
@@ -150,6 +182,9 @@ int main(int argc, char **argv)
     case 'e': options.ctx_events = true; break;
     case 'p': options.programmatic = true; break;
     case 'w': options.waits = true; break;
+    case 'o': options.ordered = true; break;
+    case 'O': options.pool_orders = true; break;
+    case 'A': apart = true; break;
     case 'a': options.free_is_async = true; break;
     case 't': options.tight = strtoull(optarg, NULL, 0); break;
     case 'S': stall_s = atoi(optarg); break;
@@ -173,7 +208,7 @@ int main(int argc, char **argv)
   }
   if (small && count == 1)
     return print_small(first, &options);
-  if (!execute_init())
+  if (!apart && !execute_init())
     return 2;
 
   if (limit_s)
@@ -183,9 +218,13 @@ int main(int argc, char **argv)
     generate(&program, seed, &options);
     totals.current = seed;
     unsigned long long began = now_ms();
-    alarm((unsigned)limit_s);
-    execute(&program, freely, &outcome);
-    alarm(0);
+    if (apart) {
+      execute_apart(&program, &outcome);
+    } else {
+      alarm((unsigned)limit_s);
+      execute(&program, freely, &outcome);
+      alarm(0);
+    }
     unsigned long long ms = now_ms() - began;
     if (ms > totals.longest_ms)
       totals.longest_ms = ms;
@@ -194,7 +233,7 @@ int main(int argc, char **argv)
     totals.done++;
     totals.taken += (unsigned)program.count;
     for (int i = 0; i < program.count; i++)
-      totals.allocations += program.steps[i].kind == STEP_ALLOC;
+      totals.allocations += program.steps[i].kind == STEP_ALLOC || program.steps[i].kind == STEP_ALLOC_ASYNC;
     totals.reuses += outcome.reuses;
     totals.pending += outcome.pending_reuses;
     totals.early += outcome.early_reuse;

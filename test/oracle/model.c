@@ -122,6 +122,12 @@ int model_lane_ctx(const model_t *model, int lane)
   return model->lanes[lane].ctx;
 }
 
+/* Contexts 0 and 2 are of device 0. */
+bool model_share_device(int ctx, int other)
+{
+  return (ctx == 1) == (other == 1);
+}
+
 int model_open(const model_t *model)
 {
   return model->around.steps;
@@ -193,6 +199,19 @@ static void put_behind(model_t *model, int index, uint32_t *subject, uint32_t se
     after_all(model, index);
 }
 
+/*
+ * The lanes by which the rule of the default stream orders what comes next behind the last access. Where the
+ * two calls of stream-ordered memory are outside that rule: the lane of the access, unless it was such a
+ * call.
+ */
+static uint64_t lanes_by_rule(const model_t *model, const model_mem_t *mem)
+{
+  const options_t *options = &model->program->options;
+  if (!options->ordered || options->pool_orders)
+    return lanes_of(mem);
+  return mem->last < 0 || mem->is_new ? 0 : BIT(mem->last);
+}
+
 /* An operation joins the lane: the legacy stream and blocking ones wait for each other. */
 static void submit(model_t *model, int index, int l)
 {
@@ -204,7 +223,7 @@ static void submit(model_t *model, int index, int l)
   uint64_t from = lane->kind == LEGACY ? model_lanes_in(model, lane->ctx, true) : BIT(LANE_LEGACY(lane->ctx));
   for (int m = 0; m < model->mem_count; m++) {
     model_mem_t *mem = &model->mems[m];
-    if ((lanes_of(mem) & from) && !(lanes_of(mem) & BIT(l))) {
+    if ((lanes_by_rule(model, mem) & from) && !(lanes_of(mem) & BIT(l))) {
       mem->ordered |= BIT(l);
       touch(model, index, &mem->writer);
     }
@@ -217,8 +236,8 @@ static bool would_be_ordered(const model_t *model, const model_mem_t *mem, int l
   if (mem->last < 0 || mem->known || (lanes_of(mem) & BIT(l)))
     return true;
   if (lane->kind == LEGACY)
-    return lanes_of(mem) & model_lanes_in(model, lane->ctx, true);
-  return lane->kind == BLOCKING && (lanes_of(mem) & BIT(LANE_LEGACY(lane->ctx)));
+    return lanes_by_rule(model, mem) & model_lanes_in(model, lane->ctx, true);
+  return lane->kind == BLOCKING && (lanes_by_rule(model, mem) & BIT(LANE_LEGACY(lane->ctx)));
 }
 
 bool model_is_of_two(step_kind_t kind)
@@ -226,19 +245,26 @@ bool model_is_of_two(step_kind_t kind)
   return kind == STEP_COPY || kind == STEP_TO_OTHER;
 }
 
-/* Kernels reach memory of their own context and of a peer's; copies reach all. */
+/* Kernels reach memory of their own context and of a peer's, and of their device's pool; copies reach all,
+ * and so do frees in stream order. */
 static bool reaches(const model_t *model, int l, const model_mem_t *mem, bool copy)
 {
   int ctx = model->lanes[l].ctx;
+  if (mem->is_async)
+    return copy || model_share_device(ctx, mem->ctx);
   return ctx == mem->ctx || copy || (ctx < 2 && mem->ctx < 2);
 }
 
 bool model_may_access(const model_t *model, const step_t *step, int m)
 {
   const model_mem_t *mem = &model->mems[m];
-  return m < model->mem_count && mem->live && !mem->busy &&
-         reaches(model, step->lane, mem, model_is_of_two(step->kind)) &&
-         would_be_ordered(model, mem, step->lane);
+  bool is_free = step->kind == STEP_FREE_ASYNC;
+  if (m >= model->mem_count || !mem->live || mem->busy ||
+      !reaches(model, step->lane, mem, is_free || model_is_of_two(step->kind)))
+    return false;
+  if (is_free && model->program->options.ordered && !model->program->options.pool_orders)
+    return mem->last < 0 || mem->known || (lanes_of(mem) & BIT(step->lane));
+  return would_be_ordered(model, mem, step->lane);
 }
 
 static void access(model_t *model, int index, const step_t *step, int m)
@@ -248,7 +274,7 @@ static void access(model_t *model, int index, const step_t *step, int m)
   model->behind.mems[m] |= model->behind.lanes[step->lane];
   mem->last = step->lane;
   mem->ordered = 0;
-  mem->known = false;
+  mem->known = mem->is_new = false;
   mem->stamp++;
 }
 
@@ -288,7 +314,7 @@ static void end_ctx(model_t *model, int index, int c)
   for (int m = 0; m < model->mem_count; m++) {
     if (lanes_of(&model->mems[m]) & lanes)
       model->mems[m].known = true; /* its work is over */
-    if (model->mems[m].ctx == c)
+    if (model->mems[m].ctx == c && !model->mems[m].is_async)
       model->mems[m].live = model->mems[m].held = false;
   }
   for (int l = 0; l < LANES; l++)
@@ -322,7 +348,7 @@ static void launch_graph(model_t *model, int index, const step_t *step)
   graph_t *graph = &model->graphs[step->graph];
   touch(model, index, &graph->writer);
   touch(model, index, &model->lanes[step->lane].writer);
-  if (graph->count) /* an empty one orders nothing */
+  if (graph->count || graph->has_memory) /* an empty one orders nothing */
     submit(model, index, step->lane);
   put_behind(model, index, &model->behind.lanes[step->lane], model->behind.graphs[step->graph]);
   put_behind(model, index, &model->behind.graphs[step->graph], model->behind.lanes[step->lane]);
@@ -370,6 +396,60 @@ static void begin_sync(const model_t *model, const step_t *step, int *ret_covers
   }
 }
 
+/*
+ * An allocation or a free in the order of a stream. A pool that serves it makes no operation in the stream,
+ * so it orders nothing but the memory that it is about; only in the legacy stream the driver's own would.
+ */
+static void submit_pool_op(model_t *model, int index, int l)
+{
+  const options_t *options = &model->program->options;
+  if (!options->ordered || (options->pool_orders && model->lanes[l].kind == LEGACY)) {
+    submit(model, index, l);
+    return;
+  }
+  touch(model, index, &model->lanes[l].writer);
+  put_behind(model, index, &model->behind.lanes[l], model_behind_next(model, l));
+}
+
+/* The same of a call that others stand inside: they may come before the operation or after it. */
+static void begin_pool_op(model_t *model, int index, const step_t *step)
+{
+  if (!step->inside) {
+    submit_pool_op(model, index, step->lane);
+    return;
+  }
+  touch(model, index, &model->lanes[step->lane].writer);
+  put_behind(model, index, &model->behind.lanes[step->lane], model_behind_next(model, step->lane));
+}
+
+static void alloc_async(model_t *model, int index, const step_t *step)
+{
+  model_mem_t *mem = &model->mems[step->mem];
+  begin_pool_op(model, index, step);
+  *mem = (model_mem_t){.live = true,
+      .busy = step->inside > 0,
+      .held = true,
+      .is_async = true,
+      .ctx = model->lanes[step->lane].ctx,
+      .last = -1,
+      .writer = index,
+      .bytes = step->bytes};
+  model->mem_count = step->mem + 1;
+  access(model, index, step, step->mem);
+  mem->is_new = true;
+}
+
+static void end_pool_op(model_t *model, int index, const step_t *step)
+{
+  model_mem_t *mem = &model->mems[step->mem];
+  submit_pool_op(model, index, step->lane);
+  if (step->kind != STEP_ALLOC_ASYNC)
+    return;
+  access(model, index, step, step->mem);
+  mem->is_new = true;
+  mem->busy = false;
+}
+
 /* Known from the step on that ends it, so that running freely no step has to wait for a later one. */
 static void end_around(model_t *model, int index)
 {
@@ -380,6 +460,8 @@ static void end_around(model_t *model, int index)
     model->mems[step->mem].busy = false;
   if (step->kind == STEP_STREAM_CREATE)
     model->lanes[step->lane].live = true;
+  if (step->kind == STEP_ALLOC_ASYNC || step->kind == STEP_FREE_ASYNC)
+    end_pool_op(model, index, step);
   if (step->kind != STEP_EVENT_SYNC || model->events[step->event].version == around->event_version)
     know(model, index, around->covers);
 }
@@ -464,8 +546,13 @@ static void apply(model_t *model, int index, step_t *step)
     touch(model, index, &model->mems[step->mem].writer);
     model->mems[step->mem].live = model->mems[step->mem].held = false;
     break;
+  case STEP_ALLOC_ASYNC: alloc_async(model, index, step); break;
+  case STEP_CAPTURE_MEMORY:
+    touch(model, index, &lane->writer);
+    model->captured.has_memory = true;
+    break;
   case STEP_FREE_ASYNC:
-    submit(model, index, step->lane);
+    begin_pool_op(model, index, step);
     access(model, index, step, step->mem);
     model->mems[step->mem].live = false;
     break;

@@ -28,6 +28,7 @@ typedef struct {
   bool live;
   uint8_t ctx;
   int writer;
+  bool has_memory; /* nodes of its own memory */
   int count;
   uint8_t mems[GRAPH_NODES], values[GRAPH_NODES];
 } graph_t;

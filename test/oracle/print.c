@@ -26,7 +26,7 @@ void print_steps(FILE *file, const program_t *program)
       fprintf(file, " m%d", step->mem);
     if (flags & F_SOURCE)
       fprintf(file, " from m%d", step->mem2);
-    if (step->kind == STEP_ALLOC)
+    if (step->kind == STEP_ALLOC || step->kind == STEP_ALLOC_ASYNC)
       fprintf(file, " %u bytes", step->bytes);
     if (flags & F_EVENT)
       fprintf(file, " e%d", step->event);
@@ -151,6 +151,13 @@ static const char functions[] =
     "  OK(cuLaunchKernelEx(&config, f, params, NULL));\n"
     "}\n"
     "\n"
+    "static void trim(int device, size_t keep)\n"
+    "{\n"
+    "  CUmemoryPool pool;\n"
+    "  OK(cuDeviceGetDefaultMemPool(&pool, device));\n"
+    "  OK(cuMemPoolTrimTo(pool, keep));\n"
+    "}\n"
+    "\n"
     "static void nothing(void *user)\n"
     "{\n"
     "}\n"
@@ -200,6 +207,17 @@ static void print_call(FILE *file, const program_t *program, const step_t *step)
   case STEP_FREE: fprintf(file, "simcuda_disown(m[%d]);\n  OK(cuMemFree_v2(m[%d]));\n", m, m); break;
   case STEP_FREE_ASYNC:
     fprintf(file, "simcuda_disown(m[%d]);\n  OK(cuMemFreeAsync(m[%d], %s));\n", m, m, s);
+    break;
+  case STEP_ALLOC_ASYNC:
+    fprintf(file, "OK(cuMemAllocAsync(&m[%d], %u, %s));\n  simcuda_own(m[%d], %u, %d);\n", m, step->bytes, s,
+        m, step->bytes, m);
+    break;
+  case STEP_TRIM: fprintf(file, "trim(%d, %d);\n", c == 1, v % 2 ? 0 : 1 << 20); break;
+  case STEP_CAPTURE_MEMORY:
+    fprintf(file,
+        "OK(cuMemAllocAsync(&own, 512, %s));\n  launch(fill[%d], own, %s, %d);\n  OK(cuMemFreeAsync(own, "
+        "%s));\n",
+        s, lane_ctx, s, v, s);
     break;
   case STEP_FILL: fprintf(file, "launch(fill[%d], m[%d], %s, %d);\n", lane_ctx, m, s, v); break;
   case STEP_FILL_EARLY: fprintf(file, "launch_early(fill[%d], m[%d], %s, %d);\n", lane_ctx, m, s, v); break;
@@ -344,8 +362,9 @@ void print_c(FILE *file, const program_t *program)
   fputs(prologue, file);
   fputs(program->options.waits || program->options.tight ? find_waits : find_none, file);
   fputs(functions, file);
-  fputs("static CUdeviceptr m[64];\nstatic CUstream s[64];\nstatic CUevent e[16];\nstatic CUgraph graph;\n"
-        "static CUgraphExec g[4];\nstatic unsigned char host[512];\nstatic int wrong;\n\n",
+  fputs(
+      "static CUdeviceptr m[64], own;\nstatic CUstream s[64];\nstatic CUevent e[16];\nstatic CUgraph graph;\n"
+      "static CUgraphExec g[4];\nstatic unsigned char host[512];\nstatic int wrong;\n\n",
       file);
   if (!one)
     print_threads(file, program);

@@ -74,9 +74,11 @@ typedef struct step {
 } step_t;
 
 typedef struct options {
-  bool ctx_events;    /* cuCtxRecordEvent (drivers since 12.5) */
-  bool programmatic;  /* launches that overlap the one in front of them */
-  bool waits;         /* kernels that wait for the host, or for each other */
+  bool ctx_events;   /* cuCtxRecordEvent (drivers since 12.5) */
+  bool programmatic; /* launches that overlap the one in front of them */
+  bool waits;        /* kernels that wait for the host, or for each other */
+  bool ordered;      /* memory of cudaMallocAsync, too */
+  bool pool_orders; /* its two calls put streams behind others as all operations do (SIMCUDA_POOL_ORDERS=1) */
   bool free_is_async; /* cuMemFree waits for work on its memory only, not for all work */
   uint64_t tight;     /* bytes that a program has at most on each device, which has little more; 0: ample */
   int devices;
@@ -112,6 +114,8 @@ bool model_check(program_t *program);
 /* What a generator asks */
 typedef struct model_mem {
   bool live, busy, written, known, held; /* held: its bytes count */
+  bool is_async; /* of cudaMallocAsync: of a device, and no access waits for its free */
+  bool is_new;   /* is_async: its allocation is the last access */
   uint8_t ctx, value;
   int last;         /* lane; -1: none */
   uint16_t stamp;   /* counts accesses */
@@ -134,6 +138,7 @@ int model_new_wait(const model_t *model);
 /* Of the kernels that wait for the host (meets: for another launch) one that still does; -1: none. */
 int model_open_wait(const model_t *model, bool meets);
 int model_lane_ctx(const model_t *model, int lane);
+bool model_share_device(int ctx, int other);
 int model_open(const model_t *model); /* steps that are still to come inside the last call */
 
 /* ---- generate.c ---- */

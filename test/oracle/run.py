@@ -7,6 +7,8 @@
     test/oracle/run.py BUILD --row PATTERN            only the rows whose name matches, as in "round context 12.5"
     test/oracle/run.py BUILD --waits                  programs with kernels that wait for the host or for each other, on
                                                       drivers whose cuMemFree waits for them and on others
+    test/oracle/run.py BUILD --ordered                programs with memory of cudaMallocAsync, too; with --waits: beside kernels
+                                                      that wait
     test/oracle/run.py BUILD --library PATH           of another build
     test/oracle/run.py BUILD --unsafe CC...           the library that reuses at once: has to be caught, and the C that
                                                       is printed, compiled by CC..., has to show it
@@ -34,6 +36,7 @@ import time
 MODES = {"strict": False, "context": False, "epoch": False, "single": True, "auto": True}
 TYPES = ("round", "naive", "segment", "vmm", "unpooled")
 DRIVERS = {"11080": "11.8", "12040": "12.4", "12050": "12.5", "13000": "13.0"}
+ORDERED_DRIVERS = {"11020": "11.2", "12040": "12.4", "12050": "12.5", "13000": "13.0"}  # 11.2 brought cudaMallocAsync
 FENCE_SINCE = 12050
 DEFERRED = {"small": "4096", "large": None}  # GPUPOOL_MAX_DEFERRED: small has the library wait and fence often
 
@@ -51,6 +54,16 @@ MEMORY = {
     "limit": ({"GPUPOOL_LIMIT": CAPACITY, "GPUPOOL_PATIENCE": "0"}, TIGHT),
     "patient": ({"GPUPOOL_RESERVE": "0"}, TIGHT),
 }
+# Of rows with memory of cudaMallocAsync: the environment, and options of the generator. early: with launches that overlap the
+# kernel in front of them; the first one in a process ends the reuse in the order of streams, so each program has its own.
+# no-rule: the two calls do not put streams behind others.
+ORDERED = {
+    "ordered": ({}, ["--ordered", "--pool-orders"]),
+    "early": ({}, ["--ordered", "--pool-orders", "--programmatic", "--apart"]),
+    "no-rule": ({"SIMCUDA_POOL_ORDERS": "0"}, ["--ordered"]),
+}
+APART_SHARE = 0.5  # of the programs of another row
+ORDERED_WAITING_MEMORY = ("ample", "small", "surplus")
 SLOW_SHARE = 0.2  # of the programs of another row, where the library may wait a minute
 STALL_S = 20  # longer than a program's refusals take by GPUPOOL_PATIENCE
 # The order of `single` has a price for such programs, which doc/reuse.md names: they are not for it.
@@ -77,6 +90,8 @@ LEAST_WITHOUT_EPOCH = {("epoch", "small"): 12, ("epoch", "large"): 8, ("single",
 # And of these with work of the earlier owner pending, where the mode allows that: memory handed out at once.
 LEAST_PENDING = {"single": 4}
 LEAST_WAITING = 2  # reuses in programs whose kernels wait: much of what they free stays in use
+# With memory of cudaMallocAsync: reuses and those with work pending, by kind of row. GPUPOOL_ASYNC=driver: of cudaMalloc's only.
+LEAST_ORDERED = {"ordered": (25, 12), "no-rule": (25, 12), "early": (25, 8), "driver": (1, 0)}
 LEAST_ALLOCATIONS = 1000  # before that is asked
 FREELY = 0.3  # of the programs
 RESULT = re.compile(r"^programs=(\d+) steps=(\d+) allocations=(\d+) reuses=(\d+) pending_reuses=(\d+) "
@@ -89,19 +104,26 @@ PROGRAM_HUNG = 3  # exit status
 
 
 class Row:
-    def __init__(self, driver, library=None, pool=None, mode=None, deferred="large", memory=None, free_waits=True):
+    def __init__(self, driver, library=None, pool=None, mode=None, deferred="large", memory=None, free_waits=True,
+                 ordered=None, mempool="pool"):
         self.driver, self.preload, self.pool, self.mode, self.deferred = driver, library, pool, mode, deferred
         self.memory, self.free_waits = memory, free_waits  # memory: a key of MEMORY; None: no kernels that wait
-        self.name = "%s %s %s" % (pool, mode, DRIVERS[driver]) if library else "no library %s" % DRIVERS[driver]
+        self.ordered, self.mempool = ordered, mempool  # a key of ORDERED, or None; GPUPOOL_ASYNC
+        version = ORDERED_DRIVERS.get(driver) or DRIVERS[driver]
+        self.name = "%s %s %s" % (pool, mode, version) if library else "no library %s" % version
         if library and deferred == "small":
             self.name += " small"
         if memory:
             self.name += " %s%s" % (memory, "" if free_waits else " async-free")
+        if ordered:
+            self.name += " " + ordered + (" driver's" if mempool == "driver" else "")
         self.is_tight = memory is not None and MEMORY[memory][1] > 0
         # The library waits a minute for work that was submitted before a free, as the driver's own free would have. On a
         # driver whose free waits for less, that can be a kernel that has nothing to do with the memory.
         self.must_not_stall = free_waits
         self.share = 1 if self.must_not_stall or not self.is_tight else SLOW_SHARE
+        if ordered == "early":
+            self.share *= APART_SHARE
         # By the real clock: the virtual one is slow beside threads that loop. So not where much has to be waited for.
         self.may_run_freely = not self.is_tight or (self.must_not_stall and memory != "patient")
         self.hung = []  # seeds
@@ -119,7 +141,7 @@ class Runner:
         self.limit_s, self.most_hung = limit_s, most_hung
         self.processors = sorted(os.sched_getaffinity(0))
         self.thread, self.threads = threading.local(), itertools.count()
-        for driver in DRIVERS:
+        for driver in {**DRIVERS, **ORDERED_DRIVERS}:
             path = os.path.join(folder, driver)
             os.mkdir(path)
             name = "libcuda.so.1" if driver == "13000" else "libcuda-%s.so" % driver
@@ -134,6 +156,10 @@ class Runner:
                        GPUPOOL_REUSE=row.mode, GPUPOOL_SNAPSHOT_AT="none")
             if DEFERRED[row.deferred]:
                 env["GPUPOOL_MAX_DEFERRED"] = DEFERRED[row.deferred]
+        if row.ordered:
+            env.update(ORDERED[row.ordered][0])
+            if row.preload:
+                env.update(GPUPOOL_ASYNC=row.mempool)
         if row.memory:
             settings, tight = MEMORY[row.memory]
             env.update(SIMCUDA_FREE_WAITS="1" if row.free_waits else "0")
@@ -148,10 +174,11 @@ class Runner:
         return env
 
     def options(self, row, freely):
-        options = ["--devices", "2", "--programmatic"] + (["--freely"] if freely else [])
+        options = ["--devices", "2"] + (ORDERED[row.ordered][1] if row.ordered else ["--programmatic"])
+        options += ["--freely"] if freely else []
         if int(row.driver) >= FENCE_SINCE:
             options += ["--ctx-events"]
-        if row.preload and not MODES[row.mode]:
+        if row.preload and not MODES[row.mode] and not row.ordered:
             options += ["--no-pending"]
         if row.memory:
             tight = MEMORY[row.memory][1]
@@ -260,17 +287,19 @@ def judge(row, with_epoch):
     if figures["refused"] and not row.preload:
         row.problems.append("allocations are refused without the library: the programs are not legal")
     pooled = row.preload and row.pool != "unpooled"
+    pending = 0 if row.memory else LEAST_PENDING.get(row.mode, 0)
     mode = "context" if row.mode == "epoch" and not with_epoch else row.mode  # the library's name for it then
     least = LEAST_REUSES.get((mode, row.deferred), LEAST_REUSES["context", row.deferred])
     if row.memory:
         least = LEAST_WAITING
+    elif row.ordered:
+        least, pending = LEAST_ORDERED[row.mempool if row.mempool == "driver" else row.ordered]
     elif int(row.driver) < FENCE_SINCE:
         least = LEAST_WITHOUT_FENCES.get((row.mode, row.deferred), least)
         if not with_epoch:
             least = LEAST_WITHOUT_EPOCH.get((row.mode, row.deferred), least)
     if pooled and figures["allocations"] > LEAST_ALLOCATIONS and 100 * figures["reuses"] < least * figures["allocations"]:
         row.problems.append("memory was reused for fewer than %d of 100 allocations" % least)
-    pending = 0 if row.memory else LEAST_PENDING.get(row.mode, 0)
     if pooled and figures["allocations"] > LEAST_ALLOCATIONS and 100 * figures["pending_reuses"] < pending * figures["allocations"]:
         row.problems.append("memory was handed out at once for fewer than %d of 100 allocations" % pending)
     if not pooled and figures["reuses"]:
@@ -299,6 +328,27 @@ def waiting_rows(runner, library):
     # Where memory is tight, parts in use keep segments that would have to go back: refusals there are no news.
     rows += [Row(driver, library, "segment", mode, memory=memory, free_waits=waits) for driver in DRIVERS
              for mode in ("context", "strict") for memory in ("ample", "small", "surplus") for waits in (True, False)]
+    return rows
+
+
+def ordered_rows(runner, library):
+    rows = [Row(driver, ordered=kind) for driver in ORDERED_DRIVERS for kind in ORDERED]
+    modes = [mode for mode in MODES if runner.knows(library, mode)]
+    rows += [Row(driver, library, pool, mode, ordered="ordered") for mode in modes for driver in ORDERED_DRIVERS
+             for pool in TYPES if pool in ("round", "segment") or mode == "context"]
+    rows += [Row(driver, library, "round", mode, ordered=kind) for mode in modes for kind in ("early", "no-rule")
+             for driver in ("12040", "13000")]
+    rows += [Row(driver, library, "round", "context", ordered="ordered", mempool="driver") for driver in ORDERED_DRIVERS]
+    return rows
+
+
+def ordered_waiting_rows(runner, library):
+    rows = [Row(driver, memory="ample", free_waits=waits, ordered="ordered") for driver in ORDERED_DRIVERS
+            for waits in (True, False)]
+    rows += [Row(driver, library, pool, mode, memory=memory, free_waits=waits, ordered="ordered")
+             for mode in WAITING_MODES if runner.knows(library, mode) for driver in ORDERED_DRIVERS
+             for pool in ("round", "segment") for memory in ORDERED_WAITING_MEMORY for waits in (True, False)
+             if pool == "round" or memory != "small"]
     return rows
 
 
@@ -393,6 +443,7 @@ def main():
     parser.add_argument("--only-seed", type=int, metavar="S")
     parser.add_argument("--row", default="", metavar="PATTERN")
     parser.add_argument("--waits", action="store_true")
+    parser.add_argument("--ordered", action="store_true")
     parser.add_argument("--library", metavar="PATH")
     parser.add_argument("--limit-s", type=int, default=LIMIT_S, help="for one program")
     parser.add_argument("--most-hung", type=int, default=1, help="programs that do not end, before a row ends")
@@ -407,7 +458,9 @@ def main():
         if options.unsafe:
             unsafe_library = os.path.join(build, "test", "interpose", "libgpupool_unsafe.so")
             return 0 if unsafe(runner, unsafe_library, library, options.unsafe) else 1
-        all_rows = waiting_rows(runner, library) if options.waits else rows_of(runner, library)
+        make_rows = {(False, False): rows_of, (True, False): waiting_rows, (False, True): ordered_rows,
+                     (True, True): ordered_waiting_rows}[options.waits, options.ordered]
+        all_rows = make_rows(runner, library)
         rows = [row for row in all_rows if re.search(options.row, row.name)]
         if not rows:
             sys.stderr.write("run.py: no row matches %s\n" % options.row)
