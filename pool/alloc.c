@@ -118,7 +118,7 @@ static gp_block_t *take_ordered(const gp_request_t *request, uint64_t now_ns, bo
     gp_gauge_pass(cached, block->size); /* its events tell that it was idle */
   } else {
     block = take_complete(request);
-    if (!block && gp_stream_points_drain(engine, request->context->device, now_ns))
+    if (!block && gp_stream_points_drain(engine, request->context->device, now_ns, GP_DRAIN_AT_ONCE) > 0)
       block = take_complete(request);
   }
   if (block)

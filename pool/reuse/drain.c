@@ -4,8 +4,6 @@
 
 #include <limits.h>
 
-#define BLOCKS_AT_A_TIME 128u /* other threads wait for the lock that long: some ten microseconds */
-
 /* Moves at most `most` blocks; how many it did. */
 static unsigned drain_context(
     gp_engine_t *engine, gp_context_t *context, uint64_t covered, uint64_t now_ns, unsigned most)
@@ -36,7 +34,7 @@ static unsigned drain_part(gp_engine_t *engine, gp_device_t *device, uint64_t co
   unsigned moved = 0;
 
   device->drained_ns = gp_now(engine);
-  (void)gp_stream_points_drain(engine, device, device->drained_ns);
+  moved = gp_stream_points_drain(engine, device, device->drained_ns, most);
   GP_LIST_EACH(&device->contexts, gp_context_t, device_link, context)
     moved += drain_context(engine, context, covered, device->drained_ns, most - moved);
   return moved;
@@ -56,9 +54,9 @@ void gp_drain_device(gp_engine_t *engine, gp_device_t *device)
   gp_assert(!gp_holds_engine_lock());
   do {
     gp_lock_take(&device->lock);
-    moved = drain_part(engine, device, covered, BLOCKS_AT_A_TIME);
+    moved = drain_part(engine, device, covered, GP_DRAIN_AT_ONCE);
     gp_lock_release(&device->lock);
-  } while (moved == BLOCKS_AT_A_TIME);
+  } while (moved == GP_DRAIN_AT_ONCE);
 }
 
 void gp_drain(gp_engine_t *engine)

@@ -14,6 +14,9 @@
 /* At most this many with one allocation or free: more than a program can free with one. */
 #define GP_DRAIN_SOME 4u
 
+/* With one look at a queue; other threads wait for the lock that long: some ten microseconds. */
+#define GP_DRAIN_AT_ONCE 128u
+
 /* The context's oldest, GP_DRAIN_SOME at most. The caller holds the device's lock. few: of gp_drain_some,
  * where there is one. */
 void gp_drain_few(gp_engine_t *engine, gp_context_t *context, uint64_t covered, uint64_t now_ns);

@@ -1,5 +1,6 @@
 #include "pool/reuse/identities.h"
 
+#include <limits.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +64,7 @@ static void end(gp_engine_t *engine, gp_identity_t *identity)
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   gp_lock_take(lock);
   if (!gp_list_is_empty(&identity->passed_link))
-    (void)gp_stream_points_drain_one(engine, identity, gp_now(engine));
+    (void)gp_stream_points_drain_one(engine, identity, gp_now(engine), UINT_MAX);
   gp_ordered_unfile_all(identity);
   identity->has_ended = true;
   atomic_store(&identity->id, 0);

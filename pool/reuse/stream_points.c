@@ -104,13 +104,12 @@ gp_block_t *gp_stream_points_take(gp_engine_t *engine, gp_identity_t *by, const 
   return block;
 }
 
-bool gp_stream_points_drain_one(gp_engine_t *engine, gp_identity_t *identity, uint64_t now_ns)
+unsigned gp_stream_points_drain_one(
+    gp_engine_t *engine, gp_identity_t *identity, uint64_t now_ns, unsigned most)
 {
-  bool any = false;
+  unsigned moved = 0;
 
   gp_assert_internal(gp_lock_is_held(&identity->context->device->lock));
-  gp_list_remove(&identity->passed_link);
-  gp_list_init(&identity->passed_link);
   for (size_t i = 0; i < identity->freed.capacity; i++) {
     const gp_bin_t *bin = identity->freed.slots[i].bin;
     for (gp_bin_entry_t *entry = bin ? bin->idle : NULL, *next; entry; entry = next) {
@@ -118,23 +117,26 @@ bool gp_stream_points_drain_one(gp_engine_t *engine, gp_identity_t *identity, ui
       next = entry->next;
       if (block->freed_as > identity->passed)
         continue;
+      if (moved == most)
+        return moved;
       gp_stamp_leave_deferred(block);
       block->free_epoch = 0; /* whatever other streams are at */
       gp_block_end_use(engine, block, now_ns);
       gp_block_enter_idle(engine, block, now_ns);
-      any = true;
+      moved++;
     }
   }
-  return any;
+  gp_list_remove(&identity->passed_link);
+  return moved;
 }
 
-bool gp_stream_points_drain(gp_engine_t *engine, gp_device_t *device, uint64_t now_ns)
+unsigned gp_stream_points_drain(gp_engine_t *engine, gp_device_t *device, uint64_t now_ns, unsigned most)
 {
-  bool any = false;
+  unsigned moved = 0;
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  while (!gp_list_is_empty(&device->passed))
-    any |= gp_stream_points_drain_one(
-        engine, gp_list_entry(device->passed.next, gp_identity_t, passed_link), now_ns);
-  return any;
+  while (moved < most && !gp_list_is_empty(&device->passed))
+    moved += gp_stream_points_drain_one(
+        engine, gp_list_entry(device->passed.next, gp_identity_t, passed_link), now_ns, most - moved);
+  return moved;
 }

@@ -37,11 +37,12 @@ void gp_stream_point_awaited(gp_identity_t *by, const gp_stream_point_t *point);
 struct gp_block *gp_stream_points_take(gp_engine_t *engine, gp_identity_t *by, const struct gp_fit *fit);
 
 /*
- * What was freed before points that the device has passed becomes idle; false: there is no such block. A
- * block is looked at once for each fact about its stream, at most. With identity: of that stream, which ends.
- * The caller holds the device's lock.
+ * What was freed before points that the device has passed becomes idle, `most` blocks at most; how many did.
+ * What is left is moved by the next call. With identity: of that stream, which ends. The caller holds the
+ * device's lock.
  */
-bool gp_stream_points_drain(gp_engine_t *engine, gp_device_t *device, uint64_t now_ns);
-bool gp_stream_points_drain_one(gp_engine_t *engine, gp_identity_t *identity, uint64_t now_ns);
+unsigned gp_stream_points_drain(gp_engine_t *engine, gp_device_t *device, uint64_t now_ns, unsigned most);
+unsigned gp_stream_points_drain_one(
+    gp_engine_t *engine, gp_identity_t *identity, uint64_t now_ns, unsigned most);
 
 #endif
