@@ -379,7 +379,7 @@ typedef struct gp_block_view {
   uint64_t requested;    /* bytes the present or last owner asked for */
   uint64_t block_id;     /* incarnation */
   uint64_t time_ns;      /* of the present or last owner's allocation */
-  uint64_t context;      /* driver id of the context; 0: stream-ordered memory, which no context owns */
+  uint64_t context;      /* driver id of the context; 0: of the driver's own pool, which no context owns */
   uint64_t stream; /* has_stream: in which the present or last owner asked for it, the driver's handle */
   uint32_t refs;
   uint32_t origin; /* of the present or last owner */

@@ -39,13 +39,14 @@ class Ordered(PreloadCase):
                 self.expect_history(run.snapshot())
 
     def test_snapshots_name_streams(self):
-        """Of each block that of its owner; memory of cudaMalloc has a context in its place."""
-        run = self.run_program("replay", "--half-async", "--streams", "3", trace_files()[0], ASYNC="pool")
-        snapshot = run.snapshot()
-        self.expect_valid(snapshot)
-        found = {(segment["context"] == 0, segment["stream"]) for segment in snapshot["segments"]}
-        self.assertEqual(found, {(False, -1), (True, 0), (True, 1), (True, 2)})
-        self.assertTrue(all(segment["blocks"][0]["stream"] == segment["stream"] for segment in snapshot["segments"]))
+        """Of each block that of its owner; memory of cudaMalloc has a context."""
+        for choice in ("pool", "plain"):
+            run = self.run_program("replay", "--half-async", "--streams", "3", trace_files()[0], ASYNC=choice)
+            snapshot = run.snapshot()
+            self.expect_valid(snapshot)
+            found = {(segment["context"] == 0, segment["stream"]) for segment in snapshot["segments"]}
+            self.assertEqual(found, {(False, -1)} | {(choice == "pool", stream) for stream in (0, 1, 2)})
+            self.assertTrue(all(segment["blocks"][0]["stream"] == segment["stream"] for segment in snapshot["segments"]))
 
     def test_judged_by_order(self):
         """Whatever the schedule: no use before the driver's allocation or behind its free. Of a driver whose pool

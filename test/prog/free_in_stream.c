@@ -1,6 +1,7 @@
 /*
- * Frees memory of cuMemAlloc in stream order, and prints what the program can see of that besides the memory:
- * the order between streams, the answers for streams that cannot take it, and that it waits for nothing.
+ * free_in_stream [ordered]: frees memory of cuMemAlloc, or of cuMemAllocAsync, in stream order, and prints
+ * what the program can see of that besides the memory: the order between streams, the answers for streams
+ * that cannot take it, and that it waits for nothing.
  */
 #include "waiting.h"
 
@@ -74,11 +75,22 @@ static void free_in_between(void)
   CALL(cuMemFree_v2(memory));
 }
 
-int main(void)
+static CUdeviceptr take_in_stream(void)
 {
+  CUdeviceptr block;
+
+  CALL(cuMemAllocAsync(&block, 4096, waiting_work));
+  return block;
+}
+
+int main(int argc, char **argv)
+{
+  bool is_ordered = argc == 2 && strcmp(argv[1], "ordered") == 0;
+
   waiting_setup();
   for (int i = 0; i < ROUNDS + 4; i++)
-    blocks[i] = waiting_take(4096);
+    blocks[i] = is_ordered ? take_in_stream() : waiting_take(4096);
+  CALL(cuStreamSynchronize(waiting_work));
   free_in_between();
   free_in_capture(blocks[ROUNDS]);
   free_in_destroyed(blocks[ROUNDS + 1]);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-sim_knobs_t sim_knobs = {.devices = 1, .seed = 1, .free_waits = true, .pool_orders = true};
+sim_knobs_t sim_knobs = {.devices = 1, .seed = 1, .free_waits = true, .pools = true, .pool_orders = true};
 
 static void complain(const char *name, const char *value, const char *accepted)
 {
@@ -124,6 +124,8 @@ void sim_knobs_read(void)
     sim_knobs.oracle = value;
   if (parse_number("SIMCUDA_FREE_WAITS", 0, 1, "0 or 1", &value))
     sim_knobs.free_waits = value;
+  if (parse_number("SIMCUDA_POOLS", 0, 1, "0 or 1", &value))
+    sim_knobs.pools = value;
   if (parse_number("SIMCUDA_POOL_ORDERS", 0, 1, "0 or 1", &value))
     sim_knobs.pool_orders = value;
   sim_knobs.pitch_rows = UINT64_MAX;

@@ -120,7 +120,10 @@ static CUresult alloc_from(CUdeviceptr *ret, size_t bytes, sim_pool_t *pool, sim
 static CUresult alloc_async(sim_call_t *call, CUdeviceptr *ret, size_t bytes, CUstream handle)
 {
   sim_stream_t *stream = sim_stream_get(call, handle);
-  return stream ? alloc_from(ret, bytes, stream->ctx->device->current_pool, stream) : call->result;
+  if (!stream)
+    return call->result;
+  return sim_knobs.pools ? alloc_from(ret, bytes, stream->ctx->device->current_pool, stream)
+                         : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 static CUresult alloc_from_pool(
