@@ -50,7 +50,7 @@ class Scenario(PreloadCase):
         """The scenario itself, under each setting: as without the library, and it does touch what it should."""
         plain = self.run_scenario(preload=None)
         for settings in ({}, {"TYPE": "naive"}, {"TYPE": "unpooled"}, {"REUSE": "strict"}, {"MAX_DEFERRED": "0"},
-                         {"REUSE": "epoch"}, {"LIMIT": "60MiB"}, {"TRACE": "off"}, {"DISABLE": "1"}):
+                         {"REUSE": "epoch"}, {"ASYNC": "plain"}, {"LIMIT": "60MiB"}, {"TRACE": "off"}, {"DISABLE": "1"}):
             for driver in ("11040", "12040", "13000"):
                 with self.subTest(driver=driver, **settings):
                     run = self.run_scenario(SIMCUDA_DRIVER=driver, **settings)
@@ -67,7 +67,7 @@ class Scenario(PreloadCase):
         """A failure of the library's own call does not show; one of the program's shows as it would without the library."""
         strict = {"REUSE": "strict", "SIMCUDA_DRIVER": "12040", "LIMIT": "60MiB"}
         # Not 999 in strict mode: there cudaFree reports what its wait learnt, and that error is one that stays.
-        for code, variants in (("2", ({}, strict, {"REUSE": "epoch"})), ("999", ({},))):
+        for code, variants in (("2", ({}, strict, {"REUSE": "epoch"}, {"ASYNC": "plain"})), ("999", ({},))):
             legal = self.outputs_of_one_failure(code)
             for settings in variants:
                 calls = sum(self.run_scenario(**settings).calls().values())

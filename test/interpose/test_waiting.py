@@ -15,6 +15,7 @@ def refused_once(name, number=1):
 MEMORY = [Case("memory", kind, left, refused=True, **SHORT)
           for kind in ("pooled", "pieces", "managed", "pitched", "stream_ordered", "physical", "array", "graph")
           for left in LEFT]
+MEMORY += [Case("memory", "stream_ordered", left, refused=True, ASYNC="plain", **SHORT) for left in LEFT]
 STREAMS = [Case("memory", "in_%s_stream" % stream, left, refused=True, **SHORT)
            for stream in ("default", "thread", "destroyed") for left in LEFT]
 LIMITED = [Case("memory", kind, left, refused=True, LIMIT="1GiB", RESERVE="0", PATIENCE="1", plain={})
@@ -32,8 +33,10 @@ HIDDEN = [Case("memory", kind, left, refused=True, PATIENCE="1", plain={}, **ref
 SURPLUS = [Case("surplus", "reserve", SIMCUDA_CAPACITY="1GiB")]
 SURPLUS += [Case("surplus", "other_context", MAX_CACHED="8MiB", SIMCUDA_ORACLE="1")]  # cuMemFree waits for all contexts
 SURPLUS += [Case("surplus", "query", MAX_CACHED="8MiB")]
+KEPT = (("much", dict(MAX_CACHED="8MiB")), ("old", dict(IDLE_RELEASE="1")))
 SURPLUS += [Case("surplus", scenario, why, **settings) for scenario in ("hit", "miss", "stream", "capture")
-            for why, settings in (("much", dict(MAX_CACHED="8MiB")), ("old", dict(IDLE_RELEASE="1")))]
+            for why, settings in KEPT]
+SURPLUS += [Case("surplus", "free", why, ASYNC=choice, **settings) for why, settings in KEPT for choice in ("pool", "plain")]
 NOTHING = ("cached_bytes", "deferred_bytes")
 ASIDE = [Case("aside", "green", left, drivers=("12040",), none_left=NOTHING) for left in LEFT]
 ASIDE += [Case("aside", "unknown", left, drivers=("14000",), none_left=NOTHING) for left in LEFT]

@@ -5,6 +5,7 @@
  *   reserve          the device has little memory left (1 GiB, SIMCUDA_CAPACITY)
  *   CALL much|old    more than 8 MiB are cached; or memory was cached for two seconds, of a clock that may be
  *                    one for tests
+ *   free much|old    the same, and what is freed is of a stream: natively neither free of it waits
  *   other_context    as much, and the kernel is in another context than is synchronized
  *   query            as much, but nothing shows the cache so before the kernel starts
  */
@@ -71,6 +72,23 @@ static void stream(char **arguments)
   CALL(cuStreamDestroy_v2(made));
 }
 
+static void free_of_stream(char **arguments)
+{
+  CUdeviceptr first, second;
+  CALL(cuMemAllocAsync(&first, 4 * MIB, waiting_work));
+  CALL(cuMemAllocAsync(&second, 4 * MIB, waiting_work));
+  CALL(cuStreamSynchronize(waiting_work));
+  keep(arguments[0]);
+  waiting_start();
+  waiting_step("cuMemFreeAsync");
+  CALL(cuMemFreeAsync(first, waiting_work));
+  waiting_step("cuMemFree");
+  CALL(cuMemFree_v2(second));
+  ATTEMPT("cuMemAllocAsync", cuMemAllocAsync(&first, 6 * MIB, waiting_work));
+  waiting_step("cuMemFreeAsync");
+  CALL(cuMemFreeAsync(first, waiting_work));
+}
+
 static void capture(char **arguments)
 {
   CUdeviceptr block;
@@ -129,6 +147,7 @@ int main(int argc, char **argv)
       {"hit", hit, 1},
       {"miss", miss, 1},
       {"stream", stream, 1},
+      {"free", free_of_stream, 1},
       {"capture", capture, 1},
       {"query", query, 0},
       {"other_context", other_context, 0},

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pool/reuse/identities.h"
 #include "test/pool/check_main.h"
 #include "test/pool/fake_driver.h"
 
@@ -36,6 +37,76 @@ static fake_driver_t driver;
 static bool is_mapped(uint64_t address)
 {
   return fake_may_use(&driver, address, 1, 0);
+}
+
+/* A free in stream order, as the driver does it. */
+typedef struct stream_free {
+  uint64_t address;
+  gp_driver_context_t owner; /* its handle is NULL where the memory is of the driver's own pool */
+} stream_free_t;
+
+static int free_in_driver(void *arg, bool is_cut)
+{
+  const stream_free_t *call = arg;
+  return is_cut ? 0 : driver.ops.free(&driver, &call->owner, call->address);
+}
+
+/* What the program got goes back, also where the driver refuses once, and where the engine lost sight of it.
+ */
+static void free_of_stream(gp_engine_t *engine, const gp_order_t *order, stream_free_t *call, bool by_host)
+{
+  gp_free_result_t result;
+  int code = DRIVER_CODE;
+
+  for (int attempts = 0; attempts < 2 && code == DRIVER_CODE; attempts++) {
+    result = by_host ? gp_engine_free(engine, call->address, &code)
+                     : gp_engine_free_ordered(engine, order, call->address, free_in_driver, call, &code);
+    if (result == GP_FREE_UNKNOWN)
+      code = free_in_driver(call, false);
+  }
+  if (is_mapped(call->address) && code == DRIVER_CODE)
+    (void)free_in_driver(call, false);
+}
+
+#define STREAM(i)    UINT64_C(0x1000) * ((uint64_t)(i) + 1)
+#define STREAM_BYTES (300 * GP_KIB)
+
+/* Memory that is asked for in streams, one of which is a blocking one, and how it may be freed. */
+static void use_streams(gp_engine_t *engine, gp_context_t *const *contexts, const gp_driver_context_t *keys)
+{
+  bool is_plain = gp_engine_ordered_use(engine, 0).is_plain;
+  stream_free_t held[LIVE / 4];
+  gp_order_t orders[2];
+
+  for (int i = 0; i < 2; i++) {
+    if (contexts[i])
+      gp_identity_created(engine, contexts[i], STREAM(i), i == 1);
+    orders[i] = (gp_order_t){contexts[i], gp_identity_of(engine, STREAM(i)), STREAM(i)};
+  }
+  for (int round = 0; round < 2; round++) {
+    for (int i = 0; i < LIVE / 4; i++) {
+      int code;
+      held[i] = (stream_free_t){.owner = keys[i % 2]};
+      if (!is_plain)
+        held[i].owner.handle = NULL;
+      if (!contexts[i % 2] ||
+          !gp_engine_alloc_ordered(
+              engine, &orders[i % 2], (uint64_t)(i + 1) * STREAM_BYTES, &held[i].address, &code) ||
+          code != 0)
+        held[i].address = 0;
+      if (held[i].address == 0)
+        continue;
+      fake_submit_on(&driver, i % 2, held[i].address, STREAM_BYTES);
+      fake_complete_in(&driver, i % 2, DRIVER_WORK_NS);
+      if (i == 2) /* the driver frees it in the stream's order: here at once */
+        fake_complete(&driver, i % 2);
+      if (i == 2)
+        gp_engine_taint(engine, held[i].address);
+    }
+    for (int i = 0; i < LIVE / 4; i++)
+      if (held[i].address != 0)
+        free_of_stream(engine, &orders[i % 2], &held[i], i == 3);
+  }
 }
 
 /* Touches every module: misses, hits, fences, waits, trims, limits, passthrough, captures, taint, context
@@ -102,6 +173,7 @@ static void run_scenario(gp_engine_t *engine)
     }
     gp_engine_resume(engine);
   }
+  use_streams(engine, contexts, keys);
   for (int i = 0; i < 2; i++)
     if (contexts[i])
       while (gp_engine_trim(engine, contexts[i], UINT64_MAX, GP_TRIM_REQUESTED) > 0) {
@@ -132,6 +204,8 @@ static const char *const settings[][5] = {
     {"GPUPOOL_TYPE=segment", "GPUPOOL_REUSE=strict", "GPUPOOL_MAX_CACHED=10MiB", NULL},
     {"GPUPOOL_TYPE=vmm", "GPUPOOL_LIMIT=80MiB", "GPUPOOL_MAX_DEFERRED=2MiB", NULL},
     {"GPUPOOL_TYPE=vmm", "GPUPOOL_MAX_CACHED=10MiB", "GPUPOOL_IDLE_RELEASE=1", NULL},
+    {"GPUPOOL_ASYNC=plain", "GPUPOOL_LIMIT=70MiB", "GPUPOOL_MAX_DEFERRED=2MiB", NULL},
+    {"GPUPOOL_ASYNC=plain", "GPUPOOL_TYPE=segment", "GPUPOOL_MAX_CACHED=10MiB", NULL},
 };
 #define SETTINGS_COUNT (int)(sizeof(settings) / sizeof(settings[0]))
 
@@ -173,6 +247,8 @@ START_TEST(test_driver_call_fails)
       break;
   } while (true);
   ck_assert_int_gt(n, 50); /* the scenario is worth its name */
+  ck_assert(driver.count[FAKE_ALLOC_IN] + driver.count[FAKE_ALLOC_ORDERED] > 0 ||
+            strcmp(settings[_i][0], "GPUPOOL_TYPE=unpooled") == 0);
 }
 END_TEST
 
