@@ -284,7 +284,7 @@ static int serve_from_driver(gp_request_t *request, bool exact, bool *by_limit)
 
   if (code == 0)
     request->ret_address = address;
-  if (code == 0 && request->order)
+  if (code == 0 && is_of_drivers_pool(request))
     note_ordered(engine, request->order);
   bool is_block =
       code == 0 && preparation.has_bin && adopt(request, preparation.block, address, start_ns, exact);

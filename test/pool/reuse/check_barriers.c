@@ -450,6 +450,18 @@ START_TEST(test_an_operation_comes_behind_an_allocation_in_order)
 }
 END_TEST
 
+/* Which is complete when the driver has returned. */
+START_TEST(test_no_operation_comes_behind_an_allocation_of_plain_memory)
+{
+  begin_with((const char *const[]){"GPUPOOL_ASYNC=plain", NULL});
+  gp_identity_created(engine, context, STREAM_B, true);
+  (void)allocate_in(order(STREAM_B), BYTES);
+  ck_assert_int_eq(driver.count[FAKE_ALLOC_IN], 1);
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 0);
+  stop();
+}
+END_TEST
+
 START_TEST(test_without_that_operation_only_a_synchronization_tells)
 {
   begin();
@@ -489,6 +501,7 @@ int main(void)
   tcase_add_test(facts, test_not_where_streams_are_followed);
   tcase_add_test(facts, test_real_need_polls);
   tcase_add_test(facts, test_an_operation_comes_behind_an_allocation_in_order);
+  tcase_add_test(facts, test_no_operation_comes_behind_an_allocation_of_plain_memory);
   tcase_add_test(facts, test_without_that_operation_only_a_synchronization_tells);
   suite_add_tcase(suite, facts);
   return gp_check_main(suite);
