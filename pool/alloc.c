@@ -564,6 +564,20 @@ int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, 
   return code;
 }
 
+/* Beside a capture, in a stream that is not captured. Nothing is put into the stream. */
+static __attribute__((noinline)) bool serve_ordered_aside(gp_request_t *request)
+{
+  gp_engine_t *engine = request->engine;
+  bool may_enter;
+
+  if (!gp_identity_needs_no_call(request->order->identity))
+    return false;
+  if (serve_ordered(request, &may_enter))
+    return true;
+  gp_drain_device(engine, request->context->device);
+  return serve_ordered(request, &may_enter);
+}
+
 bool gp_engine_alloc_ordered(
     gp_engine_t *engine, const gp_order_t *order, uint64_t bytes, uint64_t *ret_address, int *ret_code)
 {
@@ -574,13 +588,18 @@ bool gp_engine_alloc_ordered(
       .order = order,
       .requested = bytes};
 
-  if (!engine->keeps_ordered || bytes == 0 || gp_engine_service(engine) != GP_SERVICE_POOL ||
+  if (!engine->keeps_ordered || bytes == 0 || gp_mode_forwards_ordered(engine) ||
       atomic_load_explicit(&device->ordered_barred, memory_order_relaxed) ||
       !gp_type_fit(engine->ordered_type, &engine->type_config, bytes, &request.fit))
     return false;
   gp_find_origin(engine, GP_OCCASION_ALLOC, bytes);
   request.size = request.fit.fresh;
-  *ret_code = serve_from_cache(&request) ? 0 : alloc_miss(&request);
+  if (!gp_engine_is_suspended(engine))
+    *ret_code = serve_from_cache(&request) ? 0 : alloc_miss(&request);
+  else if (serve_ordered_aside(&request))
+    *ret_code = 0;
+  else
+    return false;
   if (*ret_code == 0)
     *ret_address = request.ret_address;
   return true;

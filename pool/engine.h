@@ -94,8 +94,8 @@ int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, 
  * Memory for cudaMallocAsync and cudaFreeAsync: of the driver's own pool of the device that a stream belongs
  * to, or with GPUPOOL_ASYNC=plain that of gp_engine_alloc in the stream's context, with which it ends.
  * context: the stream's; identity: see reuse/identities.h, NULL: it has none; stream: the driver's handle,
- * GP_STREAM_LEGACY or GP_STREAM_PER_THREAD for a default stream. No stream of the process is being captured:
- * the caller has seen to that, or the engine is suspended.
+ * GP_STREAM_LEGACY or GP_STREAM_PER_THREAD for a default stream. It is not being captured: where
+ * gp_engine_is_suspended the caller has asked the driver.
  */
 typedef struct gp_order {
   gp_context_t *context;
@@ -115,7 +115,8 @@ typedef struct gp_stream_point {
 } gp_stream_point_t;
 
 /*
- * Allocates bytes in stream order, whatever context is current. False: the caller passes the request to the
+ * Allocates bytes in stream order, whatever context is current. Beside captures the pool hands out what it
+ * has, where that takes no call of the driver. False: the caller passes the request to the
  * driver, because the pool keeps no such memory, or not now, or the arguments are the driver's to refuse.
  * Else *ret_code is the result for the program, and *ret_address is untouched on failure.
  */
@@ -149,7 +150,8 @@ gp_free_result_t gp_engine_free_with(
 
 /*
  * Frees a block in stream order; a block of gp_engine_alloc too, of which free_fn with is_cut takes the place
- * in the stream (see above). It never waits. free_fn is called, too, for a block that leaves the pool.
+ * in the stream (see above). It never waits. free_fn is called, too, for a block that leaves the pool: beside
+ * captures that is one that cannot be kept without a call of the driver, or is much memory.
  */
 gp_free_result_t gp_engine_free_ordered(gp_engine_t *engine, const gp_order_t *order, uint64_t address,
     gp_free_fn free_fn, void *arg, int *ret_code);

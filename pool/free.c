@@ -187,24 +187,27 @@ static bool refuse_in_segment(gp_engine_t *engine, uint64_t address, int *ret_an
   return true;
 }
 
-/* Beside a capture no fence can tell what a later allocation may wait for, so that much memory goes back as
- * natively. */
-static __attribute__((noinline)) bool is_forwarded(const gp_engine_t *engine, const gp_block_t *block)
+/*
+ * Where not everything is pooled. Beside a capture no fence can tell what a later allocation may wait for, so
+ * that much memory goes back as natively. order: NULL, or in which stream it is freed, which is not captured.
+ */
+static __attribute__((noinline)) bool is_forwarded(
+    const gp_engine_t *engine, const gp_block_t *block, const gp_order_t *order)
 {
-  return gp_mode_forwards(engine) ||
-         (gp_engine_service(engine) == GP_SERVICE_BESIDE && gp_fence_policy_needs(engine, block));
+  return (order ? gp_mode_forwards_ordered(engine) : gp_mode_forwards(engine)) ||
+         (gp_engine_is_suspended(engine) && gp_fence_policy_needs(engine, block));
 }
 
 /*
  * Such a block is never handed out again, so the program's free is the driver's free, its waiting included. A
  * part of a segment the driver does not know: it goes back with its segment.
  */
-static bool goes_to_driver(const gp_engine_t *engine, const gp_block_t *block)
+static bool goes_to_driver(const gp_engine_t *engine, const gp_block_t *block, const gp_order_t *order)
 {
   if (block->segment)
     return false;
   return block->tainted || block->exact || !engine->type->keeps_blocks ||
-         (gp_engine_forwards(engine) && is_forwarded(engine, block));
+         (gp_engine_forwards(engine) && is_forwarded(engine, block, order));
 }
 
 /* The program gives the block up, which stays in the pool. Takes the device's lock held and releases it; the
@@ -291,7 +294,7 @@ static INLINE gp_block_t *find_for_free(
  */
 static bool stays_in_pool(const gp_engine_t *engine, const gp_block_t *block, const gp_order_t *order)
 {
-  return block->segment || (order && !gp_block_is_ordered(block) && !goes_to_driver(engine, block));
+  return block->segment || (order && !gp_block_is_ordered(block) && !goes_to_driver(engine, block, order));
 }
 
 /*
@@ -335,7 +338,7 @@ static INLINE gp_free_result_t free_block(gp_engine_t *engine, const gp_order_t 
     gp_lock_release(&device->lock);
     return free_cut_with(engine, address, free_fn, arg, ret_code);
   }
-  if (block->refs == 1 && ((free_fn && !order) || goes_to_driver(engine, block))) {
+  if (block->refs == 1 && ((free_fn && !order) || goes_to_driver(engine, block, order))) {
     gp_release_start(engine, block);
     gp_lock_release(&device->lock);
     *ret_code = gp_release_owned(engine, block, free_fn, arg);
@@ -359,6 +362,8 @@ gp_free_result_t gp_engine_free_with(
 gp_free_result_t gp_engine_free_ordered(gp_engine_t *engine, const gp_order_t *order, uint64_t address,
     gp_free_fn free_fn, void *arg, int *ret_code)
 {
+  if (gp_engine_is_suspended(engine) && !gp_identity_needs_no_call(order->identity))
+    return gp_engine_free_with(engine, address, free_fn, arg, ret_code);
   gp_free_result_t result = free_block(engine, order, address, free_fn, arg, ret_code);
   if (result == GP_FREE_DONE && *ret_code == 0)
     (void)gp_identity_take_place(engine, order->identity);
@@ -398,7 +403,7 @@ bool gp_engine_release(gp_engine_t *engine, uint64_t address)
     gp_lock_release(&device->lock);
     return false;
   }
-  if (goes_to_driver(engine, block)) {
+  if (goes_to_driver(engine, block, NULL)) {
     gp_release_start(engine, block);
     gp_lock_release(&device->lock);
     return gp_release_retained(engine, block) ==

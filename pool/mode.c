@@ -92,6 +92,15 @@ bool gp_engine_enter(gp_engine_t *engine)
   return false;
 }
 
+bool gp_engine_enter_stream(gp_engine_t *engine)
+{
+  atomic_fetch_add(&engine->own_calls, 1);
+  if (!gp_mode_forwards_ordered(engine))
+    return true;
+  gp_engine_leave(engine);
+  return false;
+}
+
 bool gp_engine_enter_question(gp_engine_t *engine)
 {
   atomic_fetch_add(&engine->own_calls, 1);

@@ -68,6 +68,12 @@ static inline bool gp_mode_forwards(const gp_engine_t *engine)
   return service > GP_SERVICE_BESIDE || (service == GP_SERVICE_BESIDE && gp_mode_thread_captures(engine));
 }
 
+/* So are requests in stream order, whatever the stream. Else only those whose stream is captured are. */
+static inline bool gp_mode_forwards_ordered(const gp_engine_t *engine)
+{
+  return atomic_load(&engine->service) % GP_SERVICE_CAPTURE_FOR_ALL != 0;
+}
+
 /* Captures count as suspensions where the engine's own calls, and facts, are concerned. */
 static inline bool gp_service_is_suspended(uint64_t service)
 {
@@ -94,6 +100,13 @@ void gp_mode_context_lost(gp_engine_t *engine, gp_context_t *context);
  */
 bool gp_engine_enter(gp_engine_t *engine);
 void gp_engine_leave(gp_engine_t *engine);
+
+/*
+ * The same for an operation in a stream that the program is about to put one into by itself. Beside captures,
+ * too, if that stream is not captured: what the program's operation does to a capture, if anything, this
+ * does.
+ */
+bool gp_engine_enter_stream(gp_engine_t *engine);
 
 /* The same for a question whether the device is busy, which may also be asked after pooling has stopped. */
 bool gp_engine_enter_question(gp_engine_t *engine);

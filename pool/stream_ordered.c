@@ -9,7 +9,7 @@
 
 bool gp_engine_keeps_ordered(const gp_engine_t *engine)
 {
-  return engine->keeps_ordered && gp_engine_service(engine) == GP_SERVICE_POOL;
+  return engine->keeps_ordered && !gp_mode_forwards_ordered(engine);
 }
 
 bool gp_engine_leaves_ordered(const gp_engine_t *engine)

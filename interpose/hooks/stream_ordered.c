@@ -13,15 +13,11 @@
 
 /*
  * In a stream that is being captured an allocation is a node of the graph: it holds no memory before a
- * launch, and counts then (graph.c). The question is legal during a capture (cuda.h,
- * cuStreamIsCapturing).
+ * launch, and counts then (graph.c).
  */
-static bool is_captured(CUstream stream, bool per_thread)
+static bool is_captured(gp_engine_t *engine, CUstream stream, bool per_thread)
 {
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  CUresult result = per_thread ? GP_REAL_CALL(cuStreamIsCapturing_ptsz, stream, &status)
-                               : GP_REAL_CALL(cuStreamIsCapturing, stream, &status);
-  return result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+  return gp_engine_is_suspended(engine) && gp_stream_is_captured(stream, per_thread);
 }
 
 /* GPUPOOL_ASYNC=driver. pool NULL: the default one of the context's device. */
@@ -38,7 +34,7 @@ static gp_forward_call_t call_of(
     const CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream, bool per_thread)
 {
   gp_engine_t *engine = gp_library_engine();
-  bool counted = engine && pointer && !(gp_engine_is_suspended(engine) && is_captured(stream, per_thread));
+  bool counted = engine && pointer && !is_captured(engine, stream, per_thread);
   gp_context_t *context = counted ? gp_current_context(engine) : NULL;
   CUmemoryPool used = context && !pool ? gp_mempool_current(gp_context_device(context)) : pool;
   if (counted && gp_engine_leaves_ordered(engine))
@@ -99,7 +95,7 @@ static bool serve(
   uint64_t address;
   int code;
 
-  if (!engine || !pointer || !gp_engine_keeps_ordered(engine) ||
+  if (!engine || !pointer || !gp_engine_keeps_ordered(engine) || is_captured(engine, stream, per_thread) ||
       !order_of(engine, stream, per_thread, &order) || !is_of_default_pool(&order, pool) ||
       !gp_engine_alloc_ordered(engine, &order, bytes, &address, &code))
     return false;
@@ -195,7 +191,8 @@ static CUresult free_async(free_async_call_t arguments)
   if (!engine)
     return (CUresult)call_free_async(&arguments, false);
   bool per_thread = arguments.function == GP_FN_cuMemFreeAsync_ptsz;
-  bool is_ordered = gp_engine_keeps_ordered(engine) && order_of(engine, arguments.stream, per_thread, &order);
+  bool is_ordered = gp_engine_keeps_ordered(engine) && !is_captured(engine, arguments.stream, per_thread) &&
+                    order_of(engine, arguments.stream, per_thread, &order);
   uint64_t address = (uint64_t)arguments.pointer;
   gp_free_result_t freed =
       is_ordered ? gp_engine_free_ordered(engine, &order, address, call_free_async, &arguments, &code)

@@ -44,3 +44,11 @@ CUresult gp_stream_take_place(CUstream stream, bool per_thread)
   (void)GP_REAL_CALL(cuCtxPopCurrent_v2, &ignored); /* what was just pushed */
   return result;
 }
+
+bool gp_stream_is_captured(CUstream stream, bool per_thread)
+{
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUresult result = per_thread ? GP_REAL_CALL(cuStreamIsCapturing_ptsz, stream, &status)
+                               : GP_REAL_CALL(cuStreamIsCapturing, stream, &status);
+  return result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+}

@@ -17,4 +17,10 @@
  */
 CUresult gp_stream_take_place(CUstream stream, bool per_thread);
 
+/*
+ * The stream is being captured, or the driver does not say: streams join a capture unseen, when they wait for
+ * its events. The question is legal beside captures (cuda.h at cuStreamIsCapturing). The same otherwise.
+ */
+bool gp_stream_is_captured(CUstream stream, bool per_thread);
+
 #endif

@@ -2,6 +2,7 @@
 
 #include "interpose/hooks/current_context.h"
 #include "interpose/hooks/hooks.h"
+#include "interpose/hooks/stream_place.h"
 #include "interpose/sight/cuda_events.h"
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
@@ -88,7 +89,8 @@ static void look_at_launch(gp_engine_t *engine, const void *launch, bool per_thr
         (attribute->id == ATTRIBUTE_PROGRAMMATIC_EVENT || attribute->id == ATTRIBUTE_COMPLETION_EVENT))
       gp_event_distrust(*(const CUevent *)(const void *)&attribute->value); /* first in either structure */
     if (is_programmatic)
-      gp_identity_launches_early(engine, gp_work_identity(engine, config->hStream, per_thread));
+      gp_identity_launches_early(engine, gp_work_identity(engine, config->hStream, per_thread),
+          gp_engine_is_suspended(engine) && gp_stream_is_captured(config->hStream, per_thread));
     if (follows && is_programmatic && gp_single_stream_bar(engine, GP_MODE_CAUSE_PROGRAMMATIC))
       (void)gp_single_stream_settle(engine); /* what went wrong the launch will say */
   }
@@ -96,7 +98,7 @@ static void look_at_launch(gp_engine_t *engine, const void *launch, bool per_thr
     gp_work_note(config->hStream, per_thread);
 #else
   (void)launch; /* headers without the structure are of a toolkit without such launches */
-  gp_identity_launches_early(engine, NULL);
+  gp_identity_launches_early(engine, NULL, false);
   if (gp_stubs_are_wanted())
     gp_streams_escape(engine, "the stream of a launch is in a structure that the headers of the build lack");
 #endif

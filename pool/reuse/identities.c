@@ -190,16 +190,6 @@ gp_identity_t *gp_identity_of_default(gp_engine_t *engine, gp_context_t *context
   return of_thread.identity;
 }
 
-void gp_identity_launches_early(gp_engine_t *engine, gp_identity_t *identity)
-{
-  if (!atomic_load_explicit(&engine->has_programmatic, memory_order_relaxed))
-    atomic_store(&engine->has_programmatic, true);
-  /* The owner that launches has its memory: this thread sees that it was handed on. In a capture there is no
-   * overlap with what came before the graph. */
-  if (identity && atomic_exchange(&identity->owes, false) && !gp_identity_enter(engine, identity))
-    atomic_store(&identity->owes, true);
-}
-
 gp_block_t *gp_identity_take(
     gp_engine_t *engine, gp_identity_t *identity, const gp_fit_t *fit, bool *ret_entry)
 {
@@ -240,7 +230,8 @@ static bool record(gp_engine_t *engine, const gp_identity_t *identity)
   return done;
 }
 
-bool gp_identity_enter(gp_engine_t *engine, gp_identity_t *identity)
+/* enter: gp_engine_enter, or gp_engine_enter_stream. */
+static bool put_operation(gp_engine_t *engine, gp_identity_t *identity, bool (*enter)(gp_engine_t *))
 {
   gp_device_t *device = identity->context->device;
 
@@ -248,7 +239,7 @@ bool gp_identity_enter(gp_engine_t *engine, gp_identity_t *identity)
   gp_lock_take(&device->lock);
   uint64_t frees = identity->frees;
   gp_lock_release(&device->lock);
-  if (!gp_engine_enter(engine))
+  if (!enter(engine))
     return false;
   bool has_entered = record(engine, identity);
   gp_engine_leave(engine);
@@ -259,11 +250,36 @@ bool gp_identity_enter(gp_engine_t *engine, gp_identity_t *identity)
   return has_entered;
 }
 
+bool gp_identity_enter(gp_engine_t *engine, gp_identity_t *identity)
+{
+  return put_operation(engine, identity, gp_engine_enter);
+}
+
+/* What a graph launches begins behind what came before the graph. */
+void gp_identity_launches_early(gp_engine_t *engine, gp_identity_t *identity, bool is_captured)
+{
+  if (!atomic_load_explicit(&engine->has_programmatic, memory_order_relaxed))
+    atomic_store(&engine->has_programmatic, true);
+  /* The owner that launches has its memory: this thread sees that it was handed on. */
+  if (identity && !is_captured && atomic_exchange(&identity->owes, false) &&
+      !put_operation(engine, identity, gp_engine_enter_stream))
+    atomic_store(&identity->owes, true);
+}
+
+static bool orders_others(const gp_identity_t *identity)
+{
+  return identity->handle == GP_STREAM_LEGACY &&
+         atomic_load_explicit(&identity->context->has_blocking, memory_order_relaxed);
+}
+
+bool gp_identity_needs_no_call(const gp_identity_t *identity)
+{
+  return identity && !orders_others(identity);
+}
+
 bool gp_identity_take_place(gp_engine_t *engine, gp_identity_t *identity)
 {
-  return identity && identity->handle == GP_STREAM_LEGACY &&
-         atomic_load_explicit(&identity->context->has_blocking, memory_order_relaxed) &&
-         gp_identity_enter(engine, identity);
+  return identity && orders_others(identity) && gp_identity_enter(engine, identity);
 }
 
 void gp_identity_allocated(gp_engine_t *engine, gp_identity_t *identity)

@@ -49,9 +49,9 @@ gp_context_t *gp_identity_context(const gp_identity_t *identity);
 /*
  * A launch that overlaps the kernel in front of it is about to be made in that stream; NULL: in one without
  * identity. If memory was given to its next owner there before, that owner may be the one that launches: an
- * operation in between ends the overlap.
+ * operation in between ends the overlap. is_captured: the stream is, so that nothing is launched yet.
  */
-void gp_identity_launches_early(gp_engine_t *engine, gp_identity_t *identity);
+void gp_identity_launches_early(gp_engine_t *engine, gp_identity_t *identity, bool is_captured);
 
 /*
  * Of the blocks that were freed in the stream, the one that serves best and may be used there, out of its
@@ -75,6 +75,9 @@ bool gp_identity_take_place(gp_engine_t *engine, gp_identity_t *identity);
  * stream. Where the library relies on that rule (barriers.h), an operation of its own comes behind it here.
  */
 void gp_identity_allocated(gp_engine_t *engine, gp_identity_t *identity);
+
+/* The stream has an identity (NULL: none), and the two calls order no others there. */
+bool gp_identity_needs_no_call(const gp_identity_t *identity);
 
 /* Puts an operation of the library's into the stream. False: it did not. Never waits. */
 bool gp_identity_enter(gp_engine_t *engine, gp_identity_t *identity);

@@ -2,9 +2,8 @@
  * Allocates in one thread while another captures a stream, or while it captures one itself. Prints codes and
  * no address: a pool changes none of them.
  *
- * capture_beside CASE; a case is a row of the table below. Main captures; "ordered" cases allocate in stream
- * order. Four blocks come and go before the capture, so that a pool has them, six of the same size while it
- * runs, and four afterwards.
+ * capture_beside CASE; a case is a row of the table below. Main captures. Four blocks come and go before the
+ * capture, so that a pool has them, six of the same size while it runs, and four afterwards.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -17,25 +16,40 @@
 #define BLOCKS 4
 #define BESIDE 6
 
+typedef enum order {
+  NONE,   /* cuMemAlloc, cuMemFree */
+  OTHER,  /* in the order of another stream */
+  JOINED, /* which is part of the capture */
+  LEGACY, /* of the legacy default stream */
+} order_t;
+
 typedef struct scene {
   const char *name;
   CUstreamCaptureMode mode; /* of the capture */
   CUstreamCaptureMode own;  /* of the thread that allocates */
   bool by_main;             /* it is the one that captures */
+  order_t order;
 } scene_t;
 
 static const scene_t scenes[] = {
-    {"relaxed", CU_STREAM_CAPTURE_MODE_RELAXED, CU_STREAM_CAPTURE_MODE_GLOBAL, false},
-    {"relaxed_own", CU_STREAM_CAPTURE_MODE_RELAXED, CU_STREAM_CAPTURE_MODE_GLOBAL, true},
-    {"thread", CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_GLOBAL, false},
-    {"thread_own", CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_GLOBAL, true},
-    {"thread_own_exempt", CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_RELAXED, true},
-    {"global", CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_GLOBAL, false},
-    {"global_exempt", CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, false},
-    {"global_own", CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_GLOBAL, true},
+    {"relaxed", CU_STREAM_CAPTURE_MODE_RELAXED, CU_STREAM_CAPTURE_MODE_GLOBAL, false, NONE},
+    {"relaxed_own", CU_STREAM_CAPTURE_MODE_RELAXED, CU_STREAM_CAPTURE_MODE_GLOBAL, true, NONE},
+    {"thread", CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_GLOBAL, false, NONE},
+    {"thread_own", CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_GLOBAL, true, NONE},
+    {"thread_own_exempt", CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_RELAXED, true, NONE},
+    {"global", CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_GLOBAL, false, NONE},
+    {"global_exempt", CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, false, NONE},
+    {"global_own", CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_GLOBAL, true, NONE},
+    {"other_relaxed", CU_STREAM_CAPTURE_MODE_RELAXED, CU_STREAM_CAPTURE_MODE_GLOBAL, false, OTHER},
+    {"other_thread", CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_GLOBAL, true, OTHER},
+    {"other_global", CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_GLOBAL, false, OTHER},
+    {"joined", CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_GLOBAL, true, JOINED},
+    {"legacy", CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_GLOBAL, false, LEGACY},
 };
 
 static CUcontext context;
+static CUstream stream, other;
+static CUdeviceptr early; /* from before the capture */
 static const scene_t *scene;
 
 static void say(const char *what, int i, CUresult result)
@@ -43,15 +57,29 @@ static void say(const char *what, int i, CUresult result)
   printf("%s %d: %d\n", what, i, (int)result);
 }
 
+static CUresult take(CUdeviceptr *block)
+{
+  if (scene->order == NONE)
+    return cuMemAlloc(block, BYTES);
+  return cuMemAllocAsync(block, BYTES, scene->order == LEGACY ? CU_STREAM_LEGACY : other);
+}
+
+static CUresult give(CUdeviceptr block)
+{
+  if (scene->order == NONE)
+    return cuMemFree(block);
+  return cuMemFreeAsync(block, scene->order == LEGACY ? CU_STREAM_LEGACY : other);
+}
+
 static void come_and_go(const char *when, int count)
 {
   CUdeviceptr blocks[BESIDE] = {0};
 
   for (int i = 0; i < count; i++)
-    say(when, i, cuMemAlloc(&blocks[i], BYTES));
+    say(when, i, take(&blocks[i]));
   for (int i = 0; i < count; i++)
     if (blocks[i] != 0)
-      say("free", i, cuMemFree(blocks[i]));
+      say("free", i, give(blocks[i]));
 }
 
 static void *beside(void *unused)
@@ -75,10 +103,23 @@ static void run_beside(void)
     printf("no thread\n");
 }
 
+/* Brings the other stream into the capture, and back. A capture can only free what it has allocated. */
+static void run_joined(void)
+{
+  CUevent event;
+
+  say("event", 0, cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  say("record", 0, cuEventRecord(event, stream));
+  say("wait", 0, cuStreamWaitEvent(other, event, 0));
+  run_beside();
+  say("early", 0, give(early));
+  say("record", 1, cuEventRecord(event, other));
+  say("wait", 1, cuStreamWaitEvent(stream, event, 0));
+}
+
 static void run(void)
 {
   CUdevice device;
-  CUstream stream;
   CUgraph graph;
 
   say("init", 0, cuInit(0));
@@ -86,13 +127,19 @@ static void run(void)
   say("primary", 0, cuDevicePrimaryCtxRetain(&context, device));
   say("current", 0, cuCtxSetCurrent(context));
   say("stream", 0, cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  say("stream", 1, cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  say("early", 0, take(&early));
   come_and_go("before", BLOCKS);
   say("synchronize", 0, cuCtxSynchronize());
   say("begin", 0, cuStreamBeginCapture(stream, scene->mode));
-  run_beside();
+  if (scene->order == JOINED)
+    run_joined();
+  else
+    run_beside();
   say("end", 0, cuStreamEndCapture(stream, &graph));
   say("synchronize", 1, cuCtxSynchronize());
   come_and_go("after", BLOCKS);
+  say("early", 1, give(early));
 }
 
 int main(int argc, char **argv)

@@ -269,7 +269,7 @@ START_TEST(test_a_programmatic_launch_ends_it)
 {
   start_streams(NULL, GP_GIB);
   uint64_t address = used_and_freed(order(FIRST), order(FIRST));
-  gp_identity_launches_early(engine, order(FIRST).identity);
+  gp_identity_launches_early(engine, order(FIRST).identity, false);
   ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 0); /* nothing was handed on */
   ck_assert_uint_ne(allocate_in(order(FIRST), BYTES), address);
   synchronize();
@@ -284,13 +284,13 @@ START_TEST(test_what_was_handed_on_before_it_is_over)
   start_streams(NULL, GP_GIB);
   uint64_t address = used_and_freed(order(FIRST), order(FIRST));
   ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), address);
-  gp_identity_launches_early(engine, order(SECOND).identity);
-  gp_identity_launches_early(engine, NULL);
+  gp_identity_launches_early(engine, order(SECOND).identity, false);
+  gp_identity_launches_early(engine, NULL, false);
   ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 0);
-  gp_identity_launches_early(engine, order(FIRST).identity);
+  gp_identity_launches_early(engine, order(FIRST).identity, false);
   ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 1);
   ck_assert_uint_eq(driver.entered, FIRST);
-  gp_identity_launches_early(engine, order(FIRST).identity); /* once */
+  gp_identity_launches_early(engine, order(FIRST).identity, false); /* once */
   ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 1);
   stop();
 }

@@ -227,7 +227,7 @@ START_TEST(test_no_order_counts_beside_programmatic_launches)
   uint64_t address = freed_in(FIRST);
   gp_stream_fact_t recorded = fact_of(FIRST);
   gp_stream_point_awaited(order(SECOND).identity, &recorded.point);
-  gp_identity_launches_early(engine, NULL);
+  gp_identity_launches_early(engine, NULL, false);
   ck_assert_uint_ne(next_in(SECOND), address);
   synchronize_stream(FIRST); /* what is complete is */
   ck_assert_uint_eq(next_in(SECOND), address);
@@ -243,7 +243,7 @@ START_TEST(test_a_stream_that_waited_owes_an_operation)
   gp_stream_fact_t recorded = fact_of(FIRST);
   gp_stream_point_awaited(order(SECOND).identity, &recorded.point);
   next_in(SECOND);
-  gp_identity_launches_early(engine, order(SECOND).identity);
+  gp_identity_launches_early(engine, order(SECOND).identity, false);
   ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 1);
   ck_assert_uint_eq(driver.entered, SECOND);
   stop();
