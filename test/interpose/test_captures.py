@@ -1,5 +1,6 @@
 """Stream captures end in many ways. The pool stands aside while one runs, and no longer, of whom it reaches."""
 
+import json
 import unittest
 
 from harness import PreloadCase, count_actions, stats_of
@@ -113,6 +114,28 @@ class Beside(PreloadCase):
         faults = ",".join("cuStreamIsCapturing:1@%d" % n for n in range(1, 41))
         self.check("other_global", 0, 0, SIMCUDA_FAIL=faults)
         self.check("joined", 0, 0, SIMCUDA_FAIL=faults)
+
+
+class GraphMemory(PreloadCase):
+    def test_as_without_the_library(self):
+        """What graphs hold, what is in it and who may free it, beside memory that the pool keeps."""
+        for case in self.run_program("graph_memory", preload=None).out.split():
+            plain = self.run_program("graph_memory", case, preload=None)
+            for settings in ({}, {"ASYNC": "plain"}, {"ASYNC": "driver"}, {"TYPE": "segment"}, {"REUSE": "epoch"},
+                             {"SIMCUDA_DRIVER": "11040"}):
+                with self.subTest(case=case, **settings):
+                    if "SIMCUDA_DRIVER" in settings:
+                        plain = self.run_program("graph_memory", case, preload=None, **settings)
+                    run = self.run_program("graph_memory", case, **settings)
+                    self.assertEqual((run.status, run.out), (plain.status, plain.out))
+                    self.expect_clean(run)
+                    snapshot = run.snapshot()
+                    self.expect_valid(snapshot)
+                    self.assertEqual(stats_of(snapshot)["passthrough_bytes"]["current"], 0)
+                    if "holds 17" in plain.out:
+                        self.assertIn('"graph"', json.dumps(snapshot), "counted from the launch on")
+                    if settings.get("ASYNC") != "driver":
+                        self.assertGreater(stats_of(snapshot)["cache_hits"], 0)
 
 
 if __name__ == "__main__":
