@@ -265,6 +265,17 @@ static void note_ordered(gp_engine_t *engine, const gp_order_t *order)
 }
 
 /*
+ * Natively the allocation is an operation, by which a program may order other work in the legacy stream:
+ * beside threads' own streams, too, of which nobody knows. If there are others it has been put there before.
+ */
+static void put_in_place(gp_engine_t *engine, const gp_order_t *order)
+{
+  if (order->identity && order->stream == GP_STREAM_LEGACY &&
+      !atomic_load_explicit(&order->context->has_blocking, memory_order_relaxed))
+    (void)gp_identity_enter(engine, order->identity);
+}
+
+/*
  * Makes a block of request->size bytes; exact: not of a size that the type makes. Everything on this side
  * that needs memory of the host is prepared before the driver is called. Where that failed, the program gets
  * an untracked allocation, whose free will be the driver's.
@@ -286,6 +297,8 @@ static int serve_from_driver(gp_request_t *request, bool exact, bool *by_limit)
     request->ret_address = address;
   if (code == 0 && is_of_drivers_pool(request))
     note_ordered(engine, request->order);
+  else if (code == 0 && request->order)
+    put_in_place(engine, request->order);
   bool is_block =
       code == 0 && preparation.has_bin && adopt(request, preparation.block, address, start_ns, exact);
   if (!is_block)

@@ -31,6 +31,20 @@ START_TEST(test_a_miss_is_made_in_the_streams_context)
 }
 END_TEST
 
+/* Its place there may order other work: of threads' own streams, say, which nobody has seen. */
+START_TEST(test_a_miss_in_the_legacy_stream_takes_its_place)
+{
+  start_plain();
+  uint64_t address = allocate_in(order(GP_STREAM_LEGACY), BYTES);
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 1);
+  ck_assert_uint_eq(driver.entered, GP_STREAM_LEGACY);
+  free_in(order(GP_STREAM_LEGACY), address);
+  (void)allocate_in(order(FIRST), BYTES);
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 1);
+  stop();
+}
+END_TEST
+
 START_TEST(test_the_same_stream_has_it_again_at_once)
 {
   start_plain();
@@ -278,6 +292,7 @@ int main(void)
   Suite *suite = suite_create("plain_order");
   TCase *tests = tcase_create("plain_order");
   tcase_add_test(tests, test_a_miss_is_made_in_the_streams_context);
+  tcase_add_test(tests, test_a_miss_in_the_legacy_stream_takes_its_place);
   tcase_add_test(tests, test_the_same_stream_has_it_again_at_once);
   tcase_add_test(tests, test_what_is_idle_serves_both_kinds);
   tcase_add_test(tests, test_the_next_owner_says_what_it_is);
