@@ -18,6 +18,7 @@ static options_t options_of(uint64_t seed)
   options_t options = all_options;
   options.ordered = seed > 5000;
   options.pool_orders = options.ordered && seed % 3;
+  options.leaving = options.ordered && seed % 5 == 0;
   options.waits = seed > 3000 && seed % 8;
   options.free_is_async = options.waits && seed % 2;
   options.tight = options.waits && seed % 4 > 1 ? 6u << 20 : 0;
@@ -251,6 +252,30 @@ START_TEST(test_the_two_calls_and_the_default_stream)
     ck_assert(on(model, STEP_FILL, 3, OTHER));
     free(model);
   }
+}
+END_TEST
+
+/* With GPUPOOL_ASYNC=plain. What others do with it has to be over, the free in one of their streams, too. */
+START_TEST(test_memory_of_a_context_leaves_with_it)
+{
+  options_t options = all_options;
+  options.ordered = options.pool_orders = options.leaving = true;
+  model_t *model = begin_under(options);
+  ck_assert(take(model, (step_t){.kind = STEP_CTX_CREATE, .ctx = 2}));
+  ck_assert(take_async(model, 1, LANE_LEGACY(2)));
+  ck_assert(take_async(model, 2, LANE_LEGACY(2)));
+  ck_assert(take(model, (step_t){.kind = STEP_CTX_SYNC, .ctx = 2}));
+  ck_assert(!on(model, STEP_FILL, 1, LANE_LEGACY(0)));
+  ck_assert(on(model, STEP_FREE_ASYNC, 1, LANE_LEGACY(0)));
+  ck_assert(!take(model, (step_t){.kind = STEP_CTX_DESTROY, .ctx = 2}));
+  ck_assert(on(model, STEP_FREE_ASYNC, 2, LANE_LEGACY(2)));
+  ck_assert(!take(model, (step_t){.kind = STEP_CTX_DESTROY, .ctx = 2}));
+  ck_assert(take(model, (step_t){.kind = STEP_CTX_SYNC, .ctx = 0}));
+  ck_assert(take_async(model, 3, LANE_LEGACY(2)));
+  ck_assert(!take(model, (step_t){.kind = STEP_CTX_DESTROY, .ctx = 2})); /* what is left would be lost */
+  ck_assert(on(model, STEP_FREE_ASYNC, 3, LANE_LEGACY(2)));
+  ck_assert(take(model, (step_t){.kind = STEP_CTX_DESTROY, .ctx = 2}));
+  free(model);
 }
 END_TEST
 
@@ -497,6 +522,7 @@ int main(void)
   tcase_add_test(tcase, test_what_overlaps_the_kernel_in_front);
   tcase_add_test(tcase, test_the_two_calls_and_the_default_stream);
   tcase_add_test(tcase, test_memory_of_a_device_outlives_a_context);
+  tcase_add_test(tcase, test_memory_of_a_context_leaves_with_it);
   tcase_add_test(tcase, test_inside_an_allocation_in_a_stream);
   tcase_add_test(tcase, test_memory_of_a_graph);
   tcase_add_test(tcase, test_no_call_waits_for_a_kernel_that_does_not_end);

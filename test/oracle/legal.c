@@ -116,16 +116,18 @@ static bool graph_may_run(const model_t *model, const step_t *step)
 
 /*
  * What other contexts do with the memory of one that ends has to be over. Memory of a device's pool stays
- * when one of several contexts of the device is destroyed.
+ * when one of several contexts of the device is destroyed; where it does not, it has been freed before.
  */
 static bool ctx_may_end(const model_t *model, int c)
 {
   bool stays = c == 2 && model->ctx_live[0];
   for (int m = 0; m < model->mem_count; m++) {
     const model_mem_t *mem = &model->mems[m];
-    if (mem->is_async && mem->live && !stays && model_share_device(mem->ctx, c))
+    if (mem->is_async && mem->live &&
+        (model_is_of_ctx(model, mem) ? mem->ctx == c : !stays && model_share_device(mem->ctx, c)))
       return false;
-    if (mem->ctx == c && !mem->is_async && mem->last >= 0 && !mem->known && model->lanes[mem->last].ctx != c)
+    if (mem->ctx == c && model_is_of_ctx(model, mem) && mem->last >= 0 && !mem->known &&
+        model->lanes[mem->last].ctx != c)
       return false;
   }
   return true;

@@ -8,6 +8,7 @@
  *     --programmatic  and launches that overlap the one in front of them
  *     --waits         kernels that wait for the host, or for each other
  *     --ordered       memory of cudaMallocAsync, too
+ *     --leaving       which ends with the context of its stream, as with GPUPOOL_ASYNC=plain
  *     --pool-orders   whose two calls put streams behind others as all operations do (SIMCUDA_POOL_ORDERS=1)
  *     --apart         each program in a process of its own: a launch that overlaps ends some reuse for good
  *     --free-is-async cuMemFree does not wait for work on other memory (SIMCUDA_FREE_WAITS=0)
@@ -137,7 +138,7 @@ static void execute_apart(const program_t *program, outcome_t *ret_outcome)
 static int usage(void)
 {
   fprintf(stderr, "usage: reuse_programs [--freely] [--devices N] [--ctx-events] [--programmatic] [--waits] "
-                  "[--ordered] [--pool-orders] [--apart] "
+                  "[--ordered] [--leaving] [--pool-orders] [--apart] "
                   "[--free-is-async] [--tight BYTES] [--limit-s N] [--stall-s N] [--steps] [--c] [--shrink] "
                   "[--no-pending] "
                   "[--keep-going] FIRST [COUNT]\n");
@@ -166,9 +167,9 @@ int main(int argc, char **argv)
       {"free-is-async", no_argument, NULL, 'a'}, {"tight", required_argument, NULL, 't'},
       {"limit-s", required_argument, NULL, 'l'}, {"stall-s", required_argument, NULL, 'S'},
       {"steps", no_argument, NULL, 's'}, {"c", no_argument, NULL, 'c'}, {"shrink", no_argument, NULL, 'm'},
-      {"ordered", no_argument, NULL, 'o'}, {"pool-orders", no_argument, NULL, 'O'},
-      {"apart", no_argument, NULL, 'A'}, {"keep-going", no_argument, NULL, 'k'},
-      {"no-pending", no_argument, NULL, 'n'}, {NULL, 0, NULL, 0}};
+      {"ordered", no_argument, NULL, 'o'}, {"leaving", no_argument, NULL, 'L'},
+      {"pool-orders", no_argument, NULL, 'O'}, {"apart", no_argument, NULL, 'A'},
+      {"keep-going", no_argument, NULL, 'k'}, {"no-pending", no_argument, NULL, 'n'}, {NULL, 0, NULL, 0}};
   options_t options = {.devices = 1};
   void (*print)(FILE *, const program_t *) = NULL;
   bool small = false, keep_going = false;
@@ -183,6 +184,7 @@ int main(int argc, char **argv)
     case 'p': options.programmatic = true; break;
     case 'w': options.waits = true; break;
     case 'o': options.ordered = true; break;
+    case 'L': options.leaving = true; break;
     case 'O': options.pool_orders = true; break;
     case 'A': apart = true; break;
     case 'a': options.free_is_async = true; break;

@@ -245,12 +245,17 @@ bool model_is_of_two(step_kind_t kind)
   return kind == STEP_COPY || kind == STEP_TO_OTHER;
 }
 
+bool model_is_of_ctx(const model_t *model, const model_mem_t *mem)
+{
+  return !mem->is_async || model->program->options.leaving;
+}
+
 /* Kernels reach memory of their own context and of a peer's, and of their device's pool; copies reach all,
  * and so do frees in stream order. */
 static bool reaches(const model_t *model, int l, const model_mem_t *mem, bool copy)
 {
   int ctx = model->lanes[l].ctx;
-  if (mem->is_async)
+  if (!model_is_of_ctx(model, mem))
     return copy || model_share_device(ctx, mem->ctx);
   return ctx == mem->ctx || copy || (ctx < 2 && mem->ctx < 2);
 }

@@ -65,6 +65,7 @@ uint64_t model_lanes_in(const model_t *model, int ctx, bool blocking_only);
 uint32_t model_behind_next(const model_t *model, int l);
 bool model_is_of_two(step_kind_t kind);
 bool model_may_access(const model_t *model, const step_t *step, int m);
+bool model_is_of_ctx(const model_t *model, const model_mem_t *mem); /* ends with that */
 
 /* legal.c. waits_for: the kernels for which the step's call would wait natively; would_hang: it would not
  * return. */

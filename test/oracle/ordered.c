@@ -236,7 +236,7 @@ void give_up_async(gen_t *gen, int ctx)
   for (int m = 0; m < MAX_MEMS; m++) {
     const model_mem_t *mem = model_mem(gen->model, m);
     if (mem->live && mem->is_async && !mem->busy && model_share_device(mem->ctx, ctx) &&
-        (ctx < 2 || chance(gen, 50)))
+        (ctx < 2 || gen->options->leaving || chance(gen, 50)))
       (void)release_async(gen, m);
   }
 }

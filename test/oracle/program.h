@@ -79,6 +79,7 @@ typedef struct options {
   bool waits;        /* kernels that wait for the host, or for each other */
   bool ordered;      /* memory of cudaMallocAsync, too */
   bool pool_orders; /* its two calls put streams behind others as all operations do (SIMCUDA_POOL_ORDERS=1) */
+  bool leaving;     /* memory of cudaMallocAsync is of its stream's context, and ends with it */
   bool free_is_async; /* cuMemFree waits for work on its memory only, not for all work */
   uint64_t tight;     /* bytes that a program has at most on each device, which has little more; 0: ample */
   int devices;

@@ -56,11 +56,14 @@ MEMORY = {
 }
 # Of rows with memory of cudaMallocAsync: the environment, and options of the generator. early: with launches that overlap the
 # kernel in front of them; the first one in a process ends the reuse in the order of streams, so each program has its own.
-# no-rule: the two calls do not put streams behind others.
+# no-rule: the two calls do not put streams behind others. leaving: memory ends with a context, as with GPUPOOL_ASYNC=plain.
 ORDERED = {
     "ordered": ({}, ["--ordered", "--pool-orders"]),
     "early": ({}, ["--ordered", "--pool-orders", "--programmatic", "--apart"]),
     "no-rule": ({"SIMCUDA_POOL_ORDERS": "0"}, ["--ordered"]),
+    "leaving": ({}, ["--ordered", "--leaving", "--pool-orders"]),
+    "leaving early": ({}, ["--ordered", "--leaving", "--pool-orders", "--programmatic", "--apart"]),
+    "leaving no-rule": ({"SIMCUDA_POOL_ORDERS": "0"}, ["--ordered", "--leaving"]),
 }
 APART_SHARE = 0.5  # of the programs of another row
 ORDERED_WAITING_MEMORY = ("ample", "small", "surplus")
@@ -91,7 +94,8 @@ LEAST_WITHOUT_EPOCH = {("epoch", "small"): 12, ("epoch", "large"): 8, ("single",
 LEAST_PENDING = {"single": 4}
 LEAST_WAITING = 2  # reuses in programs whose kernels wait: much of what they free stays in use
 # With memory of cudaMallocAsync: reuses and those with work pending, by kind of row. GPUPOOL_ASYNC=driver: of cudaMalloc's only.
-LEAST_ORDERED = {"ordered": (25, 12), "no-rule": (25, 12), "early": (25, 8), "driver": (1, 0)}
+LEAST_ORDERED = {"ordered": (25, 12), "no-rule": (25, 12), "early": (25, 8), "driver": (1, 0), "leaving": (25, 12),
+                 "leaving no-rule": (25, 12), "leaving early": (25, 8)}
 LEAST_ALLOCATIONS = 1000  # before that is asked
 FREELY = 0.3  # of the programs
 RESULT = re.compile(r"^programs=(\d+) steps=(\d+) allocations=(\d+) reuses=(\d+) pending_reuses=(\d+) "
@@ -116,13 +120,13 @@ class Row:
         if memory:
             self.name += " %s%s" % (memory, "" if free_waits else " async-free")
         if ordered:
-            self.name += " " + ordered + (" driver's" if mempool == "driver" else "")
+            self.name += " " + ordered + {"pool": "", "driver": " driver's", "plain": " plain"}[mempool]
         self.is_tight = memory is not None and MEMORY[memory][1] > 0
         # The library waits a minute for work that was submitted before a free, as the driver's own free would have. On a
         # driver whose free waits for less, that can be a kernel that has nothing to do with the memory.
         self.must_not_stall = free_waits
         self.share = 1 if self.must_not_stall or not self.is_tight else SLOW_SHARE
-        if ordered == "early":
+        if ordered and "--apart" in ORDERED[ordered][1]:
             self.share *= APART_SHARE
         # By the real clock: the virtual one is slow beside threads that loop. So not where much has to be waited for.
         self.may_run_freely = not self.is_tight or (self.must_not_stall and memory != "patient")
@@ -333,12 +337,16 @@ def waiting_rows(runner, library):
 
 def ordered_rows(runner, library):
     rows = [Row(driver, ordered=kind) for driver in ORDERED_DRIVERS for kind in ORDERED]
+    kinds = [kind for kind in ORDERED if kind.startswith("leaving")]
     modes = [mode for mode in MODES if runner.knows(library, mode)]
     rows += [Row(driver, library, pool, mode, ordered="ordered") for mode in modes for driver in ORDERED_DRIVERS
              for pool in TYPES if pool in ("round", "segment") or mode == "context"]
     rows += [Row(driver, library, "round", mode, ordered=kind) for mode in modes for kind in ("early", "no-rule")
              for driver in ("12040", "13000")]
     rows += [Row(driver, library, "round", "context", ordered="ordered", mempool="driver") for driver in ORDERED_DRIVERS]
+    rows += [Row(driver, library, pool, mode, ordered=kind, mempool="plain") for mode in modes for kind in kinds
+             for pool in ("round", "segment") for driver in ORDERED_DRIVERS
+             if (pool == "round" and kind == "leaving") or driver in ("12040", "13000")]
     return rows
 
 
@@ -349,6 +357,9 @@ def ordered_waiting_rows(runner, library):
              for mode in WAITING_MODES if runner.knows(library, mode) for driver in ORDERED_DRIVERS
              for pool in ("round", "segment") for memory in ORDERED_WAITING_MEMORY for waits in (True, False)
              if pool == "round" or memory != "small"]
+    rows += [Row(driver, library, pool, mode, memory=memory, free_waits=waits, ordered="leaving", mempool="plain")
+             for mode in WAITING_MODES if runner.knows(library, mode) for driver in ("12040", "13000")
+             for pool in ("round", "segment") for memory in ("ample", "surplus") for waits in (True, False)]
     return rows
 
 
