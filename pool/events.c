@@ -101,7 +101,8 @@ bool gp_device_use_as_told(const gp_device_t *device, gp_device_use_t *ret_use)
   *ret_use = (gp_device_use_t){.total = device->total,
       .free = device->told_free,
       .time_ns = device->told_ns,
-      .accounted = device->told_committed + device->told_pools};
+      .accounted = device->told_committed + device->told_pools,
+      .in_pools = device->told_pools};
   ret_use->unaccounted = used > ret_use->accounted ? used - ret_use->accounted : 0;
   return device->total > 0 && device->told_ns > 0;
 }

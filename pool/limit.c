@@ -242,6 +242,23 @@ static uint64_t reusable_bytes(const gp_engine_t *engine, const gp_context_t *co
   return bytes;
 }
 
+/* What the driver's own pools hold, in use or not, as last asked if that cannot be asked now. */
+static uint64_t pools_of(gp_engine_t *engine, gp_context_t *context)
+{
+  gp_device_t *device = context->device;
+  uint64_t reserved = 0;
+
+  gp_lock_take(&device->lock);
+  bool uses_pools = device->uses_pools;
+  uint64_t last = device->told_pools + device->async_live;
+  gp_lock_release(&device->lock);
+  if (!uses_pools || !gp_engine_enter(engine))
+    return last;
+  bool told = ask_pools(engine, context, &reserved);
+  gp_engine_leave(engine);
+  return told ? reserved : last;
+}
+
 /* What the limit allows beyond the memory in use is all that there is. */
 void gp_engine_translate_info(
     gp_engine_t *engine, gp_context_t *context, uint64_t *free_bytes, uint64_t *total_bytes)
@@ -251,10 +268,7 @@ void gp_engine_translate_info(
 
   gp_limit_settle(engine, context); /* the driver's pools may have given memory back */
 
-  gp_lock_take(&device->lock);
-  uint64_t pools = device->told_pools + device->async_live; /* as last asked */
-  gp_lock_release(&device->lock);
-  gp_limit_note_told(engine, device, *free_bytes, *total_bytes, pools);
+  gp_limit_note_told(engine, device, *free_bytes, *total_bytes, pools_of(engine, context));
 
   gp_lock_take(&device->lock);
   uint64_t reusable = reusable_bytes(engine, context, &part);

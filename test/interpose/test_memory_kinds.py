@@ -218,6 +218,13 @@ class MemoryKinds(PreloadCase):
         run = self.run_kinds("plain:%d:1" % (8 * MIB), "info", SIMCUDA_CAPACITY="1GiB", STATS="1")
         self.assertIn("of 1 GiB, 1016 MiB were free when last asked, and 0 B in use by nothing", run.err)
 
+    def test_what_the_drivers_pools_keep(self):
+        for mode, kept in (("driver", 8 * MIB), ("pool", 0)):  # there the library keeps it
+            with self.subTest(mode):
+                run = self.run_kinds("async:%d:1" % (8 * MIB), "free", "info", SIMCUDA_CAPACITY="1GiB", ASYNC=mode)
+                use = run.snapshot()["devices"][0]["use"]
+                self.assertEqual((use["in_pools"], use["unaccounted"]), (kept, 0))
+
     def test_freed_in_stream_order(self):
         """Parts of segments too, of which the driver does not know: all but the memory is as without the library."""
         plain = self.run_program("free_in_stream", preload=None)

@@ -185,8 +185,9 @@ typedef struct gp_snapshot_owner {
 typedef struct gp_snapshot_device {
   int device;
   uint64_t limit; /* bytes; 0: none */
-  uint64_t total; /* bytes of the device; 0: not known, nor the next three */
+  uint64_t total; /* bytes of the device; 0: not known, nor the next four */
   uint64_t free;
+  uint64_t in_pools;    /* held by the driver's own pools, not in use; 0 too where the snapshot is older */
   uint64_t unaccounted; /* in use, but by nothing that the process asked for */
   uint64_t use_ns;      /* when that was so */
   gp_stats_t stats;

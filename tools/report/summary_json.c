@@ -158,6 +158,7 @@ static void add_use(cJSON *item, const gp_snapshot_device_t *device)
   gp_json_add_uint(use, "time_ns", device->use_ns);
   gp_json_add_uint(use, "total", device->total);
   gp_json_add_uint(use, "free", device->free);
+  gp_json_add_uint(use, "in_pools", device->in_pools);
   gp_json_add_uint(use, "unaccounted", device->unaccounted);
 }
 

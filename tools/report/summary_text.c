@@ -367,13 +367,16 @@ static void print_groups(const gp_summary_device_t *device, gp_output_t *output)
 static void print_use(const gp_snapshot_device_t *device, gp_output_t *output)
 {
   char total[GP_SIZE_TEXT_BYTES], is_free[GP_SIZE_TEXT_BYTES], other[GP_SIZE_TEXT_BYTES],
-      when[GP_NUMBER_BYTES], text[256];
+      when[GP_NUMBER_BYTES], text[384];
 
   if (!device->total)
     return;
   int used = snprintf(text, sizeof(text), "Of the device's %s, %s were free %s after the start",
       gp_size_format(device->total, total), gp_size_format(device->free, is_free),
       gp_number_duration(device->use_ns, when));
+  if (device->in_pools)
+    used += snprintf(text + used, sizeof(text) - (size_t)used,
+        ", %s were kept by the driver's own pools and not in use", gp_size_format(device->in_pools, other));
   if (device->unaccounted)
     used += snprintf(text + used, sizeof(text) - (size_t)used,
         ", and %s were in use by contexts, code and other processes",

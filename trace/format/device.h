@@ -19,7 +19,8 @@ typedef struct gp_device_use {
   uint64_t total;     /* bytes of the device */
   uint64_t free;      /* as the driver said ... */
   uint64_t time_ns;   /* ... then */
-  uint64_t accounted; /* bytes that the engine knew of at that time, pooled or not */
+  uint64_t accounted; /* bytes that the engine knew of at that time, pooled or not, and ... */
+  uint64_t in_pools;  /* ... of these what the driver's own pools held and the process did not use */
   uint64_t
       unaccounted; /* the rest of what was in use; 0 if the figures, which are not of one moment, disagree */
 } gp_device_use_t;

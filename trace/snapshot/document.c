@@ -140,6 +140,7 @@ static void write_use(gp_json_t *json, const gp_document_t *document, const gp_d
   gp_json_key_uint(json, "total", copy->use.total);
   gp_json_key_uint(json, "free", copy->use.free);
   gp_json_key_uint(json, "accounted", copy->use.accounted);
+  gp_json_key_uint(json, "in_pools", copy->use.in_pools);
   gp_json_key_uint(json, "unaccounted", copy->use.unaccounted);
   gp_json_end(json, '}');
 }

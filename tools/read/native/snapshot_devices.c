@@ -59,6 +59,9 @@ static bool read_use(const device_parse_t *at, const cJSON *use, gp_snapshot_dev
     return true;
   if (!cJSON_IsObject(use))
     return gp_snapshot_fail(at->parse, at->offset, "use of device %d is not an object", at->device);
+  if (gp_snapshot_uint(use, "in_pools", &device->in_pools) < 0)
+    return gp_snapshot_fail(
+        at->parse, at->offset, "use.in_pools of device %d is no number from 0 to 2^53", at->device);
   return read_number(at, use, "use.", "total", &device->total) &&
          read_number(at, use, "use.", "free", &device->free) &&
          read_number(at, use, "use.", "unaccounted", &device->unaccounted) &&
