@@ -218,8 +218,10 @@ void ordered_somehow(gen_t *gen)
     through_legacy(gen);
   else if (gesture < 92)
     interrupt(gen);
-  else if (gesture < 96)
+  else if (gesture < 95)
     trim(gen, 0);
+  else if (gesture < 98 && !gen->single) /* single.c begins them by itself */
+    capture(gen);
   else
     synchronize(gen);
 }
