@@ -100,6 +100,20 @@ class Replay(PreloadCase):
                     for name in own:
                         self.assertLessEqual(calls.get(name, 0), share * 3 * allocations, name)
 
+    @unittest.skipUnless({"ASYNC": "pool"} in ASYNC_MODES, "the pool does not serve stream-ordered memory")
+    def test_after_one_programmatic_launch_memory_waits_for_the_device(self):
+        """It is used again, but not before the facts: more has to come from the driver."""
+        path = next(p for p in trace_shapes() if "llm-inference" in p)
+        misses = []
+        for more in ((), ("--programmatic",)):
+            run = self.run_program("replay", "--check", "--async", "--api", "driver", "--streams", "4", "--sync-every", "0",
+                                   *more, path, virtual_clock=True, SIMCUDA_ORACLE="1")
+            self.assertEqual(run.status, 0, run.out + run.err)
+            self.expect_clean(run)
+            misses.append(run.calls()["cuMemAllocAsync"])
+        self.assertGreater(misses[1], misses[0])
+        self.assertLess(misses[1], Trace(path).allocations / 2)
+
     def test_steady_state_makes_no_driver_call_of_ours(self):
         """From the second pass on hits, from the third on nothing but what the program asks the driver itself, and
         fences (fewer than one request in a hundred, each asked once or twice). Since blocks are used again as soon as

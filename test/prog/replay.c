@@ -20,6 +20,7 @@ enum {
   OPT_ASYNC,
   OPT_HALF_ASYNC,
   OPT_API,
+  OPT_PROGRAMMATIC,
   OPT_CHECK,
   OPT_STRICT,
   OPT_HELP
@@ -33,6 +34,7 @@ static const struct option long_options[] = {
     {"async", no_argument, NULL, OPT_ASYNC},
     {"half-async", no_argument, NULL, OPT_HALF_ASYNC},
     {"api", required_argument, NULL, OPT_API},
+    {"programmatic", no_argument, NULL, OPT_PROGRAMMATIC},
     {"check", no_argument, NULL, OPT_CHECK},
     {"strict", no_argument, NULL, OPT_STRICT},
     {"help", no_argument, NULL, OPT_HELP},
@@ -56,6 +58,7 @@ static void usage(void)
       "  --async               allocate and free in stream order (cudaMallocAsync, cudaFreeAsync)\n"
       "  --half-async          the same with every second block of a thread\n"
       "  --api runtime|driver  which API to call (runtime)\n"
+      "  --programmatic        launch a kernel first that may overlap the one in front (driver API only)\n"
       "  --check               copy the stamps back before each free and compare them\n"
       "  --strict              failed allocations are an error too\n"
       "  --help                this text\n"
@@ -109,11 +112,16 @@ int main(int argc, char **argv)
     case OPT_ASYNC: options.async = REPLAY_ASYNC_ALL; break;
     case OPT_HALF_ASYNC: options.async = REPLAY_ASYNC_HALF; break;
     case OPT_API: options.api = parse_api(optarg); break;
+    case OPT_PROGRAMMATIC: options.programmatic = true; break;
     case OPT_CHECK: options.check = true; break;
     case OPT_STRICT: strict = true; break;
     case OPT_HELP: usage(); return REPLAY_EXIT_OK;
     default: return REPLAY_EXIT_USAGE; /* getopt_long has said why */
     }
+  }
+  if (options.programmatic && !options.api->launch_programmatic) {
+    fprintf(stderr, "replay: --programmatic needs --api driver\n");
+    return REPLAY_EXIT_USAGE;
   }
   if (argc - optind != 1) {
     fprintf(stderr, "replay: expected one trace, got %d (--help tells more)\n", argc - optind);

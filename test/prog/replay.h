@@ -69,6 +69,7 @@ typedef struct replay_api {
   int (*event_destroy)(void *event);
   int (*event_record)(void *event, void *stream);
   int (*event_wait)(void *stream, void *event); /* the stream waits, not the host */
+  int (*launch_programmatic)(void);             /* in the default stream; NULL where the API has none */
   int (*last_error)(void);                      /* reads and clears it; NULL where the API has none */
   const char *(*error_name)(int code);
 } replay_api_t;
@@ -92,6 +93,7 @@ typedef struct replay_options {
   uint32_t streams;    /* 0: the trace's */
   uint32_t threads;
   replay_async_t async;
+  bool programmatic; /* one launch of that kind comes first */
   bool check;
 } replay_options_t;
 

@@ -3,6 +3,7 @@
 
 #include "driver_table.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 
 static driver_table_t driver;
@@ -143,6 +144,31 @@ static int dr_event_wait(void *stream, void *event)
   return driver.p_cuStreamWaitEvent(stream, event, 0);
 }
 
+/* By a kernel that does nothing, and by functions that not every driver of the table has. */
+static int dr_launch_programmatic(void)
+{
+  static const char image[] =
+      ".version 7.8\n.target sm_90\n.address_size 64\n.visible .entry empty() { ret; }\n";
+  void *library = dlopen("libcuda.so.1", RTLD_NOW);
+  PFN_cuModuleLoadData_v2000 load;
+  PFN_cuModuleGetFunction_v2000 get;
+  PFN_cuLaunchKernelEx_v11060 launch;
+  *(void **)&load = library ? dlsym(library, "cuModuleLoadData") : NULL;
+  *(void **)&get = library ? dlsym(library, "cuModuleGetFunction") : NULL;
+  *(void **)&launch = library ? dlsym(library, "cuLaunchKernelEx") : NULL;
+  if (!load || !get || !launch)
+    return CUDA_ERROR_NOT_FOUND;
+  CUmodule module;
+  CUfunction function;
+  CUresult result = load(&module, image);
+  if (result == CUDA_SUCCESS)
+    result = get(&function, module, "empty");
+  CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
+  attribute.value.programmaticStreamSerializationAllowed = 1;
+  CUlaunchConfig config = {1, 1, 1, 1, 1, 1, 0, NULL, &attribute, 1};
+  return result == CUDA_SUCCESS ? launch(&config, function, NULL, NULL) : result;
+}
+
 static const char *dr_error_name(int code)
 {
   return driver_table_error(&driver, (CUresult)code);
@@ -169,5 +195,6 @@ const replay_api_t replay_api_driver = {
     .event_destroy = dr_event_destroy,
     .event_record = dr_event_record,
     .event_wait = dr_event_wait,
+    .launch_programmatic = dr_launch_programmatic,
     .error_name = dr_error_name,
 };

@@ -234,6 +234,8 @@ void replay_run(const replay_trace_t *trace, const replay_options_t *options, re
 {
   run_t run = {.trace = trace, .options = options, .api = options->api, .totals = totals};
   replay_must(run.api, "initialization", run.api->open());
+  if (options->programmatic)
+    replay_must(run.api, "programmatic launch", run.api->launch_programmatic());
   create_streams(&run);
   run.blocks = allocate(trace->block_count, sizeof(block_t));
   pthread_barrier_init(&run.barrier, NULL, options->threads);
