@@ -35,6 +35,7 @@ model_t *model_new(void)
 static void open_ctx(model_t *model, int c)
 {
   model->ctx_live[c] = true;
+  model->blocking_since[c] = -1;
   model->lanes[LANE_LEGACY(c)] = (lane_t){true, (uint8_t)c, 0, LEGACY, -1};
   for (int t = 0; t < THREADS; t++)
     model->lanes[LANE_THREAD(c, t)] = (lane_t){true, (uint8_t)c, (uint8_t)t, BLOCKING, -1};
@@ -403,15 +404,21 @@ static void begin_sync(const model_t *model, const step_t *step, int *ret_covers
 
 /*
  * An allocation or a free in the order of a stream. A pool that serves it makes no operation in the stream,
- * so it orders nothing but the memory that it is about; only in the legacy stream the driver's own would.
+ * so it orders nothing but the memory that it is about. Only in the legacy stream it orders others, where
+ * there are blocking ones: created ones, or threads' own in which memory was asked for or freed.
  */
 static void submit_pool_op(model_t *model, int index, int l)
 {
   const options_t *options = &model->program->options;
-  if (!options->ordered || (options->pool_orders && model->lanes[l].kind == LEGACY)) {
+  int c = model->lanes[l].ctx;
+  if (!options->ordered ||
+      (options->pool_orders && model->lanes[l].kind == LEGACY && model->blocking_since[c] >= 0)) {
+    after(model, index, model->blocking_since[c]);
     submit(model, index, l);
     return;
   }
+  if (model->lanes[l].kind == BLOCKING && model->blocking_since[c] < 0)
+    model->blocking_since[c] = index;
   touch(model, index, &model->lanes[l].writer);
   put_behind(model, index, &model->behind.lanes[l], model_behind_next(model, l));
 }
@@ -465,6 +472,9 @@ static void end_around(model_t *model, int index)
     model->mems[step->mem].busy = false;
   if (step->kind == STEP_STREAM_CREATE)
     model->lanes[step->lane].live = true;
+  if (step->kind == STEP_STREAM_CREATE && model->lanes[step->lane].kind == BLOCKING &&
+      model->blocking_since[step->ctx] < 0)
+    model->blocking_since[step->ctx] = index;
   if (step->kind == STEP_ALLOC_ASYNC || step->kind == STEP_FREE_ASYNC)
     end_pool_op(model, index, step);
   if (step->kind != STEP_EVENT_SYNC || model->events[step->event].version == around->event_version)
@@ -567,6 +577,8 @@ static void apply(model_t *model, int index, step_t *step)
     *lane = (lane_t){!step->inside, step->ctx, 0, step->flags & 1 ? NONBLOCKING : BLOCKING, index};
     model->lane_count = step->lane + 1;
     after(model, index, model->last_ctx_wait); /* which does not concern it */
+    if (!step->inside && lane->kind == BLOCKING && model->blocking_since[step->ctx] < 0)
+      model->blocking_since[step->ctx] = index;
     break;
   case STEP_STREAM_DESTROY:
     touch(model, index, &lane->writer);

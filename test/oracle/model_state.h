@@ -49,6 +49,7 @@ struct model {
   event_t events[MAX_EVENTS];
   graph_t graphs[MAX_GRAPHS];
   bool ctx_live[CTXS];
+  int blocking_since[CTXS]; /* the step that made the first blocking stream which a pool knows; -1: none */
   int mem_count, lane_count, event_count, graph_count;
   int barrier; /* the last step that all later ones come after; -1: none */
   int capture, capture_thread, capture_mode;
