@@ -311,6 +311,11 @@ START_TEST(test_inside_an_allocation_in_a_stream)
   ck_assert(!take(model, (step_t){.kind = STEP_FREE_ASYNC, .mem = 1, .lane = OTHER, .inside = 1}));
   ck_assert(take(model, (step_t){.kind = STEP_FREE_ASYNC, .mem = 1, .lane = BLOCKED, .inside = 1}));
   ck_assert(!take(model, (step_t){.kind = STEP_STREAM_DESTROY, .lane = BLOCKED, .thread = 1}));
+  ck_assert(
+      !take(model, (step_t){.kind = STEP_STREAM_DESTROY, .lane = OTHER, .thread = 1})); /* may be asked */
+  ck_assert(take(model, (step_t){.kind = STEP_STREAM_QUERY, .lane = OTHER, .thread = 1}));
+  ck_assert(take(model, (step_t){.kind = STEP_STREAM_SYNC, .lane = BLOCKED, .inside = 1}));
+  ck_assert(!take(model, (step_t){.kind = STEP_STREAM_DESTROY, .lane = BLOCKED, .thread = 1}));
   ck_assert(take(model, (step_t){.kind = STEP_STREAM_DESTROY, .lane = OTHER, .thread = 1}));
   free(model);
 }

@@ -254,9 +254,10 @@ bool model_is_legal(const model_t *model, const step_t *step)
   if (around->steps && (step->kind == STEP_ALLOC || step->kind == STEP_ALLOC_ASYNC) &&
       step_infos[around->step.kind].flags & F_MEM)
     return false; /* it may have to wait for that very call */
-  if (around->steps && step->kind == STEP_STREAM_DESTROY && step_infos[around->step.kind].flags & F_LANE &&
-      step->lane == around->step.lane)
-    return false; /* that call is about the stream */
+  if (around->steps && step->kind == STEP_STREAM_DESTROY &&
+      (step_infos[around->step.kind].flags & F_MEM ||
+          (step_infos[around->step.kind].flags & F_LANE && step->lane == around->step.lane)))
+    return false; /* that call is about the stream, or asks for it, for which its end would wait */
   if (step->inside && !(flags & F_AROUND))
     return false;
   if (!object_is_there(model, step) || !mems_are_ready(model, step) ||
