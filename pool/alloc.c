@@ -256,8 +256,8 @@ static bool reserve(const gp_request_t *request, bool *by_limit)
   return !*by_limit;
 }
 
-/* Nobody may use the memory before the driver's allocation is over (cuda.h, cuMemAllocAsync). So that no fact
- * leaves it out: */
+/* No stream may use the memory before the driver's allocation is over (cuda.h, cuMemAllocAsync). So that no
+ * fact leaves it out: */
 static void note_ordered(gp_engine_t *engine, const gp_order_t *order)
 {
   gp_stream_mark_own(engine, order->context, order->stream);
@@ -266,7 +266,8 @@ static void note_ordered(gp_engine_t *engine, const gp_order_t *order)
 
 /*
  * Natively the allocation is an operation, by which a program may order other work in the legacy stream:
- * beside threads' own streams, too, of which nobody knows. If there are others it has been put there before.
+ * beside threads' own streams, too, which the library has not seen. If there are others it has been put there
+ * before.
  */
 static void put_in_place(gp_engine_t *engine, const gp_order_t *order)
 {

@@ -287,7 +287,7 @@ typedef enum gp_reach {
   GP_REACH_EVERYTHING, /* all requests of all threads: nothing is known of the capture */
   GP_REACH_THREADS,    /* all threads */
   GP_REACH_THREAD,     /* the calling thread */
-  GP_REACH_NOBODY,
+  GP_REACH_NONE,
 } gp_reach_t;
 
 /*

@@ -25,7 +25,7 @@ typedef enum gp_service {
 #define GP_SERVICE_BIT_DEAD        UINT64_C(4)
 #define GP_SERVICE_SUSPENSION      UINT64_C(8)         /* GP_REACH_EVERYTHING */
 #define GP_SERVICE_CAPTURE_FOR_ALL (UINT64_C(1) << 24) /* GP_REACH_THREADS */
-#define GP_SERVICE_CAPTURE         (UINT64_C(1) << 44) /* GP_REACH_THREAD, GP_REACH_NOBODY */
+#define GP_SERVICE_CAPTURE         (UINT64_C(1) << 44) /* GP_REACH_THREAD, GP_REACH_NONE */
 
 static inline gp_service_t gp_service_of(uint64_t service)
 {

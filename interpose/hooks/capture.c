@@ -61,7 +61,7 @@ static gp_reach_t reach_of(CUstreamCaptureMode mode)
   switch (mode) {
   case CU_STREAM_CAPTURE_MODE_GLOBAL: return GP_REACH_THREADS;
   case CU_STREAM_CAPTURE_MODE_THREAD_LOCAL: return GP_REACH_THREAD;
-  case CU_STREAM_CAPTURE_MODE_RELAXED: return GP_REACH_NOBODY;
+  case CU_STREAM_CAPTURE_MODE_RELAXED: return GP_REACH_NONE;
   default: return GP_REACH_EVERYTHING;
   }
 }

@@ -86,8 +86,8 @@ static const struct {
   bool by_this_thread;
   bool is_served;
 } captures[] = {
-    {GP_REACH_NOBODY, false, true},
-    {GP_REACH_NOBODY, true, true},
+    {GP_REACH_NONE, false, true},
+    {GP_REACH_NONE, true, true},
     {GP_REACH_THREAD, false, true},
     {GP_REACH_THREAD, true, false},
     {GP_REACH_THREADS, false, false},
@@ -120,7 +120,7 @@ START_TEST(test_other_modes_have_no_pool_beside_a_capture)
   static const char *const modes[][2] = {{"GPUPOOL_REUSE=strict", NULL}, {"GPUPOOL_REUSE=epoch", NULL}};
   start(modes[_i], GP_GIB, true);
   make_idle(1);
-  begin(GP_REACH_NOBODY, context, false);
+  begin(GP_REACH_NONE, context, false);
   ck_assert(!is_served());
   end();
   stop();
@@ -179,7 +179,7 @@ START_TEST(test_what_was_complete_is_handed_out)
   for (int i = 0; i < 12; i++)
     ck_assert_int_eq(free_code(blocks[i]), 0);
   synchronize();
-  begin(GP_REACH_NOBODY, context, false);
+  begin(GP_REACH_NONE, context, false);
   ck_assert_uint_eq(allocate(BLOCK), blocks[11]);
   end();
   stop();
@@ -245,7 +245,7 @@ START_TEST(test_a_capture_goes_with_its_context)
   ck_assert(!gp_engine_is_suspended(engine));
   end();
   gp_engine_resume_in(engine, &first);
-  begin(GP_REACH_NOBODY, context, false);
+  begin(GP_REACH_NONE, context, false);
   ck_assert(is_served());
   end();
   stop();
@@ -263,7 +263,7 @@ START_TEST(test_much_memory_goes_back)
   start(whole, 16 * GP_GIB, true);
   for (int i = 0; i < 12; i++)
     blocks[i] = allocate(32 * GP_MIB);
-  begin(GP_REACH_NOBODY, context, false);
+  begin(GP_REACH_NONE, context, false);
   for (int i = 0; i < 12; i++)
     ck_assert_int_eq(free_code(blocks[i]), 0);
   ck_assert_int_eq(driver.count[FAKE_FREE], 5); /* 256 MiB are a 64th of the device */
@@ -282,7 +282,7 @@ START_TEST(test_the_first_free_afterwards_records_a_fence)
   for (int i = 0; i < 9; i++)
     blocks[i] = allocate(2 * GP_MIB);
   fake_submit(&driver, 0, blocks[0]);
-  begin(GP_REACH_NOBODY, context, false);
+  begin(GP_REACH_NONE, context, false);
   for (int i = 0; i < 8; i++)
     ck_assert_int_eq(free_code(blocks[i]), 0);
   end();

@@ -30,7 +30,7 @@ static bool serves(gp_order_t in, uint64_t bytes, uint64_t *ret_address)
   return served;
 }
 
-static const gp_reach_t reaches[] = {GP_REACH_NOBODY, GP_REACH_THREAD, GP_REACH_THREADS};
+static const gp_reach_t reaches[] = {GP_REACH_NONE, GP_REACH_THREAD, GP_REACH_THREADS};
 
 /* Its own memory, although the device is not done with it. */
 START_TEST(test_a_stream_has_its_memory_again)
@@ -94,7 +94,7 @@ START_TEST(test_nothing_enters_a_blocking_stream)
   start_streams(NULL, GP_GIB);
   gp_identity_created(engine, context, BLOCKING, true);
   address = allocate_in(order(BLOCKING), BYTES);
-  begin(GP_REACH_NOBODY);
+  begin(GP_REACH_NONE);
   free_in(order(BLOCKING), address);
   ck_assert(!serves(order(BLOCKING), BYTES, &got));
   ck_assert_int_eq(driver.calls, calls);
@@ -117,7 +117,7 @@ START_TEST(test_what_needs_a_call_is_forwarded)
   driver_free_t call = {.address = allocate_in(in, BYTES)};
   free_in(order(FIRST), allocate_in(order(FIRST), BYTES));
   synchronize();
-  begin(GP_REACH_NOBODY);
+  begin(GP_REACH_NONE);
   ck_assert(!serves(in, BYTES, &address));
   ck_assert_int_eq(driver.calls, calls);
   ck_assert_int_eq(free_with(in, &call), 0);

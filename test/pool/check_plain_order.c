@@ -31,7 +31,7 @@ START_TEST(test_a_miss_is_made_in_the_streams_context)
 }
 END_TEST
 
-/* Its place there may order other work: of threads' own streams, say, which nobody has seen. */
+/* Its place there may order other work: of threads' own streams, say, which the library has not seen. */
 START_TEST(test_a_miss_in_the_legacy_stream_takes_its_place)
 {
   start_plain();
@@ -235,7 +235,7 @@ START_TEST(test_every_type_has_whole_blocks_for_streams)
 }
 END_TEST
 
-/* What cudaFree made idle in mode `single` is given to nobody else while its work is pending. */
+/* What cudaFree made idle in mode `single` is given to no other owner while its work is pending. */
 START_TEST(test_a_stream_does_not_get_what_only_one_could_use)
 {
   start((const char *const[]){PLAIN, "GPUPOOL_REUSE=single", NULL}, GP_GIB, true);
