@@ -442,7 +442,7 @@ static __attribute__((noinline)) int alloc_miss(gp_request_t *request)
   const int out_of_memory = engine->driver.ops->code_out_of_memory;
   gp_device_t *device = request->context->device;
   bool by_limit = false;
-  gp_room_t room = {.counted = request->order ? gp_limit_async_growth(request->requested) : 0};
+  gp_room_t room = {.counted = is_of_drivers_pool(request) ? gp_limit_async_growth(request->requested) : 0};
 
   gp_contexts_lose_gone(engine);
   if (engine->type->keeps_blocks && (serve_after_drain(request) || serve_after_reclaim(request)))
@@ -460,7 +460,7 @@ static __attribute__((noinline)) int alloc_miss(gp_request_t *request)
 
   uint64_t largest_free = gp_oom_largest_idle(device);
   if (gp_oom_is_hopeless(engine, request->context, request->requested)) {
-    gp_oom_report(engine, request->context, request->requested, by_limit, largest_free, NULL);
+    gp_oom_report(engine, request->context, request->requested, by_limit, largest_free, &room);
     return code;
   }
   code = gp_oom_make_room(engine, request->context, request->size, attempt, request, &by_limit, &room);
