@@ -125,6 +125,20 @@ static const char functions[] =
     "  }\n"
     "}\n"
     "\n"
+    "/* A free is legal with any context current, so the thread's own stays. */\n"
+    "static void enter_any(void)\n"
+    "{\n"
+    "  CUcontext now = NULL;\n"
+    "  int c;\n"
+    "  cuCtxGetCurrent(&now);\n"
+    "  for (c = 0; c < 3 && !(now && ctx[c] == now); c++)\n"
+    "    ;\n"
+    "  if (c == 3)\n"
+    "    for (c = 0; c < 2 && !ctx[c]; c++)\n"
+    "      ;\n"
+    "  OK(cuCtxSetCurrent(ctx[c]));\n"
+    "}\n"
+    "\n"
     "static void places(int c)\n"
     "{\n"
     "  if (pinned[c])\n"
@@ -204,7 +218,9 @@ static void print_call(FILE *file, const program_t *program, const step_t *step)
     fprintf(file, "OK(cuMemAlloc_v2(&m[%d], %u));\n  simcuda_own(m[%d], %u, %d);\n", m, step->bytes, m,
         step->bytes, m);
     break;
-  case STEP_FREE: fprintf(file, "simcuda_disown(m[%d]);\n  OK(cuMemFree_v2(m[%d]));\n", m, m); break;
+  case STEP_FREE:
+    fprintf(file, "enter_any();\n  simcuda_disown(m[%d]);\n  OK(cuMemFree_v2(m[%d]));\n", m, m);
+    break;
   case STEP_FREE_ASYNC:
     fprintf(file, "simcuda_disown(m[%d]);\n  OK(cuMemFreeAsync(m[%d], %s));\n", m, m, s);
     break;
