@@ -30,7 +30,7 @@ void gp_stream_restored(gp_engine_t *engine, gp_stream_t *stream)
 
 gp_stream_t *gp_stream_of_thread(gp_engine_t *engine, gp_context_t *context)
 {
-  gp_stream_t *stream = gp_stream_known_of_thread(context);
+  gp_stream_t *stream = gp_stream_known_of_thread(engine, context);
 
   if (stream || !engine->streams)
     return stream;

@@ -13,6 +13,7 @@
 
 /* The calling thread's default stream, in the context that it used last. */
 static _Thread_local struct {
+  uint64_t engine; /* its serial: another one's records are gone */
   gp_stream_t *stream;
   uint64_t id;
   gp_context_t *context;
@@ -209,18 +210,18 @@ static bool thread_has_ended(const gp_stream_t *stream)
   return stream->submitter && atomic_load(&stream->submitter->owners) != stream->submitter_owner;
 }
 
-gp_stream_t *gp_stream_known_of_thread(gp_context_t *context)
+gp_stream_t *gp_stream_known_of_thread(const gp_engine_t *engine, const gp_context_t *context)
 {
   /* Destructors of a thread may submit work after the library's has run: the record is ended then, and they
    * get another. */
-  bool is_known = of_thread.stream && of_thread.context == context &&
+  bool is_known = of_thread.engine == engine->serial && of_thread.stream && of_thread.context == context &&
                   gp_stream_id(of_thread.stream) == of_thread.id && !thread_has_ended(of_thread.stream);
   return is_known ? of_thread.stream : NULL;
 }
 
 gp_stream_t *gp_stream_add_of_thread(gp_engine_t *engine, gp_context_t *context)
 {
-  gp_stream_t *before = of_thread.stream;
+  gp_stream_t *before = of_thread.engine == engine->serial ? of_thread.stream : NULL;
   bool can = gp_submitter_init() && !atomic_load(&context->lost);
   gp_stream_t *stream = can ? make(engine, context, GP_STREAM_LAST_OF_DEFAULTS, false) : NULL;
 
@@ -235,6 +236,7 @@ gp_stream_t *gp_stream_add_of_thread(gp_engine_t *engine, gp_context_t *context)
     before->end_epoch = gp_epoch_begin(engine);
   if (!stream)
     return NULL;
+  of_thread.engine = engine->serial;
   of_thread.stream = stream;
   of_thread.id = gp_stream_id(stream);
   of_thread.context = context;

@@ -46,7 +46,7 @@ gp_stream_t *gp_stream_add(gp_engine_t *engine, gp_context_t *context, uint64_t 
 gp_stream_t *gp_stream_add_of_thread(gp_engine_t *engine, gp_context_t *context);
 
 /* The record of the calling thread's default stream in a context; NULL: it has none yet. Takes no lock. */
-gp_stream_t *gp_stream_known_of_thread(gp_context_t *context);
+gp_stream_t *gp_stream_known_of_thread(const gp_engine_t *engine, const gp_context_t *context);
 
 /*
  * Before the driver destroys a stream, because it may give the handle to another thread at once:
