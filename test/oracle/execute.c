@@ -356,10 +356,9 @@ static CUresult refuse(const step_t *step, int index)
   return CUDA_SUCCESS;
 }
 
-static CUresult allocate(const driver_t *driver, const step_t *step, int index)
+/* The program has the memory, if the driver gave it. */
+static CUresult take(const step_t *step, int index, CUresult result, CUdeviceptr pointer)
 {
-  CUdeviceptr pointer = 0;
-  CUresult result = driver->cuMemAlloc_v2(&pointer, step->bytes);
   if (result == CUDA_ERROR_OUT_OF_MEMORY && program->options.tight)
     return refuse(step, index);
   if (result != CUDA_SUCCESS)
@@ -368,6 +367,13 @@ static CUresult allocate(const driver_t *driver, const step_t *step, int index)
   mem_live[step->mem] = true;
   own(pointer, step->bytes, step->mem);
   return CUDA_SUCCESS;
+}
+
+static CUresult allocate(const driver_t *driver, const step_t *step, int index)
+{
+  CUdeviceptr pointer = 0;
+  CUresult result = driver->cuMemAlloc_v2(&pointer, step->bytes);
+  return take(step, index, result, pointer);
 }
 
 static CUresult default_pool(const driver_t *driver, int ctx, CUmemoryPool *ret_pool)
@@ -394,14 +400,7 @@ static CUresult allocate_async(const driver_t *driver, const step_t *step, int i
   else
     result = driver->cuMemAllocAsync(
         &pointer, step->bytes, stream == CU_STREAM_LEGACY && step->value % 2 ? NULL : stream);
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && program->options.tight)
-    return refuse(step, index);
-  if (result != CUDA_SUCCESS)
-    return result;
-  mems[step->mem] = pointer;
-  mem_live[step->mem] = true;
-  own(pointer, step->bytes, step->mem);
-  return CUDA_SUCCESS;
+  return take(step, index, result, pointer);
 }
 
 static CUresult release_async(const driver_t *driver, const step_t *step)
