@@ -1,6 +1,6 @@
 /*
- * What the model knows while a program is made: for model.c, which has the effects of steps, and legal.c,
- * which says which step may come next. All others see gen.h.
+ * What the model knows while a program is made: for model.c, which has the effects of steps, legal.c, which
+ * says which step may come next, and questions.c, which answers a generator. All others see gen.h.
  */
 #ifndef MODEL_STATE_H
 #define MODEL_STATE_H
