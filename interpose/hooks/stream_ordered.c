@@ -9,6 +9,7 @@
 #include "interpose/hooks/forward.h"
 #include "interpose/hooks/stream_place.h"
 #include "interpose/routes/real.h"
+#include "interpose/sight/work.h"
 #include "pool/reuse/identities.h"
 
 /*
@@ -63,14 +64,8 @@ static bool order_of(gp_engine_t *engine, CUstream stream, bool per_thread, gp_o
   uint64_t handle = (uint64_t)(uintptr_t)stream;
   gp_order_t order = {.stream = handle ? handle : per_thread ? GP_STREAM_PER_THREAD : GP_STREAM_LEGACY};
 
-  if (order.stream > GP_STREAM_PER_THREAD) {
-    order.identity = gp_identity_of(engine, order.stream);
-    order.context = order.identity ? gp_identity_context(order.identity) : gp_stream_context(engine, stream);
-  } else {
-    order.context = gp_current_context(engine);
-    if (order.context && !gp_green_contexts_exist())
-      order.identity = gp_identity_of_default(engine, order.context, order.stream);
-  }
+  order.identity = gp_work_identity(engine, stream, per_thread);
+  order.context = order.identity ? gp_identity_context(order.identity) : gp_stream_context(engine, stream);
   *ret_order = order;
   return order.context != NULL;
 }
