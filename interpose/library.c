@@ -229,6 +229,16 @@ gp_engine_t *gp_library_engine(void)
   return engine_slowly();
 }
 
+struct gp_recorder *gp_library_recorder(void)
+{
+  return the_recorder;
+}
+
+struct gp_snapshot_writer *gp_library_snapshots(void)
+{
+  return the_snapshots;
+}
+
 void gp_library_stop_pooling(void)
 {
   if (atomic_load(&state) == LIBRARY_ACTIVE && gp_process_is_ours())

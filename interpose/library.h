@@ -14,6 +14,11 @@
  */
 gp_engine_t *gp_library_engine(void);
 
+/* What records the engine, and writes its snapshots, after gp_library_engine has answered. NULL, both: the
+ * host had no memory for a record. Any thread. */
+struct gp_recorder *gp_library_recorder(void);
+struct gp_snapshot_writer *gp_library_snapshots(void);
+
 /* From now on every call is forwarded; the pool still frees the memory that it has handed out. The caller
  * logs the reason first. Any thread, also before the start. */
 void gp_library_stop_pooling(void);

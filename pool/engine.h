@@ -324,14 +324,16 @@ bool gp_engine_make_room(gp_engine_t *engine, gp_context_t *context);
  *
  * set_limits: the limits of all devices, as GPUPOOL_LIMIT has them, by ordinal. Where more than that is
  * committed, idle memory goes back; what is freed later goes back, too, and nothing is handed out until the
- * limit is kept. A malformed limit of the start is forgotten. empty_cache: idle memory of all devices goes
- * back to the driver. Memory goes back at once if the devices are quiet, else later, as surplus
- * (give_back.h). Both return the bytes given back at once: none during a stream capture, or after pooling has
- * stopped. reset_peaks: every peak begins anew at what is there now.
+ * limit is kept. A malformed limit of the start is forgotten. set_limit: that of one device. empty_cache:
+ * idle memory of all devices goes back to the driver. Memory goes back at once if the devices are quiet, else
+ * later, as surplus (give_back.h). Both return the bytes given back at once: none during a stream capture, or
+ * after pooling has stopped. reset_peaks: every peak of these devices, a bit mask, begins anew at what is
+ * there now.
  */
 uint64_t gp_engine_set_limits(gp_engine_t *engine, const gp_amount_t limits[GP_MAX_DEVICES]);
+uint64_t gp_engine_set_limit(gp_engine_t *engine, int device, const gp_amount_t *limit);
 uint64_t gp_engine_empty_cache(gp_engine_t *engine);
-void gp_engine_reset_peaks(gp_engine_t *engine);
+void gp_engine_reset_peaks(gp_engine_t *engine, uint64_t devices);
 
 /*
  * Asks for the observer's peak() at the first free after more than `bytes` of the device are in use: held by
@@ -348,6 +350,10 @@ bool gp_engine_device_use(gp_engine_t *engine, int device, gp_device_use_t *ret_
  * hold. */
 void gp_engine_translate_info(
     gp_engine_t *engine, gp_context_t *context, uint64_t *free_bytes, uint64_t *total_bytes);
+
+/* The same for a context that need not be current, after asking the driver. False: it did not tell, or may
+ * not be asked. */
+bool gp_engine_ask_info(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free, uint64_t *ret_total);
 
 /*
  * The reuse mode is `single` or `epoch`, and nothing has escaped its sight: work of streams has to be seen.

@@ -152,15 +152,25 @@ uint64_t gp_engine_empty_cache(gp_engine_t *engine)
   return given;
 }
 
+static uint64_t set_limit(gp_engine_t *engine, gp_device_t *device, const gp_amount_t *limit)
+{
+  uint64_t excess = gp_limit_set(engine, device, limit);
+  return excess > 0 ? give_back_on_request(engine, device, excess) : 0;
+}
+
+uint64_t gp_engine_set_limit(gp_engine_t *engine, int device, const gp_amount_t *limit)
+{
+  uint64_t given = set_limit(engine, &engine->devices[device], limit);
+  gp_mode_accept_limits(engine); /* after the limit: a thread that sees it finds that */
+  return given;
+}
+
 uint64_t gp_engine_set_limits(gp_engine_t *engine, const gp_amount_t limits[GP_MAX_DEVICES])
 {
   uint64_t given = 0;
 
-  for (int i = 0; i < GP_MAX_DEVICES; i++) {
-    uint64_t excess = gp_limit_set(engine, &engine->devices[i], &limits[i]);
-    if (excess > 0)
-      given += give_back_on_request(engine, &engine->devices[i], excess);
-  }
+  for (int i = 0; i < GP_MAX_DEVICES; i++)
+    given += set_limit(engine, &engine->devices[i], &limits[i]);
   gp_mode_accept_limits(engine); /* after the limits: a thread that sees it finds them */
   return given;
 }

@@ -288,3 +288,16 @@ void gp_engine_translate_info(
   if (*total_bytes > limit)
     *total_bytes = limit;
 }
+
+bool gp_engine_ask_info(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free, uint64_t *ret_total)
+{
+  uint64_t free_bytes;
+  uint64_t total_bytes;
+
+  if (!gp_limit_ask(engine, context, &free_bytes, &total_bytes))
+    return false;
+  gp_engine_translate_info(engine, context, &free_bytes, &total_bytes);
+  *ret_free = free_bytes;
+  *ret_total = total_bytes;
+  return true;
+}

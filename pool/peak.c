@@ -32,10 +32,10 @@ void gp_engine_tell_peaks(gp_engine_t *engine)
   }
 }
 
-void gp_engine_reset_peaks(gp_engine_t *engine)
+void gp_engine_reset_peaks(gp_engine_t *engine, uint64_t devices)
 {
-  for (int i = 0; i < GP_MAX_DEVICES; i++) {
-    gp_device_t *device = &engine->devices[i];
+  while (devices) {
+    gp_device_t *device = gp_device_next(engine, &devices);
     gp_lock_take(&device->lock);
 #define GAUGE(name, unit, what) device->stats->name.peak = device->stats->name.current;
 #include "trace/format/stats.def"

@@ -21,15 +21,17 @@ class Inert(PreloadCase):
             self.skipTest("built with a sanitizer")
         self.assertEqual([name for name in needed if name not in allowed], [])
 
-    def test_exports_the_hooks_and_dlsym_only(self):
+    def test_exports_the_hooks_dlsym_and_its_api_only(self):
         with open(os.path.join(SOURCE, "interpose", "routes", "functions.def")) as file:
             hooks = set(re.findall(r"^HOOK\((\w+),", file.read(), re.M))
         if os.uname().machine == "x86_64":
             with open(os.path.join(SOURCE, "interpose", "sight", "work.def")) as file:
                 hooks |= set(re.findall(r"^WORK\((\w+),", file.read(), re.M))
+        with open(os.path.join(SOURCE, "interpose", "api", "gpupool.h")) as file:
+            api = set(re.findall(r"^\w.*\b(gpupool_api_\w+)\(", file.read(), re.M))
         exported = {line.split()[-1] for line in tool("nm", "-D", "--defined-only", LIBRARY).splitlines()}
         self.assertEqual({name for name in exported if not name.startswith(("__asan", "__tsan", "__odr"))},
-                         hooks | {"dlsym"})
+                         hooks | api | {"dlsym"})
         self.assertGreater(len(hooks), 30)
 
     def test_exports_have_no_named_version(self):

@@ -143,7 +143,7 @@ START_TEST(test_peaks_begin_anew)
   uint64_t kept = allocate(2 * GP_MIB);
   free_code(allocate(8 * GP_MIB));
   ck_assert_uint_eq(stats().requested_bytes.peak, 10 * GP_MIB);
-  gp_engine_reset_peaks(engine);
+  gp_engine_reset_peaks(engine, gp_engine_devices(engine));
   ck_assert_uint_eq(stats().requested_bytes.peak, 2 * GP_MIB);
   ck_assert_uint_eq(stats().requested_bytes.allocated, 10 * GP_MIB);
   ck_assert_uint_eq(stats().reserved_bytes.peak, 10 * GP_MIB);

@@ -132,7 +132,7 @@ static void empty_cache(gp_control_target_t *target, const char *argument, gp_js
 
 static void reset_peaks(gp_control_target_t *target, const char *argument, gp_json_t *answer)
 {
-  gp_engine_reset_peaks(target->engine);
+  gp_engine_reset_peaks(target->engine, gp_engine_devices(target->engine));
   begin(answer);
   end(answer);
 }

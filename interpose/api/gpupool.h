@@ -1,0 +1,248 @@
+/*
+ * gpupool.h: what a program may ask of libgpupool.so, the memory pool that it is run under.
+ *
+ * A program that includes this header needs no library to link, and runs with the pool and without it:
+ *
+ *   LD_PRELOAD=libgpupool.so ./app      the functions below do what they say
+ *   ./app                               each says that there is no library: see "without" below
+ *
+ * Rules that hold for all functions:
+ * - Any thread may call them at any time, but in a signal handler. They wait for no work of the device, but
+ *   for gpupool_release, which may, as cudaFree does.
+ * - They return GPUPOOL_OK or the reason why nothing was done; then what pointers lead to is untouched. Those
+ *   that return a number or a text have 0 or NULL in its place.
+ * - Sizes are bytes. What is passed stays the caller's. A pointer that takes a result may be NULL if the
+ *   result is not wanted.
+ * - A device is its CUDA ordinal, or GPUPOOL_CURRENT: that of the context that is current in the calling
+ *   thread, 0 if there is none. One that the program has not used holds nothing.
+ * - Without the library they return GPUPOOL_NOT_LOADED, 0 or NULL, and change nothing.
+ * - In a process in which the library does nothing it is GPUPOOL_INACTIVE: with GPUPOOL_DISABLE=1, in the
+ *   child of fork(), and as long as the process has loaded no CUDA driver. The CUDA runtime loads it with the
+ *   program's first call.
+ *
+ * C11 or C++11, with the extensions of GCC that Clang has, too. Linux.
+ */
+#ifndef GPUPOOL_H
+#define GPUPOOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum gpupool_result {
+  GPUPOOL_OK = 0,
+  GPUPOOL_NOT_LOADED = 1, /* the program runs without the library, or with one that is older than this call */
+  GPUPOOL_INACTIVE = 2,   /* the library does nothing in this process, or not yet */
+  GPUPOOL_INVALID = 3,    /* an argument that is never right, such as a negative device */
+  GPUPOOL_UNKNOWN = 4,    /* no such block or name */
+  GPUPOOL_FAILED = 5      /* the system or the driver refused; errno tells why where it says so below */
+} gpupool_result_t;
+
+#define GPUPOOL_CURRENT  (-1)
+#define GPUPOOL_NO_LIMIT UINT64_MAX
+
+/* What is recorded (GPUPOOL_TRACE). */
+typedef enum gpupool_recording {
+  GPUPOOL_RECORD_OFF = 0,
+  GPUPOOL_RECORD_STATE = 1, /* no events; snapshots have the blocks that are live */
+  GPUPOOL_RECORD_ALL = 2
+} gpupool_recording_t;
+
+/*
+ * The functions of the library. A program calls those below, without api_, which look first whether there is
+ * a library; foreign languages look these names up.
+ */
+const char *gpupool_api_version(void);
+gpupool_result_t gpupool_api_statistic(int device, const char *name, uint64_t *ret_value);
+size_t gpupool_api_memory_stats(int device, char *text, size_t capacity);
+size_t gpupool_api_memory_summary(int device, char *text, size_t capacity);
+gpupool_result_t gpupool_api_memory_info(int device, uint64_t *ret_free, uint64_t *ret_total);
+gpupool_result_t gpupool_api_reset_peaks(int device);
+gpupool_result_t gpupool_api_reset_stats(int device);
+gpupool_result_t gpupool_api_empty_cache(uint64_t *ret_bytes);
+gpupool_result_t gpupool_api_set_limit(int device, uint64_t bytes);
+gpupool_result_t gpupool_api_snapshot(const char *path, char *ret_path, size_t capacity);
+gpupool_result_t gpupool_api_set_recording(gpupool_recording_t recording);
+gpupool_result_t gpupool_api_set_verbose(int level);
+gpupool_result_t gpupool_api_retain(const void *address);
+gpupool_result_t gpupool_api_release(const void *address);
+
+/*
+ * Puts the address of a function into `pointer`, NULL without the library. On x86-64 through the table that
+ * the loader fills: the linker of an executable that is not position-independent would answer NULL for good.
+ */
+#ifdef __x86_64__
+#define GPUPOOL_FIND(function, pointer)                                                                      \
+  __typeof__(&function) pointer;                                                                             \
+  __asm__(".weak " #function "\n\tmovq " #function "@GOTPCREL(%%rip), %0" : "=r"(pointer))
+#else
+#define GPUPOOL_FIND(function, pointer)                                                                      \
+  extern __typeof__(function) function __attribute__((weak));                                                \
+  __typeof__(&function) pointer = function
+#endif
+
+/* Calls it with the arguments in brackets, or has the value that stands for "no library". */
+#define GPUPOOL_CALL(function, arguments, without)                                                           \
+  GPUPOOL_FIND(gpupool_api_##function, gpupool_found);                                                       \
+  return gpupool_found ? gpupool_found arguments : (without)
+
+/* The version, "0.1.0", valid for ever. NULL: the program runs without the library. */
+static inline const char *gpupool_version(void)
+{
+  GPUPOOL_CALL(version, (), NULL);
+}
+
+/*
+ * One number of a device by its name; names are those of PyTorch's memory_stats() where it has one for the
+ * same. For each of allocation, segment (counts), allocated_bytes, requested_bytes, reserved_bytes,
+ * active_bytes, cached_bytes, inactive_split_bytes, surplus_bytes, deferred_bytes, passthrough_bytes and
+ * pinned_host_bytes (bytes): "NAME.all.current", "NAME.all.peak", "NAME.all.allocated", "NAME.all.freed", and
+ * "NAME" for the current one. Counts: "cache_hits", "cache_misses", "driver_allocs", "driver_frees",
+ * "fences", "host_waits", "num_ooms", "num_alloc_retries". trace/FORMAT.md says what each counts, doc/api.md
+ * lists the other names by which some are known. A name that there is not: GPUPOOL_UNKNOWN; NULL:
+ * GPUPOOL_INVALID. Takes the device's lock.
+ */
+static inline gpupool_result_t gpupool_statistic(int device, const char *name, uint64_t *ret_value)
+{
+  GPUPOOL_CALL(statistic, (device, name, ret_value), GPUPOOL_NOT_LOADED);
+}
+
+/* 0 where gpupool_statistic has none. */
+static inline uint64_t gpupool_number(int device, const char *name)
+{
+  uint64_t value = 0;
+  (void)gpupool_statistic(device, name, &value);
+  return value;
+}
+
+/* Bytes that the program holds, as the pool rounds them; that the pool keeps for it, ready to be handed out;
+ * that the pool holds from the driver, these two included; and the most that each of them has been. */
+static inline uint64_t gpupool_memory_allocated(int device)
+{
+  return gpupool_number(device, "allocated_bytes.all.current");
+}
+static inline uint64_t gpupool_memory_cached(int device)
+{
+  return gpupool_number(device, "cached_bytes.all.current");
+}
+static inline uint64_t gpupool_memory_reserved(int device)
+{
+  return gpupool_number(device, "reserved_bytes.all.current");
+}
+static inline uint64_t gpupool_max_memory_allocated(int device)
+{
+  return gpupool_number(device, "allocated_bytes.all.peak");
+}
+static inline uint64_t gpupool_max_memory_cached(int device)
+{
+  return gpupool_number(device, "cached_bytes.all.peak");
+}
+static inline uint64_t gpupool_max_memory_reserved(int device)
+{
+  return gpupool_number(device, "reserved_bytes.all.peak");
+}
+
+/*
+ * All of them as one JSON object, names to numbers, and a table to print. Written into text[0..capacity) as
+ * snprintf does: at most capacity - 1 bytes and a 0, and the length that the whole has is returned. text may
+ * be NULL if capacity is 0. 0, and nothing is written: there is no library, or no such device.
+ */
+static inline size_t gpupool_memory_stats(int device, char *text, size_t capacity)
+{
+  GPUPOOL_CALL(memory_stats, (device, text, capacity), 0);
+}
+static inline size_t gpupool_memory_summary(int device, char *text, size_t capacity)
+{
+  GPUPOOL_CALL(memory_summary, (device, text, capacity), 0);
+}
+
+/* What cudaMemGetInfo says of the device: under a limit what that leaves, and memory that the pool keeps is
+ * free. GPUPOOL_FAILED: the driver does not answer, or may not be asked now (beside a stream capture). */
+static inline gpupool_result_t gpupool_memory_info(int device, uint64_t *ret_free, uint64_t *ret_total)
+{
+  GPUPOOL_CALL(memory_info, (device, ret_free, ret_total), GPUPOOL_NOT_LOADED);
+}
+
+/*
+ * Peaks begin anew at what is there now: for snapshots and `gpupool ctl`, too. reset_stats: so do the counts,
+ * and what was "allocated" and "freed"; this is for the functions above only.
+ */
+static inline gpupool_result_t gpupool_reset_peaks(int device)
+{
+  GPUPOOL_CALL(reset_peaks, (device), GPUPOOL_NOT_LOADED);
+}
+static inline gpupool_result_t gpupool_reset_stats(int device)
+{
+  GPUPOOL_CALL(reset_stats, (device), GPUPOOL_NOT_LOADED);
+}
+
+/*
+ * Gives what the pool keeps on all devices back to the driver: at once where a device has no work, else in a
+ * later free or synchronization of the program that finds it without. *ret_bytes: what went at once.
+ */
+static inline gpupool_result_t gpupool_empty_cache(uint64_t *ret_bytes)
+{
+  GPUPOOL_CALL(empty_cache, (ret_bytes), GPUPOOL_NOT_LOADED);
+}
+
+/*
+ * From now on the process may hold so many bytes of the device, whatever call they come from (GPUPOOL_LIMIT);
+ * GPUPOOL_NO_LIMIT: as many as there are. Below what is held nothing is taken away, and allocations fail
+ * until enough was freed. 0: GPUPOOL_INVALID. A GPUPOOL_LIMIT that was malformed is forgotten.
+ */
+static inline gpupool_result_t gpupool_set_limit(int device, uint64_t bytes)
+{
+  GPUPOOL_CALL(set_limit, (device, bytes), GPUPOOL_NOT_LOADED);
+}
+
+/*
+ * Writes a snapshot. path: the name of the file; where there is one, ".1" and so on is appended, since
+ * nothing is overwritten. NULL: a name made of GPUPOOL_OUTPUT. The name used goes into ret_path[0..capacity),
+ * cut if it does not fit. GPUPOOL_FAILED: errno says why; ECANCELED: GPUPOOL_OUTPUT_MAX is reached, or the
+ * process ends.
+ */
+static inline gpupool_result_t gpupool_snapshot(const char *path, char *ret_path, size_t capacity)
+{
+  GPUPOOL_CALL(snapshot, (path, ret_path, capacity), GPUPOOL_NOT_LOADED);
+}
+
+/* What is recorded from now on. Events from before a pause count as lost when recording goes on. */
+static inline gpupool_result_t gpupool_set_recording(gpupool_recording_t recording)
+{
+  GPUPOOL_CALL(set_recording, (recording), GPUPOOL_NOT_LOADED);
+}
+
+/* How much the library tells on stderr or in GPUPOOL_LOG: 0, 1 or 2, as GPUPOOL_VERBOSE. */
+static inline gpupool_result_t gpupool_set_verbose(int level)
+{
+  GPUPOOL_CALL(set_verbose, (level), GPUPOOL_NOT_LOADED);
+}
+
+/*
+ * Takes one more reference on memory of cudaMalloc or cudaMallocAsync that the pool serves, by the address
+ * that the program got: it stays as it is until the last holder has let go of it. The program's cudaFree is
+ * one, each gpupool_retain has to be followed by one gpupool_release more. The memory ends with its context
+ * whoever holds it. Retaining what is freed but retained by another is legal. GPUPOOL_UNKNOWN: no block of
+ * the pool begins there that anyone holds; the driver served it itself, or it was freed.
+ *
+ * The last release counts as the free: it may be the driver's, which may wait, and work that was submitted
+ * before it may use the memory still. GPUPOOL_UNKNOWN: no reference of gpupool_retain is left on such a
+ * block, or the driver did not take it back.
+ */
+static inline gpupool_result_t gpupool_retain(const void *address)
+{
+  GPUPOOL_CALL(retain, (address), GPUPOOL_NOT_LOADED);
+}
+static inline gpupool_result_t gpupool_release(const void *address)
+{
+  GPUPOOL_CALL(release, (address), GPUPOOL_NOT_LOADED);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,153 @@
+/*
+ * The statistics of a device: by name, as JSON, as a table; and their new beginning.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "interpose/api/api.h"
+#include "interpose/api/figures.h"
+#include "interpose/api/text.h"
+#include "pool/util/size.h"
+
+/* As of the last reset of a device; zeros: none was. Under gp_api_lock. */
+static gp_stats_t since[GP_MAX_DEVICES];
+
+static gpupool_result_t read_stats(int *device, gp_engine_t **ret_engine, gp_stats_t *ret_stats)
+{
+  gpupool_result_t result = gp_api_device(ret_engine, device);
+  if (result != GPUPOOL_OK)
+    return result;
+  gp_lock_take(&gp_api_lock); /* a reset meanwhile would be later than the figures */
+  gp_engine_stats(*ret_engine, *device, ret_stats);
+  gp_figures_since(ret_stats, &since[*device]);
+  gp_lock_release(&gp_api_lock);
+  return GPUPOOL_OK;
+}
+
+typedef struct wanted {
+  const char *name;
+  uint64_t value;
+  bool found;
+} wanted_t;
+
+static void look(void *arg, const char *name, uint64_t value)
+{
+  wanted_t *wanted = arg;
+  if (strcmp(name, wanted->name) == 0) {
+    wanted->value = value;
+    wanted->found = true;
+  }
+}
+
+GP_API gpupool_result_t gpupool_api_statistic(int device, const char *name, uint64_t *ret_value)
+{
+  gp_engine_t *engine;
+  gp_stats_t stats;
+
+  if (!name)
+    return GPUPOOL_INVALID;
+  gpupool_result_t result = read_stats(&device, &engine, &stats);
+  if (result != GPUPOOL_OK)
+    return result;
+  wanted_t wanted = {.name = name};
+  gp_figures_each(&stats, look, &wanted);
+  if (!wanted.found)
+    return GPUPOOL_UNKNOWN;
+  if (ret_value)
+    *ret_value = wanted.value;
+  return GPUPOOL_OK;
+}
+
+static void add_ratio(gp_text_t *text, const char *name, uint64_t part, uint64_t whole)
+{
+  uint64_t millionths = whole ? (uint64_t)((double)part / (double)whole * 1e6 + 0.5) : 0;
+  gp_text_add(text, ", \"%s\": %" PRIu64 ".%06" PRIu64, name, millionths / 1000000, millionths % 1000000);
+}
+
+static void add_number(void *arg, const char *name, uint64_t value)
+{
+  gp_text_t *text = arg;
+  gp_text_add(text, "%s\"%s\": %" PRIu64, text->length > 1 ? ", " : "", name, value);
+}
+
+GP_API size_t gpupool_api_memory_stats(int device, char *bytes, size_t capacity)
+{
+  gp_text_t text = {bytes, capacity, 0};
+  gp_engine_t *engine;
+  gp_stats_t stats;
+
+  if ((!bytes && capacity) || read_stats(&device, &engine, &stats) != GPUPOOL_OK)
+    return 0;
+  uint64_t idle = stats.cached_bytes.current;
+  uint64_t largest = gp_engine_largest_idle(engine, device);
+  if (largest > idle) /* two moments */
+    largest = idle;
+  gp_text_add(&text, "{");
+  gp_figures_each(&stats, add_number, &text);
+  add_ratio(&text, "cache_hit_rate", stats.cache_hits, stats.cache_hits + stats.cache_misses);
+  add_ratio(&text, "efficiency", stats.requested_bytes.current, stats.reserved_bytes.current);
+  add_ratio(&text, "fragmentation", idle - largest, idle);
+  gp_text_add(&text, "}");
+  return text.length;
+}
+
+static void add_row(gp_text_t *text, const char *name, const char *unit, const gp_gauge_t *gauge)
+{
+  const uint64_t values[] = {gauge->current, gauge->peak, gauge->allocated, gauge->freed};
+  char formatted[GP_SIZE_TEXT_BYTES];
+
+  gp_text_add(text, "  %-22s", name);
+  for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+    if (strcmp(unit, "bytes") == 0)
+      gp_text_add(text, "%14s", gp_size_format(values[i], formatted));
+    else
+      gp_text_add(text, "%14" PRIu64, values[i]);
+  }
+  gp_text_add(text, "\n");
+}
+
+GP_API size_t gpupool_api_memory_summary(int device, char *bytes, size_t capacity)
+{
+  gp_text_t text = {bytes, capacity, 0};
+  gp_engine_t *engine;
+  gp_stats_t stats;
+  char formatted[GP_SIZE_TEXT_BYTES];
+
+  if ((!bytes && capacity) || read_stats(&device, &engine, &stats) != GPUPOOL_OK)
+    return 0;
+  uint64_t limit = gp_engine_limit(engine, device);
+  uint64_t requests = stats.cache_hits + stats.cache_misses;
+  gp_text_add(&text, "gpupool memory summary, device %d, limit %s\n", device,
+      limit ? gp_size_format(limit, formatted) : "none");
+  gp_text_add(&text, "  %-22s%14s%14s%14s%14s\n", "", "current", "peak", "allocated", "freed");
+#define GAUGE(name, unit, what) add_row(&text, #name, unit, &stats.name);
+#define COUNTER(name, what)
+#include "trace/format/stats.def"
+#define COUNTER(name, what) gp_text_add(&text, "  %-22s%14" PRIu64 "  %s\n", #name, stats.name, what);
+#include "trace/format/stats.def"
+  gp_text_add(&text, "  %-22s%13.1f%%\n", "cache_hit_rate",
+      requests ? 100.0 * (double)stats.cache_hits / (double)requests : 0.0);
+  return text.length;
+}
+
+GP_API gpupool_result_t gpupool_api_reset_peaks(int device)
+{
+  gp_engine_t *engine;
+  gpupool_result_t result = gp_api_device(&engine, &device);
+  if (result == GPUPOOL_OK)
+    gp_engine_reset_peaks(engine, UINT64_C(1) << device);
+  return result;
+}
+
+GP_API gpupool_result_t gpupool_api_reset_stats(int device)
+{
+  gp_engine_t *engine;
+  gpupool_result_t result = gp_api_device(&engine, &device);
+  if (result != GPUPOOL_OK)
+    return result;
+  gp_lock_take(&gp_api_lock);
+  gp_engine_reset_peaks(engine, UINT64_C(1) << device);
+  gp_engine_stats(engine, device, &since[device]);
+  gp_lock_release(&gp_api_lock);
+  return GPUPOOL_OK;
+}

@@ -1,0 +1,232 @@
+"""gpupool.h: what a program that includes it gets, with the library and without."""
+
+import json
+import os
+import shlex
+import subprocess
+import unittest
+
+from harness import LIBRARY, SOURCE, stats_of
+from live_program import LiveCase
+
+MIB = 1 << 20
+OK, NOT_LOADED, INACTIVE, INVALID, UNKNOWN, FAILED = range(6)
+HEADER = os.path.join(SOURCE, "interpose", "api", "gpupool.h")
+FUNCTIONS = ["reset_peaks", "reset_stats", "set_recording 1", "set_verbose 1", "snapshot", "retain 0", "release 0",
+             "set_limit 0 none", "result_of segment"]
+
+
+class ApiCase(LiveCase):
+    def begin(self, **settings):
+        program = self.start(name="api", **settings)
+        self.assertEqual(program.step("synchronize"), 0)
+        return program
+
+    def steps(self, program, *pairs):
+        for text, answer in pairs:
+            self.assertEqual(program.step(text), answer, text)
+
+    def number(self, program, name, device=0):
+        return program.step("number %s %d" % (name, device))
+
+
+class Header(unittest.TestCase):
+    def compile(self, command, language, body):
+        subprocess.run(shlex.split(command) + ["-Wall", "-Wextra", "-pedantic", "-Werror", "-O2", "-x", language, "-", "-o", os.devnull,
+                                               "-I" + os.path.dirname(HEADER)],
+                       input=body, encoding="utf-8", check=True, timeout=120)
+
+    def test_compiles_alone(self):
+        """And links without a library, whatever the executable is."""
+        body = "#include <gpupool.h>\nint main(void) { return (int)gpupool_reset_peaks(0) - 1 + (int)gpupool_memory_stats(0, NULL, 0); }\n"
+        for command, language in (("cc -std=c11", "c"), ("cc -std=c11 -fno-pie -no-pie", "c"), ("c++ -std=c++17", "c++")):
+            with self.subTest(command):
+                try:
+                    self.compile(command, language, body)
+                except FileNotFoundError:
+                    self.skipTest("no " + command.split()[0])
+
+    def test_all_is_documented(self):
+        """Each function that the library exports is declared there, and has a function that a program calls."""
+        with open(HEADER, encoding="utf-8") as file:
+            text = file.read()
+        exported = {line.split()[-1] for line in subprocess.run(
+            ["nm", "-D", "--defined-only", LIBRARY], stdout=subprocess.PIPE, encoding="utf-8", check=True).stdout.splitlines()}
+        functions = {name for name in exported if name.startswith("gpupool_api_")}
+        self.assertGreater(len(functions), 10)
+        for name in functions:
+            self.assertIn(name + "(", text)
+            self.assertIn("GPUPOOL_CALL(%s, " % name[len("gpupool_api_"):], text)
+
+
+class Without(ApiCase):
+    def expect(self, program, answer):
+        self.steps(program, *((step, answer) for step in FUNCTIONS))
+        self.steps(program, ("empty_cache", -1), ("memory_free", -answer), ("number segment", 0), ("memory_stats 0", 0), ("memory_summary 0", 0))
+        self.assertEqual(program.end(), 0)
+
+    def test_the_library(self):
+        program = self.begin(preload=None)
+        self.steps(program, ("alloc 1000", 0), ("library", 0))
+        self.expect(program, NOT_LOADED)
+
+    def test_a_pool(self):
+        program = self.begin(DISABLE="1")
+        self.steps(program, ("alloc 1000", 0), ("library", 1))
+        self.expect(program, INACTIVE)
+
+    def test_a_driver(self):
+        """The runtime has not been called: nothing is known so far, and all is well later."""
+        program = self.start(name="api")
+        self.steps(program, ("library", 1), ("result_of segment", INACTIVE), ("set_limit 0 %d" % MIB, INACTIVE), ("synchronize", 0),
+                   ("result_of segment", OK))
+        self.assertEqual(program.end(), 0)
+
+    def test_a_parent(self):
+        program = self.begin()
+        self.steps(program, ("alloc 1000", 0), ("child", INACTIVE), ("result_of segment", OK))
+        self.assertEqual(program.end(), 0)
+
+
+class Statistics(ApiCase):
+    def test_what_is_held(self):
+        program = self.begin()
+        self.steps(program, ("alloc %d" % (4 * MIB), 0), ("alloc %d" % MIB, 1), ("free 0", 0), ("synchronize", 0))
+        for name, value in (("allocated_bytes", MIB), ("cached_bytes", 4 * MIB), ("reserved_bytes", 5 * MIB),
+                            ("allocated_bytes.all.peak", 5 * MIB), ("allocated_bytes.all.allocated", 5 * MIB),
+                            ("allocated_bytes.all.freed", 4 * MIB), ("allocation.all.current", 1), ("num_allocations", 2),
+                            ("num_device_alloc", 2), ("cache_hits", 0), ("num_cache_misses", 2), ("peak_allocated", 5 * MIB)):
+            self.assertEqual(self.number(program, name), value, name)
+        self.steps(program, ("result_of no_such_name", UNKNOWN), ("result_of segment -2", INVALID), ("result_of segment 64", INVALID),
+                   ("result_of segment 63", OK), ("number segment 63", 0), ("number segment -1", 2))
+        self.assertEqual(program.end(), 0)
+
+    def test_json_is_what_the_snapshot_says(self):
+        program = self.begin()
+        self.steps(program, ("alloc %d" % (4 * MIB), 0), ("free 0", 0), ("synchronize", 0), ("alloc %d" % (4 * MIB), 1), ("alloc 1000", 2))
+        self.assertGreater(program.step("memory_stats 0"), 100)
+        told = json.loads(program.message("{"))
+        self.steps(program, ("snapshot", 0))
+        stats = stats_of(self.read(program.written()))
+        for name, value in stats.items():
+            if isinstance(value, dict):
+                for part in value:
+                    self.assertEqual(told["%s.all.%s" % (name, part)], value[part], name)
+                self.assertEqual(told[name], value["current"])
+            else:
+                self.assertAlmostEqual(told[name], value, 5, name)
+        self.assertEqual(told["cache_hit_rate"], 0.333333)
+        self.assertEqual(program.end(), 0)
+
+    def test_texts(self):
+        program = self.begin(LIMIT="1GiB")
+        self.steps(program, ("alloc %d" % (4 * MIB), 0), ("texts 0", 1))
+        self.assertGreater(program.step("memory_summary 0"), 100)
+        program.message("device 0, limit 1 GiB")
+        self.assertRegex(program.message("allocated_bytes"), r"allocated_bytes +4 MiB +4 MiB +4 MiB +0 B")
+        self.assertRegex(program.message("cache_misses"), r"cache_misses +1  allocations that needed the driver")
+        self.assertEqual(program.end(), 0)
+
+    def test_resets(self):
+        program = self.begin()
+        self.steps(program, ("alloc %d" % (4 * MIB), 0), ("alloc %d" % MIB, 1), ("free 0", 0), ("reset_peaks 0", OK))
+        self.assertEqual(self.number(program, "allocated_bytes.all.peak"), MIB)
+        self.assertEqual(self.number(program, "allocated_bytes.all.allocated"), 5 * MIB)
+        self.steps(program, ("reset_stats -1", OK))
+        for name, value in (("allocated_bytes.all.allocated", 0), ("allocated_bytes.all.freed", 0), ("allocated_bytes", MIB), ("cache_misses", 0)):
+            self.assertEqual(self.number(program, name), value, name)
+        self.steps(program, ("alloc 512", 2), ("free 1", 0), ("snapshot", 0))
+        self.assertEqual([self.number(program, "allocation.all." + part) for part in ("allocated", "freed")], [1, 1])
+        stats = stats_of(self.read(program.written()))  # for snapshots the counts go on
+        self.assertEqual(stats["allocation"], {"current": 1, "peak": 2, "allocated": 3, "freed": 2})
+        self.assertEqual(program.end(), 0)
+
+    def test_devices_have_their_own(self):
+        program = self.begin(SIMCUDA_DEVICES="2")
+        self.steps(program, ("alloc %d" % MIB, 0), ("device 1", 0), ("alloc %d" % (2 * MIB), 1), ("alloc %d" % (2 * MIB), 2), ("free 2", 0), ("number allocated_bytes -1", 2 * MIB),
+                   ("number allocated_bytes 0", MIB), ("reset_peaks 0", OK), ("number allocated_bytes.all.peak 1", 4 * MIB),
+                   ("set_limit 1 %d" % (3 * MIB), OK), ("alloc %d" % (4 * MIB), -1), ("device 0", 0), ("alloc %d" % (4 * MIB), 3))
+        self.assertEqual(program.end(), 0)
+
+    def test_memory_info(self):
+        program = self.begin(SIMCUDA_CAPACITY="1GiB", SIMCUDA_DEVICES="2")
+        self.steps(program, ("alloc %d" % (100 * MIB), 0), ("device 1", 0), ("alloc %d" % MIB, 1))
+        before = program.step("memory_free 0")
+        self.steps(program, ("free 0", 0), ("memory_total 0", 1024), ("memory_free 0", before + 100), ("set_limit 0 %d" % (256 * MIB), OK),
+                   ("memory_total 0", 256), ("memory_free 0", 256), ("memory_total 1", 1024))
+        self.assertEqual(program.end(), 0)
+
+
+class Requests(ApiCase):
+    def test_empty_cache(self):
+        program = self.begin()
+        self.steps(program, ("alloc %d" % (4 * MIB), 0), ("free 0", 0), ("synchronize", 0), ("empty_cache", 4 * MIB), ("number reserved_bytes", 0), ("empty_cache", 0))
+        self.assertEqual(program.end(), 0)
+
+    def test_limit(self):
+        program = self.begin(LIMIT="8MiB")
+        self.steps(program, ("alloc %d" % (9 * MIB), -1), ("set_limit 0 0", INVALID), ("set_limit 0 %d" % (16 * MIB), OK), ("alloc %d" % (9 * MIB), 0),
+                   ("alloc %d" % (9 * MIB), -1), ("set_limit 0 none", OK), ("alloc %d" % (9 * MIB), 1))
+        self.assertEqual(program.end(), 0)
+
+    def test_snapshot(self):
+        program = self.begin()
+        path = os.path.join(program.folder, "mine.json")
+        self.steps(program, ("alloc %d" % MIB, 0), ("snapshot " + path, OK))
+        self.assertEqual(program.message("snapshot \""), 'snapshot "%s" errno 0' % path)
+        self.assertEqual(self.read(path)["reason"], "request")
+        self.steps(program, ("snapshot " + path, OK))
+        self.assertEqual(program.message('snapshot "'), 'snapshot "%s.1" errno 0' % path)
+        for wrong, number in ((program.folder, 21), (os.path.join(program.folder, "none", "x.json"), 2)):  # EISDIR, ENOENT
+            self.steps(program, ("snapshot " + wrong, FAILED))
+            self.assertEqual(program.message('snapshot "'), 'snapshot "" errno %d' % number)
+        self.assertEqual(program.end(), 0)
+
+    def test_recording(self):
+        program = self.begin()
+        sizes = []
+        for recording, answer, mode in (("2", OK, "all"), ("1", OK, "state"), ("3", INVALID, "state"), ("0", OK, "off"), ("2", OK, "all")):
+            self.steps(program, ("set_recording " + recording, answer), ("alloc %d" % (1000 + len(sizes)), len(sizes)), ("snapshot", OK))
+            with open(program.written()) as file:
+                snapshot = json.load(file)
+            self.assertEqual(snapshot["settings"]["trace"], mode)
+            events = snapshot["events"]
+            sizes.append([size for size, action in zip(events["size"], events["action"]) if events["actions"][action] == "alloc"])
+        self.assertEqual(sizes, [[1000]] * 4 + [[1004]])
+        self.assertEqual(program.end(), 0)
+
+    def test_verbose(self):
+        program = self.begin()
+        self.steps(program, ("set_verbose 3", INVALID), ("set_verbose 0", OK), ("alloc 1000", 0), ("snapshot", OK))
+        self.assertEqual(program.end(), 0)
+        self.assertNotIn("snapshot written", program.err)
+
+
+class Holders(ApiCase):
+    """A block returns to the pool when the last holder lets go."""
+
+    MODES = [{"TYPE": kind} for kind in ("round", "segment", "vmm", "unpooled")] + [{"REUSE": mode} for mode in ("single", "epoch", "strict")]
+
+    def test_retained_memory_is_not_handed_out(self):
+        for settings in self.MODES:
+            for kind in ("alloc", "async")[:1 if settings.get("TYPE") == "unpooled" else 2]:  # the driver serves it itself then
+                with self.subTest(settings, kind=kind):
+                    program = self.begin(**settings)
+                    self.steps(program, ("%s %d" % (kind, 4 * MIB), 0), ("retain 0", OK), ("retain 0", OK), ("free 0", 0), ("synchronize", 0),
+                               ("%s %d" % (kind, 4 * MIB), 1), ("address 1", 0), ("release 0", OK), ("synchronize", 0), ("%s %d" % (kind, 4 * MIB), 2),
+                               ("release 0", OK), ("release 0", UNKNOWN), ("retain 0", UNKNOWN), ("synchronize", 0))
+                    blocks = {"round": 3}.get(settings.get("TYPE"))
+                    if blocks:  # a whole driver allocation each: what was let go of is handed out now
+                        self.assertEqual(self.number(program, "cache_misses"), blocks)
+                        self.steps(program, ("%s %d" % (kind, 4 * MIB), 3), ("number cache_misses", blocks))
+                    self.assertEqual(program.end(), 0)
+
+    def test_what_is_nobodys(self):
+        program = self.begin()
+        self.steps(program, ("retain", UNKNOWN), ("release", UNKNOWN), ("alloc %d" % MIB, 0), ("release 0", UNKNOWN), ("free 0", 0), ("retain 0", UNKNOWN),
+                   ("number allocation", 0))
+        self.assertEqual(program.end(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
