@@ -132,13 +132,13 @@ class Statistics(ApiCase):
         self.steps(program, ("alloc %d" % (4 * MIB), 0), ("alloc %d" % MIB, 1), ("free 0", 0), ("reset_peaks 0", OK))
         self.assertEqual(self.number(program, "allocated_bytes.all.peak"), MIB)
         self.assertEqual(self.number(program, "allocated_bytes.all.allocated"), 5 * MIB)
-        self.steps(program, ("reset_stats -1", OK))
-        for name, value in (("allocated_bytes.all.allocated", 0), ("allocated_bytes.all.freed", 0), ("allocated_bytes", MIB), ("cache_misses", 0)):
+        self.steps(program, ("alloc %d" % (2 * MIB), 2), ("free 2", 0), ("reset_stats -1", OK))
+        for name, value in (("allocated_bytes.all.peak", MIB), ("allocated_bytes.all.allocated", 0), ("allocated_bytes.all.freed", 0), ("allocated_bytes", MIB), ("cache_misses", 0)):
             self.assertEqual(self.number(program, name), value, name)
-        self.steps(program, ("alloc 512", 2), ("free 1", 0), ("snapshot", 0))
+        self.steps(program, ("alloc 512", 3), ("free 1", 0), ("snapshot", 0))
         self.assertEqual([self.number(program, "allocation.all." + part) for part in ("allocated", "freed")], [1, 1])
         stats = stats_of(self.read(program.written()))  # for snapshots the counts go on
-        self.assertEqual(stats["allocation"], {"current": 1, "peak": 2, "allocated": 3, "freed": 2})
+        self.assertEqual(stats["allocation"], {"current": 1, "peak": 2, "allocated": 4, "freed": 3})
         self.assertEqual(program.end(), 0)
 
     def test_devices_have_their_own(self):
