@@ -407,6 +407,11 @@ bool gp_engine_locks_available(gp_engine_t *engine);
 uint64_t gp_engine_devices(const gp_engine_t *engine);
 
 void gp_engine_stats(gp_engine_t *engine, int device, gp_stats_t *ret_stats);
+
+/* The same, but that peaks are those since this was last called for the device, or the peaks reset: now a new
+ * window begins. What others read of peaks is not changed by it. */
+void gp_engine_turn_peaks(gp_engine_t *engine, int device, gp_stats_t *ret_stats);
+
 uint64_t gp_engine_limit(gp_engine_t *engine, int device); /* bytes; 0: none */
 uint64_t gp_engine_largest_idle(
     gp_engine_t *engine, int device); /* bytes of the largest idle block; 0: none is idle */

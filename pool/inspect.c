@@ -44,6 +44,23 @@ void gp_engine_stats(gp_engine_t *engine, int device, gp_stats_t *ret_stats)
   gp_drain_locked(engine, &engine->devices[device]);
   *ret_stats = *engine->devices[device].stats;
   gp_lock_release(&engine->devices[device].lock);
+  gp_stats_join_peaks(ret_stats);
+}
+
+void gp_engine_turn_peaks(gp_engine_t *engine, int ordinal, gp_stats_t *ret_stats)
+{
+  gp_device_t *device = &engine->devices[ordinal];
+
+  gp_lock_take(&device->lock);
+  gp_drain_locked(engine, device);
+  gp_stats_t *stats = device->stats;
+  *ret_stats = *stats;
+#define GAUGE(name, unit, what)                                                                              \
+  if (stats->earlier_peaks.name < stats->name.peak)                                                          \
+    stats->earlier_peaks.name = stats->name.peak;                                                            \
+  stats->name.peak = stats->name.current;
+#include "trace/format/stats.def"
+  gp_lock_release(&device->lock);
 }
 
 static gp_block_state_t view_state(gp_state_t state)
@@ -112,5 +129,7 @@ size_t gp_engine_blocks(gp_engine_t *engine, int ordinal, gp_block_view_t *array
     }
   }
   gp_lock_release(&device->lock);
+  if (ret_stats)
+    gp_stats_join_peaks(ret_stats);
   return count;
 }

@@ -37,7 +37,9 @@ void gp_engine_reset_peaks(gp_engine_t *engine, uint64_t devices)
   while (devices) {
     gp_device_t *device = gp_device_next(engine, &devices);
     gp_lock_take(&device->lock);
-#define GAUGE(name, unit, what) device->stats->name.peak = device->stats->name.current;
+#define GAUGE(name, unit, what)                                                                              \
+  device->stats->name.peak = device->stats->name.current;                                                    \
+  device->stats->earlier_peaks.name = 0;
 #include "trace/format/stats.def"
     gp_lock_release(&device->lock);
   }

@@ -37,7 +37,7 @@ typedef enum gpupool_result {
   GPUPOOL_NOT_LOADED = 1, /* the program runs without the library, or with one that is older than this call */
   GPUPOOL_INACTIVE = 2,   /* the library does nothing in this process, or not yet */
   GPUPOOL_INVALID = 3,    /* an argument that is never right, such as a negative device */
-  GPUPOOL_UNKNOWN = 4,    /* no such block or name */
+  GPUPOOL_UNKNOWN = 4,    /* no such block, name or scope */
   GPUPOOL_FAILED = 5      /* the system or the driver refused; errno tells why where it says so below */
 } gpupool_result_t;
 
@@ -50,6 +50,28 @@ typedef enum gpupool_recording {
   GPUPOOL_RECORD_STATE = 1, /* no events; snapshots have the blocks that are live */
   GPUPOOL_RECORD_ALL = 2
 } gpupool_recording_t;
+
+/* What happened on a device between begin and end of a scope. Bytes as in gpupool_memory_allocated and so on.
+ */
+typedef struct gpupool_report {
+  uint64_t
+      peak_allocated; /* the most that was held at once inside: by all of the program, from before, too */
+  uint64_t peak_reserved;
+  uint64_t peak_cached;
+  uint64_t peak_requested;  /* as peak_allocated, but not rounded */
+  uint64_t allocated_bytes; /* of all allocations inside ... */
+  uint64_t allocations;     /* ... and their number */
+  uint64_t freed_bytes;     /* of all frees inside ... */
+  uint64_t frees;
+  uint64_t cache_hits;   /* allocations without a call of the driver ... */
+  uint64_t cache_misses; /* ... and with one */
+  uint64_t driver_allocs;
+  uint64_t driver_frees;
+  uint64_t num_ooms;
+  uint64_t duration_ns;
+  double cache_hit_rate; /* hits / (hits + misses), 0 without any */
+  double efficiency;     /* peak_requested / peak_reserved, 0 without any */
+} gpupool_report_t;
 
 /*
  * The functions of the library. A program calls those below, without api_, which look first whether there is
@@ -67,6 +89,9 @@ gpupool_result_t gpupool_api_set_limit(int device, uint64_t bytes);
 gpupool_result_t gpupool_api_snapshot(const char *path, char *ret_path, size_t capacity);
 gpupool_result_t gpupool_api_set_recording(gpupool_recording_t recording);
 gpupool_result_t gpupool_api_set_verbose(int level);
+gpupool_result_t gpupool_api_mark(const char *name);
+gpupool_result_t gpupool_api_scope_begin(int device, const char *name, uint64_t *ret_scope);
+gpupool_result_t gpupool_api_scope_end(uint64_t scope, gpupool_report_t *ret_report, size_t report_bytes);
 gpupool_result_t gpupool_api_retain(const void *address);
 gpupool_result_t gpupool_api_release(const void *address);
 
@@ -215,6 +240,30 @@ static inline gpupool_result_t gpupool_set_recording(gpupool_recording_t recordi
   GPUPOOL_CALL(set_recording, (recording), GPUPOOL_NOT_LOADED);
 }
 
+/*
+ * Names this moment: snapshots have the newest 1023 of such marks. name is any text, copied, and cut after 71
+ * bytes; NULL: GPUPOOL_INVALID. While nothing is recorded there is no mark.
+ */
+static inline gpupool_result_t gpupool_mark(const char *name)
+{
+  GPUPOOL_CALL(mark, (name), GPUPOOL_NOT_LOADED);
+}
+
+/*
+ * Between the two calls, which may be those of different threads, what all threads do on the device is in the
+ * report; both are marks in snapshots. Scopes may overlap. *ret_scope is never 0, and never given twice. At
+ * most 64 are open at once: GPUPOOL_FAILED for the next. A scope that is not open: GPUPOOL_UNKNOWN. Peaks
+ * that are reset by `gpupool ctl` meanwhile begin anew in the report, too.
+ */
+static inline gpupool_result_t gpupool_scope_begin(int device, const char *name, uint64_t *ret_scope)
+{
+  GPUPOOL_CALL(scope_begin, (device, name, ret_scope), GPUPOOL_NOT_LOADED);
+}
+static inline gpupool_result_t gpupool_scope_end(uint64_t scope, gpupool_report_t *ret_report)
+{
+  GPUPOOL_CALL(scope_end, (scope, ret_report, sizeof(*ret_report)), GPUPOOL_NOT_LOADED);
+}
+
 /* How much the library tells on stderr or in GPUPOOL_LOG: 0, 1 or 2, as GPUPOOL_VERBOSE. */
 static inline gpupool_result_t gpupool_set_verbose(int level)
 {
@@ -243,6 +292,75 @@ static inline gpupool_result_t gpupool_release(const void *address)
 
 #ifdef __cplusplus
 }
+
+namespace gpupool
+{
+
+/* A scope that ends with the block in which it stands, or by end(). */
+class scope
+{
+public:
+  explicit scope(const char *name, int device = GPUPOOL_CURRENT)
+  {
+    if (gpupool_scope_begin(device, name, &number_) != GPUPOOL_OK)
+      number_ = 0;
+  }
+  ~scope()
+  {
+    if (number_)
+      (void)gpupool_scope_end(number_, nullptr);
+  }
+  scope(const scope &) = delete;
+  scope &operator=(const scope &) = delete;
+
+  /* What happened inside; zeros if it has ended, or there is no library. */
+  gpupool_report_t end()
+  {
+    gpupool_report_t report = gpupool_report_t();
+    if (number_)
+      (void)gpupool_scope_end(number_, &report);
+    number_ = 0;
+    return report;
+  }
+
+private:
+  uint64_t number_ = 0;
+};
+
+/* One more holder of a block, until it is destroyed. It may be moved; it holds nothing where gpupool_retain
+ * fails. */
+class holder
+{
+public:
+  explicit holder(const void *address) : address_(gpupool_retain(address) == GPUPOOL_OK ? address : nullptr)
+  {
+  }
+  holder(holder &&other) noexcept : address_(other.address_)
+  {
+    other.address_ = nullptr;
+  }
+  holder &operator=(holder &&other) noexcept
+  {
+    const void *mine = address_;
+    address_ = other.address_;
+    other.address_ = mine;
+    return *this;
+  }
+  ~holder()
+  {
+    if (address_)
+      (void)gpupool_release(address_);
+  }
+  explicit operator bool() const
+  {
+    return address_ != nullptr;
+  }
+
+private:
+  const void *address_;
+};
+
+} // namespace gpupool
 #endif
 
 #endif

@@ -14,10 +14,11 @@ Both, and all other errors of this module, are a GpupoolError. Threads may call 
 import ctypes
 import json
 import os
+import tempfile
 
-__all__ = ["GpupoolError", "InactiveError", "NotLoadedError", "dump_snapshot", "empty_cache", "gpu_memory_info", "is_loaded",
+__all__ = ["GpupoolError", "InactiveError", "NotLoadedError", "dump_snapshot", "empty_cache", "gpu_memory_info", "is_loaded", "mark",
            "max_memory_allocated", "max_memory_cached", "max_memory_reserved", "memory_allocated", "memory_cached",
-           "memory_reserved", "memory_stats", "memory_summary", "record_memory_history", "release", "reset_memory_stats",
+           "memory_reserved", "memory_stats", "memory_summary", "profile_memory", "record_memory_history", "release", "reset_memory_stats",
            "reset_peak_memory_stats", "retain", "set_limit", "set_memory_debug"]
 
 _OK, _NOT_LOADED, _INACTIVE, _INVALID, _UNKNOWN, _FAILED = range(6)
@@ -200,6 +201,87 @@ def dump_snapshot(filename=None):
         raise OSError(error, os.strerror(error), filename)
     _check("snapshot", result)
     return os.fsdecode(path.value)
+
+
+def mark(name):
+    """Names this moment in snapshots."""
+    _call("mark", (ctypes.c_char_p,), str(name).encode())
+
+
+class _Report(ctypes.Structure):  # gpupool_report_t
+    _fields_ = [(name, ctypes.c_uint64) for name in (
+        "peak_allocated", "peak_reserved", "peak_cached", "peak_requested", "allocated_bytes", "allocations", "freed_bytes", "frees",
+        "cache_hits", "cache_misses", "driver_allocs", "driver_frees", "num_ooms", "duration_ns")]
+    _fields_ += [("cache_hit_rate", ctypes.c_double), ("efficiency", ctypes.c_double)]
+
+
+class profile_memory:  # a function to its users  pylint: disable=invalid-name
+    """What happens on a device inside a with statement, by all threads:
+
+        with gpupool.profile_memory() as profile:
+            step()
+        print(profile.peak_memory(), profile.memory_summary())
+
+    Snapshots have its begin and end among their marks. Profiles may overlap; one can be used once.
+    """
+
+    def __init__(self, device=None, name="profile"):
+        self._device, self._name = device, name
+        self._scope = self._report = self._events = None
+
+    def __enter__(self):
+        if self._scope is not None:
+            raise GpupoolError("profile_memory: a profile can be used once")
+        scope = ctypes.c_uint64()
+        _call("scope_begin", (ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(ctypes.c_uint64)), _index(self._device), str(self._name).encode(),
+              ctypes.byref(scope))
+        self._scope = scope.value
+        return self
+
+    def __exit__(self, *_):
+        report = _Report()
+        _call("scope_end", (ctypes.c_uint64, ctypes.POINTER(_Report), ctypes.c_size_t), self._scope, ctypes.byref(report), ctypes.sizeof(report))
+        self._report = {name: getattr(report, name) for name, _ in _Report._fields_}
+
+    def report(self):
+        """The figures of gpupool_report_t as a dict, when the with statement has ended."""
+        if self._report is None:
+            raise GpupoolError("profile_memory: the with statement has not ended")
+        return dict(self._report)
+
+    def peak_memory(self):
+        """The most bytes that the program held at once inside, what it had from before included."""
+        return self.report()["peak_allocated"]
+
+    def memory_summary(self):
+        """The report as a table to print."""
+        return "".join("%-18s%20s\n" % (name, "%.3f" % value if isinstance(value, float) else value)
+                       for name, value in self.report().items())
+
+    def events(self):
+        """What was recorded inside, oldest first: dicts of the columns of a snapshot's events, the action by its name. What the record has
+        lost since is not among them, and nothing is where recording was off. Writes a snapshot to a temporary folder the first time."""
+        self.report()
+        if self._events is None:
+            with tempfile.TemporaryDirectory() as folder:
+                with open(dump_snapshot(os.path.join(folder, "profile.json")), encoding="utf-8") as file:
+                    self._events = self._inside(json.load(file))
+        return self._events
+
+    def _inside(self, snapshot):
+        times = [mark["time_ns"] for mark in snapshot["marks"] if mark["scope"] == self._scope]
+        devices = [mark["device"] for mark in snapshot["marks"] if mark["scope"] == self._scope]
+        if len(times) != 2:
+            return []
+        columns = dict(snapshot["events"])
+        actions, details = columns.pop("actions"), columns.pop("details")
+        events = []
+        for row in zip(*columns.values()):
+            event = dict(zip(columns, row))
+            if times[0] <= event["time_ns"] <= times[1] and event["device"] == devices[0]:
+                event.update(action=actions[event["action"]], detail=details[event["detail"]])
+                events.append(event)
+        return events
 
 
 def retain(address):

@@ -6,6 +6,7 @@
 
 #include "interpose/api/api.h"
 #include "interpose/api/figures.h"
+#include "interpose/api/scopes.h"
 #include "interpose/api/text.h"
 #include "pool/util/size.h"
 
@@ -134,9 +135,12 @@ GP_API gpupool_result_t gpupool_api_reset_peaks(int device)
 {
   gp_engine_t *engine;
   gpupool_result_t result = gp_api_device(&engine, &device);
-  if (result == GPUPOOL_OK)
-    gp_engine_reset_peaks(engine, UINT64_C(1) << device);
-  return result;
+  if (result != GPUPOOL_OK)
+    return result;
+  gp_lock_take(&gp_api_lock);
+  gp_scopes_reset_peaks(engine, device);
+  gp_lock_release(&gp_api_lock);
+  return GPUPOOL_OK;
 }
 
 GP_API gpupool_result_t gpupool_api_reset_stats(int device)
@@ -146,7 +150,7 @@ GP_API gpupool_result_t gpupool_api_reset_stats(int device)
   if (result != GPUPOOL_OK)
     return result;
   gp_lock_take(&gp_api_lock);
-  gp_engine_reset_peaks(engine, UINT64_C(1) << device);
+  gp_scopes_reset_peaks(engine, device);
   gp_engine_stats(engine, device, &since[device]);
   gp_lock_release(&gp_api_lock);
   return GPUPOOL_OK;

@@ -34,6 +34,7 @@ typedef enum gp_lock_rank {
   GP_RANK_LIVE,      /* free slots of live memory */
   GP_RANK_THREADS,   /* the table of threads */
   GP_RANK_HANDLES,   /* the table of stream handles */
+  GP_RANK_MARKS,     /* marks of the program */
   GP_RANK_CHUNKS,    /* chunks of events */
   GP_RANK_REGION,    /* growth of the record */
 } gp_lock_rank_t;

@@ -11,7 +11,7 @@ import struct
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HEADER_BYTES = 4096
-SECTIONS = ["description", "devices", "oom", "threads", "streams", "live", "stacks", "modules", "events"]
+SECTIONS = ["description", "devices", "oom", "threads", "streams", "live", "stacks", "modules", "marks", "events"]
 ALLOCATED, PENDING, IDLE, FORWARDED, SEGMENT = 1, 2, 3, 4, 5
 BASE_NS, START_US = 1000, 1760000000000000
 BLOCK, MIB = 0x7f0000000000, 1 << 20
@@ -26,6 +26,7 @@ ACTIONS = names("trace/format/actions.def", "ACTION")
 DETAILS = names("trace/format/details.def", "(?:REASON|TRIM_REASON|MODE|MODE_CAUSE|FORWARDED_KIND)")
 STATS = b"".join(struct.pack("=4Q", 3 * MIB, 5 * MIB, 9 * MIB, 6 * MIB) for _ in names("trace/format/stats.def", "GAUGE"))
 STATS += struct.pack("=Q", 7) * len(names("trace/format/stats.def", "COUNTER"))
+STATS += struct.pack("=Q", 0) * len(names("trace/format/stats.def", "GAUGE"))
 
 
 def event(action, time_ns, address, size, block, stack=-1, stream=-1, thread=0, detail="NONE", device=0, hit=0):
@@ -71,6 +72,12 @@ def modules(*paths):
     return struct.pack("=II", len(data), len(paths)) + data
 
 
+def marks(*entries):
+    """(time, kind, scope, device, thread, name)"""
+    return struct.pack("=Q", len(entries)) + b"".join(
+        struct.pack("=QQHBbI72s", BASE_NS + time_ns, scope, thread, kind, device, 0, name) for time_ns, kind, scope, device, thread, name in entries)
+
+
 def out_of_memory():
     return struct.pack("=Q", 1) + struct.pack("=17Q6QiI", BASE_NS + 70, 1 << 40, MIB, 0, MIB, 512, 0, 1 << 33, MIB, 0, 0,
                                               5, 80 << 30, 0, 2 * 10**9, 3 * 10**9, 1, MIB, 2, 0, 0, 0, 0, 0, 1)
@@ -113,7 +120,8 @@ def records():
         description=description(program="/usr/bin/app", host="node1", rank="3", setting="trace=all",
                                 source="trace=environment", argument="app"),
         devices=devices(limit=1 << 33), threads=threads((4711, b"app"), (4712, b"worker")), streams=streams(0, 0x7f00),
-        live=live, stacks=stacks(*frames), modules=modules("/usr/bin/app", "/usr/lib/libapp.so"), events=events(story))
+        live=live, stacks=stacks(*frames), modules=modules("/usr/bin/app", "/usr/lib/libapp.so"), events=events(story),
+        marks=marks((15, 0, 0, -1, 0, b"warm"), (25, 1, 1, 0, 1, b"step"), (55, 2, 1, 0, 1, b"step")))
     yield "plain", record(**whole)
     yield "oom", record(oom=out_of_memory(), **whole)
     yield "state", record(recording=1, **dict(whole, events=b""))
@@ -134,5 +142,5 @@ def records():
              slot(ALLOCATED, 9 * MIB, MIB, 7, is_cut=True), slot(IDLE, 2 * MIB, MIB, 8, is_cut=True)]
     yield "cut-wrong", record(**dict(whole, live=b"".join(parts + wrong), events=events(cut_story)))
     overlap = bytearray(record(**whole))
-    overlap[104 + 24 * 7:104 + 24 * 8] = overlap[104 + 24 * 8:104 + 24 * 9]  # the modules lie where the events are
+    overlap[104 + 24 * 7:104 + 24 * 8] = overlap[104 + 24 * 9:104 + 24 * 10]  # the modules lie where the events are
     yield "overlap", bytes(overlap)

@@ -3,21 +3,24 @@
 import json
 import os
 import shlex
+import signal
 import subprocess
 import unittest
 
 from harness import LIBRARY, SOURCE, stats_of
 from live_program import LiveCase
 
+TOOL = os.environ.get("GP_TOOL")
 MIB = 1 << 20
 OK, NOT_LOADED, INACTIVE, INVALID, UNKNOWN, FAILED = range(6)
 HEADER = os.path.join(SOURCE, "interpose", "api", "gpupool.h")
-FUNCTIONS = ["reset_peaks", "reset_stats", "set_recording 1", "set_verbose 1", "snapshot", "retain 0", "release 0",
+FUNCTIONS = ["reset_peaks", "reset_stats", "set_recording 1", "set_verbose 1", "snapshot", "retain 0", "release 0", "mark x", "end 1",
              "set_limit 0 none", "result_of segment"]
 
 
 class ApiCase(LiveCase):
     def begin(self, **settings):
+        settings = dict({"RECORD": self.record_folder}, **settings)
         program = self.start(name="api", **settings)
         self.assertEqual(program.step("synchronize"), 0)
         return program
@@ -62,7 +65,7 @@ class Header(unittest.TestCase):
 class Without(ApiCase):
     def expect(self, program, answer):
         self.steps(program, *((step, answer) for step in FUNCTIONS))
-        self.steps(program, ("empty_cache", -1), ("memory_free", -answer), ("number segment", 0), ("memory_stats 0", 0), ("memory_summary 0", 0))
+        self.steps(program, ("empty_cache", -1), ("memory_free", -answer), ("begin x", -answer), ("number segment", 0), ("memory_stats 0", 0), ("memory_summary 0", 0))
         self.assertEqual(program.end(), 0)
 
     def test_the_library(self):
@@ -200,6 +203,93 @@ class Requests(ApiCase):
         self.steps(program, ("set_verbose 3", INVALID), ("set_verbose 0", OK), ("alloc 1000", 0), ("snapshot", OK))
         self.assertEqual(program.end(), 0)
         self.assertNotIn("snapshot written", program.err)
+
+
+class Scopes(ApiCase):
+    def report(self, program, scope):
+        self.steps(program, ("end %d" % scope, OK))
+        return json.loads(program.message("{"))
+
+    def test_report(self):
+        program = self.begin()
+        self.steps(program, ("alloc %d" % MIB, 0), ("alloc %d" % (8 * MIB), 1), ("free 1", 0), ("synchronize", 0), ("begin step", 1),
+                   ("alloc %d" % (8 * MIB - 1), 2), ("alloc %d" % (2 * MIB), 3), ("free 2", 0), ("free 0", 0), ("synchronize", 0))
+        self.assertEqual(self.report(program, 1), {
+            "peak_allocated": 11 * MIB, "peak_reserved": 11 * MIB, "peak_cached": 9 * MIB, "peak_requested": 11 * MIB - 1,
+            "allocated_bytes": 10 * MIB, "allocations": 2, "freed_bytes": 9 * MIB, "frees": 2, "cache_hits": 1, "cache_misses": 1,
+            "driver_allocs": 1, "driver_frees": 0, "num_ooms": 0, "has_duration": 1, "cache_hit_rate": 0.5, "efficiency": 1.0})
+        self.steps(program, ("end 1", UNKNOWN), ("end 0", INVALID), ("begin", -INVALID))
+        self.assertEqual(program.end(), 0)
+
+    def test_peaks_of_scopes_that_overlap(self):
+        """Each has the highest of its own time; what others read of peaks, and a reset, changes none of them."""
+        program = self.begin()
+        self.steps(program, ("alloc %d" % (32 * MIB), 0), ("free 0", 0), ("begin outer", 1), ("alloc %d" % (8 * MIB), 1), ("free 1", 0),
+                   ("begin inner", 2), ("alloc %d" % (2 * MIB), 2), ("reset_peaks 0", OK), ("alloc %d" % MIB, 3), ("free 2", 0), ("free 3", 0))
+        self.assertEqual(self.report(program, 2)["peak_allocated"], 3 * MIB)
+        self.assertEqual(self.number(program, "allocated_bytes.all.peak"), 3 * MIB)
+        self.steps(program, ("begin late", 3), ("alloc %d" % MIB, 4), ("free 4", 0))
+        self.assertEqual(self.report(program, 1)["peak_allocated"], 8 * MIB)
+        self.steps(program, ("alloc %d" % (4 * MIB), 5))
+        self.assertEqual(self.report(program, 3)["peak_allocated"], 4 * MIB)
+        self.assertEqual(self.number(program, "allocated_bytes.all.peak"), 4 * MIB)
+        self.assertEqual(program.end(), 0)
+
+    def test_a_scope_hides_no_peak(self):
+        """From snapshots, and from the record of a program that is killed inside one."""
+        program = self.begin()
+        self.steps(program, ("alloc %d" % (32 * MIB), 0), ("free 0", 0), ("begin x", 1), ("alloc %d" % MIB, 1), ("snapshot", OK))
+        snapshot = self.read(program.written())
+        self.assertEqual(stats_of(snapshot)["allocated_bytes"]["peak"], 32 * MIB)
+        if TOOL:
+            recovered = self.kill_and_recover(program)
+            self.assertEqual(stats_of(recovered)["allocated_bytes"]["peak"], 32 * MIB)
+
+    def test_devices(self):
+        program = self.begin(SIMCUDA_DEVICES="2")
+        self.steps(program, ("begin zero 0", 1), ("begin one 1", 2), ("alloc %d" % MIB, 0), ("device 1", 0), ("alloc 512", 1), ("begin current -1", 3),
+                   ("alloc 512", 2))
+        self.assertEqual([self.report(program, scope)["allocations"] for scope in (1, 2, 3)], [1, 2, 1])
+        self.assertEqual(program.end(), 0)
+
+    def test_as_many_as_there_may_be(self):
+        program = self.begin()
+        self.steps(program, *[("begin x", i) for i in range(1, 65)])
+        self.steps(program, ("begin x", -FAILED), ("end 7", OK), ("begin x", 65))
+        self.assertEqual(program.end(), 0)
+
+    def kill_and_recover(self, program):
+        program.signal(signal.SIGKILL)
+        program.end()
+        record = next(os.path.join(folder, name) for folder, _, names in os.walk(self.record_folder) for name in names
+                      if "-%d" % program.pid in name or ".%d" % program.pid in name or str(program.pid) in name)
+        path = os.path.join(program.folder, "recovered.json")
+        subprocess.run([TOOL, "recover", record, "-o", path], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
+        return self.read(path)
+
+
+class Marks(ApiCase):
+    def told(self, snapshot):
+        marks = snapshot["marks"]
+        self.assertEqual([mark["time_ns"] for mark in marks], sorted(mark["time_ns"] for mark in marks))
+        return [(mark["kind"], mark["name"], mark["scope"], mark["device"]) for mark in marks]
+
+    def test_snapshots_have_them(self):
+        program = self.begin()
+        self.steps(program, ("mark " + 100 * "x", OK), ("mark", INVALID), ("alloc %d" % MIB, 0), ("begin step -1", 1), ("alloc 512", 1), ("mark y", OK),
+                   ("end 1", OK), ("set_recording 0", OK), ("mark unseen", OK), ("set_recording 2", OK), ("snapshot", OK))
+        snapshot = self.read(program.written())
+        self.assertEqual(self.told(snapshot), [("mark", 71 * "x", None, None), ("begin", "step", 1, 0), ("mark", "y", None, None), ("end", "step", 1, 0)])
+        self.assertEqual({snapshot["threads"][mark["thread"]]["tid"] for mark in snapshot["marks"]}, {program.pid})
+        if TOOL:
+            self.assertEqual(self.told(Scopes.kill_and_recover(self, program)), self.told(snapshot))
+
+    def test_the_newest_are_kept(self):
+        program = self.begin()
+        self.steps(program, ("alloc 512", 0), *[("mark m%d" % i, OK) for i in range(1500)])
+        self.steps(program, ("snapshot", OK))
+        self.assertEqual([name for _, name, _, _ in self.told(self.read(program.written()))], ["m%d" % i for i in range(1500 - 1023, 1500)])
+        self.assertEqual(program.end(), 0)
 
 
 class Holders(ApiCase):

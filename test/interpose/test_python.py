@@ -50,7 +50,7 @@ def every():
         (gpupool.max_memory_cached, ()), (gpupool.max_memory_reserved, (0,)), (gpupool.memory_stats, ()), (gpupool.memory_summary, ()),
         (gpupool.gpu_memory_info, ()), (gpupool.empty_cache, ()), (gpupool.reset_peak_memory_stats, ()), (gpupool.reset_memory_stats, ()),
         (gpupool.set_limit, (MIB,)), (gpupool.set_memory_debug, ()), (gpupool.record_memory_history, ()), (gpupool.dump_snapshot, ()),
-        (gpupool.retain, (4096,)), (gpupool.release, (4096,)))}, key=str)
+        (gpupool.retain, (4096,)), (gpupool.release, (4096,)), (gpupool.mark, ("x",)), (gpupool.profile_memory().__enter__, ()))}, key=str)
 """
 
 
@@ -117,6 +117,34 @@ free(allocate(2 * MIB))
 gpupool.reset_memory_stats(0)
 equal((gpupool.max_memory_allocated(), gpupool.memory_stats()["num_allocations"]), (MIB, 0))
 """)
+
+
+class Profiles(PythonCase):
+    def test_what_happened_inside(self):
+        self.run_python("""
+kept, before = allocate(MIB), allocate(16 * MIB)
+free(before); call("cudaDeviceSynchronize")
+profile = gpupool.profile_memory()
+equal(raised(profile.peak_memory), "GpupoolError")
+with profile as same:
+    assert same is profile
+    free(allocate(4 * MIB)); free(allocate(16 * MIB))
+free(allocate(32 * MIB))
+equal(profile.peak_memory(), 17 * MIB)
+report = profile.report()
+equal({name: report[name] for name in ("allocations", "frees", "allocated_bytes", "cache_hits", "cache_misses", "cache_hit_rate")},
+      {"allocations": 2, "frees": 2, "allocated_bytes": 20 * MIB, "cache_hits": 1, "cache_misses": 1, "cache_hit_rate": 0.5})
+assert report["duration_ns"] > 0
+assert "peak_allocated" in profile.memory_summary() and str(17 * MIB) in profile.memory_summary()
+equal([(event["action"], event["size"], event["hit"]) for event in profile.events() if event["action"] == "alloc"],
+      [("alloc", 4 * MIB, 0), ("alloc", 16 * MIB, 1)])
+equal(raised(profile.__enter__), "GpupoolError")
+""", SNAPSHOT_AT="none")
+
+    def test_marks(self):
+        run = self.run_python("allocate(MIB); gpupool.mark('epoch 1'); gpupool.dump_snapshot('marked.json')", SNAPSHOT_AT="none")
+        with open(os.path.join(run.folder, "marked.json")) as file:
+            self.assertEqual([(mark["kind"], mark["name"]) for mark in json.load(file)["marks"]], [("mark", "epoch 1")])
 
 
 class Requests(PythonCase):

@@ -20,7 +20,7 @@ def dropped_events(path):
     """Of trace/format/record.h and trace/format/chunk.h: of the last section, the member dropped."""
     with open(path, "rb") as file:
         header = file.read(4096)
-        file.seek(struct.unpack_from("=Q", header, 104 + 8 * 24)[0])
+        file.seek(struct.unpack_from("=Q", header, 104 + 9 * 24)[0])
         return struct.unpack_from("=Q", file.read(64), 32)[0]
 
 
@@ -98,7 +98,7 @@ class Recover(PreloadCase):
     def test_killed_with_stream_ordered_memory(self):
         """Each block names the stream of its owner, and no context; with the history and without."""
         for settings in ({"TRACE_EVENTS": "1000000"}, {"TRACE": "state"}):
-            pid = self.kill_replay(2 * MIB if "TRACE" not in settings else MIB // 8, "--async", "--streams", "3", **settings)
+            pid = self.kill_replay(2 * MIB if "TRACE" not in settings else MIB // 7, "--async", "--streams", "3", **settings)
             snapshot = self.recovered(str(pid), has_events="TRACE" not in settings)
             self.assertNotIn("notes", snapshot)
             for segment in snapshot["segments"]:
@@ -110,7 +110,7 @@ class Recover(PreloadCase):
         for settings in ({"TRACE_EVENTS": "1000000"}, {"TRACE": "state"}, {"TRACE_EVENTS": "1000000", "TYPE": "vmm"},
                          {"TRACE": "state", "TYPE": "vmm"}):
             settings = dict({"TYPE": "segment"}, **settings)
-            pid = self.kill_replay(2 * MIB if "TRACE" not in settings else MIB // 8, **settings)
+            pid = self.kill_replay(2 * MIB if "TRACE" not in settings else MIB // 7, **settings)
             snapshot = self.recovered(str(pid), has_events="TRACE" not in settings)
             self.expect_covered(snapshot)
             self.assertNotIn("notes", snapshot)
@@ -321,18 +321,18 @@ class Recover(PreloadCase):
 
     def test_sections_are_bounded(self):
         """4 KiB on disk that claim 2 GiB for every section: none of them is ever so large."""
-        notes = self.recover_with_little_memory([((1 + i) << 31, 1 << 31) for i in range(9)])
+        notes = self.recover_with_little_memory([((1 + i) << 31, 1 << 31) for i in range(10)])
         self.assertEqual(sum("larger than it ever is" in note for note in notes), 8, notes) # as many as there is room for
 
     def test_holes_take_no_memory(self):
         """As much of every section as there may be: a hole is zeros, and zeros are nothing."""
-        sizes = [160 << 10, 32 << 10, 152, 80 << 10, 32 << 10, 64 << 20, 32 << 20, 4 << 20, 1 << 30]
+        sizes = [160 << 10, 32 << 10, 152, 80 << 10, 32 << 10, 64 << 20, 32 << 20, 4 << 20, 96 << 10, 1 << 30]
         notes = self.recover_with_little_memory([((1 + i) << 31, size) for i, size in enumerate(sizes)])
         self.assertEqual(notes, [])
 
     def test_sections_do_not_overlap(self):
-        notes = self.recover_with_little_memory([(4096, 4096)] + [(1 << 20, 152)] * 8)
-        self.assertEqual(sum("it overlaps that of devices" in note for note in notes), 7, notes)
+        notes = self.recover_with_little_memory([(4096, 4096)] + [(1 << 20, 152)] * 9)
+        self.assertEqual(sum("it overlaps that of devices" in note for note in notes), 8, notes)
 
     def test_strict_tells_what_is_missing(self):
         self.start("exits", "_exit").communicate()

@@ -152,6 +152,28 @@ START_TEST(test_peaks_begin_anew)
 }
 END_TEST
 
+START_TEST(test_windows_of_peaks)
+{
+  gp_stats_t window;
+  start(NULL, GP_GIB, true);
+  uint64_t kept = allocate(2 * GP_MIB);
+  free_code(allocate(8 * GP_MIB));
+  gp_engine_turn_peaks(engine, 0, &window);
+  ck_assert_uint_eq(window.requested_bytes.peak, 10 * GP_MIB);
+  free_code(allocate(4 * GP_MIB));
+  gp_engine_turn_peaks(engine, 0, &window);
+  ck_assert_uint_eq(window.requested_bytes.peak, 6 * GP_MIB);
+  ck_assert_uint_eq(window.requested_bytes.allocated, 14 * GP_MIB);
+  ck_assert_uint_eq(stats().requested_bytes.peak, 10 * GP_MIB); /* others see all windows */
+  free_code(allocate(16 * GP_MIB));
+  ck_assert_uint_eq(stats().requested_bytes.peak, 18 * GP_MIB);
+  gp_engine_reset_peaks(engine, gp_engine_devices(engine));
+  ck_assert_uint_eq(stats().requested_bytes.peak, 2 * GP_MIB);
+  ck_assert_int_eq(free_code(kept), 0);
+  stop();
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("release");
@@ -163,6 +185,7 @@ int main(void)
   tcase_add_test(adjust, test_the_cache_is_emptied_and_no_more);
   tcase_add_test(adjust, test_what_stayed_idle_does_not_pass_a_lowered_limit);
   tcase_add_test(adjust, test_peaks_begin_anew);
+  tcase_add_test(adjust, test_windows_of_peaks);
   suite_add_tcase(suite, adjust);
   return gp_check_main(suite);
 }

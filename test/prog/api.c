@@ -82,6 +82,36 @@ static int memory_info(int device, int is_total)
   return result == GPUPOOL_OK ? (int)((is_total ? total_bytes : free_bytes) >> 20) : -(int)result;
 }
 
+/* The number of the scope, or less than 0. */
+static long long scope_begin(const char *name, int device)
+{
+  uint64_t scope = 0;
+  gpupool_result_t result = gpupool_scope_begin(device, name, &scope);
+  return result == GPUPOOL_OK ? (long long)scope : -(long long)result;
+}
+
+static int scope_end(uint64_t scope)
+{
+  gpupool_report_t report;
+  memset(&report, 0, sizeof(report));
+  gpupool_result_t result = gpupool_scope_end(scope, &report);
+#define NUMBER(name) (unsigned long long)report.name
+  if (result == GPUPOOL_OK)
+    fprintf(stderr,
+        "{\"peak_allocated\": %llu, \"peak_reserved\": %llu, \"peak_cached\": %llu, \"peak_requested\": "
+        "%llu, "
+        "\"allocated_bytes\": %llu, \"allocations\": %llu, \"freed_bytes\": %llu, \"frees\": %llu, "
+        "\"cache_hits\": %llu, "
+        "\"cache_misses\": %llu, \"driver_allocs\": %llu, \"driver_frees\": %llu, \"num_ooms\": %llu, "
+        "\"has_duration\": %d, "
+        "\"cache_hit_rate\": %.3f, \"efficiency\": %.3f}\n",
+        NUMBER(peak_allocated), NUMBER(peak_reserved), NUMBER(peak_cached), NUMBER(peak_requested),
+        NUMBER(allocated_bytes), NUMBER(allocations), NUMBER(freed_bytes), NUMBER(frees), NUMBER(cache_hits),
+        NUMBER(cache_misses), NUMBER(driver_allocs), NUMBER(driver_frees), NUMBER(num_ooms),
+        report.duration_ns > 0, report.cache_hit_rate, report.efficiency);
+  return (int)result;
+}
+
 static long long step(const char *name, const char *argument, const char *second)
 {
   const int number = atoi(argument);
@@ -134,6 +164,12 @@ static long long step(const char *name, const char *argument, const char *second
     return (int)gpupool_set_recording((gpupool_recording_t)number);
   if (strcmp(name, "set_verbose") == 0)
     return (int)gpupool_set_verbose(number);
+  if (strcmp(name, "mark") == 0)
+    return (int)gpupool_mark(argument[0] ? argument : NULL);
+  if (strcmp(name, "begin") == 0)
+    return scope_begin(argument[0] ? argument : NULL, second[0] ? atoi(second) : 0);
+  if (strcmp(name, "end") == 0)
+    return scope_end(strtoull(argument, NULL, 10));
   if (strcmp(name, "retain") == 0)
     return (int)gpupool_retain(argument[0] ? blocks[number] : NULL);
   if (strcmp(name, "release") == 0)

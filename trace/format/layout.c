@@ -7,6 +7,7 @@
 #include "trace/format/details.h"
 #include "trace/format/device.h"
 #include "trace/format/live_slot.h"
+#include "trace/format/marks.h"
 #include "trace/format/oom.h"
 #include "trace/format/record.h"
 #include "trace/format/recording.h"

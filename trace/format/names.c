@@ -1,5 +1,6 @@
 #include "trace/format/actions.h"
 #include "trace/format/details.h"
+#include "trace/format/marks.h"
 #include "trace/format/record.h"
 #include "trace/format/recording.h"
 #include "trace/format/states.h"
@@ -56,4 +57,11 @@ const char *gp_recording_name(gp_recording_t recording)
 const char *gp_section_name(gp_section_t section)
 {
   return section_names[section];
+}
+
+const char *gp_mark_kind_name(gp_mark_kind_t kind)
+{
+  static const char *const names[] = {
+      [GP_MARK_MOMENT] = "mark", [GP_MARK_BEGIN] = "begin", [GP_MARK_END] = "end"};
+  return names[kind];
 }

@@ -1,6 +1,8 @@
 /*
  * The statistics of one device (stats.def). Plain data: the owner's lock guards it.
- * Invariants: for every gauge, current == allocated - freed and current <= peak.
+ * Invariants: for every gauge, current == allocated - freed and current <= peak. Of the statistics that an
+ * engine keeps, peak is that of the present window (gp_engine_turn_peaks), and earlier_peaks has the highest
+ * of the windows before; of all others peak is what it says.
  */
 #ifndef GP_TRACE_FORMAT_STATS_H
 #define GP_TRACE_FORMAT_STATS_H
@@ -20,7 +22,21 @@ typedef struct gp_stats {
 #define GAUGE(name, unit, what) gp_gauge_t name;
 #define COUNTER(name, what)     uint64_t name;
 #include "trace/format/stats.def"
+  struct gp_earlier_peaks {
+#define GAUGE(name, unit, what) uint64_t name;
+#include "trace/format/stats.def"
+  } earlier_peaks;
 } gp_stats_t;
+
+/* Of a copy: peaks of all windows. */
+static inline void gp_stats_join_peaks(gp_stats_t *stats)
+{
+#define GAUGE(name, unit, what)                                                                              \
+  if (stats->name.peak < stats->earlier_peaks.name)                                                          \
+    stats->name.peak = stats->earlier_peaks.name;                                                            \
+  stats->earlier_peaks.name = 0;
+#include "trace/format/stats.def"
+}
 
 static inline void gp_gauge_add(gp_gauge_t *gauge, uint64_t amount)
 {

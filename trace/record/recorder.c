@@ -220,6 +220,15 @@ static void append_prestart(gp_recorder_t *recorder, writer_t *writer)
   writer->thread = own;
 }
 
+static void know_thread(gp_recorder_t *recorder, writer_t *writer)
+{
+  if (writer->recorder_id != recorder->id) {
+    *writer = (writer_t){.recorder_id = recorder->id};
+    writer->thread = gp_threads_add_caller(&recorder->threads);
+  }
+  arm_thread_end(recorder, writer);
+}
+
 /* The thread has no chunk of this recorder, or a full one. */
 static __attribute__((noinline)) void record_slowly(gp_recorder_t *recorder, const gp_event_t *event)
 {
@@ -234,12 +243,7 @@ static __attribute__((noinline)) void record_slowly(gp_recorder_t *recorder, con
     if (gp_prestart_keep(&recorder->prestart, &kept))
       return;
   }
-  if (writer->recorder_id != recorder->id) {
-    *writer = (writer_t){.recorder_id = recorder->id};
-    writer->thread = gp_threads_add_caller(&recorder->threads);
-  }
-  arm_thread_end(recorder, writer);
-
+  know_thread(recorder, writer);
   if (gp_prestart_end(&recorder->prestart))
     append_prestart(recorder, writer);
   append(recorder, writer, event, ordered_time_ns(recorder, event));
@@ -437,6 +441,7 @@ gp_recorder_t *gp_recorder_create(const gp_options_t *options, gp_clock_fn clock
   gp_prestart_init(&recorder->prestart);
   gp_threads_init(&recorder->threads, &recorder->region);
   gp_handles_init(&recorder->handles, &recorder->region);
+  gp_marks_init(&recorder->marks, &recorder->region);
   gp_live_init(&recorder->live, &recorder->region);
   gp_origins_init(&recorder->origins, options, &recorder->region);
   /* Without a key (the process has used them all up) chunks of ended threads are not used again. */
@@ -455,6 +460,7 @@ void gp_recorder_destroy(gp_recorder_t *recorder)
   gp_chunks_fini(&recorder->chunks);
   gp_live_fini(&recorder->live);
   gp_origins_fini(&recorder->origins);
+  gp_marks_fini(&recorder->marks);
   gp_handles_fini(&recorder->handles);
   gp_threads_fini(&recorder->threads);
   gp_region_fini(&recorder->region);
@@ -514,6 +520,19 @@ void gp_recorder_set_mode(gp_recorder_t *recorder, int mode)
     atomic_store(&recorder->region.header->recording, (uint32_t)mode);
     atomic_store(&recorder->region.header->has_gap, atomic_load(&recorder->has_gap));
   }
+}
+
+void gp_recorder_mark(
+    gp_recorder_t *recorder, gp_mark_kind_t kind, int device, uint64_t scope, const char *name)
+{
+  gp_assert(gp_locks_held() == 0);
+  if (!gp_recorder_is_ours(recorder) || gp_recorder_mode(recorder) == GP_TRACE_OFF)
+    return;
+  know_thread(recorder, &tls_writer);
+  gp_mark_record_t mark = {
+      .scope = scope, .thread = tls_writer.thread, .kind = (uint8_t)kind, .device = (int8_t)device};
+  memcpy(mark.name, name, strnlen(name, sizeof(mark.name) - 1));
+  gp_marks_add(&recorder->marks, &mark, recorder->clock, recorder->clock_self);
 }
 
 int gp_recorder_mode(const gp_recorder_t *recorder)

@@ -17,6 +17,7 @@
 
 #include "pool/observer.h"
 #include "pool/util/options.h"
+#include "trace/format/marks.h"
 
 typedef struct gp_recorder gp_recorder_t;
 
@@ -54,6 +55,15 @@ void gp_recorder_set_versions(gp_recorder_t *recorder, int driver_version, int r
  */
 void gp_recorder_set_mode(gp_recorder_t *recorder, int mode);
 int gp_recorder_mode(const gp_recorder_t *recorder);
+
+/*
+ * Something that the program says of this moment: name is copied, and cut if it is long. device and scope are
+ * those of a scope that begins or ends, else -1 and 0. Kept until GP_MARKS_MAX newer ones have come, and none
+ * while nothing is recorded. The first memory, or the first mark, begins the record. Any thread, with no lock
+ * held.
+ */
+void gp_recorder_mark(
+    gp_recorder_t *recorder, gp_mark_kind_t kind, int device, uint64_t scope, const char *name);
 
 /*
  * In the child of fork(), before any other function of trace/: the recorder falls silent for good (the memory

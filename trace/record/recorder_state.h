@@ -14,6 +14,7 @@
 #include "trace/record/chunks.h"
 #include "trace/record/handles.h"
 #include "trace/record/live.h"
+#include "trace/record/marks.h"
 #include "trace/record/prestart.h"
 #include "trace/record/recorder.h"
 #include "trace/record/threads.h"
@@ -58,6 +59,7 @@ struct gp_recorder {
   gp_live_t live;
   gp_threads_t threads;
   gp_handles_t handles;
+  gp_marks_t marks;
   gp_origins_t origins;
 };
 

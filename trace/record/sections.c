@@ -3,6 +3,7 @@
 #include "pool/util/options.h"
 #include "trace/record/chunks.h"
 #include "trace/record/live.h"
+#include "trace/format/marks.h"
 #include "trace/record/handles.h"
 #include "trace/record/threads.h"
 #include "trace/record/description.h"
@@ -21,6 +22,7 @@ size_t gp_section_capacity(gp_section_t section, uint64_t events)
   case GP_SECTION_LIVE: return GP_LIVE_MAX * sizeof(gp_live_slot_t);
   case GP_SECTION_STACKS: return GP_STACKS_LOG_BYTES;
   case GP_SECTION_MODULES: return GP_MODULES_LOG_BYTES;
+  case GP_SECTION_MARKS: return sizeof(gp_mark_table_t);
   case GP_SECTION_EVENTS: return gp_chunks_bytes(events);
   default: return 0;
   }

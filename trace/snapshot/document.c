@@ -360,11 +360,23 @@ static void write_events(gp_json_t *json, const gp_document_t *document)
   gp_json_end(json, '}');
 }
 
-static void write_empty_array(gp_json_t *json, const char *name)
+static void write_marks(gp_json_t *json, const gp_document_t *document)
 {
   gp_json_newline(json);
-  gp_json_key(json, name);
+  gp_json_key(json, "marks");
   gp_json_begin(json, '[');
+  for (size_t i = 0; i < document->mark_count; i++) {
+    const gp_mark_record_t *mark = &document->marks[i];
+    gp_json_newline(json);
+    gp_json_begin(json, '{');
+    gp_json_key_string(json, "kind", gp_mark_kind_name((gp_mark_kind_t)mark->kind));
+    gp_json_key_uint(json, "time_ns", relative_ns(document, mark->time_ns));
+    gp_json_key_uint(json, "thread", mark->thread);
+    write_number_or_null(json, "device", mark->device >= 0, (uint64_t)mark->device);
+    write_number_or_null(json, "scope", mark->scope > 0, mark->scope);
+    gp_json_key_string(json, "name", mark->name);
+    gp_json_end(json, '}');
+  }
   gp_json_end(json, ']');
 }
 
@@ -461,7 +473,7 @@ void gp_document_write(gp_json_t *json, const gp_document_t *document)
   write_tables(json, document);
   write_events(json, document);
   gp_document_write_stacks(json, &document->stacks);
-  write_empty_array(json, "marks");
+  write_marks(json, document);
   if (document->oom)
     write_oom(json, document);
   if (document->note_count)

@@ -5,6 +5,7 @@
 #ifndef GP_TRACE_DOCUMENT_H
 #define GP_TRACE_DOCUMENT_H
 
+#include "trace/format/marks.h"
 #include "trace/format/recording.h"
 #include "trace/record/description.h"
 #include "trace/snapshot/event_merge.h"
@@ -32,6 +33,8 @@ typedef struct gp_document {
   uint32_t thread_count;
   const gp_event_merge_t *events;
   gp_stack_logs_t stacks;
+  const gp_mark_record_t *marks; /* in the order of time */
+  size_t mark_count;
   const char *const *notes; /* what has to be known of the record itself */
   size_t note_count;
   const char *reason;

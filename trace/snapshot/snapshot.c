@@ -37,6 +37,7 @@ struct gp_snapshot_writer {
   uint64_t devices;    /* bit mask: those that the engine knows */
   /* The rest is here and not on the stack, because threads may have small ones. */
   gp_device_copy_t copies[GP_MAX_DEVICES]; /* of devices */
+  gp_mark_record_t marks[GP_MARKS_MAX];
   gp_snapshot_file_t file;
   char path[GP_PATH_BYTES];  /* asked for */
   char buffer[BUFFER_BYTES]; /* of the JSON writer */
@@ -281,6 +282,8 @@ static int write_document(
       .stream_count = gp_handles_count(&recorder->handles),
       .threads = recorder->threads.table->entries,
       .thread_count = gp_threads_count(&recorder->threads),
+      .marks = writer->marks,
+      .mark_count = gp_marks_copy(&recorder->marks, writer->marks),
       .notes = notes,
       .note_count = recorder->region.problem[0] != '\0',
       .events = events,

@@ -22,6 +22,7 @@ typedef struct gp_record {
   gp_chunks_t chunks;
   bool has_chunks;
   gp_event_merge_t events;
+  gp_mark_record_t *marks;
   gp_document_t document; /* what gp_document_write takes; points into the rest */
   uint32_t stack_count;   /* stacks that an event or a block may name */
   uint64_t damaged;       /* records left out */

@@ -211,6 +211,7 @@ static void use_statistics(gp_record_t *record)
     }
     record->document.devices |= UINT64_C(1) << device;
     copy->stats = kept.stats;
+    gp_stats_join_peaks(&copy->stats);
     copy->limit = kept.limit;
     copy->use = kept.use;
     copy->has_use = kept.has_use == 1;

@@ -6,6 +6,7 @@
 
 #include "tools/read/record/record_parts.h"
 #include "trace/record/handles.h"
+#include "trace/record/marks.h"
 
 static void use_description(gp_record_t *record)
 {
@@ -115,6 +116,36 @@ static void use_oom(gp_record_t *record)
   record->document.oom = report;
 }
 
+static bool mark_is_sound(const gp_record_t *record, const gp_mark_record_t *mark)
+{
+  return mark->kind < GP_MARK_KIND_COUNT && mark->device >= -1 && mark->device < GP_MAX_DEVICES &&
+         mark->thread < record->document.thread_count;
+}
+
+/* False: the host has no memory. */
+static bool use_marks(gp_record_t *record)
+{
+  const gp_mark_table_t *table = record->sections[GP_SECTION_MARKS];
+  const size_t first = offsetof(gp_mark_table_t, entries);
+  if (record->bytes[GP_SECTION_MARKS] <= first)
+    return true;
+  record->marks = calloc(GP_MARKS_MAX, sizeof(*record->marks));
+  if (!record->marks)
+    return false;
+  size_t room = (record->bytes[GP_SECTION_MARKS] - first) / sizeof(table->entries[0]);
+  size_t count = gp_marks_order(table, room, record->marks);
+  for (size_t i = 0; i < count; i++) {
+    gp_mark_record_t mark = record->marks[i];
+    mark.name[GP_MARK_NAME_BYTES - 1] = '\0';
+    if (mark_is_sound(record, &mark))
+      record->marks[record->document.mark_count++] = mark;
+    else
+      gp_record_note_damage(record);
+  }
+  record->document.marks = record->marks;
+  return true;
+}
+
 static void use_header(gp_record_t *record, gp_record_header_t *header)
 {
   gp_document_t *document = &record->document;
@@ -158,6 +189,8 @@ bool gp_record_read(int fd, gp_record_t *ret_record)
   if (!gp_record_read_events(record) || !gp_record_read_live(record))
     return gp_record_refuse(record, "out of memory");
   tell_lost_tables(record);
+  if (!use_marks(record))
+    return gp_record_refuse(record, "out of memory");
   if (record->damaged)
     gp_record_add_note(record, "%" PRIu64 " damaged record%s left out", record->damaged,
         record->damaged == 1 ? " was" : "s were");
@@ -174,6 +207,7 @@ void gp_record_fini(gp_record_t *record)
     gp_record_drop_array(&record->parts[i]);
   }
   gp_event_merge_fini(&record->events);
+  free(record->marks);
   if (record->has_chunks)
     gp_chunks_fini(&record->chunks);
   for (int i = 0; i < GP_SECTION_COUNT; i++)

@@ -1,0 +1,14 @@
+/*
+ * Scopes: what happens on a device between two calls of the program.
+ */
+#ifndef GP_INTERPOSE_API_SCOPES_H
+#define GP_INTERPOSE_API_SCOPES_H
+
+#include "pool/engine.h"
+
+/*
+ * Peaks of a device begin anew. The open scopes keep what they have seen. The caller holds gp_api_lock.
+ */
+void gp_scopes_reset_peaks(gp_engine_t *engine, int device);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * Marks: what the program itself says of a moment (gpupool.h). Rare, so one lock does.
+ */
+#ifndef GP_TRACE_RECORD_MARKS_H
+#define GP_TRACE_RECORD_MARKS_H
+
+#include <stddef.h>
+
+#include "pool/util/lock.h"
+#include "trace/format/marks.h"
+#include "trace/region/region.h"
+
+typedef struct gp_marks {
+  gp_lock_t lock;
+  gp_region_t *region;
+  gp_mark_table_t *table;
+} gp_marks_t;
+
+/* The region is borrowed. */
+void gp_marks_init(gp_marks_t *marks, gp_region_t *region);
+void gp_marks_fini(gp_marks_t *marks);
+
+/* Adds a copy of the mark, its time given by clock(clock_self) so that times grow. Without memory there is
+ * none. Any thread. */
+void gp_marks_add(
+    gp_marks_t *marks, const gp_mark_record_t *mark, uint64_t (*clock)(void *self), void *clock_self);
+
+/* Copies those that are kept, oldest first, into ret_marks[0..GP_MARKS_MAX), and returns how many. Any
+ * thread. */
+size_t gp_marks_copy(gp_marks_t *marks, gp_mark_record_t *ret_marks);
+
+/* The same from a table of which the first `room` entries are there. */
+size_t gp_marks_order(const gp_mark_table_t *table, size_t room, gp_mark_record_t *ret_marks);
+
+#endif
