@@ -22,6 +22,8 @@ static const gp_command_t commands[] = {
     {"frag", gp_command_frag, gp_command_frag_help, "map the pool's memory, and what is lost in it"},
     {"timeline", gp_command_timeline, gp_command_timeline_help, "draw the use of memory over time"},
     {"diff", gp_command_diff, gp_command_diff_help, "compare two snapshots"},
+    {"replay", gp_command_replay, gp_command_replay_help,
+        "serve a recording's requests again, with other settings"},
     {"recover", gp_command_recover, gp_command_recover_help, "make a snapshot of a program that was killed"},
     {"config", gp_command_config, gp_command_config_help, "print the options in effect"},
 };

@@ -48,9 +48,20 @@ static const gp_parameter_t common[] = {
 };
 #define COMMON_COUNT (sizeof(common) / sizeof(common[0]))
 
-/* False of --at where the command is not about one moment. */
+/* False of --at where the command is not about one moment, and of what is about stacks and their text where
+ * it has none. */
 static bool is_offered(const gp_request_form_t *form, const gp_parameter_t *parameter)
 {
+  static const size_t of_requests[] = {
+      COMMON(device), COMMON(json), COMMON(output), COMMON(force), COMMON(no_color), COMMON(help)};
+  bool is_common = parameter >= common && parameter < common + COMMON_COUNT;
+
+  for (size_t i = 0; form->is_of_requests && is_common; i++) {
+    if (i == sizeof(of_requests) / sizeof(of_requests[0]))
+      return false;
+    if (of_requests[i] == parameter->offset)
+      return true;
+  }
   return form->takes_moment || parameter->kind != GP_PARAMETER_MOMENT;
 }
 
@@ -320,6 +331,6 @@ void gp_request_help(const gp_request_form_t *form)
     snprintf(first, sizeof(first), "  %-19s", names);
     gp_output_wrap(stdout, first, "                     ", parameter->help);
   }
-  printf("\nExit status: 0 done; %s2 usage; 3 a file that cannot be read or is corrupt;\n4 with --strict.\n",
-      form->statuses ? form->statuses : "");
+  printf("\nExit status: 0 done; %s2 usage; 3 a file that cannot be read or is corrupt%s.\n",
+      form->statuses ? form->statuses : "", form->is_of_requests ? "" : ";\n4 with --strict");
 }

@@ -86,6 +86,8 @@ typedef struct gp_request_form {
   int most_files;       /* 0: any number */
   bool takes_moment;    /* --at */
   bool hides_selection; /* of --device alone, help speaks; the others are refused with the reason by check */
+  bool is_of_requests; /* it looks at what was asked of the pool, and not at who asked: of the options for all
+                          it has --device and those of the output */
   const char *about;
   const gp_parameter_t *parameters; /* the command's own; their offsets are in *own */
   size_t parameter_count;

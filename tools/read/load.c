@@ -10,7 +10,7 @@
 
 typedef gp_snapshot_t *(*parse_fn)(gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error);
 
-static gp_snapshot_t *parse_any(gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error)
+gp_snapshot_t *gp_snapshot_parse_any(gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error)
 {
   gp_input_begin(input, GP_IMPORT_MAGIC);
   if (gp_import_is_pickle(input->text, input->length))
@@ -56,7 +56,7 @@ static gp_snapshot_t *load(
 
 gp_snapshot_t *gp_snapshot_load(const char *path, unsigned columns)
 {
-  return load(path, parse_any, columns, NULL, NULL);
+  return load(path, gp_snapshot_parse_any, columns, NULL, NULL);
 }
 
 gp_snapshot_t *gp_snapshot_load_text(const char *path, unsigned columns, char **ret_text, size_t *ret_length)

@@ -4,6 +4,7 @@
 #ifndef GP_TOOLS_READ_LOAD_H
 #define GP_TOOLS_READ_LOAD_H
 
+#include "tools/read/input.h"
 #include "tools/read/snapshot.h"
 
 /*
@@ -12,6 +13,10 @@
  * snapshot, which the caller destroys, or NULL after a message.
  */
 gp_snapshot_t *gp_snapshot_load(const char *path, unsigned columns);
+
+/* The same from an input of which nothing but the beginning was read, and which stays there. NULL with
+ * *ret_error filled; an error of the input itself looks like its end: the caller checks input->error. */
+gp_snapshot_t *gp_snapshot_parse_any(gp_input_t *input, unsigned columns, gp_snapshot_error_t *ret_error);
 
 /* Reads a snapshot of gpupool at path. *ret_text is its text, which the caller frees; it is not set if the
  * function returns NULL. */

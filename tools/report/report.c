@@ -144,8 +144,27 @@ static int report_together(const gp_request_t *request, const void *own, unsigne
   return status;
 }
 
-static int run(const gp_request_form_t *form, const gp_request_t *request, const void *own, unsigned columns,
-    bool each, gp_report_fn report)
+/* Which of the reports a command makes. */
+typedef struct kind {
+  unsigned columns;
+  bool each;
+  gp_report_fn report;
+  gp_report_files_fn report_files; /* in the place of report; else NULL */
+} kind_t;
+
+static int make(const gp_request_t *request, const void *own, const kind_t *kind, gp_output_t *output,
+    cJSON *root, int *findings, int *ret_shown)
+{
+  if (!kind->report_files)
+    return (kind->each ? report_each : report_together)(
+        request, own, kind->columns, kind->report, output, root, findings, ret_shown);
+  int status = kind->report_files(request, own, output, root);
+  *ret_shown = status != GP_EXIT_INPUT && status != GP_EXIT_USAGE;
+  return status;
+}
+
+static int run(
+    const gp_request_form_t *form, const gp_request_t *request, const void *own, const kind_t *kind)
 {
   gp_output_t output;
   char format[64];
@@ -159,8 +178,7 @@ static int run(const gp_request_form_t *form, const gp_request_t *request, const
   snprintf(format, sizeof(format), "gpupool-%s", form->command);
   cJSON_AddStringToObject(root, "format", format);
   cJSON_AddNumberToObject(root, "version", 1);
-  status =
-      (each ? report_each : report_together)(request, own, columns, report, &output, root, &findings, &shown);
+  status = make(request, own, kind, &output, root, &findings, &shown);
   if (shown && request->json)
     status = worse(status, print_json(&output, root));
   cJSON_Delete(root);
@@ -172,17 +190,30 @@ static int run(const gp_request_form_t *form, const gp_request_t *request, const
   return status;
 }
 
-int gp_report_run(const gp_request_form_t *form, int argc, char **argv, void *own, unsigned columns,
-    bool each, gp_report_fn report)
+static int parse_and_run(const gp_request_form_t *form, int argc, char **argv, void *own, const kind_t *kind)
 {
   gp_request_t request;
   int status = gp_request_parse(form, argc, argv, &request, own);
   if (!status && request.help)
     gp_request_help(form);
   else if (!status)
-    status = run(form, &request, own, columns, each, report);
+    status = run(form, &request, own, kind);
   gp_request_fini(&request);
   return status;
+}
+
+int gp_report_run(const gp_request_form_t *form, int argc, char **argv, void *own, unsigned columns,
+    bool each, gp_report_fn report)
+{
+  const kind_t kind = {.columns = columns, .each = each, .report = report};
+  return parse_and_run(form, argc, argv, own, &kind);
+}
+
+int gp_report_run_files(
+    const gp_request_form_t *form, int argc, char **argv, void *own, gp_report_files_fn report)
+{
+  const kind_t kind = {.report_files = report};
+  return parse_and_run(form, argc, argv, own, &kind);
 }
 
 /* What a shell takes as one word; a quote is needed for anything but these. */

@@ -35,6 +35,16 @@ typedef int (*gp_report_fn)(const gp_report_input_t *inputs, int count, gp_outpu
 int gp_report_run(const gp_request_form_t *form, int argc, char **argv, void *own, unsigned columns,
     bool each, gp_report_fn report);
 
+/*
+ * The same of a command that reads its files by itself: report gets all of them at once in the request, says
+ * what is wrong with one, and returns the exit status. After GP_EXIT_INPUT and GP_EXIT_USAGE nothing is
+ * printed.
+ */
+typedef int (*gp_report_files_fn)(
+    const gp_request_t *request, const void *own, gp_output_t *output, cJSON *object);
+int gp_report_run_files(
+    const gp_request_form_t *form, int argc, char **argv, void *own, gp_report_files_fn report);
+
 /* Says that memory is out. Returns GP_EXIT_INPUT. */
 int gp_report_out_of_memory(const char *file);
 

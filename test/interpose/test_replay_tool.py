@@ -1,0 +1,83 @@
+"""gpupool replay on the recordings of programs that ran under the library: it gives the figures that they had."""
+
+import json
+import os
+import subprocess
+import unittest
+
+from harness import EMULATOR, PreloadCase, choices_of, stats_of, trace_files
+
+TOOL = os.environ.get("GP_TOOL")
+COUNTERS = ("cache_hits", "cache_misses", "driver_allocs", "driver_frees")
+PEAKS = (("reserved_bytes", "reserved_peak"), ("requested_bytes", "live_peak"))
+
+
+@unittest.skipIf(not TOOL or EMULATOR, "the tool is not built, or not for this machine")
+class ReplayTool(PreloadCase):
+    def figures(self, path, *arguments):
+        result = subprocess.run([TOOL, "replay", "--json", path, *arguments], check=True, stdout=subprocess.PIPE,
+                                universal_newlines=True)
+        recording, = json.loads(result.stdout)["recordings"]
+        self.assertFalse(recording["partial"])
+        return {result["type"]: result["cold"]["devices"][0] for result in recording["results"]}
+
+    def expect_same(self, path, *arguments, near=False, **settings):
+        """What the program's pool did, and what the replay of its recording does. near: the pool asked fences, too, and what
+        these told is in the recording only as far as an operation followed."""
+        run = self.run_program("replay", path, *arguments, virtual_clock=True, TRACE_EVENTS="1000000", **settings)
+        stats = stats_of(run.snapshot())
+        figures, = self.figures(run.snapshot_paths("exit")[0]).values()
+        recorded = {name: stats[name] for name in COUNTERS}
+        recorded.update((figure, stats[name]["peak"]) for name, figure in PEAKS)
+        # Blocks that wait for nothing but the next operation count as deferred until then.
+        self.assertLess(abs(figures["deferred_peak"] - stats["deferred_bytes"]["peak"]), (0.1 if near else 0.05) * stats["deferred_bytes"]["peak"] + 1)
+        if near:
+            self.assertEqual(figures["live_peak"], recorded["live_peak"])
+            self.assertLess(abs(figures["cache_hits"] - recorded["cache_hits"]), 0.01 * stats["allocation"]["allocated"])
+            self.assertLess(abs(figures["reserved_peak"] - recorded["reserved_peak"]), 0.03 * recorded["reserved_peak"] + 1)
+        else:
+            self.assertEqual({name: figures[name] for name in recorded}, recorded)
+        self.assertEqual((figures["refused"], figures["granted"]), (0, 0))
+        return stats
+
+    def test_every_trace_and_type(self):
+        for path in trace_files():
+            for kind in choices_of("TYPE"):
+                with self.subTest(trace=os.path.basename(path), type=kind):
+                    self.expect_same(path, "--sync-every", "1", TYPE=kind)
+
+    def test_a_device_that_is_behind(self):
+        for path in trace_files():
+            for kind in choices_of("TYPE"):
+                with self.subTest(trace=os.path.basename(path), type=kind):
+                    self.expect_same(path, "--sync-every", "64", near=True, TYPE=kind)
+
+    def test_other_settings(self):
+        path = trace_files()[0]
+        for arguments, settings in ((["--repeat", "2"], {}), ([], {"REUSE": "strict"}), ([], {"ROUND_DIVISIONS": "2"}),
+                                    ([], {"TYPE": "naive", "LARGE_ROUND": "16MiB", "MAX_CACHED": "64MiB"})):
+            with self.subTest(arguments=arguments, **settings):
+                self.expect_same(path, "--sync-every", "1", *arguments, **settings)
+
+    def test_memory_that_ran_out(self):
+        for kind in choices_of("TYPE"):
+            with self.subTest(type=kind):
+                stats = self.expect_same(trace_files()[0], "--sync-every", "1", TYPE=kind, LIMIT="10GiB")
+                self.assertGreater(stats["num_ooms"], 0)
+
+    def test_what_another_type_would_have_done(self):
+        """The recording of one type, replayed as another, is near what that does with the program itself."""
+        path = trace_files()[0]
+        recording = self.run_program(
+            "replay", path, "--sync-every", "64", virtual_clock=True, TRACE_EVENTS="1000000").snapshot_paths("exit")[0]
+        figures = self.figures(recording, "--type", "all")
+        for kind, figure in figures.items():
+            with self.subTest(type=kind):
+                stats = stats_of(self.run_program(
+                    "replay", path, "--sync-every", "64", virtual_clock=True, TYPE=kind).snapshot())
+                self.assertLess(abs(figure["reserved_peak"] / max(1, stats["reserved_bytes"]["peak"]) - 1), 0.04)
+                self.assertLess(abs(figure["driver_allocs"] - stats["driver_allocs"]), 0.02 * stats["driver_allocs"] + 3)
+
+
+if __name__ == "__main__":
+    unittest.main()

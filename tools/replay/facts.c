@@ -1,0 +1,200 @@
+#include "tools/replay/facts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "pool/reuse/drain.h"
+
+#define NO_EVENT UINT32_MAX
+
+/* A block that became reusable. */
+typedef struct completion {
+  uint32_t event;
+  uint32_t freed; /* event of its free */
+  uint64_t address;
+  bool has_stream;
+} completion_t;
+
+typedef struct finder {
+  const gp_lifetimes_t *lifetimes;
+  gp_facts_t *facts;
+  bool is_by_context;
+  completion_t *run; /* since the last operation */
+  size_t run_count;
+  size_t run_room;
+  uint32_t last_free; /* event of the last operation if that was a free, else NO_EVENT */
+  bool is_open;       /* more may have been known with the last fact than the events have told yet */
+  bool has_fact;
+  uint32_t *frees; /* all frees so far, the first ones complete; only without is_by_context */
+  bool *is_done;   /* by free */
+  size_t free_count;
+  size_t free_room;
+  size_t done_count;
+} finder_t;
+
+static bool reserve(void **items, size_t count, size_t *room, size_t size)
+{
+  if (count < *room)
+    return true;
+  size_t more = *room ? 2 * *room : 256;
+  void *larger = realloc(*items, more * size);
+  if (!larger)
+    return false;
+  *items = larger;
+  *room = more;
+  return true;
+}
+
+static bool add_fact(finder_t *finder, uint32_t begin, uint32_t end, bool is_drained)
+{
+  gp_facts_t *facts = finder->facts;
+  if (!reserve((void **)&facts->facts, facts->count, &facts->room, sizeof(*facts->facts)))
+    return false;
+  facts->facts[facts->count++] = (gp_fact_t){begin, end, is_drained};
+  finder->has_fact = finder->is_open = true;
+  return true;
+}
+
+/* The blocks completed[0..count) were known to be complete before event `end`. */
+static bool learn(
+    finder_t *finder, const completion_t *completed, size_t count, uint32_t end, bool is_drained)
+{
+  gp_facts_t *facts = finder->facts;
+  uint32_t begin = 0;
+  bool is_known = count == 0;
+
+  for (size_t i = 0; i < count; i++)
+    begin = completed[i].freed > begin ? completed[i].freed : begin;
+  if (!finder->is_by_context) {
+    while (finder->done_count < finder->free_count && finder->is_done[finder->done_count])
+      finder->done_count++;
+    is_known |= finder->done_count == 0;
+    begin = finder->done_count ? finder->frees[finder->done_count - 1] : 0;
+  }
+  gp_fact_t *last = facts->count ? &facts->facts[facts->count - 1] : NULL;
+  if (is_known || begin >= end || (last && begin <= last->begin))
+    return true;
+  if (finder->is_by_context && finder->is_open && last && begin < last->end) {
+    last->begin = begin;
+    return true;
+  }
+  return add_fact(finder, begin, end, is_drained);
+}
+
+/*
+ * An operation: what became reusable since the last one did so in that, if it was a free, whose event comes
+ * before those of what it moves, or in this one. An allocation takes the oldest block as it is, or moves
+ * GP_DRAIN_SOME, or, having found nothing, all.
+ */
+static bool take_operation(finder_t *finder, size_t event, bool is_alloc)
+{
+  const gp_snapshot_events_t *events = &finder->lifetimes->snapshot->events;
+  size_t count = finder->run_count, before = 0;
+  const completion_t *last = count ? &finder->run[count - 1] : NULL;
+  bool is_same =
+      is_alloc && last && last->address == gp_snapshot_event_uint(events, GP_COLUMN_ADDRESS, event);
+
+  if (is_same && last->has_stream && gp_snapshot_event(events, GP_COLUMN_STREAM, event, -1) >= 0) {
+    count--; /* the stream's own: it needed no fact */
+    is_same = false;
+  }
+  if (finder->last_free != NO_EVENT) {
+    while (
+        before < count - is_same && before < GP_DRAIN_SOME && finder->run[before].freed < finder->last_free)
+      before++;
+    if (!learn(finder, finder->run, before, finder->last_free, false))
+      return false;
+    finder->is_open &= before == GP_DRAIN_SOME;
+  }
+  size_t own = count - before;
+  bool is_handed_over = is_same && own == 1;
+  bool is_drained = is_alloc && !is_handed_over && own != GP_DRAIN_SOME;
+  if (!learn(
+          finder, finder->run + before, own, own ? finder->run[before].event : (uint32_t)event, is_drained))
+    return false;
+  finder->is_open &= is_alloc ? !is_drained : own == 0;
+  finder->run_count = 0;
+  finder->last_free = is_alloc ? NO_EVENT : (uint32_t)event;
+  return true;
+}
+
+static void note_completed(finder_t *finder, uint32_t freed)
+{
+  size_t low = 0, high = finder->free_count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (finder->frees[middle] < freed)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  if (low < finder->free_count && finder->frees[low] == freed)
+    finder->is_done[low] = true;
+}
+
+static bool take_completion(finder_t *finder, size_t event, const gp_life_t *life)
+{
+  if (life->freed == 0 || life->freed == GP_LIFETIMES_NEVER)
+    return true; /* freed before the events */
+  if (!reserve((void **)&finder->run, finder->run_count, &finder->run_room, sizeof(*finder->run)))
+    return false;
+  finder->run[finder->run_count++] =
+      (completion_t){(uint32_t)event, life->freed - 1, life->address, life->stream >= 0};
+  if (!finder->is_by_context)
+    note_completed(finder, life->freed - 1);
+  return true;
+}
+
+static bool note_free(finder_t *finder, size_t event)
+{
+  size_t room = finder->free_room;
+  if (finder->is_by_context)
+    return true;
+  if (!reserve((void **)&finder->frees, finder->free_count, &room, sizeof(*finder->frees)) ||
+      !reserve((void **)&finder->is_done, finder->free_count, &finder->free_room, sizeof(bool)))
+    return false;
+  finder->is_done[finder->free_count] = false;
+  finder->frees[finder->free_count++] = (uint32_t)event;
+  return true;
+}
+
+static bool take_event(finder_t *finder, size_t event)
+{
+  const gp_snapshot_events_t *events = &finder->lifetimes->snapshot->events;
+  const gp_life_t *life = gp_lifetimes_life(finder->lifetimes, event);
+
+  if (!life || life->kind != GP_LIFE_POOLED)
+    return true;
+  switch (gp_snapshot_event_kind(events, event)) {
+  case GP_EVENT_ALLOC: return take_operation(finder, event, true);
+  case GP_EVENT_FREE_REQUESTED: return take_operation(finder, event, false) && note_free(finder, event);
+  case GP_EVENT_FREE_COMPLETED: return take_completion(finder, event, life);
+  default: return true;
+  }
+}
+
+int gp_facts_find(gp_facts_t *facts, const gp_lifetimes_t *lifetimes, int device, bool is_by_context)
+{
+  const gp_snapshot_events_t *events = &lifetimes->snapshot->events;
+  finder_t finder = {
+      .lifetimes = lifetimes, .facts = facts, .is_by_context = is_by_context, .last_free = NO_EVENT};
+  bool good = true;
+
+  *facts = (gp_facts_t){.count = 0};
+  for (size_t i = 0; i < events->count && good; i++) {
+    if (gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0) == device)
+      good = take_event(&finder, i);
+  }
+  if (good && finder.run_count > 0) /* before the end */
+    good = take_operation(&finder, events->count, false);
+  free(finder.run);
+  free(finder.frees);
+  free(finder.is_done);
+  return good ? 0 : ENOMEM;
+}
+
+void gp_facts_fini(gp_facts_t *facts)
+{
+  free(facts->facts);
+  *facts = (gp_facts_t){.count = 0};
+}

@@ -1,0 +1,406 @@
+#include "tools/replay/offline_driver.h"
+
+#include <stdlib.h>
+
+#include "pool/util/size.h"
+
+/*
+ * As hardware does (doc/gpu-results.md, G8 and G17): allocations of more than a mebibyte take whole pages of
+ * 2 MiB, smaller ones share pages, in units of 512 bytes. A page that is shared goes back with its last
+ * piece.
+ */
+#define PAGE       (2 * GP_MIB)
+#define SHARED_MAX GP_MIB
+#define UNIT       UINT64_C(512)
+
+/* Addresses for all that is reserved: more than any device has. */
+#define FIRST_ADDRESS (UINT64_C(1) << 44)
+
+/* A device that has been waited for this long has done what was submitted to it: longer than a miss polls
+ * before the pool grows (pool/reclaim.c), and nothing to an allocation that has no other memory. */
+#define WORK_NS UINT64_C(50000000)
+
+/* What the library's own questions take (doc/gpu-results.md, G14). */
+#define FENCE_RECORD_NS 350
+#define FENCE_QUERY_NS  300
+
+/* Medians of an H100 with driver 580 (doc/gpu-results/, G14 to G16): a call, and more for each MiB. */
+static const struct {
+  const char *name;
+  double ns;
+  double ns_each_mib;
+} costs[GP_OFFLINE_CALLS] = {
+    [GP_OFFLINE_ALLOC] = {"cuMemAlloc", 45500, 165},
+    [GP_OFFLINE_FREE] = {"cuMemFree", 37800, 720},
+    [GP_OFFLINE_CREATE] = {"cuMemCreate", 13000, 42},
+    [GP_OFFLINE_MAP] = {"cuMemMap", 890, 1.4},
+    [GP_OFFLINE_ALLOW] = {"cuMemSetAccess", 26400, 57},
+    [GP_OFFLINE_UNMAP] = {"cuMemUnmap", 18100, 18},
+    [GP_OFFLINE_RELEASE] = {"cuMemRelease", 13400, 620},
+    [GP_OFFLINE_RESERVE] = {"cuMemAddressReserve", 1000, 0},
+    [GP_OFFLINE_UNRESERVE] = {"cuMemAddressFree", 1000, 0},
+};
+
+const char *gp_offline_call_name(gp_offline_call_t call)
+{
+  return costs[call].name;
+}
+
+static void note_call(gp_offline_driver_t *driver, gp_offline_call_t call, uint64_t bytes)
+{
+  driver->calls[call]++;
+  driver->cost_ns += costs[call].ns + costs[call].ns_each_mib * (double)bytes / (double)GP_MIB;
+}
+
+static uint64_t round_up(uint64_t bytes, uint64_t step)
+{
+  return bytes > UINT64_MAX - step ? UINT64_MAX / step * step : (bytes + step - 1) / step * step;
+}
+
+static bool hold(gp_offline_device_t *device, uint64_t bytes)
+{
+  if (bytes > device->capacity - device->held_bytes)
+    return false;
+  device->held_bytes += bytes;
+  device->peak_bytes = device->held_bytes > device->peak_bytes ? device->held_bytes : device->peak_bytes;
+  return true;
+}
+
+bool gp_offline_take(gp_offline_driver_t *driver, int device, uint64_t bytes)
+{
+  return hold(&driver->devices[device], round_up(bytes, bytes > SHARED_MAX ? PAGE : UNIT));
+}
+
+void gp_offline_give(gp_offline_driver_t *driver, int device, uint64_t bytes)
+{
+  driver->devices[device].held_bytes -= round_up(bytes, bytes > SHARED_MAX ? PAGE : UNIT);
+}
+
+static uint64_t new_address(gp_offline_driver_t *driver, uint64_t bytes)
+{
+  uint64_t address = driver->next_address;
+  driver->next_address += round_up(bytes, PAGE);
+  return address;
+}
+
+/* A piece of a page that is shared; 0: there is no memory, of the device or of the host. */
+static uint64_t take_shared(gp_offline_driver_t *driver, int ordinal, uint64_t bytes)
+{
+  gp_offline_device_t *device = &driver->devices[ordinal];
+  if (bytes > device->shared_free) {
+    if (!hold(device, PAGE))
+      return 0;
+    device->shared_page = new_address(driver, PAGE);
+    device->shared_free = PAGE;
+    const gp_block_entry_t page = {.key = device->shared_page, .device = ordinal};
+    if (!gp_block_map_put(&driver->shared, &page)) {
+      device->held_bytes -= PAGE;
+      device->shared_free = 0;
+      return 0;
+    }
+  }
+  uint64_t address = device->shared_page + PAGE - device->shared_free;
+  device->shared_free -= bytes;
+  gp_block_map_find(&driver->shared, device->shared_page)->rounded++;
+  return address;
+}
+
+static void give_shared(gp_offline_driver_t *driver, int ordinal, uint64_t address)
+{
+  gp_offline_device_t *device = &driver->devices[ordinal];
+  uint64_t page = address / PAGE * PAGE;
+  gp_block_entry_t *entry = gp_block_map_find(&driver->shared, page);
+
+  if (--entry->rounded > 0)
+    return;
+  if (page == device->shared_page) {
+    device->shared_free = PAGE; /* empty, and still open */
+    return;
+  }
+  (void)gp_block_map_take(&driver->shared, page, NULL);
+  device->held_bytes -= PAGE;
+}
+
+static int offline_alloc(
+    void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address)
+{
+  gp_offline_driver_t *driver = self;
+  gp_offline_device_t *device = &driver->devices[context->device];
+  bool is_shared = bytes <= SHARED_MAX;
+  uint64_t taken = round_up(bytes, is_shared ? UNIT : PAGE);
+  gp_block_entry_t entry = {.size = taken, .device = context->device, .is_marked = is_shared};
+
+  if (bytes == 0)
+    return GP_OFFLINE_CODE_INVALID_VALUE;
+  if (is_shared)
+    entry.key = take_shared(driver, context->device, taken);
+  else if (hold(device, taken))
+    entry.key = new_address(driver, taken);
+  note_call(driver, GP_OFFLINE_ALLOC, entry.key ? bytes : 0);
+  if (entry.key == 0 || !gp_block_map_put(&driver->memory, &entry))
+    return GP_OFFLINE_CODE_OUT_OF_MEMORY;
+  *ret_address = entry.key;
+  return 0;
+}
+
+static int offline_free(void *self, const gp_driver_context_t *context, uint64_t address)
+{
+  gp_offline_driver_t *driver = self;
+  gp_block_entry_t entry;
+  (void)context;
+
+  if (!gp_block_map_take(&driver->memory, address, &entry))
+    return GP_OFFLINE_CODE_INVALID_VALUE;
+  note_call(driver, GP_OFFLINE_FREE, entry.size);
+  if (entry.is_marked)
+    give_shared(driver, entry.device, address);
+  else
+    driver->devices[entry.device].held_bytes -= entry.size;
+  return 0;
+}
+
+static int offline_alloc_ordered(
+    void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t bytes, uint64_t *ret_address)
+{
+  (void)stream;
+  return offline_alloc(self, context, bytes, ret_address);
+}
+
+static int offline_free_ordered(
+    void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t address)
+{
+  (void)stream;
+  return offline_free(self, context, address);
+}
+
+static int offline_enter_stream(void *self, const gp_driver_context_t *context, uint64_t stream, void **event)
+{
+  (void)context;
+  (void)stream;
+  *event = self;
+  return 0;
+}
+
+/* The device has done all that was submitted to it so far. */
+static int offline_wait(void *self, const gp_driver_context_t *context)
+{
+  gp_offline_driver_t *driver = self;
+  (void)context;
+  driver->complete = driver->freed;
+  return 0;
+}
+
+static int offline_fence_record(void *self, const gp_driver_context_t *context, void **fence)
+{
+  gp_offline_driver_t *driver = self;
+  gp_offline_fence_t *recorded = *fence;
+  (void)context;
+
+  if (!recorded) {
+    gp_offline_fence_t **fences = realloc(driver->fences, (driver->fence_count + 1) * sizeof(*fences));
+    if (!fences)
+      return GP_OFFLINE_CODE_OUT_OF_MEMORY;
+    driver->fences = fences;
+    recorded = malloc(sizeof(*recorded));
+    if (!recorded)
+      return GP_OFFLINE_CODE_OUT_OF_MEMORY;
+    fences[driver->fence_count++] = recorded;
+    *fence = recorded;
+  }
+  *recorded = (gp_offline_fence_t){driver->request, driver->freed, driver->paused_ns};
+  driver->now_ns += FENCE_RECORD_NS;
+  return 0;
+}
+
+/*
+ * Where no lag is known, a device that is done with all that was freed counts as one that has nothing to do:
+ * mostly the program has just synchronized.
+ */
+static int offline_fence_query(void *self, const gp_driver_context_t *context, void *fence)
+{
+  gp_offline_driver_t *driver = self;
+  const gp_offline_fence_t *recorded = fence;
+  (void)context;
+
+  driver->now_ns += FENCE_QUERY_NS;
+  bool has_passed = driver->lag == UINT64_MAX ? recorded->freed <= driver->complete
+                                              : driver->request - recorded->request >= driver->lag;
+  bool was_waited_for = driver->paused_ns - recorded->paused_ns >= WORK_NS;
+  return has_passed || was_waited_for ? 0 : GP_OFFLINE_CODE_NOT_READY;
+}
+
+static int offline_reserve(
+    void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address)
+{
+  gp_offline_driver_t *driver = self;
+  (void)context;
+  note_call(driver, GP_OFFLINE_RESERVE, 0);
+  *ret_address = new_address(driver, bytes);
+  return 0;
+}
+
+static int offline_unreserve(void *self, const gp_driver_context_t *context, uint64_t address, uint64_t bytes)
+{
+  (void)context;
+  (void)address;
+  (void)bytes;
+  note_call(self, GP_OFFLINE_UNRESERVE, 0);
+  return 0;
+}
+
+/*
+ * Physical memory, by its handle: rounded is 1 while it is mapped, is_marked is set when the handle was given
+ * up. It goes when both have ended.
+ */
+static int offline_create(
+    void *self, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_handle)
+{
+  gp_offline_driver_t *driver = self;
+  const gp_block_entry_t entry = {.key = new_address(driver, PAGE), .size = bytes, .device = context->device};
+
+  bool is_there = hold(&driver->devices[context->device], bytes);
+  note_call(driver, GP_OFFLINE_CREATE, is_there ? bytes : 0);
+  if (!is_there)
+    return GP_OFFLINE_CODE_OUT_OF_MEMORY;
+  if (!gp_block_map_put(&driver->memory, &entry)) {
+    driver->devices[context->device].held_bytes -= bytes;
+    return GP_OFFLINE_CODE_OUT_OF_MEMORY;
+  }
+  *ret_handle = entry.key;
+  return 0;
+}
+
+static void let_go(gp_offline_driver_t *driver, const gp_block_entry_t *entry)
+{
+  if (entry->rounded > 0 || !entry->is_marked)
+    return;
+  driver->devices[entry->device].held_bytes -= entry->size;
+  (void)gp_block_map_take(&driver->memory, entry->key, NULL);
+}
+
+static int offline_destroy(void *self, const gp_driver_context_t *context, uint64_t handle)
+{
+  gp_offline_driver_t *driver = self;
+  gp_block_entry_t *entry = gp_block_map_find(&driver->memory, handle);
+  (void)context;
+
+  if (!entry)
+    return GP_OFFLINE_CODE_INVALID_VALUE;
+  note_call(driver, GP_OFFLINE_RELEASE, entry->size);
+  entry->is_marked = true;
+  let_go(driver, entry);
+  return 0;
+}
+
+static int offline_map(
+    void *self, const gp_driver_context_t *context, uint64_t address, uint64_t bytes, uint64_t handle)
+{
+  gp_offline_driver_t *driver = self;
+  gp_block_entry_t *entry = gp_block_map_find(&driver->memory, handle);
+  const gp_block_entry_t place = {.key = address, .address = handle};
+  (void)context;
+
+  if (!entry)
+    return GP_OFFLINE_CODE_INVALID_VALUE;
+  if (!gp_block_map_put(&driver->mapped, &place))
+    return GP_OFFLINE_CODE_OUT_OF_MEMORY;
+  note_call(driver, GP_OFFLINE_MAP, bytes);
+  entry->rounded = 1;
+  return 0;
+}
+
+static int offline_unmap(void *self, const gp_driver_context_t *context, uint64_t address, uint64_t bytes)
+{
+  gp_offline_driver_t *driver = self;
+  gp_block_entry_t place;
+  (void)context;
+
+  if (!gp_block_map_take(&driver->mapped, address, &place))
+    return GP_OFFLINE_CODE_INVALID_VALUE;
+  note_call(driver, GP_OFFLINE_UNMAP, bytes);
+  gp_block_entry_t *entry = gp_block_map_find(&driver->memory, place.address);
+  entry->rounded = 0;
+  let_go(driver, entry);
+  return 0;
+}
+
+static int offline_allow(
+    void *self, const gp_driver_context_t *context, uint64_t address, uint64_t bytes, int device)
+{
+  (void)context;
+  (void)address;
+  (void)device;
+  note_call(self, GP_OFFLINE_ALLOW, bytes);
+  return 0;
+}
+
+static int offline_memory_info(
+    void *self, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total)
+{
+  const gp_offline_device_t *device = &((gp_offline_driver_t *)self)->devices[context->device];
+  *ret_free = device->capacity - device->held_bytes;
+  *ret_total = device->capacity;
+  return 0;
+}
+
+static uint64_t offline_now(void *self)
+{
+  return ((const gp_offline_driver_t *)self)->now_ns;
+}
+
+static void offline_pause(void *self, uint64_t ns)
+{
+  gp_offline_driver_t *driver = self;
+  driver->now_ns += ns;
+  driver->paused_ns += ns;
+}
+
+void gp_offline_driver_init(gp_offline_driver_t *driver, gp_offline_device_t *devices)
+{
+  *driver = (gp_offline_driver_t){
+      .ops =
+          {
+              .alloc = offline_alloc,
+              .alloc_in = offline_alloc,
+              .free = offline_free,
+              .wait = offline_wait,
+              .wait_as_free = offline_wait,
+              .fence_record = offline_fence_record,
+              .fence_query = offline_fence_query,
+              .reserve = offline_reserve,
+              .unreserve = offline_unreserve,
+              .create = offline_create,
+              .destroy = offline_destroy,
+              .map = offline_map,
+              .unmap = offline_unmap,
+              .allow = offline_allow,
+              .alloc_ordered = offline_alloc_ordered,
+              .free_ordered = offline_free_ordered,
+              .enter_stream = offline_enter_stream,
+              .memory_info = offline_memory_info,
+              .now_ns = offline_now,
+              .pause = offline_pause,
+              .code_out_of_memory = GP_OFFLINE_CODE_OUT_OF_MEMORY,
+              .code_invalid_value = GP_OFFLINE_CODE_INVALID_VALUE,
+              .code_not_ready = GP_OFFLINE_CODE_NOT_READY,
+          },
+      .devices = devices,
+      .next_address = FIRST_ADDRESS,
+      .lag = UINT64_MAX,
+  };
+}
+
+void gp_offline_driver_fini(gp_offline_driver_t *driver)
+{
+  for (size_t i = 0; i < driver->fence_count; i++)
+    free(driver->fences[i]);
+  free(driver->fences);
+  gp_block_map_fini(&driver->memory);
+  gp_block_map_fini(&driver->mapped);
+  gp_block_map_fini(&driver->shared);
+}
+
+gp_driver_t gp_offline_driver_ops(gp_offline_driver_t *driver)
+{
+  return (gp_driver_t){&driver->ops, driver};
+}

@@ -1,0 +1,31 @@
+/*
+ * What `gpupool replay` shows of one file, and how: replay_command.c finds it, replay_text.c and
+ * replay_json.c say it.
+ */
+#ifndef GP_TOOLS_REPLAY_REPLAY_H
+#define GP_TOOLS_REPLAY_REPLAY_H
+
+#include "tools/output.h"
+#include "tools/replay/figures.h"
+#include "tools/replay/settings.h"
+
+#define GP_REPLAY_TYPES 8 /* more than there are */
+
+typedef struct gp_replay_result {
+  const char *type; /* of the pool */
+  gp_options_t options;
+  gp_simulation_t simulation;
+} gp_replay_result_t;
+
+typedef struct gp_replay {
+  const char *file; /* as typed; "stdin" for - */
+  gp_workload_t workload;
+  uint64_t capacity; /* as typed; 0: not */
+  gp_replay_result_t *results;
+  size_t result_count;
+} gp_replay_t;
+
+void gp_replay_print(const gp_replay_t *replay, gp_output_t *output);
+void gp_replay_add_json(const gp_replay_t *replay, cJSON *list);
+
+#endif

@@ -1,0 +1,158 @@
+/*
+ * gpupool replay: what the pool would have done with the requests of a recording.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pool/util/log.h"
+#include "tools/replay/replay.h"
+#include "tools/report/report.h"
+#include "tools/tool.h"
+
+typedef struct own {
+  gp_settings_t settings;
+  const char *capacity_text;
+  const char *ready_text;
+  uint64_t capacity;
+  gp_ready_t ready;
+} own_t;
+
+static gp_parameter_t parameters[GP_SETTINGS_COUNT + 2] = {
+    {"capacity", 0, "SIZE", GP_PARAMETER_TEXT, offsetof(own_t, capacity_text), NULL, 0, 0,
+        "memory of each device, 80GiB; without it that of the recording's device, less what others had, or "
+        "no "
+        "bounds if it does not say"},
+    {"ready", 0, "WHEN", GP_PARAMETER_TEXT, offsetof(own_t, ready_text), NULL, 0, 0,
+        "when the device is known to be done with freed memory: recorded (as in the recording), at-once, "
+        "sync=N "
+        "(the program synchronizes after each N requests), lag=N (the device is N requests behind, and the "
+        "program never synchronizes); without it recorded, of tables of requests at-once"},
+};
+
+static int check(const gp_request_t *request, void *arg)
+{
+  own_t *own = arg;
+  if (own->capacity_text &&
+      (!gp_size_parse(own->capacity_text, strlen(own->capacity_text), &own->capacity) || !own->capacity))
+    return gp_message_usage(request->command, "%s: --capacity=%s is malformed; accepted: a size, as 80GiB",
+        request->command, own->capacity_text);
+  if (own->ready_text && !gp_ready_parse(own->ready_text, &own->ready))
+    return gp_message_usage(request->command,
+        "%s: --ready=%s is malformed; accepted: recorded, at-once, sync=N or lag=N", request->command,
+        own->ready_text);
+  return gp_settings_check(&own->settings, request->command);
+}
+
+static const gp_request_form_t form = {
+    .command = "replay",
+    .files = "FILE...",
+    .least_files = 1,
+    .is_of_requests = true,
+    .about = "Serves the requests of a recording again, with the library's own pool, on a\n"
+             "device that exists on paper: how much memory a type and settings would have\n"
+             "held, how often the driver would have been called and what that costs on an\n"
+             "H100, whether it fits. No GPU is needed. Each file is a snapshot of gpupool or\n"
+             "of PyTorch, a table of requests (op,id,size,stream: gpupool export --to csv),\n"
+             "or a log of RMM. Settings that are not given are those of the recording.\n",
+    .parameters = parameters,
+    .parameter_count = GP_SETTINGS_COUNT + 2,
+    .check = check,
+};
+
+static int out_of_memory(const char *file)
+{
+  gp_message("%s: %s", file, strerror(ENOMEM));
+  return GP_EXIT_INPUT;
+}
+
+static int simulate(gp_replay_t *replay, const own_t *own, const char *type)
+{
+  gp_replay_result_t *result = &replay->results[replay->result_count];
+  gp_settings_t settings = own->settings;
+
+  settings.texts[GP_OPTION_type] = type;
+  gp_settings_resolve(&settings, &replay->workload, &result->options);
+  result->type = gp_option_text(&result->options, GP_OPTION_type);
+  int error =
+      gp_simulate(&result->simulation, &replay->workload, &result->options, replay->capacity, GP_PASS_COUNT);
+  replay->result_count += !error;
+  return error ? out_of_memory(replay->file) : 0;
+}
+
+/* The choices of GPUPOOL_TYPE, one after the other. */
+static int simulate_all(gp_replay_t *replay, const own_t *own)
+{
+  const char *choices = gp_option_table[GP_OPTION_type].syntax;
+  int status = 0;
+
+  while (*choices && !status) {
+    char type[32];
+    size_t length = strcspn(choices, "|");
+    snprintf(type, sizeof(type), "%.*s", (int)length, choices);
+    status = simulate(replay, own, type);
+    choices += length + (choices[length] == '|');
+  }
+  return status;
+}
+
+static int replay_file(
+    const gp_request_t *request, const own_t *own, const char *path, gp_output_t *output, cJSON *list)
+{
+  gp_replay_t replay = {.file = strcmp(path, "-") == 0 ? "stdin" : path, .capacity = own->capacity};
+  const char *type = own->settings.texts[GP_OPTION_type];
+
+  int status =
+      gp_workload_load(&replay.workload, path, own->ready_text ? &own->ready : NULL, request->device);
+  replay.results = calloc(GP_REPLAY_TYPES, sizeof(*replay.results));
+  if (!status && !replay.results)
+    status = out_of_memory(replay.file);
+  if (!status)
+    status = type && strcmp(type, "all") == 0 ? simulate_all(&replay, own) : simulate(&replay, own, type);
+  if (!status && request->json)
+    gp_replay_add_json(&replay, list);
+  else if (!status)
+    gp_replay_print(&replay, output);
+  free(replay.results);
+  gp_workload_fini(&replay.workload);
+  return status;
+}
+
+/* Files that cannot be read are left out, and the exit status says so. */
+static int report(const gp_request_t *request, const void *arg, gp_output_t *output, cJSON *object)
+{
+  const own_t *own = arg;
+  cJSON *list = cJSON_AddArrayToObject(object, "recordings");
+  int status = 0;
+
+  int silent = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  gp_log_init(0, silent); /* what the pool would say to the program's user */
+  for (int i = 0; i < request->file_count && !status; i++)
+    status = replay_file(request, own, request->files[i], output, list);
+  return status;
+}
+
+static void make_parameters(void)
+{
+  static bool is_made;
+  const gp_parameter_t mine[2] = {parameters[0], parameters[1]};
+  if (is_made)
+    return;
+  is_made = true;
+  gp_settings_parameters(parameters, offsetof(own_t, settings));
+  memcpy(parameters + GP_SETTINGS_COUNT, mine, sizeof(mine));
+}
+
+int gp_command_replay(int argc, char **argv)
+{
+  own_t own = {.capacity = 0};
+  make_parameters();
+  return gp_report_run_files(&form, argc, argv, &own, report);
+}
+
+void gp_command_replay_help(void)
+{
+  make_parameters();
+  gp_request_help(&form);
+}

@@ -1,0 +1,164 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pool/util/size.h"
+#include "tools/replay/replay.h"
+#include "tools/report/report.h"
+#include "tools/request.h"
+#include "tools/tool.h"
+
+static void print_ready(const gp_replay_t *replay, gp_output_t *output)
+{
+  const gp_ready_t *ready = &replay->workload.ready;
+  switch (ready->kind) {
+  case GP_READY_RECORDED: fputs("as the recording tells", output->stream); break;
+  case GP_READY_AT_ONCE: fputs("before the next request", output->stream); break;
+  case GP_READY_SYNC:
+    fprintf(output->stream, "at a synchronization after each %" PRIu64 " requests", ready->number);
+    break;
+  case GP_READY_LAG:
+    fprintf(output->stream, "%" PRIu64 " requests later; the program never synchronizes", ready->number);
+    break;
+  }
+}
+
+static void print_heading(const gp_replay_t *replay, gp_output_t *output)
+{
+  const gp_workload_t *workload = &replay->workload;
+  char name[256], count[GP_NUMBER_BYTES], live[GP_SIZE_TEXT_BYTES];
+  gp_figures_t figures;
+
+  gp_figures_of(&figures, &replay->results[0].simulation, workload, GP_PASS_COLD, GP_REQUEST_ALL_DEVICES);
+  fprintf(output->stream, "%sgpupool replay: %s%s\n", gp_output_style(output, GP_STYLE_HEADING),
+      gp_printable(replay->file, name, sizeof(name)), gp_output_style(output, GP_STYLE_PLAIN));
+  fprintf(output->stream, "requests   %s; the program held at most %s\n",
+      gp_number_count(workload->request_count, count), gp_size_format(figures.live_peak, live));
+  fputs("ready      ", output->stream);
+  print_ready(replay, output);
+  fputc('\n', output->stream);
+  if (replay->capacity)
+    fprintf(output->stream, "capacity   %s\n", gp_size_format(replay->capacity, live));
+  if (workload->is_partial)
+    fputs("missing    requests that were not recorded: of these is here only what was held later\n",
+        output->stream);
+  if (workload->ill_freed)
+    fprintf(output->stream, "missing    what %s free%s was about: allocated before, and left out\n",
+        gp_number_count(workload->ill_freed, count), workload->ill_freed == 1 ? "" : "s");
+  fputc('\n', output->stream);
+}
+
+/* A row of the table. ratio 0: not known. */
+typedef struct row {
+  const char *type;
+  uint64_t held;
+  double ratio;
+  double hit_rate;
+  bool has_hits;
+  uint64_t calls;
+  bool has_warm;
+  uint64_t warm_calls;
+  double cost_ns;
+  uint64_t deferred;
+} row_t;
+
+static void print_row(const row_t *row, gp_output_t *output)
+{
+  char held[GP_SIZE_TEXT_BYTES], deferred[GP_SIZE_TEXT_BYTES], hits[GP_NUMBER_BYTES] = "-";
+  char calls[GP_NUMBER_BYTES], warm[GP_NUMBER_BYTES] = "-", cost[GP_NUMBER_BYTES] = "-", ratio[16] = "-";
+
+  if (row->has_hits)
+    gp_number_percent(row->hit_rate, hits);
+  if (row->has_warm) {
+    gp_number_count(row->warm_calls, warm);
+    gp_number_duration((uint64_t)row->cost_ns, cost);
+  }
+  if (row->ratio > 0)
+    snprintf(ratio, sizeof(ratio), "%.2f", row->ratio);
+  fprintf(output->stream, "  %-10s %9s %6s %7s %10s %11s %10s %9s\n", row->type,
+      gp_size_format(row->held, held), ratio, hits, gp_number_count(row->calls, calls), warm, cost,
+      gp_size_format(row->deferred, deferred));
+}
+
+static void print_result(
+    const gp_replay_t *replay, const gp_replay_result_t *result, int device, gp_output_t *output)
+{
+  gp_figures_t cold, warm;
+  gp_figures_of(&cold, &result->simulation, &replay->workload, GP_PASS_COLD, device);
+  gp_figures_of(&warm, &result->simulation, &replay->workload, GP_PASS_WARM, device);
+  const gp_simulated_pass_t *passes = result->simulation.passes;
+  const row_t row = {
+      .type = result->type,
+      .held = cold.held_peak,
+      .ratio = gp_figures_ratio(&cold),
+      .hit_rate = gp_figures_hit_rate(&cold),
+      .has_hits = cold.hits + cold.misses > 0,
+      .calls = passes[GP_PASS_COLD].call_count,
+      .has_warm = true,
+      .warm_calls = passes[GP_PASS_WARM].call_count,
+      .cost_ns = passes[GP_PASS_COLD].cost_ns,
+      .deferred = cold.deferred_peak,
+  };
+  print_row(&row, output);
+}
+
+/* What the pool of the recording did, by its own statistics. */
+static void print_recorded(const gp_replay_t *replay, gp_output_t *output)
+{
+  row_t row = {.type = "recorded"};
+  uint64_t hits = 0, misses = 0, live = 0;
+
+  for (int i = 0; i < GP_SNAPSHOT_DEVICES; i++) {
+    const gp_workload_device_t *device = &replay->workload.devices[i];
+    if (!device->is_recorded || !(replay->workload.present >> i & 1))
+      continue;
+    row.held += device->stats.reserved_bytes.peak;
+    row.calls += device->stats.driver_allocs + device->stats.driver_frees;
+    row.deferred += device->stats.deferred_bytes.peak;
+    hits += device->stats.cache_hits;
+    misses += device->stats.cache_misses;
+    live += device->live_peak;
+  }
+  if (row.held == 0)
+    return;
+  row.ratio = live ? (double)row.held / (double)live : 0;
+  row.has_hits = hits + misses > 0;
+  row.hit_rate = row.has_hits ? (double)hits / (double)(hits + misses) : 0;
+  print_row(&row, output);
+}
+
+static void print_refused(const gp_replay_t *replay, gp_output_t *output)
+{
+  char size[GP_SIZE_TEXT_BYTES], refused[GP_NUMBER_BYTES], first[GP_NUMBER_BYTES], granted[GP_NUMBER_BYTES];
+  for (size_t i = 0; i < replay->result_count; i++) {
+    const gp_replay_result_t *result = &replay->results[i];
+    gp_figures_t figures;
+    gp_figures_of(&figures, &result->simulation, &replay->workload, GP_PASS_COLD, GP_REQUEST_ALL_DEVICES);
+    if (figures.refused)
+      fprintf(output->stream, "%s does not fit: it refuses %s, the first (number %s, from 0 on) for %s\n",
+          result->type, gp_number_plural(figures.refused, "request", refused),
+          gp_number_count(figures.first_refused, first), gp_size_format(figures.refused_size, size));
+    if (figures.granted)
+      fprintf(output->stream, "%s serves %s that the program did not get\n", result->type,
+          gp_number_plural(figures.granted, "request", granted));
+  }
+}
+
+void gp_replay_print(const gp_replay_t *replay, gp_output_t *output)
+{
+  print_heading(replay, output);
+  fprintf(output->stream, "  %-10s %9s %6s %7s %10s %11s %10s %9s\n", "type", "held", "/ live", "hits",
+      "calls", "second pass", "cost", "deferred");
+  for (size_t i = 0; i < replay->result_count; i++)
+    print_result(replay, &replay->results[i], GP_REQUEST_ALL_DEVICES, output);
+  print_recorded(replay, output);
+  fputc('\n', output->stream);
+  print_refused(replay, output);
+  if (replay->workload.pool[0])
+    fprintf(output->stream, "recorded: %s, by its own statistics\n", replay->workload.pool);
+  fputs("held: most that the driver had given; calls: those that get, map and give back memory, and\n"
+        "what they cost on an H100; second pass: the same requests again, with what is in the pool\n",
+      output->stream);
+  if (replay->result_count == 1 && strcmp(replay->file, "stdin") != 0)
+    gp_report_next(output, "replay", replay->file, "--type all");
+}

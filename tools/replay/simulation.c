@@ -1,0 +1,319 @@
+#include "tools/replay/simulation.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "pool/engine.h"
+#include "pool/forwarded/forwarded.h"
+#include "pool/reuse/drain.h"
+#include "pool/reuse/identities.h"
+#include "pool/util/assert.h"
+#include "pool/util/size.h"
+
+#define UNBOUNDED    (UINT64_C(1) << 46)
+#define FIRST_STREAM UINT64_C(0x1000) /* a handle that is none of CUDA's own */
+
+/* What an allocation became. */
+typedef struct block {
+  uint64_t address; /* 0: nothing, it was refused or is freed */
+  uint64_t size;    /* of memory that is not pooled */
+  bool is_forwarded;
+} block_t;
+
+/* A synchronization that has begun. */
+typedef struct sync {
+  uint64_t token; /* the engine's */
+  uint64_t freed; /* frees before it */
+} sync_t;
+
+typedef struct run {
+  const gp_workload_t *workload;
+  gp_offline_device_t devices[GP_SNAPSHOT_DEVICES];
+  gp_offline_driver_t driver;
+  gp_engine_t *engine;
+  gp_context_t *contexts[GP_SNAPSHOT_DEVICES]; /* NULL: nothing is on that device */
+  block_t *blocks;
+  sync_t *syncs;           /* by number */
+  uint64_t began_ns;       /* the clock at the begin of the pass */
+  uint64_t next_forwarded; /* an address for memory that has none here */
+  gp_simulated_pass_t *pass;
+} run_t;
+
+static void set_device(run_t *run, int ordinal, uint64_t capacity)
+{
+  const gp_workload_device_t *from = &run->workload->devices[ordinal];
+  gp_offline_device_t *device = &run->devices[ordinal];
+
+  if (capacity) {
+    device->capacity = capacity;
+  } else if (from->total) {
+    device->capacity = from->total;
+    device->held_bytes = from->outside < from->total ? from->outside : from->total;
+  } else {
+    device->capacity = UNBOUNDED;
+  }
+}
+
+static int begin(run_t *run, const gp_options_t *options, uint64_t capacity)
+{
+  const gp_workload_t *workload = run->workload;
+
+  for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++)
+    set_device(run, device, capacity);
+  gp_offline_driver_init(&run->driver, run->devices);
+  if (workload->ready.kind == GP_READY_LAG)
+    run->driver.lag = workload->ready.number;
+  run->blocks = calloc(workload->block_count + 1, sizeof(*run->blocks));
+  run->syncs = calloc(workload->sync_count + 1, sizeof(*run->syncs));
+  const gp_driver_t driver = gp_offline_driver_ops(&run->driver);
+  run->engine = gp_engine_create(&driver, NULL, options);
+  if (!run->blocks || !run->syncs || !run->engine)
+    return ENOMEM;
+  for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++) {
+    if (!(workload->present >> device & 1))
+      continue;
+    const gp_driver_context_t context = {(void *)(uintptr_t)(device + 1), (uint64_t)device + 1, device, true};
+    run->contexts[device] = gp_engine_context(run->engine, &context);
+    if (!run->contexts[device])
+      return ENOMEM;
+    for (unsigned i = 0; i < workload->stream_count; i++)
+      gp_identity_created(run->engine, run->contexts[device],
+          FIRST_STREAM + (uint64_t)device * workload->stream_count + i, false);
+  }
+  return 0;
+}
+
+static gp_order_t order_of(const run_t *run, const gp_step_t *step)
+{
+  uint64_t stream = FIRST_STREAM + (uint64_t)step->device * run->workload->stream_count + step->stream;
+  return (gp_order_t){.context = run->contexts[step->device],
+      .identity = gp_identity_of(run->engine, stream),
+      .stream = stream};
+}
+
+/* Memory that the pool does not serve: counted by it, and taken from the device. */
+static bool forward(run_t *run, int device, uint64_t bytes, gp_forwarded_kind_t kind, block_t *block)
+{
+  gp_context_t *context = run->contexts[device];
+  gp_forwarded_retry_t retry = {.has_begun = false};
+
+  if (!gp_engine_forwarded_reserve(run->engine, context, bytes, kind))
+    return false;
+  bool is_taken;
+  do {
+    is_taken = gp_offline_take(&run->driver, device, bytes);
+  } while (!is_taken && gp_engine_forwarded_retry(run->engine, context, bytes, &retry));
+  if (!is_taken) {
+    gp_engine_forwarded_cancel(run->engine, context, bytes, kind);
+    return false;
+  }
+  *block = (block_t){run->next_forwarded += GP_MIB, bytes, true};
+  const gp_forwarded_t memory = {
+      .key = block->address, .address = block->address, .size = bytes, .device = device, .kind = kind};
+  gp_engine_forwarded_commit(run->engine, context, &memory, 0);
+  return true;
+}
+
+static void give_back(run_t *run, int device, block_t *block)
+{
+  gp_forwarded_t memory;
+  gp_space_t space = gp_forwarded_space(GP_FORWARDED_MANAGED);
+  if (gp_engine_forwarded_take(run->engine, space, block->address, &memory))
+    gp_engine_forwarded_freed(run->engine, &memory, run->driver.now_ns, 0);
+  gp_offline_give(&run->driver, device, block->size);
+}
+
+/* False: refused. */
+static bool allocate(run_t *run, const gp_step_t *step, block_t *block)
+{
+  int code = GP_OFFLINE_CODE_OUT_OF_MEMORY;
+
+  if (step->size == 0)
+    return true; /* CUDA gives no memory for it, and the program knows */
+  if (step->stream != GP_STEP_NO_STREAM) {
+    const gp_order_t order = order_of(run, step);
+    if (gp_engine_alloc_ordered(run->engine, &order, step->size, &block->address, &code))
+      return code == 0;
+    return forward(run, step->device, step->size, GP_FORWARDED_MANAGED, block);
+  }
+  return gp_engine_alloc(run->engine, run->contexts[step->device], step->size, &block->address) == 0;
+}
+
+/* The pool asks for the driver's free of a block that it does not keep. */
+typedef struct driver_free {
+  gp_offline_driver_t *driver;
+  uint64_t address;
+} driver_free_t;
+
+static int free_by_driver(void *arg, bool is_cut)
+{
+  const driver_free_t *call = arg;
+  const gp_driver_context_t none = {.handle = NULL};
+  return is_cut ? 0 : call->driver->ops.free(call->driver, &none, call->address);
+}
+
+static void release(run_t *run, const gp_step_t *step, block_t *block)
+{
+  int code = 0;
+
+  run->driver.freed++;
+  if (block->address && block->is_forwarded) {
+    give_back(run, step->device, block);
+  } else if (block->address && step->stream != GP_STEP_NO_STREAM) {
+    const gp_order_t order = order_of(run, step);
+    driver_free_t call = {&run->driver, block->address};
+    (void)gp_engine_free_ordered(run->engine, &order, block->address, free_by_driver, &call, &code);
+  } else if (block->address) {
+    (void)gp_engine_free(run->engine, block->address, &code);
+  }
+  *block = (block_t){0, 0, false};
+}
+
+/* What the program got, and cannot have. It would have ended here, or made do with less; this goes on. */
+static void note_refused(run_t *run, const gp_step_t *step)
+{
+  gp_simulated_device_t *device = &run->pass->devices[step->device];
+  if (device->refused++ > 0)
+    return;
+  device->first_refused = run->driver.request;
+  device->refused_size = step->size;
+}
+
+/*
+ * What the program could not have: it is given back at once, for the program went another way. What is there
+ * only after waiting for the device counts as not there: nothing tells whether that work would have ended.
+ */
+static void attempt(run_t *run, const gp_step_t *step)
+{
+  uint64_t paused_ns = run->driver.paused_ns;
+  block_t block = {0, 0, false};
+  if (!allocate(run, step, &block))
+    return;
+  run->pass->devices[step->device].granted += run->driver.paused_ns == paused_ns;
+  release(run, step, &block);
+}
+
+static void begin_sync(run_t *run, gp_context_t *context, sync_t *sync)
+{
+  *sync = (sync_t){gp_engine_sync_begin(run->engine, context), run->driver.freed};
+}
+
+/* With is_drained all that is complete becomes reusable, as it did with an allocation that found nothing. */
+static void end_sync(run_t *run, gp_context_t *context, const sync_t *sync, bool is_drained)
+{
+  if (sync->freed > run->driver.complete)
+    run->driver.complete = sync->freed;
+  gp_engine_sync_end(run->engine, context, sync->token);
+  if (is_drained)
+    gp_drain(run->engine);
+}
+
+static void perform(run_t *run, const gp_step_t *step)
+{
+  gp_context_t *context = run->contexts[step->device];
+  block_t *block = &run->blocks[step->kind == GP_STEP_ATTEMPT ? 0 : step->block];
+
+  if (run->driver.now_ns < run->began_ns + step->time_ns)
+    run->driver.now_ns = run->began_ns + step->time_ns;
+  switch ((gp_step_kind_t)step->kind) {
+  case GP_STEP_ALLOC:
+    if (!allocate(run, step, block))
+      note_refused(run, step);
+    break;
+  case GP_STEP_FORWARDED_ALLOC:
+    if (step->size > 0 && !forward(run, step->device, step->size, GP_FORWARDED_MANAGED, block))
+      note_refused(run, step);
+    break;
+  case GP_STEP_FREE:
+  case GP_STEP_FORWARDED_FREE: release(run, step, block); break;
+  case GP_STEP_ATTEMPT: attempt(run, step); break;
+  case GP_STEP_SYNC_BEGIN: begin_sync(run, context, &run->syncs[step->block]); break;
+  case GP_STEP_SYNC_END: end_sync(run, context, &run->syncs[step->block], step->size > 0); break;
+  }
+  run->driver.request += step->kind <= GP_STEP_ATTEMPT;
+}
+
+/* Frees what is left, and knows that the device is done with it. */
+static void end_pass(run_t *run)
+{
+  const gp_workload_t *workload = run->workload;
+
+  for (size_t i = 0; i < workload->step_count; i++) {
+    gp_step_t step = workload->steps[i];
+    if (step.kind != GP_STEP_ALLOC && step.kind != GP_STEP_FORWARDED_ALLOC)
+      continue;
+    if (run->blocks[step.block].address)
+      release(run, &step, &run->blocks[step.block]);
+  }
+  for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++) {
+    sync_t sync;
+    if (!run->contexts[device])
+      continue;
+    begin_sync(run, run->contexts[device], &sync);
+    end_sync(run, run->contexts[device], &sync, false);
+  }
+}
+
+/* What was asked for between the passes is in neither. */
+static void forget_calls(run_t *run)
+{
+  for (int call = 0; call < GP_OFFLINE_CALLS; call++)
+    run->driver.calls[call] = 0;
+  run->driver.cost_ns = 0;
+}
+
+static void note_pass(run_t *run, gp_simulated_pass_t *pass)
+{
+  for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++) {
+    if (!run->contexts[device])
+      continue;
+    const gp_workload_device_t *from = &run->workload->devices[device];
+    uint64_t outside = run->devices[device].capacity == from->total ? from->outside : 0;
+    gp_engine_stats(run->engine, device, &pass->devices[device].stats);
+    pass->devices[device].held_peak = run->devices[device].peak_bytes - outside;
+  }
+  for (int call = 0; call < GP_OFFLINE_CALLS; call++) {
+    pass->calls[call] = run->driver.calls[call];
+    pass->call_count += run->driver.calls[call];
+  }
+  pass->cost_ns = run->driver.cost_ns;
+}
+
+static void make_pass(run_t *run, gp_simulated_pass_t *pass)
+{
+  run->pass = pass;
+  forget_calls(run);
+  run->began_ns = run->driver.now_ns;
+  gp_engine_reset_peaks(run->engine, run->workload->present);
+  for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++)
+    run->devices[device].peak_bytes = run->devices[device].held_bytes;
+  for (size_t i = 0; i < run->workload->step_count; i++)
+    perform(run, &run->workload->steps[i]);
+  note_pass(run, pass);
+}
+
+int gp_simulate(gp_simulation_t *ret_simulation, const gp_workload_t *workload, const gp_options_t *options,
+    uint64_t capacity, int passes)
+{
+  run_t *run = calloc(1, sizeof(*run));
+  int error = ENOMEM;
+
+  *ret_simulation = (gp_simulation_t){0};
+  if (run) {
+    run->workload = workload;
+    error = begin(run, options, capacity);
+    for (int pass = 0; pass < passes && !error; pass++) {
+      if (pass > 0)
+        end_pass(run);
+      make_pass(run, &ret_simulation->passes[pass]);
+    }
+    gp_assert_full(error || gp_engine_check(run->engine));
+    if (run->engine)
+      gp_engine_destroy(run->engine);
+    gp_offline_driver_fini(&run->driver);
+    free(run->blocks);
+    free(run->syncs);
+  }
+  free(run);
+  return error;
+}

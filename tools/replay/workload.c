@@ -1,0 +1,189 @@
+#include "tools/replay/workload.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pool/util/assert.h"
+
+#define READY_MOST UINT64_C(1000000000)
+
+bool gp_ready_parse(const char *text, gp_ready_t *ret_ready)
+{
+  static const struct {
+    const char *name;
+    gp_ready_kind_t kind;
+  } words[] = {{"recorded", GP_READY_RECORDED}, {"at-once", GP_READY_AT_ONCE}},
+    numbered[] = {{"sync=", GP_READY_SYNC}, {"lag=", GP_READY_LAG}};
+
+  for (size_t i = 0; i < 2; i++) {
+    if (strcmp(text, words[i].name) == 0) {
+      *ret_ready = (gp_ready_t){words[i].kind, 0};
+      return true;
+    }
+  }
+  for (size_t i = 0; i < 2; i++) {
+    const char *digits = text + strlen(numbered[i].name);
+    if (strncmp(text, numbered[i].name, strlen(numbered[i].name)) != 0)
+      continue;
+    size_t length = strlen(digits);
+    uint64_t number =
+        length > 0 && length <= 10 && strspn(digits, "0123456789") == length ? strtoull(digits, NULL, 10) : 0;
+    *ret_ready = (gp_ready_t){numbered[i].kind, number};
+    return number > 0 && number <= READY_MOST;
+  }
+  return false;
+}
+
+bool gp_workload_add(gp_workload_builder_t *builder, const gp_step_t *step)
+{
+  gp_workload_t *workload = builder->workload;
+  if (workload->step_count == builder->room) {
+    size_t room = builder->room ? 2 * builder->room : 4096;
+    gp_step_t *steps = realloc(workload->steps, room * sizeof(*steps));
+    if (!steps)
+      return false;
+    workload->steps = steps;
+    builder->room = room;
+  }
+  workload->steps[workload->step_count++] = *step;
+  return true;
+}
+
+static bool is_request(const gp_step_t *step)
+{
+  return step->kind <= GP_STEP_ATTEMPT;
+}
+
+/* Two steps that make everything before known to be complete, of each device that is there. */
+static bool add_sync(gp_workload_builder_t *builder, uint64_t time_ns)
+{
+  gp_workload_t *workload = builder->workload;
+  for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++) {
+    if (!(workload->present >> device & 1))
+      continue;
+    gp_step_t step = {.time_ns = time_ns,
+        .block = (uint32_t)workload->sync_count++,
+        .stream = GP_STEP_NO_STREAM,
+        .device = (uint8_t)device,
+        .kind = GP_STEP_SYNC_BEGIN};
+    if (!gp_workload_add(builder, &step))
+      return false;
+    step.kind = GP_STEP_SYNC_END;
+    if (!gp_workload_add(builder, &step))
+      return false;
+  }
+  return true;
+}
+
+/* Most that the program held, and how many requests of each device there are. */
+static int count(gp_workload_t *workload)
+{
+  uint64_t pooled[GP_SNAPSHOT_DEVICES] = {0}, forwarded[GP_SNAPSHOT_DEVICES] = {0};
+  uint64_t *sizes = calloc(workload->block_count + 1, sizeof(*sizes));
+
+  if (!sizes)
+    return ENOMEM;
+  workload->request_count = 0;
+  for (size_t i = 0; i < workload->step_count; i++) {
+    const gp_step_t *step = &workload->steps[i];
+    gp_workload_device_t *device = &workload->devices[step->device];
+    bool is_pooled = step->kind <= GP_STEP_FREE;
+    uint64_t *live = is_pooled ? &pooled[step->device] : &forwarded[step->device];
+    uint64_t *peak = is_pooled ? &device->live_peak : &device->forwarded_peak;
+    workload->request_count += is_request(step);
+    device->requests += is_request(step);
+    if (step->kind == GP_STEP_ALLOC || step->kind == GP_STEP_FORWARDED_ALLOC) {
+      sizes[step->block] = step->size;
+      *live += step->size;
+      *peak = *live > *peak ? *live : *peak;
+    } else if (step->kind == GP_STEP_FREE || step->kind == GP_STEP_FORWARDED_FREE) {
+      *live -= sizes[step->block];
+    }
+  }
+  free(sizes);
+  return 0;
+}
+
+int gp_workload_settle(gp_workload_t *workload, const gp_ready_t *ready)
+{
+  workload->ready = *ready;
+  if (ready->kind == GP_READY_AT_ONCE || ready->kind == GP_READY_SYNC) {
+    gp_workload_t from = *workload;
+    gp_workload_builder_t builder = {workload, 0};
+    uint64_t every = ready->kind == GP_READY_SYNC ? ready->number : 1, since = 0;
+    bool has_freed = false, good = true;
+
+    workload->steps = NULL;
+    workload->step_count = 0;
+    for (size_t i = 0; i < from.step_count && good; i++) {
+      good = gp_workload_add(&builder, &from.steps[i]);
+      has_freed |= from.steps[i].kind == GP_STEP_FREE;
+      since += is_request(&from.steps[i]);
+      if (good && since >= every && has_freed) {
+        good = add_sync(&builder, from.steps[i].time_ns);
+        since = 0;
+        has_freed = false;
+      } else if (since >= every) {
+        since = 0;
+      }
+    }
+    free(from.steps);
+    if (!good)
+      return ENOMEM;
+  }
+  int error = count(workload);
+  gp_assert_full(error || gp_workload_is_sound(workload));
+  return error;
+}
+
+void gp_workload_fini(gp_workload_t *workload)
+{
+  free(workload->steps);
+  cJSON_Delete(workload->settings);
+  *workload = (gp_workload_t){0};
+}
+
+/* What has happened to a block so far. */
+enum { UNKNOWN, POOLED, FORWARDED, GONE };
+
+static bool check_step(const gp_workload_t *workload, const gp_step_t *step, uint8_t *blocks, uint8_t *syncs)
+{
+  bool is_sync = step->kind == GP_STEP_SYNC_BEGIN || step->kind == GP_STEP_SYNC_END;
+  if (!(workload->present >> step->device & 1) ||
+      (step->kind != GP_STEP_ATTEMPT &&
+          step->block >= (is_sync ? workload->sync_count : workload->block_count)))
+    return false;
+  if (step->stream != GP_STEP_NO_STREAM && step->stream >= workload->stream_count)
+    return false;
+  uint8_t was = step->kind == GP_STEP_ATTEMPT ? UNKNOWN : (is_sync ? syncs : blocks)[step->block];
+  uint8_t is = UNKNOWN;
+  switch ((gp_step_kind_t)step->kind) {
+  case GP_STEP_ATTEMPT: return true;
+  case GP_STEP_ALLOC: is = POOLED; break;
+  case GP_STEP_FORWARDED_ALLOC: is = FORWARDED; break;
+  case GP_STEP_SYNC_BEGIN: is = (uint8_t)(step->device + 1); break;
+  case GP_STEP_FREE: is = was == POOLED ? GONE : UNKNOWN; break;
+  case GP_STEP_FORWARDED_FREE: is = was == FORWARDED ? GONE : UNKNOWN; break;
+  case GP_STEP_SYNC_END: is = was == step->device + 1 ? UINT8_MAX : UNKNOWN; break;
+  }
+  bool begins = step->kind == GP_STEP_ALLOC || step->kind == GP_STEP_FORWARDED_ALLOC ||
+                step->kind == GP_STEP_SYNC_BEGIN;
+  (is_sync ? syncs : blocks)[step->block] = is;
+  return is != UNKNOWN && (!begins || was == UNKNOWN);
+}
+
+bool gp_workload_is_sound(const gp_workload_t *workload)
+{
+  uint8_t *blocks = calloc(workload->block_count + 1, 1), *syncs = calloc(workload->sync_count + 1, 1);
+  bool good = true;
+
+  for (size_t i = 0; blocks && syncs && i < workload->step_count && good; i++) {
+    const gp_step_t *step = &workload->steps[i];
+    good = (i == 0 || step->time_ns >= workload->steps[i - 1].time_ns) &&
+           check_step(workload, step, blocks, syncs);
+  }
+  free(blocks);
+  free(syncs);
+  return good;
+}

@@ -1,0 +1,288 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/model/lifetimes.h"
+#include "tools/replay/facts.h"
+#include "tools/replay/workload_parts.h"
+#include "tools/request.h"
+
+/* The end of a life that is waited for. */
+enum { LIFE_ABSENT, LIFE_HELD, LIFE_FREED };
+
+typedef struct maker {
+  gp_workload_builder_t builder;
+  const gp_snapshot_t *snapshot;
+  gp_lifetimes_t lifetimes;
+  gp_facts_t facts[GP_SNAPSHOT_DEVICES];
+  size_t next_begin[GP_SNAPSHOT_DEVICES]; /* of facts */
+  size_t next_end[GP_SNAPSHOT_DEVICES];
+  uint32_t first_sync[GP_SNAPSHOT_DEVICES]; /* number of the device's first fact */
+  uint32_t *blocks;                         /* number of a life's block */
+  uint8_t *states;                          /* by life */
+  int device;
+} maker_t;
+
+static bool is_wanted(const maker_t *maker, int64_t device)
+{
+  return device >= 0 && device < GP_SNAPSHOT_DEVICES &&
+         (maker->device == GP_REQUEST_ALL_DEVICES || maker->device == device);
+}
+
+static uint64_t time_of(const maker_t *maker, size_t event)
+{
+  if (maker->snapshot->times_are_numbers)
+    return event * GP_WORKLOAD_STEP_NS;
+  return gp_snapshot_event_uint(&maker->snapshot->events, GP_COLUMN_TIME_NS, event);
+}
+
+static bool add(maker_t *maker, gp_step_t step, uint8_t device)
+{
+  gp_workload_t *workload = maker->builder.workload;
+  uint64_t last_ns = workload->step_count ? workload->steps[workload->step_count - 1].time_ns : 0;
+
+  step.device = device;
+  step.time_ns = step.time_ns < last_ns ? last_ns : step.time_ns;
+  workload->present |= UINT64_C(1) << device;
+  return gp_workload_add(&maker->builder, &step);
+}
+
+/* Only memory of cudaMallocAsync has a stream in gpupool's recordings; PyTorch's is that of its own pool. */
+static uint16_t stream_of(const maker_t *maker, int stream)
+{
+  const gp_workload_t *workload = maker->builder.workload;
+  return workload->is_ours && stream >= 0 && (unsigned)stream < workload->stream_count ? (uint16_t)stream
+                                                                                       : GP_STEP_NO_STREAM;
+}
+
+static bool add_alloc(maker_t *maker, size_t index, uint64_t time_ns)
+{
+  const gp_life_t *life = &maker->lifetimes.lives[index];
+  bool is_pooled = life->kind == GP_LIFE_POOLED;
+  const gp_step_t step = {
+      .size = life->requested,
+      .time_ns = time_ns,
+      .block = (uint32_t)maker->builder.workload->block_count,
+      .stream = is_pooled ? stream_of(maker, life->stream) : GP_STEP_NO_STREAM,
+      .kind = is_pooled ? GP_STEP_ALLOC : GP_STEP_FORWARDED_ALLOC,
+  };
+
+  maker->blocks[index] = (uint32_t)maker->builder.workload->block_count++;
+  maker->states[index] = LIFE_HELD;
+  return add(maker, step, life->device);
+}
+
+static bool add_free(maker_t *maker, size_t index, size_t event)
+{
+  const gp_life_t *life = &maker->lifetimes.lives[index];
+  int stream = (int)gp_snapshot_event(&maker->snapshot->events, GP_COLUMN_STREAM, event, -1);
+  bool is_pooled = life->kind == GP_LIFE_POOLED;
+  const gp_step_t step = {
+      .time_ns = time_of(maker, event),
+      .block = maker->blocks[index],
+      .stream = is_pooled ? stream_of(maker, stream) : GP_STEP_NO_STREAM,
+      .kind = is_pooled ? GP_STEP_FREE : GP_STEP_FORWARDED_FREE,
+  };
+
+  maker->states[index] = LIFE_FREED;
+  return add(maker, step, life->device);
+}
+
+/* Memory of the device that is allocated in this process. */
+static bool is_request(const gp_life_t *life)
+{
+  return life->kind == GP_LIFE_POOLED ||
+         (life->kind == GP_LIFE_FORWARDED && strcmp(life->what, "external") != 0);
+}
+
+static bool add_fact(maker_t *maker, uint8_t device, uint32_t number, gp_step_kind_t kind, size_t event)
+{
+  bool is_drained = kind == GP_STEP_SYNC_END && maker->facts[device].facts[number].is_drained;
+  const gp_step_t step = {.size = is_drained,
+      .time_ns = time_of(maker, event),
+      .block = maker->first_sync[device] + number,
+      .stream = GP_STEP_NO_STREAM,
+      .kind = (uint8_t)kind};
+  return add(maker, step, device);
+}
+
+/*
+ * The pool's own report of that moment says that the device was busy with work of which nothing tells when it
+ * ends: another pool would have failed, or waited, too.
+ */
+static bool was_busy(const maker_t *maker, size_t event)
+{
+  const cJSON *oom = cJSON_GetObjectItemCaseSensitive(maker->snapshot->root, "oom");
+  uint64_t time_ns, context;
+  return gp_snapshot_uint(oom, "time_ns", &time_ns) == 1 && time_ns == time_of(maker, event) &&
+         gp_snapshot_uint(oom, "busy_context", &context) == 1;
+}
+
+static bool add_event(maker_t *maker, size_t event, uint8_t device)
+{
+  const gp_snapshot_events_t *events = &maker->snapshot->events;
+  gp_event_kind_t kind = gp_snapshot_event_kind(events, event);
+  const gp_life_t *life = gp_lifetimes_life(&maker->lifetimes, event);
+  size_t index = life ? (size_t)(life - maker->lifetimes.lives) : 0;
+
+  if (kind == GP_EVENT_OOM) {
+    const gp_step_t step = {.size = gp_snapshot_event_uint(events, GP_COLUMN_SIZE, event),
+        .time_ns = time_of(maker, event),
+        .stream = GP_STEP_NO_STREAM,
+        .kind = GP_STEP_ATTEMPT};
+    return was_busy(maker, event) || add(maker, step, device);
+  }
+  if (!life || !is_request(life))
+    return true;
+  bool is_alloc = kind == GP_EVENT_ALLOC || kind == GP_EVENT_FORWARDED_ALLOC;
+  bool is_free = kind == GP_EVENT_FREE_REQUESTED || kind == GP_EVENT_FORWARDED_FREE;
+  if (is_alloc && maker->states[index] == LIFE_ABSENT)
+    return add_alloc(maker, index, time_of(maker, event));
+  if (is_free && maker->states[index] == LIFE_HELD)
+    return add_free(maker, index, event);
+  maker->builder.workload->ill_freed += is_free;
+  return true;
+}
+
+static bool add_events(maker_t *maker)
+{
+  const gp_snapshot_events_t *events = &maker->snapshot->events;
+
+  for (size_t i = 0; i < events->count; i++) {
+    int64_t ordinal = gp_snapshot_event(events, GP_COLUMN_DEVICE, i, 0);
+    if (!is_wanted(maker, ordinal))
+      continue;
+    uint8_t device = (uint8_t)ordinal;
+    const gp_facts_t *facts = &maker->facts[device];
+    size_t *end = &maker->next_end[device], *begin = &maker->next_begin[device];
+    for (; *end < facts->count && facts->facts[*end].end <= i; (*end)++) {
+      if (!add_fact(maker, device, (uint32_t)*end, GP_STEP_SYNC_END, i))
+        return false;
+    }
+    if (!add_event(maker, i, device))
+      return false;
+    for (; *begin < facts->count && facts->facts[*begin].begin <= i; (*begin)++) {
+      if (!add_fact(maker, device, (uint32_t)*begin, GP_STEP_SYNC_BEGIN, i))
+        return false;
+    }
+  }
+  return true;
+}
+
+static const gp_life_t *sorted_lives; /* of compare_blocks; qsort has no argument for it */
+
+static int compare_blocks(const void *a, const void *b)
+{
+  const gp_life_t *first = &sorted_lives[*(const uint32_t *)a], *second = &sorted_lives[*(const uint32_t *)b];
+  return (first->block > second->block) - (first->block < second->block);
+}
+
+/* What was held when the events begin, in the order in which it was allocated. */
+static bool add_held(maker_t *maker)
+{
+  const gp_lifetimes_t *lifetimes = &maker->lifetimes;
+  uint32_t *held = malloc((lifetimes->life_count + 1) * sizeof(*held));
+  size_t count = 0;
+
+  if (!held)
+    return false;
+  for (size_t i = 0; i < lifetimes->life_count; i++) {
+    const gp_life_t *life = &lifetimes->lives[i];
+    if (life->begin == 0 && life->freed > 0 && is_request(life) && is_wanted(maker, life->device))
+      held[count++] = (uint32_t)i;
+  }
+  sorted_lives = lifetimes->lives;
+  qsort(held, count, sizeof(*held), compare_blocks);
+  bool good = true;
+  for (size_t i = 0; i < count && good; i++)
+    good = add_alloc(maker, held[i], 0);
+  free(held);
+  return good;
+}
+
+static int find_facts(maker_t *maker)
+{
+  gp_workload_t *workload = maker->builder.workload;
+  const char *reuse = gp_snapshot_text(workload->settings, "reuse");
+  bool is_by_context = workload->is_ours && strcmp(reuse, "epoch") != 0;
+
+  for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++) {
+    bool is_present = false;
+    for (size_t i = 0; i < maker->snapshot->device_count; i++)
+      is_present |= maker->snapshot->devices[i].device == device;
+    if (!is_present || !is_wanted(maker, device))
+      continue;
+    int error = gp_facts_find(&maker->facts[device], &maker->lifetimes, device, is_by_context);
+    if (error)
+      return error;
+    maker->first_sync[device] = (uint32_t)workload->sync_count;
+    workload->sync_count += maker->facts[device].count;
+  }
+  return 0;
+}
+
+/* What the recording says of its devices, and of the pool that was at work there. */
+static void describe(gp_workload_t *workload, const gp_snapshot_t *snapshot)
+{
+  const cJSON *settings = cJSON_GetObjectItemCaseSensitive(snapshot->root, "settings");
+  const char *type = gp_snapshot_text(settings, "type");
+
+  workload->is_ours = gp_option_choice(GP_OPTION_type, type) >= 0;
+  workload->has_times = !snapshot->times_are_numbers;
+  workload->is_partial = gp_snapshot_is_partial(snapshot) || snapshot->recorded_since_ns > 0;
+  workload->settings = workload->is_ours ? cJSON_Duplicate(settings, true) : NULL;
+  if (workload->is_ours)
+    snprintf(workload->pool, sizeof(workload->pool), "gpupool, type %s", type);
+  else
+    snprintf(workload->pool, sizeof(workload->pool), "PyTorch");
+  const cJSON *streams = cJSON_GetObjectItemCaseSensitive(snapshot->root, "streams");
+  int stream_count = streams ? cJSON_GetArraySize(streams) : 0;
+  workload->stream_count = stream_count < GP_STEP_NO_STREAM ? (unsigned)stream_count : GP_STEP_NO_STREAM;
+  for (size_t i = 0; i < snapshot->device_count; i++) {
+    const gp_snapshot_device_t *from = &snapshot->devices[i];
+    gp_workload_device_t *device = &workload->devices[from->device];
+    device->stats = from->stats;
+    device->is_recorded = from->stats.reserved_bytes.peak > 0;
+    device->total = from->total;
+    device->outside = from->unaccounted;
+  }
+}
+
+/* The pool has counted all allocations, also those whose events are gone, or were never recorded. */
+static void look_for_missing(gp_workload_t *workload)
+{
+  uint64_t allocated = 0, counted = 0;
+  for (size_t i = 0; i < workload->step_count; i++)
+    allocated += workload->steps[i].kind == GP_STEP_ALLOC;
+  for (int i = 0; i < GP_SNAPSHOT_DEVICES; i++) {
+    if (workload->present >> i & 1)
+      counted += workload->devices[i].stats.allocation.allocated;
+  }
+  workload->is_partial |= counted > allocated;
+}
+
+int gp_workload_of_snapshot(
+    gp_workload_t *workload, const gp_snapshot_t *snapshot, int device, bool with_facts)
+{
+  maker_t maker = {.builder = {workload, 0}, .snapshot = snapshot, .device = device};
+
+  describe(workload, snapshot);
+  int error = gp_lifetimes_init(&maker.lifetimes, snapshot);
+  size_t lives = maker.lifetimes.life_count + 1;
+  maker.blocks = calloc(lives, sizeof(*maker.blocks));
+  maker.states = calloc(lives, sizeof(*maker.states));
+  if (!error && (!maker.blocks || !maker.states || (workload->is_ours && !workload->settings)))
+    error = ENOMEM;
+  if (!error && with_facts)
+    error = find_facts(&maker);
+  if (!error && (!add_held(&maker) || !add_events(&maker)))
+    error = ENOMEM;
+  look_for_missing(workload);
+  for (int i = 0; i < GP_SNAPSHOT_DEVICES; i++)
+    gp_facts_fini(&maker.facts[i]);
+  free(maker.blocks);
+  free(maker.states);
+  gp_lifetimes_fini(&maker.lifetimes);
+  return error;
+}
