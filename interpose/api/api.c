@@ -33,11 +33,7 @@ static int which_is_first(struct dl_phdr_info *object, size_t size, void *arg)
   return holds(object, order->library) ? 1 : holds(object, order->system) ? 2 : 0;
 }
 
-/*
- * A program, or PyTorch, may have opened the library as any other. Then the program's calls do not come here,
- * and a pool that does not see its captures and synchronizations must not begin.
- */
-static bool is_preloaded(void)
+bool gp_api_is_preloaded(void)
 {
   static _Atomic int known; /* as which_is_first; 0: not looked yet */
   int first = atomic_load_explicit(&known, memory_order_relaxed);
@@ -52,7 +48,7 @@ static bool is_preloaded(void)
 
 gpupool_result_t gp_api_engine(gp_engine_t **ret_engine)
 {
-  if (!is_preloaded())
+  if (!gp_api_is_preloaded())
     return GPUPOOL_NOT_LOADED;
   gp_engine_t *engine = gp_library_engine();
   if (!engine)
@@ -75,7 +71,7 @@ gpupool_result_t gp_api_device(gp_engine_t **ret_engine, int *device)
 
 GP_API const char *gpupool_api_version(void)
 {
-  return is_preloaded() ? GP_VERSION : NULL;
+  return gp_api_is_preloaded() ? GP_VERSION : NULL;
 }
 
 GP_API gpupool_result_t gpupool_api_set_verbose(int level)

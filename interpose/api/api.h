@@ -18,6 +18,12 @@
 extern gp_lock_t gp_api_lock;
 
 /*
+ * A program, or PyTorch, may have opened the library as any other. Then the program's calls do not come here,
+ * and a pool that does not see its captures and synchronizations must not begin: false. Any thread.
+ */
+bool gp_api_is_preloaded(void);
+
+/*
  * The engine, which the first call starts. Not GPUPOOL_OK: *ret_engine is untouched, and this is what the
  * function returns. Called with no lock held.
  */

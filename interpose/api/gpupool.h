@@ -96,6 +96,23 @@ gpupool_result_t gpupool_api_retain(const void *address);
 gpupool_result_t gpupool_api_release(const void *address);
 
 /*
+ * For torch.cuda.memory.CUDAPluggableAllocator, which looks them up by name (doc/api.md); programs do not
+ * call them. The stream is a cudaStream_t. Memory is that of cudaMallocAsync. alloc: NULL if there is none.
+ * free: address may be NULL, and is of alloc; work that was submitted to `stream`, and to the streams that
+ * record_stream named for the address, may use it still. base_alloc: where the driver's allocation begins in
+ * which address lies, and its bytes. reset: as gpupool_empty_cache. memory_fraction: a limit, as a part of
+ * the device's memory; 1: none. In a program that has opened the library without a preload they are
+ * cudaMallocAsync and cudaFreeAsync themselves, and one line on stderr says so.
+ */
+struct CUstream_st;
+void *gpupool_torch_alloc(size_t size, int device, struct CUstream_st *stream);
+void gpupool_torch_free(void *address, size_t size, int device, struct CUstream_st *stream);
+void gpupool_torch_record_stream(void *address, struct CUstream_st *stream);
+void *gpupool_torch_base_alloc(void *address, size_t *ret_size);
+void gpupool_torch_reset(void);
+void gpupool_torch_memory_fraction(double fraction, int device);
+
+/*
  * Puts the address of a function into `pointer`, NULL without the library. On x86-64 through the table that
  * the loader fills: the linker of an executable that is not position-independent would answer NULL for good.
  */

@@ -28,7 +28,7 @@ class Inert(PreloadCase):
             with open(os.path.join(SOURCE, "interpose", "sight", "work.def")) as file:
                 hooks |= set(re.findall(r"^WORK\((\w+),", file.read(), re.M))
         with open(os.path.join(SOURCE, "interpose", "api", "gpupool.h")) as file:
-            api = set(re.findall(r"^\w.*\b(gpupool_api_\w+)\(", file.read(), re.M))
+            api = set(re.findall(r"^\w.*\b(gpupool_(?:api|torch)_\w+)\(", file.read(), re.M))
         exported = {line.split()[-1] for line in tool("nm", "-D", "--defined-only", LIBRARY).splitlines()}
         self.assertEqual({name for name in exported if not name.startswith(("__asan", "__tsan", "__odr"))},
                          hooks | api | {"dlsym"})

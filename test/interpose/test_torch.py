@@ -1,0 +1,48 @@
+"""The functions for torch.cuda.memory.CUDAPluggableAllocator, called as PyTorch calls them (test/prog/torch_calls.c)."""
+
+import unittest
+
+from harness import LIBRARY, PreloadCase, stats_of
+
+OPENED = "was opened and not preloaded"
+
+
+class Torch(PreloadCase):
+    def run_case(self, name, *lines, clean=True, preload=LIBRARY, **settings):
+        run = self.run_program("torch_calls", name, *([] if preload else [LIBRARY]), preload=preload, **settings)
+        self.assertEqual((run.status, run.out.splitlines()), (0, list(lines)), run.err)
+        if clean:
+            self.expect_clean(run)
+        return run
+
+    def test_streams_that_are_named_are_waited_for(self):
+        for settings in ({}, {"TYPE": "segment"}, {"REUSE": "epoch"}, {"ASYNC": "driver"}, {"DISABLE": "1"}):
+            with self.subTest(settings):
+                self.run_case("order", "again 1, copy 1 1", **settings)
+
+    def test_it_is_noticed_if_they_are_not(self):
+        self.run_case("unnamed", "again 1, copy 2 2", clean=False)
+
+    def test_beside_captures(self):
+        run = self.run_case("capture", "again 1")
+        self.assertEqual(stats_of(run.snapshot())["allocation"], {"current": 0, "peak": 1, "allocated": 2, "freed": 2})
+        run = self.run_case("capture", "again 1", ASYNC="driver")
+        self.assertEqual(run.calls()["cuMemFreeAsync"], 2)
+
+    def test_devices(self):
+        run = self.run_case("device", "memory of 0, current 1", SIMCUDA_DEVICES="2")
+        self.assertEqual(stats_of(run.snapshot(), 0)["allocation"], {"current": 0, "peak": 1, "allocated": 1, "freed": 1})
+
+    def test_rest(self):
+        self.run_case("rest", "base 1, of the size 1", "unknown 1", "nothing 1", "total 512 MiB", "too much 1", "total 1024 MiB", SIMCUDA_CAPACITY="1GiB")
+
+    def test_without_a_preload(self):
+        """The driver's own pool serves, in the same order, and no pool of ours begins."""
+        run = self.run_case("order", "again 1, copy 1 1", preload=None)
+        self.assertEqual([OPENED in line for line in run.messages], [True], run.err)
+        self.assertEqual((run.calls()["cuMemAllocAsync"], run.calls()["cuMemFreeAsync"]), (2, 2))
+        self.run_case("capture", "again 1", preload=None)
+
+
+if __name__ == "__main__":
+    unittest.main()
