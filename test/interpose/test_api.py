@@ -2,12 +2,13 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
 import unittest
 
-from harness import LIBRARY, SOURCE, stats_of
+from harness import LIBRARY, PROG, SOURCE, PreloadCase, stats_of
 from live_program import LiveCase
 
 TOOL = os.environ.get("GP_TOOL")
@@ -89,6 +90,17 @@ class Without(ApiCase):
         program = self.begin()
         self.steps(program, ("alloc 1000", 0), ("child", INACTIVE), ("result_of segment", OK))
         self.assertEqual(program.end(), 0)
+
+
+class Found(PreloadCase):
+    def test_by_every_kind_of_executable(self):
+        """The linker of one that is not position-independent would decide for good that there is no library."""
+        for options in ([], ["-fno-pie", "-no-pie"], ["-O2", "-fno-pie", "-no-pie"], ["-O2", "-fno-plt"]):
+            with self.subTest(options):
+                program = os.path.join(self.folder, "program")
+                subprocess.run(["cc", "-x", "c", "-", "-o", program, "-I" + os.path.dirname(HEADER)] + options, encoding="utf-8", check=True, timeout=120,
+                               input="#include <gpupool.h>\nint main(void) { return gpupool_version() ? 77 : 0; }\n")
+                self.assertEqual([self.run_program(program, preload=preload).status for preload in (None, LIBRARY)], [0, 77])
 
 
 class Statistics(ApiCase):
@@ -292,6 +304,35 @@ class Marks(ApiCase):
         self.assertEqual(program.end(), 0)
 
 
+class Examples(PreloadCase):
+    """Those of doc/examples: as they are printed, with the library and without."""
+
+    def run_example(self, name, *lines, **settings):
+        if not os.path.exists(os.path.join(PROG, name)):
+            self.skipTest("no C++ compiler")
+        run = self.run_program(name, **settings)
+        self.assertEqual((run.status, run.out.splitlines()[:len(lines)]), (0, list(lines)), run.err)
+        self.expect_clean(run)
+        return run
+
+    def test_steps(self):
+        run = self.run_example("example_steps", "gpupool is not there", "step 1", "step 2", "step 3", preload=None)
+        self.assertEqual(len(run.out.splitlines()), 4)
+        version = re.search(r"version: '(.*)'", open(os.path.join(SOURCE, "meson.build")).read()).group(1)
+        run = self.run_example("example_steps", "gpupool " + version,
+                               "step 1: at most 3 MiB, 0 of 2 allocations without the driver",
+                               "step 2: at most 6 MiB, 1 of 2 allocations without the driver",
+                               "step 3: at most 10 MiB, 1 of 2 allocations without the driver",
+                               "gpupool memory summary, device 0, limit none")
+        marks = run.snapshot()["marks"]
+        self.assertEqual([mark["kind"] for mark in marks], ["begin", "end"] * 3)
+
+    def test_shared(self):
+        self.run_example("example_shared", "it took a copy, and reads 7", preload=None)
+        self.run_example("example_shared", "it took a copy, and reads 7", DISABLE="1")
+        self.run_example("example_shared", "it holds the memory, and reads 7", "2 allocations, at most 1048576 bytes")
+
+
 class Holders(ApiCase):
     """A block returns to the pool when the last holder lets go."""
 
@@ -303,7 +344,7 @@ class Holders(ApiCase):
                 with self.subTest(settings, kind=kind):
                     program = self.begin(**settings)
                     self.steps(program, ("%s %d" % (kind, 4 * MIB), 0), ("retain 0", OK), ("retain 0", OK), ("free 0", 0), ("synchronize", 0),
-                               ("%s %d" % (kind, 4 * MIB), 1), ("address 1", 0), ("release 0", OK), ("synchronize", 0), ("%s %d" % (kind, 4 * MIB), 2),
+                               ("number deferred_bytes", 4 * MIB), ("%s %d" % (kind, 4 * MIB), 1), ("address 1", 0), ("release 0", OK), ("synchronize", 0), ("%s %d" % (kind, 4 * MIB), 2),
                                ("release 0", OK), ("release 0", UNKNOWN), ("retain 0", UNKNOWN), ("synchronize", 0))
                     blocks = {"round": 3}.get(settings.get("TYPE"))
                     if blocks:  # a whole driver allocation each: what was let go of is handed out now
