@@ -50,6 +50,13 @@ static sim_block_t *new_block(const sim_pool_t *pool, const sim_stream_t *stream
   return block;
 }
 
+static sim_block_t *new_block_of_idle(const sim_pool_t *pool, const sim_stream_t *stream, uint64_t size)
+{
+  for (sim_pool_t *other = sim_pools; other; other = other->next)
+    sim_pool_trim(other, 0);
+  return new_block(pool, stream, size);
+}
+
 static CUresult capture_alloc(CUdeviceptr *ret, size_t bytes, const sim_pool_t *pool, sim_stream_t *stream)
 {
   CUresult result;
@@ -83,11 +90,11 @@ static CUresult alloc_from(CUdeviceptr *ret, size_t bytes, sim_pool_t *pool, sim
   sim_block_t *block = take_cached(pool, size, stream);
   if (!block) {
     block = new_block(pool, stream, size);
-    if (!block) { /* the driver's own way out: wait, give back what is idle, try again */
+    if (!block) /* what is idle need not be in blocks of that size */
+      block = new_block_of_idle(pool, stream, size);
+    if (!block) { /* the driver's own way out: wait, and try again */
       sim_sched_wait_ctx(stream->ctx);
-      for (sim_pool_t *other = sim_pools; other; other = other->next)
-        sim_pool_trim(other, 0);
-      block = new_block(pool, stream, size);
+      block = new_block_of_idle(pool, stream, size);
     }
     if (!block)
       return CUDA_ERROR_OUT_OF_MEMORY;
