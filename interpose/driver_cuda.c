@@ -352,15 +352,18 @@ static void cuda_trim_async(void *self, const gp_driver_context_t *context)
     (void)GP_REAL(cuDeviceGraphMemTrim)(context->device);
 }
 
-static int cuda_async_reserved(void *self, const gp_driver_context_t *context, uint64_t *ret_bytes)
+static int cuda_async_reserved(
+    void *self, const gp_driver_context_t *context, uint64_t *ret_bytes, uint64_t *ret_used)
 {
   cuuint64_t graphs = 0;
   (void)self;
-  CUresult result = gp_mempools_reserved(context->device, ret_bytes);
+  CUresult result = gp_mempools_reserved(context->device, ret_bytes, ret_used);
   if (result == CUDA_SUCCESS && GP_REAL(cuDeviceGetGraphMemAttribute) &&
       GP_REAL(cuDeviceGetGraphMemAttribute)(
-          context->device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &graphs) == CUDA_SUCCESS)
+          context->device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &graphs) == CUDA_SUCCESS) {
     *ret_bytes += graphs;
+    *ret_used += graphs; /* what they hold idle serves no request */
+  }
   return (int)result;
 }
 

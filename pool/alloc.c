@@ -465,7 +465,8 @@ static __attribute__((noinline)) int alloc_miss(gp_request_t *request)
   }
   code = gp_oom_make_room(engine, request->context, request->size, attempt, request, &by_limit, &room);
   uint64_t exact = gp_bytes_taken(gp_round_up(request->requested, GP_BLOCK_GRANULE));
-  request->asks_in_doubt = !room.was_in_vain;
+  if (code == out_of_memory && is_of_drivers_pool(request))
+    request->asks_in_doubt = gp_wait_in_doubt(engine, device, &room);
   if (code == out_of_memory && exact != 0 && (exact < request->size || is_of_drivers_pool(request))) {
     request->size = exact;
     code = serve_from_driver(request, true, &by_limit);

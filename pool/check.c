@@ -179,6 +179,8 @@ static bool check_device(gp_engine_t *engine, gp_device_t *device)
   uint64_t accounted = sums.reserved + stats->passthrough_bytes.current + device->draining;
   good &=
       gp_expect(device->committed_bytes == accounted, "committed_bytes", device->committed_bytes, accounted);
+  good &= gp_expect(
+      device->pools.taken >= device->async_live, "taken by pools", device->pools.taken, device->async_live);
   good &= gp_expect(device->lowered || device->committed_bytes - device->draining <= device->limit,
       "committed_bytes is over the limit", device->committed_bytes, device->limit);
   good &= gp_expect(stats->cache_hits + stats->cache_misses == stats->allocation.allocated, "hits and misses",

@@ -117,8 +117,10 @@ typedef struct gp_driver_ops {
   /* Optional. Makes the driver give back what its own stream-ordered pool of that device holds idle. */
   void (*trim_async)(void *self, const gp_driver_context_t *context);
 
-  /* Optional. Bytes that this pool holds from the device, in use or idle. */
-  int (*async_reserved)(void *self, const gp_driver_context_t *context, uint64_t *ret_bytes);
+  /* Optional. Bytes that this pool holds from the device, and how much of that is in use, with what the
+   * driver adds to each size. */
+  int (*async_reserved)(
+      void *self, const gp_driver_context_t *context, uint64_t *ret_bytes, uint64_t *ret_used);
 
   /*
    * Optional. Called without a lock before single streams are believed (reuse mode `epoch`): tells

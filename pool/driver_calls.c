@@ -245,10 +245,11 @@ int gp_driver_order(gp_engine_t *engine, const gp_driver_context_t *context, uin
   return code;
 }
 
-int gp_driver_async_reserved(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_bytes)
+int gp_driver_async_reserved(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_bytes, uint64_t *ret_used)
 {
   int code;
-  OWN_CALL(code, engine, async_reserved, context, ret_bytes);
+  OWN_CALL(code, engine, async_reserved, context, ret_bytes, ret_used);
   return code;
 }
 

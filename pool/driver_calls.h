@@ -36,7 +36,8 @@ int gp_driver_stream_query(gp_engine_t *engine, const gp_driver_context_t *conte
 int gp_driver_side_stream(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_stream);
 int gp_driver_default_query(gp_engine_t *engine, const gp_driver_context_t *context);
 int gp_driver_order(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream);
-int gp_driver_async_reserved(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_bytes);
+int gp_driver_async_reserved(
+    gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_bytes, uint64_t *ret_used);
 void gp_driver_trim_async(gp_engine_t *engine, const gp_driver_context_t *context);
 int gp_driver_reserve(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t bytes, uint64_t *ret_address);

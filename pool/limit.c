@@ -3,6 +3,7 @@
 #include "pool/driver_calls.h"
 #include "pool/events.h"
 #include "pool/mode.h"
+#include "pool/reuse/stamps.h"
 #include "pool/space/segment.h"
 
 #define AMPLE 4 /* times what is asked for */
@@ -21,30 +22,46 @@ void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context)
   gp_lock_release(&device->lock);
 }
 
-/* What the driver's own pools hold, in use or not; false: it cannot be asked. */
-static bool ask_pools(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_reserved)
+/* Bytes that the driver's own pools hold from the device, and have idle. */
+typedef struct gp_pool_bytes {
+  uint64_t reserved;
+  uint64_t idle;
+} gp_pool_bytes_t;
+
+/*
+ * False: the driver does not tell, as before 11.3 (cuda.h, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT). What it has
+ * idle may be enough for anything then.
+ */
+static bool ask_pools(gp_engine_t *engine, gp_context_t *context, gp_pool_bytes_t *ret_pools)
 {
-  *ret_reserved = 0;
-  return engine->driver.ops->async_reserved &&
-         gp_driver_async_reserved(engine, &context->driver, ret_reserved) == 0;
+  uint64_t used;
+
+  *ret_pools = (gp_pool_bytes_t){.idle = GP_POOLS_UNTOLD};
+  if (!engine->driver.ops->async_reserved ||
+      gp_driver_async_reserved(engine, &context->driver, &ret_pools->reserved, &used) != 0)
+    return false;
+  ret_pools->idle = ret_pools->reserved > used ? ret_pools->reserved - used : 0;
+  return true;
 }
 
-void gp_limit_note_told(gp_engine_t *engine, gp_device_t *device, uint64_t free_bytes, uint64_t total_bytes,
-    uint64_t pools_reserved)
+/* Remembers what the driver said. */
+static void note_told(gp_engine_t *engine, gp_device_t *device, uint64_t free_bytes, uint64_t total_bytes,
+    const gp_pool_bytes_t *pools)
 {
   gp_lock_take(&device->lock);
   device->total = total_bytes;
   device->told_free = free_bytes;
   device->told_ns = gp_now(engine);
   device->told_committed = device->committed_bytes - device->draining;
-  device->told_pools = pools_reserved > device->async_live ? pools_reserved - device->async_live : 0;
+  device->told_pools = pools->reserved > device->async_live ? pools->reserved - device->async_live : 0;
+  gp_pools_note_told(&device->pools, free_bytes, pools->idle, gp_device_others(device));
   gp_event_facts(engine, device);
   gp_lock_release(&device->lock);
 }
 
 bool gp_limit_ask(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free, uint64_t *ret_total)
 {
-  uint64_t reserved;
+  gp_pool_bytes_t pools = {0, 0};
 
   gp_assert(!gp_holds_engine_lock());
   *ret_free = *ret_total = 0;
@@ -55,9 +72,9 @@ bool gp_limit_ask(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free
     gp_lock_take(&context->device->lock);
     bool uses_pools = context->device->uses_pools;
     gp_lock_release(&context->device->lock);
-    if (!uses_pools || !ask_pools(engine, context, &reserved))
-      reserved = 0;
-    gp_limit_note_told(engine, context->device, *ret_free, *ret_total, reserved);
+    if (uses_pools)
+      (void)ask_pools(engine, context, &pools);
+    note_told(engine, context->device, *ret_free, *ret_total, &pools);
   }
   gp_engine_leave(engine);
   return told;
@@ -86,10 +103,12 @@ bool gp_limit_reserve(
   gp_lock_take(&device->lock);
   bool granted = growth <= device->limit && device->committed_bytes <= device->limit - growth;
   if (granted) {
-    device->committed_bytes += bytes;
     if (is_async) {
-      device->async_live += bytes;
+      device->committed_bytes += bytes;
+      gp_device_add_async(device, bytes);
       device->uses_pools = true;
+    } else {
+      gp_device_commit(device, bytes);
     }
   }
   gp_lock_release(&device->lock);
@@ -99,17 +118,16 @@ bool gp_limit_reserve(
 void gp_limit_cancel(gp_device_t *device, uint64_t bytes)
 {
   gp_lock_take(&device->lock);
-  gp_assert_internal(device->committed_bytes >= bytes);
-  device->committed_bytes -= bytes;
+  gp_device_uncommit(device, bytes);
   gp_lock_release(&device->lock);
 }
 
 void gp_limit_cancel_async(gp_device_t *device, uint64_t bytes)
 {
   gp_lock_take(&device->lock);
-  gp_assert_internal(device->committed_bytes >= bytes && device->async_live >= bytes);
+  gp_assert_internal(device->committed_bytes >= bytes);
   device->committed_bytes -= bytes;
-  device->async_live -= bytes;
+  gp_device_drop_async(device, bytes);
   gp_lock_release(&device->lock);
 }
 
@@ -134,7 +152,7 @@ uint64_t gp_limit_async_growth(uint64_t bytes)
 void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
 {
   gp_device_t *device = context->device;
-  uint64_t reserved;
+  gp_pool_bytes_t pools;
 
   gp_assert(!gp_holds_engine_lock());
   gp_lock_take(&device->lock);
@@ -143,53 +161,42 @@ void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
   gp_lock_release(&device->lock);
   if (!any || !gp_engine_enter(engine))
     return;
-  bool told = ask_pools(engine, context, &reserved);
+  bool told = ask_pools(engine, context, &pools);
   gp_engine_leave(engine);
   if (!told)
     return;
   gp_lock_take(&device->lock);
-  uint64_t draining = reserved > device->async_live ? reserved - device->async_live : 0;
+  uint64_t draining = pools.reserved > device->async_live ? pools.reserved - device->async_live : 0;
   device->committed_bytes += draining - device->draining;
   device->draining = draining;
   device->unsettled = false;
   gp_lock_release(&device->lock);
 }
 
-/* Before 11.3 the driver does not say what its pools hold (cuda.h, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT). */
-static bool hides_pools(gp_engine_t *engine, gp_context_t *context)
-{
-  gp_device_t *device = context->device;
-  uint64_t reserved;
-
-  gp_lock_take(&device->lock);
-  bool uses_pools = device->uses_pools;
-  gp_lock_release(&device->lock);
-  if (!uses_pools || !gp_engine_enter(engine))
-    return uses_pools;
-  bool told = ask_pools(engine, context, &reserved);
-  gp_engine_leave(engine);
-  return !told;
-}
-
 bool gp_limit_fits_pools(gp_engine_t *engine, gp_context_t *context, uint64_t bytes)
 {
   gp_device_t *device = context->device;
+  uint64_t needed = gp_pools_taken(bytes);
   uint64_t free_bytes;
   uint64_t total_bytes;
 
   gp_assert(!gp_holds_engine_lock());
   gp_lock_take(&device->lock);
+  uint64_t room = gp_pools_room(&device->pools, gp_device_others(device));
   bool is_ample =
-      gp_now(engine) - device->told_ns < GP_TOLD_FREE_NS && gp_device_left(device) / AMPLE > bytes;
+      gp_now(engine) - device->told_ns < GP_TOLD_FREE_NS && room / AMPLE >= gp_limit_async_growth(bytes);
+  bool may_fit = device->told_ns == 0 || room >= needed;
   gp_lock_release(&device->lock);
-  if (is_ample || !gp_limit_ask(engine, context, &free_bytes, &total_bytes))
+  if (is_ample)
     return true;
-  if (free_bytes < bytes)
+  if (!gp_limit_ask(engine, context, &free_bytes, &total_bytes))
+    return may_fit;
+  if (free_bytes < needed)
     free_bytes = gp_driver_available(engine, &context->driver, free_bytes);
   gp_lock_take(&device->lock);
-  uint64_t idle_bytes = device->told_pools;
+  uint64_t idle_bytes = gp_pools_idle(&device->pools, gp_covered(engine));
   gp_lock_release(&device->lock);
-  return free_bytes >= bytes || idle_bytes >= bytes - free_bytes || hides_pools(engine, context);
+  return free_bytes >= needed || idle_bytes >= needed - free_bytes;
 }
 
 uint64_t gp_limit_set(gp_engine_t *engine, gp_device_t *device, const gp_amount_t *limit)
@@ -242,21 +249,21 @@ static uint64_t reusable_bytes(const gp_engine_t *engine, const gp_context_t *co
   return bytes;
 }
 
-/* What the driver's own pools hold, in use or not, as last asked if that cannot be asked now. */
-static uint64_t pools_of(gp_engine_t *engine, gp_context_t *context)
+/* What the driver's own pools hold, as last asked if that cannot be asked now. */
+static gp_pool_bytes_t pools_of(gp_engine_t *engine, gp_context_t *context)
 {
   gp_device_t *device = context->device;
-  uint64_t reserved = 0;
+  gp_pool_bytes_t pools;
 
   gp_lock_take(&device->lock);
   bool uses_pools = device->uses_pools;
-  uint64_t last = device->told_pools + device->async_live;
+  gp_pool_bytes_t last = {device->told_pools + device->async_live, device->pools.idle};
   gp_lock_release(&device->lock);
   if (!uses_pools || !gp_engine_enter(engine))
     return last;
-  bool told = ask_pools(engine, context, &reserved);
+  bool told = ask_pools(engine, context, &pools);
   gp_engine_leave(engine);
-  return told ? reserved : last;
+  return told ? pools : last;
 }
 
 /* What the limit allows beyond the memory in use is all that there is. */
@@ -268,7 +275,8 @@ void gp_engine_translate_info(
 
   gp_limit_settle(engine, context); /* the driver's pools may have given memory back */
 
-  gp_limit_note_told(engine, device, *free_bytes, *total_bytes, pools_of(engine, context));
+  gp_pool_bytes_t pools = pools_of(engine, context);
+  note_told(engine, device, *free_bytes, *total_bytes, &pools);
 
   gp_lock_take(&device->lock);
   uint64_t reusable = reusable_bytes(engine, context, &part);

@@ -27,14 +27,11 @@ uint64_t gp_limit_async_growth(uint64_t bytes);
  * none. */
 bool gp_limit_ask(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free, uint64_t *ret_total);
 
-/* Remembers the figures that the program got. pools_reserved: bytes that the driver's own pools hold. */
-void gp_limit_note_told(gp_engine_t *engine, gp_device_t *device, uint64_t free_bytes, uint64_t total_bytes,
-    uint64_t pools_reserved);
-
 /*
  * The driver should find `bytes` for its own pools of stream-ordered memory: the device has as much free, or
- * they hold as much idle. Asks the driver unless its last word is fresh and leaves ample room. True, too,
- * where it cannot tell.
+ * they hold as much idle. Asks the driver unless its last word is fresh and leaves ample room. Where it
+ * cannot be asked (beside a capture) its last word decides, with what was taken and given back since; true,
+ * too, where nothing is known.
  */
 #define GP_TOLD_FREE_NS UINT64_C(100000000) /* so long the driver's word on free memory is fresh */
 bool gp_limit_fits_pools(gp_engine_t *engine, gp_context_t *context, uint64_t bytes);

@@ -96,11 +96,12 @@ static uint64_t missing_bytes(gp_engine_t *engine, gp_context_t *context, uint64
 static bool trim_driver_pool(gp_engine_t *engine, gp_context_t *context, gp_room_t *room)
 {
   uint64_t reserved = UINT64_MAX; /* a driver that cannot be asked may have some */
+  uint64_t used;
 
   if (!engine->driver.ops->trim_async || !gp_engine_enter(engine))
     return false;
   if (engine->driver.ops->async_reserved &&
-      gp_driver_async_reserved(engine, &context->driver, &reserved) != 0)
+      gp_driver_async_reserved(engine, &context->driver, &reserved, &used) != 0)
     reserved = UINT64_MAX;
   gp_engine_leave(engine);
   if (reserved <= bytes_of(context->device, &context->device->async_live) ||
@@ -174,6 +175,7 @@ bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t byt
   uint64_t free_bytes = UINT64_MAX / 4;
   uint64_t total_bytes;
   uint64_t async_bytes = 0;
+  uint64_t used_bytes;
 
   gp_assert(!gp_holds_engine_lock());
   if (gp_engine_enter(engine)) {
@@ -182,7 +184,7 @@ bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t byt
     else
       free_bytes = gp_driver_available(engine, &context->driver, free_bytes);
     if (engine->driver.ops->async_reserved &&
-        gp_driver_async_reserved(engine, &context->driver, &async_bytes) != 0)
+        gp_driver_async_reserved(engine, &context->driver, &async_bytes, &used_bytes) != 0)
       async_bytes = UINT64_MAX / 4;
     gp_engine_leave(engine);
   }

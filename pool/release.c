@@ -103,6 +103,14 @@ static void forget_owned(void *arg)
   gp_lock_release(&device->lock);
 }
 
+/* The driver's pool has the memory once a stream has got there. The caller holds the device's lock. */
+static void note_pending(const gp_engine_t *engine, const gp_block_t *block)
+{
+  if (block->context->is_ordered)
+    gp_pools_note_pending(
+        &block->context->device->pools, block->size, atomic_load(&engine->epoch), gp_covered(engine));
+}
+
 int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn, void *arg)
 {
   gp_device_t *device = block->context->device;
@@ -120,6 +128,7 @@ int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn,
   gp_lock_take(&device->lock);
   gp_releases_finish(&device->releases, &block->release); /* no waiter runs before the lock is released */
   if (code == 0 || atomic_load(&block->context->lost)) {
+    note_pending(engine, block);
     gp_block_end(engine, block, GP_DETAIL_NONE, start_ns, duration_ns);
     device->stats->driver_frees += code == 0;
   } else {
@@ -373,6 +382,8 @@ static int release_in_order(gp_engine_t *engine, gp_block_t *block, const gp_ide
   uint64_t end_ns = gp_now(engine);
 
   gp_lock_take(&device->lock);
+  if (code == 0)
+    note_pending(engine, block);
   finish_release(engine, block, code, GP_TRIM_REQUESTED, start_ns, end_ns);
   gp_lock_release(&device->lock);
   return code;

@@ -21,6 +21,7 @@
 #include "pool/engine.h"
 #include "pool/forwarded/forwarded_table.h"
 #include "pool/observer.h"
+#include "pool/pools_use.h"
 #include "pool/space/address_map.h"
 #include "pool/space/bins.h"
 #include "pool/space/cut_bins.h"
@@ -271,9 +272,11 @@ struct gp_device {
   uint64_t committed_bytes;
   uint64_t draining;
   uint64_t async_live;
-  bool uses_pools; /* the program has ever had memory of the driver's own pools */
-  uint64_t limit;  /* UINT64_MAX: none */
-  bool lowered;    /* when the limit was set, more was committed: it may be above until enough was freed */
+  uint64_t page_rest;   /* what whole pages take beyond what is counted, but for the driver's pools */
+  gp_pools_use_t pools; /* the driver's own */
+  bool uses_pools;      /* the program has ever had memory of the driver's own pools */
+  uint64_t limit;       /* UINT64_MAX: none */
+  bool lowered; /* when the limit was set, more was committed: it may be above until enough was freed */
   atomic_bool told_range;      /* the user knows that no memory can be mapped */
   bool unsettled;              /* it was set without knowing what the driver's pools hold */
   uint64_t freed_since_fence;  /* bytes, since a free last recorded fences */
@@ -488,13 +491,47 @@ static inline bool gp_holds_engine_lock(void)
   return gp_locks_held() >> GP_RANK_CONTEXTS != 0;
 }
 
+/* What the program and the pool hold of the driver's pools. The caller holds the device's lock. */
+static inline void gp_device_add_async(gp_device_t *device, uint64_t bytes)
+{
+  device->async_live += bytes;
+  gp_pools_take(&device->pools, bytes);
+}
+
+static inline void gp_device_drop_async(gp_device_t *device, uint64_t bytes)
+{
+  gp_assert_internal(device->async_live >= bytes);
+  device->async_live -= bytes;
+  gp_pools_drop(&device->pools, bytes);
+}
+
+/* Bytes that the driver has given, but not from its pools. The caller holds the device's lock. */
+static inline uint64_t gp_device_others(const gp_device_t *device)
+{
+  return device->committed_bytes - device->draining - device->async_live + device->page_rest;
+}
+
+/* Counts such bytes, and takes them back. The caller holds the device's lock. */
+static inline void gp_device_commit(gp_device_t *device, uint64_t bytes)
+{
+  device->committed_bytes += bytes;
+  device->page_rest += gp_page_rest(bytes);
+}
+
+static inline void gp_device_uncommit(gp_device_t *device, uint64_t bytes)
+{
+  gp_assert_internal(device->committed_bytes >= bytes && device->page_rest >= gp_page_rest(bytes));
+  device->committed_bytes -= bytes;
+  device->page_rest -= gp_page_rest(bytes);
+}
+
 /*
  * The driver's pools have memory back that was counted as stream-ordered, and may hold it still: under a
  * limit it counts until the driver says that it is gone. The caller holds the device's lock.
  */
 static inline void gp_device_uncommit_ordered(const gp_engine_t *engine, gp_device_t *device, uint64_t bytes)
 {
-  device->async_live -= bytes;
+  gp_device_drop_async(device, bytes);
   if (device->limit != UINT64_MAX && engine->driver.ops->async_reserved)
     device->draining += bytes;
   else

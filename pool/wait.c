@@ -274,3 +274,8 @@ bool gp_wait_until_quiet(gp_engine_t *engine, gp_device_t *device, gp_room_t *ro
   }
   return true;
 }
+
+bool gp_wait_in_doubt(gp_engine_t *engine, gp_device_t *device, gp_room_t *room)
+{
+  return !room->was_in_vain && gp_wait_until_quiet(engine, device, room);
+}

@@ -38,4 +38,10 @@ bool gp_wait_briefly(gp_engine_t *engine, gp_device_t *device);
  */
 bool gp_wait_until_quiet(gp_engine_t *engine, gp_device_t *device, gp_room_t *room);
 
+/*
+ * No room could be made for stream-ordered memory, but the driver may know of some. True: it can be asked,
+ * for the device has no work for which it would wait; no wait for the room was in vain before.
+ */
+bool gp_wait_in_doubt(gp_engine_t *engine, gp_device_t *device, gp_room_t *room);
+
 #endif

@@ -87,7 +87,7 @@ void gp_forward_end(gp_forward_call_t *call, CUresult result, const void *place)
   }
   memory.size = bytes_got(call);
   if (memory.size < call->bytes)
-    gp_engine_forwarded_cancel(call->engine, call->context, call->bytes - memory.size, call->kind);
+    gp_engine_forwarded_shrink(call->context, call->bytes, memory.size);
   memcpy(&memory.address, place, sizeof(memory.address));
   gp_engine_forwarded_commit(call->engine, call->context, &memory, gp_clock_now_ns() - call->start_ns);
   call->is_counted = true;

@@ -167,27 +167,32 @@ void gp_mempool_keep_freed(int device)
   (void)GP_REAL_CALL(cuMemPoolSetAttribute, pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
 }
 
-static CUresult add_reserved(CUmemoryPool pool, uint64_t *bytes)
+static CUresult add_reserved(CUmemoryPool pool, uint64_t *bytes, uint64_t *used_bytes)
 {
   cuuint64_t reserved = 0;
+  cuuint64_t used = 0;
   CUresult result =
       GP_REAL_CALL(cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved);
   if (result == CUDA_SUCCESS)
-    *bytes += reserved;
-  return result;
+    result = GP_REAL_CALL(cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used);
+  if (result != CUDA_SUCCESS)
+    return result;
+  *bytes += reserved;
+  *used_bytes += used;
+  return CUDA_SUCCESS;
 }
 
-CUresult gp_mempools_reserved(int device, uint64_t *ret_bytes)
+CUresult gp_mempools_reserved(int device, uint64_t *ret_bytes, uint64_t *ret_used)
 {
   CUmemoryPool first = default_pool(device);
   CUresult result = CUDA_ERROR_NOT_SUPPORTED;
 
-  *ret_bytes = 0;
+  *ret_bytes = *ret_used = 0;
   if (first)
-    result = add_reserved(first, ret_bytes);
+    result = add_reserved(first, ret_bytes, ret_used);
   for (const mempool_t *entry = visit(); entry && result == CUDA_SUCCESS; entry = atomic_load(&entry->next))
     if (entry->device == device)
-      result = add_reserved(entry->pool, ret_bytes);
+      result = add_reserved(entry->pool, ret_bytes, ret_used);
   leave();
   return result;
 }

@@ -43,8 +43,8 @@ void gp_mempool_keep_freed(int device);
 /* The program sets the threshold of that device's default pool itself. */
 void gp_mempool_threshold_is_set(int device);
 
-/* Bytes that all known pools of a device hold from it, in use or idle. */
-CUresult gp_mempools_reserved(int device, uint64_t *ret_bytes);
+/* Bytes that all known pools of a device hold from it, and how many of these are in use. */
+CUresult gp_mempools_reserved(int device, uint64_t *ret_bytes, uint64_t *ret_used);
 
 /* Makes all known pools of a device give their idle memory back. Errors have no effect. */
 void gp_mempools_trim(int device);

@@ -11,6 +11,7 @@
 #include "pool/mode.h"
 #include "pool/oom.h"
 #include "pool/peak.h"
+#include "pool/wait.h"
 
 typedef struct gp_reservation {
   gp_engine_t *engine;
@@ -56,9 +57,11 @@ static bool make_pools_fit(gp_reservation_t *reservation, gp_room_t *room)
   if (!reservation->is_pooled || !gp_device_keeps_memory(context->device) ||
       attempt_fit(reservation, &by_limit) == 0 || gp_oom_is_hopeless(engine, context, reservation->bytes))
     return true;
+  if (gp_engine_is_suspended(engine)) /* no step could be taken */
+    return false;
   return gp_oom_make_room(engine, context, reservation->bytes, attempt_fit, reservation, &by_limit, room) ==
              0 ||
-         !room->was_in_vain;
+         gp_wait_in_doubt(engine, context->device, room);
 }
 
 bool gp_engine_forwarded_reserve(
@@ -120,6 +123,17 @@ void gp_engine_forwarded_cancel(
     gp_limit_cancel_async(device, bytes);
   else
     gp_limit_cancel(device, bytes);
+}
+
+void gp_engine_forwarded_shrink(gp_context_t *context, uint64_t reserved, uint64_t used)
+{
+  gp_device_t *device = context->device;
+
+  gp_assert(used <= reserved);
+  gp_lock_take(&device->lock);
+  gp_device_uncommit(device, reserved);
+  gp_device_commit(device, used);
+  gp_lock_release(&device->lock);
 }
 
 /* What the driver frees with a context; pools, mapped memory and graphs live without one (cuda.h,
@@ -197,7 +211,7 @@ void gp_engine_mempool_gone(gp_engine_t *engine, uint64_t pool)
   while (gp_forwarded_table_detach_next(&engine->forwarded, pool, &ordinal, &size)) {
     gp_device_t *device = &engine->devices[ordinal];
     gp_lock_take(&device->lock);
-    device->async_live -= size;
+    gp_device_drop_async(device, size);
     gp_lock_release(&device->lock);
   }
 }

@@ -1,6 +1,7 @@
 #include "pool/forwarded/forwarded_counts.h"
 
 #include "pool/events.h"
+#include "pool/reuse/stamps.h"
 
 bool gp_forwarded_is_driver_pooled(gp_forwarded_kind_t kind)
 {
@@ -20,10 +21,12 @@ void gp_forwarded_uncount(
     gp_gauge_sub(&device->stats->pinned_host_bytes, memory->size);
   } else {
     gp_gauge_sub(&device->stats->passthrough_bytes, memory->size);
-    if (is_in_pool(memory))
+    if (is_in_pool(memory)) {
       gp_device_uncommit_ordered(engine, device, memory->size);
-    else
-      device->committed_bytes -= memory->size;
+      gp_pools_note_pending(&device->pools, memory->size, atomic_load(&engine->epoch), gp_covered(engine));
+    } else {
+      gp_device_uncommit(device, memory->size);
+    }
   }
   gp_event_forwarded(engine, memory, GP_ACTION_FORWARDED_FREE, time_ns, duration_ns);
 }

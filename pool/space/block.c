@@ -200,12 +200,11 @@ void gp_block_forget(
   gp_event_block(engine, block, GP_ACTION_SEGMENT_FREE, why, time_ns, duration_ns, false);
   gp_gauge_sub(&device->stats->segment, 1);
   gp_gauge_sub(&device->stats->reserved_bytes, block->size);
-  gp_assert_internal(device->committed_bytes >= block->size);
   if (block->context->is_ordered) {
     device->ordered_bytes -= block->size;
     gp_device_uncommit_ordered(engine, device, block->size);
   } else {
-    device->committed_bytes -= block->size;
+    gp_device_uncommit(device, block->size);
   }
   if (block->segment) {
     gp_segment_t *segment = block->segment;

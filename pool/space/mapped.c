@@ -92,8 +92,7 @@ void gp_mapped_forget(gp_engine_t *engine, gp_range_t *range, gp_chunk_t *chunk,
   gp_event_chunk(engine, range, chunk, GP_ACTION_SEGMENT_FREE, why, time_ns, duration_ns);
   gp_gauge_sub(&device->stats->segment, 1);
   gp_gauge_sub(&device->stats->reserved_bytes, chunk->size);
-  gp_assert_internal(device->committed_bytes >= chunk->size);
-  device->committed_bytes -= chunk->size;
+  gp_device_uncommit(device, chunk->size);
   gp_chunks_remove(range, chunk);
 }
 

@@ -113,4 +113,11 @@ static inline uint64_t gp_bytes_taken(uint64_t bytes)
   return bytes > GP_DRIVER_SHARED_MAX ? gp_round_up(bytes, GP_DRIVER_PAGE) : bytes;
 }
 
+/* What that is more; 0 if it overflows. */
+static inline uint64_t gp_page_rest(uint64_t bytes)
+{
+  uint64_t taken = gp_bytes_taken(bytes);
+  return taken > bytes ? taken - bytes : 0;
+}
+
 #endif

@@ -231,12 +231,18 @@ static uint64_t charge(uint32_t bytes, bool is_async)
   return (bytes + UINT64_C(511)) & ~UINT64_C(511);
 }
 
-/* Memory is short, but natively there is enough. What was freed in stream order may come back late. */
+/*
+ * Memory is short, but natively there is enough. What was freed in stream order may come back late. Beside a
+ * capture such frees reach the driver, which a library cannot ask then whether the memory is back: where the
+ * pool holds the rest, the driver waits.
+ */
 static bool has_room(const model_t *model, const step_t *step, int ctx)
 {
   uint64_t limit = model->program->options.tight, used = charge(step->bytes, step->kind == STEP_ALLOC_ASYNC);
   if (!limit)
     return true;
+  if (step->kind == STEP_ALLOC_ASYNC && model->capture >= 0 && model->freed_in_order)
+    return false;
   for (int m = 0; m < model->mem_count; m++) {
     const model_mem_t *mem = &model->mems[m];
     if (mem->held && model_share_device(mem->ctx, ctx))

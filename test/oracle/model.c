@@ -485,6 +485,7 @@ static void apply(model_t *model, int index, step_t *step)
     model->captured.has_memory = true;
     break;
   case STEP_FREE_ASYNC:
+    model->freed_in_order = true;
     begin_pool_op(model, index, step);
     access(model, index, step, step->mem);
     model->mems[step->mem].live = false;
@@ -545,6 +546,7 @@ static void apply(model_t *model, int index, step_t *step)
     model->capture = step->lane;
     model->capture_thread = step->thread;
     model->capture_mode = step->flags;
+    model->freed_in_order = false;
     model->captured = (graph_t){.live = true, .ctx = lane->ctx};
     barrier(model, index);
     break;

@@ -53,6 +53,7 @@ struct model {
   int mem_count, lane_count, event_count, graph_count;
   int barrier; /* the last step that all later ones come after; -1: none */
   int capture, capture_thread, capture_mode;
+  bool freed_in_order; /* beside the capture */
   graph_t captured;
   around_t around;
   behind_t behind;

@@ -45,6 +45,7 @@ DEFERRED = {"small": "4096", "large": None}  # GPUPOOL_MAX_DEFERRED: small has t
 # turns, such programs run by the virtual clock, on which waiting takes no time.
 TIGHT = 6 << 20
 CAPACITY = "8MiB"
+POOLS_LIMIT = "40MiB"  # where memory of cudaMallocAsync counts as grown by 32 MiB
 MEMORY = {
     "ample": ({}, 0),
     "small": ({"GPUPOOL_MAX_DEFERRED": "4096"}, 0),
@@ -52,6 +53,7 @@ MEMORY = {
     "tight": ({"GPUPOOL_RESERVE": "0", "GPUPOOL_PATIENCE": "0"}, TIGHT),
     "reserve": ({"GPUPOOL_RESERVE": "4MiB", "GPUPOOL_MAX_CACHED": "2MiB", "GPUPOOL_PATIENCE": "0"}, TIGHT),
     "limit": ({"GPUPOOL_LIMIT": CAPACITY, "GPUPOOL_PATIENCE": "0"}, TIGHT),
+    "pools limit": ({"GPUPOOL_LIMIT": POOLS_LIMIT, "GPUPOOL_PATIENCE": "0"}, TIGHT),
     "patient": ({"GPUPOOL_RESERVE": "0"}, TIGHT),
 }
 # Of rows with memory of cudaMallocAsync: the environment, and options of the generator. early: with launches that overlap the
@@ -66,7 +68,7 @@ ORDERED = {
     "leaving no-rule": ({"SIMCUDA_POOL_ORDERS": "0"}, ["--ordered", "--leaving"]),
 }
 APART_SHARE = 0.5  # of the programs of another row
-ORDERED_WAITING_MEMORY = ("ample", "small", "surplus")
+ORDERED_WAITING_MEMORY = ("ample", "small", "surplus", "tight", "pools limit")
 SLOW_SHARE = 0.2  # of the programs of another row, where the library may wait a minute
 STALL_S = 20  # longer than a program's refusals take by GPUPOOL_PATIENCE
 # The order of `single` has a price for such programs, which doc/reuse.md names: they are not for it.
@@ -167,7 +169,7 @@ class Runner:
         if row.memory:
             settings, tight = MEMORY[row.memory]
             env.update(SIMCUDA_FREE_WAITS="1" if row.free_waits else "0")
-            if tight and row.memory != "limit":
+            if tight and "GPUPOOL_LIMIT" not in settings:
                 env.update(SIMCUDA_CAPACITY=CAPACITY)
             if row.preload:
                 env.update(settings)
@@ -368,7 +370,7 @@ def report_causes(rows):
     causes = collections.Counter()
     for row in rows:
         for cause, count in row.causes.items():
-            causes["limit" if row.memory == "limit" else "device", row.mode, cause] += count
+            causes["limit" if "limit" in row.memory else "device", row.mode, cause] += count
     for (by, mode, cause), count in sorted(causes.items(), key=str):
         print("refused by the %s, %s: %d by %s" % (by, mode, count, cause))
 

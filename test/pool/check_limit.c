@@ -201,9 +201,10 @@ END_TEST
 
 static uint64_t reserved_by_pools;
 
-static int tell_reserved(void *self, const gp_driver_context_t *key, uint64_t *ret_reserved)
+static int tell_reserved(
+    void *self, const gp_driver_context_t *key, uint64_t *ret_reserved, uint64_t *ret_used)
 {
-  *ret_reserved = reserved_by_pools;
+  *ret_reserved = *ret_used = reserved_by_pools;
   return 0;
 }
 
@@ -264,7 +265,8 @@ START_TEST(test_page_cache_is_room_for_stream_ordered_memory)
 }
 END_TEST
 
-static int refuse_to_tell(void *self, const gp_driver_context_t *key, uint64_t *ret_reserved)
+static int refuse_to_tell(
+    void *self, const gp_driver_context_t *key, uint64_t *ret_reserved, uint64_t *ret_used)
 {
   return FAKE_INVALID_VALUE;
 }

@@ -357,6 +357,35 @@ START_TEST(test_the_driver_has_no_memory)
 }
 END_TEST
 
+/* Parts of segments are idle, which no wait gives back: the driver is asked all the same, but not while it
+ * would wait for work. */
+START_TEST(test_in_doubt_the_driver_is_asked_when_it_has_no_work)
+{
+  start_streams(
+      (const char *const[]){"GPUPOOL_TYPE=segment", "GPUPOOL_RESERVE=0", "GPUPOOL_PATIENCE=0", NULL},
+      8 * GP_MIB);
+  gp_order_t in = order(FIRST);
+  uint64_t address = 0;
+  int code = 0;
+  ck_assert_int_eq(free_code(allocate(8 * GP_MIB)), 0);
+  synchronize();
+  uint64_t first = allocate(3 * GP_MIB);
+  (void)allocate(GP_MIB);
+  uint64_t last = allocate(3 * GP_MIB);
+  ck_assert_int_eq(free_code(first) + free_code(last), 0);
+  synchronize();
+  fake_submit(&driver, 0, first); /* the segment */
+  ck_assert(gp_engine_alloc_ordered(engine, &in, 4 * GP_MIB, &address, &code));
+  ck_assert_int_eq(code, FAKE_OUT_OF_MEMORY);
+  ck_assert_int_eq(driver.count[FAKE_ALLOC_ORDERED], 0);
+  fake_complete(&driver, 0);
+  ck_assert(gp_engine_alloc_ordered(engine, &in, 4 * GP_MIB, &address, &code));
+  ck_assert_int_eq(code, FAKE_OUT_OF_MEMORY);
+  ck_assert_int_eq(driver.count[FAKE_ALLOC_ORDERED], 1);
+  stop();
+}
+END_TEST
+
 START_TEST(test_no_bytes_and_too_many_are_the_drivers_to_refuse)
 {
   start_streams(NULL, GP_GIB);
@@ -394,6 +423,7 @@ int main(void)
   tcase_add_test(tests, test_a_free_in_order_gives_back_too);
   tcase_add_test(tests, test_new_use_takes_the_place_of_what_is_idle);
   tcase_add_test(tests, test_the_driver_has_no_memory);
+  tcase_add_test(tests, test_in_doubt_the_driver_is_asked_when_it_has_no_work);
   tcase_add_test(tests, test_no_bytes_and_too_many_are_the_drivers_to_refuse);
   suite_add_tcase(suite, tests);
   return gp_check_main(suite);

@@ -72,14 +72,97 @@ START_TEST(test_other_memory_is_asked_for_first)
 }
 END_TEST
 
+static uint64_t reserved_by_pools, used_of_pools;
+
+static int tell_pools(void *self, const gp_driver_context_t *key, uint64_t *ret_reserved, uint64_t *ret_used)
+{
+  *ret_reserved = reserved_by_pools;
+  *ret_used = used_of_pools;
+  return 0;
+}
+
 START_TEST(test_what_fits_takes_nothing_back)
 {
   begin_full();
+  driver.ops.async_reserved = tell_pools;
+  reserved_by_pools = used_of_pools = 0;
   fake_submit(&driver, 0, busy);
-  ck_assert(reserve(GP_MIB, GP_FORWARDED_ASYNC));
+  ck_assert(reserve(512 * GP_KIB, GP_FORWARDED_ASYNC));
   ck_assert_uint_eq(stats().cached_bytes.current, 6 * GP_MIB);
   ck_assert_uint_eq(passed_ns(), 0);
+  ck_assert(!reserve(GP_MIB, GP_FORWARDED_ASYNC)); /* the driver's pools take a page of 2 MiB for it */
   fake_complete(&driver, 0);
+  stop();
+}
+END_TEST
+
+/* The program has memory of the driver's pools, without a call of the driver's. */
+static gp_forwarded_t hold(uint64_t bytes, gp_forwarded_kind_t kind)
+{
+  gp_forwarded_t memory = {.address = 0x1000000, .size = bytes, .kind = kind};
+
+  ck_assert(gp_engine_forwarded_reserve(engine, context, bytes, kind));
+  gp_engine_forwarded_commit(engine, context, &memory, 0);
+  return memory;
+}
+
+static void let_go(gp_forwarded_t *memory)
+{
+  ck_assert(gp_engine_forwarded_take(engine, GP_SPACE_POINTER, memory->address, memory));
+  gp_engine_forwarded_freed(engine, memory, 0, 0);
+}
+
+/* Of what is reserved the driver says how much is in use, whatever it was asked for. */
+START_TEST(test_what_the_drivers_pools_have_idle_is_room)
+{
+  begin_full();
+  driver.ops.async_reserved = tell_pools;
+  gp_forwarded_t memory = hold(512 * GP_KIB, GP_FORWARDED_ASYNC);
+  reserved_by_pools = used_of_pools = 32 * GP_MIB;
+  fake_submit(&driver, 0, busy);
+  ck_assert(!reserve(4 * GP_MIB, GP_FORWARDED_ASYNC));
+  used_of_pools -= 3 * GP_MIB; /* and 1 is free */
+  ck_assert(reserve(4 * GP_MIB, GP_FORWARDED_ASYNC));
+  let_go(&memory);
+  fake_complete(&driver, 0);
+  stop();
+}
+END_TEST
+
+START_TEST(test_what_was_freed_in_order_is_room_when_it_is_complete)
+{
+  begin_full();
+  driver.ops.async_reserved = tell_pools;
+  gp_forwarded_t memory = hold(512 * GP_KIB, GP_FORWARDED_ASYNC);
+  fake_submit(&driver, 0, busy);
+  let_go(&memory);
+  reserved_by_pools = 512 * GP_KIB;
+  used_of_pools = 0;
+  driver.used = 8 * GP_MIB;
+  ck_assert(!reserve(512 * GP_KIB, GP_FORWARDED_ASYNC));
+  synchronize();
+  ck_assert(reserve(512 * GP_KIB, GP_FORWARDED_ASYNC));
+  driver.used = 7 * GP_MIB;
+  stop();
+}
+END_TEST
+
+/* Nothing idle is large enough to go back, so that no wait is in vain. */
+START_TEST(test_in_doubt_the_driver_is_asked_when_it_has_no_work)
+{
+  begin("GPUPOOL_TYPE=segment", 8 * GP_MIB, true);
+  ck_assert_int_eq(free_code(allocate(8 * GP_MIB)), 0);
+  synchronize();
+  uint64_t first = allocate(3 * GP_MIB);
+  (void)allocate(GP_MIB);
+  uint64_t last = allocate(3 * GP_MIB);
+  ck_assert_int_eq(free_code(first) + free_code(last), 0);
+  synchronize();
+  fake_submit(&driver, 0, first); /* the segment */
+  ck_assert(!reserve(4 * GP_MIB, GP_FORWARDED_ASYNC));
+  ck_assert_uint_eq(oom.waited_ns, 2 * SECOND);
+  fake_complete(&driver, 0);
+  ck_assert(reserve(4 * GP_MIB, GP_FORWARDED_ASYNC));
   stop();
 }
 END_TEST
@@ -120,14 +203,48 @@ START_TEST(test_where_the_pool_has_nothing_the_driver_is_not_asked)
 }
 END_TEST
 
-/* No call may be made. */
-START_TEST(test_not_beside_a_capture)
+/* No call may be made: the driver's last word decides. */
+START_TEST(test_beside_a_capture_room_is_known_from_before)
 {
   begin_full();
+  ck_assert(reserve(512 * GP_KIB, GP_FORWARDED_ASYNC));
   gp_engine_suspend(engine);
   long before = driver.calls;
-  ck_assert(reserve(4 * GP_MIB, GP_FORWARDED_ASYNC));
+  ck_assert(!reserve(4 * GP_MIB, GP_FORWARDED_ASYNC));
+  ck_assert(reserve(512 * GP_KIB, GP_FORWARDED_ASYNC));
   ck_assert_int_eq(driver.calls, before);
+  gp_engine_resume(engine);
+  stop();
+}
+END_TEST
+
+/* Each of these takes a page more than is counted for it, and gives it back. */
+START_TEST(test_beside_a_capture_whole_pages_are_counted)
+{
+  const gp_forwarded_kind_t kinds[] = {GP_FORWARDED_CAPTURE, GP_FORWARDED_ASYNC};
+
+  begin(NULL, 16 * GP_MIB, true);
+  ck_assert_int_eq(free_code(allocate(6 * GP_MIB)), 0);
+  synchronize();
+  ck_assert(reserve(8 * GP_MIB, GP_FORWARDED_ASYNC)); /* 10 are free */
+  gp_engine_suspend(engine);
+  for (int round = 0; round < 20; round++) {
+    gp_forwarded_t memory = hold(8 * GP_MIB + 1, kinds[round % 2]);
+    ck_assert(!reserve(512 * GP_KIB, GP_FORWARDED_ASYNC));
+    let_go(&memory);
+    ck_assert(reserve(10 * GP_MIB, GP_FORWARDED_ASYNC));
+  }
+  gp_engine_resume(engine);
+  stop();
+}
+END_TEST
+
+START_TEST(test_beside_a_capture_the_driver_is_asked_where_nothing_is_known)
+{
+  begin("GPUPOOL_TYPE=naive", GP_GIB, true);
+  ck_assert_int_eq(free_code(allocate(GP_MIB)), 0);
+  gp_engine_suspend(engine);
+  ck_assert(reserve(4 * GP_MIB, GP_FORWARDED_ASYNC));
   gp_engine_resume(engine);
   stop();
 }
@@ -144,7 +261,12 @@ int main(void)
   tcase_add_test(tests, test_what_cannot_fit_takes_nothing_back);
   tcase_add_test(tests, test_where_there_is_ample_memory_the_driver_is_not_asked);
   tcase_add_test(tests, test_where_the_pool_has_nothing_the_driver_is_not_asked);
-  tcase_add_test(tests, test_not_beside_a_capture);
+  tcase_add_test(tests, test_what_the_drivers_pools_have_idle_is_room);
+  tcase_add_test(tests, test_what_was_freed_in_order_is_room_when_it_is_complete);
+  tcase_add_test(tests, test_in_doubt_the_driver_is_asked_when_it_has_no_work);
+  tcase_add_test(tests, test_beside_a_capture_room_is_known_from_before);
+  tcase_add_test(tests, test_beside_a_capture_whole_pages_are_counted);
+  tcase_add_test(tests, test_beside_a_capture_the_driver_is_asked_where_nothing_is_known);
   suite_add_tcase(suite, tests);
   return gp_check_main(suite);
 }

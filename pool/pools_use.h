@@ -1,0 +1,78 @@
+/*
+ * What the driver's own pools of stream-ordered memory may have taken of a device. They take whole pages,
+ * keep what is freed to them, and find no memory in what was freed in the order of a stream before that
+ * stream has got there. Where they find none they may wait for the device, so that the pool has to know
+ * before it asks.
+ *
+ * Sizes in bytes. The caller holds the device's lock. Uses: space/size_classes.h.
+ */
+#ifndef GP_POOL_POOLS_USE_H
+#define GP_POOL_POOLS_USE_H
+
+#include "pool/space/size_classes.h"
+
+/*
+ * Invariants: taken is what the pages of async_live take (state.h), thus no less. pending is not known to be
+ * complete while pending_epoch is not covered (reuse/stamps.h).
+ */
+typedef struct gp_pools_use {
+  uint64_t taken;
+  uint64_t idle;    /* what the pools had idle when the driver told; GP_POOLS_UNTOLD: that is not known */
+  uint64_t room;    /* what the device had free then, or idle, and all that was counted of it */
+  uint64_t pending; /* freed to the driver in the order of streams */
+  uint64_t pending_epoch;
+} gp_pools_use_t;
+
+#define GP_POOLS_UNTOLD (UINT64_MAX / 4) /* enough for anything */
+
+/* What the driver's pools may take of the device for so many bytes: from half a page on whole ones. */
+static inline uint64_t gp_pools_taken(uint64_t bytes)
+{
+  uint64_t taken = bytes >= GP_DRIVER_PAGE / 2 ? gp_round_up(bytes, GP_DRIVER_PAGE) : bytes;
+  return taken >= bytes ? taken : bytes;
+}
+
+static inline void gp_pools_take(gp_pools_use_t *use, uint64_t bytes)
+{
+  use->taken += gp_pools_taken(bytes);
+}
+
+static inline void gp_pools_drop(gp_pools_use_t *use, uint64_t bytes)
+{
+  gp_assert_internal(use->taken >= gp_pools_taken(bytes));
+  use->taken -= gp_pools_taken(bytes);
+}
+
+/* The program freed so much in the order of a stream, or may have. */
+static inline void gp_pools_note_pending(
+    gp_pools_use_t *use, uint64_t bytes, uint64_t epoch, uint64_t covered)
+{
+  if (use->pending_epoch <= covered)
+    use->pending = 0;
+  use->pending += gp_pools_taken(bytes);
+  use->pending_epoch = epoch;
+}
+
+/* The driver said what is free and idle, while so much was counted that is not the pools'. */
+static inline void gp_pools_note_told(
+    gp_pools_use_t *use, uint64_t free_bytes, uint64_t idle_bytes, uint64_t others)
+{
+  use->idle = idle_bytes;
+  use->room = free_bytes + idle_bytes + use->taken + others;
+}
+
+/* What the pools have idle, as told, for all streams. */
+static inline uint64_t gp_pools_idle(const gp_pools_use_t *use, uint64_t covered)
+{
+  uint64_t pending = use->pending_epoch <= covered ? 0 : use->pending;
+  return use->idle > pending ? use->idle - pending : 0;
+}
+
+/* What is free or idle now, if only this process has taken memory and given it back since. */
+static inline uint64_t gp_pools_room(const gp_pools_use_t *use, uint64_t others)
+{
+  uint64_t taken = use->taken + others;
+  return use->room > taken ? use->room - taken : 0;
+}
+
+#endif
