@@ -579,6 +579,23 @@ int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, 
   return code;
 }
 
+bool gp_engine_alloc_kept(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t *ret_address)
+{
+  gp_request_t request = {.engine = engine, .context = context, .arena = context, .requested = bytes};
+
+  gp_assert(context);
+  if (gp_engine_service(engine) != GP_SERVICE_POOL || !engine->type->keeps_blocks || bytes == 0 ||
+      !gp_type_fit(engine->type, &engine->type_config, bytes, &request.fit))
+    return false;
+  request.size = request.fit.fresh;
+  gp_find_origin(engine, GP_OCCASION_ALLOC, bytes);
+  choose_cut(&request);
+  if (!serve_from_cache_inline(&request))
+    return false;
+  *ret_address = request.ret_address;
+  return true;
+}
+
 /* Beside a capture, in a stream that is not captured. Nothing is put into the stream. */
 static __attribute__((noinline)) bool serve_ordered_aside(gp_request_t *request)
 {

@@ -86,6 +86,12 @@ void gp_engine_primary_lost(gp_engine_t *engine, int device);
  */
 int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t *ret_address);
 
+/*
+ * The same for a caller that has another way to gp_engine_alloc, which is to be left to it unless the pool
+ * serves the request from idle blocks, without a call of the driver. False: nothing was counted or recorded.
+ */
+bool gp_engine_alloc_kept(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t *ret_address);
+
 /* Default streams, as CUDA names them explicitly (CU_STREAM_LEGACY, CU_STREAM_PER_THREAD). */
 #define GP_STREAM_LEGACY     1
 #define GP_STREAM_PER_THREAD 2
@@ -136,6 +142,12 @@ typedef enum gp_free_result {
  * the device as the driver's own free does.
  */
 gp_free_result_t gp_engine_free(gp_engine_t *engine, uint64_t address, int *ret_code);
+
+/*
+ * The same where the block stays in the pool, the result is 0, and the free neither waits nor is refused.
+ * False: nothing was counted or recorded, and gp_engine_free knows the answer.
+ */
+bool gp_engine_free_kept(gp_engine_t *engine, uint64_t address);
 
 /*
  * The same, but the block leaves the pool: free_fn makes the driver's call (a stream-ordered free, say), with

@@ -353,6 +353,25 @@ gp_free_result_t gp_engine_free(gp_engine_t *engine, uint64_t address, int *ret_
   return free_block(engine, NULL, address, NULL, NULL, ret_code);
 }
 
+bool gp_engine_free_kept(gp_engine_t *engine, uint64_t address)
+{
+  if (gp_engine_service(engine) != GP_SERVICE_POOL || gp_engine_reuse_mode(engine) == GP_MODE_STRICT)
+    return false;
+  gp_find_origin(engine, GP_OCCASION_FREE, 0);
+  gp_peak_tell(engine);
+  uint64_t asked_ns = gp_now(engine);
+  gp_block_t *block = find_and_lock_inline(engine, address);
+  if (!block)
+    return false;
+  if (block->state != GP_STATE_LIVE || goes_to_driver(engine, block, NULL)) {
+    gp_lock_release(&block->context->device->lock);
+    return false;
+  }
+  int code = end_ownership_and_unlock(engine, block, asked_ns, free_may_wait(block), NULL);
+  gp_assert(code == 0); /* reuse mode `strict` alone calls the driver for the result */
+  return true;
+}
+
 gp_free_result_t gp_engine_free_with(
     gp_engine_t *engine, uint64_t address, gp_free_fn free_fn, void *arg, int *ret_code)
 {
