@@ -44,6 +44,7 @@ static gp_recorder_t *the_recorder;
 static gp_snapshot_writer_t *the_snapshots; /* NULL as the_recorder is */
 static gp_driver_t driver;
 static gp_options_t options;
+static gp_runtime_share_t runtime_share; /* set before state becomes ACTIVE */
 
 /* The start calls the driver, and a driver may call back: such a call is forwarded. */
 static _Thread_local bool starting __attribute__((tls_model("initial-exec")));
@@ -112,6 +113,25 @@ static void make_way_for_tools(void)
     return;
   gp_log(GP_LOG_ERROR, "%s: a tool watches the CUDA calls of this process; nothing is pooled", text);
   gp_engine_stop_pooling(the_engine);
+}
+
+/* Beside a tool nothing is pooled, so that nothing is served either. */
+static void share_runtime(void)
+{
+  long mode = (long)gp_option_number(&options, GP_OPTION_stacks);
+  const char *nvtx = secure_getenv("NVTX_INJECTION64_PATH"); /* a tool that the program's own marks load */
+
+  if (!gp_option_number(&options, GP_OPTION_runtime_hooks) || (nvtx && nvtx[0]))
+    return;
+  runtime_share.most_bytes = mode == GP_STACKS_OFF    ? UINT64_MAX
+                             : mode == GP_STACKS_AUTO ? gp_option_number(&options, GP_OPTION_small_max)
+                                                      : 0;
+  runtime_share.frees = mode == GP_STACKS_OFF || !gp_option_number(&options, GP_OPTION_stacks_free);
+}
+
+const gp_runtime_share_t *gp_library_runtime_share(void)
+{
+  return &runtime_share;
 }
 
 /* The program's first GPU memory: before that there is no thread, no handler, no file. */
@@ -184,6 +204,7 @@ static library_state_t start(void)
     gp_recorder_set_versions(the_recorder, version, 0);
   }
   make_way_for_tools();
+  share_runtime();
   gp_driver_cuda_watch_escapes(the_engine);
   (void)at_quick_exit(finish); /* no destructors run there; without memory for it there is no report */
   return LIBRARY_ACTIVE;

@@ -19,6 +19,18 @@ gp_engine_t *gp_library_engine(void);
 struct gp_recorder *gp_library_recorder(void);
 struct gp_snapshot_writer *gp_library_snapshots(void);
 
+/*
+ * What may be served in the runtime's place (hooks/runtime.h). Nothing with GPUPOOL_RUNTIME_HOOKS=0, nothing
+ * where something watches the process's CUDA calls, and nothing whose stack is recorded, so that it shows the
+ * runtime always. For callers that got an engine.
+ */
+typedef struct gp_runtime_share {
+  uint64_t most_bytes; /* of an allocation; 0: none is */
+  bool frees;
+} gp_runtime_share_t;
+
+const gp_runtime_share_t *gp_library_runtime_share(void);
+
 /* From now on every call is forwarded; the pool still frees the memory that it has handed out. The caller
  * logs the reason first. Any thread, also before the start. */
 void gp_library_stop_pooling(void);

@@ -219,14 +219,20 @@ gp_context_t *gp_current_context(gp_engine_t *engine)
   return context;
 }
 
-bool gp_has_current_context(gp_engine_t *engine)
+gp_context_t *gp_current_context_by_handle(gp_engine_t *engine)
 {
   CUcontext handle = NULL;
 
   if (GP_REAL_CALL(cuCtxGetCurrent, &handle) != CUDA_SUCCESS || !handle)
-    return false;
-  return (seen.context && seen.handle == handle && !gp_context_is_lost(seen.context)) ||
-         gp_current_context(engine);
+    return NULL;
+  if (seen.context && seen.handle == handle && !gp_context_is_lost(seen.context))
+    return seen.context;
+  return gp_current_context(engine);
+}
+
+bool gp_has_current_context(gp_engine_t *engine)
+{
+  return gp_current_context_by_handle(engine) != NULL;
 }
 
 /* The record of a context that may not be current, or NULL if it was never seen. handle NULL: the current

@@ -20,6 +20,10 @@ gp_context_t *gp_current_context(gp_engine_t *engine);
  * changed. */
 bool gp_has_current_context(gp_engine_t *engine);
 
+/* The same record, for a free: one call of the driver, as long as the current context has not changed,
+ * because the handle is trusted. */
+gp_context_t *gp_current_context_by_handle(gp_engine_t *engine);
+
 /*
  * The record of the context whose work a synchronization of that handle (NULL: the current one) covers. NULL
  * as above, and for a green context, whose synchronization covers only a part of a context.

@@ -3,6 +3,7 @@
  */
 #include "interpose/hooks/current_context.h"
 #include "interpose/hooks/hooks.h"
+#include "interpose/hooks/runtime.h"
 #include "interpose/library.h"
 #include "interpose/hooks/forward.h"
 #include "interpose/routes/real.h"
@@ -16,8 +17,10 @@ CUresult CUDAAPI hook_cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
   if (!context)
     return GP_REAL_CALL(cuMemAlloc_v2, pointer, bytes);
   int code = gp_engine_alloc(engine, context, bytes, &address);
-  if (code == CUDA_SUCCESS)
+  if (code == CUDA_SUCCESS) {
     *pointer = (CUdeviceptr)address;
+    gp_runtime_reached_driver(context, __builtin_return_address(0));
+  }
   return (CUresult)code;
 }
 

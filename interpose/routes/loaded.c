@@ -1,5 +1,6 @@
 #include "interpose/routes/loaded.h"
 
+#include <dlfcn.h>
 #include <link.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -67,11 +68,32 @@ bool gp_loaded_find_tool(char *text, size_t capacity)
   return true;
 }
 
+static const char *const cupti[] = {"libcupti"};
+
 bool gp_loaded_has_cupti(void)
 {
-  static const char *const cupti[] = {"libcupti"};
   search_t search = {.prefixes = cupti, .count = 1};
   return find(&search);
+}
+
+bool gp_loaded_is_cupti(const void *address)
+{
+  Dl_info info;
+  const char *slash = dladdr(address, &info) != 0 ? strrchr(info.dli_fname, '/') : NULL;
+  return slash && strncmp(slash + 1, cupti[0], strlen(cupti[0])) == 0;
+}
+
+bool gp_loaded_look_for_cupti(void)
+{
+  static _Atomic unsigned long long seen_loads; /* as of the last look */
+  static atomic_bool is_there;
+  search_t search = {
+      .prefixes = cupti, .count = 1, .seen_loads = atomic_load_explicit(&seen_loads, memory_order_relaxed)};
+
+  if (find(&search))
+    atomic_store(&is_there, true);
+  atomic_store_explicit(&seen_loads, search.loads, memory_order_relaxed);
+  return atomic_load(&is_there);
 }
 
 static const char *const rdma_libraries[] = {

@@ -25,6 +25,13 @@ bool gp_loaded_find_tool(char *text, size_t capacity);
  */
 bool gp_loaded_has_cupti(void);
 
+/* That code is CUPTI's. Asks the loader. */
+bool gp_loaded_is_cupti(const void *address);
+
+/* As gp_loaded_has_cupti, for callers that ask often: if nothing was loaded since the last look nothing is
+ * done. Once true it stays. */
+bool gp_loaded_look_for_cupti(void);
+
 /*
  * Libraries by which other devices than the GPU reach GPU memory: network cards, disks, the host's own
  * mapping. If one is there, the order of a single stream ends (pool/reuse/single_stream.h), because those

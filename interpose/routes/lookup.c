@@ -7,10 +7,13 @@
 #include <string.h>
 
 #include "interpose/routes/classes.h"
+#include "interpose/routes/loaded.h"
 #include "interpose/hooks/hooks.h"
+#include "interpose/hooks/runtime.h"
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
 #include "interpose/routes/real_dlsym.h"
+#include "interpose/routes/runtimes.h"
 #include "interpose/routes/unknown.h"
 #include "interpose/sight/stubs.h"
 #include "pool/reuse/stream_calls.h"
@@ -101,11 +104,42 @@ static bool submits_work(const gp_hook_t *hook)
   return i >= GP_HOOK_COUNT || i == GP_FN_cuMemcpyDtoHAsync_v2 || i == GP_FN_cuMemcpyDtoHAsync_v2_ptsz;
 }
 
+/*
+ * A look-up of a function of the runtime gives the runtime's own. By scope, or with the handle of the program
+ * itself, it would find this library's export, even where there is no runtime.
+ */
+static void *decide_runtime(void *handle, const char *name, const void *return_address)
+{
+  if (gp_runtime_find(name) < 0)
+    return NULL;
+  if (handle == RTLD_NEXT) { /* the stub jumps, so that the caller stays the same */
+    if (!gp_runtime_is_before_us(return_address) || gp_real_dlsym(RTLD_NEXT, name))
+      return NULL;
+    return GP_DLSYM_NONE;
+  }
+  if (handle == RTLD_DEFAULT) {
+    void *real = gp_runtime_look_up(name, return_address);
+    return real ? real : GP_DLSYM_NONE;
+  }
+  void *found = gp_real_dlsym(handle, name);
+  if (!found || !gp_real_is_own(found))
+    return NULL; /* the jump gives the same again */
+  found = gp_real_dlsym(RTLD_NEXT, name);
+  return found ? found : GP_DLSYM_NONE;
+}
+
+GP_BEFORE_SANITIZERS static bool is_runtime_name(const char *name)
+{
+  return name && name[0] == 'c' && name[1] == 'u' && name[2] == 'd' && name[3] == 'a';
+}
+
 GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const void *return_address)
 {
   gp_real_dlsym_init(); /* the stub jumps through it */
   if (!gp_real_is_driver_name(name))
-    return NULL;
+    return is_runtime_name(name) ? decide_runtime(handle, name, return_address) : NULL;
+  if (gp_runtime_serves() && gp_loaded_is_cupti(return_address))
+    gp_runtime_stop(); /* somebody has begun to use it */
   const gp_hook_t *hook = find_symbol(name);
   if (!hook)
     return decide_unknown(handle, name, return_address);

@@ -54,6 +54,11 @@ void *gp_real_dlsym(void *handle, const char *name)
   return resolve_dlsym()(handle, name);
 }
 
+void *gp_real_dlvsym(void *handle, const char *name, const char *version)
+{
+  return dlvsym(handle, name, version);
+}
+
 const void *gp_real_dlsym_address(void)
 {
   return (const void *)resolve_dlsym();

@@ -14,7 +14,10 @@
 /* The C library's dlsym, or that of the next library that stands in for it. Its caller is this library. */
 void *gp_real_dlsym(void *handle, const char *name);
 
-/* Where that is. */
+/* The C library's dlvsym. Its caller is this library. */
+void *gp_real_dlvsym(void *handle, const char *name, const char *version);
+
+/* Where dlsym is. */
 const void *gp_real_dlsym_address(void);
 
 /* Makes sure that the stub knows where to jump to. */

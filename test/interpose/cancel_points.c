@@ -126,6 +126,7 @@ STAND_IN(ssize_t, __getdelim, (char **line, size_t *room, int delimiter, FILE *f
     (line, room, delimiter, file))
 STAND_IN(int, posix_fallocate64, (int fd, off64_t offset, off64_t bytes), (fd, offset, bytes))
 STAND_IN(void *, dlopen, (const char *path, int mode), (path, mode))
+STAND_IN(int, dlclose, (void *handle), (handle))
 
 __attribute__((visibility("default"))) int open64(const char *path, int flags, ...)
 {

@@ -4,6 +4,7 @@
 #include "rt.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 
 #define MAX_DEVICES 64
 
@@ -17,8 +18,26 @@ static _Thread_local struct {
   CUresult last;
   int device;
   bool bound;
+  bool chosen;         /* the program chose the device, and is not bound to it yet: CUDA 11 */
   unsigned generation; /* of the device when this thread was bound to it */
+  unsigned long long entries;
 } self;
+
+static bool unloading;
+
+/* Calls after this answer cudaErrorCudartUnloading: the runtime's own exit handler, which is as old as its
+ * first call. */
+static void unload(void)
+{
+  __atomic_store_n(&unloading, true, __ATOMIC_RELEASE);
+}
+
+/* For tests: how many calls of the thread have come to this runtime that need a context. */
+unsigned long long __cudaSimEntries(void);
+unsigned long long __cudaSimEntries(void)
+{
+  return self.entries;
+}
 
 CUresult rt_set(CUresult code)
 {
@@ -40,13 +59,16 @@ unsigned rt_generation(int device)
 CUresult rt_init(void)
 {
   static bool done;
+  if (__atomic_load_n(&unloading, __ATOMIC_ACQUIRE))
+    return CUDA_ERROR_DEINITIALIZED;
   if (__atomic_load_n(&done, __ATOMIC_ACQUIRE))
     return CUDA_SUCCESS;
   CUresult code = rt_driver_load();
   if (code == CUDA_SUCCESS)
     code = rt_driver.cuInit(0);
-  if (code == CUDA_SUCCESS)
-    __atomic_store_n(&done, true, __ATOMIC_RELEASE);
+  if (code == CUDA_SUCCESS && !__atomic_exchange_n(&done, true, __ATOMIC_ACQ_REL) &&
+      getenv("SIMCUDA_UNLOADS"))
+    (void)atexit(unload);
   return code;
 }
 
@@ -72,6 +94,7 @@ static CUresult bind_to(int device)
   if (code == CUDA_SUCCESS) {
     self.device = device;
     self.bound = true;
+    self.chosen = false;
     self.generation = rt_generation(device);
   }
   return code;
@@ -80,12 +103,15 @@ static CUresult bind_to(int device)
 /* A context that the program made current through the driver API is used as it is. */
 CUresult rt_bind(void)
 {
+  self.entries++;
+  if (__atomic_load_n(&unloading, __ATOMIC_ACQUIRE))
+    return CUDA_ERROR_DEINITIALIZED;
   if (self.bound && self.generation == rt_generation(self.device))
     return CUDA_SUCCESS;
   CUresult code = rt_init();
   if (code != CUDA_SUCCESS)
     return code;
-  if (!self.bound) {
+  if (!self.bound && !self.chosen) {
     CUcontext ctx = NULL;
     CUdevice device;
     if (rt_driver.cuCtxGetCurrent(&ctx) == CUDA_SUCCESS && ctx &&
@@ -111,13 +137,21 @@ cudaError_t CUDARTAPI cudaPeekAtLastError(void)
   return (cudaError_t)self.last;
 }
 
+/* "bind the primary context of the specified device": since 12.0, before only the next call did */
 static CUresult set_device(int device)
 {
   int count = 0;
   CUresult code = rt_driver.cuDeviceGetCount(&count);
   if (code != CUDA_SUCCESS)
     return code;
-  return device >= 0 && device < count ? bind_to(device) : CUDA_ERROR_INVALID_DEVICE;
+  if (device < 0 || device >= count)
+    return CUDA_ERROR_INVALID_DEVICE;
+  if (RT_MAJOR >= 12)
+    return bind_to(device);
+  self.device = device;
+  self.bound = false;
+  self.chosen = true;
+  return CUDA_SUCCESS;
 }
 
 RT_FN_INIT(cudaSetDevice, (int device), set_device(device))

@@ -1,0 +1,156 @@
+#include "interpose/hooks/runtime.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "interpose/hooks/current_context.h"
+#include "interpose/library.h"
+#include "interpose/routes/loaded.h"
+#include "interpose/routes/runtimes.h"
+
+#define INITIALIZATION_ERROR 3 /* cudaErrorInitializationError of driver_types.h */
+
+/*
+ * What the thread knows: `runtime`, by where it begins, has come to the driver with `context` current. asked:
+ * the runtime to which its last call went on, not confirmed yet. Both hold for gp_runtime_looks.
+ */
+static _Thread_local struct {
+  const char *runtime;
+  gp_context_t *context;
+  const char *asked_begin;
+  const char *asked_end;
+  uint64_t looks;
+} thread __attribute__((tls_model("initial-exec")));
+
+/*
+ * From the first confirmation to the begin of the program's end, at which the driver's and the runtime's own
+ * handlers make every call fail. They registered theirs before, so that this one runs first.
+ */
+typedef enum stage {
+  STAGE_NEW,
+  STAGE_STARTING,
+  STAGE_SERVING,
+  STAGE_OVER,
+} stage_t;
+
+static _Atomic(stage_t) stage;
+
+void gp_runtime_stop(void)
+{
+  atomic_store(&stage, STAGE_OVER);
+}
+
+bool gp_runtime_serves(void)
+{
+  return atomic_load(&stage) == STAGE_SERVING;
+}
+
+static void end(void *unused)
+{
+  (void)unused;
+  gp_runtime_stop();
+}
+
+int __cxa_atexit(void (*fn)(void *arg), void *arg, void *library); /* Itanium C++ ABI, 3.3.6.3 */
+
+static void begin(void)
+{
+  stage_t expected = STAGE_NEW;
+
+  if (!atomic_compare_exchange_strong(&stage, &expected, STAGE_STARTING))
+    return;
+  bool is_told = __cxa_atexit(end, NULL, NULL) == 0 && at_quick_exit(gp_runtime_stop) == 0;
+  expected = STAGE_STARTING;
+  (void)atomic_compare_exchange_strong(&stage, &expected, is_told ? STAGE_SERVING : STAGE_OVER);
+}
+
+/* A program that has itself called back for each call of the runtime (CUPTI) is to see them all. */
+static bool is_watched(void)
+{
+  if (!gp_loaded_look_for_cupti())
+    return false;
+  gp_runtime_stop();
+  return true;
+}
+
+void gp_runtime_reached_driver(gp_context_t *context, const void *caller)
+{
+  const char *place = caller;
+  const char *asked = thread.asked_begin;
+  const gp_runtime_share_t *share = gp_library_runtime_share();
+
+  if (!asked)
+    return;
+  thread.asked_begin = NULL;
+  if (place < asked || place >= thread.asked_end || (share->most_bytes == 0 && !share->frees) || is_watched())
+    return;
+  begin();
+  thread.runtime = asked;
+  thread.context = context;
+}
+
+static int none(void)
+{
+  return INITIALIZATION_ERROR;
+}
+
+/*
+ * Where the call goes on to. A process without the runtime has callers only if they refer to these names
+ * weakly; without this library they would not call.
+ */
+static void *go_on(const gp_runtime_way_t *way, gp_runtime_function_t function)
+{
+  thread.asked_begin = way->runtime_begin;
+  thread.asked_end = way->runtime_end;
+  return way->real[function] ? way->real[function] : (void *)(uintptr_t)none;
+}
+
+/* The engine, if calls of that runtime may be served. */
+static gp_engine_t *engine_for(const gp_runtime_way_t *way)
+{
+  if (thread.looks != gp_runtime_looks) {
+    thread.looks = gp_runtime_looks;
+    thread.runtime = NULL;
+  }
+  if (!way->runtime_begin || atomic_load_explicit(&stage, memory_order_relaxed) != STAGE_SERVING ||
+      gp_green_contexts_exist())
+    return NULL;
+  return gp_library_engine();
+}
+
+/* That context is current, for the driver, and the runtime uses it in this thread: it has come to the driver
+ * with it. */
+static bool is_confirmed(const gp_runtime_way_t *way, const gp_context_t *context)
+{
+  return context && context == thread.context && way->runtime_begin == thread.runtime;
+}
+
+void *gp_runtime_cudaMalloc(void **ret, size_t bytes, void *unused, const void *caller)
+{
+  const gp_runtime_way_t *way = gp_runtime_way(caller);
+  gp_engine_t *engine = ret ? engine_for(way) : NULL;
+  uint64_t address;
+
+  (void)unused;
+  if (!engine || bytes > gp_library_runtime_share()->most_bytes)
+    return go_on(way, GP_RUNTIME_cudaMalloc);
+  gp_context_t *context = gp_current_context(engine);
+  if (!is_confirmed(way, context) || !gp_engine_alloc_kept(engine, context, bytes, &address))
+    return go_on(way, GP_RUNTIME_cudaMalloc);
+  *ret = (void *)(uintptr_t)address;
+  return NULL;
+}
+
+void *gp_runtime_cudaFree(void *pointer, size_t unused, void *unused_too, const void *caller)
+{
+  const gp_runtime_way_t *way = gp_runtime_way(caller);
+  gp_engine_t *engine = pointer ? engine_for(way) : NULL;
+
+  (void)unused;
+  (void)unused_too;
+  if (!engine || !gp_library_runtime_share()->frees ||
+      !is_confirmed(way, gp_current_context_by_handle(engine)) ||
+      !gp_engine_free_kept(engine, (uint64_t)(uintptr_t)pointer))
+    return go_on(way, GP_RUNTIME_cudaFree);
+  return NULL;
+}

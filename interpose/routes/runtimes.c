@@ -1,0 +1,285 @@
+#include "interpose/routes/runtimes.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include "interpose/process.h"
+#include "interpose/routes/objects.h"
+#include "interpose/routes/real.h"
+#include "interpose/routes/real_dlsym.h"
+#include "pool/util/assert.h"
+#include "pool/util/cancel.h"
+
+#define WAYS     4 /* that a thread remembers: objects of the program that call in turns */
+#define DEFINERS 8
+
+_Thread_local uint64_t gp_runtime_looks __attribute__((tls_model("initial-exec")));
+static _Thread_local gp_runtime_way_t ways[WAYS] __attribute__((tls_model("initial-exec")));
+
+static const char *const names[GP_RUNTIME_COUNT] = {
+#define RUNTIME(symbol) [GP_RUNTIME_##symbol] = #symbol,
+#include "interpose/routes/runtime.def"
+};
+
+/* Of CUDA 11 cudaSetDevice does not bind the context, so that the one that is current tells nothing. */
+static const char *const known_runtimes[] = {"libcudart.so.12", "libcudart.so.13"};
+
+int gp_runtime_find(const char *name)
+{
+  for (int i = 0; i < GP_RUNTIME_COUNT; i++)
+    if (strcmp(names[i], name) == 0)
+      return i;
+  return -1;
+}
+
+/* An object that defines the names. Copies: once the walk is over it may be unloaded. */
+typedef struct definer {
+  char soname[32]; /* "": longer, or none */
+  const char *begin;
+  const char *end;
+  void *functions[GP_RUNTIME_COUNT];
+  bool is_runtime; /* one of known_runtimes */
+  bool has_versions;
+  bool stays;
+} definer_t;
+
+typedef struct walk {
+  const void *caller;
+  const char *loader; /* where it is, by which the program was started; NULL: past it, or not known */
+  bool has_caller;    /* else nothing of caller_object holds: no object has the address */
+  bool caller_stays;
+  gp_object_t caller_object; /* loaded while it calls */
+  unsigned definer_count;    /* may be more than there is room for */
+  definer_t definers[DEFINERS];
+  uint64_t objects;
+  uint64_t unloads;
+} walk_t;
+
+static bool is_known_runtime(const char *soname)
+{
+  for (size_t i = 0; i < sizeof(known_runtimes) / sizeof(known_runtimes[0]); i++)
+    if (strcmp(soname, known_runtimes[i]) == 0)
+      return true;
+  return false;
+}
+
+static void note_definer(walk_t *walk, const gp_object_t *object, bool stays)
+{
+  definer_t definer = {
+      .begin = object->begin, .end = object->end, .stays = stays, .has_versions = object->has_versions};
+  size_t length = strlen(object->soname);
+  bool defines = false;
+
+  for (int i = 0; i < GP_RUNTIME_COUNT; i++)
+    defines |= gp_object_defines(object, names[i], &definer.functions[i]);
+  if (!defines)
+    return;
+  if (length < sizeof(definer.soname))
+    memcpy(definer.soname, object->soname, length + 1);
+  definer.is_runtime = is_known_runtime(definer.soname);
+  for (int i = 0; i < GP_RUNTIME_COUNT; i++)
+    definer.is_runtime = definer.is_runtime && definer.functions[i];
+  if (walk->definer_count < DEFINERS)
+    walk->definers[walk->definer_count] = definer;
+  walk->definer_count++;
+}
+
+/*
+ * The list has the program first, then what it was started with, the loader itself among that, then what was
+ * loaded later. So what comes before the loader stays; of what comes behind it this is not known.
+ */
+static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
+{
+  walk_t *walk = arg;
+  gp_object_t object;
+  bool is_program = walk->objects++ == 0;
+
+  (void)size;
+  walk->unloads = info->dlpi_subs;
+  if (walk->loader && (const char *)info->dlpi_addr == walk->loader)
+    walk->loader = NULL;
+  if (!gp_object_read(info, &object) || gp_object_has(&object, (const void *)(uintptr_t)gp_runtime_way))
+    return 0;
+  bool stays = is_program || walk->loader || object.stays;
+  if (gp_object_has(&object, walk->caller)) {
+    walk->has_caller = true;
+    walk->caller_object = object;
+    walk->caller_stays = stays;
+  }
+  note_definer(walk, &object, stays);
+  return 0;
+}
+
+/* The only one; or the one runtime that the caller is linked to, if all are runtimes of several versions:
+ * their symbols have versions, so that none is taken for another's. NULL: neither. */
+static const definer_t *choose(const walk_t *walk)
+{
+  const definer_t *chosen = NULL;
+
+  if (walk->definer_count == 1)
+    return &walk->definers[0];
+  if (walk->definer_count > DEFINERS || !walk->has_caller)
+    return NULL;
+  for (unsigned i = 0; i < walk->definer_count; i++) {
+    const definer_t *definer = &walk->definers[i];
+    bool is_needed = gp_object_needs(&walk->caller_object, definer->soname);
+    if (strncmp(definer->soname, "libcudart.so.", 13) != 0 || (is_needed && chosen))
+      return NULL;
+    for (unsigned k = 0; k < i; k++)
+      if (strcmp(walk->definers[k].soname, definer->soname) == 0)
+        return NULL;
+    if (is_needed)
+      chosen = definer;
+  }
+  return chosen;
+}
+
+/* The version of the symbols that the caller was linked to; NULL: none, or it was linked to no definer. */
+static const char *needed_version(const walk_t *walk)
+{
+  const char *version = NULL;
+
+  for (unsigned i = 0; walk->has_caller && !version && i < walk->definer_count && i < DEFINERS; i++)
+    version = gp_object_needed_version(&walk->caller_object, walk->definers[i].soname);
+  return version;
+}
+
+static bool has_versions(const walk_t *walk, const void *function)
+{
+  for (unsigned i = 0; i < walk->definer_count && i < DEFINERS; i++)
+    if ((const char *)function >= walk->definers[i].begin && (const char *)function < walk->definers[i].end)
+      return walk->definers[i].has_versions;
+  return false;
+}
+
+/* The loader takes a definition without a version for any, which dlvsym does not. walk and version NULL: the
+ * first. */
+static void *look_up(const walk_t *walk, void *object, const char *name, const char *version)
+{
+  void *first = gp_real_dlsym(object, name);
+  return first && version && has_versions(walk, first) ? gp_real_dlvsym(object, name, version) : first;
+}
+
+/* As the loader binds: what comes behind this library in the order of look-up, then what the caller itself
+ * was linked to. */
+static void *ask_loader(const walk_t *walk, const void *caller, const char *name, const char *version)
+{
+  Dl_info info;
+  void *function = look_up(walk, RTLD_NEXT, name, version);
+
+  if (!function && dladdr(caller, &info) != 0) {
+    int cancel_state = gp_cancel_hold(); /* dlopen may be a cancellation point */
+    void *object = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    if (object) {
+      function = look_up(walk, object, name, version);
+      (void)dlclose(object); /* it is loaded, for it calls */
+    }
+    gp_cancel_restore(cancel_state);
+  }
+  return function && !gp_real_is_own(function) ? function : NULL;
+}
+
+void *gp_runtime_look_up(const char *name, const void *caller)
+{
+  void *function = ask_loader(NULL, caller, name, NULL);
+
+  if (function)
+    (void)dlerror(); /* our own look-ups may have failed; the caller's has not */
+  else
+    (void)gp_real_dlsym(RTLD_NEXT, name);
+  return function;
+}
+
+static void fill_from_loader(gp_runtime_way_t *way, const walk_t *walk)
+{
+  const char *version = needed_version(walk);
+
+  for (int i = 0; i < GP_RUNTIME_COUNT; i++) {
+    way->real[i] = ask_loader(walk, walk->caller, names[i], version);
+    for (unsigned k = 0; !way->real[i] && k < walk->definer_count && k < DEFINERS; k++)
+      way->real[i] = walk->definers[k].functions[i];
+  }
+  (void)dlerror(); /* the caller has not looked anything up */
+}
+
+static void look(const void *caller, gp_runtime_way_t *way)
+{
+  walk_t walk = {.caller = caller, .loader = (const char *)getauxval(AT_BASE)};
+
+  gp_runtime_looks++;
+  (void)dl_iterate_phdr(look_at, &walk);
+  *way = (gp_runtime_way_t){.unloads = walk.unloads};
+  if (walk.has_caller) {
+    way->begin = walk.caller_object.begin;
+    way->end = walk.caller_object.end;
+  }
+  const definer_t *definer = choose(&walk);
+  if (!definer || !definer->functions[0]) {
+    if (walk.definer_count > 0)
+      fill_from_loader(way, &walk);
+    else
+      way->begin = way->end = NULL; /* a runtime may come yet */
+    return;
+  }
+  memcpy(way->real, definer->functions, sizeof(way->real));
+  way->stays = walk.has_caller && walk.caller_stays && definer->stays;
+  if (definer->is_runtime) {
+    way->runtime_begin = definer->begin;
+    way->runtime_end = definer->end;
+  }
+}
+
+/* The count is of the whole list, so the first object tells it. */
+static int read_unloads(struct dl_phdr_info *info, size_t size, void *arg)
+{
+  (void)size;
+  *(uint64_t *)arg = info->dlpi_subs;
+  return 1;
+}
+
+/* In a child another thread of the parent may have held that lock for ever, and nothing was unloaded since.
+ */
+static bool holds(const gp_runtime_way_t *way)
+{
+  uint64_t unloads = way->unloads;
+
+  if (!way->stays && gp_process_is_ours())
+    (void)dl_iterate_phdr(read_unloads, &unloads);
+  return unloads == way->unloads;
+}
+
+const gp_runtime_way_t *gp_runtime_way(const void *caller)
+{
+  static _Thread_local unsigned next __attribute__((tls_model("initial-exec")));
+  const char *place = caller;
+
+  int i = 0;
+  while (i < WAYS && (place < ways[i].begin || place >= ways[i].end))
+    i++;
+  if (i < WAYS && holds(&ways[i]))
+    return &ways[i];
+  gp_runtime_way_t *way = &ways[i < WAYS ? i : (int)(next++ % WAYS)];
+  look(caller, way);
+  return way;
+}
+
+static int find_first(struct dl_phdr_info *info, size_t size, void *arg)
+{
+  walk_t *walk = arg;
+  gp_object_t object;
+
+  (void)size;
+  if (!gp_object_read(info, &object))
+    return 0;
+  walk->has_caller = gp_object_has(&object, walk->caller);
+  return walk->has_caller || gp_object_has(&object, (const void *)(uintptr_t)gp_runtime_way);
+}
+
+bool gp_runtime_is_before_us(const void *caller)
+{
+  walk_t walk = {.caller = caller};
+  (void)dl_iterate_phdr(find_first, &walk);
+  return walk.has_caller;
+}
