@@ -242,6 +242,20 @@ class Export(cli.Case):
         self.assertEqual((begun["ts"], begun["tid"], begun["name"]), (4.5, 4711, "layer;1"))
         self.assertEqual(begun["args"], {"device": 0, "address": "0x200000", "size": 1000, "rounded_size": MIB})
 
+    def test_perfetto_marks_and_scopes(self):
+        """In their places among the events; of a scope both ends or the begin only, and nothing that is not as it should be."""
+        def mark(kind, time_ns, name, scope=None, device=None, thread=0):
+            return {"kind": kind, "time_ns": time_ns, "thread": thread, "device": device, "scope": scope, "name": name}
+        marks = [mark("end", 0, "lost begin", 9, 0), mark("mark", 1, "warm \u00e9"), mark("begin", 4800, "step", 1, 0), mark("begin", 4900, "inner", 2, 0),
+                 mark("begin", 4950, "again", 2, 0), mark("end", 5600, "step", 1, 0), mark("mark", 5000, "late"), mark("mark", 5700, "no thread", thread=7),
+                 mark("other", 5800, "no kind"), mark("end", 10 ** 12, "other name", 2, 0), mark("begin", 10 ** 12, "open", 3, 0), {}, 7]
+        timeline = json.loads(self.export(story_snapshot(marks=marks), "--to", "perfetto"))
+        left = formats.check_perfetto(timeline)
+        self.assertEqual([key[2] for key in left if key[1] == "scope"], ["0x3"])
+        named = [(event["ph"], event["name"]) for event in timeline["traceEvents"] if event.get("cat") == "scope" or event["name"].startswith("warm")]
+        self.assertEqual(named, [("i", "warm \u00e9"), ("b", "step"), ("b", "inner"), ("e", "step"), ("e", "inner"), ("b", "open")])
+        self.assertNotIn("no thread", json.dumps(timeline))
+
     def test_perfetto_names_blocks_by_owner(self):
         snapshot = story_snapshot()
         snapshot["frames"][0]["function"] = "cudaMalloc"

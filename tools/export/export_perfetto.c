@@ -2,8 +2,8 @@
  * The trace event format, which Perfetto and chrome://tracing read. Blocks are asynchronous slices, since
  * their lifetimes overlap: a pair of "b" and "e" with an id. What was live before the first event begins with
  * it; what is live at the end has no end. A block has the name of its owner, so that the blocks of one are
- * together; without a stack it has its size. Counters are of each device; each other event is an instant.
- * Traces are long: what can be left out is.
+ * together; without a stack it has its size. Counters are of each device; each other event is an instant, and
+ * so is a mark of the program. Its scopes are slices. Traces are long: what can be left out is.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 
 #include "pool/util/size.h"
 #include "tools/export/export.h"
+#include "tools/export/export_marks.h"
 #include "tools/output.h"
 #include "tools/symbols/frame_text.h"
 #include "tools/symbols/stack_owners.h"
@@ -40,6 +41,8 @@ typedef struct perfetto {
   counters_t counters[GP_SNAPSHOT_DEVICES];
   uint64_t first_ns;
   uint64_t now_ns;
+  gp_export_marks_t marks;
+  size_t next_mark;
 } perfetto_t;
 
 /* What every event begins with. */
@@ -268,6 +271,30 @@ static void write_event(perfetto_t *perfetto, const gp_export_event_t *event, gp
   }
 }
 
+static void write_mark(perfetto_t *perfetto, const gp_export_mark_t *mark)
+{
+  static const char *const phases[] = {[GP_MARK_MOMENT] = "i", [GP_MARK_BEGIN] = "b", [GP_MARK_END] = "e"};
+  gp_json_t *json = &perfetto->json;
+
+  begin(perfetto, mark->name, phases[mark->kind], mark->time_ns, mark->thread);
+  if (mark->kind == GP_MARK_MOMENT) {
+    gp_json_key_string(json, "s", "p");
+  } else {
+    gp_json_key_string(json, "cat", "scope");
+    gp_json_key(json, "id");
+    gp_json_hex(json, mark->scope);
+  }
+  gp_json_end(json, '}');
+}
+
+/* Those before a moment: times in the file never go back. */
+static void write_marks_before(perfetto_t *perfetto, uint64_t time_ns)
+{
+  const gp_export_marks_t *marks = &perfetto->marks;
+  while (perfetto->next_mark < marks->count && marks->marks[perfetto->next_mark].time_ns < time_ns)
+    write_mark(perfetto, &marks->marks[perfetto->next_mark++]);
+}
+
 static void write_events(perfetto_t *perfetto, gp_block_map_t *live)
 {
   const gp_export_t *export = perfetto->export;
@@ -280,11 +307,13 @@ static void write_events(perfetto_t *perfetto, gp_block_map_t *live)
     /* What changes at one moment is one sample. */
     if (event.time_ns != perfetto->now_ns)
       write_counters(perfetto);
+    write_marks_before(perfetto, event.time_ns);
     perfetto->now_ns = event.time_ns;
     count(perfetto, &event, true);
     write_event(perfetto, &event, live);
   }
   write_counters(perfetto);
+  write_marks_before(perfetto, UINT64_MAX);
 }
 
 int gp_export_perfetto(gp_export_t *export)
@@ -310,6 +339,8 @@ int gp_export_perfetto(gp_export_t *export)
     gp_json_key(&perfetto.json, "traceEvents");
     gp_json_begin(&perfetto.json, '[');
     write_metadata(&perfetto);
+    gp_export_marks_read(export, &perfetto.marks);
+    write_marks_before(&perfetto, perfetto.first_ns);
     for (size_t i = 0; i < live.count; i++)
       write_begin(&perfetto, &first[i], perfetto.first_ns, -1, "");
     write_counters(&perfetto);

@@ -23,6 +23,7 @@ static const struct {
     {"devices", '[', "an array", true},
     {"streams", '[', "an array", true},
     {"threads", '[', "an array", true},
+    {"marks", '[', "an array", false},
     {"oom", '{', "an object", false},
     {"recorded_since_ns", '0', "a number", true},
     {"dropped_events", '0', "a number", true},

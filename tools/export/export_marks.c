@@ -1,0 +1,68 @@
+#include "tools/export/export_marks.h"
+
+#include <string.h>
+
+static bool read_kind(const cJSON *item, gp_mark_kind_t *ret_kind)
+{
+  const char *text = gp_snapshot_text(item, "kind");
+  for (int kind = 0; kind < GP_MARK_KIND_COUNT; kind++) {
+    if (strcmp(text, gp_mark_kind_name((gp_mark_kind_t)kind)) == 0) {
+      *ret_kind = (gp_mark_kind_t)kind;
+      return true;
+    }
+  }
+  return false;
+}
+
+static bool read_mark(const gp_export_t *export, const cJSON *item, gp_export_mark_t *ret_mark)
+{
+  uint64_t thread = 0, device = 0;
+  gp_export_mark_t mark = {.name = gp_snapshot_text(item, "name")};
+
+  int has_device = gp_snapshot_uint(item, "device", &device);
+  if (!read_kind(item, &mark.kind) || gp_snapshot_uint(item, "time_ns", &mark.time_ns) != 1 ||
+      gp_snapshot_uint(item, "thread", &thread) != 1 || thread >= export->thread_count || has_device < 0 ||
+      device >= GP_SNAPSHOT_DEVICES)
+    return false;
+  mark.thread = (int)thread;
+  mark.device = has_device ? (int)device : -1;
+  if (mark.kind != GP_MARK_MOMENT && gp_snapshot_uint(item, "scope", &mark.scope) != 1)
+    return false;
+  *ret_mark = mark;
+  return mark.device < 0 || gp_export_has_device(export, mark.device);
+}
+
+/* The begin of a scope that has not ended, or NULL. */
+static const gp_export_mark_t *find_open(const gp_export_marks_t *marks, uint64_t scope)
+{
+  for (size_t i = marks->count; i-- > 0;) {
+    const gp_export_mark_t *mark = &marks->marks[i];
+    if (mark->kind != GP_MARK_MOMENT && mark->scope == scope)
+      return mark->kind == GP_MARK_BEGIN ? mark : NULL;
+  }
+  return NULL;
+}
+
+void gp_export_marks_read(const gp_export_t *export, gp_export_marks_t *ret_marks)
+{
+  const cJSON *list = cJSON_GetObjectItemCaseSensitive(export->snapshot->root, "marks");
+  const cJSON *item;
+  uint64_t last_ns = 0;
+
+  ret_marks->count = 0;
+  cJSON_ArrayForEach(item, list)
+  {
+    gp_export_mark_t mark;
+    if (ret_marks->count == GP_MARKS_MAX)
+      return;
+    if (!read_mark(export, item, &mark) || mark.time_ns < last_ns)
+      continue;
+    const gp_export_mark_t *begun = mark.kind == GP_MARK_MOMENT ? NULL : find_open(ret_marks, mark.scope);
+    if ((mark.kind == GP_MARK_BEGIN && begun) || (mark.kind == GP_MARK_END && !begun))
+      continue;
+    if (begun) /* both ends have one name */
+      mark.name = begun->name;
+    last_ns = mark.time_ns;
+    ret_marks->marks[ret_marks->count++] = mark;
+  }
+}
