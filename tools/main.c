@@ -24,6 +24,7 @@ static const gp_command_t commands[] = {
     {"diff", gp_command_diff, gp_command_diff_help, "compare two snapshots"},
     {"replay", gp_command_replay, gp_command_replay_help,
         "serve a recording's requests again, with other settings"},
+    {"tune", gp_command_tune, gp_command_tune_help, "find the settings that serve recordings best"},
     {"recover", gp_command_recover, gp_command_recover_help, "make a snapshot of a program that was killed"},
     {"config", gp_command_config, gp_command_config_help, "print the options in effect"},
 };

@@ -46,6 +46,8 @@ int gp_command_diff(int argc, char **argv);
 void gp_command_diff_help(void);
 int gp_command_replay(int argc, char **argv);
 void gp_command_replay_help(void);
+int gp_command_tune(int argc, char **argv);
+void gp_command_tune_help(void);
 int gp_command_sites(int argc, char **argv);
 void gp_command_sites_help(void);
 int gp_command_symbolize(int argc, char **argv);

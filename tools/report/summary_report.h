@@ -9,10 +9,18 @@
 #include "tools/model/findings.h"
 #include "tools/output.h"
 
-/* summary_text.c: writes the text to output. */
-void gp_summary_print(const gp_findings_t *findings, gp_output_t *output);
+/* What the recorded requests would have been served best by, of a snapshot that has requests. */
+struct gp_tuning;
+
+/* summary_text.c: writes the text to output. tuning: NULL if it was not asked for. */
+void gp_summary_print(const gp_findings_t *findings, const struct gp_tuning *tuning, gp_output_t *output);
 
 /* summary_json.c: adds the members of one of "snapshots" (REPORTS.md) to object. */
-void gp_summary_json(const gp_findings_t *findings, cJSON *object);
+void gp_summary_json(const gp_findings_t *findings, const struct gp_tuning *tuning, cJSON *object);
+
+/* summary_tuning.c: fills *tuning from the requests of a snapshot that was read with GP_SUMMARY_COLUMNS.
+ * Returns 0, ENOMEM, EOVERFLOW, or ENOENT: there is no request in it. */
+int gp_summary_tune(struct gp_tuning *tuning, const gp_snapshot_t *snapshot, int device);
+void gp_summary_tuning_print(const struct gp_tuning *tuning, const char *file, gp_output_t *output);
 
 #endif

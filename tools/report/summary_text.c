@@ -10,6 +10,7 @@
 #include "tools/report/component_report.h"
 #include "tools/report/report.h"
 #include "tools/report/summary_report.h"
+#include "tools/tune/search.h"
 #include "tools/tool.h"
 
 #define TEXT_BYTES  1024
@@ -498,7 +499,7 @@ static void print_next(const gp_findings_t *findings, gp_output_t *output)
   }
 }
 
-void gp_summary_print(const gp_findings_t *findings, gp_output_t *output)
+void gp_summary_print(const gp_findings_t *findings, const gp_tuning_t *tuning, gp_output_t *output)
 {
   const gp_summary_t *summary = findings->summary;
   const cJSON *root = summary->snapshot->root;
@@ -515,5 +516,8 @@ void gp_summary_print(const gp_findings_t *findings, gp_output_t *output)
   print_names(output, cJSON_GetObjectItemCaseSensitive(root, "streams"), "stream", "handle");
   if (knows_threads(root))
     print_names(output, cJSON_GetObjectItemCaseSensitive(root, "threads"), "thread", "name");
-  print_next(findings, output);
+  if (tuning)
+    gp_summary_tuning_print(tuning, summary->file, output);
+  else
+    print_next(findings, output);
 }

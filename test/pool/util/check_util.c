@@ -146,6 +146,53 @@ START_TEST(test_mxnet_round_sizes)
 }
 END_TEST
 
+/*
+ * MXNet's arithmetic as its source has it (src/storage/pooled_storage_manager.h), without its table of 2^34
+ * bytes: the bytes of the bucket that a request comes from.
+ */
+static uint64_t mxnet_round(uint64_t bytes, unsigned cutoff, uint64_t page)
+{
+  unsigned log2 = bytes < 2 ? 0 : 64 - (unsigned)__builtin_clzll(bytes - 1);
+  uint64_t linear = UINT64_C(1) << cutoff;
+  if (log2 > cutoff)
+    return (bytes + linear - 1) / linear * linear;
+  return UINT64_C(1) << log2 < page ? page : UINT64_C(1) << log2;
+}
+
+static uint64_t mxnet_naive(uint64_t bytes, uint64_t page, uint64_t large)
+{
+  uint64_t rounded = (bytes + page - 1) / page * page;
+  return rounded > large ? (rounded + large - 1) / large * large : rounded;
+}
+
+START_TEST(test_mxnet_buckets)
+{
+  static const uint64_t pages[] = {512, 4096, 65536};
+  for (unsigned cutoff = 20; cutoff <= 34; cutoff++) {
+    for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++) {
+      gp_type_config_t config = config_of(1, cutoff);
+      config.page = pages[i];
+      for (uint64_t bytes = 1; bytes < 64 * GP_GIB; bytes += bytes / 50 + 1) {
+        /* The driver takes whole pages for more than 1 MiB: a class in between would be no smaller. */
+        uint64_t expected = mxnet_round(bytes, cutoff, pages[i]);
+        if (expected > GP_MIB)
+          expected = (expected + 2 * GP_MIB - 1) / (2 * GP_MIB) * (2 * GP_MIB);
+        if (bytes > GP_MIB && cutoff < 21)
+          continue; /* linear classes of a mebibyte: of what the driver takes two are the same */
+        ck_assert_uint_eq(gp_pool_type_round.block_bytes(&config, bytes), expected);
+      }
+    }
+  }
+  gp_type_config_t config = config_of(8, 64);
+  for (uint64_t bytes = 1; bytes < 64 * GP_GIB; bytes += bytes / 50 + 1) {
+    uint64_t expected = mxnet_naive(bytes, config.page, config.large_round);
+    if (expected > GP_MIB)
+      expected = mxnet_naive(expected, 2 * GP_MIB, config.large_round);
+    ck_assert_uint_eq(gp_pool_type_naive.block_bytes(&config, bytes), expected);
+  }
+}
+END_TEST
+
 START_TEST(test_naive_sizes)
 {
   gp_type_config_t config = config_of(8, 64);
@@ -282,6 +329,7 @@ int main(void)
   tcase_add_test(types, test_round_sizes);
   tcase_add_test(types, test_fits_of_round);
   tcase_add_test(types, test_mxnet_round_sizes);
+  tcase_add_test(types, test_mxnet_buckets);
   tcase_add_test(types, test_naive_sizes);
   suite_add_tcase(suite, types);
   TCase *tables = tcase_create("tables");

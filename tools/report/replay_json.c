@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "tools/arguments.h"
-#include "tools/replay/replay.h"
+#include "tools/report/replay_report.h"
 #include "tools/report/report.h"
 #include "tools/request.h"
 

@@ -2,8 +2,8 @@
  * What `gpupool replay` shows of one file, and how: replay_command.c finds it, replay_text.c and
  * replay_json.c say it.
  */
-#ifndef GP_TOOLS_REPLAY_REPLAY_H
-#define GP_TOOLS_REPLAY_REPLAY_H
+#ifndef GP_TOOLS_REPORT_REPLAY_REPORT_H
+#define GP_TOOLS_REPORT_REPLAY_REPORT_H
 
 #include "tools/output.h"
 #include "tools/replay/figures.h"

@@ -7,42 +7,22 @@
 #include <string.h>
 
 #include "pool/util/log.h"
-#include "tools/replay/replay.h"
+#include "tools/report/replay_report.h"
 #include "tools/report/report.h"
 #include "tools/tool.h"
 
 typedef struct own {
   gp_settings_t settings;
-  const char *capacity_text;
-  const char *ready_text;
-  uint64_t capacity;
-  gp_ready_t ready;
+  gp_place_t place;
 } own_t;
 
-static gp_parameter_t parameters[GP_SETTINGS_COUNT + 2] = {
-    {"capacity", 0, "SIZE", GP_PARAMETER_TEXT, offsetof(own_t, capacity_text), NULL, 0, 0,
-        "memory of each device, 80GiB; without it that of the recording's device, less what others had, or "
-        "no "
-        "bounds if it does not say"},
-    {"ready", 0, "WHEN", GP_PARAMETER_TEXT, offsetof(own_t, ready_text), NULL, 0, 0,
-        "when the device is known to be done with freed memory: recorded (as in the recording), at-once, "
-        "sync=N "
-        "(the program synchronizes after each N requests), lag=N (the device is N requests behind, and the "
-        "program never synchronizes); without it recorded, of tables of requests at-once"},
-};
+static gp_parameter_t parameters[GP_SETTINGS_COUNT + GP_PLACE_COUNT];
 
 static int check(const gp_request_t *request, void *arg)
 {
   own_t *own = arg;
-  if (own->capacity_text &&
-      (!gp_size_parse(own->capacity_text, strlen(own->capacity_text), &own->capacity) || !own->capacity))
-    return gp_message_usage(request->command, "%s: --capacity=%s is malformed; accepted: a size, as 80GiB",
-        request->command, own->capacity_text);
-  if (own->ready_text && !gp_ready_parse(own->ready_text, &own->ready))
-    return gp_message_usage(request->command,
-        "%s: --ready=%s is malformed; accepted: recorded, at-once, sync=N or lag=N", request->command,
-        own->ready_text);
-  return gp_settings_check(&own->settings, request->command);
+  int status = gp_place_check(&own->place, request->command);
+  return status ? status : gp_settings_check(&own->settings, request->command);
 }
 
 static const gp_request_form_t form = {
@@ -57,7 +37,7 @@ static const gp_request_form_t form = {
              "of PyTorch, a table of requests (op,id,size,stream: gpupool export --to csv),\n"
              "or a log of RMM. Settings that are not given are those of the recording.\n",
     .parameters = parameters,
-    .parameter_count = GP_SETTINGS_COUNT + 2,
+    .parameter_count = GP_SETTINGS_COUNT + GP_PLACE_COUNT,
     .check = check,
 };
 
@@ -100,11 +80,11 @@ static int simulate_all(gp_replay_t *replay, const own_t *own)
 static int replay_file(
     const gp_request_t *request, const own_t *own, const char *path, gp_output_t *output, cJSON *list)
 {
-  gp_replay_t replay = {.file = strcmp(path, "-") == 0 ? "stdin" : path, .capacity = own->capacity};
+  gp_replay_t replay = {.file = strcmp(path, "-") == 0 ? "stdin" : path, .capacity = own->place.capacity};
   const char *type = own->settings.texts[GP_OPTION_type];
 
-  int status =
-      gp_workload_load(&replay.workload, path, own->ready_text ? &own->ready : NULL, request->device);
+  int status = gp_workload_load(
+      &replay.workload, path, own->place.ready_text ? &own->place.ready : NULL, request->device);
   replay.results = calloc(GP_REPLAY_TYPES, sizeof(*replay.results));
   if (!status && !replay.results)
     status = out_of_memory(replay.file);
@@ -135,18 +115,13 @@ static int report(const gp_request_t *request, const void *arg, gp_output_t *out
 
 static void make_parameters(void)
 {
-  static bool is_made;
-  const gp_parameter_t mine[2] = {parameters[0], parameters[1]};
-  if (is_made)
-    return;
-  is_made = true;
   gp_settings_parameters(parameters, offsetof(own_t, settings));
-  memcpy(parameters + GP_SETTINGS_COUNT, mine, sizeof(mine));
+  gp_place_parameters(parameters + GP_SETTINGS_COUNT, offsetof(own_t, place));
 }
 
 int gp_command_replay(int argc, char **argv)
 {
-  own_t own = {.capacity = 0};
+  own_t own = {.place.capacity = 0};
   make_parameters();
   return gp_report_run_files(&form, argc, argv, &own, report);
 }

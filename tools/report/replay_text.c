@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "pool/util/size.h"
-#include "tools/replay/replay.h"
+#include "tools/report/replay_report.h"
 #include "tools/report/report.h"
 #include "tools/request.h"
 #include "tools/tool.h"

@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""gpupool tune: what it finds, and what it says of it.
+
+    cli_tune.py GPUPOOL PRELOAD_STUB [TEST ...]
+"""
+
+import glob
+import json
+import os
+import sys
+import unittest
+
+import cli
+from cli import INPUT, USAGE
+from cli_replay import Requests, rows
+from report_case import Reports
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+TRACES = sorted(glob.glob(os.path.join(ROOT, "test", "workloads", "*.csv")) +
+                glob.glob(os.path.join(ROOT, "..", "shared", "traces", "*.csv")))
+
+
+class Tune(Reports):
+    command = "tune"
+
+    def tune(self, *arguments, **options):
+        document = json.loads(self.run_tool("tune", "--json", *arguments, **options).stdout)
+        self.expect_valid(document, "tune")
+        return document
+
+    def replay(self, settings, *files):
+        """What replay says of settings: the sum of what was held, and of the cost."""
+        arguments = [part for name, value in settings.items()
+                     for part in ("--" + name[len("GPUPOOL_"):].lower().replace("_", "-"), value)]
+        document = json.loads(self.run_tool("replay", "--json", *arguments, *files).stdout)
+        passes = [recording["results"][0]["cold"] for recording in document["recordings"]]
+        return (sum(one["devices"][0]["held_peak"] for one in passes), sum(one["cost_ns"] for one in passes))
+
+    def test_every_trace_against_all_settings(self):
+        """At most a tenth of the evaluations, and a result within 1% of the best."""
+        for goal, measure in (("memory", "ratio"), ("time", "cost_ns")):
+            for trace in (trace for trace in TRACES if os.path.getsize(trace) < 100000):
+                with self.subTest(trace=os.path.basename(trace), goal=goal):
+                    some, all_ = self.tune("--goal", goal, trace), self.tune("--goal", goal, "--exhaustive", trace)
+                    self.assertEqual((all_["tried"], some["candidates"]), (all_["candidates"], all_["candidates"]))
+                    self.assertLessEqual(some["tried"], 0.1 * some["candidates"])
+                    self.assertLessEqual(some["best"][measure], 1.01 * all_["best"][measure])
+                    self.assertEqual(some["best"]["refused"], 0)
+
+    def test_the_figures_are_those_of_replay(self):
+        for arguments in ([], ["--goal", "time"], ["--type", "round"], ["--type", "naive"]):
+            with self.subTest(arguments=arguments):
+                found = self.tune(*arguments, *TRACES[:2])
+                held, cost_ns = self.replay(found["settings"], *TRACES[:2])
+                self.assertEqual(held, found["best"]["held"])
+                self.assertAlmostEqual(cost_ns, found["best"]["cost_ns"], delta=2)
+                self.assertEqual(self.replay({"GPUPOOL_TYPE": found["settings"]["GPUPOOL_TYPE"]} if arguments[:1] == ["--type"]
+                                             else {}, *TRACES[:2])[0], found["default"]["held"])
+
+    def test_a_goal_is_kept(self):
+        memory, time = self.tune(*TRACES[:2]), self.tune("--goal", "time", *TRACES[:2])
+        for found in (memory, time):
+            self.assertLessEqual(found["best"]["ratio"], found["now"]["ratio"] * 1.001)
+            self.assertLessEqual(found["best"]["cost_ns"], found["now"]["cost_ns"] * 1.001)
+        self.assertLessEqual(memory["best"]["ratio"], time["best"]["ratio"])
+        self.assertLessEqual(time["best"]["cost_ns"], memory["best"]["cost_ns"])
+
+    def test_what_is_given_stays(self):
+        found = self.tune("--type", "naive", "--page", "64KiB", TRACES[0])
+        self.assertEqual(found["settings"]["GPUPOOL_TYPE"], "naive")
+        self.assertNotIn("GPUPOOL_PAGE", found["settings"])
+        self.assertEqual(self.tune("--type", "segment", TRACES[0])["settings"]["GPUPOOL_TYPE"], "segment")
+        error = self.run_tool("tune", "--type", "unpooled", TRACES[0], status=USAGE)
+        self.assertIn("leave nothing to choose", error.stderr)
+
+    def test_now_is_the_recording_and_default_is_not(self):
+        program = Requests()
+        for i in range(40):
+            program.free(program.alloc((3 << 20) + i))
+        snapshot = program.snapshot(settings={"type": "unpooled", "sources": {}})
+        found = self.tune(self.write("s.json", snapshot))
+        self.assertEqual((found["now"]["calls"], found["default"]["calls"]), (80, 1))
+
+    def test_summary_says_what_tuning_gains(self):
+        program = Requests()
+        for i in range(40):
+            program.free(program.alloc((3 << 20) * (i + 1)))
+        path = self.write("s.json", program.snapshot())
+        found = self.tune(path)
+        snapshot, = json.loads(self.run_tool("summary", "--json", "--tune", path).stdout)["snapshots"]
+        self.assertEqual(snapshot["tuning"], {name: found[name] for name in snapshot["tuning"]})
+        text = self.run_tool("summary", "--tune", path).stdout
+        self.assertRegex(text, r"(?s)Other settings\n  GPUPOOL_TYPE=\w+.*\n  would have held at most .* instead of .*tune %s\n$" % path)
+        self.assertIsNone(json.loads(self.run_tool("summary", "--json", path).stdout)["snapshots"][0]["tuning"])
+        empty = self.write("empty.json", Requests().snapshot())
+        self.assertIn("No request is recorded", self.run_tool("summary", "--tune", empty).stdout)
+        self.assertIsNone(json.loads(self.run_tool("summary", "--json", "--tune", empty).stdout)["snapshots"][0]["tuning"])
+
+    def test_the_policy_of_pytorch(self):
+        mib = 1 << 20
+        for steps, held, calls in ((["1+0.5", "2+0.5"], 2, 1), (["1+1.5"], 20, 1), (["1+1.5", "2+15", "3+3"], 20, 1),
+                                   (["1+11"], 12, 1), (["1+9", "2+12"], 32, 2), (["1+30", "1-", "2+29.5", "3+0.5"], 32, 2),
+                                   (["1+30", "1-", "2+10", "3+20"], 30, 1), (["1+10", "2+10", "1-", "2-", "3+20"], 40, 3),
+                                   (["1+5", "2+5", "3+5", "2-", "1-", "4+10", "3-", "4-", "5+19"], 20, 1)):
+            with self.subTest(steps=steps):
+                figures = self.tune(self.write("t.csv", rows(*steps)))["pytorch"]
+                self.assertEqual((figures["held"] / mib, figures["calls"]), (held, calls))
+
+    def test_real_traces_are_as_pytorch_recorded_them(self):
+        """README.md of the traces: what PyTorch reserved on them, which had more than these requests."""
+        for name, recorded in (("train-medium-1024", 24012), ("train-medium-256", 8836), ("infer-medium-1024", 3056),
+                               ("forward-small", 1056), ("offload-infer", 2648)):
+            trace = os.path.join(ROOT, "..", "shared", "traces", name + ".csv")
+            if os.path.exists(trace):
+                self.assertLess(abs(self.tune(trace)["pytorch"]["held"] / (recorded << 20) - 1), 0.03, name)
+
+    def test_several_recordings_are_one_question(self):
+        both = self.tune(*TRACES[:2])
+        one, other = self.tune(TRACES[0]), self.tune(TRACES[1])
+        self.assertEqual(both["now"]["live"], one["now"]["live"] + other["now"]["live"])
+        self.assertGreaterEqual(both["best"]["held"] * 1.01, one["best"]["held"] + other["best"]["held"])
+
+    def test_what_does_not_fit(self):
+        text = self.run_tool("tune", "--capacity", "16MiB", "-", stdin=rows("1+32")).stdout
+        self.assertIn("Nothing fits: the best refuses 1 request\n", text)
+
+    def test_the_text_has_the_line_to_use(self):
+        found = self.tune(TRACES[0])
+        text = self.run_tool("tune", TRACES[0]).stdout
+        self.assertIn("\n" + " ".join("%s=%s" % item for item in found["settings"].items()) + "\n", text)
+        self.assertRegex(text, r"(?m)^  now .*\n  default .*\n  PyTorch's policy .*\n  best ")
+
+    def test_wrong_arguments(self):
+        trace = self.write("trace.csv", rows("1+2"))
+        for arguments, what in ((["--goal", "speed"], "accepted: memory|time"), (["--ready", "soon"], "accepted: recorded"),
+                                (["--capacity", "0"], "accepted: a size"), (["--type", "rond"], "accepted: round|naive"),
+                                (["--exhausting"], "did you mean --exhaustive")):
+            with self.subTest(arguments=arguments):
+                error = self.run_tool("tune", *arguments, trace, status=USAGE)
+                self.one_line(error.stderr)
+                self.assertIn(what, error.stderr)
+        self.assertIn("line 2:", self.run_tool("tune", trace, self.write("bad.csv", "op,id,size,stream\nX,1,2,0\n"),
+                                               status=INPUT).stderr)
+        self.assertIn("a file is missing", self.run_tool("tune", status=USAGE).stderr)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    cli.GPUPOOL, cli.STUB = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+    unittest.main(argv=[sys.argv[0]] + sys.argv[3:])

@@ -1,0 +1,143 @@
+/*
+ * gpupool tune: the settings that would have served recordings best.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pool/util/log.h"
+#include "tools/report/report.h"
+#include "tools/report/tune_report.h"
+#include "tools/tool.h"
+
+typedef struct own {
+  gp_settings_t settings;
+  gp_place_t place;
+  int goal; /* gp_tune_goal_t */
+  bool is_exhaustive;
+} own_t;
+
+static const gp_parameter_t own_parameters[] = {
+    {"goal", 0, NULL, GP_PARAMETER_CHOICE, offsetof(own_t, goal), "memory|time", 0, 0,
+        "memory: to hold least, with no more time in the driver than now (the default); time: least time in "
+        "the driver, with no more memory held than now"},
+    {"exhaustive", 0, NULL, GP_PARAMETER_FLAG, offsetof(own_t, is_exhaustive), NULL, 0, 0,
+        "try all settings instead of at most a tenth of them"},
+};
+#define OWN_COUNT (sizeof(own_parameters) / sizeof(own_parameters[0]))
+
+static gp_parameter_t parameters[GP_SETTINGS_COUNT + GP_PLACE_COUNT + OWN_COUNT];
+
+static void make_parameters(void)
+{
+  memcpy(parameters, own_parameters, sizeof(own_parameters));
+  gp_place_parameters(parameters + OWN_COUNT, offsetof(own_t, place));
+  gp_settings_parameters(parameters + OWN_COUNT + GP_PLACE_COUNT, offsetof(own_t, settings));
+}
+
+static int check(const gp_request_t *request, void *arg)
+{
+  own_t *own = arg;
+  int status = gp_place_check(&own->place, request->command);
+  return status ? status : gp_settings_check(&own->settings, request->command);
+}
+
+static const gp_request_form_t form = {
+    .command = "tune",
+    .files = "FILE...",
+    .least_files = 1,
+    .is_of_requests = true,
+    .about = "Tries types and settings of the pool on recordings, without a GPU, and prints\n"
+             "those that serve best: all files together, each from an empty pool. Files are\n"
+             "as of gpupool replay. Settings that are given stay as they are.\n",
+    .parameters = parameters,
+    .parameter_count = GP_SETTINGS_COUNT + GP_PLACE_COUNT + OWN_COUNT,
+    .check = check,
+};
+
+static void show_progress(int tried, int most)
+{
+  fprintf(stderr, "\rgpupool: %d of at most %d settings tried ", tried, most > tried ? most : tried);
+}
+
+static void end_progress(void)
+{
+  fputs("\r\033[K", stderr);
+}
+
+static void tell(const gp_tuning_t *tuning, const gp_request_t *request, gp_output_t *output, cJSON *object)
+{
+  if (!request->json) {
+    gp_tune_print(tuning, output);
+    return;
+  }
+  cJSON *files = cJSON_AddArrayToObject(object, "files");
+  for (int i = 0; i < request->file_count; i++) {
+    const char *file = request->files[i];
+    cJSON_AddItemToArray(files, cJSON_CreateString(strcmp(file, "-") == 0 ? "stdin" : file));
+  }
+  gp_tune_add_json(tuning, object);
+}
+
+static int tune(gp_workload_t *workloads, const gp_request_t *request, const own_t *own, gp_output_t *output,
+    cJSON *object)
+{
+  gp_tuning_t tuning = {
+      .workloads = workloads,
+      .workload_count = (size_t)request->file_count,
+      .given = &own->settings,
+      .capacity = own->place.capacity,
+      .goal = (gp_tune_goal_t)own->goal,
+      .is_exhaustive = own->is_exhaustive,
+      .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
+  };
+
+  int error = gp_tune(&tuning);
+  if (tuning.progress)
+    end_progress();
+  if (error == ENOENT)
+    gp_message("tune: the settings that were given leave nothing to choose");
+  else if (error)
+    gp_message("tune: %s", strerror(error));
+  if (error)
+    return error == ENOENT ? GP_EXIT_USAGE : GP_EXIT_INPUT;
+  tell(&tuning, request, output, object);
+  return 0;
+}
+
+static int report(const gp_request_t *request, const void *arg, gp_output_t *output, cJSON *object)
+{
+  const own_t *own = arg;
+  gp_workload_t *workloads = calloc((size_t)request->file_count, sizeof(*workloads));
+  int loaded = 0, status = workloads ? 0 : GP_EXIT_INPUT;
+
+  gp_log_init(0, open("/dev/null", O_WRONLY | O_CLOEXEC)); /* what the pool would say to a program's user */
+  if (!workloads)
+    gp_message("tune: %s", strerror(ENOMEM));
+  while (!status && loaded < request->file_count) {
+    status = gp_workload_load(&workloads[loaded], request->files[loaded],
+        own->place.ready_text ? &own->place.ready : NULL, request->device);
+    loaded++;
+  }
+  if (!status)
+    status = tune(workloads, request, own, output, object);
+  for (int i = 0; i < loaded; i++)
+    gp_workload_fini(&workloads[i]);
+  free(workloads);
+  return status;
+}
+
+int gp_command_tune(int argc, char **argv)
+{
+  own_t own = {.goal = GP_TUNE_MEMORY};
+  make_parameters();
+  return gp_report_run_files(&form, argc, argv, &own, report);
+}
+
+void gp_command_tune_help(void)
+{
+  make_parameters();
+  gp_request_help(&form);
+}

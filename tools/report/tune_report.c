@@ -1,0 +1,92 @@
+#include "tools/report/tune_report.h"
+
+#include <string.h>
+
+#include "pool/util/size.h"
+#include "tools/report/report.h"
+
+static void print_row(const char *name, const gp_score_t *score, gp_output_t *output)
+{
+  char held[GP_SIZE_TEXT_BYTES], calls[GP_NUMBER_BYTES], cost[GP_NUMBER_BYTES];
+  fprintf(output->stream, "  %-18s %10s %7.2f %10s %10s\n", name, gp_size_format(score->held, held),
+      score->ratio, gp_number_count(score->calls, calls), gp_number_duration((uint64_t)score->cost_ns, cost));
+}
+
+void gp_tune_print_settings(const gp_tuning_t *tuning, const char *separator, FILE *stream)
+{
+  gp_candidate_settings_t settings;
+  gp_candidate_describe(&tuning->best, &settings);
+  for (int i = 0; i < settings.count; i++)
+    fprintf(stream, "%s%s=%s", i ? separator : "", gp_option_table[settings.items[i].id].variable,
+        settings.items[i].text);
+}
+
+/* Types whose memory is cut or mapped. */
+static bool is_cut(const gp_tuning_t *tuning)
+{
+  const char *type = gp_candidate_type_name(tuning->best.type);
+  return strcmp(type, "segment") == 0 || strcmp(type, "vmm") == 0;
+}
+
+void gp_tune_print(const gp_tuning_t *tuning, gp_output_t *output)
+{
+  static const char *const goals[] = {"least memory held, with no more time in the driver than now",
+      "least time in the driver, with no more memory held than now"};
+  char live[GP_SIZE_TEXT_BYTES], refused[GP_NUMBER_BYTES];
+
+  fprintf(output->stream, "%sgpupool tune: %zu recording%s%s\n", gp_output_style(output, GP_STYLE_HEADING),
+      tuning->workload_count, tuning->workload_count == 1 ? "" : "s",
+      gp_output_style(output, GP_STYLE_PLAIN));
+  fprintf(output->stream, "goal    %s\n", goals[tuning->goal]);
+  fprintf(output->stream, "tried   %d of %d settings%s\n", tuning->tried, tuning->allowed,
+      tuning->is_exhaustive ? "" : " (--exhaustive: all)");
+  fprintf(output->stream, "live    %s at most%s\n\n", gp_size_format(tuning->now.live, live),
+      tuning->workload_count == 1 ? "" : ", the recordings together");
+  fprintf(output->stream, "  %-18s %10s %7s %10s %10s\n", "", "held", "/ live", "calls", "cost");
+  print_row("now", &tuning->now, output);
+  print_row("default", &tuning->library, output);
+  print_row("PyTorch's policy", &tuning->pytorch, output);
+  print_row("best", &tuning->score, output);
+  if (tuning->score.refused)
+    fprintf(output->stream, "\nNothing fits: the best refuses %s\n",
+        gp_number_plural(tuning->score.refused, "request", refused));
+  fputc('\n', output->stream);
+  gp_tune_print_settings(tuning, " ", output->stream);
+  fputs("\n\n", output->stream);
+  if (is_cut(tuning))
+    fputs("This memory is not made of whole allocations, which cudaIpcGetMemHandle asks for: a program that\n"
+          "shares memory so is better served by --type round or --type naive.\n",
+        output->stream);
+  fputs("held: most that the driver had given; / live: over the most that the program held, geometric mean;\n"
+        "calls, cost: those that get, map and give back memory, and what they take on an H100\n",
+      output->stream);
+}
+
+static void add_score(cJSON *object, const char *name, const gp_score_t *score)
+{
+  cJSON *item = cJSON_AddObjectToObject(object, name);
+  cJSON_AddNumberToObject(item, "ratio", score->ratio);
+  gp_json_add_uint(item, "held", score->held);
+  gp_json_add_uint(item, "live", score->live);
+  gp_json_add_uint(item, "calls", score->calls);
+  gp_json_add_uint(item, "cost_ns", (uint64_t)score->cost_ns);
+  gp_json_add_uint(item, "refused", score->refused);
+}
+
+void gp_tune_add_json(const gp_tuning_t *tuning, cJSON *object)
+{
+  static const char *const goals[] = {"memory", "time"};
+  gp_candidate_settings_t settings;
+
+  cJSON_AddStringToObject(object, "goal", goals[tuning->goal]);
+  gp_json_add_int(object, "tried", tuning->tried);
+  gp_json_add_int(object, "candidates", tuning->allowed);
+  cJSON *list = cJSON_AddObjectToObject(object, "settings");
+  gp_candidate_describe(&tuning->best, &settings);
+  for (int i = 0; i < settings.count; i++)
+    cJSON_AddStringToObject(list, gp_option_table[settings.items[i].id].variable, settings.items[i].text);
+  add_score(object, "now", &tuning->now);
+  add_score(object, "default", &tuning->library);
+  add_score(object, "pytorch", &tuning->pytorch);
+  add_score(object, "best", &tuning->score);
+}

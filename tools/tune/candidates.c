@@ -1,0 +1,95 @@
+#include "tools/tune/candidates.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define VALUES_MOST 20
+
+/* Values of an option in their order, and the place of the default among them. */
+typedef struct axis {
+  gp_option_id_t id;
+  int initial;
+  const char *values[VALUES_MOST + 1];
+} axis_t;
+
+typedef struct kind {
+  const char *name;
+  axis_t axes[GP_AXES];
+} kind_t;
+
+#define NO_AXIS                                                                                              \
+  {                                                                                                          \
+    GP_OPTION_COUNT, 0,                                                                                      \
+    {                                                                                                        \
+      ""                                                                                                     \
+    }                                                                                                        \
+  }
+static const kind_t kinds[] = {
+    {"round", {{GP_OPTION_round_divisions, 3, {"1", "2", "4", "8", "16", "32", "64"}},
+                  {GP_OPTION_round_cutoff, 8, {"21", "22", "23", "24", "25", "26", "27", "28", "none"}}}},
+    {"naive", {{GP_OPTION_page, 1, {"512", "4KiB", "64KiB", "1MiB"}},
+                  {GP_OPTION_large_round, 0, {"2MiB", "4MiB", "8MiB", "16MiB", "32MiB", "64MiB"}}}},
+    {"segment", {NO_AXIS, NO_AXIS}},
+    {"vmm", {NO_AXIS, NO_AXIS}},
+};
+
+int gp_candidate_types(void)
+{
+  return (int)(sizeof(kinds) / sizeof(kinds[0]));
+}
+
+int gp_candidate_places(int type, gp_axis_t axis)
+{
+  int count = 0;
+  while (kinds[type].axes[axis].values[count])
+    count++;
+  return count;
+}
+
+const char *gp_candidate_type_name(int type)
+{
+  return kinds[type].name;
+}
+
+gp_candidate_t gp_candidate_initial(int type)
+{
+  const axis_t *axes = kinds[type].axes;
+  return (gp_candidate_t){type, {axes[GP_AXIS_FIRST].initial, axes[GP_AXIS_SECOND].initial}};
+}
+
+gp_option_id_t gp_candidate_option(int type, gp_axis_t axis)
+{
+  return kinds[type].axes[axis].id;
+}
+
+void gp_candidate_describe(const gp_candidate_t *candidate, gp_candidate_settings_t *ret_settings)
+{
+  const kind_t *kind = &kinds[candidate->type];
+
+  *ret_settings = (gp_candidate_settings_t){.count = 1};
+  ret_settings->items[0].id = GP_OPTION_type;
+  snprintf(ret_settings->items[0].text, sizeof(ret_settings->items[0].text), "%s", kind->name);
+  for (int axis = 0; axis < GP_AXES; axis++) {
+    if (candidate->places[axis] == kind->axes[axis].initial)
+      continue;
+    int item = ret_settings->count++;
+    ret_settings->items[item].id = kind->axes[axis].id;
+    snprintf(ret_settings->items[item].text, sizeof(ret_settings->items[item].text), "%s",
+        kind->axes[axis].values[candidate->places[axis]]);
+  }
+}
+
+bool gp_candidate_is_allowed(const gp_candidate_t *candidate, const gp_settings_t *given)
+{
+  const kind_t *kind = &kinds[candidate->type];
+  const char *type = given->texts[GP_OPTION_type];
+
+  if (type && strcmp(type, "all") != 0 && strcmp(type, kind->name) != 0)
+    return false;
+  for (int axis = 0; axis < GP_AXES; axis++) {
+    if (candidate->places[axis] != kind->axes[axis].initial && kind->axes[axis].id != GP_OPTION_COUNT &&
+        given->texts[kind->axes[axis].id])
+      return false; /* the user has settled it */
+  }
+  return true;
+}

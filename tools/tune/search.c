@@ -1,0 +1,230 @@
+#include "tools/tune/search.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/replay/figures.h"
+#include "tools/request.h"
+#include "tools/tune/pytorch_policy.h"
+
+#define TYPES_MOST  8
+#define PLACES_MOST 20
+
+/* Less difference than this is none: the other measure decides then. */
+#define SAME 1.001
+
+typedef struct search {
+  gp_tuning_t *tuning;
+  gp_simulation_t *simulation;
+  gp_options_t *options;
+  gp_score_t scores[TYPES_MOST][PLACES_MOST][PLACES_MOST];
+  bool is_tried[TYPES_MOST][PLACES_MOST][PLACES_MOST];
+  int most; /* tries, for the progress */
+} search_t;
+
+/* is_default: what the recordings had counts for nothing. */
+static int judge(search_t *search, const gp_settings_t *settings, bool is_default, gp_score_t *ret_score)
+{
+  const gp_tuning_t *tuning = search->tuning;
+  double logs = 0;
+
+  *ret_score = (gp_score_t){.ratio = 0};
+  for (size_t i = 0; i < tuning->workload_count; i++) {
+    gp_workload_t workload = tuning->workloads[i];
+    gp_figures_t figures;
+    if (is_default)
+      workload.settings = NULL;
+    gp_settings_resolve(settings, &workload, search->options);
+    int error = gp_simulate(search->simulation, &workload, search->options, tuning->capacity, 1);
+    if (error)
+      return error;
+    gp_figures_of(&figures, search->simulation, &workload, GP_PASS_COLD, GP_REQUEST_ALL_DEVICES);
+    logs += figures.live_peak ? log(gp_figures_ratio(&figures)) : 0;
+    ret_score->cost_ns += search->simulation->passes[GP_PASS_COLD].cost_ns;
+    ret_score->calls += search->simulation->passes[GP_PASS_COLD].call_count;
+    ret_score->held += figures.held_peak;
+    ret_score->live += figures.live_peak;
+    ret_score->refused += figures.refused;
+  }
+  ret_score->ratio = exp(logs / (double)tuning->workload_count);
+  return 0;
+}
+
+static int judge_pytorch(const gp_tuning_t *tuning, gp_score_t *ret_score)
+{
+  double logs = 0;
+
+  *ret_score = (gp_score_t){.live = tuning->now.live};
+  for (size_t i = 0; i < tuning->workload_count; i++) {
+    const gp_workload_t *workload = &tuning->workloads[i];
+    gp_pytorch_figures_t figures;
+    uint64_t live = 0;
+    int error = gp_pytorch_policy(&figures, workload);
+    if (error)
+      return error;
+    for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++)
+      live += workload->devices[device].live_peak;
+    logs += live ? log((double)figures.held / (double)live) : 0;
+    ret_score->held += figures.held;
+    ret_score->calls += figures.calls;
+    ret_score->cost_ns += figures.cost_ns;
+  }
+  ret_score->ratio = exp(logs / (double)tuning->workload_count);
+  return 0;
+}
+
+/* Scores a candidate once. */
+static int try(search_t *search, const gp_candidate_t *candidate, gp_score_t **ret_score)
+{
+  const int *places = candidate->places;
+  gp_tuning_t *tuning = search->tuning;
+  gp_settings_t settings = *tuning->given;
+  gp_candidate_settings_t chosen;
+
+  *ret_score = &search->scores[candidate->type][places[0]][places[1]];
+  if (search->is_tried[candidate->type][places[0]][places[1]])
+    return 0;
+  search->is_tried[candidate->type][places[0]][places[1]] = true;
+  gp_candidate_describe(candidate, &chosen);
+  for (int type = 0; type < gp_candidate_types(); type++) {
+    for (int axis = 0; axis < GP_AXES; axis++) {
+      gp_option_id_t id = gp_candidate_option(type, (gp_axis_t)axis);
+      if (id != GP_OPTION_COUNT && !settings.texts[id])
+        settings.texts[id] = gp_option_table[id].default_text; /* not that of the recording */
+    }
+  }
+  for (int i = 0; i < chosen.count; i++)
+    settings.texts[chosen.items[i].id] = chosen.items[i].text;
+  tuning->tried++;
+  if (tuning->progress)
+    tuning->progress(tuning->tried, search->most);
+  return judge(search, &settings, false, *ret_score);
+}
+
+/* The measure that is to be least, and that which must not be more than now. */
+static double wanted(const gp_tuning_t *tuning, const gp_score_t *score)
+{
+  return tuning->goal == GP_TUNE_MEMORY ? score->ratio : score->cost_ns;
+}
+
+static double bounded(const gp_tuning_t *tuning, const gp_score_t *score)
+{
+  return tuning->goal == GP_TUNE_MEMORY ? score->cost_ns : score->ratio;
+}
+
+static bool is_better(const gp_tuning_t *tuning, const gp_score_t *a, const gp_score_t *b)
+{
+  if (a->refused != b->refused)
+    return a->refused < b->refused;
+  bool a_fits = bounded(tuning, a) <= bounded(tuning, &tuning->now) * SAME;
+  bool b_fits = bounded(tuning, b) <= bounded(tuning, &tuning->now) * SAME;
+  if (a_fits != b_fits)
+    return a_fits;
+  if (wanted(tuning, a) * SAME < wanted(tuning, b) || wanted(tuning, b) * SAME < wanted(tuning, a))
+    return wanted(tuning, a) < wanted(tuning, b);
+  return bounded(tuning, a) < bounded(tuning, b);
+}
+
+static int consider(search_t *search, const gp_candidate_t *candidate)
+{
+  gp_tuning_t *tuning = search->tuning;
+  gp_score_t *score;
+
+  if (!gp_candidate_is_allowed(candidate, tuning->given))
+    return 0;
+  int error = try(search, candidate, &score);
+  if (!error && (tuning->best.type < 0 || is_better(tuning, score, &tuning->score))) {
+    tuning->best = *candidate;
+    tuning->score = *score;
+  }
+  return error;
+}
+
+/* All, in their order. */
+static int try_all(search_t *search)
+{
+  int error = 0;
+  for (int type = 0; type < gp_candidate_types(); type++) {
+    for (int i = 0; i < gp_candidate_places(type, GP_AXIS_FIRST); i++) {
+      for (int j = 0; j < gp_candidate_places(type, GP_AXIS_SECOND) && !error; j++)
+        error = consider(search, &(gp_candidate_t){type, {i, j}});
+    }
+  }
+  return error;
+}
+
+/* Along an axis of the best candidate: the places next to it, and on from there while that helps. */
+static int follow(search_t *search, gp_axis_t axis)
+{
+  gp_tuning_t *tuning = search->tuning;
+  int type = tuning->best.type, count = gp_candidate_places(type, axis), error = 0;
+
+  for (int direction = -1; direction <= 1; direction += 2) {
+    for (bool is_better_now = true; is_better_now && !error;) {
+      gp_candidate_t candidate = tuning->best;
+      candidate.places[axis] += direction;
+      if (candidate.places[axis] < 0 || candidate.places[axis] >= count)
+        break;
+      error = consider(search, &candidate);
+      is_better_now = tuning->best.places[axis] == candidate.places[axis];
+    }
+  }
+  return error;
+}
+
+static int try_some(search_t *search)
+{
+  int error = 0;
+  for (int type = 0; type < gp_candidate_types() && !error; type++) {
+    const gp_candidate_t candidate = gp_candidate_initial(type);
+    error = consider(search, &candidate);
+  }
+  for (int axis = 0; axis < GP_AXES && !error && search->tuning->best.type >= 0; axis++)
+    error = follow(search, (gp_axis_t)axis);
+  return error;
+}
+
+static void count_candidates(gp_tuning_t *tuning)
+{
+  for (int type = 0; type < gp_candidate_types(); type++) {
+    for (int i = 0; i < gp_candidate_places(type, GP_AXIS_FIRST); i++) {
+      for (int j = 0; j < gp_candidate_places(type, GP_AXIS_SECOND); j++)
+        tuning->allowed += gp_candidate_is_allowed(&(gp_candidate_t){type, {i, j}}, tuning->given);
+    }
+  }
+}
+
+int gp_tune(gp_tuning_t *tuning)
+{
+  search_t *search = calloc(1, sizeof(*search));
+  gp_settings_t given = *tuning->given;
+
+  if (!search)
+    return ENOMEM;
+  search->tuning = tuning;
+  search->simulation = malloc(sizeof(*search->simulation));
+  search->options = malloc(sizeof(*search->options));
+  int error = search->simulation && search->options ? 0 : ENOMEM;
+  tuning->best.type = -1;
+  tuning->tried = tuning->allowed = 0;
+  count_candidates(tuning);
+  search->most = tuning->is_exhaustive ? tuning->allowed : tuning->allowed / 10;
+  if (given.texts[GP_OPTION_type] && strcmp(given.texts[GP_OPTION_type], "all") == 0)
+    given.texts[GP_OPTION_type] = NULL;
+  if (!error)
+    error = judge(search, &given, false, &tuning->now);
+  if (!error)
+    error = judge(search, &given, true, &tuning->library);
+  if (!error)
+    error = judge_pytorch(tuning, &tuning->pytorch);
+  if (!error)
+    error = tuning->is_exhaustive ? try_all(search) : try_some(search);
+  if (!error && tuning->best.type < 0)
+    error = ENOENT;
+  free(search->simulation);
+  free(search->options);
+  free(search);
+  return error;
+}
