@@ -27,6 +27,7 @@ PROGRAMS = {
     "operations": program("question/operations.cu"),
     "pages": program("question/pages.cu"),
     "calls": program("question/calls.cu"),
+    "runtime_pairs": program("question/runtime_pairs.cu"),
     "pdl": program("question/pdl.cu"),
     "mixed_free": program("question/mixed_free.cu"),
     "pool_order": program("question/pool_order.cu"),
@@ -164,6 +165,11 @@ CHECKS = [
 
     question("G20-pool-order", "whether operations of the driver's pool order streams, and what cudaMallocAsync costs with the pool",
              "pool_order", runs=BOTH, sim=True),
+
+    question("G21-runtime-pairs", "what a pair costs that does not go through the runtime, and what a program sees of it",
+             "runtime_pairs", limit=60,
+             runs=(run("driver"), run("pool", RUNTIME_HOOKS="0"), run("pool", RUNTIME_HOOKS="1"),
+                   run("pool", RUNTIME_HOOKS="0", STACKS="off"), run("pool", RUNTIME_HOOKS="1", STACKS="off")), sim=True),
 
     check("pooled", "preload", "threads and streams, shared runtime", "pooled", runs=BOTH, judge="counted",
           expect=REUSED, sim=True, sim_args=("2", "8")),
