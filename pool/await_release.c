@@ -9,7 +9,7 @@ static uint64_t count_finished(gp_device_t *device, bool *ret_waits)
 {
   const gp_releases_t *releases = &device->releases;
 
-  gp_lock_take(&device->lock);
+  gp_device_take(device);
   uint64_t count = releases->finished_count;
   *ret_waits = !gp_releases_are_none(releases) && releases->given_up != count + 1;
   gp_lock_release(&device->lock);
@@ -18,7 +18,7 @@ static uint64_t count_finished(gp_device_t *device, bool *ret_waits)
 
 static void give_up(gp_device_t *device, uint64_t count)
 {
-  gp_lock_take(&device->lock);
+  gp_device_take(device);
   if (device->releases.finished_count == count)
     device->releases.given_up = count + 1;
   gp_lock_release(&device->lock);

@@ -5,6 +5,7 @@
 #include "pool/mode.h"
 #include "pool/space/mapped.h"
 #include "pool/space/segment.h"
+#include "pool/stripes.h"
 
 typedef struct gp_sums {
   uint64_t segments, reserved, live_count, live, requested, deferred, cached, parts, releasable, ordered,
@@ -215,7 +216,10 @@ bool gp_engine_check(gp_engine_t *engine)
 
   good &= check_suspensions(engine);
   for (int i = 0; i < GP_MAX_DEVICES; i++) {
-    gp_lock_take(&engine->devices[i].lock);
+    gp_device_take_beside(&engine->devices[i]);
+    good &= gp_stripes_check(engine, &engine->devices[i]);
+    if (gp_device_is_striped(&engine->devices[i]))
+      gp_stripes_take_back(&engine->devices[i]);
     good &= check_device(engine, &engine->devices[i]);
     gp_lock_release(&engine->devices[i].lock);
   }

@@ -10,12 +10,15 @@
 #include "pool/reuse/known_streams.h"
 #include "pool/reuse/streams.h"
 #include "pool/space/block_slab.h"
+#include "pool/stripes.h"
 
 static void ignore_event(void *self, const gp_event_t *event)
 {
   (void)self;
   (void)event;
 }
+
+static const _Atomic int no_interest;
 
 static gp_mode_t initial_mode(uint64_t reuse)
 {
@@ -67,8 +70,10 @@ gp_engine_t *gp_engine_create(
   engine->driver = *driver;
   if (observer)
     engine->observer = *observer;
-  if (!engine->observer.event)
+  if (!engine->observer.event) {
     engine->observer.event = ignore_event;
+    engine->observer.interest = &no_interest;
+  }
   configure(engine, options);
   atomic_init(&engine->epoch, 1); /* 0 is what a context has completed that nothing is known of */
   gp_lock_init(&engine->contexts_lock, GP_RANK_CONTEXTS);
@@ -95,6 +100,7 @@ gp_engine_t *gp_engine_create(
     gp_list_init(&device->idle);
     gp_list_init(&device->passed);
     gp_releases_init(&device->releases);
+    gp_stripes_init(device);
   }
   if (!gp_stream_table_init(engine, gp_mode_follows_streams(engine))) {
     gp_engine_destroy(engine);
@@ -128,6 +134,7 @@ void gp_engine_destroy(gp_engine_t *engine)
   }
   for (int i = 0; i < GP_MAX_DEVICES; i++) {
     gp_bins_fini(&engine->devices[i].ordered.bins);
+    gp_stripes_fini(&engine->devices[i]);
     gp_lock_fini(&engine->devices[i].lock);
   }
   gp_forwarded_table_fini(&engine->forwarded);

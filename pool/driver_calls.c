@@ -285,7 +285,7 @@ void gp_driver_count(gp_context_t *context, gp_count_t what)
 {
   gp_device_t *device = context->device;
 
-  gp_lock_take(&device->lock);
+  gp_device_take(device);
   if (what == GP_COUNT_HOST_WAIT)
     device->stats->host_waits++;
   else

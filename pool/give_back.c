@@ -11,6 +11,7 @@
 #include "pool/reuse/known_streams.h"
 #include "pool/space/block.h"
 #include "pool/space/surplus.h"
+#include "pool/stripes.h"
 
 #define FREES_BETWEEN_LOOKS                                                                                  \
   16 /* while the device is busy, a look at it costs each context two driver calls */
@@ -18,7 +19,7 @@
 /* The statistics say how much stays that should have gone. */
 static void note_kept(gp_engine_t *engine, gp_device_t *device, bool is_busy)
 {
-  gp_lock_take(&device->lock);
+  gp_device_take(device);
   gp_surplus_note_kept(device, is_busy ? gp_surplus_bytes(engine, device, gp_now(engine)) : 0);
   device->surplus_pause = is_busy ? FREES_BETWEEN_LOOKS : 0;
   gp_lock_release(&device->lock);
@@ -37,12 +38,12 @@ static bool has_surplus(gp_engine_t *engine, gp_context_t *context)
 {
   gp_device_t *device = context->device;
 
-  gp_lock_take(&device->lock);
-  bool awaits_drain = gp_surplus_awaits_drain(engine, device, gp_now(engine));
-  gp_lock_release(&device->lock);
-  if (awaits_drain)
+  gp_device_take_beside(device);
+  if (gp_surplus_awaits_drain(engine, device, gp_now(engine))) {
+    gp_lock_release(&device->lock);
     gp_drain_device(engine, device);
-  gp_lock_take(&device->lock);
+    gp_device_take_beside(device);
+  }
   bool has = gp_surplus_is_due(engine, device, gp_now(engine));
   if (!has)
     gp_surplus_note_kept(device, 0);
@@ -56,7 +57,7 @@ static bool has_unused(gp_context_t *context)
 {
   gp_device_t *device = context->device;
 
-  gp_lock_take(&device->lock);
+  gp_device_take(device);
   bool has = !gp_list_is_empty(&context->deferred) || !gp_list_is_empty(&device->ordered.deferred) ||
              gp_device_releasable(device) > 0;
   gp_lock_release(&device->lock);
@@ -81,7 +82,7 @@ uint64_t gp_give_back_in_free(gp_engine_t *engine, gp_context_t *context)
   gp_device_t *device = context->device;
 
   gp_assert(!gp_holds_engine_lock());
-  gp_lock_take(&device->lock);
+  gp_device_take(device);
   bool is_paused = device->surplus_pause > 0;
   device->surplus_pause -= is_paused;
   gp_lock_release(&device->lock);
@@ -132,7 +133,7 @@ static uint64_t give_back_on_request(gp_engine_t *engine, gp_device_t *device, u
   if (is_quiet) {
     given = gp_release_largest(engine, device, bytes, GP_TRIM_REQUESTED);
   }
-  gp_lock_take(&device->lock);
+  gp_device_take(device);
   uint64_t left = device->stats->cached_bytes.current;
   uint64_t missing = bytes > given ? bytes - given : 0;
   if (!is_quiet)

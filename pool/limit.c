@@ -16,7 +16,7 @@ void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context)
   uint64_t total_bytes;
 
   (void)gp_limit_ask(engine, context, &free_bytes, &total_bytes);
-  gp_lock_take(&device->lock);
+  gp_device_take(device);
   /* A share of an unknown whole is 0: a promise that cannot be computed is kept by refusing, until it can. */
   device->limit = gp_amount_resolve(&engine->limits[device->ordinal], device->total);
   gp_lock_release(&device->lock);
@@ -48,7 +48,7 @@ static bool ask_pools(gp_engine_t *engine, gp_context_t *context, gp_pool_bytes_
 static void note_told(gp_engine_t *engine, gp_device_t *device, uint64_t free_bytes, uint64_t total_bytes,
     const gp_pool_bytes_t *pools)
 {
-  gp_lock_take(&device->lock);
+  gp_device_take(device);
   device->total = total_bytes;
   device->told_free = free_bytes;
   device->told_ns = gp_now(engine);
@@ -69,7 +69,7 @@ bool gp_limit_ask(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free
     return false;
   bool told = gp_driver_memory_info(engine, &context->driver, ret_free, ret_total) == 0 && *ret_total > 0;
   if (told) {
-    gp_lock_take(&context->device->lock);
+    gp_device_take(context->device);
     bool uses_pools = context->device->uses_pools;
     gp_lock_release(&context->device->lock);
     if (uses_pools)
@@ -84,7 +84,7 @@ bool gp_limit_ask(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free
  * failed. */
 static bool device_needs_total(const gp_engine_t *engine, gp_device_t *device)
 {
-  gp_lock_take(&device->lock);
+  gp_device_take(device);
   bool unknown = engine->limits[device->ordinal].is_share && device->total == 0;
   gp_lock_release(&device->lock);
   return unknown;
@@ -100,7 +100,7 @@ bool gp_limit_reserve(
   gp_limit_settle(engine, context);
   if (device_needs_total(engine, device))
     gp_limit_resolve(engine, context);
-  gp_lock_take(&device->lock);
+  gp_device_take(device);
   bool granted = growth <= device->limit && device->committed_bytes <= device->limit - growth;
   if (granted) {
     if (is_async) {
@@ -117,14 +117,14 @@ bool gp_limit_reserve(
 
 void gp_limit_cancel(gp_device_t *device, uint64_t bytes)
 {
-  gp_lock_take(&device->lock);
+  gp_device_take(device);
   gp_device_uncommit(device, bytes);
   gp_lock_release(&device->lock);
 }
 
 void gp_limit_cancel_async(gp_device_t *device, uint64_t bytes)
 {
-  gp_lock_take(&device->lock);
+  gp_device_take(device);
   gp_assert_internal(device->committed_bytes >= bytes);
   device->committed_bytes -= bytes;
   gp_device_drop_async(device, bytes);
@@ -155,7 +155,7 @@ void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
   gp_pool_bytes_t pools;
 
   gp_assert(!gp_holds_engine_lock());
-  gp_lock_take(&device->lock);
+  gp_device_take(device);
   bool any = device->limit != UINT64_MAX && engine->driver.ops->async_reserved &&
              (device->draining > 0 || device->async_live > 0 || device->unsettled);
   gp_lock_release(&device->lock);
@@ -165,7 +165,7 @@ void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
   gp_engine_leave(engine);
   if (!told)
     return;
-  gp_lock_take(&device->lock);
+  gp_device_take(device);
   uint64_t draining = pools.reserved > device->async_live ? pools.reserved - device->async_live : 0;
   device->committed_bytes += draining - device->draining;
   device->draining = draining;
@@ -181,7 +181,7 @@ bool gp_limit_fits_pools(gp_engine_t *engine, gp_context_t *context, uint64_t by
   uint64_t total_bytes;
 
   gp_assert(!gp_holds_engine_lock());
-  gp_lock_take(&device->lock);
+  gp_device_take(device);
   uint64_t room = gp_pools_room(&device->pools, gp_device_others(device));
   bool is_ample =
       gp_now(engine) - device->told_ns < GP_TOLD_FREE_NS && room / AMPLE >= gp_limit_async_growth(bytes);
@@ -193,7 +193,7 @@ bool gp_limit_fits_pools(gp_engine_t *engine, gp_context_t *context, uint64_t by
     return may_fit;
   if (free_bytes < needed)
     free_bytes = gp_driver_available(engine, &context->driver, free_bytes);
-  gp_lock_take(&device->lock);
+  gp_device_take(device);
   uint64_t idle_bytes = gp_pools_idle(&device->pools, gp_covered(engine));
   gp_lock_release(&device->lock);
   return free_bytes >= needed || idle_bytes >= needed - free_bytes;
@@ -201,7 +201,7 @@ bool gp_limit_fits_pools(gp_engine_t *engine, gp_context_t *context, uint64_t by
 
 uint64_t gp_limit_set(gp_engine_t *engine, gp_device_t *device, const gp_amount_t *limit)
 {
-  gp_lock_take(&device->lock);
+  gp_device_take(device);
   engine->limits[device->ordinal] = *limit;
   device->limit = gp_amount_resolve(limit, device->total);
   if (device->limit == UINT64_MAX) {
@@ -220,7 +220,7 @@ uint64_t gp_limit_set(gp_engine_t *engine, gp_device_t *device, const gp_amount_
 
 uint64_t gp_engine_limit(gp_engine_t *engine, int device)
 {
-  gp_lock_take(&engine->devices[device].lock);
+  gp_device_take(&engine->devices[device]);
   uint64_t limit = engine->devices[device].limit;
   gp_lock_release(&engine->devices[device].lock);
   return limit == UINT64_MAX ? 0 : limit;
@@ -255,7 +255,7 @@ static gp_pool_bytes_t pools_of(gp_engine_t *engine, gp_context_t *context)
   gp_device_t *device = context->device;
   gp_pool_bytes_t pools;
 
-  gp_lock_take(&device->lock);
+  gp_device_take(device);
   bool uses_pools = device->uses_pools;
   gp_pool_bytes_t last = {device->told_pools + device->async_live, device->pools.idle};
   gp_lock_release(&device->lock);
@@ -278,7 +278,7 @@ void gp_engine_translate_info(
   gp_pool_bytes_t pools = pools_of(engine, context);
   note_told(engine, device, *free_bytes, *total_bytes, &pools);
 
-  gp_lock_take(&device->lock);
+  gp_device_take(device);
   uint64_t reusable = reusable_bytes(engine, context, &part);
   uint64_t used = device->committed_bytes - reusable;
   uint64_t limit = device->limit;

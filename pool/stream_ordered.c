@@ -21,7 +21,7 @@ gp_ordered_use_t gp_engine_ordered_use(gp_engine_t *engine, int ordinal)
 {
   gp_device_t *device = &engine->devices[ordinal];
 
-  gp_lock_take(&device->lock);
+  gp_device_take(device);
   gp_ordered_use_t use = {.serves = engine->orders_plain || device->ordered.bins.used > 0,
       .is_plain = engine->orders_plain,
       .kept = engine->orders_plain ? 0 : device->ordered_bytes - device->ordered_live,
@@ -36,7 +36,7 @@ void gp_engine_ordered_reset_peak(gp_engine_t *engine, int ordinal, bool of_rese
 {
   gp_device_t *device = &engine->devices[ordinal];
 
-  gp_lock_take(&device->lock);
+  gp_device_take(device);
   *(of_reserved ? &device->reserved_peak : &device->ordered_peak) = device->ordered_live;
   gp_lock_release(&device->lock);
 }
@@ -59,7 +59,7 @@ static bool is_last(const gp_context_t *context)
 {
   gp_device_t *device = context->device;
 
-  gp_lock_take(&device->lock);
+  gp_device_take(device);
   bool last = device->contexts.next == &context->device_link &&
               context->device_link.next == &device->ordered.device_link;
   gp_lock_release(&device->lock);

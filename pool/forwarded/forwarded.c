@@ -130,7 +130,7 @@ void gp_engine_forwarded_shrink(gp_context_t *context, uint64_t reserved, uint64
   gp_device_t *device = context->device;
 
   gp_assert(used <= reserved);
-  gp_lock_take(&device->lock);
+  gp_device_take(device);
   gp_device_uncommit(device, reserved);
   gp_device_commit(device, used);
   gp_lock_release(&device->lock);
@@ -155,8 +155,8 @@ void gp_engine_forwarded_commit(
   own.is_detached = false;
   own.observer_cookie = 0;
   own.origin = gp_origin(engine);
-  gp_lock_take(&device->lock);
-  gp_releases_await(&device->releases, &device->lock, own.key);
+  gp_device_take(device);
+  gp_device_await_release(device, own.key);
   own.block_id = gp_next_block_id(engine);
   gp_gauge_add(
       gp_forwarded_is_host(own.kind) ? &device->stats->pinned_host_bytes : &device->stats->passthrough_bytes,
@@ -176,7 +176,7 @@ bool gp_engine_forwarded_take(gp_engine_t *engine, gp_space_t space, uint64_t ke
     return false;
   gp_device_t *device = &engine->devices[ret_memory->device];
   ret_memory->release.address = key;
-  gp_lock_take(&device->lock);
+  gp_device_take(device);
   gp_releases_announce(&device->releases, &ret_memory->release);
   gp_lock_release(&device->lock);
   return true;
@@ -187,7 +187,7 @@ void gp_engine_forwarded_freed(
 {
   gp_device_t *device = &engine->devices[memory->device];
 
-  gp_lock_take(&device->lock);
+  gp_device_take(device);
   gp_forwarded_uncount(engine, device, memory, time_ns, duration_ns);
   gp_releases_finish(&device->releases, &memory->release);
   gp_lock_release(&device->lock);
@@ -197,7 +197,7 @@ void gp_engine_forwarded_restore(gp_engine_t *engine, gp_forwarded_t *memory)
 {
   gp_device_t *device = &engine->devices[memory->device];
 
-  gp_lock_take(&device->lock);
+  gp_device_take(device);
   gp_releases_finish(&device->releases, &memory->release);
   gp_lock_release(&device->lock);
   gp_forwarded_keep(engine, memory);
@@ -210,7 +210,7 @@ void gp_engine_mempool_gone(gp_engine_t *engine, uint64_t pool)
 
   while (gp_forwarded_table_detach_next(&engine->forwarded, pool, &ordinal, &size)) {
     gp_device_t *device = &engine->devices[ordinal];
-    gp_lock_take(&device->lock);
+    gp_device_take(device);
     gp_device_drop_async(device, size);
     gp_lock_release(&device->lock);
   }

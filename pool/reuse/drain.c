@@ -53,7 +53,7 @@ void gp_drain_device(gp_engine_t *engine, gp_device_t *device)
 
   gp_assert(!gp_holds_engine_lock());
   do {
-    gp_lock_take(&device->lock);
+    gp_device_take(device);
     moved = drain_part(engine, device, covered, GP_DRAIN_AT_ONCE);
     gp_lock_release(&device->lock);
   } while (moved == GP_DRAIN_AT_ONCE);

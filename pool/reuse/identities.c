@@ -39,7 +39,7 @@ static gp_identity_t *make(gp_engine_t *engine, gp_context_t *context, uint64_t 
     gp_list_init(&identity->link);
     gp_list_init(&identity->passed_link);
   }
-  gp_lock_take(&context->device->lock); /* a thread with a record of the past may look at it */
+  gp_device_take(context->device); /* a thread with a record of the past may look at it */
   identity->context = context;
   identity->handle = handle;
   identity->is_blocking = is_blocking;
@@ -59,16 +59,16 @@ static gp_identity_t *make(gp_engine_t *engine, gp_context_t *context, uint64_t 
 /* The caller holds contexts_lock. */
 static void end(gp_engine_t *engine, gp_identity_t *identity)
 {
-  gp_lock_t *lock = &identity->context->device->lock;
+  gp_device_t *device = identity->context->device;
 
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
-  gp_lock_take(lock);
+  gp_device_take(device);
   if (!gp_list_is_empty(&identity->passed_link))
     (void)gp_stream_points_drain_one(engine, identity, gp_now(engine), UINT_MAX);
   gp_ordered_unfile_all(identity);
   identity->has_ended = true;
   atomic_store(&identity->id, 0);
-  gp_lock_release(lock);
+  gp_lock_release(&device->lock);
   gp_list_remove(&identity->link);
   gp_list_push_back(&engine->free_identities, &identity->link);
 }
@@ -236,14 +236,14 @@ static bool put_operation(gp_engine_t *engine, gp_identity_t *identity, bool (*e
   gp_device_t *device = identity->context->device;
 
   gp_assert(!gp_holds_engine_lock());
-  gp_lock_take(&device->lock);
+  gp_device_take(device);
   uint64_t frees = identity->frees;
   gp_lock_release(&device->lock);
   if (!enter(engine))
     return false;
   bool has_entered = record(engine, identity);
   gp_engine_leave(engine);
-  gp_lock_take(&device->lock);
+  gp_device_take(device);
   if (has_entered && identity->entered < frees)
     identity->entered = frees;
   gp_lock_release(&device->lock);

@@ -34,7 +34,7 @@ gp_stream_point_t gp_stream_point(gp_engine_t *engine, gp_context_t *context, ui
   if (!identity)
     return point;
   point.device = identity->context->device;
-  gp_lock_take(&point.device->lock);
+  gp_device_take(point.device);
   point.id = atomic_load(&identity->id);
   point.frees = identity->is_blocking ? identity->entered : identity->frees;
   gp_lock_release(&point.device->lock);
@@ -47,7 +47,7 @@ void gp_stream_point_passed(const gp_stream_point_t *point)
 
   if (!identity || point->frees == 0)
     return;
-  gp_lock_take(&point->device->lock);
+  gp_device_take(point->device);
   if (is_there(point) && identity->passed < point->frees) {
     identity->passed = point->frees;
     if (gp_list_is_empty(&identity->passed_link))
@@ -76,7 +76,7 @@ void gp_stream_point_awaited(gp_identity_t *by, const gp_stream_point_t *point)
   if (!by || !point->identity || point->frees == 0 || point->identity == by ||
       point->device != by->context->device)
     return;
-  gp_lock_take(&point->device->lock);
+  gp_device_take(point->device);
   if (is_there(point) && !by->has_ended) {
     gp_stream_point_t *place = place_of(by, point->identity);
     if (place->id != point->id || place->frees < point->frees)

@@ -79,7 +79,8 @@ bool gp_surplus_awaits_drain(const gp_engine_t *engine, const gp_device_t *devic
   uint64_t deferred = device->stats->deferred_bytes.current;
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  if (deferred == 0)
+  /* What stripes have is deferred, too, and may not be among what the statistics say. */
+  if (deferred == 0 && !atomic_load_explicit(&device->is_striped, memory_order_relaxed))
     return false;
   bool is_time = engine->idle_release_ns != UINT64_MAX &&
                  now_ns - device->drained_ns >= engine->idle_release_ns / LOOKS_BEFORE_EXPIRY;
@@ -186,6 +187,6 @@ void gp_surplus_note_kept(gp_device_t *device, uint64_t bytes)
   gp_assert_internal(gp_lock_is_held(&device->lock));
   if (bytes > kept->current)
     gp_gauge_add(kept, bytes - kept->current);
-  else
+  else if (bytes < kept->current)
     gp_gauge_sub(kept, kept->current - bytes);
 }

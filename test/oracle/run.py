@@ -111,7 +111,8 @@ PROGRAM_HUNG = 3  # exit status
 
 class Row:
     def __init__(self, driver, library=None, pool=None, mode=None, deferred="large", memory=None, free_waits=True,
-                 ordered=None, mempool="pool"):
+                 ordered=None, mempool="pool", is_striped=False):
+        self.is_striped = is_striped  # the library is the build that has stripes wherever it can
         self.driver, self.preload, self.pool, self.mode, self.deferred = driver, library, pool, mode, deferred
         self.memory, self.free_waits = memory, free_waits  # memory: a key of MEMORY; None: no kernels that wait
         self.ordered, self.mempool = ordered, mempool  # a key of ORDERED, or None; GPUPOOL_ASYNC
@@ -123,6 +124,8 @@ class Row:
             self.name += " %s%s" % (memory, "" if free_waits else " async-free")
         if ordered:
             self.name += " " + ordered + {"pool": "", "driver": " driver's", "plain": " plain"}[mempool]
+        if is_striped:
+            self.name += " stripes"
         self.is_tight = memory is not None and MEMORY[memory][1] > 0
         # The library waits a minute for work that was submitted before a free, as the driver's own free would have. On a
         # driver whose free waits for less, that can be a kernel that has nothing to do with the memory.
@@ -142,6 +145,8 @@ class Runner:
     def __init__(self, build, folder, shrink, limit_s=LIMIT_S, most_hung=1):
         self.program = os.path.join(build, "test", "oracle", "reuse_programs")
         self.sim = os.path.join(build, "test", "sim")
+        self.library = os.path.join(build, "interpose", "libgpupool.so")
+        self.stripes = os.path.join(build, "test", "interpose", "libgpupool_stripes.so")
         self.folder = folder
         self.shrink = shrink
         self.limit_s, self.most_hung = limit_s, most_hung
@@ -160,6 +165,8 @@ class Runner:
         if row.preload:
             env.update(LD_PRELOAD=(env.get("LD_PRELOAD", "") + ":" + row.preload).lstrip(":"), GPUPOOL_TYPE=row.pool,
                        GPUPOOL_REUSE=row.mode, GPUPOOL_SNAPSHOT_AT="none")
+            if row.is_striped:
+                env["GPUPOOL_TRACE"] = "off"  # else there are none
             if DEFERRED[row.deferred]:
                 env["GPUPOOL_MAX_DEFERRED"] = DEFERRED[row.deferred]
         if row.ordered:
@@ -312,13 +319,19 @@ def judge(row, with_epoch):
         row.problems.append("memory was reused without a pool")
 
 
+def striped_library(runner, library):
+    """The build of it that has stripes wherever it can (pool/stripes.h), if it is the one of the build folder."""
+    return [runner.stripes] if library == runner.library else []
+
+
 def rows_of(runner, library):
     rows = [Row(driver) for driver in DRIVERS]
     for mode in MODES:
         if runner.knows(library, mode):
             rows += [Row(driver, library, pool, mode, deferred) for driver in DRIVERS for pool in TYPES
                      for deferred in DEFERRED if pool != "unpooled" or deferred == "large"]
-    return rows
+    return rows + [Row(driver, striped, "round", "context", deferred, is_striped=True)
+                   for striped in striped_library(runner, library) for driver in DRIVERS for deferred in DEFERRED]
 
 
 def waiting_rows(runner, library):
@@ -334,6 +347,8 @@ def waiting_rows(runner, library):
     # Where memory is tight, parts in use keep segments that would have to go back: refusals there are no news.
     rows += [Row(driver, library, "segment", mode, memory=memory, free_waits=waits) for driver in DRIVERS
              for mode in ("context", "strict") for memory in ("ample", "small", "surplus") for waits in (True, False)]
+    rows += [Row(driver, striped, "round", "context", memory=memory, is_striped=True)
+             for striped in striped_library(runner, library) for driver in DRIVERS for memory in ("ample", "small")]
     return rows
 
 
@@ -349,6 +364,9 @@ def ordered_rows(runner, library):
     rows += [Row(driver, library, pool, mode, ordered=kind, mempool="plain") for mode in modes for kind in kinds
              for pool in ("round", "segment") for driver in ORDERED_DRIVERS
              if (pool == "round" and kind == "leaving") or driver in ("12040", "13000")]
+    rows += [Row(driver, striped, "round", "context", ordered=kind, mempool=mempool, is_striped=True)
+             for striped in striped_library(runner, library) for driver in ("12040", "13000")
+             for kind, mempool in (("ordered", "pool"), ("leaving", "plain"))]
     return rows
 
 
@@ -465,9 +483,9 @@ def main():
     parser.add_argument("--no-shrink", action="store_true")
     options = parser.parse_args()
     build = os.path.abspath(options.build)
-    library = os.path.abspath(options.library or os.path.join(build, "interpose", "libgpupool.so"))
     with tempfile.TemporaryDirectory(prefix="gpupool-oracle-") as folder:
         runner = Runner(build, folder, not options.no_shrink, options.limit_s, options.most_hung)
+        library = os.path.abspath(options.library or runner.library)
         if options.unsafe:
             unsafe_library = os.path.join(build, "test", "interpose", "libgpupool_unsafe.so")
             return 0 if unsafe(runner, unsafe_library, library, options.unsafe) else 1
