@@ -282,10 +282,18 @@ bool gp_identity_take_place(gp_engine_t *engine, gp_identity_t *identity)
   return identity && orders_others(identity) && gp_identity_enter(engine, identity);
 }
 
+/* A stream's allocations are told of by operations in another: in the default stream, or behind that one. */
+static bool is_told_of_elsewhere(const gp_engine_t *engine, const gp_identity_t *identity)
+{
+  if (gp_barriers_are_wanted(engine))
+    return identity->is_blocking;
+  return identity->handle == GP_STREAM_LEGACY && engine->driver.ops->side_stream &&
+         gp_mode_follows_streams(engine);
+}
+
 void gp_identity_allocated(gp_engine_t *engine, gp_identity_t *identity)
 {
-  if (!identity || !identity->is_blocking || identity->handle == GP_STREAM_LEGACY ||
-      !gp_barriers_are_wanted(engine))
+  if (!identity || !is_told_of_elsewhere(engine, identity))
     return;
   if (!gp_identity_enter(engine, identity)) /* then only a synchronization tells of it */
     atomic_store(&identity->context->barriers.untold, gp_epoch_begin(engine));

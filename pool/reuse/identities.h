@@ -72,7 +72,9 @@ bool gp_identity_take_place(gp_engine_t *engine, gp_identity_t *identity);
 /*
  * The driver has just allocated memory in the stream's order; NULL: in that of one without identity. Of the
  * driver's pool it is nowhere written that the default stream waits for such an allocation in a blocking
- * stream. Where the library relies on that rule (barriers.h), an operation of its own comes behind it here.
+ * stream, or that one for the default stream's. Where the library relies on that rule, before 12.5
+ * (barriers.h, and a fence of the default stream is recorded in another), an operation of its own comes
+ * behind it here.
  */
 void gp_identity_allocated(gp_engine_t *engine, gp_identity_t *identity);
 

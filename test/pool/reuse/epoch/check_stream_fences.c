@@ -7,9 +7,10 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "pool/mode.h"
 #include "pool/reuse/stream_calls.h"
 #include "test/pool/check_main.h"
-#include "test/pool/engine_fixture.h"
+#include "test/pool/ordered_fixture.h"
 
 #define STREAM_A UINT64_C(0x10000010)
 #define STREAM_B UINT64_C(0x10000020)
@@ -384,6 +385,20 @@ START_TEST(test_a_stream_is_not_destroyed_while_it_is_asked_about)
 }
 END_TEST
 
+/* Its fence is recorded in a side stream, of which it is nowhere written that it waits for allocations there.
+ */
+START_TEST(test_an_operation_comes_behind_an_allocation_in_the_default_stream)
+{
+  begin();
+  driver.ops.side_stream = make_side;
+  (void)allocate_in(order(GP_STREAM_LEGACY), BYTES);
+  ck_assert(gp_mode_follows_streams(engine));
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 1);
+  ck_assert_uint_eq(driver.entered, GP_STREAM_LEGACY);
+  stop();
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("stream fences");
@@ -400,6 +415,7 @@ int main(void)
   tcase_add_test(fence, test_beyond_the_allowance_streams_are_asked_again);
   tcase_add_test(fence, test_not_while_suspended);
   tcase_add_test(fence, test_a_stream_is_not_destroyed_while_it_is_asked_about);
+  tcase_add_test(fence, test_an_operation_comes_behind_an_allocation_in_the_default_stream);
   suite_add_tcase(suite, fence);
   return gp_check_main(suite);
 }
