@@ -1,5 +1,6 @@
 """cudaMalloc and cudaFree of a shared runtime, served without it: a program can tell by nothing but the time that it takes."""
 
+import collections
 import os
 import re
 import shutil
@@ -83,9 +84,11 @@ class Served(RuntimeCase):
                     self.assertEqual(*[self.stacks(snapshot) for snapshot in snapshots])
 
     def stacks(self, snapshot):
-        """Of each event: how deep, and how many different ones there are."""
-        depths = [len(stack) if isinstance(stack, list) else stack for stack in snapshot["stacks"]]
-        return [snapshot["events"]["stack"], depths]
+        """How often each action has a stack of which depth. The order of events of one time says nothing."""
+        events = snapshot["events"]
+        depths = {index: len(stack) for index, stack in enumerate(snapshot["stacks"])}
+        return collections.Counter((events["actions"][action] if isinstance(action, int) else action, depths.get(stack))
+                                   for action, stack in zip(events["action"], events["stack"]))
 
     def test_calls_whose_stack_is_recorded_come_to_the_runtime(self):
         self.assertEqual(entries(self.run_path("large_pairs")), [CALLS // 2])  # the allocations
