@@ -211,6 +211,14 @@ class Replay(Reports):
         self.assertIn("a file is missing", self.run_tool("replay", status=USAGE).stderr)
         self.assertIn("No such file", self.run_tool("replay", "none.csv", status=INPUT).stderr)
 
+    def test_several_files(self):
+        paths = [self.write("%d.csv" % i, rows("1+32")) for i in range(2)]
+        text = self.run_tool("replay", "--type", "all", *paths).stdout
+        self.assertEqual(text.count("gpupool replay: "), 2)
+        self.assertEqual(text.count("Next: "), 1)
+        self.assertIn("\n\ngpupool replay: %s\n" % paths[1], text)
+        self.assertTrue(text.endswith("Next: gpupool tune %s\n" % paths[1]), text)
+
     def test_the_text(self):
         text = self.run_tool("replay", self.write("trace.csv", rows("1+32", "1-", "2+32"))).stdout
         self.assertRegex(text, r"(?m)^  round +32 MiB +1\.00 +50\.0% +1 +0 ")

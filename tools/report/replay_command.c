@@ -78,9 +78,15 @@ static int simulate_all(gp_replay_t *replay, const own_t *own)
 }
 
 static int replay_file(
-    const gp_request_t *request, const own_t *own, const char *path, gp_output_t *output, cJSON *list)
+    const gp_request_t *request, const own_t *own, int index, gp_output_t *output, cJSON *list)
 {
-  gp_replay_t replay = {.file = strcmp(path, "-") == 0 ? "stdin" : path, .capacity = own->place.capacity};
+  const char *path = request->files[index];
+  gp_replay_t replay = {
+      .file = strcmp(path, "-") == 0 ? "stdin" : path,
+      .capacity = own->place.capacity,
+      .is_first = index == 0,
+      .is_last = index + 1 == request->file_count,
+  };
   const char *type = own->settings.texts[GP_OPTION_type];
 
   int status = gp_workload_load(
@@ -99,7 +105,7 @@ static int replay_file(
   return status;
 }
 
-/* Files that cannot be read are left out, and the exit status says so. */
+/* One that cannot be read ends it, and nothing is shown. */
 static int report(const gp_request_t *request, const void *arg, gp_output_t *output, cJSON *object)
 {
   const own_t *own = arg;
@@ -109,7 +115,7 @@ static int report(const gp_request_t *request, const void *arg, gp_output_t *out
   int silent = open("/dev/null", O_WRONLY | O_CLOEXEC);
   gp_log_init(0, silent); /* what the pool would say to the program's user */
   for (int i = 0; i < request->file_count && !status; i++)
-    status = replay_file(request, own, request->files[i], output, list);
+    status = replay_file(request, own, i, output, list);
   return status;
 }
 

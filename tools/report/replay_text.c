@@ -30,8 +30,9 @@ static void print_heading(const gp_replay_t *replay, gp_output_t *output)
   gp_figures_t figures;
 
   gp_figures_of(&figures, &replay->results[0].simulation, workload, GP_PASS_COLD, GP_REQUEST_ALL_DEVICES);
-  fprintf(output->stream, "%sgpupool replay: %s%s\n", gp_output_style(output, GP_STYLE_HEADING),
-      gp_printable(replay->file, name, sizeof(name)), gp_output_style(output, GP_STYLE_PLAIN));
+  fprintf(output->stream, "%s%sgpupool replay: %s%s\n", replay->is_first ? "" : "\n",
+      gp_output_style(output, GP_STYLE_HEADING), gp_printable(replay->file, name, sizeof(name)),
+      gp_output_style(output, GP_STYLE_PLAIN));
   fprintf(output->stream, "requests   %s; the program held at most %s\n",
       gp_number_count(workload->request_count, count), gp_size_format(figures.live_peak, live));
   fputs("ready      ", output->stream);
@@ -156,9 +157,15 @@ void gp_replay_print(const gp_replay_t *replay, gp_output_t *output)
   print_refused(replay, output);
   if (replay->workload.pool[0])
     fprintf(output->stream, "recorded: %s, by its own statistics\n", replay->workload.pool);
+  if (!replay->is_last)
+    return;
   fputs("held: most that the driver had given; calls: those that get, map and give back memory, and\n"
         "what they cost on an H100; second pass: the same requests again, with what is in the pool\n",
       output->stream);
-  if (replay->result_count == 1 && strcmp(replay->file, "stdin") != 0)
+  if (strcmp(replay->file, "stdin") == 0)
+    return;
+  if (replay->result_count == 1)
     gp_report_next(output, "replay", replay->file, "--type all");
+  else
+    gp_report_next(output, "tune", replay->file, "");
 }
