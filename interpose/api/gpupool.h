@@ -4,7 +4,7 @@
  * A program that includes this header needs no library to link, and runs with the pool and without it:
  *
  *   LD_PRELOAD=libgpupool.so ./app      the functions below do what they say
- *   ./app                               each says that there is no library: see "without" below
+ *   ./app                               each says that there is no library
  *
  * Rules that hold for all functions:
  * - Any thread may call them at any time, but in a signal handler. They wait for no work of the device, but

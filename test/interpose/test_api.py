@@ -280,6 +280,17 @@ class Scopes(ApiCase):
         return self.read(path)
 
 
+class Threads(ApiCase):
+    def test_all_at_once(self):
+        for settings in ({}, {"TYPE": "segment"}):
+            program = self.begin(**settings)
+            self.steps(program, ("threads", 0), ("synchronize", 0), ("number allocation", 0), ("snapshot", OK))
+            snapshot = self.read(program.written())
+            self.assertEqual(stats_of(snapshot)["allocation"]["allocated"], 400)
+            self.assertEqual({mark["kind"] for mark in snapshot["marks"]}, {"begin", "mark", "end"})
+            self.assertEqual(program.end(), 0)
+
+
 class Marks(ApiCase):
     def told(self, snapshot):
         marks = snapshot["marks"]

@@ -2,14 +2,17 @@
  * Uses gpupool.h: does what it is told, one step for each line of stdin, and answers each with a line, a
  * number. Runs with the library and without it. A block is named by the order of its allocation, from 0.
  *
- *   alloc BYTES, async BYTES   cudaMalloc, cudaMallocAsync in the default stream; the number of the block,
- * -1: failed address BLOCK              whether it begins where the block before it does free BLOCK,
- * synchronize    the runtime's result library                    whether there is one FUNCTION [ARGUMENT] of
- * the name in gpupool.h without gpupool_; its gpupool_result_t, or its number
+ *   alloc BYTES, async BYTES   cudaMalloc, cudaMallocAsync; the number of the block, -1: failed
+ *   address BLOCK              whether it begins where the block before it does
+ *   free BLOCK, synchronize    the runtime's result
+ *   library                    whether there is one
+ *   threads                    several threads do all of it at once; how often something was wrong
+ *   FUNCTION [ARGUMENT]        of gpupool.h, without gpupool_: its result, or its number
  */
 #include <cuda_runtime_api.h>
 #include <errno.h>
 #include <gpupool.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +115,45 @@ static int scope_end(uint64_t scope)
   return (int)result;
 }
 
+/* What a thread may do beside others that do the same; *arg: how often something was wrong. */
+static void *do_all(void *arg)
+{
+  int *wrong = arg;
+  char text[16384];
+  for (int i = 0; i < 100; i++) {
+    uint64_t scope = 0;
+    gpupool_report_t report = {.allocations = 0};
+    void *block = NULL;
+    *wrong += gpupool_scope_begin(0, "thread", &scope) != GPUPOOL_OK;
+    *wrong += cudaMalloc(&block, (size_t)4096 << i % 4) != cudaSuccess;
+    *wrong += gpupool_retain(block) != GPUPOOL_OK || cudaFree(block) != cudaSuccess ||
+              gpupool_release(block) != GPUPOOL_OK;
+    *wrong += gpupool_memory_stats(0, text, sizeof(text)) == 0 ||
+              gpupool_memory_summary(0, text, sizeof(text)) == 0;
+    *wrong += gpupool_mark("beside") != GPUPOOL_OK;
+    if (i % 10 == 9)
+      *wrong += gpupool_reset_peaks(0) != GPUPOOL_OK || gpupool_reset_stats(0) != GPUPOOL_OK ||
+                gpupool_empty_cache(NULL) != GPUPOOL_OK;
+    *wrong += gpupool_scope_end(scope, &report) != GPUPOOL_OK || report.allocations == 0 ||
+              report.peak_allocated < 4096;
+  }
+  return NULL;
+}
+
+static int do_all_in_threads(void)
+{
+  enum { THREADS = 4 };
+  pthread_t threads[THREADS];
+  int wrong[THREADS] = {0}, sum = 0;
+  for (int i = 0; i < THREADS; i++)
+    pthread_create(&threads[i], NULL, do_all, &wrong[i]);
+  for (int i = 0; i < THREADS; i++) {
+    pthread_join(threads[i], NULL);
+    sum += wrong[i];
+  }
+  return sum;
+}
+
 static long long step(const char *name, const char *argument, const char *second)
 {
   const int number = atoi(argument);
@@ -135,6 +177,8 @@ static long long step(const char *name, const char *argument, const char *second
     return gpupool_version() != NULL;
   if (strcmp(name, "child") == 0)
     return statistic_in_child();
+  if (strcmp(name, "threads") == 0)
+    return do_all_in_threads();
   if (strcmp(name, "texts") == 0)
     return texts_are_cut(number);
   if (strcmp(name, "memory_stats") == 0)
