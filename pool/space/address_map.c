@@ -16,6 +16,7 @@ void gp_address_map_init(gp_address_map_t *map)
   gp_lock_init(&map->lock, GP_RANK_MAP);
   map->used = 0;
   map->live = 0;
+  map->promised = 0;
 }
 
 void gp_address_map_fini(gp_address_map_t *map)
@@ -78,11 +79,11 @@ static void retire_table(gp_address_map_t *map, gp_address_table_t *old, size_t 
   }
 }
 
-/* Moves to a table with room for at least as many again as are live, without the deleted ones. */
+/* Moves to a table with room for at least as many again as are live or promised, without the deleted ones. */
 static gp_address_table_t *rebuild(gp_address_map_t *map, gp_address_table_t *old)
 {
   size_t capacity = old ? old->capacity : GP_ADDRESS_MAP_CAPACITY; /* never smaller: capacities only grow */
-  while (capacity / 2 < map->live + 1)
+  while (capacity / 2 < map->live + map->promised + 1)
     capacity *= 2;
   gp_address_table_t *table = take_table(map, capacity);
   if (!table)
@@ -99,26 +100,65 @@ static gp_address_table_t *rebuild(gp_address_map_t *map, gp_address_table_t *ol
   return table;
 }
 
-bool gp_address_map_insert(gp_address_map_t *map, uint64_t address, void *value)
+/* The table with room for one entry more; NULL: the host is out of memory. The caller holds the lock. */
+static gp_address_table_t *make_room(gp_address_map_t *map, gp_address_table_t *table)
 {
-  bool inserted = true;
+  if (!table || (map->used + map->promised + 1) * 4 > table->capacity * 3)
+    return rebuild(map, table);
+  return table;
+}
 
-  gp_lock_take(&map->lock);
+/* The caller holds the lock. */
+static bool insert_locked(gp_address_map_t *map, uint64_t address, void *value)
+{
   gp_address_table_t *table = atomic_load_explicit(&map->table, memory_order_relaxed);
   gp_address_slot_t *slot = table ? gp_address_table_find(table, address) : NULL;
   if (slot) {
     atomic_store_explicit(&slot->value, value, memory_order_release);
-  } else {
-    if (!table || (map->used + 1) * 4 > table->capacity * 3)
-      table = rebuild(map, table);
-    if (table) {
-      map->used += place(table, address, value);
-      map->live++;
-    }
-    inserted = table != NULL;
+    return true;
   }
+  table = make_room(map, table);
+  if (!table)
+    return false;
+  map->used += place(table, address, value);
+  map->live++;
+  return true;
+}
+
+bool gp_address_map_insert(gp_address_map_t *map, uint64_t address, void *value)
+{
+  gp_lock_take(&map->lock);
+  bool inserted = insert_locked(map, address, value);
   gp_lock_release(&map->lock);
   return inserted;
+}
+
+bool gp_address_map_promise(gp_address_map_t *map)
+{
+  gp_lock_take(&map->lock);
+  bool has_room = make_room(map, atomic_load_explicit(&map->table, memory_order_relaxed)) != NULL;
+  map->promised += has_room;
+  gp_lock_release(&map->lock);
+  return has_room;
+}
+
+void gp_address_map_unpromise(gp_address_map_t *map)
+{
+  gp_lock_take(&map->lock);
+  gp_assert_internal(map->promised > 0);
+  map->promised--;
+  gp_lock_release(&map->lock);
+}
+
+void gp_address_map_insert_promised(gp_address_map_t *map, uint64_t address, void *value)
+{
+  gp_lock_take(&map->lock);
+  gp_assert_internal(map->promised > 0);
+  map->promised--;
+  bool inserted = insert_locked(map, address, value);
+  gp_assert(inserted);
+  (void)inserted;
+  gp_lock_release(&map->lock);
 }
 
 /* Removes address, if value is not NULL only if it leads to that. The caller holds the lock. */

@@ -1,13 +1,14 @@
 /*
  * Address -> record. Open addressing; readers take no lock, writers hold the map's own.
  *
- * Invariants: used <= capacity * 3 / 4, used counts live and deleted slots; a slot's value is stored before
- * its key is published. Memory of a table is never returned before fini, because a reader may still be in it:
- * a table that was outgrown is kept, and one that filled up with deleted slots becomes the spare into which
- * the next rebuild of the same size goes. The generation grows before a spare is overwritten and after a new
- * table is in force; a reader looks again if it has changed meanwhile. So a reader that looks for an address
- * whose insertion happened before its call always finds it. A reader that races with the removal of that
- * address may get a record that has since become another's, and must compare under the record's lock.
+ * Invariants: used + promised <= capacity * 3 / 4, used counts live and deleted slots; a slot's value is
+ * stored before its key is published. Memory of a table is never returned before fini, because a reader may
+ * still be in it: a table that was outgrown is kept, and one that filled up with deleted slots becomes the
+ * spare into which the next rebuild of the same size goes. The generation grows before a spare is overwritten
+ * and after a new table is in force; a reader looks again if it has changed meanwhile. So a reader that looks
+ * for an address whose insertion happened before its call always finds it. A reader that races with the
+ * removal of that address may get a record that has since become another's, and must compare under the
+ * record's lock.
  */
 #ifndef GP_POOL_SPACE_ADDRESS_MAP_H
 #define GP_POOL_SPACE_ADDRESS_MAP_H
@@ -41,6 +42,7 @@ typedef struct gp_address_map {
   gp_lock_t lock;
   size_t used;
   size_t live;
+  size_t promised; /* entries that are to come */
 } gp_address_map_t;
 
 void gp_address_map_init(gp_address_map_t *map);
@@ -49,6 +51,14 @@ void gp_address_map_fini(gp_address_map_t *map);
 /* address is neither 0 nor 1. Replaces what was there. Returns false, nothing changed, if the host is out of
  * memory. */
 bool gp_address_map_insert(gp_address_map_t *map, uint64_t address, void *value);
+
+/*
+ * Room for one entry more, which gp_address_map_insert_promised takes and gp_address_map_unpromise gives up:
+ * for who cannot go back once the address is known. False: the host is out of memory.
+ */
+bool gp_address_map_promise(gp_address_map_t *map);
+void gp_address_map_unpromise(gp_address_map_t *map);
+void gp_address_map_insert_promised(gp_address_map_t *map, uint64_t address, void *value);
 
 /* Driver addresses are multiples of 512 and often of 2 MiB: the multiplication spreads the high bits over the
  * index. */

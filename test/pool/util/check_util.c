@@ -240,6 +240,29 @@ START_TEST(test_map_against_a_table)
 }
 END_TEST
 
+/* Entries that are to come find room whatever came meanwhile, without another table. */
+START_TEST(test_map_keeps_promises)
+{
+  enum { PROMISES = 50, OTHERS = 500 };
+  static char values[PROMISES + OTHERS];
+  gp_address_map_t map;
+  gp_address_map_init(&map);
+  for (int i = 0; i < PROMISES; i++)
+    ck_assert(gp_address_map_promise(&map));
+  gp_address_map_unpromise(&map);
+  for (uint64_t i = 0; i < OTHERS; i++)
+    ck_assert(gp_address_map_insert(&map, 0x100000 + i * 512, &values[PROMISES + i]));
+  const gp_address_table_t *table = atomic_load(&map.table);
+  for (uint64_t i = 1; i < PROMISES; i++)
+    gp_address_map_insert_promised(&map, 0x1000 + i * 512, &values[i]);
+  ck_assert_ptr_eq(atomic_load(&map.table), table);
+  ck_assert_uint_eq(map.promised, 0);
+  for (uint64_t i = 1; i < PROMISES; i++)
+    ck_assert_ptr_eq(gp_address_map_find(&map, 0x1000 + i * 512), &values[i]);
+  gp_address_map_fini(&map);
+}
+END_TEST
+
 /* One thread inserts and removes, so that tables are rebuilt all the time; others must always find what
  * stays. */
 static gp_address_map_t shared;
@@ -335,6 +358,7 @@ int main(void)
   TCase *tables = tcase_create("tables");
   tcase_set_timeout(tables, 60);
   tcase_add_test(tables, test_map_against_a_table);
+  tcase_add_test(tables, test_map_keeps_promises);
   tcase_add_test(tables, test_map_readers_find_what_stays);
   tcase_add_test(tables, test_bins);
   suite_add_tcase(suite, tables);
