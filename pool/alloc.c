@@ -11,6 +11,7 @@
 #include "pool/limit.h"
 #include "pool/mode.h"
 #include "pool/oom.h"
+#include "pool/prewarm.h"
 #include "pool/reclaim.h"
 #include "pool/release.h"
 #include "pool/reuse/advance.h"
@@ -463,6 +464,8 @@ static __attribute__((noinline)) int alloc_miss(gp_request_t *request)
   gp_room_t room = {.counted = is_of_drivers_pool(request) ? gp_limit_async_growth(request->requested) : 0};
 
   gp_contexts_lose_gone(engine);
+  if (!request->order && gp_prewarm(engine, request->context) && serve_from_cache(request))
+    return 0;
   if (engine->type->keeps_blocks && (serve_after_drain(request) || serve_after_reclaim(request)))
     return 0;
   choose_size(request);

@@ -5,6 +5,7 @@
 
 #include "pool/contexts.h"
 #include "pool/mode.h"
+#include "pool/prewarm.h"
 #include "pool/reuse/epoch_facts.h"
 #include "pool/reuse/identities.h"
 #include "pool/reuse/known_streams.h"
@@ -55,6 +56,7 @@ static void configure(gp_engine_t *engine, const gp_options_t *options)
   engine->reserve = options->values[GP_OPTION_reserve].amount;
   engine->max_deferred = options->values[GP_OPTION_max_deferred].amount;
   engine->patience_ns = gp_option_number(options, GP_OPTION_patience) * UINT64_C(1000000000);
+  gp_prewarm_init(engine, options);
   for (int i = 0; i < GP_MAX_DEVICES; i++)
     engine->limits[i] = options->limits[i];
 }

@@ -87,6 +87,50 @@ static int grow_by(gp_growth_t *growth, uint64_t size, bool *by_limit, uint64_t 
   return code;
 }
 
+/* The driver gave the address: all of the segment is idle, which nobody has used. */
+static void adopt_idle(const gp_growth_t *growth, uint64_t address, uint64_t start_ns)
+{
+  gp_engine_t *engine = growth->engine;
+  gp_context_t *context = growth->context;
+  gp_device_t *device = context->device;
+  gp_block_t *block = growth->block;
+  uint64_t end_ns = gp_now(engine);
+
+  *growth->segment = (gp_segment_t){.address = address, .size = growth->size, .context = context};
+  block->size = growth->size;
+  block->free_epoch = 0;
+  __atomic_store_n(&block->context, context, __ATOMIC_RELAXED);
+  __atomic_store_n(&block->address, address, __ATOMIC_RELAXED);
+  gp_device_take(device);
+  gp_device_await_release(device, address);
+  gp_segment_add(growth->segment, block);
+  gp_block_adopt(engine, block, start_ns, end_ns - start_ns);
+  (void)gp_segment_enter_idle(engine, block, gp_block_idle_since(device, end_ns));
+  gp_segment_note_ahead(device);
+  gp_lock_release(&device->lock);
+}
+
+int gp_grow_ahead(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool *by_limit)
+{
+  gp_growth_t growth = {.engine = engine, .context = context, .size = bytes};
+  uint64_t address = 0;
+  int code = engine->driver.ops->code_out_of_memory;
+
+  gp_assert(!gp_holds_engine_lock());
+  *by_limit = !gp_limit_reserve(engine, context, bytes, bytes, false);
+  if (*by_limit)
+    return code;
+  prepare(&growth);
+  uint64_t start_ns = gp_now(engine);
+  if (growth.block)
+    code = gp_driver_alloc(engine, &context->driver, bytes, &address);
+  if (code == 0)
+    adopt_idle(&growth, address, start_ns);
+  else
+    unprepare(&growth);
+  return code;
+}
+
 /*
  * What a segment has beyond the request may never go back, once parts of it are in use. The program may need
  * that memory where no pool can help: for its kernels, its other libraries, managed memory. It is taken only

@@ -19,6 +19,13 @@ int gp_grow(gp_engine_t *engine, gp_context_t *context, uint64_t requested, uint
     uint64_t *ret_address);
 
 /*
+ * A segment of `bytes`, a multiple of GP_SEGMENT_STEP, is taken from the driver and is idle. Returns the
+ * driver's code, or that of out of memory where the limit (*by_limit) or the host refuses. The context is
+ * current in the calling thread, which cannot be cancelled; it holds no lock.
+ */
+int gp_grow_ahead(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool *by_limit);
+
+/*
  * The device has enough left after `size` bytes more, by the driver's word on it, which is asked for if it is
  * old; and the limit has, too. The caller holds no lock.
  */

@@ -27,6 +27,7 @@ typedef struct gp_plan {
   gp_context_t *context;
   uint64_t requested;
   uint64_t bytes;
+  bool is_ahead;      /* there is no request: what is made is idle */
   bool is_exact;      /* memory moves wherever it can, and no more is made than is missing */
   bool moves;         /* memory moves */
   uint64_t chunk;     /* bytes of a chunk that is made */
@@ -182,12 +183,15 @@ static gp_planned_t make_plan(gp_plan_t *plan)
 
   plan->part_count = plan->step_count = plan->made_count = 0;
   plan->made = plan->excess = 0;
-  if (!gp_mapped_place(context->range, plan->bytes, newest, &place))
+  if (!(plan->is_ahead ? gp_mapped_place_ahead(context->range, plan->bytes, &place)
+                       : gp_mapped_place(context->range, plan->bytes, newest, &place)))
     return NO_PLACE;
   plan->address = place.address;
   plan->peers = context->peers;
-  plan->chunk = gp_mapped_chunk_size(device->stats->reserved_bytes.current + place.missing);
-  plan->moves = plan->is_exact || gp_mapped_should_move(device, plan->bytes, place.missing);
+  if (!plan->is_ahead) {
+    plan->chunk = gp_mapped_chunk_size(device->stats->reserved_bytes.current + place.missing);
+    plan->moves = plan->is_exact || gp_mapped_should_move(device, plan->bytes, place.missing);
+  }
   if (!take_place(plan, &place))
     return NO_HOST_MEMORY;
   qsort(plan->parts, plan->part_count, sizeof(*plan->parts), by_address);
@@ -251,8 +255,8 @@ static gp_block_t *trim_place(gp_plan_t *plan, uint64_t now_ns)
   return block;
 }
 
-/* The driver has done all steps: the program gets the place. False: the host has no memory for the map's
- * entry, and the place is idle. */
+/* The driver has done all steps: the program gets the place, which is idle if it is ahead of need. False: the
+ * host has no memory for the map's entry, and the place is idle. */
 static bool commit(gp_plan_t *plan, uint64_t start_ns, uint64_t *ret_address)
 {
   gp_engine_t *engine = plan->engine;
@@ -274,20 +278,23 @@ static bool commit(gp_plan_t *plan, uint64_t start_ns, uint64_t *ret_address)
   }
   gp_block_t *block = trim_place(plan, end_ns);
   bool is_lost = atomic_load(&context->lost);
-  bool is_known = !is_lost && gp_address_map_insert(&engine->blocks, block->address, block);
+  bool is_known =
+      !is_lost && !plan->is_ahead && gp_address_map_insert(&engine->blocks, block->address, block);
   if (is_known) {
     gp_block_hand_out(engine, block, plan->requested, start_ns, duration_ns, false);
     *ret_address = block->address;
   } else {
     gp_mapped_become_idle(engine, block, end_ns);
   }
+  if (plan->is_ahead)
+    gp_segment_note_ahead(context->device);
   uint64_t new_peers = context->peers & ~plan->peers;
   gp_lock_release(&context->device->lock);
   if (new_peers) /* the program enabled access meanwhile, see gp_engine_peer_enabled */
     gp_map_allow(engine, context, plan->steps, plan->step_count, new_peers);
   if (is_lost)
     gp_map_range_lose(engine, context);
-  return is_known;
+  return is_known || plan->is_ahead;
 }
 
 /* One attempt; *ret_again: another one, which asks for less, may succeed. */
@@ -340,20 +347,45 @@ static int serve(gp_plan_t *plan, bool *by_limit, bool *ret_is_placed, uint64_t 
   return code;
 }
 
+/* What the plan is for, where the context has a range with a place for it. */
+static int grow(gp_plan_t *plan, bool *by_limit, bool *ret_is_placed, uint64_t *ret_address)
+{
+  gp_context_t *context = plan->context;
+  int code = plan->engine->driver.ops->code_out_of_memory;
+
+  gp_assert(!gp_holds_engine_lock());
+  *by_limit = *ret_is_placed = false;
+  int cancel_state = gp_cancel_hold(); /* in between no record has the memory */
+  if (gp_map_range_is_there(plan->engine, context) && plan->bytes <= context->range->segment.size)
+    code = serve(plan, by_limit, ret_is_placed, ret_address);
+  gp_cancel_restore(cancel_state);
+  free(plan->parts);
+  free(plan->steps);
+  return code;
+}
+
 int gp_grow_mapped(gp_engine_t *engine, gp_context_t *context, uint64_t requested, uint64_t bytes,
     bool *by_limit, uint64_t *ret_address)
 {
   gp_plan_t plan = {.engine = engine, .context = context, .requested = requested, .bytes = bytes};
-  bool is_placed = false;
-  int code = 0;
+  bool is_placed;
 
-  gp_assert(!gp_holds_engine_lock());
-  *by_limit = false;
-  int cancel_state = gp_cancel_hold(); /* in between no record has the memory */
-  if (gp_map_range_is_there(engine, context) && bytes <= context->range->segment.size)
-    code = serve(&plan, by_limit, &is_placed, ret_address);
-  gp_cancel_restore(cancel_state);
-  free(plan.parts);
-  free(plan.steps);
+  int code = grow(&plan, by_limit, &is_placed, ret_address);
   return is_placed ? code : gp_grow(engine, context, requested, bytes, by_limit, ret_address);
+}
+
+int gp_grow_mapped_ahead(
+    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t held, bool *by_limit)
+{
+  gp_plan_t plan = {.engine = engine,
+      .context = context,
+      .bytes = bytes,
+      .is_ahead = true,
+      .is_exact = true,
+      .chunk = gp_mapped_chunk_size(held)};
+  uint64_t address;
+  bool is_placed;
+
+  int code = grow(&plan, by_limit, &is_placed, &address);
+  return is_placed ? code : gp_grow_ahead(engine, context, bytes, by_limit);
 }

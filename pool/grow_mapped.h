@@ -16,4 +16,11 @@
 int gp_grow_mapped(gp_engine_t *engine, gp_context_t *context, uint64_t requested, uint64_t bytes,
     bool *by_limit, uint64_t *ret_address);
 
+/*
+ * As gp_grow_ahead, mapped: bytes is a multiple of GP_CHUNK_STEP. It is made in chunks as large as suit a
+ * pool that holds `held` bytes.
+ */
+int gp_grow_mapped_ahead(
+    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t held, bool *by_limit);
+
 #endif

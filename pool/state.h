@@ -255,6 +255,22 @@ struct gp_context {
 
 #define GP_WHOLE_SPARED 8
 
+typedef enum gp_prewarm_state {
+  GP_PREWARM_DONE, /* or there is nothing to do */
+  GP_PREWARM_DUE,
+  GP_PREWARM_RUNNING, /* in one thread; the others do without */
+} gp_prewarm_state_t;
+
+/* What the pool takes from the driver ahead of need, see prewarm.h. Only the thread that made it RUNNING
+ * touches the rest. */
+typedef struct gp_prewarm {
+  _Atomic(gp_prewarm_state_t) state;
+  unsigned entry;    /* of engine->prewarm_list, which comes next, and ... */
+  uint32_t done;     /* ... so many of its blocks are there */
+  uint64_t obtained; /* bytes so far */
+  const char *why;   /* the first reason for leaving something out; NULL: nothing was */
+} gp_prewarm_t;
+
 /*
  * One device. Invariants, under lock, as gp_device_take has it (beside stripes the statistics lack what their
  * tallies have): committed_bytes is the bytes of all blocks, forwarded allocations, what
@@ -291,13 +307,14 @@ struct gp_device {
   uint64_t aged_ns;            /* when mapped memory that is idle was last looked at for its age */
   uint64_t drained_ns;         /* when all deferred blocks were last looked at, see reuse/drain.h */
   uint64_t closed_idle;        /* idle segments that are closed: they are to go back */
-  uint64_t highest_active;     /* highest active_bytes so far */
+  uint64_t highest_active;     /* highest active_bytes so far, what was prewarmed included */
   unsigned segments_spared;    /* went back because use did not need them, see segment_policy.h */
   uint64_t largest_spared;     /* bytes of the largest of these since the pool last grew as much */
   uint64_t whole_spared[GP_WHOLE_SPARED]; /* bytes of whole allocations that went back so, the latest */
   unsigned next_whole_spared;             /* place of the next */
   uint64_t needed_bytes;                  /* so much was held when memory like that was asked for again */
   unsigned surplus_pause;                 /* frees that are to pass before surplus is looked at again */
+  gp_prewarm_t prewarm;
   uint64_t watched_use;    /* the observer wants to know of a higher one, see peak.c; UINT64_MAX: of none */
   uint64_t total;          /* bytes of the device; 0: not known */
   uint64_t told_free;      /* what the driver said was free, at ... */
@@ -355,6 +372,7 @@ struct gp_engine {
   gp_amount_t reserve;
   gp_amount_t max_deferred;
   uint64_t patience_ns;
+  gp_block_list_t prewarm_list;
   _Atomic uint64_t
       fences_due_ns; /* until then nothing is spent on fences ahead of need, see reuse/fences.c */
   gp_amount_t limits[GP_MAX_DEVICES]; /* each under its device's lock */

@@ -153,6 +153,7 @@ void gp_arguments_print_help(void)
     case GP_OPTION_DEVICE_SIZE: printf(" SIZE|SHARE|DEVICE=SIZE,..."); break;
     case GP_OPTION_CHOICE: printf(" %s", option->syntax); break;
     case GP_OPTION_FLAGS: printf(" %s,...|none", option->syntax); break;
+    case GP_OPTION_BLOCKS: printf(" SIZE*COUNT,..."); break;
     case GP_OPTION_TEXT: printf(" PATH"); break;
     }
     printf(" (default %s)\n", option->default_text);

@@ -77,6 +77,7 @@ static int print_json(gp_arguments_t *arguments, const gp_options_t *options)
       [GP_OPTION_DEVICE_SIZE] = "device_size",
       [GP_OPTION_CHOICE] = "choice",
       [GP_OPTION_FLAGS] = "flags",
+      [GP_OPTION_BLOCKS] = "blocks",
       [GP_OPTION_TEXT] = "text",
   };
   cJSON *root = cJSON_CreateObject();

@@ -91,3 +91,15 @@ bool gp_mapped_place(const gp_range_t *range, uint64_t bytes, uint64_t newest, g
   }
   return ret_place->missing != UINT64_MAX;
 }
+
+bool gp_mapped_place_ahead(const gp_range_t *range, uint64_t bytes, gp_place_t *ret_place)
+{
+  gp_assert_internal(gp_lock_is_held(&range->segment.context->device->lock));
+  for (gp_block_t *block = range->segment.first; block; block = gp_segment_above(block)) {
+    if (block->state != GP_STATE_UNMAPPED || block->size < bytes)
+      continue;
+    *ret_place = (gp_place_t){.first = block, .address = block->address, .missing = bytes};
+    return true;
+  }
+  return false;
+}

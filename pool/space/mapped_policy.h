@@ -28,4 +28,7 @@ typedef struct gp_place {
  */
 bool gp_mapped_place(const gp_range_t *range, uint64_t bytes, uint64_t newest, gp_place_t *ret_place);
 
+/* The same for memory that is made ahead of need: the lowest place where all of it is missing. */
+bool gp_mapped_place_ahead(const gp_range_t *range, uint64_t bytes, gp_place_t *ret_place);
+
 #endif

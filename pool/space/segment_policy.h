@@ -24,6 +24,14 @@ static inline void gp_segment_note_use(gp_device_t *device)
     device->highest_active = device->stats->active_bytes.current;
 }
 
+/* What is held was asked for ahead of need: it counts as if it had been in use. */
+static inline void gp_segment_note_ahead(gp_device_t *device)
+{
+  uint64_t held = device->stats->active_bytes.current + device->stats->cached_bytes.current;
+  if (held > device->highest_active)
+    device->highest_active = held;
+}
+
 /* So many bytes more than use has ever needed are held, slack included. */
 uint64_t gp_segment_spare_bytes(const gp_device_t *device);
 

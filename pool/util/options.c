@@ -300,6 +300,21 @@ static bool parse_text(const attempt_t *attempt)
   return true;
 }
 
+static bool parse_blocks(const attempt_t *attempt, gp_block_list_t *ret_list)
+{
+  char why[GP_BLOCK_LIST_WHY_BYTES];
+  char accepted[GP_BLOCK_LIST_WHY_BYTES + 96];
+
+  if (strlen(attempt->text) >= GP_OPTION_TEXT_BYTES)
+    snprintf(why, sizeof(why), "it has more than %d characters", GP_OPTION_TEXT_BYTES - 1);
+  else if (gp_block_list_parse(attempt->text, ret_list, why))
+    return true;
+  snprintf(accepted, sizeof(accepted), "sizes of blocks and how many of each, such as %s, or none; %s",
+      gp_option_table[attempt->id].syntax, why);
+  report(attempt, accepted);
+  return false;
+}
+
 static bool parse_value(const attempt_t *attempt, gp_options_t *options)
 {
   gp_option_value_t *value = &options->values[attempt->id];
@@ -321,6 +336,7 @@ static bool parse_value(const attempt_t *attempt, gp_options_t *options)
     break;
   case GP_OPTION_CHOICE: return parse_choice(attempt, value);
   case GP_OPTION_FLAGS: good = parse_flags(attempt, &value->number, &options->snapshot_signals); break;
+  case GP_OPTION_BLOCKS: good = parse_blocks(attempt, &options->prewarm); break;
   case GP_OPTION_TEXT: good = parse_text(attempt); break;
   }
   if (good)

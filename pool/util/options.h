@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "pool/util/block_list.h"
 #include "pool/util/size.h"
 
 typedef enum gp_option_id {
@@ -24,6 +25,7 @@ typedef enum gp_option_type {
   GP_OPTION_DEVICE_SIZE,
   GP_OPTION_CHOICE,
   GP_OPTION_FLAGS,
+  GP_OPTION_BLOCKS,
   GP_OPTION_TEXT,
 } gp_option_type_t;
 
@@ -72,6 +74,7 @@ typedef struct gp_option_value {
 typedef struct gp_options {
   gp_option_value_t values[GP_OPTION_COUNT];
   gp_amount_t limits[GP_OPTION_DEVICES]; /* of GPUPOOL_LIMIT, by device ordinal */
+  gp_block_list_t prewarm;               /* of GPUPOOL_PREWARM */
   uint64_t snapshot_signals;             /* of GPUPOOL_SNAPSHOT_AT: 1 << (number - 1) */
   bool limit_malformed;                  /* every allocation must then fail: a limit is a promise to others */
 } gp_options_t;

@@ -55,6 +55,8 @@ class ReplayTool(PreloadCase):
     def test_other_settings(self):
         path = trace_files()[0]
         for arguments, settings in ((["--repeat", "2"], {}), ([], {"REUSE": "strict"}), ([], {"ROUND_DIVISIONS": "2"}),
+                                    ([], {"TYPE": "segment", "PREWARM": "256MiB"}), ([], {"TYPE": "vmm", "PREWARM": "256MiB"}),
+                                    ([], {"PREWARM": "64MiB*4,2MiB*16", "LIMIT": "4GiB"}),
                                     ([], {"TYPE": "naive", "LARGE_ROUND": "16MiB", "MAX_CACHED": "64MiB"})):
             with self.subTest(arguments=arguments, **settings):
                 self.expect_same(path, "--sync-every", "1", *arguments, **settings)

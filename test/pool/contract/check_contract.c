@@ -29,6 +29,8 @@ typedef struct config {
       {type " tight",                                                                                        \
           {TYPE(type), "GPUPOOL_LIMIT=48MiB", "GPUPOOL_MAX_DEFERRED=1MiB", "GPUPOOL_RESERVE=0", NULL},       \
           true},                                                                                             \
+      {type " prewarmed", {TYPE(type), "GPUPOOL_PREWARM=3MiB*8,70000*9,20MiB", "GPUPOOL_RESERVE=0", NULL},   \
+          true},                                                                                             \
   {                                                                                                          \
     type " trimming", {TYPE(type), "GPUPOOL_MAX_CACHED=8MiB", "GPUPOOL_IDLE_RELEASE=1", NULL}, true          \
   }

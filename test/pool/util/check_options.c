@@ -227,6 +227,65 @@ START_TEST(test_unknown_names_are_said_with_the_nearest)
 }
 END_TEST
 
+START_TEST(test_blocks_to_prewarm)
+{
+  gp_options_t options;
+  parse(&options, SETTINGS("GPUPOOL_PREWARM= 64MiB*4,2 MiB * 16 ,512,1.5GiB*65536"));
+  static const struct {
+    uint64_t bytes;
+    unsigned count;
+  } expected[] = {{64 * GP_MIB, 4}, {2 * GP_MIB, 16}, {512, 1}, {GP_GIB * 3 / 2, 65536}};
+  ck_assert_uint_eq(options.prewarm.count, 4);
+  for (size_t i = 0; i < 4; i++) {
+    ck_assert_uint_eq(options.prewarm.entries[i].bytes, expected[i].bytes);
+    ck_assert_uint_eq(options.prewarm.entries[i].count, expected[i].count);
+  }
+  parse(&options, SETTINGS("GPUPOOL_PREWARM=None"));
+  ck_assert_uint_eq(options.prewarm.count, 0);
+}
+END_TEST
+
+START_TEST(test_malformed_blocks_are_said)
+{
+  static const struct {
+    const char *text, *said;
+  } bad[] = {{"", "\"\" is no size from 1 B to 1 TiB"}, {"2MiB,", "\"\" is no size"},
+      {",2MiB", "\"\" is no size"}, {"2MiB*", "\"\" is no number of blocks from 1 to 65536"},
+      {"2MiB*0", "\"0\" is no number"}, {"2MiB*65537", "\"65537\" is no number"},
+      {"2MiB*99999999999999999999", "is no number"}, {"2MiB*-1", "\"-1\" is no number"},
+      {"2MiB*4*4", "\"4*4\" is no number"}, {"0*4", "\"0\" is no size"}, {"2TiB", "\"2TiB\" is no size"},
+      {"64X", "\"64X\" is no size"}, {"50%", "is no size"}, {"2MiB;3MiB", "is no size"},
+      {"none,2MiB", "\"none\" is no size"}};
+  for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    gp_options_t options;
+    char setting[64];
+    snprintf(setting, sizeof(setting), "GPUPOOL_PREWARM=%s", bad[i].text);
+    heard_t heard = parse(&options, SETTINGS(setting));
+    ck_assert_msg(heard.malformed == 1, "%s was taken", setting);
+    ck_assert_msg(strstr(heard.last, bad[i].said) != NULL, "%s: %s", setting, heard.last);
+    ck_assert_uint_eq(options.prewarm.count, 0);
+    ck_assert_str_eq(gp_option_text(&options, GP_OPTION_prewarm), "none");
+  }
+}
+END_TEST
+
+/* As many sizes as there is room for, and one more; and more text than there is room for. */
+START_TEST(test_long_lists_of_blocks)
+{
+  gp_options_t options;
+  char setting[2048] = "GPUPOOL_PREWARM=1M";
+  for (unsigned i = 1; i < GP_BLOCK_LIST_ENTRIES; i++)
+    strcat(setting, ",1M");
+  ck_assert_int_eq(parse(&options, SETTINGS(setting)).malformed, 0);
+  ck_assert_uint_eq(options.prewarm.count, GP_BLOCK_LIST_ENTRIES);
+  strcat(setting, ",1M");
+  ck_assert_ptr_nonnull(strstr(parse(&options, SETTINGS(setting)).last, "more than 128 sizes"));
+  while (strlen(setting) < GP_OPTION_TEXT_BYTES + 16)
+    strcat(setting, " ");
+  ck_assert_ptr_nonnull(strstr(parse(&options, SETTINGS(setting)).last, "more than 1023 characters"));
+}
+END_TEST
+
 START_TEST(test_options_by_name)
 {
   ck_assert_int_eq(gp_option_find("max-cached"), GP_OPTION_max_cached);
@@ -250,6 +309,9 @@ int main(void)
   tcase_add_test(parsing, test_malformed_values_leave_the_default);
   tcase_add_test(parsing, test_mxnet_variables_fill_in);
   tcase_add_test(parsing, test_unknown_names_are_said_with_the_nearest);
+  tcase_add_test(parsing, test_blocks_to_prewarm);
+  tcase_add_test(parsing, test_malformed_blocks_are_said);
+  tcase_add_test(parsing, test_long_lists_of_blocks);
   tcase_add_test(parsing, test_options_by_name);
   suite_add_tcase(suite, parsing);
   return gp_check_main(suite);
