@@ -67,6 +67,7 @@ ORDERED = {
     "leaving early": ({}, ["--ordered", "--leaving", "--pool-orders", "--programmatic", "--apart"]),
     "leaving no-rule": ({"SIMCUDA_POOL_ORDERS": "0"}, ["--ordered", "--leaving"]),
 }
+HIDES_POOLS = "11020"  # says not what its pools hold: where memory is short it is asked all the same, and may wait
 APART_SHARE = 0.5  # of the programs of another row
 ORDERED_WAITING_MEMORY = ("ample", "small", "surplus", "tight", "pools limit")
 SLOW_SHARE = 0.2  # of the programs of another row, where the library may wait a minute
@@ -376,7 +377,7 @@ def ordered_waiting_rows(runner, library):
     rows += [Row(driver, library, pool, mode, memory=memory, free_waits=waits, ordered="ordered")
              for mode in WAITING_MODES if runner.knows(library, mode) for driver in ORDERED_DRIVERS
              for pool in ("round", "segment") for memory in ORDERED_WAITING_MEMORY for waits in (True, False)
-             if pool == "round" or memory != "small"]
+             if (pool == "round" or memory != "small") and (driver != HIDES_POOLS or not MEMORY[memory][1])]
     rows += [Row(driver, library, pool, mode, memory=memory, free_waits=waits, ordered="leaving", mempool="plain")
              for mode in WAITING_MODES if runner.knows(library, mode) for driver in ("12040", "13000")
              for pool in ("round", "segment") for memory in ("ample", "surplus") for waits in (True, False)]
