@@ -15,7 +15,7 @@ static void print_row(const char *name, const gp_score_t *score, gp_output_t *ou
 void gp_tune_print_settings(const gp_tuning_t *tuning, const char *separator, FILE *stream)
 {
   gp_candidate_settings_t settings;
-  gp_candidate_describe(&tuning->best, &settings);
+  gp_candidate_describe(&tuning->best, tuning->live_peak, &settings);
   for (int i = 0; i < settings.count; i++)
     fprintf(stream, "%s%s=%s", i ? separator : "", gp_option_table[settings.items[i].id].variable,
         settings.items[i].text);
@@ -57,6 +57,9 @@ void gp_tune_print(const gp_tuning_t *tuning, gp_output_t *output)
     fputs("This memory is not made of whole allocations, which cudaIpcGetMemHandle asks for: a program that\n"
           "shares memory so is better served by --type round or --type naive.\n",
         output->stream);
+  if (gp_candidate_prewarm(&tuning->best, tuning->live_peak) > 0)
+    fputs("GPUPOOL_PREWARM is for runs of that size: one that needs less holds it all the same.\n",
+        output->stream);
   fputs("held: most that the driver had given; / live: over the most that the program held, geometric mean;\n"
         "calls, cost: those that get, map and give back memory, and what they take on an H100\n",
       output->stream);
@@ -82,7 +85,7 @@ void gp_tune_add_json(const gp_tuning_t *tuning, cJSON *object)
   gp_json_add_int(object, "tried", tuning->tried);
   gp_json_add_int(object, "candidates", tuning->allowed);
   cJSON *list = cJSON_AddObjectToObject(object, "settings");
-  gp_candidate_describe(&tuning->best, &settings);
+  gp_candidate_describe(&tuning->best, tuning->live_peak, &settings);
   for (int i = 0; i < settings.count; i++)
     cJSON_AddStringToObject(list, gp_option_table[settings.items[i].id].variable, settings.items[i].text);
   add_score(object, "now", &tuning->now);

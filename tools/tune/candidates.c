@@ -1,7 +1,13 @@
 #include "tools/tune/candidates.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "pool/util/size.h"
+
+#define PAGE (2 * GP_MIB) /* of the device */
 
 #define VALUES_MOST 20
 
@@ -24,13 +30,23 @@ typedef struct kind {
       ""                                                                                                     \
     }                                                                                                        \
   }
+/* Percent of the most that a program holds */
+#define PREWARM_AXIS                                                                                         \
+  {                                                                                                          \
+    GP_OPTION_prewarm, 0,                                                                                    \
+    {                                                                                                        \
+      "none", "100", "101", "102", "103", "104", "105", "106", "107", "108", "109", "110", "112", "114",     \
+          "116", "120"                                                                                       \
+    }                                                                                                        \
+  }
+
 static const kind_t kinds[] = {
     {"round", {{GP_OPTION_round_divisions, 3, {"1", "2", "4", "8", "16", "32", "64"}},
                   {GP_OPTION_round_cutoff, 8, {"21", "22", "23", "24", "25", "26", "27", "28", "none"}}}},
     {"naive", {{GP_OPTION_page, 1, {"512", "4KiB", "64KiB", "1MiB"}},
                   {GP_OPTION_large_round, 0, {"2MiB", "4MiB", "8MiB", "16MiB", "32MiB", "64MiB"}}}},
-    {"segment", {NO_AXIS, NO_AXIS}},
-    {"vmm", {NO_AXIS, NO_AXIS}},
+    {"segment", {PREWARM_AXIS, NO_AXIS}},
+    {"vmm", {PREWARM_AXIS, NO_AXIS}},
 };
 
 int gp_candidate_types(void)
@@ -62,7 +78,18 @@ gp_option_id_t gp_candidate_option(int type, gp_axis_t axis)
   return kinds[type].axes[axis].id;
 }
 
-void gp_candidate_describe(const gp_candidate_t *candidate, gp_candidate_settings_t *ret_settings)
+uint64_t gp_candidate_prewarm(const gp_candidate_t *candidate, uint64_t live_peak)
+{
+  const axis_t *axis = &kinds[candidate->type].axes[GP_AXIS_FIRST];
+  int place = candidate->places[GP_AXIS_FIRST];
+  if (axis->id != GP_OPTION_prewarm || place == axis->initial)
+    return 0;
+  double pages = (double)live_peak / (double)PAGE * strtod(axis->values[place], NULL) / 100;
+  return ((uint64_t)pages + (pages > (double)(uint64_t)pages)) * PAGE;
+}
+
+void gp_candidate_describe(
+    const gp_candidate_t *candidate, uint64_t live_peak, gp_candidate_settings_t *ret_settings)
 {
   const kind_t *kind = &kinds[candidate->type];
 
@@ -73,9 +100,13 @@ void gp_candidate_describe(const gp_candidate_t *candidate, gp_candidate_setting
     if (candidate->places[axis] == kind->axes[axis].initial)
       continue;
     int item = ret_settings->count++;
+    char *text = ret_settings->items[item].text;
+    size_t capacity = sizeof(ret_settings->items[item].text);
     ret_settings->items[item].id = kind->axes[axis].id;
-    snprintf(ret_settings->items[item].text, sizeof(ret_settings->items[item].text), "%s",
-        kind->axes[axis].values[candidate->places[axis]]);
+    if (kind->axes[axis].id == GP_OPTION_prewarm)
+      snprintf(text, capacity, "%" PRIu64 "MiB", gp_candidate_prewarm(candidate, live_peak) / GP_MIB);
+    else
+      snprintf(text, capacity, "%s", kind->axes[axis].values[candidate->places[axis]]);
   }
 }
 

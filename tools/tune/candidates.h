@@ -37,7 +37,12 @@ gp_candidate_t gp_candidate_initial(int type);
 /* The option that differs along an axis; GP_OPTION_COUNT: the axis has one place. */
 gp_option_id_t gp_candidate_option(int type, gp_axis_t axis);
 
-void gp_candidate_describe(const gp_candidate_t *candidate, gp_candidate_settings_t *ret_settings);
+/* live_peak: most that a recording's program held on a device, which what is prewarmed is a share of. */
+void gp_candidate_describe(
+    const gp_candidate_t *candidate, uint64_t live_peak, gp_candidate_settings_t *ret_settings);
+
+/* Bytes that the candidate takes ahead of need; 0: it does not. */
+uint64_t gp_candidate_prewarm(const gp_candidate_t *candidate, uint64_t live_peak);
 
 /* False: it is not as the user wants it. */
 bool gp_candidate_is_allowed(const gp_candidate_t *candidate, const gp_settings_t *given);

@@ -87,7 +87,7 @@ static int try(search_t *search, const gp_candidate_t *candidate, gp_score_t **r
   if (search->is_tried[candidate->type][places[0]][places[1]])
     return 0;
   search->is_tried[candidate->type][places[0]][places[1]] = true;
-  gp_candidate_describe(candidate, &chosen);
+  gp_candidate_describe(candidate, tuning->live_peak, &chosen);
   for (int type = 0; type < gp_candidate_types(); type++) {
     for (int axis = 0; axis < GP_AXES; axis++) {
       gp_option_id_t id = gp_candidate_option(type, (gp_axis_t)axis);
@@ -155,6 +155,32 @@ static int try_all(search_t *search)
   return error;
 }
 
+/*
+ * What is prewarmed has one best amount, between so little that the pool grows beside it and more than is
+ * needed: halving finds it.
+ */
+static int halve(search_t *search)
+{
+  gp_tuning_t *tuning = search->tuning;
+  gp_candidate_t candidate = tuning->best;
+  int low = 1, high = gp_candidate_places(candidate.type, GP_AXIS_FIRST) - 1, error = 0;
+
+  while (low <= high && !error) {
+    gp_score_t *score;
+    int middle = candidate.places[GP_AXIS_FIRST] = (low + high) / 2;
+    if (!gp_candidate_is_allowed(&candidate, tuning->given))
+      break;
+    error = consider(search, &candidate);
+    if (error || (error = try(search, &candidate, &score)) != 0)
+      break;
+    if (score->held > gp_candidate_prewarm(&candidate, tuning->live_peak) * tuning->workload_count)
+      low = middle + 1; /* the pool grew */
+    else
+      high = middle - 1;
+  }
+  return error;
+}
+
 /* Along an axis of the best candidate: the places next to it, and on from there while that helps. */
 static int follow(search_t *search, gp_axis_t axis)
 {
@@ -181,8 +207,10 @@ static int try_some(search_t *search)
     const gp_candidate_t candidate = gp_candidate_initial(type);
     error = consider(search, &candidate);
   }
-  for (int axis = 0; axis < GP_AXES && !error && search->tuning->best.type >= 0; axis++)
-    error = follow(search, (gp_axis_t)axis);
+  for (int axis = 0; axis < GP_AXES && !error && search->tuning->best.type >= 0; axis++) {
+    bool is_amount = gp_candidate_option(search->tuning->best.type, (gp_axis_t)axis) == GP_OPTION_prewarm;
+    error = is_amount ? halve(search) : follow(search, (gp_axis_t)axis);
+  }
   return error;
 }
 
@@ -192,6 +220,17 @@ static void count_candidates(gp_tuning_t *tuning)
     for (int i = 0; i < gp_candidate_places(type, GP_AXIS_FIRST); i++) {
       for (int j = 0; j < gp_candidate_places(type, GP_AXIS_SECOND); j++)
         tuning->allowed += gp_candidate_is_allowed(&(gp_candidate_t){type, {i, j}}, tuning->given);
+    }
+  }
+}
+
+static void find_live_peak(gp_tuning_t *tuning)
+{
+  tuning->live_peak = 0;
+  for (size_t i = 0; i < tuning->workload_count; i++) {
+    for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++) {
+      uint64_t live = tuning->workloads[i].devices[device].live_peak;
+      tuning->live_peak = live > tuning->live_peak ? live : tuning->live_peak;
     }
   }
 }
@@ -210,6 +249,7 @@ int gp_tune(gp_tuning_t *tuning)
   tuning->best.type = -1;
   tuning->tried = tuning->allowed = 0;
   count_candidates(tuning);
+  find_live_peak(tuning);
   search->most = tuning->is_exhaustive ? tuning->allowed : tuning->allowed / 10;
   if (given.texts[GP_OPTION_type] && strcmp(given.texts[GP_OPTION_type], "all") == 0)
     given.texts[GP_OPTION_type] = NULL;

@@ -37,9 +37,10 @@ typedef struct gp_tuning {
   gp_score_t library; /* of the library's defaults, but for what was given */
   gp_score_t pytorch; /* of the policy of PyTorch's allocator (pytorch_policy.h) */
   gp_candidate_t best;
-  gp_score_t score; /* of best */
-  int tried;        /* candidates */
-  int allowed;      /* candidates that there are */
+  gp_score_t score;   /* of best */
+  uint64_t live_peak; /* most that a recording's program held on a device */
+  int tried;          /* candidates */
+  int allowed;        /* candidates that there are */
 } gp_tuning_t;
 
 /* Fills the results. Returns 0, ENOMEM, or ENOENT: what the user settled leaves no candidate. */
