@@ -87,7 +87,7 @@ static int grow_by(gp_growth_t *growth, uint64_t size, bool *by_limit, uint64_t 
   return code;
 }
 
-/* The driver gave the address: all of the segment is idle, which nobody has used. */
+/* The driver gave the address: all of the segment is idle, and no work has used it. */
 static void adopt_idle(const gp_growth_t *growth, uint64_t address, uint64_t start_ns)
 {
   gp_engine_t *engine = growth->engine;

@@ -1,6 +1,6 @@
 /*
  * The memory is asked for as the program's own allocations are, block by block, and each is complete from the
- * start: nobody has used it. What does not fit is left out: it is the program's own requests that have to be
+ * start: no work has used it. What does not fit is left out: it is the program's own requests that have to be
  * served, and they get what is idle here back when memory is short (oom.c).
  */
 #include "pool/prewarm.h"

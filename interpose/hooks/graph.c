@@ -93,7 +93,8 @@ static void note_instantiated(CUgraphExec exec, CUgraph graph)
   file_need(exec, need);
 }
 
-static need_t *take_need(CUgraphExec exec)
+/* Not inline: the caller jumps back to a point before it, and its variable would not survive that. */
+static __attribute__((noinline)) need_t *take_need(CUgraphExec exec)
 {
   if (atomic_load_explicit(&need_count, memory_order_relaxed) == 0 || !exec)
     return NULL;

@@ -139,7 +139,7 @@ GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const
   if (!gp_real_is_driver_name(name))
     return is_runtime_name(name) ? decide_runtime(handle, name, return_address) : NULL;
   if (gp_runtime_serves() && gp_loaded_is_cupti(return_address))
-    gp_runtime_stop(); /* somebody has begun to use it */
+    gp_runtime_stop(); /* a tool has begun to use it */
   const gp_hook_t *hook = find_symbol(name);
   if (!hook)
     return decide_unknown(handle, name, return_address);

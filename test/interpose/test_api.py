@@ -363,7 +363,7 @@ class Holders(ApiCase):
                         self.steps(program, ("%s %d" % (kind, 4 * MIB), 3), ("number cache_misses", blocks))
                     self.assertEqual(program.end(), 0)
 
-    def test_what_is_nobodys(self):
+    def test_what_has_no_owner(self):
         program = self.begin()
         self.steps(program, ("retain", UNKNOWN), ("release", UNKNOWN), ("alloc %d" % MIB, 0), ("release 0", UNKNOWN), ("free 0", 0), ("retain 0", UNKNOWN),
                    ("number allocation", 0))

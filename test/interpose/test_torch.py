@@ -37,7 +37,7 @@ class Torch(PreloadCase):
         self.run_case("rest", "base 1, of the size 1", "unknown 1", "nothing 1", "total 512 MiB", "too much 1", "total 1024 MiB", SIMCUDA_CAPACITY="1GiB")
 
     def test_without_a_preload(self):
-        """The driver's own pool serves, in the same order, and no pool of ours begins."""
+        """The driver's own pool serves, in the same order, and the library's does not begin."""
         run = self.run_case("order", "again 1, copy 1 1", preload=None)
         self.assertEqual([OPENED in line for line in run.messages], [True], run.err)
         self.assertEqual((run.calls()["cuMemAllocAsync"], run.calls()["cuMemFreeAsync"]), (2, 2))

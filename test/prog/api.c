@@ -1,5 +1,5 @@
 /*
- * Uses gpupool.h: does what it is told, one step for each line of stdin, and answers each with a line, a
+ * Uses gpupool.h: performs one step for each line of stdin, and answers each with a line, a
  * number. Runs with the library and without it. A block is named by the order of its allocation, from 0.
  *
  *   alloc BYTES, async BYTES   cudaMalloc, cudaMallocAsync; the number of the block, -1: failed

@@ -76,7 +76,7 @@ typedef struct gp_workload {
   bool is_ours;       /* settings are those of gpupool's pool */
   bool is_partial;    /* what the program asked for before is known only as far as it held it */
   cJSON *settings;    /* those of the recording, by lower-case name; NULL: none */
-  char pool[64];      /* whose stats they are: "gpupool, type round", "PyTorch"; "" if of nobody */
+  char pool[64];      /* whose stats they are: "gpupool, type round", "PyTorch"; "" if there are none */
 } gp_workload_t;
 
 /* Between two requests of a recording without times. */
