@@ -23,6 +23,7 @@
 #include "pool/util/log.h"
 #include "pool/util/options.h"
 #include "pool/util/path.h"
+#include "pool/util/profile.h"
 #include "trace/control/control.h"
 #include "trace/stacks/origin.h"
 #include "trace/record/recorder.h"
@@ -165,6 +166,7 @@ static library_state_t start(void)
   gp_log_init((int)gp_option_number(&options, GP_OPTION_verbose), open_log());
   /* Again, now that messages go to the right file. */
   gp_options_parse(&options, from_environment, NULL, log_problem, NULL);
+  gp_profile_apply(&options, log_problem, NULL);
   gp_options_check_names(environ, log_problem, NULL);
   log_options();
   if (gp_option_number(&options, GP_OPTION_disable))

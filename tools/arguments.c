@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "pool/util/profile.h"
 #include "tools/output.h"
 #include "tools/tool.h"
 
@@ -136,6 +137,7 @@ int gp_arguments_check(gp_arguments_t *arguments, bool is_final, gp_options_t *r
   check_t check = {arguments, is_final, 0};
   (void)gp_options_check_names(environ, report, &check); /* warnings, counted nowhere */
   (void)gp_options_parse(ret_options, gp_arguments_lookup, arguments, report, &check); /* report counts */
+  (void)gp_profile_apply(ret_options, report, &check);
   return check.malformed;
 }
 

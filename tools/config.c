@@ -18,8 +18,9 @@ void gp_command_config_help(void)
          "\n"
          "Prints the options that a program would run with: value, default, where the\n"
          "value comes from, and what it means. Values come from the environment\n"
-         "(GPUPOOL_LIMIT), from MXNet's variables where GPUPOOL's are unset, and from\n"
-         "options of the same names (--limit). Exit status 2 if a value is malformed.\n"
+         "(GPUPOOL_LIMIT), from the file of GPUPOOL_PROFILE and from MXNet's variables\n"
+         "where GPUPOOL's are unset, and from options of the same names (--limit). Exit\n"
+         "status 2 if a value is malformed.\n"
          "\n"
          "  --json\n"
          "      one JSON document: {\"options\": [{\"name\", \"variable\", \"type\", \"value\",\n"
@@ -35,6 +36,7 @@ static const char *source_name(
   switch (options->values[id].source) {
   case GP_OPTION_FROM_DEFAULT: return "default";
   case GP_OPTION_FROM_ENVIRONMENT: return "environment";
+  case GP_OPTION_FROM_PROFILE: return "profile";
   case GP_OPTION_FROM_MXNET: return for_json ? "mxnet" : "MXNet";
   }
   return "";

@@ -56,7 +56,8 @@ typedef struct gp_amount {
 typedef enum gp_option_source {
   GP_OPTION_FROM_DEFAULT,
   GP_OPTION_FROM_ENVIRONMENT,
-  GP_OPTION_FROM_MXNET, /* a variable of MXNet, honoured where that of gpupool is unset */
+  GP_OPTION_FROM_PROFILE, /* the file that GPUPOOL_PROFILE names (profile.h) */
+  GP_OPTION_FROM_MXNET,   /* a variable of MXNet, honoured where that of gpupool is unset */
 } gp_option_source_t;
 
 /*

@@ -1,5 +1,6 @@
 """GPUPOOL_PREWARM and GPUPOOL_PROFILE under whole programs."""
 
+import os
 import unittest
 
 from harness import PreloadCase, stats_of, trace_files
@@ -50,6 +51,24 @@ class Prewarm(PreloadCase):
         self.assertEqual(len(lines), 1, run.err)
         self.assertIn("192 MiB of 256 MiB were obtained ahead of need: GPUPOOL_LIMIT allows no more", lines[0])
         self.expect_clean(run)
+
+    def test_a_profile(self):
+        """Settings of a file, which the snapshot names as its own."""
+        path = os.path.join(self.folder, "tuned.profile")
+        with open(path, "w") as file:
+            file.write("# comment\nGPUPOOL_TYPE=segment\nGPUPOOL_PREWARM=96MiB\n")
+        run = self.run_program("driver_linked", PROFILE=path)
+        settings = run.snapshot()["settings"]
+        self.assertEqual((settings["type"], settings["prewarm"]), ("segment", "96MiB"))
+        self.assertEqual({name: settings["sources"][name] for name in ("type", "prewarm", "profile")},
+                         {"type": "profile", "prewarm": "profile", "profile": "environment"})
+        self.assertEqual(run.messages[:-1], [])
+        run = self.run_program("driver_linked", PROFILE=path, TYPE="naive")
+        self.assertEqual(run.snapshot()["settings"]["type"], "naive")
+        self.assertEqual(sum("another type than GPUPOOL_TYPE=naive" in line for line in run.messages), 1, run.err)
+        run = self.run_program("driver_linked", PROFILE=path + "x")
+        self.assertEqual(sum("No such file or directory" in line for line in run.messages), 1, run.err)
+        self.expect_valid(run.snapshot())
 
 
 if __name__ == "__main__":

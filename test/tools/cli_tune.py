@@ -135,6 +135,18 @@ class Tune(Reports):
         text = self.run_tool("tune", "--capacity", "16MiB", "-", stdin=rows("1+32")).stdout
         self.assertIn("Nothing fits: the best refuses 1 request\n", text)
 
+    def test_a_profile(self):
+        path = self.path("work", "best.profile")
+        found = self.tune("--write-profile", path, TRACES[0])
+        with open(path, encoding="utf-8") as file:
+            comment, *lines = file.read().splitlines()
+        self.assertTrue(comment.startswith("# gpupool tune: "), comment)
+        self.assertEqual(dict(line.split("=", 1) for line in lines), found["settings"])
+        self.assertIn("--force", self.run_tool("tune", "--write-profile", path, TRACES[0], status=USAGE).stderr)
+        self.tune("--write-profile", path, "--force", "--type", "round", TRACES[0])
+        with open(path, encoding="utf-8") as file:
+            self.assertIn("GPUPOOL_TYPE=round", file.read())
+
     def test_the_text_has_the_line_to_use(self):
         found = self.tune(TRACES[0])
         text = self.run_tool("tune", TRACES[0]).stdout

@@ -3,11 +3,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "pool/util/log.h"
+#include "tools/output_file.h"
 #include "tools/report/report.h"
 #include "tools/report/tune_report.h"
 #include "tools/tool.h"
@@ -15,6 +17,7 @@
 typedef struct own {
   gp_settings_t settings;
   gp_place_t place;
+  const char *profile;
   int goal; /* gp_tune_goal_t */
   bool is_exhaustive;
 } own_t;
@@ -23,6 +26,8 @@ static const gp_parameter_t own_parameters[] = {
     {"goal", 0, NULL, GP_PARAMETER_CHOICE, offsetof(own_t, goal), "memory|time", 0, 0,
         "memory: to hold least, with no more time in the driver than now (the default); time: least time in "
         "the driver, with no more memory held than now"},
+    {"write-profile", 0, "FILE", GP_PARAMETER_TEXT, offsetof(own_t, profile), NULL, 0, 0,
+        "write the settings to FILE, for GPUPOOL_PROFILE; an existing file is kept without --force"},
     {"exhaustive", 0, NULL, GP_PARAMETER_FLAG, offsetof(own_t, is_exhaustive), NULL, 0, 0,
         "try all settings instead of at most a tenth of them"},
 };
@@ -41,7 +46,9 @@ static int check(const gp_request_t *request, void *arg)
 {
   own_t *own = arg;
   int status = gp_place_check(&own->place, request->command);
-  return status ? status : gp_settings_check(&own->settings, request->command);
+  if (!status)
+    status = gp_settings_check(&own->settings, request->command);
+  return status || !own->profile ? status : gp_output_file_check(own->profile, request->force);
 }
 
 static const gp_request_form_t form = {
@@ -65,6 +72,24 @@ static void show_progress(int tried, int most)
 static void end_progress(void)
 {
   fputs("\r\033[K", stderr);
+}
+
+/* What GPUPOOL_PROFILE reads. */
+static int write_profile(const gp_tuning_t *tuning, const char *path, bool force)
+{
+  gp_output_file_t file;
+  const gp_score_t *now = &tuning->now, *best = &tuning->score;
+  char held[2][GP_SIZE_TEXT_BYTES];
+
+  int status = gp_output_file_open(&file, path, force, 0666);
+  if (status)
+    return status;
+  fprintf(file.stream,
+      "# gpupool tune: %s held instead of %s, %" PRIu64 " calls of the driver instead of %" PRIu64 "\n",
+      gp_size_format(best->held, held[0]), gp_size_format(now->held, held[1]), best->calls, now->calls);
+  gp_tune_print_settings(tuning, "\n", file.stream);
+  fputc('\n', file.stream);
+  return gp_output_file_close(&file);
 }
 
 static void tell(const gp_tuning_t *tuning, const gp_request_t *request, gp_output_t *output, cJSON *object)
@@ -104,7 +129,7 @@ static int tune(gp_workload_t *workloads, const gp_request_t *request, const own
   if (error)
     return error == ENOENT ? GP_EXIT_USAGE : GP_EXIT_INPUT;
   tell(&tuning, request, output, object);
-  return 0;
+  return own->profile ? write_profile(&tuning, own->profile, request->force) : 0;
 }
 
 static int report(const gp_request_t *request, const void *arg, gp_output_t *output, cJSON *object)

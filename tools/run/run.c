@@ -101,8 +101,21 @@ static const char *output_pattern(const gp_options_t *options, char *buffer, siz
   return length < 0 || (size_t)length >= capacity - used ? pattern : buffer;
 }
 
+/* The same of the profile, a path as it stands: it is read when the program first uses the GPU. */
+static bool set_profile(const gp_options_t *options)
+{
+  const char *path = gp_option_text(options, GP_OPTION_profile);
+  char folder[GP_PATH_BYTES], whole[2 * GP_PATH_BYTES];
+
+  if (options->values[GP_OPTION_profile].source == GP_OPTION_FROM_DEFAULT || strcmp(path, "none") == 0 ||
+      path[0] == '/' || !getcwd(folder, sizeof(folder)))
+    return true;
+  snprintf(whole, sizeof(whole), "%s/%s", folder, path);
+  return setenv(gp_option_table[GP_OPTION_profile].variable, whole, 1) == 0;
+}
+
 /* Puts into the environment what the program is to find. Returns false, after a message, without memory. */
-static bool set_environment(const gp_arguments_t *arguments, const char *output)
+static bool set_environment(const gp_arguments_t *arguments, const gp_options_t *options, const char *output)
 {
   int error = 0;
   for (int id = 0; id < GP_OPTION_COUNT; id++) {
@@ -111,6 +124,7 @@ static bool set_environment(const gp_arguments_t *arguments, const char *output)
   }
   error |= setenv(gp_option_table[GP_OPTION_trace_events].variable, RUN_TRACE_EVENTS, 0);
   error |= setenv(gp_option_table[GP_OPTION_output].variable, output, 1);
+  error |= !set_profile(options);
   if (error)
     gp_message("out of memory");
   return !error;
@@ -285,7 +299,7 @@ int gp_command_run(int argc, char **argv)
   status = gp_preload_find(library, sizeof(library));
   if (!status)
     status = gp_preload_set(library);
-  if (!status && !set_environment(&arguments, output))
+  if (!status && !set_environment(&arguments, &options, output))
     status = GP_EXIT_INPUT;
   return status ? status : run_program(&options, output, library, argv + arguments.next);
 }

@@ -4,7 +4,8 @@
  *
  * runtime_path WHAT
  *
- * Prints the same whether the library or the runtime serves the calls. How many came to the runtime is on stderr, last.
+ * Prints the same whether the library or the runtime serves the calls. How many came to the runtime is on
+ * stderr, last.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
