@@ -92,6 +92,23 @@ class Tune(Reports):
         found = self.tune(self.write("s.json", snapshot))
         self.assertEqual((found["now"]["calls"], found["default"]["calls"]), (80, 1))
 
+    def test_nothing_to_tune(self):
+        program = Requests()
+        program.managed(32 << 20)
+        for text in (json.dumps(program.snapshot()), "op,id,size,stream\n"):
+            error = self.run_tool("tune", "-", stdin=text, status=INPUT)
+            self.one_line(error.stderr)
+            self.assertIn("no request is recorded that the pool would serve", error.stderr)
+
+    def test_memory_that_is_not_pooled(self):
+        """It is held whatever the settings are, and asked for."""
+        program = Requests()
+        program.managed(64 << 20)
+        program.alloc(32 << 20)
+        found = self.tune(self.write("s.json", program.snapshot()))
+        for name in ("now", "pytorch", "best"):
+            self.assertEqual((found[name]["held"], found[name]["live"]), (96 << 20, 96 << 20), name)
+
     def test_summary_says_what_tuning_gains(self):
         program = Requests()
         for i in range(40):

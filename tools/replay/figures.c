@@ -12,6 +12,7 @@ static void add(gp_figures_t *figures, const gp_simulation_t *simulation, const 
       pass == GP_PASS_COLD ? &nothing : &simulation->passes[GP_PASS_COLD].devices[ordinal].stats;
 
   figures->live_peak += workload->devices[ordinal].live_peak;
+  figures->asked_peak += workload->devices[ordinal].asked_peak;
   figures->reserved_peak += stats->reserved_bytes.peak;
   figures->held_peak += device->held_peak;
   figures->deferred_peak += stats->deferred_bytes.peak;
@@ -48,5 +49,5 @@ double gp_figures_hit_rate(const gp_figures_t *figures)
 
 double gp_figures_ratio(const gp_figures_t *figures)
 {
-  return figures->live_peak ? (double)figures->held_peak / (double)figures->live_peak : 0;
+  return figures->asked_peak ? (double)figures->held_peak / (double)figures->asked_peak : 0;
 }

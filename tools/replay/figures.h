@@ -8,7 +8,8 @@
 
 /* Bytes, and counts of one pass. Peaks of several devices are added: each has its memory for itself. */
 typedef struct gp_figures {
-  uint64_t live_peak;     /* asked for by the program */
+  uint64_t live_peak;     /* asked for by the program, of what is pooled */
+  uint64_t asked_peak;    /* the same of all */
   uint64_t reserved_peak; /* held by the pool, or what is not pooled */
   uint64_t held_peak;     /* given by the driver, in whole pages */
   uint64_t deferred_peak; /* freed, and not known to be complete */
@@ -31,6 +32,6 @@ void gp_figures_of(gp_figures_t *ret_figures, const gp_simulation_t *simulation,
 
 /* 0..1, and 1 or more; 0 where there is nothing to divide by. */
 double gp_figures_hit_rate(const gp_figures_t *figures);
-double gp_figures_ratio(const gp_figures_t *figures); /* held over live */
+double gp_figures_ratio(const gp_figures_t *figures); /* held over asked for */
 
 #endif

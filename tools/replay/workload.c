@@ -88,15 +88,16 @@ static int count(gp_workload_t *workload)
   for (size_t i = 0; i < workload->step_count; i++) {
     const gp_step_t *step = &workload->steps[i];
     gp_workload_device_t *device = &workload->devices[step->device];
-    bool is_pooled = step->kind <= GP_STEP_FREE;
-    uint64_t *live = is_pooled ? &pooled[step->device] : &forwarded[step->device];
-    uint64_t *peak = is_pooled ? &device->live_peak : &device->forwarded_peak;
+    uint64_t *live = step->kind <= GP_STEP_FREE ? &pooled[step->device] : &forwarded[step->device];
     workload->request_count += is_request(step);
     device->requests += is_request(step);
     if (step->kind == GP_STEP_ALLOC || step->kind == GP_STEP_FORWARDED_ALLOC) {
       sizes[step->block] = step->size;
       *live += step->size;
-      *peak = *live > *peak ? *live : *peak;
+      uint64_t asked = pooled[step->device] + forwarded[step->device];
+      if (pooled[step->device] > device->live_peak)
+        device->live_peak = pooled[step->device];
+      device->asked_peak = asked > device->asked_peak ? asked : device->asked_peak;
     } else if (step->kind == GP_STEP_FREE || step->kind == GP_STEP_FORWARDED_FREE) {
       *live -= sizes[step->block];
     }

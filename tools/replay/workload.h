@@ -53,11 +53,11 @@ typedef struct gp_ready {
 /* A device of the recording: what it had, and what its pool did there. All in bytes. */
 typedef struct gp_workload_device {
   uint64_t requests;
-  uint64_t live_peak;      /* most that the program held of what is pooled */
-  uint64_t forwarded_peak; /* most of what is not */
-  uint64_t total;          /* of the device; 0: not known */
-  uint64_t outside;        /* in use by others, contexts included */
-  bool is_recorded;        /* stats are of a pool that was at work */
+  uint64_t live_peak;  /* most that the program held of what is pooled */
+  uint64_t asked_peak; /* most of all that it asked for and had not freed, pooled or not */
+  uint64_t total;      /* of the device; 0: not known */
+  uint64_t outside;    /* in use by others, contexts included */
+  bool is_recorded;    /* stats are of a pool that was at work */
   gp_stats_t stats;
 } gp_workload_device_t;
 

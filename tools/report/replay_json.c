@@ -9,6 +9,7 @@
 static void add_figures(cJSON *object, const gp_figures_t *figures)
 {
   gp_json_add_uint(object, "live_peak", figures->live_peak);
+  gp_json_add_uint(object, "asked_peak", figures->asked_peak);
   gp_json_add_uint(object, "reserved_peak", figures->reserved_peak);
   gp_json_add_uint(object, "held_peak", figures->held_peak);
   gp_json_add_uint(object, "deferred_peak", figures->deferred_peak);

@@ -34,7 +34,7 @@ static void print_heading(const gp_replay_t *replay, gp_output_t *output)
       gp_output_style(output, GP_STYLE_HEADING), gp_printable(replay->file, name, sizeof(name)),
       gp_output_style(output, GP_STYLE_PLAIN));
   fprintf(output->stream, "requests   %s; the program held at most %s\n",
-      gp_number_count(workload->request_count, count), gp_size_format(figures.live_peak, live));
+      gp_number_count(workload->request_count, count), gp_size_format(figures.asked_peak, live));
   fputs("ready      ", output->stream);
   print_ready(replay, output);
   fputc('\n', output->stream);

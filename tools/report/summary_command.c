@@ -53,7 +53,7 @@ static int report(const gp_report_input_t *inputs, int count, gp_output_t *outpu
     error = gp_findings_init(&findings, &summary);
   if (!error && !status && own->tune) {
     error = gp_summary_tune(&tuning, input->snapshot, input->request->device);
-    if (error == ENOENT) { /* that is said in its place */
+    if (error == ENODATA) { /* that is said in its place */
       tuning.workload_count = 0;
       error = 0;
     }

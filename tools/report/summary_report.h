@@ -19,7 +19,7 @@ void gp_summary_print(const gp_findings_t *findings, const struct gp_tuning *tun
 void gp_summary_json(const gp_findings_t *findings, const struct gp_tuning *tuning, cJSON *object);
 
 /* summary_tuning.c: fills *tuning from the requests of a snapshot that was read with GP_SUMMARY_COLUMNS.
- * Returns 0, ENOMEM, EOVERFLOW, or ENOENT: there is no request in it. */
+ * Returns 0, ENOMEM, EOVERFLOW, or ENODATA: there is no request in it. */
 int gp_summary_tune(struct gp_tuning *tuning, const gp_snapshot_t *snapshot, int device);
 void gp_summary_tuning_print(const struct gp_tuning *tuning, const char *file, gp_output_t *output);
 

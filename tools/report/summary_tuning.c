@@ -19,7 +19,7 @@ int gp_summary_tune(gp_tuning_t *tuning, const gp_snapshot_t *snapshot, int devi
   if (!error)
     error = gp_workload_settle(&workload, &recorded);
   if (!error)
-    error = workload.request_count == 0 ? ENOENT : gp_tune(tuning);
+    error = gp_tune(tuning);
   tuning->workloads = NULL;
   gp_workload_fini(&workload);
   return error;

@@ -124,6 +124,8 @@ static int tune(gp_workload_t *workloads, const gp_request_t *request, const own
     end_progress();
   if (error == ENOENT)
     gp_message("tune: the settings that were given leave nothing to choose");
+  else if (error == ENODATA)
+    gp_message("tune: no request is recorded that the pool would serve");
   else if (error)
     gp_message("tune: %s", strerror(error));
   if (error)

@@ -41,7 +41,8 @@ typedef struct device {
 
 typedef struct policy {
   device_t devices[GP_SNAPSHOT_DEVICES];
-  part_t **blocks; /* by number */
+  part_t **blocks;  /* by number */
+  uint64_t *others; /* bytes of memory that no pool serves, by number */
   uint64_t next_address;
   gp_pytorch_figures_t *figures;
 } policy_t;
@@ -98,6 +99,12 @@ static void take(device_t *device, part_t *part)
   part->is_free = false;
 }
 
+static void hold(device_t *device, uint64_t bytes)
+{
+  device->held += bytes;
+  device->peak = device->held > device->peak ? device->held : device->peak;
+}
+
 static part_t *new_segment(policy_t *policy, device_t *device, uint64_t size, bool is_small)
 {
   part_t *part = calloc(1, sizeof(*part));
@@ -111,8 +118,7 @@ static part_t *new_segment(policy_t *policy, device_t *device, uint64_t size, bo
     bytes = LARGE_BUFFER;
   *part = (part_t){.address = policy->next_address, .size = bytes, .is_small = is_small};
   policy->next_address += bytes;
-  device->held += bytes;
-  device->peak = device->held > device->peak ? device->held : device->peak;
+  hold(device, bytes);
   policy->figures->calls++;
   policy->figures->cost_ns += gp_offline_cost(GP_OFFLINE_ALLOC, bytes);
   return part;
@@ -201,6 +207,7 @@ static void destroy(policy_t *policy, size_t block_count)
     }
   }
   free(policy->blocks);
+  free(policy->others);
   free(policy);
 }
 
@@ -215,7 +222,8 @@ int gp_pytorch_policy(gp_pytorch_figures_t *ret_figures, const gp_workload_t *wo
   policy->figures = ret_figures;
   policy->next_address = ROUND_LARGE;
   policy->blocks = calloc(workload->block_count + 1, sizeof(part_t *));
-  good = policy->blocks != NULL;
+  policy->others = calloc(workload->block_count + 1, sizeof(*policy->others));
+  good = policy->blocks && policy->others;
   for (size_t i = 0; i < workload->step_count && good; i++) {
     const gp_step_t *step = &workload->steps[i];
     device_t *device = &policy->devices[step->device];
@@ -223,6 +231,10 @@ int gp_pytorch_policy(gp_pytorch_figures_t *ret_figures, const gp_workload_t *wo
       good = allocate(policy, device, step);
     else if (step->kind == GP_STEP_FREE)
       good = give(policy, device, step);
+    else if (step->kind == GP_STEP_FORWARDED_ALLOC)
+      hold(device, policy->others[step->block] = step->size);
+    else if (step->kind == GP_STEP_FORWARDED_FREE)
+      device->held -= policy->others[step->block];
   }
   for (int i = 0; i < GP_SNAPSHOT_DEVICES; i++)
     ret_figures->held += policy->devices[i].peak;

@@ -10,7 +10,7 @@
 #include "tools/replay/workload.h"
 
 typedef struct gp_pytorch_figures {
-  uint64_t held; /* most that it had from the driver, bytes; several devices added */
+  uint64_t held; /* most that it had from the driver, and what no pool serves; several devices added */
   uint64_t calls;
   double cost_ns; /* of these, as gp_offline_cost */
 } gp_pytorch_figures_t;

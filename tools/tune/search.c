@@ -41,11 +41,11 @@ static int judge(search_t *search, const gp_settings_t *settings, bool is_defaul
     if (error)
       return error;
     gp_figures_of(&figures, search->simulation, &workload, GP_PASS_COLD, GP_REQUEST_ALL_DEVICES);
-    logs += figures.live_peak ? log(gp_figures_ratio(&figures)) : 0;
+    logs += figures.asked_peak ? log(gp_figures_ratio(&figures)) : 0;
     ret_score->cost_ns += search->simulation->passes[GP_PASS_COLD].cost_ns;
     ret_score->calls += search->simulation->passes[GP_PASS_COLD].call_count;
     ret_score->held += figures.held_peak;
-    ret_score->live += figures.live_peak;
+    ret_score->live += figures.asked_peak;
     ret_score->refused += figures.refused;
   }
   ret_score->ratio = exp(logs / (double)tuning->workload_count);
@@ -65,7 +65,7 @@ static int judge_pytorch(const gp_tuning_t *tuning, gp_score_t *ret_score)
     if (error)
       return error;
     for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++)
-      live += workload->devices[device].live_peak;
+      live += workload->devices[device].asked_peak;
     logs += live ? log((double)figures.held / (double)live) : 0;
     ret_score->held += figures.held;
     ret_score->calls += figures.calls;
@@ -250,6 +250,8 @@ int gp_tune(gp_tuning_t *tuning)
   tuning->tried = tuning->allowed = 0;
   count_candidates(tuning);
   find_live_peak(tuning);
+  if (tuning->live_peak == 0 && !error)
+    error = ENODATA;
   search->most = tuning->is_exhaustive ? tuning->allowed : tuning->allowed / 10;
   if (given.texts[GP_OPTION_type] && strcmp(given.texts[GP_OPTION_type], "all") == 0)
     given.texts[GP_OPTION_type] = NULL;

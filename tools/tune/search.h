@@ -16,7 +16,7 @@ typedef struct gp_score {
   double ratio;     /* geometric mean of held over live */
   double cost_ns;   /* sum of what the driver's calls cost */
   uint64_t held;    /* sum of the most that was held */
-  uint64_t live;    /* sum of the most that the programs held */
+  uint64_t live;    /* sum of the most that the programs had asked for and not freed, pooled or not */
   uint64_t calls;   /* sum */
   uint64_t refused; /* requests that found no memory */
 } gp_score_t;
@@ -43,7 +43,10 @@ typedef struct gp_tuning {
   int allowed;        /* candidates that there are */
 } gp_tuning_t;
 
-/* Fills the results. Returns 0, ENOMEM, or ENOENT: what the user settled leaves no candidate. */
+/*
+ * Fills the results. Returns 0, ENOMEM, ENOENT: what the user settled leaves no candidate, or ENODATA: there
+ * is no request that a pool would serve.
+ */
 int gp_tune(gp_tuning_t *tuning);
 
 #endif
