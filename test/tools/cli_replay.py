@@ -113,6 +113,15 @@ class Replay(Reports):
         self.assertEqual((recording["requests"], recording["left_out_frees"], recording["pool"]), (4, 1, ""))
         self.assertEqual(self.cold(log)["granted"], 1)
 
+    def test_other_logs_of_rmm(self):
+        """Times as seconds since 1970, other words; and the log of a program that was killed."""
+        log = RMM + ("140573312345856,1634567890.123456,allocate,0x7f8a40000000,2097152,0x7f8a38001020\n"
+                     "140573312345856,1634567890.345678,deallocate,0x7f8a40000000,2097152,0x7f8a38001020\n"
+                     "2342727,1634567891.841961,allocate,0x10012400000,2097152,0\n")
+        self.assertEqual(self.cold(log)["cache_hits"], 1)
+        self.assertEqual(self.cold(log + "2342727,163456789")["cache_hits"], 1)
+        self.assertIn("line 5: a row has", self.run_tool("replay", "-", stdin=log + "2342727,163456789\n", status=INPUT).stderr)
+
     def test_rows_that_are_wrong(self):
         for text, line, what in (
                 (TRACE + "A,1,5,0\nA,1,5,0\n", 3, "the block is allocated already"),

@@ -115,12 +115,21 @@ static const char *take_trace_row(rows_t *rows, const field_t *fields, int count
   return is_text(fields[0], "F") ? add_free(rows, id, time_ns) : "the op is neither A nor F";
 }
 
-/* "12:34:56.789012", or with a colon in the place of the point: microseconds of the day. */
+/* "12:34:56.789012", or with a colon in the place of the point: microseconds of the day. Or seconds since
+ * 1970, "1634567890.123456". */
 static bool read_clock(field_t field, uint64_t *ret_us)
 {
   static const uint64_t weights[] = {3600, 60, 1};
+  const char *point = memchr(field.text, '.', field.length);
   uint64_t us = 0, part;
 
+  if (point && !memchr(field.text, ':', field.length) && field.text + field.length == point + 7 &&
+      read_number((field_t){field.text, (size_t)(point - field.text)}, UINT32_MAX, &us) &&
+      read_number((field_t){point + 1, 6}, 999999, &part)) {
+    *ret_us = us * 1000000 + part;
+    return true;
+  }
+  us = 0;
   if (field.length != 15 || field.text[2] != ':' || field.text[5] != ':' ||
       (field.text[8] != '.' && field.text[8] != ':'))
     return false;
@@ -156,7 +165,7 @@ static const char *take_rmm_row(rows_t *rows, const field_t *fields, int count)
   time_ns = time_ns < last_ns ? last_ns : time_ns; /* midnight, or threads */
   if (is_text(fields[2], "allocate"))
     return add_alloc(rows, pointer, size, time_ns);
-  if (is_text(fields[2], "free"))
+  if (is_text(fields[2], "free") || is_text(fields[2], "deallocate"))
     return add_free(rows, pointer, time_ns);
   if (!is_text(fields[2], "allocate failure"))
     return "the action is none of allocate, allocate failure and free";
@@ -179,6 +188,8 @@ static const char *read_rows(rows_t *rows, const char *text, size_t length, size
     if ((*ret_line)++ > 0 && bytes > 0) {
       int count = split(text, bytes, fields);
       problem = rows->is_rmm ? take_rmm_row(rows, fields, count) : take_trace_row(rows, fields, count);
+      if (rows->is_rmm && !newline) /* of a program that was killed: the end of its log was not written */
+        problem = NULL;
     }
     text = newline ? newline + 1 : end;
   }
