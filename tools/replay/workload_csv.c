@@ -147,7 +147,7 @@ static const char *take_rmm_row(rows_t *rows, const field_t *fields, int count)
 {
   gp_workload_t *workload = rows->builder.workload;
   uint64_t last_ns = workload->step_count ? workload->steps[workload->step_count - 1].time_ns : 0;
-  uint64_t time_us, pointer, size;
+  uint64_t time_us, pointer = 0, size;
 
   if (count != 6)
     return "a row has the six fields " RMM_HEADING;
