@@ -57,8 +57,9 @@ class Scenario(PreloadCase):
                     self.assertEqual((run.status, run.out), (plain.status, plain.out))
                     self.expect_clean(run)
                     self.expect_no_leak(run, settings)
-        stats = stats_of(self.run_scenario().snapshot())
-        self.assertGreater(stats["cache_hits"], 10)
+        # The device is smaller than the usual reserve, for which idle memory goes back.
+        stats = stats_of(self.run_scenario(RESERVE="0").snapshot())
+        self.assertGreater(stats["cache_hits"], 20)
         for name in ("passthrough_bytes", "deferred_bytes"):
             self.assertGreater(stats[name]["allocated"], 0)
         self.assertGreater(stats["num_ooms"], 0)
