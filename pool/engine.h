@@ -421,8 +421,8 @@ uint64_t gp_engine_devices(const gp_engine_t *engine);
 void gp_engine_stats(gp_engine_t *engine, int device, gp_stats_t *ret_stats);
 
 /* The same, but that peaks are those since this was last called for the device, or the peaks reset: now a new
- * window begins. What others read of peaks is not changed by it. */
-void gp_engine_turn_peaks(gp_engine_t *engine, int device, gp_stats_t *ret_stats);
+ * window begins. What others read of peaks is not changed by it, unless they are reset in the same moment. */
+void gp_engine_turn_peaks(gp_engine_t *engine, int device, bool resets, gp_stats_t *ret_stats);
 
 uint64_t gp_engine_limit(gp_engine_t *engine, int device); /* bytes; 0: none */
 uint64_t gp_engine_largest_idle(

@@ -50,7 +50,7 @@ void gp_engine_stats(gp_engine_t *engine, int device, gp_stats_t *ret_stats)
   gp_stats_join_peaks(ret_stats);
 }
 
-void gp_engine_turn_peaks(gp_engine_t *engine, int ordinal, gp_stats_t *ret_stats)
+void gp_engine_turn_peaks(gp_engine_t *engine, int ordinal, bool resets, gp_stats_t *ret_stats)
 {
   gp_device_t *device = &engine->devices[ordinal];
 
@@ -59,7 +59,9 @@ void gp_engine_turn_peaks(gp_engine_t *engine, int ordinal, gp_stats_t *ret_stat
   gp_stats_t *stats = device->stats;
   *ret_stats = *stats;
 #define GAUGE(name, unit, what)                                                                              \
-  if (stats->earlier_peaks.name < stats->name.peak)                                                          \
+  if (resets)                                                                                                \
+    stats->earlier_peaks.name = 0;                                                                           \
+  else if (stats->earlier_peaks.name < stats->name.peak)                                                     \
     stats->earlier_peaks.name = stats->name.peak;                                                            \
   stats->name.peak = stats->name.current;
 #include "trace/format/stats.def"

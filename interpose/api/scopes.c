@@ -37,9 +37,9 @@ static void raise_peaks(gp_stats_t *highest, const gp_stats_t *window)
 
 /* Begins a new window of the device; what the one before had goes into its open scopes. The caller holds
  * gp_api_lock. */
-static void turn(gp_engine_t *engine, int device, gp_stats_t *ret_now)
+static void turn(gp_engine_t *engine, int device, bool resets, gp_stats_t *ret_now)
 {
-  gp_engine_turn_peaks(engine, device, ret_now);
+  gp_engine_turn_peaks(engine, device, resets, ret_now);
   for (int i = 0; i < SCOPES_MAX; i++) {
     if (scopes[i].number && scopes[i].device == device)
       raise_peaks(&scopes[i].highest, ret_now);
@@ -49,8 +49,7 @@ static void turn(gp_engine_t *engine, int device, gp_stats_t *ret_now)
 void gp_scopes_reset_peaks(gp_engine_t *engine, int device)
 {
   gp_stats_t now;
-  turn(engine, device, &now);
-  gp_engine_reset_peaks(engine, UINT64_C(1) << device);
+  turn(engine, device, true, &now); /* in one moment: a peak in between would be in no scope */
 }
 
 /* Number 0: one that is free. */
@@ -65,7 +64,7 @@ static scope_t *find(uint64_t number)
 
 static void open_scope(gp_engine_t *engine, scope_t *scope, int device, const char *name)
 {
-  turn(engine, device, &scope->begin);
+  turn(engine, device, false, &scope->begin);
   scope->highest = scope->begin;
 #define GAUGE(name, unit, what) scope->highest.name.peak = scope->begin.name.current;
 #include "trace/format/stats.def"
@@ -159,7 +158,7 @@ GP_API gpupool_result_t gpupool_api_scope_end(
   gp_lock_take(&gp_api_lock);
   scope_t *scope = find(number);
   if (scope) {
-    turn(engine, scope->device, &now);
+    turn(engine, scope->device, false, &now);
     ended = *scope;
     scope->number = 0;
   }

@@ -329,7 +329,8 @@ class Examples(PreloadCase):
     def test_steps(self):
         run = self.run_example("example_steps", "gpupool is not there", "step 1", "step 2", "step 3", preload=None)
         self.assertEqual(len(run.out.splitlines()), 4)
-        version = re.search(r"version: '(.*)'", open(os.path.join(SOURCE, "meson.build")).read()).group(1)
+        with open(os.path.join(SOURCE, "meson.build")) as file:
+            version = re.search(r"version: '(.*)'", file.read()).group(1)
         run = self.run_example("example_steps", "gpupool " + version,
                                "step 1: at most 3 MiB, 0 of 2 allocations without the driver",
                                "step 2: at most 6 MiB, 1 of 2 allocations without the driver",

@@ -158,15 +158,19 @@ START_TEST(test_windows_of_peaks)
   start(NULL, GP_GIB, true);
   uint64_t kept = allocate(2 * GP_MIB);
   free_code(allocate(8 * GP_MIB));
-  gp_engine_turn_peaks(engine, 0, &window);
+  gp_engine_turn_peaks(engine, 0, false, &window);
   ck_assert_uint_eq(window.requested_bytes.peak, 10 * GP_MIB);
   free_code(allocate(4 * GP_MIB));
-  gp_engine_turn_peaks(engine, 0, &window);
+  gp_engine_turn_peaks(engine, 0, false, &window);
   ck_assert_uint_eq(window.requested_bytes.peak, 6 * GP_MIB);
   ck_assert_uint_eq(window.requested_bytes.allocated, 14 * GP_MIB);
   ck_assert_uint_eq(stats().requested_bytes.peak, 10 * GP_MIB); /* others see all windows */
   free_code(allocate(16 * GP_MIB));
   ck_assert_uint_eq(stats().requested_bytes.peak, 18 * GP_MIB);
+  gp_engine_turn_peaks(engine, 0, true, &window); /* and the peaks are reset, too */
+  ck_assert_uint_eq(window.requested_bytes.peak, 18 * GP_MIB);
+  ck_assert_uint_eq(stats().requested_bytes.peak, 2 * GP_MIB);
+  free_code(allocate(4 * GP_MIB));
   gp_engine_reset_peaks(engine, gp_engine_devices(engine));
   ck_assert_uint_eq(stats().requested_bytes.peak, 2 * GP_MIB);
   ck_assert_int_eq(free_code(kept), 0);
