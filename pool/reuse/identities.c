@@ -282,7 +282,7 @@ bool gp_identity_take_place(gp_engine_t *engine, gp_identity_t *identity)
   return identity && orders_others(identity) && gp_identity_enter(engine, identity);
 }
 
-/* A stream's allocations are told of by operations in another: in the default stream, or behind that one. */
+/* Operations in another stream, the default one or one behind it, tell of a stream's allocations. */
 static bool is_told_of_elsewhere(const gp_engine_t *engine, const gp_identity_t *identity)
 {
   if (gp_barriers_are_wanted(engine))

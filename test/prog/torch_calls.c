@@ -111,7 +111,7 @@ static void other_device(void)
   CHECK(cudaPointerGetAttributes(&attributes, memory));
   torch_free(memory, BYTES, 0, 0);
   int (*current)(int *) = (int (*)(int *))look_up(dlopen("libcuda.so.1", RTLD_NOW), "cuCtxGetDevice");
-  CHECK((cudaError_t)current(&device)); /* the runtime would say what it was told */
+  CHECK((cudaError_t)current(&device)); /* the runtime would name the device that was set */
   printf("memory of %d, current %d\n", attributes.device, device);
 }
 

@@ -157,7 +157,7 @@ static int try_all(search_t *search)
 
 /*
  * What is prewarmed has one best amount, between so little that the pool grows beside it and more than is
- * needed: halving finds it.
+ * needed: halving finds it. It hardly depends on the type, so the other types that prewarm get the same.
  */
 static int halve(search_t *search)
 {
@@ -177,6 +177,13 @@ static int halve(search_t *search)
       low = middle + 1; /* the pool grew */
     else
       high = middle - 1;
+  }
+  candidate.places[GP_AXIS_FIRST] = low;
+  for (int type = 0; type < gp_candidate_types() && !error; type++) {
+    candidate.type = type;
+    if (gp_candidate_option(type, GP_AXIS_FIRST) == GP_OPTION_prewarm &&
+        low < gp_candidate_places(type, GP_AXIS_FIRST))
+      error = consider(search, &candidate);
   }
   return error;
 }
