@@ -12,8 +12,10 @@ NONE = ("copy_own", "copy_later_own", "copy_pinned", "event_own", "event_handle"
 
 class Barriers(PreloadCase):
     def again(self, operation, stream, driver="12040", **settings):
-        """In how many rounds memory was used again at once."""
-        run = self.run_program("barriers", operation, stream, str(ROUNDS), driver=driver, SIMCUDA_ORACLE="1", **settings)
+        """In how many rounds memory was used again at once. The pool asks streams for a hundredth of the time that
+        passes: where the system's clock counts, a thread that the system stops within such a question has spent it all."""
+        run = self.run_program("barriers", operation, stream, str(ROUNDS), driver=driver, virtual_clock=True,
+                               SIMCUDA_ORACLE="1", **settings)
         self.assertEqual(run.status, 0, run.out + run.err)
         self.expect_clean(run)
         self.assertRegex(run.out, r"^barriers: %s %s: \d+ of %d again at once, 0 too early\n$" % (operation, stream, ROUNDS))
