@@ -66,6 +66,18 @@ install_build_packages() {
     libdw-dev libunwind8 zlib1g-dev libzstd-dev python3 python3-jsonschema
 }
 
+# What the tests of the page are run in. Not every system has a package of it: without, those tests are skipped.
+install_browser() {
+  for browser in chromium chromium-browser google-chrome; do
+    if command -v $browser >/dev/null; then
+      return 0
+    fi
+  done
+  if ! install_packages chromium; then
+    echo "== packages: no browser could be installed, so the tests of the page for a browser are skipped"
+  fi
+}
+
 find_cuda_headers() {
   if ! CUDA_INCLUDE=$(scripts/find-cuda.sh); then
     step_failed "CUDA headers" "see above"

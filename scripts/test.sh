@@ -13,6 +13,7 @@ cd "$(dirname "$0")/.."
 . scripts/steps.sh
 
 install_build_packages
+install_browser
 find_cuda_headers
 step "configure" configure build -Ddebug_level=3
 step "build" ninja -C build
