@@ -22,6 +22,7 @@ static const gp_command_t commands[] = {
     {"frag", gp_command_frag, gp_command_frag_help, "map the pool's memory, and what is lost in it"},
     {"timeline", gp_command_timeline, gp_command_timeline_help, "draw the use of memory over time"},
     {"diff", gp_command_diff, gp_command_diff_help, "compare two snapshots"},
+    {"html", gp_command_html, gp_command_html_help, "make a page for a browser of snapshots"},
     {"replay", gp_command_replay, gp_command_replay_help,
         "serve a recording's requests again, with other settings"},
     {"tune", gp_command_tune, gp_command_tune_help, "find the settings that serve recordings best"},

@@ -48,18 +48,21 @@ static const gp_parameter_t common[] = {
 };
 #define COMMON_COUNT (sizeof(common) / sizeof(common[0]))
 
-/* False of --at where the command is not about one moment, and of what is about stacks and their text where
- * it has none. */
+/* False of --at where the command is not about one moment, and of what is about stacks or text where it has
+ * none. */
 static bool is_offered(const gp_request_form_t *form, const gp_parameter_t *parameter)
 {
   static const size_t of_requests[] = {
-      COMMON(device), COMMON(json), COMMON(output), COMMON(force), COMMON(no_color), COMMON(help)};
+      COMMON(device), COMMON(json), COMMON(output), COMMON(force), COMMON(no_color), COMMON(help), SIZE_MAX};
+  static const size_t of_files[] = {COMMON(device), COMMON(output), COMMON(force), COMMON(strict),
+      COMMON(no_symbols), COMMON(skip), COMMON(skip_file), COMMON(all_frames), COMMON(help), SIZE_MAX};
+  const size_t *some = form->is_of_requests ? of_requests : form->writes_file ? of_files : NULL;
   bool is_common = parameter >= common && parameter < common + COMMON_COUNT;
 
-  for (size_t i = 0; form->is_of_requests && is_common; i++) {
-    if (i == sizeof(of_requests) / sizeof(of_requests[0]))
+  for (size_t i = 0; some && is_common; i++) {
+    if (some[i] == SIZE_MAX)
       return false;
-    if (of_requests[i] == parameter->offset)
+    if (some[i] == parameter->offset)
       return true;
   }
   return form->takes_moment || parameter->kind != GP_PARAMETER_MOMENT;

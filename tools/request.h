@@ -88,6 +88,9 @@ typedef struct gp_request_form {
   bool hides_selection; /* of --device alone, help speaks; the others are refused with the reason by check */
   bool is_of_requests; /* it looks at what was asked of the pool, and not at who asked: of the options for all
                           it has --device and those of the output */
+  bool writes_file;    /* a file that is no text: of the options for all it lacks what is about text, and
+                          --stream,
+                          --thread, --since and --until */
   const char *about;
   const gp_parameter_t *parameters; /* the command's own; their offsets are in *own */
   size_t parameter_count;

@@ -42,6 +42,8 @@ int gp_command_timeline(int argc, char **argv);
 void gp_command_timeline_help(void);
 int gp_command_frag(int argc, char **argv);
 void gp_command_frag_help(void);
+int gp_command_html(int argc, char **argv);
+void gp_command_html_help(void);
 int gp_command_diff(int argc, char **argv);
 void gp_command_diff_help(void);
 int gp_command_replay(int argc, char **argv);

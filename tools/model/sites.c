@@ -14,7 +14,7 @@
 #include "tools/symbols/frame_text.h"
 #include "tools/symbols/stack_owners.h"
 
-#define NAME_BYTES 1024
+#define NAME_BYTES GP_SITE_NAME_BYTES
 
 /* Allocations that are the same to us: of one stack, or of one size where there is none. */
 typedef struct group {
@@ -169,24 +169,24 @@ static int count_lives(
  * Groups into sites
  */
 
-static char *frame_name(const build_t *build, int frame, char *buffer)
+static char *frame_name(const gp_snapshot_t *snapshot, gp_site_by_t by, int frame, char *buffer)
 {
-  const gp_snapshot_frame_t *what = &build->snapshot->frames[frame];
-  if (build->sites->by == GP_SITE_BY_MODULE) {
-    const char *path = what->module >= 0 ? build->snapshot->modules[what->module].path : "(no module)";
+  const gp_snapshot_frame_t *what = &snapshot->frames[frame];
+  if (by == GP_SITE_BY_MODULE) {
+    const char *path = what->module >= 0 ? snapshot->modules[what->module].path : "(no module)";
     const char *slash = strrchr(path, '/');
     snprintf(buffer, NAME_BYTES, "%s", slash ? slash + 1 : path);
     return buffer;
   }
-  if (build->sites->by == GP_SITE_BY_FUNCTION && build->snapshot->frame_kinds &&
-      build->snapshot->frame_kinds[frame].is_python) { /* functions of Python are often called alike */
+  if (by == GP_SITE_BY_FUNCTION && snapshot->frame_kinds &&
+      snapshot->frame_kinds[frame].is_python) { /* functions of Python are often called alike */
     const char *slash = strrchr(what->file, '/');
     snprintf(buffer, NAME_BYTES, "%s %s", what->function, slash ? slash + 1 : what->file);
     return buffer;
   }
-  if (build->sites->by == GP_SITE_BY_FUNCTION)
-    return gp_frame_short_function(build->snapshot, frame, buffer, NAME_BYTES);
-  return gp_frame_describe(build->snapshot, frame, buffer, NAME_BYTES);
+  if (by == GP_SITE_BY_FUNCTION)
+    return gp_frame_short_function(snapshot, frame, buffer, NAME_BYTES);
+  return gp_frame_describe(snapshot, frame, buffer, NAME_BYTES);
 }
 
 /* The site of that name; its index, or SIZE_MAX without memory. */
@@ -210,17 +210,16 @@ static size_t site_of(build_t *build, char *name)
   return index;
 }
 
-/* The site that a stack is flat of. A script whose frames are not recorded has no frame to be named after. */
-static char *owner_name(const build_t *build, int stack, char *buffer)
+/* A script whose frames are not recorded has no frame to be named after. */
+char *gp_site_owner(const gp_snapshot_t *snapshot, int stack, gp_site_by_t by, char *buffer)
 {
-  const gp_snapshot_t *snapshot = build->snapshot;
   int owner = gp_stack_owner(snapshot, stack);
   gp_owner_text_t text;
 
   if (owner < 0)
     return strcpy(buffer, "(empty stack)");
-  if (build->sites->by == GP_SITE_BY_MODULE || !snapshot->owners || !snapshot->owners[stack].is_program)
-    return frame_name(build, owner, buffer);
+  if (by == GP_SITE_BY_MODULE || !snapshot->owners || !snapshot->owners[stack].is_program)
+    return frame_name(snapshot, by, owner, buffer);
   (void)gp_stack_owner_text(snapshot, stack, &text);
   return strcpy(buffer, text.function);
 }
@@ -244,7 +243,7 @@ static int add_stack(build_t *build, const group_t *group, int stack)
     if (!is_listed(build, stack, frame))
       continue;
     if (!build->of_frame[frame])
-      build->of_frame[frame] = site_of(build, frame_name(build, frame, name)) + 1;
+      build->of_frame[frame] = site_of(build, frame_name(build->snapshot, build->sites->by, frame, name)) + 1;
     size_t site = build->of_frame[frame] - 1;
     if (site == SIZE_MAX)
       return ENOMEM;
@@ -252,7 +251,7 @@ static int add_stack(build_t *build, const group_t *group, int stack)
       add_all(build->sites->sites[site].cumulative, group->amounts);
     build->seen[site] = (size_t)stack + 1;
   }
-  size_t site = site_of(build, owner_name(build, stack, name));
+  size_t site = site_of(build, gp_site_owner(build->snapshot, stack, build->sites->by, name));
   if (site == SIZE_MAX)
     return ENOMEM;
   add_all(build->sites->sites[site].flat, group->amounts);
@@ -290,7 +289,7 @@ static int add_size(build_t *build, const group_t *group)
   if (build->sites->by == GP_SITE_BY_SIZE)
     snprintf(name, sizeof(name), "%s", gp_size_format(group->requested, size));
   else
-    snprintf(name, sizeof(name), "(no stack recorded)");
+    snprintf(name, sizeof(name), GP_SITE_NO_STACK);
   size_t site = site_of(build, name);
   if (site == SIZE_MAX)
     return ENOMEM;

@@ -57,6 +57,13 @@ typedef struct gp_sites {
   gp_site_by_t by;   /* as asked for; GP_SITE_BY_SIZE where no stacks were recorded, except by component */
 } gp_sites_t;
 
+#define GP_SITE_NAME_BYTES 1024
+#define GP_SITE_NO_STACK   "(no stack recorded)" /* the site of what has none */
+
+/* The site that a stack is flat of, by function, line or module. buffer holds GP_SITE_NAME_BYTES. Returns
+ * buffer. */
+char *gp_site_owner(const gp_snapshot_t *snapshot, int stack, gp_site_by_t by, char *buffer);
+
 /*
  * Counts what filter wants of lifetimes; live is what the program held at moments. focus: only stacks of
  * which a frame matches; ignore: none of which one does (function, file or module); NULL: neither. Host

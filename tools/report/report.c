@@ -18,8 +18,7 @@ int gp_report_out_of_memory(const char *file)
   return GP_EXIT_INPUT;
 }
 
-/* An unreadable file outweighs a wrong option, and that a partial file. */
-static int worse(int a, int b)
+int gp_report_worse(int a, int b)
 {
   static const int order[] = {GP_EXIT_INPUT, GP_EXIT_USAGE, GP_EXIT_PARTIAL};
   for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
@@ -44,9 +43,8 @@ static const char *name_of(const char *file)
   return strcmp(file, "-") == 0 ? "stdin" : file;
 }
 
-/* Loads and filters one file. Returns the exit status; close_input() in any case. */
-static int open_input(const gp_request_t *request, const void *own, unsigned columns, int index,
-    int *findings, gp_report_input_t *ret_input)
+int gp_report_open(const gp_request_t *request, const void *own, unsigned columns, int index, int *findings,
+    gp_report_input_t *ret_input)
 {
   const char *file = request->files[index];
   gp_filter_t *filter = calloc(1, sizeof(*filter));
@@ -66,7 +64,7 @@ static int open_input(const gp_request_t *request, const void *own, unsigned col
   return gp_filter_init(filter, request, ret_input->snapshot, ret_input->file);
 }
 
-static void close_input(gp_report_input_t *input)
+void gp_report_close(gp_report_input_t *input)
 {
   if (input->filter)
     gp_filter_fini((gp_filter_t *)input->filter);
@@ -74,7 +72,7 @@ static void close_input(gp_report_input_t *input)
   gp_snapshot_destroy((gp_snapshot_t *)input->snapshot);
 }
 
-static int check_strict(const gp_report_input_t *input)
+int gp_report_check_strict(const gp_report_input_t *input)
 {
   if (!input->request->strict || !gp_snapshot_is_partial(input->snapshot))
     return 0;
@@ -82,8 +80,7 @@ static int check_strict(const gp_report_input_t *input)
   return GP_EXIT_PARTIAL;
 }
 
-/* The modules of all inputs whose names were lost. */
-static void add_rebuilt(cJSON *object, const gp_report_input_t *inputs, int count)
+void gp_report_add_rebuilt(cJSON *object, const gp_report_input_t *inputs, int count)
 {
   cJSON *list = cJSON_AddArrayToObject(object, "rebuilt_modules");
   for (int i = 0; i < count; i++) {
@@ -103,19 +100,19 @@ static int report_each(const gp_request_t *request, const void *own, unsigned co
   for (int i = 0; i < request->file_count; i++) {
     gp_report_input_t input;
     cJSON *object = cJSON_CreateObject();
-    int result = open_input(request, own, columns, i, findings, &input);
+    int result = gp_report_open(request, own, columns, i, findings, &input);
     bool is_open = !result;
     if (is_open)
-      result = worse(report(&input, 1, output, object), check_strict(&input));
+      result = gp_report_worse(report(&input, 1, output, object), gp_report_check_strict(&input));
     if (is_open && result != GP_EXIT_INPUT && result != GP_EXIT_USAGE) {
       (*ret_shown)++;
-      add_rebuilt(object, &input, 1);
+      gp_report_add_rebuilt(object, &input, 1);
       cJSON_AddItemToArray(list, object);
     } else {
       cJSON_Delete(object);
     }
-    close_input(&input);
-    status = worse(status, result);
+    gp_report_close(&input);
+    status = gp_report_worse(status, result);
   }
   return status;
 }
@@ -127,18 +124,18 @@ static int report_together(const gp_request_t *request, const void *own, unsigne
   int status = inputs ? 0 : gp_report_out_of_memory(request->command);
   int opened = 0;
   while (inputs && !status && opened < request->file_count) {
-    status = open_input(request, own, columns, opened, findings, &inputs[opened]);
+    status = gp_report_open(request, own, columns, opened, findings, &inputs[opened]);
     opened++;
   }
   if (!status)
     status = report(inputs, opened, output, root);
   *ret_shown = status != GP_EXIT_INPUT && status != GP_EXIT_USAGE;
   if (*ret_shown)
-    add_rebuilt(root, inputs, opened);
+    gp_report_add_rebuilt(root, inputs, opened);
   for (int i = 0; i < opened; i++) {
     if (*ret_shown)
-      status = worse(status, check_strict(&inputs[i]));
-    close_input(&inputs[i]);
+      status = gp_report_worse(status, gp_report_check_strict(&inputs[i]));
+    gp_report_close(&inputs[i]);
   }
   free(inputs);
   return status;
@@ -180,10 +177,10 @@ static int run(
   cJSON_AddNumberToObject(root, "version", 1);
   status = make(request, own, kind, &output, root, &findings, &shown);
   if (shown && request->json)
-    status = worse(status, print_json(&output, root));
+    status = gp_report_worse(status, print_json(&output, root));
   cJSON_Delete(root);
   if (shown)
-    status = worse(status, gp_output_close(&output));
+    status = gp_report_worse(status, gp_output_close(&output));
   if (shown)
     return status ? status : findings;
   gp_output_discard(&output);

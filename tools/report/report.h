@@ -45,6 +45,22 @@ typedef int (*gp_report_files_fn)(
 int gp_report_run_files(
     const gp_request_form_t *form, int argc, char **argv, void *own, gp_report_files_fn report);
 
+/*
+ * Loads the index-th file of request, finds names and owners, and what is selected of it, as the functions
+ * above do. findings: as of *ret_input; may be NULL if nothing sets it. Returns 0 or, after a message, the
+ * exit status; gp_report_close in any case.
+ */
+int gp_report_open(const gp_request_t *request, const void *own, unsigned columns, int index, int *findings,
+    gp_report_input_t *ret_input);
+void gp_report_close(gp_report_input_t *input);
+
+/* With --strict, of a snapshot that lacks something: GP_EXIT_PARTIAL, after a message; else 0. */
+int gp_report_check_strict(const gp_report_input_t *input);
+
+/* That of two exit statuses which counts: an unreadable file outweighs a wrong option, and that a partial
+ * file. */
+int gp_report_worse(int a, int b);
+
 /* Says that memory is out. Returns GP_EXIT_INPUT. */
 int gp_report_out_of_memory(const char *file);
 
@@ -66,6 +82,8 @@ void gp_json_add_int(cJSON *object, const char *name, int64_t number);
 /* The moment of a report. */
 void gp_json_add_moment(
     cJSON *object, const char *name, const gp_moments_t *moments, const gp_lifetimes_t *lifetimes);
+/* "rebuilt_modules": those of all inputs whose names were lost. */
+void gp_report_add_rebuilt(cJSON *object, const gp_report_input_t *inputs, int count);
 void gp_json_add_uint_or_null(cJSON *object, const char *name, bool known, uint64_t number);
 
 #endif

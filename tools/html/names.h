@@ -1,0 +1,30 @@
+/*
+ * The strings of a recording: each once, known by its place.
+ */
+#ifndef GP_TOOLS_HTML_NAMES_H
+#define GP_TOOLS_HTML_NAMES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cjson/cJSON.h>
+
+/* All members are private. */
+typedef struct gp_page_names {
+  char **names;
+  size_t count;
+  size_t capacity;
+  uint32_t *slots; /* places plus one, open addressing; a power of two of them, at most half in use */
+  size_t slot_count;
+  int error;
+} gp_page_names_t;
+
+/* The place of text, which is copied. Without memory 0, and gp_page_names_add says so. A zeroed list is
+ * legal; fini it in any case. */
+size_t gp_page_name(gp_page_names_t *names, const char *text);
+
+/* Adds the strings to list, an array, in the order of their places. Returns 0 or ENOMEM. */
+int gp_page_names_add(const gp_page_names_t *names, cJSON *list);
+void gp_page_names_fini(gp_page_names_t *names);
+
+#endif

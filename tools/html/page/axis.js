@@ -1,0 +1,138 @@
+/**
+ * The horizontal axis: pixels to moments and back, by time or by events.
+ */
+/** @typedef {import('./recording.js').Recording} Recording */
+import {formatCount, formatDuration} from './format.js';
+
+export class Axis {
+  /**
+   * @param {Recording} recording @param {'time' | 'event'} kind @param {number} from moment @param {number} to moment
+   * @param {number} width pixels
+   */
+  constructor(recording, kind, from, to, width) {
+    this.recording = recording;
+    this.kind = kind;
+    this.from = from;
+    this.to = to;
+    this.width = Math.max(1, Math.round(width));
+    this.low = this.valueOf(from);
+    this.high = Math.max(this.valueOf(to), this.low + 1e-9);
+  }
+
+  /** @param {number} moment @returns {number} */
+  valueOf(moment) {
+    return this.kind === 'time' ? this.recording.timeOf(moment) : moment;
+  }
+
+  /** @param {number} moment @returns {number} pixels from the left; may be outside */
+  x(moment) {
+    return (this.valueOf(moment) - this.low) / (this.high - this.low) * this.width;
+  }
+
+  /** @param {number} x @returns {number} the last moment that is not right of it, within the axis */
+  moment(x) {
+    const value = this.low + x / this.width * (this.high - this.low);
+    let low = this.from;
+    let high = this.to;
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if (this.valueOf(middle) <= value)
+        low = middle;
+      else
+        high = middle - 1;
+    }
+    return low;
+  }
+
+  /**
+   * The moments that begin the columns of a pixel each, and behind them the last one. A column shows the moments from its own
+   * up to that of the next.
+   * @returns {Uint32Array} width + 1
+   */
+  edges() {
+    const edges = new Uint32Array(this.width + 1);
+    let moment = this.from;
+    for (let x = 0; x < this.width; x++) {
+      const value = this.low + x / this.width * (this.high - this.low);
+      if (this.kind === 'event')
+        moment = Math.min(this.to, Math.max(this.from, Math.floor(value)));
+      else
+        moment = gallop(this.recording.times, moment, this.to, value);
+      edges[x] = moment;
+    }
+    edges[this.width] = this.to;
+    return edges;
+  }
+
+  /**
+   * The column of each moment of the axis, minus that of `from`: a life from begin to freed covers the columns from
+   * column[begin] up to, not with, column[freed], and at least one.
+   * @returns {Uint16Array} to - from + 2; the last is the width
+   */
+  columns() {
+    const columns = new Uint16Array(this.to - this.from + 2);
+    const factor = this.width / (this.high - this.low);
+    const last = this.width - 1;
+    for (let i = 0; i <= this.to - this.from; i++) {
+      const value = this.kind === 'time' ? this.recording.times[this.from + i] : this.from + i;
+      const x = (value - this.low) * factor;
+      columns[i] = x > last ? last : x;
+    }
+    columns[this.to - this.from + 1] = this.width;
+    return columns;
+  }
+
+  /**
+   * Places for labels.
+   * @returns {{x: number, text: string}[]}
+   */
+  ticks() {
+    const most = Math.max(2, Math.floor(this.width / 130));
+    const step = niceStep((this.high - this.low) / most);
+    const ticks = [];
+    const base = this.kind === 'time' ? this.recording.timeOf(0) : 0;
+    for (let value = Math.ceil((this.low - base) / step) * step; value <= this.high - base && ticks.length < 100; value += step) {
+      const x = (value + base - this.low) / (this.high - this.low) * this.width;
+      ticks.push({x, text: this.kind === 'time' ? tickTime(value, step) : formatCount(Math.round(value))});
+    }
+    return ticks;
+  }
+}
+
+/** @param {Float64Array} times @param {number} low @param {number} high @param {number} value @returns {number} */
+function gallop(times, low, high, value) {
+  let step = 1;
+  while (low + step <= high && times[low + step] <= value) {
+    low += step;
+    step *= 2;
+  }
+  let top = Math.min(high, low + step);
+  while (low < top) {
+    const middle = Math.ceil((low + top) / 2);
+    if (times[middle] <= value)
+      low = middle;
+    else
+      top = middle - 1;
+  }
+  return low;
+}
+
+/** @param {number} least @returns {number} 1, 2 or 5 times a power of ten */
+function niceStep(least) {
+  const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
+  for (const factor of [1, 2, 5, 10])
+    if (power * factor >= least)
+      return power * factor;
+  return power * 10;
+}
+
+/** @param {number} ns @param {number} step @returns {string} */
+function tickTime(ns, step) {
+  const [unit, name] = ns >= 1e9 ? [1e9, 's'] : ns >= 1e6 ? [1e6, 'ms'] : ns >= 1e3 ? [1e3, 'us'] : [1, 'ns'];
+  if (ns === 0)
+    return '0';
+  if (ns >= 120e9 && step >= 1e9)
+    return formatDuration(ns);
+  const digits = Math.max(0, Math.ceil(Math.log10(/** @type {number} */ (unit) / step)));
+  return `${(ns / /** @type {number} */ (unit)).toFixed(Math.min(digits, 6))} ${name}`;
+}

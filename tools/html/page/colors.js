@@ -1,0 +1,99 @@
+/**
+ * Colours: of owners, by their place in the order of bytes, and of what the curves show. Two lists of twelve hues, told apart also by
+ * those who do not see red and green, for light and for dark; owners beyond them repeat with other lightness.
+ */
+/** @typedef {import('./recording.js').Recording} Recording */
+import {HOST} from './recording.js';
+
+const HUES = [212, 30, 160, 285, 48, 340, 190, 95, 255, 10, 125, 315];
+
+const dark = window.matchMedia('(prefers-color-scheme: dark)');
+
+/** @returns {boolean} */
+export function isDark() {
+  return dark.matches;
+}
+
+/** @param {() => void} listener called when the theme changes */
+export function onTheme(listener) {
+  dark.addEventListener('change', listener);
+}
+
+/** @param {number} hue @param {number} saturation 0..1 @param {number} lightness 0..1 @returns {[number, number, number]} */
+function rgbOf(hue, saturation, lightness) {
+  const a = saturation * Math.min(lightness, 1 - lightness);
+  /** @param {number} n @returns {number} */
+  const channel = n => {
+    const k = (n + hue / 30) % 12;
+    return Math.round(255 * (lightness - a * Math.max(-1, Math.min(k - 3, 9 - k, 1))));
+  };
+  return [channel(0), channel(8), channel(4)];
+}
+
+/**
+ * As a pixel of ImageData, little-endian.
+ * @param {[number, number, number]} rgb @returns {number}
+ */
+function pixelOf(rgb) {
+  return (0xff000000 | rgb[2] << 16 | rgb[1] << 8 | rgb[0]) >>> 0;
+}
+
+/** The colours of a recording's owners: those with most bytes first, so that what is large is told apart. */
+export class OwnerColors {
+  /** @param {Recording} recording */
+  constructor(recording) {
+    const {lives, owners} = recording;
+    const bytes = new Float64Array(owners.length);
+    for (let i = 0; i < lives.count; i++)
+      if (lives.kind[i] !== HOST)
+        bytes[lives.owner[i]] += lives.rounded[i] * Math.log2(2 + lives.freed[i] - lives.begin[i]);
+    const order = [...owners.keys()].sort((a, b) => bytes[b] - bytes[a]);
+    this.rank = new Uint32Array(owners.length);
+    this.pixels = new Uint32Array(owners.length);
+    this.edges = new Uint32Array(owners.length);
+    this.pending = new Uint32Array(owners.length);
+    /** @type {string[]} */
+    this.css = [];
+    order.forEach((owner, place) => {
+      this.rank[owner] = place;
+    });
+    this.make();
+  }
+
+  /** Again, for the theme. */
+  make() {
+    const count = this.rank.length;
+    const base = isDark() ? 0.52 : 0.6;
+    for (let owner = 0; owner < count; owner++) {
+      const place = this.rank[owner];
+      const round = Math.floor(place / HUES.length) % 4;
+      const hue = HUES[place % HUES.length];
+      const lightness = base + [0, 0.14, -0.12, 0.07][round];
+      const saturation = [0.55, 0.4, 0.45, 0.3][round];
+      const rgb = rgbOf(hue, saturation, lightness);
+      this.pixels[owner] = pixelOf(rgb);
+      this.edges[owner] = pixelOf(rgbOf(hue, saturation, lightness - 0.16));
+      this.pending[owner] = pixelOf(rgbOf(hue, saturation * 0.35, isDark() ? 0.3 : 0.84));
+      this.css[owner] = `rgb(${rgb.join(' ')})`;
+    }
+  }
+}
+
+/**
+ * The value of a custom property of the style sheet, as text for a canvas.
+ * @param {string} name "--line" @returns {string}
+ */
+export function styleColor(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+/**
+ * The same as a pixel; it is written #rrggbb.
+ * @param {string} name @returns {number}
+ */
+export function stylePixel(name) {
+  const text = styleColor(name);
+  /** @param {number} at @returns {number} */
+  const part = at => parseInt(text.slice(at, at + 2), 16);
+  return pixelOf([part(1), part(3), part(5)]);
+}

@@ -1,0 +1,99 @@
+/**
+ * The allocation that is selected: what is known of it, and its call stack.
+ */
+/** @typedef {import('./main.js').Context} Context */
+import {element, replace} from './dom.js';
+import {baseName, formatAddress, formatBytes, formatDuration} from './format.js';
+import {FORWARDED, HOST} from './recording.js';
+
+/** @param {Context} context */
+export function createDetails(context) {
+  const {selection} = context;
+  const body = element('div', {class: 'details-body'});
+  const root = element('aside', {class: 'details', 'aria-label': 'The selected allocation', hidden: true},
+    element('header', {}, element('h2', {}, 'Allocation'),
+      element('button', {class: 'small', title: 'Close (Escape)', onclick: () => selection.set({life: -1})}, '×')), body);
+
+  /** @param {number} frame */
+  function frameRow(frame) {
+    const what = context.recording().frame(frame);
+    const place = what.file ? `${baseName(what.file)}${what.line ? ':' + what.line : ''}` : baseName(what.module);
+    return element('li', {class: what.isFolded ? 'folded' : '', title: `${what.function}\n${what.file || what.module}${what.line ? ':' + what.line : ''}`},
+      element('span', {class: 'function'}, what.function), element('span', {class: 'place'}, place));
+  }
+
+  /**
+   * Frames that own no memory are folded into a line for each run of them.
+   * @param {number} stack
+   */
+  function stackList(stack) {
+    const recording = context.recording();
+    const {frames, allFrames} = selection.state;
+    const rows = [];
+    let folded = 0;
+    const fold = () => {
+      if (folded)
+        rows.push(element('li', {class: 'fold'}, element('button', {class: 'link', onclick: () => selection.set({allFrames: true})},
+          `${folded} frame${folded > 1 ? 's' : ''} of the allocator, interpreter or runtime`)));
+      folded = 0;
+    };
+    for (const frame of recording.framesOf(stack)) {
+      const what = recording.frame(frame);
+      if ((frames === 'python' && !what.isPython) || (frames === 'native' && what.isPython))
+        continue;
+      if (what.isFolded && !allFrames) {
+        folded++;
+        continue;
+      }
+      fold();
+      rows.push(frameRow(frame));
+    }
+    fold();
+    return element('ol', {class: 'stack'}, ...rows);
+  }
+
+  /** @param {number} life */
+  function fill(life) {
+    const recording = context.recording();
+    const {lives} = recording;
+    const kind = lives.kind[life] === HOST ? 'page-locked memory of the host' : lives.kind[life] === FORWARDED ? 'not pooled' : '';
+    const rounded = lives.rounded[life] !== lives.requested[life] ? `, ${formatBytes(lives.rounded[life])} rounded up` : '';
+    const isFreed = lives.freed[life] <= recording.end;
+    const lifetime = recording.hasTimes && isFreed ? formatDuration(recording.timeOf(lives.freed[life]) - recording.timeOf(lives.begin[life])) : '';
+    const rows = [
+      ['size', formatBytes(lives.requested[life]) + rounded],
+      ['owner', recording.ownerName(life)],
+      ['kind', [kind, lives.what[life] >= 0 ? recording.strings[lives.what[life]] : ''].filter(Boolean).join(', ')],
+      ['address', `${formatAddress(lives.address[life])} on device ${lives.device[life]}`],
+      ['allocated', lives.begin[life] === 0 ? 'before the first event' : recording.momentText(lives.begin[life])],
+      ['freed', isFreed ? recording.momentText(lives.freed[life]) : 'not freed'],
+      ['in use until', isFreed && lives.done[life] !== lives.freed[life] ? recording.momentText(lives.done[life]) : ''],
+      ['lived', lifetime],
+      ['stream', lives.stream[life] >= 0 ? recording.streamName(lives.stream[life]) : 'default or not known'],
+      ['thread', lives.thread[life] >= 0 ? recording.threadName(lives.thread[life]) : ''],
+    ].filter(([, value]) => value);
+    const owner = lives.owner[life];
+    replace(body,
+      element('dl', {}, ...rows.map(([name, value]) => element('div', {}, element('dt', {}, name), element('dd', {}, value)))),
+      element('div', {class: 'links'},
+        element('button', {class: 'small', onclick: () => selection.set({owner: selection.state.owner === owner ? -1 : owner})},
+          selection.state.owner === owner ? 'show all owners' : 'only this owner'),
+        element('button', {class: 'small', onclick: () => selection.set({at: lives.begin[life]})}, 'go to its begin'),
+        isFreed && element('button', {class: 'small', onclick: () => selection.set({at: lives.freed[life]})}, 'go to its free')),
+      element('h3', {}, 'Call stack'),
+      lives.stack[life] >= 0 ? stackList(lives.stack[life]) : element('p', {class: 'note'}, 'No stack was recorded (GPUPOOL_STACKS).'));
+  }
+
+  return {
+    element: root,
+    /** @param {Set<string>} changed */
+    update(changed) {
+      if (!['life', 'file', 'frames', 'allFrames', 'owner'].some(key => changed.has(key)))
+        return;
+      const {life} = selection.state;
+      root.hidden = life < 0;
+      if (life >= 0)
+        fill(life);
+    },
+  };
+}

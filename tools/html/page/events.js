@@ -1,0 +1,53 @@
+/**
+ * What happened at a moment, in words.
+ */
+/** @typedef {import('./recording.js').Recording} Recording */
+import {formatBytes} from './format.js';
+
+/**
+ * What marks are, in words; the kinds are trace/format/actions.def's, and of the program's own marks.
+ * @type {Record<string, string>}
+ */
+const MARKS = {
+  oom: 'memory ran out', trim: 'idle memory went back', mode: 'the rule of reuse changed', snapshot: 'a snapshot was written',
+  mark: 'mark', begin: 'begin of', end: 'end of',
+};
+
+/** @param {import('./recording.js').Mark} mark @returns {string} */
+export function markText(mark) {
+  const what = Object.hasOwn(MARKS, mark.kind) ? MARKS[mark.kind] : mark.kind;
+  const device = mark.device >= 0 ? ` on device ${mark.device}` : '';
+  if (mark.kind === 'oom')
+    return `${what}${device}: ${formatBytes(mark.size)} asked for`;
+  return `${what}${mark.detail ? ' ' + mark.detail : ''}${device}`;
+}
+
+/**
+ * What was done by the event before a moment.
+ * @param {Recording} recording @param {number} moment @returns {string}
+ */
+export function momentEvent(recording, moment) {
+  const {lives, segments} = recording;
+  const life = recording.eventsByMoment()[moment];
+  if (moment === 0)
+    return 'the begin of what is recorded';
+  if (life >= 0) {
+    const size = formatBytes(lives.requested[life]);
+    const owner = recording.hasStacks ? ` by ${recording.ownerName(life)}` : '';
+    if (lives.begin[life] === moment)
+      return `allocated: ${size}${owner}`;
+    if (lives.freed[life] === moment)
+      return `freed: ${size}${owner}`;
+    return `no longer in use by the device: ${size}${owner}`;
+  }
+  for (const mark of recording.marks)
+    if (mark.moment === moment)
+      return markText(mark);
+  for (let i = 0; i < segments.count; i++) {
+    if (segments.begin[i] === moment)
+      return `from the driver: ${formatBytes(segments.size[i])}`;
+    if (segments.end[i] === moment)
+      return `back to the driver: ${formatBytes(segments.size[i])}`;
+  }
+  return recording.leftOut.count ? 'an event that is left out of this page' : 'another event';
+}

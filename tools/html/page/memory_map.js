@@ -1,0 +1,102 @@
+/**
+ * Addresses of one device without the gaps between what the driver gave: segments, and memory that is not pooled. A place is an
+ * offset in bytes from the lowest address, gaps left out.
+ */
+/** @typedef {import('./recording.js').Recording} Recording */
+import {FORWARDED, HOST} from './recording.js';
+
+const GAP_SHARE = 400; /* gaps are drawn as wide as this part of all */
+
+export class MemoryMap {
+  /** @param {Recording} recording @param {number} device */
+  constructor(recording, device) {
+    const {lives, segments} = recording;
+    /** @type {[number, number][]} */
+    const ranges = [];
+    for (let i = 0; i < segments.count; i++)
+      if (segments.device[i] === device)
+        ranges.push([segments.address[i], segments.address[i] + segments.size[i]]);
+    for (let i = 0; i < lives.count; i++)
+      if (lives.kind[i] === FORWARDED && lives.device[i] === device && lives.rounded[i] > 0)
+        ranges.push([lives.address[i], lives.address[i] + lives.rounded[i]]);
+    ranges.sort((a, b) => a[0] - b[0]);
+    /** @type {number[]} */
+    this.begins = [];
+    /** @type {number[]} */
+    const ends = [];
+    for (const [begin, end] of ranges) {
+      if (ends.length && begin <= ends[ends.length - 1])
+        ends[ends.length - 1] = Math.max(ends[ends.length - 1], end);
+      else {
+        this.begins.push(begin);
+        ends.push(end);
+      }
+    }
+    let all = 0;
+    for (let i = 0; i < ends.length; i++)
+      all += ends[i] - this.begins[i];
+    const gap = ends.length > 1 ? Math.min(all / GAP_SHARE, all / 4 / ends.length) : 0;
+    /** @type {number[]} */
+    this.offsets = [];
+    let offset = 0;
+    for (let i = 0; i < ends.length; i++) {
+      this.offsets.push(offset);
+      offset += ends[i] - this.begins[i] + gap;
+    }
+    this.size = Math.max(1, offset - gap);
+    this.device = device;
+    this.places = new Float64Array(lives.count); /* of each life; -1: it is not on this device */
+    for (let i = 0; i < lives.count; i++)
+      this.places[i] = lives.device[i] === device && lives.kind[i] !== HOST ? this.place(lives.address[i]) : -1;
+    this.segmentPlaces = new Float64Array(segments.count);
+    for (let i = 0; i < segments.count; i++)
+      this.segmentPlaces[i] = segments.device[i] === device ? this.place(segments.address[i]) : -1;
+  }
+
+  /** @param {number} address @returns {number} -1: in none of the ranges */
+  place(address) {
+    const i = this.rangeOf(this.begins, address);
+    return i < 0 ? -1 : this.offsets[i] + (address - this.begins[i]);
+  }
+
+  /** @param {number} place @returns {number} */
+  address(place) {
+    const i = this.rangeOf(this.offsets, place);
+    return i < 0 ? 0 : this.begins[i] + (place - this.offsets[i]);
+  }
+
+  /** @param {number[]} begins @param {number} value @returns {number} the last that begins not behind it */
+  rangeOf(begins, value) {
+    let low = -1;
+    let high = begins.length - 1;
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if (begins[middle] <= value)
+        low = middle;
+      else
+        high = middle - 1;
+    }
+    return low;
+  }
+}
+
+/**
+ * The device that a view of one shows: the selected one, else that with most memory.
+ * @param {import('./main.js').Context} context @returns {number}
+ */
+export function shownDevice(context) {
+  const {device} = context.selection.state;
+  if (device >= 0)
+    return device;
+  const recording = context.recording();
+  let best = recording.devices[0] || 0;
+  let most = -1;
+  for (const each of recording.summary.devices) {
+    const peak = each.stats.reserved_bytes.peak + each.stats.passthrough_bytes.peak;
+    if (peak > most) {
+      most = peak;
+      best = each.device;
+    }
+  }
+  return best;
+}

@@ -1,0 +1,86 @@
+/**
+ * The pool at one moment: segments and what is in them. Pure, for tests.
+ */
+/** @typedef {import('./recording.js').Recording} Recording */
+import {FORWARDED, HOST} from './recording.js';
+
+/**
+ * @typedef {{life: number, offset: number, size: number, isPending: boolean}} Piece idle where life is -1
+ * @typedef {{segment: number, address: number, size: number, pieces: Piece[]}} SegmentState
+ * @typedef {object} MemoryState
+ * @property {SegmentState[]} segments by address
+ * @property {number} reserved bytes
+ * @property {number} allocated
+ * @property {number} requested
+ * @property {number} pending
+ * @property {number} idle
+ * @property {number} largestIdle
+ * @property {number} forwarded
+ * @property {number} heldCount
+ */
+
+/** @param {Recording} recording @param {number} device @param {number} moment @returns {MemoryState} */
+export function stateAt(recording, device, moment) {
+  const {lives, segments} = recording;
+  const state = {
+    segments: /** @type {SegmentState[]} */ ([]), reserved: 0, allocated: 0, requested: 0, pending: 0, idle: 0, largestIdle: 0,
+    forwarded: 0, heldCount: 0,
+  };
+  for (let i = 0; i < segments.count; i++) {
+    if (segments.device[i] !== device || segments.begin[i] > moment || segments.end[i] <= moment)
+      continue;
+    state.segments.push({segment: i, address: segments.address[i], size: segments.size[i], pieces: []});
+    state.reserved += segments.size[i];
+  }
+  state.segments.sort((a, b) => a.address - b.address);
+  const there = [];
+  for (let i = 0; i < lives.count && lives.begin[i] <= moment; i++) {
+    if (lives.device[i] !== device || lives.done[i] <= moment || lives.kind[i] === HOST)
+      continue;
+    const isHeld = lives.freed[i] > moment;
+    state.heldCount += isHeld ? 1 : 0;
+    if (lives.kind[i] === FORWARDED) {
+      state.forwarded += isHeld ? lives.requested[i] : 0;
+      continue;
+    }
+    state.allocated += isHeld ? lives.rounded[i] : 0;
+    state.requested += isHeld ? lives.requested[i] : 0;
+    state.pending += isHeld ? 0 : lives.rounded[i];
+    there.push(i);
+  }
+  there.sort((a, b) => lives.address[a] - lives.address[b]);
+  fill(recording, state, there, moment);
+  return state;
+}
+
+/** @param {Recording} recording @param {MemoryState} state @param {number[]} there lives by address @param {number} moment */
+function fill(recording, state, there, moment) {
+  const {lives} = recording;
+  let next = 0;
+  for (const segment of state.segments) {
+    const end = segment.address + segment.size;
+    let at = segment.address;
+    /** @param {number} to */
+    const idle = to => {
+      if (to > at) {
+        segment.pieces.push({life: -1, offset: at - segment.address, size: to - at, isPending: false});
+        state.idle += to - at;
+        state.largestIdle = Math.max(state.largestIdle, to - at);
+      }
+    };
+    while (next < there.length && lives.address[there[next]] < segment.address)
+      next++;
+    for (; next < there.length && lives.address[there[next]] < end; next++) {
+      const life = there[next];
+      const begin = Math.max(at, lives.address[life]);
+      const last = Math.min(end, lives.address[life] + lives.rounded[life]);
+      if (last <= begin)
+        continue;
+      idle(begin);
+      segment.pieces.push({life, offset: begin - segment.address, size: last - begin, isPending: lives.freed[life] <= moment});
+      at = last;
+    }
+    idle(end);
+  }
+}
+

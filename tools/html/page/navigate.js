@@ -1,0 +1,178 @@
+/**
+ * Moves and zooms the time that is shown, by mouse, wheel and keys, in any plot along that axis.
+ */
+/** @typedef {import('./plot.js').Plot} Plot */
+/** @typedef {import('./main.js').Context} Context */
+import {Axis} from './axis.js';
+
+/** Of the labels below a plot, in pixels. */
+export const AXIS_HEIGHT = 20;
+const CLICK_PIXELS = 4;
+
+/**
+ * The axis of a plot for what is shown now.
+ * @param {Plot} plot @param {Context} context @param {number} [width] @returns {Axis}
+ */
+export function axisOf(plot, context, width = plot.width) {
+  const {from, to, axis} = context.selection.state;
+  return new Axis(context.recording(), axis, from, to, width);
+}
+
+/**
+ * Zooms around a place; at the end of the recording it stops.
+ * @param {Context} context @param {Axis} axis @param {number} x @param {number} factor below 1: nearer
+ */
+export function zoom(context, axis, x, factor) {
+  const recording = context.recording();
+  const whole = new Axis(recording, axis.kind, 0, recording.end, axis.width);
+  const span = (axis.high - axis.low) * factor;
+  const value = axis.low + x / axis.width * (axis.high - axis.low);
+  const low = value - x / axis.width * span;
+  let from = momentOf(whole, low);
+  let to = momentOf(whole, low + span);
+  if (to - from < 4) {
+    from = Math.max(0, Math.min(from, recording.end - 4));
+    to = Math.min(recording.end, from + 4);
+  }
+  if (factor > 1 && from === axis.from && to === axis.to) { /* times that are equal hold it: outwards by events */
+    from -= 1;
+    to += 1;
+  }
+  context.selection.set({from: Math.max(0, from), to: Math.min(recording.end, to)});
+}
+
+/** @param {Axis} whole @param {number} value @returns {number} */
+function momentOf(whole, value) {
+  return whole.moment((value - whole.low) / (whole.high - whole.low) * whole.width);
+}
+
+/** @param {Context} context @param {Axis} axis @param {number} pixels to the right */
+export function pan(context, axis, pixels) {
+  const recording = context.recording();
+  const whole = new Axis(recording, axis.kind, 0, recording.end, axis.width);
+  const span = axis.high - axis.low;
+  let low = axis.low + pixels / axis.width * span;
+  low = Math.max(whole.low, Math.min(low, whole.high - span));
+  const from = momentOf(whole, low);
+  const to = Math.max(from + Math.min(4, recording.end - from), momentOf(whole, low + span));
+  context.selection.set({from, to});
+}
+
+/**
+ * @param {Plot} plot @param {Context} context
+ * @param {{hover: (x: number, y: number) => void, leave: () => void, click: (x: number, y: number) => void,
+ *   drag?: (dx: number, dy: number, event: MouseEvent) => boolean, wheel?: (event: WheelEvent) => boolean}} handlers drag and wheel
+ * return true for what they have done by themselves
+ */
+export function navigate(plot, context, handlers) {
+  const {canvas} = plot;
+  /** @type {{x: number, y: number, axis: Axis, moved: boolean} | null} */
+  let drag = null;
+
+  canvas.addEventListener('wheel', event => {
+    event.preventDefault();
+    plot.moving();
+    if (handlers.wheel && handlers.wheel(event))
+      return;
+    const axis = axisOf(plot, context);
+    if (Math.abs(event.deltaX) > Math.abs(event.deltaY))
+      pan(context, axis, event.deltaX);
+    else
+      zoom(context, axis, plot.place(event).x, Math.exp(Math.max(-120, Math.min(120, event.deltaY)) * 0.004));
+  }, {passive: false});
+  canvas.addEventListener('mousedown', event => {
+    if (event.button === 0)
+      drag = {...plot.place(event), axis: axisOf(plot, context), moved: false};
+  });
+  window.addEventListener('mousemove', event => {
+    if (!drag)
+      return;
+    const {x, y} = plot.place(event);
+    if (!drag.moved && Math.abs(x - drag.x) < CLICK_PIXELS && Math.abs(y - drag.y) < CLICK_PIXELS)
+      return;
+    drag.moved = true;
+    plot.moving();
+    handlers.leave();
+    if (!handlers.drag || !handlers.drag(x - drag.x, y - drag.y, event))
+      pan(context, drag.axis, drag.x - x);
+  });
+  window.addEventListener('mouseup', event => {
+    if (drag && !drag.moved) {
+      const {x, y} = plot.place(event);
+      handlers.click(x, y);
+    }
+    drag = null;
+  });
+  canvas.addEventListener('mousemove', event => {
+    if (!drag) {
+      const {x, y} = plot.place(event);
+      handlers.hover(x, y);
+    }
+  });
+  canvas.addEventListener('mouseleave', () => handlers.leave());
+  canvas.addEventListener('keydown', event => {
+    const axis = axisOf(plot, context);
+    /** @type {Record<string, () => void>} */
+    const keys = {
+      ArrowLeft: () => pan(context, axis, -axis.width / 8),
+      ArrowRight: () => pan(context, axis, axis.width / 8),
+      '+': () => zoom(context, axis, axis.width / 2, 0.6),
+      '=': () => zoom(context, axis, axis.width / 2, 0.6),
+      '-': () => zoom(context, axis, axis.width / 2, 1.7),
+    };
+    if (!Object.hasOwn(keys, event.key) || event.ctrlKey || event.metaKey || event.altKey)
+      return;
+    event.preventDefault();
+    plot.moving();
+    keys[event.key]();
+  });
+}
+
+/**
+ * The labels below a plot, and their lines.
+ * @param {Plot} plot @param {Axis} axis @param {number} bottom @param {string} line @param {string} ink
+ */
+export function drawTicks(plot, axis, bottom, line, ink) {
+  const {context} = plot;
+  context.font = '11px system-ui, sans-serif';
+  context.textBaseline = 'top';
+  context.textAlign = 'left';
+  for (const tick of axis.ticks()) {
+    context.fillStyle = line;
+    context.fillRect(Math.round(tick.x), 0, 1, bottom);
+    context.fillStyle = ink;
+    if (tick.x + context.measureText(tick.text).width + 4 < axis.width)
+      context.fillText(tick.text, tick.x + 3, bottom + 3);
+  }
+}
+
+/** A hint beside the pointer. */
+export class Hint {
+  /** @param {HTMLElement} parent */
+  constructor(parent) {
+    this.element = document.createElement('div');
+    this.element.className = 'hint';
+    this.element.hidden = true;
+    parent.append(this.element);
+  }
+
+  /** @param {string[]} lines @param {number} x @param {number} y in the parent */
+  show(lines, x, y) {
+    this.element.replaceChildren();
+    for (const line of lines) {
+      const row = document.createElement('div');
+      row.textContent = line;
+      this.element.append(row);
+    }
+    this.element.hidden = false;
+    const parent = /** @type {HTMLElement} */ (this.element.parentElement);
+    const width = this.element.offsetWidth;
+    const height = this.element.offsetHeight;
+    this.element.style.left = `${Math.max(0, x + 14 + width > parent.clientWidth ? x - width - 10 : x + 14)}px`;
+    this.element.style.top = `${Math.max(0, y + 14 + height > parent.clientHeight ? y - height - 6 : y + 14)}px`;
+  }
+
+  hide() {
+    this.element.hidden = true;
+  }
+}

@@ -1,0 +1,118 @@
+/**
+ * Reads what the tool put into the page (doc/html.md): base64 of a zlib stream of a header in JSON and columns of numbers.
+ */
+
+/** What is wrong with the data, in a sentence for the reader. */
+export class PageError extends Error {}
+
+/**
+ * @typedef {Float64Array | Uint32Array | Int32Array | Uint8Array} Numbers
+ * @typedef {{name: string, encoding: string, array: string, count: number, bytes: number}} ColumnEntry
+ * @typedef {{header: any, columns: Map<string, Numbers>}} FileData
+ * @typedef {{generator: string, diff: any, files: FileData[]}} Payload
+ */
+
+const MAGIC = 'GPPAGE1\n';
+
+/** @param {string} text base64 @returns {Uint8Array} */
+function bytesOf(text) {
+  let binary;
+  try {
+    binary = atob(text);
+  } catch (error) {
+    throw new PageError('The data in this page is damaged: it is not what base64 looks like. The file was cut or changed.');
+  }
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < bytes.length; i++)
+    bytes[i] = binary.charCodeAt(i);
+  return bytes;
+}
+
+/** @param {Uint8Array} bytes @returns {Promise<Uint8Array>} */
+async function inflate(bytes) {
+  if (typeof DecompressionStream !== 'function')
+    throw new PageError('This browser cannot unpack the data (it has no DecompressionStream): a current one can.');
+  try {
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+  } catch (error) {
+    throw new PageError('The data in this page is damaged: it cannot be unpacked. The file was cut or changed.');
+  }
+}
+
+/** @param {string} kind @param {number} count @returns {Numbers} */
+function arrayOf(kind, count) {
+  switch (kind) {
+  case 'f64': return new Float64Array(count);
+  case 'u32': return new Uint32Array(count);
+  case 'i32': return new Int32Array(count);
+  case 'u8': return new Uint8Array(count);
+  default: throw new PageError(`The data in this page has numbers of a kind "${kind}", which this page does not know.`);
+  }
+}
+
+/**
+ * @param {Uint8Array} bytes @param {number} at where the column begins @param {ColumnEntry} entry @returns {Numbers}
+ */
+function readColumn(bytes, at, entry) {
+  const end = at + entry.bytes;
+  if (end > bytes.length || entry.count > entry.bytes)
+    throw new PageError(`The data in this page is damaged: column ${entry.name} ends too early.`);
+  const numbers = arrayOf(entry.array, entry.count);
+  if (entry.encoding === 'byte') {
+    numbers.set(bytes.subarray(at, at + entry.count));
+    return numbers;
+  }
+  const isDelta = entry.encoding === 'delta';
+  let last = 0;
+  for (let i = 0; i < entry.count; i++) {
+    let byte = bytes[at++];
+    let value = byte & 0x7f;
+    let factor = 128;
+    while (byte >= 0x80) { /* sums of doubles: exact below 2^53, and above for what is even */
+      byte = bytes[at++];
+      value += (byte & 0x7f) * factor;
+      factor *= 128;
+    }
+    if (isDelta) {
+      last += value % 2 ? -(value + 1) / 2 : value / 2;
+      value = last;
+    }
+    numbers[i] = value;
+  }
+  if (at !== end)
+    throw new PageError(`The data in this page is damaged: column ${entry.name} has another length than it says.`);
+  return numbers;
+}
+
+/** @param {string} text base64 @returns {Promise<Payload>} */
+export async function readPayload(text) {
+  if (!text)
+    throw new PageError('This page has no data: the file was cut.');
+  const bytes = await inflate(bytesOf(text));
+  const view = new DataView(bytes.buffer);
+  const decoder = new TextDecoder();
+  if (bytes.length < MAGIC.length + 4 || decoder.decode(bytes.subarray(0, MAGIC.length)) !== MAGIC)
+    throw new PageError('The data in this page is damaged: it does not begin as it should.');
+  const length = view.getUint32(MAGIC.length, true);
+  let at = MAGIC.length + 4 + length;
+  let header;
+  try {
+    header = JSON.parse(decoder.decode(bytes.subarray(MAGIC.length + 4, at)));
+  } catch (error) {
+    throw new PageError('The data in this page is damaged: its header cannot be read.');
+  }
+  const files = [];
+  for (const file of header.files) {
+    /** @type {Map<string, Numbers>} */
+    const columns = new Map();
+    for (const entry of file.columns) {
+      columns.set(entry.name, readColumn(bytes, at, entry));
+      at += entry.bytes;
+    }
+    files.push({header: file, columns});
+  }
+  if (at !== bytes.length)
+    throw new PageError('The data in this page is damaged: it has another length than its header says.');
+  return {generator: header.generator, diff: header.diff || null, files};
+}

@@ -1,0 +1,139 @@
+/**
+ * A canvas that fills its element, sharp on any screen, drawn at most once a frame.
+ */
+import {element} from './dom.js';
+
+/**
+ * Frame times of the last drawings, for the benchmark.
+ * @type {number[]}
+ */
+export const drawTimes = [];
+const KEPT_TIMES = 600;
+
+export class Plot {
+  /** @param {string} label what the picture shows, for those who hear it @param {(plot: Plot) => void} draw */
+  constructor(label, draw) {
+    this.canvas = /** @type {HTMLCanvasElement} */ (element('canvas', {role: 'img', 'aria-label': label, tabindex: '0'}));
+    this.element = element('div', {class: 'plot'}, this.canvas);
+    this.context = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext('2d'));
+    this.draw = draw;
+    this.width = 0; /* CSS pixels, as height and all that is drawn */
+    this.height = 0;
+    this.ratio = 1;
+    this.isPending = false;
+    this.isMoving = false; /* the reader drags or turns the wheel: quick is better than sharp */
+    this.settle = 0;
+    new ResizeObserver(() => this.resize()).observe(this.element);
+  }
+
+  resize() {
+    const {clientWidth, clientHeight} = this.element;
+    if (clientWidth === this.width && clientHeight === this.height && this.ratio === devicePixelRatio)
+      return;
+    this.width = clientWidth;
+    this.height = clientHeight;
+    this.ratio = devicePixelRatio;
+    this.canvas.width = Math.max(1, Math.round(this.width * this.ratio));
+    this.canvas.height = Math.max(1, Math.round(this.height * this.ratio));
+    this.invalidate();
+  }
+
+  /** It is drawn in the next frame, if it can be seen. */
+  invalidate() {
+    if (this.isPending)
+      return;
+    this.isPending = true;
+    requestAnimationFrame(() => {
+      this.isPending = false;
+      if (this.width && this.height && this.element.isConnected)
+        this.drawNow();
+    });
+  }
+
+  drawNow() {
+    const begin = performance.now();
+    this.context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    this.context.clearRect(0, 0, this.width, this.height);
+    this.draw(this);
+    drawTimes.push(performance.now() - begin);
+    if (drawTimes.length > KEPT_TIMES)
+      drawTimes.shift();
+  }
+
+  /** The reader moves the picture; a moment after the last move it is drawn well. */
+  moving() {
+    this.isMoving = true;
+    clearTimeout(this.settle);
+    this.settle = window.setTimeout(() => {
+      this.isMoving = false;
+      this.invalidate();
+    }, 150);
+    this.invalidate();
+  }
+
+  /**
+   * Where a mouse event is, in CSS pixels.
+   * @param {MouseEvent} event @returns {{x: number, y: number}}
+   */
+  place(event) {
+    const box = this.canvas.getBoundingClientRect();
+    return {x: event.clientX - box.left, y: event.clientY - box.top};
+  }
+
+  /**
+   * Text that is cut where there is no room.
+   * @param {string} text @param {number} x @param {number} y @param {number} room
+   */
+  text(text, x, y, room) {
+    const {context} = this;
+    if (context.measureText(text).width <= room) {
+      context.fillText(text, x, y);
+      return;
+    }
+    let low = 0;
+    let high = Math.min(text.length, 400);
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if (context.measureText(text.slice(0, middle) + '…').width <= room)
+        low = middle;
+      else
+        high = middle - 1;
+    }
+    if (low > 2)
+      context.fillText(text.slice(0, low) + '…', x, y);
+  }
+}
+
+/** A picture of single pixels, put on a canvas. */
+export class Raster {
+  constructor() {
+    this.width = 0;
+    this.height = 0;
+    this.canvas = document.createElement('canvas');
+    this.context = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext('2d'));
+    this.image = new ImageData(1, 1);
+    this.pixels = new Uint32Array(this.image.data.buffer);
+  }
+
+  /**
+   * Empties it, of that size.
+   * @param {number} width @param {number} height
+   */
+  begin(width, height) {
+    if (width !== this.width || height !== this.height) {
+      this.width = this.canvas.width = width;
+      this.height = this.canvas.height = height;
+      this.image = new ImageData(width, height);
+      this.pixels = new Uint32Array(this.image.data.buffer);
+    } else {
+      this.pixels.fill(0);
+    }
+  }
+
+  /** @param {CanvasRenderingContext2D} context @param {number} x @param {number} y @param {number} width @param {number} height */
+  put(context, x, y, width, height) {
+    this.context.putImageData(this.image, 0, 0);
+    context.imageSmoothingEnabled = false;
+    context.drawImage(this.canvas, x, y, width, height);
+  }
+}

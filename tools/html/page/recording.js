@@ -1,0 +1,260 @@
+/**
+ * One snapshot: its lives, segments, marks and stacks as arrays, and what is asked of them everywhere.
+ *
+ * Moments are places in the events: moment m is after the first m of them that the page has, 0 is before all, `end` is the
+ * last. What never ends has end + 1.
+ */
+import {baseName, formatBytes, formatCount, formatDuration} from './format.js';
+/** @typedef {import('./payload.js').FileData} FileData */
+
+export const POOLED = 0;
+export const FORWARDED = 1;
+export const HOST = 2;
+const TEMPORARY = 1;
+const HELD = 2;
+
+const NO_STACK = '(no stack recorded)';
+const FRAME_NEVER = 2; /* frames from this part on own no memory */
+
+/**
+ * @typedef {object} Lives one entry an allocation, by their begin
+ * @property {number} count
+ * @property {Uint8Array} device
+ * @property {Uint8Array} kind POOLED, FORWARDED or HOST
+ * @property {Uint8Array} flags
+ * @property {Uint32Array} begin
+ * @property {Uint32Array} freed by the program
+ * @property {Uint32Array} done not in use by the device any more
+ * @property {Int32Array} stack -1: none, as of the next two
+ * @property {Int32Array} stream
+ * @property {Int32Array} thread
+ * @property {Float64Array} address
+ * @property {Float64Array} requested bytes
+ * @property {Float64Array} rounded bytes
+ * @property {Float64Array} block
+ * @property {Int32Array} what a string, of what is not pooled
+ * @property {Int32Array} owner index into owners
+ */
+
+/**
+ * @typedef {{name: string, text: string, file: string, line: number}} Owner
+ * @typedef {{moment: number, kind: string, device: number, size: number, detail: string}} Mark
+ * @typedef {{function: string, file: string, line: number, module: string, isPython: boolean, isFolded: boolean}} Frame
+ * @typedef {{count: number, device: Uint8Array, address: Float64Array, size: Float64Array, begin: Uint32Array, end: Uint32Array}} Segments
+ */
+
+/** The sizes that have owners of their own where there are no stacks; the others are one. */
+const OWNERS_BY_SIZE = 4000;
+
+export class Recording {
+  /** @param {FileData} data */
+  constructor(data) {
+    const {header, columns} = data;
+    /** @param {string} name @returns {any} */
+    const column = name => columns.get(name) || new Float64Array(0);
+    this.columns = columns;
+    this.name = /** @type {string} */ (header.name);
+    this.summary = header.summary;
+    this.end = /** @type {number} */ (header.end);
+    this.eventCount = /** @type {number} */ (header.event_count);
+    this.hasTimes = /** @type {boolean} */ (header.has_times);
+    this.range = header.range;
+    this.leftOut = /** @type {{count: number, largest: number}} */ (header.left_out);
+    this.strings = /** @type {string[]} */ (header.strings);
+    this.times = /** @type {Float64Array} */ (column('moment.time'));
+    this.events = /** @type {Float64Array | null} */ (columns.get('moment.event') || null);
+    /** @type {Lives} */
+    this.lives = {
+      count: column('life.begin').length,
+      device: column('life.device'), kind: column('life.kind'), flags: column('life.flags'),
+      begin: column('life.begin'), freed: column('life.freed'), done: column('life.done'),
+      stack: column('life.stack'), stream: column('life.stream'), thread: column('life.thread'),
+      address: column('life.address'), requested: column('life.requested'), rounded: column('life.rounded'),
+      block: column('life.block'), what: column('life.what'), owner: new Int32Array(column('life.begin').length),
+    };
+    /** @type {Segments} */
+    this.segments = {
+      count: column('segment.begin').length,
+      device: column('segment.device'), address: column('segment.address'), size: column('segment.size'),
+      begin: column('segment.begin'), end: column('segment.end'),
+    };
+    this.stackFirst = /** @type {Uint32Array} */ (column('stack.first'));
+    this.stackFrames = /** @type {Uint32Array} */ (column('stack.frames'));
+    this.stackOwner = /** @type {Int32Array} */ (column('stack.owner'));
+    this.stackCount = this.stackOwner.length;
+    this.rest = {
+      moment: column('rest.moment'), device: column('rest.device'), requested: column('rest.requested'),
+      allocated: column('rest.allocated'), pending: column('rest.pending'), forwarded: column('rest.forwarded'),
+    };
+    this.marks = this.readMarks();
+    /** @type {Owner[]} */
+    this.owners = header.owners.slice();
+    this.hasStacks = this.lives.stack.some(stack => stack >= 0);
+    if (this.hasStacks)
+      this.findOwnersByStack();
+    else
+      this.findOwnersBySize();
+    /** @type {number[]} */
+    this.devices = this.findDevices();
+    /** @type {Int32Array | null} */
+    this.lifeAtEvent = null;
+  }
+
+  /** @returns {Mark[]} */
+  readMarks() {
+    const {columns, strings} = this;
+    const moment = columns.get('mark.moment');
+    const marks = [];
+    for (let i = 0; moment && i < moment.length; i++)
+      marks.push({
+        moment: moment[i],
+        kind: strings[/** @type {any} */ (columns.get('mark.kind'))[i]],
+        device: /** @type {any} */ (columns.get('mark.device'))[i],
+        size: /** @type {any} */ (columns.get('mark.size'))[i],
+        detail: strings[/** @type {any} */ (columns.get('mark.detail'))[i]],
+      });
+    return marks.sort((a, b) => a.moment - b.moment);
+  }
+
+  findOwnersByStack() {
+    const {lives, owners} = this;
+    const none = owners.length;
+    owners.push({name: NO_STACK, text: NO_STACK, file: '', line: 0});
+    for (let i = 0; i < lives.count; i++) {
+      const owner = lives.stack[i] >= 0 ? this.stackOwner[lives.stack[i]] : none;
+      lives.owner[i] = owner >= 0 ? owner : none;
+    }
+  }
+
+  /** Without stacks who asked is not known: what was asked for is, and sites are by size. */
+  findOwnersBySize() {
+    const {lives} = this;
+    /** @type {Map<number, number>} */
+    const sizes = new Map();
+    this.owners = [];
+    for (let i = 0; i < lives.count; i++) {
+      let owner = sizes.get(lives.requested[i]);
+      if (owner === undefined) {
+        const isOther = sizes.size >= OWNERS_BY_SIZE;
+        owner = isOther ? OWNERS_BY_SIZE : sizes.size;
+        const name = isOther ? 'other sizes' : formatBytes(lives.requested[i]);
+        if (!this.owners[owner])
+          this.owners[owner] = {name, text: isOther ? name : `allocations of ${name}`, file: '', line: 0};
+        sizes.set(lives.requested[i], owner);
+      }
+      lives.owner[i] = owner;
+    }
+  }
+
+  findDevices() {
+    const seen = new Set(this.summary.devices.map((/** @type {any} */ device) => device.device));
+    for (const device of this.lives.device)
+      seen.add(device);
+    return [...seen].sort((a, b) => a - b);
+  }
+
+  /** @param {number} moment @returns {number} nanoseconds; without times the number of events before it */
+  timeOf(moment) {
+    const at = Math.max(0, Math.min(moment, this.end));
+    return this.hasTimes ? this.times[at] : this.eventOf(at) + 1;
+  }
+
+  /** @param {number} moment @returns {number} the event that it is after, -1 before the first */
+  eventOf(moment) {
+    return this.events ? this.events[Math.min(moment, this.end)] : Math.min(moment, this.end) - 1;
+  }
+
+  /** @param {number} moment @returns {string} "24.3 ms, event 1234" */
+  momentText(moment) {
+    const event = this.eventOf(moment);
+    if (moment > this.end)
+      return 'never';
+    if (event < 0)
+      return 'before the first event';
+    const number = `event ${formatCount(event)}`;
+    return this.hasTimes ? `${formatDuration(this.times[moment])}, ${number}` : number;
+  }
+
+  /** @param {number} life @returns {boolean} freed before anything else was allocated on the device */
+  isTemporary(life) {
+    return (this.lives.flags[life] & TEMPORARY) !== 0;
+  }
+
+  /** @param {number} life @returns {boolean} held by the program at the end */
+  isHeld(life) {
+    return (this.lives.flags[life] & HELD) !== 0;
+  }
+
+  /** @param {number} life @returns {string} */
+  ownerName(life) {
+    return this.owners[this.lives.owner[life]].text;
+  }
+
+  /** @param {number} frame @returns {Frame} */
+  frame(frame) {
+    const {columns, strings} = this;
+    /** @param {string} name @returns {number} */
+    const value = name => /** @type {any} */ (columns.get(name))[frame];
+    const module = value('frame.module');
+    return {
+      function: strings[value('frame.function')],
+      file: strings[value('frame.file')],
+      line: value('frame.line'),
+      module: module >= 0 ? strings[module] : '',
+      isPython: value('frame.python') === 1,
+      isFolded: value('frame.part') >= FRAME_NEVER,
+    };
+  }
+
+  /** @param {number} frame @returns {string} "function file:line" */
+  frameText(frame) {
+    const what = this.frame(frame);
+    const place = what.file ? ` ${baseName(what.file)}${what.line ? ':' + what.line : ''}` : '';
+    return what.function + place;
+  }
+
+  /** @param {number} stack @returns {number[]} frames, the innermost first */
+  framesOf(stack) {
+    if (stack < 0)
+      return [];
+    return [...this.stackFrames.subarray(this.stackFirst[stack], this.stackFirst[stack + 1])];
+  }
+
+  /** @param {number} index @returns {string} */
+  streamName(index) {
+    const stream = this.summary.streams[index];
+    if (!stream)
+      return index < 0 ? 'not known' : String(index);
+    return stream.handle !== undefined ? String(stream.handle) : String(index);
+  }
+
+  /** @param {number} index @returns {string} */
+  threadName(index) {
+    const thread = this.summary.threads[index];
+    return thread ? `${thread.name || 'thread'} (${thread.tid})` : 'not known';
+  }
+
+  /**
+   * What each moment did: the life that began, was freed or done with by the event before it, shifted by what happened
+   * to it. -1: no life.
+   * @returns {Int32Array}
+   */
+  eventsByMoment() {
+    if (!this.lifeAtEvent) {
+      const {lives} = this;
+      this.lifeAtEvent = new Int32Array(this.end + 2).fill(-1);
+      for (let i = lives.count - 1; i >= 0; i--) { /* a free counts before that the device is done with it */
+        this.lifeAtEvent[lives.done[i]] = i;
+      }
+      for (let i = lives.count - 1; i >= 0; i--) {
+        this.lifeAtEvent[lives.freed[i]] = i;
+      }
+      for (let i = lives.count - 1; i >= 0; i--) {
+        this.lifeAtEvent[lives.begin[i]] = i;
+      }
+      this.lifeAtEvent[0] = -1;
+      this.lifeAtEvent[this.end + 1] = -1;
+    }
+    return this.lifeAtEvent;
+  }
+}

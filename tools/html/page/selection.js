@@ -1,0 +1,169 @@
+/**
+ * What the reader has selected: one for all views. Views change it with set() and are told of what changed.
+ */
+/** @typedef {import('./recording.js').Recording} Recording */
+
+/**
+ * @typedef {'merged' | 'python' | 'native'} FrameChoice
+ * @typedef {object} SelectionState
+ * @property {number} file index
+ * @property {number} from the first moment that is shown
+ * @property {number} to the last
+ * @property {number} at the moment whose state is shown
+ * @property {number} device -1: all
+ * @property {number} owner -1: all
+ * @property {string} search
+ * @property {number} life the allocation that is shown, -1: none
+ * @property {'time' | 'event'} axis
+ * @property {FrameChoice} frames
+ * @property {boolean} allFrames
+ * @property {string} view id of the view that is open
+ */
+
+const LONGEST_GAPS = 16;
+
+/**
+ * True if a few gaps between events are most of the time: by time hardly anything would be seen.
+ * @param {Recording} recording @returns {boolean}
+ */
+function isMostlyIdle(recording) {
+  const {times, end} = recording;
+  const gaps = [];
+  for (let i = 1; i <= end; i++) {
+    const gap = times[i] - times[i - 1];
+    if (gaps.length < LONGEST_GAPS || gap > gaps[gaps.length - 1]) {
+      gaps.push(gap);
+      gaps.sort((a, b) => b - a);
+      gaps.length = Math.min(gaps.length, LONGEST_GAPS);
+    }
+  }
+  return gaps.reduce((sum, gap) => sum + gap, 0) > (times[end] - times[0]) / 2;
+}
+
+/**
+ * Where the reader begins: when memory ran out, if the snapshot is about that, else the end.
+ * @param {Recording} recording @returns {number}
+ */
+function momentOfInterest(recording) {
+  const {at} = recording.summary;
+  if (!at || at.what !== 'oom')
+    return recording.end;
+  for (const mark of recording.marks)
+    if (mark.kind === 'oom' && recording.eventOf(mark.moment) === at.event)
+      return mark.moment;
+  return recording.end;
+}
+
+export class Selection {
+  constructor() {
+    /** @type {SelectionState} */
+    this.state = {
+      file: 0, from: 0, to: 0, at: 0, device: -1, owner: -1, search: '', life: -1, axis: 'time', frames: 'merged',
+      allFrames: false, view: 'findings',
+    };
+    /** @type {Recording | null} */
+    this.recording = null;
+    /** @type {((changed: Set<string>) => void)[]} */
+    this.listeners = [];
+    /** @type {Uint8Array | null} */
+    this.matching = null; /* by life; NULL: not found since the search changed */
+  }
+
+  /**
+   * Another recording: all of it is selected.
+   * @param {Recording} recording @param {number} file
+   */
+  open(recording, file) {
+    this.recording = recording;
+    this.matching = null;
+    this.set({
+      file, from: 0, to: recording.end, at: momentOfInterest(recording), device: -1, owner: -1, life: -1,
+      axis: recording.hasTimes && !isMostlyIdle(recording) ? 'time' : 'event',
+    });
+  }
+
+  /** @param {(changed: Set<string>) => void} listener */
+  subscribe(listener) {
+    this.listeners.push(listener);
+  }
+
+  /**
+   * Only what differs is a change.
+   * @param {Partial<SelectionState>} patch
+   */
+  set(patch) {
+    const {state, recording} = this;
+    /** @type {Set<string>} */
+    const changed = new Set();
+    for (const [key, value] of Object.entries(patch)) {
+      if (/** @type {any} */ (state)[key] === value)
+        continue;
+      /** @type {any} */ (state)[key] = value;
+      changed.add(key);
+    }
+    if (recording && (changed.has('from') || changed.has('to'))) {
+      state.from = Math.max(0, Math.min(Math.round(state.from), recording.end));
+      state.to = Math.max(state.from, Math.min(Math.round(state.to), recording.end));
+    }
+    if (recording && changed.has('at'))
+      state.at = Math.max(0, Math.min(Math.round(state.at), recording.end));
+    if (changed.has('search') || changed.has('owner') || changed.has('device') || changed.has('file'))
+      this.matching = null;
+    if (changed.size)
+      for (const listener of this.listeners)
+        listener(changed);
+  }
+
+  /** All of the recording is selected, as far as allocations go. */
+  get isWhole() {
+    const {device, owner, search} = this.state;
+    return device < 0 && owner < 0 && !search;
+  }
+
+  /**
+   * Which allocations match device, owner and search: 1 by life. The search is for a part of the name of a frame of the stack, of the
+   * owner, stream, thread, size or address, whatever its case.
+   * @returns {Uint8Array}
+   */
+  matches() {
+    if (this.matching)
+      return this.matching;
+    const recording = /** @type {Recording} */ (this.recording);
+    const {lives} = recording;
+    const {device, owner} = this.state;
+    const found = new Uint8Array(lives.count);
+    const bySearch = this.searchedBy(this.state.search.trim().toLowerCase());
+    for (let i = 0; i < lives.count; i++)
+      found[i] = (device < 0 || lives.device[i] === device) && (owner < 0 || lives.owner[i] === owner) && bySearch(i) ? 1 : 0;
+    this.matching = found;
+    return found;
+  }
+
+  /** @param {string} words in lower case @returns {(life: number) => boolean} */
+  searchedBy(words) {
+    const recording = /** @type {Recording} */ (this.recording);
+    const {lives} = recording;
+    if (!words)
+      return () => true;
+    if (words.startsWith('0x')) {
+      const address = parseInt(words, 16);
+      return life => lives.address[life] <= address && address < lives.address[life] + lives.rounded[life];
+    }
+    const owners = recording.owners.map(owner => (owner.name + ' ' + owner.text).toLowerCase().includes(words));
+    const threads = recording.summary.threads.map((/** @type {any} */ _, /** @type {number} */ i) =>
+      recording.threadName(i).toLowerCase().includes(words));
+    const frameCount = (recording.columns.get('frame.function') || []).length;
+    const frames = new Uint8Array(frameCount);
+    for (let i = 0; i < frameCount; i++) {
+      const frame = recording.frame(i);
+      frames[i] = (frame.function + ' ' + frame.file + ' ' + frame.module).toLowerCase().includes(words) ? 1 : 0;
+    }
+    const stacks = new Uint8Array(recording.stackCount);
+    for (let i = 0; i < recording.stackCount; i++)
+      for (let k = recording.stackFirst[i]; k < recording.stackFirst[i + 1] && !stacks[i]; k++)
+        stacks[i] = frames[recording.stackFrames[k]];
+    return life => owners[lives.owner[life]] || (lives.stack[life] >= 0 && stacks[lives.stack[life]] === 1) ||
+      threads[lives.thread[life]] === true ||
+      (lives.what[life] >= 0 && recording.strings[lives.what[life]].toLowerCase().includes(words));
+  }
+}

@@ -1,0 +1,200 @@
+/**
+ * Addresses over time: each allocation is a box of its addresses and its time, on the memory that the driver gave.
+ */
+/** @typedef {import('../main.js').Context} Context */
+import {styleColor, stylePixel} from '../colors.js';
+import {element} from '../dom.js';
+import {formatAddress, formatBytes, formatCount} from '../format.js';
+import {MemoryMap, shownDevice} from '../memory_map.js';
+import {AXIS_HEIGHT, Hint, axisOf, drawTicks, navigate} from '../navigate.js';
+import {Plot, Raster} from '../plot.js';
+
+
+export const addressesView = {
+  id: 'addresses',
+  title: 'Addresses',
+  /** @param {Context} context */
+  create(context) {
+    const {selection} = context;
+    const plot = new Plot('Addresses over time: each allocation as a box of its addresses and its time', draw);
+    const raster = new Raster();
+    const hint = new Hint(plot.element);
+    const note = element('p', {class: 'note'});
+    const whole = element('button', {class: 'small', onclick: () => show(0, 1)}, 'all addresses');
+    const root = element('section', {class: 'view'}, element('div', {class: 'bar'}, note, whole), plot.element);
+    /** @type {MemoryMap | null} */
+    let map = null;
+    let low = 0; /* the shown part of the places, 0 to 1 from the lowest address on */
+    let high = 1;
+    let dragLow = -1;
+
+    /** @param {number} from @param {number} to */
+    function show(from, to) {
+      const span = Math.max(1e-7, Math.min(1, to - from));
+      low = Math.max(0, Math.min(from, 1 - span));
+      high = low + span;
+      plot.invalidate();
+    }
+
+    /** @returns {MemoryMap} */
+    function mapOf() {
+      const device = shownDevice(context);
+      if (!map || map.device !== device) {
+        map = new MemoryMap(context.recording(), device);
+        low = 0;
+        high = 1;
+      }
+      return map;
+    }
+
+    function draw() {
+      const {context: ink, width, height} = plot;
+      const recording = context.recording();
+      const scale = plot.isMoving ? 1 : Math.min(2, plot.ratio);
+      const columns = Math.round(width * scale);
+      const rows = Math.max(1, Math.round((height - AXIS_HEIGHT) * scale));
+      const axis = axisOf(plot, context, columns);
+      const shown = mapOf();
+      const count = paint(recording, axis, shown, columns, rows);
+      drawTicks(plot, axisOf(plot, context), height - AXIS_HEIGHT, styleColor('--grid'), styleColor('--muted'));
+      raster.put(ink, 0, 0, width, height - AXIS_HEIGHT);
+      const at = axisOf(plot, context).x(selection.state.at);
+      ink.fillStyle = styleColor('--ink');
+      if (at >= 0 && at <= width)
+        ink.fillRect(Math.min(width - 1, Math.round(at)), 0, 1, height - AXIS_HEIGHT);
+      whole.hidden = low === 0 && high === 1;
+      note.textContent = `Device ${shown.device}: ${formatBytes(Math.round(shown.size * (high - low)))} of addresses from below to above, gaps left out; ` +
+        `${formatCount(count)} allocations. Grey is reserved and idle, pale is freed and still in use. ` +
+        'The wheel zooms the time, with Shift the addresses.';
+    }
+
+    /**
+     * @param {import('../recording.js').Recording} recording @param {import('../axis.js').Axis} axis @param {MemoryMap} shown
+     * @param {number} columns @param {number} rows @returns {number} how many allocations are in the picture
+     */
+    function paint(recording, axis, shown, columns, rows) {
+      const {lives, segments} = recording;
+      const {colors} = context;
+      const {from, to} = axis;
+      const places = axis.columns();
+      const base = low * shown.size;
+      const factor = rows / ((high - low) * shown.size);
+      const matching = selection.isWhole ? null : selection.matches();
+      const selected = selection.state.life;
+      const faint = stylePixel('--faint');
+      let count = 0;
+      raster.begin(columns, rows);
+      const {pixels} = raster;
+
+      /** @param {number} place @param {number} size @param {number} begin @param {number} end @param {number} color @param {number} edge */
+      function box(place, size, begin, end, color, edge) {
+        const x0 = begin <= from ? 0 : places[begin - from];
+        const x1 = end > to ? columns : Math.max(x0 + 1, places[end - from]);
+        const bottom = (place - base) * factor;
+        const y1 = Math.min(rows, rows - Math.floor(bottom));
+        const y0 = Math.max(0, Math.min(y1 - 1, rows - Math.floor(bottom + size * factor)));
+        if (y1 <= 0 || y0 >= rows)
+          return false;
+        const line = y1 - y0 > 3 ? edge : color;
+        for (let y = y0; y < y1; y++)
+          pixels.fill(y === y0 ? line : color, y * columns + x0, y * columns + x1);
+        return true;
+      }
+
+      const idle = stylePixel('--idle');
+      const frame = stylePixel('--idle-edge');
+      for (let i = 0; i < segments.count; i++)
+        if (shown.segmentPlaces[i] >= 0 && segments.begin[i] <= to && segments.end[i] > from)
+          box(shown.segmentPlaces[i], segments.size[i], segments.begin[i], segments.end[i], idle, frame);
+      for (let i = 0; i < lives.count && lives.begin[i] <= to; i++) {
+        if (shown.places[i] < 0 || lives.done[i] <= from)
+          continue;
+        const isShown = !matching || matching[i] === 1;
+        const owner = lives.owner[i];
+        const color = !isShown ? faint : i === selected ? stylePixel('--ink') : colors.pixels[owner];
+        let isThere = false;
+        if (lives.freed[i] > from)
+          isThere = box(shown.places[i], lives.rounded[i], lives.begin[i], lives.freed[i], color, isShown ? colors.edges[owner] : faint);
+        if (lives.done[i] > lives.freed[i] && lives.freed[i] <= to && isShown)
+          isThere = box(shown.places[i], lives.rounded[i], Math.max(lives.freed[i], from), lives.done[i], colors.pending[owner], colors.pending[owner]) || isThere;
+        count += isThere && isShown ? 1 : 0;
+      }
+      return count;
+    }
+
+    /** @param {number} y @returns {number} */
+    function placeAt(y) {
+      return (low + (1 - y / (plot.height - AXIS_HEIGHT)) * (high - low)) * mapOf().size;
+    }
+
+    /** @param {number} x @param {number} y @returns {number} the life that is there, pending or held; -1: none */
+    function lifeAt(x, y) {
+      const {lives} = context.recording();
+      const moment = axisOf(plot, context).moment(x);
+      const place = placeAt(y);
+      const shown = mapOf();
+      const tolerance = (high - low) * shown.size / Math.max(1, plot.height - AXIS_HEIGHT);
+      let near = -1;
+      for (let i = 0; i < lives.count && lives.begin[i] <= moment; i++) {
+        if (shown.places[i] < 0 || lives.done[i] <= moment)
+          continue;
+        if (place >= shown.places[i] && place < shown.places[i] + lives.rounded[i])
+          return i;
+        if (Math.abs(shown.places[i] - place) <= tolerance)
+          near = i;
+      }
+      return near;
+    }
+
+    navigate(plot, context, {
+      hover(x, y) {
+        const recording = context.recording();
+        if (y > plot.height - AXIS_HEIGHT) {
+          hint.hide();
+          return;
+        }
+        const life = lifeAt(x, y);
+        plot.canvas.style.cursor = life >= 0 ? 'pointer' : '';
+        const lines = [formatAddress(Math.floor(mapOf().address(placeAt(y)))), recording.momentText(axisOf(plot, context).moment(x))];
+        if (life >= 0)
+          lines.unshift(`${formatBytes(recording.lives.rounded[life])}  ${recording.ownerName(life)}`);
+        hint.show(lines, x, y);
+      },
+      leave: () => hint.hide(),
+      click(x, y) {
+        selection.set({life: lifeAt(x, y), at: axisOf(plot, context).moment(x)});
+      },
+      drag(dx, dy, event) {
+        if (dragLow < 0)
+          dragLow = low;
+        if (high - low < 1)
+          show(dragLow + dy / Math.max(1, plot.height - AXIS_HEIGHT) * (high - low), dragLow + dy / Math.max(1, plot.height - AXIS_HEIGHT) * (high - low) + (high - low));
+        return event.shiftKey;
+      },
+      wheel(event) {
+        if (!event.shiftKey)
+          return false;
+        const delta = event.deltaY || event.deltaX;
+        const share = 1 - plot.place(event).y / (plot.height - AXIS_HEIGHT);
+        const factor = Math.exp(delta * 0.004);
+        const middle = low + share * (high - low);
+        const span = Math.min(1, (high - low) * factor);
+        show(middle - share * span, middle - share * span + span);
+        return true;
+      },
+    });
+    window.addEventListener('mouseup', () => {
+      dragLow = -1;
+    });
+
+    return {
+      element: root,
+      /** @param {Set<string>} changed */
+      update(changed) {
+        if (changed.has('file'))
+          map = null;
+        plot.invalidate();
+      },
+    };
+  },
+};

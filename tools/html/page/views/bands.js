@@ -1,0 +1,280 @@
+/**
+ * The active memory timeline: each allocation is a band from its begin to its free, on top of what was there before it. What is small
+ * in what is shown is drawn as one band on top.
+ */
+/** @typedef {import('../main.js').Context} Context */
+/** @typedef {import('../recording.js').Recording} Recording */
+import {styleColor, stylePixel} from '../colors.js';
+import {element} from '../dom.js';
+import {formatBytes, formatCount, formatDuration} from '../format.js';
+import {AXIS_HEIGHT, Hint, axisOf, drawTicks, navigate} from '../navigate.js';
+import {Plot, Raster} from '../plot.js';
+import {HOST} from '../recording.js';
+
+const SHOWN = 3000; /* bands of their own */
+const SHOWN_MOVING = 800;
+const LABEL_HEIGHT = 14;
+const LABEL_WIDTH = 70;
+const BUCKETS = 64 * 8;
+
+/**
+ * @typedef {object} Layout
+ * @property {import('../axis.js').Axis} axis
+ * @property {number} columns
+ * @property {number} top bytes
+ * @property {Int32Array} chosen lives with bands of their own, by their begin
+ * @property {number} chosenCount
+ * @property {Uint16Array} firsts column of each, as the next
+ * @property {Uint16Array} lasts not with it
+ * @property {Float64Array} total by column: bytes of all that match
+ * @property {number} others lives without a band of their own
+ */
+
+/**
+ * Which lives get bands, and how high all is together. A column shows what is held at its begin. Pure, for tests.
+ * @param {Recording} recording @param {import('../axis.js').Axis} axis @param {Uint8Array | null} matching NULL: all
+ * @param {number} most bands @returns {Layout}
+ */
+export function layOutBands(recording, axis, matching, most) {
+  const {lives} = recording;
+  const {from, to, width: columns} = axis;
+  const places = axis.columns();
+  const changes = new Float64Array(columns + 1);
+  const counts = new Uint32Array(BUCKETS);
+  const areas = new Uint16Array(lives.count); /* bucket of each life + 1; 0: not there */
+  const {begin, freed, rounded, kind} = lives;
+  let count = 0;
+  let upper = lives.count;
+  for (let low = 0; low < upper;) { /* by their begin: what begins later is not looked at */
+    const middle = (low + upper) >> 1;
+    if (begin[middle] > to)
+      upper = middle;
+    else
+      low = middle + 1;
+  }
+  for (let i = 0; i < upper; i++) {
+    if (freed[i] <= from || kind[i] === HOST || (matching && !matching[i]))
+      continue;
+    const first = begin[i] <= from ? 0 : places[begin[i] - from];
+    const last = freed[i] > to ? columns : places[freed[i] - from];
+    if (last <= first)
+      continue; /* it is gone before the next column begins */
+    changes[first] += rounded[i];
+    changes[last] -= rounded[i];
+    const bucket = Math.min(BUCKETS - 1, Math.max(0, Math.floor(Math.log2(rounded[i] * (last - first) + 1) * 8)));
+    counts[bucket]++;
+    areas[i] = bucket + 1;
+    count++;
+  }
+  let least = BUCKETS - 1;
+  let sum = counts[least];
+  while (least > 0 && sum + counts[least - 1] <= most) {
+    least--;
+    sum += counts[least];
+  }
+  const room = Math.min(count, Math.max(most, sum));
+  const chosen = new Int32Array(room);
+  const firsts = new Uint16Array(room);
+  const lasts = new Uint16Array(room);
+  let chosenCount = 0;
+  for (let i = 0; i < upper && chosenCount < room; i++) {
+    if (areas[i] <= least)
+      continue;
+    chosen[chosenCount] = i;
+    firsts[chosenCount] = begin[i] <= from ? 0 : places[begin[i] - from];
+    lasts[chosenCount] = freed[i] > to ? columns : places[freed[i] - from];
+    chosenCount++;
+  }
+  const total = changes.subarray(0, columns);
+  let held = 0;
+  let top = 1;
+  for (let x = 0; x < columns; x++) {
+    held += changes[x];
+    total[x] = held;
+    top = held > top ? held : top;
+  }
+  return {axis, columns, top, chosen, chosenCount, firsts, lasts, total, others: count - chosenCount};
+}
+
+/**
+ * The band at a place. Pure, for tests.
+ * @param {Recording} recording @param {Layout} layout @param {number} column @param {number} bytes from the bottom
+ * @returns {number} a life, or -1: none, or one of the small ones
+ */
+export function bandAt(recording, layout, column, bytes) {
+  let below = 0;
+  for (let k = 0; k < layout.chosenCount; k++) {
+    if (layout.firsts[k] > column || layout.lasts[k] <= column)
+      continue;
+    below += recording.lives.rounded[layout.chosen[k]];
+    if (bytes < below)
+      return layout.chosen[k];
+  }
+  return -1;
+}
+
+export const bandsView = {
+  id: 'bands',
+  title: 'Active memory',
+  /** @param {Context} context */
+  create(context) {
+    const {selection} = context;
+    const plot = new Plot('Active memory timeline: each allocation as a band over time', draw);
+    const raster = new Raster();
+    const hint = new Hint(plot.element);
+    const note = element('p', {class: 'note', 'aria-live': 'polite'});
+    const root = element('section', {class: 'view'}, note, plot.element);
+    /** @type {Layout | null} */
+    let layout = null;
+
+    function draw() {
+      const {context: ink, width, height} = plot;
+      const recording = context.recording();
+      const scale = plot.isMoving ? 1 : Math.min(2, plot.ratio);
+      const columns = plot.isMoving ? Math.ceil(width / 2) : Math.round(width * scale);
+      const rows = Math.max(1, Math.round((height - AXIS_HEIGHT) * scale));
+      const axis = axisOf(plot, context, columns);
+      const matching = selection.isWhole ? null : selection.matches();
+      layout = layOutBands(recording, axis, matching, plot.isMoving ? SHOWN_MOVING : SHOWN);
+      raster.begin(columns, rows);
+      const labels = paint(recording, layout, rows, scale);
+      drawTicks(plot, axisOf(plot, context), height - AXIS_HEIGHT, styleColor('--grid'), styleColor('--muted'));
+      raster.put(ink, 0, 0, width, height - AXIS_HEIGHT);
+      drawLabels(recording, layout, labels, width / columns, (height - AXIS_HEIGHT) / rows);
+      const at = axisOf(plot, context).x(selection.state.at);
+      ink.fillStyle = styleColor('--ink');
+      if (at >= 0 && at <= width)
+        ink.fillRect(Math.min(width - 1, Math.round(at)), 0, 1, height - AXIS_HEIGHT);
+      ink.textBaseline = 'top';
+      ink.fillStyle = styleColor('--muted');
+      ink.fillText(formatBytes(Math.round(layout.top)), 3, 2);
+      describe(recording, layout);
+    }
+
+    /**
+     * Bands from the bottom up, column by column.
+     * @param {Recording} recording @param {Layout} bands @param {number} rows @param {number} scale
+     * @returns {{life: number, column: number, width: number, y: number, height: number}[]} where there is room for a label
+     */
+    function paint(recording, bands, rows, scale) {
+      const {columns, chosen, firsts, lasts, top, total} = bands;
+      const {lives} = recording;
+      const {colors} = context;
+      const factor = rows / (top * 1.04);
+      const below = new Float64Array(columns);
+      const {pixels} = raster;
+      const selected = selection.state.life;
+      const selectedPixel = stylePixel('--ink');
+      const labels = [];
+      for (let k = 0; k < bands.chosenCount; k++) {
+        const life = chosen[k];
+        const bytes = lives.rounded[life];
+        const height = bytes * factor;
+        const color = life === selected ? selectedPixel : colors.pixels[lives.owner[life]];
+        const edge = life === selected ? selectedPixel : colors.edges[lives.owner[life]];
+        const hasEdge = height >= 3 * scale;
+        const isWide = height >= LABEL_HEIGHT * scale && lasts[k] - firsts[k] >= LABEL_WIDTH;
+        let runBegin = firsts[k];
+        let bestBegin = 0;
+        let bestLength = 0;
+        for (let x = firsts[k]; x < lasts[k]; x++) {
+          const low = below[x];
+          const high = low + bytes;
+          const y1 = rows - Math.round(low * factor);
+          const y0 = Math.max(0, rows - Math.round(high * factor));
+          below[x] = high;
+          if (y0 < y1) {
+            let at = y0 * columns + x;
+            pixels[at] = hasEdge ? edge : color;
+            at += columns;
+            for (let y = y0 + 1; y < y1; y++, at += columns)
+              pixels[at] = color;
+          }
+          if (isWide && x > runBegin && below[x] !== below[x - 1])
+            runBegin = x;
+          if (isWide && x - runBegin >= bestLength) {
+            bestLength = x - runBegin + 1;
+            bestBegin = runBegin;
+          }
+        }
+        if (isWide && bestLength >= LABEL_WIDTH)
+          labels.push({life, column: bestBegin, width: bestLength, y: rows - below[bestBegin] * factor, height});
+      }
+      const small = stylePixel('--small');
+      for (let x = 0; x < columns; x++) { /* what has no band of its own */
+        const y1 = rows - Math.round(below[x] * factor);
+        const y0 = Math.max(0, rows - Math.round(total[x] * factor));
+        for (let y = y0; y < y1; y++)
+          pixels[y * columns + x] = small;
+      }
+      return labels;
+    }
+
+    /**
+     * @param {Recording} recording @param {Layout} bands @param {ReturnType<typeof paint>} labels @param {number} perColumn
+     * @param {number} perRow
+     */
+    function drawLabels(recording, bands, labels, perColumn, perRow) {
+      const {context: ink} = plot;
+      ink.font = '11px system-ui, sans-serif';
+      ink.textBaseline = 'middle';
+      ink.fillStyle = styleColor('--on-color');
+      if (plot.isMoving)
+        return;
+      for (const label of labels) {
+        const size = formatBytes(recording.lives.rounded[label.life]);
+        const name = recording.hasStacks ? `${recording.owners[recording.lives.owner[label.life]].name}  ${size}` : size;
+        plot.text(name, label.column * perColumn + 5, (label.y + label.height / 2) * perRow, label.width * perColumn - 10);
+      }
+    }
+
+    /** @param {Recording} recording @param {Layout} bands */
+    function describe(recording, bands) {
+      const others = bands.others ? `; ${formatCount(bands.others)} smaller ones are the grey part on top` : '';
+      const left = recording.leftOut.count
+        ? `; ${formatCount(recording.leftOut.count)} of at most ${formatBytes(recording.leftOut.largest)} are not in this page` : '';
+      note.textContent = `${formatCount(bands.chosenCount)} allocations as bands, ${formatBytes(Math.round(bands.top))} at most${others}${left}. ` +
+        'Turn the wheel to zoom, drag to move, click a band for its call stack.';
+    }
+
+    /** @param {number} x @param {number} y @returns {number} */
+    function lifeAt(x, y) {
+      if (!layout)
+        return -1;
+      const bytes = (1 - y / (plot.height - AXIS_HEIGHT)) * layout.top * 1.04;
+      return bandAt(context.recording(), layout, Math.floor(x / plot.width * layout.columns), bytes);
+    }
+
+    navigate(plot, context, {
+      hover(x, y) {
+        const recording = context.recording();
+        const life = lifeAt(x, y);
+        plot.canvas.style.cursor = life >= 0 ? 'pointer' : '';
+        if (life < 0 || y > plot.height - AXIS_HEIGHT) {
+          hint.hide();
+          return;
+        }
+        const {lives} = recording;
+        const lasts = recording.hasTimes && lives.freed[life] <= recording.end
+          ? `, for ${formatDuration(recording.times[lives.freed[life]] - recording.times[lives.begin[life]])}` : '';
+        hint.show([formatBytes(lives.rounded[life]) + lasts, recording.ownerName(life),
+          `from ${recording.momentText(lives.begin[life])}`], x, y);
+      },
+      leave: () => hint.hide(),
+      click(x, y) {
+        const life = lifeAt(x, y);
+        selection.set({life, at: axisOf(plot, context).moment(x)});
+      },
+    });
+
+    return {
+      element: root,
+      /** @param {Set<string>} changed */
+      update(changed) {
+        if (changed.size)
+          plot.invalidate();
+      },
+      layout: () => layout,
+    };
+  },
+};

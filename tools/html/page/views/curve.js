@@ -1,0 +1,232 @@
+/**
+ * Memory over all of the time, always on top: what the driver gave, what the program held of it. The reader drags over it to choose the
+ * time that the other views show, and clicks on a moment.
+ */
+/** @typedef {import('../main.js').Context} Context */
+import {Axis} from '../axis.js';
+import {styleColor} from '../colors.js';
+import {element} from '../dom.js';
+import {markText} from '../events.js';
+import {formatBytes, formatCount} from '../format.js';
+import {AXIS_HEIGHT, Hint, drawTicks} from '../navigate.js';
+import {Plot} from '../plot.js';
+
+const NEAR = 5;
+
+/** @type {{name: import('../series.js').SeriesName, label: string, color: string, isFilled: boolean}[]} */
+const LINES = [
+  {name: 'reserved', label: 'reserved', color: '--reserved', isFilled: false},
+  {name: 'pending', label: 'freed, still in use', color: '--pending', isFilled: true},
+  {name: 'allocated', label: 'allocated', color: '--allocated', isFilled: true},
+  {name: 'requested', label: 'requested', color: '--requested', isFilled: false},
+  {name: 'forwarded', label: 'not pooled', color: '--forwarded', isFilled: false},
+];
+
+/** @type {Record<string, string>} */
+const MARK_COLORS = {oom: '--error', trim: '--muted', mode: '--muted', snapshot: '--muted', mark: '--accent', begin: '--accent', end: '--accent'};
+
+export const curveView = {
+  id: 'curve',
+  title: 'Memory over time',
+  /** @param {Context} context */
+  create(context) {
+    const {selection} = context;
+    const plot = new Plot('Memory over time: reserved, allocated, requested, freed but in use, and not pooled', draw);
+    const hint = new Hint(plot.element);
+    const legend = element('div', {class: 'legend'});
+    const root = element('section', {class: 'curve', 'aria-label': 'Memory over time'}, legend, plot.element);
+    /** @type {{x: number, isMoved: boolean} | null} */
+    let drag = null;
+    let top = 1;
+
+    /** @returns {Axis} */
+    function wholeAxis() {
+      const recording = context.recording();
+      return new Axis(recording, selection.state.axis, 0, recording.end, plot.width);
+    }
+
+    function draw() {
+      const {context: ink, width, height} = plot;
+      const axis = wholeAxis();
+      const edges = axis.edges();
+      const series = context.series(selection.state.device);
+      const bottom = height - AXIS_HEIGHT;
+      const end = context.recording().end;
+      top = Math.max(1, series.reserved.most(0, end), series.allocated.most(0, end), series.forwarded.most(0, end)) * 1.06;
+      drawTicks(plot, axis, bottom, styleColor('--grid'), styleColor('--muted'));
+      for (const line of LINES)
+        drawLine(series, line, edges, bottom);
+      drawMarks(axis, bottom);
+      const from = axis.x(selection.state.from);
+      const to = axis.x(selection.state.to);
+      ink.fillStyle = styleColor('--veil');
+      ink.fillRect(0, 0, from, bottom);
+      ink.fillRect(to, 0, width - to, bottom);
+      ink.fillStyle = styleColor('--accent');
+      if (selection.state.from > 0 || selection.state.to < end) {
+        ink.fillRect(Math.round(from) - 1, 0, 2, bottom);
+        ink.fillRect(Math.round(to) - 1, 0, 2, bottom);
+      }
+      ink.fillStyle = styleColor('--ink');
+      ink.fillRect(Math.min(width - 1, Math.round(axis.x(selection.state.at))), 0, 1, bottom);
+      drawScale(bottom);
+    }
+
+    /** @param {number} bottom */
+    function drawScale(bottom) {
+      const {context: ink} = plot;
+      ink.font = '11px system-ui, sans-serif';
+      ink.textBaseline = 'top';
+      ink.fillStyle = styleColor('--muted');
+      ink.fillText(formatBytes(Math.round(top)), 3, 2);
+      ink.textBaseline = 'middle';
+      ink.fillText(formatBytes(Math.round(top / 2)), 3, bottom / 2);
+    }
+
+    /**
+     * What is pending lies on what is allocated.
+     * @param {Record<string, import('../series.js').Series>} series @param {typeof LINES[0]} line
+     * @param {Uint32Array} edges @param {number} bottom
+     */
+    function drawLine(series, line, edges, bottom) {
+      const {context: ink, width} = plot;
+      const color = styleColor(line.color);
+      ink.beginPath();
+      ink.moveTo(0, bottom);
+      for (let x = 0; x < width; x++) {
+        const last = Math.max(edges[x], edges[x + 1] - (x + 1 < width ? 1 : 0));
+        let most = series[line.name].most(edges[x], last);
+        if (line.name === 'pending')
+          most += series.allocated.most(edges[x], last);
+        const y = bottom - most / top * (bottom - 4);
+        ink.lineTo(x, y);
+        ink.lineTo(x + 1, y);
+      }
+      if (line.isFilled) {
+        ink.lineTo(width, bottom);
+        ink.closePath();
+        ink.fillStyle = color;
+        ink.fill();
+      } else {
+        ink.strokeStyle = color;
+        ink.lineWidth = 1.4;
+        ink.stroke();
+      }
+    }
+
+    /** @param {Axis} axis @param {number} bottom */
+    function drawMarks(axis, bottom) {
+      const {context: ink} = plot;
+      let last = '';
+      for (const mark of context.recording().marks) {
+        const x = Math.min(plot.width - 2, Math.round(axis.x(mark.moment)));
+        const key = `${x} ${mark.kind}`;
+        if (key === last)
+          continue;
+        last = key;
+        const isError = mark.kind === 'oom';
+        ink.fillStyle = styleColor(Object.hasOwn(MARK_COLORS, mark.kind) ? MARK_COLORS[mark.kind] : '--muted');
+        ink.fillRect(x, isError ? 0 : bottom - 8, isError ? 2 : 1, isError ? bottom : 8);
+      }
+    }
+
+    /** @param {number} x @param {number} y */
+    function hover(x, y) {
+      const recording = context.recording();
+      const axis = wholeAxis();
+      const moment = axis.moment(x);
+      const series = context.series(selection.state.device);
+      const lines = [recording.momentText(moment)];
+      for (const line of LINES)
+        if (line.name !== 'forwarded' || series.forwarded.values[moment] > 0)
+          lines.push(`${line.label}: ${formatBytes(series[line.name].values[moment])}`);
+      let shown = 0;
+      for (const mark of recording.marks)
+        if (Math.abs(axis.x(mark.moment) - x) <= NEAR && shown++ < 4)
+          lines.push(`${markText(mark)} (${recording.momentText(mark.moment)})`);
+      hint.show(lines, x, y);
+    }
+
+    /**
+     * The moment of a mark that is near, else that below the pointer.
+     * @param {number} x @returns {number}
+     */
+    function momentAt(x) {
+      const axis = wholeAxis();
+      let best = NEAR + 1;
+      let moment = axis.moment(x);
+      for (const mark of context.recording().marks) {
+        const distance = Math.abs(axis.x(mark.moment) - x) + (mark.kind === 'oom' ? 0 : 0.5);
+        if (distance < best) {
+          best = distance;
+          moment = mark.moment;
+        }
+      }
+      return moment;
+    }
+
+    plot.canvas.addEventListener('mousedown', event => {
+      if (event.button === 0)
+        drag = {x: plot.place(event).x, isMoved: false};
+    });
+    window.addEventListener('mousemove', event => {
+      if (!drag)
+        return;
+      const {x} = plot.place(event);
+      drag.isMoved = drag.isMoved || Math.abs(x - drag.x) >= 4;
+      if (!drag.isMoved)
+        return;
+      hint.hide();
+      const axis = wholeAxis();
+      const from = axis.moment(Math.max(0, Math.min(x, drag.x)));
+      const to = axis.moment(Math.min(plot.width, Math.max(x, drag.x)));
+      selection.set({from, to: Math.max(to, from + 1)});
+    });
+    window.addEventListener('mouseup', event => {
+      if (drag && !drag.isMoved)
+        selection.set({at: momentAt(plot.place(event).x)});
+      drag = null;
+    });
+    plot.canvas.addEventListener('mousemove', event => {
+      const {x, y} = plot.place(event);
+      if (!drag)
+        hover(x, y);
+    });
+    plot.canvas.addEventListener('mouseleave', () => hint.hide());
+    plot.canvas.addEventListener('dblclick', () => selection.set({from: 0, to: context.recording().end}));
+    plot.canvas.addEventListener('keydown', event => {
+      const step = event.shiftKey ? Math.max(1, Math.round(context.recording().end / 100)) : 1;
+      if (event.key === 'ArrowLeft' || event.key === 'ArrowRight') {
+        event.preventDefault();
+        selection.set({at: selection.state.at + (event.key === 'ArrowLeft' ? -step : step)});
+      }
+    });
+
+    function fillLegend() {
+      const {state} = selection;
+      const recording = context.recording();
+      const isWhole = state.from === 0 && state.to === recording.end;
+      const series = context.series(state.device);
+      legend.replaceChildren(
+        ...LINES.map(line => element('span', {class: 'key'},
+          element('i', {class: `${line.isFilled ? 'fill' : 'line'} ${line.name}`}),
+          `${line.label} ${formatBytes(series[line.name].values[state.at])}`)),
+        element('span', {class: 'spacer'}),
+        element('span', {class: 'moment', title: 'The moment whose figures these are'}, `at ${recording.momentText(state.at)}`),
+        element('button', {
+          class: 'small', disabled: isWhole, title: 'Show all of the time again (F)', onclick: () => selection.set({from: 0, to: recording.end}),
+        }, isWhole ? 'all of the time' : `${formatCount(state.to - state.from)} events: show all`));
+    }
+
+    return {
+      element: root,
+      /** @param {Set<string>} changed */
+      update(changed) {
+        if (['file', 'device', 'at', 'from', 'to', 'axis', 'theme'].some(key => changed.has(key))) {
+          fillLegend();
+          plot.invalidate();
+        }
+      },
+    };
+  },
+};

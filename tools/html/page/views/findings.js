@@ -1,0 +1,140 @@
+/**
+ * What happened, what proves it, and what to do: the findings of `gpupool summary`, then the figures of each device.
+ */
+/** @typedef {import('../main.js').Context} Context */
+import {element, replace} from '../dom.js';
+import {formatBytes, formatCount, formatDuration, formatPercent} from '../format.js';
+
+/** @type {Record<string, string>} */
+const SIGNS = {error: '!', warning: '!', note: 'i', good: '✓'};
+
+/**
+ * Rows of a device's table, as of `gpupool summary`.
+ * @type {[string, string][]}
+ */
+const ROWS = [
+  ['requested_bytes', 'requested'], ['allocated_bytes', 'allocated (rounded up)'], ['active_bytes', 'active'],
+  ['reserved_bytes', 'reserved from the driver'], ['cached_bytes', 'cached'], ['deferred_bytes', 'deferred'],
+  ['passthrough_bytes', 'passthrough (not pooled)'],
+];
+
+export const findingsView = {
+  id: 'findings',
+  title: 'What happened',
+  /** @param {Context} context */
+  create(context) {
+    const {selection} = context;
+    const list = element('ol', {class: 'findings'});
+    const facts = element('div', {class: 'facts'});
+    const root = element('section', {class: 'view scroll'}, list, facts);
+
+    /**
+     * The moment that a summary is about.
+     * @returns {number}
+     */
+    function momentOfOom() {
+      const mark = context.recording().marks.find(each => each.kind === 'oom');
+      return mark ? mark.moment : -1;
+    }
+
+    /**
+     * What shows where a finding comes from.
+     * @param {any} finding
+     */
+    function links(finding) {
+      const recording = context.recording();
+      const made = [];
+      const oom = momentOfOom();
+      const device = finding.device === null || finding.device === undefined ? -1 : finding.device;
+      if (oom >= 0 && (finding.code.startsWith('oom') || finding.code === 'owners')) {
+        made.push(element('button', {class: 'small', onclick: () => selection.set({at: oom, device, view: 'state'})}, 'the memory at that moment'));
+        made.push(element('button', {class: 'small', onclick: () => selection.set({at: oom, device, view: 'bands'})}, 'the time before'));
+      }
+      const owner = recording.owners.findIndex(each => finding.remedy && finding.remedy.owner && each.name === finding.remedy.owner);
+      if (owner >= 0)
+        made.push(element('button', {class: 'small', onclick: () => selection.set({owner, view: 'bands'})}, 'only what it holds'));
+      if (/grow|leak/.test(finding.code))
+        made.push(element('button', {class: 'small', onclick: () => selection.set({view: 'bands'})}, 'memory over time'));
+      if (/frag|hole|pieces/.test(finding.code))
+        made.push(element('button', {class: 'small', onclick: () => selection.set({device, view: 'addresses'})}, 'addresses'));
+      return made;
+    }
+
+    /** @param {any} finding */
+    function card(finding) {
+      return element('li', {class: `finding ${finding.severity}`},
+        element('span', {class: 'sign', 'aria-hidden': 'true'}, SIGNS[finding.severity] || 'i'),
+        element('div', {},
+          element('p', {class: 'message'}, finding.message),
+          finding.advice && element('p', {class: 'advice'}, element('b', {}, 'What to do: '), finding.advice),
+          element('div', {class: 'links'}, ...links(finding))));
+    }
+
+    /** @param {any} device */
+    function deviceTable(device) {
+      const {stats} = device;
+      /** @param {number} bytes */
+      const cell = bytes => element('td', {class: 'number', 'data-value': bytes}, formatBytes(bytes));
+      const rows = ROWS.map(([name, label]) => element('tr', {'data-name': name}, element('th', {scope: 'row'}, label),
+        cell(stats[name].current), cell(stats[name].peak), cell(stats[name].allocated)));
+      const counts = [
+        ['allocations', formatCount(stats.allocation.allocated)], ['hits', formatCount(stats.cache_hits)],
+        ['hit rate', formatPercent(stats.cache_hit_rate || 0)], ['driver allocations', formatCount(stats.driver_allocs)],
+        ['driver frees', formatCount(stats.driver_frees)], ['out of memory', formatCount(stats.num_ooms)],
+        ['live blocks', formatCount(device.live.count)], ['largest idle', formatBytes(device.largest_idle)],
+      ];
+      return element('section', {class: 'device', 'data-device': device.device},
+        element('h2', {}, `Device ${device.device}${device.limit ? `, limit ${formatBytes(device.limit)}` : ''}`),
+        element('table', {class: 'plain'},
+          element('thead', {}, element('tr', {}, element('th', {}, ''), element('th', {scope: 'col', class: 'number'}, 'at the end'),
+            element('th', {scope: 'col', class: 'number'}, 'peak'), element('th', {scope: 'col', class: 'number'}, 'total'))),
+          element('tbody', {}, ...rows)),
+        element('dl', {class: 'counts'}, ...counts.map(([name, value]) => element('div', {}, element('dt', {}, name), element('dd', {}, value)))));
+    }
+
+    function process() {
+      const {summary, name} = context.recording();
+      const {process: what} = summary;
+      const settings = Object.entries(summary.settings || {}).filter(([key]) => summary.settings.sources && key in summary.settings.sources)
+        .map(([key, value]) => `${key}=${value}`).join(' ');
+      const rows = [
+        ['snapshot', name], ['program', what.program], ['command', (what.command_line || []).join(' ')],
+        ['process', what.pid ? `pid ${what.pid} on ${what.host}${what.rank !== null && what.rank !== undefined ? `, rank ${what.rank}` : ''}` : ''],
+        ['began', what.start_time_us ? new Date(what.start_time_us / 1000).toISOString().replace('T', ' ').slice(0, 19) + ' UTC' : ''],
+        ['recorded', summary.has_times ? `${formatCount(summary.events.count)} events up to ${formatDuration(summary.until_ns)}` : `${formatCount(summary.events.count)} events, without times`],
+        ['settings', settings],
+      ].filter(([, value]) => value);
+      return element('section', {class: 'device'}, element('h2', {}, 'Process'),
+        element('dl', {class: 'process'}, ...rows.map(([key, value]) => element('div', {}, element('dt', {}, key), element('dd', {}, value)))));
+    }
+
+    function notes() {
+      const recording = context.recording();
+      const {summary, leftOut, range} = recording;
+      const made = [];
+      if (range)
+        made.push(`This page shows events ${formatCount(range.from)} to ${formatCount(range.to)} of ${formatCount(recording.eventCount)}; what stands here is of all of them.`);
+      if (leftOut.count)
+        made.push(`${formatCount(leftOut.count)} allocations of at most ${formatBytes(leftOut.largest)} each are left out of the pictures, for a browser could not show them all; their sum is in the curve. gpupool html --range A..B shows a part whole.`);
+      if (summary.dropped_events || summary.recorded_since_ns)
+        made.push(`Events before ${formatDuration(summary.recorded_since_ns)} are not recorded (${formatCount(summary.dropped_events)} of them); what is live is complete.`);
+      for (const text of summary.missing || [])
+        made.push(text);
+      return made.map(text => element('p', {class: 'note'}, text));
+    }
+
+    return {
+      element: root,
+      /** @param {Set<string>} changed */
+      update(changed) {
+        if (!changed.has('file'))
+          return;
+        const {summary} = context.recording();
+        replace(list, ...summary.findings.map(card));
+        if (!summary.findings.length)
+          replace(list, element('li', {class: 'finding good'}, element('span', {class: 'sign'}, '✓'), element('p', {}, 'Nothing went wrong that the snapshot shows.')));
+        replace(facts, ...notes(), element('div', {class: 'columns'}, ...summary.devices.map(deviceTable), process()));
+      },
+    };
+  },
+};

@@ -1,0 +1,349 @@
+#include "tools/html/recording.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/html/choice.h"
+#include "tools/html/names.h"
+#include "tools/html/stacks.h"
+#include "tools/model/findings.h"
+#include "tools/model/memory.h"
+#include "tools/report/summary_report.h"
+#include "tools/tool.h"
+
+typedef struct build {
+  gp_payload_t *payload;
+  const gp_report_input_t *input;
+  const gp_lifetimes_t *lifetimes;
+  const gp_choice_t *choice;
+  cJSON *file;    /* the recording's object in the header */
+  cJSON *columns; /* its list of columns */
+  gp_page_names_t names;
+} build_t;
+
+/* What the page marks: moments of the lifetimes. */
+typedef struct marks {
+  uint32_t *moments; /* the peak, where memory ran out, then the others */
+  size_t count;
+  size_t needed;
+} marks_t;
+
+static gp_payload_column_t *column(
+    build_t *build, const char *name, gp_payload_array_t array, gp_payload_encoding_t encoding)
+{
+  return gp_payload_column(build->payload, build->columns, name, array, encoding);
+}
+
+static bool is_marked(gp_event_kind_t kind)
+{
+  return kind == GP_EVENT_OOM || kind == GP_EVENT_TRIM || kind == GP_EVENT_MODE || kind == GP_EVENT_SNAPSHOT;
+}
+
+/* The moment of a mark that the program set, which is no event. */
+static uint32_t moment_of(const build_t *build, const cJSON *mark)
+{
+  uint64_t time_ns = 0;
+  (void)gp_snapshot_uint(mark, "time_ns", &time_ns);
+  return gp_memory_moment(build->lifetimes, time_ns);
+}
+
+static const cJSON *program_marks(const build_t *build)
+{
+  return cJSON_GetObjectItemCaseSensitive(build->input->snapshot->root, "marks");
+}
+
+/* Needed are the peak, and the moments just before and after memory ran out. */
+static int find_marks(const build_t *build, const gp_filter_t *filter, marks_t *marks)
+{
+  const gp_snapshot_events_t *events = &build->input->snapshot->events;
+  const cJSON *mark;
+  gp_moments_t peak;
+  size_t capacity = 1 + 2 * events->count + (size_t)cJSON_GetArraySize(program_marks(build));
+
+  marks->moments = calloc(capacity, sizeof(*marks->moments));
+  if (!marks->moments)
+    return ENOMEM;
+  gp_moments_peak(&peak, build->lifetimes, filter);
+  marks->moments[marks->count++] = peak.at[0];
+  for (size_t i = 0; i < events->count && marks->count < 64; i++) {
+    if (gp_snapshot_event_kind(events, i) == GP_EVENT_OOM)
+      marks->moments[marks->count++] = (uint32_t)i + 1;
+  }
+  marks->needed = marks->count;
+  for (size_t i = 0; i < events->count; i++) {
+    if (is_marked(gp_snapshot_event_kind(events, i)))
+      marks->moments[marks->count++] = (uint32_t)i + 1;
+  }
+  cJSON_ArrayForEach(mark, program_marks(build)) marks->moments[marks->count++] = moment_of(build, mark);
+  return 0;
+}
+
+static void add_moments(build_t *build)
+{
+  const gp_choice_t *choice = build->choice;
+  bool has_times = !build->input->snapshot->times_are_numbers;
+  gp_payload_column_t *times =
+      has_times ? column(build, "moment.time", GP_PAYLOAD_F64, GP_PAYLOAD_DELTA) : NULL;
+  bool is_whole = !choice->left_out && choice->from == 0;
+  gp_payload_column_t *events =
+      is_whole ? NULL : column(build, "moment.event", GP_PAYLOAD_F64, GP_PAYLOAD_DELTA);
+
+  for (uint32_t i = 0; i <= choice->end; i++) {
+    uint32_t moment = choice->events[i];
+    /* What is before the first event is shown as if it were of the same time. */
+    if (times)
+      gp_payload_add(times,
+          (int64_t)gp_memory_time(build->lifetimes, moment == 0 && build->lifetimes->end ? 1 : moment));
+    if (events)
+      gp_payload_add(events, (int64_t)moment - 1);
+  }
+}
+
+static void add_lives(build_t *build)
+{
+  const gp_choice_t *choice = build->choice;
+  gp_payload_column_t *device = column(build, "life.device", GP_PAYLOAD_U8, GP_PAYLOAD_BYTE),
+                      *kind = column(build, "life.kind", GP_PAYLOAD_U8, GP_PAYLOAD_BYTE),
+                      *flags = column(build, "life.flags", GP_PAYLOAD_U8, GP_PAYLOAD_BYTE),
+                      *begin = column(build, "life.begin", GP_PAYLOAD_U32, GP_PAYLOAD_DELTA),
+                      *freed = column(build, "life.freed", GP_PAYLOAD_U32, GP_PAYLOAD_DELTA),
+                      *done = column(build, "life.done", GP_PAYLOAD_U32, GP_PAYLOAD_DELTA),
+                      *stack = column(build, "life.stack", GP_PAYLOAD_I32, GP_PAYLOAD_DELTA),
+                      *stream = column(build, "life.stream", GP_PAYLOAD_I32, GP_PAYLOAD_DELTA),
+                      *thread = column(build, "life.thread", GP_PAYLOAD_I32, GP_PAYLOAD_DELTA),
+                      *address = column(build, "life.address", GP_PAYLOAD_F64, GP_PAYLOAD_DELTA),
+                      *requested = column(build, "life.requested", GP_PAYLOAD_F64, GP_PAYLOAD_DELTA),
+                      *rounded = column(build, "life.rounded", GP_PAYLOAD_F64, GP_PAYLOAD_DELTA),
+                      *block = column(build, "life.block", GP_PAYLOAD_F64, GP_PAYLOAD_DELTA),
+                      *what = column(build, "life.what", GP_PAYLOAD_I32, GP_PAYLOAD_DELTA);
+
+  for (size_t i = 0; i < choice->life_count; i++) {
+    const gp_life_t *life = &build->lifetimes->lives[choice->lives[i]];
+    bool is_held = choice->to == build->lifetimes->end ? life->is_held : gp_life_is_held_at(life, choice->to);
+    gp_payload_add(device, life->device);
+    gp_payload_add(kind, life->kind);
+    gp_payload_add(flags, (life->is_temporary ? 1 : 0) | (is_held ? 2 : 0));
+    gp_payload_add(begin, gp_choice_moment(choice, life->begin));
+    gp_payload_add(freed, gp_choice_moment(choice, life->freed));
+    gp_payload_add(done, gp_choice_moment(choice, life->done));
+    gp_payload_add(stack, life->stack);
+    gp_payload_add(stream, life->stream);
+    gp_payload_add(thread, life->thread);
+    gp_payload_add(address, (int64_t)life->address);
+    gp_payload_add(requested, (int64_t)life->requested);
+    gp_payload_add(rounded, (int64_t)life->rounded);
+    gp_payload_add(block, (int64_t)life->block);
+    gp_payload_add(what, life->what ? (int64_t)gp_page_name(&build->names, life->what) : -1);
+  }
+}
+
+static void add_segments(build_t *build)
+{
+  const gp_choice_t *choice = build->choice;
+  gp_payload_column_t *device = column(build, "segment.device", GP_PAYLOAD_U8, GP_PAYLOAD_BYTE),
+                      *address = column(build, "segment.address", GP_PAYLOAD_F64, GP_PAYLOAD_DELTA),
+                      *size = column(build, "segment.size", GP_PAYLOAD_F64, GP_PAYLOAD_DELTA),
+                      *begin = column(build, "segment.begin", GP_PAYLOAD_U32, GP_PAYLOAD_DELTA),
+                      *end = column(build, "segment.end", GP_PAYLOAD_U32, GP_PAYLOAD_DELTA);
+
+  for (size_t i = 0; i < build->lifetimes->segment_count; i++) {
+    const gp_segment_life_t *segment = &build->lifetimes->segments[i];
+    if (!gp_choice_has(choice, segment->begin, segment->end) ||
+        !gp_filter_has_device(build->input->filter, segment->device))
+      continue;
+    gp_payload_add(device, segment->device);
+    gp_payload_add(address, (int64_t)segment->address);
+    gp_payload_add(size, (int64_t)segment->size);
+    gp_payload_add(begin, gp_choice_moment(choice, segment->begin));
+    gp_payload_add(end, gp_choice_moment(choice, segment->end));
+  }
+}
+
+typedef struct mark_columns {
+  gp_payload_column_t *moment, *kind, *device, *size, *detail;
+} mark_columns_t;
+
+static void add_mark(build_t *build, const mark_columns_t *columns, uint32_t moment, const char *kind,
+    int64_t device, int64_t size, const char *detail)
+{
+  const gp_choice_t *choice = build->choice;
+  if (moment < choice->from || moment > choice->to ||
+      (device >= 0 && !gp_filter_has_device(build->input->filter, (int)device)))
+    return;
+  gp_payload_add(columns->moment, gp_choice_moment(choice, moment));
+  gp_payload_add(columns->kind, (int64_t)gp_page_name(&build->names, kind));
+  gp_payload_add(columns->device, device);
+  gp_payload_add(columns->size, size);
+  gp_payload_add(columns->detail, (int64_t)gp_page_name(&build->names, detail));
+}
+
+static void add_marks(build_t *build)
+{
+  const gp_snapshot_events_t *events = &build->input->snapshot->events;
+  const cJSON *mark;
+  const mark_columns_t columns = {
+      column(build, "mark.moment", GP_PAYLOAD_U32, GP_PAYLOAD_DELTA),
+      column(build, "mark.kind", GP_PAYLOAD_U32, GP_PAYLOAD_VARINT),
+      column(build, "mark.device", GP_PAYLOAD_I32, GP_PAYLOAD_DELTA),
+      column(build, "mark.size", GP_PAYLOAD_F64, GP_PAYLOAD_DELTA),
+      column(build, "mark.detail", GP_PAYLOAD_U32, GP_PAYLOAD_VARINT),
+  };
+
+  for (size_t i = 0; i < events->count; i++) {
+    gp_event_kind_t kind = gp_snapshot_event_kind(events, i);
+    int64_t detail = gp_snapshot_event(events, GP_COLUMN_DETAIL, i, -1);
+    if (is_marked(kind))
+      add_mark(build, &columns, (uint32_t)i + 1, gp_event_kind_name(kind),
+          gp_snapshot_event(events, GP_COLUMN_DEVICE, i, -1), gp_snapshot_event(events, GP_COLUMN_SIZE, i, 0),
+          detail >= 0 ? events->details.names[detail] : "");
+  }
+  cJSON_ArrayForEach(mark, program_marks(build))
+  {
+    uint64_t device;
+    int has_device = gp_snapshot_uint(mark, "device", &device);
+    add_mark(build, &columns, moment_of(build, mark), gp_snapshot_text(mark, "kind"),
+        has_device == 1 && device < GP_SNAPSHOT_DEVICES ? (int64_t)device : -1, 0,
+        gp_snapshot_text(mark, "name"));
+  }
+}
+
+static void add_rest(build_t *build)
+{
+  const gp_choice_t *choice = build->choice;
+  cJSON *left_out = cJSON_AddObjectToObject(build->file, "left_out");
+  gp_json_add_uint(left_out, "count", choice->left_out);
+  gp_json_add_uint(left_out, "largest", choice->left_out_largest);
+  if (!choice->left_out)
+    return;
+  gp_payload_column_t *moment = column(build, "rest.moment", GP_PAYLOAD_U32, GP_PAYLOAD_DELTA),
+                      *device = column(build, "rest.device", GP_PAYLOAD_U8, GP_PAYLOAD_BYTE),
+                      *requested = column(build, "rest.requested", GP_PAYLOAD_F64, GP_PAYLOAD_DELTA),
+                      *allocated = column(build, "rest.allocated", GP_PAYLOAD_F64, GP_PAYLOAD_DELTA),
+                      *pending = column(build, "rest.pending", GP_PAYLOAD_F64, GP_PAYLOAD_DELTA),
+                      *forwarded = column(build, "rest.forwarded", GP_PAYLOAD_F64, GP_PAYLOAD_DELTA);
+  for (size_t i = 0; i < choice->rest_count; i++) {
+    const gp_choice_rest_t *row = &choice->rest[i];
+    gp_payload_add(moment, row->moment);
+    gp_payload_add(device, row->device);
+    gp_payload_add(requested, (int64_t)row->requested);
+    gp_payload_add(allocated, (int64_t)row->allocated);
+    gp_payload_add(pending, (int64_t)row->pending);
+    gp_payload_add(forwarded, (int64_t)row->forwarded);
+  }
+}
+
+static int add_columns(build_t *build)
+{
+  add_moments(build);
+  add_lives(build);
+  add_segments(build);
+  add_marks(build);
+  add_rest(build);
+  int error = gp_page_add_stacks(build->payload, build->columns, build->file, &build->names, build->lifetimes,
+      build->input->filter, build->choice->from == 0 && build->choice->to == build->lifetimes->end);
+  return error ? error : gp_page_names_add(&build->names, cJSON_AddArrayToObject(build->file, "strings"));
+}
+
+/* The moments that the range names. Returns 0 or, after a message, the exit status. */
+static int find_range(
+    const build_t *build, const gp_page_range_t *range, uint32_t *ret_from, uint32_t *ret_to)
+{
+  const gp_report_input_t *input = build->input;
+  gp_request_t request = {.command = "html", .device = input->request->device, .at = range->from};
+  gp_moments_t moments;
+
+  *ret_from = 0;
+  *ret_to = build->lifetimes->end;
+  int status = range->from.kind == GP_MOMENT_NONE
+                   ? 0
+                   : gp_moments_find(&moments, build->lifetimes, input->filter, &request, input->file);
+  if (!status && range->from.kind != GP_MOMENT_NONE)
+    *ret_from = moments.at[0];
+  request.at = range->to;
+  if (!status && range->to.kind != GP_MOMENT_NONE) {
+    status = gp_moments_find(&moments, build->lifetimes, input->filter, &request, input->file);
+    *ret_to = moments.at[0];
+  }
+  if (!status && *ret_from > *ret_to)
+    return gp_message_usage("html", "%s: the range ends before it begins", input->file);
+  return status;
+}
+
+static void describe(build_t *build, uint32_t from, uint32_t to)
+{
+  const gp_report_input_t *input = build->input;
+  cJSON *file = build->file;
+
+  cJSON_AddStringToObject(file, "name", input->file);
+  cJSON_AddBoolToObject(file, "has_times", !input->snapshot->times_are_numbers);
+  gp_json_add_uint(file, "end", build->choice->end);
+  gp_json_add_uint(file, "event_count", build->lifetimes->end);
+  if (from == 0 && to == build->lifetimes->end) {
+    cJSON_AddNullToObject(file, "range");
+    return;
+  }
+  cJSON *range = cJSON_AddObjectToObject(file, "range");
+  gp_json_add_uint(range, "from", from);
+  gp_json_add_uint(range, "to", to);
+}
+
+/* The texts and figures of `gpupool summary`. */
+static int add_summary(build_t *build, const gp_summary_t *summary)
+{
+  static gp_findings_t findings; /* too large for a stack */
+  cJSON *object = cJSON_AddObjectToObject(build->file, "summary");
+  int error = gp_findings_init(&findings, summary);
+  if (!error)
+    gp_summary_json(&findings, NULL, object);
+  gp_report_add_rebuilt(object, build->input, 1);
+  gp_findings_fini(&findings);
+  return error;
+}
+
+static int add_choice(build_t *build, const gp_page_range_t *range, size_t most)
+{
+  gp_choice_t choice = {0};
+  marks_t marks = {0};
+  uint32_t from, to;
+
+  int status = find_range(build, range, &from, &to);
+  int error = status ? 0 : find_marks(build, build->input->filter, &marks);
+  if (!status && !error)
+    error = gp_choice_init(&choice, build->lifetimes, build->input->filter->device, from, to, most,
+        marks.moments, marks.count, marks.needed);
+  build->choice = &choice;
+  if (!status && !error) {
+    describe(build, from, to);
+    error = add_columns(build);
+  }
+  gp_choice_fini(&choice);
+  free(marks.moments);
+  return error ? gp_report_out_of_memory(build->input->file) : status;
+}
+
+int gp_page_add_recording(gp_payload_t *payload, cJSON *list, const gp_report_input_t *input,
+    const gp_page_range_t *range, size_t most)
+{
+  static gp_summary_t summary; /* too large for a stack */
+  build_t build = {.payload = payload, .input = input, .file = cJSON_CreateObject()};
+  int status = 0;
+
+  build.columns = cJSON_AddArrayToObject(build.file, "columns");
+  if (!build.columns || !cJSON_AddItemToArray(list, build.file)) {
+    cJSON_Delete(build.file);
+    return gp_report_out_of_memory(input->file);
+  }
+  int error = gp_summary_init(&summary, input->snapshot, input->file, input->filter);
+  build.lifetimes = &summary.lifetimes;
+  if (!error)
+    error = add_summary(&build, &summary);
+  if (!error)
+    status = add_choice(&build, range, most);
+  gp_page_names_fini(&build.names);
+  gp_summary_fini(&summary);
+  if (!error)
+    return status;
+  gp_message("%s: %s", input->file, strerror(error));
+  return GP_EXIT_INPUT;
+}
