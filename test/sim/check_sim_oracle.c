@@ -446,6 +446,31 @@ START_TEST(test_strays)
 }
 END_TEST
 
+/* A library fills memory between two owners, and one of the two orders is missing, or none. */
+START_TEST(test_fills_of_a_library)
+{
+  setenv("SIMCUDA_FILLS", "1", 1);
+  start();
+  new_owner();
+  use(first);
+  simcuda_disown(block);
+  if (_i != 1)
+    OK(cuStreamSynchronize(first));
+  OK(cuMemsetD8Async(block, 0, BYTES, second));
+  if (_i == 2)
+    OK(cuEventRecord(event, second)); /* of which nobody asks */
+  else
+    OK(cuStreamSynchronize(second));
+  simcuda_own(block, BYTES, ++owners);
+  use(first);
+  ck_assert_int_eq(early(), _i > 0);
+  simcuda_oracle_t counts;
+  simcuda_counts(&counts);
+  ck_assert_uint_eq(counts.reuses, 1);
+  ck_assert_uint_eq(counts.pending_reuses, _i == 1);
+}
+END_TEST
+
 START_TEST(test_more_streams_than_slots)
 {
   start();
@@ -484,6 +509,7 @@ int main(void)
   tcase_add_test(tcase, test_host_functions);
   tcase_add_test(tcase, test_the_driver_may_give_memory_again);
   tcase_add_test(tcase, test_strays);
+  tcase_add_loop_test(tcase, test_fills_of_a_library, 0, 3);
   tcase_add_test(tcase, test_more_streams_than_slots);
   suite_add_tcase(suite, tcase);
   return test_main(suite);

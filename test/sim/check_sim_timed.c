@@ -122,6 +122,33 @@ START_TEST(test_free_waits_for_busy)
 END_TEST
 
 /* In streams, contexts and devices that differ. One that is behind other work has not come yet. */
+/* Beside a kernel that has the whole device no memset begins, in no stream; on the other device it does. */
+START_TEST(test_an_occupied_device)
+{
+  static volatile uint32_t flag;
+  const volatile uint32_t *place = &flag;
+  CUdeviceptr memory;
+  CUcontext other;
+  setenv("SIMCUDA_OCCUPIED", "1", 1);
+  start(_i, "1");
+  CUstream waiting = new_stream(), filling = new_stream();
+  OK(cuMemAlloc(&memory, 8));
+  launch("simcuda_wait", waiting, (void *[]){&place});
+  OK(cuMemsetD8Async(memory, 1, 8, filling));
+  for (int i = 0; i < 1000; i++)
+    ck_assert_int_eq(cuStreamQuery(filling), CUDA_ERROR_NOT_READY);
+  OK(cuDevicePrimaryCtxRetain(&other, 1));
+  OK(cuCtxPushCurrent(other));
+  CUstream elsewhere = new_stream();
+  OK(cuMemAlloc(&memory, 8));
+  OK(cuMemsetD8Async(memory, 1, 8, elsewhere));
+  OK(cuStreamSynchronize(elsewhere));
+  OK(cuCtxPopCurrent(&other));
+  flag = 1;
+  OK(cuStreamSynchronize(filling));
+}
+END_TEST
+
 START_TEST(test_meet)
 {
   CUcontext second;
@@ -252,6 +279,7 @@ int main(void)
   tcase_add_loop_test(tests, test_busy_is_noticed, 0, 10);
   tcase_add_loop_test(tests, test_free_beside_busy, 0, 5);
   tcase_add_loop_test(tests, test_free_waits_for_busy, 0, 3);
+  tcase_add_loop_test(tests, test_an_occupied_device, 1, 9);
   tcase_add_loop_test(tests, test_meet, 0, 10);
   tcase_add_loop_test(tests, test_meet_again, 0, 10);
   tcase_add_loop_test(tests, test_waits_let_others_in, 0, 12);

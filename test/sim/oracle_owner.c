@@ -6,6 +6,10 @@
  * end of the ownership. An access of a later owner has to come after all of them. Owners are compared as a
  * whole, not byte by byte: a kernel may touch all that it was given.
  *
+ * With SIMCUDA_FILLS=1 a library below the program fills memory before the program announces it. Such a fill
+ * is an owner of its own, between the one before and the next: it has to come after all accesses of that, and
+ * those of the next after it.
+ *
  * Memory that the driver itself takes back or hands out begins anew: drivers know what they do.
  */
 #include "oracle_clock.h"
@@ -18,6 +22,7 @@ typedef struct range {
   uint64_t owner;
   uint64_t ended_step; /* of an earlier owner */
   uint64_t reported;   /* the later owner that was reported last */
+  bool is_fill;
   sim_uses_t uses;
   struct range *next;
 } range_t;
@@ -38,6 +43,8 @@ static void delete (range_t **link)
   free(range);
 }
 
+#define LIBRARY (UINT64_MAX - 1) /* the owner while it fills */
+
 /* use NULL: the host, now. */
 static void check_against(range_t *before, const range_t *now, const sim_clock_t *begin, const sim_use_t *use)
 {
@@ -57,6 +64,26 @@ static void check_against(range_t *before, const range_t *now, const sim_clock_t
   }
 }
 
+static void check_fill(uint64_t address, uint64_t bytes, const sim_clock_t *begin, const sim_use_t *use)
+{
+  range_t *range = calloc(1, sizeof *range);
+  if (!range)
+    abort();
+  *range = (range_t){.address = address,
+      .bytes = bytes,
+      .owner = LIBRARY,
+      .ended_step = sim_step,
+      .reported = UINT64_MAX,
+      .is_fill = true};
+  for (range_t *before = ended; before; before = before->next) {
+    if (overlaps(before, address, bytes))
+      check_against(before, range, begin, use);
+  }
+  sim_uses_note(&range->uses, use);
+  range->next = ended;
+  ended = range;
+}
+
 static void check_access(uint64_t address, uint64_t bytes, const sim_clock_t *begin, const sim_use_t *use)
 {
   bool anyones = false;
@@ -74,6 +101,10 @@ static void check_access(uint64_t address, uint64_t bytes, const sim_clock_t *be
   }
   if (anyones)
     return;
+  if (sim_knobs.fills && use && use->kind == SIM_OP_FILL) {
+    check_fill(address, bytes, begin, use);
+    return;
+  }
   for (const range_t *before = ended; before; before = before->next) {
     if (overlaps(before, address, bytes)) {
       counts.strays++;
@@ -95,7 +126,7 @@ static void check_span(
 
 void sim_owner_check_op(const sim_op_t *op, const sim_clock_t *begin, const sim_use_t *use)
 {
-  if (!op->width || (!owned && !ended))
+  if (!op->width || (!owned && !ended && !sim_knobs.fills))
     return;
   if (op->kind == SIM_OP_COPY || op->kind == SIM_OP_FILL || op->kind == SIM_OP_WRITE_VALUE)
     check_span(&op->dst, op, begin, use);
@@ -123,9 +154,9 @@ static void count_reuse(const range_t *range)
       link = &before->next;
       continue;
     }
-    reused = true;
+    reused |= !before->is_fill;
     sim_uses_prune(&before->uses);
-    pending |= before->uses.count > 0;
+    pending |= !before->is_fill && before->uses.count > 0;
     if (!before->uses.count && before->address >= range->address &&
         before->address + before->bytes <= range->address + range->bytes)
       delete (link); /* nothing is left to be said of it */

@@ -99,9 +99,23 @@ static bool may_run(const sim_stream_t *stream)
   return true;
 }
 
+/* With SIMCUDA_OCCUPIED=1: the head is a fill, and a kernel that waits runs on the device. */
+static bool is_held_up(const sim_stream_t *stream)
+{
+  if (!sim_knobs.occupied || stream->head->kind != SIM_OP_FILL)
+    return false;
+  for (unsigned i = 0; i < active_count; i++) {
+    const sim_op_t *head = active[i]->head;
+    if (active[i]->ctx->device == stream->ctx->device && may_run(active[i]) &&
+        head->kind == SIM_OP_WAIT_VALUE && !sim_op_is_ready(head))
+      return true;
+  }
+  return false;
+}
+
 static bool can_run(const sim_stream_t *stream)
 {
-  return may_run(stream) && sim_op_is_ready(stream->head);
+  return may_run(stream) && sim_op_is_ready(stream->head) && !is_held_up(stream);
 }
 
 /* Whether a kernel that meets others is at the head of the stream and meets those that `op` meets */
@@ -223,7 +237,7 @@ static bool run_toward(const sim_dep_t *dep)
       return false;
     const sim_dep_t *blocker = first_blocker(stream->head);
     if (!blocker) {
-      if (!sim_op_is_ready(stream->head))
+      if (!sim_op_is_ready(stream->head) || is_held_up(stream))
         return false;
       run_head(stream);
       return true;

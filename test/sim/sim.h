@@ -131,6 +131,8 @@ typedef struct {
   bool free_waits;     /* cuMemFree waits for the running work of its context */
   bool pools;          /* devices have pools of stream-ordered memory */
   bool pool_orders;    /* the legacy stream and blocking ones wait for each other's pool operations */
+  bool fills;          /* a library fills memory before the program announces it */
+  bool occupied;       /* beside a kernel that waits no fill begins on its device */
   uint64_t pitch_rows; /* pitched memory of more rows has wider ones; UINT64_MAX: never */
   uint64_t page_cache; /* UINT64_MAX: the devices have memory of their own */
 } sim_knobs_t;

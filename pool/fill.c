@@ -1,0 +1,273 @@
+/*
+ * Each fill that is waited for has a stream of its own, which no operation of the program waits for and which
+ * waits for none: as many streams as threads fill memory of the context at once. The stream is asked until it
+ * has no work. No lock is held meanwhile, and no call is announced between two questions, so that captures
+ * begin and contexts end.
+ */
+#include "pool/fill.h"
+
+#include <stdlib.h>
+
+#include "pool/driver_calls.h"
+#include "pool/mode.h"
+#include "pool/reuse/identities.h"
+#include "pool/reuse/stream_calls.h"
+#include "pool/util/log.h"
+#include "pool/util/size.h"
+
+#define FIRST_PAUSE_NS   UINT64_C(20000)
+#define LONGEST_PAUSE_NS UINT64_C(1000000)
+
+/*
+ * A stream of the library's own. Invariants, under the device's lock: while it is in context->fills it has no
+ * work, and address is 0; while it is in context->late_fills the block at address, which the program does not
+ * know, is LIVE, or RETAINED by others.
+ */
+struct gp_fill {
+  gp_fill_t *next;
+  uint64_t stream; /* the driver's; it ends with the context */
+  uint64_t address;
+};
+
+/* Why memory is handed out as it was. Each is said once. */
+typedef enum reason {
+  REASON_CAPTURE,
+  REASON_FORWARDED,
+  REASON_LATE,
+  REASON_DRIVER,
+  REASON_HOST,
+  REASONS
+} reason_t;
+
+static const char *const reasons[] = {
+    [REASON_CAPTURE] = "beside the capture of a stream the library makes no calls of its own",
+    [REASON_FORWARDED] = "it is not the pool's",
+    [REASON_LATE] = "other work occupies the device, and the memory was not filled within 10 s",
+    [REASON_DRIVER] = "the driver refused to fill it",
+    [REASON_HOST] = "the host has no memory for that",
+};
+
+_Static_assert(sizeof(reasons) / sizeof(*reasons) == REASONS, "every reason has a text");
+
+void gp_fill_init(gp_engine_t *engine, const gp_options_t *options)
+{
+  uint64_t fill = gp_option_number(options, GP_OPTION_fill);
+
+  engine->fills = fill != GP_FILL_OFF && engine->driver.ops->fill != NULL;
+  engine->fill_byte = fill == GP_FILL_POISON ? GP_FILL_POISON_BYTE : 0;
+}
+
+static gp_fill_result_t omit(gp_engine_t *engine, uint64_t bytes, reason_t reason)
+{
+  char size[GP_SIZE_TEXT_BYTES];
+  unsigned bit = 1u << reason;
+
+  if (atomic_fetch_or(&engine->fills_omitted, bit) & bit)
+    return GP_FILL_OMITTED;
+  gp_size_format(bytes, size);
+  gp_log(GP_LOG_ERROR, "GPUPOOL_FILL: %s were handed out and not filled: %s", size, reasons[reason]);
+  return GP_FILL_OMITTED;
+}
+
+/* Why the library may make no call of its own, or could learn nothing by one. */
+static reason_t reason_of_suspension(const gp_engine_t *engine)
+{
+  return gp_engine_is_suspended(engine) ? REASON_CAPTURE : REASON_DRIVER;
+}
+
+/* A list of the context's fills loses its first one, or NULL. */
+static gp_fill_t *take(gp_context_t *context, gp_fill_t **list)
+{
+  gp_device_take(context->device);
+  gp_fill_t *fill = *list;
+  if (fill)
+    *list = fill->next;
+  gp_lock_release(&context->device->lock);
+  return fill;
+}
+
+static void put(gp_context_t *context, gp_fill_t **list, gp_fill_t *fill)
+{
+  gp_device_take(context->device);
+  fill->next = *list;
+  *list = fill;
+  gp_lock_release(&context->device->lock);
+}
+
+/* The caller has announced its calls. NULL: *ret_reason. */
+static gp_fill_t *obtain(gp_engine_t *engine, gp_context_t *context, reason_t *ret_reason)
+{
+  gp_fill_t *fill = take(context, &context->fills);
+
+  if (fill)
+    return fill;
+  *ret_reason = REASON_HOST;
+  fill = calloc(1, sizeof(*fill));
+  if (!fill)
+    return NULL;
+  int code = gp_driver_fill_stream(engine, &context->driver, &fill->stream);
+  if (code == 0)
+    return fill;
+  gp_driver_note(engine, context, code);
+  *ret_reason = REASON_DRIVER;
+  free(fill);
+  return NULL;
+}
+
+/* What is known of a fill that was submitted. */
+typedef enum progress {
+  PROGRESS_DONE,
+  PROGRESS_NONE,
+  PROGRESS_UNKNOWN, /* it cannot be asked, now or ever */
+} progress_t;
+
+static progress_t ask(gp_engine_t *engine, gp_context_t *context, const gp_fill_t *fill)
+{
+  if (!gp_engine_enter_question(engine))
+    return PROGRESS_UNKNOWN;
+  /* Its handle may be another context's by now. While this call is announced none ends. */
+  int code = gp_context_is_lost(context) ? -1 : gp_driver_fill_query(engine, &context->driver, fill->stream);
+  gp_engine_leave(engine);
+  if (code == 0)
+    return PROGRESS_DONE;
+  if (code == engine->driver.ops->code_not_ready)
+    return PROGRESS_NONE;
+  if (code != -1)
+    gp_driver_note(engine, context, code);
+  return PROGRESS_UNKNOWN;
+}
+
+/* PROGRESS_NONE: the time is over. */
+static progress_t await(gp_engine_t *engine, gp_context_t *context, const gp_fill_t *fill)
+{
+  uint64_t begin_ns = gp_now(engine);
+  uint64_t pause_ns = FIRST_PAUSE_NS;
+
+  for (;;) {
+    progress_t progress = ask(engine, context, fill);
+    if (progress != PROGRESS_NONE || gp_now(engine) - begin_ns >= GP_FILL_PATIENCE_NS)
+      return progress;
+    gp_driver_pause(engine, pause_ns);
+    pause_ns = 2 * pause_ns < LONGEST_PAUSE_NS ? 2 * pause_ns : LONGEST_PAUSE_NS;
+  }
+}
+
+/*
+ * Frees the blocks of late fills that are over by now. A block that would not stay in the pool stays here
+ * until its context ends: the driver's free may wait for the device. False: some fill is not over.
+ */
+static bool end_late(gp_engine_t *engine, gp_context_t *context)
+{
+  gp_fill_t *pending = NULL;
+  bool are_over = true;
+  gp_fill_t *fill;
+
+  while ((fill = take(context, &context->late_fills))) {
+    bool is_over = ask(engine, context, fill) == PROGRESS_DONE;
+    are_over = are_over && is_over;
+    if (is_over && gp_engine_put_back(engine, fill->address)) {
+      fill->address = 0;
+      put(context, &context->fills, fill);
+    } else {
+      fill->next = pending;
+      pending = fill;
+    }
+  }
+  while ((fill = pending)) {
+    pending = fill->next;
+    put(context, &context->late_fills, fill);
+  }
+  return are_over;
+}
+
+/* Submits the fill; NULL: *ret_reason, and nothing was submitted. */
+static gp_fill_t *submit(
+    gp_engine_t *engine, gp_context_t *context, uint64_t address, uint64_t bytes, reason_t *ret_reason)
+{
+  if (!gp_engine_enter(engine)) {
+    *ret_reason = reason_of_suspension(engine);
+    return NULL;
+  }
+  gp_fill_t *fill = obtain(engine, context, ret_reason);
+  int code = 0;
+  if (fill)
+    code = gp_driver_fill(engine, &context->driver, fill->stream, address, bytes, engine->fill_byte);
+  gp_engine_leave(engine);
+  if (code == 0)
+    return fill;
+  gp_driver_note(engine, context, code);
+  put(context, &context->fills, fill);
+  *ret_reason = REASON_DRIVER;
+  return NULL;
+}
+
+gp_fill_result_t gp_fill_now(gp_engine_t *engine, gp_context_t *context, uint64_t address, uint64_t bytes)
+{
+  reason_t reason;
+
+  gp_assert(engine->fills && !gp_holds_engine_lock());
+  if (gp_engine_owner(engine, address) != GP_OWNER_PROGRAM) /* it could not be kept where it is late */
+    return omit(engine, bytes,
+        gp_engine_is_suspended(engine) ? reason_of_suspension(engine) : REASON_FORWARDED);
+  if (!end_late(engine, context))
+    return omit(engine, bytes, REASON_LATE);
+  gp_fill_t *fill = submit(engine, context, address, bytes, &reason);
+  if (!fill)
+    return omit(engine, bytes, reason);
+  progress_t progress = await(engine, context, fill);
+  if (progress == PROGRESS_DONE) {
+    put(context, &context->fills, fill);
+    return GP_FILL_DONE;
+  }
+  fill->address = address;
+  put(context, &context->late_fills, fill);
+  (void)omit(engine, bytes, progress == PROGRESS_NONE ? REASON_LATE : reason_of_suspension(engine));
+  return GP_FILL_LATE;
+}
+
+/* The fill is work of that stream, like the driver's own allocation in it (alloc.c). */
+void gp_fill_in_order(gp_engine_t *engine, const gp_order_t *order, uint64_t address, uint64_t bytes)
+{
+  gp_assert(engine->fills && !gp_holds_engine_lock());
+  if (!gp_engine_enter(engine)) {
+    (void)omit(engine, bytes, reason_of_suspension(engine));
+    return;
+  }
+  int code = gp_driver_fill(
+      engine, &order->context->driver, order->stream, address, bytes, engine->fill_byte);
+  if (code == 0) {
+    gp_stream_mark_own(engine, order->context, order->stream);
+    gp_identity_allocated(engine, order->identity);
+  } else {
+    gp_driver_note(engine, order->context, code);
+    (void)omit(engine, bytes, REASON_DRIVER);
+  }
+  gp_engine_leave(engine);
+}
+
+bool gp_fill_check(gp_engine_t *engine, const gp_context_t *context)
+{
+  bool good = true;
+
+  for (const gp_fill_t *fill = context->fills; fill; fill = fill->next)
+    good &= gp_expect(fill->address == 0, "a fill that is over has a block", fill->address, 0);
+  for (const gp_fill_t *fill = context->late_fills; fill; fill = fill->next) {
+    const gp_block_t *block = gp_address_map_find(&engine->blocks, fill->address);
+    good &= gp_expect(block && block->refs > 0 && block->context == context,
+        "a fill that is late has no block", fill->address, 0);
+  }
+  return good;
+}
+
+void gp_fill_fini(gp_context_t *context)
+{
+  gp_fill_t **const lists[] = {&context->fills, &context->late_fills};
+
+  for (unsigned i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+    while (*lists[i]) {
+      gp_fill_t *fill = *lists[i];
+      *lists[i] = fill->next;
+      free(fill);
+    }
+  }
+}
