@@ -285,6 +285,41 @@ static int cuda_order(void *self, const gp_driver_context_t *context, uint64_t s
   return (int)result;
 }
 
+/* The legacy default stream does not wait for it, nor it for that. */
+static int cuda_fill_stream(void *self, const gp_driver_context_t *context, uint64_t *ret_stream)
+{
+  CUstream stream = NULL;
+  (void)self;
+  bool entered;
+  CUresult result = enter_context(context, &entered);
+  if (result == CUDA_SUCCESS)
+    result = GP_REAL_CALL(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+  leave_context(entered);
+  if (result == CUDA_SUCCESS)
+    *ret_stream = (uint64_t)(uintptr_t)stream;
+  return (int)result;
+}
+
+/* The program's own calls go through a stub (sight/work.def), which knows no parameters. */
+typedef CUresult(CUDAAPI *gp_fn_cuMemsetD8Async)(
+    CUdeviceptr pointer, unsigned char value, size_t count, CUstream stream);
+
+/* A default stream is that of the context that is current already, which may be a green one. */
+static int cuda_fill(void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t address,
+    uint64_t bytes, uint8_t value)
+{
+  (void)self;
+  bool entered = false;
+  CUresult result = CUDA_SUCCESS;
+  if (stream > GP_STREAM_PER_THREAD)
+    result = enter_context(context, &entered);
+  if (result == CUDA_SUCCESS)
+    result = GP_REAL_CALL(
+        cuMemsetD8Async, (CUdeviceptr)address, value, (size_t)bytes, (CUstream)(uintptr_t)stream);
+  leave_context(entered);
+  return (int)result;
+}
+
 static int cuda_memory_info(
     void *self, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total)
 {
@@ -418,7 +453,8 @@ static bool cuda_code_is_sticky(int code)
   .map = gp_mapped_cuda_map, .unmap = gp_mapped_cuda_unmap, .allow = gp_mapped_cuda_allow,                   \
   .pause = cuda_pause, .order = cuda_order, .memory_info = cuda_memory_info,                                 \
   .host_available = cuda_host_available, .trim_async = cuda_trim_async,                                      \
-  .async_reserved = cuda_async_reserved, .look_for_escapes = cuda_look_for_escapes, .now_ns = cuda_now_ns,   \
+  .async_reserved = cuda_async_reserved, .fill_stream = cuda_fill_stream, .fill = cuda_fill,                 \
+  .fill_query = cuda_stream_query, .look_for_escapes = cuda_look_for_escapes, .now_ns = cuda_now_ns,         \
   .code_out_of_memory = CUDA_ERROR_OUT_OF_MEMORY, .code_invalid_value = CUDA_ERROR_INVALID_VALUE,            \
   .code_not_ready = CUDA_ERROR_NOT_READY, .code_is_sticky = cuda_code_is_sticky,                             \
   .code_is_context_gone = cuda_code_is_context_gone

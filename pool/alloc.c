@@ -5,6 +5,7 @@
 #include "pool/driver_calls.h"
 #include "pool/events.h"
 #include "pool/fence_policy.h"
+#include "pool/fill.h"
 #include "pool/forwarded/forwarded.h"
 #include "pool/grow.h"
 #include "pool/grow_mapped.h"
@@ -569,6 +570,19 @@ static __attribute__((noinline)) int alloc_aside(gp_request_t *request, gp_servi
   return alloc_forwarded(request);
 }
 
+/*
+ * With GPUPOOL_FILL. Where the fill is late the program gets other memory, for which it is not waited: the
+ * late one has to be over before the next begins.
+ */
+static __attribute__((noinline)) int fill(
+    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t address, uint64_t *ret_address)
+{
+  if (gp_fill_now(engine, context, address, bytes) == GP_FILL_LATE)
+    return gp_engine_alloc(engine, context, bytes, ret_address);
+  *ret_address = address;
+  return 0;
+}
+
 int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t *ret_address)
 {
   gp_request_t request; /* the fit is filled in below */
@@ -595,9 +609,12 @@ int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, 
     code = alloc_invalid(&request);
   else
     code = service == GP_SERVICE_POOL ? alloc_pooled(&request) : alloc_aside(&request, service);
-  if (code == 0)
-    *ret_address = request.ret_address;
-  return code;
+  if (code != 0)
+    return code;
+  if (__builtin_expect(engine->fills, 0))
+    return fill(engine, context, bytes, request.ret_address, ret_address);
+  *ret_address = request.ret_address;
+  return 0;
 }
 
 bool gp_engine_alloc_kept(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t *ret_address)
@@ -606,7 +623,7 @@ bool gp_engine_alloc_kept(gp_engine_t *engine, gp_context_t *context, uint64_t b
 
   gp_assert(context);
   if (gp_engine_service(engine) != GP_SERVICE_POOL || !engine->type->keeps_blocks || bytes == 0 ||
-      !gp_type_fit(engine->type, &engine->type_config, bytes, &request.fit))
+      engine->fills || !gp_type_fit(engine->type, &engine->type_config, bytes, &request.fit))
     return false;
   request.size = request.fit.fresh;
   gp_find_origin(engine, GP_OCCASION_ALLOC, bytes);
@@ -653,7 +670,10 @@ bool gp_engine_alloc_ordered(
     *ret_code = 0;
   else
     return false;
-  if (*ret_code == 0)
-    *ret_address = request.ret_address;
+  if (*ret_code != 0)
+    return true;
+  *ret_address = request.ret_address;
+  if (engine->fills)
+    gp_fill_in_order(engine, order, request.ret_address, bytes);
   return true;
 }

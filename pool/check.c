@@ -2,6 +2,7 @@
  * Recomputes what state.h promises and compares. Every mismatch is printed, so that a failing test says what
  * broke.
  */
+#include "pool/fill.h"
 #include "pool/mode.h"
 #include "pool/space/mapped.h"
 #include "pool/space/segment.h"
@@ -117,6 +118,7 @@ static bool check_context(gp_engine_t *engine, gp_context_t *context, gp_sums_t 
   }
   good &= gp_segment_check(context);
   good &= gp_mapped_check(context);
+  good &= gp_fill_check(engine, context);
   sums->releasable += context->range ? context->range->releasable : 0;
   return check_bins(context) && good;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "pool/contexts.h"
+#include "pool/fill.h"
 #include "pool/mode.h"
 #include "pool/prewarm.h"
 #include "pool/reuse/epoch_facts.h"
@@ -38,6 +39,9 @@ static void configure(gp_engine_t *engine, const gp_options_t *options)
   uint64_t idle_seconds = gp_option_number(options, GP_OPTION_idle_release);
   uint64_t reuse = gp_option_number(options, GP_OPTION_reuse);
 
+  gp_fill_init(engine, options);
+  if (engine->fills && reuse == GP_REUSE_SINGLE)
+    reuse = GP_REUSE_EPOCH; /* fills are work in a second stream */
   gp_mode_init(engine, options->limit_malformed, initial_mode(reuse), gp_epoch_is_built());
   engine->single.is_wanted = reuse == GP_REUSE_SINGLE;
   engine->type = gp_pool_type(options);
@@ -131,6 +135,7 @@ void gp_engine_destroy(gp_engine_t *engine)
       free(range->chunks);
     free(range);
     gp_bins_fini(&engine->all_contexts->bins);
+    gp_fill_fini(engine->all_contexts);
     free(engine->all_contexts);
     engine->all_contexts = next;
   }

@@ -105,6 +105,17 @@ typedef struct gp_driver_ops {
   int (*free_ordered)(void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t address);
   int (*enter_stream)(void *self, const gp_driver_context_t *context, uint64_t stream, void **event);
 
+  /*
+   * Optional, all or none. fill_stream() makes a stream of the context that waits for no other, and no other
+   * for it; it ends with its context. fill() sets all bytes to `value`, in the order of that stream or of one
+   * of the program's, a default stream named as above; memory and stream are of the context. fill_query()
+   * says whether a stream of fill_stream() has no work, 0, or code_not_ready.
+   */
+  int (*fill_stream)(void *self, const gp_driver_context_t *context, uint64_t *ret_stream);
+  int (*fill)(void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t address,
+      uint64_t bytes, uint8_t value);
+  int (*fill_query)(void *self, const gp_driver_context_t *context, uint64_t stream);
+
   /* Mandatory. Free and total bytes of the context's device, as the driver tells them. */
   int (*memory_info)(void *self, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total);
 

@@ -177,6 +177,28 @@ int gp_driver_allow(
   return code;
 }
 
+int gp_driver_fill_stream(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_stream)
+{
+  int code;
+  OWN_CALL(code, engine, fill_stream, context, ret_stream);
+  return code;
+}
+
+int gp_driver_fill(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, uint64_t address,
+    uint64_t bytes, uint8_t value)
+{
+  int code;
+  OWN_CALL(code, engine, fill, context, stream, address, bytes, value);
+  return code;
+}
+
+int gp_driver_fill_query(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream)
+{
+  int code;
+  OWN_CALL(code, engine, fill_query, context, stream);
+  return code;
+}
+
 int gp_driver_memory_info(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total)
 {

@@ -52,6 +52,10 @@ int gp_driver_unmap(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address, uint64_t bytes);
 int gp_driver_allow(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t address, uint64_t bytes, int device);
+int gp_driver_fill_stream(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_stream);
+int gp_driver_fill(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream, uint64_t address,
+    uint64_t bytes, uint8_t value);
+int gp_driver_fill_query(gp_engine_t *engine, const gp_driver_context_t *context, uint64_t stream);
 int gp_driver_memory_info(
     gp_engine_t *engine, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total);
 

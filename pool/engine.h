@@ -150,6 +150,12 @@ gp_free_result_t gp_engine_free(gp_engine_t *engine, uint64_t address, int *ret_
 bool gp_engine_free_kept(gp_engine_t *engine, uint64_t address);
 
 /*
+ * The same for a block of which the program never knew, in no call of the program that frees memory: nothing
+ * else goes back to the driver then.
+ */
+bool gp_engine_put_back(gp_engine_t *engine, uint64_t address);
+
+/*
  * The same, but the block leaves the pool: free_fn makes the driver's call (a stream-ordered free, say), with
  * no lock held, and its result is the program's. It never waits by itself. A block that is cut from a larger
  * driver allocation stays in the pool, for the driver does not know it: free_fn, with is_cut, does what else

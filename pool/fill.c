@@ -42,7 +42,7 @@ typedef enum reason {
 static const char *const reasons[] = {
     [REASON_CAPTURE] = "beside the capture of a stream the library makes no calls of its own",
     [REASON_FORWARDED] = "it is not the pool's",
-    [REASON_LATE] = "other work occupies the device, and the memory was not filled within 10 s",
+    [REASON_LATE] = "other work occupies the device, so that a fill was not over after 10 s",
     [REASON_DRIVER] = "the driver refused to fill it",
     [REASON_HOST] = "the host has no memory for that",
 };
@@ -118,27 +118,31 @@ static gp_fill_t *obtain(gp_engine_t *engine, gp_context_t *context, reason_t *r
 typedef enum progress {
   PROGRESS_DONE,
   PROGRESS_NONE,
-  PROGRESS_UNKNOWN, /* it cannot be asked, now or ever */
+  PROGRESS_UNKNOWN, /* it may not be asked, or the context has ended */
 } progress_t;
+
+static bool has_ended(const gp_context_t *context)
+{
+  return gp_context_is_lost(context) || atomic_load(&context->gone);
+}
 
 static progress_t ask(gp_engine_t *engine, gp_context_t *context, const gp_fill_t *fill)
 {
+  progress_t progress = PROGRESS_UNKNOWN;
+
   if (!gp_engine_enter_question(engine))
     return PROGRESS_UNKNOWN;
-  /* Its handle may be another context's by now. While this call is announced none ends. */
-  int code = gp_context_is_lost(context) ? -1 : gp_driver_fill_query(engine, &context->driver, fill->stream);
+  if (!has_ended(context)) { /* nor does it while this call is announced */
+    int code = gp_driver_fill_query(engine, &context->driver, fill->stream);
+    if (code != 0 && code != engine->driver.ops->code_not_ready)
+      gp_driver_note(engine, context, code);
+    progress = code == 0 ? PROGRESS_DONE : PROGRESS_NONE;
+  }
   gp_engine_leave(engine);
-  if (code == 0)
-    return PROGRESS_DONE;
-  if (code == engine->driver.ops->code_not_ready)
-    return PROGRESS_NONE;
-  if (code != -1)
-    gp_driver_note(engine, context, code);
-  return PROGRESS_UNKNOWN;
+  return progress;
 }
 
-/* PROGRESS_NONE: the time is over. */
-static progress_t await(gp_engine_t *engine, gp_context_t *context, const gp_fill_t *fill)
+static bool await(gp_engine_t *engine, gp_context_t *context, const gp_fill_t *fill)
 {
   uint64_t begin_ns = gp_now(engine);
   uint64_t pause_ns = FIRST_PAUSE_NS;
@@ -146,7 +150,7 @@ static progress_t await(gp_engine_t *engine, gp_context_t *context, const gp_fil
   for (;;) {
     progress_t progress = ask(engine, context, fill);
     if (progress != PROGRESS_NONE || gp_now(engine) - begin_ns >= GP_FILL_PATIENCE_NS)
-      return progress;
+      return progress == PROGRESS_DONE;
     gp_driver_pause(engine, pause_ns);
     pause_ns = 2 * pause_ns < LONGEST_PAUSE_NS ? 2 * pause_ns : LONGEST_PAUSE_NS;
   }
@@ -207,21 +211,18 @@ gp_fill_result_t gp_fill_now(gp_engine_t *engine, gp_context_t *context, uint64_
 
   gp_assert(engine->fills && !gp_holds_engine_lock());
   if (gp_engine_owner(engine, address) != GP_OWNER_PROGRAM) /* it could not be kept where it is late */
-    return omit(engine, bytes,
-        gp_engine_is_suspended(engine) ? reason_of_suspension(engine) : REASON_FORWARDED);
+    return omit(engine, bytes, gp_engine_is_suspended(engine) ? REASON_CAPTURE : REASON_FORWARDED);
   if (!end_late(engine, context))
-    return omit(engine, bytes, REASON_LATE);
+    return omit(engine, bytes, gp_engine_is_suspended(engine) ? REASON_CAPTURE : REASON_LATE);
   gp_fill_t *fill = submit(engine, context, address, bytes, &reason);
   if (!fill)
     return omit(engine, bytes, reason);
-  progress_t progress = await(engine, context, fill);
-  if (progress == PROGRESS_DONE) {
+  if (await(engine, context, fill)) {
     put(context, &context->fills, fill);
     return GP_FILL_DONE;
   }
   fill->address = address;
   put(context, &context->late_fills, fill);
-  (void)omit(engine, bytes, progress == PROGRESS_NONE ? REASON_LATE : reason_of_suspension(engine));
   return GP_FILL_LATE;
 }
 
@@ -233,8 +234,8 @@ void gp_fill_in_order(gp_engine_t *engine, const gp_order_t *order, uint64_t add
     (void)omit(engine, bytes, reason_of_suspension(engine));
     return;
   }
-  int code = gp_driver_fill(
-      engine, &order->context->driver, order->stream, address, bytes, engine->fill_byte);
+  int code =
+      gp_driver_fill(engine, &order->context->driver, order->stream, address, bytes, engine->fill_byte);
   if (code == 0) {
     gp_stream_mark_own(engine, order->context, order->stream);
     gp_identity_allocated(engine, order->identity);

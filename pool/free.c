@@ -395,6 +395,24 @@ bool gp_engine_free_kept(gp_engine_t *engine, uint64_t address)
   return true;
 }
 
+bool gp_engine_put_back(gp_engine_t *engine, uint64_t address)
+{
+  if (gp_engine_service(engine) != GP_SERVICE_POOL)
+    return false;
+  gp_find_origin(engine, GP_OCCASION_FREE, 0);
+  uint64_t asked_ns = gp_now(engine);
+  gp_block_t *block = find_and_lock(engine, address);
+  if (!block)
+    return false;
+  if (block->state != GP_STATE_LIVE || goes_to_driver(engine, block, NULL)) {
+    gp_lock_release(&block->context->device->lock);
+    return false;
+  }
+  (void)end_ownership_and_unlock(
+      engine, block, asked_ns, false, NULL); /* which calls no driver for its result */
+  return true;
+}
+
 gp_free_result_t gp_engine_free_with(
     gp_engine_t *engine, uint64_t address, gp_free_fn free_fn, void *arg, int *ret_code)
 {

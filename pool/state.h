@@ -36,6 +36,7 @@
 typedef struct gp_block gp_block_t;
 typedef struct gp_device gp_device_t;
 typedef struct gp_segment gp_segment_t;
+typedef struct gp_fill gp_fill_t; /* fill.c */
 typedef struct gp_range gp_range_t;
 typedef struct gp_stream_table gp_stream_table_t; /* reuse/stream_record.h */
 
@@ -236,6 +237,8 @@ struct gp_context {
   gp_fences_t fences;
   gp_barriers_t barriers;
   gp_vain_t vain;
+  gp_fill_t *fills;      /* streams of the library's that fill memory, those without work; see fill.c */
+  gp_fill_t *late_fills; /* those that keep a block, which may be filled at any time */
   _Atomic uint64_t completed;
   gp_list_t identities;                     /* of its streams, those that live; under contexts_lock */
   _Atomic(gp_identity_t *) legacy_identity; /* of its legacy default stream; NULL: not made */
@@ -366,6 +369,9 @@ struct gp_engine {
   gp_driver_t driver;
   gp_observer_t observer; /* event is never NULL */
   const gp_pool_type_t *type;
+  bool fills; /* GPUPOOL_FILL: what is handed out is filled with this */
+  uint8_t fill_byte;
+  _Atomic unsigned fills_omitted; /* reasons that were said, see fill.c */
   gp_type_config_t type_config;
   uint64_t idle_release_ns; /* UINT64_MAX: never */
   uint64_t max_cached;      /* UINT64_MAX: no bound */

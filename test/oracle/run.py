@@ -9,6 +9,8 @@
                                                       drivers whose cuMemFree waits for them and on others
     test/oracle/run.py BUILD --ordered                programs with memory of cudaMallocAsync, too; with --waits: beside kernels
                                                       that wait
+    test/oracle/run.py BUILD --set FILL=poison        with that setting of the library, GPUPOOL_FILL; how much is
+                                                      reused is not judged then
     test/oracle/run.py BUILD --library PATH           of another build
     test/oracle/run.py BUILD --unsafe CC...           the library that reuses at once: has to be caught, and the C that
                                                       is printed, compiled by CC..., has to show it
@@ -143,13 +145,14 @@ class Row:
 
 
 class Runner:
-    def __init__(self, build, folder, shrink, limit_s=LIMIT_S, most_hung=1):
+    def __init__(self, build, folder, shrink, limit_s=LIMIT_S, most_hung=1, settings=()):
         self.program = os.path.join(build, "test", "oracle", "reuse_programs")
         self.sim = os.path.join(build, "test", "sim")
         self.library = os.path.join(build, "interpose", "libgpupool.so")
         self.stripes = os.path.join(build, "test", "interpose", "libgpupool_stripes.so")
         self.folder = folder
         self.shrink = shrink
+        self.settings = {"GPUPOOL_" + setting.split("=", 1)[0]: setting.split("=", 1)[1] for setting in settings}
         self.limit_s, self.most_hung = limit_s, most_hung
         self.processors = sorted(os.sched_getaffinity(0))
         self.thread, self.threads = threading.local(), itertools.count()
@@ -166,6 +169,9 @@ class Runner:
         if row.preload:
             env.update(LD_PRELOAD=(env.get("LD_PRELOAD", "") + ":" + row.preload).lstrip(":"), GPUPOOL_TYPE=row.pool,
                        GPUPOOL_REUSE=row.mode, GPUPOOL_SNAPSHOT_AT="none")
+            env.update(self.settings)
+            if "GPUPOOL_FILL" in env:
+                env["SIMCUDA_FILLS"] = "1"
             if row.is_striped:
                 env["GPUPOOL_TRACE"] = "off"  # else there are none
             if DEFERRED[row.deferred]:
@@ -294,9 +300,9 @@ def has_epoch(build):
         return next((option["value"] for option in json.load(file) if option["name"] == "epoch"), True)
 
 
-def judge(row, with_epoch):
+def judge(row, with_epoch, with_settings):
     figures = row.figures
-    if row.problems or figures["wrong"]:
+    if row.problems or figures["wrong"] or with_settings:
         return
     if figures["refused"] and not row.preload:
         row.problems.append("allocations are refused without the library: the programs are not legal")
@@ -476,6 +482,7 @@ def main():
     parser.add_argument("--row", default="", metavar="PATTERN")
     parser.add_argument("--waits", action="store_true")
     parser.add_argument("--ordered", action="store_true")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--library", metavar="PATH")
     parser.add_argument("--limit-s", type=int, default=LIMIT_S, help="for one program")
     parser.add_argument("--most-hung", type=int, default=1, help="programs that do not end, before a row ends")
@@ -485,7 +492,7 @@ def main():
     options = parser.parse_args()
     build = os.path.abspath(options.build)
     with tempfile.TemporaryDirectory(prefix="gpupool-oracle-") as folder:
-        runner = Runner(build, folder, not options.no_shrink, options.limit_s, options.most_hung)
+        runner = Runner(build, folder, not options.no_shrink, options.limit_s, options.most_hung, options.set)
         library = os.path.abspath(options.library or runner.library)
         if options.unsafe:
             unsafe_library = os.path.join(build, "test", "interpose", "libgpupool_unsafe.so")
@@ -504,7 +511,7 @@ def main():
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
             list(pool.map(lambda row, seed: runner.run_row(row, seed, each), rows, first))
         for row in rows:
-            judge(row, has_epoch(options.build))
+            judge(row, has_epoch(options.build), bool(options.set))
         return 0 if report(rows) else 1
 
 

@@ -501,6 +501,75 @@ static int fake_default_query(void *self, const gp_driver_context_t *context)
   return ask_stream(self, context);
 }
 
+static int fake_fill_stream(void *self, const gp_driver_context_t *context, uint64_t *ret_stream)
+{
+  fake_driver_t *driver = self;
+  int code = 0;
+
+  REQUIRE(context->handle);
+  enter(driver);
+  if (must_fail(driver, FAKE_FILL_STREAM))
+    code = driver->fail_code;
+  else
+    *ret_stream = FAKE_FILL_STREAMS + (uint64_t)driver->fill_streams++;
+  leave(driver);
+  return code;
+}
+
+static int fake_fill(void *self, const gp_driver_context_t *context, uint64_t stream, uint64_t address,
+    uint64_t bytes, uint8_t value)
+{
+  fake_driver_t *driver = self;
+  int code = 0;
+
+  REQUIRE(context->handle && stream != 0 && bytes > 0);
+  enter(driver);
+  if (must_fail(driver, FAKE_FILL)) {
+    code = driver->fail_code;
+  } else {
+    driver->fills[driver->fill_count++ % FAKE_FILLS] = (fake_fill_t){address, bytes, stream, value, false};
+    driver->filled_ns = __atomic_load_n(&driver->now_ns, __ATOMIC_RELAXED);
+    if (address - FAKE_RANGES < driver->reserved_address)
+      driver->errors += !is_usable(driver, address, bytes, 0);
+  }
+  leave(driver);
+  return code;
+}
+
+/* Fills are done in the order of their submission. */
+static int fake_fill_query(void *self, const gp_driver_context_t *context, uint64_t stream)
+{
+  fake_driver_t *driver = self;
+  int code;
+
+  REQUIRE(stream >= FAKE_FILL_STREAMS);
+  enter(driver);
+  if (must_fail(driver, FAKE_FILL_QUERY))
+    code = driver->fail_code;
+  else if (driver->has_ended[context_index(context)])
+    code = FAKE_GONE;
+  else
+    code = __atomic_load_n(&driver->now_ns, __ATOMIC_RELAXED) - driver->filled_ns >= driver->fill_takes
+               ? 0
+               : FAKE_NOT_READY;
+  for (int i = 0; code == 0 && i < FAKE_FILLS; i++)
+    driver->fills[i].is_done |= driver->fills[i].stream == stream;
+  leave(driver);
+  return code;
+}
+
+const fake_fill_t *fake_fill_at(fake_driver_t *driver, uint64_t address)
+{
+  const fake_fill_t *found = NULL;
+
+  enter(driver);
+  for (long i = driver->fill_count; i > 0 && i > driver->fill_count - FAKE_FILLS && !found; i--)
+    if (driver->fills[(i - 1) % FAKE_FILLS].address == address)
+      found = &driver->fills[(i - 1) % FAKE_FILLS];
+  leave(driver);
+  return found;
+}
+
 static int fake_info(void *self, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total)
 {
   fake_driver_t *driver = self;
@@ -566,6 +635,9 @@ void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence)
       .stream_query = with_fence ? NULL : fake_stream_query,
       .default_query = with_fence ? NULL : fake_default_query,
       .order = fake_order,
+      .fill_stream = fake_fill_stream,
+      .fill = fake_fill,
+      .fill_query = fake_fill_query,
       .reserve = fake_reserve,
       .unreserve = fake_unreserve,
       .create = fake_create,

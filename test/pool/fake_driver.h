@@ -24,6 +24,7 @@
 #define FAKE_ALLOCATIONS   (1 << 16)
 #define FAKE_PHYSICALS     512
 #define FAKE_USES          (1 << 12) /* pending at a time */
+#define FAKE_FILLS         256       /* the latest of them */
 
 typedef enum fake_call {
   FAKE_ALLOC,
@@ -46,6 +47,9 @@ typedef enum fake_call {
   FAKE_ALLOC_ORDERED,
   FAKE_FREE_ORDERED,
   FAKE_ENTER_STREAM,
+  FAKE_FILL_STREAM,
+  FAKE_FILL,
+  FAKE_FILL_QUERY,
   FAKE_CALLS
 } fake_call_t;
 
@@ -71,6 +75,14 @@ typedef struct fake_use {
   uint64_t work; /* in the context's count */
   int context;
 } fake_use_t;
+
+typedef struct fake_fill {
+  uint64_t address;
+  uint64_t bytes;
+  uint64_t stream;
+  uint8_t value;
+  bool is_done; /* as far as fill_query() has said; one in a stream of the program's: never */
+} fake_fill_t;
 
 typedef struct fake_driver {
   gp_driver_ops_t ops;
@@ -107,6 +119,11 @@ typedef struct fake_driver {
   uint64_t reserved_bytes;   /* of all ranges */
   fake_use_t *uses;          /* work on any bytes that may be pending */
   int use_count;
+  fake_fill_t fills[FAKE_FILLS];
+  long fill_count;
+  long fill_streams;   /* made so far; they are FAKE_FILL_STREAMS, and one more each */
+  uint64_t fill_takes; /* a fill is done so many nanoseconds after the last one was submitted */
+  uint64_t filled_ns;  /* when that was */
   long errors; /* frees of what is not allocated, or of stream-ordered memory under work that is pending,
                   memory unmapped or moved under work that is pending, work on what is not mapped */
 } fake_driver_t;
@@ -132,6 +149,10 @@ bool fake_is_any_in_use(fake_driver_t *driver, uint64_t address, uint64_t bytes)
 
 /* Mapped memory: all of it is there, and the device may use it. */
 bool fake_may_use(fake_driver_t *driver, uint64_t address, uint64_t bytes, int device);
+
+/* The newest fill that begins at an address; NULL: there is none. */
+#define FAKE_FILL_STREAMS UINT64_C(0x700000)
+const fake_fill_t *fake_fill_at(fake_driver_t *driver, uint64_t address);
 
 /* Options as the environment would give them: "NAME=value" strings, NULL at the end. Fails the test if one is
  * bad. */

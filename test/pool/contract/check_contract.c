@@ -31,6 +31,7 @@ typedef struct config {
           true},                                                                                             \
       {type " prewarmed", {TYPE(type), "GPUPOOL_PREWARM=3MiB*8,70000*9,20MiB", "GPUPOOL_RESERVE=0", NULL},   \
           true},                                                                                             \
+      {type " filled", {TYPE(type), "GPUPOOL_FILL=zero", "GPUPOOL_RESERVE=0", NULL}, true},                  \
   {                                                                                                          \
     type " trimming", {TYPE(type), "GPUPOOL_MAX_CACHED=8MiB", "GPUPOOL_IDLE_RELEASE=1", NULL}, true          \
   }
@@ -55,6 +56,7 @@ typedef struct model {
   fake_driver_t driver;
   gp_engine_t *engine;
   gp_context_t *contexts[2];
+  bool fills;
   owned_t live[LIVE_MAX];
   int live_count;
   uint64_t requested;
@@ -123,6 +125,10 @@ static void do_alloc(model_t *model)
   ck_assert_msg(!fake_is_any_in_use(&model->driver, address, bytes),
       "handed out while work of an earlier owner is pending");
 #endif
+  if (model->fills) {
+    const fake_fill_t *fill = fake_fill_at(&model->driver, address);
+    ck_assert_msg(fill && fill->is_done && fill->bytes == bytes, "handed out and not filled");
+  }
   model->live[model->live_count++] = (owned_t){address, bytes, index};
   model->allocations++;
   model->requested += bytes;
@@ -185,6 +191,7 @@ START_TEST(test_random_program)
   random_state = 12345 + (uint64_t)_i;
   fake_driver_init(&model.driver, CAPACITY, config->with_fence);
   model.engine = fake_engine(&model.driver, NULL, config->settings);
+  model.fills = strstr(config->name, "filled") != NULL;
   for (int i = 0; i < 2; i++) {
     gp_driver_context_t context = fake_context(i, 0);
     model.contexts[i] = gp_engine_context(model.engine, &context);

@@ -104,6 +104,30 @@ START_TEST(test_an_allocation_in_a_stream_is_work)
 }
 END_TEST
 
+/* GPUPOOL_FILL: so is a fill of memory that was there. */
+START_TEST(test_a_fill_in_a_stream_is_work)
+{
+  static const char *const filled_mode[] = {"GPUPOOL_REUSE=epoch", "GPUPOOL_FILL=zero", NULL};
+  const uint64_t handles[] = {FIRST, GP_STREAM_LEGACY, GP_STREAM_PER_THREAD};
+  for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++) {
+    start_streams(filled_mode, GP_GIB);
+    gp_stream_created(engine, context, FIRST);
+    gp_stream_created(engine, context, SECOND);
+    gp_stream_created(engine, context, STREAM_B);
+    uint64_t block = allocate_in(order(handles[i]), GP_MIB);
+    free_in(order(handles[i]), block);
+    synchronize();
+    ck_assert_uint_eq(deferred(), 0);
+    ck_assert_uint_eq(allocate_in(order(handles[i]), GP_MIB), block);
+    free_in(order(handles[i]), block);
+    look();
+    ck_assert_uint_eq(deferred(), GP_MIB);
+    ck_assert_uint_ne(allocate_in(order(SECOND), GP_MIB), block);
+    stop();
+  }
+}
+END_TEST
+
 START_TEST(test_streams_without_work_hold_nothing_back)
 {
   start_with_streams();
@@ -472,6 +496,7 @@ int main(void)
   tcase_add_test(streams, test_a_fact_frees_what_was_freed_before_it);
   tcase_add_test(streams, test_a_fact_about_a_stream_gives_nothing_back);
   tcase_add_test(streams, test_an_allocation_in_a_stream_is_work);
+  tcase_add_test(streams, test_a_fill_in_a_stream_is_work);
   tcase_add_test(streams, test_streams_without_work_hold_nothing_back);
   tcase_add_test(streams, test_every_stream_with_work_is_asked);
   tcase_add_test(streams, test_work_after_the_beginning_is_not_covered);
