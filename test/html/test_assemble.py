@@ -100,7 +100,7 @@ class Modules(Case):
         for text in ("'</script>'", "'</SCRIPT '", "'<!--'", "'<script>'", "'\u2028'"):
             self.refuse("cannot hold", main_js="f(%s);\n" % text)
         for text in ("p::after { content: '</style>' }", "@import 'a.css';", "p { background: url(http://a/b) }"):
-            self.refuse("may not", main_js="f();\n", page_css=text)
+            self.refuse("none may end", main_js="f();\n", page_css=text)
 
 
 class Page(Case):
@@ -117,6 +117,13 @@ class Page(Case):
         before, behind, _ = assemble.assemble(self.folder)
         self.assertTrue(before.endswith('<script type="application/octet-stream;base64" id="payload">'))
         self.assertEqual(behind, "</script><p>end\n")
+
+    def test_style_sheets_become_one(self):
+        link = '<link rel="stylesheet" href="%s.css">'
+        page = self.make(main_js="f();\n", page_html=PAGE.replace(link % "page", link % "page" + "\n" + link % "more"), more_css="b { top: 0 }\n")
+        self.assertRegex(page, r"(?s)<style>[^<]*color: red[^<]*top: 0[^<]*</style>")
+        self.assertEqual(page.count("<style>"), 1)
+        self.assertNotIn("<link", page)
 
     def test_a_page_without_a_part(self):
         for part in ("<link", "<script type=\"module\"", "id=\"payload\"", "script-src 'self'"):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes one file of the page's modules: assemble.py [--depfile FILE] PAGE_FOLDER OUTPUT
 
-PAGE_FOLDER has page.html, and beside it what that names: a style sheet, and a module that imports the others. OUTPUT is C
+PAGE_FOLDER has page.html, and beside it what that names: style sheets, and a module that imports the others. OUTPUT is C
 source, the text before and after a payload (page_text.h); if its name ends in .html it is the page itself, without one.
 
 The modules become one script, in the order of their imports, inside of one function in strict mode: `import` and `export` are
@@ -23,6 +23,7 @@ import sys
 
 STYLE = re.compile(r'<link rel="stylesheet" href="([\w./-]+)">')
 SCRIPT = re.compile(r'<script type="module" src="([\w./-]+)"></script>')
+STYLES = '<style></style>'
 PAYLOAD = '<script type="application/octet-stream;base64" id="payload"></script>'
 IMPORT = re.compile(r"^import\b(?: *\{([^}]*)\} *from)? *(?:'([^'\n]*)'|\"([^\"\n]*)\");?[ \t]*$", re.M)
 DECLARATION = re.compile(r"(export +)?(?:(?:async +)?function\b *\*?|class\b|const\b|let\b|var\b) *([\w$]*)")
@@ -233,10 +234,11 @@ def assemble(folder):
     """(the page before the payload, the page behind it, the paths of all that was read)"""
     path = os.path.join(folder, "page.html")
     page = read(path)
-    style_path = os.path.join(folder, find_once(STYLE, page, path, "style sheets"))
-    style = "\n" + read(style_path)
-    if re.search(r"</style|@import|url\((?!['\"]?data:)", style, re.I):
-        raise Problem("%s: it may not end the element, or load anything" % style_path)
+    style_paths = [os.path.join(folder, name) for name in STYLE.findall(page)]
+    style = "\n" + "\n".join(map(read, style_paths))
+    if not style_paths or re.search(r"</style|@import|url\((?!['\"]?data:)", style, re.I):
+        raise Problem("%s: it needs a style sheet, and none may end the element, or load anything" % path)
+    page = STYLE.sub("", STYLE.sub(lambda _: STYLES, page, 1))
     script, module_paths = one_script(os.path.normpath(os.path.join(folder, find_once(SCRIPT, page, path, "modules"))))
     script = "\n" + script
     page = replace_once(page, path, "script-src 'self'", "script-src " + digest(script))
@@ -246,10 +248,10 @@ def assemble(folder):
     behind = "</script>" + behind
 
     def fill(part):  # functions, for a replacement may have backslashes
-        part = STYLE.sub(lambda _: "<style>%s</style>" % style, part)
+        part = part.replace(STYLES, "<style>%s</style>" % style)
         return SCRIPT.sub(lambda _: "<script>%s</script>" % script, part)
 
-    return fill(before), fill(behind), [path, style_path] + module_paths
+    return fill(before), fill(behind), [path] + style_paths + module_paths
 
 
 def c_string(text):

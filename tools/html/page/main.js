@@ -13,9 +13,12 @@ import {Selection} from './selection.js';
 import {makeSeries} from './series.js';
 import {addressesView} from './views/addresses.js';
 import {bandsView} from './views/bands.js';
+import {compareView} from './views/compare.js';
 import {curveView} from './views/curve.js';
 import {findingsView} from './views/findings.js';
+import {flameView} from './views/flame.js';
 import {stateView} from './views/state.js';
+import {tablesView} from './views/tables.js';
 
 /**
  * @typedef {import('./series.js').SeriesName} SeriesName
@@ -32,7 +35,7 @@ import {stateView} from './views/state.js';
  */
 
 /** @type {ViewMaker[]} */
-const VIEWS = [findingsView, bandsView, addressesView, stateView];
+const VIEWS = [findingsView, bandsView, addressesView, stateView, flameView, tablesView, compareView];
 
 const SERIES_KEPT = 3;
 

@@ -1,0 +1,163 @@
+/**
+ * What was asked for by each stack, as `gpupool sites` counts it: from the tool's own sums where everything is selected, else
+ * from the allocations that are. Host memory is left out. Without stacks the groups are the recording's owners, which are sizes then.
+ */
+import {HOST} from './recording.js';
+/** @typedef {import('./recording.js').Recording} Recording */
+/** @typedef {import('./selection.js').SelectionState} SelectionState */
+
+/**
+ * @typedef {'live' | 'peak' | 'oom' | 'total' | 'count' | 'temporary'} MeasureId
+ * @typedef {{id: MeasureId, label: string, what: string, column: string, byCount: boolean}} Measure
+ * @typedef {object} Amounts by stack, the last is of what has none; or by owner
+ * @property {boolean} byStack
+ * @property {Float64Array} bytes
+ * @property {Float64Array} counts
+ * @property {number} moment at which it was held; -1: it is over all of the time
+ * @property {boolean} isSelection of a part of the allocations
+ */
+
+/**
+ * `what` is as in the heading of `gpupool sites`.
+ * @type {Measure[]}
+ */
+export const MEASURES = [
+  {id: 'peak', label: 'Peak', what: 'held at the peak', column: 'peak', byCount: false},
+  {id: 'oom', label: 'Out of memory', what: 'held when memory ran out', column: 'oom', byCount: false},
+  {id: 'live', label: 'End', what: 'held at the end', column: 'live', byCount: false},
+  {id: 'total', label: 'Total', what: 'ever asked for', column: 'total', byCount: false},
+  {id: 'count', label: 'Count', what: 'allocations', column: 'total', byCount: true},
+  {id: 'temporary', label: 'Temporary', what: 'temporary allocations', column: 'temporary', byCount: true},
+];
+
+/** @param {MeasureId} id @returns {Measure} */
+export function measureOf(id) {
+  return /** @type {Measure} */ (MEASURES.find(measure => measure.id === id));
+}
+
+/**
+ * When memory ran out: of the event that the summary describes, else of the last.
+ * @param {Recording} recording
+ */
+export function oomMoment(recording) {
+  const {at} = recording.summary;
+  const ooms = recording.marks.filter(mark => mark.kind === 'oom');
+  const main = at && at.what === 'oom' ? ooms.find(mark => recording.eventOf(mark.moment) === at.event) : undefined;
+  return main || ooms[ooms.length - 1] || null;
+}
+
+/**
+ * The measures that a recording has.
+ * @param {Recording} recording @returns {Measure[]}
+ */
+export function measuresOf(recording) {
+  return MEASURES.filter(measure => measure.id !== 'oom' || oomMoment(recording));
+}
+
+/**
+ * What a reader wants first: as `gpupool sites` sorts.
+ * @param {Recording} recording @returns {MeasureId}
+ */
+export function defaultMeasure(recording) {
+  if (oomMoment(recording))
+    return 'oom';
+  return recording.summary.reason === 'recovered' ? 'live' : 'peak';
+}
+
+/** @param {Recording} recording @param {SelectionState} state @returns {boolean} nothing of the recording is left out */
+function isAll(recording, state) {
+  return state.device < 0 && state.owner < 0 && state.from === 0 && state.to === recording.end;
+}
+
+/**
+ * The moment between `from` and `to` at which most was held of what is wanted.
+ * @param {Recording} recording @param {(life: number) => boolean} wants @param {number} from @param {number} to
+ */
+export function peakMoment(recording, wants, from, to) {
+  const {lives} = recording;
+  const change = new Float64Array(recording.end + 2);
+  let bytes = 0;
+  for (let i = 0; i < lives.count; i++) {
+    if (lives.kind[i] === HOST || !wants(i))
+      continue;
+    if (lives.begin[i] <= from && lives.freed[i] > from)
+      bytes += lives.requested[i];
+    if (lives.begin[i] > from)
+      change[lives.begin[i]] += lives.requested[i];
+    if (lives.freed[i] > from)
+      change[lives.freed[i]] -= lives.requested[i];
+  }
+  let most = bytes;
+  let peak = from;
+  for (let moment = from + 1; moment <= to; moment++) {
+    bytes += change[moment];
+    if (bytes > most) {
+      most = bytes;
+      peak = moment;
+    }
+  }
+  return peak;
+}
+
+/**
+ * Whether a life counts, by measure.
+ * @param {Recording} recording @param {SelectionState} state @param {Measure} measure @param {(life: number) => boolean} wants
+ * @returns {{moment: number, counts: (life: number) => boolean}}
+ */
+function counting(recording, state, measure, wants) {
+  const {lives} = recording;
+  const {from, to} = state;
+  /** @param {number} moment @returns {(life: number) => boolean} */
+  const heldAt = moment => life => lives.begin[life] <= moment && lives.freed[life] > moment;
+  switch (measure.id) {
+  case 'live':
+    return {moment: to, counts: to === recording.end ? life => recording.isHeld(life) : heldAt(to)};
+  case 'peak': {
+    const moment = peakMoment(recording, wants, from, to);
+    return {moment, counts: heldAt(moment)};
+  }
+  case 'oom': {
+    const oom = oomMoment(recording);
+    if (!oom || oom.moment < from || oom.moment > to)
+      return {moment: -1, counts: () => false};
+    const held = heldAt(oom.moment);
+    return {moment: oom.moment, counts: life => held(life) && (state.device >= 0 || oom.device < 0 || lives.device[life] === oom.device)};
+  }
+  default: { /* what is there at some time between */
+    /** @param {number} life @returns {boolean} */
+    const overlaps = life => lives.begin[life] <= to && (lives.freed[life] > from || from === 0);
+    const {isTemporary} = recording;
+    return {moment: -1, counts: measure.id === 'temporary' ? life => overlaps(life) && isTemporary.call(recording, life) : overlaps};
+  }
+  }
+}
+
+/** @param {Recording} recording @param {SelectionState} state @param {MeasureId} id @returns {Amounts} */
+export function amountsOf(recording, state, id) {
+  const {lives, stackCount} = recording;
+  const measure = measureOf(id);
+  const byStack = recording.hasStacks;
+  const groups = byStack ? stackCount + 1 : recording.owners.length;
+  const isSelection = !isAll(recording, state);
+  /** @param {number} life @returns {boolean} */
+  const wants = life => (state.device < 0 || lives.device[life] === state.device) && (state.owner < 0 || lives.owner[life] === state.owner);
+  const bytes = recording.columns.get(`stack.${measure.column}_bytes`);
+  const counts = recording.columns.get(`stack.${measure.column}_count`);
+  if (byStack && !isSelection && bytes && counts)
+    return {
+      byStack, bytes: Float64Array.from(bytes), counts: Float64Array.from(counts), isSelection,
+      moment: ['peak', 'oom', 'live'].includes(id) ? counting(recording, state, measure, wants).moment : -1,
+    };
+  /** @type {Amounts} */
+  const amounts = {byStack, bytes: new Float64Array(groups), counts: new Float64Array(groups), moment: -1, isSelection};
+  const count = counting(recording, state, measure, wants);
+  amounts.moment = count.moment;
+  for (let i = 0; i < lives.count; i++) {
+    if (lives.kind[i] === HOST || !wants(i) || !count.counts(i))
+      continue;
+    const group = !byStack ? lives.owner[i] : lives.stack[i] >= 0 ? lives.stack[i] : stackCount;
+    amounts.bytes[group] += lives.requested[i];
+    amounts.counts[group]++;
+  }
+  return amounts;
+}

@@ -1,0 +1,347 @@
+/**
+ * A table of any number of rows, of which only those that can be seen are elements: sortable, usable by keyboard, copied as
+ * tab-separated values. What a screen reader is told is a grid with all of its rows.
+ */
+import {element, replace} from './dom.js';
+
+const ROW_HEIGHT = 24; /* as --row-height of views.css */
+const BEYOND = 8; /* rows that are there above and below what is seen */
+
+/**
+ * @typedef {object} TableColumn
+ * @property {string} id
+ * @property {string} label
+ * @property {string} width as of a grid: "12ch", "minmax(20ch, 1fr)"
+ * @property {boolean} [isNumber] on the right, and sorted with the largest first
+ * @property {(row: number) => string} text what is shown, and copied unless `plain` is there
+ * @property {(row: number) => string | number} [value] what it is sorted by; without, by the text
+ * @property {(row: number) => string | number} [plain] what is copied: figures without units
+ * @property {(row: number) => Node | null} [before] an element in front of the text
+ * @property {string} [title] what the column is, at its head
+ *
+ * @typedef {object} TableOptions
+ * @property {string} label
+ * @property {(row: number) => void} [open] the reader chose a row
+ * @property {(row: number) => boolean} [isSelected]
+ * @property {(row: number) => {level: number, expanded: boolean | null}} [branch] of a tree: it is one then
+ * @property {(row: number, isOpen: boolean) => void} [expand]
+ * @property {string} [empty] what stands there without rows
+ * @property {boolean} [isSorted] false: the order of the rows is theirs
+ */
+
+let tables = 0;
+
+/** @param {string | number} a @param {string | number} b @returns {number} */
+function compareValues(a, b) {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/**
+ * A cell as a spreadsheet takes it: one line, and no formula.
+ * @param {string | number} value @returns {string}
+ */
+export function tsvCell(value) {
+  if (typeof value === 'number')
+    return String(value);
+  const line = value.replace(/[\t\r\n\v\f\u0085]+/g, ' ');
+  return /^[=+\-@]/.test(line) ? "'" + line : line;
+}
+
+/** @param {string} text @returns {Promise<boolean>} */
+export async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch (error) { /* a browser that has none for files */
+    const area = /** @type {HTMLTextAreaElement} */ (element('textarea', {class: 'unseen', 'aria-hidden': 'true'}));
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    const isCopied = document.execCommand('copy');
+    area.remove();
+    return isCopied;
+  }
+}
+
+export class Table {
+  /** @param {TableOptions} options */
+  constructor(options) {
+    this.options = options;
+    this.id = `table${++tables}`;
+    /** @type {TableColumn[]} */
+    this.columns = [];
+    this.rows = new Uint32Array(0); /* in the order in which they are shown */
+    this.sort = {column: '', isDescending: true};
+    this.active = 0; /* place in rows */
+    this.first = -1;
+    this.last = -1;
+    this.isPending = false;
+    this.head = element('div', {class: 'table-head', role: 'row', 'aria-rowindex': 1});
+    this.body = element('div', {class: 'table-body', role: 'presentation'});
+    this.element = element('div', {
+      class: 'table', id: this.id, role: options.branch ? 'treegrid' : 'grid', tabindex: 0, 'aria-label': options.label,
+      onscroll: () => this.draw(false), onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
+      onclick: (/** @type {MouseEvent} */ event) => this.click(event),
+    }, this.head, this.body);
+    new ResizeObserver(() => this.draw(false)).observe(this.element);
+  }
+
+  /**
+   * @param {TableColumn[]} columns @param {string} sort id of the column that it is sorted by at first; '': as the rows come
+   */
+  setColumns(columns, sort) {
+    this.columns = columns;
+    const column = columns.find(one => one.id === sort);
+    this.sort = {column: sort, isDescending: Boolean(column && column.isNumber)};
+    this.element.style.setProperty('--columns', columns.map(one => one.width).join(' '));
+    this.drawHead();
+  }
+
+  /**
+   * Other rows; they are sorted here.
+   * @param {Uint32Array} rows @param {boolean} [isNew] from the first on
+   */
+  setRows(rows, isNew = false) {
+    this.rows = rows;
+    this.sortRows();
+    this.active = isNew ? 0 : Math.max(0, Math.min(this.active, rows.length - 1));
+    if (isNew)
+      this.element.scrollTop = 0;
+    this.element.setAttribute('aria-rowcount', String(rows.length + 1));
+    this.draw(true);
+  }
+
+  sortRows() {
+    const column = this.columns.find(one => one.id === this.sort.column);
+    if (!column || this.options.isSorted === false)
+      return;
+    const value = column.value || column.text;
+    const {rows} = this;
+    const sign = this.sort.isDescending ? -1 : 1;
+    const values = Array.from(rows, row => value(row));
+    const places = Uint32Array.from(rows.keys());
+    places.sort((a, b) => sign * compareValues(values[a], values[b]) || rows[a] - rows[b]);
+    this.rows = places.map(place => rows[place]);
+  }
+
+  drawHead() {
+    replace(this.head, ...this.columns.map(column => {
+      const isSorted = column.id === this.sort.column;
+      const arrow = isSorted ? (this.sort.isDescending ? ' ↓' : ' ↑') : '';
+      const label = this.options.isSorted === false ? column.label
+        : element('button', {type: 'button', onclick: () => this.sortBy(column)}, column.label + arrow);
+      return element('div', {
+        role: 'columnheader', class: column.isNumber ? 'number' : '', title: column.title || null,
+        'aria-sort': isSorted ? (this.sort.isDescending ? 'descending' : 'ascending') : null,
+      }, label);
+    }));
+  }
+
+  /** @param {TableColumn} column */
+  sortBy(column) {
+    const isSame = this.sort.column === column.id;
+    this.sort = {column: column.id, isDescending: isSame ? !this.sort.isDescending : Boolean(column.isNumber)};
+    this.sortRows();
+    this.active = 0;
+    this.element.scrollTop = 0;
+    this.drawHead();
+    this.draw(true);
+    const place = this.columns.indexOf(column);
+    /** @type {HTMLElement} */ (this.head.children[place].firstElementChild).focus();
+  }
+
+  /** @param {boolean} isChanged else it is only scrolled */
+  draw(isChanged) {
+    const {scrollTop, clientHeight} = this.element;
+    const first = Math.max(0, Math.floor(scrollTop / ROW_HEIGHT) - BEYOND);
+    const last = Math.min(this.rows.length, Math.ceil((scrollTop + clientHeight) / ROW_HEIGHT) + BEYOND);
+    if (!isChanged && first === this.first && last === this.last)
+      return;
+    this.first = first;
+    this.last = last;
+    this.body.style.height = `${Math.max(1, this.rows.length) * ROW_HEIGHT}px`;
+    /** @type {HTMLElement[]} */
+    const made = [];
+    for (let place = first; place < last; place++)
+      made.push(this.makeRow(place));
+    replace(this.body, ...made);
+    if (!this.rows.length)
+      this.body.append(element('div', {class: 'table-empty'}, this.options.empty || 'Nothing here.'));
+    this.drawActive();
+  }
+
+  /** @param {number} place @returns {HTMLElement} */
+  makeRow(place) {
+    const row = this.rows[place];
+    const {branch, isSelected} = this.options;
+    const of = branch ? branch(row) : null;
+    const isChosen = Boolean(isSelected && isSelected(row));
+    const cells = this.columns.map((column, at) => {
+      const text = column.text(row);
+      const isTree = of && at === 0;
+      const twist = isTree ? element('span', {class: 'twist', 'aria-hidden': 'true'}, of.expanded === null ? '' : of.expanded ? '▾' : '▸') : null;
+      const cell = element('div', {role: 'gridcell', class: column.isNumber ? 'number' : '', title: text.length > 12 ? text : null},
+        twist, column.before ? column.before(row) : null, text);
+      if (isTree)
+        cell.style.paddingLeft = `${8 + 14 * Math.min(of.level, 30)}px`;
+      return cell;
+    });
+    const made = element('div', {
+      role: 'row', id: `${this.id}-${place}`, class: isChosen ? 'table-row chosen' : 'table-row', 'aria-rowindex': place + 2,
+      'aria-selected': isSelected ? String(isChosen) : null, 'aria-level': of ? of.level + 1 : null,
+      'aria-expanded': of && of.expanded !== null ? String(of.expanded) : null, 'data-place': place,
+    }, ...cells);
+    made.style.top = `${place * ROW_HEIGHT}px`;
+    return made;
+  }
+
+  drawActive() {
+    for (const row of this.body.children)
+      row.classList.toggle('active', /** @type {HTMLElement} */ (row).dataset.place === String(this.active));
+    if (this.rows.length)
+      this.element.setAttribute('aria-activedescendant', `${this.id}-${this.active}`);
+    else
+      this.element.removeAttribute('aria-activedescendant');
+  }
+
+  /**
+   * Goes to a row, which is then in view.
+   * @param {number} place
+   */
+  go(place) {
+    this.active = Math.max(0, Math.min(place, this.rows.length - 1));
+    const top = this.active * ROW_HEIGHT;
+    const room = this.element.clientHeight - this.head.offsetHeight;
+    if (top < this.element.scrollTop)
+      this.element.scrollTop = top;
+    else if (top + ROW_HEIGHT > this.element.scrollTop + room)
+      this.element.scrollTop = top + ROW_HEIGHT - room;
+    this.draw(false);
+    this.drawActive();
+  }
+
+  /** @param {number} row */
+  goTo(row) {
+    const place = this.rows.indexOf(row);
+    if (place >= 0)
+      this.go(place);
+  }
+
+  /** @param {MouseEvent} event */
+  click(event) {
+    const target = /** @type {HTMLElement} */ (event.target);
+    const row = /** @type {HTMLElement | null} */ (target.closest('.table-row'));
+    if (!row)
+      return;
+    const place = Number(row.dataset.place);
+    this.active = place;
+    this.drawActive();
+    if (target.classList.contains('twist'))
+      this.toggle(place);
+    else if (this.options.open)
+      this.options.open(this.rows[place]);
+  }
+
+  /** @param {number} place */
+  toggle(place) {
+    const {branch, expand} = this.options;
+    const row = this.rows[place];
+    if (branch && expand && branch(row).expanded !== null)
+      expand(row, !branch(row).expanded);
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    const page = Math.max(1, Math.floor(this.element.clientHeight / ROW_HEIGHT) - 2);
+    const {branch, expand, open} = this.options;
+    if (event.target !== this.element || !this.rows.length || event.altKey || event.metaKey)
+      return;
+    const row = this.rows[this.active];
+    const of = branch ? branch(row) : null;
+    switch (event.key) {
+    case 'ArrowDown': this.go(this.active + 1); break;
+    case 'ArrowUp': this.go(this.active - 1); break;
+    case 'PageDown': this.go(this.active + page); break;
+    case 'PageUp': this.go(this.active - page); break;
+    case 'Home': this.go(0); break;
+    case 'End': this.go(this.rows.length - 1); break;
+    case 'ArrowRight':
+      if (!of || !expand)
+        return;
+      if (of.expanded === false)
+        expand(row, true);
+      else if (of.expanded)
+        this.go(this.active + 1);
+      break;
+    case 'ArrowLeft':
+      if (!of || !branch || !expand)
+        return;
+      if (of.expanded)
+        expand(row, false);
+      else
+        this.goToParent(of.level);
+      break;
+    case 'Enter':
+      if (open)
+        open(row);
+      break;
+    default: return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  /** @param {number} level */
+  goToParent(level) {
+    const {branch} = this.options;
+    for (let place = this.active - 1; branch && place >= 0; place--)
+      if (branch(this.rows[place]).level < level) {
+        this.go(place);
+        return;
+      }
+  }
+
+  /** @returns {string} all rows, in the order in which they are shown */
+  tsv() {
+    const lines = [this.columns.map(column => tsvCell(column.label)).join('\t')];
+    for (const row of this.rows)
+      lines.push(this.columns.map(column => tsvCell(column.plain ? column.plain(row) : column.text(row))).join('\t'));
+    return lines.join('\n') + '\n';
+  }
+}
+
+/**
+ * A button that copies a table, and says so.
+ * @param {Table} table @returns {HTMLElement}
+ */
+export function copyButton(table) {
+  const button = element('button', {
+    type: 'button', class: 'copy', title: 'Copies all rows as tab-separated values, figures in bytes', onclick: async () => {
+      const isCopied = await copyText(table.tsv());
+      button.textContent = isCopied ? 'Copied' : 'The browser refused';
+      setTimeout(() => {
+        button.textContent = 'Copy';
+      }, 1500);
+    },
+  }, 'Copy');
+  return button;
+}
+
+/**
+ * A choice of one of several, of which all can be seen.
+ * @template {string} Id
+ * @param {string} label @param {{id: Id, label: string, title?: string}[]} choices @param {(id: Id) => void} choose
+ * @returns {{element: HTMLElement, show: (id: Id) => void}}
+ */
+export function segmented(label, choices, choose) {
+  const buttons = choices.map(choice => element('button', {
+    type: 'button', 'data-id': choice.id, title: choice.title || null, onclick: () => choose(choice.id),
+  }, choice.label));
+  return {
+    element: element('div', {class: 'segmented', role: 'group', 'aria-label': label}, ...buttons),
+    show: id => {
+      for (const button of buttons)
+        button.setAttribute('aria-pressed', String(button.dataset.id === id));
+    },
+  };
+}

@@ -1,0 +1,191 @@
+/**
+ * The rows of the tables: allocations put together by owner, stack, size, thread and stream, counted as the tool's reports count
+ * them, and the events themselves.
+ */
+/** @typedef {import('./recording.js').Recording} Recording */
+/** @typedef {import('./selection.js').SelectionState} SelectionState */
+/** @typedef {import('./amounts.js').MeasureId} MeasureId */
+import {amountsOf} from './amounts.js';
+import {HOST, POOLED} from './recording.js';
+
+/**
+ * Bytes that were asked for, and allocations.
+ * @typedef {{bytes: number, count: number}} Sum
+ */
+
+/** @returns {Sum} */
+function noSum() {
+  return {bytes: 0, count: 0};
+}
+
+/**
+ * @param {Sum} sum
+ * @param {number} bytes
+ */
+function count(sum, bytes) {
+  sum.bytes += bytes;
+  sum.count++;
+}
+
+/**
+ * By owner, as `gpupool sites` has them flat.
+ * @typedef {{owner: number, peak: Sum, live: Sum, total: Sum, temporary: Sum}} OwnerRow
+ * @param {Recording} recording
+ * @param {SelectionState} state the owner in it is left aside
+ * @returns {OwnerRow[]}
+ */
+export function ownerRows(recording, state) {
+  /** @type {OwnerRow[]} */
+  const rows = recording.owners.map((_, owner) => ({owner, peak: noSum(), live: noSum(), total: noSum(), temporary: noSum()}));
+  const none = rows.length - 1; /* of recordings with stacks the last owner is nobody */
+  for (const measure of /** @type {('peak' | 'live' | 'total' | 'temporary')[]} */ (['peak', 'live', 'total', 'temporary'])) {
+    const amounts = amountsOf(recording, {...state, owner: -1}, measure);
+    for (let group = 0; group < amounts.counts.length; group++) {
+      if (!amounts.counts[group])
+        continue;
+      const owner = !amounts.byStack ? group : group < recording.stackCount && recording.stackOwner[group] >= 0 ? recording.stackOwner[group] : none;
+      rows[owner][measure].bytes += amounts.bytes[group];
+      rows[owner][measure].count += amounts.counts[group];
+    }
+  }
+  return rows.filter(row => row.total.count > 0);
+}
+
+/**
+ * What the frames of each stack are, as a number that is the same for the same functions, files and lines.
+ * @param {Recording} recording
+ * @returns {Int32Array}
+ */
+function stacksByText(recording) {
+  const {stackFirst, stackFrames, stackCount, columns} = recording;
+  const parts = ['frame.function', 'frame.file', 'frame.line'].map(name => columns.get(name) || []);
+  /** @type {Map<string, number>} */
+  const frames = new Map();
+  /** @type {number[]} */
+  const frameIds = [];
+  /** @type {Map<string, number>} */
+  const stacks = new Map();
+  const ids = new Int32Array(stackCount);
+  for (let frame = 0; frame < parts[0].length; frame++) {
+    const text = parts.map(part => part[frame]).join(' ');
+    frameIds.push(frames.get(text) ?? frames.size);
+    frames.set(text, frameIds[frame]);
+  }
+  for (let stack = 0; stack < stackCount; stack++) {
+    const text = Array.from(stackFrames.subarray(stackFirst[stack], stackFirst[stack + 1]), frame => frameIds[frame]).join(' ');
+    ids[stack] = stacks.get(text) ?? stacks.size;
+    stacks.set(text, ids[stack]);
+  }
+  return ids;
+}
+
+/** @type {WeakMap<Recording, Int32Array>} */
+const stackIds = new WeakMap();
+
+/**
+ * What the program holds at the end, as `gpupool leaks` reports it: by device, kind and stack, or by size where there is none.
+ * @typedef {{device: number, what: number, stack: number, requested: number, bytes: number, count: number, first: number, life: number}} LeakRow
+ * @param {Recording} recording
+ * @param {(life: number) => boolean} wants
+ * @returns {LeakRow[]}
+ */
+export function leakRows(recording, wants) {
+  const {lives} = recording;
+  const ids = stackIds.get(recording) || stacksByText(recording);
+  stackIds.set(recording, ids);
+  /** @type {Map<string, LeakRow>} */
+  const rows = new Map();
+  for (let i = 0; i < lives.count; i++) {
+    if (!recording.isHeld(i) || !wants(i))
+      continue;
+    const stack = lives.stack[i];
+    const key = `${lives.device[i]} ${lives.what[i]} ${stack >= 0 ? ids[stack] : '=' + lives.requested[i]}`;
+    let row = rows.get(key);
+    if (!row) {
+      row = {device: lives.device[i], what: lives.what[i], stack, requested: lives.requested[i], bytes: 0, count: 0, first: lives.begin[i], life: i};
+      rows.set(key, row);
+    }
+    row.bytes += lives.requested[i];
+    row.count++;
+  }
+  return [...rows.values()];
+}
+
+/**
+ * By the size that was asked for, as `gpupool sites --by size`; `rounded` is what the pooled ones that are held take.
+ * @typedef {{requested: number, live: Sum, rounded: number, total: Sum, temporary: Sum, life: number}} SizeRow
+ * @param {Recording} recording
+ * @param {(life: number) => boolean} wants
+ * @returns {SizeRow[]}
+ */
+export function sizeRows(recording, wants) {
+  const {lives} = recording;
+  /** @type {Map<number, SizeRow>} */
+  const rows = new Map();
+  for (let i = 0; i < lives.count; i++) {
+    if (lives.kind[i] === HOST || !wants(i))
+      continue;
+    const requested = lives.requested[i];
+    let row = rows.get(requested);
+    if (!row) {
+      row = {requested, live: noSum(), rounded: 0, total: noSum(), temporary: noSum(), life: i};
+      rows.set(requested, row);
+    }
+    count(row.total, requested);
+    if (recording.isTemporary(i))
+      count(row.temporary, requested);
+    if (!recording.isHeld(i))
+      continue;
+    count(row.live, requested);
+    if (lives.kind[i] === POOLED)
+      row.rounded += lives.rounded[i];
+  }
+  return [...rows.values()];
+}
+
+/**
+ * By thread, or by stream.
+ * @typedef {{index: number, live: Sum, total: Sum, temporary: Sum}} PlaceRow
+ * @param {Recording} recording
+ * @param {'thread' | 'stream'} by
+ * @param {(life: number) => boolean} wants
+ * @returns {PlaceRow[]}
+ */
+export function placeRows(recording, by, wants) {
+  const {lives} = recording;
+  const places = lives[by];
+  /** @type {Map<number, PlaceRow>} */
+  const rows = new Map();
+  for (let i = 0; i < lives.count; i++) {
+    if (lives.kind[i] === HOST || !wants(i))
+      continue;
+    let row = rows.get(places[i]);
+    if (!row) {
+      row = {index: places[i], live: noSum(), total: noSum(), temporary: noSum()};
+      rows.set(places[i], row);
+    }
+    count(row.total, lives.requested[i]);
+    if (recording.isTemporary(i))
+      count(row.temporary, lives.requested[i]);
+    if (recording.isHeld(i))
+      count(row.live, lives.requested[i]);
+  }
+  return [...rows.values()];
+}
+
+/**
+ * The moments between `from` and `to` at which something of what is wanted happened; with a search, of allocations alone.
+ * @param {Recording} recording
+ * @param {SelectionState} state
+ * @param {Uint8Array | null} matching by life; null: all
+ * @returns {Uint32Array}
+ */
+export function eventRows(recording, state, matching) {
+  const lifeAt = recording.eventsByMoment();
+  const rows = new Uint32Array(Math.max(0, state.to - state.from));
+  let used = 0;
+  for (let moment = state.from + 1; moment <= state.to; moment++)
+    if (!matching || (lifeAt[moment] >= 0 && matching[lifeAt[moment]]))
+      rows[used++] = moment;
+  return rows.subarray(0, used);
+}

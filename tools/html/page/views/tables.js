@@ -1,0 +1,278 @@
+/**
+ * Tables: owners, what is held at the end, sizes, threads, streams, events. A row is chosen by a click or Enter, and the other views
+ * show what it is of.
+ */
+/** @typedef {import('../main.js').Context} Context */
+/** @typedef {import('../table.js').TableColumn} TableColumn */
+/** @typedef {import('../table_rows.js').Sum} Sum */
+import {element} from '../dom.js';
+import {momentEvent} from '../events.js';
+import {formatAddress, formatBytes, formatCount, formatDuration, formatPlural} from '../format.js';
+import {copyButton, segmented, Table} from '../table.js';
+import {eventRows, leakRows, ownerRows, placeRows, sizeRows} from '../table_rows.js';
+
+/** @typedef {'owners' | 'held' | 'sizes' | 'threads' | 'streams' | 'events'} TableId */
+
+/**
+ * @typedef {object} Contents
+ * @property {TableColumn[]} columns
+ * @property {string} sort id of a column; '': as the rows come
+ * @property {Uint32Array} rows
+ * @property {(row: number) => void} open
+ * @property {(row: number) => boolean} isSelected
+ * @property {string} about
+ */
+
+/**
+ * @param {string} id
+ * @param {string} label
+ * @param {(row: number) => number} value
+ * @param {string} [title]
+ * @returns {TableColumn}
+ */
+function bytesColumn(id, label, value, title) {
+  return {id, label, title, width: '11ch', isNumber: true, text: row => formatBytes(value(row)), value, plain: value};
+}
+
+/**
+ * @param {string} id
+ * @param {string} label
+ * @param {(row: number) => number} value
+ * @param {string} [title]
+ * @returns {TableColumn}
+ */
+function countColumn(id, label, value, title) {
+  return {id, label, title, width: '11ch', isNumber: true, text: row => formatCount(value(row)), value, plain: value};
+}
+
+/**
+ * Bytes and count of a sum.
+ * @param {string} id
+ * @param {string} label
+ * @param {(row: number) => Sum} sum
+ * @param {string} noun "blocks"
+ * @param {string} title
+ * @returns {TableColumn[]}
+ */
+function sumColumns(id, label, sum, noun, title) {
+  return [bytesColumn(id, label, row => sum(row).bytes, title), countColumn(`${id}-count`, noun, row => sum(row).count, title)];
+}
+
+export const tablesView = {
+  id: 'tables',
+  title: 'Tables',
+  /** @param {Context} context */
+  create(context) {
+    const {selection} = context;
+    /** @type {TableId} */
+    let which = 'owners';
+    /** @type {Contents | null} */
+    let contents = null;
+    const tabs = segmented('Table', [
+      {id: 'owners', label: 'Owners'}, {id: 'held', label: 'Held at the end'}, {id: 'sizes', label: 'Sizes'},
+      {id: 'threads', label: 'Threads'}, {id: 'streams', label: 'Streams'}, {id: 'events', label: 'Events'},
+    ], id => {
+      which = /** @type {TableId} */ (id);
+      show(true);
+    });
+    const about = element('span', {class: 'note'});
+    const table = new Table({
+      label: 'Table', open: row => contents && contents.open(row), isSelected: row => contents !== null && contents.isSelected(row),
+      empty: 'Nothing of the recording is of what is selected.',
+    });
+    const root = element('section', {class: 'view tables', 'aria-label': 'Tables'},
+      element('div', {class: 'tools'}, tabs.element, about, copyButton(table)), table.element);
+
+    /**
+     * What device, owner and search select, and is there at some time between.
+     * @returns {(life: number) => boolean}
+     */
+    function wanted() {
+      const recording = context.recording();
+      const {lives} = recording;
+      const {from, to} = selection.state;
+      const matching = selection.matches();
+      return life => matching[life] === 1 && lives.begin[life] <= to && (lives.freed[life] > from || from === 0);
+    }
+
+    /** @returns {Contents} */
+    function ownersTable() {
+      const recording = context.recording();
+      const words = selection.state.search.trim().toLowerCase();
+      const all = ownerRows(recording, selection.state);
+      const owner = (/** @type {number} */ row) => recording.owners[all[row].owner];
+      const rows = [...all.keys()].filter(row => !words || `${owner(row).name} ${owner(row).text}`.toLowerCase().includes(words));
+      return {
+        columns: [
+          {
+            id: 'owner', label: 'Owner', width: 'minmax(24ch, 1fr)', text: row => owner(row).text, before: row => {
+              const swatch = element('i', {class: 'swatch'});
+              swatch.style.background = context.colors.css[all[row].owner];
+              return swatch;
+            },
+          },
+          ...sumColumns('peak', 'At the peak', row => all[row].peak, 'Blocks', 'Held when the devices together held most'),
+          ...sumColumns('live', 'At the end', row => all[row].live, 'Blocks', 'Held at the end'),
+          ...sumColumns('total', 'Total', row => all[row].total, 'Calls', 'All that was ever asked for'),
+          countColumn('temporary', 'Temporary', row => all[row].temporary.count, 'Freed before anything else was allocated on the device'),
+        ],
+        sort: 'peak', rows: Uint32Array.from(rows), about: formatPlural(rows.length, recording.hasStacks ? 'owner' : 'size'),
+        open: row => selection.set({owner: selection.state.owner === all[row].owner ? -1 : all[row].owner}),
+        isSelected: row => selection.state.owner === all[row].owner,
+      };
+    }
+
+    /** @returns {Contents} */
+    function heldTable() {
+      const recording = context.recording();
+      const all = leakRows(recording, wanted());
+      const sum = all.reduce((bytes, row) => bytes + row.bytes, 0);
+      const isLeak = ['exit', 'recovered'].includes(recording.summary.reason);
+      /** @param {number} row */
+      const first = row => recording.lives.begin[all[row].life];
+      return {
+        columns: [
+          {
+            id: 'owner', label: 'Owner', width: 'minmax(24ch, 1fr)', text: row => recording.ownerName(all[row].life),
+          },
+          bytesColumn('bytes', 'Bytes', row => all[row].bytes),
+          countColumn('count', 'Blocks', row => all[row].count),
+          {id: 'device', label: 'Device', width: '8ch', isNumber: true, text: row => String(all[row].device), value: row => all[row].device},
+          {id: 'kind', label: 'Kind', width: '14ch', text: row => all[row].what < 0 ? 'pooled' : recording.strings[all[row].what]},
+          {
+            id: 'first', label: 'Oldest', width: '20ch', text: row => recording.hasTimes && first(row) ? formatDuration(recording.timeOf(first(row)))
+              : recording.momentText(first(row)), value: first, title: 'When the oldest of them was allocated',
+          },
+          {
+            id: 'stack', label: 'Innermost frame', width: 'minmax(20ch, 1fr)',
+            text: row => all[row].stack >= 0 && recording.framesOf(all[row].stack).length ? recording.frameText(recording.framesOf(all[row].stack)[0]) : '',
+          },
+        ],
+        sort: 'bytes', rows: Uint32Array.from(all.keys()),
+        about: `${formatBytes(sum)} ${isLeak ? 'never freed' : 'live when the snapshot was written'}, ${formatPlural(all.length, 'stack')}`,
+        open: row => choose(all[row].life), isSelected: row => selection.state.life === all[row].life,
+      };
+    }
+
+    /** @returns {Contents} */
+    function sizesTable() {
+      const all = sizeRows(context.recording(), wanted());
+      return {
+        columns: [
+          bytesColumn('size', 'Size', row => all[row].requested, 'What was asked for at once'),
+          ...sumColumns('total', 'Total', row => all[row].total, 'Calls', 'All that was ever asked for'),
+          ...sumColumns('live', 'At the end', row => all[row].live, 'Blocks', 'Held at the end'),
+          bytesColumn('rounded', 'Rounded', row => all[row].rounded, 'What the pooled blocks that are held take'),
+          countColumn('temporary', 'Temporary', row => all[row].temporary.count, 'Freed before anything else was allocated on the device'),
+          {id: 'rest', label: '', width: '1fr', text: () => ''},
+        ],
+        sort: 'total', rows: Uint32Array.from(all.keys()), about: formatPlural(all.length, 'size'),
+        open: row => choose(all[row].life), isSelected: row => selection.state.life === all[row].life,
+      };
+    }
+
+    /**
+     * @param {'thread' | 'stream'} by
+     * @returns {Contents}
+     */
+    function placesTable(by) {
+      const recording = context.recording();
+      const all = placeRows(recording, by, wanted());
+      /** @param {number} row */
+      const name = row => by === 'thread' ? recording.threadName(all[row].index) : recording.streamName(all[row].index);
+      return {
+        columns: [
+          {id: 'name', label: by === 'thread' ? 'Thread' : 'Stream', width: 'minmax(24ch, 40ch)', text: name},
+          ...sumColumns('total', 'Total', row => all[row].total, 'Calls', 'All that was ever asked for'),
+          ...sumColumns('live', 'At the end', row => all[row].live, 'Blocks', 'Held at the end'),
+          countColumn('temporary', 'Temporary', row => all[row].temporary.count, 'Freed before anything else was allocated on the device'),
+          {id: 'rest', label: '', width: '1fr', text: () => ''},
+        ],
+        sort: 'total', rows: Uint32Array.from(all.keys()), about: formatPlural(all.length, by),
+        open: row => {
+          if (by === 'thread' && all[row].index >= 0)
+            selection.set({search: selection.state.search === name(row) ? '' : name(row)});
+        },
+        isSelected: row => selection.state.search === name(row),
+      };
+    }
+
+    /** @returns {Contents} */
+    function eventsTable() {
+      const recording = context.recording();
+      const {lives} = recording;
+      const lifeAt = recording.eventsByMoment();
+      const rows = eventRows(recording, selection.state, selection.isWhole ? null : selection.matches());
+      /** @param {number} moment @param {(life: number) => string} text */
+      const ofLife = (moment, text) => lifeAt[moment] >= 0 ? text(lifeAt[moment]) : '';
+      return {
+        columns: [
+          {
+            id: 'event', label: 'Event', width: '11ch', isNumber: true, text: moment => formatCount(recording.eventOf(moment)),
+            value: moment => moment, plain: moment => recording.eventOf(moment),
+          },
+          {
+            id: 'time', label: 'Time', width: '14ch', isNumber: true, value: moment => moment,
+            text: moment => recording.hasTimes ? `${(recording.timeOf(moment) / 1e6).toFixed(3)} ms` : '',
+            plain: moment => recording.hasTimes ? recording.timeOf(moment) : '',
+          },
+          {id: 'what', label: 'What', width: 'minmax(30ch, 1fr)', text: moment => momentEvent(recording, moment)},
+          {
+            id: 'size', label: 'Size', width: '11ch', isNumber: true, text: moment => ofLife(moment, life => formatBytes(lives.requested[life])),
+            value: moment => lifeAt[moment] >= 0 ? lives.requested[lifeAt[moment]] : -1,
+            plain: moment => lifeAt[moment] >= 0 ? lives.requested[lifeAt[moment]] : '',
+          },
+          {id: 'address', label: 'Address', width: '18ch', text: moment => ofLife(moment, life => formatAddress(lives.address[life]))},
+          {id: 'device', label: 'Device', width: '8ch', isNumber: true, text: moment => ofLife(moment, life => String(lives.device[life]))},
+          {id: 'stream', label: 'Stream', width: '16ch', text: moment => ofLife(moment, life => recording.streamName(lives.stream[life]))},
+          {id: 'thread', label: 'Thread', width: '18ch', text: moment => ofLife(moment, life => recording.threadName(lives.thread[life]))},
+        ],
+        sort: 'event', rows, about: formatPlural(rows.length, 'event'),
+        open: moment => selection.set({at: moment, life: lifeAt[moment]}), isSelected: moment => selection.state.at === moment,
+      };
+    }
+
+    /**
+     * One of them, at the moment when it was allocated.
+     * @param {number} life
+     */
+    function choose(life) {
+      selection.set({life, at: context.recording().lives.begin[life]});
+    }
+
+    /** @param {boolean} isNew */
+    function show(isNew) {
+      tabs.show(which);
+      const old = table.sort;
+      const isSame = contents !== null && !isNew;
+      contents = which === 'owners' ? ownersTable() : which === 'held' ? heldTable() : which === 'sizes' ? sizesTable()
+        : which === 'events' ? eventsTable() : placesTable(which === 'threads' ? 'thread' : 'stream');
+      table.setColumns(contents.columns, contents.sort);
+      if (which === 'events')
+        table.sort.isDescending = false;
+      if (isSame)
+        table.sort = old;
+      table.drawHead();
+      about.textContent = contents.about;
+      table.element.setAttribute('aria-label', `Table of ${which === 'held' ? 'what is held at the end' : which}`);
+      table.setRows(contents.rows, isNew);
+      if (which === 'events')
+        table.goTo(selection.state.at);
+    }
+
+    return {
+      element: root,
+      /** @param {Set<string>} changed */
+      update(changed) {
+        if (['file', 'from', 'to', 'device', 'search'].some(name => changed.has(name)) || (changed.has('owner') && which !== 'owners')) {
+          show(changed.has('file'));
+          return;
+        }
+        if (['owner', 'life', 'at', 'theme'].some(name => changed.has(name)))
+          table.draw(true);
+        if (changed.has('at') && which === 'events')
+          table.goTo(selection.state.at);
+      },
+    };
+  },
+};
