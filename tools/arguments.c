@@ -20,14 +20,15 @@ char *gp_argument_name(gp_option_id_t id, char *buffer)
   return buffer;
 }
 
-static int unknown_option(const char *command, const char *option)
+static int unknown_option(const char *command, const char *flag, const char *option)
 {
   char buffers[GP_OPTION_COUNT][GP_ARGUMENT_NAME_BYTES];
-  const char *names[GP_OPTION_COUNT + 1];
+  const char *names[GP_OPTION_COUNT + 2];
   for (int id = 0; id < GP_OPTION_COUNT; id++)
     names[id] = gp_argument_name((gp_option_id_t)id, buffers[id]);
   names[GP_OPTION_COUNT] = "help";
-  return gp_message_unknown_option(command, option, names, GP_OPTION_COUNT + 1);
+  names[GP_OPTION_COUNT + 1] = flag + 2; /* without its dashes */
+  return gp_message_unknown_option(command, option, names, GP_OPTION_COUNT + 2);
 }
 
 /* The option that "--name" or "--name=value" names; GP_OPTION_COUNT: none. *ret_value: after the '=', or
@@ -46,7 +47,7 @@ static gp_option_id_t find_option(const char *argument, const char **ret_value)
 }
 
 int gp_arguments_parse(
-    const char *command, bool allow_json, int argc, char **argv, gp_arguments_t *ret_arguments)
+    const char *command, const char *flag, int argc, char **argv, gp_arguments_t *ret_arguments)
 {
   gp_arguments_t arguments = {.next = 1};
 
@@ -63,15 +64,15 @@ int gp_arguments_parse(
       arguments.help = true;
       break;
     }
-    if (allow_json && strcmp(argument, "--json") == 0) {
-      arguments.json = true;
+    if (strcmp(argument, flag) == 0) {
+      arguments.flag = true;
       continue;
     }
     if (argument[1] != '-')
-      return unknown_option(command, argument);
+      return unknown_option(command, flag, argument);
     gp_option_id_t id = find_option(argument, &value);
     if (id == GP_OPTION_COUNT)
-      return unknown_option(command, argument);
+      return unknown_option(command, flag, argument);
     bool has_next = arguments.next + 1 < argc;
     const char *next = has_next ? argv[arguments.next + 1] : "";
     if (!value && gp_option_table[id].type == GP_OPTION_BOOL) {

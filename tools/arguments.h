@@ -15,15 +15,15 @@ typedef struct gp_arguments {
   const char *texts[GP_OPTION_COUNT]; /* of argv, borrowed; NULL: not given */
   int next;                           /* index of the first argument that is not gpupool's */
   bool help;
-  bool json;
+  bool flag; /* the one that only the command has was given */
 } gp_arguments_t;
 
 /*
- * Reads argv[1..argc) up to "--" or the first word that is no option. --json is accepted if allow_json.
- * Values are not checked here. Returns 0 or, after a message, the exit status.
+ * Reads argv[1..argc) up to "--" or the first word that is no option. flag: one that only
+ * the command has, "--json". Values are not checked here. Returns 0 or, after a message, the exit status.
  */
 int gp_arguments_parse(
-    const char *command, bool allow_json, int argc, char **argv, gp_arguments_t *ret_arguments);
+    const char *command, const char *flag, int argc, char **argv, gp_arguments_t *ret_arguments);
 
 /* A gp_option_lookup_fn: arg is a gp_arguments_t. */
 const char *gp_arguments_lookup(void *arg, const char *variable);

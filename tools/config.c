@@ -115,7 +115,7 @@ int gp_command_config(int argc, char **argv)
   gp_arguments_t arguments;
   static gp_options_t options; /* too large for a stack */
 
-  int status = gp_arguments_parse("config", true, argc, argv, &arguments);
+  int status = gp_arguments_parse("config", "--json", argc, argv, &arguments);
   if (status)
     return status;
   if (arguments.help) {
@@ -125,7 +125,7 @@ int gp_command_config(int argc, char **argv)
   if (arguments.next < argc)
     return gp_message_usage("config", "config: unexpected argument %s", argv[arguments.next]);
   int malformed = gp_arguments_check(&arguments, false, &options);
-  if (arguments.json)
+  if (arguments.flag)
     status = print_json(&arguments, &options);
   else
     print_table(&arguments, &options);

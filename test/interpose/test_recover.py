@@ -240,6 +240,15 @@ class Recover(PreloadCase):
             self.assertEqual(self.tool("recover").returncode, 0)
         self.assertEqual(len(glob.glob(os.path.join(self.folder, "gpupool.exits.*.recovered.json*"))), 2)
 
+    def test_a_page_is_beside_the_snapshot(self):
+        self.start("exits", "_exit").wait(timeout=60)
+        result = self.tool("recover", "--html", "-o", "here.json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("gpupool: page for a browser: here.html", result.stderr.splitlines())
+        self.assertTrue(os.path.exists(os.path.join(self.folder, "here.html")))
+        result = self.tool("recover", "--html", "-o", "-")
+        self.assertEqual((result.returncode, result.stdout), (2, ""))
+
     def test_what_cannot_be_read(self):
         self.start("exits", "_exit").communicate()
         (path,) = self.left()

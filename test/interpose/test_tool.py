@@ -70,6 +70,18 @@ class Tool(PreloadCase):
         self.assertRegex(text, "the program asked for .* and held .*the limit is 2 GiB")
         self.assertIn("GPUPOOL_LIMIT=", text)
 
+    def test_pages_are_beside_the_snapshots(self):
+        run = self.tool("run", "--html", "--limit=2GiB", "--output", "page.%r.json", "--", os.path.join(PROG, "replay"), trace_files()[0])
+        self.assertEqual(run.returncode, 0, run.stderr)
+        for reason in ("oom", "exit"):
+            page = os.path.join(self.folder, "page.%s.html" % reason)
+            self.assertIn("gpupool: page for a browser: " + page, run.stderr.splitlines())
+            self.assertEqual(os.stat(page).st_mode & 0o777, 0o600)
+            with open(page, encoding="utf-8") as file:
+                self.assertIn('id="payload"', file.read())
+        self.assertEqual(run.stderr.splitlines()[-1], "gpupool: next: gpupool summary page.oom.json")
+        self.assertEqual(self.tool("run", "--html", "--", "/bin/sh", "-c", "exit 41").returncode, 41)
+
     def test_exit_status_is_the_programs(self):
         self.assertEqual(self.tool("run", "--", os.path.join(PROG, "replay"), "--no-such-option").returncode, 2)
         self.assertEqual(self.tool("run", "--", "/bin/sh", "-c", "exit 41").returncode, 41)

@@ -63,7 +63,9 @@ class Options(Reports):
             for program in (ordinary(), ordinary(False), Program()):
                 text = self.report(program, command=command).stdout
                 self.narrow(text)
-                self.assertRegex(text.splitlines()[-1], r"^Next: gpupool \w+ ")
+                last = [line for line in text.splitlines() if not line.startswith("  or, in a browser: gpupool html ")][-1]
+                self.assertRegex(last, r"^Next: gpupool \w+ ")
+                self.assertEqual("in a browser" in text, command == "summary")
 
     def test_json_is_what_the_schema_says(self):
         oom = {"time_ns": 9, "device": 0, "requested": MIB, "largest_free": 0, "message": "out. Of memory"}

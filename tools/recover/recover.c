@@ -12,6 +12,7 @@
 
 #include "pool/util/options.h"
 #include "pool/util/path.h"
+#include "tools/html/page.h"
 #include "tools/output_file.h"
 #include "tools/read/record/record_reader.h"
 #include "tools/recover/recover.h"
@@ -29,6 +30,7 @@ typedef struct request {
   bool remove;
   bool strict;
   bool help;
+  bool html;
   const char *output;
   const char *pattern; /* GPUPOOL_OUTPUT instead of output; NULL: neither, or output */
   const char *what;    /* FILE or PID; NULL: the newest */
@@ -50,6 +52,8 @@ void gp_command_recover_help(void)
          "                  library would, in this folder; an existing file is kept\n"
          "      --force     overwrite the file of -o\n"
          "      --remove    remove a record once its snapshot is written\n"
+         "      --html      make a page for a browser of the snapshot, beside it (gpupool\n"
+         "                  html)\n"
          "      --strict    exit status 4 if something in a record was damaged or missing\n"
          "\n"
          "Exit status: 0 done; 2 usage, or the file exists; 3 no record, or one that\n"
@@ -67,10 +71,11 @@ static int parse(int argc, char **argv, request_t *ret_request)
       {"--force", offsetof(request_t, force)},
       {"--remove", offsetof(request_t, remove)},
       {"--strict", offsetof(request_t, strict)},
+      {"--html", offsetof(request_t, html)},
       {"--help", offsetof(request_t, help)},
       {"-h", offsetof(request_t, help)},
   };
-  static const char *const names[] = {"all", "list", "output", "force", "remove", "strict", "help"};
+  static const char *const names[] = {"all", "list", "output", "force", "remove", "strict", "html", "help"};
   request_t request = {0};
   bool options_end = false;
 
@@ -100,6 +105,9 @@ static int parse(int argc, char **argv, request_t *ret_request)
   }
   if (request.all && request.what)
     return gp_message_usage("recover", "recover: --all and %s: one of them", request.what);
+  if (request.html && request.output && strcmp(request.output, "-") == 0)
+    return gp_message_usage(
+        "recover", "recover: --html makes a page beside the snapshot, which -o - has not");
   if (request.all && request.output)
     return gp_message_usage("recover", "recover: --all and -o: each record has a snapshot of its own");
   *ret_request = request;
@@ -203,8 +211,10 @@ static int write_snapshot(const request_t *request, const gp_record_t *record, c
   if (status || !is_named)
     return status;
   gp_message("recovered: %s", path);
+  if (request->html)
+    status = gp_page_make_beside(path);
   gp_message("next: gpupool summary %s", path);
-  return 0;
+  return status;
 }
 
 static int recover_fd(const request_t *request, const char *path, int fd)
@@ -246,7 +256,7 @@ static int recover_file(const request_t *request, const char *path)
   return status;
 }
 
-int gp_recover_left(const gp_left_t *left, const char *output)
+int gp_recover_left(const gp_left_t *left, const char *output, bool has_page)
 {
   char pattern[GP_PATH_BYTES];
   struct stat status;
@@ -260,7 +270,7 @@ int gp_recover_left(const gp_left_t *left, const char *output)
         gp_option_table[GP_OPTION_output].default_text);
   else
     snprintf(pattern, sizeof(pattern), "%s", output);
-  const request_t request = {.pattern = pattern, .remove = true};
+  const request_t request = {.pattern = pattern, .remove = true, .html = has_page};
   return recover_file(&request, left->path);
 }
 

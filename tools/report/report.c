@@ -236,6 +236,13 @@ void gp_report_next(gp_output_t *output, const char *command, const char *file, 
   fprintf(output->stream, "%s%s\n", options[0] ? " " : "", options);
 }
 
+void gp_report_next_page(gp_output_t *output, const char *file)
+{
+  fputs("  or, in a browser: gpupool html ", output->stream);
+  print_word(output->stream, strcmp(file, "stdin") == 0 ? "-" : file);
+  fputc('\n', output->stream);
+}
+
 char *gp_report_written(const gp_snapshot_t *snapshot, char *buffer, size_t capacity)
 {
   static const struct {

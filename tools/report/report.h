@@ -71,6 +71,9 @@ void gp_report_next(gp_output_t *output, const char *command, const char *file, 
  * returns buffer. */
 char *gp_report_written(const gp_snapshot_t *snapshot, char *buffer, size_t capacity);
 
+/* Below it: "  or, in a browser: gpupool html FILE". */
+void gp_report_next_page(gp_output_t *output, const char *file);
+
 /* The first line of a text: the file, and what the snapshot is of. */
 void gp_report_heading(gp_output_t *output, const gp_report_input_t *input);
 

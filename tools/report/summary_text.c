@@ -516,8 +516,10 @@ void gp_summary_print(const gp_findings_t *findings, const gp_tuning_t *tuning, 
   print_names(output, cJSON_GetObjectItemCaseSensitive(root, "streams"), "stream", "handle");
   if (knows_threads(root))
     print_names(output, cJSON_GetObjectItemCaseSensitive(root, "threads"), "thread", "name");
-  if (tuning)
+  if (tuning) {
     gp_summary_tuning_print(tuning, summary->file, output);
-  else
+  } else {
     print_next(findings, output);
+    gp_report_next_page(output, summary->file);
+  }
 }

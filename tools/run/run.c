@@ -12,6 +12,7 @@
 
 #include "pool/util/path.h"
 #include "tools/arguments.h"
+#include "tools/html/page.h"
 #include "tools/run/launch.h"
 #include "tools/run/preload.h"
 #include "tools/run/program_probe.h"
@@ -36,7 +37,9 @@ void gp_command_run_help(void)
          "Each option sets the environment variable of that name (--max-cached sets\n"
          "GPUPOOL_MAX_CACHED) for the program and what it starts. trace-events is raised\n"
          "to " RUN_TRACE_EVENTS " where it is not set. Sizes: 8GiB, 8G or plain bytes.\n"
-         "\n");
+         "\n"
+         "  --html\n"
+         "      make a page for a browser of each snapshot, beside it (gpupool html)\n");
   gp_arguments_print_help();
 }
 
@@ -161,13 +164,15 @@ static const char *typed_name(const char *path, char *buffer, size_t capacity)
   return buffer;
 }
 
-static void report_written(const gp_new_snapshots_t *written)
+static void report_written(const gp_new_snapshots_t *written, bool has_pages)
 {
   char name[2 * GP_PATH_BYTES];
   for (size_t i = 0; i < written->count && i < SHOWN_SNAPSHOTS; i++)
     gp_message("snapshot: %s", typed_name(written->names[i], name, sizeof(name)));
   if (written->count > SHOWN_SNAPSHOTS)
     gp_message("and %zu more", written->count - SHOWN_SNAPSHOTS);
+  for (size_t i = 0; i < written->count && has_pages; i++)
+    (void)gp_page_make_beside(written->names[i]);
   /* The one written when memory ran out says more than the one of the end. */
   gp_message("next: gpupool summary %s", typed_name(gp_new_snapshots_best(written), name, sizeof(name)));
 }
@@ -215,7 +220,7 @@ static bool find_left_record(pid_t pid, uint64_t begin_us, gp_left_t *ret_left)
 /* A program that left by _exit gets the snapshot that it was to write. For one that a signal ended the user
  * decides. */
 static void report_record(const gp_options_t *options, const gp_launched_t *launched, const gp_left_t *left,
-    const char *output, const char *path)
+    const char *output, const char *path, bool has_page)
 {
   if (launched->signal) {
     gp_message("signal %d (%s) ended %s; what it recorded is left", launched->signal,
@@ -225,7 +230,7 @@ static void report_record(const gp_options_t *options, const gp_launched_t *laun
                "made of the "
                "record",
         path);
-    if (gp_recover_left(left, output) == 0)
+    if (gp_recover_left(left, output, has_page) == 0)
       return;
   } else {
     gp_message("%s did not come to its exit; what it recorded is left", path);
@@ -240,7 +245,8 @@ static uint64_t now_us(void)
   return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-static int run_program(const gp_options_t *options, const char *output, const char *library, char **argv)
+static int run_program(
+    const gp_options_t *options, const char *output, const char *library, bool has_pages, char **argv)
 {
   char path[GP_PATH_BYTES];
   gp_launched_t launched;
@@ -260,11 +266,11 @@ static int run_program(const gp_options_t *options, const char *output, const ch
     gp_left_t left;
     bool has_record = find_left_record(launched.pid, begin_us, &left);
     if (written.count)
-      report_written(&written);
+      report_written(&written, has_pages);
     else if (!has_record && gp_option_number(options, GP_OPTION_snapshot_at) & GP_SNAPSHOT_AT_EXIT)
       report_nothing(options, &launched, path, library);
     if (has_record)
-      report_record(options, &launched, &left, output, path);
+      report_record(options, &launched, &left, output, path, has_pages);
   }
   gp_new_snapshots_fini(&written);
   return launched.status;
@@ -277,7 +283,7 @@ int gp_command_run(int argc, char **argv)
   static char buffer[GP_OPTION_TEXT_BYTES];
   char library[GP_PATH_BYTES];
 
-  int status = gp_arguments_parse("run", false, argc, argv, &arguments);
+  int status = gp_arguments_parse("run", "--html", argc, argv, &arguments);
   if (status)
     return status;
   if (arguments.help) {
@@ -301,5 +307,5 @@ int gp_command_run(int argc, char **argv)
     status = gp_preload_set(library);
   if (!status && !set_environment(&arguments, &options, output))
     status = GP_EXIT_INPUT;
-  return status ? status : run_program(&options, output, library, argv + arguments.next);
+  return status ? status : run_program(&options, output, library, arguments.flag, argv + arguments.next);
 }

@@ -1,0 +1,164 @@
+/*
+ * What of a large recording goes into a page: which lives, which moments, and the sum of the rest.
+ */
+#include <check.h>
+#include <stdlib.h>
+
+#include "tools/html/choice.h"
+#include "test/pool/check_main.h"
+
+#define NEVER GP_LIFETIMES_NEVER
+#define ALL   GP_REQUEST_ALL_DEVICES
+
+/*
+ * Ten events on device 0, two on device 1. In the order of their begins: a large life, three small ones of
+ * the same size that last differently, one that is not pooled, one that is held at the end, two of the other
+ * device.
+ */
+static gp_life_t lives[] = {
+    {.begin = 0, .freed = 9, .done = 10, .requested = 1000, .rounded = 1024},
+    {.begin = 1, .freed = 2, .done = 3, .requested = 10, .rounded = 16},
+    {.begin = 3, .freed = 8, .done = 8, .requested = 12, .rounded = 16},
+    {.begin = 4, .freed = 6, .done = 6, .requested = 11, .rounded = 16},
+    {.begin = 5, .freed = 7, .done = 7, .requested = 5, .rounded = 5, .kind = GP_LIFE_FORWARDED},
+    {.begin = 6, .freed = NEVER, .done = NEVER, .requested = 1, .rounded = 1, .is_held = true},
+    {.begin = 7, .freed = 9, .done = 11, .requested = 14, .rounded = 16, .device = 1},
+    {.begin = 8, .freed = 9, .done = 9, .requested = 2, .rounded = 2, .device = 1},
+};
+static gp_segment_life_t segments[] = {{.address = 4096, .size = 2048, .begin = 1, .end = 10}};
+
+static gp_lifetimes_t lifetimes = {.lives = lives,
+    .life_count = sizeof(lives) / sizeof(lives[0]),
+    .segments = segments,
+    .segment_count = 1,
+    .end = 12};
+
+static void choose(gp_choice_t *choice, int device, uint32_t from, uint32_t to, size_t most)
+{
+  ck_assert_int_eq(gp_choice_init(choice, &lifetimes, device, from, to, most, NULL, 0, 0), 0);
+}
+
+static void expect_lives(const gp_choice_t *choice, size_t count, const size_t *expected)
+{
+  ck_assert_uint_eq(choice->life_count, count);
+  for (size_t i = 0; i < count; i++)
+    ck_assert_uint_eq(choice->lives[i], expected[i]);
+}
+
+START_TEST(test_where_there_is_room_all_is_there)
+{
+  gp_choice_t choice;
+  choose(&choice, ALL, 0, 12, 8);
+  expect_lives(&choice, 8, (const size_t[]){0, 1, 2, 3, 4, 5, 6, 7});
+  ck_assert_uint_eq(choice.left_out, 0);
+  ck_assert_uint_eq(choice.rest_count, 0);
+  ck_assert_uint_eq(choice.end, 12);
+  for (uint32_t i = 0; i <= 12; i++) {
+    ck_assert_uint_eq(gp_choice_moment(&choice, i), i);
+    ck_assert_uint_eq(choice.events[i], i);
+  }
+  ck_assert_uint_eq(gp_choice_moment(&choice, NEVER), 13);
+  gp_choice_fini(&choice);
+}
+END_TEST
+
+START_TEST(test_the_largest_and_longest_stay)
+{
+  gp_choice_t choice;
+  choose(&choice, ALL, 0, 12, 5); /* of 16 bytes there is room for the two that last longest */
+  expect_lives(&choice, 5, (const size_t[]){0, 2, 4, 5, 6});
+  ck_assert_uint_eq(choice.left_out, 3);
+  ck_assert_uint_eq(choice.left_out_largest, 16);
+  gp_choice_fini(&choice);
+}
+END_TEST
+
+START_TEST(test_what_is_needed_stays_whatever_its_size)
+{
+  static const uint32_t marked[] = {2, 7};
+  gp_choice_t choice;
+  choose(&choice, ALL, 0, 12, 0);
+  expect_lives(&choice, 2, (const size_t[]){4, 5}); /* not pooled, and held at the end */
+  gp_choice_fini(&choice);
+  /* Held at moment 1, the first that is needed; 7 is only marked. */
+  ck_assert_int_eq(gp_choice_init(&choice, &lifetimes, ALL, 0, 12, 0, (const uint32_t[]){1, 7}, 2, 1), 0);
+  expect_lives(&choice, 4, (const size_t[]){0, 1, 4, 5});
+  gp_choice_fini(&choice);
+  ck_assert_int_eq(gp_choice_init(&choice, &lifetimes, ALL, 0, 12, 0, marked, 2, 0), 0);
+  expect_lives(&choice, 2, (const size_t[]){4, 5});
+  ck_assert_uint_eq(choice.events[gp_choice_moment(&choice, 2)], 2);
+  gp_choice_fini(&choice);
+}
+END_TEST
+
+/* Each row is the most since the row before it; with so few moments each is one. */
+START_TEST(test_the_sum_of_the_rest_is_kept)
+{
+  gp_choice_t choice;
+  choose(&choice, ALL, 0, 12, 5); /* left out: 1 and 3 of device 0, 7 of device 1 */
+  uint64_t allocated[2][14] = {{0}}, requested[2][14] = {{0}}, pending[2][14] = {{0}};
+  for (size_t i = 0; i < choice.rest_count; i++) {
+    const gp_choice_rest_t *row = &choice.rest[i];
+    uint32_t moment = choice.events[row->moment];
+    allocated[row->device][moment] = row->allocated;
+    requested[row->device][moment] = row->requested;
+    pending[row->device][moment] = row->pending;
+    ck_assert_uint_eq(row->forwarded, 0);
+  }
+  ck_assert_uint_eq(choice.rest_count, 26);
+  for (uint32_t i = 0; i <= 12; i++) {
+    uint64_t first = i == 1, second = i == 4 || i == 5;
+    ck_assert_uint_eq(allocated[0][i], 16 * first + 16 * second);
+    ck_assert_uint_eq(requested[0][i], 10 * first + 11 * second);
+    ck_assert_uint_eq(pending[0][i], i == 2 ? 16 : 0);
+    ck_assert_uint_eq(allocated[1][i], i == 8 ? 2 : 0);
+  }
+  gp_choice_fini(&choice);
+}
+END_TEST
+
+START_TEST(test_a_device_alone)
+{
+  gp_choice_t choice;
+  choose(&choice, 1, 0, 12, 1);
+  expect_lives(&choice, 1, (const size_t[]){6});
+  ck_assert_uint_eq(choice.left_out, 1);
+  for (size_t i = 0; i < choice.rest_count; i++)
+    ck_assert(choice.rest[i].device == 1 || choice.rest[i].allocated == 0);
+  gp_choice_fini(&choice);
+}
+END_TEST
+
+START_TEST(test_a_range_begins_at_nought)
+{
+  gp_choice_t choice;
+  choose(&choice, ALL, 6, 9, 8);
+  expect_lives(&choice, 6, (const size_t[]){0, 2, 4, 5, 6, 7}); /* 3 was done with at 6 */
+  ck_assert_uint_eq(choice.end, 3);
+  ck_assert_uint_eq(gp_choice_moment(&choice, 0), 0);
+  ck_assert_uint_eq(gp_choice_moment(&choice, 8), 2);
+  ck_assert_uint_eq(gp_choice_moment(&choice, 9), 3);
+  ck_assert_uint_eq(gp_choice_moment(&choice, 10), 4);
+  ck_assert_uint_eq(choice.events[0], 6);
+  gp_choice_fini(&choice);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+  Suite *made = suite_create("choice");
+  TCase *tests = tcase_create("choice");
+  tcase_add_test(tests, test_where_there_is_room_all_is_there);
+  tcase_add_test(tests, test_the_largest_and_longest_stay);
+  tcase_add_test(tests, test_what_is_needed_stays_whatever_its_size);
+  tcase_add_test(tests, test_the_sum_of_the_rest_is_kept);
+  tcase_add_test(tests, test_a_device_alone);
+  tcase_add_test(tests, test_a_range_begins_at_nought);
+  suite_add_tcase(made, tests);
+  return made;
+}
+
+int main(void)
+{
+  return gp_check_main(suite());
+}
