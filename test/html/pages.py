@@ -20,6 +20,7 @@ SOURCE = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [os.path.join(SOURCE, "test", "tools"), os.path.join(SOURCE, "test", "golden")]
 GOLDEN = os.path.join(SOURCE, "test", "golden")
 SKIPPED = 77
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 GPUPOOL = None
 browser = None  # one for all tests of a module
 folder = None
@@ -45,6 +46,11 @@ def write(name, content):
     return path
 
 
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
 def tool(*arguments):
     return subprocess.run([GPUPOOL, *arguments], stdout=subprocess.PIPE, check=True, timeout=60).stdout
 
@@ -53,6 +59,18 @@ def report(command, *arguments):
     """What a report says as JSON; of one file, where it has one object each."""
     document = json.loads(tool(command, "--json", *arguments))
     return document["snapshots"][0] if "snapshots" in document else document
+
+
+def size_text(size):
+    """"97.7 KiB": as pool/util/size.c writes it"""
+    unit = 0
+    while unit < 6 and size >> (10 * (unit + 1)):
+        unit += 1
+    whole, rest = divmod(size, 1 << (10 * unit))
+    if not rest:
+        return "%d %s" % (whole, UNITS[unit])
+    tenths = ((rest >> (10 * (unit - 1) if unit > 1 else 0)) * 10 + 512) // 1024
+    return "%d.%d %s" % (whole + tenths // 10, tenths % 10, UNITS[unit])
 
 
 def make(*snapshots, name="page.html"):
@@ -99,15 +117,14 @@ class Case(unittest.TestCase):
 
 def page_with_functions(snapshot):
     """A page of the same modules and data that shows nothing: window.functions has what functions.js names."""
-    text = open(make(snapshot), encoding="utf-8").read()
-    data = re.search(r'id="payload">([^<]*)<', text).group(1)
+    data = re.search(r'id="payload">([^<]*)<', read(make(snapshot))).group(1)
     copy = os.path.join(folder, "modules")
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(os.path.join(SOURCE, "tools", "html", "page"), copy)
     shutil.copy(os.path.join(HERE, "functions.js"), os.path.join(copy, "main.js"))
     path = os.path.join(folder, "functions.html")
     subprocess.run([os.path.join(SOURCE, "tools", "html", "assemble.py"), copy, path], check=True)
-    text = open(path, encoding="utf-8").read()
+    text = read(path)
     with open(path, "w", encoding="utf-8") as file:
         file.write(text.replace('id="payload">', 'id="payload">' + data))
     return path

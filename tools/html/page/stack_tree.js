@@ -231,7 +231,7 @@ function chosenFrames(recording, stack, options, owner) {
   for (let place = Math.max(begin, 0); place < count; place++) {
     const frame = stackFrames[first + place];
     const isPython = names.python[frame] === 1;
-    if (options.frames !== 'merged' && isPython !== (options.frames === 'python') && place !== owner)
+    if (options.frames !== 'merged' && isPython !== (options.frames === 'python') && (place !== owner || !options.callers))
       continue;
     if (!options.allFrames && place !== owner && (options.callers ? names.part[frame] !== PART_OWNER : names.part[frame] >= PART_NEVER))
       continue;
@@ -259,13 +259,13 @@ export function makeTree(recording, amounts, byCount, options) {
     } else {
       const place = ownerPlace(recording, group);
       if (place < 0 && options.callers) /* a script: its owner stands for all frames */
-        node = tree.add(node, tree.textOf(recording.owners[stackOwner[group]].name), 0, stackOwner[group]);
+        node = tree.add(node, tree.textOf(recording.owners[stackOwner[group]].text), 0, stackOwner[group]);
       for (const at of place < 0 && options.callers && !options.allFrames ? [] : chosenFrames(recording, group, options, place)) {
         const frame = stackFrames[stackFirst[group] + at];
         node = tree.add(node, texts[names.text[frame]], names.kind(frame), at === place ? stackOwner[group] : -1);
       }
       if (node === 0 || (place < 0 && !options.callers && !options.allFrames))
-        node = tree.add(node, tree.textOf((recording.owners[stackOwner[group]] || {name: '(empty stack)'}).name), 0, stackOwner[group]);
+        node = tree.add(node, tree.textOf((recording.owners[stackOwner[group]] || {text: '(empty stack)'}).text), 0, stackOwner[group]);
     }
     tree.addAmount(node, amounts.bytes[group], amounts.counts[group]);
   }

@@ -1,0 +1,317 @@
+"""What stacks, tables and comparisons show, beside what the reports say of the same snapshots.
+
+    test_views.py GPUPOOL [TEST ...]
+"""
+
+import collections
+import json
+import pickle
+import re
+
+import pages
+import test_import
+
+ALL = "{...functions.selection.state}"
+MEASURES = {"live": "live", "peak": "peak", "total": "total", "count": "total", "temporary": "temporary"}
+
+
+def has_stacks(name):
+    with open(pages.golden(name), encoding="utf-8") as file:
+        return bool(json.load(file)["stacks"])
+
+
+def by_name(sites, sort):
+    """{name: (bytes, count)} of `gpupool sites --json`, of those that have something"""
+    amounts = ((site["name"], site["flat"][MEASURES[sort]]) for site in sites["sites"])
+    return {name: (amount["bytes"], amount["count"]) for name, amount in amounts if amount["count"]}
+
+
+def without_details(name):
+    """An owner's line without the operator, and without what it asked through: the page's tree has the frame."""
+    return re.sub(r" (\(aten::.*\)|through .*)$", "", name)
+
+
+class Stacks(pages.Case):
+    def functions(self, path):
+        return self.open_page(pages.page_with_functions(path))
+
+    def amounts(self, page, measure, state=ALL):
+        """{owner: (bytes, count)} of the page"""
+        rows = page.evaluate("""(() => { const recording = functions.recordings[0], sums = {};
+            const amounts = functions.amountsOf(recording, %s, '%s');
+            amounts.counts.forEach((count, group) => { if (!count) return;
+              const owner = amounts.byStack ? (group < recording.stackCount ? recording.stackOwner[group] : recording.owners.length - 1) : group;
+              const sum = sums[recording.owners[owner].name] ||= [0, 0]; sum[0] += amounts.bytes[group]; sum[1] += count; });
+            return sums; })()""" % (state, measure))
+        return {name: tuple(sum) for name, sum in rows.items()}
+
+    def test_owners_are_those_of_sites(self):
+        for name in pages.golden_names():
+            path = pages.golden(name)
+            page = self.functions(path)
+            for sort in MEASURES:
+                with self.subTest(name=name, sort=sort):
+                    self.assertEqual(self.amounts(page, sort), by_name(pages.report("sites", path), sort))
+
+    def test_a_device(self):
+        path = pages.golden("oom-stacks")
+        page = self.functions(path)
+        for device in (0, 1, 3):
+            for sort in MEASURES:
+                with self.subTest(device=device, sort=sort):
+                    self.assertEqual(self.amounts(page, sort, "{...functions.selection.state, device: %d}" % device),
+                                     by_name(pages.report("sites", path, "--device", str(device)), sort))
+
+    def test_a_moment(self):
+        for name in ("growing-cache", "oom-cached", "pieces", "leak", "train"):
+            path = pages.golden(name)
+            page = self.functions(path)
+            last = pages.report("summary", path)["events"]["count"] - 1
+            for event in (0, last // 3, last):
+                with self.subTest(name=name, event=event):
+                    self.assertEqual(self.amounts(page, "live", "{...functions.selection.state, to: %d}" % (event + 1)),
+                                     by_name(pages.report("sites", path, "--at", str(event)), "live"))
+
+    def test_when_memory_ran_out(self):
+        for name in ("growing-cache", "oom-stacks", "oom-busy", "oom-limit", "oom-cached"):
+            path = pages.golden(name)
+            page = self.functions(path)
+            for state in (ALL, "{...functions.selection.state, from: 1}"):  # of the tool's sums, and of the allocations
+                with self.subTest(name=name, state=state):
+                    self.assertEqual(self.amounts(page, "oom", state), by_name(pages.report("sites", path, "--at", "oom"), "live"))
+
+    def test_the_tree_is_that_of_sites(self):
+        def plain(nodes, is_owner=True):
+            """{name: (bytes, count, callers)}, as the page has it: owners that differ in details only are one"""
+            merged = {}
+            for node in nodes:
+                name = without_details(node["name"]) if is_owner else node["name"]
+                before = merged.get(name)
+                callers = plain(node["callers"], False)
+                if before:
+                    self.assertEqual(before[2], {})
+                merged[name] = (node["bytes"] + (before[0] if before else 0), node["count"] + (before[1] if before else 0), callers)
+            return merged
+        paths = [pages.golden(name) for name in filter(has_stacks, pages.golden_names())]
+        paths += [pages.write("torch.pickle", pickle.dumps(test_import.torch_snapshot()))]
+        for path in paths:
+            page = self.functions(path)
+            for sort in MEASURES:
+                with self.subTest(path=path, sort=sort):
+                    tree = page.evaluate("""(() => { const recording = functions.recordings[0], by = functions.measureOf('%s').byCount;
+                        const tree = functions.makeTree(recording, functions.amountsOf(recording, %s, '%s'), by,
+                          {callers: true, frames: 'merged', allFrames: false});
+                        return functions.listed(tree, 0); })()""" % (sort, ALL, sort))
+                    self.assertEqual(plain(tree), plain(pages.report("sites", path, "--tree", "--sort", sort)["tree"]))
+                    amounts = [node["count" if sort in ("count", "temporary") else "bytes"] for node in tree]
+                    self.assertEqual(amounts, sorted(amounts, reverse=True))
+
+    def test_a_layout_has_all_of_it(self):
+        """Each box lies below its parent, children fill it as far as they have its amount, and nothing is drawn twice."""
+        page = self.functions(pages.golden("wrappers-debug"))
+        page.evaluate("""window.tree = (options, measure = 'peak') => functions.makeTree(functions.recordings[0],
+            functions.amountsOf(functions.recordings[0], functions.selection.state, measure), false,
+            {callers: false, frames: 'merged', allFrames: false, ...options})""")
+        for options in ("{}", "{callers: true}", "{allFrames: true}", "{frames: 'python'}"):
+            boxes = page.evaluate("""(() => { const made = tree(%s); return functions.layoutIcicle(made, 0, 1000, 0.01).map(box => (
+                {...box, parent: made.parent[box.node], share: made.value(box.node) / made.value(0)})); })()""" % options)
+            places = {box["node"]: box for box in boxes}
+            self.assertEqual(len(places), len(boxes))
+            self.assertGreater(len(boxes), 2)
+            for box in boxes:
+                with self.subTest(options=options, box=box):
+                    self.assertAlmostEqual(box["width"], 1000 * box["share"], 3)
+                    parent = places.get(box["parent"])
+                    if parent:
+                        self.assertEqual(box["row"], parent["row"] + 1)
+                        self.assertGreaterEqual(box["x"], parent["x"])
+                        self.assertLessEqual(box["x"] + box["width"], parent["x"] + parent["width"] + 0.001)
+            for row in range(max(box["row"] for box in boxes) + 1):
+                of_row = sorted((box["x"], box["width"]) for box in boxes if box["row"] == row)
+                for (x, width), (next_x, _) in zip(of_row, of_row[1:]):
+                    self.assertLessEqual(x + width, next_x + 0.001)
+        zoomed = page.evaluate("""(() => { const made = tree({}); const node = made.children(made.children(0)[1])[0];
+            return functions.layoutIcicle(made, node, 1000, 0.01).map(box => [box.row, box.x, box.width]); })()""")
+        self.assertEqual(zoomed[:3], [[0, 0, 1000], [1, 0, 1000], [2, 0, 1000]])
+
+    def test_frames_of_a_language(self):
+        snapshot = test_import.torch_snapshot()
+        native = test_import.frame("at::native::add(int)", 0, "")
+        for event in snapshot["device_traces"][0]:
+            if event.get("frames"):
+                event["frames"] = event["frames"][:1] + [native] + event["frames"][1:]
+        page = self.functions(pages.write("mixed.pickle", pickle.dumps(snapshot)))
+        names = {}
+        for frames in ("merged", "python", "native"):
+            names[frames] = set(page.evaluate("""(() => { const made = functions.makeTree(functions.recordings[0],
+                functions.amountsOf(functions.recordings[0], functions.selection.state, 'total'), false,
+                {callers: false, frames: '%s', allFrames: true}); return made.parent.map((_, node) => made.name(node)); })()""" % frames))
+        self.assertIn("at::native::add", names["native"] | {name.split("(")[0] for name in names["native"]})
+        self.assertNotIn("main train.py:99", names["native"])
+        self.assertNotIn("conv train.py:7", names["native"])
+        self.assertIn("main train.py:99", names["python"])
+        self.assertEqual({name for name in names["python"] if name.startswith("at::")}, set())
+        self.assertLessEqual(names["python"] | names["native"], names["merged"])
+
+    def test_a_search_counts_each_stack_once(self):
+        page = self.functions(pages.golden("wrappers-debug"))
+        found = page.evaluate("""(() => { const recording = functions.recordings[0], state = functions.selection.state;
+            const made = functions.makeTree(recording, functions.amountsOf(recording, state, 'peak'), false,
+              {callers: false, frames: 'merged', allFrames: false});
+            const words = ['WRAPPERS.cc', 'load_weights', 'arena::', 'nowhere', ''];
+            return words.map(word => { const result = functions.searchTree(made, word);
+              return [result.value, result.found.reduce((sum, one) => sum + one, 0), made.value(0), made.count]; }); })()""")
+        everything, weights, arena, nowhere, nothing = found
+        self.assertEqual(everything[:2], [everything[2], everything[3] - 1])
+        self.assertEqual(weights[0], 160 << 20)
+        self.assertLess(weights[0], arena[0])
+        self.assertEqual((nowhere[:2], nothing[:2]), ([0, 0], [0, 0]))
+
+
+class Tables(pages.Case):
+    def rows(self, page, which):
+        """The table as it is copied, a list of rows without the head."""
+        self.table(page, which)
+        return self.copied(page, ".tables button.copy")[1:]
+
+    def test_owners(self):
+        for name in pages.golden_names():
+            path = pages.golden(name)
+            page = self.open(path)
+            names = dict(page.evaluate("gpupoolPage.page.recordings[0].owners.map(owner => [owner.text, owner.name])"))
+            found = {names[row[0]]: tuple(map(int, row[1:])) for row in self.rows(page, "owners")}
+            wanted = {}
+            for site in pages.report("sites", path)["sites"]:
+                flat = site["flat"]
+                if flat["total"]["count"]:
+                    wanted[site["name"]] = (flat["peak"]["bytes"], flat["peak"]["count"], flat["live"]["bytes"], flat["live"]["count"],
+                                            flat["total"]["bytes"], flat["total"]["count"], flat["temporary"]["count"])
+            with self.subTest(name):
+                self.assertEqual(found, wanted)
+
+    def test_what_is_held(self):
+        for name in pages.golden_names():
+            path = pages.golden(name)
+            page = self.open(path)
+            found = collections.Counter((int(row[1]), int(row[2]), int(row[3]), row[4]) for row in self.rows(page, "held"))
+            leaks = pages.report("leaks", path)
+            wanted = collections.Counter((leak["bytes"], leak["count"], leak["device"], leak["kind"] or "pooled") for leak in leaks["leaks"])
+            with self.subTest(name):
+                self.assertEqual(found, wanted)
+
+    def test_sizes(self):
+        for name in pages.golden_names():
+            path = pages.golden(name)
+            page = self.open(path)
+            rows = [list(map(int, row[:-1])) for row in self.rows(page, "sizes")]
+            found = collections.Counter()
+            for size, total, calls, live, blocks, _, temporary in rows:
+                name_of = pages.size_text(size)
+                for column, value in (("total", total), ("calls", calls), ("live", live), ("blocks", blocks), ("temporary", temporary)):
+                    found[name_of, column] += value
+            wanted = collections.Counter()
+            for site in pages.report("sites", path, "--by", "size")["sites"]:
+                flat = site["flat"]
+                for column, value in (("total", flat["total"]["bytes"]), ("calls", flat["total"]["count"]), ("live", flat["live"]["bytes"]),
+                                      ("blocks", flat["live"]["count"]), ("temporary", flat["temporary"]["count"])):
+                    wanted[site["name"], column] += value
+            with self.subTest(name):
+                self.assertEqual(found, wanted)
+            for device in pages.report("summary", path)["devices"][:1]:
+                by_size = {size: rounded for size, _, _, _, _, rounded, _ in rows}
+                self.assertTrue(all(each["bytes"] <= by_size[each["requested_size"]] for each in device["biggest_live"]))
+
+    def test_threads_and_streams(self):
+        """Each sums up to all; a thread is what --thread selects."""
+        for name in ("oom-stacks", "leak", "growing-cache"):
+            path = pages.golden(name)
+            page = self.open(path)
+            total = pages.report("sites", path)["sum"]
+            for which in ("threads", "streams"):
+                rows = self.rows(page, which)
+                with self.subTest(name=name, which=which):
+                    self.assertEqual([sum(int(row[i]) for row in rows) for i in (1, 2, 3, 4, 5)],
+                                     [total["total"]["bytes"], total["total"]["count"], total["live"]["bytes"], total["live"]["count"],
+                                      total["temporary"]["count"]])
+
+    def test_events(self):
+        for name in ("train", "oom-stacks", "no-events"):
+            path = pages.golden(name)
+            page = self.open(path)
+            rows = self.rows(page, "events")
+            with open(path, encoding="utf-8") as file:
+                events = json.load(file)["events"]
+            with self.subTest(name):
+                self.assertEqual([int(row[0]) for row in rows], list(range(len(events["action"]))))
+                words = {"alloc": "allocated", "free_requested": "freed", "free_completed": "no longer in use"}
+                checked = 0
+                for row, action, size in zip(rows, events["action"], events["size"]):
+                    word = words.get(events["actions"][action])
+                    if word and row[3]:
+                        self.assertTrue(row[2].startswith(word), (row, word))
+                        self.assertEqual(int(row[3]), size)
+                        checked += 1
+                self.assertGreaterEqual(checked, len(rows) // 2)
+
+
+class Compared(pages.Case):
+    PAIRS = (("leak", "oom-stacks"), ("wrappers-debug", "growing-cache"), ("oom-limit", "train"), ("growing-cache", "leak"))
+
+    def test_two_files(self):
+        for names in self.PAIRS:
+            paths = list(map(pages.golden, names))
+            diff = pages.report("diff", *paths)
+            page = self.open(*paths)
+            self.show(page, "compare")
+            for measure in ("peak", "live", "total", "count", "temporary"):
+                page.evaluate("document.querySelector('.compare [aria-label=Measure] [data-id=%s]').click()" % measure)
+                found = {row[0]: tuple(row[1:4]) for row in self.copied(page, ".compare-part button.copy")[1:]}
+                sites = pages.report("diff", *paths, "--sort", measure)["sites"]
+                wanted = {site["name"]: (str(site["before"]), str(site["after"]), str(site["after"] - site["before"])) for site in sites}
+                with self.subTest(names=names, measure=measure):
+                    self.assertEqual(found, wanted)
+            figures = self.copied(page, ".compare-part + .compare-part button.copy")
+            found = sorted(tuple(map(int, row[-4:-1])) for row in figures[1:])
+            wanted = sorted((figure["before"], figure["after"], figure["after"] - figure["before"]) for device in diff["devices"]
+                            for figure in device["figures"].values() if figure["before"] != figure["after"])
+            with self.subTest(names=names):
+                self.assertEqual(found, wanted)
+
+    def test_what_is_new_and_what_grew(self):
+        paths = [pages.golden("wrappers-debug"), pages.golden("growing-cache")]
+        page = self.open(*paths)
+        self.show(page, "compare")
+        sites = pages.report("diff", *paths)["sites"]
+        for change, has in (("new", lambda b, a: b == 0), ("gone", lambda b, a: a == 0), ("more", lambda b, a: 0 < b < a),
+                            ("less", lambda b, a: b > a > 0)):
+            page.evaluate("document.querySelector('.compare [aria-label=Change] [data-id=%s]').click()" % change)
+            found = {row[0] for row in self.copied(page, ".compare-part button.copy")[1:]}
+            self.assertEqual(found, {site["name"] for site in sites if has(site["before"], site["after"])}, change)
+
+    def test_ranks_of_a_job(self):
+        """A row each; a click shows that file, and any two can be compared."""
+        names = ("leak", "oom-stacks", "growing-cache")
+        paths = list(map(pages.golden, names))
+        page = self.open(*paths)
+        self.show(page, "compare")
+        rows = page.evaluate("[...document.querySelectorAll('.compare-files .table-row')].map(row => [...row.children].map(cell => cell.textContent))")
+        self.assertEqual(len(rows), 3)
+        for row, path in zip(rows, paths):
+            devices = pages.report("summary", path)["devices"]
+            self.assertEqual(row[0], path)
+            self.assertEqual(row[6], pages.size_text(sum(device["stats"]["reserved_bytes"]["peak"] for device in devices)))
+            self.assertEqual(row[10], str(sum(device["stats"]["num_ooms"] for device in devices)))
+        page.click_on(".compare-files .table-row:nth-child(3)")
+        self.assertEqual(page.evaluate("gpupoolPage.state().file"), 2)
+        page.evaluate("(() => { const [a, b] = document.querySelectorAll('.compare select'); a.value = '1'; b.value = '2';"
+                      "for (const each of [a, b]) each.dispatchEvent(new Event('change')); })()")
+        found = {row[0]: (int(row[1]), int(row[2])) for row in self.copied(page, ".compare-part button.copy")[1:]}
+        self.assertEqual(found, {site["name"]: (site["before"], site["after"]) for site in pages.report("diff", *paths[1:])["sites"]})
+
+    def test_one_file_has_no_comparison(self):
+        page = self.open(pages.golden("leak"))
+        self.assertIsNone(page.evaluate("document.getElementById('tab-compare')"))
+
+
+if __name__ == "__main__":
+    pages.main(__doc__)
