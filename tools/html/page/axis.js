@@ -90,9 +90,8 @@ export class Axis {
     const most = Math.max(2, Math.floor(this.width / 130));
     const step = niceStep((this.high - this.low) / most);
     const ticks = [];
-    const base = this.kind === 'time' ? this.recording.timeOf(0) : 0;
-    for (let value = Math.ceil((this.low - base) / step) * step; value <= this.high - base && ticks.length < 100; value += step) {
-      const x = (value + base - this.low) / (this.high - this.low) * this.width;
+    for (let value = Math.ceil(this.low / step) * step; value <= this.high && ticks.length < 100; value += step) {
+      const x = (value - this.low) / (this.high - this.low) * this.width;
       ticks.push({x, text: this.kind === 'time' ? tickTime(value, step) : formatCount(Math.round(value))});
     }
     return ticks;

@@ -50,6 +50,7 @@ export class OwnerColors {
     const order = [...owners.keys()].sort((a, b) => bytes[b] - bytes[a]);
     this.rank = new Uint32Array(owners.length);
     this.pixels = new Uint32Array(owners.length);
+    this.others = new Uint32Array(owners.length); /* for each second allocation, to tell neighbours apart */
     this.edges = new Uint32Array(owners.length);
     this.pending = new Uint32Array(owners.length);
     /** @type {string[]} */
@@ -58,6 +59,14 @@ export class OwnerColors {
       this.rank[owner] = place;
     });
     this.make();
+  }
+
+  /**
+   * The pixel of an allocation.
+   * @param {number} owner @param {number} life @returns {number}
+   */
+  pixel(owner, life) {
+    return life % 2 ? this.others[owner] : this.pixels[owner];
   }
 
   /** Again, for the theme. */
@@ -72,6 +81,7 @@ export class OwnerColors {
       const saturation = [0.55, 0.4, 0.45, 0.3][round];
       const rgb = rgbOf(hue, saturation, lightness);
       this.pixels[owner] = pixelOf(rgb);
+      this.others[owner] = pixelOf(rgbOf(hue, saturation, lightness + 0.045));
       this.edges[owner] = pixelOf(rgbOf(hue, saturation, lightness - 0.16));
       this.pending[owner] = pixelOf(rgbOf(hue, saturation * 0.35, isDark() ? 0.3 : 0.84));
       this.css[owner] = `rgb(${rgb.join(' ')})`;

@@ -10,6 +10,8 @@ import {AXIS_HEIGHT, Hint, axisOf, drawTicks, navigate} from '../navigate.js';
 import {Plot, Raster} from '../plot.js';
 
 
+const FEW = 16; /* pixels */
+
 export const addressesView = {
   id: 'addresses',
   title: 'Addresses',
@@ -82,6 +84,7 @@ export const addressesView = {
       const matching = selection.isWhole ? null : selection.matches();
       const selected = selection.state.life;
       const faint = stylePixel('--faint');
+      const ink = stylePixel('--ink');
       let count = 0;
       raster.begin(columns, rows);
       const {pixels} = raster;
@@ -96,6 +99,12 @@ export const addressesView = {
         if (y1 <= 0 || y0 >= rows)
           return false;
         const line = y1 - y0 > 3 ? edge : color;
+        if (x1 - x0 < FEW) { /* most boxes of a large recording: a call each would take longer */
+          for (let y = y0; y < y1; y++)
+            for (let at = y * columns + x0; at < y * columns + x1; at++)
+              pixels[at] = y === y0 ? line : color;
+          return true;
+        }
         for (let y = y0; y < y1; y++)
           pixels.fill(y === y0 ? line : color, y * columns + x0, y * columns + x1);
         return true;
@@ -111,7 +120,7 @@ export const addressesView = {
           continue;
         const isShown = !matching || matching[i] === 1;
         const owner = lives.owner[i];
-        const color = !isShown ? faint : i === selected ? stylePixel('--ink') : colors.pixels[owner];
+        const color = !isShown ? faint : i === selected ? ink : colors.pixel(owner, i);
         let isThere = false;
         if (lives.freed[i] > from)
           isThere = box(shown.places[i], lives.rounded[i], lives.begin[i], lives.freed[i], color, isShown ? colors.edges[owner] : faint);

@@ -11,8 +11,8 @@ import {AXIS_HEIGHT, Hint, axisOf, drawTicks, navigate} from '../navigate.js';
 import {Plot, Raster} from '../plot.js';
 import {HOST} from '../recording.js';
 
-const SHOWN = 3000; /* bands of their own */
-const SHOWN_MOVING = 800;
+const SHOWN = 8000; /* bands of their own */
+const SHOWN_MOVING = 1500;
 const LABEL_HEIGHT = 14;
 const LABEL_WIDTH = 70;
 const BUCKETS = 64 * 8;
@@ -170,7 +170,7 @@ export const bandsView = {
         const life = chosen[k];
         const bytes = lives.rounded[life];
         const height = bytes * factor;
-        const color = life === selected ? selectedPixel : colors.pixels[lives.owner[life]];
+        const color = life === selected ? selectedPixel : colors.pixel(lives.owner[life], life);
         const edge = life === selected ? selectedPixel : colors.edges[lives.owner[life]];
         const hasEdge = height >= 3 * scale;
         const isWide = height >= LABEL_HEIGHT * scale && lasts[k] - firsts[k] >= LABEL_WIDTH;
