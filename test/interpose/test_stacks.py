@@ -42,6 +42,9 @@ class Descriptors(PreloadCase):
         for stacks in ("off", "auto", "native", "fp"):
             run = self.run_program("closes", ".", STACKS=stacks)
             self.assertEqual((run.status, run.out), (0, ""), stacks)
+            found = Snapshot(run.snapshot()).of("alloc", 4 << 20)
+            self.assertGreaterEqual(len(found), 100)
+            self.assertEqual({event["stack"] >= 0 for event in found}, {stacks != "off"}, stacks)
 
 
 class Stacks(PreloadCase):
@@ -140,9 +143,10 @@ class Policy(Stacks):
 
     def test_stacks_of_frees(self):
         snapshot = self.stacks("policy", STACKS_FREE="1")
-        for event in snapshot.of("free_requested") + snapshot.of("passthrough_free"):
-            self.expect_names(snapshot, event["stack"], "cudaFree", "release", "main")
-        self.assertTrue(snapshot.of("passthrough_free"))
+        for action in ("free_requested", "passthrough_free"):
+            self.assertTrue(snapshot.of(action), action)
+            for event in snapshot.of(action):
+                self.expect_names(snapshot, event["stack"], "cudaFree", "release", "main")
 
     def test_a_double_free_has_the_stacks_of_both(self):
         """The remedy that the summary names is tried: then both functions are there."""
@@ -194,6 +198,7 @@ class Hazards(Stacks):
         """All allocations of 1000 bytes come from one place in the program, whatever unwinder found it."""
         snapshot = self.take(run)
         sites = {event["stack"] for event in snapshot.of(action, 1000)}
+        self.assertTrue(sites)
         self.assertNotIn(-1, sites)
         return snapshot, sites
 
@@ -271,8 +276,12 @@ class Hazards(Stacks):
     def test_fork(self):
         plain = self.run_program("fork", preload=None)
         run = self.run_program("fork", STACKS="native", STACKS_FREE="1")
-        self.assertEqual((run.status, run.out), (plain.status, plain.out))
+        self.assertEqual((run.status, run.out), (0, plain.out))
+        self.assertTrue(plain.out)
         self.assertEqual(len(run.snapshot_paths("exit")), 1)
+        found = self.take(run).of("alloc")
+        self.assertTrue(found)
+        self.assertNotIn(-1, {event["stack"] for event in found})
 
 
 @unittest.skipUnless(HAS_CPP, "there is no C++ compiler")
@@ -308,8 +317,10 @@ class Needed(unittest.TestCase):
     def test_nothing_is_linked(self):
         """libunwind in front of libgcc would take the program's exceptions over."""
         result = subprocess.run(["readelf", "-d", LIBRARY], check=True, stdout=subprocess.PIPE, universal_newlines=True)
-        for line in result.stdout.splitlines():
-            if "(NEEDED)" in line and not SANITIZED:
+        needed = [line for line in result.stdout.splitlines() if "(NEEDED)" in line]
+        self.assertTrue(needed, result.stdout)
+        for line in needed:
+            if not SANITIZED:
                 self.assertRegex(line, r"\[(libc|libdl|libpthread|ld-linux[-a-z0-9_]*)\.so\.[0-9]+\]")
 
 

@@ -208,6 +208,11 @@ START_TEST(test_random_program)
   ck_assert_uint_eq(stats.requested_bytes.peak, model.peak_requested);
   ck_assert_uint_eq(stats.requested_bytes.current, model.requested);
   ck_assert_uint_eq(stats.num_ooms, model.refused);
+  /* Not a program that got nothing: of about as many requests as frees, few are refused even where it is
+   * tight. */
+  ck_assert_uint_gt(model.allocations, OPERATIONS * 2 / 5);
+  ck_assert_uint_gt(model.allocations, 4 * model.refused);
+  ck_assert((stats.cache_hits > OPERATIONS / 50) == (strstr(config->name, "unpooled") == NULL));
   ck_assert_uint_eq(stats.reserved_bytes.current, model.driver.used);
   ck_assert_uint_eq(stats.driver_allocs - stats.driver_frees,
       (uint64_t)(model.driver.allocation_count + model.driver.physical_count));

@@ -116,6 +116,7 @@ static const char *const settings[][4] = {
 START_TEST(test_threads)
 {
   pthread_t threads[THREADS];
+  uint64_t address = 0;
   gp_stats_t stats;
 
   fake_driver_init(&driver, 256 * GP_MIB, true);
@@ -132,10 +133,14 @@ START_TEST(test_threads)
     pthread_join(threads[i], NULL);
   for (int i = 0; i < SHARED; i++)
     free_block(atomic_exchange(&shared[i], 0));
+  ck_assert_int_eq(gp_engine_alloc(engine, contexts[0], 4096, &address), 0);
+  free_block(address);
 
   gp_engine_stats(engine, 0, &stats);
   ck_assert_uint_eq(atomic_load(&early), 0);
   ck_assert_uint_eq(stats.allocation.current, 0);
+  ck_assert_uint_gt(stats.allocation.allocated, 0); /* by the pool: nobody suspended it any more */
+  ck_assert_uint_gt(atomic_load(&allocations), THREADS * STEPS / 4);
   ck_assert_int_eq(driver.errors, 0);
   uint64_t limit = gp_engine_limit(engine, 0);
   if (limit)
