@@ -1,9 +1,10 @@
 #!/bin/sh
 # Builds gpupool and runs its test suite, on the simulated GPU. Arguments go to `meson test`:
 #
-#   scripts/test.sh                    everything
-#   scripts/test.sh --suite unit       one suite
-#   scripts/test.sh preload-replay     one test
+#   scripts/test.sh                    what takes minutes at most; it says what is left out
+#   scripts/test.sh --all              everything, as .ci/run does
+#   scripts/test.sh --suite unit       one suite, whole
+#   scripts/test.sh preload-replay     one test, whole
 #
 # On a fresh Debian or Ubuntu it installs the packages it needs first (as root or with sudo). The build has every assert
 # compiled in (debug_level=3), walks of whole structures included: the random workloads of the suite are worth little
@@ -17,5 +18,13 @@ install_browser
 find_cuda_headers
 step "configure" configure build -Ddebug_level=3
 step "build" ninja -C build
+if [ "${1:-}" = --all ]; then
+  shift
+elif [ $# -eq 0 ]; then
+  # Fewer cases: of tests that read GP_QUICK
+  echo "== left out, for --all: $(meson test -C build --no-rebuild --list --suite long | sed 's|.* / ||' | paste -sd ' '), most cases of" \
+    "fault, preload-{export,faults,ordered,replay,replay_tool,resolve}, reuse-*, ring-*"
+  set -- --setup quick
+fi
 echo "== tests"
 meson_test build "$@"

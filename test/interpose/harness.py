@@ -32,6 +32,7 @@ SIM = os.environ["GP_SIM"]
 PROG = os.environ["GP_PROG"]
 SOURCE = os.environ["GP_SOURCE"]
 SANITIZED = os.environ.get("GP_SANITIZED", "none") != "none"  # built with a sanitizer
+QUICK = os.environ.get("GP_QUICK") == "1"  # some places where all could be tried: `meson test --setup quick`
 EPOCH = os.environ.get("GP_EPOCH", "1") == "1"  # reuse mode epoch is in the build
 EMULATOR = os.environ.get("GP_EMULATOR", "").split()  # for programs of another architecture
 
@@ -71,11 +72,11 @@ def trace_shapes():
 def trace_files():
     """The project's own traces, and all real ones where their folder exists beside the source tree.
 
-    With a sanitizer those of trace_shapes(): what it finds is in the code that a trace leads to, and a second training step
-    leads to no other. The figures of each are in the builds without one.
+    With a sanitizer, and if it is to be quick, those of trace_shapes(): a second training step leads to no other code. The
+    figures of each are in whole runs of a build without one.
     """
     shapes = trace_shapes()
-    return shapes if SANITIZED else [path for path in shapes if path not in real_traces()] + real_traces()
+    return shapes if SANITIZED or QUICK else [path for path in shapes if path not in real_traces()] + real_traces()
 
 
 def record_parent():

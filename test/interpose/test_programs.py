@@ -12,9 +12,9 @@ CORNERS = ("static_route", "driver_linked", "per_thread", "errors", "capture", "
 class Programs(PreloadCase):
     def test_programs_behave_as_without_the_library(self):
         for name in CORNERS:
+            plain = self.run_program(name, preload=None)
             for settings in ({}, {"TYPE": "naive"}, {"TYPE": "segment"}, {"TYPE": "vmm"}, {"TYPE": "unpooled"}, {"REUSE": "strict"}):
                 with self.subTest(program=name, **settings):
-                    plain = self.run_program(name, preload=None)
                     run = self.run_program(name, **settings)
                     self.assertEqual(run.status, plain.status)
                     self.assertEqual(run.out, plain.out)
