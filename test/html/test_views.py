@@ -179,7 +179,7 @@ class Tables(pages.Case):
             path = pages.golden(name)
             page = self.open(path)
             names = dict(page.evaluate("gpupoolPage.page.recordings[0].owners.map(owner => [owner.text, owner.name])"))
-            found = {names[row[0]]: tuple(map(int, row[1:])) for row in self.rows(page, "owners")}
+            found = {names[row[0]]: tuple(map(int, row[1:8])) for row in self.rows(page, "owners")}
             wanted = {}
             for site in pages.report("sites", path)["sites"]:
                 flat = site["flat"]
@@ -188,6 +188,18 @@ class Tables(pages.Case):
                                             flat["total"]["bytes"], flat["total"]["count"], flat["temporary"]["count"])
             with self.subTest(name):
                 self.assertEqual(found, wanted)
+
+    def test_what_grows_in_a_part_of_the_time(self):
+        page = self.open(pages.golden("growing-cache"))
+        page.evaluate("gpupoolPage.selection.set({from: 1000, to: 5000}); 1")
+        found = {row[0].split()[0]: int(row[8]) for row in self.rows(page, "owners")}
+        wanted = page.evaluate("""(() => { const {lives, owners} = gpupoolPage.page.recordings[0]; const sums = {};
+            for (let i = 0; i < lives.count; i++) for (const [moment, sign] of [[5000, 1], [1000, -1]])
+              if (lives.begin[i] <= moment && moment < lives.freed[i])
+                sums[owners[lives.owner[i]].name.split(' ')[0]] = (sums[owners[lives.owner[i]].name.split(' ')[0]] || 0) + sign * lives.requested[i];
+            return sums; })()""")
+        self.assertGreater(wanted["append"], 100 << 20)
+        self.assertEqual({name: bytes for name, bytes in found.items() if bytes}, {name: bytes for name, bytes in wanted.items() if bytes})
 
     def test_what_is_held(self):
         for name in pages.golden_names():

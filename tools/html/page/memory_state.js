@@ -15,6 +15,7 @@ import {FORWARDED, HOST} from './recording.js';
  * @property {number} pending
  * @property {number} idle
  * @property {number} largestIdle
+ * @property {number} blocker the smaller of the blocks beside the largest idle piece, in its segment; -1: none is
  * @property {number} forwarded
  * @property {number} heldCount
  */
@@ -23,7 +24,7 @@ import {FORWARDED, HOST} from './recording.js';
 export function stateAt(recording, device, moment) {
   const {lives, segments} = recording;
   const state = {
-    segments: /** @type {SegmentState[]} */ ([]), reserved: 0, allocated: 0, requested: 0, pending: 0, idle: 0, largestIdle: 0,
+    segments: /** @type {SegmentState[]} */ ([]), reserved: 0, allocated: 0, requested: 0, pending: 0, idle: 0, largestIdle: 0, blocker: -1,
     forwarded: 0, heldCount: 0,
   };
   for (let i = 0; i < segments.count; i++) {
@@ -50,7 +51,26 @@ export function stateAt(recording, device, moment) {
   }
   there.sort((a, b) => lives.address[a] - lives.address[b]);
   fill(recording, state, there, moment);
+  state.blocker = findBlocker(recording, state);
   return state;
+}
+
+/**
+ * Freed, it would join the largest idle piece with what is behind it.
+ * @param {Recording} recording @param {MemoryState} state @returns {number}
+ */
+function findBlocker(recording, state) {
+  const {rounded} = recording.lives;
+  let blocker = -1;
+  for (const {pieces} of state.segments)
+    pieces.forEach((piece, i) => {
+      if (piece.life >= 0 || piece.size !== state.largestIdle)
+        return;
+      for (const beside of [pieces[i - 1], pieces[i + 1]])
+        if (beside && beside.life >= 0 && (blocker < 0 || rounded[beside.life] < rounded[blocker]))
+          blocker = beside.life;
+    });
+  return blocker;
 }
 
 /** @param {Recording} recording @param {MemoryState} state @param {number[]} there lives by address @param {number} moment */

@@ -29,14 +29,15 @@ function count(sum, bytes) {
 
 /**
  * By owner, as `gpupool sites` has them flat.
- * @typedef {{owner: number, peak: Sum, live: Sum, total: Sum, temporary: Sum}} OwnerRow
+ * @typedef {{owner: number, peak: Sum, live: Sum, total: Sum, temporary: Sum, grown: number}} OwnerRow grown: held at the end
+ * of the time that is selected, less what was held at its begin
  * @param {Recording} recording
  * @param {SelectionState} state the owner in it is left aside
  * @returns {OwnerRow[]}
  */
 export function ownerRows(recording, state) {
   /** @type {OwnerRow[]} */
-  const rows = recording.owners.map((_, owner) => ({owner, peak: noSum(), live: noSum(), total: noSum(), temporary: noSum()}));
+  const rows = recording.owners.map((_, owner) => ({owner, peak: noSum(), live: noSum(), total: noSum(), temporary: noSum(), grown: 0}));
   const none = rows.length - 1; /* of recordings with stacks the last owner is nobody */
   for (const measure of /** @type {('peak' | 'live' | 'total' | 'temporary')[]} */ (['peak', 'live', 'total', 'temporary'])) {
     const amounts = amountsOf(recording, {...state, owner: -1}, measure);
@@ -48,7 +49,26 @@ export function ownerRows(recording, state) {
       rows[owner][measure].count += amounts.counts[group];
     }
   }
+  addGrowth(recording, state, rows);
   return rows.filter(row => row.total.count > 0);
+}
+
+/**
+ * @param {Recording} recording
+ * @param {SelectionState} state
+ * @param {OwnerRow[]} rows by owner
+ */
+function addGrowth(recording, state, rows) {
+  const {lives} = recording;
+  const {from, to, device} = state;
+  for (let i = 0; i < lives.count && lives.begin[i] <= to; i++) {
+    if (lives.kind[i] === HOST || (device >= 0 && lives.device[i] !== device))
+      continue;
+    const before = lives.begin[i] <= from && lives.freed[i] > from;
+    const after = lives.freed[i] > to;
+    if (before !== after)
+      rows[lives.owner[i]].grown += after ? lives.requested[i] : -lives.requested[i];
+  }
 }
 
 /**

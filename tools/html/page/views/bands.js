@@ -222,7 +222,7 @@ export const bandsView = {
       if (plot.isMoving)
         return;
       for (const label of labels) {
-        const size = formatBytes(recording.lives.rounded[label.life]);
+        const size = formatBytes(recording.lives.requested[label.life]);
         const name = recording.hasStacks ? `${recording.owners[recording.lives.owner[label.life]].name}  ${size}` : size;
         plot.text(name, label.column * perColumn + 5, (label.y + label.height / 2) * perRow, label.width * perColumn - 10);
       }
@@ -257,7 +257,8 @@ export const bandsView = {
         const {lives} = recording;
         const lasts = recording.hasTimes && lives.freed[life] <= recording.end
           ? `, for ${formatDuration(recording.times[lives.freed[life]] - recording.times[lives.begin[life]])}` : '';
-        hint.show([formatBytes(lives.rounded[life]) + lasts, recording.ownerName(life),
+        const asked = lives.requested[life] !== lives.rounded[life] ? `, ${formatBytes(lives.requested[life])} asked for` : '';
+        hint.show([formatBytes(lives.rounded[life]) + asked + lasts, recording.ownerName(life),
           `from ${recording.momentText(lives.begin[life])}`], x, y);
       },
       leave: () => hint.hide(),

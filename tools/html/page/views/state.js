@@ -104,6 +104,10 @@ export const stateView = {
         figure('freed, still in use', now.pending),
         figure('idle', now.idle),
         figure('largest idle piece', now.largestIdle),
+        now.blocker >= 0 && element('button', {
+          class: 'small blocker', title: 'The smaller of the two blocks beside the largest idle piece: freed, it would make it larger',
+          onclick: () => selection.set({life: now.blocker}),
+        }, 'what is beside it'),
         now.forwarded > 0 && figure('not pooled', now.forwarded),
         oom && figure('asked for in vain', oom.size, 'bad'));
       figures.setAttribute('data-state', JSON.stringify({
@@ -173,7 +177,8 @@ export const stateView = {
         ink.font = '11px system-ui, sans-serif';
         ink.textBaseline = 'middle';
         ink.fillStyle = life === selection.state.life ? styleColorOnce('--page') : styleColorOnce('--on-color');
-        const name = recording.hasStacks ? `${formatBytes(box.piece.size)}  ${recording.owners[recording.lives.owner[life]].name}` : formatBytes(box.piece.size);
+        const size = formatBytes(recording.lives.requested[life]);
+        const name = recording.hasStacks ? `${size}  ${recording.owners[recording.lives.owner[life]].name}` : size;
         plot.text(name, box.x + 4, box.y + BAR / 2, box.width - 8);
       }
     }
@@ -205,7 +210,8 @@ export const stateView = {
       }
       const {life, isPending, size} = box.piece;
       const name = life < 0 ? 'idle' : isPending ? 'freed, still in use' : recording.ownerName(life);
-      hint.show([`${formatBytes(size)}  ${name}`, `at ${formatAddress(box.segment.address + box.piece.offset)}`,
+      const asked = life >= 0 && recording.lives.requested[life] !== size ? `, ${formatBytes(recording.lives.requested[life])} asked for` : '';
+      hint.show([`${formatBytes(size)}${asked}  ${name}`, `at ${formatAddress(box.segment.address + box.piece.offset)}`,
         `in a segment of ${formatBytes(box.segment.size)} at ${formatAddress(box.segment.address)}`], plot.place(event).x, plot.place(event).y);
     });
     plot.canvas.addEventListener('mouseleave', () => hint.hide());

@@ -115,6 +115,7 @@ export const tablesView = {
           ...sumColumns('live', 'At the end', row => all[row].live, 'Blocks', 'Held at the end'),
           ...sumColumns('total', 'Total', row => all[row].total, 'Calls', 'All that was ever asked for'),
           countColumn('temporary', 'Temporary', row => all[row].temporary.count, 'Freed before anything else was allocated on the device'),
+          bytesColumn('grown', 'Grown by', row => all[row].grown, 'Held at the end of the selected time, less what was held at its begin'),
         ],
         sort: 'peak', rows: Uint32Array.from(rows), about: formatPlural(rows.length, recording.hasStacks ? 'owner' : 'size'),
         open: row => selection.set({owner: selection.state.owner === all[row].owner ? -1 : all[row].owner}),
