@@ -3,9 +3,12 @@
     test_page.py GPUPOOL [TEST ...]
 """
 
+import base64
 import gzip
 import os
 import pickle
+import re
+import zlib
 
 import pages
 import test_import
@@ -112,6 +115,27 @@ class Damaged(pages.Case):
             for to in ("AAAA", "\u20ac", "????????"):
                 with self.subTest(at=at, to=to):
                     self.assertRegex(self.opened(lambda text: change(text, at, to)), "damaged.*(cut or changed|length|begin|ends|header)")
+
+    def test_of_another_form(self):
+        """What is packed well, but is not what the page reads."""
+        def repacked(change):
+            def of_text(text):
+                before, data, behind = self.parts(text)
+                return before + base64.b64encode(zlib.compress(change(zlib.decompress(base64.b64decode(data))))).decode() + behind
+            return of_text
+
+        def with_header(change):
+            def of_data(data):
+                length = int.from_bytes(data[8:12], "little")
+                header = change(data[12:12 + length])
+                return data[:8] + len(header).to_bytes(4, "little") + header + data[12 + length:]
+            return of_data
+        for change in (lambda data: data + b"\0", lambda data: data[:-1], lambda data: b"GPPAGE9\n" + data[8:], lambda data: data[:10], lambda data: b"",
+                       with_header(lambda header: header[:-1]), with_header(lambda header: b"null"), with_header(lambda header: b"{}"),
+                       with_header(lambda header: header.replace(b'"u32"', b'"u33"')),
+                       with_header(lambda header: re.sub(rb'("name":"life.begin"[^}]*"count":)', rb"\g<1>9", header)),
+                       with_header(lambda header: re.sub(rb'("name":"life.begin"[^}]*"bytes":)', rb"\g<1>9", header))):
+            self.assertRegex(self.opened(repacked(change)), "damaged|does not know")
 
     def test_without_data(self):
         self.assertIn("no data", self.opened(lambda text: "".join(self.parts(text)[::2])))

@@ -9,7 +9,10 @@ import pickle
 import re
 
 import pages
+import cli
+import test_export
 import test_import
+from cli import MIB
 
 ALL = "{...functions.selection.state}"
 MEASURES = {"live": "live", "peak": "peak", "total": "total", "count": "total", "temporary": "temporary"}
@@ -168,6 +171,32 @@ class Stacks(pages.Case):
         self.assertEqual((nowhere[:2], nothing[:2]), ([0, 0], [0, 0]))
 
 
+def small():
+    """Pooled and other memory of two devices and of the host, the same stack on both devices."""
+    story = test_export.Story()
+    story.add("segment_alloc", 2 * MIB, 4 * MIB)
+    story.add("alloc", 2 * MIB, 1000, 1, stack=0, rounded=MIB)
+    story.add("alloc", 3 * MIB, MIB, 2, stack=1, stream=1)
+    story.add("free_requested", 3 * MIB, MIB, 2, stack=1, stream=1)
+    story.add("free_completed", 3 * MIB, MIB, 2, stack=1, stream=1)
+    story.add("segment_alloc", 2 * MIB, 4 * MIB, device=1)
+    story.add("alloc", 2 * MIB, 3000, 3, stack=0, rounded=MIB, device=1)
+    story.add("passthrough_alloc", 64 * MIB, 8192, 4, "managed", stack=0)
+    story.add("passthrough_alloc", 5, 1 << 30, 5, "pinned_host", stack=0)
+    story.add("alloc", 3 * MIB, MIB, 6, rounded=MIB)
+    held = [test_export.block_of(2 * MIB, MIB, 1000, 1, stack=0), test_export.block_of(3 * MIB, MIB, MIB, 6)]
+    other = [test_export.block_of(2 * MIB, MIB, 3000, 3, stack=0)]
+    unpooled = [{"device": 0, "address": address, "size": size, "kind": kind, "stream": -1, "block": block, "time_ns": 9, "stack": 0}
+                for address, size, kind, block in ((64 * MIB, 8192, "managed", 4), (5, 1 << 30, "pinned_host", 5))]
+    return test_export.story_snapshot(
+        events=story.events(), devices=[cli.device_of(0), cli.device_of(1)], passthrough=unpooled,
+        segments=[test_export.segment_of(2 * MIB, *held, size=4 * MIB), test_export.segment_of(2 * MIB, *other, device=1, size=4 * MIB)])
+
+
+def all_paths():
+    return [pages.golden(name) for name in pages.golden_names()] + [pages.write("small.json", small())]
+
+
 class Tables(pages.Case):
     def rows(self, page, which):
         """The table as it is copied, a list of rows without the head."""
@@ -175,8 +204,7 @@ class Tables(pages.Case):
         return self.copied(page, ".tables button.copy")[1:]
 
     def test_owners(self):
-        for name in pages.golden_names():
-            path = pages.golden(name)
+        for path in all_paths():
             page = self.open(path)
             names = dict(page.evaluate("gpupoolPage.page.recordings[0].owners.map(owner => [owner.text, owner.name])"))
             found = {names[row[0]]: tuple(map(int, row[1:8])) for row in self.rows(page, "owners")}
@@ -186,7 +214,7 @@ class Tables(pages.Case):
                 if flat["total"]["count"]:
                     wanted[site["name"]] = (flat["peak"]["bytes"], flat["peak"]["count"], flat["live"]["bytes"], flat["live"]["count"],
                                             flat["total"]["bytes"], flat["total"]["count"], flat["temporary"]["count"])
-            with self.subTest(name):
+            with self.subTest(path):
                 self.assertEqual(found, wanted)
 
     def test_what_grows_in_a_part_of_the_time(self):
@@ -202,18 +230,16 @@ class Tables(pages.Case):
         self.assertEqual({name: bytes for name, bytes in found.items() if bytes}, {name: bytes for name, bytes in wanted.items() if bytes})
 
     def test_what_is_held(self):
-        for name in pages.golden_names():
-            path = pages.golden(name)
+        for path in all_paths():
             page = self.open(path)
             found = collections.Counter((int(row[1]), int(row[2]), int(row[3]), row[4]) for row in self.rows(page, "held"))
             leaks = pages.report("leaks", path)
             wanted = collections.Counter((leak["bytes"], leak["count"], leak["device"], leak["kind"] or "pooled") for leak in leaks["leaks"])
-            with self.subTest(name):
+            with self.subTest(path):
                 self.assertEqual(found, wanted)
 
     def test_sizes(self):
-        for name in pages.golden_names():
-            path = pages.golden(name)
+        for path in all_paths():
             page = self.open(path)
             rows = [list(map(int, row[:-1])) for row in self.rows(page, "sizes")]
             found = collections.Counter()
@@ -227,7 +253,7 @@ class Tables(pages.Case):
                 for column, value in (("total", flat["total"]["bytes"]), ("calls", flat["total"]["count"]), ("live", flat["live"]["bytes"]),
                                       ("blocks", flat["live"]["count"]), ("temporary", flat["temporary"]["count"])):
                     wanted[site["name"], column] += value
-            with self.subTest(name):
+            with self.subTest(path):
                 self.assertEqual(found, wanted)
             for device in pages.report("summary", path)["devices"][:1]:
                 by_size = {size: rounded for size, _, _, _, _, rounded, _ in rows}
@@ -235,13 +261,12 @@ class Tables(pages.Case):
 
     def test_threads_and_streams(self):
         """Each sums up to all; a thread is what --thread selects."""
-        for name in ("oom-stacks", "leak", "growing-cache"):
-            path = pages.golden(name)
+        for path in [pages.golden(name) for name in ("oom-stacks", "leak", "growing-cache")] + [pages.write("small.json", small())]:
             page = self.open(path)
             total = pages.report("sites", path)["sum"]
             for which in ("threads", "streams"):
                 rows = self.rows(page, which)
-                with self.subTest(name=name, which=which):
+                with self.subTest(path=path, which=which):
                     self.assertEqual([sum(int(row[i]) for row in rows) for i in (1, 2, 3, 4, 5)],
                                      [total["total"]["bytes"], total["total"]["count"], total["live"]["bytes"], total["live"]["count"],
                                       total["temporary"]["count"]])
@@ -288,6 +313,14 @@ class Compared(pages.Case):
                             for figure in device["figures"].values() if figure["before"] != figure["after"])
             with self.subTest(names=names):
                 self.assertEqual(found, wanted)
+
+    def test_all_figures_are_there(self):
+        path = pages.golden("oom-busy")
+        page = self.open_page(pages.page_with_functions(path))
+        found = page.evaluate("functions.figureRows(functions.recordings[0], functions.recordings[0]).map(row => [row.device, row.name, row.before, row.after])")
+        wanted = [[device["device"], name, figure["before"], figure["after"]] for device in pages.report("diff", path, path)["devices"]
+                  for name, figure in device["figures"].items()]
+        self.assertEqual(found, wanted)
 
     def test_what_is_new_and_what_grew(self):
         paths = [pages.golden("wrappers-debug"), pages.golden("growing-cache")]

@@ -102,6 +102,8 @@ export async function readPayload(text) {
   } catch (error) {
     throw new PageError('The data in this page is damaged: its header cannot be read.');
   }
+  if (!header || header.format !== 'gpupool-page' || !Array.isArray(header.files) || !header.files.length)
+    throw new PageError('The data in this page is damaged: its header is not that of a page.');
   const files = [];
   for (const file of header.files) {
     /** @type {Map<string, Numbers>} */
