@@ -31,7 +31,7 @@ const BUCKETS = 64 * 8;
  */
 
 /**
- * Which lives get bands, and how high all is together. A column shows what is held at its begin. Pure, for tests.
+ * Which lives get bands, and how high all is together. A column shows what is held after its last moment. Pure, for tests.
  * @param {Recording} recording @param {import('../axis.js').Axis} axis @param {Uint8Array | null} matching NULL: all
  * @param {number} most bands @returns {Layout}
  */
@@ -233,7 +233,7 @@ export const bandsView = {
       const others = bands.others ? `; ${formatCount(bands.others)} smaller ones are the grey part on top` : '';
       const left = recording.leftOut.count
         ? `; ${formatCount(recording.leftOut.count)} of at most ${formatBytes(recording.leftOut.largest)} are not in this page` : '';
-      note.textContent = `${formatCount(bands.chosenCount)} allocations as bands, ${formatBytes(Math.round(bands.top))} at most${others}${left}. ` +
+      note.textContent = `${formatCount(bands.chosenCount)} allocations as bands${others}${left}. ` +
         'Turn the wheel to zoom, drag to move, click a band for its call stack.';
     }
 
