@@ -574,12 +574,13 @@ static __attribute__((noinline)) int alloc_aside(gp_request_t *request, gp_servi
  * With GPUPOOL_FILL. Where the fill is late the program gets other memory, for which it is not waited: the
  * late one has to be over before the next begins.
  */
-static __attribute__((noinline)) int fill(
-    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t address, uint64_t *ret_address)
+static __attribute__((noinline)) int fill(const gp_request_t *request, uint64_t *ret_address)
 {
-  if (gp_fill_now(engine, context, address, bytes) == GP_FILL_LATE)
-    return gp_engine_alloc(engine, context, bytes, ret_address);
-  *ret_address = address;
+  gp_engine_t *engine = request->engine;
+
+  if (gp_fill_now(engine, request->context, request->ret_address, request->requested) == GP_FILL_LATE)
+    return gp_engine_alloc(engine, request->context, request->requested, ret_address);
+  *ret_address = request->ret_address;
   return 0;
 }
 
@@ -612,7 +613,7 @@ int gp_engine_alloc(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, 
   if (code != 0)
     return code;
   if (__builtin_expect(engine->fills, 0))
-    return fill(engine, context, bytes, request.ret_address, ret_address);
+    return fill(&request, ret_address);
   *ret_address = request.ret_address;
   return 0;
 }
