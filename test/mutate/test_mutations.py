@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""The edits that scripts/mutate.py makes: on a text whose edits are known, and all that the project's own files offer.
+
+    test_mutations.py SOURCE
+"""
+
+import glob
+import os
+import random
+import sys
+import unittest
+
+SOURCE = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else ""
+sys.path.insert(0, os.path.join(SOURCE, "scripts"))
+import mutations  # noqa: E402
+
+TEXT = '''/* if (a) in a comment */
+#define TWICE(x) do { if (x) f(x); } while (0)
+
+struct pair {
+  int a;
+};
+
+static bool
+    first(struct pair *pair, int b) /* said */
+{
+  gp_assert(pair->a < b + 1);
+  gp_lock_take(&pair->lock);
+  if (pair->a < b)
+    note("if (x) f(1);", b, 2);
+  int c = second(b, pair) + 1;
+  gp_lock_release(&pair->lock);
+  free(pair);
+  return c > 7;
+}
+
+static struct pair *second(int a, int b)
+{
+  return a ? NULL : NULL;
+}
+
+void third(void)
+{
+  if (is_so(
+          1))
+    first(
+        NULL, 1);
+}
+'''
+
+
+class Edits(unittest.TestCase):
+    def of(self, number, kind):
+        function = mutations.functions(TEXT)[number]
+        return [mutations.differing(TEXT, edit) for edit in mutations.edits(TEXT, function, kind)]
+
+    def test_functions(self):
+        self.assertEqual([(f.name, f.returns) for f in mutations.functions(TEXT)],
+                         [("first", "bool"), ("second", "struct pair *"), ("third", "void")])
+        self.assertTrue(all(TEXT[f.start] == "{" and TEXT[f.end - 1] == "}" for f in mutations.functions(TEXT)))
+
+    def test_each_kind(self):
+        self.assertEqual(self.of(0, "condition"), [(["if (pair->a < b)"], ["if (!(pair->a < b))"])])
+        self.assertEqual(self.of(0, "call"), [(['note("if (x) f(1);", b, 2);'], [";"])])
+        self.assertEqual(self.of(0, "cleanup"), [(["free(pair);"], [";"])])
+        self.assertEqual(self.of(0, "lock"), [(["gp_lock_take(&pair->lock);", "gp_lock_release(&pair->lock);"], [";", ";"])])
+        self.assertEqual([after for _, after in self.of(0, "arguments")],
+                         [['note(b, "if (x) f(1);", 2);'], ['note("if (x) f(1);", 2, b);'], ["int c = second(pair, b) + 1;"]])
+        self.assertEqual([after for _, after in self.of(0, "off by one")],
+                         [["if (pair->a <= b)"], ["return c >= 7;"], ["int c = second(b, pair);"]])
+        self.assertEqual([after for _, after in self.of(0, "constant")],
+                         [['note("if (x) f(1);", b, 3);'], ["int c = second(b, pair) + 2;"], ["return c > 8;"]])
+        self.assertEqual([after for _, after in self.of(0, "early return")], [["{ return false;"], ["{ return true;"]])
+        self.assertEqual([after for _, after in self.of(1, "early return")], [["{ return NULL;"]])
+        self.assertEqual([after for _, after in self.of(2, "early return")], [["{ return;"]])
+
+    def test_over_several_lines(self):
+        self.assertEqual(self.of(2, "call"), [(["first(", "NULL, 1);"], [";", ""])])
+        self.assertEqual(self.of(2, "condition"), [(["if (is_so(", "1))"], ["if (!(is_so(", "1)))"])])
+        self.assertEqual(self.of(2, "lock"), [])
+
+    def test_draw_repeats(self):
+        drawn = [mutations.draw(random.Random("7:%d" % i), {"a.c": TEXT, "b.c": "int x;\n" * 9}) for i in range(50)]
+        again = [mutations.draw(random.Random("7:%d" % i), {"a.c": TEXT, "b.c": "int x;\n" * 9}) for i in range(50)]
+        self.assertEqual(drawn, again)
+        self.assertEqual({path for path, _, _ in drawn}, {"a.c"})
+        self.assertEqual({edit.kind for _, _, edit in drawn}, set(mutations.KINDS))
+
+    def test_interval(self):
+        self.assertEqual([round(end, 3) for end in mutations.interval(34, 55)], [0.486, 0.735])
+        self.assertEqual(mutations.interval(0, 0), (0.0, 1.0))
+        self.assertEqual(mutations.interval(5, 5)[1], 1.0)
+
+
+@unittest.skipUnless(SOURCE, "no source tree is named")
+class OwnFiles(unittest.TestCase):
+    def test_every_edit_changes_lines_and_adds_none(self):
+        count = dict.fromkeys(mutations.KINDS, 0)
+        for path in glob.glob(os.path.join(SOURCE, "pool", "**", "*.c"), recursive=True)[::5]:
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+            mask = mutations.masked(text)
+            self.assertEqual((len(mask), mask.count("\n")), (len(text), text.count("\n")), path)
+            for function in mutations.functions(text):
+                for kind in mutations.KINDS:
+                    for edit in mutations.edits(text, function, kind, mask)[::3]:
+                        after = mutations.applied(text, edit)
+                        self.assertNotEqual(after, text)
+                        self.assertEqual(after.count("\n"), text.count("\n"), (path, edit))
+                        count[kind] += 1
+        self.assertGreater(min(count.values()), 5, count)
+
+
+if __name__ == "__main__":
+    unittest.main()
