@@ -32,6 +32,7 @@ void gp_mempool_created(CUmemoryPool pool, int device)
   entry->pool = pool;
   entry->device = device;
   gp_lock_take(&lock);
+  gp_assert_internal(gp_lock_is_held(&lock));
   atomic_init(&entry->next, atomic_load(&pools));
   atomic_store(&pools, entry);
   gp_lock_release(&lock);
@@ -46,6 +47,7 @@ bool gp_mempool_forget(CUmemoryPool pool, int *ret_device)
     link = &found->next;
     found = atomic_load(link);
   }
+  gp_assert_internal(gp_lock_is_held(&lock));
   if (found)
     atomic_store(link, atomic_load(&found->next));
   gp_lock_release(&lock);

@@ -103,6 +103,7 @@ static gp_address_table_t *rebuild(gp_address_map_t *map, gp_address_table_t *ol
 /* The table with room for one entry more; NULL: the host is out of memory. The caller holds the lock. */
 static gp_address_table_t *make_room(gp_address_map_t *map, gp_address_table_t *table)
 {
+  gp_assert_internal(gp_lock_is_held(&map->lock));
   if (!table || (map->used + map->promised + 1) * 4 > table->capacity * 3)
     return rebuild(map, table);
   return table;
@@ -111,6 +112,7 @@ static gp_address_table_t *make_room(gp_address_map_t *map, gp_address_table_t *
 /* The caller holds the lock. */
 static bool insert_locked(gp_address_map_t *map, uint64_t address, void *value)
 {
+  gp_assert_internal(gp_lock_is_held(&map->lock));
   gp_address_table_t *table = atomic_load_explicit(&map->table, memory_order_relaxed);
   gp_address_slot_t *slot = table ? gp_address_table_find(table, address) : NULL;
   if (slot) {
@@ -145,7 +147,7 @@ bool gp_address_map_promise(gp_address_map_t *map)
 void gp_address_map_unpromise(gp_address_map_t *map)
 {
   gp_lock_take(&map->lock);
-  gp_assert_internal(map->promised > 0);
+  gp_assert_internal(map->promised > 0 && gp_lock_is_held(&map->lock));
   map->promised--;
   gp_lock_release(&map->lock);
 }
@@ -164,6 +166,7 @@ void gp_address_map_insert_promised(gp_address_map_t *map, uint64_t address, voi
 /* Removes address, if value is not NULL only if it leads to that. The caller holds the lock. */
 static void *remove_locked(gp_address_map_t *map, uint64_t address, const void *value)
 {
+  gp_assert_internal(gp_lock_is_held(&map->lock));
   gp_address_table_t *table = atomic_load_explicit(&map->table, memory_order_relaxed);
   gp_address_slot_t *slot =
       table && address > GP_ADDRESS_DELETED ? gp_address_table_find(table, address) : NULL;

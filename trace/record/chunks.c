@@ -196,6 +196,7 @@ static bool has_room_for(gp_chunks_t *chunks, uint32_t index)
 static uint32_t open_locked(gp_chunks_t *chunks, uint32_t owner)
 {
   gp_chunk_header_t *header = chunks->header;
+  gp_assert(gp_lock_is_held(&chunks->lock));
   uint32_t index;
   if (header->used < header->chunk_count && has_room_for(chunks, header->used)) {
     index = header->used++;
@@ -262,6 +263,7 @@ void gp_chunks_forget(gp_chunks_t *chunks, uint64_t now_ns)
   gp_lock_take(&chunks->lock);
   bool is_empty = gp_chunks_is_empty(chunks);
   gp_chunk_header_t *header = chunks->header;
+  gp_assert(gp_lock_is_held(&chunks->lock));
   if (is_empty) {
     chunks->since_ns = now_ns;
     chunks->has_lost = true;

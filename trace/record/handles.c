@@ -47,6 +47,7 @@ int16_t gp_handles_intern(gp_handles_t *handles, uint64_t handle)
   if (!find_slot(handles, handle, &slot, &index) && count < GP_HANDLES_MAX &&
       gp_region_grow(handles->region, GP_SECTION_STREAMS,
           offsetof(gp_handle_table_t, handles) + (count + 1) * sizeof(handle))) {
+    gp_assert_internal(gp_lock_is_held(&handles->lock));
     gp_assert(atomic_load(&handles->slots[slot]) == 0 && count < GP_HANDLES_SLOTS / 4);
     table->handles[count] = handle;
     atomic_store_explicit(&table->count, count + 1, memory_order_release);

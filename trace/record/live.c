@@ -19,6 +19,7 @@ void gp_live_fini(gp_live_t *live)
 static bool has_room_for(gp_live_t *live, uint32_t index)
 {
   size_t bytes = (index + (size_t)1) * sizeof(gp_live_slot_t);
+  gp_assert_internal(gp_lock_is_held(&live->lock));
   if (index >= GP_LIVE_MAX)
     return false;
   if (bytes <= gp_region_used(live->region, GP_SECTION_LIVE))

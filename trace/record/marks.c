@@ -27,6 +27,7 @@ void gp_marks_add(
   size_t entries = count < GP_MARKS_MAX ? (size_t)count + 1 : GP_MARKS_MAX;
   if (gp_region_grow(
           marks->region, GP_SECTION_MARKS, offsetof(gp_mark_table_t, entries) + entries * sizeof(*mark))) {
+    gp_assert_internal(gp_lock_is_held(&marks->lock));
     gp_mark_record_t *entry = &marks->table->entries[count % GP_MARKS_MAX];
     *entry = *mark;
     entry->time_ns = clock(clock_self);

@@ -332,6 +332,7 @@ static void keep_oom(gp_recorder_t *recorder, const gp_oom_t *oom)
   gp_oom_record_t *record = gp_region_section(&recorder->region, GP_SECTION_OOM, NULL);
   gp_lock_take(&recorder->live.lock);
   atomic_store(&record->is_complete, 0);
+  gp_assert_internal(gp_lock_is_held(&recorder->live.lock));
   record->report = *oom;
   atomic_store(&record->is_complete, 1);
   gp_lock_release(&recorder->live.lock);
