@@ -6,7 +6,7 @@ import {readPayload} from './payload.js';
 import {Recording} from './recording.js';
 import {Selection} from './selection.js';
 import {layoutIcicle, makeTree, searchTree} from './stack_tree.js';
-import {tsvCell} from './table.js';
+import {Table, tsvCell} from './table.js';
 import {eventRows, leakRows, ownerRows, placeRows, sizeRows} from './table_rows.js';
 
 document.addEventListener('DOMContentLoaded', async () => {
@@ -20,7 +20,7 @@ document.addEventListener('DOMContentLoaded', async () => {
   }));
   /** @type {any} */ (window).functions = {
     amountsOf, measureOf, figureRows, siteRows, formatBytes, formatCount, formatDuration, formatPercent, recordings, selection,
-    layoutIcicle, makeTree, searchTree, listed, tsvCell, eventRows, leakRows, ownerRows, placeRows, sizeRows,
+    layoutIcicle, makeTree, searchTree, listed, Table, tsvCell, eventRows, leakRows, ownerRows, placeRows, sizeRows,
   };
   /** @type {any} */ (window).gpupoolPage = {ready: true};
 });

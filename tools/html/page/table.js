@@ -4,7 +4,7 @@
  */
 import {element, replace} from './dom.js';
 
-const ROW_HEIGHT = 24; /* as --row-height of views.css */
+export const ROW_HEIGHT = 24; /* as --row-height of views.css */
 const BEYOND = 8; /* rows that are there above and below what is seen */
 
 /**
@@ -198,7 +198,7 @@ export class Table {
   drawActive() {
     for (const row of this.body.children)
       row.classList.toggle('active', /** @type {HTMLElement} */ (row).dataset.place === String(this.active));
-    if (this.rows.length)
+    if (this.active >= this.first && this.active < this.last) /* else it is no element now */
       this.element.setAttribute('aria-activedescendant', `${this.id}-${this.active}`);
     else
       this.element.removeAttribute('aria-activedescendant');

@@ -9,7 +9,7 @@
 import {changeText, figureOf, figureRows, shareText, siteRows} from '../compare_rows.js';
 import {element, replace} from '../dom.js';
 import {baseName, formatBytes, formatCount, formatPercent} from '../format.js';
-import {copyButton, segmented, Table} from '../table.js';
+import {copyButton, ROW_HEIGHT, segmented, Table} from '../table.js';
 
 /** @typedef {'peak' | 'live' | 'total' | 'count' | 'temporary'} Compared */
 /** @typedef {'all' | 'more' | 'new' | 'less' | 'gone'} Change */
@@ -89,8 +89,10 @@ export const compareView = {
       select.value = String(file);
       return select;
     });
+    const filesRoom = element('div', {class: 'compare-files'}, files.element);
+    filesRoom.style.setProperty('--files-height', `${(recordings.length + 1) * ROW_HEIGHT + 3}px`);
     const root = element('section', {class: 'view compare', 'aria-label': 'Compare'},
-      element('div', {class: isPair ? 'compare-files few' : 'compare-files'}, files.element),
+      filesRoom,
       element('div', {class: 'tools'}, chosen[0], 'before,', chosen[1], 'after', relation),
       element('div', {class: 'compare-parts'},
         element('div', {class: 'compare-part'},
@@ -147,7 +149,7 @@ export const compareView = {
           value: row => Math.abs(pair(row).after - pair(row).before), plain: row => pair(row).after - pair(row).before,
         },
         {
-          id: 'share', label: 'Share', width: '10ch', isNumber: true, text: row => shareText(pair(row).before, pair(row).after),
+          id: 'share', label: 'Share', width: '12ch', isNumber: true, text: row => shareText(pair(row).before, pair(row).after),
           value: row => pair(row).before ? pair(row).after / pair(row).before : Infinity,
         },
       ];

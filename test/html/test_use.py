@@ -1,0 +1,249 @@
+"""Pages as a reader uses them: by keyboard alone, by mouse, with very many rows; what is selected in one view is in the others.
+
+    test_use.py GPUPOOL [TEST ...]
+"""
+
+import pages
+
+
+def focused(page):
+    return page.evaluate("(e => e.tagName.toLowerCase() + (e.className ? '.' + e.className.split(' ')[0] : '') + (e.id ? '#' + e.id : ''))"
+                         "(document.activeElement)")
+
+
+class Use(pages.Case):
+    def tab_to(self, page, selector):
+        """By the key alone: it has to be reached."""
+        for _ in range(80):
+            page.key("Tab")
+            if page.evaluate("document.activeElement.matches(%r)" % selector):
+                return
+        self.fail("Tab does not reach %s, but %s" % (selector, focused(page)))
+
+    def text(self, page, selector):
+        return page.evaluate("(e => e && e.textContent)(document.querySelector(%r))" % selector)
+
+    def state(self, page, name):
+        return page.evaluate("gpupoolPage.state().%s" % name)
+
+
+class Keyboard(Use):
+    def test_stacks(self):
+        page = self.open(pages.golden("wrappers-debug"))
+        page.key("5")
+        self.assertEqual(self.state(page, "view"), "flame")
+        page.settle()
+        self.tab_to(page, ".flame canvas")
+        page.key("ArrowDown")
+        self.assertIn("main wrappers.cc:59", self.text(page, ".flame-status"))
+        page.key("ArrowRight")
+        self.assertIn("main wrappers.cc:60", self.text(page, ".flame-status"))
+        page.key("ArrowDown")
+        self.assertIn("grow_cache wrappers.cc:54", self.text(page, ".flame-status"))
+        page.key("Enter")
+        page.settle()
+        self.assertTrue(self.text(page, ".crumbs").endswith("grow_cache wrappers.cc:54"))
+        page.key("Escape")
+        self.assertTrue(self.text(page, ".crumbs").endswith("main wrappers.cc:60"))
+        page.key("Home")
+        page.key("Enter")
+        self.assertTrue(page.evaluate("document.querySelector('.crumbs').hidden"))
+
+    def test_a_tree(self):
+        page = self.open(pages.golden("wrappers-debug"))
+        page.key("5")
+        page.settle()
+        self.tab_to(page, ".flame-table .table")
+
+        def rows():
+            return page.evaluate("[...document.querySelectorAll('.flame-table .table-row')].map(row => row.getAttribute('aria-level') + ' ' +"
+                                 "row.firstElementChild.textContent.slice(0, 12))")
+        before = rows()
+        page.key("ArrowLeft")  # the largest is unfolded
+        folded = rows()
+        self.assertLess(len(folded), len(before))
+        page.key("ArrowRight")
+        self.assertEqual(rows(), before)
+        page.key("ArrowRight")  # to its first caller
+        page.key("ArrowLeft")  # and back to it
+        page.key("Enter")
+        self.assertEqual(page.evaluate("gpupoolPage.page.recordings[0].owners[gpupoolPage.state().owner].name"), "load_weights")
+        page.key("Enter")
+        self.assertEqual(self.state(page, "owner"), -1)
+
+    def test_a_table(self):
+        page = self.open(pages.golden("growing-cache"))
+        page.key("6")
+        page.settle()
+        self.tab_to(page, ".tables .table")
+        page.key("ArrowDown")
+        page.key("Enter")
+        owner = self.state(page, "owner")
+        self.assertGreaterEqual(owner, 0)
+        chosen = page.evaluate("document.querySelector('.tables .table-row[aria-selected=true]').id")
+        self.assertEqual(page.evaluate("document.querySelector('.tables .table').getAttribute('aria-activedescendant')"), chosen)
+        page.key("Escape")
+        self.assertEqual(self.state(page, "owner"), -1)
+
+    def test_rows_are_sorted_by_a_key(self):
+        page = self.open(pages.golden("train"))
+        self.table(page, "sizes")
+        page.evaluate("document.querySelector('.tables .table').focus()")
+        self.tab_to(page, ".tables [role=columnheader] button")
+        head = ".tables [role=columnheader][aria-sort]"
+        page.key("Enter")
+        self.assertEqual(page.evaluate("document.querySelector(%r).getAttribute('aria-sort')" % head), "descending")
+        self.assertTrue(self.text(page, head).startswith("Size"))
+        sizes = [int(row[0]) for row in self.copied(page, ".tables button.copy")[1:]]
+        self.assertEqual(sizes, sorted(sizes, reverse=True))
+        page.key("Enter")
+        self.assertEqual(page.evaluate("document.querySelector(%r).getAttribute('aria-sort')" % head), "ascending")
+        self.assertEqual([int(row[0]) for row in self.copied(page, ".tables button.copy")[1:]], sizes[::-1])
+
+    def test_events_are_walked_through(self):
+        page = self.open(pages.golden("oom-stacks"))
+        self.table(page, "events")
+        page.evaluate("document.querySelector('.tables .table').focus()")
+        page.key("Home")
+        page.key("Enter")
+        self.assertEqual(self.state(page, "at"), 1)
+        page.key("PageDown")
+        page.key("Enter")
+        self.assertGreater(self.state(page, "at"), 5)
+        page.key("End")
+        page.key("Enter")
+        self.assertEqual(self.state(page, "at"), page.evaluate("gpupoolPage.page.recordings[0].end"))
+        page.settle()
+        self.assertIn("462", self.text(page, ".tables .table-row.active"))
+        page.key("[")
+        page.settle()
+        self.assertIn("461", self.text(page, ".tables .table-row[aria-selected=true]"))
+
+    def test_everything_is_reached(self):
+        """Each thing that can be pressed or moved has the focus once, in the order in which it stands."""
+        page = self.open(pages.golden("wrappers-debug"), size=(1366, 768))
+        for view in ("flame", "tables"):
+            self.show(page, view)
+            page.evaluate("document.activeElement.blur()")
+            wanted = page.evaluate("[...document.querySelectorAll('#view-%s :is(button, select, input, [tabindex=\"0\"])')]"
+                                   ".filter(each => each.checkVisibility() && !each.disabled).length" % view)
+            seen = []
+            for _ in range(100):
+                page.key("Tab")
+                place = page.evaluate("(() => { const all = [...document.querySelectorAll('#view-%s *')]; return all.indexOf(document.activeElement); })()" % view)
+                if place >= 0:
+                    if place in seen:
+                        break
+                    seen.append(place)
+            self.assertEqual(seen, sorted(seen))
+            self.assertEqual(len(seen), wanted, view)
+
+
+class Mouse(Use):
+    def box(self, page, row, part):
+        """A place in the picture of stacks."""
+        left, top, width = page.evaluate("(b => [b.x, b.y, b.width])(document.querySelector('.flame canvas').getBoundingClientRect())")
+        return left + width * part, top + 20 * row + 10
+
+    def test_stacks(self):
+        page = self.open(pages.golden("wrappers-debug"))
+        self.show(page, "flame")
+        page.move(*self.box(page, 2, 0.1))
+        self.assertIn("load_weights wrappers.cc:48", self.text(page, ".flame-status"))
+        self.assertIn("160 MiB, 76.2% of all", self.text(page, ".flame-status"))
+        page.click(*self.box(page, 2, 0.85))
+        page.settle()
+        self.assertTrue(self.text(page, ".crumbs").endswith("grow_cache wrappers.cc:54"))
+        page.move(*self.box(page, 3, 0.05))
+        self.assertIn("hand_out", self.text(page, ".flame-status"))
+        page.click(*self.box(page, 0, 0.5))
+        page.settle()
+        self.assertTrue(page.evaluate("document.querySelector('.crumbs').hidden"))
+
+    def test_a_search_is_marked(self):
+        page = self.open(pages.golden("wrappers-debug"))
+        self.show(page, "flame")
+        page.key("/")
+        page.type("grow")
+        page.wait_for("gpupoolPage.state().search === 'grow'")
+        self.assertIn("found: 48 MiB, 22.9%", self.text(page, ".flame-status"))
+
+    def test_the_other_direction_and_measure(self):
+        page = self.open(pages.golden("wrappers-debug"))
+        self.show(page, "flame")
+        page.click_on(".flame [data-id=up]")
+        page.settle()
+        page.move(*self.box(page, 1, 0.1))
+        self.assertIn("load_weights", self.text(page, ".flame-status"))
+        page.click_on(".flame [data-id=count]")
+        page.settle()
+        count = pages.report("sites", pages.golden("wrappers-debug"))["sum"]["total"]["count"]
+        self.assertIn("allocations: %d in all" % count, self.text(page, ".flame h2"))
+
+    def test_a_selection_is_in_all_views(self):
+        """An owner that is chosen in a table, and a part of the time, are what the stacks are of."""
+        path = pages.golden("growing-cache")
+        page = self.open(path)
+        self.table(page, "owners")
+        page.click_on(".tables .table-row:nth-child(2)")
+        name = page.evaluate("gpupoolPage.page.recordings[0].owners[gpupoolPage.state().owner].name")
+        flat = {site["name"]: site["flat"] for site in pages.report("sites", path)["sites"]}[name]
+        self.show(page, "flame")
+        page.click_on(".flame [data-id=total]")
+        page.settle()
+        self.assertEqual(self.text(page, ".flame h2"), "ever asked for: %s in all, of what is selected" % pages.size_text(flat["total"]["bytes"]))
+        page.evaluate("gpupoolPage.selection.set({owner: -1, to: 101})")
+        page.click_on(".flame [data-id=live]")
+        page.settle()
+        held = pages.report("sites", path, "--at", "100")["sum"]["live"]["bytes"]
+        self.assertIn(": %s in all, of what is selected" % pages.size_text(held), self.text(page, ".flame h2"))
+
+    def test_a_row_shows_its_allocation(self):
+        page = self.open(pages.golden("leak"))
+        self.table(page, "held")
+        page.click_on(".tables .table-row")
+        life = self.state(page, "life")
+        self.assertGreaterEqual(life, 0)
+        self.assertEqual(self.state(page, "at"), page.evaluate("gpupoolPage.page.recordings[0].lives.begin[%d]" % life))
+        self.assertIn("work", self.text(page, ".details"))
+
+
+class ManyRows(Use):
+    COUNT = 500000
+
+    def test_only_what_is_seen_is_there(self):
+        page = self.open_page(pages.page_with_functions(pages.golden("leak")))
+        page.evaluate("""(() => {
+            const table = window.table = new functions.Table({label: 'many'});
+            document.body.append(table.element);
+            Object.assign(table.element.style, {height: '500px', width: '900px'});
+            table.setColumns([{id: 'row', label: 'Row', width: '20ch', isNumber: true, text: row => String(row), value: row => row},
+              {id: 'hash', label: 'Hash', width: '20ch', isNumber: true, text: row => String(row * 7919 %% %d), value: row => row * 7919 %% %d}], 'row');
+            table.setRows(Uint32Array.from({length: %d}, (_, row) => row)); })()""" % (self.COUNT, self.COUNT, self.COUNT))
+        page.settle()
+        shown = "[...document.querySelectorAll('.table-row')].map(row => Number(row.firstElementChild.textContent))"
+        self.assertEqual(page.evaluate(shown)[:3], [self.COUNT - 1, self.COUNT - 2, self.COUNT - 3])
+        self.assertLess(page.evaluate("document.querySelectorAll('.table-row').length"), 60)
+        self.assertEqual(page.evaluate("table.element.getAttribute('aria-rowcount')"), str(self.COUNT + 1))
+        page.evaluate("table.element.focus()")
+        page.key("End")
+        page.settle()
+        self.assertIn(0, page.evaluate(shown))
+        place = page.evaluate("(row => [row.getAttribute('aria-rowindex'), row.getBoundingClientRect().bottom <="
+                              " table.element.getBoundingClientRect().bottom + 1])(document.querySelector('.table-row.active'))")
+        self.assertEqual(place, [str(self.COUNT + 1), True])
+        page.evaluate("document.querySelectorAll('[role=columnheader] button')[1].click()")
+        page.settle()
+        hashes = page.evaluate("[...document.querySelectorAll('.table-row')].map(row => Number(row.lastElementChild.textContent))")
+        self.assertEqual(hashes[:3], [self.COUNT - 1, self.COUNT - 2, self.COUNT - 3])
+        self.assertEqual(page.evaluate("table.tsv().split('\\n').length"), self.COUNT + 2)
+        page.evaluate("table.element.scrollTop = 6000000")
+        page.settle()
+        first = page.evaluate("Number(document.querySelector('.table-row').getAttribute('aria-rowindex'))")
+        self.assertTrue(249000 < first < 251000, first)
+        # What has the focus is named only while it is an element.
+        self.assertIsNone(page.evaluate("table.element.getAttribute('aria-activedescendant')"))
+
+
+if __name__ == "__main__":
+    pages.main(__doc__)
