@@ -284,6 +284,7 @@ async function start() {
     if (!(error instanceof PageError))
       console.error(error);
   }
+  shown.readyAfter = performance.now();
   shown.ready = true;
 }
 
