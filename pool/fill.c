@@ -10,7 +10,6 @@
 
 #include "pool/driver_calls.h"
 #include "pool/mode.h"
-#include "pool/reuse/identities.h"
 #include "pool/reuse/stream_calls.h"
 #include "pool/util/log.h"
 #include "pool/util/size.h"
@@ -226,7 +225,8 @@ gp_fill_result_t gp_fill_now(gp_engine_t *engine, gp_context_t *context, uint64_
   return GP_FILL_LATE;
 }
 
-/* The fill is work of that stream, like the driver's own allocation in it (alloc.c). */
+/* The fill is work of that stream. Other than the driver's allocation there (alloc.c) it is an operation for
+ * which the legacy default stream is sure to wait. */
 void gp_fill_in_order(gp_engine_t *engine, const gp_order_t *order, uint64_t address, uint64_t bytes)
 {
   gp_assert(engine->fills && !gp_holds_engine_lock());
@@ -238,7 +238,6 @@ void gp_fill_in_order(gp_engine_t *engine, const gp_order_t *order, uint64_t add
       gp_driver_fill(engine, &order->context->driver, order->stream, address, bytes, engine->fill_byte);
   if (code == 0) {
     gp_stream_mark_own(engine, order->context, order->stream);
-    gp_identity_allocated(engine, order->identity);
   } else {
     gp_driver_note(engine, order->context, code);
     (void)omit(engine, bytes, REASON_DRIVER);

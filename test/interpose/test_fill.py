@@ -101,16 +101,16 @@ class Fill(PreloadCase):
     def test_beside_a_kernel_that_leaves_room_memory_is_filled(self):
         for driver in DRIVERS:
             with self.subTest(driver=driver):
-                run = self.run_filled("occupied", driver=driver, FILL="zero")
-                self.assertEqual(self.counts(run), {"what was written": {"others": 2}, "afterwards": {"zeros": 3}})
+                run = self.run_filled("beside", driver=driver, FILL="poison")
+                self.expect_all(run, "poison", {"beside": 5})
                 self.assertEqual(run.messages, [])
                 self.assertIn("seconds: 0\n", run.out)
 
     def test_programs_behave_as_without_the_library(self):
         for name in ("driver_linked", "per_thread", "errors", "capture", "contexts", "fork", "two_contexts", "freed"):
+            plain = self.run_program(name, preload=None)
             for kind in KINDS[::2] if name != "freed" else KINDS[:2]:  # it asks for the bounds of the driver's allocation
                 with self.subTest(program=name, type=kind):
-                    plain = self.run_program(name, preload=None)
                     run = self.run_program(name, TYPE=kind, FILL="poison")
                     self.assertEqual((run.status, run.out), (plain.status, plain.out))
                     self.expect_clean(run)

@@ -185,6 +185,18 @@ static void occupied(char **arguments)
   tell("afterwards", &counts);
 }
 
+/* The kernel is in a stream for which blocking streams wait. */
+static void beside(char **arguments)
+{
+  (void)arguments;
+  counts_t counts = {0, 0, 0};
+
+  waiting_start_in(waiting_module, CU_STREAM_LEGACY);
+  for (size_t i = 0; i < SIZES; i++)
+    look(&counts, waiting_take(sizes[i]), sizes[i], waiting_work);
+  tell("beside", &counts);
+}
+
 static void *one_of_many(void *arg)
 {
   counts_t *counts = arg;
@@ -222,6 +234,6 @@ int main(int argc, char **argv)
 {
   static const waiting_scenario_t scenarios[] = {{"memory", memory, 0}, {"rows", rows, 0},
       {"streams", streams, 0}, {"devices", devices, 0}, {"capture", capture, 0}, {"occupied", occupied, 0},
-      {"threads", threads, 0}};
+      {"beside", beside, 0}, {"threads", threads, 0}};
   return waiting_main(argc, argv, scenarios, sizeof(scenarios) / sizeof(scenarios[0]));
 }
