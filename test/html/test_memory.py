@@ -182,6 +182,16 @@ class Memory(pages.Case):
         for name, value in every.items():
             self.assertEqual(sum(one[name] for one in each), value)
 
+    def test_what_is_left_out_is_said(self):
+        page = self.open(pages.golden("growing-cache"))
+        page.evaluate("gpupoolPage.context.recording().leftOut = {count: 54321, largest: 4096}; 1")
+        for view, selector, says in (("bands", "#view-bands .note", True), ("flame", "#view-flame", False), ("tables", "#view-tables", False)):
+            with self.subTest(view=view):
+                self.select(page, view=view, **{"from": 0})
+                self.assertEqual("54,321" in page.evaluate("document.querySelector('%s').innerText" % selector), says)
+                self.select(page, **{"from": 100})  # of a part what the tool counted does not help
+                self.assertIn("54,321", page.evaluate("document.querySelector('%s').innerText" % selector))
+
     def test_without_times_the_axis_is_of_events(self):
         page = self.open(pages.write("streams.json", test_import.ten_streams()))
         self.assertEqual(page.evaluate("[gpupoolPage.context.recording().hasTimes, gpupoolPage.selection.state.axis]"), [False, "event"])
@@ -205,7 +215,7 @@ class Questions(pages.Case):
         text = page.evaluate("document.querySelector('.findings').innerText")
         self.assertIn("the biggest owners are %s" % owner["function"], text)
         self.click_text(page, "Stacks")
-        self.assertIn("held when memory ran out", page.evaluate("document.querySelector('#view-flame').innerText"))
+        self.assertIn("eld when memory ran out", page.evaluate("document.querySelector('#view-flame').innerText"))
 
     def test_what_is_in_the_way(self):
         page = self.open(pages.golden("pieces"))

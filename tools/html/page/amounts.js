@@ -15,6 +15,7 @@ import {HOST} from './recording.js';
  * @property {Float64Array} counts
  * @property {number} moment at which it was held; -1: it is over all of the time
  * @property {boolean} isSelection of a part of the allocations
+ * @property {boolean} isPartial what the tool left out of the page is not in them
  */
 
 /**
@@ -145,11 +146,14 @@ export function amountsOf(recording, state, id) {
   const counts = recording.columns.get(`stack.${measure.column}_count`);
   if (byStack && !isSelection && bytes && counts)
     return {
-      byStack, bytes: Float64Array.from(bytes), counts: Float64Array.from(counts), isSelection,
+      byStack, bytes: Float64Array.from(bytes), counts: Float64Array.from(counts), isSelection, isPartial: false,
       moment: ['peak', 'oom', 'live'].includes(id) ? counting(recording, state, measure, wants).moment : -1,
     };
   /** @type {Amounts} */
-  const amounts = {byStack, bytes: new Float64Array(groups), counts: new Float64Array(groups), moment: -1, isSelection};
+  const amounts = {
+    byStack, bytes: new Float64Array(groups), counts: new Float64Array(groups), moment: -1, isSelection,
+    isPartial: recording.leftOut.count > 0,
+  };
   const count = counting(recording, state, measure, wants);
   amounts.moment = count.moment;
   for (let i = 0; i < lives.count; i++) {

@@ -100,6 +100,11 @@ export class Recording {
     this.lifeAtEvent = null;
   }
 
+  /** @returns {string} what follows a figure of the allocations in the page: "", if these are all */
+  leftOutText() {
+    return this.leftOut.count ? `, without ${formatCount(this.leftOut.count)} small ones that are not in this page` : '';
+  }
+
   /** @returns {Mark[]} */
   readMarks() {
     const {columns, strings} = this;

@@ -28,6 +28,16 @@ function count(sum, bytes) {
 }
 
 /**
+ * Whether rows of owners lack what the tool left out of the page.
+ * @param {Recording} recording
+ * @param {SelectionState} state
+ * @returns {boolean}
+ */
+export function areOwnersPartial(recording, state) {
+  return amountsOf(recording, {...state, owner: -1}, 'total').isPartial;
+}
+
+/**
  * By owner, as `gpupool sites` has them flat.
  * @typedef {{owner: number, peak: Sum, live: Sum, total: Sum, temporary: Sum, grown: number}} OwnerRow grown: held at the end
  * of the time that is selected, less what was held at its begin
@@ -38,7 +48,7 @@ function count(sum, bytes) {
 export function ownerRows(recording, state) {
   /** @type {OwnerRow[]} */
   const rows = recording.owners.map((_, owner) => ({owner, peak: noSum(), live: noSum(), total: noSum(), temporary: noSum(), grown: 0}));
-  const none = rows.length - 1; /* of recordings with stacks the last owner is nobody */
+  const none = rows.length - 1; /* of recordings with stacks the last owner is of what has none */
   for (const measure of /** @type {('peak' | 'live' | 'total' | 'temporary')[]} */ (['peak', 'live', 'total', 'temporary'])) {
     const amounts = amountsOf(recording, {...state, owner: -1}, measure);
     for (let group = 0; group < amounts.counts.length; group++) {

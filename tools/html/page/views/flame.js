@@ -111,7 +111,7 @@ export const flameView = {
       owners = isCallers && !state.allFrames ? tree : makeTree(recording, amounts, byCount, {...choice, callers: true, allFrames: false});
       zoomNode = focus = findNode(zoomed);
       const moment = amounts.moment >= 0 ? ` (${recording.momentText(amounts.moment)})` : '';
-      heading.textContent = `${what}${moment}: ${amountText(tree, 0)} in all${amounts.isSelection ? ', of what is selected' : ''}`;
+      heading.textContent = `${what}${moment}: ${amountText(tree, 0)} in all${amounts.isSelection ? ', of what is selected' : ''}${amounts.isPartial ? recording.leftOutText() : ''}`;
       measures.show(measure);
       direction.show(isCallers ? 'up' : 'down');
       opened = new Set();

@@ -9,7 +9,7 @@ import {element} from '../dom.js';
 import {momentEvent} from '../events.js';
 import {formatAddress, formatBytes, formatCount, formatDuration, formatPlural} from '../format.js';
 import {copyButton, segmented, Table} from '../table.js';
-import {eventRows, leakRows, ownerRows, placeRows, sizeRows} from '../table_rows.js';
+import {areOwnersPartial, eventRows, leakRows, ownerRows, placeRows, sizeRows} from '../table_rows.js';
 
 /** @typedef {'owners' | 'held' | 'sizes' | 'threads' | 'streams' | 'events'} TableId */
 
@@ -254,7 +254,8 @@ export const tablesView = {
       if (isSame)
         table.sort = old;
       table.drawHead();
-      about.textContent = contents.about;
+      const isPartial = which === 'owners' ? areOwnersPartial(context.recording(), selection.state) : which !== 'held';
+      about.textContent = contents.about + (isPartial ? context.recording().leftOutText() : '');
       table.element.setAttribute('aria-label', `Table of ${which === 'held' ? 'what is held at the end' : which}`);
       table.setRows(contents.rows, isNew);
       if (which === 'events')
