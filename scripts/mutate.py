@@ -18,6 +18,7 @@ import glob
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -40,12 +41,16 @@ NOTICED, MISSED, ASIDE, EQUIVALENT = "noticed", "missed", "set aside", "equivale
 DRAWS = 100
 
 
+def name_of(revision):
+    return subprocess.check_output(["git", "rev-parse", "--short=10", revision], cwd=SOURCE, text=True).strip()
+
+
 def commit():
     """Of the tree as it is in these folders, which must be that of a commit."""
     changed = subprocess.check_output(["git", "status", "--porcelain", "-uno", "--", *FOLDERS], cwd=SOURCE, text=True)
     if changed:
         raise Problem("edits on top of a commit do not count for it:\n" + changed)
-    return subprocess.check_output(["git", "rev-parse", "--short=10", "HEAD"], cwd=SOURCE, text=True).strip()
+    return name_of("HEAD")
 
 
 def sources(tree, folder):
@@ -220,11 +225,13 @@ def main():
     parser.add_argument("--results", metavar="FILE", help="mutations.jsonl in the folder of --build")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="tests at a time (%(default)s)")
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--commit", metavar="REV", default="HEAD", help="whose table (%(default)s)")
     options = parser.parse_args()
     path = options.results or os.path.join(options.build, "mutations.jsonl")
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # and take the edit back
     try:
         if options.table:
-            at = commit()
+            at = name_of(options.commit)
             results = [judged(r, read_aside()) for r in read_lines(path) if r["commit"] == at]
             print(table(results))
             print("\n".join(describe(r) for r in results if r["result"] in (MISSED, ASIDE)))

@@ -176,6 +176,9 @@ def run_quietly(command, limit_s=None):
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         return None, process.communicate()[0]
+    except BaseException:  # interrupted: what it had started would go on
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
 
 
 class Tree:
