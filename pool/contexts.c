@@ -19,7 +19,7 @@
 static gp_context_t *find_live(gp_engine_t *engine, const void *handle)
 {
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
-  GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context)
+  GP_LIST_EACH(gp_live_contexts(engine), gp_context_t, live_link, context)
     if (context->driver.handle == handle)
       return context;
   return NULL;
@@ -79,8 +79,8 @@ gp_context_t *gp_engine_device_context(gp_engine_t *engine, int ordinal)
   gp_device_t *device = &engine->devices[ordinal];
   gp_context_t *context = &device->stand_in;
   gp_device_take(device);
-  if (device->contexts.next != &device->ordered.device_link)
-    context = gp_list_entry(device->contexts.next, gp_context_t, device_link);
+  if (gp_device_contexts(device)->next != &device->ordered.device_link)
+    context = gp_list_entry(gp_device_contexts(device)->next, gp_context_t, device_link);
   gp_lock_release(&device->lock);
   note_device(engine, device);
   return context;
@@ -103,6 +103,7 @@ static gp_detail_t file(gp_engine_t *engine, gp_context_t *context)
     gp_mode_change_reuse(engine, GP_MODE_CONTEXT);
   gp_detail_t mode = gp_single_order_add_context(engine, context);
   gp_device_take(context->device);
+  gp_assert_internal(gp_lock_is_held(&context->device->lock));
   gp_list_push_back(&context->device->ordered.device_link, &context->device_link); /* in front of that one */
   gp_lock_release(&context->device->lock);
   return mode;
@@ -217,6 +218,7 @@ void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
   gp_lock_take(&engine->contexts_lock);
   bool already = atomic_exchange(&context->lost, true);
   if (!already) {
+    gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
     gp_list_remove(&context->live_link);
     gp_streams_drop_context(engine, context);
     gp_known_streams_drop_context(engine, context);
@@ -254,7 +256,7 @@ static void lose_all(
   do {
     found = NULL;
     gp_lock_take(&engine->contexts_lock);
-    GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context)
+    GP_LIST_EACH(gp_live_contexts(engine), gp_context_t, live_link, context)
       if (!found && matches(context, device))
         found = context;
     gp_lock_release(&engine->contexts_lock);

@@ -308,6 +308,7 @@ void gp_driver_count(gp_context_t *context, gp_count_t what)
   gp_device_t *device = context->device;
 
   gp_device_take(device);
+  gp_assert_internal(gp_lock_is_held(&device->lock));
   if (what == GP_COUNT_HOST_WAIT)
     device->stats->host_waits++;
   else

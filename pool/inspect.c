@@ -124,7 +124,7 @@ size_t gp_engine_blocks(gp_engine_t *engine, int ordinal, gp_block_view_t *array
     moment->fn(moment->arg, ordinal);
   if (ret_stats)
     *ret_stats = *device->stats;
-  GP_LIST_EACH(&device->contexts, const gp_context_t, device_link, context) {
+  GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, context) {
     GP_LIST_EACH(&context->blocks, const gp_block_t, all, block) {
       if (is_hole(block))
         continue;

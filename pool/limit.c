@@ -239,7 +239,7 @@ static uint64_t reusable_bytes(const gp_engine_t *engine, const gp_context_t *co
   *ret_part = 0;
   if (!engine->type->cuts)
     return device->stats->cached_bytes.current + device->stats->deferred_bytes.current;
-  GP_LIST_EACH(&device->contexts, const gp_context_t, device_link, other) {
+  GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, other) {
     uint64_t whole, part;
     gp_segment_measure(other, &whole, &part);
     bytes += whole;

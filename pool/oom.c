@@ -155,7 +155,7 @@ bool gp_oom_release_after_stop(gp_engine_t *engine, gp_context_t *context, gp_ro
     return false;
   gp_reclaim(engine); /* parts of segments go back when they are idle together */
   gp_device_take(device);
-  GP_LIST_EACH(&device->contexts, gp_context_t, device_link, other)
+  GP_LIST_EACH(gp_device_contexts(device), gp_context_t, device_link, other)
     if (count < GP_OOM_CONTEXTS)
       contexts[count++] = other;
   gp_lock_release(&device->lock);
@@ -381,7 +381,7 @@ void gp_oom_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, b
   oom.passthrough = device->stats->passthrough_bytes.current;
   oom.limit = device->limit == UINT64_MAX ? 0 : device->limit;
   device->stats->num_ooms++;
-  GP_LIST_EACH(&device->contexts, const gp_context_t, device_link, owner)
+  GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, owner)
     GP_LIST_EACH(&owner->blocks, const gp_block_t, all, block)
       if (block->state == GP_STATE_LIVE)
         add_to_groups(&groups, block->requested);

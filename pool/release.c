@@ -235,7 +235,7 @@ static gp_block_t *largest_of(gp_engine_t *engine, gp_device_t *device)
 {
   gp_block_t *block = gp_block_largest_idle(device);
 
-  GP_LIST_EACH(&device->contexts, const gp_context_t, device_link, context)
+  GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, context)
     if (!block)
       block = gp_mapped_cut_out(engine, context, gp_covered(engine), false);
   return block;

@@ -486,6 +486,19 @@ static inline uint64_t gp_device_left(const gp_device_t *device)
 /* Takes all memory back from the stripes. The caller holds the device's lock. */
 void gp_stripes_take_back(gp_device_t *device);
 
+/* The lists of contexts, for whoever walks them or changes them, under their lock. */
+static inline const gp_list_t *gp_live_contexts(const gp_engine_t *engine)
+{
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
+  return &engine->contexts;
+}
+
+static inline const gp_list_t *gp_device_contexts(const gp_device_t *device)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  return &device->contexts;
+}
+
 /*
  * Takes the device's lock, and with it the whole device: as long as it is held no stripe has any memory. This
  * is how everyone takes it but the few functions that work beside stripes (stripes.h).

@@ -60,7 +60,7 @@ static bool is_last(const gp_context_t *context)
   gp_device_t *device = context->device;
 
   gp_device_take(device);
-  bool last = device->contexts.next == &context->device_link &&
+  bool last = gp_device_contexts(device)->next == &context->device_link &&
               context->device_link.next == &device->ordered.device_link;
   gp_lock_release(&device->lock);
   return last;

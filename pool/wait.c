@@ -75,7 +75,7 @@ static work_t find_work(polling_t *polling, uint64_t epoch)
   uint64_t held = 0;
 
   gp_lock_take(&engine->contexts_lock);
-  GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context) {
+  GP_LIST_EACH(gp_live_contexts(engine), gp_context_t, live_link, context) {
     work_t work = work_of(context, epoch);
     if (work != WORK_NONE)
       held += atomic_load(&context->completed);
@@ -104,7 +104,7 @@ static bool was_in_vain(gp_engine_t *engine, uint64_t epoch, uint64_t limit_ns)
   bool in_vain = false;
 
   gp_lock_take(&engine->contexts_lock);
-  GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context)
+  GP_LIST_EACH(gp_live_contexts(engine), gp_context_t, live_link, context)
     if (work_of(context, epoch) != WORK_NONE && atomic_load(&context->vain.ns) >= limit_ns &&
         atomic_load(&context->vain.progress) == progress_of(engine, context))
       in_vain = true;
@@ -115,7 +115,7 @@ static bool was_in_vain(gp_engine_t *engine, uint64_t epoch, uint64_t limit_ns)
 static void note_vain(gp_engine_t *engine, uint64_t epoch, uint64_t limit_ns)
 {
   gp_lock_take(&engine->contexts_lock);
-  GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context) {
+  GP_LIST_EACH(gp_live_contexts(engine), gp_context_t, live_link, context) {
     uint64_t progress = progress_of(engine, context);
     if (work_of(context, epoch) == WORK_NONE)
       continue;
@@ -142,6 +142,7 @@ static void tell(const polling_t *polling)
 static void count_wait(gp_device_t *device)
 {
   gp_device_take(device);
+  gp_assert_internal(gp_lock_is_held(&device->lock));
   device->stats->host_waits++;
   gp_lock_release(&device->lock);
 }
@@ -180,7 +181,7 @@ static uint64_t oldest_deferred(gp_device_t *device)
   uint64_t oldest = 0;
 
   gp_device_take(device);
-  GP_LIST_EACH(&device->contexts, const gp_context_t, device_link, context) {
+  GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, context) {
     if (gp_list_is_empty(&context->deferred))
       continue;
     uint64_t stamp = gp_list_entry(context->deferred.next, gp_block_t, order)->free_epoch;

@@ -167,7 +167,7 @@ static int find_lagging(gp_engine_t *engine, gp_context_t **array)
   int count = 0;
 
   gp_lock_take(&engine->contexts_lock);
-  GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context)
+  GP_LIST_EACH(gp_live_contexts(engine), gp_context_t, live_link, context)
     if (count < MOST_CONTEXTS && !gp_epoch_is_current(engine, context))
       array[count++] = context;
   gp_lock_release(&engine->contexts_lock);
@@ -199,7 +199,7 @@ bool gp_barriers_cover_all(gp_engine_t *engine)
   bool cover = gp_barriers_are_wanted(engine);
 
   gp_lock_take(&engine->contexts_lock);
-  GP_LIST_EACH(&engine->contexts, const gp_context_t, live_link, context)
+  GP_LIST_EACH(gp_live_contexts(engine), const gp_context_t, live_link, context)
     cover &= atomic_load(&context->completed) >= newest ||
              (atomic_load(&context->barriers.newest) >= newest && !has_untold(context));
   gp_lock_release(&engine->contexts_lock);

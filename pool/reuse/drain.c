@@ -35,7 +35,7 @@ static unsigned drain_part(gp_engine_t *engine, gp_device_t *device, uint64_t co
 
   device->drained_ns = gp_now(engine);
   moved = gp_stream_points_drain(engine, device, device->drained_ns, most);
-  GP_LIST_EACH(&device->contexts, gp_context_t, device_link, context)
+  GP_LIST_EACH(gp_device_contexts(device), gp_context_t, device_link, context)
     moved += drain_context(engine, context, covered, device->drained_ns, most - moved);
   return moved;
 }

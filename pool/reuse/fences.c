@@ -41,7 +41,7 @@ static int find_contexts(
 
   gp_assert(!gp_holds_engine_lock());
   gp_lock_take(&engine->contexts_lock);
-  GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context) {
+  GP_LIST_EACH(gp_live_contexts(engine), gp_context_t, live_link, context) {
     if (count == capacity)
       break;
     if (!(lagging && gp_epoch_is_current(engine, context)) && !atomic_load(&context->gone) &&

@@ -58,7 +58,7 @@ void gp_single_order_bar(gp_engine_t *engine)
 {
   gp_assert(atomic_load(&engine->reuse_mode) != GP_MODE_SINGLE);
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
-  GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context)
+  GP_LIST_EACH(gp_live_contexts(engine), gp_context_t, live_link, context)
     context->bars_single = true;
   atomic_store(&engine->single.all_barred, true);
 }
@@ -91,7 +91,8 @@ void gp_single_order_drop_context(gp_engine_t *engine, const gp_context_t *conte
 void gp_single_order_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t epoch)
 {
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
-  bool is_only_context = gp_streams_have_one_context(engine) && engine->contexts.next == &context->live_link;
+  bool is_only_context =
+      gp_streams_have_one_context(engine) && gp_live_contexts(engine)->next == &context->live_link;
   bool can_begin = engine->single.is_wanted && is_only_context &&
                    atomic_load(&engine->reuse_mode) != GP_MODE_SINGLE && gp_streams_are_default_only(context);
   engine->single.sync_epoch = can_begin ? epoch : 0;

@@ -17,9 +17,9 @@ uint64_t gp_covered_raise(gp_engine_t *engine)
   uint64_t completed = UINT64_MAX;
 
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
-  if (gp_list_is_empty(&engine->contexts))
+  if (gp_list_is_empty(gp_live_contexts(engine)))
     return gp_covered(engine);
-  GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context) {
+  GP_LIST_EACH(gp_live_contexts(engine), gp_context_t, live_link, context) {
     uint64_t own = atomic_load(&context->completed);
     if (own < completed)
       completed = own;

@@ -103,7 +103,7 @@ static void unmake(gp_engine_t *engine, gp_stream_t *stream)
 bool gp_streams_have_one_context(const gp_engine_t *engine)
 {
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
-  return engine->contexts.next == engine->contexts.prev;
+  return gp_live_contexts(engine)->next == gp_live_contexts(engine)->prev;
 }
 
 bool gp_streams_add_context(gp_engine_t *engine, gp_context_t *context)

@@ -29,7 +29,7 @@ void gp_epoch_settle(gp_engine_t *engine)
 
   if (!gp_mode_uses_streams(engine))
     return;
-  GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context)
+  GP_LIST_EACH(gp_live_contexts(engine), gp_context_t, live_link, context)
     gp_streams_drop_ended(engine, context, epoch, atomic_load(&context->completed));
 }
 

@@ -145,7 +145,7 @@ gp_block_t *gp_block_largest_idle(const gp_device_t *device)
   gp_block_t *largest = NULL;
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  GP_LIST_EACH(&device->contexts, const gp_context_t, device_link, context) {
+  GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, context) {
     const gp_bin_t *bin = gp_bins_largest(&context->bins);
     for (gp_bin_entry_t *entry = bin ? bin->idle : NULL; entry; entry = entry->next) {
       gp_block_t *block = gp_block_of_entry(entry);
@@ -177,7 +177,7 @@ uint64_t gp_block_largest_bytes(const gp_device_t *device)
   const gp_block_t *whole = gp_block_largest_idle(device);
   uint64_t bytes = whole ? whole->size : 0;
 
-  GP_LIST_EACH(&device->contexts, const gp_context_t, device_link, context) {
+  GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, context) {
     const gp_cut_entry_t *part = gp_cut_bins_largest(&context->cut);
     if (part && part->size > bytes)
       bytes = part->size;

@@ -57,7 +57,7 @@ static bool has_aged(const gp_engine_t *engine, gp_device_t *device, uint64_t no
       now_ns < device->aged_ns + engine->idle_release_ns / LOOKS_BEFORE_EXPIRY)
     return false;
   device->aged_ns = now_ns;
-  GP_LIST_EACH(&device->contexts, const gp_context_t, device_link, context) {
+  GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, context) {
     const gp_block_t *block = oldest_mapped(engine, context);
     if (block && is_expired(engine, block, now_ns))
       return true;

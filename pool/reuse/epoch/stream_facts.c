@@ -92,7 +92,7 @@ static void settle_default(gp_engine_t *engine)
 
   if (!table->default_token)
     return;
-  GP_LIST_EACH(&engine->contexts, const gp_context_t, live_link, context)
+  GP_LIST_EACH(gp_live_contexts(engine), const gp_context_t, live_link, context)
     if (atomic_load(&context->completed) < table->default_epoch)
       return;
   gp_work_flag_sync_end(gp_work_flag_place(GP_STREAM_DEFAULT), table->default_token);
@@ -154,6 +154,6 @@ void gp_epoch_settle(gp_engine_t *engine)
   uint64_t epoch = gp_epoch_begin(engine); /* before any flag is read: see above */
   if (!gp_mode_uses_streams(engine))
     return; /* it ended meanwhile: work that sets no flag may be older than the epoch */
-  GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context)
+  GP_LIST_EACH(gp_live_contexts(engine), gp_context_t, live_link, context)
     gp_epoch_complete(context, completed_by_streams(engine, context, epoch));
 }

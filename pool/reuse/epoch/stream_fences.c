@@ -40,7 +40,7 @@ bool gp_epoch_can_be_asked(gp_engine_t *engine)
   if (!can)
     return false;
   gp_lock_take(&engine->contexts_lock);
-  GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context)
+  GP_LIST_EACH(gp_live_contexts(engine), gp_context_t, live_link, context)
     GP_LIST_EACH(&context->streams, const gp_stream_t, link, stream)
       can &= !holds_back(engine, stream) || is_askable(stream);
   gp_lock_release(&engine->contexts_lock);
@@ -56,7 +56,7 @@ static int take_streams(gp_engine_t *engine, gp_stream_t **array)
   int count = 0;
 
   gp_lock_take(&engine->contexts_lock);
-  GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context) {
+  GP_LIST_EACH(gp_live_contexts(engine), gp_context_t, live_link, context) {
     GP_LIST_EACH(&context->streams, gp_stream_t, link, stream) {
       bool is_there = is_default(stream) || gp_stream_find(engine, stream->handle) == stream;
       if (is_there && count < MAX_ASKED && is_askable(stream) && holds_back(engine, stream) &&
