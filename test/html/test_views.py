@@ -83,7 +83,7 @@ class Stacks(pages.Case):
                 with self.subTest(name=name, state=state):
                     self.assertEqual(self.amounts(page, "oom", state), by_name(pages.report("sites", path, "--at", "oom"), "live"))
 
-    def test_the_tree_is_that_of_sites(self):
+    def check_tree(self, path):
         def plain(nodes, is_owner=True):
             """{name: (bytes, count, callers)}, as the page has it: owners that differ in details only are one"""
             merged = {}
@@ -95,19 +95,31 @@ class Stacks(pages.Case):
                     self.assertEqual(before[2], {})
                 merged[name] = (node["bytes"] + (before[0] if before else 0), node["count"] + (before[1] if before else 0), callers)
             return merged
-        paths = [pages.golden(name) for name in filter(has_stacks, pages.golden_names())]
-        paths += [pages.write("torch.pickle", pickle.dumps(test_import.torch_snapshot()))]
-        for path in paths:
-            page = self.functions(path)
-            for sort in MEASURES:
-                with self.subTest(path=path, sort=sort):
-                    tree = page.evaluate("""(() => { const recording = functions.recordings[0], by = functions.measureOf('%s').byCount;
-                        const tree = functions.makeTree(recording, functions.amountsOf(recording, %s, '%s'), by,
-                          {callers: true, frames: 'merged', allFrames: false});
-                        return functions.listed(tree, 0); })()""" % (sort, ALL, sort))
-                    self.assertEqual(plain(tree), plain(pages.report("sites", path, "--tree", "--sort", sort)["tree"]))
-                    amounts = [node["count" if sort in ("count", "temporary") else "bytes"] for node in tree]
-                    self.assertEqual(amounts, sorted(amounts, reverse=True))
+        page = self.functions(path)
+        for sort in MEASURES:
+            with self.subTest(path=path, sort=sort):
+                tree = page.evaluate("""(() => { const recording = functions.recordings[0], by = functions.measureOf('%s').byCount;
+                    const tree = functions.makeTree(recording, functions.amountsOf(recording, %s, '%s'), by,
+                      {callers: true, frames: 'merged', allFrames: false});
+                    return functions.listed(tree, 0); })()""" % (sort, ALL, sort))
+                self.assertEqual(plain(tree), plain(pages.report("sites", path, "--tree", "--sort", sort)["tree"]))
+                amounts = [node["count" if sort in ("count", "temporary") else "bytes"] for node in tree]
+                self.assertEqual(amounts, sorted(amounts, reverse=True))
+
+    def test_the_tree_is_that_of_sites(self):
+        for name in filter(has_stacks, pages.golden_names()):
+            self.check_tree(pages.golden(name))
+        self.check_tree(pages.write("torch.pickle", pickle.dumps(test_import.torch_snapshot())))
+
+    def test_an_owner_that_calls_itself(self):
+        """Of the user's frames the innermost is the owner, of a library's the outermost."""
+        for frames in ([("forward", 7, "model.py"), ("forward", 30, "model.py"), ("main", 99, "train.py")],
+                       [("at::add(int)", 7, "a.cpp"), ("at::mul(int)", 8, "a.cpp"), ("at::add(int)", 9, "a.cpp")]):
+            snapshot = test_import.torch_snapshot()
+            for event in snapshot["device_traces"][0]:
+                if event.get("frames"):
+                    event["frames"] = [test_import.frame(*each) for each in frames]
+            self.check_tree(pages.write("itself.pickle", pickle.dumps(snapshot)))
 
     def test_a_layout_has_all_of_it(self):
         """Each box lies below its parent, children fill it as far as they have its amount, and nothing is drawn twice."""

@@ -82,8 +82,8 @@ function frameNames(recording) {
 }
 
 /**
- * Where in a stack its owner is: the innermost frame that is called so, one of the user's before a library's. -1: it has no frame, as
- * of a script whose frames were not recorded.
+ * Where in a stack its owner is: the innermost frame that is called so, one of the user's before a library's, of which the outermost
+ * counts (doc/owners.md). -1: it has no frame, as of a script whose frames were not recorded.
  * @param {Recording} recording @param {number} stack
  */
 export function ownerPlace(recording, stack) {
@@ -94,9 +94,11 @@ export function ownerPlace(recording, stack) {
   let foundPart = Infinity;
   for (let k = stackFirst[stack]; owner && k < stackFirst[stack + 1]; k++) {
     const frame = stackFrames[k];
-    if (names.part[frame] < foundPart && names.siteNames[frame] === owner.name) {
+    const part = names.part[frame];
+    const isOutermost = part === foundPart && part === PART_LAST && !names.python[frame];
+    if ((part < foundPart || isOutermost) && names.siteNames[frame] === owner.name) {
       found = k - stackFirst[stack];
-      foundPart = names.part[frame];
+      foundPart = part;
     }
   }
   return found;
