@@ -39,11 +39,12 @@ class FrameNames {
     const count = this.part.length;
     /** @type {string[]} */
     this.texts = [];
-    /** @type {string[]} */
-    this.siteNames = []; /* by frame: what `sites` calls it */
     this.text = new Int32Array(count); /* by frame: place in texts */
+    this.site = new Int32Array(count); /* by frame: what `sites` calls it, as a number */
     /** @type {Map<string, number>} */
     const places = new Map();
+    /** @type {Map<string, number>} */
+    const sites = new Map();
     for (let frame = 0; frame < count; frame++) {
       const text = recording.frameText(frame);
       let place = places.get(text);
@@ -54,8 +55,14 @@ class FrameNames {
       }
       this.text[frame] = place;
       const what = recording.frame(frame);
-      this.siteNames.push(what.isPython ? `${what.function} ${baseName(what.file)}` : what.function);
+      const site = what.isPython ? `${what.function} ${baseName(what.file)}` : what.function;
+      this.site[frame] = sites.get(site) ?? sites.size;
+      sites.set(site, this.site[frame]);
     }
+    const ownerSites = recording.owners.map(owner => sites.get(owner.name) ?? -1);
+    this.ownerPlace = new Int32Array(recording.stackCount); /* by stack */
+    for (let stack = 0; stack < recording.stackCount; stack++)
+      this.ownerPlace[stack] = this.findOwner(recording, stack, ownerSites[recording.stackOwner[stack]] ?? -1);
   }
 
   /** @param {number} frame @returns {number} index into NODE_KINDS */
@@ -65,6 +72,31 @@ class FrameNames {
     if (this.part[frame] === PART_LAST)
       return 2;
     return this.python[frame] ? 0 : 1;
+  }
+
+  /**
+   * Where in a stack its owner is: the innermost frame that is called so, one of the user's before a library's, of which the outermost
+   * counts (doc/owners.md). -1: it has no frame, as of a script whose frames were not recorded.
+   * @param {Recording} recording
+   * @param {number} stack
+   * @param {number} site
+   */
+  findOwner(recording, stack, site) {
+    const {stackFirst, stackFrames} = recording;
+    let found = -1;
+    let foundPart = Infinity;
+    for (let k = stackFirst[stack]; k < stackFirst[stack + 1]; k++) {
+      const frame = stackFrames[k];
+      if (this.site[frame] !== site)
+        continue;
+      const part = this.part[frame];
+      const isOutermost = part === foundPart && part === PART_LAST && !this.python[frame];
+      if (part < foundPart || isOutermost) {
+        found = k - stackFirst[stack];
+        foundPart = part;
+      }
+    }
+    return found;
   }
 }
 
@@ -81,38 +113,77 @@ function frameNames(recording) {
   return names;
 }
 
-/**
- * Where in a stack its owner is: the innermost frame that is called so, one of the user's before a library's, of which the outermost
- * counts (doc/owners.md). -1: it has no frame, as of a script whose frames were not recorded.
- * @param {Recording} recording @param {number} stack
- */
-export function ownerPlace(recording, stack) {
-  const {stackFirst, stackFrames, stackOwner} = recording;
-  const names = frameNames(recording);
-  const owner = recording.owners[stackOwner[stack]];
-  let found = -1;
-  let foundPart = Infinity;
-  for (let k = stackFirst[stack]; owner && k < stackFirst[stack + 1]; k++) {
-    const frame = stackFrames[k];
-    const part = names.part[frame];
-    const isOutermost = part === foundPart && part === PART_LAST && !names.python[frame];
-    if ((part < foundPart || isOutermost) && names.siteNames[frame] === owner.name) {
-      found = k - stackFirst[stack];
-      foundPart = part;
-    }
+/** The way of each group of allocations through a tree: texts, from the first level on. */
+class Paths {
+  constructor() {
+    /** @type {string[]} */
+    this.texts = ['all'];
+    /** @type {Map<string, number>} */
+    this.places = new Map();
+    /** @type {number[]} */
+    this.first = [0]; /* by path: place of its first step; one more */
+    /** @type {number[]} */
+    this.text = []; /* by step: place in texts */
+    /** @type {number[]} */
+    this.kind = []; /* by step: place in NODE_KINDS */
+    /** @type {number[]} */
+    this.owner = []; /* by step: index into the recording's owners; -1: it is none */
+    /** @type {number[]} */
+    this.bytes = []; /* by path */
+    /** @type {number[]} */
+    this.counts = [];
   }
-  return found;
+
+  /**
+   * @param {string} text
+   * @returns {number}
+   */
+  textOf(text) {
+    let place = this.places.get(text);
+    if (place === undefined) {
+      place = this.texts.length;
+      this.texts.push(text);
+      this.places.set(text, place);
+    }
+    return place;
+  }
+
+  /**
+   * @param {number} text
+   * @param {number} kind
+   * @param {number} owner
+   */
+  step(text, kind, owner) {
+    this.text.push(text);
+    this.kind.push(kind);
+    this.owner.push(owner);
+  }
+
+  /**
+   * @param {number} bytes
+   * @param {number} count
+   */
+  end(bytes, count) {
+    this.first.push(this.text.length);
+    this.bytes.push(bytes);
+    this.counts.push(count);
+  }
 }
 
-/** A tree as arrays, by node. Node 0 is all of it; a node comes behind its parent. */
+/**
+ * A tree as arrays, by node. Node 0 is all of it. Children are made when they are asked for: of the paths of hundreds of thousands of
+ * stacks only those are told apart that are wide enough to be seen.
+ */
 export class StackTree {
-  /** @param {boolean} byCount */
-  constructor(byCount) {
+  /**
+   * @param {Paths} paths
+   * @param {boolean} byCount
+   */
+  constructor(paths, byCount) {
+    this.paths = paths;
     this.byCount = byCount;
-    /** @type {string[]} */
-    this.texts = [];
     /** @type {number[]} */
-    this.text = []; /* place in texts */
+    this.text = []; /* place in the texts of paths */
     /** @type {number[]} */
     this.parent = [];
     /** @type {number[]} */
@@ -125,42 +196,23 @@ export class StackTree {
     this.bytes = [];
     /** @type {number[]} */
     this.counts = [];
-    /** @type {number[]} */
-    this.firstChild = [];
-    /** @type {number[]} */
-    this.nextSibling = [];
-    /** @type {Map<number, number[]>} */
-    this.sorted = new Map();
-    /** @type {Map<number, number>} */
-    this.places = new Map(); /* of parent and text: node */
-    /** @type {Map<string, number>} */
-    this.textPlaces = new Map();
-    this.add(-1, this.textOf('all'), 4, -1);
+    /** @type {number[][]} */
+    this.members = []; /* the paths that go through it */
+    /** @type {(number[] | undefined)[]} */
+    this.known = []; /* children, once they are made */
+    this.add(-1, 0, 4, -1);
+    for (let path = 0; path < paths.counts.length; path++)
+      this.join(0, path);
   }
 
-  /** @param {string} text @returns {number} */
-  textOf(text) {
-    let place = this.textPlaces.get(text);
-    if (place === undefined) {
-      place = this.texts.length;
-      this.texts.push(text);
-      this.textPlaces.set(text, place);
-    }
-    return place;
-  }
-
-  get count() {
-    return this.parent.length;
-  }
-
-  /** @param {number} parent @param {number} text @param {number} kind @param {number} owner @returns {number} the node, made if there is none */
+  /**
+   * @param {number} parent
+   * @param {number} text
+   * @param {number} kind
+   * @param {number} owner
+   * @returns {number}
+   */
   add(parent, text, kind, owner) {
-    const key = (parent + 1) * 0x1000000 + text;
-    let node = this.places.get(key);
-    if (node !== undefined)
-      return node;
-    node = this.parent.length;
-    this.places.set(key, node);
     this.text.push(text);
     this.parent.push(parent);
     this.depth.push(parent < 0 ? 0 : this.depth[parent] + 1);
@@ -168,110 +220,151 @@ export class StackTree {
     this.owner.push(owner);
     this.bytes.push(0);
     this.counts.push(0);
-    this.firstChild.push(-1);
-    this.nextSibling.push(parent < 0 ? -1 : this.firstChild[parent]);
-    if (parent >= 0)
-      this.firstChild[parent] = node;
-    return node;
+    this.members.push([]);
+    return this.parent.length - 1;
   }
 
-  /** @param {number} node @returns {string} */
+  /**
+   * @param {number} node
+   * @param {number} path
+   */
+  join(node, path) {
+    this.bytes[node] += this.paths.bytes[path];
+    this.counts[node] += this.paths.counts[path];
+    this.members[node].push(path);
+  }
+
+  /**
+   * @param {number} node
+   * @returns {string}
+   */
   name(node) {
-    return this.texts[this.text[node]];
+    return this.paths.texts[this.text[node]];
   }
 
   /**
    * What it is measured by.
-   * @param {number} node @returns {number}
+   * @param {number} node
+   * @returns {number}
    */
   value(node) {
     return this.byCount ? this.counts[node] : this.bytes[node];
   }
 
-  /** @param {number} node @returns {number[]} the largest first, as the tool sorts them */
+  /**
+   * @param {number} node
+   * @returns {number[]} the largest first, as the tool sorts them
+   */
   children(node) {
-    let list = this.sorted.get(node);
-    if (!list) {
-      list = [];
-      for (let child = this.firstChild[node]; child >= 0; child = this.nextSibling[child])
-        list.push(child);
-      list.sort((a, b) => this.value(b) - this.value(a) || (this.name(a) < this.name(b) ? -1 : 1));
-      this.sorted.set(node, list);
+    const known = this.known[node];
+    if (known)
+      return known;
+    const {paths} = this;
+    /** @type {Map<number, number>} */
+    const byText = new Map();
+    for (const path of this.members[node]) {
+      const step = paths.first[path] + this.depth[node];
+      if (step >= paths.first[path + 1])
+        continue;
+      let child = byText.get(paths.text[step]);
+      if (child === undefined) {
+        child = this.add(node, paths.text[step], paths.kind[step], paths.owner[step]);
+        byText.set(paths.text[step], child);
+      }
+      this.join(child, path);
     }
-    return list;
+    const made = [...byText.values()].sort((a, b) => this.value(b) - this.value(a) || (this.name(a) < this.name(b) ? -1 : 1));
+    this.known[node] = made;
+    return made;
   }
 
-  /** @param {number} node @returns {number[]} from all of it down to the node */
-  path(node) {
-    const path = [];
+  /**
+   * @param {number} node
+   * @returns {boolean}
+   */
+  hasChildren(node) {
+    const {first} = this.paths;
+    return this.members[node].some(path => first[path] + this.depth[node] < first[path + 1]);
+  }
+
+  /**
+   * @param {number} node
+   * @returns {number[]} from all of it down to the node
+   */
+  way(node) {
+    const way = [];
     for (let at = node; at >= 0; at = this.parent[at])
-      path.unshift(at);
-    return path;
+      way.unshift(at);
+    return way;
   }
+}
 
-  /** @param {number} node @param {number} bytes @param {number} count */
-  addAmount(node, bytes, count) {
-    for (let at = node; at >= 0; at = this.parent[at]) {
-      this.bytes[at] += bytes;
-      this.counts[at] += count;
-    }
-  }
+export const EMPTY_TREE = new StackTree(new Paths(), false);
+
+/**
+ * Whether a frame is in a tree.
+ * @param {FrameNames} names
+ * @param {TreeOptions} options
+ * @param {number} frame
+ * @param {boolean} isOwner
+ */
+function isShown(names, options, frame, isOwner) {
+  if (options.frames !== 'merged' && (names.python[frame] === 1) !== (options.frames === 'python') && !(isOwner && options.callers))
+    return false;
+  if (options.allFrames || isOwner)
+    return true;
+  return options.callers ? names.part[frame] === PART_OWNER : names.part[frame] < PART_NEVER;
 }
 
 /**
- * The frames of a stack that a tree has, in its order: their places in the stack.
- * @param {Recording} recording @param {number} stack @param {TreeOptions} options @param {number} owner place
+ * @param {Recording} recording
+ * @param {Amounts} amounts
+ * @param {boolean} byCount
+ * @param {TreeOptions} options
+ * @returns {StackTree}
  */
-function chosenFrames(recording, stack, options, owner) {
-  const {stackFirst, stackFrames} = recording;
-  const names = frameNames(recording);
-  const first = stackFirst[stack];
-  const count = stackFirst[stack + 1] - first;
-  /** @type {number[]} */
-  const chosen = [];
-  const begin = options.callers && !options.allFrames ? owner : 0;
-  for (let place = Math.max(begin, 0); place < count; place++) {
-    const frame = stackFrames[first + place];
-    const isPython = names.python[frame] === 1;
-    if (options.frames !== 'merged' && isPython !== (options.frames === 'python') && (place !== owner || !options.callers))
-      continue;
-    if (!options.allFrames && place !== owner && (options.callers ? names.part[frame] !== PART_OWNER : names.part[frame] >= PART_NEVER))
-      continue;
-    if (options.callers && chosen.length >= DEEPEST_CALLERS && !options.allFrames)
-      break;
-    chosen.push(place);
-  }
-  return options.callers ? chosen : chosen.reverse();
-}
-
-/** @param {Recording} recording @param {Amounts} amounts @param {boolean} byCount @param {TreeOptions} options @returns {StackTree} */
 export function makeTree(recording, amounts, byCount, options) {
-  const tree = new StackTree(byCount);
-  const {stackFirst, stackFrames, stackOwner} = recording;
+  const paths = new Paths();
+  const {stackFirst, stackFrames, stackOwner, owners} = recording;
   const names = frameNames(recording);
-  const texts = names.texts.map(text => tree.textOf(text));
+  const texts = names.texts.map(text => paths.textOf(text));
+  const nobody = owners.findIndex(owner => owner.name === WITHOUT_STACK);
+  const isWhole = options.allFrames;
+
+  /** @param {number} stack */
+  const addStack = stack => {
+    const first = stackFirst[stack];
+    const count = stackFirst[stack + 1] - first;
+    const place = names.ownerPlace[stack];
+    const before = paths.text.length;
+    /** @param {number} at */
+    const step = at => {
+      const frame = stackFrames[first + at];
+      if (isShown(names, options, frame, at === place))
+        paths.step(texts[names.text[frame]], names.kind(frame), at === place ? stackOwner[stack] : -1);
+    };
+    if (options.callers && (place >= 0 || isWhole))
+      for (let at = isWhole ? 0 : place; at < count && (isWhole || paths.text.length - before < DEEPEST_CALLERS); at++)
+        step(at);
+    else if (!options.callers)
+      for (let at = count - 1; at >= 0; at--)
+        step(at);
+    /* A script whose frames are not recorded: its owner stands for them. */
+    if (paths.text.length === before || (place < 0 && !isWhole))
+      paths.step(paths.textOf((owners[stackOwner[stack]] || {text: '(empty stack)'}).text), 0, stackOwner[stack]);
+  };
   for (let group = 0; group < amounts.counts.length; group++) {
     if (!amounts.counts[group])
       continue;
-    let node = 0;
-    if (!amounts.byStack || group === recording.stackCount) {
-      const name = amounts.byStack ? WITHOUT_STACK : recording.owners[group].text;
-      const owner = amounts.byStack ? recording.owners.findIndex(one => one.name === WITHOUT_STACK) : group;
-      node = tree.add(node, tree.textOf(name), 4, owner);
-    } else {
-      const place = ownerPlace(recording, group);
-      if (place < 0 && options.callers) /* a script: its owner stands for all frames */
-        node = tree.add(node, tree.textOf(recording.owners[stackOwner[group]].text), 0, stackOwner[group]);
-      for (const at of place < 0 && options.callers && !options.allFrames ? [] : chosenFrames(recording, group, options, place)) {
-        const frame = stackFrames[stackFirst[group] + at];
-        node = tree.add(node, texts[names.text[frame]], names.kind(frame), at === place ? stackOwner[group] : -1);
-      }
-      if (node === 0 || (place < 0 && !options.callers && !options.allFrames))
-        node = tree.add(node, tree.textOf((recording.owners[stackOwner[group]] || {text: '(empty stack)'}).text), 0, stackOwner[group]);
-    }
-    tree.addAmount(node, amounts.bytes[group], amounts.counts[group]);
+    if (!amounts.byStack)
+      paths.step(paths.textOf(owners[group].text), 4, group);
+    else if (group === recording.stackCount)
+      paths.step(paths.textOf(WITHOUT_STACK), 4, nobody);
+    else
+      addStack(group);
+    paths.end(amounts.bytes[group], amounts.counts[group]);
   }
-  return tree;
+  return new StackTree(paths, byCount);
 }
 
 /**
@@ -281,7 +374,7 @@ export function makeTree(recording, amounts, byCount, options) {
  */
 export function layoutIcicle(tree, zoom, width, least) {
   /** @type {Box[]} */
-  const boxes = tree.path(zoom).map(node => ({node, x: 0, width, row: tree.depth[node]}));
+  const boxes = tree.way(zoom).map(node => ({node, x: 0, width, row: tree.depth[node]}));
   for (let i = boxes.length - 1; i < boxes.length; i++) {
     const {node, x, width: room, row} = boxes[i];
     const value = tree.value(node);
@@ -298,20 +391,21 @@ export function layoutIcicle(tree, zoom, width, least) {
 }
 
 /**
- * What of a tree a search finds: 1 by node; and its sum, each stack once.
- * @param {StackTree} tree @param {string} words
+ * What of a tree a search finds: 1 by place in its texts, and the sum of the paths that have one of them.
+ * @param {StackTree} tree
+ * @param {string} words
  */
 export function searchTree(tree, words) {
+  const {paths} = tree;
   const wanted = words.trim().toLowerCase();
-  const found = new Uint8Array(tree.count);
-  const inside = new Uint8Array(tree.count);
-  const hits = tree.texts.map(text => wanted !== '' && text.toLowerCase().includes(wanted));
+  const found = Uint8Array.from(paths.texts, (text, place) => wanted !== '' && place > 0 && text.toLowerCase().includes(wanted) ? 1 : 0);
   let value = 0;
-  for (let node = 1; node < tree.count; node++) {
-    found[node] = hits[tree.text[node]] ? 1 : 0;
-    inside[node] = found[node] || inside[tree.parent[node]];
-    if (found[node] && !inside[tree.parent[node]])
-      value += tree.value(node);
+  for (let path = 0; path < paths.counts.length; path++) {
+    let isFound = false;
+    for (let step = paths.first[path]; step < paths.first[path + 1] && !isFound; step++)
+      isFound = found[paths.text[step]] === 1;
+    if (isFound)
+      value += tree.byCount ? paths.counts[path] : paths.bytes[path];
   }
   return {found, value};
 }

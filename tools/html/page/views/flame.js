@@ -5,12 +5,13 @@
 /** @typedef {import('../main.js').Context} Context */
 /** @typedef {import('../amounts.js').MeasureId} MeasureId */
 /** @typedef {import('../stack_tree.js').Box} Box */
+/** @typedef {import('../stack_tree.js').StackTree} StackTree */
 import {amountsOf, defaultMeasure, measureOf, measuresOf} from '../amounts.js';
 import {isDark, onTheme, styleColor} from '../colors.js';
 import {element, replace} from '../dom.js';
 import {formatBytes, formatCount, formatPercent, formatPlural} from '../format.js';
 import {Plot} from '../plot.js';
-import {layoutIcicle, makeTree, NODE_KINDS, searchTree, StackTree} from '../stack_tree.js';
+import {EMPTY_TREE, layoutIcicle, makeTree, NODE_KINDS, searchTree} from '../stack_tree.js';
 import {copyButton, segmented, Table} from '../table.js';
 
 const FLAME_ROW = 20;
@@ -38,8 +39,8 @@ export const flameView = {
     /** @type {MeasureId} */
     let measure = 'peak';
     let isCallers = false;
-    let tree = new StackTree(false);
-    let owners = new StackTree(false); /* of the table */
+    let tree = EMPTY_TREE;
+    let owners = EMPTY_TREE; /* of the table */
     /** @type {Box[]} */
     let boxes = [];
     let zoomNode = 0;
@@ -105,7 +106,7 @@ export const flameView = {
       const {state} = selection;
       const {byCount, what} = measureOf(measure);
       const amounts = amountsOf(recording, state, measure);
-      const zoomed = tree.path(Math.min(zoomNode, tree.count - 1)).slice(1).map(node => tree.name(node));
+      const zoomed = tree.way(zoomNode).slice(1).map(node => tree.name(node));
       const choice = {frames: state.frames, allFrames: state.allFrames};
       tree = makeTree(recording, amounts, byCount, {...choice, callers: isCallers});
       owners = isCallers && !state.allFrames ? tree : makeTree(recording, amounts, byCount, {...choice, callers: true, allFrames: false});
@@ -164,7 +165,7 @@ export const flameView = {
       boxes = layoutIcicle(tree, zoomNode, plot.width, LEAST_BOX);
       const rows = boxes.reduce((most, box) => Math.max(most, box.row), 0) + 1;
       plot.element.style.height = `${Math.max(rows * FLAME_ROW + 1, FLAME_ROW * 4)}px`;
-      replace(crumbs, ...tree.path(zoomNode).map(node => element('button', {type: 'button', title: tree.name(node), onclick: () => zoomTo(node)},
+      replace(crumbs, ...tree.way(zoomNode).map(node => element('button', {type: 'button', title: tree.name(node), onclick: () => zoomTo(node)},
         node === 0 ? 'all' : tree.name(node))));
       crumbs.hidden = zoomNode === 0;
       plot.invalidate();
@@ -187,7 +188,7 @@ export const flameView = {
       ink.textAlign = 'left';
       const depth = tree.depth[zoomNode];
       for (const box of boxes) {
-        const [fill, text] = found[box.node] ? FOUND_COLORS[theme] : KIND_COLORS[tree.kind[box.node]][theme];
+        const [fill, text] = found[tree.text[box.node]] ? FOUND_COLORS[theme] : KIND_COLORS[tree.kind[box.node]][theme];
         const y = box.row * FLAME_ROW;
         const room = Math.max(box.width - 1, Math.min(box.width, 1));
         ink.globalAlpha = box.row < depth ? 0.55 : 1; /* the way to what is shown */
@@ -315,7 +316,7 @@ export const flameView = {
 
     /** @param {number} row */
     function branchOf(row) {
-      return {level: owners.depth[row] - 1, expanded: owners.firstChild[row] < 0 ? null : opened.has(row)};
+      return {level: owners.depth[row] - 1, expanded: owners.hasChildren(row) ? opened.has(row) : null};
     }
 
     /** @param {number} row @param {boolean} isOpen */

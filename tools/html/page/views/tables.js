@@ -206,6 +206,14 @@ export const tablesView = {
       const rows = eventRows(recording, selection.state, selection.isWhole ? null : selection.matches());
       /** @param {number} moment @param {(life: number) => string} text */
       const ofLife = (moment, text) => lifeAt[moment] >= 0 ? text(lifeAt[moment]) : '';
+      /**
+       * Allocations first, what is of none last.
+       * @param {number} moment
+       */
+      const kindOf = moment => {
+        const life = lifeAt[moment];
+        return life < 0 ? 3 : lives.begin[life] === moment ? 0 : lives.freed[life] === moment ? 1 : 2;
+      };
       return {
         columns: [
           {
@@ -217,16 +225,19 @@ export const tablesView = {
             text: moment => recording.hasTimes ? `${(recording.timeOf(moment) / 1e6).toFixed(3)} ms` : '',
             plain: moment => recording.hasTimes ? recording.timeOf(moment) : '',
           },
-          {id: 'what', label: 'What', width: 'minmax(30ch, 1fr)', text: moment => momentEvent(recording, moment)},
+          {id: 'what', label: 'What', width: 'minmax(30ch, 1fr)', text: moment => momentEvent(recording, moment), value: kindOf},
           {
             id: 'size', label: 'Size', width: '11ch', isNumber: true, text: moment => ofLife(moment, life => formatBytes(lives.requested[life])),
             value: moment => lifeAt[moment] >= 0 ? lives.requested[lifeAt[moment]] : -1,
             plain: moment => lifeAt[moment] >= 0 ? lives.requested[lifeAt[moment]] : '',
           },
-          {id: 'address', label: 'Address', width: '18ch', text: moment => ofLife(moment, life => formatAddress(lives.address[life]))},
-          {id: 'device', label: 'Device', width: '8ch', isNumber: true, text: moment => ofLife(moment, life => String(lives.device[life]))},
-          {id: 'stream', label: 'Stream', width: '16ch', text: moment => ofLife(moment, life => recording.streamName(lives.stream[life]))},
-          {id: 'thread', label: 'Thread', width: '18ch', text: moment => ofLife(moment, life => recording.threadName(lives.thread[life]))},
+          {
+            id: 'address', label: 'Address', width: '18ch', text: moment => ofLife(moment, life => formatAddress(lives.address[life])),
+            value: moment => lifeAt[moment] >= 0 ? lives.address[lifeAt[moment]] : -1,
+          },
+          {id: 'device', label: 'Device', width: '8ch', isNumber: true, text: moment => ofLife(moment, life => String(lives.device[life])), value: moment => lifeAt[moment] >= 0 ? lives.device[lifeAt[moment]] : -2},
+          {id: 'stream', label: 'Stream', width: '16ch', text: moment => ofLife(moment, life => recording.streamName(lives.stream[life])), value: moment => lifeAt[moment] >= 0 ? lives.stream[lifeAt[moment]] : -2},
+          {id: 'thread', label: 'Thread', width: '18ch', text: moment => ofLife(moment, life => recording.threadName(lives.thread[life])), value: moment => lifeAt[moment] >= 0 ? lives.thread[lifeAt[moment]] : -2},
         ],
         sort: 'event', rows, about: formatPlural(rows.length, 'event'),
         open: moment => selection.set({at: moment, life: lifeAt[moment]}), isSelected: moment => selection.state.at === moment,
