@@ -95,6 +95,13 @@ export const stateView = {
     /** @param {MemoryState} now */
     function fillFigures(now) {
       const oom = oomHere();
+      const shown = JSON.stringify({
+        reserved: now.reserved, allocated: now.allocated, requested: now.requested, pending: now.pending, idle: now.idle,
+        largest_idle: now.largestIdle, forwarded: now.forwarded, blocker: now.blocker, blocks: now.heldCount,
+        segments: now.segments.length, asked: oom ? oom.size : null,
+      });
+      if (shown === figures.dataset.state)
+        return; /* a button that is made anew while it is pressed is not clicked */
       /** @param {string} name @param {number | string} value @param {string} [kind] */
       const figure = (name, value, kind = '') => element('div', {class: `figure ${kind}`},
         element('b', {}, typeof value === 'number' ? formatBytes(value) : value), element('span', {}, name));
@@ -110,10 +117,7 @@ export const stateView = {
         }, 'what is beside it'),
         now.forwarded > 0 && figure('not pooled', now.forwarded),
         oom && figure('asked for in vain', oom.size, 'bad'));
-      figures.setAttribute('data-state', JSON.stringify({
-        reserved: now.reserved, allocated: now.allocated, requested: now.requested, pending: now.pending, idle: now.idle,
-        largest_idle: now.largestIdle, forwarded: now.forwarded,
-      }));
+      figures.dataset.state = shown;
     }
 
     function draw() {
