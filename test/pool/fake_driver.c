@@ -558,16 +558,29 @@ static int fake_fill_query(void *self, const gp_driver_context_t *context, uint6
   return code;
 }
 
+static const fake_fill_t *find_fill(const fake_driver_t *driver, uint64_t address)
+{
+  for (long i = driver->fill_count; i > 0 && i > driver->fill_count - FAKE_FILLS; i--)
+    if (driver->fills[(i - 1) % FAKE_FILLS].address == address)
+      return &driver->fills[(i - 1) % FAKE_FILLS];
+  return NULL;
+}
+
 const fake_fill_t *fake_fill_at(fake_driver_t *driver, uint64_t address)
 {
-  const fake_fill_t *found = NULL;
-
   enter(driver);
-  for (long i = driver->fill_count; i > 0 && i > driver->fill_count - FAKE_FILLS && !found; i--)
-    if (driver->fills[(i - 1) % FAKE_FILLS].address == address)
-      found = &driver->fills[(i - 1) % FAKE_FILLS];
+  const fake_fill_t *found = find_fill(driver, address);
   leave(driver);
   return found;
+}
+
+bool fake_is_being_filled(fake_driver_t *driver, uint64_t address)
+{
+  enter(driver);
+  const fake_fill_t *found = find_fill(driver, address);
+  bool is_pending = found && !found->is_done;
+  leave(driver);
+  return is_pending;
 }
 
 static int fake_info(void *self, const gp_driver_context_t *context, uint64_t *ret_free, uint64_t *ret_total)

@@ -154,6 +154,9 @@ bool fake_may_use(fake_driver_t *driver, uint64_t address, uint64_t bytes, int d
 #define FAKE_FILL_STREAMS UINT64_C(0x700000)
 const fake_fill_t *fake_fill_at(fake_driver_t *driver, uint64_t address);
 
+/* That fill is not known to be done. */
+bool fake_is_being_filled(fake_driver_t *driver, uint64_t address);
+
 /* Options as the environment would give them: "NAME=value" strings, NULL at the end. Fails the test if one is
  * bad. */
 void fake_options(gp_options_t *options, const char *const *settings);

@@ -57,7 +57,7 @@ static void allocate(uint32_t *state)
     return;
   }
   atomic_fetch_add(&allocations, 1);
-  if (fake_is_any_in_use(&driver, address, bytes))
+  if (fake_is_any_in_use(&driver, address, bytes) || fake_is_being_filled(&driver, address))
     atomic_fetch_add(&early, 1);
   fake_submit_on(&driver, index, address, bytes);
   fake_complete_in(&driver, index, 1 + next_random(state) % 4000000); /* while the engine waits */
@@ -110,6 +110,8 @@ static const char *const settings[][4] = {
     {"GPUPOOL_TYPE=segment", "GPUPOOL_REUSE=strict", "GPUPOOL_MAX_CACHED=8MiB", NULL},
     {"GPUPOOL_TYPE=vmm", "GPUPOOL_LIMIT=96MiB", "GPUPOOL_MAX_DEFERRED=4MiB", NULL},
     {"GPUPOOL_TYPE=vmm", "GPUPOOL_REUSE=strict", "GPUPOOL_MAX_CACHED=8MiB", NULL},
+    {"GPUPOOL_FILL=zero", "GPUPOOL_LIMIT=128MiB", "GPUPOOL_RESERVE=0", NULL},
+    {"GPUPOOL_FILL=poison", "GPUPOOL_TYPE=vmm", NULL},
 };
 #define SETTINGS_COUNT (int)(sizeof(settings) / sizeof(settings[0]))
 
@@ -121,6 +123,7 @@ START_TEST(test_threads)
 
   fake_driver_init(&driver, 256 * GP_MIB, true);
   driver.locked = true;
+  driver.fill_takes = 30000;
   engine = fake_engine(&driver, NULL, settings[_i]);
   for (int i = 0; i < 2; i++) {
     gp_driver_context_t key = fake_context(i, 0);
@@ -133,8 +136,10 @@ START_TEST(test_threads)
     pthread_join(threads[i], NULL);
   for (int i = 0; i < SHARED; i++)
     free_block(atomic_exchange(&shared[i], 0));
-  ck_assert_int_eq(gp_engine_alloc(engine, contexts[0], 4096, &address), 0);
-  free_block(address);
+  for (int i = 0; i < 2; i++) { /* which ends fills that a suspension has made late */
+    ck_assert_int_eq(gp_engine_alloc(engine, contexts[i], 4096, &address), 0);
+    free_block(address);
+  }
 
   gp_engine_stats(engine, 0, &stats);
   ck_assert_uint_eq(atomic_load(&early), 0);
