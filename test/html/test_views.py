@@ -83,6 +83,25 @@ class Stacks(pages.Case):
                 with self.subTest(name=name, state=state):
                     self.assertEqual(self.amounts(page, "oom", state), by_name(pages.report("sites", path, "--at", "oom"), "live"))
 
+    def test_devices_without_times(self):
+        """Their moments cannot be told apart: the peak is that of the device that held most."""
+        first = [test_import.entry("alloc", (20 + i) * MIB, MIB, 0) for i in range(3)]
+        second = [test_import.entry("alloc", 50 * MIB, 4 * MIB, 0), test_import.entry("free_requested", 50 * MIB, 4 * MIB, 0),
+                  test_import.entry("free_completed", 50 * MIB, 4 * MIB, 0), test_import.entry("alloc", 60 * MIB, 2 * MIB, 0)]
+        for frames in (None, [test_import.frame("step", 7)]):
+            for event in first + second:
+                event.pop("time_us", None)
+                if frames and event["action"] == "alloc":
+                    event["frames"] = frames
+            path = pages.write("untimed.pickle", pickle.dumps({"segments": [], "device_traces": [first, second]}))
+            page = self.functions(path)
+            self.assertFalse(page.evaluate("functions.recordings[0].hasTimes"))
+            for state in [ALL] + ["{...functions.selection.state, owner: 0}"] * bool(frames):  # of the tool's sums, and of allocations
+                with self.subTest(frames=frames, state=state):
+                    wanted = by_name(pages.report("sites", path), "peak")
+                    self.assertLess(sum(bytes for bytes, _ in wanted.values()), 5 * MIB)
+                    self.assertEqual(self.amounts(page, "peak", state), wanted)
+
     def check_tree(self, path):
         def plain(nodes, is_owner=True):
             """{name: (bytes, count, callers)}, as the page has it: owners that differ in details only are one"""

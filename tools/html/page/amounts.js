@@ -97,7 +97,29 @@ export function peakMoment(recording, wants, from, to) {
       peak = moment;
     }
   }
-  return peak;
+  return {moment: peak, bytes: most};
+}
+
+/**
+ * The peak that `gpupool sites` means: of all devices together; without times, when what another device held then is not known, of
+ * the device that held most.
+ * @param {Recording} recording
+ * @param {SelectionState} state
+ * @param {(life: number) => boolean} wants
+ * @returns {{device: number, moment: number}} device -1: all
+ */
+function peakOf(recording, state, wants) {
+  const {lives, devices, hasTimes} = recording;
+  const {from, to} = state;
+  if (hasTimes || state.device >= 0 || devices.length < 2)
+    return {device: -1, moment: peakMoment(recording, wants, from, to).moment};
+  let found = {device: devices[0], moment: from, bytes: 0};
+  for (const device of devices) {
+    const peak = peakMoment(recording, life => lives.device[life] === device && wants(life), from, to);
+    if (peak.bytes > found.bytes)
+      found = {device, ...peak};
+  }
+  return found;
 }
 
 /**
@@ -114,8 +136,9 @@ function counting(recording, state, measure, wants) {
   case 'live':
     return {moment: to, counts: to === recording.end ? life => recording.isHeld(life) : heldAt(to)};
   case 'peak': {
-    const moment = peakMoment(recording, wants, from, to);
-    return {moment, counts: heldAt(moment)};
+    const {device, moment} = peakOf(recording, state, wants);
+    const held = heldAt(moment);
+    return {moment, counts: life => held(life) && (device < 0 || lives.device[life] === device)};
   }
   case 'oom': {
     const oom = oomMoment(recording);
