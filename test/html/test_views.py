@@ -236,19 +236,23 @@ class Tables(pages.Case):
         self.table(page, which)
         return self.copied(page, ".tables button.copy")[1:]
 
-    def test_owners(self):
+    def test_owners_sizes_and_what_is_held(self):
         for path in all_paths():
             page = self.open(path)
-            names = dict(page.evaluate("gpupoolPage.page.recordings[0].owners.map(owner => [owner.text, owner.name])"))
-            found = {names[row[0]]: tuple(map(int, row[1:8])) for row in self.rows(page, "owners")}
-            wanted = {}
-            for site in pages.report("sites", path)["sites"]:
-                flat = site["flat"]
-                if flat["total"]["count"]:
-                    wanted[site["name"]] = (flat["peak"]["bytes"], flat["peak"]["count"], flat["live"]["bytes"], flat["live"]["count"],
-                                            flat["total"]["bytes"], flat["total"]["count"], flat["temporary"]["count"])
-            with self.subTest(path):
-                self.assertEqual(found, wanted)
+            for check in (self.check_owners, self.check_what_is_held, self.check_sizes):
+                with self.subTest(path=path, check=check.__name__):
+                    check(page, path)
+
+    def check_owners(self, page, path):
+        names = dict(page.evaluate("gpupoolPage.page.recordings[0].owners.map(owner => [owner.text, owner.name])"))
+        found = {names[row[0]]: tuple(map(int, row[1:8])) for row in self.rows(page, "owners")}
+        wanted = {}
+        for site in pages.report("sites", path)["sites"]:
+            flat = site["flat"]
+            if flat["total"]["count"]:
+                wanted[site["name"]] = (flat["peak"]["bytes"], flat["peak"]["count"], flat["live"]["bytes"], flat["live"]["count"],
+                                        flat["total"]["bytes"], flat["total"]["count"], flat["temporary"]["count"])
+        self.assertEqual(found, wanted)
 
     def test_what_grows_in_a_part_of_the_time(self):
         page = self.open(pages.golden("growing-cache"))
@@ -262,38 +266,32 @@ class Tables(pages.Case):
         self.assertGreater(wanted["append"], 100 << 20)
         self.assertEqual({name: bytes for name, bytes in found.items() if bytes}, {name: bytes for name, bytes in wanted.items() if bytes})
 
-    def test_what_is_held(self):
-        for path in all_paths():
-            page = self.open(path)
-            found = collections.Counter((int(row[1]), int(row[2]), int(row[3]), row[4]) for row in self.rows(page, "held"))
-            leaks = pages.report("leaks", path)
-            wanted = collections.Counter((leak["bytes"], leak["count"], leak["device"], leak["kind"] or "pooled") for leak in leaks["leaks"])
-            with self.subTest(path):
-                self.assertEqual(found, wanted)
+    def check_what_is_held(self, page, path):
+        found = collections.Counter((int(row[1]), int(row[2]), int(row[3]), row[4]) for row in self.rows(page, "held"))
+        leaks = pages.report("leaks", path)
+        wanted = collections.Counter((leak["bytes"], leak["count"], leak["device"], leak["kind"] or "pooled") for leak in leaks["leaks"])
+        self.assertEqual(found, wanted)
 
-    def test_sizes(self):
-        for path in all_paths():
-            page = self.open(path)
-            rows = [list(map(int, row[:-1])) for row in self.rows(page, "sizes")]
-            found = collections.Counter()
-            for size, total, calls, live, blocks, _, temporary in rows:
-                name_of = pages.size_text(size)
-                for column, value in (("total", total), ("calls", calls), ("live", live), ("blocks", blocks), ("temporary", temporary)):
-                    found[name_of, column] += value
-            wanted = collections.Counter()
-            for site in pages.report("sites", path, "--by", "size")["sites"]:
-                flat = site["flat"]
-                for column, value in (("total", flat["total"]["bytes"]), ("calls", flat["total"]["count"]), ("live", flat["live"]["bytes"]),
-                                      ("blocks", flat["live"]["count"]), ("temporary", flat["temporary"]["count"])):
-                    wanted[site["name"], column] += value
-            with self.subTest(path):
-                self.assertEqual(found, wanted)
-            for device in pages.report("summary", path)["devices"][:1]:
-                by_size = {size: rounded for size, _, _, _, _, rounded, _ in rows}
-                self.assertTrue(all(each["bytes"] <= by_size[each["requested_size"]] for each in device["biggest_live"]))
+    def check_sizes(self, page, path):
+        rows = [list(map(int, row[:-1])) for row in self.rows(page, "sizes")]
+        found = collections.Counter()
+        for size, total, calls, live, blocks, _, temporary in rows:
+            name_of = pages.size_text(size)
+            for column, value in (("total", total), ("calls", calls), ("live", live), ("blocks", blocks), ("temporary", temporary)):
+                found[name_of, column] += value
+        wanted = collections.Counter()
+        for site in pages.report("sites", path, "--by", "size")["sites"]:
+            flat = site["flat"]
+            for column, value in (("total", flat["total"]["bytes"]), ("calls", flat["total"]["count"]), ("live", flat["live"]["bytes"]),
+                                  ("blocks", flat["live"]["count"]), ("temporary", flat["temporary"]["count"])):
+                wanted[site["name"], column] += value
+        self.assertEqual(found, wanted)
+        for device in pages.report("summary", path)["devices"][:1]:
+            by_size = {size: rounded for size, _, _, _, _, rounded, _ in rows}
+            self.assertTrue(all(each["bytes"] <= by_size[each["requested_size"]] for each in device["biggest_live"]))
 
     def test_threads_and_streams(self):
-        """Each sums up to all; a thread is what --thread selects."""
+        """Each sums up to all."""
         for path in [pages.golden(name) for name in ("oom-stacks", "leak", "growing-cache")] + [pages.write("small.json", small())]:
             page = self.open(path)
             total = pages.report("sites", path)["sum"]
