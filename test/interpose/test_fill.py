@@ -81,6 +81,14 @@ class Fill(PreloadCase):
             with self.subTest(type=kind):
                 self.expect_all(self.run_filled("threads", TYPE=kind, FILL="poison"), "poison", {"threads": 200})
 
+    def test_the_driver_refuses(self):
+        """The program has its memory all the same; a question that fails is asked again."""
+        for call, filled in (("cuMemsetD8Async:1@1", 14), ("cuStreamCreate:2@4", 14), ("cuStreamQuery:1@1", 15)):
+            with self.subTest(call=call):
+                run = self.run_filled("memory", FILL="poison", SIMCUDA_FAIL=call)
+                self.assertEqual(self.counts(run)["cuMemAlloc"]["ones"], filled)
+                self.assertEqual(["the driver refused to fill it" in line for line in run.messages], [True] * (15 - filled), run.err)
+
     def test_beside_a_capture_nothing_is_filled_and_that_is_said(self):
         for driver in DRIVERS:
             with self.subTest(driver=driver):
