@@ -369,6 +369,13 @@ class Run(Case):
         self.assertRegex(result.stderr, r"^gpupool: snapshot: gpupool\.sh\.host\.\d+\.exit\.json\n"
                                         r"gpupool: next: gpupool summary gpupool\.sh\.host\.\d+\.exit\.json\n$")
 
+    def test_names_of_snapshots_can_be_typed(self):
+        for name, typed in (("-x.json", "./'-x.json'"), ("a b.json", "'a b.json'"), ("it's.json", "'it'\\''s.json'"),
+                            ("a-b.json", "a-b.json")):
+            result = self.run_tool("run", "--output=" + name, "--", "sh", "-c", "touch -- \"$GPUPOOL_OUTPUT\"")
+            self.assertEqual(result.stderr, "gpupool: snapshot: %s\ngpupool: next: gpupool summary %s\n" % (typed, typed))
+            os.remove(self.path("work", name))
+
     def test_snapshots_of_earlier_runs_are_not(self):
         self.write("gpupool.old.host.1.exit.json", "")
         self.write("out.json", "")

@@ -250,6 +250,24 @@ START_TEST(test_beside_a_capture_the_driver_is_asked_where_nothing_is_known)
 }
 END_TEST
 
+/* What the context's memory was goes with it: an address that the driver gives anew is nobody's old one. */
+START_TEST(test_a_lost_context_takes_its_records_along)
+{
+  gp_forwarded_t memory = {.address = 0x5000, .size = 3 * GP_MIB, .kind = GP_FORWARDED_MANAGED};
+  gp_forwarded_t found;
+
+  begin(NULL, 8 * GP_MIB, true);
+  ck_assert(gp_engine_forwarded_reserve(engine, context, memory.size, memory.kind));
+  gp_engine_forwarded_commit(engine, context, &memory, 1);
+  ck_assert_uint_eq(stats().passthrough_bytes.current, memory.size);
+  gp_engine_context_lost(engine, context);
+  ck_assert_uint_eq(stats().passthrough_bytes.current, 0);
+  ck_assert(!gp_engine_forwarded_take(engine, GP_SPACE_POINTER, memory.address, &found));
+  ck_assert(gp_engine_check(engine));
+  stop();
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("forwarded");
@@ -267,6 +285,7 @@ int main(void)
   tcase_add_test(tests, test_beside_a_capture_room_is_known_from_before);
   tcase_add_test(tests, test_beside_a_capture_whole_pages_are_counted);
   tcase_add_test(tests, test_beside_a_capture_the_driver_is_asked_where_nothing_is_known);
+  tcase_add_test(tests, test_a_lost_context_takes_its_records_along);
   suite_add_tcase(suite, tests);
   return gp_check_main(suite);
 }

@@ -2,7 +2,10 @@
  * Which characters reach a terminal.
  */
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -87,6 +90,34 @@ START_TEST(test_messages_are_one_line)
 }
 END_TEST
 
+/* A pipe without a reader: the program gets no signal, what it blocks stays blocked, and errno is its own. */
+START_TEST(test_messages_are_no_signals)
+{
+  int ends[2];
+  sigset_t set, before, after;
+
+  ck_assert_int_eq(pipe(ends), 0);
+  close(ends[0]);
+  sigemptyset(&set);
+  sigaddset(&set, SIGUSR1);
+  sigaddset(&set, SIGTERM);
+  ck_assert_int_eq(pthread_sigmask(SIG_SETMASK, &set, &before), 0);
+  gp_log_init(0, ends[1]);
+  errno = EDOM;
+  gp_log(GP_LOG_REPORT, "nobody reads this");
+  ck_assert_int_eq(errno, EDOM);
+  gp_log_init(0, -1);
+  ck_assert_int_eq(pthread_sigmask(SIG_SETMASK, &before, &after), 0);
+  for (int number = 1; number < SIGRTMIN; number++)
+    if (number != SIGKILL && number != SIGSTOP)
+      ck_assert_int_eq(sigismember(&after, number), number == SIGUSR1 || number == SIGTERM);
+  sigset_t pending;
+  ck_assert_int_eq(sigpending(&pending), 0);
+  ck_assert_int_eq(sigismember(&pending, SIGPIPE), 0);
+  close(ends[1]);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("printable");
@@ -94,6 +125,7 @@ int main(void)
   tcase_add_loop_test(tcase, test_characters, 0, sizeof(cases) / sizeof(cases[0]));
   tcase_add_test(tcase, test_any_bytes);
   tcase_add_test(tcase, test_messages_are_one_line);
+  tcase_add_test(tcase, test_messages_are_no_signals);
   suite_add_tcase(suite, tcase);
   return gp_check_main(suite);
 }
