@@ -121,9 +121,10 @@ void gpupool_torch_memory_fraction(double fraction, int device);
   __typeof__(&function) pointer;                                                                             \
   __asm__(".weak " #function "\n\tmovq " #function "@GOTPCREL(%%rip), %0" : "=r"(pointer))
 #else
+#define GPUPOOL_PRAGMA(text) _Pragma(#text)
 #define GPUPOOL_FIND(function, pointer)                                                                      \
-  extern __typeof__(function) function __attribute__((weak));                                                \
-  __typeof__(&function) pointer = function
+  GPUPOOL_PRAGMA(weak function)                                                                              \
+  __typeof__(&function) pointer = &function
 #endif
 
 /* Calls it with the arguments in brackets, or has the value that stands for "no library". */

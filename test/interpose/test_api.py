@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import shlex
 import signal
 import subprocess
@@ -100,6 +101,21 @@ class Found(PreloadCase):
                 program = os.path.join(self.folder, "program")
                 subprocess.run(["cc", "-x", "c", "-", "-o", program, "-I" + os.path.dirname(HEADER)] + options, encoding="utf-8", check=True, timeout=120,
                                input="#include <gpupool.h>\nint main(void) { return gpupool_version() ? 77 : 0; }\n")
+                self.assertEqual([self.run_program(program, preload=preload).status for preload in (None, LIBRARY)], [0, 77])
+
+    def test_without_the_loaders_table(self):
+        """As on machines other than x86-64, in both languages."""
+        with open(HEADER) as file:
+            text = file.read().replace("#ifdef __x86_64__", "#ifdef NO_MACHINE")
+        with open(os.path.join(self.folder, "gpupool.h"), "w") as file:
+            file.write(text)
+        for compiler in (["cc", "-x", "c"], ["cc", "-O2", "-x", "c"], ["c++", "-x", "c++"], ["c++", "-O2", "-x", "c++"]):
+            with self.subTest(compiler=compiler):
+                if not shutil.which(compiler[0]):
+                    self.skipTest("no " + compiler[0])
+                program = os.path.join(self.folder, "program")
+                subprocess.run(compiler + ["-", "-o", program, "-fPIC", "-I" + self.folder], encoding="utf-8", check=True, timeout=120,
+                               input="#include <gpupool.h>\nint main() { return gpupool_version() ? 77 : 0; }\n")
                 self.assertEqual([self.run_program(program, preload=preload).status for preload in (None, LIBRARY)], [0, 77])
 
 
