@@ -3,8 +3,8 @@
 import json
 import os
 import re
-import shutil
 import shlex
+import shutil
 import signal
 import subprocess
 import unittest
