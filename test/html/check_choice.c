@@ -144,6 +144,24 @@ START_TEST(test_a_range_begins_at_nought)
 }
 END_TEST
 
+/* Lives are listed as they are first spoken of: one that is freed, or found at the end, may have begun before
+ * others. */
+START_TEST(test_lives_are_sorted_by_their_begin)
+{
+  static gp_life_t mixed[] = {
+      {.begin = 5, .freed = 6, .done = 6, .rounded = 8},
+      {.begin = 2, .freed = 9, .done = 9, .rounded = 8},
+      {.begin = 0, .freed = 7, .done = 7, .rounded = 8},
+      {.begin = 2, .freed = 4, .done = 4, .rounded = 8},
+  };
+  const gp_lifetimes_t others = {.lives = mixed, .life_count = 4, .end = 12};
+  gp_choice_t choice;
+  ck_assert_int_eq(gp_choice_init(&choice, &others, ALL, 0, 12, 4, NULL, 0, 0), 0);
+  expect_lives(&choice, 4, (const size_t[]){2, 1, 3, 0});
+  gp_choice_fini(&choice);
+}
+END_TEST
+
 static Suite *suite(void)
 {
   Suite *made = suite_create("choice");
@@ -154,6 +172,7 @@ static Suite *suite(void)
   tcase_add_test(tests, test_the_sum_of_the_rest_is_kept);
   tcase_add_test(tests, test_a_device_alone);
   tcase_add_test(tests, test_a_range_begins_at_nought);
+  tcase_add_test(tests, test_lives_are_sorted_by_their_begin);
   suite_add_tcase(made, tests);
   return made;
 }
