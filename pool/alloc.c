@@ -235,7 +235,7 @@ static bool adopt(gp_request_t *request, gp_block_t *block, uint64_t address, ui
   __atomic_store_n(&block->context, request->arena, __ATOMIC_RELAXED);
   __atomic_store_n(&block->address, address, __ATOMIC_RELAXED);
   gp_device_take(device);
-  gp_device_await_release(device, address);
+  gp_device_await_release(device, address, request->size);
   bool is_known = gp_address_map_insert(&engine->blocks, address, block);
   if (is_known) {
     gp_block_adopt(engine, block, start_ns, duration_ns);

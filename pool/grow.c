@@ -54,7 +54,7 @@ static bool adopt(const gp_growth_t *growth, uint64_t address, uint64_t start_ns
   __atomic_store_n(&block->context, context, __ATOMIC_RELAXED);
   __atomic_store_n(&block->address, address, __ATOMIC_RELAXED);
   gp_device_take(device);
-  gp_device_await_release(device, address);
+  gp_device_await_release(device, address, growth->size);
   bool is_known = gp_address_map_insert(&engine->blocks, address, block);
   if (is_known) {
     gp_segment_add(growth->segment, block);
@@ -102,7 +102,7 @@ static void adopt_idle(const gp_growth_t *growth, uint64_t address, uint64_t sta
   __atomic_store_n(&block->context, context, __ATOMIC_RELAXED);
   __atomic_store_n(&block->address, address, __ATOMIC_RELAXED);
   gp_device_take(device);
-  gp_device_await_release(device, address);
+  gp_device_await_release(device, address, growth->size);
   gp_segment_add(growth->segment, block);
   gp_block_adopt(engine, block, start_ns, end_ns - start_ns);
   (void)gp_segment_enter_idle(engine, block, gp_block_idle_since(device, end_ns));

@@ -124,7 +124,7 @@ static void adopt(gp_engine_t *engine, gp_context_t *context, gp_block_t *block,
   __atomic_store_n(&block->context, context, __ATOMIC_RELAXED);
   __atomic_store_n(&block->address, address, __ATOMIC_RELAXED);
   gp_device_take(device);
-  gp_device_await_release(device, address);
+  gp_device_await_release(device, address, block->size);
   gp_address_map_insert_promised(&engine->blocks, address, block);
   gp_block_adopt(engine, block, start_ns, end_ns - start_ns);
   gp_block_enter_idle(engine, block, end_ns);

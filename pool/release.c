@@ -34,6 +34,7 @@ void gp_release_start(gp_engine_t *engine, gp_block_t *block)
   block->released_from = block->state == GP_STATE_MAPPING ? GP_STATE_IDLE : block->state;
   block->state = GP_STATE_RELEASING;
   block->release.address = block->address;
+  block->release.size = block->size;
   gp_releases_announce(&block->context->device->releases, &block->release);
 }
 

@@ -510,11 +510,11 @@ static inline void gp_device_take(gp_device_t *device)
     gp_stripes_take_back(device);
 }
 
-/* Waits until the address is not on its way to the driver. The lock is as after gp_device_take; others have
+/* Waits until none of the bytes is on its way to the driver. The lock is as after gp_device_take; others have
  * had it meanwhile. */
-static inline void gp_device_await_release(gp_device_t *device, uint64_t address)
+static inline void gp_device_await_release(gp_device_t *device, uint64_t address, uint64_t size)
 {
-  gp_releases_await(&device->releases, &device->lock, address);
+  gp_releases_await(&device->releases, &device->lock, address, size);
   if (__builtin_expect(atomic_load_explicit(&device->is_striped, memory_order_relaxed), 0))
     gp_stripes_take_back(device);
 }

@@ -156,7 +156,7 @@ void gp_engine_forwarded_commit(
   own.observer_cookie = 0;
   own.origin = gp_origin(engine);
   gp_device_take(device);
-  gp_device_await_release(device, own.key);
+  gp_device_await_release(device, own.key, 1);
   own.block_id = gp_next_block_id(engine);
   gp_gauge_add(
       gp_forwarded_is_host(own.kind) ? &device->stats->pinned_host_bytes : &device->stats->passthrough_bytes,
@@ -176,6 +176,7 @@ bool gp_engine_forwarded_take(gp_engine_t *engine, gp_space_t space, uint64_t ke
     return false;
   gp_device_t *device = &engine->devices[ret_memory->device];
   ret_memory->release.address = key;
+  ret_memory->release.size = 1;
   gp_device_take(device);
   gp_releases_announce(&device->releases, &ret_memory->release);
   gp_lock_release(&device->lock);

@@ -18,16 +18,16 @@ void gp_releases_finish(gp_releases_t *releases, gp_release_t *release)
   gp_condition_tell(&releases->finished);
 }
 
-static bool is_in_flight(const gp_releases_t *releases, uint64_t address)
+static bool is_in_flight(const gp_releases_t *releases, uint64_t address, uint64_t size)
 {
   GP_LIST_EACH(&releases->in_flight, const gp_release_t, link, release)
-    if (release->address == address)
+    if (release->address < address + size && address < release->address + release->size)
       return true;
   return false;
 }
 
-void gp_releases_await(gp_releases_t *releases, gp_lock_t *lock, uint64_t address)
+void gp_releases_await(gp_releases_t *releases, gp_lock_t *lock, uint64_t address, uint64_t size)
 {
-  while (is_in_flight(releases, address))
+  while (is_in_flight(releases, address, size))
     gp_lock_wait(lock, &releases->finished);
 }

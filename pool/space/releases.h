@@ -1,8 +1,8 @@
 /*
- * Addresses on their way to the driver. The driver may give an address anew while the thread that released
- * it, back from the driver's free, has not got to recording that. The new owner's thread waits for it, which
- * keeps the history in the order in which things happened. That thread is on its way, so this is no wait for
- * the device; await_release.h has that.
+ * Memory on its way to the driver. The driver may give part of it anew, from whatever address on, while the
+ * thread that released it, back from the driver's free, has not got to recording that. The new owner's thread
+ * waits for it, which keeps the history in the order in which things happened. That thread is on its way, so
+ * this is no wait for the device; await_release.h has that.
  *
  * The caller of every function holds the lock that guards the list; the waits release it meanwhile.
  */
@@ -18,6 +18,7 @@
 typedef struct gp_release {
   gp_list_t link;
   uint64_t address; /* or the handle that the driver may give anew */
+  uint64_t size;    /* bytes that it may give again, with others beside them; 1 of a handle */
 } gp_release_t;
 
 typedef struct gp_releases {
@@ -39,7 +40,7 @@ static inline bool gp_releases_are_none(const gp_releases_t *releases)
 void gp_releases_announce(gp_releases_t *releases, gp_release_t *release);
 void gp_releases_finish(gp_releases_t *releases, gp_release_t *release);
 
-/* Waits until address is not in flight. */
-void gp_releases_await(gp_releases_t *releases, gp_lock_t *lock, uint64_t address);
+/* Waits until none of the `size` bytes at address, at least 1, is in flight. */
+void gp_releases_await(gp_releases_t *releases, gp_lock_t *lock, uint64_t address, uint64_t size);
 
 #endif
