@@ -21,6 +21,7 @@ from histories import FILES
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+import cli  # noqa: E402
 import test_import  # noqa: E402
 
 SCHEMA = os.path.join(HERE, "..", "..", "tools", "reports.schema.json")
@@ -112,7 +113,7 @@ class Golden(unittest.TestCase):
                 json.dump(snapshot(), file)
 
     def run_tool(self, arguments):
-        env = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
+        env = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", **cli.leaks_are_errors(arguments)}
         result = subprocess.run([GPUPOOL] + arguments, cwd=self.folder, env=env, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, encoding="utf-8", timeout=120, check=False)
         self.assertEqual((result.returncode, result.stderr), (0, ""))

@@ -21,6 +21,7 @@ import time
 import unittest
 
 GPUPOOL = STUB = None
+LEAK_CHECKER = os.environ.get("GP_LEAK_CHECKER")  # a library; unset or empty where there is none
 DONE, USAGE, INPUT, PARTIAL = 0, 2, 3, 4
 GAUGES = [
     "allocation", "segment", "allocated_bytes", "requested_bytes", "reserved_bytes", "active_bytes", "cached_bytes",
@@ -79,6 +80,12 @@ def snapshot_of(**changes):
     return snapshot
 
 
+def leaks_are_errors(arguments):
+    """The environment in which the tool ends with another status if it has lost memory. `run` hands its environment on to
+    a program, which may lose some."""
+    return {"LD_PRELOAD": LEAK_CHECKER} if LEAK_CHECKER and arguments[:1] != ("run",) else {}
+
+
 class Case(unittest.TestCase):
     def setUp(self):
         self.folder = os.path.realpath(tempfile.mkdtemp(prefix="gpupool-cli-"))
@@ -97,8 +104,9 @@ class Case(unittest.TestCase):
         return os.path.join(self.folder, *parts)
 
     def run_tool(self, *arguments, status=DONE, stdin="", **environment):
+        environment = {**leaks_are_errors(arguments), **self.environment, **environment}
         result = subprocess.run(
-            [self.tool, *arguments], input=stdin, cwd=self.path("work"), env={**self.environment, **environment},
+            [self.tool, *arguments], input=stdin, cwd=self.path("work"), env=environment,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", timeout=60)
         self.assertEqual(result.returncode, status, result.stdout + result.stderr)
         return result
