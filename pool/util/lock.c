@@ -109,6 +109,7 @@ void gp_lock_wait(gp_lock_t *lock, gp_condition_t *condition)
   gp_lock_release(lock);
   (void)sleep_on(&condition->turn, turn, NULL);
   gp_lock_take(lock);
+  gp_assert_internal(condition->waiting > 0);
   condition->waiting--;
 }
 
@@ -139,6 +140,11 @@ void gp_lock_note_released(gp_lock_rank_t rank)
 void gp_lock_note_taken_within(gp_lock_rank_t rank)
 {
   held |= 1u << rank;
+}
+
+bool gp_lock_is_held(const gp_lock_t *lock)
+{
+  return (held >> lock->rank & 1u) != 0;
 }
 
 unsigned gp_locks_held(void)

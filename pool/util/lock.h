@@ -56,6 +56,7 @@ void gp_lock_note_taken(gp_lock_rank_t rank);
 void gp_lock_note_released(gp_lock_rank_t rank);
 void gp_lock_note_taken_within(gp_lock_rank_t rank); /* of any rank: a wait that ends is no deadlock */
 unsigned gp_locks_held(void);                        /* bit mask of ranks held by this thread */
+bool gp_lock_is_held(const gp_lock_t *lock);         /* for asserts: this thread holds a lock of that rank */
 #else
 static inline void gp_lock_note_taken(gp_lock_rank_t rank)
 {
@@ -72,6 +73,11 @@ static inline void gp_lock_note_taken_within(gp_lock_rank_t rank)
 static inline unsigned gp_locks_held(void)
 {
   return 0;
+}
+static inline bool gp_lock_is_held(const gp_lock_t *lock)
+{
+  (void)lock;
+  return false;
 }
 #endif
 
@@ -146,12 +152,6 @@ static inline void gp_lock_release(gp_lock_t *lock)
   if (__builtin_expect(before == GP_LOCK_AWAITED, 0))
     gp_lock_wake(lock);
   gp_lock_note_released(lock->rank);
-}
-
-/* For asserts, in a debug build: whether this thread holds a lock of that rank. */
-static inline bool gp_lock_is_held(const gp_lock_t *lock)
-{
-  return (gp_locks_held() >> lock->rank & 1u) != 0;
 }
 
 /* Something that threads wait for, under a lock. All 0: no thread waits. */

@@ -95,6 +95,18 @@ static uint64_t now_ms(void)
   return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+/* The caller holds `serving`: the end of the process waits for the answer. */
+static void answer_locked(control_t *control, const char *request, ssize_t length, gp_json_t *answer)
+{
+  gp_assert(gp_lock_is_held(&control->serving));
+  if (length < 0)
+    gp_control_refuse(answer, "no request came within a second; it is one line of text");
+  else if (control->stopped)
+    gp_control_refuse(answer, "the program is about to end");
+  else
+    gp_control_request(&control->target, request, (size_t)length, answer);
+}
+
 /* gp_control_answer_fn */
 static void serve(void *self, int fd, const char *request, ssize_t length)
 {
@@ -108,12 +120,7 @@ static void serve(void *self, int fd, const char *request, ssize_t length)
     gp_control_refuse(&answer, "only the user of the program and root may control it");
   } else {
     gp_lock_take(&control->serving);
-    if (length < 0)
-      gp_control_refuse(&answer, "no request came within a second; it is one line of text");
-    else if (control->stopped)
-      gp_control_refuse(&answer, "the program is about to end");
-    else
-      gp_control_request(&control->target, request, (size_t)length, &answer);
+    answer_locked(control, request, length, &answer);
     gp_lock_release(&control->serving);
   }
   (void)gp_json_finish(&answer); /* a client that has gone misses its answer; SIGPIPE is blocked */
