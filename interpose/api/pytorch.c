@@ -42,6 +42,7 @@ static late_t *lates;
 
 static use_t **bucket_of(CUdeviceptr pointer)
 {
+  gp_assert_internal(gp_lock_is_held(&lock));
   return &buckets[((uint64_t)pointer * UINT64_C(0x9e3779b97f4a7c15)) >> 56];
 }
 
@@ -122,19 +123,35 @@ static void free_behind(CUdeviceptr pointer, int device, CUstream stream, use_t 
         (int)result);
 }
 
+/* The caller of these holds the lock. */
+
+static void push_late(late_t *late)
+{
+  gp_assert_internal(gp_lock_is_held(&lock));
+  late->next = lates;
+  lates = late;
+}
+
+static late_t *take_all_lates(void)
+{
+  late_t *all = lates;
+
+  gp_assert_internal(gp_lock_is_held(&lock));
+  lates = NULL;
+  return all;
+}
+
 static void put_late(late_t *late)
 {
   gp_lock_take(&lock);
-  late->next = lates;
-  lates = late;
+  push_late(late);
   gp_lock_release(&lock);
 }
 
 static void free_lates(void)
 {
   gp_lock_take(&lock);
-  late_t *list = lates;
-  lates = NULL;
+  late_t *list = take_all_lates();
   gp_lock_release(&lock);
   while (list) {
     late_t *next = list->next;

@@ -39,6 +39,7 @@ static void raise_peaks(gp_stats_t *highest, const gp_stats_t *window)
  * gp_api_lock. */
 static void turn(gp_engine_t *engine, int device, bool resets, gp_stats_t *ret_now)
 {
+  gp_assert(gp_lock_is_held(&gp_api_lock));
   gp_engine_turn_peaks(engine, device, resets, ret_now);
   for (int i = 0; i < SCOPES_MAX; i++) {
     if (scopes[i].number && scopes[i].device == device)
@@ -52,9 +53,10 @@ void gp_scopes_reset_peaks(gp_engine_t *engine, int device)
   turn(engine, device, true, &now); /* in one moment: a peak in between would be in no scope */
 }
 
-/* Number 0: one that is free. */
+/* Number 0: one that is free. The caller holds gp_api_lock. */
 static scope_t *find(uint64_t number)
 {
+  gp_assert(gp_lock_is_held(&gp_api_lock));
   for (int i = 0; i < SCOPES_MAX; i++) {
     if (scopes[i].number == number)
       return &scopes[i];

@@ -10,8 +10,14 @@
 #include "interpose/api/text.h"
 #include "pool/util/size.h"
 
-/* As of the last reset of a device; zeros: none was. Under gp_api_lock. */
-static gp_stats_t since[GP_MAX_DEVICES];
+static gp_stats_t resets[GP_MAX_DEVICES];
+
+/* As of the last reset of a device; zeros: none was. The caller holds gp_api_lock. */
+static gp_stats_t *since(int device)
+{
+  gp_assert(gp_lock_is_held(&gp_api_lock));
+  return &resets[device];
+}
 
 static gpupool_result_t read_stats(int *device, gp_engine_t **ret_engine, gp_stats_t *ret_stats)
 {
@@ -20,7 +26,7 @@ static gpupool_result_t read_stats(int *device, gp_engine_t **ret_engine, gp_sta
     return result;
   gp_lock_take(&gp_api_lock); /* a reset meanwhile would be later than the figures */
   gp_engine_stats(*ret_engine, *device, ret_stats);
-  gp_figures_since(ret_stats, &since[*device]);
+  gp_figures_since(ret_stats, since(*device));
   gp_lock_release(&gp_api_lock);
   return GPUPOOL_OK;
 }
@@ -151,7 +157,7 @@ GP_API gpupool_result_t gpupool_api_reset_stats(int device)
     return result;
   gp_lock_take(&gp_api_lock);
   gp_scopes_reset_peaks(engine, device);
-  gp_engine_stats(engine, device, &since[device]);
+  gp_engine_stats(engine, device, since(device));
   gp_lock_release(&gp_api_lock);
   return GPUPOOL_OK;
 }

@@ -28,6 +28,13 @@ struct gp_capture {
 static gp_lock_t lock = GP_LOCK_INIT(GP_RANK_HOOKS);
 static gp_list_t captures = {&captures, &captures};
 
+/* For whoever reads or changes the list, under its lock. */
+static gp_list_t *filed(void)
+{
+  gp_assert_internal(gp_lock_is_held(&lock));
+  return &captures;
+}
+
 static _Atomic uint64_t last_thread;
 static _Thread_local uint64_t this_thread
     __attribute__((tls_model("initial-exec"))); /* 0: none yet; never reused */
@@ -43,7 +50,7 @@ static void thread_ended(void *thread)
 
   gp_list_init(&ended);
   gp_lock_take(&lock);
-  GP_LIST_EACH_SAFE(&captures, gp_capture_t, link, capture)
+  GP_LIST_EACH_SAFE(filed(), gp_capture_t, link, capture)
     if (capture->thread == (uint64_t)(uintptr_t)thread) {
       gp_list_remove(&capture->link);
       gp_list_push_back(&ended, &capture->link);
@@ -95,8 +102,7 @@ static gp_capture_t describe(gp_engine_t *engine, CUstream stream, bool per_thre
 
 static gp_capture_t *find_same(const gp_capture_t *wanted)
 {
-  gp_assert_internal(gp_lock_is_held(&lock));
-  GP_LIST_EACH(&captures, gp_capture_t, link, capture)
+  GP_LIST_EACH(filed(), gp_capture_t, link, capture)
     if (capture != wanted && is_same_stream(capture, wanted))
       return capture;
   return NULL;
@@ -135,7 +141,7 @@ void gp_capture_put(gp_engine_t *engine, gp_capture_t *capture)
   gp_assert(capture->engine == engine && gp_list_is_empty(&capture->link)); /* not filed */
   gp_lock_take(&lock);
   gp_capture_t *stale = remove_same(capture);
-  gp_list_push_back(&captures, &capture->link);
+  gp_list_push_back(filed(), &capture->link);
   gp_lock_release(&lock);
   gp_capture_finish(engine, stale);
 }
@@ -155,7 +161,7 @@ gp_capture_t *gp_capture_take(gp_engine_t *engine, CUstream stream, bool per_thr
   gp_capture_t wanted;
 
   gp_lock_take(&lock);
-  bool none = gp_list_is_empty(&captures);
+  bool none = gp_list_is_empty(filed());
   gp_lock_release(&lock);
   if (none)
     return NULL; /* the usual case when a stream is destroyed */

@@ -87,6 +87,19 @@ static gp_context_t *primary_context(gp_engine_t *engine, CUdevice device)
   return gp_engine_context(engine, &primary);
 }
 
+/* The list, for whoever reads or changes it, under its lock. */
+static gp_green_t **all_greens(void)
+{
+  gp_assert_internal(gp_lock_is_held(&green_lock));
+  return &greens;
+}
+
+static void push_green(gp_green_t *entry)
+{
+  entry->next = *all_greens();
+  *all_greens() = entry;
+}
+
 bool gp_green_context_created(gp_engine_t *engine, const void *green, CUdevice device)
 {
   gp_green_t *entry =
@@ -97,16 +110,14 @@ bool gp_green_context_created(gp_engine_t *engine, const void *green, CUdevice d
   entry->handle = green;
   entry->device = device;
   gp_lock_take(&green_lock);
-  entry->next = greens;
-  greens = entry;
+  push_green(entry);
   gp_lock_release(&green_lock);
   return true;
 }
 
 static gp_green_t *find_green(const void *green)
 {
-  gp_assert_internal(gp_lock_is_held(&green_lock));
-  gp_green_t *entry = greens;
+  gp_green_t *entry = *all_greens();
   while (entry && entry->handle != green)
     entry = entry->next;
   return entry;
@@ -140,7 +151,7 @@ void gp_green_context_converted(const void *green, CUcontext handle)
 gp_green_t *gp_green_context_take(const void *green)
 {
   gp_lock_take(&green_lock);
-  gp_green_t **link = &greens;
+  gp_green_t **link = all_greens();
   while (*link && (*link)->handle != green)
     link = &(*link)->next;
   gp_green_t *entry = *link;
@@ -161,8 +172,7 @@ void gp_green_context_taken(gp_green_t *entry, bool destroyed)
     free(entry);
   } else if (entry) {
     gp_lock_take(&green_lock);
-    entry->next = greens;
-    greens = entry;
+    push_green(entry);
     if (entry->converted)
       atomic_fetch_add(&converted_greens, 1);
     gp_lock_release(&green_lock);
@@ -180,7 +190,7 @@ static bool is_green(CUcontext handle, unsigned long long id, CUdevice *ret_devi
   if (atomic_load_explicit(&converted_greens, memory_order_relaxed) == 0)
     return false;
   gp_lock_take(&green_lock);
-  const gp_green_t *entry = greens;
+  const gp_green_t *entry = *all_greens();
   while (entry && (entry->converted != handle || entry->id != id))
     entry = entry->next;
   if (entry)

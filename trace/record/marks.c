@@ -49,12 +49,19 @@ size_t gp_marks_order(const gp_mark_table_t *table, size_t room, gp_mark_record_
   return kept;
 }
 
+/* The caller holds the lock. */
+static size_t copy_locked(const gp_marks_t *marks, gp_mark_record_t *ret_marks)
+{
+  gp_assert_internal(gp_lock_is_held(&marks->lock));
+  return gp_marks_order(marks->table, GP_MARKS_MAX, ret_marks);
+}
+
 size_t gp_marks_copy(gp_marks_t *marks, gp_mark_record_t *ret_marks)
 {
   if (!is_there(marks))
     return 0;
   gp_lock_take(&marks->lock);
-  size_t count = gp_marks_order(marks->table, GP_MARKS_MAX, ret_marks);
+  size_t count = copy_locked(marks, ret_marks);
   gp_lock_release(&marks->lock);
   return count;
 }

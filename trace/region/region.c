@@ -265,10 +265,17 @@ void gp_region_start(gp_region_t *region)
     (void)gp_region_grow_slowly(region, GP_SECTION_DESCRIPTION, 0); /* nothing to grow */
 }
 
+/* The caller holds the lock. */
+static void remove_locked(gp_region_t *region)
+{
+  gp_assert(gp_lock_is_held(&region->lock));
+  if (region->is_file)
+    gp_record_file_remove(&region->file);
+}
+
 void gp_region_remove(gp_region_t *region)
 {
   gp_lock_take(&region->lock);
-  if (region->is_file)
-    gp_record_file_remove(&region->file);
+  remove_locked(region);
   gp_lock_release(&region->lock);
 }

@@ -89,6 +89,17 @@ static uint32_t record_count(const gp_chunks_t *chunks, uint32_t index)
   return atomic_load_explicit(&chunks->chunks[index].count, memory_order_acquire);
 }
 
+/* In all chunks. The caller holds the lock. */
+static size_t count_records(const gp_chunks_t *chunks)
+{
+  size_t recorded = 0;
+
+  gp_assert(gp_lock_is_held(&chunks->lock));
+  for (uint32_t i = 0; i < chunks->header->used; i++)
+    recorded += record_count(chunks, i);
+  return recorded;
+}
+
 /*
  * Makes room for what is recorded now and some more, for what is recorded until it is copied. With little
  * memory there is less room, without any the answer is false.
@@ -96,10 +107,8 @@ static uint32_t record_count(const gp_chunks_t *chunks, uint32_t index)
 static bool make_room(gp_chunks_t *chunks, gp_event_merge_t *merge, workspace_t *work)
 {
   const gp_chunk_header_t *header = chunks->header;
-  size_t recorded = 0;
   gp_lock_take(&chunks->lock);
-  for (uint32_t i = 0; i < header->used; i++)
-    recorded += record_count(chunks, i);
+  size_t recorded = count_records(chunks);
   size_t chunk_count = header->chunk_count; /* it only shrinks, when memory for more is not to be had */
   gp_lock_release(&chunks->lock);
 
