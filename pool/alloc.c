@@ -130,7 +130,7 @@ static gp_block_t *take_complete(const gp_request_t *request)
 static gp_block_t *take_ordered(const gp_request_t *request, uint64_t now_ns, bool *ret_entry)
 {
   gp_engine_t *engine = request->engine;
-  gp_gauge_t *cached = &request->context->device->stats->cached_bytes;
+  gp_gauge_t *cached = &gp_device_stats(request->context->device)->cached_bytes;
   gp_block_t *block = gp_identity_take(engine, request->order->identity, &request->fit, ret_entry);
 
   if (block) {
@@ -213,7 +213,7 @@ static void unprepare(void *arg)
     gp_limit_cancel(device, request->size);
   gp_device_take(device);
   if (preparation->has_bin)
-    gp_block_unprepare(preparation->block);
+    gp_block_unprepare(request->arena, preparation->block);
   gp_lock_release(&device->lock);
   if (preparation->block)
     gp_block_slab_give(request->engine, preparation->block);
@@ -354,7 +354,7 @@ static bool serve_after_drain(gp_request_t *request)
   gp_device_t *device = request->context->device;
 
   gp_device_take(device);
-  bool has_deferred = device->stats->deferred_bytes.current > 0;
+  bool has_deferred = gp_device_stats(device)->deferred_bytes.current > 0;
   gp_lock_release(&device->lock);
   if (!has_deferred)
     return false;
@@ -369,7 +369,7 @@ static __attribute__((noinline)) bool serve_after_reclaim(gp_request_t *request)
   gp_device_t *device = request->context->device;
 
   gp_device_take(device);
-  uint64_t deferred = device->stats->deferred_bytes.current;
+  uint64_t deferred = gp_device_stats(device)->deferred_bytes.current;
   uint64_t allowance = gp_reclaim_allowance(engine, device);
   bool withheld = !is_of_drivers_pool(request) &&
                   gp_block_is_withheld(request->context, &request->fit, request->is_cut); /* freed in mode
@@ -415,7 +415,7 @@ static __attribute__((noinline)) void keep_reserve(gp_request_t *request)
   uint64_t total_bytes;
 
   gp_device_take(device);
-  uint64_t cached = device->stats->cached_bytes.current;
+  uint64_t cached = gp_device_stats(device)->cached_bytes.current;
   uint64_t reserve = gp_amount_resolve(&engine->reserve, device->total);
   bool ample = has_ample_memory(device, reserve, gp_now(engine));
   gp_lock_release(&device->lock);
@@ -433,6 +433,7 @@ static __attribute__((noinline)) void keep_reserve(gp_request_t *request)
 /* Idle blocks of a class; the caller holds the device's lock. */
 static bool has_idle(const gp_context_t *context, uint64_t class_bytes)
 {
+  gp_assert_internal(gp_lock_is_held(&context->device->lock));
   const gp_bin_t *bin = gp_bins_find(&context->bins, class_bytes);
   return bin && bin->idle;
 }

@@ -139,7 +139,7 @@ static bool check_covered(gp_engine_t *engine)
 
 static bool check_device(gp_engine_t *engine, gp_device_t *device)
 {
-  gp_stats_t *stats = device->stats;
+  gp_stats_t *stats = gp_device_stats(device);
   gp_sums_t sums = {0};
   bool good = true;
   uint64_t idle = 0;
@@ -199,7 +199,7 @@ static bool check_suspensions(gp_engine_t *engine)
   uint64_t sum = 0;
 
   gp_lock_take(&engine->contexts_lock);
-  GP_LIST_EACH(&engine->contexts, const gp_context_t, live_link, context)
+  GP_LIST_EACH(gp_live_contexts(engine), const gp_context_t, live_link, context)
     sum += context->suspensions;
   uint64_t service = atomic_load(&engine->service);
   good &= gp_expect(sum <= service, "suspensions of contexts", sum, service);

@@ -105,7 +105,7 @@ gp_engine_t *gp_engine_create(
     gp_list_push_back(&device->contexts, &device->ordered.device_link);
     gp_list_init(&device->idle);
     gp_list_init(&device->passed);
-    gp_releases_init(&device->releases);
+    gp_releases_init(&device->releases, &device->lock);
     gp_stripes_init(device);
   }
   if (!gp_stream_table_init(engine, gp_mode_follows_streams(engine))) {

@@ -310,8 +310,8 @@ void gp_driver_count(gp_context_t *context, gp_count_t what)
   gp_device_take(device);
   gp_assert_internal(gp_lock_is_held(&device->lock));
   if (what == GP_COUNT_HOST_WAIT)
-    device->stats->host_waits++;
+    gp_device_stats(device)->host_waits++;
   else
-    device->stats->fences++;
+    gp_device_stats(device)->fences++;
   gp_lock_release(&device->lock);
 }

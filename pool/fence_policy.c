@@ -51,7 +51,7 @@ static bool has_free_facts(const gp_engine_t *engine)
 /* While more is idle than deferred, what is wanted next is likely to be there. */
 static bool is_worth_knowing(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)
 {
-  const gp_stats_t *stats = device->stats;
+  const gp_stats_t *stats = gp_device_stats(device);
 
   return !has_free_facts(engine) && stats->cached_bytes.current <= stats->deferred_bytes.current &&
          gp_fences_have_time(engine, now_ns);
@@ -94,11 +94,11 @@ void gp_fence_policy_note_free(
 
 static bool would_grow_much(const gp_device_t *device, const gp_bin_t *bin)
 {
-  uint64_t deferred = device->stats->deferred_bytes.current;
+  uint64_t deferred = gp_device_stats(device)->deferred_bytes.current;
 
   return bin->deferred_count > MANY_BLOCKS ||
          (deferred >= 2 * GP_FENCED_LEAST &&
-             deferred >= device->stats->allocated_bytes.current / FENCED_DIVISION);
+             deferred >= gp_device_stats(device)->allocated_bytes.current / FENCED_DIVISION);
 }
 
 /* Any deferred part of a segment may serve, and the pool would grow by a segment. The caller holds the
@@ -109,7 +109,7 @@ static bool is_worth_asking(const gp_engine_t *engine, const gp_context_t *conte
   const gp_device_t *device = context->device;
   const gp_bin_t *bin = gp_bins_find(&context->bins, class_bytes);
 
-  if (device->stats->deferred_bytes.current > gp_reclaim_allowance(engine, device) / 2)
+  if (gp_device_stats(device)->deferred_bytes.current > gp_reclaim_allowance(engine, device) / 2)
     return true;
   if (is_cut)
     return !gp_list_is_empty(&context->deferred);

@@ -31,7 +31,7 @@ static inline gp_fence_wish_t gp_fence_policy_judge(
     const gp_engine_t *engine, const gp_block_t *block, uint64_t now_ns)
 {
   gp_device_t *device = block->context->device;
-  const gp_stats_t *stats = device->stats;
+  const gp_stats_t *stats = gp_device_stats(device);
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
   gp_assert_internal(block->state == GP_STATE_DEFERRED);

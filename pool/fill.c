@@ -74,13 +74,29 @@ static reason_t reason_of_suspension(const gp_engine_t *engine)
   return gp_engine_is_suspended(engine) ? REASON_CAPTURE : REASON_DRIVER;
 }
 
+/* The lists of a context's fills; the caller holds the device's lock. */
+
+static gp_fill_t *take_first(const gp_context_t *context, gp_fill_t **list)
+{
+  gp_assert_internal(gp_lock_is_held(&context->device->lock));
+  gp_fill_t *fill = *list;
+  if (fill)
+    *list = fill->next;
+  return fill;
+}
+
+static void put_first(const gp_context_t *context, gp_fill_t **list, gp_fill_t *fill)
+{
+  gp_assert_internal(gp_lock_is_held(&context->device->lock));
+  fill->next = *list;
+  *list = fill;
+}
+
 /* A list of the context's fills loses its first one, or NULL. */
 static gp_fill_t *take(gp_context_t *context, gp_fill_t **list)
 {
   gp_device_take(context->device);
-  gp_fill_t *fill = *list;
-  if (fill)
-    *list = fill->next;
+  gp_fill_t *fill = take_first(context, list);
   gp_lock_release(&context->device->lock);
   return fill;
 }
@@ -88,8 +104,7 @@ static gp_fill_t *take(gp_context_t *context, gp_fill_t **list)
 static void put(gp_context_t *context, gp_fill_t **list, gp_fill_t *fill)
 {
   gp_device_take(context->device);
-  fill->next = *list;
-  *list = fill;
+  put_first(context, list, fill);
   gp_lock_release(&context->device->lock);
 }
 

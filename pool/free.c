@@ -153,7 +153,7 @@ static INLINE int drop_and_unlock(
   uint64_t block_id = block->block_id;
   bool is_due = gp_surplus_is_due(engine, device, now_ns);
   bool surplus = is_due && (may_wait ? gp_give_back_has(context) : gp_block_has_idle(&device->ordered));
-  if (!is_due && device->stats->surplus_bytes.current > 0)
+  if (!is_due && gp_device_stats(device)->surplus_bytes.current > 0)
     gp_surplus_note_kept(device, 0); /* what stayed has been handed out again */
   gp_lock_release(&device->lock);
   if (mode == GP_MODE_STRICT && may_wait)

@@ -21,7 +21,7 @@ static void note_kept(gp_engine_t *engine, gp_device_t *device, bool is_busy)
 {
   gp_device_take(device);
   gp_surplus_note_kept(device, is_busy ? gp_surplus_bytes(engine, device, gp_now(engine)) : 0);
-  device->surplus_pause = is_busy ? FREES_BETWEEN_LOOKS : 0;
+  gp_locked(device)->surplus_pause = is_busy ? FREES_BETWEEN_LOOKS : 0;
   gp_lock_release(&device->lock);
 }
 
@@ -58,8 +58,8 @@ static bool has_unused(gp_context_t *context)
   gp_device_t *device = context->device;
 
   gp_device_take(device);
-  bool has = !gp_list_is_empty(&context->deferred) || !gp_list_is_empty(&device->ordered.deferred) ||
-             gp_device_releasable(device) > 0;
+  bool has = gp_device_releasable(device) > 0 || !gp_list_is_empty(&context->deferred) ||
+             !gp_list_is_empty(&device->ordered.deferred);
   gp_lock_release(&device->lock);
   return has;
 }
@@ -83,7 +83,7 @@ uint64_t gp_give_back_in_free(gp_engine_t *engine, gp_context_t *context)
 
   gp_assert(!gp_holds_engine_lock());
   gp_device_take(device);
-  bool is_paused = device->surplus_pause > 0;
+  bool is_paused = gp_locked(device)->surplus_pause > 0;
   device->surplus_pause -= is_paused;
   gp_lock_release(&device->lock);
   return is_paused ? 0 : give_back(engine, context, gp_fences_are_quiet(engine, device));
@@ -134,7 +134,7 @@ static uint64_t give_back_on_request(gp_engine_t *engine, gp_device_t *device, u
     given = gp_release_largest(engine, device, bytes, GP_TRIM_REQUESTED);
   }
   gp_device_take(device);
-  uint64_t left = device->stats->cached_bytes.current;
+  uint64_t left = gp_device_stats(device)->cached_bytes.current;
   uint64_t missing = bytes > given ? bytes - given : 0;
   if (!is_quiet)
     gp_surplus_want(device, missing < left ? missing : left, GP_TRIM_REQUESTED);

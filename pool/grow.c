@@ -188,7 +188,7 @@ int gp_grow(gp_engine_t *engine, gp_context_t *context, uint64_t requested, uint
 
   gp_assert(!gp_holds_engine_lock());
   gp_device_take(device);
-  uint64_t reserved = device->stats->reserved_bytes.current;
+  uint64_t reserved = gp_device_stats(device)->reserved_bytes.current;
   gp_lock_release(&device->lock);
   uint64_t least = gp_round_up(bytes, GP_SEGMENT_STEP); /* 0, like size: that overflows */
   uint64_t size = gp_segment_size(reserved, bytes);

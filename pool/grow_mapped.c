@@ -189,7 +189,7 @@ static gp_planned_t make_plan(gp_plan_t *plan)
   plan->address = place.address;
   plan->peers = context->peers;
   if (!plan->is_ahead) {
-    plan->chunk = gp_mapped_chunk_size(device->stats->reserved_bytes.current + place.missing);
+    plan->chunk = gp_mapped_chunk_size(gp_device_stats(device)->reserved_bytes.current + place.missing);
     plan->moves = plan->is_exact || gp_mapped_should_move(device, plan->bytes, place.missing);
   }
   if (!take_place(plan, &place))
@@ -210,7 +210,7 @@ static void put_back(gp_plan_t *plan)
     if (step->source && step->done == GP_MAP_LOST) {
       gp_mapped_forget(engine, range, gp_chunks_find(range, step->from), GP_DETAIL_NONE, now_ns, 0);
       gp_mapped_become_hole(engine, step->source);
-      plan->context->device->stats->driver_frees++;
+      gp_device_stats(plan->context->device)->driver_frees++;
     } else if (step->source) {
       gp_mapped_become_idle(engine, step->source, now_ns);
     }

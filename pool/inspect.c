@@ -45,7 +45,7 @@ void gp_engine_stats(gp_engine_t *engine, int device, gp_stats_t *ret_stats)
 {
   gp_device_take(&engine->devices[device]);
   gp_drain_locked(engine, &engine->devices[device]);
-  *ret_stats = *engine->devices[device].stats;
+  *ret_stats = *gp_device_stats(&engine->devices[device]);
   gp_lock_release(&engine->devices[device].lock);
   gp_stats_join_peaks(ret_stats);
 }
@@ -56,7 +56,7 @@ void gp_engine_turn_peaks(gp_engine_t *engine, int ordinal, bool resets, gp_stat
 
   gp_device_take(device);
   gp_drain_locked(engine, device);
-  gp_stats_t *stats = device->stats;
+  gp_stats_t *stats = gp_device_stats(device);
   *ret_stats = *stats;
 #define GAUGE(name, unit, what)                                                                              \
   if (resets)                                                                                                \
@@ -123,7 +123,7 @@ size_t gp_engine_blocks(gp_engine_t *engine, int ordinal, gp_block_view_t *array
   if (moment)
     moment->fn(moment->arg, ordinal);
   if (ret_stats)
-    *ret_stats = *device->stats;
+    *ret_stats = *gp_device_stats(device);
   GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, context) {
     GP_LIST_EACH(&context->blocks, const gp_block_t, all, block) {
       if (is_hole(block))

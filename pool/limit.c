@@ -18,7 +18,7 @@ void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context)
   (void)gp_limit_ask(engine, context, &free_bytes, &total_bytes);
   gp_device_take(device);
   /* A share of an unknown whole is 0: a promise that cannot be computed is kept by refusing, until it can. */
-  device->limit = gp_amount_resolve(&engine->limits[device->ordinal], device->total);
+  gp_locked(device)->limit = gp_amount_resolve(&engine->limits[device->ordinal], device->total);
   gp_lock_release(&device->lock);
 }
 
@@ -70,7 +70,7 @@ bool gp_limit_ask(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free
   bool told = gp_driver_memory_info(engine, &context->driver, ret_free, ret_total) == 0 && *ret_total > 0;
   if (told) {
     gp_device_take(context->device);
-    bool uses_pools = context->device->uses_pools;
+    bool uses_pools = gp_locked(context->device)->uses_pools;
     gp_lock_release(&context->device->lock);
     if (uses_pools)
       (void)ask_pools(engine, context, &pools);
@@ -85,7 +85,7 @@ bool gp_limit_ask(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free
 static bool device_needs_total(const gp_engine_t *engine, gp_device_t *device)
 {
   gp_device_take(device);
-  bool unknown = engine->limits[device->ordinal].is_share && device->total == 0;
+  bool unknown = engine->limits[device->ordinal].is_share && gp_locked(device)->total == 0;
   gp_lock_release(&device->lock);
   return unknown;
 }
@@ -101,7 +101,7 @@ bool gp_limit_reserve(
   if (device_needs_total(engine, device))
     gp_limit_resolve(engine, context);
   gp_device_take(device);
-  bool granted = growth <= device->limit && device->committed_bytes <= device->limit - growth;
+  bool granted = growth <= gp_locked(device)->limit && device->committed_bytes <= device->limit - growth;
   if (granted) {
     if (is_async) {
       device->committed_bytes += bytes;
@@ -156,7 +156,7 @@ void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
 
   gp_assert(!gp_holds_engine_lock());
   gp_device_take(device);
-  bool any = device->limit != UINT64_MAX && engine->driver.ops->async_reserved &&
+  bool any = gp_locked(device)->limit != UINT64_MAX && engine->driver.ops->async_reserved &&
              (device->draining > 0 || device->async_live > 0 || device->unsettled);
   gp_lock_release(&device->lock);
   if (!any || !gp_engine_enter(engine))
@@ -166,7 +166,9 @@ void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
   if (!told)
     return;
   gp_device_take(device);
-  uint64_t draining = pools.reserved > device->async_live ? pools.reserved - device->async_live : 0;
+  uint64_t async_live = gp_locked(device)->async_live;
+  uint64_t draining = pools.reserved > async_live ? pools.reserved - async_live : 0;
+  gp_assert_internal(device->committed_bytes >= device->draining);
   device->committed_bytes += draining - device->draining;
   device->draining = draining;
   device->unsettled = false;
@@ -194,7 +196,7 @@ bool gp_limit_fits_pools(gp_engine_t *engine, gp_context_t *context, uint64_t by
   if (free_bytes < needed)
     free_bytes = gp_driver_available(engine, &context->driver, free_bytes);
   gp_device_take(device);
-  uint64_t idle_bytes = gp_pools_idle(&device->pools, gp_covered(engine));
+  uint64_t idle_bytes = gp_pools_idle(&gp_locked(device)->pools, gp_covered(engine));
   gp_lock_release(&device->lock);
   return free_bytes >= needed || idle_bytes >= needed - free_bytes;
 }
@@ -206,6 +208,7 @@ uint64_t gp_limit_set(gp_engine_t *engine, gp_device_t *device, const gp_amount_
   device->limit = gp_amount_resolve(limit, device->total);
   if (device->limit == UINT64_MAX) {
     /* What the driver's pools hold beyond what is in use is counted under a limit only. */
+    gp_assert_internal(device->committed_bytes >= device->draining);
     device->committed_bytes -= device->draining;
     device->draining = 0;
   }
@@ -221,7 +224,7 @@ uint64_t gp_limit_set(gp_engine_t *engine, gp_device_t *device, const gp_amount_
 uint64_t gp_engine_limit(gp_engine_t *engine, int device)
 {
   gp_device_take(&engine->devices[device]);
-  uint64_t limit = engine->devices[device].limit;
+  uint64_t limit = gp_locked(&engine->devices[device])->limit;
   gp_lock_release(&engine->devices[device].lock);
   return limit == UINT64_MAX ? 0 : limit;
 }
@@ -238,7 +241,7 @@ static uint64_t reusable_bytes(const gp_engine_t *engine, const gp_context_t *co
 
   *ret_part = 0;
   if (!engine->type->cuts)
-    return device->stats->cached_bytes.current + device->stats->deferred_bytes.current;
+    return gp_device_stats(device)->cached_bytes.current + gp_device_stats(device)->deferred_bytes.current;
   GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, other) {
     uint64_t whole, part;
     gp_segment_measure(other, &whole, &part);
@@ -256,7 +259,7 @@ static gp_pool_bytes_t pools_of(gp_engine_t *engine, gp_context_t *context)
   gp_pool_bytes_t pools;
 
   gp_device_take(device);
-  bool uses_pools = device->uses_pools;
+  bool uses_pools = gp_locked(device)->uses_pools;
   gp_pool_bytes_t last = {device->told_pools + device->async_live, device->pools.idle};
   gp_lock_release(&device->lock);
   if (!uses_pools || !gp_engine_enter(engine))

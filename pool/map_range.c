@@ -83,6 +83,15 @@ static gp_range_t *make(gp_engine_t *engine, gp_context_t *context, uint64_t byt
   return range;
 }
 
+/* One thread tries, and says how that ended; what is mapped ends with the context. The caller holds the
+ * device's lock. */
+static void set_use(gp_context_t *context, gp_range_use_t use)
+{
+  gp_assert_internal(gp_lock_is_held(&context->device->lock));
+  gp_assert_internal((use == GP_RANGE_BEING_TRIED) == (context->range_use == GP_RANGE_UNTRIED));
+  context->range_use = use;
+}
+
 bool gp_map_range_is_there(gp_engine_t *engine, gp_context_t *context)
 {
   gp_device_t *device = context->device;
@@ -90,9 +99,9 @@ bool gp_map_range_is_there(gp_engine_t *engine, gp_context_t *context)
   gp_assert(!gp_holds_engine_lock());
   gp_device_take(device);
   gp_range_use_t use = context->range_use;
-  uint64_t bytes = gp_round_up(device->total, GP_CHUNK_STEP) * TIMES_OF_DEVICE;
+  uint64_t bytes = gp_round_up(gp_locked(device)->total, GP_CHUNK_STEP) * TIMES_OF_DEVICE;
   if (use == GP_RANGE_UNTRIED)
-    context->range_use = GP_RANGE_BEING_TRIED;
+    set_use(context, GP_RANGE_BEING_TRIED);
   gp_lock_release(&device->lock);
   if (use != GP_RANGE_UNTRIED)
     return use == GP_RANGE_USED;
@@ -100,7 +109,7 @@ bool gp_map_range_is_there(gp_engine_t *engine, gp_context_t *context)
   bool is_final;
   gp_range_t *range = make(engine, context, bytes, &is_final);
   gp_device_take(device);
-  context->range_use = range ? GP_RANGE_USED : is_final ? GP_RANGE_REFUSED : GP_RANGE_UNTRIED;
+  set_use(context, range ? GP_RANGE_USED : is_final ? GP_RANGE_REFUSED : GP_RANGE_UNTRIED);
   gp_lock_release(&device->lock);
   if (!range && is_final && !atomic_exchange(&device->told_range, true))
     gp_log(GP_LOG_ERROR, "GPUPOOL_TYPE=vmm: memory cannot be mapped on device %d; the type is segment there",
@@ -125,6 +134,13 @@ static bool take_chunk(gp_engine_t *engine, gp_context_t *context, gp_chunk_t *r
   return block != NULL;
 }
 
+/* The range is used, and nothing is mapped there, or about to be. The caller holds the device's lock. */
+static bool is_without_memory(const gp_context_t *context)
+{
+  gp_assert_internal(gp_lock_is_held(&context->device->lock));
+  return context->range_use == GP_RANGE_USED && context->range->count == 0 && context->range->promised == 0;
+}
+
 void gp_map_range_lose(gp_engine_t *engine, gp_context_t *context)
 {
   gp_chunk_t chunk;
@@ -140,10 +156,9 @@ void gp_map_range_lose(gp_engine_t *engine, gp_context_t *context)
       (void)gp_driver_destroy(engine, &context->driver, chunk.handle);
   }
   gp_device_take(context->device);
-  bool is_empty =
-      context->range_use == GP_RANGE_USED && context->range->count == 0 && context->range->promised == 0;
+  bool is_empty = is_without_memory(context);
   if (is_empty)
-    context->range_use = GP_RANGE_REFUSED;
+    set_use(context, GP_RANGE_REFUSED);
   gp_lock_release(&context->device->lock);
   if (is_empty)
     (void)gp_driver_unreserve(
@@ -155,6 +170,7 @@ static bool next_chunk(const gp_context_t *context, uint64_t *address, uint64_t 
 {
   const gp_range_t *range = context->range;
 
+  gp_assert_internal(gp_lock_is_held(&context->device->lock));
   for (size_t i = 0; range && i < range->count; i++) {
     if (range->chunks[i].address < *address)
       continue;

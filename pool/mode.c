@@ -154,10 +154,11 @@ static void await_own_calls(gp_engine_t *engine)
 
 /*
  * See gp_engine_may_conclude. Called where captures are counted as begun and not begun yet, or ended and
- * counted still.
+ * counted still. The caller holds contexts_lock.
  */
 static void void_facts(gp_engine_t *engine)
 {
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   uint64_t epoch = gp_epoch_begin(engine);
   uint64_t before = atomic_load(&engine->void_epoch);
   while (before < epoch && !atomic_compare_exchange_weak(&engine->void_epoch, &before, epoch)) {
@@ -203,6 +204,7 @@ bool gp_mode_thread_captures(const gp_engine_t *engine)
  * holds contexts_lock. */
 static gp_capturer_t *find_capturer(gp_engine_t *engine, uint64_t thread, const gp_context_t *owner)
 {
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   for (int i = 0; i < GP_CAPTURERS; i++) {
     gp_capturer_t *capturer = &engine->capturers[i];
     if (atomic_load(&capturer->thread) == thread && (thread == 0 || capturer->owner == owner))
@@ -261,6 +263,7 @@ void gp_engine_resume_in(gp_engine_t *engine, const gp_suspension_t *suspension)
 
   gp_lock_take(&engine->contexts_lock);
   if (!owner || owner->suspensions != 0) {
+    gp_assert(!owner || owner->suspensions >= suspension->unit);
     if (owner)
       owner->suspensions -= suspension->unit;
     if (suspension->thread != 0)

@@ -32,13 +32,14 @@
 static void count_retry(gp_device_t *device)
 {
   gp_device_take(device);
-  device->stats->num_alloc_retries++;
+  gp_device_stats(device)->num_alloc_retries++;
   gp_lock_release(&device->lock);
 }
 
 static uint64_t bytes_of(gp_device_t *device, const uint64_t *field)
 {
   gp_device_take(device);
+  gp_assert_internal(gp_lock_is_held(&device->lock)); /* which guards whatever field it is */
   uint64_t bytes = *field;
   gp_lock_release(&device->lock);
   return bytes;
@@ -47,7 +48,7 @@ static uint64_t bytes_of(gp_device_t *device, const uint64_t *field)
 static bool has_deferred(gp_device_t *device)
 {
   gp_device_take(device); /* also for where the statistics are */
-  uint64_t bytes = device->stats->deferred_bytes.current;
+  uint64_t bytes = gp_device_stats(device)->deferred_bytes.current;
   gp_lock_release(&device->lock);
   return bytes > 0;
 }
@@ -81,7 +82,8 @@ static uint64_t missing_bytes(gp_engine_t *engine, gp_context_t *context, uint64
 
   if (by_limit) {
     gp_device_take(device);
-    free_bytes = device->committed_bytes < device->limit ? device->limit - device->committed_bytes : 0;
+    free_bytes =
+        gp_locked(device)->committed_bytes < device->limit ? device->limit - device->committed_bytes : 0;
     gp_lock_release(&device->lock);
   } else {
     (void)gp_limit_ask(engine, context, &free_bytes, &total_bytes);
@@ -189,7 +191,8 @@ bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t byt
     gp_engine_leave(engine);
   }
   gp_device_take(device);
-  uint64_t reclaimable = device->stats->cached_bytes.current + device->stats->deferred_bytes.current;
+  uint64_t reclaimable =
+      gp_device_stats(device)->cached_bytes.current + gp_device_stats(device)->deferred_bytes.current;
   uint64_t kept = device->committed_bytes - reclaimable - device->draining;
   bool is_changing = !gp_releases_are_none(&device->releases); /* another thread is giving memory back */
   bool hopeless = bytes > free_bytes + reclaimable + async_bytes ||
@@ -374,13 +377,13 @@ void gp_oom_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, b
     oom.busy_ns =
         room->busy_since_ns != 0 && room->busy_since_ns < oom.time_ns ? oom.time_ns - room->busy_since_ns : 0;
   }
-  oom.live = device->stats->allocated_bytes.current;
-  oom.deferred = device->stats->deferred_bytes.current;
-  oom.cached = device->stats->cached_bytes.current;
+  oom.live = gp_device_stats(device)->allocated_bytes.current;
+  oom.deferred = gp_device_stats(device)->deferred_bytes.current;
+  oom.cached = gp_device_stats(device)->cached_bytes.current;
   gp_oom_count_pieces(device, &oom);
-  oom.passthrough = device->stats->passthrough_bytes.current;
+  oom.passthrough = gp_device_stats(device)->passthrough_bytes.current;
   oom.limit = device->limit == UINT64_MAX ? 0 : device->limit;
-  device->stats->num_ooms++;
+  gp_device_stats(device)->num_ooms++;
   GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, owner)
     GP_LIST_EACH(&owner->blocks, const gp_block_t, all, block)
       if (block->state == GP_STATE_LIVE)

@@ -38,8 +38,8 @@ void gp_engine_reset_peaks(gp_engine_t *engine, uint64_t devices)
     gp_device_t *device = gp_device_next(engine, &devices);
     gp_device_take(device);
 #define GAUGE(name, unit, what)                                                                              \
-  device->stats->name.peak = device->stats->name.current;                                                    \
-  device->stats->earlier_peaks.name = 0;
+  gp_device_stats(device)->name.peak = gp_device_stats(device)->name.current;                                \
+  gp_device_stats(device)->earlier_peaks.name = 0;
 #include "trace/format/stats.def"
     gp_lock_release(&device->lock);
   }

@@ -70,7 +70,7 @@ static gp_obstacle_t find_obstacle(gp_engine_t *engine, gp_context_t *context, u
   if (engine->type->cuts && atomic_load_explicit(&engine->has_exports, memory_order_relaxed))
     return OBSTACLE_EXPORTS;
   gp_device_take(device);
-  uint64_t cached = device->stats->cached_bytes.current;
+  uint64_t cached = gp_device_stats(device)->cached_bytes.current;
   uint64_t reserve = gp_amount_resolve(&engine->reserve, device->total);
   uint64_t left = gp_device_left(device);
   bool is_told = device->told_ns != 0;
@@ -92,7 +92,7 @@ static bool prepare(gp_engine_t *engine, gp_context_t *context, uint64_t class_b
   bool has_bin = gp_block_prepare(context, block, class_bytes);
   bool is_ready = has_bin && gp_address_map_promise(&engine->blocks);
   if (has_bin && !is_ready)
-    gp_block_unprepare(block);
+    gp_block_unprepare(context, block);
   gp_lock_release(&context->device->lock);
   if (!is_ready)
     gp_block_slab_give(engine, block);
@@ -103,7 +103,7 @@ static bool prepare(gp_engine_t *engine, gp_context_t *context, uint64_t class_b
 static void unprepare(gp_engine_t *engine, gp_context_t *context, gp_block_t *block)
 {
   gp_device_take(context->device);
-  gp_block_unprepare(block);
+  gp_block_unprepare(context, block);
   gp_lock_release(&context->device->lock);
   gp_address_map_unpromise(&engine->blocks);
   gp_block_slab_give(engine, block);

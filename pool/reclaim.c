@@ -48,7 +48,7 @@ uint64_t gp_reclaim_allowance(const gp_engine_t *engine, const gp_device_t *devi
   gp_assert_internal(gp_lock_is_held(&device->lock));
   if (!engine->max_deferred.is_share)
     return engine->max_deferred.number;
-  uint64_t share = gp_amount_resolve(&engine->max_deferred, device->stats->allocated_bytes.current);
+  uint64_t share = gp_amount_resolve(&engine->max_deferred, gp_device_stats(device)->allocated_bytes.current);
   return share > LEAST_ALLOWANCE ? share : LEAST_ALLOWANCE;
 }
 

@@ -73,7 +73,7 @@ int gp_release_retained(gp_engine_t *engine, gp_block_t *block)
   if (code == 0 || !gp_address_map_insert(&engine->blocks, block->address, block)) {
     gp_block_end_use(engine, block, start_ns);
     gp_block_forget(engine, block, GP_DETAIL_NONE, start_ns, gp_now(engine) - start_ns);
-    device->stats->driver_frees += code == 0;
+    gp_device_stats(device)->driver_frees += code == 0;
   } else {
     block->state = GP_STATE_RETAINED;
   }
@@ -131,7 +131,7 @@ int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn,
   if (code == 0 || atomic_load(&block->context->lost)) {
     note_pending(engine, block);
     gp_block_end(engine, block, GP_DETAIL_NONE, start_ns, duration_ns);
-    device->stats->driver_frees += code == 0;
+    gp_device_stats(device)->driver_frees += code == 0;
   } else {
     block->state = GP_STATE_LIVE;
     if (!gp_address_map_insert(&engine->blocks, block->address, block))
@@ -179,7 +179,7 @@ static void finish_release(gp_engine_t *engine, gp_block_t *block, int code, gp_
 
   gp_releases_finish(&device->releases, &block->release);
   if (code == 0) {
-    device->stats->driver_frees++;
+    gp_device_stats(device)->driver_frees++;
     forget_unused(engine, block, reason, start_ns, end_ns - start_ns);
   } else {
     restore(engine, block, end_ns);
@@ -288,6 +288,7 @@ static void choose_ordered(gp_engine_t *engine, gp_device_t *device, uint64_t by
 {
   uint64_t chosen = 0;
 
+  gp_assert_internal(gp_lock_is_held(&device->lock));
   GP_LIST_EACH_SAFE(&device->idle, gp_block_t, order, block) {
     if (chosen >= bytes)
       break;
@@ -325,8 +326,8 @@ void gp_release_before_growth(gp_engine_t *engine, gp_device_t *device, uint64_t
     return;
   gp_list_init(&victims);
   gp_device_take(device);
-  const gp_gauge_t *use = &device->stats->allocated_bytes;
-  uint64_t held = device->stats->reserved_bytes.current + bytes;
+  const gp_gauge_t *use = &gp_device_stats(device)->allocated_bytes;
+  uint64_t held = gp_device_stats(device)->reserved_bytes.current + bytes;
   uint64_t allowed = use->peak + use->peak / SPARE_DIVISION;
   if (held > allowed && use->current + bytes > use->peak) /* else the program has needed it, and may again */
     choose_ordered(engine, device, held - allowed, &victims);
@@ -339,6 +340,7 @@ void gp_release_before_growth(gp_engine_t *engine, gp_device_t *device, uint64_t
  * device's lock. */
 static gp_block_t *find_in_order(gp_device_t *device)
 {
+  gp_assert_internal(gp_lock_is_held(&device->lock));
   GP_LIST_EACH(&device->ordered.deferred, gp_block_t, order, block)
     if (block->freed_in && block->freed_in->handle != GP_STREAM_PER_THREAD)
       return block;
@@ -441,6 +443,7 @@ bool gp_release_deferred(gp_engine_t *engine, gp_block_t *block, uint64_t block_
 
   gp_assert(!gp_holds_engine_lock());
   gp_device_take(device);
+  gp_assert_internal(gp_lock_is_held(&device->lock)); /* the record may be another block's by now */
   bool is_there = block->block_id == block_id && block->state == GP_STATE_DEFERRED && !block->segment;
   if (is_there)
     gp_release_start(engine, block);

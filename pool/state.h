@@ -463,6 +463,22 @@ static inline gp_block_t *gp_block_of_entry(gp_bin_entry_t *entry)
   return gp_list_entry(entry, gp_block_t, in_bin);
 }
 
+/*
+ * What the device's lock guards, for whoever reads or changes it. The engine goes through these two where it
+ * takes the lock and touches the data in one function; all else asserts the same at its beginning.
+ */
+static inline gp_device_t *gp_locked(gp_device_t *device)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  return device;
+}
+
+static inline gp_stats_t *gp_device_stats(const gp_device_t *device)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  return device->stats;
+}
+
 /* Its present or last owner asked for it in a stream: cudaMallocAsync. The caller holds the device's lock. */
 static inline bool gp_block_is_ordered(const gp_block_t *block)
 {
@@ -472,12 +488,14 @@ static inline bool gp_block_is_ordered(const gp_block_t *block)
 /* Bytes that the program holds, pooled or not. The caller holds the device's lock. */
 static inline uint64_t gp_device_use(const gp_device_t *device)
 {
-  return device->stats->allocated_bytes.current + device->stats->passthrough_bytes.current;
+  return gp_device_stats(device)->allocated_bytes.current +
+         gp_device_stats(device)->passthrough_bytes.current;
 }
 
 /* Bytes that the driver called free, less what was committed since. The caller holds the device's lock. */
 static inline uint64_t gp_device_left(const gp_device_t *device)
 {
+  gp_assert_internal(gp_lock_is_held(&device->lock));
   uint64_t taken =
       device->committed_bytes > device->told_committed ? device->committed_bytes - device->told_committed : 0;
   return device->told_free > taken ? device->told_free - taken : 0;
@@ -514,7 +532,7 @@ static inline void gp_device_take(gp_device_t *device)
  * had it meanwhile. */
 static inline void gp_device_await_release(gp_device_t *device, uint64_t address, uint64_t size)
 {
-  gp_releases_await(&device->releases, &device->lock, address, size);
+  gp_releases_await(&device->releases, address, size);
   if (__builtin_expect(atomic_load_explicit(&device->is_striped, memory_order_relaxed), 0))
     gp_stripes_take_back(device);
 }
@@ -522,14 +540,16 @@ static inline void gp_device_await_release(gp_device_t *device, uint64_t address
 /* Idle bytes that can go back to the driver: others are in pieces. The caller holds the device's lock. */
 static inline uint64_t gp_device_releasable(const gp_device_t *device)
 {
-  return device->stats->cached_bytes.current - device->stats->inactive_split_bytes.current;
+  return gp_device_stats(device)->cached_bytes.current -
+         gp_device_stats(device)->inactive_split_bytes.current;
 }
 
 /* Memory of the device that the program has freed is here still. Takes the device's lock. */
 static inline bool gp_device_keeps_memory(gp_device_t *device)
 {
   gp_device_take(device);
-  bool keeps = device->stats->cached_bytes.current + device->stats->deferred_bytes.current > 0;
+  bool keeps =
+      gp_device_stats(device)->cached_bytes.current + gp_device_stats(device)->deferred_bytes.current > 0;
   gp_lock_release(&device->lock);
   return keeps;
 }
@@ -539,6 +559,7 @@ static inline bool gp_device_keeps_memory(gp_device_t *device)
  */
 static inline bool gp_device_is_over_limit(const gp_device_t *device)
 {
+  gp_assert_internal(gp_lock_is_held(&device->lock));
   return device->lowered && device->committed_bytes - device->draining > device->limit;
 }
 
@@ -549,6 +570,7 @@ static inline bool gp_device_is_over_limit(const gp_device_t *device)
  */
 static inline uint64_t gp_device_time(gp_device_t *device, uint64_t now_ns)
 {
+  gp_assert_internal(gp_lock_is_held(&device->lock));
   if (device->newest_ns < now_ns)
     device->newest_ns = now_ns;
   return device->newest_ns;
@@ -563,13 +585,14 @@ static inline bool gp_holds_engine_lock(void)
 /* What the program and the pool hold of the driver's pools. The caller holds the device's lock. */
 static inline void gp_device_add_async(gp_device_t *device, uint64_t bytes)
 {
+  gp_assert_internal(gp_lock_is_held(&device->lock));
   device->async_live += bytes;
   gp_pools_take(&device->pools, bytes);
 }
 
 static inline void gp_device_drop_async(gp_device_t *device, uint64_t bytes)
 {
-  gp_assert_internal(device->async_live >= bytes);
+  gp_assert_internal(gp_lock_is_held(&device->lock) && device->async_live >= bytes);
   device->async_live -= bytes;
   gp_pools_drop(&device->pools, bytes);
 }
@@ -577,18 +600,22 @@ static inline void gp_device_drop_async(gp_device_t *device, uint64_t bytes)
 /* Bytes that the driver has given, but not from its pools. The caller holds the device's lock. */
 static inline uint64_t gp_device_others(const gp_device_t *device)
 {
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  gp_assert_internal(device->committed_bytes >= device->draining + device->async_live);
   return device->committed_bytes - device->draining - device->async_live + device->page_rest;
 }
 
 /* Counts such bytes, and takes them back. The caller holds the device's lock. */
 static inline void gp_device_commit(gp_device_t *device, uint64_t bytes)
 {
+  gp_assert_internal(gp_lock_is_held(&device->lock));
   device->committed_bytes += bytes;
   device->page_rest += gp_page_rest(bytes);
 }
 
 static inline void gp_device_uncommit(gp_device_t *device, uint64_t bytes)
 {
+  gp_assert_internal(gp_lock_is_held(&device->lock));
   gp_assert_internal(device->committed_bytes >= bytes && device->page_rest >= gp_page_rest(bytes));
   device->committed_bytes -= bytes;
   device->page_rest -= gp_page_rest(bytes);
@@ -601,10 +628,12 @@ static inline void gp_device_uncommit(gp_device_t *device, uint64_t bytes)
 static inline void gp_device_uncommit_ordered(const gp_engine_t *engine, gp_device_t *device, uint64_t bytes)
 {
   gp_device_drop_async(device, bytes);
-  if (device->limit != UINT64_MAX && engine->driver.ops->async_reserved)
+  if (device->limit != UINT64_MAX && engine->driver.ops->async_reserved) {
     device->draining += bytes;
-  else
+  } else {
+    gp_assert_internal(device->committed_bytes >= bytes);
     device->committed_bytes -= bytes;
+  }
 }
 
 static inline gp_block_t *gp_block_of_cut(gp_cut_entry_t *entry)

@@ -22,7 +22,7 @@ gp_ordered_use_t gp_engine_ordered_use(gp_engine_t *engine, int ordinal)
   gp_device_t *device = &engine->devices[ordinal];
 
   gp_device_take(device);
-  gp_ordered_use_t use = {.serves = engine->orders_plain || device->ordered.bins.used > 0,
+  gp_ordered_use_t use = {.serves = gp_locked(device)->ordered.bins.used > 0 || engine->orders_plain,
       .is_plain = engine->orders_plain,
       .kept = engine->orders_plain ? 0 : device->ordered_bytes - device->ordered_live,
       .live = device->ordered_live,
@@ -37,7 +37,7 @@ void gp_engine_ordered_reset_peak(gp_engine_t *engine, int ordinal, bool of_rese
   gp_device_t *device = &engine->devices[ordinal];
 
   gp_device_take(device);
-  *(of_reserved ? &device->reserved_peak : &device->ordered_peak) = device->ordered_live;
+  *(of_reserved ? &device->reserved_peak : &device->ordered_peak) = gp_locked(device)->ordered_live;
   gp_lock_release(&device->lock);
 }
 

@@ -16,11 +16,14 @@ static gp_stripe_queue_t *queue_of(gp_stripe_t *stripe, uint64_t size)
  * The oldest freed block of that size, out of the stripe's queues, if it is covered (reuse/stamps.h) and the
  * device need not be told first; else NULL. The caller has the stripe's lock.
  */
-static gp_block_t *take_covered(gp_engine_t *engine, gp_stripe_t *stripe, uint64_t size)
+static gp_block_t *take_covered(
+    gp_engine_t *engine, gp_stripe_t *stripe, const gp_context_t *context, uint64_t size)
 {
   gp_stripe_queue_t *queue = queue_of(stripe, size);
 
-  if (!queue->oldest || queue->size != size || stripe->tally.alloc_bytes + size > stripe->allowance)
+  gp_assert_internal(gp_lock_is_held(&stripe->lock));
+  if (stripe->context != context || !queue->oldest || queue->size != size ||
+      stripe->tally.alloc_bytes + size > stripe->allowance)
     return NULL;
   gp_block_t *block = gp_block_of_entry(queue->oldest);
   if (block->free_epoch > gp_covered(engine))
@@ -28,6 +31,7 @@ static gp_block_t *take_covered(gp_engine_t *engine, gp_stripe_t *stripe, uint64
   gp_assert_internal(block->state == GP_STATE_DEFERRED && block->size == size && !block->freed_in);
   queue->oldest = block->in_bin.next;
   gp_list_remove(&block->order);
+  gp_assert_internal(stripe->kept_bytes >= size);
   stripe->kept_bytes -= size;
   return block;
 }
@@ -65,14 +69,12 @@ bool gp_stripe_alloc(gp_engine_t *engine, gp_context_t *context, const gp_fit_t 
     uint64_t *ret_address)
 {
   gp_stripe_t *stripe = gp_stripes_own(context->device);
-  gp_block_t *block = NULL;
 
   if (fit->class_bytes > GP_STRIPE_MOST || !gp_stripes_are_silent(engine))
     return false;
   uint64_t now_ns = gp_now(engine);
   gp_lock_take(&stripe->lock);
-  if (stripe->context == context)
-    block = take_covered(engine, stripe, fit->class_bytes);
+  gp_block_t *block = take_covered(engine, stripe, context, fit->class_bytes);
   if (block) {
     block->state = GP_STATE_LIVE;
     block->refs = 1;
@@ -90,6 +92,7 @@ bool gp_stripe_alloc(gp_engine_t *engine, gp_context_t *context, const gp_fit_t 
 /* The stripe may keep the block. The caller has the stripe's lock. */
 static bool has_place(const gp_stripe_t *stripe, const gp_stripe_queue_t *queue, uint64_t size)
 {
+  gp_assert_internal(gp_lock_is_held(&stripe->lock));
   return (!queue->oldest || queue->size == size) && stripe->kept_bytes + size <= stripe->allowance &&
          stripe->tally.free_bytes + size <= stripe->allowance;
 }
@@ -98,6 +101,7 @@ static void keep(gp_engine_t *engine, gp_stripe_t *stripe, gp_stripe_queue_t *qu
 {
   gp_stripe_tally_t *tally = &stripe->tally;
 
+  gp_assert_internal(gp_lock_is_held(&stripe->lock) && gp_list_is_empty(&block->order));
   block->refs = 0;
   block->state = GP_STATE_DEFERRED;
   gp_stamp_under_lock(engine, block);

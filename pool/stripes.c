@@ -92,7 +92,7 @@ static void fold_gauge(gp_gauge_t *gauge, uint64_t in, uint64_t out, int64_t mos
 /* The tally goes to the device. The caller has both locks. */
 static void fold(gp_device_t *device, gp_stripe_t *stripe)
 {
-  gp_stats_t *stats = device->stats;
+  gp_stats_t *stats = gp_device_stats(device);
   gp_stripe_tally_t *tally = &stripe->tally;
 
   gp_assert_internal(gp_lock_is_held(&device->lock) && gp_lock_is_held(&stripe->lock));
@@ -253,6 +253,7 @@ void gp_stripes_fini(gp_device_t *device)
 
 static bool check_stripe(const gp_device_t *device, const gp_stripe_t *stripe)
 {
+  gp_assert_internal(gp_lock_is_held(&stripe->lock));
   uint64_t home = gp_stripe_home(device, stripe);
   uint64_t newest = 0;
   uint64_t kept = 0;

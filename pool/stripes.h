@@ -89,9 +89,10 @@ static inline gp_stripe_t *gp_stripe_of(gp_engine_t *engine, uint64_t home)
   return &engine->devices[home >> 4 & (GP_MAX_DEVICES - 1)].stripes->stripe[home & (GP_STRIPES - 1)];
 }
 
-/* The home of blocks that the stripe has now: generation, device, stripe. */
+/* The home of blocks that the stripe has now: generation, device, stripe. The caller holds its lock. */
 static inline uint64_t gp_stripe_home(const gp_device_t *device, const gp_stripe_t *stripe)
 {
+  gp_assert_internal(gp_lock_is_held(&stripe->lock));
   return stripe->generation << 10 | (uint64_t)device->ordinal << 4 |
          (uint64_t)(stripe - device->stripes->stripe);
 }

@@ -143,7 +143,7 @@ static void count_wait(gp_device_t *device)
 {
   gp_device_take(device);
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  device->stats->host_waits++;
+  gp_device_stats(device)->host_waits++;
   gp_lock_release(&device->lock);
 }
 

@@ -158,8 +158,8 @@ void gp_engine_forwarded_commit(
   gp_device_take(device);
   gp_device_await_release(device, own.key, 1);
   own.block_id = gp_next_block_id(engine);
-  gp_gauge_add(
-      gp_forwarded_is_host(own.kind) ? &device->stats->pinned_host_bytes : &device->stats->passthrough_bytes,
+  gp_gauge_add(gp_forwarded_is_host(own.kind) ? &gp_device_stats(device)->pinned_host_bytes
+                                              : &gp_device_stats(device)->passthrough_bytes,
       own.size);
   gp_peak_note(engine, device);
   gp_event_forwarded(engine, &own, GP_ACTION_FORWARDED_ALLOC, own.time_ns, duration_ns);

@@ -18,9 +18,9 @@ void gp_forwarded_uncount(
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
   if (gp_forwarded_is_host(memory->kind)) {
-    gp_gauge_sub(&device->stats->pinned_host_bytes, memory->size);
+    gp_gauge_sub(&gp_device_stats(device)->pinned_host_bytes, memory->size);
   } else {
-    gp_gauge_sub(&device->stats->passthrough_bytes, memory->size);
+    gp_gauge_sub(&gp_device_stats(device)->passthrough_bytes, memory->size);
     if (is_in_pool(memory)) {
       gp_device_uncommit_ordered(engine, device, memory->size);
       gp_pools_note_pending(&device->pools, memory->size, atomic_load(&engine->epoch), gp_covered(engine));

@@ -18,10 +18,16 @@ bool gp_forwarded_is_host(gp_forwarded_kind_t kind)
   return kind == GP_FORWARDED_HOST;
 }
 
+/* The records of a space. The caller holds the lock: without it a record may end meanwhile. */
+static gp_address_map_t *map_of(gp_forwarded_table_t *table, gp_space_t space)
+{
+  gp_assert_internal(gp_lock_is_held(&table->lock));
+  return &table->by_key[space];
+}
+
 bool gp_forwarded_table_keep(
     gp_forwarded_table_t *table, const gp_forwarded_t *memory, gp_forwarded_t *ret_stale, bool *ret_has_stale)
 {
-  gp_address_map_t *map = &table->by_key[gp_forwarded_space(memory->kind)];
   gp_forwarded_t *record = malloc(sizeof(*record));
 
   *ret_has_stale = false;
@@ -29,6 +35,7 @@ bool gp_forwarded_table_keep(
     return false;
   *record = *memory;
   gp_lock_take(&table->lock);
+  gp_address_map_t *map = map_of(table, gp_forwarded_space(memory->kind));
   gp_forwarded_t *stale = gp_address_map_remove(map, memory->key);
   bool kept = gp_address_map_insert(map, memory->key, record);
   gp_lock_release(&table->lock);
@@ -45,12 +52,10 @@ bool gp_forwarded_table_keep(
 bool gp_forwarded_table_remove(
     gp_forwarded_table_t *table, gp_space_t space, uint64_t key, gp_forwarded_t *ret_memory)
 {
-  gp_address_map_t *map = &table->by_key[space];
-
-  if (key <= 1 || !gp_address_map_find(map, key)) /* 0 and 1 are no keys of the map */
+  if (key <= 1 || !gp_address_map_find(&table->by_key[space], key)) /* 0 and 1 are no keys of the map */
     return false;
   gp_lock_take(&table->lock);
-  gp_forwarded_t *record = gp_address_map_remove(map, key);
+  gp_forwarded_t *record = gp_address_map_remove(map_of(table, space), key);
   gp_lock_release(&table->lock);
   if (!record)
     return false;
@@ -65,7 +70,7 @@ bool gp_forwarded_table_find(
   if (key <= 1) /* no keys of the map */
     return false;
   gp_lock_take(&table->lock);
-  const gp_forwarded_t *record = gp_address_map_find(&table->by_key[space], key);
+  const gp_forwarded_t *record = gp_address_map_find(map_of(table, space), key);
   if (record)
     *ret_memory = *record;
   gp_lock_release(&table->lock);
@@ -76,7 +81,7 @@ bool gp_forwarded_table_find(
 static gp_forwarded_t *next_record(gp_forwarded_table_t *table, int *space, size_t *position)
 {
   for (; *space < GP_SPACE_COUNT; (*space)++, *position = 0) {
-    const gp_address_table_t *slots = atomic_load(&table->by_key[*space].table);
+    const gp_address_table_t *slots = atomic_load(&map_of(table, *space)->table);
     while (slots && *position < slots->capacity) {
       const gp_address_slot_t *slot = &slots->slots[(*position)++];
       if (atomic_load_explicit(&slot->key, memory_order_relaxed) > 1)
@@ -99,7 +104,7 @@ bool gp_forwarded_table_remove_of_context(
   } while (record && record->context != context);
   if (record) {
     *ret_memory = *record;
-    (void)gp_address_map_remove(&table->by_key[gp_forwarded_space(record->kind)], record->key);
+    (void)gp_address_map_remove(map_of(table, gp_forwarded_space(record->kind)), record->key);
     free(record);
   }
   gp_lock_release(&table->lock);
@@ -159,8 +164,10 @@ void gp_forwarded_table_fini(gp_forwarded_table_t *table)
   size_t position = 0;
   gp_forwarded_t *record;
 
+  gp_lock_take(&table->lock);
   while ((record = next_record(table, &space, &position)))
     free(record);
+  gp_lock_release(&table->lock);
   for (space = 0; space < GP_SPACE_COUNT; space++)
     gp_address_map_fini(&table->by_key[space]);
   gp_lock_fini(&table->lock);

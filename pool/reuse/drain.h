@@ -47,7 +47,7 @@ static inline gp_block_t *gp_drain_for(
   if (is_cut ? !block->segment || block->size < fit->fresh || block->segment->is_closed
              : !block->bin || block->bin->size != fit->class_bytes)
     return NULL;
-  gp_stats_t *stats = context->device->stats;
+  gp_stats_t *stats = gp_device_stats(context->device);
   gp_stamp_leave_deferred(block);
   gp_block_end_use(engine, block, now_ns);
   gp_gauge_pass(&stats->cached_bytes, block->size); /* its events tell that it was idle */

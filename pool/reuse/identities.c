@@ -20,6 +20,26 @@ static _Thread_local struct {
   gp_identity_t *identity;
 } of_thread __attribute__((tls_model("initial-exec")));
 
+/* The record becomes a stream's. The caller holds the device's lock: a thread with a record of the past may
+ * look at it. */
+static void begin(
+    gp_engine_t *engine, gp_identity_t *identity, gp_context_t *context, uint64_t handle, bool is_blocking)
+{
+  gp_assert_internal(gp_lock_is_held(&context->device->lock));
+  gp_assert_internal(atomic_load(&identity->id) == 0 && gp_list_is_empty(&identity->passed_link));
+  identity->context = context;
+  identity->handle = handle;
+  identity->is_blocking = is_blocking;
+  identity->submitter = NULL;
+  identity->frees = identity->entered = 0;
+  atomic_store(&identity->owes, false);
+  identity->has_ended = false;
+  identity->passed = 0;
+  identity->awaits = false;
+  memset(identity->awaited, 0, sizeof(identity->awaited));
+  atomic_store(&identity->id, ++engine->last_identity);
+}
+
 /* A recycled record or a new one; NULL: the host has no memory. The caller holds contexts_lock. */
 static gp_identity_t *make(gp_engine_t *engine, gp_context_t *context, uint64_t handle, bool is_blocking)
 {
@@ -39,18 +59,8 @@ static gp_identity_t *make(gp_engine_t *engine, gp_context_t *context, uint64_t 
     gp_list_init(&identity->link);
     gp_list_init(&identity->passed_link);
   }
-  gp_device_take(context->device); /* a thread with a record of the past may look at it */
-  identity->context = context;
-  identity->handle = handle;
-  identity->is_blocking = is_blocking;
-  identity->submitter = NULL;
-  identity->frees = identity->entered = 0;
-  atomic_store(&identity->owes, false);
-  identity->has_ended = false;
-  identity->passed = 0;
-  identity->awaits = false;
-  memset(identity->awaited, 0, sizeof(identity->awaited));
-  atomic_store(&identity->id, ++engine->last_identity);
+  gp_device_take(context->device);
+  begin(engine, identity, context, handle, is_blocking);
   gp_lock_release(&context->device->lock);
   gp_list_push_back(&context->identities, &identity->link);
   return identity;
@@ -194,6 +204,7 @@ gp_block_t *gp_identity_take(
     gp_engine_t *engine, gp_identity_t *identity, const gp_fit_t *fit, bool *ret_entry)
 {
   *ret_entry = false;
+  gp_assert_internal(!identity || gp_lock_is_held(&identity->context->device->lock));
   if (!identity || identity->has_ended ||
       atomic_load_explicit(&engine->has_programmatic, memory_order_relaxed))
     return NULL;
@@ -230,6 +241,21 @@ static bool record(gp_engine_t *engine, const gp_identity_t *identity)
   return done;
 }
 
+/* The caller of these holds the device's lock. */
+
+static uint64_t frees_so_far(const gp_identity_t *identity)
+{
+  gp_assert_internal(gp_lock_is_held(&identity->context->device->lock));
+  return identity->frees;
+}
+
+static void note_entered(gp_identity_t *identity, uint64_t frees)
+{
+  gp_assert_internal(gp_lock_is_held(&identity->context->device->lock));
+  if (identity->entered < frees)
+    identity->entered = frees;
+}
+
 /* enter: gp_engine_enter, or gp_engine_enter_stream. */
 static bool put_operation(gp_engine_t *engine, gp_identity_t *identity, bool (*enter)(gp_engine_t *))
 {
@@ -237,15 +263,15 @@ static bool put_operation(gp_engine_t *engine, gp_identity_t *identity, bool (*e
 
   gp_assert(!gp_holds_engine_lock());
   gp_device_take(device);
-  uint64_t frees = identity->frees;
+  uint64_t frees = frees_so_far(identity);
   gp_lock_release(&device->lock);
   if (!enter(engine))
     return false;
   bool has_entered = record(engine, identity);
   gp_engine_leave(engine);
   gp_device_take(device);
-  if (has_entered && identity->entered < frees)
-    identity->entered = frees;
+  if (has_entered)
+    note_entered(identity, frees);
   gp_lock_release(&device->lock);
   return has_entered;
 }

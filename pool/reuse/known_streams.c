@@ -22,10 +22,17 @@ void gp_known_streams_miss(gp_engine_t *engine)
   atomic_store(&engine->has_unknown_streams, true);
 }
 
+/* The list, for a caller that holds the lock which guards it, and whose the records are. */
+static gp_list_t *all(gp_engine_t *engine)
+{
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
+  return &engine->known_streams;
+}
+
 /* A record of the context that has fences and no stream, or a new one; NULL: the host has no memory. */
 static gp_known_t *make(gp_engine_t *engine, const gp_context_t *context)
 {
-  GP_LIST_EACH(&engine->known_streams, gp_known_t, link, stream)
+  GP_LIST_EACH(all(engine), gp_known_t, link, stream)
     if (stream->kind == GP_KNOWN_SPARE && stream->context == context && !stream->asked) {
       gp_list_remove(&stream->link);
       return stream;
@@ -51,12 +58,13 @@ static void add(gp_engine_t *engine, gp_context_t *context, uint64_t handle, boo
   stream->is_fenced = false;
   stream->had_work_at_free = false;
   stream->was_busy = false;
-  gp_list_push_back(&engine->known_streams, &stream->link);
+  gp_list_push_back(all(engine), &stream->link);
 }
 
 /* The caller holds contexts_lock. */
-static void take_out(gp_known_t *stream)
+static void take_out(const gp_engine_t *engine, gp_known_t *stream)
 {
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock) && !stream->is_removed);
   gp_list_remove(&stream->link);
   stream->is_removed = true;
   if (!stream->asked)
@@ -81,7 +89,7 @@ static gp_known_t *take(gp_engine_t *engine, uint64_t handle)
     gp_known_t *found = NULL;
     bool is_asked = false;
     gp_lock_take(&engine->contexts_lock);
-    GP_LIST_EACH(&engine->known_streams, gp_known_t, link, stream)
+    GP_LIST_EACH(all(engine), gp_known_t, link, stream)
       if (stream->kind == GP_KNOWN_STREAM && stream->handle == handle)
         found = stream;
     if (found) {
@@ -95,12 +103,19 @@ static gp_known_t *take(gp_engine_t *engine, uint64_t handle)
   }
 }
 
-void gp_known_give(gp_engine_t *engine, gp_known_t *stream)
+/* The caller holds contexts_lock. */
+static void end_asking(const gp_engine_t *engine, gp_known_t *stream)
 {
-  gp_lock_take(&engine->contexts_lock);
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock) && stream->asked);
   stream->asked = false;
   if (stream->is_removed)
     free(stream);
+}
+
+void gp_known_give(gp_engine_t *engine, gp_known_t *stream)
+{
+  gp_lock_take(&engine->contexts_lock);
+  end_asking(engine, stream);
   gp_lock_release(&engine->contexts_lock);
 }
 
@@ -111,7 +126,7 @@ static gp_known_t *take_ended(gp_engine_t *engine)
   gp_known_t *ended = NULL;
 
   gp_lock_take(&engine->contexts_lock);
-  GP_LIST_EACH(&engine->known_streams, gp_known_t, link, stream)
+  GP_LIST_EACH(all(engine), gp_known_t, link, stream)
     if (!ended && !stream->asked && stream->kind == GP_KNOWN_ENDED &&
         stream->serial > engine->last_ended_asked)
       ended = stream;
@@ -162,6 +177,15 @@ static void end_stream(gp_engine_t *engine, gp_known_t *stream)
     atomic_store(&context->barriers.untold, gp_epoch_begin(engine));
 }
 
+/* A record whose fences can be used again stays. The caller holds contexts_lock. */
+static void take_out_unless_fenced(const gp_engine_t *engine, gp_known_t *stream)
+{
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock) && stream->asked);
+  if (!stream->is_removed && stream->kind == GP_KNOWN_SPARE && !stream->end_fence && !stream->free_fence &&
+      !stream->barrier_fence)
+    take_out(engine, stream);
+}
+
 gp_context_t *gp_known_stream_remove(gp_engine_t *engine, uint64_t handle)
 {
   if (!gp_known_streams_are_kept(engine) || handle <= GP_STREAM_LAST_OF_DEFAULTS)
@@ -173,9 +197,7 @@ gp_context_t *gp_known_stream_remove(gp_engine_t *engine, uint64_t handle)
   gp_context_t *context = stream->context;
   end_stream(engine, stream);
   gp_lock_take(&engine->contexts_lock);
-  if (!stream->is_removed && stream->kind == GP_KNOWN_SPARE && !stream->end_fence && !stream->free_fence &&
-      !stream->barrier_fence)
-    take_out(stream);
+  take_out_unless_fenced(engine, stream);
   gp_lock_release(&engine->contexts_lock);
   gp_known_give(engine, stream);
   return context;
@@ -190,9 +212,9 @@ void gp_known_streams_add_context(gp_engine_t *engine, gp_context_t *context)
 void gp_known_streams_drop_context(gp_engine_t *engine, const gp_context_t *context)
 {
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
-  GP_LIST_EACH_SAFE(&engine->known_streams, gp_known_t, link, stream)
+  GP_LIST_EACH_SAFE(all(engine), gp_known_t, link, stream)
     if (!context || stream->context == context)
-      take_out(stream);
+      take_out(engine, stream);
 }
 
 gp_known_t *gp_known_next(
@@ -201,7 +223,7 @@ gp_known_t *gp_known_next(
   gp_known_t *next = NULL;
 
   gp_lock_take(&engine->contexts_lock);
-  GP_LIST_EACH(&engine->known_streams, gp_known_t, link, stream) {
+  GP_LIST_EACH(all(engine), gp_known_t, link, stream) {
     /* One that a thread asks about may be on its way from one kind to another. */
     bool is_meant = context ? stream->context == context : stream->asked || stream->kind != GP_KNOWN_SPARE;
     if (next || stream->serial <= serial || !is_meant)
@@ -263,7 +285,7 @@ uint64_t gp_known_streams_side(gp_engine_t *engine, gp_context_t *context)
   gp_known_t *found = NULL;
 
   gp_lock_take(&engine->contexts_lock);
-  GP_LIST_EACH(&engine->known_streams, gp_known_t, link, stream)
+  GP_LIST_EACH(all(engine), gp_known_t, link, stream)
     if (stream->kind == GP_KNOWN_STREAM && stream->handle == GP_STREAM_DEFAULT &&
         stream->context == context && !stream->asked)
       found = stream;

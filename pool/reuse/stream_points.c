@@ -26,6 +26,14 @@ static gp_identity_t *find(gp_engine_t *engine, gp_context_t *context, uint64_t 
   return NULL;
 }
 
+/* As far as the stream has got. The caller holds the device's lock. */
+static void set_point(gp_stream_point_t *point, const gp_identity_t *identity)
+{
+  gp_assert_internal(gp_lock_is_held(&point->device->lock));
+  point->id = atomic_load(&identity->id);
+  point->frees = identity->is_blocking ? identity->entered : identity->frees;
+}
+
 gp_stream_point_t gp_stream_point(gp_engine_t *engine, gp_context_t *context, uint64_t handle)
 {
   gp_identity_t *identity = engine->keeps_ordered ? find(engine, context, handle) : NULL;
@@ -35,8 +43,7 @@ gp_stream_point_t gp_stream_point(gp_engine_t *engine, gp_context_t *context, ui
     return point;
   point.device = identity->context->device;
   gp_device_take(point.device);
-  point.id = atomic_load(&identity->id);
-  point.frees = identity->is_blocking ? identity->entered : identity->frees;
+  set_point(&point, identity);
   gp_lock_release(&point.device->lock);
   return point;
 }

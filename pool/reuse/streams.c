@@ -51,6 +51,13 @@ static void leave_flag(gp_stream_t *stream)
   stream->flag = &stream->own_flag;
 }
 
+/* The records of created streams. The caller holds the lock; gp_stream_find looks without it. */
+static gp_address_map_t *handles_of(const gp_engine_t *engine)
+{
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
+  return &engine->streams->by_handle;
+}
+
 /*
  * A free record; NULL: there is none. Its fence belongs to its context, and a thread that still asks the
  * driver about the stream that it was may use that fence. The caller holds the lock.
@@ -137,9 +144,8 @@ void gp_streams_drop_context(gp_engine_t *engine, gp_context_t *context)
 
 gp_stream_t *gp_stream_add(gp_engine_t *engine, gp_context_t *context, uint64_t handle)
 {
-  gp_address_map_t *by_handle = &engine->streams->by_handle;
+  gp_address_map_t *by_handle = handles_of(engine);
 
-  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   /*
    * The handle of a stream that went with its context, before the library has seen that: its place has to be
    * free, for otherwise the stubs would set the old stream's flag in the new one's stead.
@@ -159,7 +165,7 @@ gp_stream_t *gp_stream_take(gp_engine_t *engine, uint64_t handle)
   if (handle <= GP_STREAM_LAST_OF_DEFAULTS || !gp_mode_uses_streams(engine))
     return NULL;
   gp_lock_take(&engine->contexts_lock);
-  gp_stream_t *stream = gp_address_map_remove(&engine->streams->by_handle, handle);
+  gp_stream_t *stream = gp_address_map_remove(handles_of(engine), handle);
   if (stream)
     leave_flag(stream);
   gp_lock_release(&engine->contexts_lock);
@@ -168,17 +174,23 @@ gp_stream_t *gp_stream_take(gp_engine_t *engine, uint64_t handle)
   return stream;
 }
 
+/* Without work nothing keeps it. The caller holds the lock. */
+static void end_stream(gp_engine_t *engine, gp_stream_t *stream)
+{
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
+  stream->end_epoch = gp_epoch_begin(engine);
+  if (gp_work_flag_is_clean(stream->flag))
+    unmake(engine, stream);
+}
+
 void gp_stream_destroyed(gp_engine_t *engine, gp_stream_t *stream)
 {
   gp_assert(!gp_holds_engine_lock());
   if (!stream)
     return;
   gp_lock_take(&engine->contexts_lock);
-  if (atomic_load(&stream->id) != 0) { /* else it went with its context */
-    stream->end_epoch = gp_epoch_begin(engine);
-    if (gp_work_flag_is_clean(stream->flag))
-      unmake(engine, stream);
-  }
+  if (atomic_load(&stream->id) != 0) /* else it went with its context */
+    end_stream(engine, stream);
   gp_lock_release(&engine->contexts_lock);
 }
 
@@ -186,8 +198,8 @@ bool gp_stream_put_back(gp_engine_t *engine, gp_stream_t *stream)
 {
   gp_assert(!gp_holds_engine_lock());
   gp_lock_take(&engine->contexts_lock);
-  bool kept = atomic_load(&stream->id) == 0 ||
-              gp_address_map_insert(&engine->streams->by_handle, stream->handle, stream);
+  bool kept =
+      atomic_load(&stream->id) == 0 || gp_address_map_insert(handles_of(engine), stream->handle, stream);
   gp_lock_release(&engine->contexts_lock);
   return kept;
 }

@@ -10,7 +10,7 @@
 
 static gp_stats_t *stats_of(const gp_block_t *block)
 {
-  return block->context->device->stats;
+  return gp_device_stats(block->context->device);
 }
 
 bool gp_block_prepare(gp_context_t *context, gp_block_t *block, uint64_t class_bytes)
@@ -23,8 +23,9 @@ bool gp_block_prepare(gp_context_t *context, gp_block_t *block, uint64_t class_b
   return true;
 }
 
-void gp_block_unprepare(gp_block_t *block)
+void gp_block_unprepare(gp_context_t *context, gp_block_t *block)
 {
+  gp_assert_internal(gp_lock_is_held(&context->device->lock));
   gp_assert_internal(block->bin && block->bin->block_count > block->bin->idle_count);
   block->bin->block_count--;
   block->bin = NULL;
@@ -198,8 +199,8 @@ void gp_block_forget(
     return;
   }
   gp_event_block(engine, block, GP_ACTION_SEGMENT_FREE, why, time_ns, duration_ns, false);
-  gp_gauge_sub(&device->stats->segment, 1);
-  gp_gauge_sub(&device->stats->reserved_bytes, block->size);
+  gp_gauge_sub(&gp_device_stats(device)->segment, 1);
+  gp_gauge_sub(&gp_device_stats(device)->reserved_bytes, block->size);
   if (block->context->is_ordered) {
     device->ordered_bytes -= block->size;
     gp_device_uncommit_ordered(engine, device, block->size);
@@ -211,7 +212,7 @@ void gp_block_forget(
     gp_segment_remove(segment, block);
     free(segment);
   } else {
-    gp_block_unprepare(block);
+    gp_block_unprepare(block->context, block);
     gp_list_remove(&block->all);
   }
   __atomic_store_n(&block->address, 0, __ATOMIC_RELAXED); /* for a free that raced with this, see free.c */

@@ -11,7 +11,7 @@
 /* Makes the block one of a class, in whose bin there is room for it when it becomes idle: it will be a driver
  * allocation by itself. unprepare takes that back. False: the host is out of memory. */
 bool gp_block_prepare(gp_context_t *context, gp_block_t *block, uint64_t class_bytes);
-void gp_block_unprepare(gp_block_t *block);
+void gp_block_unprepare(gp_context_t *context, gp_block_t *block);
 
 /* The driver gave it. The block's address, size, class and context are set, and it is in the map. */
 void gp_block_adopt(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns, uint64_t duration_ns);

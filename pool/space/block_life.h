@@ -26,7 +26,7 @@ static inline void gp_block_hand_out(gp_engine_t *engine, gp_block_t *block, uin
     uint64_t time_ns, uint64_t duration_ns, bool hit)
 {
   gp_device_t *device = block->context->device;
-  gp_stats_t *stats = device->stats;
+  gp_stats_t *stats = gp_device_stats(device);
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
   gp_assert_internal(block->refs == 0 && requested <= block->size);
@@ -57,7 +57,7 @@ static inline void gp_block_hand_out(gp_engine_t *engine, gp_block_t *block, uin
 static inline void gp_block_end_ownership(
     gp_engine_t *engine, gp_block_t *block, gp_detail_t why, uint64_t time_ns)
 {
-  gp_stats_t *stats = block->context->device->stats;
+  gp_stats_t *stats = gp_device_stats(block->context->device);
 
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
   gp_gauge_sub(&stats->allocation, 1);
@@ -72,7 +72,7 @@ static inline void gp_block_end_ownership(
 
 static inline void gp_block_end_use(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns)
 {
-  gp_stats_t *stats = block->context->device->stats;
+  gp_stats_t *stats = gp_device_stats(block->context->device);
 
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
   gp_gauge_sub(&stats->deferred_bytes, block->size);
@@ -104,7 +104,7 @@ static inline void gp_block_enter_idle(gp_engine_t *engine, gp_block_t *block, u
   block->idle_ns = since_ns;
   gp_bin_push(block->bin, &block->in_bin);
   gp_list_push_back(&device->idle, &block->order);
-  gp_gauge_add(&device->stats->cached_bytes, block->size);
+  gp_gauge_add(&gp_device_stats(device)->cached_bytes, block->size);
 }
 
 /* Of a driver allocation by itself. */
@@ -113,7 +113,7 @@ static inline void gp_block_leave_bin(gp_block_t *block)
   gp_assert_internal(block->state == GP_STATE_IDLE);
   gp_bin_remove(block->bin, &block->in_bin);
   gp_list_remove(&block->order);
-  gp_gauge_sub(&block->context->device->stats->cached_bytes, block->size);
+  gp_gauge_sub(&gp_device_stats(block->context->device)->cached_bytes, block->size);
 }
 
 /* Whether it may be handed out for such a request, with `most` bytes at most. */

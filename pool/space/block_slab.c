@@ -14,8 +14,11 @@ void gp_block_slab_init(gp_engine_t *engine)
   gp_lock_init(&engine->slab_lock, GP_RANK_SLAB);
 }
 
+/* The caller of these holds the lock. */
+
 static void put(gp_engine_t *engine, gp_block_t *block)
 {
+  gp_assert_internal(gp_lock_is_held(&engine->slab_lock));
   block->in_bin.next = engine->free_records ? &engine->free_records->in_bin : NULL;
   engine->free_records = block;
 }
@@ -32,15 +35,20 @@ static bool add_slab(gp_engine_t *engine)
   return true;
 }
 
+static gp_block_t *take(gp_engine_t *engine)
+{
+  gp_assert_internal(gp_lock_is_held(&engine->slab_lock));
+  if (!engine->free_records && !add_slab(engine))
+    return NULL;
+  gp_block_t *block = engine->free_records;
+  engine->free_records = block->in_bin.next ? gp_block_of_entry(block->in_bin.next) : NULL;
+  return block;
+}
+
 gp_block_t *gp_block_slab_take(gp_engine_t *engine)
 {
-  gp_block_t *block = NULL;
-
   gp_lock_take(&engine->slab_lock);
-  if (engine->free_records || add_slab(engine)) {
-    block = engine->free_records;
-    engine->free_records = block->in_bin.next ? gp_block_of_entry(block->in_bin.next) : NULL;
-  }
+  gp_block_t *block = take(engine);
   gp_lock_release(&engine->slab_lock);
   if (!block)
     return NULL;

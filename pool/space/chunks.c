@@ -8,6 +8,7 @@ static size_t first_from(const gp_range_t *range, uint64_t address)
 {
   size_t low = 0, high = range->count;
 
+  gp_assert_internal(gp_lock_is_held(&range->segment.context->device->lock));
   while (low < high) {
     size_t middle = low + (high - low) / 2;
     if (range->chunks[middle].address < address)
@@ -27,6 +28,7 @@ bool gp_chunks_promise(gp_range_t *range, size_t count)
 {
   size_t needed = range->count + range->promised + count;
 
+  gp_assert_internal(gp_lock_is_held(&range->segment.context->device->lock));
   if (needed > range->capacity) {
     size_t capacity = needed + needed / 2 + 16;
     gp_chunk_t *chunks = malloc(capacity * sizeof(*chunks));
@@ -44,7 +46,7 @@ bool gp_chunks_promise(gp_range_t *range, size_t count)
 
 void gp_chunks_unpromise(gp_range_t *range, size_t count)
 {
-  gp_assert_internal(range->promised >= count);
+  gp_assert_internal(gp_lock_is_held(&range->segment.context->device->lock) && range->promised >= count);
   range->promised -= count;
 }
 
@@ -53,6 +55,9 @@ void gp_chunks_add(gp_range_t *range, const gp_chunk_t *chunk)
   size_t at = first_from(range, chunk->address);
 
   gp_chunks_unpromise(range, 1);
+  gp_assert_internal(range->count < range->capacity);
+  gp_assert_internal(at == range->count || chunk->address + chunk->size <= range->chunks[at].address);
+  gp_assert_internal(at == 0 || end_of(&range->chunks[at - 1]) <= chunk->address);
   memmove(&range->chunks[at + 1], &range->chunks[at], (range->count - at) * sizeof(*chunk));
   range->chunks[at] = *chunk;
   range->count++;
@@ -62,7 +67,7 @@ void gp_chunks_remove(gp_range_t *range, gp_chunk_t *chunk)
 {
   size_t at = (size_t)(chunk - range->chunks);
 
-  gp_assert_internal(at < range->count);
+  gp_assert_internal(gp_lock_is_held(&range->segment.context->device->lock) && at < range->count);
   range->count--;
   memmove(chunk, chunk + 1, (range->count - at) * sizeof(*chunk));
 }

@@ -76,9 +76,9 @@ void gp_mapped_adopt(
   gp_device_t *device = range->segment.context->device;
 
   gp_chunks_add(range, chunk);
-  gp_gauge_add(&device->stats->segment, 1);
-  gp_gauge_add(&device->stats->reserved_bytes, chunk->size);
-  device->stats->driver_allocs++;
+  gp_gauge_add(&gp_device_stats(device)->segment, 1);
+  gp_gauge_add(&gp_device_stats(device)->reserved_bytes, chunk->size);
+  gp_device_stats(device)->driver_allocs++;
   gp_event_chunk(engine, range, gp_chunks_find(range, chunk->address), GP_ACTION_SEGMENT_ALLOC,
       GP_DETAIL_NONE, time_ns, duration_ns);
   gp_event_facts(engine, device);
@@ -90,8 +90,8 @@ void gp_mapped_forget(gp_engine_t *engine, gp_range_t *range, gp_chunk_t *chunk,
   gp_device_t *device = range->segment.context->device;
 
   gp_event_chunk(engine, range, chunk, GP_ACTION_SEGMENT_FREE, why, time_ns, duration_ns);
-  gp_gauge_sub(&device->stats->segment, 1);
-  gp_gauge_sub(&device->stats->reserved_bytes, chunk->size);
+  gp_gauge_sub(&gp_device_stats(device)->segment, 1);
+  gp_gauge_sub(&gp_device_stats(device)->reserved_bytes, chunk->size);
   gp_device_uncommit(device, chunk->size);
   gp_chunks_remove(range, chunk);
 }

@@ -32,7 +32,7 @@ uint64_t gp_mapped_chunk_size(uint64_t held)
 
 bool gp_mapped_should_move(const gp_device_t *device, uint64_t need, uint64_t bytes)
 {
-  const gp_stats_t *stats = device->stats;
+  const gp_stats_t *stats = gp_device_stats(device);
   uint64_t use = stats->active_bytes.current + need;
   uint64_t highest = use > device->highest_active ? use : device->highest_active;
 

@@ -94,7 +94,7 @@ static uint64_t part_bytes(const gp_block_t *block)
 
 static void count_parts(const gp_context_t *context, uint64_t before, uint64_t after)
 {
-  gp_gauge_t *parts = &context->device->stats->inactive_split_bytes;
+  gp_gauge_t *parts = &gp_device_stats(context->device)->inactive_split_bytes;
 
   if (after > before)
     gp_gauge_add(parts, after - before);
@@ -128,7 +128,7 @@ void gp_segment_trim(gp_engine_t *engine, gp_block_t *block, uint64_t bytes)
   gp_segment_split(block, bytes, rest);
   rest->state = GP_STATE_IDLE;
   enter(rest);
-  gp_gauge_add(&block->context->device->stats->cached_bytes, rest->size);
+  gp_gauge_add(&gp_device_stats(block->context->device)->cached_bytes, rest->size);
   count_parts(block->context, 0, part_bytes(rest));
 }
 
@@ -146,7 +146,7 @@ gp_block_t *gp_segment_take(gp_engine_t *engine, gp_context_t *context, uint64_t
     gp_segment_split(block, bytes, rest);
     enter(rest);
   }
-  gp_gauge_sub(&context->device->stats->cached_bytes, block->size);
+  gp_gauge_sub(&gp_device_stats(context->device)->cached_bytes, block->size);
   count_parts(context, parts, rest ? part_bytes(rest) : 0);
   return block;
 }
@@ -172,7 +172,7 @@ gp_block_t *gp_segment_enter_idle(gp_engine_t *engine, gp_block_t *block, uint64
   uint64_t parts = 0;
 
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
-  gp_gauge_add(&block->context->device->stats->cached_bytes, block->size);
+  gp_gauge_add(&gp_device_stats(block->context->device)->cached_bytes, block->size);
   for (int i = 0; i < 2; i++) {
     if (!neighbours[i] || neighbours[i]->state != GP_STATE_IDLE)
       continue;
@@ -193,7 +193,7 @@ void gp_segment_leave_idle(gp_block_t *block)
 {
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
   leave(block);
-  gp_gauge_sub(&block->context->device->stats->cached_bytes, block->size);
+  gp_gauge_sub(&gp_device_stats(block->context->device)->cached_bytes, block->size);
   count_parts(block->context, part_bytes(block), 0);
 }
 

@@ -47,7 +47,8 @@ uint64_t gp_segment_spare_bytes(const gp_device_t *device)
   uint64_t slack = maximum(device->highest_active / 100 * percent, SLACK_BYTES);
   uint64_t needed = maximum(device->highest_active + slack, device->needed_bytes);
   /* Without what is on its way to the driver. */
-  uint64_t reserved = device->stats->active_bytes.current + device->stats->cached_bytes.current;
+  uint64_t reserved =
+      gp_device_stats(device)->active_bytes.current + gp_device_stats(device)->cached_bytes.current;
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
   return reserved > needed ? reserved - needed : 0;
@@ -92,7 +93,8 @@ static bool was_spared(const gp_device_t *device, const gp_block_t *block)
 
 void gp_segment_note_growth(gp_device_t *device, const gp_block_t *block)
 {
-  uint64_t held = device->stats->active_bytes.current + device->stats->cached_bytes.current + block->size;
+  uint64_t held = gp_device_stats(device)->active_bytes.current +
+                  gp_device_stats(device)->cached_bytes.current + block->size;
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
   if (!was_spared(device, block))

@@ -20,14 +20,15 @@ uint64_t gp_segment_size(uint64_t reserved, uint64_t bytes);
 /* Use is about to be as high as active_bytes says. */
 static inline void gp_segment_note_use(gp_device_t *device)
 {
-  if (device->stats->active_bytes.current > device->highest_active)
-    device->highest_active = device->stats->active_bytes.current;
+  if (gp_device_stats(device)->active_bytes.current > device->highest_active)
+    device->highest_active = gp_device_stats(device)->active_bytes.current;
 }
 
 /* What is held was asked for ahead of need: it counts as if it had been in use. */
 static inline void gp_segment_note_ahead(gp_device_t *device)
 {
-  uint64_t held = device->stats->active_bytes.current + device->stats->cached_bytes.current;
+  uint64_t held =
+      gp_device_stats(device)->active_bytes.current + gp_device_stats(device)->cached_bytes.current;
   if (held > device->highest_active)
     device->highest_active = held;
 }

@@ -11,7 +11,7 @@ static uint64_t minimum(uint64_t a, uint64_t b)
 
 static uint64_t cached_bytes(const gp_device_t *device)
 {
-  return device->stats->cached_bytes.current;
+  return gp_device_stats(device)->cached_bytes.current;
 }
 
 /* Segments that use has never needed go back with type segment alone: mapped memory moves. */
@@ -76,7 +76,7 @@ bool gp_surplus_is_due_of_idle(const gp_engine_t *engine, gp_device_t *device, u
 
 bool gp_surplus_awaits_drain(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)
 {
-  uint64_t deferred = device->stats->deferred_bytes.current;
+  uint64_t deferred = gp_device_stats(device)->deferred_bytes.current;
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
   /* What stripes have is deferred, too, and may not be among what the statistics say. */
@@ -182,7 +182,7 @@ void gp_surplus_went(gp_device_t *device, uint64_t bytes)
 
 void gp_surplus_note_kept(gp_device_t *device, uint64_t bytes)
 {
-  gp_gauge_t *kept = &device->stats->surplus_bytes;
+  gp_gauge_t *kept = &gp_device_stats(device)->surplus_bytes;
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
   if (bytes > kept->current)

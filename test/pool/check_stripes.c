@@ -45,7 +45,13 @@ static gp_block_t *block_at(uint64_t address)
 static bool is_homed(uint64_t address)
 {
   uint64_t home = block_at(address)->home;
-  return home != 0 && home == gp_stripe_home(device(), gp_stripe_of(engine, home));
+  if (home == 0)
+    return false;
+  gp_stripe_t *stripe = gp_stripe_of(engine, home);
+  gp_lock_take(&stripe->lock);
+  bool is_own = home == gp_stripe_home(device(), stripe);
+  gp_lock_release(&stripe->lock);
+  return is_own;
 }
 
 /* Live blocks of a stripe; the pool has no others. */

@@ -53,6 +53,15 @@ gp_stream_fact_t gp_stream_fact_begin(gp_engine_t *engine, gp_stream_t *stream)
   return fact;
 }
 
+/* The caller holds contexts_lock. */
+static void note_completed(const gp_engine_t *engine, gp_stream_t *stream, const gp_stream_fact_t *fact)
+{
+  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
+  if (atomic_load(&stream->completed) < fact->epoch)
+    atomic_store(&stream->completed, fact->epoch);
+  gp_work_flag_sync_end(stream->flag, fact->token);
+}
+
 void gp_stream_fact_settle(gp_engine_t *engine, const gp_stream_fact_t *fact)
 {
   gp_stream_t *stream = fact->stream;
@@ -60,11 +69,8 @@ void gp_stream_fact_settle(gp_engine_t *engine, const gp_stream_fact_t *fact)
   if (!stream || !gp_mode_uses_streams(engine))
     return;
   gp_lock_take(&engine->contexts_lock);
-  if (gp_stream_id(stream) == fact->id) {
-    if (atomic_load(&stream->completed) < fact->epoch)
-      atomic_store(&stream->completed, fact->epoch);
-    gp_work_flag_sync_end(stream->flag, fact->token);
-  }
+  if (gp_stream_id(stream) == fact->id)
+    note_completed(engine, stream, fact);
   gp_lock_release(&engine->contexts_lock);
   gp_stream_point_passed(&fact->point);
 }

@@ -28,11 +28,11 @@ static bool waits(uint64_t address, uint64_t size)
   pthread_t thread;
 
   is_finished = false;
-  gp_releases_init(&releases);
+  gp_releases_init(&releases, &lock);
   gp_lock_take(&lock);
   gp_releases_announce(&releases, &release);
   ck_assert_int_eq(pthread_create(&thread, NULL, finish, NULL), 0);
-  gp_releases_await(&releases, &lock, address, size);
+  gp_releases_await(&releases, address, size);
   bool waited = is_finished;
   gp_lock_release(&lock);
   ck_assert_int_eq(pthread_join(thread, NULL), 0);
