@@ -227,12 +227,13 @@ class PreloadCase(unittest.TestCase):
         return folder
 
     def run_program(self, name, *args, preload=LIBRARY, log=False, timeout=300, prefix=(), driver=None,
-                    virtual_clock=False, **settings):
+                    virtual_clock=False, check_books=True, **settings):
         """Runs a program of test/prog (or an absolute path). preload=None: without the library.
 
         driver: the version of the driver that is found, with its exports ("12040"); by default that of SIM.
         virtual_clock: sleeping takes no time but moves the clock on (test/sim/virtual_clock.c), for the program, the
         library and the driver alike.
+        check_books: what the snapshots say adds up.
         settings are environment variables: LIMIT="1GiB" is GPUPOOL_LIMIT, names with SIMCUDA_ stay as they are.
         """
         self.runs = number = next(self.numbers)
@@ -265,7 +266,11 @@ class PreloadCase(unittest.TestCase):
         if result.returncode < 0:
             self.fail("%s %s died of %s\n%s" % (name, " ".join(args), signal.Signals(-result.returncode).name,
                                                result.stderr[-4000:]))
-        return Run(result, folder, log_path)
+        run = Run(result, folder, log_path)
+        for path in run.snapshot_paths() if check_books else ():
+            with open(path) as file:
+                self.expect_books(json.load(file))
+        return run
 
     def expect_clean(self, run):
         """No access by work of an earlier owner, and what was read is what was written."""
@@ -286,6 +291,60 @@ class PreloadCase(unittest.TestCase):
                     self.assertEqual(gauge["current"], gauge["allocated"] - gauge["freed"], name)
                     self.assertLessEqual(gauge["current"], gauge["peak"], name)
         self.expect_history(snapshot)
+
+    def expect_books(self, snapshot):
+        """What statistics say is what segments and passthrough add up to, and events, if none is missing."""
+        for device in snapshot["devices"]:
+            stats, number = device["stats"], device["device"]
+            gauges = {name: gauge["current"] for name, gauge in stats.items() if isinstance(gauge, dict)}
+            segments = [segment for segment in snapshot["segments"] if segment["device"] == number]
+            blocks = [block for segment in segments for block in segment["blocks"]]
+            held = [block for block in blocks if block["state"] == "active_allocated"]
+            of_states = {state: sum(block["size"] for block in blocks if block["state"] == state)
+                         for state in ("active_pending_free", "inactive")}
+            in_pieces = sum(block["size"] for segment in segments if segment["active_size"]
+                            for block in segment["blocks"] if block["state"] == "inactive")
+            beside = [item for item in snapshot["passthrough"] if item["device"] == number]
+            found = {
+                "allocation": len(held),
+                "allocated_bytes": sum(block["size"] for block in held),
+                "requested_bytes": sum(block["requested_size"] for block in held),
+                "reserved_bytes": sum(segment["total_size"] for segment in segments),
+                "deferred_bytes": of_states["active_pending_free"],
+                "cached_bytes": of_states["inactive"],
+                "active_bytes": sum(segment["active_size"] for segment in segments),
+                "passthrough_bytes": sum(item["size"] for item in beside if item["kind"] != "pinned_host"),
+                "pinned_host_bytes": sum(item["size"] for item in beside if item["kind"] == "pinned_host"),
+            }
+            if snapshot["settings"].get("type") != "vmm":
+                found.update(segment=len(segments), inactive_split_bytes=in_pieces)
+            self.assertEqual({name: gauges[name] for name in found}, found, "device %d" % number)
+            if snapshot["settings"].get("trace") == "all" and not snapshot["recorded_since_ns"]:
+                self.expect_counted(stats, [event for event in rows_of(snapshot) if event["device"] == number],
+                                     snapshot["settings"].get("type") == "vmm")
+
+    def expect_counted(self, stats, events, is_mapped):
+        """Sums of a device's events are those of its statistics. With type vmm, memory that moves goes and comes."""
+        by = {}
+        for event in events:
+            by.setdefault(event["action"], []).append(event)
+        allocs, frees = by.get("alloc", []), by.get("free_requested", [])
+        came, went = by.get("segment_alloc", []), by.get("segment_free", [])
+        found = {
+            "allocation": (len(allocs), len(frees)),
+            "allocated_bytes": (sum(e["rounded_size"] for e in allocs), sum(e["rounded_size"] for e in frees)),
+            "requested_bytes": (sum(e["size"] for e in allocs), sum(e["size"] for e in frees)),
+            "reserved_bytes": (sum(e["size"] for e in came), sum(e["size"] for e in went)),
+            "segment": (len(came), len(went)),
+        }
+        told = {name: (stats[name]["allocated"], stats[name]["freed"]) for name in found}
+        for sums in (found, told) if is_mapped else ():
+            for name in ("reserved_bytes", "segment"):
+                sums[name] = sums[name][0] - sums[name][1]
+        self.assertEqual(told, found)
+        hits = sum(e["hit"] for e in allocs)
+        self.assertEqual((stats["cache_hits"], stats["cache_misses"], stats["num_ooms"]),
+                         (hits, len(allocs) - hits, len(by.get("oom", []))))
 
     def expect_covered(self, snapshot):
         """The blocks of a segment lie side by side, and are all of it; idle ones are no neighbours."""
@@ -339,6 +398,18 @@ class PreloadCase(unittest.TestCase):
         held = {(s["device"], b["address"]): b["block"] for s in snapshot["segments"] for b in s["blocks"]
                 if b["state"] != "inactive"}
         self.assertEqual(held, live)
+
+
+def rows_of(snapshot):
+    """The events, each as a dictionary, with the names of actions and details."""
+    events = snapshot["events"]
+    names = {"action": events["actions"], "detail": events["details"]}
+    for row in zip(*(events[name] for name in COLUMNS)):
+        event = dict(zip(COLUMNS, row))
+        for name, table in names.items():
+            if isinstance(event[name], int):
+                event[name] = table[event[name]]
+        yield event
 
 
 def stats_of(snapshot, device=0):
