@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Breaks one line of the library or the tool at a time and sees whether a test notices.
 
-    scripts/mutate.py --seed S --count N [--folder FOLDER] [--kind KIND]
-    scripts/mutate.py --table          the results of this commit by folder and kind, and what was missed
+    scripts/mutate.py --seed S --count N [--folder FOLDER] [--kind KIND] [--workers W]
+    scripts/mutate.py --every --kind lock [--folder FOLDER]     not drawn: each edit of the kind
+    scripts/mutate.py --again [--commit REV]   what an earlier commit missed, here
+    scripts/mutate.py --table [--commit REV]   its results by folder and kind, and what was missed
 
 Each edit is drawn by the seed and its number: a file of pool, trace, interpose and tools weighted by its lines, a function
 of it, one of the kinds in mutations.py. It is built in a copy of the tree (test/guards/run.py has that) with every assert;
-then suites run in growing cost until a test is red. One that does not compile is drawn again; one that compiles to the
-same code is set aside as equivalent, others only by a reason in mutate-aside.json, which the next run takes in.
+then the quick tests that pass the line (reach.py) run in growing cost until one is red. An edit that does not compile is
+drawn again; one that compiles to the same code is set aside as equivalent, others only by a reason in mutate-aside.json,
+which the next run takes in.
 
 Results are lines of JSON in --results, one an edit: what is there for the commit, the seed and the number is not run
 again, so that a run may be interrupted. The last line is "N of M noticed". doc/mutations.md has the results.
@@ -16,6 +19,7 @@ again, so that a run may be interrupted. The last line is "N of M noticed". doc/
 import argparse
 import glob
 import json
+import multiprocessing
 import os
 import random
 import signal
@@ -29,14 +33,10 @@ SOURCE = os.path.dirname(HERE)
 sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(SOURCE, "test", "guards"))
 import mutations  # noqa: E402
-from run import Problem, Tree, run_quietly  # noqa: E402
+from reach import SKIPPED, Reach, tests_of  # noqa: E402
+from run import Problem, Tree, copy_tree, run_quietly  # noqa: E402
 
 FOLDERS = ("pool", "trace", "interpose", "tools")
-# Growing in cost. The simulated GPU and the programs without the library (sim, prog) cannot notice.
-STAGES = (("unit",), ("contract", "fault"), ("golden", "fuzz"), ("preload",), ("oracle",))
-# They look at texts, not at what the code does.
-NOT_RUN = ("guards-apply", "traces-are-current", "arrows", "waits-are-listed", "findings-are-listed", "mutations")
-LIMIT_S = 900  # of a stage; a test that hangs is ended sooner, by its own limit
 NOTICED, MISSED, ASIDE, EQUIVALENT = "noticed", "missed", "set aside", "equivalent"
 DRAWS = 100
 
@@ -85,16 +85,14 @@ def judged(result, aside):
 class Suite:
     """The copy of the tree, and what its tests say of an edit."""
 
-    def __init__(self, folder, jobs):
-        os.environ.setdefault("MESON_TESTTHREADS", str(jobs))
-        self.tree = Tree(folder)
+    def __init__(self, folder, reach):
+        self.tree, self.reach = Tree(folder), reach
         with open(os.path.join(self.tree.build, "compile_commands.json"), encoding="utf-8") as file:
             self.objects = {}
             for command in json.load(file):
                 path = os.path.relpath(os.path.join(command["directory"], command["file"]), self.tree.source)
                 self.objects.setdefault(path, []).append(command["output"])
-        with open(os.path.join(self.tree.build, "meson-info", "intro-tests.json"), encoding="utf-8") as file:
-            self.tests = [(test["name"], {suite.split(":")[-1] for suite in test["suite"]}) for test in json.load(file)]
+        self.tests = {test.name: test for test in tests_of(self.tree.build)}
 
     def code(self, path):
         """What the objects of a file consist of, but for debug information; None if the compiler says anything."""
@@ -112,55 +110,73 @@ class Suite:
                     content += file.read()
         return content
 
-    def red(self):
-        """The first test that is red and its stage, or None."""
+    def red(self, names):
+        """The first test of these that is red, or None."""
         status, out = run_quietly(["ninja", "-C", self.tree.build])
         if status != 0:
-            return "the build", "build"
-        log = os.path.join(self.tree.build, "meson-logs", "testlog-quick.json")
-        for stage in STAGES:
-            names = [name for name, suites in self.tests
-                     if suites & set(stage) and "long" not in suites and name not in NOT_RUN]
-            if os.path.exists(log):
-                os.remove(log)
-            status, out = run_quietly(["env", "--default-signal=HUP,INT,QUIT", "meson", "test", "-C", self.tree.build,
-                                       "--no-rebuild", "--setup", "quick", "--maxfail", "1"] + names, LIMIT_S)
-            if status is None:
-                return "%s: no end" % " ".join(stage), stage[0]
-            if status != 0:
-                failed = [line for line in read_lines(log) if line["result"] not in ("OK", "SKIP", "EXPECTEDFAIL")]
-                if not failed:
-                    raise Problem("the tests did not run:\n%s" % out[-2000:])
-                return failed[0]["name"].split(" / ")[-1], stage[0]
+            return "the build"
+        # A test of which the reach knows nothing is newer than it
+        for name in [name for name in self.tests if name not in self.reach.tests] + names:
+            if name in self.tests:
+                limit_s = min(self.tests[name].timeout_s, 60 + 20 * self.reach.tests.get(name, 10))
+                status, _ = self.tests[name].run(self.tree.build, limit_s)
+                if status not in (0, SKIPPED):
+                    return name
         return None
 
-    def try_edit(self, generator, folder, kind):
-        """The result of the first draw that compiles."""
-        files = sources(self.tree.source, folder)
-        for _ in range(DRAWS):
-            path, function, edit = mutations.draw(generator, files)
-            if kind and edit.kind != kind:
-                continue
-            whole = os.path.join(self.tree.source, path)
-            before, after = mutations.differing(files[path], edit)
-            result = {"file": path, "line": edit.line, "function": function.name, "kind": edit.kind, "before": before,
-                      "after": after}
-            good = self.code(path)
-            try:
-                with open(whole, "w", encoding="utf-8") as file:
-                    file.write(mutations.applied(files[path], edit))
-                code = self.code(path)
-                if code is None:
-                    continue
-                began = time.monotonic()
-                red = None if code == good else self.red()
-                seconds = round(time.monotonic() - began)
-                result["result"] = EQUIVALENT if code == good else NOTICED if red else MISSED
-                return dict(result, by=red[0] if red else None, stage=red[1] if red else None, seconds=seconds)
-            finally:
-                with open(whole, "w", encoding="utf-8") as file:
-                    file.write(files[path])
-        raise Problem("none of %d edits compiles" % DRAWS)
+    def try_edit(self, path, text, function, edit):
+        """The result, or None: it does not compile."""
+        whole = os.path.join(self.tree.source, path)
+        before, after = mutations.differing(text, edit)
+        result = {"file": path, "line": edit.line, "function": function.name, "kind": edit.kind, "before": before,
+                  "after": after}
+        good = self.code(path)
+        try:
+            with open(whole, "w", encoding="utf-8") as file:
+                file.write(mutations.applied(text, edit))
+            code = self.code(path)
+            if code is None:
+                return None
+            if code == good:
+                return dict(result, result=EQUIVALENT, by=None, seconds=0)
+            began = time.monotonic()
+            names = self.reach.names(path, text, *mutations.lines_of(text, function, edit))
+            red = self.red(names)
+            seconds = round(time.monotonic() - began)
+            return dict(result, result=NOTICED if red else MISSED, by=red, asked=len(names), seconds=seconds)
+        finally:
+            with open(whole, "w", encoding="utf-8") as file:
+                file.write(text)
+
+
+def drawn(files, seed, number, wanted, kind):
+    """Edits in the order in which they are tried until one compiles."""
+    generator = random.Random("%d:%d:%s" % (seed, number, wanted))
+    for _ in range(DRAWS):
+        path, function, edit = mutations.draw(generator, files)
+        if not kind or edit.kind == kind:
+            yield path, function, edit
+
+
+def every(files, kind):
+    for path in sorted(files):
+        mask = mutations.masked(files[path])
+        for function in mutations.functions(files[path]):
+            for edit in mutations.edits(files[path], function, kind, mask):
+                yield path, function, edit
+
+
+def missed_before(files, results):
+    """The same edits in the files as they are now; what is no longer there is left out, and said."""
+    for result in results:
+        text = files.get(result["file"], "")
+        found = [(result["file"], function, edit) for function in mutations.functions(text)
+                 if function.name == result["function"] for edit in mutations.edits(text, function, result["kind"])
+                 if mutations.differing(text, edit) == (result["before"], result["after"])]
+        if found:
+            yield min(found, key=lambda candidate: abs(candidate[2].line - result["line"]))
+        else:
+            print("no longer there: " + describe(result), flush=True)
 
 
 def share(results):
@@ -187,31 +203,80 @@ def table(results):
 
 
 def describe(result):
-    by = "%s, %d s" % (result["by"], result["seconds"]) if result["by"] else ""
+    by = "%s, %d s" % (result["by"], result["seconds"]) if result["by"] else "%d tests" % result.get("asked", 0)
     return "%-10s %s:%d %s, %s: %s -> %s  %s" % (
         result["result"], result["file"], result["line"], result["function"], result["kind"], " ".join(result["before"])[:100],
         " ".join(result["after"])[:100], by)
 
 
+def jobs_of(options, results, at):
+    """(seed, number, candidates) of what is to be tried, each a list of edits of which the first that compiles counts."""
+    files = sources(SOURCE, options.folder)
+    if options.again:
+        missed = [r for r in results if r["commit"] == name_of(options.commit) and judged(r, read_aside())["result"] == MISSED]
+        return files, [("again", i, [edit]) for i, edit in enumerate(missed_before(files, missed))]
+    if options.every:
+        return files, [("every", i, [edit]) for i, edit in enumerate(every(files, options.kind))]
+    wanted = wanted_of(options)
+    return files, [(options.seed, number, drawn(files, options.seed, number, wanted, options.kind))
+                   for number in range(options.count)]
+
+
+def wanted_of(options):
+    return "%s/%s" % (options.folder or "", options.kind or "")
+
+
+def work(folder, reach, files, todo, next_one, path, common):
+    """One worker: takes jobs until there are none."""
+    suite = Suite(folder, reach)
+    while True:
+        with next_one.get_lock():
+            at, next_one.value = next_one.value, next_one.value + 1
+        if at >= len(todo):
+            break
+        seed, number, candidates = todo[at]
+        for source, function, edit in candidates:
+            result = suite.try_edit(source, files[source], function, edit)
+            if result:
+                break
+        else:
+            result = {"file": source, "line": edit.line, "function": function.name, "kind": edit.kind, "before": [], "after": [],
+                      "result": "does not compile", "by": None, "seconds": 0}
+        result.update(common, seed=seed, number=number)
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(result) + "\n")
+        print(describe(judged(result, read_aside())), flush=True)
+
+
 def run(options, path):
     at = commit()
-    done = {(r["seed"], r["number"], r["wanted"]): r for r in read_lines(path) if r["commit"] == at}
-    wanted = "%s/%s" % (options.folder or "", options.kind or "")
-    suite, results = None, []
-    for number in range(options.count):
-        result = done.get((options.seed, number, wanted))
-        if not result:
-            suite = suite or Suite(os.path.abspath(options.build), options.jobs)
-            generator = random.Random("%d:%d:%s" % (options.seed, number, wanted))
-            result = dict(suite.try_edit(generator, options.folder, options.kind), commit=at, seed=options.seed,
-                          number=number, wanted=wanted)
-            with open(path, "a", encoding="utf-8") as file:
-                file.write(json.dumps(result) + "\n")
-        results.append(judged(result, read_aside()))
-        print(describe(results[-1]), flush=True)
-    if suite:
-        suite.tree.must("ninja", "-C", suite.tree.build)
-    print("%d of %d noticed" % share(results))
+    wanted = wanted_of(options)
+
+    def done():
+        return {(r["seed"], r["number"]): r for r in read_lines(path) if r["commit"] == at and r["wanted"] == wanted}
+
+    files, jobs = jobs_of(options, read_lines(path), at)
+    todo = [job for job in jobs if job[:2] not in done()]
+    if todo:
+        tree = os.path.join(options.build, "counted")
+        copy_tree(tree)
+        reach = Reach(os.path.join(options.build, "reach.json.gz"), tree, tree + "-build")
+        next_one = multiprocessing.Value("i", 0)
+        workers = [multiprocessing.Process(target=work, args=(os.path.join(options.build, "worker-%d" % i), reach, files, todo,
+                                                              next_one, path, {"commit": at, "wanted": wanted}))
+                   for i in range(options.workers)]
+        try:
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                worker.join()
+        finally:
+            for worker in workers:
+                worker.terminate()
+        if any(worker.exitcode for worker in workers):
+            raise Problem("a worker failed")
+    results = done()
+    print("%d of %d noticed" % share([judged(results[job[:2]], read_aside()) for job in jobs]))
 
 
 def main():
@@ -223,9 +288,11 @@ def main():
     parser.add_argument("--build", metavar="DIR", default=os.path.join(tempfile.gettempdir(), "gpupool-mutate"),
                         help="the copy of the tree and its build, kept for the next run (%(default)s)")
     parser.add_argument("--results", metavar="FILE", help="mutations.jsonl in the folder of --build")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="tests at a time (%(default)s)")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="edits at a time (%(default)s)")
+    parser.add_argument("--every", action="store_true")
+    parser.add_argument("--again", action="store_true")
     parser.add_argument("--table", action="store_true")
-    parser.add_argument("--commit", metavar="REV", default="HEAD", help="whose table (%(default)s)")
+    parser.add_argument("--commit", metavar="REV", default="HEAD", help="whose results (%(default)s)")
     options = parser.parse_args()
     path = options.results or os.path.join(options.build, "mutations.jsonl")
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # and take the edit back
@@ -236,6 +303,9 @@ def main():
             print(table(results))
             print("\n".join(describe(r) for r in results if r["result"] in (MISSED, ASIDE)))
             return 0
+        if options.every and not options.kind:
+            raise Problem("--every needs --kind: there are tens of thousands")
+        options.build = os.path.abspath(options.build)
         os.makedirs(options.build, exist_ok=True)
         run(options, path)
         return 0

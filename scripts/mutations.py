@@ -176,6 +176,17 @@ def differing(text, edit):
     return [before[i].strip() for i in changed], [after[i].strip() for i in changed]
 
 
+def lines_of(text, function, edit):
+    """Two sets: the lines that the edit touches, and those of its function. At the beginning of a body all of it counts."""
+    inside = range(text.count("\n", 0, function.start) + 1, text.count("\n", 0, function.end) + 2)
+    if edit.kind == "early return":
+        return set(inside), set(inside)
+    touched = set()
+    for start, end, _ in edit.replacements:
+        touched.update(range(text.count("\n", 0, start) + 1, text.count("\n", 0, end) + 2))
+    return touched, set(inside)
+
+
 def draw(random, files):
     """One edit of {path: text}: a file by its lines, one of its functions, a kind that it offers, one edit of that kind."""
     paths = sorted(files)

@@ -166,10 +166,10 @@ def copy_tree(to):
         shutil.copy(source, target)
 
 
-def run_quietly(command, limit_s=None):
+def run_quietly(command, limit_s=None, **more):
     """Status and output; None as status: it ran past the limit and was ended with all that it had started."""
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                               universal_newlines=True, errors="replace", start_new_session=True)
+                               universal_newlines=True, errors="replace", start_new_session=True, **more)
     try:
         out, _ = process.communicate(timeout=limit_s)
         return process.returncode, out

@@ -5,14 +5,20 @@
 """
 
 import glob
+import gzip
+import json
 import os
 import random
 import sys
+import tempfile
 import unittest
 
 SOURCE = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else ""
 sys.path.insert(0, os.path.join(SOURCE, "scripts"))
+sys.path.insert(0, os.path.join(SOURCE, "test", "guards"))
+import mutate  # noqa: E402
 import mutations  # noqa: E402
+import reach  # noqa: E402
 
 TEXT = '''/* if (a) in a comment */
 #define TWICE(x) do { if (x) f(x); } while (0)
@@ -90,6 +96,50 @@ class Edits(unittest.TestCase):
         self.assertEqual([round(end, 3) for end in mutations.interval(34, 55)], [0.486, 0.735])
         self.assertEqual(mutations.interval(0, 0), (0.0, 1.0))
         self.assertEqual(mutations.interval(5, 5)[1], 1.0)
+
+
+class Choice(unittest.TestCase):
+    """Of the tests that are asked, of the edits of a kind, and of those that were missed."""
+
+    def setUp(self):
+        lines = {"a.c": {9: [0], 12: [2], 13: [0, 1], 15: [2]}}
+        with tempfile.NamedTemporaryFile(suffix=".gz") as file:
+            with gzip.open(file.name, "wt", encoding="utf-8") as text:
+                json.dump({"tests": {"fast": 0.1, "slow": 3, "last": 9}, "digests": {"a.c": reach.digest(TEXT)}, "lines": lines}, text)
+            self.reach = reach.Reach(file.name, None, None)
+        self.first = mutations.functions(TEXT)[0]
+
+    def names(self, kind, text=TEXT):
+        edit = mutations.edits(TEXT, self.first, kind)[0]
+        return self.reach.names("a.c", text, *mutations.lines_of(TEXT, self.first, edit))
+
+    def test_tests_that_pass_the_line(self):
+        self.assertEqual(TEXT.split("\n")[13 - 1], "  if (pair->a < b)")
+        self.assertEqual(self.names("condition"), ["fast", "slow"])
+        self.assertEqual(self.names("call"), ["fast", "slow"])  # line 14, which has no count of its own: that before it
+        self.assertEqual(self.names("cleanup"), ["last"])  # likewise 17
+        self.assertEqual(self.names("lock"), ["last"])  # lines 12 and 16
+
+    def test_whole_function(self):
+        self.assertEqual(self.names("early return"), ["fast", "slow", "last"])
+
+    def test_line_that_no_test_passes(self):
+        self.assertEqual(self.reach.names("a.c", TEXT, {10}, set(range(10, 16))), ["fast", "slow", "last"])
+        self.assertEqual(self.reach.names("a.c", TEXT, {30}, {30}), ["fast", "slow", "last"])
+        self.assertEqual(self.reach.names("b.c", TEXT, {30}, {30}), [])
+
+    def test_text_that_changed_since(self):
+        self.assertEqual(self.names("condition", TEXT + "\n"), ["fast", "slow", "last"])
+
+    def test_every_edit_of_a_kind(self):
+        found = list(mutate.every({"a.c": TEXT}, "constant"))
+        self.assertEqual([(path, function.name) for path, function, _ in found], [("a.c", "first")] * 3 + [("a.c", "third")] * 2)
+
+    def test_missed_before(self):
+        edit = mutations.edits(TEXT, self.first, "cleanup")[0]
+        before, after = mutations.differing(TEXT, edit)
+        result = {"file": "a.c", "line": 1, "function": "first", "kind": "cleanup", "before": before, "after": after}
+        self.assertEqual([found[2] for found in mutate.missed_before({"a.c": TEXT}, [result])], [edit])
 
 
 @unittest.skipUnless(SOURCE, "no source tree is named")
