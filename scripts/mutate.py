@@ -75,7 +75,7 @@ def read_aside():
 
 
 def judged(result, aside):
-    """The result with a reason that somebody has found since."""
+    """The result with a reason that mutate-aside.json has gained since."""
     for entry in aside:
         if result["result"] == MISSED and all(result[key] == entry[key] for key in ("file", "function", "before", "after")):
             return dict(result, result=ASIDE, reason=entry["reason"])

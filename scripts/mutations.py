@@ -73,7 +73,7 @@ def gone(text, start, end):
 
 
 def statements(mask, function):
-    """(name, start, end) of the calls whose result nobody takes."""
+    """(name, start, end) of the calls whose result the code does not use."""
     for found in re.finditer(r"(?<=[;{}\n])[ \t]*(?:\(void\))?(\w+)\(", mask[function.start:function.end]):
         start = function.start + found.start() + len(found.group()) - len(found.group().lstrip())
         end = closing(mask, function.start + found.end() - 1) + 1

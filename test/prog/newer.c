@@ -7,8 +7,8 @@
  * WHAT it does with it:
  *   names NAME...     looks all of them up, by dlsym and by cuGetProcAddress, and works on with the older
  * ones constructor       loads PLUGIN (HOW is linked), whose constructor waits for a thread that looks a
- * function up launch            work in a stream that runs until it is told to stop; its memory is freed and
- * other memory taken copy, host        the same behind an event: cuMemcpyWithAttributesAsync,
+ * function up launch            work in a stream that runs until the program stops it; its memory is freed
+ * and other memory taken copy, host        the same behind an event: cuMemcpyWithAttributesAsync,
  * cuLaunchHostFunc_v2 capture, recapture, cig   captures a stream while memory comes and goes; then pools
  * again refused           the same capture, which the driver refuses logical           the same capture,
  * which another function begins gone              the same capture, whose stream another thread destroys when

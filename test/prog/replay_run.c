@@ -90,7 +90,7 @@ static void device_sync(worker_t *worker)
   replay_must(run->api, "device synchronize", run->api->device_sync());
   stamp_settle(worker->ring);
   worker->rows_since_sync = 0;
-  /* Nobody but a failed row, which takes its error away, may leave one in the thread */
+  /* Only a failed row may leave an error in the thread, and it takes its own away */
   if (run->api->last_error && run->api->last_error() != 0)
     count(&run->totals->error_mismatches);
 }

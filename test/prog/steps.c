@@ -1,6 +1,6 @@
 /*
- * Does what it is told, one step for each line of stdin, and answers each with a line: for tests that watch a
- * program from outside while it lives. Ends at the end of stdin, or with the step "exit".
+ * Does what its standard input says, one step for each line, and answers each with a line: for tests that
+ * watch a program from outside while it lives. Ends at the end of stdin, or with the step "exit".
  *
  *   alloc BYTES [N] cudaMalloc, N times; answers its last error, as the others do
  *   free            of the newest allocation

@@ -458,7 +458,7 @@ START_TEST(test_fills_of_a_library)
     OK(cuStreamSynchronize(first));
   OK(cuMemsetD8Async(block, 0, BYTES, second));
   if (_i == 2)
-    OK(cuEventRecord(event, second)); /* of which nobody asks */
+    OK(cuEventRecord(event, second)); /* of which no call asks */
   else
     OK(cuStreamSynchronize(second));
   simcuda_own(block, BYTES, ++owners);

@@ -31,7 +31,7 @@ FRAME(large)
   touch(memory);
 }
 
-/* As many as it is told: the frame's size is known at run time only. */
+/* As many as the caller says: the frame's size is known at run time only. */
 FRAME(sized)
 {
   char *memory = alloca(route->sizes[at] + 1);

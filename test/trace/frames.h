@@ -16,7 +16,8 @@ typedef void (*gp_frame_fn)(const struct gp_route *route, size_t at);
 /* Calls in order: calls[at] is called with at, and calls the next; after the last one, end(arg). */
 typedef struct gp_route {
   gp_frame_fn calls[GP_ROUTE_MAX];
-  size_t sizes[GP_ROUTE_MAX]; /* bytes that call `at` takes of the stack, if it takes as many as it is told */
+  size_t
+      sizes[GP_ROUTE_MAX]; /* bytes that call `at` takes of the stack, if the caller says how many it takes */
   size_t count;
   uint64_t number; /* for the registers: different ones make no different stack */
   void (*end)(void *arg);

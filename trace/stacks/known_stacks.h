@@ -7,9 +7,9 @@
  * was. So they are compared from the innermost on, and the first that differs ends it: what is read is the
  * live stack always, and if all are the same the stack is. doc/stacks.md has the argument.
  *
- * All functions are about the calling thread, take no lock of ours and allocate nothing but the thread's
- * table, from the kernel. A signal handler that interrupts one of them finds nothing, and nothing of it is
- * kept.
+ * All functions are about the calling thread, take no lock of the library and allocate nothing but the
+ * thread's table, from the kernel. A signal handler that interrupts one of them finds nothing, and nothing of
+ * it is kept.
  */
 #ifndef GP_TRACE_KNOWN_STACKS_H
 #define GP_TRACE_KNOWN_STACKS_H

@@ -33,7 +33,7 @@ static atomic_int caches; /* threads that use libunwind */
 
 /* Small: a thread's own variables take from the smallest stacks. */
 typedef struct thread_state {
-  uint32_t cache_unloads; /* unloads when its cache was begun; nobody unloads 2^32 times */
+  uint32_t cache_unloads; /* unloads when its cache was begun; no program unloads 2^32 times */
   uint8_t captures;       /* up to CAPTURES_BEFORE_CACHE */
   bool is_capturing;
   bool has_cache;

@@ -144,7 +144,7 @@ START_TEST(test_threads)
   gp_engine_stats(engine, 0, &stats);
   ck_assert_uint_eq(atomic_load(&early), 0);
   ck_assert_uint_eq(stats.allocation.current, 0);
-  ck_assert_uint_gt(stats.allocation.allocated, 0); /* by the pool: nobody suspended it any more */
+  ck_assert_uint_gt(stats.allocation.allocated, 0); /* by the pool, which no thread suspended any more */
   ck_assert_uint_gt(atomic_load(&allocations), THREADS * STEPS / 4);
   ck_assert_int_eq(driver.errors, 0);
   uint64_t limit = gp_engine_limit(engine, 0);

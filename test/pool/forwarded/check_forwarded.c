@@ -250,7 +250,7 @@ START_TEST(test_beside_a_capture_the_driver_is_asked_where_nothing_is_known)
 }
 END_TEST
 
-/* What the context's memory was goes with it: an address that the driver gives anew is nobody's old one. */
+/* What the context's memory was goes with it: an address that the driver gives anew has no old record. */
 START_TEST(test_a_lost_context_takes_its_records_along)
 {
   gp_forwarded_t memory = {.address = 0x5000, .size = 3 * GP_MIB, .kind = GP_FORWARDED_MANAGED};

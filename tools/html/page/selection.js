@@ -1,5 +1,5 @@
 /**
- * What the reader has selected: one for all views. Views change it with set() and are told of what changed.
+ * What the reader has selected: one for all views. Views change it with set(), which calls those that watch it.
  */
 /** @typedef {import('./recording.js').Recording} Recording */
 

@@ -328,7 +328,7 @@ export function makeTree(recording, amounts, byCount, options) {
   const {stackFirst, stackFrames, stackOwner, owners} = recording;
   const names = frameNames(recording);
   const texts = names.texts.map(text => paths.textOf(text));
-  const nobody = owners.findIndex(owner => owner.name === WITHOUT_STACK);
+  const without = owners.findIndex(owner => owner.name === WITHOUT_STACK);
   const isWhole = options.allFrames;
 
   /** @param {number} stack */
@@ -359,7 +359,7 @@ export function makeTree(recording, amounts, byCount, options) {
     if (!amounts.byStack)
       paths.step(paths.textOf(owners[group].text), 4, group);
     else if (group === recording.stackCount)
-      paths.step(paths.textOf(WITHOUT_STACK), 4, nobody);
+      paths.step(paths.textOf(WITHOUT_STACK), 4, without);
     else
       addStack(group);
     paths.end(amounts.bytes[group], amounts.counts[group]);
