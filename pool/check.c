@@ -3,6 +3,7 @@
  * broke.
  */
 #include "pool/fill.h"
+#include "pool/forwarded/forwarded_counts.h"
 #include "pool/mode.h"
 #include "pool/space/mapped.h"
 #include "pool/space/segment.h"
@@ -10,7 +11,7 @@
 
 typedef struct gp_sums {
   uint64_t segments, reserved, live_count, live, requested, deferred, cached, parts, releasable, ordered,
-      ordered_live;
+      ordered_live, pools_taken, page_rest, closed_idle, found;
 } gp_sums_t;
 
 static bool is_class_of(const gp_engine_t *engine, const gp_pool_type_t *type, const gp_block_t *block)
@@ -54,6 +55,11 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
   sums->ordered += context->is_ordered ? block->size : 0;
   sums->ordered_live += gp_block_is_ordered(block) && block->state == GP_STATE_LIVE ? block->size : 0;
   sums->segments += !block->segment;
+  sums->page_rest += block->segment || context->is_ordered ? 0 : gp_page_rest(block->size);
+  sums->pools_taken += context->is_ordered ? gp_pools_taken(block->size) : 0;
+  sums->closed_idle += block->segment && block->segment->is_closed && block->state == GP_STATE_IDLE &&
+                       gp_segment_is_whole(block);
+  sums->found += !is_hole;
   sums->reserved += is_unmapped ? 0 : block->size;
   switch (block->state) {
   case GP_STATE_LIVE:
@@ -80,6 +86,8 @@ static bool check_bins(const gp_context_t *context)
   bool good = true;
   uint64_t blocks = 0;
   uint64_t counted = 0;
+  uint64_t deferred = 0;
+  uint64_t queued = 0;
 
   for (size_t i = 0; i < context->bins.capacity; i++) {
     const gp_bin_t *bin = context->bins.slots[i].bin;
@@ -87,6 +95,7 @@ static bool check_bins(const gp_context_t *context)
     if (!bin)
       continue;
     counted += bin->block_count;
+    queued += bin->deferred_count;
     for (gp_bin_entry_t *entry = bin->idle; entry; entry = entry->next) {
       const gp_block_t *block = gp_block_of_entry(entry);
       good &= gp_expect(
@@ -99,6 +108,9 @@ static bool check_bins(const gp_context_t *context)
   }
   GP_LIST_EACH(&context->blocks, const gp_block_t, all, block)
     blocks += block->context == context && !block->segment;
+  GP_LIST_EACH(&context->deferred, const gp_block_t, order, block)
+    deferred += !block->segment;
+  good &= gp_expect(deferred == queued, "deferred_count of the bins", deferred, queued);
   return gp_expect(blocks == counted, "block_count of the bins", blocks, counted) && good;
 }
 
@@ -106,16 +118,24 @@ static bool check_context(gp_engine_t *engine, gp_context_t *context, gp_sums_t 
 {
   bool good = true;
   uint64_t newest = 0;
+  uint64_t deferred = 0;
+  uint64_t queued = 0;
 
-  GP_LIST_EACH(&context->blocks, gp_block_t, all, block)
+  GP_LIST_EACH(&context->blocks, gp_block_t, all, block) {
     good &= check_block(engine, context, block, sums);
-  GP_LIST_EACH(&context->segments, const gp_segment_t, link, segment)
+    deferred += block->state == GP_STATE_DEFERRED;
+  }
+  GP_LIST_EACH(&context->segments, const gp_segment_t, link, segment) {
     sums->segments += segment->range ? segment->range->count : segment->context == context;
+    sums->page_rest += segment->range ? 0 : gp_page_rest(segment->size); /* a chunk is of whole pages */
+  }
   GP_LIST_EACH(&context->deferred, const gp_block_t, order, block) {
     good &= gp_expect(block->state == GP_STATE_DEFERRED, "block in deferred", block->address, block->state);
     good &= gp_expect(block->free_epoch >= newest, "epochs of deferred shrink", block->free_epoch, newest);
     newest = block->free_epoch;
+    queued++;
   }
+  good &= gp_expect(deferred == queued, "blocks in deferred", deferred, queued);
   good &= gp_segment_check(context);
   good &= gp_mapped_check(context);
   good &= gp_fill_check(engine, context);
@@ -137,7 +157,29 @@ static bool check_covered(gp_engine_t *engine)
   return gp_expect(covered < epoch, "covered has passed the epoch", covered, epoch);
 }
 
-static bool check_device(gp_engine_t *engine, gp_device_t *device)
+/* What is not pooled, with what is, as far as both are in one sum. */
+static bool check_forwarded(gp_engine_t *engine, const gp_device_t *device, const gp_sums_t *sums)
+{
+  const gp_stats_t *stats = gp_device_stats(device);
+  gp_forwarded_sums_t forwarded;
+  bool good = true;
+
+  gp_forwarded_sum(engine, device->ordinal, &forwarded);
+  good &= gp_expect(stats->passthrough_bytes.current == forwarded.on_device, "passthrough_bytes",
+      stats->passthrough_bytes.current, forwarded.on_device);
+  good &= gp_expect(stats->pinned_host_bytes.current == forwarded.on_host, "pinned_host_bytes",
+      stats->pinned_host_bytes.current, forwarded.on_host);
+  good &= gp_expect(device->async_live == forwarded.in_pools + sums->ordered, "async_live",
+      device->async_live, forwarded.in_pools + sums->ordered);
+  good &= gp_expect(device->pools.taken == forwarded.pools_taken + sums->pools_taken, "taken by pools",
+      device->pools.taken, forwarded.pools_taken + sums->pools_taken);
+  return gp_expect(device->page_rest == forwarded.page_rest + sums->page_rest, "rest of pages",
+             device->page_rest, forwarded.page_rest + sums->page_rest) &&
+         good;
+}
+
+/* *found grows by the blocks that the map leads to. */
+static bool check_device(gp_engine_t *engine, gp_device_t *device, uint64_t *found)
 {
   gp_stats_t *stats = gp_device_stats(device);
   gp_sums_t sums = {0};
@@ -179,16 +221,18 @@ static bool check_device(gp_engine_t *engine, gp_device_t *device)
       gp_expect(device->ordered_bytes == sums.ordered, "ordered_bytes", device->ordered_bytes, sums.ordered);
   good &= gp_expect(
       device->ordered_live == sums.ordered_live, "ordered_live", device->ordered_live, sums.ordered_live);
+  good &= gp_expect(
+      device->closed_idle == sums.closed_idle, "closed_idle", device->closed_idle, sums.closed_idle);
+  good &= check_forwarded(engine, device, &sums);
   uint64_t accounted = sums.reserved + stats->passthrough_bytes.current + device->draining;
   good &=
       gp_expect(device->committed_bytes == accounted, "committed_bytes", device->committed_bytes, accounted);
-  good &= gp_expect(
-      device->pools.taken >= device->async_live, "taken by pools", device->pools.taken, device->async_live);
   good &= gp_expect(device->lowered || device->committed_bytes - device->draining <= device->limit,
       "committed_bytes is over the limit", device->committed_bytes, device->limit);
   good &= gp_expect(stats->cache_hits + stats->cache_misses == stats->allocation.allocated, "hits and misses",
       stats->cache_hits + stats->cache_misses, stats->allocation.allocated);
   good &= gp_expect(gp_releases_are_none(&device->releases), "releases in flight", 0, 0);
+  *found += sums.found;
   return good;
 }
 
@@ -212,9 +256,21 @@ static bool check_suspensions(gp_engine_t *engine)
   return good;
 }
 
+/* Each block that is found by its address was counted once: no other entry leads to a block. */
+static bool check_map(const gp_address_map_t *map, uint64_t blocks)
+{
+  const gp_address_table_t *table = atomic_load(&map->table);
+  uint64_t entries = 0;
+
+  for (size_t i = 0; table && i < table->capacity; i++)
+    entries += atomic_load(&table->slots[i].key) > GP_ADDRESS_DELETED;
+  return gp_expect(entries == blocks && map->live == blocks, "entries of the map", entries, blocks);
+}
+
 bool gp_engine_check(gp_engine_t *engine)
 {
   bool good = check_covered(engine);
+  uint64_t found = 0;
 
   good &= check_suspensions(engine);
   for (int i = 0; i < GP_MAX_DEVICES; i++) {
@@ -222,8 +278,8 @@ bool gp_engine_check(gp_engine_t *engine)
     good &= gp_stripes_check(engine, &engine->devices[i]);
     if (gp_device_is_striped(&engine->devices[i]))
       gp_stripes_take_back(&engine->devices[i]);
-    good &= check_device(engine, &engine->devices[i]);
+    good &= check_device(engine, &engine->devices[i], &found);
     gp_lock_release(&engine->devices[i].lock);
   }
-  return good;
+  return check_map(&engine->blocks, found) && good;
 }

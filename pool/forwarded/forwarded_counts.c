@@ -31,6 +31,29 @@ void gp_forwarded_uncount(
   gp_event_forwarded(engine, memory, GP_ACTION_FORWARDED_FREE, time_ns, duration_ns);
 }
 
+static void add(void *arg, const gp_forwarded_t *memory)
+{
+  gp_forwarded_sums_t *sums = arg;
+
+  if (gp_forwarded_is_host(memory->kind)) {
+    sums->on_host += memory->size;
+    return;
+  }
+  sums->on_device += memory->size;
+  if (is_in_pool(memory)) {
+    sums->in_pools += memory->size;
+    sums->pools_taken += gp_pools_taken(memory->size);
+  } else {
+    sums->page_rest += gp_page_rest(memory->size);
+  }
+}
+
+void gp_forwarded_sum(gp_engine_t *engine, int device, gp_forwarded_sums_t *ret_sums)
+{
+  *ret_sums = (gp_forwarded_sums_t){0};
+  gp_forwarded_table_each(&engine->forwarded, device, add, ret_sums);
+}
+
 static void lock_and_uncount(gp_engine_t *engine, gp_forwarded_t *memory, uint64_t time_ns)
 {
   gp_device_t *device = &engine->devices[memory->device];

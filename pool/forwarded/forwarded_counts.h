@@ -20,4 +20,12 @@ void gp_forwarded_keep(gp_engine_t *engine, gp_forwarded_t *memory);
 /* The context has ended, and what the driver frees with it. The caller holds no lock. */
 void gp_forwarded_context_lost(gp_engine_t *engine, const gp_context_t *context);
 
+/* What the records of a device say. Bytes; in_pools, pools_taken and page_rest are what gp_device_t has of
+ * async_live, pools.taken and page_rest. */
+typedef struct gp_forwarded_sums {
+  uint64_t on_host, on_device, in_pools, pools_taken, page_rest;
+} gp_forwarded_sums_t;
+
+void gp_forwarded_sum(gp_engine_t *engine, int device, gp_forwarded_sums_t *ret_sums);
+
 #endif

@@ -131,24 +131,42 @@ bool gp_forwarded_table_detach_next(
   return record != NULL;
 }
 
-size_t gp_forwarded_table_copy(
-    gp_forwarded_table_t *table, int device, gp_forwarded_t *array, size_t capacity)
+void gp_forwarded_table_each(
+    gp_forwarded_table_t *table, int device, void (*fn)(void *arg, const gp_forwarded_t *memory), void *arg)
 {
   int space = 0;
   size_t position = 0;
-  size_t count = 0;
   const gp_forwarded_t *record;
 
   gp_lock_take(&table->lock);
-  while ((record = next_record(table, &space, &position))) {
-    if (record->device != device)
-      continue;
-    if (count < capacity)
-      array[count] = *record;
-    count++;
-  }
+  while ((record = next_record(table, &space, &position)))
+    if (record->device == device)
+      fn(arg, record);
   gp_lock_release(&table->lock);
-  return count;
+}
+
+typedef struct gp_forwarded_copies {
+  gp_forwarded_t *array;
+  size_t capacity;
+  size_t count; /* also of those for which there is no room */
+} gp_forwarded_copies_t;
+
+static void copy(void *arg, const gp_forwarded_t *memory)
+{
+  gp_forwarded_copies_t *copies = arg;
+
+  if (copies->count < copies->capacity)
+    copies->array[copies->count] = *memory;
+  copies->count++;
+}
+
+size_t gp_forwarded_table_copy(
+    gp_forwarded_table_t *table, int device, gp_forwarded_t *array, size_t capacity)
+{
+  gp_forwarded_copies_t copies = {.array = array, .capacity = capacity};
+
+  gp_forwarded_table_each(table, device, copy, &copies);
+  return copies.count;
 }
 
 void gp_forwarded_table_init(gp_forwarded_table_t *table)

@@ -81,6 +81,10 @@ bool gp_forwarded_table_remove_of_context(
 bool gp_forwarded_table_detach_next(
     gp_forwarded_table_t *table, uint64_t pool, int *ret_device, uint64_t *ret_size);
 
+/* Calls fn for each record of the device, in no order, with the lock held. fn changes nothing. */
+void gp_forwarded_table_each(
+    gp_forwarded_table_t *table, int device, void (*fn)(void *arg, const gp_forwarded_t *memory), void *arg);
+
 /* See gp_engine_forwarded_copy. */
 size_t gp_forwarded_table_copy(
     gp_forwarded_table_t *table, int device, gp_forwarded_t *array, size_t capacity);
