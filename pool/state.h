@@ -597,6 +597,13 @@ static inline void gp_device_drop_async(gp_device_t *device, uint64_t bytes)
   gp_pools_drop(&device->pools, bytes);
 }
 
+/* The program has memory of a pool still which is gone: it stays committed, as memory without a pool. */
+static inline void gp_device_detach_async(gp_device_t *device, uint64_t bytes)
+{
+  gp_device_drop_async(device, bytes);
+  device->page_rest += gp_page_rest(bytes);
+}
+
 /* Bytes that the driver has given, but not from its pools. The caller holds the device's lock. */
 static inline uint64_t gp_device_others(const gp_device_t *device)
 {

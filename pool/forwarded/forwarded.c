@@ -212,7 +212,7 @@ void gp_engine_mempool_gone(gp_engine_t *engine, uint64_t pool)
   while (gp_forwarded_table_detach_next(&engine->forwarded, pool, &ordinal, &size)) {
     gp_device_t *device = &engine->devices[ordinal];
     gp_device_take(device);
-    gp_device_drop_async(device, size);
+    gp_device_detach_async(device, size);
     gp_lock_release(&device->lock);
   }
 }

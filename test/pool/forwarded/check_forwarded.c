@@ -268,6 +268,26 @@ START_TEST(test_a_lost_context_takes_its_records_along)
 }
 END_TEST
 
+/* 3 MiB take two whole pages, of which the pool knew; without the pool the device does. */
+START_TEST(test_memory_without_its_pool_is_counted_in_whole_pages)
+{
+  const gp_forwarded_t memory = {
+      .address = 1 << 30, .size = 3 * GP_MIB, .pool = 7, .kind = GP_FORWARDED_MEMPOOL};
+  gp_forwarded_t found;
+
+  begin(NULL, 64 * GP_MIB, true);
+  ck_assert(gp_engine_forwarded_reserve(engine, context, memory.size, memory.kind));
+  gp_engine_forwarded_commit(engine, context, &memory, 0);
+  ck_assert(gp_engine_check(engine));
+  gp_engine_mempool_gone(engine, memory.pool);
+  ck_assert(gp_engine_check(engine));
+  ck_assert(gp_engine_forwarded_take(engine, GP_SPACE_POINTER, memory.address, &found));
+  gp_engine_forwarded_freed(engine, &found, 0, 0);
+  ck_assert(gp_engine_check(engine));
+  stop();
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("forwarded");
@@ -286,6 +306,7 @@ int main(void)
   tcase_add_test(tests, test_beside_a_capture_whole_pages_are_counted);
   tcase_add_test(tests, test_beside_a_capture_the_driver_is_asked_where_nothing_is_known);
   tcase_add_test(tests, test_a_lost_context_takes_its_records_along);
+  tcase_add_test(tests, test_memory_without_its_pool_is_counted_in_whole_pages);
   suite_add_tcase(suite, tests);
   return gp_check_main(suite);
 }
