@@ -89,6 +89,16 @@ class Ends(PreloadCase):
                         self.assertEqual(stats["cache_hits"], HITS[case])
                     self.assertEqual(run.messages, [])
 
+    def test_a_green_context_whose_end_fails(self):
+        """It stays known, and its memory with the primary context."""
+        fail = "cuGreenCtxDestroy:999@1"
+        plain = self.run_program("context_life", "green_current", preload=None, SIMCUDA_FAIL=fail)
+        run = self.run_program("context_life", "green_current", SIMCUDA_FAIL=fail)
+        self.assertEqual((run.status, run.out), (plain.status, plain.out))
+        self.assertIn("cuGreenCtxDestroy(green): 999", run.out)
+        self.expect_clean(run)
+        self.assertGreaterEqual(stats_of(run.snapshot())["cache_hits"], HITS["green_current"])
+
     def test_an_end_that_no_hook_sees(self):
         """The same handle with another id is another context. Drivers have ids since 12.0."""
         for driver in ("12000", "12040", "13000"):

@@ -268,6 +268,21 @@ START_TEST(test_a_lost_context_takes_its_records_along)
 }
 END_TEST
 
+/* What was counted before the driver was asked is more than it gave. */
+START_TEST(test_what_was_counted_too_much_goes_back)
+{
+  gp_forwarded_t memory = {.address = 1 << 30, .size = 3 * GP_MIB, .kind = GP_FORWARDED_PITCH};
+
+  begin("GPUPOOL_LIMIT=8MiB", 64 * GP_MIB, true);
+  ck_assert(gp_engine_forwarded_reserve(engine, context, 7 * GP_MIB, memory.kind));
+  gp_engine_forwarded_shrink(context, 7 * GP_MIB, memory.size);
+  gp_engine_forwarded_commit(engine, context, &memory, 0);
+  ck_assert(gp_engine_check(engine));
+  ck_assert(reserve(5 * GP_MIB, memory.kind));
+  stop();
+}
+END_TEST
+
 /* 3 MiB take two whole pages, of which the pool knew; without the pool the device does. */
 START_TEST(test_memory_without_its_pool_is_counted_in_whole_pages)
 {
@@ -306,6 +321,7 @@ int main(void)
   tcase_add_test(tests, test_beside_a_capture_whole_pages_are_counted);
   tcase_add_test(tests, test_beside_a_capture_the_driver_is_asked_where_nothing_is_known);
   tcase_add_test(tests, test_a_lost_context_takes_its_records_along);
+  tcase_add_test(tests, test_what_was_counted_too_much_goes_back);
   tcase_add_test(tests, test_memory_without_its_pool_is_counted_in_whole_pages);
   suite_add_tcase(suite, tests);
   return gp_check_main(suite);
