@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/json_memory.h"
 #include "tools/tool.h"
 
 static const gp_command_t commands[] = {
@@ -94,6 +95,7 @@ static int finish(int status)
 int main(int argc, char **argv)
 {
   (void)setlocale(LC_CTYPE, ""); /* tells what characters the terminal has; without it, ASCII */
+  gp_json_memory_init();
   if (argc < 2)
     return gp_message_usage(NULL, "a command is missing");
   const char *name = argv[1];

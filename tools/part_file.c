@@ -41,6 +41,13 @@ int gp_part_file_begin(const char *path)
   return 0;
 }
 
+void gp_part_file_remove(void)
+{
+  if (has_part)
+    (void)unlink(part); /* nothing more can be done about it */
+  gp_part_file_end();
+}
+
 void gp_part_file_end(void)
 {
   if (!has_part)

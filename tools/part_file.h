@@ -12,6 +12,9 @@
  */
 int gp_part_file_begin(const char *path);
 
+/* Removes the file, before the process ends by itself in the middle of its work. Without a file legal. */
+void gp_part_file_remove(void);
+
 /* The file has its name, or is gone: signals are as they were before. Without a file legal. */
 void gp_part_file_end(void);
 

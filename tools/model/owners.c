@@ -179,6 +179,8 @@ int gp_owners_init(gp_owners_t *owners, const gp_lifetimes_t *lifetimes, const g
     free(build.shares[i].detail);
   }
   free(build.shares);
+  if (error)
+    gp_owners_fini(owners); /* the last one may lack texts */
   return error;
 }
 

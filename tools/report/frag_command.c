@@ -104,8 +104,11 @@ static bool find_request(
   gp_oom_events_t ooms;
   bool found = false;
 
-  if (gp_oom_events_init(&ooms, view->lifetimes))
+  int error = gp_oom_events_init(&ooms, view->lifetimes);
+  if (error) {
+    gp_message("frag: what was asked for is left out: %s", strerror(error));
     return false;
+  }
   size_t index = view->moments->oom ? view->moments->oom - 1 : gp_oom_events_main(&ooms, device->device);
   bool is_then = view->moments->oom || (view->moments->is_end && ooms.is_written_then);
   if (is_then && index < ooms.count && ooms.events[index].device == device->device) {

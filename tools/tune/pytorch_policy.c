@@ -71,14 +71,18 @@ static pool_t *pool_of(device_t *device, const part_t *part)
   return part->is_small ? &device->small : &device->large;
 }
 
+/* Takes the part. False: there was no memory, the part is gone, and all that is left to do with the policy is
+ * to destroy it. */
 static bool put(device_t *device, part_t *part)
 {
   pool_t *pool = pool_of(device, part);
   if (pool->count == pool->room) {
     size_t room = pool->room ? 2 * pool->room : 256;
     part_t **parts = realloc(pool->parts, room * sizeof(*parts));
-    if (!parts)
+    if (!parts) {
+      free(part);
       return false;
+    }
     pool->parts = parts;
     pool->room = room;
   }
