@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "pool/util/lock.h"
 
@@ -631,6 +632,20 @@ static bool fake_is_gone(int code)
   return code == FAKE_GONE;
 }
 
+/* Large, and hardly used by most tests: of the heap, they would be cleared each time, or filled where
+ * MALLOC_PERTURB_ is set, as Meson does. */
+static void *table_new(size_t bytes)
+{
+  void *table = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ck_assert_ptr_ne(table, MAP_FAILED);
+  return table;
+}
+
+static void table_delete(void *table, size_t bytes)
+{
+  ck_assert_int_eq(munmap(table, bytes), 0);
+}
+
 void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence)
 {
   memset(driver, 0, sizeof(*driver));
@@ -671,19 +686,16 @@ void fake_driver_init(fake_driver_t *driver, uint64_t capacity, bool with_fence)
   driver->capacity = capacity;
   driver->next_address = UINT64_C(0x700000000000);
   driver->now_ns = 1000;
-  driver->allocations = calloc(FAKE_ALLOCATIONS, sizeof(*driver->allocations));
-  works = calloc(FAKE_ALLOCATIONS, sizeof(*works));
-  ck_assert_ptr_nonnull(driver->allocations);
-  ck_assert_ptr_nonnull(works);
-  driver->uses = calloc(FAKE_USES, sizeof(*driver->uses));
-  ck_assert_ptr_nonnull(driver->uses);
+  driver->allocations = table_new(FAKE_ALLOCATIONS * sizeof(*driver->allocations));
+  works = table_new(FAKE_ALLOCATIONS * sizeof(*works));
+  driver->uses = table_new(FAKE_USES * sizeof(*driver->uses));
 }
 
 void fake_driver_fini(fake_driver_t *driver)
 {
-  free(driver->allocations);
-  free(works);
-  free(driver->uses);
+  table_delete(driver->allocations, FAKE_ALLOCATIONS * sizeof(*driver->allocations));
+  table_delete(works, FAKE_ALLOCATIONS * sizeof(*works));
+  table_delete(driver->uses, FAKE_USES * sizeof(*driver->uses));
   works = NULL;
   pthread_mutex_destroy(&driver->mutex);
 }
