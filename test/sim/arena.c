@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define SIM_WIPE       (64u * 1024u)
-#define SIM_KEPT_PAGES 32768u /* in free ranges, at most about so many */
+#define SIM_WIPE       (4u << 20) /* new pages cost ten times as much */
+#define SIM_KEPT_PAGES 32768u     /* in free ranges, at most about so many */
 
 sim_arena_t sim_host_arena;
 static uint64_t wiped_pages; /* that stayed since free ranges were last given back */
