@@ -330,18 +330,28 @@ static void finish_last(void *unused)
 
 int __cxa_atexit(void (*fn)(void *arg), void *arg, void *library); /* Itanium C++ ABI, 3.3.6.3 */
 
+#ifdef GP_COUNTED
+static const bool is_counted = true;
+#else
+static const bool is_counted = false;
+#endif
+
 /*
  * The loader runs the destructors of a preloaded library before those of libraries loaded after it, unless it
  * depends on them. An exit handler that is registered now runs after all of them (exit(3): a handler may
  * register another). It is registered for no library, so that no library's end runs it early.
+ *
+ * A build that counts lines (b_coverage) writes its counts in a destructor that runs after this one, and
+ * counts no more after that: there the library finishes here, and misses what others free later.
  */
 __attribute__((destructor)) static void begin_to_finish(void)
 {
   if (atomic_load(&state) != LIBRARY_ACTIVE || !gp_process_is_ours() ||
-      __cxa_atexit(finish_last, NULL, NULL) == 0)
+      (!is_counted && __cxa_atexit(finish_last, NULL, NULL) == 0))
     return;
-  gp_log(GP_LOG_ERROR,
-      "the host has no memory for an exit handler; libraries that end after this line may still free what "
-      "the report at exit shows as held");
+  if (!is_counted)
+    gp_log(GP_LOG_ERROR,
+        "the host has no memory for an exit handler; libraries that end after this line may still free what "
+        "the report at exit shows as held");
   finish();
 }
