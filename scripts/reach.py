@@ -2,7 +2,7 @@
 scripts/mutate.py, which asks of an edit only the tests that pass it.
 
 What a process counted is lost if it is killed, or leaves by _exit: a line of which no test is known to pass it is answered
-with the tests that enter its function, or else its file.
+with the tests that enter its function, or else its file, or else all.
 """
 
 import glob
@@ -133,4 +133,6 @@ class Reach:
                 passing.update(name for line in function_lines for name in of_file.get(line, ()))
         if not passing:
             passing.update(name for names in of_file.values() for name in names)
+        if not passing:
+            passing.update(self.tests)
         return [name for name in self.tests if name in passing]

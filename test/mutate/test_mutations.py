@@ -126,7 +126,7 @@ class Choice(unittest.TestCase):
     def test_line_that_no_test_passes(self):
         self.assertEqual(self.reach.names("a.c", TEXT, {10}, set(range(10, 16))), ["fast", "slow", "last"])
         self.assertEqual(self.reach.names("a.c", TEXT, {30}, {30}), ["fast", "slow", "last"])
-        self.assertEqual(self.reach.names("b.c", TEXT, {30}, {30}), [])
+        self.assertEqual(self.reach.names("b.c", TEXT, {30}, {30}), ["fast", "slow", "last"])
 
     def test_text_that_changed_since(self):
         self.assertEqual(self.names("condition", TEXT + "\n"), ["fast", "slow", "last"])
