@@ -142,12 +142,12 @@ void gp_engine_destroy(gp_engine_t *engine)
   for (int i = 0; i < GP_MAX_DEVICES; i++) {
     gp_bins_fini(&engine->devices[i].ordered.bins);
     gp_stripes_fini(&engine->devices[i]);
-    gp_lock_fini(&engine->devices[i].lock);
+    gp_assert_internal(gp_lock_is_free(&engine->devices[i].lock));
   }
   gp_forwarded_table_fini(&engine->forwarded);
   gp_stream_table_fini(engine);
   gp_address_map_fini(&engine->blocks);
   gp_block_slab_fini(engine);
-  gp_lock_fini(&engine->contexts_lock);
+  gp_assert_internal(gp_lock_is_free(&engine->contexts_lock));
   free(engine);
 }

@@ -247,7 +247,7 @@ bool gp_stripes_locks_available(gp_device_t *device)
 void gp_stripes_fini(gp_device_t *device)
 {
   for (unsigned i = 0; device->stripes && i < GP_STRIPES; i++)
-    gp_lock_fini(&device->stripes->stripe[i].lock);
+    gp_assert_internal(gp_lock_is_free(&device->stripes->stripe[i].lock));
   free(device->stripes);
 }
 

@@ -188,5 +188,5 @@ void gp_forwarded_table_fini(gp_forwarded_table_t *table)
   gp_lock_release(&table->lock);
   for (space = 0; space < GP_SPACE_COUNT; space++)
     gp_address_map_fini(&table->by_key[space]);
-  gp_lock_fini(&table->lock);
+  gp_assert_internal(gp_lock_is_free(&table->lock));
 }

@@ -28,7 +28,7 @@ void gp_address_map_fini(gp_address_map_t *map)
   }
   free(map->spare);
   free(atomic_load(&map->table));
-  gp_lock_fini(&map->lock);
+  gp_assert_internal(gp_lock_is_free(&map->lock));
 }
 
 /* Puts an address that is not in the table into its first free slot, one that was deleted included. */

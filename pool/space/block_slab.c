@@ -82,5 +82,5 @@ void gp_block_slab_fini(gp_engine_t *engine)
     engine->slabs = next;
   }
   engine->free_records = NULL;
-  gp_lock_fini(&engine->slab_lock);
+  gp_assert_internal(gp_lock_is_free(&engine->slab_lock));
 }

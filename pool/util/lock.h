@@ -93,10 +93,10 @@ static inline void gp_lock_init(gp_lock_t *lock, gp_lock_rank_t rank)
   lock->rank = rank;
 }
 
-/* No thread has it, or will take it. */
-static inline void gp_lock_fini(gp_lock_t *lock)
+/* For asserts at the end of what has the lock, which needs no end of its own. */
+static inline bool gp_lock_is_free(const gp_lock_t *lock)
 {
-  gp_assert_internal(atomic_load_explicit(&lock->state, memory_order_relaxed) == GP_LOCK_FREE);
+  return atomic_load_explicit(&lock->state, memory_order_relaxed) == GP_LOCK_FREE;
 }
 
 /* The rest of take and release, where another thread has the lock, or waits for it. */

@@ -63,7 +63,7 @@ void gp_chunks_init_copy(
 
 void gp_chunks_fini(gp_chunks_t *chunks)
 {
-  gp_lock_fini(&chunks->lock);
+  gp_assert_internal(gp_lock_is_free(&chunks->lock));
 }
 
 /* The caller holds the lock, and nothing was recorded so far. False: there is no memory. */

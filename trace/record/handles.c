@@ -11,7 +11,7 @@ void gp_handles_init(gp_handles_t *handles, gp_region_t *region)
 
 void gp_handles_fini(gp_handles_t *handles)
 {
-  gp_lock_fini(&handles->lock);
+  gp_assert_internal(gp_lock_is_free(&handles->lock));
 }
 
 /* Finds the slot of a handle, or the empty slot where it belongs. Ends: at most a quarter of the slots is

@@ -13,7 +13,7 @@ void gp_live_init(gp_live_t *live, gp_region_t *region)
 
 void gp_live_fini(gp_live_t *live)
 {
-  gp_lock_fini(&live->lock);
+  gp_assert_internal(gp_lock_is_free(&live->lock));
 }
 
 static bool has_room_for(gp_live_t *live, uint32_t index)

@@ -11,7 +11,7 @@ void gp_marks_init(gp_marks_t *marks, gp_region_t *region)
 
 void gp_marks_fini(gp_marks_t *marks)
 {
-  gp_lock_fini(&marks->lock);
+  gp_assert_internal(gp_lock_is_free(&marks->lock));
 }
 
 static bool is_there(const gp_marks_t *marks)

@@ -7,7 +7,7 @@ void gp_prestart_init(gp_prestart_t *prestart)
 
 void gp_prestart_fini(gp_prestart_t *prestart)
 {
-  gp_lock_fini(&prestart->lock);
+  gp_assert_internal(gp_lock_is_free(&prestart->lock));
 }
 
 bool gp_prestart_keep(gp_prestart_t *prestart, const gp_event_t *event)

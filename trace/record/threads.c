@@ -14,7 +14,7 @@ void gp_threads_init(gp_threads_t *threads, gp_region_t *region)
 
 void gp_threads_fini(gp_threads_t *threads)
 {
-  gp_lock_fini(&threads->lock);
+  gp_assert_internal(gp_lock_is_free(&threads->lock));
 }
 
 gp_thread_entry_t gp_threads_describe_caller(void)

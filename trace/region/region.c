@@ -60,7 +60,7 @@ void gp_region_fini(gp_region_t *region)
 {
   gp_pages_unmap(region->header, region->bytes);
   region->header = NULL;
-  gp_lock_fini(&region->lock);
+  gp_assert_internal(gp_lock_is_free(&region->lock));
 }
 
 void *gp_region_section(gp_region_t *region, gp_section_t section, size_t *ret_capacity)

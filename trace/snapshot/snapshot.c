@@ -439,7 +439,7 @@ void gp_snapshot_writer_destroy(gp_snapshot_writer_t *writer)
 {
   if (!writer)
     return;
-  gp_lock_fini(&writer->lock);
+  gp_assert_internal(gp_lock_is_free(&writer->lock));
   gp_pages_unmap(writer, sizeof(*writer));
 }
 

@@ -26,7 +26,7 @@ void gp_stacks_fini(gp_stacks_t *stacks)
 {
   if (!stacks->log)
     return;
-  gp_lock_fini(&stacks->lock);
+  gp_assert_internal(gp_lock_is_free(&stacks->lock));
   gp_modules_fini(&stacks->modules);
   gp_pages_unmap(stacks->slots, SLOTS * sizeof(*stacks->slots));
   *stacks = (gp_stacks_t){0};

@@ -50,7 +50,7 @@ START_TEST(test_any_part_of_it_is_waited_for)
   ck_assert(waits(0, 16384));
   ck_assert(!waits(2048, 2048));
   ck_assert(!waits(5120, 1024));
-  gp_lock_fini(&lock);
+  ck_assert(gp_lock_is_free(&lock));
 }
 END_TEST
 

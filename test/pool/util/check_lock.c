@@ -227,7 +227,7 @@ START_TEST(test_all_that_sleep_get_the_lock)
     ck_assert_int_eq(helpers[i].errno_after, EDOM);
   }
   ck_assert_int_eq(uses, SLEEPERS);
-  gp_lock_fini(&a_lock);
+  ck_assert(gp_lock_is_free(&a_lock));
 }
 END_TEST
 
