@@ -4,6 +4,7 @@
     scripts/mutate.py --seed S --count N [--folder FOLDER] [--kind KIND] [--workers W]
     scripts/mutate.py --every --kind lock [--folder FOLDER]     not drawn: each edit of the kind
     scripts/mutate.py --again [--commit REV]   what an earlier commit missed, here
+    scripts/mutate.py --sanitize address|thread   what this commit missed, with the sanitizer of .ci/run
     scripts/mutate.py --table [--commit REV]   its results by folder and kind, and what was missed
 
 Each edit is drawn by the seed and its number: a file of pool, trace, interpose and tools weighted by its lines, a function
@@ -26,18 +27,18 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(HERE)
 sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(SOURCE, "test", "guards"))
 import mutations  # noqa: E402
-from reach import SKIPPED, Reach, tests_of  # noqa: E402
-from run import Problem, Tree, copy_tree, run_quietly  # noqa: E402
+from reach import Reach  # noqa: E402
+from run import Problem, copy_tree  # noqa: E402
+from trial import EQUIVALENT, MISSED, NOTICED, SANITIZERS, Suite  # noqa: E402
 
 FOLDERS = ("pool", "trace", "interpose", "tools")
-NOTICED, MISSED, ASIDE, EQUIVALENT = "noticed", "missed", "set aside", "equivalent"
+ASIDE = "set aside"
 DRAWS = 100
 
 
@@ -82,73 +83,6 @@ def judged(result, aside):
     return result
 
 
-class Suite:
-    """The copy of the tree, and what its tests say of an edit."""
-
-    def __init__(self, folder, reach):
-        self.tree, self.reach = Tree(folder), reach
-        with open(os.path.join(self.tree.build, "compile_commands.json"), encoding="utf-8") as file:
-            self.objects = {}
-            for command in json.load(file):
-                path = os.path.relpath(os.path.join(command["directory"], command["file"]), self.tree.source)
-                self.objects.setdefault(path, []).append(command["output"])
-        self.tests = {test.name: test for test in tests_of(self.tree.build)}
-
-    def code(self, path):
-        """What the objects of a file consist of, but for debug information; None if the compiler says anything."""
-        outputs = self.objects.get(path, [])
-        status, out = run_quietly(["ninja", "-C", self.tree.build] + outputs)
-        if status != 0 or not outputs or "warning:" in out:
-            return None
-        content = b""
-        with tempfile.TemporaryDirectory() as folder:
-            for output in outputs:
-                bare = os.path.join(folder, "o")
-                subprocess.run(["objcopy", "--strip-debug", "--remove-section=.comment",
-                                os.path.join(self.tree.build, output), bare], check=True)
-                with open(bare, "rb") as file:
-                    content += file.read()
-        return content
-
-    def red(self, names):
-        """The first test of these that is red, or None."""
-        status, out = run_quietly(["ninja", "-C", self.tree.build])
-        if status != 0:
-            return "the build"
-        # A test of which the reach knows nothing is newer than it
-        for name in [name for name in self.tests if name not in self.reach.tests] + names:
-            if name in self.tests:
-                limit_s = min(self.tests[name].timeout_s, 60 + 20 * self.reach.tests.get(name, 10))
-                status, _ = self.tests[name].run(self.tree.build, limit_s)
-                if status not in (0, SKIPPED):
-                    return name
-        return None
-
-    def try_edit(self, path, text, function, edit):
-        """The result, or None: it does not compile."""
-        whole = os.path.join(self.tree.source, path)
-        before, after = mutations.differing(text, edit)
-        result = {"file": path, "line": edit.line, "function": function.name, "kind": edit.kind, "before": before,
-                  "after": after}
-        good = self.code(path)
-        try:
-            with open(whole, "w", encoding="utf-8") as file:
-                file.write(mutations.applied(text, edit))
-            code = self.code(path)
-            if code is None:
-                return None
-            if code == good:
-                return dict(result, result=EQUIVALENT, by=None, seconds=0)
-            began = time.monotonic()
-            names = self.reach.names(path, text, *mutations.lines_of(text, function, edit))
-            red = self.red(names)
-            seconds = round(time.monotonic() - began)
-            return dict(result, result=NOTICED if red else MISSED, by=red, asked=len(names), seconds=seconds)
-        finally:
-            with open(whole, "w", encoding="utf-8") as file:
-                file.write(text)
-
-
 def drawn(files, seed, number, wanted, kind):
     """Edits in the order in which they are tried until one compiles."""
     generator = random.Random("%d:%d:%s" % (seed, number, wanted))
@@ -187,23 +121,32 @@ def share(results):
 def row(name, results):
     noticed, whole = share(results)
     least, most = mutations.interval(noticed, whole)
-    aside = sum(result["result"] == ASIDE for result in results)
-    equivalent = sum(result["result"] == EQUIVALENT for result in results)
-    return "| %s | %d of %d | %s | %s | %d | %d |" % (
+    counts = [sum(result["result"] == which for result in results) for which in (EQUIVALENT, ASIDE)]
+    return "| %s | %d of %d | %s | %s | %d | %d | %d |" % (
         name, noticed, whole, "%.0f%%" % (100 * noticed / whole) if whole else "",
-        "%.0f to %.0f%%" % (100 * least, 100 * most) if whole else "", equivalent, aside)
+        "%.0f to %.0f%%" % (100 * least, 100 * most) if whole else "",
+        sum(result["result"] == MISSED and "sanitized" in result for result in results), *counts)
 
 
 def table(results):
-    lines = ["| edits | noticed | share | 95% interval | same code | set aside |", "|---|---|---|---|---|---|"]
+    lines = ["| edits | noticed | share | 95% interval | and by a sanitizer | same code | set aside |", "|---|---|---|---|---|---|---|"]
     lines += [row("`%s`" % folder, [r for r in results if r["file"].startswith(folder + "/")]) for folder in FOLDERS]
     lines += [row(kind, [r for r in results if r["kind"] == kind]) for kind in mutations.KINDS]
     lines.append(row("all", results))
     return "\n".join(lines)
 
 
+def of_commit(results, at):
+    """The drawn ones, each with what a sanitizer said of it."""
+    def key(result):
+        return tuple(str(result[name]) for name in ("file", "function", "before", "after"))
+    results = [judged(result, read_aside()) for result in results if result["commit"] == at]
+    sanitized = {key(r): r["by"] for r in results if r["seed"] in SANITIZERS and r["result"] == NOTICED}
+    return [dict(r, sanitized=sanitized[key(r)]) if key(r) in sanitized else r for r in results if is_drawn(r)]
+
+
 def describe(result):
-    by = "%s, %d s" % (result["by"], result["seconds"]) if result["by"] else "%d tests" % result.get("asked", 0)
+    by = "%s, %d s" % (result["by"], result["seconds"]) if result["by"] else result.get("sanitized") or "%d tests" % result.get("asked", 0)
     return "%-10s %s:%d %s, %s: %s -> %s  %s" % (
         result["result"], result["file"], result["line"], result["function"], result["kind"], " ".join(result["before"])[:100],
         " ".join(result["after"])[:100], by)
@@ -212,9 +155,10 @@ def describe(result):
 def jobs_of(options, results, at):
     """(seed, number, candidates) of what is to be tried, each a list of edits of which the first that compiles counts."""
     files = sources(SOURCE, options.folder)
-    if options.again:
-        missed = [r for r in results if r["commit"] == name_of(options.commit) and judged(r, read_aside())["result"] == MISSED]
-        return files, [("again", i, [edit]) for i, edit in enumerate(missed_before(files, missed))]
+    if options.again or options.sanitize:
+        missed = [r for r in results if r["commit"] == name_of(options.commit) and is_drawn(r) and
+                  judged(r, read_aside())["result"] == MISSED and (options.sanitize != "thread" or r["kind"] == "lock")]
+        return files, [(options.sanitize or "again", i, [edit]) for i, edit in enumerate(missed_before(files, missed))]
     if options.every:
         return files, [("every", i, [edit]) for i, edit in enumerate(every(files, options.kind))]
     wanted = wanted_of(options)
@@ -222,13 +166,17 @@ def jobs_of(options, results, at):
                    for number in range(options.count)]
 
 
+def is_drawn(result):
+    return isinstance(result["seed"], int)
+
+
 def wanted_of(options):
     return "%s/%s" % (options.folder or "", options.kind or "")
 
 
-def work(folder, reach, files, todo, next_one, path, common):
+def work(folder, reach, sanitizer, files, todo, next_one, path, common):
     """One worker: takes jobs until there are none."""
-    suite = Suite(folder, reach)
+    suite = Suite(folder + ("-" + sanitizer if sanitizer else ""), reach, sanitizer)
     while True:
         with next_one.get_lock():
             at, next_one.value = next_one.value, next_one.value + 1
@@ -262,8 +210,8 @@ def run(options, path):
         copy_tree(tree)
         reach = Reach(os.path.join(options.build, "reach.json.gz"), tree, tree + "-build")
         next_one = multiprocessing.Value("i", 0)
-        workers = [multiprocessing.Process(target=work, args=(os.path.join(options.build, "worker-%d" % i), reach, files, todo,
-                                                              next_one, path, {"commit": at, "wanted": wanted}))
+        workers = [multiprocessing.Process(target=work, args=(os.path.join(options.build, "worker-%d" % i), reach, options.sanitize,
+                                                              files, todo, next_one, path, {"commit": at, "wanted": wanted}))
                    for i in range(options.workers)]
         try:
             for worker in workers:
@@ -291,6 +239,7 @@ def main():
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="edits at a time (%(default)s)")
     parser.add_argument("--every", action="store_true")
     parser.add_argument("--again", action="store_true")
+    parser.add_argument("--sanitize", choices=sorted(SANITIZERS))
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--commit", metavar="REV", default="HEAD", help="whose results (%(default)s)")
     options = parser.parse_args()
@@ -298,8 +247,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # and take the edit back
     try:
         if options.table:
-            at = name_of(options.commit)
-            results = [judged(r, read_aside()) for r in read_lines(path) if r["commit"] == at]
+            results = of_commit(read_lines(path), name_of(options.commit))
             print(table(results))
             print("\n".join(describe(r) for r in results if r["result"] in (MISSED, ASIDE)))
             return 0

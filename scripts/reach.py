@@ -33,6 +33,7 @@ class Test:
     def __init__(self, found):
         self.name, self.command, self.folder = found["name"], found["cmd"], found["workdir"]
         self.timeout_s, self.environment = found["timeout"], found["env"]
+        self.suites = {suite.split(":")[-1] for suite in found["suite"]}
 
     def run(self, build, limit_s=None, **more):
         """(status, output); None as status: no end."""
@@ -44,9 +45,7 @@ class Test:
 def tests_of(build):
     with open(os.path.join(build, "meson-info", "intro-tests.json"), encoding="utf-8") as file:
         found = json.load(file)
-    return [Test(test) for test in found
-            if {suite.split(":")[-1] for suite in test["suite"]} & SUITES and test["name"] not in NOT_RUN
-            and not any(suite.endswith(":long") for suite in test["suite"])]
+    return [test for test in map(Test, found) if test.suites & SUITES and "long" not in test.suites and test.name not in NOT_RUN]
 
 
 def counts_of(build):

@@ -184,12 +184,12 @@ def run_quietly(command, limit_s=None, **more):
 class Tree:
     """A copy of the tree and a build of it."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, *options):
         self.source = os.path.join(folder, "tree")
         self.build = os.path.join(folder, "build")
         copy_tree(self.source)
         if not os.path.exists(os.path.join(self.build, "build.ninja")):
-            self.must("meson", "setup", self.build, self.source, "-Ddebug_level=3")
+            self.must("meson", "setup", self.build, self.source, "-Ddebug_level=3", *options)
         self.must("ninja", "-C", self.build)
 
     def must(self, *command):

@@ -1,0 +1,114 @@
+"""Builds an edit in a copy of the tree and asks the tests: the trials of scripts/mutate.py."""
+
+import json
+import os
+import re
+import subprocess
+import tempfile
+import time
+
+import mutations
+from reach import SKIPPED, tests_of
+from run import Tree, run_quietly  # test/guards
+
+NOTICED, MISSED, EQUIVALENT = "noticed", "missed", "equivalent"
+SANITIZERS = {"address": "address,undefined", "thread": "thread"}
+SLOWER = 5  # a test with a sanitizer, at most
+UNITS = {"unit", "contract", "fault", "fuzz"}
+# As .ci/run sets them for all but the units
+OF_PROGRAMS = {"ASAN_OPTIONS": "halt_on_error=1:abort_on_error=1:detect_leaks=0:verify_asan_link_order=0:use_sigaltstack=0",
+               "UBSAN_OPTIONS": "halt_on_error=1:abort_on_error=1"}
+
+
+def is_run(test, sanitizer, tree):
+    """Whether .ci/run has the test with that sanitizer."""
+    if sanitizer == "thread":
+        return "unit" in test.suites or test.name in ("threads", "stripe-threads", "stream-threads", "preload-captures")
+    if sanitizer == "address" and "preload" in test.suites:
+        with open(os.path.join(tree, ".ci", "run"), encoding="utf-8") as file:
+            lists = re.findall(r"^address\+?=\(preload-\{([^}]*)\}\)$", file.read(), re.M)
+        return test.name.replace("preload-", "") in ",".join(lists).split(",")
+    return True
+
+
+def environment_of(test, sanitizer):
+    return OF_PROGRAMS if sanitizer == "address" and not test.suites & UNITS else {}
+
+
+class Suite:
+    """The copy of the tree, and what its tests say of an edit."""
+
+    def __init__(self, folder, reach, sanitizer=None):
+        options = ["-Db_sanitize=" + SANITIZERS[sanitizer], "-Db_lundef=false"] if sanitizer else []
+        self.tree, self.reach, self.sanitizer = Tree(folder, *options), reach, sanitizer
+        with open(os.path.join(self.tree.build, "compile_commands.json"), encoding="utf-8") as file:
+            self.objects = {}
+            for command in json.load(file):
+                path = os.path.relpath(os.path.join(command["directory"], command["file"]), self.tree.source)
+                self.objects.setdefault(path, []).append(command["output"])
+        self.tests = {test.name: test for test in tests_of(self.tree.build) if is_run(test, sanitizer, self.tree.source)}
+
+    def code(self, path):
+        """What the objects of a file consist of, but for debug information; None if the compiler says anything."""
+        outputs = self.objects.get(path, [])
+        status, out = run_quietly(["ninja", "-C", self.tree.build] + outputs)
+        if status != 0 or not outputs or "warning:" in out:
+            return None
+        content = b""
+        with tempfile.TemporaryDirectory() as folder:
+            for output in outputs:
+                bare = os.path.join(folder, "o")
+                subprocess.run(["objcopy", "--strip-debug", "--remove-section=.comment",
+                                os.path.join(self.tree.build, output), bare], check=True)
+                with open(bare, "rb") as file:
+                    content += file.read()
+        return content
+
+    def red(self, names):
+        """The first test of these that is red, or None."""
+        status, out = run_quietly(["ninja", "-C", self.tree.build])
+        if status != 0:
+            return "the build"
+        # A test of which the reach knows nothing is newer than it
+        for name in [name for name in self.tests if name not in self.reach.tests] + names:
+            if name in self.tests:
+                limit_s = min(self.tests[name].timeout_s, 60 + 20 * self.reach.tests.get(name, 10))
+                if not self.is_green(name, limit_s * (SLOWER if self.sanitizer else 1)):
+                    return name
+        return None
+
+    def is_green(self, name, limit_s):
+        status, _ = self.tests[name].run(self.tree.build, limit_s, **environment_of(self.tests[name], self.sanitizer))
+        return status in (0, SKIPPED)
+
+    def try_edit(self, path, text, function, edit):
+        """The result, or None: it does not compile."""
+        whole = os.path.join(self.tree.source, path)
+        before, after = mutations.differing(text, edit)
+        result = {"file": path, "line": edit.line, "function": function.name, "kind": edit.kind, "before": before,
+                  "after": after}
+        good = self.code(path)
+        try:
+            with open(whole, "w", encoding="utf-8") as file:
+                file.write(mutations.applied(text, edit))
+            code = self.code(path)
+            if code is None:
+                return None
+            if code == good:
+                return dict(result, result=EQUIVALENT, by=None, seconds=0)
+            began = time.monotonic()
+            names = self.reach.names(path, text, *mutations.lines_of(text, function, edit))
+            red = self.red(names)
+            result.update(result=NOTICED if red else MISSED, by=red, asked=len(names), seconds=round(time.monotonic() - began))
+        finally:
+            with open(whole, "w", encoding="utf-8") as file:
+                file.write(text)
+        return self.confirmed(result) if self.sanitizer and red in self.tests else result
+
+    def confirmed(self, result):
+        """With a sanitizer: a test that is red without the edit, too, says nothing, now and later."""
+        self.tree.must("ninja", "-C", self.tree.build)
+        if self.is_green(result["by"], self.tests[result["by"]].timeout_s):
+            return dict(result, by="%s, sanitizer %s" % (result["by"], self.sanitizer))
+        del self.tests[result["by"]]
+        return dict(result, result=MISSED, by=None)
