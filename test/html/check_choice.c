@@ -117,6 +117,18 @@ START_TEST(test_the_sum_of_the_rest_is_kept)
 }
 END_TEST
 
+START_TEST(test_what_began_before_the_range_is_in_its_first_moment)
+{
+  gp_choice_t choice;
+  choose(&choice, ALL, 4, 12, 0); /* kept: not pooled, and held at the end */
+  ck_assert_uint_eq(choice.rest[0].device, 0);
+  ck_assert_uint_eq(choice.events[choice.rest[0].moment], 4);
+  ck_assert_uint_eq(choice.rest[0].requested, 1000 + 12 + 11);
+  ck_assert_uint_eq(choice.rest[0].allocated, 1024 + 16 + 16);
+  gp_choice_fini(&choice);
+}
+END_TEST
+
 START_TEST(test_a_device_alone)
 {
   gp_choice_t choice;
@@ -170,6 +182,7 @@ static Suite *suite(void)
   tcase_add_test(tests, test_the_largest_and_longest_stay);
   tcase_add_test(tests, test_what_is_needed_stays_whatever_its_size);
   tcase_add_test(tests, test_the_sum_of_the_rest_is_kept);
+  tcase_add_test(tests, test_what_began_before_the_range_is_in_its_first_moment);
   tcase_add_test(tests, test_a_device_alone);
   tcase_add_test(tests, test_a_range_begins_at_nought);
   tcase_add_test(tests, test_lives_are_sorted_by_their_begin);

@@ -229,6 +229,16 @@ class Recover(PreloadCase):
         self.assertEqual(self.left(), [])
         self.assertEqual(self.tool("recover").returncode, 3)
 
+    def test_the_newest_and_how_many_there_are(self):
+        self.start("exits", "_exit").communicate()
+        self.assertNotIn("left", self.tool("recover", "-o", "-").stderr)
+        second = self.start("exits", "_exit")
+        second.communicate()
+        both = self.tool("recover", "-o", "-")
+        self.assertIn("gpupool: 2 records are left; this is the newest, gpupool recover --list shows all\n", both.stderr)
+        self.assertEqual(json.loads(both.stdout)["process"]["pid"], second.pid)
+        self.assertNotIn("left", self.tool("recover", str(second.pid), "-o", "-").stderr)
+
     def test_output_is_not_overwritten(self):
         self.start("exits", "_exit").communicate()
         self.assertEqual(self.tool("recover", "-o", "here.json").returncode, 0)

@@ -91,6 +91,29 @@ START_TEST(test_nothing_is_cut_from_a_closed_segment)
 }
 END_TEST
 
+/* Whole chunks of mapped memory that lie in a run of idle blocks can go back; what a chunk has beyond the run
+ * cannot. */
+START_TEST(test_of_mapped_memory_whole_chunks_can_go_back)
+{
+  enum { FIRST = 64 * GP_MIB };
+  gp_chunk_t chunks[4];
+  gp_range_t range = {.chunks = chunks, .count = 4, .capacity = 4};
+
+  for (size_t i = 0; i < 4; i++)
+    chunks[i] = (gp_chunk_t){.address = FIRST + i * 4 * GP_MIB, .size = 4 * GP_MIB};
+  range.segment = (gp_segment_t){.range = &range};
+  add(&range.segment, "LLIIIIIIIIILIIII"); /* a chunk has four of them */
+  uint64_t address = FIRST;
+  GP_LIST_EACH(&context->blocks, gp_block_t, all, block) {
+    block->address = address;
+    address += block->size;
+  }
+  count();
+  ck_assert_uint_eq(oom.quiet_in_pieces, (2 + 3) * GP_MIB);
+  ck_assert_uint_eq(oom.quiet_largest, 9 * GP_MIB);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("oom_pieces");
@@ -100,6 +123,7 @@ int main(void)
   tcase_add_test(tcase, test_what_the_device_uses_joins_what_is_idle);
   tcase_add_test(tcase, test_a_segment_without_holders_can_go_back);
   tcase_add_test(tcase, test_nothing_is_cut_from_a_closed_segment);
+  tcase_add_test(tcase, test_of_mapped_memory_whole_chunks_can_go_back);
   suite_add_tcase(suite, tcase);
   return gp_check_main(suite);
 }

@@ -585,6 +585,7 @@ class Summary(Case):
         self.assertEqual(len(device["biggest_live"]), 10)
         self.assertEqual(device["biggest_live"][0], {"requested_size": MIB, "count": 3, "bytes": 3 * MIB})
         self.assertEqual(device["biggest_live"][1], {"requested_size": 100, "count": 5, "bytes": 5 * 512})
+        self.assertEqual([group["requested_size"] for group in device["biggest_live"]], [MIB, 100] + list(range(1, 9)))
         self.assertIn("4 other sizes", self.summary(snapshot_of(segments=segments)).stdout)
 
     def test_one_device(self):
