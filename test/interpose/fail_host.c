@@ -91,14 +91,16 @@ static void *real(const char *name)
     return next arguments;                                                                                   \
   }
 
-/* Not through dlsym, which may allocate. */
+/* Not through dlsym, which may allocate. The leak checker's are there only if it is preloaded, too. */
 extern void *__libc_malloc(size_t bytes);
 extern void *__libc_calloc(size_t count, size_t bytes);
+extern void *__interceptor_malloc(size_t bytes) __attribute__((weak));
+extern void *__interceptor_calloc(size_t count, size_t bytes) __attribute__((weak));
 
 __attribute__((visibility("default"))) void *malloc(size_t bytes)
 {
   if (!is_refused("malloc", __builtin_return_address(0)))
-    return __libc_malloc(bytes);
+    return __interceptor_malloc ? __interceptor_malloc(bytes) : __libc_malloc(bytes);
   errno = ENOMEM;
   return NULL;
 }
@@ -106,7 +108,7 @@ __attribute__((visibility("default"))) void *malloc(size_t bytes)
 __attribute__((visibility("default"))) void *calloc(size_t count, size_t bytes)
 {
   if (!is_refused("calloc", __builtin_return_address(0)))
-    return __libc_calloc(count, bytes);
+    return __interceptor_calloc ? __interceptor_calloc(count, bytes) : __libc_calloc(count, bytes);
   errno = ENOMEM;
   return NULL;
 }

@@ -31,6 +31,7 @@ VIRTUAL_CLOCK = os.environ.get("GP_VIRTUAL_CLOCK")
 SIM = os.environ["GP_SIM"]
 PROG = os.environ["GP_PROG"]
 SOURCE = os.environ["GP_SOURCE"]
+LEAK_CHECKER = os.environ.get("GP_LEAK_CHECKER")  # a library; unset or empty where there is none
 SANITIZED = os.environ.get("GP_SANITIZED", "none") != "none"  # built with a sanitizer
 QUICK = os.environ.get("GP_QUICK") == "1"  # some places where all could be tried: `meson test --setup quick`
 EPOCH = os.environ.get("GP_EPOCH", "1") == "1"  # reuse mode epoch is in the build
@@ -201,6 +202,7 @@ class Places:
 
 class PreloadCase(unittest.TestCase):
     maxDiff = None
+    leaks_are_errors = False  # programs that lose host memory under the library, it or they, end with status 23
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="gpupool-test-")
@@ -248,6 +250,8 @@ class PreloadCase(unittest.TestCase):
         if virtual_clock and preload == LIBRARY:
             preload = SYSTEM_CLOCK_LIBRARY
         libraries = [preload] * bool(preload) + [VIRTUAL_CLOCK] * virtual_clock
+        if preload and self.leaks_are_errors and LEAK_CHECKER:
+            libraries.append(LEAK_CHECKER)
         if libraries:
             env["LD_PRELOAD"] = ":".join([env.get("LD_PRELOAD", "")] + libraries).lstrip(":")
         if preload:

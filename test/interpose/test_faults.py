@@ -23,6 +23,8 @@ ROWS = 40  # of the trace: enough for misses, hits and frees
 class Scenario(PreloadCase):
     """The program test/prog/scenario.c, which touches everything."""
 
+    leaks_are_errors = True
+
     def run_scenario(self, preload=LIBRARY, **settings):
         return self.run_program("scenario", TOO_MUCH, preload=preload, timeout=60, SIMCUDA_CAPACITY=CAPACITY, **settings)
 
