@@ -15,6 +15,8 @@ PROBES = {  # case of capture_ends -> allocations that it makes while a capture 
 
 
 class Captures(PreloadCase):
+    leaks_are_errors = True
+
     def expect_same(self, case, probes, **settings):
         """As without the library; what was asked for during the capture is the driver's, what came after is pooled."""
         plain = self.run_program("capture_ends", case, preload=None, timeout=60, **settings)
@@ -81,6 +83,8 @@ BESIDE = {"relaxed": (4, 2), "relaxed_own": (4, 2), "thread": (4, 2), "thread_ow
 
 
 class Beside(PreloadCase):
+    leaks_are_errors = True
+
     def check(self, case, hits, forwarded, **settings):
         plain = self.run_program("capture_beside", case, preload=None, timeout=60, **settings)
         run = self.run_program("capture_beside", case, timeout=60, log=True, **settings)
@@ -117,6 +121,8 @@ class Beside(PreloadCase):
 
 
 class GraphMemory(PreloadCase):
+    leaks_are_errors = True
+
     def test_as_without_the_library(self):
         """What graphs hold, what is in it and who may free it, beside memory that the pool keeps."""
         for case in self.run_program("graph_memory", preload=None).out.split():

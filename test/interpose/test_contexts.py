@@ -12,6 +12,8 @@ COME_INTO_USE = ("push", "push_v1", "set", "create", "create_v3", "create_v4", "
 
 
 class Waits(PreloadCase):
+    leaks_are_errors = True
+
     def expect_copy(self, *args, **settings):
         run = self.run_program("waits", *args, timeout=60, **settings)
         self.assertEqual((run.status, run.out), (0, "the copy holds 1\n"), run.err)
@@ -43,6 +45,8 @@ class Waits(PreloadCase):
 class Contextless(PreloadCase):
     """Calls that need no context may have the library ask the driver what is complete."""
 
+    leaks_are_errors = True
+
     def test_a_fence_asked_without_a_context_loses_none(self):
         for case, call in (("record", "cuCtxRecordEvent"), ("query", "cuEventQuery")):
             with self.subTest(case=case):
@@ -63,6 +67,8 @@ HITS = {"created_v1": 4, "detached_last": 4, "detached_first": 5, "reset_beside"
 
 class Ends(PreloadCase):
     """Memory ends with its context, and with no other."""
+
+    leaks_are_errors = True
 
     def test_every_end(self):
         self.assertEqual(set(self.run_program("context_life", preload=None).out.split()), set(HITS))

@@ -13,6 +13,8 @@ DRIVERS = ("11040", "12040", "13000")
 
 
 class Errors(PreloadCase):
+    leaks_are_errors = True
+
     def run_scenario(self, *args, **settings):
         return self.run_program("scenario", *args, timeout=60, **settings)
 
