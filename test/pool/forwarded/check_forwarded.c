@@ -283,6 +283,24 @@ START_TEST(test_what_was_counted_too_much_goes_back)
 }
 END_TEST
 
+START_TEST(test_memory_of_the_host_has_its_own_sum)
+{
+  const gp_forwarded_t memory = {.address = 1 << 30, .size = 3 * GP_MIB, .kind = GP_FORWARDED_HOST};
+  gp_forwarded_t found;
+
+  begin(NULL, 64 * GP_MIB, true);
+  ck_assert(gp_engine_forwarded_reserve(engine, context, memory.size, memory.kind));
+  gp_engine_forwarded_commit(engine, context, &memory, 0);
+  ck_assert_uint_eq(stats().pinned_host_bytes.current, memory.size);
+  ck_assert(gp_engine_check(engine));
+  ck_assert(gp_engine_forwarded_take(engine, GP_SPACE_POINTER, memory.address, &found));
+  gp_engine_forwarded_freed(engine, &found, 0, 0);
+  ck_assert_uint_eq(stats().pinned_host_bytes.current, 0);
+  ck_assert(gp_engine_check(engine));
+  stop();
+}
+END_TEST
+
 /* 3 MiB take two whole pages, of which the pool knew; without the pool the device does. */
 START_TEST(test_memory_without_its_pool_is_counted_in_whole_pages)
 {
@@ -322,6 +340,7 @@ int main(void)
   tcase_add_test(tests, test_beside_a_capture_the_driver_is_asked_where_nothing_is_known);
   tcase_add_test(tests, test_a_lost_context_takes_its_records_along);
   tcase_add_test(tests, test_what_was_counted_too_much_goes_back);
+  tcase_add_test(tests, test_memory_of_the_host_has_its_own_sum);
   tcase_add_test(tests, test_memory_without_its_pool_is_counted_in_whole_pages);
   suite_add_tcase(suite, tests);
   return gp_check_main(suite);
