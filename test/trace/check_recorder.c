@@ -3,9 +3,11 @@
  */
 #include <check.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -169,6 +171,44 @@ START_TEST(test_wrap_keeps_a_suffix)
   for (size_t i = 0; i < history.count; i++)
     ck_assert_uint_eq(nth(i)->block_id, history.dropped + 1 + i);
   ck_assert_uint_eq(history.since_ns, 1000 * history.dropped);
+}
+END_TEST
+
+/* From here on this process, which is one test's own, gets so many bytes of address space more. */
+static void limit_room(size_t bytes)
+{
+  unsigned long pages;
+  FILE *file = fopen("/proc/self/statm", "r");
+  ck_assert_ptr_nonnull(file);
+  ck_assert_int_eq(fscanf(file, "%lu", &pages), 1);
+  (void)fclose(file);
+  struct rlimit limit;
+  ck_assert_int_eq(getrlimit(RLIMIT_AS, &limit), 0);
+  limit.rlim_cur = pages * (size_t)sysconf(_SC_PAGESIZE) + bytes;
+  ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
+}
+
+START_TEST(test_where_there_is_less_room_half_as_many_events_are_kept)
+{
+  static const char *const settings[] = {
+      "GPUPOOL_TRACE_EVENTS=4194304", "GPUPOOL_TRACE_EVENTS=2097152", "GPUPOOL_TRACE_EVENTS=1048576"};
+  size_t bytes[3];
+  for (int i = 0; i < 3; i++) {
+    make_recorder(settings[i], NULL);
+    bytes[i] = recorder->region.bytes;
+    gp_recorder_destroy(recorder);
+  }
+  limit_room((bytes[1] + bytes[2]) / 2);
+  make_recorder(settings[0], NULL);
+  ck_assert_uint_eq(recorder->region.bytes, bytes[2]);
+}
+END_TEST
+
+START_TEST(test_without_room_there_is_no_recorder)
+{
+  limit_room(4 << 20);
+  ck_assert_ptr_null(
+      gp_recorder_create(fake_options("GPUPOOL_TRACE_EVENTS=4194304", NULL, NULL), fake_clock, NULL));
 }
 END_TEST
 
@@ -542,6 +582,8 @@ int main(void)
   tcase_add_test(tcase, test_long_durations_keep_their_magnitude);
   tcase_add_test(tcase, test_nothing_is_dropped_within_the_capacity);
   tcase_add_test(tcase, test_wrap_keeps_a_suffix);
+  tcase_add_test(tcase, test_where_there_is_less_room_half_as_many_events_are_kept);
+  tcase_add_test(tcase, test_without_room_there_is_no_recorder);
   tcase_add_test(tcase, test_two_threads_merge_in_order);
   tcase_add_test(tcase, test_equal_times_go_by_block_then_arrival);
   tcase_add_test(tcase, test_order_of_one_device_is_that_of_arrival);
