@@ -123,6 +123,18 @@ START_TEST(test_file_is_complete_and_private)
 }
 END_TEST
 
+START_TEST(test_versions_are_those_that_were_set)
+{
+  make_recorder("GPUPOOL_OUTPUT=snap.json", NULL);
+  ck_assert_int_eq(write_snapshot(), 0);
+  ck_assert_ptr_nonnull(strstr(read_file("snap.json"), "\"driver_version\":null,\"runtime_version\":null}"));
+  gp_recorder_set_versions(recorder, 13000, 12090);
+  ck_assert_int_eq(write_snapshot(), 0);
+  ck_assert_ptr_nonnull(
+      strstr(read_file("snap.json.1"), "\"driver_version\":13000,\"runtime_version\":12090}"));
+}
+END_TEST
+
 START_TEST(test_nothing_is_overwritten)
 {
   make_recorder("GPUPOOL_OUTPUT=snap.json", NULL);
@@ -481,6 +493,7 @@ int main(void)
   tcase_add_checked_fixture(tcase, setup, teardown);
   tcase_set_timeout(tcase, 60);
   tcase_add_test(tcase, test_file_is_complete_and_private);
+  tcase_add_test(tcase, test_versions_are_those_that_were_set);
   tcase_add_test(tcase, test_nothing_is_overwritten);
   tcase_add_test(tcase, test_dangling_link_is_not_followed);
   tcase_add_test(tcase, test_stale_temporary_file_is_left_alone);
