@@ -23,7 +23,7 @@ if [ "${1:-}" = --all ]; then
 elif [ $# -eq 0 ]; then
   # Fewer cases: of tests that read GP_QUICK
   echo "== left out, for --all: $(meson test -C build --no-rebuild --list --suite long | sed 's|.* / ||' | paste -sd ' '), most cases of" \
-    "fault, preload-{export,faults,ordered,replay,replay_tool,resolve}, reuse-*, ring-*"
+    "fault, html-page, preload-{export,faults,ordered,replay,replay_tool,resolve}, reuse-*, ring-*"
   set -- --setup quick
 fi
 echo "== tests"

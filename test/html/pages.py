@@ -103,7 +103,8 @@ class Case(unittest.TestCase):
 
     def table(self, page, which):
         """Opens one of the tables."""
-        self.show(page, "tables")
+        if page.evaluate("gpupoolPage.selection.state.view") != "tables":
+            self.show(page, "tables")
         page.evaluate("document.querySelector('.tables [data-id=%s]').click()" % which)
         page.settle()
 

@@ -14,6 +14,7 @@ import pages
 import test_import
 
 VIEWS = ("findings", "bands", "addresses", "state", "flame", "tables")
+QUICK = os.environ.get("GP_QUICK") == "1"
 TABLES = ("owners", "held", "sizes", "threads", "streams", "events")
 
 
@@ -111,8 +112,9 @@ class Damaged(pages.Case):
             before, data, behind = self.parts(text)
             at = int(len(data) * at)
             return before + data[:at] + to + data[at + len(to):] + behind
-        for at in (0, 0.01, 0.3, 0.6, 0.95):
-            for to in ("AAAA", "\u20ac", "????????"):
+        places, changes = (0, 0.01, 0.3, 0.6, 0.95), ("AAAA", "\u20ac", "????????")
+        for i, at in enumerate(places):
+            for to in changes if not QUICK else changes[i % len(changes):][:1]:
                 with self.subTest(at=at, to=to):
                     self.assertRegex(self.opened(lambda text: change(text, at, to)), "damaged.*(cut or changed|length|begin|ends|header)")
 
