@@ -101,7 +101,7 @@ START_TEST(test_of_mapped_memory_whole_chunks_can_go_back)
 
   for (size_t i = 0; i < 4; i++)
     chunks[i] = (gp_chunk_t){.address = FIRST + i * 4 * GP_MIB, .size = 4 * GP_MIB};
-  range.segment = (gp_segment_t){.range = &range};
+  range.segment = (gp_segment_t){.context = context, .range = &range};
   add(&range.segment, "LLIIIIIIIIILIIII"); /* a chunk has four of them */
   uint64_t address = FIRST;
   GP_LIST_EACH(&context->blocks, gp_block_t, all, block) {
