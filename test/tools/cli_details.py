@@ -12,8 +12,8 @@ import sys
 import unittest
 
 import cli
-from cli import MIB, gauge, snapshot_of
-from report_case import Program, Reports, ordinary
+from cli import MIB, device_of, gauge, snapshot_of
+from report_case import FRAMES, STACKS, Program, Reports, fragmented, ordinary
 
 
 def torch_snapshot(segments, live, traces=()):
@@ -266,6 +266,78 @@ class Order(Reports):
             text = self.report(snapshot, "--ascii", *options).stdout
             sizes = re.findall(r"(?m)^ +(\d+) MiB +1 +\d+ MiB  ", text)
             self.assertEqual(sizes, ["64", "3", "2", "1"][:2 if options else 4])
+
+    def test_why_idle_memory_did_not_help(self):
+        oom = {"time_ns": 40000, "device": 0, "requested": 40 * MIB, "live": 0, "cached": 0, "largest_free": 16 * MIB}
+        program = fragmented()
+        program.free(program.alloc(16 * MIB, stack=1))
+        self.assertIn("Memory ran out for 40 MiB: the largest idle block was 16 MiB, too small for it, and of the 36 MiB that were "
+                      "idle only 16 MiB could go back to the driver: the rest is in segments with blocks in use.",
+                      " ".join(self.report(program.snapshot(reason="oom", oom=oom), command="frag").stdout.split()))
+        program = Program()
+        program.alloc(10 * MIB, stack=0)
+        self.assertIn("the largest idle block was 16 MiB, too small for it; all that was idle went back to the driver, and that "
+                      "was not enough.", " ".join(self.report(program.snapshot(reason="oom", oom=oom), command="frag").stdout.split()))
+        oom["requested"] = 3 * MIB
+        self.assertIn("Memory ran out for 3 MiB, though a block of 16 MiB was idle: it was too large to be handed out for that.",
+                      " ".join(self.report(program.snapshot(reason="oom", oom=oom), command="frag").stdout.split()))
+
+
+class Differences(Reports):
+    def compare(self, before, after, *options):
+        return self.run_tool("diff", self.write("a.json", before), self.write("b.json", after), *options).stdout
+
+    def test_shares_have_their_column(self):
+        """Of what it was; what is beyond the column is not printed in its neighbour's."""
+        before, after = ordinary().snapshot(devices=[device_of(0, cache_hits=10, cache_misses=10, driver_allocs=4)]), ordinary().snapshot(
+            devices=[device_of(0, cache_hits=1009, cache_misses=20000, driver_frees=4)])
+        text = self.compare(before, after)
+        self.assertRegex(text, r"(?m)^  hits +10 +1,009 +\+999 +\+9990\.0%$")
+        self.assertRegex(text, r"(?m)^  misses +10 +20,000 +\+19,990 +>10000%$")
+        self.assertRegex(text, r"(?m)^  driver allocations +4 +0 +-4 +gone$")
+        self.assertRegex(text, r"(?m)^  driver frees +0 +4 +\+4 +new$")
+
+    def test_only_the_largest_differences(self):
+        after = ordinary()
+        for stack, size in ((0, 100), (1, 50), (3, 20)):
+            after.alloc(size * MIB, stack=stack)
+        for options, rest in ((("-n", "1",), "2 others"), (("-n", "2"), "1 other"), (("-n", "0",), None), ((), None)):
+            text = self.compare(ordinary().snapshot(), after.snapshot(), *options)
+            self.assertEqual("with less difference" in text, rest is not None)
+            self.assertEqual(text.count("a::very"), options != ("-n", "1"))
+            if rest:
+                self.assertIn("\nand %s with less difference; -n 0 shows all\n" % rest, text)
+        after = ordinary()
+        for i in range(16):  # without stacks each size has a row
+            after.alloc((100 + i) * MIB)
+        text = self.compare(ordinary(False).snapshot(), after.snapshot(), "--sort=total")
+        self.assertIn("\nand 1 other with less difference; -n 0 shows all\n", text)
+
+
+class Stacks(Reports):
+    command = "sites"
+
+    def test_an_empty_stack_is_named(self):
+        program = Program()
+        program.alloc(5 * MIB, stack=4)
+        program.alloc(7 * MIB, stack=0)
+        snapshot = program.snapshot(stacks=STACKS + [[]])
+        self.assertEqual([site["flat"]["live"] for site in self.facts(snapshot)["sites"] if site["name"] == "(empty stack)"], [{"bytes": 5 * MIB, "count": 1}])
+        text = self.report(snapshot, command="leaks").stdout
+        self.assertIn("5,242,880 bytes (5 MiB) leaked in 1 allocation on device 0", text)
+        self.assertEqual(text.count("    (an empty stack)\n"), 1)
+        self.assertRegex(self.report(snapshot, "--tree").stdout, r"\n +5 MiB +41\.7%  \(empty stack\)\n")
+
+    def test_the_tree_has_the_largest_owners(self):
+        text = self.report(ordinary(), "--tree", "--sort=total", "-n", "1").stdout
+        self.assertIn("Cache::grow()", text)
+        self.assertIn("\nand 2 others with less; -n 0 shows all\n", text)
+        self.assertIn("\nand 1 other with less; -n 0 shows all\n", self.report(ordinary(), "--tree", "--sort=total", "-n", "2").stdout)
+        whole = self.report(ordinary(), "--tree", "--sort=total", "-n", "0").stdout
+        self.assertNotIn("with less", whole)
+        self.assertNotIn(FRAMES[4]["function"], whole)
+        self.assertRegex(self.report(ordinary(), "--tree", "--sort=total", "-n", "0", "--wide").stdout,
+                         r"(?m)^ +2 MiB +[0-9.]+%  " + FRAMES[4]["function"] + r" long\.cu:7$")
 
 
 class Killed(Reports):

@@ -13,6 +13,7 @@ import cli
 from cli import MIB, USAGE
 from report_case import ACTIONS, Program, Reports, ordinary
 
+NO_TIMES = "its events have no times"
 LOAD, GROW = "Model::load(std::string const&)", "Cache::grow()"
 
 
@@ -29,6 +30,21 @@ def two_devices():
     program.alloc(2 * MIB, stack=0)  # 12, 13
     program.free(kept)  # 14, 15
     return program
+
+
+def without_times():
+    """As older versions of PyTorch write it, of two devices: 0 holds 60 MiB and then 10, 1 holds 50 and runs out of memory."""
+    def entry(action, address, size):
+        return {"action": action, "addr": address << 32, "size": size * MIB, "stream": 0, "frames": []}
+    traces = [[entry("segment_alloc", 1, 60), entry("alloc", 1, 60), entry("free_requested", 1, 60), entry("free_completed", 1, 60),
+               entry("alloc", 1, 10)], [entry("segment_alloc", 2, 50), entry("alloc", 2, 50), entry("oom", 0, 40)]]
+    def segment(device, size, *blocks):
+        address = device + 1 << 32
+        return {"device": device, "address": address, "total_size": size * MIB, "stream": 0, "segment_type": "large",
+                "allocated_size": 0, "active_size": 0, "blocks": [
+                    {"size": part * MIB, "requested_size": part * MIB, "state": state, "frames": []} for part, state in blocks]}
+    return {"segments": [segment(0, 60, (10, "active_allocated"), (50, "inactive")), segment(1, 50, (50, "active_allocated"))],
+            "device_traces": traces}
 
 
 class Moments(Reports):
@@ -131,6 +147,36 @@ class Moments(Reports):
         oom.update(device=0, requested=500 * MIB, time_ns=12000)
         facts = self.facts(two_devices().snapshot(reason="oom", oom=oom), "--at=oom")
         self.assertEqual((facts["at"]["oom"], facts["at"]["event"]), (2, 11))
+
+    def sizes(self, *arguments):
+        """What is live then, in MiB: without stacks its sizes are its names."""
+        facts = self.facts(without_times(), *arguments)
+        return facts, [site["flat"]["live"]["bytes"] // MIB for site in facts["sites"] if site["flat"]["live"]["bytes"]]
+
+    def test_without_times_a_moment_is_of_one_device(self):
+        facts, sizes = self.sizes("--at=peak")
+        self.assertEqual((facts["at"]["device"], facts["at"]["event"], sizes), (0, 1, [60]))
+        facts, sizes = self.sizes("--at=4")
+        self.assertEqual((facts["at"]["device"], sizes), (0, [10]))
+        facts, sizes = self.sizes("--at=6")
+        self.assertEqual((facts["at"]["device"], sizes), (1, [50]))
+        facts, sizes = self.sizes("--at=oom")
+        self.assertEqual((facts["at"]["device"], facts["at"]["oom"], sizes), (1, 1, [50]))
+        self.assertEqual(self.sizes("--at=oom", "--device=1")[1], [50])
+        self.assertEqual(self.sizes("--at=2", "--device=1")[1], [])
+        self.assertIn("The events have no times: what one device held when another held most is not known.",
+                      " ".join(self.report(without_times()).stdout.split()))
+        self.assertIn("held after event 4 on device 0, by size", " ".join(self.report(without_times(), "--at=4").stdout.split()))
+
+    def test_without_times_what_another_device_held_is_not_known(self):
+        for command in self.commands:
+            for options, part in ((("--at=oom=1", "--device=0"), "what device 0 held when memory ran out on device 1 is not known"),
+                                  (("--at=1s",), "--at takes the number of an event, as in --at 7")):
+                result = self.report(without_times(), *options, command=command, status=USAGE)
+                self.one_line(result.stderr)
+                self.assertIn("%s" % NO_TIMES + (": " if "1s" not in options[0] else "; ") + part, result.stderr)
+        result = self.report(without_times(), "--at=oom", "--device=0", status=USAGE)
+        self.assertIn("there is no out-of-memory event on device 0 in it", result.stderr)
 
     def test_the_map_of_that_moment(self):
         facts = self.facts_of("frag", "--at=oom")

@@ -10,7 +10,7 @@ import sys
 import unittest
 
 import cli
-from cli import INPUT, MIB, USAGE
+from cli import INPUT, MIB, USAGE, device_of, gauge
 from report_case import Program, Reports
 
 TRACE = "op,id,size,stream\n"
@@ -227,6 +227,38 @@ class Replay(Reports):
         self.assertEqual(text.count("Next: "), 1)
         self.assertIn("\n\ngpupool replay: %s\n" % paths[1], text)
         self.assertTrue(text.endswith("Next: gpupool tune %s\n" % paths[1]), text)
+
+    def test_the_row_of_the_recording(self):
+        """By the pool's own statistics: of the devices with requests, added up."""
+        program = Requests()
+        for device in (0, 1):
+            program.free(program.alloc(32 * MIB, device=device))
+        stats = dict(reserved_bytes=gauge(0, 40 * MIB), driver_allocs=3, driver_frees=1, deferred_bytes=gauge(0, 8 * MIB), cache_hits=1,
+                     cache_misses=3)
+        snapshot = program.snapshot(devices=[device_of(i, **stats) for i in range(3)], settings={"type": "naive"})
+        path = self.write("s.json", snapshot)
+        text = self.run_tool("replay", path, "--type=round").stdout
+        self.assertRegex(text, r"(?m)^  recorded +80 MiB +1\.25 +25\.0% +8 +- +- +16 MiB$")
+        self.assertIn("\nrecorded: gpupool, type naive, by its own statistics\n", text)
+        # Without hits and misses there is no rate, and without memory of the driver's no row.
+        for device in snapshot["devices"]:
+            device["stats"].update(cache_hits=0, cache_misses=0)
+        self.assertRegex(self.run_tool("replay", self.write("s.json", snapshot)).stdout, r"(?m)^  recorded +80 MiB +1\.25 +- +8 +- ")
+        self.assertNotIn("\n  recorded", self.run_tool("replay", self.write("s.json", program.snapshot())).stdout)
+
+    def test_when_memory_is_ready_is_said(self):
+        path = self.write("trace.csv", rows("1+32", "1-"))
+        for options, words in (((), "before the next request"), (("--ready=at-once",), "before the next request"),
+                               (("--ready=sync=7",), "at a synchronization after each 7 requests"),
+                               (("--ready=lag=9",), "9 requests later; the program never synchronizes")):
+            self.assertIn("\nready      %s\n" % words, self.run_tool("replay", path, *options).stdout)
+
+    def test_what_was_not_recorded_is_said(self):
+        row = "8,00:00:00.000003,free,0x%d,5,0x2\n"
+        path = self.write("rmm.csv", RMM + row % 1)
+        self.assertIn("\nmissing    what 1 free was about: allocated before, and left out\n", self.run_tool("replay", path).stdout)
+        path = self.write("rmm.csv", RMM + row % 1 + row % 2)
+        self.assertIn("\nmissing    what 2 frees was about: allocated before, and left out\n", self.run_tool("replay", path).stdout)
 
     def test_the_text(self):
         text = self.run_tool("replay", self.write("trace.csv", rows("1+32", "1-", "2+32"))).stdout

@@ -437,6 +437,19 @@ class Timeline(Reports):
                       " ".join(text.split()))
         self.assertIn("21.0 us: memory ran out for 7 MiB", text)
 
+    def test_the_first_five_times_that_memory_ran_out(self):
+        program = ordinary()
+        for size in range(5):
+            program.event("oom", size=(size + 1) * MIB)
+        text = self.report(program).stdout
+        self.assertIn("memory ran out for 5 MiB", text)
+        self.assertNotIn("more time", text)
+        for size, rest in ((6, "1 more time"), (7, "2 more times")):
+            program.event("oom", size=size * MIB)
+            text = self.report(program).stdout
+            self.assertIn("  and %s\n" % rest, text)
+            self.assertEqual(text.count("memory ran out for"), 5)
+
     def test_characters_are_those_of_the_locale(self):
         for arguments, environment, braille in (([], {"LC_ALL": "C.UTF-8"}, True), ([], {"LC_ALL": "C"}, False),
                                                 (["--ascii"], {"LC_ALL": "C.UTF-8"}, False)):

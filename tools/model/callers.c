@@ -58,8 +58,8 @@ static int add_stack(
   char name[NAME_BYTES];
   int depth = 1;
 
-  if (place == SIZE_MAX || !gp_stack_owner_text(snapshot, stack, &text))
-    return 0;
+  if (!gp_stack_owner_text(snapshot, stack, &text)) /* what it holds is in the sum, and so in the list */
+    return add(at, GP_SITE_EMPTY, amount, &at) ? 0 : ENOMEM;
   if (!add(at, gp_owner_describe(&text, name, sizeof(name)), amount, &at))
     return ENOMEM;
   for (size_t k = place + 1; k < stacks->first[stack + 1] && depth < GP_CALLERS_DEEPEST; k++) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pool/util/assert.h"
 #include "tools/model/memory.h"
 #include "tools/output.h"
 #include "tools/tool.h"
@@ -51,8 +52,7 @@ static void find_largest(gp_moments_t *moments, const gp_lifetimes_t *lifetimes,
   uint64_t bytes, most = 0;
   for (size_t i = 0; i < snapshot->device_count; i++) {
     int device = snapshot->devices[i].device;
-    if (!gp_filter_has_device(filter, device))
-      continue;
+    gp_assert(gp_filter_has_device(filter, device)); /* who filters one asks for no other */
     uint32_t moment = gp_memory_peak(lifetimes, filter, device, &bytes);
     if (bytes <= most)
       continue;

@@ -217,7 +217,7 @@ char *gp_site_owner(const gp_snapshot_t *snapshot, int stack, gp_site_by_t by, c
   gp_owner_text_t text;
 
   if (owner < 0)
-    return strcpy(buffer, "(empty stack)");
+    return strcpy(buffer, GP_SITE_EMPTY);
   if (by == GP_SITE_BY_MODULE || !snapshot->owners || !snapshot->owners[stack].is_program)
     return frame_name(snapshot, by, owner, buffer);
   (void)gp_stack_owner_text(snapshot, stack, &text);

@@ -59,6 +59,7 @@ typedef struct gp_sites {
 
 #define GP_SITE_NAME_BYTES 1024
 #define GP_SITE_NO_STACK   "(no stack recorded)" /* the site of what has none */
+#define GP_SITE_EMPTY      "(empty stack)"       /* of what has one without a frame */
 
 /* The site that a stack is flat of, by function, line or module. buffer holds GP_SITE_NAME_BYTES. Returns
  * buffer. */
