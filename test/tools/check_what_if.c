@@ -32,6 +32,11 @@ START_TEST(test_sizes_are_those_of_the_pool)
       &gp_pool_type_round, &config);
   expect_same(
       "{\"type\":\"naive\",\"page\":\"4KiB\",\"large_round\":\"2MiB\"}", &gp_pool_type_naive, &config);
+  /* What no setting of the pool can be is its default. */
+  expect_same(
+      "{\"type\":\"round\",\"page\":\"4KiB\",\"round_divisions\":\"0\"}", &gp_pool_type_round, &config);
+  expect_same(
+      "{\"type\":\"round\",\"page\":\"4KiB\",\"round_divisions\":\"65\"}", &gp_pool_type_round, &config);
   config = (gp_type_config_t){.page = 8192, .large_round = 64 << 20, .divisions = 1, .cutoff = 24};
   expect_same("{\"type\":\"round\",\"page\":\"8KiB\",\"round_divisions\":\"1\",\"round_cutoff\":\"24\"}",
       &gp_pool_type_round, &config);

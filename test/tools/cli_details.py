@@ -12,7 +12,7 @@ import sys
 import unittest
 
 import cli
-from cli import MIB, device_of, gauge, snapshot_of
+from cli import MIB, USAGE, device_of, gauge, snapshot_of
 from report_case import FRAMES, STACKS, Program, Reports, fragmented, ordinary
 
 
@@ -50,6 +50,16 @@ class Unknown(Reports):
         self.assertRegex(self.report(snapshot, command="summary").stdout, r"(?m)^  process    on node1, rank 3$")
         snapshot["settings"] = {"sources": {"stacks": "environment"}, "stacks": "fp"}
         self.assertRegex(self.report(snapshot, command="summary").stdout, r"(?m)^  settings   stacks=fp$")
+
+    def test_of_many_names_the_first_are_said(self):
+        """A message stays a line."""
+        names = ["worker-%02d-of-the-pool" % i for i in range(40)]
+        snapshot = ordinary().snapshot(threads=[{"tid": i, "name": name} for i, name in enumerate(names)])
+        error = self.report(snapshot, "--thread=none", command="sites", status=USAGE).stderr
+        self.one_line(error)
+        self.assertRegex(error, r"there is no thread none in it \(%s, (worker-..-of-the-pool, )+\.\.\.\)" % names[0])
+        self.assertEqual(re.findall("worker-..-of-the-pool", error), names[:error.count("worker")])
+        self.assertLess(len(error), 400)
 
 
 class Figures(Reports):
@@ -132,6 +142,32 @@ class HitRate(Reports):
         self.assertIn("did not know yet that the device was done", found["message"])
         self.assertEqual(found["severity"], "warning")
         self.assertIn("were of other sizes (60 sizes in all)", self.found(sizes, 20, 100, 1)["message"])
+
+    def test_memory_that_went_back_is_the_reason(self):
+        program = Program(with_stacks=False)
+        for _ in range(120):
+            program.free(program.alloc(4 * MIB, address=1 << 50))
+        program.event("trim", detail="idle")
+        snapshot = program.snapshot
+        for detail, reason in (("max_cached", ": GPUPOOL_MAX_CACHED=1MiB gave back what was wanted again soon."),
+                               ("idle", ": GPUPOOL_IDLE_RELEASE=7 gave back what was wanted again later."),
+                               ("reserve", ": memory was tight, so that idle blocks went back to the driver."),
+                               ("oom", ": memory was tight, so that idle blocks went back to the driver."),
+                               ("request", ": the pool did not know yet that the device was done with freed memory.")):
+            trimmed = snapshot()
+            trimmed["events"]["details"] = ["", detail] + trimmed["events"]["details"][2:]
+            trimmed["settings"].update({"max_cached": "1MiB", "idle_release": "7"})
+            program.snapshot = lambda: trimmed  # pylint: disable=cell-var-from-loop
+            found = self.found(program, 20, 100, 1)
+            self.assertEqual(found["message"], "Only 16.7% of 120 allocations on device 0 were served from the pool" + reason)
+
+    def test_without_a_pool_there_is_no_rate(self):
+        snapshot = snapshot_of()
+        snapshot["settings"]["type"] = "unpooled"
+        snapshot["devices"][0]["stats"].update(cache_hits=0, cache_misses=1000)
+        found = self.facts(snapshot)["findings"]
+        self.assertEqual([(finding["code"], finding["severity"], finding["message"]) for finding in found],
+                         [("unpooled", "note", "1,000 allocations, each of them a driver call (GPUPOOL_TYPE=unpooled).")])
 
     def test_a_low_rate_is_no_good_news(self):
         few = snapshot_of()
@@ -222,6 +258,17 @@ class DoubleFree(Reports):
             self.snapshot(1, False, keep=1)).stdout.replace("\n    ", " "))
         self.assertEqual(self.facts(ordinary())["double_frees"], [])
 
+    def test_stacks_that_would_help_are_named(self):
+        for with_stacks, settings in ((False, {"GPUPOOL_STACKS": "native", "GPUPOOL_STACKS_FREE": "1"}),
+                                      (True, {"GPUPOOL_STACKS_FREE": "1"})):
+            snapshot = self.snapshot(1, False)
+            if not with_stacks:
+                snapshot["events"]["stack"] = [-1] * len(snapshot["events"]["stack"])
+            (found,) = [finding for finding in self.facts(snapshot)["findings"] if finding["code"] == "double_free"]
+            self.assertEqual(found["remedy"]["settings"], settings)
+            self.assertEqual(found["advice"], "GPUPOOL_STACKS_FREE=1 records which code freed it the first time, too." if with_stacks else
+                             "GPUPOOL_STACKS=native with GPUPOOL_STACKS_FREE=1 records which code freed it each time.")
+
     def test_a_free_inside_joined_memory(self):
         """Such a refusal names no block: the last one that was freed there is meant, if there is one."""
         program = Program()
@@ -282,6 +329,19 @@ class Order(Reports):
         self.assertIn("Memory ran out for 3 MiB, though a block of 16 MiB was idle: it was too large to be handed out for that.",
                       " ".join(self.report(program.snapshot(reason="oom", oom=oom), command="frag").stdout.split()))
 
+    def test_the_first_five_times_that_memory_ran_out(self):
+        program = ordinary()
+        for size in range(5):
+            program.event("oom", size=(size + 1) * MIB)
+        text = self.report(program, command="timeline").stdout
+        self.assertIn("memory ran out for 5 MiB", text)
+        self.assertNotIn("more time", text)
+        for size, rest in ((6, "1 more time"), (7, "2 more times")):
+            program.event("oom", size=size * MIB)
+            text = self.report(program, command="timeline").stdout
+            self.assertIn("  and %s\n" % rest, text)
+            self.assertEqual(text.count("memory ran out for"), 5)
+
 
 class Differences(Reports):
     def compare(self, before, after, *options):
@@ -301,7 +361,7 @@ class Differences(Reports):
         after = ordinary()
         for stack, size in ((0, 100), (1, 50), (3, 20)):
             after.alloc(size * MIB, stack=stack)
-        for options, rest in ((("-n", "1",), "2 others"), (("-n", "2"), "1 other"), (("-n", "0",), None), ((), None)):
+        for options, rest in ((("-n", "1"), "2 others"), (("-n", "2"), "1 other"), (("-n", "0"), None), ((), None)):
             text = self.compare(ordinary().snapshot(), after.snapshot(), *options)
             self.assertEqual("with less difference" in text, rest is not None)
             self.assertEqual(text.count("a::very"), options != ("-n", "1"))
@@ -338,6 +398,28 @@ class Stacks(Reports):
         self.assertNotIn(FRAMES[4]["function"], whole)
         self.assertRegex(self.report(ordinary(), "--tree", "--sort=total", "-n", "0", "--wide").stdout,
                          r"(?m)^ +2 MiB +[0-9.]+%  " + FRAMES[4]["function"] + r" long\.cu:7$")
+
+
+class Sizes(Reports):
+    """Sizes that would have left room when memory ran out."""
+
+    command = "summary"
+
+    def test_they_are_within_the_limit(self):
+        """10 blocks of 9 MiB take 160 MiB of type round; of type naive each takes 10 MiB, and so does the one that failed."""
+        program = Program(with_stacks=False)
+        for _ in range(10):
+            program.alloc(9 * MIB, 16 * MIB)
+        oom = {"time_ns": program.time, "device": 0, "requested": 9 * MIB, "live": 160 * MIB, "deferred": 5 * MIB, "cached": 0,
+               "passthrough": 2 * MIB, "largest_free": 0, "device_free": 0, "device_total": 1 << 30, "owners": [], "message": "",
+               "advice": "Free something", "remedy": {"settings": {}, "action": None}}
+        for limit, helps in ((None, True), (117 * MIB, True), (116 * MIB, False)):
+            snapshot = program.snapshot(reason="oom", oom=dict(oom, limit=limit))
+            snapshot["settings"].update({"type": "round", "page": "4KiB", "large_round": "2MiB", "round_divisions": "2"})
+            (found,) = [finding for finding in self.facts(snapshot)["findings"] if finding["code"] == "oom"]
+            self.assertEqual(found["remedy"]["settings"] if found["remedy"] else {}, {"GPUPOOL_TYPE": "naive"} if helps else {}, limit)
+            self.assertEqual(found["advice"], "GPUPOOL_TYPE=naive would have left room: it takes 100 MiB for what takes 160 MiB."
+                             if helps else "Free something.")
 
 
 class Killed(Reports):

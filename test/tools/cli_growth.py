@@ -167,6 +167,38 @@ class Growth(Reports):
         self.assertEqual([one["bytes_to"] for one in growth], [300 * MIB, 150 * MIB])
         self.assertIn("limit how much it keeps", self.finding(program)["advice"])
 
+    def test_the_larger_grower_comes_first(self):
+        for sizes in ((2, 1), (1, 2)):
+            program = Grower()
+            program.load(1)
+            for step in range(60):
+                program.work(step, blocks=5, stack=2)
+                program.alloc(sizes[0] * MIB, stack=GROW)
+                program.alloc(sizes[1] * MIB, stack=OTHER)
+            growth = self.facts(program)["growth"]
+            self.assertEqual([one["bytes_to"] for one in growth], [120 * MIB, 60 * MIB])
+            self.assertEqual(growth[sizes.index(2)]["owner"], "Cache::grow()")
+
+    def test_two_devices(self):
+        """Each has its finding. What a helper asks for on one is divided by callers without losing the other's."""
+        program = Grower()
+        for device in (0, 1):
+            program.load(1, device=device)
+        for step in range(60):
+            program.work(step, device=0, stack=2)
+            program.work(step, device=1, stack=2)
+            program.alloc(MIB, stack=GROW)
+            program.alloc(2 * MIB, stack=1, device=1)
+        for row in program.rows:  # as of test_a_function_through_which_all_ask_gives_way
+            row["stack"] = 3 if row["device"] == 0 and row["stack"] == GROW else row["stack"]
+        snapshot = program.snapshot(stacks=HELPER["stacks"][:3] + [[3, 2, 0]])
+        self.assertEqual([(one["device"], one["owner"], one["bytes_to"], one["through"] is None)
+                          for one in sorted(self.facts(snapshot)["growth"], key=lambda one: one["device"])],
+                         [(0, "Cache::grow()", 60 * MIB, True), (1, "Cache::grow()", 120 * MIB, False)])
+        found = [finding for finding in self.facts(snapshot)["findings"] if finding["code"] == "growth"]
+        self.assertEqual(sorted((finding["device"], "120 MiB" in finding["message"], "60 MiB" in finding["message"])
+                                for finding in found), [(0, False, True), (1, True, False)])
+
     def test_events_that_begin_late(self):
         program = cache(400)
         growth = self.grows(program.snapshot(keep=1500), "Cache::grow()")

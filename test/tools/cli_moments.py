@@ -214,6 +214,16 @@ class Moments(Reports):
         self.assertIn("A the moment of --at, O memory ran out", text)
         self.assertNotIn("A the moment", self.report(two_devices(), command="timeline").stdout)
 
+    def test_the_timeline_of_a_selection_has_no_memory_of_the_driver(self):
+        """Which segments are a thread's is not known."""
+        program = ordinary()
+        self.command = "timeline"
+        (device,) = self.facts(program, "--at=12us", "--thread=worker")["devices"]
+        self.assertEqual(device["at"], {"held": 10 * MIB, "reserved": 0})
+        text = self.report(program, "--at=12us", "--thread=worker").stdout
+        self.assertIn("10 MiB held at 12.0 us (event 11)\n", text)
+        self.assertNotIn("from the driver", text)
+
 
 class OutOfMemory(Reports):
     """The summary describes it as of its moment and its device."""

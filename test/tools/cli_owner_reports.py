@@ -12,7 +12,7 @@ import unittest
 
 import cli
 from cli import INPUT, MIB, USAGE
-from report_case import Program, Reports, ordinary
+from report_case import FRAMES, Program, Reports, ordinary
 
 TORCH = "/opt/conda/lib/python3.11/site-packages/torch/"
 UNWINDER = [("torch::unwind::unwind()", "??", 0), ("torch::CapturedTraceback::gather(bool, bool, bool)", "??", 0),
@@ -162,6 +162,25 @@ class Owners(Reports):
             "--json", command="summary").stdout)["snapshots"][0]
         (found,) = [finding for finding in facts["findings"] if finding["code"] == "owners"]
         self.assertIn("the biggest owners are a() through hold() 40 MiB (57.1%), b() through hold() 30 MiB", found["message"])
+
+    def test_leaks_that_are_alike_are_in_order(self):
+        """As many bytes each: the oldest first, and what is older than the events by device and size."""
+        program = Program()
+        for stack in (0, 3, 1):
+            program.alloc(6 * MIB, stack=stack)
+        leaks = self.document(program.snapshot(reason="exit"))["leaks"]
+        self.assertEqual([leak["owner"]["function"] for leak in leaks],
+                         ["Model::load(std::string const&)", FRAMES[4]["function"], "Cache::grow()"])
+        program = Program(with_stacks=False)
+        for device in (2, 0, 1):
+            program.alloc(6 * MIB, device=device)
+        program.event("snapshot")
+        for reverse in (False, True):
+            snapshot = program.snapshot(keep=1, reason="exit")
+            snapshot["segments"].sort(key=lambda segment: segment["device"], reverse=reverse)
+            for segment in snapshot["segments"]:
+                segment["blocks"][0]["time_ns"] = 0
+            self.assertEqual([leak["device"] for leak in self.document(snapshot)["leaks"]], [0, 1, 2])
 
     def test_wrong_patterns_are_one_line(self):
         path = self.write("s.json", ordinary().snapshot())

@@ -202,6 +202,10 @@ class Owners(Reports):
         oom["requested"] = 44 * MIB  # as much is between the cache and the block that the device uses
         self.assertIsNotNone(self.finding(snapshot, "owners")["remedy"])
         oom["requested"] = 45 * MIB
+        blocks = [dict(snapshot["segments"][0]["blocks"][-1], address=1 << 50, size=64 * MIB, state="inactive")]
+        elsewhere = dict(snapshot["segments"][0], device=1, address=1 << 50, blocks=blocks)  # no help
+        owners = self.finding(dict(snapshot, segments=snapshot["segments"] + [elsewhere]), "owners")
+        self.assertIsNone(owners["remedy"])
         owners = self.finding(snapshot, "owners")
         self.assertNotIn("there would have been enough", owners["advice"])
         self.assertIsNone(owners["remedy"])
@@ -436,19 +440,6 @@ class Timeline(Reports):
         self.assertIn("O memory ran out, T idle memory went back, M the rule of reuse changed",
                       " ".join(text.split()))
         self.assertIn("21.0 us: memory ran out for 7 MiB", text)
-
-    def test_the_first_five_times_that_memory_ran_out(self):
-        program = ordinary()
-        for size in range(5):
-            program.event("oom", size=(size + 1) * MIB)
-        text = self.report(program).stdout
-        self.assertIn("memory ran out for 5 MiB", text)
-        self.assertNotIn("more time", text)
-        for size, rest in ((6, "1 more time"), (7, "2 more times")):
-            program.event("oom", size=size * MIB)
-            text = self.report(program).stdout
-            self.assertIn("  and %s\n" % rest, text)
-            self.assertEqual(text.count("memory ran out for"), 5)
 
     def test_characters_are_those_of_the_locale(self):
         for arguments, environment, braille in (([], {"LC_ALL": "C.UTF-8"}, True), ([], {"LC_ALL": "C"}, False),

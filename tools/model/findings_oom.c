@@ -164,10 +164,7 @@ void gp_findings_judge_oom(gp_findings_t *findings)
   add(&text, "Out of memory on device %d (%s%s): the program asked for ", oom->event.device,
       gp_snapshot_moment(summary->snapshot, oom->event.time_ns, when), event);
   add_size(&text, "", oom->event.requested, "");
-  if (oom->is_known)
-    add_amounts(&text, oom);
-  else
-    add(&text, ".");
+  add_amounts(&text, oom);
   add_busy(&text, oom);
   if (!has_stacks || !oom->event.has_moment)
     add_sizes(&text, oom);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "pool/util/assert.h"
 #include "tools/model/memory_map.h"
 #include "tools/model/saturated.h"
 
@@ -116,7 +117,6 @@ static int measure(gp_oom_moment_t *oom, const gp_lifetimes_t *lifetimes)
   gp_memory_t memory;
 
   gp_memory_at(lifetimes, &oom->moments, oom->event.device, &memory);
-  oom->is_known = true;
   oom->live = memory.allocated;
   oom->live_requested = memory.requested;
   oom->pending = memory.deferred;
@@ -146,7 +146,7 @@ static void read_uint(const cJSON *report, const char *name, uint64_t *ret_numbe
 /* What the report says is as of the moment of giving up, and counts. */
 static void read_report(gp_oom_moment_t *oom, const cJSON *report)
 {
-  oom->is_known = oom->knows_cached = true;
+  oom->knows_cached = true;
   read_uint(report, "live", &oom->live);
   read_uint(report, "deferred", &oom->pending);
   read_uint(report, "cached", &oom->cached);
@@ -184,6 +184,7 @@ int gp_oom_moment_init(
   int error = 0;
 
   *oom = (gp_oom_moment_t){.event = ooms->events[index], .number = index + 1};
+  gp_assert(oom->event.has_moment || oom->event.is_reported); /* so that what was held is known */
   if (oom->event.has_moment) {
     gp_moments_oom(&oom->moments, lifetimes, &oom->event, oom->number);
     error = measure(oom, lifetimes);

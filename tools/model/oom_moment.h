@@ -22,7 +22,6 @@ typedef struct gp_oom_moment {
   gp_oom_event_t event;
   size_t number;           /* from 1, of --at oom=N */
   gp_moments_t moments;    /* only with event.has_moment */
-  bool is_known;           /* false: nothing but what was asked for is; then the rest is 0 */
   uint64_t live;           /* rounded, of pooled blocks that the program held */
   uint64_t live_requested; /* the same before rounding; 0 without has_moment */
   uint64_t pending;        /* freed, but perhaps still in use by the device */

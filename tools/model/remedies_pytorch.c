@@ -60,8 +60,7 @@ static void join_pieces(gp_findings_t *findings, gp_finding_t *oom, const char *
   const gp_oom_moment_t *then = &findings->summary->oom;
   char with[CONF_BYTES];
   /* As much was idle when memory ran out, but not in one piece. */
-  if (!then->is_known || then->cached < then->event.requested ||
-      then->largest_hole >= then->event.requested ||
+  if (then->cached < then->event.requested || then->largest_hole >= then->event.requested ||
       !make_conf(conf, "expandable_segments", "expandable_segments:True", with))
     return;
   gp_findings_retract(oom);

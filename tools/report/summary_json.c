@@ -237,10 +237,10 @@ static void add_ooms(cJSON *object, const gp_summary_t *summary)
   }
   cJSON *item = cJSON_AddObjectToObject(object, "described_oom");
   gp_json_add_uint(item, "oom", oom->number);
-  gp_json_add_uint_or_null(item, "live", oom->is_known, oom->live);
-  gp_json_add_uint_or_null(item, "pending_free", oom->is_known, oom->pending);
+  gp_json_add_uint(item, "live", oom->live);
+  gp_json_add_uint(item, "pending_free", oom->pending);
   gp_json_add_uint_or_null(item, "cached", oom->knows_cached, oom->cached);
-  gp_json_add_uint_or_null(item, "passthrough", oom->is_known, oom->unpooled);
+  gp_json_add_uint(item, "passthrough", oom->unpooled);
   gp_json_add_uint_or_null(item, "largest_hole", oom->knows_cached, oom->largest_hole);
   gp_json_add_uint_or_null(item, "limit", oom->limit > 0, oom->limit);
   cJSON_AddBoolToObject(item, "by_limit", oom->is_by_limit);
