@@ -6,6 +6,8 @@
 
 import json
 import os
+import resource
+import shutil
 import signal
 import stat
 import subprocess
@@ -146,6 +148,172 @@ class Files(cli.Case):
     def test_a_signal_that_is_ignored_stays_so(self):
         result = self.stop([*self.commands["summary"], "-o", self.path("out", "new")], signal.SIGHUP, ignored=True)
         self.assertEqual((result.returncode, self.left()), (INPUT, []), result.stderr)
+
+    def test_a_full_disk_leaves_nothing_recovered(self):
+        """For which a limit on the size of files stands here."""
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512))
+
+        result = subprocess.run([self.tool, "recover", RECORD, "-o", self.path("out", "new")], env=self.environment, encoding="utf-8",
+                                stderr=subprocess.PIPE, preexec_fn=limit, timeout=60, check=False)
+        self.assertEqual((result.returncode, self.left()), (INPUT, []))
+        self.assertEqual(result.stderr, "gpupool: the snapshot of %s could not be written to %s: File too large\n" %
+                         (RECORD, self.path("out", "new")))
+
+
+class Left(cli.Case):
+    """Records that programs have left: which one is recovered, and what run makes of one."""
+
+    def setUp(self):
+        super().setUp()
+        self.root = self.path("records")
+        self.records = os.path.join(self.root, "gpupool.%d" % os.geteuid())
+        os.makedirs(self.records, 0o700)
+        self.environment["GPUPOOL_RECORD"] = self.root
+
+    def leave(self, name):
+        shutil.copy(RECORD, os.path.join(self.records, name))
+
+    def recover(self, *arguments, **options):
+        return self.run_tool("recover", *arguments, **options).stderr
+
+    def test_wrong_arguments_are_one_line(self):
+        for arguments, part in ((("1", "2"), "1 and 2: one at a time, or --all"), (("--all", "1"), "--all and 1: one of them"),
+                                (("-o",), "-o needs a value"), (("--output",), "--output needs a value"),
+                                (("--all", "-o", "x"), "--all and -o: each record has a snapshot of its own"),
+                                (("--html", "-o", "-"), "--html makes a page beside the snapshot"),
+                                (("--al",), "unknown option --al (did you mean --all?)")):
+            result = self.recover(*arguments, status=USAGE)
+            self.one_line(result)
+            self.assertIn("recover: " if "--al" not in arguments else "recover", result)
+            self.assertIn(part, result)
+        text = self.run_tool("recover", "--help").stdout
+        self.assertTrue(text.startswith("usage: gpupool recover [FILE | PID] [options]\n"), text)
+        self.assertEqual(self.run_tool("recover", "-h").stdout, text)
+
+    def test_there_is_none(self):
+        for arguments, part in (((), "no program has left a record in " + self.root), (("--all",), "no program has left a record in " + self.root),
+                                (("77",), "process 77 has left no record in %s; gpupool recover --list shows" % self.root)):
+            result = self.recover(*arguments, status=INPUT)
+            self.one_line(result)
+            self.assertIn(part, result)
+        self.assertEqual(self.run_tool("recover", "--list").stdout, "No records in %s.\n" % self.root)
+
+    def test_the_newest_of_several(self):
+        self.leave("999999998-1760000000000000")
+        self.assertNotIn("records are left", self.recover("--output=one"))
+        self.leave("999999999-1770000000000000")
+        self.leave("999999997-1750000000000000")
+        self.leave("none-of-them")
+        self.assertIn("3 records are left; this is the newest, gpupool recover --list shows all\n",
+                      self.recover("--remove", "--output=newest"))
+        self.assertEqual(sorted(os.listdir(self.records)), ["999999997-1750000000000000", "999999998-1760000000000000", "none-of-them"])
+        self.assertNotIn("are left", self.recover("999999997", "--output", "--force", "--remove"))  # a file of that name
+        self.assertEqual(sorted(os.listdir(self.records)), ["999999998-1760000000000000", "none-of-them"])
+        rows = self.run_tool("recover", "--list").stdout.splitlines()
+        self.assertRegex(rows[1], r"^ 999999998  2025-10-0\d \d\d:\d\d:\d\d +\d+ KiB  ended +/usr/bin/app$")
+        for name in ("one", "newest", "--force"):
+            with open(self.path("work", name), encoding="utf-8") as file:
+                self.assertEqual(json.load(file)["reason"], "recovered")
+
+    def run_and_leave(self, *options, record=None):
+        """The program leaves a record as one does that calls _exit."""
+        program = self.write_program("leave", "#!/bin/sh\ncp '%s' \"%s/$$-9999999999999999\"\n" % (record or RECORD, self.records))
+        return self.run_tool("run", *options, "--", program).stderr
+
+    def test_run_names_the_snapshot_as_the_library_would(self):
+        result = self.run_and_leave("--output", "%e.%h.%k.%p.%t.%n.%r.%%.json")
+        self.assertIn("left no snapshot of its exit", result)
+        self.assertIn("recovered: %s\n" % self.path("work", "app.node1.3.4711.1760000000.1.recovered.%.json"), result)
+        self.assertEqual(os.listdir(self.records), [])
+        with open(RECORD, "rb") as file:
+            content = file.read()
+        with open(self.path("work/other"), "wb") as file:
+            file.write(content.replace(b"\0rank\0", b"\0knar\0").replace(b"\0host\0", b"\0tsoh\0"))
+        self.assertIn("recovered: %s\n" % self.path("work", "unknown.0.json"),
+                      self.run_and_leave("--output", "%h.%k.json", record=self.path("work/other")))
+
+    def test_run_recovers_into_a_folder(self):
+        os.mkdir(self.path("work/out"))
+        name = "gpupool.app.node1.4711.recovered.json"
+        for output, html in (("out", False), ("out/", False), (self.path("work/out"), True)):
+            result = self.run_and_leave("--output", output, *(["--html"] if html else []))
+            self.assertRegex(result, r"recovered: .*/work/out/%s(\.\d)?\n" % name)
+            self.assertEqual(".html" in result, html)
+        self.assertEqual(sorted(one for one in os.listdir(self.path("work/out")) if "html" not in one), [name, name + ".1", name + ".2"])
+
+    def test_run_leaves_what_was_not_asked_for(self):
+        result = self.run_and_leave("--snapshot-at", "oom")
+        self.assertRegex(result, r"leave did not come to its exit; what it recorded is left\ngpupool: next: gpupool recover \d+\n$")
+        self.assertEqual(len(os.listdir(self.records)), 1)
+
+
+class Places(cli.Case):
+    """Where run finds what it needs, and where snapshots go."""
+
+    def child_environment(self, *arguments, cwd=None, tool=None, **environment):
+        result = subprocess.run([tool or self.tool, "run", *arguments, "--", "env"], cwd=cwd or self.path("work"), encoding="utf-8",
+                                env={**self.environment, **environment}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60, check=True)
+        return dict(line.split("=", 1) for line in result.stdout.splitlines() if "=" in line)
+
+    def test_a_profile_is_found_after_a_change_of_folder(self):
+        self.write("p.txt", "type=naive\n")
+        for given, seen in (("p.txt", self.path("work/p.txt")), (self.path("work/p.txt"), self.path("work/p.txt")), ("none", "none")):
+            self.assertEqual(self.child_environment("--profile", given)["GPUPOOL_PROFILE"], seen)
+            self.assertEqual(self.child_environment(GPUPOOL_PROFILE=given)["GPUPOOL_PROFILE"], seen)
+        self.assertNotIn("GPUPOOL_PROFILE", self.child_environment())
+        options = json.loads(self.run_tool("config", "--json", "--profile=p.txt").stdout)["options"]
+        self.assertEqual([(one["value"], one["source"]) for one in options if one["name"] == "type"], [("naive", "profile")])
+
+    def test_a_folder_is_no_placeholder(self):
+        os.mkdir(self.path("work/50%p"))
+        self.assertEqual(self.child_environment("--output=%p.json", cwd=self.path("work/50%p"))["GPUPOOL_OUTPUT"],
+                         self.path("work/50%%p/%p.json"))
+
+    def test_a_folder_that_cannot_be_written(self):
+        """The user chose none, and the library has another."""
+        def lose_rights():
+            if os.geteuid() == 0:
+                os.setuid(65534)
+        os.chmod(self.folder, 0o755)
+        os.chmod(self.path("tmp"), 0o777)
+        result = subprocess.run([self.tool, "run", "--", "true"], cwd="/", env=self.environment, encoding="utf-8",
+                                stderr=subprocess.PIPE, preexec_fn=lose_rights, timeout=60, check=False)
+        self.assertEqual(result.returncode, 0)
+        self.assertEqual(result.stderr.splitlines()[0], "gpupool: nothing can be written in this folder (Permission denied): "
+                         "snapshots go to " + self.path("tmp"))
+
+    def test_the_library_is_missing(self):
+        os.remove(self.pool_library)
+        result = self.run_tool("run", "--", "touch", "ran", status=None)
+        if not result.returncode:
+            self.skipTest("one is installed where this build looks for it")
+        self.assertEqual(result.returncode, USAGE)
+        self.one_line(result.stderr)
+        self.assertIn("libgpupool.so was not found, neither beside this tool nor in /", result.stderr)
+        self.assertEqual(os.listdir(self.path("work")), [])
+
+    def test_what_the_loader_cannot_take(self):
+        for name in ("a b", "a:b"):
+            shutil.copytree(self.path("tree"), self.path(name))
+            result = subprocess.run([self.path(name, "tools/gpupool"), "run", "--", "touch", "ran"], cwd=self.path("work"),
+                                    env=self.environment, stderr=subprocess.PIPE, encoding="utf-8", timeout=60, check=False)
+            self.assertEqual(result.returncode, USAGE)
+            self.one_line(result.stderr)
+            self.assertIn("cannot be preloaded: the loader takes no path with a blank or a colon", result.stderr)
+            self.assertEqual(os.listdir(self.path("work")), [])
+
+    def test_of_many_snapshots_the_first_are_named(self):
+        for count, rest in ((8, None), (10, "gpupool: and 2 more")):
+            write = "for i in $(seq 1 %d); do : >$$.x.$i.json; done" % count
+            lines = self.run_tool("run", "--output", "%p.x.%n.json", "--", "sh", "-c", write).stderr.splitlines()
+            self.assertEqual(sum("snapshot: " in line for line in lines), 8)
+            self.assertEqual(lines[8:-1], [rest] if rest else [])
+
+    def test_a_script_for_the_shell_gets_its_arguments(self):
+        self.write_program("plain", "test \"$#.$1.$2\" = '2.a.b c' && exit 5\n")
+        self.run_tool("run", "./plain", "a", "b c", status=5)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pool/util/assert.h"
 #include "pool/util/options.h"
 #include "pool/util/path.h"
 #include "tools/html/page.h"
@@ -159,8 +160,7 @@ static const char *placeholder_text(const gp_record_t *record, char letter, char
     snprintf(scratch, capacity, "%llu", (unsigned long long)record->document.start_time_us / 1000000);
     return scratch;
   case 'n': return "1";
-  case 'r': return record->document.reason;
-  default: return "";
+  default: gp_assert(letter == 'r'); return record->document.reason; /* the pattern has been checked */
   }
 }
 
