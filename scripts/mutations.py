@@ -47,7 +47,7 @@ def functions(text):
     mask = masked(text)
     found = []
     for brace in re.finditer(r"^\{$", mask, re.M):
-        head = re.search(r"(?:\A|[;}\n])\s*([^;{}]*)\Z", mask[:brace.start()]).group(1)
+        head = mask[max(mask.rfind(mark, 0, brace.start()) for mark in ";{}") + 1:brace.start()]
         names = [name for name in re.finditer(r"(\w+)\s*\(", head) if name.group(1) != "__attribute__"]
         if not names or not head.rstrip().endswith(")"):
             continue
