@@ -38,6 +38,19 @@ static fake_driver_t driver;
 #define LEAST_GRANTED   (3 * LIVE * 3 / 4)
 #define ORDERED_GRANTED (2 * LIVE / 4)
 static long granted, granted_ordered;
+static bool is_checked; /* since the fault */
+
+/* The books balance right after the operation in which something failed, too, not only at the end. */
+static void check_after_fault(gp_engine_t *engine)
+{
+  bool has_failed = (driver.fail_at > 0 && driver.calls >= driver.fail_at) ||
+                    (host_fail_at > 0 && host_calls >= host_fail_at);
+  if (!has_failed || is_checked)
+    return;
+  is_checked = true;
+  ck_assert_msg(
+      gp_engine_check(engine), "after driver call %ld, host call %ld failed", driver.fail_at, host_fail_at);
+}
 
 static bool is_mapped(uint64_t address)
 {
@@ -99,6 +112,7 @@ static void use_streams(gp_engine_t *engine, gp_context_t *const *contexts, cons
               engine, &orders[i % 2], (uint64_t)(i + 1) * STREAM_BYTES, &held[i].address, &code) ||
           code != 0)
         held[i].address = 0;
+      check_after_fault(engine);
       if (held[i].address == 0)
         continue;
       granted_ordered++;
@@ -112,6 +126,7 @@ static void use_streams(gp_engine_t *engine, gp_context_t *const *contexts, cons
     for (int i = 0; i < LIVE / 4; i++)
       if (held[i].address != 0)
         free_of_stream(engine, &orders[i % 2], &held[i], i == 3);
+    check_after_fault(engine);
   }
 }
 
@@ -130,7 +145,9 @@ static void run_scenario(gp_engine_t *engine)
     for (int i = 0; i < LIVE; i++) {
       gp_context_t *context = contexts[i % 2];
       uint64_t address = 0;
-      if (!context || gp_engine_alloc(engine, context, (uint64_t)(i + 1) * 300 * GP_KIB, &address) != 0)
+      bool got = context && gp_engine_alloc(engine, context, (uint64_t)(i + 1) * 300 * GP_KIB, &address) == 0;
+      check_after_fault(engine);
+      if (!got)
         continue;
       granted++;
       blocks[i] = address;
@@ -154,6 +171,7 @@ static void run_scenario(gp_engine_t *engine)
         gp_engine_release(engine, address); /* the driver refused: once more */
       if (code == DRIVER_CODE && gp_engine_free(engine, address, &code) == GP_FREE_UNKNOWN)
         code = driver.ops.free(&driver, &keys[i % 2], address); /* the program tries again */
+      check_after_fault(engine);
       blocks[i] = 0;
     }
     if (contexts[0] && round == 1) {
@@ -179,6 +197,7 @@ static void run_scenario(gp_engine_t *engine)
         gp_engine_forwarded_freed(engine, &memory, 0, 1);
     }
     gp_engine_resume(engine);
+    check_after_fault(engine);
   }
   use_streams(engine, contexts, keys);
   for (int i = 0; i < 2; i++)
@@ -236,6 +255,7 @@ static bool run_once(const char *const *setting, long driver_fail_at, long host_
   gp_engine_t *engine = gp_engine_create(&table, NULL, &options);
   if (engine) {
     granted = granted_ordered = 0;
+    is_checked = false;
     run_scenario(engine);
     host_fail_at = 0;
     ck_assert_msg(gp_engine_check(engine), "driver call %ld, host call %ld", driver_fail_at, host_at);
