@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "pool/util/assert.h"
 #include "tools/control/target.h"
 
 #define ANSWER_BYTES   (1 << 20) /* 64 devices take a tenth */
@@ -61,10 +62,7 @@ bool gp_control_client_init(gp_control_client_t *client, const char *text, char 
 {
   unsigned long number = strtoul(text, NULL, 10);
 
-  if (!gp_control_client_is_number(text)) {
-    say(problem, "%.100s is no process number", text);
-    return false;
-  }
+  gp_assert(gp_control_client_is_number(text));
   remove_stale_sockets();
   *client = (gp_control_client_t){.pid = (pid_t)number, .start = gp_process_start((pid_t)number)};
   if (!client->start) {
@@ -248,8 +246,8 @@ static int find_and_connect(gp_control_client_t *client, const gp_target_t *targ
   for (size_t i = 0; i < 2; i++) {
     for (size_t j = 0; j < sizeof(places) / sizeof(places[0]); j++) {
       char folder[GP_CONTROL_PATH_BYTES];
-      if (!gp_control_folder(roots[i], places[j].runtime_folder, places[j].user, folder)[0])
-        continue;
+      gp_control_folder(roots[i], places[j].runtime_folder, places[j].user, folder);
+      gp_assert(folder[0]); /* the last resort is short enough below each root */
       int fd = find_in_folder(client, target, folder);
       if (fd >= 0 || client->is_left)
         return fd;

@@ -28,8 +28,8 @@ typedef struct gp_control_client {
 bool gp_control_client_is_number(const char *text);
 
 /*
- * Reads a process number. Returns false with a sentence in problem, which holds GP_CONTROL_PROBLEM_BYTES, if
- * text is none, or there is no such process.
+ * text is a process number. Returns false with a sentence in problem, which holds GP_CONTROL_PROBLEM_BYTES,
+ * if there is no such process.
  */
 bool gp_control_client_init(gp_control_client_t *client, const char *text, char *problem);
 

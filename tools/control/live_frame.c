@@ -270,7 +270,7 @@ static void print_device(page_t *page, const gp_monitor_t *monitor, int ordinal)
       rate(device->calls_per_second, (char[TEXT_BYTES]){""}));
   print_line(page, GP_STYLE_PLAIN, line);
   if (device->ooms) {
-    snprintf(line, sizeof(line), "  out of memory: %s times", gp_number_count(device->ooms, numbers[0]));
+    snprintf(line, sizeof(line), "  out of memory: %s", gp_number_plural(device->ooms, "time", numbers[0]));
     print_line(page, GP_STYLE_ERROR, line);
   }
 }
