@@ -8,6 +8,7 @@ import json
 import lzma
 import os
 import pickle
+import pty
 import re
 import subprocess
 import sys
@@ -151,6 +152,55 @@ class Payload(unittest.TestCase):
                 self.assertEqual([(mark["moment"] - 1, mark["device"], mark["size"]) for mark in marks],
                                  [(oom["event"], oom["device"], oom["requested"]) for oom in ooms])
                 self.assertEqual(len(marks), count)
+
+    def changed(self, name):
+        with open(os.path.join(self.folder.name, name), encoding="utf-8") as file:
+            return json.load(file)
+
+    def test_marks_of_the_program_are_where_they_were(self):
+        """More than the first table of names holds; of a device that there cannot be, none."""
+        snapshot = self.changed("train.json")
+        times = snapshot["events"]["time_ns"]
+        after = sorted(set(times))[:100]
+        snapshot["marks"] = [
+            {"kind": kind, "time_ns": after[i // 3], "thread": 0, "device": device, "scope": None if kind == "mark" else i, "name": "step %d" % i}
+            for i, (kind, device) in enumerate([("mark", None), ("begin", 0), ("end", 64)] * 100)]
+        self.write("marks.json", json.dumps(snapshot).encode())
+        file = self.page("marks.json").files[0]
+        marks = [mark for mark in file.rows("mark") if file.string(mark["detail"]).startswith("step ")]
+        self.assertEqual([(file.string(mark["kind"]), file.string(mark["detail"]), mark["device"], mark["size"]) for mark in marks],
+                         [(mark["kind"], mark["name"], 0 if mark["device"] == 0 else -1, 0) for mark in snapshot["marks"]])
+        self.assertEqual([mark["moment"] for mark in marks], [sum(one <= mark["time_ns"] for one in times) for mark in snapshot["marks"]])
+        file = self.page("marks.json", "--range", "..50").files[0]
+        left = [mark for mark in file.rows("mark") if file.string(mark["detail"]).startswith("step ")]
+        self.assertEqual([file.string(mark["detail"]) for mark in left],
+                         [mark["name"] for mark in snapshot["marks"] if sum(one <= mark["time_ns"] for one in times) <= 51])
+        snapshot["devices"].append(dict(snapshot["devices"][0], device=1))
+        self.write("marks.json", json.dumps(snapshot).encode())
+        file = self.page("marks.json", "--device", "1").files[0]
+        self.assertEqual({mark["device"] for mark in file.rows("mark")}, {-1})
+        self.assertEqual(len(file.rows("mark")), 200)
+
+    def test_an_empty_stack_has_an_owner(self):
+        snapshot = self.changed("oom-stacks.json")
+        for stack in snapshot["stacks"]:
+            stack.clear()
+        self.write("empty.json", json.dumps(snapshot).encode())
+        file = self.page("empty.json").files[0]
+        self.assertIn({"name": "(empty stack)", "text": "(empty stack)", "file": "", "line": 0}, file.entry["owners"])
+        report = {site["name"]: site["flat"]["total"]["bytes"] for site in self.report("sites", "empty.json")["snapshots"][0]["sites"]}
+        self.assertEqual(self.owners_of(file, "total")["(empty stack)"][0], report["(empty stack)"])
+
+    def test_no_page_comes_on_a_terminal(self):
+        own, other = pty.openpty()
+        result = subprocess.run([GPUPOOL, "html", "leak.json", "-o", "-"], cwd=self.folder.name, stdout=other, stderr=subprocess.PIPE,
+                                timeout=20, check=False)
+        os.close(other)
+        os.close(own)
+        self.assertEqual((result.returncode, result.stderr.decode()),
+                         (2, "gpupool: html: a page is not for a terminal; -o names a file; try gpupool html --help\n"))
+        text = self.run_tool("html", "--help").stdout.decode()
+        self.assertTrue(text.startswith("usage: gpupool html "), text)
 
     def test_a_range_has_what_was_there_then(self):
         whole = self.page("train.json").files[0]

@@ -280,6 +280,8 @@ class Symbolize(cli.Case):
         text = self.run_tool("help", "symbolize", status=DONE).stdout
         self.assertTrue(text.startswith("usage: gpupool symbolize "), text)
         self.assertLessEqual(max(map(len, text.splitlines())), 80)
+        for arguments in (("--help",), ("-h",), ("a", "--help")):
+            self.assertEqual(self.run_tool("symbolize", *arguments).stdout, text)
 
 
 if __name__ == "__main__":

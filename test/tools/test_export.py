@@ -256,6 +256,33 @@ class Export(cli.Case):
         self.assertEqual(named, [("i", "warm \u00e9"), ("b", "step"), ("b", "inner"), ("e", "step"), ("e", "inner"), ("b", "open")])
         self.assertNotIn("no thread", json.dumps(timeline))
 
+    def test_perfetto_has_as_many_marks_as_there_can_be(self):
+        marks = [{"kind": "mark", "time_ns": i, "thread": 0, "device": None, "scope": None, "name": "warm %d" % i} for i in range(1100)]
+        timeline = json.loads(self.export(story_snapshot(marks=marks), "--to", "perfetto"))
+        self.assertEqual([event["name"] for event in timeline["traceEvents"] if event["name"].startswith("warm")],
+                         ["warm %d" % i for i in range(1024)])
+
+    def test_perfetto_of_one_device_counts_its_memory(self):
+        """Counters begin at what was held at the end, with the events undone."""
+        snapshot = story_snapshot()
+        snapshot["devices"].append(dict(cli.device_of(1, allocated_bytes=cli.gauge(7 * MIB))))
+        snapshot["events"]["device"][3] = 1
+        for device, held in ((0, [MIB]), (1, [6 * MIB, 7 * MIB])):
+            events = json.loads(self.export(snapshot, "--to", "perfetto", "--device=%d" % device))["traceEvents"]
+            counters = [event for event in events if event["ph"] == "C"]
+            self.assertEqual({event["name"].rpartition(" ")[0] for event in counters} - {"device %d" % device}, set())
+            figures = [event["args"]["bytes"] for event in counters if event["name"].endswith(" allocated")]
+            self.assertEqual(figures[-len(held):], held)
+
+    def test_stacks_of_all_frames_begin_with_the_innermost(self):
+        snapshot = story_snapshot()
+        snapshot["frames"][0]["function"] = "cudaMalloc"
+        snapshot["frames"][3]["function"] = "f()"
+        names = [event["name"] for options in ((), ("--all-frames",)) for event in
+                 json.loads(self.export(snapshot, "--to", "perfetto", *options))["traceEvents"] if event["ph"] == "b"]
+        self.assertIn("cudaMalloc", names[len(names) // 2:])
+        self.assertNotIn("cudaMalloc", names[:len(names) // 2])
+
     def test_perfetto_names_blocks_by_owner(self):
         snapshot = story_snapshot()
         snapshot["frames"][0]["function"] = "cudaMalloc"
