@@ -11,6 +11,7 @@ import unittest
 
 import cli
 from cli import INPUT, MIB, USAGE, device_of, gauge
+from cli_moments import without_times
 from report_case import Program, Reports
 
 TRACE = "op,id,size,stream\n"
@@ -245,6 +246,20 @@ class Replay(Reports):
             device["stats"].update(cache_hits=0, cache_misses=0)
         self.assertRegex(self.run_tool("replay", self.write("s.json", snapshot)).stdout, r"(?m)^  recorded +80 MiB +1\.25 +- +8 +- ")
         self.assertNotIn("\n  recorded", self.run_tool("replay", self.write("s.json", program.snapshot())).stdout)
+
+    def test_snapshots_of_pytorch(self):
+        """Their events may have no times; then each is a step after the one before."""
+        path = self.write("torch.json", without_times())
+        text = self.run_tool("replay", path).stdout
+        self.assertIn("\nrecorded: PyTorch, by its own statistics\n", text)
+        self.assertRegex(text, r"(?m)^requests +\d; the program held at most 110 MiB$")
+        self.assertRegex(text, r"(?m)^  recorded +110 MiB +1\.00 ")
+
+    def test_snapshots_that_are_damaged(self):
+        text = json.dumps(without_times())[:-20]
+        error = self.run_tool("replay", "-", stdin=text, status=INPUT)
+        self.one_line(error.stderr)
+        self.assertIn("gpupool: stdin: offset %d: " % len(text), error.stderr)
 
     def test_when_memory_is_ready_is_said(self):
         path = self.write("trace.csv", rows("1+32", "1-"))
