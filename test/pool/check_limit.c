@@ -1,6 +1,7 @@
 /*
  * Limits, what goes back to the driver when, and running out of memory, over the fake driver.
  */
+#include "pool/state.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
 
@@ -235,6 +236,30 @@ START_TEST(test_a_pool_that_went_hides_nothing_of_another)
 }
 END_TEST
 
+/* Freed in stream order, it may still be with the driver's pool: another limit goes on counting it, none does
+ * not. */
+START_TEST(test_what_a_pool_may_still_hold_counts_under_a_limit_only)
+{
+  static const gp_amount_t lower = {.number = 64 * GP_MIB}, none = {.is_none = true};
+  gp_forwarded_t memory;
+  start((const char *const[]){"GPUPOOL_LIMIT=96MiB", NULL}, GP_GIB, true);
+  const gp_device_t *device = context->device;
+  reserved_by_pools = 0;
+  driver.ops.async_reserved = tell_reserved;
+  take_from_pool(1, GP_MIB);
+  ck_assert(gp_engine_forwarded_take(engine, GP_SPACE_POINTER, 0x1000000, &memory));
+  gp_engine_forwarded_freed(engine, &memory, 0, 0);
+  ck_assert_uint_eq(device->draining, GP_MIB);
+  gp_engine_set_limit(engine, 0, &lower);
+  ck_assert_uint_eq(device->draining, GP_MIB);
+  ck_assert_uint_eq(device->committed_bytes, GP_MIB);
+  gp_engine_set_limit(engine, 0, &none);
+  ck_assert_uint_eq(device->draining, 0);
+  ck_assert_uint_eq(device->committed_bytes, 0);
+  stop();
+}
+END_TEST
+
 /* The device is busy and has 2 MiB free; the cache has 8 MiB. */
 static void fill_beside_work(void)
 {
@@ -466,6 +491,7 @@ int main(void)
   tcase_add_test(limits, test_memory_info_counts_cached_as_free_and_knows_the_limit);
   tcase_add_test(limits, test_free_memory_is_never_more_than_there_is);
   tcase_add_test(limits, test_a_pool_that_went_hides_nothing_of_another);
+  tcase_add_test(limits, test_what_a_pool_may_still_hold_counts_under_a_limit_only);
   tcase_add_test(limits, test_page_cache_is_room_for_stream_ordered_memory);
   tcase_add_test(limits, test_pools_of_which_the_driver_tells_nothing_may_have_room);
   tcase_add_test(limits, test_malformed_limit_refuses_everything);
