@@ -9,7 +9,7 @@ import time
 
 import mutations
 from reach import SKIPPED, tests_of
-from run import Tree, run_quietly  # test/guards
+from run import Problem, Tree, run_quietly  # test/guards
 
 NOTICED, MISSED, EQUIVALENT = "noticed", "missed", "equivalent"
 SANITIZERS = {"address": "address,undefined", "thread": "thread"}
@@ -27,6 +27,8 @@ def is_run(test, sanitizer, tree):
     if sanitizer == "address" and "preload" in test.suites:
         with open(os.path.join(tree, ".ci", "run"), encoding="utf-8") as file:
             lists = re.findall(r"^address\+?=\(preload-\{([^}]*)\}\)$", file.read(), re.M)
+        if not lists:
+            raise Problem(".ci/run has no list address=(preload-{...}) of the tests that run with ASan")
         return test.name.replace("preload-", "") in ",".join(lists).split(",")
     return True
 
