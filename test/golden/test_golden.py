@@ -106,7 +106,9 @@ class Golden(unittest.TestCase):
             with open(os.path.join(cls.folder, name), "wb") as file:
                 file.write(make())
         with open(SCHEMA, encoding="utf-8") as file:
-            cls.validator = jsonschema.Draft202012Validator(json.load(file))
+            schema = json.load(file)
+        jsonschema.Draft202012Validator.check_schema(schema)
+        cls.validator = jsonschema.Draft202012Validator(schema)
 
         for name, snapshot in MADE.items():
             with open(os.path.join(cls.folder, name + ".json"), "w", encoding="utf-8") as file:
