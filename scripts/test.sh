@@ -22,8 +22,8 @@ if [ "${1:-}" = --all ]; then
   shift
 elif [ $# -eq 0 ]; then
   # Fewer cases: of tests that read GP_QUICK
-  echo "== left out, for --all: $(meson test -C build --no-rebuild --list --suite long | sed 's|.* / ||' | paste -sd ' '), most cases of" \
-    "fault, html-page, preload-{export,faults,ordered,replay,replay_tool,resolve}, reuse-*, ring-*"
+  echo "== left out, for --all: $(meson test -C build --no-rebuild --list --suite long | sed 's|.* / ||' | paste -sd ' '), the traces of ../shared, most" \
+    "cases of fault, html-page, preload-{export,faults,ordered,replay,replay_tool,resolve}, reuse-*, ring-*"
   set -- --setup quick
 fi
 echo "== tests"

@@ -65,9 +65,12 @@ def real_traces():
 
 
 def trace_shapes():
-    """The project's own traces, and a real one of each other shape: for what depends on neither sizes nor places in memory."""
+    """The project's own traces, and a real one of each other shape: for what depends on neither sizes nor places in memory.
+
+    If it is to be quick, the project's own.
+    """
     own = sorted(glob.glob(os.path.join(SOURCE, "test", "workloads", "*.csv")))
-    return own + [path for path in real_traces() if os.path.basename(path) in OTHER_SHAPES]
+    return own if QUICK else own + [path for path in real_traces() if os.path.basename(path) in OTHER_SHAPES]
 
 
 def trace_files():

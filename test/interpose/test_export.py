@@ -5,7 +5,7 @@ import os
 import subprocess
 import unittest
 
-from harness import PreloadCase, SANITIZED, Trace, count_actions, stats_of, trace_files, trace_shapes
+from harness import PreloadCase, QUICK, SANITIZED, Trace, count_actions, stats_of, trace_files, trace_shapes
 import export_formats as formats  # harness says where it is
 
 TOOL = os.environ["GP_TOOL"]
@@ -85,7 +85,7 @@ class Export(PreloadCase):
 
     def test_traces(self):
         for i, path in enumerate(trace_shapes()):
-            for args in ((), ("--async",), ("--streams", "3"))[:1 if i > 0 else 3]:
+            for args in ((), ("--async",), ("--streams", "3"))[:1 if i > 0 or QUICK else 3]:
                 with self.subTest(trace=os.path.basename(path), args=args):
                     run = self.run_program("replay", *args, path)
                     self.check_all(run.snapshot_paths("exit")[0], run.snapshot())

@@ -101,7 +101,7 @@ LEAST_WAITING = 2  # reuses in programs whose kernels wait: much of what they fr
 # With memory of cudaMallocAsync: reuses and those with work pending, by kind of row. GPUPOOL_ASYNC=driver: of cudaMalloc's only.
 LEAST_ORDERED = {"ordered": (25, 12), "no-rule": (25, 12), "early": (25, 8), "driver": (1, 0), "leaving": (25, 12),
                  "leaving no-rule": (25, 12), "leaving early": (25, 8)}
-QUICK = os.environ.get("GP_QUICK") == "1"  # a quarter of the programs, too few in a row to judge its shares
+QUICK = os.environ.get("GP_QUICK") == "1"  # an eighth of the programs, too few in a row to judge its shares
 LEAST_ALLOCATIONS = float("inf") if QUICK else 1000  # before that is asked
 FREELY = 0.3  # of the programs
 RESULT = re.compile(r"^programs=(\d+) steps=(\d+) allocations=(\d+) reuses=(\d+) pending_reuses=(\d+) "
@@ -492,7 +492,7 @@ def main():
     parser.add_argument("--no-shrink", action="store_true")
     options = parser.parse_args()
     if QUICK:
-        options.programs //= 4
+        options.programs //= 8
     build = os.path.abspath(options.build)
     with tempfile.TemporaryDirectory(prefix="gpupool-oracle-") as folder:
         runner = Runner(build, folder, not options.no_shrink, options.limit_s, options.most_hung, options.set)

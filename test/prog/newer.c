@@ -31,7 +31,7 @@
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 
-#define BYTES  (1u << 20)
+#define BYTES  (1u << 16)
 #define ROUNDS 20
 
 #define CALL(call)                                                                                           \

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #define STREAMS 4
-#define BYTES   (1u << 20)
+#define BYTES   (1u << 16)
 
 static void must(const char *what, cudaError_t result)
 {
