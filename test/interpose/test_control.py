@@ -240,6 +240,7 @@ class Ctl(ControlCase):
         self.assertEqual(self.ctl(program, pid, "empty-cache"), "given back to the driver: 0 B\n")
         self.assertEqual(self.ctl(program, pid, "reset-peaks"), "done\n")
         self.assertEqual(self.ctl(program, pid, "trace", "off"), "recorded from now on: off\n")
+        self.assertEqual(self.ctl(program, pid, "limit", "1MiB"), "device 0: limit 1 MiB, held 1 MiB\n")
         self.assertEqual(self.ctl(program, pid, "limit", "512KiB"),
                          "device 0: limit 512 KiB, held 1 MiB: allocations fail until the program has freed enough\n")
         out = self.ctl(program, pid, "snapshot", "here.json")  # of the tool's folder, not the program's

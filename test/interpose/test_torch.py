@@ -29,6 +29,10 @@ class Torch(PreloadCase):
         run = self.run_case("capture", "again 1", ASYNC="driver")
         self.assertEqual(run.calls()["cuMemFreeAsync"], 2)
 
+    def test_a_free_beside_a_capture_is_made_good_by_reset(self):
+        run = self.run_case("reset")
+        self.assertEqual(stats_of(run.snapshot())["allocation"], {"current": 0, "peak": 1, "allocated": 1, "freed": 1})
+
     def test_devices(self):
         run = self.run_case("device", "memory of 0, current 1", SIMCUDA_DEVICES="2")
         self.assertEqual(stats_of(run.snapshot(), 0)["allocation"], {"current": 0, "peak": 1, "allocated": 1, "freed": 1})

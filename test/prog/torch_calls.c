@@ -99,6 +99,20 @@ static void capture(void)
   torch_reset();
 }
 
+/* What could not be freed beside a capture is freed when the program empties its cache. */
+static void reset(void)
+{
+  cudaStream_t own = make_stream(), other = make_stream();
+  cudaGraph_t graph;
+  char *memory = torch_alloc(BYTES, 0, own);
+  CHECK(cudaStreamSynchronize(own));
+  torch_record_stream(memory, other);
+  CHECK(cudaStreamBeginCapture(other, cudaStreamCaptureModeRelaxed));
+  torch_free(memory, BYTES, 0, own);
+  CHECK(cudaStreamEndCapture(other, &graph));
+  torch_reset();
+}
+
 static void other_device(void)
 {
   int device = -1;
@@ -152,6 +166,8 @@ int main(int argc, char **argv)
     order(name[0] == 'o');
   else if (strcmp(name, "capture") == 0)
     capture();
+  else if (strcmp(name, "reset") == 0)
+    reset();
   else if (strcmp(name, "device") == 0)
     other_device();
   else if (strcmp(name, "rest") == 0)

@@ -2,6 +2,7 @@
  * Recording and reading back: chunks, threads, order, loss.
  */
 #include <check.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "fake_engine.h"
 #include "trace/snapshot/event_merge.h"
 #include "trace/record/recorder_state.h"
+#include "trace/stacks/unwind.h"
 
 static gp_recorder_t *recorder;
 static gp_event_merge_t history;
@@ -418,6 +420,35 @@ START_TEST(test_loss_in_one_thread_hides_older_events_of_others)
 }
 END_TEST
 
+#define CAPTURES 40 /* more than a thread makes before it gets a cache */
+
+static void *record_and_capture(void *ret_cached)
+{
+  uintptr_t addresses[16];
+  fake_record(recorder, GP_ACTION_ALLOC, 1000, 1);
+  for (int i = 0; i < CAPTURES; i++)
+    (void)gp_unwind(GP_UNWINDER_BEST, 0, addresses, 16);
+  *(int *)ret_cached = gp_unwind_cached_threads();
+  return NULL;
+}
+
+/* Else libunwind would serve the first threads of a program only. */
+START_TEST(test_a_thread_that_ends_leaves_its_unwinder_to_others)
+{
+  pthread_t thread;
+  int cached = 0, before = gp_unwind_cached_threads();
+  make_recorder(NULL, NULL);
+  gp_unwind_prepare();
+  ck_assert_int_eq(pthread_create(&thread, NULL, record_and_capture, &cached), 0);
+  ck_assert_int_eq(pthread_join(thread, NULL), 0);
+#if defined(__x86_64__)
+  if (dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL))
+    ck_assert_int_eq(cached, before + 1);
+#endif
+  ck_assert_int_eq(gp_unwind_cached_threads(), before);
+}
+END_TEST
+
 START_TEST(test_mode_off_and_state_record_nothing)
 {
   make_recorder(_i ? "GPUPOOL_TRACE=off" : "GPUPOOL_TRACE=state", NULL);
@@ -605,6 +636,10 @@ int main(void)
   tcase_add_loop_test(tcase, test_forked_child_is_silent, 0, 2);
   tcase_add_test(tcase, test_readers_see_a_suffix_while_others_record);
   suite_add_tcase(suite, tcase);
+  TCase *unwinders = tcase_create("unwinders"); /* libunwind keeps a pipe for good */
+  tcase_add_checked_fixture(unwinders, setup, teardown);
+  tcase_add_test(unwinders, test_a_thread_that_ends_leaves_its_unwinder_to_others);
+  suite_add_tcase(suite, unwinders);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_ENV);
   int failed = srunner_ntests_failed(runner);

@@ -119,6 +119,27 @@ START_TEST(test_threads_agree)
 }
 END_TEST
 
+static void *intern_one(void *ret_number)
+{
+  const uintptr_t addresses[] = {0x1001, 0x2001, 0x3001};
+  *(uint32_t *)ret_number = intern(addresses, 3);
+  return NULL;
+}
+
+/* The thread would not end. */
+START_TEST(test_a_known_stack_takes_no_lock)
+{
+  uint32_t number = 0, again = 0;
+  pthread_t thread;
+  intern_one(&number);
+  gp_lock_take(&stacks.lock);
+  ck_assert_int_eq(pthread_create(&thread, NULL, intern_one, &again), 0);
+  ck_assert_int_eq(pthread_join(thread, NULL), 0);
+  gp_lock_release(&stacks.lock);
+  ck_assert_uint_eq(again, number);
+}
+END_TEST
+
 /*
  * Modules
  */
@@ -565,6 +586,7 @@ int main(void)
   tcase_add_test(interning, test_equal_stacks_are_one);
   tcase_add_test(interning, test_full_table_counts_what_it_loses);
   tcase_add_test(interning, test_threads_agree);
+  tcase_add_test(interning, test_a_known_stack_takes_no_lock);
   tcase_add_checked_fixture(modules, setup, teardown);
   tcase_add_test(modules, test_modules_tell_path_and_build_id);
   tcase_add_test(modules, test_unloaded_code_is_kept_apart);

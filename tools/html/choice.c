@@ -86,7 +86,6 @@ typedef struct change {
   int64_t requested;
   int64_t allocated;
   int64_t pending;
-  int64_t forwarded;
 } change_t;
 
 static uint64_t bytes_of(int64_t bytes)
@@ -100,7 +99,6 @@ static void most_of(gp_choice_rest_t *row, const change_t *now)
   MOST(requested);
   MOST(allocated);
   MOST(pending);
-  MOST(forwarded);
 #undef MOST
 }
 
@@ -112,24 +110,16 @@ static void add_change(change_t *changes, const gp_choice_t *choice, uint32_t mo
   at->requested += change->requested;
   at->allocated += change->allocated;
   at->pending += change->pending;
-  at->forwarded += change->forwarded;
 }
 
 static void add_life(change_t *changes, const gp_choice_t *choice, const gp_life_t *life)
 {
   int64_t requested = (int64_t)life->requested, rounded = (int64_t)life->rounded;
-  bool is_pooled = life->kind == GP_LIFE_POOLED;
-  const change_t begin = {.requested = is_pooled ? requested : 0,
-      .allocated = is_pooled ? rounded : 0,
-      .forwarded = is_pooled ? 0 : rounded};
-  const change_t freed = {.requested = -begin.requested,
-      .allocated = -begin.allocated,
-      .pending = is_pooled ? rounded : 0,
-      .forwarded = -begin.forwarded};
-  const change_t done = {.pending = -freed.pending};
+  const change_t begin = {.requested = requested, .allocated = rounded};
+  const change_t freed = {.requested = -requested, .allocated = -rounded, .pending = rounded};
+  const change_t done = {.pending = -rounded};
 
-  if (life->kind == GP_LIFE_HOST)
-    return;
+  gp_assert(life->kind == GP_LIFE_POOLED); /* others are needed, see is_needed */
   add_change(changes, choice, life->begin, &begin);
   add_change(changes, choice, life->freed, &freed);
   add_change(changes, choice, life->done, &done);
@@ -160,7 +150,6 @@ static int add_rest(gp_choice_t *choice, const bool *is_kept, int device, int wa
       now.requested += changes[i].requested;
       now.allocated += changes[i].allocated;
       now.pending += changes[i].pending;
-      now.forwarded += changes[i].forwarded;
       most_of(row, &now);
     }
   }

@@ -15,14 +15,14 @@
 /* Lives in a page: 1,000,000 events make half as many, whole. */
 #define GP_CHOICE_LIVES 600000
 
-/* What was left out held that much at most, on a device, since the row before. Bytes. */
+/* What was left out held that much at most, on a device, since the row before. Bytes, of pooled memory: the
+ * other stays. */
 typedef struct gp_choice_rest {
   uint32_t moment; /* of the page, the end of the time that the row is of */
   int device;
   uint64_t requested;
-  uint64_t allocated; /* the same, rounded up, of pooled memory */
+  uint64_t allocated; /* the same, rounded up */
   uint64_t pending;
-  uint64_t forwarded;
 } gp_choice_rest_t;
 
 typedef struct gp_choice {

@@ -220,8 +220,7 @@ static void add_rest(build_t *build)
                       *device = column(build, "rest.device", GP_PAYLOAD_U8, GP_PAYLOAD_BYTE),
                       *requested = column(build, "rest.requested", GP_PAYLOAD_F64, GP_PAYLOAD_DELTA),
                       *allocated = column(build, "rest.allocated", GP_PAYLOAD_F64, GP_PAYLOAD_DELTA),
-                      *pending = column(build, "rest.pending", GP_PAYLOAD_F64, GP_PAYLOAD_DELTA),
-                      *forwarded = column(build, "rest.forwarded", GP_PAYLOAD_F64, GP_PAYLOAD_DELTA);
+                      *pending = column(build, "rest.pending", GP_PAYLOAD_F64, GP_PAYLOAD_DELTA);
   for (size_t i = 0; i < choice->rest_count; i++) {
     const gp_choice_rest_t *row = &choice->rest[i];
     gp_payload_add(moment, row->moment);
@@ -229,7 +228,6 @@ static void add_rest(build_t *build)
     gp_payload_add(requested, (int64_t)row->requested);
     gp_payload_add(allocated, (int64_t)row->allocated);
     gp_payload_add(pending, (int64_t)row->pending);
-    gp_payload_add(forwarded, (int64_t)row->forwarded);
   }
 }
 

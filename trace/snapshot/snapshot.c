@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "pool/util/assert.h"
 #include "pool/util/cancel.h"
 #include "pool/util/lock.h"
 #include "pool/util/log.h"
@@ -16,6 +17,7 @@
 #include "trace/snapshot/oom_advice.h"
 #include "trace/snapshot/oom_report.h"
 #include "trace/snapshot/snapshot_file.h"
+#include "trace/util/emergency_pages.h"
 #include "trace/util/pages.h"
 
 #define OOM_INTERVAL_NS UINT64_C(60000000000)
@@ -356,6 +358,7 @@ static int write_locked(gp_snapshot_writer_t *writer, const request_t *request)
     record_snapshot_events(writer);
   }
   copies_fini(writer);
+  gp_assert(gp_emergency_pages_held() == 0);
   return error;
 }
 

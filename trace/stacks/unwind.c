@@ -203,6 +203,11 @@ void gp_unwind_thread_ended(void)
   (void)atomic_fetch_sub_explicit(&caches, 1, memory_order_relaxed);
 }
 
+int gp_unwind_cached_threads(void)
+{
+  return atomic_load_explicit(&caches, memory_order_relaxed);
+}
+
 static void give_libunwind_up(const char *why)
 {
   if (atomic_exchange(&libunwind_state, LIBUNWIND_GIVEN_UP) != LIBUNWIND_GIVEN_UP)

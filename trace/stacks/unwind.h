@@ -61,6 +61,9 @@ size_t gp_unwind(gp_unwinder_t unwinder, uint64_t unloads, uintptr_t *addresses,
 /* Told at the end of a thread, so that another one may use libunwind's cache in its place. */
 void gp_unwind_thread_ended(void);
 
+/* For tests: how many threads use libunwind's cache. */
+int gp_unwind_cached_threads(void);
+
 /* For tests: addresses [start, end) are this library's. */
 void gp_unwind_set_own_range(uintptr_t start, uintptr_t end);
 

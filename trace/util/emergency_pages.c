@@ -10,7 +10,8 @@
 
 static char *_Atomic reserve; /* NULL: nothing is set aside */
 static size_t used;
-static unsigned parts; /* taken and not given back */
+static unsigned parts;      /* of it, taken and not given back */
+static unsigned held_count; /* of all that was taken */
 
 bool gp_emergency_pages_prepare(void)
 {
@@ -23,13 +24,10 @@ bool gp_emergency_pages_prepare(void)
   return atomic_load(&reserve) != NULL;
 }
 
-void *gp_emergency_pages_map(size_t bytes, bool populate)
+static void *take_from_reserve(size_t bytes)
 {
-  void *pages = gp_pages_map(bytes, populate);
   char *begin = atomic_load(&reserve);
-  if (pages || !begin)
-    return pages;
-  if (bytes > GP_EMERGENCY_BYTES - used)
+  if (!begin || bytes > GP_EMERGENCY_BYTES - used)
     return NULL;
   char *part = begin + used;
   used += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -40,13 +38,28 @@ void *gp_emergency_pages_map(size_t bytes, bool populate)
   return part;
 }
 
+void *gp_emergency_pages_map(size_t bytes, bool populate)
+{
+  void *pages = gp_pages_map(bytes, populate);
+  if (!pages)
+    pages = take_from_reserve(bytes);
+  held_count += pages != NULL;
+  return pages;
+}
+
 void gp_emergency_pages_unmap(void *pages, size_t bytes)
 {
   uintptr_t begin = (uintptr_t)atomic_load(&reserve);
+  held_count -= pages != NULL;
   if (!begin || (uintptr_t)pages < begin || (uintptr_t)pages >= begin + GP_EMERGENCY_BYTES) {
     gp_pages_unmap(pages, bytes);
     return;
   }
   if (--parts == 0)
     used = 0;
+}
+
+unsigned gp_emergency_pages_held(void)
+{
+  return held_count;
 }

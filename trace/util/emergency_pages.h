@@ -21,4 +21,7 @@ bool gp_emergency_pages_prepare(void);
 void *gp_emergency_pages_map(size_t bytes, bool populate);
 void gp_emergency_pages_unmap(void *pages, size_t bytes);
 
+/* How many of gp_emergency_pages_map were not given back; for asserts. By that thread. */
+unsigned gp_emergency_pages_held(void);
+
 #endif

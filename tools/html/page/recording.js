@@ -84,7 +84,7 @@ export class Recording {
     this.stackCount = this.stackOwner.length;
     this.rest = {
       moment: column('rest.moment'), device: column('rest.device'), requested: column('rest.requested'),
-      allocated: column('rest.allocated'), pending: column('rest.pending'), forwarded: column('rest.forwarded'),
+      allocated: column('rest.allocated'), pending: column('rest.pending'),
     };
     this.marks = this.readMarks();
     /** @type {Owner[]} */

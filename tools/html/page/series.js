@@ -120,7 +120,7 @@ function addRest(recording, device, changes) {
   const {rest} = recording;
   /** @type {Map<number, number>} */
   const begins = new Map();
-  const names = /** @type {('requested' | 'allocated' | 'pending' | 'forwarded')[]} */ (['requested', 'allocated', 'pending', 'forwarded']);
+  const names = /** @type {('requested' | 'allocated' | 'pending')[]} */ (['requested', 'allocated', 'pending']);
   for (let i = 0; i < rest.moment.length; i++) {
     const begin = begins.get(rest.device[i]) || 0;
     begins.set(rest.device[i], rest.moment[i] + 1);
