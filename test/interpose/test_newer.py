@@ -152,6 +152,7 @@ class Captures(Newer):
             for how, settings in self.ways():
                 with self.subTest(what=what, how=how, **settings):
                     self.check(what, how, settings, KNOWN)
+        self.check("cig-per-thread", ("dlsym",), {}, KNOWN)
 
 
 class Memory(Newer):

@@ -27,6 +27,14 @@ class Ordered(PreloadCase):
                 with self.subTest(name, **mode):
                     self.assertEqual(self.run_scenario(name, **mode).out, plain.out)
 
+    @unittest.skipUnless({"ASYNC": "pool"} in ASYNC_MODES, "the pool does not serve stream-ordered memory")
+    def test_a_program_that_forbids_reuse_is_served_by_the_driver(self):
+        """From then on each of its requests: a large one, and three times one in each stream."""
+        plain = self.run_scenario("determinism", preload=None).calls()
+        pooled = self.run_scenario("determinism", ASYNC="pool").calls()
+        self.assertGreater(plain["cuMemAllocAsync"], 3)
+        self.assertEqual(pooled["cuMemAllocAsync"], plain["cuMemAllocAsync"])
+
     def test_all_with_other_settings(self):
         plain = self.run_scenario("all", preload=None)
         others = [{"TYPE": kind} for kind in ("naive", "segment", "vmm", "unpooled")]

@@ -204,6 +204,23 @@ START_TEST(test_a_trim_without_fences_goes_by_the_stream)
 }
 END_TEST
 
+START_TEST(test_a_trim_without_fences_gives_back_all)
+{
+  start(NULL, GP_GIB, false);
+  gp_identity_created(engine, context, FIRST, false);
+  uint64_t blocks[3];
+  for (int i = 0; i < 3; i++)
+    blocks[i] = allocate_in(order(FIRST), BYTES);
+  for (int i = 0; i < 3; i++) {
+    fake_submit(&driver, 0, blocks[i]);
+    free_in(order(FIRST), blocks[i]);
+  }
+  gp_engine_ordered_trim(engine, context);
+  ck_assert_int_eq(driver.count[FAKE_FREE_ORDERED], 3);
+  stop();
+}
+END_TEST
+
 /* The free would have put a blocking stream behind others, which may have work still. */
 START_TEST(test_a_trim_believes_streams_that_wait_for_no_other)
 {
@@ -414,6 +431,7 @@ int main(void)
   tcase_add_test(tests, test_what_the_program_may_ask);
   tcase_add_test(tests, test_a_trim_gives_back_what_is_complete);
   tcase_add_test(tests, test_a_trim_without_fences_goes_by_the_stream);
+  tcase_add_test(tests, test_a_trim_without_fences_gives_back_all);
   tcase_add_test(tests, test_a_trim_believes_streams_that_wait_for_no_other);
   tcase_add_test(tests, test_the_last_context_leaves_nothing_behind);
   tcase_add_test(tests, test_a_program_that_changes_the_drivers_pool_has_it_for_itself);

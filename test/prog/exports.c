@@ -52,18 +52,22 @@ static int export_memory(const char *way, CUdeviceptr pointer)
 }
 
 #define SMALL ((size_t)512 << 10)
+#define LARGE ((size_t)3 << 20)
 
 static int export_behind(const char *way)
 {
-  CUdeviceptr first, second, large;
+  CUdeviceptr first, second, idle, large[2];
 
+  if (cuMemAlloc(&idle, 3 * LARGE) || cuMemFree(idle) ||
+      cuCtxSynchronize()) /* there would be room for both */
+    return 1;
   if (cuMemAlloc(&first, SMALL) || cuMemAlloc(&second, SMALL))
     return 1;
   printf("small: %d\n", export_memory(way, second));
-  if (cuMemAlloc(&large, BYTES))
+  if (cuMemAlloc(&large[0], LARGE) || cuMemAlloc(&large[1], LARGE))
     return 1;
-  printf("large: %d\n", export_memory(way, large));
-  return cuMemFree(first) || cuMemFree(second) || cuMemFree(large);
+  printf("large: %d\n", export_memory(way, large[1]));
+  return cuMemFree(first) || cuMemFree(second) || cuMemFree(large[0]) || cuMemFree(large[1]);
 }
 
 int main(int argc, char **argv)

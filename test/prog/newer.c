@@ -5,18 +5,21 @@
  * same, with the suffix _v2 in the name); next (dlsym with RTLD_NEXT); linked PLUGIN.
  *
  * WHAT it does with it:
- *   names NAME...     looks all of them up, by dlsym and by cuGetProcAddress, and works on with the older
- * ones constructor       loads PLUGIN (HOW is linked), whose constructor waits for a thread that looks a
- * function up launch            work in a stream that runs until the program stops it; its memory is freed
- * and other memory taken copy, host        the same behind an event: cuMemcpyWithAttributesAsync,
- * cuLaunchHostFunc_v2 capture, recapture, cig   captures a stream while memory comes and goes; then pools
- * again refused           the same capture, which the driver refuses logical           the same capture,
- * which another function begins gone              the same capture, whose stream another thread destroys when
- * it has ended context           makes a context, submits work in it and leaves it green             work in
- * a green context's stream; and a synchronization that covers the green context only apart             work
- * in a green context's stream on memory of a context beside the primary one lend, endpoint, multicast   makes
- * memory visible to others, frees it and takes other memory alloc, free       memory that the newer function
- * takes; pooled memory that it frees
+ *
+ *   names NAME...  looks all of them up, by dlsym and by cuGetProcAddress, and works on with the older ones
+ *   constructor    loads PLUGIN (HOW is linked), whose constructor waits for a thread that looks one up
+ *   launch         work in a stream that runs until the program stops it; other memory is taken meanwhile
+ *   copy, host     the same behind an event: cuMemcpyWithAttributesAsync, cuLaunchHostFunc_v2
+ *   capture        captures a stream while memory comes and goes; then pools again
+ *   recapture, cig, cig-per-thread    so do these
+ *   refused        the same capture, which the driver refuses
+ *   logical        the same capture, which another function begins
+ *   gone           the same capture, whose stream another thread destroys when it has ended
+ *   context        makes a context, submits work in it and leaves it
+ *   green          work in a green context's stream; and a synchronization that covers that context only
+ *   apart          work in a green context's stream on memory of a context beside the primary one
+ *   lend, endpoint, multicast         makes memory visible to others, frees it and takes other memory
+ *   alloc, free    memory that the newer function takes; pooled memory that it frees
  *
  * early: how often memory was given out again while work that was submitted before its free was pending.
  */
@@ -223,6 +226,10 @@ static void captures(const char *what)
     CALL(cuGraphCreate(&graph, 0));
     result = ((recapture_t)find("cuStreamBeginRecaptureToGraph", "cuStreamBeginRecaptureToGraph"))(
         stream, CU_STREAM_CAPTURE_MODE_RELAXED, graph, NULL, NULL);
+  } else if (strcmp(what, "cig-per-thread") == 0) {
+    stream = CU_STREAM_PER_THREAD;
+    result =
+        ((begin_cig_t)find("cuStreamBeginCaptureToCig_ptsz", "cuStreamBeginCaptureToCig_ptsz"))(NULL, &graph);
   } else if (strcmp(what, "cig") == 0) {
     result = ((begin_cig_t)find("cuStreamBeginCaptureToCig", "cuStreamBeginCaptureToCig"))(stream, &graph);
   } else if (strcmp(what, "logical") == 0) {
@@ -238,6 +245,8 @@ static void captures(const char *what)
   come_and_go();
   if (strcmp(what, "cig") == 0)
     result = ((end_cig_t)find("cuStreamEndCaptureToCig", "cuStreamEndCaptureToCig"))(stream);
+  else if (strcmp(what, "cig-per-thread") == 0)
+    result = ((end_cig_t)find("cuStreamEndCaptureToCig_ptsz", "cuStreamEndCaptureToCig_ptsz"))(NULL);
   else if (strcmp(what, "recapture") == 0)
     result = cuStreamEndCapture(stream, &graph);
   else
@@ -432,7 +441,7 @@ int main(int argc, char **argv)
   else if (strcmp(what, "copy") == 0 || strcmp(what, "host") == 0)
     behind(what);
   else if (strcmp(what, "capture") == 0 || strcmp(what, "refused") == 0 || strcmp(what, "recapture") == 0 ||
-           strcmp(what, "cig") == 0 || strcmp(what, "logical") == 0 || strcmp(what, "gone") == 0)
+           strncmp(what, "cig", 3) == 0 || strcmp(what, "logical") == 0 || strcmp(what, "gone") == 0)
     captures(what);
   else if (strcmp(what, "context") == 0)
     context();

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -202,6 +203,27 @@ static const char *module_of(uint32_t number, size_t *ret_length)
 }
 
 /* Libraries take turns, mostly at the same address: the same number then must not mean two things. */
+/* The loader tells the name as the program gave it. */
+START_TEST(test_relative_paths_are_made_absolute)
+{
+  char folder[4096], back[4096];
+  const char *name = strrchr(GP_UNLOADED_A, '/') + 1;
+  uintptr_t address;
+  size_t length;
+  ck_assert_ptr_nonnull(getcwd(back, sizeof(back)));
+  snprintf(folder, sizeof(folder), "%.*s", (int)(name - 1 - GP_UNLOADED_A), GP_UNLOADED_A);
+  ck_assert_int_eq(chdir(folder), 0);
+  ck_assert_ptr_nonnull(getcwd(folder, sizeof(folder)));
+  char relative[300], expected[4400];
+  snprintf(relative, sizeof(relative), "./%s", name);
+  int expected_length = snprintf(expected, sizeof(expected), "%s/%s", folder, name);
+  const char *path = module_of(visit(relative, &address), &length);
+  ck_assert_uint_eq(length, (size_t)expected_length);
+  ck_assert_mem_eq(path, expected, length);
+  ck_assert_int_eq(chdir(back), 0);
+}
+END_TEST
+
 START_TEST(test_unloaded_code_is_kept_apart)
 {
   uintptr_t first, second, third;
@@ -590,6 +612,7 @@ int main(void)
   tcase_add_checked_fixture(modules, setup, teardown);
   tcase_add_test(modules, test_modules_tell_path_and_build_id);
   tcase_add_test(modules, test_unloaded_code_is_kept_apart);
+  tcase_add_test(modules, test_relative_paths_are_made_absolute);
   tcase_add_checked_fixture(written, setup, teardown);
   tcase_add_test(written, test_frames_are_written_once);
   tcase_add_test(written, test_damage_ends_the_lists);
