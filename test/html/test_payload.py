@@ -67,6 +67,12 @@ class Payload(unittest.TestCase):
                 page = self.page(name)
                 self.assertEqual(page.exact["files"][0]["summary"], self.report("summary", name, exact=True)["snapshots"][0])
 
+    def test_a_page_that_cannot_be_written(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("there is no /dev/full")
+        result = self.run_tool("html", "leak.json", "-o", "/dev/full", "--force", status=3)
+        self.assertIn(b"/dev/full: No space left on device", result.stderr)
+
     def test_the_difference_of_two_is_that_of_diff(self):
         page = self.page("leak.json", "oom-stacks.json")
         self.assertEqual(page.exact["diff"], self.report("diff", "leak.json", "oom-stacks.json", exact=True))

@@ -1,6 +1,7 @@
 /*
  * Type vmm in the engine: where memory is mapped, what moves, what goes back, and what must not.
  */
+#include "pool/release.h"
 #include "pool/reuse/stream_record.h"
 #include "pool/reuse/streams.h"
 #include "pool/reuse/work_flags.h"
@@ -89,6 +90,38 @@ START_TEST(test_free_memory_moves)
   ck_assert_int_eq(free_code(blocks[0]), FAKE_INVALID_VALUE); /* nothing is there any more */
   ck_assert_int_eq(gp_engine_owner(engine, blocks[0]), GP_OWNER_POOL);
   ck_assert_int_eq(driver.count[FAKE_FREE], 0);
+  stop();
+}
+END_TEST
+
+/* A little more than was ever in use is taken from the driver, before anything is unmapped. */
+START_TEST(test_what_is_missing_tells_whether_memory_moves)
+{
+  uint64_t blocks[8];
+
+  begin(GP_GIB);
+  for (int i = 0; i < 8; i++)
+    blocks[i] = allocate(8 * GP_MIB);
+  for (int i = 1; i < 8; i += 2)
+    ck_assert_int_eq(free_code(blocks[i]), 0);
+  synchronize();
+  ck_assert_uint_eq(driver.used, 64 * GP_MIB);
+  uint64_t large = allocate(10 * GP_MIB); /* 8 of which are there */
+  ck_assert_uint_eq(large, blocks[7]);
+  ck_assert_uint_eq(driver.used, 66 * GP_MIB);
+  stop();
+}
+END_TEST
+
+/* Not the oldest, which would be many small ones. */
+START_TEST(test_the_largest_goes_back_first)
+{
+  begin(2 * GP_GIB);
+  uint64_t small = allocate(2 * GP_MIB), large = allocate(GP_GIB);
+  ck_assert_int_eq(free_code(small), 0);
+  ck_assert_int_eq(free_code(large), 0);
+  synchronize();
+  ck_assert_uint_gt(gp_release_largest(engine, &engine->devices[0], 1, GP_TRIM_REQUESTED), 2 * GP_MIB);
   stop();
 }
 END_TEST
@@ -320,6 +353,8 @@ int main(void)
   tcase_add_test(tests, test_refusal_leaves_everything);
   tcase_add_test(tests, test_full_device_is_filled);
   tcase_add_test(tests, test_limit_is_filled);
+  tcase_add_test(tests, test_what_is_missing_tells_whether_memory_moves);
+  tcase_add_test(tests, test_the_largest_goes_back_first);
   tcase_add_test(tests, test_peers_reach_the_memory);
   tcase_add_test(tests, test_peers_reach_what_moves);
   tcase_add_test(tests, test_views_cover_what_is_mapped);

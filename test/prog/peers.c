@@ -1,0 +1,36 @@
+/*
+ * Memory that was there before a context of another device was given access to it: peers none|late.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+
+#define BYTES ((size_t)2 << 20)
+
+#define CALL(call)                                                                                           \
+  do {                                                                                                       \
+    CUresult result_ = (call);                                                                               \
+    if (result_ != CUDA_SUCCESS) {                                                                           \
+      printf("%s: %d\n", #call, (int)result_);                                                               \
+      exit(1);                                                                                               \
+    }                                                                                                        \
+  } while (0)
+
+int main(int argc, char **argv)
+{
+  CUcontext owner, peer;
+  CUdeviceptr block;
+
+  CALL(cuInit(0));
+  CALL(cuCtxCreate_v2(&owner, 0, 0));
+  CALL(cuMemAlloc_v2(&block, BYTES));
+  CALL(cuCtxCreate_v2(&peer, 0, 1));
+  if (argc > 1 && strcmp(argv[1], "late") == 0)
+    CALL(cuCtxEnablePeerAccess(owner, 0));
+  CALL(cuCtxSetCurrent(owner));
+  CALL(cuMemFree_v2(block));
+  return 0;
+}
