@@ -100,8 +100,9 @@ class MemoryKinds(PreloadCase):
                     self.assertGreater(stats_of(run.snapshot("exit"))["num_ooms"], 0)
 
     def test_what_holds_nothing_is_not_counted(self):
-        run = self.run_kinds("sparse:%d:20" % (8 * MIB), "free", LIMIT="16MiB")
-        self.assertEqual(run.got, [("sparse", 20, SUCCESS)])
+        run = self.run_kinds("plain:%d:1" % MIB, "sparse:%d:20" % (8 * MIB), "free", LIMIT="16MiB")
+        self.assertEqual(run.got, [("plain", 1, SUCCESS), ("sparse", 20, SUCCESS)])
+        self.assertEqual(stats_of(run.snapshot())["passthrough_bytes"]["allocated"], 0)
 
     def test_all_levels_of_a_mipmap(self):
         run = self.run_kinds("mipmaps:%d:1" % (16 * MIB))
