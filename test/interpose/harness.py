@@ -228,6 +228,7 @@ class PreloadCase(unittest.TestCase):
         if not os.path.exists(folder):
             os.mkdir(folder)
             name = "libcuda.so.1" if version == "13000" else "libcuda-%s.so" % version
+            self.assertTrue(os.path.exists(os.path.join(SIM, name)), "the simulator has no driver " + version)
             os.symlink(os.path.join(SIM, name), os.path.join(folder, "libcuda.so.1"))
         return folder
 

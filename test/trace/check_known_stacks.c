@@ -15,6 +15,7 @@
 #include "fake_engine.h"
 #include "frames.h"
 #include "trace/record/recorder_state.h"
+#include "trace/stacks/frame_rules.h"
 #include "trace/stacks/known_stacks.h"
 #include "trace/stacks/origin.h"
 #include "trace/stacks/unwind.h"
@@ -202,6 +203,28 @@ START_TEST(test_depth_of_recursion_is_told_apart)
 END_TEST
 
 /* The library's own frames come on top of the depth. */
+/*
+ * Two functions that no compiler made: the caller's frame is found by the word at rsp + 8, and by that at
+ * rbp + 8. (DWARF 5, 7.7: breg7 and breg6, deref.)
+ */
+#define BY_EXPRESSION(name, base)                                                                            \
+  __asm__(".text\n" name ":\n.cfi_startproc\n.cfi_escape 0x0f, 0x03, " base ", 0x08, 0x06\n"                 \
+          "nop\n" name "_return:\nret\n.cfi_endproc\n")
+BY_EXPRESSION("cfa_at_rsp", "0x77");
+BY_EXPRESSION("cfa_at_rbp", "0x76");
+extern char cfa_at_rsp_return, cfa_at_rbp_return;
+
+START_TEST(test_expressions_that_are_followed)
+{
+  void *addresses[] = {&cfa_at_rbp_return, &cfa_at_rsp_return};
+  gp_frame_rule_t rules[2];
+  (void)gp_frame_rules_find(addresses, 2, rules);
+  ck_assert_int_eq(rules[0].cfa, GP_CFA_AT_RBP);
+  ck_assert_int_eq(rules[0].cfa_offset, 8);
+  ck_assert_int_eq(rules[1].cfa, GP_CFA_UNKNOWN);
+}
+END_TEST
+
 START_TEST(test_cut_stacks_are_found)
 {
   gp_route_t route = {.count = GP_ROUTE_MAX};
@@ -509,6 +532,7 @@ int main(void)
   tcase_add_test(known, test_another_caller_is_another_stack);
   tcase_add_test(known, test_depth_of_recursion_is_told_apart);
   tcase_add_test(known, test_aligned_frames_of_two_callers_are_told_apart);
+  tcase_add_test(known, test_expressions_that_are_followed);
   tcase_add_test(known, test_cut_stacks_are_found);
   tcase_add_test(known, test_stacks_that_are_too_deep_are_captured);
   tcase_add_loop_test(known, test_random_routes_have_true_stacks, 0, 2);
