@@ -18,6 +18,9 @@
 #include "interpose/routes/real.h"
 #include "pool/util/assert.h"
 
+/* Between enter_context and leave_context, where the first has changed anything. */
+static _Thread_local bool has_entered __attribute__((tls_model("initial-exec")));
+
 /*
  * Makes a context current if it is not; *ret_entered: leave_context must undo that. Callers must not take a
  * failure for success: a wait in the wrong context would count as a fact about the right one.
@@ -26,20 +29,23 @@ static CUresult enter_context(const gp_driver_context_t *context, bool *ret_ente
 {
   CUcontext current = NULL;
 
+  gp_assert(!has_entered); /* else an earlier call has left the program in another context than its own */
   *ret_entered = false;
   if (GP_REAL_CALL(cuCtxGetCurrent, &current) == CUDA_SUCCESS && current == context->handle)
     return CUDA_SUCCESS;
   CUresult result = GP_REAL_CALL(cuCtxPushCurrent_v2, context->handle);
-  *ret_entered = result == CUDA_SUCCESS;
+  *ret_entered = has_entered = result == CUDA_SUCCESS;
   return result;
 }
 
 static void leave_context(bool entered)
 {
   CUcontext ignored;
-  if (entered)
-    (void)GP_REAL_CALL(
-        cuCtxPopCurrent_v2, &ignored); /* pushed by enter_context: an error has no effect on the program */
+  if (!entered)
+    return;
+  has_entered = false;
+  /* Pushed by enter_context: an error has no effect on the program. */
+  (void)GP_REAL_CALL(cuCtxPopCurrent_v2, &ignored);
 }
 
 static _Atomic(gp_engine_t *) watching; /* NULL: the library has not started */

@@ -31,7 +31,9 @@ class Torch(PreloadCase):
 
     def test_a_free_beside_a_capture_is_made_good_by_reset(self):
         run = self.run_case("reset")
-        self.assertEqual(stats_of(run.snapshot())["allocation"], {"current": 0, "peak": 1, "allocated": 1, "freed": 1})
+        stats = stats_of(run.snapshot())
+        self.assertEqual(stats["allocation"], {"current": 0, "peak": 1, "allocated": 1, "freed": 1})
+        self.assertEqual(stats["reserved_bytes"]["current"], 0)  # the cache is empty
 
     def test_devices(self):
         run = self.run_case("device", "memory of 0, current 1", SIMCUDA_DEVICES="2")
