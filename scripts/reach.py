@@ -37,7 +37,10 @@ class Test:
 
     def run(self, build, limit_s=None, **more):
         """(status, output); None as status: no end."""
-        environment = dict(os.environ, CK_DEFAULT_TIMEOUT="0", GP_QUICK="1", MALLOC_PERTURB_="165", **self.environment, **more)
+        with open(os.path.join(build, "test", "leak_checker"), encoding="utf-8") as file:
+            leak_checker = file.read().strip()
+        environment = dict(os.environ, CK_DEFAULT_TIMEOUT="0", GP_QUICK="1", GP_LEAK_CHECKER=leak_checker, MALLOC_PERTURB_="165",
+                           **self.environment, **more)
         return run_quietly(["env", "--default-signal=HUP,INT,QUIT"] + self.command, limit_s or self.timeout_s,
                            env=environment, cwd=self.folder or build)
 

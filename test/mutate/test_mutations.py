@@ -4,14 +4,17 @@
     test_mutations.py SOURCE
 """
 
+import contextlib
 import glob
 import gzip
+import io
 import json
 import os
 import random
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 SOURCE = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else ""
 sys.path.insert(0, os.path.join(SOURCE, "scripts"))
@@ -19,6 +22,7 @@ sys.path.insert(0, os.path.join(SOURCE, "test", "guards"))
 import mutate  # noqa: E402
 import mutations  # noqa: E402
 import reach  # noqa: E402
+import trial  # noqa: E402
 
 TEXT = '''/* if (a) in a comment */
 #define TWICE(x) do { if (x) f(x); } while (0)
@@ -140,6 +144,34 @@ class Choice(unittest.TestCase):
         before, after = mutations.differing(TEXT, edit)
         result = {"file": "a.c", "line": 1, "function": "first", "kind": "cleanup", "before": before, "after": after}
         self.assertEqual([found[2] for found in mutate.missed_before({"a.c": TEXT}, [result])], [edit])
+
+
+class Redness(unittest.TestCase):
+    """A test that is red without the edit has noticed nothing."""
+
+    class Suite(trial.Suite):
+        def __init__(self, red_always, red_with_edit):
+            self.red_always, self.red_with_edit = red_always, red_with_edit
+            self.tests = {name: mock.Mock(timeout_s=1) for name in ("a", "b", "c")}
+            self.green, self.sanitizer, self.tree = set(), None, mock.Mock()
+
+        def judge(self, *edit):
+            red = next((name for name in self.tests if name in self.red_always | self.red_with_edit), None)
+            return {"by": red, "result": trial.NOTICED if red else trial.MISSED}
+
+        def is_green(self, name, limit_s):
+            return name not in self.red_always
+
+    def test_the_next_test_is_asked(self):
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            result = self.Suite({"a"}, {"b"}).try_edit("a.c", TEXT, None, None)
+        self.assertEqual((result["by"], said.getvalue()), ("b", "a is red without an edit: left out\n"))
+
+    def test_an_edit_that_no_other_test_notices_is_missed(self):
+        suite = self.Suite({"b"}, set())
+        with contextlib.redirect_stderr(io.StringIO()):
+            self.assertEqual(suite.try_edit("a.c", TEXT, None, None)["result"], trial.MISSED)
+        self.assertEqual(set(suite.tests), {"a", "c"})
 
 
 @unittest.skipUnless(SOURCE, "no source tree is named")
