@@ -82,9 +82,10 @@ static void order(int is_named)
   torch_free(again, BYTES, 0, own);
 }
 
-static void capture(void)
+/* Returns what was there: its free cannot be ordered behind the other stream until the capture has ended. */
+static char *free_beside_capture(cudaStream_t own)
 {
-  cudaStream_t own = make_stream(), other = make_stream();
+  cudaStream_t other = make_stream();
   cudaGraph_t graph;
   char *memory = torch_alloc(BYTES, 0, own);
   CHECK(cudaStreamSynchronize(own));
@@ -93,7 +94,14 @@ static void capture(void)
   torch_free(memory, BYTES, 0, own);
   torch_free(NULL, 0, 0, own);
   CHECK(cudaStreamEndCapture(other, &graph)); /* nothing has spoilt it */
-  char *next = torch_alloc(BYTES, 0, own);    /* the other one is free since the capture has ended */
+  return memory;
+}
+
+static void capture(void)
+{
+  cudaStream_t own = make_stream();
+  char *memory = free_beside_capture(own);
+  char *next = torch_alloc(BYTES, 0, own); /* the other one is free since the capture has ended */
   printf("again %d\n", next == memory);
   torch_free(next, BYTES, 0, own);
   torch_reset();
@@ -102,14 +110,7 @@ static void capture(void)
 /* What could not be freed beside a capture is freed when the program empties its cache. */
 static void reset(void)
 {
-  cudaStream_t own = make_stream(), other = make_stream();
-  cudaGraph_t graph;
-  char *memory = torch_alloc(BYTES, 0, own);
-  CHECK(cudaStreamSynchronize(own));
-  torch_record_stream(memory, other);
-  CHECK(cudaStreamBeginCapture(other, cudaStreamCaptureModeRelaxed));
-  torch_free(memory, BYTES, 0, own);
-  CHECK(cudaStreamEndCapture(other, &graph));
+  (void)free_beside_capture(make_stream());
   torch_reset();
 }
 
