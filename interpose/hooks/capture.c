@@ -66,46 +66,46 @@ static gp_reach_t reach_of(CUstreamCaptureMode mode)
   }
 }
 
-#define BEGIN_CAPTURE(symbol, per_thread, reach, stream, ...)                                                \
+#define BEGIN_CAPTURE(symbol, reach, stream, ...)                                                            \
   gp_engine_t *engine = gp_library_engine();                                                                 \
   passage_t passage = {                                                                                      \
-      .engine = engine, .capture = engine ? gp_capture_begin(engine, stream, per_thread, reach) : NULL};     \
+      .engine = engine, .capture = engine ? gp_capture_begin(engine, stream, reach) : NULL};                 \
   CUresult result;                                                                                           \
   GP_CANCEL_UNDO(result, GP_REAL_CALL(symbol, __VA_ARGS__), finish_passage, &passage);                       \
   return began(engine, passage.capture, result)
 
 CUresult CUDAAPI hook_cuStreamBeginCapture(CUstream stream)
 {
-  BEGIN_CAPTURE(cuStreamBeginCapture, false, GP_REACH_THREADS, stream, stream);
+  BEGIN_CAPTURE(cuStreamBeginCapture, GP_REACH_THREADS, stream, stream);
 }
 
 CUresult CUDAAPI hook_cuStreamBeginCapture_ptsz(CUstream stream)
 {
-  BEGIN_CAPTURE(cuStreamBeginCapture_ptsz, true, GP_REACH_THREADS, stream, stream);
+  BEGIN_CAPTURE(cuStreamBeginCapture_ptsz, GP_REACH_THREADS, stream, stream);
 }
 
 CUresult CUDAAPI hook_cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
 {
-  BEGIN_CAPTURE(cuStreamBeginCapture_v2, false, reach_of(mode), stream, stream, mode);
+  BEGIN_CAPTURE(cuStreamBeginCapture_v2, reach_of(mode), stream, stream, mode);
 }
 
 CUresult CUDAAPI hook_cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode)
 {
-  BEGIN_CAPTURE(cuStreamBeginCapture_v2_ptsz, true, reach_of(mode), stream, stream, mode);
+  BEGIN_CAPTURE(cuStreamBeginCapture_v2_ptsz, reach_of(mode), stream, stream, mode);
 }
 
 CUresult CUDAAPI hook_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode *nodes,
     const void *edges, size_t count, CUstreamCaptureMode mode)
 {
   BEGIN_CAPTURE(
-      cuStreamBeginCaptureToGraph, false, reach_of(mode), stream, stream, graph, nodes, edges, count, mode);
+      cuStreamBeginCaptureToGraph, reach_of(mode), stream, stream, graph, nodes, edges, count, mode);
 }
 
 CUresult CUDAAPI hook_cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph,
     const CUgraphNode *nodes, const void *edges, size_t count, CUstreamCaptureMode mode)
 {
-  BEGIN_CAPTURE(cuStreamBeginCaptureToGraph_ptsz, true, reach_of(mode), stream, stream, graph, nodes, edges,
-      count, mode);
+  BEGIN_CAPTURE(
+      cuStreamBeginCaptureToGraph_ptsz, reach_of(mode), stream, stream, graph, nodes, edges, count, mode);
 }
 
 /* Into the nodes that the graph has: a capture like the others (13.3). */
@@ -113,14 +113,14 @@ CUresult CUDAAPI hook_cuStreamBeginRecaptureToGraph(
     CUstream stream, CUstreamCaptureMode mode, CUgraph graph, void *callback, void *user_data)
 {
   BEGIN_CAPTURE(
-      cuStreamBeginRecaptureToGraph, false, reach_of(mode), stream, stream, mode, graph, callback, user_data);
+      cuStreamBeginRecaptureToGraph, reach_of(mode), stream, stream, mode, graph, callback, user_data);
 }
 
 CUresult CUDAAPI hook_cuStreamBeginRecaptureToGraph_ptsz(
     CUstream stream, CUstreamCaptureMode mode, CUgraph graph, void *callback, void *user_data)
 {
-  BEGIN_CAPTURE(cuStreamBeginRecaptureToGraph_ptsz, true, reach_of(mode), stream, stream, mode, graph,
-      callback, user_data);
+  BEGIN_CAPTURE(
+      cuStreamBeginRecaptureToGraph_ptsz, reach_of(mode), stream, stream, mode, graph, callback, user_data);
 }
 
 /*
@@ -139,13 +139,13 @@ static void begin_cig(void)
 CUresult CUDAAPI hook_cuStreamBeginCaptureToCig(CUstream stream, void *parameters)
 {
   begin_cig();
-  BEGIN_CAPTURE(cuStreamBeginCaptureToCig, false, GP_REACH_EVERYTHING, stream, stream, parameters);
+  BEGIN_CAPTURE(cuStreamBeginCaptureToCig, GP_REACH_EVERYTHING, stream, stream, parameters);
 }
 
 CUresult CUDAAPI hook_cuStreamBeginCaptureToCig_ptsz(CUstream stream, void *parameters)
 {
   begin_cig();
-  BEGIN_CAPTURE(cuStreamBeginCaptureToCig_ptsz, true, GP_REACH_EVERYTHING, stream, stream, parameters);
+  BEGIN_CAPTURE(cuStreamBeginCaptureToCig_ptsz, GP_REACH_EVERYTHING, stream, stream, parameters);
 }
 
 /*
@@ -153,7 +153,7 @@ CUresult CUDAAPI hook_cuStreamBeginCaptureToCig_ptsz(CUstream stream, void *para
  * documentation of captures names tell; after any other this asks the driver, about a handle that the program
  * has just used. If the driver does not know, the capture runs on: it will end with its stream.
  */
-static bool is_over(CUresult result, CUstream stream, bool per_thread)
+static bool is_over(CUresult result, CUstream stream)
 {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
 
@@ -165,8 +165,7 @@ static bool is_over(CUresult result, CUstream stream, bool per_thread)
   case CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD: return false;
   default: break;
   }
-  CUresult asked = per_thread ? GP_REAL_CALL(cuStreamIsCapturing_ptsz, stream, &status)
-                              : GP_REAL_CALL(cuStreamIsCapturing, stream, &status);
+  CUresult asked = GP_REAL_CALL(cuStreamIsCapturing, stream ? stream : CU_STREAM_PER_THREAD, &status);
   return asked == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
@@ -181,32 +180,31 @@ static CUresult ended(gp_engine_t *engine, gp_capture_t *capture, CUresult resul
   return result;
 }
 
-#define END_CAPTURE(symbol, per_thread, stream, ...)                                                         \
+#define END_CAPTURE(symbol, stream, ...)                                                                     \
   gp_engine_t *engine = gp_library_engine();                                                                 \
-  passage_t passage = {                                                                                      \
-      .engine = engine, .capture = engine ? gp_capture_take(engine, stream, per_thread) : NULL};             \
+  passage_t passage = {.engine = engine, .capture = engine ? gp_capture_take(engine, stream) : NULL};        \
   CUresult result;                                                                                           \
   GP_CANCEL_UNDO(result, GP_REAL_CALL(symbol, __VA_ARGS__), keep_passage, &passage);                         \
-  return ended(engine, passage.capture, result, passage.capture && is_over(result, stream, per_thread))
+  return ended(engine, passage.capture, result, passage.capture && is_over(result, stream))
 
 CUresult CUDAAPI hook_cuStreamEndCapture(CUstream stream, CUgraph *graph)
 {
-  END_CAPTURE(cuStreamEndCapture, false, stream, stream, graph);
+  END_CAPTURE(cuStreamEndCapture, stream, stream, graph);
 }
 
 CUresult CUDAAPI hook_cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph)
 {
-  END_CAPTURE(cuStreamEndCapture_ptsz, true, stream, stream, graph);
+  END_CAPTURE(cuStreamEndCapture_ptsz, stream, stream, graph);
 }
 
 CUresult CUDAAPI hook_cuStreamEndCaptureToCig(CUstream stream)
 {
-  END_CAPTURE(cuStreamEndCaptureToCig, false, stream, stream);
+  END_CAPTURE(cuStreamEndCaptureToCig, stream, stream);
 }
 
 CUresult CUDAAPI hook_cuStreamEndCaptureToCig_ptsz(CUstream stream)
 {
-  END_CAPTURE(cuStreamEndCaptureToCig_ptsz, true, stream, stream);
+  END_CAPTURE(cuStreamEndCaptureToCig_ptsz, stream, stream);
 }
 
 /*
@@ -220,7 +218,7 @@ static CUresult destroy(CUresult(CUDAAPI *call)(CUstream), CUstream stream)
   CUresult result;
 
   if (engine) {
-    passage.capture = gp_capture_take(engine, stream, false);
+    passage.capture = gp_capture_take(engine, stream);
     passage.followed = gp_stream_take(engine, (uint64_t)(uintptr_t)stream);
     passage.known = gp_known_stream_remove(engine, (uint64_t)(uintptr_t)stream);
     gp_identity_ends(engine, (uint64_t)(uintptr_t)stream);

@@ -79,19 +79,14 @@ static uint64_t own_thread(void)
   return this_thread;
 }
 
-static CUstream named_stream(CUstream stream, bool per_thread)
-{
-  return stream ? stream : per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
-}
-
 static bool is_same_stream(const gp_capture_t *a, const gp_capture_t *b)
 {
   return a->stream == b->stream && a->thread == b->thread && (a->thread == 0 || a->context == b->context);
 }
 
-static gp_capture_t describe(gp_engine_t *engine, CUstream stream, bool per_thread)
+static gp_capture_t describe(gp_engine_t *engine, CUstream stream)
 {
-  gp_capture_t capture = {.engine = engine, .stream = named_stream(stream, per_thread)};
+  gp_capture_t capture = {.engine = engine, .stream = stream ? stream : CU_STREAM_PER_THREAD};
 
   if (capture.stream == CU_STREAM_PER_THREAD) {
     capture.thread = own_thread();
@@ -116,7 +111,7 @@ static gp_capture_t *remove_same(const gp_capture_t *wanted)
   return capture;
 }
 
-gp_capture_t *gp_capture_begin(gp_engine_t *engine, CUstream stream, bool per_thread, gp_reach_t reach)
+gp_capture_t *gp_capture_begin(gp_engine_t *engine, CUstream stream, gp_reach_t reach)
 {
   gp_capture_t *capture = malloc(sizeof(*capture));
 
@@ -125,7 +120,7 @@ gp_capture_t *gp_capture_begin(gp_engine_t *engine, CUstream stream, bool per_th
     gp_engine_stop_pooling(engine);
     return NULL;
   }
-  *capture = describe(engine, stream, per_thread);
+  *capture = describe(engine, stream);
   if (!capture->context)
     capture->context = gp_stream_context(engine, capture->stream);
   gp_list_init(&capture->link);
@@ -146,9 +141,9 @@ void gp_capture_put(gp_engine_t *engine, gp_capture_t *capture)
   gp_capture_finish(engine, stale);
 }
 
-bool gp_capture_is_followed(gp_engine_t *engine, CUstream stream, bool per_thread)
+bool gp_capture_is_followed(gp_engine_t *engine, CUstream stream)
 {
-  gp_capture_t wanted = describe(engine, stream, per_thread);
+  gp_capture_t wanted = describe(engine, stream);
 
   gp_lock_take(&lock);
   bool followed = find_same(&wanted) != NULL;
@@ -156,7 +151,7 @@ bool gp_capture_is_followed(gp_engine_t *engine, CUstream stream, bool per_threa
   return followed;
 }
 
-gp_capture_t *gp_capture_take(gp_engine_t *engine, CUstream stream, bool per_thread)
+gp_capture_t *gp_capture_take(gp_engine_t *engine, CUstream stream)
 {
   gp_capture_t wanted;
 
@@ -165,7 +160,7 @@ gp_capture_t *gp_capture_take(gp_engine_t *engine, CUstream stream, bool per_thr
   gp_lock_release(&lock);
   if (none)
     return NULL; /* the usual case when a stream is destroyed */
-  wanted = describe(engine, stream, per_thread);
+  wanted = describe(engine, stream);
   gp_lock_take(&lock);
   gp_capture_t *capture = remove_same(&wanted);
   gp_lock_release(&lock);

@@ -5,6 +5,9 @@
  * afterwards: once the driver has a stream back it may give the same handle to another thread, whose capture
  * is another one. The pool stays suspended meanwhile.
  *
+ * A NULL stream is the calling thread's own in all functions, also where a program means the legacy one: that
+ * one cannot be captured (cuda.h, cuStreamBeginCapture), so the driver refuses the call.
+ *
  * All functions may be called by any thread; none calls the driver with a lock held.
  */
 #ifndef GP_INTERPOSE_HOOKS_CAPTURES_H
@@ -18,12 +21,11 @@
 typedef struct gp_capture gp_capture_t;
 
 /*
- * Suspends the pool for a capture that this thread is about to begin; per_thread: a NULL stream means the
- * thread's own.
+ * Suspends the pool for a capture that this thread is about to begin.
  * The caller owns the record: it puts it after the driver's success, or finishes it. NULL: the host has no
  * memory for it, and pooling has ended for good.
  */
-gp_capture_t *gp_capture_begin(gp_engine_t *engine, CUstream stream, bool per_thread, gp_reach_t reach);
+gp_capture_t *gp_capture_begin(gp_engine_t *engine, CUstream stream, gp_reach_t reach);
 
 /* Files a capture, which the caller gives up. An older one of the same stream has ended unseen: put finishes
  * it. */
@@ -31,11 +33,11 @@ void gp_capture_put(gp_engine_t *engine, gp_capture_t *capture);
 
 /* True if there is a record of a capture that began in that stream. The stream may have been destroyed
  * meanwhile. */
-bool gp_capture_is_followed(gp_engine_t *engine, CUstream stream, bool per_thread);
+bool gp_capture_is_followed(gp_engine_t *engine, CUstream stream);
 
 /* Takes the capture that began in a stream out, or returns NULL. The caller owns it until it puts or finishes
  * it. */
-gp_capture_t *gp_capture_take(gp_engine_t *engine, CUstream stream, bool per_thread);
+gp_capture_t *gp_capture_take(gp_engine_t *engine, CUstream stream);
 
 /* The capture is over: ends the suspension and frees the record. NULL is legal. */
 void gp_capture_finish(gp_engine_t *engine, gp_capture_t *capture);

@@ -11,8 +11,7 @@ _Thread_local bool gp_after_unknown_is_due __attribute__((tls_model("initial-exe
 static _Thread_local struct {
   bool context;
   bool capture;
-  CUstream stream; /* NULL: the thread's own, for the legacy stream cannot be captured (cuda.h,
-                      cuStreamBeginCapture) */
+  CUstream stream; /* as in captures.h */
 } due __attribute__((tls_model("initial-exec")));
 
 void gp_after_unknown_context(void)
@@ -34,7 +33,7 @@ static void look_at_capture(gp_engine_t *engine)
 {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
 
-  if (!gp_capture_is_followed(engine, due.stream, true)) {
+  if (!gp_capture_is_followed(engine, due.stream)) {
     due.capture = false;
     return;
   }
@@ -45,7 +44,7 @@ static void look_at_capture(gp_engine_t *engine)
   }
   due.capture = false;
   if (result == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_NONE)
-    gp_capture_finish(engine, gp_capture_take(engine, due.stream, true));
+    gp_capture_finish(engine, gp_capture_take(engine, due.stream));
 }
 
 void gp_after_unknown_look(gp_engine_t *engine)

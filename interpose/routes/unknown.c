@@ -164,7 +164,7 @@ static void end_pooling(unsigned slot)
 static void follow_capture(gp_engine_t *engine, unsigned slot, CUstream stream)
 {
   if (!atomic_load(&slots[slot].ends_capture)) {
-    gp_capture_t *capture = gp_capture_begin(engine, stream, true, GP_REACH_EVERYTHING);
+    gp_capture_t *capture = gp_capture_begin(engine, stream, GP_REACH_EVERYTHING);
     if (!capture)
       return;
     gp_capture_put(engine, capture);

@@ -10,7 +10,7 @@ PROBES = {  # case of capture_ends -> allocations that it makes while a capture 
     "context_destroyed": 1, "context_destroyed_elsewhere": 1, "primary_reset": 1, "primary_released": 1,
     "primary_released_once": 2, "unjoined": 0, "unmatched": 1, "member_destroyed": 1, "invalidated": 0,
     "two_captures": 1, "begun_twice": 1, "never_begun": 0, "without_graph": 1, "wrong_thread": 1,
-    "ended_by_another_thread": 1, "thread_ended": 1, "per_thread": 2, "per_context": 2,
+    "ended_by_another_thread": 1, "thread_ended": 1, "per_thread": 2, "per_context": 2, "legacy": 2,
 }
 
 

@@ -286,6 +286,17 @@ static void per_context(void)
   SAY(cuCtxDestroy_v2(other));
 }
 
+/* The legacy stream cannot be captured: what is refused there does not touch the capture of the own stream. */
+static void legacy(void)
+{
+  (void)begin_own(NULL);
+  SAY(cuStreamBeginCapture_v2(NULL, CU_STREAM_CAPTURE_MODE_RELAXED));
+  SAY(cuStreamEndCapture(NULL, &graph));
+  SAY(cuStreamDestroy_v2(NULL));
+  probe();
+  SAY(cuStreamEndCapture_ptsz(NULL, &graph));
+}
+
 static const struct {
   const char *name;
   void (*run)(void);
@@ -317,6 +328,7 @@ static const struct {
     CASE(thread_ended),
     CASE(per_thread),
     CASE(per_context),
+    CASE(legacy),
 };
 
 int main(int argc, char **argv)
