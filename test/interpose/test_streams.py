@@ -141,6 +141,14 @@ class Streams(PreloadCase):
                     self.assertEqual(run.status, 0, run.err)
                     self.expect_clean(run)
 
+    def test_a_launch_that_names_no_stream_is_work_of_the_right_one(self):
+        for form in ("legacy", "own"):
+            with self.subTest(form=form):
+                run = self.run_program("launch_forms", form, REUSE="epoch")
+                self.assertEqual((run.status, run.out), (0, "early=0\n"))
+                self.expect_clean(run)
+                self.assertGreater(stats_of(run.snapshot())["cache_hits"], 0)
+
     def test_every_program_behaves_as_without(self):
         for name in ("capture", "two_contexts", "per_thread", "contexts", "errors", "driver_linked", "static_route"):
             with self.subTest(program=name):
