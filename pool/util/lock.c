@@ -127,6 +127,7 @@ static _Thread_local unsigned held; /* bit per rank */
 
 void gp_lock_note_taken(gp_lock_rank_t rank)
 {
+  gp_assert(rank != GP_RANK_NONE);
   gp_assert(held >> rank == 0); /* only ranks below this one */
   held |= 1u << rank;
 }

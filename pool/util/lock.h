@@ -20,6 +20,7 @@
 
 /* In the order in which locks may be nested: an outer lock has the lower rank. */
 typedef enum gp_lock_rank {
+  GP_RANK_NONE,      /* memory full of zeros, which is no lock yet */
   GP_RANK_CONTROL,   /* requests of users, which may call the driver: gp_locks_held leaves it out */
   GP_RANK_START,     /* the start of the preload library */
   GP_RANK_SNAPSHOT,  /* the writer of snapshots, which reads the engine */

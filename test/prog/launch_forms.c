@@ -1,7 +1,7 @@
 /*
- * Shows in which stream both forms of cuLaunchKernelEx submit work when they name none: launch_forms legacy|own.
- * A kernel runs there until the program stops it. Memory that was freed behind it is asked for again once the
- * other of the two streams is known to be complete.
+ * Shows in which stream both forms of cuLaunchKernelEx submit work when they name none: launch_forms
+ * legacy|own. A kernel runs there until the program stops it. Memory that was freed behind it is asked for
+ * again once the other of the two streams is known to be complete.
  *
  * early: how often that memory was handed out while the kernel was pending.
  */
