@@ -171,6 +171,23 @@ START_TEST(test_oom_advice_of_a_limit_has_room_for_pieces)
 }
 END_TEST
 
+/* A share of more than the device is none. */
+START_TEST(test_oom_advice_names_no_share_that_cannot_be)
+{
+  gp_oom_t oom = {.requested = 60 * GP_GIB,
+      .live = 20 * GP_GIB,
+      .in_pieces = 10 * GP_GIB,
+      .limit = 40 * GP_GIB,
+      .device_free = 70 * GP_GIB,
+      .device_total = 80 * GP_GIB,
+      .by_limit = true};
+  gp_oom_advice_t advice;
+  gp_oom_advise(&oom, "50%", &advice);
+  ck_assert_str_eq(advice.text, "It is the limit that refuses");
+  ck_assert_ptr_null(advice.setting);
+}
+END_TEST
+
 START_TEST(test_oom_advice_keeps_the_limits_of_the_other_devices)
 {
   gp_oom_t oom = {.requested = limit_cases[_i].requested,
@@ -229,6 +246,9 @@ static const struct {
          .busy_context = 1},
         "; the device is busy: work submitted to context 1 at least 3.1 s ago has not ended, "
         "until then 2 GiB that the program has freed stay in use; the allocation waited 2.0 s"},
+    {{.requested = GP_GIB, .cached = 2 * GP_GIB, .waited_ns = 1000000000, .busy_context = 7},
+        "; the device is busy: work submitted to context 7 has not ended, "
+        "until then 2 GiB that are cached cannot go back; the allocation waited 1.0 s"},
     {{.requested = GP_GIB, .cached = 2 * GP_GIB, .waited_ns = 10000000, .busy_context = 7},
         "; the device is busy: work submitted to context 7 has not ended, "
         "until then 2 GiB that are cached cannot go back; the allocation waited 10 ms"},
@@ -314,6 +334,7 @@ int main(void)
   tcase_add_loop_test(
       tcase, test_oom_advice_follows_the_figures, 0, (int)(sizeof(advice_cases) / sizeof(advice_cases[0])));
   tcase_add_test(tcase, test_oom_advice_of_a_limit_has_room_for_pieces);
+  tcase_add_test(tcase, test_oom_advice_names_no_share_that_cannot_be);
   tcase_add_loop_test(tcase, test_oom_advice_keeps_the_limits_of_the_other_devices, 0,
       (int)(sizeof(limit_cases) / sizeof(limit_cases[0])));
   tcase_add_test(tcase, test_oom_advice_knows_a_malformed_limit);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "fake_engine.h"
+#include "leaks.h"
 #include "tools/symbols/frame_text.h"
 #include "trace/snapshot/document_stacks.h"
 #include "trace/snapshot/event_merge.h"
@@ -604,6 +605,9 @@ int main(void)
   TCase *unwinding = tcase_create("unwinding");
   TCase *policy = tcase_create("policy");
 
+  gp_add_leak_fixture(interning);
+  gp_add_leak_fixture(modules);
+  gp_add_leak_fixture(written);
   tcase_add_checked_fixture(interning, setup, teardown);
   tcase_add_test(interning, test_equal_stacks_are_one);
   tcase_add_test(interning, test_full_table_counts_what_it_loses);

@@ -5,9 +5,19 @@
 #ifndef GP_TRACE_UTIL_PAGES_H
 #define GP_TRACE_UTIL_PAGES_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/mman.h>
+
+#if GP_DEBUG_LEVEL >= 1
+/* What is mapped, for tests: by its end what was made has unmapped its own. */
+extern _Atomic size_t gp_pages_held_bytes;
+#define GP_PAGES_COUNT(bytes)                                                                                \
+  (void)atomic_fetch_add_explicit(&gp_pages_held_bytes, bytes, memory_order_relaxed)
+#else
+#define GP_PAGES_COUNT(bytes) (void)(bytes)
+#endif
 
 /*
  * Maps zeroed private memory; touched pages only take space, unless populate asks for all of them now.
@@ -17,14 +27,19 @@ static inline void *gp_pages_map(size_t bytes, bool populate)
 {
   int flags = MAP_PRIVATE | MAP_ANONYMOUS | (populate ? MAP_POPULATE : MAP_NORESERVE);
   void *pages = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, flags, -1, 0);
-  return pages == MAP_FAILED ? NULL : pages;
+  if (pages == MAP_FAILED)
+    return NULL;
+  GP_PAGES_COUNT(bytes);
+  return pages;
 }
 
 /* NULL is legal. */
 static inline void gp_pages_unmap(void *pages, size_t bytes)
 {
-  if (pages)
-    (void)munmap(pages, bytes ? bytes : 1); /* cannot fail on what gp_pages_map gave */
+  if (!pages)
+    return;
+  GP_PAGES_COUNT(-bytes);
+  (void)munmap(pages, bytes ? bytes : 1); /* cannot fail on what gp_pages_map gave */
 }
 
 #endif

@@ -13,7 +13,7 @@
 #include "pool/util/control_path.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
-#include "test/trace/descriptors.h"
+#include "test/trace/leaks.h"
 #include "trace/control/control_request.h"
 #include "trace/control/control_server.h"
 
@@ -453,7 +453,7 @@ int main(void)
 {
   Suite *suite = suite_create("control");
   TCase *requests = tcase_create("requests");
-  gp_add_descriptor_fixture(requests);
+  gp_add_leak_fixture(requests);
   tcase_add_checked_fixture(requests, begin_all, end_all);
   tcase_set_timeout(requests, 120);
   tcase_add_test(requests, test_stats);

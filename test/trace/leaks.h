@@ -1,0 +1,55 @@
+/*
+ * A fixture of Check: a test that ends with more file descriptors, or more pages of gp_pages_map, than it
+ * began with has lost them.
+ */
+#ifndef GP_TEST_TRACE_LEAKS_H
+#define GP_TEST_TRACE_LEAKS_H
+
+#include <check.h>
+#include <fcntl.h>
+
+#include "trace/util/emergency_pages.h"
+#include "trace/util/pages.h"
+
+#define GP_DESCRIPTORS 1024
+
+static unsigned descriptors_before;
+static size_t pages_before;
+
+static inline unsigned gp_count_descriptors(void)
+{
+  unsigned count = 0;
+  for (int fd = 0; fd < GP_DESCRIPTORS; fd++)
+    count += fcntl(fd, F_GETFD) >= 0;
+  return count;
+}
+
+static size_t pages_held(void)
+{
+#if GP_DEBUG_LEVEL >= 1
+  return atomic_load(&gp_pages_held_bytes);
+#else
+  return 0;
+#endif
+}
+
+static void note_what_is_held(void)
+{
+  ck_assert(gp_emergency_pages_prepare()); /* which stay for good */
+  descriptors_before = gp_count_descriptors();
+  pages_before = pages_held();
+}
+
+static void expect_no_more(void)
+{
+  ck_assert_uint_le(gp_count_descriptors(), descriptors_before);
+  ck_assert_uint_le(pages_held(), pages_before);
+}
+
+/* Before the other fixtures of the case: its end comes after theirs. */
+static inline void gp_add_leak_fixture(TCase *tcase)
+{
+  tcase_add_checked_fixture(tcase, note_what_is_held, expect_no_more);
+}
+
+#endif
