@@ -107,14 +107,14 @@ class Ends(PreloadCase):
 
     def test_access_of_a_peer_to_memory_that_is_there(self):
         """Of type vmm the library gives it itself: to its one allocation of the driver. Before 12.0 contexts have no number."""
-        for driver in ("11020", "13000"):
+        for driver, device in (("11020", "0"), ("13000", "0"), ("13000", "1")):
             given = []
             for way in ("none", "late"):
-                run = self.run_program("peers", way, driver=driver, TYPE="vmm", SIMCUDA_DEVICES="2")
+                run = self.run_program("peers", way, device, driver=driver, TYPE="vmm", SIMCUDA_DEVICES="2")
                 self.assertEqual((run.status, run.out), (0, ""), run.err)
                 self.expect_clean(run)
                 given.append(run.calls()["cuMemSetAccess"])
-            self.assertEqual(given[1], given[0] + 1, driver)
+            self.assertEqual(given[1], given[0] + 1, (driver, device))
 
     def test_an_end_that_no_hook_sees(self):
         """The same handle with another id is another context. Drivers have ids since 12.0."""

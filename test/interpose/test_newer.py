@@ -9,7 +9,7 @@ from harness import EPOCH, EMULATOR, SOURCE, PreloadCase, count_actions, stats_o
 KNOWN, INVENTED = "13050", "14000"
 ROUNDS = 20  # of test/prog/newer.c
 MODES = ("context", "epoch") if EPOCH else ("context",)
-LAUNCH, FREE, CONSTRUCTOR = os.environ["GP_NEWER_PLUGINS"].split(":")
+LAUNCH, FREE, CALL, CONSTRUCTOR = os.environ["GP_NEWER_PLUGINS"].split(":")
 # The pointers that cuGetProcAddress gives are the exports, or they are not.
 POINTERS = ({}, {"SIMCUDA_PROC_ADDRESS": "distinct"})
 
@@ -83,10 +83,11 @@ class Work(Newer):
         run = self.use("launch", "linked", LAUNCH, reuse="epoch")
         self.assertEqual((run.status, run.field("early")), (0, 0), run.out)
         self.assertEqual(len(self.said(run, "newer_launch.so is linked to cuLaunchFuture")), 1, run.err)
-        run = self.use("free", "linked", FREE)
-        self.assertEqual(run.status, 0)
-        self.assertEqual(len(self.said(run, "newer_free.so is linked to cuMemFree_v3")), 1, run.err)
-        self.assertEqual(len(self.said(run, "nothing is pooled")), 1)
+        for plugin, name in ((FREE, "newer_free.so"), (CALL, "newer_call.so")):
+            run = self.use("free", "linked", plugin)
+            self.assertEqual(run.status, 0)
+            self.assertEqual(len(self.said(run, name + " is linked to cuMemFree_v3")), 1, run.err)
+            self.assertEqual(len(self.said(run, "nothing is pooled")), 1)
 
     def test_work_that_the_tables_know_is_marked(self):
         for what in ("copy", "host"):
