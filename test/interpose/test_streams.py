@@ -141,6 +141,13 @@ class Streams(PreloadCase):
                     self.assertEqual(run.status, 0, run.err)
                     self.expect_clean(run)
 
+    def test_an_event_that_a_graph_may_record_tells_nothing(self):
+        for way in self.run_program("graph_events", preload=None).out.split():
+            with self.subTest(way=way):
+                run = self.run_program("graph_events", way, REUSE="epoch")
+                self.assertEqual((run.status, run.out), (0, "again=%d\n" % (20 if way in ("none", "wait_for") else 0)), run.err)
+                self.expect_clean(run)
+
     def test_a_launch_that_names_no_stream_is_work_of_the_right_one(self):
         for form in ("legacy", "own"):
             with self.subTest(form=form):
