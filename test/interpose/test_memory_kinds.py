@@ -16,6 +16,10 @@ DEVICE_KINDS = {
 }
 HOST_KINDS = ("host", "registered", "host_pool", "host_default", "vmm_host")
 IN_POOLS = ("async", "mempool", "current_pool", "graph", "captured")  # the driver's pools grow by 32 MiB
+# Functions by which the driver takes memory for itself, of test/prog/hidden_memory.c
+HIDDEN = ("cuModuleLoad", "cuModuleLoadData", "cuModuleLoadDataEx", "cuModuleLoadFatBinary", "cuLibraryLoadData",
+          "cuLibraryLoadFromFile", "cuFuncLoad", "cuCtxSetLimit", "cuGraphInstantiate", "cuGraphInstantiate_v2",
+          "cuGraphInstantiateWithFlags", "cuGraphInstantiateWithParams", "cuGraphInstantiateWithParams_ptsz")
 SUCCESS = "CUDA_SUCCESS"
 OUT_OF_MEMORY = "CUDA_ERROR_OUT_OF_MEMORY"
 
@@ -201,7 +205,21 @@ class MemoryKinds(PreloadCase):
         run = self.run_kinds("plain:%d:1" % MIB, "context", **fault)  # nothing idle: nothing to try again for
         self.assertEqual(run.out.splitlines()[-1], "context: " + OUT_OF_MEMORY)
 
+    def logged(self, run, name):
+        """The arguments and the result of each call of that function."""
+        with open(run.log) as file:
+            return re.findall(r"^%s (.*)=(\d+)$" % name, file.read(), re.M)
+
     def test_every_way_to_take_memory_unseen(self):
+        for name in HIDDEN:
+            with self.subTest(name=name):
+                plain = self.run_program("hidden_memory", name, preload=None, log=True)
+                self.assertEqual((plain.status, plain.out), (0, name + ": 0\n"))
+                run = self.run_program("hidden_memory", name, SIMCUDA_FAIL=name + ":2@1", log=True)
+                self.assertEqual((run.status, run.out), (0, plain.out))
+                natively, seen = self.logged(plain, name), self.logged(run, name)
+                self.assertEqual(seen, [(arguments, code) for arguments, _ in natively for code in ("2", "0")])
+                self.assertEqual(stats_of(run.snapshot())["cached_bytes"]["current"], 0)
         for name in ("cuGraphInstantiateWithFlags",):
             with self.subTest(name=name):
                 run = self.run_kinds("plain:%d:1" % MIB, "free", "graph:%d:1" % MIB, SIMCUDA_FAIL=name + ":2@1")

@@ -1,7 +1,7 @@
 /*
- * Shows what an event still tells when a graph may record it, too: graph_events WAY. In each round memory is freed
- * behind work in a stream, an event of that stream is waited for, and the same is asked for again. In between, WAY
- * names the event to a node of a graph; the call may be refused. none: no graph knows it.
+ * Shows what an event still tells when a graph may record it, too: graph_events WAY. In each round memory is
+ * freed behind work in a stream, an event of that stream is waited for, and the same is asked for again. In
+ * between, WAY names the event to a node of a graph; the call may be refused. none: no graph knows it.
  *
  * again: how often the same memory came back.
  */

@@ -611,7 +611,7 @@ int main(void)
   Suite *suite = suite_create("recorder");
   TCase *tcase = tcase_create("recorder");
   tcase_set_timeout(tcase, 60);
-  gp_add_leak_fixture(tcase);
+  gp_add_leak_fixtures(tcase);
   tcase_add_checked_fixture(tcase, setup, teardown);
   tcase_add_test(tcase, test_every_field_comes_back);
   tcase_add_test(tcase, test_long_durations_keep_their_magnitude);

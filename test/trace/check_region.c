@@ -316,7 +316,7 @@ int main(void)
 {
   Suite *suite = suite_create("region");
   TCase *tcase = tcase_create("region");
-  gp_add_leak_fixture(tcase);
+  gp_add_leak_fixtures(tcase);
   tcase_add_checked_fixture(tcase, setup, teardown);
   tcase_add_test(tcase, test_nothing_is_made_before_the_first_growth);
   tcase_add_test(tcase, test_what_is_written_is_in_the_file);

@@ -491,7 +491,7 @@ int main(void)
 {
   Suite *suite = suite_create("snapshot");
   TCase *tcase = tcase_create("file");
-  gp_add_leak_fixture(tcase);
+  gp_add_leak_fixtures(tcase);
   tcase_add_checked_fixture(tcase, setup, teardown);
   tcase_set_timeout(tcase, 60);
   tcase_add_test(tcase, test_file_is_complete_and_private);
@@ -517,7 +517,7 @@ int main(void)
   tcase_add_test(tcase, test_exit_is_silent_without_engine_or_wish);
   suite_add_tcase(suite, tcase);
   tcase = tcase_create("oom");
-  gp_add_leak_fixture(tcase);
+  gp_add_leak_fixtures(tcase);
   tcase_add_checked_fixture(tcase, setup, teardown);
   tcase_add_test(tcase, test_oom_reports_first_and_once_a_minute);
   tcase_add_test(tcase, test_oom_line_comes_without_snapshot);

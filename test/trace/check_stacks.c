@@ -605,9 +605,9 @@ int main(void)
   TCase *unwinding = tcase_create("unwinding");
   TCase *policy = tcase_create("policy");
 
-  gp_add_leak_fixture(interning);
-  gp_add_leak_fixture(modules);
-  gp_add_leak_fixture(written);
+  gp_add_leak_fixtures(interning);
+  gp_add_leak_fixtures(modules);
+  gp_add_leak_fixtures(written);
   tcase_add_checked_fixture(interning, setup, teardown);
   tcase_add_test(interning, test_equal_stacks_are_one);
   tcase_add_test(interning, test_full_table_counts_what_it_loses);

@@ -453,7 +453,7 @@ int main(void)
 {
   Suite *suite = suite_create("control");
   TCase *requests = tcase_create("requests");
-  gp_add_leak_fixture(requests);
+  gp_add_descriptor_fixture(requests);
   tcase_add_checked_fixture(requests, begin_all, end_all);
   tcase_set_timeout(requests, 120);
   tcase_add_test(requests, test_stats);
