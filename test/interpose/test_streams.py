@@ -141,6 +141,13 @@ class Streams(PreloadCase):
                     self.assertEqual(run.status, 0, run.err)
                     self.expect_clean(run)
 
+    def test_both_forms_of_a_fact_are_of_their_stream(self):
+        for form in self.run_program("facts", preload=None).out.split():
+            with self.subTest(form=form):
+                run = self.run_program("facts", form, REUSE="epoch")
+                self.assertEqual((run.status, run.out), (0, "again=%d\n" % (0 if "external" in form else 20)), run.err)
+                self.expect_clean(run)
+
     def test_an_event_that_a_graph_may_record_tells_nothing(self):
         for way in self.run_program("graph_events", preload=None).out.split():
             with self.subTest(way=way):

@@ -24,7 +24,6 @@ static const unsigned char image[4] = {0};
 static CUjit_option option = CU_JIT_MAX_REGISTERS;
 static void *value = (void *)32;
 
-
 static CUgraph one_graph(void)
 {
   CUgraph graph;
