@@ -35,6 +35,14 @@ class Ordered(PreloadCase):
         self.assertGreater(plain["cuMemAllocAsync"], 3)
         self.assertEqual(pooled["cuMemAllocAsync"], plain["cuMemAllocAsync"])
 
+    @unittest.skipUnless({"ASYNC": "pool"} in ASYNC_MODES, "the pool does not serve stream-ordered memory")
+    def test_both_forms_of_the_functions_are_of_their_stream(self):
+        for form in ("async", "async_ptsz", "pool", "pool_ptsz"):
+            with self.subTest(form=form):
+                run = self.run_program("ordered_forms", form, ASYNC="pool")
+                self.assertEqual((run.status, run.out), (0, "again=20 elsewhere=0\n"), run.err)
+                self.expect_clean(run)
+
     def test_all_with_other_settings(self):
         plain = self.run_scenario("all", preload=None)
         others = [{"TYPE": kind} for kind in ("naive", "segment", "vmm", "unpooled")]

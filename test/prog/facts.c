@@ -1,7 +1,7 @@
 /*
  * Learns in one way that the work of a default stream is complete: facts FORM. In each round memory is freed
- * behind work in that stream, and asked for again when FORM has told that the work is complete. FORM ends with
- * _ptsz where function and work are of the thread's own stream, else they are of the legacy one.
+ * behind work in that stream, and asked for again when FORM has told that the work is complete. FORM ends
+ * with _ptsz where function and work are of the thread's own stream, else they are of the legacy one.
  *
  * again: how often the same memory came back.
  */

@@ -1,0 +1,91 @@
+/*
+ * Stream-ordered memory in the stream that goes without saying: ordered_forms FORM. A kernel runs in that stream
+ * until the program stops it, so that only the order of the stream lets memory that was freed there be used again.
+ * FORM ends with _ptsz where all functions are of the thread's own stream, else they are of the legacy one.
+ *
+ * again: how often the same memory came back in that stream; elsewhere: in a stream beside it, where it must not.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+
+#define BYTES  (1u << 16)
+#define ROUNDS 20
+
+#define CALL(call)                                                                                           \
+  do {                                                                                                       \
+    CUresult result_ = (call);                                                                               \
+    if (result_ != CUDA_SUCCESS) {                                                                           \
+      printf("%s: %d\n", #call, (int)result_);                                                               \
+      exit(1);                                                                                               \
+    }                                                                                                        \
+  } while (0)
+
+static bool is_own, has_pool;
+static CUmemoryPool pool;
+
+static CUdeviceptr take(void)
+{
+  CUdeviceptr block;
+  if (has_pool)
+    CALL(is_own ? cuMemAllocFromPoolAsync_ptsz(&block, BYTES, pool, NULL)
+                : cuMemAllocFromPoolAsync(&block, BYTES, pool, NULL));
+  else
+    CALL(is_own ? cuMemAllocAsync_ptsz(&block, BYTES, NULL) : cuMemAllocAsync(&block, BYTES, NULL));
+  return block;
+}
+
+static void give(CUdeviceptr block)
+{
+  CALL(is_own ? cuMemFreeAsync_ptsz(block, NULL) : cuMemFreeAsync(block, NULL));
+}
+
+int main(int argc, char **argv)
+{
+  static const unsigned char image[4] = {0};
+  int again = 0, elsewhere = 0;
+  CUcontext context;
+  CUstream beside;
+  CUmodule module;
+  CUfunction waiting;
+  void *host;
+
+  if (argc != 2) {
+    fputs("usage: ordered_forms async|async_ptsz|pool|pool_ptsz\n", stderr);
+    return 2;
+  }
+  is_own = strstr(argv[1], "_ptsz") != NULL;
+  has_pool = strncmp(argv[1], "pool", 4) == 0;
+  CALL(cuInit(0));
+  CALL(cuDevicePrimaryCtxRetain(&context, 0));
+  CALL(cuCtxSetCurrent(context));
+  CALL(cuDeviceGetDefaultMemPool(&pool, 0));
+  CALL(cuStreamCreate(&beside, CU_STREAM_NON_BLOCKING));
+  CALL(cuModuleLoadData(&module, image));
+  CALL(cuModuleGetFunction(&waiting, module, "simcuda_wait"));
+  CALL(cuMemHostAlloc(&host, 4096, 0));
+  volatile uint32_t *flag = host;
+  for (int i = 0; i < ROUNDS; i++) {
+    void *parameters[] = {(void *)&flag};
+    CUdeviceptr used = take(), next;
+    *flag = 0;
+    CALL(is_own ? cuLaunchKernel_ptsz(waiting, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL)
+                : cuLaunchKernel(waiting, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
+    give(used);
+    CALL(cuMemAllocAsync(&next, BYTES, beside));
+    elsewhere += next == used;
+    CUdeviceptr own = take();
+    again += own == used;
+    *flag = 1;
+    give(own);
+    CALL(cuMemFreeAsync(next, beside));
+    CALL(cuCtxSynchronize());
+  }
+  printf("again=%d elsewhere=%d\n", again, elsewhere);
+  return 0;
+}
