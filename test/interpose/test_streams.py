@@ -156,7 +156,7 @@ class Streams(PreloadCase):
                 self.expect_clean(run)
 
     def test_a_launch_that_names_no_stream_is_work_of_the_right_one(self):
-        for form in ("legacy", "own"):
+        for form in self.run_program("launch_forms", preload=None).out.split():
             with self.subTest(form=form):
                 run = self.run_program("launch_forms", form, REUSE="epoch")
                 self.assertEqual((run.status, run.out), (0, "early=0\n"))

@@ -38,6 +38,27 @@ static void add(CUevent event)
   (void)cuGraphAddEventRecordNode(&node, graph, NULL, 0, event);
 }
 
+/* What a whole context has done is no fact about one of its streams. */
+static void of_context(CUevent event)
+{
+  CUcontext context;
+  CALL(cuCtxGetCurrent(&context));
+  CALL(cuCtxRecordEvent(context, event));
+}
+
+/* Refused for a context that is none; the event is not asked after. */
+static void of_green_context(CUevent event)
+{
+  (void)cuGreenCtxRecordEvent(NULL, event);
+}
+
+/* Another process may record it, too. */
+static void lend(CUevent event)
+{
+  CUipcEventHandle handle;
+  (void)cuIpcGetEventHandle(&handle, event);
+}
+
 static void set(CUevent event)
 {
   (void)cuGraphEventRecordNodeSetEvent(node, event);
@@ -86,8 +107,9 @@ static void wait_for(CUevent event)
 static const struct {
   const char *name;
   void (*tell)(CUevent event);
-} ways[] = {{"none", none}, {"wait_for", wait_for}, {"add", add}, {"set", set}, {"exec_set", exec_set},
-    {"any_add", any_add}, {"any_add_v2", any_add_v2}, {"any_set", any_set}, {"any_exec_set", any_exec_set}};
+} ways[] = {{"none", none}, {"wait_for", wait_for}, {"add", add}, {"set", set}, {"of_context", of_context},
+    {"of_green_context", of_green_context}, {"lend", lend}, {"exec_set", exec_set}, {"any_add", any_add},
+    {"any_add_v2", any_add_v2}, {"any_set", any_set}, {"any_exec_set", any_exec_set}};
 
 int main(int argc, char **argv)
 {

@@ -1,7 +1,7 @@
 /*
- * Shows in which stream both forms of cuLaunchKernelEx submit work when they name none: launch_forms
- * legacy|own. A kernel runs there until the program stops it. Memory that was freed behind it is asked for
- * again once the other of the two streams is known to be complete.
+ * Shows in which stream a launch is work if it names none: launch_forms FORM. A kernel runs there until the
+ * program stops it. Memory that was freed behind it is asked for again once the other default stream is known
+ * to be complete. FORM ends with _ptsz where the stream is the thread's own, else it is the legacy one.
  *
  * early: how often that memory was handed out while the kernel was pending.
  */
@@ -26,6 +26,49 @@
     }                                                                                                        \
   } while (0)
 
+static CUfunction waiting;
+static void *parameters[1];
+static CUgraphExec exec;
+
+static CUresult launch(void)
+{
+  CUlaunchConfig config = {1, 1, 1, 1, 1, 1, 0, NULL, NULL, 0};
+  return cuLaunchKernelEx(&config, waiting, parameters, NULL);
+}
+
+static CUresult launch_ptsz(void)
+{
+  CUlaunchConfig config = {1, 1, 1, 1, 1, 1, 0, NULL, NULL, 0};
+  return cuLaunchKernelEx_ptsz(&config, waiting, parameters, NULL);
+}
+
+static CUresult graph(void)
+{
+  return cuGraphLaunch(exec, NULL);
+}
+
+static CUresult graph_ptsz(void)
+{
+  return cuGraphLaunch_ptsz(exec, NULL);
+}
+
+static void make_graph(void)
+{
+  CUstream stream;
+  CUgraph captured;
+  CALL(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  CALL(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  CALL(cuLaunchKernel(waiting, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
+  CALL(cuStreamEndCapture(stream, &captured));
+  CALL(cuGraphInstantiateWithFlags(&exec, captured, 0));
+  CALL(cuStreamDestroy_v2(stream));
+}
+
+static const struct {
+  const char *name;
+  CUresult (*launch)(void);
+} forms[] = {{"launch", launch}, {"launch_ptsz", launch_ptsz}, {"graph", graph}, {"graph_ptsz", graph_ptsz}};
+
 static CUdeviceptr take(void)
 {
   CUdeviceptr block;
@@ -36,17 +79,21 @@ static CUdeviceptr take(void)
 int main(int argc, char **argv)
 {
   static const unsigned char image[4] = {0};
-  bool is_own = argc == 2 && strcmp(argv[1], "own") == 0;
+  size_t form = 0, count = sizeof(forms) / sizeof(forms[0]);
   int early = 0;
   CUcontext context;
   CUmodule module;
-  CUfunction waiting;
   void *host;
 
-  if (argc != 2 || (!is_own && strcmp(argv[1], "legacy") != 0)) {
-    fputs("usage: launch_forms legacy|own\n", stderr);
+  while (argc == 2 && form < count && strcmp(forms[form].name, argv[1]) != 0)
+    form++;
+  if (argc != 2 || form == count) {
+    fputs("usage: launch_forms FORM\n", stderr);
+    for (size_t i = 0; i < count; i++)
+      puts(forms[i].name);
     return 2;
   }
+  bool is_own = strstr(argv[1], "_ptsz") != NULL;
   CALL(cuInit(0));
   CALL(cuDevicePrimaryCtxRetain(&context, 0));
   CALL(cuCtxSetCurrent(context));
@@ -54,13 +101,12 @@ int main(int argc, char **argv)
   CALL(cuModuleGetFunction(&waiting, module, "simcuda_wait"));
   CALL(cuMemHostAlloc(&host, 4096, 0));
   volatile uint32_t *flag = host;
+  parameters[0] = (void *)&flag;
+  make_graph();
   for (int i = 0; i < ROUNDS; i++) {
     CUdeviceptr used = take();
-    void *parameters[] = {(void *)&flag};
-    CUlaunchConfig config = {1, 1, 1, 1, 1, 1, 0, NULL, NULL, 0};
     *flag = 0;
-    CALL(is_own ? cuLaunchKernelEx_ptsz(&config, waiting, parameters, NULL)
-                : cuLaunchKernelEx(&config, waiting, parameters, NULL));
+    CALL(forms[form].launch());
     CALL(cuMemFree_v2(used));
     CALL(cuStreamQuery(is_own ? CU_STREAM_LEGACY : CU_STREAM_PER_THREAD));
     CUdeviceptr next = take();

@@ -1,9 +1,12 @@
 /*
- * Stream-ordered memory in the stream that goes without saying: ordered_forms FORM. A kernel runs in that stream
- * until the program stops it, so that only the order of the stream lets memory that was freed there be used again.
- * FORM ends with _ptsz where all functions are of the thread's own stream, else they are of the legacy one.
+ * Stream-ordered memory in the stream that goes without saying: ordered_forms FORM. A kernel runs in that
+ * stream until the program stops it, so that only the order of the stream lets memory that was freed there be
+ * used again. FORM ends with _ptsz where all functions are of the thread's own stream, else they are of the
+ * legacy one.
  *
- * again: how often the same memory came back in that stream; elsewhere: in a stream beside it, where it must not.
+ * again: how often the same memory came back in that stream; elsewhere: in a stream beside it, where it must
+ * not; behind: that of the stream beside it came back in that stream, which waits for an event behind the
+ * free.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,14 +48,37 @@ static void give(CUdeviceptr block)
   CALL(is_own ? cuMemFreeAsync_ptsz(block, NULL) : cuMemFreeAsync(block, NULL));
 }
 
+static CUfunction waiting;
+static CUstream beside;
+static volatile uint32_t *flag;
+
+/* True: memory that was freed in the stream beside comes back in the other, which waits for an event of it.
+ */
+static bool comes_behind_event(CUevent event)
+{
+  void *parameters[] = {(void *)&flag};
+  CUdeviceptr used, next;
+
+  *flag = 0;
+  CALL(cuMemAllocAsync(&used, BYTES, beside));
+  CALL(cuLaunchKernel(waiting, 1, 1, 1, 1, 1, 1, 0, beside, parameters, NULL));
+  CALL(cuMemFreeAsync(used, beside));
+  CALL(cuEventRecord(event, beside));
+  CALL(is_own ? cuStreamWaitEvent_ptsz(NULL, event, 0) : cuStreamWaitEvent(NULL, event, 0));
+  next = take();
+  *flag = 1;
+  give(next);
+  CALL(cuCtxSynchronize());
+  return next == used;
+}
+
 int main(int argc, char **argv)
 {
   static const unsigned char image[4] = {0};
-  int again = 0, elsewhere = 0;
+  int again = 0, elsewhere = 0, behind = 0;
   CUcontext context;
-  CUstream beside;
   CUmodule module;
-  CUfunction waiting;
+  CUevent event;
   void *host;
 
   if (argc != 2) {
@@ -69,7 +95,8 @@ int main(int argc, char **argv)
   CALL(cuModuleLoadData(&module, image));
   CALL(cuModuleGetFunction(&waiting, module, "simcuda_wait"));
   CALL(cuMemHostAlloc(&host, 4096, 0));
-  volatile uint32_t *flag = host;
+  CALL(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  flag = host;
   for (int i = 0; i < ROUNDS; i++) {
     void *parameters[] = {(void *)&flag};
     CUdeviceptr used = take(), next;
@@ -85,7 +112,8 @@ int main(int argc, char **argv)
     give(own);
     CALL(cuMemFreeAsync(next, beside));
     CALL(cuCtxSynchronize());
+    behind += comes_behind_event(event);
   }
-  printf("again=%d elsewhere=%d\n", again, elsewhere);
+  printf("again=%d elsewhere=%d behind=%d\n", again, elsewhere, behind);
   return 0;
 }
