@@ -32,6 +32,7 @@ SIM = os.environ["GP_SIM"]
 PROG = os.environ["GP_PROG"]
 SOURCE = os.environ["GP_SOURCE"]
 LEAK_CHECKER = os.environ.get("GP_LEAK_CHECKER")  # a library; unset or empty where there is none
+POOR_HOST = os.environ.get("GP_POOR_HOST")  # test/tools/poor_host.c, likewise
 SANITIZED = os.environ.get("GP_SANITIZED", "none") != "none"  # built with a sanitizer
 QUICK = os.environ.get("GP_QUICK") == "1"  # some places where all could be tried: `meson test --setup quick`
 EPOCH = os.environ.get("GP_EPOCH", "1") == "1"  # reuse mode epoch is in the build
@@ -48,6 +49,11 @@ COLUMNS = ("action", "detail", "time_ns", "device", "stream", "thread", "address
 
 # Of the real traces, what the project's own are not: a step forwards only, and memory that comes and goes with layers.
 OTHER_SHAPES = ("forward-small.csv", "offload-infer.csv")
+
+
+def careful_tool():
+    """The environment in which the tool ends with another status if it has lost memory, or not closed a file."""
+    return {"LD_PRELOAD": POOR_HOST + ":" + LEAK_CHECKER} if POOR_HOST and LEAK_CHECKER else {}
 
 
 def choices_of(option):

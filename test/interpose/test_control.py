@@ -10,7 +10,7 @@ import stat
 import subprocess
 import unittest
 
-from harness import LIBRARY, SANITIZED, stats_of
+from harness import LIBRARY, SANITIZED, careful_tool, stats_of
 from live_program import LiveCase
 
 TOOL = os.environ.get("GP_TOOL")
@@ -226,6 +226,7 @@ class Ctl(ControlCase):
         env = {key: value for key, value in env.items() if not key.startswith("GPUPOOL_")}
         if not env["LD_PRELOAD"]:
             del env["LD_PRELOAD"]
+            env.update(careful_tool())
         result = subprocess.run([TOOL, "ctl"] + list(args), env=env, cwd=self.folder, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, universal_newlines=True, timeout=120)
         self.assertEqual(result.returncode, status, result.stderr)

@@ -13,7 +13,7 @@ import subprocess
 import termios
 import unittest
 
-from harness import stats_of
+from harness import careful_tool, stats_of
 from live_program import PATIENCE, LiveCase
 
 TOOL = os.environ.get("GP_TOOL")
@@ -68,7 +68,7 @@ class Live(LiveCase):
         self.env.update(TERM="xterm", LC_ALL="C.UTF-8", NO_COLOR="1")
 
     def live(self, *args, status=0, **env):
-        result = subprocess.run([TOOL, "live"] + list(args), env=dict(self.env, **env), stdout=subprocess.PIPE,
+        result = subprocess.run([TOOL, "live"] + list(args), env={**self.env, **careful_tool(), **env}, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, universal_newlines=True, timeout=PATIENCE)
         self.assertEqual(result.returncode, status, result.stderr)
         return result.stdout if status == 0 else result.stderr
