@@ -15,7 +15,7 @@ exit 7
 echo hello
 printf '%s\n' a b c
 ls /
-ls -ld /tmp
+ls -ld /usr
 ls /no/such/folder
 cat /etc/hostname
 cat /no/such/file
