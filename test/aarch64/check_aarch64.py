@@ -40,7 +40,7 @@ def main():
                GP_OLD_DRIVER=os.path.join(test, "interpose", "old_driver", "libcuda.so.1"),
                GP_OLD_DRIVER_PROG=os.path.join(test, "interpose", "old_driver", "old_driver"), GP_SOURCE=source,
                GP_NEWER_PLUGINS=":".join(os.path.join(test, "prog", name) for name in (
-                   "newer_launch.so", "newer_free.so", "newer_constructor.so")))
+                   "newer_launch.so", "newer_free.so", "newer_call.so", "newer_constructor.so")))
     status = 0
     for name in TESTS:
         print("== " + name, flush=True)

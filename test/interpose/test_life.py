@@ -146,7 +146,7 @@ class Life(PreloadCase):
             used[name] = int(re.search(r"stack used: (\d+)", run.err).group(1))
             self.assertEqual(len(run.snapshot_paths("oom")), name != "plain")
         for name, size in used.items():
-            self.assertLess(size - used["plain"], 3584, used)
+            self.expect_room(size - used["plain"], 3584, used)
 
     def test_the_start_needs_little_stack(self):
         used = {}
@@ -155,7 +155,11 @@ class Life(PreloadCase):
             self.assertEqual(run.status, 0)
             used[name] = int(re.search(r"stack used: (\d+)", run.err).group(1))
         # Most of it is the loader's, which opens the unwinder.
-        self.assertLess(used["pool"] - used["plain"], 3072, used)
+        self.expect_room(used["pool"] - used["plain"], 3072, used)
+
+    def expect_room(self, size, most, used):
+        if not SANITIZED:  # a sanitizer's frames are larger, the more so the less the library is optimized
+            self.assertLess(size, most, used)
 
     def test_signals_are_left_alone(self):
         _, run = self.run_both("life", "signals_untouched")
