@@ -103,7 +103,9 @@ class Recover(PreloadCase):
             self.assertNotIn("notes", snapshot)
             for segment in snapshot["segments"]:
                 self.assertEqual((segment["context"], segment["stream"]), (0, segment["blocks"][0]["stream"]))
-            self.assertEqual({segment["stream"] for segment in snapshot["segments"]}, {0, 1, 2})
+                if segment["stream"] == -1:  # any stream may have it
+                    self.assertEqual(segment["blocks"][0]["state"], "inactive", settings)
+            self.assertEqual({segment["stream"] for segment in snapshot["segments"]} - {-1}, {0, 1, 2})
 
     def test_killed_with_cut_memory(self):
         """Segments with all their blocks, and what is idle between them; with the history and without."""
