@@ -103,8 +103,10 @@ class Recover(PreloadCase):
             self.assertNotIn("notes", snapshot)
             for segment in snapshot["segments"]:
                 self.assertEqual((segment["context"], segment["stream"]), (0, segment["blocks"][0]["stream"]))
-                if segment["stream"] == -1:  # any stream may have it
-                    self.assertEqual(segment["blocks"][0]["state"], "inactive", settings)
+            # The kill may come when the driver has given a segment and the one request of it has no owner yet
+            unowned = [segment for segment in snapshot["segments"] if segment["stream"] == -1]
+            self.assertLessEqual(len(unowned), 1, settings)
+            self.assertEqual([segment["blocks"][0]["state"] for segment in unowned], ["inactive"] * len(unowned), settings)
             self.assertEqual({segment["stream"] for segment in snapshot["segments"]} - {-1}, {0, 1, 2})
 
     def test_killed_with_cut_memory(self):
