@@ -91,6 +91,19 @@ static uint64_t level_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned level
   return bits / 8 + (bits % 8 != 0);
 }
 
+/* "clamped to the range [1, 1 + floor(log2(max(width, height, depth)))]" (cuda.h, cuMipmappedArrayCreate) */
+static unsigned clamp_levels(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned levels)
+{
+  bool has_layers = array->Flags & (ARRAY_LAYERED | ARRAY_CUBEMAP);
+  size_t extents =
+      array->Width | array->Height | (has_layers ? 0 : array->Depth); /* as long as the longest */
+  unsigned most = 0;
+
+  for (; extents > 0; extents >>= 1)
+    most++;
+  return levels == 0 ? 1 : levels < most ? levels : most;
+}
+
 /* 0: nothing is held (sparse arrays get memory of cuMemCreate mapped), or arguments that the driver refuses.
  */
 static uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned levels)
@@ -99,7 +112,8 @@ static uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned level
 
   if (!array || array->Width == 0 || array->Flags & (ARRAY_SPARSE | ARRAY_DEFERRED_MAPPING))
     return 0;
-  for (unsigned level = 0; level < levels && level < 64; level++) {
+  levels = clamp_levels(array, levels);
+  for (unsigned level = 0; level < levels; level++) {
     uint64_t more = level_bytes(array, level);
     if (more == 0 || __builtin_add_overflow(bytes, more, &bytes))
       return 0;

@@ -4,7 +4,7 @@ import itertools
 import re
 import unittest
 
-from harness import PreloadCase, count_actions, stats_of
+from harness import PreloadCase, count_actions, rows_of, stats_of
 
 MIB = 1 << 20
 # Kinds of test/prog/memory_kinds.c -> the kind that the snapshot shows, None: pooled. Stream-ordered memory is left to
@@ -112,6 +112,34 @@ class MemoryKinds(PreloadCase):
         run = self.run_kinds("mipmaps:%d:1" % (16 * MIB))
         levels = sum(max(1, 4096 >> level) * max(1, 4096 >> level) for level in range(13))
         self.assertEqual(stats_of(run.snapshot())["passthrough_bytes"]["current"], levels)
+
+    def count_arrays(self, *arrays):
+        """Each counts as many bytes as the driver takes for it, to the driver's granule of 512."""
+        run = self.run_program("arrays", *arrays, SIMCUDA_CAPACITY="64GiB")
+        self.assertEqual(run.status, 0, run.out + run.err)
+        taken = [(text, int(result), int(held)) for text, result, held in
+                 re.findall(r"^(\S+): (\d+), (\d+) bytes$", run.out, re.M)]
+        made = (event for event in rows_of(run.snapshot()) if event["action"] == "passthrough_alloc")
+        for text, result, held in taken:
+            counted = 0 if result or not held else next(made)["size"]
+            self.assertEqual((counted + 511) // 512 * 512, held, text)
+        self.assertEqual(list(made), [])
+        return [text for text, result, _ in taken if result == 0]
+
+    def test_arrays_of_each_format(self):
+        arrays = ["%d,%d,64,32,0,0,-" % (number, channels) for number in range(256) for channels in (1, 2, 4)]
+        made = self.count_arrays(*arrays)
+        self.assertEqual(len({text.split(",")[0] for text in made}), 51)  # those of CUDA 13.0
+
+    def test_arrays_of_each_shape(self):
+        layered, cubemap, sparse, deferred = 0x01, 0x04, 0x40, 0x80
+        self.count_arrays(*["1,1," + shape for shape in (
+            "4096,0,0,0,-", "4096,16,0,0,-", "256,16,3,0,-", "4096,0,5,%d,-" % layered, "256,16,5,%d,-" % layered,
+            "64,64,6,%d,-" % cubemap, "64,64,12,%d,-" % (layered | cubemap), "4096,16,0,%d,-" % sparse,
+            "4096,16,0,%d,-" % deferred)])
+        self.count_arrays(*["1,1,%s,%d" % (shape, levels) for levels in (0, 1, 2, 7, 64, 100) for shape in (
+            "4096,0,0,0", "4096,16,0,0", "16,4096,0,0", "256,16,1024,0", "4096,0,5,%d" % layered,
+            "256,16,5,%d" % layered, "64,64,6,%d" % cubemap, "64,64,12,%d" % (layered | cubemap))])
 
     def test_a_context_takes_its_memory_along(self):
         run = self.run_program("contexts")

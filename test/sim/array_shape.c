@@ -110,7 +110,36 @@ static bool is_extent_valid(const CUDA_ARRAY3D_DESCRIPTOR *desc, bool mipmapped)
 
 /* ---- sizes ---- */
 
-/* Of one element, or of a block of 4x4 elements where *ret_block is 4; 0 for formats that are not modelled */
+/*
+ * Formats that older headers lack, by the names and comments of CUDA 13.0's cuda.h. In a block of 2x2
+ * elements 4:2:0 has 4 of luma and 2 of chroma, 4:2:2 has 4 and 4; both round 10 and 12 bits up to 16.
+ */
+static unsigned other_bytes(int format, unsigned *ret_block)
+{
+  switch (format) {
+  case 0xb0: *ret_block = 2; return 4 + 2;       /* NV12, 4:2:0 of 8 bits */
+  case 0x9f:                                     /* P010, 4:2:0 of 10 bits */
+  case 0xa1: *ret_block = 2; return 2 * (4 + 2); /* P016, 4:2:0 of 16 bits */
+  case 0xa2:                                     /* NV16, 4:2:2 of 8 bits */
+  case 0xa5: *ret_block = 2; return 4 + 4;       /* YUY2, the same packed */
+  case 0xa3:                                     /* P210, 4:2:2 of 10 bits */
+  case 0xa4:                                     /* P216, 4:2:2 of 16 bits */
+  case 0xa6:                                     /* Y210, 4:2:2 of 10 bits, packed */
+  case 0xa7: *ret_block = 2; return 2 * (4 + 4); /* Y216 */
+  case 0xa8: return 4;                           /* AYUV, 4 channels of 8 bits */
+  case 0xa9:                                     /* Y410, 10 bits and 2 of alpha */
+  case 0x50: return 4;                           /* UNORM_INT_101010_2 */
+  case 0xb1: return 8;                           /* Y416, 4 channels of 12 bits */
+  case 0xb2:                                     /* Y444_PLANAR8, 3 channels of 8 bits */
+  case 0xb4: return 3;                           /* YUV444_8bit_SemiPlanar */
+  case 0xb3:                                     /* Y444_PLANAR10, 3 channels of 10 bits */
+  case 0xb5: return 6;                           /* YUV444_16bit_SemiPlanar */
+  default: return 0;
+  }
+}
+
+/* Of one element, or of a square block of elements, *ret_block to a side; 0 for formats that are not modelled
+ */
 static unsigned element_bytes(const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned *ret_block)
 {
   *ret_block = 1;
@@ -149,7 +178,7 @@ static unsigned element_bytes(const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned *ret
   case CU_AD_FORMAT_BC6H_SF16:
   case CU_AD_FORMAT_BC7_UNORM:
   case CU_AD_FORMAT_BC7_UNORM_SRGB: *ret_block = 4; return 16;
-  default: return 0;
+  default: return other_bytes((int)desc->Format, ret_block);
   }
 }
 
@@ -192,7 +221,8 @@ unsigned sim_array_clamp_levels(const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned wa
 CUresult sim_array_check(const CUDA_ARRAY3D_DESCRIPTOR *desc, bool mipmapped)
 {
   unsigned block;
-  bool three = desc->Format == CU_AD_FORMAT_BC6H_UF16 || desc->Format == CU_AD_FORMAT_BC6H_SF16;
+  bool three = desc->Format == CU_AD_FORMAT_BC6H_UF16 || desc->Format == CU_AD_FORMAT_BC6H_SF16 ||
+               other_bytes((int)desc->Format, &block) > 0;
   if ((desc->Flags & ~(unsigned)FLAGS_KNOWN) || !is_extent_valid(desc, mipmapped))
     return CUDA_ERROR_INVALID_VALUE;
   if (desc->NumChannels != 1 && desc->NumChannels != 2 && desc->NumChannels != 4 &&
