@@ -13,6 +13,7 @@ import os
 import random
 import sys
 import tempfile
+import time
 import unittest
 from unittest import mock
 
@@ -23,6 +24,7 @@ import mutate  # noqa: E402
 import mutations  # noqa: E402
 import reach  # noqa: E402
 import trial  # noqa: E402
+from run import run_quietly  # noqa: E402
 
 TEXT = '''/* if (a) in a comment */
 #define TWICE(x) do { if (x) f(x); } while (0)
@@ -172,6 +174,25 @@ class Redness(unittest.TestCase):
         with contextlib.redirect_stderr(io.StringIO()):
             self.assertEqual(suite.try_edit("a.c", TEXT, None, None)["result"], trial.MISSED)
         self.assertEqual(set(suite.tests), {"a", "c"})
+
+
+class Runs(unittest.TestCase):
+    def test_a_test_in_a_group_of_its_own_is_ended(self):
+        """As those of Check are; it holds the pipe that its output is read from."""
+        lone = "import os, time; os.fork() or (os.setpgid(0, 0), time.sleep(60)); print('ready', flush=True); time.sleep(60)"
+        began = time.monotonic()
+        status, out = run_quietly([sys.executable, "-c", lone], 2)
+        self.assertIsNone(status)
+        self.assertIn("ready", out)
+        self.assertLess(time.monotonic() - began, 30)
+
+    def test_counts_of_sources_by_the_way_to_them(self):
+        with tempfile.TemporaryDirectory() as build:
+            os.mkdir(os.path.join(build, "check.p"))
+            paths = [os.path.join(build, "check.p", name) for name in (".._.._pool_x.c.gcda", "check_x.c.gcda")]
+            for path in paths:
+                open(path, "w").close()
+            self.assertEqual(sorted(reach.counts_of(build)), paths)
 
 
 @unittest.skipUnless(SOURCE, "no source tree is named")
