@@ -49,6 +49,7 @@ static inline __attribute__((always_inline)) void gp_event_block_wanted(gp_engin
     bool hit)
 {
   gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
+  gp_assert_internal(!hit || action == GP_ACTION_ALLOC);
   bool is_segment = action == GP_ACTION_SEGMENT_ALLOC || action == GP_ACTION_SEGMENT_FREE;
   bool is_free = action == GP_ACTION_FREE_REQUESTED || action == GP_ACTION_FREE_COMPLETED;
   /* A segment goes back on behalf of the thread that needs the room. */

@@ -15,7 +15,6 @@ void gp_bins_fini(gp_bins_t *bins)
   for (size_t i = 0; i < bins->capacity; i++)
     free(bins->slots[i].bin);
   free(bins->slots);
-  gp_bins_init(bins);
 }
 
 static bool rebuild(gp_bins_t *bins)

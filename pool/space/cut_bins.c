@@ -19,13 +19,15 @@ static place_t place_of(uint64_t size)
   return (place_t){log2 - STEPS_LOG2 + 1, (unsigned)(granules >> (log2 - STEPS_LOG2)) & (GP_CUT_STEPS - 1)};
 }
 
+_Static_assert(GP_CUT_RANGES < 64, "a bit for each, and one more");
+
 /* The first bin with entries from there on; false: there is none. */
 static bool first_from(const gp_cut_bins_t *bins, place_t *place)
 {
   unsigned steps = (unsigned)bins->steps[place->range] & (~0u << place->step);
 
   if (steps == 0) {
-    uint64_t ranges = place->range + 1 < 64 ? bins->ranges & (~UINT64_C(0) << (place->range + 1)) : 0;
+    uint64_t ranges = bins->ranges & (~UINT64_C(0) << (place->range + 1));
     if (ranges == 0)
       return false;
     place->range = (unsigned)__builtin_ctzll(ranges);

@@ -11,6 +11,7 @@
 
 #include "pool/mode.h"
 #include "pool/reuse/streams.h"
+#include "pool/reuse/work_flags.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
 
@@ -488,6 +489,28 @@ START_TEST(test_a_context_ends_while_its_stream_is_asked_about)
 }
 END_TEST
 
+static void *submitter_of_this_thread(void *ignored)
+{
+  (void)ignored;
+  ck_assert(gp_submitter_init());
+  ck_assert(gp_submitter_init());
+  return gp_own_submitter;
+}
+
+/* A program of many short threads would pile them up. */
+START_TEST(test_a_thread_takes_over_what_one_left)
+{
+  pthread_t thread;
+  void *first, *second;
+  ck_assert_int_eq(pthread_create(&thread, NULL, submitter_of_this_thread, NULL), 0);
+  ck_assert_int_eq(pthread_join(thread, &first), 0);
+  ck_assert_int_eq(pthread_create(&thread, NULL, submitter_of_this_thread, NULL), 0);
+  ck_assert_int_eq(pthread_join(thread, &second), 0);
+  ck_assert_ptr_nonnull(first);
+  ck_assert_ptr_eq(first, second);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("known_streams");
@@ -511,6 +534,7 @@ int main(void)
   tcase_add_test(tests, test_a_stream_is_not_destroyed_while_it_is_asked_about);
   tcase_add_test(tests, test_two_threads_ask_at_a_time);
   tcase_add_test(tests, test_a_context_ends_while_its_stream_is_asked_about);
+  tcase_add_test(tests, test_a_thread_takes_over_what_one_left);
   suite_add_tcase(suite, tests);
   return gp_check_main(suite);
 }
