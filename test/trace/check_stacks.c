@@ -180,6 +180,20 @@ START_TEST(test_modules_tell_path_and_build_id)
 }
 END_TEST
 
+START_TEST(test_a_build_id_behind_another_note)
+{
+  void *library = dlopen(GP_NOTED, RTLD_NOW | RTLD_LOCAL);
+  ck_assert_msg(library != NULL, "%s", dlerror());
+  gp_modules_scan(&stacks.modules);
+  int32_t number = gp_modules_find(&stacks.modules, (uint64_t)(uintptr_t)dlsym(library, "gp_noted_function"));
+  ck_assert_int_gt(number, 0);
+  ck_assert_int_eq(module_at(number)->build_id_length, 20);
+  for (int i = 0; i < 20; i++)
+    ck_assert_uint_eq(module_at(number)->build_id[i], 0xab);
+  ck_assert_int_eq(dlclose(library), 0);
+}
+END_TEST
+
 /* Loads a library, interns a stack of an address in it, unloads it. */
 static uint32_t visit(const char *path, uintptr_t *ret_address)
 {
@@ -615,6 +629,7 @@ int main(void)
   tcase_add_test(interning, test_a_known_stack_takes_no_lock);
   tcase_add_checked_fixture(modules, setup, teardown);
   tcase_add_test(modules, test_modules_tell_path_and_build_id);
+  tcase_add_test(modules, test_a_build_id_behind_another_note);
   tcase_add_test(modules, test_unloaded_code_is_kept_apart);
   tcase_add_test(modules, test_relative_paths_are_made_absolute);
   tcase_add_checked_fixture(written, setup, teardown);

@@ -113,7 +113,7 @@ static bool write_limits(
     return false;
   int length = snprintf(
       buffer, capacity, "%.*s%s%s", (int)(old.start - limits), limits, amount, old.start + old.length);
-  return length >= 0 && (size_t)length < capacity;
+  return (size_t)length < capacity; /* not if it is negative */
 }
 
 /* True if the limit in force is not that of the variable: it was changed while the program ran. */

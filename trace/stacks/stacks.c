@@ -18,6 +18,7 @@ bool gp_stacks_init(gp_stacks_t *stacks, gp_region_t *region)
   }
   gp_lock_init(&made.lock, GP_RANK_STACKS);
   made.id = atomic_fetch_add(&last_id, 1) + 1;
+  gp_assert(made.id != 0); /* what threads have that know of none */
   *stacks = made;
   return true;
 }
