@@ -3,6 +3,7 @@
 import glob
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -226,6 +227,9 @@ class Recover(PreloadCase):
         self.assertEqual(len(self.left()), 5, "four, and the one that began after they were counted")
         listed = self.tool("recover", "--list").stdout
         self.assertEqual(listed.count("ended"), 5)
+        times = re.findall(r"^ *(\d+)  (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)  ", listed, re.M)
+        began = {pid: self.recovered(pid)["process"]["start_time_us"] // 1000000 for pid, _ in times}
+        self.assertEqual([(pid, time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(began[pid]))) for pid, _ in times], times)
         self.assertEqual(listed.count(os.path.join(PROG, "exits")), 5)
         result = self.tool("recover", "--all", "--remove")
         self.assertEqual(result.returncode, 0, result.stderr)
