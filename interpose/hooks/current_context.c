@@ -69,7 +69,7 @@ static gp_context_t *primary_context(gp_engine_t *engine, CUdevice device)
 {
   gp_assert(device >= 0 && device < GP_MAX_DEVICES);
   gp_driver_context_t primary = {.device = device, .is_primary = true};
-  unsigned long long id = 0;
+  unsigned long long id;
   CUcontext handle = NULL;
 
   int cancel_state = gp_cancel_hold(); /* the reference must not be left behind */
@@ -80,7 +80,7 @@ static gp_context_t *primary_context(gp_engine_t *engine, CUdevice device)
   gp_cancel_restore(cancel_state);
   if (result != CUDA_SUCCESS)
     return NULL;
-  if (GP_REAL(cuCtxGetId) && GP_REAL(cuCtxGetId)(handle, &id) != CUDA_SUCCESS)
+  if (GP_REAL_CALL(cuCtxGetId, handle, &id) != CUDA_SUCCESS) /* CUDA 12.0; green contexts came with 12.4 */
     return NULL;
   primary.handle = handle;
   primary.id = id;

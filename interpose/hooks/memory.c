@@ -79,8 +79,7 @@ CUresult CUDAAPI hook_cuMemFree_v2(CUdeviceptr pointer)
 CUresult CUDAAPI hook_cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 {
   gp_engine_t *engine = gp_library_engine();
-  size_t driver_free = 0;
-  size_t driver_total = 0;
+  size_t driver_free, driver_total;
 
   if (!engine)
     return GP_REAL_CALL(cuMemGetInfo_v2, free_bytes, total_bytes);
