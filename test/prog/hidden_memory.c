@@ -21,8 +21,10 @@
   } while (0)
 
 static const unsigned char image[4] = {0};
-static CUjit_option option = CU_JIT_MAX_REGISTERS;
-static void *value = (void *)32;
+/* The driver writes to the first and the last of the values. */
+static CUjit_option options[] = {
+    CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_MAX_REGISTERS, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+static void *values[] = {(void *)100, (void *)32, (void *)1000};
 
 static CUgraph one_graph(void)
 {
@@ -55,13 +57,13 @@ static CUresult use(const char *name)
   if (strcmp(name, "cuModuleLoadData") == 0)
     return cuModuleLoadData(&module, image);
   if (strcmp(name, "cuModuleLoadDataEx") == 0)
-    return cuModuleLoadDataEx(&module, image, 1, &option, &value);
+    return cuModuleLoadDataEx(&module, image, 3, options, values);
   if (strcmp(name, "cuModuleLoadFatBinary") == 0)
     return cuModuleLoadFatBinary(&module, image);
   if (strcmp(name, "cuLibraryLoadData") == 0)
-    return cuLibraryLoadData(&library, image, &option, &value, 1, NULL, NULL, 0);
+    return cuLibraryLoadData(&library, image, options, values, 3, NULL, NULL, 0);
   if (strcmp(name, "cuLibraryLoadFromFile") == 0)
-    return cuLibraryLoadFromFile(&library, "/dev/null", &option, &value, 1, NULL, NULL, 0);
+    return cuLibraryLoadFromFile(&library, "/dev/null", options, values, 3, NULL, NULL, 0);
   if (strcmp(name, "cuFuncLoad") == 0)
     return cuFuncLoad(one_function());
   if (strcmp(name, "cuCtxSetLimit") == 0)
