@@ -247,6 +247,8 @@ class OneStream(PreloadCase):
         run = self.run_single("library", name)
         self.assertEqual(self.between(run), WAIT + ["cuMemAlloc_v2"])
         self.assertEqual(modes(run.snapshot()), ["single", after("epoch_rdma")])
+        run = self.run_single("library", name, TYPE="vmm")
+        self.assertEqual(modes(run.snapshot()), ["single", after("epoch_rdma")])
         run = self.run_single("library", os.environ["GP_DRIVER_WAYS"])  # some other
         self.assertEqual(modes(run.snapshot()), ["single"])
         run = self.run_single("none", preload=LIBRARY + ":" + name)
