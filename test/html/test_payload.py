@@ -79,6 +79,21 @@ class Payload(unittest.TestCase):
         self.assertEqual([file.entry["name"] for file in page.files], ["leak.json", "oom-stacks.json"])
         self.assertNotIn("diff", self.page("leak.json", "oom-stacks.json", "train.json").header)
 
+    def test_frames_are_those_of_the_snapshot(self):
+        compared = 0
+        for name in golden_names():
+            with lzma.open(os.path.join(GOLDEN, name + ".json.xz")) as source:
+                snapshot = json.load(source)
+            file = self.page(name + ".json").files[0]
+            modules = [module["path"] for module in snapshot["modules"]]
+            found = [(file.string(file["frame.module"][i]), file.string(file["frame.file"][i]), file["frame.line"][i])
+                     for i in range(len(file["frame.module"])) if file["frame.module"][i] >= 0]
+            expected = [(modules[frame["module"]], frame.get("file") or "", frame.get("line") or 0)
+                        for frame in snapshot["frames"] if frame["module"] >= 0]
+            self.assertEqual(found, expected, name)
+            compared += sum(frame["module"] == 0 for frame in snapshot["frames"])
+        self.assertGreater(compared, 0)
+
     def owners_of(self, file, measure):
         """Bytes and allocations by the name of the owner, as stacks add up."""
         sums = {}
