@@ -228,6 +228,31 @@ START_TEST(test_peers_reach_the_memory)
 }
 END_TEST
 
+static int (*map_by_fake)(
+    void *self, const gp_driver_context_t *key, uint64_t address, uint64_t bytes, uint64_t handle);
+
+static int map_beside_enabling(
+    void *self, const gp_driver_context_t *key, uint64_t address, uint64_t bytes, uint64_t handle)
+{
+  driver.ops.map = map_by_fake;
+  gp_engine_peer_enabled(engine, context, 1);
+  return map_by_fake(self, key, address, bytes, handle);
+}
+
+/* Another thread enables access while memory is mapped. */
+START_TEST(test_peers_reach_what_is_being_mapped)
+{
+  begin(GP_GIB);
+  (void)allocate(GP_MIB); /* after the trial */
+  map_by_fake = driver.ops.map;
+  driver.ops.map = map_beside_enabling;
+  uint64_t a = allocate(40 * GP_MIB);
+  ck_assert(driver.ops.map == map_by_fake);
+  ck_assert(fake_may_use(&driver, a, 40 * GP_MIB, 1));
+  stop();
+}
+END_TEST
+
 START_TEST(test_peers_reach_what_moves)
 {
   begin(32 * GP_MIB);
@@ -356,6 +381,7 @@ int main(void)
   tcase_add_test(tests, test_what_is_missing_tells_whether_memory_moves);
   tcase_add_test(tests, test_the_largest_goes_back_first);
   tcase_add_test(tests, test_peers_reach_the_memory);
+  tcase_add_test(tests, test_peers_reach_what_is_being_mapped);
   tcase_add_test(tests, test_peers_reach_what_moves);
   tcase_add_test(tests, test_views_cover_what_is_mapped);
   tcase_add_test(tests, test_context_gives_its_memory_back);

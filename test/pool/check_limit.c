@@ -307,6 +307,48 @@ START_TEST(test_pools_of_which_the_driver_tells_nothing_may_have_room)
 }
 END_TEST
 
+static int refuse_in_pieces(
+    void *self, const gp_driver_context_t *key, uint64_t bytes, uint64_t *ret_address)
+{
+  driver.count[FAKE_ALLOC]++;
+  return FAKE_OUT_OF_MEMORY;
+}
+
+static long trims;
+
+static void count_trim(void *self, const gp_driver_context_t *key)
+{
+  trims++;
+}
+
+/* How often a driver whose memory is in pieces is asked for what it refuses. */
+static long count_attempts(void)
+{
+  uint64_t address;
+  long before = driver.count[FAKE_ALLOC];
+  ck_assert_int_eq(gp_engine_alloc(engine, context, GP_MIB, &address), FAKE_OUT_OF_MEMORY);
+  return driver.count[FAKE_ALLOC] - before;
+}
+
+/* One that has no pools, or nothing in them, is not asked again for their sake. */
+START_TEST(test_only_pools_that_hold_something_are_trimmed)
+{
+  start((const char *const[]){"GPUPOOL_RESERVE=0", NULL}, GP_GIB, true);
+  driver.ops.alloc = refuse_in_pieces;
+  trims = 0;
+  long without = count_attempts();
+  driver.ops.trim_async = count_trim;
+  driver.ops.async_reserved = tell_reserved;
+  reserved_by_pools = 0;
+  ck_assert_int_eq(count_attempts(), without);
+  ck_assert_int_eq(trims, 0);
+  reserved_by_pools = GP_MIB;
+  ck_assert_int_eq(count_attempts(), without + 1);
+  ck_assert_int_eq(trims, 1);
+  stop();
+}
+END_TEST
+
 START_TEST(test_malformed_limit_refuses_everything)
 {
   gp_options_t options;
@@ -494,6 +536,7 @@ int main(void)
   tcase_add_test(limits, test_what_a_pool_may_still_hold_counts_under_a_limit_only);
   tcase_add_test(limits, test_page_cache_is_room_for_stream_ordered_memory);
   tcase_add_test(limits, test_pools_of_which_the_driver_tells_nothing_may_have_room);
+  tcase_add_test(limits, test_only_pools_that_hold_something_are_trimmed);
   tcase_add_test(limits, test_malformed_limit_refuses_everything);
   tcase_add_test(limits, test_passthrough_counts_against_the_limit);
   tcase_add_test(limits, test_out_of_memory_report_names_the_owners);
