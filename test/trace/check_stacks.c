@@ -17,6 +17,7 @@
 #include "trace/snapshot/document_stacks.h"
 #include "trace/snapshot/event_merge.h"
 #include "trace/record/recorder_state.h"
+#include "trace/stacks/bounds.h"
 #include "trace/stacks/origin.h"
 #include "trace/stacks/unwind.h"
 
@@ -236,6 +237,26 @@ START_TEST(test_relative_paths_are_made_absolute)
   ck_assert_uint_eq(length, (size_t)expected_length);
   ck_assert_mem_eq(path, expected, length);
   ck_assert_int_eq(chdir(back), 0);
+}
+END_TEST
+
+static int expect_bounds(struct dl_phdr_info *info, size_t size, void *arg)
+{
+  extern char __executable_start, _etext, _end; /* of the linker */
+  gp_bounds_t bounds = gp_bounds_of(info);
+
+  (void)size;
+  (void)arg;
+  ck_assert_uint_eq(bounds.start, (uintptr_t)&__executable_start);
+  ck_assert_uint_gt(bounds.end, (uintptr_t)&_etext);
+  ck_assert_uint_ge((bounds.end + 15) & ~(uintptr_t)15, (uintptr_t)&_end & ~(uintptr_t)15);
+  ck_assert_uint_le(bounds.end, (uintptr_t)&_end + 15);
+  return 1; /* the program comes first */
+}
+
+START_TEST(test_bounds_are_those_of_the_linker)
+{
+  ck_assert_int_eq(dl_iterate_phdr(expect_bounds, NULL), 1);
 }
 END_TEST
 
@@ -630,6 +651,7 @@ int main(void)
   tcase_add_checked_fixture(modules, setup, teardown);
   tcase_add_test(modules, test_modules_tell_path_and_build_id);
   tcase_add_test(modules, test_a_build_id_behind_another_note);
+  tcase_add_test(modules, test_bounds_are_those_of_the_linker);
   tcase_add_test(modules, test_unloaded_code_is_kept_apart);
   tcase_add_test(modules, test_relative_paths_are_made_absolute);
   tcase_add_checked_fixture(written, setup, teardown);

@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "trace/stacks/bounds.h"
+
 /* The head of .eh_frame_hdr as linkers write it, and its table: where code begins and its entry in .eh_frame,
  * both relative to the head, by address. */
 typedef struct table_row {
@@ -72,34 +74,18 @@ static const table_t *table_of(const struct dl_phdr_info *info)
   return NULL;
 }
 
-/* From where to where an object lies, with what may be between. */
-static void find_bounds(const struct dl_phdr_info *info, uintptr_t *ret_start, uintptr_t *ret_end)
-{
-  *ret_start = UINTPTR_MAX;
-  *ret_end = 0;
-  for (int i = 0; i < info->dlpi_phnum; i++) {
-    const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-    uintptr_t start = info->dlpi_addr + segment->p_vaddr;
-    if (segment->p_type != PT_LOAD)
-      continue;
-    *ret_start = start < *ret_start ? start : *ret_start;
-    *ret_end = start + segment->p_memsz > *ret_end ? start + segment->p_memsz : *ret_end;
-  }
-}
-
 static int look_in(struct dl_phdr_info *info, size_t size, void *arg)
 {
   search_t *search = arg;
   const table_t *table = NULL;
   bool has_looked = false;
-  uintptr_t start, end;
 
   if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof(info->dlpi_subs))
     search->counts = (gp_loader_counts_t){info->dlpi_adds, info->dlpi_subs};
-  find_bounds(info, &start, &end);
+  gp_bounds_t bounds = gp_bounds_of(info);
   for (size_t i = 0; i < search->count; i++) {
     uintptr_t code = (uintptr_t)search->addresses[i] - 1; /* in the call, not behind it */
-    if (code < start || code >= end || !holds(info, code))
+    if (code < bounds.start || code >= bounds.end || !holds(info, code))
       continue;
     if (!has_looked)
       table = table_of(info);

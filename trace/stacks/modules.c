@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "trace/stacks/bounds.h"
 #include "trace/util/pages.h"
 
 #define PATH_BYTES_MAX 4096
@@ -68,20 +69,6 @@ gp_loader_counts_t gp_loader_counts(void)
 static const gp_module_record_t *record_at(const gp_modules_t *modules, uint32_t module)
 {
   return (const gp_module_record_t *)(modules->log->data + modules->offsets[module]);
-}
-
-static void read_range(const struct dl_phdr_info *info, uint64_t *ret_start, uint64_t *ret_end)
-{
-  *ret_start = UINT64_MAX;
-  *ret_end = 0;
-  for (int i = 0; i < info->dlpi_phnum; i++) {
-    const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-    uint64_t start = info->dlpi_addr + segment->p_vaddr;
-    if (segment->p_type != PT_LOAD)
-      continue;
-    *ret_start = start < *ret_start ? start : *ret_start;
-    *ret_end = start + segment->p_memsz > *ret_end ? start + segment->p_memsz : *ret_end;
-  }
 }
 
 /* The build-id among the notes that were loaded; of length 0 without one. */
@@ -226,26 +213,25 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
 {
   scan_t *scan = arg;
   bool is_program = !scan->has_program;
-  uint64_t start, end;
+  gp_bounds_t bounds = gp_bounds_of(info);
 
   if (is_program && size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof(info->dlpi_subs)) {
     scan->loads = info->dlpi_adds;
     scan->unloads = info->dlpi_subs;
   }
   scan->has_program = true; /* it comes first */
-  read_range(info, &start, &end);
-  if (start >= end)
+  if (bounds.start >= bounds.end)
     return 0;
   if (scan->found_count == GP_MODULES_MAX)
     return 1;
-  const gp_sort_key_t *before = find_loaded(scan->modules, start);
-  if (is_still_there(scan, before, info->dlpi_addr, start, end)) {
+  const gp_sort_key_t *before = find_loaded(scan->modules, bounds.start);
+  if (is_still_there(scan, before, info->dlpi_addr, bounds.start, bounds.end)) {
     scan->found[scan->found_count++] = *before;
     return 0;
   }
-  gp_module_record_t *record = draft(scan, info, is_program, start, end);
+  gp_module_record_t *record = draft(scan, info, is_program, bounds.start, bounds.end);
   if (record)
-    scan->found[scan->found_count++] = (gp_sort_key_t){start, intern(scan, record)};
+    scan->found[scan->found_count++] = (gp_sort_key_t){bounds.start, intern(scan, record)};
   return 0;
 }
 

@@ -8,6 +8,7 @@
 
 #include "pool/util/cancel.h"
 #include "pool/util/log.h"
+#include "trace/stacks/bounds.h"
 #include "trace/stacks/stack_room.h"
 #include "trace/stacks/unwind_pipe.h"
 
@@ -113,19 +114,12 @@ static backtrace_fn find_glibc(void)
 static int find_own_range(struct dl_phdr_info *info, size_t size, void *arg)
 {
   uintptr_t code = *(const uintptr_t *)arg;
-  uintptr_t start = UINTPTR_MAX, end = 0;
+  gp_bounds_t bounds = gp_bounds_of(info);
+
   (void)size;
-  for (int i = 0; i < info->dlpi_phnum; i++) {
-    const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-    uintptr_t at = info->dlpi_addr + segment->p_vaddr;
-    if (segment->p_type != PT_LOAD)
-      continue;
-    start = at < start ? at : start;
-    end = at + segment->p_memsz > end ? at + segment->p_memsz : end;
-  }
-  if (code < start || code >= end)
+  if (code < bounds.start || code >= bounds.end)
     return 0;
-  gp_unwind_set_own_range(start, end);
+  gp_unwind_set_own_range(bounds.start, bounds.end);
   return 1;
 }
 
