@@ -85,6 +85,7 @@ void gp_single_order_drop_context(gp_engine_t *engine, const gp_context_t *conte
     return;
   }
   (void)gp_single_order_end(engine, GP_DETAIL_NONE);
+  gp_assert_internal(!gp_single_order_holds(engine));
   engine->single.context = NULL; /* its work is over, and its memory gone: nothing is unordered */
 }
 

@@ -25,7 +25,7 @@ END_TEST
 
 START_TEST(test_limit_as_share_and_per_device)
 {
-  const char *const settings[] = {"GPUPOOL_LIMIT=0=25%,1=1MiB", NULL};
+  const char *const settings[] = {"GPUPOOL_LIMIT=0=25%,1=1MiB,3=100%", NULL};
   uint64_t address = 0;
   start(settings, 16 * GP_MIB, true);
   gp_driver_context_t other = fake_context(1, 1);
@@ -33,6 +33,7 @@ START_TEST(test_limit_as_share_and_per_device)
   ck_assert_uint_eq(gp_engine_limit(engine, 0), 4 * GP_MIB);
   ck_assert_uint_eq(gp_engine_limit(engine, 1), GP_MIB);
   ck_assert_uint_eq(gp_engine_limit(engine, 2), 0);
+  ck_assert_uint_eq(gp_engine_limit(engine, 3), 0); /* a share of what is not known yet */
   allocate(4 * GP_MIB);
   ck_assert_int_eq(gp_engine_alloc(engine, context, 1, &address), FAKE_OUT_OF_MEMORY);
   ck_assert_int_eq(gp_engine_alloc(engine, second, GP_MIB, &address), 0);
@@ -307,8 +308,7 @@ START_TEST(test_pools_of_which_the_driver_tells_nothing_may_have_room)
 }
 END_TEST
 
-static int refuse_in_pieces(
-    void *self, const gp_driver_context_t *key, uint64_t bytes, uint64_t *ret_address)
+static int refuse_in_pieces(void *self, const gp_driver_context_t *key, uint64_t bytes, uint64_t *ret_address)
 {
   driver.count[FAKE_ALLOC]++;
   return FAKE_OUT_OF_MEMORY;

@@ -123,6 +123,43 @@ START_TEST(test_a_pair_does_without_the_device)
 }
 END_TEST
 
+static void forget_peaks(void)
+{
+  gp_device_take_beside(device());
+  gp_stats_t *known = gp_device_stats(device());
+  known->allocation.peak = known->allocation.current;
+  known->allocated_bytes.peak = known->allocated_bytes.current;
+  known->requested_bytes.peak = known->requested_bytes.current;
+  gp_lock_release(&device()->lock);
+}
+
+/* That of blocks of which the device has heard nothing. */
+START_TEST(test_the_most_of_a_stripe_is_known)
+{
+  begin_test();
+  ck_assert_int_eq(free_code(allocate(TINY)), 0);
+  enter(SMALL, 3);
+  for (int i = 0; i < 3; i++)
+    ck_assert_int_eq(free_code(blocks[i]), 0);
+  synchronize();
+  uint64_t tiny = allocate(TINY); /* with which the device hears of the frees */
+  ck_assert(is_homed(tiny));
+  forget_peaks();
+  for (int i = 0; i < 3; i++)
+    blocks[i] = allocate(SMALL);
+  for (int i = 0; i < 3; i++)
+    ck_assert_int_eq(free_code(blocks[i]), 0);
+  ck_assert(gp_device_is_striped(device()));
+  ck_assert_uint_eq(device()->stats->allocation.peak, 1);
+  gp_stats_t after = stats();
+  ck_assert_uint_eq(after.allocation.current, 1);
+  ck_assert_uint_eq(after.allocation.peak, 4);
+  ck_assert_uint_eq(after.allocated_bytes.peak, 3 * block_at(blocks[0])->size + block_at(tiny)->size);
+  ck_assert_uint_eq(after.requested_bytes.peak, 3 * SMALL + TINY);
+  stop();
+}
+END_TEST
+
 START_TEST(test_calls_for_what_is_kept_do_too)
 {
   uint64_t address = 0;
@@ -626,6 +663,7 @@ int main(void)
   Suite *suite = suite_create("stripes");
   TCase *stripes = tcase_create("stripes");
   tcase_add_test(stripes, test_a_pair_does_without_the_device);
+  tcase_add_test(stripes, test_the_most_of_a_stripe_is_known);
   tcase_add_test(stripes, test_calls_for_what_is_kept_do_too);
   tcase_add_test(stripes, test_what_is_freed_waits_for_its_fact);
   tcase_add_test(stripes, test_statistics_are_exact);

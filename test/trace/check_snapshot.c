@@ -19,6 +19,7 @@
 #include "pool/util/size.h"
 #include "trace/record/recorder_state.h"
 #include "trace/snapshot/snapshot.h"
+#include "trace/util/emergency_pages.h"
 
 static char folder[] = "/tmp/check_snapshot.XXXXXX";
 static char fallback[128];
@@ -309,6 +310,26 @@ START_TEST(test_blocks_are_read_until_they_fit)
 }
 END_TEST
 
+/* Of 4 MiB that are idle, 3 are one block. */
+START_TEST(test_fragmentation_is_what_the_largest_lacks)
+{
+  make_recorder("GPUPOOL_OUTPUT=snap.json", NULL);
+  ck_assert_int_eq(write_snapshot(), 0);
+  ck_assert_ptr_nonnull(strstr(read_file("snap.json"), "\"fragmentation\":0.25"));
+}
+END_TEST
+
+START_TEST(test_emergency_pages_are_counted)
+{
+  unsigned before = gp_emergency_pages_held();
+  void *pages = gp_emergency_pages_map(4096, false);
+  ck_assert_ptr_nonnull(pages);
+  ck_assert_uint_eq(gp_emergency_pages_held(), before + 1);
+  gp_emergency_pages_unmap(pages, 4096);
+  ck_assert_uint_eq(gp_emergency_pages_held(), before);
+}
+END_TEST
+
 START_TEST(test_a_cut_segment_has_all_its_blocks)
 {
   make_recorder("GPUPOOL_OUTPUT=snap.json", NULL);
@@ -508,6 +529,8 @@ int main(void)
   tcase_add_test(tcase, test_failed_files_do_not_count);
   tcase_add_test(tcase, test_snapshot_event_shows_in_the_next_one);
   tcase_add_test(tcase, test_blocks_are_read_until_they_fit);
+  tcase_add_test(tcase, test_fragmentation_is_what_the_largest_lacks);
+  tcase_add_test(tcase, test_emergency_pages_are_counted);
   tcase_add_test(tcase, test_a_cut_segment_has_all_its_blocks);
   tcase_add_test(tcase, test_the_blocks_of_a_cut_segment_are_read_at_once);
   tcase_add_test(tcase, test_events_end_where_the_blocks_were_copied);

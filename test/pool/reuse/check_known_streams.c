@@ -259,6 +259,27 @@ START_TEST(test_destroyed_streams_do_not_pile_up)
 }
 END_TEST
 
+static int count_records(void)
+{
+  int count = 0;
+  gp_lock_take(&engine->contexts_lock);
+  for (const gp_list_t *at = engine->known_streams.next; at != &engine->known_streams; at = at->next)
+    count++;
+  gp_lock_release(&engine->contexts_lock);
+  return count;
+}
+
+/* What has no fence to keep goes with its stream. */
+START_TEST(test_streams_without_fences_leave_nothing)
+{
+  begin();
+  int before = count_records();
+  ck_assert_ptr_eq(gp_known_stream_remove(engine, STREAM_A), context);
+  ck_assert_int_eq(count_records(), before - 1);
+  stop();
+}
+END_TEST
+
 static int make_side_stream(void *self, const gp_driver_context_t *which, uint64_t *ret_stream)
 {
   (void)self;
@@ -522,6 +543,7 @@ int main(void)
   tcase_add_loop_test(tests, test_work_of_a_destroyed_stream_is_known_until_it_ends, 0, 2);
   tcase_add_test(tests, test_fences_of_destroyed_streams_are_used_again);
   tcase_add_test(tests, test_destroyed_streams_do_not_pile_up);
+  tcase_add_test(tests, test_streams_without_fences_leave_nothing);
   tcase_add_loop_test(tests, test_a_fence_at_the_free_tells_it_from_later_work, 0, 2);
   tcase_add_test(tests, test_beside_a_capture_a_stream_is_destroyed_without_a_question);
   tcase_add_test(tests, test_fences_of_destroyed_streams_go_with_their_context);
