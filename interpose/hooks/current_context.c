@@ -1,6 +1,5 @@
 #include "interpose/hooks/current_context.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -21,17 +20,10 @@ static _Thread_local struct {
   gp_context_t *context;
 } seen __attribute__((tls_model("initial-exec")));
 
-static pthread_once_t user_once = PTHREAD_ONCE_INIT;
-static gp_address_map_t user_contexts;
-
-static void init_user_contexts(void)
-{
-  gp_address_map_init(&user_contexts);
-}
+static gp_address_map_t user_contexts = GP_ADDRESS_MAP_INIT;
 
 void gp_user_context_created(CUcontext handle)
 {
-  pthread_once(&user_once, init_user_contexts);
   /* Without memory for it the context passes for a primary one, and a device reset would forget too much:
    * then its blocks are freed by the driver when the program frees them. */
   (void)gp_address_map_insert(&user_contexts, (uint64_t)(uintptr_t)handle, handle);
@@ -39,13 +31,11 @@ void gp_user_context_created(CUcontext handle)
 
 void gp_user_context_destroyed(CUcontext handle)
 {
-  pthread_once(&user_once, init_user_contexts);
   (void)gp_address_map_remove(&user_contexts, (uint64_t)(uintptr_t)handle);
 }
 
 static bool is_user_context(CUcontext handle)
 {
-  pthread_once(&user_once, init_user_contexts);
   return gp_address_map_find(&user_contexts, (uint64_t)(uintptr_t)handle) != NULL;
 }
 

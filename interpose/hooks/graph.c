@@ -27,14 +27,8 @@ typedef struct need {
   int device; /* of the first allocation node; nodes on several devices are counted there */
 } need_t;
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static gp_address_map_t needs;
+static gp_address_map_t needs = GP_ADDRESS_MAP_INIT;
 static atomic_size_t need_count;
-
-static void init_needs(void)
-{
-  gp_address_map_init(&needs);
-}
 
 #define MAX_DEPTH 16 /* of graphs in graphs */
 
@@ -88,7 +82,6 @@ static void note_instantiated(CUgraphExec exec, CUgraph graph)
 
   if (!need)
     return;
-  pthread_once(&once, init_needs);
   *need = (need_t){bytes, device};
   file_need(exec, need);
 }

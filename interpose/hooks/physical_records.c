@@ -1,6 +1,5 @@
 #include "interpose/hooks/physical_records.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -27,21 +26,13 @@ struct gp_mapping {
   gp_mapping_t *next; /* being unmapped */
 };
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 static gp_lock_t lock = GP_LOCK_INIT(GP_RANK_HOOKS);
-static gp_address_map_t handles;
-static gp_address_map_t mappings; /* by the address that they start at */
+static gp_address_map_t handles = GP_ADDRESS_MAP_INIT;
+static gp_address_map_t mappings = GP_ADDRESS_MAP_INIT; /* by the address that they start at */
 static gp_physical_t *without_handle;
-
-static void init_maps(void)
-{
-  gp_address_map_init(&handles);
-  gp_address_map_init(&mappings);
-}
 
 static void enter(void)
 {
-  pthread_once(&once, init_maps);
   gp_lock_take(&lock);
 }
 

@@ -45,6 +45,12 @@ typedef struct gp_address_map {
   size_t promised; /* entries that are to come */
 } gp_address_map_t;
 
+/* For maps of static storage, which have no fini; the others begin with gp_address_map_init. */
+#define GP_ADDRESS_MAP_INIT                                                                                  \
+  {                                                                                                          \
+    .lock = GP_LOCK_INIT(GP_RANK_MAP)                                                                        \
+  }
+
 void gp_address_map_init(gp_address_map_t *map);
 void gp_address_map_fini(gp_address_map_t *map);
 
