@@ -178,6 +178,11 @@ class Plugins(RuntimeCase):
         run = self.run_plugins("keep", 13, "weak")
         self.assertEqual((run.status, run.out), (0, plain.out))
 
+    def test_calls_without_a_runtime_fail(self):
+        self.assertEqual(self.run_plugins("call", preload=None).out, "no runtime\n")
+        run = self.run_plugins("call")
+        self.assertEqual((run.status, run.out), (0, "cudaMalloc: 3, 0x8; cudaFree: 3\n"))  # cudaErrorInitializationError
+
 
 if __name__ == "__main__":
     unittest.main()

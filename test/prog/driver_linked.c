@@ -33,6 +33,23 @@ static size_t free_bytes(void)
   return available;
 }
 
+/* Flags and priority are numbers both. */
+static void check_stream(void)
+{
+  CUstream stream;
+  unsigned flags = 0;
+  int least, greatest, priority = 0;
+  must("cuCtxGetStreamPriorityRange", cuCtxGetStreamPriorityRange(&least, &greatest));
+  must("cuStreamCreateWithPriority", cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, greatest));
+  must("cuStreamGetFlags", cuStreamGetFlags(stream, &flags));
+  must("cuStreamGetPriority", cuStreamGetPriority(stream, &priority));
+  if (flags != CU_STREAM_NON_BLOCKING || priority != greatest) {
+    fprintf(stderr, "driver_linked: the stream has other flags or another priority\n");
+    exit(1);
+  }
+  must("cuStreamDestroy", cuStreamDestroy(stream));
+}
+
 int main(void)
 {
   CUdevice device;
@@ -41,6 +58,7 @@ int main(void)
   must("cuDeviceGet", cuDeviceGet(&device, 0));
   must("cuDevicePrimaryCtxRetain", cuDevicePrimaryCtxRetain(&context, device));
   must("cuCtxSetCurrent", cuCtxSetCurrent(context));
+  check_stream();
 
   static unsigned host[WORDS];
   CUdeviceptr blocks[BLOCKS];

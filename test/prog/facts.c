@@ -26,6 +26,10 @@
   } while (0)
 
 static CUevent event;
+static CUcontext context;
+
+/* The headers have it by no name: it is what cuCtxSynchronize became with 13.0. */
+CUresult CUDAAPI cuCtxSynchronize_v2(CUcontext context);
 
 static void until_done(CUresult (*query)(void))
 {
@@ -108,18 +112,27 @@ static void synchronize_ptsz(void)
   CALL(cuStreamSynchronize_ptsz(NULL));
 }
 
+static void device(void)
+{
+  CALL(cuCtxSynchronize());
+}
+
+static void device_v2(void)
+{
+  CALL(cuCtxSynchronize_v2(context));
+}
+
 static const struct {
   const char *name;
   void (*learn)(void);
 } forms[] = {{"record", record}, {"record_ptsz", record_ptsz}, {"flags", flags}, {"flags_ptsz", flags_ptsz},
     {"external", external}, {"external_ptsz", external_ptsz}, {"query", query}, {"query_ptsz", query_ptsz},
-    {"synchronize", synchronize}, {"synchronize_ptsz", synchronize_ptsz}};
+    {"synchronize", synchronize}, {"synchronize_ptsz", synchronize_ptsz}, {"device", device}, {"device_v2", device_v2}};
 
 int main(int argc, char **argv)
 {
   size_t form = 0, count = sizeof(forms) / sizeof(forms[0]);
   int again = 0;
-  CUcontext context;
 
   while (argc == 2 && form < count && strcmp(forms[form].name, argv[1]) != 0)
     form++;

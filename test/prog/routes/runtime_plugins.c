@@ -2,14 +2,29 @@
  * A program that knows nothing of CUDA and loads plug-ins that are linked to runtimes, out of sight of each
  * other, and unloads them.
  *
- * runtime_plugins [weak] [keep] PLUGIN...
+ * runtime_plugins [weak] [call] [keep] PLUGIN...
  *
  * keep: the plug-ins that follow stay loaded. weak: first asks for the runtime in the ways in which a program
- * can that has none.
+ * can that has none. call: calls cudaMalloc and cudaFree, which it refers to weakly, if they are there.
  */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+
+__attribute__((weak)) int cudaMalloc(void **ret_address, size_t bytes);
+__attribute__((weak)) int cudaFree(void *address);
+
+static void call(void)
+{
+  void *address = (void *)8;
+
+  if (!cudaMalloc || !cudaFree) {
+    puts("no runtime");
+    return;
+  }
+  int allocated = cudaMalloc(&address, 64);
+  printf("cudaMalloc: %d, %p; cudaFree: %d\n", allocated, address, cudaFree(NULL));
+}
 
 static void look_up(void)
 {
@@ -36,6 +51,8 @@ int main(int argc, char **argv)
   for (int i = 1; i < argc; i++) {
     if (strcmp(argv[i], "weak") == 0)
       look_up();
+    else if (strcmp(argv[i], "call") == 0)
+      call();
     else if (strcmp(argv[i], "keep") == 0)
       keeps = 1;
     if (argv[i][0] != '/')
