@@ -127,7 +127,8 @@ static const struct {
   void (*learn)(void);
 } forms[] = {{"record", record}, {"record_ptsz", record_ptsz}, {"flags", flags}, {"flags_ptsz", flags_ptsz},
     {"external", external}, {"external_ptsz", external_ptsz}, {"query", query}, {"query_ptsz", query_ptsz},
-    {"synchronize", synchronize}, {"synchronize_ptsz", synchronize_ptsz}, {"device", device}, {"device_v2", device_v2}};
+    {"synchronize", synchronize}, {"synchronize_ptsz", synchronize_ptsz}, {"device", device},
+    {"device_v2", device_v2}};
 
 int main(int argc, char **argv)
 {
