@@ -225,6 +225,58 @@ START_TEST(test_expressions_that_are_followed)
 }
 END_TEST
 
+static uint8_t *put(uint8_t *at, const void *bytes, size_t count)
+{
+  memcpy(at, bytes, count);
+  return at + count;
+}
+
+static uint8_t *put_int(uint8_t *at, int32_t value)
+{
+  return put(at, &value, sizeof(value));
+}
+
+/*
+ * The entry of a function with a personality, as C++ gives them, whose pointer has that encoding and length
+ * (LSB Core, DW_EH_PE); after its first instruction the CFA is at rsp + 16. The function has the last byte.
+ */
+static const uint8_t *make_entry(uint8_t *buffer, size_t bytes, uint8_t encoding, uint8_t length)
+{
+  static const uint8_t head[] = {1, 'z', 'P', 'L', 'R', 0, 1, 0x78, 16}; /* factors 1 and -8; returns to 16 */
+  static const uint8_t begin[] = {0x03, 0x1b, 0x0c, 7, 8, 0x90, 1};      /* L and R; CFA rsp + 8 */
+  static const uint8_t rest[] = {4, 0, 0, 0, 0, 0x0e, 16};               /* LSDA; CFA + 16 */
+  const uint8_t augmentation[] = {(uint8_t)(length + 3), encoding};
+
+  memset(buffer, 0xff, bytes);
+  uint8_t *at = put_int(buffer + 4, 0);
+  at = put(at, head, sizeof(head));
+  at = put(at, augmentation, sizeof(augmentation)) + length;
+  uint8_t *entry = put(at, begin, sizeof(begin));
+  (void)put_int(buffer, (int32_t)(entry - buffer - 4));
+  at = put_int(entry + 4, (int32_t)(entry + 4 - buffer));
+  at = put_int(at, (int32_t)(buffer + bytes - 1 - at));
+  at = put_int(at, 1);
+  at = put(at, rest, sizeof(rest));
+  (void)put_int(entry, (int32_t)(at - entry - 4));
+  return entry;
+}
+
+START_TEST(test_functions_with_a_personality)
+{
+  static const uint8_t lengths[] = {8, 0, 2, 4, 8, 0, 0, 0, 0, 0, 2, 4, 8, 0, 0, 0};
+  uint8_t buffer[128];
+
+  for (unsigned encoding = 0; encoding < 0xff; encoding++) {
+    uint8_t length = lengths[encoding & 15];
+    bool is_followed = length > 0 && (encoding & 0x70) != 0x50; /* aligned */
+    const uint8_t *entry = make_entry(buffer, sizeof(buffer), (uint8_t)encoding, length);
+    gp_frame_rule_t rule = gp_cfi_rule(entry, (uintptr_t)&buffer[sizeof(buffer) - 1]);
+    ck_assert_msg(rule.cfa == (is_followed ? GP_CFA_RSP : GP_CFA_UNKNOWN), "encoding 0x%02x", encoding);
+    ck_assert_int_eq(rule.cfa_offset, is_followed ? 16 : 0);
+  }
+}
+END_TEST
+
 START_TEST(test_cut_stacks_are_found)
 {
   gp_route_t route = {.count = GP_ROUTE_MAX};
@@ -533,6 +585,7 @@ int main(void)
   tcase_add_test(known, test_depth_of_recursion_is_told_apart);
   tcase_add_test(known, test_aligned_frames_of_two_callers_are_told_apart);
   tcase_add_test(known, test_expressions_that_are_followed);
+  tcase_add_test(known, test_functions_with_a_personality);
   tcase_add_test(known, test_cut_stacks_are_found);
   tcase_add_test(known, test_stacks_that_are_too_deep_are_captured);
   tcase_add_loop_test(known, test_random_routes_have_true_stacks, 0, 2);
