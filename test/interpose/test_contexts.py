@@ -116,6 +116,15 @@ class Ends(PreloadCase):
                 given.append(run.calls()["cuMemSetAccess"])
             self.assertEqual(given[1], given[0] + 1, (driver, device))
 
+    def test_addresses_go_back_with_their_context(self):
+        """Of type vmm the library reserves them, and another context may be given the same."""
+        run = self.run_program("contexts", TYPE="vmm", SIMCUDA_DEVICES="2", log=True)
+        self.expect_clean(run)
+        with open(run.log) as file:
+            ends = [line.rstrip() for line in file if line.startswith("cuMemAddressFree")]
+        self.assertTrue(ends)
+        self.assertEqual([line for line in ends if not line.endswith("=0")], [])
+
     def test_an_end_that_no_hook_sees(self):
         """The same handle with another id is another context. Drivers have ids since 12.0."""
         for driver in ("12000", "12040", "13000"):
