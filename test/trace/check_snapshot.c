@@ -19,6 +19,7 @@
 #include "pool/util/size.h"
 #include "trace/record/recorder_state.h"
 #include "trace/snapshot/snapshot.h"
+#include "trace/snapshot/snapshot_file.h"
 #include "trace/util/emergency_pages.h"
 
 static char folder[] = "/tmp/check_snapshot.XXXXXX";
@@ -252,6 +253,18 @@ START_TEST(test_full_disk_leaves_nothing)
   int status;
   ck_assert_int_eq(waitpid(child, &status, 0), child);
   ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+/* As network file systems do, which find out then that they have no room. */
+START_TEST(test_an_error_of_close_leaves_nothing)
+{
+  static gp_snapshot_file_t file;
+  ck_assert_int_eq(gp_snapshot_file_open(&file, "snap.json", false), 0);
+  ck_assert_int_eq(count_files("."), 1);
+  close(file.fd);
+  ck_assert_int_eq(gp_snapshot_file_publish(&file), EBADF);
+  ck_assert_int_eq(count_files("."), 0);
 }
 END_TEST
 
@@ -525,6 +538,7 @@ int main(void)
   tcase_add_test(tcase, test_path_asked_for_does_not_fall_back);
   tcase_add_test(tcase, test_no_folder_at_all_is_one_line);
   tcase_add_loop_test(tcase, test_full_disk_leaves_nothing, 0, 2);
+  tcase_add_test(tcase, test_an_error_of_close_leaves_nothing);
   tcase_add_test(tcase, test_no_more_files_than_output_max);
   tcase_add_test(tcase, test_failed_files_do_not_count);
   tcase_add_test(tcase, test_snapshot_event_shows_in_the_next_one);
