@@ -15,6 +15,7 @@
 #include "tools/symbols/frame_text.h"
 #include "tools/symbols/stack_owners.h"
 #include "tools/symbols/symbols.h"
+#include "tools/symbols/symbols_open.h"
 
 /* A snapshot of these frames, one stack of all of them; module 0 is this program. */
 typedef struct self {
@@ -114,6 +115,30 @@ START_TEST(test_inlined_functions_become_frames)
   gp_symbols_resolve(snapshot, &tell);
   ck_assert_uint_eq(snapshot->frame_count, 3);
   gp_snapshot_destroy(snapshot);
+}
+END_TEST
+
+/* Of 64 bytes at most, which fill the text; longer ones are cut. */
+START_TEST(test_build_ids_of_any_length_become_text)
+{
+  uint8_t bits[80];
+  char expected[2 * sizeof(bits) + 1], text[GP_BUILD_ID_TEXT_BYTES + 1];
+
+  for (size_t i = 0; i < sizeof(bits); i++) {
+    bits[i] = (uint8_t)(i * 7 + 1);
+    snprintf(expected + 2 * i, 3, "%02x", bits[i]);
+  }
+  for (size_t length = 0; length <= sizeof(bits); length++) {
+    memset(text, '?', sizeof(text));
+    gp_symbols_format_build_id(bits, length, text);
+    size_t shown = length < 64 ? length : 64;
+    ck_assert_uint_eq(strlen(text), 2 * shown);
+    ck_assert_mem_eq(text, expected, 2 * shown);
+    ck_assert_int_eq(text[GP_BUILD_ID_TEXT_BYTES], '?');
+    ck_assert(gp_symbols_build_id_is_sound(text) == (length >= 3));
+  }
+  ck_assert(!gp_symbols_build_id_is_sound("0123456789abcdefg0"));
+  ck_assert(!gp_symbols_build_id_is_sound("0123456"));
 }
 END_TEST
 
@@ -225,6 +250,7 @@ int main(void)
   TCase *shown = tcase_create("shown");
   if (gp_symbols_are_available()) {
     tcase_add_test(names, test_inlined_functions_become_frames);
+    tcase_add_test(names, test_build_ids_of_any_length_become_text);
     tcase_add_test(names, test_another_build_lends_no_names);
     tcase_add_test(names, test_files_that_do_not_help_are_named);
     tcase_add_test(names, test_address_outside_of_code_has_no_name);
