@@ -276,7 +276,8 @@ START_TEST(test_indexes_are_checked)
   expect(WITH_TABLES("", "", "{\"module\":2147483647}"), "in module 2147483647");
   expect(WITH_TABLES("", "", "{\"module\":2147483648}"), "not an index");
   expect(WITH_TABLES("", "", "{\"module\":-2}"), "not an index");
-  expect(WITH_TABLES("", "", "{\"function\":\"f\",\"function\":\"g\"}"), NULL); /* the leak checker looks on */
+  expect(
+      WITH_TABLES("", "", "{\"function\":\"f\",\"function\":\"g\"}"), NULL); /* the leak checker looks on */
   expect(WITH_TABLES("\"passthrough\":[{\"device\":0,\"kind\":\"\",\"stack\":1}],", "[]", ""),
       "passthrough memory 0");
   expect(WITH_TABLES("\"passthrough\":[{\"device\":0,\"kind\":\"\",\"stream\":0}],", "[]", ""),

@@ -4,8 +4,9 @@
 
 #define NAMES(X)                                                                                             \
   X(a)                                                                                                       \
-  X(b) X(c) X(d) X(e) X(f) X(g) X(h) X(i) X(j) X(k) X(l) X(m) X(n) X(o) X(p) X(q) X(r) X(s) X(t) X(u) X(v)   \
-      X(w) X(x) X(y) X(z)
+  X(b)                                                                                                       \
+  X(c) X(d) X(e) X(f) X(g) X(h) X(i) X(j) X(k) X(l) X(m) X(n) X(o) X(p) X(q) X(r) X(s) X(t) X(u) X(v) X(w)   \
+      X(x) X(y) X(z)
 
 #define DEFINE(letter)                                                                                       \
   int gp_objects_##letter(void);                                                                             \
