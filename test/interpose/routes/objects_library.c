@@ -1,12 +1,5 @@
-/* A library with many names and few buckets, so that names share them. Linked once with each kind of table.
- */
+/* A library with more names than buckets, so that names share them. Linked once with each kind of table. */
 #include <stdlib.h>
-
-#define NAMES(X)                                                                                             \
-  X(a)                                                                                                       \
-  X(b)                                                                                                       \
-  X(c) X(d) X(e) X(f) X(g) X(h) X(i) X(j) X(k) X(l) X(m) X(n) X(o) X(p) X(q) X(r) X(s) X(t) X(u) X(v) X(w)   \
-      X(x) X(y) X(z)
 
 #define DEFINE(letter)                                                                                       \
   int gp_objects_##letter(void);                                                                             \
@@ -14,7 +7,33 @@
   {                                                                                                          \
     return #letter[0];                                                                                       \
   }
-NAMES(DEFINE)
+
+DEFINE(a)
+DEFINE(b)
+DEFINE(c)
+DEFINE(d)
+DEFINE(e)
+DEFINE(f)
+DEFINE(g)
+DEFINE(h)
+DEFINE(i)
+DEFINE(j)
+DEFINE(k)
+DEFINE(l)
+DEFINE(m)
+DEFINE(n)
+DEFINE(o)
+DEFINE(p)
+DEFINE(q)
+DEFINE(r)
+DEFINE(s)
+DEFINE(t)
+DEFINE(u)
+DEFINE(v)
+DEFINE(w)
+DEFINE(x)
+DEFINE(y)
+DEFINE(z)
 
 int gp_objects_uses_another(void);
 
