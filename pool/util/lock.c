@@ -3,10 +3,13 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <stddef.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "pool/util/lock_gaps.h"
 
 /* Sleeps while *word is value, until woken, or until the time of day `until`, if it is not NULL. False: it is
  * that late. */
@@ -125,10 +128,40 @@ void gp_condition_tell(gp_condition_t *condition)
 
 static _Thread_local unsigned held; /* bit per rank */
 
+static _Atomic unsigned gaps_one_in;
+static _Atomic uint32_t gap_seeds;
+static _Thread_local uint32_t gap_random; /* 0: not begun */
+
+void gp_lock_leave_gaps(unsigned one_in)
+{
+  atomic_store(&gaps_one_in, one_in);
+}
+
+static void leave_gap(void)
+{
+  unsigned one_in = atomic_load_explicit(&gaps_one_in, memory_order_relaxed);
+
+  if (one_in == 0)
+    return;
+  if (gap_random == 0)
+    gap_random = atomic_fetch_add(&gap_seeds, UINT32_C(0x9e3779b9)) | 1;
+  gap_random = gap_random * 1664525u + 1013904223u;
+  uint32_t random = gap_random >> 8;
+  if (random % one_in != 0)
+    return;
+  random /= one_in;
+  if (random % 2 == 0)
+    (void)sched_yield();
+  else
+    for (uint32_t i = random / 2 % MOST_PAUSES; i > 0; i--)
+      pause_briefly();
+}
+
 void gp_lock_note_taken(gp_lock_rank_t rank)
 {
   gp_assert(rank != GP_RANK_NONE);
   gp_assert(held >> rank == 0); /* only ranks below this one */
+  leave_gap();
   held |= 1u << rank;
 }
 
@@ -136,6 +169,7 @@ void gp_lock_note_released(gp_lock_rank_t rank)
 {
   gp_assert(held & (1u << rank));
   held &= ~(1u << rank);
+  leave_gap();
 }
 
 void gp_lock_note_taken_within(gp_lock_rank_t rank)

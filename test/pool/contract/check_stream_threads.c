@@ -12,6 +12,7 @@
 
 #include "pool/reuse/single_stream.h"
 #include "pool/reuse/stream_calls.h"
+#include "pool/util/lock_gaps.h"
 #include "test/pool/check_main.h"
 #include "test/pool/fake_driver.h"
 
@@ -21,6 +22,7 @@
 #define STEPS   600
 #define BYTES   4096u
 #define SHARED  64
+#define GAPS    8 /* between holds of locks: in the second round */
 #define BLOCKS  FAKE_ALLOCATIONS
 #define RECORDS (1 + THREADS * STREAMS * (ROUNDS * 16))
 
@@ -220,8 +222,10 @@ START_TEST(test_threads_and_streams)
   driver.ops.wait = wait_for_all;
   driver.ops.order = order;
   engine = fake_engine(&driver, NULL, settings);
+  gp_lock_leave_gaps(_i == 0 ? 0 : GAPS);
   context = gp_engine_context(engine, &key);
   atomic_store(&record_count, 1);
+  early = orders = handed_out = 0;
   ck_assert_int_eq(gp_engine_alloc(engine, context, BYTES, &address), 0);
   first_address = address;
   free_block(address);
@@ -251,7 +255,7 @@ int main(void)
   Suite *suite = suite_create("stream threads");
   TCase *threads = tcase_create("threads");
   tcase_set_timeout(threads, 300);
-  tcase_add_test(threads, test_threads_and_streams);
+  tcase_add_loop_test(threads, test_threads_and_streams, 0, 2);
   suite_add_tcase(suite, threads);
   return gp_check_main(suite);
 }

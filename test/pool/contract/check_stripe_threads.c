@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "pool/stripes.h"
+#include "pool/util/lock_gaps.h"
 #include "test/pool/check_main.h"
 #include "test/pool/fake_driver.h"
 
@@ -15,6 +16,7 @@
 #define STEPS   60000
 #define SHARED  64
 #define SIZES   6
+#define GAPS    64 /* between holds of locks: in the second round */
 
 static fake_driver_t driver;
 static gp_engine_t *engine;
@@ -125,6 +127,7 @@ static const char *const settings[][3] = {
     {"GPUPOOL_REUSE=context", "GPUPOOL_LIMIT=96MiB", NULL},
     {"GPUPOOL_REUSE=context", "GPUPOOL_MAX_DEFERRED=1MiB", NULL},
 };
+#define SETTINGS_COUNT (int)(sizeof(settings) / sizeof(settings[0]))
 
 START_TEST(test_stripe_threads)
 {
@@ -133,7 +136,8 @@ START_TEST(test_stripe_threads)
 
   fake_driver_init(&driver, 256 * GP_MIB, true);
   driver.locked = true;
-  engine = fake_engine(&driver, NULL, settings[_i]);
+  engine = fake_engine(&driver, NULL, settings[_i % SETTINGS_COUNT]);
+  gp_lock_leave_gaps(_i < SETTINGS_COUNT ? 0 : GAPS);
   for (int i = 0; i < 2; i++) {
     gp_driver_context_t key = fake_context(i, 0);
     contexts[i] = gp_engine_context(engine, &key);
@@ -171,7 +175,7 @@ int main(void)
   Suite *suite = suite_create("stripe_threads");
   TCase *threads = tcase_create("threads");
   tcase_set_timeout(threads, 300);
-  tcase_add_loop_test(threads, test_stripe_threads, 0, (int)(sizeof(settings) / sizeof(settings[0])));
+  tcase_add_loop_test(threads, test_stripe_threads, 0, 2 * SETTINGS_COUNT);
   suite_add_tcase(suite, threads);
   return gp_check_main(suite);
 }

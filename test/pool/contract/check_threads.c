@@ -8,12 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pool/util/lock_gaps.h"
 #include "test/pool/check_main.h"
 #include "test/pool/fake_driver.h"
 
 #define THREADS 4
 #define STEPS   6000
 #define SHARED  64
+#define GAPS    8 /* between holds of locks: in the second round */
 
 static fake_driver_t driver;
 static gp_engine_t *engine;
@@ -124,7 +126,8 @@ START_TEST(test_threads)
   fake_driver_init(&driver, 256 * GP_MIB, true);
   driver.locked = true;
   driver.fill_takes = 30000;
-  engine = fake_engine(&driver, NULL, settings[_i]);
+  engine = fake_engine(&driver, NULL, settings[_i % SETTINGS_COUNT]);
+  gp_lock_leave_gaps(_i < SETTINGS_COUNT ? 0 : GAPS);
   for (int i = 0; i < 2; i++) {
     gp_driver_context_t key = fake_context(i, 0);
     contexts[i] = gp_engine_context(engine, &key);
@@ -168,7 +171,7 @@ int main(void)
   Suite *suite = suite_create("threads");
   TCase *threads = tcase_create("threads");
   tcase_set_timeout(threads, 300);
-  tcase_add_loop_test(threads, test_threads, 0, SETTINGS_COUNT);
+  tcase_add_loop_test(threads, test_threads, 0, 2 * SETTINGS_COUNT);
   suite_add_tcase(suite, threads);
   return gp_check_main(suite);
 }
