@@ -241,12 +241,13 @@ class Live(Control):
         self.quit()
 
     def test_rates(self):
-        """Between two answers, by their times; after the first there is none, nor where a count went back."""
-        counts = ((1000, 2, 5), (1000, 2, 5), (1003, 3, 5), (1000, 3, 4))
-        self.serve(stats=[dict(stats(stats={"cache_hits": hits, "cache_misses": misses, "driver_allocs": calls}), time_ns=2000000000 * i)
+        """Between two answers, by their times, rounded; after the first there is none, nor where a count went back."""
+        counts = ((1000, 2, 5), (1000, 2, 15), (1006, 5, 35), (1040, 11, 35), (1000, 3, 4))
+        self.serve(stats=[dict(stats(stats={"cache_hits": hits, "cache_misses": misses, "driver_allocs": calls}), time_ns=20000000000 * i)
                           for i, (hits, misses, calls) in enumerate(counts)])
         self.start(interval=50)
-        for allocations, each, calls, of_calls in (("1,002", "-", 5, "-"), ("1,002", "0", 5, "0"), ("1,006", "2", 5, "0"), ("1,003", "-", 4, "-")):
+        for allocations, each, calls, of_calls in (
+                ("1,002", "-", 5, "-"), ("1,002", "0", 15, "1"), ("1,011", "0", 35, "1"), ("1,051", "2", 35, "0"), ("1,003", "-", 4, "-")):
             self.until(("allocations %s (%s/s)" % (allocations, each)).encode())
             self.until(("driver calls %d (%s/s)" % (calls, of_calls)).encode())
         self.quit()
