@@ -15,9 +15,12 @@
 
 #include "leaks.h"
 #include "fake_engine.h"
+#include "pool/util/lock_gaps.h"
 #include "trace/snapshot/event_merge.h"
 #include "trace/record/recorder_state.h"
 #include "trace/stacks/unwind.h"
+
+#define GAPS 8 /* between holds of locks */
 
 static gp_recorder_t *recorder;
 static gp_event_merge_t history;
@@ -224,6 +227,7 @@ START_TEST(test_two_threads_merge_in_order)
   work_t odd = {.first_ns = 1001, .step_ns = 2, .count = 3000, .recorded = &recorded, .finish = &finish};
   work_t even = {.first_ns = 1000, .step_ns = 2, .count = 3000, .recorded = &recorded, .finish = &finish};
   pthread_t threads[2];
+  gp_lock_leave_gaps(GAPS);
   pthread_create(&threads[0], NULL, record_some, &odd);
   pthread_create(&threads[1], NULL, record_some, &even);
   pthread_barrier_wait(&recorded);
@@ -583,6 +587,7 @@ START_TEST(test_readers_see_a_suffix_while_others_record)
   enum { THREADS = 3 };
   pthread_t threads[THREADS];
   uint64_t devices[THREADS];
+  gp_lock_leave_gaps(GAPS);
   atomic_store(&stop, false);
   for (uint64_t i = 0; i < THREADS; i++) {
     devices[i] = i;

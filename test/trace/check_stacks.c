@@ -13,6 +13,7 @@
 
 #include "fake_engine.h"
 #include "leaks.h"
+#include "pool/util/lock_gaps.h"
 #include "tools/symbols/frame_text.h"
 #include "trace/snapshot/document_stacks.h"
 #include "trace/snapshot/event_merge.h"
@@ -87,6 +88,7 @@ START_TEST(test_full_table_counts_what_it_loses)
 END_TEST
 
 #define THREADS      4
+#define GAPS         8 /* between holds of locks */
 #define SAME_STACKS  3000
 #define STACK_FRAMES 5
 
@@ -111,6 +113,7 @@ static void *intern_many(void *arg)
 START_TEST(test_threads_agree)
 {
   pthread_t threads[THREADS];
+  gp_lock_leave_gaps(GAPS);
   for (int t = 0; t < THREADS; t++)
     ck_assert_int_eq(pthread_create(&threads[t], NULL, intern_many, numbers[t]), 0);
   for (int t = 0; t < THREADS; t++)
