@@ -1,6 +1,6 @@
 /*
- * For tests of threads, in a debug build (debug_level >= 1): gaps between holds of locks, so that another
- * thread comes in between, as the scheduler lets it once in a million times.
+ * For tests of threads, in a debug build (debug_level >= 1): gaps between holds of locks, so that other
+ * threads come in between, which the scheduler seldom lets them.
  */
 #ifndef GP_POOL_UTIL_LOCK_GAPS_H
 #define GP_POOL_UTIL_LOCK_GAPS_H
