@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "pool/driver_calls.h"
+#include "pool/util/lock_gaps.h"
 #include "test/pool/engine_fixture.h"
 
 static void begin(void)
@@ -264,6 +265,40 @@ START_TEST(test_all_that_wait_are_told)
 }
 END_TEST
 
+#if GP_DEBUG_LEVEL >= 1
+/* In place of the C library's */
+static _Thread_local unsigned yields;
+
+int sched_yield(void)
+{
+  yields++;
+  return (int)syscall(SYS_sched_yield);
+}
+
+static unsigned yields_in_gaps(unsigned one_in)
+{
+  yields = 0;
+  gp_lock_leave_gaps(one_in);
+  for (int i = 0; i < 1000; i++) {
+    gp_lock_take(&a_lock);
+    gp_lock_release(&a_lock);
+  }
+  gp_lock_leave_gaps(0);
+  return yields;
+}
+
+/* Two places of a pair, and every other gap is a yield. */
+START_TEST(test_gaps_are_left_as_often_as_asked)
+{
+  ck_assert_uint_eq(yields_in_gaps(0), 0);
+  unsigned all = yields_in_gaps(1), tenth = yields_in_gaps(10);
+  ck_assert_msg(all >= 800 && all <= 1200, "%u", all);
+  ck_assert_msg(tenth >= 50 && tenth <= 150, "%u", tenth);
+  ck_assert_uint_eq(yields_in_gaps(0), 0);
+}
+END_TEST
+#endif
+
 static void *take_within_no_time(void *arg)
 {
   *(bool *)arg = gp_lock_take_within(&a_lock, 0);
@@ -302,6 +337,9 @@ int main(void)
   tcase_add_test(locks, test_all_that_sleep_get_the_lock);
   tcase_add_test(locks, test_one_thread_has_the_lock_at_a_time);
   tcase_add_test(locks, test_all_that_wait_are_told);
+#if GP_DEBUG_LEVEL >= 1
+  tcase_add_test(locks, test_gaps_are_left_as_often_as_asked);
+#endif
   tcase_add_test(locks, test_a_wait_with_an_end_ends);
   suite_add_tcase(suite, locks);
   SRunner *runner = srunner_create(suite); /* with a fork for each */

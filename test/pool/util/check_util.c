@@ -11,6 +11,7 @@
 #include "pool/space/address_map.h"
 #include "pool/space/bins.h"
 #include "pool/space/size_classes.h"
+#include "pool/util/lock_gaps.h"
 #include "pool/util/path.h"
 #include "pool/util/size.h"
 #include "test/pool/check_main.h"
@@ -310,6 +311,50 @@ START_TEST(test_map_readers_find_what_stays)
 }
 END_TEST
 
+/* Writers of entries of their own, through many tables: each keeps every other one that it inserts. */
+enum { WRITERS = 3, WRITTEN = 2000 };
+
+static uint64_t written_key(uint64_t writer, uint64_t i)
+{
+  return UINT64_C(0x100000) + (i * WRITERS + writer) * 512;
+}
+
+static char written[WRITERS][WRITTEN];
+
+static void *write_entries(void *number)
+{
+  uint64_t writer = (uint64_t)(uintptr_t)number;
+
+  for (uint64_t i = 0; i < WRITTEN; i++) {
+    if (!gp_address_map_insert(&shared, written_key(writer, i), &written[writer][i]))
+      atomic_fetch_add(&missed, 1);
+    if (i % 2 && gp_address_map_remove(&shared, written_key(writer, i)) != &written[writer][i])
+      atomic_fetch_add(&missed, 1);
+  }
+  return NULL;
+}
+
+START_TEST(test_map_writers_lose_nothing)
+{
+  pthread_t threads[WRITERS];
+
+  gp_address_map_init(&shared);
+  gp_lock_leave_gaps(3);
+  for (uintptr_t i = 0; i < WRITERS; i++)
+    pthread_create(&threads[i], NULL, write_entries, (void *)i);
+  for (int i = 0; i < WRITERS; i++)
+    pthread_join(threads[i], NULL);
+  gp_lock_leave_gaps(0);
+  ck_assert_int_eq(atomic_load(&missed), 0);
+  for (uint64_t writer = 0; writer < WRITERS; writer++) {
+    for (uint64_t i = 0; i < WRITTEN; i++)
+      ck_assert_ptr_eq(
+          gp_address_map_find(&shared, written_key(writer, i)), i % 2 ? NULL : &written[writer][i]);
+  }
+  gp_address_map_fini(&shared);
+}
+END_TEST
+
 START_TEST(test_bins)
 {
   static gp_bin_entry_t entries[200];
@@ -360,6 +405,7 @@ int main(void)
   tcase_add_test(tables, test_map_against_a_table);
   tcase_add_test(tables, test_map_keeps_promises);
   tcase_add_test(tables, test_map_readers_find_what_stays);
+  tcase_add_test(tables, test_map_writers_lose_nothing);
   tcase_add_test(tables, test_bins);
   suite_add_tcase(suite, tables);
   return gp_check_main(suite);

@@ -1,0 +1,293 @@
+/*
+ * Each lock of the record by itself: threads that do what it guards, with gaps between holds of locks, so that
+ * they come in each other's way. What is lost or mixed shows in what they wrote; TSan sees the rest.
+ */
+#include <check.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fake_engine.h"
+#include "leaks.h"
+#include "pool/util/lock_gaps.h"
+#include "trace/record/recorder_state.h"
+#include "trace/snapshot/snapshot.h"
+
+#define GAPS    3
+#define THREADS 3
+
+static gp_recorder_t *recorder;
+
+static void setup(void)
+{
+  fake_reset();
+  recorder = gp_recorder_create(fake_options("GPUPOOL_TRACE_EVENTS=16384", NULL), fake_clock, NULL);
+  ck_assert_ptr_nonnull(recorder);
+  gp_lock_leave_gaps(GAPS);
+}
+
+static void teardown(void)
+{
+  gp_lock_leave_gaps(0);
+  gp_recorder_destroy(recorder);
+}
+
+/* Runs work(0) to work(THREADS - 1), which begin at the same moment. */
+static pthread_barrier_t begin;
+static void (*work)(uintptr_t number);
+
+static void *run_one(void *number)
+{
+  pthread_barrier_wait(&begin);
+  work((uintptr_t)number);
+  return NULL;
+}
+
+static void run_together(void (*each)(uintptr_t number))
+{
+  pthread_t threads[THREADS];
+
+  work = each;
+  pthread_barrier_init(&begin, NULL, THREADS);
+  for (uintptr_t i = 0; i < THREADS; i++)
+    ck_assert_int_eq(pthread_create(&threads[i], NULL, run_one, (void *)i), 0);
+  for (int i = 0; i < THREADS; i++)
+    pthread_join(threads[i], NULL);
+  pthread_barrier_destroy(&begin);
+}
+
+/*
+ * The table of threads
+ */
+#define ENTRIES 1000 /* of a thread; all together have room */
+
+static uint16_t indexes[THREADS][ENTRIES];
+
+static void add_threads(uintptr_t number)
+{
+  for (int i = 0; i < ENTRIES; i++) {
+    gp_thread_entry_t entry = {.tid = (int32_t)(number * ENTRIES) + i + 1};
+    snprintf(entry.name, sizeof(entry.name), "%d", entry.tid);
+    indexes[number][i] = gp_threads_add(&recorder->threads, &entry);
+  }
+}
+
+START_TEST(test_each_thread_has_an_entry)
+{
+  run_together(add_threads);
+  ck_assert_uint_eq(gp_threads_count(&recorder->threads), THREADS * ENTRIES);
+  for (int i = 0; i < THREADS * ENTRIES; i++) {
+    const gp_thread_entry_t *entry =
+        &recorder->threads.table->entries[indexes[i / ENTRIES][i % ENTRIES]];
+    ck_assert_int_eq(entry->tid, i + 1);
+    ck_assert_int_eq(atoi(entry->name), i + 1);
+  }
+}
+END_TEST
+
+/*
+ * The table of stream handles
+ */
+#define HANDLES 3000
+#define HANDLE(i) (UINT64_C(0x7f0000001000) + (uint64_t)(i) * 64)
+
+static int16_t interned[THREADS][HANDLES];
+
+static void intern_handles(uintptr_t number)
+{
+  for (int i = 0; i < HANDLES; i++)
+    interned[number][i] = gp_handles_intern(&recorder->handles, HANDLE(i));
+}
+
+START_TEST(test_each_handle_has_one_index)
+{
+  run_together(intern_handles);
+  ck_assert_uint_eq(gp_handles_count(&recorder->handles), HANDLES);
+  for (int i = 0; i < HANDLES; i++) {
+    ck_assert_uint_eq(recorder->handles.table->handles[interned[0][i]], HANDLE(i));
+    for (int other = 1; other < THREADS; other++)
+      ck_assert_int_eq(interned[other][i], interned[0][i]);
+  }
+}
+END_TEST
+
+/*
+ * Marks
+ */
+#define MARKS (GP_MARKS_MAX / THREADS) /* of a thread: none is overwritten */
+
+static uint64_t next_ns(void *self)
+{
+  return atomic_fetch_add((_Atomic uint64_t *)self, 1);
+}
+
+static void add_marks(uintptr_t number)
+{
+  static _Atomic uint64_t now_ns = 1;
+  static gp_mark_record_t copied[THREADS][GP_MARKS_MAX];
+
+  for (int i = 0; i < MARKS; i++) {
+    const gp_mark_record_t mark = {.scope = number * MARKS + (uint64_t)i, .device = -1};
+    gp_marks_add(&recorder->marks, &mark, next_ns, &now_ns);
+    if (i % 16 == 0) {
+      size_t count = gp_marks_copy(&recorder->marks, copied[number]);
+      for (size_t at = 1; at < count; at++)
+        ck_assert_uint_lt(copied[number][at - 1].time_ns, copied[number][at].time_ns);
+    }
+  }
+}
+
+START_TEST(test_every_mark_is_kept_in_order)
+{
+  static gp_mark_record_t marks[GP_MARKS_MAX];
+  bool is_there[THREADS * MARKS] = {false};
+
+  run_together(add_marks);
+  ck_assert_uint_eq(gp_marks_copy(&recorder->marks, marks), THREADS * MARKS);
+  for (int i = 0; i < THREADS * MARKS; i++) {
+    ck_assert(!is_there[marks[i].scope]);
+    is_there[marks[i].scope] = true;
+    ck_assert(i == 0 || marks[i - 1].time_ns < marks[i].time_ns);
+  }
+}
+END_TEST
+
+/*
+ * Slots of live memory: the devices share those that were never taken.
+ */
+#define BLOCKS 2000
+
+static uint32_t cookies[THREADS][BLOCKS];
+
+static uint64_t address_of(uintptr_t number, int i)
+{
+  return (UINT64_C(1) << 40) * (number + 1) + (uint64_t)i * 4096;
+}
+
+static void add_live(uintptr_t number)
+{
+  const gp_observer_t observer = gp_recorder_observer(recorder);
+
+  for (int i = 0; i < BLOCKS; i++) {
+    const gp_event_t event = {.action = GP_ACTION_FORWARDED_ALLOC,
+        .device = (int)number,
+        .address = address_of(number, i),
+        .size = 4096,
+        .rounded_size = 4096,
+        .observer_cookie = &cookies[number][i]};
+    observer.event(observer.self, &event);
+  }
+}
+
+START_TEST(test_devices_have_slots_of_their_own)
+{
+  run_together(add_live);
+  ck_assert_uint_eq(atomic_load(&recorder->live.used), THREADS * BLOCKS);
+  for (int i = 0; i < THREADS * BLOCKS; i++) {
+    uint32_t cookie = cookies[i / BLOCKS][i % BLOCKS];
+    ck_assert_uint_ne(cookie, 0);
+    ck_assert_uint_eq(
+        recorder->live.slots[cookie - 1].address, address_of((uintptr_t)(i / BLOCKS), i % BLOCKS));
+  }
+}
+END_TEST
+
+/*
+ * Growth of the record, by single pages: two threads want the same ones, the third those of another section.
+ */
+#define PAGES 64
+
+static const gp_section_t grown[THREADS] = {GP_SECTION_EVENTS, GP_SECTION_EVENTS, GP_SECTION_LIVE};
+
+static void grow(uintptr_t number)
+{
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+  for (size_t pages = 1; pages <= PAGES; pages++) {
+    ck_assert(gp_region_grow(&recorder->region, grown[number], pages * page));
+  }
+}
+
+START_TEST(test_pages_of_all_sections_are_counted)
+{
+  size_t sum = 0;
+
+  run_together(grow);
+  for (gp_section_t section = 0; section < GP_SECTION_COUNT; section++)
+    sum += gp_region_used(&recorder->region, section);
+  ck_assert_uint_eq(sum, recorder->region.present);
+  for (int i = 0; i < THREADS; i++)
+    ck_assert_uint_eq(gp_region_used(&recorder->region, grown[i]), PAGES * (size_t)sysconf(_SC_PAGESIZE));
+}
+END_TEST
+
+/*
+ * Snapshots: a number each, and each a file of its own.
+ */
+#define SNAPSHOTS 5 /* of a thread; all together are fewer than a process may write */
+
+static gp_snapshot_writer_t *writer;
+static char folder[] = "/tmp/check_record_threads.XXXXXX";
+
+static void write_snapshots(uintptr_t number)
+{
+  for (int i = 0; i < SNAPSHOTS; i++)
+    ck_assert_int_eq(gp_snapshot_write(writer, "test", NULL, NULL), 0);
+}
+
+static bool ends_whole(const char *path)
+{
+  char last[2] = "";
+  FILE *file = fopen(path, "r");
+
+  ck_assert_msg(file != NULL, "%s is missing", path);
+  bool is_whole = fseek(file, -2, SEEK_END) == 0 && fread(last, 1, 2, file) == 2 && memcmp(last, "}\n", 2) == 0;
+  (void)fclose(file);
+  return is_whole;
+}
+
+START_TEST(test_each_snapshot_is_a_file_of_its_own)
+{
+  char text[128];
+
+  fake_fill();
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+  snprintf(text, sizeof(text), "GPUPOOL_OUTPUT=%s/%%n.json", folder);
+  gp_recorder_destroy(recorder);
+  recorder = gp_recorder_create(fake_options(text, NULL), fake_clock, NULL);
+  ck_assert_ptr_nonnull(recorder);
+  writer = gp_snapshot_writer_create(recorder);
+  ck_assert_ptr_nonnull(writer);
+  gp_snapshot_writer_attach(writer, fake_engine_pointer());
+  run_together(write_snapshots);
+  for (int i = 1; i <= THREADS * SNAPSHOTS; i++) {
+    snprintf(text, sizeof(text), "%s/%d.json", folder, i);
+    ck_assert_msg(ends_whole(text), "%s is cut", text);
+    ck_assert_int_eq(unlink(text), 0);
+  }
+  gp_snapshot_writer_destroy(writer);
+  ck_assert_int_eq(rmdir(folder), 0);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("record_threads");
+  TCase *locks = tcase_create("locks");
+  gp_add_leak_fixtures(locks);
+  tcase_add_checked_fixture(locks, setup, teardown);
+  tcase_add_test(locks, test_each_thread_has_an_entry);
+  tcase_add_test(locks, test_each_handle_has_one_index);
+  tcase_add_test(locks, test_every_mark_is_kept_in_order);
+  tcase_add_test(locks, test_devices_have_slots_of_their_own);
+  tcase_add_test(locks, test_pages_of_all_sections_are_counted);
+  tcase_add_test(locks, test_each_snapshot_is_a_file_of_its_own);
+  suite_add_tcase(suite, locks);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
