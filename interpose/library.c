@@ -20,6 +20,7 @@
 #include "pool/util/assert.h"
 #include "pool/util/cancel.h"
 #include "pool/util/lock.h"
+#include "pool/util/lock_gaps.h"
 #include "pool/util/log.h"
 #include "pool/util/options.h"
 #include "pool/util/path.h"
@@ -155,12 +156,23 @@ static void peak(void *self, int device, uint64_t bytes)
 
 static void finish(void);
 
+/* For tests of threads; see pool/util/lock_gaps.h. */
+static void leave_gaps(void)
+{
+#if GP_DEBUG_LEVEL >= 1
+  const char *one_in = secure_getenv("GP_LOCK_GAPS");
+  if (one_in)
+    gp_lock_leave_gaps((unsigned)strtoul(one_in, NULL, 10));
+#endif
+}
+
 static library_state_t start(void)
 {
   int version = 0;
 
   gp_assert(gp_lock_is_held(&start_lock) && starting && !the_engine);
 
+  leave_gaps();
   gp_options_parse(&options, from_environment, NULL, NULL, NULL);
   gp_log_init((int)gp_option_number(&options, GP_OPTION_verbose), -1);
   gp_log_init((int)gp_option_number(&options, GP_OPTION_verbose), open_log());

@@ -246,7 +246,7 @@ class PreloadCase(unittest.TestCase):
         virtual_clock: sleeping takes no time but moves the clock on (test/sim/virtual_clock.c), for the program, the
         library and the driver alike.
         check_books: what the snapshots say adds up.
-        settings are environment variables: LIMIT="1GiB" is GPUPOOL_LIMIT, names with SIMCUDA_ stay as they are.
+        settings are environment variables: LIMIT="1GiB" is GPUPOOL_LIMIT, names with SIMCUDA_ and GP_ stay as they are.
         """
         self.runs = number = next(self.numbers)
         folder = os.path.join(self.folder, "run%d" % number)
@@ -268,7 +268,7 @@ class PreloadCase(unittest.TestCase):
             env["GPUPOOL_RECORD"] = self.record_folder
             env["GPUPOOL_OUTPUT"] = os.path.join(folder, "snapshot.%p.%n.%r.json")
         for key, value in settings.items():
-            env[key if key.startswith("SIMCUDA_") else "GPUPOOL_" + key] = value
+            env[key if key.startswith(("SIMCUDA_", "GP_")) else "GPUPOOL_" + key] = value
         path = name if os.path.isabs(name) else os.path.join(PROG, name)
         command = list(prefix) + [path] + list(args)
         if EMULATOR:  # it pays for address space, and must not take the loader's variables for its own

@@ -1,6 +1,6 @@
 /*
- * Each lock of the record by itself: threads that do what it guards, with gaps between holds of locks, so that
- * they come in each other's way. What is lost or mixed shows in what they wrote; TSan sees the rest.
+ * Each lock of the record by itself: threads that do what it guards, with gaps between holds of locks, so
+ * that they come in each other's way. What is lost or mixed shows in what they wrote; TSan sees the rest.
  */
 #include <check.h>
 #include <pthread.h>
@@ -79,8 +79,7 @@ START_TEST(test_each_thread_has_an_entry)
   run_together(add_threads);
   ck_assert_uint_eq(gp_threads_count(&recorder->threads), THREADS * ENTRIES);
   for (int i = 0; i < THREADS * ENTRIES; i++) {
-    const gp_thread_entry_t *entry =
-        &recorder->threads.table->entries[indexes[i / ENTRIES][i % ENTRIES]];
+    const gp_thread_entry_t *entry = &recorder->threads.table->entries[indexes[i / ENTRIES][i % ENTRIES]];
     ck_assert_int_eq(entry->tid, i + 1);
     ck_assert_int_eq(atoi(entry->name), i + 1);
   }
@@ -90,8 +89,8 @@ END_TEST
 /*
  * The table of stream handles
  */
-#define HANDLES 3000
-#define HANDLE(i) (UINT64_C(0x7f0000001000) + (uint64_t)(i) * 64)
+#define HANDLES   3000
+#define HANDLE(i) (UINT64_C(0x7f0000001000) + (uint64_t)(i)*64)
 
 static int16_t interned[THREADS][HANDLES];
 
@@ -243,7 +242,8 @@ static bool ends_whole(const char *path)
   FILE *file = fopen(path, "r");
 
   ck_assert_msg(file != NULL, "%s is missing", path);
-  bool is_whole = fseek(file, -2, SEEK_END) == 0 && fread(last, 1, 2, file) == 2 && memcmp(last, "}\n", 2) == 0;
+  bool is_whole =
+      fseek(file, -2, SEEK_END) == 0 && fread(last, 1, 2, file) == 2 && memcmp(last, "}\n", 2) == 0;
   (void)fclose(file);
   return is_whole;
 }
