@@ -23,7 +23,7 @@ class LiveProgram:
         if preload:
             env["LD_PRELOAD"] = (env.get("LD_PRELOAD", "") + ":" + preload).lstrip(":")
         for key, value in settings.items():
-            env[key if key.startswith(("SIMCUDA_", "FAIL_", "XDG_")) else "GPUPOOL_" + key] = value
+            env[key if key.startswith(("SIMCUDA_", "GP_", "FAIL_", "XDG_")) else "GPUPOOL_" + key] = value
         self.env = env
         self.process = subprocess.Popen(list(prefix) + [os.path.join(PROG, name)], env=env, cwd=folder, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -298,7 +298,7 @@ class Scopes(ApiCase):
 
 class Threads(ApiCase):
     def test_all_at_once(self):
-        for settings in ({}, {"TYPE": "segment"}):
+        for settings in ({}, {"TYPE": "segment"}, {"GP_LOCK_GAPS": "3"}):
             program = self.begin(**settings)
             self.steps(program, ("threads", 0), ("synchronize", 0), ("number allocation", 0), ("snapshot", OK))
             snapshot = self.read(program.written())

@@ -30,8 +30,8 @@ static unsigned long wrong[THREADS];
 static void pools(int number)
 {
   enum { POOLS = 4, ROUNDS = 60 };
-  const CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1}};
+  const CUmemPoolProps props = {
+      .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1}};
   CUmemoryPool pool[POOLS];
   CUdeviceptr memory[POOLS];
   CUstream stream;
