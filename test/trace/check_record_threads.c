@@ -4,6 +4,7 @@
  */
 #include <check.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -223,6 +224,75 @@ START_TEST(test_pages_of_all_sections_are_counted)
 END_TEST
 
 /*
+ * Events from before the record: as many as there is room for, and one thread that records them.
+ */
+#define KEPT 40 /* of a thread; together more than there is room for */
+
+static gp_prestart_t prestart;
+static atomic_int kept, ended;
+
+static void keep_events(uintptr_t number)
+{
+  for (uint64_t i = 0; i < KEPT; i++) {
+    const gp_event_t event = {.block_id = number * KEPT + i, .device = -1};
+    atomic_fetch_add(&kept, gp_prestart_keep(&prestart, &event));
+  }
+  atomic_fetch_add(&ended, gp_prestart_end(&prestart));
+}
+
+START_TEST(test_events_before_the_record_are_kept_once)
+{
+  for (int round = 0; round < 20; round++) {
+    bool is_there[THREADS * KEPT] = {false};
+    memset(&prestart, 0, sizeof(prestart));
+    gp_prestart_init(&prestart);
+    atomic_store(&kept, 0);
+    atomic_store(&ended, 0);
+    run_together(keep_events);
+    ck_assert_int_eq(atomic_load(&ended), 1);
+    ck_assert_uint_eq(prestart.count, (unsigned)atomic_load(&kept));
+    ck_assert_uint_ge(prestart.count, KEPT);
+    for (unsigned i = 0; i < prestart.count; i++) {
+      ck_assert(!is_there[prestart.events[i].event.block_id]);
+      is_there[prestart.events[i].event.block_id] = true;
+    }
+    gp_prestart_fini(&prestart);
+  }
+}
+END_TEST
+
+/*
+ * The chunk that threads share when no other is left
+ */
+#define SHARED 1000 /* events of a thread */
+
+static void share_a_chunk(uintptr_t number)
+{
+  for (uint64_t i = 0; i < SHARED; i++) {
+    const gp_event_record_t record = {.time_ns = 1000 + i, .block_id = number * SHARED + i};
+    ck_assert_uint_eq(
+        gp_chunks_rotate(&recorder->chunks, GP_CHUNK_NONE, 0, (uint32_t)number, &record), GP_CHUNK_NONE);
+  }
+}
+
+START_TEST(test_a_shared_chunk_counts_every_event)
+{
+  const gp_event_record_t record = {.time_ns = 1000};
+  gp_chunks_t *chunks = &recorder->chunks;
+
+  for (uint32_t owner = 0; gp_chunks_rotate(chunks, GP_CHUNK_NONE, 0, owner, &record) != GP_CHUNK_NONE;)
+    owner++; /* the last of them shares */
+  uint64_t opened = chunks->header->opened;
+  uint32_t before = atomic_load(&chunks->chunks[0].count);
+  run_together(share_a_chunk);
+  uint64_t added = (chunks->header->opened - opened) * chunks->header->chunk_events;
+  ck_assert_uint_eq(added + atomic_load(&chunks->chunks[0].count), before + THREADS * SHARED);
+  for (uint32_t i = 1; i < atomic_load(&chunks->chunks[0].count); i++)
+    ck_assert_uint_ne(gp_chunks_records(chunks, 0)[i].block_id, gp_chunks_records(chunks, 0)[i - 1].block_id);
+}
+END_TEST
+
+/*
  * Snapshots: a number each, and each a file of its own.
  */
 #define SNAPSHOTS 5 /* of a thread; all together are fewer than a process may write */
@@ -283,6 +353,8 @@ int main(void)
   tcase_add_test(locks, test_every_mark_is_kept_in_order);
   tcase_add_test(locks, test_devices_have_slots_of_their_own);
   tcase_add_test(locks, test_pages_of_all_sections_are_counted);
+  tcase_add_test(locks, test_events_before_the_record_are_kept_once);
+  tcase_add_test(locks, test_a_shared_chunk_counts_every_event);
   tcase_add_test(locks, test_each_snapshot_is_a_file_of_its_own);
   suite_add_tcase(suite, locks);
   SRunner *runner = srunner_create(suite);

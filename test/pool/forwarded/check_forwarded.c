@@ -4,6 +4,11 @@
  */
 #include "pool/forwarded/forwarded.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "pool/forwarded/forwarded_table.h"
+#include "pool/util/lock_gaps.h"
 #include "test/pool/check_main.h"
 #include "test/pool/wait_fixture.h"
 
@@ -321,6 +326,44 @@ START_TEST(test_memory_without_its_pool_is_counted_in_whole_pages)
 }
 END_TEST
 
+/* The same addresses by several threads, as if frees had not been seen: each but the last record of one was
+ * stale. */
+enum { KEEPERS = 3, KEPT = 1000 };
+
+static gp_forwarded_table_t table;
+static atomic_int stale;
+
+static void *keep_all(void *arg)
+{
+  for (uint64_t i = 0; i < KEPT; i++) {
+    const gp_forwarded_t memory = {.key = 0x100000 + i % 4 * 512, .size = 512, .kind = GP_FORWARDED_MANAGED};
+    gp_forwarded_t old;
+    bool has_stale;
+    ck_assert(gp_forwarded_table_keep(&table, &memory, &old, &has_stale));
+    ck_assert(!has_stale || old.key == memory.key);
+    atomic_fetch_add(&stale, has_stale);
+  }
+  return arg;
+}
+
+START_TEST(test_threads_that_keep_the_same_lose_none)
+{
+  pthread_t threads[KEEPERS];
+
+  gp_forwarded_table_init(&table);
+  atomic_store(&stale, 0);
+  gp_lock_leave_gaps(3);
+  for (int i = 0; i < KEEPERS; i++)
+    ck_assert_int_eq(pthread_create(&threads[i], NULL, keep_all, NULL), 0);
+  for (int i = 0; i < KEEPERS; i++)
+    pthread_join(threads[i], NULL);
+  gp_lock_leave_gaps(0);
+  ck_assert_int_eq(atomic_load(&stale), KEEPERS * KEPT - 4);
+  ck_assert_uint_eq(gp_forwarded_table_copy(&table, 0, NULL, 0), 4);
+  gp_forwarded_table_fini(&table);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("forwarded");
@@ -342,6 +385,7 @@ int main(void)
   tcase_add_test(tests, test_what_was_counted_too_much_goes_back);
   tcase_add_test(tests, test_memory_of_the_host_has_its_own_sum);
   tcase_add_test(tests, test_memory_without_its_pool_is_counted_in_whole_pages);
+  tcase_add_test(tests, test_threads_that_keep_the_same_lose_none);
   suite_add_tcase(suite, tests);
   return gp_check_main(suite);
 }
