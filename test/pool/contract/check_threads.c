@@ -166,12 +166,57 @@ START_TEST(test_threads)
 }
 END_TEST
 
+/* Contexts that all threads meet at the same moment: each has one record. */
+enum { MET = 2, ENGINES = 100 };
+
+static pthread_barrier_t meeting;
+static gp_context_t *met[THREADS][MET];
+
+static void *meet(void *number)
+{
+  for (int i = 0; i < MET; i++) {
+    gp_driver_context_t key = fake_context(i, 0);
+    pthread_barrier_wait(&meeting);
+    met[(uintptr_t)number][i] = gp_engine_context(engine, &key);
+  }
+  return NULL;
+}
+
+START_TEST(test_a_context_that_threads_meet_has_one_record)
+{
+  pthread_t threads[THREADS];
+
+  gp_lock_leave_gaps(3);
+  pthread_barrier_init(&meeting, NULL, THREADS);
+  for (int round = 0; round < ENGINES; round++) {
+    fake_driver_init(&driver, 256 * GP_MIB, true);
+    driver.locked = true;
+    engine = fake_engine(&driver, NULL, settings[0]);
+    for (uintptr_t i = 0; i < THREADS; i++)
+      pthread_create(&threads[i], NULL, meet, (void *)i);
+    for (int i = 0; i < THREADS; i++)
+      pthread_join(threads[i], NULL);
+    for (int i = 0; i < MET; i++) {
+      ck_assert_ptr_nonnull(met[0][i]);
+      for (int other = 1; other < THREADS; other++)
+        ck_assert_ptr_eq(met[other][i], met[0][i]);
+    }
+    ck_assert(gp_engine_check(engine));
+    gp_engine_destroy(engine);
+    fake_driver_fini(&driver);
+  }
+  pthread_barrier_destroy(&meeting);
+  gp_lock_leave_gaps(0);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("threads");
   TCase *threads = tcase_create("threads");
   tcase_set_timeout(threads, 300);
   tcase_add_loop_test(threads, test_threads, 0, 2 * SETTINGS_COUNT);
+  tcase_add_test(threads, test_a_context_that_threads_meet_has_one_record);
   suite_add_tcase(suite, threads);
   return gp_check_main(suite);
 }
