@@ -37,10 +37,11 @@ class Ordered(PreloadCase):
 
     @unittest.skipUnless({"ASYNC": "pool"} in ASYNC_MODES, "the pool does not serve stream-ordered memory")
     def test_both_forms_of_the_functions_are_of_their_stream(self):
-        for form in ("async", "async_ptsz", "pool", "pool_ptsz"):
+        for form in ("async", "async_ptsz", "async_own", "async_legacy", "pool", "pool_ptsz", "pool_own"):
             with self.subTest(form=form):
                 run = self.run_program("ordered_forms", form, ASYNC="pool", REUSE="epoch" if EPOCH else "context")
-                self.assertEqual((run.status, run.out), (0, "again=20 elsewhere=0 behind=%d\n" % (20 * EPOCH)), run.err)
+                thread = 0 if form.endswith(("_ptsz", "_own")) else 20
+                self.assertEqual((run.status, run.out), (0, "again=20 elsewhere=0 thread=%d behind=%d\n" % (thread, 20 * EPOCH)), run.err)
                 self.expect_clean(run)
 
     def test_all_with_other_settings(self):

@@ -39,6 +39,14 @@ class Torch(PreloadCase):
         run = self.run_case("device", "memory of 0, current 1", SIMCUDA_DEVICES="2")
         self.assertEqual(stats_of(run.snapshot(), 0)["allocation"], {"current": 0, "peak": 1, "allocated": 1, "freed": 1})
 
+    def test_a_device_that_cannot_be_entered(self):
+        """No reference to its context stays behind."""
+        plain = self.run_program("torch_calls", "device", SIMCUDA_DEVICES="2")
+        run = self.run_program("torch_calls", "device", SIMCUDA_DEVICES="2", SIMCUDA_FAIL="cuCtxPushCurrent_v2:999@1")
+        calls = [{name: run.calls()["cuDevicePrimaryCtx" + name] for name in ("Retain", "Release_v2")}
+                 for run in (plain, run)]
+        self.assertEqual(calls[0]["Retain"] - calls[0]["Release_v2"], calls[1]["Retain"] - calls[1]["Release_v2"], calls)
+
     def test_rest(self):
         self.run_case("rest", "base 1, of the size 1", "unknown 1", "nothing 1", "total 512 MiB", "too much 1", "total 1024 MiB", SIMCUDA_CAPACITY="1GiB")
 
