@@ -1,6 +1,7 @@
 /*
  * Room for stream-ordered memory: it is made before the driver is asked, for the driver itself may wait for
- * the device before it says that it has none. Over the fake driver.
+ * the device before it says that it has none. Over the fake driver. And the table of what is not pooled, by
+ * several threads.
  */
 #include "pool/forwarded/forwarded.h"
 
