@@ -3,7 +3,6 @@
  * that they come in each other's way. What is lost or mixed shows in what they wrote; TSan sees the rest.
  */
 #include <check.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include "fake_engine.h"
 #include "leaks.h"
 #include "pool/util/lock_gaps.h"
+#include "test/pool/run_together.h"
 #include "trace/record/recorder_state.h"
 #include "trace/snapshot/snapshot.h"
 
@@ -35,30 +35,6 @@ static void teardown(void)
   gp_recorder_destroy(recorder);
 }
 
-/* Runs work(0) to work(THREADS - 1), which begin at the same moment. */
-static pthread_barrier_t begin;
-static void (*work)(uintptr_t number);
-
-static void *run_one(void *number)
-{
-  pthread_barrier_wait(&begin);
-  work((uintptr_t)number);
-  return NULL;
-}
-
-static void run_together(void (*each)(uintptr_t number))
-{
-  pthread_t threads[THREADS];
-
-  work = each;
-  pthread_barrier_init(&begin, NULL, THREADS);
-  for (uintptr_t i = 0; i < THREADS; i++)
-    ck_assert_int_eq(pthread_create(&threads[i], NULL, run_one, (void *)i), 0);
-  for (int i = 0; i < THREADS; i++)
-    pthread_join(threads[i], NULL);
-  pthread_barrier_destroy(&begin);
-}
-
 /*
  * The table of threads
  */
@@ -77,7 +53,7 @@ static void add_threads(uintptr_t number)
 
 START_TEST(test_each_thread_has_an_entry)
 {
-  run_together(add_threads);
+  gp_run_together(THREADS, add_threads);
   ck_assert_uint_eq(gp_threads_count(&recorder->threads), THREADS * ENTRIES);
   for (int i = 0; i < THREADS * ENTRIES; i++) {
     const gp_thread_entry_t *entry = &recorder->threads.table->entries[indexes[i / ENTRIES][i % ENTRIES]];
@@ -103,7 +79,7 @@ static void intern_handles(uintptr_t number)
 
 START_TEST(test_each_handle_has_one_index)
 {
-  run_together(intern_handles);
+  gp_run_together(THREADS, intern_handles);
   ck_assert_uint_eq(gp_handles_count(&recorder->handles), HANDLES);
   for (int i = 0; i < HANDLES; i++) {
     ck_assert_uint_eq(recorder->handles.table->handles[interned[0][i]], HANDLE(i));
@@ -144,7 +120,7 @@ START_TEST(test_every_mark_is_kept_in_order)
   static gp_mark_record_t marks[GP_MARKS_MAX];
   bool is_there[THREADS * MARKS] = {false};
 
-  run_together(add_marks);
+  gp_run_together(THREADS, add_marks);
   ck_assert_uint_eq(gp_marks_copy(&recorder->marks, marks), THREADS * MARKS);
   for (int i = 0; i < THREADS * MARKS; i++) {
     ck_assert(!is_there[marks[i].scope]);
@@ -183,7 +159,7 @@ static void add_live(uintptr_t number)
 
 START_TEST(test_devices_have_slots_of_their_own)
 {
-  run_together(add_live);
+  gp_run_together(THREADS, add_live);
   ck_assert_uint_eq(atomic_load(&recorder->live.used), THREADS * BLOCKS);
   for (int i = 0; i < THREADS * BLOCKS; i++) {
     uint32_t cookie = cookies[i / BLOCKS][i % BLOCKS];
@@ -214,7 +190,7 @@ START_TEST(test_pages_of_all_sections_are_counted)
 {
   size_t sum = 0;
 
-  run_together(grow);
+  gp_run_together(THREADS, grow);
   for (gp_section_t section = 0; section < GP_SECTION_COUNT; section++)
     sum += gp_region_used(&recorder->region, section);
   ck_assert_uint_eq(sum, recorder->region.present);
@@ -248,7 +224,7 @@ START_TEST(test_events_before_the_record_are_kept_once)
     gp_prestart_init(&prestart);
     atomic_store(&kept, 0);
     atomic_store(&ended, 0);
-    run_together(keep_events);
+    gp_run_together(THREADS, keep_events);
     ck_assert_int_eq(atomic_load(&ended), 1);
     ck_assert_uint_eq(prestart.count, (unsigned)atomic_load(&kept));
     ck_assert_uint_ge(prestart.count, KEPT);
@@ -284,7 +260,7 @@ START_TEST(test_a_shared_chunk_counts_every_event)
     owner++; /* the last of them shares */
   uint64_t opened = chunks->header->opened;
   uint32_t before = atomic_load(&chunks->chunks[0].count);
-  run_together(share_a_chunk);
+  gp_run_together(THREADS, share_a_chunk);
   uint64_t added = (chunks->header->opened - opened) * chunks->header->chunk_events;
   ck_assert_uint_eq(added + atomic_load(&chunks->chunks[0].count), before + THREADS * SHARED);
   for (uint32_t i = 1; i < atomic_load(&chunks->chunks[0].count); i++)
@@ -331,7 +307,7 @@ START_TEST(test_each_snapshot_is_a_file_of_its_own)
   writer = gp_snapshot_writer_create(recorder);
   ck_assert_ptr_nonnull(writer);
   gp_snapshot_writer_attach(writer, fake_engine_pointer());
-  run_together(write_snapshots);
+  gp_run_together(THREADS, write_snapshots);
   for (int i = 1; i <= THREADS * SNAPSHOTS; i++) {
     snprintf(text, sizeof(text), "%s/%d.json", folder, i);
     ck_assert_msg(ends_whole(text), "%s is cut", text);

@@ -3,13 +3,13 @@
  * guards, with gaps between holds of locks, so that they come in each other's way.
  */
 #include <check.h>
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "interpose/hooks/physical_records.h"
 #include "interpose/sight/cuda_events.h"
 #include "pool/util/lock_gaps.h"
 #include "test/pool/check_main.h"
+#include "test/pool/run_together.h"
 
 #define GAPS    3
 #define THREADS 3
@@ -25,20 +25,6 @@ static void teardown(void)
   gp_lock_leave_gaps(0);
 }
 
-static pthread_barrier_t begin;
-
-static void run_together(void *(*work)(void *number))
-{
-  pthread_t threads[THREADS];
-
-  pthread_barrier_init(&begin, NULL, THREADS);
-  for (uintptr_t i = 0; i < THREADS; i++)
-    ck_assert_int_eq(pthread_create(&threads[i], NULL, work, (void *)i), 0);
-  for (int i = 0; i < THREADS; i++)
-    pthread_join(threads[i], NULL);
-  pthread_barrier_destroy(&begin);
-}
-
 /*
  * Events
  */
@@ -50,13 +36,12 @@ static char memory[THREADS + SHARED];
 static const gp_stream_fact_t known = {.stream = STREAM, .epoch = 7};
 static uint64_t versions[THREADS][ROUNDS];
 
-static void *record_events(void *arg)
+static void record_events(uintptr_t number)
 {
-  uintptr_t number = (uintptr_t)arg;
   uint64_t version;
 
   for (int i = 0; i < ROUNDS; i++) {
-    pthread_barrier_wait(&begin); /* all make a record of the shared event */
+    gp_meet(); /* all make a record of the shared event */
     CUevent shared = EVENT(THREADS + i);
     gp_event_record_begin(EVENT(number));
     gp_event_record_begin(shared);
@@ -68,7 +53,6 @@ static void *record_events(void *arg)
     if (i % 2)
       gp_event_forget(EVENT(number));
   }
-  return NULL;
 }
 
 static int compare_versions(const void *a, const void *b)
@@ -81,7 +65,7 @@ START_TEST(test_records_of_events_are_told_apart)
 {
   uint64_t version;
 
-  run_together(record_events);
+  gp_run_together(THREADS, record_events);
   qsort(versions, THREADS * ROUNDS, sizeof(versions[0][0]), compare_versions);
   for (int i = 1; i < THREADS * ROUNDS; i++)
     ck_assert_uint_lt(versions[(i - 1) / ROUNDS][(i - 1) % ROUNDS], versions[i / ROUNDS][i % ROUNDS]);
@@ -130,11 +114,8 @@ static gp_physical_t *unmap(uint64_t address)
   return over;
 }
 
-static void *map_memory(void *arg)
+static void map_memory(uintptr_t number)
 {
-  uintptr_t number = (uintptr_t)arg;
-
-  pthread_barrier_wait(&begin);
   for (int round = 0; round < ROUNDS / 10; round++) {
     uint64_t keys[MAPPED];
     for (int i = 0; i < MAPPED; i++) {
@@ -159,13 +140,12 @@ static void *map_memory(void *arg)
       gp_physical_end(over);
     }
   }
-  return NULL;
 }
 
 START_TEST(test_handles_and_mappings_are_counted)
 {
   ck_assert(gp_physical_created(shared_handle, gp_physical_new_key()));
-  run_together(map_memory);
+  gp_run_together(THREADS, map_memory);
   gp_physical_t *over = release(shared_handle);
   ck_assert_ptr_nonnull(over);
   gp_physical_end(over);

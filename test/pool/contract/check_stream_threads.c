@@ -4,7 +4,6 @@
  * finds races; everywhere it checks that work on memory comes after all work of its earlier owners, by a rule
  * or because the host knows.
  */
-#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include "pool/util/lock_gaps.h"
 #include "test/pool/check_main.h"
 #include "test/pool/fake_driver.h"
+#include "test/pool/run_together.h"
 
 #define THREADS 16
 #define STREAMS 16 /* of each thread */
@@ -48,7 +48,6 @@ static gp_context_t *context;
 static uint64_t first_address;
 static _Atomic uint64_t shared[SHARED]; /* blocks that any thread may free */
 static _Atomic uint64_t early, orders, handed_out;
-static pthread_barrier_t barrier;
 
 static uint32_t next_random(uint32_t *state)
 {
@@ -195,24 +194,22 @@ static void run_round(uint32_t *state, int thread)
     destroy(thread * STREAMS + --made);
 }
 
-static void *run(void *arg)
+static void run(uintptr_t number)
 {
-  int thread = (int)(uintptr_t)arg;
+  int thread = (int)number;
   uint32_t state = (uint32_t)thread + 1;
   for (int round = 0; round < ROUNDS; round++) {
     run_round(&state, thread);
-    pthread_barrier_wait(&barrier);
+    gp_meet();
     if (thread == 0)
       synchronize_all(); /* all streams are gone: one is left */
-    pthread_barrier_wait(&barrier);
+    gp_meet();
   }
-  return NULL;
 }
 
 START_TEST(test_threads_and_streams)
 {
   static const char *const settings[] = {"GPUPOOL_REUSE=single", NULL};
-  pthread_t threads[THREADS];
   gp_driver_context_t key = fake_context(0, 0);
   uint64_t address = 0;
   gp_stats_t stats;
@@ -229,11 +226,7 @@ START_TEST(test_threads_and_streams)
   ck_assert_int_eq(gp_engine_alloc(engine, context, BYTES, &address), 0);
   first_address = address;
   free_block(address);
-  pthread_barrier_init(&barrier, NULL, THREADS);
-  for (uintptr_t i = 0; i < THREADS; i++)
-    pthread_create(&threads[i], NULL, run, (void *)i);
-  for (int i = 0; i < THREADS; i++)
-    pthread_join(threads[i], NULL);
+  gp_run_together(THREADS, run);
   for (int i = 0; i < SHARED; i++)
     free_block(atomic_exchange(&shared[i], 0));
 
@@ -246,7 +239,6 @@ START_TEST(test_threads_and_streams)
   ck_assert(gp_engine_check(engine));
   gp_engine_destroy(engine);
   fake_driver_fini(&driver);
-  pthread_barrier_destroy(&barrier);
 }
 END_TEST
 

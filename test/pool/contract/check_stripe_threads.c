@@ -3,7 +3,6 @@
  * as a whole all the while. Run under TSan it finds races; everywhere it checks that nothing is handed out
  * while work of an earlier owner is pending, or twice, and that whoever looks finds every block.
  */
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -11,6 +10,7 @@
 #include "pool/util/lock_gaps.h"
 #include "test/pool/check_main.h"
 #include "test/pool/fake_driver.h"
+#include "test/pool/run_together.h"
 
 #define THREADS 4
 #define STEPS   60000
@@ -100,9 +100,9 @@ static void look(uint32_t *state)
   (void)gp_engine_trim(engine, contexts[0], next_random(state) % 4096, GP_TRIM_REQUESTED);
 }
 
-static void *work(void *arg)
+static void work(uintptr_t number)
 {
-  uint32_t state = (uint32_t)(uintptr_t)arg;
+  uint32_t state = (uint32_t)number + 1;
 
   for (int i = 0; i < STEPS; i++) {
     uint32_t dice = next_random(&state) % 1000;
@@ -119,7 +119,6 @@ static void *work(void *arg)
     else
       (void)gp_engine_begins_use(engine, atomic_load(&shared[dice % SHARED]));
   }
-  return NULL;
 }
 
 static const char *const settings[][3] = {
@@ -131,7 +130,6 @@ static const char *const settings[][3] = {
 
 START_TEST(test_stripe_threads)
 {
-  pthread_t threads[THREADS];
   gp_stats_t stats;
 
   fake_driver_init(&driver, 256 * GP_MIB, true);
@@ -145,10 +143,7 @@ START_TEST(test_stripe_threads)
   early = twice = lost = served = 0;
   for (int i = 0; i < OWNERS; i++)
     owners[i] = 0;
-  for (uintptr_t i = 0; i < THREADS; i++)
-    pthread_create(&threads[i], NULL, work, (void *)(i + 1));
-  for (int i = 0; i < THREADS; i++)
-    pthread_join(threads[i], NULL);
+  gp_run_together(THREADS, work);
   for (int i = 0; i < SHARED; i++)
     free_block(atomic_exchange(&shared[i], 0));
 

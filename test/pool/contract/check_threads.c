@@ -3,7 +3,6 @@
  * contexts that come and go. Run under TSan it finds races; everywhere it checks that nothing is handed out
  * while work of an earlier owner is pending, and that the sums are right in the end.
  */
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "pool/util/lock_gaps.h"
 #include "test/pool/check_main.h"
 #include "test/pool/fake_driver.h"
+#include "test/pool/run_together.h"
 
 #define THREADS 4
 #define STEPS   6000
@@ -66,9 +66,9 @@ static void allocate(uint32_t *state)
   free_block(atomic_exchange(&shared[next_random(state) % SHARED], address));
 }
 
-static void *work(void *arg)
+static void work(uintptr_t number)
 {
-  uint32_t state = (uint32_t)(uintptr_t)arg;
+  uint32_t state = (uint32_t)number + 1;
 
   for (int i = 0; i < STEPS; i++) {
     uint32_t dice = next_random(&state) % 100;
@@ -100,7 +100,6 @@ static void *work(void *arg)
       (void)gp_engine_blocks(engine, 0, views, 32, &stats, NULL);
     }
   }
-  return NULL;
 }
 
 static const char *const settings[][4] = {
@@ -119,7 +118,6 @@ static const char *const settings[][4] = {
 
 START_TEST(test_threads)
 {
-  pthread_t threads[THREADS];
   uint64_t address = 0;
   gp_stats_t stats;
 
@@ -133,10 +131,7 @@ START_TEST(test_threads)
     contexts[i] = gp_engine_context(engine, &key);
   }
   allocations = frees = refused = early = 0;
-  for (uintptr_t i = 0; i < THREADS; i++)
-    pthread_create(&threads[i], NULL, work, (void *)(i + 1));
-  for (int i = 0; i < THREADS; i++)
-    pthread_join(threads[i], NULL);
+  gp_run_together(THREADS, work);
   for (int i = 0; i < SHARED; i++)
     free_block(atomic_exchange(&shared[i], 0));
   for (int i = 0; i < 2; i++) { /* which ends fills that a suspension has made late */
@@ -169,33 +164,25 @@ END_TEST
 /* Contexts that all threads meet at the same moment: each has one record. */
 enum { MET = 2, ENGINES = 100 };
 
-static pthread_barrier_t meeting;
 static gp_context_t *met[THREADS][MET];
 
-static void *meet(void *number)
+static void meet(uintptr_t number)
 {
   for (int i = 0; i < MET; i++) {
     gp_driver_context_t key = fake_context(i, 0);
-    pthread_barrier_wait(&meeting);
-    met[(uintptr_t)number][i] = gp_engine_context(engine, &key);
+    gp_meet();
+    met[number][i] = gp_engine_context(engine, &key);
   }
-  return NULL;
 }
 
 START_TEST(test_a_context_that_threads_meet_has_one_record)
 {
-  pthread_t threads[THREADS];
-
   gp_lock_leave_gaps(3);
-  pthread_barrier_init(&meeting, NULL, THREADS);
   for (int round = 0; round < ENGINES; round++) {
     fake_driver_init(&driver, 256 * GP_MIB, true);
     driver.locked = true;
     engine = fake_engine(&driver, NULL, settings[0]);
-    for (uintptr_t i = 0; i < THREADS; i++)
-      pthread_create(&threads[i], NULL, meet, (void *)i);
-    for (int i = 0; i < THREADS; i++)
-      pthread_join(threads[i], NULL);
+    gp_run_together(THREADS, meet);
     for (int i = 0; i < MET; i++) {
       ck_assert_ptr_nonnull(met[0][i]);
       for (int other = 1; other < THREADS; other++)
@@ -205,7 +192,6 @@ START_TEST(test_a_context_that_threads_meet_has_one_record)
     gp_engine_destroy(engine);
     fake_driver_fini(&driver);
   }
-  pthread_barrier_destroy(&meeting);
   gp_lock_leave_gaps(0);
 }
 END_TEST

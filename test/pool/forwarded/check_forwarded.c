@@ -5,12 +5,12 @@
  */
 #include "pool/forwarded/forwarded.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "pool/forwarded/forwarded_table.h"
 #include "pool/util/lock_gaps.h"
 #include "test/pool/check_main.h"
+#include "test/pool/run_together.h"
 #include "test/pool/wait_fixture.h"
 
 static const gp_forwarded_kind_t pooled_kinds[] = {
@@ -334,8 +334,9 @@ enum { KEEPERS = 3, KEPT = 1000 };
 static gp_forwarded_table_t table;
 static atomic_int stale;
 
-static void *keep_all(void *arg)
+static void keep_all(uintptr_t number)
 {
+  (void)number;
   for (uint64_t i = 0; i < KEPT; i++) {
     const gp_forwarded_t memory = {.key = 0x100000 + i % 4 * 512, .size = 512, .kind = GP_FORWARDED_MANAGED};
     gp_forwarded_t old;
@@ -344,20 +345,14 @@ static void *keep_all(void *arg)
     ck_assert(!has_stale || old.key == memory.key);
     atomic_fetch_add(&stale, has_stale);
   }
-  return arg;
 }
 
 START_TEST(test_threads_that_keep_the_same_lose_none)
 {
-  pthread_t threads[KEEPERS];
-
   gp_forwarded_table_init(&table);
   atomic_store(&stale, 0);
   gp_lock_leave_gaps(3);
-  for (int i = 0; i < KEEPERS; i++)
-    ck_assert_int_eq(pthread_create(&threads[i], NULL, keep_all, NULL), 0);
-  for (int i = 0; i < KEEPERS; i++)
-    pthread_join(threads[i], NULL);
+  gp_run_together(KEEPERS, keep_all);
   gp_lock_leave_gaps(0);
   ck_assert_int_eq(atomic_load(&stale), KEEPERS * KEPT - 4);
   ck_assert_uint_eq(gp_forwarded_table_copy(&table, 0, NULL, 0), 4);

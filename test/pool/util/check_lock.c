@@ -18,6 +18,7 @@
 #include "pool/driver_calls.h"
 #include "pool/util/lock_gaps.h"
 #include "test/pool/engine_fixture.h"
+#include "test/pool/run_together.h"
 
 static void begin(void)
 {
@@ -164,14 +165,14 @@ static void *use_once(void *arg)
   return NULL;
 }
 
-static void *use_often(void *arg)
+static void use_often(uintptr_t number)
 {
+  (void)number;
   for (long i = 0; i < ROUNDS; i++) {
     gp_lock_take(&a_lock);
     uses++;
     gp_lock_release(&a_lock);
   }
-  return arg;
 }
 
 static void *wait_until_told(void *arg)
@@ -234,12 +235,7 @@ END_TEST
 
 START_TEST(test_one_thread_has_the_lock_at_a_time)
 {
-  pthread_t threads[SLEEPERS];
-
-  for (int i = 0; i < SLEEPERS; i++)
-    ck_assert_int_eq(pthread_create(&threads[i], NULL, use_often, NULL), 0);
-  for (int i = 0; i < SLEEPERS; i++)
-    pthread_join(threads[i], NULL);
+  gp_run_together(SLEEPERS, use_often);
   ck_assert_int_eq(uses, SLEEPERS * (long)ROUNDS);
 }
 END_TEST

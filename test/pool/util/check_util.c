@@ -1,7 +1,6 @@
 /*
  * Sizes, paths, block sizes of the pool types, and the two tables of the engine.
  */
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include "pool/util/path.h"
 #include "pool/util/size.h"
 #include "test/pool/check_main.h"
+#include "test/pool/run_together.h"
 
 START_TEST(test_sizes_are_read)
 {
@@ -270,7 +270,7 @@ static gp_address_map_t shared;
 static atomic_bool churning;
 static atomic_int missed;
 
-static void *churn(void *arg)
+static void churn(void)
 {
   static char value;
   for (uint64_t i = 1; i < 60000; i++) {
@@ -278,18 +278,24 @@ static void *churn(void *arg)
     (void)gp_address_map_remove(&shared, UINT64_C(0x100000) + i * 512);
   }
   atomic_store(&churning, false);
-  return arg;
 }
 
 static char kept[4];
 
-static void *look(void *arg)
+static void look(void)
 {
   while (atomic_load(&churning))
     for (uint64_t i = 0; i < 4; i++)
       if (gp_address_map_find(&shared, 0x1000 + i * 512) != &kept[i])
         atomic_fetch_add(&missed, 1);
-  return arg;
+}
+
+static void churn_or_look(uintptr_t number)
+{
+  if (number == 0)
+    churn();
+  else
+    look();
 }
 
 /* More readers than processors, so that some are interrupted in the middle of a look-up while tables come and
@@ -297,15 +303,11 @@ static void *look(void *arg)
 START_TEST(test_map_readers_find_what_stays)
 {
   enum { READERS = 6 };
-  pthread_t threads[READERS + 1];
   gp_address_map_init(&shared);
   for (uint64_t i = 0; i < 4; i++)
     ck_assert(gp_address_map_insert(&shared, 0x1000 + i * 512, &kept[i]));
   atomic_store(&churning, true);
-  for (int i = 0; i <= READERS; i++)
-    pthread_create(&threads[i], NULL, i == 0 ? churn : look, NULL);
-  for (int i = 0; i <= READERS; i++)
-    pthread_join(threads[i], NULL);
+  gp_run_together(READERS + 1, churn_or_look);
   ck_assert_int_eq(atomic_load(&missed), 0);
   gp_address_map_fini(&shared);
 }
@@ -321,29 +323,21 @@ static uint64_t written_key(uint64_t writer, uint64_t i)
 
 static char written[WRITERS][WRITTEN];
 
-static void *write_entries(void *number)
+static void write_entries(uintptr_t writer)
 {
-  uint64_t writer = (uint64_t)(uintptr_t)number;
-
   for (uint64_t i = 0; i < WRITTEN; i++) {
     if (!gp_address_map_insert(&shared, written_key(writer, i), &written[writer][i]))
       atomic_fetch_add(&missed, 1);
     if (i % 2 && gp_address_map_remove(&shared, written_key(writer, i)) != &written[writer][i])
       atomic_fetch_add(&missed, 1);
   }
-  return NULL;
 }
 
 START_TEST(test_map_writers_lose_nothing)
 {
-  pthread_t threads[WRITERS];
-
   gp_address_map_init(&shared);
   gp_lock_leave_gaps(3);
-  for (uintptr_t i = 0; i < WRITERS; i++)
-    pthread_create(&threads[i], NULL, write_entries, (void *)i);
-  for (int i = 0; i < WRITERS; i++)
-    pthread_join(threads[i], NULL);
+  gp_run_together(WRITERS, write_entries);
   gp_lock_leave_gaps(0);
   ck_assert_int_eq(atomic_load(&missed), 0);
   for (uint64_t writer = 0; writer < WRITERS; writer++) {
