@@ -285,18 +285,6 @@ static void note_ordered(gp_engine_t *engine, const gp_order_t *order)
 }
 
 /*
- * Natively the allocation is an operation, by which a program may order other work in the legacy stream:
- * beside threads' own streams, too, which the library has not seen. If there are others it has been put there
- * before.
- */
-static void put_in_place(gp_engine_t *engine, const gp_order_t *order)
-{
-  if (order->identity && order->stream == GP_STREAM_LEGACY &&
-      !atomic_load_explicit(&order->context->has_blocking, memory_order_relaxed))
-    (void)gp_identity_enter(engine, order->identity);
-}
-
-/*
  * Makes a block of request->size bytes; exact: not of a size that the type makes. Everything on this side
  * that needs memory of the host is prepared before the driver is called. Where that failed, the program gets
  * an untracked allocation, whose free will be the driver's.
@@ -318,8 +306,6 @@ static int serve_from_driver(gp_request_t *request, bool exact, bool *by_limit)
     request->ret_address = address;
   if (code == 0 && is_of_drivers_pool(request))
     note_ordered(engine, request->order);
-  else if (code == 0 && request->order)
-    put_in_place(engine, request->order);
   bool is_block =
       code == 0 && preparation.has_bin && adopt(request, preparation.block, address, start_ns, exact);
   if (!is_block)
@@ -359,7 +345,8 @@ static bool serve_after_drain(gp_request_t *request)
   if (!has_deferred)
     return false;
   gp_drain_device(request->engine, device);
-  return serve_from_cache(request);
+  return serve_from_cache(request) ||
+         (gp_drain_by_own_context(request->engine, device, GP_DRAIN_AT_ONCE) && serve_from_cache(request));
 }
 
 /* What a miss may learn from the device before it grows the pool, see GPUPOOL_MAX_DEFERRED. */
@@ -463,7 +450,9 @@ static __attribute__((noinline)) int alloc_miss(gp_request_t *request)
   const int out_of_memory = engine->driver.ops->code_out_of_memory;
   gp_device_t *device = request->context->device;
   bool by_limit = false;
-  gp_room_t room = {.counted = is_of_drivers_pool(request) ? gp_limit_async_growth(request->requested) : 0};
+  bool is_ordered = is_of_drivers_pool(request);
+  gp_room_t room = {
+      .counted = is_ordered ? gp_limit_async_growth(request->requested) : 0, .is_ordered = is_ordered};
 
   gp_contexts_lose_gone(engine);
   if (!request->order && gp_prewarm(engine, request->context) && serve_from_cache(request))
@@ -488,9 +477,9 @@ static __attribute__((noinline)) int alloc_miss(gp_request_t *request)
   }
   code = gp_oom_make_room(engine, request->context, request->size, attempt, request, &by_limit, &room);
   uint64_t exact = gp_bytes_taken(gp_round_up(request->requested, GP_BLOCK_GRANULE));
-  if (code == out_of_memory && is_of_drivers_pool(request))
+  if (code == out_of_memory && is_ordered)
     request->asks_in_doubt = gp_wait_in_doubt(engine, device, &room);
-  if (code == out_of_memory && exact != 0 && (exact < request->size || is_of_drivers_pool(request))) {
+  if (code == out_of_memory && exact != 0 && (exact < request->size || is_ordered)) {
     request->size = exact;
     code = serve_from_driver(request, true, &by_limit);
   }
@@ -664,6 +653,7 @@ bool gp_engine_alloc_ordered(
       atomic_load_explicit(&device->ordered_barred, memory_order_relaxed) ||
       !gp_type_fit(engine->ordered_type, &engine->type_config, bytes, &request.fit))
     return false;
+  gp_stream_points_want(engine);
   gp_find_origin(engine, GP_OCCASION_ALLOC, bytes);
   request.size = request.fit.fresh;
   if (!gp_engine_is_suspended(engine))

@@ -45,9 +45,14 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
   good &= gp_expect(!block->bin || block->exact || is_of_class(engine, context, block),
       "block in a class that is not that of its size", block->size, block->bin ? block->bin->size : 0);
   const gp_identity_t *in = block->freed_in;
-  good &= gp_expect(!in || (block->state == GP_STATE_DEFERRED && gp_block_is_ordered(block) &&
-                               !in->has_ended && (context->is_ordered || in->context == context)),
+  good &= gp_expect(
+      !in || (block->state == GP_STATE_DEFERRED && !in->has_ended && in->context->device == context->device),
       "block is with a stream", block->address, block->state);
+  good &= gp_expect(!in || block->is_aside ||
+                        (gp_block_is_ordered(block) && (context->is_ordered || in->context == context)),
+      "block could serve a stream", block->address, block->state);
+  good &= gp_expect(!in || atomic_load(&in->settled) <= atomic_load(&in->handed_on),
+      "what is settled in a stream", block->address, 0);
   good &= gp_expect(!in || block->freed_as <= in->frees, "block was freed after all frees of its stream",
       block->freed_as, in ? in->frees : 0);
   good &= gp_expect(!in || (in->entered <= in->frees && in->passed <= in->frees), "frees of a stream",

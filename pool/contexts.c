@@ -45,7 +45,6 @@ void gp_context_init(gp_context_t *context, const gp_driver_context_t *driver_co
   gp_list_init(&context->identities);
   gp_bins_init(&context->bins);
   atomic_flag_clear(&context->fences.busy);
-  atomic_flag_clear(&context->makes_entry_event);
   atomic_init(&context->completed, 0); /* work that it submitted before we met it may be pending */
   atomic_init(&context->gone, false);
   atomic_init(&context->lost, false);

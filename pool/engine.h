@@ -49,8 +49,8 @@ gp_context_t *gp_engine_find_context(gp_engine_t *engine, const void *handle);
 gp_context_t *gp_engine_device_context(gp_engine_t *engine, int device);
 
 /*
- * How far the attempts to make room for one allocation have come. Before the first the caller zeroes it, but
- * for counted; it reads nothing of it.
+ * How far the attempts to make room for one allocation have come. The caller zeroes it, sets counted and
+ * is_ordered, and otherwise leaves it alone.
  */
 typedef struct gp_room {
   int next_step;
@@ -62,6 +62,7 @@ typedef struct gp_room {
   uint64_t busy_context; /* driver id of the context whose work was waited for last; 0: of none */
   uint64_t counted;      /* what a limit counts for the allocation; 0: its size */
   uint64_t busy_since_ns; /* when the fence that covers that work was recorded; 0: there is none */
+  bool is_ordered;        /* the memory is the driver's own pool's to give */
   bool was_in_vain;       /* a wait ended without success */
   bool has_told;
 } gp_room_t;

@@ -17,6 +17,7 @@
 #include "pool/reuse/identities.h"
 #include "pool/reuse/single_order.h"
 #include "pool/reuse/stamps.h"
+#include "pool/reuse/stream_points.h"
 #include "pool/reuse/streams.h"
 #include "pool/reuse/work_flags.h"
 #include "pool/space/block_life.h"
@@ -121,11 +122,26 @@ static __attribute__((noinline)) int free_strictly(
   return code;
 }
 
+/*
+ * The block waits for the stream in whose order the program freed it, too, if that is one of its device.
+ * Later requests there may have the block if its owner asked for it in a stream, and if it ends with no
+ * context that the stream outlives. The caller holds the device's lock.
+ */
+static INLINE void file(gp_block_t *block, const gp_order_t *order)
+{
+  const gp_context_t *context = block->context;
+  gp_identity_t *identity = order->identity;
+
+  if (identity && !identity->has_ended && order->context->device == context->device)
+    gp_ordered_file(
+        identity, block, gp_block_is_ordered(block) && (context->is_ordered || order->context == context));
+}
+
 /* The last reference is gone. Takes the device's lock held and releases it; the driver's code if it was
- * called. may_wait: the program's call may wait for the device. identity: of the stream in whose order the
- * block was freed, on the same device; NULL: of none. */
+ * called. may_wait: the program's call may wait for the device. order: the stream in whose order the program
+ * freed the block; NULL: none. */
 static INLINE int drop_and_unlock(
-    gp_engine_t *engine, gp_block_t *block, uint64_t now_ns, bool may_wait, gp_identity_t *identity)
+    gp_engine_t *engine, gp_block_t *block, uint64_t now_ns, bool may_wait, const gp_order_t *order)
 {
   gp_context_t *context = block->context;
   gp_device_t *device = context->device;
@@ -146,8 +162,8 @@ static INLINE int drop_and_unlock(
     enter_idle_at_once(engine, block, now_ns);
   } else {
     gp_stamp_and_defer(engine, block);
-    if (identity && !identity->has_ended)
-      gp_ordered_file(identity, block);
+    if (order)
+      file(block, order);
     wish = gp_fence_policy_judge(engine, block, now_ns);
   }
   uint64_t block_id = block->block_id;
@@ -227,13 +243,13 @@ static bool goes_to_driver(const gp_engine_t *engine, const gp_block_t *block, c
 /* The program gives the block up, which stays in the pool. Takes the device's lock held and releases it; the
  * result for the program. asked_ns: read before the lock was taken. */
 static INLINE int end_ownership_and_unlock(
-    gp_engine_t *engine, gp_block_t *block, uint64_t asked_ns, bool may_wait, gp_identity_t *identity)
+    gp_engine_t *engine, gp_block_t *block, uint64_t asked_ns, bool may_wait, const gp_order_t *order)
 {
   uint64_t now_ns = gp_device_time(block->context->device, asked_ns);
 
   gp_block_end_ownership(engine, block, GP_DETAIL_NONE, now_ns);
   if (--block->refs == 0)
-    return drop_and_unlock(engine, block, now_ns, may_wait, identity);
+    return drop_and_unlock(engine, block, now_ns, may_wait, order);
   block->state = GP_STATE_RETAINED;
   gp_event_holders(engine, block);
   gp_lock_release(&block->context->device->lock);
@@ -242,8 +258,8 @@ static INLINE int end_ownership_and_unlock(
 
 /* See gp_engine_free_with. The block was found live; if another thread frees it meanwhile, that is a double
  * free, and either may be the one that is refused. */
-static __attribute__((noinline)) gp_free_result_t free_cut_with(
-    gp_engine_t *engine, uint64_t address, gp_free_fn free_fn, void *arg, int *ret_code)
+static __attribute__((noinline)) gp_free_result_t free_cut_with(gp_engine_t *engine, const gp_order_t *order,
+    uint64_t address, gp_free_fn free_fn, void *arg, int *ret_code)
 {
   *ret_code = free_fn(arg, true);
   if (*ret_code != 0)
@@ -251,7 +267,7 @@ static __attribute__((noinline)) gp_free_result_t free_cut_with(
   uint64_t asked_ns = gp_now(engine);
   gp_block_t *block = find_and_lock(engine, address);
   if (block && block->state == GP_STATE_LIVE) {
-    *ret_code = end_ownership_and_unlock(engine, block, asked_ns, false, NULL);
+    *ret_code = end_ownership_and_unlock(engine, block, asked_ns, false, order);
     return GP_FREE_DONE;
   }
   if (block)
@@ -312,17 +328,6 @@ static bool stays_in_pool(const gp_engine_t *engine, const gp_block_t *block, co
   return block->segment || (order && !gp_block_is_ordered(block) && !goes_to_driver(engine, block, order));
 }
 
-/*
- * The stream can have it again before the device is done with it: its owner asked for it in a stream, and it
- * is memory that a request in this one may be given, which ends with no context that the stream outlives.
- */
-static INLINE bool may_file(const gp_block_t *block, const gp_order_t *order)
-{
-  const gp_context_t *context = block->context;
-  return gp_block_is_ordered(block) &&
-         (context->is_ordered ? order->context->device == context->device : order->context == context);
-}
-
 /* The driver's cudaFree of memory of cudaMallocAsync does not wait (cuda.h at cuMemFree). */
 static INLINE bool free_may_wait(const gp_block_t *block)
 {
@@ -346,7 +351,6 @@ static INLINE gp_free_result_t free_block(gp_engine_t *engine, const gp_order_t 
   if (!block)
     return result;
   gp_device_t *device = block->context->device;
-  gp_identity_t *identity = order && may_file(block, order) ? order->identity : NULL;
 
   if (block->state != GP_STATE_LIVE) {
     gp_lock_release(&device->lock);
@@ -356,7 +360,7 @@ static INLINE gp_free_result_t free_block(gp_engine_t *engine, const gp_order_t 
   }
   if (free_fn && stays_in_pool(engine, block, order)) {
     gp_lock_release(&device->lock);
-    return free_cut_with(engine, address, free_fn, arg, ret_code);
+    return free_cut_with(engine, order, address, free_fn, arg, ret_code);
   }
   if (block->refs == 1 && ((free_fn && !order) || goes_to_driver(engine, block, order))) {
     gp_release_start(engine, block);
@@ -364,7 +368,7 @@ static INLINE gp_free_result_t free_block(gp_engine_t *engine, const gp_order_t 
     *ret_code = gp_release_owned(engine, block, free_fn, arg);
     return GP_FREE_DONE;
   }
-  *ret_code = end_ownership_and_unlock(engine, block, asked_ns, !order && free_may_wait(block), identity);
+  *ret_code = end_ownership_and_unlock(engine, block, asked_ns, !order && free_may_wait(block), order);
   return GP_FREE_DONE;
 }
 
@@ -422,6 +426,7 @@ gp_free_result_t gp_engine_free_with(
 gp_free_result_t gp_engine_free_ordered(gp_engine_t *engine, const gp_order_t *order, uint64_t address,
     gp_free_fn free_fn, void *arg, int *ret_code)
 {
+  gp_stream_points_want(engine);
   if (gp_engine_is_suspended(engine) && !gp_identity_needs_no_call(order->identity))
     return gp_engine_free_with(engine, address, free_fn, arg, ret_code);
   gp_free_result_t result = free_block(engine, order, address, free_fn, arg, ret_code);

@@ -3,20 +3,23 @@
  *
  *   0  give back what was kept when pooling stopped
  *   1  reclaim what the device has finished
- *   2  let another thread finish that is giving memory back just now
- *   3  wait for what the device has not finished, by polling
- *   4  give idle blocks back, largest first, as many as are missing
- *   5  give all back, the driver's own pool too
- *   6  wait, for long, for another thread that is giving memory back
- *   7  on drivers without fences: wait for the device in the driver
- *   8  and give back what that made idle
- *   9  nothing: another process may have given memory back
+ *   2  where the driver's own pool is asked: give it back what is its, in the order of streams what is in use
+ *   3  let another thread finish that is giving memory back just now
+ *   4  wait for what the device has not finished, by polling
+ *   5  give idle blocks back, largest first, as many as are missing
+ *   6  give all back, the driver's own pool too
+ *   7  wait, for long, for another thread that is giving memory back
+ *   8  on drivers without fences: wait for the device in the driver
+ *   9  and give back what that made idle
+ *   10 nothing: another process may have given memory back
  *
- * The driver's free waits for the device. Before 0, 4, 5, 7 and 8 the thread therefore waits, by polling, for
- * a moment when the device has no work (wait.h); if none comes, memory is out. The caller then tries the
- * exact size, and reports.
+ * The driver's free waits for the device, but for memory of its own pool. Before 0, 5, 6, 8 and 9 the thread
+ * therefore waits, by polling, for a moment when the device has no work (wait.h); if none comes, memory is
+ * out. The caller then tries the exact size, and reports.
  */
 #include "pool/oom.h"
+
+#include <limits.h>
 
 #include "pool/await_release.h"
 #include "pool/driver_calls.h"
@@ -26,6 +29,7 @@
 #include "pool/oom_pieces.h"
 #include "pool/reclaim.h"
 #include "pool/release.h"
+#include "pool/reuse/drain.h"
 #include "pool/space/block.h"
 #include "pool/wait.h"
 
@@ -204,6 +208,7 @@ bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t byt
 typedef enum gp_step {
   STEP_AFTER_STOP,
   STEP_RECLAIM,
+  STEP_GIVE_IN_ORDER,
   STEP_AWAIT_BRIEFLY,
   STEP_WAIT,
   STEP_TRIM,
@@ -231,6 +236,16 @@ static bool await_briefly(gp_engine_t *engine, gp_device_t *device, gp_room_t *r
   return finished;
 }
 
+/*
+ * The driver's pool may give what it has back to any stream, and has that wait where need be. So a request
+ * that it would have served needs no patience for work that has nothing to do with it.
+ */
+static bool give_in_order(gp_engine_t *engine, gp_device_t *device)
+{
+  bool has_given = gp_release_ordered(engine, device, GP_TRIM_OOM) > 0;
+  return gp_release_in_order(engine, device, GP_TRIM_OOM) > 0 || has_given;
+}
+
 /* Takes one step; returns false if it cannot have made room. */
 static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step, uint64_t bytes,
     bool by_limit, gp_room_t *room)
@@ -240,12 +255,15 @@ static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step
   switch (step) {
   case STEP_AFTER_STOP: return gp_oom_release_after_stop(engine, context, room);
   case STEP_RECLAIM:
-    if (has_deferred(device))
+    if (has_deferred(device)) {
       gp_reclaim_poll(engine);
-    else if (bytes_of(device, &device->draining) == 0)
+      (void)gp_drain_by_own_context(engine, device, UINT_MAX);
+    } else if (bytes_of(device, &device->draining) == 0) {
       return false;
+    }
     gp_limit_settle(engine, context);
     return true;
+  case STEP_GIVE_IN_ORDER: return room->is_ordered && give_in_order(engine, device);
   case STEP_AWAIT_BRIEFLY: return await_briefly(engine, device, room);
   case STEP_WAIT: return gp_wait_for_deferred(engine, device, room);
   case STEP_TRIM: return trim(engine, context, missing_bytes(engine, context, bytes, by_limit), room);

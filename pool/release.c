@@ -10,6 +10,7 @@
 #include "pool/limit.h"
 #include "pool/mode.h"
 #include "pool/reuse/drain.h"
+#include "pool/reuse/identities.h"
 #include "pool/reuse/stamps.h"
 #include "pool/space/block_life.h"
 #include "pool/space/chunks.h"
@@ -336,13 +337,13 @@ void gp_release_before_growth(gp_engine_t *engine, gp_device_t *device, uint64_t
   gp_engine_leave(engine);
 }
 
-/* The oldest deferred block that was freed in a stream which any thread can name. The caller holds the
+/* The oldest deferred block that was freed in a stream which this thread can name. The caller holds the
  * device's lock. */
 static gp_block_t *find_in_order(gp_device_t *device)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
   GP_LIST_EACH(&device->ordered.deferred, gp_block_t, order, block)
-    if (block->freed_in && block->freed_in->handle != GP_STREAM_PER_THREAD)
+    if (block->freed_in && gp_identity_can_be_named(block->freed_in))
       return block;
   return NULL;
 }
@@ -367,32 +368,36 @@ static gp_block_t *start_in_order(gp_engine_t *engine, gp_device_t *device, gp_i
  * once. Not so where the program's free, of which the driver did not hear, would have put the stream behind
  * others, as any operation in a blocking stream does.
  */
-static int give_in_order(gp_engine_t *engine, const gp_block_t *block, const gp_identity_t *identity)
+static int give_in_order(
+    gp_engine_t *engine, const gp_block_t *block, const gp_identity_t *identity, bool *ret_at_once)
 {
   const gp_driver_context_t *context = &identity->context->driver;
 
-  if (!identity->is_blocking && engine->driver.ops->stream_query &&
-      gp_driver_stream_query(engine, context, identity->handle) == 0)
+  *ret_at_once = !identity->is_blocking && engine->driver.ops->stream_query &&
+                 gp_driver_stream_query(engine, context, identity->handle) == 0;
+  if (*ret_at_once)
     return gp_driver_free(engine, &block->context->driver, block->address);
   return gp_driver_free_ordered(engine, context, identity->handle, block->address);
 }
 
-static int release_in_order(gp_engine_t *engine, gp_block_t *block, const gp_identity_t *identity)
+static int release_in_order(
+    gp_engine_t *engine, gp_block_t *block, const gp_identity_t *identity, gp_trim_reason_t reason)
 {
   gp_device_t *device = block->context->device;
   uint64_t start_ns = gp_now(engine);
-  int code = give_in_order(engine, block, identity);
+  bool at_once;
+  int code = give_in_order(engine, block, identity, &at_once);
   uint64_t end_ns = gp_now(engine);
 
   gp_device_take(device);
-  if (code == 0)
+  if (code == 0 && !at_once)
     note_pending(engine, block);
-  finish_release(engine, block, code, GP_TRIM_REQUESTED, start_ns, end_ns);
+  finish_release(engine, block, code, reason, start_ns, end_ns);
   gp_lock_release(&device->lock);
   return code;
 }
 
-uint64_t gp_release_in_order(gp_engine_t *engine, gp_device_t *device)
+uint64_t gp_release_in_order(gp_engine_t *engine, gp_device_t *device, gp_trim_reason_t reason)
 {
   gp_identity_t *identity;
   gp_block_t *block;
@@ -403,7 +408,7 @@ uint64_t gp_release_in_order(gp_engine_t *engine, gp_device_t *device)
     return 0;
   while ((block = start_in_order(engine, device, &identity))) {
     uint64_t size = block->size;
-    bool is_back = release_in_order(engine, block, identity) == 0;
+    bool is_back = release_in_order(engine, block, identity, reason) == 0;
     atomic_fetch_sub(&identity->users, 1);
     if (!is_back)
       break;

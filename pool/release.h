@@ -21,16 +21,11 @@ uint64_t gp_release_largest(
     gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_trim_reason_t reason);
 
 /*
- * What is idle or deferred in the context, all of it, suspended or not; of segments those that are idle, of
- * mapped memory what every context has completed. For the rest no fences or rules of reuse are used: the
- * driver's free is right, whatever uses the memory. May wait for the device.
- */
-/*
  * Stream-ordered memory of the device that waits for facts: what was freed in the order of a stream that
- * lives goes back in that order, as the program's own free would have. Own streams of threads are left out:
- * no other thread could name them. Does not wait for the device.
+ * lives goes back in that order, as the program's own free would have. Own streams of other threads are left
+ * out: this one could not name them. Does not wait for the device.
  */
-uint64_t gp_release_in_order(gp_engine_t *engine, gp_device_t *device);
+uint64_t gp_release_in_order(gp_engine_t *engine, gp_device_t *device, gp_trim_reason_t reason);
 
 /*
  * Stream-ordered memory of the device is about to grow by so many bytes, with which the program has more than
@@ -42,6 +37,11 @@ void gp_release_before_growth(gp_engine_t *engine, gp_device_t *device, uint64_t
 /* Idle stream-ordered memory of the device, all of it. Does not wait for the device. */
 uint64_t gp_release_ordered(gp_engine_t *engine, gp_device_t *device, gp_trim_reason_t reason);
 
+/*
+ * What is idle or deferred in the context, all of it, suspended or not; of segments those that are idle, of
+ * mapped memory what every context has completed. For the rest no fences or rules of reuse are used: the
+ * driver's free is right, whatever uses the memory. May wait for the device.
+ */
 uint64_t gp_release_unused(gp_engine_t *engine, gp_context_t *context, gp_trim_reason_t reason);
 
 /* What is surplus of the context now (space/surplus.h); nothing while the engine is suspended. */

@@ -80,6 +80,7 @@ struct gp_block {
   gp_state_t released_from; /* RELEASING: what it was, and is again if the driver refuses */
   bool tainted;             /* exported: to the driver on free */
   bool exact;               /* not of a size that the type makes: to the driver on free */
+  bool is_aside;            /* with freed_in: it is among the others there */
   gp_bin_entry_t in_bin;    /* IDLE: in its bin; DEFERRED: in that of freed_in */
   uint64_t freed_as;        /* which of the frees in freed_in */
   uint64_t idle_ns;         /* since when idle */
@@ -180,9 +181,9 @@ typedef struct gp_barriers {
 /*
  * A stream that the program names in cudaMallocAsync and cudaFreeAsync, by what it is and not by its handle,
  * which the driver gives to another stream once this one has ended. Memory that was freed in its order may be
- * used there again at once (reuse/identities.h). Invariants, under the device's lock: freed holds the
- * DEFERRED blocks whose freed_in it is, by class, and none after it has ended; entered <= frees; passed <=
- * frees. Records are recycled, and return to the host with the engine.
+ * used there again at once (reuse/identities.h). Invariants, under the device's lock: freed (by class)
+ * and others hold the DEFERRED blocks whose freed_in it is, and none after it has ended; entered <= frees;
+ * passed <= frees; settled <= handed_on. Records are recycled, and return to the host with the engine.
  */
 #define GP_AWAITED_POINTS 8u
 struct gp_identity {
@@ -192,11 +193,12 @@ struct gp_identity {
   bool is_blocking;      /* it and the legacy default stream wait for each other, or it is that */
   const void *submitter; /* of a per-thread stream: the thread's (reuse/work_flags.h), and ... */
   uint64_t owner;        /* ... which of those that had it */
-  gp_bins_t freed;
-  uint64_t frees;   /* blocks that were freed in it so far */
-  uint64_t entered; /* so many of them before the newest operation that the library put into it */
-  atomic_bool
-      owes; /* memory went from one owner to the next, and no operation of the library's has come since */
+  gp_bins_t freed;       /* what later requests in the stream may be given */
+  gp_bin_t others;       /* what they may not: memory of cudaMalloc */
+  uint64_t frees;        /* blocks that were freed in it so far */
+  uint64_t entered;      /* so many of them before the newest operation that the library put into it */
+  _Atomic uint64_t handed_on; /* how often memory went from one owner to the next there, and ... */
+  _Atomic uint64_t settled;   /* ... how often before the newest operation of gp_identity_launches_early */
   atomic_int users; /* driver calls that name the stream; raised under the device's lock while it lives */
   bool has_ended;
 
@@ -243,11 +245,8 @@ struct gp_context {
   gp_list_t identities;                     /* of its streams, those that live; under contexts_lock */
   _Atomic(gp_identity_t *) legacy_identity; /* of its legacy default stream; NULL: not made */
   _Atomic(void *) entry_event;              /* the driver's, which is put into streams; NULL: not made */
-  atomic_flag makes_entry_event;            /* a thread makes it */
   gp_list_t streams;                        /* of the modes that follow streams; see reuse/streams.h */
   gp_stream_t *default_stream;
-  atomic_bool
-      has_blocking; /* it has, or had, a stream that waits for its legacy default stream, and that for it */
   bool is_ordered;  /* it is device->ordered */
   bool bars_single; /* something was seen with which mode `single` cannot be; under contexts_lock */
   uint64_t
@@ -431,10 +430,11 @@ struct gp_engine {
   bool leaves_ordered; /* to the driver's pools, which are to keep it */
   uint64_t serial;     /* of the engine, in the process: a thread may remember one that is no more */
   const gp_pool_type_t *ordered_type;
-  atomic_bool has_programmatic; /* a launch was seen that does not wait for the kernel in front of it */
-  gp_address_map_t identities;  /* of created streams, by the driver's handle */
-  gp_list_t free_identities;    /* under contexts_lock */
-  uint64_t last_identity;       /* id; under contexts_lock */
+  atomic_bool has_ordered_calls; /* the program has asked for memory in a stream's order, or freed some */
+  atomic_bool has_programmatic;  /* a launch was seen that does not wait for the kernel in front of it */
+  gp_address_map_t identities;   /* of created streams, by the driver's handle */
+  gp_list_t free_identities;     /* under contexts_lock */
+  uint64_t last_identity;        /* id; under contexts_lock */
 
   gp_lock_t slab_lock;
   gp_block_t *free_records; /* linked by in_bin.next */

@@ -52,7 +52,7 @@ void gp_engine_ordered_trim(gp_engine_t *engine, gp_context_t *context)
   gp_reclaim(engine);
   (void)gp_release_ordered(engine, device, GP_TRIM_REQUESTED);
   if (!engine->driver.ops->fence_record) /* a synchronization of a stream has told nothing */
-    (void)gp_release_in_order(engine, device);
+    (void)gp_release_in_order(engine, device, GP_TRIM_REQUESTED);
 }
 
 static bool is_last(const gp_context_t *context)

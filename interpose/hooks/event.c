@@ -1,7 +1,7 @@
 /*
- * Events, for reuse mode `epoch`: how far a stream was at their record, and that the program has waited for
- * them (cuda_events.h). In other modes only a record in the default stream may tell something
- * (default_stream.h).
+ * Events: how far a stream was at their record, and that the program, or a stream, has waited for them
+ * (cuda_events.h). It counts where the mode follows streams, and for memory that is freed in the order of
+ * streams. A record in the default stream may tell more (default_stream.h).
  */
 #include "interpose/sight/cuda_events.h"
 #include "interpose/hooks/default_stream.h"
@@ -9,6 +9,7 @@
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
 #include "interpose/sight/work.h"
+#include "pool/reuse/identities.h"
 #include "pool/reuse/stream_points.h"
 
 /* cuda.h: CU_EVENT_RECORD_EXTERNAL, CU_GRAPH_NODE_TYPE_EVENT_RECORD, and where CUgraphNodeParams has what
@@ -17,17 +18,30 @@
 #define NODE_EVENT_RECORD 7
 #define NODE_EVENT_OFFSET 16
 
+static bool has_points(const gp_engine_t *engine)
+{
+  return gp_stream_points_are_wanted(engine) && gp_stream_points_trust_events(engine);
+}
+
+/* What events stand for is followed. */
 static gp_engine_t *followed(void)
 {
   gp_engine_t *engine = gp_library_engine();
-  return engine && gp_engine_uses_streams(engine) ? engine : NULL;
+  return engine && (gp_engine_uses_streams(engine) || has_points(engine)) ? engine : NULL;
+}
+
+/* It is, or may be later: which events are recorded unseen is noted all the time. */
+static bool may_follow(void)
+{
+  const gp_engine_t *engine = gp_library_engine();
+  return engine && (gp_engine_uses_streams(engine) || gp_stream_points_trust_events(engine));
 }
 
 typedef struct recording {
   gp_engine_t *engine; /* NULL: nothing to do */
   CUevent event;
   uint64_t asked;
-  gp_stream_fact_t fact;
+  gp_event_meaning_t meaning;
   gp_default_call_t call;
 } recording_t;
 
@@ -35,14 +49,15 @@ typedef struct recording {
 static recording_t begin(CUevent event, CUstream stream, bool per_thread)
 {
   recording_t recording = {.engine = followed(), .event = event};
+  gp_engine_t *engine = recording.engine;
 
-  if (!recording.engine)
-    recording.call = gp_default_call_begin(gp_library_engine(), stream, per_thread);
-  if (recording.engine) {
+  recording.call = gp_default_call_begin(gp_library_engine(), stream, per_thread);
+  if (engine) {
     gp_event_record_begin(event);
-    recording.asked = gp_engine_ask_begin(recording.engine);
-    recording.fact =
-        gp_stream_fact_begin(recording.engine, gp_work_stream(recording.engine, stream, per_thread));
+    recording.asked = gp_engine_ask_begin(engine);
+    if (has_points(engine))
+      recording.meaning.point = gp_identity_point(engine, gp_work_identity(engine, stream, per_thread), true);
+    recording.meaning.fact = gp_stream_fact_begin(engine, gp_work_stream(engine, stream, per_thread));
   }
   return recording;
 }
@@ -54,8 +69,8 @@ static CUresult end(recording_t *recording, CUresult result)
     return result;
   /* During a capture the event may stand for a node of a graph. */
   if (result != CUDA_SUCCESS || !gp_engine_may_conclude(recording->engine, recording->asked))
-    recording->fact.stream = NULL;
-  gp_event_record_end(recording->event, &recording->fact);
+    recording->meaning = (gp_event_meaning_t){.fact = {.stream = NULL}};
+  gp_event_record_end(recording->event, &recording->meaning);
   return result;
 }
 
@@ -74,7 +89,7 @@ CUresult CUDAAPI hook_cuEventRecord_ptsz(CUevent event, CUstream stream)
 /* With the flag a graph will record it at each of its launches. */
 static void look_at_flags(CUevent event, unsigned flags)
 {
-  if (flags & RECORD_EXTERNAL && followed())
+  if (flags & RECORD_EXTERNAL && may_follow())
     gp_event_distrust(event);
 }
 
@@ -97,7 +112,7 @@ typedef struct asking {
   CUevent event;
   uint64_t version;
   uint64_t asked;
-  gp_stream_fact_t fact;
+  gp_event_meaning_t meaning;
 } asking_t;
 
 static asking_t ask(CUevent event)
@@ -106,7 +121,7 @@ static asking_t ask(CUevent event)
   if (!asking.engine)
     return asking;
   asking.asked = gp_engine_ask_begin(asking.engine);
-  asking.fact = gp_event_take(event, &asking.version);
+  asking.meaning = gp_event_take(event, &asking.version);
   return asking;
 }
 
@@ -115,9 +130,10 @@ static CUresult answered(const asking_t *asking, CUresult result)
   if (!asking->engine)
     return result;
   if (result == CUDA_SUCCESS && gp_engine_may_conclude(asking->engine, asking->asked) &&
-      gp_event_still_is(asking->event, asking->version))
-    gp_stream_fact_end(asking->engine, &asking->fact);
-  else if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY)
+      gp_event_still_is(asking->event, asking->version)) {
+    gp_stream_point_passed(&asking->meaning.point);
+    gp_stream_fact_end(asking->engine, &asking->meaning.fact);
+  } else if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY)
     gp_engine_note_result(asking->engine, (int)result);
   return result;
 }
@@ -136,16 +152,26 @@ CUresult CUDAAPI hook_cuEventQuery(CUevent event)
 
 CUresult CUDAAPI hook_cuEventDestroy(CUevent event)
 {
-  if (followed())
+  if (may_follow())
     gp_event_forget(event);
   return GP_REAL_CALL(cuEventDestroy, event);
 }
 
 CUresult CUDAAPI hook_cuEventDestroy_v2(CUevent event)
 {
-  if (followed())
+  if (may_follow())
     gp_event_forget(event);
   return GP_REAL_CALL(cuEventDestroy_v2, event);
+}
+
+/* A stream that waits has work, whatever the event stands for: another process may have recorded it. */
+static asking_t ask_to_wait(CUevent event, CUstream stream, bool per_thread)
+{
+  asking_t asking = ask(event);
+
+  if (asking.engine && gp_engine_uses_streams(asking.engine))
+    gp_work_note(stream, per_thread);
+  return asking;
 }
 
 /* A stream that waits for an event is behind what the event stands for, in its next requests of memory, too.
@@ -154,19 +180,19 @@ static CUresult waits(const asking_t *asking, CUstream stream, bool per_thread, 
 {
   if (asking->engine && result == CUDA_SUCCESS && gp_engine_may_conclude(asking->engine, asking->asked) &&
       gp_event_still_is(asking->event, asking->version))
-    gp_stream_point_awaited(gp_work_identity(asking->engine, stream, per_thread), &asking->fact.point);
+    gp_stream_point_awaited(gp_work_identity(asking->engine, stream, per_thread), &asking->meaning.point);
   return result;
 }
 
 CUresult CUDAAPI hook_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 {
-  asking_t asking = ask(event);
+  asking_t asking = ask_to_wait(event, stream, false);
   return waits(&asking, stream, false, GP_REAL_CALL(cuStreamWaitEvent, stream, event, flags));
 }
 
 CUresult CUDAAPI hook_cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned flags)
 {
-  asking_t asking = ask(event);
+  asking_t asking = ask_to_wait(event, stream, true);
   return waits(&asking, stream, true, GP_REAL_CALL(cuStreamWaitEvent_ptsz, stream, event, flags));
 }
 
@@ -193,7 +219,7 @@ CUresult CUDAAPI hook_cuGreenCtxRecordEvent(void *green, CUevent event)
 
 static void distrust(CUevent event)
 {
-  if (followed())
+  if (may_follow())
     gp_event_distrust(event);
 }
 
@@ -205,9 +231,9 @@ CUresult CUDAAPI hook_cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent even
 
 CUresult CUDAAPI hook_cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle)
 {
-  gp_engine_t *engine = followed();
+  bool may = may_follow();
   CUresult result = GP_REAL_CALL(cuIpcOpenEventHandle, event, handle);
-  if (engine && result == CUDA_SUCCESS)
+  if (may && result == CUDA_SUCCESS)
     gp_event_distrust(*event);
   return result;
 }

@@ -1,5 +1,5 @@
 /*
- * Streams: which exist, and, for reuse mode `epoch`, what the program learns of their completion.
+ * Streams: which exist, and what the program learns of their completion.
  */
 #include "interpose/hooks/copies.h"
 #include "interpose/hooks/current_context.h"
@@ -11,6 +11,7 @@
 #include "pool/reuse/identities.h"
 #include "pool/reuse/known_streams.h"
 #include "pool/reuse/single_stream.h"
+#include "pool/reuse/stream_points.h"
 
 /*
  * A stream shows that its context can get work, and no hook may have seen the context before (a runtime may
@@ -66,19 +67,23 @@ CUresult CUDAAPI hook_cuStreamCreateWithPriority(CUstream *stream, unsigned flag
 typedef struct fact {
   gp_engine_t *engine; /* NULL: nothing */
   uint64_t asked;
-  gp_stream_fact_t of_stream;
+  gp_stream_fact_t of_stream; /* where the mode follows streams */
+  gp_stream_point_t point;    /* for memory that is freed in its order */
 } fact_t;
 
 static fact_t begin(CUstream stream, bool per_thread)
 {
-  fact_t fact = {.engine = gp_library_engine()};
+  gp_engine_t *engine = gp_library_engine();
+  fact_t fact = {.engine = NULL};
+  bool has_points = engine && gp_stream_points_are_wanted(engine);
 
-  if (fact.engine && !gp_engine_uses_streams(fact.engine))
-    fact.engine = NULL;
-  if (!fact.engine)
+  if (!engine || (!has_points && !gp_engine_uses_streams(engine)))
     return fact;
-  fact.asked = gp_engine_ask_begin(fact.engine);
-  fact.of_stream = gp_stream_fact_begin(fact.engine, gp_work_stream(fact.engine, stream, per_thread));
+  fact.engine = engine;
+  fact.asked = gp_engine_ask_begin(engine);
+  if (has_points)
+    fact.point = gp_identity_point(engine, gp_work_identity(engine, stream, per_thread), false);
+  fact.of_stream = gp_stream_fact_begin(engine, gp_work_stream(engine, stream, per_thread));
   return fact;
 }
 
@@ -86,10 +91,12 @@ static CUresult end(const fact_t *fact, CUresult result)
 {
   if (!fact->engine || result == CUDA_ERROR_NOT_READY)
     return result;
-  if (result != CUDA_SUCCESS)
+  if (result != CUDA_SUCCESS) {
     gp_engine_note_result(fact->engine, (int)result);
-  else if (gp_engine_may_conclude(fact->engine, fact->asked))
+  } else if (gp_engine_may_conclude(fact->engine, fact->asked)) {
+    gp_stream_point_passed(&fact->point);
     gp_stream_fact_end(fact->engine, &fact->of_stream);
+  }
   return result;
 }
 

@@ -104,6 +104,11 @@ static bool submits_work(const gp_hook_t *hook)
   return i >= GP_HOOK_COUNT || i == GP_FN_cuMemcpyDtoHAsync_v2 || i == GP_FN_cuMemcpyDtoHAsync_v2_ptsz;
 }
 
+static bool records_event(const gp_hook_t *hook)
+{
+  return strncmp(hook->symbol, "cuEventRecord", strlen("cuEventRecord")) == 0;
+}
+
 /*
  * A look-up of a function of the runtime gives the runtime's own. By scope, or with the handle of the program
  * itself, it would find this library's export, even where there is no runtime.
@@ -144,8 +149,8 @@ GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const
   if (!hook)
     return decide_unknown(handle, name, return_address);
   /* What these find depends on the caller: the stub jumps, so that the caller stays the same. */
-  if (handle == RTLD_NEXT && submits_work(hook))
-    gp_streams_distrust(); /* work of a library behind this one passes no stub */
+  if (handle == RTLD_NEXT && (submits_work(hook) || records_event(hook)))
+    gp_streams_distrust(); /* those calls of a library behind this one are not seen */
   if (handle == RTLD_NEXT || handle == RTLD_DEFAULT)
     return unless_ours_alone(hook);
   void *function = gp_real_dlsym(handle, name);

@@ -9,10 +9,10 @@
 
 /* Guarded by the lock. */
 typedef struct event {
-  gp_stream_fact_t fact; /* meaningful with version */
-  uint64_t version;      /* never used again; 0: no fact */
-  unsigned recording;    /* records during the driver's call */
-  bool overlapped;       /* there was more than one since there was none */
+  gp_event_meaning_t meaning; /* with version */
+  uint64_t version;           /* never used again; 0: it stands for nothing */
+  unsigned recording;         /* records during the driver's call */
+  bool overlapped;            /* there was more than one since there was none */
   bool distrusted;
 } event_t;
 
@@ -69,15 +69,17 @@ void gp_event_record_begin(CUevent event)
   leave();
 }
 
-void gp_event_record_end(CUevent event, const gp_stream_fact_t *fact)
+void gp_event_record_end(CUevent event, const gp_event_meaning_t *meaning)
 {
+  bool tells = meaning->fact.stream || meaning->point.identity;
+
   enter();
   event_t *record = find(event);
   if (record && record->recording > 0) {
     gp_assert(record->version == 0); /* the begin took the fact away */
     record->recording--;
-    if (fact->stream && !record->overlapped && !record->distrusted) {
-      record->fact = *fact;
+    if (tells && !record->overlapped && !record->distrusted) {
+      record->meaning = *meaning;
       record->version = ++last_version;
     }
     if (record->recording == 0)
@@ -107,17 +109,17 @@ void gp_event_forget(CUevent event)
   free(record);
 }
 
-gp_stream_fact_t gp_event_take(CUevent event, uint64_t *ret_version)
+gp_event_meaning_t gp_event_take(CUevent event, uint64_t *ret_version)
 {
-  gp_stream_fact_t fact = {.stream = NULL};
+  gp_event_meaning_t meaning = {.fact = {.stream = NULL}};
 
   enter();
   const event_t *record = find(event);
   *ret_version = record ? record->version : 0;
   if (*ret_version)
-    fact = record->fact;
+    meaning = record->meaning;
   leave();
-  return fact;
+  return meaning;
 }
 
 bool gp_event_still_is(CUevent event, uint64_t version)

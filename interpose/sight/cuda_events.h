@@ -1,6 +1,6 @@
 /*
- * What the program's events stand for, in reuse mode `epoch`: how far a stream was at the last record of the
- * event. All functions may be called by any thread; none calls the driver. Uses pool/ only.
+ * What the program's events stand for: how far a stream was at the last record of the event. All functions
+ * may be called by any thread; none calls the driver. Uses pool/ only.
  *
  * An event gives a fact only if no thread can have recorded it meanwhile: each record takes the fact away
  * before the driver's call and puts the new one after it, unless records overlapped, whose order only the
@@ -12,10 +12,16 @@
 #include "interpose/cuda_abi.h"
 #include "pool/reuse/stream_calls.h"
 
-/* Around a record. fact: what the event then stands for; copied. Its stream is NULL if that is nothing, or if
- * the record failed. */
+/* What an event stands for: a fact about its stream, where the mode follows streams, and the point in the
+ * stream. Nothing: the fact's stream is NULL, and so is the point's identity. */
+typedef struct gp_event_meaning {
+  gp_stream_fact_t fact;
+  gp_stream_point_t point;
+} gp_event_meaning_t;
+
+/* Around a record. meaning: what the event then stands for; copied. Nothing if the record failed. */
 void gp_event_record_begin(CUevent event);
-void gp_event_record_end(CUevent event, const gp_stream_fact_t *fact);
+void gp_event_record_end(CUevent event, const gp_event_meaning_t *meaning);
 
 /* From now on graphs or other processes can record it unseen: it gives no more facts. */
 void gp_event_distrust(CUevent event);
@@ -25,9 +31,9 @@ void gp_event_forget(CUevent event);
 
 /*
  * Around a wait or a query: take before it; still_is after its success tells whether the event kept that
- * record all the time. version is 0 if the event gives no fact.
+ * record all the time. version is 0 if the event stands for nothing.
  */
-gp_stream_fact_t gp_event_take(CUevent event, uint64_t *ret_version);
+gp_event_meaning_t gp_event_take(CUevent event, uint64_t *ret_version);
 bool gp_event_still_is(CUevent event, uint64_t version);
 
 #endif

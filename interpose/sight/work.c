@@ -9,6 +9,7 @@
 #include "interpose/sight/stubs.h"
 #include "pool/reuse/identities.h"
 #include "pool/reuse/single_stream.h"
+#include "pool/reuse/stream_points.h"
 
 #define STREAM_PER_THREAD                                                                                    \
   UINT64_C(2) /* CU_STREAM_PER_THREAD of cuda.h, as a number; the legacy stream is 0 or 1 */
@@ -85,7 +86,7 @@ static void look_at_launch(gp_engine_t *engine, const void *launch, bool per_thr
     const CUlaunchAttribute *attribute = &config->attrs[i];
     bool is_programmatic =
         attribute->id == ATTRIBUTE_PROGRAMMATIC || attribute->id == ATTRIBUTE_PROGRAMMATIC_EVENT;
-    if (follows &&
+    if ((follows || gp_stream_points_trust_events(engine)) &&
         (attribute->id == ATTRIBUTE_PROGRAMMATIC_EVENT || attribute->id == ATTRIBUTE_COMPLETION_EVENT))
       gp_event_distrust(*(const CUevent *)(const void *)&attribute->value); /* first in either structure */
     if (is_programmatic)

@@ -59,6 +59,35 @@ void gp_drain_device(gp_engine_t *engine, gp_device_t *device)
   } while (moved == GP_DRAIN_AT_ONCE);
 }
 
+static bool has_passed(const gp_block_t *block)
+{
+  return block->freed_in && atomic_load(&block->freed_in->context->completed) >= block->free_epoch;
+}
+
+bool gp_drain_by_own_context(gp_engine_t *engine, gp_device_t *device, unsigned most)
+{
+  uint64_t now_ns = gp_now(engine);
+  bool moved = false;
+
+  gp_assert(!gp_holds_engine_lock());
+  gp_device_take(device);
+  GP_LIST_EACH(gp_device_contexts(device), gp_context_t, device_link, context)
+    GP_LIST_EACH_SAFE(&context->deferred, gp_block_t, order, block) {
+      if (most == 0)
+        break;
+      most--;
+      if (!has_passed(block))
+        continue;
+      gp_stamp_leave_deferred(block);
+      block->free_epoch = 0; /* as of a point of the stream: stream_points.h */
+      gp_block_end_use(engine, block, now_ns);
+      gp_block_enter_idle(engine, block, now_ns);
+      moved = true;
+    }
+  gp_lock_release(&device->lock);
+  return moved;
+}
+
 void gp_drain(gp_engine_t *engine)
 {
   GP_DEVICE_EACH(engine, device)

@@ -61,6 +61,13 @@ static inline gp_block_t *gp_drain_for(
 void gp_drain_device(gp_engine_t *engine, gp_device_t *device);
 void gp_drain(gp_engine_t *engine);
 
+/*
+ * Blocks of the device that were freed in the order of a stream, and whose free the context of that stream
+ * has completed, whatever other contexts are at: all their uses lie before it. The oldest `most` deferred
+ * blocks are looked at. False: none became idle. The caller holds no lock.
+ */
+bool gp_drain_by_own_context(gp_engine_t *engine, gp_device_t *device, unsigned most);
+
 /* All of the device in one go, for a look at one moment. The caller holds the device's lock. */
 void gp_drain_locked(gp_engine_t *engine, gp_device_t *device);
 

@@ -24,7 +24,6 @@ typedef struct gp_stream_fact {
   uint64_t id;
   uint64_t epoch;
   uint32_t token;
-  gp_stream_point_t point; /* what was freed in its order before */
 } gp_stream_fact_t;
 
 gp_stream_fact_t gp_stream_fact_begin(gp_engine_t *engine, gp_stream_t *stream);

@@ -32,7 +32,8 @@ static void begin(
   identity->is_blocking = is_blocking;
   identity->submitter = NULL;
   identity->frees = identity->entered = 0;
-  atomic_store(&identity->owes, false);
+  atomic_store(&identity->handed_on, 0);
+  atomic_store(&identity->settled, 0);
   identity->has_ended = false;
   identity->passed = 0;
   identity->awaits = false;
@@ -56,6 +57,7 @@ static gp_identity_t *make(gp_engine_t *engine, gp_context_t *context, uint64_t 
     if (!identity)
       return NULL;
     gp_bins_init(&identity->freed);
+    identity->others = (gp_bin_t){.size = 0};
     gp_list_init(&identity->link);
     gp_list_init(&identity->passed_link);
   }
@@ -88,8 +90,6 @@ void gp_identity_created(gp_engine_t *engine, gp_context_t *context, uint64_t ha
   gp_assert(!gp_holds_engine_lock());
   if (!engine->keeps_ordered || !context || handle <= GP_STREAM_PER_THREAD)
     return;
-  if (is_blocking)
-    atomic_store_explicit(&context->has_blocking, true, memory_order_relaxed);
   gp_lock_take(&engine->contexts_lock);
   /* A stream of that handle which went unseen, with its context: that one is no more. */
   gp_identity_t *stale = gp_address_map_remove(&engine->identities, handle);
@@ -153,6 +153,11 @@ static bool is_own(const gp_identity_t *identity, uint64_t handle)
          (identity->submitter == gp_own_submitter && !thread_has_ended(identity));
 }
 
+bool gp_identity_can_be_named(const gp_identity_t *identity)
+{
+  return identity->handle != GP_STREAM_PER_THREAD || is_own(identity, GP_STREAM_PER_THREAD);
+}
+
 /* The record of a default stream, made at first use. Those of threads that have ended are recycled then. */
 static gp_identity_t *find_or_make(gp_engine_t *engine, gp_context_t *context, uint64_t handle)
 {
@@ -168,7 +173,6 @@ static gp_identity_t *find_or_make(gp_engine_t *engine, gp_context_t *context, u
   if (!found)
     found = make(engine, context, handle, true);
   if (found && handle == GP_STREAM_PER_THREAD && !found->submitter) {
-    atomic_store_explicit(&context->has_blocking, true, memory_order_relaxed);
     found->submitter = gp_own_submitter;
     found->owner = atomic_load(&gp_own_submitter->owners);
   }
@@ -216,28 +220,25 @@ gp_block_t *gp_identity_take(
     block = gp_stream_points_take(engine, identity, fit);
   if (block) {
     *ret_entry = false;
-    atomic_store(&identity->owes, true);
+    atomic_fetch_add(&identity->handed_on, 1);
   }
   return block;
 }
 
 /*
- * One event for all streams of the context: no thread asks it or waits for it. The first time makes it, which
- * one thread does.
+ * One event for all streams of the context: no thread asks it or waits for it. The first time makes it. Of
+ * two threads that make one at the same time the later one's stays unused until the context ends.
  */
 static bool record(gp_engine_t *engine, const gp_identity_t *identity)
 {
   gp_context_t *context = identity->context;
   void *event = atomic_load(&context->entry_event);
-  bool makes = !event;
+  void *none = NULL;
+  bool is_made = event != NULL;
 
-  if (makes && atomic_flag_test_and_set(&context->makes_entry_event))
-    return false;
   bool done = gp_driver_enter_stream(engine, &context->driver, identity->handle, &event) == 0;
-  if (makes) {
-    atomic_store(&context->entry_event, event);
-    atomic_flag_clear(&context->makes_entry_event);
-  }
+  if (!is_made)
+    (void)atomic_compare_exchange_strong(&context->entry_event, &none, event);
   return done;
 }
 
@@ -281,21 +282,44 @@ bool gp_identity_enter(gp_engine_t *engine, gp_identity_t *identity)
   return put_operation(engine, identity, gp_engine_enter);
 }
 
+gp_stream_point_t gp_identity_point(gp_engine_t *engine, gp_identity_t *identity, bool by_operation)
+{
+  gp_stream_point_t point = {.identity = identity};
+
+  if (!identity)
+    return point;
+  point.device = identity->context->device;
+  gp_device_take(point.device);
+  bool is_behind = by_operation || !identity->is_blocking || identity->entered == identity->frees;
+  gp_lock_release(&point.device->lock);
+  if (!is_behind)
+    (void)gp_identity_enter(engine, identity);
+  gp_device_take(point.device);
+  point.id = atomic_load(&identity->id);
+  point.frees = by_operation || !identity->is_blocking ? frees_so_far(identity) : identity->entered;
+  gp_lock_release(&point.device->lock);
+  return point;
+}
+
 /* What a graph launches begins behind what came before the graph. */
 void gp_identity_launches_early(gp_engine_t *engine, gp_identity_t *identity, bool is_captured)
 {
   if (!atomic_load_explicit(&engine->has_programmatic, memory_order_relaxed))
     atomic_store(&engine->has_programmatic, true);
-  /* The owner that launches has its memory: this thread sees that it was handed on. */
-  if (identity && !is_captured && atomic_exchange(&identity->owes, false) &&
-      !put_operation(engine, identity, gp_engine_enter_stream))
-    atomic_store(&identity->owes, true);
+  if (!identity || is_captured)
+    return;
+  /* The owner that launches has its memory: this thread sees that it was handed on. It is settled once the
+   * operation is in the stream: another thread may launch meanwhile. */
+  uint64_t handed_on = atomic_load(&identity->handed_on);
+  if (atomic_load(&identity->settled) < handed_on && put_operation(engine, identity, gp_engine_enter_stream))
+    gp_stamps_raise(&identity->settled, handed_on);
 }
 
+/* By the rules of the legacy default stream, whatever threads' own streams there are: most work in those
+ * passes the library unseen. */
 static bool orders_others(const gp_identity_t *identity)
 {
-  return identity->handle == GP_STREAM_LEGACY &&
-         atomic_load_explicit(&identity->context->has_blocking, memory_order_relaxed);
+  return identity->handle == GP_STREAM_LEGACY;
 }
 
 bool gp_identity_needs_no_call(const gp_identity_t *identity)

@@ -17,8 +17,9 @@
  * - In a blocking stream an operation has come between the free and the next use. There the two calls
  * natively put the stream behind others without the program's doing: the legacy default stream behind all
  * blocking ones, these behind that. Work before the free may be in any of them, and what follows the
- * allocation relies on its being over. So the library puts an event there. Where the context has blocking
- * streams each of the two calls leaves one in the legacy stream: the program may order other work so.
+ * allocation relies on its being over. So the library puts an event there. Each of the two calls
+ *   leaves one in the legacy stream: the program may order other work so, in streams that pass the library
+ *   unseen.
  *
  * Any thread; the caller holds no lock unless a comment says otherwise. Uses: state.h, mode.h,
  * driver_calls.h, work_flags.h, barriers.h, space/ordered_blocks.h.
@@ -44,6 +45,9 @@ void gp_identities_lose_context(gp_engine_t *engine, gp_context_t *context);
 gp_identity_t *gp_identity_of(gp_engine_t *engine, uint64_t handle);
 gp_identity_t *gp_identity_of_default(gp_engine_t *engine, gp_context_t *context, uint64_t handle);
 
+/* The calling thread can name the stream in a call of the driver: it is no other thread's own. */
+bool gp_identity_can_be_named(const gp_identity_t *identity);
+
 gp_context_t *gp_identity_context(const gp_identity_t *identity);
 
 /*
@@ -63,9 +67,16 @@ struct gp_block *gp_identity_take(
     gp_engine_t *engine, gp_identity_t *identity, const struct gp_fit *fit, bool *ret_entry);
 
 /*
- * Where the two calls of the program order other streams, in the legacy default stream of a context with
- * blocking ones, this puts an operation there in the place of a call that the driver does not hear of. True:
- * it did.
+ * The point at which the stream is now (stream_points.h): NULL: none, which tells nothing. by_operation: the
+ * caller is about to submit an operation to the stream, and the point is where that lies. Otherwise what the
+ * caller then submits comes behind the point; in a blocking stream in which memory was freed since its newest
+ * operation this puts one there. Does not wait.
+ */
+gp_stream_point_t gp_identity_point(gp_engine_t *engine, gp_identity_t *identity, bool by_operation);
+
+/*
+ * Where the two calls of the program order other streams, in the legacy default stream, this puts an
+ * operation there in the place of a call that the driver does not hear of. True: it did.
  */
 bool gp_identity_take_place(gp_engine_t *engine, gp_identity_t *identity);
 

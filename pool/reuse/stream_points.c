@@ -1,7 +1,6 @@
 #include "pool/reuse/stream_points.h"
 
 #include "pool/reuse/stamps.h"
-#include "pool/reuse/work_flags.h"
 #include "pool/space/block_life.h"
 #include "pool/space/ordered_blocks.h"
 
@@ -10,42 +9,6 @@ static bool is_there(const gp_stream_point_t *point)
 {
   gp_assert_internal(gp_lock_is_held(&point->device->lock));
   return point->id != 0 && atomic_load(&point->identity->id) == point->id;
-}
-
-static gp_identity_t *find(gp_engine_t *engine, gp_context_t *context, uint64_t handle)
-{
-  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
-  if (handle > GP_STREAM_PER_THREAD)
-    return gp_address_map_find(&engine->identities, handle);
-  if (handle != GP_STREAM_PER_THREAD)
-    return atomic_load(&context->legacy_identity);
-  GP_LIST_EACH(&context->identities, gp_identity_t, link, identity)
-    if (gp_own_submitter && identity->submitter == gp_own_submitter &&
-        identity->owner == atomic_load(&gp_own_submitter->owners))
-      return identity;
-  return NULL;
-}
-
-/* As far as the stream has got. The caller holds the device's lock. */
-static void set_point(gp_stream_point_t *point, const gp_identity_t *identity)
-{
-  gp_assert_internal(gp_lock_is_held(&point->device->lock));
-  point->id = atomic_load(&identity->id);
-  point->frees = identity->is_blocking ? identity->entered : identity->frees;
-}
-
-gp_stream_point_t gp_stream_point(gp_engine_t *engine, gp_context_t *context, uint64_t handle)
-{
-  gp_identity_t *identity = engine->keeps_ordered ? find(engine, context, handle) : NULL;
-  gp_stream_point_t point = {.identity = identity};
-
-  if (!identity)
-    return point;
-  point.device = identity->context->device;
-  gp_device_take(point.device);
-  set_point(&point, identity);
-  gp_lock_release(&point.device->lock);
-  return point;
 }
 
 void gp_stream_point_passed(const gp_stream_point_t *point)
@@ -111,29 +74,39 @@ gp_block_t *gp_stream_points_take(gp_engine_t *engine, gp_identity_t *by, const 
   return block;
 }
 
-unsigned gp_stream_points_drain_one(
-    gp_engine_t *engine, gp_identity_t *identity, uint64_t now_ns, unsigned most)
+/* Of one bin; `most` blocks at most. */
+static unsigned drain_bin(gp_engine_t *engine, const gp_identity_t *identity, gp_bin_entry_t *newest,
+    uint64_t now_ns, unsigned most)
 {
   unsigned moved = 0;
 
-  gp_assert_internal(gp_lock_is_held(&identity->context->device->lock));
-  for (size_t i = 0; i < identity->freed.capacity; i++) {
-    const gp_bin_t *bin = identity->freed.slots[i].bin;
-    for (gp_bin_entry_t *entry = bin ? bin->idle : NULL, *next; entry; entry = next) {
-      gp_block_t *block = gp_block_of_entry(entry);
-      next = entry->next;
-      if (block->freed_as > identity->passed)
-        continue;
-      if (moved == most)
-        return moved;
-      gp_stamp_leave_deferred(block);
-      block->free_epoch = 0; /* whatever other streams are at */
-      gp_block_end_use(engine, block, now_ns);
-      gp_block_enter_idle(engine, block, now_ns);
-      moved++;
-    }
+  for (gp_bin_entry_t *entry = newest, *next; entry && moved < most; entry = next) {
+    gp_block_t *block = gp_block_of_entry(entry);
+    next = entry->next;
+    if (block->freed_as > identity->passed)
+      continue;
+    gp_stamp_leave_deferred(block);
+    block->free_epoch = 0; /* whatever other streams are at */
+    gp_block_end_use(engine, block, now_ns);
+    gp_block_enter_idle(engine, block, now_ns);
+    moved++;
   }
-  gp_list_remove(&identity->passed_link);
+  return moved;
+}
+
+unsigned gp_stream_points_drain_one(
+    gp_engine_t *engine, gp_identity_t *identity, uint64_t now_ns, unsigned most)
+{
+  unsigned moved = drain_bin(engine, identity, identity->others.idle, now_ns, most);
+
+  gp_assert_internal(gp_lock_is_held(&identity->context->device->lock));
+  for (size_t i = 0; i < identity->freed.capacity && moved < most; i++) {
+    const gp_bin_t *bin = identity->freed.slots[i].bin;
+    if (bin)
+      moved += drain_bin(engine, identity, bin->idle, now_ns, most - moved);
+  }
+  if (moved < most)
+    gp_list_remove(&identity->passed_link);
   return moved;
 }
 

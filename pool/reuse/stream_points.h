@@ -1,29 +1,48 @@
 /*
- * Points of streams, in mode `epoch`: what else tells that memory freed in the order of a stream
- * (identities.h) may be used again.
+ * Points of streams: what else tells that memory freed in the order of a stream (identities.h) may be used
+ * again.
  *
- * - The device has passed a point that lies behind the free: every use was ordered before it, so any stream
- * may have the memory, whatever other streams are at.
+ * - The device has passed a point that lies behind the free: every use was ordered before it, so any request
+ * may have the memory, whatever other streams and contexts are at. That holds for memory of cudaMalloc, too,
+ * if cudaFreeAsync frees it.
  * - Another stream waits for such a point (cudaStreamWaitEvent): what is asked for there afterwards is
  * ordered behind it. So the driver's own pool has it, too (cuda.h,
  * CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES).
  *
- * A blocking stream's point lies behind the frees that came before the library's newest operation in it only:
- * natively the free itself would be one, and comes behind the legacy default stream's work (identities.h).
+ * In a blocking stream only an operation of the stream lies behind a free: natively the free itself is one,
+ * and comes behind the legacy default stream's work (identities.h). gp_identity_point sees to that.
  *
- * Any thread. Uses: state.h, stamps.h, space/block_life.h, space/ordered_blocks.h, work_flags.h.
+ * Any thread. Uses: state.h, mode.h, stamps.h, space/block_life.h, space/ordered_blocks.h.
  */
 #ifndef GP_POOL_REUSE_STREAM_POINTS_H
 #define GP_POOL_REUSE_STREAM_POINTS_H
 
+#include "pool/mode.h"
 #include "pool/state.h"
 
 /*
- * The point at which a stream is now, as gp_stream_table has its handle: GP_STREAM_DEFAULT for the legacy
- * default stream, GP_STREAM_LAST_OF_DEFAULTS for the calling thread's. What the caller then submits to it
- * comes later. Without identity a point tells nothing. The caller holds contexts_lock.
+ * The program uses memory in the order of streams: from its first such call on points are worth their price,
+ * which programs without such calls do not pay. want: before that call. An event that another thread began to
+ * record before, in the same moment, is not seen; two threads that record one event at once rely on neither.
  */
-gp_stream_point_t gp_stream_point(gp_engine_t *engine, gp_context_t *context, uint64_t handle);
+static inline bool gp_stream_points_are_wanted(const gp_engine_t *engine)
+{
+  return atomic_load_explicit(&engine->has_ordered_calls, memory_order_relaxed);
+}
+
+/* Events tell of points: no call that might record one passes the library unseen, or is of a function that
+ * the tables do not know. */
+static inline bool gp_stream_points_trust_events(const gp_engine_t *engine)
+{
+  return engine->keeps_ordered && !gp_mode_is_distrusted() &&
+         !atomic_load_explicit(&engine->has_unknown_streams, memory_order_relaxed);
+}
+
+static inline void gp_stream_points_want(gp_engine_t *engine)
+{
+  if (!gp_stream_points_are_wanted(engine))
+    atomic_store(&engine->has_ordered_calls, true);
+}
 
 /* The device has passed the point. The caller holds no device's lock. */
 void gp_stream_point_passed(const gp_stream_point_t *point);

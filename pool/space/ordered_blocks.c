@@ -7,14 +7,16 @@ static gp_lock_t *lock_of(const gp_identity_t *identity)
   return &identity->context->device->lock;
 }
 
-void gp_ordered_file(gp_identity_t *identity, gp_block_t *block)
+void gp_ordered_file(gp_identity_t *identity, gp_block_t *block, bool may_serve)
 {
   gp_assert_internal(gp_lock_is_held(lock_of(identity)));
   gp_assert_internal(block->state == GP_STATE_DEFERRED && !block->freed_in && !identity->has_ended);
-  gp_bin_t *bin = gp_bins_make(&identity->freed, block->bin->size);
+  gp_assert_internal(block->context->device == identity->context->device);
+  gp_bin_t *bin = may_serve ? gp_bins_make(&identity->freed, block->bin->size) : &identity->others;
   if (!bin)
     return;
   bin->block_count++; /* or the bin would not last */
+  block->is_aside = !may_serve;
   gp_bin_push(bin, &block->in_bin);
   block->freed_in = identity;
   block->freed_as = ++identity->frees;
@@ -25,7 +27,7 @@ void gp_ordered_unfile(gp_block_t *block)
   gp_identity_t *identity = block->freed_in;
 
   gp_assert_internal(gp_lock_is_held(lock_of(identity)) && block->state == GP_STATE_DEFERRED);
-  gp_bin_t *bin = gp_bins_find(&identity->freed, block->bin->size);
+  gp_bin_t *bin = block->is_aside ? &identity->others : gp_bins_find(&identity->freed, block->bin->size);
   gp_bin_remove(bin, &block->in_bin);
   bin->block_count--;
   block->freed_in = NULL;
@@ -69,4 +71,6 @@ void gp_ordered_unfile_all(gp_identity_t *identity)
     while (bin && bin->idle)
       gp_ordered_unfile(gp_block_of_entry(bin->idle));
   }
+  while (identity->others.idle)
+    gp_ordered_unfile(gp_block_of_entry(identity->others.idle));
 }

@@ -8,9 +8,12 @@
 
 #include "pool/state.h"
 
-/* Files a DEFERRED block with the stream in which it was freed. Without host memory for that it only waits
- * for its facts. */
-void gp_ordered_file(gp_identity_t *identity, gp_block_t *block);
+/*
+ * Files a DEFERRED block of the stream's device with the stream in which it was freed. may_serve: later
+ * requests in that stream may have it; otherwise it is among the others, for which only points of the stream
+ * count (reuse/stream_points.h). Without host memory for that the block only waits for its facts.
+ */
+void gp_ordered_file(gp_identity_t *identity, gp_block_t *block, bool may_serve);
 
 /* Takes a block out again, whose freed_in is not NULL: it leaves the queue, or its stream has ended. */
 void gp_ordered_unfile(gp_block_t *block);

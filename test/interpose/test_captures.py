@@ -79,7 +79,7 @@ ALLOWED_JOINED = ALLOWED | {"cuEventCreate", "cuEventRecord", "cuStreamWaitEvent
 # are nodes of the graph
 BESIDE = {"relaxed": (4, 2), "relaxed_own": (4, 2), "thread": (4, 2), "thread_own": (0, 0), "thread_own_exempt": (0, 6),
           "global": (0, 0), "global_exempt": (0, 6), "global_own": (0, 0), "other_relaxed": (4, 2),
-          "other_thread": (4, 2), "other_global": (4, 2), "joined": (0, 0), "legacy": (4, 2)}
+          "other_thread": (4, 2), "other_global": (4, 2), "joined": (0, 0), "legacy": (0, 6)}
 
 
 class Beside(PreloadCase):

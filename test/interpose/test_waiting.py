@@ -37,6 +37,13 @@ KEPT = (("much", dict(MAX_CACHED="8MiB")), ("old", dict(IDLE_RELEASE="1")))
 SURPLUS += [Case("surplus", scenario, why, **settings) for scenario in ("hit", "miss", "stream", "capture")
             for why, settings in KEPT]
 SURPLUS += [Case("surplus", "free", why, ASYNC=choice, **settings) for why, settings in KEPT for choice in ("pool", "plain")]
+# Freed in the order of a stream that is done, beside a kernel in another one: natively no request is refused.
+ORDERED = [Case("ordered", scenario, streams, told, **SHORT)
+           for scenario in ("same_size", "many_sizes", "of_malloc") for streams in ("blocking", "free", "own")
+           for told in ("stream", "query", "event")]
+ORDERED += [Case("ordered", "same_size", streams, "event", ASYNC="plain", **SHORT) for streams in ("blocking", "free", "own")]
+ORDERED += [Case("ordered", "of_malloc", "free", "stream", TYPE=kind, **SHORT) for kind in ("naive", "segment", "vmm")]
+ORDERED += [Case("ordered", "other_context", streams, drivers=("13000",), **SHORT) for streams in ("blocking", "free", "own")]
 NOTHING = ("cached_bytes", "deferred_bytes")
 ASIDE = [Case("aside", "green", left, drivers=("12040",), none_left=NOTHING) for left in LEFT]
 ASIDE += [Case("aside", "unknown", left, drivers=("14000",), none_left=NOTHING) for left in LEFT]
@@ -55,6 +62,9 @@ LONG = [Case("long", "misses", "1000", MAX_DEFERRED="0"),  # what is waited for 
 class Waiting(WaitingCase):
     def test_memory_is_short(self):
         self.check(MEMORY)
+
+    def test_memory_in_the_order_of_streams(self):
+        self.check(ORDERED)
 
     def test_streams(self):
         self.check(STREAMS)

@@ -39,8 +39,9 @@ START_TEST(test_a_miss_in_the_legacy_stream_takes_its_place)
   ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 1);
   ck_assert_uint_eq(driver.entered, GP_STREAM_LEGACY);
   free_in(order(GP_STREAM_LEGACY), address);
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 2);
   (void)allocate_in(order(FIRST), BYTES);
-  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 1);
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 2);
   stop();
 }
 END_TEST

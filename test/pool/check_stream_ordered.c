@@ -196,7 +196,7 @@ START_TEST(test_a_trim_without_fences_goes_by_the_stream)
   driver.fail_at = 0;
   ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).kept, 3 * BYTES);
   gp_engine_ordered_trim(engine, context);
-  ck_assert_int_eq(driver.count[FAKE_FREE_ORDERED], 1); /* after a refusal it only waits for its facts */
+  ck_assert_int_eq(driver.count[FAKE_FREE_ORDERED], 2); /* after a refusal it only waits for its facts */
   synchronize();
   gp_engine_ordered_trim(engine, context);
   ck_assert_uint_eq(driver.used, 0);

@@ -12,7 +12,6 @@
 #include "pool/mode.h"
 #include "pool/reuse/epoch_facts.h"
 #include "pool/reuse/stamps.h"
-#include "pool/reuse/stream_points.h"
 #include "pool/reuse/stream_record.h"
 #include "pool/reuse/streams.h"
 
@@ -24,14 +23,6 @@ bool gp_epoch_is_built(void)
 static bool is_default(const gp_stream_t *stream)
 {
   return stream->handle == GP_STREAM_DEFAULT;
-}
-
-/* Its handle is no other stream's: it lives, or it is a default stream. */
-static bool names(gp_engine_t *engine, const gp_stream_t *stream)
-{
-  gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
-  return stream->end_epoch == 0 &&
-         (stream->handle <= GP_STREAM_LAST_OF_DEFAULTS || gp_stream_find(engine, stream->handle) == stream);
 }
 
 gp_stream_fact_t gp_stream_fact_begin(gp_engine_t *engine, gp_stream_t *stream)
@@ -47,8 +38,6 @@ gp_stream_fact_t gp_stream_fact_begin(gp_engine_t *engine, gp_stream_t *stream)
   gp_lock_take(&engine->contexts_lock);
   if (!is_default(stream) || gp_streams_have_one_context(engine))
     fact.token = gp_work_flag_sync_begin(stream->flag);
-  if (names(engine, stream))
-    fact.point = gp_stream_point(engine, stream->context, stream->handle);
   gp_lock_release(&engine->contexts_lock);
   return fact;
 }
@@ -72,7 +61,6 @@ void gp_stream_fact_settle(gp_engine_t *engine, const gp_stream_fact_t *fact)
   if (gp_stream_id(stream) == fact->id)
     note_completed(engine, stream, fact);
   gp_lock_release(&engine->contexts_lock);
-  gp_stream_point_passed(&fact->point);
 }
 
 /*

@@ -11,20 +11,20 @@ static char memory[64];
 #define EVENT  ((CUevent)(void *)&memory[16])
 #define STREAM ((gp_stream_t *)(void *)&memory[32])
 
-static const gp_stream_fact_t known = {.stream = STREAM, .epoch = 7};
-static const gp_stream_fact_t unknown = {.stream = NULL};
+static const gp_event_meaning_t known = {.fact = {.stream = STREAM, .epoch = 7}};
+static const gp_event_meaning_t unknown = {.fact = {.stream = NULL}};
 
-static void record(const gp_stream_fact_t *fact)
+static void record(const gp_event_meaning_t *meaning)
 {
   gp_event_record_begin(EVENT);
-  gp_event_record_end(EVENT, fact);
+  gp_event_record_end(EVENT, meaning);
 }
 
 static bool gives_a_fact(void)
 {
   uint64_t version;
-  gp_stream_fact_t fact = gp_event_take(EVENT, &version);
-  return gp_event_still_is(EVENT, version) && fact.stream == STREAM;
+  gp_event_meaning_t meaning = gp_event_take(EVENT, &version);
+  return gp_event_still_is(EVENT, version) && meaning.fact.stream == STREAM;
 }
 
 START_TEST(test_a_record_gives_a_fact)
@@ -38,6 +38,21 @@ START_TEST(test_a_record_gives_a_fact)
   ck_assert(gives_a_fact());
   gp_event_forget(EVENT);
   ck_assert(!gives_a_fact());
+}
+END_TEST
+
+/* Where the mode follows no streams. */
+START_TEST(test_a_point_alone_is_a_meaning)
+{
+  const gp_event_meaning_t point = {.point = {.identity = (gp_identity_t *)(void *)memory, .frees = 3}};
+  uint64_t version;
+  record(&point);
+  ck_assert_uint_eq(gp_event_take(EVENT, &version).point.frees, 3);
+  ck_assert(gp_event_still_is(EVENT, version));
+  record(&unknown);
+  ck_assert_uint_eq(gp_event_take(EVENT, &version).point.frees, 0);
+  ck_assert(!gp_event_still_is(EVENT, version));
+  gp_event_forget(EVENT);
 }
 END_TEST
 
@@ -95,6 +110,7 @@ int main(void)
   Suite *suite = suite_create("cuda_events");
   TCase *events = tcase_create("events");
   tcase_add_test(events, test_a_record_gives_a_fact);
+  tcase_add_test(events, test_a_point_alone_is_a_meaning);
   tcase_add_test(events, test_recorded_anew_meanwhile);
   tcase_add_test(events, test_overlapping_records);
   tcase_add_test(events, test_distrusted);

@@ -168,23 +168,25 @@ START_TEST(test_each_context_has_its_own_default_streams)
 }
 END_TEST
 
-START_TEST(test_the_legacy_stream_gets_an_operation_in_between)
+/* One for all that came before, where the stream is not the legacy one. */
+START_TEST(test_a_blocking_stream_gets_one_operation_for_several)
 {
   start(NULL, GP_GIB, true);
+  gp_identity_created(engine, context, FIRST, true);
   uint64_t addresses[3];
   for (int i = 0; i < 3; i++)
-    addresses[i] = allocate_in(order(GP_STREAM_LEGACY), BYTES);
+    addresses[i] = allocate_in(order(FIRST), BYTES);
   for (int i = 0; i < 3; i++) {
     fake_submit(&driver, 0, addresses[i]);
-    free_in(order(GP_STREAM_LEGACY), addresses[i]);
+    free_in(order(FIRST), addresses[i]);
   }
   ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 0);
   for (int i = 2; i >= 0; i--)
-    ck_assert_uint_eq(allocate_in(order(GP_STREAM_LEGACY), BYTES), addresses[i]);
-  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 1); /* one for all that came before */
-  ck_assert_uint_eq(driver.entered, GP_STREAM_LEGACY);
-  free_in(order(GP_STREAM_LEGACY), addresses[0]);
-  ck_assert_uint_eq(allocate_in(order(GP_STREAM_LEGACY), BYTES), addresses[0]);
+    ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), addresses[i]);
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 1);
+  ck_assert_uint_eq(driver.entered, FIRST);
+  free_in(order(FIRST), addresses[0]);
+  ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), addresses[0]);
   ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 2);
   stop();
 }
@@ -202,19 +204,18 @@ static int refuse_to_enter(void *self, const gp_driver_context_t *of, uint64_t s
 START_TEST(test_without_that_operation_the_legacy_stream_has_the_facts_only)
 {
   start(NULL, GP_GIB, true);
-  uint64_t address = used_and_freed(order(GP_STREAM_LEGACY), order(GP_STREAM_LEGACY));
   driver.ops.enter_stream = refuse_to_enter;
+  uint64_t address = used_and_freed(order(GP_STREAM_LEGACY), order(GP_STREAM_LEGACY));
   ck_assert_uint_ne(allocate_in(order(GP_STREAM_LEGACY), BYTES), address);
   stop();
 }
 END_TEST
 
-/* What is complete needs none. */
-/* The program may order blocking streams by them, and by nothing else. */
-START_TEST(test_beside_blocking_streams_each_call_takes_its_place)
+/* The program may order blocking streams by them, and by nothing else: threads' own, too, of which the
+ * library sees nothing. */
+START_TEST(test_each_call_in_the_legacy_stream_takes_its_place)
 {
   start_streams(NULL, GP_GIB);
-  gp_identity_created(engine, context, 0x3000, true);
   uint64_t address = allocate_in(order(GP_STREAM_LEGACY), BYTES);
   long before = driver.count[FAKE_ENTER_STREAM];
   free_in(order(GP_STREAM_LEGACY), address);
@@ -228,9 +229,6 @@ START_TEST(test_beside_blocking_streams_each_call_takes_its_place)
   ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], before + 4);
   free_in(order(FIRST), allocate_in(order(FIRST), BYTES));
   ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], before + 4);
-  gp_identity_ends(engine, 0x3000); /* its work may be pending */
-  free_in(order(GP_STREAM_LEGACY), address);
-  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], before + 5);
   stop();
 }
 END_TEST
@@ -254,13 +252,43 @@ START_TEST(test_a_blocking_stream_gets_an_operation_in_between)
 }
 END_TEST
 
+/* What is complete needs none. */
 START_TEST(test_idle_memory_enters_no_operation)
 {
   start(NULL, GP_GIB, true);
-  uint64_t address = used_and_freed(order(GP_STREAM_LEGACY), order(GP_STREAM_LEGACY));
+  gp_identity_created(engine, context, FIRST, true);
+  uint64_t address = used_and_freed(order(FIRST), order(FIRST));
   synchronize();
-  ck_assert_uint_eq(allocate_in(order(GP_STREAM_LEGACY), BYTES), address);
+  ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), address);
   ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 0);
+  stop();
+}
+END_TEST
+
+static gp_driver_ops_t fake_ops;
+
+/* The driver has the first launch's operation not yet when another thread launches, too. */
+static int launch_meanwhile(void *self, const gp_driver_context_t *of, uint64_t stream, void **event)
+{
+  static bool is_second;
+  if (!is_second) {
+    is_second = true;
+    gp_identity_launches_early(engine, order(stream).identity, false);
+  }
+  return fake_ops.enter_stream(self, of, stream, event);
+}
+
+START_TEST(test_two_launches_at_once_are_both_behind_an_operation)
+{
+  start_streams(NULL, GP_GIB);
+  uint64_t address = used_and_freed(order(FIRST), order(FIRST));
+  ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), address);
+  fake_ops = driver.ops;
+  driver.ops.enter_stream = launch_meanwhile;
+  gp_identity_launches_early(engine, order(FIRST).identity, false);
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 2);
+  gp_identity_launches_early(engine, order(FIRST).identity, false);
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 2); /* nothing was handed on since */
   stop();
 }
 END_TEST
@@ -339,12 +367,13 @@ int main(void)
   tcase_add_test(tests, test_each_thread_has_its_own_stream);
   tcase_add_test(tests, test_a_thread_that_comes_later_is_another_one);
   tcase_add_test(tests, test_each_context_has_its_own_default_streams);
-  tcase_add_test(tests, test_the_legacy_stream_gets_an_operation_in_between);
+  tcase_add_test(tests, test_a_blocking_stream_gets_one_operation_for_several);
   tcase_add_test(tests, test_without_that_operation_the_legacy_stream_has_the_facts_only);
-  tcase_add_test(tests, test_beside_blocking_streams_each_call_takes_its_place);
+  tcase_add_test(tests, test_each_call_in_the_legacy_stream_takes_its_place);
   tcase_add_test(tests, test_a_blocking_stream_gets_an_operation_in_between);
   tcase_add_test(tests, test_idle_memory_enters_no_operation);
   tcase_add_test(tests, test_a_programmatic_launch_ends_it);
+  tcase_add_test(tests, test_two_launches_at_once_are_both_behind_an_operation);
   tcase_add_test(tests, test_what_was_handed_on_before_it_is_over);
   tcase_add_test(tests, test_a_free_without_order_has_the_facts_only);
   tcase_add_test(tests, test_a_stream_of_another_device_has_the_facts_only);

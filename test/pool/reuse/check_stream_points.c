@@ -2,7 +2,7 @@
  * What points of streams tell of memory that was freed in their order (reuse/stream_points.h). BUSY has work
  * that never ends, so that nothing is known of the context as a whole.
  */
-#include "pool/reuse/stream_calls.h"
+#include "pool/reuse/drain.h"
 #include "pool/reuse/stream_points.h"
 #include "test/pool/check_main.h"
 #include "test/pool/ordered_fixture.h"
@@ -14,18 +14,16 @@
 static void create(uint64_t stream, bool is_blocking)
 {
   gp_identity_created(engine, context, stream, is_blocking);
-  gp_stream_created(engine, context, stream);
 }
 
 static void start_points_with(const char *setting)
 {
-  start((const char *const[]){"GPUPOOL_REUSE=epoch", setting, NULL}, GP_GIB, true);
+  start((const char *const[]){setting, NULL}, GP_GIB, true);
   create(FIRST, false);
   create(SECOND, false);
   create(BUSY, false);
   create(BLOCKING, true);
   fake_submit(&driver, 0, allocate_in(order(BUSY), 2 * BYTES));
-  gp_stream_mark(engine, gp_stream_find(engine, BUSY));
 }
 
 static void start_points(void)
@@ -33,15 +31,15 @@ static void start_points(void)
   start_points_with(NULL);
 }
 
-static gp_stream_fact_t fact_of(uint64_t stream)
+static gp_stream_point_t point_of(uint64_t stream)
 {
-  return gp_stream_fact_begin(engine, gp_stream_find(engine, stream));
+  return gp_identity_point(engine, order(stream).identity, false);
 }
 
 static void synchronize_stream(uint64_t stream)
 {
-  gp_stream_fact_t fact = fact_of(stream);
-  gp_stream_fact_end(engine, &fact);
+  gp_stream_point_t point = point_of(stream);
+  gp_stream_point_passed(&point);
 }
 
 static uint64_t freed_in(uint64_t stream)
@@ -74,9 +72,9 @@ START_TEST(test_a_fact_tells_of_what_was_freed_before_it_began)
   uint64_t early = next_in(FIRST);
   uint64_t late = next_in(FIRST);
   free_in(order(FIRST), early);
-  gp_stream_fact_t fact = fact_of(FIRST);
+  gp_stream_point_t point = point_of(FIRST);
   free_in(order(FIRST), late);
-  gp_stream_fact_end(engine, &fact);
+  gp_stream_point_passed(&point);
   ck_assert_uint_eq(next_in(SECOND), early);
   ck_assert_uint_ne(next_in(SECOND), late);
   ck_assert_uint_eq(next_in(FIRST), late);
@@ -87,53 +85,66 @@ END_TEST
 START_TEST(test_another_stream_of_the_same_handle_is_not_it)
 {
   start_points();
-  gp_stream_fact_t none = fact_of(FIRST);
+  gp_stream_point_t none = point_of(FIRST);
   freed_in(FIRST);
-  gp_stream_fact_t fact = fact_of(FIRST);
-  ck_assert_uint_eq(none.point.frees, 0);
-  ck_assert_uint_eq(fact.point.frees, 1);
+  gp_stream_point_t point = point_of(FIRST);
+  ck_assert_uint_eq(none.frees, 0);
+  ck_assert_uint_eq(point.frees, 1);
   gp_identity_ends(engine, FIRST);
   create(FIRST, false);
   uint64_t address = freed_in(FIRST);
-  gp_stream_point_passed(&fact.point);
-  gp_stream_point_awaited(order(SECOND).identity, &fact.point);
+  gp_stream_point_passed(&point);
+  gp_stream_point_awaited(order(SECOND).identity, &point);
   ck_assert_uint_ne(next_in(SECOND), address);
   stop();
 }
 END_TEST
 
-/* Its work is asked for until it is complete, while its handle is another stream's. */
-START_TEST(test_an_ended_stream_has_no_point)
+START_TEST(test_no_stream_has_no_point)
 {
   start_points();
-  gp_stream_t *ended = gp_stream_find(engine, FIRST);
-  gp_stream_mark(engine, ended);
-  gp_identity_ends(engine, FIRST);
-  gp_stream_destroyed(engine, gp_stream_take(engine, FIRST));
-  create(FIRST, false);
   freed_in(FIRST);
-  gp_stream_fact_t fact = gp_stream_fact_begin(engine, ended);
-  ck_assert_uint_eq(fact.point.frees, 0);
-  gp_stream_fact_end(engine, &fact);
+  gp_stream_point_t point = gp_identity_point(engine, NULL, false);
+  gp_stream_point_passed(&point);
+  gp_stream_point_awaited(order(SECOND).identity, &point);
+  ck_assert_ptr_null(point.identity);
+  ck_assert_uint_eq(point.frees, 0);
   stop();
 }
 END_TEST
 
-/* Its work is natively behind the legacy default stream's, of which this fact tells nothing. */
-START_TEST(test_a_blocking_stream_needs_the_operation_in_between)
+/* Natively the free is an operation, behind the legacy default stream's work: a point has one in its place.
+ */
+START_TEST(test_a_point_of_a_blocking_stream_has_an_operation)
 {
   start_points();
   uint64_t kept = next_in(BLOCKING);
   uint64_t address = next_in(BLOCKING);
   free_in(order(BLOCKING), kept);
   synchronize_stream(BLOCKING);
-  ck_assert_uint_ne(next_in(SECOND), kept);
-  free_in(order(BLOCKING), address);
-  ck_assert_uint_eq(next_in(BLOCKING), address); /* behind an operation, as what is left of it is */
   ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 1);
-  synchronize_stream(BLOCKING);
-  free_in(order(BLOCKING), address);
+  ck_assert_uint_eq(driver.entered, BLOCKING);
   ck_assert_uint_eq(next_in(SECOND), kept);
+  synchronize_stream(BLOCKING); /* nothing was freed since */
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 1);
+  free_in(order(BLOCKING), address);
+  gp_stream_point_t recorded = gp_identity_point(engine, order(BLOCKING).identity, true);
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 1); /* the program's own */
+  gp_stream_point_passed(&recorded);
+  ck_assert_uint_eq(next_in(SECOND), address);
+  stop();
+}
+END_TEST
+
+/* Where no operation can be put, what was freed since the last one waits. */
+START_TEST(test_a_point_of_a_blocking_stream_beside_a_capture)
+{
+  start_points();
+  uint64_t address = freed_in(BLOCKING);
+  gp_engine_suspend(engine);
+  synchronize_stream(BLOCKING);
+  gp_engine_resume(engine);
+  ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 0);
   ck_assert_uint_ne(next_in(SECOND), address);
   stop();
 }
@@ -166,10 +177,10 @@ START_TEST(test_a_stream_that_waits_gets_it_at_once)
 {
   start_points();
   uint64_t address = freed_in(FIRST);
-  gp_stream_fact_t recorded = fact_of(FIRST);
+  gp_stream_point_t recorded = point_of(FIRST);
   uint64_t late = allocate_in(order(FIRST), 4 * BYTES);
   free_in(order(FIRST), late);
-  gp_stream_point_awaited(order(SECOND).identity, &recorded.point);
+  gp_stream_point_awaited(order(SECOND).identity, &recorded);
   ck_assert_uint_ne(next_in(BUSY), address);
   ck_assert_uint_eq(next_in(SECOND), address);
   ck_assert_uint_ne(allocate_in(order(SECOND), 4 * BYTES), late);
@@ -184,12 +195,12 @@ START_TEST(test_the_newest_point_counts)
 {
   start_points();
   freed_in(FIRST);
-  gp_stream_fact_t old = fact_of(FIRST);
+  gp_stream_point_t old = point_of(FIRST);
   uint64_t address = next_in(FIRST);
   free_in(order(FIRST), address);
-  gp_stream_fact_t recorded = fact_of(FIRST);
-  gp_stream_point_awaited(order(SECOND).identity, &recorded.point);
-  gp_stream_point_awaited(order(SECOND).identity, &old.point);
+  gp_stream_point_t recorded = point_of(FIRST);
+  gp_stream_point_awaited(order(SECOND).identity, &recorded);
+  gp_stream_point_awaited(order(SECOND).identity, &old);
   ck_assert_uint_eq(next_in(SECOND), address);
   stop();
 }
@@ -206,8 +217,8 @@ START_TEST(test_many_points_are_awaited)
   }
   for (unsigned i = 0; i <= GP_AWAITED_POINTS; i++) {
     free_in(order(MANY + 64 * i), addresses[i]);
-    gp_stream_fact_t recorded = fact_of(MANY + 64 * i);
-    gp_stream_point_awaited(order(SECOND).identity, &recorded.point);
+    gp_stream_point_t recorded = point_of(MANY + 64 * i);
+    gp_stream_point_awaited(order(SECOND).identity, &recorded);
   }
   for (unsigned i = 0; i < GP_AWAITED_POINTS; i++) {
     uint64_t got = next_in(SECOND);
@@ -225,8 +236,8 @@ START_TEST(test_no_order_counts_beside_programmatic_launches)
 {
   start_points();
   uint64_t address = freed_in(FIRST);
-  gp_stream_fact_t recorded = fact_of(FIRST);
-  gp_stream_point_awaited(order(SECOND).identity, &recorded.point);
+  gp_stream_point_t recorded = point_of(FIRST);
+  gp_stream_point_awaited(order(SECOND).identity, &recorded);
   gp_identity_launches_early(engine, NULL, false);
   ck_assert_uint_ne(next_in(SECOND), address);
   synchronize_stream(FIRST); /* what is complete is */
@@ -240,8 +251,8 @@ START_TEST(test_a_stream_that_waited_owes_an_operation)
 {
   start_points();
   freed_in(FIRST);
-  gp_stream_fact_t recorded = fact_of(FIRST);
-  gp_stream_point_awaited(order(SECOND).identity, &recorded.point);
+  gp_stream_point_t recorded = point_of(FIRST);
+  gp_stream_point_awaited(order(SECOND).identity, &recorded);
   next_in(SECOND);
   gp_identity_launches_early(engine, order(SECOND).identity, false);
   ck_assert_int_eq(driver.count[FAKE_ENTER_STREAM], 1);
@@ -257,8 +268,8 @@ START_TEST(test_a_stream_of_another_device_gets_nothing)
   gp_context_t *other = gp_engine_context(engine, &second);
   gp_identity_created(engine, other, 0x3000, false);
   uint64_t address = freed_in(FIRST);
-  gp_stream_fact_t recorded = fact_of(FIRST);
-  gp_stream_point_awaited(order_in(other, 0x3000).identity, &recorded.point);
+  gp_stream_point_t recorded = point_of(FIRST);
+  gp_stream_point_awaited(order_in(other, 0x3000).identity, &recorded);
   ck_assert_uint_ne(allocate_in(order_in(other, 0x3000), BYTES), address);
   stop();
 }
@@ -285,11 +296,74 @@ START_TEST(test_plain_memory_of_another_context_is_not_for_a_stream_that_waits)
   gp_identity_created(engine, other, 0x3000, false);
   gp_order_t there = order_in(other, 0x3000);
   uint64_t address = freed_in(FIRST);
-  gp_stream_fact_t recorded = fact_of(FIRST);
-  gp_stream_point_awaited(there.identity, &recorded.point);
-  gp_stream_point_awaited(order(SECOND).identity, &recorded.point);
+  gp_stream_point_t recorded = point_of(FIRST);
+  gp_stream_point_awaited(there.identity, &recorded);
+  gp_stream_point_awaited(order(SECOND).identity, &recorded);
   ck_assert_uint_ne(allocate_in(there, BYTES), address);
   ck_assert_uint_eq(next_in(SECOND), address);
+  stop();
+}
+END_TEST
+
+/* The same promise is in its cudaFreeAsync, whatever the type; the stream itself may not ask for it. */
+static void is_passed(const char *type)
+{
+  start_points_with(type);
+  uint64_t address = allocate(BYTES);
+  driver_free_t call = {.address = address};
+  ck_assert_int_eq(free_with(order(FIRST), &call), 0);
+  ck_assert_int_eq(call.places, 1);
+  ck_assert_uint_ne(next_in(FIRST), address);
+  ck_assert_uint_ne(allocate(BYTES), address);
+  synchronize_stream(SECOND);
+  ck_assert_uint_ne(allocate(BYTES), address);
+  synchronize_stream(FIRST);
+  gp_drain(engine);
+  ck_assert_uint_eq(stats().deferred_bytes.current, 0);
+  ck_assert_uint_eq(allocate(BYTES), address);
+  stop();
+}
+
+START_TEST(test_memory_of_malloc_that_a_stream_has_passed_is_for_all)
+{
+  is_passed("GPUPOOL_TYPE=round");
+  is_passed("GPUPOOL_TYPE=segment");
+}
+END_TEST
+
+/* Two contexts of the device: the other one never gets through. */
+START_TEST(test_what_the_context_of_the_stream_has_completed_is_for_all)
+{
+  start_points();
+  const gp_driver_context_t second = fake_context(1, 0);
+  gp_context_t *other = gp_engine_context(engine, &second);
+  gp_identity_created(engine, other, 0x3000, false);
+  gp_order_t there = order_in(other, 0x3000);
+  uint64_t early = allocate_in(there, BYTES);
+  uint64_t late = allocate_in(there, 4 * BYTES);
+  free_in(there, early);
+  uint64_t epoch = gp_engine_sync_begin(engine, other);
+  free_in(there, late);
+  gp_engine_sync_end(engine, other, epoch);
+  ck_assert_uint_ne(allocate_in(order(SECOND), 4 * BYTES), late);
+  ck_assert_uint_eq(next_in(SECOND), early);
+  stop();
+}
+END_TEST
+
+START_TEST(test_a_stream_ends_with_memory_of_malloc)
+{
+  start_points();
+  uint64_t first = allocate(BYTES), second = allocate(BYTES);
+  driver_free_t call = {.address = first};
+  ck_assert_int_eq(free_with(order(FIRST), &call), 0);
+  gp_identity_ends(engine, FIRST);
+  create(FIRST, false);
+  call.address = second;
+  ck_assert_int_eq(free_with(order(FIRST), &call), 0);
+  synchronize_stream(FIRST);
+  ck_assert_uint_eq(allocate(BYTES), second);
+  ck_assert_uint_ne(allocate(BYTES), first);
   stop();
 }
 END_TEST
@@ -301,8 +375,9 @@ int main(void)
   tcase_add_test(tests, test_any_stream_gets_what_its_stream_has_passed);
   tcase_add_test(tests, test_a_fact_tells_of_what_was_freed_before_it_began);
   tcase_add_test(tests, test_another_stream_of_the_same_handle_is_not_it);
-  tcase_add_test(tests, test_an_ended_stream_has_no_point);
-  tcase_add_test(tests, test_a_blocking_stream_needs_the_operation_in_between);
+  tcase_add_test(tests, test_no_stream_has_no_point);
+  tcase_add_test(tests, test_a_point_of_a_blocking_stream_has_an_operation);
+  tcase_add_test(tests, test_a_point_of_a_blocking_stream_beside_a_capture);
   tcase_add_test(tests, test_what_a_stream_has_passed_outlives_it);
   tcase_add_test(tests, test_a_question_for_free_memory_counts_it);
   tcase_add_test(tests, test_a_stream_that_waits_gets_it_at_once);
@@ -313,6 +388,9 @@ int main(void)
   tcase_add_test(tests, test_a_stream_of_another_device_gets_nothing);
   tcase_add_test(tests, test_plain_memory_that_its_stream_has_passed_is_for_all);
   tcase_add_test(tests, test_plain_memory_of_another_context_is_not_for_a_stream_that_waits);
+  tcase_add_test(tests, test_memory_of_malloc_that_a_stream_has_passed_is_for_all);
+  tcase_add_test(tests, test_what_the_context_of_the_stream_has_completed_is_for_all);
+  tcase_add_test(tests, test_a_stream_ends_with_memory_of_malloc);
   suite_add_tcase(suite, tests);
   return gp_check_main(suite);
 }

@@ -1,0 +1,171 @@
+/*
+ * Memory in the order of streams beside a kernel that runs on. The device has 1 GiB (SIMCUDA_CAPACITY). Each
+ * scenario takes memory, uses it, and frees it in the order of one of four streams in turn, and learns that
+ * this stream is done. So natively no request is refused, whatever the kernel does.
+ *
+ * The arguments, but for by_event: the streams ("blocking", "free" of the default stream, the thread's "own"), and how the
+ * program learns it ("stream", "query", "event").
+ */
+#include "waiting.h"
+
+#define STREAMS 4
+#define TURNS   60
+#define SIZE    (300 * MIB)
+
+static CUstream streams[STREAMS];
+static CUevent event;
+
+static void make_streams(const char *kind)
+{
+  CALL(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  for (int i = 0; i < STREAMS; i++) {
+    if (strcmp(kind, "own") == 0)
+      streams[i] = CU_STREAM_PER_THREAD;
+    else
+      CALL(cuStreamCreate(
+          &streams[i], strcmp(kind, "blocking") == 0 ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING));
+  }
+}
+
+static void learn(const char *how, CUstream stream)
+{
+  if (strcmp(how, "stream") == 0) {
+    CALL(cuStreamSynchronize(stream));
+  } else if (strcmp(how, "query") == 0) {
+    while (cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
+      ;
+  } else {
+    CALL(cuEventRecord(event, stream));
+    CALL(cuEventSynchronize(event));
+  }
+}
+
+static int first_error;
+
+static bool is_refused(CUresult result)
+{
+  if (result != CUDA_SUCCESS && first_error == 0)
+    first_error = (int)result;
+  return result != CUDA_SUCCESS;
+}
+
+static void tell(const char *name, int refused)
+{
+  printf("%s: %d of %d refused, code %d\n", name, refused, TURNS, first_error);
+}
+
+/* varied: the sizes are. */
+static void take_turns(const char *name, char **arguments, bool varied)
+{
+  int refused = 0;
+
+  make_streams(arguments[0]);
+  waiting_start();
+  for (int i = 0; i < TURNS; i++) {
+    CUdeviceptr block;
+    CUstream stream = streams[i % STREAMS];
+    size_t bytes = varied ? (size_t)(150 + 37 * i % 400) * MIB : SIZE;
+    if (is_refused(cuMemAllocAsync(&block, bytes, stream))) {
+      refused++;
+      continue;
+    }
+    CALL(cuMemsetD8Async(block, 1, 4096, stream));
+    CALL(cuMemFreeAsync(block, stream));
+    learn(arguments[1], stream);
+  }
+  tell(name, refused);
+}
+
+static void same_size(char **arguments)
+{
+  take_turns("same_size", arguments, false);
+}
+
+static void many_sizes(char **arguments)
+{
+  take_turns("many_sizes", arguments, true);
+}
+
+/* Memory of cuMemAlloc, freed in the order of a stream. */
+static void of_malloc(char **arguments)
+{
+  int refused = 0;
+
+  make_streams(arguments[0]);
+  waiting_start();
+  for (int i = 0; i < TURNS; i++) {
+    CUdeviceptr block;
+    CUstream stream = streams[i % STREAMS];
+    if (is_refused(cuMemAlloc_v2(&block, SIZE))) {
+      refused++;
+      continue;
+    }
+    CALL(cuMemsetD8Async(block, 1, 4096, stream));
+    CALL(cuMemFreeAsync(block, stream));
+    learn(arguments[1], stream);
+  }
+  tell("of_malloc", refused);
+}
+
+/* The kernel is in another context, and the program waits for a whole one. */
+static void other_context(char **arguments)
+{
+  int refused = 0;
+  CUcontext other;
+  CUmodule module;
+  CUstream stream;
+  static const unsigned char image[4] = {0};
+
+  make_streams(arguments[0]);
+  CALL(cuCtxCreate_v2(&other, 0, 0));
+  CALL(cuModuleLoadData(&module, image));
+  CALL(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  waiting_start_in(module, stream);
+  CALL(cuCtxSetCurrent(waiting_context));
+  for (int i = 0; i < TURNS; i++) {
+    CUdeviceptr block;
+    if (is_refused(cuMemAllocAsync(&block, SIZE, streams[i % STREAMS]))) {
+      refused++;
+      continue;
+    }
+    CALL(cuMemsetD8Async(block, 1, 4096, streams[i % STREAMS]));
+    CALL(cuMemFreeAsync(block, streams[i % STREAMS]));
+    CALL(cuCtxSynchronize());
+  }
+  tell("other_context", refused);
+  waiting_stop();
+  CALL(cuCtxDestroy_v2(other));
+}
+
+/* Whether one stream gets what another has freed, once an event of that one has been waited for. "graph": a
+ * graph may record the event, too. */
+static void by_event(char **arguments)
+{
+  CUdeviceptr block, next;
+  CUgraph graph;
+  CUgraphNode node;
+
+  make_streams("free");
+  waiting_start();
+  CALL(cuGraphCreate(&graph, 0));
+  if (strcmp(arguments[0], "graph") == 0)
+    (void)cuGraphAddEventRecordNode(&node, graph, NULL, 0, event);
+  CALL(cuMemAllocAsync(&block, SIZE, streams[0]));
+  CALL(cuMemsetD8Async(block, 1, 4096, streams[0]));
+  CALL(cuMemFreeAsync(block, streams[0]));
+  learn("event", streams[0]);
+  CALL(cuMemAllocAsync(&next, SIZE, streams[1]));
+  printf("by_event: %s\n", next == block ? "the same" : "another");
+}
+
+int main(int argc, char **argv)
+{
+  static const waiting_scenario_t scenarios[] = {
+      {"same_size", same_size, 2},
+      {"many_sizes", many_sizes, 2},
+      {"of_malloc", of_malloc, 2},
+      {"other_context", other_context, 1},
+      {"by_event", by_event, 1},
+  };
+  return waiting_main(argc, argv, scenarios, sizeof(scenarios) / sizeof(scenarios[0]));
+}
