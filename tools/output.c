@@ -71,7 +71,7 @@ static int write_all(int fd, const char *text, size_t length)
 static int write_file(const gp_output_t *output)
 {
   gp_output_file_t file;
-  int status = gp_output_file_open(&file, output->path, output->force, 0666);
+  int status = gp_output_file_open(&file, output->path, output->force);
   if (status)
     return status;
   if (fwrite(output->text, 1, output->length, file.stream) != output->length) {

@@ -10,6 +10,14 @@
 #include "tools/part_file.h"
 #include "tools/tool.h"
 
+#define OWNER_MODE 0600
+#define GROUP_MODE 0060
+#define ANY_MODE   0666
+
+/* What the inputs allow: the mode, and the group to which GROUP_MODE was given by all of them. */
+static mode_t allowed = ANY_MODE;
+static gid_t allowed_group = (gid_t)-1; /* no input yet */
+
 static int refuse_existing(const char *path)
 {
   gp_message("%s exists; --force overwrites it", path);
@@ -57,9 +65,34 @@ int gp_output_file_check(const char *path, bool force)
   return GP_EXIT_INPUT;
 }
 
-static int open_stream(gp_output_file_t *file, const char *path, int flags, mode_t mode)
+void gp_output_file_take_input(int fd)
 {
-  int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | flags, mode);
+  struct stat status;
+  bool is_file = fd != STDIN_FILENO && fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+  allowed &= OWNER_MODE | (is_file ? status.st_mode : 0);
+  if (!is_file)
+    return;
+  if (allowed_group != (gid_t)-1 && allowed_group != status.st_gid)
+    allowed &= ~(mode_t)GROUP_MODE;
+  allowed_group = status.st_gid;
+}
+
+/* Before anything is written: the file may have got another group than the inputs have. kept: what it is not
+ * to have more than; of a new file what open(2) made of `allowed`. */
+static int restrict_mode(int fd, const mode_t *kept)
+{
+  struct stat status;
+  if (fstat(fd, &status))
+    return errno;
+  mode_t mode = kept ? *kept & (allowed | ~(mode_t)ANY_MODE) & 0777 : status.st_mode & 0777;
+  if (allowed_group != (gid_t)-1 && status.st_gid != allowed_group)
+    mode &= ~(mode_t)GROUP_MODE;
+  return mode == (status.st_mode & 0777) || fchmod(fd, mode) == 0 ? 0 : errno;
+}
+
+static int open_stream(gp_output_file_t *file, const char *path, int flags)
+{
+  int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | flags, allowed);
   file->stream = fd >= 0 ? fdopen(fd, "w") : NULL;
   int error = errno;
   if (fd >= 0 && !file->stream)
@@ -69,7 +102,7 @@ static int open_stream(gp_output_file_t *file, const char *path, int flags, mode
 
 /* Beside the file, so that it can take its name. Of this process; what an earlier one of its number left is
  * replaced. */
-static int open_temporary(gp_output_file_t *file, mode_t mode)
+static int open_temporary(gp_output_file_t *file)
 {
   if (!file->target || asprintf(&file->temporary, "%s.%d.part", file->target, (int)getpid()) < 0) {
     file->temporary = NULL;
@@ -77,10 +110,10 @@ static int open_temporary(gp_output_file_t *file, mode_t mode)
   }
   (void)unlink(file->temporary); /* usually there is none */
   int error = gp_part_file_begin(file->temporary);
-  return error ? error : open_stream(file, file->temporary, O_CREAT | O_EXCL, mode);
+  return error ? error : open_stream(file, file->temporary, O_CREAT | O_EXCL);
 }
 
-int gp_output_file_open(gp_output_file_t *file, const char *path, bool force, mode_t mode)
+int gp_output_file_open(gp_output_file_t *file, const char *path, bool force)
 {
   struct stat status;
   *file = (gp_output_file_t){.path = path && strcmp(path, "-") != 0 ? path : NULL, .force = force};
@@ -94,12 +127,12 @@ int gp_output_file_open(gp_output_file_t *file, const char *path, bool force, mo
   bool exists = stat(path, &status) == 0;
   int error;
   if (exists && !S_ISREG(status.st_mode)) {
-    error = open_stream(file, path, 0, mode);
+    error = open_stream(file, path, 0);
   } else {
     file->target = exists ? realpath(path, NULL) : strdup(path);
-    error = open_temporary(file, mode);
-    if (!error && exists && fchmod(fileno(file->stream), status.st_mode & 0777))
-      error = errno;
+    error = open_temporary(file);
+    if (!error)
+      error = restrict_mode(fileno(file->stream), exists ? &status.st_mode : NULL);
   }
   if (!error)
     return 0;

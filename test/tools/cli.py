@@ -106,11 +106,11 @@ class Case(unittest.TestCase):
     def path(self, *parts):
         return os.path.join(self.folder, *parts)
 
-    def run_tool(self, *arguments, status=DONE, stdin="", **environment):
+    def run_tool(self, *arguments, status=DONE, stdin="", preexec_fn=None, **environment):
         environment = {**leaks_are_errors(arguments), **self.environment, **environment}
         result = subprocess.run(
             [self.tool, *arguments], input=stdin, cwd=self.path("work"), env=environment,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", timeout=60)
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", timeout=60, preexec_fn=preexec_fn)
         if status is not None:
             self.assertEqual(result.returncode, status, result.stdout + result.stderr)
         return result

@@ -18,6 +18,9 @@ import cli
 from cli import INPUT, USAGE
 
 STOP_AT_NAME = RECORD = None
+TRACE = "op,id,size,stream\nA,0,4096,0\nF,0,0,0\n"
+ONE_INPUT = (["summary"], ["summary", "--json"], ["leaks"], ["sites"], ["frag"], ["timeline"], ["html"], ["symbolize"],
+             ["export", "--to", "pytorch"], ["export", "--to", "perfetto"])
 
 
 class Files(cli.Case):
@@ -61,8 +64,55 @@ class Files(cli.Case):
             self.write_to(command, "kept", "--force")
             with open(path, encoding="utf-8") as file:
                 json.load(file)
-            self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o640)
+            self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600 if command[0] == "recover" else 0o640)
             self.assertEqual(self.left(), ["kept"])
+
+    def made_mode(self, command, *options, stdin=""):
+        self.write_to(command, "new", *options, stdin=stdin, preexec_fn=lambda: os.umask(0o022))
+        mode = stat.S_IMODE(os.stat(self.path("out", "new")).st_mode)
+        self.assertEqual(self.left(), ["new"])
+        return mode
+
+    def test_the_mode_is_the_strictest_of_the_inputs(self):
+        one, other = (self.write(name, cli.snapshot_of()) for name in ("one.json", "other.json"))
+        os.chmod(self.write("trace.csv", TRACE), 0o600)
+        profile = ["tune", "--json", self.path("work", "trace.csv"), "--force", "--write-profile", self.path("out", "new")]
+        for mode, expected in ((0o644, 0o644), (0o606, 0o604), (0o400, 0o600), (0o666, 0o644), (0o640, 0o640)):
+            os.chmod(one, mode)
+            with self.subTest(mode=oct(mode)):
+                self.assertEqual(self.made_mode(["summary", one]), expected)
+        for command in ONE_INPUT:
+            with self.subTest(command=command):
+                self.assertEqual(self.made_mode([*command, one]), 0o640)
+        for command, files in ((["diff"], [one, other]), (["html"], [other, one]), (["leaks"], [other, one])):
+            with self.subTest(command=command):
+                self.assertEqual(self.made_mode([*command, *files]), 0o640)
+        for command in (["replay"], ["tune"]):
+            self.assertEqual(self.made_mode([*command, self.path("work", "trace.csv")]), 0o600)
+        self.run_tool(*profile)
+        self.assertEqual(stat.S_IMODE(os.stat(self.path("out", "new")).st_mode), 0o600)
+        self.assertEqual(self.left(), ["new"])
+        self.assertEqual(self.made_mode(["recover", RECORD]), 0o600)
+
+    def test_what_comes_from_stdin_is_its_users_alone(self):
+        for command in ONE_INPUT:
+            with self.subTest(command=command):
+                self.assertEqual(self.made_mode([*command, "-"], stdin=json.dumps(cli.snapshot_of())), 0o600)
+
+    def test_an_existing_file_gets_no_more_readers(self):
+        path = self.path("work", "s.json")
+        os.chmod(path, 0o600)
+        self.write("../out/new", "before")
+        os.chmod(self.path("out", "new"), 0o664)
+        self.assertEqual(self.made_mode(["summary", path], "--force"), 0o600)
+
+    def test_the_group_is_the_inputs_or_has_no_permission(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can give a file to another group")
+        path = self.path("work", "s.json")
+        os.chown(path, -1, 12345)
+        os.chmod(path, 0o640)
+        self.assertEqual(self.made_mode(["summary", path]), 0o600)
 
     def test_what_is_no_file_is_never_replaced(self):
         """A pipe is written to as it is; a device, where we may make one, too."""

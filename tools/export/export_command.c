@@ -242,7 +242,7 @@ static int write_export(const request_t *request, gp_export_t *export)
   bool is_stdout = !request->output || strcmp(request->output, "-") == 0;
   if (is_stdout && request->format->is_binary && isatty(STDOUT_FILENO))
     return gp_message_usage("export", "export: this format is not for a terminal; -o names a file");
-  int status = gp_output_file_open(&file, request->output, request->force, 0666);
+  int status = gp_output_file_open(&file, request->output, request->force);
   if (status)
     return status;
   export->stream = file.stream;

@@ -75,7 +75,7 @@ static int make(const gp_request_t *request, const own_t *own, const char *path)
 {
   char size[GP_SIZE_TEXT_BYTES];
   uint64_t bytes = 0;
-  int status = gp_page_make(request, &own->moments, path, 0666, &bytes);
+  int status = gp_page_make(request, &own->moments, path, &bytes);
 
   if (path && bytes)
     printf("%s: %s; open it in a browser\n", path, gp_size_format(bytes, size));

@@ -54,12 +54,12 @@ static int add_files(gp_payload_t *payload, const gp_request_t *request, const g
   return status ? status : strict;
 }
 
-static int write_page(gp_payload_t *payload, const char *path, bool force, mode_t mode, uint64_t *ret_bytes)
+static int write_page(gp_payload_t *payload, const char *path, bool force, uint64_t *ret_bytes)
 {
   gp_output_file_t file;
   uint64_t bytes = 0;
 
-  int status = gp_output_file_open(&file, path, force, mode);
+  int status = gp_output_file_open(&file, path, force);
   if (status)
     return status;
   size_t begin = fwrite(gp_html_page_begin, 1, gp_html_page_begin_length, file.stream);
@@ -76,8 +76,8 @@ static int write_page(gp_payload_t *payload, const char *path, bool force, mode_
   return status;
 }
 
-int gp_page_make(const gp_request_t *request, const gp_page_range_t *range, const char *path, mode_t mode,
-    uint64_t *ret_bytes)
+int gp_page_make(
+    const gp_request_t *request, const gp_page_range_t *range, const char *path, uint64_t *ret_bytes)
 {
   gp_payload_t payload;
   int status = path ? gp_output_file_check(path, request->force) : 0;
@@ -91,7 +91,7 @@ int gp_page_make(const gp_request_t *request, const gp_page_range_t *range, cons
   cJSON_AddStringToObject(payload.header, "generator", "gpupool " GP_VERSION);
   status = add_files(&payload, request, range);
   if (status == 0 || status == GP_EXIT_PARTIAL)
-    status = gp_report_worse(status, write_page(&payload, path, request->force, mode, ret_bytes));
+    status = gp_report_worse(status, write_page(&payload, path, request->force, ret_bytes));
   gp_payload_fini(&payload);
   return status;
 }
@@ -110,7 +110,7 @@ int gp_page_make_beside(const char *file)
 
   if (!path)
     return gp_report_out_of_memory(file);
-  int status = gp_page_make(&request, &range, path, 0600, &bytes);
+  int status = gp_page_make(&request, &range, path, &bytes);
   if (!status)
     gp_message("page for a browser: %s", path);
   free(path);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/output_file.h"
 #include "tools/read/decompress.h"
 #include "tools/tool.h"
 
@@ -130,6 +131,7 @@ const char *gp_input_file_open(gp_input_file_t **ret_file, const char *path)
   gp_input_init(&file->input, read_file, file, GP_INPUT_WINDOW);
   if (file->fd < 0 || fstat(file->fd, &status))
     return strerror(errno);
+  gp_output_file_take_input(file->fd);
   if (S_ISDIR(status.st_mode))
     return strerror(EISDIR);
   if (S_ISREG(status.st_mode) && status.st_size > 0)

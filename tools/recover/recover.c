@@ -195,8 +195,7 @@ static int write_snapshot(const request_t *request, const gp_record_t *record, c
         name, sizeof(name));
     path = name;
   }
-  /* As the library's: what a program did and was called with is its user's. */
-  int status = gp_output_file_open(&file, path, request->output && request->force, 0600);
+  int status = gp_output_file_open(&file, path, request->output && request->force);
   if (status)
     return status;
   int error = write_document(record, fileno(file.stream));
@@ -221,6 +220,7 @@ static int recover_fd(const request_t *request, const char *path, int fd)
 {
   static gp_record_t record; /* too large for a stack */
   int status = GP_EXIT_INPUT;
+  gp_output_file_take_input(-1); /* as the library's snapshots: whatever became of the record's mode */
   if (!gp_record_read(fd, &record)) {
     gp_message("%s: %s", path, record.problem);
   } else {

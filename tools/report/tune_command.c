@@ -81,7 +81,7 @@ static int write_profile(const gp_tuning_t *tuning, const char *path, bool force
   const gp_score_t *now = &tuning->now, *best = &tuning->score;
   char held[2][GP_SIZE_TEXT_BYTES];
 
-  int status = gp_output_file_open(&file, path, force, 0666);
+  int status = gp_output_file_open(&file, path, force);
   if (status)
     return status;
   fprintf(file.stream,
