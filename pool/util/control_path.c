@@ -79,6 +79,7 @@ bool gp_control_is_served(const char *path)
   memcpy(address.sun_path, path, strlen(path) + 1);
   int error = connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0 ? errno : 0;
   (void)close(fd); /* nothing was written */
+  errno = EADDRINUSE;
   return error != ECONNREFUSED && error != ENOENT;
 }
 

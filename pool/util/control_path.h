@@ -40,8 +40,8 @@ uint64_t gp_process_start(pid_t pid);
 /* The inode of this process's PID namespace (/proc/self/ns/pid); 0: the system does not tell. */
 uint64_t gp_process_space(void);
 
-/* Whether a process listens at a socket; also true where that cannot be found out. path is shorter than the
- * room for it. */
+/* Whether a process listens at a socket; also true where that cannot be found out. True sets errno:
+ * EADDRINUSE, or why not. path is shorter than the room for it. */
 bool gp_control_is_served(const char *path);
 
 /*

@@ -320,6 +320,23 @@ class Ctl(ControlCase):
         self.assertLessEqual(set(server.stdout.read().splitlines()), {b"b''"})
         self.assertEqual(program.end(), 0)
 
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare"), "needs a second user and mounts")
+    def test_another_user_has_taken_the_folder(self):
+        """The one in /tmp, which everybody can make, of a user without XDG_RUNTIME_DIR: one line, and a second place."""
+        taken = os.path.join(self.folder, "taken")
+        os.mkdir(taken, 0o777)
+        os.chown(taken, 12345, -1)
+        for name in ("/tmp/gpupool.0", "/run/user"):
+            if not os.path.isdir(name):
+                self.skipTest("there is no %s to mount something at" % name) if name != "/tmp/gpupool.0" else os.mkdir(name, 0o700)
+        script = ('mount --bind "$0" /tmp/gpupool.0 && mount -t tmpfs none /run && mkdir -p /run/user && mkdir -m 700 /run/user/0 '
+                  '&& unset XDG_RUNTIME_DIR && exec "$@"')
+        program = self.start(CONTROL="1", prefix=("unshare", "--mount", "sh", "-c", script, taken))
+        self.assertEqual(program.step("alloc %d" % MIB), 0)
+        self.assertEqual(stats_of(json.loads(self.ctl(program, "--json", str(program.pid), "stats")))["allocation"]["current"], 1)
+        self.assertEqual(os.listdir(taken), [])
+        self.assertEqual(program.end(), 0)
+
     @unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare"), "needs PID namespaces")
     def test_one_number_in_two_namespaces(self):
         """Both are process 1, of one user, with one folder, and see the /proc of another namespace."""

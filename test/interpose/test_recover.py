@@ -96,6 +96,36 @@ class Recover(PreloadCase):
                          sum(s["blocks"][0]["state"] == "active_allocated" for s in snapshot["segments"]))
         self.assertGreater(stats["allocation"]["allocated"], 1000)
 
+    def test_the_folder_is_taken(self):
+        """By another user, or open to others: one line, and a second place, which the tool knows; it stays known later."""
+        runtime = os.path.join(self.folder, "runtime")
+        os.mkdir(runtime, 0o700)
+        os.environ["XDG_RUNTIME_DIR"] = runtime
+        self.addCleanup(os.environ.pop, "XDG_RUNTIME_DIR")
+        taken, self.records = self.records, os.path.join(runtime, os.path.basename(self.records))
+        for take in [lambda: os.chmod(taken, 0o777)] + [lambda: os.chown(taken, 12345, 12345)] * (os.geteuid() == 0):
+            os.mkdir(taken, 0o700)
+            take()
+            program = self.start("replay", trace_files()[0], "--repeat", "60000")
+            self.await_record(program)
+            self.assertIn("%d" % program.pid, self.tool("recover", "--list").stdout)
+            program.kill()
+            err = program.communicate()[1]
+            self.assertEqual(len([line for line in err.splitlines() if "GPUPOOL_RECORD" in line]), 1, err)
+            self.assertIn("GPUPOOL_RECORD=%s: the folder %s in it is not this user's alone; the record is kept in %s\n" % (
+                self.folder, os.path.basename(taken), runtime), err)
+            self.assertEqual(os.listdir(taken), [])
+            self.assertEqual(self.recovered(str(program.pid))["process"]["pid"], program.pid)
+            os.rmdir(taken)
+            self.assertEqual(self.recovered(str(program.pid))["process"]["pid"], program.pid)
+        del os.environ["XDG_RUNTIME_DIR"]
+        os.mkdir(taken)
+        os.chmod(taken, 0o777)
+        self.assertIn("not this user's alone", self.tool("recover", "--list").stderr)
+        run = self.start("replay", trace_files()[0])
+        self.assertIn("would not survive a kill", run.communicate()[1])
+        os.environ["XDG_RUNTIME_DIR"] = runtime
+
     def test_killed_with_stream_ordered_memory(self):
         """Each block names the stream of its owner, and no context; with the history and without."""
         for settings in ({"TRACE_EVENTS": "1000000"}, {"TRACE": "state"}):

@@ -30,6 +30,15 @@ static int compare_newest_first(const void *a, const void *b)
   return first < second ? 1 : first > second ? -1 : 0;
 }
 
+static bool is_listed(const gp_left_list_t *list, const gp_left_t *left)
+{
+  for (size_t i = 0; i < list->count; i++) {
+    if (list->items[i].pid == left->pid && list->items[i].start_time_us == left->start_time_us)
+      return true; /* two names of one folder */
+  }
+  return false;
+}
+
 static bool look_at(int folder, const char *folder_path, const char *name, gp_left_t *ret_left)
 {
   struct stat status;
@@ -58,7 +67,7 @@ static int read_folder(int folder, const char *path, gp_left_list_t *list)
   }
   while ((entry = readdir(stream))) {
     gp_left_t left;
-    if (!look_at(dirfd(stream), path, entry->d_name, &left))
+    if (!look_at(dirfd(stream), path, entry->d_name, &left) || is_listed(list, &left))
       continue;
     gp_left_t *items = realloc(list->items, (list->count + 1) * sizeof(*items));
     if (!items) {
@@ -75,19 +84,31 @@ static int read_folder(int folder, const char *path, gp_left_list_t *list)
 
 int gp_left_list_read(gp_left_list_t *list)
 {
-  char path[GP_RECORD_FILE_PATH_BYTES];
-  const char *problem;
+  char path[GP_RECORD_FILE_PATH_BYTES], session[64];
+  const char *problem = NULL, *first_problem = NULL;
+  int status = 0, error = 0;
+
   memset(list, 0, sizeof(*list));
   if (strcmp(gp_left_root(), "none") == 0)
     return 0;
-  int folder = gp_record_folder_open(gp_left_root(), false, &problem);
-  if (folder < 0 && errno == ENOENT)
-    return 0;
-  if (!gp_record_folder(gp_left_root(), path, sizeof(path)) || folder < 0) {
-    gp_message("records in %s cannot be read: %s: %s", gp_left_root(), problem, strerror(errno));
-    return GP_EXIT_INPUT;
+  snprintf(session, sizeof(session), "/run/user/%u", (unsigned)geteuid());
+  const char *const roots[] = {gp_left_root(), gp_record_second_root(), session};
+  for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]) && !status; i++) {
+    int folder = roots[i] ? gp_record_folder_open(roots[i], false, &problem) : -1;
+    if (folder >= 0 && gp_record_folder(roots[i], path, sizeof(path))) {
+      status = read_folder(folder, path, list);
+      error = 0;
+    } else if (folder >= 0) {
+      close(folder);
+    } else if (i == 0 && errno != ENOENT) {
+      error = errno;
+      first_problem = problem;
+    }
   }
-  int status = read_folder(folder, path, list);
+  if (error && !status) {
+    gp_message("records in %s cannot be read: %s: %s", gp_left_root(), first_problem, strerror(error));
+    status = GP_EXIT_INPUT;
+  }
   if (list->count > 1)
     qsort(list->items, list->count, sizeof(list->items[0]), compare_newest_first);
   return status;

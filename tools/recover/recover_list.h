@@ -27,7 +27,9 @@ typedef struct gp_left_list {
 /* The folder in which records are looked for: GPUPOOL_RECORD, or its default. "none": there are none. */
 const char *gp_left_root(void);
 
-/* All records of the user. Returns 0 or, after a message, the exit status. Fini it in any case. */
+/* All records of the user: in that folder, and where programs keep them while another user has taken its
+ * place there (XDG_RUNTIME_DIR, /run/user/UID). Returns 0 or, after a message, the exit status. Fini it in
+ * any case. */
 int gp_left_list_read(gp_left_list_t *list);
 void gp_left_list_fini(gp_left_list_t *list);
 

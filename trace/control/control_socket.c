@@ -37,18 +37,33 @@ static int check_folder(const char *folder)
   return error;
 }
 
-/* Finds a folder that can be used: XDG_RUNTIME_DIR may be that of another user (sudo), or not there. */
+/*
+ * Finds a folder that can be used: XDG_RUNTIME_DIR may be that of another user (sudo), or not there, or not
+ * set while the user has one; and any user can make the folder in /tmp first. One that another user has taken
+ * costs a line.
+ */
 static bool choose_folder(char *folder)
 {
-  const char *runtime_folder = secure_getenv("XDG_RUNTIME_DIR");
+  char session[64], taken[GP_CONTROL_PATH_BYTES] = "";
+  (void)snprintf(session, sizeof(session), "/run/user/%u", (unsigned)geteuid());
+  const char *const places[] = {secure_getenv("XDG_RUNTIME_DIR"), NULL, session};
   int error = 0;
 
-  for (int i = 0; i < 2; i++) {
-    gp_control_folder("", i == 0 ? runtime_folder : NULL, geteuid(), folder);
-    error = mkdir(folder, 0700) && errno != EEXIST ? errno : check_folder(folder);
-    if (!error)
+  for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+    gp_control_folder("", places[i], geteuid(), folder);
+    int problem = mkdir(folder, 0700) && errno != EEXIST ? errno : check_folder(folder);
+    if (!problem && taken[0])
+      gp_log(GP_LOG_ERROR,
+          "GPUPOOL_CONTROL: another user owns %s, or other users may write to it; the socket is in %s", taken,
+          folder);
+    if (!problem)
       return true;
+    if (problem == EPERM)
+      strcpy(taken, folder);
+    error = error == EPERM ? error : problem;
   }
+  if (taken[0])
+    strcpy(folder, taken);
   if (error == EPERM)
     gp_log(GP_LOG_ERROR,
         "GPUPOOL_CONTROL: another user owns %s, or other users may write to it; the process cannot be "
@@ -76,7 +91,7 @@ int gp_control_listen(char *path)
   /* It gets its name when it is served, so that one that refuses is stale. What has the names and is not
    * served is of this process: the program that it was before it called exec(). */
   if (gp_control_is_served(path)) {
-    (void)report("make the socket", path, EADDRINUSE);
+    (void)report("make the socket", path, errno);
     goto close_socket;
   }
   (void)unlink(address.sun_path);

@@ -79,6 +79,12 @@ int gp_record_folder_open(const char *root, bool create, const char **ret_proble
   return -1;
 }
 
+const char *gp_record_second_root(void)
+{
+  const char *folder = secure_getenv("XDG_RUNTIME_DIR");
+  return folder && folder[0] == '/' ? folder : NULL;
+}
+
 bool gp_record_root_is_there(const char *root)
 {
   struct stat status;

@@ -51,6 +51,10 @@ bool gp_record_file_is_in_use(int fd, pid_t pid);
  * is wrong. */
 int gp_record_folder_open(const char *root, bool create, const char **ret_problem);
 
+/* Where records go while the folder in root is taken (gp_record_folder_is_taken): XDG_RUNTIME_DIR, which only
+ * this user can write to. NULL: there is none. */
+const char *gp_record_second_root(void);
+
 /* Whether root is a folder at all. */
 bool gp_record_root_is_there(const char *root);
 

@@ -169,10 +169,26 @@ static bool map_file(gp_region_t *region, int fd)
   return false;
 }
 
-static void start_file(gp_region_t *region)
+/* Another user who makes our folder first costs a line, and no record. Returns the root that is to be used.
+ */
+static const char *choose_root(const gp_region_t *region)
+{
+  const char *root = region->plan.root, *problem;
+  const char *second = gp_record_folder_is_taken(root) ? gp_record_second_root() : NULL;
+  int folder = second ? gp_record_folder_open(second, true, &problem) : -1;
+  if (folder < 0)
+    return root;
+  (void)close(folder); /* it was only looked at */
+  gp_log(GP_LOG_ERROR,
+      "GPUPOOL_RECORD=%s: the folder gpupool.%u in it is not this user's alone; the record is kept in %s",
+      root, (unsigned)geteuid(), second);
+  return second;
+}
+
+static void start_file(gp_region_t *region, const char *root)
 {
   const gp_region_plan_t *plan = &region->plan;
-  int fd = gp_record_file_create(&region->file, plan->root, plan->pid, plan->start_time_us);
+  int fd = gp_record_file_create(&region->file, root, plan->pid, plan->start_time_us);
   if (fd < 0) {
     say_problem(region, region->file.problem, errno);
     return;
@@ -185,9 +201,8 @@ static void start_file(gp_region_t *region)
 
 /* What another user did, and a folder that the user chose and that is not there, are said at any verbosity.
  */
-static gp_log_level_t problem_level(const gp_region_t *region)
+static gp_log_level_t problem_level(const char *root)
 {
-  const char *root = region->plan.root;
   bool is_chosen = strcmp(root, gp_option_table[GP_OPTION_record].default_text) != 0;
   return gp_record_folder_is_taken(root) || (is_chosen && !gp_record_root_is_there(root)) ? GP_LOG_ERROR
                                                                                           : GP_LOG_INFO;
@@ -196,10 +211,12 @@ static gp_log_level_t problem_level(const gp_region_t *region)
 /* The caller holds the lock. */
 static void start_locked(gp_region_t *region)
 {
+  const char *root = region->plan.root;
   gp_assert(gp_lock_is_held(&region->lock));
-  if (strcmp(region->plan.root, "none") != 0) {
-    start_file(region);
-    unsigned left = gp_record_files_prune(region->plan.root);
+  if (strcmp(root, "none") != 0) {
+    root = choose_root(region);
+    start_file(region, root);
+    unsigned left = gp_record_files_prune(root);
     if (left)
       gp_log(GP_LOG_INFO,
           "%u record%s of programs that did not come to their end %s left; next: gpupool recover", left,
@@ -211,9 +228,9 @@ static void start_locked(gp_region_t *region)
      * kernels lack it, which only costs memory. */
     (void)madvise(region->header, region->bytes, MADV_WIPEONFORK);
     if (region->problem[0])
-      gp_log(problem_level(region),
-          "the record is kept in ordinary memory and would not survive a kill: GPUPOOL_RECORD=%s: %s",
-          region->plan.root, region->problem);
+      gp_log(problem_level(root),
+          "the record is kept in ordinary memory and would not survive a kill: GPUPOOL_RECORD=%s: %s", root,
+          region->problem);
   }
   fill_header(region);
   atomic_store_explicit(&region->is_started, true, memory_order_release);
