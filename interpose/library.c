@@ -23,6 +23,7 @@
 #include "pool/util/lock_gaps.h"
 #include "pool/util/log.h"
 #include "pool/util/options.h"
+#include "pool/util/own_path.h"
 #include "pool/util/path.h"
 #include "pool/util/profile.h"
 #include "trace/control/control.h"
@@ -67,7 +68,7 @@ static void log_problem(void *arg, bool malformed, const char *message)
 /*
  * Opens GPUPOOL_LOG for appending; -1 (stderr) if it is not set or cannot be opened. Without blocking, so
  * that the program never waits for its log: opening a FIFO without a reader fails (ENXIO), and messages for
- * which it has no room are lost.
+ * which it has no room are lost. No other user leads it elsewhere by a link.
  */
 static int open_log(void)
 {
@@ -80,12 +81,15 @@ static int open_log(void)
     return -1;
   errno = ENAMETOOLONG;
   if (gp_path_expand(value->text, 0, "log", path, sizeof(path)) == 0) {
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
+    int fd = gp_own_path_open(
+        path, sizeof(path), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
     if (fd >= 0)
       return fd;
   }
   gp_log(GP_LOG_ERROR, "GPUPOOL_LOG=%s cannot be opened for writing (%s); messages go to stderr", value->text,
-      errno == ENXIO ? "nothing reads from it" : strerror_r(errno, reason, sizeof(reason)));
+      errno == ENXIO   ? "nothing reads from it"
+      : errno == ELOOP ? "a link of another user is on its way"
+                       : strerror_r(errno, reason, sizeof(reason)));
   return -1;
 }
 

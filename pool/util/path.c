@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -79,4 +80,10 @@ const char *gp_path_check(const char *pattern)
     p++;
   }
   return NULL;
+}
+
+bool gp_path_is_special(const char *path)
+{
+  struct stat status;
+  return stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
 }

@@ -4,6 +4,7 @@
 #ifndef GP_POOL_UTIL_PATH_H
 #define GP_POOL_UTIL_PATH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define GP_PATH_BYTES 4096
@@ -20,5 +21,9 @@ int gp_path_expand(const char *pattern, unsigned sequence, const char *reason, c
  * Returns NULL if every placeholder of pattern is known, else a pointer to the first that is not.
  */
 const char *gp_path_check(const char *pattern);
+
+/* Whether something is there that is neither a file nor a folder, links followed: a device, a pipe, a socket.
+ */
+bool gp_path_is_special(const char *path);
 
 #endif

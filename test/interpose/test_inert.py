@@ -149,6 +149,82 @@ class Settings(PreloadCase):
             run = self.run_program("replay", trace_files()[0], LOG=path, timeout=60)
             self.assertEqual((run.status, len([m for m in run.messages if "GPUPOOL_LOG" in m])), (0, messages), run.err)
 
+    def small_trace(self):
+        path = os.path.join(self.folder, "small.csv")
+        with open(path, "w") as file:
+            file.write("op,id,size,stream\nA,0,4096,0\nF,0,0,0\n")
+        return path
+
+    def log_by(self, path):
+        run = self.run_program("replay", self.small_trace(), LOG=path, VERBOSE="1", STATS="1", timeout=60)
+        self.assertEqual(run.status, 0, run.err)
+        return run
+
+    def test_the_log_follows_links_of_the_user_and_of_root(self):
+        os.symlink("log.txt", os.path.join(self.folder, "link"))
+        os.symlink(self.folder, os.path.join(self.folder, "folder"))
+        os.symlink("folder/./link", os.path.join(self.folder, "far"))
+        os.symlink("nowhere/", os.path.join(self.folder, "end"))
+        os.symlink("circle", os.path.join(self.folder, "circle"))
+        for path in ("link", "folder/link", "folder/../%s/far" % os.path.basename(self.folder), "folder//log.txt"):
+            self.assertEqual(self.log_by(os.path.join(self.folder, path)).messages, [])
+            with open(os.path.join(self.folder, "log.txt")) as file:
+                self.assertIn("allocations", file.read())
+            os.unlink(os.path.join(self.folder, "log.txt"))
+        self.assertIn("peak requested", self.log_by("/dev/stderr").err)
+        self.assertIn("peak requested", self.log_by("/proc/self/fd/2").err)
+        for path, reason in (("circle", "Too many links"), ("end", "No such file or directory"), ("folder/", "Is a directory"),
+                             ("small.csv/log", "Not a directory"), ("none/log", "No such file or directory")):
+            line, = [m for m in self.log_by(os.path.join(self.folder, path)).messages if "cannot be opened" in m]
+            self.assertIn(reason, line)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs a second user")
+    def test_the_log_follows_no_link_of_another_user(self):
+        """Neither to a file, nor through a folder, nor to a file that is made, nor behind a link of the user's own."""
+        target = os.path.join(self.folder, "target")
+        with open(target, "w"):
+            pass
+        for name, to in (("file", target), ("folder", self.folder), ("new", os.path.join(self.folder, "made"))):
+            os.symlink(to, os.path.join(self.folder, name))
+            os.chown(os.path.join(self.folder, name), 12345, 12345, follow_symlinks=False)
+        os.symlink("file", os.path.join(self.folder, "own"))
+        for path in ("file", "folder/target", "new", "own", "folder/new"):
+            run = self.log_by(os.path.join(self.folder, path))
+            self.assertEqual(len([m for m in run.messages if "a link of another user is on its way" in m]), 1, run.err)
+            self.assertTrue([m for m in run.messages if "peak requested" in m])
+            self.assertEqual(os.path.getsize(target), 0)
+            self.assertFalse(os.path.exists(os.path.join(self.folder, "made")))
+
+    def test_snapshots_go_to_files_only(self):
+        """Nothing is made beside a device or a pipe; /dev/null is what a user names who wants none."""
+        folder = os.path.join(self.folder, "beside")
+        os.mkdir(folder)
+        fifo = os.path.join(folder, "fifo")
+        os.mkfifo(fifo)
+        os.symlink("/dev/null", os.path.join(folder, "null"))
+        for name, lines in (("fifo", 1), ("null", 1)):
+            run = self.run_program("replay", self.small_trace(), OUTPUT=os.path.join(folder, name), timeout=60)
+            self.assertEqual(run.status, 0)
+            self.assertEqual(len([m for m in run.messages if "it is no regular file" in m]), lines, run.err)
+            self.assertEqual(sorted(os.listdir(folder)), ["fifo", "null"])
+        before = sorted(name for name in os.listdir("/dev") if name.startswith("null"))
+        run = self.run_program("replay", self.small_trace(), OUTPUT="/dev/null", timeout=60)
+        self.assertEqual((run.status, run.messages), (0, []))
+        self.assertEqual(sorted(name for name in os.listdir("/dev") if name.startswith("null")), before)
+
+    def test_few_descriptors(self):
+        """What cannot be opened is not said to be in use, or missing."""
+        runtime = os.path.join(self.folder, "runtime")
+        os.mkdir(runtime, 0o700)
+        os.environ["XDG_RUNTIME_DIR"] = runtime
+        self.addCleanup(os.environ.pop, "XDG_RUNTIME_DIR")
+        run = self.run_program("replay", self.small_trace(), CONTROL="1", VERBOSE="2", OUTPUT="/dev/null",
+                               prefix=("sh", "-c", 'ulimit -n 4; exec "$@"', "sh"), timeout=60)
+        self.assertEqual(run.status, 0, run.err)
+        self.assertNotIn("already in use", run.err)
+        self.assertIn("cannot make the socket", run.err)
+        self.assertEqual([m for m in run.messages if "cannot make the socket" in m and "Too many open files" not in m], [])
+
     def test_a_record_that_is_not_safe_is_said(self):
         """The folder is there, and not this user's alone, or it is not there: one line, whatever the verbosity."""
         taken = os.path.join(self.record_folder, "gpupool.%d" % os.geteuid())

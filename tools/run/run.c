@@ -301,6 +301,8 @@ int gp_command_run(int argc, char **argv)
   if (strcmp(gp_option_text(&options, GP_OPTION_log), "stderr") != 0 &&
       !check_folder(&options, GP_OPTION_log))
     return GP_EXIT_USAGE;
+  if (gp_path_is_special(gp_option_text(&options, GP_OPTION_output))) /* the library writes none */
+    options.values[GP_OPTION_snapshot_at].number = 0;
   const char *output = output_pattern(&options, buffer, sizeof(buffer));
   status = gp_preload_find(library, sizeof(library));
   if (!status)

@@ -55,9 +55,8 @@ static void snapshot(gp_control_target_t *target, const char *argument, gp_json_
   int error =
       gp_snapshot_write_named(target->writer, "request", argument[0] ? argument : NULL, &target->written);
   if (error == ECANCELED)
-    gp_control_refuse(answer,
-        "no snapshot is written any more: GPUPOOL_OUTPUT_MAX is reached, or the program ends. "
-        "With a path there is no such bound");
+    gp_control_refuse(answer, "no snapshot is written: GPUPOOL_OUTPUT_MAX is reached, GPUPOOL_OUTPUT is "
+                              "/dev/null, or the program ends. With a path there is no such bound");
   else if (error)
     gp_control_refuse(answer, "the snapshot cannot be written: %s", strerror_r(error, text, sizeof(text)));
   else {

@@ -329,6 +329,21 @@ static void record_snapshot_events(gp_snapshot_writer_t *writer)
   }
 }
 
+/*
+ * A file gets its name when it is complete, and before lies beside it: not in /dev, and not beside a pipe.
+ * Returns 0, ECANCELED for GPUPOOL_OUTPUT=/dev/null, whose user wants none, or, after a line in the log,
+ * EOPNOTSUPP.
+ */
+static int check_path(const gp_snapshot_writer_t *writer, const request_t *request)
+{
+  if (!gp_path_is_special(writer->path))
+    return 0;
+  if (!request->path && strcmp(writer->path, "/dev/null") == 0)
+    return ECANCELED;
+  gp_log(GP_LOG_ERROR, "no snapshot is written to %s: it is no regular file", writer->path);
+  return EOPNOTSUPP;
+}
+
 /* The caller holds the lock. Copies of the devices first, then the events up to these copies, then all the
  * tables that both refer to. */
 static int write_locked(gp_snapshot_writer_t *writer, const request_t *request)
@@ -343,6 +358,9 @@ static int write_locked(gp_snapshot_writer_t *writer, const request_t *request)
     gp_log(GP_LOG_ERROR, "cannot write a snapshot: the name made of GPUPOOL_OUTPUT is too long or not valid");
     return ENAMETOOLONG;
   }
+  error = check_path(writer, request);
+  if (error)
+    return error;
   if (copies_take(writer)) {
     index_streams(writer);
     events_take(writer, &events);

@@ -228,7 +228,7 @@ static backtrace_fn ready_libunwind(void)
     atomic_store_explicit(&libunwind_state, LIBUNWIND_READY, memory_order_release);
     return best;
   }
-  give_libunwind_up("its pipe was not found");
+  give_libunwind_up("its pipe was not found, or no descriptor is left for it");
   return NULL;
 }
 
