@@ -46,8 +46,8 @@ static bool take_target(way_t *way, int link, const char *rest)
   return true;
 }
 
-/* Whether a link may be followed. The links of /proc are the kernel's: they lead to what has no name, and only
- * the kernel can follow them. False with errno. */
+/* Whether a link may be followed. The links of /proc are the kernel's: they lead to what has no name, and
+ * only the kernel can follow them. False with errno. */
 static bool may_follow(way_t *way, int link, bool *ret_by_kernel)
 {
   struct stat status;

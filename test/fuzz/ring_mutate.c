@@ -132,7 +132,7 @@ static void read_it(int fd)
 
   if (gp_record_read(fd, &record)) {
     snprintf(path, sizeof(path), "/proc/self/fd/%d", write_snapshot(&record));
-    fuzz_run_commands(path, record.document.devices ? __builtin_ctzll(record.document.devices) : -1);
+    fuzz_run_commands(path, record.document.devices ? __builtin_ctzll(record.document.devices) : -1, true);
     read_count++;
     damaged_count += record.is_partial;
   } else if (!record.problem[0]) {

@@ -109,8 +109,8 @@ static bool take_operation(finder_t *finder, size_t event, bool is_alloc)
   size_t own = count - before;
   bool is_handed_over = is_same && own == 1;
   bool is_drained = is_alloc && !is_handed_over && own != GP_DRAIN_SOME;
-  if (!learn(
-          finder, finder->run + before, own, own ? finder->run[before].event : (uint32_t)event, is_drained))
+  const completion_t *first = own ? &finder->run[before] : NULL; /* without a run there is no array */
+  if (!learn(finder, first, own, own ? first->event : (uint32_t)event, is_drained))
     return false;
   finder->is_open &= is_alloc ? !is_drained : own == 0;
   finder->run_count = 0;
