@@ -286,6 +286,17 @@ void gp_library_stop_pooling(void)
     abandon();
 }
 
+#if GP_DEBUG_LEVEL >= 1
+/* The simulated driver asks before it frees (test/sim/memory.c): the pool must not hold that address. */
+__attribute__((visibility("default"))) bool gpupool_debug_holds(uint64_t address);
+
+bool gpupool_debug_holds(uint64_t address)
+{
+  return atomic_load(&state) == LIBRARY_ACTIVE && gp_process_is_ours() &&
+         gp_engine_holds(the_engine, address);
+}
+#endif
+
 /*
  * In a debug build the engine's books have to balance at the end. Other threads may be in the middle of a
  * call, for which the books are open.

@@ -19,6 +19,18 @@ gp_block_t *gp_cut_find_and_lock(gp_engine_t *engine, uint64_t address)
   return NULL;
 }
 
+bool gp_engine_holds(gp_engine_t *engine, uint64_t address)
+{
+  if (gp_address_map_find(&engine->blocks, address))
+    return true;
+  const gp_block_t *block = gp_cut_find_and_lock(engine, address);
+  if (!block)
+    return false;
+  bool is_leaving = block->state == GP_STATE_RELEASING;
+  gp_lock_release(&block->context->device->lock);
+  return !is_leaving;
+}
+
 bool gp_engine_is_mapped(gp_engine_t *engine, uint64_t address)
 {
   const gp_block_t *block = gp_cut_find_and_lock(engine, address);

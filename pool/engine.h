@@ -221,6 +221,10 @@ bool gp_engine_release(gp_engine_t *engine, uint64_t address);
  */
 bool gp_engine_cut_block(gp_engine_t *engine, uint64_t address, uint64_t *ret_block, uint64_t *ret_segment);
 
+/* A block of the pool begins at the address, or it is in cut memory, and is not on its way to the driver: no
+ * free of the driver's may get it. */
+bool gp_engine_holds(gp_engine_t *engine, uint64_t address);
+
 /* The address is in a range of mapped memory of the pool, or in a hole of it. */
 bool gp_engine_is_mapped(gp_engine_t *engine, uint64_t address);
 

@@ -121,7 +121,7 @@ static bool begins_with(const char *name, const char *text)
  */
 static gp_effect_t effect_of_name(const char *name)
 {
-  if (strstr(name, "GetProcAddress") || strstr(name, "MemFree"))
+  if (strstr(name, "GetProcAddress") || strstr(name, "Free"))
     return GP_EFFECT_ENDS;
   if (strstr(name, "Capture")) /* of anything else than a stream nothing can be asked */
     return begins_with(name, "cuStream") ? GP_EFFECT_CAPTURE : GP_EFFECT_ENDS;
@@ -147,4 +147,11 @@ gp_effect_t gp_class_effect(const char *name)
 {
   const entry_t *family = find_family(name);
   return family ? (gp_effect_t)effect_of_kind[family->kind] : effect_of_name(name);
+}
+
+gp_frees_t gp_class_frees(const char *name)
+{
+  if (base_length(name) == strlen("cuMemFree") && begins_with(name, "cuMemFree"))
+    return GP_FREES_POINTER;
+  return strstr(name, "Free") || strstr(name, "Unmap") ? GP_FREES_OTHERWISE : GP_FREES_NOTHING;
 }

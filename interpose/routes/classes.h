@@ -38,6 +38,15 @@ bool gp_class_has_family(const char *name);
  */
 gp_effect_t gp_class_effect(const char *name);
 
+/* How such a function frees memory, by its name. */
+typedef enum gp_frees {
+  GP_FREES_NOTHING,
+  GP_FREES_POINTER, /* as cuMemFree: at once, what begins at its first argument, whatever else it is passed */
+  GP_FREES_OTHERWISE, /* in the order of a stream, a mapping, several allocations, ... */
+} gp_frees_t;
+
+gp_frees_t gp_class_frees(const char *name);
+
 /* True if unseen calls with that effect end pooling: the end of a capture, or a free of pooled memory, would
  * be missed. */
 static inline bool gp_effect_ends_pooling_unseen(gp_effect_t effect)

@@ -10,6 +10,7 @@
 #include "interpose/routes/after_unknown.h"
 #include "interpose/routes/real.h"
 #include "interpose/hooks/export.h"
+#include "interpose/routes/unknown_frees.h"
 #include "interpose/routes/unknown_slots.h"
 #include "pool/reuse/known_streams.h"
 #include "pool/reuse/single_stream.h"
@@ -37,6 +38,7 @@ extern const char gp_unknown_slots[] __attribute__((visibility("hidden")));
 
 static struct {
   _Atomic unsigned char effect; /* stored before the trampoline is handed out, as is the next one */
+  _Atomic unsigned char frees;  /* likewise */
   _Atomic bool ends_capture;    /* of effect CAPTURE: else the function begins one, or may */
   _Atomic bool is_named;        /* name is complete */
   atomic_flag is_told;
@@ -88,6 +90,7 @@ void *gp_unknown_hand_out(void *function, const char *name, gp_effect_t effect)
   int slot = take_slot(function, name);
   if (slot >= 0) {
     atomic_store(&slots[slot].ends_capture, ends_capture(name));
+    atomic_store(&slots[slot].frees, (unsigned char)gp_class_frees(name));
     atomic_store(&slots[slot].effect, (unsigned char)effect);
     return (void *)(uintptr_t)(gp_unknown_slots + (size_t)SLOT_BYTES * (size_t)slot);
   }
@@ -189,6 +192,31 @@ static void leave_epoch(gp_engine_t *engine, unsigned slot)
   gp_known_streams_miss(engine);
 }
 
+/* True: each call has the effect. */
+static bool take_effect(gp_engine_t *engine, unsigned slot, const uint64_t *arguments)
+{
+  bool frees = atomic_load(&slots[slot].frees) == GP_FREES_POINTER;
+
+  switch ((gp_effect_t)atomic_load(&slots[slot].effect)) {
+  case GP_EFFECT_NONE:
+  case GP_EFFECT_WORK: break;
+  case GP_EFFECT_UNCOUNTED: tell_uncounted(engine, slot); break;
+  case GP_EFFECT_ENDS:
+    if (frees) /* what the pool does not hold */
+      tell_uncounted(engine, slot);
+    else
+      end_pooling(slot);
+    break;
+  case GP_EFFECT_CAPTURE: follow_capture(engine, slot, (CUstream)(uintptr_t)arguments[0]); return true;
+  case GP_EFFECT_ANYTHING:
+    taint_arguments(engine, arguments);
+    gp_after_unknown_context();
+    return true;
+  case GP_EFFECT_CONTEXT: gp_after_unknown_context(); return true;
+  }
+  return false;
+}
+
 /* Called by the trampolines only, which jump to what it returns. */
 void *gp_unknown_called(unsigned slot, const uint64_t *arguments);
 
@@ -196,7 +224,6 @@ void *gp_unknown_called(unsigned slot, const uint64_t *arguments)
 {
   void *function = __atomic_load_n(&gp_unknown_functions[slot], __ATOMIC_RELAXED);
   gp_engine_t *engine = gp_library_engine();
-  bool again = false; /* each call has the effect */
 
   gp_assert(slot < GP_UNKNOWN_SLOTS && function); /* the trampoline was handed out */
 
@@ -204,27 +231,11 @@ void *gp_unknown_called(unsigned slot, const uint64_t *arguments)
     return function;
   int cancel_state = gp_cancel_hold(); /* the effects call the driver */
   leave_epoch(engine, slot);
-  switch ((gp_effect_t)atomic_load(&slots[slot].effect)) {
-  case GP_EFFECT_NONE:
-  case GP_EFFECT_WORK: break;
-  case GP_EFFECT_UNCOUNTED: tell_uncounted(engine, slot); break;
-  case GP_EFFECT_ENDS: end_pooling(slot); break;
-  case GP_EFFECT_CAPTURE:
-    follow_capture(engine, slot, (CUstream)(uintptr_t)arguments[0]);
-    again = true;
-    break;
-  case GP_EFFECT_ANYTHING:
-    taint_arguments(engine, arguments);
-    gp_after_unknown_context();
-    again = true;
-    break;
-  case GP_EFFECT_CONTEXT:
-    gp_after_unknown_context();
-    again = true;
-    break;
-  }
-  if (!again && !gp_single_stream_has_unordered(engine))
+  gp_frees_t frees = (gp_frees_t)atomic_load(&slots[slot].frees);
+  void *answer = gp_unknown_free_answer(engine, frees, arguments[0], name_of(slot));
+  bool again = !answer && take_effect(engine, slot, arguments);
+  if (!again && frees == GP_FREES_NOTHING && !gp_single_stream_has_unordered(engine))
     __atomic_store_n(&gp_unknown_settled[slot], 1, __ATOMIC_RELEASE);
   gp_cancel_restore(cancel_state);
-  return function;
+  return answer ? answer : function;
 }

@@ -12,6 +12,10 @@
  *   ANYTHING    as CONTEXT, and each pooled block that an argument points into goes to the driver when it is
  *               freed
  *   ENDS        pooling ends
+ *
+ * Of a function that frees a call that is passed memory of the pool is answered in the driver's stead
+ * (unknown_frees.h). One that frees as cuMemFree does has no other effect than UNCOUNTED: it frees what the
+ * pool does not hold.
  */
 #ifndef GP_INTERPOSE_ROUTES_UNKNOWN_H
 #define GP_INTERPOSE_ROUTES_UNKNOWN_H

@@ -4,7 +4,7 @@ import os
 import re
 import unittest
 
-from harness import EPOCH, EMULATOR, SOURCE, PreloadCase, count_actions, stats_of
+from harness import EPOCH, EMULATOR, SOURCE, PreloadCase, choices_of, count_actions, stats_of
 
 KNOWN, INVENTED = "13050", "14000"
 ROUNDS = 20  # of test/prog/newer.c
@@ -84,7 +84,7 @@ class Work(Newer):
         self.assertEqual((run.status, run.field("early")), (0, 0), run.out)
         self.assertEqual(len(self.said(run, "newer_launch.so is linked to cuLaunchFuture")), 1, run.err)
         for plugin, name in ((FREE, "newer_free.so"), (CALL, "newer_call.so")):
-            run = self.use("free", "linked", plugin)
+            run = self.use("free", "linked", plugin, SIMCUDA_UNSEEN_FREES="1")
             self.assertEqual(run.status, 0)
             self.assertEqual(len(self.said(run, name + " is linked to cuMemFree_v3")), 1, run.err)
             self.assertEqual(len(self.said(run, "nothing is pooled")), 1)
@@ -179,14 +179,41 @@ class Memory(Newer):
                     named = "a newer variant of cuMemAlloc," if how == ("proc",) else "cuMemAlloc_v3,"
                     self.assertEqual(len(self.said(run, named)), 1, run.err)
 
-    def test_a_free_of_pooled_memory_ends_pooling(self):
-        for how, settings in self.ways("next"):
-            with self.subTest(how=how, **settings):
-                plain = self.plain("free", *how, **settings)
-                run = self.use("free", *how, **settings)
-                self.assertEqual((run.status, run.out), (plain.status, plain.out))
-                self.assertEqual(len(self.said(run, "nothing is pooled")), 1, run.err)
-                self.expect_clean(run)
+    def test_a_free_of_pooled_memory_is_the_pool_s(self):
+        """The simulated driver ends the process when it is to free what the pool of a debug build holds."""
+        for pool in choices_of("TYPE"):
+            for how, settings in self.ways():
+                for what in ("free", "frees"):
+                    with self.subTest(type=pool, what=what, how=how, **settings):
+                        plain = self.plain(what, *how, **settings)
+                        run = self.use(what, *how, TYPE=pool, **settings)
+                        self.assertEqual((run.status, run.out), (plain.status, plain.out))
+                        self.assertEqual(self.said(run, "nothing is pooled"), [])
+                        self.expect_clean(run)
+                        if pool != "unpooled":
+                            self.assertGreaterEqual(stats_of(run.snapshot())["cache_hits"], ROUNDS // 2)
+
+    def test_a_free_that_the_pool_cannot_make_is_refused(self):
+        """In the order of a stream: a part of an allocation is not the driver's to free, nor is what was freed."""
+        plain = self.plain("frees-async", "dlsym").out
+        self.assertEqual(plain, "freed: 1\nfirst: 0\nagain: 1\n")
+        for pool in choices_of("TYPE"):
+            for how, settings in self.ways():
+                with self.subTest(type=pool, how=how, **settings):
+                    run = self.use("frees-async", *how, TYPE=pool, **settings)
+                    is_cut = pool in ("segment", "vmm")
+                    self.assertEqual((run.status, run.out),
+                                     (0, plain.replace("first: 0", "first: 801") if is_cut else plain))
+                    self.assertEqual(len(self.said(run, "set GPUPOOL_TYPE=round")), is_cut, run.err)
+                    self.assertEqual(len(self.said(run, "nothing is pooled")), not is_cut, run.err)
+                    self.expect_clean(run)
+
+    def test_a_free_that_is_looked_up_behind_the_library_ends_pooling(self):
+        plain = self.plain("free", "next")
+        run = self.use("free", "next")
+        self.assertEqual((run.status, run.out), (plain.status, plain.out))
+        self.assertEqual(len(self.said(run, "nothing is pooled")), 1, run.err)
+        self.expect_clean(run)
 
 
 class GreenContexts(Newer):

@@ -20,6 +20,8 @@
  *   apart          work in a green context's stream on memory of a context beside the primary one
  *   lend, endpoint, multicast         makes memory visible to others, frees it and takes other memory
  *   alloc, free    memory that the newer function takes; pooled memory that it frees
+ *   frees          the same of many blocks beside each other, some of them freed already, inner addresses
+ *   frees-async    the same with a function that frees in the order of a stream
  *
  * early: how often memory was given out again while work that was submitted before its free was pending.
  */
@@ -409,6 +411,64 @@ static void newer_free(void)
   }
 }
 
+#define BLOCKS 8
+
+static void use(const CUdeviceptr *blocks, int from)
+{
+  for (int i = from; i < BLOCKS; i++)
+    CALL(cuMemsetD8_v2(blocks[i], (unsigned char)i, BYTES));
+}
+
+/* The lowest of them may begin where the driver's own allocation begins. */
+static void frees(void)
+{
+  typedef CUresult (*free_t)(CUdeviceptr, unsigned long long);
+  free_t free_v3 = (free_t)find("cuMemFree_v3", "cuMemFree");
+  CUdeviceptr blocks[BLOCKS];
+
+  for (int i = 0; i < BLOCKS; i++)
+    blocks[i] = take();
+  printf("first: %d\n", (int)free_v3(blocks[0], 0));
+  use(blocks, 1);
+  printf("again: %d\n", (int)free_v3(blocks[0], 0));
+  use(blocks, 1);
+  printf("inside: %d\n", (int)free_v3(blocks[1] + 512, 0));
+  use(blocks, 1);
+  give(blocks[1]);
+  printf("freed: %d\n", (int)free_v3(blocks[1], 0));
+  for (int i = 2; i < BLOCKS; i++) {
+    use(blocks, i);
+    printf("free: %d\n", (int)(i % 2 ? cuMemFree_v2(blocks[i]) : free_v3(blocks[i], 0)));
+  }
+  for (int i = 0; i < ROUNDS; i++) {
+    CALL(cuCtxSynchronize());
+    printf("free: %d\n", (int)free_v3(take(), 0));
+  }
+}
+
+static void frees_async(void)
+{
+  typedef CUresult (*free_t)(CUdeviceptr, CUstream, unsigned long long);
+  free_t free_async = (free_t)find("cuMemFreeAsync_v2", "cuMemFreeAsync");
+  CUdeviceptr blocks[BLOCKS];
+
+  for (int i = 0; i < BLOCKS; i++)
+    blocks[i] = take();
+  give(blocks[1]);
+  printf("freed: %d\n", (int)free_async(blocks[1], stream, 0));
+  use(blocks, 2);
+  CUresult result = free_async(blocks[0], stream, 0);
+  printf("first: %d\n", (int)result);
+  use(blocks, 2);
+  if (result != CUDA_SUCCESS)
+    give(blocks[0]);
+  printf("again: %d\n", (int)free_async(blocks[0], stream, 0));
+  for (int i = 2; i < BLOCKS; i++) {
+    use(blocks, i);
+    give(blocks[i]);
+  }
+}
+
 int main(int argc, char **argv)
 {
   static const unsigned char image[4] = {0};
@@ -453,5 +513,9 @@ int main(int argc, char **argv)
     newer_alloc();
   else if (strcmp(what, "free") == 0)
     newer_free();
+  else if (strcmp(what, "frees") == 0)
+    frees();
+  else if (strcmp(what, "frees-async") == 0)
+    frees_async();
   return 0;
 }

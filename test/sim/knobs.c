@@ -132,6 +132,8 @@ void sim_knobs_read(void)
     sim_knobs.fills = value;
   if (parse_number("SIMCUDA_OCCUPIED", 0, 1, "0 or 1", &value))
     sim_knobs.occupied = value;
+  if (parse_number("SIMCUDA_UNSEEN_FREES", 0, 1, "0 or 1", &value))
+    sim_knobs.unseen_frees = value;
   sim_knobs.pitch_rows = UINT64_MAX;
   if (parse_number("SIMCUDA_PITCH_ROWS", 1, UINT64_MAX, "a number of rows", &value))
     sim_knobs.pitch_rows = value;

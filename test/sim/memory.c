@@ -3,6 +3,7 @@
  */
 #include "sim.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static uint64_t last_id;
@@ -225,6 +226,18 @@ static void wait_before_free(const sim_block_t *block)
     sim_sched_wait_ctx(block->ctx);
 }
 
+/* Of a debug build of the library (interpose/library.c); NULL: there is none in the process. */
+extern int gpupool_debug_holds(uint64_t address) __attribute__((weak));
+
+void sim_memory_check_free(CUdeviceptr address)
+{
+  if (sim_knobs.unseen_frees || !gpupool_debug_holds || !gpupool_debug_holds(address))
+    return;
+  fprintf(stderr, "simcuda: the driver was asked to free %llx, which the pool holds\n",
+      (unsigned long long)address);
+  abort();
+}
+
 /* Waits for all work of the context that owns the memory, or with SIMCUDA_FREE_WAITS=0 only for what uses it:
  * the header leaves both to drivers. Memory of cuMemAllocAsync excepted: there the program promises that it
  * is not in use (cuda.h, cuMemFree). */
@@ -235,6 +248,7 @@ CUresult sim_memory_free(sim_call_t *call, CUdeviceptr address)
   sim_block_t *block = sim_arena_find(address);
   if (!block || block->node.key != address || block->free_called)
     return CUDA_ERROR_INVALID_VALUE;
+  sim_memory_check_free(address);
   switch (block->kind) {
   case SIM_MEM_DEVICE:
   case SIM_MEM_MANAGED:

@@ -219,6 +219,7 @@ static CUresult free_async(sim_call_t *call, CUdeviceptr address, CUstream handl
   sim_block_t *block = sim_arena_find(address);
   if (!block || block->node.key != address || block->free_called)
     return CUDA_ERROR_INVALID_VALUE;
+  sim_memory_check_free(address);
   if (block->kind == SIM_MEM_POOL)
     return sim_pool_free(call, block, stream);
   if (block->kind == SIM_MEM_GRAPH)

@@ -95,6 +95,11 @@ NEWER(cuMemFree_v3, CUdeviceptr address, unsigned long long flags)
   return flags ? CUDA_ERROR_INVALID_VALUE : cuMemFree_v2(address);
 }
 
+NEWER(cuMemFreeAsync_v2, CUdeviceptr address, CUstream stream, unsigned long long flags)
+{
+  return flags ? CUDA_ERROR_INVALID_VALUE : cuMemFreeAsync(address, stream);
+}
+
 NEWER(cuStreamBeginCapture_v3, CUstream stream, CUstreamCaptureMode mode, unsigned long long flags)
 {
   return flags ? CUDA_ERROR_INVALID_VALUE : cuStreamBeginCapture_v2(stream, mode);

@@ -132,6 +132,7 @@ typedef struct {
   bool pools;          /* devices have pools of stream-ordered memory */
   bool pool_orders;    /* the legacy stream and blocking ones wait for each other's pool operations */
   bool fills;          /* a library fills memory before the program announces it */
+  bool unseen_frees;   /* the program frees by ways that no library in between sees */
   bool occupied;       /* beside a kernel that waits no fill begins on its device */
   uint64_t pitch_rows; /* pitched memory of more rows has wider ones; UINT64_MAX: never */
   uint64_t page_cache; /* UINT64_MAX: the devices have memory of their own */
@@ -517,6 +518,8 @@ void sim_memory_move(
     sim_ctx_t *from, sim_ctx_t *to);                /* all that would end with the one ends with the other */
 bool sim_memory_is_plain(const sim_block_t *block); /* device memory that the shadow can follow */
 CUresult sim_memory_free(sim_call_t *call, CUdeviceptr address);
+/* Ends the process if the driver was asked to free what the pool of a debug build holds. */
+void sim_memory_check_free(CUdeviceptr address);
 
 /* ---- array_shape.c ---- */
 

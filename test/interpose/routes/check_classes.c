@@ -86,6 +86,7 @@ static const struct {
 } by_name[] = {
     {"cuGetProcAddressAnew", GP_EFFECT_ENDS},
     {"cuNewMemFree", GP_EFFECT_ENDS},
+    {"cuMemBatchFreeAsync", GP_EFFECT_ENDS},
     {"cuStreamCaptureAnew", GP_EFFECT_CAPTURE},
     {"cuNewCapture", GP_EFFECT_ENDS},
     {"cuNewCtxDestroy", GP_EFFECT_ENDS},
@@ -130,6 +131,30 @@ START_TEST(test_by_name)
 }
 END_TEST
 
+START_TEST(test_frees)
+{
+  static const struct {
+    const char *name;
+    gp_frees_t frees;
+  } names[] = {
+      {"cuMemFree", GP_FREES_POINTER},
+      {"cuMemFree_v3", GP_FREES_POINTER},
+      {"cuMemFree_v3_ptsz", GP_FREES_POINTER},
+      {"cuMemFreeAsync", GP_FREES_OTHERWISE},
+      {"cuMemFreeAsync_v2_ptsz", GP_FREES_OTHERWISE},
+      {"cuMemFreeHost_v2", GP_FREES_OTHERWISE},
+      {"cuMemBatchFreeAsync", GP_FREES_OTHERWISE},
+      {"cuMemAddressFree_v2", GP_FREES_OTHERWISE},
+      {"cuMemUnmap_v2", GP_FREES_OTHERWISE},
+      {"cuMemAlloc_v3", GP_FREES_NOTHING},
+      {"cuMemRelease_v2", GP_FREES_NOTHING}, /* a handle is no address */
+      {"cuAnew", GP_FREES_NOTHING},
+  };
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    ck_assert_msg(gp_class_frees(names[i].name) == names[i].frees, "%s", names[i].name);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("classes");
@@ -137,6 +162,7 @@ int main(void)
   tcase_add_test(classes, test_each_of_the_table);
   tcase_add_test(classes, test_newer_variants);
   tcase_add_test(classes, test_by_name);
+  tcase_add_test(classes, test_frees);
   suite_add_tcase(suite, classes);
   return gp_check_main(suite);
 }
