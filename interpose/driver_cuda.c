@@ -416,11 +416,29 @@ static void cuda_look_for_escapes(void *self)
     gp_escape_look_for_unknown(engine);
 }
 
-/* The driver also answers so for a context that ended in a way that no hook sees (a green context, an export
+/* The driver answers so for a context that ended in a way that no hook sees (a green context, an export
  * table). */
 static bool cuda_code_is_context_gone(int code)
 {
   return code == CUDA_ERROR_INVALID_CONTEXT || code == CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+/*
+ * A handle may be that of another context by now, which has another id. Drivers before 12.0 have no id; there
+ * another question about the handle has to be answered in the same way.
+ */
+static bool cuda_context_has_ended(void *self, const gp_driver_context_t *context)
+{
+  unsigned long long id = 0;
+  unsigned version = 0;
+  (void)self;
+  if (!GP_REAL(cuCtxGetId))
+    return cuda_code_is_context_gone((int)GP_REAL_CALL(cuCtxGetApiVersion, context->handle, &version));
+  CUresult result = GP_REAL_CALL(cuCtxGetId, context->handle, &id);
+  if (result == CUDA_SUCCESS)
+    return id != context->id;
+  return cuda_code_is_context_gone((int)result) || result == CUDA_ERROR_INVALID_VALUE ||
+         result == CUDA_ERROR_INVALID_HANDLE;
 }
 
 static uint64_t cuda_now_ns(void *self)
@@ -463,7 +481,7 @@ static bool cuda_code_is_sticky(int code)
   .fill_query = cuda_stream_query, .look_for_escapes = cuda_look_for_escapes, .now_ns = cuda_now_ns,         \
   .code_out_of_memory = CUDA_ERROR_OUT_OF_MEMORY, .code_invalid_value = CUDA_ERROR_INVALID_VALUE,            \
   .code_not_ready = CUDA_ERROR_NOT_READY, .code_is_sticky = cuda_code_is_sticky,                             \
-  .code_is_context_gone = cuda_code_is_context_gone
+  .code_is_context_gone = cuda_code_is_context_gone, .context_has_ended = cuda_context_has_ended
 
 static const gp_driver_ops_t ops_without_fence = {
     COMMON_OPS,

@@ -139,6 +139,12 @@ typedef struct gp_driver_ops {
    */
   void (*look_for_escapes)(void *self);
 
+  /*
+   * Optional. Asks in another way than by a wait or a fence whether a context has ended, after one of these
+   * gave code_is_context_gone. NULL: the code is believed.
+   */
+  bool (*context_has_ended)(void *self, const gp_driver_context_t *context);
+
   /* Mandatory. A clock that never goes backwards, in nanoseconds, the same for all threads. */
   uint64_t (*now_ns)(void *self);
 
@@ -150,7 +156,7 @@ typedef struct gp_driver_ops {
   int code_not_ready;
   bool (*code_is_sticky)(int code); /* Optional. True if nothing works in the context after such a result */
   bool (*code_is_context_gone)(
-      int code); /* Optional. True if such a result of a wait or fence means it has ended */
+      int code); /* Optional. True if such a result of a wait or fence may mean that it has ended */
 } gp_driver_ops_t;
 
 typedef struct gp_driver {

@@ -295,7 +295,10 @@ void gp_driver_note(gp_engine_t *engine, gp_context_t *context, int code)
 {
   const gp_driver_ops_t *ops = engine->driver.ops;
 
-  if (code == 0 || !ops->code_is_context_gone || !ops->code_is_context_gone(code)) {
+  bool has_ended = code != 0 && ops->code_is_context_gone && ops->code_is_context_gone(code);
+  if (has_ended && ops->context_has_ended) /* else one false answer would cost the program all its memory */
+    OWN_CALL(has_ended, engine, context_has_ended, &context->driver);
+  if (!has_ended) {
     gp_engine_note_result(engine, code);
     return;
   }

@@ -140,6 +140,42 @@ class Scenario(PreloadCase):
                                            "__register_atfork", "madvise", "pthread_create", "socket", "bind", "listen", "mkdir", "opendir", "syscall", "__cxa_at_quick_exit"})
 
 
+class FalseAnswers(PreloadCase):
+    """The driver says once that a context has ended which has not. test/prog/held.c calls none of these functions."""
+
+    OWN = ("cuEventQuery", "cuEventRecord", "cuEventCreate", "cuCtxRecordEvent", "cuStreamQuery", "cuStreamWaitEvent",
+           "cuCtxSynchronize", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuMemGetInfo_v2")
+    ENDED = ("201", "709")  # CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED
+    MOST = 2 if QUICK else 5  # of the calls of one function
+
+    def test_a_context_stays_that_has_not_ended(self):
+        """The blocks that the program holds are freed, each once, and those that the pool has stay the pool's."""
+        plain = self.run_program("held", preload=None)
+        rows = (("13000", {}), ("13000", {"TYPE": "segment", "MAX_DEFERRED": "0"}), ("13000", {"TYPE": "vmm"}),
+                ("12040", {"TYPE": "segment", "REUSE": "epoch"}), ("11080", {"REUSE": "epoch"}))
+        asked = set()
+        for driver, settings in rows:
+            usual = self.run_program("held", driver=driver, **settings)
+            self.assertEqual(usual.out, plain.out)
+            calls = [(name, n) for name in self.OWN for n in range(1, min(usual.calls().get(name, 0), self.MOST) + 1)]
+            asked |= {name for name, _ in calls}
+
+            def fail_call(fault):
+                for code in self.ENDED:
+                    name, n = fault
+                    which = "%s:%s@%d, driver %s, %s" % (name, code, n, driver, settings)
+                    run = self.run_program("held", driver=driver, log=True, SIMCUDA_FAIL="%s:%s@%d" % (name, code, n),
+                                           **settings)
+                    self.assertEqual((run.status, run.out), (0, plain.out), which)
+                    self.assertEqual((run.sim["violations"], run.sim["corrupt_stamps"]), (0, 0), which)
+                    with open(run.log) as file:
+                        self.assertEqual(re.findall(r"^.*cuMemFree_v2 .*=[1-9]\d*$", file.read(), re.M), [], which)
+                    stats = stats_of(run.snapshot())
+                    self.assertEqual(stats["reserved_bytes"]["current"], run.sim["current_bytes"][0], which)
+            self.in_parallel(fail_call, calls)
+        self.assertGreaterEqual(asked, {"cuEventQuery", "cuCtxRecordEvent", "cuEventCreate"})
+
+
 class Replay(PreloadCase):
     def setUp(self):
         super().setUp()
