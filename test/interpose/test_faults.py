@@ -176,6 +176,29 @@ class FalseAnswers(PreloadCase):
         self.assertGreaterEqual(asked, {"cuEventQuery", "cuCtxRecordEvent", "cuEventCreate"})
 
 
+class RandomFaults(PreloadCase):
+    """test/prog/random_faults.c: any call fails at random, with any code; graphs and a second context included."""
+
+    PROGRAMS = 6 if QUICK else 60
+    SETTINGS = ({}, {"TYPE": "segment"}, {"TYPE": "vmm"}, {"TYPE": "naive", "REUSE": "epoch"}, {"REUSE": "strict"},
+                {"ASYNC": "plain", "MAX_DEFERRED": "0"})
+
+    def test_each_block_stays_its_owner_s(self):
+        freed = []
+
+        def run_one(seed):
+            settings = self.SETTINGS[seed % len(self.SETTINGS)]
+            driver = ("13000", "12040", "11080")[seed // len(self.SETTINGS) % 3]
+            which = "seed %d, driver %s, %s" % (seed, driver, settings)
+            run = self.run_program("random_faults", str(seed), driver=driver, check_books=False, SIMCUDA_SEED=str(seed),
+                                   SIMCUDA_FAIL="*:*@1/%d" % (60, 150, 400)[seed // 7 % 3], **settings)
+            self.assertEqual((run.status, run.field("wrong")), (0, 0), which + run.out)
+            self.assertEqual((run.sim["violations"], run.sim["corrupt_stamps"]), (0, 0), which)
+            freed.append(run.field("frees") - run.field("dead"))
+        self.in_parallel(run_one, range(self.PROGRAMS))
+        self.assertGreater(sum(freed), 10 * self.PROGRAMS)
+
+
 class Replay(PreloadCase):
     def setUp(self):
         super().setUp()

@@ -1,5 +1,5 @@
 /*
- * Planned failures: SIMCUDA_FAIL=NAME:CODE@N[,...]
+ * Planned failures: SIMCUDA_FAIL=NAME:CODE@N[,...]; random ones: NAME:*@1/N
  */
 #include "sim.h"
 
@@ -11,6 +11,7 @@ typedef struct {
   int api; /* -1: a call of any name */
   CUresult code;
   uint64_t at, seen;
+  bool is_random; /* one call in `at`, with any code */
 } fault_t;
 
 static fault_t faults[64];
@@ -32,6 +33,14 @@ static bool parse_one(char *text)
       return false;
   }
   char *end;
+  fault.is_random = strcmp(colon + 1, "*") == 0 && strncmp(at + 1, "1/", 2) == 0;
+  if (fault.is_random) {
+    fault.at = strtoull(at + 3, &end, 10);
+    if (end == at + 3 || *end || fault.at == 0)
+      return false;
+    faults[fault_count++] = fault;
+    return true;
+  }
   long code = strtol(colon + 1, &end, 10);
   if (end == colon + 1 || *end)
     code = sim_error_code(colon + 1);
@@ -59,13 +68,45 @@ void sim_fault_parse(const char *text)
   free(copy);
 }
 
+/* Half of them are codes by which a library may be misled. Apart from the scheduler's sequence. */
+static CUresult random_code(uint64_t number)
+{
+  static const CUresult likely[] = {CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_OUT_OF_MEMORY,
+      CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_INVALID_HANDLE,
+      CUDA_ERROR_NOT_READY, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CUDA_ERROR_NOT_PERMITTED};
+  static const CUresult all[] = {
+#define SIM_ERROR(name, code) (CUresult)(code),
+#include "errors.def"
+#undef SIM_ERROR
+  };
+  if (number % 2)
+    return likely[number / 2 % (sizeof likely / sizeof *likely)];
+  return all[1 + number / 2 % (sizeof all / sizeof *all - 1)]; /* the first is none */
+}
+
+/* splitmix64 */
+static uint64_t draw(void)
+{
+  static uint64_t drawn;
+  uint64_t z = (sim_knobs.seed << 32) + ++drawn * UINT64_C(0x9e3779b97f4a7c15);
+  z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+  z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+  return z ^ (z >> 31);
+}
+
 bool sim_fault_hit(enum sim_api api, CUresult *ret_result)
 {
   bool hit = false;
   for (unsigned i = 0; i < fault_count; i++) {
     if (faults[i].api != -1 && faults[i].api != (int)api)
       continue;
-    if (++faults[i].seen == faults[i].at) {
+    if (faults[i].is_random) {
+      uint64_t number = draw();
+      if (number % faults[i].at == 0) {
+        *ret_result = random_code(number / faults[i].at);
+        hit = true;
+      }
+    } else if (++faults[i].seen == faults[i].at) {
       *ret_result = faults[i].code;
       hit = true;
     }
