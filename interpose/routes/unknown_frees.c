@@ -28,7 +28,8 @@ static void tell_refused(const char *name)
   static atomic_flag told = ATOMIC_FLAG_INIT;
   if (!atomic_flag_test_and_set(&told))
     gp_log(GP_LOG_ERROR,
-        "the program frees memory of the pool with %s, which this version of gpupool does not know: refused, since "
+        "the program frees memory of the pool with %s, which this version of gpupool does not know: refused, "
+        "since "
         "that memory is a part of a larger allocation; set GPUPOOL_TYPE=round, or use a newer gpupool",
         name);
 }
@@ -41,8 +42,8 @@ static bool is_known(gp_engine_t *engine, uint64_t address)
          gp_engine_forwarded_find(engine, GP_SPACE_POINTER, address, &memory);
 }
 
-/* The block leaves the pool: the program's call of the driver comes next, and if the driver refuses, later calls
- * about that address are the driver's to answer. */
+/* The block leaves the pool: the program's call of the driver comes next, and if the driver refuses, later
+ * calls about that address are the driver's to answer. */
 static int leave(void *arg, bool is_cut)
 {
   *(bool *)arg = true;
@@ -71,5 +72,6 @@ void *gp_unknown_free_answer(gp_engine_t *engine, gp_frees_t frees, uint64_t add
   }
   if (gp_engine_free_with(engine, address, leave, &has_left, &code) == GP_FREE_UNKNOWN || has_left)
     return NULL;
-  return code == CUDA_SUCCESS ? (void *)answer_success : (void *)answer_invalid_value; /* another holder has it */
+  return code == CUDA_SUCCESS ? (void *)answer_success
+                              : (void *)answer_invalid_value; /* another holder has it */
 }

@@ -1,7 +1,7 @@
 /*
- * Takes and frees memory beside work of two streams, in rounds, then frees all that it has: held. It makes no call
- * that a fence of a pool needs, so that a driver call of that name which fails is none of its own. Prints how many
- * frees there were, how many of them were refused, and the code of the last one that was.
+ * Takes and frees memory beside work of two streams, in rounds, then frees all that it has: held. It makes no
+ * call that a fence of a pool needs, so that a driver call of that name which fails is none of its own.
+ * Prints how many frees there were, how many of them were refused, and the code of the last one that was.
  */
 #include <stdio.h>
 #include <stdlib.h>

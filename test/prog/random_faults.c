@@ -1,13 +1,14 @@
 /*
- * A random program whose driver calls fail at random (SIMCUDA_FAIL=*:*@1/N): random_faults SEED. It keeps what no
- * failure may take from it:
+ * A random program whose driver calls fail at random (SIMCUDA_FAIL=*:*@1/N): random_faults SEED. It keeps
+ * what no failure may take from it:
  *
  *   owners    memory that it is given overlaps with none that it holds, unless their context has ended
  *   contents  a block that was filled, and copied back, holds its owner's bytes
- *   frees     a block that it holds can be freed: a free that fails is tried again, until the context has ended or
- *             says that nothing works in it any more
+ *   frees     a block that it holds can be freed: a free that fails is tried again, until the context has
+ * ended or says that nothing works in it any more
  *
- * Prints wrong=N allocations=N frees=N tried_again=N dead=N: of the frees, those in a context in which nothing works.
+ * Prints wrong=N allocations=N frees=N tried_again=N dead=N: of the frees, those in a context in which
+ * nothing works.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -213,6 +214,7 @@ int main(int argc, char **argv)
   for (int i = 0; i < HELD; i++)
     if (held[i].address)
       give(&held[i]);
-  printf("wrong=%u allocations=%u frees=%u tried_again=%u dead=%u\n", wrong, allocations, frees, tried_again, dead);
+  printf("wrong=%u allocations=%u frees=%u tried_again=%u dead=%u\n", wrong, allocations, frees, tried_again,
+      dead);
   return wrong > 0;
 }
