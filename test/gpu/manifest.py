@@ -26,6 +26,7 @@ PROGRAMS = {
     "layout": program("question/layout.cu"),
     "operations": program("question/operations.cu"),
     "pages": program("question/pages.cu"),
+    "kinds": program("question/kinds.cu"),
     "calls": program("question/calls.cu"),
     "runtime_pairs": program("question/runtime_pairs.cu"),
     "pdl": program("question/pdl.cu"),
@@ -170,6 +171,8 @@ CHECKS = [
              "runtime_pairs", limit=60,
              runs=(run("driver"), run("pool", RUNTIME_HOOKS="0"), run("pool", RUNTIME_HOOKS="1"),
                    run("pool", RUNTIME_HOOKS="0", STACKS="off"), run("pool", RUNTIME_HOOKS="1", STACKS="off")), sim=True),
+
+    question("G24-kinds", "what each kind of memory takes from the device", "kinds", sim=True),
 
     check("pooled", "preload", "threads and streams, shared runtime", "pooled", runs=BOTH, judge="counted",
           expect=REUSED, sim=True, sim_args=("2", "8")),
