@@ -21,6 +21,7 @@
 #include "pool/reuse/single_order.h"
 #include "pool/reuse/stream_calls.h"
 #include "pool/reuse/stream_points.h"
+#include "pool/space/account.h"
 #include "pool/space/block_life.h"
 #include "pool/space/block_slab.h"
 #include "pool/space/surplus.h"
@@ -46,6 +47,11 @@ typedef struct gp_request {
 static inline bool is_of_drivers_pool(const gp_request_t *request)
 {
   return request->arena->is_ordered;
+}
+
+static inline gp_supply_t supply_of(const gp_request_t *request)
+{
+  return is_of_drivers_pool(request) ? GP_SUPPLY_POOLS : GP_SUPPLY_PLAIN;
 }
 
 /*
@@ -207,11 +213,8 @@ static void unprepare(void *arg)
   const gp_request_t *request = preparation->request;
   gp_device_t *device = request->context->device;
 
-  if (is_of_drivers_pool(request))
-    gp_limit_cancel_async(device, request->size);
-  else
-    gp_limit_cancel(device, request->size);
   gp_device_take(device);
+  gp_account_cancel(request->engine, device, request->size, supply_of(request));
   if (preparation->has_bin)
     gp_block_unprepare(request->arena, preparation->block);
   gp_lock_release(&device->lock);
@@ -264,7 +267,6 @@ static int ask_driver(const gp_request_t *request, uint64_t *ret_address)
 static bool reserve(const gp_request_t *request, bool *by_limit)
 {
   bool is_ordered = is_of_drivers_pool(request);
-  uint64_t growth = is_ordered ? gp_limit_async_growth(request->size) : request->size;
 
   *by_limit = false;
   if (is_ordered)
@@ -272,7 +274,7 @@ static bool reserve(const gp_request_t *request, bool *by_limit)
   if (is_ordered && !request->asks_in_doubt && gp_device_keeps_memory(request->context->device) &&
       !gp_limit_fits_pools(request->engine, request->context, request->size))
     return false;
-  *by_limit = !gp_limit_reserve(request->engine, request->context, request->size, growth, is_ordered);
+  *by_limit = !gp_limit_reserve(request->engine, request->context, request->size, supply_of(request));
   return !*by_limit;
 }
 
@@ -452,7 +454,7 @@ static __attribute__((noinline)) int alloc_miss(gp_request_t *request)
   bool by_limit = false;
   bool is_ordered = is_of_drivers_pool(request);
   gp_room_t room = {
-      .counted = is_ordered ? gp_limit_async_growth(request->requested) : 0, .is_ordered = is_ordered};
+      .counted = gp_account_growth(request->requested, supply_of(request)), .is_ordered = is_ordered};
 
   gp_contexts_lose_gone(engine);
   if (!request->order && gp_prewarm(engine, request->context) && serve_from_cache(request))
@@ -476,7 +478,7 @@ static __attribute__((noinline)) int alloc_miss(gp_request_t *request)
     return code;
   }
   code = gp_oom_make_room(engine, request->context, request->size, attempt, request, &by_limit, &room);
-  uint64_t exact = gp_bytes_taken(gp_round_up(request->requested, GP_BLOCK_GRANULE));
+  uint64_t exact = gp_bytes_taken(request->requested);
   if (code == out_of_memory && is_ordered)
     request->asks_in_doubt = gp_wait_in_doubt(engine, device, &room);
   if (code == out_of_memory && exact != 0 && (exact < request->size || is_ordered)) {

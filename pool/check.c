@@ -5,14 +5,26 @@
 #include "pool/fill.h"
 #include "pool/forwarded/forwarded_counts.h"
 #include "pool/mode.h"
+#include "pool/space/account.h"
 #include "pool/space/mapped.h"
 #include "pool/space/segment.h"
 #include "pool/stripes.h"
 
 typedef struct gp_sums {
   uint64_t segments, reserved, live_count, live, requested, deferred, cached, parts, releasable, ordered,
-      ordered_live, pools_taken, page_rest, closed_idle, found;
+      ordered_live, pools_taken, shared, shared_bytes, taken, closed_idle, found;
 } gp_sums_t;
+
+/* Of an allocation of cuMemAlloc. */
+static void add_plain(gp_sums_t *sums, uint64_t bytes)
+{
+  if (bytes > GP_DRIVER_SHARED_MAX) {
+    sums->taken += gp_account_growth(bytes, GP_SUPPLY_PLAIN);
+    return;
+  }
+  sums->shared++;
+  sums->shared_bytes += bytes;
+}
 
 static bool is_class_of(const gp_engine_t *engine, const gp_pool_type_t *type, const gp_block_t *block)
 {
@@ -60,7 +72,10 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
   sums->ordered += context->is_ordered ? block->size : 0;
   sums->ordered_live += gp_block_is_ordered(block) && block->state == GP_STATE_LIVE ? block->size : 0;
   sums->segments += !block->segment;
-  sums->page_rest += block->segment || context->is_ordered ? 0 : gp_page_rest(block->size);
+  if (!block->segment && !context->is_ordered)
+    add_plain(sums, block->size);
+  else if (block->segment && block->segment->range && !is_unmapped)
+    sums->taken += block->size; /* a chunk is of whole pages */
   sums->pools_taken += context->is_ordered ? gp_pools_taken(block->size) : 0;
   sums->closed_idle += block->segment && block->segment->is_closed && block->state == GP_STATE_IDLE &&
                        gp_segment_is_whole(block);
@@ -132,7 +147,8 @@ static bool check_context(gp_engine_t *engine, gp_context_t *context, gp_sums_t 
   }
   GP_LIST_EACH(&context->segments, const gp_segment_t, link, segment) {
     sums->segments += segment->range ? segment->range->count : segment->context == context;
-    sums->page_rest += segment->range ? 0 : gp_page_rest(segment->size); /* a chunk is of whole pages */
+    if (!segment->range)
+      add_plain(sums, segment->size);
   }
   GP_LIST_EACH(&context->deferred, const gp_block_t, order, block) {
     good &= gp_expect(block->state == GP_STATE_DEFERRED, "block in deferred", block->address, block->state);
@@ -163,7 +179,7 @@ static bool check_covered(gp_engine_t *engine)
 }
 
 /* What is not pooled, with what is, as far as both are in one sum. */
-static bool check_forwarded(gp_engine_t *engine, const gp_device_t *device, const gp_sums_t *sums)
+static bool check_forwarded(gp_engine_t *engine, const gp_device_t *device, gp_sums_t *sums)
 {
   const gp_stats_t *stats = gp_device_stats(device);
   gp_forwarded_sums_t forwarded;
@@ -178,13 +194,35 @@ static bool check_forwarded(gp_engine_t *engine, const gp_device_t *device, cons
       device->async_live, forwarded.in_pools + sums->ordered);
   good &= gp_expect(device->pools.taken == forwarded.pools_taken + sums->pools_taken, "taken by pools",
       device->pools.taken, forwarded.pools_taken + sums->pools_taken);
-  return gp_expect(device->page_rest == forwarded.page_rest + sums->page_rest, "rest of pages",
-             device->page_rest, forwarded.page_rest + sums->page_rest) &&
+  sums->shared += forwarded.shared;
+  sums->shared_bytes += forwarded.shared_bytes;
+  sums->taken += forwarded.taken + device->pools.taken;
+  return good;
+}
+
+/* What counts against the limit. *users grows by the allocations that share pages. */
+static bool check_account(const gp_device_t *device, const gp_sums_t *sums, uint64_t *users, uint64_t *pages)
+{
+  uint64_t taken = sums->taken + device->shared_pages * GP_DRIVER_PAGE + device->draining;
+  bool good = gp_expect(device->committed_bytes == taken, "committed_bytes", device->committed_bytes, taken);
+
+  *users += sums->shared;
+  *pages += device->shared_pages;
+  good &=
+      gp_expect(device->growing + device->pools_asked == 0, "growing", device->growing, device->pools_asked);
+  good &= gp_expect(
+      device->shared_bytes == sums->shared_bytes, "shared_bytes", device->shared_bytes, sums->shared_bytes);
+  return gp_expect(device->lowered || gp_account_in_use(device) <= device->limit,
+             "committed_bytes is over the limit", device->committed_bytes, device->limit) &&
          good;
 }
 
-/* *found grows by the blocks that the map leads to. */
-static bool check_device(gp_engine_t *engine, gp_device_t *device, uint64_t *found)
+/* What the maps lead to, of all devices. */
+typedef struct gp_found {
+  uint64_t blocks, users, pages;
+} gp_found_t;
+
+static bool check_device(gp_engine_t *engine, gp_device_t *device, gp_found_t *found)
 {
   gp_stats_t *stats = gp_device_stats(device);
   gp_sums_t sums = {0};
@@ -229,15 +267,11 @@ static bool check_device(gp_engine_t *engine, gp_device_t *device, uint64_t *fou
   good &= gp_expect(
       device->closed_idle == sums.closed_idle, "closed_idle", device->closed_idle, sums.closed_idle);
   good &= check_forwarded(engine, device, &sums);
-  uint64_t accounted = sums.reserved + stats->passthrough_bytes.current + device->draining;
-  good &=
-      gp_expect(device->committed_bytes == accounted, "committed_bytes", device->committed_bytes, accounted);
-  good &= gp_expect(device->lowered || device->committed_bytes - device->draining <= device->limit,
-      "committed_bytes is over the limit", device->committed_bytes, device->limit);
+  good &= check_account(device, &sums, &found->users, &found->pages);
   good &= gp_expect(stats->cache_hits + stats->cache_misses == stats->allocation.allocated, "hits and misses",
       stats->cache_hits + stats->cache_misses, stats->allocation.allocated);
   good &= gp_expect(gp_releases_are_none(&device->releases), "releases in flight", 0, 0);
-  *found += sums.found;
+  found->blocks += sums.found;
   return good;
 }
 
@@ -272,10 +306,23 @@ static bool check_map(const gp_address_map_t *map, uint64_t blocks)
   return gp_expect(entries == blocks && map->live == blocks, "entries of the map", entries, blocks);
 }
 
+/* Each allocation that shares a page was counted once. */
+static bool check_pages(const gp_address_map_t *map, const gp_found_t *found)
+{
+  const gp_address_table_t *table = atomic_load(&map->table);
+  uint64_t users = 0;
+
+  for (size_t i = 0; table && i < table->capacity; i++)
+    if (atomic_load(&table->slots[i].key) > GP_ADDRESS_DELETED)
+      users += (uintptr_t)atomic_load(&table->slots[i].value);
+  return gp_expect(users == found->users, "allocations that share pages", users, found->users) &&
+         gp_expect(map->live == found->pages && map->promised == 0, "pages", map->live, found->pages);
+}
+
 bool gp_engine_check(gp_engine_t *engine)
 {
   bool good = check_covered(engine);
-  uint64_t found = 0;
+  gp_found_t found = {0};
 
   good &= check_suspensions(engine);
   for (int i = 0; i < GP_MAX_DEVICES; i++) {
@@ -286,5 +333,5 @@ bool gp_engine_check(gp_engine_t *engine)
     good &= check_device(engine, &engine->devices[i], &found);
     gp_lock_release(&engine->devices[i].lock);
   }
-  return check_map(&engine->blocks, found) && good;
+  return check_map(&engine->blocks, found.blocks) && check_pages(&engine->pages, &found) && good;
 }

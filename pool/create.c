@@ -89,6 +89,7 @@ gp_engine_t *gp_engine_create(
   gp_list_init(&engine->free_identities);
   gp_address_map_init(&engine->identities);
   gp_address_map_init(&engine->blocks);
+  gp_address_map_init(&engine->pages);
   gp_forwarded_table_init(&engine->forwarded);
   for (int i = 0; i < GP_MAX_DEVICES; i++) {
     gp_device_t *device = &engine->devices[i];
@@ -147,6 +148,7 @@ void gp_engine_destroy(gp_engine_t *engine)
   gp_forwarded_table_fini(&engine->forwarded);
   gp_stream_table_fini(engine);
   gp_address_map_fini(&engine->blocks);
+  gp_address_map_fini(&engine->pages);
   gp_block_slab_fini(engine);
   gp_assert_internal(gp_lock_is_free(&engine->contexts_lock));
   free(engine);

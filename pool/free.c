@@ -95,11 +95,11 @@ static int wait_as_driver(gp_engine_t *engine, gp_context_t *context, gp_block_t
   int code = ops->code_out_of_memory;
 
   if (gp_engine_enter_wait(engine)) {
-    if (gp_limit_reserve(engine, context, GP_BLOCK_GRANULE, GP_BLOCK_GRANULE, false)) {
+    if (gp_limit_reserve(engine, context, GP_BLOCK_GRANULE, GP_SUPPLY_PLAIN)) {
       code = gp_driver_wait_as_free(engine, &context->driver);
       if (code != ops->code_out_of_memory)
         gp_driver_note(engine, context, code);
-      gp_limit_cancel(context->device, GP_BLOCK_GRANULE);
+      gp_limit_cancel(engine, context->device, GP_BLOCK_GRANULE, GP_SUPPLY_PLAIN);
     }
     gp_engine_leave_wait(engine);
   }
@@ -286,10 +286,10 @@ static bool refused_by_driver(gp_engine_t *engine, gp_context_t *context, int *r
   gp_service_t service = gp_engine_service(engine);
 
   if ((service != GP_SERVICE_BESIDE && service != GP_SERVICE_SUSPENDED && service != GP_SERVICE_DEAD) ||
-      !gp_limit_reserve(engine, context, GP_BLOCK_GRANULE, GP_BLOCK_GRANULE, false))
+      !gp_limit_reserve(engine, context, GP_BLOCK_GRANULE, GP_SUPPLY_PLAIN))
     return false;
   int code = gp_driver_wait_as_free(engine, &context->driver);
-  gp_limit_cancel(context->device, GP_BLOCK_GRANULE);
+  gp_limit_cancel(engine, context->device, GP_BLOCK_GRANULE, GP_SUPPLY_PLAIN);
   if (code == 0 || code == engine->driver.ops->code_out_of_memory)
     return false;
   *ret_code = code;

@@ -31,7 +31,7 @@ static void unprepare(void *arg)
 {
   gp_growth_t *growth = arg;
 
-  gp_limit_cancel(growth->context->device, growth->size);
+  gp_limit_cancel(growth->engine, growth->context->device, growth->size, GP_SUPPLY_PLAIN);
   if (growth->block)
     gp_block_slab_give(growth->engine, growth->block);
   free(growth->segment);
@@ -73,7 +73,7 @@ static int grow_by(gp_growth_t *growth, uint64_t size, bool *by_limit, uint64_t 
   uint64_t address = 0;
   int code;
 
-  *by_limit = !gp_limit_reserve(engine, growth->context, size, size, false);
+  *by_limit = !gp_limit_reserve(engine, growth->context, size, GP_SUPPLY_PLAIN);
   if (*by_limit)
     return engine->driver.ops->code_out_of_memory;
   growth->size = size;
@@ -117,7 +117,7 @@ int gp_grow_ahead(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bo
   int code = engine->driver.ops->code_out_of_memory;
 
   gp_assert(!gp_holds_engine_lock());
-  *by_limit = !gp_limit_reserve(engine, context, bytes, bytes, false);
+  *by_limit = !gp_limit_reserve(engine, context, bytes, GP_SUPPLY_PLAIN);
   if (*by_limit)
     return code;
   prepare(&growth);

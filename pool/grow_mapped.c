@@ -310,7 +310,7 @@ static int attempt(gp_plan_t *plan, bool *by_limit, bool *ret_again, uint64_t *r
     give_up(plan);
     return out_of_memory;
   }
-  *by_limit = !gp_limit_reserve(engine, context, plan->made, plan->made, false);
+  *by_limit = !gp_limit_reserve(engine, context, plan->made, GP_SUPPLY_APART);
   if (*by_limit) {
     give_up(plan);
     return out_of_memory;
@@ -319,7 +319,7 @@ static int attempt(gp_plan_t *plan, bool *by_limit, bool *ret_again, uint64_t *r
   int code = gp_map_take_steps(engine, context, plan->steps, plan->step_count, plan->peers);
   if (code != 0) {
     give_up(plan);
-    gp_limit_cancel(context->device, plan->made);
+    gp_limit_cancel(engine, context->device, plan->made, GP_SUPPLY_APART);
     return code;
   }
   *ret_again = false;

@@ -4,6 +4,7 @@
 #include "pool/events.h"
 #include "pool/mode.h"
 #include "pool/reuse/stamps.h"
+#include "pool/space/account.h"
 #include "pool/space/segment.h"
 
 #define AMPLE 4 /* times what is asked for */
@@ -52,9 +53,9 @@ static void note_told(gp_engine_t *engine, gp_device_t *device, uint64_t free_by
   device->total = total_bytes;
   device->told_free = free_bytes;
   device->told_ns = gp_now(engine);
-  device->told_committed = device->committed_bytes - device->draining;
-  device->told_pools = pools->reserved > device->async_live ? pools->reserved - device->async_live : 0;
-  gp_pools_note_told(&device->pools, free_bytes, pools->idle, gp_device_others(device));
+  device->told_committed = gp_account_in_use(device);
+  device->told_pools = pools->reserved > device->pools.taken ? pools->reserved - device->pools.taken : 0;
+  gp_pools_note_told(&device->pools, free_bytes, pools->idle, gp_account_others(device));
   gp_event_facts(engine, device);
   gp_lock_release(&device->lock);
 }
@@ -90,10 +91,10 @@ static bool device_needs_total(const gp_engine_t *engine, gp_device_t *device)
   return unknown;
 }
 
-bool gp_limit_reserve(
-    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t growth, bool is_async)
+bool gp_limit_reserve(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_supply_t supply)
 {
   gp_device_t *device = context->device;
+  uint64_t growth = gp_account_growth(bytes, supply);
 
   gp_assert(!gp_holds_engine_lock());
   gp_event_first_use(engine);
@@ -101,53 +102,25 @@ bool gp_limit_reserve(
   if (device_needs_total(engine, device))
     gp_limit_resolve(engine, context);
   gp_device_take(device);
-  bool granted = growth <= gp_locked(device)->limit && device->committed_bytes <= device->limit - growth;
-  if (granted) {
-    if (is_async) {
-      device->committed_bytes += bytes;
-      gp_device_add_async(device, bytes);
-      device->uses_pools = true;
-    } else {
-      gp_device_commit(device, bytes);
-    }
-  }
+  bool granted = growth <= gp_locked(device)->limit && device->committed_bytes <= device->limit - growth &&
+                 gp_account_reserve(engine, device, bytes, supply);
   gp_lock_release(&device->lock);
   return granted;
 }
 
-void gp_limit_cancel(gp_device_t *device, uint64_t bytes)
+void gp_limit_cancel(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_supply_t supply)
 {
   gp_device_take(device);
-  gp_device_uncommit(device, bytes);
+  gp_account_cancel(engine, device, bytes, supply);
   gp_lock_release(&device->lock);
-}
-
-void gp_limit_cancel_async(gp_device_t *device, uint64_t bytes)
-{
-  gp_device_take(device);
-  gp_assert_internal(device->committed_bytes >= bytes);
-  device->committed_bytes -= bytes;
-  gp_device_drop_async(device, bytes);
-  gp_lock_release(&device->lock);
-}
-
-/*
- * The driver's pools of stream-ordered memory grow in pieces of this size, whatever is asked for, and no call
- * says whether what they hold idle would do. Close to a limit that refuses what might have fitted; a limit is
- * a promise.
- */
-#define ASYNC_GROWTH (32 * GP_MIB)
-
-uint64_t gp_limit_async_growth(uint64_t bytes)
-{
-  uint64_t growth = gp_round_up(bytes, ASYNC_GROWTH);
-  return growth ? growth : UINT64_MAX;
 }
 
 /*
  * Stream-ordered memory that the program has freed stays with the driver's pool until a synchronization, and
- * the pool may use larger pieces than were asked for. Under a limit the driver is therefore asked what its
- * pool holds, before anything is added; what that is beyond the sizes in use counts as draining.
+ * the pool grows by larger pieces than were asked for. Under a limit the driver is therefore asked what its
+ * pool holds, before anything is added; what that is beyond the sizes in use counts as draining. No call says
+ * whether what it holds idle would do: close to a limit that refuses what might have fitted; a limit is a
+ * promise.
  */
 void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
 {
@@ -158,6 +131,7 @@ void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
   gp_device_take(device);
   bool any = gp_locked(device)->limit != UINT64_MAX && engine->driver.ops->async_reserved &&
              (device->draining > 0 || device->async_live > 0 || device->unsettled);
+  uint64_t grown = device->pools_grown;
   gp_lock_release(&device->lock);
   if (!any || !gp_engine_enter(engine))
     return;
@@ -166,8 +140,10 @@ void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
   if (!told)
     return;
   gp_device_take(device);
-  uint64_t async_live = gp_locked(device)->async_live;
-  uint64_t draining = pools.reserved > async_live ? pools.reserved - async_live : 0;
+  uint64_t taken = gp_locked(device)->pools.taken - device->pools_asked; /* the rest counts as new */
+  uint64_t draining = pools.reserved > taken ? pools.reserved - taken : 0;
+  if (device->pools_grown != grown && draining < device->draining) /* the driver may not have told of it */
+    draining = device->draining;
   gp_assert_internal(device->committed_bytes >= device->draining);
   device->committed_bytes += draining - device->draining;
   device->draining = draining;
@@ -184,9 +160,9 @@ bool gp_limit_fits_pools(gp_engine_t *engine, gp_context_t *context, uint64_t by
 
   gp_assert(!gp_holds_engine_lock());
   gp_device_take(device);
-  uint64_t room = gp_pools_room(&device->pools, gp_device_others(device));
-  bool is_ample =
-      gp_now(engine) - device->told_ns < GP_TOLD_FREE_NS && room / AMPLE >= gp_limit_async_growth(bytes);
+  uint64_t room = gp_pools_room(&device->pools, gp_account_others(device));
+  bool is_ample = gp_now(engine) - device->told_ns < GP_TOLD_FREE_NS &&
+                  room / AMPLE >= gp_account_growth(bytes, GP_SUPPLY_POOLS);
   bool may_fit = device->told_ns == 0 || room >= needed;
   gp_lock_release(&device->lock);
   if (is_ample)
@@ -213,7 +189,7 @@ uint64_t gp_limit_set(gp_engine_t *engine, gp_device_t *device, const gp_amount_
     device->draining = 0;
   }
   device->unsettled = device->limit != UINT64_MAX && device->uses_pools;
-  uint64_t committed = device->committed_bytes - device->draining;
+  uint64_t committed = gp_account_in_use(device);
   uint64_t excess = committed > device->limit ? committed - device->limit : 0;
   device->lowered = excess > 0;
   gp_event_facts(engine, device);
@@ -260,7 +236,7 @@ static gp_pool_bytes_t pools_of(gp_engine_t *engine, gp_context_t *context)
 
   gp_device_take(device);
   bool uses_pools = gp_locked(device)->uses_pools;
-  gp_pool_bytes_t last = {device->told_pools + device->async_live, device->pools.idle};
+  gp_pool_bytes_t last = {device->told_pools + device->pools.taken, device->pools.idle};
   gp_lock_release(&device->lock);
   if (!uses_pools || !gp_engine_enter(engine))
     return last;

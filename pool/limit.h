@@ -3,25 +3,22 @@
  * driver is asked, so that the limit is never exceeded, not even for a moment.
  *
  * The caller of these holds no lock unless a comment says otherwise. Sizes in bytes. Uses: driver_calls.h,
- * events.h, mode.h, space/segment.h.
+ * events.h, mode.h, space/account.h, space/segment.h.
  */
 #ifndef GP_POOL_LIMIT_H
 #define GP_POOL_LIMIT_H
 
+#include "pool/space/account.h"
 #include "pool/state.h"
 
 /*
- * Counts bytes that are about to be committed; false: the limit refuses, because the device's memory may grow
- * by `growth`, which is bytes or more. is_async: memory of the driver's own pools. cancel takes the bytes
- * back. Never waits: what another thread is giving back just now counts as committed still.
+ * Counts the most that the device may give for bytes that the driver is about to be asked for
+ * (space/account.h), so that the account's cancel or adopt has to follow; false: the limit refuses, or the
+ * host has no memory. cancel takes the bytes back. Never waits: what another thread is giving back just now
+ * counts still.
  */
-bool gp_limit_reserve(
-    gp_engine_t *engine, gp_context_t *context, uint64_t bytes, uint64_t growth, bool is_async);
-void gp_limit_cancel(gp_device_t *device, uint64_t bytes);
-void gp_limit_cancel_async(gp_device_t *device, uint64_t bytes);
-
-/* Bytes by which the device's memory may grow for so many of the driver's own pools; UINT64_MAX: overflow. */
-uint64_t gp_limit_async_growth(uint64_t bytes);
+bool gp_limit_reserve(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_supply_t supply);
+void gp_limit_cancel(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_supply_t supply);
 
 /* Asks the driver for the device's figures and remembers them with what was committed then; false: it gave
  * none. */

@@ -46,9 +46,9 @@ static uint64_t reserve(gp_engine_t *engine, gp_context_t *context, uint64_t byt
     return 0;
   gp_assert(address % GP_CHUNK_STEP == 0);
   int code = ops->code_out_of_memory;
-  if (gp_limit_reserve(engine, context, GP_CHUNK_STEP, GP_CHUNK_STEP, false)) {
+  if (gp_limit_reserve(engine, context, GP_CHUNK_STEP, GP_SUPPLY_APART)) {
     code = try_mapping(engine, context, address);
-    gp_limit_cancel(context->device, GP_CHUNK_STEP);
+    gp_limit_cancel(engine, context->device, GP_CHUNK_STEP, GP_SUPPLY_APART);
   }
   if (code == 0)
     return address;

@@ -30,6 +30,7 @@
 #include "pool/reclaim.h"
 #include "pool/release.h"
 #include "pool/reuse/drain.h"
+#include "pool/space/account.h"
 #include "pool/space/block.h"
 #include "pool/wait.h"
 
@@ -85,6 +86,7 @@ static uint64_t missing_bytes(gp_engine_t *engine, gp_context_t *context, uint64
   uint64_t total_bytes;
 
   if (by_limit) {
+    bytes = gp_account_growth(bytes, GP_SUPPLY_PLAIN); /* whole pages */
     gp_device_take(device);
     free_bytes =
         gp_locked(device)->committed_bytes < device->limit ? device->limit - device->committed_bytes : 0;
@@ -197,7 +199,9 @@ bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t byt
   gp_device_take(device);
   uint64_t reclaimable =
       gp_device_stats(device)->cached_bytes.current + gp_device_stats(device)->deferred_bytes.current;
-  uint64_t kept = device->committed_bytes - reclaimable - device->draining;
+  uint64_t in_use = gp_account_in_use(device);
+  uint64_t may_go = reclaimable + gp_account_slack(device);
+  uint64_t kept = in_use > may_go ? in_use - may_go : 0;
   bool is_changing = !gp_releases_are_none(&device->releases); /* another thread is giving memory back */
   bool hopeless = bytes > free_bytes + reclaimable + async_bytes ||
                   (device->limit != UINT64_MAX && (kept > device->limit || bytes > device->limit - kept));
@@ -371,6 +375,16 @@ static void largest_groups(gp_groups_t *all, gp_oom_owner_t *owners)
   }
 }
 
+/* What is counted beyond the sizes that statistics have. The caller holds the device's lock. */
+static uint64_t page_rest(const gp_device_t *device)
+{
+  const gp_stats_t *stats = gp_device_stats(device);
+  uint64_t known = stats->reserved_bytes.current + stats->passthrough_bytes.current;
+  uint64_t counted = gp_account_in_use(device);
+
+  return counted > known ? counted - known : 0;
+}
+
 void gp_oom_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, bool by_limit,
     uint64_t largest_free, const gp_room_t *room)
 {
@@ -400,6 +414,8 @@ void gp_oom_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, b
   oom.cached = gp_device_stats(device)->cached_bytes.current;
   gp_oom_count_pieces(device, &oom);
   oom.passthrough = gp_device_stats(device)->passthrough_bytes.current;
+  if (oom.counted > 0) /* and what pages have beyond the sizes above */
+    oom.counted += page_rest(device);
   oom.limit = device->limit == UINT64_MAX ? 0 : device->limit;
   gp_device_stats(device)->num_ooms++;
   GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, owner)

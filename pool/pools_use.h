@@ -28,7 +28,7 @@ typedef struct gp_pools_use {
 /* What the driver's pools may take of the device for so many bytes: from half a page on whole ones. */
 static inline uint64_t gp_pools_taken(uint64_t bytes)
 {
-  uint64_t taken = bytes >= GP_DRIVER_PAGE / 2 ? gp_round_up(bytes, GP_DRIVER_PAGE) : bytes;
+  uint64_t taken = gp_round_up(bytes, bytes >= GP_DRIVER_PAGE / 2 ? GP_DRIVER_PAGE : GP_BLOCK_GRANULE);
   return taken >= bytes ? taken : bytes;
 }
 

@@ -138,11 +138,11 @@ static int obtain_whole(gp_engine_t *engine, gp_context_t *context, const gp_fit
   uint64_t address = 0;
   gp_block_t *block;
 
-  *by_limit = !gp_limit_reserve(engine, context, fit->fresh, fit->fresh, false);
+  *by_limit = !gp_limit_reserve(engine, context, fit->fresh, GP_SUPPLY_PLAIN);
   if (*by_limit)
     return out_of_memory;
   if (!prepare(engine, context, fit->class_bytes, &block)) {
-    gp_limit_cancel(context->device, fit->fresh);
+    gp_limit_cancel(engine, context->device, fit->fresh, GP_SUPPLY_PLAIN);
     return out_of_memory;
   }
   uint64_t start_ns = gp_now(engine);
@@ -152,7 +152,7 @@ static int obtain_whole(gp_engine_t *engine, gp_context_t *context, const gp_fit
     return 0;
   }
   unprepare(engine, context, block);
-  gp_limit_cancel(context->device, fit->fresh);
+  gp_limit_cancel(engine, context->device, fit->fresh, GP_SUPPLY_PLAIN);
   return code;
 }
 

@@ -275,8 +275,9 @@ typedef struct gp_prewarm {
 
 /*
  * One device. Invariants, under lock, as gp_device_take has it (beside stripes the statistics lack what their
- * tallies have): committed_bytes is the bytes of all blocks, forwarded allocations, what
- * drains and reservations in flight, and committed_bytes less draining <= limit unless lowered;
+ * tallies have): committed_bytes is what the driver takes of the device for all blocks and forwarded
+ * allocations (space/account.h), what drains and reservations in flight, and committed_bytes less draining <=
+ * limit unless lowered;
  * stats.reserved_bytes is the sum of block sizes, stats.cached_bytes of the idle ones, stats.deferred_bytes
  * of RETAINED and DEFERRED ones, stats.allocated_bytes of LIVE ones, stats.active_bytes of LIVE, RETAINED and
  * DEFERRED ones; idle holds the idle blocks, oldest first; releases holds what is on its way to the driver.
@@ -293,10 +294,14 @@ struct gp_device {
   uint64_t committed_bytes;
   uint64_t draining;
   uint64_t async_live;
-  uint64_t page_rest;   /* what whole pages take beyond what is counted, but for the driver's pools */
-  gp_pools_use_t pools; /* the driver's own */
-  bool uses_pools;      /* the program has ever had memory of the driver's own pools */
-  uint64_t limit;       /* UINT64_MAX: none */
+  uint64_t growing;      /* what the driver's pools may grow by in calls in flight, beyond ... */
+  uint64_t pools_asked;  /* ... what is asked for; part of pools.taken */
+  uint64_t pools_grown;  /* how often they may have */
+  uint64_t shared_pages; /* pages of the driver that small allocations share, and ... */
+  uint64_t shared_bytes; /* ... the bytes of these */
+  gp_pools_use_t pools;  /* the driver's own */
+  bool uses_pools;       /* the program has ever had memory of the driver's own pools */
+  uint64_t limit;        /* UINT64_MAX: none */
   bool lowered; /* when the limit was set, more was committed: it may be above until enough was freed */
   atomic_bool is_striped;      /* changes with the lock held: some memory may be a stripe's, see stripes.h */
   gp_stripes_t *stripes;       /* NULL: it never was */
@@ -422,6 +427,7 @@ struct gp_engine {
   _Atomic uint64_t streams_got_through; /* how often one that had work had none when it was asked again */
 
   gp_address_map_t blocks;
+  gp_address_map_t pages; /* that small allocations share, see space/account.c */
   gp_forwarded_table_t forwarded;
 
   /* Stream-ordered memory */
@@ -560,7 +566,7 @@ static inline bool gp_device_keeps_memory(gp_device_t *device)
 static inline bool gp_device_is_over_limit(const gp_device_t *device)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  return device->lowered && device->committed_bytes - device->draining > device->limit;
+  return device->lowered && device->committed_bytes - device->draining - device->growing > device->limit;
 }
 
 /*
@@ -580,67 +586,6 @@ static inline uint64_t gp_device_time(gp_device_t *device, uint64_t now_ns)
 static inline bool gp_holds_engine_lock(void)
 {
   return gp_locks_held() >> GP_RANK_CONTEXTS != 0;
-}
-
-/* What the program and the pool hold of the driver's pools. The caller holds the device's lock. */
-static inline void gp_device_add_async(gp_device_t *device, uint64_t bytes)
-{
-  gp_assert_internal(gp_lock_is_held(&device->lock));
-  device->async_live += bytes;
-  gp_pools_take(&device->pools, bytes);
-}
-
-static inline void gp_device_drop_async(gp_device_t *device, uint64_t bytes)
-{
-  gp_assert_internal(gp_lock_is_held(&device->lock) && device->async_live >= bytes);
-  device->async_live -= bytes;
-  gp_pools_drop(&device->pools, bytes);
-}
-
-/* The program has memory of a pool still which is gone: it stays committed, as memory without a pool. */
-static inline void gp_device_detach_async(gp_device_t *device, uint64_t bytes)
-{
-  gp_device_drop_async(device, bytes);
-  device->page_rest += gp_page_rest(bytes);
-}
-
-/* Bytes that the driver has given, but not from its pools. The caller holds the device's lock. */
-static inline uint64_t gp_device_others(const gp_device_t *device)
-{
-  gp_assert_internal(gp_lock_is_held(&device->lock));
-  gp_assert_internal(device->committed_bytes >= device->draining + device->async_live);
-  return device->committed_bytes - device->draining - device->async_live + device->page_rest;
-}
-
-/* Counts such bytes, and takes them back. The caller holds the device's lock. */
-static inline void gp_device_commit(gp_device_t *device, uint64_t bytes)
-{
-  gp_assert_internal(gp_lock_is_held(&device->lock));
-  device->committed_bytes += bytes;
-  device->page_rest += gp_page_rest(bytes);
-}
-
-static inline void gp_device_uncommit(gp_device_t *device, uint64_t bytes)
-{
-  gp_assert_internal(gp_lock_is_held(&device->lock));
-  gp_assert_internal(device->committed_bytes >= bytes && device->page_rest >= gp_page_rest(bytes));
-  device->committed_bytes -= bytes;
-  device->page_rest -= gp_page_rest(bytes);
-}
-
-/*
- * The driver's pools have memory back that was counted as stream-ordered, and may hold it still: under a
- * limit it counts until the driver says that it is gone. The caller holds the device's lock.
- */
-static inline void gp_device_uncommit_ordered(const gp_engine_t *engine, gp_device_t *device, uint64_t bytes)
-{
-  gp_device_drop_async(device, bytes);
-  if (device->limit != UINT64_MAX && engine->driver.ops->async_reserved) {
-    device->draining += bytes;
-  } else {
-    gp_assert_internal(device->committed_bytes >= bytes);
-    device->committed_bytes -= bytes;
-  }
 }
 
 static inline gp_block_t *gp_block_of_cut(gp_cut_entry_t *entry)

@@ -16,6 +16,12 @@ static gp_context_t *context_of(gp_engine_t *engine, const gp_forward_call_t *ca
   return gp_engine_device_context(engine, call->device);
 }
 
+/* What the limit counts. */
+static uint64_t counted(const gp_forward_call_t *call)
+{
+  return call->counted ? call->counted : call->bytes;
+}
+
 bool gp_forward_begin(gp_forward_call_t *call)
 {
   gp_engine_t *engine = gp_library_engine();
@@ -25,7 +31,7 @@ bool gp_forward_begin(gp_forward_call_t *call)
   call->context = engine && call->bytes > 0 ? context_of(engine, call) : NULL;
   if (!call->context)
     return true;
-  if (!gp_engine_forwarded_reserve(engine, call->context, call->bytes, call->kind))
+  if (!gp_engine_forwarded_reserve(engine, call->context, counted(call), call->kind))
     return false;
   call->is_suspended = gp_engine_is_suspended(engine);
   call->start_ns = gp_clock_now_ns();
@@ -37,7 +43,7 @@ void gp_forward_undo(void *arg)
 {
   const gp_forward_call_t *call = arg;
   if (call->context)
-    gp_engine_forwarded_cancel(call->engine, call->context, call->bytes, call->kind);
+    gp_engine_forwarded_cancel(call->engine, call->context, counted(call), call->kind);
 }
 
 /* Memory of the host is in no limit: one more try, after idle memory of the device has gone back. */
@@ -72,6 +78,7 @@ void gp_forward_end(gp_forward_call_t *call, CUresult result, const void *place)
   gp_forwarded_t memory = {
       .key = call->key,
       .pool = call->pool,
+      .counted = call->counted,
       .kind = call->kind,
       .stream = (uint64_t)(uintptr_t)call->stream,
       .has_stream = call->has_stream,
@@ -82,12 +89,12 @@ void gp_forward_end(gp_forward_call_t *call, CUresult result, const void *place)
     return;
   gp_engine_note_result(call->engine, (int)result);
   if (result != CUDA_SUCCESS) {
-    gp_engine_forwarded_cancel(call->engine, call->context, call->bytes, call->kind);
+    gp_engine_forwarded_cancel(call->engine, call->context, counted(call), call->kind);
     return;
   }
   memory.size = bytes_got(call);
   if (memory.size < call->bytes)
-    gp_engine_forwarded_shrink(call->context, call->bytes, memory.size);
+    gp_engine_forwarded_shrink(call->context, call->bytes, memory.size, call->kind);
   memcpy(&memory.address, place, sizeof(memory.address));
   gp_engine_forwarded_commit(call->engine, call->context, &memory, gp_clock_now_ns() - call->start_ns);
   call->is_counted = true;

@@ -18,8 +18,9 @@
 /* One allocation. */
 typedef struct gp_forward_call {
   /* From the hook. */
-  uint64_t bytes; /* at most; 0: nothing to count, and arguments that are the driver's to refuse */
-  uint64_t key;   /* see gp_forwarded_t */
+  uint64_t bytes;   /* at most; 0: nothing to count, and arguments that are the driver's to refuse */
+  uint64_t counted; /* of several allocations: what the limit counts for all of them; 0: bytes */
+  uint64_t key;     /* see gp_forwarded_t */
   uint64_t pool;
   gp_forwarded_kind_t kind;
   int device; /* where the memory is, GP_CURRENT_DEVICE: that of the current context */

@@ -15,6 +15,7 @@
 #include "interpose/hooks/forward.h"
 #include "interpose/routes/real.h"
 #include "interpose/sight/work.h"
+#include "pool/pools_use.h"
 #include "pool/space/address_map.h"
 #include "pool/util/assert.h"
 
@@ -23,8 +24,9 @@
  * owns the records. Most programs have none, and pay one load at each launch.
  */
 typedef struct need {
-  uint64_t bytes;
-  int device; /* of the first allocation node; nodes on several devices are counted there */
+  uint64_t bytes;   /* as asked */
+  uint64_t counted; /* each of them as it counts against the limit */
+  int device;       /* of the first allocation node; nodes on several devices are counted there */
 } need_t;
 
 static gp_address_map_t needs = GP_ADDRESS_MAP_INIT;
@@ -32,16 +34,15 @@ static atomic_size_t need_count;
 
 #define MAX_DEPTH 16 /* of graphs in graphs */
 
-/* Bytes of all allocation nodes of a graph and of the graphs in it. Nodes that the driver does not describe
+/* Adds all allocation nodes of a graph and of the graphs in it. Nodes that the driver does not describe
  * count nothing. */
-static uint64_t bytes_of_graph(CUgraph graph, int depth, int *device)
+static void add_graph(CUgraph graph, int depth, need_t *need)
 {
   size_t count = 0;
-  uint64_t bytes = 0;
 
   if (!GP_REAL(cuGraphMemAllocNodeGetParams) || depth > MAX_DEPTH ||
       GP_REAL_CALL(cuGraphGetNodes, graph, NULL, &count) != CUDA_SUCCESS || count == 0)
-    return 0;
+    return;
   CUgraphNode *nodes = malloc(count * sizeof(CUgraphNode));
   if (!nodes || GP_REAL_CALL(cuGraphGetNodes, graph, nodes, &count) != CUDA_SUCCESS)
     count = 0;
@@ -53,16 +54,17 @@ static uint64_t bytes_of_graph(CUgraph graph, int depth, int *device)
       continue;
     if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
         GP_REAL(cuGraphMemAllocNodeGetParams)(nodes[i], &parameters) == CUDA_SUCCESS) {
-      bytes += parameters.bytesize;
-      if (*device == GP_CURRENT_DEVICE && parameters.poolProps.location.type == CU_MEM_LOCATION_TYPE_DEVICE)
-        *device = parameters.poolProps.location.id;
+      need->bytes += parameters.bytesize;
+      need->counted += gp_pools_taken(parameters.bytesize);
+      if (need->device == GP_CURRENT_DEVICE &&
+          parameters.poolProps.location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+        need->device = parameters.poolProps.location.id;
     } else if (type == CU_GRAPH_NODE_TYPE_GRAPH &&
                GP_REAL_CALL(cuGraphChildGraphNodeGetGraph, nodes[i], &child) == CUDA_SUCCESS) {
-      bytes += bytes_of_graph(child, depth + 1, device);
+      add_graph(child, depth + 1, need);
     }
   }
   free(nodes);
-  return bytes;
 }
 
 /* Files it. Without host memory for it the graph counts nothing. */
@@ -76,13 +78,13 @@ static void file_need(CUgraphExec exec, need_t *need)
 
 static void note_instantiated(CUgraphExec exec, CUgraph graph)
 {
-  int device = GP_CURRENT_DEVICE;
-  uint64_t bytes = bytes_of_graph(graph, 0, &device);
-  need_t *need = bytes > 0 ? malloc(sizeof(*need)) : NULL;
+  need_t all = {.device = GP_CURRENT_DEVICE};
 
+  add_graph(graph, 0, &all);
+  need_t *need = all.bytes > 0 ? malloc(sizeof(*need)) : NULL;
   if (!need)
     return;
-  *need = (need_t){bytes, device};
+  *need = all;
   file_need(exec, need);
 }
 
@@ -161,7 +163,8 @@ static CUresult launch(gp_function_t symbol, CUgraphExec exec, CUstream stream, 
   if (!need)
     return note_and_launch(symbol, exec, stream, per_thread);
   gp_assert(need->bytes > 0);
-  gp_forward_call_t call = {.bytes = need->bytes, .kind = GP_FORWARDED_GRAPH, .device = need->device};
+  gp_forward_call_t call = {
+      .bytes = need->bytes, .counted = need->counted, .kind = GP_FORWARDED_GRAPH, .device = need->device};
   GP_FORWARD_ALLOC(result, &call, &exec, note_and_launch(symbol, exec, stream, per_thread));
   if (call.is_counted)
     free(need);

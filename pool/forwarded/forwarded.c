@@ -17,20 +17,14 @@ typedef struct gp_reservation {
   gp_engine_t *engine;
   gp_context_t *context;
   uint64_t bytes;
-  uint64_t growth;
-  bool is_pooled;
+  gp_supply_t supply;
 } gp_reservation_t;
-
-static uint64_t growth_of(uint64_t bytes, gp_forwarded_kind_t kind)
-{
-  return gp_forwarded_is_driver_pooled(kind) ? gp_limit_async_growth(bytes) : bytes;
-}
 
 static int attempt_reserve(void *arg, bool *by_limit)
 {
   gp_reservation_t *reservation = arg;
-  *by_limit = !gp_limit_reserve(reservation->engine, reservation->context, reservation->bytes,
-      reservation->growth, reservation->is_pooled);
+  *by_limit =
+      !gp_limit_reserve(reservation->engine, reservation->context, reservation->bytes, reservation->supply);
   return *by_limit ? reservation->engine->driver.ops->code_out_of_memory : 0;
 }
 
@@ -54,7 +48,7 @@ static bool make_pools_fit(gp_reservation_t *reservation, gp_room_t *room)
   gp_context_t *context = reservation->context;
   bool by_limit = false;
 
-  if (!reservation->is_pooled || !gp_device_keeps_memory(context->device) ||
+  if (reservation->supply != GP_SUPPLY_POOLS || !gp_device_keeps_memory(context->device) ||
       attempt_fit(reservation, &by_limit) == 0 || gp_oom_is_hopeless(engine, context, reservation->bytes))
     return true;
   if (gp_engine_is_suspended(engine)) /* no step could be taken */
@@ -68,11 +62,11 @@ bool gp_engine_forwarded_reserve(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_forwarded_kind_t kind)
 {
   gp_device_t *device = context->device;
-  gp_reservation_t reservation = {
-      engine, context, bytes, growth_of(bytes, kind), gp_forwarded_is_driver_pooled(kind)};
+  gp_reservation_t reservation = {engine, context, bytes, gp_forwarded_supply(kind)};
+  uint64_t growth = gp_account_growth(bytes, reservation.supply);
   bool by_limit = true;
   gp_room_t in_pools = {.next_step = 0};
-  gp_room_t in_limit = {.counted = reservation.growth};
+  gp_room_t in_limit = {.counted = growth};
 
   /* From a pool of its own the driver serves as quickly as ours does. */
   gp_find_origin(engine, gp_forwarded_is_driver_pooled(kind) ? GP_OCCASION_ALLOC : GP_OCCASION_DRIVER, bytes);
@@ -86,11 +80,10 @@ bool gp_engine_forwarded_reserve(
     gp_oom_report(engine, context, bytes, false, largest_free, &in_pools);
     return false;
   }
-  if (!gp_engine_refuses(engine) &&
-      gp_limit_reserve(engine, context, bytes, reservation.growth, reservation.is_pooled))
+  if (!gp_engine_refuses(engine) && gp_limit_reserve(engine, context, bytes, reservation.supply))
     return true;
-  if (!gp_engine_refuses(engine) && gp_oom_make_room(engine, context, reservation.growth, attempt_reserve,
-                                        &reservation, &by_limit, &in_limit) == 0)
+  if (!gp_engine_refuses(engine) &&
+      gp_oom_make_room(engine, context, growth, attempt_reserve, &reservation, &by_limit, &in_limit) == 0)
     return true;
   gp_oom_report(engine, context, bytes, true, largest_free, &in_limit);
   return false;
@@ -115,24 +108,18 @@ bool gp_engine_forwarded_retry(
 void gp_engine_forwarded_cancel(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_forwarded_kind_t kind)
 {
-  gp_device_t *device = context->device;
-
-  if (gp_forwarded_is_host(kind))
-    return;
-  if (gp_forwarded_is_driver_pooled(kind))
-    gp_limit_cancel_async(device, bytes);
-  else
-    gp_limit_cancel(device, bytes);
+  if (!gp_forwarded_is_host(kind))
+    gp_limit_cancel(engine, context->device, bytes, gp_forwarded_supply(kind));
 }
 
-void gp_engine_forwarded_shrink(gp_context_t *context, uint64_t reserved, uint64_t used)
+void gp_engine_forwarded_shrink(
+    gp_context_t *context, uint64_t reserved, uint64_t used, gp_forwarded_kind_t kind)
 {
   gp_device_t *device = context->device;
 
   gp_assert(used <= reserved);
   gp_device_take(device);
-  gp_device_uncommit(device, reserved);
-  gp_device_commit(device, used);
+  gp_account_shrink(device, reserved, used, gp_forwarded_supply(kind));
   gp_lock_release(&device->lock);
 }
 
@@ -150,6 +137,7 @@ void gp_engine_forwarded_commit(
   gp_forwarded_t own = *memory;
 
   own.key = memory->key ? memory->key : memory->address;
+  own.counted = memory->counted ? memory->counted : memory->size;
   own.device = device->ordinal;
   own.context = ends_with_context(memory->kind) && context->driver.handle ? context : NULL;
   own.is_detached = false;
@@ -158,6 +146,8 @@ void gp_engine_forwarded_commit(
   gp_device_take(device);
   gp_device_await_release(device, own.key, 1);
   own.block_id = gp_next_block_id(engine);
+  if (!gp_forwarded_is_host(own.kind))
+    gp_account_adopt(engine, device, own.address, own.counted, gp_forwarded_supply(own.kind));
   gp_gauge_add(gp_forwarded_is_host(own.kind) ? &gp_device_stats(device)->pinned_host_bytes
                                               : &gp_device_stats(device)->passthrough_bytes,
       own.size);
@@ -212,7 +202,7 @@ void gp_engine_mempool_gone(gp_engine_t *engine, uint64_t pool)
   while (gp_forwarded_table_detach_next(&engine->forwarded, pool, &ordinal, &size)) {
     gp_device_t *device = &engine->devices[ordinal];
     gp_device_take(device);
-    gp_device_detach_async(device, size);
+    gp_account_detach(device, size);
     gp_lock_release(&device->lock);
   }
 }

@@ -25,9 +25,10 @@ void gp_engine_forwarded_cancel(
     gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_forwarded_kind_t kind);
 
 /* The driver needed only `used` of what was reserved; not for memory of the driver's own pools. */
-void gp_engine_forwarded_shrink(gp_context_t *context, uint64_t reserved, uint64_t used);
+void gp_engine_forwarded_shrink(
+    gp_context_t *context, uint64_t reserved, uint64_t used, gp_forwarded_kind_t kind);
 
-/* memory is copied. Its size is what was reserved, or what that was shrunk to. */
+/* memory is copied. Its size, or `counted`, is what was reserved, or what that was shrunk to. */
 void gp_engine_forwarded_commit(
     gp_engine_t *engine, gp_context_t *context, const gp_forwarded_t *memory, uint64_t duration_ns);
 

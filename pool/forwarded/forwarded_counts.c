@@ -8,6 +8,13 @@ bool gp_forwarded_is_driver_pooled(gp_forwarded_kind_t kind)
   return kind == GP_FORWARDED_ASYNC || kind == GP_FORWARDED_MEMPOOL || kind == GP_FORWARDED_GRAPH;
 }
 
+gp_supply_t gp_forwarded_supply(gp_forwarded_kind_t kind)
+{
+  if (gp_forwarded_is_driver_pooled(kind))
+    return GP_SUPPLY_POOLS;
+  return kind == GP_FORWARDED_PITCH || kind == GP_FORWARDED_CAPTURE ? GP_SUPPLY_PLAIN : GP_SUPPLY_APART;
+}
+
 static bool is_in_pool(const gp_forwarded_t *memory)
 {
   return gp_forwarded_is_driver_pooled(memory->kind) && !memory->is_detached;
@@ -21,12 +28,12 @@ void gp_forwarded_uncount(
     gp_gauge_sub(&gp_device_stats(device)->pinned_host_bytes, memory->size);
   } else {
     gp_gauge_sub(&gp_device_stats(device)->passthrough_bytes, memory->size);
-    if (is_in_pool(memory)) {
-      gp_device_uncommit_ordered(engine, device, memory->size);
-      gp_pools_note_pending(&device->pools, memory->size, atomic_load(&engine->epoch), gp_covered(engine));
-    } else {
-      gp_device_uncommit(device, memory->size);
-    }
+    if (memory->is_detached)
+      gp_account_drop_detached(device, memory->counted);
+    else
+      gp_account_drop(engine, device, memory->address, memory->counted, gp_forwarded_supply(memory->kind));
+    if (is_in_pool(memory))
+      gp_pools_note_pending(&device->pools, memory->counted, atomic_load(&engine->epoch), gp_covered(engine));
   }
   gp_event_forwarded(engine, memory, GP_ACTION_FORWARDED_FREE, time_ns, duration_ns);
 }
@@ -39,12 +46,17 @@ static void add(void *arg, const gp_forwarded_t *memory)
     sums->on_host += memory->size;
     return;
   }
+  gp_supply_t supply = gp_forwarded_supply(memory->kind);
   sums->on_device += memory->size;
   if (is_in_pool(memory)) {
-    sums->in_pools += memory->size;
-    sums->pools_taken += gp_pools_taken(memory->size);
+    sums->in_pools += memory->counted;
+    sums->pools_taken += gp_pools_taken(memory->counted);
+  } else if (supply == GP_SUPPLY_PLAIN && memory->counted <= GP_DRIVER_SHARED_MAX) {
+    sums->shared++;
+    sums->shared_bytes += memory->counted;
   } else {
-    sums->page_rest += gp_page_rest(memory->size);
+    sums->taken +=
+        memory->is_detached ? gp_pools_taken(memory->counted) : gp_account_growth(memory->counted, supply);
   }
 }
 

@@ -5,10 +5,14 @@
 #ifndef GP_POOL_FORWARDED_FORWARDED_COUNTS_H
 #define GP_POOL_FORWARDED_FORWARDED_COUNTS_H
 
+#include "pool/space/account.h"
 #include "pool/state.h"
 
 /* In one of the driver's own pools, which can be asked what they hold beyond what is in use. */
 bool gp_forwarded_is_driver_pooled(gp_forwarded_kind_t kind);
+
+/* Not of memory of the host. */
+gp_supply_t gp_forwarded_supply(gp_forwarded_kind_t kind);
 
 /* Takes an allocation out of the sums, with its event. The caller holds the device's lock. */
 void gp_forwarded_uncount(
@@ -20,10 +24,10 @@ void gp_forwarded_keep(gp_engine_t *engine, gp_forwarded_t *memory);
 /* The context has ended, and what the driver frees with it. The caller holds no lock. */
 void gp_forwarded_context_lost(gp_engine_t *engine, const gp_context_t *context);
 
-/* What the records of a device say. Bytes; in_pools, pools_taken and page_rest are what gp_device_t has of
- * async_live, pools.taken and page_rest. */
+/* What the records of a device say. Bytes; in_pools and pools_taken are of async_live and pools.taken of
+ * gp_device_t, shared_bytes, in `shared` allocations, of its shared_bytes, taken is what else is counted. */
 typedef struct gp_forwarded_sums {
-  uint64_t on_host, on_device, in_pools, pools_taken, page_rest;
+  uint64_t on_host, on_device, in_pools, pools_taken, shared, shared_bytes, taken;
 } gp_forwarded_sums_t;
 
 void gp_forwarded_sum(gp_engine_t *engine, int device, gp_forwarded_sums_t *ret_sums);

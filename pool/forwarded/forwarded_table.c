@@ -125,7 +125,7 @@ bool gp_forwarded_table_detach_next(
   if (record) {
     record->is_detached = true;
     *ret_device = record->device;
-    *ret_size = record->size;
+    *ret_size = record->counted;
   }
   gp_lock_release(&table->lock);
   return record != NULL;

@@ -34,6 +34,7 @@ typedef struct gp_forwarded {
   uint64_t key;
   uint64_t address;
   uint64_t size;
+  uint64_t counted;         /* what was reserved for it, or shrunk to; 0 in a commit stands for the size */
   uint64_t block_id;        /* given by commit */
   uint32_t observer_cookie; /* the observer's, set by commit */
   uint32_t origin;          /* as the observer told, asked by commit */
@@ -76,8 +77,8 @@ bool gp_forwarded_table_remove(
 bool gp_forwarded_table_remove_of_context(
     gp_forwarded_table_t *table, const gp_context_t *context, gp_forwarded_t *ret_memory);
 
-/* Marks one allocation of a driver's pool as detached, and says which device and how large; false: no more.
- */
+/* Marks one allocation of a driver's pool as detached, and says which device and what is counted for it;
+ * false: no more. */
 bool gp_forwarded_table_detach_next(
     gp_forwarded_table_t *table, uint64_t pool, int *ret_device, uint64_t *ret_size);
 

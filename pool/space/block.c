@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "pool/events.h"
+#include "pool/space/account.h"
 #include "pool/space/block_slab.h"
 #include "pool/space/chunks.h"
 #include "pool/space/mapped.h"
@@ -31,6 +32,12 @@ void gp_block_unprepare(gp_context_t *context, gp_block_t *block)
   block->bin = NULL;
 }
 
+/* Of a block that is a driver allocation by itself, or all of a segment. */
+static gp_supply_t supply_of(const gp_block_t *block)
+{
+  return block->context->is_ordered ? GP_SUPPLY_POOLS : GP_SUPPLY_PLAIN;
+}
+
 void gp_block_adopt(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns, uint64_t duration_ns)
 {
   gp_stats_t *stats = stats_of(block);
@@ -45,6 +52,7 @@ void gp_block_adopt(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns, ui
   gp_gauge_add(&stats->reserved_bytes, block->size);
   if (block->context->is_ordered)
     block->context->device->ordered_bytes += block->size;
+  gp_account_adopt(engine, block->context->device, block->address, block->size, supply_of(block));
   stats->driver_allocs++;
   gp_event_block(engine, block, GP_ACTION_SEGMENT_ALLOC, GP_DETAIL_NONE, time_ns, duration_ns, false);
   gp_event_facts(engine, block->context->device);
@@ -201,12 +209,9 @@ void gp_block_forget(
   gp_event_block(engine, block, GP_ACTION_SEGMENT_FREE, why, time_ns, duration_ns, false);
   gp_gauge_sub(&gp_device_stats(device)->segment, 1);
   gp_gauge_sub(&gp_device_stats(device)->reserved_bytes, block->size);
-  if (block->context->is_ordered) {
+  if (block->context->is_ordered)
     device->ordered_bytes -= block->size;
-    gp_device_uncommit_ordered(engine, device, block->size);
-  } else {
-    gp_device_uncommit(device, block->size);
-  }
+  gp_account_drop(engine, device, block->address, block->size, supply_of(block));
   if (block->segment) {
     gp_segment_t *segment = block->segment;
     gp_segment_remove(segment, block);

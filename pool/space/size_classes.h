@@ -107,17 +107,11 @@ static inline uint64_t gp_round_up_to_power(uint64_t value, uint64_t step)
   return value > UINT64_MAX - (step - 1) ? 0 : (value + (step - 1)) & ~(step - 1);
 }
 
-/* Rounds up to what the driver takes of the device for so many bytes; 0 if that overflows. */
+/* Rounds up to what the driver takes of the device for so many bytes that share no page; 0 if that overflows.
+ */
 static inline uint64_t gp_bytes_taken(uint64_t bytes)
 {
-  return bytes > GP_DRIVER_SHARED_MAX ? gp_round_up(bytes, GP_DRIVER_PAGE) : bytes;
-}
-
-/* What that is more; 0 if it overflows. */
-static inline uint64_t gp_page_rest(uint64_t bytes)
-{
-  uint64_t taken = gp_bytes_taken(bytes);
-  return taken > bytes ? taken - bytes : 0;
+  return gp_round_up(bytes, bytes > GP_DRIVER_SHARED_MAX ? GP_DRIVER_PAGE : GP_BLOCK_GRANULE);
 }
 
 #endif

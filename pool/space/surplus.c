@@ -1,5 +1,6 @@
 #include "pool/space/surplus.h"
 
+#include "pool/space/account.h"
 #include "pool/space/block.h"
 #include "pool/space/mapped.h"
 #include "pool/space/segment_policy.h"
@@ -150,7 +151,7 @@ uint64_t gp_surplus_bytes(const gp_engine_t *engine, const gp_device_t *device, 
   uint64_t cached = cached_bytes(device);
   uint64_t idle = gp_device_releasable(device);
   uint64_t bytes = expired_bytes(engine, device, now_ns);
-  uint64_t committed = device->committed_bytes - device->draining;
+  uint64_t committed = gp_account_in_use(device);
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
   if (cached > engine->max_cached && cached - engine->max_cached > bytes)

@@ -1,9 +1,12 @@
 """Running out of memory: by the limit, by the device, and what the messages say."""
 
 import os
+import re
 import unittest
 
 from harness import GIB, PreloadCase, Trace, count_actions, stats_of, trace_files
+
+MIB = 1 << 20
 
 
 class Limit(PreloadCase):
@@ -94,6 +97,50 @@ class Limit(PreloadCase):
         run = self.run_program("replay", "--check", trace_files()[0], SIMCUDA_INTEGRATED="80GiB", RESERVE="1MiB")
         self.expect_clean(run)
         self.assertNotIn("trim", count_actions(run.snapshot()))
+
+    #
+    # The device's own account
+    #
+
+    TYPES = ("round", "naive", "segment", "vmm", "unpooled")
+    KINDS = ("plain", "pitch", "managed", "array", "array3d", "mipmap", "mipmaps", "external", "vmm", "async", "mempool",
+             "graph", "captured")
+
+    def run_random(self, kinds, seed, limit, **settings):
+        run = self.run_program("memory_kinds", "random:%s:%d:250:%d" % (",".join(kinds), seed, limit), "free-all",
+                               LIMIT=str(limit), PATIENCE="0", **settings)
+        self.assertEqual(run.status, 0, run.out + run.err)
+        self.expect_clean(run)
+        self.assertLessEqual(run.sim["peak_bytes"][0], limit)  # not for a moment
+        return int(re.search(r"random: (\d+) refused", run.out).group(1))
+
+    def test_the_device_gives_no_more_than_the_limit(self):
+        """After each call the program asks the simulated device what it has given."""
+        refused = 0
+        for number, type in enumerate(self.TYPES):
+            for asynchronous in ("pool", "plain", "driver"):
+                with self.subTest(type=type, ASYNC=asynchronous):
+                    refused += self.run_random(self.KINDS, number, 96 << 20, TYPE=type, ASYNC=asynchronous)
+        self.assertGreater(refused, 0)
+
+    def test_no_kind_takes_more_than_the_limit(self):
+        for kind in self.KINDS:
+            with self.subTest(kind=kind):
+                self.assertGreater(self.run_random([kind], 1, 65 << 20, TYPE="unpooled", ASYNC="driver"), 0)
+
+    def test_what_fits_natively_fits_the_limit(self):
+        """Of more than 1 MiB as much as without the library; small blocks share pages, and need room for one more."""
+        pages = 20
+        for sizes, spare in (((MIB + 1, 2 * MIB, 3 * MIB - 1), 0), ((1, 512, 4096, MIB), 1)):
+            for size in sizes:
+                command = "plain:%d:4000" % size
+                plain = self.run_program("memory_kinds", command, preload=None, SIMCUDA_CAPACITY="%dMiB" % (2 * pages))
+                for type in self.TYPES:
+                    with self.subTest(size=size, type=type):
+                        run = self.run_program("memory_kinds", command, TYPE=type, LIMIT="%dMiB" % (2 * (pages + spare)))
+                        got, native = (int(re.search(r"plain: (\d+) of", text).group(1)) for text in (run.out, plain.out))
+                        self.assertGreaterEqual(got, native, run.out + run.err)
+                        self.assertLessEqual(run.sim["peak_bytes"][0], 2 * (pages + spare) << 20)
 
 
 if __name__ == "__main__":

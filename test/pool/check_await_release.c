@@ -60,7 +60,7 @@ static void end_release(void)
 static const struct {
   const char *setting;
   uint64_t capacity;
-} full[] = {{"GPUPOOL_LIMIT=1MiB", GP_GIB}, {NULL, GP_MIB}};
+} full[] = {{"GPUPOOL_LIMIT=2MiB", GP_GIB}, {NULL, GP_MIB}};
 
 START_TEST(test_an_allocation_waits_no_longer_than_the_patience)
 {

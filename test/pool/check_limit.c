@@ -25,13 +25,13 @@ END_TEST
 
 START_TEST(test_limit_as_share_and_per_device)
 {
-  const char *const settings[] = {"GPUPOOL_LIMIT=0=25%,1=1MiB,3=100%", NULL};
+  const char *const settings[] = {"GPUPOOL_LIMIT=0=25%,1=2MiB,3=100%", NULL};
   uint64_t address = 0;
   start(settings, 16 * GP_MIB, true);
   gp_driver_context_t other = fake_context(1, 1);
   gp_context_t *second = gp_engine_context(engine, &other);
   ck_assert_uint_eq(gp_engine_limit(engine, 0), 4 * GP_MIB);
-  ck_assert_uint_eq(gp_engine_limit(engine, 1), GP_MIB);
+  ck_assert_uint_eq(gp_engine_limit(engine, 1), 2 * GP_MIB);
   ck_assert_uint_eq(gp_engine_limit(engine, 2), 0);
   ck_assert_uint_eq(gp_engine_limit(engine, 3), 0); /* a share of what is not known yet */
   allocate(4 * GP_MIB);
@@ -250,10 +250,10 @@ START_TEST(test_what_a_pool_may_still_hold_counts_under_a_limit_only)
   take_from_pool(1, GP_MIB);
   ck_assert(gp_engine_forwarded_take(engine, GP_SPACE_POINTER, 0x1000000, &memory));
   gp_engine_forwarded_freed(engine, &memory, 0, 0);
-  ck_assert_uint_eq(device->draining, GP_MIB);
+  ck_assert_uint_eq(device->draining, 32 * GP_MIB);
   gp_engine_set_limit(engine, 0, &lower);
-  ck_assert_uint_eq(device->draining, GP_MIB);
-  ck_assert_uint_eq(device->committed_bytes, GP_MIB);
+  ck_assert_uint_eq(device->draining, 32 * GP_MIB);
+  ck_assert_uint_eq(device->committed_bytes, 32 * GP_MIB);
   gp_engine_set_limit(engine, 0, &none);
   ck_assert_uint_eq(device->draining, 0);
   ck_assert_uint_eq(device->committed_bytes, 0);

@@ -88,7 +88,7 @@ START_TEST(test_a_valid_limit_mends_a_malformed_one)
   gp_driver_context_t first = fake_context(0, 0);
   context = gp_engine_context(engine, &first);
   ck_assert_int_eq(gp_engine_alloc(engine, context, 1, &address), FAKE_OUT_OF_MEMORY);
-  limit_to("1MiB");
+  limit_to("2MiB");
   allocate(1);
   stop();
 }
@@ -128,7 +128,7 @@ START_TEST(test_what_stayed_idle_does_not_pass_a_lowered_limit)
   synchronize();
   gp_engine_suspend(engine);
   ck_assert_uint_eq(gp_engine_empty_cache(engine), 0);
-  ck_assert_uint_eq(limit_to("1MiB"), 0); /* no call of our own now */
+  ck_assert_uint_eq(limit_to("2MiB"), 0); /* no call of our own now */
   gp_engine_resume(engine);
   ck_assert_int_eq(gp_engine_alloc(engine, context, 4 * GP_MIB, &address), FAKE_OUT_OF_MEMORY);
   allocate(4096); /* over the limit: what is idle goes back, and there is room */

@@ -7,379 +7,22 @@
  *   module               loads code from an image that no GPU takes
  *   context              makes another context, and leaves it
  *   info                 says what cuMemGetInfo says
- * Exit status: 0 unless a command is not known or something failed that must not.
+ *   random:KINDS:SEED:STEPS:LIMIT  random allocations and frees of kinds with commas between them; ends with
+ * 1 when the simulated device has given more than LIMIT bytes Exit status: 0 unless a command is not known or
+ * something failed that must not.
  */
-#include <cuda.h>
-#include <fcntl.h>
+#include "memory_items.h"
+
+#include <dlfcn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define ITEMS 4096
 
-typedef struct item {
-  CUdeviceptr pointer;
-  void *handle;
-  CUmemGenericAllocationHandle physical;
-  size_t bytes;
-  void *more;
-  int command;
-  const struct kind *kind;
-} item_t;
-
-typedef struct kind {
-  const char *name;
-  CUresult (*alloc)(item_t *item);
-  CUresult (*release)(item_t *item);
-} kind_t;
-
 static item_t items[ITEMS];
 static int item_count;
-static int device_of_vmm;
-static CUmemoryPool own_pool, host_pool;
-
-static void must(const char *what, CUresult result)
-{
-  const char *name = NULL;
-  if (result == CUDA_SUCCESS)
-    return;
-  if (cuGetErrorName(result, &name) != CUDA_SUCCESS || !name)
-    name = "unknown";
-  printf("memory_kinds: %s failed: %s\n", what, name);
-  exit(1);
-}
-
-static const char *name_of(CUresult result)
-{
-  const char *name = NULL;
-  return cuGetErrorName(result, &name) == CUDA_SUCCESS && name ? name : "unknown";
-}
-
-/*
- * Memory with an address
- */
-
-static CUresult alloc_plain(item_t *item)
-{
-  return cuMemAlloc(&item->pointer, item->bytes);
-}
-
-/* Rows of 3,585 to 4,096 bytes take 4,096. Each width is new, so that no earlier answer gives the pitch. */
-static CUresult alloc_pitch(item_t *item)
-{
-  static size_t next;
-  size_t pitch, width = 4096 - next++ % 512;
-  return cuMemAllocPitch(&item->pointer, &pitch, width, item->bytes / 4096, 4);
-}
-
-static CUresult alloc_managed(item_t *item)
-{
-  return cuMemAllocManaged(&item->pointer, item->bytes, CU_MEM_ATTACH_GLOBAL);
-}
-
-static CUresult free_pointer(item_t *item)
-{
-  return cuMemFree(item->pointer);
-}
-
-static CUresult alloc_async(item_t *item)
-{
-  return cuMemAllocAsync(&item->pointer, item->bytes, NULL);
-}
-
-static CUresult alloc_from_pool(item_t *item, CUmemoryPool *pool, CUmemLocationType type)
-{
-  if (!*pool) {
-    CUmemPoolProps properties = {
-        .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = type, .id = 0}};
-    must("cuMemPoolCreate", cuMemPoolCreate(pool, &properties));
-  }
-  return cuMemAllocFromPoolAsync(&item->pointer, item->bytes, *pool, NULL);
-}
-
-static CUresult alloc_mempool(item_t *item)
-{
-  return alloc_from_pool(item, &own_pool, CU_MEM_LOCATION_TYPE_DEVICE);
-}
-
-static CUresult alloc_host_pool(item_t *item)
-{
-  return alloc_from_pool(item, &host_pool, CU_MEM_LOCATION_TYPE_HOST);
-}
-
-/* The driver's own pool of host memory, which nothing makes: CUDA 13.0. */
-static CUresult alloc_host_default(item_t *item)
-{
-  CUresult (*get)(CUmemoryPool *, CUmemLocation *, CUmemAllocationType) = NULL;
-  CUmemLocation location = {
-      .type = (CUmemLocationType)2, .id = 0}; /* CU_MEM_LOCATION_TYPE_HOST, since CUDA 12.2 */
-  static CUmemoryPool pool;
-
-  if (!pool) {
-    must("cuGetProcAddress", cuGetProcAddress("cuMemGetDefaultMemPool", (void **)&get, 13000, 0, NULL));
-    must("cuMemGetDefaultMemPool", get(&pool, &location, CU_MEM_ALLOCATION_TYPE_PINNED));
-  }
-  return cuMemAllocFromPoolAsync(&item->pointer, item->bytes, pool, NULL);
-}
-
-/* cuMemAllocAsync takes from the pool that the program has made the device's current one. */
-static CUresult alloc_current_pool(item_t *item)
-{
-  if (!own_pool) {
-    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
-    must("cuMemPoolCreate", cuMemPoolCreate(&own_pool, &properties));
-  }
-  must("cuDeviceSetMemPool", cuDeviceSetMemPool(0, own_pool));
-  return cuMemAllocAsync(&item->pointer, item->bytes, NULL);
-}
-
-static CUresult free_async(item_t *item)
-{
-  return cuMemFreeAsync(item->pointer, NULL);
-}
-
-/*
- * Memory with a handle
- */
-
-static CUresult alloc_array(item_t *item)
-{
-  CUDA_ARRAY_DESCRIPTOR descriptor = {
-      .Width = 1024, .Height = item->bytes / 4096, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
-  return cuArrayCreate((CUarray *)&item->handle, &descriptor);
-}
-
-static CUresult alloc_array3d(item_t *item)
-{
-  CUDA_ARRAY3D_DESCRIPTOR descriptor = {.Width = 256,
-      .Height = 4,
-      .Depth = item->bytes / 8192,
-      .Format = CU_AD_FORMAT_HALF,
-      .NumChannels = 4,
-      .Flags = CUDA_ARRAY3D_SURFACE_LDST};
-  return cuArray3DCreate((CUarray *)&item->handle, &descriptor);
-}
-
-/* A sparse array holds nothing. */
-static CUresult alloc_sparse(item_t *item)
-{
-  CUDA_ARRAY3D_DESCRIPTOR descriptor = {.Width = 1024,
-      .Height = item->bytes / 4096,
-      .Format = CU_AD_FORMAT_FLOAT,
-      .NumChannels = 1,
-      .Flags = CUDA_ARRAY3D_SPARSE};
-  return cuArray3DCreate((CUarray *)&item->handle, &descriptor);
-}
-
-static CUresult free_array(item_t *item)
-{
-  return cuArrayDestroy(item->handle);
-}
-
-/* One level: the bytes of all levels are no round number. */
-static CUresult alloc_mipmap(item_t *item)
-{
-  CUDA_ARRAY3D_DESCRIPTOR descriptor = {
-      .Width = 4096, .Height = item->bytes / 4096, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
-  return cuMipmappedArrayCreate((CUmipmappedArray *)&item->handle, &descriptor, 1);
-}
-
-/* All levels: a third more than the first. */
-static CUresult alloc_mipmaps(item_t *item)
-{
-  CUDA_ARRAY3D_DESCRIPTOR descriptor = {
-      .Width = 4096, .Height = item->bytes / 4096, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
-  return cuMipmappedArrayCreate((CUmipmappedArray *)&item->handle, &descriptor, 13);
-}
-
-static CUresult free_mipmap(item_t *item)
-{
-  return cuMipmappedArrayDestroy(item->handle);
-}
-
-static CUresult alloc_external(item_t *item)
-{
-  /* The simulated driver takes any file; on success it is the driver's (cuda.h, cuImportExternalMemory). */
-  CUDA_EXTERNAL_MEMORY_HANDLE_DESC descriptor = {.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD,
-      .handle = {.fd = open("/dev/null", O_RDWR | O_CLOEXEC)},
-      .size = item->bytes};
-  CUresult result = cuImportExternalMemory((CUexternalMemory *)&item->handle, &descriptor);
-  if (result != CUDA_SUCCESS)
-    close(descriptor.handle.fd);
-  return result;
-}
-
-static CUresult free_external(item_t *item)
-{
-  return cuDestroyExternalMemory(item->handle);
-}
-
-/*
- * Virtual memory management
- */
-
-static CUresult create_physical(item_t *item, CUmemLocationType type)
-{
-  CUmemAllocationProp properties = {
-      .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = type, .id = device_of_vmm}};
-  return cuMemCreate(&item->physical, item->bytes, &properties, 0);
-}
-
-static CUresult alloc_vmm(item_t *item)
-{
-  CUresult result = create_physical(item, CU_MEM_LOCATION_TYPE_DEVICE);
-  if (result == CUDA_SUCCESS) {
-    must("cuMemAddressReserve", cuMemAddressReserve(&item->pointer, item->bytes, 0, 0, 0));
-    must("cuMemMap", cuMemMap(item->pointer, item->bytes, 0, item->physical, 0));
-  }
-  return result;
-}
-
-/* Of device 1, in which the program has no context. */
-static CUresult alloc_vmm_elsewhere(item_t *item)
-{
-  device_of_vmm = 1;
-  CUresult result = create_physical(item, CU_MEM_LOCATION_TYPE_DEVICE);
-  device_of_vmm = 0;
-  return result;
-}
-
-static CUresult alloc_vmm_host(item_t *item)
-{
-  return create_physical(item, CU_MEM_LOCATION_TYPE_HOST);
-}
-
-static CUresult free_vmm(item_t *item)
-{
-  if (item->pointer) {
-    must("cuMemUnmap", cuMemUnmap(item->pointer, item->bytes));
-    must("cuMemAddressFree", cuMemAddressFree(item->pointer, item->bytes));
-  }
-  return item->physical ? cuMemRelease(item->physical) : CUDA_SUCCESS;
-}
-
-/*
- * Graphs
- */
-
-/* An allocation node, and a node that frees it. */
-static CUresult alloc_graph(item_t *item)
-{
-  CUgraph graph;
-  CUgraphNode alloc, node;
-  CUgraphExec exec;
-  CUDA_MEM_ALLOC_NODE_PARAMS parameters = {.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                               .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}},
-      .bytesize = item->bytes};
-  must("cuGraphCreate", cuGraphCreate(&graph, 0));
-  must("cuGraphAddMemAllocNode", cuGraphAddMemAllocNode(&alloc, graph, NULL, 0, &parameters));
-  must("cuGraphAddMemFreeNode", cuGraphAddMemFreeNode(&node, graph, &alloc, 1, parameters.dptr));
-  must("cuGraphInstantiate", cuGraphInstantiate(&exec, graph, 0));
-  CUresult result = cuGraphLaunch(exec, NULL);
-  if (result == CUDA_SUCCESS) {
-    must("cuGraphLaunch", cuGraphLaunch(exec, NULL)); /* needs nothing more */
-    must("cuCtxSynchronize", cuCtxSynchronize());
-    item->handle = exec;
-    item->more = graph;
-  } else {
-    must("cuGraphExecDestroy", cuGraphExecDestroy(exec));
-    must("cuGraphDestroy", cuGraphDestroy(graph));
-  }
-  return result;
-}
-
-/* The same by capturing cuMemAllocAsync and cuMemFreeAsync. */
-static CUresult alloc_captured(item_t *item)
-{
-  CUstream stream;
-  CUgraph graph;
-  CUgraphExec exec;
-  CUdeviceptr pointer;
-  must("cuStreamCreate", cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-  must("cuStreamBeginCapture", cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
-  must("cuMemAllocAsync", cuMemAllocAsync(&pointer, item->bytes, stream));
-  must("cuMemFreeAsync", cuMemFreeAsync(pointer, stream));
-  must("cuStreamEndCapture", cuStreamEndCapture(stream, &graph));
-  must("cuGraphInstantiate", cuGraphInstantiate(&exec, graph, 0));
-  CUresult result = cuGraphLaunch(exec, stream);
-  must("cuStreamSynchronize", cuStreamSynchronize(stream));
-  must("cuStreamDestroy", cuStreamDestroy(stream));
-  item->handle = exec;
-  item->more = graph;
-  if (result != CUDA_SUCCESS) {
-    must("cuGraphExecDestroy", cuGraphExecDestroy(exec));
-    must("cuGraphDestroy", cuGraphDestroy(graph));
-  }
-  return result;
-}
-
-static CUresult free_graph(item_t *item)
-{
-  must("cuGraphExecDestroy", cuGraphExecDestroy(item->handle));
-  must("cuGraphDestroy", cuGraphDestroy(item->more));
-  return cuDeviceGraphMemTrim(0);
-}
-
-/*
- * Memory of the host
- */
-
-static CUresult alloc_host(item_t *item)
-{
-  return cuMemHostAlloc(&item->handle, item->bytes, 0);
-}
-
-static CUresult free_host(item_t *item)
-{
-  return cuMemFreeHost(item->handle);
-}
-
-static CUresult register_host(item_t *item)
-{
-  item->handle = aligned_alloc(4096, item->bytes);
-  return item->handle ? cuMemHostRegister(item->handle, item->bytes, 0) : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-static CUresult unregister_host(item_t *item)
-{
-  CUresult result = cuMemHostUnregister(item->handle);
-  free(item->handle);
-  return result;
-}
-
-static const kind_t kinds[] = {
-    {"plain", alloc_plain, free_pointer},
-    {"pitch", alloc_pitch, free_pointer},
-    {"managed", alloc_managed, free_pointer},
-    {"async", alloc_async, free_async},
-    {"mempool", alloc_mempool, free_async},
-    {"current_pool", alloc_current_pool, free_async},
-    {"array", alloc_array, free_array},
-    {"array3d", alloc_array3d, free_array},
-    {"sparse", alloc_sparse, free_array},
-    {"mipmap", alloc_mipmap, free_mipmap},
-    {"mipmaps", alloc_mipmaps, free_mipmap},
-    {"external", alloc_external, free_external},
-    {"vmm", alloc_vmm, free_vmm},
-    {"vmm_elsewhere", alloc_vmm_elsewhere, free_vmm},
-    {"graph", alloc_graph, free_graph},
-    {"captured", alloc_captured, free_graph},
-    {"host", alloc_host, free_host},
-    {"registered", register_host, unregister_host},
-    {"host_pool", alloc_host_pool, free_async},
-    {"host_default", alloc_host_default, free_async},
-    {"vmm_host", alloc_vmm_host, free_vmm},
-};
-
-static const kind_t *find_kind(const char *name, size_t length)
-{
-  for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-    if (strlen(kinds[i].name) == length && memcmp(kinds[i].name, name, length) == 0)
-      return &kinds[i];
-  return NULL;
-}
 
 static void allocate(const kind_t *kind, size_t bytes, int count, int command)
 {
@@ -432,6 +75,84 @@ static int change_vmm(const char *name, int command)
   return 1;
 }
 
+/* A size around those at which the driver takes another page. */
+static size_t random_size(const kind_t *kind)
+{
+  static const int around[] = {-4096, -1, 0, 1, 512, 4096, 700000};
+  size_t bytes = random() % 3 == 0 ? 1 + (size_t)random() % (1 << 20)
+                                   : ((size_t)1 << 20 << random() % 4) + (size_t)around[random() % 7];
+  return (bytes + kind->step - 1) / kind->step * kind->step;
+}
+
+static const kind_t *random_kind(const char *names)
+{
+  int count = 1, at = 0;
+  for (const char *c = names; *c; c++)
+    count += *c == ',';
+  for (int i = (int)(random() % count); i > 0; at++)
+    i -= names[at] == ',';
+  return find_kind(names + at, strcspn(names + at, ","));
+}
+
+/* What the simulated device has given to this process. */
+static uint64_t used(void)
+{
+  static uint64_t (*ask)(int device);
+  if (!ask)
+    *(void **)&ask = dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "simcuda_used");
+  if (!ask) {
+    printf("random: the driver is no simulated one\n");
+    exit(1);
+  }
+  return ask(0);
+}
+
+/* One call; returns 1 if it was refused. */
+static int random_step(const char *kinds, int command)
+{
+  if (item_count == ITEMS || (item_count > 0 && random() % 5 < 2)) {
+    int i = (int)(random() % item_count);
+    must(items[i].kind->name, items[i].kind->release(&items[i]));
+    items[i] = items[--item_count];
+    return 0;
+  }
+  const kind_t *kind = random() % 20 == 0 ? NULL : random_kind(kinds);
+  if (!kind) {
+    must("cuCtxSynchronize", cuCtxSynchronize());
+    return 0;
+  }
+  items[item_count] = (item_t){.bytes = random_size(kind), .command = command, .kind = kind};
+  CUresult result = kind->alloc(&items[item_count]);
+  if (result != CUDA_ERROR_OUT_OF_MEMORY)
+    must(kind->name, result);
+  item_count += result == CUDA_SUCCESS;
+  return result != CUDA_SUCCESS;
+}
+
+static void run_random(char *words, int command)
+{
+  const char *kinds = strtok(words, ":"), *seed = strtok(NULL, ":"), *steps = strtok(NULL, ":"),
+             *limit = strtok(NULL, ":");
+  uint64_t most = 0, allowed = limit ? strtoull(limit, NULL, 10) : 0;
+  int refused = 0;
+
+  srandom(seed ? (unsigned)atoi(seed) : 0);
+  for (int step = 0, count = steps ? atoi(steps) : 0; step < count; step++) {
+    int before = item_count;
+    refused += random_step(kinds, command);
+    if (used() > most)
+      most = used();
+    if (most > allowed) {
+      const item_t *item = &items[before < item_count ? before : item_count];
+      printf("random: step %d: %llu bytes of %llu, after %s of %zu\n", step, (unsigned long long)most,
+          (unsigned long long)allowed, item->kind ? item->kind->name : "a call", item->bytes);
+      exit(1);
+    }
+  }
+  printf(
+      "random: %d refused, %llu of %llu\n", refused, (unsigned long long)most, (unsigned long long)allowed);
+}
+
 static int run(char *word, int command)
 {
   char *end = strchr(word, ':');
@@ -441,6 +162,8 @@ static int run(char *word, int command)
     char *rest;
     size_t bytes = strtoull(end + 1, &rest, 10);
     allocate(kind, bytes, *rest == ':' ? atoi(rest + 1) : 1, command);
+  } else if (strncmp(word, "random:", strlen("random:")) == 0) {
+    run_random(word + strlen("random:"), command);
   } else if (strcmp(word, "free") == 0) {
     free_items(item_count ? items[item_count - 1].command : 0);
   } else if (strcmp(word, "free-all") == 0) {

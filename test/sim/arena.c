@@ -45,17 +45,31 @@ static void range_drop(sim_region_t *region, range_t *range)
   free(range);
 }
 
+/* Where in a range a block begins: one that is smaller than a page is in one page. */
+static uint64_t place_in(const range_t *range, uint64_t size)
+{
+  uint64_t mask = SIM_PAGE - 1, address = range->by_address.key;
+  bool crosses = size <= SIM_PAGE && ((address ^ (address + size - 1)) & ~mask);
+  return crosses ? (address + mask) & ~mask : address;
+}
+
 static uint64_t region_take(sim_region_t *region, uint64_t size)
 {
-  sim_node_t *node = sim_tree_ceil(&region->by_size, size, 0);
-  if (!node)
-    return 0;
-  range_t *range = RANGE_OF_SIZE(node);
-  uint64_t address = range->by_address.key, rest = range->by_size.key - size;
-  range_drop(region, range);
-  if (rest)
-    range_add(region, address + size, rest);
-  return address;
+  for (sim_node_t *node = sim_tree_ceil(&region->by_size, size, 0); node;
+       node = sim_tree_ceil(&region->by_size, node->key, node->tie + 1)) {
+    range_t *range = RANGE_OF_SIZE(node);
+    uint64_t first = range->by_address.key, end = first + range->by_size.key;
+    uint64_t address = place_in(range, size);
+    if (address + size > end)
+      continue;
+    range_drop(region, range);
+    if (address > first)
+      range_add(region, first, address - first);
+    if (address + size < end)
+      range_add(region, address + size, end - address - size);
+    return address;
+  }
+  return 0;
 }
 
 static void region_give(sim_region_t *region, uint64_t address, uint64_t size)
@@ -114,12 +128,15 @@ void sim_arena_init(sim_arena_t *arena, uint64_t hint, uint64_t size, bool shado
   arena->small.unit = SIM_GRANULE;
   arena->large.unit = SIM_PAGE;
   range_add(&arena->small, arena->base, small);
+  arena->page_users = calloc(small / SIM_PAGE + 1, sizeof *arena->page_users);
+  if (!arena->page_users)
+    abort();
   range_add(&arena->large, arena->base + small, size - small);
 }
 
 static sim_region_t *region_of(sim_arena_t *arena, uint64_t *size)
 {
-  sim_region_t *region = *size < SIM_LARGE ? &arena->small : &arena->large;
+  sim_region_t *region = *size <= SIM_SHARED_MAX ? &arena->small : &arena->large;
   *size = (*size + region->unit - 1) & ~(region->unit - 1);
   return region;
 }
@@ -130,6 +147,16 @@ uint64_t sim_arena_take(sim_arena_t *arena, uint64_t size)
     return 0;
   sim_region_t *region = region_of(arena, &size);
   return region_take(region, size);
+}
+
+bool sim_arena_page_enter(sim_arena_t *arena, uint64_t address)
+{
+  return arena->page_users[(address - arena->base) / SIM_PAGE]++ == 0;
+}
+
+bool sim_arena_page_leave(sim_arena_t *arena, uint64_t address)
+{
+  return --arena->page_users[(address - arena->base) / SIM_PAGE] == 0;
 }
 
 /* A few bytes are quicker wiped than given back to the system and asked for again. Their pages stay. */

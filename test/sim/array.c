@@ -80,7 +80,7 @@ void sim_array_drop_context(const sim_ctx_t *ctx)
 static CUresult charge(array_t *array)
 {
   uint64_t bytes = array->desc.Flags & FLAGS_UNBACKED ? 0 : array->bytes;
-  uint64_t charged = (bytes + SIM_GRANULE - 1) & ~(uint64_t)(SIM_GRANULE - 1);
+  uint64_t charged = sim_device_bytes_taken(bytes);
   bool room = sim_device_charge(array->ctx->device, charged);
   array->charged = room ? charged : 0;
   array->next = arrays;

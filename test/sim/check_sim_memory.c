@@ -14,7 +14,7 @@ START_TEST(test_alignment_and_accounting)
   ck_assert_uint_eq(large % (2 << 20), 0);
   OK(cuMemGetInfo(&free_bytes, &total));
   ck_assert_uint_eq(total, (size_t)80 << 30);
-  ck_assert_uint_eq(total - free_bytes, 512 + (4 << 20)); /* whole pages */
+  ck_assert_uint_eq(total - free_bytes, (2 << 20) + (4 << 20)); /* whole pages */
   OK(cuMemGetInfo(NULL, &total));
   OK(cuMemFree(small));
   OK(cuMemFree(large));
@@ -45,14 +45,45 @@ END_TEST
 START_TEST(test_capacity)
 {
   CUdeviceptr p, q;
-  setenv("SIMCUDA_CAPACITY", "1 MiB", 1);
+  setenv("SIMCUDA_CAPACITY", "2 MiB", 1);
   test_start();
-  ck_assert_int_eq(cuMemAlloc(&p, (1 << 20) + 1), CUDA_ERROR_OUT_OF_MEMORY);
+  ck_assert_int_eq(cuMemAlloc(&p, (2 << 20) + 1), CUDA_ERROR_OUT_OF_MEMORY);
   ck_assert_int_eq(cuMemAlloc(&p, (size_t)-1), CUDA_ERROR_OUT_OF_MEMORY);
-  OK(cuMemAlloc(&p, 1 << 20));
+  OK(cuMemAlloc(&p, (1 << 20) + 1));
   ck_assert_int_eq(cuMemAlloc(&q, 1), CUDA_ERROR_OUT_OF_MEMORY);
   OK(cuMemFree(p));
   OK(cuMemAlloc(&q, 1));
+}
+END_TEST
+
+static size_t taken(void)
+{
+  size_t free_bytes, total;
+  OK(cuMemGetInfo(&free_bytes, &total));
+  return total - free_bytes;
+}
+
+/* As on an H100: two of 1 MiB in a page, thousands of 512 bytes; the page is taken while one is left. */
+START_TEST(test_small_blocks_share_pages)
+{
+  CUdeviceptr p[4], small[8];
+  test_start();
+  for (int i = 0; i < 4; i++)
+    OK(cuMemAlloc(&p[i], 1 << 20));
+  ck_assert_uint_eq(taken(), 4 << 20);
+  for (int i = 0; i < 8; i++)
+    OK(cuMemAlloc(&small[i], 700 * 1024)); /* the third of a page would cross its end */
+  ck_assert_uint_eq(taken(), (4 << 20) + (8 << 20));
+  for (int i = 0; i < 8; i++) {
+    ck_assert_uint_eq(small[i] >> 21, (small[i] + 700 * 1024 - 1) >> 21);
+    if (i > 0)
+      OK(cuMemFree(small[i]));
+  }
+  ck_assert_uint_eq(taken(), (4 << 20) + (2 << 20));
+  OK(cuMemFree(small[0]));
+  for (int i = 0; i < 4; i++)
+    OK(cuMemFree(p[i]));
+  ck_assert_uint_eq(taken(), 0);
 }
 END_TEST
 
@@ -222,6 +253,7 @@ int main(void)
   tcase_add_test(tests, test_alignment_and_accounting);
   tcase_add_test(tests, test_errors);
   tcase_add_test(tests, test_capacity);
+  tcase_add_test(tests, test_small_blocks_share_pages);
   tcase_add_test(tests, test_capacity_per_device);
   tcase_add_test(tests, test_reused_memory_is_clean);
   tcase_add_test(tests, test_reused_memory_is_clean_wherever_it_was_written);

@@ -45,6 +45,13 @@ sim_device_t *sim_device_get(CUdevice dev)
   return dev >= 0 && dev < sim_knobs.devices ? &sim_devices[dev] : NULL;
 }
 
+/* Of more than 1 MiB whole pages, as on an H100 (doc/gpu-results.md, G8). */
+uint64_t sim_device_bytes_taken(uint64_t size)
+{
+  uint64_t unit = size > SIM_SHARED_MAX ? SIM_PAGE : SIM_GRANULE;
+  return (size + unit - 1) & ~(unit - 1);
+}
+
 bool sim_device_charge(sim_device_t *device, uint64_t bytes)
 {
   if (bytes > sim_knobs.capacity[device->ordinal] - device->used_bytes)

@@ -55,7 +55,7 @@ static CUresult import(sim_call_t *call, CUexternalMemory *ret, const CUDA_EXTER
     return CUDA_ERROR_NOT_SUPPORTED;
   if (fcntl(desc->handle.fd, F_GETFD) < 0)
     return CUDA_ERROR_INVALID_HANDLE;
-  uint64_t charged = (desc->size + SIM_GRANULE - 1) & ~(uint64_t)(SIM_GRANULE - 1);
+  uint64_t charged = sim_device_bytes_taken(desc->size);
   if (charged < desc->size || !sim_device_charge(call->ctx->device, charged))
     return CUDA_ERROR_OUT_OF_MEMORY;
   struct CUextMemory_st *object = calloc(1, sizeof *object);

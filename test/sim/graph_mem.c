@@ -39,7 +39,7 @@ static bool is_in_use(const sim_block_t *block)
 static void unback(sim_block_t *block)
 {
   if (block->graph.backed)
-    memory[block->device->ordinal].used -= block->size;
+    memory[block->device->ordinal].used -= sim_device_bytes_taken(block->size);
   block->graph.backed = false;
 }
 
@@ -74,7 +74,7 @@ CUresult sim_graph_mem_back(sim_block_t *const *list, unsigned count)
 {
   for (int attempt = 0; attempt < 2; attempt++) {
     unsigned i = 0;
-    while (i < count && (list[i]->graph.backed || reserve(list[i]->device, list[i]->size)))
+    while (i < count && (list[i]->graph.backed || reserve(list[i]->device, sim_device_bytes_taken(list[i]->size))))
       list[i++]->graph.backed = true;
     if (i == count)
       return CUDA_SUCCESS;

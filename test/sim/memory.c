@@ -19,11 +19,33 @@ bool sim_memory_is_plain(const sim_block_t *block)
          !block->on_host;
 }
 
-/* What an allocation takes of the device: of more than 1 MiB whole pages, as on an H100 (doc/gpu-results.md,
- * G8). Smaller ones share pages there, which is not modelled. */
-static uint64_t bytes_taken(uint64_t size)
+/*
+ * Takes the memory of a block from its device. Small blocks of cuMemAlloc share pages, which the device has
+ * back when the last of them is gone, as on an H100 (doc/gpu-results.md, G17). Whether those of other kinds
+ * do is not known: they take their size.
+ */
+static bool charge_block(sim_block_t *block)
 {
-  return size > SIM_PAGE / 2 ? (size + SIM_PAGE - 1) & ~(uint64_t)(SIM_PAGE - 1) : size;
+  if (block->kind != SIM_MEM_DEVICE || block->size > SIM_SHARED_MAX) {
+    uint64_t bytes = sim_device_bytes_taken(block->size);
+    if (!sim_device_charge(block->device, bytes))
+      return false;
+    block->charged = bytes;
+    return true;
+  }
+  block->shares_page = true;
+  if (!sim_arena_page_enter(block->arena, block->node.key) || sim_device_charge(block->device, SIM_PAGE))
+    return true;
+  (void)sim_arena_page_leave(block->arena, block->node.key);
+  return false;
+}
+
+static void credit_block(const sim_block_t *block)
+{
+  if (block->charged)
+    sim_device_credit(block->device, block->charged);
+  if (block->shares_page && sim_arena_page_leave(block->arena, block->node.key))
+    sim_device_credit(block->device, SIM_PAGE);
 }
 
 /* Owned by `ctx` if that is not NULL. The size is rounded up to SIM_GRANULE, what it takes of the device is
@@ -33,27 +55,19 @@ sim_block_t *sim_block_new(sim_arena_t *arena, sim_device_t *device, sim_ctx_t *
 {
   uint64_t size = (bytes + SIM_GRANULE - 1) & ~(uint64_t)(SIM_GRANULE - 1);
   *ret_result = CUDA_ERROR_OUT_OF_MEMORY;
-  uint64_t charged = charge ? bytes_taken(size) : 0;
-  if (size < bytes || (charge && !sim_device_charge(device, charged)))
-    return NULL;
-  uint64_t address = sim_arena_take(arena, size);
+  uint64_t address = size < bytes ? 0 : sim_arena_take(arena, size);
   sim_block_t *block = address ? calloc(1, sizeof *block) : NULL;
-  if (!block) {
+  if (block)
+    *block = (sim_block_t){.node.key = address, .size = size, .kind = kind, .device = device, .arena = arena};
+  if (!block || (charge && !charge_block(block))) {
     if (address)
       sim_arena_give(arena, address, size, &(sim_dirty_t){0});
-    if (charge)
-      sim_device_credit(device, charged);
+    free(block);
     return NULL;
   }
-  block->node.key = address;
-  block->size = size;
   block->requested = bytes;
   block->id = block->valid_from = sim_block_next_id();
-  block->kind = kind;
-  block->device = device;
-  block->charged = charged;
   block->ctx = ctx;
-  block->arena = arena;
   sim_tree_insert(&arena->blocks, &block->node);
   if (ctx) {
     block->next = ctx->blocks;
@@ -79,8 +93,7 @@ void sim_block_delete(sim_block_t *block)
     if (block->next)
       block->next->prev = block->prev;
   }
-  if (block->charged)
-    sim_device_credit(block->device, block->charged);
+  credit_block(block);
   if (block->kind != SIM_MEM_REGISTERED)
     sim_arena_give(block->arena, block->node.key, block->size, &block->dirty);
   free(block);

@@ -32,6 +32,8 @@ typedef void simcuda_touch_fn(uint64_t address, uint64_t bytes);
 typedef void simcuda_step_fn(uint64_t step);
 /* Begins the random sequence of the scheduler again. */
 typedef void simcuda_seed_fn(uint64_t seed);
+/* Bytes that a device has given to the process; 0: there is no such device. */
+typedef uint64_t simcuda_used_fn(int device);
 /* The counts so far. */
 typedef void simcuda_counts_fn(simcuda_oracle_t *ret_counts);
 /*
@@ -56,6 +58,7 @@ simcuda_disown_fn simcuda_disown;
 simcuda_touch_fn simcuda_touch;
 simcuda_step_fn simcuda_step;
 simcuda_seed_fn simcuda_seed;
+simcuda_used_fn simcuda_used;
 simcuda_counts_fn simcuda_counts;
 simcuda_on_call_fn simcuda_on_call;
 

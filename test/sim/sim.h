@@ -19,8 +19,10 @@
 #include <stdint.h>
 
 #define SIM_MAX_DEVICES 16
-#define SIM_GRANULE     512u                 /* sizes are accounted in these */
-#define SIM_LARGE       (1024u * 1024u)      /* from here on blocks are aligned to SIM_PAGE */
+#define SIM_GRANULE     512u            /* sizes are accounted in these */
+#define SIM_LARGE       (1024u * 1024u) /* from here on pools take whole pages */
+#define SIM_SHARED_MAX                                                                                       \
+  (1024u * 1024u) /* larger blocks are aligned to SIM_PAGE, and have pages of their own */
 #define SIM_PAGE        (2u * 1024u * 1024u) /* also the granularity of cuMemCreate */
 #define SIM_MAX_PENDING 1024                 /* a longer queue is run down, so memory stays bounded */
 
@@ -222,14 +224,19 @@ typedef struct {
   uint64_t base, size;
   int64_t to_shadow; /* shadow address - address */
   sim_region_t small, large;
-  sim_tree_t blocks; /* live blocks by address */
-  sim_block_t *last; /* found last, or NULL */
+  uint32_t *page_users; /* blocks in each page of `small` that have entered it */
+  sim_tree_t blocks;    /* live blocks by address */
+  sim_block_t *last;    /* found last, or NULL */
 } sim_arena_t;
 
 void sim_arena_init(sim_arena_t *arena, uint64_t hint, uint64_t size, bool shadow);
 uint64_t sim_arena_take(sim_arena_t *arena, uint64_t size); /* 0 when there is no range left */
 /* Only the bytes of `dirty` may differ from zero. */
 void sim_arena_give(sim_arena_t *arena, uint64_t address, uint64_t size, const sim_dirty_t *dirty);
+/* A block of at most SIM_SHARED_MAX bytes enters, or leaves, the page that it is in. True: it is the only one
+ * there. */
+bool sim_arena_page_enter(sim_arena_t *arena, uint64_t address);
+bool sim_arena_page_leave(sim_arena_t *arena, uint64_t address);
 sim_arena_t *sim_arena_of(uint64_t address); /* any device's or the host's; NULL otherwise */
 sim_block_t *sim_arena_find(uint64_t address);
 void sim_arena_remove(sim_arena_t *arena, sim_block_t *block); /* from the index of live blocks */
@@ -250,6 +257,7 @@ void sim_device_init_all(void);
 sim_device_t *sim_device_get(CUdevice dev); /* NULL when out of range */
 bool sim_device_charge(sim_device_t *device, uint64_t bytes);
 void sim_device_credit(sim_device_t *device, uint64_t bytes);
+uint64_t sim_device_bytes_taken(uint64_t size); /* by an allocation that shares no page */
 
 /* ---- context.c ---- */
 
@@ -487,7 +495,8 @@ struct sim_block {
   sim_ctx_t *ctx; /* NULL: survives contexts */
   sim_block_t *prev, *next;
   sim_arena_t *arena;
-  uint64_t charged;  /* bytes of its device that it takes; 0: none */
+  uint64_t charged;  /* bytes of its device that it takes by itself; 0: none */
+  bool shares_page;  /* it is in a page that is charged while a block is there */
   sim_dirty_t dirty; /* bytes outside read as zero */
   bool free_called;  /* stream-ordered: the program may not name it any more */
   bool released;     /* stream-ordered: the free has executed, the block is cached in its pool */

@@ -33,6 +33,14 @@ static void write_devices(FILE *file, const char *key, bool peak)
   fputc(']', file);
 }
 
+uint64_t simcuda_used(int device)
+{
+  pthread_mutex_lock(&sim_mutex);
+  uint64_t bytes = sim_initialized && sim_device_get(device) ? sim_devices[device].used_bytes : 0;
+  pthread_mutex_unlock(&sim_mutex);
+  return bytes;
+}
+
 void sim_stats_write(void)
 {
   if (!sim_knobs.stats || !*sim_knobs.stats)

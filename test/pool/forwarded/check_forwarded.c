@@ -279,9 +279,9 @@ START_TEST(test_what_was_counted_too_much_goes_back)
 {
   gp_forwarded_t memory = {.address = 1 << 30, .size = 3 * GP_MIB, .kind = GP_FORWARDED_PITCH};
 
-  begin("GPUPOOL_LIMIT=8MiB", 64 * GP_MIB, true);
+  begin("GPUPOOL_LIMIT=10MiB", 64 * GP_MIB, true);
   ck_assert(gp_engine_forwarded_reserve(engine, context, 7 * GP_MIB, memory.kind));
-  gp_engine_forwarded_shrink(context, 7 * GP_MIB, memory.size);
+  gp_engine_forwarded_shrink(context, 7 * GP_MIB, memory.size, memory.kind);
   gp_engine_forwarded_commit(engine, context, &memory, 0);
   ck_assert(gp_engine_check(engine));
   ck_assert(reserve(5 * GP_MIB, memory.kind));

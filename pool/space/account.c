@@ -1,0 +1,171 @@
+#include "pool/space/account.h"
+
+/* The driver's pools of stream-ordered memory grow in pieces of this size, whatever is asked for. */
+#define POOLS_PIECE (32 * GP_MIB)
+
+/* bytes rounded up; bytes if that overflows, which no driver gives. */
+static uint64_t round_up(uint64_t bytes, uint64_t step)
+{
+  uint64_t rounded = gp_round_up(bytes, step);
+  return rounded ? rounded : bytes;
+}
+
+uint64_t gp_account_growth(uint64_t bytes, gp_supply_t supply)
+{
+  uint64_t taken = gp_bytes_taken(bytes);
+
+  switch (supply) {
+  case GP_SUPPLY_PLAIN: return round_up(bytes, GP_DRIVER_PAGE);
+  case GP_SUPPLY_POOLS: return round_up(gp_pools_taken(bytes), POOLS_PIECE);
+  default: return taken ? taken : bytes;
+  }
+}
+
+/* What the driver's pools may grow by beyond what the allocation has. */
+static uint64_t surplus_growth(uint64_t bytes)
+{
+  return gp_account_growth(bytes, GP_SUPPLY_POOLS) - gp_pools_taken(bytes);
+}
+
+static bool shares_page(uint64_t bytes, gp_supply_t supply)
+{
+  return supply == GP_SUPPLY_PLAIN && bytes <= GP_DRIVER_SHARED_MAX;
+}
+
+/* A key for the map: neither 0 nor 1. */
+static uint64_t page_of(uint64_t address)
+{
+  return (address & ~(GP_DRIVER_PAGE - 1)) + 2;
+}
+
+/* Allocations in a page are the value that its key has in the map. */
+static void enter_page(gp_engine_t *engine, gp_device_t *device, uint64_t address, uint64_t bytes)
+{
+  uint64_t page = page_of(address);
+  uintptr_t users = (uintptr_t)gp_address_map_find(&engine->pages, page);
+
+  gp_address_map_insert_promised(&engine->pages, page, (void *)(users + 1));
+  device->shared_bytes += bytes;
+  if (users > 0)
+    device->committed_bytes -= GP_DRIVER_PAGE;
+  else
+    device->shared_pages++;
+}
+
+static void leave_page(gp_engine_t *engine, gp_device_t *device, uint64_t address, uint64_t bytes)
+{
+  uint64_t page = page_of(address);
+  uintptr_t users = (uintptr_t)gp_address_map_find(&engine->pages, page);
+
+  gp_assert_internal(users > 0 && device->shared_bytes >= bytes && device->shared_pages > 0);
+  device->shared_bytes -= bytes;
+  if (users > 1) {
+    (void)gp_address_map_insert(&engine->pages, page, (void *)(users - 1)); /* it is there: needs no memory */
+    return;
+  }
+  (void)gp_address_map_remove(&engine->pages, page);
+  device->shared_pages--;
+  device->committed_bytes -= GP_DRIVER_PAGE;
+}
+
+bool gp_account_reserve(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_supply_t supply)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  if (supply == GP_SUPPLY_PLAIN && !gp_address_map_promise(&engine->pages))
+    return false;
+  device->committed_bytes += gp_account_growth(bytes, supply);
+  if (supply == GP_SUPPLY_POOLS) {
+    device->uses_pools = true;
+    device->async_live += bytes;
+    device->growing += surplus_growth(bytes);
+    device->pools_asked += gp_pools_taken(bytes);
+    gp_pools_take(&device->pools, bytes);
+  }
+  return true;
+}
+
+static void drop_async(gp_device_t *device, uint64_t bytes)
+{
+  gp_assert_internal(device->async_live >= bytes);
+  device->async_live -= bytes;
+  gp_pools_drop(&device->pools, bytes);
+}
+
+void gp_account_cancel(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_supply_t supply)
+{
+  uint64_t growth = gp_account_growth(bytes, supply);
+
+  gp_assert_internal(gp_lock_is_held(&device->lock) && device->committed_bytes >= growth);
+  if (supply == GP_SUPPLY_PLAIN)
+    gp_address_map_unpromise(&engine->pages);
+  device->committed_bytes -= growth;
+  if (supply == GP_SUPPLY_POOLS) {
+    device->growing -= surplus_growth(bytes);
+    device->pools_asked -= gp_pools_taken(bytes);
+    drop_async(device, bytes);
+  }
+}
+
+/* What the driver's pools hold is asked of the driver, under a limit. */
+static bool is_asked(const gp_engine_t *engine, const gp_device_t *device)
+{
+  return device->limit != UINT64_MAX && engine->driver.ops->async_reserved;
+}
+
+void gp_account_adopt(
+    gp_engine_t *engine, gp_device_t *device, uint64_t address, uint64_t bytes, gp_supply_t supply)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  if (shares_page(bytes, supply)) {
+    enter_page(engine, device, address, bytes);
+  } else if (supply == GP_SUPPLY_PLAIN) {
+    gp_address_map_unpromise(&engine->pages);
+  } else if (supply == GP_SUPPLY_POOLS) {
+    uint64_t surplus = surplus_growth(bytes);
+    device->growing -= surplus;
+    device->pools_asked -= gp_pools_taken(bytes);
+    device->pools_grown++;
+    if (is_asked(engine, device))
+      device->draining += surplus; /* until the driver says how much it is */
+    else
+      device->committed_bytes -= surplus;
+  }
+}
+
+void gp_account_shrink(gp_device_t *device, uint64_t reserved, uint64_t used, gp_supply_t supply)
+{
+  uint64_t before = gp_account_growth(reserved, supply), after = gp_account_growth(used, supply);
+
+  gp_assert_internal(gp_lock_is_held(&device->lock) && supply != GP_SUPPLY_POOLS && after <= before);
+  device->committed_bytes -= before - after;
+}
+
+void gp_account_drop(
+    gp_engine_t *engine, gp_device_t *device, uint64_t address, uint64_t bytes, gp_supply_t supply)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  if (shares_page(bytes, supply)) {
+    leave_page(engine, device, address, bytes);
+    return;
+  }
+  uint64_t taken = supply == GP_SUPPLY_POOLS ? gp_pools_taken(bytes) : gp_account_growth(bytes, supply);
+  gp_assert_internal(device->committed_bytes >= taken);
+  if (supply == GP_SUPPLY_POOLS)
+    drop_async(device, bytes);
+  if (supply == GP_SUPPLY_POOLS && is_asked(engine, device))
+    device->draining += taken;
+  else
+    device->committed_bytes -= taken;
+}
+
+void gp_account_detach(gp_device_t *device, uint64_t bytes)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  drop_async(device, bytes);
+}
+
+void gp_account_drop_detached(gp_device_t *device, uint64_t bytes)
+{
+  gp_assert_internal(gp_lock_is_held(&device->lock) && device->committed_bytes >= gp_pools_taken(bytes));
+  device->committed_bytes -= gp_pools_taken(bytes);
+}
