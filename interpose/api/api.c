@@ -1,11 +1,11 @@
 #include "interpose/api/api.h"
 
-#include <link.h>
 #include <stdatomic.h>
 
 #include "interpose/hooks/current_context.h"
 #include "interpose/library.h"
 #include "interpose/routes/real_dlsym.h"
+#include "pool/util/loader_walk.h"
 #include "pool/util/log.h"
 
 gp_lock_t gp_api_lock = GP_LOCK_INIT(GP_RANK_CONTROL);
@@ -40,7 +40,7 @@ bool gp_api_is_preloaded(void)
 
   if (first == 0) {
     order_t order = {(uintptr_t)&known, (uintptr_t)gp_real_dlsym_address()};
-    first = dl_iterate_phdr(which_is_first, &order);
+    first = gp_loader_walk(which_is_first, &order);
     atomic_store_explicit(&known, first, memory_order_relaxed);
   }
   return first == 1;

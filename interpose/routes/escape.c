@@ -1,7 +1,6 @@
 #include "interpose/routes/escape.h"
 
 #include <elf.h>
-#include <link.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include "pool/reuse/known_streams.h"
 #include "pool/reuse/stream_calls.h"
 #include "pool/util/assert.h"
+#include "pool/util/loader_walk.h"
 #include "pool/util/log.h"
 
 #if defined(__x86_64__)
@@ -168,7 +168,7 @@ bool gp_escape_check(void)
   int drivers = count_drivers();
 
   if (drivers <= 1)
-    (void)dl_iterate_phdr(look_for_bypass, &library);
+    (void)gp_loader_walk(look_for_bypass, &library);
   if (drivers <= 1 && !library)
     return false;
   if (atomic_flag_test_and_set(&told))
@@ -275,7 +275,7 @@ void gp_escape_look_for_unknown(gp_engine_t *engine)
 {
   references_t references = {.count = 0};
 
-  (void)dl_iterate_phdr(look_for_unknown, &references);
+  (void)gp_loader_walk(look_for_unknown, &references);
   for (unsigned i = 0; i < references.count; i++)
     if (gp_real_driver_has(references.found[i].name))
       note_unseen(engine, references.found[i].name, references.found[i].library);

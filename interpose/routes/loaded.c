@@ -1,7 +1,6 @@
 #include "interpose/routes/loaded.h"
 
 #include <dlfcn.h>
-#include <link.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 
 #include "pool/reuse/stream_calls.h"
 #include "pool/reuse/single_stream.h"
+#include "pool/util/loader_walk.h"
 
 typedef struct search {
   const char *const *prefixes; /* of file names */
@@ -37,7 +37,7 @@ static int look_at(struct dl_phdr_info *object, size_t size, void *arg)
 
 static bool find(search_t *search)
 {
-  (void)dl_iterate_phdr(look_at, search);
+  (void)gp_loader_walk(look_at, search);
   return search->file[0] != '\0';
 }
 

@@ -1,7 +1,6 @@
 #include "interpose/routes/runtimes.h"
 
 #include <dlfcn.h>
-#include <link.h>
 #include <string.h>
 #include <sys/auxv.h>
 
@@ -11,6 +10,7 @@
 #include "interpose/routes/real_dlsym.h"
 #include "pool/util/assert.h"
 #include "pool/util/cancel.h"
+#include "pool/util/loader_walk.h"
 
 #define WAYS     4 /* that a thread remembers: objects of the program that call in turns */
 #define DEFINERS 8
@@ -209,7 +209,7 @@ static void look(const void *caller, gp_runtime_way_t *way)
   walk_t walk = {.caller = caller, .loader = (const char *)getauxval(AT_BASE)};
 
   gp_runtime_looks++;
-  (void)dl_iterate_phdr(look_at, &walk);
+  (void)gp_loader_walk(look_at, &walk);
   *way = (gp_runtime_way_t){.unloads = walk.unloads};
   if (walk.has_caller) {
     way->begin = walk.caller_object.begin;
@@ -246,7 +246,7 @@ static bool holds(const gp_runtime_way_t *way)
   uint64_t unloads = way->unloads;
 
   if (!way->stays && gp_process_is_ours())
-    (void)dl_iterate_phdr(read_unloads, &unloads);
+    (void)gp_loader_walk(read_unloads, &unloads);
   return unloads == way->unloads;
 }
 
@@ -280,6 +280,6 @@ static int find_first(struct dl_phdr_info *info, size_t size, void *arg)
 bool gp_runtime_is_before_us(const void *caller)
 {
   walk_t walk = {.caller = caller};
-  (void)dl_iterate_phdr(find_first, &walk);
+  (void)gp_loader_walk(find_first, &walk);
   return walk.has_caller;
 }

@@ -103,6 +103,14 @@ class Life(PreloadCase):
             self.assertEqual(len(run.snapshot_paths("exit")), 1)
             self.expect_nothing_else(run)
 
+    def test_fork_beside_stack_captures(self):
+        """No child inherits the loader's lock from a thread that captures a stack: it could load nothing."""
+        for stacks in ("auto", "native", "fp"):
+            with self.subTest(stacks=stacks):
+                run = self.run_program("fork_loads", "walks", "10", timeout=120, STACKS=stacks)
+                self.assertEqual((run.status, run.out), (0, "stuck: 0\n"), run.err)
+                self.assertGreater(int(re.search(r"in walks: (\d+)", run.err)[1]), 0, run.err)
+
     def test_the_report_comes_after_libraries_that_free_at_their_end(self):
         """They were loaded later than this library, but the loader ends them after it."""
         _, run = self.run_both("last", "library", os.environ["GP_LAST_PLUGIN"], STATS="1")

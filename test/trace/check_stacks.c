@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "fake_engine.h"
@@ -600,6 +601,50 @@ START_TEST(test_off_is_for_none)
 }
 END_TEST
 
+static const gp_observer_t *asked_in_fork; /* NULL: by no thread */
+static uint32_t origin_in_fork;
+
+static void *ask_in_fork(void *unused)
+{
+  gp_origin_begin_call();
+  origin_in_fork = origin_of(asked_in_fork, GP_OCCASION_ALLOC, 1);
+  return unused;
+}
+
+static void before_fork(void)
+{
+  pthread_t thread;
+  if (asked_in_fork && pthread_create(&thread, NULL, ask_in_fork, NULL) == 0)
+    (void)pthread_join(thread, NULL);
+}
+
+/* Before the first walk of what is loaded, so that it runs after the library's handler. */
+__attribute__((constructor)) static void watch_forks(void)
+{
+  (void)pthread_atfork(before_fork, NULL, NULL);
+}
+
+START_TEST(test_no_stack_while_another_thread_forks)
+{
+  static const char *const modes[] = {"native", "fp"};
+  gp_recorder_t *recorder = recorder_with(modes[_i], "all", "0");
+  const gp_observer_t observer = gp_recorder_observer(recorder);
+
+  ck_assert_uint_ne(origin_of(&observer, GP_OCCASION_ALLOC, 1), 0);
+  origin_in_fork = 1;
+  asked_in_fork = &observer;
+  pid_t pid = fork();
+  if (pid == 0)
+    _exit(0);
+  asked_in_fork = NULL;
+  ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+  ck_assert_uint_eq(origin_in_fork, 0);
+  gp_origin_begin_call();
+  ck_assert_uint_ne(origin_of(&observer, GP_OCCASION_ALLOC, 1), 0);
+  gp_recorder_destroy(recorder);
+}
+END_TEST
+
 static int32_t recorded_stack(gp_recorder_t *recorder, gp_action_t action, uint32_t origin)
 {
   const gp_observer_t observer = gp_recorder_observer(recorder);
@@ -670,6 +715,7 @@ int main(void)
   tcase_add_test(policy, test_auto_is_for_the_driver_and_the_large);
   tcase_add_test(policy, test_native_is_for_all);
   tcase_add_test(policy, test_off_is_for_none);
+  tcase_add_loop_test(policy, test_no_stack_while_another_thread_forks, 0, 2);
   tcase_add_test(policy, test_frees_have_the_stack_of_the_allocation_or_their_own);
   suite_add_tcase(suite, interning);
   suite_add_tcase(suite, modules);

@@ -1,9 +1,9 @@
 #include "trace/stacks/frame_rules.h"
 
-#include <link.h>
 #include <stdbool.h>
 #include <string.h>
 
+#include "pool/util/loader_walk.h"
 #include "trace/stacks/bounds.h"
 
 /* The head of .eh_frame_hdr as linkers write it, and its table: where code begins and its entry in .eh_frame,
@@ -103,6 +103,6 @@ gp_loader_counts_t gp_frame_rules_find(void *const *addresses, size_t count, gp_
 
   for (size_t i = 0; i < count; i++)
     ret_rules[i] = (gp_frame_rule_t){.cfa = GP_CFA_UNKNOWN};
-  (void)dl_iterate_phdr(look_in, &search);
+  (void)gp_loader_walk(look_in, &search);
   return search.counts;
 }

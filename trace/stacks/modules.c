@@ -1,11 +1,11 @@
 #include "trace/stacks/modules.h"
 
 #include <elf.h>
-#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "pool/util/loader_walk.h"
 #include "trace/stacks/bounds.h"
 #include "trace/util/pages.h"
 
@@ -62,7 +62,7 @@ static int read_counts(struct dl_phdr_info *info, size_t size, void *arg)
 gp_loader_counts_t gp_loader_counts(void)
 {
   gp_loader_counts_t counts = {0};
-  (void)dl_iterate_phdr(read_counts, &counts);
+  (void)gp_loader_walk(read_counts, &counts);
   return counts;
 }
 
@@ -242,7 +242,7 @@ void gp_modules_scan(gp_modules_t *modules)
   /* Here, and not with the loader's lock: the first growth of a region makes files. */
   if (!gp_region_grow(modules->region, GP_SECTION_MODULES, sizeof(*modules->log)))
     return;
-  (void)dl_iterate_phdr(look_at, &scan);
+  (void)gp_loader_walk(look_at, &scan);
   gp_sort_keys(scan.found, scan.found_count);
   memcpy(modules->loaded, scan.found, scan.found_count * sizeof(*scan.found));
   modules->loaded_count = scan.found_count;

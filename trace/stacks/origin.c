@@ -1,6 +1,7 @@
 #include "trace/stacks/origin.h"
 
 #include "pool/util/assert.h"
+#include "pool/util/loader_walk.h"
 #include "pool/util/log.h"
 #include "trace/stacks/known_stacks.h"
 #include "trace/stacks/stack_room.h"
@@ -82,7 +83,11 @@ void gp_origin_find(gp_origins_t *origins, gp_occasion_t occasion, uint64_t size
   gp_origin_tls.is_known = true;
   /* The region's files before the capture: one after the other they need less stack. */
   gp_region_start(origins->stacks.region);
-  /* Before anything else, the loader's lock in particular: this may be a signal handler's stack, or a full
-   * one. */
-  gp_origin_tls.origin = gp_stack_has_room(GP_UNWIND_ROOM_BYTES) ? find_or_capture(origins) : GP_ORIGIN_NONE;
+  gp_origin_tls.origin = GP_ORIGIN_NONE;
+  /* The room before anything else, the loader's lock in particular: this may be a signal handler's stack, or
+   * a full one. Without a stack while another thread forks: it cannot be had without the loader. */
+  if (!gp_stack_has_room(GP_UNWIND_ROOM_BYTES) || !gp_loader_walk_begin())
+    return;
+  gp_origin_tls.origin = find_or_capture(origins);
+  gp_loader_walk_end();
 }

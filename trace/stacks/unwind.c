@@ -2,11 +2,11 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <link.h>
 #include <stdatomic.h>
 #include <string.h>
 
 #include "pool/util/cancel.h"
+#include "pool/util/loader_walk.h"
 #include "pool/util/log.h"
 #include "trace/stacks/bounds.h"
 #include "trace/stacks/stack_room.h"
@@ -137,7 +137,7 @@ static void prepare(void)
   /* No lock: a thread that waited for another one's dlopen here could hold the loader's lock. A thread that
    * comes meanwhile finds the same. */
   if (!atomic_load(&own_end))
-    (void)dl_iterate_phdr(find_own_range, &here); /* this code is somewhere */
+    (void)gp_loader_walk(find_own_range, &here); /* this code is somewhere */
   backtrace_fn best = find_libunwind();
   backtrace_fn safe = find_glibc();
   atomic_store(&libunwind_backtrace, best);
@@ -157,13 +157,14 @@ void gp_unwind_prepare(void)
   int saved_errno = errno;
 
   if (atomic_load_explicit(&is_prepared, memory_order_acquire) || tls_state.is_capturing ||
-      !gp_stack_has_room(PREPARE_ROOM_BYTES))
+      !gp_stack_has_room(PREPARE_ROOM_BYTES) || !gp_loader_walk_begin())
     return;
   int cancel_state = gp_cancel_hold(); /* dlopen */
   tls_state.is_capturing = true;
   prepare();
   tls_state.is_capturing = false;
   gp_cancel_restore(cancel_state);
+  gp_loader_walk_end();
   errno = saved_errno;
 }
 
