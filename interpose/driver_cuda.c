@@ -480,8 +480,9 @@ static bool cuda_code_is_sticky(int code)
   .async_reserved = cuda_async_reserved, .fill_stream = cuda_fill_stream, .fill = cuda_fill,                 \
   .fill_query = cuda_stream_query, .look_for_escapes = cuda_look_for_escapes, .now_ns = cuda_now_ns,         \
   .code_out_of_memory = CUDA_ERROR_OUT_OF_MEMORY, .code_invalid_value = CUDA_ERROR_INVALID_VALUE,            \
-  .code_not_ready = CUDA_ERROR_NOT_READY, .code_is_sticky = cuda_code_is_sticky,                             \
-  .code_is_context_gone = cuda_code_is_context_gone, .context_has_ended = cuda_context_has_ended
+  .code_not_ready = CUDA_ERROR_NOT_READY, .code_ended = CUDA_ERROR_DEINITIALIZED,                            \
+  .code_is_sticky = cuda_code_is_sticky, .code_is_context_gone = cuda_code_is_context_gone,                  \
+  .context_has_ended = cuda_context_has_ended
 
 static const gp_driver_ops_t ops_without_fence = {
     COMMON_OPS,

@@ -154,6 +154,7 @@ typedef struct gp_driver_ops {
   int code_out_of_memory;
   int code_invalid_value;
   int code_not_ready;
+  int code_ended;                   /* the driver's own end, which is sticky, too; 0: there is none */
   bool (*code_is_sticky)(int code); /* Optional. True if nothing works in the context after such a result */
   bool (*code_is_context_gone)(
       int code); /* Optional. True if such a result of a wait or fence may mean that it has ended */

@@ -385,7 +385,7 @@ bool gp_engine_ask_info(gp_engine_t *engine, gp_context_t *context, uint64_t *re
 bool gp_engine_uses_streams(const gp_engine_t *engine);
 
 /* A result that the program got from the driver: a sticky one makes the engine forward everything from then
- * on. */
+ * on, without a word if it is the driver's own end. */
 void gp_engine_note_result(gp_engine_t *engine, int code);
 
 /*

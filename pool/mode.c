@@ -72,8 +72,8 @@ void gp_engine_note_result(gp_engine_t *engine, int code)
 {
   if (code == 0 || !engine->driver.ops->code_is_sticky || !engine->driver.ops->code_is_sticky(code))
     return;
-  if (forwards_for_good(change_service(engine, CHANGE_DIE, 0)))
-    return;
+  if (forwards_for_good(change_service(engine, CHANGE_DIE, 0)) || code == engine->driver.ops->code_ended)
+    return; /* threads that go on while the process exits: no news */
   gp_log(GP_LOG_ERROR,
       "the driver reported error %d, after which nothing works in the context; no more pooling", code);
   gp_mode_record(engine, gp_engine_mode(engine)); /* without giving memory back: no call would work */

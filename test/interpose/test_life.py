@@ -195,6 +195,7 @@ class Life(PreloadCase):
                 self.assertEqual(len(snapshots), 0 if way in ("_exit", "abort") else 1)
                 if live is not None:
                     self.assertEqual(stats_of(snapshots[0])["allocation"]["current"], live)
+                self.assertEqual(run.messages, [])
                 self.expect_nothing_else(run)
 
     def test_driver_is_closed(self):
