@@ -190,7 +190,7 @@ START_TEST(test_limit_makes_the_segment_smaller)
   (void)allocate(16 * GP_MIB);
   ck_assert_uint_eq(stats().reserved_bytes.current, 96 * GP_MIB);
   (void)allocate(4 * GP_MIB); /* a quarter of what is held would be 24 */
-  (void)allocate(GP_MIB); /* a whole page: less counts as much */
+  (void)allocate(GP_MIB);     /* a whole page: less counts as much */
   (void)allocate(GP_MIB);
   ck_assert_uint_eq(stats().reserved_bytes.current, 102 * GP_MIB);
   uint64_t address;

@@ -3,8 +3,8 @@
  * scenario takes memory, uses it, and frees it in the order of one of four streams in turn, and learns that
  * this stream is done. So natively no request is refused, whatever the kernel does.
  *
- * The arguments, but for by_event: the streams ("blocking", "free" of the default stream, the thread's "own"), and how the
- * program learns it ("stream", "query", "event").
+ * The arguments, but for by_event: the streams ("blocking", "free" of the default stream, the thread's
+ * "own"), and how the program learns it ("stream", "query", "event").
  */
 #include "waiting.h"
 

@@ -74,7 +74,8 @@ CUresult sim_graph_mem_back(sim_block_t *const *list, unsigned count)
 {
   for (int attempt = 0; attempt < 2; attempt++) {
     unsigned i = 0;
-    while (i < count && (list[i]->graph.backed || reserve(list[i]->device, sim_device_bytes_taken(list[i]->size))))
+    while (i < count &&
+           (list[i]->graph.backed || reserve(list[i]->device, sim_device_bytes_taken(list[i]->size))))
       list[i++]->graph.backed = true;
     if (i == count)
       return CUDA_SUCCESS;

@@ -25,7 +25,7 @@ typedef struct gp_oom {
   uint64_t in_pieces; /* of cached: in segments of which another part is in use, so that it cannot go back */
   uint64_t passthrough;  /* not pooled */
   uint64_t limit;        /* 0: none */
-  uint64_t counted; /* what the limit counts for it, and beyond the sizes above; 0: its size, rounded */
+  uint64_t counted;      /* what the limit counts for it, and beyond the sizes above; 0: its size, rounded */
   uint64_t largest_free; /* largest idle block before the pool gave everything back */
   /* Were the device done with everything: how much of cached and deferred could not go back then either, and
    * the largest block that could be cut for a request. */
