@@ -240,7 +240,7 @@ static void wait_before_free(const sim_block_t *block)
 }
 
 /* Of a debug build of the library (interpose/library.c); NULL: there is none in the process. */
-extern int gpupool_debug_holds(uint64_t address) __attribute__((weak));
+extern bool gpupool_debug_holds(uint64_t address) __attribute__((weak));
 
 void sim_memory_check_free(CUdeviceptr address)
 {
