@@ -112,15 +112,13 @@ class OutOfMemory(Remedies):
         found = self.refused("load:%d" % MIB, LIMIT="8Q")
         self.expect_served("load:%d" % MIB, **self.settings_of(found, "LIMIT"))
 
-    def test_a_synchronization_before_the_allocation(self):
+    def test_a_longer_patience(self):
         short = {"SIMCUDA_CAPACITY": "1GiB", "RESERVE": "0", "PATIENCE": "1"}
         before = ("load:%d" % (600 * MIB), "use:load", "free:load", "busy:%d" % (5 * SECOND))
         found = self.refused(*before, "load:%d" % (700 * MIB), **short)
-        self.expect_served(*before, self.action_of(found), "load:%d" % (700 * MIB), **short)
-        self.assertIn("set a longer GPUPOOL_PATIENCE", found["advice"])
-        self.expect_served(*before, "load:%d" % (700 * MIB), **dict(short, PATIENCE="10"))
+        self.expect_served(*before, "load:%d" % (700 * MIB), **dict(short, **self.settings_of(found, "PATIENCE")))
 
-    def test_a_synchronization_that_leaves_pieces_is_not_advised(self):
+    def test_a_patience_that_leaves_pieces_is_not_advised(self):
         """Of cut memory the freed blocks have to lie together."""
         short = {"SIMCUDA_CAPACITY": "1GiB", "RESERVE": "0", "PATIENCE": "1", "TYPE": "segment"}
         apart = ("load:%d" % (32 * MIB), "pass:%d" % (32 * MIB)) * 15 + ("use:load", "free:load", "busy:%d" % (5 * SECOND))
@@ -128,7 +126,7 @@ class OutOfMemory(Remedies):
         self.assertIsNone(found["remedy"], found)
         together = ("load:%d:15" % (32 * MIB), "pass:%d:15" % (32 * MIB), "use:load", "free:load", "busy:%d" % (5 * SECOND))
         found = self.refused(*together, "grow:%d" % (256 * MIB), **short)
-        self.expect_served(*together, self.action_of(found), "grow:%d" % (256 * MIB), **short)
+        self.expect_served(*together, "grow:%d" % (256 * MIB), **dict(short, **self.settings_of(found, "PATIENCE")))
 
     def test_pieces(self):
         """As much is idle as is asked for, and no setting helps: what lies between is to be freed, if that is enough."""

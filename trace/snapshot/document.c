@@ -412,7 +412,7 @@ static __attribute__((noinline)) void write_advice(gp_json_t *json, const gp_doc
   if (advice.setting)
     gp_json_key_string(json, advice.setting, advice.value);
   gp_json_end(json, '}');
-  gp_json_key_string(json, "action", advice.action); /* NULL: null */
+  gp_json_key_string(json, "action", NULL); /* files of older versions have one */
   gp_json_end(json, '}');
 }
 

@@ -11,7 +11,8 @@
 
 #include "pool/util/size.h"
 
-#define LIMIT_VARIABLE "GPUPOOL_LIMIT"
+#define LIMIT_VARIABLE    "GPUPOOL_LIMIT"
+#define PATIENCE_VARIABLE "GPUPOOL_PATIENCE"
 
 /* What the pool rounds to at least, and above LARGE, where drivers take whole pages; more than it does is
  * harmless. */
@@ -164,10 +165,13 @@ void gp_oom_advise(const gp_oom_t *oom, const char *limits, gp_oom_advice_t *ret
     snprintf(advice->value, sizeof(advice->value), "none");
     say(advice, LIMIT_VARIABLE " is malformed, so every allocation fails: correct or unset it");
   } else if (oom->busy_context && fits_when_quiet(oom)) {
-    advice->action = GP_OOM_SYNCHRONIZE;
+    advice->setting = PATIENCE_VARIABLE;
+    snprintf(advice->value, sizeof(advice->value), "60");
+    /* No synchronization of the device: that of work that runs on would never return. */
     say(advice,
-        "If that work ends by itself, call cudaDeviceSynchronize before the allocation, or set a longer "
-        "GPUPOOL_PATIENCE, which is for work submitted after the free");
+        "If that work ends by itself, set a longer " PATIENCE_VARIABLE
+        ". If it runs on, free memory by cudaFreeAsync in the stream that uses it last, and synchronize that "
+        "stream alone");
   } else if (oom->by_limit ? !oom->device_total && fits_when_quiet(oom)
                            : oom->deferred >= oom->requested && fits_when_quiet(oom)) {
     say(advice, "It fits once freed and cached memory goes back; the library could make no call for that, as "

@@ -1,6 +1,6 @@
 /*
  * What helps against an out of memory, apart from what happened: as a sentence for people, and as what to set
- * or to do for programs.
+ * for programs.
  */
 #ifndef GP_TRACE_OOM_ADVICE_H
 #define GP_TRACE_OOM_ADVICE_H
@@ -12,14 +12,10 @@
 #define GP_OOM_ADVICE_BYTES 384
 #define GP_OOM_VALUE_BYTES  160
 
-/* The action: the program synchronizes the device before it allocates. */
-#define GP_OOM_SYNCHRONIZE "synchronize"
-
 typedef struct gp_oom_advice {
   char text[GP_OOM_ADVICE_BYTES]; /* a sentence without its full stop */
   const char *setting;            /* the environment variable to set; NULL: none */
   char value[GP_OOM_VALUE_BYTES]; /* its value */
-  const char *action;             /* what the program is to do; NULL: nothing */
 } gp_oom_advice_t;
 
 /*
