@@ -32,6 +32,8 @@ PROGRAMS = {
     "pdl": program("question/pdl.cu"),
     "mixed_free": program("question/mixed_free.cu"),
     "pool_order": program("question/pool_order.cu"),
+    "free_in_order": program("question/free_in_order.cu"),
+    "wait_only": program("question/wait_only.cu"),
     "beside": program("question/beside.cu"),
     "runtime_calls": program("question/runtime_calls.cu"),
     "runtime_calls-static": program("question/runtime_calls.cu", static=True),
@@ -172,6 +174,9 @@ CHECKS = [
              runs=(run("driver"), run("pool", RUNTIME_HOOKS="0"), run("pool", RUNTIME_HOOKS="1"),
                    run("pool", RUNTIME_HOOKS="0", STACKS="off"), run("pool", RUNTIME_HOOKS="1", STACKS="off")), sim=True),
 
+    question("G22-free-in-order", "when memory of cuMemAlloc is free again that cuMemFreeAsync frees", "free_in_order",
+             limit=100, sim=True),
+    question("G23-wait-only", "whether facts cover a stream that holds nothing but a wait", "wait_only", sim=True),
     question("G24-kinds", "what each kind of memory takes from the device", "kinds", sim=True),
 
     check("pooled", "preload", "threads and streams, shared runtime", "pooled", runs=BOTH, judge="counted",
