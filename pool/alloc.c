@@ -96,7 +96,7 @@ static inline __attribute__((always_inline)) bool serve_from_device(gp_request_t
     block = may_serve ? take_idle(request) : NULL;
   }
   if (block) {
-    block->stream = 0; /* its last owner may have asked for it in one */
+    gp_block_set_stream(block, 0);
     gp_block_hand_out(engine, block, request->requested, now_ns, 0, true);
     request->ret_address = block->address;
     if (is_striped)
@@ -148,7 +148,7 @@ static gp_block_t *take_ordered(const gp_request_t *request, uint64_t now_ns, bo
       block = take_complete(request);
   }
   if (block)
-    block->stream = request->order->stream;
+    gp_block_set_stream(block, request->order->stream);
   return block;
 }
 

@@ -11,8 +11,8 @@
 #include "pool/stripes.h"
 
 typedef struct gp_sums {
-  uint64_t segments, reserved, live_count, live, requested, deferred, cached, parts, releasable, ordered,
-      ordered_live, pools_taken, shared, shared_bytes, taken, closed_idle, found;
+  uint64_t segments, reserved, live_count, live, requested, deferred, cached, parts, releasable, of_pools,
+      ordered, ordered_live, pools_taken, shared, shared_bytes, taken, closed_idle, found;
 } gp_sums_t;
 
 /* Of an allocation of cuMemAlloc. */
@@ -69,7 +69,8 @@ static bool check_block(gp_engine_t *engine, const gp_context_t *context, gp_blo
       block->freed_as, in ? in->frees : 0);
   good &= gp_expect(!in || (in->entered <= in->frees && in->passed <= in->frees), "frees of a stream",
       block->address, in ? in->frees : 0);
-  sums->ordered += context->is_ordered ? block->size : 0;
+  sums->of_pools += context->is_ordered ? block->size : 0;
+  sums->ordered += gp_block_is_ordered(block) ? block->size : 0;
   sums->ordered_live += gp_block_is_ordered(block) && block->state == GP_STATE_LIVE ? block->size : 0;
   sums->segments += !block->segment;
   if (!block->segment && !context->is_ordered)
@@ -190,8 +191,8 @@ static bool check_forwarded(gp_engine_t *engine, const gp_device_t *device, gp_s
       stats->passthrough_bytes.current, forwarded.on_device);
   good &= gp_expect(stats->pinned_host_bytes.current == forwarded.on_host, "pinned_host_bytes",
       stats->pinned_host_bytes.current, forwarded.on_host);
-  good &= gp_expect(device->async_live == forwarded.in_pools + sums->ordered, "async_live",
-      device->async_live, forwarded.in_pools + sums->ordered);
+  good &= gp_expect(device->async_live == forwarded.in_pools + sums->of_pools, "async_live",
+      device->async_live, forwarded.in_pools + sums->of_pools);
   good &= gp_expect(device->pools.taken == forwarded.pools_taken + sums->pools_taken, "taken by pools",
       device->pools.taken, forwarded.pools_taken + sums->pools_taken);
   sums->shared += forwarded.shared;

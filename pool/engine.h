@@ -178,22 +178,24 @@ gp_free_result_t gp_engine_free_ordered(gp_engine_t *engine, const gp_order_t *o
 /*
  * What the program may ask of the driver's own pool of a device. kept: bytes that the pool holds and the
  * program does not; peak: the most that the program held at once of what the pool serves, since reset_peak
- * made it what it holds now.
+ * made it what it holds now. With is_plain what is kept was last asked for in a stream, and is for all
+ * requests.
  */
 typedef struct gp_ordered_use {
   bool serves;   /* it has served such memory of the device */
-  bool is_plain; /* which the driver does not count as its pool's; kept is 0: it is for all requests */
+  bool is_plain; /* which the driver does not count as its pool's */
   uint64_t kept;
   uint64_t live;
   uint64_t peak;
-  uint64_t reserved_peak; /* the same, but that it was set back by itself */
+  uint64_t reserved_peak; /* the most of live and kept together, likewise */
 } gp_ordered_use_t;
 
 gp_ordered_use_t gp_engine_ordered_use(gp_engine_t *engine, int device);
 void gp_engine_ordered_reset_peak(gp_engine_t *engine, int device, bool of_reserved);
 
 /* Gives stream-ordered memory of the context's device back to the driver's pool: what is idle, and what is
- * found complete now. Never waits. */
+ * found complete now. Never waits: where it is memory of cudaMalloc, whose free may, only if no device has
+ * work. */
 void gp_engine_ordered_trim(gp_engine_t *engine, gp_context_t *context);
 
 /*

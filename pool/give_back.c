@@ -89,9 +89,7 @@ uint64_t gp_give_back_in_free(gp_engine_t *engine, gp_context_t *context)
   return is_paused ? 0 : give_back(engine, context, gp_fences_are_quiet(engine, device));
 }
 
-/* Outside of a free. That one context was synchronized is not enough: the driver's free may wait for others.
- */
-static bool is_quiet_now(gp_engine_t *engine)
+bool gp_give_back_is_quiet(gp_engine_t *engine)
 {
   return engine->driver.ops->fence_record ? gp_fences_are_quiet(engine, NULL)
                                           : gp_known_streams_ask(engine) == GP_KNOWN_WORK_NONE;
@@ -112,7 +110,7 @@ uint64_t gp_give_back_after_sync(gp_engine_t *engine, gp_context_t *context)
   gp_assert(!gp_holds_engine_lock());
   if (has_stopped ? !has_unused(context) : !has_surplus(engine, context))
     return 0;
-  bool is_quiet = is_quiet_now(engine);
+  bool is_quiet = gp_give_back_is_quiet(engine);
   if (has_stopped)
     return is_quiet ? release_unused(engine, context) : 0;
   return give_back(engine, context, is_quiet);
@@ -128,7 +126,7 @@ static uint64_t give_back_on_request(gp_engine_t *engine, gp_device_t *device, u
   uint64_t given = 0;
 
   gp_assert(!gp_holds_engine_lock());
-  bool is_quiet = is_quiet_now(engine);
+  bool is_quiet = gp_give_back_is_quiet(engine);
   gp_reclaim(engine);
   if (is_quiet) {
     given = gp_release_largest(engine, device, bytes, GP_TRIM_REQUESTED);

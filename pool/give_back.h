@@ -24,4 +24,8 @@ uint64_t gp_give_back_in_free(gp_engine_t *engine, gp_context_t *context);
  */
 uint64_t gp_give_back_after_sync(gp_engine_t *engine, gp_context_t *context);
 
+/* No device had work a moment ago, so that a free of the driver's finds nothing to wait for. Outside of a
+ * free; that one context was synchronized is not enough: the driver's free may wait for others. */
+bool gp_give_back_is_quiet(gp_engine_t *engine);
+
 #endif

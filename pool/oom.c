@@ -140,7 +140,7 @@ static bool trim(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, gp_
     return false;
   uint64_t ordered = bytes_of(device, &device->ordered_bytes);
   bool released = gp_release_largest(engine, device, bytes, GP_TRIM_OOM) > 0;
-  if (bytes_of(device, &device->ordered_bytes) < ordered)
+  if (!engine->orders_plain && bytes_of(device, &device->ordered_bytes) < ordered)
     trim_after_release(engine, context);
   return released;
 }

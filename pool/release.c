@@ -283,6 +283,16 @@ uint64_t gp_release_unused(gp_engine_t *engine, gp_context_t *context, gp_trim_r
   return release_list(engine, device, &victims, reason);
 }
 
+/* Before 12.5 nothing tells that what was freed in streams is complete. The driver's free of cudaMalloc's
+ * memory is right, whatever uses it. The caller holds the device's lock. */
+static void choose_deferred(gp_engine_t *engine, gp_device_t *device, gp_list_t *victims)
+{
+  GP_LIST_EACH(gp_device_contexts(device), gp_context_t, device_link, context)
+    GP_LIST_EACH_SAFE(&context->deferred, gp_block_t, order, block)
+      if (gp_block_is_ordered(block))
+        choose(engine, victims, block);
+}
+
 /* The oldest idle blocks of stream-ordered memory, so many bytes of them. The caller holds the device's lock.
  */
 static void choose_ordered(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_list_t *victims)
@@ -293,7 +303,7 @@ static void choose_ordered(gp_engine_t *engine, gp_device_t *device, uint64_t by
   GP_LIST_EACH_SAFE(&device->idle, gp_block_t, order, block) {
     if (chosen >= bytes)
       break;
-    if (block->context != &device->ordered)
+    if (!gp_block_is_ordered(block))
       continue;
     chosen += block->size;
     choose(engine, victims, block);
@@ -302,17 +312,20 @@ static void choose_ordered(gp_engine_t *engine, gp_device_t *device, uint64_t by
 
 uint64_t gp_release_ordered(gp_engine_t *engine, gp_device_t *device, gp_trim_reason_t reason)
 {
+  bool may_wait = engine->orders_plain; /* it is the driver's free of cudaMalloc */
   gp_list_t victims;
 
   gp_assert(!gp_holds_engine_lock());
-  if (!gp_engine_enter(engine))
+  if (!(may_wait ? gp_engine_enter_wait(engine) : gp_engine_enter(engine)))
     return 0;
   gp_list_init(&victims);
   gp_device_take(device);
   choose_ordered(engine, device, UINT64_MAX, &victims);
+  if (may_wait)
+    choose_deferred(engine, device, &victims);
   gp_lock_release(&device->lock);
   uint64_t given = release_list(engine, device, &victims, reason);
-  gp_engine_leave(engine);
+  (may_wait ? gp_engine_leave_wait : gp_engine_leave)(engine);
   return given;
 }
 

@@ -34,7 +34,11 @@ uint64_t gp_release_in_order(gp_engine_t *engine, gp_device_t *device, gp_trim_r
  */
 void gp_release_before_growth(gp_engine_t *engine, gp_device_t *device, uint64_t bytes);
 
-/* Idle stream-ordered memory of the device, all of it. Does not wait for the device. */
+/*
+ * Idle stream-ordered memory of the device, all of it. Does not wait for the device; but with
+ * GPUPOOL_ASYNC=plain it is deferred memory, too, and the driver's free may wait: the caller has found that
+ * no device has work.
+ */
 uint64_t gp_release_ordered(gp_engine_t *engine, gp_device_t *device, gp_trim_reason_t reason);
 
 /*

@@ -283,8 +283,9 @@ typedef struct gp_prewarm {
  * DEFERRED ones; idle holds the idle blocks, oldest first; releases holds what is on its way to the driver.
  * draining: stream-ordered memory that the program has freed and the driver's pools may still hold; counted
  * only under a limit, and only if the driver can be asked (see gp_limit_settle). async_live: what the program
- * and the pool hold of it. ordered_bytes: of the blocks of `ordered`; ordered_live: of LIVE blocks that were
- * asked for in a stream, which are those of `ordered`, or with GPUPOOL_ASYNC=plain some of the contexts'.
+ * and the pool hold of it. ordered_bytes: of blocks whose present or last
+ * owner asked for them in a stream, which are those of `ordered`, or with GPUPOOL_ASYNC=plain some of the
+ * contexts'; ordered_live: of those of them that are LIVE.
  */
 struct gp_device {
   gp_lock_t lock;
@@ -339,7 +340,7 @@ struct gp_device {
   uint64_t ordered_bytes;
   uint64_t ordered_live;
   uint64_t ordered_peak;      /* of ordered_live, since the program set it back */
-  uint64_t reserved_peak;     /* the same, set back by itself: see gp_ordered_use_t */
+  uint64_t reserved_peak;     /* of ordered_bytes, likewise, by itself */
   gp_list_t passed;           /* identities with blocks that may be complete, by passed_link */
   atomic_bool ordered_barred; /* the program changed how the driver's pool works: it is forwarded */
   gp_list_t contexts;

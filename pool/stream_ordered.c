@@ -2,6 +2,7 @@
  * Stream-ordered memory: what the program can ask and set of the driver's own pool, from which it comes.
  */
 #include "pool/driver_calls.h"
+#include "pool/give_back.h"
 #include "pool/mode.h"
 #include "pool/reclaim.h"
 #include "pool/release.h"
@@ -24,7 +25,7 @@ gp_ordered_use_t gp_engine_ordered_use(gp_engine_t *engine, int ordinal)
   gp_device_take(device);
   gp_ordered_use_t use = {.serves = gp_locked(device)->ordered.bins.used > 0 || engine->orders_plain,
       .is_plain = engine->orders_plain,
-      .kept = engine->orders_plain ? 0 : device->ordered_bytes - device->ordered_live,
+      .kept = device->ordered_bytes - device->ordered_live,
       .live = device->ordered_live,
       .peak = device->ordered_peak,
       .reserved_peak = device->reserved_peak};
@@ -37,7 +38,10 @@ void gp_engine_ordered_reset_peak(gp_engine_t *engine, int ordinal, bool of_rese
   gp_device_t *device = &engine->devices[ordinal];
 
   gp_device_take(device);
-  *(of_reserved ? &device->reserved_peak : &device->ordered_peak) = gp_locked(device)->ordered_live;
+  if (of_reserved)
+    gp_locked(device)->reserved_peak = device->ordered_bytes;
+  else
+    gp_locked(device)->ordered_peak = device->ordered_live;
   gp_lock_release(&device->lock);
 }
 
@@ -50,8 +54,11 @@ void gp_engine_ordered_trim(gp_engine_t *engine, gp_context_t *context)
     return;
   (void)gp_fences_poll_twice(engine);
   gp_reclaim(engine);
+  if (engine->orders_plain && !gp_give_back_is_quiet(engine))
+    return;
   (void)gp_release_ordered(engine, device, GP_TRIM_REQUESTED);
-  if (!engine->driver.ops->fence_record) /* a synchronization of a stream has told nothing */
+  if (!engine->orders_plain &&
+      !engine->driver.ops->fence_record) /* a synchronization of a stream has told nothing */
     (void)gp_release_in_order(engine, device, GP_TRIM_REQUESTED);
 }
 
@@ -69,7 +76,8 @@ static bool is_last(const gp_context_t *context)
 void gp_engine_ordered_leave(gp_engine_t *engine, gp_context_t *context)
 {
   gp_assert(!gp_holds_engine_lock());
-  if (!context || !is_last(context) || gp_engine_ordered_use(engine, context->device->ordinal).kept == 0)
+  if (!context || !is_last(context) || engine->orders_plain ||
+      gp_engine_ordered_use(engine, context->device->ordinal).kept == 0)
     return;
   gp_engine_ordered_trim(engine, context);
   gp_engine_ordered_trim(engine, context); /* what the driver has refused: there is no other day */

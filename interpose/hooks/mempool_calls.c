@@ -83,8 +83,9 @@ static gp_engine_t *keeper_of(CUmemoryPool pool, int *ret_device)
   return engine && gp_mempool_is_default(pool, ret_device) ? engine : NULL;
 }
 
-/* The program has `live` bytes more of the pool than the driver says. `current` is now what `told` was at
- * most; the peaks of the two need not be of one time, so that less may have been in use at once. */
+/* What the library serves in the pool's place is added to what the driver says: `live` bytes of use, and
+ * `kept` more that are reserved. `current` is now what `told` was at most; the peaks of the two need not be
+ * of one time, so that less may have been in use at once. */
 static void add_plain(
     CUmemoryPool pool, CUmemPool_attribute attribute, const gp_ordered_use_t *use, cuuint64_t *told)
 {
@@ -93,8 +94,10 @@ static void add_plain(
       of_reserved ? CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT : CU_MEMPOOL_ATTR_USED_MEM_CURRENT;
   cuuint64_t current = 0;
 
-  if (attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT || attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) {
+  if (attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT) {
     *told += use->live;
+  } else if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) {
+    *told += use->live + use->kept;
   } else if ((attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH || of_reserved) &&
              GP_REAL_CALL(cuMemPoolGetAttribute, pool, now, &current) == CUDA_SUCCESS) {
     current += of_reserved ? use->reserved_peak : use->peak;
@@ -189,10 +192,12 @@ CUresult CUDAAPI hook_cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes_to_keep)
   gp_engine_t *engine = keeper_of(pool, &device);
   cuuint64_t reserved = 0;
 
-  if (engine &&
-      GP_REAL_CALL(cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) ==
-          CUDA_SUCCESS &&
-      reserved > bytes_to_keep)
+  if (engine && GP_REAL_CALL(cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) ==
+                    CUDA_SUCCESS) {
+    gp_ordered_use_t use = gp_engine_ordered_use(engine, device);
+    reserved += use.is_plain ? use.live + use.kept : 0;
+  }
+  if (engine && reserved > bytes_to_keep)
     gp_engine_ordered_trim(engine, gp_engine_device_context(engine, device));
   return GP_REAL_CALL(cuMemPoolTrimTo, pool, bytes_to_keep);
 }

@@ -50,7 +50,7 @@ void gp_block_adopt(gp_engine_t *engine, gp_block_t *block, uint64_t time_ns, ui
     gp_segment_note_growth(block->context->device, block);
   gp_gauge_add(&stats->segment, 1);
   gp_gauge_add(&stats->reserved_bytes, block->size);
-  if (block->context->is_ordered)
+  if (gp_block_is_ordered(block))
     block->context->device->ordered_bytes += block->size;
   gp_account_adopt(engine, block->context->device, block->address, block->size, supply_of(block));
   stats->driver_allocs++;
@@ -209,7 +209,7 @@ void gp_block_forget(
   gp_event_block(engine, block, GP_ACTION_SEGMENT_FREE, why, time_ns, duration_ns, false);
   gp_gauge_sub(&gp_device_stats(device)->segment, 1);
   gp_gauge_sub(&gp_device_stats(device)->reserved_bytes, block->size);
-  if (block->context->is_ordered)
+  if (gp_block_is_ordered(block))
     device->ordered_bytes -= block->size;
   gp_account_drop(engine, device, block->address, block->size, supply_of(block));
   if (block->segment) {

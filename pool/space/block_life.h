@@ -11,14 +11,27 @@
 #include "pool/space/block.h"
 #include "pool/space/segment_policy.h"
 
+/* Its next owner asked for it in this stream; 0: in none. The caller is about to hand it out. */
+static inline void gp_block_set_stream(gp_block_t *block, uint64_t stream)
+{
+  gp_device_t *device = block->context->device;
+
+  gp_assert_internal(gp_lock_is_held(&device->lock));
+  if (block->stream && !stream)
+    device->ordered_bytes -= block->size;
+  else if (!block->stream && stream)
+    device->ordered_bytes += block->size;
+  block->stream = stream;
+}
+
 /* What the program asked for in streams is counted apart, too: it may ask what it holds of that. */
 static inline void gp_block_count_ordered(gp_device_t *device, uint64_t bytes)
 {
   device->ordered_live += bytes;
   if (device->ordered_live > device->ordered_peak)
     device->ordered_peak = device->ordered_live;
-  if (device->ordered_live > device->reserved_peak)
-    device->reserved_peak = device->ordered_live;
+  if (device->ordered_bytes > device->reserved_peak) /* it grows only before this */
+    device->reserved_peak = device->ordered_bytes;
 }
 
 /* The program gets it. hit: without a driver call. */

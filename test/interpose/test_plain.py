@@ -50,6 +50,21 @@ class Plain(PreloadCase):
         self.assertEqual(run.sim["current_bytes"][0], 0)
         self.expect_history(run.snapshot())
 
+    def test_the_pools_attributes_count_what_is_kept(self):
+        """Used, reserved, and the most of each. Natively memory of cudaMalloc is none of the pool's; here a block of it is lent."""
+        for kind in TYPES:
+            with self.subTest(kind):
+                lent = kind in ("round", "naive")
+                self.assertEqual(self.run_shares("pool", ASYNC="plain", TYPE=kind).out, (
+                    "taken: 8 8 8 8\none is free: 4 8 8 8\nboth are: 0 8 8 8\nbeside memory of cudaMalloc: 0 8 %d 8\n"
+                    "trimmed to more: 0 8 %d 8\ntrimmed: 0 8 0 8\nset back: 0 0 0 0\n") % ((4, 4) if lent else (8, 8)))
+        for settings in ({"preload": None}, {"ASYNC": "pool"}, {"ASYNC": "driver"}):
+            for line in self.run_shares("pool", **settings).out.splitlines():
+                used, most_used, reserved, most_reserved = map(int, line.rpartition(":")[2].split())
+                self.assertTrue(used <= reserved <= most_reserved and used <= most_used <= most_reserved, line)
+                if line.startswith(("trimmed:", "set back:")):
+                    self.assertEqual((used, reserved), (0, 0), line)
+
     def test_devices_without_pools_refuse_as_ever(self):
         plain = self.run_shares("refused", preload=None, SIMCUDA_POOLS="0")
         self.assertEqual(plain.out, "memory: 801\n")

@@ -125,9 +125,11 @@ START_TEST(test_only_calls_that_may_wait_give_memory_back)
   ck_assert(gp_fences_poll_twice(engine));
   gp_reclaim(engine);
   ck_assert_uint_eq(stats().cached_bytes.current, 3 * BYTES); /* more than MAX_CACHED */
+  fake_submit(&driver, 0, third);
   free_in(order(FIRST), third);
   gp_engine_ordered_trim(engine, context);
   ck_assert_int_eq(driver.count[FAKE_FREE], 0);
+  fake_complete(&driver, 0);
   give_up(of_malloc);
   ck_assert_int_eq(driver.count[FAKE_FREE], 4);
   ck_assert_int_eq(driver.busy_frees, 0);
@@ -166,7 +168,7 @@ START_TEST(test_what_the_program_may_ask)
   free_in(order(FIRST), first);
   gp_ordered_use_t use = gp_engine_ordered_use(engine, 0);
   ck_assert(use.serves && use.is_plain);
-  ck_assert_uint_eq(use.kept, 0);
+  ck_assert_uint_eq(use.kept, BYTES);
   ck_assert_uint_eq(use.live, BYTES);
   ck_assert_uint_eq(use.peak, 2 * BYTES);
   gp_engine_ordered_reset_peak(engine, 0, false);
@@ -178,7 +180,61 @@ START_TEST(test_what_the_program_may_ask)
   use = gp_engine_ordered_use(engine, 0);
   ck_assert_uint_eq(use.live, 0);
   ck_assert_uint_eq(use.peak, BYTES);
-  ck_assert_uint_eq(use.reserved_peak, BYTES);
+  ck_assert_uint_eq(use.kept, 2 * BYTES);
+  ck_assert_uint_eq(use.reserved_peak, 2 * BYTES);
+  stop();
+}
+END_TEST
+
+/* What is kept for requests in streams and what is not: its last owner says. */
+START_TEST(test_what_is_kept_changes_sides_with_its_owner)
+{
+  start_plain();
+  uint64_t first = allocate_in(order(FIRST), BYTES);
+  uint64_t second = allocate_in(order(FIRST), BYTES);
+  free_in(order(FIRST), first);
+  free_in(order(FIRST), second);
+  synchronize();
+  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).kept, 2 * BYTES);
+  uint64_t lent = allocate(BYTES);
+  ck_assert(lent == first || lent == second);
+  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).kept, BYTES);
+  give_up(lent);
+  synchronize();
+  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).kept, BYTES);
+  gp_engine_ordered_reset_peak(engine, 0, true);
+  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).reserved_peak, BYTES);
+  first = allocate_in(order(FIRST), BYTES);
+  second = allocate_in(order(FIRST), BYTES);
+  gp_ordered_use_t use = gp_engine_ordered_use(engine, 0);
+  ck_assert_uint_eq(use.kept, 0);
+  ck_assert_uint_eq(use.live, 2 * BYTES);
+  ck_assert_uint_eq(use.reserved_peak, 2 * BYTES);
+  ck_assert_uint_eq(stats().driver_allocs, 2);
+  stop();
+}
+END_TEST
+
+/* A trim must not wait, and the driver's free of such memory may. */
+START_TEST(test_a_trim_gives_back_what_is_kept_if_no_device_has_work)
+{
+  start_plain();
+  uint64_t of_malloc = allocate(BYTES);
+  uint64_t busy = allocate(2 * BYTES);
+  uint64_t address = allocate_in(order(FIRST), 3 * BYTES);
+  give_up(of_malloc);
+  free_in(order(FIRST), address);
+  synchronize();
+  fake_submit(&driver, 0, busy);
+  gp_engine_ordered_trim(engine, context);
+  ck_assert_int_eq(driver.count[FAKE_FREE], 0);
+  fake_complete(&driver, 0);
+  gp_engine_ordered_trim(engine, context);
+  ck_assert_int_eq(driver.count[FAKE_FREE], 1);
+  ck_assert_int_eq(driver.busy_frees, 0);
+  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).kept, 0);
+  ck_assert_uint_eq(gp_engine_ordered_use(engine, 0).reserved_peak, 3 * BYTES);
+  ck_assert_uint_eq(allocate(BYTES), of_malloc); /* which was no pool's */
   stop();
 }
 END_TEST
@@ -301,6 +357,8 @@ int main(void)
   tcase_add_test(tests, test_only_calls_that_may_wait_give_memory_back);
   tcase_add_test(tests, test_a_stream_of_another_context_has_no_say);
   tcase_add_test(tests, test_what_the_program_may_ask);
+  tcase_add_test(tests, test_what_is_kept_changes_sides_with_its_owner);
+  tcase_add_test(tests, test_a_trim_gives_back_what_is_kept_if_no_device_has_work);
   tcase_add_test(tests, test_what_was_exported_goes_to_the_driver);
   tcase_add_test(tests, test_every_type_has_whole_blocks_for_streams);
   tcase_add_test(tests, test_a_stream_does_not_get_what_only_one_could_use);

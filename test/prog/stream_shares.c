@@ -8,6 +8,7 @@
  *   access                   the pool is opened for a second device
  *   context                  it is asked for in the stream of a context that is not current, and ends
  *   refused                  there may be none
+ *   pool                     what the pool says of itself as blocks come and go, in MiB
  */
 #include <cuda.h>
 #include <stdio.h>
@@ -138,6 +139,37 @@ static int end_context(void)
   return 0;
 }
 
+static int tell_pool(const char *when)
+{
+  static const CUmemPool_attribute asked[] = {CU_MEMPOOL_ATTR_USED_MEM_CURRENT, CU_MEMPOOL_ATTR_USED_MEM_HIGH,
+      CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH};
+  printf("%s:", when);
+  for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+    cuuint64_t value = 0;
+    if (FAILED(cuMemPoolGetAttribute(pool, asked[i], &value)))
+      return 1;
+    printf(" %d", (int)(value >> 20));
+  }
+  printf("\n");
+  return 0;
+}
+
+static int show_pool(void)
+{
+  CUdeviceptr first, second, other;
+  cuuint64_t most = UINT64_MAX, none = 0;
+
+  if (FAILED(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &most)) || take(&first) ||
+      take(&second) || tell_pool("taken") || give(first) || tell_pool("one is free") || give(second) ||
+      FAILED(cuCtxSynchronize()) || tell_pool("both are") || FAILED(cuMemAlloc(&other, BYTES)) ||
+      tell_pool("beside memory of cudaMalloc") || FAILED(cuMemPoolTrimTo(pool, 64 * BYTES)) ||
+      tell_pool("trimmed to more") || FAILED(cuMemPoolTrimTo(pool, 0)) || tell_pool("trimmed") ||
+      FAILED(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &none)) ||
+      FAILED(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &none)) || tell_pool("set back"))
+    return 1;
+  return FAILED(cuMemFree(other));
+}
+
 static int ask(void)
 {
   CUdeviceptr memory = 0;
@@ -158,6 +190,8 @@ int main(int argc, char **argv)
     return show_attributes();
   if (strcmp(argv[1], "access") == 0)
     return open_for_device();
+  if (strcmp(argv[1], "pool") == 0)
+    return show_pool();
   if (strcmp(argv[1], "context") == 0)
     return end_context();
   return strcmp(argv[1], "refused") == 0 ? ask() : share_and_free(argv[1]);
