@@ -4,6 +4,7 @@
 
 #include "interpose/hooks/current_context.h"
 #include "interpose/library.h"
+#include "interpose/routes/real.h"
 #include "interpose/routes/real_dlsym.h"
 #include "pool/util/loader_walk.h"
 #include "pool/util/log.h"
@@ -57,16 +58,27 @@ gpupool_result_t gp_api_engine(gp_engine_t **ret_engine)
   return GPUPOOL_OK;
 }
 
+/* How many devices there are, which stays so; before the driver is initialized as many as there may be. */
+static int device_count(void)
+{
+  int count;
+  if (!gp_real_bind() || GP_REAL_CALL(cuDeviceGetCount, &count) != CUDA_SUCCESS || count > GP_MAX_DEVICES)
+    return GP_MAX_DEVICES;
+  return count;
+}
+
 gpupool_result_t gp_api_device(gp_engine_t **ret_engine, int *device)
 {
   if (*device < GPUPOOL_CURRENT || *device >= GP_MAX_DEVICES)
     return GPUPOOL_INVALID;
   gpupool_result_t result = gp_api_engine(ret_engine);
-  if (result == GPUPOOL_OK && *device == GPUPOOL_CURRENT) {
+  if (result != GPUPOOL_OK)
+    return result;
+  if (*device == GPUPOOL_CURRENT) {
     const gp_context_t *context = gp_current_context(*ret_engine);
     *device = context ? gp_context_device(context) : 0;
   }
-  return result;
+  return *device < device_count() ? GPUPOOL_OK : GPUPOOL_INVALID;
 }
 
 GP_API const char *gpupool_api_version(void)

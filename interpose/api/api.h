@@ -29,7 +29,8 @@ bool gp_api_is_preloaded(void);
  */
 gpupool_result_t gp_api_engine(gp_engine_t **ret_engine);
 
-/* The same, and *device becomes an ordinal below GP_MAX_DEVICES. */
+/* The same, and *device becomes the ordinal of a device that there is; GPUPOOL_INVALID: there is none of that
+ * ordinal. */
 gpupool_result_t gp_api_device(gp_engine_t **ret_engine, int *device);
 
 #endif

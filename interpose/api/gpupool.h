@@ -14,19 +14,33 @@
  * - Sizes are bytes. What is passed stays the caller's. A pointer that takes a result may be NULL if the
  *   result is not wanted.
  * - A device is its CUDA ordinal, or GPUPOOL_CURRENT: that of the context that is current in the calling
- *   thread, 0 if there is none. One that the program has not used holds nothing.
+ *   thread, 0 if there is none. One that the program has not used holds nothing. One that there is not is
+ *   GPUPOOL_INVALID, or 0.
  * - Without the library they return GPUPOOL_NOT_LOADED, 0 or NULL, and change nothing.
  * - In a process in which the library does nothing it is GPUPOOL_INACTIVE: with GPUPOOL_DISABLE=1, in the
  *   child of fork(), and as long as the process has loaded no CUDA driver. The CUDA runtime loads it with the
  *   program's first call.
  *
- * C11 or C++11, with the extensions of GCC that Clang has, too. Linux.
+ * C99 or C++11, or later, with GCC or Clang: their __asm__ and __typeof__ are used. Linux.
  */
 #ifndef GPUPOOL_H
 #define GPUPOOL_H
 
+#if !defined __GNUC__
+#error "gpupool.h needs GCC or Clang"
+#elif defined __cplusplus ? __cplusplus < 201103L : !defined __STDC_VERSION__ || __STDC_VERSION__ < 199901L
+#error "gpupool.h needs C99 or C++11, or later"
+#endif
+
 #include <stddef.h>
 #include <stdint.h>
+
+/* NULL may be a 0, which a compiler can be told to refuse. */
+#if defined __cplusplus || __STDC_VERSION__ >= 202311L
+#define GPUPOOL_NULL nullptr
+#else
+#define GPUPOOL_NULL NULL
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -115,8 +129,9 @@ void gpupool_torch_memory_fraction(double fraction, int device);
 /*
  * Puts the address of a function into `pointer`, NULL without the library. On x86-64 through the table that
  * the loader fills: the linker of an executable that is not position-independent would answer NULL for good.
+ * (Not where pointers have 32 bits: there is no library for such programs.)
  */
-#ifdef __x86_64__
+#if defined __x86_64__ && defined __LP64__
 #define GPUPOOL_FIND(function, pointer)                                                                      \
   __typeof__(&function) pointer;                                                                             \
   __asm__(".weak " #function "\n\tmovq " #function "@GOTPCREL(%%rip), %0" : "=r"(pointer))
@@ -135,7 +150,7 @@ void gpupool_torch_memory_fraction(double fraction, int device);
 /* The version, "0.1.0", valid for ever. NULL: the program runs without the library. */
 static inline const char *gpupool_version(void)
 {
-  GPUPOOL_CALL(version, (), NULL);
+  GPUPOOL_CALL(version, (), GPUPOOL_NULL);
 }
 
 /*

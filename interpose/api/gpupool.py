@@ -71,8 +71,14 @@ def _call(name, types, *arguments):
     _check(name, _function(name, ctypes.c_int, *types)(*arguments))
 
 
+def _int(value):
+    """For a parameter that is an int in C: ctypes would cut a larger number, down to a valid one; -2 is an invalid one everywhere."""
+    value = int(value)
+    return value if -2**31 <= value < 2**31 else -2
+
+
 def _index(device):
-    return -1 if device is None else int(device)
+    return -1 if device is None else _int(device)
 
 
 def _text(name, device):
@@ -178,7 +184,7 @@ def set_limit(size, device=None):
 
 def set_memory_debug(enabled=True):
     """True: the library tells on stderr, or in GPUPOOL_LOG, what it does (GPUPOOL_VERBOSE=2); False: errors only. Or a number, 0 to 2."""
-    level = 2 if enabled is True else int(enabled)
+    level = 2 if enabled is True else _int(enabled)
     _call("set_verbose", (ctypes.c_int,), level)
 
 

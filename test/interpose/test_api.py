@@ -15,6 +15,7 @@ from live_program import LiveCase
 TOOL = os.environ.get("GP_TOOL")
 MIB = 1 << 20
 OK, NOT_LOADED, INACTIVE, INVALID, UNKNOWN, FAILED = range(6)
+COMPILERS = {"c": ("cc", "clang"), "c++": ("c++", "clang++")}
 HEADER = os.path.join(SOURCE, "interpose", "api", "gpupool.h")
 FUNCTIONS = ["reset_peaks", "reset_stats", "set_recording 1", "set_verbose 1", "snapshot", "retain 0", "release 0", "mark x", "end 1",
              "set_limit 0 none", "result_of segment"]
@@ -44,12 +45,34 @@ class Header(unittest.TestCase):
     def test_compiles_alone(self):
         """And links without a library, whatever the executable is."""
         body = "#include <gpupool.h>\nint main(void) { return (int)gpupool_reset_peaks(0) - 1 + (int)gpupool_memory_stats(0, NULL, 0); }\n"
-        for command, language in (("cc -std=c11", "c"), ("cc -std=c11 -fno-pie -no-pie", "c"), ("c++ -std=c++17", "c++")):
+        standards = [("c", standard) for standard in ("c99", "gnu99", "c11", "c17", "c2x")]
+        standards += [("c++", standard) for standard in ("c++11", "c++14", "c++17", "c++20", "gnu++20")]
+        zero = {"c": "", "c++": " -Wzero-as-null-pointer-constant"}
+        commands = [("%s -std=%s%s" % (compiler, standard, zero[language]), language)
+                    for language, standard in standards for compiler in COMPILERS[language] if shutil.which(compiler)]
+        for command, language in commands + [("cc -std=c11 -fno-pie -no-pie", "c")]:
             with self.subTest(command):
-                try:
-                    self.compile(command, language, body)
-                except FileNotFoundError:
-                    self.skipTest("no " + command.split()[0])
+                self.compile(command, language, body if language == "c" else body.replace("NULL", "nullptr"))
+
+    def test_says_what_it_needs(self):
+        for language, standard in (("c", "c89"), ("c", "gnu89"), ("c++", "c++98")):
+            for compiler in filter(shutil.which, COMPILERS[language]):
+                result = subprocess.run([compiler, "-x", language, "-std=" + standard, "-fsyntax-only", HEADER], stderr=subprocess.PIPE, encoding="utf-8",
+                                        timeout=120, check=False)
+                self.assertNotEqual(result.returncode, 0)
+                self.assertIn("gpupool.h needs C99 or C++11, or later", result.stderr)
+
+    @unittest.skipUnless(os.uname().machine == "x86_64", "no x86-64")
+    def test_assembles_where_pointers_have_32_bits(self):
+        """There is no library for such programs, and perhaps there are no headers of the system."""
+        for compiler in filter(shutil.which, COMPILERS["c"]):
+            command = compiler + " -mx32 -ffreestanding -c"
+            try:
+                self.compile(command, "c", "#include <stdint.h>\nint x;\n")
+            except subprocess.CalledProcessError:
+                continue  # one without x32
+            for level in ("-O0", "-O2"):
+                self.compile(command + " " + level, "c", "#include <gpupool.h>\nint main(void) { return gpupool_version() ? 1 : 0; }\n")
 
     def test_all_is_documented(self):
         """Each function that the library exports is declared there, and has a function that a program calls."""
@@ -106,7 +129,7 @@ class Found(PreloadCase):
     def test_without_the_loaders_table(self):
         """As on machines other than x86-64, in both languages."""
         with open(HEADER) as file:
-            text = file.read().replace("#ifdef __x86_64__", "#ifdef NO_MACHINE")
+            text = file.read().replace("#if defined __x86_64__", "#if defined NO_MACHINE")
         with open(os.path.join(self.folder, "gpupool.h"), "w") as file:
             file.write(text)
         for compiler in (["cc", "-x", "c"], ["cc", "-O2", "-x", "c"], ["c++", "-x", "c++"], ["c++", "-O2", "-x", "c++"]):
@@ -128,8 +151,16 @@ class Statistics(ApiCase):
                             ("allocated_bytes.all.freed", 4 * MIB), ("allocation.all.current", 1), ("num_allocations", 2),
                             ("num_device_alloc", 2), ("cache_hits", 0), ("num_cache_misses", 2), ("peak_allocated", 5 * MIB)):
             self.assertEqual(self.number(program, name), value, name)
-        self.steps(program, ("result_of no_such_name", UNKNOWN), ("result_of segment -2", INVALID), ("result_of segment 64", INVALID),
-                   ("result_of segment 63", OK), ("number segment 63", 0), ("number segment -1", 2))
+        self.steps(program, ("result_of no_such_name", UNKNOWN), ("number segment -1", 2))
+        self.assertEqual(program.end(), 0)
+
+    def test_devices_that_there_are_not(self):
+        program = self.begin(SIMCUDA_DEVICES="2")
+        self.steps(program, ("result_of segment 1", OK), ("number segment 1", 0), ("set_limit 1 %d" % MIB, OK))
+        for device in (-2, 2, 63, 64, 2**31 - 1):
+            self.steps(program, ("result_of segment %d" % device, INVALID), ("number segment %d" % device, 0), ("set_limit %d %d" % (device, MIB), INVALID),
+                       ("memory_free %d" % device, -INVALID), ("reset_peaks %d" % device, INVALID), ("reset_stats %d" % device, INVALID),
+                       ("memory_stats %d" % device, 0), ("memory_summary %d" % device, 0), ("begin x %d" % device, -INVALID))
         self.assertEqual(program.end(), 0)
 
     def test_json_is_what_the_snapshot_says(self):

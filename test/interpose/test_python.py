@@ -96,6 +96,21 @@ assert "device 0" in gpupool.memory_summary() and "allocated_bytes" in gpupool.m
 equal(raised(gpupool.memory_allocated, -3), "GpupoolError")
 """)
 
+    def test_devices_that_there_are_not(self):
+        """A number that no int of C holds does not become another one."""
+        self.run_python("""
+memory = allocate(4 * MIB)
+for device in (1, 63, 64, -2, 2**31, 2**32, 2**32 - 1, 2**40, -2**32, 2**64):
+    for function, arguments in ((gpupool.memory_allocated, (device,)), (gpupool.memory_stats, (device,)), (gpupool.memory_summary, (device,)),
+                                (gpupool.gpu_memory_info, (device,)), (gpupool.set_limit, (MIB, device)), (gpupool.reset_peak_memory_stats, (device,)),
+                                (gpupool.reset_memory_stats, (device,)), (gpupool.profile_memory(device).__enter__, ())):
+        equal((function.__name__, device, raised(function, *arguments)), (function.__name__, device, "GpupoolError"))
+for level in (3, 2**32, 2**40):
+    equal((level, raised(gpupool.set_memory_debug, level)), (level, "GpupoolError"))
+equal(gpupool.memory_allocated(0), 4 * MIB)
+free(memory)
+""")
+
     def test_pytorchs_names(self):
         """Of those that are documented, all that the pool can tell."""
         self.run_python("""
