@@ -67,7 +67,8 @@ def tool_page(gpupool):
         out += [".SH " + name.upper(), roff(summary[0].upper() + summary[1:]) + ".", ".PP", ".B " + roff(lines[0][7:]), ".PP"]
         out += paragraphs(lines[2:])
     out += [".SH EXIT STATUS", "0: done. 1: findings, only if asked for. 2: usage. 3: input that cannot be read or is corrupt.",
-            "4: partial input, with \\-\\-strict.", ".B gpupool run", "returns the status of the program.",
+            "4: partial input, with \\-\\-strict.", ".B gpupool run", "returns the status of the program, and ends by the signal that ended it; 125: it failed itself,",
+            "126: the program cannot be run, 127: it was not found.",
             ".SH ENVIRONMENT", "NO_COLOR, if it is set and not empty: no colour. TERM=dumb does the same. LC_CTYPE says whether",
             "pictures may be drawn with characters beyond ASCII. The settings of the library are in", ".BR libgpupool (7).",
             ".SH SEE ALSO", ".BR libgpupool (7)"]

@@ -47,7 +47,8 @@ static int print_help(void)
          "Begin with:  gpupool run -- PROGRAM ARGS\n"
          "\n"
          "Exit status: 0 done; 1 findings, if asked for; 2 usage; 3 input that cannot be\n"
-         "read; 4 partial input with --strict. gpupool run returns that of the program.\n");
+         "read; 4 partial input with --strict. gpupool run returns that of the program,\n"
+         "or 125 (it failed itself), 126 or 127 (the program cannot be run, or found).\n");
   return GP_EXIT_DONE;
 }
 

@@ -1,13 +1,18 @@
 #include "tools/new_snapshots.h"
 
 #include <ctype.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "pool/util/options.h"
+#include "pool/util/run_id.h"
+
+#define HEAD_BYTES 1024 /* of a snapshot: format, version, reason and the run */
 
 /*
  * "out/gpupool.%e.json" becomes "out/gpupool.*.json": a star for a placeholder, everything else literally. A
@@ -96,7 +101,43 @@ static bool holds_pid(const char *name, pid_t pid)
   return false;
 }
 
-void gp_new_snapshots_end(gp_new_snapshots_t *written, pid_t pid)
+/*
+ * The beginning of a file, as text; "": it cannot be read, or is no regular file. The fallback's folder is
+ * everyone's: a FIFO there must not make this wait.
+ */
+static void read_head(const char *path, char buffer[HEAD_BYTES])
+{
+  struct stat status;
+  ssize_t length = 0;
+  int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
+    length = read(fd, buffer, HEAD_BYTES - 1);
+  if (fd >= 0)
+    (void)close(fd); /* it was only read */
+  buffer[length > 0 ? length : 0] = '\0';
+}
+
+/* In a string the quotes of the key would be escaped, so that what is found is the key. */
+static bool is_of_run(const char *path, const char *run)
+{
+  static const char key[] = "\"process\":{\"run\":\"";
+  char head[HEAD_BYTES];
+  read_head(path, head);
+  char *runs = strstr(head, key);
+  if (!runs)
+    return false;
+  runs += sizeof(key) - 1;
+  runs[strcspn(runs, "\"")] = '\0';
+  return gp_run_id_is_valid(runs) && gp_run_id_holds(runs, run);
+}
+
+static bool is_file(const char *path)
+{
+  struct stat status;
+  return stat(path, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+void gp_new_snapshots_end(gp_new_snapshots_t *written, pid_t pid, const char *run)
 {
   list_all(written, &written->after);
   written->names = calloc(written->after.gl_pathc + 1, sizeof(*written->names));
@@ -105,13 +146,12 @@ void gp_new_snapshots_end(gp_new_snapshots_t *written, pid_t pid)
   for (int own = 1; own >= 0; own--) {
     for (size_t i = 0; i < written->after.gl_pathc; i++) {
       char **name = &written->after.gl_pathv[i];
-      struct stat status;
       bool is_new = !written->before.gl_pathc || !bsearch(name, written->before.gl_pathv,
                                                      written->before.gl_pathc, sizeof(char *), compare_names);
       bool is_same =
           i > 0 && strcmp(*name, name[-1]) == 0; /* both patterns matched, or both folders are one */
-      if (is_new && !is_same && holds_pid(*name, pid) == (own == 1) && stat(*name, &status) == 0 &&
-          S_ISREG(status.st_mode))
+      if (is_new && !is_same && holds_pid(*name, pid) == (own == 1) &&
+          (run ? is_of_run(*name, run) : is_file(*name)))
         written->names[written->count++] = *name;
     }
   }
@@ -120,13 +160,9 @@ void gp_new_snapshots_end(gp_new_snapshots_t *written, pid_t pid)
 /* Of what the file says, not of its name: a program may be called bloom, and a pattern without %r. */
 static bool is_of_oom(const char *path)
 {
-  char begin[128]; /* the reason is the third key */
-  FILE *file = fopen(path, "re");
-  size_t length = file ? fread(begin, 1, sizeof(begin) - 1, file) : 0;
-  if (file)
-    (void)fclose(file); /* only read */
-  begin[length] = '\0';
-  return strstr(begin, "\"reason\":\"oom\"") != NULL;
+  char head[HEAD_BYTES];
+  read_head(path, head);
+  return strstr(head, "\"reason\":\"oom\"") != NULL;
 }
 
 const char *gp_new_snapshots_best(const gp_new_snapshots_t *written)

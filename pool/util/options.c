@@ -421,6 +421,9 @@ int gp_options_parse(gp_options_t *ret_options, gp_option_lookup_fn lookup, void
       ret_options->limit_malformed = ret_options->limit_malformed || id == GP_OPTION_limit;
     }
   }
+  const char *runs = lookup(lookup_arg, GP_RUN_VARIABLE);
+  if (gp_run_id_is_valid(runs))
+    strcpy(ret_options->runs, runs);
   return problems + parse_mxnet(ret_options, lookup, lookup_arg, problem, problem_arg);
 }
 
@@ -490,7 +493,7 @@ int gp_options_check_names(char *const *environment, gp_option_problem_fn proble
     size_t length = strcspn(*environment + 8, "=");
     snprintf(
         name, sizeof(name), "%.*s", (int)(length < NAME_BYTES ? length : NAME_BYTES - 1), *environment + 8);
-    bool known = false;
+    bool known = strcmp(name, GP_RUN_VARIABLE + 8) == 0;
     for (int id = 0; id < GP_OPTION_COUNT; id++)
       known = known || strcmp(name, gp_option_table[id].name) == 0;
     if (known)

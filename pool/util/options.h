@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "pool/util/block_list.h"
+#include "pool/util/run_id.h"
 #include "pool/util/size.h"
 
 typedef enum gp_option_id {
@@ -78,6 +79,7 @@ typedef struct gp_options {
   gp_block_list_t prewarm;               /* of GPUPOOL_PREWARM */
   uint64_t snapshot_signals;             /* of GPUPOOL_SNAPSHOT_AT: 1 << (number - 1) */
   bool limit_malformed;                  /* every allocation must then fail: a limit is a promise to others */
+  char runs[GP_RUN_BYTES];               /* of GPUPOOL_RUN (run_id.h), which is no option; "": none */
 } gp_options_t;
 
 /* Choices by their order in options.def, for code that asks. */
@@ -125,8 +127,8 @@ int gp_options_parse(gp_options_t *ret_options, gp_option_lookup_fn lookup, void
     gp_option_problem_fn problem, void *problem_arg);
 
 /*
- * Reports every "GPUPOOL_*" name of environment (a NULL-terminated array of NAME=VALUE) that is no option,
- * with the nearest name that is. Returns how many there were.
+ * Reports every "GPUPOOL_*" name of environment (a NULL-terminated array of NAME=VALUE) that is no option
+ * and not GPUPOOL_RUN, with the nearest name that is. Returns how many there were.
  */
 int gp_options_check_names(char *const *environment, gp_option_problem_fn problem, void *problem_arg);
 

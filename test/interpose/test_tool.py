@@ -82,6 +82,30 @@ class Tool(PreloadCase):
         self.assertEqual(run.stderr.splitlines()[-1], "gpupool: next: gpupool summary page.oom.json")
         self.assertEqual(self.tool("run", "--html", "--", "/bin/sh", "-c", "exit 41").returncode, 41)
 
+    def test_snapshots_have_the_id_of_their_run(self):
+        """Those of all that it starts, and of a record; one that the program has no part in is not named."""
+        replay = "'%s' '%s'" % (os.path.join(PROG, "replay"), trace_files()[0])
+        script = "echo $GPUPOOL_RUN; %s >&2; env -i LD_PRELOAD=\"$LD_PRELOAD\" LD_LIBRARY_PATH='%s' GPUPOOL_OUTPUT=other.json %s >&2; '%s' leave" % (
+            replay, SIM, replay, os.path.join(PROG, "last"))
+        result = self.tool("run", "--output", "%e.json", "--", "/bin/sh", "-c", script, GPUPOOL_RECORD=self.folder)
+        run = result.stdout.strip()
+        self.assertRegex(run, "^[0-9a-f]{16}$")
+        self.assertEqual(re.findall("^gpupool: snapshot: (.*)$", result.stderr, re.M), ["replay.json"])
+        self.assertEqual(self.tool("recover", "-o", "last.json", GPUPOOL_RECORD=self.folder).returncode, 0)
+        runs = {}
+        for name in ("replay.json", "other.json", "last.json"):
+            with open(os.path.join(self.folder, name), encoding="utf-8") as file:
+                snapshot = json.load(file)
+            self.expect_valid(snapshot)
+            runs[name] = snapshot["process"]["run"]
+        self.assertEqual(runs, {"replay.json": run, "other.json": None, "last.json": run})
+
+    def test_an_id_that_is_none_is_not_written(self):
+        for text in ("", "x" * 16, "0123456789abcdef-", "\x1b[2J", "0" * 17, "-".join(["0" * 16] * 17)):
+            run = self.run_program("scenario", RUN=text)
+            self.assertIsNone(run.snapshot()["process"]["run"])
+            self.assertEqual(run.err, "")
+
     def test_exit_status_is_the_programs(self):
         self.assertEqual(self.tool("run", "--", os.path.join(PROG, "replay"), "--no-such-option").returncode, 2)
         self.assertEqual(self.tool("run", "--", "/bin/sh", "-c", "exit 41").returncode, 41)

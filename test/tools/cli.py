@@ -12,6 +12,7 @@ import os
 import pty
 import re
 import resource
+import select
 import shutil
 import signal
 import subprocess
@@ -23,6 +24,7 @@ import unittest
 GPUPOOL = STUB = None
 LEAK_CHECKER = os.environ.get("GP_LEAK_CHECKER")  # a library; unset or empty where there is none
 DONE, USAGE, INPUT, PARTIAL = 0, 2, 3, 4
+FAILED, CANNOT_RUN, NOT_FOUND = 125, 126, 127  # of run
 GAUGES = [
     "allocation", "segment", "allocated_bytes", "requested_bytes", "reserved_bytes", "active_bytes", "cached_bytes",
     "inactive_split_bytes", "surplus_bytes", "deferred_bytes", "passthrough_bytes", "pinned_host_bytes",
@@ -170,7 +172,7 @@ class Tool(Case):
             (["run", "--limit"], "--limit needs a value"),
             (["config", "true"], "unexpected argument true"),
         ):
-            result = self.run_tool(*arguments, status=USAGE)
+            result = self.run_tool(*arguments, status=FAILED if arguments[:1] == ["run"] else USAGE)
             self.one_line(result.stderr)
             self.assertIn(part, result.stderr)
             self.assertEqual(result.stdout, "")
@@ -264,20 +266,21 @@ class Run(Case):
     def test_status_is_that_of_the_program(self):
         for status, program in (
             (0, ["true"]), (1, ["false"]), (7, ["sh", "-c", "exit 7"]), (255, ["sh", "-c", "exit 255"]),
-            (128 + 9, ["sh", "-c", "kill -9 $$"]), (128 + 15, ["sh", "-c", "kill -TERM $$"]),
+            (-signal.SIGKILL, ["sh", "-c", "kill -9 $$"]), (-signal.SIGTERM, ["sh", "-c", "kill -TERM $$"]),
+            (-signal.SIGALRM, ["sh", "-c", "kill -ALRM $$"]), (-signal.SIGRTMIN, ["sh", "-c", "kill -%d $$" % signal.SIGRTMIN]),
         ):
             self.run_tool("run", "--", *program, status=status)
             self.run_tool("run", *program, status=status)
 
     def test_programs_that_cannot_be_run(self):
-        self.one_line(self.run_tool("run", "--", "no-such-program", status=127).stderr)
-        self.one_line(self.run_tool("run", "--", "./no/such", status=127).stderr)
-        self.one_line(self.run_tool("run", "--", self.path("work"), status=126).stderr)
+        self.one_line(self.run_tool("run", "--", "no-such-program", status=NOT_FOUND).stderr)
+        self.one_line(self.run_tool("run", "--", "./no/such", status=NOT_FOUND).stderr)
+        self.one_line(self.run_tool("run", "--", self.path("work"), status=CANNOT_RUN).stderr)
         plain = self.write("plain", "text")
         os.chmod(plain, 0o644)
-        self.one_line(self.run_tool("run", "--", plain, status=126).stderr)
+        self.one_line(self.run_tool("run", "--", plain, status=CANNOT_RUN).stderr)
         script = self.write_program("broken", "#!/no/such/interpreter\n")
-        self.one_line(self.run_tool("run", "--", script, status=127).stderr)
+        self.one_line(self.run_tool("run", "--", script, status=NOT_FOUND).stderr)
 
     def test_a_script_without_interpreter_line_is_for_the_shell(self):
         self.write_program("plain", "exit 5\n")
@@ -318,16 +321,16 @@ class Run(Case):
         self.assertEqual(self.child_environment()["LD_PRELOAD"], self.path("tree/tools/libgpupool.so"))
 
     def test_malformed_settings_stop_it(self):
-        result = self.run_tool("run", "--limit", "8Q", "--", "touch", "ran", status=USAGE)
+        result = self.run_tool("run", "--limit", "8Q", "--", "touch", "ran", status=FAILED)
         self.one_line(result.stderr)
         self.assertIn("--limit=8Q is malformed; accepted:", result.stderr)
         self.assertNotIn("default", result.stderr)
-        result = self.run_tool("run", "--", "touch", "ran", status=USAGE, GPUPOOL_TYPE="fast", GPUPOOL_LIMIT="x")
+        result = self.run_tool("run", "--", "touch", "ran", status=FAILED, GPUPOOL_TYPE="fast", GPUPOOL_LIMIT="x")
         self.assertEqual(result.stderr.count("is malformed"), 2)
-        self.run_tool("run", "--output", "%q.json", "--", "touch", "ran", status=USAGE)
-        result = self.run_tool("run", "--output", "no/%p.json", "--", "touch", "ran", status=USAGE)
+        self.run_tool("run", "--output", "%q.json", "--", "touch", "ran", status=FAILED)
+        result = self.run_tool("run", "--output", "no/%p.json", "--", "touch", "ran", status=FAILED)
         self.assertIn("nothing can be written in no: No such file", result.stderr)
-        result = self.run_tool("run", "--", "touch", "ran", status=USAGE, GPUPOOL_LOG="/no/such/log")
+        result = self.run_tool("run", "--", "touch", "ran", status=FAILED, GPUPOOL_LOG="/no/such/log")
         self.assertIn("/no/such", result.stderr)
         self.assertFalse(os.path.exists(self.path("work/ran")))
 
@@ -345,7 +348,7 @@ class Run(Case):
         self.assertIn("it is a script for /bin/sh", self.run_tool("run", "--", script).stderr)
         result = self.run_tool("run", "--disable", "--", "true")
         self.assertIn("GPUPOOL_DISABLE=1", result.stderr)
-        result = self.run_tool("run", "--", "sh", "-c", "kill -9 $$", status=137)
+        result = self.run_tool("run", "--", "sh", "-c", "kill -9 $$", status=-signal.SIGKILL)
         self.assertIn("signal 9", result.stderr)
         self.assertEqual(self.run_tool("run", "--snapshot-at", "none", "--", "true").stderr, "")
         self.assertEqual(self.run_tool("run", "--snapshot-at", "oom", "--", "true").stderr, "")
@@ -374,7 +377,13 @@ class Run(Case):
                                 stderr=subprocess.PIPE, encoding="utf-8", check=False)
         self.assertIn("statically linked", result.stderr)
 
-    WRITE = "touch \"$(echo \"$GPUPOOL_OUTPUT\" | sed \"s/%e/sh/;s/%h/host/;s/%p/$$/;s/%n/1/;s/%r/exit/\")\""
+    # "snapshot NAME [REASON]" writes as much of a snapshot as is looked at.
+    SNAPSHOT = ("snapshot() { printf '{\"format\":\"gpupool-snapshot\",\"version\":1,\"reason\":\"%s\","
+                "\"process\":{\"run\":\"%s\",\"start_time_us\":1' \"${2:-exit}\" \"$GPUPOOL_RUN\" >\"$1\"; }; ")
+    WRITE = SNAPSHOT + "snapshot \"$(echo \"$GPUPOOL_OUTPUT\" | sed \"s/%e/sh/;s/%h/host/;s/%p/$$/;s/%n/1/;s/%r/exit/\")\""
+
+    def named(self, result):
+        return sorted(re.findall("^gpupool: snapshot: (.*)$", result.stderr, re.M))
 
     def test_snapshots_are_named(self):
         result = self.run_tool("run", "--", "sh", "-c", self.WRITE)
@@ -384,7 +393,7 @@ class Run(Case):
     def test_names_of_snapshots_can_be_typed(self):
         for name, typed in (("-x.json", "./'-x.json'"), ("a b.json", "'a b.json'"), ("it's.json", "'it'\\''s.json'"),
                             ("a-b.json", "a-b.json")):
-            result = self.run_tool("run", "--output=" + name, "--", "sh", "-c", "touch -- \"$GPUPOOL_OUTPUT\"")
+            result = self.run_tool("run", "--output=" + name, "--", "sh", "-c", self.SNAPSHOT + "snapshot \"$GPUPOOL_OUTPUT\"")
             self.assertEqual(result.stderr, "gpupool: snapshot: %s\ngpupool: next: gpupool summary %s\n" % (typed, typed))
             os.remove(self.path("work", name))
 
@@ -392,8 +401,46 @@ class Run(Case):
         self.write("gpupool.old.host.1.exit.json", "")
         self.write("out.json", "")
         self.assertNotIn("snapshot:", self.run_tool("run", "--", "true").stderr)
-        result = self.run_tool("run", "--output", "out.json", "--", "sh", "-c", "touch out.json.1")
+        result = self.run_tool("run", "--output", "out.json", "--", "sh", "-c", self.SNAPSHOT + "snapshot out.json.1")
         self.assertIn("next: gpupool summary out.json.1\n", result.stderr)
+        self.assertNotIn("snapshot:", self.run_tool("run", "--output", "out.json", "--", "true").stderr)
+
+    def test_snapshots_of_other_programs_are_not(self):
+        """That appear meanwhile where the run's own do: of no run, of another one, with an id that is none. Nor is a FIFO waited for."""
+        script = self.SNAPSHOT + "snapshot 1.own.json; id=$GPUPOOL_RUN; mkfifo 9.fifo.json; "
+        for i, other in enumerate(("", "0123456789abcdef", "$id-", "-$id", "$id-x", "x$id", "${id}0", "$id $id", "$(printf %s-%s $id ABCDEF0123456789)",
+                                   "$(yes $id | head -17 | paste -sd -)")):
+            script += "GPUPOOL_RUN=\"%s\"; snapshot 1.other%d.json; " % (other, i)
+        result = self.run_tool("run", "--output", "%p.%e.json", "--", "sh", "-c", script)
+        self.assertEqual(self.named(result), ["1.own.json"])
+        result = self.run_tool("run", "--output", "%p.%e.json", "--", "sh", "-c", script.replace("1.own", "2.own"))
+        self.assertEqual(self.named(result), ["2.own.json"])
+
+    def test_ranks_name_their_own_snapshots(self):
+        """Eight runs at once in one folder, below no run, each of which ends when all snapshots are there; and below one run."""
+        self.write_program("rank", "#!/bin/sh\n" + self.SNAPSHOT +
+                           "snapshot $1.rank.json\nuntil [ $(ls ?.rank.json | wc -l) = 8 ]; do sleep 0.02; done\n")
+        script = ("for i in 1 2 3 4 5 6 7 8; do \"$0\" run --output %p.%e.json -- ./rank $i 2>$i.err & done; wait\n"
+                  "cat ?.err >&2; rm ?.err")
+        result = subprocess.run(["sh", "-c", script, self.tool], env=self.environment, cwd=self.path("work"), stderr=subprocess.PIPE,
+                                encoding="utf-8", timeout=60, check=True)
+        names = ["%d.rank.json" % i for i in range(1, 9)]
+        self.assertEqual(self.named(result), names)
+        for name in names:
+            os.remove(self.path("work", name))
+        script = script.replace("cat ?.err >&2; ", "")
+        result = self.run_tool("run", "--output", "%p.%e.json", "--", "sh", "-c", script, self.tool)
+        self.assertEqual(self.named(result), names)
+
+    def test_what_nests_too_deep_begins_anew(self):
+        script = "echo \"$GPUPOOL_RUN\"; [ $# = 0 ] || { tool=$1; shift; exec \"$tool\" run --snapshot-at none -- sh -c \"$script\" sh \"$@\"; }"
+        result = self.run_tool("run", "--snapshot-at", "none", "--", "sh", "-c", script, "sh", *[self.tool] * 17, script=script)
+        lengths = [len(line.split("-")) for line in result.stdout.splitlines()]
+        self.assertEqual(lengths, list(range(1, 17)) + [1, 2])
+        self.assertRegex(result.stdout, r"\A([0-9a-f]{16}(-[0-9a-f]{16})*\n)+\Z")
+        result = self.run_tool("run", "--snapshot-at", "none", "--", "sh", "-c", "echo \"$GPUPOOL_RUN\"", GPUPOOL_RUN="\x1b[2J")
+        self.assertRegex(result.stdout, r"\A[0-9a-f]{16}\n\Z")
+        self.assertEqual(result.stderr, "")
 
     def test_snapshots_are_found_after_a_change_of_folder(self):
         result = self.run_tool("run", "--", "sh", "-c", "cd /; " + self.WRITE)
@@ -401,7 +448,7 @@ class Run(Case):
 
     def test_snapshots_of_children_come_after_the_programs(self):
         result = self.run_tool("run", "--output", "%p.json", "--", "sh", "-c",
-                               "touch 000.json; " + self.WRITE)
+                               self.WRITE + "; snapshot 000.json")
         lines = result.stderr.splitlines()
         self.assertEqual(len(lines), 3)
         self.assertEqual(lines[1], "gpupool: snapshot: 000.json")
@@ -409,31 +456,91 @@ class Run(Case):
 
     def test_out_of_memory_is_what_to_read_next(self):
         """What a file says counts, not its name: programs are called bloom."""
-        write = "echo '{\"format\":\"gpupool-snapshot\",\"version\":1,\"reason\":\"%s\"' >$$.bloom.%d.json; "
         for reasons, wanted in ((("exit", "oom"), 1), (("oom", "exit"), 0), (("exit", "exit"), 0)):
-            script = "".join(write % (reason, i) for i, reason in enumerate(reasons))
+            script = self.SNAPSHOT + "".join("snapshot $$.bloom.%d.json %s; " % (i, reason) for i, reason in enumerate(reasons))
             result = self.run_tool("run", "--output", "%p.bloom.%n.json", "--", "sh", "-c", script)
             self.assertRegex(result.stderr, r"next: gpupool summary \d+\.bloom\.%d\.json\n$" % wanted)
 
     def test_output_may_be_a_folder_or_need_quotes(self):
         os.mkdir(self.path("work/it's"))
-        result = self.run_tool("run", "--output", "it's", "--", "sh", "-c", "touch \"it's/gpupool.a.b.1.exit.json\"")
+        result = self.run_tool("run", "--output", "it's", "--", "sh", "-c", self.SNAPSHOT + "snapshot \"it's/gpupool.a.b.1.exit.json\"")
         self.assertIn("gpupool summary 'it'\\''s/gpupool.a.b.1.exit.json'\n", result.stderr)
 
     def test_the_fallback_folder_is_searched(self):
         os.mkdir(self.path("work/gone"))
-        result = self.run_tool("run", "--output", "gone/%p.json", "--", "sh", "-c", "touch \"$TMPDIR/$$.json\"")
+        result = self.run_tool("run", "--output", "gone/%p.json", "--", "sh", "-c", self.SNAPSHOT + "snapshot \"$TMPDIR/$$.json\"")
         self.assertIn(self.path("tmp"), result.stderr)
 
+    def start(self, *arguments, **options):
+        process = subprocess.Popen([self.tool, "run", "--", *arguments], env=self.environment, cwd=self.path("work"),
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, **options)
+        self.addCleanup(process.stdout.close)
+        return process
+
     def test_signals_are_passed_on(self):
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            process = subprocess.Popen(
-                [self.tool, "run", "--", "sh", "-c", "trap 'exit 42' TERM INT HUP; echo ready; while :; do sleep 0.05; done"],
-                env=self.environment, cwd=self.path("work"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        """All that would end the launcher by themselves, those of realtime included."""
+        not_ending = {"SIGKILL", "SIGSTOP", "SIGCHLD", "SIGCLD", "SIGCONT", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGWINCH"}
+        numbers = {int(number) for number in signal.Signals if number.name not in not_ending} | {signal.SIGRTMIN + 1}
+        self.assertGreater(len(numbers), 20)
+        trap = "trap 'exit 42' %s; echo ready; while :; do sleep 0.05; done" % " ".join(map(str, sorted(numbers)))
+        processes = {}
+        for number in numbers:
+            processes[number] = process = self.start("sh", "-c", trap, start_new_session=True)
             self.assertEqual(process.stdout.readline(), b"ready\n")
             process.send_signal(number)
-            self.assertEqual(process.wait(timeout=20), 42)
-            process.stdout.close()
+        statuses = {number: process.wait(timeout=60) for number, process in processes.items()}
+        self.assertEqual(statuses, dict.fromkeys(numbers, 42))
+
+    def test_an_alarm_that_was_set_before_is_passed_on(self):
+        """perl -e 'alarm 5; exec @ARGV' gpupool run ...: the timer stays with the launcher, and is meant for the program."""
+        def set_alarm():
+            signal.setitimer(signal.ITIMER_REAL, 0.5)
+        process = self.start("sh", "-c", "echo ready; while :; do sleep 0.05; done", preexec_fn=set_alarm, start_new_session=True)
+        self.addCleanup(self.end_group, process.pid)
+        self.assertEqual(process.wait(timeout=60), -signal.SIGALRM)
+        self.assertIn(self.read_to_end(process.stdout), (b"", b"ready\n"))  # None: the program runs on
+
+    @staticmethod
+    def end_group(pid):
+        try:
+            os.killpg(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    @staticmethod
+    def read_to_end(stream):
+        """None: others hold it open."""
+        text = b""
+        while select.select([stream], [], [], 20)[0]:
+            more = os.read(stream.fileno(), 4096)
+            if not more:
+                return text
+            text += more
+        return None
+
+    def test_a_fatal_signal_ends_the_launcher_without_a_core(self):
+        def want_core():
+            hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+            resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
+        for name in ("SEGV", "ABRT", "QUIT", "KILL"):
+            pid = os.fork()
+            if pid == 0:
+                os.chdir(self.path("work"))
+                want_core()
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+                os.execve(self.tool, [self.tool, "run", "--", "sh", "-c", "ulimit -c 0; kill -%s $$" % name], self.environment)
+            _, status = os.waitpid(pid, 0)
+            self.assertTrue(os.WIFSIGNALED(status), name)
+            self.assertEqual((os.WTERMSIG(status), os.WCOREDUMP(status)), (getattr(signal, "SIG" + name), False))
+        # Blocked and ignored ones, too: a shell of the program's has set its own way of taking them.
+        def block():
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+            signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+        program = ("import os, signal; signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM]); "
+                   "signal.signal(signal.SIGUSR1, signal.SIG_DFL); os.kill(os.getpid(), signal.%s)")
+        for name in ("SIGTERM", "SIGUSR1"):
+            process = self.start(sys.executable, "-c", program % name, preexec_fn=block)
+            self.assertEqual(process.wait(timeout=60), -getattr(signal, name))
 
     def test_ignored_signals_stay_ignored(self):
         process = subprocess.Popen(
@@ -442,28 +549,39 @@ class Run(Case):
             stderr=subprocess.DEVNULL)
         self.assertEqual(process.wait(timeout=20), 3)
 
-    def test_the_terminal_interrupts_the_program_once(self):
+    def on_a_terminal(self, *command):
+        """Types Ctrl-C when the first "ready" was printed; returns what is printed, and the exit code."""
         pid, terminal = pty.fork()
         if pid == 0:
             os.chdir(self.path("work"))
-            os.execve(self.tool, [
-                self.tool, "run", "--", "sh", "-c",
-                "n=0; trap 'n=$((n+1))' INT; echo ready; for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; done; exit $n",
-            ], self.environment)
-        seen = b""
-        while b"ready" not in seen:
-            seen += os.read(terminal, 1024)
-        os.write(terminal, b"\x03")
-        deadline = time.monotonic() + 20
-        ended, status = 0, 0
-        while not ended and time.monotonic() < deadline:
+            os.execve(command[0], command, self.environment)
+        seen, typed = b"", False
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
             try:
-                os.read(terminal, 1024)
-            except OSError:
-                pass
-            ended, status = os.waitpid(pid, os.WNOHANG)
+                seen += os.read(terminal, 1024)
+            except OSError:  # all have closed it
+                break
+            if b"ready" in seen and not typed:
+                typed = True
+                os.write(terminal, b"\x03")
         os.close(terminal)
-        self.assertEqual(os.waitstatus_to_exitcode(status), 1)
+        return seen.decode(), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    def test_the_terminal_interrupts_the_program_once(self):
+        _, code = self.on_a_terminal(
+            self.tool, "run", "--", "sh", "-c",
+            "n=0; trap 'n=$((n+1))' INT; echo ready; for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; done; exit $n")
+        self.assertEqual(code, 1)
+
+    def test_an_interrupt_ends_a_loop_of_the_shell(self):
+        shell = shutil.which("bash")
+        if not shell:
+            self.skipTest("there is no bash, which asks how its child ended")
+        text, code = self.on_a_terminal(
+            shell, "-c", "for i in 1 2; do \"$0\" run -- sh -c \"echo ready; sleep 20\"; echo next; done", self.tool)
+        self.assertNotIn("next", text)
+        self.assertEqual(code, -signal.SIGINT)
 
 
 class Summary(Case):

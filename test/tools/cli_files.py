@@ -15,7 +15,7 @@ import sys
 import unittest
 
 import cli
-from cli import INPUT, USAGE
+from cli import FAILED, INPUT, USAGE
 
 STOP_AT_NAME = RECORD = None
 TRACE = "op,id,size,stream\nA,0,4096,0\nF,0,0,0\n"
@@ -339,7 +339,7 @@ class Places(cli.Case):
         result = self.run_tool("run", "--", "touch", "ran", status=None)
         if not result.returncode:
             self.skipTest("one is installed where this build looks for it")
-        self.assertEqual(result.returncode, USAGE)
+        self.assertEqual(result.returncode, FAILED)
         self.one_line(result.stderr)
         self.assertIn("libgpupool.so was not found, neither beside this tool nor in /", result.stderr)
         self.assertEqual(os.listdir(self.path("work")), [])
@@ -349,14 +349,14 @@ class Places(cli.Case):
             shutil.copytree(self.path("tree"), self.path(name))
             result = subprocess.run([self.path(name, "tools/gpupool"), "run", "--", "touch", "ran"], cwd=self.path("work"),
                                     env=self.environment, stderr=subprocess.PIPE, encoding="utf-8", timeout=60, check=False)
-            self.assertEqual(result.returncode, USAGE)
+            self.assertEqual(result.returncode, FAILED)
             self.one_line(result.stderr)
             self.assertIn("cannot be preloaded: the loader takes no path with a blank or a colon", result.stderr)
             self.assertEqual(os.listdir(self.path("work")), [])
 
     def test_of_many_snapshots_the_first_are_named(self):
         for count, rest in ((8, None), (10, "gpupool: and 2 more")):
-            write = "for i in $(seq 1 %d); do : >$$.x.$i.json; done" % count
+            write = "for i in $(seq 1 %d); do echo '\"process\":{\"run\":\"'$GPUPOOL_RUN'\"' >$$.x.$i.json; done" % count
             lines = self.run_tool("run", "--output", "%p.x.%n.json", "--", "sh", "-c", write).stderr.splitlines()
             self.assertEqual(sum("snapshot: " in line for line in lines), 8)
             self.assertEqual(lines[8:-1], [rest] if rest else [])

@@ -225,7 +225,7 @@ static int say_end(watch_t *watch)
   }
   gp_message("%s, process %d, has ended", watch->monitor.program, (int)watch->client.pid);
   if (watch->knows_written) {
-    gp_new_snapshots_end(&watch->written, watch->client.pid);
+    gp_new_snapshots_end(&watch->written, watch->client.pid, NULL);
     if (watch->written.count)
       gp_message("next: gpupool summary %s", gp_new_snapshots_best(&watch->written));
   }

@@ -7,39 +7,71 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tools/tool.h"
 
-static const int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
-#define FORWARDED_COUNT (sizeof(forwarded) / sizeof(forwarded[0]))
+/* What would end this process, but for KILL and the signals of realtime. */
+static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGUSR1,
+    SIGSEGV, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM, SIGSTKFLT, SIGXCPU, SIGXFSZ, SIGVTALRM, SIGPROF, SIGIO,
+    SIGPWR, SIGSYS};
+#define ENDING_COUNT (sizeof(ending) / sizeof(ending[0]))
 
 /* Set while the signals are blocked, read by the handler. */
 static volatile pid_t child_pid;
 
-/* A signal of the terminal has reached the child too: it goes to the whole foreground group. A kill(1) of
- * this process has not. */
+/* The kernel sends it to the whole foreground group of a terminal. */
+static bool is_of_terminal(int number)
+{
+  return number == SIGINT || number == SIGQUIT || number == SIGHUP;
+}
+
+/* A timer of this process, which exec has left running: alarm(2) before `exec gpupool run`. */
+static bool is_of_timer(int number)
+{
+  return number == SIGALRM || number == SIGVTALRM || number == SIGPROF;
+}
+
+/*
+ * What the kernel sends by itself has si_code > 0: a signal of the terminal has reached the child, too; a
+ * timer's has not; any other is this process's own fault, and ends it. What another process sends to this one
+ * has not reached the child. What this process has sent to itself is a write to a closed pipe.
+ */
 static void forward(int number, siginfo_t *info, void *context)
 {
   int saved_errno = errno;
   bool from_process = info->si_code <= 0;
-  if (child_pid > 0 && from_process && info->si_pid != child_pid)
-    (void)kill(child_pid, number); /* it may have ended; that is seen elsewhere */
+  pid_t child = child_pid;
+
+  if (child > 0 && (from_process ? info->si_pid != child && info->si_pid != getpid() : is_of_timer(number))) {
+    (void)kill(child, number); /* it may have ended; that is seen elsewhere */
+  } else if (!from_process && (child == 0 || !is_of_terminal(number))) {
+    (void)signal(number, SIG_DFL);
+    (void)raise(number); /* when the handler returns */
+  }
   errno = saved_errno;
+}
+
+static void forward_one(int number)
+{
+  struct sigaction action = {.sa_sigaction = forward, .sa_flags = SA_SIGINFO | SA_RESTART};
+  struct sigaction before;
+
+  (void)sigfillset(&action.sa_mask); /* cannot fail */
+  /* What is ignored stays so, for the child as well: nohup(1), background jobs. */
+  if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+    (void)sigaction(number, &action, NULL); /* a valid signal */
 }
 
 static void forward_signals(void)
 {
-  struct sigaction action = {.sa_sigaction = forward, .sa_flags = SA_SIGINFO | SA_RESTART};
-  (void)sigfillset(&action.sa_mask); /* cannot fail */
-  for (size_t i = 0; i < FORWARDED_COUNT; i++) {
-    struct sigaction before;
-    /* What is ignored stays so, for the child as well: nohup(1), background jobs. */
-    if (sigaction(forwarded[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-      (void)sigaction(forwarded[i], &action, NULL); /* valid signals */
-  }
+  for (size_t i = 0; i < ENDING_COUNT; i++)
+    forward_one(ending[i]);
+  for (int number = SIGRTMIN; number <= SIGRTMAX; number++)
+    forward_one(number);
 }
 
 /* 0 if path can be executed, else the errno. */
@@ -116,7 +148,7 @@ static int wait_for(pid_t pid, int *ret_status)
 
 void gp_launch_and_wait(const char *path, char *const argv[], gp_launched_t *ret_launched)
 {
-  gp_launched_t launched = {.status = GP_LAUNCH_CANNOT_RUN};
+  gp_launched_t launched = {.status = GP_LAUNCH_FAILED};
   posix_spawnattr_t attributes;
   sigset_t all, before;
   pid_t pid;
@@ -139,7 +171,8 @@ void gp_launch_and_wait(const char *path, char *const argv[], gp_launched_t *ret
   (void)sigprocmask(SIG_SETMASK, &before, NULL);
   if (error) {
     gp_message("cannot run %s: %s", path, strerror(error));
-    launched.status = found_or_not(error);
+    if (error != EAGAIN && error != ENOMEM) /* those are of the fork */
+      launched.status = found_or_not(error);
     *ret_launched = launched;
     return;
   }
@@ -155,4 +188,19 @@ void gp_launch_and_wait(const char *path, char *const argv[], gp_launched_t *ret
     launched.status = WEXITSTATUS(status);
   }
   *ret_launched = launched;
+}
+
+void gp_launch_end_alike(const gp_launched_t *launched)
+{
+  sigset_t one;
+
+  if (!launched->signal)
+    return;
+  (void)fflush(NULL);              /* what is lost then is lost at an exit, too */
+  (void)prctl(PR_SET_DUMPABLE, 0); /* cannot fail; holds for core_pattern programs, too, unlike RLIMIT_CORE */
+  (void)sigemptyset(&one);
+  (void)sigaddset(&one, launched->signal);
+  (void)signal(launched->signal, SIG_DFL); /* KILL has no other, and refuses */
+  (void)raise(launched->signal);
+  (void)sigprocmask(SIG_UNBLOCK, &one, NULL);
 }

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 enum {
+  GP_LAUNCH_FAILED = 125, /* of this tool: usage, settings, no memory */
   GP_LAUNCH_CANNOT_RUN = 126,
   GP_LAUNCH_NOT_FOUND = 127,
 };
@@ -25,10 +26,17 @@ typedef struct gp_launched {
 } gp_launched_t;
 
 /*
- * Starts path with argv and the present environment and waits for its end. Signals that other processes send
- * to this one (INT, TERM, HUP, QUIT, USR1, USR2) are passed on; those of the terminal reach the child by
- * themselves. A failure to start is reported here.
+ * Starts path with argv and the present environment and waits for its end. Signals that would end this
+ * process are passed on; those of the terminal reach the child by themselves. A failure to start is reported
+ * here.
  */
 void gp_launch_and_wait(const char *path, char *const argv[], gp_launched_t *ret_launched);
+
+/*
+ * Ends this process by the signal that ended the child, without a core of its own: a shell then knows of it,
+ * and ends a loop after Ctrl-C. Returns if no signal ended the child, or where one does not end this process,
+ * as the first of a PID namespace: the status is the exit status then.
+ */
+void gp_launch_end_alike(const gp_launched_t *launched);
 
 #endif

@@ -35,7 +35,7 @@ static bool is_library(const char *path, char *buffer, size_t capacity)
   return good;
 }
 
-int gp_preload_find(char *buffer, size_t capacity)
+bool gp_preload_find(char *buffer, size_t capacity)
 {
   /*
    * Beside the executable: as installed (wherever the tree was moved to), then as built. Only then the place
@@ -53,14 +53,14 @@ int gp_preload_find(char *buffer, size_t capacity)
     for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]); i++) {
       int length = snprintf(path, sizeof(path), "%s%s", folder, beside[i]);
       if (length > 0 && (size_t)length < sizeof(path) && is_library(path, buffer, capacity))
-        return 0;
+        return true;
     }
   }
   if (is_library(GP_LIBDIR "/" LIBRARY, buffer, capacity))
-    return 0;
+    return true;
   gp_message("%s was not found, neither beside this tool nor in %s: the installation is not complete",
       LIBRARY, GP_LIBDIR);
-  return GP_EXIT_USAGE;
+  return false;
 }
 
 /* True if list, separated by blanks and colons as the loader does, holds word. */
@@ -77,23 +77,23 @@ static bool holds(const char *list, const char *word)
   return false;
 }
 
-int gp_preload_set(const char *library)
+bool gp_preload_set(const char *library)
 {
   const char *before = getenv("LD_PRELOAD");
   char *value;
 
   if (strpbrk(library, " :")) {
     gp_message("%s cannot be preloaded: the loader takes no path with a blank or a colon", library);
-    return GP_EXIT_USAGE;
+    return false;
   }
   if (before && holds(before, library))
-    return 0;
+    return true;
   bool has_more = before && before[0];
   if (asprintf(&value, "%s%s%s", library, has_more ? ":" : "", has_more ? before : "") < 0 ||
       setenv("LD_PRELOAD", value, 1)) {
     gp_message("out of memory");
-    return GP_EXIT_USAGE;
+    return false;
   }
   free(value);
-  return 0;
+  return true;
 }

@@ -4,16 +4,16 @@
 #ifndef GP_TOOLS_PRELOAD_H
 #define GP_TOOLS_PRELOAD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
-/* Finds libgpupool.so of the same build or installation as this tool. Returns 0, or GP_EXIT_USAGE after a
- * message. */
-int gp_preload_find(char *buffer, size_t capacity);
+/* Finds libgpupool.so of the same build or installation as this tool. False: there is none, and a message. */
+bool gp_preload_find(char *buffer, size_t capacity);
 
 /*
- * Puts library first in LD_PRELOAD, before what is there, unless it is there already. Returns 0, or
- * GP_EXIT_USAGE after a message: the loader takes no path with a blank or a colon.
+ * Puts library first in LD_PRELOAD, before what is there, unless it is there already. False, after a
+ * message: the loader takes no path with a blank or a colon, or there is no memory.
  */
-int gp_preload_set(const char *library);
+bool gp_preload_set(const char *library);
 
 #endif

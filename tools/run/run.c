@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "pool/util/path.h"
+#include "pool/util/run_id.h"
 #include "tools/arguments.h"
 #include "tools/html/page.h"
 #include "tools/run/launch.h"
@@ -29,10 +31,14 @@ void gp_command_run_help(void)
   printf("usage: gpupool run [options] [--] PROGRAM [ARGS]\n"
          "\n"
          "Runs PROGRAM with its GPU memory pooled and recorded, and returns its exit\n"
-         "status (128 + N if signal N killed it; 127 if it was not found, 126 if it cannot\n"
-         "be run). The settings are checked first; a malformed one is exit status 2.\n"
-         "Afterwards a line on stderr says which snapshots were written and how to read\n"
-         "them.\n"
+         "status. A signal that ends PROGRAM ends gpupool as well, and one that is sent\n"
+         "to gpupool is passed on. The settings are checked first. Afterwards lines on\n"
+         "stderr say which snapshots PROGRAM and what it started have written, and how to\n"
+         "read them.\n"
+         "\n"
+         "Exit status, as of env and timeout: 127 if PROGRAM was not found, 126 if it\n"
+         "cannot be run, 125 if gpupool run itself fails (usage, a malformed setting),\n"
+         "else that of PROGRAM.\n"
          "\n"
          "Each option sets the environment variable of that name (--max-cached sets\n"
          "GPUPOOL_MAX_CACHED) for the program and what it starts. trace-events is raised\n"
@@ -118,7 +124,8 @@ static bool set_profile(const gp_options_t *options)
 }
 
 /* Puts into the environment what the program is to find. Returns false, after a message, without memory. */
-static bool set_environment(const gp_arguments_t *arguments, const gp_options_t *options, const char *output)
+static bool set_environment(
+    const gp_arguments_t *arguments, const gp_options_t *options, const char *output, const char *runs)
 {
   int error = 0;
   for (int id = 0; id < GP_OPTION_COUNT; id++) {
@@ -127,6 +134,7 @@ static bool set_environment(const gp_arguments_t *arguments, const gp_options_t 
   }
   error |= setenv(gp_option_table[GP_OPTION_trace_events].variable, RUN_TRACE_EVENTS, 0);
   error |= setenv(gp_option_table[GP_OPTION_output].variable, output, 1);
+  error |= setenv(GP_RUN_VARIABLE, runs, 1);
   error |= !set_profile(options);
   if (error)
     gp_message("out of memory");
@@ -245,8 +253,17 @@ static uint64_t now_us(void)
   return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-static int run_program(
-    const gp_options_t *options, const char *output, const char *library, bool has_pages, char **argv)
+/* A number that no other run has, on any machine that shares the folder. */
+static uint64_t new_run_number(void)
+{
+  uint64_t number;
+  if (getrandom(&number, sizeof(number), GRND_NONBLOCK) == (ssize_t)sizeof(number))
+    return number;
+  return now_us() ^ (uint64_t)getpid() << 44; /* an early boot, or a filter of system calls */
+}
+
+static int run_program(const gp_options_t *options, const char *output, const char *library, const char *run,
+    bool has_pages, char **argv)
 {
   char path[GP_PATH_BYTES];
   gp_launched_t launched;
@@ -262,7 +279,7 @@ static int run_program(
   uint64_t begin_us = now_us();
   gp_launch_and_wait(path, argv, &launched);
   if (launched.pid) {
-    gp_new_snapshots_end(&written, launched.pid);
+    gp_new_snapshots_end(&written, launched.pid, run);
     gp_left_t left;
     bool has_record = find_left_record(launched.pid, begin_us, &left);
     if (written.count)
@@ -273,6 +290,7 @@ static int run_program(
       report_record(options, &launched, &left, output, path, has_pages);
   }
   gp_new_snapshots_fini(&written);
+  gp_launch_end_alike(&launched);
   return launched.status;
 }
 
@@ -282,32 +300,33 @@ int gp_command_run(int argc, char **argv)
   static gp_options_t options; /* too large for a stack */
   static char buffer[GP_OPTION_TEXT_BYTES];
   char library[GP_PATH_BYTES];
+  char run[GP_RUN_DIGITS + 1], runs[GP_RUN_BYTES];
 
-  int status = gp_arguments_parse("run", "--html", argc, argv, &arguments);
-  if (status)
-    return status;
+  if (gp_arguments_parse("run", "--html", argc, argv, &arguments))
+    return GP_LAUNCH_FAILED;
   if (arguments.help) {
     gp_command_run_help();
     return GP_EXIT_DONE;
   }
-  if (arguments.next >= argc)
-    return gp_message_usage("run", "run: a program is missing");
+  if (arguments.next >= argc) {
+    (void)gp_message_usage("run", "run: a program is missing");
+    return GP_LAUNCH_FAILED;
+  }
   if (gp_arguments_check(&arguments, true, &options))
-    return GP_EXIT_USAGE;
+    return GP_LAUNCH_FAILED;
   bool writes =
       gp_option_number(&options, GP_OPTION_snapshot_at) && !gp_option_number(&options, GP_OPTION_disable);
   if (writes && !check_folder(&options, GP_OPTION_output))
-    return GP_EXIT_USAGE;
+    return GP_LAUNCH_FAILED;
   if (strcmp(gp_option_text(&options, GP_OPTION_log), "stderr") != 0 &&
       !check_folder(&options, GP_OPTION_log))
-    return GP_EXIT_USAGE;
+    return GP_LAUNCH_FAILED;
   if (gp_path_is_special(gp_option_text(&options, GP_OPTION_output))) /* the library writes none */
     options.values[GP_OPTION_snapshot_at].number = 0;
   const char *output = output_pattern(&options, buffer, sizeof(buffer));
-  status = gp_preload_find(library, sizeof(library));
-  if (!status)
-    status = gp_preload_set(library);
-  if (!status && !set_environment(&arguments, &options, output))
-    status = GP_EXIT_INPUT;
-  return status ? status : run_program(&options, output, library, arguments.flag, argv + arguments.next);
+  gp_run_id_append(options.runs, new_run_number(), run, runs);
+  if (!gp_preload_find(library, sizeof(library)) || !gp_preload_set(library) ||
+      !set_environment(&arguments, &options, output, runs))
+    return GP_LAUNCH_FAILED;
+  return run_program(&options, output, library, run, arguments.flag, argv + arguments.next);
 }

@@ -144,6 +144,8 @@ gp_description_t gp_description_make(const gp_options_t *options, char *buffer, 
   add_program(&text);
   if (gp_path_expand("%h", 0, NULL, host, sizeof(host)) == 0)
     add_text(&text, "host", NULL, host);
+  if (options->runs[0])
+    add_text(&text, "run", NULL, options->runs);
   add_rank(&text);
   add_environment(&text);
   add_settings(&text, options);

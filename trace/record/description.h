@@ -2,8 +2,8 @@
  * What a snapshot says of the process and of its settings, as text: pairs of a key and a value, each ended by
  * a NUL. It is in the record from the beginning, so that it is there when the process is not.
  *
- *   program, host, rank (none if it is no number), environment NAME=VALUE, argument (one for each), setting
- * NAME=TEXT, source NAME=WHERE
+ *   program, host, run (run_id.h; none outside of gpupool run), rank (none if it is no number), environment
+ * NAME=VALUE, argument (one for each), setting NAME=TEXT, source NAME=WHERE
  */
 #ifndef GP_TRACE_DESCRIPTION_H
 #define GP_TRACE_DESCRIPTION_H

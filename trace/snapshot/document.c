@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pool/util/run_id.h"
 #include "trace/snapshot/document_stacks.h"
 #include "trace/snapshot/oom_advice.h"
 #include "trace/snapshot/oom_report.h"
@@ -50,11 +51,17 @@ static void write_process(gp_json_t *json, const gp_document_t *document)
   const char *program = gp_description_find(&document->description, "program");
   const char *host = gp_description_find(&document->description, "host");
   const char *rank = gp_description_find(&document->description, "rank");
+  const char *runs = gp_description_find(&document->description, "run");
   gp_description_pair_t pair;
 
   gp_json_newline(json);
   gp_json_key(json, "process");
   gp_json_begin(json, '{');
+  gp_json_key(json, "run");     /* first: `gpupool run` reads no more of the file */
+  if (gp_run_id_is_valid(runs)) /* not of a damaged record */
+    gp_json_string(json, runs);
+  else
+    gp_json_null(json);
   gp_json_key_uint(json, "start_time_us", document->start_time_us);
   gp_json_key_string(json, "program", program ? program : "");
   gp_json_key(json, "command_line");

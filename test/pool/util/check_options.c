@@ -216,6 +216,7 @@ START_TEST(test_unknown_names_are_said_with_the_nearest)
 {
   heard_t heard = {0};
   char *environment[] = {(char *)"GPUPOOL_LIMITS=1", (char *)"GPUPOOL_TYPE=round", (char *)"PATH=/",
+      (char *)"GPUPOOL_RUN=0123456789abcdef", /* the launcher's */
       (char *)"GPUPOOL_=x",
       (char *)"GPUPOOL_A_VERY_LONG_NAME_THAT_NO_OPTION_WILL_EVER_HAVE_BECAUSE_IT_IS_TOO_LONG=1", NULL};
   ck_assert_int_eq(gp_options_check_names(environment, hear, &heard), 3);

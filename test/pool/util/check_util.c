@@ -12,6 +12,7 @@
 #include "pool/space/size_classes.h"
 #include "pool/util/lock_gaps.h"
 #include "pool/util/path.h"
+#include "pool/util/run_id.h"
 #include "pool/util/size.h"
 #include "test/pool/check_main.h"
 #include "test/pool/run_together.h"
@@ -70,6 +71,37 @@ START_TEST(test_paths_are_expanded)
   ck_assert_int_eq(gp_path_expand("1234567", 0, NULL, path, 8), 0);
   ck_assert_ptr_null(gp_path_check("%e%p%h%k%t%n%r%%"));
   ck_assert_str_eq(gp_path_check("a%pb%c"), "%c");
+}
+END_TEST
+
+START_TEST(test_ids_of_runs)
+{
+  static const char *const bad[] = {"", "-", "0123456789abcde", "0123456789abcdef0", "0123456789abcdeF",
+      "0123456789abcdef-", "-0123456789abcdef", "0123456789abcdef--0123456789abcdef",
+      "0123456789abcdef 0123456789abcdef", "0123456789abcdef\n", "0123456789abcde\xff"};
+  char id[GP_RUN_DIGITS + 1], first[GP_RUN_DIGITS + 1], runs[GP_RUN_BYTES] = "", longer[GP_RUN_BYTES + 17];
+
+  ck_assert(!gp_run_id_is_valid(NULL));
+  for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+    ck_assert_msg(!gp_run_id_is_valid(bad[i]), "%s", bad[i]);
+  for (unsigned i = 0; i < 16; i++) {
+    char outer[GP_RUN_BYTES];
+    strcpy(outer, runs);
+    gp_run_id_append(outer, UINT64_MAX - i, id, runs);
+    ck_assert(gp_run_id_is_valid(id) && gp_run_id_is_valid(runs));
+    ck_assert_uint_eq(strlen(runs), (i + 1) * 17 - 1);
+    if (i == 0)
+      strcpy(first, id);
+    ck_assert(gp_run_id_holds(runs, id) && gp_run_id_holds(runs, first));
+  }
+  snprintf(longer, sizeof(longer), "%s-%s", runs, id);
+  ck_assert(!gp_run_id_is_valid(longer)); /* 17 */
+  char outer[GP_RUN_BYTES];
+  strcpy(outer, runs);
+  gp_run_id_append(outer, 1, id, runs);
+  ck_assert_str_eq(id, "0000000000000001");
+  ck_assert_str_eq(runs, id);
+  ck_assert(!gp_run_id_holds(runs, first));
 }
 END_TEST
 
@@ -386,6 +418,7 @@ int main(void)
   tcase_add_test(text, test_sizes_are_read);
   tcase_add_test(text, test_sizes_are_written);
   tcase_add_test(text, test_paths_are_expanded);
+  tcase_add_test(text, test_ids_of_runs);
   suite_add_tcase(suite, text);
   TCase *types = tcase_create("types");
   tcase_add_test(types, test_round_sizes);

@@ -1,0 +1,29 @@
+/*
+ * Which `gpupool run` a process is below. The launcher puts it into the environment, and the library into its
+ * snapshots, so that the launcher tells its own snapshots from others in the same folder. The id of a run is
+ * 16 hexadecimal digits; a run inside another one appends its own: "OUTER-INNER".
+ */
+#ifndef GP_POOL_UTIL_RUN_ID_H
+#define GP_POOL_UTIL_RUN_ID_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define GP_RUN_VARIABLE "GPUPOOL_RUN"
+#define GP_RUN_DIGITS   16
+#define GP_RUN_BYTES    (16 * (GP_RUN_DIGITS + 1)) /* 16 runs inside each other, each with its '-' or the NUL */
+
+/* True of 1 to 16 ids, joined by '-'. text is any text, and may be NULL. Any thread. */
+bool gp_run_id_is_valid(const char *text);
+
+/* True if one of the ids of runs, which is valid, is id: one of exactly GP_RUN_DIGITS. Any thread. */
+bool gp_run_id_holds(const char *runs, const char *id);
+
+/*
+ * Writes number as an id to ret_id, and to ret_runs what the processes of that run find: outer, which is valid
+ * or "", and the id behind it. Where that is no longer valid, the chain begins anew. Any thread.
+ */
+void gp_run_id_append(
+    const char *outer, unsigned long long number, char ret_id[GP_RUN_DIGITS + 1], char ret_runs[GP_RUN_BYTES]);
+
+#endif
