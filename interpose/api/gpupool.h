@@ -147,6 +147,12 @@ void gpupool_torch_memory_fraction(double fraction, int device);
   GPUPOOL_FIND(gpupool_api_##function, gpupool_found);                                                       \
   return gpupool_found ? gpupool_found arguments : (without)
 
+/* An ordinal that no int holds is that of no device, and must not become that of another one. */
+static inline int gpupool_ordinal(long long device)
+{
+  return device < GPUPOOL_CURRENT || device > INT32_MAX ? GPUPOOL_CURRENT - 1 : (int)device;
+}
+
 /* The version, "0.1.0", valid for ever. NULL: the program runs without the library. */
 static inline const char *gpupool_version(void)
 {
@@ -163,13 +169,13 @@ static inline const char *gpupool_version(void)
  * lists the other names by which some are known. A name that there is not: GPUPOOL_UNKNOWN; NULL:
  * GPUPOOL_INVALID. Takes the device's lock.
  */
-static inline gpupool_result_t gpupool_statistic(int device, const char *name, uint64_t *ret_value)
+static inline gpupool_result_t gpupool_statistic(long long device, const char *name, uint64_t *ret_value)
 {
-  GPUPOOL_CALL(statistic, (device, name, ret_value), GPUPOOL_NOT_LOADED);
+  GPUPOOL_CALL(statistic, (gpupool_ordinal(device), name, ret_value), GPUPOOL_NOT_LOADED);
 }
 
 /* 0 where gpupool_statistic has none. */
-static inline uint64_t gpupool_number(int device, const char *name)
+static inline uint64_t gpupool_number(long long device, const char *name)
 {
   uint64_t value = 0;
   (void)gpupool_statistic(device, name, &value);
@@ -178,27 +184,27 @@ static inline uint64_t gpupool_number(int device, const char *name)
 
 /* Bytes that the program holds, as the pool rounds them; that the pool keeps for it, ready to be handed out;
  * that the pool holds from the driver, these two included; and the most that each of them has been. */
-static inline uint64_t gpupool_memory_allocated(int device)
+static inline uint64_t gpupool_memory_allocated(long long device)
 {
   return gpupool_number(device, "allocated_bytes.all.current");
 }
-static inline uint64_t gpupool_memory_cached(int device)
+static inline uint64_t gpupool_memory_cached(long long device)
 {
   return gpupool_number(device, "cached_bytes.all.current");
 }
-static inline uint64_t gpupool_memory_reserved(int device)
+static inline uint64_t gpupool_memory_reserved(long long device)
 {
   return gpupool_number(device, "reserved_bytes.all.current");
 }
-static inline uint64_t gpupool_max_memory_allocated(int device)
+static inline uint64_t gpupool_max_memory_allocated(long long device)
 {
   return gpupool_number(device, "allocated_bytes.all.peak");
 }
-static inline uint64_t gpupool_max_memory_cached(int device)
+static inline uint64_t gpupool_max_memory_cached(long long device)
 {
   return gpupool_number(device, "cached_bytes.all.peak");
 }
-static inline uint64_t gpupool_max_memory_reserved(int device)
+static inline uint64_t gpupool_max_memory_reserved(long long device)
 {
   return gpupool_number(device, "reserved_bytes.all.peak");
 }
@@ -208,33 +214,33 @@ static inline uint64_t gpupool_max_memory_reserved(int device)
  * snprintf does: at most capacity - 1 bytes and a 0, and the length that the whole has is returned. text may
  * be NULL if capacity is 0. 0, and nothing is written: there is no library, or no such device.
  */
-static inline size_t gpupool_memory_stats(int device, char *text, size_t capacity)
+static inline size_t gpupool_memory_stats(long long device, char *text, size_t capacity)
 {
-  GPUPOOL_CALL(memory_stats, (device, text, capacity), 0);
+  GPUPOOL_CALL(memory_stats, (gpupool_ordinal(device), text, capacity), 0);
 }
-static inline size_t gpupool_memory_summary(int device, char *text, size_t capacity)
+static inline size_t gpupool_memory_summary(long long device, char *text, size_t capacity)
 {
-  GPUPOOL_CALL(memory_summary, (device, text, capacity), 0);
+  GPUPOOL_CALL(memory_summary, (gpupool_ordinal(device), text, capacity), 0);
 }
 
 /* What cudaMemGetInfo says of the device: under a limit what that leaves, and memory that the pool keeps is
  * free. GPUPOOL_FAILED: the driver does not answer, or may not be asked now (beside a stream capture). */
-static inline gpupool_result_t gpupool_memory_info(int device, uint64_t *ret_free, uint64_t *ret_total)
+static inline gpupool_result_t gpupool_memory_info(long long device, uint64_t *ret_free, uint64_t *ret_total)
 {
-  GPUPOOL_CALL(memory_info, (device, ret_free, ret_total), GPUPOOL_NOT_LOADED);
+  GPUPOOL_CALL(memory_info, (gpupool_ordinal(device), ret_free, ret_total), GPUPOOL_NOT_LOADED);
 }
 
 /*
  * Peaks begin anew at what is there now: for snapshots and `gpupool ctl`, too. reset_stats: so do the counts,
  * and what was "allocated" and "freed"; this is for the functions above only.
  */
-static inline gpupool_result_t gpupool_reset_peaks(int device)
+static inline gpupool_result_t gpupool_reset_peaks(long long device)
 {
-  GPUPOOL_CALL(reset_peaks, (device), GPUPOOL_NOT_LOADED);
+  GPUPOOL_CALL(reset_peaks, (gpupool_ordinal(device)), GPUPOOL_NOT_LOADED);
 }
-static inline gpupool_result_t gpupool_reset_stats(int device)
+static inline gpupool_result_t gpupool_reset_stats(long long device)
 {
-  GPUPOOL_CALL(reset_stats, (device), GPUPOOL_NOT_LOADED);
+  GPUPOOL_CALL(reset_stats, (gpupool_ordinal(device)), GPUPOOL_NOT_LOADED);
 }
 
 /*
@@ -251,9 +257,9 @@ static inline gpupool_result_t gpupool_empty_cache(uint64_t *ret_bytes)
  * GPUPOOL_NO_LIMIT: as many as there are. Below what is held nothing is taken away, and allocations fail
  * until enough was freed. 0: GPUPOOL_INVALID. A GPUPOOL_LIMIT that was malformed is forgotten.
  */
-static inline gpupool_result_t gpupool_set_limit(int device, uint64_t bytes)
+static inline gpupool_result_t gpupool_set_limit(long long device, uint64_t bytes)
 {
-  GPUPOOL_CALL(set_limit, (device, bytes), GPUPOOL_NOT_LOADED);
+  GPUPOOL_CALL(set_limit, (gpupool_ordinal(device), bytes), GPUPOOL_NOT_LOADED);
 }
 
 /*
@@ -288,9 +294,9 @@ static inline gpupool_result_t gpupool_mark(const char *name)
  * most 64 are open at once: GPUPOOL_FAILED for the next. A scope that is not open: GPUPOOL_UNKNOWN. Peaks
  * that are reset by `gpupool ctl` meanwhile begin anew in the report, too.
  */
-static inline gpupool_result_t gpupool_scope_begin(int device, const char *name, uint64_t *ret_scope)
+static inline gpupool_result_t gpupool_scope_begin(long long device, const char *name, uint64_t *ret_scope)
 {
-  GPUPOOL_CALL(scope_begin, (device, name, ret_scope), GPUPOOL_NOT_LOADED);
+  GPUPOOL_CALL(scope_begin, (gpupool_ordinal(device), name, ret_scope), GPUPOOL_NOT_LOADED);
 }
 static inline gpupool_result_t gpupool_scope_end(uint64_t scope, gpupool_report_t *ret_report)
 {
@@ -333,7 +339,7 @@ namespace gpupool
 class scope
 {
 public:
-  explicit scope(const char *name, int device = GPUPOOL_CURRENT)
+  explicit scope(const char *name, long long device = GPUPOOL_CURRENT)
   {
     if (gpupool_scope_begin(device, name, &number_) != GPUPOOL_OK)
       number_ = 0;

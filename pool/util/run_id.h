@@ -11,7 +11,8 @@
 
 #define GP_RUN_VARIABLE "GPUPOOL_RUN"
 #define GP_RUN_DIGITS   16
-#define GP_RUN_BYTES    (16 * (GP_RUN_DIGITS + 1)) /* 16 runs inside each other, each with its '-' or the NUL */
+#define GP_RUN_BYTES    (16 * (GP_RUN_DIGITS + 1)) /* 16 runs inside each other, each with its '-' or the NUL \
+                                                    */
 
 /* True of 1 to 16 ids, joined by '-'. text is any text, and may be NULL. Any thread. */
 bool gp_run_id_is_valid(const char *text);
@@ -20,10 +21,10 @@ bool gp_run_id_is_valid(const char *text);
 bool gp_run_id_holds(const char *runs, const char *id);
 
 /*
- * Writes number as an id to ret_id, and to ret_runs what the processes of that run find: outer, which is valid
- * or "", and the id behind it. Where that is no longer valid, the chain begins anew. Any thread.
+ * Writes number as an id to ret_id, and to ret_runs what the processes of that run find: outer, which is
+ * valid or "", and the id behind it. Where that is no longer valid, the chain begins anew. Any thread.
  */
-void gp_run_id_append(
-    const char *outer, unsigned long long number, char ret_id[GP_RUN_DIGITS + 1], char ret_runs[GP_RUN_BYTES]);
+void gp_run_id_append(const char *outer, unsigned long long number, char ret_id[GP_RUN_DIGITS + 1],
+    char ret_runs[GP_RUN_BYTES]);
 
 #endif

@@ -126,6 +126,25 @@ class Found(PreloadCase):
                                input="#include <gpupool.h>\nint main(void) { return gpupool_version() ? 77 : 0; }\n")
                 self.assertEqual([self.run_program(program, preload=preload).status for preload in (None, LIBRARY)], [0, 77])
 
+    def test_ordinals_that_no_int_holds(self):
+        """They do not become those of other devices. A device that is never right is refused before there is a driver."""
+        program = os.path.join(self.folder, "program")
+        subprocess.run(["cc", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-x", "c", "-", "-o", program, "-I" + os.path.dirname(HEADER)],
+                       encoding="utf-8", check=True, timeout=120, input="""#include <gpupool.h>
+int main(void)
+{
+  static const long long devices[] = {1LL << 40, (1LL << 32) - 1, -1 - (1LL << 32), 1LL << 31, -2};
+  uint64_t scope;
+  for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
+    if (gpupool_reset_peaks(devices[i]) != GPUPOOL_INVALID || gpupool_reset_stats(devices[i]) != GPUPOOL_INVALID ||
+        gpupool_set_limit(devices[i], 1) != GPUPOOL_INVALID || gpupool_statistic(devices[i], "segment", NULL) != GPUPOOL_INVALID ||
+        gpupool_memory_info(devices[i], NULL, NULL) != GPUPOOL_INVALID || gpupool_scope_begin(devices[i], "x", &scope) != GPUPOOL_INVALID)
+      return 1 + (int)i;
+  return gpupool_reset_peaks(0) == GPUPOOL_INACTIVE && gpupool_reset_peaks(GPUPOOL_CURRENT) == GPUPOOL_INACTIVE ? 0 : 9;
+}
+""")
+        self.assertEqual(self.run_program(program).status, 0)
+
     def test_without_the_loaders_table(self):
         """As on machines other than x86-64, in both languages."""
         with open(HEADER) as file:

@@ -48,7 +48,7 @@ static int statistic_in_child(void)
 /* What snprintf promises, of both texts: the length without room, a cut text, and the whole. */
 static int texts_are_cut(int device)
 {
-  size_t (*const functions[])(int, char *, size_t) = {gpupool_memory_stats, gpupool_memory_summary};
+  size_t (*const functions[])(long long, char *, size_t) = {gpupool_memory_stats, gpupool_memory_summary};
   for (int i = 0; i < 2; i++) {
     char whole[16384], part[64];
     size_t length = functions[i](device, NULL, 0);
@@ -61,7 +61,7 @@ static int texts_are_cut(int device)
   return 1;
 }
 
-static int print_to_stderr(size_t (*function)(int, char *, size_t), int device)
+static int print_to_stderr(size_t (*function)(long long, char *, size_t), int device)
 {
   char text[16384] = "";
   size_t length = function(device, text, sizeof(text));
