@@ -11,8 +11,7 @@
 
 #define GP_RUN_VARIABLE "GPUPOOL_RUN"
 #define GP_RUN_DIGITS   16
-#define GP_RUN_BYTES    (16 * (GP_RUN_DIGITS + 1)) /* 16 runs inside each other, each with its '-' or the NUL \
-                                                    */
+#define GP_RUN_BYTES    (16 * (GP_RUN_DIGITS + 1)) /* 16 runs, each with its '-' or the NUL */
 
 /* True of 1 to 16 ids, joined by '-'. text is any text, and may be NULL. Any thread. */
 bool gp_run_id_is_valid(const char *text);
