@@ -105,7 +105,7 @@ static void work(uintptr_t number)
 static const char *const settings[][4] = {
     {"GPUPOOL_LIMIT=96MiB", "GPUPOOL_MAX_DEFERRED=4MiB", "GPUPOOL_RESERVE=0", NULL},
     {"GPUPOOL_REUSE=strict", "GPUPOOL_MAX_CACHED=8MiB", NULL},
-    {"GPUPOOL_TYPE=unpooled", "GPUPOOL_LIMIT=64MiB", NULL},
+    {"GPUPOOL_TYPE=unpooled", "GPUPOOL_LIMIT=128MiB", NULL},
     {"GPUPOOL_TYPE=naive", "GPUPOOL_IDLE_RELEASE=0", NULL},
     {"GPUPOOL_TYPE=segment", "GPUPOOL_LIMIT=96MiB", "GPUPOOL_MAX_DEFERRED=4MiB", NULL},
     {"GPUPOOL_TYPE=segment", "GPUPOOL_REUSE=strict", "GPUPOOL_MAX_CACHED=8MiB", NULL},
