@@ -21,6 +21,10 @@ import tempfile
 import time
 import unittest
 
+for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(ignored) == signal.SIG_IGN:  # as in a job that a shell runs in the background: children inherit it
+        signal.signal(ignored, signal.SIG_DFL)
+
 GPUPOOL = STUB = None
 LEAK_CHECKER = os.environ.get("GP_LEAK_CHECKER")  # a library; unset or empty where there is none
 DONE, USAGE, INPUT, PARTIAL = 0, 2, 3, 4
