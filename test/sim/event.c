@@ -1,6 +1,7 @@
 /*
  * Events: a record is an operation of its stream; the event names that position until it is recorded again.
  */
+#include "oracle.h"
 #include "sim.h"
 
 #include <stdlib.h>
@@ -321,3 +322,18 @@ static CUresult context_wait(CUcontext ctx_handle, CUevent handle)
 
 SIM_FN(cuCtxWaitEvent, (CUcontext ctx, CUevent event), context_wait(ctx, event), "%s %s", sim_str_ctx(ctx),
     sim_str_event(event))
+
+int simcuda_unseen_event(void **ret_event, const volatile void *flag)
+{
+  CUstream stream = NULL;
+  CUevent event = NULL;
+  CUresult result = cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING); /* the driver's own, as the others */
+  if (result == CUDA_SUCCESS)
+    result = cuStreamWaitValue32(stream, (CUdeviceptr)(uintptr_t)flag, 1, CU_STREAM_WAIT_VALUE_GEQ);
+  if (result == CUDA_SUCCESS)
+    result = cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+  if (result == CUDA_SUCCESS)
+    result = cuEventRecord(event, stream);
+  *ret_event = event;
+  return (int)result;
+}

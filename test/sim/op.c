@@ -7,6 +7,7 @@
  * submission (counted in corrupt_stamps) proves that two uses of the same memory were not ordered. And each
  * operation remembers the allocations it was submitted for: running when they are gone is a violation.
  */
+#include "oracle.h"
 #include "sim.h"
 
 #include <stdlib.h>
@@ -116,6 +117,19 @@ static bool bind_mapped(sim_span_t *span, const sim_op_t *op)
   return is_mapped(span, op, &span->block);
 }
 
+static bool is_late(void)
+{
+  return sim_late_owner != SIM_NO_OWNER;
+}
+
+/* An owner has freed it in the order of a stream that has not reached the free. */
+static bool may_be_late(const sim_block_t *block)
+{
+  if (block->kind == SIM_MEM_POOL)
+    return !block->released && (block->free_called || block->valid_from < block->id);
+  return block->kind == SIM_MEM_DEVICE && block->free_called;
+}
+
 static bool bind(sim_span_t *span, const sim_op_t *op)
 {
   span->block = 0;
@@ -124,10 +138,14 @@ static bool bind(sim_span_t *span, const sim_op_t *op)
   sim_block_t *block = sim_arena_find(span->address);
   if (block && block->kind == SIM_MEM_VMM)
     return bind_mapped(span, op);
-  if (!block || block->free_called || span_bytes(span, op) > block->node.key + block->size - span->address)
+  if (!block || span_bytes(span, op) > block->node.key + block->size - span->address)
     return false;
+  if (is_late() && may_be_late(block)) {
+    span->block = block->valid_from;
+    return true;
+  }
   span->block = block->id;
-  return true;
+  return !block->free_called;
 }
 
 static void mark_dirty(sim_block_t *block, const sim_span_t *span, const sim_op_t *op)
@@ -241,6 +259,8 @@ static bool may_change_source(const sim_op_t *op, const void *reader)
 static void mirror(sim_op_t *op)
 {
   if (oracle_off || op->width == 0)
+    return;
+  if (is_late()) /* a later owner's work may be in the shadow already */
     return;
   if (op->kind == SIM_OP_COPY && !op->staged && sim_pending &&
       (!shadow_of(&op->src) || is_managed(&op->src)) && sim_sched_any(may_change_source, op)) {
@@ -363,9 +383,9 @@ void sim_op_run(sim_op_t *op, sim_stream_t *stream)
     break;
   case SIM_OP_EVENT: sim_event_completed(op->event, op->event_version); break;
   case SIM_OP_FREE: sim_pool_free_executed(op->dst.address, op->dst.block); break;
+  case SIM_OP_WAIT_VALUE: sim_oracle_gate_passed(op); break;
   case SIM_OP_HOST:
   case SIM_OP_CALLBACK:
-  case SIM_OP_WAIT_VALUE:
   case SIM_OP_BUSY:
   case SIM_OP_MEET:
   case SIM_OP_NOP: break;

@@ -137,6 +137,8 @@ void sim_oracle_submit(sim_stream_t *stream, sim_op_t *op)
   } else {
     sim_owner_check_op(op, &begin, &use);
     sim_ordered_check_op(op, &begin, &use);
+    if (op->kind == SIM_OP_WAIT_VALUE)
+      sim_gate_submitted(op, &use);
   }
 }
 

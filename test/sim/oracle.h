@@ -2,12 +2,15 @@
  * What a program may tell the simulated driver, and ask it: who owns which memory, for the ordering oracle
  * (SIMCUDA_ORACLE=1), and where it is. The functions are exports of the simulated libcuda.so.1, found with
  * dlsym; no other driver has them. They make no driver call, need no initialisation, run no queued work, and
- * may be called by any thread, also in host functions. With the oracle off the first four do nothing.
+ * may be called by any thread, also in host functions. With the oracle off the first six do nothing,
+ * but that late uses need no oracle.
  */
 #ifndef SIM_ORACLE_H
 #define SIM_ORACLE_H
 
 #include <stdint.h>
+
+#define SIM_NO_OWNER UINT64_MAX
 
 typedef struct simcuda_oracle {
   uint64_t owned;          /* allocations announced */
@@ -26,6 +29,14 @@ typedef struct simcuda_oracle {
 typedef void simcuda_own_fn(uint64_t address, uint64_t bytes, uint64_t owner);
 /* They have no owner any more: right before they are freed. An address without an owner: nothing happens. */
 typedef void simcuda_disown_fn(uint64_t address);
+/*
+ * The calling thread's accesses are those of an owner that has freed its memory by cuMemFreeAsync, in a
+ * stream that has not reached the free; SIM_NO_OWNER: of present owners again.
+ */
+typedef void simcuda_late_fn(uint64_t owner);
+/* The host is about to write a flag for which kernels wait (simcuda_wait): what follows them comes behind all
+ * that the host knows now. */
+typedef void simcuda_writes_fn(const volatile void *flag);
 /* The host reads or writes them now; in a host function: in the order of the stream that runs it. */
 typedef void simcuda_touch_fn(uint64_t address, uint64_t bytes);
 /* A number for what the calling thread does from here on, for the reports. */
@@ -48,13 +59,22 @@ typedef void simcuda_on_call_fn(void (*fn)(int entering));
  */
 typedef int simcuda_unseen_stream_fn(void **ret_stream);
 
+/*
+ * An event of the current context as one that another process has recorded: behind work that waits for the
+ * flag, which lies in page-locked memory, to be 1 or more.
+ */
+typedef int simcuda_unseen_event_fn(void **ret_event, const volatile void *flag);
+
 /* A context becomes current by such a way. */
 typedef int simcuda_unseen_current_fn(void *context);
 
 simcuda_unseen_stream_fn simcuda_unseen_stream;
+simcuda_unseen_event_fn simcuda_unseen_event;
 simcuda_unseen_current_fn simcuda_unseen_current;
 simcuda_own_fn simcuda_own;
 simcuda_disown_fn simcuda_disown;
+simcuda_late_fn simcuda_late;
+simcuda_writes_fn simcuda_writes;
 simcuda_touch_fn simcuda_touch;
 simcuda_step_fn simcuda_step;
 simcuda_seed_fn simcuda_seed;

@@ -18,6 +18,7 @@ struct sim_clock {
 typedef struct {
   unsigned slot;
   sim_op_kind_t kind;
+  bool is_late; /* its owner had freed the memory */
   uint64_t index, step;
 } sim_use_t;
 
@@ -55,6 +56,22 @@ const char *sim_use_name(const sim_use_t *use); /* for reports */
  * owners. */
 void sim_owner_check_op(const sim_op_t *op, const sim_clock_t *begin, const sim_use_t *use);
 void sim_oracle_counts(simcuda_oracle_t *ret_counts);
+
+/* ---- oracle_late.c ---- */
+
+extern uint64_t sim_gates_open;                      /* a set of the gates that the host has not opened yet */
+uint64_t sim_gates_before(const sim_clock_t *begin); /* those of them that come before */
+void sim_gate_submitted(const sim_op_t *op, const sim_use_t *use);
+
+/* Something has to come after a late use, and comes behind these gates. */
+typedef struct sim_debt {
+  sim_use_t use;
+  uint64_t gates;
+  void (*broken)(const struct sim_debt *debt); /* called if it does not */
+  uint64_t address, owner, step;               /* for the report; owner and step: what has to come after it */
+} sim_debt_t;
+
+void sim_late_owe(const sim_debt_t *debt);
 
 /* ---- oracle_ordered.c ---- */
 

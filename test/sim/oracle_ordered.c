@@ -20,6 +20,7 @@ struct sim_history {
   bool is_ordered;
   sim_use_t alloc; /* is_ordered */
   sim_uses_t uses;
+  uint64_t freed_step, freed_behind; /* a free, also of the owner before; gates in front of it */
   bool early_reported, late_reported;
 };
 
@@ -45,8 +46,11 @@ void sim_ordered_allocated(sim_block_t *block, sim_stream_t *stream)
 {
   if (!sim_oracle_on)
     return;
+  sim_history_t before = block->history ? *block->history : (sim_history_t){0};
   sim_ordered_forget(block);
   sim_history_t *history = history_of(block);
+  history->freed_step = before.freed_step;
+  history->freed_behind = before.freed_behind;
   history->is_ordered = true;
   history->alloc = sim_oracle_last_use(stream);
 }
@@ -83,12 +87,37 @@ static void check_late(const sim_block_t *block, const sim_clock_t *begin, const
   }
 }
 
+static void report_late(const sim_debt_t *debt)
+{
+  late++;
+  sim_violation("step %llu, a late %s at %llx, is not ordered before the free of that memory, step %llu",
+      (unsigned long long)debt->use.step, sim_use_name(&debt->use), (unsigned long long)debt->address,
+      (unsigned long long)debt->step);
+}
+
+/* Of two owners the first one's free counts, as long as the stream has not reached it. */
+static void note_free(sim_history_t *history, const sim_clock_t *begin, const sim_use_t *use)
+{
+  if (history->freed_behind & sim_gates_open)
+    return;
+  history->freed_behind = sim_gates_before(begin);
+  history->freed_step = use->step;
+}
+
 static void check_span(const sim_span_t *span, const sim_clock_t *begin, const sim_use_t *use)
 {
   sim_block_t *block = span->block ? sim_arena_find(span->address) : NULL;
   if (!block || (block->kind != SIM_MEM_POOL && block->kind != SIM_MEM_DEVICE))
     return;
-  (void)history_of(block);
+  sim_history_t *history = history_of(block);
+  if (sim_late_owner != SIM_NO_OWNER && (block->free_called || history->freed_behind & sim_gates_open)) {
+    sim_late_owe(&(sim_debt_t){.use = *use,
+        .gates = history->freed_behind & sim_gates_open,
+        .broken = report_late,
+        .address = block->node.key,
+        .step = history->freed_step});
+    return;
+  }
   check_early(block, begin, use);
   sim_uses_note(&block->history->uses, use);
 }
@@ -96,11 +125,12 @@ static void check_span(const sim_span_t *span, const sim_clock_t *begin, const s
 void sim_ordered_check_op(const sim_op_t *op, const sim_clock_t *begin, const sim_use_t *use)
 {
   if (op->kind == SIM_OP_FREE) {
-    const sim_block_t *block = sim_arena_find(op->dst.address);
+    sim_block_t *block = sim_arena_find(op->dst.address);
     if (block->history) {
       check_early(block, begin, use);
       check_late(block, begin, use);
     }
+    note_free(history_of(block), begin, use);
     return;
   }
   if (op->width && (op->kind == SIM_OP_COPY || op->kind == SIM_OP_FILL || op->kind == SIM_OP_WRITE_VALUE))

@@ -22,7 +22,9 @@ typedef struct range {
   uint64_t owner;
   uint64_t ended_step; /* of an earlier owner */
   uint64_t reported;   /* the later owner that was reported last */
-  bool is_fill;
+  bool is_fill, is_accessed;
+  uint64_t gates; /* is_accessed: those that every access comes behind */
+  uint64_t accessed_step;
   sim_uses_t uses;
   struct range *next;
 } range_t;
@@ -45,6 +47,33 @@ static void delete (range_t **link)
 
 #define LIBRARY (UINT64_MAX - 1) /* the owner while it fills */
 
+static void report_early(const sim_debt_t *debt)
+{
+  counts.early_reuse++;
+  sim_log_complain("early reuse of %llx: step %llu, by owner %llu, is not ordered after step %llu, a late %s",
+      (unsigned long long)debt->address, (unsigned long long)debt->step, (unsigned long long)debt->owner,
+      (unsigned long long)debt->use.step, sim_use_name(&debt->use));
+}
+
+static void owe(const sim_use_t *late, uint64_t gates, const range_t *later, uint64_t step)
+{
+  sim_late_owe(&(sim_debt_t){.use = *late,
+      .gates = gates & sim_gates_open,
+      .broken = report_early,
+      .address = later->address,
+      .owner = later->owner,
+      .step = step});
+}
+
+static void note_access(range_t *range, const sim_clock_t *begin)
+{
+  uint64_t gates = sim_gates_before(begin);
+  range->gates = range->is_accessed ? range->gates & gates : gates;
+  if (!range->is_accessed)
+    range->accessed_step = sim_step;
+  range->is_accessed = true;
+}
+
 /* use NULL: the host, now. */
 static void check_against(range_t *before, const range_t *now, const sim_clock_t *begin, const sim_use_t *use)
 {
@@ -52,6 +81,10 @@ static void check_against(range_t *before, const range_t *now, const sim_clock_t
     const sim_use_t *old = &before->uses.list[i];
     if (sim_use_is_before(old, begin) || before->reported == now->owner)
       continue;
+    if (old->is_late && use && sim_gates_before(begin)) {
+      owe(old, sim_gates_before(begin), now, use->step);
+      continue;
+    }
     before->reported = now->owner;
     counts.early_reuse++;
     sim_log_complain(
@@ -80,13 +113,48 @@ static void check_fill(uint64_t address, uint64_t bytes, const sim_clock_t *begi
       check_against(before, range, begin, use);
   }
   sim_uses_note(&range->uses, use);
+  note_access(range, begin);
   range->next = ended;
   ended = range;
+}
+
+/* Those who have had the memory since may have used it already. */
+static void owe_later(const range_t *list, const range_t *end, const range_t *own, const sim_use_t *late)
+{
+  for (const range_t *later = list; later != end; later = later->next) {
+    if (later->is_accessed && overlaps(later, own->address, own->bytes))
+      owe(late, later->gates, later, later->accessed_step);
+  }
+}
+
+/* By an owner that has freed the memory. */
+static void check_late_access(
+    uint64_t address, uint64_t bytes, const sim_clock_t *begin, const sim_use_t *use)
+{
+  range_t *own = ended;
+  sim_use_t late = *use;
+  while (own && !(own->owner == sim_late_owner && overlaps(own, address, bytes)))
+    own = own->next;
+  if (!own) /* the driver has taken the memory back, and knows of the use */
+    return;
+  counts.accesses++;
+  late.is_late = true;
+  for (range_t *before = own->next; before; before = before->next) {
+    if (overlaps(before, own->address, own->bytes))
+      check_against(before, own, begin, use);
+  }
+  owe_later(owned, NULL, own, &late);
+  owe_later(ended, own, own, &late);
+  sim_uses_note(&own->uses, &late);
 }
 
 static void check_access(uint64_t address, uint64_t bytes, const sim_clock_t *begin, const sim_use_t *use)
 {
   bool anyones = false;
+  if (use && sim_late_owner != SIM_NO_OWNER) {
+    check_late_access(address, bytes, begin, use);
+    return;
+  }
   for (range_t *range = owned; range; range = range->next) {
     if (!overlaps(range, address, bytes))
       continue;
@@ -96,6 +164,7 @@ static void check_access(uint64_t address, uint64_t bytes, const sim_clock_t *be
       if (overlaps(before, range->address, range->bytes))
         check_against(before, range, begin, use);
     }
+    note_access(range, begin);
     if (use)
       sim_uses_note(&range->uses, use);
   }
@@ -157,9 +226,9 @@ static void count_reuse(const range_t *range)
     reused |= !before->is_fill;
     sim_uses_prune(&before->uses);
     pending |= !before->is_fill && before->uses.count > 0;
-    if (!before->uses.count && before->address >= range->address &&
+    if (!sim_gates_open && !before->uses.count && before->address >= range->address &&
         before->address + before->bytes <= range->address + range->bytes)
-      delete (link); /* nothing is left to be said of it */
+      delete (link); /* nothing is left to be said of it, and no late use can come */
     else
       link = &before->next;
   }

@@ -421,7 +421,9 @@ void sim_op_run(sim_op_t *op, sim_stream_t *stream);
 
 extern bool sim_oracle_on;
 void sim_oracle_submit(sim_stream_t *stream, sim_op_t *op); /* before it is queued */
-void sim_oracle_stream_gone(sim_stream_t *stream);          /* its last operation has run */
+void sim_oracle_gate_passed(const sim_op_t *op);            /* a kernel that waited for a flag has run */
+extern _Thread_local uint64_t sim_late_owner;      /* whose the calling thread's accesses are: oracle.h */
+void sim_oracle_stream_gone(sim_stream_t *stream); /* its last operation has run */
 sim_clock_t *sim_oracle_stream_clock(sim_stream_t *stream); /* all its work so far, for free(); NULL: off */
 sim_clock_t *sim_oracle_ctx_clock(const sim_ctx_t *ctx);    /* the same of all its streams */
 sim_clock_t *sim_oracle_clock_copy(const sim_clock_t *clock);
