@@ -4,6 +4,7 @@
 #   scripts/soak.sh              from a seed of the time, without end
 #   scripts/soak.sh 5000000      as many programs, rounded up to rounds of 200,000
 #   scripts/soak.sh 200000 17    from seed 17 on
+#   scripts/soak.sh 200000 17 --late --ordered     other kinds of programs: options of run.py
 #   scripts/soak.sh --prove      so many programs, and every rule of test/guards/{single,reuse,streams}.json broken once, in a
 #                                copy of the tree: how many of these mistakes were noticed. The arguments follow
 #
@@ -22,13 +23,14 @@ if [ "${1:-}" = --prove ]; then
 fi
 left=${1:-}
 seed=${2:-$(($(date +%s) * 1000000))}
+shift $(($# < 2 ? $# : 2)) # what is left are options of run.py
 install_build_packages
 find_cuda_headers
 step "configure" configure build -Ddebug_level=3
 step "build" ninja -C build
 while [ -z "$left" ] || [ "$left" -gt 0 ]; do
   echo "== $round programs from seed $seed"
-  if ! test/oracle/run.py build --programs "$round" --seed "$seed" >build/logs/soak.txt; then
+  if ! test/oracle/run.py build --programs "$round" --seed "$seed" "$@" >build/logs/soak.txt; then
     cat build/logs/soak.txt
     exit 1
   fi

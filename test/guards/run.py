@@ -114,7 +114,7 @@ def check_page(entries):
     return problems if rows else ["doc/interception.md has no table of hazards"]
 
 
-ORACLE_OPTIONS = {"reuse-programs": [], "reuse-ordered": ["--ordered"]}  # of the tests that take a seed
+ORACLE_OPTIONS = {"reuse-programs": [], "reuse-ordered": ["--ordered"], "reuse-late": ["--late", "--ordered"]}  # of the tests that take a seed
 REUSE_TABLES = ("single.json", "reuse.json", "streams.json", "stripes.json")
 REUSE_PAGE = os.path.join(SOURCE, "doc", "reuse.md")
 REUSE_HEADING = "## The guards\n"

@@ -6,6 +6,8 @@
 driver_t by_name, by_version;
 simcuda_own_fn *own;
 simcuda_disown_fn *disown;
+simcuda_late_fn *late;
+simcuda_writes_fn *writes;
 simcuda_step_fn *at_step;
 simcuda_seed_fn *seed_driver;
 simcuda_counts_fn *oracle_counts;
@@ -38,11 +40,13 @@ bool driver_find(void)
 #undef FN
   FIND(own, "simcuda_own");
   FIND(disown, "simcuda_disown");
+  FIND(late, "simcuda_late");
+  FIND(writes, "simcuda_writes");
   FIND(at_step, "simcuda_step");
   FIND(seed_driver, "simcuda_seed");
   FIND(oracle_counts, "simcuda_counts");
   FIND(on_call, "simcuda_on_call");
-  if (own && disown && at_step && seed_driver && oracle_counts && on_call)
+  if (own && disown && late && writes && at_step && seed_driver && oracle_counts && on_call)
     return true;
   fprintf(stderr, "the driver is not the simulated one\n");
   return false;

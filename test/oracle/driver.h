@@ -22,6 +22,8 @@ extern driver_t by_name, by_version; /* dlsym, as old libraries do; cuGetProcAdd
 
 extern simcuda_own_fn *own;
 extern simcuda_disown_fn *disown;
+extern simcuda_late_fn *late;
+extern simcuda_writes_fn *writes;
 extern simcuda_step_fn *at_step;
 extern simcuda_seed_fn *seed_driver;
 extern simcuda_counts_fn *oracle_counts;

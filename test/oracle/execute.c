@@ -477,10 +477,29 @@ static CUresult perform_without(const driver_t *driver, const step_t *step)
   return is_source ? launch(driver, &other, fills) : launch_with(driver, &other, empties, NULL);
 }
 
+static CUresult synchronize_stream(const driver_t *driver, CUstream lane, int index)
+{
+  return lane == CU_STREAM_PER_THREAD && index % 2 ? driver->cuStreamSynchronize_ptsz(NULL)
+                                                   : driver->cuStreamSynchronize(lane);
+}
+
+/* Of memory that was freed in the order of a lane which waits for a flag */
+static CUresult use_late(const driver_t *driver, const step_t *step, int index)
+{
+  CUresult result;
+  late(step->mem);
+  if (refused[step->mem])
+    result = launch_with(driver, step, empties, NULL);
+  else
+    result = launch(driver, step, step->kind == STEP_LATE_FILL ? fills : expects);
+  late(SIM_NO_OWNER);
+  return result == CUDA_SUCCESS ? synchronize_stream(driver, lanes[step->lane], index) : result;
+}
+
 static bool lacks_memory(const step_t *step)
 {
   unsigned uses = step_infos[step->kind].flags;
-  return step->kind != STEP_ALLOC && step->kind != STEP_ALLOC_ASYNC &&
+  return step->kind != STEP_ALLOC && step->kind != STEP_ALLOC_ASYNC && !(uses & F_LATE) &&
          ((uses & F_MEM && refused[step->mem]) || (uses & F_SOURCE && refused[step->mem2]));
 }
 
@@ -513,9 +532,7 @@ static CUresult perform(const driver_t *driver, const step_t *step, int index)
   case STEP_HOST_FUNC: return driver->cuLaunchHostFunc(lane, host_function, NULL);
   case STEP_STREAM_CREATE: return driver->cuStreamCreate(&lanes[step->lane], step->flags);
   case STEP_STREAM_DESTROY: return driver->cuStreamDestroy_v2(lane);
-  case STEP_STREAM_SYNC:
-    return lane == CU_STREAM_PER_THREAD && index % 2 ? driver->cuStreamSynchronize_ptsz(NULL)
-                                                     : driver->cuStreamSynchronize(lane);
+  case STEP_STREAM_SYNC: return synchronize_stream(driver, lane, index);
   case STEP_STREAM_QUERY: return unless_not_ready(driver->cuStreamQuery(lane));
   case STEP_EVENT_CREATE: return driver->cuEventCreate(&events[step->event], CU_EVENT_DISABLE_TIMING);
   case STEP_EVENT_DESTROY: return driver->cuEventDestroy_v2(event);
@@ -540,7 +557,12 @@ static CUresult perform(const driver_t *driver, const step_t *step, int index)
   case STEP_BUSY: return launch_busy(driver, step);
   case STEP_WAIT: return launch_wait(driver, step);
   case STEP_MEET: return launch_meet(driver, step);
-  case STEP_WRITE: __atomic_store_n(&host_flags[step->wait], 1, __ATOMIC_RELEASE); break;
+  case STEP_WRITE:
+    writes(&host_flags[step->wait]);
+    __atomic_store_n(&host_flags[step->wait], 1, __ATOMIC_RELEASE);
+    break;
+  case STEP_LATE_FILL:
+  case STEP_LATE_EXPECT: return use_late(driver, step, index);
   case STEP_THREAD_END:
   case STEP_KINDS: break;
   }

@@ -33,7 +33,8 @@ static bool may_while_capturing(const model_t *model, const step_t *step)
       STEP_TO_HOST, STEP_TO_MANAGED, STEP_TO_OTHER, STEP_HOST_TO_HOST, STEP_HOST_FUNC};
   static const step_kind_t unsafe[] = {STEP_ALLOC, STEP_FREE, STEP_STREAM_SYNC, STEP_STREAM_QUERY,
       STEP_EVENT_SYNC, STEP_EVENT_QUERY, STEP_STREAM_CREATE, STEP_STREAM_DESTROY, STEP_EVENT_CREATE,
-      STEP_EVENT_DESTROY, STEP_GRAPH_DESTROY, STEP_ALLOC_ASYNC, STEP_FREE_ASYNC, STEP_TRIM};
+      STEP_EVENT_DESTROY, STEP_GRAPH_DESTROY, STEP_ALLOC_ASYNC, STEP_FREE_ASYNC, STEP_TRIM, STEP_LATE_FILL,
+      STEP_LATE_EXPECT};
   if (step->kind == STEP_CAPTURE_END)
     return step->lane == model->capture && step->thread == model->capture_thread;
   if (is_any_of(step->kind, never, sizeof never / sizeof *never) ||
@@ -71,7 +72,7 @@ static bool object_is_there(const model_t *model, const step_t *step)
 
 bool model_reads_only(step_kind_t kind)
 {
-  return kind == STEP_EXPECT || kind == STEP_TO_HOST || kind == STEP_TO_MANAGED;
+  return kind == STEP_EXPECT || kind == STEP_LATE_EXPECT || kind == STEP_TO_HOST || kind == STEP_TO_MANAGED;
 }
 
 static bool mems_are_ready(const model_t *model, const step_t *step)
@@ -82,6 +83,8 @@ static bool mems_are_ready(const model_t *model, const step_t *step)
     return step->mem >= model->mem_count && step->mem < MAX_MEMS;
   if (step->kind == STEP_FREE)
     return step->mem < model->mem_count && mem->live && !mem->busy && (!mem->is_async || mem->known);
+  if (step_infos[step->kind].flags & F_LATE)
+    return model_may_use_late(model, step);
   if (step->kind == STEP_FREE_ASYNC)
     return model_may_access(model, step, step->mem) &&
            (mem->is_async || mem->ctx == model->lanes[step->lane].ctx);
@@ -146,6 +149,8 @@ bool model_waits_for(const model_t *model, const step_t *step, uint32_t *ret_set
     *ret_set = model->lanes[step->lane].kind == LEGACY ? model_behind_next(model, step->lane)
                                                        : behind->lanes[step->lane];
     return true;
+  case STEP_LATE_FILL:
+  case STEP_LATE_EXPECT:
   case STEP_TO_DEVICE:
   case STEP_TO_HOST:
   case STEP_TO_MANAGED:
@@ -222,11 +227,11 @@ static bool wait_is_legal(const model_t *model, const step_t *step)
   return step->kind == STEP_WRITE || behind_may_meet(behind, number, model_behind_next(model, step->lane));
 }
 
-#define PAGE (UINT64_C(2) << 20) /* of pools, for blocks from half of that on */
+#define PAGE (UINT64_C(2) << 20) /* for blocks of more than half of that, in pools from half of that on */
 
 static uint64_t charge(uint32_t bytes, bool is_async)
 {
-  if (is_async && bytes >= PAGE / 2)
+  if (bytes > PAGE / 2 || (is_async && bytes == PAGE / 2))
     return (bytes + PAGE - 1) & ~(PAGE - 1);
   return (bytes + UINT64_C(511)) & ~UINT64_C(511);
 }

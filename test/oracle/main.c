@@ -7,6 +7,7 @@
  *     --ctx-events    cuCtxRecordEvent and cuCtxWaitEvent are used (drivers since 12.5)
  *     --programmatic  and launches that overlap the one in front of them
  *     --waits         kernels that wait for the host, or for each other
+ *     --late          with --waits: much memory that is used until the stream of its free reaches that
  *     --ordered       memory of cudaMallocAsync, too
  *     --leaving       which ends with the context of its stream, as with GPUPOOL_ASYNC=plain
  *     --pool-orders   whose two calls put streams behind others as all operations do (SIMCUDA_POOL_ORDERS=1)
@@ -138,7 +139,7 @@ static void execute_apart(const program_t *program, outcome_t *ret_outcome)
 static int usage(void)
 {
   fprintf(stderr, "usage: reuse_programs [--freely] [--devices N] [--ctx-events] [--programmatic] [--waits] "
-                  "[--ordered] [--leaving] [--pool-orders] [--apart] "
+                  "[--late] [--ordered] [--leaving] [--pool-orders] [--apart] "
                   "[--free-is-async] [--tight BYTES] [--limit-s N] [--stall-s N] [--steps] [--c] [--shrink] "
                   "[--no-pending] "
                   "[--keep-going] FIRST [COUNT]\n");
@@ -167,9 +168,10 @@ int main(int argc, char **argv)
       {"free-is-async", no_argument, NULL, 'a'}, {"tight", required_argument, NULL, 't'},
       {"limit-s", required_argument, NULL, 'l'}, {"stall-s", required_argument, NULL, 'S'},
       {"steps", no_argument, NULL, 's'}, {"c", no_argument, NULL, 'c'}, {"shrink", no_argument, NULL, 'm'},
-      {"ordered", no_argument, NULL, 'o'}, {"leaving", no_argument, NULL, 'L'},
-      {"pool-orders", no_argument, NULL, 'O'}, {"apart", no_argument, NULL, 'A'},
-      {"keep-going", no_argument, NULL, 'k'}, {"no-pending", no_argument, NULL, 'n'}, {NULL, 0, NULL, 0}};
+      {"ordered", no_argument, NULL, 'o'}, {"late", no_argument, NULL, 'x'},
+      {"leaving", no_argument, NULL, 'L'}, {"pool-orders", no_argument, NULL, 'O'},
+      {"apart", no_argument, NULL, 'A'}, {"keep-going", no_argument, NULL, 'k'},
+      {"no-pending", no_argument, NULL, 'n'}, {NULL, 0, NULL, 0}};
   options_t options = {.devices = 1};
   void (*print)(FILE *, const program_t *) = NULL;
   bool small = false, keep_going = false;
@@ -184,6 +186,7 @@ int main(int argc, char **argv)
     case 'p': options.programmatic = true; break;
     case 'w': options.waits = true; break;
     case 'o': options.ordered = true; break;
+    case 'x': options.late = true; break;
     case 'L': options.leaving = true; break;
     case 'O': options.pool_orders = true; break;
     case 'A': apart = true; break;

@@ -179,16 +179,28 @@ static bool reaches(const model_t *model, int l, const model_mem_t *mem, bool co
   return ctx == mem->ctx || copy || (ctx < 2 && mem->ctx < 2);
 }
 
-bool model_may_access(const model_t *model, const step_t *step, int m)
+static bool may_access(const model_t *model, const step_t *step, const model_mem_t *mem)
 {
-  const model_mem_t *mem = &model->mems[m];
   bool is_free = step->kind == STEP_FREE_ASYNC;
-  if (m >= model->mem_count || !mem->live || mem->busy ||
-      !reaches(model, step->lane, mem, is_free || model_is_of_two(step->kind)))
+  if (!mem->live || mem->busy || !reaches(model, step->lane, mem, is_free || model_is_of_two(step->kind)))
     return false;
   if (is_free && model->program->options.ordered && !model->program->options.pool_orders)
     return mem->last < 0 || mem->known || (lanes_of(mem) & BIT(step->lane));
   return would_be_ordered(model, mem, step->lane);
+}
+
+bool model_may_access(const model_t *model, const step_t *step, int m)
+{
+  return m < model->mem_count && may_access(model, step, &model->mems[m]);
+}
+
+bool model_may_use_late(const model_t *model, const step_t *step)
+{
+  if (step->mem >= model->mem_count)
+    return false;
+  const late_t *late = &model->lates[step->mem];
+  return late->gates && may_access(model, step, &late->mem) &&
+         (!model_reads_only(step->kind) || late->mem.written);
 }
 
 static void access(model_t *model, int index, const step_t *step, int m)
@@ -232,6 +244,16 @@ static void order(model_t *model, int index, const int *covers, uint64_t lanes)
 
 /* ---- effects ---- */
 
+static void end_late_uses(model_t *model, int index, uint32_t gates)
+{
+  for (int m = 0; m < model->mem_count; m++) {
+    if (!(model->lates[m].gates & gates))
+      continue;
+    model->lates[m].gates = 0;
+    touch(model, index, &model->mems[m].writer);
+  }
+}
+
 static void end_ctx(model_t *model, int index, int c)
 {
   uint64_t lanes = model_lanes_in(model, c, false);
@@ -248,6 +270,7 @@ static void end_ctx(model_t *model, int index, int c)
   for (int g = 0; g < model->graph_count; g++)
     model->graphs[g].live &= model->graphs[g].ctx != c;
   model->ctx_live[c] = false;
+  end_late_uses(model, index, UINT32_MAX);
   barrier(model, index);
 }
 
@@ -257,11 +280,14 @@ static void end_thread(model_t *model, int index, int t)
   for (int c = 0; c < CTXS; c++) {
     int l = LANE_THREAD(c, t);
     for (int m = 0; m < model->mem_count; m++) {
+      if (!model->lates[m].mem.known)
+        model->lates[m].gates = 0;
       model->mems[m].ordered &= ~BIT(l);
       if (model->mems[m].last == l)
         model->mems[m].last = LANE_GONE(c);
     }
     touch(model, index, &model->lanes[l].writer);
+    model->lanes[l].gates = 0;
     model->behind.lanes[LANE_GONE(c)] |= model->behind.lanes[l]; /* and l itself: run freely it goes on */
   }
   barrier(model, index);
@@ -352,6 +378,32 @@ static void begin_pool_op(model_t *model, int index, const step_t *step)
   put_behind(model, index, &model->behind.lanes[step->lane], model_behind_next(model, step->lane));
 }
 
+static void free_async(model_t *model, int index, const step_t *step)
+{
+  model_mem_t *mem = &model->mems[step->mem];
+  late_t *late = &model->lates[step->mem];
+  *late = (late_t){.gates = step->inside ? 0 : model->lanes[step->lane].gates, .mem = *mem};
+  model->freed_in_order = true;
+  begin_pool_op(model, index, step);
+  access(model, index, step, step->mem);
+  mem->live = false;
+}
+
+/* The use, and the wait for its lane */
+static void use_late(model_t *model, int index, step_t *step)
+{
+  model_mem_t *mem = &model->lates[step->mem].mem;
+  int covers[MAX_MEMS];
+  submit(model, index, step->lane);
+  cover(model, BIT(step->lane), covers);
+  know(model, index, covers);
+  touch(model, index, &model->mems[step->mem].writer);
+  if (model_reads_only(step->kind))
+    step->value = mem->value;
+  mem->value = step->value;
+  mem->written = mem->known = true;
+}
+
 static void alloc_async(model_t *model, int index, const step_t *step)
 {
   model_mem_t *mem = &model->mems[step->mem];
@@ -428,12 +480,19 @@ static void wait_step(model_t *model, int index, const step_t *step)
   if (step->kind == STEP_WRITE) {
     after(model, index, behind->kernels[step->wait].step);
     behind->kernels[step->wait].open = false;
+    for (int l = 0; l < LANES; l++)
+      model->lanes[l].gates &= ~(UINT32_C(1) << step->wait);
+    for (int e = 0; e < MAX_EVENTS; e++)
+      model->events[e].gates &= ~(UINT32_C(1) << step->wait);
+    end_late_uses(model, index, UINT32_C(1) << step->wait);
     model->writes[index / 64] |= BIT(index % 64);
     return;
   }
   bool other_half = step->wait < behind->count;
   submit(model, index, step->lane);
   behind_launch(behind, step->wait, step->kind == STEP_MEET, step->lane, index);
+  if (step->kind == STEP_WAIT)
+    model->lanes[step->lane].gates |= UINT32_C(1) << step->wait;
   model->last_launch = index;
   if (other_half)
     barrier(model, index);
@@ -484,12 +543,9 @@ static void apply(model_t *model, int index, step_t *step)
     touch(model, index, &lane->writer);
     model->captured.has_memory = true;
     break;
-  case STEP_FREE_ASYNC:
-    model->freed_in_order = true;
-    begin_pool_op(model, index, step);
-    access(model, index, step, step->mem);
-    model->mems[step->mem].live = false;
-    break;
+  case STEP_FREE_ASYNC: free_async(model, index, step); break;
+  case STEP_LATE_FILL:
+  case STEP_LATE_EXPECT: use_late(model, index, step); break;
   case STEP_HOST_FUNC:
   case STEP_BUSY: submit(model, index, step->lane); break;
   case STEP_STREAM_CREATE:
@@ -515,6 +571,7 @@ static void apply(model_t *model, int index, step_t *step)
     cover(model, BIT(step->lane), event->covers);
     event->recorded = true;
     event->version++;
+    event->gates = lane->gates;
     model->behind.events[step->event] = 0;
     put_behind(model, index, &model->behind.events[step->event], model->behind.lanes[step->lane]);
     break;
@@ -522,6 +579,7 @@ static void apply(model_t *model, int index, step_t *step)
     cover(model, model_lanes_in(model, step->ctx, false), event->covers);
     event->recorded = true;
     event->version++;
+    event->gates = 0;
     model->behind.events[step->event] = 0;
     put_behind(model, index, &model->behind.events[step->event],
         behind_lanes(&model->behind, model_lanes_in(model, step->ctx, false)));
@@ -535,6 +593,7 @@ static void apply(model_t *model, int index, step_t *step)
     put_behind(model, index, &model->behind.lanes[step->lane],
         model_behind_next(model, step->lane) | model->behind.events[step->event]);
     order(model, index, event->covers, BIT(step->lane));
+    lane->gates |= event->gates;
     break;
   case STEP_CTX_WAIT: ctx_waits(model, index, step); break;
   case STEP_CTX_CREATE:

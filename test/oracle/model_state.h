@@ -14,6 +14,7 @@ typedef struct {
   uint8_t ctx, thread;
   enum { LEGACY, BLOCKING, NONBLOCKING } kind;
   int writer;
+  uint32_t gates; /* kernels that wait for a flag, in front of all that comes; perhaps not all */
 } lane_t;
 
 typedef struct {
@@ -21,6 +22,7 @@ typedef struct {
   uint8_t ctx;
   uint16_t version;
   int writer;
+  uint32_t gates;       /* of the lane of the last record */
   int covers[MAX_MEMS]; /* the access that the last record comes after; -1: none */
 } event_t;
 
@@ -32,6 +34,16 @@ typedef struct {
   int count;
   uint8_t mems[GRAPH_NODES], values[GRAPH_NODES];
 } graph_t;
+
+/*
+ * Memory that was freed in the order of a lane that waits for flags, until the first of these is written.
+ * Legal to use as before the free, in lanes for which the host can wait: the step does, so that the use is
+ * over when the flag is written.
+ */
+typedef struct {
+  uint32_t gates;  /* 0: it may not be used any more */
+  model_mem_t mem; /* as it was before the free, and late uses since */
+} late_t;
 
 /* A call in progress that steps stand inside */
 typedef struct {
@@ -45,6 +57,7 @@ typedef struct {
 struct model {
   program_t *program;
   model_mem_t mems[MAX_MEMS];
+  late_t lates[MAX_MEMS];
   lane_t lanes[LANES];
   event_t events[MAX_EVENTS];
   graph_t graphs[MAX_GRAPHS];
@@ -67,6 +80,7 @@ uint64_t model_lanes_in(const model_t *model, int ctx, bool blocking_only);
 uint32_t model_behind_next(const model_t *model, int l);
 bool model_is_of_two(step_kind_t kind);
 bool model_may_access(const model_t *model, const step_t *step, int m);
+bool model_may_use_late(const model_t *model, const step_t *step);
 bool model_is_of_ctx(const model_t *model, const model_mem_t *mem); /* ends with that */
 
 /* legal.c. waits_for: the kernels for which the step's call would wait natively; would_hang: it would not

@@ -56,10 +56,13 @@ void print_steps(FILE *file, const program_t *program)
 static const char find_waits[] =
     "static CUfunction busy[3], waits[3], meets[3];\n"
     "static volatile uint32_t flags[32], cells[32];\n"
+    "static void (*simcuda_late)(uint64_t), (*simcuda_writes)(const volatile void *);\n"
     "\n"
     "static void find_further(int c, CUmodule module)\n"
     "{\n"
     "  CUfunction empty;\n"
+    "  *(void **)&simcuda_late = dlsym(RTLD_DEFAULT, \"simcuda_late\");\n"
+    "  *(void **)&simcuda_writes = dlsym(RTLD_DEFAULT, \"simcuda_writes\");\n"
     "  OK(cuModuleGetFunction(&waits[c], module, \"simcuda_wait\"));\n"
     "  OK(cuModuleGetFunction(&busy[c], module, \"simcuda_busy\"));\n"
     "  OK(cuModuleGetFunction(&meets[c], module, \"simcuda_meet\"));\n"
@@ -307,7 +310,15 @@ static void print_call(FILE *file, const program_t *program, const step_t *step)
     break;
   case STEP_WAIT: fprintf(file, "launch_wait(waits[%d], &flags[%d], %s);\n", lane_ctx, step->wait, s); break;
   case STEP_MEET: fprintf(file, "launch_wait(meets[%d], &cells[%d], %s);\n", lane_ctx, step->wait, s); break;
-  case STEP_WRITE: fprintf(file, "flags[%d] = 1;\n", step->wait); break;
+  case STEP_WRITE:
+    fprintf(file, "simcuda_writes(&flags[%d]);\n  flags[%d] = 1;\n", step->wait, step->wait);
+    break;
+  case STEP_LATE_FILL:
+  case STEP_LATE_EXPECT:
+    fprintf(file, "simcuda_late(%d);\n  launch(%s[%d], m[%d], %s, %d);\n  simcuda_late(UINT64_MAX);\n", m,
+        step->kind == STEP_LATE_FILL ? "fill" : "expect", lane_ctx, m, s, v);
+    fprintf(file, "  OK(cuStreamSynchronize(%s));\n", s);
+    break;
   case STEP_THREAD_END:
   case STEP_KINDS: fprintf(file, ";\n"); break;
   }

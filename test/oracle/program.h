@@ -61,6 +61,7 @@ enum {
   F_INSIDE = 128, /* may stand inside another call */
   F_AROUND = 256, /* others may stand inside it */
   F_WAIT = 512,   /* wait */
+  F_LATE = 1024,  /* use of memory whose free its stream has not reached */
 };
 
 typedef struct step {
@@ -77,6 +78,7 @@ typedef struct options {
   bool ctx_events;   /* cuCtxRecordEvent (drivers since 12.5) */
   bool programmatic; /* launches that overlap the one in front of them */
   bool waits;        /* kernels that wait for the host, or for each other */
+  bool late;         /* and often memory that is used after cuMemFreeAsync, in a lane that waits */
   bool ordered;      /* memory of cudaMallocAsync, too */
   bool pool_orders; /* its two calls put streams behind others as all operations do (SIMCUDA_POOL_ORDERS=1) */
   bool leaving;     /* memory of cudaMallocAsync is of its stream's context, and ends with it */
@@ -126,6 +128,8 @@ typedef struct model_mem {
 } model_mem_t;
 
 const model_mem_t *model_mem(const model_t *model, int mem);
+/* Memory that may still be used although it was freed, as it was before; NULL: it may not. */
+const model_mem_t *model_late_mem(const model_t *model, int mem);
 bool model_lane_is_live(const model_t *model, int lane); /* -1: no */
 bool model_event_is_live(const model_t *model, int event);
 bool model_ctx_is_live(const model_t *model, int ctx);

@@ -8,6 +8,12 @@ const model_mem_t *model_mem(const model_t *model, int mem)
   return &model->mems[mem];
 }
 
+const model_mem_t *model_late_mem(const model_t *model, int mem)
+{
+  const late_t *late = &model->lates[mem];
+  return late->gates ? &late->mem : NULL;
+}
+
 bool model_lane_is_live(const model_t *model, int lane)
 {
   return lane >= 0 && model->lanes[lane].live;

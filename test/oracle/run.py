@@ -9,6 +9,8 @@
                                                       drivers whose cuMemFree waits for them and on others
     test/oracle/run.py BUILD --ordered                programs with memory of cudaMallocAsync, too; with --waits: beside kernels
                                                       that wait
+    test/oracle/run.py BUILD --late                   programs with kernels that wait, many of which free memory in a stream
+                                                      that waits and use it until that goes on; also with --ordered
     test/oracle/run.py BUILD --set FILL=poison        with that setting of the library, GPUPOOL_FILL; how much is
                                                       reused is not judged then
     test/oracle/run.py BUILD --library PATH           of another build
@@ -146,7 +148,7 @@ class Row:
 
 
 class Runner:
-    def __init__(self, build, folder, shrink, limit_s=LIMIT_S, most_hung=1, settings=()):
+    def __init__(self, build, folder, shrink, limit_s=LIMIT_S, most_hung=1, settings=(), late=False):
         self.program = os.path.join(build, "test", "oracle", "reuse_programs")
         self.sim = os.path.join(build, "test", "sim")
         self.library = os.path.join(build, "interpose", "libgpupool.so")
@@ -154,7 +156,7 @@ class Runner:
         self.folder = folder
         self.shrink = shrink
         self.settings = {"GPUPOOL_" + setting.split("=", 1)[0]: setting.split("=", 1)[1] for setting in settings}
-        self.limit_s, self.most_hung = limit_s, most_hung
+        self.limit_s, self.most_hung, self.late = limit_s, most_hung, late
         self.processors = sorted(os.sched_getaffinity(0))
         self.thread, self.threads = threading.local(), itertools.count()
         for driver in {**DRIVERS, **ORDERED_DRIVERS}:
@@ -203,7 +205,7 @@ class Runner:
             options += ["--no-pending"]
         if row.memory:
             tight = MEMORY[row.memory][1]
-            options += ["--waits"] + ([] if row.free_waits else ["--free-is-async"]) + (
+            options += ["--waits"] + ["--late"] * self.late + ([] if row.free_waits else ["--free-is-async"]) + (
                 ["--tight", str(tight)] if tight else [])
         return options
 
@@ -482,6 +484,7 @@ def main():
     parser.add_argument("--only-seed", type=int, metavar="S")
     parser.add_argument("--row", default="", metavar="PATTERN")
     parser.add_argument("--waits", action="store_true")
+    parser.add_argument("--late", action="store_true")
     parser.add_argument("--ordered", action="store_true")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--library", metavar="PATH")
@@ -495,13 +498,14 @@ def main():
         options.programs //= 8
     build = os.path.abspath(options.build)
     with tempfile.TemporaryDirectory(prefix="gpupool-oracle-") as folder:
-        runner = Runner(build, folder, not options.no_shrink, options.limit_s, options.most_hung, options.set)
+        runner = Runner(build, folder, not options.no_shrink, options.limit_s, options.most_hung, options.set,
+                        options.late)
         library = os.path.abspath(options.library or runner.library)
         if options.unsafe:
             unsafe_library = os.path.join(build, "test", "interpose", "libgpupool_unsafe.so")
             return 0 if unsafe(runner, unsafe_library, library, options.unsafe) else 1
         make_rows = {(False, False): rows_of, (True, False): waiting_rows, (False, True): ordered_rows,
-                     (True, True): ordered_waiting_rows}[options.waits, options.ordered]
+                     (True, True): ordered_waiting_rows}[options.waits or options.late, options.ordered]
         all_rows = make_rows(runner, library)
         rows = [row for row in all_rows if re.search(options.row, row.name)]
         if not rows:

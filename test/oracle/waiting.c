@@ -11,6 +11,10 @@ void choose_waits(gen_t *gen)
 {
   static const unsigned often[] = {8, 15, 30};
   gen->often = often[draw(gen, 3)];
+  if (gen->options->late) {
+    gen->often = 50;
+    gen->single = false;
+  }
   if (gen->options->tight) /* some of what fits, so that the rest is soon in use */
     gen->size = (uint32_t)(gen->options->tight >> (2 + draw(gen, 3)));
 }
@@ -179,11 +183,108 @@ static bool inside(gen_t *gen)
   return true;
 }
 
+/* A new event, recorded in the lane; -1: there is none. */
+static int record(gen_t *gen, int lane)
+{
+  step_t step = some(gen, STEP_EVENT_CREATE);
+  int e = model_new_event(gen->model);
+  step.event = (uint8_t)(e < 0 ? 0 : e);
+  step.ctx = (uint8_t)model_lane_ctx(gen->model, lane);
+  if (e < 0 || !emit(gen, step))
+    return -1;
+  step.kind = STEP_EVENT_RECORD;
+  step.lane = (uint8_t)lane;
+  return emit(gen, step) ? e : -1;
+}
+
+static bool wait_for_event(gen_t *gen, step_kind_t kind, int e, int lane)
+{
+  step_t step = some(gen, kind);
+  step.event = (uint8_t)e;
+  step.lane = (uint8_t)lane;
+  return e >= 0 && lane >= 0 && emit(gen, step);
+}
+
+static bool use_late(gen_t *gen)
+{
+  for (int tries = 0; tries < 40; tries++) {
+    int m = (int)draw(gen, MAX_MEMS);
+    const model_mem_t *mem = model_late_mem(gen->model, m);
+    int lane = mem ? pick_lane(gen, mem->ctx) : -1;
+    step_t step = some(gen, mem && mem->written && chance(gen, 50) ? STEP_LATE_EXPECT : STEP_LATE_FILL);
+    step.mem = (uint8_t)m;
+    step.lane = (uint8_t)lane;
+    if (lane >= 0 && emit(gen, step))
+      return true;
+  }
+  return false;
+}
+
+static int take_for(gen_t *gen, int ctx, int lane)
+{
+  bool in_order = gen->options->ordered && chance(gen, 60);
+  int m = in_order ? allocate_async(gen, lane) : allocate(gen, ctx);
+  if (m >= 0)
+    (void)use(gen, m, lane);
+  return m;
+}
+
+static bool free_in(gen_t *gen, int m, int lane)
+{
+  step_t step = some(gen, STEP_FREE_ASYNC);
+  step.mem = (uint8_t)m;
+  step.lane = (uint8_t)lane;
+  return m >= 0 && emit(gen, step);
+}
+
+/*
+ * Memory is freed in a lane that waits for a flag, or for an event behind one that does, and used until the
+ * flag is written. Meanwhile the library may give it to the next owner in that lane, and to no other. What
+ * tells of the lane before it began to wait tells nothing of the free.
+ */
+static bool free_and_use(gen_t *gen)
+{
+  int ctx = any_ctx(gen), number = model_new_wait(gen->model);
+  int lane = ctx < 0 || gen->single || number < 0 ? -1 : lane_apart(gen, ctx);
+  if (lane < 0)
+    return false;
+  int m = take_for(gen, ctx, lane);
+  if (chance(gen, 60))
+    (void)free_in(gen, take_for(gen, ctx, lane), lane);
+  step_t step = some(gen, STEP_STREAM_SYNC);
+  step.lane = (uint8_t)lane;
+  if (m < 0 || !emit(gen, step))
+    return false;
+  int before = chance(gen, 50) ? record(gen, lane) : -1,
+      gated = chance(gen, 30) ? lane_apart(gen, ctx) : lane;
+  if (!launch(gen, STEP_WAIT, number, gated) ||
+      (gated != lane && !wait_for_event(gen, STEP_EVENT_WAIT, record(gen, gated), lane)))
+    return false;
+  if (!free_in(gen, m, lane))
+    return false;
+  while (chance(gen, 75)) {
+    if (chance(gen, 40))
+      (void)use_late(gen);
+    else if (chance(gen, 40))
+      (void)wait_for_event(
+          gen, chance(gen, 60) ? STEP_EVENT_SYNC : STEP_EVENT_WAIT, before, pick_lane(gen, ctx));
+    else if (chance(gen, 30))
+      synchronize(gen);
+    else
+      go_on(gen, ctx, lane);
+    if (gen->options->ordered && chance(gen, 40) && (m = allocate_async(gen, lane)) >= 0)
+      (void)use(gen, m, lane);
+  }
+  return use_late(gen);
+}
+
 bool wait_somehow(gen_t *gen)
 {
   bool open = model_open_wait(gen->model, false) >= 0, meets = model_open_wait(gen->model, true) >= 0;
   if (!chance(gen, gen->often))
     return false;
+  if (chance(gen, gen->options->late ? 70 : 30))
+    return open && chance(gen, 50) ? use_late(gen) : free_and_use(gen);
   switch (draw(gen, 6)) {
   case 0: return begin(gen, STEP_MEET);
   case 1:
