@@ -304,12 +304,20 @@ CUresult CUDAAPI hook_cuDevicePrimaryCtxReset_v2(CUdevice device)
   return end_reset(&ending, device, result);
 }
 
-/* The last release resets the context. The driver tells if it was the last. */
+/*
+ * The last release resets the context. The driver tells if it was the last. One answer that fails tells
+ * nothing: the pool would forget a context that lives. A driver that has ended fails each time.
+ */
 static bool primary_is_active(CUdevice device)
 {
   unsigned flags;
-  int active = 0;
-  return GP_REAL_CALL(cuDevicePrimaryCtxGetState, device, &flags, &active) == CUDA_SUCCESS && active;
+  int active;
+
+  for (int i = 0; i < 3; i++) {
+    if (GP_REAL_CALL(cuDevicePrimaryCtxGetState, device, &flags, &active) == CUDA_SUCCESS)
+      return active;
+  }
+  return false;
 }
 
 static CUresult end_release(const ending_t *ending, CUdevice device, CUresult result)

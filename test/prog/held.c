@@ -1,7 +1,8 @@
 /*
  * Takes and frees memory beside work of two streams, in rounds, then frees all that it has: held. It makes no
- * call that a fence of a pool needs, so that a driver call of that name which fails is none of its own.
- * Prints how many frees there were, how many of them were refused, and the code of the last one that was.
+ * call that a fence of a pool needs, so that a driver call of that name which fails is none of its own. Of
+ * its two references to the context it gives one up, and the context stays. Prints how many frees there were,
+ * how many of them were refused, and the code of the last one that was.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 
 #define BLOCKS 24
 #define ROUNDS 12
-#define BYTES  ((size_t)192 << 10)
+#define BYTES  ((size_t)2 << 20) /* whole pages: what the device gives is what was asked for */
 
 #define CALL(call)                                                                                           \
   do {                                                                                                       \
@@ -29,7 +30,7 @@ static int frees, refused, last;
 static void take(int i, size_t bytes)
 {
   CALL(cuMemAlloc_v2(&blocks[i], bytes));
-  CALL(cuMemsetD8Async(blocks[i], (unsigned char)i, bytes, streams[i % 2]));
+  CALL(cuMemsetD8Async(blocks[i], (unsigned char)i, 4096, streams[i % 2]));
 }
 
 static void give(int i)
@@ -47,7 +48,8 @@ int main(void)
   CUcontext context;
 
   CALL(cuInit(0));
-  CALL(cuDevicePrimaryCtxRetain(&context, 0));
+  for (int i = 0; i < 2; i++)
+    CALL(cuDevicePrimaryCtxRetain(&context, 0));
   CALL(cuCtxSetCurrent(context));
   for (int i = 0; i < 2; i++)
     CALL(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
@@ -61,6 +63,7 @@ int main(void)
     if (round % 4 == 3)
       CALL(cuStreamSynchronize(streams[round % 2]));
   }
+  CALL(cuDevicePrimaryCtxRelease_v2(0));
   for (int i = 0; i < BLOCKS; i++)
     give(i);
   printf("frees=%d refused=%d last=%d\n", frees, refused, last);
