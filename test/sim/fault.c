@@ -68,7 +68,10 @@ void sim_fault_parse(const char *text)
   free(copy);
 }
 
-/* Half of them are codes by which a library may be misled. Apart from the scheduler's sequence. */
+/*
+ * Half of them are codes by which a library may be misled. Of the errors that stay one in eight is drawn:
+ * else most programs would soon have no context in which anything works.
+ */
 static CUresult random_code(uint64_t number)
 {
   static const CUresult likely[] = {CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_OUT_OF_MEMORY,
@@ -79,12 +82,14 @@ static CUresult random_code(uint64_t number)
 #include "errors.def"
 #undef SIM_ERROR
   };
-  if (number % 2)
-    return likely[number / 2 % (sizeof likely / sizeof *likely)];
-  return all[1 + number / 2 % (sizeof all / sizeof *all - 1)]; /* the first is none */
+  uint64_t which = number / 16;
+  CUresult code = all[1 + which % (sizeof all / sizeof *all - 1)]; /* the first is none */
+  if (number % 2 || (sim_error_is_sticky(code) && number / 2 % 8))
+    return likely[which % (sizeof likely / sizeof *likely)];
+  return code;
 }
 
-/* splitmix64 */
+/* splitmix64, apart from the scheduler's sequence */
 static uint64_t draw(void)
 {
   static uint64_t drawn;
