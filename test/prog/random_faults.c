@@ -29,6 +29,7 @@ typedef struct {
   CUdeviceptr address; /* 0: none */
   size_t bytes;
   CUcontext context;
+  CUstream stream; /* of its allocation, if is_ordered */
   unsigned char value;
   bool is_filled, is_ordered;
 } held_t;
@@ -86,7 +87,10 @@ static void take(int which)
   if (!block)
     return;
   CUstream stream = streams[which][draw(STREAMS)];
-  held_t made = {.bytes = 1 + draw(MOST), .context = contexts[which], .value = (unsigned char)draw(256)};
+  held_t made = {.bytes = 1 + draw(MOST),
+      .context = contexts[which],
+      .stream = stream,
+      .value = (unsigned char)draw(256)};
   made.is_ordered = stream && draw(4) == 0;
   CUresult result = made.is_ordered ? cuMemAllocAsync(&made.address, made.bytes, stream)
                                     : cuMemAlloc_v2(&made.address, made.bytes);
@@ -119,8 +123,9 @@ static void look(const held_t *block)
 static void give(held_t *block)
 {
   CUresult result = CUDA_SUCCESS;
-  CUstream stream = streams[index_of(block->context)][0];
-  bool in_order = block->is_ordered && stream && draw(2);
+  /* Where no synchronization with its stream has succeeded only that stream may free it. */
+  bool in_order = block->is_ordered && (!block->is_filled || draw(2));
+  CUstream stream = block->is_filled ? streams[index_of(block->context)][0] : block->stream;
 
   if (!enter(index_of(block->context)))
     return;
