@@ -8,7 +8,7 @@ import unittest
 
 from harness import LIBRARY, PreloadCase, SANITIZED, stats_of
 
-BYTES = 256 << 10
+BYTES = 2 << 20
 USES = 2   # allocations that life's use() makes: one lives on, one is freed
 SHELL = ("/bin/bash", "-c", '"$@"; exit $?', "bash")  # turns the end by a signal into a status
 
