@@ -431,7 +431,7 @@ gp_free_result_t gp_engine_free_ordered(gp_engine_t *engine, const gp_order_t *o
     return gp_engine_free_with(engine, address, free_fn, arg, ret_code);
   gp_free_result_t result = free_block(engine, order, address, free_fn, arg, ret_code);
   if (result == GP_FREE_DONE && *ret_code == 0)
-    (void)gp_identity_take_place(engine, order->identity);
+    (void)gp_identity_freed(engine, order->identity);
   return result;
 }
 

@@ -56,7 +56,7 @@ static recording_t begin(CUevent event, CUstream stream, bool per_thread)
     gp_event_record_begin(event);
     recording.asked = gp_engine_ask_begin(engine);
     if (has_points(engine))
-      recording.meaning.point = gp_identity_point(engine, gp_work_identity(engine, stream, per_thread), true);
+      recording.meaning.point = gp_identity_point(gp_work_identity(engine, stream, per_thread), true);
     recording.meaning.fact = gp_stream_fact_begin(engine, gp_work_stream(engine, stream, per_thread));
   }
   return recording;

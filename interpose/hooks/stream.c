@@ -82,7 +82,7 @@ static fact_t begin(CUstream stream, bool per_thread)
   fact.engine = engine;
   fact.asked = gp_engine_ask_begin(engine);
   if (has_points)
-    fact.point = gp_identity_point(engine, gp_work_identity(engine, stream, per_thread), false);
+    fact.point = gp_identity_point(gp_work_identity(engine, stream, per_thread), false);
   fact.of_stream = gp_stream_fact_begin(engine, gp_work_stream(engine, stream, per_thread));
   return fact;
 }

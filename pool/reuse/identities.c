@@ -282,18 +282,13 @@ bool gp_identity_enter(gp_engine_t *engine, gp_identity_t *identity)
   return put_operation(engine, identity, gp_engine_enter);
 }
 
-gp_stream_point_t gp_identity_point(gp_engine_t *engine, gp_identity_t *identity, bool by_operation)
+gp_stream_point_t gp_identity_point(gp_identity_t *identity, bool by_operation)
 {
   gp_stream_point_t point = {.identity = identity};
 
   if (!identity)
     return point;
   point.device = identity->context->device;
-  gp_device_take(point.device);
-  bool is_behind = by_operation || !identity->is_blocking || identity->entered == identity->frees;
-  gp_lock_release(&point.device->lock);
-  if (!is_behind)
-    (void)gp_identity_enter(engine, identity);
   gp_device_take(point.device);
   point.id = atomic_load(&identity->id);
   point.frees = by_operation || !identity->is_blocking ? frees_so_far(identity) : identity->entered;
@@ -325,6 +320,11 @@ static bool orders_others(const gp_identity_t *identity)
 bool gp_identity_needs_no_call(const gp_identity_t *identity)
 {
   return identity && !orders_others(identity);
+}
+
+bool gp_identity_freed(gp_engine_t *engine, gp_identity_t *identity)
+{
+  return identity && identity->is_blocking && gp_identity_enter(engine, identity);
 }
 
 bool gp_identity_take_place(gp_engine_t *engine, gp_identity_t *identity)

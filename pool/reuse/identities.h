@@ -67,12 +67,19 @@ struct gp_block *gp_identity_take(
     gp_engine_t *engine, gp_identity_t *identity, const struct gp_fit *fit, bool *ret_entry);
 
 /*
- * The point at which the stream is now (stream_points.h): NULL: none, which tells nothing. by_operation: the
+ * The point at which the stream is now (stream_points.h). NULL: none, which tells nothing. by_operation: the
  * caller is about to submit an operation to the stream, and the point is where that lies. Otherwise what the
- * caller then submits comes behind the point; in a blocking stream in which memory was freed since its newest
- * operation this puts one there. Does not wait.
+ * caller then submits comes behind the point, and in a blocking stream the point is the newest operation of
+ * the library's: one that came only now would wait for work in the legacy stream that the free does not.
  */
-gp_stream_point_t gp_identity_point(gp_engine_t *engine, gp_identity_t *identity, bool by_operation);
+gp_stream_point_t gp_identity_point(gp_identity_t *identity, bool by_operation);
+
+/*
+ * The program has freed memory in the stream's order, and the driver did not hear of it. Natively that is an
+ * operation: this puts one in its place where the rules of the legacy default stream are about it, in a
+ * blocking stream. NULL: no stream. True: it did.
+ */
+bool gp_identity_freed(gp_engine_t *engine, gp_identity_t *identity);
 
 /*
  * Where the two calls of the program order other streams, in the legacy default stream, this puts an

@@ -44,6 +44,7 @@ ORDERED = [Case("ordered", scenario, streams, told, **SHORT)
 ORDERED += [Case("ordered", "same_size", streams, "event", ASYNC="plain", **SHORT) for streams in ("blocking", "free", "own")]
 ORDERED += [Case("ordered", "of_malloc", "free", "stream", TYPE=kind, **SHORT) for kind in ("naive", "segment", "vmm")]
 ORDERED += [Case("ordered", "other_context", streams, drivers=("13000",), **SHORT) for streams in ("blocking", "free", "own")]
+ORDERED += [Case("ordered", "legacy_later", streams) for streams in ("blocking", "free", "own")]
 NOTHING = ("cached_bytes", "deferred_bytes")
 ASIDE = [Case("aside", "green", left, drivers=("12040",), none_left=NOTHING) for left in LEFT]
 ASIDE += [Case("aside", "unknown", left, drivers=("14000",), none_left=NOTHING) for left in LEFT]

@@ -36,10 +36,10 @@ static void open_ctx(model_t *model, int c)
 {
   model->ctx_live[c] = true;
   model->blocking_since[c] = -1;
-  model->lanes[LANE_LEGACY(c)] = (lane_t){true, (uint8_t)c, 0, LEGACY, -1};
+  model->lanes[LANE_LEGACY(c)] = (lane_t){true, (uint8_t)c, 0, LEGACY, -1, 0};
   for (int t = 0; t < THREADS; t++)
-    model->lanes[LANE_THREAD(c, t)] = (lane_t){true, (uint8_t)c, (uint8_t)t, BLOCKING, -1};
-  model->lanes[LANE_GONE(c)] = (lane_t){false, (uint8_t)c, 0, BLOCKING, -1};
+    model->lanes[LANE_THREAD(c, t)] = (lane_t){true, (uint8_t)c, (uint8_t)t, BLOCKING, -1, 0};
+  model->lanes[LANE_GONE(c)] = (lane_t){false, (uint8_t)c, 0, BLOCKING, -1, 0};
 }
 
 void model_reset(model_t *model, program_t *program)
@@ -549,7 +549,7 @@ static void apply(model_t *model, int index, step_t *step)
   case STEP_HOST_FUNC:
   case STEP_BUSY: submit(model, index, step->lane); break;
   case STEP_STREAM_CREATE:
-    *lane = (lane_t){!step->inside, step->ctx, 0, step->flags & 1 ? NONBLOCKING : BLOCKING, index};
+    *lane = (lane_t){!step->inside, step->ctx, 0, step->flags & 1 ? NONBLOCKING : BLOCKING, index, 0};
     model->lane_count = step->lane + 1;
     after(model, index, model->last_ctx_wait); /* which does not concern it */
     if (!step->inside && lane->kind == BLOCKING && model->blocking_since[step->ctx] < 0)

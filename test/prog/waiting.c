@@ -47,6 +47,11 @@ void waiting_start(void)
   waiting_start_in(waiting_module, side);
 }
 
+void waiting_record(CUevent event)
+{
+  CALL(cuEventRecord(event, side));
+}
+
 void waiting_busy(CUstream stream, uint64_t ns)
 {
   void *parameters[] = {&ns};

@@ -68,6 +68,9 @@ void waiting_start(void);
 void waiting_start_in(CUmodule module, CUstream stream);
 void waiting_stop(void);
 
+/* Records the event behind the kernel of waiting_start. */
+void waiting_record(CUevent event);
+
 CUfunction waiting_function(const char *name);   /* a stand-in of the simulated driver */
 void waiting_busy(CUstream stream, uint64_t ns); /* launches a kernel that runs so long */
 CUdeviceptr waiting_take(size_t bytes);

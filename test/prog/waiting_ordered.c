@@ -137,6 +137,23 @@ static void other_context(char **arguments)
   CALL(cuCtxDestroy_v2(other));
 }
 
+/* The legacy stream is given work behind the kernel, after memory was freed in another stream: that one's
+ * work, the free included, does not wait for it. */
+static void legacy_later(char **arguments)
+{
+  CUdeviceptr block, other = waiting_take(4096);
+
+  make_streams(arguments[0]);
+  waiting_start();
+  CALL(cuMemAllocAsync(&block, SIZE, streams[0]));
+  CALL(cuMemFreeAsync(block, streams[0]));
+  waiting_record(event);
+  CALL(cuStreamWaitEvent(CU_STREAM_LEGACY, event, 0));
+  CALL(cuMemsetD8Async(other, 1, 64, CU_STREAM_LEGACY));
+  waiting_step("synchronization of the stream");
+  CALL(cuStreamSynchronize(streams[0]));
+}
+
 /* Whether one stream gets what another has freed, once an event of that one has been waited for. "graph": a
  * graph may record the event, too. */
 static void by_event(char **arguments)
@@ -166,6 +183,7 @@ int main(int argc, char **argv)
       {"of_malloc", of_malloc, 2},
       {"other_context", other_context, 1},
       {"by_event", by_event, 1},
+      {"legacy_later", legacy_later, 1},
   };
   return waiting_main(argc, argv, scenarios, sizeof(scenarios) / sizeof(scenarios[0]));
 }
