@@ -100,6 +100,23 @@ class Ordered(PreloadCase):
     def test_immediate_reuse_turns_this_red(self):
         self.assertGreater(self.run_random(1, 200, preload=UNSAFE_LIBRARY).sim["early_reuse"], 0)
 
+    def test_the_legacy_stream_orders_threads_own(self):
+        """By either call, of either thread, also where a pool serves it."""
+        def run_with(case):
+            call, mode, settings = case
+            run = self.run_program("legacy_order", call, **mode, **settings)
+            self.assertEqual((run.status, run.out, run.sim["corrupt_stamps"]), (0, "40 rounds\n", 0), run.err)
+            self.expect_clean(run)
+            if mode and mode["ASYNC"] != "driver":
+                self.assertLess(run.calls().get("cuMemAllocAsync", 0), 10)
+
+        unordered = self.run_program("legacy_order", "free", preload=None, SIMCUDA_POOL_ORDERS="0")
+        self.assertGreater(unordered.sim["corrupt_stamps"], 0)  # nothing else orders them
+        settings = [{"TYPE": kind, "REUSE": reuse} for kind in ("round", "segment")
+                    for reuse in ("context", "strict", "single") + ("epoch",) * EPOCH]
+        cases = list(itertools.product(("alloc", "free"), ASYNC_MODES, settings))
+        self.in_parallel(run_with, cases + [("alloc", {}, {"preload": None}), ("free", {}, {"preload": None})])
+
     def test_the_drivers_pool_keeps_memory(self):
         """With ASYNC=driver, unless the program has set a threshold; only the program sets one otherwise."""
         none, block, unbounded = 0, 8 << 20, (1 << 64) - 1

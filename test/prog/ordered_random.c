@@ -6,7 +6,8 @@
  *
  * They are legal. All work on a block so far comes before what its stream (`at`) does next. A block changes
  * its stream by an event, or between the legacy stream and a blocking one of its context by the rule of
- * those, and then with an operation in the legacy one. It is freed in its stream, or by a host that has
+ * those, and then with an operation in the legacy one, or between two blocking ones by calls for other memory
+ * in the legacy one alone. It is freed in its stream, or by a host that has
  * waited for that. There are streams of two contexts: legacy, blocking and non-blocking ones, and those of
  * two threads. Streams, a thread and a context end and begin again while work is pending, a stream is
  * captured for a while, with "programmatic" some launches are, and memory of cuMemAlloc is freed in the order
@@ -113,10 +114,42 @@ static bool rule_orders(int one, int other)
          (kind_of(one) == LEGACY || kind_of(other) == LEGACY);
 }
 
+static void tell_owner(const block_t *block)
+{
+  owners++;
+  if (own)
+    own(block->address, block->bytes, owners);
+}
+
+static void take(block_t *block)
+{
+  on_block(block, allocate);
+  tell_owner(block);
+}
+
+static void give(block_t *block)
+{
+  if (disown)
+    disown(block->address);
+  on_block(block, free_in_stream);
+}
+
+/* Between two blocking streams, threads' own too: by the calls for other memory in the legacy stream alone.
+ */
+static void order_by_calls(int one)
+{
+  block_t passing = {.bytes = 512, .at = one - kind_of(one) + LEGACY};
+  take(&passing);
+  give(&passing);
+}
+
 /* With a use there, since the rule is one for operations. */
 static void use_in(block_t *block, int s)
 {
-  if (s != block->at && (!rule_orders(s, block->at) || draw(4) == 0))
+  bool is_by_calls = ctx_of(s) == ctx_of(block->at) && is_blocking(s) && is_blocking(block->at) && draw(2);
+  if (s != block->at && is_by_calls)
+    order_by_calls(s);
+  else if (s != block->at && (!rule_orders(s, block->at) || draw(4) == 0))
     order(block->at, s);
   block->at = s;
   on_block(block, draw(3) ? fill : expect);
@@ -140,26 +173,6 @@ static int any_stream(void)
     s = (int)draw(draw(4) ? PER_CTX : STREAMS); /* most work is in one context */
   } while (s == captured);
   return s;
-}
-
-static void tell_owner(const block_t *block)
-{
-  owners++;
-  if (own)
-    own(block->address, block->bytes, owners);
-}
-
-static void take(block_t *block)
-{
-  on_block(block, allocate);
-  tell_owner(block);
-}
-
-static void give(block_t *block)
-{
-  if (disown)
-    disown(block->address);
-  on_block(block, free_in_stream);
 }
 
 static void block_begin(block_t *block)
