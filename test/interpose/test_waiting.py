@@ -3,7 +3,7 @@
 import itertools
 import unittest
 
-from harness import stats_of
+from harness import QUICK, stats_of
 from test_control import ControlCase
 from waiting_case import LEFT, MIB, MODES, SHORT, Case, WaitingCase
 
@@ -66,6 +66,17 @@ class Waiting(WaitingCase):
 
     def test_memory_in_the_order_of_streams(self):
         self.check(ORDERED)
+
+    def test_random_programs_in_the_order_of_streams(self):
+        """No request is refused that natively is not."""
+        def run_with(case):
+            kind, mode, free_waits = case
+            run = self.run_program("waiting_random", "async", "1", str(4 if QUICK else 12), TYPE=kind, REUSE=mode,
+                                   SIMCUDA_FREE_WAITS=free_waits, virtual_clock=True, **SHORT)
+            self.assertIn("async: 0 of ", run.out, run.err[-2000:])
+            self.expect_clean(run)
+
+        self.in_parallel(run_with, itertools.product(("round", "naive", "segment", "vmm"), MODES, ("0", "1")))
 
     def test_streams(self):
         self.check(STREAMS)

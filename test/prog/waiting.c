@@ -63,6 +63,11 @@ void waiting_stop(void)
   atomic_store(flag, 1);
 }
 
+void waiting_again(void)
+{
+  atomic_store(flag, 0);
+}
+
 CUdeviceptr waiting_take(size_t bytes)
 {
   CUdeviceptr block;

@@ -62,11 +62,12 @@ void waiting_attempted(const char *what, bool is_refused, CUresult result);
 
 /*
  * Launches the kernel in a non-blocking stream of its own, or in another stream of the context of `module`.
- * stop: any thread, any number of times.
+ * stop: any thread, any number of times. again: all that were launched have ended; the next one waits.
  */
 void waiting_start(void);
 void waiting_start_in(CUmodule module, CUstream stream);
 void waiting_stop(void);
+void waiting_again(void);
 
 /* Records the event behind the kernel of waiting_start. */
 void waiting_record(CUevent event);
