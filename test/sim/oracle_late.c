@@ -28,7 +28,7 @@ uint64_t sim_gates_open;
 _Thread_local uint64_t sim_late_owner = SIM_NO_OWNER;
 
 static gate_t gates[GATES];
-static unsigned next_gate; /* numbers come again late, when no set has them */
+static unsigned next_gate; /* a number is used again only when no set holds it any more */
 static sim_debt_t *debts;
 static unsigned debt_count, debt_room;
 
