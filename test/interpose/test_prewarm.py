@@ -40,7 +40,7 @@ class Prewarm(PreloadCase):
             for kind in KINDS if name != "freed" else KINDS[:2]:  # it asks for the bounds of the driver's allocation
                 with self.subTest(program=name, type=kind):
                     plain = self.run_program(name, preload=None)
-                    run = self.run_program(name, TYPE=kind, PREWARM="2MiB*3,300KiB,16MiB", RESERVE="0")
+                    run = self.run_program(name, TYPE=kind, PREWARM="2MiB*3,4MiB,16MiB", RESERVE="0")
                     self.assertEqual((run.status, run.out), (plain.status, plain.out))
                     self.expect_clean(run)
                     self.expect_valid(run.snapshot("exit"))
