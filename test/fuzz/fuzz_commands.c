@@ -20,6 +20,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   FUZZ_CHECK(file >= 0 && ftruncate(file, 0) == 0 && pwrite(file, data, size, 0) == (ssize_t)size);
   snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
   fuzz_silence();
-  fuzz_run_commands(path, -1, false);
+  fuzz_run_commands(path, -1, false, true);
   return 0;
 }

@@ -19,7 +19,8 @@
 #include "test/fuzz/use_commands.h"
 #include "tools/read/record/record_reader.h"
 
-#define PAGE 4096u
+#define PAGE               4096u
+#define SLOW_COMMANDS_EACH 32 /* records that can be read */
 
 static unsigned state = 1;
 
@@ -132,7 +133,8 @@ static void read_it(int fd)
 
   if (gp_record_read(fd, &record)) {
     snprintf(path, sizeof(path), "/proc/self/fd/%d", write_snapshot(&record));
-    fuzz_run_commands(path, record.document.devices ? __builtin_ctzll(record.document.devices) : -1, true);
+    fuzz_run_commands(path, record.document.devices ? __builtin_ctzll(record.document.devices) : -1, true,
+        read_count % SLOW_COMMANDS_EACH == 0);
     read_count++;
     damaged_count += record.is_partial;
   } else if (!record.problem[0]) {

@@ -10,7 +10,8 @@
  * Runs each on the file `path`, as text and as JSON, without names, which would take most of the time; what
  * they print goes nowhere. device: one that is in the snapshot, -1: there is none. is_good: ends the process
  * if one of them does not accept the snapshot; else they may refuse it, with an exit status that says so.
+ * slow_ones: html, replay and tune, too.
  */
-void fuzz_run_commands(const char *path, int device, bool is_good);
+void fuzz_run_commands(const char *path, int device, bool is_good, bool slow_ones);
 
 #endif
