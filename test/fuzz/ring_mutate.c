@@ -20,7 +20,7 @@
 #include "tools/read/record/record_reader.h"
 
 #define PAGE               4096u
-#define SLOW_COMMANDS_EACH 32 /* records that can be read */
+#define SLOW_COMMANDS_EACH 256 /* records that can be read */
 
 static unsigned state = 1;
 
