@@ -142,8 +142,8 @@ class OutOfMemory(Remedies):
 
     def test_another_type_where_rounding_took_the_memory(self):
         """Never the type in use, and only where the bytes that it saves are enough."""
-        size = 512 * KIB + 1
-        steps = ("load:%d:120" % size,)
+        size = 408 * KIB  # five in a page; of their class, four
+        steps = ("load:%d:150" % size,)
         found = self.refused(*steps, SIMCUDA_CAPACITY="64MiB")
         self.expect_served(*steps, SIMCUDA_CAPACITY="64MiB", **self.settings_of(found, "TYPE"))
         for steps, settings in ((("load:%d:128" % size,), {"TYPE": "naive"}),

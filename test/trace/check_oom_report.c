@@ -57,7 +57,7 @@ static const struct {
         "could make no call for that", NULL},
     {{.requested = UINT64_MAX, .live = GP_GIB, .limit = GP_GIB, .by_limit = true}, "without the limit either",
         NULL},
-    {{.requested = GP_GIB, .busy_context = 1, .cached = GP_GIB}, "set a longer GPUPOOL_PATIENCE",
+    {{.requested = GP_GIB, .busy_context = 1, .cached = GP_GIB}, "set GPUPOOL_PATIENCE=60",
         "GPUPOOL_PATIENCE=60"},
     /* In pieces */
     {{.requested = GP_GIB,

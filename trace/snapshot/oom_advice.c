@@ -169,7 +169,7 @@ void gp_oom_advise(const gp_oom_t *oom, const char *limits, gp_oom_advice_t *ret
     snprintf(advice->value, sizeof(advice->value), "60");
     /* No synchronization of the device: that of work that runs on would never return. */
     say(advice,
-        "If that work ends by itself, set a longer " PATIENCE_VARIABLE
+        "If that work ends by itself, set " PATIENCE_VARIABLE "=60"
         ". If it runs on, free memory by cudaFreeAsync in the stream that uses it last, and synchronize that "
         "stream alone");
   } else if (oom->by_limit ? !oom->device_total && fits_when_quiet(oom)
