@@ -146,7 +146,7 @@ class OutOfMemory(Remedies):
         steps = ("load:%d:150" % size,)
         found = self.refused(*steps, SIMCUDA_CAPACITY="64MiB")
         self.expect_served(*steps, SIMCUDA_CAPACITY="64MiB", **self.settings_of(found, "TYPE"))
-        for steps, settings in ((("load:%d:128" % size,), {"TYPE": "naive"}),
+        for steps, settings in ((("load:%d:165" % size,), {"TYPE": "naive"}),
                                 (("load:%d:65" % MIB,), {}),
                                 (("load:%d:110" % size, "pass:%d" % (12 * MIB)), {})):
             found = self.refused(*steps, SIMCUDA_CAPACITY="64MiB", **settings)
