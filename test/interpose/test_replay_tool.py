@@ -31,13 +31,15 @@ class ReplayTool(PreloadCase):
         recorded.update((figure, stats[name]["peak"]) for name, figure in PEAKS)
         # Blocks that wait for nothing but the next operation count as deferred until then.
         self.assertLess(abs(figures["deferred_peak"] - stats["deferred_bytes"]["peak"]), (0.1 if near else 0.05) * stats["deferred_bytes"]["peak"] + 1)
+        few = 0.01 * stats["allocation"]["allocated"]
         if near:
-            self.assertEqual(figures["live_peak"], recorded["live_peak"])
-            self.assertLess(abs(figures["cache_hits"] - recorded["cache_hits"]), 0.01 * stats["allocation"]["allocated"])
+            self.assertLess(abs(figures["live_peak"] - recorded["live_peak"]),
+                            0.01 * recorded["live_peak"] if stats["num_ooms"] else 1)
+            self.assertLess(abs(figures["cache_hits"] - recorded["cache_hits"]), few)
             self.assertLess(abs(figures["reserved_peak"] - recorded["reserved_peak"]), 0.03 * recorded["reserved_peak"] + 1)
         else:
             self.assertEqual({name: figures[name] for name in recorded}, recorded)
-        self.assertEqual((figures["refused"], figures["granted"]), (0, 0))
+        self.assertLess(figures["refused"] + figures["granted"], few if stats["num_ooms"] else 1)
         return stats
 
     def test_every_trace_and_type(self):
@@ -56,15 +58,15 @@ class ReplayTool(PreloadCase):
         path = trace_files()[0]
         for arguments, settings in ((["--repeat", "2"], {}), ([], {"REUSE": "strict"}), ([], {"ROUND_DIVISIONS": "2"}),
                                     ([], {"TYPE": "segment", "PREWARM": "256MiB"}), ([], {"TYPE": "vmm", "PREWARM": "256MiB"}),
-                                    ([], {"PREWARM": "64MiB*4,2MiB*16", "LIMIT": "4GiB"}),
                                     ([], {"TYPE": "naive", "LARGE_ROUND": "16MiB", "MAX_CACHED": "64MiB"})):
             with self.subTest(arguments=arguments, **settings):
                 self.expect_same(path, "--sync-every", "1", *arguments, **settings)
 
     def test_memory_that_ran_out(self):
-        for kind in choices_of("TYPE"):
-            with self.subTest(type=kind):
-                stats = self.expect_same(trace_files()[0], "--sync-every", "1", TYPE=kind, LIMIT="10GiB")
+        """Near only: a limit counts pages, and which small blocks share one is the driver's choice."""
+        for settings in [{"TYPE": kind} for kind in choices_of("TYPE")] + [{"PREWARM": "64MiB*4,2MiB*16"}]:
+            with self.subTest(**settings):
+                stats = self.expect_same(trace_files()[0], "--sync-every", "1", near=True, LIMIT="10GiB", **settings)
                 self.assertGreater(stats["num_ooms"], 0)
 
     def test_what_another_type_would_have_done(self):
