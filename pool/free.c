@@ -137,12 +137,27 @@ static INLINE void file(gp_block_t *block, const gp_order_t *order)
         identity, block, gp_block_is_ordered(block) && (context->is_ordered || order->context == context));
 }
 
-/* The last reference is gone. Takes the device's lock held and releases it; the driver's code if it was
- * called. may_wait: the program's call may wait for the device. order: the stream in whose order the program
- * freed the block; NULL: none. */
-static INLINE int drop_and_unlock(
-    gp_engine_t *engine, gp_block_t *block, uint64_t now_ns, bool may_wait, const gp_order_t *order)
+/* What the program's call says of the work on a block. */
+typedef enum ending {
+  ENDING_MAY_WAIT, /* some may be pending; natively the call may wait for the device */
+  ENDING_NO_WAIT,  /* some may be pending; natively the call does not wait */
+  ENDING_COMPLETE, /* all is complete */
+} ending_t;
+
+/* Of cudaFree. "This API will not perform any implicit synchronization when the pointer was allocated with
+ * cuMemAllocAsync [...]. Callers must ensure that all accesses to these pointer have completed before invoking
+ * cuMemFree" (cuda.h at cuMemFree). */
+static INLINE ending_t ending_of(const gp_block_t *block)
 {
+  return gp_block_is_ordered(block) ? ENDING_COMPLETE : ENDING_MAY_WAIT;
+}
+
+/* The last reference is gone. Takes the device's lock held and releases it; the driver's code if it was
+ * called. order: the stream in whose order the program freed the block; NULL: none. */
+static INLINE int drop_and_unlock(
+    gp_engine_t *engine, gp_block_t *block, uint64_t now_ns, ending_t ending, const gp_order_t *order)
+{
+  bool may_wait = ending == ENDING_MAY_WAIT;
   gp_context_t *context = block->context;
   gp_device_t *device = context->device;
 
@@ -160,6 +175,10 @@ static INLINE int drop_and_unlock(
   int code = 0;
   if (gp_single_order_holds(engine) && !context->is_ordered) {
     enter_idle_at_once(engine, block, now_ns);
+  } else if (ending == ENDING_COMPLETE) {
+    block->free_epoch = 0;
+    gp_block_end_use(engine, block, now_ns);
+    gp_block_enter_idle(engine, block, now_ns);
   } else {
     gp_stamp_and_defer(engine, block);
     if (order)
@@ -243,13 +262,13 @@ static bool goes_to_driver(const gp_engine_t *engine, const gp_block_t *block, c
 /* The program gives the block up, which stays in the pool. Takes the device's lock held and releases it; the
  * result for the program. asked_ns: read before the lock was taken. */
 static INLINE int end_ownership_and_unlock(
-    gp_engine_t *engine, gp_block_t *block, uint64_t asked_ns, bool may_wait, const gp_order_t *order)
+    gp_engine_t *engine, gp_block_t *block, uint64_t asked_ns, ending_t ending, const gp_order_t *order)
 {
   uint64_t now_ns = gp_device_time(block->context->device, asked_ns);
 
   gp_block_end_ownership(engine, block, GP_DETAIL_NONE, now_ns);
   if (--block->refs == 0)
-    return drop_and_unlock(engine, block, now_ns, may_wait, order);
+    return drop_and_unlock(engine, block, now_ns, ending, order);
   block->state = GP_STATE_RETAINED;
   gp_event_holders(engine, block);
   gp_lock_release(&block->context->device->lock);
@@ -267,7 +286,7 @@ static __attribute__((noinline)) gp_free_result_t free_cut_with(gp_engine_t *eng
   uint64_t asked_ns = gp_now(engine);
   gp_block_t *block = find_and_lock(engine, address);
   if (block && block->state == GP_STATE_LIVE) {
-    *ret_code = end_ownership_and_unlock(engine, block, asked_ns, false, order);
+    *ret_code = end_ownership_and_unlock(engine, block, asked_ns, ENDING_NO_WAIT, order);
     return GP_FREE_DONE;
   }
   if (block)
@@ -328,12 +347,6 @@ static bool stays_in_pool(const gp_engine_t *engine, const gp_block_t *block, co
   return block->segment || (order && !gp_block_is_ordered(block) && !goes_to_driver(engine, block, order));
 }
 
-/* The driver's cudaFree of memory of cudaMallocAsync does not wait (cuda.h at cuMemFree). */
-static INLINE bool free_may_wait(const gp_block_t *block)
-{
-  return !gp_block_is_ordered(block);
-}
-
 /* Order: NULL, or where in which stream. */
 static INLINE gp_free_result_t free_block(gp_engine_t *engine, const gp_order_t *order, uint64_t address,
     gp_free_fn free_fn, void *arg, int *ret_code)
@@ -368,7 +381,8 @@ static INLINE gp_free_result_t free_block(gp_engine_t *engine, const gp_order_t 
     *ret_code = gp_release_owned(engine, block, free_fn, arg);
     return GP_FREE_DONE;
   }
-  *ret_code = end_ownership_and_unlock(engine, block, asked_ns, !order && free_may_wait(block), order);
+  ending_t ending = order || free_fn ? ENDING_NO_WAIT : ending_of(block);
+  *ret_code = end_ownership_and_unlock(engine, block, asked_ns, ending, order);
   return GP_FREE_DONE;
 }
 
@@ -394,7 +408,7 @@ bool gp_engine_free_kept(gp_engine_t *engine, uint64_t address)
     gp_lock_release(&block->context->device->lock);
     return false;
   }
-  int code = end_ownership_and_unlock(engine, block, asked_ns, free_may_wait(block), NULL);
+  int code = end_ownership_and_unlock(engine, block, asked_ns, ending_of(block), NULL);
   gp_assert(code == 0); /* reuse mode `strict` alone calls the driver for the result */
   return true;
 }
@@ -413,7 +427,7 @@ bool gp_engine_put_back(gp_engine_t *engine, uint64_t address)
     return false;
   }
   (void)end_ownership_and_unlock(
-      engine, block, asked_ns, false, NULL); /* which calls no driver for its result */
+      engine, block, asked_ns, ENDING_NO_WAIT, NULL); /* which calls no driver for its result */
   return true;
 }
 
@@ -477,8 +491,8 @@ bool gp_engine_release(gp_engine_t *engine, uint64_t address)
   block->refs = 0;
   gp_event_holders(engine, block);
   uint64_t now_ns = gp_device_time(device, asked_ns);
-  (void)drop_and_unlock(
-      engine, block, now_ns, free_may_wait(block), NULL); /* a failed wait leaves it deferred */
+  ending_t ending = gp_block_is_ordered(block) ? ENDING_NO_WAIT : ENDING_MAY_WAIT;
+  (void)drop_and_unlock(engine, block, now_ns, ending, NULL); /* a failed wait leaves it deferred */
   return true;
 }
 

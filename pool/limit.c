@@ -206,6 +206,23 @@ uint64_t gp_engine_limit(gp_engine_t *engine, int device)
 }
 
 /*
+ * What goes back with whole blocks. Small ones share pages with memory in use, and which share one with none
+ * the pool does not know: they count only where no small block is in use. The caller holds the device's lock.
+ */
+static uint64_t whole_bytes(const gp_device_t *device)
+{
+  const gp_stats_t *stats = gp_device_stats(device);
+  uint64_t unused = stats->cached_bytes.current + stats->deferred_bytes.current;
+  uint64_t small = 0;
+
+  GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, context)
+    if (!context->is_ordered)
+      small += gp_bins_unused_bytes(&context->bins, GP_DRIVER_SHARED_MAX);
+  uint64_t pages = device->shared_bytes <= small ? device->shared_pages * GP_DRIVER_PAGE : 0;
+  return (unused > small ? unused - small : 0) + pages;
+}
+
+/*
  * Cached memory is free for the program: idle blocks at once, deferred ones after a wait. Parts of segments
  * are not: programs ask what is free to take nearly all of it with one allocation, which has a part or what
  * the driver gives, but never both. The caller holds the device's lock.
@@ -217,7 +234,7 @@ static uint64_t reusable_bytes(const gp_engine_t *engine, const gp_context_t *co
 
   *ret_part = 0;
   if (!engine->type->cuts)
-    return gp_device_stats(device)->cached_bytes.current + gp_device_stats(device)->deferred_bytes.current;
+    return whole_bytes(device);
   GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, other) {
     uint64_t whole, part;
     gp_segment_measure(other, &whole, &part);

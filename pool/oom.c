@@ -250,6 +250,18 @@ static bool give_in_order(gp_engine_t *engine, gp_device_t *device)
   return gp_release_in_order(engine, device, GP_TRIM_OOM) > 0 || has_given;
 }
 
+/*
+ * Neither the driver's free of what its pools gave nor a trim of these waits for the device (cuda.h at
+ * cuMemFree; doc/gpu-results.md, G13). So idle memory of these serves any request, whatever the device does.
+ */
+static bool give_pools(gp_engine_t *engine, gp_context_t *context)
+{
+  if (engine->orders_plain || gp_release_ordered(engine, context->device, GP_TRIM_OOM) == 0)
+    return false;
+  trim_after_release(engine, context);
+  return true;
+}
+
 /* Takes one step; returns false if it cannot have made room. */
 static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step, uint64_t bytes,
     bool by_limit, gp_room_t *room)
@@ -267,7 +279,8 @@ static bool take_step(gp_engine_t *engine, gp_context_t *context, gp_step_t step
     }
     gp_limit_settle(engine, context);
     return true;
-  case STEP_GIVE_IN_ORDER: return room->is_ordered && give_in_order(engine, device);
+  case STEP_GIVE_IN_ORDER:
+    return room->is_ordered ? give_in_order(engine, device) : give_pools(engine, context);
   case STEP_AWAIT_BRIEFLY: return await_briefly(engine, device, room);
   case STEP_WAIT: return gp_wait_for_deferred(engine, device, room);
   case STEP_TRIM: return trim(engine, context, missing_bytes(engine, context, bytes, by_limit), room);

@@ -127,7 +127,7 @@ CUresult CUDAAPI hook_cuMemAllocFromPoolAsync(
 {
   CUresult result;
 
-  if (serve(pointer, bytes, pool, stream, false, &result))
+  if (pool && serve(pointer, bytes, pool, stream, false, &result))
     return result;
   gp_forward_call_t call = call_of(pointer, bytes, pool, stream, false);
   GP_FORWARD_ALLOC(
@@ -140,7 +140,7 @@ CUresult CUDAAPI hook_cuMemAllocFromPoolAsync_ptsz(
 {
   CUresult result;
 
-  if (serve(pointer, bytes, pool, stream, true, &result))
+  if (pool && serve(pointer, bytes, pool, stream, true, &result))
     return result;
   gp_forward_call_t call = call_of(pointer, bytes, pool, stream, true);
   GP_FORWARD_ALLOC(

@@ -70,3 +70,15 @@ gp_bin_t *gp_bins_largest(const gp_bins_t *bins)
   }
   return largest;
 }
+
+uint64_t gp_bins_unused_bytes(const gp_bins_t *bins, uint64_t size)
+{
+  uint64_t bytes = 0;
+
+  for (size_t i = 0; i < bins->capacity; i++) {
+    const gp_bin_t *bin = bins->slots[i].bin;
+    if (bin && bin->size <= size)
+      bytes += bin->size * ((uint64_t)bin->idle_count + bin->deferred_count);
+  }
+  return bytes;
+}

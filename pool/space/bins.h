@@ -65,6 +65,9 @@ static inline gp_bin_t *gp_bins_find(const gp_bins_t *bins, uint64_t size)
 /* The bin of a class, made if need be; NULL if the host is out of memory. */
 gp_bin_t *gp_bins_make(gp_bins_t *bins, uint64_t size);
 
+/* Bytes of the idle and deferred blocks in classes of at most `size`; not less. */
+uint64_t gp_bins_unused_bytes(const gp_bins_t *bins, uint64_t size);
+
 /* Puts a block into the idle list of its bin, or takes it out again. */
 static inline void gp_bin_push(gp_bin_t *bin, gp_bin_entry_t *entry)
 {
