@@ -186,11 +186,11 @@ class Memory(Newer):
                 for what in ("free", "frees"):
                     with self.subTest(type=pool, what=what, how=how, **settings):
                         plain = self.plain(what, *how, **settings)
-                        run = self.use(what, *how, TYPE=pool, virtual_clock=True, **settings)
+                        run = self.use(what, *how, TYPE=pool, virtual_clock=not EMULATOR, **settings)
                         self.assertEqual((run.status, run.out), (plain.status, plain.out))
                         self.assertEqual(self.said(run, "nothing is pooled"), [])
                         self.expect_clean(run)
-                        if pool != "unpooled":
+                        if pool != "unpooled" and not EMULATOR:  # without that clock it depends on the machine
                             self.assertGreaterEqual(stats_of(run.snapshot())["cache_hits"], ROUNDS // 2)
 
     def test_a_free_that_the_pool_cannot_make_is_refused(self):

@@ -85,8 +85,8 @@ class Tool(PreloadCase):
     def test_snapshots_have_the_id_of_their_run(self):
         """Those of all that it starts, and of a record; one that the program has no part in is not named."""
         replay = "'%s' '%s'" % (os.path.join(PROG, "replay"), trace_files()[0])
-        script = "echo $GPUPOOL_RUN; %s >&2; env -i LD_PRELOAD=\"$LD_PRELOAD\" LD_LIBRARY_PATH='%s' GPUPOOL_OUTPUT=other.json %s >&2; '%s' leave" % (
-            replay, SIM, replay, os.path.join(PROG, "last"))
+        script = "echo $GPUPOOL_RUN; %s >&2; env -u GPUPOOL_RUN GPUPOOL_OUTPUT=other.json %s >&2; '%s' leave" % (
+            replay, replay, os.path.join(PROG, "last"))
         result = self.tool("run", "--output", "%e.json", "--", "/bin/sh", "-c", script, GPUPOOL_RECORD=self.folder)
         run = result.stdout.strip()
         self.assertRegex(run, "^[0-9a-f]{16}$")

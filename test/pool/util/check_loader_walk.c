@@ -15,6 +15,16 @@
 #include "pool/util/loader_walk.h"
 #include "test/pool/check_main.h"
 
+#ifdef __SANITIZE_THREAD__
+/* A child of fork ends with the parent's thread unjoined, which TSan would take for a leak. */
+const char *__tsan_default_options(void);
+
+const char *__tsan_default_options(void)
+{
+  return "report_thread_leaks=0";
+}
+#endif
+
 static atomic_uint pauses;
 static atomic_llong pause_ns; /* by which each moves the clock */
 static atomic_llong passed_ns;
