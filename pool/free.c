@@ -145,8 +145,8 @@ typedef enum ending {
 } ending_t;
 
 /* Of cudaFree. "This API will not perform any implicit synchronization when the pointer was allocated with
- * cuMemAllocAsync [...]. Callers must ensure that all accesses to these pointer have completed before invoking
- * cuMemFree" (cuda.h at cuMemFree). */
+ * cuMemAllocAsync [...]. Callers must ensure that all accesses to these pointer have completed before
+ * invoking cuMemFree" (cuda.h at cuMemFree). */
 static INLINE ending_t ending_of(const gp_block_t *block)
 {
   return gp_block_is_ordered(block) ? ENDING_COMPLETE : ENDING_MAY_WAIT;

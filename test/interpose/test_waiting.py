@@ -42,6 +42,9 @@ ORDERED = [Case("ordered", scenario, streams, told, **SHORT)
            for scenario in ("same_size", "many_sizes", "of_malloc") for streams in ("blocking", "free", "own")
            for told in ("stream", "query", "event")]
 ORDERED += [Case("ordered", "same_size", streams, "event", ASYNC="plain", **SHORT) for streams in ("blocking", "free", "own")]
+ORDERED += [Case("ordered", scenario, streams, "stream", **SHORT)
+            for scenario in ("by_host", "then_malloc") for streams in ("blocking", "free", "own")]
+ORDERED += [Case("ordered", "by_host", "free", "event", ASYNC="plain", **SHORT)]
 ORDERED += [Case("ordered", "of_malloc", "free", "stream", TYPE=kind, **SHORT) for kind in ("naive", "segment", "vmm")]
 ORDERED += [Case("ordered", "other_context", streams, drivers=("13000",), **SHORT) for streams in ("blocking", "free", "own")]
 ORDERED += [Case("ordered", "legacy_later", streams) for streams in ("blocking", "free", "own")]

@@ -99,6 +99,27 @@ START_TEST(test_a_second_free_is_refused)
 }
 END_TEST
 
+/* Whatever the device does: cudaFree of such memory promises that its uses are over. */
+START_TEST(test_what_the_host_frees_is_complete)
+{
+  static const char *const settings[][2] = {
+      {NULL}, {"GPUPOOL_ASYNC=plain", NULL}, {"GPUPOOL_REUSE=strict", NULL}};
+  start_streams(settings[_i], GP_GIB);
+  uint64_t other = allocate_in(order(FIRST), 3 * BYTES), address = allocate_in(order(FIRST), BYTES);
+  fake_submit(&driver, 0, other);
+  ck_assert_int_eq(free_code(address), 0);
+  ck_assert_int_eq(driver.count[FAKE_WAIT] + driver.count[FAKE_RECORD], 0);
+  ck_assert_uint_eq(allocate_in(order(SECOND), BYTES), address);
+  driver_free_t call = {.address = address}; /* not so what a stream frees that is not known */
+  gp_order_t unknown = {.context = context, .stream = 0x3000};
+  ck_assert_int_eq(free_with(unknown, &call), 0);
+  ck_assert_uint_ne(allocate_in(order(SECOND), BYTES), address);
+  ck_assert(gp_engine_check(engine));
+  fake_complete(&driver, 0);
+  stop();
+}
+END_TEST
+
 START_TEST(test_a_holder_keeps_it)
 {
   start_streams(NULL, GP_GIB);
@@ -187,7 +208,7 @@ START_TEST(test_a_trim_without_fences_goes_by_the_stream)
   uint64_t own = allocate_in(order(GP_STREAM_PER_THREAD), BYTES);
   fake_submit(&driver, 0, freed);
   free_in(order(FIRST), freed);
-  ck_assert_int_eq(free_code(unordered), 0);
+  free_in((gp_order_t){.context = context, .stream = 0x3000}, unordered); /* a stream that is not known */
   free_in(order(GP_STREAM_PER_THREAD), own);
   driver.fail_at = driver.calls + 1;
   driver.fail_stays = true;
@@ -426,6 +447,7 @@ int main(void)
   tcase_add_test(tests, test_plain_memory_freed_in_order);
   tcase_add_test(tests, test_plain_memory_whose_stream_refuses_stays_the_programs);
   tcase_add_test(tests, test_a_second_free_is_refused);
+  tcase_add_loop_test(tests, test_what_the_host_frees_is_complete, 0, 3);
   tcase_add_test(tests, test_a_holder_keeps_it);
   tcase_add_test(tests, test_beside_a_capture_the_driver_answers);
   tcase_add_test(tests, test_what_the_program_may_ask);

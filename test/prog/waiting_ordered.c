@@ -107,6 +107,42 @@ static void of_malloc(char **arguments)
   tell("of_malloc", refused);
 }
 
+/* Freed by the host, which knows that its uses are over. */
+static void by_host(char **arguments)
+{
+  int refused = 0;
+
+  make_streams(arguments[0]);
+  waiting_start();
+  for (int i = 0; i < TURNS; i++) {
+    CUdeviceptr block;
+    CUstream stream = streams[i % STREAMS];
+    if (is_refused(cuMemAllocAsync(&block, SIZE, stream))) {
+      refused++;
+      continue;
+    }
+    CALL(cuMemsetD8Async(block, 1, 4096, stream));
+    learn(arguments[1], stream);
+    CALL(cuMemFree_v2(block));
+  }
+  tell("by_host", refused);
+}
+
+/* What was freed in a stream is asked for by cuMemAlloc. */
+static void then_malloc(char **arguments)
+{
+  CUdeviceptr block, next;
+
+  make_streams(arguments[0]);
+  waiting_start();
+  CALL(cuMemAllocAsync(&block, 600 * MIB, streams[0]));
+  CALL(cuMemsetD8Async(block, 1, 4096, streams[0]));
+  CALL(cuMemFreeAsync(block, streams[0]));
+  learn(arguments[1], streams[0]);
+  int refused = is_refused(cuMemAlloc_v2(&next, 700 * MIB));
+  tell("then_malloc", refused);
+}
+
 /* The kernel is in another context, and the program waits for a whole one. */
 static void other_context(char **arguments)
 {
@@ -181,6 +217,8 @@ int main(int argc, char **argv)
       {"same_size", same_size, 2},
       {"many_sizes", many_sizes, 2},
       {"of_malloc", of_malloc, 2},
+      {"by_host", by_host, 2},
+      {"then_malloc", then_malloc, 2},
       {"other_context", other_context, 1},
       {"by_event", by_event, 1},
       {"legacy_later", legacy_later, 1},

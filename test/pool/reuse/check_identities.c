@@ -323,21 +323,6 @@ START_TEST(test_what_was_handed_on_before_it_is_over)
 }
 END_TEST
 
-/* cudaFree has no stream. */
-START_TEST(test_a_free_without_order_has_the_facts_only)
-{
-  start_streams((const char *const[]){"GPUPOOL_REUSE=strict", NULL}, GP_GIB);
-  uint64_t address = allocate_in(order(FIRST), BYTES);
-  fake_submit(&driver, 0, address);
-  ck_assert_int_eq(free_code(address), 0);
-  ck_assert_int_eq(driver.count[FAKE_WAIT_AS_FREE] + driver.count[FAKE_WAIT], 0); /* nor does it wait */
-  ck_assert_uint_ne(allocate_in(order(FIRST), BYTES), address);
-  synchronize();
-  ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), address);
-  stop();
-}
-END_TEST
-
 /* A stream of another device's context. */
 START_TEST(test_a_stream_of_another_device_has_the_facts_only)
 {
@@ -374,7 +359,6 @@ int main(void)
   tcase_add_test(tests, test_a_programmatic_launch_ends_it);
   tcase_add_test(tests, test_two_launches_at_once_are_both_behind_an_operation);
   tcase_add_test(tests, test_what_was_handed_on_before_it_is_over);
-  tcase_add_test(tests, test_a_free_without_order_has_the_facts_only);
   tcase_add_test(tests, test_a_stream_of_another_device_has_the_facts_only);
   suite_add_tcase(suite, tests);
   return gp_check_main(suite);
