@@ -25,7 +25,6 @@
 #include "pool/space/block_life.h"
 #include "pool/space/block_slab.h"
 #include "pool/space/surplus.h"
-#include "pool/stripe_calls.h"
 #include "pool/util/cancel.h"
 #include "pool/wait.h"
 
@@ -76,16 +75,15 @@ static inline __attribute__((always_inline)) gp_block_t *take_idle(const gp_requ
   return block;
 }
 
-/* Serves the request from idle blocks of the device's. is_striped: the block becomes a stripe's, if it can.
- */
-static inline __attribute__((always_inline)) bool serve_from_device(gp_request_t *request, bool is_striped)
+/* Serves the request from idle blocks. Inline for the one call that most allocations make. */
+static inline __attribute__((always_inline)) bool serve_from_cache_inline(gp_request_t *request)
 {
   gp_engine_t *engine = request->engine;
   gp_device_t *device = request->context->device;
   gp_block_t *block = NULL;
 
   uint64_t asked_ns = gp_now(engine);
-  gp_device_take_in_turn(engine, device);
+  gp_lock_take(&device->lock);
   uint64_t now_ns = gp_device_time(device, asked_ns);
   /* Over a limit that was lowered, what is idle has to go back: the miss that follows sees to that. */
   bool may_serve = !gp_device_is_over_limit(device);
@@ -99,25 +97,9 @@ static inline __attribute__((always_inline)) bool serve_from_device(gp_request_t
     gp_block_set_stream(block, 0);
     gp_block_hand_out(engine, block, request->requested, now_ns, 0, true);
     request->ret_address = block->address;
-    if (is_striped)
-      gp_stripes_adopt(engine, block);
   }
   gp_lock_release(&device->lock);
   return block != NULL;
-}
-
-static __attribute__((noinline)) bool serve_beside_stripes(gp_request_t *request)
-{
-  return gp_stripe_alloc(
-             request->engine, request->context, &request->fit, request->requested, &request->ret_address) ||
-         serve_from_device(request, true);
-}
-
-/* Serves the request from idle blocks. Inline for the one call that most allocations make. */
-static inline __attribute__((always_inline)) bool serve_from_cache_inline(gp_request_t *request)
-{
-  return gp_device_is_striped(request->context->device) ? serve_beside_stripes(request)
-                                                        : serve_from_device(request, false);
 }
 
 /* Idle blocks of the driver's own pool are all complete. The caller holds the device's lock. */
@@ -161,7 +143,7 @@ static bool serve_ordered(gp_request_t *request, bool *ret_entry)
 
   *ret_entry = false;
   uint64_t asked_ns = gp_now(engine);
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   uint64_t now_ns = gp_device_time(device, asked_ns);
   gp_drain_some(engine, request->arena, now_ns);
   if (!gp_device_is_over_limit(device))
@@ -199,7 +181,7 @@ static gp_preparation_t prepare(const gp_request_t *request)
   gp_device_t *device = request->context->device;
   gp_preparation_t preparation = {.request = request, .block = gp_block_slab_take(request->engine)};
 
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   preparation.has_bin =
       preparation.block && gp_block_prepare(request->arena, preparation.block, request->fit.class_bytes);
   gp_lock_release(&device->lock);
@@ -213,7 +195,7 @@ static void unprepare(void *arg)
   const gp_request_t *request = preparation->request;
   gp_device_t *device = request->context->device;
 
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   gp_account_cancel(request->engine, device, request->size, supply_of(request));
   if (preparation->has_bin)
     gp_block_unprepare(request->arena, preparation->block);
@@ -237,8 +219,8 @@ static bool adopt(gp_request_t *request, gp_block_t *block, uint64_t address, ui
   block->stream = request->order ? request->order->stream : 0;
   __atomic_store_n(&block->context, request->arena, __ATOMIC_RELAXED);
   __atomic_store_n(&block->address, address, __ATOMIC_RELAXED);
-  gp_device_take(device);
-  gp_device_await_release(device, address, request->size);
+  gp_lock_take(&device->lock);
+  gp_releases_await(&device->releases, address, request->size);
   bool is_known = gp_address_map_insert(&engine->blocks, address, block);
   if (is_known) {
     gp_block_adopt(engine, block, start_ns, duration_ns);
@@ -341,7 +323,7 @@ static bool serve_after_drain(gp_request_t *request)
 {
   gp_device_t *device = request->context->device;
 
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   bool has_deferred = gp_device_stats(device)->deferred_bytes.current > 0;
   gp_lock_release(&device->lock);
   if (!has_deferred)
@@ -357,7 +339,7 @@ static __attribute__((noinline)) bool serve_after_reclaim(gp_request_t *request)
   gp_engine_t *engine = request->engine;
   gp_device_t *device = request->context->device;
 
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   uint64_t deferred = gp_device_stats(device)->deferred_bytes.current;
   uint64_t allowance = gp_reclaim_allowance(engine, device);
   bool withheld = !is_of_drivers_pool(request) &&
@@ -403,7 +385,7 @@ static __attribute__((noinline)) void keep_reserve(gp_request_t *request)
   uint64_t free_bytes;
   uint64_t total_bytes;
 
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   uint64_t cached = gp_device_stats(device)->cached_bytes.current;
   uint64_t reserve = gp_amount_resolve(&engine->reserve, device->total);
   bool ample = has_ample_memory(device, reserve, gp_now(engine));
@@ -414,7 +396,7 @@ static __attribute__((noinline)) void keep_reserve(gp_request_t *request)
   if (free_bytes < reserve)
     free_bytes = gp_driver_available(engine, &request->context->driver, free_bytes);
   uint64_t missing = free_bytes < reserve ? reserve - free_bytes : 0;
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   gp_surplus_want(device, missing < cached ? missing : cached, GP_TRIM_RESERVE);
   gp_lock_release(&device->lock);
 }
@@ -439,7 +421,7 @@ static void choose_size(gp_request_t *request)
 
   if (fit->fresh == fit->class_bytes)
     return;
-  gp_device_take(context->device);
+  gp_lock_take(&context->device->lock);
   if ((has_idle(context, fit->class_bytes) || has_idle(context, fit->below)) &&
       !gp_block_is_withheld(context, fit, false))
     request->size = fit->class_bytes;

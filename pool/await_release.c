@@ -7,7 +7,7 @@
 /* The number of releases that have finished; *ret_waits: it is worth waiting for another one. */
 static uint64_t count_finished(gp_device_t *device, bool *ret_waits)
 {
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   const gp_releases_t *releases = &gp_locked(device)->releases;
   uint64_t count = releases->finished_count;
   *ret_waits = !gp_releases_are_none(releases) && releases->given_up != count + 1;
@@ -17,7 +17,7 @@ static uint64_t count_finished(gp_device_t *device, bool *ret_waits)
 
 static void give_up(gp_device_t *device, uint64_t count)
 {
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   gp_releases_t *releases = &gp_locked(device)->releases;
   if (releases->finished_count == count)
     releases->given_up = count + 1;

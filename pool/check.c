@@ -8,7 +8,6 @@
 #include "pool/space/account.h"
 #include "pool/space/mapped.h"
 #include "pool/space/segment.h"
-#include "pool/stripes.h"
 
 typedef struct gp_sums {
   uint64_t segments, reserved, live_count, live, requested, deferred, cached, parts, releasable, of_pools,
@@ -327,10 +326,7 @@ bool gp_engine_check(gp_engine_t *engine)
 
   good &= check_suspensions(engine);
   for (int i = 0; i < GP_MAX_DEVICES; i++) {
-    gp_device_take_beside(&engine->devices[i]);
-    good &= gp_stripes_check(engine, &engine->devices[i]);
-    if (gp_device_is_striped(&engine->devices[i]))
-      gp_stripes_take_back(&engine->devices[i]);
+    gp_lock_take(&engine->devices[i].lock);
     good &= check_device(engine, &engine->devices[i], &found);
     gp_lock_release(&engine->devices[i].lock);
   }

@@ -66,7 +66,7 @@ static void note_device(gp_engine_t *engine, gp_device_t *device)
   if (atomic_load_explicit(&engine->device_mask, memory_order_relaxed) & bit ||
       atomic_fetch_or(&engine->device_mask, bit) & bit)
     return;
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   gp_event_device(engine, device->ordinal, GP_ACTION_MODE, gp_engine_mode(engine), 0, gp_now(engine));
   gp_lock_release(&device->lock);
 }
@@ -77,7 +77,7 @@ gp_context_t *gp_engine_device_context(gp_engine_t *engine, int ordinal)
     return NULL;
   gp_device_t *device = &engine->devices[ordinal];
   gp_context_t *context = &device->stand_in;
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   if (gp_device_contexts(device)->next != &device->ordered.device_link)
     context = gp_list_entry(gp_device_contexts(device)->next, gp_context_t, device_link);
   gp_lock_release(&device->lock);
@@ -101,7 +101,7 @@ static gp_detail_t file(gp_engine_t *engine, gp_context_t *context)
   if (gp_mode_uses_streams(engine) && !gp_streams_add_context(engine, context))
     gp_mode_change_reuse(engine, GP_MODE_CONTEXT);
   gp_detail_t mode = gp_single_order_add_context(engine, context);
-  gp_device_take(context->device);
+  gp_lock_take(&context->device->lock);
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
   gp_list_push_back(&context->device->ordered.device_link, &context->device_link); /* in front of that one */
   gp_lock_release(&context->device->lock);
@@ -230,14 +230,14 @@ void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
 
   gp_device_t *device = context->device;
   uint64_t asked_ns = gp_now(engine);
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   uint64_t now_ns = gp_device_time(device, asked_ns);
   end_parts(engine, context, now_ns);
   GP_LIST_EACH_SAFE(&context->blocks, gp_block_t, all, block)
     forget_lost(engine, block, now_ns);
   gp_lock_release(&device->lock);
   gp_map_range_lose(engine, context);
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   gp_list_remove(&context->device_link);
   gp_lock_release(&device->lock);
   gp_forwarded_context_lost(engine, context);

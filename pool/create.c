@@ -12,7 +12,6 @@
 #include "pool/reuse/known_streams.h"
 #include "pool/reuse/streams.h"
 #include "pool/space/block_slab.h"
-#include "pool/stripes.h"
 
 static void ignore_event(void *self, const gp_event_t *event)
 {
@@ -107,7 +106,6 @@ gp_engine_t *gp_engine_create(
     gp_list_init(&device->idle);
     gp_list_init(&device->passed);
     gp_releases_init(&device->releases, &device->lock);
-    gp_stripes_init(device);
   }
   if (!gp_stream_table_init(engine, gp_mode_follows_streams(engine))) {
     gp_engine_destroy(engine);
@@ -142,7 +140,6 @@ void gp_engine_destroy(gp_engine_t *engine)
   }
   for (int i = 0; i < GP_MAX_DEVICES; i++) {
     gp_bins_fini(&engine->devices[i].ordered.bins);
-    gp_stripes_fini(&engine->devices[i]);
     gp_assert_internal(gp_lock_is_free(&engine->devices[i].lock));
   }
   gp_forwarded_table_fini(&engine->forwarded);

@@ -8,7 +8,7 @@ gp_block_t *gp_cut_find_and_lock(gp_engine_t *engine, uint64_t address)
     return NULL;
   GP_DEVICE_EACH(engine, device)
   {
-    gp_device_take(device);
+    gp_lock_take(&device->lock);
     GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, context) {
       const gp_segment_t *segment = gp_segment_at(context, address);
       if (segment)

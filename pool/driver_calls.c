@@ -310,7 +310,7 @@ void gp_driver_count(gp_context_t *context, gp_count_t what)
 {
   gp_device_t *device = context->device;
 
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   gp_assert_internal(gp_lock_is_held(&device->lock));
   if (what == GP_COUNT_HOST_WAIT)
     gp_device_stats(device)->host_waits++;

@@ -126,7 +126,7 @@ bool gp_fence_policy_ask(gp_engine_t *engine, gp_context_t *context, uint64_t cl
   uint64_t begin_ns = gp_now(engine);
 
   gp_assert(!gp_holds_engine_lock());
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   bool asks = is_worth_asking(engine, context, class_bytes, is_cut, begin_ns);
   gp_lock_release(&device->lock);
   if (!asks)

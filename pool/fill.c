@@ -95,7 +95,7 @@ static void put_first(const gp_context_t *context, gp_fill_t **list, gp_fill_t *
 /* A list of the context's fills loses its first one, or NULL. */
 static gp_fill_t *take(gp_context_t *context, gp_fill_t **list)
 {
-  gp_device_take(context->device);
+  gp_lock_take(&context->device->lock);
   gp_fill_t *fill = take_first(context, list);
   gp_lock_release(&context->device->lock);
   return fill;
@@ -103,7 +103,7 @@ static gp_fill_t *take(gp_context_t *context, gp_fill_t **list)
 
 static void put(gp_context_t *context, gp_fill_t **list, gp_fill_t *fill)
 {
-  gp_device_take(context->device);
+  gp_lock_take(&context->device->lock);
   put_first(context, list, fill);
   gp_lock_release(&context->device->lock);
 }

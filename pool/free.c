@@ -24,46 +24,32 @@
 #include "pool/space/ordered_blocks.h"
 #include "pool/space/segment.h"
 #include "pool/space/surplus.h"
-#include "pool/stripe_calls.h"
 
 /* What each free runs through is one function: to call six of them took a fifth of a free's instructions. */
 #define INLINE inline __attribute__((always_inline))
 
 /*
  * The block at address with its device's lock held, or NULL with no lock. The map is read without a lock, so
- * the record may meanwhile have become another block's: it is compared again under the lock. beside: the lock
- * is taken beside stripes, and the block is the device's.
+ * the record may meanwhile have become another block's: it is compared again under the lock.
  */
-static INLINE gp_block_t *lock_if_at(gp_engine_t *engine, gp_block_t *block, uint64_t address, bool beside)
+static INLINE gp_block_t *find_and_lock_inline(gp_engine_t *engine, uint64_t address)
 {
+  gp_block_t *block = gp_address_map_find(&engine->blocks, address);
   if (!block)
     return NULL;
   gp_context_t *context = __atomic_load_n(&block->context, __ATOMIC_RELAXED);
   gp_device_t *device = context->device;
-  if (beside)
-    gp_device_take_beside(device);
-  else
-    gp_device_take(device);
+  gp_lock_take(&device->lock);
   if (__atomic_load_n(&block->address, __ATOMIC_RELAXED) == address &&
-      __atomic_load_n(&block->context, __ATOMIC_RELAXED) == context) {
-    if (beside)
-      gp_stripes_let_go(engine, block);
-    if (block->state != GP_STATE_RELEASING)
-      return block;
-  }
+      __atomic_load_n(&block->context, __ATOMIC_RELAXED) == context && block->state != GP_STATE_RELEASING)
+    return block;
   gp_lock_release(&device->lock);
   return NULL;
 }
 
-/* No lock, and so a hint. */
-static INLINE bool may_be_striped(const gp_block_t *block)
-{
-  return __builtin_expect(__atomic_load_n(&block->home, __ATOMIC_ACQUIRE) != 0, 0);
-}
-
 static gp_block_t *find_and_lock(gp_engine_t *engine, uint64_t address)
 {
-  return lock_if_at(engine, gp_address_map_find(&engine->blocks, address), address, false);
+  return find_and_lock_inline(engine, address);
 }
 
 /*
@@ -316,14 +302,13 @@ static bool refused_by_driver(gp_engine_t *engine, gp_context_t *context, int *r
 }
 
 /*
- * The block at address, to which the map leads, with its device's lock held, beside stripes; NULL with no
- * lock: *ret is the result for the program. has_call: the free has a call of the driver, which answers by
- * itself.
+ * The block at address, with its device's lock held; NULL with no lock: *ret is the result for the program.
+ * has_call: the free has a call of the driver, which answers by itself.
  */
-static INLINE gp_block_t *find_for_free(gp_engine_t *engine, gp_block_t *block, uint64_t address,
-    bool has_call, gp_free_result_t *ret, int *ret_code)
+static INLINE gp_block_t *find_for_free(
+    gp_engine_t *engine, uint64_t address, bool has_call, gp_free_result_t *ret, int *ret_code)
 {
-  block = lock_if_at(engine, block, address, true);
+  gp_block_t *block = find_and_lock_inline(engine, address);
 
   if (!has_call && block && block->segment && block->state == GP_STATE_LIVE && gp_mode_forwards(engine)) {
     gp_context_t *context = block->context;
@@ -355,12 +340,7 @@ static INLINE gp_free_result_t free_block(gp_engine_t *engine, const gp_order_t 
   gp_peak_tell(engine);
   gp_free_result_t result;
   uint64_t asked_ns = gp_now(engine);
-  gp_block_t *block = gp_address_map_find(&engine->blocks, address);
-  if (block && may_be_striped(block) && !order && !free_fn && gp_stripe_free(engine, block, address)) {
-    *ret_code = 0;
-    return GP_FREE_DONE;
-  }
-  block = find_for_free(engine, block, address, free_fn != NULL, &result, ret_code);
+  gp_block_t *block = find_for_free(engine, address, free_fn != NULL, &result, ret_code);
   if (!block)
     return result;
   gp_device_t *device = block->context->device;
@@ -398,10 +378,7 @@ bool gp_engine_free_kept(gp_engine_t *engine, uint64_t address)
   gp_find_origin(engine, GP_OCCASION_FREE, 0);
   gp_peak_tell(engine);
   uint64_t asked_ns = gp_now(engine);
-  gp_block_t *block = gp_address_map_find(&engine->blocks, address);
-  if (block && may_be_striped(block) && gp_stripe_free(engine, block, address))
-    return true;
-  block = lock_if_at(engine, block, address, true);
+  gp_block_t *block = find_and_lock_inline(engine, address);
   if (!block)
     return false;
   if (block->state != GP_STATE_LIVE || goes_to_driver(engine, block, NULL)) {

@@ -11,7 +11,6 @@
 #include "pool/reuse/known_streams.h"
 #include "pool/space/block.h"
 #include "pool/space/surplus.h"
-#include "pool/stripes.h"
 
 #define FREES_BETWEEN_LOOKS                                                                                  \
   16 /* while the device is busy, a look at it costs each context two driver calls */
@@ -19,7 +18,7 @@
 /* The statistics say how much stays that should have gone. */
 static void note_kept(gp_engine_t *engine, gp_device_t *device, bool is_busy)
 {
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   gp_surplus_note_kept(device, is_busy ? gp_surplus_bytes(engine, device, gp_now(engine)) : 0);
   gp_locked(device)->surplus_pause = is_busy ? FREES_BETWEEN_LOOKS : 0;
   gp_lock_release(&device->lock);
@@ -38,11 +37,11 @@ static bool has_surplus(gp_engine_t *engine, gp_context_t *context)
 {
   gp_device_t *device = context->device;
 
-  gp_device_take_beside(device);
+  gp_lock_take(&device->lock);
   if (gp_surplus_awaits_drain(engine, device, gp_now(engine))) {
     gp_lock_release(&device->lock);
     gp_drain_device(engine, device);
-    gp_device_take_beside(device);
+    gp_lock_take(&device->lock);
   }
   bool has = gp_surplus_is_due(engine, device, gp_now(engine));
   if (!has)
@@ -57,7 +56,7 @@ static bool has_unused(gp_context_t *context)
 {
   gp_device_t *device = context->device;
 
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   bool has = gp_device_releasable(device) > 0 || !gp_list_is_empty(&context->deferred) ||
              !gp_list_is_empty(&device->ordered.deferred);
   gp_lock_release(&device->lock);
@@ -82,7 +81,7 @@ uint64_t gp_give_back_in_free(gp_engine_t *engine, gp_context_t *context)
   gp_device_t *device = context->device;
 
   gp_assert(!gp_holds_engine_lock());
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   bool is_paused = gp_locked(device)->surplus_pause > 0;
   device->surplus_pause -= is_paused;
   gp_lock_release(&device->lock);
@@ -131,7 +130,7 @@ static uint64_t give_back_on_request(gp_engine_t *engine, gp_device_t *device, u
   if (is_quiet) {
     given = gp_release_largest(engine, device, bytes, GP_TRIM_REQUESTED);
   }
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   uint64_t left = gp_device_stats(device)->cached_bytes.current;
   uint64_t missing = bytes > given ? bytes - given : 0;
   if (!is_quiet)

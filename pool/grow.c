@@ -53,8 +53,8 @@ static bool adopt(const gp_growth_t *growth, uint64_t address, uint64_t start_ns
   block->idle_ns = start_ns;
   __atomic_store_n(&block->context, context, __ATOMIC_RELAXED);
   __atomic_store_n(&block->address, address, __ATOMIC_RELAXED);
-  gp_device_take(device);
-  gp_device_await_release(device, address, growth->size);
+  gp_lock_take(&device->lock);
+  gp_releases_await(&device->releases, address, growth->size);
   bool is_known = gp_address_map_insert(&engine->blocks, address, block);
   if (is_known) {
     gp_segment_add(growth->segment, block);
@@ -101,8 +101,8 @@ static void adopt_idle(const gp_growth_t *growth, uint64_t address, uint64_t sta
   block->free_epoch = 0;
   __atomic_store_n(&block->context, context, __ATOMIC_RELAXED);
   __atomic_store_n(&block->address, address, __ATOMIC_RELAXED);
-  gp_device_take(device);
-  gp_device_await_release(device, address, growth->size);
+  gp_lock_take(&device->lock);
+  gp_releases_await(&device->releases, address, growth->size);
   gp_segment_add(growth->segment, block);
   gp_block_adopt(engine, block, start_ns, end_ns - start_ns);
   (void)gp_segment_enter_idle(engine, block, gp_block_idle_since(device, end_ns));
@@ -161,13 +161,13 @@ bool gp_grow_leaves_enough(gp_engine_t *engine, gp_context_t *context, uint64_t 
   gp_device_t *device = context->device;
   uint64_t left, total;
 
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   uint64_t kept = kept_bytes(engine, device);
   bool is_reliable = can_rely(device, size + kept, gp_now(engine));
   gp_lock_release(&device->lock);
   if (!is_reliable)
     (void)gp_limit_ask(engine, context, &left, &total);
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   kept = kept_bytes(engine, device);
   uint64_t limit = device->limit;
   uint64_t allowed = device->committed_bytes < limit ? limit - device->committed_bytes : 0;
@@ -187,7 +187,7 @@ int gp_grow(gp_engine_t *engine, gp_context_t *context, uint64_t requested, uint
   gp_growth_t growth = {.engine = engine, .context = context, .requested = requested, .bytes = bytes};
 
   gp_assert(!gp_holds_engine_lock());
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   uint64_t reserved = gp_device_stats(device)->reserved_bytes.current;
   gp_lock_release(&device->lock);
   uint64_t least = gp_round_up(bytes, GP_SEGMENT_STEP); /* 0, like size: that overflows */

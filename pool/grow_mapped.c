@@ -226,7 +226,7 @@ static void put_back(gp_plan_t *plan)
 
 static void give_up(gp_plan_t *plan)
 {
-  gp_device_take(plan->context->device);
+  gp_lock_take(&plan->context->device->lock);
   put_back(plan);
   gp_lock_release(&plan->context->device->lock);
   if (atomic_load(&plan->context->lost))
@@ -265,7 +265,7 @@ static bool commit(gp_plan_t *plan, uint64_t start_ns, uint64_t *ret_address)
   uint64_t duration_ns = gp_now(engine) - start_ns;
   uint64_t end_ns = start_ns + duration_ns;
 
-  gp_device_take(context->device);
+  gp_lock_take(&context->device->lock);
   for (size_t i = 0; i < plan->step_count; i++) {
     const gp_map_step_t *step = &plan->steps[i];
     const gp_chunk_t chunk = {.address = step->address, .size = step->size, .handle = step->handle};
@@ -334,7 +334,7 @@ static int serve(gp_plan_t *plan, bool *by_limit, bool *ret_is_placed, uint64_t 
 
   *ret_is_placed = true;
   for (bool again = true; again && code == out_of_memory; plan->is_exact = true) {
-    gp_device_take(device);
+    gp_lock_take(&device->lock);
     gp_planned_t planned = make_plan(plan);
     if (planned == NO_HOST_MEMORY)
       put_back(plan);

@@ -5,7 +5,6 @@
 #include "pool/oom.h"
 #include "pool/reuse/drain.h"
 #include "pool/space/chunks.h"
-#include "pool/stripes.h"
 
 uint64_t gp_engine_devices(const gp_engine_t *engine)
 {
@@ -19,8 +18,6 @@ bool gp_engine_locks_available(gp_engine_t *engine)
     if (!gp_lock_take_within(&device->lock, 1))
       return false;
     gp_lock_release(&device->lock);
-    if (!gp_stripes_locks_available(device))
-      return false;
   }
   return true;
 }
@@ -35,7 +32,7 @@ bool gp_engine_device_use(gp_engine_t *engine, int ordinal, gp_device_use_t *ret
 {
   gp_device_t *device = &engine->devices[ordinal];
 
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   bool told = gp_device_use_as_told(device, ret_use);
   gp_lock_release(&device->lock);
   return told;
@@ -43,7 +40,7 @@ bool gp_engine_device_use(gp_engine_t *engine, int ordinal, gp_device_use_t *ret
 
 void gp_engine_stats(gp_engine_t *engine, int device, gp_stats_t *ret_stats)
 {
-  gp_device_take(&engine->devices[device]);
+  gp_lock_take(&engine->devices[device].lock);
   gp_drain_locked(engine, &engine->devices[device]);
   *ret_stats = *gp_device_stats(&engine->devices[device]);
   gp_lock_release(&engine->devices[device].lock);
@@ -54,7 +51,7 @@ void gp_engine_turn_peaks(gp_engine_t *engine, int ordinal, bool resets, gp_stat
 {
   gp_device_t *device = &engine->devices[ordinal];
 
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   gp_drain_locked(engine, device);
   gp_stats_t *stats = gp_device_stats(device);
   *ret_stats = *stats;
@@ -118,7 +115,7 @@ size_t gp_engine_blocks(gp_engine_t *engine, int ordinal, gp_block_view_t *array
   gp_device_t *device = &engine->devices[ordinal];
   size_t count = 0;
 
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   gp_drain_locked(engine, device); /* before the moment: it tells of what becomes idle */
   if (moment)
     moment->fn(moment->arg, ordinal);

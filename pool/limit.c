@@ -17,7 +17,7 @@ void gp_limit_resolve(gp_engine_t *engine, gp_context_t *context)
   uint64_t total_bytes;
 
   (void)gp_limit_ask(engine, context, &free_bytes, &total_bytes);
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   /* A share of an unknown whole is 0: a promise that cannot be computed is kept by refusing, until it can. */
   gp_locked(device)->limit = gp_amount_resolve(&engine->limits[device->ordinal], device->total);
   gp_lock_release(&device->lock);
@@ -49,7 +49,7 @@ static bool ask_pools(gp_engine_t *engine, gp_context_t *context, gp_pool_bytes_
 static void note_told(gp_engine_t *engine, gp_device_t *device, uint64_t free_bytes, uint64_t total_bytes,
     const gp_pool_bytes_t *pools)
 {
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   device->total = total_bytes;
   device->told_free = free_bytes;
   device->told_ns = gp_now(engine);
@@ -70,7 +70,7 @@ bool gp_limit_ask(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free
     return false;
   bool told = gp_driver_memory_info(engine, &context->driver, ret_free, ret_total) == 0 && *ret_total > 0;
   if (told) {
-    gp_device_take(context->device);
+    gp_lock_take(&context->device->lock);
     bool uses_pools = gp_locked(context->device)->uses_pools;
     gp_lock_release(&context->device->lock);
     if (uses_pools)
@@ -85,7 +85,7 @@ bool gp_limit_ask(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free
  * failed. */
 static bool device_needs_total(const gp_engine_t *engine, gp_device_t *device)
 {
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   bool unknown = engine->limits[device->ordinal].is_share && gp_locked(device)->total == 0;
   gp_lock_release(&device->lock);
   return unknown;
@@ -101,7 +101,7 @@ bool gp_limit_reserve(gp_engine_t *engine, gp_context_t *context, uint64_t bytes
   gp_limit_settle(engine, context);
   if (device_needs_total(engine, device))
     gp_limit_resolve(engine, context);
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   bool granted = growth <= gp_locked(device)->limit && device->committed_bytes <= device->limit - growth &&
                  gp_account_reserve(engine, device, bytes, supply);
   gp_lock_release(&device->lock);
@@ -110,7 +110,7 @@ bool gp_limit_reserve(gp_engine_t *engine, gp_context_t *context, uint64_t bytes
 
 void gp_limit_cancel(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_supply_t supply)
 {
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   gp_account_cancel(engine, device, bytes, supply);
   gp_lock_release(&device->lock);
 }
@@ -128,7 +128,7 @@ void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
   gp_pool_bytes_t pools;
 
   gp_assert(!gp_holds_engine_lock());
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   bool any = gp_locked(device)->limit != UINT64_MAX && engine->driver.ops->async_reserved &&
              (device->draining > 0 || device->async_live > 0 || device->unsettled);
   uint64_t grown = device->pools_grown;
@@ -139,7 +139,7 @@ void gp_limit_settle(gp_engine_t *engine, gp_context_t *context)
   gp_engine_leave(engine);
   if (!told)
     return;
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   uint64_t taken = gp_locked(device)->pools.taken - device->pools_asked; /* the rest counts as new */
   uint64_t draining = pools.reserved > taken ? pools.reserved - taken : 0;
   if (device->pools_grown != grown && draining < device->draining) /* the driver may not have told of it */
@@ -159,7 +159,7 @@ bool gp_limit_fits_pools(gp_engine_t *engine, gp_context_t *context, uint64_t by
   uint64_t total_bytes;
 
   gp_assert(!gp_holds_engine_lock());
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   uint64_t room = gp_pools_room(&device->pools, gp_account_others(device));
   bool is_ample = gp_now(engine) - device->told_ns < GP_TOLD_FREE_NS &&
                   room / AMPLE >= gp_account_growth(bytes, GP_SUPPLY_POOLS);
@@ -171,7 +171,7 @@ bool gp_limit_fits_pools(gp_engine_t *engine, gp_context_t *context, uint64_t by
     return may_fit;
   if (free_bytes < needed)
     free_bytes = gp_driver_available(engine, &context->driver, free_bytes);
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   uint64_t idle_bytes = gp_pools_idle(&gp_locked(device)->pools, gp_covered(engine));
   gp_lock_release(&device->lock);
   return free_bytes >= needed || idle_bytes >= needed - free_bytes;
@@ -179,7 +179,7 @@ bool gp_limit_fits_pools(gp_engine_t *engine, gp_context_t *context, uint64_t by
 
 uint64_t gp_limit_set(gp_engine_t *engine, gp_device_t *device, const gp_amount_t *limit)
 {
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   engine->limits[device->ordinal] = *limit;
   device->limit = gp_amount_resolve(limit, device->total);
   if (device->limit == UINT64_MAX) {
@@ -199,7 +199,7 @@ uint64_t gp_limit_set(gp_engine_t *engine, gp_device_t *device, const gp_amount_
 
 uint64_t gp_engine_limit(gp_engine_t *engine, int device)
 {
-  gp_device_take(&engine->devices[device]);
+  gp_lock_take(&engine->devices[device].lock);
   uint64_t limit = gp_locked(&engine->devices[device])->limit;
   gp_lock_release(&engine->devices[device].lock);
   return limit == UINT64_MAX ? 0 : limit;
@@ -251,7 +251,7 @@ static gp_pool_bytes_t pools_of(gp_engine_t *engine, gp_context_t *context)
   gp_device_t *device = context->device;
   gp_pool_bytes_t pools;
 
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   bool uses_pools = gp_locked(device)->uses_pools;
   gp_pool_bytes_t last = {device->told_pools + device->pools.taken, device->pools.idle};
   gp_lock_release(&device->lock);
@@ -274,7 +274,7 @@ void gp_engine_translate_info(
   gp_pool_bytes_t pools = pools_of(engine, context);
   note_told(engine, device, *free_bytes, *total_bytes, &pools);
 
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   uint64_t reusable = reusable_bytes(engine, context, &part);
   uint64_t used = device->committed_bytes - reusable;
   uint64_t limit = device->limit;

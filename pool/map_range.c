@@ -77,7 +77,7 @@ static gp_range_t *make(gp_engine_t *engine, gp_context_t *context, uint64_t byt
   block->free_epoch = 0;
   __atomic_store_n(&block->context, context, __ATOMIC_RELAXED);
   __atomic_store_n(&block->address, address, __ATOMIC_RELAXED);
-  gp_device_take(context->device);
+  gp_lock_take(&context->device->lock);
   gp_mapped_add(range, block);
   gp_lock_release(&context->device->lock);
   return range;
@@ -97,7 +97,7 @@ bool gp_map_range_is_there(gp_engine_t *engine, gp_context_t *context)
   gp_device_t *device = context->device;
 
   gp_assert(!gp_holds_engine_lock());
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   gp_range_use_t use = context->range_use;
   uint64_t bytes = gp_round_up(gp_locked(device)->total, GP_CHUNK_STEP) * TIMES_OF_DEVICE;
   if (use == GP_RANGE_UNTRIED)
@@ -108,7 +108,7 @@ bool gp_map_range_is_there(gp_engine_t *engine, gp_context_t *context)
 
   bool is_final;
   gp_range_t *range = make(engine, context, bytes, &is_final);
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   set_use(context, range ? GP_RANGE_USED : is_final ? GP_RANGE_REFUSED : GP_RANGE_UNTRIED);
   gp_lock_release(&device->lock);
   if (!range && is_final && !atomic_exchange(&device->told_range, true))
@@ -122,7 +122,7 @@ static bool take_chunk(gp_engine_t *engine, gp_context_t *context, gp_chunk_t *r
 {
   gp_range_t *range = context->range;
 
-  gp_device_take(context->device);
+  gp_lock_take(&context->device->lock);
   gp_block_t *block = gp_mapped_cut_out(engine, context, UINT64_MAX, false);
   if (block) {
     gp_chunk_t *chunk = gp_chunks_find(range, block->address);
@@ -155,7 +155,7 @@ void gp_map_range_lose(gp_engine_t *engine, gp_context_t *context)
     if (!chunk.has_no_handle)
       (void)gp_driver_destroy(engine, &context->driver, chunk.handle);
   }
-  gp_device_take(context->device);
+  gp_lock_take(&context->device->lock);
   bool is_empty = is_without_memory(context);
   if (is_empty)
     set_use(context, GP_RANGE_REFUSED);
@@ -189,12 +189,12 @@ void gp_engine_peer_enabled(gp_engine_t *engine, gp_context_t *context, int ordi
   bool is_there;
 
   gp_assert(!gp_holds_engine_lock());
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   context->peers |= UINT64_C(1) << ordinal;
   gp_lock_release(&device->lock);
   do {
     uint64_t size = 0;
-    gp_device_take(device);
+    gp_lock_take(&device->lock);
     is_there = next_chunk(context, &address, &size);
     gp_lock_release(&device->lock);
     if (is_there) /* a device that cannot is the program's affair */

@@ -314,7 +314,7 @@ void gp_mode_record(gp_engine_t *engine, gp_detail_t mode)
 {
   GP_DEVICE_EACH(engine, device)
   {
-    gp_device_take(device);
+    gp_lock_take(&device->lock);
     gp_event_device(engine, device->ordinal, GP_ACTION_MODE, mode, 0, gp_now(engine));
     gp_lock_release(&device->lock);
   }
@@ -330,7 +330,7 @@ void gp_mode_change_reuse(gp_engine_t *engine, gp_mode_t to)
   gp_assert(from == GP_MODE_SINGLE || from == GP_MODE_EPOCH);
   gp_assert(to == GP_MODE_SINGLE || to == GP_MODE_EPOCH || to == GP_MODE_CONTEXT);
   if (device)
-    gp_device_take(device);
+    gp_lock_take(&device->lock);
   atomic_store(&engine->reuse_mode, to);
   if (device)
     gp_lock_release(&device->lock);

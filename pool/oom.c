@@ -36,14 +36,14 @@
 
 static void count_retry(gp_device_t *device)
 {
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   gp_device_stats(device)->num_alloc_retries++;
   gp_lock_release(&device->lock);
 }
 
 static uint64_t bytes_of(gp_device_t *device, const uint64_t *field)
 {
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   gp_assert_internal(gp_lock_is_held(&device->lock)); /* which guards whatever field it is */
   uint64_t bytes = *field;
   gp_lock_release(&device->lock);
@@ -52,7 +52,7 @@ static uint64_t bytes_of(gp_device_t *device, const uint64_t *field)
 
 static bool has_deferred(gp_device_t *device)
 {
-  gp_device_take(device); /* also for where the statistics are */
+  gp_lock_take(&device->lock); /* also for where the statistics are */
   uint64_t bytes = gp_device_stats(device)->deferred_bytes.current;
   gp_lock_release(&device->lock);
   return bytes > 0;
@@ -60,7 +60,7 @@ static bool has_deferred(gp_device_t *device)
 
 uint64_t gp_oom_largest_idle(gp_device_t *device)
 {
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   uint64_t size = gp_block_largest_bytes(device);
   gp_lock_release(&device->lock);
   return size;
@@ -69,7 +69,7 @@ uint64_t gp_oom_largest_idle(gp_device_t *device)
 /* Something idle could go back to the driver. */
 static bool has_releasable(gp_device_t *device)
 {
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   bool has = gp_device_releasable(device) > 0;
   gp_lock_release(&device->lock);
   return has;
@@ -87,7 +87,7 @@ static uint64_t missing_bytes(gp_engine_t *engine, gp_context_t *context, uint64
 
   if (by_limit) {
     bytes = gp_account_growth(bytes, GP_SUPPLY_PLAIN); /* whole pages */
-    gp_device_take(device);
+    gp_lock_take(&device->lock);
     free_bytes =
         gp_locked(device)->committed_bytes < device->limit ? device->limit - device->committed_bytes : 0;
     gp_lock_release(&device->lock);
@@ -162,7 +162,7 @@ bool gp_oom_release_after_stop(gp_engine_t *engine, gp_context_t *context, gp_ro
   if (!keeps_after_stop(engine, device) || !gp_wait_until_quiet(engine, device, room))
     return false;
   gp_reclaim(engine); /* parts of segments go back when they are idle together */
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   GP_LIST_EACH(gp_device_contexts(device), gp_context_t, device_link, other)
     if (count < GP_OOM_CONTEXTS)
       contexts[count++] = other;
@@ -196,7 +196,7 @@ bool gp_oom_is_hopeless(gp_engine_t *engine, gp_context_t *context, uint64_t byt
       async_bytes = UINT64_MAX / 4;
     gp_engine_leave(engine);
   }
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   uint64_t reclaimable =
       gp_device_stats(device)->cached_bytes.current + gp_device_stats(device)->deferred_bytes.current;
   uint64_t in_use = gp_account_in_use(device);
@@ -410,7 +410,7 @@ void gp_oom_report(gp_engine_t *engine, gp_context_t *context, uint64_t bytes, b
   gp_event_first_use(engine); /* a limit that refuses everything */
   gp_find_origin(engine, GP_OCCASION_DRIVER, bytes);
   bool was_asked = gp_limit_ask(engine, context, &oom.device_free, &oom.device_total);
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   gp_device_use_t use;
   if (was_asked && gp_device_use_as_told(device, &use))
     oom.unaccounted = use.unaccounted;

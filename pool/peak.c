@@ -11,7 +11,7 @@ void gp_engine_watch_use(gp_engine_t *engine, int ordinal, uint64_t bytes)
 {
   gp_device_t *device = &engine->devices[ordinal];
 
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   device->watched_use = bytes;
   gp_peak_note(engine, device);
   gp_lock_release(&device->lock);
@@ -24,7 +24,7 @@ void gp_engine_tell_peaks(gp_engine_t *engine)
     return;
   for (uint64_t peaks = atomic_exchange(&engine->peaks, 0); peaks;) {
     gp_device_t *device = gp_device_next(engine, &peaks);
-    gp_device_take(device);
+    gp_lock_take(&device->lock);
     uint64_t bytes = gp_device_use(device);
     gp_lock_release(&device->lock);
     if (engine->observer.peak)
@@ -36,7 +36,7 @@ void gp_engine_reset_peaks(gp_engine_t *engine, uint64_t devices)
 {
   while (devices) {
     gp_device_t *device = gp_device_next(engine, &devices);
-    gp_device_take(device);
+    gp_lock_take(&device->lock);
 #define GAUGE(name, unit, what)                                                                              \
   gp_device_stats(device)->name.peak = gp_device_stats(device)->name.current;                                \
   gp_device_stats(device)->earlier_peaks.name = 0;

@@ -69,7 +69,7 @@ static gp_obstacle_t find_obstacle(gp_engine_t *engine, gp_context_t *context, u
   /* Large requests get driver blocks of their own then, see choose_cut in alloc.c. */
   if (engine->type->cuts && atomic_load_explicit(&engine->has_exports, memory_order_relaxed))
     return OBSTACLE_EXPORTS;
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   uint64_t cached = gp_device_stats(device)->cached_bytes.current;
   uint64_t reserve = gp_amount_resolve(&engine->reserve, device->total);
   uint64_t left = gp_device_left(device);
@@ -88,7 +88,7 @@ static bool prepare(gp_engine_t *engine, gp_context_t *context, uint64_t class_b
   gp_block_t *block = gp_block_slab_take(engine);
   if (!block)
     return false;
-  gp_device_take(context->device);
+  gp_lock_take(&context->device->lock);
   bool has_bin = gp_block_prepare(context, block, class_bytes);
   bool is_ready = has_bin && gp_address_map_promise(&engine->blocks);
   if (has_bin && !is_ready)
@@ -102,7 +102,7 @@ static bool prepare(gp_engine_t *engine, gp_context_t *context, uint64_t class_b
 
 static void unprepare(gp_engine_t *engine, gp_context_t *context, gp_block_t *block)
 {
-  gp_device_take(context->device);
+  gp_lock_take(&context->device->lock);
   gp_block_unprepare(context, block);
   gp_lock_release(&context->device->lock);
   gp_address_map_unpromise(&engine->blocks);
@@ -123,8 +123,8 @@ static void adopt(gp_engine_t *engine, gp_context_t *context, gp_block_t *block,
   block->free_epoch = 0;
   __atomic_store_n(&block->context, context, __ATOMIC_RELAXED);
   __atomic_store_n(&block->address, address, __ATOMIC_RELAXED);
-  gp_device_take(device);
-  gp_device_await_release(device, address, block->size);
+  gp_lock_take(&device->lock);
+  gp_releases_await(&device->releases, address, block->size);
   gp_address_map_insert_promised(&engine->blocks, address, block);
   gp_block_adopt(engine, block, start_ns, end_ns - start_ns);
   gp_block_enter_idle(engine, block, end_ns);

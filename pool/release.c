@@ -69,7 +69,7 @@ int gp_release_retained(gp_engine_t *engine, gp_block_t *block)
   uint64_t start_ns = gp_now(engine);
   int code = gp_driver_free(engine, &block->context->driver, block->address);
 
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   gp_releases_finish(&device->releases, &block->release);
   if (code == 0 || !gp_address_map_insert(&engine->blocks, block->address, block)) {
     gp_block_end_use(engine, block, start_ns);
@@ -99,7 +99,7 @@ static void forget_owned(void *arg)
   const gp_owned_free_t *owned = arg;
   gp_device_t *device = owned->block->context->device;
 
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   gp_releases_finish(&device->releases, &owned->block->release);
   gp_block_end(owned->engine, owned->block, GP_DETAIL_NONE, owned->start_ns, 0);
   gp_lock_release(&device->lock);
@@ -127,7 +127,7 @@ int gp_release_owned(gp_engine_t *engine, gp_block_t *block, gp_free_fn free_fn,
       forget_owned, &owned);
   uint64_t duration_ns = gp_now(engine) - start_ns;
 
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   gp_releases_finish(&device->releases, &block->release); /* no waiter runs before the lock is released */
   if (code == 0 || atomic_load(&block->context->lost)) {
     note_pending(engine, block);
@@ -153,14 +153,14 @@ static int release_chunk(gp_engine_t *engine, const gp_block_t *block)
   const gp_range_t *range = block->segment->range;
   int code = 0;
 
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   const gp_chunk_t chunk = *gp_chunks_find(range, block->address);
   gp_lock_release(&device->lock);
   if (!chunk.has_no_handle)
     code = gp_driver_destroy(engine, driver_context, chunk.handle);
   if (code != 0)
     return code;
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   gp_chunks_find(range, block->address)->has_no_handle = true;
   gp_lock_release(&device->lock);
   return gp_driver_unmap(engine, driver_context, chunk.address, chunk.size);
@@ -196,7 +196,7 @@ static int release_one(gp_engine_t *engine, gp_block_t *block, gp_trim_reason_t 
                              : gp_driver_free(engine, &block->context->driver, block->address);
   uint64_t end_ns = gp_now(engine);
 
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   finish_release(engine, block, code, reason, start_ns, end_ns);
   gp_lock_release(&device->lock);
   return code;
@@ -217,7 +217,7 @@ static uint64_t release_list(
       bytes += size;
   }
   if (bytes > 0) {
-    gp_device_take(device);
+    gp_lock_take(&device->lock);
     gp_event_device(engine, device->ordinal, GP_ACTION_TRIM, reason, bytes, begin_ns);
     gp_lock_release(&device->lock);
   }
@@ -253,7 +253,7 @@ uint64_t gp_release_largest(gp_engine_t *engine, gp_device_t *device, uint64_t b
     return 0;
   gp_drain_device(engine, device);
   gp_list_init(&victims);
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   for (uint64_t chosen = 0; chosen < bytes && (block = largest_of(engine, device)); chosen += block->size)
     choose(engine, &victims, block);
   gp_lock_release(&device->lock);
@@ -269,7 +269,7 @@ uint64_t gp_release_unused(gp_engine_t *engine, gp_context_t *context, gp_trim_r
 
   gp_assert(!gp_holds_engine_lock());
   gp_list_init(&victims);
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   GP_LIST_EACH_SAFE(&context->deferred, gp_block_t, order, block)
     if (!block->segment)
       choose(engine, &victims, block);
@@ -319,7 +319,7 @@ uint64_t gp_release_ordered(gp_engine_t *engine, gp_device_t *device, gp_trim_re
   if (!(may_wait ? gp_engine_enter_wait(engine) : gp_engine_enter(engine)))
     return 0;
   gp_list_init(&victims);
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   choose_ordered(engine, device, UINT64_MAX, &victims);
   if (may_wait)
     choose_deferred(engine, device, &victims);
@@ -339,7 +339,7 @@ void gp_release_before_growth(gp_engine_t *engine, gp_device_t *device, uint64_t
   if (!gp_engine_enter(engine))
     return;
   gp_list_init(&victims);
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   const gp_gauge_t *use = &gp_device_stats(device)->allocated_bytes;
   uint64_t held = gp_device_stats(device)->reserved_bytes.current + bytes;
   uint64_t allowed = use->peak + use->peak / SPARE_DIVISION;
@@ -365,7 +365,7 @@ static gp_block_t *find_in_order(gp_device_t *device)
  * there is none. */
 static gp_block_t *start_in_order(gp_engine_t *engine, gp_device_t *device, gp_identity_t **ret_identity)
 {
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   gp_block_t *found = find_in_order(device);
   if (found) {
     *ret_identity = found->freed_in;
@@ -402,7 +402,7 @@ static int release_in_order(
   int code = give_in_order(engine, block, identity, &at_once);
   uint64_t end_ns = gp_now(engine);
 
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   if (code == 0 && !at_once)
     note_pending(engine, block);
   finish_release(engine, block, code, reason, start_ns, end_ns);
@@ -442,7 +442,7 @@ uint64_t gp_release_surplus(gp_engine_t *engine, gp_context_t *context, uint64_t
   if (!gp_engine_enter_wait(engine))
     return 0;
   gp_list_init(&victims);
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   while ((block = gp_surplus_next(engine, context, now_ns, &reason))) {
     gp_surplus_went(device, block->size);
     if (reason == GP_TRIM_SPARE)
@@ -460,7 +460,7 @@ bool gp_release_deferred(gp_engine_t *engine, gp_block_t *block, uint64_t block_
   gp_device_t *device = __atomic_load_n(&block->context, __ATOMIC_RELAXED)->device;
 
   gp_assert(!gp_holds_engine_lock());
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   gp_assert_internal(gp_lock_is_held(&device->lock)); /* the record may be another block's by now */
   bool is_there = block->block_id == block_id && block->state == GP_STATE_DEFERRED && !block->segment;
   if (is_there)

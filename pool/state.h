@@ -27,7 +27,6 @@
 #include "pool/space/cut_bins.h"
 #include "pool/space/releases.h"
 #include "pool/space/size_classes.h"
-#include "pool/stripe.h"
 #include "pool/util/list.h"
 #include "pool/util/lock.h"
 #include "pool/util/options.h"
@@ -51,12 +50,12 @@ typedef enum gp_state {
 } gp_state_t;
 
 /*
- * Invariants, under the device's lock (of a block that is a stripe's: under that one's, see stripe.h): refs >
- * 0 exactly in states LIVE and RETAINED, also on the way from there to the driver; the map leads from address
- * to the block in every state but RELEASING; free_epoch is meaningful in states DEFERRED and IDLE only, and
- * every context has completed that of an idle block, unless the block was freed while mode `single` held. A
- * free that races with the end of the block also reads address and context without the lock; they are stored
- * atomically for that reason. Records are recycled, and return to the host with the engine.
+ * Invariants, under the device's lock: refs > 0 exactly in states LIVE and RETAINED, also on the way from
+ * there to the driver; the map leads from address to the block in every state but RELEASING; free_epoch is
+ * meaningful in states DEFERRED and IDLE only, and every context has completed that of an idle block, unless
+ * the block was freed while mode `single` held. A free that races with the end of the block also reads
+ * address and context without the lock; they are stored atomically for that reason. Records are recycled, and
+ * return to the host with the engine.
  */
 struct gp_block {
   /* What each allocation and free touches comes first. */
@@ -69,7 +68,6 @@ struct gp_block {
   uint64_t time_ns;  /* of the present or last owner's alloc */
   uint64_t stream;   /* the driver's handle of the stream in which this owner asked for it; 0: in none */
   uint64_t free_epoch;   /* epoch of the free: reusable when every context has completed it. 0: of none */
-  uint64_t home;         /* 0: the device; else a stripe may have it, see stripes.h; stored atomically */
   gp_segment_t *segment; /* of which it is a part; NULL: a driver allocation by itself */
   gp_list_t order; /* DEFERRED: in context->deferred; IDLE: in device->idle; RELEASING: the releaser's list */
   gp_identity_t *freed_in; /* DEFERRED: it was freed in the order of that stream; NULL: of none */
@@ -274,10 +272,9 @@ typedef struct gp_prewarm {
 } gp_prewarm_t;
 
 /*
- * One device. Invariants, under lock, as gp_device_take has it (beside stripes the statistics lack what their
- * tallies have): committed_bytes is what the driver takes of the device for all blocks and forwarded
- * allocations (space/account.h), what drains and reservations in flight, and committed_bytes less draining <=
- * limit unless lowered;
+ * One device. Invariants, under lock: committed_bytes is what the driver takes of the device for all blocks
+ * and forwarded allocations (space/account.h), what drains and reservations in flight, and committed_bytes
+ * less draining <= limit unless lowered;
  * stats.reserved_bytes is the sum of block sizes, stats.cached_bytes of the idle ones, stats.deferred_bytes
  * of RETAINED and DEFERRED ones, stats.allocated_bytes of LIVE ones, stats.active_bytes of LIVE, RETAINED and
  * DEFERRED ones; idle holds the idle blocks, oldest first; releases holds what is on its way to the driver.
@@ -304,8 +301,6 @@ struct gp_device {
   bool uses_pools;       /* the program has ever had memory of the driver's own pools */
   uint64_t limit;        /* UINT64_MAX: none */
   bool lowered; /* when the limit was set, more was committed: it may be above until enough was freed */
-  atomic_bool is_striped;      /* changes with the lock held: some memory may be a stripe's, see stripes.h */
-  gp_stripes_t *stripes;       /* NULL: it never was */
   atomic_bool told_range;      /* the user knows that no memory can be mapped */
   bool unsettled;              /* it was set without knowing what the driver's pools hold */
   uint64_t freed_since_fence;  /* bytes, since a free last recorded fences */
@@ -402,13 +397,10 @@ struct gp_engine {
   atomic_bool was_used;    /* the observer knows */
   atomic_bool has_exports; /* memory was made visible outside the process, or may have been */
 
-  /* Read with each allocation and free, written with each fact: what is written more often keeps away. */
-  char apart_before[GP_APART];
   _Atomic uint64_t epoch;      /* see reuse/stamps.h */
   _Atomic uint64_t covered;    /* every live context has completed it; only grows, and is below epoch */
   _Atomic uint64_t covered_ns; /* when it last grew past a free */
   _Atomic uint64_t newest_free_epoch; /* of any block freed so far */
-  char apart_after[GP_APART];
   _Atomic uint64_t last_block_id;
   _Atomic uint64_t device_mask;
 
@@ -508,9 +500,6 @@ static inline uint64_t gp_device_left(const gp_device_t *device)
   return device->told_free > taken ? device->told_free - taken : 0;
 }
 
-/* Takes all memory back from the stripes. The caller holds the device's lock. */
-void gp_stripes_take_back(gp_device_t *device);
-
 /* The lists of contexts, for whoever walks them or changes them, under their lock. */
 static inline const gp_list_t *gp_live_contexts(const gp_engine_t *engine)
 {
@@ -524,26 +513,6 @@ static inline const gp_list_t *gp_device_contexts(const gp_device_t *device)
   return &device->contexts;
 }
 
-/*
- * Takes the device's lock, and with it the whole device: as long as it is held no stripe has any memory. This
- * is how everyone takes it but the few functions that work beside stripes (stripes.h).
- */
-static inline void gp_device_take(gp_device_t *device)
-{
-  gp_lock_take(&device->lock);
-  if (__builtin_expect(atomic_load_explicit(&device->is_striped, memory_order_relaxed), 0))
-    gp_stripes_take_back(device);
-}
-
-/* Waits until none of the bytes is on its way to the driver. The lock is as after gp_device_take; others have
- * had it meanwhile. */
-static inline void gp_device_await_release(gp_device_t *device, uint64_t address, uint64_t size)
-{
-  gp_releases_await(&device->releases, address, size);
-  if (__builtin_expect(atomic_load_explicit(&device->is_striped, memory_order_relaxed), 0))
-    gp_stripes_take_back(device);
-}
-
 /* Idle bytes that can go back to the driver: others are in pieces. The caller holds the device's lock. */
 static inline uint64_t gp_device_releasable(const gp_device_t *device)
 {
@@ -554,7 +523,7 @@ static inline uint64_t gp_device_releasable(const gp_device_t *device)
 /* Memory of the device that the program has freed is here still. Takes the device's lock. */
 static inline bool gp_device_keeps_memory(gp_device_t *device)
 {
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   bool keeps =
       gp_device_stats(device)->cached_bytes.current + gp_device_stats(device)->deferred_bytes.current > 0;
   gp_lock_release(&device->lock);

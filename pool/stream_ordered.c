@@ -22,7 +22,7 @@ gp_ordered_use_t gp_engine_ordered_use(gp_engine_t *engine, int ordinal)
 {
   gp_device_t *device = &engine->devices[ordinal];
 
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   gp_ordered_use_t use = {.serves = gp_locked(device)->ordered.bins.used > 0 || engine->orders_plain,
       .is_plain = engine->orders_plain,
       .kept = device->ordered_bytes - device->ordered_live,
@@ -37,7 +37,7 @@ void gp_engine_ordered_reset_peak(gp_engine_t *engine, int ordinal, bool of_rese
 {
   gp_device_t *device = &engine->devices[ordinal];
 
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   if (of_reserved)
     gp_locked(device)->reserved_peak = device->ordered_bytes;
   else
@@ -66,7 +66,7 @@ static bool is_last(const gp_context_t *context)
 {
   gp_device_t *device = context->device;
 
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   bool last = gp_device_contexts(device)->next == &context->device_link &&
               context->device_link.next == &device->ordered.device_link;
   gp_lock_release(&device->lock);

@@ -141,7 +141,7 @@ static void tell(const polling_t *polling)
 
 static void count_wait(gp_device_t *device)
 {
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   gp_assert_internal(gp_lock_is_held(&device->lock));
   gp_device_stats(device)->host_waits++;
   gp_lock_release(&device->lock);
@@ -180,7 +180,7 @@ static uint64_t oldest_deferred(gp_device_t *device)
 {
   uint64_t oldest = 0;
 
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   GP_LIST_EACH(gp_device_contexts(device), const gp_context_t, device_link, context) {
     if (gp_list_is_empty(&context->deferred))
       continue;

@@ -13,7 +13,7 @@ Function = collections.namedtuple("Function", "name returns start end")
 
 KEYWORDS = {"if", "while", "for", "switch", "return", "sizeof", "defined", "do", "else", "case", "typeof", "_Static_assert"}
 ASSERT = re.compile(r"\bgp_(?:assert(?:_internal|_full)?|expect)\(")
-TAKE = r"(?:gp_lock_take|gp_device_take|pthread_mutex_lock)"
+TAKE = r"(?:gp_lock_take|pthread_mutex_lock)"
 RELEASE = r"(?:gp_lock_release|pthread_mutex_unlock)"
 CLEANUP = re.compile(r"free|close|munmap|unlink|rmdir|_fini|_destroy|_delete|_drop|_forget|_restore|_give\b")
 

@@ -42,13 +42,13 @@ def line_of(settings):
 
 
 def show_each(build, paths):
-    print("| trace | default | PyTorch's policy | `tune` | all settings tried | tried | settings |\n|---|---|---|---|---|---|---|")
+    print("| trace | default | `tune` | all settings tried | tried | settings |\n|---|---|---|---|---|---|")
     found = {}
     for path in paths:
         some = found[path] = tool(build, "tune", "--json", path)
         every = tool(build, "tune", "--json", "--exhaustive", path)
-        print("| %s | %s | %s | %s | %s | %d of %d | %s |" % (
-            os.path.basename(path)[:-4], cell(some["default"]), cell(some["pytorch"]), cell(some["best"]), cell(every["best"]),
+        print("| %s | %s | %s | %s | %d of %d | %s |" % (
+            os.path.basename(path)[:-4], cell(some["default"]), cell(some["best"]), cell(every["best"]),
             some["tried"], some["candidates"], line_of(some["settings"])))
     return found
 
@@ -74,8 +74,8 @@ def main():
     found = show_each(build, paths)
     show_pairs(build, paths, found)
     all_ = tool(build, "tune", "--json", *paths)
-    print("\nAll together: %s; default %s, PyTorch's policy %s, tuned %s" % (
-        line_of(all_["settings"]), cell(all_["default"]), cell(all_["pytorch"]), cell(all_["best"])))
+    print("\nAll together: %s; default %s, tuned %s" % (
+        line_of(all_["settings"]), cell(all_["default"]), cell(all_["best"])))
 
 
 if __name__ == "__main__":

@@ -118,7 +118,7 @@ void gp_engine_forwarded_shrink(
   gp_device_t *device = context->device;
 
   gp_assert(used <= reserved);
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   gp_account_shrink(device, reserved, used, gp_forwarded_supply(kind));
   gp_lock_release(&device->lock);
 }
@@ -143,8 +143,8 @@ void gp_engine_forwarded_commit(
   own.is_detached = false;
   own.observer_cookie = 0;
   own.origin = gp_origin(engine);
-  gp_device_take(device);
-  gp_device_await_release(device, own.key, 1);
+  gp_lock_take(&device->lock);
+  gp_releases_await(&device->releases, own.key, 1);
   own.block_id = gp_next_block_id(engine);
   if (!gp_forwarded_is_host(own.kind))
     gp_account_adopt(engine, device, own.address, own.counted, gp_forwarded_supply(own.kind));
@@ -167,7 +167,7 @@ bool gp_engine_forwarded_take(gp_engine_t *engine, gp_space_t space, uint64_t ke
   gp_device_t *device = &engine->devices[ret_memory->device];
   ret_memory->release.address = key;
   ret_memory->release.size = 1;
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   gp_releases_announce(&device->releases, &ret_memory->release);
   gp_lock_release(&device->lock);
   return true;
@@ -178,7 +178,7 @@ void gp_engine_forwarded_freed(
 {
   gp_device_t *device = &engine->devices[memory->device];
 
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   gp_forwarded_uncount(engine, device, memory, time_ns, duration_ns);
   gp_releases_finish(&device->releases, &memory->release);
   gp_lock_release(&device->lock);
@@ -188,7 +188,7 @@ void gp_engine_forwarded_restore(gp_engine_t *engine, gp_forwarded_t *memory)
 {
   gp_device_t *device = &engine->devices[memory->device];
 
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   gp_releases_finish(&device->releases, &memory->release);
   gp_lock_release(&device->lock);
   gp_forwarded_keep(engine, memory);
@@ -201,7 +201,7 @@ void gp_engine_mempool_gone(gp_engine_t *engine, uint64_t pool)
 
   while (gp_forwarded_table_detach_next(&engine->forwarded, pool, &ordinal, &size)) {
     gp_device_t *device = &engine->devices[ordinal];
-    gp_device_take(device);
+    gp_lock_take(&device->lock);
     gp_account_detach(device, size);
     gp_lock_release(&device->lock);
   }

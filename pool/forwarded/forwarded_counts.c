@@ -69,7 +69,7 @@ void gp_forwarded_sum(gp_engine_t *engine, int device, gp_forwarded_sums_t *ret_
 static void lock_and_uncount(gp_engine_t *engine, gp_forwarded_t *memory, uint64_t time_ns)
 {
   gp_device_t *device = &engine->devices[memory->device];
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   gp_forwarded_uncount(engine, device, memory, time_ns, 0);
   gp_lock_release(&device->lock);
 }

@@ -53,7 +53,7 @@ void gp_drain_device(gp_engine_t *engine, gp_device_t *device)
 
   gp_assert(!gp_holds_engine_lock());
   do {
-    gp_device_take(device);
+    gp_lock_take(&device->lock);
     moved = drain_part(engine, device, covered, GP_DRAIN_AT_ONCE);
     gp_lock_release(&device->lock);
   } while (moved == GP_DRAIN_AT_ONCE);
@@ -70,7 +70,7 @@ bool gp_drain_by_own_context(gp_engine_t *engine, gp_device_t *device, unsigned 
   bool moved = false;
 
   gp_assert(!gp_holds_engine_lock());
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   GP_LIST_EACH(gp_device_contexts(device), gp_context_t, device_link, context)
     GP_LIST_EACH_SAFE(&context->deferred, gp_block_t, order, block) {
       if (most == 0)

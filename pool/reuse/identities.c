@@ -61,7 +61,7 @@ static gp_identity_t *make(gp_engine_t *engine, gp_context_t *context, uint64_t 
     gp_list_init(&identity->link);
     gp_list_init(&identity->passed_link);
   }
-  gp_device_take(context->device);
+  gp_lock_take(&context->device->lock);
   begin(engine, identity, context, handle, is_blocking);
   gp_lock_release(&context->device->lock);
   gp_list_push_back(&context->identities, &identity->link);
@@ -74,7 +74,7 @@ static void end(gp_engine_t *engine, gp_identity_t *identity)
   gp_device_t *device = identity->context->device;
 
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   if (!gp_list_is_empty(&identity->passed_link))
     (void)gp_stream_points_drain_one(engine, identity, gp_now(engine), UINT_MAX);
   gp_ordered_unfile_all(identity);
@@ -263,14 +263,14 @@ static bool put_operation(gp_engine_t *engine, gp_identity_t *identity, bool (*e
   gp_device_t *device = identity->context->device;
 
   gp_assert(!gp_holds_engine_lock());
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   uint64_t frees = frees_so_far(identity);
   gp_lock_release(&device->lock);
   if (!enter(engine))
     return false;
   bool has_entered = record(engine, identity);
   gp_engine_leave(engine);
-  gp_device_take(device);
+  gp_lock_take(&device->lock);
   if (has_entered)
     note_entered(identity, frees);
   gp_lock_release(&device->lock);
@@ -289,7 +289,7 @@ gp_stream_point_t gp_identity_point(gp_identity_t *identity, bool by_operation)
   if (!identity)
     return point;
   point.device = identity->context->device;
-  gp_device_take(point.device);
+  gp_lock_take(&point.device->lock);
   point.id = atomic_load(&identity->id);
   point.frees = by_operation || !identity->is_blocking ? frees_so_far(identity) : identity->entered;
   gp_lock_release(&point.device->lock);

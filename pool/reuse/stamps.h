@@ -57,22 +57,15 @@ static inline bool gp_epoch_is_current(const gp_engine_t *engine, const gp_conte
 /* Raises a number that only grows. */
 void gp_stamps_raise(_Atomic uint64_t *value, uint64_t to);
 
-/* Gives a freed block its free_epoch. The caller has taken, since the program's call began, the lock of the
- * queue that the block goes into. */
-static inline void gp_stamp_under_lock(gp_engine_t *engine, gp_block_t *block)
+/* Gives a freed block its free_epoch; defer queues it, too. The caller holds the device's lock. */
+static inline void gp_stamp(gp_engine_t *engine, gp_block_t *block)
 {
+  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
   /* One half of what is argued above. Under the lock, so that the queue is in the order of its stamps. */
   gp_lock_fence();
   block->free_epoch = atomic_load(&engine->epoch);
   if (atomic_load(&engine->newest_free_epoch) < block->free_epoch)
     gp_stamps_raise(&engine->newest_free_epoch, block->free_epoch);
-}
-
-/* The same; defer queues it, too. The caller holds the device's lock. */
-static inline void gp_stamp(gp_engine_t *engine, gp_block_t *block)
-{
-  gp_assert_internal(gp_lock_is_held(&block->context->device->lock));
-  gp_stamp_under_lock(engine, block);
 }
 
 static inline void gp_stamp_and_defer(gp_engine_t *engine, gp_block_t *block)

@@ -17,7 +17,7 @@ void gp_stream_point_passed(const gp_stream_point_t *point)
 
   if (!identity || point->frees == 0)
     return;
-  gp_device_take(point->device);
+  gp_lock_take(&point->device->lock);
   if (is_there(point) && identity->passed < point->frees) {
     identity->passed = point->frees;
     if (gp_list_is_empty(&identity->passed_link))
@@ -46,7 +46,7 @@ void gp_stream_point_awaited(gp_identity_t *by, const gp_stream_point_t *point)
   if (!by || !point->identity || point->frees == 0 || point->identity == by ||
       point->device != by->context->device)
     return;
-  gp_device_take(point->device);
+  gp_lock_take(&point->device->lock);
   if (is_there(point) && !by->has_ended) {
     gp_stream_point_t *place = place_of(by, point->identity);
     if (place->id != point->id || place->frees < point->frees)

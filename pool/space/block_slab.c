@@ -57,7 +57,6 @@ gp_block_t *gp_block_slab_take(gp_engine_t *engine)
   block->stream = 0;
   block->freed_in = NULL;
   block->refs = 0;
-  __atomic_store_n(&block->home, 0, __ATOMIC_RELAXED); /* for a free that raced with its last end */
   block->observer_cookie = 0;
   block->tainted = false;
   block->exact = false;

@@ -80,8 +80,7 @@ bool gp_surplus_awaits_drain(const gp_engine_t *engine, const gp_device_t *devic
   uint64_t deferred = gp_device_stats(device)->deferred_bytes.current;
 
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  /* What stripes have is deferred, too, and may not be among what the statistics say. */
-  if (deferred == 0 && !atomic_load_explicit(&device->is_striped, memory_order_relaxed))
+  if (deferred == 0)
     return false;
   bool is_time = engine->idle_release_ns != UINT64_MAX &&
                  now_ns - device->drained_ns >= engine->idle_release_ns / LOOKS_BEFORE_EXPIRY;

@@ -26,7 +26,6 @@ typedef enum gp_lock_rank {
   GP_RANK_SNAPSHOT,  /* the writer of snapshots, which reads the engine */
   GP_RANK_CONTEXTS,  /* the engine's list of contexts */
   GP_RANK_DEVICE,    /* blocks, bins and statistics of one device */
-  GP_RANK_STRIPE,    /* memory that a thread takes without the device's lock */
   GP_RANK_FORWARDED, /* allocations that are not pooled */
   GP_RANK_HOOKS,     /* what the hooks keep: captures, events, green contexts, memory pools, mappings */
   GP_RANK_MAP,       /* writers of an address map */
@@ -111,19 +110,11 @@ static inline bool gp_lock_try(gp_lock_t *lock, gp_lock_state_t state)
       &lock->state, &expected, state, memory_order_acquire, memory_order_relaxed);
 }
 
-/* True: another thread had the lock, and this one waited for it. */
-static inline bool gp_lock_take_telling(gp_lock_t *lock)
-{
-  gp_lock_note_taken(lock->rank);
-  if (__builtin_expect(gp_lock_try(lock, GP_LOCK_TAKEN), 1))
-    return false;
-  gp_lock_contend(lock);
-  return true;
-}
-
 static inline void gp_lock_take(gp_lock_t *lock)
 {
-  (void)gp_lock_take_telling(lock);
+  gp_lock_note_taken(lock->rank);
+  if (!__builtin_expect(gp_lock_try(lock, GP_LOCK_TAKEN), 1))
+    gp_lock_contend(lock);
 }
 
 /*

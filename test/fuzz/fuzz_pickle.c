@@ -13,9 +13,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   char *text = fuzz_copy(data, size);
   fuzz_silence();
   fuzz_use_snapshot(gp_import_pickle(text, size, FUZZ_ALL_COLUMNS, &error), &error, size);
-  error = (gp_snapshot_error_t){0, ""};
-  fuzz_use_snapshot(
-      gp_import_pickle(text, size, FUZZ_ALL_COLUMNS | GP_SNAPSHOT_ORIGINAL, &error), &error, size);
   free(text);
   return 0;
 }

@@ -18,10 +18,9 @@ static void read_in_pieces(const char *text, size_t size, const gp_snapshot_erro
   gp_snapshot_error_t error = {0, ""};
   gp_input_t input;
   gp_input_init(&input, pieces_read, &pieces, window);
-  gp_snapshot_t *snapshot =
-      gp_import_is_pytorch_json(&input)
-          ? gp_import_pytorch_json(&input, FUZZ_ALL_COLUMNS | GP_SNAPSHOT_ORIGINAL, &error)
-          : gp_snapshot_parse_input(&input, FUZZ_ALL_COLUMNS, &error);
+  gp_snapshot_t *snapshot = gp_import_is_pytorch_json(&input)
+                                ? gp_import_pytorch_json(&input, FUZZ_ALL_COLUMNS, &error)
+                                : gp_snapshot_parse_input(&input, FUZZ_ALL_COLUMNS, &error);
   FUZZ_CHECK((snapshot != NULL) == (expected == NULL));
   if (expected)
     FUZZ_CHECK(error.offset == expected->offset && strcmp(error.text, expected->text) == 0);

@@ -115,7 +115,7 @@ def check_page(entries):
 
 
 ORACLE_OPTIONS = {"reuse-programs": [], "reuse-ordered": ["--ordered"], "reuse-late": ["--late", "--ordered"]}  # of the tests that take a seed
-REUSE_TABLES = ("single.json", "reuse.json", "streams.json", "stripes.json")
+REUSE_TABLES = ("single.json", "reuse.json", "streams.json")
 REUSE_PAGE = os.path.join(SOURCE, "doc", "reuse.md")
 REUSE_HEADING = "## The guards\n"
 

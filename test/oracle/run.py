@@ -117,8 +117,7 @@ PROGRAM_HUNG = 3  # exit status
 
 class Row:
     def __init__(self, driver, library=None, pool=None, mode=None, deferred="large", memory=None, free_waits=True,
-                 ordered=None, mempool="pool", is_striped=False):
-        self.is_striped = is_striped  # the library is the build that has stripes wherever it can
+                 ordered=None, mempool="pool"):
         self.driver, self.preload, self.pool, self.mode, self.deferred = driver, library, pool, mode, deferred
         self.memory, self.free_waits = memory, free_waits  # memory: a key of MEMORY; None: no kernels that wait
         self.ordered, self.mempool = ordered, mempool  # a key of ORDERED, or None; GPUPOOL_ASYNC
@@ -130,8 +129,6 @@ class Row:
             self.name += " %s%s" % (memory, "" if free_waits else " async-free")
         if ordered:
             self.name += " " + ordered + {"pool": "", "driver": " driver's", "plain": " plain"}[mempool]
-        if is_striped:
-            self.name += " stripes"
         self.is_tight = memory is not None and MEMORY[memory][1] > 0
         # The library waits a minute for work that was submitted before a free, as the driver's own free would have. On a
         # driver whose free waits for less, that can be a kernel that has nothing to do with the memory.
@@ -152,7 +149,6 @@ class Runner:
         self.program = os.path.join(build, "test", "oracle", "reuse_programs")
         self.sim = os.path.join(build, "test", "sim")
         self.library = os.path.join(build, "interpose", "libgpupool.so")
-        self.stripes = os.path.join(build, "test", "interpose", "libgpupool_stripes.so")
         self.folder = folder
         self.shrink = shrink
         self.settings = {"GPUPOOL_" + setting.split("=", 1)[0]: setting.split("=", 1)[1] for setting in settings}
@@ -175,8 +171,6 @@ class Runner:
             env.update(self.settings)
             if "GPUPOOL_FILL" in env:
                 env["SIMCUDA_FILLS"] = "1"
-            if row.is_striped:
-                env["GPUPOOL_TRACE"] = "off"  # else there are none
             if DEFERRED[row.deferred]:
                 env["GPUPOOL_MAX_DEFERRED"] = DEFERRED[row.deferred]
         if row.ordered:
@@ -329,19 +323,13 @@ def judge(row, with_epoch, with_settings):
         row.problems.append("memory was reused without a pool")
 
 
-def striped_library(runner, library):
-    """The build of it that has stripes wherever it can (pool/stripes.h), if it is the one of the build folder."""
-    return [runner.stripes] if library == runner.library else []
-
-
 def rows_of(runner, library):
     rows = [Row(driver) for driver in DRIVERS]
     for mode in MODES:
         if runner.knows(library, mode):
             rows += [Row(driver, library, pool, mode, deferred) for driver in DRIVERS for pool in TYPES
                      for deferred in DEFERRED if pool != "unpooled" or deferred == "large"]
-    return rows + [Row(driver, striped, "round", "context", deferred, is_striped=True)
-                   for striped in striped_library(runner, library) for driver in DRIVERS for deferred in DEFERRED]
+    return rows
 
 
 def waiting_rows(runner, library):
@@ -357,8 +345,6 @@ def waiting_rows(runner, library):
     # Where memory is tight, parts in use keep segments that would have to go back: refusals there are no news.
     rows += [Row(driver, library, "segment", mode, memory=memory, free_waits=waits) for driver in DRIVERS
              for mode in ("context", "strict") for memory in ("ample", "small", "surplus") for waits in (True, False)]
-    rows += [Row(driver, striped, "round", "context", memory=memory, is_striped=True)
-             for striped in striped_library(runner, library) for driver in DRIVERS for memory in ("ample", "small")]
     return rows
 
 
@@ -374,9 +360,6 @@ def ordered_rows(runner, library):
     rows += [Row(driver, library, pool, mode, ordered=kind, mempool="plain") for mode in modes for kind in kinds
              for pool in ("round", "segment") for driver in ORDERED_DRIVERS
              if (pool == "round" and kind == "leaving") or driver in ("12040", "13000")]
-    rows += [Row(driver, striped, "round", "context", ordered=kind, mempool=mempool, is_striped=True)
-             for striped in striped_library(runner, library) for driver in ("12040", "13000")
-             for kind, mempool in (("ordered", "pool"), ("leaving", "plain"))]
     return rows
 
 

@@ -127,7 +127,7 @@ START_TEST(test_segments_stay)
   }
   ck_assert_int_eq(driver.count[FAKE_FREE], 0);
   ck_assert_uint_eq(stats().reserved_bytes.current, 400 * GP_MIB);
-  gp_device_take(&engine->devices[0]);
+  gp_lock_take(&engine->devices[0].lock);
   ck_assert_uint_eq(gp_segment_spare_bytes(&engine->devices[0]), 0);
   gp_lock_release(&engine->devices[0].lock);
   stop();
@@ -209,7 +209,7 @@ START_TEST(test_driver_refuses)
       "GPUPOOL_TYPE=round", "GPUPOOL_TYPE=naive", "GPUPOOL_TYPE=segment", "GPUPOOL_TYPE=vmm"};
   for (size_t i = 0; i < 4; i++) {
     begin(SETTINGS(types[i], "GPUPOOL_PREWARM=64MiB*100"), 200 * GP_MIB);
-    gp_device_take(&engine->devices[0]);
+    gp_lock_take(&engine->devices[0].lock);
     engine->devices[0].told_ns = 0; /* the driver does not tell either what is free */
     gp_lock_release(&engine->devices[0].lock);
     driver.fail_code = FAKE_OUT_OF_MEMORY;

@@ -15,7 +15,7 @@ from schema_judge import Judge
 # What both Python and the reader in JavaScript of PyTorch's viewer know.
 OPCODES = {
     "PROTO", "STOP", "MARK", "EMPTY_DICT", "SETITEMS", "EMPTY_LIST", "APPENDS", "BINUNICODE", "BININT", "BININT1",
-    "BININT2", "LONG1", "BINFLOAT", "NONE", "TUPLE", "TUPLE2", "NEWTRUE", "NEWFALSE", "BINPUT", "LONG_BINPUT", "BINGET", "LONG_BINGET",
+    "BININT2", "LONG1", "TUPLE2", "NEWTRUE", "NEWFALSE", "BINPUT", "LONG_BINPUT", "BINGET", "LONG_BINGET",
 }
 BATCH_MOST = 1000
 
@@ -38,7 +38,7 @@ BLOCK = shape(address=INTEGER, size=INTEGER, requested_size=INTEGER, frames=some
 SEGMENT = shape(device=INTEGER, address=INTEGER, total_size=INTEGER, allocated_size=INTEGER, active_size=INTEGER,
                 requested_size=INTEGER, stream=INTEGER, segment_type={"enum": ["small", "large"]},
                 segment_pool_id=PAIR, is_expandable={"type": "boolean"}, frames=some(FRAME), blocks=some(BLOCK))
-ENTRY_COMMON = dict(size=INTEGER, stream=INTEGER, time_us=INTEGER, compile_context={"const": "N/A"},
+ENTRY_COMMON = dict(size=INTEGER, stream=INTEGER, compile_context={"const": "N/A"},
                     user_metadata=TEXT, pool_id=PAIR, segment_pool_id=PAIR)
 ENTRY = shape(addr=INTEGER, action={"enum": ["alloc", "free_requested", "free_completed", "segment_alloc",
                                              "segment_free", "segment_map", "segment_unmap", "snapshot"]},
@@ -46,6 +46,7 @@ ENTRY = shape(addr=INTEGER, action={"enum": ["alloc", "free_requested", "free_co
 ENTRY_OOM = shape(device_free=INTEGER, action={"const": "oom"}, **ENTRY_COMMON)
 for entry in (ENTRY, ENTRY_OOM):
     entry["properties"]["frames"] = some(FRAME)  # absent where none are known
+    entry["properties"]["time_us"] = INTEGER  # the same
     entry["properties"]["rounded_size"] = INTEGER  # ours
 PYTORCH = shape(segments=some(SEGMENT), device_traces=some(some({"oneOf": [ENTRY, ENTRY_OOM]})),
                 allocator_settings={"type": "object", "additionalProperties": TEXT},
@@ -95,7 +96,7 @@ class Plain(pickle.Unpickler):
         raise AssertionError("the pickle refers to something outside")
 
 
-def load_pickle(data, most_bits=64):
+def load_pickle(data):
     """The value of a pickle that every reader of PyTorch's snapshots takes."""
     operations = [(opcode.name, argument, at) for opcode, argument, at in pickletools.genops(data)]
     for name, argument, at in operations:
@@ -103,7 +104,7 @@ def load_pickle(data, most_bits=64):
         if name == "PROTO":
             assert argument == 2, "protocol %d" % argument
         elif name == "LONG1":
-            assert -2**(most_bits - 1) <= argument < 2**(most_bits - 1), "%d at %d" % (argument, at)
+            assert -2**63 <= argument < 2**63, "%d at %d" % (argument, at)
     value = Plain(io.BytesIO(data)).load()
     check_batches(operations)
     return value
@@ -120,9 +121,6 @@ def check_batches(operations):
             most = BATCH_MOST * (2 if name == "SETITEMS" else 1)
             assert 0 < count <= most, "%d elements at %d" % (count, at)
             del stack[len(stack) - count:]
-        elif name == "TUPLE":
-            del stack[marks.pop():]
-            stack.append(at)
         elif name == "TUPLE2":
             del stack[-2:]
             stack.append(at)
@@ -178,7 +176,7 @@ def check_lifetimes(segments, trace):
     def inside(address, size):
         at = bisect.bisect_right(starts, address) - 1
         return at >= 0 and address + size <= starts[at] + held[starts[at]]
-    times = [entry["time_us"] for entry in trace]
+    times = [entry["time_us"] for entry in trace if "time_us" in entry]
     assert times == sorted(times), "times go backwards"
     for entry in reversed(trace):
         action, address, size = entry["action"], entry.get("addr"), entry["size"]

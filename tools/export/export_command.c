@@ -270,10 +270,7 @@ static int run(const request_t *request)
   gp_export_t export = {0};
   char rebuilt[512];
   const char *name = strcmp(request->input, "-") == 0 ? "stdin" : request->input;
-  bool is_pytorch =
-      request->format->write == gp_export_pytorch || request->format->write == gp_export_pytorch_json;
-  gp_snapshot_t *snapshot =
-      gp_snapshot_load(request->input, is_pytorch ? COLUMNS | GP_SNAPSHOT_ORIGINAL : COLUMNS);
+  gp_snapshot_t *snapshot = gp_snapshot_load(request->input, COLUMNS);
   if (!snapshot)
     return GP_EXIT_INPUT;
   if (!request->no_symbols)

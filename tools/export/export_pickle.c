@@ -11,7 +11,7 @@
 #include "tools/export/export_tree.h"
 
 #define BATCH_MOST 1000 /* as Python does */
-#define DEPTH_MOST 256  /* of lists and dicts; the readers refuse what is much less deep */
+#define DEPTH_MOST 16   /* of lists and dicts; the caller's, not the input's */
 
 enum {
   OP_PROTO = 0x80,
@@ -26,10 +26,7 @@ enum {
   OP_BININT1 = 'K',
   OP_BININT2 = 'M',
   OP_LONG1 = 0x8a,
-  OP_TUPLE = 't',
   OP_TUPLE2 = 0x86,
-  OP_BINFLOAT = 'G',
-  OP_NONE = 'N',
   OP_NEWTRUE = 0x88,
   OP_NEWFALSE = 0x89,
   OP_BINPUT = 'q',
@@ -122,16 +119,6 @@ static void list_close(gp_tree_t *tree)
   close_batches(of(tree), OP_APPENDS);
 }
 
-static void tuple_open(gp_tree_t *tree)
-{
-  put(of(tree), OP_MARK);
-}
-
-static void tuple_close(gp_tree_t *tree)
-{
-  put(of(tree), OP_TUPLE);
-}
-
 static void put_memo(pickle_tree_t *pickle, uint32_t at, int short_op, int long_op)
 {
   put(pickle, at < 256 ? short_op : long_op);
@@ -155,19 +142,15 @@ static void remember(gp_tree_t *tree, uint32_t *number)
   *number = ++pickle->memo_count;
 }
 
-static void bytes(gp_tree_t *tree, const char *value, size_t length)
+static void text_once(gp_tree_t *tree, const char *value)
 {
   pickle_tree_t *pickle = of(tree);
+  size_t length = strlen(value);
   if (length > UINT32_MAX)
     length = 0; /* the reader of snapshots takes none that long */
   put(pickle, OP_BINUNICODE);
   put_little_endian(pickle, length, 4);
   (void)fwrite_unlocked(value, 1, length, pickle->stream);
-}
-
-static void text_once(gp_tree_t *tree, const char *value)
-{
-  bytes(tree, value, strlen(value));
 }
 
 static memo_text_t *slot_of(memo_text_t *texts, size_t room, const char *value)
@@ -219,15 +202,6 @@ static void key(gp_tree_t *tree, const char *name)
   text(tree, name);
 }
 
-static void key_bytes(gp_tree_t *tree, const char *name, size_t length, uint32_t *number)
-{
-  next_in_batch(of(tree), OP_SETITEMS);
-  if (refer(tree, number))
-    return;
-  bytes(tree, name, length);
-  remember(tree, number);
-}
-
 static void integer(gp_tree_t *tree, int64_t number)
 {
   pickle_tree_t *pickle = of(tree);
@@ -250,35 +224,6 @@ static void integer(gp_tree_t *tree, int64_t number)
   }
 }
 
-static void key_integer(gp_tree_t *tree, int64_t number)
-{
-  next_in_batch(of(tree), OP_SETITEMS);
-  integer(tree, number);
-}
-
-static void long_integer(gp_tree_t *tree, const unsigned char *number, size_t length)
-{
-  pickle_tree_t *pickle = of(tree);
-  put(pickle, OP_LONG1);
-  put(pickle, (int)length);
-  (void)fwrite_unlocked(number, 1, length, pickle->stream);
-}
-
-static void number(gp_tree_t *tree, double value)
-{
-  pickle_tree_t *pickle = of(tree);
-  uint64_t bits;
-  memcpy(&bits, &value, sizeof(bits));
-  put(pickle, OP_BINFLOAT);
-  for (int i = 7; i >= 0; i--)
-    put(pickle, (int)(bits >> 8 * i & 0xff));
-}
-
-static void null(gp_tree_t *tree)
-{
-  put(of(tree), OP_NONE);
-}
-
 static void pair(gp_tree_t *tree, int64_t first, int64_t second)
 {
   integer(tree, first);
@@ -289,11 +234,6 @@ static void pair(gp_tree_t *tree, int64_t first, int64_t second)
 static void boolean(gp_tree_t *tree, bool value)
 {
   put(of(tree), value ? OP_NEWTRUE : OP_NEWFALSE);
-}
-
-static bool has_failed(const gp_tree_t *tree)
-{
-  return ((const pickle_tree_t *)tree)->error != 0;
 }
 
 static int finish(gp_tree_t *tree)
@@ -313,25 +253,16 @@ static const gp_tree_ops_t ops = {
     .dict_open = dict_open,
     .dict_close = dict_close,
     .key = key,
-    .key_bytes = key_bytes,
-    .key_integer = key_integer,
     .list_open = list_open,
     .item = item,
     .list_close = list_close,
-    .tuple_open = tuple_open,
-    .tuple_close = tuple_close,
     .text = text,
     .text_once = text_once,
-    .bytes = bytes,
     .integer = integer,
-    .long_integer = long_integer,
-    .number = number,
-    .null = null,
     .pair = pair,
     .boolean = boolean,
     .refer = refer,
     .remember = remember,
-    .has_failed = has_failed,
     .finish = finish,
 };
 

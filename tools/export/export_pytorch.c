@@ -14,6 +14,8 @@
 
 #define SMALL_SEGMENT (UINT64_C(2) << 20) /* what PyTorch calls small */
 
+#define NAME_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
+
 /*
  * What is live at the end. The list of the snapshot is not quite of the same moment as its events, which
  * decide: what they free is gone, and what they only allocate is there.
@@ -195,7 +197,7 @@ static int write_segments(gp_pytorch_t *pytorch)
  * The rest
  */
 
-/* The viewer shows them as they are. No name of gpupool's needs an escape. */
+/* The viewer shows them as they are. No name of gpupool's or PyTorch's needs an escape. */
 static void write_settings(gp_pytorch_t *pytorch)
 {
   const cJSON *settings = cJSON_GetObjectItemCaseSensitive(pytorch->export->snapshot->root, "settings");
@@ -204,11 +206,12 @@ static void write_settings(gp_pytorch_t *pytorch)
 
   ops->key(pytorch->tree, "allocator_settings");
   ops->dict_open(pytorch->tree);
-  gp_pytorch_text(pytorch, "backend", "gpupool");
+  if (strcmp(gp_snapshot_text(pytorch->export->snapshot->root, "reason"), "PyTorch snapshot") != 0)
+    gp_pytorch_text(pytorch, "backend", "gpupool");
   cJSON_ArrayForEach(setting, settings)
   {
     const char *name = setting->string;
-    bool is_plain = name && name[0] && !name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")];
+    bool is_plain = name && name[0] && !name[strspn(name, NAME_CHARACTERS)];
     if (is_plain && cJSON_IsString(setting) && strcmp(name, "backend") != 0)
       gp_pytorch_text(pytorch, name, cJSON_GetStringValue(setting));
   }
@@ -240,8 +243,6 @@ static int write_all(gp_pytorch_t *pytorch)
 {
   const gp_tree_ops_t *ops = pytorch->tree->ops;
 
-  if (pytorch->export->snapshot->original)
-    return gp_pytorch_original(pytorch);
   int error = find_live(pytorch);
   if (error)
     return error;

@@ -24,9 +24,11 @@ static void write_entry(gp_pytorch_t *pytorch, const char *action, const gp_expo
   if (rounded && (rounded < size || rounded - size >= ROUND_BYTES || rounded % ROUND_BYTES))
     gp_pytorch_integer(pytorch, "rounded_size", rounded);
   gp_pytorch_stream(pytorch, event->stream);
-  gp_pytorch_integer(pytorch, "time_us", export->start_time_us + event->time_ns / 1000);
+  if (!export->snapshot->times_are_numbers)
+    gp_pytorch_integer(pytorch, "time_us", export->start_time_us + event->time_ns / 1000);
   gp_pytorch_text(pytorch, "compile_context", "N/A");
-  gp_pytorch_text(pytorch, "user_metadata", event->thread >= 0 ? export->threads[event->thread] : "");
+  bool has_thread = event->thread >= 0 && export->tids[event->thread]; /* PyTorch does not say which */
+  gp_pytorch_text(pytorch, "user_metadata", has_thread ? export->threads[event->thread] : "");
   ops->key(pytorch->tree, "pool_id");
   ops->pair(pytorch->tree, 0, 0);
   ops->key(pytorch->tree, "segment_pool_id");

@@ -1,6 +1,5 @@
 /*
  * What the files of the PyTorch export share: export_pytorch_values.c (what segments and events both hold),
- * export_original.c (all of a snapshot that was PyTorch's),
  * export_pytorch_events.c and, above them, export_pytorch.c.
  */
 #ifndef GP_TOOLS_EXPORT_PYTORCH_PARTS_H
@@ -14,7 +13,6 @@ typedef struct gp_pytorch {
   gp_tree_t *tree;
   uint32_t *frame_numbers; /* of the memo */
   uint32_t *stack_numbers;
-  uint32_t *part_numbers; /* of an original */
   uint32_t no_frames_number;
   gp_block_map_t live;   /* forwarded memory at the end, with its place */
   gp_block_map_t placed; /* forwarded memory while events are written */
@@ -35,14 +33,6 @@ void gp_pytorch_stream(gp_pytorch_t *pytorch, int stream);
  * else: such memory gets a place beyond every address of a device, and below 2^53.
  */
 uint64_t gp_pytorch_place(gp_pytorch_t *pytorch, const char *kind, uint64_t address, uint64_t size);
-
-/* The same as values. */
-void gp_pytorch_stack(gp_pytorch_t *pytorch, int stack);
-void gp_pytorch_stream_value(gp_pytorch_t *pytorch, int stream);
-
-/* export_original.c: a snapshot of PyTorch's, as it was. Returns 0 or ENOMEM. */
-int gp_pytorch_original(gp_pytorch_t *pytorch);
-void gp_pytorch_original_frame(gp_pytorch_t *pytorch, size_t frame);
 
 /* Writes the member "device_traces". Returns 0 or ENOMEM. */
 int gp_pytorch_traces(gp_pytorch_t *pytorch);

@@ -26,11 +26,6 @@ static void write_frame(gp_pytorch_t *pytorch, size_t frame)
 
   if (ops->refer(pytorch->tree, &pytorch->frame_numbers[frame]))
     return;
-  if (snapshot->original) {
-    gp_pytorch_original_frame(pytorch, frame);
-    ops->remember(pytorch->tree, &pytorch->frame_numbers[frame]);
-    return;
-  }
   const char *file = gp_export_frame_file(snapshot, frame);
   const char *function = gp_export_frame_function(snapshot, frame, buffer);
   ops->dict_open(pytorch->tree);
@@ -45,12 +40,13 @@ static void write_frame(gp_pytorch_t *pytorch, size_t frame)
   ops->remember(pytorch->tree, &pytorch->frame_numbers[frame]);
 }
 
-void gp_pytorch_stack(gp_pytorch_t *pytorch, int stack)
+void gp_pytorch_frames(gp_pytorch_t *pytorch, int stack)
 {
   const gp_tree_ops_t *ops = pytorch->tree->ops;
   const gp_snapshot_stacks_t *stacks = &pytorch->export->snapshot->stacks;
   uint32_t *number = stack >= 0 ? &pytorch->stack_numbers[stack] : &pytorch->no_frames_number;
 
+  ops->key(pytorch->tree, "frames");
   if (ops->refer(pytorch->tree, number))
     return;
   ops->list_open(pytorch->tree);
@@ -62,22 +58,11 @@ void gp_pytorch_stack(gp_pytorch_t *pytorch, int stack)
   ops->remember(pytorch->tree, number);
 }
 
-void gp_pytorch_frames(gp_pytorch_t *pytorch, int stack)
-{
-  pytorch->tree->ops->key(pytorch->tree, "frames");
-  gp_pytorch_stack(pytorch, stack);
-}
-
-void gp_pytorch_stream_value(gp_pytorch_t *pytorch, int stream)
-{
-  gp_assert(stream < 0 || (size_t)stream < pytorch->export->stream_count);
-  pytorch->tree->ops->integer(pytorch->tree, stream >= 0 ? (int64_t)pytorch->export->streams[stream] : 0);
-}
-
 void gp_pytorch_stream(gp_pytorch_t *pytorch, int stream)
 {
+  gp_assert(stream < 0 || (size_t)stream < pytorch->export->stream_count);
   pytorch->tree->ops->key(pytorch->tree, "stream");
-  gp_pytorch_stream_value(pytorch, stream);
+  pytorch->tree->ops->integer(pytorch->tree, stream >= 0 ? (int64_t)pytorch->export->streams[stream] : 0);
 }
 
 static bool has_address(const char *kind)

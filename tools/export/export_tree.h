@@ -17,23 +17,13 @@ typedef struct gp_tree_ops {
   void (*dict_open)(gp_tree_t *tree);
   void (*dict_close)(gp_tree_t *tree);
   void (*key)(gp_tree_t *tree, const char *name); /* static */
-  void (*key_bytes)(gp_tree_t *tree, const char *name, size_t length,
-      uint32_t *number);                                /* any text, which is not kept; number: see refer() */
-  void (*key_integer)(gp_tree_t *tree, int64_t number); /* in JSON its digits */
   void (*list_open)(gp_tree_t *tree);
   void (*item)(gp_tree_t *tree); /* before each element */
   void (*list_close)(gp_tree_t *tree);
-  void (*tuple_open)(gp_tree_t *tree); /* its elements follow, without item() */
-  void (*tuple_close)(gp_tree_t *tree);
   void (*text)(
       gp_tree_t *tree, const char *text); /* UTF-8; lives as long as the tree, which writes it once */
   void (*text_once)(gp_tree_t *tree, const char *text);
-  void (*bytes)(gp_tree_t *tree, const char *text, size_t length); /* a text, written each time */
   void (*integer)(gp_tree_t *tree, int64_t number);
-  void (*long_integer)(gp_tree_t *tree, const unsigned char *bytes, size_t length); /* two's complement, the
-                          lowest byte first; 255 at most */
-  void (*number)(gp_tree_t *tree, double number); /* JSON has null for what is no number */
-  void (*null)(gp_tree_t *tree);
   void (*pair)(gp_tree_t *tree, int64_t first, int64_t second);
   void (*boolean)(gp_tree_t *tree, bool value);
   /*
@@ -43,8 +33,7 @@ typedef struct gp_tree_ops {
    */
   bool (*refer)(gp_tree_t *tree, const uint32_t *number);
   void (*remember)(gp_tree_t *tree, uint32_t *number);
-  bool (*has_failed)(const gp_tree_t *tree); /* what is written from here on is ignored */
-  int (*finish)(gp_tree_t *tree);            /* ends the document, gives the tree back; 0 or an errno */
+  int (*finish)(gp_tree_t *tree); /* ends the document, gives the tree back; 0 or an errno */
 } gp_tree_ops_t;
 
 struct gp_tree {

@@ -205,7 +205,6 @@ void gp_snapshot_destroy(gp_snapshot_t *snapshot)
   if (!snapshot)
     return;
   cJSON_Delete(snapshot->root);
-  gp_original_destroy(snapshot->original);
   for (size_t i = 0; i < snapshot->forwarded_count; i++)
     free(snapshot->forwarded[i].kind);
   for (size_t i = 0; i < snapshot->frame_count; i++) {

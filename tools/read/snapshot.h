@@ -16,7 +16,6 @@
 
 #include "trace/format/device.h"
 #include "tools/read/column.h"
-#include "tools/read/original.h"
 
 #define GP_SNAPSHOT_FORMAT  "gpupool-snapshot"
 #define GP_SNAPSHOT_VERSION 1 /* the newest that is understood */
@@ -30,9 +29,6 @@ typedef enum gp_snapshot_column {
 #include "trace/format/columns.def"
   GP_COLUMN_COUNT
 } gp_snapshot_column_t;
-
-/* Asks a reader, in the place of a column, to keep what an export of PyTorch's format writes again. */
-#define GP_SNAPSHOT_ORIGINAL (1u << 31)
 
 /* What an event is. */
 typedef enum gp_event_kind {
@@ -110,7 +106,6 @@ typedef struct gp_snapshot_block {
   int stack;
   int stream;
   gp_snapshot_state_t state;
-  uint32_t original; /* its part, see gp_snapshot_t */
   bool tainted;
 } gp_snapshot_block_t;
 
@@ -122,7 +117,6 @@ typedef struct gp_snapshot_segment {
   size_t block_count;
   int device;
   int stream;
-  uint32_t original; /* its part */
 } gp_snapshot_segment_t;
 
 /* Live memory that is not pooled. */
@@ -143,8 +137,7 @@ typedef struct gp_snapshot_frame {
   char *function;
   char *file;
   int module;
-  int line;          /* 0: not known */
-  uint32_t original; /* its part */
+  int line; /* 0: not known */
   bool is_inline;
 } gp_snapshot_frame_t;
 
@@ -214,7 +207,6 @@ typedef struct gp_snapshot {
   gp_snapshot_owner_t *owners;           /* by stack; NULL: not found yet */
   gp_snapshot_frame_kind_t *frame_kinds; /* by frame; as owners */
   gp_snapshot_events_t events;
-  gp_original_t *original;    /* of a file of PyTorch's, if it was asked for; else NULL */
   uint64_t recorded_since_ns; /* events up to here are missing; 0: none is */
   uint64_t dropped_events;
   bool times_are_numbers;         /* no event has a time: each time_ns is the event's number, from 0 on */

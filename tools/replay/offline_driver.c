@@ -46,15 +46,10 @@ const char *gp_offline_call_name(gp_offline_call_t call)
   return costs[call].name;
 }
 
-double gp_offline_cost(gp_offline_call_t call, uint64_t bytes)
-{
-  return costs[call].ns + costs[call].ns_each_mib * (double)bytes / (double)GP_MIB;
-}
-
 static void note_call(gp_offline_driver_t *driver, gp_offline_call_t call, uint64_t bytes)
 {
   driver->calls[call]++;
-  driver->cost_ns += gp_offline_cost(call, bytes);
+  driver->cost_ns += costs[call].ns + costs[call].ns_each_mib * (double)bytes / (double)GP_MIB;
 }
 
 static uint64_t round_up(uint64_t bytes, uint64_t step)

@@ -70,9 +70,6 @@ typedef struct gp_offline_driver {
 /* The name of the driver's function. Static. */
 const char *gp_offline_call_name(gp_offline_call_t call);
 
-/* What such a call takes on an H100, in nanoseconds, for so many bytes (doc/replay.md). */
-double gp_offline_cost(gp_offline_call_t call, uint64_t bytes);
-
 /* A driver whose devices have their capacities set, and are zeroed otherwise. Fini it when no engine uses it.
  */
 void gp_offline_driver_init(gp_offline_driver_t *driver, gp_offline_device_t *devices);

@@ -45,7 +45,6 @@ void gp_tune_print(const gp_tuning_t *tuning, gp_output_t *output)
   fprintf(output->stream, "  %-18s %10s %7s %10s %10s\n", "", "held", "/ live", "calls", "cost");
   print_row("now", &tuning->now, output);
   print_row("default", &tuning->library, output);
-  print_row("PyTorch's policy", &tuning->pytorch, output);
   print_row("best", &tuning->score, output);
   if (tuning->score.refused)
     fprintf(output->stream, "\nNothing fits: the best refuses %s\n",
@@ -90,6 +89,5 @@ void gp_tune_add_json(const gp_tuning_t *tuning, cJSON *object)
     cJSON_AddStringToObject(list, gp_option_table[settings.items[i].id].variable, settings.items[i].text);
   add_score(object, "now", &tuning->now);
   add_score(object, "default", &tuning->library);
-  add_score(object, "pytorch", &tuning->pytorch);
   add_score(object, "best", &tuning->score);
 }

@@ -7,7 +7,6 @@
 
 #include "tools/replay/figures.h"
 #include "tools/request.h"
-#include "tools/tune/pytorch_policy.h"
 
 #define TYPES_MOST  8
 #define PLACES_MOST 20
@@ -47,29 +46,6 @@ static int judge(search_t *search, const gp_settings_t *settings, bool is_defaul
     ret_score->held += figures.held_peak;
     ret_score->live += figures.asked_peak;
     ret_score->refused += figures.refused;
-  }
-  ret_score->ratio = exp(logs / (double)tuning->workload_count);
-  return 0;
-}
-
-static int judge_pytorch(const gp_tuning_t *tuning, gp_score_t *ret_score)
-{
-  double logs = 0;
-
-  *ret_score = (gp_score_t){.live = tuning->now.live};
-  for (size_t i = 0; i < tuning->workload_count; i++) {
-    const gp_workload_t *workload = &tuning->workloads[i];
-    gp_pytorch_figures_t figures;
-    uint64_t live = 0;
-    int error = gp_pytorch_policy(&figures, workload);
-    if (error)
-      return error;
-    for (int device = 0; device < GP_SNAPSHOT_DEVICES; device++)
-      live += workload->devices[device].asked_peak;
-    logs += live ? log((double)figures.held / (double)live) : 0;
-    ret_score->held += figures.held;
-    ret_score->calls += figures.calls;
-    ret_score->cost_ns += figures.cost_ns;
   }
   ret_score->ratio = exp(logs / (double)tuning->workload_count);
   return 0;
@@ -266,8 +242,6 @@ int gp_tune(gp_tuning_t *tuning)
     error = judge(search, &given, false, &tuning->now);
   if (!error)
     error = judge(search, &given, true, &tuning->library);
-  if (!error)
-    error = judge_pytorch(tuning, &tuning->pytorch);
   if (!error)
     error = tuning->is_exhaustive ? try_all(search) : try_some(search);
   if (!error && tuning->best.type < 0)

@@ -35,7 +35,6 @@ typedef struct gp_tuning {
   /* Results */
   gp_score_t now;     /* of the settings in force: what was given, the recording's, the default */
   gp_score_t library; /* of the library's defaults, but for what was given */
-  gp_score_t pytorch; /* of the policy of PyTorch's allocator (pytorch_policy.h) */
   gp_candidate_t best;
   gp_score_t score;   /* of best */
   uint64_t live_peak; /* most that a recording's program held on a device */

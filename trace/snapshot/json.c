@@ -164,12 +164,6 @@ void gp_json_int(gp_json_t *json, int64_t number)
   gp_json_uint(json, 0 - (uint64_t)number);
 }
 
-void gp_json_number(gp_json_t *json, const char *digits)
-{
-  begin_value(json);
-  put(json, digits, strlen(digits));
-}
-
 void gp_json_bool(gp_json_t *json, bool value)
 {
   begin_value(json);
@@ -278,13 +272,6 @@ void gp_json_bytes(gp_json_t *json, const char *bytes, size_t length)
     at += character.length;
   }
   put_char(json, '"');
-}
-
-void gp_json_key_bytes(gp_json_t *json, const char *name, size_t length)
-{
-  gp_json_bytes(json, name, length);
-  put_char(json, ':');
-  json->needs_comma = false;
 }
 
 void gp_json_string(gp_json_t *json, const char *text)

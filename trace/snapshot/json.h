@@ -36,11 +36,8 @@ void gp_json_end(gp_json_t *json, char bracket);
 void gp_json_newline(gp_json_t *json);               /* before the next value or key */
 void gp_json_key(gp_json_t *json, const char *name); /* must need no escapes */
 
-void gp_json_key_bytes(gp_json_t *json, const char *name, size_t length); /* any text, escaped */
-
 void gp_json_uint(gp_json_t *json, uint64_t number);
 void gp_json_int(gp_json_t *json, int64_t number);
-void gp_json_number(gp_json_t *json, const char *digits); /* as it is written */
 void gp_json_bool(gp_json_t *json, bool value);
 void gp_json_null(gp_json_t *json);
 void gp_json_ratio(gp_json_t *json, uint64_t part, uint64_t whole); /* six decimals; 0 if whole is 0 */

@@ -12,8 +12,7 @@
 
 /* The columns that PyTorch's events say something of; the others are found out later (import_replay.c). */
 static const int told[] = {GP_COLUMN_ACTION, GP_COLUMN_TIME_NS, GP_COLUMN_DEVICE, GP_COLUMN_STREAM,
-    GP_COLUMN_ADDRESS, GP_COLUMN_SIZE, GP_COLUMN_ROUNDED_SIZE, GP_COLUMN_STACK, GP_IMPORT_DEVICE_FREE,
-    GP_IMPORT_ORIGINAL, GP_IMPORT_TIME_US};
+    GP_COLUMN_ADDRESS, GP_COLUMN_SIZE, GP_COLUMN_ROUNDED_SIZE, GP_COLUMN_STACK, GP_IMPORT_DEVICE_FREE};
 #define TOLD_COUNT (sizeof(told) / sizeof(told[0]))
 
 /* PyTorch's actions come first in the snapshot, in this order, which the summary shows; names that are not
@@ -22,12 +21,6 @@ static const gp_event_kind_t known[] = {GP_EVENT_ALLOC, GP_EVENT_FREE_REQUESTED,
     GP_EVENT_SEGMENT_ALLOC, GP_EVENT_SEGMENT_FREE, GP_EVENT_SEGMENT_MAP, GP_EVENT_SEGMENT_UNMAP, GP_EVENT_OOM,
     GP_EVENT_SNAPSHOT};
 #define KNOWN_COUNT (sizeof(known) / sizeof(known[0]))
-
-/* The last two are there if the original is kept. */
-static size_t told_count(const gp_import_t *import)
-{
-  return import->snapshot->original ? TOLD_COUNT : TOLD_COUNT - 2;
-}
 
 bool gp_import_events_begin(gp_import_t *import)
 {
@@ -74,7 +67,7 @@ static bool reserve(gp_import_t *import)
     return true;
   if (!gp_value_tree_account(&import->tree, more * GP_IMPORT_COLUMNS * sizeof(int64_t)))
     return false;
-  for (size_t i = 0; i < told_count(import); i++) {
+  for (size_t i = 0; i < TOLD_COUNT; i++) {
     int64_t *larger = realloc(import->columns[told[i]], (room + more) * sizeof(int64_t));
     if (!larger)
       return gp_import_no_memory(import);
@@ -91,35 +84,6 @@ static bool read_time(const gp_import_place_t *place, int64_t *ret_time_us)
   if (!gp_import_number(place, "time_us", GP_IMPORT_NUMBER_MOST, false, &time_us))
     return false;
   *ret_time_us = time_us == UINT64_MAX ? NO_TIME : (int64_t)time_us;
-  return true;
-}
-
-/* Writes down what the event that was read into row i has besides. */
-static bool keep_original(gp_import_t *import, const gp_value_t *event, size_t i)
-{
-  int64_t *const *columns = import->columns;
-  const gp_value_t *stream = gp_value_member(event, "stream");
-  bool has_stream = columns[GP_COLUMN_STREAM][i] >= 0; /* then it is a number */
-  const gp_import_held_t held[] = {
-      {"action", GP_HELD_ACTION, GP_VALUE_TEXT, 0,
-          import->snapshot->events.actions.names[columns[GP_COLUMN_ACTION][i]]},
-      {"addr", GP_HELD_ADDRESS, GP_VALUE_INTEGER, columns[GP_COLUMN_ADDRESS][i], NULL},
-      {"size", GP_HELD_SIZE, GP_VALUE_INTEGER, columns[GP_COLUMN_SIZE][i], NULL},
-      {"stream", GP_HELD_STREAM, GP_VALUE_INTEGER, has_stream ? stream->integer : 0, NULL},
-      {"time_us", GP_HELD_TIME, GP_VALUE_INTEGER, columns[GP_COLUMN_TIME_NS][i], NULL},
-      {"device_free", GP_HELD_DEVICE_FREE, GP_VALUE_INTEGER, columns[GP_IMPORT_DEVICE_FREE][i], NULL},
-      {"frames", GP_HELD_STACK, GP_VALUE_LIST, 0, NULL},
-  };
-  size_t count =
-      sizeof(held) / sizeof(held[0]) - (columns[GP_COLUMN_STACK][i] < 0); /* an empty list is noted */
-  uint32_t part;
-
-  if (!import->snapshot->original)
-    return true;
-  columns[GP_IMPORT_TIME_US][i] = columns[GP_COLUMN_TIME_NS][i];
-  if (!gp_import_original(import, event, held, count, &part))
-    return false;
-  columns[GP_IMPORT_ORIGINAL][i] = part;
   return true;
 }
 
@@ -167,7 +131,7 @@ bool gp_import_event(gp_import_t *import, const gp_value_t *event, int device, s
   import->columns[GP_COLUMN_STACK][i] = stack;
   import->columns[GP_IMPORT_DEVICE_FREE][i] = device_free;
   import->says_device_free |= device_free >= 0;
-  return keep_original(import, event, i);
+  return true;
 }
 
 /*
@@ -217,7 +181,7 @@ static bool put_in_order(gp_import_t *import, trace_t *traces, int trace_count)
   bool good = order && ordered;
   if (good)
     merge(import, traces, trace_count, order);
-  for (size_t k = 0; good && k < told_count(import); k++) {
+  for (size_t k = 0; good && k < TOLD_COUNT; k++) {
     for (size_t i = 0; i < count; i++)
       ordered[i] = import->columns[told[k]][order[i]];
     memcpy(import->columns[told[k]], ordered, count * sizeof(*ordered));

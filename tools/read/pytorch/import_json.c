@@ -10,8 +10,6 @@
 #include "tools/read/pytorch/import_parts.h"
 #include "tools/read/json_scan.h"
 
-#define LONG_BYTES 20 /* that GP_JSON_SCAN_DIGITS fit in, with a sign */
-
 static bool read_value(gp_value_tree_t *tree, gp_json_scan_t *scan, gp_value_t *ret_value);
 
 /* A text with escapes is not in the input as it is. */
@@ -40,29 +38,6 @@ static bool read_text(gp_value_tree_t *tree, gp_json_slice_t slice, gp_value_t *
   return !memchr(slice.text, '\\', slice.length) || read_escaped(tree, slice, ret_value);
 }
 
-/* An integer of more than 64 bits: its bytes, two's complement, the lowest first, as a pickle has it. */
-static bool read_long(gp_value_tree_t *tree, const char *digits, gp_value_t *ret_value)
-{
-  unsigned char *bytes = calloc(LONG_BYTES + 1, 1); /* a text of the tree ends with a NUL */
-  bool is_negative = digits[0] == '-';
-  unsigned carry;
-
-  if (!bytes)
-    return gp_value_tree_fail(tree, tree->base, "not enough memory to read this");
-  for (const char *digit = digits + is_negative; *digit; digit++) {
-    carry = (unsigned)(*digit - '0');
-    for (size_t i = 0; i < LONG_BYTES; i++, carry >>= 8)
-      bytes[i] = (unsigned char)(carry += 10U * bytes[i]);
-  }
-  carry = is_negative;
-  for (size_t i = 0; is_negative && i < LONG_BYTES; i++, carry >>= 8)
-    bytes[i] = (unsigned char)(carry += (unsigned char)~bytes[i]);
-  if (!gp_value_tree_adopt(tree, (char *)bytes))
-    return false;
-  *ret_value = (gp_value_t){.text = (char *)bytes, .length = LONG_BYTES, .kind = GP_VALUE_LONG};
-  return true;
-}
-
 static bool read_number(gp_value_tree_t *tree, gp_json_scan_t *scan, gp_value_t *ret_value)
 {
   gp_json_slice_t text;
@@ -74,9 +49,7 @@ static bool read_number(gp_value_tree_t *tree, gp_json_scan_t *scan, gp_value_t 
   digits[length] = '\0';
   errno = 0;
   int64_t integer = strtoll(digits, NULL, 10);
-  if (!strpbrk(digits, ".eE") && errno)
-    return read_long(tree, digits, ret_value);
-  if (!strpbrk(digits, ".eE"))
+  if (!strpbrk(digits, ".eE") && errno == 0)
     *ret_value = (gp_value_t){.integer = integer, .kind = GP_VALUE_INTEGER};
   else
     *ret_value = (gp_value_t){.number = strtod(digits, NULL), .kind = GP_VALUE_FLOAT};
@@ -209,8 +182,6 @@ static bool read_traces(reader_t *reader)
           &reader->import->tree, scan->at, "device_traces: more devices than there can be");
     good = read_trace(reader, device++);
   }
-  if (reader->import->snapshot->original)
-    reader->import->snapshot->original->trace_count = (uint32_t)device;
   return scan->error ? scan_failed(reader) : good;
 }
 
@@ -234,38 +205,6 @@ static bool keep(reader_t *reader, kept_t *kept)
   return kept->text ? true : gp_import_no_memory(reader->import);
 }
 
-static bool note_name(reader_t *reader, gp_json_slice_t name)
-{
-  gp_value_tree_t *tree = &reader->import->tree;
-  gp_value_t value;
-  if (!reader->import->snapshot->original)
-    return true;
-  tree->text = name.text;
-  tree->base = reader->scan.at;
-  return read_text(tree, name, &value) && gp_import_original_name(reader->import, &value);
-}
-
-/* A member that is neither segments nor traces. kept: NULL of what the snapshot has no use for. */
-static bool read_member(reader_t *reader, kept_t *kept)
-{
-  gp_import_t *import = reader->import;
-  gp_json_slice_t text;
-  gp_value_t value;
-
-  if (!import->snapshot->original)
-    return kept ? keep(reader, kept) : gp_json_scan_skip(&reader->scan);
-  if (!(kept ? keep(reader, kept) : read_part(reader, &value, &text)))
-    return false;
-  if (kept) {
-    gp_value_tree_clear(&import->tree);
-    import->tree.text = kept->text;
-    import->tree.base = kept->at;
-    if (!gp_import_read_json(&import->tree, kept->length, &value))
-      return false;
-  }
-  return gp_import_original_value(import, &value);
-}
-
 static bool read_members(reader_t *reader, kept_t *kept, size_t kept_count)
 {
   static const struct {
@@ -278,8 +217,6 @@ static bool read_members(reader_t *reader, kept_t *kept, size_t kept_count)
 
   if (!gp_json_scan_begin(scan, '{'))
     return scan_failed(reader);
-  if (!gp_import_original_begin(reader->import))
-    return false;
   while (gp_json_scan_member(scan, &name)) {
     size_t i = 0, k = 0;
     while (i < 2 && !gp_json_slice_is(name, parts[i].name))
@@ -288,15 +225,12 @@ static bool read_members(reader_t *reader, kept_t *kept, size_t kept_count)
       k++;
     if (i < 2 && seen[i])
       return gp_value_tree_fail(&reader->import->tree, scan->at, "%s are there twice", parts[i].name);
-    if (!note_name(reader, name) ||
-        !(i < 2 ? gp_import_original_held(reader->import, i == 0 ? GP_HELD_SEGMENTS : GP_HELD_TRACES) &&
-                      parts[i].read(reader)
-                : read_member(reader, k < kept_count ? &kept[k] : NULL)))
+    if (!(i < 2 ? parts[i].read(reader) : k < kept_count ? keep(reader, &kept[k]) : gp_json_scan_skip(scan)))
       return scan->error ? scan_failed(reader) : false;
     if (i < 2)
       seen[i] = true;
   }
-  return gp_import_original_end(reader->import);
+  return true;
 }
 
 /* Texts of values are in the text that was kept, which becomes the document's. */

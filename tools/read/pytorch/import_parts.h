@@ -20,20 +20,8 @@ typedef struct gp_import_table {
 /* What is read of each event besides the columns of the snapshot. */
 typedef enum gp_import_column {
   GP_IMPORT_DEVICE_FREE = GP_COLUMN_COUNT, /* -1: not said */
-  GP_IMPORT_ORIGINAL,                      /* the part; this and the next only if the original is kept */
-  GP_IMPORT_TIME_US,                       /* as it is in the file */
   GP_IMPORT_COLUMNS,
 } gp_import_column_t;
-
-/* What is being written down of the original. */
-typedef struct gp_import_notes {
-  unsigned char *bytes; /* of parts in parts that are not complete, each behind the one that it is in */
-  size_t used;
-  size_t room;
-  gp_block_map_t texts; /* long ones of a pickle: where they are to their part */
-  unsigned depth;       /* containers that are being gone through, in each other */
-  bool is_in_frame;
-} gp_import_notes_t;
 
 typedef struct gp_import {
   gp_value_tree_t tree;
@@ -41,8 +29,6 @@ typedef struct gp_import {
   int64_t *columns[GP_IMPORT_COLUMNS]; /* of the events, as they are being found out; in the end those of the
                                         snapshot */
   size_t event_room;
-  bool is_json;
-  gp_import_notes_t notes;
   bool says_device_free; /* an event does */
   gp_import_table_t frames;
   gp_import_table_t stacks;
@@ -133,30 +119,6 @@ bool gp_import_stacks_end(gp_import_t *import);
 /* A copy of a text that is UTF-8 without control bytes of the end; what is not becomes '?'. NULL: an error.
  */
 char *gp_import_copy(gp_import_t *import, const gp_value_t *text);
-
-/* import_original.c: writes down what an export is to write again. Without an original (it was not asked for)
- * nothing is done. */
-
-/* A member of a dict that the snapshot holds, if its value is of this kind and equal; a list always is. */
-typedef struct gp_import_held {
-  const char *name;
-  gp_original_held_t held;
-  gp_value_kind_t kind; /* INTEGER, TEXT or LIST */
-  int64_t number;
-  const char *text;
-} gp_import_held_t;
-
-/* The part of a dict; GP_ORIGINAL_NONE if no original is kept. */
-bool gp_import_original(gp_import_t *import, const gp_value_t *dict, const gp_import_held_t *held,
-    size_t held_count, uint32_t *ret_part);
-
-/* The dict at the top, a member at a time as JSON is read: begin; for each a name, and then what the snapshot
- * holds or a value; end. */
-bool gp_import_original_begin(gp_import_t *import);
-bool gp_import_original_name(gp_import_t *import, const gp_value_t *name);
-bool gp_import_original_held(gp_import_t *import, gp_original_held_t held);
-bool gp_import_original_value(gp_import_t *import, const gp_value_t *value);
-bool gp_import_original_end(gp_import_t *import);
 
 /* import_replay.c: fills in what PyTorch leaves to the reader: incarnations, hits, rounded sizes, lifetimes;
  * and the statistics of each device, by replaying the events. All columns are there. False is an error of the

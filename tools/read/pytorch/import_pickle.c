@@ -9,7 +9,6 @@
 #include "tools/read/pytorch/import_value.h"
 
 #define PROTOCOL_MOST 5
-#define LONG_MOST     255 /* bytes of an integer */
 
 typedef struct machine {
   gp_value_tree_t *tree;
@@ -121,11 +120,8 @@ static bool push_long(machine_t *machine, int length_bytes)
   const char *from = take_number(machine, length_bytes, &length) ? take(machine, length) : NULL;
   if (!from)
     return false;
-  if (length > LONG_MOST)
-    return fail(machine, "an integer that is longer than there can be");
-  const gp_value_t large = {.text = from, .length = (uint32_t)length, .kind = GP_VALUE_LONG};
   if (length > 8)
-    return push(machine, &large);
+    return push_kind(machine, GP_VALUE_OTHER, 0);
   for (uint64_t i = 0; i < length; i++)
     number |= (uint64_t)(unsigned char)from[i] << 8 * i;
   if (length > 0 && length < 8 && (unsigned char)from[length - 1] >= 0x80)
@@ -202,23 +198,9 @@ static bool gather(machine_t *machine, gp_value_kind_t kind)
   return pop_mark(machine, &first) && push_container(machine, kind, first);
 }
 
-static bool push_tuple_of(machine_t *machine, size_t first)
-{
-  if (!push_container(machine, GP_VALUE_LIST, first))
-    return false;
-  machine->stack[machine->depth - 1].container->is_tuple = true;
-  return true;
-}
-
 static bool push_tuple(machine_t *machine, size_t count)
 {
-  return need(machine, count) && push_tuple_of(machine, machine->depth - count);
-}
-
-static bool gather_tuple(machine_t *machine)
-{
-  size_t first = 0;
-  return pop_mark(machine, &first) && push_tuple_of(machine, first);
+  return need(machine, count) && push_container(machine, GP_VALUE_LIST, machine->depth - count);
 }
 
 /* Moves the values from `first` on into the container below them. */
@@ -330,11 +312,11 @@ static bool perform(machine_t *machine, unsigned char opcode)
   case 'X': return push_text(machine, 4);
   case 0x8d: return push_text(machine, 8);
   case '}': return push_container(machine, GP_VALUE_DICT, machine->depth);
-  case ']': return push_container(machine, GP_VALUE_LIST, machine->depth);
-  case ')': return push_tuple(machine, 0);
+  case ']':
+  case ')': return push_container(machine, GP_VALUE_LIST, machine->depth);
   case 'd': return gather(machine, GP_VALUE_DICT);
-  case 'l': return gather(machine, GP_VALUE_LIST);
-  case 't': return gather_tuple(machine);
+  case 'l':
+  case 't': return gather(machine, GP_VALUE_LIST);
   case 0x85: return push_tuple(machine, 1);
   case 0x86: return push_tuple(machine, 2);
   case 0x87: return push_tuple(machine, 3);

@@ -115,10 +115,6 @@ static bool keep_columns(gp_import_t *import, unsigned columns)
     free(import->columns[column]);
     import->columns[column] = NULL;
   }
-  gp_original_t *original = import->snapshot->original;
-  if (original && (!keep_column(import, GP_IMPORT_ORIGINAL, &original->events) ||
-                      !keep_column(import, GP_IMPORT_TIME_US, &original->times_us)))
-    return false;
   return !import->says_device_free || keep_column(import, GP_IMPORT_DEVICE_FREE, &events->device_free);
 }
 
@@ -148,8 +144,6 @@ static bool read_traces(gp_import_t *import, const gp_container_t *list)
 {
   if (list && list->count > GP_SNAPSHOT_DEVICES)
     return gp_value_tree_fail(&import->tree, list->at, "device_traces: more devices than there can be");
-  if (list && import->snapshot->original)
-    import->snapshot->original->trace_count = list->count;
   for (uint32_t device = 0; list && device < list->count; device++) {
     const gp_value_t *trace = &list->items[device];
     if (trace->kind != GP_VALUE_LIST || !gp_import_claim(trace->container))
@@ -161,17 +155,6 @@ static bool read_traces(gp_import_t *import, const gp_container_t *list)
     }
   }
   return true;
-}
-
-static bool keep_top(gp_import_t *import, const gp_value_t *top)
-{
-  static const gp_import_held_t held[] = {
-      {"segments", GP_HELD_SEGMENTS, GP_VALUE_LIST, 0, NULL},
-      {"device_traces", GP_HELD_TRACES, GP_VALUE_LIST, 0, NULL},
-  };
-  return !import->snapshot->original || top->kind != GP_VALUE_DICT ||
-         gp_import_original(
-             import, top, held, sizeof(held) / sizeof(held[0]), &import->snapshot->original->top);
 }
 
 static bool read_pickle(gp_import_t *import, gp_import_top_t *ret_top)
@@ -198,7 +181,7 @@ static bool read_pickle(gp_import_t *import, gp_import_top_t *ret_top)
     ret_top->own = *own;
   if (settings)
     ret_top->settings = *settings;
-  return gp_import_segments(import, segments) && read_traces(import, traces) && keep_top(import, &top);
+  return gp_import_segments(import, segments) && read_traces(import, traces);
 }
 
 /* input: of JSON; NULL: the document is a pickle. Gives the import back. */
@@ -209,12 +192,7 @@ static gp_snapshot_t *finish(gp_import_t *import, gp_input_t *input, unsigned co
   import->snapshot = calloc(1, sizeof(*import->snapshot));
   if (import->snapshot)
     import->snapshot->root = cJSON_CreateObject();
-  if (import->snapshot && columns & GP_SNAPSHOT_ORIGINAL)
-    import->snapshot->original = gp_original_create();
-  import->is_json = input != NULL;
-  bool has_memory = import->snapshot && import->snapshot->root &&
-                    (import->snapshot->original || !(columns & GP_SNAPSHOT_ORIGINAL));
-  bool good = has_memory || gp_import_no_memory(import);
+  bool good = (import->snapshot && import->snapshot->root) || gp_import_no_memory(import);
   good = good && begin(import) &&
          (input ? gp_import_json_parts(import, input, &top) : read_pickle(import, &top)) &&
          end(import, &top) && keep_columns(import, columns);
@@ -222,8 +200,6 @@ static gp_snapshot_t *finish(gp_import_t *import, gp_input_t *input, unsigned co
   free(import->frames.indexes);
   free(import->stacks.indexes);
   gp_block_map_fini(&import->streams);
-  gp_block_map_fini(&import->notes.texts);
-  free(import->notes.bytes);
   for (int column = 0; column < GP_IMPORT_COLUMNS; column++)
     free(import->columns[column]);
   gp_assert_full(!good || gp_snapshot_is_sound(import->snapshot));

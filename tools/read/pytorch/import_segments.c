@@ -23,32 +23,6 @@ static const gp_value_t *owner_of(const gp_value_t *block)
   return has_owner ? &history->container->items[0] : block;
 }
 
-static bool keep_block(const gp_import_place_t *place, gp_snapshot_block_t *block)
-{
-  const gp_import_held_t held[] = {
-      {"address", GP_HELD_ADDRESS, GP_VALUE_INTEGER, (int64_t)block->address, NULL},
-      {"size", GP_HELD_SIZE, GP_VALUE_INTEGER, (int64_t)block->size, NULL},
-      {"requested_size", GP_HELD_REQUESTED, GP_VALUE_INTEGER, (int64_t)block->requested, NULL},
-      {"state", GP_HELD_STATE, GP_VALUE_TEXT, 0, gp_snapshot_state_name(block->state)},
-  };
-  return gp_import_original(
-      place->import, place->dict, held, sizeof(held) / sizeof(held[0]), &block->original);
-}
-
-static bool keep_segment(const gp_import_place_t *place, gp_snapshot_segment_t *segment)
-{
-  const gp_value_t *stream = gp_value_member(place->dict, "stream");
-  const gp_import_held_t held[] = {
-      {"device", GP_HELD_DEVICE, GP_VALUE_INTEGER, segment->device, NULL},
-      {"address", GP_HELD_ADDRESS, GP_VALUE_INTEGER, (int64_t)segment->address, NULL},
-      {"total_size", GP_HELD_SIZE, GP_VALUE_INTEGER, (int64_t)segment->size, NULL},
-      {"stream", GP_HELD_STREAM, GP_VALUE_INTEGER, segment->stream >= 0 ? stream->integer : 0, NULL},
-      {"blocks", GP_HELD_BLOCKS, GP_VALUE_LIST, 0, NULL},
-  };
-  return gp_import_original(
-      place->import, place->dict, held, sizeof(held) / sizeof(held[0]), &segment->original);
-}
-
 static bool read_block(gp_import_place_t *place, const gp_snapshot_segment_t *segment, size_t segment_index,
     uint64_t *address, gp_snapshot_block_t *block)
 {
@@ -73,8 +47,7 @@ static bool read_block(gp_import_place_t *place, const gp_snapshot_segment_t *se
   *address += block->size;
   return gp_import_number(place, "address", INT64_MAX, false, &block->address) &&
          gp_import_number(place, "requested_size", GP_IMPORT_NUMBER_MOST, false, &block->requested) &&
-         gp_import_stack(place->import, gp_value_member(owner, "frames"), &block->stack) &&
-         keep_block(place, block);
+         gp_import_stack(place->import, gp_value_member(owner, "frames"), &block->stack);
 }
 
 static bool read_segment(gp_import_place_t *place, const gp_value_t *value, size_t *block_room)
@@ -110,7 +83,7 @@ static bool read_segment(gp_import_place_t *place, const gp_value_t *value, size
         segment->address, segment->device);
   segment->block_count = snapshot->block_count - segment->first_block;
   snapshot->segment_count++;
-  return keep_segment(place, segment) && gp_import_device(import, segment->device);
+  return gp_import_device(import, segment->device);
 }
 
 static int64_t sort_key(const gp_value_t *segment, const char *name)
@@ -130,28 +103,6 @@ static int compare_segments(const void *a, const void *b)
   return 0;
 }
 
-/* The order of the file, before the segments are sorted: in the length of each, which only texts have. */
-static void number_segments(const gp_container_t *list)
-{
-  for (uint32_t i = 0; i < list->count; i++) {
-    if (list->items[i].kind == GP_VALUE_DICT)
-      list->items[i].length = i;
-  }
-}
-
-static bool keep_order(gp_import_t *import, const gp_container_t *list)
-{
-  gp_original_t *original = import->snapshot->original;
-  if (!original)
-    return true;
-  if (!gp_value_tree_account(&import->tree, list->count * sizeof(uint32_t)))
-    return false;
-  original->segments = calloc((size_t)list->count + 1, sizeof(*original->segments));
-  for (uint32_t i = 0; original->segments && i < list->count; i++)
-    original->segments[list->items[i].length] = i; /* all are dicts, or they would not have been read */
-  return original->segments ? true : gp_import_no_memory(import);
-}
-
 bool gp_import_segments(gp_import_t *import, const gp_container_t *list)
 {
   size_t block_room = 0;
@@ -160,7 +111,6 @@ bool gp_import_segments(gp_import_t *import, const gp_container_t *list)
   import->snapshot->segments = calloc((size_t)list->count + 1, sizeof(gp_snapshot_segment_t));
   if (!import->snapshot->segments)
     return gp_import_no_memory(import);
-  number_segments(list);
   if (list->count)
     qsort(list->items, list->count, sizeof(gp_value_t), compare_segments);
   for (uint32_t i = 0; i < list->count; i++) {
@@ -170,5 +120,5 @@ bool gp_import_segments(gp_import_t *import, const gp_container_t *list)
         !read_segment(&place, &list->items[i], &block_room))
       return false;
   }
-  return keep_order(import, list);
+  return true;
 }

@@ -82,14 +82,12 @@ static uint64_t hash_frame(const gp_import_t *import, size_t index)
   const gp_snapshot_frame_t *frame = &import->snapshot->frames[index];
   uint64_t hash = hash_bytes(UINT64_C(0xcbf29ce484222325), frame->file, strlen(frame->file) + 1);
   hash = hash_bytes(hash, frame->function, strlen(frame->function));
-  hash = hash_bytes(hash, &frame->original, sizeof(frame->original));
   return hash_bytes(hash, &frame->line, sizeof(frame->line));
 }
 
 static bool is_same_frame(const gp_snapshot_frame_t *a, const gp_snapshot_frame_t *b)
 {
-  return a->line == b->line && a->original == b->original && strcmp(a->function, b->function) == 0 &&
-         strcmp(a->file, b->file) == 0;
+  return a->line == b->line && strcmp(a->function, b->function) == 0 && strcmp(a->file, b->file) == 0;
 }
 
 /* The frame that was put at the end of the table, or one that is equal to it: then it is taken back. */
@@ -124,23 +122,6 @@ static const gp_value_t *known_text(const gp_value_t *text)
   return text && (gp_value_is(text, "??") || gp_value_is(text, "<unknown>")) ? NULL : text;
 }
 
-/* What a frame has besides, as those of FX have. */
-static bool keep_original(gp_import_t *import, const gp_value_t *value, size_t index)
-{
-  const gp_snapshot_frame_t *frame = &import->snapshot->frames[index];
-  const gp_import_held_t held[] = {
-      {"filename", GP_HELD_FILE, GP_VALUE_TEXT, 0, frame->file},
-      {"line", GP_HELD_LINE, GP_VALUE_INTEGER, frame->line, NULL},
-      {"name", GP_HELD_FUNCTION, GP_VALUE_TEXT, 0, frame->function},
-  };
-  uint32_t part;
-  import->notes.is_in_frame = true;
-  bool good = gp_import_original(import, value, held, sizeof(held) / sizeof(held[0]), &part);
-  import->notes.is_in_frame = false;
-  import->snapshot->frames[index].original = part;
-  return good;
-}
-
 static bool read_frame(gp_import_t *import, const gp_value_t *value, size_t stack_at, int *ret_index)
 {
   gp_snapshot_t *snapshot = import->snapshot;
@@ -161,8 +142,7 @@ static bool read_frame(gp_import_t *import, const gp_value_t *value, size_t stac
   *frame = (gp_snapshot_frame_t){.module = -1, .line = has_line ? (int)line->integer : 0};
   frame->function = gp_import_copy(import, known_text(gp_value_member(value, "name")));
   frame->file = gp_import_copy(import, known_text(gp_value_member(value, "filename")));
-  if (!frame->function || !frame->file || !keep_original(import, value, snapshot->frame_count - 1) ||
-      !keep_frame(import, ret_index))
+  if (!frame->function || !frame->file || !keep_frame(import, ret_index))
     return false;
   value->container->note = *ret_index;
   return true;

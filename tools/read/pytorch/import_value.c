@@ -117,8 +117,6 @@ gp_container_t *gp_value_tree_container(gp_value_tree_t *tree, size_t at)
   container->count = 0; /* items and room may be those of a value that was forgotten */
   container->at = at;
   container->note = GP_CONTAINER_NEW;
-  container->part = 0;
-  container->is_tuple = false;
   return container;
 }
 

@@ -14,13 +14,11 @@
 typedef enum gp_value_kind {
   GP_VALUE_NONE,
   GP_VALUE_BOOL,    /* integer is 0 or 1 */
-  GP_VALUE_INTEGER, /* 64 bits */
+  GP_VALUE_INTEGER, /* 64 bits; larger ones are OTHER, or of JSON FLOAT */
   GP_VALUE_FLOAT,
   GP_VALUE_TEXT,
   GP_VALUE_LIST, /* tuples too */
   GP_VALUE_DICT,
-  GP_VALUE_LONG,  /* an integer of more than 64 bits: text and length are its bytes, two's complement, the
-                     lowest  first */
   GP_VALUE_OTHER, /* nothing that a snapshot needs */
 } gp_value_kind_t;
 
@@ -44,11 +42,8 @@ struct gp_container {
   gp_value_t *items; /* of a dict: name, value, name, value ... */
   uint32_t count;    /* items; even for a dict */
   uint32_t room;
-  size_t at;      /* offset of its beginning in the input */
-  int32_t note;   /* the user's: an index, or one of the two below */
-  uint32_t part;  /* the user's: of the original, 0: it is none yet */
-  uint8_t height; /* the user's, of what has a part */
-  bool is_tuple;
+  size_t at;    /* offset of its beginning in the input */
+  int32_t note; /* the user's: an index, or one of the two below */
 };
 
 #define GP_CONTAINER_NEW  (-1)
