@@ -196,7 +196,7 @@ static void unprepare(void *arg)
   gp_device_t *device = request->context->device;
 
   gp_lock_take(&device->lock);
-  gp_account_cancel(request->engine, device, request->size, supply_of(request));
+  gp_account_cancel(device, request->size, supply_of(request));
   if (preparation->has_bin)
     gp_block_unprepare(request->arena, preparation->block);
   gp_lock_release(&device->lock);

@@ -102,8 +102,9 @@ bool gp_limit_reserve(gp_engine_t *engine, gp_context_t *context, uint64_t bytes
   if (device_needs_total(engine, device))
     gp_limit_resolve(engine, context);
   gp_lock_take(&device->lock);
-  bool granted = growth <= gp_locked(device)->limit && device->committed_bytes <= device->limit - growth &&
-                 gp_account_reserve(engine, device, bytes, supply);
+  bool granted = growth <= gp_locked(device)->limit && device->committed_bytes <= device->limit - growth;
+  if (granted)
+    gp_account_reserve(device, bytes, supply);
   gp_lock_release(&device->lock);
   return granted;
 }
@@ -111,7 +112,7 @@ bool gp_limit_reserve(gp_engine_t *engine, gp_context_t *context, uint64_t bytes
 void gp_limit_cancel(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_supply_t supply)
 {
   gp_lock_take(&device->lock);
-  gp_account_cancel(engine, device, bytes, supply);
+  gp_account_cancel(device, bytes, supply);
   gp_lock_release(&device->lock);
 }
 

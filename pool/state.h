@@ -292,14 +292,15 @@ struct gp_device {
   uint64_t committed_bytes;
   uint64_t draining;
   uint64_t async_live;
-  uint64_t growing;      /* what the driver's pools may grow by in calls in flight, beyond ... */
-  uint64_t pools_asked;  /* ... what is asked for; part of pools.taken */
-  uint64_t pools_grown;  /* how often they may have */
-  uint64_t shared_pages; /* pages of the driver that small allocations share, and ... */
-  uint64_t shared_bytes; /* ... the bytes of these */
-  gp_pools_use_t pools;  /* the driver's own */
-  bool uses_pools;       /* the program has ever had memory of the driver's own pools */
-  uint64_t limit;        /* UINT64_MAX: none */
+  uint64_t growing;        /* what the driver's pools may grow by in calls in flight, beyond ... */
+  uint64_t pools_asked;    /* ... what is asked for; part of pools.taken */
+  uint64_t pools_grown;    /* how often they may have */
+  uint64_t shared_pages;   /* pages of the driver that small allocations share, and ... */
+  uint64_t unlisted_pages; /* ... those of them for whose record the host had no memory, and ... */
+  uint64_t shared_bytes;   /* ... the bytes of these */
+  gp_pools_use_t pools;    /* the driver's own */
+  bool uses_pools;         /* the program has ever had memory of the driver's own pools */
+  uint64_t limit;          /* UINT64_MAX: none */
   bool lowered; /* when the limit was set, more was committed: it may be above until enough was freed */
   atomic_bool told_range;      /* the user knows that no memory can be mapped */
   bool unsettled;              /* it was set without knowing what the driver's pools hold */

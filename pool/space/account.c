@@ -38,18 +38,23 @@ static uint64_t page_of(uint64_t address)
   return (address & ~(GP_DRIVER_PAGE - 1)) + 2;
 }
 
-/* Allocations in a page are the value that its key has in the map. */
+/*
+ * Allocations in a page are the value that its key has in the map. Where the host has no memory for the entry
+ * the page is unlisted: counted for that allocation, or in the end for another one of the same page.
+ */
 static void enter_page(gp_engine_t *engine, gp_device_t *device, uint64_t address, uint64_t bytes)
 {
   uint64_t page = page_of(address);
   uintptr_t users = (uintptr_t)gp_address_map_find(&engine->pages, page);
+  bool is_listed = gp_address_map_insert(&engine->pages, page, (void *)(users + 1));
 
-  gp_address_map_insert_promised(&engine->pages, page, (void *)(users + 1));
   device->shared_bytes += bytes;
-  if (users > 0)
+  if (users > 0) { /* it is there: that needed no memory */
     device->committed_bytes -= GP_DRIVER_PAGE;
-  else
-    device->shared_pages++;
+    return;
+  }
+  device->shared_pages++;
+  device->unlisted_pages += !is_listed;
 }
 
 static void leave_page(gp_engine_t *engine, gp_device_t *device, uint64_t address, uint64_t bytes)
@@ -57,22 +62,24 @@ static void leave_page(gp_engine_t *engine, gp_device_t *device, uint64_t addres
   uint64_t page = page_of(address);
   uintptr_t users = (uintptr_t)gp_address_map_find(&engine->pages, page);
 
-  gp_assert_internal(users > 0 && device->shared_bytes >= bytes && device->shared_pages > 0);
+  gp_assert_internal(device->shared_bytes >= bytes && device->shared_pages > 0);
   device->shared_bytes -= bytes;
   if (users > 1) {
-    (void)gp_address_map_insert(&engine->pages, page, (void *)(users - 1)); /* it is there: needs no memory */
+    (void)gp_address_map_insert(&engine->pages, page, (void *)(users - 1));
     return;
   }
-  (void)gp_address_map_remove(&engine->pages, page);
+  gp_assert_internal(users > 0 || device->unlisted_pages > 0);
+  if (users == 0)
+    device->unlisted_pages--;
+  else
+    (void)gp_address_map_remove(&engine->pages, page);
   device->shared_pages--;
   device->committed_bytes -= GP_DRIVER_PAGE;
 }
 
-bool gp_account_reserve(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_supply_t supply)
+void gp_account_reserve(gp_device_t *device, uint64_t bytes, gp_supply_t supply)
 {
   gp_assert_internal(gp_lock_is_held(&device->lock));
-  if (supply == GP_SUPPLY_PLAIN && !gp_address_map_promise(&engine->pages))
-    return false;
   device->committed_bytes += gp_account_growth(bytes, supply);
   if (supply == GP_SUPPLY_POOLS) {
     device->uses_pools = true;
@@ -81,7 +88,6 @@ bool gp_account_reserve(gp_engine_t *engine, gp_device_t *device, uint64_t bytes
     device->pools_asked += gp_pools_taken(bytes);
     gp_pools_take(&device->pools, bytes);
   }
-  return true;
 }
 
 static void drop_async(gp_device_t *device, uint64_t bytes)
@@ -91,13 +97,11 @@ static void drop_async(gp_device_t *device, uint64_t bytes)
   gp_pools_drop(&device->pools, bytes);
 }
 
-void gp_account_cancel(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_supply_t supply)
+void gp_account_cancel(gp_device_t *device, uint64_t bytes, gp_supply_t supply)
 {
   uint64_t growth = gp_account_growth(bytes, supply);
 
   gp_assert_internal(gp_lock_is_held(&device->lock) && device->committed_bytes >= growth);
-  if (supply == GP_SUPPLY_PLAIN)
-    gp_address_map_unpromise(&engine->pages);
   device->committed_bytes -= growth;
   if (supply == GP_SUPPLY_POOLS) {
     device->growing -= surplus_growth(bytes);
@@ -118,8 +122,6 @@ void gp_account_adopt(
   gp_assert_internal(gp_lock_is_held(&device->lock));
   if (shares_page(bytes, supply)) {
     enter_page(engine, device, address, bytes);
-  } else if (supply == GP_SUPPLY_PLAIN) {
-    gp_address_map_unpromise(&engine->pages);
   } else if (supply == GP_SUPPLY_POOLS) {
     uint64_t surplus = surplus_growth(bytes);
     device->growing -= surplus;

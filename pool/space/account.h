@@ -25,12 +25,10 @@ typedef enum gp_supply {
 /* The most that the device gives while the driver is asked for so many bytes. No lock. */
 uint64_t gp_account_growth(uint64_t bytes, gp_supply_t supply);
 
-/*
- * Before the driver is asked: counts gp_account_growth. False, nothing is counted: the host has no memory for
- * the record of a page. Then either cancel, or adopt with the address that the driver gave.
- */
-bool gp_account_reserve(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_supply_t supply);
-void gp_account_cancel(gp_engine_t *engine, gp_device_t *device, uint64_t bytes, gp_supply_t supply);
+/* Before the driver is asked: counts gp_account_growth. Then either cancel, or adopt with the address that
+ * the driver gave. */
+void gp_account_reserve(gp_device_t *device, uint64_t bytes, gp_supply_t supply);
+void gp_account_cancel(gp_device_t *device, uint64_t bytes, gp_supply_t supply);
 void gp_account_adopt(
     gp_engine_t *engine, gp_device_t *device, uint64_t address, uint64_t bytes, gp_supply_t supply);
 
