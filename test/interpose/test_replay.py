@@ -34,7 +34,7 @@ class Replay(PreloadCase):
                 self.expect_valid(snapshot, schema=False)
 
     def test_every_trace_with_other_types_and_modes(self):
-        for path in trace_files():
+        for path in trace_shapes():
             trace = Trace(path)
             for settings in ({"TYPE": "naive"}, {"TYPE": "segment"}, {"TYPE": "vmm"}, {"TYPE": "unpooled"}, {"REUSE": "strict"}, {"MAX_DEFERRED": "0"}):
                 with self.subTest(trace=os.path.basename(path), **settings):
@@ -44,7 +44,7 @@ class Replay(PreloadCase):
                     self.expect_history(snapshot)
 
     def test_apis_streams_and_threads(self):
-        for path in trace_files():
+        for path in trace_shapes():
             trace = Trace(path)
             for args in (("--api", "driver"), ("--streams", "4"), ("--threads", "4"),
                          ("--streams", "4", "--threads", "4", "--repeat", "2"), ("--sync-every", "0")):

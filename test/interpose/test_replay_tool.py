@@ -5,7 +5,7 @@ import os
 import subprocess
 import unittest
 
-from harness import EMULATOR, PreloadCase, choices_of, stats_of, trace_files
+from harness import EMULATOR, PreloadCase, choices_of, stats_of, trace_files, trace_shapes
 
 TOOL = os.environ.get("GP_TOOL")
 COUNTERS = ("cache_hits", "cache_misses", "driver_allocs", "driver_frees")
@@ -49,7 +49,7 @@ class ReplayTool(PreloadCase):
                     self.expect_same(path, "--sync-every", "1", TYPE=kind)
 
     def test_a_device_that_is_behind(self):
-        for path in trace_files():
+        for path in trace_shapes():
             for kind in choices_of("TYPE"):
                 with self.subTest(trace=os.path.basename(path), type=kind):
                     self.expect_same(path, "--sync-every", "64", near=True, TYPE=kind)
