@@ -54,8 +54,13 @@ static void tell(const char *name, int refused)
   printf("%s: %d of %d refused, code %d\n", name, refused, TURNS, first_error);
 }
 
-/* varied: the sizes are. */
-static void take_turns(const char *name, char **arguments, bool varied)
+typedef enum turn {
+  TURN_ORDERED,   /* taken and freed in the order of a stream */
+  TURN_OF_MALLOC, /* memory of cuMemAlloc, freed in the order of a stream */
+  TURN_BY_HOST,   /* freed by the host, which knows that its uses are over */
+} turn_t;
+
+static void take_turns(const char *name, char **arguments, turn_t turn, bool varied)
 {
   int refused = 0;
 
@@ -65,67 +70,40 @@ static void take_turns(const char *name, char **arguments, bool varied)
     CUdeviceptr block;
     CUstream stream = streams[i % STREAMS];
     size_t bytes = varied ? (size_t)(150 + 37 * i % 400) * MIB : SIZE;
-    if (is_refused(cuMemAllocAsync(&block, bytes, stream))) {
+    CUresult taken =
+        turn == TURN_OF_MALLOC ? cuMemAlloc_v2(&block, bytes) : cuMemAllocAsync(&block, bytes, stream);
+    if (is_refused(taken)) {
       refused++;
       continue;
     }
     CALL(cuMemsetD8Async(block, 1, 4096, stream));
-    CALL(cuMemFreeAsync(block, stream));
+    if (turn != TURN_BY_HOST)
+      CALL(cuMemFreeAsync(block, stream));
     learn(arguments[1], stream);
+    if (turn == TURN_BY_HOST)
+      CALL(cuMemFree_v2(block));
   }
   tell(name, refused);
 }
 
 static void same_size(char **arguments)
 {
-  take_turns("same_size", arguments, false);
+  take_turns("same_size", arguments, TURN_ORDERED, false);
 }
 
 static void many_sizes(char **arguments)
 {
-  take_turns("many_sizes", arguments, true);
+  take_turns("many_sizes", arguments, TURN_ORDERED, true);
 }
 
-/* Memory of cuMemAlloc, freed in the order of a stream. */
 static void of_malloc(char **arguments)
 {
-  int refused = 0;
-
-  make_streams(arguments[0]);
-  waiting_start();
-  for (int i = 0; i < TURNS; i++) {
-    CUdeviceptr block;
-    CUstream stream = streams[i % STREAMS];
-    if (is_refused(cuMemAlloc_v2(&block, SIZE))) {
-      refused++;
-      continue;
-    }
-    CALL(cuMemsetD8Async(block, 1, 4096, stream));
-    CALL(cuMemFreeAsync(block, stream));
-    learn(arguments[1], stream);
-  }
-  tell("of_malloc", refused);
+  take_turns("of_malloc", arguments, TURN_OF_MALLOC, false);
 }
 
-/* Freed by the host, which knows that its uses are over. */
 static void by_host(char **arguments)
 {
-  int refused = 0;
-
-  make_streams(arguments[0]);
-  waiting_start();
-  for (int i = 0; i < TURNS; i++) {
-    CUdeviceptr block;
-    CUstream stream = streams[i % STREAMS];
-    if (is_refused(cuMemAllocAsync(&block, SIZE, stream))) {
-      refused++;
-      continue;
-    }
-    CALL(cuMemsetD8Async(block, 1, 4096, stream));
-    learn(arguments[1], stream);
-    CALL(cuMemFree_v2(block));
-  }
-  tell("by_host", refused);
+  take_turns("by_host", arguments, TURN_BY_HOST, false);
 }
 
 /* What was freed in a stream is asked for by cuMemAlloc. */
