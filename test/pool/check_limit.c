@@ -180,6 +180,29 @@ START_TEST(test_memory_info_counts_cached_as_free_and_knows_the_limit)
 }
 END_TEST
 
+static uint64_t free_as_told(uint64_t by_driver)
+{
+  uint64_t free_bytes = by_driver, total = GP_GIB;
+  gp_engine_translate_info(engine, context, &free_bytes, &total);
+  return free_bytes - by_driver;
+}
+
+/* Their pages are shared, and go back with the last block that is in use. */
+START_TEST(test_small_cached_memory_is_free_once_none_is_in_use)
+{
+  start(NULL, GP_GIB, true);
+  uint64_t kept = allocate(4096), small = allocate(4096), large = allocate(4 * GP_MIB);
+  free_code(small);
+  free_code(large);
+  ck_assert_uint_eq(free_as_told(500 * GP_MIB), 4 * GP_MIB);
+  free_code(kept);
+  uint64_t pages = gp_engine_check(engine) ? engine->devices[0].shared_pages : 0;
+  ck_assert_uint_gt(pages, 0);
+  ck_assert_uint_eq(free_as_told(500 * GP_MIB), 4 * GP_MIB + pages * GP_DRIVER_PAGE);
+  stop();
+}
+END_TEST
+
 /* The driver's word and ours are of different moments: another thread may just have given memory back. */
 START_TEST(test_free_memory_is_never_more_than_there_is)
 {
@@ -532,6 +555,7 @@ int main(void)
   tcase_add_test(limits, test_idle_memory_goes_back_after_a_while);
   tcase_add_test(limits, test_memory_info_counts_cached_as_free_and_knows_the_limit);
   tcase_add_test(limits, test_free_memory_is_never_more_than_there_is);
+  tcase_add_test(limits, test_small_cached_memory_is_free_once_none_is_in_use);
   tcase_add_test(limits, test_a_pool_that_went_hides_nothing_of_another);
   tcase_add_test(limits, test_what_a_pool_may_still_hold_counts_under_a_limit_only);
   tcase_add_test(limits, test_page_cache_is_room_for_stream_ordered_memory);

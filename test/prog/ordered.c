@@ -165,6 +165,8 @@ static void own_pool(void)
   void *first, *memory, *of_default;
   MUST(cudaMemPoolCreate(&pool, &properties));
   set(pool, cudaMemPoolAttrReleaseThreshold, UINT64_MAX);
+  CHECK(cudaMallocFromPoolAsync(&first, BLOCK, NULL, NULL) == cudaErrorInvalidValue);
+  (void)cudaGetLastError();
   MUST(cudaMallocFromPoolAsync(&first, 4 * BLOCK, pool, NULL));
   MUST(cudaFreeAsync(first, NULL));
   expect(pool, 0);
