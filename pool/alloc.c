@@ -253,7 +253,8 @@ static bool reserve(const gp_request_t *request, bool *by_limit)
   *by_limit = false;
   if (is_ordered)
     gp_release_before_growth(request->engine, request->context->device, request->size);
-  if (is_ordered && !request->asks_in_doubt && gp_device_keeps_memory(request->context->device) &&
+  if (is_ordered && !request->asks_in_doubt &&
+      gp_device_keeps_memory(request->context->device, gp_covered(request->engine)) &&
       !gp_limit_fits_pools(request->engine, request->context, request->size))
     return false;
   *by_limit = !gp_limit_reserve(request->engine, request->context, request->size, supply_of(request));

@@ -21,6 +21,8 @@ typedef struct gp_pools_use {
   uint64_t room;    /* what the device had free then, or idle, and all that was counted of it */
   uint64_t pending; /* freed to the driver in the order of streams */
   uint64_t pending_epoch;
+  uint64_t given_epoch; /* of the newest pending memory that the pool gave, later than the program freed it;
+                           0: none */
 } gp_pools_use_t;
 
 #define GP_POOLS_UNTOLD (UINT64_MAX / 4) /* enough for anything */
@@ -51,6 +53,13 @@ static inline void gp_pools_note_pending(
     use->pending = 0;
   use->pending += gp_pools_taken(bytes);
   use->pending_epoch = epoch;
+}
+
+/* Natively the driver had memory from the program's free on that it has from a later point of a stream now.
+ */
+static inline bool gp_pools_wait_for_given(const gp_pools_use_t *use, uint64_t covered)
+{
+  return use->given_epoch > covered;
 }
 
 /* The driver said what is free and idle, while so much was counted that is not the pools'. */

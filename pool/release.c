@@ -379,18 +379,20 @@ static gp_block_t *start_in_order(gp_engine_t *engine, gp_device_t *device, gp_i
 /*
  * If the stream has no work, the last use of what was freed in its order is over: then the memory goes at
  * once. Not so where the program's free, of which the driver did not hear, would have put the stream behind
- * others, as any operation in a blocking stream does.
+ * others, as any operation in a blocking stream does. *ret_is_pending: the stream is not there yet.
  */
 static int give_in_order(
-    gp_engine_t *engine, const gp_block_t *block, const gp_identity_t *identity, bool *ret_at_once)
+    gp_engine_t *engine, const gp_block_t *block, const gp_identity_t *identity, bool *ret_is_pending)
 {
   const gp_driver_context_t *context = &identity->context->driver;
+  bool can_ask = engine->driver.ops->stream_query;
 
-  *ret_at_once = !identity->is_blocking && engine->driver.ops->stream_query &&
-                 gp_driver_stream_query(engine, context, identity->handle) == 0;
-  if (*ret_at_once)
+  *ret_is_pending = false;
+  if (can_ask && !identity->is_blocking && gp_driver_stream_query(engine, context, identity->handle) == 0)
     return gp_driver_free(engine, &block->context->driver, block->address);
-  return gp_driver_free_ordered(engine, context, identity->handle, block->address);
+  int code = gp_driver_free_ordered(engine, context, identity->handle, block->address);
+  *ret_is_pending = !can_ask || gp_driver_stream_query(engine, context, identity->handle) != 0;
+  return code;
 }
 
 static int release_in_order(
@@ -398,13 +400,15 @@ static int release_in_order(
 {
   gp_device_t *device = block->context->device;
   uint64_t start_ns = gp_now(engine);
-  bool at_once;
-  int code = give_in_order(engine, block, identity, &at_once);
+  bool is_pending;
+  int code = give_in_order(engine, block, identity, &is_pending);
   uint64_t end_ns = gp_now(engine);
 
   gp_lock_take(&device->lock);
-  if (code == 0 && !at_once)
+  if (code == 0 && is_pending) {
     note_pending(engine, block);
+    device->pools.given_epoch = atomic_load(&engine->epoch);
+  }
   finish_release(engine, block, code, reason, start_ns, end_ns);
   gp_lock_release(&device->lock);
   return code;

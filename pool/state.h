@@ -521,12 +521,16 @@ static inline uint64_t gp_device_releasable(const gp_device_t *device)
          gp_device_stats(device)->inactive_split_bytes.current;
 }
 
-/* Memory of the device that the program has freed is here still. Takes the device's lock. */
-static inline bool gp_device_keeps_memory(gp_device_t *device)
+/*
+ * The driver may lack memory that it would have natively: the program freed it, and the pool keeps it, or
+ * gave it back late, in a stream that is not there yet. Takes the device's lock.
+ */
+static inline bool gp_device_keeps_memory(gp_device_t *device, uint64_t covered)
 {
   gp_lock_take(&device->lock);
   bool keeps =
-      gp_device_stats(device)->cached_bytes.current + gp_device_stats(device)->deferred_bytes.current > 0;
+      gp_device_stats(device)->cached_bytes.current + gp_device_stats(device)->deferred_bytes.current > 0 ||
+      gp_pools_wait_for_given(&device->pools, covered);
   gp_lock_release(&device->lock);
   return keeps;
 }

@@ -11,6 +11,7 @@
 #include "pool/mode.h"
 #include "pool/oom.h"
 #include "pool/peak.h"
+#include "pool/reuse/stamps.h"
 #include "pool/wait.h"
 
 typedef struct gp_reservation {
@@ -48,7 +49,8 @@ static bool make_pools_fit(gp_reservation_t *reservation, gp_room_t *room)
   gp_context_t *context = reservation->context;
   bool by_limit = false;
 
-  if (reservation->supply != GP_SUPPLY_POOLS || !gp_device_keeps_memory(context->device) ||
+  if (reservation->supply != GP_SUPPLY_POOLS ||
+      !gp_device_keeps_memory(context->device, gp_covered(engine)) ||
       attempt_fit(reservation, &by_limit) == 0 || gp_oom_is_hopeless(engine, context, reservation->bytes))
     return true;
   if (gp_engine_is_suspended(engine)) /* no step could be taken */

@@ -395,6 +395,53 @@ START_TEST(test_the_driver_has_no_memory)
 }
 END_TEST
 
+static uint64_t freed_later;
+
+static int free_later(void *self, const gp_driver_context_t *of, uint64_t stream, uint64_t address)
+{
+  (void)self;
+  ck_assert(of->handle && stream == FIRST);
+  freed_later = address;
+  return 0;
+}
+
+/* The driver's pool has all that is used, and says nothing of streams. */
+static int tell_idle(void *self, const gp_driver_context_t *of, uint64_t *ret_bytes, uint64_t *ret_used)
+{
+  (void)self;
+  (void)of;
+  *ret_bytes = driver.used;
+  *ret_used = freed_later ? 0 : driver.used;
+  return 0;
+}
+
+/* The driver had what the program freed from that point of the stream on; what the pool gives back has a later
+ * one. Until the stream is there the driver would wait for it, where natively it had the memory. */
+START_TEST(test_beside_what_the_pool_gave_late_the_driver_is_not_asked)
+{
+  start_streams((const char *const[]){"GPUPOOL_RESERVE=0", "GPUPOOL_PATIENCE=0", NULL}, 8 * GP_MIB);
+  int (*free_ordered)(void *, const gp_driver_context_t *, uint64_t, uint64_t) = driver.ops.free_ordered;
+  gp_order_t in = order(SECOND);
+  uint64_t address = 0;
+  int code = 0;
+  driver.ops.free_ordered = free_later;
+  driver.ops.async_reserved = tell_idle;
+  freed_later = 0;
+  uint64_t first = allocate_in(order(FIRST), 6 * GP_MIB);
+  fake_submit(&driver, 0, first);
+  free_in(order(FIRST), first);
+  ck_assert(gp_engine_alloc_ordered(engine, &in, 4 * GP_MIB, &address, &code));
+  ck_assert_int_eq(code, FAKE_OUT_OF_MEMORY);
+  ck_assert_uint_eq(freed_later, first);
+  ck_assert_int_eq(driver.count[FAKE_ALLOC_ORDERED], 1);
+  fake_complete(&driver, 0);
+  ck_assert_int_eq(free_ordered(&driver, &(gp_driver_context_t){.handle = &driver}, FIRST, first), 0);
+  ck_assert(gp_engine_alloc_ordered(engine, &in, 4 * GP_MIB, &address, &code));
+  ck_assert_int_eq(code, 0);
+  stop();
+}
+END_TEST
+
 /* Parts of segments are idle, which no wait gives back: the driver is asked all the same, but not while it
  * would wait for work. */
 START_TEST(test_in_doubt_the_driver_is_asked_when_it_has_no_work)
@@ -463,6 +510,7 @@ int main(void)
   tcase_add_test(tests, test_a_free_in_order_gives_back_too);
   tcase_add_test(tests, test_new_use_takes_the_place_of_what_is_idle);
   tcase_add_test(tests, test_the_driver_has_no_memory);
+  tcase_add_test(tests, test_beside_what_the_pool_gave_late_the_driver_is_not_asked);
   tcase_add_test(tests, test_in_doubt_the_driver_is_asked_when_it_has_no_work);
   tcase_add_test(tests, test_no_bytes_and_too_many_are_the_drivers_to_refuse);
   suite_add_tcase(suite, tests);
