@@ -408,14 +408,6 @@ static int cuda_async_reserved(
   return (int)result;
 }
 
-static void cuda_look_for_escapes(void *self)
-{
-  gp_engine_t *engine = watching_engine();
-  (void)self;
-  if (engine)
-    gp_escape_look_for_unknown(engine);
-}
-
 /* The driver answers so for a context that ended in a way that no hook sees (a green context, an export
  * table). */
 static bool cuda_code_is_context_gone(int code)
@@ -478,11 +470,10 @@ static bool cuda_code_is_sticky(int code)
   .pause = cuda_pause, .order = cuda_order, .memory_info = cuda_memory_info,                                 \
   .host_available = cuda_host_available, .trim_async = cuda_trim_async,                                      \
   .async_reserved = cuda_async_reserved, .fill_stream = cuda_fill_stream, .fill = cuda_fill,                 \
-  .fill_query = cuda_stream_query, .look_for_escapes = cuda_look_for_escapes, .now_ns = cuda_now_ns,         \
-  .code_out_of_memory = CUDA_ERROR_OUT_OF_MEMORY, .code_invalid_value = CUDA_ERROR_INVALID_VALUE,            \
-  .code_not_ready = CUDA_ERROR_NOT_READY, .code_ended = CUDA_ERROR_DEINITIALIZED,                            \
-  .code_is_sticky = cuda_code_is_sticky, .code_is_context_gone = cuda_code_is_context_gone,                  \
-  .context_has_ended = cuda_context_has_ended
+  .fill_query = cuda_stream_query, .now_ns = cuda_now_ns, .code_out_of_memory = CUDA_ERROR_OUT_OF_MEMORY,    \
+  .code_invalid_value = CUDA_ERROR_INVALID_VALUE, .code_not_ready = CUDA_ERROR_NOT_READY,                    \
+  .code_ended = CUDA_ERROR_DEINITIALIZED, .code_is_sticky = cuda_code_is_sticky,                             \
+  .code_is_context_gone = cuda_code_is_context_gone, .context_has_ended = cuda_context_has_ended
 
 static const gp_driver_ops_t ops_without_fence = {
     COMMON_OPS,

@@ -14,8 +14,8 @@
 gp_driver_t gp_driver_cuda(int *ret_version);
 
 /*
- * From now on the table looks for libraries whose calls no hook sees, before each allocation and when the
- * pool asks (look_for_escapes), and tells the engine of them. The library calls this once, at its start.
+ * From now on the table looks for libraries whose calls no hook sees, before each allocation, and tells the
+ * engine of them. The library calls this once, at its start.
  */
 void gp_driver_cuda_watch_escapes(gp_engine_t *engine);
 

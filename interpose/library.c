@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "interpose/cuda_abi.h"
 #include "interpose/driver_cuda.h"
 #include "interpose/routes/escape.h"
 #include "interpose/process.h"
@@ -16,7 +17,7 @@
 #include "interpose/report.h"
 #include "interpose/routes/after_unknown.h"
 #include "interpose/sight/stubs.h"
-#include "pool/reuse/stream_calls.h"
+#include "pool/reuse/single.h"
 #include "pool/util/assert.h"
 #include "pool/util/cancel.h"
 #include "pool/util/lock.h"
@@ -209,11 +210,14 @@ static library_state_t start(void)
     return LIBRARY_OFF;
   }
   if (!GP_HAS_WORK_STUBS)
-    gp_streams_escape(the_engine, "streams are followed on x86-64 only");
+    (void)gp_single_end(the_engine, "work is seen on x86-64 only");
+  else if (version > GP_NEWEST_CUDA_VERSION)
+    (void)gp_single_end(
+        the_engine, "the driver is newer than this version of gpupool, which may not see all work");
   else if (!gp_stubs_are_wanted())
-    gp_streams_escape(the_engine, "the functions that submit work were handed out as they are");
-  else if (gp_engine_uses_streams(the_engine) && (!gp_stubs_reach_driver() || gp_loaded_has_cupti()))
-    gp_streams_escape(
+    (void)gp_single_end(the_engine, "the functions that submit work were handed out as they are");
+  else if (gp_engine_is_single(the_engine) && (!gp_stubs_reach_driver() || gp_loaded_has_cupti()))
+    (void)gp_single_end(
         the_engine, "another library stands between this one and the driver, or watches its calls");
   gp_loaded_look_for_rdma(the_engine);
   gp_escape_look_for_unknown(the_engine);

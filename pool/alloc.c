@@ -17,9 +17,9 @@
 #include "pool/release.h"
 #include "pool/reuse/advance.h"
 #include "pool/reuse/drain.h"
+#include "pool/reuse/fences.h"
 #include "pool/reuse/identities.h"
-#include "pool/reuse/single_order.h"
-#include "pool/reuse/stream_calls.h"
+#include "pool/reuse/single.h"
 #include "pool/reuse/stream_points.h"
 #include "pool/space/account.h"
 #include "pool/space/block_life.h"
@@ -63,7 +63,7 @@ static inline __attribute__((always_inline)) gp_block_t *take_idle(const gp_requ
 {
   gp_engine_t *engine = request->engine;
   gp_context_t *context = request->context;
-  bool is_single = gp_single_order_holds(engine);
+  bool is_single = gp_single_holds(engine);
   uint64_t newest = is_single ? UINT64_MAX : atomic_load_explicit(&context->completed, memory_order_acquire);
   gp_block_t *block = gp_block_take_idle(engine, context, &request->fit, newest, request->is_cut);
 
@@ -261,14 +261,6 @@ static bool reserve(const gp_request_t *request, bool *by_limit)
   return !*by_limit;
 }
 
-/* No stream may use the memory before the driver's allocation is over (cuda.h, cuMemAllocAsync). So that no
- * fact leaves it out: */
-static void note_ordered(gp_engine_t *engine, const gp_order_t *order)
-{
-  gp_stream_mark_own(engine, order->context, order->stream);
-  gp_identity_allocated(engine, order->identity);
-}
-
 /*
  * Makes a block of request->size bytes; exact: not of a size that the type makes. Everything on this side
  * that needs memory of the host is prepared before the driver is called. Where that failed, the program gets
@@ -290,7 +282,7 @@ static int serve_from_driver(gp_request_t *request, bool exact, bool *by_limit)
   if (code == 0)
     request->ret_address = address;
   if (code == 0 && is_of_drivers_pool(request))
-    note_ordered(engine, request->order);
+    gp_identity_allocated(engine, request->order->identity);
   bool is_block =
       code == 0 && preparation.has_bin && adopt(request, preparation.block, address, start_ns, exact);
   if (!is_block)
@@ -350,11 +342,8 @@ static __attribute__((noinline)) bool serve_after_reclaim(gp_request_t *request)
 
   if (deferred == 0 && !withheld)
     return false;
-  if (gp_engine_uses_streams(engine)) { /* a stream without work holds nothing back: this asks no driver */
-    gp_reclaim(engine);
-    if (serve_from_cache(request))
-      return true;
-  }
+  if (withheld && gp_fences_poll_twice(engine) && serve_from_cache(request))
+    return true;
   if (gp_fence_policy_ask(engine, request->arena, request->fit.class_bytes, request->is_cut) &&
       serve_from_cache(request))
     return true;

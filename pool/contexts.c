@@ -10,10 +10,8 @@
 #include "pool/reuse/advance.h"
 #include "pool/reuse/identities.h"
 #include "pool/reuse/known_streams.h"
-#include "pool/reuse/single_order.h"
-#include "pool/reuse/single_stream.h"
+#include "pool/reuse/single.h"
 #include "pool/reuse/stamps.h"
-#include "pool/reuse/streams.h"
 #include "pool/space/block_life.h"
 
 static gp_context_t *find_live(gp_engine_t *engine, const void *handle)
@@ -41,7 +39,6 @@ void gp_context_init(gp_context_t *context, const gp_driver_context_t *driver_co
   gp_list_init(&context->segments);
   gp_list_init(&context->deferred);
   gp_list_init(&context->device_link);
-  gp_list_init(&context->streams);
   gp_list_init(&context->identities);
   gp_bins_init(&context->bins);
   atomic_flag_clear(&context->fences.busy);
@@ -85,11 +82,8 @@ gp_context_t *gp_engine_device_context(gp_engine_t *engine, int ordinal)
   return context;
 }
 
-/*
- * Files a new record: from now on the context is one of the engine's. What is to be told of the mode when the
- * lock is released. The caller holds contexts_lock.
- */
-static gp_detail_t file(gp_engine_t *engine, gp_context_t *context)
+/* Files a new record: from now on the context is one of the engine's. The caller holds contexts_lock. */
+static void file(gp_engine_t *engine, gp_context_t *context)
 {
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
   context->next_any = engine->all_contexts;
@@ -98,21 +92,21 @@ static gp_detail_t file(gp_engine_t *engine, gp_context_t *context)
       engine); /* what is known of the others is not lost by this one's having completed nothing */
   gp_list_push_back(&engine->contexts, &context->live_link);
   gp_known_streams_add_context(engine, context);
-  if (gp_mode_uses_streams(engine) && !gp_streams_add_context(engine, context))
-    gp_mode_change_reuse(engine, GP_MODE_CONTEXT);
-  gp_detail_t mode = gp_single_order_add_context(engine, context);
+  gp_single_add_context(engine, context);
   gp_lock_take(&context->device->lock);
   gp_assert_internal(gp_lock_is_held(&context->device->lock));
   gp_list_push_back(&context->device->ordered.device_link, &context->device_link); /* in front of that one */
   gp_lock_release(&context->device->lock);
-  return mode;
 }
 
-/*
- * The live record of a handle; NULL: there is none. Mode `single` ends with the second context, and what the
- * first one still does is settled before the second is used, also by a thread that finds it filed by another,
- * which may be at that still.
- */
+/* Mode `single` ends with the second context, and what the first one still does is settled before the second
+ * is used, also by a thread that finds it filed by another, which may be at that still. */
+static void end_single(gp_engine_t *engine)
+{
+  (void)gp_single_end(engine, "there is a second context");
+}
+
+/* The live record of a handle; NULL: there is none. */
 static gp_context_t *find_settled(gp_engine_t *engine, const gp_driver_context_t *driver_context)
 {
   gp_lock_take(&engine->contexts_lock);
@@ -124,7 +118,7 @@ static gp_context_t *find_settled(gp_engine_t *engine, const gp_driver_context_t
     return NULL;
   }
   if (context && !is_single)
-    (void)gp_single_stream_settle(engine);
+    end_single(engine);
   return context;
 }
 
@@ -140,10 +134,12 @@ gp_context_t *gp_engine_context(gp_engine_t *engine, const gp_driver_context_t *
 
   gp_lock_take(&engine->contexts_lock);
   known = find_live(engine, driver_context->handle); /* another thread may have been first */
-  gp_detail_t mode = known ? GP_DETAIL_NONE : file(engine, made);
+  if (!known)
+    file(engine, made);
+  bool is_single = (known ? known : made) == engine->single.context;
   gp_lock_release(&engine->contexts_lock);
-  gp_single_order_tell(engine, mode);
-  (void)gp_single_stream_settle(engine);
+  if (!is_single)
+    end_single(engine);
   gp_contexts_lose_gone(engine); /* the wait may have found that the first one has ended */
   if (known) {
     free(made);
@@ -219,9 +215,8 @@ void gp_engine_context_lost(gp_engine_t *engine, gp_context_t *context)
   if (!already) {
     gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
     gp_list_remove(&context->live_link);
-    gp_streams_drop_context(engine, context);
     gp_known_streams_drop_context(engine, context);
-    gp_single_order_drop_context(engine, context);
+    gp_single_drop_context(engine, context);
     gp_mode_context_lost(engine, context);
   }
   gp_lock_release(&engine->contexts_lock);

@@ -7,10 +7,8 @@
 #include "pool/fill.h"
 #include "pool/mode.h"
 #include "pool/prewarm.h"
-#include "pool/reuse/epoch_facts.h"
 #include "pool/reuse/identities.h"
 #include "pool/reuse/known_streams.h"
-#include "pool/reuse/streams.h"
 #include "pool/space/block_slab.h"
 
 static void ignore_event(void *self, const gp_event_t *event)
@@ -25,8 +23,7 @@ static gp_mode_t initial_mode(uint64_t reuse)
 {
   switch (reuse) {
   case GP_REUSE_STRICT: return GP_MODE_STRICT;
-  case GP_REUSE_SINGLE: return GP_MODE_EPOCH; /* until the first context comes */
-  case GP_REUSE_EPOCH: return gp_epoch_is_built() ? GP_MODE_EPOCH : GP_MODE_CONTEXT;
+  case GP_REUSE_SINGLE: return GP_MODE_SINGLE;
   default: return GP_MODE_CONTEXT;
   }
 }
@@ -40,9 +37,8 @@ static void configure(gp_engine_t *engine, const gp_options_t *options)
 
   gp_fill_init(engine, options);
   if (engine->fills && reuse == GP_REUSE_SINGLE)
-    reuse = GP_REUSE_EPOCH; /* fills are work in a second stream */
-  gp_mode_init(engine, options->limit_malformed, initial_mode(reuse), gp_epoch_is_built());
-  engine->single.is_wanted = reuse == GP_REUSE_SINGLE;
+    reuse = GP_REUSE_CONTEXT; /* fills are work in a second stream */
+  gp_mode_init(engine, options->limit_malformed, initial_mode(reuse));
   engine->type = gp_pool_type(options);
   gp_type_config_init(&engine->type_config, options);
   /* A block that is cut from the driver's own pool is a part of a larger allocation already. */
@@ -107,10 +103,6 @@ gp_engine_t *gp_engine_create(
     gp_list_init(&device->passed);
     gp_releases_init(&device->releases, &device->lock);
   }
-  if (!gp_stream_table_init(engine, gp_mode_follows_streams(engine))) {
-    gp_engine_destroy(engine);
-    return NULL;
-  }
   return engine;
 }
 
@@ -119,8 +111,6 @@ void gp_engine_destroy(gp_engine_t *engine)
   if (!engine)
     return;
   gp_lock_take(&engine->contexts_lock);
-  GP_LIST_EACH(&engine->contexts, gp_context_t, live_link, context)
-    gp_streams_drop_context(engine, context);
   gp_known_streams_drop_context(engine, NULL);
   gp_lock_release(&engine->contexts_lock);
   gp_identities_fini(engine);
@@ -143,7 +133,6 @@ void gp_engine_destroy(gp_engine_t *engine)
     gp_assert_internal(gp_lock_is_free(&engine->devices[i].lock));
   }
   gp_forwarded_table_fini(&engine->forwarded);
-  gp_stream_table_fini(engine);
   gp_address_map_fini(&engine->blocks);
   gp_address_map_fini(&engine->pages);
   gp_block_slab_fini(engine);

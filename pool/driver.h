@@ -134,12 +134,6 @@ typedef struct gp_driver_ops {
       void *self, const gp_driver_context_t *context, uint64_t *ret_bytes, uint64_t *ret_used);
 
   /*
-   * Optional. Called without a lock before single streams are believed (reuse mode `epoch`): tells
-   * gp_streams_escape of libraries that were loaded since, and whose work no mark tells of.
-   */
-  void (*look_for_escapes)(void *self);
-
-  /*
    * Optional. Asks in another way than by a wait or a fence whether a context has ended, after one of these
    * gave code_is_context_gone. NULL: the code is believed.
    */

@@ -20,7 +20,6 @@
 
 typedef struct gp_engine gp_engine_t;
 typedef struct gp_context gp_context_t;
-typedef struct gp_stream gp_stream_t;
 typedef struct gp_identity gp_identity_t;
 
 /*
@@ -276,7 +275,7 @@ void gp_engine_expect_exports(gp_engine_t *engine);
  * A synchronization of the program that covers all work of a context: begin before the driver's call, end
  * after its success, with the token that begin gave. Everything freed before begin becomes reusable at end.
  */
-uint64_t gp_engine_sync_begin(gp_engine_t *engine, gp_context_t *context);
+uint64_t gp_engine_sync_begin(gp_engine_t *engine);
 void gp_engine_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t token);
 
 /*
@@ -380,11 +379,8 @@ void gp_engine_translate_info(
  * not be asked. */
 bool gp_engine_ask_info(gp_engine_t *engine, gp_context_t *context, uint64_t *ret_free, uint64_t *ret_total);
 
-/*
- * The reuse mode is `single` or `epoch`, and nothing has escaped its sight: work of streams has to be seen.
- * Takes no lock.
- */
-bool gp_engine_uses_streams(const gp_engine_t *engine);
+/* The reuse mode is `single`, and nothing has escaped its sight: work has to be seen. Takes no lock. */
+bool gp_engine_is_single(const gp_engine_t *engine);
 
 /* A result that the program got from the driver: a sticky one makes the engine forward everything from then
  * on, without a word if it is the driver's own end. */

@@ -39,22 +39,12 @@ bool gp_fence_policy_needs(const gp_engine_t *engine, const gp_block_t *block)
   return freed >= GP_FENCED_LEAST && is_needed(engine, device, freed);
 }
 
-/*
- * Where streams are followed the program's own calls tell what they have finished. On drivers without fences
- * over contexts little else does.
- */
-static bool has_free_facts(const gp_engine_t *engine)
-{
-  return gp_engine_uses_streams(engine) && engine->driver.ops->fence_record;
-}
-
 /* While more is idle than deferred, what is wanted next is likely to be there. */
 static bool is_worth_knowing(const gp_engine_t *engine, const gp_device_t *device, uint64_t now_ns)
 {
   const gp_stats_t *stats = gp_device_stats(device);
 
-  return !has_free_facts(engine) && stats->cached_bytes.current <= stats->deferred_bytes.current &&
-         gp_fences_have_time(engine, now_ns);
+  return stats->cached_bytes.current <= stats->deferred_bytes.current && gp_fences_have_time(engine, now_ns);
 }
 
 gp_fence_wish_t gp_fence_policy_judge_much(
@@ -89,8 +79,7 @@ void gp_fence_policy_note_free(
 
 /* Beyond the time that fences ahead of need may take a miss asks where the pool would grow by more than
  * that. */
-#define MANY_BLOCKS         8
-#define MANY_BESIDE_STREAMS 128 /* facts about streams may come, and cost nothing */
+#define MANY_BLOCKS 8
 
 static bool would_grow_much(const gp_device_t *device, const gp_bin_t *bin)
 {
@@ -115,8 +104,6 @@ static bool is_worth_asking(const gp_engine_t *engine, const gp_context_t *conte
     return !gp_list_is_empty(&context->deferred);
   if (!bin || bin->deferred_count == 0)
     return false;
-  if (has_free_facts(engine))
-    return bin->deferred_count > MANY_BESIDE_STREAMS;
   return gp_fences_have_time(engine, now_ns) || would_grow_much(device, bin);
 }
 
@@ -131,7 +118,7 @@ bool gp_fence_policy_ask(gp_engine_t *engine, gp_context_t *context, uint64_t cl
   gp_lock_release(&device->lock);
   if (!asks)
     return false;
-  if (has_free_facts(engine) ? gp_fences_poll(engine) : gp_fences_poll_twice(engine))
+  if (gp_fences_poll_twice(engine))
     gp_reclaim(engine);
   gp_fences_took_time(engine, begin_ns);
   return true;

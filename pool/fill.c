@@ -10,7 +10,6 @@
 
 #include "pool/driver_calls.h"
 #include "pool/mode.h"
-#include "pool/reuse/stream_calls.h"
 #include "pool/util/log.h"
 #include "pool/util/size.h"
 
@@ -251,9 +250,7 @@ void gp_fill_in_order(gp_engine_t *engine, const gp_order_t *order, uint64_t add
   }
   int code =
       gp_driver_fill(engine, &order->context->driver, order->stream, address, bytes, engine->fill_byte);
-  if (code == 0) {
-    gp_stream_mark_own(engine, order->context, order->stream);
-  } else {
+  if (code != 0) {
     gp_driver_note(engine, order->context, code);
     (void)omit(engine, bytes, REASON_DRIVER);
   }

@@ -2,7 +2,7 @@
  * GPUPOOL_FILL: memory is filled before the program has it, so that it holds the same in each run (zero), or
  * what no computation takes for a result (poison). doc/fill.md has the argument.
  *
- * Any thread; the caller holds no lock. Uses: state.h, driver_calls.h, mode.h, reuse/stream_calls.h.
+ * Any thread; the caller holds no lock. Uses: state.h, driver_calls.h, mode.h.
  */
 #ifndef GP_POOL_FILL_H
 #define GP_POOL_FILL_H

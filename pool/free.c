@@ -15,11 +15,9 @@
 #include "pool/reuse/drain.h"
 #include "pool/reuse/fences.h"
 #include "pool/reuse/identities.h"
-#include "pool/reuse/single_order.h"
+#include "pool/reuse/single.h"
 #include "pool/reuse/stamps.h"
 #include "pool/reuse/stream_points.h"
-#include "pool/reuse/streams.h"
-#include "pool/reuse/work_flags.h"
 #include "pool/space/block_life.h"
 #include "pool/space/ordered_blocks.h"
 #include "pool/space/segment.h"
@@ -52,18 +50,11 @@ static gp_block_t *find_and_lock(gp_engine_t *engine, uint64_t address)
   return find_and_lock_inline(engine, address);
 }
 
-/*
- * In mode `single` the block can be handed out at once. If the default stream has no work, nothing of its
- * owner can be pending: all of it set the flag before the free (work_flags.h). The caller holds the device's
- * lock.
- */
+/* In mode `single` the block can be handed out at once. The caller holds the device's lock. */
 static __attribute__((noinline)) void enter_idle_at_once(
     gp_engine_t *engine, gp_block_t *block, uint64_t now_ns)
 {
-  if (gp_work_flag_is_clean(gp_work_flag_place(GP_STREAM_DEFAULT)))
-    block->free_epoch = 0;
-  else
-    gp_stamp(engine, block);
+  gp_stamp(engine, block);
   gp_block_end_use(engine, block, now_ns);
   gp_block_enter_idle(engine, block, now_ns);
 }
@@ -159,7 +150,7 @@ static INLINE int drop_and_unlock(
   gp_drain_some(engine, context, now_ns);
   gp_fence_wish_t wish = GP_FENCE_NONE;
   int code = 0;
-  if (gp_single_order_holds(engine) && !context->is_ordered) {
+  if (gp_single_holds(engine) && !context->is_ordered) {
     enter_idle_at_once(engine, block, now_ns);
   } else if (ending == ENDING_COMPLETE) {
     block->free_epoch = 0;

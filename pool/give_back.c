@@ -177,7 +177,7 @@ void gp_engine_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t tok
 {
   if (!gp_engine_may_conclude(engine, token))
     return;
-  gp_fences_sync_end(engine, context, token);
+  gp_epoch_complete(context, token);
   gp_contexts_lose_gone(engine);
   gp_advance(engine);
   (void)gp_give_back_after_sync(engine, context);

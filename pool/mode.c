@@ -40,9 +40,8 @@ static uint64_t change_service(gp_engine_t *engine, change_t change, uint64_t co
   return before;
 }
 
-void gp_mode_init(gp_engine_t *engine, bool refuses, gp_mode_t reuse_mode, bool has_epoch)
+void gp_mode_init(gp_engine_t *engine, bool refuses, gp_mode_t reuse_mode)
 {
-  engine->epoch_mode = has_epoch ? GP_MODE_EPOCH : GP_MODE_CONTEXT;
   atomic_init(&engine->service, 0);
   atomic_init(&engine->reuse_mode, reuse_mode);
   if (refuses)
@@ -304,10 +303,8 @@ gp_mode_t gp_engine_mode(const gp_engine_t *engine)
 
   if (forwards_for_good(service))
     return service & GP_SERVICE_BIT_DEAD ? GP_MODE_DEAD : GP_MODE_ASIDE;
-  if (!gp_mode_uses_streams(engine) && gp_mode_follows_streams(engine))
-    return GP_MODE_CONTEXT; /* distrusted, and not changed yet */
-  gp_mode_t mode = atomic_load(&engine->reuse_mode);
-  return mode == GP_MODE_EPOCH ? engine->epoch_mode : mode;
+  gp_mode_t mode = gp_engine_reuse_mode(engine);
+  return mode == GP_MODE_SINGLE && !gp_mode_is_single(engine) ? GP_MODE_CONTEXT : mode; /* not ended yet */
 }
 
 void gp_mode_record(gp_engine_t *engine, gp_detail_t mode)
@@ -320,18 +317,15 @@ void gp_mode_record(gp_engine_t *engine, gp_detail_t mode)
   }
 }
 
-void gp_mode_change_reuse(gp_engine_t *engine, gp_mode_t to)
+void gp_mode_end_single(gp_engine_t *engine)
 {
-  gp_mode_t from = atomic_load(&engine->reuse_mode);
-  gp_device_t *device =
-      from == GP_MODE_SINGLE || to == GP_MODE_SINGLE ? engine->single.context->device : NULL;
+  gp_device_t *device = engine->single.context ? engine->single.context->device : NULL;
 
   gp_assert_internal(gp_lock_is_held(&engine->contexts_lock));
-  gp_assert(from == GP_MODE_SINGLE || from == GP_MODE_EPOCH);
-  gp_assert(to == GP_MODE_SINGLE || to == GP_MODE_EPOCH || to == GP_MODE_CONTEXT);
+  gp_assert(gp_engine_reuse_mode(engine) == GP_MODE_SINGLE);
   if (device)
     gp_lock_take(&device->lock);
-  atomic_store(&engine->reuse_mode, to);
+  atomic_store(&engine->reuse_mode, GP_MODE_CONTEXT);
   if (device)
     gp_lock_release(&device->lock);
 }
@@ -343,7 +337,7 @@ void gp_mode_distrust(void)
   atomic_store(&gp_mode_distrusted, true);
 }
 
-bool gp_engine_uses_streams(const gp_engine_t *engine)
+bool gp_engine_is_single(const gp_engine_t *engine)
 {
-  return gp_mode_uses_streams(engine);
+  return gp_mode_is_single(engine);
 }

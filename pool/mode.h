@@ -80,9 +80,8 @@ static inline bool gp_service_is_suspended(uint64_t service)
   return service >= GP_SERVICE_SUSPENSION;
 }
 
-/* At the start, before any other function of this header. refuses: the limit is malformed. has_epoch: it was
- * built. */
-void gp_mode_init(gp_engine_t *engine, bool refuses, gp_mode_t reuse_mode, bool has_epoch);
+/* At the start, before any other function of this header. refuses: the limit is malformed. */
+void gp_mode_init(gp_engine_t *engine, bool refuses, gp_mode_t reuse_mode);
 
 /* All limits were set anew: a malformed one is forgotten. */
 void gp_mode_accept_limits(gp_engine_t *engine);
@@ -124,22 +123,16 @@ void gp_engine_leave_wait(gp_engine_t *engine);
 gp_mode_t gp_engine_mode(const gp_engine_t *engine);
 
 /*
- * The rule of reuse is GP_MODE_STRICT or _CONTEXT, both for good, or one that follows streams: _SINGLE or
- * _EPOCH. change: the caller holds contexts_lock. The lock of the device of engine->single.context is taken
- * where _SINGLE begins or ends: after that, no thread that saw the mode as it was before is still at work on
- * a block.
+ * The rule of reuse is GP_MODE_STRICT or _CONTEXT, both for good, or _SINGLE, which becomes _CONTEXT. The
+ * caller of end_single holds contexts_lock, and the rule is _SINGLE; the lock of the device of
+ * engine->single.context is taken: after that, no thread that saw the mode as it was before is still at work
+ * on a block.
  */
-void gp_mode_change_reuse(gp_engine_t *engine, gp_mode_t to);
+void gp_mode_end_single(gp_engine_t *engine);
 
 static inline gp_mode_t gp_engine_reuse_mode(const gp_engine_t *engine)
 {
   return atomic_load_explicit(&engine->reuse_mode, memory_order_relaxed);
-}
-
-static inline bool gp_mode_follows_streams(const gp_engine_t *engine)
-{
-  gp_mode_t mode = gp_engine_reuse_mode(engine);
-  return mode == GP_MODE_SINGLE || mode == GP_MODE_EPOCH;
 }
 
 /* An event on every device. The caller holds no device's lock. */
@@ -147,8 +140,8 @@ void gp_mode_record(gp_engine_t *engine, gp_detail_t mode);
 
 /*
  * Work may be submitted unseen from now on, said where nothing may be done about it, in the middle of a
- * look-up: from now on no mode follows streams, in any engine of the process. reuse/advance.c changes the
- * mode later.
+ * look-up: no block is handed out by the order of a stream any more, in any engine of the process.
+ * reuse/advance.c ends mode `single` later.
  */
 void gp_mode_distrust(void);
 
@@ -159,10 +152,10 @@ static inline bool gp_mode_is_distrusted(void)
   return atomic_load_explicit(&gp_mode_distrusted, memory_order_relaxed);
 }
 
-/* See gp_engine_uses_streams. */
-static inline bool gp_mode_uses_streams(const gp_engine_t *engine)
+/* See gp_engine_is_single. */
+static inline bool gp_mode_is_single(const gp_engine_t *engine)
 {
-  return gp_mode_follows_streams(engine) && !gp_mode_is_distrusted();
+  return gp_engine_reuse_mode(engine) == GP_MODE_SINGLE && !gp_mode_is_distrusted();
 }
 
 #endif

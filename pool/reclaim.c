@@ -52,11 +52,9 @@ uint64_t gp_reclaim_allowance(const gp_engine_t *engine, const gp_device_t *devi
   return share > LEAST_ALLOWANCE ? share : LEAST_ALLOWANCE;
 }
 
-uint64_t gp_engine_sync_begin(gp_engine_t *engine, gp_context_t *context)
+uint64_t gp_engine_sync_begin(gp_engine_t *engine)
 {
-  uint64_t epoch = gp_epoch_begin(engine);
-  gp_fences_sync_begin(engine, context, epoch);
-  return epoch;
+  return gp_epoch_begin(engine);
 }
 
 /*

@@ -37,7 +37,6 @@ typedef struct gp_device gp_device_t;
 typedef struct gp_segment gp_segment_t;
 typedef struct gp_fill gp_fill_t; /* fill.c */
 typedef struct gp_range gp_range_t;
-typedef struct gp_stream_table gp_stream_table_t; /* reuse/stream_record.h */
 
 typedef enum gp_state {
   GP_STATE_LIVE,      /* the program holds it */
@@ -189,7 +188,7 @@ struct gp_identity {
   gp_context_t *context; /* the stream's */
   uint64_t handle;       /* the driver's; GP_STREAM_LEGACY or GP_STREAM_PER_THREAD for a default stream */
   bool is_blocking;      /* it and the legacy default stream wait for each other, or it is that */
-  const void *submitter; /* of a per-thread stream: the thread's (reuse/work_flags.h), and ... */
+  const void *submitter; /* of a per-thread stream: the thread's (reuse/submitters.h), and ... */
   uint64_t owner;        /* ... which of those that had it */
   gp_bins_t freed;       /* what later requests in the stream may be given */
   gp_bin_t others;       /* what they may not: memory of cudaMalloc */
@@ -243,10 +242,7 @@ struct gp_context {
   gp_list_t identities;                     /* of its streams, those that live; under contexts_lock */
   _Atomic(gp_identity_t *) legacy_identity; /* of its legacy default stream; NULL: not made */
   _Atomic(void *) entry_event;              /* the driver's, which is put into streams; NULL: not made */
-  gp_list_t streams;                        /* of the modes that follow streams; see reuse/streams.h */
-  gp_stream_t *default_stream;
-  bool is_ordered;  /* it is device->ordered */
-  bool bars_single; /* something was seen with which mode `single` cannot be; under contexts_lock */
+  bool is_ordered;                          /* it is device->ordered */
   uint64_t
       suspensions; /* those of engine->service that end with this context; under contexts_lock, 0 once lost */
   atomic_bool gone; /* the driver says that it has ended: it holds nothing back, and is about to be lost */
@@ -345,16 +341,13 @@ struct gp_device {
   gp_stats_t own_stats;
 };
 
-/* Mode `single`, see reuse/single_stream.h. Under contexts_lock, but for what is atomic. */
+/* Mode `single`, see reuse/single.h. */
 typedef struct gp_single_state {
-  bool is_wanted;                   /* the options ask for it */
-  bool is_forbidden;                /* for good */
-  atomic_bool all_barred;           /* all live contexts bar it, and it is over */
-  gp_context_t *context;            /* where it holds, or held last; NULL: nowhere, or that context is lost */
-  uint64_t sync_epoch;              /* the synchronization with whose end it begins again; 0: none */
+  gp_context_t *context;            /* where it holds, or did; NULL: nowhere, or that context is lost; under
+                                     * contexts_lock */
   _Atomic uint64_t unordered_epoch; /* of the newest free whose memory was handed out at once, 0: none;
                                      * written with the device's lock held */
-  atomic_int settling;              /* waits for unordered work in flight, see gp_single_stream_settle */
+  atomic_int settling;              /* waits for unordered work in flight, see gp_single_end */
 } gp_single_state_t;
 
 /* A capture that reaches one thread only. Written under contexts_lock; any thread compares `thread` with
@@ -387,7 +380,6 @@ struct gp_engine {
   /* mode.c */
   _Atomic uint64_t service;
   _Atomic gp_mode_t reuse_mode;
-  gp_mode_t epoch_mode; /* GP_MODE_EPOCH; in a build without it GP_MODE_CONTEXT, which it is then */
   atomic_int own_calls; /* driver calls of the engine's own in flight, see gp_engine_enter */
   atomic_int own_waits; /* those that wait for the device */
   _Atomic uint64_t
@@ -405,12 +397,11 @@ struct gp_engine {
   _Atomic uint64_t last_block_id;
   _Atomic uint64_t device_mask;
 
-  gp_lock_t contexts_lock; /* and what reuse/streams.c has */
-  gp_list_t contexts;      /* live ones */
+  gp_lock_t contexts_lock;
+  gp_list_t contexts; /* live ones */
   gp_context_t *all_contexts;
   atomic_bool has_gone_contexts; /* some may be gone and not lost yet */
   gp_single_state_t single;
-  gp_stream_table_t *streams; /* NULL: the mode never follows streams */
 
   /* reuse/known_streams.c; under contexts_lock */
   gp_list_t known_streams;

@@ -42,21 +42,21 @@ MOST_INSTRUCTIONS = 1.01
 
 # What each program of the suite `prog` runs with
 SETTINGS = (
-    {}, {"TYPE": "naive"}, {"TYPE": "unpooled"}, {"REUSE": "strict"}, {"REUSE": "context"}, {"REUSE": "epoch"},
+    {}, {"TYPE": "naive"}, {"TYPE": "unpooled"}, {"REUSE": "strict"}, {"REUSE": "context"},
     {"REUSE": "single"}, {"TRACE": "off"}, {"TRACE": "state"}, {"STACKS": "native"}, {"LIMIT": "64MiB", "STATS": "1"},
     {"MAX_DEFERRED": "0", "MAX_CACHED": "1MiB"}, {"VERBOSE": "2", "STATS": "1"}, {"DISABLE": "1"},
     {"SIMCUDA_DRIVER": "11040"}, {"SIMCUDA_DRIVER": "12040"},
 )
 # What each trace is replayed with: arguments, settings
 REPLAYS = tuple((["--check", "--streams", "3"], settings) for settings in (
-    {}, {"TYPE": "naive"}, {"TYPE": "unpooled"}, {"REUSE": "strict"}, {"REUSE": "epoch"}, {"MAX_DEFERRED": "0"},
-    {"LIMIT": "2GiB"}, {"LIMIT": "4GiB", "REUSE": "epoch"}, {"MAX_CACHED": "1GiB"}, {"TRACE_EVENTS": "2048"},
+    {}, {"TYPE": "naive"}, {"TYPE": "unpooled"}, {"REUSE": "strict"}, {"REUSE": "single"}, {"MAX_DEFERRED": "0"},
+    {"LIMIT": "2GiB"}, {"LIMIT": "4GiB", "REUSE": "single"}, {"MAX_CACHED": "1GiB"}, {"TRACE_EVENTS": "2048"},
 )) + (
     (["--check"], {"REUSE": "single"}),
     (["--check"], {"REUSE": "single", "TYPE": "naive"}),
     (["--check", "--api", "driver", "--repeat", "2"], {"REUSE": "context"}),
     (["--check", "--async"], {}),
-    (["--sync-every", "0"], {"REUSE": "epoch"}),
+    (["--sync-every", "0"], {"REUSE": "single"}),
     (["--check", "--threads", "4"], {}),
 )
 
@@ -406,7 +406,6 @@ def count_cases(programs, releases, folder):
     for name, arguments, settings in (
             ("allocate and free, nothing recorded", ["--streams", "3"], {"TRACE": "off"}),
             ("allocate and free, strict", [], {"TRACE": "off", "REUSE": "strict"}),
-            ("allocate and free, epoch", ["--streams", "3"], {"TRACE": "off", "REUSE": "epoch"}),
             ("allocate and free, single", [], {"TRACE": "off", "REUSE": "single"}),
             ("allocate and free, recorded", ["--streams", "3"], {"TRACE": "all", "STACKS": "off"}),
             ("allocate and free, state recorded", ["--streams", "3"], {"TRACE": "state", "STACKS": "off"}),

@@ -13,15 +13,14 @@
 #include "interpose/routes/real.h"
 #include "pool/reuse/identities.h"
 #include "pool/reuse/known_streams.h"
-#include "pool/reuse/stream_calls.h"
+#include "pool/reuse/single.h"
 #include "pool/util/cancel.h"
 
 /* A capture during the driver's call: undone or kept if the thread ends there. */
 typedef struct passage {
   gp_engine_t *engine;
   gp_capture_t *capture; /* NULL: none */
-  gp_stream_t *followed; /* the stream that is being destroyed, or NULL */
-  gp_context_t *known;   /* its context, if the driver is asked about its streams; else NULL */
+  gp_context_t *known; /* of the stream that is being destroyed, if the driver is asked about it; else NULL */
 } passage_t;
 
 /* The program cannot end a capture of whose begin it has no result. */
@@ -37,8 +36,6 @@ static void keep_passage(void *arg)
   const passage_t *passage = arg;
   if (passage->capture)
     gp_capture_put(passage->engine, passage->capture);
-  if (passage->engine)
-    gp_stream_restored(passage->engine, passage->followed);
   if (passage->known)
     gp_known_streams_miss(passage->engine); /* it may be there still */
 }
@@ -126,14 +123,14 @@ CUresult CUDAAPI hook_cuStreamBeginRecaptureToGraph_ptsz(
 /*
  * Into a command list of a graphics API, "similarly to cuStreamBeginCapture with
  * CU_STREAM_CAPTURE_MODE_RELAXED", and the stream must not be synchronized meanwhile (CUDA Driver API, 13.4).
- * The work runs when the program submits the list, in an order that no stream of CUDA shows: facts about
- * single streams do not cover it.
+ * The work runs when the program submits the list, in an order that no stream of CUDA shows: mode `single`
+ * does not cover it.
  */
 static void begin_cig(void)
 {
   gp_engine_t *engine = gp_library_engine();
   if (engine)
-    gp_streams_escape(engine, "a stream is captured into a command list of a graphics API");
+    (void)gp_single_end(engine, "a stream is captured into a command list of a graphics API");
 }
 
 CUresult CUDAAPI hook_cuStreamBeginCaptureToCig(CUstream stream, void *parameters)
@@ -219,17 +216,12 @@ static CUresult destroy(CUresult(CUDAAPI *call)(CUstream), CUstream stream)
 
   if (engine) {
     passage.capture = gp_capture_take(engine, stream);
-    passage.followed = gp_stream_take(engine, (uint64_t)(uintptr_t)stream);
     passage.known = gp_known_stream_remove(engine, (uint64_t)(uintptr_t)stream);
     gp_identity_ends(engine, (uint64_t)(uintptr_t)stream);
   }
   GP_CANCEL_UNDO(result, call ? call(stream) : CUDA_ERROR_NOT_FOUND, keep_passage, &passage);
-  if (result == CUDA_SUCCESS)
-    gp_stream_destroyed(engine, passage.followed);
-  else if (engine) {
-    gp_stream_restored(engine, passage.followed);
+  if (result != CUDA_SUCCESS && engine)
     gp_known_stream_add(engine, passage.known, (uint64_t)(uintptr_t)stream, false);
-  }
   return ended(engine, passage.capture, result, result == CUDA_SUCCESS);
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "interpose/hooks/current_context.h"
-#include "pool/reuse/single_stream.h"
+#include "pool/reuse/single.h"
 #include "pool/util/list.h"
 #include "pool/util/lock.h"
 #include "pool/util/log.h"
@@ -125,9 +125,7 @@ gp_capture_t *gp_capture_begin(gp_engine_t *engine, CUstream stream, gp_reach_t 
     capture->context = gp_stream_context(engine, capture->stream);
   gp_list_init(&capture->link);
   capture->suspension = gp_engine_suspend_in(engine, capture->context, reach);
-  /* Suspended it cannot begin again. During the capture no thread could settle unordered work, so none is
-   * left over. */
-  gp_single_stream_capture(engine);
+  gp_single_end_for_capture(engine); /* during the capture no thread could settle unordered work */
   return capture;
 }
 

@@ -9,8 +9,7 @@
 #include "interpose/hooks/hooks.h"
 #include "interpose/library.h"
 #include "interpose/routes/real.h"
-#include "pool/reuse/single_stream.h"
-#include "pool/reuse/stream_calls.h"
+#include "pool/reuse/single.h"
 #include "pool/util/cancel.h"
 #include "pool/util/log.h"
 
@@ -120,8 +119,7 @@ CUresult CUDAAPI hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
   if (engine) {
     (void)gp_current_context(
         engine); /* the one that will reach into the peer's memory: its work must be asked for */
-    if (gp_single_stream_bar(engine, GP_MODE_CAUSE_PEER))
-      (void)gp_single_stream_settle(engine);
+    (void)gp_single_end(engine, "contexts reach each other's memory");
   }
   CUresult result = GP_REAL_CALL(cuCtxEnablePeerAccess, peer, flags);
   if (engine && result == CUDA_SUCCESS)
@@ -130,19 +128,16 @@ CUresult CUDAAPI hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 }
 
 /*
- * Green contexts: facts of the primary context cover them (current_context.h). Their streams are not followed
- * singly, and no order holds for them. Where facts of the primary context do not cover them pooling ends,
+ * Green contexts: facts of the primary context cover them (current_context.h). No order of the
+ * default stream holds for their streams. Where facts of the primary context do not cover them pooling ends,
  * before the driver's call, so that the pool hands out no block in between.
  */
 static gp_engine_t *begin_green(void)
 {
   gp_engine_t *engine = gp_library_engine(); /* binds */
 
-  if (engine) {
-    gp_streams_escape(engine, "the program uses green contexts");
-    if (gp_single_stream_bar(engine, GP_MODE_CAUSE_STREAM))
-      (void)gp_single_stream_settle(engine);
-  }
+  if (engine)
+    (void)gp_single_end(engine, "the program uses green contexts");
   return engine;
 }
 

@@ -1,7 +1,7 @@
 /*
  * Events: how far a stream was at their record, and that the program, or a stream, has waited for them
- * (cuda_events.h). It counts where the mode follows streams, and for memory that is freed in the order of
- * streams. A record in the default stream may tell more (default_stream.h).
+ * (cuda_events.h). It counts for memory that is freed in the order of streams. A record in the default stream
+ * may tell more (default_stream.h).
  */
 #include "interpose/sight/cuda_events.h"
 #include "interpose/hooks/default_stream.h"
@@ -18,30 +18,26 @@
 #define NODE_EVENT_RECORD 7
 #define NODE_EVENT_OFFSET 16
 
-static bool has_points(const gp_engine_t *engine)
-{
-  return gp_stream_points_are_wanted(engine) && gp_stream_points_trust_events(engine);
-}
-
 /* What events stand for is followed. */
 static gp_engine_t *followed(void)
 {
   gp_engine_t *engine = gp_library_engine();
-  return engine && (gp_engine_uses_streams(engine) || has_points(engine)) ? engine : NULL;
+  bool is_wanted = engine && gp_stream_points_are_wanted(engine) && gp_stream_points_trust_events(engine);
+  return is_wanted ? engine : NULL;
 }
 
 /* It is, or may be later: which events are recorded unseen is noted all the time. */
 static bool may_follow(void)
 {
   const gp_engine_t *engine = gp_library_engine();
-  return engine && (gp_engine_uses_streams(engine) || gp_stream_points_trust_events(engine));
+  return engine && gp_stream_points_trust_events(engine);
 }
 
 typedef struct recording {
   gp_engine_t *engine; /* NULL: nothing to do */
   CUevent event;
   uint64_t asked;
-  gp_event_meaning_t meaning;
+  gp_stream_point_t point;
   gp_default_call_t call;
 } recording_t;
 
@@ -55,9 +51,7 @@ static recording_t begin(CUevent event, CUstream stream, bool per_thread)
   if (engine) {
     gp_event_record_begin(event);
     recording.asked = gp_engine_ask_begin(engine);
-    if (has_points(engine))
-      recording.meaning.point = gp_identity_point(gp_work_identity(engine, stream, per_thread), true);
-    recording.meaning.fact = gp_stream_fact_begin(engine, gp_work_stream(engine, stream, per_thread));
+    recording.point = gp_identity_point(gp_work_identity(engine, stream, per_thread), true);
   }
   return recording;
 }
@@ -69,8 +63,8 @@ static CUresult end(recording_t *recording, CUresult result)
     return result;
   /* During a capture the event may stand for a node of a graph. */
   if (result != CUDA_SUCCESS || !gp_engine_may_conclude(recording->engine, recording->asked))
-    recording->meaning = (gp_event_meaning_t){.fact = {.stream = NULL}};
-  gp_event_record_end(recording->event, &recording->meaning);
+    recording->point = (gp_stream_point_t){.identity = NULL};
+  gp_event_record_end(recording->event, &recording->point);
   return result;
 }
 
@@ -112,7 +106,7 @@ typedef struct asking {
   CUevent event;
   uint64_t version;
   uint64_t asked;
-  gp_event_meaning_t meaning;
+  gp_stream_point_t point;
 } asking_t;
 
 static asking_t ask(CUevent event)
@@ -121,7 +115,7 @@ static asking_t ask(CUevent event)
   if (!asking.engine)
     return asking;
   asking.asked = gp_engine_ask_begin(asking.engine);
-  asking.meaning = gp_event_take(event, &asking.version);
+  asking.point = gp_event_take(event, &asking.version);
   return asking;
 }
 
@@ -131,8 +125,7 @@ static CUresult answered(const asking_t *asking, CUresult result)
     return result;
   if (result == CUDA_SUCCESS && gp_engine_may_conclude(asking->engine, asking->asked) &&
       gp_event_still_is(asking->event, asking->version)) {
-    gp_stream_point_passed(&asking->meaning.point);
-    gp_stream_fact_end(asking->engine, &asking->meaning.fact);
+    gp_stream_point_passed(&asking->point);
   } else if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY)
     gp_engine_note_result(asking->engine, (int)result);
   return result;
@@ -169,8 +162,7 @@ static asking_t ask_to_wait(CUevent event, CUstream stream, bool per_thread)
 {
   asking_t asking = ask(event);
 
-  if (asking.engine && gp_engine_uses_streams(asking.engine))
-    gp_work_note(stream, per_thread);
+  gp_work_note(stream, per_thread);
   return asking;
 }
 
@@ -180,7 +172,7 @@ static CUresult waits(const asking_t *asking, CUstream stream, bool per_thread, 
 {
   if (asking->engine && result == CUDA_SUCCESS && gp_engine_may_conclude(asking->engine, asking->asked) &&
       gp_event_still_is(asking->event, asking->version))
-    gp_stream_point_awaited(gp_work_identity(asking->engine, stream, per_thread), &asking->meaning.point);
+    gp_stream_point_awaited(gp_work_identity(asking->engine, stream, per_thread), &asking->point);
   return result;
 }
 

@@ -10,18 +10,18 @@
 #include "interpose/library.h"
 #include "interpose/routes/loaded.h"
 #include "interpose/routes/real.h"
-#include "pool/reuse/single_stream.h"
+#include "pool/reuse/single.h"
 #include "pool/util/log.h"
 
 /*
  * Before the call. Those who reach the memory by it ignore the program's stream order, so that no work of the
- * block's earlier owners may be pending (pool/reuse/single_stream.h).
+ * block's earlier owners may be pending (pool/reuse/single.h).
  */
 static void settle(void)
 {
   gp_engine_t *engine = gp_library_engine(); /* binds */
-  if (engine && gp_single_stream_bar(engine, GP_MODE_CAUSE_EXPORT))
-    (void)gp_single_stream_settle(engine); /* what went wrong the call will say */
+  if (engine)
+    (void)gp_single_end(engine, "memory is shared with others"); /* what went wrong the call will say */
 }
 
 /* Before a question about memory: with such questions libraries prepare to give it to a device. */

@@ -144,8 +144,7 @@ CUresult CUDAAPI hook_cuGraphInstantiateWithParams_ptsz(CUgraphExec *exec, CUgra
 }
 
 /*
- * The four launches and uploads have one type. The stream is noted at each try, with nothing of this library
- * in between: making room before it may have cleared the flag.
+ * The four launches and uploads have one type. The stream is noted at each try.
  */
 static CUresult note_and_launch(gp_function_t symbol, CUgraphExec exec, CUstream stream, bool per_thread)
 {

@@ -1,7 +1,6 @@
 /*
  * Managed memory, and page-locked memory of the host: forwarded and counted.
  */
-#include "interpose/hooks/copies.h"
 #include "interpose/hooks/hooks.h"
 #include "interpose/hooks/forward.h"
 #include "interpose/library.h"
@@ -12,7 +11,6 @@ CUresult CUDAAPI hook_cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsi
   gp_forward_call_t call = {
       .bytes = pointer ? bytes : 0, .kind = GP_FORWARDED_MANAGED, .device = GP_CURRENT_DEVICE};
   CUresult result;
-
   GP_FORWARD_ALLOC(result, &call, pointer, GP_REAL_CALL(cuMemAllocManaged, pointer, bytes, flags));
   return result;
 }
@@ -40,18 +38,10 @@ CUresult CUDAAPI hook_cuMemAllocHost_v2(void **pointer, size_t bytes)
   return result;
 }
 
-static void note_flags(const void *memory, unsigned flags)
-{
-  if (memory && flags & CU_MEMHOSTREGISTER_IOMEMORY)
-    gp_copies_note_io_memory();
-}
-
 CUresult CUDAAPI hook_cuMemHostRegister(void *memory, size_t bytes, unsigned flags)
 {
   gp_forward_call_t call = host_call(memory, bytes);
   CUresult result;
-
-  note_flags(memory, flags);
   GP_FORWARD_ALLOC(result, &call, &memory, GP_REAL_CALL(cuMemHostRegister, memory, bytes, flags));
   return result;
 }
@@ -60,8 +50,6 @@ CUresult CUDAAPI hook_cuMemHostRegister_v2(void *memory, size_t bytes, unsigned 
 {
   gp_forward_call_t call = host_call(memory, bytes);
   CUresult result;
-
-  note_flags(memory, flags);
   GP_FORWARD_ALLOC(result, &call, &memory, GP_REAL_CALL(cuMemHostRegister_v2, memory, bytes, flags));
   return result;
 }

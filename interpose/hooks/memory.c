@@ -107,7 +107,7 @@ CUresult CUDAAPI hook_cuCtxSynchronize(void)
 
   if (!context)
     return GP_REAL_CALL(cuCtxSynchronize);
-  uint64_t token = gp_engine_sync_begin(engine, context);
+  uint64_t token = gp_engine_sync_begin(engine);
   CUresult result = GP_REAL_CALL(cuCtxSynchronize);
   if (result == CUDA_SUCCESS)
     gp_engine_sync_end(engine, context, token);
@@ -122,7 +122,7 @@ CUresult CUDAAPI hook_cuCtxSynchronize_v2(CUcontext handle)
 
   if (!context)
     return GP_REAL_CALL(cuCtxSynchronize_v2, handle);
-  uint64_t token = gp_engine_sync_begin(engine, context);
+  uint64_t token = gp_engine_sync_begin(engine);
   CUresult result = GP_REAL_CALL(cuCtxSynchronize_v2, handle);
   if (result == CUDA_SUCCESS)
     gp_engine_sync_end(engine, context, token);

@@ -10,7 +10,6 @@
 #include "interpose/sight/work.h"
 #include "pool/reuse/identities.h"
 #include "pool/reuse/known_streams.h"
-#include "pool/reuse/single_stream.h"
 #include "pool/reuse/stream_points.h"
 
 /*
@@ -24,30 +23,14 @@ static void follow(gp_engine_t *engine, CUstream stream, unsigned flags)
   if (!context)
     gp_known_streams_miss(engine);
   gp_identity_created(engine, context, (uint64_t)(uintptr_t)stream, !(flags & CU_STREAM_NON_BLOCKING));
-  if (!gp_engine_uses_streams(engine))
-    return;
-  if (context)
-    gp_stream_created(engine, context, (uint64_t)(uintptr_t)stream);
-  else
-    gp_streams_escape(engine, "a stream was made in a context that cannot be followed");
 }
 
-/*
- * No rule orders a non-blocking stream behind the default stream. While there is unordered work
- * (pool/reuse/single_stream.h) this puts the stream there before the program has it. It is followed first:
- * only blocks that were handed out before that are unordered for it.
- */
 static CUresult created(CUresult result, const CUstream *stream, unsigned flags)
 {
   gp_engine_t *engine = gp_library_engine();
 
-  if (result != CUDA_SUCCESS || !engine)
-    return result;
-  follow(engine, *stream, flags);
-  if (flags & CU_STREAM_NON_BLOCKING)
-    result = (CUresult)gp_single_stream_order(engine, (uint64_t)(uintptr_t)*stream);
-  if (result != CUDA_SUCCESS)
-    (void)hook_cuStreamDestroy_v2(*stream); /* the program gets the first error */
+  if (result == CUDA_SUCCESS && engine)
+    follow(engine, *stream, flags);
   return result;
 }
 
@@ -67,23 +50,19 @@ CUresult CUDAAPI hook_cuStreamCreateWithPriority(CUstream *stream, unsigned flag
 typedef struct fact {
   gp_engine_t *engine; /* NULL: nothing */
   uint64_t asked;
-  gp_stream_fact_t of_stream; /* where the mode follows streams */
-  gp_stream_point_t point;    /* for memory that is freed in its order */
+  gp_stream_point_t point; /* for memory that is freed in its order */
 } fact_t;
 
 static fact_t begin(CUstream stream, bool per_thread)
 {
   gp_engine_t *engine = gp_library_engine();
   fact_t fact = {.engine = NULL};
-  bool has_points = engine && gp_stream_points_are_wanted(engine);
 
-  if (!engine || (!has_points && !gp_engine_uses_streams(engine)))
+  if (!engine || !gp_stream_points_are_wanted(engine))
     return fact;
   fact.engine = engine;
   fact.asked = gp_engine_ask_begin(engine);
-  if (has_points)
-    fact.point = gp_identity_point(gp_work_identity(engine, stream, per_thread), false);
-  fact.of_stream = gp_stream_fact_begin(engine, gp_work_stream(engine, stream, per_thread));
+  fact.point = gp_identity_point(gp_work_identity(engine, stream, per_thread), false);
   return fact;
 }
 
@@ -91,12 +70,10 @@ static CUresult end(const fact_t *fact, CUresult result)
 {
   if (!fact->engine || result == CUDA_ERROR_NOT_READY)
     return result;
-  if (result != CUDA_SUCCESS) {
+  if (result != CUDA_SUCCESS)
     gp_engine_note_result(fact->engine, (int)result);
-  } else if (gp_engine_may_conclude(fact->engine, fact->asked)) {
+  else if (gp_engine_may_conclude(fact->engine, fact->asked))
     gp_stream_point_passed(&fact->point);
-    gp_stream_fact_end(fact->engine, &fact->of_stream);
-  }
   return result;
 }
 
@@ -124,26 +101,11 @@ CUresult CUDAAPI hook_cuStreamQuery_ptsz(CUstream stream)
   return end(&fact, GP_REAL_CALL(cuStreamQuery_ptsz, stream));
 }
 
-/*
- * A copy that returns only when it is complete (copies.h) is a fact about the default stream. Any other may
- * be pending when it returns: it is work. A copy of no bytes is neither.
- */
-static bool tells(const void *host, CUdeviceptr pointer, size_t bytes, bool per_thread)
-{
-  gp_engine_t *engine = gp_library_engine(); /* binds */
-
-  if (!engine || bytes == 0)
-    return false;
-  if (gp_engine_uses_streams(engine) && gp_copy_returns_when_done(engine, host, pointer))
-    return true;
-  gp_work_note(NULL, per_thread);
-  return false;
-}
-
-/* What else it tells: see default_stream.h. */
+/* What a copy to the host tells: see default_stream.h. */
 static gp_default_call_t begin_barrier(CUdeviceptr pointer, size_t bytes, CUstream stream, bool per_thread)
 {
-  gp_default_call_t call = gp_default_call_begin(bytes != 0 ? gp_library_engine() : NULL, stream, per_thread);
+  gp_engine_t *engine = gp_library_engine(); /* binds */
+  gp_default_call_t call = gp_default_call_begin(bytes != 0 ? engine : NULL, stream, per_thread);
 
   if (call.epoch != 0 && !gp_copy_is_of_context(pointer))
     call.epoch = 0;
@@ -153,21 +115,15 @@ static gp_default_call_t begin_barrier(CUdeviceptr pointer, size_t bytes, CUstre
 CUresult CUDAAPI hook_cuMemcpyDtoH_v2(void *host, CUdeviceptr pointer, size_t bytes)
 {
   gp_default_call_t call = begin_barrier(pointer, bytes, NULL, false);
-  if (!tells(host, pointer, bytes, false)) {
-    CUresult result = GP_REAL_CALL(cuMemcpyDtoH_v2, host, pointer, bytes);
-    gp_default_call_end(&call, result);
-    return result;
-  }
-  fact_t fact = begin(NULL, false);
-  return end(&fact, GP_REAL_CALL(cuMemcpyDtoH_v2, host, pointer, bytes));
+  CUresult result = GP_REAL_CALL(cuMemcpyDtoH_v2, host, pointer, bytes);
+  gp_default_call_end(&call, result);
+  return result;
 }
 
 CUresult CUDAAPI hook_cuMemcpyDtoH_v2_ptds(void *host, CUdeviceptr pointer, size_t bytes)
 {
-  if (!tells(host, pointer, bytes, true))
-    return GP_REAL_CALL(cuMemcpyDtoH_v2_ptds, host, pointer, bytes);
-  fact_t fact = begin(NULL, true);
-  return end(&fact, GP_REAL_CALL(cuMemcpyDtoH_v2_ptds, host, pointer, bytes));
+  gp_work_note(NULL, true);
+  return GP_REAL_CALL(cuMemcpyDtoH_v2_ptds, host, pointer, bytes);
 }
 
 static CUresult copy_later(gp_fn_cuMemcpyDtoHAsync_v2 copy, void *host, CUdeviceptr pointer, size_t bytes,

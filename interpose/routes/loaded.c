@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/reuse/stream_calls.h"
-#include "pool/reuse/single_stream.h"
+#include "pool/reuse/single.h"
 #include "pool/util/loader_walk.h"
 
 typedef struct search {
@@ -111,9 +110,9 @@ void gp_loaded_look_for_rdma(gp_engine_t *engine)
       .count = sizeof(rdma_libraries) / sizeof(rdma_libraries[0]),
       .seen_loads = atomic_load_explicit(&seen_loads, memory_order_relaxed)};
 
-  if (!gp_engine_uses_streams(engine))
-    return; /* no mode that relies on stream order is in force */
-  if (find(&search) && gp_single_stream_forbid(engine, GP_MODE_CAUSE_RDMA))
-    (void)gp_single_stream_settle(engine); /* an error that lasts shows in the caller's own calls, too */
+  if (gp_single_is_over(engine))
+    return;
+  if (find(&search)) /* an error that lasts shows in the caller's own calls, too */
+    (void)gp_single_end(engine, "a library is loaded by which other devices reach the memory");
   atomic_store_explicit(&seen_loads, search.loads, memory_order_relaxed);
 }

@@ -16,7 +16,7 @@
 #include "interpose/routes/runtimes.h"
 #include "interpose/routes/unknown.h"
 #include "interpose/sight/stubs.h"
-#include "pool/reuse/stream_calls.h"
+#include "pool/reuse/single.h"
 #include "pool/util/log.h"
 
 typedef struct gp_hook {
@@ -86,7 +86,7 @@ static void *decide_unknown(void *handle, const char *name, const void *return_a
     if (gp_real_bind() && gp_real_driver_has(name) && !gp_real_is_driver_address(return_address))
       gp_unknown_missed(name, effect);
     else
-      gp_streams_distrust(); /* a driver that is loaded later may have it */
+      gp_mode_distrust(); /* a driver that is loaded later may have it */
   }
   if (!function || gp_real_is_own(function) || !gp_real_is_driver_address(function) ||
       gp_real_is_driver_address(return_address))
@@ -150,7 +150,7 @@ GP_BEFORE_SANITIZERS void *gp_dlsym_decide(void *handle, const char *name, const
     return decide_unknown(handle, name, return_address);
   /* What these find depends on the caller: the stub jumps, so that the caller stays the same. */
   if (handle == RTLD_NEXT && (submits_work(hook) || records_event(hook)))
-    gp_streams_distrust(); /* those calls of a library behind this one are not seen */
+    gp_mode_distrust(); /* those calls of a library behind this one are not seen */
   if (handle == RTLD_NEXT || handle == RTLD_DEFAULT)
     return unless_ours_alone(hook);
   void *function = gp_real_dlsym(handle, name);

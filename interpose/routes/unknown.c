@@ -12,9 +12,8 @@
 #include "interpose/hooks/export.h"
 #include "interpose/routes/unknown_frees.h"
 #include "interpose/routes/unknown_slots.h"
+#include "pool/mode.h"
 #include "pool/reuse/known_streams.h"
-#include "pool/reuse/single_stream.h"
-#include "pool/reuse/stream_calls.h"
 #include "pool/util/assert.h"
 #include "pool/util/cancel.h"
 #include "pool/util/log.h"
@@ -94,7 +93,7 @@ void *gp_unknown_hand_out(void *function, const char *name, gp_effect_t effect)
     atomic_store(&slots[slot].effect, (unsigned char)effect);
     return (void *)(uintptr_t)(gp_unknown_slots + (size_t)SLOT_BYTES * (size_t)slot);
   }
-  gp_streams_distrust();
+  gp_mode_distrust();
   if (gp_effect_ends_pooling_unseen(effect) && !atomic_flag_test_and_set(&told)) {
     gp_log(GP_LOG_ERROR,
         "the program looks up more functions of the driver that this version of gpupool does not know than "
@@ -110,7 +109,7 @@ void gp_unknown_missed(const char *name, gp_effect_t effect)
 {
   static atomic_flag told = ATOMIC_FLAG_INIT;
 
-  gp_streams_distrust();
+  gp_mode_distrust();
   if (!gp_effect_ends_pooling_unseen(effect) || atomic_flag_test_and_set(&told))
     return;
   gp_library_stop_pooling();
@@ -182,16 +181,6 @@ static void taint_arguments(gp_engine_t *engine, const uint64_t *arguments)
       gp_taint_pointer(engine, (CUdeviceptr)arguments[i]);
 }
 
-static void leave_epoch(gp_engine_t *engine, unsigned slot)
-{
-  char why[128];
-
-  (void)snprintf(
-      why, sizeof(why), "the program calls %s, which this version of gpupool does not know", name_of(slot));
-  gp_streams_escape(engine, why);
-  gp_known_streams_miss(engine);
-}
-
 /* True: each call has the effect. */
 static bool take_effect(gp_engine_t *engine, unsigned slot, const uint64_t *arguments)
 {
@@ -230,11 +219,11 @@ void *gp_unknown_called(unsigned slot, const uint64_t *arguments)
   if (!engine)
     return function;
   int cancel_state = gp_cancel_hold(); /* the effects call the driver */
-  leave_epoch(engine, slot);
+  gp_known_streams_miss(engine);
   gp_frees_t frees = (gp_frees_t)atomic_load(&slots[slot].frees);
   void *answer = gp_unknown_free_answer(engine, frees, arguments[0], name_of(slot));
   bool again = !answer && take_effect(engine, slot, arguments);
-  if (!again && frees == GP_FREES_NOTHING && !gp_single_stream_has_unordered(engine))
+  if (!again && frees == GP_FREES_NOTHING)
     __atomic_store_n(&gp_unknown_settled[slot], 1, __ATOMIC_RELEASE);
   gp_cancel_restore(cancel_state);
   return answer ? answer : function;

@@ -5,7 +5,7 @@
  * effect, since runtimes look everything up when they start; a call has the smallest effect that is sound
  * (gp_effect_t of classes.h):
  *
- *   WORK        reuse mode `epoch` or `single` becomes `context`: no work flag shows that work
+ *   WORK        reuse mode `single` becomes `context`: no stub sees that work
  *   CONTEXT     as WORK, and the thread's next entry into the library looks at its current context
  *   UNCOUNTED   as WORK, and a message: no limit holds for that memory
  *   CAPTURE     as WORK, and the pool is suspended while the stream in the first argument captures

@@ -9,10 +9,10 @@
 
 /* Guarded by the lock. */
 typedef struct event {
-  gp_event_meaning_t meaning; /* with version */
-  uint64_t version;           /* never used again; 0: it stands for nothing */
-  unsigned recording;         /* records during the driver's call */
-  bool overlapped;            /* there was more than one since there was none */
+  gp_stream_point_t point; /* with version */
+  uint64_t version;        /* never used again; 0: it stands for nothing */
+  unsigned recording;      /* records during the driver's call */
+  bool overlapped;         /* there was more than one since there was none */
   bool distrusted;
 } event_t;
 
@@ -69,17 +69,15 @@ void gp_event_record_begin(CUevent event)
   leave();
 }
 
-void gp_event_record_end(CUevent event, const gp_event_meaning_t *meaning)
+void gp_event_record_end(CUevent event, const gp_stream_point_t *point)
 {
-  bool tells = meaning->fact.stream || meaning->point.identity;
-
   enter();
   event_t *record = find(event);
   if (record && record->recording > 0) {
     gp_assert(record->version == 0); /* the begin took the fact away */
     record->recording--;
-    if (tells && !record->overlapped && !record->distrusted) {
-      record->meaning = *meaning;
+    if (point->identity && !record->overlapped && !record->distrusted) {
+      record->point = *point;
       record->version = ++last_version;
     }
     if (record->recording == 0)
@@ -109,17 +107,17 @@ void gp_event_forget(CUevent event)
   free(record);
 }
 
-gp_event_meaning_t gp_event_take(CUevent event, uint64_t *ret_version)
+gp_stream_point_t gp_event_take(CUevent event, uint64_t *ret_version)
 {
-  gp_event_meaning_t meaning = {.fact = {.stream = NULL}};
+  gp_stream_point_t point = {.identity = NULL};
 
   enter();
   const event_t *record = find(event);
   *ret_version = record ? record->version : 0;
   if (*ret_version)
-    meaning = record->meaning;
+    point = record->point;
   leave();
-  return meaning;
+  return point;
 }
 
 bool gp_event_still_is(CUevent event, uint64_t version)

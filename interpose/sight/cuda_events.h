@@ -10,18 +10,12 @@
 #define GP_INTERPOSE_SIGHT_CUDA_EVENTS_H
 
 #include "interpose/cuda_abi.h"
-#include "pool/reuse/stream_calls.h"
+#include "pool/engine.h"
 
-/* What an event stands for: a fact about its stream, where the mode follows streams, and the point in the
- * stream. Nothing: the fact's stream is NULL, and so is the point's identity. */
-typedef struct gp_event_meaning {
-  gp_stream_fact_t fact;
-  gp_stream_point_t point;
-} gp_event_meaning_t;
-
-/* Around a record. meaning: what the event then stands for; copied. Nothing if the record failed. */
+/* Around a record. point: how far its stream was, for which the event then stands; copied. Its identity is
+ * NULL if the event stands for nothing, because the record failed, say. */
 void gp_event_record_begin(CUevent event);
-void gp_event_record_end(CUevent event, const gp_event_meaning_t *meaning);
+void gp_event_record_end(CUevent event, const gp_stream_point_t *point);
 
 /* From now on graphs or other processes can record it unseen: it gives no more facts. */
 void gp_event_distrust(CUevent event);
@@ -33,7 +27,7 @@ void gp_event_forget(CUevent event);
  * Around a wait or a query: take before it; still_is after its success tells whether the event kept that
  * record all the time. version is 0 if the event stands for nothing.
  */
-gp_event_meaning_t gp_event_take(CUevent event, uint64_t *ret_version);
+gp_stream_point_t gp_event_take(CUevent event, uint64_t *ret_version);
 bool gp_event_still_is(CUevent event, uint64_t version);
 
 #endif

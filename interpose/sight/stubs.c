@@ -14,7 +14,7 @@ bool gp_stubs_are_wanted(void)
   if (known == 0) {
     const char *text = secure_getenv(gp_option_table[GP_OPTION_reuse].variable);
     int reuse = text ? gp_option_choice(GP_OPTION_reuse, text) : -1;
-    known = reuse == GP_REUSE_EPOCH || reuse == GP_REUSE_SINGLE ? 1 : -1;
+    known = reuse == GP_REUSE_SINGLE ? 1 : -1;
     atomic_store_explicit(&wanted, known, memory_order_relaxed);
   }
   return known > 0;

@@ -1,8 +1,8 @@
 /*
- * sight/: what reuse modes `epoch` and `single` have to see of the program's work: submissions (stubs, work)
- * and events. May include what hooks may.
+ * sight/: what reuse depends on and only the program's calls show: submissions (stubs, work; for mode
+ * `single`) and events. May include what hooks may.
  *
- * Which functions of the driver have a stub that notes work (work.def), and whether look-ups hand the stubs
+ * Which functions of the driver have a stub that sees work (work.def), and whether look-ups hand the stubs
  * out. Any thread; nothing here starts the library, so that a look-up may ask.
  */
 #ifndef GP_INTERPOSE_SIGHT_STUBS_H
@@ -19,7 +19,7 @@
 #define GP_HAS_WORK_STUBS 0
 #endif
 
-/* True if the reuse mode that is asked for has to know all work (GPUPOOL_REUSE=epoch or single). */
+/* True if the reuse mode that is asked for has to know all work (GPUPOOL_REUSE=single). */
 bool gp_stubs_are_wanted(void);
 
 /*
@@ -29,8 +29,8 @@ bool gp_stubs_are_wanted(void);
 int gp_stubs_replaced_count(void);
 
 /*
- * False if another library stands between the stubs and the driver: it may call into this one in the middle
- * of a launch, between the flag and the submission, as tools that watch launches do. Takes the loader's lock.
+ * False if another library stands between the stubs and the driver: it may submit work
+ * of its own past them, as tools that watch launches do. Takes the loader's lock.
  */
 bool gp_stubs_reach_driver(void);
 

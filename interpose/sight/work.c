@@ -1,5 +1,7 @@
 #include "interpose/sight/work.h"
 
+#include <stdatomic.h>
+
 #include "interpose/hooks/current_context.h"
 #include "interpose/hooks/hooks.h"
 #include "interpose/hooks/stream_place.h"
@@ -8,46 +10,41 @@
 #include "interpose/routes/real.h"
 #include "interpose/sight/stubs.h"
 #include "pool/reuse/identities.h"
-#include "pool/reuse/single_stream.h"
+#include "pool/reuse/single.h"
 #include "pool/reuse/stream_points.h"
 
-#define STREAM_PER_THREAD                                                                                    \
-  UINT64_C(2) /* CU_STREAM_PER_THREAD of cuda.h, as a number; the legacy stream is 0 or 1 */
+/* CU_STREAM_PER_THREAD of cuda.h, as a number; the legacy stream is 0 or 1 */
+#define STREAM_PER_THREAD UINT64_C(2)
 
-static gp_stream_t *find(gp_engine_t *engine, uint64_t stream, bool per_thread)
+/* Threads' own streams and created ones that do not say otherwise come behind the legacy default stream by
+ * CUDA's rule. When in doubt the stream does not. */
+static bool is_non_blocking(CUstream stream)
 {
-  if (stream > STREAM_PER_THREAD)
-    return gp_stream_find(engine, stream);
-  gp_context_t *context = gp_current_context(engine);
-  if (!context)
-    return NULL; /* the driver will say so */
-  if (stream == STREAM_PER_THREAD || (stream == 0 && per_thread))
-    return gp_stream_of_thread(engine, context);
-  return gp_stream_default(context);
+  unsigned flags;
+  return GP_REAL_CALL(cuStreamGetFlags, stream, &flags) != CUDA_SUCCESS || flags & CU_STREAM_NON_BLOCKING;
 }
 
-gp_stream_t *gp_work_stream(gp_engine_t *engine, CUstream stream, bool per_thread)
-{
-  return gp_engine_uses_streams(engine) ? find(engine, (uint64_t)(uintptr_t)stream, per_thread) : NULL;
-}
-
+/* What went wrong the program's own call will say. */
 static void note(gp_engine_t *engine, uint64_t handle, bool per_thread)
 {
-  gp_stream_t *stream = find(engine, handle, per_thread);
+  CUstream stream = (CUstream)(uintptr_t)handle;
 
-  if (stream)
-    gp_stream_mark(engine, stream);
+  if (gp_single_is_over(engine))
+    return;
+  if (gp_mode_is_distrusted())
+    (void)gp_single_end(engine, "a library looks for the driver's functions behind this one");
   else if (handle > STREAM_PER_THREAD)
-    gp_streams_escape(engine, "there is work in a stream that was made by an unknown way");
+    (void)gp_single_end_for_stream(
+        engine, is_non_blocking(stream) ? handle : 0, "there is work in a second stream");
+  else if (handle == STREAM_PER_THREAD || (handle == 0 && per_thread))
+    (void)gp_single_end_for_stream(engine, 0, "a thread uses its own default stream");
 }
 
 void gp_work_note(CUstream stream, bool per_thread)
 {
   gp_engine_t *engine = gp_library_engine();
-  if (engine && gp_engine_uses_streams(engine))
+  if (engine)
     note(engine, (uint64_t)(uintptr_t)stream, per_thread);
-  else if (engine)
-    (void)gp_single_stream_settle(engine); /* as for the stubs: see gp_work_slow */
 }
 
 /* Of CUlaunchConfig and CUlaunchAttribute, by number and name of our own: CUDA 11.8 and 12.3 brought theirs.
@@ -80,28 +77,25 @@ static void look_at_launch(gp_engine_t *engine, const void *launch, bool per_thr
 {
 #if CUDA_VERSION >= 11080
   const CUlaunchConfig *config = launch;
-  bool follows = gp_engine_uses_streams(engine);
 
   for (unsigned i = 0; config->attrs && i < config->numAttrs; i++) {
     const CUlaunchAttribute *attribute = &config->attrs[i];
     bool is_programmatic =
         attribute->id == ATTRIBUTE_PROGRAMMATIC || attribute->id == ATTRIBUTE_PROGRAMMATIC_EVENT;
-    if ((follows || gp_stream_points_trust_events(engine)) &&
+    if (gp_stream_points_trust_events(engine) &&
         (attribute->id == ATTRIBUTE_PROGRAMMATIC_EVENT || attribute->id == ATTRIBUTE_COMPLETION_EVENT))
       gp_event_distrust(*(const CUevent *)(const void *)&attribute->value); /* first in either structure */
     if (is_programmatic)
       gp_identity_launches_early(engine, gp_work_identity(engine, config->hStream, per_thread),
           gp_engine_is_suspended(engine) && gp_stream_is_captured(config->hStream, per_thread));
-    if (follows && is_programmatic && gp_single_stream_bar(engine, GP_MODE_CAUSE_PROGRAMMATIC))
-      (void)gp_single_stream_settle(engine); /* what went wrong the launch will say */
+    if (is_programmatic)
+      (void)gp_single_end(engine, "launches overlap the ones in front of them");
   }
-  if (gp_stubs_are_wanted())
-    gp_work_note(config->hStream, per_thread);
+  note(engine, (uint64_t)(uintptr_t)config->hStream, per_thread);
 #else
   (void)launch; /* headers without the structure are of a toolkit without such launches */
   gp_identity_launches_early(engine, NULL, false);
-  if (gp_stubs_are_wanted())
-    gp_streams_escape(engine, "the stream of a launch is in a structure that the headers of the build lack");
+  (void)gp_single_end(engine, "the stream of a launch is in a structure that the headers of the build lack");
 #endif
 }
 
@@ -155,6 +149,10 @@ static CUresult CUDAAPI not_found(void)
   return CUDA_ERROR_NOT_FOUND;
 }
 
+/* The stubs come here: mode `single` may hold, or there may be unordered work. */
+extern atomic_uchar gp_work_is_watched;
+atomic_uchar gp_work_is_watched = 1;
+
 /* Called by the stubs only, which jump to what it returns. */
 void *gp_work_slow(uint64_t stream, unsigned function);
 
@@ -164,19 +162,15 @@ void *gp_work_slow(uint64_t stream, unsigned function)
   gp_assert(function >= GP_HOOK_COUNT && function < GP_REPLACED_COUNT);
   void *real = gp_real_get((gp_function_t)function);
   const where_t where = functions[function - GP_HOOK_COUNT].where;
-  bool per_thread = functions[function - GP_HOOK_COUNT].per_thread;
 
   if (!real)
     return (void *)not_found; /* see GP_REAL_CALL */
-  if (engine && !gp_engine_uses_streams(engine))
-    (void)gp_single_stream_settle(
-        engine); /* this work may be in a stream that is not followed, and that no order puts behind others */
-  if (!engine || !gp_engine_uses_streams(engine))
-    return real;
-  if (where == WHERE_MANY)
-    gp_streams_escape(engine, "one call submits work to several streams");
-  else
-    note(engine, stream, per_thread);
+  if (engine && where == WHERE_MANY)
+    (void)gp_single_end(engine, "one call submits work to several streams");
+  else if (engine)
+    note(engine, stream, functions[function - GP_HOOK_COUNT].per_thread);
+  if (engine && gp_single_is_over(engine))
+    atomic_store(&gp_work_is_watched, 0); /* for good */
   return real;
 }
 

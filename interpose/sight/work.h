@@ -1,6 +1,6 @@
 /*
- * Work on its way to the driver, for reuse mode `epoch`: what the stubs of work.def leave to C, and what C
- * hooks do in their place.
+ * Work on its way to the driver, for reuse mode `single`: what the stubs of work.def leave to C, and what C
+ * hooks do in their place. And which stream a request in the order of a stream means.
  */
 #ifndef GP_INTERPOSE_SIGHT_WORK_H
 #define GP_INTERPOSE_SIGHT_WORK_H
@@ -8,22 +8,19 @@
 #include <stdbool.h>
 
 #include "interpose/cuda_abi.h"
-#include "pool/reuse/stream_calls.h"
+#include "pool/engine.h"
 
 /*
- * The record of a stream as the program names it: NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or a handle;
- * per_thread: NULL means the calling thread's own. NULL: the stream is unknown. Any thread; the caller holds
- * no lock.
- */
-gp_stream_t *gp_work_stream(gp_engine_t *engine, CUstream stream, bool per_thread);
-
-/* Who the stream is in whose order memory is allocated and freed, named as above; NULL: it has no identity.
+ * Who the stream is in whose order memory is allocated and freed, as the program names it: NULL,
+ * CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or a handle; per_thread: NULL means the calling thread's own. NULL:
+ * it has no identity. Any thread; the caller holds no lock.
  */
 gp_identity_t *gp_work_identity(gp_engine_t *engine, CUstream stream, bool per_thread);
 
 /*
- * For hooks in C that submit work: sets the stream's work flag. The driver's call comes next: code of this
- * library that runs in between may take the flag for that of work which the driver has, and clear it.
+ * For hooks in C that submit work, before the driver's call: mode `single` ends unless the work is in the
+ * legacy default stream, and the stream is put behind that one if there is unordered work. Starts the
+ * library.
  */
 void gp_work_note(CUstream stream, bool per_thread);
 

@@ -1,10 +1,9 @@
 /*
- * The stubs of work.def. Each puts the stream into %rax, stores the mark and jumps to the driver's function, with
- * arguments, stack and return address as they were: no frame, and the driver's result is the caller's.
+ * The stubs of work.def. Each puts the stream into %rax and jumps to the driver's function, with arguments, stack and
+ * return address as they were: no frame, and the driver's result is the caller's.
  *
- * The mark is at a place that bits 4 to 15 of the handle give, 16 bytes each: the state, and the handle that owns it.
- * Anything else than a match takes the slow way, which is C: a stream that was not followed, no submitter of this thread
- * yet, a per-thread stream. Order: the submitter first, then the flag (pool/reuse/work_flags.h says why).
+ * Work in another stream than the legacy default one takes the slow way first, which is C, while mode `single` holds or may
+ * have left something to settle. So does a function that is not bound yet.
  *
  * %rax, %r10 and %r11 are free at the entry of a function that is not variadic (System V ABI, AMD64, 3.2.3).
  */
@@ -26,24 +25,19 @@ gp_work_\name:
         .endm
 
         /* The stream is in %rax. */
-        .macro gp_work_flag name, per_thread
+        .macro gp_work_pass name, per_thread
+        movq    gp_real_functions + 8 * gp_function(%rip), %r10
+        testq   %r10, %r10
+        jz      9f
+        cmpq    $1, %rax                /* CU_STREAM_LEGACY; 0 is the same unless it is the thread's own */
         .if \per_thread
-        testq   %rax, %rax
-        jz      9f
+        je      8f
+        .else
+        jbe     8f
         .endif
-        movl    %eax, %r10d
-        andl    $0xfff0, %r10d
-        leaq    gp_work_flags(%rip), %r11
-        addq    %r11, %r10
-        cmpq    %rax, 8(%r10)
+        cmpb    $0, gp_work_is_watched(%rip)
         jne     9f
-        movq    gp_own_submitter@gottpoff(%rip), %r11
-        movq    %fs:(%r11), %r11
-        testq   %r11, %r11
-        jz      9f
-        movq    %r10, (%r11)
-        movl    $1, (%r10)              /* GP_WORK_FLAG_DIRTY */
-        jmp     *gp_real_functions + 8 * gp_function(%rip)
+8:      jmp     *%r10
 9:      movl    $gp_function, %r11d
         jmp     gp_work_slow_way
         .size   gp_work_\name, .-gp_work_\name
@@ -59,15 +53,15 @@ gp_work_\name:
 #define LOAD_ARGUMENT_8 movq 16(%rsp), %rax
 #define LOAD_ARGUMENT_9 movq 24(%rsp), %rax
 #define LOAD_DEFAULT    xorl %eax, %eax
-/* No stream at all: never a match, so that all go the slow way. */
+/* No stream at all: never the default one, so that all go the slow way. */
 #define LOAD_MANY       movq $-2, %rax
 
 #define WORK(symbol, base, since, per_thread, where)                                                                   \
-        gp_stub symbol; endbr64; LOAD_##where; gp_work_flag symbol, per_thread
+        gp_stub symbol; endbr64; LOAD_##where; gp_work_pass symbol, per_thread
 #include "interpose/sight/work.def"
 
 /*
- * %rax: stream, %r11d: function. gp_work_slow(stream, function) marks, and returns what to jump to.
+ * %rax: stream, %r11d: function. gp_work_slow(stream, function) settles, and returns what to jump to.
  * At the entry of a stub the stack is 8 bytes off its alignment.
  */
         .type   gp_work_slow_way, @function

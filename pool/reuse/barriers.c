@@ -4,14 +4,12 @@
 #include "pool/mode.h"
 #include "pool/reuse/known_record.h"
 #include "pool/reuse/stamps.h"
-#include "pool/reuse/streams.h"
 
 #define MOST_CONTEXTS 64
 
 static bool can_be_asked(const gp_engine_t *engine)
 {
-  return gp_known_streams_are_kept(engine) && engine->driver.ops->stream_fence_record &&
-         !gp_mode_follows_streams(engine);
+  return gp_known_streams_are_kept(engine) && engine->driver.ops->stream_fence_record;
 }
 
 /* A library that looks for the driver's functions behind this one may make streams unseen, too. */

@@ -3,35 +3,7 @@
 #include "pool/driver_calls.h"
 #include "pool/mode.h"
 #include "pool/reuse/barriers.h"
-#include "pool/reuse/epoch_facts.h"
-#include "pool/reuse/single_order.h"
 #include "pool/reuse/stamps.h"
-#include "pool/reuse/work_flags.h"
-
-void gp_fences_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t epoch)
-{
-  gp_assert(!gp_holds_engine_lock());
-  gp_work_submitted();
-  if (!gp_mode_uses_streams(engine))
-    return;
-  gp_lock_take(&engine->contexts_lock);
-  gp_epoch_sync_begin(engine, context, epoch);
-  gp_single_order_sync_begin(engine, context, epoch);
-  gp_lock_release(&engine->contexts_lock);
-}
-
-void gp_fences_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t epoch)
-{
-  gp_assert(!gp_holds_engine_lock());
-  if (gp_mode_uses_streams(engine)) {
-    gp_lock_take(&engine->contexts_lock);
-    gp_epoch_sync_end(engine, context, epoch);
-    gp_detail_t begun = gp_single_order_sync_end(engine, context, epoch);
-    gp_lock_release(&engine->contexts_lock);
-    gp_single_order_tell(engine, begun);
-  }
-  gp_epoch_complete(context, epoch);
-}
 
 /* The live contexts of one device, or of all; lagging: only those that have not completed all frees. */
 static int find_contexts(
@@ -100,7 +72,7 @@ static bool ask_fences(gp_engine_t *engine, gp_context_t *context)
     fences->count--;
     fences->first = fences->count > 0 ? (fences->first + 1) % GP_FENCE_SLOTS : 0; /* few are ever made */
     if (code == 0)
-      gp_fences_sync_end(engine, context, fence->epoch);
+      gp_epoch_complete(context, fence->epoch);
     else
       gp_driver_note(engine, context, code);
   }
@@ -142,7 +114,6 @@ static bool record_fence(gp_engine_t *engine, gp_context_t *context, bool at_fre
     make_slot(engine, fences);
   gp_fence_t *fence = slot(fences, fences->count);
   fence->epoch = gp_epoch_begin(engine); /* before the record: what is freed after it is not covered */
-  gp_fences_sync_begin(engine, context, fence->epoch);
   int code = gp_driver_fence_record(engine, &context->driver, &fence->handle);
   fence->recorded_ns = gp_now(engine);
   fence->at_free = at_free;
@@ -163,21 +134,13 @@ static void poll_context(gp_engine_t *engine, gp_context_t *context, bool twice)
     (void)ask_fences(engine, context);
 }
 
-/* For a driver without fences over contexts. */
-static bool poll_streams(gp_engine_t *engine, bool twice)
-{
-  if (!gp_mode_follows_streams(engine))
-    return gp_barriers_poll(engine, twice);
-  return gp_epoch_poll(engine) && (!twice || gp_epoch_poll(engine));
-}
-
 static bool poll(gp_engine_t *engine, bool twice)
 {
   gp_context_t *lagging[GP_LAGGING_MAX];
 
   gp_assert(!gp_holds_engine_lock());
   if (!engine->driver.ops->fence_record)
-    return poll_streams(engine, twice);
+    return gp_barriers_poll(engine, twice);
   if (!gp_engine_enter(engine))
     return false;
   int count = gp_fences_lagging(engine, NULL, lagging, GP_LAGGING_MAX);
@@ -234,7 +197,7 @@ bool gp_fences_record_at_free(gp_engine_t *engine, const gp_device_t *freed)
 
   gp_assert(!gp_holds_engine_lock());
   if (!engine->driver.ops->fence_record)
-    return poll_streams(engine, false);
+    return gp_barriers_poll(engine, false);
   if (!gp_engine_enter(engine))
     return false;
   int count = gp_fences_lagging(engine, NULL, lagging, GP_LAGGING_MAX);
@@ -286,7 +249,7 @@ bool gp_fences_are_quiet(gp_engine_t *engine, const gp_device_t *freed)
 
 bool gp_fences_can_poll(gp_engine_t *engine)
 {
-  return engine->driver.ops->fence_record || gp_epoch_can_be_asked(engine) || gp_barriers_cover_all(engine);
+  return engine->driver.ops->fence_record || gp_barriers_cover_all(engine);
 }
 
 int gp_fences_wait_context(gp_engine_t *engine, gp_context_t *context)
@@ -294,13 +257,12 @@ int gp_fences_wait_context(gp_engine_t *engine, gp_context_t *context)
   uint64_t epoch = gp_epoch_begin(engine);
 
   gp_assert(!gp_holds_engine_lock());
-  gp_fences_sync_begin(engine, context, epoch);
   int code = gp_driver_wait(engine, &context->driver);
   gp_driver_count(context, GP_COUNT_HOST_WAIT);
   if (code != 0)
     gp_driver_note(engine, context, code);
   else if (epoch >
            atomic_load(&engine->void_epoch)) /* no capture began meanwhile; its begin waits for this */
-    gp_fences_sync_end(engine, context, epoch);
+    gp_epoch_complete(context, epoch);
   return code;
 }

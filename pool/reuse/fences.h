@@ -1,7 +1,7 @@
 /*
  * Facts about whole contexts: synchronizations of the program, fences, and waits of the host. Any thread; the
- * caller holds no lock unless a comment says otherwise. Uses: stamps.h, epoch_facts.h, single_order.h,
- * work_flags.h, driver_calls.h, mode.h.
+ * caller holds no lock unless a comment says otherwise. Uses: stamps.h, barriers.h, driver_calls.h,
+ * mode.h.
  */
 #ifndef GP_POOL_REUSE_FENCES_H
 #define GP_POOL_REUSE_FENCES_H
@@ -9,11 +9,6 @@
 #include "pool/state.h"
 
 #define GP_LAGGING_MAX 64
-
-/* Around whatever shows, when it has succeeded, that the context has completed `epoch`, which has just begun.
- */
-void gp_fences_sync_begin(gp_engine_t *engine, gp_context_t *context, uint64_t epoch);
-void gp_fences_sync_end(gp_engine_t *engine, gp_context_t *context, uint64_t epoch);
 
 /*
  * The live contexts (of one device, or of all: NULL) that have not completed everything freed so far, at most

@@ -10,7 +10,7 @@
 #include "pool/reuse/barriers.h"
 #include "pool/reuse/stamps.h"
 #include "pool/reuse/stream_points.h"
-#include "pool/reuse/work_flags.h"
+#include "pool/reuse/submitters.h"
 #include "pool/space/ordered_blocks.h"
 
 /* Of the calling thread's own stream, in the context that it asked from last. */
@@ -335,10 +335,7 @@ bool gp_identity_take_place(gp_engine_t *engine, gp_identity_t *identity)
 /* Operations in another stream, the default one or one behind it, tell of a stream's allocations. */
 static bool is_told_of_elsewhere(const gp_engine_t *engine, const gp_identity_t *identity)
 {
-  if (gp_barriers_are_wanted(engine))
-    return identity->is_blocking;
-  return identity->handle == GP_STREAM_LEGACY && engine->driver.ops->side_stream &&
-         gp_mode_follows_streams(engine);
+  return gp_barriers_are_wanted(engine) && identity->is_blocking;
 }
 
 void gp_identity_allocated(gp_engine_t *engine, gp_identity_t *identity)

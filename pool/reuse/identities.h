@@ -22,7 +22,7 @@
  *   unseen.
  *
  * Any thread; the caller holds no lock unless a comment says otherwise. Uses: state.h, mode.h,
- * driver_calls.h, work_flags.h, barriers.h, space/ordered_blocks.h.
+ * driver_calls.h, submitters.h, barriers.h, space/ordered_blocks.h.
  */
 #ifndef GP_POOL_REUSE_IDENTITIES_H
 #define GP_POOL_REUSE_IDENTITIES_H

@@ -19,6 +19,10 @@
 
 #include "pool/state.h"
 
+/* Handles that stand for a context's default stream, as CUDA has them; other streams have greater ones. */
+#define GP_STREAM_DEFAULT          0
+#define GP_STREAM_LAST_OF_DEFAULTS 2
+
 typedef enum gp_known_kind { GP_KNOWN_STREAM, GP_KNOWN_ENDED, GP_KNOWN_SPARE } gp_known_kind_t;
 
 typedef struct gp_known {

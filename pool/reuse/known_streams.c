@@ -7,7 +7,6 @@
 #include "pool/mode.h"
 #include "pool/reuse/known_record.h"
 #include "pool/reuse/stamps.h"
-#include "pool/reuse/streams.h"
 
 #define ENDED_ASKED 2 /* destroyed streams that are asked about when another one is destroyed */
 

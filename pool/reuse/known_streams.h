@@ -6,7 +6,7 @@
  * that the library knows of.
  *
  * Any thread; the caller holds no lock unless a comment says otherwise. On a driver with such a fence nothing
- * is kept and nothing is asked. Uses: state.h, driver_calls.h, mode.h, streams.h.
+ * is kept and nothing is asked. Uses: state.h, driver_calls.h, mode.h.
  */
 #ifndef GP_POOL_REUSE_KNOWN_STREAMS_H
 #define GP_POOL_REUSE_KNOWN_STREAMS_H

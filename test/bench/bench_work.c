@@ -1,6 +1,6 @@
 /*
- * What a stub costs that marks a stream: calls of a function that does nothing, at once and through the stub
- * of a function that has its stream in a register, and of one that has it on the stack (cuLaunchKernel).
+ * What a stub costs that looks at a stream: calls of a function that does nothing, at once and through the
+ * stub of a function that has its stream in a register, and of one that has it on the stack (cuLaunchKernel).
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -8,11 +8,10 @@
 #include <time.h>
 
 #include "interpose/routes/real.h"
-#include "pool/reuse/work_flags.h"
 
 #define CALLS  20000000L
 #define ROUNDS 7
-#define STREAM UINT64_C(0x10000010)
+#define STREAM UINT64_C(1) /* the legacy default stream */
 
 typedef int launch_fn(void *function, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned f,
     unsigned bytes, uint64_t stream, void *parameters, void *extra);
@@ -21,6 +20,7 @@ extern launch_fn gp_work_cuLaunchKernel;
 extern int gp_work_cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, uint64_t stream);
 
 void *gp_real_functions[GP_FUNCTION_COUNT];
+unsigned char gp_work_is_watched = 1;
 
 void *gp_work_slow(uint64_t stream, unsigned function, const void *first);
 
@@ -82,9 +82,6 @@ int main(void)
   for (int i = 0; i < GP_FUNCTION_COUNT; i++)
     gp_real_functions[i] = (void *)(uintptr_t)copy;
   gp_real_functions[GP_FN_cuLaunchKernel] = (void *)(uintptr_t)launch;
-  atomic_store(&gp_work_flag_place(STREAM)->handle, STREAM);
-  if (!gp_submitter_init())
-    return 1;
   double direct = measure_launch(launch);
   double stub = measure_launch(gp_work_cuLaunchKernel);
   printf(
@@ -93,5 +90,5 @@ int main(void)
   stub = measure_copy(gp_work_cuMemcpyAsync);
   printf(
       "cuMemcpyAsync:  %.2f ns at once, %.2f ns through the stub: %.2f more\n", direct, stub, stub - direct);
-  return atomic_load(&gp_work_flag_place(STREAM)->state) != GP_WORK_FLAG_DIRTY;
+  return 0;
 }

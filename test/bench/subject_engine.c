@@ -8,7 +8,6 @@
 
 #include "interpose/clock.h"
 #include "pool/engine.h"
-#include "pool/reuse/stream_calls.h"
 #include "subject.h"
 #include "trace/record/recorder.h"
 
@@ -125,8 +124,6 @@ void subject_start(bool is_counted)
   context = engine ? gp_engine_context(engine, &driver_context) : NULL;
   if (!context)
     abort();
-  if (gp_engine_uses_streams(engine)) /* as of a program that has work in one stream */
-    gp_stream_mark(engine, gp_stream_default(context));
   if (is_counted)
     return;
   (void)gp_clock_now_ns();
@@ -150,5 +147,5 @@ void subject_give(uint64_t address)
 
 void subject_synchronize(void)
 {
-  gp_engine_sync_end(engine, context, gp_engine_sync_begin(engine, context));
+  gp_engine_sync_end(engine, context, gp_engine_sync_begin(engine));
 }

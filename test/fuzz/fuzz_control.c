@@ -52,7 +52,7 @@ static gp_control_target_t *make_target(void)
   FUZZ_CHECK(gp_engine_alloc(target.engine, context, 1 << 20, &held) == 0);
   FUZZ_CHECK(gp_engine_alloc(target.engine, context, 1 << 21, &idle) == 0);
   FUZZ_CHECK(gp_engine_free(target.engine, idle, &code) == GP_FREE_DONE);
-  gp_engine_sync_end(target.engine, context, gp_engine_sync_begin(target.engine, context));
+  gp_engine_sync_end(target.engine, context, gp_engine_sync_begin(target.engine));
   return &target;
 }
 

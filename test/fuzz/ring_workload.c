@@ -81,7 +81,7 @@ static void *work(void *arg)
     else
       take(log, block, (512 + (uint64_t)(state >> 16 & 15) * 20000) * scale);
     if (state >> 27 == 0)
-      gp_engine_sync_end(engine, context, gp_engine_sync_begin(engine, context));
+      gp_engine_sync_end(engine, context, gp_engine_sync_begin(engine));
     uint64_t done = atomic_fetch_add(&the_workload->operations, 1) + 1;
     if (the_plan.operations && done >= the_plan.operations)
       _exit(0);

@@ -1,4 +1,4 @@
-"""May GPUPOOL_REUSE be strict, context, epoch or single on this driver? From the facts and results of the checks.
+"""May GPUPOOL_REUSE be strict, context or single on this driver? From the facts and results of the checks.
 
 A condition is met (True), refuted (False) or not decided (None), with its reason. A mode is as good as its worst
 condition.
@@ -60,15 +60,6 @@ def library_streams(evidence):
     return Condition(text, True, "not watched: " + ", ".join(left) if left else "")
 
 
-def copies_wait(evidence):
-    text = "a synchronous copy to the host waits for the legacy stream"
-    fact = evidence.facts("G5-waits-sync").get("cudaMemcpy device to host, 64 B waits for")
-    if not fact:
-        return Condition(text, None, "not known: G5-waits-sync")
-    met = "legacy" in fact["value"].split(", ")
-    return Condition(text, met, "" if met else "it waits for: " + fact["value"])
-
-
 def decide(outcomes):
     """{mode: {"verdict", "conditions"}}; verdict is "conditions met", "conditions not met" or "not decided"."""
     evidence = Evidence(outcomes)
@@ -86,12 +77,10 @@ def decide(outcomes):
     context = [seen, covers] + fence + [
         control, evidence.passed("data is intact", "integrity-context", "integrity-auto", "integrity-deferred",
                                  "integrity-many", "integrity-per-thread")]
-    epoch = context + [streams, library_streams(evidence)]
     modes = {
         "strict": [seen, covers, control, evidence.passed("data is intact", "integrity-strict")],
         "context": context,
-        "epoch": epoch,
-        "single": epoch + [copies_wait(evidence)],
+        "single": context + [streams, library_streams(evidence)],
     }
     verdicts = {}
     for mode, conditions in modes.items():

@@ -35,7 +35,6 @@ LEAK_CHECKER = os.environ.get("GP_LEAK_CHECKER")  # a library; unset or empty wh
 POOR_HOST = os.environ.get("GP_POOR_HOST")  # test/tools/poor_host.c, likewise
 SANITIZED = os.environ.get("GP_SANITIZED", "none") != "none"  # built with a sanitizer
 QUICK = os.environ.get("GP_QUICK") == "1"  # some places where all could be tried: `meson test --setup quick`
-EPOCH = os.environ.get("GP_EPOCH", "1") == "1"  # reuse mode epoch is in the build
 EMULATOR = os.environ.get("GP_EMULATOR", "").split()  # for programs of another architecture
 
 sys.path.insert(0, os.path.join(SOURCE, "test", "tools"))

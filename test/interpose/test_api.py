@@ -415,7 +415,7 @@ class Examples(PreloadCase):
 class Holders(ApiCase):
     """A block returns to the pool when the last holder lets go."""
 
-    MODES = [{"TYPE": kind} for kind in ("round", "segment", "vmm", "unpooled")] + [{"REUSE": mode} for mode in ("single", "epoch", "strict")]
+    MODES = [{"TYPE": kind} for kind in ("round", "segment", "vmm", "unpooled")] + [{"REUSE": mode} for mode in ("single", "strict")]
 
     def test_retained_memory_is_not_handed_out(self):
         for settings in self.MODES:

@@ -14,7 +14,7 @@ import unittest
 from harness import LIBRARY, PreloadCase
 
 DRIVER = "12050"
-MODES = ("auto", "strict", "epoch")
+MODES = ("auto", "strict", "single")
 PYTHON = "/usr/bin/python3"  # the distribution's, which has its modules
 FFMPEG = shutil.which("ffmpeg")
 

@@ -54,7 +54,7 @@ class Fill(PreloadCase):
                 self.expect_all(self.run_filled("rows", TYPE=kind, FILL="poison"), "poison", {"cuMemAllocPitch": 2})
 
     def test_every_mode(self):
-        for mode in ("context", "epoch", "single", "strict"):
+        for mode in ("context", "single", "strict"):
             for driver in DRIVERS:
                 with self.subTest(mode=mode, driver=driver):
                     self.expect_all(self.run_filled("memory", driver=driver, REUSE=mode, FILL="zero"), "zero", {"cuMemAlloc": 15})
@@ -64,7 +64,7 @@ class Fill(PreloadCase):
             if mode.get("ASYNC") == "driver":
                 continue  # it is not the pool's
             for driver in DRIVERS:
-                for fill, reuse in zip(FILLS, ("context", "epoch")):
+                for fill, reuse in zip(FILLS, ("context", "strict")):
                     with self.subTest(fill=fill, driver=driver, reuse=reuse, **mode):
                         run = self.run_filled("streams", driver=driver, FILL=fill, REUSE=reuse, **mode)
                         self.expect_all(run, fill, {name: 15 for name in ("non-blocking", "blocking", "legacy", "per-thread")})

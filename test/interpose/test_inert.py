@@ -59,7 +59,7 @@ class Settings(PreloadCase):
         plain = re.sub(r" seconds=\S+", "", self.run_program("replay", "--check", path, preload=None).out)
         for name, value in (("TYPE", "square"), ("RESERVE", "much"), ("MAX_CACHED", "1XB"), ("IDLE_RELEASE", "-5"),
                             ("ROUND_DIVISIONS", "3"), ("ROUND_CUTOFF", "99"), ("PAGE", "1"), ("LARGE_ROUND", "2.5.1MiB"),
-                            ("REUSE", "always"), ("MAX_DEFERRED", "200%"), ("TRACE", "yes"), ("TRACE_EVENTS", "1e6"),
+                            ("REUSE", "epoch"), ("MAX_DEFERRED", "200%"), ("TRACE", "yes"), ("TRACE_EVENTS", "1e6"),
                             ("SNAPSHOT_AT", "exit,never"), ("OUTPUT_MAX", "0"), ("STATS", "2"), ("VERBOSE", "loud"),
                             ("DISABLE", "maybe")):
             with self.subTest(name=name, value=value):

@@ -3,7 +3,7 @@
 import itertools
 import unittest
 
-from harness import EPOCH, PreloadCase
+from harness import PreloadCase
 
 GATES = ("kernel", "event", "process")
 JUDGED = ("violations", "corrupt_stamps", "early_reuse", "strays", "early_accesses", "late_accesses")
@@ -24,7 +24,7 @@ class LateUse(PreloadCase):
             again = "the same" if memory == "ordered" else "another"
             self.assertEqual(out, "in order: %s; elsewhere: another\n" % again, case)
 
-        self.in_parallel(run_with, itertools.product(("plain", "ordered"), GATES, ("context", "strict") + ("epoch",) * EPOCH,
+        self.in_parallel(run_with, itertools.product(("plain", "ordered"), GATES, ("context", "strict"),
                                                      ("pool", "plain"), ("12040", "13000")))
 
     def test_without_the_library(self):

@@ -4,11 +4,11 @@ import os
 import re
 import unittest
 
-from harness import EPOCH, EMULATOR, SOURCE, PreloadCase, choices_of, count_actions, stats_of
+from harness import EMULATOR, SOURCE, PreloadCase, choices_of, count_actions, stats_of
 
 KNOWN, INVENTED = "13050", "14000"
 ROUNDS = 20  # of test/prog/newer.c
-MODES = ("context", "epoch") if EPOCH else ("context",)
+MODES = ("context", "single")
 LAUNCH, FREE, CALL, CONSTRUCTOR = os.environ["GP_NEWER_PLUGINS"].split(":")
 # The pointers that cuGetProcAddress gives are the exports, or they are not.
 POINTERS = ({}, {"SIMCUDA_PROC_ADDRESS": "distinct"})
@@ -42,7 +42,7 @@ class LookUps(Newer):
     def test_a_look_up_has_no_consequence(self):
         """Runtimes look everything up when they start."""
         for driver in (KNOWN, INVENTED):
-            for reuse in MODES:
+            for reuse in MODES if driver == KNOWN else ("context",):
                 for pointers in POINTERS:
                     with self.subTest(driver=driver, reuse=reuse, **pointers):
                         plain = self.plain("names", "", *since(driver), driver=driver, **pointers)
@@ -64,7 +64,7 @@ class LookUps(Newer):
 
 
 class Work(Newer):
-    def test_work_that_no_mark_tells_of_ends_epoch(self):
+    def test_beside_work_that_no_stub_may_see_single_does_not_begin(self):
         """Arguments in all registers and on the stack reach the function: it refuses other ones."""
         for how, settings in self.ways():
             for reuse in MODES:
@@ -72,30 +72,28 @@ class Work(Newer):
                     run = self.use("launch", *how, reuse=reuse, **settings)
                     self.assertEqual((run.status, run.field("early")), (0, 0), run.out)
                     self.expect_clean(run)
-                    self.assertEqual(len(self.said(run, "is context from now on: the program calls cuLaunchFuture")),
-                                     reuse == "epoch")
+                    self.assertEqual(len(self.said(run, "is context from now on: the driver is newer")), reuse == "single")
                     self.assertEqual(self.said(run, "nothing is pooled"), [])
                     self.assertGreaterEqual(stats_of(run.snapshot())["cache_hits"], ROUNDS)
 
-    @unittest.skipUnless(EPOCH, "built without mode epoch")
     def test_a_library_that_is_linked_to_it(self):
         """No call of it passes by this library; it is loaded when the pool is at work."""
-        run = self.use("launch", "linked", LAUNCH, reuse="epoch")
-        self.assertEqual((run.status, run.field("early")), (0, 0), run.out)
-        self.assertEqual(len(self.said(run, "newer_launch.so is linked to cuLaunchFuture")), 1, run.err)
+        for reuse in MODES:
+            run = self.use("launch", "linked", LAUNCH, reuse=reuse)
+            self.assertEqual((run.status, run.field("early")), (0, 0), run.out)
         for plugin, name in ((FREE, "newer_free.so"), (CALL, "newer_call.so")):
             run = self.use("free", "linked", plugin, SIMCUDA_UNSEEN_FREES="1")
             self.assertEqual(run.status, 0)
             self.assertEqual(len(self.said(run, name + " is linked to cuMemFree_v3")), 1, run.err)
             self.assertEqual(len(self.said(run, "nothing is pooled")), 1)
 
-    def test_work_that_the_tables_know_is_marked(self):
+    def test_work_that_the_tables_know_is_seen(self):
         for what in ("copy", "host"):
             for how, settings in self.ways("exact"):
                 with self.subTest(what=what, how=how, **settings):
-                    run = self.use(what, *how, reuse="epoch", driver=KNOWN, **settings)
+                    run = self.use(what, *how, reuse="single", driver=KNOWN, **settings)
                     self.assertEqual((run.status, run.field("early")), (0, 0), run.out)
-                    self.assertEqual(self.said(run, "is context"), [])
+                    self.assertEqual(len(self.said(run, "is context from now on: there is work in a second stream")), 1)
                     self.assertGreater(stats_of(run.snapshot())["cache_hits"], 0)
 
     def test_a_context_that_nothing_told_of(self):

@@ -4,7 +4,7 @@ import itertools
 import re
 import unittest
 
-from harness import ASYNC_MODES, EPOCH, PreloadCase, QUICK, SANITIZED, UNSAFE_LIBRARY, trace_files
+from harness import ASYNC_MODES, PreloadCase, QUICK, SANITIZED, UNSAFE_LIBRARY, trace_files
 
 SCENARIOS = ("framework", "cache", "limits", "determinism", "own_pool", "unifier", "pressure", "devices", "errors")
 DRIVER = {"SIMCUDA_DEVICES": "2", "SIMCUDA_CAPACITY": "512MiB"}
@@ -47,7 +47,7 @@ class Ordered(PreloadCase):
     def test_all_with_other_settings(self):
         plain = self.run_scenario("all", preload=None)
         others = [{"TYPE": kind} for kind in ("naive", "segment", "vmm", "unpooled")]
-        others += [{"REUSE": reuse} for reuse in ("strict", "single") + ("epoch",) * EPOCH]
+        others += [{"REUSE": reuse} for reuse in ("strict", "single")]
         others += [{"MAX_DEFERRED": "0"}, {"MAX_CACHED": "0"}, {"LIMIT": "400MiB"}]
         few = QUICK or SANITIZED
         for mode, settings in zip(itertools.cycle(ASYNC_MODES), others) if few else itertools.product(ASYNC_MODES, others):
@@ -94,7 +94,7 @@ class Ordered(PreloadCase):
             if mode != {"ASYNC": "driver"} and not settings and not programmatic:
                 self.assertGreater(run.sim["pending_reuses"], count / 3)  # in the order of a stream, before the device is done
 
-        settings = [{}, {"REUSE": "strict"}] + [{"REUSE": "epoch"}] * EPOCH + [{"TYPE": "segment"}, {"SIMCUDA_FREE_WAITS": "0"}]
+        settings = [{}, {"REUSE": "strict"}, {"TYPE": "segment"}, {"SIMCUDA_FREE_WAITS": "0"}]
         self.in_parallel(run_with, itertools.product(ASYNC_MODES, settings, ((), ("programmatic",))))
 
     def test_immediate_reuse_turns_this_red(self):
@@ -113,7 +113,7 @@ class Ordered(PreloadCase):
         unordered = self.run_program("legacy_order", "free", preload=None, SIMCUDA_POOL_ORDERS="0")
         self.assertGreater(unordered.sim["corrupt_stamps"], 0)  # nothing else orders them
         settings = [{"TYPE": kind, "REUSE": reuse} for kind in ("round", "segment")
-                    for reuse in ("context", "strict", "single") + ("epoch",) * EPOCH]
+                    for reuse in ("context", "strict", "single")]
         cases = list(itertools.product(("alloc", "free"), ASYNC_MODES, settings))
         self.in_parallel(run_with, cases + [("alloc", {}, {"preload": None}), ("free", {}, {"preload": None})])
 
@@ -152,7 +152,7 @@ class Ordered(PreloadCase):
     def test_points_of_streams(self):
         """Beside a stream that never rests: facts about single streams. By the virtual clock: the more time passes, the
         more fences the pool records."""
-        for mode in ("context", "strict") + ("epoch",) * EPOCH:
+        for mode in ("context", "strict"):
             with self.subTest(mode):
                 run = self.run_scenario("points", REUSE=mode, SIMCUDA_ORACLE="1", virtual_clock=True)
                 self.assertEqual(run.out, "the same; the same; \npoints: done\n")

@@ -4,7 +4,7 @@ left for fences ahead of need."""
 
 import unittest
 
-from harness import EPOCH, PreloadCase, stats_of
+from harness import PreloadCase, stats_of
 
 MIB = 1 << 20
 ROUNDS = 200
@@ -51,14 +51,6 @@ class Small(PreloadCase):
         self.assertEqual(stats["host_waits"], 0)
         _, stats = self.run_small("temporaries", driver="12040")
         self.assertLessEqual(stats["reserved_bytes"]["peak"], 16 * 4096)
-
-    @unittest.skipUnless(EPOCH, "built without mode epoch")
-    def test_before_12_5_streams_are_asked(self):
-        for kind, most in (("buffer", 4 * MIB), ("temporaries", 16 * 4096), ("scratch", 6 * MIB), ("queued", 32 * MIB)):
-            with self.subTest(kind=kind):
-                _, stats = self.run_small(kind, driver="12040", REUSE="epoch")
-                self.assertLessEqual(stats["reserved_bytes"]["peak"], most)
-                self.assertGreaterEqual(stats["cache_hits"], 0.8 * ROUNDS)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ import time
 
 # Of a mode: whether memory may be handed out while work of its earlier owner is pending (all later work being ordered
 # behind it). A mode that the library does not know is left out.
-MODES = {"strict": False, "context": False, "epoch": False, "single": True, "auto": True}
+MODES = {"strict": False, "context": False, "single": True, "auto": True}
 TYPES = ("round", "naive", "segment", "vmm", "unpooled")
 DRIVERS = {"11080": "11.8", "12040": "12.4", "12050": "12.5", "13000": "13.0"}
 ORDERED_DRIVERS = {"11020": "11.2", "12040": "12.4", "12050": "12.5", "13000": "13.0"}  # 11.2 brought cudaMallocAsync
@@ -65,10 +65,10 @@ MEMORY = {
 # no-rule: the two calls do not put streams behind others. leaving: memory ends with a context, as with GPUPOOL_ASYNC=plain.
 ORDERED = {
     "ordered": ({}, ["--ordered", "--pool-orders"]),
-    "early": ({}, ["--ordered", "--pool-orders", "--programmatic", "--apart"]),
+    "early": ({}, ["--ordered", "--pool-orders", "--programmatic"]),
     "no-rule": ({"SIMCUDA_POOL_ORDERS": "0"}, ["--ordered"]),
     "leaving": ({}, ["--ordered", "--leaving", "--pool-orders"]),
-    "leaving early": ({}, ["--ordered", "--leaving", "--pool-orders", "--programmatic", "--apart"]),
+    "leaving early": ({}, ["--ordered", "--leaving", "--pool-orders", "--programmatic"]),
     "leaving no-rule": ({"SIMCUDA_POOL_ORDERS": "0"}, ["--ordered", "--leaving"]),
 }
 HIDES_POOLS = "11020"  # says not what its pools hold: where memory is short it is asked all the same, and may wait
@@ -77,7 +77,7 @@ ORDERED_WAITING_MEMORY = ("ample", "small", "surplus", "tight", "pools limit")
 SLOW_SHARE = 0.2  # of the programs of another row, where the library may wait a minute
 STALL_S = 20  # longer than a program's refusals take by GPUPOOL_PATIENCE
 # The order of `single` has a price for such programs, which doc/reuse.md names: they are not for it.
-WAITING_MODES = ("strict", "context", "epoch", "auto")
+WAITING_MODES = ("strict", "context", "auto")
 LIMIT_S = 30  # for one program
 # Why the library refuses what natively fits, in its own words; it explains the first refusal of a process, so some
 # programs of each row are run again alone.
@@ -90,15 +90,13 @@ EXPLAINED = 3  # in each row
 
 # Reuses in 100 allocations, at least: with fewer the programs prove nothing, or the library waits for more than it has to.
 LEAST_REUSES = {("strict", "small"): 25, ("strict", "large"): 25, ("context", "small"): 20, ("context", "large"): 8,
-                ("epoch", "small"): 25, ("epoch", "large"): 10, ("single", "small"): 27, ("single", "large"): 17}
+                ("single", "small"): 27, ("single", "large"): 17}
 # Drivers before 12.5 have no fence of a context. There the library waits for nothing beyond GPUPOOL_MAX_DEFERRED, and in
 # `strict` a free asks nothing, so most memory is reused after synchronizations of the program's own.
 LEAST_WITHOUT_FENCES = {("strict", "small"): 12, ("strict", "large"): 12, ("context", "small"): 12,
-                        ("auto", "small"): 12, ("epoch", "small"): 22, ("single", "small"): 24}
-# Likewise, of a library that was built without mode `epoch`: no streams are asked, either.
-LEAST_WITHOUT_EPOCH = {("epoch", "small"): 12, ("epoch", "large"): 8, ("single", "small"): 18}
+                        ("auto", "small"): 12, ("single", "small"): 18}
 # And of these with work of the earlier owner pending, where the mode allows that: memory handed out at once.
-LEAST_PENDING = {"single": 4}
+LEAST_PENDING = {"single": 3}
 LEAST_WAITING = 2  # reuses in programs whose kernels wait: much of what they free stays in use
 # With memory of cudaMallocAsync: reuses and those with work pending, by kind of row. GPUPOOL_ASYNC=driver: of cudaMalloc's only.
 LEAST_ORDERED = {"ordered": (25, 12), "no-rule": (25, 12), "early": (25, 8), "driver": (1, 0), "leaving": (25, 12),
@@ -134,7 +132,9 @@ class Row:
         # driver whose free waits for less, that can be a kernel that has nothing to do with the memory.
         self.must_not_stall = free_waits
         self.share = 1 if self.must_not_stall or not self.is_tight else SLOW_SHARE
-        if ordered and "--apart" in ORDERED[ordered][1]:
+        # What ends some reuse for good ends it for the process: such programs have one each.
+        self.is_apart = mode == "single" or (ordered is not None and "--programmatic" in ORDERED[ordered][1])
+        if self.is_apart:
             self.share *= APART_SHARE
         # By the real clock: the virtual one is slow beside threads that loop. So not where much has to be waited for.
         self.may_run_freely = not self.is_tight or (self.must_not_stall and memory != "patient")
@@ -192,7 +192,7 @@ class Runner:
 
     def options(self, row, freely):
         options = ["--devices", "2"] + (ORDERED[row.ordered][1] if row.ordered else ["--programmatic"])
-        options += ["--freely"] if freely else []
+        options += ["--freely"] * freely + ["--apart"] * row.is_apart
         if int(row.driver) >= FENCE_SINCE:
             options += ["--ctx-events"]
         if row.preload and not MODES[row.mode] and not row.ordered:
@@ -292,12 +292,7 @@ class Runner:
         return row
 
 
-def has_epoch(build):
-    with open(os.path.join(build, "meson-info", "intro-buildoptions.json")) as file:
-        return next((option["value"] for option in json.load(file) if option["name"] == "epoch"), True)
-
-
-def judge(row, with_epoch, with_settings):
+def judge(row, with_settings):
     figures = row.figures
     if row.problems or figures["wrong"] or with_settings:
         return
@@ -305,16 +300,13 @@ def judge(row, with_epoch, with_settings):
         row.problems.append("allocations are refused without the library: the programs are not legal")
     pooled = row.preload and row.pool != "unpooled"
     pending = 0 if row.memory else LEAST_PENDING.get(row.mode, 0)
-    mode = "context" if row.mode == "epoch" and not with_epoch else row.mode  # the library's name for it then
-    least = LEAST_REUSES.get((mode, row.deferred), LEAST_REUSES["context", row.deferred])
+    least = LEAST_REUSES.get((row.mode, row.deferred), LEAST_REUSES["context", row.deferred])
     if row.memory:
         least = LEAST_WAITING
     elif row.ordered:
         least, pending = LEAST_ORDERED[row.mempool if row.mempool == "driver" else row.ordered]
     elif int(row.driver) < FENCE_SINCE:
         least = LEAST_WITHOUT_FENCES.get((row.mode, row.deferred), least)
-        if not with_epoch:
-            least = LEAST_WITHOUT_EPOCH.get((row.mode, row.deferred), least)
     if pooled and figures["allocations"] > LEAST_ALLOCATIONS and 100 * figures["reuses"] < least * figures["allocations"]:
         row.problems.append("memory was reused for fewer than %d of 100 allocations" % least)
     if pooled and figures["allocations"] > LEAST_ALLOCATIONS and 100 * figures["pending_reuses"] < pending * figures["allocations"]:
@@ -501,7 +493,7 @@ def main():
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
             list(pool.map(lambda row, seed: runner.run_row(row, seed, each), rows, first))
         for row in rows:
-            judge(row, has_epoch(options.build), bool(options.set))
+            judge(row, bool(options.set))
         return 0 if report(rows) else 1
 
 

@@ -3,7 +3,7 @@
  * prohibits nothing from what it has, and calls the driver for the program only.
  */
 #include "pool/state.h"
-#include "pool/reuse/epoch_facts.h"
+#include "pool/reuse/single.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
 
@@ -115,14 +115,14 @@ START_TEST(test_whom_a_capture_reaches)
 }
 END_TEST
 
-/* In the modes that follow streams, and where cudaFree waits, a capture reaches everything. */
-START_TEST(test_other_modes_have_no_pool_beside_a_capture)
+/* Where cudaFree waits, a capture reaches everything. */
+START_TEST(test_strict_has_no_pool_beside_a_capture)
 {
-  static const char *const modes[][2] = {{"GPUPOOL_REUSE=strict", NULL}, {"GPUPOOL_REUSE=epoch", NULL}};
-  start(modes[_i], GP_GIB, true);
+  static const char *const strict[] = {"GPUPOOL_REUSE=strict", NULL};
+  start(strict, GP_GIB, true);
   make_idle(1);
   begin(GP_REACH_NONE, context, false);
-  ck_assert_int_eq(is_served(), _i == 1 && !gp_epoch_is_built()); /* which is `context` then */
+  ck_assert(!is_served());
   end();
   stop();
 }
@@ -300,7 +300,7 @@ int main(void)
   Suite *suite = suite_create("beside");
   TCase *tests = tcase_create("captures");
   tcase_add_loop_test(tests, test_whom_a_capture_reaches, 0, 2 * CAPTURES);
-  tcase_add_loop_test(tests, test_other_modes_have_no_pool_beside_a_capture, 0, 2);
+  tcase_add_test(tests, test_strict_has_no_pool_beside_a_capture);
   tcase_add_loop_test(tests, test_what_is_freed_beside_a_capture_waits, 0, 2);
   tcase_add_loop_test(tests, test_a_miss_is_forwarded, 0, 2);
   tcase_add_test(tests, test_what_was_complete_is_handed_out);

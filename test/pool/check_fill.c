@@ -5,7 +5,7 @@
 
 #include "pool/fill.h"
 #include "pool/mode.h"
-#include "pool/reuse/epoch_facts.h"
+#include "pool/reuse/single.h"
 #include "test/pool/check_main.h"
 #include "test/pool/ordered_fixture.h"
 
@@ -136,11 +136,10 @@ START_TEST(test_in_the_order_of_a_stream)
 END_TEST
 
 /* In mode `single` memory is handed out under work that is pending. */
-START_TEST(test_single_is_epoch)
+START_TEST(test_single_is_context)
 {
   begin(SETTINGS("GPUPOOL_FILL=zero", "GPUPOOL_REUSE=single"));
-  ck_assert(!engine->single.is_wanted);
-  ck_assert_int_eq(gp_engine_mode(engine), gp_epoch_is_built() ? GP_MODE_EPOCH : GP_MODE_CONTEXT);
+  ck_assert_int_eq(gp_engine_mode(engine), GP_MODE_CONTEXT);
   stop();
 }
 END_TEST
@@ -353,7 +352,7 @@ int main(void)
   tcase_add_test(tests, test_prewarmed_memory);
   tcase_add_test(tests, test_waits_until_it_is_filled);
   tcase_add_loop_test(tests, test_in_the_order_of_a_stream, 0, 2);
-  tcase_add_test(tests, test_single_is_epoch);
+  tcase_add_test(tests, test_single_is_context);
   tcase_add_test(tests, test_beside_a_capture);
   tcase_add_test(tests, test_a_capture_begins_meanwhile);
   tcase_add_loop_test(tests, test_late, 0, 5);

@@ -23,7 +23,7 @@ static uint64_t allocate_in(gp_context_t *which, uint64_t bytes)
 
 static void synchronize_in(gp_context_t *which)
 {
-  uint64_t token = gp_engine_sync_begin(engine, which);
+  uint64_t token = gp_engine_sync_begin(engine);
   fake_complete(&driver, which == second);
   gp_engine_sync_end(engine, which, token);
 }
@@ -145,7 +145,7 @@ START_TEST(test_not_after_a_synchronization_beside_work)
   begin(true);
   want_back();
   submit(_i);
-  gp_engine_sync_end(engine, context, gp_engine_sync_begin(engine, context));
+  gp_engine_sync_end(engine, context, gp_engine_sync_begin(engine));
   ck_assert(!has_gone());
   ck_assert_uint_eq(stats().surplus_bytes.current, BLOCK);
   fake_complete(&driver, _i);

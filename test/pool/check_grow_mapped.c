@@ -2,9 +2,8 @@
  * Type vmm in the engine: where memory is mapped, what moves, what goes back, and what must not.
  */
 #include "pool/release.h"
-#include "pool/reuse/stream_record.h"
-#include "pool/reuse/streams.h"
-#include "pool/reuse/work_flags.h"
+#include "pool/reuse/single.h"
+#include "pool/reuse/submitters.h"
 #include "pool/space/mapped_policy.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
@@ -136,8 +135,6 @@ START_TEST(test_memory_does_not_move_under_work)
   start(single, 96 * GP_MIB, true);
   uint64_t a = allocate(16 * GP_MIB), b = allocate(16 * GP_MIB);
   fake_submit_on(&driver, 0, a, 16 * GP_MIB);
-  ck_assert(gp_submitter_init());
-  gp_work_flag_set(gp_work_flag_place(GP_STREAM_DEFAULT));
   ck_assert_int_eq(free_code(a), 0);
   uint64_t large = allocate(32 * GP_MIB);
   expect_usable(large, 32 * GP_MIB);

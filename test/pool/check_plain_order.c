@@ -3,7 +3,7 @@
  */
 #include "pool/reclaim.h"
 #include "pool/reuse/fences.h"
-#include "pool/reuse/stream_calls.h"
+#include "pool/reuse/single.h"
 #include "test/pool/check_main.h"
 #include "test/pool/ordered_fixture.h"
 
@@ -296,11 +296,10 @@ START_TEST(test_a_stream_does_not_get_what_only_one_could_use)
 {
   start((const char *const[]){PLAIN, "GPUPOOL_REUSE=single", NULL}, GP_GIB, true);
   uint64_t address = allocate(BYTES);
-  gp_stream_mark(engine, gp_stream_default(context));
   fake_submit(&driver, 0, address);
   give_up(address);
   gp_identity_created(engine, context, FIRST, false);
-  gp_stream_created(engine, context, FIRST);
+  ck_assert_int_eq(gp_single_end_for_stream(engine, FIRST, "the test says so"), 0);
   ck_assert_uint_ne(allocate_in(order(FIRST), BYTES), address);
   synchronize();
   ck_assert_uint_eq(allocate_in(order(FIRST), BYTES), address);

@@ -3,7 +3,6 @@
  * takes the device's lock: other requests may be served in between.
  */
 #include "pool/mode.h"
-#include "pool/reuse/stream_calls.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
 
@@ -110,33 +109,6 @@ START_TEST(test_a_holder_that_was_overtaken)
 }
 END_TEST
 
-#define BLOCKS 12
-
-/*
- * What was complete at the synchronization becomes idle little by little, and idle since then; a block that
- * was freed later, in mode `single`, is idle at once. The list of idle blocks is in the order of their times.
- */
-START_TEST(test_blocks_that_are_complete_for_longer_become_idle_later)
-{
-  uint64_t blocks[BLOCKS];
-
-  begin("GPUPOOL_REUSE=single");
-  for (int i = 0; i < BLOCKS; i++)
-    blocks[i] = allocate(BYTES);
-  gp_stream_created(engine, context, A_STREAM);
-  for (int i = 1; i < BLOCKS; i++)
-    free_code(blocks[i]);
-  gp_stream_destroyed(engine, gp_stream_take(engine, A_STREAM));
-  synchronize();
-  ck_assert_int_eq(gp_engine_reuse_mode(engine), GP_MODE_SINGLE);
-  driver.now_ns += 1000;
-  free_code(blocks[0]);
-  ck_assert_uint_gt(stats().cached_bytes.current, 0);
-  ck_assert_uint_eq(stats().deferred_bytes.current, 0);
-  end();
-}
-END_TEST
-
 int main(void)
 {
   Suite *suite = suite_create("times");
@@ -144,7 +116,6 @@ int main(void)
   tcase_add_test(times, test_an_allocation_that_was_overtaken);
   tcase_add_test(times, test_a_free_that_was_overtaken);
   tcase_add_test(times, test_a_holder_that_was_overtaken);
-  tcase_add_test(times, test_blocks_that_are_complete_for_longer_become_idle_later);
   suite_add_tcase(suite, times);
   return gp_check_main(suite);
 }

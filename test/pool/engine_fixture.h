@@ -45,7 +45,7 @@ static inline int free_code(uint64_t address)
 
 static inline void synchronize(void)
 {
-  uint64_t token = gp_engine_sync_begin(engine, context);
+  uint64_t token = gp_engine_sync_begin(engine);
   fake_complete(&driver, 0);
   gp_engine_sync_end(engine, context, token);
 }

@@ -2,9 +2,9 @@
  * Everything in the default stream, memory freed and taken again with its work pending; then one thing that
  * other memory or work comes in by: single_stream WAY [ARGUMENT].
  *
- * none; stream (0: blocking, 1: non-blocking); per_thread; context; peer; ipc; attribute; tokens; capture;
- * programmatic; library (the path of one to load, with an allocation after it); behind (launch, graph: the
- * program has looked for a function that submits work behind the library, and works on).
+ * none; idle_streams; stream (0: blocking, 1: non-blocking); per_thread; context; peer; ipc; attribute;
+ * tokens; capture; programmatic; library (the path of one to load, with an allocation after it); behind
+ * (launch, graph: the program has looked for a function that submits work behind the library, and works on).
  *
  * Between cuMemHostAlloc and cuMemFreeHost stand the rounds. Prints where each block was, by its number.
  */
@@ -104,7 +104,11 @@ static int go(const char *way, const char *argument)
   CUipcMemHandle handle;
   unsigned on = 1;
 
-  if (strcmp(way, "stream") == 0) {
+  if (strcmp(way, "idle_streams") == 0) {
+    CUstream stream;
+    CALL(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CALL(cuStreamSynchronize(stream));
+  } else if (strcmp(way, "stream") == 0) {
     make_stream((unsigned)atoi(argument));
   } else if (strcmp(way, "per_thread") == 0) {
     CALL(cuMemsetD8Async(block, 1, BYTES, CU_STREAM_PER_THREAD));

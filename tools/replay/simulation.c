@@ -195,7 +195,7 @@ static void attempt(run_t *run, const gp_step_t *step)
 
 static void begin_sync(run_t *run, gp_context_t *context, sync_t *sync)
 {
-  *sync = (sync_t){gp_engine_sync_begin(run->engine, context), run->driver.freed};
+  *sync = (sync_t){gp_engine_sync_begin(run->engine), run->driver.freed};
 }
 
 /* With is_drained all that is complete becomes reusable, as it did with an allocation that found nothing. */

@@ -33,12 +33,6 @@ typedef enum gp_mode {
 #include "trace/format/details.def"
 } gp_mode_t;
 
-/* Of mode events, in the place of GP_MODE_EPOCH, when it follows GP_MODE_SINGLE. */
-typedef enum gp_mode_cause {
-#define MODE_CAUSE(enumerator, name) GP_MODE_CAUSE_##enumerator = GP_DETAIL_MODE_CAUSE_##enumerator,
-#include "trace/format/details.def"
-} gp_mode_cause_t;
-
 /* Of passthrough_alloc and passthrough_free. */
 typedef enum gp_forwarded_kind {
 #define FORWARDED_KIND(enumerator, name) GP_FORWARDED_##enumerator = GP_DETAIL_FORWARDED_##enumerator,

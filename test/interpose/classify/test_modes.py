@@ -9,7 +9,6 @@ from tables import CLASSES_DEF, FUNCTIONS_DEF, classes, hooks, kinds, parts, wor
 MODES = {
     "strict": {"EVERY"},
     "context": {"EVERY", "CONTEXT"},
-    "epoch": {"EVERY", "STREAM"},
     "single": {"EVERY", "STREAM", "SINGLE"},
 }
 WORDS = {"EVERY", "CONTEXT", "STREAM", "SINGLE", "NONE"}

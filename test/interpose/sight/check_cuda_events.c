@@ -8,23 +8,23 @@
 #include "test/pool/check_main.h"
 
 static char memory[64];
-#define EVENT  ((CUevent)(void *)&memory[16])
-#define STREAM ((gp_stream_t *)(void *)&memory[32])
+#define EVENT    ((CUevent)(void *)&memory[16])
+#define IDENTITY ((gp_identity_t *)(void *)&memory[32])
 
-static const gp_event_meaning_t known = {.fact = {.stream = STREAM, .epoch = 7}};
-static const gp_event_meaning_t unknown = {.fact = {.stream = NULL}};
+static const gp_stream_point_t known = {.identity = IDENTITY, .frees = 3};
+static const gp_stream_point_t unknown = {.identity = NULL};
 
-static void record(const gp_event_meaning_t *meaning)
+static void record(const gp_stream_point_t *point)
 {
   gp_event_record_begin(EVENT);
-  gp_event_record_end(EVENT, meaning);
+  gp_event_record_end(EVENT, point);
 }
 
 static bool gives_a_fact(void)
 {
   uint64_t version;
-  gp_event_meaning_t meaning = gp_event_take(EVENT, &version);
-  return gp_event_still_is(EVENT, version) && meaning.fact.stream == STREAM;
+  gp_stream_point_t point = gp_event_take(EVENT, &version);
+  return gp_event_still_is(EVENT, version) && point.identity == IDENTITY && point.frees == 3;
 }
 
 START_TEST(test_a_record_gives_a_fact)
@@ -38,21 +38,6 @@ START_TEST(test_a_record_gives_a_fact)
   ck_assert(gives_a_fact());
   gp_event_forget(EVENT);
   ck_assert(!gives_a_fact());
-}
-END_TEST
-
-/* Where the mode follows no streams. */
-START_TEST(test_a_point_alone_is_a_meaning)
-{
-  const gp_event_meaning_t point = {.point = {.identity = (gp_identity_t *)(void *)memory, .frees = 3}};
-  uint64_t version;
-  record(&point);
-  ck_assert_uint_eq(gp_event_take(EVENT, &version).point.frees, 3);
-  ck_assert(gp_event_still_is(EVENT, version));
-  record(&unknown);
-  ck_assert_uint_eq(gp_event_take(EVENT, &version).point.frees, 0);
-  ck_assert(!gp_event_still_is(EVENT, version));
-  gp_event_forget(EVENT);
 }
 END_TEST
 
@@ -110,7 +95,6 @@ int main(void)
   Suite *suite = suite_create("cuda_events");
   TCase *events = tcase_create("events");
   tcase_add_test(events, test_a_record_gives_a_fact);
-  tcase_add_test(events, test_a_point_alone_is_a_meaning);
   tcase_add_test(events, test_recorded_anew_meanwhile);
   tcase_add_test(events, test_overlapping_records);
   tcase_add_test(events, test_distrusted);

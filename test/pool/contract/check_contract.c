@@ -158,7 +158,7 @@ static void do_free(model_t *model)
 static void do_sync(model_t *model)
 {
   int index = (int)random_below(2);
-  uint64_t token = gp_engine_sync_begin(model->engine, model->contexts[index]);
+  uint64_t token = gp_engine_sync_begin(model->engine);
   fake_complete(&model->driver, index);
   gp_engine_sync_end(model->engine, model->contexts[index], token);
 }
@@ -223,7 +223,7 @@ START_TEST(test_random_program)
   while (model.live_count > 0)
     do_free(&model);
   for (int i = 0; i < 2; i++) {
-    uint64_t token = gp_engine_sync_begin(model.engine, model.contexts[i]);
+    uint64_t token = gp_engine_sync_begin(model.engine);
     fake_complete(&model.driver, i);
     gp_engine_sync_end(model.engine, model.contexts[i], token);
   }

@@ -78,7 +78,7 @@ static void work(uintptr_t number)
       free_block(atomic_exchange(&shared[next_random(&state) % SHARED], 0));
     } else if (dice < 97) {
       int index = (int)(next_random(&state) % 2);
-      uint64_t token = gp_engine_sync_begin(engine, contexts[index]);
+      uint64_t token = gp_engine_sync_begin(engine);
       fake_complete(&driver, index);
       gp_engine_sync_end(engine, contexts[index], token);
     } else if (dice < 98) {
@@ -153,7 +153,7 @@ START_TEST(test_threads)
   if (limit)
     ck_assert_uint_le(driver.peak, limit);
   for (int i = 0; i < 2; i++) {
-    uint64_t token = gp_engine_sync_begin(engine, contexts[i]);
+    uint64_t token = gp_engine_sync_begin(engine);
     fake_complete(&driver, i);
     gp_engine_sync_end(engine, contexts[i], token);
   }

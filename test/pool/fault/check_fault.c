@@ -175,7 +175,7 @@ static void run_scenario(gp_engine_t *engine)
       blocks[i] = 0;
     }
     if (contexts[0] && round == 1) {
-      uint64_t token = gp_engine_sync_begin(engine, contexts[0]);
+      uint64_t token = gp_engine_sync_begin(engine);
       fake_complete(&driver, 0);
       gp_engine_sync_end(engine, contexts[0], token);
     }
@@ -208,7 +208,7 @@ static void run_scenario(gp_engine_t *engine)
   for (int i = 0; i < 2; i++) {
     if (!contexts[i])
       continue;
-    uint64_t token = gp_engine_sync_begin(engine, contexts[i]);
+    uint64_t token = gp_engine_sync_begin(engine);
     fake_complete(&driver, i);
     gp_engine_sync_end(engine, contexts[i], token);
   }

@@ -9,7 +9,7 @@
 #include "pool/mode.h"
 #include "pool/reuse/known_streams.h"
 #include "pool/reuse/stamps.h"
-#include "pool/reuse/streams.h"
+#include "pool/reuse/known_record.h"
 #include "test/pool/check_main.h"
 #include "test/pool/ordered_fixture.h"
 
@@ -398,15 +398,6 @@ START_TEST(test_a_context_that_has_ended_is_asked_nothing_more)
 }
 END_TEST
 
-/* Where streams are followed they tell more. */
-START_TEST(test_not_where_streams_are_followed)
-{
-  begin_with((const char *const[]){"GPUPOOL_REUSE=epoch", "GPUPOOL_RESERVE=0", NULL});
-  ck_assert(gp_barriers_are_wanted(engine) == !gp_mode_follows_streams(engine));
-  stop();
-}
-END_TEST
-
 static void finish_a(void)
 {
   streams[A].is_busy = false;
@@ -499,7 +490,6 @@ int main(void)
   tcase_add_test(facts, test_the_newest_is_waited_for_next);
   tcase_add_test(facts, test_each_context_needs_one);
   tcase_add_test(facts, test_a_context_that_has_ended_is_asked_nothing_more);
-  tcase_add_test(facts, test_not_where_streams_are_followed);
   tcase_add_test(facts, test_real_need_polls);
   tcase_add_test(facts, test_an_operation_comes_behind_an_allocation_in_order);
   tcase_add_test(facts, test_no_operation_comes_behind_an_allocation_of_plain_memory);

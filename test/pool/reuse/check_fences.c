@@ -132,19 +132,6 @@ START_TEST(test_no_fence_ahead_of_need_while_more_is_idle_than_deferred)
 }
 END_TEST
 
-/* Facts about streams cost nothing. */
-START_TEST(test_no_fence_ahead_of_need_where_streams_are_followed)
-{
-  start((const char *const[]){"GPUPOOL_RESERVE=0", "GPUPOOL_REUSE=epoch", NULL}, 64 * GP_GIB, true);
-  bool follows = gp_engine_uses_streams(engine); /* a build without mode epoch does not */
-  for (int i = 0; i < 4; i++)
-    free_with_work(allocate(MIB(4)));
-  ck_assert(follows == (driver.count[FAKE_RECORD] == 0));
-  fake_complete(&driver, 0);
-  stop();
-}
-END_TEST
-
 START_TEST(test_what_a_synchronization_has_covered_does_not_count)
 {
   static uint64_t little[300];
@@ -602,7 +589,6 @@ int main(void)
   tcase_add_loop_test(tests, test_which_frees_need_a_fence, 0, sizeof frees / sizeof *frees);
   tcase_add_test(tests, test_frees_record_fences_ahead_of_need);
   tcase_add_test(tests, test_no_fence_ahead_of_need_while_more_is_idle_than_deferred);
-  tcase_add_test(tests, test_no_fence_ahead_of_need_where_streams_are_followed);
   tcase_add_test(tests, test_what_a_synchronization_has_covered_does_not_count);
   tcase_add_test(tests, test_fences_ahead_of_need_take_a_hundredth_of_the_time);
   tcase_add_test(tests, test_fences_ahead_of_need_do_not_pay_for_others);

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "pool/mode.h"
-#include "pool/reuse/streams.h"
-#include "pool/reuse/work_flags.h"
+#include "pool/reuse/known_record.h"
+#include "pool/reuse/submitters.h"
 #include "test/pool/check_main.h"
 #include "test/pool/engine_fixture.h"
 

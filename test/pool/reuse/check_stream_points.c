@@ -349,7 +349,7 @@ START_TEST(test_what_the_context_of_the_stream_has_completed_is_for_all)
   uint64_t early = allocate_in(there, BYTES);
   uint64_t late = allocate_in(there, 4 * BYTES);
   free_in(there, early);
-  uint64_t epoch = gp_engine_sync_begin(engine, other);
+  uint64_t epoch = gp_engine_sync_begin(engine);
   free_in(there, late);
   gp_engine_sync_end(engine, other, epoch);
   ck_assert_uint_ne(allocate_in(order(SECOND), 4 * BYTES), late);

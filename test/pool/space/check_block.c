@@ -304,7 +304,7 @@ START_TEST(test_standing_aside_asks_its_fences)
   free_code(block);
   fake_submit(&driver, _i, held);
   gp_engine_stop_pooling(engine);
-  uint64_t token = gp_engine_sync_begin(engine, context);
+  uint64_t token = gp_engine_sync_begin(engine);
   if (_i == 1)
     fake_complete(&driver, 0);
   gp_engine_sync_end(engine, context, token);
@@ -392,7 +392,7 @@ START_TEST(test_contexts_of_one_device_do_not_share_blocks)
   uint64_t block = allocate(1000);
   free_code(block);
   synchronize();
-  gp_engine_sync_end(engine, second, gp_engine_sync_begin(engine, second));
+  gp_engine_sync_end(engine, second, gp_engine_sync_begin(engine));
   ck_assert_int_eq(gp_engine_alloc(engine, second, 1000, &address), 0);
   ck_assert_uint_ne(address, block);
   ck_assert_uint_eq(allocate(1000), block);

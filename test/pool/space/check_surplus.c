@@ -27,7 +27,7 @@ static void begin(const char *setting)
   const uint64_t blocks[] = {address, middle, last};
   for (int i = 0; i < 3; i++) {
     ck_assert_int_eq(free_code(blocks[i]), 0);
-    gp_engine_sync_end(engine, second, gp_engine_sync_begin(engine, second));
+    gp_engine_sync_end(engine, second, gp_engine_sync_begin(engine));
     synchronize();
     (void)stats(); /* it is idle from now on, not from the next look */
     driver.now_ns += SECOND;

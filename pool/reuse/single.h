@@ -1,0 +1,61 @@
+/*
+ * Reuse mode `single`: while all work of the process goes to one stream, the default stream of its only
+ * context, the work of a freed block's owner comes before the work of the next owner. So a freed block is
+ * handed out at once, without asking the driver. doc/reuse.md has the argument.
+ *
+ * The mode ends, for good, when something comes up that this order does not hold for; it is `context` from
+ * then on. An earlier owner of memory that was handed out until then may still use it: unordered work. It has
+ * to be settled before that something can touch the memory: the GPU puts a stream behind the default stream,
+ * or the host waits.
+ *
+ * Any thread may call these, holding no lock of the pool unless a comment says otherwise. They call the
+ * driver only where there is unordered work, and never during a capture: the begin of a capture has settled
+ * the work, or waits for the thread that is settling it. Uses: fences.h, driver_calls.h, mode.h.
+ */
+#ifndef GP_POOL_REUSE_SINGLE_H
+#define GP_POOL_REUSE_SINGLE_H
+
+#include "pool/engine.h"
+#include "pool/mode.h"
+
+/* Freed memory may be handed out at once. The caller holds the lock of a device of which there is a block. */
+static inline bool gp_single_holds(const gp_engine_t *engine)
+{
+  return __builtin_expect(gp_mode_is_single(engine), 0);
+}
+
+/*
+ * Ends the mode if it holds, and settles the unordered work, by whichever thread it was ended: when this
+ * returns, frees and allocations in flight are over and the host has waited for what is unordered. why is the
+ * end of a sentence for the log, which prints it once. Returns the driver's code; if that is not 0 the work
+ * is unordered still.
+ */
+int gp_single_end(gp_engine_t *engine, const char *why);
+
+/*
+ * The same for work in a stream that is not the only context's default stream. handle: a created stream that
+ * no rule of CUDA orders behind the default stream: the GPU waits instead of the host. 0: one that comes
+ * behind it anyhow, where nothing waits.
+ */
+int gp_single_end_for_stream(gp_engine_t *engine, uint64_t handle, const char *why);
+
+/*
+ * A capture is about to begin, and the engine is suspended on its account: the mode ends, its unordered work
+ * is settled, and no wait for it is in flight when this returns, nor begins before the suspension ends.
+ */
+void gp_single_end_for_capture(gp_engine_t *engine);
+
+/* Nothing above has anything left to do, now and later. Costs two loads. */
+bool gp_single_is_over(const gp_engine_t *engine);
+
+/* There is unordered work, in whatever mode the engine is now. */
+bool gp_single_has_unordered(gp_engine_t *engine);
+
+/*
+ * A context is in engine->contexts already, or not any more. The mode holds for the first one only: who finds
+ * another one calls gp_single_end before it is used. The caller holds contexts_lock.
+ */
+void gp_single_add_context(gp_engine_t *engine, gp_context_t *context);
+void gp_single_drop_context(gp_engine_t *engine, const gp_context_t *context);
+
+#endif
