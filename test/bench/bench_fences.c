@@ -3,13 +3,13 @@
  * engine in mode `context` over a driver with a clock of its own, beside a device that lags and a program
  * that never synchronizes.
  *
- *   [GPUPOOL_TYPE=...] [GPUPOOL_REUSE=...] bench_fences [--streams N] TRACE...
+ *   [GPUPOOL_TYPE=...] [GPUPOOL_REUSE=...] bench_fences [--streams N | --silent N] TRACE...
  *
  * A request takes 20 us and submits work that the device has finished a number of requests later, by the
  * clock; recording a fence takes 2 us, asking one or a stream 0.5 us, and the driver's own allocations take
  * no time. With --streams the driver has no fence over a context, and the work goes to the default stream (N
  * is 0) or to N streams of the program's in turns; of each 16 requests one is a copy to the host, or the
- * like, in the default stream, which hooks see. For each trace and lag:
+ * like, in the default stream, which hooks see; with --silent none is. For each trace and lag:
  *
  *   floor      peak of what is held and what the device still uses of what was freed, as asked for
  *   reserved   peak of what the pool holds
@@ -29,8 +29,8 @@
 
 #include "pool/engine.h"
 #include "pool/reuse/barriers.h"
+#include "pool/reuse/known_record.h"
 #include "pool/reuse/known_streams.h"
-#include "pool/reuse/stream_calls.h"
 #include "pool/util/size.h"
 
 #define REQUEST_NS UINT64_C(20000)
@@ -153,6 +153,7 @@ static int device_stream_query(void *self, const gp_driver_context_t *context, u
   return query(device, is_own ? 0 : device->stream_ns[index_of(stream)] + device->lag_ns);
 }
 
+static bool is_silent;
 static int stream_count = -1; /* -1: a driver with fences over contexts; 0: the default stream only */
 
 static int device_default_query(void *self, const gp_driver_context_t *context)
@@ -263,7 +264,7 @@ typedef struct informer {
 static void inform(informer_t *informer, gp_engine_t *engine, gp_context_t *context, const device_t *device)
 {
   informer->times[informer->begun] = device->now_ns;
-  informer->tokens[informer->begun++] = gp_engine_sync_begin(engine, context);
+  informer->tokens[informer->begun++] = gp_engine_sync_begin(engine);
   size_t last = informer->ended;
   while (last < informer->begun && informer->times[last] + device->lag_ns <= device->now_ns)
     last++;
@@ -289,24 +290,20 @@ static const char *variable_of(void *arg, const char *variable)
 
 static void create_streams(gp_engine_t *engine, gp_context_t *context)
 {
-  for (int i = 0; i < stream_count; i++) {
+  for (int i = 0; i < stream_count; i++)
     gp_known_stream_add(engine, context, FIRST_STREAM + (uint64_t)i * STREAM_STEP, false);
-    gp_stream_created(engine, context, FIRST_STREAM + (uint64_t)i * STREAM_STEP);
-  }
 }
 
 static void submit(gp_engine_t *engine, gp_context_t *context, device_t *device, size_t request)
 {
-  size_t i = stream_count > 0 && request % BARRIER_EACH != 0 ? request % (size_t)stream_count + 1 : 0;
-  bool is_barrier = request % BARRIER_EACH == 0 && gp_barriers_are_wanted(engine);
+  bool is_operation = !is_silent && request % BARRIER_EACH == 0;
+  size_t i = stream_count > 0 && !is_operation ? request % (size_t)stream_count + 1 : 0;
+  bool is_barrier = is_operation && gp_barriers_are_wanted(engine);
   uint64_t epoch = is_barrier ? gp_barrier_begin(engine, context) : 0;
 
   device->stream_ns[i] = device->now_ns;
   if (epoch != 0)
     gp_barrier_end(engine, context, epoch);
-  if (gp_engine_uses_streams(engine))
-    gp_stream_mark(engine,
-        i > 0 ? gp_stream_find(engine, FIRST_STREAM + (i - 1) * STREAM_STEP) : gp_stream_default(context));
 }
 
 static result_t run(const trace_t *trace, uint64_t lag, way_t way)
@@ -379,7 +376,8 @@ static void print(const char *path, const trace_t *trace)
 
 int main(int argc, char **argv)
 {
-  if (argc > 2 && strcmp(argv[1], "--streams") == 0) {
+  if (argc > 2 && (strcmp(argv[1], "--streams") == 0 || strcmp(argv[1], "--silent") == 0)) {
+    is_silent = strcmp(argv[1], "--silent") == 0;
     stream_count = atoi(argv[2]);
     argc -= 2;
     argv += 2;
