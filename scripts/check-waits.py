@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares doc/waits.md with the calls of the driver that the library makes on its own account: check-waits.py
+"""Compares doc/waits.md and doc/own-calls.md with the calls of the driver that the library makes on its own account: check-waits.py
 
 A call is (what is called, file, function that calls). In interpose/ it is a use of GP_REAL_CALL(X, ...), of GP_REAL(X) that
 is no test for presence, or of gp_real_get(...); also through a macro that hands one of its arguments to these. In pool/ it is
@@ -7,7 +7,7 @@ a call of the driver's table, ops->X(...), or of one of the functions gp_driver_
 Left out is what the program asked for: a function hook_X that calls X, and a call of X inside one of the macros FORWARDING,
 if there is a hook_X. Left out is also what is defined in pool/driver_calls.c: it stands for its callers.
 
-Every other call must be in a table of the document, in a row that begins with these three; a cell may name several, in
+Every other call must be in a table of one of them, in a row that begins with these three; a cell may name several, in
 backticks. A row that no code has is an error, too.
 """
 
@@ -16,7 +16,8 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-DOCUMENT = "doc/waits.md"
+DOCUMENTS = ("doc/waits.md", "doc/own-calls.md")  # calls that may wait, and that do not
+DOCUMENT = " or ".join(DOCUMENTS)
 TABLE_CALLS = "pool/driver_calls.c"
 FORWARDING = ("GP_FORWARD_ALLOC", "GP_FORWARD_FREE", "GP_FORWARD_HIDDEN")
 DEFINES_REAL = "interpose/routes/real.h"
@@ -239,8 +240,11 @@ def main():
                     path = os.path.join(folder, name)
                     with open(path, encoding="utf-8") as file:
                         sources[os.path.relpath(path, ROOT)] = file.read()
-    with open(os.path.join(ROOT, DOCUMENT), encoding="utf-8") as file:
-        problems = problems_of(sources, file.read())
+    text = ""
+    for name in DOCUMENTS:
+        with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+            text += file.read()
+    problems = problems_of(sources, text)
     print("\n".join(problems))
     print("%d calls, %d problems" % (len(calls_of(sources)), len(problems)))
     return 1 if problems else 0
